@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config_class.h"
+
+#include <string.h>
+
+/* Defaults of the Hugging Face configuration classes.  Nested configs are saved without the values
+   that equal these, so the head counts of Gemma 3 or LLaVA are written nowhere else. */
+static const struct model_class classes[] = {
+    {"llama", .hidden = 4096, .layers = 32, .heads = 32, .positions = 2048},
+    {"mistral", .hidden = 4096, .layers = 32, .heads = 32, .kv_heads = 8, .positions = 131072,
+     .window = 4096},
+    {"mixtral", .hidden = 4096, .layers = 32, .heads = 32, .kv_heads = 8, .positions = 131072},
+    {"qwen2", .hidden = 4096, .layers = 32, .heads = 32, .kv_heads = 32, .positions = 32768,
+     .window = 4096, .window_off = true, .first_sliding = 28},
+    {"qwen2_moe", .hidden = 2048, .layers = 24, .heads = 16, .kv_heads = 16, .positions = 32768,
+     .window = 4096, .window_off = true, .first_sliding = 28},
+    {"qwen2_vl", .hidden = 8192, .layers = 80, .heads = 64, .kv_heads = 8, .positions = 32768,
+     .window = 4096, .window_off = true, .first_sliding = 80},
+    {"qwen2_5_vl", .hidden = 8192, .layers = 80, .heads = 64, .kv_heads = 8, .positions = 32768,
+     .window = 4096, .window_off = true, .first_sliding = 80},
+    {"qwen3", .hidden = 4096, .layers = 32, .heads = 32, .kv_heads = 32, .head_dim = 128,
+     .positions = 32768, .window = 4096, .window_off = true, .first_sliding = 28},
+    {"qwen3_moe", .hidden = 2048, .layers = 24, .heads = 32, .kv_heads = 4, .positions = 32768,
+     .window = 4096, .window_off = true},
+    {"qwen3_next", .hidden = 2048, .layers = 48, .heads = 16, .kv_heads = 2, .head_dim = 256,
+     .positions = 32768, .full_interval = 4},
+    {"gemma", .hidden = 3072, .layers = 28, .heads = 16, .kv_heads = 16, .head_dim = 256,
+     .positions = 8192},
+    {"gemma2", .hidden = 2304, .layers = 26, .heads = 8, .kv_heads = 4, .head_dim = 256,
+     .positions = 8192, .window = 4096, .pattern = 2, .query_pre_attn_scalar = 256, .softcap = 50},
+    {"gemma3", .hidden = 2304, .layers = 26, .heads = 8, .kv_heads = 4, .head_dim = 256,
+     .positions = 131072, .window = 4096, .pattern = 6, .query_pre_attn_scalar = 256},
+    {"gemma3n", .hidden = 2048, .layers = 35, .heads = 8, .kv_heads = 2, .head_dim = 256,
+     .positions = 32768, .window = 512, .pattern = 5, .kv_shared_layers = 15, .scale = 1},
+    {"gemma4", .hidden = 2304, .layers = 30, .heads = 8, .kv_heads = 4, .head_dim = 256,
+     .positions = 131072, .window = 512, .pattern = 6, .last_full = true, .global_head_dim = 512,
+     .scale = 1},
+    {"cohere2", .hidden = 8192, .layers = 40, .heads = 64, .positions = 8192, .window = 4096,
+     .pattern = 4},
+    {"gpt_oss", .hidden = 2880, .layers = 36, .heads = 64, .kv_heads = 8, .head_dim = 64,
+     .positions = 131072, .window = 128, .pattern = 2, .sinks = true},
+    {"phi3", .hidden = 3072, .layers = 32, .heads = 32, .positions = 4096},
+    {"starcoder2", .hidden = 3072, .layers = 30, .heads = 24, .kv_heads = 2, .positions = 4096},
+    {"gpt2", .hidden = 768, .layers = 12, .heads = 12, .positions = 1024},
+    {"gpt_bigcode", .hidden = 768, .layers = 12, .heads = 12, .positions = 1024,
+     .multi_query = true},
+    {"falcon", .hidden = 4544, .layers = 32, .heads = 71, .positions = 2048, .multi_query = true,
+     .alibi_scaled = true},
+    {"RefinedWeb", .alibi_scaled = true},
+    {"RefinedWebModel", .alibi_scaled = true, .multi_query = true},
+    {"bloom", .alibi = true},
+    {"mpt", .hidden = 2048, .layers = 24, .heads = 16, .positions = 2048, .alibi = true},
+    {"deepseek_v2", .hidden = 4096, .layers = 32, .heads = 32, .positions = 2048,
+     .kv_lora_rank = 512, .qk_nope_head_dim = 128, .qk_rope_head_dim = 64},
+    {"deepseek_v3", .hidden = 7168, .layers = 61, .heads = 128, .positions = 4096,
+     .kv_lora_rank = 512, .qk_nope_head_dim = 128, .qk_rope_head_dim = 64},
+};
+
+static size_t length_without(const char *text, const char *ending) {
+    size_t length = strlen(text), cut = strlen(ending);
+    return length > cut && strcmp(text + length - cut, ending) == 0 ? length - cut : length;
+}
+
+const struct model_class *model_class_of(const char *type) {
+    static const struct model_class none = {.type = ""};
+    size_t length = length_without(type, "_text");
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+        if (strlen(classes[i].type) == length && memcmp(classes[i].type, type, length) == 0)
+            return &classes[i];
+    return &none;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+bool fail(struct error *error, int exit_code, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error->text, sizeof error->text, format, arguments);
+    va_end(arguments);
+    error->exit_code = exit_code;
+    return false;
+}
+
+bool fail_errno(struct error *error, const char *what, const char *path) {
+    return fail(error, EXIT_ENVIRONMENT, "%s: cannot %s: %s", path, what, strerror(errno));
+}
+
+static int least(int a, int b, int c) {
+    int ab = a < b ? a : b;
+    return ab < c ? ab : c;
+}
+
+enum { LONGEST_WORD = 64 };
+
+/* Levenshtein distance of two words; LONGEST_WORD when one is longer than that. */
+static int edit_distance(const char *a, const char *b) {
+    int row[LONGEST_WORD + 1];
+    size_t m = strlen(a), n = strlen(b);
+    if (m > LONGEST_WORD || n > LONGEST_WORD)
+        return LONGEST_WORD;
+    for (size_t j = 0; j <= n; j++)
+        row[j] = (int)j;
+    for (size_t i = 1; i <= m; i++) {
+        int diagonal = row[0];
+        row[0] = (int)i;
+        for (size_t j = 1; j <= n; j++) {
+            int above = row[j];
+            row[j] = least(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+            diagonal = above;
+        }
+    }
+    return row[n];
+}
+
+const char *nearest_word(const char *word, const char *const *candidates) {
+    const char *nearest = NULL;
+    int best = (int)strlen(word) / 2 + 1;
+    for (; *candidates != NULL; candidates++) {
+        int distance = edit_distance(word, *candidates);
+        if (distance < best) {
+            best = distance;
+            nearest = *candidates;
+        }
+    }
+    return nearest;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isa.h"
+
+#include <string.h>
+
+static const struct isa isas[] = {
+    {"scalar", 16, 11}, /* compilers pair the 8-byte words */
+    {"avx2", 32, 12},
+    {"avx512", 64, 15},
+    {"neon", 16, 8},
+};
+enum { ISA_COUNT = sizeof isas / sizeof *isas };
+
+static const char default_isas[] = "scalar,avx2,avx512";
+
+const struct isa *isa_by_name(const char *name, size_t length) {
+    for (int i = 0; i < ISA_COUNT; i++)
+        if (strlen(isas[i].name) == length && memcmp(isas[i].name, name, length) == 0)
+            return &isas[i];
+    return NULL;
+}
+
+static bool is_listed(const struct isa_list *list, const struct isa *isa) {
+    for (int i = 0; i < list->count; i++)
+        if (list->items[i] == isa)
+            return true;
+    return false;
+}
+
+bool isa_list_parse(const char *text, struct isa_list *list, struct error *error) {
+    list->count = 0;
+    for (const char *word = text ? text : default_isas;; word++) {
+        size_t length = strcspn(word, ",");
+        const struct isa *isa = isa_by_name(word, length);
+        if (isa == NULL)
+            return fail(error, EXIT_USER,
+                        "--isa: \"%.*s\" is unknown; accepted: scalar, avx2, avx512, neon",
+                        (int)(length < 40 ? length : 40), word);
+        if (!is_listed(list, isa))
+            list->items[list->count++] = isa;
+        word += length;
+        if (*word == '\0')
+            return true;
+    }
+}

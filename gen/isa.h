@@ -1,0 +1,32 @@
+/* The instruction sets there are templates for.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_GEN_ISA_H
+#define KVMILL_GEN_ISA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "error.h"
+
+/* templates/isa/<name>.m4, and what sizing a kernel needs to know of it. */
+struct isa {
+    const char *name;
+    int64_t move_bytes;  /* widest load and store */
+    int64_t move_length; /* code bytes of one such load and store */
+};
+
+enum { MOST_ISAS = 8 };
+
+struct isa_list {
+    const struct isa *items[MOST_ISAS];
+    int count;
+};
+
+/* NULL when there is none of that name. */
+const struct isa *isa_by_name(const char *name, size_t length);
+
+/* "scalar,avx2"; NULL gives the default: all for x86-64. */
+bool isa_list_parse(const char *text, struct isa_list *list, struct error *error);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "json.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LARGEST_FILE = 16 << 20 };
+
+/* ---- Reading ---- */
+
+static json_t *parse(const char *file, const char *text, size_t length, struct error *error) {
+    json_error_t where;
+    json_t *value = json_loadb(text, length, JSON_REJECT_DUPLICATES, &where);
+    if (value == NULL) {
+        fail(error, EXIT_USER, "%s:%d:%d: %s; accepted: JSON", file, where.line, where.column,
+             where.text);
+        return NULL;
+    }
+    if (json_is_object(value))
+        return value;
+    json_decref(value);
+    fail(error, EXIT_USER, "%s:1:1: the document is not an object; accepted: {...}", file);
+    return NULL;
+}
+
+static json_t *parse_stream(const char *file, FILE *stream, struct error *error) {
+    char *text = malloc(LARGEST_FILE + 1);
+    json_t *value = NULL;
+    if (text == NULL) {
+        fail_errno(error, "read", file);
+        return NULL;
+    }
+    size_t length = fread(text, 1, LARGEST_FILE + 1, stream);
+    if (ferror(stream))
+        fail_errno(error, "read", file);
+    else if (length > LARGEST_FILE)
+        fail(error, EXIT_USER, "%s: larger than 16 MiB; accepted: a config or spec file", file);
+    else
+        value = parse(file, text, length, error);
+    free(text);
+    return value;
+}
+
+json_t *json_read(const char *file, struct error *error) {
+    FILE *stream = fopen(file, "rb");
+    if (stream == NULL) {
+        fail(error, EXIT_USER, "%s: cannot read: %s", file, strerror(errno));
+        return NULL;
+    }
+    json_t *value = parse_stream(file, stream, error);
+    fclose(stream);
+    return value;
+}
+
+/* ---- Places ---- */
+
+struct json_place json_root(const char *file, json_t *value) {
+    return (struct json_place){.file = file, .value = value};
+}
+
+struct json_place json_member(const struct json_place *object, const char *key) {
+    struct json_place place = {.file = object->file, .value = json_object_get(object->value, key)};
+    snprintf(place.path, sizeof place.path, "%.120s/%.64s", object->path, key);
+    return place;
+}
+
+struct json_place json_element(const struct json_place *array, size_t index) {
+    struct json_place place = {.file = array->file, .value = json_array_get(array->value, index)};
+    snprintf(place.path, sizeof place.path, "%.160s/%zu", array->path, index);
+    return place;
+}
+
+bool json_fail(struct error *error, const struct json_place *place, const char *format, ...) {
+    char message[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    return fail(error, EXIT_USER, "%s: %s: %s", place->file, place->path[0] ? place->path : "/",
+                message);
+}
+
+/* ---- Typed reads ---- */
+
+bool json_given(const struct json_place *place) {
+    return place->value != NULL && !json_is_null(place->value);
+}
+
+static const char *found(const json_t *value) {
+    static const char *const words[] = {"an object",     "an array", "a string", "an integer",
+                                        "a real number", "true",     "false",    "null"};
+    return value == NULL ? "missing" : words[json_typeof(value)];
+}
+
+bool json_get_integer(const struct json_place *place, int64_t least, int64_t most, int64_t *value,
+                      struct error *error) {
+    if (!json_is_integer(place->value))
+        return json_fail(error, place, "is %s; accepted: an integer from %" PRId64 " to %" PRId64,
+                         found(place->value), least, most);
+    *value = json_integer_value(place->value);
+    if (*value < least || *value > most)
+        return json_fail(error, place, "is %" PRId64 "; accepted: %" PRId64 " to %" PRId64, *value,
+                         least, most);
+    return true;
+}
+
+bool json_get_string(const struct json_place *place, const char **value, struct error *error) {
+    *value = json_string_value(place->value);
+    return *value != NULL ||
+           json_fail(error, place, "is %s; accepted: a string", found(place->value));
+}
+
+bool json_get_array(const struct json_place *place, struct error *error) {
+    return json_is_array(place->value) ||
+           json_fail(error, place, "is %s; accepted: an array", found(place->value));
+}
+
+bool json_get_object(const struct json_place *place, struct error *error) {
+    return json_is_object(place->value) ||
+           json_fail(error, place, "is %s; accepted: an object", found(place->value));
+}
+
+/* ---- Keys ---- */
+
+static bool is_listed(const char *word, const char *const *list) {
+    for (; *list != NULL; list++)
+        if (strcmp(word, *list) == 0)
+            return true;
+    return false;
+}
+
+static void join(char *text, size_t size, const char *const *words) {
+    size_t at = 0;
+    for (text[0] = '\0'; *words != NULL && at < size; words++)
+        at += (size_t)snprintf(text + at, size - at, "%s%s", at ? ", " : "", *words);
+}
+
+static bool refuse_key(const struct json_place *object, const char *key, const char *const *known,
+                       struct error *error) {
+    char accepted[256];
+    struct json_place member = json_member(object, key);
+    const char *nearest = nearest_word(key, known);
+    if (nearest != NULL)
+        return json_fail(error, &member, "is not a known key; did you mean \"%s\"?", nearest);
+    join(accepted, sizeof accepted, known);
+    return json_fail(error, &member, "is not a known key; accepted: %s", accepted);
+}
+
+bool json_only_keys(const struct json_place *object, const char *const *known,
+                    struct error *error) {
+    const char *key;
+    json_t *value;
+    json_object_foreach(object->value, key, value) {
+        if (!is_listed(key, known))
+            return refuse_key(object, key, known, error);
+    }
+    return true;
+}

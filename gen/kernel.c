@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rows_family.h"
+
+static const struct family *const families[] = {&store_rows_family, &keep_rows_family};
+
+const struct family *family_at(size_t i) {
+    return i < sizeof families / sizeof *families ? families[i] : NULL;
+}
+
+/* ---- Writing a symbol ---- */
+
+static size_t append(char *text, size_t at, const char *piece) {
+    return at + (size_t)snprintf(text + at, SYMBOL_SIZE - at, "%s", piece);
+}
+
+static size_t append_field(char *text, size_t at, const struct field *field, int64_t value) {
+    char number[24];
+    if (field->prefix == NULL)
+        return append(text, at, field->words[value]);
+    at = append(text, at, field->prefix);
+    snprintf(number, sizeof number, "%" PRId64, value);
+    return append(text, at, value == ANY_COUNT ? "n" : number);
+}
+
+void kernel_symbol(const struct kernel *kernel, char symbol[SYMBOL_SIZE]) {
+    size_t at = append(symbol, 0, "kvmill_");
+    at = append(symbol, at, kernel->family->name);
+    for (int i = 0; i < kernel->family->field_count; i++) {
+        at = append(symbol, at, "_");
+        at = append_field(symbol, at, &kernel->family->fields[i], kernel->value[i]);
+    }
+    at = append(symbol, at, "__");
+    at = append(symbol, at, kernel->isa->name);
+    at = append(symbol, at, "_");
+    append(symbol, at, kernel->variant);
+}
+
+void kernel_shape_words(const struct kernel *kernel, char words[SYMBOL_SIZE]) {
+    size_t at = append(words, 0, "");
+    for (int i = 0; i < kernel->family->field_count; i++) {
+        const struct field *field = &kernel->family->fields[i];
+        if (field->prefix == NULL)
+            continue;
+        at = append(words, at, at ? "_" : "");
+        at = append_field(words, at, field, kernel->value[i]);
+    }
+}
+
+/* ---- Reading it back ---- */
+
+/* Step over `word` when the text begins with it and the word ends there. */
+static bool take_word(const char **text, const char *word) {
+    size_t length = strlen(word);
+    if (strncmp(*text, word, length) != 0 || isalnum((unsigned char)(*text)[length]))
+        return false;
+    *text += length;
+    return true;
+}
+
+static bool take_count(const char **text, const char *prefix, int64_t *value) {
+    size_t length = strlen(prefix);
+    if (strncmp(*text, prefix, length) != 0)
+        return false;
+    *text += length;
+    *value = ANY_COUNT;
+    if (take_word(text, "n"))
+        return true;
+    if (!isdigit((unsigned char)**text) || (**text == '0' && isdigit((unsigned char)(*text)[1])))
+        return false;
+    char *end;
+    errno = 0;
+    *value = strtoll(*text, &end, 10);
+    *text = end;
+    return errno == 0 && !isalnum((unsigned char)*end);
+}
+
+static bool take_listed(const char **text, const char *const *words, int64_t *value) {
+    for (*value = 0; words[*value] != NULL; ++*value)
+        if (take_word(text, words[*value]))
+            return true;
+    return false;
+}
+
+static bool take_field(const char **text, const struct field *field, int64_t *value) {
+    if (*(*text)++ != '_')
+        return false;
+    return field->prefix ? take_count(text, field->prefix, value)
+                         : take_listed(text, field->words, value);
+}
+
+static bool take_family(const char **text, struct kernel *kernel) {
+    for (size_t i = 0; (kernel->family = family_at(i)) != NULL; i++)
+        if (take_word(text, kernel->family->name))
+            return true;
+    return false;
+}
+
+static bool take_how(const char **text, struct kernel *kernel) {
+    int64_t variant;
+    size_t length = strcspn(*text, "_");
+    kernel->isa = isa_by_name(*text, length);
+    *text += length;
+    if (kernel->isa == NULL || *(*text)++ != '_' ||
+        !take_listed(text, kernel->family->variants, &variant))
+        return false;
+    kernel->variant = kernel->family->variants[variant];
+    return **text == '\0';
+}
+
+static bool take_what(const char **text, struct kernel *kernel) {
+    static const char start[] = "kvmill_";
+    if (strncmp(*text, start, strlen(start)) != 0)
+        return false;
+    *text += strlen(start);
+    if (!take_family(text, kernel))
+        return false;
+    for (int i = 0; i < kernel->family->field_count; i++)
+        if (!take_field(text, &kernel->family->fields[i], &kernel->value[i]))
+            return false;
+    return strncmp(*text, "__", 2) == 0;
+}
+
+bool kernel_parse(const char *symbol, struct kernel *kernel, struct error *error) {
+    const char *text = symbol;
+    *kernel = (struct kernel){0};
+    if (take_what(&text, kernel)) {
+        text += 2;
+        if (take_how(&text, kernel) && kernel->family->legal(kernel))
+            return true;
+    }
+    return fail(error, EXIT_USER,
+                "\"%.160s\" is not a kernel's symbol (wrong at \"%.40s\"); accepted: "
+                "kvmill_<kernel>_<types>_<shape>__<isa>_<variant>, as `kvmill list` prints them",
+                symbol, text);
+}
+
+int64_t kernel_value(const struct kernel *kernel, const char *field) {
+    int i = 0;
+    while (strcmp(kernel->family->fields[i].name, field) != 0)
+        i++;
+    return kernel->value[i];
+}
+
+/* ---- Lists ---- */
+
+static bool kernels_equal(const struct kernel *a, const struct kernel *b) {
+    return a->family == b->family && a->isa == b->isa && a->variant == b->variant &&
+           memcmp(a->value, b->value, sizeof a->value) == 0;
+}
+
+bool kernel_list_add(struct kernel_list *list, const struct kernel *kernel, struct error *error) {
+    for (size_t i = 0; i < list->count; i++)
+        if (kernels_equal(&list->items[i], kernel))
+            return true;
+    struct kernel *items = realloc(list->items, (list->count + 1) * sizeof *items);
+    if (items == NULL)
+        return fail(error, EXIT_ENVIRONMENT, "out of memory");
+    list->items = items;
+    items[list->count++] = *kernel;
+    return true;
+}
+
+void kernel_list_free(struct kernel_list *list) {
+    free(list->items);
+    *list = (struct kernel_list){0};
+}

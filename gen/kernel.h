@@ -1,0 +1,73 @@
+/* A kernel before it is text: its family, its shape, its instruction set and variant.
+
+   The symbol says it all: kvmill_<family>_<fields>__<isa>_<variant>, what before the double
+   underscore, how behind it; kernel_parse reads back what kernel_symbol wrote.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_GEN_KERNEL_H
+#define KVMILL_GEN_KERNEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "error.h"
+#include "isa.h"
+
+/* A count field that the kernel leaves open; written as "n". */
+#define ANY_COUNT (-1)
+
+/* One property of a kernel's shape: a word out of a list, or a count behind a prefix. */
+struct field {
+    const char *name;         /* as templates know it: km_<name> */
+    const char *prefix;       /* of a count; NULL for words */
+    const char *const *words; /* ends with NULL; the value is the index */
+};
+
+enum { MOST_FIELDS = 8, SYMBOL_SIZE = 160 };
+
+struct kernel;
+
+/* A kernel family: one template, one portable version in the runtime, one oracle in the tests. */
+struct family {
+    const char *name;
+    const char *op;      /* the op whose specs it serves, for listings */
+    const char *library; /* templates/kernel/<library>.m4: what its variants share */
+    const struct field *fields;
+    int field_count;
+    const char *const *variants;                /* ends with NULL */
+    bool (*legal)(const struct kernel *kernel); /* the variant can serve the shape */
+    void (*explain)(const struct kernel *kernel, FILE *stream);
+    int64_t (*code_bytes)(const struct kernel *kernel); /* prediction */
+};
+
+struct kernel {
+    const struct family *family;
+    int64_t value[MOST_FIELDS]; /* in the order of the family's fields */
+    const struct isa *isa;
+    const char *variant; /* one of the family's */
+};
+
+/* The i-th family, NULL behind the last. */
+const struct family *family_at(size_t i);
+
+void kernel_symbol(const struct kernel *kernel, char symbol[SYMBOL_SIZE]);
+bool kernel_parse(const char *symbol, struct kernel *kernel, struct error *error);
+
+/* Value of the field of that name; the family must have it. */
+int64_t kernel_value(const struct kernel *kernel, const char *field);
+
+/* The shape in one word, "h8_mn_s1_d256", without the words of other fields. */
+void kernel_shape_words(const struct kernel *kernel, char words[SYMBOL_SIZE]);
+
+/* ---- Lists without duplicates, in order of first appearance ---- */
+
+struct kernel_list {
+    struct kernel *items;
+    size_t count;
+};
+
+bool kernel_list_add(struct kernel_list *list, const struct kernel *kernel, struct error *error);
+void kernel_list_free(struct kernel_list *list);
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "m4.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* ---- Definitions ---- */
+
+bool define_text(struct expansion *expansion, const char *name, const char *value) {
+    return text_print(&expansion->definitions, "m4_define(«km_%s», «%s»)m4_dnl\n", name, value);
+}
+
+bool define_integer(struct expansion *expansion, const char *name, int64_t value) {
+    return text_print(&expansion->definitions, "m4_define(«km_%s», «%" PRId64 "»)m4_dnl\n", name,
+                      value);
+}
+
+/* ---- The command ---- */
+
+const char *data_directory(void) {
+    const char *directory = getenv("KVMILL_DATADIR");
+    return directory && *directory ? directory : KVMILL_PKGDATADIR;
+}
+
+static const char *m4_program(void) {
+    const char *program = getenv("KVMILL_M4");
+    return program && *program ? program : KVMILL_M4;
+}
+
+struct command {
+    char include[1024];
+    char *arguments[MOST_TEMPLATES + 8];
+};
+
+static void set_command(struct command *command, const struct expansion *expansion) {
+    static const char *const options[] = {"-P", "-E", "-E", "-I"};
+    int count = 0;
+    snprintf(command->include, sizeof command->include, "%s/templates", data_directory());
+    command->arguments[count++] = (char *)m4_program();
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        command->arguments[count++] = (char *)options[i];
+    command->arguments[count++] = command->include;
+    for (int i = 0; expansion->files[i] != NULL; i++)
+        command->arguments[count++] = (char *)expansion->files[i];
+    command->arguments[count] = NULL;
+}
+
+static void trace(const struct command *command, const struct expansion *expansion) {
+    const char *wanted = getenv("KVMILL_TRACE");
+    if (wanted == NULL || *wanted == '\0')
+        return;
+    fprintf(stderr, "%s", expansion->definitions.data ? expansion->definitions.data : "");
+    for (int i = 0; command->arguments[i] != NULL; i++)
+        fprintf(stderr, "%s%s", i ? " " : "# ", command->arguments[i]);
+    fprintf(stderr, "\n");
+}
+
+/* m4 would say "cannot open" for any of them; the user should learn where they were looked for. */
+static bool check_templates(const struct command *command, const struct expansion *expansion,
+                            struct error *error) {
+    char path[1280];
+    for (int i = 0; expansion->files[i] != NULL; i++) {
+        if (strcmp(expansion->files[i], "-") == 0)
+            continue;
+        snprintf(path, sizeof path, "%s/%s", command->include, expansion->files[i]);
+        if (access(path, R_OK) != 0)
+            return fail(error, EXIT_ENVIRONMENT,
+                        "%s: cannot read the template: %s; KVMILL_DATADIR names the directory that "
+                        "holds templates/",
+                        path, strerror(errno));
+    }
+    return true;
+}
+
+/* ---- Running it, with memory files for its three streams ---- */
+
+enum { STREAMS = 3 };
+
+static void close_streams(int streams[STREAMS]) {
+    for (int i = 0; i < STREAMS; i++)
+        if (streams[i] >= 0)
+            close(streams[i]);
+}
+
+static bool open_streams(int streams[STREAMS], struct error *error) {
+    bool done = true;
+    for (int i = 0; i < STREAMS; i++) {
+        streams[i] = memfd_create("kvmill-m4", MFD_CLOEXEC);
+        done = done && streams[i] >= 0;
+    }
+    return done || fail_errno(error, "create a memory file for", "m4");
+}
+
+static bool write_all(int stream, const struct text *text, struct error *error) {
+    for (size_t at = 0; at < text->length;) {
+        ssize_t written = write(stream, text->data + at, text->length - at);
+        if (written < 0)
+            return fail_errno(error, "write definitions for", "m4");
+        at += (size_t)written;
+    }
+    lseek(stream, 0, SEEK_SET);
+    return true;
+}
+
+static bool read_all(int stream, struct text *text, struct error *error) {
+    char block[65536];
+    ssize_t got;
+    lseek(stream, 0, SEEK_SET);
+    while ((got = read(stream, block, sizeof block)) > 0)
+        if (!text_append(text, block, (size_t)got))
+            return fail(error, EXIT_ENVIRONMENT, "out of memory");
+    return got == 0 || fail_errno(error, "read the output of", "m4");
+}
+
+static bool spawn(char *const *arguments, const int streams[STREAMS], int *status,
+                  struct error *error) {
+    posix_spawn_file_actions_t actions;
+    pid_t child;
+    posix_spawn_file_actions_init(&actions);
+    for (int i = 0; i < STREAMS; i++)
+        posix_spawn_file_actions_adddup2(&actions, streams[i], i);
+    int reason = posix_spawnp(&child, arguments[0], &actions, NULL, arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (reason != 0)
+        return fail(error, EXIT_ENVIRONMENT, "%s: cannot run it: %s; GNU m4 is needed",
+                    arguments[0], strerror(reason));
+    while (waitpid(child, status, 0) < 0)
+        if (errno != EINTR)
+            return fail_errno(error, "wait for", arguments[0]);
+    return true;
+}
+
+static bool complain(const char *program, const struct text *messages, struct error *error) {
+    return fail(error, EXIT_BUG, "%.*s", (int)(messages->length > 900 ? 900 : messages->length),
+                messages->length ? messages->data : program);
+}
+
+static bool run_streams(char *const *arguments, const struct expansion *expansion,
+                        int streams[STREAMS], struct text *result, struct error *error) {
+    struct text messages = {0};
+    int status;
+    bool done = write_all(streams[0], &expansion->definitions, error) &&
+                spawn(arguments, streams, &status, error);
+    if (done && status != 0)
+        done = read_all(streams[2], &messages, error) && complain(arguments[0], &messages, error);
+    text_free(&messages);
+    return done && read_all(streams[1], result, error);
+}
+
+/* ---- Leftovers ---- */
+
+static bool is_word(char c) {
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+static const char *find_leftover(const char *text) {
+    for (const char *at = text; (at = strpbrk(at, "km")) != NULL; at++)
+        if ((at == text || !is_word(at[-1])) &&
+            (strncmp(at, "km_", 3) == 0 || strncmp(at, "m4_", 3) == 0))
+            return at;
+    return NULL;
+}
+
+static bool check_leftovers(const struct expansion *expansion, const char *text,
+                            struct error *error) {
+    const char *leftover = find_leftover(text);
+    int line = 1, files = 0;
+    if (leftover == NULL)
+        return true;
+    for (const char *at = text; at < leftover; at++)
+        line += *at == '\n';
+    while (expansion->files[files + 1] != NULL)
+        files++;
+    return fail(error, EXIT_BUG, "%s: \"%.*s\" is left over in line %d of the expansion",
+                expansion->files[files],
+                (int)strspn(leftover, "abcdefghijklmnopqrstuvwxyz0123456789_"), leftover, line);
+}
+
+bool expand(const struct expansion *expansion, struct text *result, struct error *error) {
+    struct command command;
+    int streams[STREAMS];
+    size_t before = result->length;
+    set_command(&command, expansion);
+    trace(&command, expansion);
+    if (!check_templates(&command, expansion, error))
+        return false;
+    bool done = open_streams(streams, error) &&
+                run_streams(command.arguments, expansion, streams, result, error);
+    close_streams(streams);
+    return done &&
+           (result->data == NULL || check_leftovers(expansion, result->data + before, error));
+}

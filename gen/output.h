@@ -1,0 +1,29 @@
+/* Writing a set of files so that a directory holds either all of them or what it held before.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_GEN_OUTPUT_H
+#define KVMILL_GEN_OUTPUT_H
+
+#include "text.h"
+
+struct output_file {
+    char name[192];
+    struct text text;
+};
+
+struct output {
+    struct output_file *files;
+    size_t count;
+};
+
+/* A new empty file; NULL when out of memory.  The pointer is good until the next call. */
+struct output_file *output_add(struct output *output, const char *name, struct error *error);
+
+/* Write all files into directory (made when missing): each beside its place first, then, when all
+   are there, renamed; files that are equal already keep their time.  `written` counts the others.
+ */
+bool output_write(const struct output *output, const char *directory, int *written,
+                  struct error *error);
+void output_free(struct output *output);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pack.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "m4.h"
+
+/* ---- Kernels ---- */
+
+static bool define_kernel(struct expansion *expansion, const struct kernel *kernel,
+                          const char *symbol) {
+    bool done = define_text(expansion, "symbol", symbol) &&
+                define_text(expansion, "variant", kernel->variant);
+    for (int i = 0; done && i < kernel->family->field_count; i++) {
+        const struct field *field = &kernel->family->fields[i];
+        done = field->prefix ? define_integer(expansion, field->name, kernel->value[i])
+                             : define_text(expansion, field->name, field->words[kernel->value[i]]);
+    }
+    return done;
+}
+
+/* Library, definitions, instruction set, its contract, element type, the family, the variant. */
+bool kernel_source(const struct kernel *kernel, struct text *text, struct error *error) {
+    char symbol[SYMBOL_SIZE], isa[64], dtype[64], library[64], variant[128];
+    const struct family *family = kernel->family;
+    const char *unit = family->fields[0].words[kernel->value[0]];
+    snprintf(isa, sizeof isa, "isa/%s.m4", kernel->isa->name);
+    snprintf(dtype, sizeof dtype, "dtype/%s.m4", unit);
+    snprintf(library, sizeof library, "kernel/%s.m4", family->library);
+    snprintf(variant, sizeof variant, "kernel/%s_%s.c.m4", family->name, kernel->variant);
+    struct expansion expansion = {.files = {"lib/base.m4", "lib/words.m4", "-", isa,
+                                            "isa/contract.m4", "lib/kernel.m4", dtype, library,
+                                            variant}};
+    kernel_symbol(kernel, symbol);
+    bool done =
+        define_kernel(&expansion, kernel, symbol) || fail(error, EXIT_ENVIRONMENT, "out of memory");
+    done = done && expand(&expansion, text, error);
+    text_free(&expansion.definitions);
+    return done;
+}
+
+static bool add_kernel(const struct kernel *kernel, struct output *output, struct error *error) {
+    char symbol[SYMBOL_SIZE], name[SYMBOL_SIZE + 2];
+    kernel_symbol(kernel, symbol);
+    snprintf(name, sizeof name, "%s.c", symbol);
+    struct output_file *file = output_add(output, name, error);
+    return file != NULL && kernel_source(kernel, &file->text, error);
+}
+
+/* ---- The files around them ---- */
+
+static bool define_symbols(struct expansion *expansion, const struct kernel_list *kernels) {
+    struct text symbols = {0};
+    char symbol[SYMBOL_SIZE];
+    bool done = true;
+    for (size_t i = 0; done && i < kernels->count; i++) {
+        kernel_symbol(&kernels->items[i], symbol);
+        done = text_print(&symbols, "%s%s", i ? ", " : "", symbol);
+    }
+    done = done && define_text(expansion, "symbols", symbols.data);
+    text_free(&symbols);
+    return done;
+}
+
+/* File `suffix` of the pack, or `suffix` itself where it is a whole name, from templates/pack. */
+static bool add_file(const struct pack *pack, const char *name, const char *template,
+                     struct output *output, struct error *error) {
+    struct output_file *file = output_add(output, name, error);
+    struct expansion expansion = {.files = {"lib/base.m4", "-", template}};
+    if (file == NULL)
+        return false;
+    bool done = (define_text(&expansion, "pack", pack->name) &&
+                 define_text(&expansion, "version", KVMILL_VERSION) &&
+                 define_integer(&expansion, "kernel_count", (int64_t)pack->kernels.count) &&
+                 define_symbols(&expansion, &pack->kernels)) ||
+                fail(error, EXIT_ENVIRONMENT, "out of memory");
+    done = done && expand(&expansion, &file->text, error);
+    text_free(&expansion.definitions);
+    return done;
+}
+
+static bool add_named(const struct pack *pack, const char *suffix, const char *template,
+                      struct output *output, struct error *error) {
+    char name[128];
+    snprintf(name, sizeof name, "%s%s", pack->name, suffix);
+    return add_file(pack, name, template, output, error);
+}
+
+static bool add_specs(const struct pack *pack, struct output *output, struct error *error) {
+    struct output_file *file = output_add(output, "specs.json", error);
+    json_t *specs = specs_write(pack->specs);
+    char *dump = json_dumps(specs, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
+    bool done = file != NULL && (text_print(&file->text, "%s\n", dump ? dump : "") ||
+                                 fail(error, EXIT_ENVIRONMENT, "out of memory"));
+    free(dump);
+    json_decref(specs);
+    return done;
+}
+
+/* The header travels with the pack. */
+static bool add_kernel_header(struct output *output, struct error *error) {
+    char path[1280], block[4096];
+    struct output_file *file = output_add(output, "kvmill_kernel.h", error);
+    snprintf(path, sizeof path, "%s/include/kvmill_kernel.h", data_directory());
+    FILE *stream = file ? fopen(path, "rb") : NULL;
+    size_t got;
+    if (stream == NULL)
+        return file != NULL && fail_errno(error, "read", path);
+    bool done = true;
+    while (done && (got = fread(block, 1, sizeof block, stream)) > 0)
+        done = text_append(&file->text, block, got);
+    fclose(stream);
+    return done || fail(error, EXIT_ENVIRONMENT, "out of memory");
+}
+
+bool pack_files(const struct pack *pack, struct output *output, struct error *error) {
+    for (size_t i = 0; i < pack->kernels.count; i++)
+        if (!add_kernel(&pack->kernels.items[i], output, error))
+            return false;
+    return add_named(pack, ".c", "pack/registry.c.m4", output, error) &&
+           add_named(pack, ".h", "pack/header.h.m4", output, error) &&
+           add_named(pack, ".pc", "pack/pc.m4", output, error) &&
+           add_file(pack, "Makefile", "pack/makefile.m4", output, error) &&
+           add_specs(pack, output, error) && add_kernel_header(output, error);
+}
+
+/* ---- Facts about a pack ---- */
+
+int64_t pack_code_bytes(const struct kernel_list *kernels, const struct isa *isa) {
+    int64_t bytes = 0;
+    for (size_t i = 0; i < kernels->count; i++)
+        if (isa == NULL || kernels->items[i].isa == isa)
+            bytes += kernels->items[i].family->code_bytes(&kernels->items[i]);
+    return bytes;
+}
+
+bool pack_name_check(const char *name, struct error *error) {
+    size_t length = strlen(name);
+    bool good = length > 0 && length <= 64 && (isalpha((unsigned char)name[0]) || name[0] == '_');
+    for (size_t i = 0; good && i < length; i++)
+        good = isalnum((unsigned char)name[i]) || name[i] == '_';
+    return good ||
+           fail(error, EXIT_USER,
+                "--name: \"%.64s\" cannot name a pack; accepted: a C identifier of at most 64 "
+                "letters, digits and underscores",
+                name);
+}

@@ -1,0 +1,28 @@
+/* Packs: the files of a set of kernels, ready to compile anywhere.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_GEN_PACK_H
+#define KVMILL_GEN_PACK_H
+
+#include "output.h"
+#include "spec.h"
+
+struct pack {
+    const char *name; /* a C identifier */
+    const struct spec_list *specs;
+    struct kernel_list kernels;
+};
+
+/* The C text of one kernel. */
+bool kernel_source(const struct kernel *kernel, struct text *text, struct error *error);
+
+/* Everything `make` needs: kernels, registry, header, Makefile, .pc, the specs themselves. */
+bool pack_files(const struct pack *pack, struct output *output, struct error *error);
+
+/* Predicted bytes of code and constants in the pack's objects. */
+int64_t pack_code_bytes(const struct kernel_list *kernels, const struct isa *isa);
+
+/* Whether a name can be a pack's. */
+bool pack_name_check(const char *name, struct error *error);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rows_family.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Straight-line code moves at most this many bytes; beyond, the instruction cache pays more than a
+   loop would. */
+static const int64_t straight_line_bytes = 8192;
+
+static const char *const units[] = {"u8", "u4", NULL};
+static const char *const modes[] = {"linear", "circular", NULL};
+
+enum { UNIT, HEADS, CAPACITY, ROWS, ROW, MODE, STORE_FIELDS };
+
+static const struct field store_fields[] = {
+    [UNIT] = {"unit", NULL, units},       [HEADS] = {"heads", "h", NULL},
+    [CAPACITY] = {"capacity", "m", NULL}, [ROWS] = {"rows", "s", NULL},
+    [ROW] = {"row", "d", NULL},           [MODE] = {"mode", NULL, modes},
+};
+
+/* line: all heads and rows of a batch entry in straight-line code; heads: the rows of one head in
+   straight-line code, in a loop of constant length over the heads; run: runs of rows. */
+static const char *const store_variants[] = {"line", "heads", "run", NULL};
+
+/* ---- How a shape is best stored ---- */
+
+static int64_t unit_count(int64_t a, int64_t b) {
+    return a < 0 || b < 0 ? ANY_COUNT : a * b;
+}
+
+static bool is_short(int64_t units) {
+    return units != ANY_COUNT && units <= straight_line_bytes;
+}
+
+static const char *best_variant(const int64_t *value) {
+    int64_t head = is_short(value[ROW]) && is_short(value[ROWS])
+                       ? unit_count(value[ROWS], value[ROW])
+                       : ANY_COUNT;
+    if (!is_short(head) || value[HEADS] == ANY_COUNT)
+        return "run";
+    return is_short(value[HEADS]) && is_short(head * value[HEADS]) ? "line" : "heads";
+}
+
+/* Runs are walked row by row only where rows have gaps; then a short row is straight-line code. */
+static void open_for_runs(int64_t *value) {
+    value[HEADS] = value[ROWS] = ANY_COUNT;
+    if (!value[UNIT] && !is_short(value[ROW]))
+        value[ROW] = ANY_COUNT;
+}
+
+/* A linear cache has no end that matters to the kernel. */
+static struct kernel store_kernel(const struct kvmill_rows_shape *shape, const struct isa *isa) {
+    struct kernel kernel = {
+        .family = &store_rows_family,
+        .isa = isa,
+        .value = {[UNIT] = shape->unit_bits == 4,
+                  [HEADS] = shape->heads,
+                  [CAPACITY] = shape->circular ? shape->capacity : ANY_COUNT,
+                  [ROWS] = shape->rows,
+                  [ROW] = shape->row,
+                  [MODE] = shape->circular},
+    };
+    kernel.variant = best_variant(kernel.value);
+    if (strcmp(kernel.variant, "run") == 0)
+        open_for_runs(kernel.value);
+    return kernel;
+}
+
+static struct kernel keep_kernel(const struct kvmill_rows_shape *shape, const struct isa *isa) {
+    return (struct kernel){
+        .family = &keep_rows_family,
+        .isa = isa,
+        .value = {[UNIT] = shape->unit_bits == 4},
+        .variant = keep_rows_family.variants[0],
+    };
+}
+
+/* Rows of an odd number of nibbles need to know that number. */
+static bool has_kernels(const struct kvmill_rows_shape *shape) {
+    return shape->unit_bits == 8 || shape->row > 0;
+}
+
+bool rows_kernels(const struct kvmill_rows_shape *shape, const struct isa *isa,
+                  struct kernel_list *list, struct error *error) {
+    struct kernel store = store_kernel(shape, isa), keep = keep_kernel(shape, isa);
+    if (!has_kernels(shape))
+        return true;
+    return kernel_list_add(list, &store, error) && kernel_list_add(list, &keep, error);
+}
+
+static bool store_is_legal(const struct kernel *kernel) {
+    const int64_t *value = kernel->value;
+    bool straight = strcmp(kernel->variant, "run") != 0;
+    bool known = value[HEADS] > 0 && value[ROWS] > 0 && value[ROW] > 0;
+    return (!straight || known) && (!value[UNIT] || value[ROW] % 2 == 1) &&
+           (value[MODE] || value[CAPACITY] == ANY_COUNT);
+}
+
+static bool keep_is_legal(const struct kernel *kernel) {
+    (void)kernel;
+    return true;
+}
+
+/* ---- Words ---- */
+
+static void print_count(FILE *stream, int64_t count, const char *unit) {
+    if (count == ANY_COUNT)
+        fprintf(stream, "any number of %ss", unit);
+    else
+        fprintf(stream, "%" PRId64 " %s%s", count, unit, count == 1 ? "" : "s");
+}
+
+static void explain_how(const struct kernel *kernel, FILE *stream) {
+    if (strcmp(kernel->variant, "line") == 0)
+        fprintf(stream, "Straight-line loads and stores for all heads of a batch entry.\n");
+    else if (strcmp(kernel->variant, "heads") == 0)
+        fprintf(stream, "Straight-line loads and stores for one head, in a loop over the heads.\n");
+    else
+        fprintf(stream, "Rows that follow each other in memory are copied as one run.\n");
+}
+
+static void explain_store(const struct kernel *kernel, FILE *stream) {
+    const int64_t *value = kernel->value;
+    fprintf(stream, "Stores ");
+    print_count(stream, value[ROWS], "new row");
+    fprintf(stream, " of ");
+    print_count(stream, value[ROW], value[UNIT] ? "nibble" : "byte");
+    fprintf(stream, " for each of ");
+    print_count(stream, value[HEADS], "head");
+    fprintf(stream, " of every batch entry,\nfrom slot write_indices[b] on");
+    if (value[MODE]) {
+        fprintf(stream, ", wrapping around at the end of a ring of ");
+        print_count(stream, value[CAPACITY], "slot");
+    }
+    fprintf(stream, ".\n");
+    explain_how(kernel, stream);
+}
+
+static void explain_keep(const struct kernel *kernel, FILE *stream) {
+    fprintf(stream,
+            "Copies the rows of past_cache that no new row replaces to present_cache, %s by %s,\n"
+            "large caches with stores that bypass the cache, four pages at a time.\n",
+            kernel->value[UNIT] ? "nibble" : "byte", kernel->value[UNIT] ? "nibble" : "byte");
+}
+
+/* ---- Predicted size (gcc 12 -O3), fitted over the shipped configs; a test holds it to a quarter
+ * ---- */
+
+static int64_t moves(const struct kernel *kernel, int64_t bytes) {
+    int64_t width = kernel->isa->move_bytes, rest = bytes % width;
+    return (bytes / width + (rest != 0) + (rest != 0 && bytes < width ? 2 : 0));
+}
+
+static int64_t row_code_bytes(const struct kernel *kernel, int64_t row) {
+    int64_t length = moves(kernel, row) * kernel->isa->move_length;
+    return kernel->value[UNIT] ? 8 * length : length;
+}
+
+static int64_t store_code_bytes(const struct kernel *kernel) {
+    const int64_t *value = kernel->value;
+    int64_t frame = value[MODE] ? 640 : 600;
+    if (strcmp(kernel->variant, "run") == 0)
+        return 1500;
+    int64_t rows = value[ROWS] * (row_code_bytes(kernel, value[ROW]) + 12);
+    return frame + rows * (strcmp(kernel->variant, "line") == 0 ? value[HEADS] : 1);
+}
+
+static int64_t keep_code_bytes(const struct kernel *kernel) {
+    (void)kernel;
+    return 1800;
+}
+
+const struct family store_rows_family = {
+    .name = "store_rows",
+    .op = "TensorScatter",
+    .library = "rows",
+    .fields = store_fields,
+    .field_count = STORE_FIELDS,
+    .variants = store_variants,
+    .legal = store_is_legal,
+    .explain = explain_store,
+    .code_bytes = store_code_bytes,
+};
+
+static const char *const keep_variants[] = {"pages4", NULL};
+
+const struct family keep_rows_family = {
+    .name = "keep_rows",
+    .op = "TensorScatter",
+    .library = "rows",
+    .fields = store_fields,
+    .field_count = HEADS,
+    .variants = keep_variants,
+    .legal = keep_is_legal,
+    .explain = explain_keep,
+    .code_bytes = keep_code_bytes,
+};

@@ -1,0 +1,190 @@
+/* TensorScatter in spec files.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rows_family.h"
+#include "spec.h"
+
+kvmill_tensor_scatter scatter_op_of(const struct spec *spec) {
+    const struct scatter_spec *scatter = &spec->scatter;
+    return (kvmill_tensor_scatter){
+        .struct_size = sizeof(kvmill_tensor_scatter),
+        .axis = scatter->axis,
+        .mode = scatter->mode,
+        .past_cache = &scatter->past_cache,
+        .update = &scatter->update,
+        .write_indices = scatter->write_indices.shape ? &scatter->write_indices : NULL,
+    };
+}
+
+static bool is_complete(const struct spec *spec) {
+    return spec->scatter.past_cache.shape != NULL && spec->scatter.update.shape != NULL;
+}
+
+static bool check(const struct spec *spec, const char *where, struct error *error) {
+    struct kvmill_row_geometry geometry;
+    kvmill_error reason;
+    kvmill_tensor_scatter op = scatter_op_of(spec);
+    if (!is_complete(spec))
+        return true;
+    if (kvmill_tensor_scatter_check(&op, &geometry, &reason) != KVMILL_OK)
+        return fail(error, EXIT_USER, "%s: %s", where, reason.message);
+    return true;
+}
+
+/* ---- Reading ---- */
+
+static bool read_dim(const struct json_place *place, int64_t *dim, struct error *error) {
+    const char *text = json_string_value(place->value);
+    *dim = KVMILL_DYNAMIC;
+    if (text != NULL)
+        return strcmp(text, "?") == 0 ||
+               json_fail(error, place, "is \"%.40s\"; accepted: a count, or \"?\"", text);
+    return json_get_integer(place, 0, INT64_MAX, dim, error);
+}
+
+/* An absent shape is left for the inputs of a run to tell. */
+static bool read_shape(const struct json_place *place, DLTensor *tensor, struct error *error) {
+    if (place->value == NULL)
+        return true;
+    if (!json_get_array(place, error))
+        return false;
+    int rank = (int)json_array_size(place->value);
+    if (!spec_set_shape(tensor, NULL, 0, error))
+        return false;
+    int64_t *dims = calloc((size_t)rank + 1, sizeof *dims);
+    bool done = dims != NULL || fail(error, EXIT_ENVIRONMENT, "out of memory");
+    for (int d = 0; done && d < rank; d++) {
+        struct json_place element = json_element(place, (size_t)d);
+        done = read_dim(&element, &dims[d], error);
+    }
+    done = done && spec_set_shape(tensor, dims, rank, error);
+    free(dims);
+    return done;
+}
+
+static bool read_member_shape(const struct json_place *place, const char *name, DLTensor *tensor,
+                              struct error *error) {
+    struct json_place member = json_member(place, name);
+    return read_shape(&member, tensor, error);
+}
+
+static bool refuse_dtype(const struct json_place *place, const char *name, struct error *error) {
+    const char *names[32] = {NULL};
+    for (size_t i = 0; kvmill_dtype_at(i) != NULL && i < 31; i++)
+        names[i] = kvmill_dtype_at(i)->name;
+    const char *nearest = nearest_word(name, names);
+    return json_fail(error, place,
+                     "\"%.40s\" is not an element type; %s%s%s"
+                     "accepted: the types of TensorScatter-24 by their ONNX or NumPy names",
+                     name, nearest ? "did you mean \"" : "", nearest ? nearest : "",
+                     nearest ? "\"? " : "");
+}
+
+static bool read_dtype(const struct json_place *place, DLDataType *dtype, struct error *error) {
+    const char *name;
+    struct json_place member = json_member(place, "dtype");
+    if (!json_get_string(&member, &name, error))
+        return false;
+    const struct kvmill_dtype *known = kvmill_dtype_by_name(name);
+    if (known == NULL)
+        return refuse_dtype(&member, name, error);
+    *dtype = known->dl;
+    return true;
+}
+
+static bool read_mode(const struct json_place *place, char mode[16], struct error *error) {
+    const char *text = "linear";
+    struct json_place member = json_member(place, "mode");
+    if (member.value != NULL && !json_get_string(&member, &text, error))
+        return false;
+    if (strcmp(text, "linear") != 0 && strcmp(text, "circular") != 0)
+        return json_fail(error, &member, "is \"%.40s\"; accepted: \"linear\", \"circular\"", text);
+    strcpy(mode, text);
+    return true;
+}
+
+static bool read_axis(const struct json_place *place, int64_t *axis, struct error *error) {
+    struct json_place member = json_member(place, "axis");
+    *axis = -2; /* the specification's default */
+    return member.value == NULL || json_get_integer(&member, INT32_MIN, INT32_MAX, axis, error);
+}
+
+static bool read_shapes(const struct json_place *place, struct scatter_spec *scatter,
+                        struct error *error) {
+    return read_member_shape(place, "past_cache", &scatter->past_cache, error) &&
+           read_member_shape(place, "update", &scatter->update, error) &&
+           read_member_shape(place, "write_indices", &scatter->write_indices, error);
+}
+
+static bool read(const struct json_place *place, struct spec *spec, struct error *error) {
+    static const char *const known[] = {"op",     "axis",          "mode",    "dtype", "past_cache",
+                                        "update", "write_indices", "purpose", NULL};
+    struct scatter_spec *scatter = &spec->scatter;
+    char where[512];
+    if (!json_only_keys(place, known, error) || !read_axis(place, &scatter->axis, error) ||
+        !read_mode(place, scatter->mode, error) || !read_dtype(place, &scatter->dtype, error) ||
+        !read_shapes(place, scatter, error))
+        return false;
+    scatter->past_cache.dtype = scatter->update.dtype = scatter->dtype;
+    scatter->write_indices.dtype = (DLDataType){kDLInt, 64, 1};
+    snprintf(where, sizeof where, "%.250s: %s", place->file, place->path[0] ? place->path : "/");
+    return check(spec, where, error);
+}
+
+/* ---- Writing ---- */
+
+static json_t *write_shape(const DLTensor *tensor) {
+    json_t *dims = json_array();
+    for (int d = 0; d < tensor->ndim; d++)
+        json_array_append_new(dims, tensor->shape[d] == KVMILL_DYNAMIC
+                                        ? json_string("?")
+                                        : json_integer(tensor->shape[d]));
+    return dims;
+}
+
+static json_t *write(const struct spec *spec) {
+    const struct scatter_spec *scatter = &spec->scatter;
+    json_t *object = json_object();
+    json_object_set_new(object, "op", json_string("TensorScatter"));
+    if (spec->purpose[0])
+        json_object_set_new(object, "purpose", json_string(spec->purpose));
+    json_object_set_new(object, "axis", json_integer(scatter->axis));
+    json_object_set_new(object, "mode", json_string(scatter->mode));
+    json_object_set_new(object, "dtype", json_string(kvmill_dtype_name(scatter->dtype)));
+    if (scatter->past_cache.shape)
+        json_object_set_new(object, "past_cache", write_shape(&scatter->past_cache));
+    if (scatter->update.shape)
+        json_object_set_new(object, "update", write_shape(&scatter->update));
+    if (scatter->write_indices.shape)
+        json_object_set_new(object, "write_indices", write_shape(&scatter->write_indices));
+    return object;
+}
+
+/* ---- Kernels ---- */
+
+static bool kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
+                    struct error *error) {
+    struct kvmill_row_geometry geometry;
+    kvmill_error reason;
+    kvmill_tensor_scatter op = scatter_op_of(spec);
+    if (!is_complete(spec))
+        return fail(error, EXIT_USER,
+                    "a TensorScatter spec without %s; accepted here: both "
+                    "past_cache and update, with \"?\" for a dim that only the run knows",
+                    spec->scatter.past_cache.shape ? "update" : "past_cache");
+    if (kvmill_tensor_scatter_check(&op, &geometry, &reason) != KVMILL_OK)
+        return fail(error, EXIT_USER, "%s", reason.message);
+    struct kvmill_rows_shape shape = kvmill_rows_shape_of(&geometry, spec->scatter.dtype);
+    return rows_kernels(&shape, isa, list, error);
+}
+
+const struct spec_op tensor_scatter_spec = {
+    .name = "TensorScatter",
+    .read = read,
+    .check = check,
+    .kernels = kernels,
+    .write = write,
+};

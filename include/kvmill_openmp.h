@@ -1,0 +1,26 @@
+/* kvmill_run with OpenMP threads.  Header only, so that the library itself needs no OpenMP:
+   compile the including file with -fopenmp.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_OPENMP_H
+#define KVMILL_OPENMP_H
+
+#include <kvmill.h>
+
+/* Run on at most `threads` OpenMP threads; same results and errors as kvmill_run. */
+static inline kvmill_status kvmill_run_openmp(const kvmill_plan *plan,
+                                              const DLTensor *const *tensors, void *workspace,
+                                              int threads, kvmill_error *error) {
+    kvmill_call call;
+    kvmill_status status = kvmill_begin(&call, plan, tensors, workspace, error);
+    if (status != KVMILL_OK)
+        return status;
+    int64_t parts = kvmill_parts(&call);
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (parts > 1)
+    for (int64_t part = 0; part < parts; part++)
+        kvmill_part(&call, part);
+    kvmill_merge(&call);
+    return KVMILL_OK;
+}
+
+#endif

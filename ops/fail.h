@@ -1,0 +1,23 @@
+/* How every failure is reported: a status and a message in the caller's buffer.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_OPS_FAIL_H
+#define KVMILL_OPS_FAIL_H
+
+#include <kvmill.h>
+
+/* Write the message into error (which may be NULL) and return status. */
+__attribute__((format(printf, 3, 4))) kvmill_status kvmill_fail(kvmill_error *error,
+                                                                kvmill_status status,
+                                                                const char *format, ...);
+
+/* Clear the message and return KVMILL_OK. */
+kvmill_status kvmill_succeed(kvmill_error *error);
+
+/* A shape in words, "[2, 8, ?, 128]"; the returned text lives in `text`. */
+struct kvmill_shape_text {
+    char text[128];
+};
+const char *kvmill_shape_words(const DLTensor *tensor, struct kvmill_shape_text *words);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cpu.h"
+
+#include <stdlib.h>
+
+#include "../ops/fail.h"
+
+static int always(void) {
+    return 1;
+}
+
+#if defined __x86_64__ || defined __i386__
+static int has_avx2(void) {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("f16c");
+}
+
+static int has_avx512(void) {
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+}
+#else
+static int has_avx2(void) {
+    return 0;
+}
+#define has_avx512 has_avx2
+#endif
+
+static int has_neon(void) {
+#ifdef __aarch64__
+    return 1;
+#else
+    return 0;
+#endif
+}
+
+/* Worst first.  The features tested are those of the `target` attribute in templates/isa. */
+static const struct isa {
+    const char *name;
+    int (*usable)(void);
+} isas[] = {
+    {"scalar", always},
+    {"neon", has_neon},
+    {"avx2", has_avx2},
+    {"avx512", has_avx512},
+};
+enum { ISA_COUNT = sizeof isas / sizeof *isas };
+
+const char *kvmill_isa_name(size_t i) {
+    return i < ISA_COUNT ? isas[i].name : NULL;
+}
+
+int isa_rank(const char *name) {
+    for (int i = 0; i < ISA_COUNT; i++)
+        if (strcmp(isas[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+int kvmill_isa_usable(const char *isa) {
+    int rank = isa_rank(isa);
+    return rank >= 0 && isas[rank].usable();
+}
+
+static kvmill_status lower_cap(const char *name, const char *origin, int *cap,
+                               kvmill_error *error) {
+    if (name == NULL || *name == '\0')
+        return KVMILL_OK;
+    int rank = isa_rank(name);
+    if (rank < 0)
+        return kvmill_fail(error, KVMILL_E_ISA,
+                           "%s is \"%.40s\"; accepted: scalar, neon, avx2, avx512", origin, name);
+    if (rank < *cap)
+        *cap = rank;
+    return KVMILL_OK;
+}
+
+kvmill_status isa_cap(const char *wanted, int *rank, kvmill_error *error) {
+    *rank = ISA_COUNT - 1;
+    kvmill_status status = lower_cap(wanted, "the instruction set", rank, error);
+    return status == KVMILL_OK ? lower_cap(getenv("KVMILL_ISA"), "KVMILL_ISA", rank, error)
+                               : status;
+}

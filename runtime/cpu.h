@@ -1,0 +1,15 @@
+/* Instruction sets: the list, what this CPU has, and the cap of the environment.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_RUNTIME_CPU_H
+#define KVMILL_RUNTIME_CPU_H
+
+#include <kvmill.h>
+
+/* Position in the list, worst first; -1 for an unknown name. */
+int isa_rank(const char *name);
+
+/* The best rank that may be used: capped by `wanted` (NULL = no wish) and by KVMILL_ISA. */
+kvmill_status isa_cap(const char *wanted, int *rank, kvmill_error *error);
+
+#endif

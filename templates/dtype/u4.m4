@@ -1,0 +1,70 @@
+m4_divert(-1)
+m4_dnl u4.m4 -- rows of an odd number of nibbles, two to a byte, low one first, addressed as base +
+m4_dnl offset in nibbles.  A row begins in either half of a byte, in source and target independently.
+m4_define(«km_unit_bits», «4»)
+
+m4_dnl km_helpers -- C functions that km_copy and km_long_copy use.
+m4_define(«km_helpers», «static unsigned
+nibble_at(const unsigned char *from, int64_t begin)
+{
+    return from[begin / 2] >> (begin % 2 * 4) & 0x0f;
+}
+
+static void
+set_low(unsigned char *to, unsigned nibble)
+{
+    *to = (unsigned char)((*to & 0xf0) | nibble);
+}
+
+static void
+set_high(unsigned char *to, unsigned nibble)
+{
+    *to = (unsigned char)((*to & 0x0f) | nibble << 4);
+}
+»)
+
+m4_dnl Every row is an odd number of nibbles: N / 2 whole bytes, and one nibble that shares its byte with
+m4_dnl a neighbour: the last one when the target begins in a low half, else the first.
+m4_dnl km_copy(N, TO, AT, FROM, BEGIN) -- N nibbles in straight-line code but for the choice of halves.
+m4_define(«km_copy», «km_require(«($1) % 2 == 1», «a row of nibbles has an odd length here»)        {
+            unsigned char *t = $2 + ($3) / 2 + ($3) % 2;
+            const unsigned char *f = $4 + (($5) + ($3) % 2) / 2;
+            if (($3) % 2 == 0)
+                set_low(t + m4_eval(($1) / 2), nibble_at($4, ($5) + m4_eval(($1) - 1)));
+            else
+                set_high(t - 1, nibble_at($4, $5));
+            if ((($3) + ($5)) % 2 == 0) {
+km_straight(«km_move», «km_widths», m4_eval(($1) / 2), «t», «f»)            } else {
+km_straight(«km_join», «km_join_widths», m4_eval(($1) / 2), «t», «f»)            }
+        }
+»)
+
+m4_dnl km_long_copy -- defines copy_long (to, at, from, begin, count, stream): any number of nibbles.
+m4_dnl Its loops are left to the compiler: only whole prompts and functional copies come here.
+m4_define(«km_long_copy», «km_function(«void», «join_long(unsigned char *to, const unsigned char *from, int64_t count)»)
+{
+    int64_t i = 0;
+km_for_words(«W», «km_join_widths», «    for (; i + W <= count; i += W)
+        m4_indir(«km_join_»W, «to + i», «from + i»);
+»)m4_dnl
+}
+
+km_function(«void», «copy_long(unsigned char *to, int64_t at, const unsigned char *from, int64_t begin, int64_t count,
+          int64_t stream)»)
+{
+    (void)stream;
+    if (count > 0 && at % 2 != 0) {
+        set_high(to + at / 2, nibble_at(from, begin));
+        at++;
+        begin++;
+        count--;
+    }
+    if (begin % 2 == 0)
+        memcpy(to + at / 2, from + begin / 2, (size_t)(count / 2));
+    else
+        join_long(to + at / 2, from + begin / 2, count / 2);
+    if (count % 2 != 0)
+        set_low(to + (at + count) / 2, nibble_at(from, begin + count - 1));
+}
+»)
+m4_divert(0)m4_dnl

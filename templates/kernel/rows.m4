@@ -1,0 +1,90 @@
+m4_divert(-1)
+m4_dnl rows.m4 -- what the kernels that move rows have in common.  Cache and update are folded to
+m4_dnl [batch, heads, slots, row]; struct kvmill_rows says how far apart things are.
+km_need_all(«the definitions», «km_symbol», «km_unit», «km_variant»)
+
+m4_dnl Shape fields that a family does not have are open.
+km_default(«km_heads», -1)km_default(«km_capacity», -1)km_default(«km_rows», -1)km_default(«km_row», -1)
+m4_dnl Any start can be wrapped: in a linear cache it costs a compare.
+km_default(«km_mode», «circular»)
+
+m4_dnl km_first_slot -- defines first_slot (rows, b): where the first new row of batch entry b goes.
+m4_define(«km_first_slot», «static int64_t
+first_slot(const struct kvmill_rows *p, int64_t b)
+{
+    if (p->starts == NULL)
+        return 0;
+    int64_t start = p->starts[b * p->starts_stride];
+    return km_wrapped(start);
+}
+»)
+
+m4_dnl km_wrapped(START) -- START modulo the capacity; a linear start needs none.
+m4_define(«km_wrapped», «m4_ifelse(km_mode, «linear», «$1», «km_if(km_capacity < 0, «$1 < p->capacity ? $1 : $1 % p->capacity», «km_if((km_capacity & (km_capacity - 1)) == 0, «$1 & m4_eval(km_capacity - 1)», «$1 % km_capacity»)»)»)»)
+
+m4_dnl km_slots -- the number of slots, in C.
+m4_define(«km_slots», «km_if(km_capacity < 0, «p.capacity», «km_capacity»)»)
+
+m4_dnl km_copy_row(TO, AT, FROM, BEGIN) -- one row.
+m4_define(«km_is_straight», «(km_row > 0 && km_row <= 8192)»)
+m4_define(«km_copy_row», «km_if(km_is_straight, «km_copy(km_row, «$1», «$2», «$3», «$4»)», «        copy_long($1, $2, $3, $4, p->row, 0);
+»)»)
+
+m4_dnl km_copy_run -- defines copy_run: rows that follow each other in slots and in the source.
+m4_define(«km_copy_run», «km_function(«void», «copy_run(const struct kvmill_rows *p, int64_t at, int64_t at_step, const unsigned char *from,
+         int64_t begin, int64_t begin_step, int64_t count)»)
+{
+    unsigned char *to = p->present;
+    if (count <= 0)
+        return;
+    if (at_step == p->row && begin_step == p->row) {
+        copy_long(to, at, from, begin, count * p->row, p->stream);
+        return;
+    }
+    for (; count > 0; count--, at += at_step, begin += begin_step) {
+km_copy_row(«to», «at», «from», «begin»)m4_dnl
+    }
+}
+»)
+
+m4_dnl km_unit_of_work -- decodes u: chunk `chunk` of slab (b, h).
+m4_define(«km_unit_of_work», «        int64_t slab = u / p.chunks, chunk = u % p.chunks;
+        int64_t b = slab / p.heads, h = slab % p.heads;
+»)
+
+m4_dnl km_store_head -- the new rows of one head, then on to the next head.
+m4_define(«km_store_head», «km_each(«S», 0, km_rows - 1, 1, «km_copy(km_row, «to», «slot_»S« + at», «from», «begin + S * p.update_stride.row»)»)m4_dnl
+        at += p.present_stride.head;
+        begin += p.update_stride.head;
+»)
+
+m4_dnl km_store_straight(HEADS) -- defines run () from the code HEADS that stores all heads.
+m4_define(«km_store_straight», «km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
+{
+    const struct kvmill_rows p = *(const struct kvmill_rows *)problem;
+    unsigned char *to = p.present;
+    const unsigned char *from = p.update;
+    for (int64_t b = first; b < last; b++) {
+        int64_t at = b * p.present_stride.batch, begin = b * p.update_stride.batch;
+        int64_t slot = first_slot(&p, b);
+        int64_t slot_0 = slot * p.present_stride.row;
+km_each(«S», 1, km_rows - 1, 1, «        slot = km_next_slot;
+        int64_t slot_«»S = slot * p.present_stride.row;
+»)m4_dnl
+
+$1«»m4_dnl
+    }
+}
+»)
+m4_define(«km_next_slot», «m4_ifelse(km_mode, «linear», «slot + 1», «slot + 1 == km_slots ? 0 : slot + 1»)»)
+
+m4_dnl km_rows_descriptor(FAMILY, WHOLE_BATCH)
+m4_define(«km_rows_descriptor», «km_descriptor(«$1», «kvmill_rows_shape shape = {
+    .unit_bits = km_unit_bits,
+    .circular = m4_ifelse(km_mode, «circular», 1, 0),
+    .heads = km_count(km_heads),
+    .capacity = km_count(km_capacity),
+    .rows = km_count(km_rows),
+    .row = km_count(km_row),
+}», «$2»)»)
+m4_divert(0)m4_dnl

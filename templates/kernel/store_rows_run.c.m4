@@ -1,0 +1,29 @@
+m4_dnl store_rows_run -- runs of new rows: a prompt, or heads and rows that only the run knows.
+m4_dnl A run that reaches the end of a ring goes on at slot 0.
+km_head(«Store rows: as runs of rows that follow each other.»)
+km_helpers«»km_long_copy
+km_first_slot
+km_copy_run
+km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
+{
+    const struct kvmill_rows p = *(const struct kvmill_rows *)problem;
+    const int64_t step = p.present_stride.row, from_step = p.update_stride.row;
+    for (int64_t u = first; u < last; u++) {
+km_unit_of_work«»m4_dnl
+        int64_t at = b * p.present_stride.batch + h * p.present_stride.head;
+        int64_t begin = b * p.update_stride.batch + h * p.update_stride.head;
+        int64_t row = p.rows * chunk / p.chunks, end = p.rows * (chunk + 1) / p.chunks;
+        int64_t slot = first_slot(&p, b);
+m4_ifelse(km_mode, «linear», «        copy_run(&p, at + (slot + row) * step, step, p.update, begin + row * from_step, from_step,
+                 end - row);
+», «        int64_t turn = km_slots - slot; /* rows from here on go to the front */
+        int64_t middle = turn < row ? row : turn < end ? turn : end;
+        copy_run(&p, at + (slot + row) * step, step, p.update, begin + row * from_step, from_step,
+                 middle - row);
+        copy_run(&p, at + (middle - turn) * step, step, p.update, begin + middle * from_step,
+                 from_step, end - middle);
+»)m4_dnl
+    }
+}
+
+km_rows_descriptor(«KVMILL_STORE_ROWS», 0)m4_dnl

@@ -1,0 +1,44 @@
+m4_divert(-1)
+m4_dnl base.m4 -- loops, failing, checking.  Knows no op, no element type, no instruction set.
+m4_dnl Quotes are «these», which C never uses; comments are off so that lines with # expand.
+m4_changequote(«,»)
+m4_changecom()
+
+m4_dnl km_fail(MESSAGE) -- stop with a compiler-style message.
+m4_define(«km_fail», «m4_errprint(m4___file__:m4___line__: «$1»
+)m4_m4exit(1)»)
+
+m4_dnl km_need(NAME, WHERE) -- NAME must be defined, by WHERE.
+m4_define(«km_need», «m4_ifdef(«$1», «», «km_fail(«$2 must define $1»)»)»)
+
+m4_dnl km_need_all(WHERE, NAMES...) -- every one of them.
+m4_define(«km_need_all», «m4_ifelse(«$2», «», «», «km_need(«$2», «$1»)km_need_all(«$1», m4_shift(m4_shift($@)))»)»)
+
+m4_dnl km_default(NAME, VALUE) -- define NAME unless it is.
+m4_define(«km_default», «m4_ifdef(«$1», «», «m4_define(«$1», «$2»)»)»)
+
+m4_dnl km_require(CONDITION, MESSAGE) -- the arithmetic CONDITION must hold.
+m4_define(«km_require», «m4_ifelse(m4_eval($1), 0, «km_fail(«$2»)»)»)
+
+m4_dnl km_each(VAR, FIRST, LAST, STEP, BODY) -- BODY once per value; nothing when LAST < FIRST.
+m4_define(«km_each», «m4_pushdef(«$1», m4_eval($2))_km_each(«$1», m4_eval($3), m4_eval($4), «$5»)m4_popdef(«$1»)»)
+m4_define(«_km_each», «m4_ifelse(m4_eval($1 <= $2), 1,
+  «$4«»m4_define(«$1», m4_eval($1 + $3))_km_each($@)»)»)
+
+m4_dnl km_for_words(VAR, WORDS, BODY) -- BODY once per comma-separated word.
+m4_define(«km_for_words», «m4_pushdef(«$1»)_km_for_words(«$1», «$3», $2)m4_popdef(«$1»)»)
+m4_define(«_km_for_words», «m4_ifelse(«$3», «», «», «m4_define(«$1», «$3»)$2«»_km_for_words(«$1», «$2», m4_shift(m4_shift(m4_shift($@))))»)»)
+
+m4_dnl km_if(CONDITION, THEN, ELSE) -- on an arithmetic condition.
+m4_define(«km_if», «m4_ifelse(m4_eval($1), 0, «$3», «$2»)»)
+
+m4_dnl km_count(VALUE) -- a shape field in C: the number, or KVMILL_ANY.
+m4_define(«km_count», «m4_ifelse($1, -1, «KVMILL_ANY», «$1»)»)
+
+m4_dnl km_head(SUMMARY) -- the first lines of a kernel's file.
+m4_define(«km_head», «/* $1
+   Generated; to reproduce: kvmill explain --source km_symbol */
+m4_ifelse(km_headers, «», «», «km_headers
+»)#include "kvmill_kernel.h"
+»)
+m4_divert(0)m4_dnl

@@ -1,0 +1,25 @@
+m4_divert(-1)
+m4_dnl words.m4 -- what plain C can do on any CPU: moving and joining words of up to eight bytes.
+m4_dnl An ISA file adds wider ones and lists its own widths, widest first.
+
+m4_dnl km_move_W(TO, FROM) -- move W bytes.
+m4_define(«km_move_8», «*(kvmill_word8 *)($1) = *(const kvmill_word8 *)($2)»)
+m4_define(«km_move_4», «*(kvmill_word4 *)($1) = *(const kvmill_word4 *)($2)»)
+m4_define(«km_move_2», «*(kvmill_word2 *)($1) = *(const kvmill_word2 *)($2)»)
+m4_define(«km_move_1», «*($1) = *($2)»)
+
+m4_dnl km_join_W(TO, FROM) -- W bytes, each the high nibble of FROM[i] below the low nibble of FROM[i + 1].
+m4_define(«km_join_8», «*(kvmill_word8 *)($1) = (*(const kvmill_word8 *)($2) >> 4 & 0x0f0f0f0f0f0f0f0f) | (*(const kvmill_word8 *)(($2) + 1) << 4 & 0xf0f0f0f0f0f0f0f0)»)
+m4_define(«km_join_1», «*($1) = (unsigned char)(*($2) >> 4 | *(($2) + 1) << 4)»)
+
+m4_dnl km_straight(STEP, WIDTHS, N, TO, FROM) -- N bytes by STEP_W, the widest that fit first.  Where
+m4_dnl several narrow steps would be left, one wide step ends at the last byte instead and does some
+m4_dnl bytes again.
+m4_define(«km_straight», «_km_straight(«$1», m4_eval($3), 0, «$4», «$5», $2, 0)»)
+m4_define(«_km_straight», «m4_ifelse(m4_eval($2 > $3), 1, «m4_ifelse(
+  m4_eval($2 - $3 >= $6), 1, «        $1_$6($4 + $3, $5 + $3);
+_km_straight(«$1», «$2», m4_eval($3 + $6), «$4», «$5», _km_rest($@))»,
+  m4_eval($3 >= $6 - ($2 - $3) && $2 - $3 > $7), 1, «_km_straight(«$1», «$2», m4_eval($2 - $6), «$4», «$5», _km_rest($@))»,
+  «_km_straight(«$1», «$2», «$3», «$4», «$5», m4_shift(_km_rest($@)))»)»)»)
+m4_define(«_km_rest», «m4_shift(m4_shift(m4_shift(m4_shift(m4_shift($@)))))»)
+m4_divert(0)m4_dnl

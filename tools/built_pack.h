@@ -1,0 +1,23 @@
+/* Packs generated, compiled and loaded on the fly, and kept for the next time.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TOOLS_BUILT_PACK_H
+#define KVMILL_TOOLS_BUILT_PACK_H
+
+#include <kvmill.h>
+
+#include "../gen/pack.h"
+
+struct built_pack {
+    void *library; /* of dlopen */
+    const kvmill_pack *pack;
+};
+
+/* Build under $XDG_CACHE_HOME/kvmill unless the same files were built there before, and load. */
+bool built_pack_make(const struct pack *pack, struct built_pack *built, struct error *error);
+
+/* Load lib<name>.so, whose pack is kvmill_pack_<name>. */
+bool built_pack_load(const char *path, struct built_pack *built, struct error *error);
+void built_pack_free(struct built_pack *built);
+
+#endif

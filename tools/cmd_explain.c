@@ -1,0 +1,71 @@
+/* kvmill explain: kernels in words, or their C.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../gen/pack.h"
+#include "commands.h"
+
+static const struct option_help options[] = {
+    {"source", NULL, "print the C of the kernels instead"},
+    {"isa", "LIST", "for SPECS: the instruction sets (scalar,avx2,avx512)"},
+    {NULL, NULL, NULL},
+};
+
+static void explain_kernel(const struct kernel *kernel) {
+    char symbol[SYMBOL_SIZE];
+    kernel_symbol(kernel, symbol);
+    printf("%s\n", symbol);
+    kernel->family->explain(kernel, stdout);
+    printf("For %s of instruction set %s; about %" PRId64 " bytes of code.\n\n", kernel->family->op,
+           kernel->isa->name, kernel->family->code_bytes(kernel));
+}
+
+static bool print_source(const struct kernel *kernel, struct error *error) {
+    struct text text = {0};
+    bool done = kernel_source(kernel, &text, error);
+    if (done)
+        fwrite(text.data, 1, text.length, stdout);
+    text_free(&text);
+    return done;
+}
+
+static bool kernels_of(const struct options *given, struct kernel_list *kernels,
+                       struct error *error) {
+    const char *word = given->rest[0];
+    struct kernel kernel;
+    struct isa_list isas;
+    struct spec_list specs = {0};
+    if (strncmp(word, "kvmill_", 7) == 0)
+        return kernel_parse(word, &kernel, error) && kernel_list_add(kernels, &kernel, error);
+    bool done = isa_list_parse(option_value(given, "isa"), &isas, error) &&
+                specs_read(word, &specs, error) && specs_kernels(&specs, &isas, kernels, error);
+    spec_list_free(&specs);
+    return done;
+}
+
+static bool explain(const struct options *given, struct error *error) {
+    struct kernel_list kernels = {0};
+    if (given->rest_count != 1)
+        return fail(error, EXIT_USER, "kvmill explain: %d arguments; accepted: one SYMBOL or SPECS",
+                    given->rest_count);
+    bool done = kernels_of(given, &kernels, error);
+    for (size_t i = 0; done && i < kernels.count; i++) {
+        if (option_value(given, "source"))
+            done = print_source(&kernels.items[i], error);
+        else
+            explain_kernel(&kernels.items[i]);
+    }
+    kernel_list_free(&kernels);
+    return done;
+}
+
+const struct command explain_command = {
+    .name = "explain",
+    .synopsis = "SYMBOL|SPECS [options]",
+    .summary = "Say in words what a kernel does and how; with --source print its C.",
+    .options = options,
+    .run = explain,
+};

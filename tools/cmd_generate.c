@@ -1,0 +1,49 @@
+/* kvmill generate: a pack from a model or from specs.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "commands.h"
+#include "inputs.h"
+#include "process.h"
+
+static const struct option_help options[] = {
+    INPUT_OPTIONS,
+    {"o", "DIR", "where the pack goes (required)"},
+    {"build", NULL, "compile it too: make -C DIR"},
+    {NULL, NULL, NULL},
+};
+
+static bool write_pack(const struct inputs *inputs, const char *directory, struct error *error) {
+    struct output output = {0};
+    int written = 0;
+    bool done = pack_files(&inputs->pack, &output, error) &&
+                output_write(&output, directory, &written, error);
+    if (done)
+        printf("%s: pack %s, %zu kernels, about %lld KiB of code; %d of %zu files written\n",
+               directory, inputs->name, inputs->pack.kernels.count,
+               (long long)(pack_code_bytes(&inputs->pack.kernels, NULL) + 1023) / 1024, written,
+               output.count);
+    output_free(&output);
+    return done;
+}
+
+static bool generate(const struct options *given, struct error *error) {
+    struct inputs inputs = {0};
+    const char *directory = option_value(given, "o");
+    if (directory == NULL)
+        return fail(error, EXIT_USER, "no target; accepted: -o DIR");
+    bool done =
+        inputs_read(given, directory, &inputs, error) && write_pack(&inputs, directory, error);
+    inputs_free(&inputs);
+    fflush(stdout);
+    return done && (!option_value(given, "build") || run_make(directory, NULL, error));
+}
+
+const struct command generate_command = {
+    .name = "generate",
+    .synopsis = "(--model CONFIG | --kernels SPECS) [options] -o DIR",
+    .summary = "Write a pack: specialised kernels as C, with the Makefile that builds them.",
+    .options = options,
+    .run = generate,
+};

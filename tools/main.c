@@ -1,0 +1,54 @@
+/* kvmill: the command.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include <kvmill.h>
+
+#include "commands.h"
+
+static const struct command *const commands[] = {
+    &generate_command, &plan_command, &list_command, &explain_command, &run_command, &bench_command,
+};
+enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
+
+static int print_usage(void) {
+    printf("Usage: kvmill COMMAND [options]\n\n"
+           "Generates specialised CPU kernels for the key/value cache of language models.\n\n"
+           "Commands (kvmill COMMAND --help says more):\n");
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    printf("\nDocumentation: kvmill(1), kvmill-specs(5), kvmill(3).\n");
+    return finish_output();
+}
+
+static int print_version(void) {
+    printf("kvmill %s\nLicence: Apache-2.0\n", KVMILL_VERSION);
+    return finish_output();
+}
+
+static int refuse(const char *word) {
+    const char *names[COMMAND_COUNT + 1] = {NULL};
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        names[i] = commands[i]->name;
+    const char *nearest = nearest_word(word, names);
+    fprintf(stderr, "kvmill: unknown command \"%.100s\"; %s%s%s`kvmill --help` lists them\n", word,
+            nearest ? "did you mean \"" : "", nearest ? nearest : "", nearest ? "\"? " : "");
+    return EXIT_USER;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        fprintf(stderr, "kvmill: no command; `kvmill --help` lists them\n");
+        return EXIT_USER;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return print_usage();
+    if (strcmp(argv[1], "--version") == 0)
+        return print_version();
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(argv[1], commands[i]->name) == 0)
+            return command_run(commands[i], argc - 1, argv + 1);
+    return refuse(argv[1]);
+}

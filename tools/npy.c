@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "npy.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../gen/output.h"
+#include "../ops/dtype.h"
+
+static const char magic[] = "\x93NUMPY";
+
+enum { MOST_DIMS = 64, LARGEST_HEADER = 1 << 16 };
+
+/* ---- Types ---- */
+
+static const struct {
+    const char *descr, *dtype;
+} types[] = {
+    {"<f2", "float16"},   {"<f4", "float32"},     {"<f8", "float64"}, {"|i1", "int8"},
+    {"<i2", "int16"},     {"<i4", "int32"},       {"<i8", "int64"},   {"|u1", "uint8"},
+    {"<u2", "uint16"},    {"<u4", "uint32"},      {"<u8", "uint64"},  {"|b1", "bool"},
+    {"<c8", "complex64"}, {"<c16", "complex128"},
+};
+
+static const struct kvmill_dtype *dtype_of(const char *descr) {
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(types[i].descr, descr) == 0)
+            return kvmill_dtype_by_name(types[i].dtype);
+    return NULL;
+}
+
+size_t npy_bytes(const struct npy *npy) {
+    int64_t count = 1;
+    for (int d = 0; d < npy->tensor.ndim; d++)
+        count *= npy->tensor.shape[d];
+    return (size_t)kvmill_dtype_bytes(npy->tensor.dtype, count);
+}
+
+/* ---- The header: a Python dict with descr, fortran_order, shape ---- */
+
+static const char *value_of(const char *header, const char *key) {
+    const char *at = strstr(header, key);
+    if (at == NULL)
+        return NULL;
+    at += strlen(key);
+    return at + strspn(at, " :");
+}
+
+static bool parse_descr(const char *header, struct npy *npy) {
+    const char *at = value_of(header, "'descr'");
+    if (at == NULL || *at != '\'')
+        return false;
+    size_t length = strcspn(++at, "'");
+    if (length >= sizeof npy->descr)
+        return false;
+    memcpy(npy->descr, at, length);
+    npy->descr[length] = '\0';
+    return true;
+}
+
+static bool parse_shape(const char *header, struct npy *npy) {
+    const char *at = value_of(header, "'shape'");
+    int64_t dims[MOST_DIMS];
+    int rank = 0;
+    if (at == NULL || *at++ != '(')
+        return false;
+    for (at += strspn(at, " "); *at != ')'; at += strspn(at, ", ")) {
+        char *end;
+        errno = 0;
+        long long dim = strtoll(at, &end, 10);
+        if (end == at || dim < 0 || errno != 0 || rank == MOST_DIMS)
+            return false;
+        dims[rank++] = dim;
+        at = end;
+    }
+    npy->tensor.ndim = rank;
+    npy->tensor.shape = malloc((size_t)(rank + 1) * sizeof *dims);
+    if (npy->tensor.shape != NULL)
+        memcpy(npy->tensor.shape, dims, (size_t)rank * sizeof *dims);
+    return npy->tensor.shape != NULL;
+}
+
+static bool set_fortran_strides(struct npy *npy) {
+    int64_t stride = 1, *strides = malloc((size_t)(npy->tensor.ndim + 1) * sizeof *strides);
+    if (strides == NULL)
+        return false;
+    for (int d = 0; d < npy->tensor.ndim; d++) {
+        strides[d] = stride;
+        stride *= npy->tensor.shape[d];
+    }
+    npy->tensor.strides = strides;
+    return true;
+}
+
+static bool parse_order(const char *header, struct npy *npy) {
+    const char *at = value_of(header, "'fortran_order'");
+    if (at == NULL)
+        return false;
+    if (strncmp(at, "True", 4) == 0)
+        return set_fortran_strides(npy);
+    return strncmp(at, "False", 5) == 0;
+}
+
+static bool fits_memory(const struct npy *npy) {
+    int64_t bytes = npy->tensor.dtype.bits / 8;
+    for (int d = 0; d < npy->tensor.ndim; d++)
+        if (__builtin_mul_overflow(bytes, npy->tensor.shape[d], &bytes))
+            return false;
+    return true;
+}
+
+static bool parse_header(const char *path, const char *header, struct npy *npy,
+                         struct error *error) {
+    if (!parse_descr(header, npy) || !parse_shape(header, npy) || !parse_order(header, npy))
+        return fail(error, EXIT_USER, "%s: damaged header; accepted: a .npy file", path);
+    const struct kvmill_dtype *dtype = dtype_of(npy->descr);
+    if (dtype == NULL)
+        return fail(error, EXIT_USER,
+                    "%s: type %s; accepted: little-endian integers, floats, complex and bool", path,
+                    npy->descr);
+    npy->tensor.dtype = dtype->dl;
+    npy->tensor.device.device_type = kDLCPU;
+    return fits_memory(npy) || fail(error, EXIT_USER, "%s: the shape is too large", path);
+}
+
+/* ---- Reading ---- */
+
+static bool read_header(FILE *stream, char header[LARGEST_HEADER + 1]) {
+    unsigned char start[12];
+    if (fread(start, 1, 10, stream) != 10 || memcmp(start, magic, 6) != 0)
+        return false;
+    size_t length = start[8] | (size_t)start[9] << 8;
+    if (start[6] > 1) {
+        if (fread(start + 10, 1, 2, stream) != 2)
+            return false;
+        length |= (size_t)start[10] << 16 | (size_t)start[11] << 24;
+    }
+    if (length > LARGEST_HEADER || fread(header, 1, length, stream) != length)
+        return false;
+    header[length] = '\0';
+    return true;
+}
+
+static bool read_data(FILE *stream, const char *path, struct npy *npy, struct error *error) {
+    size_t bytes = npy_bytes(npy);
+    npy->tensor.data = malloc(bytes + 1);
+    if (npy->tensor.data == NULL)
+        return fail(error, EXIT_ENVIRONMENT, "%s: out of memory for %zu bytes", path, bytes);
+    size_t got = fread(npy->tensor.data, 1, bytes, stream);
+    return got == bytes ||
+           fail(error, EXIT_USER, "%s: holds %zu bytes of data; its shape needs %zu", path, got,
+                bytes);
+}
+
+bool npy_read(const char *path, struct npy *npy, struct error *error) {
+    char *header = malloc(LARGEST_HEADER + 1);
+    FILE *stream = fopen(path, "rb");
+    bool done = false;
+    *npy = (struct npy){0};
+    if (stream == NULL)
+        fail(error, EXIT_USER, "%s: cannot read: %s", path, strerror(errno));
+    else if (header == NULL || !read_header(stream, header))
+        fail(error, EXIT_USER, "%s: not a .npy file of format 1 to 3", path);
+    else
+        done = parse_header(path, header, npy, error) && read_data(stream, path, npy, error);
+    if (stream != NULL)
+        fclose(stream);
+    free(header);
+    if (!done)
+        npy_free(npy);
+    return done;
+}
+
+bool npy_like(const struct npy *model, struct npy *npy, struct error *error) {
+    size_t dims = (size_t)(model->tensor.ndim + 1) * sizeof(int64_t);
+    *npy = *model;
+    npy->tensor.strides = NULL;
+    npy->tensor.shape = malloc(dims);
+    npy->tensor.data = malloc(npy_bytes(model) + 1);
+    if (npy->tensor.shape != NULL && npy->tensor.data != NULL) {
+        memcpy(npy->tensor.shape, model->tensor.shape, dims - sizeof(int64_t));
+        return true;
+    }
+    npy_free(npy);
+    return fail(error, EXIT_ENVIRONMENT, "out of memory for %zu bytes", npy_bytes(model));
+}
+
+void npy_free(struct npy *npy) {
+    free(npy->tensor.shape);
+    free(npy->tensor.strides);
+    free(npy->tensor.data);
+    *npy = (struct npy){0};
+}
+
+/* ---- Writing ---- */
+
+/* Padded so that the data begins at a multiple of 64 bytes, as NumPy does. */
+static bool print_header(const struct npy *npy, struct text *text) {
+    struct text dict = {0};
+    bool done = text_print(&dict, "{'descr': '%s', 'fortran_order': False, 'shape': (", npy->descr);
+    for (int d = 0; done && d < npy->tensor.ndim; d++)
+        done = text_print(&dict, "%" PRId64 ",%s", npy->tensor.shape[d],
+                          d + 1 < npy->tensor.ndim ? " " : "");
+    done = done && text_print(&dict, "), }");
+    int padding = (int)(63 - (10 + dict.length) % 64);
+    unsigned length = (unsigned)dict.length + (unsigned)padding + 1;
+    char start[10] = {magic[0],           'N', 'U', 'M', 'P', 'Y', 1, 0, (char)(length & 255),
+                      (char)(length >> 8)};
+    done = done && text_append(text, start, sizeof start) &&
+           text_print(text, "%s%*s\n", dict.data, padding, "");
+    text_free(&dict);
+    return done;
+}
+
+/* The file's directory, for output_write. */
+static void split_path(const char *path, char directory[4096], const char **name) {
+    const char *slash = strrchr(path, '/');
+    *name = slash ? slash + 1 : path;
+    snprintf(directory, 4096, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+}
+
+bool npy_write(const char *path, const struct npy *npy, struct error *error) {
+    struct output output = {0};
+    char directory[4096];
+    const char *name;
+    int written;
+    split_path(path, directory, &name);
+    struct output_file *file = output_add(&output, name, error);
+    bool done = file != NULL &&
+                ((print_header(npy, &file->text) &&
+                  text_append(&file->text, npy->tensor.data, npy_bytes(npy))) ||
+                 fail(error, EXIT_ENVIRONMENT, "out of memory")) &&
+                output_write(&output, directory, &written, error);
+    output_free(&output);
+    return done;
+}

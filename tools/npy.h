@@ -1,0 +1,29 @@
+/* NumPy's .npy files (format versions 1 to 3), as DLTensors.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TOOLS_NPY_H
+#define KVMILL_TOOLS_NPY_H
+
+#include <kvmill.h>
+
+#include "../gen/error.h"
+
+struct npy {
+    DLTensor tensor; /* owns shape, strides and data; strides only in Fortran order */
+    char descr[16];  /* NumPy's word for the type, "<f4" */
+};
+
+/* Little-endian numbers, bool and complex.  Release with npy_free. */
+bool npy_read(const char *path, struct npy *npy, struct error *error);
+
+/* Write row-major data; the file is there whole or not at all. */
+bool npy_write(const char *path, const struct npy *npy, struct error *error);
+
+/* Like `model` with data of its own, not initialised. */
+bool npy_like(const struct npy *model, struct npy *npy, struct error *error);
+void npy_free(struct npy *npy);
+
+/* Bytes of the data. */
+size_t npy_bytes(const struct npy *npy);
+
+#endif

@@ -1,0 +1,12 @@
+/* Running make.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TOOLS_PROCESS_H
+#define KVMILL_TOOLS_PROCESS_H
+
+#include "../gen/error.h"
+
+/* make -C directory; its output goes to `log` (NULL: to ours). */
+bool run_make(const char *directory, const char *log, struct error *error);
+
+#endif

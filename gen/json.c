@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "text.h"
+
 enum { LARGEST_FILE = 16 << 20 };
 
 /* ---- Reading ---- */
@@ -26,22 +28,18 @@ static json_t *parse(const char *file, const char *text, size_t length, struct e
     return NULL;
 }
 
-static json_t *parse_stream(const char *file, FILE *stream, struct error *error) {
-    char *text = malloc(LARGEST_FILE + 1);
-    json_t *value = NULL;
-    if (text == NULL) {
-        fail_errno(error, "read", file);
-        return NULL;
+/* Up to LARGEST_FILE bytes; a longer file is refused by one byte more. */
+static bool read_stream(const char *file, FILE *stream, struct text *text, struct error *error) {
+    char block[16384];
+    size_t got;
+    while ((got = fread(block, 1, sizeof block, stream)) > 0) {
+        if (!text_append(text, block, got))
+            return fail(error, EXIT_ENVIRONMENT, "%s: out of memory", file);
+        if (text->length > LARGEST_FILE)
+            return fail(error, EXIT_USER, "%s: larger than 16 MiB; accepted: a config or spec file",
+                        file);
     }
-    size_t length = fread(text, 1, LARGEST_FILE + 1, stream);
-    if (ferror(stream))
-        fail_errno(error, "read", file);
-    else if (length > LARGEST_FILE)
-        fail(error, EXIT_USER, "%s: larger than 16 MiB; accepted: a config or spec file", file);
-    else
-        value = parse(file, text, length, error);
-    free(text);
-    return value;
+    return !ferror(stream) || fail_errno(error, "read", file);
 }
 
 json_t *json_read(const char *file, struct error *error) {
@@ -50,7 +48,11 @@ json_t *json_read(const char *file, struct error *error) {
         fail(error, EXIT_USER, "%s: cannot read: %s", file, strerror(errno));
         return NULL;
     }
-    json_t *value = parse_stream(file, stream, error);
+    struct text text = {0};
+    json_t *value = NULL;
+    if (read_stream(file, stream, &text, error))
+        value = parse(file, text.data ? text.data : "", text.length, error);
+    text_free(&text);
     fclose(stream);
     return value;
 }

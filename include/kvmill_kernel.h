@@ -27,6 +27,9 @@ enum kvmill_family {
 };
 
 /* Words at any address. */
+typedef uint64_t kvmill_word64 __attribute__((vector_size(64), may_alias, aligned(1)));
+typedef uint64_t kvmill_word32 __attribute__((vector_size(32), may_alias, aligned(1)));
+typedef uint64_t kvmill_word16 __attribute__((vector_size(16), may_alias, aligned(1)));
 typedef uint64_t kvmill_word8 __attribute__((may_alias, aligned(1)));
 typedef uint32_t kvmill_word4 __attribute__((may_alias, aligned(1)));
 typedef uint16_t kvmill_word2 __attribute__((may_alias, aligned(1)));

@@ -2,6 +2,9 @@ m4_divert(-1)
 m4_dnl u8.m4 -- rows of whole bytes, addressed as base + offset in bytes.
 m4_define(«km_unit_bits», «8»)
 
+m4_dnl km_short_headers -- what km_copy needs; intrinsics cost the compiler a quarter of a second.
+m4_define(«km_short_headers», «»)
+
 m4_dnl km_helpers -- C functions that km_copy and km_long_copy use.
 m4_define(«km_helpers», «»)
 

@@ -5,8 +5,6 @@ m4_define(«km_target», «avx2,fma,f16c»)
 m4_define(«km_headers», «#include <immintrin.h>»)
 
 m4_define(«km_widths», «32, 16, 8, 4, 2, 1»)
-m4_define(«km_move_32», «_mm256_storeu_si256((__m256i *)($1), _mm256_loadu_si256((const __m256i *)($2)))»)
-m4_define(«km_move_16», «_mm_storeu_si128((__m128i *)($1), _mm_loadu_si128((const __m128i *)($2)))»)
 
 m4_define(«km_stream_bytes», «32»)
 m4_define(«km_stream», «_mm256_stream_si256((__m256i *)($1), _mm256_loadu_si256((const __m256i *)($2)))»)

@@ -5,7 +5,6 @@ m4_define(«km_target», «»)
 m4_define(«km_headers», «#include <arm_neon.h>»)
 
 m4_define(«km_widths», «16, 8, 4, 2, 1»)
-m4_define(«km_move_16», «vst1q_u8($1, vld1q_u8($2))»)
 
 m4_dnl No stores around the cache that C can ask for.
 m4_define(«km_stream_bytes», «0»)

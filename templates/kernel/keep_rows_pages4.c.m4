@@ -1,6 +1,6 @@
 m4_dnl keep_rows -- rows of past that no new row replaces, to present: below the new rows and above
 m4_dnl them; where these wrap around, only what lies between their end and their start.
-km_head(«Keep rows: what no update replaces.»)
+km_head(«Keep rows: what no update replaces.», km_headers)
 km_helpers«»km_long_copy
 km_first_slot
 km_copy_run

@@ -53,10 +53,13 @@ m4_define(«km_unit_of_work», «        int64_t slab = u / p.chunks, chunk = u 
 »)
 
 m4_dnl km_store_head -- the new rows of one head, then on to the next head.
-m4_define(«km_store_head», «km_each(«S», 0, km_rows - 1, 1, «km_copy(km_row, «to», «slot_»S« + at», «from», «begin + S * p.update_stride.row»)»)m4_dnl
+m4_define(«km_store_head», «km_each(«S», 0, km_rows - 1, 1, «km_copy(km_row, «to», «slot_»S« + at», «from», «km_row_of(S)»)»)m4_dnl
         at += p.present_stride.head;
         begin += p.update_stride.head;
 »)
+
+m4_dnl km_row_of(S) -- where row S of the update begins.
+m4_define(«km_row_of», «begin«»km_if($1 == 0, «», « + $1 * p.update_stride.row»)»)
 
 m4_dnl km_store_straight(HEADS) -- defines run () from the code HEADS that stores all heads.
 m4_define(«km_store_straight», «km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)

@@ -35,10 +35,10 @@ m4_define(«km_if», «m4_ifelse(m4_eval($1), 0, «$3», «$2»)»)
 m4_dnl km_count(VALUE) -- a shape field in C: the number, or KVMILL_ANY.
 m4_define(«km_count», «m4_ifelse($1, -1, «KVMILL_ANY», «$1»)»)
 
-m4_dnl km_head(SUMMARY) -- the first lines of a kernel's file.
+m4_dnl km_head(SUMMARY, HEADERS) -- the first lines of a kernel's file.
 m4_define(«km_head», «/* $1
    Generated; to reproduce: kvmill explain --source km_symbol */
-m4_ifelse(km_headers, «», «», «km_headers
+m4_ifelse(«$2», «», «», «$2
 »)#include "kvmill_kernel.h"
 »)
 m4_divert(0)m4_dnl

@@ -1,11 +1,9 @@
 m4_divert(-1)
-m4_dnl words.m4 -- what plain C can do on any CPU: moving and joining words of up to eight bytes.
-m4_dnl An ISA file adds wider ones and lists its own widths, widest first.
+m4_dnl words.m4 -- moving and joining words in plain C.  An ISA file lists the widths that are one
+m4_dnl instruction there, widest first, and adds joins of its own.
 
 m4_dnl km_move_W(TO, FROM) -- move W bytes.
-m4_define(«km_move_8», «*(kvmill_word8 *)($1) = *(const kvmill_word8 *)($2)»)
-m4_define(«km_move_4», «*(kvmill_word4 *)($1) = *(const kvmill_word4 *)($2)»)
-m4_define(«km_move_2», «*(kvmill_word2 *)($1) = *(const kvmill_word2 *)($2)»)
+km_for_words(«W», «64, 32, 16, 8, 4, 2», «m4_define(«km_move_»W, «*(kvmill_word»W« *)($1) = *(const kvmill_word»W« *)($2)»)»)
 m4_define(«km_move_1», «*($1) = *($2)»)
 
 m4_dnl km_join_W(TO, FROM) -- W bytes, each the high nibble of FROM[i] below the low nibble of FROM[i + 1].

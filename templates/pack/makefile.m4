@@ -4,6 +4,8 @@ CC = cc
 CFLAGS = -O3
 AR = ar
 PREFIX = /usr/local
+LIBDIR = $(PREFIX)/lib
+INCLUDEDIR = $(PREFIX)/include
 DESTDIR =
 
 OBJECTS = km_pack.o \
@@ -31,11 +33,11 @@ lib«»km_pack.so: $(OBJECTS)
 	$(quiet)$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -c -o $@ $<
 
 install: all
-	mkdir -p '$(DESTDIR)$(PREFIX)/lib/pkgconfig' '$(DESTDIR)$(PREFIX)/include'
-	cp lib«»km_pack.a lib«»km_pack.so '$(DESTDIR)$(PREFIX)/lib'
-	cp km_pack.h '$(DESTDIR)$(PREFIX)/include'
-	sed -e 's|^libdir=.*|libdir=$(PREFIX)/lib|' -e 's|^includedir=.*|includedir=$(PREFIX)/include|' \
-	  km_pack.pc > '$(DESTDIR)$(PREFIX)/lib/pkgconfig/km_pack.pc'
+	mkdir -p '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(INCLUDEDIR)'
+	cp lib«»km_pack.a lib«»km_pack.so '$(DESTDIR)$(LIBDIR)'
+	cp km_pack.h '$(DESTDIR)$(INCLUDEDIR)'
+	sed -e 's|^libdir=.*|libdir=$(LIBDIR)|' -e 's|^includedir=.*|includedir=$(INCLUDEDIR)|' \
+	  km_pack.pc > '$(DESTDIR)$(LIBDIR)/pkgconfig/km_pack.pc'
 
 clean:
 	rm -f lib«»km_pack.a lib«»km_pack.so *.o

@@ -1,18 +1,13 @@
-/* ONNX TensorScatter-24: plan, validation of a run, and its two tasks: keep the rows of past that
-   no update replaces (unless in place), store the rows of update.
+/* A run of ONNX TensorScatter-24: validation, then two tasks: keep the rows of past that no update
+   replaces (unless in place), store the rows of update.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "../ops/tensor_scatter.h"
+#include "tensor_scatter.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "../ops/dtype.h"
 #include "../ops/fail.h"
-#include "cpu.h"
-#include "plan.h"
-#include "select.h"
 #include "tensor.h"
 
 /* A part moves about this much: enough to be worth handing to a thread. */
@@ -21,17 +16,6 @@ static const int64_t part_bytes = 128 << 10;
 /* From here on the destination will not stay in the second-level cache anyway, and stores that
    bypass it spare the read for ownership: measured 1.4 to 2 times as fast (doc/performance.md). */
 static const int64_t stream_bytes = 4 << 20;
-
-struct tensor_scatter_plan {
-    kvmill_plan base;
-    struct kvmill_row_geometry geometry;
-    struct kvmill_rows_shape shape;
-    DLDataType dtype;
-    bool has_indices;
-    const struct kvmill_kernel *store, *keep;
-    int rank;
-    int64_t dims[]; /* past_cache's, then update's */
-};
 
 static const struct tensor_scatter_plan *plan_of(const struct call *call) {
     return (const struct tensor_scatter_plan *)(const void *)call->plan;
@@ -322,7 +306,8 @@ static kvmill_status check_given(const DLTensor *const *tensors, kvmill_error *e
     return KVMILL_OK;
 }
 
-static kvmill_status begin(struct call *call, const DLTensor *const *tensors, kvmill_error *error) {
+kvmill_status tensor_scatter_begin(struct call *call, const DLTensor *const *tensors,
+                                   kvmill_error *error) {
     const struct tensor_scatter_plan *plan = plan_of(call);
     struct kvmill_rows *rows = &call->problem.rows;
     kvmill_status status = check_given(tensors, error);
@@ -353,7 +338,7 @@ static kvmill_status begin(struct call *call, const DLTensor *const *tensors, kv
 }
 
 /* The unused half of the last byte of a fresh 4-bit cache is 0. */
-static void merge(const struct call *call) {
+void tensor_scatter_merge(const struct call *call) {
     const DLTensor *present = call->problem.present;
     if (kvmill_dtype_bits(present->dtype) != 4 ||
         tensor_is_same_memory(call->problem.past, present))
@@ -361,127 +346,4 @@ static void merge(const struct call *call) {
     int64_t count = tensor_count(present);
     if (count % 2 != 0)
         tensor_data(present)[count / 2] &= 0x0f;
-}
-
-static void destroy(kvmill_plan *plan) {
-    free(plan);
-}
-
-static const struct op tensor_scatter_op = {
-    .name = "TensorScatter", .begin = begin, .merge = merge, .destroy = destroy};
-
-/* ---- Planning ---- */
-
-static bool prototype_folds(const DLTensor *tensor, int axis) {
-    struct kvmill_row_strides ignored;
-    return tensor == NULL || tensor_fold_strides(tensor, axis, &ignored);
-}
-
-static bool prototypes_fold(const kvmill_tensor_scatter *op, int axis) {
-    return prototype_folds(op->past_cache, axis) && prototype_folds(op->update, axis) &&
-           prototype_folds(op->present_cache, axis);
-}
-
-static const char *portable_reason(const kvmill_tensor_scatter *op,
-                                   const kvmill_plan_options *options, int axis) {
-    if (options != NULL && options->portable)
-        return "asked for";
-    if (!prototypes_fold(op, axis))
-        return "the strides do not fold to [batch, heads, slot, row]";
-    return NULL;
-}
-
-static struct tensor_scatter_plan *allocate(const kvmill_tensor_scatter *op,
-                                            const struct kvmill_row_geometry *geometry) {
-    int rank = op->past_cache->ndim;
-    size_t dims = sizeof(int64_t) * (size_t)rank;
-    struct tensor_scatter_plan *plan = calloc(1, sizeof *plan + 2 * dims);
-    if (plan == NULL)
-        return NULL;
-    plan->base.op = &tensor_scatter_op;
-    plan->geometry = *geometry;
-    plan->dtype = op->past_cache->dtype;
-    plan->shape = kvmill_rows_shape_of(geometry, plan->dtype);
-    plan->has_indices = op->write_indices != NULL;
-    plan->rank = rank;
-    memcpy(plan->dims, op->past_cache->shape, dims);
-    memcpy(plan->dims + rank, op->update->shape, dims);
-    return plan;
-}
-
-static void describe(struct tensor_scatter_plan *plan, const kvmill_tensor_scatter *op,
-                     const struct selection *store, const struct selection *keep) {
-    struct kvmill_shape_text past, update;
-    snprintf(plan->base.description, sizeof plan->base.description,
-             "TensorScatter %s, %s, past_cache %s, update %s, axis %d: store with %s (%s%s), keep "
-             "with %s (%s%s)",
-             plan->geometry.circular ? "circular" : "linear", kvmill_dtype_name(plan->dtype),
-             kvmill_shape_words(op->past_cache, &past), kvmill_shape_words(op->update, &update),
-             plan->geometry.axis, store->kernel->symbol,
-             store->kernel == &portable_store_rows ? "" : "pack ", store->origin,
-             keep->kernel->symbol, keep->kernel == &portable_keep_rows ? "" : "pack ",
-             keep->origin);
-}
-
-static kvmill_status select_kernels(struct tensor_scatter_plan *plan,
-                                    const kvmill_tensor_scatter *op,
-                                    const kvmill_plan_options *options, kvmill_error *error) {
-    static const kvmill_plan_options defaults = {.struct_size = sizeof defaults};
-    struct wanted wanted = {.shape = &plan->shape};
-    const char *reason = portable_reason(op, options, plan->geometry.axis);
-    options = options ? options : &defaults;
-    kvmill_status status = check_packs(options->packs, options->pack_count, error);
-    if (status == KVMILL_OK)
-        status = isa_cap(options->isa, &wanted.isa_cap, error);
-    if (status != KVMILL_OK)
-        return status;
-    wanted.portable_only = reason != NULL;
-    wanted.portable_reason = reason;
-    wanted.family = KVMILL_STORE_ROWS;
-    wanted.portable = &portable_store_rows;
-    struct selection store = select_kernel(options->packs, options->pack_count, &wanted);
-    wanted.family = KVMILL_KEEP_ROWS;
-    wanted.portable = &portable_keep_rows;
-    struct selection keep = select_kernel(options->packs, options->pack_count, &wanted);
-    plan->store = store.kernel;
-    plan->keep = keep.kernel;
-    describe(plan, op, &store, &keep);
-    return KVMILL_OK;
-}
-
-/* The struct_size fields let the structs grow; this is the first version. */
-static kvmill_status check_sizes(const kvmill_tensor_scatter *op,
-                                 const kvmill_plan_options *options, kvmill_error *error) {
-    if (op->struct_size < sizeof *op)
-        return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "op.struct_size is %zu; accepted: %zu",
-                           op->struct_size, sizeof *op);
-    if (options != NULL && options->struct_size < sizeof *options)
-        return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "options.struct_size is %zu; accepted: %zu",
-                           options->struct_size, sizeof *options);
-    return KVMILL_OK;
-}
-
-kvmill_status kvmill_plan_tensor_scatter(const kvmill_tensor_scatter *op,
-                                         const kvmill_plan_options *options, kvmill_plan **plan,
-                                         kvmill_error *error) {
-    struct kvmill_row_geometry geometry;
-    if (plan == NULL || op == NULL)
-        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "op");
-    *plan = NULL;
-    kvmill_status status = check_sizes(op, options, error);
-    if (status == KVMILL_OK)
-        status = kvmill_tensor_scatter_check(op, &geometry, error);
-    if (status != KVMILL_OK)
-        return status;
-    struct tensor_scatter_plan *made = allocate(op, &geometry);
-    if (made == NULL)
-        return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
-    status = select_kernels(made, op, options, error);
-    if (status != KVMILL_OK) {
-        free(made);
-        return status;
-    }
-    *plan = &made->base;
-    plan_announce(*plan);
-    return kvmill_succeed(error);
 }

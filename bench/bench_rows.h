@@ -1,0 +1,33 @@
+/* Benchmarks of the row kernels: each against what the machine can do, in one run.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_BENCH_ROWS_H
+#define KVMILL_BENCH_ROWS_H
+
+#include <kvmill.h>
+
+#include "../gen/spec.h"
+
+struct bench_result {
+    char what[96];
+    char kernel[SYMBOL_SIZE];
+    int threads;
+    double seconds, bytes; /* median of one call; bytes read and written */
+    const char *limit;     /* what it is compared with */
+    double limit_seconds;
+};
+
+struct bench_results {
+    struct bench_result items[256];
+    int count;
+};
+
+/* Run the cases that fit a TensorScatter spec: an update in place, or a functional update of caches
+   of 64 MiB and 1 GiB by 1 and `threads` threads. */
+bool bench_rows(const struct spec *spec, const kvmill_pack *pack, int threads,
+                struct bench_results *results, struct error *error);
+
+/* What a call of kvmill_run costs: one row of 256 bytes. */
+bool bench_call(const kvmill_pack *pack, struct bench_results *results, struct error *error);
+
+#endif

@@ -1,0 +1,315 @@
+"""TensorScatter of kvmill and of ONNX Runtime (CPU), side by side in one run.
+
+    python onnxruntime_tensor_scatter.py --packs PACK[:PACK...] [--rounds N] [--json FILE]
+
+functional  present is another buffer than past: the cache is copied.  64 MiB of float16.
+in place    past and present are one buffer, as a decoder would have it: one new row for each of 64
+            sequences, each time one slot further.  float16 and float32.
+floor       a cache of one element: what calling costs, and the two NumPy calls that advance
+            write_indices, which are part of every time here.
+
+Both sides work on the same arrays: ONNX Runtime through run_with_iobinding on bound buffers, kvmill
+through a prepared call (kvmill.Call), which is kvmill_run with the arguments of the last time.  The
+rounds alternate; a round is the mean of enough runs to fill a few milliseconds.  Before the clock
+starts, both must have given identical bytes.  A ratio above 1 means that kvmill is faster.
+
+With two threads, half of kvmill's parts run on a second Python thread; ctypes releases the GIL
+while a part runs.  Waking that thread costs tens of microseconds, more than a C caller's pool
+would: it pays for copies of the cache, not for the rows of a decode step.  ONNX Runtime is given two
+threads too; its kernel uses one.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+
+import kvmill
+import numpy as np
+import onnxruntime
+from onnx import TensorProto, helper
+
+ROUND_SECONDS = 0.004
+ELEMENT_TYPES = {"float16": TensorProto.FLOAT16, "float32": TensorProto.FLOAT}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A cache [batch, heads, capacity, head_dim] that takes one row per head."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, int, int, int]
+    in_place: bool
+
+    @property
+    def update_shape(self) -> tuple[int, int, int, int]:
+        batch, heads, _, head_dim = self.shape
+        return batch, heads, 1, head_dim
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was measured of one problem: seconds per run, medians of the rounds."""
+
+    problem: str
+    dtype: str
+    shape: tuple[int, ...]
+    threads: int
+    kernel: str
+    runs_per_round: int
+    kvmill: float
+    onnxruntime: float
+
+    @property
+    def ratio(self) -> float:
+        return self.onnxruntime / self.kvmill
+
+
+PROBLEMS = [
+    Problem("functional", "float16", (8, 8, 4096, 128), in_place=False),
+    Problem("functional, floor", "float16", (1, 1, 1, 1), in_place=False),
+    Problem("in place", "float16", (64, 8, 1024, 128), in_place=True),
+    Problem("in place", "float32", (64, 8, 1024, 128), in_place=True),
+    Problem("in place, floor", "float16", (1, 1, 1, 1), in_place=True),
+]
+
+
+# ---- The arrays ----
+
+
+class Arrays:
+    """Inputs and output of a problem, shared by both sides."""
+
+    def __init__(self, problem: Problem) -> None:
+        rng = np.random.default_rng(24)
+        count = int(np.prod(problem.shape))
+        self.past = np.resize(rng.random(1 << 16, np.float32), count).astype(problem.dtype)
+        self.past = self.past.reshape(problem.shape)
+        self.update = rng.random(problem.update_shape, np.float32).astype(problem.dtype)
+        batch, _, self.capacity, _ = problem.shape
+        self.first = np.arange(batch, dtype=np.int64) * 7 % self.capacity
+        self.write_indices = self.first.copy()
+        self.present = self.past if problem.in_place else np.zeros_like(self.past)
+
+    def rewind(self) -> None:
+        self.write_indices[:] = self.first
+
+    def advance(self) -> None:
+        """One slot further; every sequence starts again at the end of the cache."""
+        np.add(self.write_indices, 1, out=self.write_indices)
+        np.remainder(self.write_indices, self.capacity, out=self.write_indices)
+
+
+# ---- ONNX Runtime ----
+
+
+def make_model(problem: Problem) -> bytes:
+    element = ELEMENT_TYPES[problem.dtype]
+    value = helper.make_tensor_value_info
+    inputs = [
+        value("past", element, problem.shape),
+        value("update", element, problem.update_shape),
+        value("write_indices", TensorProto.INT64, problem.shape[:1]),
+    ]
+    node = helper.make_node("TensorScatter", [v.name for v in inputs], ["present"], axis=-2)
+    graph = helper.make_graph(
+        [node], "tensor_scatter", inputs, [value("present", element, problem.shape)]
+    )
+    opset = [helper.make_opsetid("", 24)]
+    return helper.make_model(graph, opset_imports=opset, ir_version=11).SerializeToString()
+
+
+def onnxruntime_run(problem: Problem, arrays: Arrays, threads: int) -> Callable[[], None]:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # Functional runs would warn that they copy.
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(
+        make_model(problem), options, providers=["CPUExecutionProvider"]
+    )
+    binding = session.io_binding()
+    for name in "past", "update", "write_indices":
+        array = getattr(arrays, name)
+        binding.bind_input(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
+    present = arrays.present
+    binding.bind_output("present", "cpu", 0, present.dtype, present.shape, present.ctypes.data)
+    return lambda: session.run_with_iobinding(binding)
+
+
+# ---- kvmill ----
+
+
+class Helper:
+    """A second thread, which waits for something to do."""
+
+    def __init__(self) -> None:
+        self._task: Callable[[], None] | None = None
+        self._start, self._done = threading.Semaphore(0), threading.Semaphore(0)
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            self._start.acquire()
+            self._task()
+            self._task = None
+            self._done.release()
+
+    def start(self, task: Callable[[], None]) -> None:
+        self._task = task
+        self._start.release()
+
+    def wait(self) -> None:
+        self._done.acquire()
+
+
+def run_parts(call: kvmill.Call, first: int, last: int) -> None:
+    for part in range(first, last):
+        call.part(part)
+
+
+def run_on_two(call: kvmill.Call, helper: Helper) -> None:
+    parts = call.begin()
+    half = (parts + 1) // 2
+    if half < parts:
+        helper.start(partial(run_parts, call, half, parts))
+    run_parts(call, 0, half)
+    if half < parts:
+        helper.wait()
+    call.merge()
+
+
+def plan_of(arrays: Arrays, packs: Sequence[kvmill.Pack]) -> kvmill.TensorScatter:
+    return kvmill.TensorScatter(arrays.past, arrays.update, arrays.write_indices, packs=packs)
+
+
+def kvmill_run(
+    plan: kvmill.TensorScatter, arrays: Arrays, helper: Helper | None
+) -> Callable[[], None]:
+    call = plan.prepare(arrays.past, arrays.update, arrays.write_indices, arrays.present)
+    return call.run if helper is None else partial(run_on_two, call, helper)
+
+
+# ---- Measuring ----
+
+
+def run_from_scratch(run: Callable[[], None], arrays: Arrays, old_past: np.ndarray) -> None:
+    arrays.present.fill(0)
+    arrays.past[...] = old_past
+    arrays.rewind()
+    run()
+
+
+def require_identical(sides: Sequence[Callable[[], None]], arrays: Arrays) -> None:
+    old_past = arrays.past.copy()
+    run_from_scratch(sides[0], arrays, old_past)
+    present = arrays.present.copy()
+    run_from_scratch(sides[1], arrays, old_past)
+    if not np.array_equal(present.view(np.uint8), arrays.present.view(np.uint8)):
+        sys.exit("kvmill and ONNX Runtime differ: nothing to compare")
+
+
+def seconds_per_run(run: Callable[[], None], arrays: Arrays, runs: int) -> float:
+    arrays.rewind()
+    begin = time.perf_counter()
+    for _ in range(runs):
+        run()
+        arrays.advance()
+    return (time.perf_counter() - begin) / runs
+
+
+def runs_to_fill_a_round(sides: Sequence[Callable[[], None]], arrays: Arrays) -> int:
+    slowest = max(seconds_per_run(run, arrays, 10) for run in sides)
+    return max(1, round(ROUND_SECONDS / slowest))
+
+
+def measure(
+    problem: Problem, packs: Sequence[kvmill.Pack], helper: Helper | None, rounds: int
+) -> Row:
+    arrays = Arrays(problem)
+    plan = plan_of(arrays, packs)
+    threads = 1 if helper is None else 2
+    sides = [kvmill_run(plan, arrays, helper), onnxruntime_run(problem, arrays, threads)]
+    require_identical(sides, arrays)
+    runs = runs_to_fill_a_round(sides, arrays)
+    times = [[seconds_per_run(run, arrays, runs) for run in sides] for _ in range(rounds)]
+    ours, theirs = (statistics.median(side) for side in zip(*times, strict=True))
+    kernel = plan.describe().partition("store with ")[2].partition(" ")[0]
+    return Row(problem.name, problem.dtype, problem.shape, threads, kernel, runs, ours, theirs)
+
+
+# ---- Reporting ----
+
+
+def print_table(rows: Sequence[Row]) -> None:
+    columns = "{:18} {:8} {:20} {:>7} {:>12} {:>16} {:>6}  {}"
+    head = "problem", "type", "shape", "threads", "kvmill us", "onnxruntime us", "ratio", "kernel"
+    print(columns.format(*head))
+    for row in rows:
+        print(
+            columns.format(
+                row.problem,
+                row.dtype,
+                "x".join(map(str, row.shape)),
+                row.threads,
+                f"{row.kvmill * 1e6:.1f}",
+                f"{row.onnxruntime * 1e6:.1f}",
+                f"{row.ratio:.2f}",
+                row.kernel,
+            )
+        )
+
+
+def environment() -> dict[str, str | int | None]:
+    return {
+        "kvmill": kvmill.version(),
+        "onnxruntime": onnxruntime.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+    }
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--packs", default=os.environ.get("KVMILL_PACKS", ""), metavar="PATHS")
+    parser.add_argument("--rounds", type=int, default=25, help="at least 15 (default 25)")
+    parser.add_argument("--json", metavar="FILE", help="write the results here too")
+    arguments = parser.parse_args()
+    if arguments.rounds < 15:
+        parser.error(f"--rounds is {arguments.rounds}; accepted: 15 or more")
+    return arguments
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    packs = [kvmill.Pack(path) for path in arguments.packs.split(":") if path]
+    second_thread = Helper()
+    rows = [
+        measure(problem, packs, helper, arguments.rounds)
+        for problem in PROBLEMS
+        for helper in (None, second_thread)
+    ]
+    print_table(rows)
+    if arguments.json:
+        results = [{**asdict(row), "ratio": row.ratio} for row in rows]
+        with open(arguments.json, "w", encoding="utf-8") as stream:
+            json.dump({"environment": environment(), "results": results}, stream, indent=2)
+            stream.write("\n")
+
+
+if __name__ == "__main__":
+    main()

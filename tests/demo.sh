@@ -1,0 +1,31 @@
+#!/bin/sh
+# The demo: generate, compile and link the packs of real models, run them, check, measure.
+set -eu
+. "$(dirname "$0")/environment.sh" 2>/dev/null || . tests/environment.sh
+
+# demo NAME CONFIG MODE CAPACITY HEADS HEAD_DIM -- one layer's caches of one model.
+demo() {
+    pack=$builddir/demo-pack/$1
+    echo "\$ kvmill generate --model $2.json -o $1 && make -C $1"
+    mkdir -p "$builddir/demo-pack"
+    "$kvmill" generate --model "$srcdir/configs/models/$2.json" -o "$pack"
+    make --no-print-directory -s -j2 -C "$pack" V=1 CC="$CC"
+    cat >"$pack/demo_pack.h" <<HEADER
+#include "$1.h"
+#define DEMO_PACK kvmill_pack_$1
+#define DEMO_NAME "$2"
+#define DEMO_MODE "$3"
+#define DEMO_CAPACITY $4
+#define DEMO_HEADS $5
+#define DEMO_HEAD_DIM $6
+HEADER
+    # shellcheck disable=SC2086
+    $CC $CFLAGS -I"$srcdir/include" -I"$pack" -o "$pack/demo" "$srcdir/examples/demo.c" \
+        "$pack/lib$1.a" "$builddir/.libs/libkvmill.a" $SANITIZE
+    "$pack/demo"
+}
+
+demo llama llama-3.1-8b linear 4096 8 128
+demo mistral mistral-7b-v0.1 circular 4096 8 128
+echo 'x memcpy: speed against memcpy calls of the same rows, taking turns in the same run.'
+echo "The bench measures more: kvmill bench --model $srcdir/configs/models/llama-3.1-8b.json"

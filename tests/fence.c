@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fence.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tap.h"
+
+/* ---- Random numbers ---- */
+
+static const uint64_t default_seed = 20240824;
+
+uint64_t dice_seed(void) {
+    const char *text = getenv("KVMILL_SEED");
+    uint64_t seed = text != NULL && *text != '\0' ? strtoull(text, NULL, 0) : default_seed;
+    diag("KVMILL_SEED=%" PRIu64, seed);
+    return seed;
+}
+
+/* FNV-1a. */
+struct dice dice_for(uint64_t seed, const char *words) {
+    struct dice dice = {seed ^ 0xcbf29ce484222325};
+    for (; *words; words++)
+        dice.state = (dice.state ^ (unsigned char)*words) * 0x100000001b3;
+    return dice;
+}
+
+/* SplitMix64. */
+uint64_t dice_bits(struct dice *dice) {
+    uint64_t x = dice->state += 0x9e3779b97f4a7c15;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    return x ^ x >> 31;
+}
+
+int64_t dice_range(struct dice *dice, int64_t least, int64_t most) {
+    return least + (int64_t)(dice_bits(dice) % (uint64_t)(most - least + 1));
+}
+
+bool dice_once_in(struct dice *dice, int64_t times) {
+    return dice_range(dice, 1, times) == 1;
+}
+
+void dice_order(struct dice *dice, int64_t *order, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        int64_t j = dice_range(dice, 0, i);
+        order[i] = order[j];
+        order[j] = i;
+    }
+}
+
+bool is_slow_run(void) {
+    const char *text = getenv("KVMILL_TEST_SLOW");
+    return text != NULL && strcmp(text, "1") == 0;
+}
+
+/* ---- Fenced buffers ---- */
+
+enum { CANARY = 0xc5 };
+
+static size_t page_size(void) {
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Bytes left between the buffer and its fence. */
+static size_t slack_of(uintptr_t flush, int misalignment, enum fence_side side) {
+    if (misalignment == FENCE_FLUSH)
+        return 0;
+    size_t wanted = (size_t)misalignment, have = flush % 64;
+    return side == FENCE_ABOVE ? (have - wanted) % 64 : (wanted - have) % 64;
+}
+
+static void poison(struct fence *fence, struct dice *dice) {
+    memset(fence->pages, CANARY, fence->pages_size);
+    for (size_t i = 0; i < fence->size; i += sizeof(uint64_t)) {
+        uint64_t bits = dice_bits(dice);
+        size_t rest = fence->size - i;
+        memcpy(fence->data + i, &bits, rest < sizeof bits ? rest : sizeof bits);
+    }
+}
+
+void fence_open(struct fence *fence, size_t size, int misalignment, enum fence_side side,
+                struct dice *dice) {
+    size_t page = page_size();
+    fence->size = size;
+    fence->pages_size = (size + 63 + page) / page * page;
+    unsigned char *map =
+        mmap(NULL, fence->pages_size + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED)
+        bail_out("no memory for a buffer of %zu bytes", size);
+    fence->pages = map + page;
+    fence_protect(fence, false);
+    unsigned char *flush =
+        side == FENCE_ABOVE ? fence->pages + fence->pages_size - size : fence->pages;
+    size_t slack = slack_of((uintptr_t)flush, misalignment, side);
+    fence->data = side == FENCE_ABOVE ? flush - slack : flush + slack;
+    poison(fence, dice);
+}
+
+void fence_close(struct fence *fence) {
+    size_t page = page_size();
+    if (fence->pages != NULL)
+        munmap(fence->pages - page, fence->pages_size + 2 * page);
+    *fence = (struct fence){0};
+}
+
+void fence_protect(const struct fence *fence, bool read_only) {
+    int protection = PROT_READ | (read_only ? 0 : PROT_WRITE);
+    if (mprotect(fence->pages, fence->pages_size, protection) != 0)
+        bail_out("cannot protect a buffer of %zu bytes", fence->size);
+}
+
+bool fence_is_intact(const struct fence *fence, int64_t *where) {
+    const unsigned char *byte = fence->pages, *end = fence->pages + fence->pages_size;
+    for (; byte < end; byte++) {
+        if (byte == fence->data && fence->size > 0)
+            byte += fence->size;
+        if (byte < end && *byte != CANARY) {
+            *where = byte - fence->data;
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- Traps ---- */
+
+static const char *trap_text;
+
+/* Only what a signal handler may do. */
+static void on_trap(int number) {
+    static const char start[] = "Bail out! memory was touched that is not the problem's: ";
+    ssize_t ignored = write(STDOUT_FILENO, start, sizeof start - 1);
+    ignored = write(STDOUT_FILENO, trap_text, strlen(trap_text));
+    ignored = write(STDOUT_FILENO, "\n", 1);
+    (void)ignored;
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+void fence_explain_traps(const char *text) {
+    trap_text = text;
+    signal(SIGSEGV, on_trap);
+    signal(SIGBUS, on_trap);
+}
+
+/* ---- Tensors ---- */
+
+struct reach {
+    int64_t lowest, highest; /* elements, from element 0 */
+    bool empty;
+};
+
+static struct reach reach_of(int rank, const int64_t *shape, const int64_t *strides) {
+    struct reach reach = {0};
+    for (int d = 0; d < rank; d++) {
+        int64_t step = (shape[d] - 1) * strides[d];
+        reach.empty |= shape[d] == 0;
+        *(step < 0 ? &reach.lowest : &reach.highest) += step;
+    }
+    return reach.empty ? (struct reach){.highest = -1, .empty = true} : reach;
+}
+
+static void set_dims(struct fenced_tensor *tensor, int rank, const int64_t *shape,
+                     const int64_t *strides) {
+    int64_t dense = 1;
+    for (int d = rank - 1; d >= 0; d--) {
+        tensor->shape[d] = shape[d];
+        tensor->strides[d] = strides != NULL ? strides[d] : dense;
+        dense *= shape[d];
+    }
+    tensor->dl.ndim = rank;
+    tensor->dl.shape = tensor->shape;
+    tensor->dl.strides = strides != NULL ? tensor->strides : NULL;
+}
+
+static size_t bytes_of(DLDataType dtype, int64_t count) {
+    return ((size_t)count * dtype.bits * dtype.lanes + 7) / 8;
+}
+
+void tensor_open(struct fenced_tensor *tensor, DLDataType dtype, int rank, const int64_t *shape,
+                 const int64_t *strides, struct dice *dice) {
+    *tensor = (struct fenced_tensor){.dl = {.device = {kDLCPU, 0}, .dtype = dtype}};
+    set_dims(tensor, rank, shape, strides);
+    struct reach reach = reach_of(rank, tensor->shape, tensor->strides);
+    int misalignment = dice_once_in(dice, 2) ? FENCE_FLUSH : (int)dice_range(dice, 0, 63);
+    enum fence_side side = dice_once_in(dice, 3) ? FENCE_BELOW : FENCE_ABOVE;
+    fence_open(&tensor->fence, bytes_of(dtype, reach.highest - reach.lowest + 1), misalignment,
+               side, dice);
+    tensor->dl.data = tensor->fence.data;
+    tensor->dl.byte_offset = bytes_of(dtype, -reach.lowest);
+}
+
+void tensor_open_copy(struct fenced_tensor *copy, const struct fenced_tensor *tensor,
+                      struct dice *dice) {
+    tensor_open(copy, tensor->dl.dtype, tensor->dl.ndim, tensor->shape, tensor->dl.strides, dice);
+    memcpy(copy->fence.data, tensor->fence.data, tensor->fence.size);
+}
+
+void tensor_close(struct fenced_tensor *tensor) {
+    fence_close(&tensor->fence);
+}
+
+bool tensor_is_equal(const struct fenced_tensor *a, const struct fenced_tensor *b, int64_t *where) {
+    if (memcmp(a->fence.data, b->fence.data, a->fence.size) == 0)
+        return true;
+    for (*where = 0; a->fence.data[*where] == b->fence.data[*where];)
+        ++*where;
+    return false;
+}

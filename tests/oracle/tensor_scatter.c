@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tensor_scatter.h"
+
+#include <string.h>
+
+enum { MOST_DIMS = 16 };
+
+/* ---- Elements by their coordinates ---- */
+
+static unsigned char *address_of_first(const DLTensor *tensor) {
+    return (unsigned char *)tensor->data + tensor->byte_offset;
+}
+
+static int64_t element_number(const DLTensor *tensor, const int64_t *coordinate) {
+    int64_t number = 0;
+    for (int d = 0; d < tensor->ndim; d++)
+        number = tensor->strides == NULL ? number * tensor->shape[d] + coordinate[d]
+                                         : number + coordinate[d] * tensor->strides[d];
+    return number;
+}
+
+/* Two elements per byte, the even one in the low half. */
+static unsigned get_nibble(const unsigned char *data, int64_t number) {
+    unsigned byte = data[number / 2];
+    return number % 2 == 0 ? byte & 0x0f : byte >> 4;
+}
+
+static void put_nibble(unsigned char *data, int64_t number, unsigned nibble) {
+    unsigned byte = data[number / 2];
+    byte = number % 2 == 0 ? (byte & 0xf0) | nibble : (byte & 0x0f) | nibble << 4;
+    data[number / 2] = (unsigned char)byte;
+}
+
+static void copy_element(const DLTensor *to, const int64_t *at, const DLTensor *from,
+                         const int64_t *begin) {
+    int bits = to->dtype.bits * to->dtype.lanes;
+    int64_t target = element_number(to, at), source = element_number(from, begin);
+    if (bits == 4)
+        put_nibble(address_of_first(to), target, get_nibble(address_of_first(from), source));
+    else
+        memcpy(address_of_first(to) + target * (bits / 8),
+               address_of_first(from) + source * (bits / 8), (size_t)bits / 8);
+}
+
+/* ---- The definition ---- */
+
+static int64_t start_of(const DLTensor *write_indices, int64_t batch) {
+    int64_t start = 0;
+    if (write_indices != NULL)
+        memcpy(&start, address_of_first(write_indices) + element_number(write_indices, &batch) * 8,
+               8);
+    return start;
+}
+
+/* Which row of update goes to `slot`, or -1. */
+static int64_t row_for_slot(int64_t slot, int64_t start, int64_t rows, int64_t capacity,
+                            bool circular) {
+    for (int64_t s = 0; s < rows; s++)
+        if (slot == (circular ? (start % capacity + s) % capacity : start + s))
+            return s;
+    return -1;
+}
+
+/* The next coordinate, row-major; false behind the last. */
+static bool advance(const DLTensor *tensor, int64_t *coordinate) {
+    for (int d = tensor->ndim - 1; d >= 0; d--) {
+        if (++coordinate[d] < tensor->shape[d])
+            return true;
+        coordinate[d] = 0;
+    }
+    return false;
+}
+
+static int64_t count_elements(const DLTensor *tensor) {
+    int64_t count = 1;
+    for (int d = 0; d < tensor->ndim; d++)
+        count *= tensor->shape[d];
+    return count;
+}
+
+void oracle_tensor_scatter(int axis, bool circular, const DLTensor *past, const DLTensor *update,
+                           const DLTensor *write_indices, const DLTensor *present) {
+    int64_t at[MOST_DIMS] = {0}, source[MOST_DIMS], count = count_elements(present);
+    if (count == 0)
+        return;
+    do {
+        memcpy(source, at, sizeof source);
+        source[axis] = row_for_slot(at[axis], start_of(write_indices, at[0]), update->shape[axis],
+                                    past->shape[axis], circular);
+        if (source[axis] >= 0)
+            copy_element(present, at, update, source);
+        else
+            copy_element(present, at, past, at);
+    } while (advance(present, at));
+    bool in_place = address_of_first(past) == address_of_first(present);
+    if (present->dtype.bits == 4 && count % 2 == 1 && !in_place)
+        put_nibble(address_of_first(present), count, 0);
+}

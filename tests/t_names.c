@@ -1,0 +1,334 @@
+/* Names: a kernel's symbol and back, words near to mistyped ones, lists of instruction sets.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../gen/kernel.h"
+#include "tap.h"
+
+/* ---- Every legal kernel: written, read back, the same ---- */
+
+static const char every_isa[] = "scalar,avx2,avx512,neon";
+
+/* What each count field goes through; enough digits to catch a narrow integer. */
+static const int64_t counts[] = {ANY_COUNT, 1, 7, 128, INT32_MAX};
+enum { COUNTS = sizeof counts / sizeof *counts };
+
+struct walk {
+    long legal, illegal, wrong;
+};
+
+static bool same_kernel(const struct kernel *a, const struct kernel *b) {
+    bool same = a->family == b->family && a->isa == b->isa && a->variant == b->variant;
+    for (int i = 0; i < MOST_FIELDS; i++)
+        same = same && a->value[i] == b->value[i];
+    return same;
+}
+
+/* A legal kernel is read back as it was; an illegal one is the user's error. */
+static bool round_trips(const struct kernel *kernel, bool legal) {
+    char symbol[SYMBOL_SIZE], again[SYMBOL_SIZE];
+    struct kernel parsed;
+    struct error error = {0};
+    kernel_symbol(kernel, symbol);
+    if (!kernel_parse(symbol, &parsed, &error))
+        return !legal && error.exit_code == EXIT_USER;
+    kernel_symbol(&parsed, again);
+    return legal && same_kernel(kernel, &parsed) && strcmp(symbol, again) == 0;
+}
+
+static void check_kernel(const struct kernel *kernel, struct walk *walk) {
+    char symbol[SYMBOL_SIZE];
+    bool legal = kernel->family->legal(kernel);
+    *(legal ? &walk->legal : &walk->illegal) += 1;
+    if (round_trips(kernel, legal) || walk->wrong++ > 5)
+        return;
+    kernel_symbol(kernel, symbol);
+    diag("%s, which is %s, came back otherwise", symbol, legal ? "legal" : "illegal");
+}
+
+static void walk_variants(struct kernel *kernel, const struct isa_list *isas, struct walk *walk) {
+    for (int i = 0; i < isas->count; i++)
+        for (int v = 0; kernel->family->variants[v] != NULL; v++) {
+            kernel->isa = isas->items[i];
+            kernel->variant = kernel->family->variants[v];
+            check_kernel(kernel, walk);
+        }
+}
+
+static void walk_fields(struct kernel *kernel, int field, const struct isa_list *isas,
+                        struct walk *walk) {
+    if (field == kernel->family->field_count) {
+        walk_variants(kernel, isas, walk);
+        return;
+    }
+    const struct field *description = &kernel->family->fields[field];
+    for (int i = 0; description->prefix ? i < COUNTS : description->words[i] != NULL; i++) {
+        kernel->value[field] = description->prefix ? counts[i] : i;
+        walk_fields(kernel, field + 1, isas, walk);
+    }
+}
+
+static void test_round_trips(void) {
+    struct isa_list isas;
+    struct error error;
+    const struct family *family;
+    if (!isa_list_parse(every_isa, &isas, &error))
+        bail_out("%s", error.text);
+    for (size_t i = 0; (family = family_at(i)) != NULL; i++) {
+        struct walk walk = {0};
+        struct kernel kernel = {.family = family};
+        walk_fields(&kernel, 0, &isas, &walk);
+        ok(walk.wrong == 0 && walk.legal > 0,
+           "%s: %ld legal symbols and back, %ld illegal ones refused", family->name, walk.legal,
+           walk.illegal);
+    }
+}
+
+static void test_shape_words(void) {
+    struct kernel kernel;
+    struct error error;
+    char words[SYMBOL_SIZE];
+    bool parsed =
+        kernel_parse("kvmill_store_rows_u8_h8_mn_s1_d256_linear__avx512_line", &kernel, &error);
+    if (!ok(parsed, "the symbol of the design's example is one"))
+        return;
+    kernel_shape_words(&kernel, words);
+    ok(strcmp(words, "h8_mn_s1_d256") == 0, "its shape in a word: %s", words);
+    ok(kernel_value(&kernel, "heads") == 8 && kernel_value(&kernel, "capacity") == ANY_COUNT &&
+           kernel_value(&kernel, "row") == 256,
+       "its fields by name");
+}
+
+/* ---- Symbols that are none ---- */
+
+#define GOOD "kvmill_store_rows_u8_h8_mn_s1_d256_linear__avx512_line"
+
+static const struct {
+    const char *symbol, *why;
+} bad_symbols[] = {
+    {"", "nothing"},
+    {"kvmill", "only the prefix, without its underscore"},
+    {"kvmill_", "only the prefix"},
+    {"kvmill_store_rows", "truncated behind the family"},
+    {"kvmill_store_rows_", "truncated before the first field"},
+    {"kvmill_store_rows_u8_h", "truncated inside a field"},
+    {"kvmill_store_rows_u8_h8_mn_s1_d256_linear", "truncated before how"},
+    {"kvmill_store_rows_u8_h8_mn_s1_d256_linear__", "truncated before the instruction set"},
+    {"kvmill_store_rows_u8_h8_mn_s1_d256_linear__avx512", "truncated before the variant"},
+    {"kvmill_store_rows_u8_h8_mn_s1_d256_linear__avx512_", "an empty variant"},
+    {"kvmill_store_rows_u8_h8_mn_s1_d256_linear__avx512_lin", "half a variant"},
+    {"Kvmill_store_rows_u8_h8_mn_s1_d256_linear__avx512_line", "a capital"},
+    {"kvmill_storerows_u8_h8_mn_s1_d256_linear__avx512_line", "an unknown family"},
+    {"kvmill_store_rows_u16_h8_mn_s1_d256_linear__avx512_line", "an unknown unit"},
+    {"kvmill_store_rows_h8_u8_mn_s1_d256_linear__avx512_line", "fields in another order"},
+    {"kvmill_store_rows_u8_h8_s1_mn_d256_linear__avx512_line", "counts in another order"},
+    {"kvmill_store_rows_u8_h08_mn_s1_d256_linear__avx512_line", "a leading zero"},
+    {"kvmill_store_rows_u8_h-1_mn_s1_d256_linear__avx512_line", "a sign"},
+    {"kvmill_store_rows_u8_h+8_mn_s1_d256_linear__avx512_line", "a plus"},
+    {"kvmill_store_rows_u8_h 8_mn_s1_d256_linear__avx512_line", "a space"},
+    {"kvmill_store_rows_u8_h8x_mn_s1_d256_linear__avx512_line", "a letter behind a count"},
+    {"kvmill_store_rows_u8_h8_mN_s1_d256_linear__avx512_line", "a capital N"},
+    {"kvmill_store_rows_u8_h8_mn_s1_d99999999999999999999_linear__avx512_run", "beyond 64 bits"},
+    {"kvmill_store_rows_u8_hn_m4294967297_sn_dn_circular__scalar_run",
+     "beyond the 32 bits templates compute with"},
+    {"kvmill_store_rows_u8_h8_mn_s1_d256_Linear__avx512_line", "an unknown mode"},
+    {"kvmill_store_rows_u8_h8_mn_s1_d256_linear_avx512_line", "one underscore before how"},
+    {"kvmill_store_rows_u8_h8_mn_s1_d256_linear___avx512_line", "three underscores"},
+    {"kvmill_store_rows_u8_h8_mn_s1_d256_linear__sse2_line", "an unknown instruction set"},
+    {"kvmill_store_rows_u8_h8_mn_s1_d256_linear__avx51_line", "half an instruction set"},
+    {"kvmill_store_rows_u8_h8_mn_s1_d256_linear__avx512_pages4", "another family's variant"},
+    {"kvmill_store_rows_u8_hn_mn_s1_d256_linear__avx512_line", "line without a head count"},
+    {"kvmill_store_rows_u8_h8_mn_sn_d256_linear__avx512_heads", "heads without a row count"},
+    {"kvmill_store_rows_u8_h8_mn_s1_dn_linear__avx512_line", "line without a row length"},
+    {"kvmill_store_rows_u8_h0_mn_s1_d256_linear__avx512_line", "line of no heads"},
+    {"kvmill_store_rows_u8_h8_m64_s1_d256_linear__avx512_line", "a linear kernel with a capacity"},
+    {"kvmill_store_rows_u4_h8_mn_s1_d256_linear__avx512_line", "nibble rows of even length"},
+    {"kvmill_store_rows_u4_h8_mn_sn_dn_linear__avx512_run", "nibble rows of open length"},
+    {"kvmill_store_rows_u8_h1000000_mn_s1_d1000000_linear__avx512_line",
+     "straight-line code without end"},
+    {"kvmill_keep_rows_u8_h8__avx2_pages4", "a field too many"},
+    {"kvmill_keep_rows_u8__avx2_pages", "half a variant of keep_rows"},
+    {GOOD " ", "a trailing space"},
+    {GOOD "_x", "trailing junk"},
+    {GOOD "\n", "a trailing newline"},
+};
+
+/* The symbol's exact bytes, then a word that no message may show: nothing behind the end is read.
+ */
+static bool refuse(const char *symbol, struct error *error) {
+    static const char canary[] = "CANARY, behind the symbol's end";
+    struct kernel kernel;
+    size_t length = strlen(symbol);
+    char *copy = malloc(length + 1 + sizeof canary);
+    if (copy == NULL)
+        bail_out("out of memory");
+    memcpy(copy, symbol, length + 1);
+    memcpy(copy + length + 1, canary, sizeof canary);
+    bool accepted = kernel_parse(copy, &kernel, error);
+    free(copy);
+    return !accepted;
+}
+
+static void test_bad_symbols(void) {
+    for (size_t i = 0; i < sizeof bad_symbols / sizeof *bad_symbols; i++) {
+        struct error error = {0};
+        bool refused = refuse(bad_symbols[i].symbol, &error);
+        bool told =
+            refused && error.exit_code == EXIT_USER && strstr(error.text, "accepted: ") != NULL;
+        bool within = strstr(error.text, "CANARY") == NULL;
+        if (!ok(told && within, "refused: %s", bad_symbols[i].why))
+            diag("%.100s: %s", bad_symbols[i].symbol, refused ? error.text : "accepted");
+    }
+}
+
+static void test_long_symbol(void) {
+    struct error error = {0};
+    char symbol[4096];
+    memset(symbol, 'a', sizeof symbol - 1);
+    memcpy(symbol, "kvmill_", 7);
+    symbol[sizeof symbol - 1] = '\0';
+    ok(refuse(symbol, &error) && strlen(error.text) < 600, "refused: 4095 letters, in few words");
+}
+
+/* ---- The nearest word ---- */
+
+static void test_nearest_word(void) {
+    static const char *const modes[] = {"linear", "circular", NULL};
+    static const char *const nothing[] = {NULL};
+    static const struct {
+        const char *word, *nearest;
+    } cases[] = {
+        {"linear", "linear"},
+        {"liner", "linear"},
+        {"lineaar", "linear"},
+        {"lniear", "linear"},
+        {"circulr", "circular"},
+        {"zirkular", "circular"},
+        {"", NULL},
+        {"x", NULL},
+        {"paged", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *nearest = nearest_word(cases[i].word, modes);
+        bool right = nearest && cases[i].nearest ? strcmp(nearest, cases[i].nearest) == 0
+                                                 : nearest == cases[i].nearest;
+        if (!ok(right, "near to \"%s\": %s", cases[i].word,
+                cases[i].nearest ? cases[i].nearest : "nothing"))
+            diag("got %s", nearest ? nearest : "nothing");
+    }
+    ok(nearest_word("linear", nothing) == NULL, "no candidates, no nearest");
+}
+
+/* Of two as near, the first: the suggestion does not depend on chance. */
+static void test_nearest_tie(void) {
+    static const char *const words[] = {"int4", "int8", NULL};
+    const char *nearest = nearest_word("int9", words);
+    ok(nearest != NULL && strcmp(nearest, "int4") == 0, "of two as near: the first");
+}
+
+static void test_nearest_long(void) {
+    static const char *const words[] = {"linear", NULL};
+    char word[301];
+    memset(word, 'z', sizeof word - 1);
+    word[300] = '\0';
+    const char *nearest = nearest_word(word, words);
+    if (!ok(nearest == NULL, "near to 300 letters: nothing"))
+        diag("got %s", nearest);
+}
+
+/* ---- Lists of instruction sets ---- */
+
+static void join_isas(const struct isa_list *list, char text[128]) {
+    size_t at = 0;
+    text[0] = '\0';
+    for (int i = 0; i < list->count; i++)
+        at += (size_t)snprintf(text + at, 128 - at, "%s%s", i ? "," : "", list->items[i]->name);
+}
+
+static void test_isa_lists(void) {
+    static const struct {
+        const char *text, *list;
+    } cases[] = {
+        {NULL, "scalar,avx2,avx512"},
+        {"scalar", "scalar"},
+        {"neon", "neon"},
+        {"avx512,scalar", "avx512,scalar"},
+        {"avx2,avx2", "avx2"},
+        {"avx2,scalar,avx2,scalar,avx2,scalar,avx2,scalar,avx2,scalar", "avx2,scalar"},
+        {every_isa, every_isa},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct isa_list list;
+        struct error error = {0};
+        char text[128] = "";
+        if (isa_list_parse(cases[i].text, &list, &error))
+            join_isas(&list, text);
+        if (!ok(strcmp(text, cases[i].list) == 0, "--isa %s: %s",
+                cases[i].text ? cases[i].text : "(not given)", cases[i].list))
+            diag("got \"%s\" %s", text, error.text);
+    }
+}
+
+static void test_bad_isa_lists(void) {
+    static const char *const cases[] = {
+        "",      ",",    "avx2,",          ",avx2",   "avx2,,scalar", "AVX2",    "avx",
+        "avx22", "sse4", "scalar, avx512", "scalar ", "avx2;scalar",  "portable"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct isa_list list;
+        struct error error = {0};
+        bool refused = !isa_list_parse(cases[i], &list, &error) && error.exit_code == EXIT_USER;
+        for (const char *const *name =
+                 (const char *const[]){"scalar", "avx2", "avx512", "neon", "--isa", NULL};
+             *name != NULL; name++)
+            refused = refused && strstr(error.text, *name) != NULL;
+        if (!ok(refused, "--isa \"%s\": refused, naming what is accepted", cases[i]))
+            diag("%s", error.text);
+    }
+}
+
+/* ---- Lists of kernels ---- */
+
+static void add_symbol(struct kernel_list *list, const char *symbol) {
+    struct kernel kernel;
+    struct error error;
+    if (!kernel_parse(symbol, &kernel, &error) || !kernel_list_add(list, &kernel, &error))
+        bail_out("%s", error.text);
+}
+
+static void test_kernel_lists(void) {
+    static const char *const symbols[] = {
+        GOOD, "kvmill_keep_rows_u8__avx2_pages4",
+        "kvmill_store_rows_u8_h8_mn_s1_d256_linear__avx2_line",
+        "kvmill_store_rows_u8_h8_mn_s1_d256_linear__avx512_heads"};
+    enum { DISTINCT = sizeof symbols / sizeof *symbols };
+    struct kernel_list list = {0};
+    bool in_order = true;
+    for (int i = 0; i < 3 * DISTINCT; i++)
+        add_symbol(&list, symbols[i * 5 % DISTINCT]);
+    ok(list.count == DISTINCT, "a list of kernels has each once: %zu of %d", list.count, DISTINCT);
+    for (size_t i = 0; i < list.count; i++) {
+        char symbol[SYMBOL_SIZE];
+        kernel_symbol(&list.items[i], symbol);
+        in_order = in_order && strcmp(symbol, symbols[i * 5 % DISTINCT]) == 0;
+    }
+    ok(in_order, "in order of first appearance");
+    kernel_list_free(&list);
+    ok(list.items == NULL && list.count == 0, "and can be freed");
+}
+
+int main(void) {
+    test_round_trips();
+    test_shape_words();
+    test_bad_symbols();
+    test_long_symbol();
+    test_nearest_word();
+    test_nearest_tie();
+    test_nearest_long();
+    test_isa_lists();
+    test_bad_isa_lists();
+    test_kernel_lists();
+    return done_testing();
+}

@@ -1,0 +1,45 @@
+# TAP for shell tests; sourced after environment.sh.  Each test gets a directory of its own.
+tap_count=0
+tap_failed=0
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/kvmill-test.XXXXXX") || exit 1
+trap 'chmod -R u+w "$scratch"; rm -rf "$scratch"' EXIT
+cd "$scratch" || exit 1
+
+# ok STATUS NAME -- one result.
+ok() {
+    tap_count=$((tap_count + 1))
+    if [ "$1" -eq 0 ]; then
+        echo "ok $tap_count - $2"
+    else
+        tap_failed=$((tap_failed + 1))
+        echo "not ok $tap_count - $2"
+    fi
+}
+
+diag() {
+    sed 's/^/# /' "$@"
+}
+
+# skip_all REASON -- this machine cannot run the test at all.
+skip_all() {
+    echo "1..0 # SKIP $1"
+    exit 0
+}
+
+# expect CODE WORDS NAME COMMAND... -- the command exits with CODE and says WORDS (a regular expression).
+expect() {
+    code=$1 words=$2 name=$3
+    shift 3
+    "$@" >out.log 2>err.log
+    got=$?
+    cat out.log err.log >all.log
+    test "$got" -eq "$code" && grep -Eq -- "$words" all.log
+    result=$?
+    ok $result "$name"
+    [ $result -eq 0 ] || { echo "# exit $got, expected $code; wanted: $words"; diag all.log; }
+}
+
+done_testing() {
+    echo "1..$tap_count"
+    [ "$tap_failed" -eq 0 ] && [ "$tap_count" -gt 0 ]
+}

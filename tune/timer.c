@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "timer.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+enum { LEAST_ROUNDS = 7, MOST_ROUNDS = 301 };
+static const double least_sample = 50e-6;
+
+double timer_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Seconds that `repeats` calls take; *k goes on from call to call. */
+static double sample(const struct contender *contender, int64_t repeats, int64_t *k) {
+    double start = timer_now();
+    for (int64_t i = 0; i < repeats; i++)
+        contender->run(contender->context, (*k)++);
+    return timer_now() - start;
+}
+
+/* How many calls fill a sample; doubles as the warm-up. */
+static int64_t calibrate(const struct contender *contender, int64_t *k) {
+    int64_t repeats = 1;
+    while (sample(contender, repeats, k) < least_sample)
+        repeats *= 2;
+    return repeats;
+}
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+void timer_race(struct contender *contenders, int count, double seconds) {
+    static double samples[MOST_CONTENDERS][MOST_ROUNDS];
+    int64_t repeats[MOST_CONTENDERS], k = 0;
+    for (int i = 0; i < count; i++)
+        repeats[i] = calibrate(&contenders[i], &k);
+    int rounds = 0;
+    double end = timer_now() + seconds;
+    while (rounds < MOST_ROUNDS && (rounds < LEAST_ROUNDS || timer_now() < end)) {
+        for (int i = 0; i < count; i++)
+            samples[i][rounds] = sample(&contenders[i], repeats[i], &k) / (double)repeats[i];
+        rounds++;
+    }
+    for (int i = 0; i < count; i++) {
+        qsort(samples[i], (size_t)rounds, sizeof(double), compare);
+        contenders[i].median = samples[i][rounds / 2];
+        contenders[i].least = samples[i][0];
+    }
+}

@@ -1,0 +1,27 @@
+/* Timing that can be compared: contenders take turns, so that drift of the machine hits all alike.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TUNE_TIMER_H
+#define KVMILL_TUNE_TIMER_H
+
+#include <stdint.h>
+
+/* Something to time.  run (context, k) does the work once; k counts the calls, for rotating data.
+ */
+struct contender {
+    const char *name;
+    void (*run)(void *context, int64_t k);
+    void *context;
+    double median, least; /* seconds of one call, set by timer_race */
+};
+
+enum { MOST_CONTENDERS = 8 };
+
+/* Time them in turn for about `seconds` in all, at least 7 rounds; a sample lasts at least 50
+   microseconds (short calls are repeated). */
+void timer_race(struct contender *contenders, int count, double seconds);
+
+/* Monotonic clock. */
+double timer_now(void);
+
+#endif

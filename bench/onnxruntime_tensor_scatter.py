@@ -14,9 +14,9 @@ rounds alternate; a round is the mean of enough runs to fill a few milliseconds.
 starts, both must have given identical bytes.  A ratio above 1 means that kvmill is faster.
 
 With two threads, half of kvmill's parts run on a second Python thread; ctypes releases the GIL
-while a part runs.  Waking that thread costs tens of microseconds, more than a C caller's pool
-would: it pays for copies of the cache, not for the rows of a decode step.  ONNX Runtime is given two
-threads too; its kernel uses one.
+while a part runs.  Waking that thread costs up to a hundred microseconds, more than a C caller's
+pool would: it can pay for copies of the cache, never for the rows of a decode step, where the time
+with two threads is that of Python.  ONNX Runtime is given two threads too.
 
 SPDX-License-Identifier: Apache-2.0
 """

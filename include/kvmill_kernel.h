@@ -52,7 +52,7 @@ struct kvmill_rows {
     int64_t batch, heads, capacity, rows, row;
     struct kvmill_row_strides past_stride, update_stride, present_stride;
     int64_t chunks; /* parts one (batch, head) slab is cut into */
-    int64_t stream; /* not 0: more than the caches hold, store around them */
+    int64_t stream_store, stream_keep; /* not 0: store around the caches */
 };
 
 /* Shape of STORE_ROWS and KEEP_ROWS kernels; any int64 field may be KVMILL_ANY. */

@@ -64,7 +64,3 @@ const char *kvmill_dtype_name(DLDataType type) {
 bool kvmill_dtype_known(DLDataType type) {
     return find(type) != NULL;
 }
-
-bool kvmill_dtype_equal(DLDataType a, DLDataType b) {
-    return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
-}

@@ -24,7 +24,10 @@ const struct kvmill_dtype *kvmill_dtype_by_name(const char *name);
 const char *kvmill_dtype_name(DLDataType type);
 
 bool kvmill_dtype_known(DLDataType type);
-bool kvmill_dtype_equal(DLDataType a, DLDataType b);
+
+static inline bool kvmill_dtype_equal(DLDataType a, DLDataType b) {
+    return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
+}
 
 /* Bits of one element: 4, or a multiple of 8. */
 static inline int kvmill_dtype_bits(DLDataType type) {

@@ -14,6 +14,8 @@ struct rows_problem {
     struct kvmill_rows rows;
     const DLTensor *past, *update, *present;
     int axis;
+    int64_t count; /* elements of present */
+    bool in_place;
 };
 
 extern const struct kvmill_kernel portable_store_rows;

@@ -3,13 +3,6 @@
 
 #include "../ops/dtype.h"
 
-int64_t tensor_count(const DLTensor *tensor) {
-    int64_t count = 1;
-    for (int d = 0; d < tensor->ndim; d++)
-        count *= tensor->shape[d];
-    return count;
-}
-
 int64_t tensor_stride(const DLTensor *tensor, int d) {
     if (tensor->strides != NULL)
         return tensor->strides[d];
@@ -48,7 +41,7 @@ static int64_t span_below(const DLTensor *tensor, int d) {
 }
 
 bool tensor_is_injective(const DLTensor *tensor) {
-    if (tensor->strides == NULL || tensor_count(tensor) == 0)
+    if (tensor->strides == NULL)
         return true;
     for (int d = 0; d < tensor->ndim; d++)
         if (tensor->shape[d] > 1 && magnitude(tensor->strides[d]) < span_below(tensor, d))
@@ -56,17 +49,38 @@ bool tensor_is_injective(const DLTensor *tensor) {
     return true;
 }
 
-/* ---- Folding ---- */
+bool tensor_is_same_memory(const DLTensor *a, const DLTensor *b) {
+    if (a == b)
+        return true;
+    if (tensor_data(a) != tensor_data(b) || a->ndim != b->ndim)
+        return false;
+    if (a->strides == NULL && b->strides == NULL)
+        return true;
+    for (int d = 0; d < a->ndim; d++)
+        if (a->shape[d] > 1 && tensor_stride(a, d) != tensor_stride(b, d))
+            return false;
+    return true;
+}
 
-static struct kvmill_row_strides dense_strides(const DLTensor *tensor, int axis) {
-    struct kvmill_row_strides strides = {.row = 1};
-    for (int d = tensor->ndim - 1; d > axis; d--)
-        strides.row *= tensor->shape[d];
-    strides.head = strides.row * tensor->shape[axis];
-    strides.batch = strides.head;
-    for (int d = axis - 1; d > 0; d--)
-        strides.batch *= tensor->shape[d];
-    return strides;
+/* ---- The look ---- */
+
+static int64_t multiply(int64_t a, int64_t b, bool *overflow) {
+    *overflow |= __builtin_mul_overflow(a, b, &a);
+    return a;
+}
+
+/* The counts, and the strides of a tensor without gaps. */
+static void count_dense(const DLTensor *tensor, int axis, struct tensor_view *view) {
+    int d = tensor->ndim - 1;
+    view->row = view->heads = 1;
+    for (; d > axis; d--)
+        view->row = multiply(view->row, tensor->shape[d], &view->overflow);
+    for (d = axis - 1; d > 0; d--)
+        view->heads = multiply(view->heads, tensor->shape[d], &view->overflow);
+    view->strides.row = view->row;
+    view->strides.head = multiply(view->row, tensor->shape[axis], &view->overflow);
+    view->strides.batch = multiply(view->strides.head, view->heads, &view->overflow);
+    view->count = multiply(view->strides.batch, tensor->shape[0], &view->overflow);
 }
 
 /* One step that walks dims [1, axis) in order; 0 when there is nothing to walk. */
@@ -85,51 +99,44 @@ static bool fold_heads(const DLTensor *tensor, int axis, int64_t *step) {
     return true;
 }
 
-bool tensor_fold_strides(const DLTensor *tensor, int axis, struct kvmill_row_strides *strides) {
-    if (tensor->strides == NULL) {
-        *strides = dense_strides(tensor, axis);
-        return true;
-    }
-    strides->batch = tensor->strides[0];
-    strides->row = tensor->strides[axis];
-    return tensor_is_dense_from(tensor, axis + 1) && fold_heads(tensor, axis, &strides->head);
+static void fold_strides(const DLTensor *tensor, int axis, struct tensor_view *view) {
+    view->strides.batch = tensor->strides[0];
+    view->strides.row = tensor->strides[axis];
+    view->folds =
+        tensor_is_dense_from(tensor, axis + 1) && fold_heads(tensor, axis, &view->strides.head);
 }
 
-/* ---- Overlap of two tensors ---- */
-
-bool tensor_is_same_memory(const DLTensor *a, const DLTensor *b) {
-    if (tensor_data(a) != tensor_data(b) || a->ndim != b->ndim)
-        return false;
-    if (a->strides == NULL && b->strides == NULL)
-        return true;
-    for (int d = 0; d < a->ndim; d++)
-        if (a->shape[d] != 1 && tensor_stride(a, d) != tensor_stride(b, d))
-            return false;
-    return true;
+struct tensor_view tensor_look(const DLTensor *tensor, int axis) {
+    struct tensor_view view = {.tensor = tensor, .folds = true};
+    count_dense(tensor, axis, &view);
+    if (tensor->strides != NULL)
+        fold_strides(tensor, axis, &view);
+    return view;
 }
 
-struct range {
-    uintptr_t begin, end;
-};
+/* ---- Spans ---- */
 
-static struct range memory_range(const DLTensor *tensor) {
-    int64_t lowest = 0, highest = 0, count = tensor_count(tensor);
-    uintptr_t data = (uintptr_t)tensor_data(tensor);
-    if (count == 0)
-        return (struct range){data, data};
+/* First and last element, relative to element 0, of a tensor that has some. */
+static void find_ends(const DLTensor *tensor, int64_t count, int64_t *lowest, int64_t *highest) {
+    *lowest = 0;
+    *highest = count - 1;
     if (tensor->strides == NULL)
-        return (struct range){data, data + (uintptr_t)kvmill_dtype_bytes(tensor->dtype, count)};
+        return;
+    *highest = 0;
     for (int d = 0; d < tensor->ndim; d++) {
         int64_t reach = (tensor->shape[d] - 1) * tensor->strides[d];
-        *(reach < 0 ? &lowest : &highest) += reach;
+        *(reach < 0 ? lowest : highest) += reach;
     }
-    return (struct range){
-        .begin = data - (uintptr_t)kvmill_dtype_bytes(tensor->dtype, -lowest),
-        .end = data + (uintptr_t)kvmill_dtype_bytes(tensor->dtype, highest + 1),
-    };
 }
 
-bool tensor_overlaps(const DLTensor *a, const DLTensor *b) {
-    struct range x = memory_range(a), y = memory_range(b);
-    return x.begin < y.end && y.begin < x.end;
+struct tensor_span tensor_span_of(const DLTensor *tensor) {
+    int64_t lowest, highest, count = 1;
+    uintptr_t data = (uintptr_t)tensor_data(tensor);
+    for (int d = 0; d < tensor->ndim; d++)
+        count *= tensor->shape[d];
+    if (count == 0)
+        return (struct tensor_span){data, data};
+    find_ends(tensor, count, &lowest, &highest);
+    return (struct tensor_span){data - (uintptr_t)kvmill_dtype_bytes(tensor->dtype, -lowest),
+                                data + (uintptr_t)kvmill_dtype_bytes(tensor->dtype, highest + 1)};
 }

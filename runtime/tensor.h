@@ -13,9 +13,6 @@ static inline unsigned char *tensor_data(const DLTensor *tensor) {
     return (unsigned char *)tensor->data + tensor->byte_offset;
 }
 
-/* Elements; the dims are known and the product fits. */
-int64_t tensor_count(const DLTensor *tensor);
-
 /* Step of dim d in elements, also where strides is NULL. */
 int64_t tensor_stride(const DLTensor *tensor, int d);
 
@@ -25,14 +22,31 @@ bool tensor_is_dense_from(const DLTensor *tensor, int from);
 /* No two elements share memory. */
 bool tensor_is_injective(const DLTensor *tensor);
 
-/* Steps in elements of the tensor folded around `axis` to [batch, heads, axis, row]; false when its
-   strides do not fold, or rows have gaps. */
-bool tensor_fold_strides(const DLTensor *tensor, int axis, struct kvmill_row_strides *strides);
-
 /* Same element addresses. */
 bool tensor_is_same_memory(const DLTensor *a, const DLTensor *b);
 
-/* Some byte lies between the first and the last of both. */
-bool tensor_overlaps(const DLTensor *a, const DLTensor *b);
+/* All that a run asks of a tensor, in one look: folded around an axis to [batch, heads, slots,
+   row], counted in elements.  Of the strides, only those of dims with more than one index matter.
+ */
+struct tensor_view {
+    const DLTensor *tensor;
+    int64_t heads, row, count;
+    struct kvmill_row_strides strides;
+    bool overflow; /* the counts exceed int64; nothing else is valid then */
+    bool folds;    /* the strides do, and rows lie in one piece */
+};
+
+struct tensor_view tensor_look(const DLTensor *tensor, int axis);
+
+/* Addresses from the first byte to behind the last. */
+struct tensor_span {
+    uintptr_t begin, end;
+};
+
+struct tensor_span tensor_span_of(const DLTensor *tensor);
+
+static inline bool spans_overlap(struct tensor_span a, struct tensor_span b) {
+    return a.begin < b.end && b.begin < a.end;
+}
 
 #endif

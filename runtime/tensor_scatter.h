@@ -12,15 +12,34 @@ struct tensor_scatter_plan {
     struct kvmill_row_geometry geometry;
     struct kvmill_rows_shape shape;
     DLDataType dtype;
+    int64_t unit_factor; /* kernel units of n elements: n * unit_factor >> unit_shift */
+    int unit_shift;
     bool has_indices;
     const struct kvmill_kernel *store, *keep;
+    bool is_prepared;        /* all dims known and no strides: `prepared` holds */
+    struct call prepared[2]; /* a run but for its addresses; [1] in place */
     int rank;
     int64_t dims[]; /* past_cache's, then update's */
 };
 
+/* The tensors are just the prototypes of a prepared plan, with data. */
+bool tensor_scatter_is_as_prepared(const struct tensor_scatter_plan *plan,
+                                   const DLTensor *const *tensors);
+
+/* Shapes and types are all that kvmill_tensor_scatter_check and the plan demand, in one quick look.
+ */
+bool tensor_scatter_fits(const struct tensor_scatter_plan *plan, const DLTensor *const *tensors);
+
+/* Why they are not; never KVMILL_OK. */
+kvmill_status tensor_scatter_refuse(const struct tensor_scatter_plan *plan,
+                                    const DLTensor *const *tensors, kvmill_error *error);
+
 /* Validate a run and set up its tasks; op.begin. */
 kvmill_status tensor_scatter_begin(struct call *call, const DLTensor *const *tensors,
                                    kvmill_error *error);
+
+/* Fill plan->prepared, when the prototypes allow. */
+void tensor_scatter_prepare(struct tensor_scatter_plan *plan, const kvmill_tensor_scatter *op);
 
 /* What is left when the tasks are done; op.merge. */
 void tensor_scatter_merge(const struct call *call);

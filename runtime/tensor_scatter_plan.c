@@ -23,9 +23,9 @@ static const struct op tensor_scatter_op = {
     .destroy = destroy,
 };
 
+/* Counts that only the run knows do not matter here. */
 static bool prototype_folds(const DLTensor *tensor, int axis) {
-    struct kvmill_row_strides ignored;
-    return tensor == NULL || tensor_fold_strides(tensor, axis, &ignored);
+    return tensor == NULL || tensor_look(tensor, axis).folds;
 }
 
 static bool prototypes_fold(const kvmill_tensor_scatter *op, int axis) {
@@ -42,6 +42,13 @@ static const char *portable_reason(const kvmill_tensor_scatter *op,
     return NULL;
 }
 
+/* Bytes of an element; or nibbles of one, or bytes of two. */
+static void set_units(struct tensor_scatter_plan *plan) {
+    int bits = kvmill_dtype_bits(plan->dtype);
+    plan->unit_factor = bits == 4 ? 1 : bits / 8;
+    plan->unit_shift = bits < plan->shape.unit_bits;
+}
+
 static struct tensor_scatter_plan *allocate(const kvmill_tensor_scatter *op,
                                             const struct kvmill_row_geometry *geometry) {
     int rank = op->past_cache->ndim;
@@ -53,6 +60,7 @@ static struct tensor_scatter_plan *allocate(const kvmill_tensor_scatter *op,
     plan->geometry = *geometry;
     plan->dtype = op->past_cache->dtype;
     plan->shape = kvmill_rows_shape_of(geometry, plan->dtype);
+    set_units(plan);
     plan->has_indices = op->write_indices != NULL;
     plan->rank = rank;
     memcpy(plan->dims, op->past_cache->shape, dims);
@@ -96,6 +104,7 @@ static kvmill_status select_kernels(struct tensor_scatter_plan *plan,
     struct selection keep = select_kernel(options->packs, options->pack_count, &wanted);
     plan->store = store.kernel;
     plan->keep = keep.kernel;
+    tensor_scatter_prepare(plan, op);
     describe(plan, op, &store, &keep);
     return KVMILL_OK;
 }

@@ -10,152 +10,222 @@
 #include "../ops/fail.h"
 #include "tensor.h"
 
-/* A part moves about this much: enough to be worth handing to a thread. */
-static const int64_t part_bytes = 128 << 10;
+/* A part moves about 2^17 bytes: enough to be worth handing to a thread. */
+enum { part_shift = 17 };
 
-/* From here on the destination will not stay in the second-level cache anyway, and stores that
-   bypass it spare the read for ownership: measured 1.4 to 2 times as fast (doc/performance.md). */
-static const int64_t stream_bytes = 4 << 20;
+/* What is kept goes to a fresh cache; from here on it will not stay in the second-level cache
+   anyway, and stores that bypass it spare the read for ownership. */
+static const int64_t stream_keep_bytes = 4 << 20;
+
+/* Rows in the middle of a cache are rarely in the processor's caches: from a few rows on, reading
+   them only to overwrite them is most of the time (doc/performance.md). */
+static const int64_t stream_store_bytes = 8 << 10;
 
 static const struct tensor_scatter_plan *plan_of(const struct call *call) {
     return (const struct tensor_scatter_plan *)(const void *)call->plan;
 }
 
-static const int64_t *past_dims(const struct tensor_scatter_plan *plan) {
-    return plan->dims;
-}
+/* ---- Looks ---- */
 
-static const int64_t *update_dims(const struct tensor_scatter_plan *plan) {
-    return plan->dims + plan->rank;
-}
-
-/* ---- Does a run fit the plan? ---- */
-
-static bool fits_dims(const DLTensor *tensor, const int64_t *planned) {
-    for (int d = 0; d < tensor->ndim; d++)
-        if (tensor->shape[d] < 0 ||
-            (planned[d] != KVMILL_DYNAMIC && tensor->shape[d] != planned[d]))
-            return false;
-    return true;
-}
-
-static bool equal_dims_but(const DLTensor *a, const DLTensor *b, int except) {
-    for (int d = 0; d < a->ndim; d++)
-        if (d != except && a->shape[d] != b->shape[d])
-            return false;
-    return true;
-}
-
-static bool fits_type(const struct tensor_scatter_plan *plan, const DLTensor *tensor) {
-    return tensor->ndim == plan->rank && kvmill_dtype_equal(tensor->dtype, plan->dtype);
-}
-
-static bool fits_indices(const struct tensor_scatter_plan *plan, const DLTensor *indices,
-                         int64_t batch) {
-    if (indices == NULL || !plan->has_indices)
-        return indices == NULL && !plan->has_indices;
-    return indices->ndim == 1 && indices->shape[0] == batch &&
-           kvmill_dtype_equal(indices->dtype, (DLDataType){kDLInt, 64, 1});
-}
-
-/* All that kvmill_tensor_scatter_check and the plan demand of shapes and types, for one look. */
-static bool fits(const struct tensor_scatter_plan *plan, const DLTensor *const *tensors) {
-    const DLTensor *past = tensors[KVMILL_PAST_CACHE], *update = tensors[KVMILL_UPDATE];
-    const DLTensor *present = tensors[KVMILL_PRESENT_CACHE];
-    int axis = plan->geometry.axis;
-    return fits_type(plan, past) && fits_type(plan, update) && fits_type(plan, present) &&
-           fits_dims(past, past_dims(plan)) && fits_dims(update, update_dims(plan)) &&
-           equal_dims_but(update, past, axis) && equal_dims_but(present, past, -1) &&
-           update->shape[axis] <= past->shape[axis] &&
-           fits_indices(plan, tensors[KVMILL_WRITE_INDICES], past->shape[0]);
-}
-
-static kvmill_status refuse_dims(const struct tensor_scatter_plan *plan, const DLTensor *tensor,
-                                 const int64_t *planned, const char *name, kvmill_error *error) {
-    struct kvmill_shape_text have, want;
-    DLTensor wanted = {.ndim = plan->rank, .shape = (int64_t *)planned};
-    return kvmill_fail(error, KVMILL_E_SHAPE, "%s has shape %s; the plan was made for %s", name,
-                       kvmill_shape_words(tensor, &have), kvmill_shape_words(&wanted, &want));
-}
-
-/* Say why fits() said no: first what the op itself forbids, then what the plan did not foresee. */
-static kvmill_status refuse(const struct tensor_scatter_plan *plan, const DLTensor *const *tensors,
-                            kvmill_error *error) {
-    const DLTensor *past = tensors[KVMILL_PAST_CACHE], *indices = tensors[KVMILL_WRITE_INDICES];
-    kvmill_tensor_scatter op = {
-        .axis = plan->geometry.axis,
-        .past_cache = past,
-        .update = tensors[KVMILL_UPDATE],
-        .write_indices = indices,
-        .present_cache = tensors[KVMILL_PRESENT_CACHE],
-    };
-    struct kvmill_row_geometry ignored;
-    kvmill_status status = past->ndim != plan->rank
-                               ? refuse_dims(plan, past, past_dims(plan), "past_cache", error)
-                               : kvmill_tensor_scatter_check(&op, &ignored, error);
-    if (status != KVMILL_OK)
-        return status;
-    if (!kvmill_dtype_equal(past->dtype, plan->dtype))
-        return kvmill_fail(error, KVMILL_E_DTYPE,
-                           "the tensors have type %s; the plan was made for %s",
-                           kvmill_dtype_name(past->dtype), kvmill_dtype_name(plan->dtype));
-    if ((indices != NULL) != plan->has_indices)
-        return kvmill_fail(error, KVMILL_E_SHAPE, "write_indices is %s; the plan was made %s it",
-                           indices ? "given" : "NULL", indices ? "without" : "with");
-    if (!fits_dims(past, past_dims(plan)))
-        return refuse_dims(plan, past, past_dims(plan), "past_cache", error);
-    return refuse_dims(plan, tensors[KVMILL_UPDATE], update_dims(plan), "update", error);
-}
-
-/* ---- Memory ---- */
+/* write_indices has no view: it is one-dimensional. */
+struct views {
+    struct tensor_view past, update, present;
+};
 
 static const char *const tensor_names[] = {"past_cache", "update", "write_indices",
                                            "present_cache"};
 
-static kvmill_status check_memory(const DLTensor *tensor, const char *name, kvmill_error *error) {
+static struct views look(const DLTensor *const *tensors, int axis) {
+    return (struct views){
+        .past = tensor_look(tensors[KVMILL_PAST_CACHE], axis),
+        .update = tensor_look(tensors[KVMILL_UPDATE], axis),
+        .present = tensor_look(tensors[KVMILL_PRESENT_CACHE], axis),
+    };
+}
+
+static bool is_too_large(const struct tensor_view *view) {
+    return view->overflow || view->count > PTRDIFF_MAX / 16;
+}
+
+static kvmill_status check_views(const struct tensor_scatter_plan *plan, const struct views *views,
+                                 kvmill_error *error) {
+    bool any_strides = plan->store == &portable_store_rows && plan->keep == &portable_keep_rows;
+    if (is_too_large(&views->past))
+        return kvmill_fail(error, KVMILL_E_OVERFLOW,
+                           "past_cache is too large; accepted: at most PTRDIFF_MAX bytes");
+    if (any_strides || (views->past.folds && views->update.folds && views->present.folds))
+        return KVMILL_OK;
+    return kvmill_fail(
+        error, KVMILL_E_STRIDE,
+        "the strides do not fold to [batch, heads, slot, row] with rows in one piece, "
+        "as the planned kernels need; plan with these strides");
+}
+
+/* ---- The problem in kernel units ---- */
+
+/* Not a division: this runs a dozen times per call. */
+static int64_t units_of(const struct tensor_scatter_plan *plan, int64_t elements) {
+    return elements * plan->unit_factor >> plan->unit_shift;
+}
+
+static struct kvmill_row_strides strides_of(const struct tensor_scatter_plan *plan,
+                                            const struct tensor_view *view) {
+    return (struct kvmill_row_strides){
+        .batch = units_of(plan, view->strides.batch),
+        .head = units_of(plan, view->strides.head),
+        .row = units_of(plan, view->strides.row),
+    };
+}
+
+/* All but the addresses. */
+static void set_rows(const struct tensor_scatter_plan *plan, const struct views *views,
+                     struct kvmill_rows *rows) {
+    const DLTensor *past = views->past.tensor, *update = views->update.tensor;
+    rows->batch = past->shape[0];
+    rows->heads = views->past.heads;
+    rows->capacity = past->shape[plan->geometry.axis];
+    rows->rows = update->shape[plan->geometry.axis];
+    rows->row = units_of(plan, views->past.row);
+    rows->past_stride = strides_of(plan, &views->past);
+    rows->update_stride = strides_of(plan, &views->update);
+    rows->present_stride = strides_of(plan, &views->present);
+}
+
+/* ---- Tasks ---- */
+
+static int64_t clamp(int64_t x, int64_t least, int64_t most) {
+    return x < least ? least : x > most ? most : x;
+}
+
+/* Parts that `units` kernel units are worth. */
+static int64_t worth(const struct tensor_scatter_plan *plan, int64_t units) {
+    int shift = plan->shape.unit_bits == 4 ? part_shift + 1 : part_shift;
+    return units >> shift;
+}
+
+/* Nibble rows share bytes with their neighbours: slabs go in pairs and are not cut. */
+static void set_chunks(const struct tensor_scatter_plan *plan, struct kvmill_rows *rows,
+                       int64_t slots) {
+    rows->chunks =
+        plan->shape.unit_bits == 4 ? 1 : clamp(worth(plan, slots * rows->row), 1, slots + !slots);
+}
+
+static void add_task(const struct tensor_scatter_plan *plan, struct call *call,
+                     const struct kvmill_kernel *kernel, int64_t slots) {
+    const struct kvmill_rows *rows = &call->problem.rows;
+    int64_t slabs = rows->batch * rows->heads;
+    int64_t units = kernel->whole_batch ? rows->batch : slabs * rows->chunks;
+    if (slots == 0)
+        return;
+    call->tasks[call->task_count++] = (struct task){
+        .kernel = kernel,
+        .units = units,
+        .parts = clamp(worth(plan, slabs * slots * rows->row), 1, units),
+        .granule = plan->shape.unit_bits == 4 ? 2 : 1,
+    };
+}
+
+static bool is_nothing(const struct kvmill_rows *rows) {
+    return rows->batch == 0 || rows->heads == 0 || rows->capacity == 0 || rows->row == 0;
+}
+
+static void set_tasks(const struct tensor_scatter_plan *plan, struct call *call, bool in_place) {
+    struct kvmill_rows *rows = &call->problem.rows;
+    int64_t slot_units = rows->batch * rows->heads * rows->row;
+    call->task_count = 0;
+    call->serial = plan->shape.unit_bits == 4 && !in_place;
+    if (is_nothing(rows))
+        return;
+    set_chunks(plan, rows, in_place ? rows->rows : rows->capacity);
+    rows->stream_keep = slot_units * rows->capacity >= stream_keep_bytes;
+    rows->stream_store = slot_units * rows->rows >= stream_store_bytes;
+    if (!in_place)
+        add_task(plan, call, plan->keep, rows->capacity - rows->rows);
+    add_task(plan, call, plan->store, rows->rows);
+}
+
+static void prepare(const struct tensor_scatter_plan *plan, const struct views *views,
+                    bool in_place, struct call *call) {
+    call->plan = &plan->base;
+    call->problem.axis = plan->geometry.axis;
+    call->problem.in_place = in_place;
+    call->problem.count = views->present.count;
+    set_rows(plan, views, &call->problem.rows);
+    set_tasks(plan, call, in_place);
+}
+
+static bool has_only_static_dims(const DLTensor *tensor) {
+    return tensor->strides == NULL && kvmill_element_count(tensor) >= 0;
+}
+
+void tensor_scatter_prepare(struct tensor_scatter_plan *plan, const kvmill_tensor_scatter *op) {
+    const DLTensor *tensors[] = {op->past_cache, op->update, NULL, op->past_cache};
+    plan->is_prepared = has_only_static_dims(op->past_cache) && has_only_static_dims(op->update);
+    if (!plan->is_prepared)
+        return;
+    struct views views = look(tensors, plan->geometry.axis);
+    prepare(plan, &views, false, &plan->prepared[0]);
+    prepare(plan, &views, true, &plan->prepared[1]);
+}
+
+/* ---- Addresses ---- */
+
+static kvmill_status check_tensor(const DLTensor *tensor, bool is_empty, const char *name,
+                                  kvmill_error *error) {
     if (tensor->device.device_type != kDLCPU)
         return kvmill_fail(error, KVMILL_E_DEVICE, "%s is on device type %d; accepted: kDLCPU (%d)",
                            name, (int)tensor->device.device_type, (int)kDLCPU);
-    if (tensor->data == NULL && tensor_count(tensor) != 0)
-        return kvmill_fail(error, KVMILL_E_NULL,
-                           "the data of %s is NULL; it has %" PRId64 " elements", name,
-                           tensor_count(tensor));
-    if (kvmill_dtype_bits(tensor->dtype) == 4 && !tensor_is_dense_from(tensor, 0))
+    if (tensor->data == NULL && !is_empty)
+        return kvmill_fail(error, KVMILL_E_NULL, "the data of %s is NULL; it has elements", name);
+    if (tensor->strides != NULL && kvmill_dtype_bits(tensor->dtype) == 4 &&
+        !tensor_is_dense_from(tensor, 0))
         return kvmill_fail(error, KVMILL_E_STRIDE,
                            "%s has strides; accepted for 4-bit types: row-major without gaps",
                            name);
     return KVMILL_OK;
 }
 
-static kvmill_status check_all_memory(const DLTensor *const *tensors, kvmill_error *error) {
+static kvmill_status check_tensors(const struct kvmill_rows *rows, const DLTensor *const *tensors,
+                                   kvmill_error *error) {
+    bool no_row = rows->batch == 0 || rows->heads == 0 || rows->row == 0;
+    const bool is_empty[] = {no_row || rows->capacity == 0, no_row || rows->rows == 0,
+                             rows->batch == 0, no_row || rows->capacity == 0};
     for (int i = 0; i < KVMILL_TENSOR_SCATTER_TENSORS; i++) {
         kvmill_status status =
-            tensors[i] ? check_memory(tensors[i], tensor_names[i], error) : KVMILL_OK;
+            tensors[i] ? check_tensor(tensors[i], is_empty[i], tensor_names[i], error) : KVMILL_OK;
         if (status != KVMILL_OK)
             return status;
     }
-    if (!tensor_is_injective(tensors[KVMILL_PRESENT_CACHE]))
-        return kvmill_fail(
-            error, KVMILL_E_STRIDE,
-            "the strides of present_cache let elements overlap; accepted: one place each");
-    return KVMILL_OK;
-}
-
-static kvmill_status check_overlap(const DLTensor *const *tensors, int i, kvmill_error *error) {
-    if (tensors[i] == NULL || !tensor_overlaps(tensors[i], tensors[KVMILL_PRESENT_CACHE]))
+    if (tensor_is_injective(tensors[KVMILL_PRESENT_CACHE]))
         return KVMILL_OK;
-    return kvmill_fail(error, KVMILL_E_ALIAS, "%s overlaps present_cache; accepted: %s",
-                       tensor_names[i],
-                       i == KVMILL_PAST_CACHE ? "apart, or the same memory and strides (in place)"
-                                              : "memory of its own");
+    return kvmill_fail(
+        error, KVMILL_E_STRIDE,
+        "the strides of present_cache let elements overlap; accepted: one place each");
 }
 
 static kvmill_status check_aliases(const DLTensor *const *tensors, bool in_place,
                                    kvmill_error *error) {
-    kvmill_status status = in_place ? KVMILL_OK : check_overlap(tensors, KVMILL_PAST_CACHE, error);
-    if (status == KVMILL_OK)
-        status = check_overlap(tensors, KVMILL_UPDATE, error);
-    return status == KVMILL_OK ? check_overlap(tensors, KVMILL_WRITE_INDICES, error) : status;
+    struct tensor_span present = tensor_span_of(tensors[KVMILL_PRESENT_CACHE]);
+    for (int i = in_place ? KVMILL_UPDATE : KVMILL_PAST_CACHE; i < KVMILL_PRESENT_CACHE; i++)
+        if (tensors[i] != NULL && spans_overlap(tensor_span_of(tensors[i]), present))
+            return kvmill_fail(
+                error, KVMILL_E_ALIAS, "%s overlaps present_cache; accepted: %s", tensor_names[i],
+                i == KVMILL_PAST_CACHE ? "apart, or the same memory and strides (in place)"
+                                       : "memory of its own");
+    return KVMILL_OK;
+}
+
+static void set_addresses(struct rows_problem *problem, const DLTensor *const *tensors) {
+    const DLTensor *indices = tensors[KVMILL_WRITE_INDICES];
+    problem->past = tensors[KVMILL_PAST_CACHE];
+    problem->update = tensors[KVMILL_UPDATE];
+    problem->present = tensors[KVMILL_PRESENT_CACHE];
+    problem->rows.past = tensor_data(problem->past);
+    problem->rows.update = tensor_data(problem->update);
+    problem->rows.present = tensor_data(problem->present);
+    problem->rows.starts =
+        indices ? (const kvmill_index *)(const void *)tensor_data(indices) : NULL;
+    problem->rows.starts_stride = indices && indices->strides ? indices->strides[0] : 1;
 }
 
 /* ---- Indices ---- */
@@ -178,124 +248,6 @@ static kvmill_status check_starts(const struct kvmill_rows *rows, bool circular,
     return KVMILL_OK;
 }
 
-/* ---- The problem in kernel units ---- */
-
-static int64_t product(const DLTensor *tensor, int from, int to, bool *overflow) {
-    int64_t count = 1;
-    for (int d = from; d < to; d++)
-        *overflow |= __builtin_mul_overflow(count, tensor->shape[d], &count);
-    return count;
-}
-
-/* Counts of the folded problem; rows in units of the kernel. */
-static kvmill_status fold_counts(const struct tensor_scatter_plan *plan,
-                                 const DLTensor *const *tensors, struct kvmill_rows *rows,
-                                 kvmill_error *error) {
-    const DLTensor *past = tensors[KVMILL_PAST_CACHE];
-    int axis = plan->geometry.axis, bits = kvmill_dtype_bits(plan->dtype);
-    bool overflow = false;
-    int64_t bytes;
-    rows->batch = past->shape[0];
-    rows->heads = product(past, 1, axis, &overflow);
-    rows->capacity = past->shape[axis];
-    rows->rows = tensors[KVMILL_UPDATE]->shape[axis];
-    rows->row = product(past, axis + 1, past->ndim, &overflow);
-    overflow |= __builtin_mul_overflow(product(past, 0, past->ndim, &overflow), 16, &bytes);
-    if (overflow && tensor_count(past) != 0)
-        return kvmill_fail(error, KVMILL_E_OVERFLOW,
-                           "past_cache is too large; accepted: at most PTRDIFF_MAX bytes");
-    rows->row = rows->row * bits / plan->shape.unit_bits;
-    return KVMILL_OK;
-}
-
-/* Steps of one tensor in kernel units; false when only the portable kernels can walk it. */
-static bool fold_tensor(const struct tensor_scatter_plan *plan, const DLTensor *tensor,
-                        struct kvmill_row_strides *strides) {
-    int bits = kvmill_dtype_bits(plan->dtype), unit = plan->shape.unit_bits;
-    if (!tensor_fold_strides(tensor, plan->geometry.axis, strides))
-        return false;
-    strides->batch = strides->batch * bits / unit;
-    strides->head = strides->head * bits / unit;
-    strides->row = strides->row * bits / unit;
-    return true;
-}
-
-static bool fold_all_strides(const struct tensor_scatter_plan *plan, const DLTensor *const *tensors,
-                             struct kvmill_rows *rows) {
-    return fold_tensor(plan, tensors[KVMILL_PAST_CACHE], &rows->past_stride) &&
-           fold_tensor(plan, tensors[KVMILL_UPDATE], &rows->update_stride) &&
-           fold_tensor(plan, tensors[KVMILL_PRESENT_CACHE], &rows->present_stride);
-}
-
-static void set_pointers(const DLTensor *const *tensors, struct kvmill_rows *rows) {
-    const DLTensor *indices = tensors[KVMILL_WRITE_INDICES];
-    rows->past = tensor_data(tensors[KVMILL_PAST_CACHE]);
-    rows->update = tensor_data(tensors[KVMILL_UPDATE]);
-    rows->present = tensor_data(tensors[KVMILL_PRESENT_CACHE]);
-    rows->starts = indices ? (const kvmill_index *)(const void *)tensor_data(indices) : NULL;
-    rows->starts_stride = indices ? tensor_stride(indices, 0) : 0;
-}
-
-static kvmill_status check_strides(const struct tensor_scatter_plan *plan,
-                                   const DLTensor *const *tensors, struct kvmill_rows *rows,
-                                   kvmill_error *error) {
-    bool any_strides = plan->store == &portable_store_rows && plan->keep == &portable_keep_rows;
-    if (fold_all_strides(plan, tensors, rows) || any_strides)
-        return KVMILL_OK;
-    return kvmill_fail(
-        error, KVMILL_E_STRIDE,
-        "the strides do not fold to [batch, heads, slot, row] with rows in one piece, as "
-        "the planned kernels need; plan with these strides");
-}
-
-/* ---- Tasks ---- */
-
-static int64_t clamp(int64_t x, int64_t least, int64_t most) {
-    return x < least ? least : x > most ? most : x;
-}
-
-/* Nibble rows share bytes with their neighbours: slabs go in pairs and are not cut. */
-static void set_chunks(const struct tensor_scatter_plan *plan, struct kvmill_rows *rows,
-                       bool in_place) {
-    int64_t longest = in_place ? rows->rows : rows->capacity;
-    int64_t slab_bytes = longest * rows->row * plan->shape.unit_bits / 8;
-    rows->chunks =
-        plan->shape.unit_bits == 4 ? 1 : clamp(slab_bytes / part_bytes, 1, longest + !longest);
-}
-
-static void add_task(struct call *call, const struct kvmill_kernel *kernel, int64_t slot_count) {
-    const struct kvmill_rows *rows = &call->problem.rows;
-    int64_t bits = plan_of(call)->shape.unit_bits;
-    int64_t bytes = rows->batch * rows->heads * slot_count * rows->row * bits / 8;
-    int64_t units = kernel->whole_batch ? rows->batch : rows->batch * rows->heads * rows->chunks;
-    if (bytes + bits < 8 || slot_count == 0)
-        return;
-    call->tasks[call->task_count++] = (struct task){
-        .kernel = kernel,
-        .units = units,
-        .parts = clamp(bytes / part_bytes, 1, units),
-        .granule = bits == 4 ? 2 : 1,
-    };
-}
-
-static bool is_nothing(const struct kvmill_rows *rows) {
-    return rows->batch == 0 || rows->heads == 0 || rows->capacity == 0 || rows->row == 0;
-}
-
-static void set_tasks(struct call *call, bool in_place) {
-    const struct tensor_scatter_plan *plan = plan_of(call);
-    struct kvmill_rows *rows = &call->problem.rows;
-    int64_t moved = in_place ? rows->rows : rows->capacity;
-    if (is_nothing(rows))
-        return;
-    set_chunks(plan, rows, in_place);
-    rows->stream = rows->batch * rows->heads * moved * rows->row >= stream_bytes;
-    call->serial = plan->shape.unit_bits == 4 && !in_place;
-    if (!in_place)
-        add_task(call, plan->keep, rows->capacity - rows->rows);
-    add_task(call, plan->store, rows->rows);
-}
-
 /* ---- The op ---- */
 
 static kvmill_status check_given(const DLTensor *const *tensors, kvmill_error *error) {
@@ -306,44 +258,45 @@ static kvmill_status check_given(const DLTensor *const *tensors, kvmill_error *e
     return KVMILL_OK;
 }
 
+/* What shapes and strides decide; most runs find it done. */
+static kvmill_status shape_call(struct call *call, const DLTensor *const *tensors, bool in_place,
+                                kvmill_error *error) {
+    const struct tensor_scatter_plan *plan = plan_of(call);
+    if (tensor_scatter_is_as_prepared(plan, tensors)) {
+        *call = plan->prepared[in_place];
+        return KVMILL_OK;
+    }
+    if (!tensor_scatter_fits(plan, tensors))
+        return tensor_scatter_refuse(plan, tensors, error);
+    struct views views = look(tensors, plan->geometry.axis);
+    kvmill_status status = check_views(plan, &views, error);
+    if (status == KVMILL_OK)
+        prepare(plan, &views, in_place, call);
+    return status;
+}
+
 kvmill_status tensor_scatter_begin(struct call *call, const DLTensor *const *tensors,
                                    kvmill_error *error) {
-    const struct tensor_scatter_plan *plan = plan_of(call);
-    struct kvmill_rows *rows = &call->problem.rows;
+    bool in_place;
     kvmill_status status = check_given(tensors, error);
-    if (status == KVMILL_OK && !fits(plan, tensors))
-        status = refuse(plan, tensors, error);
-    if (status == KVMILL_OK)
-        status = fold_counts(plan, tensors, rows, error);
-    if (status == KVMILL_OK)
-        status = check_all_memory(tensors, error);
-    if (status == KVMILL_OK)
-        status = check_strides(plan, tensors, rows, error);
     if (status != KVMILL_OK)
         return status;
-    bool in_place =
-        tensor_is_same_memory(tensors[KVMILL_PAST_CACHE], tensors[KVMILL_PRESENT_CACHE]);
-    set_pointers(tensors, rows);
-    status = check_aliases(tensors, in_place, error);
+    in_place = tensor_is_same_memory(tensors[KVMILL_PAST_CACHE], tensors[KVMILL_PRESENT_CACHE]);
+    status = shape_call(call, tensors, in_place, error);
     if (status == KVMILL_OK)
-        status = check_starts(rows, plan->geometry.circular, error);
+        status = check_tensors(&call->problem.rows, tensors, error);
+    if (status == KVMILL_OK)
+        status = check_aliases(tensors, in_place, error);
     if (status != KVMILL_OK)
         return status;
-    call->problem.past = tensors[KVMILL_PAST_CACHE];
-    call->problem.update = tensors[KVMILL_UPDATE];
-    call->problem.present = tensors[KVMILL_PRESENT_CACHE];
-    call->problem.axis = plan->geometry.axis;
-    set_tasks(call, in_place);
-    return KVMILL_OK;
+    set_addresses(&call->problem, tensors);
+    return check_starts(&call->problem.rows, plan_of(call)->geometry.circular, error);
 }
 
 /* The unused half of the last byte of a fresh 4-bit cache is 0. */
 void tensor_scatter_merge(const struct call *call) {
-    const DLTensor *present = call->problem.present;
-    if (kvmill_dtype_bits(present->dtype) != 4 ||
-        tensor_is_same_memory(call->problem.past, present))
-        return;
-    int64_t count = tensor_count(present);
-    if (count % 2 != 0)
-        tensor_data(present)[count / 2] &= 0x0f;
+    const struct rows_problem *problem = &call->problem;
+    if (kvmill_dtype_bits(problem->present->dtype) == 4 && !problem->in_place &&
+        problem->count % 2 != 0)
+        tensor_data(problem->present)[problem->count / 2] &= 0x0f;
 }

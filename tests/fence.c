@@ -157,9 +157,10 @@ struct reach {
 
 static struct reach reach_of(int rank, const int64_t *shape, const int64_t *strides) {
     struct reach reach = {0};
-    for (int d = 0; d < rank; d++) {
-        int64_t step = (shape[d] - 1) * strides[d];
+    for (int d = 0; d < rank; d++)
         reach.empty |= shape[d] == 0;
+    for (int d = 0; d < rank; d++) {
+        int64_t step = reach.empty ? 0 : (shape[d] - 1) * strides[d];
         *(step < 0 ? &reach.lowest : &reach.highest) += step;
     }
     return reach.empty ? (struct reach){.highest = -1, .empty = true} : reach;
@@ -167,11 +168,11 @@ static struct reach reach_of(int rank, const int64_t *shape, const int64_t *stri
 
 static void set_dims(struct fenced_tensor *tensor, int rank, const int64_t *shape,
                      const int64_t *strides) {
-    int64_t dense = 1;
+    uint64_t dense = 1; /* a dim of 0 may stand beside any others */
     for (int d = rank - 1; d >= 0; d--) {
         tensor->shape[d] = shape[d];
-        tensor->strides[d] = strides != NULL ? strides[d] : dense;
-        dense *= shape[d];
+        tensor->strides[d] = strides != NULL ? strides[d] : (int64_t)dense;
+        dense *= (uint64_t)shape[d];
     }
     tensor->dl.ndim = rank;
     tensor->dl.shape = tensor->shape;

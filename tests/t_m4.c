@@ -110,7 +110,7 @@ static const struct {
     {"km_need_all of what is there", "m4_define(«D», «»)km_need_all(«here», «D», «D»)", ""},
     {"km_need_all of nothing", "km_need_all(«here»)", ""},
     {"km_require of what holds", "km_require(«2 * 2 == 4 && 1», «no»)", ""},
-    {"km_if", "km_if(1 > 0, «yes», «no»)km_if(1 < 0, «yes», «no»)", "yesno"},
+    {"km_if", "km_if(1 > 0, «yes», «no») km_if(1 < 0, «yes», «no»)", "yes no"},
     {"km_if expands only its branch", "km_if(1, «yes», «km_fail(«no»)»)", "yes"},
     {"km_count", "km_count(-1) km_count(0) km_count(128)", "KVMILL_ANY 0 128"},
     {"C is left alone", "#include <a.h> /* len(x), it's */ `b` [1] eval(1) \"define\"",
@@ -209,11 +209,10 @@ struct moves {
     int count;
     bool right;    /* inside, source and target alike */
     bool complete; /* every byte */
-    bool sorted;   /* widths are of the list, widest first */
 };
 
 static struct moves read_moves(const char *text, int bytes, const char **end) {
-    struct moves moves = {.right = true, .complete = true, .sorted = true};
+    struct moves moves = {.right = true, .complete = true};
     bool done[MOST_BYTES] = {false};
     int width, at, from, length;
     while (sscanf(text, " step_%d(t + %d, f + %d);%n", &width, &at, &from, &length) == 3) {

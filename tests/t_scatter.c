@@ -131,7 +131,7 @@ static bool fit_kernel(struct scatter *scatter, const struct kvmill_kernel *kern
         return false;
     int64_t *dims = scatter->cache_dims, rows = field_or(shape->rows, dice_range(dice, 1, 6));
     int64_t capacity = field_or(shape->capacity, rows + dice_range(dice, 0, 9));
-    if (row_bits * field_or(shape->heads, 1) * capacity > 20000000)
+    if (row_bits * field_or(shape->heads, 1) * capacity > 2000000)
         return false;
     scatter->circular = shape->circular;
     scatter->axis = (int)dice_range(dice, shape->heads == 1 ? 1 : 2, 3);
@@ -489,10 +489,10 @@ static void test_type(const struct element_type *type, bool use_packs) {
     char words[64];
     snprintf(words, sizeof words, "%s with %s", type->name, use_packs ? "packs" : "no packs");
     struct dice dice = dice_for(seed, words);
-    int cases = is_slow_run() ? 12 : 400;
+    int cases = is_slow_run() ? 10 : 250;
     bool good = true;
     for (int i = 0; good && i < cases; i++)
-        good = run_random_case(type, use_packs, i % 100 == 11, &dice);
+        good = run_random_case(type, use_packs, i % 125 == 9, &dice);
     ok(good, "%s: random geometry", words);
 }
 

@@ -1,5 +1,5 @@
-/* Threads that run the parts of one call, and one plan in many threads: also the program that helgrind
-   and the thread sanitizer watch.
+/* Threads that run the parts of one call, and one plan in many threads: also the program that
+   helgrind and the thread sanitizer watch.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
@@ -113,8 +113,7 @@ static kvmill_plan *plan_of(const struct problem *problem, bool portable) {
         .struct_size = sizeof options, .packs = packs, .pack_count = 2, .portable = portable};
     DLTensor past = tensor_of(problem, NULL, problem->cache);
     DLTensor update = tensor_of(problem, NULL, problem->update);
-    DLTensor starts = {
-        .ndim = 1, .dtype = {kDLInt, 64, 1}, .shape = (int64_t *)problem->cache};
+    DLTensor starts = {.ndim = 1, .dtype = {kDLInt, 64, 1}, .shape = (int64_t *)problem->cache};
     kvmill_tensor_scatter op = {.struct_size = sizeof op,
                                 .axis = 2,
                                 .mode = problem->mode,

@@ -3,8 +3,10 @@ m4_dnl u4.m4 -- rows of an odd number of nibbles, two to a byte, low one first, 
 m4_dnl offset in nibbles.  A row begins in either half of a byte, in source and target independently.
 m4_define(«km_unit_bits», «4»)
 
-m4_dnl km_short_headers -- what km_copy needs.
-m4_define(«km_short_headers», «km_headers»)
+m4_define(«km_dtype_headers», «km_headers»)
+
+m4_dnl km_can_stream(N) -- rows that share bytes with their neighbours are not stored around the caches.
+m4_define(«km_can_stream», 0)
 
 m4_dnl km_helpers -- C functions that km_copy and km_long_copy use.
 m4_define(«km_helpers», «static unsigned

@@ -2,8 +2,7 @@ m4_divert(-1)
 m4_dnl u8.m4 -- rows of whole bytes, addressed as base + offset in bytes.
 m4_define(«km_unit_bits», «8»)
 
-m4_dnl km_short_headers -- what km_copy needs; intrinsics cost the compiler a quarter of a second.
-m4_define(«km_short_headers», «»)
+m4_define(«km_dtype_headers», «»)
 
 m4_dnl km_helpers -- C functions that km_copy and km_long_copy use.
 m4_define(«km_helpers», «»)
@@ -11,12 +10,17 @@ m4_define(«km_helpers», «»)
 m4_dnl km_copy(N, TO, AT, FROM, BEGIN) -- N bytes in straight-line code.
 m4_define(«km_copy», «km_straight(«km_move», «km_widths», «$1», «$2 + $3», «$4 + $5»)»)
 
+m4_dnl km_can_stream(N) -- whether N bytes can be stored around the caches, if they begin aligned.
+m4_define(«km_can_stream», «(km_stream_bytes > 0 && ($1) % (km_stream_bytes + !km_stream_bytes) == 0)»)
+
+m4_dnl km_copy_around(N, TO, AT, FROM, BEGIN) -- the same bytes, stored around the caches.
+m4_define(«km_copy_around», «km_straight(«km_stream», «km_stream_bytes», «$1», «$2 + $3», «$4 + $5»)»)
+
 m4_dnl km_long_copy -- defines copy_long (to, at, from, begin, count, stream).
-m4_dnl Up to 16 KiB, or where the caches hold all, memcpy is as fast as anything.  Beyond, plain stores
-m4_dnl read every line before they overwrite it; stores around the cache do not, and walking four
-m4_dnl pages at a time keeps more reads in flight than one stream does: 34 against 23 GB/s for one
+m4_dnl Plain stores read every line before they overwrite it; stores around the caches do not, and walking
+m4_dnl four pages at a time keeps more reads in flight than one stream does: 34 against 23 GB/s for one
 m4_dnl stream of such stores and 19 for memcpy (64 MiB, Sapphire Rapids; 25, 20, 23 for 1 GiB).
-m4_define(«km_long_copy», «m4_ifelse(km_stream_bytes, 0, «_km_long_memcpy», «_km_long_stream»)»)
+m4_define(«km_long_copy», «km_if(km_can_stream(0), «_km_long_stream», «_km_long_memcpy»)»)
 
 m4_define(«_km_long_memcpy», «static void
 copy_long(unsigned char *to, int64_t at, const unsigned char *from, int64_t begin, int64_t count,
@@ -33,7 +37,7 @@ m4_define(«_km_long_stream», «km_function(«void», «copy_long(unsigned char
     enum { PAGE = 4096, PAGES = 4 };
     unsigned char *target = to + at;
     const unsigned char *source = from + begin;
-    if (stream && count >= 2 * PAGE * PAGES) {
+    if (stream && count >= km_stream_bytes) {
         int64_t head = -(uintptr_t)target & (km_stream_bytes - 1);
         memcpy(target, source, (size_t)head);
         target += head;
@@ -41,11 +45,15 @@ m4_define(«_km_long_stream», «km_function(«void», «copy_long(unsigned char
         count -= head;
         for (; count >= PAGE * PAGES; count -= PAGE * PAGES) {
             for (int64_t i = 0; i < PAGE; i += 128) {
-km_each(«P», 0, 3, 1, «km_each(«V», 0, 127, km_stream_bytes, «                km_stream(target + i + P * PAGE + V, source + i + P * PAGE + V);
-»)»)m4_dnl
+km_each(«P», 0, 3, 1, «km_straight(«km_stream», «km_stream_bytes», 128, «target + i + P * PAGE», «source + i + P * PAGE»)»)m4_dnl
             }
             target += PAGE * PAGES;
             source += PAGE * PAGES;
+        }
+        for (; count >= km_stream_bytes; count -= km_stream_bytes) {
+km_straight(«km_stream», «km_stream_bytes», «km_stream_bytes», «target», «source»)m4_dnl
+            target += km_stream_bytes;
+            source += km_stream_bytes;
         }
         km_stream_end;
     }

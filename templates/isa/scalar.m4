@@ -8,7 +8,6 @@ m4_define(«km_widths», «8, 4, 2, 1»)
 
 m4_dnl No stores around the cache.
 m4_define(«km_stream_bytes», «0»)
-m4_define(«km_stream», «km_fail(«scalar cannot stream»)»)
 m4_define(«km_stream_end», «»)
 
 m4_define(«km_join_widths», «8, 1»)

@@ -1,6 +1,7 @@
 m4_dnl keep_rows -- rows of past that no new row replaces, to present: below the new rows and above
 m4_dnl them; where these wrap around, only what lies between their end and their start.
-km_head(«Keep rows: what no update replaces.», km_headers)
+m4_define(«km_stream_flag», «stream_keep»)m4_dnl
+km_head(«Keep rows: what no update replaces.», km_dtype_headers)
 km_helpers«»km_long_copy
 km_first_slot
 km_copy_run

@@ -38,7 +38,7 @@ m4_define(«km_copy_run», «km_function(«void», «copy_run(const struct kvmil
     if (count <= 0)
         return;
     if (at_step == p->row && begin_step == p->row) {
-        copy_long(to, at, from, begin, count * p->row, p->stream);
+        copy_long(to, at, from, begin, count * p->row, p->km_stream_flag);
         return;
     }
     for (; count > 0; count--, at += at_step, begin += begin_step) {
@@ -52,8 +52,8 @@ m4_define(«km_unit_of_work», «        int64_t slab = u / p.chunks, chunk = u 
         int64_t b = slab / p.heads, h = slab % p.heads;
 »)
 
-m4_dnl km_store_head -- the new rows of one head, then on to the next head.
-m4_define(«km_store_head», «km_each(«S», 0, km_rows - 1, 1, «km_copy(km_row, «to», «slot_»S« + at», «from», «km_row_of(S)»)»)m4_dnl
+m4_dnl km_store_head(COPY) -- the new rows of one head by COPY, then on to the next head.
+m4_define(«km_store_head», «km_each(«S», 0, km_rows - 1, 1, «m4_indir(«$1», km_row, «to», «slot_»S« + at», «from», «km_row_of(S)»)»)m4_dnl
         at += p.present_stride.head;
         begin += p.update_stride.head;
 »)
@@ -61,8 +61,26 @@ m4_define(«km_store_head», «km_each(«S», 0, km_rows - 1, 1, «km_copy(km_ro
 m4_dnl km_row_of(S) -- where row S of the update begins.
 m4_define(«km_row_of», «begin«»km_if($1 == 0, «», « + $1 * p.update_stride.row»)»)
 
-m4_dnl km_store_straight(HEADS) -- defines run () from the code HEADS that stores all heads.
-m4_define(«km_store_straight», «km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
+m4_dnl km_store_straight(HEADS) -- defines run () from HEADS(COPY), the code that stores all heads by COPY.
+m4_dnl Where rows can go around the caches there are two such loops: rows in the middle of a cache are
+m4_dnl rarely in the processor's caches, and not reading them first makes a large batch 2 to 3 times as fast.
+m4_define(«km_store_straight», «m4_define(«km_heads_by», «$1»)m4_dnl
+km_if(km_can_stream(km_row), «_km_store_loop(«store_around», «km_copy_around», «    km_stream_end;
+»)
+_km_store_loop(«store», «km_copy», «»)
+km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
+{
+    const struct kvmill_rows *p = problem;
+    int64_t all = (int64_t)(uintptr_t)p->present | p->present_stride.batch | p->present_stride.head | p->present_stride.row;
+    if (p->stream_store && all % km_stream_bytes == 0)
+        store_around(p, first, last);
+    else
+        store(p, first, last);
+}
+», «_km_store_loop(«run», «km_copy», «»)»)»)
+
+m4_dnl _km_store_loop(NAME, COPY, END)
+m4_define(«_km_store_loop», «km_function(«void», «$1(const void *problem, int64_t first, int64_t last)»)
 {
     const struct kvmill_rows p = *(const struct kvmill_rows *)problem;
     unsigned char *to = p.present;
@@ -75,9 +93,9 @@ km_each(«S», 1, km_rows - 1, 1, «        slot = km_next_slot;
         int64_t slot_«»S = slot * p.present_stride.row;
 »)m4_dnl
 
-$1«»m4_dnl
+km_heads_by(«$2»)m4_dnl
     }
-}
+$3}
 »)
 m4_define(«km_next_slot», «m4_ifelse(km_mode, «linear», «slot + 1», «slot + 1 == km_slots ? 0 : slot + 1»)»)
 

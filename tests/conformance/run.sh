@@ -1,19 +1,19 @@
 #!/bin/sh
 # Conformance to ONNX TensorScatter-24, as a TAP test.
 #
-#   run.sh [BUILDDIR]
+#   run.sh [SRCDIR BUILDDIR]
 #
-# BUILDDIR (or $builddir, or .) holds .libs/libkvmill.so and generated/kvmill_default; the virtual
-# environment goes there too, as conformance-venv.  PYTHON: the Python to make it from.  Without
-# Python 3.11, venv, or the pinned packages, this test is skipped, unless
-# KVMILL_REQUIRE_CONFORMANCE=1.
+# SRCDIR (or $srcdir, or the tree this file is in) is the source.  BUILDDIR (or $builddir, or .)
+# holds .libs/libkvmill.so and generated/kvmill_default; the virtual environment goes there too, as
+# conformance-venv.  PYTHON: the Python to make it from.  Without Python 3.11, venv, or the pinned
+# packages, this test is skipped, or fails with KVMILL_REQUIRE_CONFORMANCE=1.
 #
 # SPDX-License-Identifier: Apache-2.0
 set -u
 
-here=$(cd "$(dirname "$0")" && pwd)
-source=$(cd "$here/../.." && pwd)
-build=$(cd "${1:-${builddir:-.}}" && pwd) || exit 99
+source=$(cd "${1:-${srcdir:-$(dirname "$0")/../..}}" && pwd) || exit 99
+build=$(cd "${2:-${builddir:-.}}" && pwd) || exit 99
+here=$source/tests/conformance
 python=${PYTHON:-python3}
 venv=$build/conformance-venv
 log=$build/conformance-venv.log

@@ -74,6 +74,9 @@ static bool advance(const DLTensor *tensor, int64_t *coordinate) {
 static int64_t count_elements(const DLTensor *tensor) {
     int64_t count = 1;
     for (int d = 0; d < tensor->ndim; d++)
+        if (tensor->shape[d] == 0)
+            return 0;
+    for (int d = 0; d < tensor->ndim; d++)
         count *= tensor->shape[d];
     return count;
 }

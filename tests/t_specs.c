@@ -1,0 +1,703 @@
+/* Spec files: what is read, what is refused and in which words, and the kernels specs fold to.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../gen/spec.h"
+#include "../ops/dtype.h"
+#include "tap.h"
+
+static char file[] = "/tmp/t_specs.XXXXXX";
+
+static void write_file(const char *text, size_t length) {
+    FILE *stream = fopen(file, "wb");
+    if (stream == NULL || fwrite(text, 1, length, stream) != length || fclose(stream) != 0)
+        bail_out("cannot write %s: %s", file, strerror(errno));
+}
+
+static bool read_text(const char *text, struct spec_list *specs, struct error *error) {
+    *specs = (struct spec_list){0};
+    *error = (struct error){0};
+    write_file(text, strlen(text));
+    return specs_read(file, specs, error);
+}
+
+/* ---- Refusals ---- */
+
+/* A spec that is right but for what is added. */
+#define SPEC(more)   "{\"op\": \"TensorScatter\", \"dtype\": \"float16\"" more "}"
+#define SHAPES(p, u) SPEC(", \"past_cache\": " p ", \"update\": " u)
+#define SHAPED(more) SPEC(", \"past_cache\": [2, 8, 64, 128], \"update\": [2, 8, 1, 128]" more)
+
+struct refusal {
+    const char *name, *text;
+    const char *where, *what; /* "file" + where ... what */
+};
+
+static const struct refusal refusals[] = {
+    /* JSON */
+    {"an empty file", "", ":1:0: ", "accepted: JSON"},
+    {"truncated JSON", "{\"kernels\": [\n  {\"op\": \"Tens", ":2:", "accepted: JSON"},
+    {"truncated behind a comma", "{\"op\":\n\"TensorScatter\",\n", ":3:", "accepted: JSON"},
+    {"text behind the document", SHAPED("") "\n]", ":2:1: ", "accepted: JSON"},
+    {"a duplicate key", "{\"op\": \"TensorScatter\",\n \"op\": \"TensorScatter\"}",
+     ":2:", "duplicate object key"},
+    {"a comment", "{ // no\n}", ":1:", "accepted: JSON"},
+    {"NaN", SPEC(", \"axis\": NaN"), ":1:", "accepted: JSON"},
+    {"an integer beyond 64 bits", SPEC(", \"axis\": 9223372036854775808"), ":1:", "too big"},
+    {"not UTF-8", "{\"op\": \"\xff\"}", ":1:", "0xff"},
+    {"an array at the top", "[]", ":1:1: ", "accepted: {...}"},
+    {"a string at the top", "\"x\"", ":1:", "accepted: "},
+
+    /* The document */
+    {"no kernels", "{}", ": /kernels: ", "is missing; accepted: an array"},
+    {"a mistyped kernels", "{\"kernel\": []}", ": /kernel: ", "did you mean \"kernels\"?"},
+    {"a key beside kernels", "{\"kernels\": [], \"zzzzzzzzzz\": 1}",
+     ": /zzzzzzzzzz: ", "accepted: kernels"},
+    {"kernels is no array", "{\"kernels\": {}}",
+     ": /kernels: ", "is an object; accepted: an array"},
+    {"empty kernels", "{\"kernels\": []}", ": /kernels: ", "is empty; accepted: at least one spec"},
+    {"a kernel that is no object", "{\"kernels\": [" SHAPED("") ", 7]}",
+     ": /kernels/1: ", "is an integer; accepted: an object"},
+    {"null for a kernel", "{\"kernels\": [null]}",
+     ": /kernels/0: ", "is null; accepted: an object"},
+
+    /* op */
+    {"a kernel without op", "{\"kernels\": [{\"dtype\": \"float16\"}]}",
+     ": /kernels/0/op: ", "is missing; accepted: a string"},
+    {"an op that is no string", "{\"op\": 5}", ": /op: ", "is an integer; accepted: a string"},
+    {"an op like a known one", "{\"op\": \"TensorScater\"}",
+     ": /op: ", "did you mean \"TensorScatter\"?"},
+    {"an op of other letters", "{\"op\": \"Softmax\"}", ": /op: ", "accepted: TensorScatter"},
+    {"an op in lower case", "{\"op\": \"tensorscatter\"}",
+     ": /op: ", "did you mean \"TensorScatter\"?"},
+
+    /* Keys */
+    {"a key like a known one", SPEC(", \"past_cahce\": []"),
+     ": /past_cahce: ", "did you mean \"past_cache\"?"},
+    {"a key like none", SPEC(", \"zzzzzzzzzzzzzzzz\": 1"),
+     ": /zzzzzzzzzzzzzzzz: ", "accepted: op, axis, mode, dtype, past_cache, update, write_indices"},
+    {"a key in the second kernel", "{\"kernels\": [" SHAPED("") ", " SPEC(", \"axes\": 1") "]}",
+     ": /kernels/1/axes: ", "did you mean \"axis\"?"},
+    {"a purpose that is no string", SHAPED(", \"purpose\": 5"),
+     ": /purpose: ", "is an integer; accepted: a string"},
+
+    /* dtype */
+    {"no dtype", "{\"op\": \"TensorScatter\"}", ": /dtype: ", "is missing; accepted: a string"},
+    {"a dtype that is no string", "{\"op\": \"TensorScatter\", \"dtype\": 16}",
+     ": /dtype: ", "is an integer; accepted: a string"},
+    {"a dtype like a known one", "{\"op\": \"TensorScatter\", \"dtype\": \"flaot16\"}",
+     ": /dtype: ", "did you mean \"float16\"?"},
+    {"a dtype like none", "{\"op\": \"TensorScatter\", \"dtype\": \"?\"}",
+     ": /dtype: ", "accepted: the types of TensorScatter-24"},
+
+    /* mode */
+    {"a mode in upper case", SHAPED(", \"mode\": \"Linear\""),
+     ": /mode: ", "is \"Linear\"; accepted: \"linear\", \"circular\""},
+    {"an empty mode", SHAPED(", \"mode\": \"\""),
+     ": /mode: ", "accepted: \"linear\", \"circular\""},
+    {"an unknown mode", SHAPED(", \"mode\": \"ring\""), ": /mode: ", "is \"ring\"; accepted: "},
+    {"a mode that is no string", SHAPED(", \"mode\": 1"),
+     ": /mode: ", "is an integer; accepted: a string"},
+    {"null for a mode", SHAPED(", \"mode\": null"), ": /mode: ", "is null; accepted: a string"},
+
+    /* axis */
+    {"an axis that is a string", SHAPED(", \"axis\": \"-2\""),
+     ": /axis: ", "is a string; accepted: an integer"},
+    {"an axis that is real", SHAPED(", \"axis\": -2.0"),
+     ": /axis: ", "is a real number; accepted: an integer"},
+    {"axis 0", SHAPED(", \"axis\": 0"), ": /: ", "axis is 0; accepted for rank 4: -3 to -1"},
+    {"axis -rank", SHAPED(", \"axis\": -4"), ": /: ", "axis is -4; accepted for rank 4: -3 to -1"},
+    {"axis rank", SHAPED(", \"axis\": 4"), ": /: ", "or 1 to 3 (axis 0 is the batch)"},
+    {"axis -5", SHAPED(", \"axis\": -5"), ": /: ", "axis is -5; "},
+    {"an axis beyond 32 bits", SHAPED(", \"axis\": 4294967295"),
+     ": /axis: ", "is 4294967295; accepted: -2147483648 to 2147483647"},
+    {"the default axis of rank 2", SHAPES("[2, 64]", "[2, 1]"),
+     ": /: ", "axis is -2; accepted for rank 2: -1 to -1, or 1 to 1"},
+
+    /* Dims */
+    {"a shape that is no array", SPEC(", \"past_cache\": 4"),
+     ": /past_cache: ", "is an integer; accepted: an array"},
+    {"null for a shape", SPEC(", \"update\": null"), ": /update: ", "is null; accepted: an array"},
+    {"a dim that is another word", SPEC(", \"past_cache\": [2, \"??\", 1]"),
+     ": /past_cache/1: ", "is \"??\"; accepted: a count, or \"?\""},
+    {"a dim that is an empty word", SPEC(", \"past_cache\": [\"\"]"),
+     ": /past_cache/0: ", "accepted: a count, or \"?\""},
+    {"a dim that is digits in quotes", SPEC(", \"update\": [2, \"8\"]"),
+     ": /update/1: ", "is \"8\"; accepted: a count, or \"?\""},
+    {"a dim that is real", SPEC(", \"past_cache\": [2.5]"),
+     ": /past_cache/0: ", "is a real number; accepted: an integer"},
+    {"a dim that is true", SPEC(", \"past_cache\": [true]"),
+     ": /past_cache/0: ", "is true; accepted"},
+    {"a dim that is null", SPEC(", \"past_cache\": [null]"),
+     ": /past_cache/0: ", "is null; accepted"},
+    {"a dim that is an array", SPEC(", \"past_cache\": [[2]]"),
+     ": /past_cache/0: ", "is an array; accepted"},
+    {"a dim of -1", SPEC(", \"past_cache\": [2, -1]"),
+     ": /past_cache/1: ", "is -1; accepted: 0 to"},
+    {"a dim of -2^63", SPEC(", \"past_cache\": [-9223372036854775808]"),
+     ": /past_cache/0: ", "is -9223372036854775808; accepted: 0 to"},
+    {"the file's bad dim", "{\"kernels\": [" SHAPED("") ", " SPEC(", \"past_cache\": [2, -1]") "]}",
+     ": /kernels/1/past_cache/1: ", "is -1; accepted: 0 to"},
+
+    /* Shapes */
+    {"dims beyond 64 bits together",
+     SHAPES("[4294967296, 4294967296, 64, 128]", "[4294967296, 4294967296, 1, 128]"),
+     ": /: ", "past_cache has shape [4294967296, 4294967296, 64, 128]; accepted: at most"},
+    {"a single dim of 2^63 - 1",
+     SHAPES("[1, 1, 1, 9223372036854775807]", "[1, 1, 1, 9223372036854775807]"),
+     ": /: ", "accepted: at most"},
+    {"rank 1", SHAPES("[64]", "[1]"), ": /: ", "past_cache has rank 1; accepted: 2 or more"},
+    {"rank 0", SHAPES("[]", "[]"), ": /: ", "past_cache has rank 0; accepted: 2 or more"},
+    {"another rank of update", SHAPES("[2, 8, 64, 128]", "[2, 1, 128]"),
+     ": /: ", "update has shape [2, 1, 128]; accepted: past_cache's, [2, 8, 64, 128]"},
+    {"another head count", SHAPES("[2, 8, 64, 128]", "[2, 4, 1, 128]"),
+     ": /: ", "but for the sequence axis"},
+    {"another batch", SHAPES("[2, 8, 64, 128]", "[3, 8, 1, 128]"), ": /: ", "update has shape"},
+    {"another head size", SHAPES("[2, 8, 64, 128]", "[2, 8, 1, 64]"), ": /: ", "update has shape"},
+    {"more rows than slots", SHAPES("[2, 8, 64, 128]", "[2, 8, 65, 128]"),
+     ": /: ", "update has 65 rows on axis 2; accepted: at most the 64 of past_cache"},
+    {"more rows than slots on axis 1",
+     SPEC(", \"axis\": 1, \"past_cache\": [2, 3, 4], \"update\": [2, 5, 4]"),
+     ": /: ", "update has 5 rows on axis 1"},
+    {"more rows than slots in a ring",
+     SHAPED(", \"mode\": \"circular\", \"write_indices\": [2, 1]"),
+     ": /: ", "write_indices has shape [2, 1]; accepted: [2], the batch"},
+    {"another number of indices", SHAPED(", \"write_indices\": [3]"),
+     ": /: ", "write_indices has shape [3]; accepted: [2], the batch"},
+    {"no index dim", SHAPED(", \"write_indices\": []"), ": /: ", "write_indices has shape []"},
+    {"bad shapes in the second kernel",
+     "{\"kernels\": [" SHAPED("") ", " SHAPED(", \"axis\": 0") "]}", ": /kernels/1: ", "axis is 0"},
+};
+
+static void test_refusal(const struct refusal *refusal) {
+    struct spec_list specs;
+    struct error error;
+    char where[256];
+    snprintf(where, sizeof where, "%s%s", file, refusal->where);
+    bool refused = !read_text(refusal->text, &specs, &error);
+    bool told = refused && error.exit_code == EXIT_USER &&
+                strncmp(error.text, where, strlen(where)) == 0 &&
+                strstr(error.text, refusal->what) != NULL;
+    if (!ok(told, "refused: %s", refusal->name))
+        diag("wanted %s...%s, got %s", where, refusal->what, refused ? error.text : "success");
+    spec_list_free(&specs);
+}
+
+static void test_refusals(void) {
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
+        test_refusal(&refusals[i]);
+}
+
+static void test_missing_file(void) {
+    struct spec_list specs = {0};
+    struct error error = {0};
+    bool refused = !specs_read("/nonexistent/specs.json", &specs, &error);
+    ok(refused && error.exit_code == EXIT_USER &&
+           strncmp(error.text, "/nonexistent/specs.json: cannot read: ", 38) == 0,
+       "refused: a file that is not there, by its path");
+    refused = !specs_read("/tmp", &specs, &error);
+    if (!ok(refused && error.exit_code != 0 && strncmp(error.text, "/tmp: ", 6) == 0,
+            "refused: a directory, by its path"))
+        diag("%s", error.text);
+}
+
+static void test_huge_file(void) {
+    size_t length = (16u << 20) + 1;
+    char *text = malloc(length + 1);
+    struct spec_list specs;
+    struct error error;
+    if (text == NULL)
+        bail_out("out of memory");
+    memset(text, ' ', length);
+    text[length] = '\0';
+    bool refused = !read_text(text, &specs, &error);
+    ok(refused && error.exit_code == EXIT_USER && strstr(error.text, "16 MiB") != NULL,
+       "refused: more than 16 MiB, saying so");
+    free(text);
+}
+
+static void test_deep_file(void) {
+    char text[6000];
+    struct spec_list specs;
+    struct error error;
+    memset(text, '[', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    bool refused = !read_text(text, &specs, &error);
+    ok(refused && error.exit_code == EXIT_USER, "refused: 6000 open brackets");
+}
+
+/* Messages stay short, whatever is in the file. */
+static void test_long_word(const char *start, const char *end) {
+    char text[5000];
+    struct spec_list specs;
+    struct error error;
+    memset(text, 'x', sizeof text);
+    memcpy(text, start, strlen(start));
+    memcpy(text + sizeof text - strlen(end) - 1, end, strlen(end) + 1);
+    bool refused = !read_text(text, &specs, &error);
+    if (!ok(refused && error.exit_code == EXIT_USER && strlen(error.text) < 500,
+            "refused: 5000 letters behind %s, in few words", start))
+        diag("%s", error.text);
+    spec_list_free(&specs);
+}
+
+static void test_long_words(void) {
+    test_long_word("{\"op\": \"", "\"}");
+    test_long_word("{\"op\": \"TensorScatter\", \"dtype\": \"", "\"}");
+    test_long_word("{\"op\": \"TensorScatter\", \"mode\": \"", "\"}");
+    test_long_word("{\"op\": \"TensorScatter\", \"", "\": 1}");
+    test_long_word("{\"", "\": 1}");
+    test_long_word("{\"op\": \"TensorScatter\", \"dtype\": \"bool\", \"update\": [\"", "\"]}");
+}
+
+/* ---- Element types ---- */
+
+/* Written from ONNX TensorScatter-24, not from the table under test. */
+static const struct {
+    const char *name;
+    int bits;
+} dtypes[] = {
+    {"float16", 16},       {"bfloat16", 16},  {"float32", 32},       {"float", 32},
+    {"float64", 64},       {"double", 64},    {"int8", 8},           {"int16", 16},
+    {"int32", 32},         {"int64", 64},     {"uint8", 8},          {"uint16", 16},
+    {"uint32", 32},        {"uint64", 64},    {"bool", 8},           {"complex64", 64},
+    {"complex128", 128},   {"string", 64},    {"string128", 128},    {"float8e4m3fn", 8},
+    {"float8e4m3fnuz", 8}, {"float8e5m2", 8}, {"float8e5m2fnuz", 8}, {"float8e8m0", 8},
+    {"int4", 4},           {"uint4", 4},      {"float4e2m1", 4},
+};
+enum { NAMES = sizeof dtypes / sizeof *dtypes, ALIASES = 2 };
+
+static bool reads_dtype(const char *name, int bits) {
+    struct spec_list specs;
+    struct error error;
+    char text[256];
+    snprintf(text, sizeof text, "{\"op\": \"TensorScatter\", \"dtype\": \"%s\"}", name);
+    bool read = read_text(text, &specs, &error);
+    DLDataType type = read ? specs.items[0].scatter.dtype : (DLDataType){0};
+    spec_list_free(&specs);
+    return read && type.bits * type.lanes == bits;
+}
+
+static void test_dtypes(void) {
+    size_t known = 0;
+    while (kvmill_dtype_at(known) != NULL)
+        known++;
+    for (int i = 0; i < NAMES; i++)
+        ok(reads_dtype(dtypes[i].name, dtypes[i].bits), "dtype %s of %d bits", dtypes[i].name,
+           dtypes[i].bits);
+    ok(known == NAMES - ALIASES, "there are %d types, %d known", NAMES - ALIASES, (int)known);
+}
+
+static void test_distinct_dtypes(void) {
+    bool distinct = true;
+    for (size_t i = 0; kvmill_dtype_at(i) != NULL; i++)
+        for (size_t j = 0; j < i; j++) {
+            const struct kvmill_dtype *a = kvmill_dtype_at(i), *b = kvmill_dtype_at(j);
+            if (!kvmill_dtype_equal(a->dl, b->dl))
+                continue;
+            distinct = false;
+            diag("%s and %s are one", a->name, b->name);
+        }
+    ok(distinct, "no two types are the same");
+}
+
+/* ---- Written and read back ---- */
+
+static json_t *reread(const json_t *specs) {
+    struct spec_list list = {0};
+    struct error error;
+    json_t *again = NULL;
+    if (json_dump_file(specs, file, 0) != 0)
+        bail_out("cannot write %s", file);
+    if (specs_read(file, &list, &error))
+        again = specs_write(&list);
+    else
+        diag("%s", error.text);
+    spec_list_free(&list);
+    return again;
+}
+
+static void test_rewritten(const char *name, const struct spec_list *specs) {
+    json_t *written = specs_write(specs), *again = reread(written);
+    char *one = json_dumps(written, 0), *other = again ? json_dumps(again, 0) : NULL;
+    if (!ok(again != NULL && json_equal(written, again), "%s: written and read back, the same",
+            name)) {
+        diag("written %.300s", one);
+        diag("again   %.300s", other ? other : "nothing");
+    }
+    free(one);
+    free(other);
+    json_decref(written);
+    json_decref(again);
+}
+
+static void test_round_trip(const char *name, const char *text) {
+    struct spec_list specs;
+    struct error error;
+    if (read_text(text, &specs, &error))
+        test_rewritten(name, &specs);
+    else
+        ok(false, "%s: %s", name, error.text);
+    spec_list_free(&specs);
+}
+
+static void test_round_trips(void) {
+    test_round_trip("a spec without shapes", SPEC(""));
+    test_round_trip("a spec with all shapes", SHAPED(", \"write_indices\": [2], \"axis\": 2"));
+    test_round_trip(
+        "a circular spec with open dims",
+        SPEC(", \"mode\": \"circular\", \"axis\": 1, \"past_cache\": [\"?\", \"?\", 8], "
+             "\"update\": [\"?\", 1, 8], \"write_indices\": [\"?\"]"));
+    test_round_trip("a list of two", "{\"kernels\": [" SPEC("") ", " SHAPED("") "]}");
+    test_round_trip("a spec with dims of 0", SHAPES("[0, 8, 0, 128]", "[0, 8, 0, 128]"));
+}
+
+/* The words a spec came with survive. */
+static void test_purpose(void) {
+    struct spec_list specs;
+    struct error error;
+    bool read = read_text(SHAPED(", \"purpose\": \"decode\""), &specs, &error);
+    ok(read && strcmp(specs.items[0].purpose, "decode") == 0, "a spec keeps its purpose");
+    spec_list_free(&specs);
+}
+
+/* ---- Folding to kernels ---- */
+
+static void join_symbols(const struct kernel_list *kernels, char *text, size_t size) {
+    size_t at = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < kernels->count && at < size; i++) {
+        char symbol[SYMBOL_SIZE];
+        kernel_symbol(&kernels->items[i], symbol);
+        at += (size_t)snprintf(text + at, size - at, "%s%s", i ? " " : "",
+                               symbol + strlen("kvmill_"));
+    }
+}
+
+/* The kernels of the specs in file `text` for `isas`, without their prefixes; or the error. */
+static bool fold(const char *text, const char *isas, char *symbols, size_t size) {
+    struct spec_list specs;
+    struct isa_list list;
+    struct kernel_list kernels = {0};
+    struct error error = {0};
+    bool done = read_text(text, &specs, &error) && isa_list_parse(isas, &list, &error) &&
+                specs_kernels(&specs, &list, &kernels, &error);
+    if (done)
+        join_symbols(&kernels, symbols, size);
+    else
+        snprintf(symbols, size, "%d %s", error.exit_code, error.text);
+    kernel_list_free(&kernels);
+    spec_list_free(&specs);
+    return done;
+}
+
+#define TYPED(type, axis, mode, p, u)                                                              \
+    "{\"op\": \"TensorScatter\", \"dtype\": \"" type "\", \"axis\": " axis ", \"mode\": \"" mode   \
+    "\", \"past_cache\": " p ", \"update\": " u "}"
+#define KEEP8 " keep_rows_u8__avx2_pages4"
+#define KEEP4 " keep_rows_u4__avx2_pages4"
+
+static const struct {
+    const char *name, *text, *symbols;
+} folds[] = {
+    {"rank 2, axis 1", TYPED("float32", "1", "linear", "[4, 64]", "[4, 3]"),
+     "store_rows_u8_h1_mn_s3_d4_linear__avx2_line" KEEP8},
+    {"rank 2, axis -1", TYPED("float32", "-1", "linear", "[4, 64]", "[4, 3]"),
+     "store_rows_u8_h1_mn_s3_d4_linear__avx2_line" KEEP8},
+    {"rank 3, axis 1", TYPED("float16", "1", "linear", "[4, 64, 10]", "[4, 3, 10]"),
+     "store_rows_u8_h1_mn_s3_d20_linear__avx2_line" KEEP8},
+    {"rank 3, axis 2", TYPED("float16", "2", "linear", "[4, 10, 64]", "[4, 10, 3]"),
+     "store_rows_u8_h10_mn_s3_d2_linear__avx2_line" KEEP8},
+    {"rank 4, axis 1", TYPED("int8", "1", "linear", "[2, 64, 8, 16]", "[2, 1, 8, 16]"),
+     "store_rows_u8_h1_mn_s1_d128_linear__avx2_line" KEEP8},
+    {"rank 4, axis -2", TYPED("int8", "-2", "linear", "[2, 8, 64, 16]", "[2, 8, 1, 16]"),
+     "store_rows_u8_h8_mn_s1_d16_linear__avx2_line" KEEP8},
+    {"rank 4, axis 3", TYPED("int8", "3", "linear", "[2, 8, 16, 64]", "[2, 8, 16, 1]"),
+     "store_rows_u8_h128_mn_s1_d1_linear__avx2_line" KEEP8},
+    {"rank 5, axis 2", TYPED("complex128", "2", "linear", "[2, 3, 64, 5, 7]", "[2, 3, 1, 5, 7]"),
+     "store_rows_u8_h3_mn_s1_d560_linear__avx2_line" KEEP8},
+    {"rank 6, axis 3", TYPED("bool", "3", "linear", "[2, 2, 3, 64, 5, 7]", "[2, 2, 3, 2, 5, 7]"),
+     "store_rows_u8_h6_mn_s2_d35_linear__avx2_line" KEEP8},
+    {"rank 6, axis -1", TYPED("bool", "-1", "linear", "[2, 2, 3, 5, 7, 64]", "[2, 2, 3, 5, 7, 1]"),
+     "store_rows_u8_h210_mn_s1_d1_linear__avx2_line" KEEP8},
+    {"a ring keeps its capacity",
+     TYPED("int8", "-2", "circular", "[\"?\", 8, 64, 16]", "[\"?\", 8, 1, 16]"),
+     "store_rows_u8_h8_m64_s1_d16_circular__avx2_line" KEEP8},
+    {"an open ring", TYPED("int8", "-2", "circular", "[1, 8, \"?\", 16]", "[1, 8, 1, 16]"),
+     "store_rows_u8_h8_mn_s1_d16_circular__avx2_line" KEEP8},
+    {"open rows", TYPED("int8", "-2", "linear", "[1, 8, 64, 16]", "[1, 8, \"?\", 16]"),
+     "store_rows_u8_hn_mn_sn_d16_linear__avx2_run" KEEP8},
+    {"open heads", TYPED("int8", "-2", "linear", "[1, \"?\", 64, 16]", "[1, \"?\", 1, 16]"),
+     "store_rows_u8_hn_mn_sn_d16_linear__avx2_run" KEEP8},
+    {"everything open",
+     TYPED("int8", "-2", "linear", "[\"?\", \"?\", \"?\", \"?\"]", "[\"?\", \"?\", \"?\", \"?\"]"),
+     "store_rows_u8_hn_mn_sn_dn_linear__avx2_run" KEEP8},
+    {"8192 bytes are still straight",
+     TYPED("int8", "-2", "linear", "[1, 16, 64, 512]", "[1, 16, 1, 512]"),
+     "store_rows_u8_h16_mn_s1_d512_linear__avx2_line" KEEP8},
+    {"more heads go in a loop",
+     TYPED("int8", "-2", "linear", "[1, 17, 64, 512]", "[1, 17, 1, 512]"),
+     "store_rows_u8_h17_mn_s1_d512_linear__avx2_heads" KEEP8},
+    {"longer heads go as a run",
+     TYPED("int8", "-2", "linear", "[1, 2, 64, 8193]", "[1, 2, 1, 8193]"),
+     "store_rows_u8_hn_mn_sn_dn_linear__avx2_run" KEEP8},
+    {"even nibble rows are byte rows",
+     TYPED("int4", "-2", "linear", "[1, 4, 64, 128]", "[1, 4, 1, 128]"),
+     "store_rows_u8_h4_mn_s1_d64_linear__avx2_line" KEEP8},
+    {"odd nibble rows are not", TYPED("uint4", "-2", "linear", "[1, 4, 64, 33]", "[1, 4, 1, 33]"),
+     "store_rows_u4_h4_mn_s1_d33_linear__avx2_line" KEEP4},
+    {"single nibbles", TYPED("float4e2m1", "1", "circular", "[1, 9]", "[1, 1]"),
+     "store_rows_u4_h1_m9_s1_d1_circular__avx2_line" KEEP4},
+    {"odd dims after the axis that make an even row",
+     TYPED("int4", "1", "linear", "[1, 64, 3, 2]", "[1, 1, 3, 2]"),
+     "store_rows_u8_h1_mn_s1_d3_linear__avx2_line" KEEP8},
+    {"open nibble rows are left to the portable kernel",
+     TYPED("int4", "-2", "linear", "[1, 4, 64, \"?\"]", "[1, 4, 1, \"?\"]"), ""},
+    {"a head count beyond 32 bits",
+     TYPED("int8", "-2", "linear", "[1, 3000000000, \"?\", 1]", "[1, 3000000000, 1, 1]"),
+     "store_rows_u8_hn_mn_sn_d1_linear__avx2_run" KEEP8},
+    {"a ring beyond 32 bits",
+     TYPED("int8", "-2", "circular", "[1, 1, 4294967297, 1]", "[1, 1, 1, 1]"),
+     "store_rows_u8_h1_mn_s1_d1_circular__avx2_line" KEEP8},
+    {"a row whose bytes overflow",
+     TYPED("complex128", "-2", "linear", "[\"?\", \"?\", \"?\", 144115188075855872]",
+           "[\"?\", \"?\", \"?\", 144115188075855872]"),
+     "store_rows_u8_hn_mn_sn_dn_linear__avx2_run" KEEP8},
+};
+
+static void test_folds(void) {
+    for (size_t i = 0; i < sizeof folds / sizeof *folds; i++) {
+        char symbols[1024];
+        fold(folds[i].text, "avx2", symbols, sizeof symbols);
+        if (!ok(strcmp(symbols, folds[i].symbols) == 0, "folded: %s", folds[i].name)) {
+            diag("wanted %s", folds[i].symbols);
+            diag("got    %s", symbols);
+        }
+    }
+}
+
+/* Every symbol that folding writes can be read: `kvmill list` depends on it. */
+static bool symbols_parse(const char *symbols) {
+    char text[4096], *state;
+    snprintf(text, sizeof text, "%s", symbols);
+    for (char *word = strtok_r(text, " ", &state); word; word = strtok_r(NULL, " ", &state)) {
+        char symbol[SYMBOL_SIZE];
+        struct kernel kernel;
+        struct error error;
+        snprintf(symbol, sizeof symbol, "kvmill_%s", word);
+        if (!kernel_parse(symbol, &kernel, &error)) {
+            diag("%s", error.text);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void test_folds_parse(void) {
+    bool all = true;
+    for (size_t i = 0; i < sizeof folds / sizeof *folds; i++) {
+        char symbols[1024];
+        all = !fold(folds[i].text, "avx2", symbols, sizeof symbols) || symbols_parse(symbols)
+                  ? all
+                  : false;
+    }
+    ok(all, "every kernel that specs fold to has a symbol that can be read back");
+}
+
+static void test_fold_isas(void) {
+    char symbols[1024];
+    fold("{\"kernels\": [" SHAPED("") "," SHAPED("") "," SHAPED(", \"axis\": 2") "]}",
+         "scalar,neon", symbols, sizeof symbols);
+    if (!ok(strcmp(symbols, "store_rows_u8_h8_mn_s1_d256_linear__scalar_line "
+                            "keep_rows_u8__scalar_pages4 "
+                            "store_rows_u8_h8_mn_s1_d256_linear__neon_line "
+                            "keep_rows_u8__neon_pages4") == 0,
+            "equal specs share kernels; each instruction set has its own"))
+        diag("got %s", symbols);
+}
+
+static void test_missing_shape(const char *text, const char *missing) {
+    char message[1024], where[64];
+    snprintf(where, sizeof where, "%s: ", file);
+    bool refused = !fold(text, "scalar", message, sizeof message);
+    if (!ok(refused && message[0] == '0' + EXIT_USER && strstr(message, missing) != NULL,
+            "no kernels without a shape: %s", missing))
+        diag("%s", message);
+    if (!ok(strstr(message, where) != NULL, "and the message names the file"))
+        diag("%s", message);
+}
+
+/* ---- Models ---- */
+
+static bool read_model(const char *name, struct spec_list *specs,
+                       const struct cache_choice *choice) {
+    char path[512];
+    struct model model = {0};
+    struct error error;
+    const char *srcdir = getenv("srcdir");
+    snprintf(path, sizeof path, "%s/configs/models/%s.json", srcdir ? srcdir : ".", name);
+    bool done = model_read(path, &model, &error) && specs_of_model(&model, choice, specs, &error);
+    if (!done)
+        diag("%s", error.text);
+    model_free(&model);
+    return done;
+}
+
+static size_t add_dims(char *text, size_t size, const DLTensor *tensor) {
+    size_t at = 0;
+    for (int d = 0; d < tensor->ndim; d++)
+        at += (size_t)(tensor->shape[d] == KVMILL_DYNAMIC
+                           ? snprintf(text + at, size - at, "%s?", d ? "," : "")
+                           : snprintf(text + at, size - at, "%s%" PRId64, d ? "," : "",
+                                      tensor->shape[d]));
+    return at;
+}
+
+/* "decode key, head-major: circular ?,8,?,256 <- ?,8,1,256" */
+static void describe(const struct spec *spec, char *text, size_t size) {
+    const struct scatter_spec *scatter = &spec->scatter;
+    size_t at = (size_t)snprintf(text, size, "%s: %s ", spec->purpose, scatter->mode);
+    at += add_dims(text + at, size - at, &scatter->past_cache);
+    at += (size_t)snprintf(text + at, size - at, " <- ");
+    add_dims(text + at, size - at, &scatter->update);
+}
+
+static void test_model(const char *name, int layout, const char *const *lines) {
+    struct spec_list specs = {0};
+    struct cache_choice choice = {.layout = layout};
+    size_t i = 0;
+    bool same = read_model(name, &specs, &choice);
+    for (; same && lines[i] != NULL; i++) {
+        char text[256] = "no more specs";
+        if (i < specs.count)
+            describe(&specs.items[i], text, sizeof text);
+        same = strcmp(text, lines[i]) == 0;
+        if (!same)
+            diag("spec %zu: wanted %s, got %s", i, lines[i], text);
+    }
+    ok(same && specs.count == i, "%s, layout %d: %zu specs, %zu expected", name, layout,
+       specs.count, i);
+    spec_list_free(&specs);
+}
+
+static void test_models(void) {
+    static const char *const llama[] = {
+        "decode key and value, token-major: linear ?,?,1024 <- ?,1,1024",
+        "prefill key and value, token-major: linear ?,?,1024 <- ?,?,1024",
+        "decode key and value, head-major: linear ?,8,?,128 <- ?,8,1,128",
+        "prefill key and value, head-major: linear ?,8,?,128 <- ?,8,?,128", NULL};
+    /* 42 layers, two kinds: with a ring of 4096 slots, and without. */
+    static const char *const gemma[] = {
+        "decode key and value, head-major: circular ?,8,4096,256 <- ?,8,1,256",
+        "decode key and value, head-major: circular ?,8,?,256 <- ?,8,1,256",
+        "prefill key and value, head-major: circular ?,8,4096,256 <- ?,8,?,256",
+        "prefill key and value, head-major: circular ?,8,?,256 <- ?,8,?,256",
+        "decode key and value, head-major: linear ?,8,?,256 <- ?,8,1,256",
+        "prefill key and value, head-major: linear ?,8,?,256 <- ?,8,?,256",
+        NULL};
+    /* One row for all heads: the latent and the rotary part. */
+    static const char *const deepseek[] = {"decode latent, token-major: linear ?,?,576 <- ?,1,576",
+                                           "prefill latent, token-major: linear ?,?,576 <- ?,?,576",
+                                           NULL};
+    test_model("llama-3.1-8b", -1, llama);
+    test_model("gemma-2-9b", 1, gemma);
+    test_model("deepseek-v2-lite", 0, deepseek);
+}
+
+/* No shipped model has keys and values of different sizes outside a latent cache: ours has. */
+static void test_different_parts(void) {
+    static const char *const lines[] = {"decode key, head-major: linear ?,4,?,192 <- ?,4,1,192",
+                                        "prefill key, head-major: linear ?,4,?,192 <- ?,4,?,192",
+                                        "decode value, head-major: linear ?,4,?,128 <- ?,4,1,128",
+                                        "prefill value, head-major: linear ?,4,?,128 <- ?,4,?,128"};
+    enum { LINES = sizeof lines / sizeof *lines };
+    struct layer layers[3];
+    struct model model = {
+        .layer_count = 3, .layers = layers, .dtype = kvmill_dtype_by_name("float16")};
+    struct cache_choice choice = {.layout = 1};
+    struct spec_list specs = {0};
+    struct error error = {0};
+    memset(layers, 0, sizeof layers);
+    for (int i = 0; i < 3; i++)
+        layers[i] = (struct layer){.kind = i == 1 ? LAYER_NONE : LAYER_FULL,
+                                   .query_heads = 16,
+                                   .kv_heads = 4,
+                                   .key_dim = 192,
+                                   .value_dim = 128};
+    bool same = specs_of_model(&model, &choice, &specs, &error) && specs.count == LINES;
+    for (size_t i = 0; same && i < LINES; i++) {
+        char text[256];
+        describe(&specs.items[i], text, sizeof text);
+        same = strcmp(text, lines[i]) == 0;
+        if (!same)
+            diag("spec %zu: %s", i, text);
+    }
+    ok(same, "keys and values of different sizes have specs of their own: %zu", specs.count);
+    spec_list_free(&specs);
+}
+
+static void test_no_cache(void) {
+    struct layer layer = {.kind = LAYER_NONE};
+    struct model model = {
+        .layer_count = 1, .layers = &layer, .dtype = kvmill_dtype_by_name("float16")};
+    struct cache_choice choice = {.layout = -1};
+    struct spec_list specs = {0};
+    struct error error = {0};
+    bool refused = !specs_of_model(&model, &choice, &specs, &error);
+    ok(refused && error.exit_code == EXIT_USER && strstr(error.text, "no layer"),
+       "refused: a model without a cache");
+    spec_list_free(&specs);
+}
+
+static void test_cache_type(void) {
+    struct spec_list specs = {0};
+    struct cache_choice choice = {.layout = 0, .dtype = kvmill_dtype_by_name("float32")};
+    bool read = read_model("llama-3.1-8b", &specs, &choice);
+    for (size_t i = 0; i < specs.count; i++)
+        read = read && specs.items[i].scatter.dtype.bits == 32 &&
+               specs.items[i].scatter.past_cache.dtype.bits == 32;
+    ok(read && specs.count == 2, "another element type, one layout: %zu specs", specs.count);
+    spec_list_free(&specs);
+}
+
+static void test_models_rewritten(void) {
+    struct spec_list specs = {0};
+    struct cache_choice choice = {.layout = -1};
+    if (read_model("gemma-2-9b", &specs, &choice))
+        test_rewritten("a model's specs", &specs);
+    spec_list_free(&specs);
+}
+
+int main(void) {
+    int stream = mkstemp(file);
+    if (stream < 0)
+        bail_out("cannot make %s: %s", file, strerror(errno));
+    close(stream);
+    test_refusals();
+    test_missing_file();
+    test_huge_file();
+    test_deep_file();
+    test_long_words();
+    test_dtypes();
+    test_distinct_dtypes();
+    test_round_trips();
+    test_purpose();
+    test_folds();
+    test_folds_parse();
+    test_fold_isas();
+    test_missing_shape(SPEC(""), "past_cache");
+    test_missing_shape(SPEC(", \"past_cache\": [2, 8, 64, 128]"), "update");
+    test_models();
+    test_different_parts();
+    test_no_cache();
+    test_cache_type();
+    test_models_rewritten();
+    unlink(file);
+    return done_testing();
+}

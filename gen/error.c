@@ -48,7 +48,7 @@ static int edit_distance(const char *a, const char *b) {
 
 const char *nearest_word(const char *word, const char *const *candidates) {
     const char *nearest = NULL;
-    int best = (int)strlen(word) / 2 + 1;
+    int best = strlen(word) > LONGEST_WORD ? 0 : (int)strlen(word) / 2 + 1;
     for (; *candidates != NULL; candidates++) {
         int distance = edit_distance(word, *candidates);
         if (distance < best) {

@@ -65,6 +65,13 @@ static bool take_word(const char **text, const char *word) {
     return true;
 }
 
+static bool take_underscore(const char **text) {
+    if (**text != '_')
+        return false;
+    ++*text;
+    return true;
+}
+
 static bool take_count(const char **text, const char *prefix, int64_t *value) {
     size_t length = strlen(prefix);
     if (strncmp(*text, prefix, length) != 0)
@@ -79,7 +86,7 @@ static bool take_count(const char **text, const char *prefix, int64_t *value) {
     errno = 0;
     *value = strtoll(*text, &end, 10);
     *text = end;
-    return errno == 0 && !isalnum((unsigned char)*end);
+    return errno == 0 && *value <= MOST_COUNT && !isalnum((unsigned char)*end);
 }
 
 static bool take_listed(const char **text, const char *const *words, int64_t *value) {
@@ -90,7 +97,7 @@ static bool take_listed(const char **text, const char *const *words, int64_t *va
 }
 
 static bool take_field(const char **text, const struct field *field, int64_t *value) {
-    if (*(*text)++ != '_')
+    if (!take_underscore(text))
         return false;
     return field->prefix ? take_count(text, field->prefix, value)
                          : take_listed(text, field->words, value);
@@ -108,7 +115,7 @@ static bool take_how(const char **text, struct kernel *kernel) {
     size_t length = strcspn(*text, "_");
     kernel->isa = isa_by_name(*text, length);
     *text += length;
-    if (kernel->isa == NULL || *(*text)++ != '_' ||
+    if (kernel->isa == NULL || !take_underscore(text) ||
         !take_listed(text, kernel->family->variants, &variant))
         return false;
     kernel->variant = kernel->family->variants[variant];

@@ -17,6 +17,9 @@
 /* A count field that the kernel leaves open; written as "n". */
 #define ANY_COUNT (-1)
 
+/* What m4 can compute with; a larger count is left open. */
+#define MOST_COUNT INT32_MAX
+
 /* One property of a kernel's shape: a word out of a list, or a count behind a prefix. */
 struct field {
     const char *name;         /* as templates know it: km_<name> */

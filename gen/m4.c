@@ -141,8 +141,9 @@ static bool spawn(char *const *arguments, const int streams[STREAMS], int *statu
 }
 
 static bool complain(const char *program, const struct text *messages, struct error *error) {
-    return fail(error, EXIT_BUG, "%.*s", (int)(messages->length > 900 ? 900 : messages->length),
-                messages->length ? messages->data : program);
+    if (messages->length == 0)
+        return fail(error, EXIT_BUG, "%s: failed without a message", program);
+    return fail(error, EXIT_BUG, "%.900s", messages->data);
 }
 
 static bool run_streams(char *const *arguments, const struct expansion *expansion,

@@ -70,12 +70,6 @@ static bool write_file(const char *path, const struct text *text, struct error *
 
 static const char beside[] = ".new";
 
-static bool needs_writing(const struct output *output, size_t i, const char *directory) {
-    char path[PATH_SIZE];
-    path_of(directory, &output->files[i], "", path);
-    return !is_equal(path, &output->files[i].text);
-}
-
 static void withdraw(const struct output *output, size_t count, const char *directory) {
     char path[PATH_SIZE];
     for (size_t i = 0; i < count; i++) {
@@ -84,16 +78,29 @@ static void withdraw(const struct output *output, size_t count, const char *dire
     }
 }
 
+/* What would stop a rename half-way must be found out before the first. */
+static bool can_be_replaced(const char *path, struct error *error) {
+    struct stat status;
+    if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode))
+        return true;
+    return fail(error, EXIT_ENVIRONMENT, "%s: cannot write: is a directory", path);
+}
+
+static bool write_one_beside(const struct output *output, size_t i, const char *directory,
+                             struct error *error) {
+    char place[PATH_SIZE], path[PATH_SIZE];
+    path_of(directory, &output->files[i], "", place);
+    path_of(directory, &output->files[i], beside, path);
+    return can_be_replaced(place, error) && (is_equal(place, &output->files[i].text) ||
+                                             write_file(path, &output->files[i].text, error));
+}
+
 static bool write_beside(const struct output *output, const char *directory, struct error *error) {
-    char path[PATH_SIZE];
-    for (size_t i = 0; i < output->count; i++) {
-        path_of(directory, &output->files[i], beside, path);
-        if (needs_writing(output, i, directory) &&
-            !write_file(path, &output->files[i].text, error)) {
+    for (size_t i = 0; i < output->count; i++)
+        if (!write_one_beside(output, i, directory, error)) {
             withdraw(output, i, directory);
             return false;
         }
-    }
     return true;
 }
 
@@ -111,7 +118,7 @@ static bool move_into_place(const struct output *output, const char *directory, 
     return true;
 }
 
-static bool make_directory(const char *path, bool *made, struct error *error) {
+bool output_make_directory(const char *path, bool *made, struct error *error) {
     struct stat status;
     *made = mkdir(path, 0777) == 0;
     if (*made || (errno == EEXIST && stat(path, &status) == 0 && S_ISDIR(status.st_mode)))
@@ -121,15 +128,10 @@ static bool make_directory(const char *path, bool *made, struct error *error) {
 
 static bool write_set(const struct output *output, const char *directory, int *written,
                       struct error *error) {
-    bool made;
-    if (!make_directory(directory, &made, error))
-        return false;
     bool done = write_beside(output, directory, error) &&
                 move_into_place(output, directory, written, error);
     if (!done)
         withdraw(output, output->count, directory);
-    if (!done && made)
-        rmdir(directory);
     return done;
 }
 

@@ -19,9 +19,11 @@ struct output {
 /* A new empty file; NULL when out of memory.  The pointer is good until the next call. */
 struct output_file *output_add(struct output *output, const char *name, struct error *error);
 
-/* Write all files into directory (made when missing): each beside its place first, then, when all
-   are there, renamed; files that are equal already keep their time.  `written` counts the others.
- */
+/* Make the directory unless it is there; `made` tells. */
+bool output_make_directory(const char *directory, bool *made, struct error *error);
+
+/* Write all files into a directory: each beside its place first, then, when all are there, renamed;
+   files that are equal already keep their time.  `written` counts the others. */
 bool output_write(const struct output *output, const char *directory, int *written,
                   struct error *error);
 void output_free(struct output *output);

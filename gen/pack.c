@@ -2,8 +2,10 @@
 #include "pack.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "m4.h"
 
@@ -124,6 +126,55 @@ bool pack_files(const struct pack *pack, struct output *output, struct error *er
            add_named(pack, ".pc", "pack/pc.m4", output, error) &&
            add_file(pack, "Makefile", "pack/makefile.m4", output, error) &&
            add_specs(pack, output, error) && add_kernel_header(output, error);
+}
+
+/* ---- Writing ---- */
+
+static bool is_in(const struct output *output, const char *name) {
+    for (size_t i = 0; i < output->count; i++)
+        if (strcmp(output->files[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The name is that of a kernel's source or object that this pack does not have. */
+static bool is_stale(const struct output *output, const char *name) {
+    char source[SYMBOL_SIZE + 2];
+    struct kernel kernel;
+    struct error ignored;
+    size_t length = strlen(name);
+    if (length < 3 || length >= sizeof source || name[length - 2] != '.' ||
+        (name[length - 1] != 'c' && name[length - 1] != 'o'))
+        return false;
+    memcpy(source, name, length + 1);
+    source[length - 2] = '\0';
+    if (!kernel_parse(source, &kernel, &ignored))
+        return false;
+    strcpy(source + length - 2, ".c");
+    return !is_in(output, source);
+}
+
+static void remove_stale(const struct output *output, const char *directory) {
+    DIR *stream = opendir(directory);
+    struct dirent *entry;
+    while (stream != NULL && (entry = readdir(stream)) != NULL)
+        if (is_stale(output, entry->d_name))
+            unlinkat(dirfd(stream), entry->d_name, 0);
+    if (stream != NULL)
+        closedir(stream);
+}
+
+bool pack_write(const struct output *output, const char *directory, int *written,
+                struct error *error) {
+    bool made, done;
+    if (!output_make_directory(directory, &made, error))
+        return false;
+    done = output_write(output, directory, written, error);
+    if (done)
+        remove_stale(output, directory);
+    else if (made)
+        rmdir(directory);
+    return done;
 }
 
 /* ---- Facts about a pack ---- */

@@ -19,6 +19,11 @@ bool kernel_source(const struct kernel *kernel, struct text *text, struct error 
 /* Everything `make` needs: kernels, registry, header, Makefile, .pc, the specs themselves. */
 bool pack_files(const struct pack *pack, struct output *output, struct error *error);
 
+/* Write the files into directory (made when missing) and remove kernels of an earlier pack that
+   this one does not have; a directory made in vain is taken away again. */
+bool pack_write(const struct output *output, const char *directory, int *written,
+                struct error *error);
+
 /* Predicted bytes of code and constants in the pack's objects. */
 int64_t pack_code_bytes(const struct kernel_list *kernels, const struct isa *isa);
 

@@ -25,21 +25,36 @@ static const char *const store_variants[] = {"line", "heads", "run", NULL};
 
 /* ---- How a shape is best stored ---- */
 
-static int64_t unit_count(int64_t a, int64_t b) {
-    return a < 0 || b < 0 ? ANY_COUNT : a * b;
+static bool is_short(int64_t units) {
+    return units > 0 && units <= straight_line_bytes;
 }
 
-static bool is_short(int64_t units) {
-    return units != ANY_COUNT && units <= straight_line_bytes;
+/* Units of one head, and of all; ANY_COUNT where that is not short. */
+static int64_t head_units(const int64_t *value) {
+    bool known = is_short(value[ROW]) && is_short(value[ROWS]);
+    return known && is_short(value[ROWS] * value[ROW]) ? value[ROWS] * value[ROW] : ANY_COUNT;
+}
+
+static int64_t batch_units(const int64_t *value) {
+    int64_t head = head_units(value);
+    bool known = is_short(head) && is_short(value[HEADS]);
+    return known && is_short(head * value[HEADS]) ? head * value[HEADS] : ANY_COUNT;
+}
+
+static bool can_be_line(const int64_t *value) {
+    return batch_units(value) != ANY_COUNT;
+}
+
+static bool can_be_heads(const int64_t *value) {
+    return value[HEADS] > 0 && head_units(value) != ANY_COUNT;
 }
 
 static const char *best_variant(const int64_t *value) {
-    int64_t head = is_short(value[ROW]) && is_short(value[ROWS])
-                       ? unit_count(value[ROWS], value[ROW])
-                       : ANY_COUNT;
-    if (!is_short(head) || value[HEADS] == ANY_COUNT)
-        return "run";
-    return is_short(value[HEADS]) && is_short(head * value[HEADS]) ? "line" : "heads";
+    return can_be_line(value) ? "line" : can_be_heads(value) ? "heads" : "run";
+}
+
+static int64_t countable(int64_t count) {
+    return count > MOST_COUNT ? ANY_COUNT : count;
 }
 
 /* Runs are walked row by row only where rows have gaps; then a short row is straight-line code. */
@@ -55,10 +70,10 @@ static struct kernel store_kernel(const struct kvmill_rows_shape *shape, const s
         .family = &store_rows_family,
         .isa = isa,
         .value = {[UNIT] = shape->unit_bits == 4,
-                  [HEADS] = shape->heads,
-                  [CAPACITY] = shape->circular ? shape->capacity : ANY_COUNT,
-                  [ROWS] = shape->rows,
-                  [ROW] = shape->row,
+                  [HEADS] = countable(shape->heads),
+                  [CAPACITY] = shape->circular ? countable(shape->capacity) : ANY_COUNT,
+                  [ROWS] = countable(shape->rows),
+                  [ROW] = countable(shape->row),
                   [MODE] = shape->circular},
     };
     kernel.variant = best_variant(kernel.value);
@@ -78,7 +93,8 @@ static struct kernel keep_kernel(const struct kvmill_rows_shape *shape, const st
 
 /* Rows of an odd number of nibbles need to know that number. */
 static bool has_kernels(const struct kvmill_rows_shape *shape) {
-    return shape->unit_bits == 8 || shape->row > 0;
+    return shape->heads != 0 && shape->capacity != 0 && shape->row != 0 &&
+           (shape->unit_bits == 8 || (shape->row > 0 && shape->row <= MOST_COUNT));
 }
 
 bool rows_kernels(const struct kvmill_rows_shape *shape, const struct isa *isa,
@@ -86,15 +102,20 @@ bool rows_kernels(const struct kvmill_rows_shape *shape, const struct isa *isa,
     struct kernel store = store_kernel(shape, isa), keep = keep_kernel(shape, isa);
     if (!has_kernels(shape))
         return true;
-    return kernel_list_add(list, &store, error) && kernel_list_add(list, &keep, error);
+    return (shape->rows == 0 || kernel_list_add(list, &store, error)) &&
+           kernel_list_add(list, &keep, error);
+}
+
+static bool variant_is_legal(const struct kernel *kernel) {
+    if (strcmp(kernel->variant, "line") == 0)
+        return can_be_line(kernel->value);
+    return strcmp(kernel->variant, "heads") != 0 || can_be_heads(kernel->value);
 }
 
 static bool store_is_legal(const struct kernel *kernel) {
     const int64_t *value = kernel->value;
-    bool straight = strcmp(kernel->variant, "run") != 0;
-    bool known = value[HEADS] > 0 && value[ROWS] > 0 && value[ROW] > 0;
-    return (!straight || known) && (!value[UNIT] || value[ROW] % 2 == 1) &&
-           (value[MODE] || value[CAPACITY] == ANY_COUNT);
+    return variant_is_legal(kernel) && value[CAPACITY] != 0 && value[ROW] != 0 &&
+           (!value[UNIT] || value[ROW] % 2 == 1) && (value[MODE] || value[CAPACITY] == ANY_COUNT);
 }
 
 static bool keep_is_legal(const struct kernel *kernel) {

@@ -75,6 +75,9 @@ static bool read_op(const struct json_place *place, const struct spec_op **op,
 
 static bool read_spec(const struct json_place *place, struct spec_list *list, struct error *error) {
     struct spec *spec = spec_list_append(list, error);
+    if (spec != NULL)
+        snprintf(spec->where, sizeof spec->where, "%.120s: %s", place->file,
+                 place->path[0] ? place->path : "/");
     return spec != NULL && json_get_object(place, error) && read_op(place, &spec->op, error) &&
            spec->op->read(place, spec, error);
 }

@@ -17,8 +17,8 @@ struct spec;
 struct spec_op {
     const char *name;
     bool (*read)(const struct json_place *place, struct spec *spec, struct error *error);
-    /* Check everything that is known; `where` goes before the message. */
-    bool (*check)(const struct spec *spec, const char *where, struct error *error);
+    /* Check everything that is known. */
+    bool (*check)(const struct spec *spec, struct error *error);
     bool (*kernels)(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
                     struct error *error);
     json_t *(*write)(const struct spec *spec);
@@ -34,7 +34,8 @@ struct scatter_spec {
 
 struct spec {
     const struct spec_op *op;
-    char purpose[64]; /* in a model's pack: what the kernel is for; else "" */
+    char where[320];  /* "file: /kernels/0", for messages; a model's pack: the purpose */
+    char purpose[64]; /* what the kernels are for, in words; "" when not said */
     struct scatter_spec scatter;
 };
 

@@ -23,14 +23,14 @@ static bool is_complete(const struct spec *spec) {
     return spec->scatter.past_cache.shape != NULL && spec->scatter.update.shape != NULL;
 }
 
-static bool check(const struct spec *spec, const char *where, struct error *error) {
+static bool check(const struct spec *spec, struct error *error) {
     struct kvmill_row_geometry geometry;
     kvmill_error reason;
     kvmill_tensor_scatter op = scatter_op_of(spec);
     if (!is_complete(spec))
         return true;
     if (kvmill_tensor_scatter_check(&op, &geometry, &reason) != KVMILL_OK)
-        return fail(error, EXIT_USER, "%s: %s", where, reason.message);
+        return fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
     return true;
 }
 
@@ -119,19 +119,27 @@ static bool read_shapes(const struct json_place *place, struct scatter_spec *sca
            read_member_shape(place, "write_indices", &scatter->write_indices, error);
 }
 
+static bool read_purpose(const struct json_place *place, char purpose[64], struct error *error) {
+    const char *text = "";
+    struct json_place member = json_member(place, "purpose");
+    if (member.value != NULL && !json_get_string(&member, &text, error))
+        return false;
+    if (snprintf(purpose, 64, "%s", text) >= 64)
+        return json_fail(error, &member, "is %zu bytes long; accepted: at most 63", strlen(text));
+    return true;
+}
+
 static bool read(const struct json_place *place, struct spec *spec, struct error *error) {
     static const char *const known[] = {"op",     "axis",          "mode",    "dtype", "past_cache",
                                         "update", "write_indices", "purpose", NULL};
     struct scatter_spec *scatter = &spec->scatter;
-    char where[512];
     if (!json_only_keys(place, known, error) || !read_axis(place, &scatter->axis, error) ||
         !read_mode(place, scatter->mode, error) || !read_dtype(place, &scatter->dtype, error) ||
-        !read_shapes(place, scatter, error))
+        !read_shapes(place, scatter, error) || !read_purpose(place, spec->purpose, error))
         return false;
     scatter->past_cache.dtype = scatter->update.dtype = scatter->dtype;
     scatter->write_indices.dtype = (DLDataType){kDLInt, 64, 1};
-    snprintf(where, sizeof where, "%.250s: %s", place->file, place->path[0] ? place->path : "/");
-    return check(spec, where, error);
+    return check(spec, error);
 }
 
 /* ---- Writing ---- */
@@ -172,11 +180,11 @@ static bool kernels(const struct spec *spec, const struct isa *isa, struct kerne
     kvmill_tensor_scatter op = scatter_op_of(spec);
     if (!is_complete(spec))
         return fail(error, EXIT_USER,
-                    "a TensorScatter spec without %s; accepted here: both "
-                    "past_cache and update, with \"?\" for a dim that only the run knows",
-                    spec->scatter.past_cache.shape ? "update" : "past_cache");
+                    "%s: no %s; accepted here: both past_cache and update, with \"?\" for a dim "
+                    "that only the run knows",
+                    spec->where, spec->scatter.past_cache.shape ? "update" : "past_cache");
     if (kvmill_tensor_scatter_check(&op, &geometry, &reason) != KVMILL_OK)
-        return fail(error, EXIT_USER, "%s", reason.message);
+        return fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
     struct kvmill_rows_shape shape = kvmill_rows_shape_of(&geometry, spec->scatter.dtype);
     return rows_kernels(&shape, isa, list, error);
 }

@@ -195,17 +195,23 @@ kvmill_status kvmill_tensor_scatter_check(const kvmill_tensor_scatter *op,
     return status;
 }
 
+/* Kernel units of a row: bytes, or nibbles. */
+static int64_t row_units(int64_t row, int bits, bool nibbles) {
+    if (row < 0 || nibbles)
+        return row;
+    return bits == 4 ? row / 2 : row * (bits / 8);
+}
+
 struct kvmill_rows_shape kvmill_rows_shape_of(const struct kvmill_row_geometry *geometry,
                                               DLDataType dtype) {
     int bits = kvmill_dtype_bits(dtype);
     bool nibbles = bits == 4 && (geometry->row < 0 || geometry->row % 2 != 0);
-    int64_t row = geometry->row < 0 || nibbles ? geometry->row : geometry->row * bits / 8;
     return (struct kvmill_rows_shape){
         .unit_bits = nibbles ? 4 : 8,
         .circular = geometry->circular,
         .heads = geometry->heads,
         .capacity = geometry->capacity,
         .rows = geometry->rows,
-        .row = row,
+        .row = row_units(geometry->row, bits, nibbles),
     };
 }

@@ -12,9 +12,16 @@ int64_t tensor_stride(const DLTensor *tensor, int d) {
     return stride;
 }
 
+bool tensor_is_empty(const DLTensor *tensor) {
+    for (int d = 0; d < tensor->ndim; d++)
+        if (tensor->shape[d] == 0)
+            return true;
+    return false;
+}
+
 bool tensor_is_dense_from(const DLTensor *tensor, int from) {
     int64_t expected = 1;
-    if (tensor->strides == NULL)
+    if (tensor->strides == NULL || tensor_is_empty(tensor))
         return true;
     for (int d = tensor->ndim - 1; d >= from; d--) {
         if (tensor->shape[d] != 1 && tensor->strides[d] != expected)
@@ -41,7 +48,7 @@ static int64_t span_below(const DLTensor *tensor, int d) {
 }
 
 bool tensor_is_injective(const DLTensor *tensor) {
-    if (tensor->strides == NULL)
+    if (tensor->strides == NULL || tensor_is_empty(tensor))
         return true;
     for (int d = 0; d < tensor->ndim; d++)
         if (tensor->shape[d] > 1 && magnitude(tensor->strides[d]) < span_below(tensor, d))
@@ -86,14 +93,16 @@ static void count_dense(const DLTensor *tensor, int axis, struct tensor_view *vi
 /* One step that walks dims [1, axis) in order; 0 when there is nothing to walk. */
 static bool fold_heads(const DLTensor *tensor, int axis, int64_t *step) {
     int64_t expected = 0;
+    bool found = false;
     *step = 0;
     for (int d = axis - 1; d > 0; d--) {
         if (tensor->shape[d] == 1)
             continue;
-        if (*step == 0)
+        if (!found)
             *step = expected = tensor->strides[d];
         if (tensor->strides[d] != expected)
             return false;
+        found = true;
         expected *= tensor->shape[d];
     }
     return true;
@@ -111,6 +120,7 @@ struct tensor_view tensor_look(const DLTensor *tensor, int axis) {
     count_dense(tensor, axis, &view);
     if (tensor->strides != NULL)
         fold_strides(tensor, axis, &view);
+    view.overflow = view.overflow && !tensor_is_empty(tensor);
     return view;
 }
 
@@ -135,7 +145,7 @@ struct tensor_span tensor_span_of(const DLTensor *tensor) {
     for (int d = 0; d < tensor->ndim; d++)
         count *= tensor->shape[d];
     if (count == 0)
-        return (struct tensor_span){data, data};
+        return (struct tensor_span){0, 0};
     find_ends(tensor, count, &lowest, &highest);
     return (struct tensor_span){data - (uintptr_t)kvmill_dtype_bytes(tensor->dtype, -lowest),
                                 data + (uintptr_t)kvmill_dtype_bytes(tensor->dtype, highest + 1)};

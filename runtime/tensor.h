@@ -16,6 +16,9 @@ static inline unsigned char *tensor_data(const DLTensor *tensor) {
 /* Step of dim d in elements, also where strides is NULL. */
 int64_t tensor_stride(const DLTensor *tensor, int d);
 
+/* Some dim is 0. */
+bool tensor_is_empty(const DLTensor *tensor);
+
 /* Dims [from, ndim) lie in memory row-major without gaps. */
 bool tensor_is_dense_from(const DLTensor *tensor, int from);
 
@@ -32,13 +35,13 @@ struct tensor_view {
     const DLTensor *tensor;
     int64_t heads, row, count;
     struct kvmill_row_strides strides;
-    bool overflow; /* the counts exceed int64; nothing else is valid then */
+    bool overflow; /* the counts exceed int64, and nothing else is valid; not of an empty tensor */
     bool folds;    /* the strides do, and rows lie in one piece */
 };
 
 struct tensor_view tensor_look(const DLTensor *tensor, int axis);
 
-/* Addresses from the first byte to behind the last. */
+/* Addresses from the first byte to behind the last; those of an empty tensor overlap nothing. */
 struct tensor_span {
     uintptr_t begin, end;
 };

@@ -22,6 +22,9 @@ struct tensor_scatter_plan {
     int64_t dims[]; /* past_cache's, then update's */
 };
 
+/* Names of the tensors, in the op's order. */
+extern const char *const tensor_scatter_names[];
+
 /* The tensors are just the prototypes of a prepared plan, with data. */
 bool tensor_scatter_is_as_prepared(const struct tensor_scatter_plan *plan,
                                    const DLTensor *const *tensors);

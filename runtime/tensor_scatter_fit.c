@@ -76,6 +76,21 @@ static kvmill_status refuse_dims(const struct tensor_scatter_plan *plan, const D
                        kvmill_shape_words(tensor, &have), kvmill_shape_words(&wanted, &want));
 }
 
+const char *const tensor_scatter_names[] = {"past_cache", "update", "write_indices",
+                                            "present_cache"};
+
+/* A plan may leave dims open; a run may not. */
+static kvmill_status refuse_open_dims(const DLTensor *const *tensors, kvmill_error *error) {
+    struct kvmill_shape_text words;
+    for (int i = 0; i < KVMILL_TENSOR_SCATTER_TENSORS; i++)
+        for (int d = 0; tensors[i] != NULL && d < tensors[i]->ndim; d++)
+            if (tensors[i]->shape[d] < 0)
+                return kvmill_fail(error, KVMILL_E_SHAPE,
+                                   "%s has shape %s; accepted in a run: dims of 0 or more",
+                                   tensor_scatter_names[i], kvmill_shape_words(tensors[i], &words));
+    return KVMILL_OK;
+}
+
 /* First what the op itself forbids, then what the plan did not foresee. */
 kvmill_status tensor_scatter_refuse(const struct tensor_scatter_plan *plan,
                                     const DLTensor *const *tensors, kvmill_error *error) {
@@ -88,9 +103,12 @@ kvmill_status tensor_scatter_refuse(const struct tensor_scatter_plan *plan,
         .present_cache = tensors[KVMILL_PRESENT_CACHE],
     };
     struct kvmill_row_geometry ignored;
-    kvmill_status status = past->ndim != plan->rank
-                               ? refuse_dims(plan, past, past_dims(plan), "past_cache", error)
-                               : kvmill_tensor_scatter_check(&op, &ignored, error);
+    kvmill_status status = refuse_open_dims(tensors, error);
+    if (status != KVMILL_OK)
+        return status;
+    if (past->ndim != plan->rank)
+        return refuse_dims(plan, past, past_dims(plan), "past_cache", error);
+    status = kvmill_tensor_scatter_check(&op, &ignored, error);
     if (status != KVMILL_OK)
         return status;
     if (!kvmill_dtype_equal(past->dtype, plan->dtype))

@@ -32,9 +32,6 @@ struct views {
     struct tensor_view past, update, present;
 };
 
-static const char *const tensor_names[] = {"past_cache", "update", "write_indices",
-                                           "present_cache"};
-
 static struct views look(const DLTensor *const *tensors, int axis) {
     return (struct views){
         .past = tensor_look(tensors[KVMILL_PAST_CACHE], axis),
@@ -44,7 +41,7 @@ static struct views look(const DLTensor *const *tensors, int axis) {
 }
 
 static bool is_too_large(const struct tensor_view *view) {
-    return view->overflow || view->count > PTRDIFF_MAX / 16;
+    return view->overflow || (view->count > PTRDIFF_MAX / 16 && !tensor_is_empty(view->tensor));
 }
 
 static kvmill_status check_views(const struct tensor_scatter_plan *plan, const struct views *views,
@@ -170,13 +167,14 @@ void tensor_scatter_prepare(struct tensor_scatter_plan *plan, const kvmill_tenso
 
 /* ---- Addresses ---- */
 
-static kvmill_status check_tensor(const DLTensor *tensor, bool is_empty, const char *name,
-                                  kvmill_error *error) {
+static kvmill_status check_tensor(const DLTensor *tensor, const char *name, kvmill_error *error) {
     if (tensor->device.device_type != kDLCPU)
         return kvmill_fail(error, KVMILL_E_DEVICE, "%s is on device type %d; accepted: kDLCPU (%d)",
                            name, (int)tensor->device.device_type, (int)kDLCPU);
-    if (tensor->data == NULL && !is_empty)
-        return kvmill_fail(error, KVMILL_E_NULL, "the data of %s is NULL; it has elements", name);
+    if (tensor->data == NULL && !tensor_is_empty(tensor))
+        return kvmill_fail(error, KVMILL_E_NULL,
+                           "the data of %s is NULL; it has %" PRId64 " elements", name,
+                           kvmill_element_count(tensor));
     if (tensor->strides != NULL && kvmill_dtype_bits(tensor->dtype) == 4 &&
         !tensor_is_dense_from(tensor, 0))
         return kvmill_fail(error, KVMILL_E_STRIDE,
@@ -185,14 +183,10 @@ static kvmill_status check_tensor(const DLTensor *tensor, bool is_empty, const c
     return KVMILL_OK;
 }
 
-static kvmill_status check_tensors(const struct kvmill_rows *rows, const DLTensor *const *tensors,
-                                   kvmill_error *error) {
-    bool no_row = rows->batch == 0 || rows->heads == 0 || rows->row == 0;
-    const bool is_empty[] = {no_row || rows->capacity == 0, no_row || rows->rows == 0,
-                             rows->batch == 0, no_row || rows->capacity == 0};
+static kvmill_status check_tensors(const DLTensor *const *tensors, kvmill_error *error) {
     for (int i = 0; i < KVMILL_TENSOR_SCATTER_TENSORS; i++) {
         kvmill_status status =
-            tensors[i] ? check_tensor(tensors[i], is_empty[i], tensor_names[i], error) : KVMILL_OK;
+            tensors[i] ? check_tensor(tensors[i], tensor_scatter_names[i], error) : KVMILL_OK;
         if (status != KVMILL_OK)
             return status;
     }
@@ -208,10 +202,11 @@ static kvmill_status check_aliases(const DLTensor *const *tensors, bool in_place
     struct tensor_span present = tensor_span_of(tensors[KVMILL_PRESENT_CACHE]);
     for (int i = in_place ? KVMILL_UPDATE : KVMILL_PAST_CACHE; i < KVMILL_PRESENT_CACHE; i++)
         if (tensors[i] != NULL && spans_overlap(tensor_span_of(tensors[i]), present))
-            return kvmill_fail(
-                error, KVMILL_E_ALIAS, "%s overlaps present_cache; accepted: %s", tensor_names[i],
-                i == KVMILL_PAST_CACHE ? "apart, or the same memory and strides (in place)"
-                                       : "memory of its own");
+            return kvmill_fail(error, KVMILL_E_ALIAS, "%s overlaps present_cache; accepted: %s",
+                               tensor_scatter_names[i],
+                               i == KVMILL_PAST_CACHE
+                                   ? "apart, or the same memory and strides (in place)"
+                                   : "memory of its own");
     return KVMILL_OK;
 }
 
@@ -254,7 +249,7 @@ static kvmill_status check_given(const DLTensor *const *tensors, kvmill_error *e
     for (int i = 0; i < KVMILL_TENSOR_SCATTER_TENSORS; i++)
         if (tensors[i] == NULL && i != KVMILL_WRITE_INDICES)
             return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL; a tensor is required",
-                               tensor_names[i]);
+                               tensor_scatter_names[i]);
     return KVMILL_OK;
 }
 
@@ -284,7 +279,7 @@ kvmill_status tensor_scatter_begin(struct call *call, const DLTensor *const *ten
     in_place = tensor_is_same_memory(tensors[KVMILL_PAST_CACHE], tensors[KVMILL_PRESENT_CACHE]);
     status = shape_call(call, tensors, in_place, error);
     if (status == KVMILL_OK)
-        status = check_tensors(&call->problem.rows, tensors, error);
+        status = check_tensors(tensors, error);
     if (status == KVMILL_OK)
         status = check_aliases(tensors, in_place, error);
     if (status != KVMILL_OK)

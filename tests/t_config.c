@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config.h"
-#include "json.h"
+#include "../gen/config.h"
+#include "../gen/json.h"
 #include "tap.h"
 
 static char folder[] = "/tmp/t_config.XXXXXX";

@@ -70,7 +70,7 @@ static void choose_counts(struct problem *problem, struct dice *dice) {
     rows->capacity = field_or(shape->capacity, rows->rows + spare + !(rows->rows + spare));
     bool may_cut = problem->bits == 8;
     rows->chunks = may_cut ? dice_range(dice, 1, 5) : 1;
-    rows->stream = dice_range(dice, 0, 1);
+    rows->stream_store = rows->stream_keep = dice_range(dice, 0, 1);
 }
 
 static int64_t choose_start(const struct problem *problem, struct dice *dice) {
@@ -271,7 +271,7 @@ static void put_into_words(struct problem *problem) {
              " %" PRId64 " %" PRId64 ", present steps %" PRId64 " %" PRId64 " %" PRId64
              " at %d, source steps %" PRId64 " %" PRId64 " %" PRId64 " at %d",
              problem->kernel->symbol, rows->batch, rows->heads, rows->capacity, rows->rows,
-             rows->row, rows->chunks, rows->stream, rows->batch > 0 ? start_of(problem, 0) : -1,
+             rows->row, rows->chunks, rows->stream_store, rows->batch > 0 ? start_of(problem, 0) : -1,
              rows->batch > 1 ? start_of(problem, 1) : -1,
              rows->batch > 2 ? start_of(problem, 2) : -1, rows->present_stride.batch,
              rows->present_stride.head, rows->present_stride.row,

@@ -85,17 +85,20 @@ static void choose_shape(struct scatter *scatter, struct dice *dice) {
         dice_once_in(dice, 6) ? capacity : dice_range(dice, 0, capacity < 5 ? capacity : 5);
 }
 
-/* Large enough for several parts. */
+/* Large enough for several parts; every second time in one slab, which then is cut itself. */
 static void enlarge(struct scatter *scatter, struct dice *dice) {
-    int64_t elements = 3200000 / (scatter->dtype.bits * scatter->rank), others = 1;
+    bool one_slab = dice_once_in(dice, 2);
+    int64_t bytes = one_slab ? 300000 : 200000, others = 1;
     for (int d = 0; d < scatter->rank; d++) {
-        scatter->cache_dims[d] += scatter->cache_dims[d] == 0;
+        if (scatter->cache_dims[d] == 0 || (one_slab && d < scatter->axis))
+            scatter->cache_dims[d] = 1;
         scatter->update_dims[d] = scatter->cache_dims[d];
         others *= d == scatter->axis ? 1 : scatter->cache_dims[d];
     }
-    int64_t capacity = elements * dice_range(dice, 1, 3) / others + 3;
+    int64_t elements = bytes * 8 / scatter->dtype.bits;
+    int64_t capacity = elements * dice_range(dice, 1, 2) / others + 3;
     scatter->cache_dims[scatter->axis] = capacity;
-    scatter->update_dims[scatter->axis] = dice_range(dice, 1, capacity < 64 ? capacity : 64);
+    scatter->update_dims[scatter->axis] = dice_range(dice, 1, capacity);
 }
 
 /* ---- Shapes that a kernel of a pack was made for ---- */
@@ -537,6 +540,66 @@ static void test_small_nibbles(bool use_packs) {
     ok(good, "uint4 with %s: one to three nibbles in all", use_packs ? "packs" : "no packs");
 }
 
+/* ---- Parts that may run at the same time ---- */
+
+/* Count, for each byte of present, the parts that write it: past is all ones, update all zeros and
+   present neither, so that whoever touches a nibble changes it. */
+static void count_writers(const kvmill_plan *plan, const DLTensor *const *tensors, size_t size,
+                          unsigned char *writers) {
+    unsigned char *present = tensors[KVMILL_PRESENT_CACHE]->data, *before = malloc(size);
+    kvmill_call call;
+    if (before == NULL || kvmill_begin(&call, plan, tensors, NULL, NULL) != KVMILL_OK)
+        bail_out("cannot begin");
+    memcpy(before, present, size);
+    for (int64_t part = 0; part < kvmill_parts(&call); part++) {
+        kvmill_part(&call, part);
+        for (size_t i = 0; i < size; i++)
+            writers[i] += present[i] != before[i];
+        memcpy(present, before, size);
+    }
+    free(before);
+}
+
+static bool are_parts_apart(const struct element_type *type, const struct scatter *scatter,
+                            kvmill_plan *plan) {
+    size_t size = output_of(scatter)->fence.size, most = 0;
+    const DLTensor *const tensors[] = {&scatter->past.dl, &scatter->update.dl, NULL,
+                                       &output_of(scatter)->dl};
+    unsigned char *writers = calloc(size, 1);
+    if (writers == NULL)
+        bail_out("no memory");
+    memset(scatter->past.fence.data, 0xff, scatter->past.fence.size);
+    memset(scatter->update.fence.data, 0x00, scatter->update.fence.size);
+    if (!scatter->in_place)
+        memset(scatter->present.fence.data, 0x55, scatter->present.fence.size);
+    count_writers(plan, tensors, size, writers);
+    for (size_t i = 0; i < size; i++)
+        if (writers[i] > writers[most])
+            most = i;
+    if (writers[most] != 1)
+        diag("%s: %d parts write byte %zu of %zu", type->name, writers[most], most, size);
+    bool good = writers[most] == 1;
+    free(writers);
+    return good;
+}
+
+/* No byte has two writers: so no order and no race of the parts can matter. */
+static void test_parts_are_apart(const struct element_type *type, bool use_packs, bool in_place) {
+    struct dice dice = dice_for(seed, "apart");
+    struct scatter scatter = {
+        .dtype = type->dl, .rank = 4, .axis = 2, .use_packs = use_packs, .in_place = in_place};
+    const int64_t dims[] = {3, 5, 401, 255}, rows[] = {3, 5, 301, 255};
+    tensor_open(&scatter.past, type->dl, 4, dims, NULL, &dice);
+    tensor_open(&scatter.update, type->dl, 4, rows, NULL, &dice);
+    if (!in_place)
+        tensor_open(&scatter.present, type->dl, 4, dims, NULL, &dice);
+    kvmill_plan *plan = make_plan(&scatter, &dice);
+    ok(plan != NULL && are_parts_apart(type, &scatter, plan), "%s with %s%s: parts are apart",
+       type->name, use_packs ? "packs" : "no packs", in_place ? ", in place" : "");
+    kvmill_plan_destroy(plan);
+    close_tensors(&scatter);
+}
+
 static void test_coverage(void) {
     ok(seen.cases > 0, "%" PRId64 " problems were run", seen.cases);
     ok(seen.stored_by_packs > 0, "%" PRId64 " times a pack's kernel stored", seen.stored_by_packs);
@@ -555,6 +618,10 @@ int main(void) {
             test_type(&types[t], use_packs);
         test_parities(use_packs);
         test_small_nibbles(use_packs);
+        for (int in_place = 0; in_place < 2; in_place++) {
+            test_parts_are_apart(&types[8], use_packs, in_place);
+            test_parts_are_apart(&types[22], use_packs, in_place);
+        }
     }
     test_coverage();
     return done_testing();

@@ -499,6 +499,27 @@ static bool symbols_parse(const char *symbols) {
     return true;
 }
 
+/* Where nothing moves, any kernel will do, or none; but it has to be one. */
+static const char *const empty_shapes[] = {
+    TYPED("int8", "-2", "linear", "[0, 8, 64, 16]", "[0, 8, 1, 16]"),
+    TYPED("int8", "-2", "linear", "[2, 0, 64, 16]", "[2, 0, 1, 16]"),
+    TYPED("int8", "-2", "circular", "[2, 8, 0, 16]", "[2, 8, 0, 16]"),
+    TYPED("int8", "-2", "linear", "[2, 8, 64, 16]", "[2, 8, 0, 16]"),
+    TYPED("int8", "-2", "linear", "[2, 8, 64, 0]", "[2, 8, 1, 0]"),
+    TYPED("int4", "-2", "linear", "[2, 8, 64, 0]", "[2, 8, 1, 0]"),
+    TYPED("int4", "-2", "linear", "[2, 8, 64, 33]", "[2, 8, 0, 33]"),
+};
+
+static void test_empty_shapes(void) {
+    for (size_t i = 0; i < sizeof empty_shapes / sizeof *empty_shapes; i++) {
+        char symbols[1024];
+        bool folded = fold(empty_shapes[i], "avx2", symbols, sizeof symbols);
+        if (!ok(folded && symbols_parse(symbols), "a dim of 0: %s",
+                strstr(empty_shapes[i], "past")))
+            diag("%s", symbols);
+    }
+}
+
 static void test_folds_parse(void) {
     bool all = true;
     for (size_t i = 0; i < sizeof folds / sizeof *folds; i++) {
@@ -689,6 +710,7 @@ int main(void) {
     test_round_trips();
     test_purpose();
     test_folds();
+    test_empty_shapes();
     test_folds_parse();
     test_fold_isas();
     test_missing_shape(SPEC(""), "past_cache");

@@ -108,7 +108,7 @@ static bool build(const struct output *output, const char *library, const char *
     int written;
     snprintf(ours, sizeof ours, "%s.%ld", target, (long)getpid());
     snprintf(log, sizeof log, "%s.log", target);
-    bool done = output_write(output, ours, &written, error) && run_make(ours, log, error);
+    bool done = pack_write(output, ours, &written, error) && run_make(ours, log, error);
     if (done)
         unlink(log);
     if (done && rename(ours, target) == 0)

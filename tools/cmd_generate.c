@@ -18,7 +18,7 @@ static bool write_pack(const struct inputs *inputs, const char *directory, struc
     struct output output = {0};
     int written = 0;
     bool done = pack_files(&inputs->pack, &output, error) &&
-                output_write(&output, directory, &written, error);
+                pack_write(&output, directory, &written, error);
     if (done)
         printf("%s: pack %s, %zu kernels, about %lld KiB of code; %d of %zu files written\n",
                directory, inputs->name, inputs->pack.kernels.count,

@@ -37,15 +37,22 @@ static int position(const char *const *names, const char *word, size_t length) {
     return -1;
 }
 
+static bool refuse_name(const char *option, const char *const *names, const char *value,
+                        struct error *error) {
+    char accepted[128] = "";
+    for (int i = 0; names[i] != NULL; i++)
+        snprintf(accepted + strlen(accepted), sizeof accepted - strlen(accepted), "%s%s=FILE.npy",
+                 i ? ", " : "", names[i]);
+    return fail(error, EXIT_USER, "--%s %.200s: accepted: %s", option, value, accepted);
+}
+
 /* NAME=FILE: the position of NAME among names, and FILE. */
 static bool split_file(const char *option, const char *const *names, const char *value, int *index,
                        const char **file, struct error *error) {
     size_t length = strcspn(value, "=");
     *index = position(names, value, length);
     if (*index < 0 || value[length] != '=' || value[length + 1] == '\0')
-        return fail(error, EXIT_USER, "--%s %.200s: accepted: %s%s=FILE.npy", option, value,
-                    *index < 0 ? names[0] : "",
-                    *index < 0 ? (names[1] ? ", update or write_indices " : "") : names[*index]);
+        return refuse_name(option, names, value, error);
     *file = value + length + 1;
     return true;
 }
@@ -170,9 +177,9 @@ static bool build_kernels(const struct options *given, const struct spec_list *s
     const char *isa = wanted ? wanted : getenv("KVMILL_ISA") ? getenv("KVMILL_ISA") : best_isa();
     struct pack pack = {.name = "run", .specs = specs};
     struct isa_list isas;
-    if (option_value(given, "portable"))
-        return true;
     bool done = isa_list_parse(isa, &isas, error);
+    if (!done || option_value(given, "portable"))
+        return done;
     for (int i = 0; done && i < isas.count; i++)
         if (!kvmill_isa_usable(isas.items[i]->name))
             done = fail(error, EXIT_ENVIRONMENT, "this CPU does not run %s; the best it has is %s",
@@ -232,7 +239,7 @@ static bool run_spec(const struct options *given, struct spec_list *specs, struc
     struct npy *past = &arrays->tensor[KVMILL_PAST_CACHE];
     struct npy *present = &arrays->tensor[KVMILL_PRESENT_CACHE];
     bool done = npy_like(past, &packed, error) && reconcile_all(&specs->items[0], arrays, error) &&
-                specs->items[0].op->check(&specs->items[0], given->rest[0], error) &&
+                specs->items[0].op->check(&specs->items[0], error) &&
                 npy_like(past, present, error) && build_kernels(given, specs, &built, error) &&
                 make_plan(given, &specs->items[0], arrays, &built, &plan, error) &&
                 run_plan(plan, arrays, (int)threads, error);

@@ -33,14 +33,15 @@ m4_dnl a neighbour: the last one when the target begins in a low half, else the 
 m4_dnl km_copy(N, TO, AT, FROM, BEGIN) -- N nibbles in straight-line code but for the choice of halves.
 m4_define(«km_copy», «km_require(«($1) % 2 == 1», «a row of nibbles has an odd length here»)        {
             unsigned char *t = $2 + ($3) / 2 + ($3) % 2;
-            const unsigned char *f = $4 + (($5) + ($3) % 2) / 2;
             if (($3) % 2 == 0)
                 set_low(t + m4_eval(($1) / 2), nibble_at($4, ($5) + m4_eval(($1) - 1)));
             else
                 set_high(t - 1, nibble_at($4, $5));
+km_if($1 > 1, «            const unsigned char *f = $4 + (($5) + ($3) % 2) / 2;
             if ((($3) + ($5)) % 2 == 0) {
 km_straight(«km_move», «km_widths», m4_eval(($1) / 2), «t», «f»)            } else {
 km_straight(«km_join», «km_join_widths», m4_eval(($1) / 2), «t», «f»)            }
+»)m4_dnl
         }
 »)
 

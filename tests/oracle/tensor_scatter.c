@@ -52,13 +52,14 @@ static int64_t start_of(const DLTensor *write_indices, int64_t batch) {
     return start;
 }
 
-/* Which row of update goes to `slot`, or -1. */
+/* Which row of update goes to `slot`, or -1: the one that is as many rows behind the first as the
+   slot is slots behind the start. */
 static int64_t row_for_slot(int64_t slot, int64_t start, int64_t rows, int64_t capacity,
                             bool circular) {
-    for (int64_t s = 0; s < rows; s++)
-        if (slot == (circular ? (start % capacity + s) % capacity : start + s))
-            return s;
-    return -1;
+    int64_t distance = slot - (circular ? start % capacity : start);
+    if (circular && distance < 0)
+        distance += capacity;
+    return distance >= 0 && distance < rows ? distance : -1;
 }
 
 /* The next coordinate, row-major; false behind the last. */

@@ -104,6 +104,19 @@ static void run_kvmill(void *context, int64_t k) {
         kvmill_run_parallel(scene->plan, tensors, NULL, threads_for, &scene->threads, NULL);
 }
 
+static void run_call(void *context, int64_t k) {
+    struct scene *scene = context;
+    const DLTensor *tensors[] = {&scene->past, &scene->update, &scene->indices, &scene->present};
+    (void)k;
+    kvmill_run(scene->plan, tensors, NULL, NULL);
+}
+
+static void run_memcpy_row(void *context, int64_t k) {
+    struct scene *scene = context;
+    (void)k;
+    memcpy(scene->present.data, scene->update.data, (size_t)scene->row_bytes);
+}
+
 /* A loop of memcpy calls over the same runs of rows. */
 static void run_memcpy_rows(void *context, int64_t k) {
     struct scene *scene = context;
@@ -175,6 +188,16 @@ static double moved_bytes(const struct scene *scene) {
 static void race_in_place(struct scene *scene, const char *what, struct bench_results *results) {
     struct contender race[] = {{.name = "kvmill", .run = run_kvmill, .context = scene},
                                {.name = "memcpy loop", .run = run_memcpy_rows, .context = scene}};
+    timer_race(race, 2, seconds_per_case);
+    add_result(results, scene, what, race, 2, moved_bytes(scene));
+}
+
+static void race_call(struct scene *scene, struct bench_results *results) {
+    struct contender race[] = {{.name = "kvmill", .run = run_call, .context = scene},
+                               {.name = "memcpy", .run = run_memcpy_row, .context = scene}};
+    char what[96];
+    snprintf(what, sizeof what, "one call of kvmill_run, one row of %" PRId64 " bytes",
+             scene->row_bytes);
     timer_race(race, 2, seconds_per_case);
     add_result(results, scene, what, race, 2, moved_bytes(scene));
 }
@@ -284,19 +307,14 @@ bool bench_rows(const struct spec *spec, const kvmill_pack *pack, int threads,
     return true;
 }
 
-bool bench_call(const kvmill_pack *pack, struct bench_results *results, struct error *error) {
-    int64_t past[] = {1, 1, 4, 128}, update[] = {1, 1, 1, 128};
-    struct spec spec = {.op = &tensor_scatter_spec,
-                        .scatter = {.axis = -2, .mode = "linear", .dtype = {kDLFloat, 16, 1}}};
+bool bench_call(const struct spec *spec, const kvmill_pack *pack, struct bench_results *results,
+                struct error *error) {
     struct shape_memory dims;
     struct scene scene = {.threads = 1, .in_place = true};
-    spec.scatter.past_cache = (DLTensor){.ndim = 4, .dtype = spec.scatter.dtype, .shape = past};
-    spec.scatter.update = (DLTensor){.ndim = 4, .dtype = spec.scatter.dtype, .shape = update};
-    memcpy(dims.past, past, sizeof past);
-    memcpy(dims.update, update, sizeof update);
-    bool done = open_scene(&scene, &dims, &spec, pack, error);
+    fill_dims(spec, 1, 1024, dims.past, dims.update);
+    bool done = open_scene(&scene, &dims, spec, pack, error);
     if (done)
-        race_in_place(&scene, "one call: 1 row of 256 bytes", results);
+        race_call(&scene, results);
     close_scene(&scene);
     return done;
 }

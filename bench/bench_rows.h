@@ -27,7 +27,8 @@ struct bench_results {
 bool bench_rows(const struct spec *spec, const kvmill_pack *pack, int threads,
                 struct bench_results *results, struct error *error);
 
-/* What a call of kvmill_run costs: one row of 256 bytes. */
-bool bench_call(const kvmill_pack *pack, struct bench_results *results, struct error *error);
+/* What a call of kvmill_run costs: the spec's update of one row, always to the same slot. */
+bool bench_call(const struct spec *spec, const kvmill_pack *pack, struct bench_results *results,
+                struct error *error);
 
 #endif

@@ -31,6 +31,17 @@ bool tensor_is_dense_from(const DLTensor *tensor, int from) {
     return true;
 }
 
+bool tensor_is_reachable(const DLTensor *tensor) {
+    int64_t reach, span = 0;
+    if (tensor->strides == NULL || tensor_is_empty(tensor))
+        return true;
+    for (int d = 0; d < tensor->ndim; d++)
+        if (__builtin_mul_overflow(tensor->shape[d] - 1, tensor->strides[d], &reach) ||
+            reach == INT64_MIN || __builtin_add_overflow(span, reach < 0 ? -reach : reach, &span))
+            return false;
+    return span <= PTRDIFF_MAX / 16;
+}
+
 /* ---- Overlap inside one tensor ---- */
 
 static int64_t magnitude(int64_t x) {
@@ -42,7 +53,7 @@ static int64_t magnitude(int64_t x) {
 static int64_t span_below(const DLTensor *tensor, int d) {
     int64_t span = 1, step = magnitude(tensor->strides[d]);
     for (int e = 0; e < tensor->ndim; e++)
-        if (e != d && magnitude(tensor->strides[e]) <= step)
+        if (e != d && tensor->shape[e] > 1 && magnitude(tensor->strides[e]) <= step)
             span += (tensor->shape[e] - 1) * magnitude(tensor->strides[e]);
     return span;
 }
@@ -109,8 +120,8 @@ static bool fold_heads(const DLTensor *tensor, int axis, int64_t *step) {
 }
 
 static void fold_strides(const DLTensor *tensor, int axis, struct tensor_view *view) {
-    view->strides.batch = tensor->strides[0];
-    view->strides.row = tensor->strides[axis];
+    view->strides.batch = tensor->shape[0] > 1 ? tensor->strides[0] : 0;
+    view->strides.row = tensor->shape[axis] > 1 ? tensor->strides[axis] : 0;
     view->folds =
         tensor_is_dense_from(tensor, axis + 1) && fold_heads(tensor, axis, &view->strides.head);
 }

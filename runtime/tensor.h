@@ -22,6 +22,9 @@ bool tensor_is_empty(const DLTensor *tensor);
 /* Dims [from, ndim) lie in memory row-major without gaps. */
 bool tensor_is_dense_from(const DLTensor *tensor, int from);
 
+/* The strides stay within what a pointer can reach.  The functions below rely on it. */
+bool tensor_is_reachable(const DLTensor *tensor);
+
 /* No two elements share memory. */
 bool tensor_is_injective(const DLTensor *tensor);
 

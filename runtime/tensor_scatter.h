@@ -37,6 +37,9 @@ bool tensor_scatter_fits(const struct tensor_scatter_plan *plan, const DLTensor 
 kvmill_status tensor_scatter_refuse(const struct tensor_scatter_plan *plan,
                                     const DLTensor *const *tensors, kvmill_error *error);
 
+/* No strides of any of the tensors (NULL: not given) leave the address space. */
+kvmill_status tensor_scatter_check_reach(const DLTensor *const *tensors, kvmill_error *error);
+
 /* Validate a run and set up its tasks; op.begin. */
 kvmill_status tensor_scatter_begin(struct call *call, const DLTensor *const *tensors,
                                    kvmill_error *error);

@@ -131,6 +131,10 @@ kvmill_status kvmill_plan_tensor_scatter(const kvmill_tensor_scatter *op,
     kvmill_status status = check_sizes(op, options, error);
     if (status == KVMILL_OK)
         status = kvmill_tensor_scatter_check(op, &geometry, error);
+    const DLTensor *const tensors[] = {op->past_cache, op->update, op->write_indices,
+                                       op->present_cache};
+    if (status == KVMILL_OK)
+        status = tensor_scatter_check_reach(tensors, error);
     if (status != KVMILL_OK)
         return status;
     struct tensor_scatter_plan *made = allocate(op, &geometry);

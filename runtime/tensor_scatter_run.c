@@ -32,6 +32,15 @@ struct views {
     struct tensor_view past, update, present;
 };
 
+kvmill_status tensor_scatter_check_reach(const DLTensor *const *tensors, kvmill_error *error) {
+    for (int i = 0; i < KVMILL_TENSOR_SCATTER_TENSORS; i++)
+        if (tensors[i] != NULL && !tensor_is_reachable(tensors[i]))
+            return kvmill_fail(error, KVMILL_E_OVERFLOW,
+                               "the strides of %s reach beyond PTRDIFF_MAX bytes",
+                               tensor_scatter_names[i]);
+    return KVMILL_OK;
+}
+
 static struct views look(const DLTensor *const *tensors, int axis) {
     return (struct views){
         .past = tensor_look(tensors[KVMILL_PAST_CACHE], axis),
@@ -263,8 +272,11 @@ static kvmill_status shape_call(struct call *call, const DLTensor *const *tensor
     }
     if (!tensor_scatter_fits(plan, tensors))
         return tensor_scatter_refuse(plan, tensors, error);
+    kvmill_status status = tensor_scatter_check_reach(tensors, error);
+    if (status != KVMILL_OK)
+        return status;
     struct views views = look(tensors, plan->geometry.axis);
-    kvmill_status status = check_views(plan, &views, error);
+    status = check_views(plan, &views, error);
     if (status == KVMILL_OK)
         prepare(plan, &views, in_place, call);
     return status;

@@ -1188,16 +1188,23 @@ static void test_interleaved_present(void) {
     run_fails(&scene, KVMILL_E_STRIDE, "present_cache with interleaved strides", "present_cache");
 }
 
+static void open_huge(struct scene *scene, int tensor) {
+    open_usual(scene);
+    scene->tensor[tensor].dl.strides = scene->tensor[tensor].strides;
+    memcpy(scene->tensor[tensor].strides, DIMS(INT64_MAX / 2, 8, 4, 1), 4 * sizeof(int64_t));
+}
+
 static void test_huge_strides(void) {
-    struct scene scene;
     static const char *const names[] = {"past_cache", "update", "write_indices", "present_cache"};
-    const int64_t huge = INT64_MAX / 2;
-    char name[64];
+    char name[80];
     for (int i = 0; i < TENSORS; i++) {
-        open_usual(&scene);
-        scene.tensor[i].dl.strides = scene.tensor[i].strides;
-        memcpy(scene.tensor[i].strides, DIMS(huge, 8, 4, 1), 4 * sizeof(int64_t));
+        struct scene scene;
+        open_huge(&scene, i);
         snprintf(name, sizeof name, "strides beyond all memory of %s", names[i]);
+        plan_fails(&scene, KVMILL_E_OVERFLOW, name, names[i]);
+        open_huge(&scene, i);
+        scene.planning = DYNAMIC;
+        snprintf(name, sizeof name, "strides beyond all memory of %s, at run time", names[i]);
         run_fails(&scene, KVMILL_E_OVERFLOW, name, names[i]);
     }
 }

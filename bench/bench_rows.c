@@ -13,7 +13,7 @@
 #include "limits.h"
 
 static const double seconds_per_case = 1.0;
-enum { DECODE_BATCH = 64, PREFILL_ROWS = 512, MOST_BATCH = 1024 };
+enum { DECODE_BATCH = 64, PREFILL_ROWS = 512 };
 static const int64_t in_place_bytes = 512 << 20; /* more than the last-level cache */
 
 /* ---- One case: a spec with all dims known, and memory for it ---- */
@@ -22,7 +22,7 @@ struct scene {
     DLTensor past, update, indices, present;
     struct kvmill_row_geometry geometry;
     int64_t row_bytes;
-    int64_t starts[MOST_BATCH];
+    int64_t *starts; /* the data of indices */
     kvmill_plan *plan;
     int threads;
     bool in_place;
@@ -51,6 +51,7 @@ static void close_scene(struct scene *scene) {
         release(&scene->present);
     release(&scene->past);
     release(&scene->update);
+    release(&scene->indices);
 }
 
 static bool open_memory(struct scene *scene, struct error *error) {
@@ -59,8 +60,8 @@ static bool open_memory(struct scene *scene, struct error *error) {
     scene->present = scene->past;
     if (!scene->in_place)
         scene->present.data = get_memory(bytes_of(&scene->past), 3);
-    scene->indices.data = scene->starts;
-    if (scene->past.data && scene->update.data && scene->present.data)
+    scene->starts = scene->indices.data = get_memory(bytes_of(&scene->indices), 0);
+    if (scene->past.data && scene->update.data && scene->present.data && scene->starts)
         return true;
     return fail(error, EXIT_ENVIRONMENT, "not enough memory for a cache of %" PRId64 " MiB",
                 bytes_of(&scene->past) >> 20);
@@ -165,8 +166,9 @@ static void kernel_in_plan(const kvmill_plan *plan, const char *word, char kerne
 
 static void add_result(struct bench_results *results, const struct scene *scene, const char *what,
                        const struct contender *race, int count, double bytes) {
-    struct bench_result *result = &results->items[results->count++];
+    struct bench_result *result = &results->items[results->count];
     int best = 1;
+    results->count += results->count + 1 < MOST_RESULTS;
     for (int i = 2; i < count; i++)
         if (race[i].median < race[best].median)
             best = i;

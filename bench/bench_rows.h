@@ -17,8 +17,10 @@ struct bench_result {
     double limit_seconds;
 };
 
+enum { MOST_RESULTS = 4096 };
+
 struct bench_results {
-    struct bench_result items[256];
+    struct bench_result items[MOST_RESULTS]; /* the last is written over when there are more */
     int count;
 };
 

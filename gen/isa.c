@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "isa.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct isa isas[] = {
@@ -20,6 +21,19 @@ const struct isa *isa_by_name(const char *name, size_t length) {
     return NULL;
 }
 
+const char *isa_join(const char *between, struct isa_words *words) {
+    size_t at = 0, size = sizeof words->text;
+    for (int i = 0; i < ISA_COUNT && at < size; i++)
+        at += (size_t)snprintf(words->text + at, size - at, "%s%s", i ? between : "", isas[i].name);
+    return words->text;
+}
+
+static bool refuse_isa(const char *word, size_t length, struct error *error) {
+    struct isa_words words;
+    return fail(error, EXIT_USER, "--isa: \"%.*s\" is unknown; accepted: %s",
+                (int)(length < 40 ? length : 40), word, isa_join(", ", &words));
+}
+
 static bool is_listed(const struct isa_list *list, const struct isa *isa) {
     for (int i = 0; i < list->count; i++)
         if (list->items[i] == isa)
@@ -33,9 +47,7 @@ bool isa_list_parse(const char *text, struct isa_list *list, struct error *error
         size_t length = strcspn(word, ",");
         const struct isa *isa = isa_by_name(word, length);
         if (isa == NULL)
-            return fail(error, EXIT_USER,
-                        "--isa: \"%.*s\" is unknown; accepted: scalar, avx2, avx512, neon",
-                        (int)(length < 40 ? length : 40), word);
+            return refuse_isa(word, length, error);
         if (!is_listed(list, isa))
             list->items[list->count++] = isa;
         word += length;

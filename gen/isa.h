@@ -26,6 +26,12 @@ struct isa_list {
 /* NULL when there is none of that name. */
 const struct isa *isa_by_name(const char *name, size_t length);
 
+/* All there are, joined by `between`; the text is the caller's. */
+struct isa_words {
+    char text[128];
+};
+const char *isa_join(const char *between, struct isa_words *words);
+
 /* "scalar,avx2"; NULL gives the default: all for x86-64. */
 bool isa_list_parse(const char *text, struct isa_list *list, struct error *error);
 

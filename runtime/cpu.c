@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cpu.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "../ops/fail.h"
@@ -62,14 +63,22 @@ int kvmill_isa_usable(const char *isa) {
     return rank >= 0 && isas[rank].usable();
 }
 
+static kvmill_status refuse_name(const char *name, const char *origin, kvmill_error *error) {
+    char accepted[128] = "";
+    for (int i = 0; i < ISA_COUNT; i++)
+        snprintf(accepted + strlen(accepted), sizeof accepted - strlen(accepted), "%s%s",
+                 i ? ", " : "", isas[i].name);
+    return kvmill_fail(error, KVMILL_E_ISA, "%s is \"%.40s\"; accepted: %s", origin, name,
+                       accepted);
+}
+
 static kvmill_status lower_cap(const char *name, const char *origin, int *cap,
                                kvmill_error *error) {
     if (name == NULL || *name == '\0')
         return KVMILL_OK;
     int rank = isa_rank(name);
     if (rank < 0)
-        return kvmill_fail(error, KVMILL_E_ISA,
-                           "%s is \"%.40s\"; accepted: scalar, neon, avx2, avx512", origin, name);
+        return refuse_name(name, origin, error);
     if (rank < *cap)
         *cap = rank;
     return KVMILL_OK;

@@ -10,7 +10,7 @@
 
 static const struct option_help options[] = {
     {"source", NULL, "print the C of the kernels instead"},
-    {"isa", "LIST", "for SPECS: the instruction sets (scalar,avx2,avx512)"},
+    {"isa", "LIST", "for SPECS: instruction sets, by commas (all for x86-64)"},
     {NULL, NULL, NULL},
 };
 

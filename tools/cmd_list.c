@@ -73,14 +73,14 @@ static bool has_source(const char *directory, const struct kernel *kernel) {
 
 static bool list_directory(const char *directory, struct kernel_list *kernels,
                            struct error *error) {
-    static const char every_isa[] = "scalar,avx2,avx512,neon";
+    struct isa_words every_isa;
     struct spec_list specs = {0};
     struct isa_list isas;
     struct kernel_list all = {0};
     char path[4096];
     snprintf(path, sizeof path, "%s/specs.json", directory);
-    bool done = isa_list_parse(every_isa, &isas, error) && specs_read(path, &specs, error) &&
-                specs_kernels(&specs, &isas, &all, error);
+    bool done = isa_list_parse(isa_join(",", &every_isa), &isas, error) &&
+                specs_read(path, &specs, error) && specs_kernels(&specs, &isas, &all, error);
     for (size_t i = 0; done && i < all.count; i++)
         if (has_source(directory, &all.items[i]))
             done = kernel_list_add(kernels, &all.items[i], error);

@@ -163,27 +163,45 @@ static bool reconcile_all(struct spec *spec, struct arrays *arrays, struct error
 
 /* ---- The kernel ---- */
 
+/* The best this CPU has, or what KVMILL_ISA caps it to. */
 static const char *best_isa(void) {
-    const char *best = "scalar", *name;
-    for (size_t i = 0; (name = kvmill_isa_name(i)) != NULL; i++)
+    const char *best = "scalar", *name, *cap = getenv("KVMILL_ISA");
+    for (size_t i = 0; (name = kvmill_isa_name(i)) != NULL; i++) {
         if (kvmill_isa_usable(name))
             best = name;
+        if (cap != NULL && strcmp(cap, name) == 0)
+            break;
+    }
     return best;
+}
+
+static int rank_of(const char *isa) {
+    const char *name;
+    for (int i = 0; (name = kvmill_isa_name((size_t)i)) != NULL; i++)
+        if (strcmp(name, isa) == 0)
+            return i;
+    return -1;
+}
+
+static bool check_isa(const struct isa *isa, struct error *error) {
+    if (kvmill_isa_usable(isa->name) && rank_of(isa->name) <= rank_of(best_isa()))
+        return true;
+    return fail(
+        error, EXIT_ENVIRONMENT,
+        "--isa: this CPU does not run %s, or KVMILL_ISA does not let it; the best here is %s",
+        isa->name, best_isa());
 }
 
 static bool build_kernels(const struct options *given, const struct spec_list *specs,
                           struct built_pack *built, struct error *error) {
     const char *wanted = option_value(given, "isa");
-    const char *isa = wanted ? wanted : getenv("KVMILL_ISA") ? getenv("KVMILL_ISA") : best_isa();
     struct pack pack = {.name = "run", .specs = specs};
     struct isa_list isas;
-    bool done = isa_list_parse(isa, &isas, error);
+    bool done = isa_list_parse(wanted ? wanted : best_isa(), &isas, error);
     if (!done || option_value(given, "portable"))
         return done;
     for (int i = 0; done && i < isas.count; i++)
-        if (!kvmill_isa_usable(isas.items[i]->name))
-            done = fail(error, EXIT_ENVIRONMENT, "this CPU does not run %s; the best it has is %s",
-                        isas.items[i]->name, best_isa());
+        done = check_isa(isas.items[i], error);
     done = done && specs_kernels(specs, &isas, &pack.kernels, error) &&
            (pack.kernels.count == 0 || built_pack_make(&pack, built, error));
     kernel_list_free(&pack.kernels);

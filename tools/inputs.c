@@ -76,6 +76,24 @@ static bool set_name(const struct options *options, const char *directory, struc
     return pack_name_check(name ? name : inputs->name, error);
 }
 
+/* Nothing is silently left out: say which specs only the portable kernels will serve. */
+static bool note_without_kernels(const struct inputs *inputs, struct error *error) {
+    for (size_t i = 0; i < inputs->specs.count; i++) {
+        const struct spec *spec = &inputs->specs.items[i];
+        struct kernel_list own = {0};
+        bool done = spec->op->kernels(spec, inputs->isas.items[0], &own, error);
+        if (done && own.count == 0)
+            fprintf(stderr,
+                    "%s: note: no kernel is generated (no data, or rows of 4-bit elements "
+                    "whose number only the run knows); the portable one serves it\n",
+                    spec->where);
+        kernel_list_free(&own);
+        if (!done)
+            return false;
+    }
+    return true;
+}
+
 bool inputs_read(const struct options *options, const char *directory, struct inputs *inputs,
                  struct error *error) {
     *inputs = (struct inputs){0};
@@ -84,7 +102,8 @@ bool inputs_read(const struct options *options, const char *directory, struct in
         return false;
     inputs->pack.name = inputs->name;
     inputs->pack.specs = &inputs->specs;
-    return specs_kernels(&inputs->specs, &inputs->isas, &inputs->pack.kernels, error);
+    return specs_kernels(&inputs->specs, &inputs->isas, &inputs->pack.kernels, error) &&
+           note_without_kernels(inputs, error);
 }
 
 void inputs_free(struct inputs *inputs) {

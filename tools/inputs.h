@@ -13,7 +13,7 @@
         {"kernels", "SPECS", "a spec file: kvmill-specs(5)"},                                      \
         {"cache", "TYPE", "element type of the cache: float32, float16, bfloat16 (the model's)"},  \
         {"cache-layout", "N", "0 token-major, 1 head-major (both)"},                               \
-        {"isa", "LIST", "scalar, avx2, avx512, neon (the first three)"}, {                         \
+        {"isa", "LIST", "instruction sets, by commas (all for x86-64)"}, {                         \
         "name", "NAME", "name of the pack, a C identifier (from DIR)"                              \
     }
 

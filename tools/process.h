@@ -6,7 +6,7 @@
 
 #include "../gen/error.h"
 
-/* make -C directory; its output goes to `log` (NULL: to ours). */
+/* make -C directory; its output goes to `log` (NULL: standard error). */
 bool run_make(const char *directory, const char *log, struct error *error);
 
 #endif

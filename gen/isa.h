@@ -9,11 +9,19 @@
 
 #include "error.h"
 
+/* Code bytes of kernels that move rows (gcc 12 -O3), fitted over the kernels of ten packs. */
+struct code_size {
+    int64_t frame, batch, row,
+        move;                /* straight-line: of a loop, per loop over the batch, row, move */
+    int64_t run, ring, keep; /* a run, what a ring adds to it, keeping */
+};
+
 /* templates/isa/<name>.m4, and what sizing a kernel needs to know of it. */
 struct isa {
     const char *name;
-    int64_t move_bytes;  /* widest load and store */
-    int64_t move_length; /* code bytes of one such load and store */
+    int64_t move_bytes;   /* widest load and store */
+    int64_t stream_bytes; /* the same around the caches; 0 = there is none */
+    struct code_size size;
 };
 
 enum { MOST_ISAS = 8 };

@@ -2,12 +2,13 @@
 #include "output.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "signals.h"
 
 struct output_file *output_add(struct output *output, const char *name, struct error *error) {
     struct output_file *files = realloc(output->files, (output->count + 1) * sizeof *files);
@@ -135,14 +136,12 @@ static bool write_set(const struct output *output, const char *directory, int *w
     return done;
 }
 
-/* A signal waits until the set is whole, or withdrawn: it takes milliseconds. */
+/* Holding signals takes milliseconds here. */
 bool output_write(const struct output *output, const char *directory, int *written,
                   struct error *error) {
-    sigset_t all, before;
+    sigset_t before = signals_hold();
     *written = 0;
-    sigfillset(&all);
-    sigprocmask(SIG_BLOCK, &all, &before);
     bool done = write_set(output, directory, written, error);
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    signals_release(before);
     return done;
 }

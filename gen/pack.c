@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "m4.h"
+#include "signals.h"
 
 /* ---- Kernels ---- */
 
@@ -164,16 +165,24 @@ static void remove_stale(const struct output *output, const char *directory) {
         closedir(stream);
 }
 
-bool pack_write(const struct output *output, const char *directory, int *written,
-                struct error *error) {
-    bool made, done;
+static bool write_and_sweep(const struct output *output, const char *directory, int *written,
+                            struct error *error) {
+    bool made;
     if (!output_make_directory(directory, &made, error))
         return false;
-    done = output_write(output, directory, written, error);
+    bool done = output_write(output, directory, written, error);
     if (done)
         remove_stale(output, directory);
     else if (made)
         rmdir(directory);
+    return done;
+}
+
+bool pack_write(const struct output *output, const char *directory, int *written,
+                struct error *error) {
+    sigset_t before = signals_hold();
+    bool done = write_and_sweep(output, directory, written, error);
+    signals_release(before);
     return done;
 }
 

@@ -165,31 +165,52 @@ static void explain_keep(const struct kernel *kernel, FILE *stream) {
             kernel->value[UNIT] ? "nibble" : "byte", kernel->value[UNIT] ? "nibble" : "byte");
 }
 
-/* ---- Predicted size (gcc 12 -O3), fitted over the shipped configs; a test holds it to a quarter
- * ---- */
+/* ---- Predicted size; a test holds it to a quarter ---- */
 
-static int64_t moves(const struct kernel *kernel, int64_t bytes) {
-    int64_t width = kernel->isa->move_bytes, rest = bytes % width;
-    return (bytes / width + (rest != 0) + (rest != 0 && bytes < width ? 2 : 0));
+/* Steps of km_straight: a rest takes one, which overlaps, unless nothing wide came before it. */
+static int64_t moves(int64_t bytes, int64_t width) {
+    if (bytes < width && bytes > 0)
+        return moves(bytes, width / 2);
+    return bytes / width + (bytes % width != 0);
 }
 
-static int64_t row_code_bytes(const struct kernel *kernel, int64_t row) {
-    int64_t length = moves(kernel, row) * kernel->isa->move_length;
-    return kernel->value[UNIT] ? 8 * length : length;
+static int64_t row_code_bytes(const struct kernel *kernel) {
+    int64_t row = kernel->value[ROW], width = kernel->isa->move_bytes;
+    if (row == ANY_COUNT)
+        return 0;
+    if (!kernel->value[UNIT])
+        return moves(row, width) * kernel->isa->size.move;
+    int64_t joins = row / 2 / width + row / 2 % width / 8 + 1; /* wide, then 8 bytes */
+    return 60 + (moves(row / 2, width) + joins) * kernel->isa->size.move * 8 / 5;
+}
+
+/* Rows that can go around the caches have two loops. */
+static int64_t loop_count(const struct kernel *kernel) {
+    int64_t stream = kernel->isa->stream_bytes;
+    return stream > 0 && !kernel->value[UNIT] && kernel->value[ROW] % stream == 0 ? 2 : 1;
+}
+
+static int64_t straight_code_bytes(const struct kernel *kernel) {
+    const struct code_size *size = &kernel->isa->size;
+    bool line = strcmp(kernel->variant, "line") == 0;
+    int64_t rows = kernel->value[ROWS] * (line ? kernel->value[HEADS] : 1);
+    int64_t loop = size->batch + rows * (size->row + row_code_bytes(kernel));
+    return size->frame + loop_count(kernel) * loop;
+}
+
+static int64_t run_code_bytes(const struct kernel *kernel) {
+    const struct code_size *size = &kernel->isa->size;
+    return size->run + (kernel->value[MODE] ? size->ring : 0) + row_code_bytes(kernel) +
+           (kernel->value[UNIT] ? size->run : 0);
 }
 
 static int64_t store_code_bytes(const struct kernel *kernel) {
-    const int64_t *value = kernel->value;
-    int64_t frame = value[MODE] ? 640 : 600;
-    if (strcmp(kernel->variant, "run") == 0)
-        return 1500;
-    int64_t rows = value[ROWS] * (row_code_bytes(kernel, value[ROW]) + 12);
-    return frame + rows * (strcmp(kernel->variant, "line") == 0 ? value[HEADS] : 1);
+    return strcmp(kernel->variant, "run") == 0 ? run_code_bytes(kernel)
+                                               : straight_code_bytes(kernel);
 }
 
 static int64_t keep_code_bytes(const struct kernel *kernel) {
-    (void)kernel;
-    return 1800;
+    return kernel->isa->size.keep * (kernel->value[UNIT] ? 2 : 1);
 }
 
 const struct family store_rows_family = {

@@ -27,6 +27,16 @@ skip_all() {
     exit 0
 }
 
+# check NAME COMMAND... -- the command succeeds.
+check() {
+    name=$1
+    shift
+    "$@" >check.log 2>&1
+    result=$?
+    ok $result "$name"
+    [ $result -eq 0 ] || head -n 20 check.log | diag
+}
+
 # expect CODE WORDS NAME COMMAND... -- the command exits with CODE and says WORDS (a regular expression).
 expect() {
     code=$1 words=$2 name=$3

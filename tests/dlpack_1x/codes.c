@@ -12,5 +12,6 @@ _Static_assert(KVMILL_DL_FLOAT8_E8M0FNU == kDLFloat8_e8m0fnu, "float8 e8m0fnu");
 _Static_assert(KVMILL_DL_FLOAT4_E2M1FN == kDLFloat4_e2m1fn, "float4 e2m1fn");
 
 /* kvmill's tensors are DLPack's, of whatever version. */
-_Static_assert(_Generic(((kvmill_tensor_scatter *)0)->past_cache, const DLTensor *: 1, default: 0),
+_Static_assert(_Generic(((kvmill_tensor_scatter *)0)->past_cache, const DLTensor * : 1,
+                        default : 0),
                "tensors");

@@ -27,9 +27,15 @@ bool define_integer(struct expansion *expansion, const char *name, int64_t value
 
 /* ---- The command ---- */
 
+/* A kvmill that is not installed yet finds the templates where it was built from. */
 const char *data_directory(void) {
     const char *directory = getenv("KVMILL_DATADIR");
-    return directory && *directory ? directory : KVMILL_PKGDATADIR;
+    if (directory != NULL && *directory != '\0')
+        return directory;
+    return access(KVMILL_PKGDATADIR "/templates", R_OK) == 0 ||
+                   access(KVMILL_SOURCEDIR "/templates", R_OK) != 0
+               ? KVMILL_PKGDATADIR
+               : KVMILL_SOURCEDIR;
 }
 
 static const char *m4_program(void) {

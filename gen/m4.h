@@ -25,7 +25,8 @@ bool define_integer(struct expansion *expansion, const char *name, int64_t value
  */
 bool expand(const struct expansion *expansion, struct text *result, struct error *error);
 
-/* Where templates/ and include/ are: $KVMILL_DATADIR, else where they were installed. */
+/* Where templates/ and include/ are: $KVMILL_DATADIR, else where they were installed, else the source
+   tree. */
 const char *data_directory(void);
 
 #endif

@@ -10,8 +10,9 @@
 #include "../ops/fail.h"
 #include "tensor.h"
 
-/* A part moves about 2^17 bytes: enough to be worth handing to a thread. */
-enum { part_shift = 17 };
+/* A part moves about 2^18 bytes: enough to be worth handing to a thread, and for the kernel to get
+ * into its stride. */
+enum { part_shift = 18 };
 
 /* What is kept goes to a fresh cache; from here on it will not stay in the second-level cache
    anyway, and stores that bypass it spare the read for ownership. */

@@ -126,6 +126,7 @@ def _load_library() -> ctypes.CDLL:
         "kvmill_plan_destroy": (None, [c_void_p]),
         "kvmill_plan_describe": (c_size_t, [c_void_p, c_char_p, c_size_t]),
         "kvmill_run": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
+        "kvmill_run_parallel": (c_int, [c_void_p] * 6),
         "kvmill_begin": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
         "kvmill_parts": (c_int64, [c_void_p]),
         "kvmill_part": (None, [c_void_p, c_int64]),
@@ -394,6 +395,16 @@ class Call:
     def run(self) -> None:
         """Run on the calling thread.  Raises KvmillError; then nothing has been written."""
         _check(_library.kvmill_run(*self._run_arguments), self._error)
+
+    def run_parallel(self, parallel_for: c_void_p, data: c_void_p | None = None) -> None:
+        """Run on a parallel loop in C, a kvmill_parallel_for (kvmill.h); data is handed to it.
+
+        Raises KvmillError; then nothing has been written."""
+        plan, tensors, workspace, error = self._run_arguments
+        _check(
+            _library.kvmill_run_parallel(plan, tensors, workspace, parallel_for, data, error),
+            self._error,
+        )
 
     def begin(self) -> int:
         """Start a run in parts; returns their number.  Raises KvmillError."""

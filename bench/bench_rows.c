@@ -8,7 +8,7 @@
 
 #include "../ops/dtype.h"
 #include "../ops/tensor_scatter.h"
-#include "../tools/threads.h"
+#include "../tune/threads.h"
 #include "../tune/timer.h"
 #include "limits.h"
 

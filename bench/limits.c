@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "../tools/threads.h"
+#include "../tune/threads.h"
 
 typedef void copy_function(char *to, const char *from, size_t bytes);
 

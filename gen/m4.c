@@ -4,15 +4,13 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
+#include "process.h"
 
 /* ---- Definitions ---- */
 
@@ -90,17 +88,15 @@ static bool check_templates(const struct command *command, const struct expansio
 
 /* ---- Running it, with memory files for its three streams ---- */
 
-enum { STREAMS = 3 };
-
-static void close_streams(int streams[STREAMS]) {
-    for (int i = 0; i < STREAMS; i++)
+static void close_streams(int streams[STANDARD_STREAMS]) {
+    for (int i = 0; i < STANDARD_STREAMS; i++)
         if (streams[i] >= 0)
             close(streams[i]);
 }
 
-static bool open_streams(int streams[STREAMS], struct error *error) {
+static bool open_streams(int streams[STANDARD_STREAMS], struct error *error) {
     bool done = true;
-    for (int i = 0; i < STREAMS; i++) {
+    for (int i = 0; i < STANDARD_STREAMS; i++) {
         streams[i] = memfd_create("kvmill-m4", MFD_CLOEXEC);
         done = done && streams[i] >= 0;
     }
@@ -128,24 +124,6 @@ static bool read_all(int stream, struct text *text, struct error *error) {
     return got == 0 || fail_errno(error, "read the output of", "m4");
 }
 
-static bool spawn(char *const *arguments, const int streams[STREAMS], int *status,
-                  struct error *error) {
-    posix_spawn_file_actions_t actions;
-    pid_t child;
-    posix_spawn_file_actions_init(&actions);
-    for (int i = 0; i < STREAMS; i++)
-        posix_spawn_file_actions_adddup2(&actions, streams[i], i);
-    int reason = posix_spawnp(&child, arguments[0], &actions, NULL, arguments, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    if (reason != 0)
-        return fail(error, EXIT_ENVIRONMENT, "%s: cannot run it: %s; GNU m4 is needed",
-                    arguments[0], strerror(reason));
-    while (waitpid(child, status, 0) < 0)
-        if (errno != EINTR)
-            return fail_errno(error, "wait for", arguments[0]);
-    return true;
-}
-
 static bool complain(const char *program, const struct text *messages, struct error *error) {
     if (messages->length == 0)
         return fail(error, EXIT_BUG, "%s: failed without a message", program);
@@ -153,11 +131,11 @@ static bool complain(const char *program, const struct text *messages, struct er
 }
 
 static bool run_streams(char *const *arguments, const struct expansion *expansion,
-                        int streams[STREAMS], struct text *result, struct error *error) {
+                        int streams[STANDARD_STREAMS], struct text *result, struct error *error) {
     struct text messages = {0};
     int status;
     bool done = write_all(streams[0], &expansion->definitions, error) &&
-                spawn(arguments, streams, &status, error);
+                process_run(arguments, streams, "GNU m4", &status, error);
     if (done && status != 0)
         done = read_all(streams[2], &messages, error) && complain(arguments[0], &messages, error);
     text_free(&messages);
@@ -195,7 +173,7 @@ static bool check_leftovers(const struct expansion *expansion, const char *text,
 
 bool expand(const struct expansion *expansion, struct text *result, struct error *error) {
     struct command command;
-    int streams[STREAMS];
+    int streams[STANDARD_STREAMS];
     size_t before = result->length;
     set_command(&command, expansion);
     trace(&command, expansion);

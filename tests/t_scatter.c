@@ -88,7 +88,7 @@ static void choose_shape(struct scatter *scatter, struct dice *dice) {
 /* Large enough for several parts; every second time in one slab, which then is cut itself. */
 static void enlarge(struct scatter *scatter, struct dice *dice) {
     bool one_slab = dice_once_in(dice, 2);
-    int64_t bytes = one_slab ? 300000 : 200000, others = 1;
+    int64_t bytes = one_slab ? 600000 : 450000, others = 1;
     for (int d = 0; d < scatter->rank; d++) {
         if (scatter->cache_dims[d] == 0 || (one_slab && d < scatter->axis))
             scatter->cache_dims[d] = 1;

@@ -5,7 +5,7 @@
 
 #include "commands.h"
 #include "inputs.h"
-#include "process.h"
+#include "make.h"
 
 static const struct option_help options[] = {
     INPUT_OPTIONS,

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../tune/threads.h"
 #include "built_pack.h"
 #include "commands.h"
 #include "npy.h"
-#include "threads.h"
 
 static const struct option_help options[] = {
     {"in", "NAME=FILE.npy", "an input (past_cache, update, write_indices)"},

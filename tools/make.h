@@ -1,8 +1,8 @@
 /* Running make.
 
    SPDX-License-Identifier: Apache-2.0 */
-#ifndef KVMILL_TOOLS_PROCESS_H
-#define KVMILL_TOOLS_PROCESS_H
+#ifndef KVMILL_TOOLS_MAKE_H
+#define KVMILL_TOOLS_MAKE_H
 
 #include "../gen/error.h"
 

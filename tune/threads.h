@@ -1,8 +1,8 @@
 /* A parallel loop on POSIX threads, for kvmill_run_parallel.
 
    SPDX-License-Identifier: Apache-2.0 */
-#ifndef KVMILL_TOOLS_THREADS_H
-#define KVMILL_TOOLS_THREADS_H
+#ifndef KVMILL_TUNE_THREADS_H
+#define KVMILL_TUNE_THREADS_H
 
 #include <stdint.h>
 

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -13,7 +14,7 @@
 #include "limits.h"
 
 static const double seconds_per_case = 1.0;
-enum { DECODE_BATCH = 64, PREFILL_ROWS = 512 };
+enum { DECODE_BATCH = 64, FUNCTIONAL_BATCH = 8, PREFILL_ROWS = 512 };
 static const int64_t in_place_bytes = 512 << 20; /* more than the last-level cache */
 
 /* ---- One case: a spec with all dims known, and memory for it ---- */
@@ -21,7 +22,6 @@ static const int64_t in_place_bytes = 512 << 20; /* more than the last-level cac
 struct scene {
     DLTensor past, update, indices, present;
     struct kvmill_row_geometry geometry;
-    int64_t row_bytes;
     int64_t *starts; /* the data of indices */
     kvmill_plan *plan;
     int threads;
@@ -52,6 +52,8 @@ static void close_scene(struct scene *scene) {
     release(&scene->past);
     release(&scene->update);
     release(&scene->indices);
+    free(scene->past.shape);
+    free(scene->update.shape);
 }
 
 static bool open_memory(struct scene *scene, struct error *error) {
@@ -82,8 +84,12 @@ static bool open_plan(struct scene *scene, const char *mode, int64_t axis, const
     if (kvmill_plan_tensor_scatter(&op, &options, &scene->plan, &reason) != KVMILL_OK ||
         kvmill_tensor_scatter_check(&op, &scene->geometry, &reason) != KVMILL_OK)
         return fail(error, EXIT_BUG, "%s", reason.message);
-    scene->row_bytes = kvmill_dtype_bytes(scene->past.dtype, scene->geometry.row);
     return true;
+}
+
+/* Where an element begins; of an odd 4-bit one, the byte that it shares. */
+static int64_t byte_offset(const struct scene *scene, int64_t element) {
+    return element * kvmill_dtype_bits(scene->past.dtype) / 8;
 }
 
 /* Other slots for every call, so that a row is not in the cache because it was written just now. */
@@ -95,14 +101,25 @@ static void move_starts(struct scene *scene, int64_t k) {
 
 /* ---- Contenders ---- */
 
+static kvmill_status run_scene(struct scene *scene, kvmill_error *reason) {
+    const DLTensor *tensors[] = {&scene->past, &scene->update, &scene->indices, &scene->present};
+    if (scene->threads == 1)
+        return kvmill_run(scene->plan, tensors, NULL, reason);
+    return kvmill_run_parallel(scene->plan, tensors, NULL, threads_for, &scene->threads, reason);
+}
+
+/* Before every race: what fails is quick, and must not win it. */
+static bool check_run(struct scene *scene, const char *what, struct error *error) {
+    kvmill_error reason;
+    kvmill_status status = run_scene(scene, &reason);
+    return status == KVMILL_OK ||
+           fail(error, EXIT_BUG, "%s: %s: %s", what, kvmill_status_name(status), reason.message);
+}
+
 static void run_kvmill(void *context, int64_t k) {
     struct scene *scene = context;
-    const DLTensor *tensors[] = {&scene->past, &scene->update, &scene->indices, &scene->present};
     move_starts(scene, k);
-    if (scene->threads == 1)
-        kvmill_run(scene->plan, tensors, NULL, NULL);
-    else
-        kvmill_run_parallel(scene->plan, tensors, NULL, threads_for, &scene->threads, NULL);
+    run_scene(scene, NULL);
 }
 
 static void run_call(void *context, int64_t k) {
@@ -115,19 +132,21 @@ static void run_call(void *context, int64_t k) {
 static void run_memcpy_row(void *context, int64_t k) {
     struct scene *scene = context;
     (void)k;
-    memcpy(scene->present.data, scene->update.data, (size_t)scene->row_bytes);
+    memcpy(scene->present.data, scene->update.data, (size_t)bytes_of(&scene->update));
 }
 
-/* A loop of memcpy calls over the same runs of rows. */
+/* A loop of memcpy calls over the same runs of rows; those of odd nibbles lose half a byte. */
 static void run_memcpy_rows(void *context, int64_t k) {
     struct scene *scene = context;
     const struct kvmill_row_geometry *g = &scene->geometry;
-    int64_t run = g->rows * scene->row_bytes;
+    int64_t run = g->rows * g->row;
+    size_t bytes = (size_t)kvmill_dtype_bytes(scene->past.dtype, run);
     move_starts(scene, k);
-    for (int64_t slab = 0; slab < g->batch * g->heads; slab++)
-        memcpy((char *)scene->present.data +
-                   (slab * g->capacity + scene->starts[slab / g->heads]) * scene->row_bytes,
-               (char *)scene->update.data + slab * run, (size_t)run);
+    for (int64_t slab = 0; slab < g->batch * g->heads; slab++) {
+        int64_t slot = slab * g->capacity + scene->starts[slab / g->heads];
+        memcpy((char *)scene->present.data + byte_offset(scene, slot * g->row),
+               (char *)scene->update.data + byte_offset(scene, slab * run), bytes);
+    }
 }
 
 static struct copy copy_of(const struct scene *scene) {
@@ -182,113 +201,154 @@ static void add_result(struct bench_results *results, const struct scene *scene,
 }
 
 static double moved_bytes(const struct scene *scene) {
-    const struct kvmill_row_geometry *g = &scene->geometry;
-    int64_t rows = scene->in_place ? g->rows : g->capacity;
-    return 2.0 * (double)(g->batch * g->heads * rows * scene->row_bytes);
+    return 2.0 * (double)bytes_of(scene->in_place ? &scene->update : &scene->past);
 }
 
-static void race_in_place(struct scene *scene, const char *what, struct bench_results *results) {
+static bool race_in_place(struct scene *scene, const char *what, struct bench_results *results,
+                          struct error *error) {
     struct contender race[] = {{.name = "kvmill", .run = run_kvmill, .context = scene},
                                {.name = "memcpy loop", .run = run_memcpy_rows, .context = scene}};
+    if (!check_run(scene, what, error))
+        return false;
     timer_race(race, 2, seconds_per_case);
     add_result(results, scene, what, race, 2, moved_bytes(scene));
+    return true;
 }
 
-static void race_call(struct scene *scene, struct bench_results *results) {
+static bool race_call(struct scene *scene, struct bench_results *results, struct error *error) {
     struct contender race[] = {{.name = "kvmill", .run = run_call, .context = scene},
                                {.name = "memcpy", .run = run_memcpy_row, .context = scene}};
     char what[96];
     snprintf(what, sizeof what, "one call of kvmill_run, one row of %" PRId64 " bytes",
-             scene->row_bytes);
+             bytes_of(&scene->update));
+    if (!check_run(scene, what, error))
+        return false;
     timer_race(race, 2, seconds_per_case);
     add_result(results, scene, what, race, 2, moved_bytes(scene));
+    return true;
 }
 
-static void race_functional(struct scene *scene, const char *what, struct bench_results *results) {
+static bool race_functional(struct scene *scene, const char *what, struct bench_results *results,
+                            struct error *error) {
     struct contender race[] = {
         {.name = "kvmill", .run = run_kvmill, .context = scene},
         {.name = "memcpy", .run = run_memcpy, .context = scene},
         {.name = "nontemporal", .run = run_nontemporal, .context = scene},
         {.name = "nontemporal x4", .run = run_nontemporal_pages, .context = scene}};
+    if (!check_run(scene, what, error))
+        return false;
     timer_race(race, 4, 2 * seconds_per_case);
     add_result(results, scene, what, race, 4, moved_bytes(scene));
+    return true;
 }
 
 /* ---- Cases ---- */
 
-enum { MOST_RANK = 16 };
-
-/* Dims that the spec leaves open: the batch, then rows, then a capacity that makes the cache
-   `bytes` large. */
-static void fill_dims(const struct spec *spec, int64_t batch, int64_t bytes, int64_t *past,
-                      int64_t *update) {
-    const DLTensor *cache = &spec->scatter.past_cache, *rows = &spec->scatter.update;
-    int rank = cache->ndim, axis = (int)(spec->scatter.axis + (spec->scatter.axis < 0 ? rank : 0));
-    int64_t others = 1;
-    for (int d = 0; d < rank; d++) {
-        past[d] = cache->shape[d] >= 0 ? cache->shape[d] : d == 0 ? batch : 1;
-        others *= d == axis ? 1 : past[d];
-    }
-    if (cache->shape[axis] < 0)
-        past[axis] = bytes / kvmill_dtype_bytes(cache->dtype, others);
-    memcpy(update, past, (size_t)rank * sizeof *past);
-    update[axis] = rows->shape[axis] >= 0 ? rows->shape[axis] : PREFILL_ROWS;
-    if (update[axis] > past[axis])
-        update[axis] = past[axis];
-}
-
-struct shape_memory {
-    int64_t past[MOST_RANK], update[MOST_RANK], indices[1];
+/* A spec with what it folds to, and a size for what it leaves open. */
+struct bench_case {
+    const struct spec *spec;
+    struct kvmill_row_geometry geometry; /* of the spec: counts may be KVMILL_DYNAMIC */
+    int64_t batch, slots, rows;
 };
 
-static bool open_scene(struct scene *scene, struct shape_memory *dims, const struct spec *spec,
-                       const kvmill_pack *pack, struct error *error) {
-    int rank = spec->scatter.past_cache.ndim;
-    DLTensor model = {.device = {kDLCPU, 0}, .ndim = rank, .dtype = spec->scatter.dtype};
-    scene->past = scene->update = scene->indices = model;
-    scene->past.shape = dims->past;
-    scene->update.shape = dims->update;
-    dims->indices[0] = dims->past[0];
-    scene->indices.ndim = 1;
-    scene->indices.dtype = (DLDataType){kDLInt, 64, 1};
-    scene->indices.shape = dims->indices;
-    return open_memory(scene, error) &&
-           open_plan(scene, spec->scatter.mode, spec->scatter.axis, pack, error);
+static bool open_case(struct bench_case *each, const struct spec *spec, struct error *error) {
+    kvmill_error reason;
+    kvmill_tensor_scatter op = scatter_op_of(spec);
+    *each = (struct bench_case){.spec = spec};
+    if (kvmill_tensor_scatter_check(&op, &each->geometry, &reason) == KVMILL_OK)
+        return true;
+    return fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
+}
+
+static bool is_decode(const struct bench_case *each) {
+    return each->geometry.rows == 1;
+}
+
+/* A dim that one of the tensors fixes is not open. */
+static int64_t dim_of(const struct bench_case *each, int d) {
+    int64_t past = each->spec->scatter.past_cache.shape[d];
+    int64_t dim = past >= 0 ? past : each->spec->scatter.update.shape[d];
+    return dim >= 0 ? dim : d == 0 ? each->batch : 1;
+}
+
+/* Elements of all dims but the axis. */
+static bool count_others(const struct bench_case *each, int64_t *count) {
+    *count = 1;
+    for (int d = 0; d < each->spec->scatter.past_cache.ndim; d++)
+        if (d != each->geometry.axis && __builtin_mul_overflow(*count, dim_of(each, d), count))
+            return false;
+    return *count > 0;
+}
+
+/* Open dims: the batch, then a capacity that makes the cache `bytes` large and holds a row, then
+   rows.  false: nothing would move, or more than can be counted. */
+static bool size_case(struct bench_case *each, int64_t batch, int64_t bytes) {
+    const struct kvmill_row_geometry *g = &each->geometry;
+    int64_t others, elements, least = g->rows > 0 ? g->rows : 1;
+    each->batch = batch;
+    if (!count_others(each, &others))
+        return false;
+    each->slots = g->capacity;
+    if (g->capacity < 0)
+        each->slots = bytes / kvmill_dtype_bytes(each->spec->scatter.dtype, others);
+    if (g->capacity < 0 && each->slots < least)
+        each->slots = least;
+    each->rows = g->rows >= 0 ? g->rows : PREFILL_ROWS;
+    if (each->rows > each->slots)
+        each->rows = each->slots;
+    return each->rows > 0 && !__builtin_mul_overflow(others, each->slots, &elements) &&
+           elements <= PTRDIFF_MAX / 16;
+}
+
+static bool set_shape(DLTensor *tensor, const struct bench_case *each, int64_t slots,
+                      struct error *error) {
+    const DLTensor *past = &each->spec->scatter.past_cache;
+    if (!spec_set_shape(tensor, past->shape, past->ndim, error))
+        return false;
+    for (int d = 0; d < past->ndim; d++)
+        tensor->shape[d] = d == each->geometry.axis ? slots : dim_of(each, d);
+    return true;
+}
+
+static bool open_scene(struct scene *scene, const struct bench_case *each, const kvmill_pack *pack,
+                       struct error *error) {
+    const struct scatter_spec *spec = &each->spec->scatter;
+    scene->past = scene->update = (DLTensor){.device = {kDLCPU, 0}, .dtype = spec->dtype};
+    scene->indices = (DLTensor){.device = {kDLCPU, 0}, .ndim = 1, .dtype = {kDLInt, 64, 1}};
+    if (!set_shape(&scene->past, each, each->slots, error) ||
+        !set_shape(&scene->update, each, each->rows, error))
+        return false;
+    scene->indices.shape = scene->past.shape; /* its first dim, the batch */
+    return open_memory(scene, error) && open_plan(scene, spec->mode, spec->axis, pack, error);
 }
 
 static const char *purpose_of(const struct spec *spec) {
     return spec->purpose[0] ? spec->purpose : "TensorScatter";
 }
 
-static bool bench_in_place(const struct spec *spec, const kvmill_pack *pack,
+static bool bench_in_place(const struct bench_case *each, const kvmill_pack *pack,
                            struct bench_results *results, struct error *error) {
     struct scene scene = {.threads = 1, .in_place = true};
-    struct shape_memory dims;
     char what[96];
-    int axis = spec->scatter.past_cache.ndim + (int)spec->scatter.axis;
-    bool decode = spec->scatter.axis < 0 && spec->scatter.update.shape[axis] == 1;
-    fill_dims(spec, decode ? DECODE_BATCH : 1, in_place_bytes, dims.past, dims.update);
-    bool done = open_scene(&scene, &dims, spec, pack, error);
+    bool done = open_scene(&scene, each, pack, error);
     if (done) {
         snprintf(what, sizeof what, "%s, in place, batch %" PRId64 ", %" PRId64 " rows",
-                 purpose_of(spec), scene.geometry.batch, scene.geometry.rows);
-        race_in_place(&scene, what, results);
+                 purpose_of(each->spec), scene.geometry.batch, scene.geometry.rows);
+        done = race_in_place(&scene, what, results, error);
     }
     close_scene(&scene);
     return done;
 }
 
-static bool bench_functional(const struct spec *spec, const kvmill_pack *pack, int64_t mebibytes,
-                             int threads, struct bench_results *results, struct error *error) {
+static bool bench_functional(const struct bench_case *each, const kvmill_pack *pack, int threads,
+                             struct bench_results *results, struct error *error) {
     struct scene scene = {.threads = threads};
-    struct shape_memory dims;
     char what[96];
-    fill_dims(spec, 8, mebibytes << 20, dims.past, dims.update);
-    bool done = open_scene(&scene, &dims, spec, pack, error);
+    bool done = open_scene(&scene, each, pack, error);
     if (done) {
-        snprintf(what, sizeof what, "%s, functional, %" PRId64 " MiB", purpose_of(spec),
+        snprintf(what, sizeof what, "%s, functional, %" PRId64 " MiB", purpose_of(each->spec),
                  bytes_of(&scene.past) >> 20);
-        race_functional(&scene, what, results);
+        done = race_functional(&scene, what, results, error);
     }
     close_scene(&scene);
     return done;
@@ -296,27 +356,31 @@ static bool bench_functional(const struct spec *spec, const kvmill_pack *pack, i
 
 bool bench_rows(const struct spec *spec, const kvmill_pack *pack, int threads,
                 struct bench_results *results, struct error *error) {
-    int axis = spec->scatter.past_cache.ndim + (int)spec->scatter.axis;
-    bool decode = spec->scatter.axis < 0 && spec->scatter.update.shape[axis] == 1;
-    if (spec->scatter.past_cache.ndim > MOST_RANK)
-        return true;
-    if (!bench_in_place(spec, pack, results, error))
+    struct bench_case each;
+    if (!open_case(&each, spec, error))
         return false;
-    for (int64_t size = 64; decode && size <= 1024; size *= 16)
+    if (!size_case(&each, is_decode(&each) ? DECODE_BATCH : 1, in_place_bytes)) {
+        fprintf(stderr, "%s: not timed: it moves nothing, or more than fits memory\n", spec->where);
+        return true;
+    }
+    if (!bench_in_place(&each, pack, results, error))
+        return false;
+    for (int64_t size = 64; is_decode(&each) && size <= 1024; size *= 16)
         for (int n = 1; n <= threads; n += threads > 1 ? threads - 1 : 1)
-            if (!bench_functional(spec, pack, size, n, results, error))
+            if (size_case(&each, FUNCTIONAL_BATCH, size << 20) &&
+                !bench_functional(&each, pack, n, results, error))
                 return false;
     return true;
 }
 
 bool bench_call(const struct spec *spec, const kvmill_pack *pack, struct bench_results *results,
                 struct error *error) {
-    struct shape_memory dims;
+    struct bench_case each;
     struct scene scene = {.threads = 1, .in_place = true};
-    fill_dims(spec, 1, 1024, dims.past, dims.update);
-    bool done = open_scene(&scene, &dims, spec, pack, error);
-    if (done)
-        race_call(&scene, results);
+    if (!open_case(&each, spec, error))
+        return false;
+    size_case(&each, 1, 1024);
+    bool done = open_scene(&scene, &each, pack, error) && race_call(&scene, results, error);
     close_scene(&scene);
     return done;
 }

@@ -5,10 +5,36 @@
 #include <string.h>
 
 static const struct isa isas[] = {
-    {"scalar", 8, 0, {560, 0, 2, 14, 600, 540, 977}},
-    {"avx2", 32, 32, {555, 90, 33, 16, 1340, 490, 1690}},
-    {"avx512", 64, 64, {390, 190, 44, 13, 1300, 380, 1616}},
-    {"neon", 16, 0, {190, 0, 58, 8, 500, 356, 837}},
+    {.name = "scalar",
+     .move_bytes = 8,
+     .stream_bytes = 0,
+     .size =
+         {.frame = 560, .batch = 0, .row = 2, .move = 14, .run = 600, .ring = 540, .keep = 977}},
+    {.name = "avx2",
+     .move_bytes = 32,
+     .stream_bytes = 32,
+     .size = {.frame = 555,
+              .batch = 90,
+              .row = 33,
+              .move = 16,
+              .run = 1340,
+              .ring = 490,
+              .keep = 1690}},
+    {.name = "avx512",
+     .move_bytes = 64,
+     .stream_bytes = 64,
+     .size = {.frame = 390,
+              .batch = 190,
+              .row = 44,
+              .move = 13,
+              .run = 1300,
+              .ring = 380,
+              .keep = 1616}},
+    {.name = "neon",
+     .move_bytes = 16,
+     .stream_bytes = 0,
+     .size =
+         {.frame = 190, .batch = 0, .row = 58, .move = 8, .run = 500, .ring = 356, .keep = 837}},
 };
 enum { ISA_COUNT = sizeof isas / sizeof *isas };
 

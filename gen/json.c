@@ -39,7 +39,10 @@ static bool read_stream(const char *file, FILE *stream, struct text *text, struc
             return fail(error, EXIT_USER, "%s: larger than 16 MiB; accepted: a config or spec file",
                         file);
     }
-    return !ferror(stream) || fail_errno(error, "read", file);
+    if (!ferror(stream))
+        return true;
+    return fail(error, errno == EISDIR ? EXIT_USER : EXIT_ENVIRONMENT, "%s: cannot read: %s", file,
+                strerror(errno));
 }
 
 json_t *json_read(const char *file, struct error *error) {

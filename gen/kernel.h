@@ -29,6 +29,10 @@ struct field {
 
 enum { MOST_FIELDS = 8, SYMBOL_SIZE = 160 };
 
+/* Straight-line code moves at most this many units (templates: km_straight_units), and takes at
+   most half of a 32 KiB instruction cache. */
+enum { STRAIGHT_LINE_UNITS = 8192, STRAIGHT_LINE_CODE = 16384 };
+
 struct kernel;
 
 /* A kernel family: one template, one portable version in the runtime, one oracle in the tests. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "process.h"
@@ -25,15 +26,19 @@ bool define_integer(struct expansion *expansion, const char *name, int64_t value
 
 /* ---- The command ---- */
 
-/* A kvmill that is not installed yet finds the templates where it was built from. */
+/* A kvmill that runs where it was built goes with the templates it was built from. */
+static bool is_in_build_tree(void) {
+    char program[4096];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program);
+    size_t prefix = strlen(KVMILL_BUILDDIR "/");
+    return length > (ssize_t)prefix && memcmp(program, KVMILL_BUILDDIR "/", prefix) == 0;
+}
+
 const char *data_directory(void) {
     const char *directory = getenv("KVMILL_DATADIR");
     if (directory != NULL && *directory != '\0')
         return directory;
-    return access(KVMILL_PKGDATADIR "/templates", R_OK) == 0 ||
-                   access(KVMILL_SOURCEDIR "/templates", R_OK) != 0
-               ? KVMILL_PKGDATADIR
-               : KVMILL_SOURCEDIR;
+    return is_in_build_tree() ? KVMILL_SOURCEDIR : KVMILL_PKGDATADIR;
 }
 
 static const char *m4_program(void) {
@@ -41,22 +46,42 @@ static const char *m4_program(void) {
     return program && *program ? program : KVMILL_M4;
 }
 
+/* Whole paths: m4 would look for a relative name in the current directory first. */
 struct command {
-    char include[1024];
+    char paths[MOST_TEMPLATES][1024];
     char *arguments[MOST_TEMPLATES + 8];
 };
 
-static void set_command(struct command *command, const struct expansion *expansion) {
-    static const char *const options[] = {"-P", "-E", "-E", "-I"};
+/* The file an expansion names; "-" is the definitions. */
+static bool set_path(char path[1024], const char *file, struct error *error) {
+    if (strcmp(file, "-") == 0) {
+        strcpy(path, file);
+        return true;
+    }
+    if (snprintf(path, 1024, "%s/templates/%s", data_directory(), file) < 1024 &&
+        access(path, R_OK) == 0)
+        return true;
+    return fail(
+        error, EXIT_ENVIRONMENT,
+        "%.700s: cannot read the template: %s; KVMILL_DATADIR names the directory that holds "
+        "templates/",
+        path, strerror(errno));
+}
+
+static bool set_command(struct command *command, const struct expansion *expansion,
+                        struct error *error) {
+    static const char *const options[] = {"-P", "-E", "-E"};
     int count = 0;
-    snprintf(command->include, sizeof command->include, "%s/templates", data_directory());
     command->arguments[count++] = (char *)m4_program();
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         command->arguments[count++] = (char *)options[i];
-    command->arguments[count++] = command->include;
-    for (int i = 0; expansion->files[i] != NULL; i++)
-        command->arguments[count++] = (char *)expansion->files[i];
+    for (int i = 0; expansion->files[i] != NULL; i++) {
+        if (!set_path(command->paths[i], expansion->files[i], error))
+            return false;
+        command->arguments[count++] = command->paths[i];
+    }
     command->arguments[count] = NULL;
+    return true;
 }
 
 static void trace(const struct command *command, const struct expansion *expansion) {
@@ -67,23 +92,6 @@ static void trace(const struct command *command, const struct expansion *expansi
     for (int i = 0; command->arguments[i] != NULL; i++)
         fprintf(stderr, "%s%s", i ? " " : "# ", command->arguments[i]);
     fprintf(stderr, "\n");
-}
-
-/* m4 would say "cannot open" for any of them; the user should learn where they were looked for. */
-static bool check_templates(const struct command *command, const struct expansion *expansion,
-                            struct error *error) {
-    char path[1280];
-    for (int i = 0; expansion->files[i] != NULL; i++) {
-        if (strcmp(expansion->files[i], "-") == 0)
-            continue;
-        snprintf(path, sizeof path, "%s/%s", command->include, expansion->files[i]);
-        if (access(path, R_OK) != 0)
-            return fail(error, EXIT_ENVIRONMENT,
-                        "%s: cannot read the template: %s; KVMILL_DATADIR names the directory that "
-                        "holds templates/",
-                        path, strerror(errno));
-    }
-    return true;
 }
 
 /* ---- Running it, with memory files for its three streams ---- */
@@ -124,7 +132,11 @@ static bool read_all(int stream, struct text *text, struct error *error) {
     return got == 0 || fail_errno(error, "read the output of", "m4");
 }
 
-static bool complain(const char *program, const struct text *messages, struct error *error) {
+/* What m4 says is about a template: a bug.  That it cannot go on is not. */
+static bool complain(const char *program, int status, const struct text *messages,
+                     struct error *error) {
+    if (WIFSIGNALED(status))
+        return fail(error, EXIT_ENVIRONMENT, "%s: ended by signal %d", program, WTERMSIG(status));
     if (messages->length == 0)
         return fail(error, EXIT_BUG, "%s: failed without a message", program);
     return fail(error, EXIT_BUG, "%.900s", messages->data);
@@ -137,7 +149,8 @@ static bool run_streams(char *const *arguments, const struct expansion *expansio
     bool done = write_all(streams[0], &expansion->definitions, error) &&
                 process_run(arguments, streams, "GNU m4", &status, error);
     if (done && status != 0)
-        done = read_all(streams[2], &messages, error) && complain(arguments[0], &messages, error);
+        done = read_all(streams[2], &messages, error) &&
+               complain(arguments[0], status, &messages, error);
     text_free(&messages);
     return done && read_all(streams[1], result, error);
 }
@@ -148,12 +161,26 @@ static bool is_word(char c) {
     return isalnum((unsigned char)c) || c == '_';
 }
 
+/* The word at `at` begins with a prefix of the templates, behind any underscores. */
+static bool is_template_word(const char *at) {
+    at += strspn(at, "_");
+    return strncmp(at, "km_", 3) == 0 || strncmp(at, "m4_", 3) == 0;
+}
+
+/* A word of the templates, or a quote. */
 static const char *find_leftover(const char *text) {
-    for (const char *at = text; (at = strpbrk(at, "km")) != NULL; at++)
-        if ((at == text || !is_word(at[-1])) &&
-            (strncmp(at, "km_", 3) == 0 || strncmp(at, "m4_", 3) == 0))
+    for (const char *at = text; (at = strpbrk(at, "_km\xc2")) != NULL; at++)
+        if (((at == text || !is_word(at[-1])) && is_template_word(at)) ||
+            strncmp(at, "«", strlen("«")) == 0 || strncmp(at, "»", strlen("»")) == 0)
             return at;
     return NULL;
+}
+
+static size_t leftover_length(const char *leftover) {
+    size_t length = 0;
+    while (is_word(leftover[length]))
+        length++;
+    return length ? length : strlen("«");
 }
 
 static bool check_leftovers(const struct expansion *expansion, const char *text,
@@ -167,18 +194,16 @@ static bool check_leftovers(const struct expansion *expansion, const char *text,
     while (expansion->files[files + 1] != NULL)
         files++;
     return fail(error, EXIT_BUG, "%s: \"%.*s\" is left over in line %d of the expansion",
-                expansion->files[files],
-                (int)strspn(leftover, "abcdefghijklmnopqrstuvwxyz0123456789_"), leftover, line);
+                expansion->files[files], (int)leftover_length(leftover), leftover, line);
 }
 
 bool expand(const struct expansion *expansion, struct text *result, struct error *error) {
     struct command command;
     int streams[STANDARD_STREAMS];
     size_t before = result->length;
-    set_command(&command, expansion);
-    trace(&command, expansion);
-    if (!check_templates(&command, expansion, error))
+    if (!set_command(&command, expansion, error))
         return false;
+    trace(&command, expansion);
     bool done = open_streams(streams, error) &&
                 run_streams(command.arguments, expansion, streams, result, error);
     close_streams(streams);

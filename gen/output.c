@@ -2,6 +2,7 @@
 #include "output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,113 +11,190 @@
 
 #include "signals.h"
 
+static bool out_of_memory(struct error *error) {
+    return fail(error, EXIT_ENVIRONMENT, "out of memory");
+}
+
 struct output_file *output_add(struct output *output, const char *name, struct error *error) {
     struct output_file *files = realloc(output->files, (output->count + 1) * sizeof *files);
-    if (files == NULL) {
-        fail(error, EXIT_ENVIRONMENT, "out of memory");
+    if (files != NULL)
+        output->files = files;
+    char *copy = files ? strdup(name) : NULL;
+    if (copy == NULL) {
+        out_of_memory(error);
         return NULL;
     }
-    output->files = files;
-    memset(&files[output->count], 0, sizeof *files);
-    snprintf(files[output->count].name, sizeof files->name, "%s", name);
+    files[output->count] = (struct output_file){.name = copy};
     return &files[output->count++];
 }
 
 void output_free(struct output *output) {
-    for (size_t i = 0; i < output->count; i++)
+    for (size_t i = 0; i < output->count; i++) {
+        free(output->files[i].name);
         text_free(&output->files[i].text);
+    }
     free(output->files);
     *output = (struct output){0};
 }
 
-/* ---- One file ---- */
+/* ---- Where a file goes ---- */
 
-enum { PATH_SIZE = 4096 };
+struct target {
+    char *path;   /* as the user knows it */
+    char *place;  /* the same behind symbolic links */
+    char *beside; /* the temporary beside its place; NULL where there is none */
+    bool is_equal;
+};
 
-static void path_of(const char *directory, const struct output_file *file, const char *suffix,
-                    char path[PATH_SIZE]) {
-    snprintf(path, PATH_SIZE, "%s/%s%s", directory, file->name, suffix);
+static char *join(const char *directory, const char *name) {
+    char *path;
+    size_t length = strlen(directory);
+    const char *between = length > 0 && directory[length - 1] == '/' ? "" : "/";
+    return asprintf(&path, "%s%s%s", directory, between, name) < 0 ? NULL : path;
 }
 
+/* O_NONBLOCK: what has become a fifo since it was looked at must not stop us. */
 static bool is_equal(const char *path, const struct text *text) {
     struct stat status;
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    FILE *stream = file >= 0 ? fdopen(file, "rb") : NULL;
     char *held = malloc(text->length + 1);
-    FILE *stream = fopen(path, "rb");
-    bool equal = stream && held && fstat(fileno(stream), &status) == 0 &&
+    bool equal = stream && held && fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
                  (size_t)status.st_size == text->length &&
                  fread(held, 1, text->length, stream) == text->length &&
-                 memcmp(held, text->data, text->length) == 0;
-    if (stream)
+                 (text->length == 0 || memcmp(held, text->data, text->length) == 0);
+    if (stream != NULL)
         fclose(stream);
+    else if (file >= 0)
+        close(file);
     free(held);
     return equal;
 }
 
-static bool write_file(const char *path, const struct text *text, struct error *error) {
-    FILE *stream = fopen(path, "wb");
-    if (stream == NULL)
-        return fail_errno(error, "write", path);
-    bool done = fwrite(text->data, 1, text->length, stream) == text->length;
-    done = fflush(stream) == 0 && done;
-    if (!done)
-        fail_errno(error, "write", path);
-    if (fclose(stream) != 0 && done)
-        done = fail_errno(error, "write", path);
-    if (!done)
-        unlink(path);
+/* Only a regular file can be replaced by one: devices and fifos would be lost. */
+static bool find_place(struct target *target, struct error *error) {
+    struct stat status;
+    bool there = stat(target->path, &status) == 0;
+    if (there && !S_ISREG(status.st_mode))
+        return fail(error, EXIT_ENVIRONMENT, "%s: cannot write: is %s; accepted: a regular file",
+                    target->path, S_ISDIR(status.st_mode) ? "a directory" : "no regular file");
+    if (!there && lstat(target->path, &status) == 0)
+        return fail_errno(error, "follow the symbolic link", target->path);
+    target->place = there ? realpath(target->path, NULL) : strdup(target->path);
+    return target->place != NULL || fail_errno(error, "write", target->path);
+}
+
+static bool find_target(const char *directory, const struct output_file *file,
+                        struct target *target, struct error *error) {
+    target->path = join(directory, file->name);
+    if (target->path == NULL)
+        return out_of_memory(error);
+    if (!find_place(target, error))
+        return false;
+    target->is_equal = is_equal(target->place, &file->text);
+    return true;
+}
+
+static void free_targets(struct target *targets, size_t count) {
+    for (size_t i = 0; targets != NULL && i < count; i++) {
+        free(targets[i].path);
+        free(targets[i].place);
+        free(targets[i].beside);
+    }
+    free(targets);
+}
+
+/* ---- Temporaries beside the places ---- */
+
+static bool write_all(int file, const struct text *text) {
+    for (size_t done = 0; done < text->length;) {
+        ssize_t got = write(file, text->data + done, text->length - done);
+        if (got < 0 && errno != EINTR)
+            return false;
+        done += got > 0 ? (size_t)got : 0;
+    }
+    return true;
+}
+
+/* mkstemp's are for their owner alone; these are to be as fopen makes them. */
+static bool set_mode(int file) {
+    mode_t mask = umask(0);
+    umask(mask);
+    return fchmod(file, 0666 & ~mask) == 0;
+}
+
+static bool fill_and_close(int file, const struct text *text) {
+    bool done = set_mode(file) && write_all(file, text);
+    int reason = errno;
+    if (close(file) != 0 && done)
+        return false;
+    errno = reason;
     return done;
+}
+
+/* The target owns the temporary as soon as it exists. */
+static bool write_beside(struct target *target, const struct text *text, struct error *error) {
+    char *beside;
+    int length = (int)(strrchr(target->place, '/') - target->place);
+    if (asprintf(&beside, "%.*s/.kvmill.XXXXXX", length, target->place) < 0)
+        return out_of_memory(error);
+    int file = mkostemp(beside, O_CLOEXEC);
+    if (file < 0) {
+        fail_errno(error, "write", target->path);
+        free(beside);
+        return false;
+    }
+    target->beside = beside;
+    return fill_and_close(file, text) || fail_errno(error, "write", target->path);
+}
+
+static bool move_into_place(struct target *target, struct error *error) {
+    if (rename(target->beside, target->place) != 0)
+        return fail_errno(error, "replace", target->path);
+    free(target->beside);
+    target->beside = NULL;
+    return true;
 }
 
 /* ---- All of them ---- */
 
-static const char beside[] = ".new";
-
-static void withdraw(const struct output *output, size_t count, const char *directory) {
-    char path[PATH_SIZE];
-    for (size_t i = 0; i < count; i++) {
-        path_of(directory, &output->files[i], beside, path);
-        unlink(path);
-    }
-}
-
-/* What would stop a rename half-way must be found out before the first. */
-static bool can_be_replaced(const char *path, struct error *error) {
-    struct stat status;
-    if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode))
-        return true;
-    return fail(error, EXIT_ENVIRONMENT, "%s: cannot write: is a directory", path);
-}
-
-static bool write_one_beside(const struct output *output, size_t i, const char *directory,
-                             struct error *error) {
-    char place[PATH_SIZE], path[PATH_SIZE];
-    path_of(directory, &output->files[i], "", place);
-    path_of(directory, &output->files[i], beside, path);
-    return can_be_replaced(place, error) && (is_equal(place, &output->files[i].text) ||
-                                             write_file(path, &output->files[i].text, error));
-}
-
-static bool write_beside(const struct output *output, const char *directory, struct error *error) {
+static bool find_targets(const struct output *output, const char *directory, struct target *targets,
+                         struct error *error) {
     for (size_t i = 0; i < output->count; i++)
-        if (!write_one_beside(output, i, directory, error)) {
-            withdraw(output, i, directory);
+        if (!find_target(directory, &output->files[i], &targets[i], error))
             return false;
+    return true;
+}
+
+static bool write_targets(const struct output *output, struct target *targets, int *written,
+                          struct error *error) {
+    for (size_t i = 0; i < output->count; i++)
+        if (!targets[i].is_equal && !write_beside(&targets[i], &output->files[i].text, error))
+            return false;
+    for (size_t i = 0; i < output->count; i++)
+        if (!targets[i].is_equal) {
+            if (!move_into_place(&targets[i], error))
+                return false;
+            ++*written;
         }
     return true;
 }
 
-static bool move_into_place(const struct output *output, const char *directory, int *written,
-                            struct error *error) {
-    char from[PATH_SIZE], to[PATH_SIZE];
-    for (size_t i = 0; i < output->count; i++) {
-        path_of(directory, &output->files[i], beside, from);
-        path_of(directory, &output->files[i], "", to);
-        if (rename(from, to) == 0)
-            ++*written;
-        else if (errno != ENOENT)
-            return fail_errno(error, "replace", to);
-    }
-    return true;
+static void withdraw(const struct target *targets, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (targets[i].beside != NULL)
+            unlink(targets[i].beside);
+}
+
+/* Nothing here waits for anyone but the disk, so that signals are held for milliseconds. */
+static bool write_held(const struct output *output, struct target *targets, int *written,
+                       struct error *error) {
+    sigset_t before = signals_hold();
+    bool done = write_targets(output, targets, written, error);
+    if (!done)
+        withdraw(targets, output->count);
+    signals_release(before);
+    return done;
 }
 
 bool output_make_directory(const char *path, bool *made, struct error *error) {
@@ -127,21 +205,13 @@ bool output_make_directory(const char *path, bool *made, struct error *error) {
     return fail_errno(error, "make the directory", path);
 }
 
-static bool write_set(const struct output *output, const char *directory, int *written,
-                      struct error *error) {
-    bool done = write_beside(output, directory, error) &&
-                move_into_place(output, directory, written, error);
-    if (!done)
-        withdraw(output, output->count, directory);
-    return done;
-}
-
-/* Holding signals takes milliseconds here. */
 bool output_write(const struct output *output, const char *directory, int *written,
                   struct error *error) {
-    sigset_t before = signals_hold();
+    struct target *targets = calloc(output->count + 1, sizeof *targets);
     *written = 0;
-    bool done = write_set(output, directory, written, error);
-    signals_release(before);
+    bool done = (targets != NULL || out_of_memory(error)) &&
+                find_targets(output, directory, targets, error) &&
+                write_held(output, targets, written, error);
+    free_targets(targets, output->count);
     return done;
 }

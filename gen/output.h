@@ -7,7 +7,7 @@
 #include "text.h"
 
 struct output_file {
-    char name[192];
+    char *name;
     struct text text;
 };
 
@@ -22,8 +22,9 @@ struct output_file *output_add(struct output *output, const char *name, struct e
 /* Make the directory unless it is there; `made` tells. */
 bool output_make_directory(const char *directory, bool *made, struct error *error);
 
-/* Write all files into a directory: each beside its place first, then, when all are there, renamed;
-   files that are equal already keep their time.  `written` counts the others. */
+/* Write all files into a directory: each into a temporary beside its place first, then, when all
+   are there, renamed; files that are equal already keep their time.  `written` counts the others.
+   Symbolic links are followed; what is there and no regular file is refused. */
 bool output_write(const struct output *output, const char *directory, int *written,
                   struct error *error);
 void output_free(struct output *output);

@@ -10,12 +10,20 @@
 #include "m4.h"
 #include "signals.h"
 
+/* A file of a pack is not empty: a program that prints nothing is not m4. */
+static bool expand_file(const struct expansion *expansion, struct text *text, struct error *error) {
+    return expand(expansion, text, error) &&
+           (text->length > 0 ||
+            fail(error, EXIT_ENVIRONMENT, "m4 printed nothing; KVMILL_M4 must name GNU m4"));
+}
+
 /* ---- Kernels ---- */
 
 static bool define_kernel(struct expansion *expansion, const struct kernel *kernel,
                           const char *symbol) {
     bool done = define_text(expansion, "symbol", symbol) &&
-                define_text(expansion, "variant", kernel->variant);
+                define_text(expansion, "variant", kernel->variant) &&
+                define_integer(expansion, "straight_units", STRAIGHT_LINE_UNITS);
     for (int i = 0; done && i < kernel->family->field_count; i++) {
         const struct field *field = &kernel->family->fields[i];
         done = field->prefix ? define_integer(expansion, field->name, kernel->value[i])
@@ -39,7 +47,7 @@ bool kernel_source(const struct kernel *kernel, struct text *text, struct error 
     kernel_symbol(kernel, symbol);
     bool done =
         define_kernel(&expansion, kernel, symbol) || fail(error, EXIT_ENVIRONMENT, "out of memory");
-    done = done && expand(&expansion, text, error);
+    done = done && expand_file(&expansion, text, error);
     text_free(&expansion.definitions);
     return done;
 }
@@ -62,7 +70,7 @@ static bool define_symbols(struct expansion *expansion, const struct kernel_list
         kernel_symbol(&kernels->items[i], symbol);
         done = text_print(&symbols, "%s%s", i ? ", " : "", symbol);
     }
-    done = done && define_text(expansion, "symbols", symbols.data);
+    done = done && define_text(expansion, "symbols", symbols.data ? symbols.data : "");
     text_free(&symbols);
     return done;
 }
@@ -79,7 +87,7 @@ static bool add_file(const struct pack *pack, const char *name, const char *temp
                  define_integer(&expansion, "kernel_count", (int64_t)pack->kernels.count) &&
                  define_symbols(&expansion, &pack->kernels)) ||
                 fail(error, EXIT_ENVIRONMENT, "out of memory");
-    done = done && expand(&expansion, &file->text, error);
+    done = done && expand_file(&expansion, &file->text, error);
     text_free(&expansion.definitions);
     return done;
 }
@@ -95,7 +103,7 @@ static bool add_specs(const struct pack *pack, struct output *output, struct err
     struct output_file *file = output_add(output, "specs.json", error);
     json_t *specs = specs_write(pack->specs);
     char *dump = json_dumps(specs, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
-    bool done = file != NULL && (text_print(&file->text, "%s\n", dump ? dump : "") ||
+    bool done = file != NULL && ((dump != NULL && text_print(&file->text, "%s\n", dump)) ||
                                  fail(error, EXIT_ENVIRONMENT, "out of memory"));
     free(dump);
     json_decref(specs);
@@ -196,14 +204,34 @@ int64_t pack_code_bytes(const struct kernel_list *kernels, const struct isa *isa
     return bytes;
 }
 
-bool pack_name_check(const char *name, struct error *error) {
+static bool is_identifier(const char *name) {
     size_t length = strlen(name);
-    bool good = length > 0 && length <= 64 && (isalpha((unsigned char)name[0]) || name[0] == '_');
+    bool good = length > 0 && length <= 64 && !isdigit((unsigned char)name[0]);
     for (size_t i = 0; good && i < length; i++)
         good = isalnum((unsigned char)name[i]) || name[i] == '_';
-    return good ||
-           fail(error, EXIT_USER,
-                "--name: \"%.64s\" cannot name a pack; accepted: a C identifier of at most 64 "
-                "letters, digits and underscores",
-                name);
+    return good;
+}
+
+/* Words of the templates would expand, and the files of the library would be shadowed. */
+static bool is_reserved(const char *name) {
+    static const char *const ours[] = {"kvmill", "kvmill_kernel", "kvmill_openmp", NULL};
+    const char *word = name + strspn(name, "_");
+    for (int i = 0; ours[i] != NULL; i++)
+        if (strcmp(name, ours[i]) == 0)
+            return true;
+    return strncmp(word, "km_", 3) == 0 || strncmp(word, "m4_", 3) == 0 ||
+           (name[0] >= 'A' && name[0] <= 'Z' && name[1] == '\0'); /* a loop counter */
+}
+
+bool pack_name_check(const char *name, struct error *error) {
+    if (is_identifier(name) && !is_reserved(name))
+        return true;
+    return fail(error, EXIT_USER,
+                "\"%.64s\" cannot name a pack (--name, or the last part of -o); accepted: a C "
+                "identifier of at most 64 letters, digits and underscores%s",
+                name,
+                is_identifier(name)
+                    ? ", but not km_..., m4_..., a single capital, kvmill, kvmill_kernel or "
+                      "kvmill_openmp"
+                    : "");
 }

@@ -4,10 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Straight-line code moves at most this many bytes; beyond, the instruction cache pays more than a
-   loop would. */
-static const int64_t straight_line_bytes = 8192;
-
 static const char *const units[] = {"u8", "u4", NULL};
 static const char *const modes[] = {"linear", "circular", NULL};
 
@@ -23,34 +19,84 @@ static const struct field store_fields[] = {
    straight-line code, in a loop of constant length over the heads; run: runs of rows. */
 static const char *const store_variants[] = {"line", "heads", "run", NULL};
 
+/* ---- Predicted size; a test holds it to a quarter ---- */
+
+/* Steps of km_straight: a rest takes one, which overlaps, unless nothing wide came before it. */
+static int64_t moves(int64_t bytes, int64_t width) {
+    if (bytes < width && bytes > 0)
+        return moves(bytes, width / 2);
+    return bytes / width + (bytes % width != 0);
+}
+
+static int64_t row_code_bytes(const struct kernel *kernel) {
+    int64_t row = kernel->value[ROW], width = kernel->isa->move_bytes;
+    if (row == ANY_COUNT)
+        return 0;
+    if (!kernel->value[UNIT])
+        return moves(row, width) * kernel->isa->size.move;
+    int64_t joins = row / 2 / width + row / 2 % width / 8 + 1; /* wide, then 8 bytes */
+    return 60 + (moves(row / 2, width) + joins) * kernel->isa->size.move * 8 / 5;
+}
+
+/* Rows that can go around the caches have two loops. */
+static int64_t loop_count(const struct kernel *kernel) {
+    int64_t stream = kernel->isa->stream_bytes;
+    return stream > 0 && !kernel->value[UNIT] && kernel->value[ROW] % stream == 0 ? 2 : 1;
+}
+
+/* The body of a loop over the batch that stores `heads` heads. */
+static int64_t loop_code_bytes(const struct kernel *kernel, int64_t heads) {
+    const struct code_size *size = &kernel->isa->size;
+    return size->batch + heads * kernel->value[ROWS] * (size->row + row_code_bytes(kernel));
+}
+
+static int64_t straight_code_bytes(const struct kernel *kernel) {
+    bool line = strcmp(kernel->variant, "line") == 0;
+    int64_t loop = loop_code_bytes(kernel, line ? kernel->value[HEADS] : 1);
+    return kernel->isa->size.frame + loop_count(kernel) * loop;
+}
+
+static int64_t run_code_bytes(const struct kernel *kernel) {
+    const struct code_size *size = &kernel->isa->size;
+    return size->run + (kernel->value[MODE] ? size->ring : 0) + row_code_bytes(kernel) +
+           (kernel->value[UNIT] ? size->run : 0);
+}
+
+static int64_t store_code_bytes(const struct kernel *kernel) {
+    return strcmp(kernel->variant, "run") == 0 ? run_code_bytes(kernel)
+                                               : straight_code_bytes(kernel);
+}
+
+static int64_t keep_code_bytes(const struct kernel *kernel) {
+    return kernel->isa->size.keep * (kernel->value[UNIT] ? 2 : 1);
+}
+
 /* ---- How a shape is best stored ---- */
 
 static bool is_short(int64_t units) {
-    return units > 0 && units <= straight_line_bytes;
+    return units > 0 && units <= STRAIGHT_LINE_UNITS;
 }
 
-/* Units of one head, and of all; ANY_COUNT where that is not short. */
-static int64_t head_units(const int64_t *value) {
-    bool known = is_short(value[ROW]) && is_short(value[ROWS]);
-    return known && is_short(value[ROWS] * value[ROW]) ? value[ROWS] * value[ROW] : ANY_COUNT;
+/* Whether the rows of `heads` heads can be one stretch of straight-line code. */
+static bool is_stretch(const struct kernel *kernel, int64_t heads) {
+    const int64_t *value = kernel->value;
+    return is_short(heads) && is_short(value[ROWS]) && is_short(value[ROW]) &&
+           is_short(heads * value[ROWS]) && is_short(heads * value[ROWS] * value[ROW]) &&
+           loop_code_bytes(kernel, heads) <= STRAIGHT_LINE_CODE;
 }
 
-static int64_t batch_units(const int64_t *value) {
-    int64_t head = head_units(value);
-    bool known = is_short(head) && is_short(value[HEADS]);
-    return known && is_short(head * value[HEADS]) ? head * value[HEADS] : ANY_COUNT;
+static bool can_be(const struct kernel *kernel, const char *variant) {
+    if (strcmp(variant, "line") == 0)
+        return is_stretch(kernel, kernel->value[HEADS]);
+    return strcmp(variant, "heads") != 0 || (kernel->value[HEADS] > 0 && is_stretch(kernel, 1));
 }
 
-static bool can_be_line(const int64_t *value) {
-    return batch_units(value) != ANY_COUNT;
-}
-
-static bool can_be_heads(const int64_t *value) {
-    return value[HEADS] > 0 && head_units(value) != ANY_COUNT;
-}
-
-static const char *best_variant(const int64_t *value) {
-    return can_be_line(value) ? "line" : can_be_heads(value) ? "heads" : "run";
+/* The first that can be: they stand in order of preference. */
+static const char *best_variant(const struct kernel *kernel) {
+    int i = 0;
+    while (!can_be(kernel, store_variants[i]))
+        i++;
+    return store_variants[i];
 }
 
 static int64_t countable(int64_t count) {
@@ -76,7 +122,7 @@ static struct kernel store_kernel(const struct kvmill_rows_shape *shape, const s
                   [ROW] = countable(shape->row),
                   [MODE] = shape->circular},
     };
-    kernel.variant = best_variant(kernel.value);
+    kernel.variant = best_variant(&kernel);
     if (strcmp(kernel.variant, "run") == 0)
         open_for_runs(kernel.value);
     return kernel;
@@ -106,15 +152,9 @@ bool rows_kernels(const struct kvmill_rows_shape *shape, const struct isa *isa,
            kernel_list_add(list, &keep, error);
 }
 
-static bool variant_is_legal(const struct kernel *kernel) {
-    if (strcmp(kernel->variant, "line") == 0)
-        return can_be_line(kernel->value);
-    return strcmp(kernel->variant, "heads") != 0 || can_be_heads(kernel->value);
-}
-
 static bool store_is_legal(const struct kernel *kernel) {
     const int64_t *value = kernel->value;
-    return variant_is_legal(kernel) && value[CAPACITY] != 0 && value[ROW] != 0 &&
+    return can_be(kernel, kernel->variant) && value[CAPACITY] != 0 && value[ROW] != 0 &&
            (!value[UNIT] || value[ROW] % 2 == 1) && (value[MODE] || value[CAPACITY] == ANY_COUNT);
 }
 
@@ -163,54 +203,6 @@ static void explain_keep(const struct kernel *kernel, FILE *stream) {
             "Copies the rows of past_cache that no new row replaces to present_cache, %s by %s,\n"
             "large caches with stores that bypass the cache, four pages at a time.\n",
             kernel->value[UNIT] ? "nibble" : "byte", kernel->value[UNIT] ? "nibble" : "byte");
-}
-
-/* ---- Predicted size; a test holds it to a quarter ---- */
-
-/* Steps of km_straight: a rest takes one, which overlaps, unless nothing wide came before it. */
-static int64_t moves(int64_t bytes, int64_t width) {
-    if (bytes < width && bytes > 0)
-        return moves(bytes, width / 2);
-    return bytes / width + (bytes % width != 0);
-}
-
-static int64_t row_code_bytes(const struct kernel *kernel) {
-    int64_t row = kernel->value[ROW], width = kernel->isa->move_bytes;
-    if (row == ANY_COUNT)
-        return 0;
-    if (!kernel->value[UNIT])
-        return moves(row, width) * kernel->isa->size.move;
-    int64_t joins = row / 2 / width + row / 2 % width / 8 + 1; /* wide, then 8 bytes */
-    return 60 + (moves(row / 2, width) + joins) * kernel->isa->size.move * 8 / 5;
-}
-
-/* Rows that can go around the caches have two loops. */
-static int64_t loop_count(const struct kernel *kernel) {
-    int64_t stream = kernel->isa->stream_bytes;
-    return stream > 0 && !kernel->value[UNIT] && kernel->value[ROW] % stream == 0 ? 2 : 1;
-}
-
-static int64_t straight_code_bytes(const struct kernel *kernel) {
-    const struct code_size *size = &kernel->isa->size;
-    bool line = strcmp(kernel->variant, "line") == 0;
-    int64_t rows = kernel->value[ROWS] * (line ? kernel->value[HEADS] : 1);
-    int64_t loop = size->batch + rows * (size->row + row_code_bytes(kernel));
-    return size->frame + loop_count(kernel) * loop;
-}
-
-static int64_t run_code_bytes(const struct kernel *kernel) {
-    const struct code_size *size = &kernel->isa->size;
-    return size->run + (kernel->value[MODE] ? size->ring : 0) + row_code_bytes(kernel) +
-           (kernel->value[UNIT] ? size->run : 0);
-}
-
-static int64_t store_code_bytes(const struct kernel *kernel) {
-    return strcmp(kernel->variant, "run") == 0 ? run_code_bytes(kernel)
-                                               : straight_code_bytes(kernel);
-}
-
-static int64_t keep_code_bytes(const struct kernel *kernel) {
-    return kernel->isa->size.keep * (kernel->value[UNIT] ? 2 : 1);
 }
 
 const struct family store_rows_family = {

@@ -6,12 +6,19 @@
 #define KVMILL_OPENMP_H
 
 #include <kvmill.h>
+#include <stdio.h>
 
-/* Run on at most `threads` OpenMP threads; same results and errors as kvmill_run. */
+/* Run on at most `threads` OpenMP threads, at least 1; same results and errors as kvmill_run. */
 static inline kvmill_status kvmill_run_openmp(const kvmill_plan *plan,
                                               const DLTensor *const *tensors, void *workspace,
                                               int threads, kvmill_error *error) {
     kvmill_call call;
+    if (threads < 1) {
+        if (error)
+            snprintf(error->message, sizeof error->message, "threads is %d; accepted: 1 or more",
+                     threads);
+        return KVMILL_E_ATTRIBUTE;
+    }
     kvmill_status status = kvmill_begin(&call, plan, tensors, workspace, error);
     if (status != KVMILL_OK)
         return status;

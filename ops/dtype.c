@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The 24 types of ONNX TensorScatter-24.  A string element is an opaque handle of 8 or 16 bytes. */
+/* The 24 types of ONNX TensorScatter-24; a string element is an opaque handle, of 8 or 16 bytes. */
 static const struct kvmill_dtype dtypes[] = {
     {"float16", NULL, {kDLFloat, 16, 1}},
     {"bfloat16", NULL, {kDLBfloat, 16, 1}},

@@ -20,7 +20,7 @@ const struct kvmill_dtype *kvmill_dtype_at(size_t i);
 /* NULL when there is none of that name (or alias). */
 const struct kvmill_dtype *kvmill_dtype_by_name(const char *name);
 
-/* "float16"; "unknown type" for what is not in the table. */
+/* "float16"; "an unknown type" for what is not in the table. */
 const char *kvmill_dtype_name(DLDataType type);
 
 bool kvmill_dtype_known(DLDataType type);
@@ -38,6 +38,12 @@ static inline int kvmill_dtype_bits(DLDataType type) {
 static inline int64_t kvmill_dtype_bytes(DLDataType type, int64_t count) {
     int bits = kvmill_dtype_bits(type);
     return bits == 4 ? count / 2 + count % 2 : count * (bits / 8);
+}
+
+/* The most elements a tensor of the type may have: PTRDIFF_MAX bytes. */
+static inline int64_t kvmill_dtype_most(DLDataType type) {
+    int bytes = kvmill_dtype_bits(type) / 8;
+    return bytes == 0 ? PTRDIFF_MAX : PTRDIFF_MAX / bytes;
 }
 
 #endif

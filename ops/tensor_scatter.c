@@ -11,11 +11,10 @@
 
 /* ---- Counts ---- */
 
-/* Product of the dims [from, to): KVMILL_DYNAMIC when one is, OVERFLOWS when too large. */
-static int64_t count_between(const DLTensor *tensor, int from, int to) {
+int64_t kvmill_element_count(const DLTensor *tensor) {
     int64_t count = 1;
     bool dynamic = false, overflow = false;
-    for (int d = from; d < to; d++) {
+    for (int d = 0; d < tensor->ndim; d++) {
         if (tensor->shape[d] == 0)
             return 0;
         if (tensor->shape[d] == KVMILL_DYNAMIC)
@@ -26,13 +25,9 @@ static int64_t count_between(const DLTensor *tensor, int from, int to) {
     return overflow ? OVERFLOWS : dynamic ? KVMILL_DYNAMIC : count;
 }
 
-int64_t kvmill_element_count(const DLTensor *tensor) {
-    return count_between(tensor, 0, tensor->ndim);
-}
-
 static kvmill_status check_size(const DLTensor *tensor, const char *name, kvmill_error *error) {
     struct kvmill_shape_text words;
-    int64_t limit = PTRDIFF_MAX / 16; /* 16 bytes: the largest element */
+    int64_t limit = kvmill_dtype_most(tensor->dtype);
     int64_t count = kvmill_element_count(tensor);
     if (count == OVERFLOWS || count > limit)
         return kvmill_fail(error, KVMILL_E_OVERFLOW,
@@ -157,22 +152,45 @@ static kvmill_status check_shapes(const kvmill_tensor_scatter *op, int axis, kvm
 
 /* ---- Folding ---- */
 
-/* Beyond int64 only where another dim is 0, so that nothing moves: any value will do. */
-static int64_t folded(const DLTensor *tensor, int from, int to) {
-    int64_t count = count_between(tensor, from, to);
-    return count > PTRDIFF_MAX / 16 || count == OVERFLOWS ? 0 : count;
+int64_t kvmill_tensor_scatter_dim(const kvmill_tensor_scatter *op, int axis, int d) {
+    int64_t dim = op->past_cache->shape[d];
+    if (dim == KVMILL_DYNAMIC && op->present_cache != NULL)
+        dim = op->present_cache->shape[d];
+    if (dim == KVMILL_DYNAMIC && d != axis)
+        dim = op->update->shape[d];
+    if (dim == KVMILL_DYNAMIC && d == 0 && op->write_indices != NULL)
+        dim = op->write_indices->shape[0];
+    return dim;
+}
+
+/* Product of the cache's dims [from, to).  Too large only where another dim is 0, so that nothing
+   moves: any value will do. */
+static int64_t folded(const kvmill_tensor_scatter *op, int axis, int from, int to) {
+    int64_t count = 1;
+    bool dynamic = false, overflow = false;
+    for (int d = from; d < to; d++) {
+        int64_t dim = kvmill_tensor_scatter_dim(op, axis, d);
+        if (dim == 0)
+            return 0;
+        if (dim == KVMILL_DYNAMIC)
+            dynamic = true;
+        else
+            overflow |= __builtin_mul_overflow(count, dim, &count);
+    }
+    return overflow || count > kvmill_dtype_most(op->past_cache->dtype) ? 0
+           : dynamic                                                    ? KVMILL_DYNAMIC
+                                                                        : count;
 }
 
 static struct kvmill_row_geometry fold(const kvmill_tensor_scatter *op, int axis) {
-    const DLTensor *past = op->past_cache;
     return (struct kvmill_row_geometry){
         .axis = axis,
         .circular = op->mode != NULL && strcmp(op->mode, "circular") == 0,
-        .batch = past->shape[0],
-        .heads = folded(past, 1, axis),
-        .capacity = past->shape[axis],
+        .batch = kvmill_tensor_scatter_dim(op, axis, 0),
+        .heads = folded(op, axis, 1, axis),
+        .capacity = kvmill_tensor_scatter_dim(op, axis, axis),
         .rows = op->update->shape[axis],
-        .row = folded(past, axis + 1, past->ndim),
+        .row = folded(op, axis, axis + 1, op->past_cache->ndim),
     };
 }
 

@@ -22,6 +22,9 @@ kvmill_status kvmill_tensor_scatter_check(const kvmill_tensor_scatter *op,
                                           struct kvmill_row_geometry *geometry,
                                           kvmill_error *error);
 
+/* Dim d of the cache as far as any of the prototypes tells; KVMILL_DYNAMIC when none does. */
+int64_t kvmill_tensor_scatter_dim(const kvmill_tensor_scatter *op, int axis, int d);
+
 /* Shapes and attributes as the kernels see them: rows in bytes, or in nibbles where rows of a 4-bit
    type may begin in the middle of a byte. */
 struct kvmill_rows_shape kvmill_rows_shape_of(const struct kvmill_row_geometry *geometry,

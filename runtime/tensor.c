@@ -39,7 +39,7 @@ bool tensor_is_reachable(const DLTensor *tensor) {
         if (__builtin_mul_overflow(tensor->shape[d] - 1, tensor->strides[d], &reach) ||
             reach == INT64_MIN || __builtin_add_overflow(span, reach < 0 ? -reach : reach, &span))
             return false;
-    return span <= PTRDIFF_MAX / 16;
+    return span < kvmill_dtype_most(tensor->dtype);
 }
 
 /* ---- Overlap inside one tensor ---- */
@@ -72,7 +72,7 @@ bool tensor_is_same_memory(const DLTensor *a, const DLTensor *b) {
         return true;
     if (tensor_data(a) != tensor_data(b) || a->ndim != b->ndim)
         return false;
-    if (a->strides == NULL && b->strides == NULL)
+    if ((a->strides == NULL && b->strides == NULL) || tensor_is_empty(a))
         return true;
     for (int d = 0; d < a->ndim; d++)
         if (a->shape[d] > 1 && tensor_stride(a, d) != tensor_stride(b, d))
@@ -150,14 +150,19 @@ static void find_ends(const DLTensor *tensor, int64_t count, int64_t *lowest, in
     }
 }
 
-struct tensor_span tensor_span_of(const DLTensor *tensor) {
-    int64_t lowest, highest, count = 1;
-    uintptr_t data = (uintptr_t)tensor_data(tensor);
+static int64_t count_of(const DLTensor *tensor) {
+    int64_t count = 1;
     for (int d = 0; d < tensor->ndim; d++)
         count *= tensor->shape[d];
-    if (count == 0)
+    return count;
+}
+
+struct tensor_span tensor_span_of(const DLTensor *tensor) {
+    int64_t lowest, highest;
+    uintptr_t data = (uintptr_t)tensor_data(tensor);
+    if (tensor_is_empty(tensor))
         return (struct tensor_span){0, 0};
-    find_ends(tensor, count, &lowest, &highest);
+    find_ends(tensor, count_of(tensor), &lowest, &highest);
     return (struct tensor_span){data - (uintptr_t)kvmill_dtype_bytes(tensor->dtype, -lowest),
                                 data + (uintptr_t)kvmill_dtype_bytes(tensor->dtype, highest + 1)};
 }

@@ -37,8 +37,9 @@ bool tensor_scatter_fits(const struct tensor_scatter_plan *plan, const DLTensor 
 kvmill_status tensor_scatter_refuse(const struct tensor_scatter_plan *plan,
                                     const DLTensor *const *tensors, kvmill_error *error);
 
-/* No strides of any of the tensors (NULL: not given) leave the address space. */
-kvmill_status tensor_scatter_check_reach(const DLTensor *const *tensors, kvmill_error *error);
+/* The strides of the tensors (NULL: not given) stay within the address space, 4-bit types have no
+   gaps, and no two elements of present_cache share memory; as far as the dims are known. */
+kvmill_status tensor_scatter_check_strides(const DLTensor *const *tensors, kvmill_error *error);
 
 /* Validate a run and set up its tasks; op.begin. */
 kvmill_status tensor_scatter_begin(struct call *call, const DLTensor *const *tensors,

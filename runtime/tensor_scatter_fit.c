@@ -32,10 +32,12 @@ static bool is_dense_of(const struct tensor_scatter_plan *plan, const DLTensor *
 bool tensor_scatter_is_as_prepared(const struct tensor_scatter_plan *plan,
                                    const DLTensor *const *tensors) {
     const DLTensor *past = tensors[KVMILL_PAST_CACHE], *present = tensors[KVMILL_PRESENT_CACHE];
-    return plan->is_prepared && is_dense_of(plan, past, past_dims(plan)) &&
+    const DLTensor *indices = tensors[KVMILL_WRITE_INDICES];
+    return plan->is_prepared && (indices == NULL || indices->strides == NULL) &&
+           is_dense_of(plan, past, past_dims(plan)) &&
            is_dense_of(plan, tensors[KVMILL_UPDATE], update_dims(plan)) &&
            (past == present || is_dense_of(plan, present, past_dims(plan))) &&
-           fits_indices(plan, tensors[KVMILL_WRITE_INDICES], past->shape[0]);
+           fits_indices(plan, indices, past->shape[0]);
 }
 
 static bool fits_dims(const DLTensor *tensor, const int64_t *planned) {

@@ -49,6 +49,15 @@ static void set_units(struct tensor_scatter_plan *plan) {
     plan->unit_shift = bits < plan->shape.unit_bits;
 }
 
+/* What one prototype leaves open another may tell. */
+static void set_dims(struct tensor_scatter_plan *plan, const kvmill_tensor_scatter *op) {
+    int axis = plan->geometry.axis;
+    for (int d = 0; d < plan->rank; d++) {
+        plan->dims[d] = kvmill_tensor_scatter_dim(op, axis, d);
+        plan->dims[plan->rank + d] = d == axis ? op->update->shape[d] : plan->dims[d];
+    }
+}
+
 static struct tensor_scatter_plan *allocate(const kvmill_tensor_scatter *op,
                                             const struct kvmill_row_geometry *geometry) {
     int rank = op->past_cache->ndim;
@@ -63,8 +72,7 @@ static struct tensor_scatter_plan *allocate(const kvmill_tensor_scatter *op,
     set_units(plan);
     plan->has_indices = op->write_indices != NULL;
     plan->rank = rank;
-    memcpy(plan->dims, op->past_cache->shape, dims);
-    memcpy(plan->dims + rank, op->update->shape, dims);
+    set_dims(plan, op);
     return plan;
 }
 
@@ -134,7 +142,7 @@ kvmill_status kvmill_plan_tensor_scatter(const kvmill_tensor_scatter *op,
     const DLTensor *const tensors[] = {op->past_cache, op->update, op->write_indices,
                                        op->present_cache};
     if (status == KVMILL_OK)
-        status = tensor_scatter_check_reach(tensors, error);
+        status = tensor_scatter_check_strides(tensors, error);
     if (status != KVMILL_OK)
         return status;
     struct tensor_scatter_plan *made = allocate(op, &geometry);

@@ -33,13 +33,36 @@ struct views {
     struct tensor_view past, update, present;
 };
 
-kvmill_status tensor_scatter_check_reach(const DLTensor *const *tensors, kvmill_error *error) {
-    for (int i = 0; i < KVMILL_TENSOR_SCATTER_TENSORS; i++)
-        if (tensors[i] != NULL && !tensor_is_reachable(tensors[i]))
-            return kvmill_fail(error, KVMILL_E_OVERFLOW,
-                               "the strides of %s reach beyond PTRDIFF_MAX bytes",
-                               tensor_scatter_names[i]);
+static kvmill_status check_strides(const DLTensor *tensor, const char *name, kvmill_error *error) {
+    if (!tensor_is_reachable(tensor))
+        return kvmill_fail(error, KVMILL_E_OVERFLOW,
+                           "the strides of %s reach further than PTRDIFF_MAX bytes", name);
+    if (kvmill_dtype_bits(tensor->dtype) == 4 && !tensor_is_dense_from(tensor, 0))
+        return kvmill_fail(error, KVMILL_E_STRIDE,
+                           "%s has strides; accepted for 4-bit types: row-major without gaps",
+                           name);
     return KVMILL_OK;
+}
+
+static bool has_known_dims(const DLTensor *tensor) {
+    return kvmill_element_count(tensor) >= 0;
+}
+
+kvmill_status tensor_scatter_check_strides(const DLTensor *const *tensors, kvmill_error *error) {
+    const DLTensor *present = tensors[KVMILL_PRESENT_CACHE];
+    for (int i = 0; i < KVMILL_TENSOR_SCATTER_TENSORS; i++) {
+        bool skip =
+            tensors[i] == NULL || tensors[i]->strides == NULL || !has_known_dims(tensors[i]);
+        kvmill_status status =
+            skip ? KVMILL_OK : check_strides(tensors[i], tensor_scatter_names[i], error);
+        if (status != KVMILL_OK)
+            return status;
+    }
+    if (present == NULL || !has_known_dims(present) || tensor_is_injective(present))
+        return KVMILL_OK;
+    return kvmill_fail(
+        error, KVMILL_E_STRIDE,
+        "the strides of present_cache let elements overlap; accepted: one place each");
 }
 
 static struct views look(const DLTensor *const *tensors, int axis) {
@@ -51,7 +74,8 @@ static struct views look(const DLTensor *const *tensors, int axis) {
 }
 
 static bool is_too_large(const struct tensor_view *view) {
-    return view->overflow || (view->count > PTRDIFF_MAX / 16 && !tensor_is_empty(view->tensor));
+    return view->overflow ||
+           (view->count > kvmill_dtype_most(view->tensor->dtype) && !tensor_is_empty(view->tensor));
 }
 
 static kvmill_status check_views(const struct tensor_scatter_plan *plan, const struct views *views,
@@ -138,11 +162,11 @@ static bool is_nothing(const struct kvmill_rows *rows) {
 
 static void set_tasks(const struct tensor_scatter_plan *plan, struct call *call, bool in_place) {
     struct kvmill_rows *rows = &call->problem.rows;
-    int64_t slot_units = rows->batch * rows->heads * rows->row;
     call->task_count = 0;
     call->serial = plan->shape.unit_bits == 4 && !in_place;
     if (is_nothing(rows))
         return;
+    int64_t slot_units = rows->batch * rows->heads * rows->row;
     set_chunks(plan, rows, in_place ? rows->rows : rows->capacity);
     rows->stream_keep = slot_units * rows->capacity >= stream_keep_bytes;
     rows->stream_store = slot_units * rows->rows >= stream_store_bytes;
@@ -185,11 +209,6 @@ static kvmill_status check_tensor(const DLTensor *tensor, const char *name, kvmi
         return kvmill_fail(error, KVMILL_E_NULL,
                            "the data of %s is NULL; it has %" PRId64 " elements", name,
                            kvmill_element_count(tensor));
-    if (tensor->strides != NULL && kvmill_dtype_bits(tensor->dtype) == 4 &&
-        !tensor_is_dense_from(tensor, 0))
-        return kvmill_fail(error, KVMILL_E_STRIDE,
-                           "%s has strides; accepted for 4-bit types: row-major without gaps",
-                           name);
     return KVMILL_OK;
 }
 
@@ -200,11 +219,7 @@ static kvmill_status check_tensors(const DLTensor *const *tensors, kvmill_error 
         if (status != KVMILL_OK)
             return status;
     }
-    if (tensor_is_injective(tensors[KVMILL_PRESENT_CACHE]))
-        return KVMILL_OK;
-    return kvmill_fail(
-        error, KVMILL_E_STRIDE,
-        "the strides of present_cache let elements overlap; accepted: one place each");
+    return KVMILL_OK;
 }
 
 static kvmill_status check_aliases(const DLTensor *const *tensors, bool in_place,
@@ -264,37 +279,35 @@ static kvmill_status check_given(const DLTensor *const *tensors, kvmill_error *e
 }
 
 /* What shapes and strides decide; most runs find it done. */
-static kvmill_status shape_call(struct call *call, const DLTensor *const *tensors, bool in_place,
+static kvmill_status shape_call(struct call *call, const DLTensor *const *tensors,
                                 kvmill_error *error) {
     const struct tensor_scatter_plan *plan = plan_of(call);
+    const DLTensor *past = tensors[KVMILL_PAST_CACHE], *present = tensors[KVMILL_PRESENT_CACHE];
     if (tensor_scatter_is_as_prepared(plan, tensors)) {
-        *call = plan->prepared[in_place];
+        *call = plan->prepared[tensor_data(past) == tensor_data(present)];
         return KVMILL_OK;
     }
     if (!tensor_scatter_fits(plan, tensors))
         return tensor_scatter_refuse(plan, tensors, error);
-    kvmill_status status = tensor_scatter_check_reach(tensors, error);
+    kvmill_status status = tensor_scatter_check_strides(tensors, error);
     if (status != KVMILL_OK)
         return status;
     struct views views = look(tensors, plan->geometry.axis);
     status = check_views(plan, &views, error);
     if (status == KVMILL_OK)
-        prepare(plan, &views, in_place, call);
+        prepare(plan, &views, tensor_is_same_memory(past, present), call);
     return status;
 }
 
 kvmill_status tensor_scatter_begin(struct call *call, const DLTensor *const *tensors,
                                    kvmill_error *error) {
-    bool in_place;
     kvmill_status status = check_given(tensors, error);
-    if (status != KVMILL_OK)
-        return status;
-    in_place = tensor_is_same_memory(tensors[KVMILL_PAST_CACHE], tensors[KVMILL_PRESENT_CACHE]);
-    status = shape_call(call, tensors, in_place, error);
+    if (status == KVMILL_OK)
+        status = shape_call(call, tensors, error);
     if (status == KVMILL_OK)
         status = check_tensors(tensors, error);
     if (status == KVMILL_OK)
-        status = check_aliases(tensors, in_place, error);
+        status = check_aliases(tensors, call->problem.in_place, error);
     if (status != KVMILL_OK)
         return status;
     set_addresses(&call->problem, tensors);

@@ -1128,6 +1128,14 @@ static void test_largest(void) {
 /* ---- Strides ---- */
 
 /* Rows a nibble apart. */
+static void open_nibble_strides(struct scene *scene, int tensor) {
+    open_nibbles(scene);
+    scene->tensor[tensor].dl.strides = scene->tensor[tensor].strides;
+    memcpy(scene->tensor[tensor].strides, tensor == KVMILL_UPDATE ? DIMS(6, 6, 2) : DIMS(12, 4, 1),
+           3 * sizeof(int64_t));
+}
+
+/* Known when it is planned, or only when it runs. */
 static void test_nibble_strides(void) {
     static const char *const names[] = {"past_cache", "update", NULL, "present_cache"};
     char name[64];
@@ -1135,19 +1143,27 @@ static void test_nibble_strides(void) {
         struct scene scene;
         if (names[i] == NULL)
             continue;
-        open_nibbles(&scene);
-        scene.tensor[i].dl.strides = scene.tensor[i].strides;
-        memcpy(scene.tensor[i].strides, i == KVMILL_UPDATE ? DIMS(6, 6, 2) : DIMS(12, 4, 1),
-               3 * sizeof(int64_t));
+        open_nibble_strides(&scene, i);
         snprintf(name, sizeof name, "strides of a 4-bit %s", names[i]);
+        plan_fails(&scene, KVMILL_E_STRIDE, name, names[i], "4-bit");
+        open_nibble_strides(&scene, i);
+        scene.planning = DYNAMIC;
+        snprintf(name, sizeof name, "strides of a 4-bit %s, at run time", names[i]);
         run_fails(&scene, KVMILL_E_STRIDE, name, names[i], "4-bit");
     }
 }
 
+static void open_strided_present(struct scene *scene, const int64_t *strides) {
+    open_usual(scene);
+    replace(scene, KVMILL_PRESENT_CACHE, float32, 4, DIMS(2, 3, 5, 4), strides);
+}
+
 static void test_overlapping_strides(const int64_t *strides, const char *name) {
     struct scene scene;
-    open_usual(&scene);
-    replace(&scene, KVMILL_PRESENT_CACHE, float32, 4, DIMS(2, 3, 5, 4), strides);
+    open_strided_present(&scene, strides);
+    plan_fails(&scene, KVMILL_E_STRIDE, name, "present_cache", "overlap");
+    open_strided_present(&scene, strides);
+    scene.planning = DYNAMIC;
     run_fails(&scene, KVMILL_E_STRIDE, name, "present_cache", "overlap");
 }
 
@@ -1185,7 +1201,7 @@ static void test_interleaved_present(void) {
     struct scene scene;
     open_scene(&scene, "linear", float32, 2, DIMS(2, 3), DIMS(2, 1));
     replace(&scene, KVMILL_PRESENT_CACHE, float32, 2, DIMS(2, 3), DIMS(3, 2));
-    run_fails(&scene, KVMILL_E_STRIDE, "present_cache with interleaved strides", "present_cache");
+    plan_fails(&scene, KVMILL_E_STRIDE, "present_cache with interleaved strides", "present_cache");
 }
 
 static void open_huge(struct scene *scene, int tensor) {
@@ -1207,6 +1223,45 @@ static void test_huge_strides(void) {
         snprintf(name, sizeof name, "strides beyond all memory of %s, at run time", names[i]);
         run_fails(&scene, KVMILL_E_OVERFLOW, name, names[i]);
     }
+}
+
+/* A plan with all dims known and prototypes without strides, run with a huge step of write_indices;
+   and one whose prototypes tell different dims each, run with other ones. */
+static kvmill_status run_prepared(int64_t *index_stride, const int64_t *planned_batch,
+                                  kvmill_error *error) {
+    float cache[2 * 8] = {0}, update[2 * 2] = {0};
+    int64_t past_dims[] = {2, 4, 2}, planned_dims[] = {-1, 4, 2}, rows[] = {2, 1, 2};
+    int64_t open_rows[] = {-1, 1, 2}, starts[] = {0, 1}, two[] = {2};
+    DLTensor past = {cache, {kDLCPU, 0}, 3, float32, past_dims, NULL, 0}, planned_past = past;
+    DLTensor news = {update, {kDLCPU, 0}, 3, float32, rows, NULL, 0}, planned_news = news;
+    DLTensor indices = {starts, {kDLCPU, 0}, 1, {kDLInt, 64, 1}, two, NULL, 0}, planned = indices;
+    kvmill_tensor_scatter op = {sizeof op,     1,        "linear", &planned_past,
+                                &planned_news, &planned, NULL};
+    const DLTensor *tensors[] = {&past, &news, &indices, &past};
+    kvmill_plan *plan;
+    if (planned_batch != NULL) {
+        planned_past.shape = planned_dims;
+        planned_news.shape = open_rows;
+        planned.shape = (int64_t *)planned_batch;
+    }
+    if (kvmill_plan_tensor_scatter(&op, NULL, &plan, error) != KVMILL_OK)
+        bail_out("%s", error->message);
+    indices.strides = index_stride;
+    kvmill_status status = kvmill_run(plan, tensors, NULL, error);
+    kvmill_plan_destroy(plan);
+    return status;
+}
+
+static void test_prepared(void) {
+    kvmill_error error;
+    ok(run_prepared(NULL, NULL, &error) == KVMILL_OK, "a prepared run");
+    ok(run_prepared((int64_t[]){INT64_MAX / 2}, NULL, &error) == KVMILL_E_OVERFLOW &&
+           strstr(error.message, "write_indices") != NULL,
+       "a prepared run with a huge step of write_indices");
+    ok(run_prepared(NULL, (int64_t[]){2}, &error) == KVMILL_OK,
+       "a batch that only write_indices told");
+    ok(run_prepared(NULL, (int64_t[]){7}, &error) == KVMILL_E_SHAPE,
+       "another batch than write_indices told");
 }
 
 static void test_strides(void) {
@@ -1327,5 +1382,6 @@ int main(void) {
     test_published_circular();
     test_erratum();
     test_huge_strides();
+    test_prepared();
     return done_testing();
 }

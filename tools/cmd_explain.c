@@ -38,6 +38,8 @@ static bool kernels_of(const struct options *given, struct kernel_list *kernels,
     struct kernel kernel;
     struct isa_list isas;
     struct spec_list specs = {0};
+    if (strncmp(word, "kvmill_", 7) == 0 && option_value(given, "isa"))
+        return fail(error, EXIT_USER, "--isa goes with SPECS; the symbol says its own");
     if (strncmp(word, "kvmill_", 7) == 0)
         return kernel_parse(word, &kernel, error) && kernel_list_add(kernels, &kernel, error);
     bool done = isa_list_parse(option_value(given, "isa"), &isas, error) &&

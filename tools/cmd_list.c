@@ -1,93 +1,163 @@
 /* kvmill list: the kernels of a pack, read from the manifest inside its sources or library.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include <jansson.h>
-
-#include "../gen/spec.h"
+#include "../gen/kernel.h"
 #include "../gen/text.h"
 #include "commands.h"
 #include "kernel_table.h"
 
-static const char marker[] = "@kvmill-pack ";
+static bool cannot_read(const char *path, struct error *error) {
+    return fail(error, EXIT_USER, "%s: cannot read: %s", path, strerror(errno));
+}
 
-/* ---- A library ---- */
+static bool holds_no_pack(const char *path, struct error *error) {
+    return fail(error, EXIT_USER, "%s: holds no pack; accepted: a pack's directory or library",
+                path);
+}
+
+/* ---- The manifest: "@kvmill-pack NAME", one symbol a line, "@end" ---- */
+
+static bool is_damaged(const char *path, struct error *error) {
+    return fail(error, EXIT_USER, "%s: its list of kernels is damaged; generate the pack again",
+                path);
+}
+
+static bool parse_symbol(const char *path, const char *at, size_t length,
+                         struct kernel_list *kernels, struct error *error) {
+    char symbol[SYMBOL_SIZE];
+    struct kernel kernel;
+    if (length >= sizeof symbol)
+        return is_damaged(path, error);
+    memcpy(symbol, at, length);
+    symbol[length] = '\0';
+    return kernel_parse(symbol, &kernel, error) ? kernel_list_add(kernels, &kernel, error)
+                                                : is_damaged(path, error);
+}
+
+/* The text, which ends with NUL, may end anywhere. */
+static bool parse_manifest(const char *path, const char *text, struct kernel_list *kernels,
+                           struct error *error) {
+    const char *at = strchr(text, '\n'), *end;
+    for (; at != NULL && strncmp(at + 1, "@end", 4) != 0; at = end) {
+        end = strchr(at + 1, '\n');
+        if (end == NULL)
+            return is_damaged(path, error);
+        if (!parse_symbol(path, at + 1, (size_t)(end - at - 1), kernels, error))
+            return false;
+    }
+    return at != NULL || is_damaged(path, error);
+}
+
+/* ---- In a library ---- */
 
 static bool read_file(const char *path, struct text *text, struct error *error) {
     char block[65536];
     size_t got;
     FILE *stream = fopen(path, "rb");
     if (stream == NULL)
-        return fail(error, EXIT_USER, "%s: cannot read: %s", path, strerror(errno));
+        return cannot_read(path, error);
     bool done = true;
     while (done && (got = fread(block, 1, sizeof block, stream)) > 0)
         done = text_append(text, block, got) || fail(error, EXIT_ENVIRONMENT, "out of memory");
+    if (done && ferror(stream))
+        done = cannot_read(path, error);
     fclose(stream);
     return done;
 }
 
-/* One symbol a line, up to "@end". */
-static bool parse_manifest(const char *at, struct kernel_list *kernels, struct error *error) {
-    char line[SYMBOL_SIZE + 1];
-    while (strncmp(at, "@end", 4) != 0) {
-        struct kernel kernel;
-        size_t length = strcspn(at, "\n");
-        if (at[length] == '\0' || length > SYMBOL_SIZE)
-            return fail(error, EXIT_USER, "the manifest is damaged; accepted: a pack's library");
-        memcpy(line, at, length);
-        line[length] = '\0';
-        if (!kernel_parse(line, &kernel, error) || !kernel_list_add(kernels, &kernel, error))
-            return false;
-        at += length + 1;
-    }
-    return true;
+static char *find(const struct text *text, const char *word) {
+    return text->data ? memmem(text->data, text->length, word, strlen(word)) : NULL;
 }
 
 static bool list_library(const char *path, struct kernel_list *kernels, struct error *error) {
     struct text text = {0};
     bool done = read_file(path, &text, error);
-    const char *at =
-        done && text.data ? memmem(text.data, text.length, marker, strlen(marker)) : NULL;
-    if (done && at == NULL)
-        done = fail(error, EXIT_USER, "%s: holds no pack; accepted: a pack's directory or library",
-                    path);
-    done = done && parse_manifest(at + strcspn(at, "\n") + 1, kernels, error);
+    const char *manifest = find(&text, "@kvmill-pack ");
+    if (done)
+        done =
+            manifest ? parse_manifest(path, manifest, kernels, error) : holds_no_pack(path, error);
     text_free(&text);
     return done;
 }
 
-/* ---- A directory: what its specs give, where the sources are there ---- */
+/* ---- In a directory: the same, as strings in the source of the pack's registry ---- */
 
-static bool has_source(const char *directory, const struct kernel *kernel) {
-    char symbol[SYMBOL_SIZE], path[4096];
-    struct stat status;
-    kernel_symbol(kernel, symbol);
-    snprintf(path, sizeof path, "%s/%s.c", directory, symbol);
-    return stat(path, &status) == 0;
+/* What C's strings say from `text` on, which is in the middle of one. */
+static void unquote(char *text) {
+    bool quoted = true;
+    char *to = text;
+    for (const char *at = text; *at != '\0'; at++) {
+        if (*at == '"')
+            quoted = !quoted;
+        else if (quoted && at[0] == '\\' && at[1] == 'n')
+            *to++ = *++at == 'n' ? '\n' : *at;
+        else if (quoted)
+            *to++ = *at;
+    }
+    *to = '\0';
+}
+
+/* `found` counts registries; the kernels are those of the first. */
+static bool list_source(const char *path, int *found, struct kernel_list *kernels,
+                        struct error *error) {
+    struct text text = {0};
+    bool done = read_file(path, &text, error);
+    char *manifest = find(&text, "\"@kvmill-pack ");
+    if (done && manifest != NULL && ++*found == 1) {
+        unquote(manifest + 1);
+        done = parse_manifest(path, manifest + 1, kernels, error);
+    }
+    text_free(&text);
+    return done;
+}
+
+/* Sources but those of kernels: a name with two underscores in its middle. */
+static int may_be_registry(const struct dirent *entry) {
+    const char *dot = strrchr(entry->d_name, '.');
+    return dot != NULL && strcmp(dot, ".c") == 0 &&
+           (strncmp(entry->d_name, "kvmill_", 7) != 0 || strstr(entry->d_name, "__") == NULL);
+}
+
+static bool list_sources(const char *directory, struct dirent **names, int count,
+                         struct kernel_list *kernels, struct error *error) {
+    int found = 0;
+    bool done = true;
+    for (int i = 0; done && i < count; i++) {
+        struct text path = {0};
+        done = (text_print(&path, "%s/%s", directory, names[i]->d_name) ||
+                fail(error, EXIT_ENVIRONMENT, "out of memory")) &&
+               list_source(path.data, &found, kernels, error);
+        text_free(&path);
+    }
+    if (done && found == 0)
+        return holds_no_pack(directory, error);
+    if (done && found > 1)
+        return fail(error, EXIT_USER, "%s: holds %d packs; accepted: the library of one of them",
+                    directory, found);
+    return done;
 }
 
 static bool list_directory(const char *directory, struct kernel_list *kernels,
                            struct error *error) {
-    struct isa_words every_isa;
-    struct spec_list specs = {0};
-    struct isa_list isas;
-    struct kernel_list all = {0};
-    char path[4096];
-    snprintf(path, sizeof path, "%s/specs.json", directory);
-    bool done = isa_list_parse(isa_join(",", &every_isa), &isas, error) &&
-                specs_read(path, &specs, error) && specs_kernels(&specs, &isas, &all, error);
-    for (size_t i = 0; done && i < all.count; i++)
-        if (has_source(directory, &all.items[i]))
-            done = kernel_list_add(kernels, &all.items[i], error);
-    kernel_list_free(&all);
-    spec_list_free(&specs);
+    struct dirent **names;
+    int count = scandir(directory, &names, may_be_registry, alphasort);
+    if (count < 0)
+        return cannot_read(directory, error);
+    bool done = list_sources(directory, names, count, kernels, error);
+    for (int i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
     return done;
 }
+
+/* ---- The command ---- */
 
 static bool list(const struct options *given, struct error *error) {
     struct kernel_list kernels = {0};
@@ -98,7 +168,7 @@ static bool list(const struct options *given, struct error *error) {
                     given->rest_count);
     const char *path = given->rest[0];
     if (stat(path, &status) != 0)
-        return fail(error, EXIT_USER, "%s: cannot read: %s", path, strerror(errno));
+        return cannot_read(path, error);
     bool done = S_ISDIR(status.st_mode) ? list_directory(path, &kernels, error)
                                         : list_library(path, &kernels, error);
     if (done)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../ops/fail.h"
 #include "../tune/threads.h"
 #include "built_pack.h"
 #include "commands.h"
@@ -137,6 +138,13 @@ static bool unpack_dims(const char *name, const DLTensor *spec, struct npy *npy,
     return true;
 }
 
+static bool refuse_shape(const char *name, const DLTensor *spec, const DLTensor *array,
+                         struct error *error) {
+    struct kvmill_shape_text have, want;
+    return fail(error, EXIT_USER, "%s: the array's shape is %s; accepted: the spec's, %s", name,
+                kvmill_shape_words(array, &have), kvmill_shape_words(spec, &want));
+}
+
 /* Give the array the spec's type, and the spec the array's dims. */
 static bool reconcile(const char *name, DLTensor *spec, struct npy *npy, struct error *error) {
     if (!carries(npy, spec->dtype))
@@ -147,13 +155,28 @@ static bool reconcile(const char *name, DLTensor *spec, struct npy *npy, struct 
         return false;
     npy->tensor.dtype = spec->dtype;
     if (spec->shape != NULL && !fits_dims(spec, &npy->tensor))
-        return fail(error, EXIT_USER, "%s: the array's shape is not the spec's", name);
+        return refuse_shape(name, spec, &npy->tensor, error);
     return spec_set_shape(spec, npy->tensor.shape, npy->tensor.ndim, error);
+}
+
+/* Indices are numbers, not bits: no other type carries them.  A spec that names them means them. */
+static bool check_indices(const struct spec *spec, const struct npy *indices, struct error *error) {
+    const DLTensor *wanted = &spec->scatter.write_indices;
+    if (indices->tensor.shape == NULL)
+        return wanted->shape == NULL ||
+               fail(error, EXIT_USER,
+                    "no write_indices, which the spec names; accepted: --in "
+                    "write_indices=FILE.npy");
+    return kvmill_dtype_equal(indices->tensor.dtype, wanted->dtype) ||
+           fail(error, EXIT_USER, "write_indices has type %s; accepted: int64, which is <i8",
+                indices->descr);
 }
 
 static bool reconcile_all(struct spec *spec, struct arrays *arrays, struct error *error) {
     DLTensor *tensors[] = {&spec->scatter.past_cache, &spec->scatter.update,
                            &spec->scatter.write_indices};
+    if (!check_indices(spec, &arrays->tensor[KVMILL_WRITE_INDICES], error))
+        return false;
     for (int i = 0; i < 3; i++)
         if (arrays->tensor[i].tensor.shape != NULL &&
             !reconcile(input_names[i], tensors[i], &arrays->tensor[i], error))
@@ -183,6 +206,14 @@ static int rank_of(const char *isa) {
     return -1;
 }
 
+static bool parse_isa(const char *wanted, struct isa_list *isas, struct error *error) {
+    struct isa_words words;
+    if (strchr(wanted, ',') != NULL)
+        return fail(error, EXIT_USER, "--isa: \"%.40s\" is a list; accepted: one of %s", wanted,
+                    isa_join(", ", &words));
+    return isa_list_parse(wanted, isas, error);
+}
+
 static bool check_isa(const struct isa *isa, struct error *error) {
     if (kvmill_isa_usable(isa->name) && rank_of(isa->name) <= rank_of(best_isa()))
         return true;
@@ -197,19 +228,20 @@ static bool build_kernels(const struct options *given, const struct spec_list *s
     const char *wanted = option_value(given, "isa");
     struct pack pack = {.name = "run", .specs = specs};
     struct isa_list isas;
-    bool done = isa_list_parse(wanted ? wanted : best_isa(), &isas, error);
+    bool done = parse_isa(wanted ? wanted : best_isa(), &isas, error);
     if (!done || option_value(given, "portable"))
         return done;
-    for (int i = 0; done && i < isas.count; i++)
-        done = check_isa(isas.items[i], error);
-    done = done && specs_kernels(specs, &isas, &pack.kernels, error) &&
+    done = check_isa(isas.items[0], error) && specs_kernels(specs, &isas, &pack.kernels, error) &&
            (pack.kernels.count == 0 || built_pack_make(&pack, built, error));
     kernel_list_free(&pack.kernels);
     return done;
 }
 
+/* The command hands no instruction set to the library: a bad one comes from KVMILL_ISA. */
 static bool library_failed(kvmill_status status, const kvmill_error *reason, struct error *error) {
-    return fail(error, EXIT_USER, "%s: %s", kvmill_status_name(status), reason->message);
+    bool environment = status == KVMILL_E_MEMORY || status == KVMILL_E_ISA;
+    return fail(error, environment ? EXIT_ENVIRONMENT : EXIT_USER, "%s: %s",
+                kvmill_status_name(status), reason->message);
 }
 
 static bool make_plan(const struct options *given, const struct spec *spec,

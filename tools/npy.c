@@ -12,7 +12,7 @@
 
 static const char magic[] = "\x93NUMPY";
 
-enum { MOST_DIMS = 64, LARGEST_HEADER = 1 << 16 };
+enum { MOST_DIMS = 64, LARGEST_HEADER = 1 << 16, LAST_VERSION = 3 };
 
 /* ---- Types ---- */
 
@@ -133,6 +133,8 @@ static bool read_header(FILE *stream, char header[LARGEST_HEADER + 1]) {
     if (fread(start, 1, 10, stream) != 10 || memcmp(start, magic, 6) != 0)
         return false;
     size_t length = start[8] | (size_t)start[9] << 8;
+    if (start[6] < 1 || start[6] > LAST_VERSION)
+        return false;
     if (start[6] > 1) {
         if (fread(start + 10, 1, 2, stream) != 2)
             return false;
@@ -150,8 +152,11 @@ static bool read_data(FILE *stream, const char *path, struct npy *npy, struct er
     if (npy->tensor.data == NULL)
         return fail(error, EXIT_ENVIRONMENT, "%s: out of memory for %zu bytes", path, bytes);
     size_t got = fread(npy->tensor.data, 1, bytes, stream);
-    return got == bytes ||
-           fail(error, EXIT_USER, "%s: holds %zu bytes of data; its shape needs %zu", path, got,
+    if (got != bytes)
+        return fail(error, EXIT_USER, "%s: holds %zu bytes of data; its shape needs %zu", path, got,
+                    bytes);
+    return fgetc(stream) == EOF ||
+           fail(error, EXIT_USER, "%s: goes on behind the %zu bytes that its shape needs", path,
                 bytes);
 }
 
@@ -215,25 +220,25 @@ static bool print_header(const struct npy *npy, struct text *text) {
     return done;
 }
 
-/* The file's directory, for output_write. */
-static void split_path(const char *path, char directory[4096], const char **name) {
+/* The file's directory, for output_write; NULL when out of memory. */
+static char *split_path(const char *path, const char **name) {
     const char *slash = strrchr(path, '/');
     *name = slash ? slash + 1 : path;
-    snprintf(directory, 4096, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
 }
 
 bool npy_write(const char *path, const struct npy *npy, struct error *error) {
     struct output output = {0};
-    char directory[4096];
     const char *name;
     int written;
-    split_path(path, directory, &name);
+    char *directory = split_path(path, &name);
     struct output_file *file = output_add(&output, name, error);
     bool done = file != NULL &&
-                ((print_header(npy, &file->text) &&
+                ((directory != NULL && print_header(npy, &file->text) &&
                   text_append(&file->text, npy->tensor.data, npy_bytes(npy))) ||
                  fail(error, EXIT_ENVIRONMENT, "out of memory")) &&
                 output_write(&output, directory, &written, error);
+    free(directory);
     output_free(&output);
     return done;
 }

@@ -1,7 +1,7 @@
 m4_divert(-1)
 m4_dnl rows.m4 -- what the kernels that move rows have in common.  Cache and update are folded to
 m4_dnl [batch, heads, slots, row]; struct kvmill_rows says how far apart things are.
-km_need_all(«the definitions», «km_symbol», «km_unit», «km_variant»)
+km_need_all(«the definitions», «km_symbol», «km_unit», «km_variant», «km_straight_units»)
 
 m4_dnl Shape fields that a family does not have are open.
 km_default(«km_heads», -1)km_default(«km_capacity», -1)km_default(«km_rows», -1)km_default(«km_row», -1)
@@ -26,7 +26,7 @@ m4_dnl km_slots -- the number of slots, in C.
 m4_define(«km_slots», «km_if(km_capacity < 0, «p.capacity», «km_capacity»)»)
 
 m4_dnl km_copy_row(TO, AT, FROM, BEGIN) -- one row.
-m4_define(«km_is_straight», «(km_row > 0 && km_row <= 8192)»)
+m4_define(«km_is_straight», «(km_row > 0 && km_row <= km_straight_units)»)
 m4_define(«km_copy_row», «km_if(km_is_straight, «km_copy(km_row, «$1», «$2», «$3», «$4»)», «        copy_long($1, $2, $3, $4, p->row, 0);
 »)»)
 

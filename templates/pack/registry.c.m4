@@ -3,9 +3,11 @@
 
 km_for_words(«K», «km_symbols», «extern const struct kvmill_kernel K;
 »)
+m4_dnl An array in C has at least one element.
 static const struct kvmill_kernel *const kernels[] = {
 km_for_words(«K», «km_symbols», «    &K,
-»)};
+»)    NULL,
+};
 
 static const char manifest[] =
     "@kvmill-pack km_pack\n"

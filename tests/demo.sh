@@ -1,7 +1,7 @@
 #!/bin/sh
 # The demo: generate, compile and link the packs of real models, run them, check, measure.
 set -eu
-. "$(dirname "$0")/environment.sh" 2>/dev/null || . tests/environment.sh
+. "${builddir:-.}/tests/environment.sh" # run from a build directory
 
 # demo NAME CONFIG MODE CAPACITY HEADS HEAD_DIM -- one layer's caches of one model.
 demo() {

@@ -158,6 +158,8 @@ static const struct {
      "test.m4: \"km_no_such\" is left over in line 2 of the expansion"},
     {"a left over km_ word at the start", "km_x", "\"km_x\" is left over in line 1"},
     {"a left over m4_ word", "int x;\n\nm4_no_such", "\"m4_no_such\" is left over in line 3"},
+    {"a left over private word", "int x;\n_km_typo(1)", "\"_km_typo\" is left over in line 2"},
+    {"a left over quote", "m4_changequote(<,>)<«>", "\"«\" is left over in line 1"},
     {"a left over word behind others", "mkm_a km m4 (km_b1_C)", "\"km_b1_"},
 };
 
@@ -419,6 +421,23 @@ static void test_silent_m4(void) {
     unsetenv("KVMILL_M4");
 }
 
+/* m4 looks in the current directory before anywhere else. */
+static void test_decoy(void) {
+    struct error error;
+    char here[1024], decoy[64];
+    if (getcwd(here, sizeof here) == NULL || chdir(folder) != 0)
+        bail_out("cannot change to %s", folder);
+    snprintf(decoy, sizeof decoy, "%s/test.m4", folder);
+    FILE *stream = fopen(decoy, "wb");
+    if (stream == NULL || fputs("decoy", stream) < 0 || fclose(stream) != 0)
+        bail_out("cannot write %s", decoy);
+    const char *text = expand_text("ours", &error);
+    ok(text != NULL && strcmp(text, "ours") == 0, "a file in the current directory is not taken");
+    unlink(decoy);
+    if (chdir(here) != 0)
+        bail_out("cannot change back to %s", here);
+}
+
 int main(void) {
     unsetenv("KVMILL_M4");
     unsetenv("KVMILL_TRACE");
@@ -434,6 +453,7 @@ int main(void) {
     test_missing_directory();
     test_missing_m4();
     test_silent_m4();
+    test_decoy();
     remove_folder();
     return done_testing();
 }

@@ -51,7 +51,7 @@ const char *kvmill_isa_name(size_t i) {
     return i < ISA_COUNT ? isas[i].name : NULL;
 }
 
-int isa_rank(const char *name) {
+int kvmill_isa_rank(const char *name) {
     for (int i = 0; i < ISA_COUNT; i++)
         if (strcmp(isas[i].name, name) == 0)
             return i;
@@ -59,7 +59,7 @@ int isa_rank(const char *name) {
 }
 
 int kvmill_isa_usable(const char *isa) {
-    int rank = isa_rank(isa);
+    int rank = kvmill_isa_rank(isa);
     return rank >= 0 && isas[rank].usable();
 }
 
@@ -76,7 +76,7 @@ static kvmill_status lower_cap(const char *name, const char *origin, int *cap,
                                kvmill_error *error) {
     if (name == NULL || *name == '\0')
         return KVMILL_OK;
-    int rank = isa_rank(name);
+    int rank = kvmill_isa_rank(name);
     if (rank < 0)
         return refuse_name(name, origin, error);
     if (rank < *cap)
@@ -84,7 +84,7 @@ static kvmill_status lower_cap(const char *name, const char *origin, int *cap,
     return KVMILL_OK;
 }
 
-kvmill_status isa_cap(const char *wanted, int *rank, kvmill_error *error) {
+kvmill_status kvmill_isa_cap(const char *wanted, int *rank, kvmill_error *error) {
     *rank = ISA_COUNT - 1;
     kvmill_status status = lower_cap(wanted, "the instruction set", rank, error);
     return status == KVMILL_OK ? lower_cap(getenv("KVMILL_ISA"), "KVMILL_ISA", rank, error)

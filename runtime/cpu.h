@@ -7,9 +7,9 @@
 #include <kvmill.h>
 
 /* Position in the list, worst first; -1 for an unknown name. */
-int isa_rank(const char *name);
+int kvmill_isa_rank(const char *name);
 
 /* The best rank that may be used: capped by `wanted` (NULL = no wish) and by KVMILL_ISA. */
-kvmill_status isa_cap(const char *wanted, int *rank, kvmill_error *error);
+kvmill_status kvmill_isa_cap(const char *wanted, int *rank, kvmill_error *error);
 
 #endif

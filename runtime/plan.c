@@ -23,7 +23,7 @@ size_t kvmill_plan_workspace_size(const kvmill_plan *plan) {
     return plan->workspace_size;
 }
 
-void plan_announce(const kvmill_plan *plan) {
+void kvmill_plan_announce(const kvmill_plan *plan) {
     const char *verbose = getenv("KVMILL_VERBOSE");
     if (verbose != NULL && *verbose != '\0' && strcmp(verbose, "0") != 0)
         fprintf(stderr, "kvmill: %s\n", plan->description);

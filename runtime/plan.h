@@ -47,6 +47,6 @@ struct call {
 _Static_assert(sizeof(struct call) <= sizeof(kvmill_call), "kvmill_call is too small");
 
 /* With KVMILL_VERBOSE set, say on standard error what was planned. */
-void plan_announce(const kvmill_plan *plan);
+void kvmill_plan_announce(const kvmill_plan *plan);
 
 #endif

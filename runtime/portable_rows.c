@@ -10,14 +10,14 @@
 static int64_t offset_of(const DLTensor *tensor, int from, int to, int64_t index) {
     int64_t offset = 0;
     for (int d = to - 1; d >= from; d--) {
-        offset += index % tensor->shape[d] * tensor_stride(tensor, d);
+        offset += index % tensor->shape[d] * kvmill_tensor_stride(tensor, d);
         index /= tensor->shape[d];
     }
     return offset;
 }
 
 static int64_t row_offset(const DLTensor *tensor, int axis, int64_t slab, int64_t slot) {
-    return offset_of(tensor, 0, axis, slab) + slot * tensor_stride(tensor, axis);
+    return offset_of(tensor, 0, axis, slab) + slot * kvmill_tensor_stride(tensor, axis);
 }
 
 static unsigned nibble_at(const unsigned char *data, int64_t element) {
@@ -40,7 +40,7 @@ static void copy_element(const DLTensor *to, int64_t at, const DLTensor *from, i
 }
 
 static bool is_byte_run(const DLTensor *tensor, int axis, int64_t row) {
-    return tensor_is_dense_from(tensor, axis + 1) &&
+    return kvmill_tensor_is_dense_from(tensor, axis + 1) &&
            (kvmill_dtype_bits(tensor->dtype) != 4 || row % 2 == 0);
 }
 
@@ -96,7 +96,7 @@ static void keep_rows(const void *argument, int64_t first, int64_t last) {
     }
 }
 
-const struct kvmill_kernel portable_store_rows = {
+const struct kvmill_kernel kvmill_portable_store_rows = {
     .abi = KVMILL_KERNEL_ABI,
     .family = KVMILL_STORE_ROWS,
     .symbol = "kvmill_store_rows__portable",
@@ -104,7 +104,7 @@ const struct kvmill_kernel portable_store_rows = {
     .run = store_rows,
 };
 
-const struct kvmill_kernel portable_keep_rows = {
+const struct kvmill_kernel kvmill_portable_keep_rows = {
     .abi = KVMILL_KERNEL_ABI,
     .family = KVMILL_KEEP_ROWS,
     .symbol = "kvmill_keep_rows__portable",

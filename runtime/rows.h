@@ -18,7 +18,7 @@ struct rows_problem {
     bool in_place;
 };
 
-extern const struct kvmill_kernel portable_store_rows;
-extern const struct kvmill_kernel portable_keep_rows;
+extern const struct kvmill_kernel kvmill_portable_store_rows;
+extern const struct kvmill_kernel kvmill_portable_keep_rows;
 
 #endif

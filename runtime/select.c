@@ -30,8 +30,8 @@ static int fit_keep(const struct kvmill_rows_shape *kernel,
 
 /* Negative: unusable.  Higher is better. */
 static int fitness(const struct kvmill_kernel *kernel, const struct wanted *wanted) {
-    int rank = isa_rank(kernel->isa);
-    if (kernel->family != wanted->family || rank < 0 || rank > wanted->isa_cap ||
+    int rank = kvmill_isa_rank(kernel->isa);
+    if (kernel->family != wanted->family || rank < 0 || rank > wanted->kvmill_isa_cap ||
         !kvmill_isa_usable(kernel->isa))
         return -1;
     int fit = kernel->family == KVMILL_KEEP_ROWS ? fit_keep(kernel->shape, wanted->shape)
@@ -51,8 +51,8 @@ static int best_of_pack(const kvmill_pack *pack, const struct wanted *wanted, in
     return best;
 }
 
-struct selection select_kernel(const kvmill_pack *const *packs, size_t pack_count,
-                               const struct wanted *wanted) {
+struct selection kvmill_select_kernel(const kvmill_pack *const *packs, size_t pack_count,
+                                      const struct wanted *wanted) {
     struct selection selection = {wanted->portable, wanted->portable_reason};
     int best = -1;
     if (wanted->portable_only)
@@ -63,7 +63,8 @@ struct selection select_kernel(const kvmill_pack *const *packs, size_t pack_coun
     return selection;
 }
 
-kvmill_status check_packs(const kvmill_pack *const *packs, size_t pack_count, kvmill_error *error) {
+kvmill_status kvmill_check_packs(const kvmill_pack *const *packs, size_t pack_count,
+                                 kvmill_error *error) {
     if (pack_count > 0 && packs == NULL)
         return kvmill_fail(error, KVMILL_E_NULL, "options.packs is NULL; pack_count is %zu",
                            pack_count);

@@ -17,17 +17,18 @@ struct selection {
 struct wanted {
     enum kvmill_family family;
     const void *shape; /* the family's shape struct; KVMILL_DYNAMIC where only the run knows */
-    int isa_cap;
+    int kvmill_isa_cap;
     bool portable_only;
     const char *portable_reason;
     const struct kvmill_kernel *portable;
 };
 
 /* The best instruction set wins, then the kernel that fixes most of the shape, then the first. */
-struct selection select_kernel(const kvmill_pack *const *packs, size_t pack_count,
-                               const struct wanted *wanted);
+struct selection kvmill_select_kernel(const kvmill_pack *const *packs, size_t pack_count,
+                                      const struct wanted *wanted);
 
 /* Refuse packs of another ABI. */
-kvmill_status check_packs(const kvmill_pack *const *packs, size_t pack_count, kvmill_error *error);
+kvmill_status kvmill_check_packs(const kvmill_pack *const *packs, size_t pack_count,
+                                 kvmill_error *error);
 
 #endif

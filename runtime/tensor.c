@@ -3,7 +3,7 @@
 
 #include "../ops/dtype.h"
 
-int64_t tensor_stride(const DLTensor *tensor, int d) {
+int64_t kvmill_tensor_stride(const DLTensor *tensor, int d) {
     if (tensor->strides != NULL)
         return tensor->strides[d];
     int64_t stride = 1;
@@ -12,16 +12,16 @@ int64_t tensor_stride(const DLTensor *tensor, int d) {
     return stride;
 }
 
-bool tensor_is_empty(const DLTensor *tensor) {
+bool kvmill_tensor_is_empty(const DLTensor *tensor) {
     for (int d = 0; d < tensor->ndim; d++)
         if (tensor->shape[d] == 0)
             return true;
     return false;
 }
 
-bool tensor_is_dense_from(const DLTensor *tensor, int from) {
+bool kvmill_tensor_is_dense_from(const DLTensor *tensor, int from) {
     int64_t expected = 1;
-    if (tensor->strides == NULL || tensor_is_empty(tensor))
+    if (tensor->strides == NULL || kvmill_tensor_is_empty(tensor))
         return true;
     for (int d = tensor->ndim - 1; d >= from; d--) {
         if (tensor->shape[d] != 1 && tensor->strides[d] != expected)
@@ -31,9 +31,9 @@ bool tensor_is_dense_from(const DLTensor *tensor, int from) {
     return true;
 }
 
-bool tensor_is_reachable(const DLTensor *tensor) {
+bool kvmill_tensor_is_reachable(const DLTensor *tensor) {
     int64_t reach, span = 0;
-    if (tensor->strides == NULL || tensor_is_empty(tensor))
+    if (tensor->strides == NULL || kvmill_tensor_is_empty(tensor))
         return true;
     for (int d = 0; d < tensor->ndim; d++)
         if (__builtin_mul_overflow(tensor->shape[d] - 1, tensor->strides[d], &reach) ||
@@ -58,8 +58,8 @@ static int64_t span_below(const DLTensor *tensor, int d) {
     return span;
 }
 
-bool tensor_is_injective(const DLTensor *tensor) {
-    if (tensor->strides == NULL || tensor_is_empty(tensor))
+bool kvmill_tensor_is_injective(const DLTensor *tensor) {
+    if (tensor->strides == NULL || kvmill_tensor_is_empty(tensor))
         return true;
     for (int d = 0; d < tensor->ndim; d++)
         if (tensor->shape[d] > 1 && magnitude(tensor->strides[d]) < span_below(tensor, d))
@@ -67,15 +67,15 @@ bool tensor_is_injective(const DLTensor *tensor) {
     return true;
 }
 
-bool tensor_is_same_memory(const DLTensor *a, const DLTensor *b) {
+bool kvmill_tensor_is_same_memory(const DLTensor *a, const DLTensor *b) {
     if (a == b)
         return true;
     if (tensor_data(a) != tensor_data(b) || a->ndim != b->ndim)
         return false;
-    if ((a->strides == NULL && b->strides == NULL) || tensor_is_empty(a))
+    if ((a->strides == NULL && b->strides == NULL) || kvmill_tensor_is_empty(a))
         return true;
     for (int d = 0; d < a->ndim; d++)
-        if (a->shape[d] > 1 && tensor_stride(a, d) != tensor_stride(b, d))
+        if (a->shape[d] > 1 && kvmill_tensor_stride(a, d) != kvmill_tensor_stride(b, d))
             return false;
     return true;
 }
@@ -122,16 +122,16 @@ static bool fold_heads(const DLTensor *tensor, int axis, int64_t *step) {
 static void fold_strides(const DLTensor *tensor, int axis, struct tensor_view *view) {
     view->strides.batch = tensor->shape[0] > 1 ? tensor->strides[0] : 0;
     view->strides.row = tensor->shape[axis] > 1 ? tensor->strides[axis] : 0;
-    view->folds =
-        tensor_is_dense_from(tensor, axis + 1) && fold_heads(tensor, axis, &view->strides.head);
+    view->folds = kvmill_tensor_is_dense_from(tensor, axis + 1) &&
+                  fold_heads(tensor, axis, &view->strides.head);
 }
 
-struct tensor_view tensor_look(const DLTensor *tensor, int axis) {
+struct tensor_view kvmill_tensor_look(const DLTensor *tensor, int axis) {
     struct tensor_view view = {.tensor = tensor, .folds = true};
     count_dense(tensor, axis, &view);
     if (tensor->strides != NULL)
         fold_strides(tensor, axis, &view);
-    view.overflow = view.overflow && !tensor_is_empty(tensor);
+    view.overflow = view.overflow && !kvmill_tensor_is_empty(tensor);
     return view;
 }
 
@@ -157,10 +157,10 @@ static int64_t count_of(const DLTensor *tensor) {
     return count;
 }
 
-struct tensor_span tensor_span_of(const DLTensor *tensor) {
+struct tensor_span kvmill_tensor_span_of(const DLTensor *tensor) {
     int64_t lowest, highest;
     uintptr_t data = (uintptr_t)tensor_data(tensor);
-    if (tensor_is_empty(tensor))
+    if (kvmill_tensor_is_empty(tensor))
         return (struct tensor_span){0, 0};
     find_ends(tensor, count_of(tensor), &lowest, &highest);
     return (struct tensor_span){data - (uintptr_t)kvmill_dtype_bytes(tensor->dtype, -lowest),

@@ -14,22 +14,22 @@ static inline unsigned char *tensor_data(const DLTensor *tensor) {
 }
 
 /* Step of dim d in elements, also where strides is NULL. */
-int64_t tensor_stride(const DLTensor *tensor, int d);
+int64_t kvmill_tensor_stride(const DLTensor *tensor, int d);
 
 /* Some dim is 0. */
-bool tensor_is_empty(const DLTensor *tensor);
+bool kvmill_tensor_is_empty(const DLTensor *tensor);
 
 /* Dims [from, ndim) lie in memory row-major without gaps. */
-bool tensor_is_dense_from(const DLTensor *tensor, int from);
+bool kvmill_tensor_is_dense_from(const DLTensor *tensor, int from);
 
 /* The strides stay within what a pointer can reach.  The functions below rely on it. */
-bool tensor_is_reachable(const DLTensor *tensor);
+bool kvmill_tensor_is_reachable(const DLTensor *tensor);
 
 /* No two elements share memory. */
-bool tensor_is_injective(const DLTensor *tensor);
+bool kvmill_tensor_is_injective(const DLTensor *tensor);
 
 /* Same element addresses. */
-bool tensor_is_same_memory(const DLTensor *a, const DLTensor *b);
+bool kvmill_tensor_is_same_memory(const DLTensor *a, const DLTensor *b);
 
 /* All that a run asks of a tensor, in one look: folded around an axis to [batch, heads, slots,
    row], counted in elements.  Of the strides, only those of dims with more than one index matter.
@@ -42,14 +42,14 @@ struct tensor_view {
     bool folds;    /* the strides do, and rows lie in one piece */
 };
 
-struct tensor_view tensor_look(const DLTensor *tensor, int axis);
+struct tensor_view kvmill_tensor_look(const DLTensor *tensor, int axis);
 
 /* Addresses from the first byte to behind the last; those of an empty tensor overlap nothing. */
 struct tensor_span {
     uintptr_t begin, end;
 };
 
-struct tensor_span tensor_span_of(const DLTensor *tensor);
+struct tensor_span kvmill_tensor_span_of(const DLTensor *tensor);
 
 static inline bool spans_overlap(struct tensor_span a, struct tensor_span b) {
     return a.begin < b.end && b.begin < a.end;

@@ -23,32 +23,35 @@ struct tensor_scatter_plan {
 };
 
 /* Names of the tensors, in the op's order. */
-extern const char *const tensor_scatter_names[];
+extern const char *const kvmill_tensor_scatter_names[];
 
 /* The tensors are just the prototypes of a prepared plan, with data. */
-bool tensor_scatter_is_as_prepared(const struct tensor_scatter_plan *plan,
-                                   const DLTensor *const *tensors);
+bool kvmill_tensor_scatter_is_as_prepared(const struct tensor_scatter_plan *plan,
+                                          const DLTensor *const *tensors);
 
 /* Shapes and types are all that kvmill_tensor_scatter_check and the plan demand, in one quick look.
  */
-bool tensor_scatter_fits(const struct tensor_scatter_plan *plan, const DLTensor *const *tensors);
+bool kvmill_tensor_scatter_fits(const struct tensor_scatter_plan *plan,
+                                const DLTensor *const *tensors);
 
 /* Why they are not; never KVMILL_OK. */
-kvmill_status tensor_scatter_refuse(const struct tensor_scatter_plan *plan,
-                                    const DLTensor *const *tensors, kvmill_error *error);
+kvmill_status kvmill_tensor_scatter_refuse(const struct tensor_scatter_plan *plan,
+                                           const DLTensor *const *tensors, kvmill_error *error);
 
 /* The strides of the tensors (NULL: not given) stay within the address space, 4-bit types have no
    gaps, and no two elements of present_cache share memory; as far as the dims are known. */
-kvmill_status tensor_scatter_check_strides(const DLTensor *const *tensors, kvmill_error *error);
+kvmill_status kvmill_tensor_scatter_check_strides(const DLTensor *const *tensors,
+                                                  kvmill_error *error);
 
 /* Validate a run and set up its tasks; op.begin. */
-kvmill_status tensor_scatter_begin(struct call *call, const DLTensor *const *tensors,
-                                   kvmill_error *error);
+kvmill_status kvmill_tensor_scatter_begin(struct call *call, const DLTensor *const *tensors,
+                                          kvmill_error *error);
 
 /* Fill plan->prepared, when the prototypes allow. */
-void tensor_scatter_prepare(struct tensor_scatter_plan *plan, const kvmill_tensor_scatter *op);
+void kvmill_tensor_scatter_prepare(struct tensor_scatter_plan *plan,
+                                   const kvmill_tensor_scatter *op);
 
 /* What is left when the tasks are done; op.merge. */
-void tensor_scatter_merge(const struct call *call);
+void kvmill_tensor_scatter_merge(const struct call *call);
 
 #endif

@@ -29,8 +29,8 @@ static bool is_dense_of(const struct tensor_scatter_plan *plan, const DLTensor *
            memcmp(tensor->shape, dims, (size_t)plan->rank * sizeof *dims) == 0;
 }
 
-bool tensor_scatter_is_as_prepared(const struct tensor_scatter_plan *plan,
-                                   const DLTensor *const *tensors) {
+bool kvmill_tensor_scatter_is_as_prepared(const struct tensor_scatter_plan *plan,
+                                          const DLTensor *const *tensors) {
     const DLTensor *past = tensors[KVMILL_PAST_CACHE], *present = tensors[KVMILL_PRESENT_CACHE];
     const DLTensor *indices = tensors[KVMILL_WRITE_INDICES];
     return plan->is_prepared && (indices == NULL || indices->strides == NULL) &&
@@ -59,7 +59,8 @@ static bool fits_type(const struct tensor_scatter_plan *plan, const DLTensor *te
     return tensor->ndim == plan->rank && kvmill_dtype_equal(tensor->dtype, plan->dtype);
 }
 
-bool tensor_scatter_fits(const struct tensor_scatter_plan *plan, const DLTensor *const *tensors) {
+bool kvmill_tensor_scatter_fits(const struct tensor_scatter_plan *plan,
+                                const DLTensor *const *tensors) {
     const DLTensor *past = tensors[KVMILL_PAST_CACHE], *update = tensors[KVMILL_UPDATE];
     const DLTensor *present = tensors[KVMILL_PRESENT_CACHE];
     int axis = plan->geometry.axis;
@@ -78,8 +79,8 @@ static kvmill_status refuse_dims(const struct tensor_scatter_plan *plan, const D
                        kvmill_shape_words(tensor, &have), kvmill_shape_words(&wanted, &want));
 }
 
-const char *const tensor_scatter_names[] = {"past_cache", "update", "write_indices",
-                                            "present_cache"};
+const char *const kvmill_tensor_scatter_names[] = {"past_cache", "update", "write_indices",
+                                                   "present_cache"};
 
 /* A plan may leave dims open; a run may not. */
 static kvmill_status refuse_open_dims(const DLTensor *const *tensors, kvmill_error *error) {
@@ -87,15 +88,15 @@ static kvmill_status refuse_open_dims(const DLTensor *const *tensors, kvmill_err
     for (int i = 0; i < KVMILL_TENSOR_SCATTER_TENSORS; i++)
         for (int d = 0; tensors[i] != NULL && d < tensors[i]->ndim; d++)
             if (tensors[i]->shape[d] < 0)
-                return kvmill_fail(error, KVMILL_E_SHAPE,
-                                   "%s has shape %s; accepted in a run: dims of 0 or more",
-                                   tensor_scatter_names[i], kvmill_shape_words(tensors[i], &words));
+                return kvmill_fail(
+                    error, KVMILL_E_SHAPE, "%s has shape %s; accepted in a run: dims of 0 or more",
+                    kvmill_tensor_scatter_names[i], kvmill_shape_words(tensors[i], &words));
     return KVMILL_OK;
 }
 
 /* First what the op itself forbids, then what the plan did not foresee. */
-kvmill_status tensor_scatter_refuse(const struct tensor_scatter_plan *plan,
-                                    const DLTensor *const *tensors, kvmill_error *error) {
+kvmill_status kvmill_tensor_scatter_refuse(const struct tensor_scatter_plan *plan,
+                                           const DLTensor *const *tensors, kvmill_error *error) {
     const DLTensor *past = tensors[KVMILL_PAST_CACHE], *indices = tensors[KVMILL_WRITE_INDICES];
     kvmill_tensor_scatter op = {
         .axis = plan->geometry.axis,

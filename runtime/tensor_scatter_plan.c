@@ -18,14 +18,14 @@ static void destroy(kvmill_plan *plan) {
 
 static const struct op tensor_scatter_op = {
     .name = "TensorScatter",
-    .begin = tensor_scatter_begin,
-    .merge = tensor_scatter_merge,
+    .begin = kvmill_tensor_scatter_begin,
+    .merge = kvmill_tensor_scatter_merge,
     .destroy = destroy,
 };
 
 /* Counts that only the run knows do not matter here. */
 static bool prototype_folds(const DLTensor *tensor, int axis) {
-    return tensor == NULL || tensor_look(tensor, axis).folds;
+    return tensor == NULL || kvmill_tensor_look(tensor, axis).folds;
 }
 
 static bool prototypes_fold(const kvmill_tensor_scatter *op, int axis) {
@@ -85,8 +85,8 @@ static void describe(struct tensor_scatter_plan *plan, const kvmill_tensor_scatt
              plan->geometry.circular ? "circular" : "linear", kvmill_dtype_name(plan->dtype),
              kvmill_shape_words(op->past_cache, &past), kvmill_shape_words(op->update, &update),
              plan->geometry.axis, store->kernel->symbol,
-             store->kernel == &portable_store_rows ? "" : "pack ", store->origin,
-             keep->kernel->symbol, keep->kernel == &portable_keep_rows ? "" : "pack ",
+             store->kernel == &kvmill_portable_store_rows ? "" : "pack ", store->origin,
+             keep->kernel->symbol, keep->kernel == &kvmill_portable_keep_rows ? "" : "pack ",
              keep->origin);
 }
 
@@ -97,22 +97,22 @@ static kvmill_status select_kernels(struct tensor_scatter_plan *plan,
     struct wanted wanted = {.shape = &plan->shape};
     const char *reason = portable_reason(op, options, plan->geometry.axis);
     options = options ? options : &defaults;
-    kvmill_status status = check_packs(options->packs, options->pack_count, error);
+    kvmill_status status = kvmill_check_packs(options->packs, options->pack_count, error);
     if (status == KVMILL_OK)
-        status = isa_cap(options->isa, &wanted.isa_cap, error);
+        status = kvmill_isa_cap(options->isa, &wanted.kvmill_isa_cap, error);
     if (status != KVMILL_OK)
         return status;
     wanted.portable_only = reason != NULL;
     wanted.portable_reason = reason;
     wanted.family = KVMILL_STORE_ROWS;
-    wanted.portable = &portable_store_rows;
-    struct selection store = select_kernel(options->packs, options->pack_count, &wanted);
+    wanted.portable = &kvmill_portable_store_rows;
+    struct selection store = kvmill_select_kernel(options->packs, options->pack_count, &wanted);
     wanted.family = KVMILL_KEEP_ROWS;
-    wanted.portable = &portable_keep_rows;
-    struct selection keep = select_kernel(options->packs, options->pack_count, &wanted);
+    wanted.portable = &kvmill_portable_keep_rows;
+    struct selection keep = kvmill_select_kernel(options->packs, options->pack_count, &wanted);
     plan->store = store.kernel;
     plan->keep = keep.kernel;
-    tensor_scatter_prepare(plan, op);
+    kvmill_tensor_scatter_prepare(plan, op);
     describe(plan, op, &store, &keep);
     return KVMILL_OK;
 }
@@ -142,7 +142,7 @@ kvmill_status kvmill_plan_tensor_scatter(const kvmill_tensor_scatter *op,
     const DLTensor *const tensors[] = {op->past_cache, op->update, op->write_indices,
                                        op->present_cache};
     if (status == KVMILL_OK)
-        status = tensor_scatter_check_strides(tensors, error);
+        status = kvmill_tensor_scatter_check_strides(tensors, error);
     if (status != KVMILL_OK)
         return status;
     struct tensor_scatter_plan *made = allocate(op, &geometry);
@@ -154,6 +154,6 @@ kvmill_status kvmill_plan_tensor_scatter(const kvmill_tensor_scatter *op,
         return status;
     }
     *plan = &made->base;
-    plan_announce(*plan);
+    kvmill_plan_announce(*plan);
     return kvmill_succeed(error);
 }

@@ -34,10 +34,10 @@ struct views {
 };
 
 static kvmill_status check_strides(const DLTensor *tensor, const char *name, kvmill_error *error) {
-    if (!tensor_is_reachable(tensor))
+    if (!kvmill_tensor_is_reachable(tensor))
         return kvmill_fail(error, KVMILL_E_OVERFLOW,
                            "the strides of %s reach further than PTRDIFF_MAX bytes", name);
-    if (kvmill_dtype_bits(tensor->dtype) == 4 && !tensor_is_dense_from(tensor, 0))
+    if (kvmill_dtype_bits(tensor->dtype) == 4 && !kvmill_tensor_is_dense_from(tensor, 0))
         return kvmill_fail(error, KVMILL_E_STRIDE,
                            "%s has strides; accepted for 4-bit types: row-major without gaps",
                            name);
@@ -48,17 +48,18 @@ static bool has_known_dims(const DLTensor *tensor) {
     return kvmill_element_count(tensor) >= 0;
 }
 
-kvmill_status tensor_scatter_check_strides(const DLTensor *const *tensors, kvmill_error *error) {
+kvmill_status kvmill_tensor_scatter_check_strides(const DLTensor *const *tensors,
+                                                  kvmill_error *error) {
     const DLTensor *present = tensors[KVMILL_PRESENT_CACHE];
     for (int i = 0; i < KVMILL_TENSOR_SCATTER_TENSORS; i++) {
         bool skip =
             tensors[i] == NULL || tensors[i]->strides == NULL || !has_known_dims(tensors[i]);
         kvmill_status status =
-            skip ? KVMILL_OK : check_strides(tensors[i], tensor_scatter_names[i], error);
+            skip ? KVMILL_OK : check_strides(tensors[i], kvmill_tensor_scatter_names[i], error);
         if (status != KVMILL_OK)
             return status;
     }
-    if (present == NULL || !has_known_dims(present) || tensor_is_injective(present))
+    if (present == NULL || !has_known_dims(present) || kvmill_tensor_is_injective(present))
         return KVMILL_OK;
     return kvmill_fail(
         error, KVMILL_E_STRIDE,
@@ -67,20 +68,21 @@ kvmill_status tensor_scatter_check_strides(const DLTensor *const *tensors, kvmil
 
 static struct views look(const DLTensor *const *tensors, int axis) {
     return (struct views){
-        .past = tensor_look(tensors[KVMILL_PAST_CACHE], axis),
-        .update = tensor_look(tensors[KVMILL_UPDATE], axis),
-        .present = tensor_look(tensors[KVMILL_PRESENT_CACHE], axis),
+        .past = kvmill_tensor_look(tensors[KVMILL_PAST_CACHE], axis),
+        .update = kvmill_tensor_look(tensors[KVMILL_UPDATE], axis),
+        .present = kvmill_tensor_look(tensors[KVMILL_PRESENT_CACHE], axis),
     };
 }
 
 static bool is_too_large(const struct tensor_view *view) {
-    return view->overflow ||
-           (view->count > kvmill_dtype_most(view->tensor->dtype) && !tensor_is_empty(view->tensor));
+    return view->overflow || (view->count > kvmill_dtype_most(view->tensor->dtype) &&
+                              !kvmill_tensor_is_empty(view->tensor));
 }
 
 static kvmill_status check_views(const struct tensor_scatter_plan *plan, const struct views *views,
                                  kvmill_error *error) {
-    bool any_strides = plan->store == &portable_store_rows && plan->keep == &portable_keep_rows;
+    bool any_strides =
+        plan->store == &kvmill_portable_store_rows && plan->keep == &kvmill_portable_keep_rows;
     if (is_too_large(&views->past))
         return kvmill_fail(error, KVMILL_E_OVERFLOW,
                            "past_cache is too large; accepted: at most PTRDIFF_MAX bytes");
@@ -189,7 +191,8 @@ static bool has_only_static_dims(const DLTensor *tensor) {
     return tensor->strides == NULL && kvmill_element_count(tensor) >= 0;
 }
 
-void tensor_scatter_prepare(struct tensor_scatter_plan *plan, const kvmill_tensor_scatter *op) {
+void kvmill_tensor_scatter_prepare(struct tensor_scatter_plan *plan,
+                                   const kvmill_tensor_scatter *op) {
     const DLTensor *tensors[] = {op->past_cache, op->update, NULL, op->past_cache};
     plan->is_prepared = has_only_static_dims(op->past_cache) && has_only_static_dims(op->update);
     if (!plan->is_prepared)
@@ -205,7 +208,7 @@ static kvmill_status check_tensor(const DLTensor *tensor, const char *name, kvmi
     if (tensor->device.device_type != kDLCPU)
         return kvmill_fail(error, KVMILL_E_DEVICE, "%s is on device type %d; accepted: kDLCPU (%d)",
                            name, (int)tensor->device.device_type, (int)kDLCPU);
-    if (tensor->data == NULL && !tensor_is_empty(tensor))
+    if (tensor->data == NULL && !kvmill_tensor_is_empty(tensor))
         return kvmill_fail(error, KVMILL_E_NULL,
                            "the data of %s is NULL; it has %" PRId64 " elements", name,
                            kvmill_element_count(tensor));
@@ -214,8 +217,9 @@ static kvmill_status check_tensor(const DLTensor *tensor, const char *name, kvmi
 
 static kvmill_status check_tensors(const DLTensor *const *tensors, kvmill_error *error) {
     for (int i = 0; i < KVMILL_TENSOR_SCATTER_TENSORS; i++) {
-        kvmill_status status =
-            tensors[i] ? check_tensor(tensors[i], tensor_scatter_names[i], error) : KVMILL_OK;
+        kvmill_status status = tensors[i]
+                                   ? check_tensor(tensors[i], kvmill_tensor_scatter_names[i], error)
+                                   : KVMILL_OK;
         if (status != KVMILL_OK)
             return status;
     }
@@ -224,11 +228,11 @@ static kvmill_status check_tensors(const DLTensor *const *tensors, kvmill_error 
 
 static kvmill_status check_aliases(const DLTensor *const *tensors, bool in_place,
                                    kvmill_error *error) {
-    struct tensor_span present = tensor_span_of(tensors[KVMILL_PRESENT_CACHE]);
+    struct tensor_span present = kvmill_tensor_span_of(tensors[KVMILL_PRESENT_CACHE]);
     for (int i = in_place ? KVMILL_UPDATE : KVMILL_PAST_CACHE; i < KVMILL_PRESENT_CACHE; i++)
-        if (tensors[i] != NULL && spans_overlap(tensor_span_of(tensors[i]), present))
+        if (tensors[i] != NULL && spans_overlap(kvmill_tensor_span_of(tensors[i]), present))
             return kvmill_fail(error, KVMILL_E_ALIAS, "%s overlaps present_cache; accepted: %s",
-                               tensor_scatter_names[i],
+                               kvmill_tensor_scatter_names[i],
                                i == KVMILL_PAST_CACHE
                                    ? "apart, or the same memory and strides (in place)"
                                    : "memory of its own");
@@ -274,7 +278,7 @@ static kvmill_status check_given(const DLTensor *const *tensors, kvmill_error *e
     for (int i = 0; i < KVMILL_TENSOR_SCATTER_TENSORS; i++)
         if (tensors[i] == NULL && i != KVMILL_WRITE_INDICES)
             return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL; a tensor is required",
-                               tensor_scatter_names[i]);
+                               kvmill_tensor_scatter_names[i]);
     return KVMILL_OK;
 }
 
@@ -283,24 +287,24 @@ static kvmill_status shape_call(struct call *call, const DLTensor *const *tensor
                                 kvmill_error *error) {
     const struct tensor_scatter_plan *plan = plan_of(call);
     const DLTensor *past = tensors[KVMILL_PAST_CACHE], *present = tensors[KVMILL_PRESENT_CACHE];
-    if (tensor_scatter_is_as_prepared(plan, tensors)) {
+    if (kvmill_tensor_scatter_is_as_prepared(plan, tensors)) {
         *call = plan->prepared[tensor_data(past) == tensor_data(present)];
         return KVMILL_OK;
     }
-    if (!tensor_scatter_fits(plan, tensors))
-        return tensor_scatter_refuse(plan, tensors, error);
-    kvmill_status status = tensor_scatter_check_strides(tensors, error);
+    if (!kvmill_tensor_scatter_fits(plan, tensors))
+        return kvmill_tensor_scatter_refuse(plan, tensors, error);
+    kvmill_status status = kvmill_tensor_scatter_check_strides(tensors, error);
     if (status != KVMILL_OK)
         return status;
     struct views views = look(tensors, plan->geometry.axis);
     status = check_views(plan, &views, error);
     if (status == KVMILL_OK)
-        prepare(plan, &views, tensor_is_same_memory(past, present), call);
+        prepare(plan, &views, kvmill_tensor_is_same_memory(past, present), call);
     return status;
 }
 
-kvmill_status tensor_scatter_begin(struct call *call, const DLTensor *const *tensors,
-                                   kvmill_error *error) {
+kvmill_status kvmill_tensor_scatter_begin(struct call *call, const DLTensor *const *tensors,
+                                          kvmill_error *error) {
     kvmill_status status = check_given(tensors, error);
     if (status == KVMILL_OK)
         status = shape_call(call, tensors, error);
@@ -315,7 +319,7 @@ kvmill_status tensor_scatter_begin(struct call *call, const DLTensor *const *ten
 }
 
 /* The unused half of the last byte of a fresh 4-bit cache is 0. */
-void tensor_scatter_merge(const struct call *call) {
+void kvmill_tensor_scatter_merge(const struct call *call) {
     const struct rows_problem *problem = &call->problem;
     if (kvmill_dtype_bits(problem->present->dtype) == 4 && !problem->in_place &&
         problem->count % 2 != 0)

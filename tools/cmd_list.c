@@ -94,12 +94,12 @@ static void unquote(char *text) {
     bool quoted = true;
     char *to = text;
     for (const char *at = text; *at != '\0'; at++) {
+        bool newline = quoted && at[0] == '\\' && at[1] == 'n';
         if (*at == '"')
             quoted = !quoted;
-        else if (quoted && at[0] == '\\' && at[1] == 'n')
-            *to++ = *++at == 'n' ? '\n' : *at;
         else if (quoted)
-            *to++ = *at;
+            *to++ = newline ? '\n' : *at;
+        at += newline;
     }
     *to = '\0';
 }

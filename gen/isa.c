@@ -4,38 +4,26 @@
 #include <stdio.h>
 #include <string.h>
 
+/* clang-format off */
 static const struct isa isas[] = {
     {.name = "scalar",
      .move_bytes = 8,
      .stream_bytes = 0,
-     .size =
-         {.frame = 560, .batch = 0, .row = 2, .move = 14, .run = 600, .ring = 540, .keep = 977}},
+     .size = {.frame = 560, .batch = 0, .row = 2, .move = 14, .run = 600, .ring = 540, .keep = 977}},
     {.name = "avx2",
      .move_bytes = 32,
      .stream_bytes = 32,
-     .size = {.frame = 555,
-              .batch = 90,
-              .row = 33,
-              .move = 16,
-              .run = 1340,
-              .ring = 490,
-              .keep = 1690}},
+     .size = {.frame = 555, .batch = 90, .row = 33, .move = 16, .run = 1340, .ring = 490, .keep = 1690}},
     {.name = "avx512",
      .move_bytes = 64,
      .stream_bytes = 64,
-     .size = {.frame = 390,
-              .batch = 190,
-              .row = 44,
-              .move = 13,
-              .run = 1300,
-              .ring = 380,
-              .keep = 1616}},
+     .size = {.frame = 390, .batch = 190, .row = 44, .move = 13, .run = 1300, .ring = 380, .keep = 1616}},
     {.name = "neon",
      .move_bytes = 16,
      .stream_bytes = 0,
-     .size =
-         {.frame = 190, .batch = 0, .row = 58, .move = 8, .run = 500, .ring = 356, .keep = 837}},
+     .size = {.frame = 190, .batch = 0, .row = 58, .move = 8, .run = 500, .ring = 356, .keep = 837}},
 };
+/* clang-format on */
 enum { ISA_COUNT = sizeof isas / sizeof *isas };
 
 static const char default_isas[] = "scalar,avx2,avx512";

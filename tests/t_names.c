@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "../gen/kernel.h"
 #include "tap.h"
@@ -319,6 +320,28 @@ static void test_kernel_lists(void) {
     ok(list.items == NULL && list.count == 0, "and can be freed");
 }
 
+/* Every kernel twice: the time must grow with the number, not with its square. */
+static void test_long_kernel_list(void) {
+    enum { MANY = 60000 };
+    struct kernel kernel;
+    struct kernel_list list = {0};
+    struct error error;
+    bool done =
+        kernel_parse("kvmill_store_rows_u8_h1_mn_s1_d1_linear__scalar_line", &kernel, &error);
+    clock_t start = clock();
+    for (int i = 0; done && i < 2 * MANY; i++) {
+        kernel.value[1] = 1 + i % MANY;
+        done = kernel_list_add(&list, &kernel, &error);
+    }
+    double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+    for (size_t i = 0; done && i < list.count; i++)
+        done = list.items[i].value[1] == (int64_t)i + 1;
+    ok(done && list.count == MANY, "%d kernels, added twice, are in the list once, in order", MANY);
+    if (!ok(seconds < 4, "  within seconds"))
+        diag("%.1f s", seconds);
+    kernel_list_free(&list);
+}
+
 int main(void) {
     test_round_trips();
     test_shape_words();
@@ -330,5 +353,6 @@ int main(void) {
     test_isa_lists();
     test_bad_isa_lists();
     test_kernel_lists();
+    test_long_kernel_list();
     return done_testing();
 }

@@ -22,34 +22,48 @@ static const struct option_help options[] = {
 
 /* ---- Where kernels and specs come from ---- */
 
+static char *join(const char *directory, const char *name) {
+    char *path;
+    return asprintf(&path, "%s/%s", directory, name) < 0 ? NULL : path;
+}
+
 /* The one lib*.so there is in a pack's directory. */
-static void find_library(const char *directory, char file[4400]) {
+static char *find_library(const char *directory) {
     glob_t found;
-    snprintf(file, 4400, "%s/lib*.so", directory);
-    if (glob(file, 0, NULL, &found) == 0)
-        snprintf(file, 4400, "%s", found.gl_pathv[0]);
-    globfree(&found);
-}
-
-/* DIR/lib<name>.so, or DIR. */
-static void library_of(const char *path, char directory[4096], char file[4400]) {
-    struct stat status;
-    const char *slash = strrchr(path, '/');
-    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode)) {
-        snprintf(directory, 4096, "%s", path);
-        find_library(directory, file);
-    } else {
-        snprintf(directory, 4096, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
-        snprintf(file, 4400, "%s%s", slash ? "" : "./", path);
+    char *path = join(directory, "lib*.so");
+    if (path != NULL && glob(path, 0, NULL, &found) == 0) {
+        free(path);
+        path = strdup(found.gl_pathv[0]);
+        globfree(&found);
     }
+    return path;
 }
 
+static bool is_directory(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+static char *directory_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+}
+
+/* A pack's directory, or a library in it; the loader looks along its own path for a name without
+   a slash. */
 static bool load_pack(const char *path, struct built_pack *built, struct spec_list *specs,
                       struct error *error) {
-    char directory[4096], file[4400], specs_file[4400];
-    library_of(path, directory, file);
-    snprintf(specs_file, sizeof specs_file, "%s/specs.json", directory);
-    return specs_read(specs_file, specs, error) && built_pack_load(file, built, error);
+    bool whole = is_directory(path);
+    char *directory = whole ? strdup(path) : directory_of(path);
+    char *file = whole ? find_library(path) : strchr(path, '/') ? strdup(path) : join(".", path);
+    char *specs_file = directory ? join(directory, "specs.json") : NULL;
+    bool done =
+        (file != NULL && specs_file != NULL) || fail(error, EXIT_ENVIRONMENT, "out of memory");
+    done = done && specs_read(specs_file, specs, error) && built_pack_load(file, built, error);
+    free(directory);
+    free(file);
+    free(specs_file);
+    return done;
 }
 
 /* ---- Results ---- */

@@ -150,19 +150,20 @@ static void find_ends(const DLTensor *tensor, int64_t count, int64_t *lowest, in
     }
 }
 
+/* Only an empty tensor's dims may overflow on the way, and 0 comes out all the same. */
 static int64_t count_of(const DLTensor *tensor) {
     int64_t count = 1;
     for (int d = 0; d < tensor->ndim; d++)
-        count *= tensor->shape[d];
+        (void)__builtin_mul_overflow(count, tensor->shape[d], &count);
     return count;
 }
 
 struct tensor_span kvmill_tensor_span_of(const DLTensor *tensor) {
-    int64_t lowest, highest;
+    int64_t lowest, highest, count = count_of(tensor);
     uintptr_t data = (uintptr_t)tensor_data(tensor);
-    if (kvmill_tensor_is_empty(tensor))
+    if (count == 0)
         return (struct tensor_span){0, 0};
-    find_ends(tensor, count_of(tensor), &lowest, &highest);
+    find_ends(tensor, count, &lowest, &highest);
     return (struct tensor_span){data - (uintptr_t)kvmill_dtype_bytes(tensor->dtype, -lowest),
                                 data + (uintptr_t)kvmill_dtype_bytes(tensor->dtype, highest + 1)};
 }

@@ -12,13 +12,13 @@ struct contender {
     const char *name;
     void (*run)(void *context, int64_t k);
     void *context;
-    double median, least; /* seconds of one call, set by timer_race */
+    double median; /* seconds of one call, set by timer_race */
 };
 
 enum { MOST_CONTENDERS = 8 };
 
-/* Time them in turn for about `seconds` in all, at least 7 rounds; a sample lasts at least 50
-   microseconds (short calls are repeated). */
+/* Time them in turn for about `seconds` in all, at least 7 rounds; a sample lasts at least a
+   millisecond (short calls are repeated). */
 void timer_race(struct contender *contenders, int count, double seconds);
 
 /* Monotonic clock. */

@@ -11,9 +11,16 @@ static int always(void) {
 }
 
 #if defined __x86_64__ || defined __i386__
+#include <cpuid.h>
+
+/* clang's __builtin_cpu_supports does not know it. */
+static int has_f16c(void) {
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
+}
+
 static int has_avx2(void) {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("f16c");
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
 }
 
 static int has_avx512(void) {

@@ -28,7 +28,7 @@ void quick_race(struct contender *contenders, int count, double seconds) {
     for (int i = 0; i < count; i++) {
         for (int64_t k = 0; k < 64; k++)
             contenders[i].run(contenders[i].context, k);
-        contenders[i].median = contenders[i].least = 1;
+        contenders[i].median = 1;
     }
 }
 

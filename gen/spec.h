@@ -73,6 +73,9 @@ void spec_list_free(struct spec_list *list);
 
 extern const struct spec_op tensor_scatter_spec;
 
+/* Make a new spec a TensorScatter of that mode and type, along the default axis, without shapes. */
+void scatter_spec_begin(struct spec *spec, const char *mode, DLDataType dtype);
+
 /* Give `tensor` a shape of its own; spec_list_free releases it. */
 bool spec_set_shape(DLTensor *tensor, const int64_t *dims, int rank, struct error *error);
 

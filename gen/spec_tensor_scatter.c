@@ -7,6 +7,15 @@
 #include "rows_family.h"
 #include "spec.h"
 
+void scatter_spec_begin(struct spec *spec, const char *mode, DLDataType dtype) {
+    struct scatter_spec *scatter = &spec->scatter;
+    spec->op = &tensor_scatter_spec;
+    scatter->axis = -2;
+    snprintf(scatter->mode, sizeof scatter->mode, "%s", mode);
+    scatter->dtype = scatter->past_cache.dtype = scatter->update.dtype = dtype;
+    scatter->write_indices.dtype = (DLDataType){kDLInt, 64, 1};
+}
+
 kvmill_tensor_scatter scatter_op_of(const struct spec *spec) {
     const struct scatter_spec *scatter = &spec->scatter;
     return (kvmill_tensor_scatter){
@@ -132,13 +141,16 @@ static bool read_purpose(const struct json_place *place, char purpose[64], struc
 static bool read(const struct json_place *place, struct spec *spec, struct error *error) {
     static const char *const known[] = {"op",     "axis",          "mode",    "dtype", "past_cache",
                                         "update", "write_indices", "purpose", NULL};
-    struct scatter_spec *scatter = &spec->scatter;
-    if (!json_only_keys(place, known, error) || !read_axis(place, &scatter->axis, error) ||
-        !read_mode(place, scatter->mode, error) || !read_dtype(place, &scatter->dtype, error) ||
-        !read_shapes(place, scatter, error) || !read_purpose(place, spec->purpose, error))
+    int64_t axis;
+    char mode[16];
+    DLDataType dtype;
+    if (!json_only_keys(place, known, error) || !read_axis(place, &axis, error) ||
+        !read_mode(place, mode, error) || !read_dtype(place, &dtype, error))
         return false;
-    scatter->past_cache.dtype = scatter->update.dtype = scatter->dtype;
-    scatter->write_indices.dtype = (DLDataType){kDLInt, 64, 1};
+    scatter_spec_begin(spec, mode, dtype);
+    spec->scatter.axis = axis;
+    if (!read_shapes(place, &spec->scatter, error) || !read_purpose(place, spec->purpose, error))
+        return false;
     return check(spec, error);
 }
 

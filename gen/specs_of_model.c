@@ -38,15 +38,10 @@ static bool add_spec(struct spec_list *list, const struct cache_part *part, DLDa
     struct spec *spec = spec_list_append(list, error);
     if (spec == NULL)
         return false;
-    spec->op = &tensor_scatter_spec;
-    spec->scatter.axis = -2;
-    spec->scatter.dtype = dtype;
-    strcpy(spec->scatter.mode, part->ring ? "circular" : "linear");
+    scatter_spec_begin(spec, part->ring ? "circular" : "linear", dtype);
     snprintf(spec->purpose, sizeof spec->purpose, "%s %s, %s", rows == 1 ? "decode" : "prefill",
              part->name, layout_words[layout]);
     strcpy(spec->where, spec->purpose);
-    spec->scatter.past_cache.dtype = spec->scatter.update.dtype = dtype;
-    spec->scatter.write_indices.dtype = (DLDataType){kDLInt, 64, 1};
     return set_shapes(spec, part, layout, rows, capacity, error);
 }
 

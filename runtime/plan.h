@@ -12,7 +12,6 @@ struct call;
 
 /* What an op adds to a plan. */
 struct op {
-    const char *name;
     /* Validate the tensors and fill the call; write to no tensor. */
     kvmill_status (*begin)(struct call *call, const DLTensor *const *tensors, kvmill_error *error);
     /* What is left to do when all parts have run; may be NULL. */

@@ -17,7 +17,6 @@ static void destroy(kvmill_plan *plan) {
 }
 
 static const struct op tensor_scatter_op = {
-    .name = "TensorScatter",
     .begin = kvmill_tensor_scatter_begin,
     .merge = kvmill_tensor_scatter_merge,
     .destroy = destroy,

@@ -11,7 +11,7 @@
 #include "tensor.h"
 
 /* A part moves about 2^18 bytes: enough to be worth handing to a thread, and for the kernel to get
- * into its stride. */
+   into its stride. */
 enum { part_shift = 18 };
 
 /* What is kept goes to a fresh cache; from here on it will not stay in the second-level cache
@@ -187,14 +187,14 @@ static void prepare(const struct tensor_scatter_plan *plan, const struct views *
     set_tasks(plan, call, in_place);
 }
 
-static bool has_only_static_dims(const DLTensor *tensor) {
-    return tensor->strides == NULL && kvmill_element_count(tensor) >= 0;
+static bool is_dense_prototype(const DLTensor *tensor) {
+    return tensor->strides == NULL && has_known_dims(tensor);
 }
 
 void kvmill_tensor_scatter_prepare(struct tensor_scatter_plan *plan,
                                    const kvmill_tensor_scatter *op) {
     const DLTensor *tensors[] = {op->past_cache, op->update, NULL, op->past_cache};
-    plan->is_prepared = has_only_static_dims(op->past_cache) && has_only_static_dims(op->update);
+    plan->is_prepared = is_dense_prototype(op->past_cache) && is_dense_prototype(op->update);
     if (!plan->is_prepared)
         return;
     struct views views = look(tensors, plan->geometry.axis);

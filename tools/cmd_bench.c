@@ -107,12 +107,7 @@ static bool make_call_spec(struct spec_list *specs, struct error *error) {
     struct spec *spec = spec_list_append(specs, error);
     if (spec == NULL)
         return false;
-    spec->op = &tensor_scatter_spec;
-    spec->scatter.axis = -2;
-    spec->scatter.dtype = kvmill_dtype_by_name("float16")->dl;
-    strcpy(spec->scatter.mode, "linear");
-    spec->scatter.past_cache.dtype = spec->scatter.update.dtype = spec->scatter.dtype;
-    spec->scatter.write_indices.dtype = kvmill_dtype_by_name("int64")->dl;
+    scatter_spec_begin(spec, "linear", kvmill_dtype_by_name("float16")->dl);
     return spec_set_shape(&spec->scatter.past_cache, past, 4, error) &&
            spec_set_shape(&spec->scatter.update, update, 4, error) &&
            spec_set_shape(&spec->scatter.write_indices, batch, 1, error);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../ops/fail.h"
+#include "../ops/tensor_scatter.h"
 #include "../tune/threads.h"
 #include "built_pack.h"
 #include "commands.h"
@@ -98,13 +99,6 @@ static bool carries(const struct npy *npy, DLDataType wanted) {
            (bits == 128 && strcmp(npy->descr, "<c16") == 0);
 }
 
-static int64_t count_of(const DLTensor *tensor) {
-    int64_t count = 1;
-    for (int d = 0; d < tensor->ndim; d++)
-        count *= tensor->shape[d];
-    return count;
-}
-
 static bool fits_dims(const DLTensor *spec, const DLTensor *array) {
     bool fits = spec->ndim == array->ndim;
     for (int d = 0; fits && d < spec->ndim; d++)
@@ -127,10 +121,10 @@ static bool unpack_dims(const char *name, const DLTensor *spec, struct npy *npy,
         return fail(error, EXIT_USER, "%s: Fortran order; accepted for 4-bit types: row-major",
                     name);
     if (spec->shape != NULL && is_known(spec)) {
-        if ((count_of(spec) + 1) / 2 != count_of(array))
+        if ((kvmill_element_count(spec) + 1) / 2 != kvmill_element_count(array))
             return fail(error, EXIT_USER,
                         "%s: holds %" PRId64 " bytes; the spec's shape needs %" PRId64, name,
-                        count_of(array), (count_of(spec) + 1) / 2);
+                        kvmill_element_count(array), (kvmill_element_count(spec) + 1) / 2);
         return spec_set_shape(array, spec->shape, spec->ndim, error);
     }
     if (array->ndim > 0)

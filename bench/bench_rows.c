@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "../ops/dtype.h"
 #include "../ops/tensor_scatter.h"
-#include "../tune/threads.h"
+#include "../tune/pool.h"
 #include "../tune/timer.h"
 #include "limits.h"
+#include "memory.h"
 
 static const double seconds_per_case = 1.0;
 enum { DECODE_BATCH = 64, FUNCTIONAL_BATCH = 8, PREFILL_ROWS = 512 };
@@ -25,6 +25,7 @@ struct scene {
     int64_t *starts; /* the data of indices */
     kvmill_plan *plan;
     int threads;
+    struct pool *pool;
     bool in_place;
 };
 
@@ -32,21 +33,20 @@ static int64_t bytes_of(const DLTensor *tensor) {
     return kvmill_dtype_bytes(tensor->dtype, kvmill_element_count(tensor));
 }
 
-/* Touched, so that pages are there; NULL on failure. */
-static void *get_memory(int64_t bytes, int fill) {
-    void *memory = mmap(NULL, (size_t)bytes + 4096, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return memory == MAP_FAILED ? NULL : memset(memory, fill, (size_t)bytes + 4096);
+/* As much as the tensor says; NULL on failure. */
+static void *get_memory(const DLTensor *tensor, int fill) {
+    void *memory = bench_memory_get(bytes_of(tensor));
+    return memory == NULL ? NULL : memset(memory, fill, (size_t)bytes_of(tensor));
 }
 
 static void release(DLTensor *tensor) {
-    if (tensor->data != NULL)
-        munmap(tensor->data, (size_t)bytes_of(tensor) + 4096);
+    bench_memory_release(tensor->data, bytes_of(tensor));
     tensor->data = NULL;
 }
 
 static void close_scene(struct scene *scene) {
     kvmill_plan_destroy(scene->plan);
+    pool_close(scene->pool);
     if (!scene->in_place)
         release(&scene->present);
     release(&scene->past);
@@ -57,13 +57,15 @@ static void close_scene(struct scene *scene) {
 }
 
 static bool open_memory(struct scene *scene, struct error *error) {
-    scene->past.data = get_memory(bytes_of(&scene->past), 1);
-    scene->update.data = get_memory(bytes_of(&scene->update), 2);
+    scene->past.data = get_memory(&scene->past, 1);
+    scene->update.data = get_memory(&scene->update, 2);
     scene->present = scene->past;
     if (!scene->in_place)
-        scene->present.data = get_memory(bytes_of(&scene->past), 3);
-    scene->starts = scene->indices.data = get_memory(bytes_of(&scene->indices), 0);
-    if (scene->past.data && scene->update.data && scene->present.data && scene->starts)
+        scene->present.data = get_memory(&scene->past, 3);
+    scene->starts = scene->indices.data = get_memory(&scene->indices, 0);
+    scene->pool = pool_open(scene->threads);
+    if (scene->past.data && scene->update.data && scene->present.data && scene->starts &&
+        scene->pool)
         return true;
     return fail(error, EXIT_ENVIRONMENT, "not enough memory for a cache of %" PRId64 " MiB",
                 bytes_of(&scene->past) >> 20);
@@ -105,7 +107,7 @@ static kvmill_status run_scene(struct scene *scene, kvmill_error *reason) {
     const DLTensor *tensors[] = {&scene->past, &scene->update, &scene->indices, &scene->present};
     if (scene->threads == 1)
         return kvmill_run(scene->plan, tensors, NULL, reason);
-    return kvmill_run_parallel(scene->plan, tensors, NULL, threads_for, &scene->threads, reason);
+    return kvmill_run_parallel(scene->plan, tensors, NULL, pool_for, scene->pool, reason);
 }
 
 /* Before every race: what fails is quick, and must not win it. */
@@ -151,7 +153,7 @@ static void run_memcpy_rows(void *context, int64_t k) {
 
 static struct copy copy_of(const struct scene *scene) {
     return (struct copy){scene->present.data, scene->past.data, (size_t)bytes_of(&scene->past),
-                         scene->threads};
+                         scene->pool};
 }
 
 static void run_memcpy(void *context, int64_t k) {
@@ -174,25 +176,16 @@ static void run_nontemporal_pages(void *context, int64_t k) {
 
 /* ---- Results ---- */
 
-/* The name of the kernel behind `word` in the plan's description. */
-static void kernel_in_plan(const kvmill_plan *plan, const char *word, char kernel[SYMBOL_SIZE]) {
-    char text[1024];
-    kvmill_plan_describe(plan, text, sizeof text);
-    const char *at = strstr(text, word);
-    at = at ? at + strlen(word) : "";
-    snprintf(kernel, SYMBOL_SIZE, "%.*s", (int)strcspn(at, " "), at);
-}
-
 static void add_result(struct bench_results *results, const struct scene *scene, const char *what,
                        const struct contender *race, int count, double bytes) {
-    struct bench_result *result = &results->items[results->count];
+    struct bench_result *result = bench_results_add(results);
     int best = 1;
-    results->count += results->count + 1 < MOST_RESULTS;
     for (int i = 2; i < count; i++)
         if (race[i].median < race[best].median)
             best = i;
     snprintf(result->what, sizeof result->what, "%s", what);
-    kernel_in_plan(scene->plan, scene->in_place ? "store with " : "keep with ", result->kernel);
+    bench_kernel_in_plan(scene->plan, scene->in_place ? "store with " : "keep with ",
+                         result->kernel);
     result->threads = scene->threads;
     result->seconds = race[0].median;
     result->bytes = bytes;
@@ -206,8 +199,9 @@ static double moved_bytes(const struct scene *scene) {
 
 static bool race_in_place(struct scene *scene, const char *what, struct bench_results *results,
                           struct error *error) {
-    struct contender race[] = {{.name = "kvmill", .run = run_kvmill, .context = scene},
-                               {.name = "memcpy loop", .run = run_memcpy_rows, .context = scene}};
+    struct contender race[] = {
+        {.name = "kvmill", .run = run_kvmill, .context = scene, .pool = scene->pool},
+        {.name = "memcpy loop", .run = run_memcpy_rows, .context = scene, .pool = scene->pool}};
     if (!check_run(scene, what, error))
         return false;
     timer_race(race, 2, seconds_per_case);
@@ -216,8 +210,9 @@ static bool race_in_place(struct scene *scene, const char *what, struct bench_re
 }
 
 static bool race_call(struct scene *scene, struct bench_results *results, struct error *error) {
-    struct contender race[] = {{.name = "kvmill", .run = run_call, .context = scene},
-                               {.name = "memcpy", .run = run_memcpy_row, .context = scene}};
+    struct contender race[] = {
+        {.name = "kvmill", .run = run_call, .context = scene, .pool = scene->pool},
+        {.name = "memcpy", .run = run_memcpy_row, .context = scene, .pool = scene->pool}};
     char what[96];
     snprintf(what, sizeof what, "one call of kvmill_run, one row of %" PRId64 " bytes",
              bytes_of(&scene->update));
@@ -231,10 +226,13 @@ static bool race_call(struct scene *scene, struct bench_results *results, struct
 static bool race_functional(struct scene *scene, const char *what, struct bench_results *results,
                             struct error *error) {
     struct contender race[] = {
-        {.name = "kvmill", .run = run_kvmill, .context = scene},
-        {.name = "memcpy", .run = run_memcpy, .context = scene},
-        {.name = "nontemporal", .run = run_nontemporal, .context = scene},
-        {.name = "nontemporal x4", .run = run_nontemporal_pages, .context = scene}};
+        {.name = "kvmill", .run = run_kvmill, .context = scene, .pool = scene->pool},
+        {.name = "memcpy", .run = run_memcpy, .context = scene, .pool = scene->pool},
+        {.name = "nontemporal", .run = run_nontemporal, .context = scene, .pool = scene->pool},
+        {.name = "nontemporal x4",
+         .run = run_nontemporal_pages,
+         .context = scene,
+         .pool = scene->pool}};
     if (!check_run(scene, what, error))
         return false;
     timer_race(race, 4, 2 * seconds_per_case);

@@ -4,25 +4,8 @@
 #ifndef KVMILL_BENCH_ROWS_H
 #define KVMILL_BENCH_ROWS_H
 
-#include <kvmill.h>
-
 #include "../gen/spec.h"
-
-struct bench_result {
-    char what[96];
-    char kernel[SYMBOL_SIZE];
-    int threads;
-    double seconds, bytes; /* median of one call; bytes read and written */
-    const char *limit;     /* what it is compared with */
-    double limit_seconds;
-};
-
-enum { MOST_RESULTS = 4096 };
-
-struct bench_results {
-    struct bench_result items[MOST_RESULTS]; /* the last is written over when there are more */
-    int count;
-};
+#include "results.h"
 
 /* Run the cases that fit a TensorScatter spec: an update in place, or a functional update of caches
    of 64 MiB and 1 GiB by 1 and `threads` threads. */

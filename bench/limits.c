@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "limits.h"
 
-#include <stdint.h>
 #include <string.h>
-
-#include "../tune/threads.h"
 
 typedef void copy_function(char *to, const char *from, size_t bytes);
 
@@ -17,7 +14,8 @@ struct share {
 static void copy_share(void *context, int64_t index) {
     const struct share *share = context;
     const struct copy *copy = share->copy;
-    size_t pages = copy->bytes / 4096, threads = (size_t)copy->threads, i = (size_t)index;
+    size_t threads = (size_t)pool_threads(copy->pool);
+    size_t pages = copy->bytes / 4096, i = (size_t)index;
     size_t begin = pages * i / threads * 4096;
     size_t end = i + 1 == threads ? copy->bytes : pages * (i + 1) / threads * 4096;
     share->function(copy->to + begin, copy->from + begin, end - begin);
@@ -25,8 +23,7 @@ static void copy_share(void *context, int64_t index) {
 
 static void run(const struct copy *copy, copy_function *function) {
     struct share share = {copy, function};
-    int threads = copy->threads;
-    threads_for(&threads, threads, copy_share, &share);
+    pool_for(copy->pool, pool_threads(copy->pool), copy_share, &share);
 }
 
 static void copy_plain(char *to, const char *from, size_t bytes) {
@@ -43,6 +40,12 @@ static void stream_line(char *to, const char *from) {
 
 __attribute__((target("avx512f"))) static void stream_line_512(char *to, const char *from) {
     _mm512_stream_si512((__m512i *)to, _mm512_loadu_si512(from));
+}
+
+__attribute__((target("avx512f"))) static void copy_row_512(char *to, const char *from,
+                                                            size_t bytes) {
+    for (size_t i = 0; i + 64 <= bytes; i += 64)
+        _mm512_storeu_si512(to + i, _mm512_loadu_si512(from + i));
 }
 
 /* `to` is page aligned in the bench. */
@@ -77,6 +80,7 @@ static copy_function *pick(copy_function *narrow, copy_function *wide) {
 #define stream_512       copy_plain
 #define stream_pages     copy_plain
 #define stream_512_pages copy_plain
+#define copy_row_512     copy_plain
 #endif
 
 void limit_memcpy(const struct copy *copy) {
@@ -89,4 +93,12 @@ void limit_nontemporal(const struct copy *copy) {
 
 void limit_nontemporal_pages(const struct copy *copy) {
     run(copy, pick(stream_pages, stream_512_pages));
+}
+
+void limit_copy_rows(const struct copy_rows *copy) {
+    copy_function *row = copy->bytes % 64 == 0 ? pick(copy_plain, copy_row_512) : copy_plain;
+    for (int64_t t = 0; t < copy->tokens; t++)
+        for (int64_t h = 0; h < copy->heads; h++)
+            row(copy->to + t * copy->to_token + h * copy->to_head,
+                copy->from + t * copy->from_token + h * copy->from_head, copy->bytes);
 }

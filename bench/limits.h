@@ -1,16 +1,22 @@
-/* What the machine can do: copies of memory, by any number of threads.
+/* What the machine can do: copying and reading memory, multiplying and adding, by the threads of a
+   pool.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BENCH_LIMITS_H
 #define KVMILL_BENCH_LIMITS_H
 
 #include <stddef.h>
+#include <stdint.h>
+
+#include "../tune/pool.h"
+
+/* ---- Copying ---- */
 
 struct copy {
     char *to;
     const char *from;
     size_t bytes;
-    int threads;
+    struct pool *pool;
 };
 
 /* The whole copy by one memcpy per thread. */
@@ -21,5 +27,46 @@ void limit_nontemporal(const struct copy *copy);
 
 /* The same, but four pages at a time. */
 void limit_nontemporal_pages(const struct copy *copy);
+
+/* Rows of `bytes`, a multiple of 64 or a memcpy each, from [tokens][heads] to anywhere. */
+struct copy_rows {
+    char *to;
+    const char *from;
+    size_t bytes;
+    int64_t tokens, heads;
+    int64_t to_token, to_head, from_token, from_head; /* bytes between neighbours */
+};
+
+/* By vectors as wide as the CPU has, on the calling thread. */
+void limit_copy_rows(const struct copy_rows *copy);
+
+/* ---- Reading ---- */
+
+/* All of `bytes`, a share per thread, in `streams` (1 to 16) of equal length side by side. */
+struct reading {
+    const char *from;
+    size_t bytes;
+    int streams;
+    struct pool *pool;
+};
+
+void limit_read(const struct reading *reading);
+
+/* Numbers of streams worth trying: which is best depends on the machine. */
+enum { READINGS = 3 };
+extern const struct kind_of_reading {
+    int streams;
+    const char *name;
+} kinds_of_reading[READINGS];
+
+/* ---- Multiplying and adding ---- */
+
+enum peak { PEAK_PLAIN, PEAK_AVX2, PEAK_AVX512 };
+
+/* The widest there is, at most that of the instruction set named; NULL: any. */
+enum peak peak_of(const char *isa);
+
+/* float32 multiply-adds by every thread of the pool; returns how many there were in all. */
+double limit_multiply_add(enum peak peak, struct pool *pool);
 
 #endif

@@ -20,8 +20,11 @@ struct code_size {
 struct isa {
     const char *name;
     int64_t move_bytes;   /* widest load and store */
+    int64_t lanes;        /* floats of a vector: km_lanes */
+    int64_t registers;    /* vectors that fit into registers */
     int64_t stream_bytes; /* the same around the caches; 0 = there is none */
     struct code_size size;
+    const char *extends; /* the instruction set this one adds instructions to, or NULL */
 };
 
 enum { MOST_ISAS = 8 };
@@ -33,6 +36,9 @@ struct isa_list {
 
 /* NULL when there is none of that name. */
 const struct isa *isa_by_name(const char *name, size_t length);
+
+/* What it extends, all the way down: kernels that have no use for an extension are made for that. */
+const struct isa *isa_plain(const struct isa *isa);
 
 /* All there are, joined by `between`; the text is the caller's. */
 struct isa_words {

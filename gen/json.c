@@ -79,7 +79,7 @@ struct json_place json_element(const struct json_place *array, size_t index) {
 }
 
 bool json_fail(struct error *error, const struct json_place *place, const char *format, ...) {
-    char message[512];
+    char message[640];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
@@ -145,7 +145,7 @@ static void join(char *text, size_t size, const char *const *words) {
 
 static bool refuse_key(const struct json_place *object, const char *key, const char *const *known,
                        struct error *error) {
-    char accepted[256];
+    char accepted[560];
     struct json_place member = json_member(object, key);
     const char *nearest = nearest_word(key, known);
     if (nearest != NULL)

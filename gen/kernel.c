@@ -7,9 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attend_family.h"
+#include "convert_family.h"
 #include "rows_family.h"
 
-static const struct family *const families[] = {&store_rows_family, &keep_rows_family};
+static const struct family *const families[] = {&store_rows_family, &keep_rows_family,
+                                              &write_rows_family, &read_rows_family,
+                                              &attend_family};
 
 const struct family *family_at(size_t i) {
     return i < sizeof families / sizeof *families ? families[i] : NULL;

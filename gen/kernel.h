@@ -25,27 +25,32 @@ struct field {
     const char *name;         /* as templates know it: km_<name> */
     const char *prefix;       /* of a count; NULL for words */
     const char *const *words; /* ends with NULL; the value is the index */
+    bool is_type;             /* the word names a file in templates/dtype */
 };
 
-enum { MOST_FIELDS = 8, SYMBOL_SIZE = 160 };
+enum { MOST_FIELDS = 16, SYMBOL_SIZE = 160 };
 
 /* Straight-line code moves at most this many units (templates: km_straight_units), and takes at
    most half of a 32 KiB instruction cache. */
 enum { STRAIGHT_LINE_UNITS = 8192, STRAIGHT_LINE_CODE = 16384 };
 
 struct kernel;
+struct expansion;
 
 /* A kernel family: one template, one portable version in the runtime, one oracle in the tests. */
 struct family {
     const char *name;
     const char *op;      /* the op whose specs it serves, for listings */
-    const char *library; /* templates/kernel/<library>.m4: what its variants share */
+    const char *const *libraries; /* templates/kernel/<library>.m4: what its variants share; ends with
+                                     NULL */
     const struct field *fields;
     int field_count;
     const char *const *variants;                /* ends with NULL */
     bool (*legal)(const struct kernel *kernel); /* the variant can serve the shape */
     void (*explain)(const struct kernel *kernel, FILE *stream);
     int64_t (*code_bytes)(const struct kernel *kernel); /* prediction */
+    /* Definitions beside the fields, or NULL. */
+    bool (*define)(const struct kernel *kernel, struct expansion *expansion);
 };
 
 struct kernel {

@@ -29,21 +29,62 @@ static bool define_kernel(struct expansion *expansion, const struct kernel *kern
         done = field->prefix ? define_integer(expansion, field->name, kernel->value[i])
                              : define_text(expansion, field->name, field->words[kernel->value[i]]);
     }
-    return done;
+    return done &&
+           (kernel->family->define == NULL || kernel->family->define(kernel, expansion));
 }
 
-/* Library, definitions, instruction set, its contract, element type, the family, the variant. */
+/* The files of one expansion, in order. */
+struct files {
+    char paths[MOST_TEMPLATES][128];
+    int count;
+};
+
+static void add_path(struct files *files, const char *directory, const char *name) {
+    char *path = files->paths[files->count++];
+    snprintf(path, sizeof files->paths[0], "%s/%s.m4", directory, name);
+    for (int i = 0; i < files->count - 1; i++)
+        if (strcmp(files->paths[i], path) == 0)
+            files->count--;
+}
+
+/* An extension adds its words to those of what it extends. */
+static void add_isa(struct files *files, const struct isa *isa) {
+    if (isa->extends != NULL)
+        add_isa(files, isa_by_name(isa->extends, strlen(isa->extends)));
+    add_path(files, "isa", isa->name);
+}
+
+static void add_types(struct files *files, const struct kernel *kernel) {
+    for (int i = 0; i < kernel->family->field_count; i++)
+        if (kernel->family->fields[i].is_type)
+            add_path(files, "dtype", kernel->family->fields[i].words[kernel->value[i]]);
+}
+
+/* Library, definitions, instruction set, its contract, element types, the family, the variant. */
+static void list_files(struct files *files, const struct kernel *kernel) {
+    char variant[96];
+    add_path(files, "lib", "base");
+    add_path(files, "lib", "words");
+    add_path(files, "lib", "lanes");
+    add_path(files, "lib", "vectors");
+    strcpy(files->paths[files->count++], "-");
+    add_isa(files, kernel->isa);
+    add_path(files, "isa", "contract");
+    add_path(files, "lib", "kernel");
+    add_types(files, kernel);
+    for (int i = 0; kernel->family->libraries[i] != NULL; i++)
+        add_path(files, "kernel", kernel->family->libraries[i]);
+    snprintf(variant, sizeof variant, "%s_%s.c", kernel->family->name, kernel->variant);
+    add_path(files, "kernel", variant);
+}
+
 bool kernel_source(const struct kernel *kernel, struct text *text, struct error *error) {
-    char symbol[SYMBOL_SIZE], isa[64], dtype[64], library[64], variant[128];
-    const struct family *family = kernel->family;
-    const char *unit = family->fields[0].words[kernel->value[0]];
-    snprintf(isa, sizeof isa, "isa/%s.m4", kernel->isa->name);
-    snprintf(dtype, sizeof dtype, "dtype/%s.m4", unit);
-    snprintf(library, sizeof library, "kernel/%s.m4", family->library);
-    snprintf(variant, sizeof variant, "kernel/%s_%s.c.m4", family->name, kernel->variant);
-    struct expansion expansion = {.files = {"lib/base.m4", "lib/words.m4", "-", isa,
-                                            "isa/contract.m4", "lib/kernel.m4", dtype, library,
-                                            variant}};
+    char symbol[SYMBOL_SIZE];
+    struct files files = {.count = 0};
+    struct expansion expansion = {.files = {NULL}};
+    list_files(&files, kernel);
+    for (int i = 0; i < files.count; i++)
+        expansion.files[i] = files.paths[i];
     kernel_symbol(kernel, symbol);
     bool done =
         define_kernel(&expansion, kernel, symbol) || fail(error, EXIT_ENVIRONMENT, "out of memory");
@@ -75,6 +116,19 @@ static bool define_symbols(struct expansion *expansion, const struct kernel_list
     return done;
 }
 
+/* Calls of km_plan_function: the specs that have names. */
+static bool define_plans(struct expansion *expansion, const struct spec_list *specs) {
+    struct text plans = {0};
+    bool done = true;
+    for (size_t i = 0; done && i < specs->count; i++) {
+        const struct spec *spec = &specs->items[i];
+        done = spec->op->define_plan == NULL || spec->op->define_plan(spec, &plans);
+    }
+    done = done && define_text(expansion, "plans", plans.data ? plans.data : "");
+    text_free(&plans);
+    return done;
+}
+
 /* File `suffix` of the pack, or `suffix` itself where it is a whole name, from templates/pack. */
 static bool add_file(const struct pack *pack, const char *name, const char *template,
                      struct output *output, struct error *error) {
@@ -82,11 +136,12 @@ static bool add_file(const struct pack *pack, const char *name, const char *temp
     struct expansion expansion = {.files = {"lib/base.m4", "-", template}};
     if (file == NULL)
         return false;
-    bool done = (define_text(&expansion, "pack", pack->name) &&
-                 define_text(&expansion, "version", KVMILL_VERSION) &&
-                 define_integer(&expansion, "kernel_count", (int64_t)pack->kernels.count) &&
-                 define_symbols(&expansion, &pack->kernels)) ||
-                fail(error, EXIT_ENVIRONMENT, "out of memory");
+    bool done =
+        (define_text(&expansion, "pack", pack->name) &&
+         define_text(&expansion, "version", KVMILL_VERSION) &&
+         define_integer(&expansion, "kernel_count", (int64_t)pack->kernels.count) &&
+         define_symbols(&expansion, &pack->kernels) && define_plans(&expansion, pack->specs)) ||
+        fail(error, EXIT_ENVIRONMENT, "out of memory");
     done = done && expand_file(&expansion, &file->text, error);
     text_free(&expansion.definitions);
     return done;
@@ -132,6 +187,7 @@ bool pack_files(const struct pack *pack, struct output *output, struct error *er
             return false;
     return add_named(pack, ".c", "pack/registry.c.m4", output, error) &&
            add_named(pack, ".h", "pack/header.h.m4", output, error) &&
+           add_named(pack, "_plan.h", "pack/plan.h.m4", output, error) &&
            add_named(pack, ".pc", "pack/pc.m4", output, error) &&
            add_file(pack, "Makefile", "pack/makefile.m4", output, error) &&
            add_specs(pack, output, error) && add_kernel_header(output, error);

@@ -10,7 +10,7 @@ static const char *const modes[] = {"linear", "circular", NULL};
 enum { UNIT, HEADS, CAPACITY, ROWS, ROW, MODE, STORE_FIELDS };
 
 static const struct field store_fields[] = {
-    [UNIT] = {"unit", NULL, units},       [HEADS] = {"heads", "h", NULL},
+    [UNIT] = {"unit", NULL, units, true},       [HEADS] = {"heads", "h", NULL},
     [CAPACITY] = {"capacity", "m", NULL}, [ROWS] = {"rows", "s", NULL},
     [ROW] = {"row", "d", NULL},           [MODE] = {"mode", NULL, modes},
 };
@@ -145,7 +145,8 @@ static bool has_kernels(const struct kvmill_rows_shape *shape) {
 
 bool rows_kernels(const struct kvmill_rows_shape *shape, const struct isa *isa,
                   struct kernel_list *list, struct error *error) {
-    struct kernel store = store_kernel(shape, isa), keep = keep_kernel(shape, isa);
+    struct kernel store = store_kernel(shape, isa_plain(isa));
+    struct kernel keep = keep_kernel(shape, isa_plain(isa));
     if (!has_kernels(shape))
         return true;
     return (shape->rows == 0 || kernel_list_add(list, &store, error)) &&
@@ -154,13 +155,13 @@ bool rows_kernels(const struct kvmill_rows_shape *shape, const struct isa *isa,
 
 static bool store_is_legal(const struct kernel *kernel) {
     const int64_t *value = kernel->value;
-    return can_be(kernel, kernel->variant) && value[CAPACITY] != 0 && value[ROW] != 0 &&
+    return isa_plain(kernel->isa) == kernel->isa && can_be(kernel, kernel->variant) &&
+           value[CAPACITY] != 0 && value[ROW] != 0 &&
            (!value[UNIT] || value[ROW] % 2 == 1) && (value[MODE] || value[CAPACITY] == ANY_COUNT);
 }
 
 static bool keep_is_legal(const struct kernel *kernel) {
-    (void)kernel;
-    return true;
+    return isa_plain(kernel->isa) == kernel->isa;
 }
 
 /* ---- Words ---- */
@@ -205,10 +206,12 @@ static void explain_keep(const struct kernel *kernel, FILE *stream) {
             kernel->value[UNIT] ? "nibble" : "byte", kernel->value[UNIT] ? "nibble" : "byte");
 }
 
+static const char *const libraries[] = {"rows", NULL};
+
 const struct family store_rows_family = {
     .name = "store_rows",
     .op = "TensorScatter",
-    .library = "rows",
+    .libraries = libraries,
     .fields = store_fields,
     .field_count = STORE_FIELDS,
     .variants = store_variants,
@@ -222,7 +225,7 @@ static const char *const keep_variants[] = {"pages4", NULL};
 const struct family keep_rows_family = {
     .name = "keep_rows",
     .op = "TensorScatter",
-    .library = "rows",
+    .libraries = libraries,
     .fields = store_fields,
     .field_count = HEADS,
     .variants = keep_variants,

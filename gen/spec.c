@@ -6,7 +6,10 @@
 
 /* ---- Ops ---- */
 
-static const struct spec_op *const ops[] = {&tensor_scatter_spec};
+static const struct spec_op *const ops[] = {
+    &tensor_scatter_spec,   &attention_spec_ops[0], &attention_spec_ops[1], &attention_spec_ops[2],
+    &attention_spec_ops[3], &attention_spec_ops[4], &attention_spec_ops[5],
+};
 enum { OP_COUNT = sizeof ops / sizeof *ops };
 
 const struct spec_op *spec_op_by_name(const char *name) {
@@ -29,15 +32,15 @@ struct spec *spec_list_append(struct spec_list *list, struct error *error) {
     return &items[list->count++];
 }
 
-static void free_shapes(struct scatter_spec *scatter) {
-    free(scatter->past_cache.shape);
-    free(scatter->update.shape);
-    free(scatter->write_indices.shape);
+/* A spec whose op is not known yet, or any more, owns nothing. */
+static void free_spec(struct spec *spec) {
+    if (spec->op != NULL && spec->op->free != NULL)
+        spec->op->free(spec);
 }
 
 void spec_list_free(struct spec_list *list) {
     for (size_t i = 0; i < list->count; i++)
-        free_shapes(&list->items[i].scatter);
+        free_spec(&list->items[i]);
     free(list->items);
     *list = (struct spec_list){0};
 }
@@ -70,7 +73,20 @@ static bool read_op(const struct json_place *place, const struct spec_op **op,
     if (nearest != NULL)
         return json_fail(error, &member, "\"%.64s\" is not a known op; did you mean \"%s\"?", name,
                          nearest);
-    return json_fail(error, &member, "\"%.64s\" is not a known op; accepted: %s", name, names[0]);
+    return json_fail(error, &member,
+                     "\"%.64s\" is not a known op; accepted: %s, %s, %s, %s, and the last three "
+                     "with the prefix dynamic_batching.",
+                     name, names[0], names[1], names[2], names[3]);
+}
+
+static bool read_purpose(const struct json_place *place, char purpose[64], struct error *error) {
+    const char *text = "";
+    struct json_place member = json_member(place, "purpose");
+    if (member.value != NULL && !json_get_string(&member, &text, error))
+        return false;
+    if (snprintf(purpose, 64, "%s", text) >= 64)
+        return json_fail(error, &member, "is %zu bytes long; accepted: at most 63", strlen(text));
+    return true;
 }
 
 static bool read_spec(const struct json_place *place, struct spec_list *list, struct error *error) {
@@ -79,7 +95,7 @@ static bool read_spec(const struct json_place *place, struct spec_list *list, st
         snprintf(spec->where, sizeof spec->where, "%.120s: %s", place->file,
                  place->path[0] ? place->path : "/");
     return spec != NULL && json_get_object(place, error) && read_op(place, &spec->op, error) &&
-           spec->op->read(place, spec, error);
+           read_purpose(place, spec->purpose, error) && spec->op->read(place, spec, error);
 }
 
 static bool read_kernels(const struct json_place *root, struct spec_list *list,
@@ -104,6 +120,16 @@ static bool is_single_spec(const struct json_place *root) {
     return json_object_get(root->value, "op") != NULL;
 }
 
+/* A pack's header has one function of a name. */
+static bool check_names(const struct spec_list *list, struct error *error) {
+    for (size_t i = 0; i < list->count; i++)
+        for (size_t j = 0; list->items[i].name[0] && j < i; j++)
+            if (strcmp(list->items[i].name, list->items[j].name) == 0)
+                return fail(error, EXIT_USER, "%s/name: is \"%s\", which an earlier spec has, too",
+                            list->items[i].where, list->items[i].name);
+    return true;
+}
+
 bool specs_read(const char *file, struct spec_list *list, struct error *error) {
     json_t *document = json_read(file, error);
     if (document == NULL)
@@ -112,15 +138,24 @@ bool specs_read(const char *file, struct spec_list *list, struct error *error) {
     bool done =
         is_single_spec(&root) ? read_spec(&root, list, error) : read_kernels(&root, list, error);
     json_decref(document);
-    return done;
+    return done && check_names(list, error);
 }
 
 /* ---- Writing ---- */
 
+json_t *spec_write(const struct spec *spec) {
+    json_t *object = json_object();
+    json_object_set_new(object, "op", json_string(spec->op->name));
+    if (spec->purpose[0])
+        json_object_set_new(object, "purpose", json_string(spec->purpose));
+    spec->op->write(spec, object);
+    return object;
+}
+
 json_t *specs_write(const struct spec_list *list) {
     json_t *kernels = json_array();
     for (size_t i = 0; i < list->count; i++)
-        json_array_append_new(kernels, list->items[i].op->write(&list->items[i]));
+        json_array_append_new(kernels, spec_write(&list->items[i]));
     return json_pack("{s:o}", "kernels", kernels);
 }
 

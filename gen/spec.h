@@ -7,21 +7,29 @@
 
 #include <kvmill.h>
 
+#include "../ops/cache_attention.h"
 #include "config.h"
 #include "json.h"
 #include "kernel.h"
+#include "text.h"
 
 struct spec;
 
 /* An op that specs can name. */
 struct spec_op {
     const char *name;
+    /* `purpose` is read and written for all ops alike. */
     bool (*read)(const struct json_place *place, struct spec *spec, struct error *error);
     /* Check everything that is known. */
     bool (*check)(const struct spec *spec, struct error *error);
     bool (*kernels)(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
                     struct error *error);
-    json_t *(*write)(const struct spec *spec);
+    const char *without_kernels; /* why there may be none, for a note */
+    void (*write)(const struct spec *spec, json_t *object);
+    void (*free)(struct spec *spec); /* what the op's part of the spec owns; or NULL */
+    /* The function of a pack's header that plans it, as a call for templates/pack/plan.h.m4; or
+     * NULL. */
+    bool (*define_plan)(const struct spec *spec, struct text *text);
 };
 
 /* A TensorScatter spec.  A tensor that the spec does not mention has no shape (NULL). */
@@ -32,11 +40,23 @@ struct scatter_spec {
     DLTensor past_cache, update, write_indices;
 };
 
+/* A spec of one of the six ops of cache attention. */
+struct attention_spec {
+    kvmill_cache_attention op; /* its words are constants */
+    bool layers_open;          /* num_layer was not given: the cache of a run tells it */
+    bool masked;               /* kernels for an attn_mask, too */
+    char layers[160];          /* which layers of the model it serves, in words; "" when not said */
+};
+
 struct spec {
     const struct spec_op *op;
     char where[320];  /* "file: /kernels/0", for messages; a model's pack: the purpose */
     char purpose[64]; /* what the kernels are for, in words; "" when not said */
-    struct scatter_spec scatter;
+    char name[48];    /* of its function in the pack's header; "" when there is none */
+    union {           /* the op tells which */
+        struct scatter_spec scatter;
+        struct attention_spec attention;
+    };
 };
 
 struct spec_list {
@@ -51,13 +71,33 @@ const struct spec_op *spec_op_by_name(const char *name);
    failure. */
 bool specs_read(const char *file, struct spec_list *list, struct error *error);
 
+/* What the elements of a cache are, as `--cache` names them. */
+struct cache_type {
+    const char *name;
+    const char *dtype;  /* of the tensor */
+    int quant_bit;      /* 8, 4: with scales in a tensor of their own */
+    const char *format; /* llama.cpp's blocks; or NULL */
+};
+
+/* NULL when there is none of that name. */
+const struct cache_type *cache_type_by_name(const char *name);
+
+/* "float32, float16, ..."; the text is constant. */
+extern const char cache_type_words[];
+
 /* The specs of a model's pack. */
 struct cache_choice {
-    const struct kvmill_dtype *dtype; /* NULL: the model's */
-    int layout;                       /* 0 token-major, 1 head-major, -1 both */
+    const struct cache_type *type; /* NULL: the model's */
+    int layout;                    /* 0 and 2 token-major, 1 and 3 head-major; 2 and 3 are those of
+                                      dynamic batching; -1: rows in both, attention in 0 */
+    int64_t quant_group;           /* 0: 8 */
+    bool fast;                     /* math "fast" */
 };
 bool specs_of_model(const struct model *model, const struct cache_choice *choice,
                     struct spec_list *list, struct error *error);
+
+/* Why a model's pack has no attention for it, for a note; NULL when it has. */
+const char *model_without_attention(const struct model *model);
 
 /* The kernels of all specs for all instruction sets. */
 bool specs_kernels(const struct spec_list *list, const struct isa_list *isas,
@@ -65,6 +105,9 @@ bool specs_kernels(const struct spec_list *list, const struct isa_list *isas,
 
 /* As a spec file; release with json_decref. */
 json_t *specs_write(const struct spec_list *list);
+
+/* A spec as JSON; release with json_decref. */
+json_t *spec_write(const struct spec *spec);
 
 struct spec *spec_list_append(struct spec_list *list, struct error *error);
 void spec_list_free(struct spec_list *list);
@@ -81,5 +124,25 @@ bool spec_set_shape(DLTensor *tensor, const int64_t *dims, int rank, struct erro
 
 /* The op as the library takes it; points into spec. */
 kvmill_tensor_scatter scatter_op_of(const struct spec *spec);
+
+/* ---- Cache attention ---- */
+
+/* By enum kvmill_cache_op; then the same with dynamic batching. */
+enum { ATTENTION_OPS = 6 };
+extern const struct spec_op attention_spec_ops[ATTENTION_OPS];
+
+/* Whether the spec is one of them, and which. */
+bool is_attention_spec(const struct spec *spec);
+enum kvmill_cache_op attention_op_of(const struct spec *spec);
+
+/* Make a new spec one of that op, with the documented defaults; types are not set. */
+void attention_spec_begin(struct spec *spec, enum kvmill_cache_op which, bool dynamic);
+enum { UNSET_QUANT_BIT = -1 }; /* value_quant_bit: as K's, with all that goes with it */
+
+/* Types that are not given follow from those that are, V's from K's. */
+void attention_spec_complete(struct spec *spec);
+
+/* Whether only the arrays of a run tell all there is to know. */
+bool attention_spec_is_open(const struct spec *spec);
 
 #endif

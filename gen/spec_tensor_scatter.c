@@ -128,16 +128,6 @@ static bool read_shapes(const struct json_place *place, struct scatter_spec *sca
            read_member_shape(place, "write_indices", &scatter->write_indices, error);
 }
 
-static bool read_purpose(const struct json_place *place, char purpose[64], struct error *error) {
-    const char *text = "";
-    struct json_place member = json_member(place, "purpose");
-    if (member.value != NULL && !json_get_string(&member, &text, error))
-        return false;
-    if (snprintf(purpose, 64, "%s", text) >= 64)
-        return json_fail(error, &member, "is %zu bytes long; accepted: at most 63", strlen(text));
-    return true;
-}
-
 static bool read(const struct json_place *place, struct spec *spec, struct error *error) {
     static const char *const known[] = {"op",     "axis",          "mode",    "dtype", "past_cache",
                                         "update", "write_indices", "purpose", NULL};
@@ -149,9 +139,7 @@ static bool read(const struct json_place *place, struct spec *spec, struct error
         return false;
     scatter_spec_begin(spec, mode, dtype);
     spec->scatter.axis = axis;
-    if (!read_shapes(place, &spec->scatter, error) || !read_purpose(place, spec->purpose, error))
-        return false;
-    return check(spec, error);
+    return read_shapes(place, &spec->scatter, error) && check(spec, error);
 }
 
 /* ---- Writing ---- */
@@ -165,12 +153,8 @@ static json_t *write_shape(const DLTensor *tensor) {
     return dims;
 }
 
-static json_t *write(const struct spec *spec) {
+static void write(const struct spec *spec, json_t *object) {
     const struct scatter_spec *scatter = &spec->scatter;
-    json_t *object = json_object();
-    json_object_set_new(object, "op", json_string("TensorScatter"));
-    if (spec->purpose[0])
-        json_object_set_new(object, "purpose", json_string(spec->purpose));
     json_object_set_new(object, "axis", json_integer(scatter->axis));
     json_object_set_new(object, "mode", json_string(scatter->mode));
     json_object_set_new(object, "dtype", json_string(kvmill_dtype_name(scatter->dtype)));
@@ -180,7 +164,12 @@ static json_t *write(const struct spec *spec) {
         json_object_set_new(object, "update", write_shape(&scatter->update));
     if (scatter->write_indices.shape)
         json_object_set_new(object, "write_indices", write_shape(&scatter->write_indices));
-    return object;
+}
+
+static void free_shapes(struct spec *spec) {
+    free(spec->scatter.past_cache.shape);
+    free(spec->scatter.update.shape);
+    free(spec->scatter.write_indices.shape);
 }
 
 /* ---- Kernels ---- */
@@ -206,5 +195,7 @@ const struct spec_op tensor_scatter_spec = {
     .read = read,
     .check = check,
     .kernels = kernels,
+    .without_kernels = "no data, or rows of 4-bit elements whose number only the run knows",
     .write = write,
+    .free = free_shapes,
 };

@@ -1,8 +1,9 @@
 /* What a model's cache needs: for every distinct layer geometry the updates of K and V, one token
-   (decode) or many (prefill), in both cache layouts.
+   (decode) or many (prefill), in both cache layouts; and its attention.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "spec.h"
@@ -55,7 +56,7 @@ static bool add_capacities(struct spec_list *list, const struct cache_part *part
 static bool add_part(struct spec_list *list, const struct cache_part *part, DLDataType dtype,
                      const struct cache_choice *choice, struct error *error) {
     for (int layout = 0; layout < LAYOUTS; layout++) {
-        if (choice->layout >= 0 && choice->layout != layout)
+        if (choice->layout >= 0 && choice->layout % LAYOUTS != layout)
             continue;
         if (!add_capacities(list, part, dtype, layout, 1, error) ||
             !add_capacities(list, part, dtype, layout, KVMILL_DYNAMIC, error))
@@ -97,16 +98,220 @@ static bool is_new(const struct model *model, int layer, const struct cache_part
     return true;
 }
 
-bool specs_of_model(const struct model *model, const struct cache_choice *choice,
-                    struct spec_list *list, struct error *error) {
-    DLDataType dtype = choice->dtype ? choice->dtype->dl : model->dtype->dl;
+/* ---- Types of a cache ---- */
+
+static const struct cache_type types[] = {
+    {"float32", "float32", 0, NULL},   {"float16", "float16", 0, NULL},
+    {"bfloat16", "bfloat16", 0, NULL}, {"int8", "int8", 8, NULL},
+    {"int4", "int4", 4, NULL},         {"q8_0", "uint8", 0, "q8_0"},
+    {"q4_0", "uint8", 0, "q4_0"},
+};
+enum { TYPE_COUNT = sizeof types / sizeof *types };
+const char cache_type_words[] = "float32, float16, bfloat16, int8, int4, q8_0, q4_0";
+
+const struct cache_type *cache_type_by_name(const char *name) {
+    for (int i = 0; i < TYPE_COUNT; i++)
+        if (strcmp(types[i].name, name) == 0)
+            return &types[i];
+    return NULL;
+}
+
+static bool is_float(const struct cache_type *type) {
+    return type == NULL || (type->quant_bit == 0 && type->format == NULL);
+}
+
+static DLDataType cache_dtype(const struct model *model, const struct cache_choice *choice) {
+    return choice->type ? kvmill_dtype_by_name(choice->type->dtype)->dl : model->dtype->dl;
+}
+
+/* ---- Rows ---- */
+
+/* Rows of codes come from quantising, which attention does itself. */
+static bool add_rows(const struct model *model, const struct cache_choice *choice,
+                     struct spec_list *list, struct error *error) {
     struct cache_part parts[2];
     for (int i = 0; i < model->layer_count; i++) {
         int count = parts_of_layer(&model->layers[i], parts);
         for (int j = 0; j < count; j++)
-            if (is_new(model, i, &parts[j]) && !add_part(list, &parts[j], dtype, choice, error))
+            if (is_new(model, i, &parts[j]) &&
+                !add_part(list, &parts[j], cache_dtype(model, choice), choice, error))
                 return false;
     }
-    return list->count > 0 ||
-           fail(error, EXIT_USER, "no layer of this model has a key/value cache");
+    return true;
+}
+
+/* ---- Attention ---- */
+
+const char *model_without_attention(const struct model *model) {
+    return model->alibi_bias_max == 0 || model->alibi_bias_max == 8
+               ? NULL
+               : "its alibi_bias_max is not 8, which the slopes of cache attention are made for";
+}
+
+static bool same_attention(const struct layer *a, const struct layer *b) {
+    return a->kind == b->kind && a->query_heads == b->query_heads && a->kv_heads == b->kv_heads &&
+           a->key_dim == b->key_dim && a->value_dim == b->value_dim && a->window == b->window &&
+           a->scale == b->scale && a->softcap == b->softcap && a->sinks == b->sinks;
+}
+
+/* Whether an earlier layer attends alike. */
+static bool is_repeated(const struct model *model, int layer) {
+    for (int i = 0; i < layer; i++)
+        if (same_attention(&model->layers[i], &model->layers[layer]))
+            return true;
+    return false;
+}
+
+/* "attention", "attention_sliding"; a second geometry of the kind: "attention_2". */
+static void set_name(const struct model *model, int layer, char name[48]) {
+    static const char *const words[] = {
+        [LAYER_FULL] = "attention",
+        [LAYER_SLIDING] = "attention_sliding",
+        [LAYER_LATENT] = "attention_latent",
+    };
+    enum layer_kind kind = model->layers[layer].kind;
+    int earlier = 0;
+    for (int i = 0; i < layer; i++)
+        earlier += model->layers[i].kind == kind && !is_repeated(model, i);
+    snprintf(name, 48, "%s", words[kind]);
+    if (earlier > 0)
+        snprintf(name + strlen(name), 48 - strlen(name), "_%d", earlier + 1);
+}
+
+/* Behind the last layer of those in a row, from `first` on, that attend as `layer` does. */
+static int end_of_run(const struct model *model, int layer, int first) {
+    while (first < model->layer_count &&
+           same_attention(&model->layers[first], &model->layers[layer]))
+        first++;
+    return first;
+}
+
+static void print_range(char range[32], bool comma, int first, int last) {
+    snprintf(range, 32, "%s%d", comma ? ", " : "", first);
+    if (last > first)
+        snprintf(range + strlen(range), 32 - strlen(range), "-%d", last);
+}
+
+/* "0-4, 6-10, ...": the layers that attend as this one. */
+static void set_layers(const struct model *model, int layer, char layers[160]) {
+    static const char more[] = ", ...";
+    char range[32];
+    size_t at = 0;
+    for (int i = layer, end; i < model->layer_count; i = end + 1) {
+        end = end_of_run(model, layer, i);
+        if (end == i)
+            continue;
+        print_range(range, at > 0, i, end - 1);
+        bool fits = at + strlen(range) + sizeof more <= 160;
+        strcpy(layers + at, fits ? range : more);
+        if (!fits)
+            return;
+        at += strlen(range);
+    }
+}
+
+static void set_purpose(struct spec *spec, const struct layer *layer) {
+    static const char *const words[] = {
+        [LAYER_FULL] = "attention",
+        [LAYER_SLIDING] = "sliding attention",
+        [LAYER_LATENT] = "latent attention, value a view of key",
+    };
+    snprintf(spec->purpose, sizeof spec->purpose, "%s%s", words[layer->kind],
+             layer->sinks ? ", with sinks" : "");
+}
+
+/* 0: the default. */
+static double scale_of(const struct layer *layer) {
+    double usual = 1 / sqrt((double)layer->key_dim);
+    return fabs(layer->scale - usual) <= 1e-12 * usual ? 0 : layer->scale;
+}
+
+/* Falcon adds the bias before it scales: the slopes are scaled, too. */
+static void set_alibi(kvmill_cache_attention *op, const struct model *model,
+                      const struct layer *layer) {
+    op->is_alibi = model->alibi_bias_max != 0;
+    if (op->is_alibi && model->alibi_scaled)
+        op->alibi_scale = layer->scale;
+}
+
+static void set_scores(kvmill_cache_attention *op, const struct model *model,
+                       const struct layer *layer, bool fast) {
+    op->num_heads = layer->query_heads;
+    op->num_kv_heads = layer->kv_heads;
+    op->head_dim = layer->key_dim;
+    op->softmax_scale = scale_of(layer);
+    op->softcap = layer->softcap;
+    op->window = layer->window;
+    op->math = fast ? "fast" : NULL;
+    op->value_differs = layer->value_dim != layer->key_dim;
+    op->value_head_dim = op->value_differs ? layer->value_dim : 0;
+    set_alibi(op, model, layer);
+}
+
+static void set_cache(kvmill_cache_attention *op, const struct cache_choice *choice,
+                      DLDataType T2) {
+    op->cache_layout = choice->layout < 0 ? 0 : choice->layout;
+    op->T2 = T2;
+    if (choice->quant_group != 0)
+        op->quant_group = choice->quant_group;
+    if (choice->type != NULL) {
+        op->quant_bit = choice->type->quant_bit;
+        op->cache_format = choice->type->format;
+    }
+}
+
+/* A latent cache is stored as rows, and attended as what it is: its rows are the keys, and the
+   values are their beginnings. */
+static bool begin_attention(struct spec *spec, const struct model *model, const struct layer *layer,
+                            const struct cache_choice *choice, struct error *error) {
+    bool latent = layer->kind == LAYER_LATENT, dynamic = choice->layout > 1;
+    kvmill_cache_attention *op = &spec->attention.op;
+    if (latent && !is_float(choice->type))
+        return fail(error, EXIT_USER,
+                    "--cache: \"%s\"; accepted for latent layers, whose values are views of their "
+                    "keys: float32, float16, bfloat16",
+                    choice->type->name);
+    attention_spec_begin(
+        spec, latent ? KVMILL_MULTI_HEAD_ATTENTION : KVMILL_MULTI_HEAD_CACHE_ATTENTION, dynamic);
+    set_scores(op, model, layer, choice->fast);
+    op->T1 = latent ? cache_dtype(model, choice) : model->dtype->dl;
+    if (!latent)
+        set_cache(op, choice, cache_dtype(model, choice));
+    spec->attention.masked = false;
+    attention_spec_complete(spec);
+    return true;
+}
+
+static bool add_layer(const struct model *model, int layer, const struct cache_choice *choice,
+                      struct spec_list *list, struct error *error) {
+    struct spec *spec = spec_list_append(list, error);
+    if (spec == NULL || !begin_attention(spec, model, &model->layers[layer], choice, error))
+        return false;
+    set_purpose(spec, &model->layers[layer]);
+    strcpy(spec->where, spec->purpose);
+    set_name(model, layer, spec->name);
+    set_layers(model, layer, spec->attention.layers);
+    return spec->op->check(spec, error);
+}
+
+static bool add_attention(const struct model *model, const struct cache_choice *choice,
+                          struct spec_list *list, struct error *error) {
+    if (model_without_attention(model) != NULL)
+        return true;
+    for (int i = 0; i < model->layer_count; i++)
+        if (model->layers[i].kind != LAYER_NONE && !is_repeated(model, i) &&
+            !add_layer(model, i, choice, list, error))
+            return false;
+    return true;
+}
+
+/* ---- All of it ---- */
+
+bool specs_of_model(const struct model *model, const struct cache_choice *choice,
+                    struct spec_list *list, struct error *error) {
+    if (is_float(choice->type) && !add_rows(model, choice, list, error))
+        return false;
+    return add_attention(model, choice, list, error) &&
+           (list->count > 0 ||
+            fail(error, EXIT_USER, "no layer of this model has a key/value cache"));
 }

@@ -81,6 +81,8 @@ typedef struct kvmill_plan_options {
     size_t pack_count;
     const char *isa; /* best instruction set to use, NULL = all this CPU has */
     int portable;    /* not 0: use the portable kernels */
+    int threads;     /* most threads that run parts of one call at a time, for the size of the
+                        workspace; 0 = 1.  More threads than that wait for each other */
 } kvmill_plan_options;
 
 /* ONNX TensorScatter (opset 24): present = past with `rows` new rows of update written along
@@ -106,6 +108,119 @@ enum {
     KVMILL_TENSOR_SCATTER_TENSORS = 4
 };
 
+/* PMX cache attention (openppl-public/ppl.pmx, OPMX 2024-07): KeyValueCache stores and reads back,
+   MultiHeadAttention attends, MultiHeadCacheAttention stores and attends over what is then in the
+   cache.  static and dynamic batching.  The attributes have their source's names and defaults where a
+   comment gives one; kvmill_cache_attention_init
+   sets them.  Extensions of ours are marked so.
+
+   Query head h uses kv head h / (num_heads / num_kv_heads).  Causal masks are aligned bottom-right:
+   the query at position p sees positions 0 ... p. */
+typedef struct kvmill_cache_attention {
+    size_t struct_size;       /* sizeof (kvmill_cache_attention) */
+    int32_t dynamic_batching; /* 0: static batch; not 0: opmx.dynamic_batching */
+    int32_t is_causal;        /* 1 */
+    int32_t is_alibi;         /* 0 */
+    int64_t num_heads;        /* required, but by KeyValueCache */
+    int64_t head_dim;         /* required */
+    int64_t num_kv_heads;     /* 0 = num_heads; required by KeyValueCache */
+    int64_t num_layer;        /* 1 */
+    int64_t layer_idx;        /* 0 */
+    int64_t quant_bit;        /* 0, 8 or 4 */
+    int64_t quant_group;      /* 8 */
+    int64_t cache_layout;     /* 0, 1; dynamic: 0 to 3 */
+    int64_t cache_mode;       /* dynamic: 0 offset, 1 paged */
+    int64_t page_size;        /* 128 */
+    int64_t num_repeat;       /* 1; KeyValueCache: copies of each head in the outputs */
+    DLDataType T1;            /* activations: float32, float16; ours: bfloat16; KeyValueCache: int8 */
+    DLDataType T2; /* cache: float32, float16; ours: bfloat16; int8 or int4 where quantised.  uint8
+                      where cache_format names llama.cpp's blocks */
+    DLDataType T3; /* scale: float32, float16; ours: bfloat16 */
+    double softmax_scale; /* 0 = 1 / sqrt (head_dim) */
+
+    /* Ours. */
+    int64_t window;       /* 0 = none; else a query sees the last `window` positions, its own included */
+    double softcap;       /* 0 = none; else softcap * tanh (score / softcap) before any mask */
+    const char *math;     /* "f32" (NULL), or "fast": float16 or integer arithmetic, error at most 3e-3 of
+                             the largest output */
+    int32_t partial;      /* attn_output is float32, and lse is an output: the logarithm of the sum of
+                             exp (score), float32, of attn_output's shape without the last dim */
+    int32_t empty_is_nan; /* a row that sees nothing gives NaN as in PMX's reference, else 0 */
+    int64_t alibi_heads, alibi_first; /* heads of the whole model (0 = num_heads), and the first of
+                                         these here: tensor parallelism */
+    double alibi_scale;               /* 0 = 1; factor of all slopes */
+    /* K and V may differ; value_cache (and value_scale) are then tensors of their own, and the kv
+       dim of cache and value_cache is 1.  Used when value_differs is not 0. */
+    int32_t value_differs;
+    int64_t value_head_dim, value_quant_bit, value_quant_group;
+    DLDataType value_T2, value_T3;
+    const char *cache_format, *value_cache_format; /* NULL = T2's; "q8_0", "q4_0": the rows of a cache
+                                                      are llama.cpp's blocks, T2 is uint8, the last
+                                                      dim their bytes, and there is no scale */
+} kvmill_cache_attention;
+
+/* Order of the tensors all cache attention plans run on; those that an op does not have, and absent
+   optional ones, are NULL.  S = new tokens of a sequence, KV = start_pos + S.
+
+   static, shapes             dynamic batching
+   query (B, S, H, D)         (seqstarts[B], H, D)                           attn_output the same
+   current_key, current_value (B, S, KVH, D)     (seqstarts[B], KVH, D)
+   start_pos () or (1)        (B)                                            int64
+   seqstarts, kvstarts        (B + 1)                                        int64
+   cachestarts                (B), cache_mode 1: (B, pages)                  int64
+   decoding_batches, max_seqlen, max_kvlen () or (1)                         int64
+   attn_mask (S, >=KV), (H, S, >=KV) or (B or 1, H, S, >=KV)
+                              (seqstarts[B], >=kvstarts[B]) or with H before
+   key, value (B, KV, KVH, D) (kvstarts[B], KVH, D)      inputs of MultiHeadAttention, outputs of
+                              KeyValueCache (KVH * num_repeat heads)
+   sinks (H)                  float32, or T1; ours
+   lse (B, S, H)              (seqstarts[B], H)          float32; ours, with op.partial */
+enum {
+    KVMILL_QUERY = 0,
+    KVMILL_CURRENT_KEY = 1,
+    KVMILL_CURRENT_VALUE = 2,
+    KVMILL_KEY = 3,
+    KVMILL_VALUE = 4,
+    KVMILL_START_POS = 5,
+    KVMILL_SEQSTARTS = 6,
+    KVMILL_KVSTARTS = 7,
+    KVMILL_CACHESTARTS = 8,
+    KVMILL_DECODING_BATCHES = 9,
+    KVMILL_MAX_SEQLEN = 10,
+    KVMILL_MAX_KVLEN = 11,
+    KVMILL_CACHE = 12,
+    KVMILL_SCALE = 13,
+    KVMILL_VALUE_CACHE = 14,
+    KVMILL_VALUE_SCALE = 15,
+    KVMILL_ATTN_MASK = 16,
+    KVMILL_SINKS = 17,
+    KVMILL_ATTN_OUTPUT = 18,
+    KVMILL_LSE = 19,
+    KVMILL_CACHE_ATTENTION_TENSORS = 20
+};
+
+/* All attributes 0 or NULL but struct_size, is_causal 1, num_layer 1, quant_group 8, page_size 128,
+   num_repeat 1. */
+void kvmill_cache_attention_init(kvmill_cache_attention *op);
+
+/* The plans need no shapes: those come with the tensors of each run.  Otherwise as
+   kvmill_plan_tensor_scatter. */
+kvmill_status kvmill_plan_key_value_cache(const kvmill_cache_attention *op,
+                                          const kvmill_plan_options *options, kvmill_plan **plan,
+                                          kvmill_error *error);
+kvmill_status kvmill_plan_multi_head_attention(const kvmill_cache_attention *op,
+                                               const kvmill_plan_options *options,
+                                               kvmill_plan **plan, kvmill_error *error);
+kvmill_status kvmill_plan_multi_head_cache_attention(const kvmill_cache_attention *op,
+                                                     const kvmill_plan_options *options,
+                                                     kvmill_plan **plan, kvmill_error *error);
+
+/* Merge partial results of the same queries over disjoint keys: output = sum of exp (lse[i] - lse) *
+   outputs[i], lse = log of the sum of exp (lse[i]).  outputs: count arrays of [rows, dim]; lses:
+   count arrays of [rows]; output and lse may be one of the inputs. */
+void kvmill_merge_partials(int64_t count, const float *const *outputs, const float *const *lses,
+                           int64_t rows, int64_t dim, float *output, float *lse);
+
 /* Create a plan; *plan is NULL on error.  options NULL = no packs, portable kernels.  The plan is
    immutable and may be shared by threads; release it with kvmill_plan_destroy.  The environment
    variable KVMILL_ISA caps the instruction set like options->isa; with KVMILL_VERBOSE set, the
@@ -121,7 +236,8 @@ void kvmill_plan_destroy(kvmill_plan *plan);
    NUL.  Returns the length of the whole text, like snprintf. */
 size_t kvmill_plan_describe(const kvmill_plan *plan, char *text, size_t size);
 
-/* Bytes of workspace a run of the plan needs, 64-byte aligned; 0 for TensorScatter. */
+/* Bytes of workspace a run of the plan needs, 64-byte aligned; 0 for TensorScatter.  It does not grow
+   with the length of the cache.  Runs at the same time need a workspace each. */
 size_t kvmill_plan_workspace_size(const kvmill_plan *plan);
 
 /* ---- Running ------------------------------------------------------------------------------ */
@@ -132,23 +248,26 @@ size_t kvmill_plan_workspace_size(const kvmill_plan *plan);
 kvmill_status kvmill_run(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
                          kvmill_error *error);
 
-/* One run, split into parts for threads the caller owns:
+/* One run, split into parts for threads the caller owns, in one phase or several:
 
        kvmill_call call;                                     // on the stack; no destructor
        status = kvmill_begin (&call, plan, tensors, workspace, &error);   // validates everything
-       each part in [0, kvmill_parts(&call)), any thread, any order: kvmill_part (&call, part);
-       when all are done: kvmill_merge (&call);
+       do
+           each part in [0, kvmill_parts (&call)), any thread, any order: kvmill_part (&call, part);
+       while (kvmill_next (&call));                          // when all of these are done
 
-   The result does not depend on who runs what.  The tensors must stay valid until the merge. */
+   The result does not depend on who runs what.  The tensors must stay valid until the end. */
 typedef struct kvmill_call {
-    uint64_t opaque[48];
+    uint64_t opaque[96];
 } kvmill_call;
 
 kvmill_status kvmill_begin(kvmill_call *call, const kvmill_plan *plan,
                            const DLTensor *const *tensors, void *workspace, kvmill_error *error);
 int64_t kvmill_parts(const kvmill_call *call);
 void kvmill_part(const kvmill_call *call, int64_t part);
-void kvmill_merge(const kvmill_call *call);
+
+/* End a phase: 0 when the run is done, not 0 when there are parts of another phase. */
+int kvmill_next(kvmill_call *call);
 
 /* A parallel loop of the caller's: call part (context, i) once for every i in [0, parts), then
    return.  data is the caller's own. */

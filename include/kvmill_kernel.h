@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define KVMILL_KERNEL_ABI 1
+#define KVMILL_KERNEL_ABI 2
 
 /* A shape field that the kernel leaves open: it serves every value. */
 #define KVMILL_ANY (-1)
@@ -23,7 +23,10 @@ extern "C" {
 /* What a kernel computes.  Kernels of one family with equal shapes are interchangeable. */
 enum kvmill_family {
     KVMILL_STORE_ROWS = 1, /* rows of update -> their slots of the cache */
-    KVMILL_KEEP_ROWS = 2   /* rows of past that no update replaces -> present */
+    KVMILL_KEEP_ROWS = 2,  /* rows of past that no update replaces -> present */
+    KVMILL_WRITE_ROWS = 3, /* rows of activations -> cache rows, converted or quantised */
+    KVMILL_READ_ROWS = 4,  /* cache rows -> rows of activations */
+    KVMILL_ATTEND = 5      /* a tile of query rows over rows of one kv head */
 };
 
 /* Words at any address. */
@@ -62,6 +65,110 @@ struct kvmill_rows_shape {
     int64_t heads, capacity, rows, row;
 };
 
+/* ---- Rows that are converted or quantised ---- */
+
+/* What an element of a row is in memory.  I8 and I4 have their scales elsewhere; a row of Q8_0 or
+   Q4_0 is a sequence of llama.cpp's blocks of 32 elements: a float16 scale, then 32 int8, or 16 bytes
+   with element i of the block in the low and i + 16 in the high nibble of byte i, as code + 8. */
+enum kvmill_element {
+    KVMILL_F32 = 1,
+    KVMILL_F16 = 2,
+    KVMILL_BF16 = 3,
+    KVMILL_I8 = 4,
+    KVMILL_I4 = 5, /* two's complement, element 2i in the low nibble of byte i */
+    KVMILL_Q8_0 = 6,
+    KVMILL_Q4_0 = 7
+};
+
+/* A row of one kv head as it lies in a cache. */
+struct kvmill_format {
+    int32_t element; /* enum kvmill_element */
+    int32_t dim;     /* elements of a row */
+    int32_t scale;   /* of I8 and I4: KVMILL_F32, F16 or BF16; else 0 */
+    int32_t group;   /* of I8 and I4: elements that share a scale, dividing dim; else 0 */
+};
+
+/* K or V of one sequence in one layer.  Row r of kv head h begins r * row_stride + h * head_stride bytes
+   behind `data`, its scales (dim / group of them, in one piece) likewise behind `scale`. */
+struct kvmill_cache_rows {
+    unsigned char *data, *scale;
+    int64_t row_stride, head_stride;
+    int64_t scale_row_stride, scale_head_stride;
+};
+
+/* Shape of WRITE_ROWS and READ_ROWS kernels. */
+struct kvmill_convert_shape {
+    int32_t activation; /* F32, F16, BF16: what is written from, or read to; I8 copies I8 rows */
+    struct kvmill_format format;
+};
+
+/* The problem of WRITE_ROWS and READ_ROWS: token t of head h lies t * token_stride + h *
+   head_stride bytes behind `activation`, and in row slot[t] of the cache.  A unit of work is a token
+   with all its heads.  READ_ROWS repeats: kv head h goes to heads h * repeat ... + repeat - 1. */
+struct kvmill_convert {
+    const struct kvmill_convert_shape *shape;
+    unsigned char *activation;
+    int64_t token_stride, head_stride;
+    struct kvmill_cache_rows cache;
+    const int64_t *slot;
+    int64_t heads, repeat;
+    int64_t stream; /* not 0: store around the caches where that is possible */
+};
+
+/* ---- Attention ---- */
+
+/* Kinds of arithmetic.  F32: errors as of float32 sums.  FAST: float16 or integer arithmetic, the error
+   at most 3e-3 of the largest output. */
+enum kvmill_math { KVMILL_MATH_F32 = 0, KVMILL_MATH_FAST = 1 };
+
+/* Score terms that cost time in every score, so that kernels come with and without them. */
+enum { KVMILL_TERM_SOFTCAP = 1, KVMILL_TERM_BIAS = 2 };
+
+/* Shape of ATTEND kernels. */
+struct kvmill_attend_shape {
+    int32_t activation; /* F32, F16, BF16: query, mask, output */
+    struct kvmill_format key, value;
+    int32_t rows;       /* most query rows of a call */
+    int32_t math;       /* enum kvmill_math */
+    int32_t terms;      /* terms that the kernel computes; it serves problems with fewer */
+    int64_t workspace;  /* bytes it needs, 64-byte aligned */
+};
+
+/* One query row: a query head at one token.  Its score at position j in [first, last) is
+       scale * q.k_j, then softcap * tanh (score / softcap), then + slope * (j - origin) + mask[j],
+   and -infinity at all other positions. */
+struct kvmill_query_row {
+    const unsigned char *query; /* key.dim activations */
+    unsigned char *output;      /* value.dim activations */
+    const unsigned char *mask;  /* activations by position, or NULL; only with TERM_BIAS */
+    int64_t first, last;
+    int64_t origin;
+    float slope; /* only with TERM_BIAS */
+    float sink;  /* score of the attention sink, which has no value; -INFINITY: none */
+};
+
+/* The problem of ATTEND: rows [0, rows) attend positions [first, first + count), of which position
+   first + i lies in cache row slot[i] of the kv head that the addresses below are those of.  Calls
+   with one workspace continue each other: `begin` on the first, `end` on the last.  At the end row r
+   goes to its output: sum / total, or `empty` where it saw nothing; or, where partial is not NULL, to
+   partial + r * (2 + value.dim) floats: the largest score, the total of exp (score - largest), then
+   the sums of exp (score - largest) * v.  The sink is counted at `begin`.
+   No row of the cache but those of slot[0 .. count) is read; slot[count .. count + ahead) are rows
+   that the next call will read.  run () is called with units 0 and 1. */
+struct kvmill_attend {
+    const struct kvmill_attend_shape *shape;
+    const struct kvmill_query_row *row;
+    int64_t rows;
+    const unsigned char *key, *value, *key_scale, *value_scale;
+    int64_t key_stride, value_stride, key_scale_stride, value_scale_stride;
+    const int64_t *slot;
+    int64_t first, count, ahead;
+    float scale, softcap, empty;
+    int32_t begin, end;
+    float *partial;
+    void *workspace;
+};
+
 /* One generated kernel.  run() works on the units of work [first, last): for STORE_ROWS and
    KEEP_ROWS a unit of work is chunk u % chunks of slab u / chunks, and a slab is one (batch, head),
    or one batch entry where whole_batch is set.  Re-entrant; allocates nothing. */
@@ -69,7 +176,7 @@ struct kvmill_kernel {
     uint32_t abi;
     uint32_t family;      /* enum kvmill_family */
     const char *symbol;   /* what it computes __ how */
-    const char *isa;      /* "scalar", "avx2", "avx512", "neon" */
+    const char *isa;      /* "scalar", "avx2", "avx512", "avx512vnni", "avx512fp16", "neon" */
     const void *shape;    /* the family's shape struct */
     uint32_t whole_batch; /* a unit of work covers all heads of a batch entry */
     void (*run)(const void *problem, int64_t first, int64_t last);

@@ -22,11 +22,12 @@ static inline kvmill_status kvmill_run_openmp(const kvmill_plan *plan,
     kvmill_status status = kvmill_begin(&call, plan, tensors, workspace, error);
     if (status != KVMILL_OK)
         return status;
-    int64_t parts = kvmill_parts(&call);
+    do {
+        int64_t parts = kvmill_parts(&call);
 #pragma omp parallel for schedule(dynamic) num_threads(threads) if (parts > 1)
-    for (int64_t part = 0; part < parts; part++)
-        kvmill_part(&call, part);
-    kvmill_merge(&call);
+        for (int64_t part = 0; part < parts; part++)
+            kvmill_part(&call, part);
+    } while (kvmill_next(&call));
     return KVMILL_OK;
 }
 

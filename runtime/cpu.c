@@ -14,24 +14,40 @@ static int always(void) {
 #include <cpuid.h>
 
 /* clang's __builtin_cpu_supports does not know it. */
-static int has_f16c(void) {
+static int has_bit_f16c(void) {
     unsigned a, b, c, d;
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
 }
 
 static int has_avx2(void) {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_bit_f16c();
 }
 
 static int has_avx512(void) {
     return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
+
+static int has_avx512vnni(void) {
+    return has_avx512() && __builtin_cpu_supports("avx512vnni");
+}
+
+/* Nor this one; its registers are those of AVX-512. */
+static int has_bit_avx512fp16(void) {
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & 1U << 23) != 0;
+}
+
+static int has_avx512fp16(void) {
+    return has_avx512vnni() && has_bit_avx512fp16();
+}
 #else
 static int has_avx2(void) {
     return 0;
 }
-#define has_avx512 has_avx2
+#define has_avx512     has_avx2
+#define has_avx512vnni has_avx2
+#define has_avx512fp16 has_avx2
 #endif
 
 static int has_neon(void) {
@@ -46,11 +62,14 @@ static int has_neon(void) {
 static const struct isa {
     const char *name;
     int (*usable)(void);
+    int level; /* extensions are of one level with what they extend */
 } isas[] = {
-    {"scalar", always},
-    {"neon", has_neon},
-    {"avx2", has_avx2},
-    {"avx512", has_avx512},
+    {"scalar", always, 0},
+    {"neon", has_neon, 1},
+    {"avx2", has_avx2, 1},
+    {"avx512", has_avx512, 2},
+    {"avx512vnni", has_avx512vnni, 2},
+    {"avx512fp16", has_avx512fp16, 2},
 };
 enum { ISA_COUNT = sizeof isas / sizeof *isas };
 
@@ -63,6 +82,10 @@ int kvmill_isa_rank(const char *name) {
         if (strcmp(isas[i].name, name) == 0)
             return i;
     return -1;
+}
+
+int kvmill_isa_level(const char *name) {
+    return isas[kvmill_isa_rank(name)].level;
 }
 
 int kvmill_isa_usable(const char *isa) {

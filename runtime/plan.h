@@ -4,18 +4,29 @@
 #ifndef KVMILL_RUNTIME_PLAN_H
 #define KVMILL_RUNTIME_PLAN_H
 
+#include <stdbool.h>
+
 #include <kvmill.h>
 
-#include "rows.h"
+/* A run under way, in the caller's kvmill_call.  Every op's call begins with this; its own data
+   follows, and kvmill_call has the room for it. */
+struct call {
+    const kvmill_plan *plan;
+    void *workspace;
+};
 
-struct call;
-
-/* What an op adds to a plan. */
+/* What an op adds to a plan.  A run has one phase or several; the parts of a phase may run in any
+   order and on any thread. */
 struct op {
-    /* Validate the tensors and fill the call; write to no tensor. */
+    /* Validate the tensors and fill the call up to its first phase; write to no tensor. */
     kvmill_status (*begin)(struct call *call, const DLTensor *const *tensors, kvmill_error *error);
-    /* What is left to do when all parts have run; may be NULL. */
-    void (*merge)(const struct call *call);
+    /* Parts of the present phase, and one of them. */
+    int64_t (*parts)(const struct call *call);
+    void (*part)(const struct call *call, int64_t part);
+    /* All parts of the present phase on one thread; NULL: one after the other. */
+    void (*all)(const struct call *call);
+    /* When all parts are done: go on to the next phase, if there is one. */
+    bool (*next)(struct call *call);
     void (*destroy)(kvmill_plan *plan);
 };
 
@@ -23,27 +34,12 @@ struct op {
 struct kvmill_plan {
     const struct op *op;
     size_t workspace_size;
-    char description[1024];
+    char description[4096];
 };
 
-/* One kernel over its units of work; a part begins at a multiple of granule. */
-struct task {
-    const struct kvmill_kernel *kernel;
-    int64_t units, parts, granule;
-};
-
-enum { MOST_TASKS = 2 };
-
-/* A run under way; lives in the caller's kvmill_call. */
-struct call {
-    const kvmill_plan *plan;
-    int task_count;
-    int serial; /* the tasks share bytes: one part does all, in order */
-    struct task tasks[MOST_TASKS];
-    struct rows_problem problem;
-};
-
-_Static_assert(sizeof(struct call) <= sizeof(kvmill_call), "kvmill_call is too small");
+/* Refuse structs of another version of the library; options may be NULL. */
+kvmill_status kvmill_plan_check_sizes(size_t op_size, size_t wanted,
+                                      const kvmill_plan_options *options, kvmill_error *error);
 
 /* With KVMILL_VERBOSE set, say on standard error what was planned. */
 void kvmill_plan_announce(const kvmill_plan *plan);

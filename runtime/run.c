@@ -4,6 +4,8 @@
 #include "../ops/fail.h"
 #include "plan.h"
 
+enum { WORKSPACE_ALIGNMENT = 64 };
+
 static struct call *call_of(kvmill_call *call) {
     return (struct call *)(void *)call;
 }
@@ -12,43 +14,53 @@ static const struct call *const_call_of(const kvmill_call *call) {
     return (const struct call *)(const void *)call;
 }
 
+static kvmill_status check_workspace(const kvmill_plan *plan, const void *workspace,
+                                     kvmill_error *error) {
+    if (workspace == NULL)
+        return kvmill_fail(error, KVMILL_E_WORKSPACE, "workspace is NULL; %zu bytes are needed",
+                           plan->workspace_size);
+    if ((uintptr_t)workspace % WORKSPACE_ALIGNMENT != 0)
+        return kvmill_fail(error, KVMILL_E_WORKSPACE,
+                           "workspace is at %p; accepted: multiples of %d", workspace,
+                           (int)WORKSPACE_ALIGNMENT);
+    return KVMILL_OK;
+}
+
 static kvmill_status begin(struct call *call, const kvmill_plan *plan,
                            const DLTensor *const *tensors, void *workspace, kvmill_error *error) {
     if (plan == NULL || tensors == NULL)
         return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "tensors");
-    if (plan->workspace_size > 0 && workspace == NULL)
-        return kvmill_fail(error, KVMILL_E_WORKSPACE, "workspace is NULL; %zu bytes are needed",
-                           plan->workspace_size);
+    kvmill_status status =
+        plan->workspace_size > 0 ? check_workspace(plan, workspace, error) : KVMILL_OK;
+    if (status != KVMILL_OK)
+        return status;
     call->plan = plan;
-    call->task_count = 0;
-    call->serial = 0;
+    call->workspace = workspace;
     return plan->op->begin(call, tensors, error);
 }
 
-static void run_task(const struct call *call, const struct task *task, int64_t first,
-                     int64_t last) {
-    if (first < last)
-        task->kernel->run(&call->problem, first, last);
-}
-
-static void run_all(const struct call *call) {
-    for (int t = 0; t < call->task_count; t++)
-        run_task(call, &call->tasks[t], 0, call->tasks[t].units);
-}
-
-static void merge(const struct call *call) {
-    if (call->plan->op->merge != NULL)
-        call->plan->op->merge(call);
+/* All parts of a phase. */
+static void run_phase(const struct call *call) {
+    const struct op *op = call->plan->op;
+    if (op->all != NULL) {
+        op->all(call);
+        return;
+    }
+    int64_t parts = op->parts(call);
+    for (int64_t part = 0; part < parts; part++)
+        op->part(call, part);
 }
 
 kvmill_status kvmill_run(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
                          kvmill_error *error) {
-    struct call call;
-    kvmill_status status = begin(&call, plan, tensors, workspace, error);
+    kvmill_call opaque;
+    struct call *call = call_of(&opaque);
+    kvmill_status status = begin(call, plan, tensors, workspace, error);
     if (status != KVMILL_OK)
         return status;
-    run_all(&call);
-    merge(&call);
+    do
+        run_phase(call);
+    while (plan->op->next(call));
     return kvmill_succeed(error);
 }
 
@@ -62,33 +74,17 @@ kvmill_status kvmill_begin(kvmill_call *call, const kvmill_plan *plan,
 
 int64_t kvmill_parts(const kvmill_call *opaque) {
     const struct call *call = const_call_of(opaque);
-    int64_t parts = 0;
-    for (int t = 0; t < call->task_count; t++)
-        parts += call->tasks[t].parts;
-    return call->serial && parts > 0 ? 1 : parts;
-}
-
-/* First unit of a part of a task. */
-static int64_t boundary(const struct task *task, int64_t part) {
-    if (part == task->parts)
-        return task->units;
-    return task->units * part / task->parts / task->granule * task->granule;
+    return call->plan->op->parts(call);
 }
 
 void kvmill_part(const kvmill_call *opaque, int64_t part) {
     const struct call *call = const_call_of(opaque);
-    if (call->serial) {
-        run_all(call);
-        return;
-    }
-    const struct task *task = call->tasks;
-    while (part >= task->parts)
-        part -= task++->parts;
-    run_task(call, task, boundary(task, part), boundary(task, part + 1));
+    call->plan->op->part(call, part);
 }
 
-void kvmill_merge(const kvmill_call *call) {
-    merge(const_call_of(call));
+int kvmill_next(kvmill_call *opaque) {
+    struct call *call = call_of(opaque);
+    return call->plan->op->next(call);
 }
 
 static void part_of_call(void *context, int64_t part) {
@@ -104,7 +100,8 @@ kvmill_status kvmill_run_parallel(const kvmill_plan *plan, const DLTensor *const
     kvmill_status status = kvmill_begin(&call, plan, tensors, workspace, error);
     if (status != KVMILL_OK)
         return status;
-    parallel_for(data, kvmill_parts(&call), part_of_call, &call);
-    kvmill_merge(&call);
+    do
+        parallel_for(data, kvmill_parts(&call), part_of_call, &call);
+    while (kvmill_next(&call));
     return KVMILL_OK;
 }

@@ -3,10 +3,15 @@
 
 #include "../ops/fail.h"
 #include "cpu.h"
+#include "portable.h"
 
-/* Fixed fields of the kernel's shape, or -1 when one of them is not the problem's. */
-static int fixed_fields(const struct kvmill_rows_shape *kernel,
-                        const struct kvmill_rows_shape *problem) {
+/* ---- How well a kernel's shape fits a problem's; negative: it does not ---- */
+
+enum { MOST_FIT = 16 };
+
+/* Fixed fields of the kernel's shape. */
+static int fit_store(const void *kernel_shape, const void *wanted) {
+    const struct kvmill_rows_shape *kernel = kernel_shape, *problem = wanted;
     const int64_t has[] = {kernel->heads, kernel->capacity, kernel->rows, kernel->row};
     const int64_t want[] = {problem->heads, problem->capacity, problem->rows, problem->row};
     int fixed = 0;
@@ -23,26 +28,67 @@ static int fixed_fields(const struct kvmill_rows_shape *kernel,
 }
 
 /* What is kept depends on neither the mode nor the shape of the update. */
-static int fit_keep(const struct kvmill_rows_shape *kernel,
-                    const struct kvmill_rows_shape *problem) {
+static int fit_keep(const void *kernel_shape, const void *wanted) {
+    const struct kvmill_rows_shape *kernel = kernel_shape, *problem = wanted;
     return kernel->unit_bits == problem->unit_bits ? 0 : -1;
 }
 
-/* Negative: unusable.  Higher is better. */
-static int fitness(const struct kvmill_kernel *kernel, const struct wanted *wanted) {
-    int rank = kvmill_isa_rank(kernel->isa);
-    if (kernel->family != wanted->family || rank < 0 || rank > wanted->kvmill_isa_cap ||
-        !kvmill_isa_usable(kernel->isa))
-        return -1;
-    int fit = kernel->family == KVMILL_KEEP_ROWS ? fit_keep(kernel->shape, wanted->shape)
-                                                 : fixed_fields(kernel->shape, wanted->shape);
-    return fit < 0 ? -1 : rank * 16 + fit;
+static bool same_format(const struct kvmill_format *a, const struct kvmill_format *b) {
+    return a->element == b->element && a->dim == b->dim && a->scale == b->scale &&
+           a->group == b->group;
 }
 
-static int best_of_pack(const kvmill_pack *pack, const struct wanted *wanted, int best,
-                        struct selection *selection) {
+static int fit_convert(const void *kernel_shape, const void *wanted) {
+    const struct kvmill_convert_shape *kernel = kernel_shape, *problem = wanted;
+    return kernel->activation == problem->activation &&
+                   same_format(&kernel->format, &problem->format)
+               ? 0
+               : -1;
+}
+
+static int count_terms(int terms) {
+    return (terms & KVMILL_TERM_SOFTCAP ? 1 : 0) + (terms & KVMILL_TERM_BIAS ? 1 : 0);
+}
+
+/* Few terms that the problem has not. */
+static int fit_attend(const void *kernel_shape, const void *wanted) {
+    const struct kvmill_attend_shape *kernel = kernel_shape, *problem = wanted;
+    if (kernel->activation != problem->activation || kernel->math > problem->math ||
+        (problem->terms & ~kernel->terms) != 0 || !same_format(&kernel->key, &problem->key) ||
+        !same_format(&kernel->value, &problem->value))
+        return -1;
+    return MOST_FIT - 1 - count_terms(kernel->terms & ~problem->terms);
+}
+
+static int (*const fits[])(const void *kernel_shape, const void *wanted) = {
+    [KVMILL_STORE_ROWS] = fit_store,   [KVMILL_KEEP_ROWS] = fit_keep,
+    [KVMILL_WRITE_ROWS] = fit_convert, [KVMILL_READ_ROWS] = fit_convert,
+    [KVMILL_ATTEND] = fit_attend,
+};
+
+/* Negative: unusable.  Higher is better. */
+static int fitness(const struct shelf *shelf, const struct kvmill_kernel *kernel,
+                   const struct wanted *wanted) {
+    int rank = kvmill_isa_rank(kernel->isa);
+    if (kernel->family != wanted->family || rank < 0 || rank > shelf->isa_cap ||
+        !kvmill_isa_usable(kernel->isa))
+        return -1;
+    int fit = fits[wanted->family](kernel->shape, wanted->shape);
+    return fit < 0 ? -1 : rank * MOST_FIT + fit;
+}
+
+/* ---- One kernel ---- */
+
+static const char *why_portable(const struct shelf *shelf) {
+    if (shelf->portable_reason != NULL)
+        return shelf->portable_reason;
+    return shelf->pack_count ? "no pack has a kernel of this shape" : "no packs were given";
+}
+
+static int best_of_pack(const struct shelf *shelf, const kvmill_pack *pack,
+                        const struct wanted *wanted, int best, struct selection *selection) {
     for (uint32_t i = 0; i < pack->count; i++) {
-        int fit = fitness(pack->kernels[i], wanted);
+        int fit = fitness(shelf, pack->kernels[i], wanted);
         if (fit <= best)
             continue;
         best = fit;
@@ -51,31 +97,118 @@ static int best_of_pack(const kvmill_pack *pack, const struct wanted *wanted, in
     return best;
 }
 
-struct selection kvmill_select_kernel(const kvmill_pack *const *packs, size_t pack_count,
-                                      const struct wanted *wanted) {
-    struct selection selection = {wanted->portable, wanted->portable_reason};
+struct selection kvmill_select_kernel(const struct shelf *shelf, const struct wanted *wanted) {
+    struct selection selection = {wanted->portable, why_portable(shelf)};
     int best = -1;
-    if (wanted->portable_only)
+    if (shelf->portable_reason != NULL)
         return selection;
-    selection.origin = pack_count ? "no pack has a kernel of this shape" : "no packs were given";
-    for (size_t i = 0; i < pack_count; i++)
-        best = best_of_pack(packs[i], wanted, best, &selection);
+    for (size_t i = 0; i < shelf->pack_count; i++)
+        best = best_of_pack(shelf, shelf->packs[i], wanted, best, &selection);
     return selection;
 }
 
-kvmill_status kvmill_check_packs(const kvmill_pack *const *packs, size_t pack_count,
-                                 kvmill_error *error) {
-    if (pack_count > 0 && packs == NULL)
+/* ---- Kernels that attend ---- */
+
+static const struct kvmill_attend_shape *attend_shape(const struct kvmill_kernel *kernel) {
+    return kernel->shape;
+}
+
+/* Kernels that may stand in one selection are of one level of instruction sets. */
+static int level(const struct shelf *shelf, const struct kvmill_kernel *kernel,
+                 const struct wanted *wanted) {
+    return fitness(shelf, kernel, wanted) < 0 ? -1 : kvmill_isa_level(kernel->isa);
+}
+
+/* Of two that take as many rows: cheaper arithmetic, then the instruction set, then fewer terms. */
+static int merit(const struct kvmill_kernel *kernel) {
+    const struct kvmill_attend_shape *shape = attend_shape(kernel);
+    return (shape->math * 64 + kvmill_isa_rank(kernel->isa)) * MOST_FIT - count_terms(shape->terms);
+}
+
+static void insert(struct attend_selection *selection, int at, const struct kvmill_kernel *kernel) {
+    if (selection->count == MOST_TILES)
+        return;
+    memmove(selection->kernels + at + 1, selection->kernels + at,
+            (size_t)(selection->count - at) * sizeof(const struct kvmill_kernel *));
+    selection->kernels[at] = kernel;
+    selection->count++;
+}
+
+/* In its place by size; of two that are equally large stays the better one, or the first. */
+static void put(struct attend_selection *selection, const struct kvmill_kernel *kernel) {
+    int at = 0, rows = attend_shape(kernel)->rows;
+    while (at < selection->count && attend_shape(selection->kernels[at])->rows < rows)
+        at++;
+    if (at == selection->count || attend_shape(selection->kernels[at])->rows != rows)
+        insert(selection, at, kernel);
+    else if (merit(kernel) > merit(selection->kernels[at]))
+        selection->kernels[at] = kernel;
+}
+
+static int best_level(const struct shelf *shelf, const struct wanted *wanted, const char **origin) {
+    int best = -1;
+    for (size_t p = 0; p < shelf->pack_count; p++) {
+        for (uint32_t i = 0; i < shelf->packs[p]->count; i++) {
+            int found = level(shelf, shelf->packs[p]->kernels[i], wanted);
+            if (found <= best)
+                continue;
+            best = found;
+            *origin = shelf->packs[p]->name;
+        }
+    }
+    return best;
+}
+
+static void collect(const struct shelf *shelf, const struct wanted *wanted, int best,
+                    struct attend_selection *selection) {
+    for (size_t p = 0; p < shelf->pack_count; p++)
+        for (uint32_t i = 0; i < shelf->packs[p]->count; i++)
+            if (level(shelf, shelf->packs[p]->kernels[i], wanted) == best)
+                put(selection, shelf->packs[p]->kernels[i]);
+}
+
+struct attend_selection kvmill_select_attend(const struct shelf *shelf,
+                                             const struct kvmill_attend_shape *shape) {
+    const struct wanted wanted = {KVMILL_ATTEND, shape, &kvmill_portable_attend};
+    struct attend_selection selection = {.origin = why_portable(shelf)};
+    int best = shelf->portable_reason == NULL ? best_level(shelf, &wanted, &selection.origin) : -1;
+    if (best >= 0) {
+        collect(shelf, &wanted, best, &selection);
+        return selection;
+    }
+    selection.portable = true;
+    selection.kernels[selection.count++] = wanted.portable;
+    return selection;
+}
+
+/* ---- The shelf ---- */
+
+static kvmill_status check_packs(const struct shelf *shelf, kvmill_error *error) {
+    if (shelf->pack_count > 0 && shelf->packs == NULL)
         return kvmill_fail(error, KVMILL_E_NULL, "options.packs is NULL; pack_count is %zu",
-                           pack_count);
-    for (size_t i = 0; i < pack_count; i++) {
-        if (packs[i] == NULL)
+                           shelf->pack_count);
+    for (size_t i = 0; i < shelf->pack_count; i++) {
+        if (shelf->packs[i] == NULL)
             return kvmill_fail(error, KVMILL_E_NULL, "options.packs[%zu] is NULL", i);
-        if (packs[i]->abi != KVMILL_KERNEL_ABI)
+        if (shelf->packs[i]->abi != KVMILL_KERNEL_ABI)
             return kvmill_fail(
                 error, KVMILL_E_PACK,
                 "pack %zu was made for kernel ABI %u; accepted: %d (generate it again)", i,
-                packs[i]->abi, KVMILL_KERNEL_ABI);
+                shelf->packs[i]->abi, KVMILL_KERNEL_ABI);
     }
     return KVMILL_OK;
+}
+
+kvmill_status kvmill_open_shelf(const kvmill_plan_options *options, struct shelf *shelf,
+                                kvmill_error *error) {
+    *shelf = (struct shelf){0};
+    if (options != NULL) {
+        shelf->packs = options->packs;
+        shelf->pack_count = options->pack_count;
+        shelf->portable_reason = options->portable ? "asked for" : NULL;
+    }
+    kvmill_status status = check_packs(shelf, error);
+    return status == KVMILL_OK
+               ? kvmill_isa_cap(options ? options->isa : NULL, &shelf->isa_cap, error)
+               : status;
 }

@@ -1,4 +1,4 @@
-/* Choice of a kernel for a problem: one walk over all kernels of all packs.
+/* Choice of kernels for a problem: one walk over all kernels of all packs.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_SELECT_H
@@ -13,22 +13,40 @@ struct selection {
     const char *origin; /* name of the pack, or why it is the portable kernel */
 };
 
-/* What is looked for. */
+/* Where and how far to look: the same for all kernels of a plan. */
+struct shelf {
+    const kvmill_pack *const *packs;
+    size_t pack_count;
+    int isa_cap;
+    const char *portable_reason; /* why no pack will do, or NULL */
+};
+
+/* Refuse packs of another ABI and instruction sets of no name; options may be NULL. */
+kvmill_status kvmill_open_shelf(const kvmill_plan_options *options, struct shelf *shelf,
+                                kvmill_error *error);
+
+/* What is looked for: a problem's shape, KVMILL_DYNAMIC where only the run knows. */
 struct wanted {
     enum kvmill_family family;
-    const void *shape; /* the family's shape struct; KVMILL_DYNAMIC where only the run knows */
-    int kvmill_isa_cap;
-    bool portable_only;
-    const char *portable_reason;
+    const void *shape; /* the family's shape struct */
     const struct kvmill_kernel *portable;
 };
 
 /* The best instruction set wins, then the kernel that fixes most of the shape, then the first. */
-struct selection kvmill_select_kernel(const kvmill_pack *const *packs, size_t pack_count,
-                                      const struct wanted *wanted);
+struct selection kvmill_select_kernel(const struct shelf *shelf, const struct wanted *wanted);
 
-/* Refuse packs of another ABI. */
-kvmill_status kvmill_check_packs(const kvmill_pack *const *packs, size_t pack_count,
-                                 kvmill_error *error);
+/* Kernels that attend, one for each size of tile. */
+enum { MOST_TILES = 16 };
+struct attend_selection {
+    int count;
+    const struct kvmill_kernel *kernels[MOST_TILES]; /* shape.rows ascending */
+    const char *origin;
+    bool portable; /* one kernel, whose shape does not tell its rows */
+};
+
+/* Arithmetic as wanted before the best instruction set; an exact kernel will do where a fast one is
+   wanted, and a kernel of more terms than the problem has. */
+struct attend_selection kvmill_select_attend(const struct shelf *shelf,
+                                             const struct kvmill_attend_shape *wanted);
 
 #endif

@@ -6,6 +6,27 @@
 
 #include "../ops/tensor_scatter.h"
 #include "plan.h"
+#include "rows.h"
+
+/* One kernel over its units of work; a part begins at a multiple of granule. */
+struct task {
+    const struct kvmill_kernel *kernel;
+    int64_t units, parts, granule;
+};
+
+enum { MOST_TASKS = 2 };
+
+/* One phase: the parts of all tasks. */
+struct tensor_scatter_call {
+    struct call base;
+    int task_count;
+    int serial; /* the tasks share bytes: one part does all, in order */
+    struct task tasks[MOST_TASKS];
+    struct rows_problem problem;
+};
+
+_Static_assert(sizeof(struct tensor_scatter_call) <= sizeof(kvmill_call),
+               "kvmill_call is too small");
 
 struct tensor_scatter_plan {
     kvmill_plan base;
@@ -16,8 +37,8 @@ struct tensor_scatter_plan {
     int unit_shift;
     bool has_indices;
     const struct kvmill_kernel *store, *keep;
-    bool is_prepared;        /* all dims known and no strides: `prepared` holds */
-    struct call prepared[2]; /* a run but for its addresses; [1] in place */
+    bool is_prepared;                       /* all dims known and no strides: `prepared` holds */
+    struct tensor_scatter_call prepared[2]; /* a run but for its addresses; [1] in place */
     int rank;
     int64_t dims[]; /* past_cache's, then update's */
 };
@@ -51,7 +72,10 @@ kvmill_status kvmill_tensor_scatter_begin(struct call *call, const DLTensor *con
 void kvmill_tensor_scatter_prepare(struct tensor_scatter_plan *plan,
                                    const kvmill_tensor_scatter *op);
 
-/* What is left when the tasks are done; op.merge. */
-void kvmill_tensor_scatter_merge(const struct call *call);
+/* The other hooks of the op. */
+int64_t kvmill_tensor_scatter_parts(const struct call *call);
+void kvmill_tensor_scatter_part(const struct call *call, int64_t part);
+void kvmill_tensor_scatter_all(const struct call *call);
+bool kvmill_tensor_scatter_next(struct call *call);
 
 #endif

@@ -8,7 +8,6 @@
 
 #include "../ops/dtype.h"
 #include "../ops/fail.h"
-#include "cpu.h"
 #include "select.h"
 #include "tensor.h"
 
@@ -18,7 +17,10 @@ static void destroy(kvmill_plan *plan) {
 
 static const struct op tensor_scatter_op = {
     .begin = kvmill_tensor_scatter_begin,
-    .merge = kvmill_tensor_scatter_merge,
+    .parts = kvmill_tensor_scatter_parts,
+    .part = kvmill_tensor_scatter_part,
+    .all = kvmill_tensor_scatter_all,
+    .next = kvmill_tensor_scatter_next,
     .destroy = destroy,
 };
 
@@ -30,15 +32,6 @@ static bool prototype_folds(const DLTensor *tensor, int axis) {
 static bool prototypes_fold(const kvmill_tensor_scatter *op, int axis) {
     return prototype_folds(op->past_cache, axis) && prototype_folds(op->update, axis) &&
            prototype_folds(op->present_cache, axis);
-}
-
-static const char *portable_reason(const kvmill_tensor_scatter *op,
-                                   const kvmill_plan_options *options, int axis) {
-    if (options != NULL && options->portable)
-        return "asked for";
-    if (!prototypes_fold(op, axis))
-        return "the strides do not fold to [batch, heads, slot, row]";
-    return NULL;
 }
 
 /* Bytes of an element; or nibbles of one, or bytes of two. */
@@ -92,39 +85,20 @@ static void describe(struct tensor_scatter_plan *plan, const kvmill_tensor_scatt
 static kvmill_status select_kernels(struct tensor_scatter_plan *plan,
                                     const kvmill_tensor_scatter *op,
                                     const kvmill_plan_options *options, kvmill_error *error) {
-    static const kvmill_plan_options defaults = {.struct_size = sizeof defaults};
-    struct wanted wanted = {.shape = &plan->shape};
-    const char *reason = portable_reason(op, options, plan->geometry.axis);
-    options = options ? options : &defaults;
-    kvmill_status status = kvmill_check_packs(options->packs, options->pack_count, error);
-    if (status == KVMILL_OK)
-        status = kvmill_isa_cap(options->isa, &wanted.kvmill_isa_cap, error);
+    struct shelf shelf;
+    kvmill_status status = kvmill_open_shelf(options, &shelf, error);
     if (status != KVMILL_OK)
         return status;
-    wanted.portable_only = reason != NULL;
-    wanted.portable_reason = reason;
-    wanted.family = KVMILL_STORE_ROWS;
-    wanted.portable = &kvmill_portable_store_rows;
-    struct selection store = kvmill_select_kernel(options->packs, options->pack_count, &wanted);
-    wanted.family = KVMILL_KEEP_ROWS;
-    wanted.portable = &kvmill_portable_keep_rows;
-    struct selection keep = kvmill_select_kernel(options->packs, options->pack_count, &wanted);
+    if (shelf.portable_reason == NULL && !prototypes_fold(op, plan->geometry.axis))
+        shelf.portable_reason = "the strides do not fold to [batch, heads, slot, row]";
+    struct selection store = kvmill_select_kernel(
+        &shelf, &(struct wanted){KVMILL_STORE_ROWS, &plan->shape, &kvmill_portable_store_rows});
+    struct selection keep = kvmill_select_kernel(
+        &shelf, &(struct wanted){KVMILL_KEEP_ROWS, &plan->shape, &kvmill_portable_keep_rows});
     plan->store = store.kernel;
     plan->keep = keep.kernel;
     kvmill_tensor_scatter_prepare(plan, op);
     describe(plan, op, &store, &keep);
-    return KVMILL_OK;
-}
-
-/* The struct_size fields let the structs grow; this is the first version. */
-static kvmill_status check_sizes(const kvmill_tensor_scatter *op,
-                                 const kvmill_plan_options *options, kvmill_error *error) {
-    if (op->struct_size < sizeof *op)
-        return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "op.struct_size is %zu; accepted: %zu",
-                           op->struct_size, sizeof *op);
-    if (options != NULL && options->struct_size < sizeof *options)
-        return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "options.struct_size is %zu; accepted: %zu",
-                           options->struct_size, sizeof *options);
     return KVMILL_OK;
 }
 
@@ -135,7 +109,7 @@ kvmill_status kvmill_plan_tensor_scatter(const kvmill_tensor_scatter *op,
     if (plan == NULL || op == NULL)
         return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "op");
     *plan = NULL;
-    kvmill_status status = check_sizes(op, options, error);
+    kvmill_status status = kvmill_plan_check_sizes(op->struct_size, sizeof *op, options, error);
     if (status == KVMILL_OK)
         status = kvmill_tensor_scatter_check(op, &geometry, error);
     const DLTensor *const tensors[] = {op->past_cache, op->update, op->write_indices,

@@ -22,8 +22,8 @@ static const int64_t stream_keep_bytes = 4 << 20;
    them only to overwrite them is most of the time (doc/performance.md). */
 static const int64_t stream_store_bytes = 8 << 10;
 
-static const struct tensor_scatter_plan *plan_of(const struct call *call) {
-    return (const struct tensor_scatter_plan *)(const void *)call->plan;
+static const struct tensor_scatter_plan *plan_of(const struct tensor_scatter_call *call) {
+    return (const struct tensor_scatter_plan *)(const void *)call->base.plan;
 }
 
 /* ---- Looks ---- */
@@ -143,7 +143,7 @@ static void set_chunks(const struct tensor_scatter_plan *plan, struct kvmill_row
         plan->shape.unit_bits == 4 ? 1 : clamp(worth(plan, slots * rows->row), 1, slots + !slots);
 }
 
-static void add_task(const struct tensor_scatter_plan *plan, struct call *call,
+static void add_task(const struct tensor_scatter_plan *plan, struct tensor_scatter_call *call,
                      const struct kvmill_kernel *kernel, int64_t slots) {
     const struct kvmill_rows *rows = &call->problem.rows;
     int64_t slabs = rows->batch * rows->heads;
@@ -162,7 +162,8 @@ static bool is_nothing(const struct kvmill_rows *rows) {
     return rows->batch == 0 || rows->heads == 0 || rows->capacity == 0 || rows->row == 0;
 }
 
-static void set_tasks(const struct tensor_scatter_plan *plan, struct call *call, bool in_place) {
+static void set_tasks(const struct tensor_scatter_plan *plan, struct tensor_scatter_call *call,
+                      bool in_place) {
     struct kvmill_rows *rows = &call->problem.rows;
     call->task_count = 0;
     call->serial = plan->shape.unit_bits == 4 && !in_place;
@@ -178,8 +179,8 @@ static void set_tasks(const struct tensor_scatter_plan *plan, struct call *call,
 }
 
 static void prepare(const struct tensor_scatter_plan *plan, const struct views *views,
-                    bool in_place, struct call *call) {
-    call->plan = &plan->base;
+                    bool in_place, struct tensor_scatter_call *call) {
+    call->base.plan = &plan->base;
     call->problem.axis = plan->geometry.axis;
     call->problem.in_place = in_place;
     call->problem.count = views->present.count;
@@ -283,7 +284,7 @@ static kvmill_status check_given(const DLTensor *const *tensors, kvmill_error *e
 }
 
 /* What shapes and strides decide; most runs find it done. */
-static kvmill_status shape_call(struct call *call, const DLTensor *const *tensors,
+static kvmill_status shape_call(struct tensor_scatter_call *call, const DLTensor *const *tensors,
                                 kvmill_error *error) {
     const struct tensor_scatter_plan *plan = plan_of(call);
     const DLTensor *past = tensors[KVMILL_PAST_CACHE], *present = tensors[KVMILL_PRESENT_CACHE];
@@ -303,8 +304,8 @@ static kvmill_status shape_call(struct call *call, const DLTensor *const *tensor
     return status;
 }
 
-kvmill_status kvmill_tensor_scatter_begin(struct call *call, const DLTensor *const *tensors,
-                                          kvmill_error *error) {
+static kvmill_status begin(struct tensor_scatter_call *call, const DLTensor *const *tensors,
+                           kvmill_error *error) {
     kvmill_status status = check_given(tensors, error);
     if (status == KVMILL_OK)
         status = shape_call(call, tensors, error);
@@ -318,10 +319,61 @@ kvmill_status kvmill_tensor_scatter_begin(struct call *call, const DLTensor *con
     return check_starts(&call->problem.rows, plan_of(call)->geometry.circular, error);
 }
 
-/* The unused half of the last byte of a fresh 4-bit cache is 0. */
-void kvmill_tensor_scatter_merge(const struct call *call) {
-    const struct rows_problem *problem = &call->problem;
+kvmill_status kvmill_tensor_scatter_begin(struct call *call, const DLTensor *const *tensors,
+                                          kvmill_error *error) {
+    return begin((struct tensor_scatter_call *)(void *)call, tensors, error);
+}
+
+/* ---- Parts ---- */
+
+static const struct tensor_scatter_call *const_call_of(const struct call *call) {
+    return (const struct tensor_scatter_call *)(const void *)call;
+}
+
+static void run_task(const struct tensor_scatter_call *call, const struct task *task, int64_t first,
+                     int64_t last) {
+    if (first < last)
+        task->kernel->run(&call->problem, first, last);
+}
+
+void kvmill_tensor_scatter_all(const struct call *base) {
+    const struct tensor_scatter_call *call = const_call_of(base);
+    for (int t = 0; t < call->task_count; t++)
+        run_task(call, &call->tasks[t], 0, call->tasks[t].units);
+}
+
+int64_t kvmill_tensor_scatter_parts(const struct call *base) {
+    const struct tensor_scatter_call *call = const_call_of(base);
+    int64_t parts = 0;
+    for (int t = 0; t < call->task_count; t++)
+        parts += call->tasks[t].parts;
+    return call->serial && parts > 0 ? 1 : parts;
+}
+
+/* First unit of a part of a task. */
+static int64_t boundary(const struct task *task, int64_t part) {
+    if (part == task->parts)
+        return task->units;
+    return task->units * part / task->parts / task->granule * task->granule;
+}
+
+void kvmill_tensor_scatter_part(const struct call *base, int64_t part) {
+    const struct tensor_scatter_call *call = const_call_of(base);
+    if (call->serial) {
+        kvmill_tensor_scatter_all(base);
+        return;
+    }
+    const struct task *task = call->tasks;
+    while (part >= task->parts)
+        part -= task++->parts;
+    run_task(call, task, boundary(task, part), boundary(task, part + 1));
+}
+
+/* The only phase.  The unused half of the last byte of a fresh 4-bit cache is 0. */
+bool kvmill_tensor_scatter_next(struct call *base) {
+    const struct rows_problem *problem = &const_call_of(base)->problem;
     if (kvmill_dtype_bits(problem->present->dtype) == 4 && !problem->in_place &&
         problem->count % 2 != 0)
         tensor_data(problem->present)[problem->count / 2] &= 0x0f;
+    return false;
 }

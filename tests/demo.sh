@@ -1,5 +1,6 @@
 #!/bin/sh
-# The demo: generate, compile and link the packs of real models, run them, check, measure.
+# The demo: generate, compile and link the packs of real models, run them, check, measure.  First one
+# layer's cache updates, then attention of a whole model.
 set -eu
 . "${builddir:-.}/tests/environment.sh" # run from a build directory
 
@@ -21,11 +22,36 @@ demo() {
 HEADER
     # shellcheck disable=SC2086
     $CC $CFLAGS -I"$srcdir/include" -I"$pack" -o "$pack/demo" "$srcdir/examples/demo.c" \
-        "$pack/lib$1.a" "$builddir/.libs/libkvmill.a" $SANITIZE
+        "$pack/lib$1.a" "$builddir/.libs/libkvmill.a" -lm $SANITIZE
+    "$pack/demo"
+}
+
+# attention NAME CONFIG CACHE GROUP -- decode steps and prefill of a whole model; GROUP 0: not quantised.
+attention() {
+    pack=$builddir/demo-pack/$1
+    options="--cache $3 --cache-layout 1"
+    [ "$4" -eq 0 ] || options="$options --quant-group $4"
+    echo "\$ kvmill generate --model $2.json $options -o $1 && make -C $1"
+    # shellcheck disable=SC2086
+    "$kvmill" generate --model "$srcdir/configs/models/$2.json" $options -o "$pack"
+    make --no-print-directory -s -j2 -C "$pack" V=1 CC="$CC"
+    cat >"$pack/demo_pack.h" <<HEADER
+#include "$1_plan.h"
+#define DEMO_PLAN $1_plan_attention
+#define DEMO_INIT $1_init_attention
+#define DEMO_NAME "$2"
+#define DEMO_CACHE "$3 cache"
+#define DEMO_QUANT_GROUP $4
+HEADER
+    # shellcheck disable=SC2086
+    $CC $CFLAGS -O2 $OPENMP_CFLAGS -I"$srcdir/include" -I"$pack" -o "$pack/demo" \
+        "$srcdir/examples/demo_attention.c" "$pack/lib$1.a" "$builddir/.libs/libkvmill.a" -lm $SANITIZE
     "$pack/demo"
 }
 
 demo llama llama-3.1-8b linear 4096 8 128
 demo mistral mistral-7b-v0.1 circular 4096 8 128
+attention llama_f16 llama-3.1-8b float16 0
+attention llama_int8 llama-3.1-8b int8 32
 echo 'x memcpy: speed against memcpy calls of the same rows, taking turns in the same run.'
 echo "The bench measures more: kvmill bench --model $srcdir/configs/models/llama-3.1-8b.json"

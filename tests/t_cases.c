@@ -243,9 +243,10 @@ static kvmill_status begin_and_finish(const kvmill_plan *plan, const DLTensor *c
     kvmill_status status = kvmill_begin(&call, plan, tensors, NULL, error);
     if (status != KVMILL_OK)
         return status;
-    for (int64_t part = 0; part < kvmill_parts(&call); part++)
-        kvmill_part(&call, part);
-    kvmill_merge(&call);
+    do
+        for (int64_t part = 0; part < kvmill_parts(&call); part++)
+            kvmill_part(&call, part);
+    while (kvmill_next(&call));
     return status;
 }
 

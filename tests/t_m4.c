@@ -256,16 +256,44 @@ static bool check_line(const char **text, int bytes, const char *widths) {
     return good;
 }
 
-static void test_moves_by(const char *isa, const char *list) {
-    char file[64], template[256], widths[64] = "";
-    struct expansion expansion = {.files = {"lib/base.m4", "lib/words.m4", "-", file, "test.m4"}};
+/* The files of an instruction set, those that it extends first, between others. */
+struct isa_files {
+    char names[MOST_ISAS][64];
+    struct expansion expansion;
+};
+
+static int add_isa(struct isa_files *files, int at, const struct isa *isa) {
+    if (isa->extends != NULL)
+        at = add_isa(files, at, isa_by_name(isa->extends, strlen(isa->extends)));
+    snprintf(files->names[at], sizeof files->names[at], "isa/%s.m4", isa->name);
+    return at + 1;
+}
+
+/* `last` ends with NULL. */
+static void list_files(struct isa_files *files, const struct isa *isa, const char *const *last) {
+    static const char *const first[] = {"lib/base.m4", "lib/words.m4", "-"};
+    int count = 0, isas = add_isa(files, 0, isa);
+    files->expansion = (struct expansion){0};
+    for (int i = 0; i < 3; i++)
+        files->expansion.files[count++] = first[i];
+    for (int i = 0; i < isas; i++)
+        files->expansion.files[count++] = files->names[i];
+    for (int i = 0; last[i] != NULL; i++)
+        files->expansion.files[count++] = last[i];
+}
+
+static const char *const only_test[] = {"test.m4", NULL};
+
+static void test_moves_by(const struct isa *isa, const char *list) {
+    char template[256], widths[64] = "";
+    struct isa_files files;
     struct error error;
-    snprintf(file, sizeof file, "isa/%s.m4", isa);
+    list_files(&files, isa, only_test);
     snprintf(template, sizeof template,
              "%s\nkm_each(«N», 0, %d, 1, «row N:\nkm_straight(«step», «%s», N, «t», «f»)»)", list,
              MOST_BYTES, list);
     write_template(template);
-    const char *text = expand_files(&expansion, &error);
+    const char *text = expand_files(&files.expansion, &error);
     bool good = text != NULL && sscanf(text, "%63[^\n]", widths) == 1;
     if (text == NULL)
         diag("%s", error.text);
@@ -273,7 +301,7 @@ static void test_moves_by(const char *isa, const char *list) {
     for (int bytes = 0; good && bytes <= MOST_BYTES; bytes++)
         good = check_line(&text, bytes, widths);
     ok(good && text[strspn(text, " \n")] == '\0',
-       "%s, %s (%s): 0 to %d bytes, each covered by the fewest moves", isa, list, widths,
+       "%s, %s (%s): 0 to %d bytes, each covered by the fewest moves", isa->name, list, widths,
        MOST_BYTES);
 }
 
@@ -284,8 +312,8 @@ static void test_moves(void) {
     if (!isa_list_parse(isa_join(",", &every), &isas, &error))
         bail_out("%s", error.text);
     for (int i = 0; i < isas.count; i++) {
-        test_moves_by(isas.items[i]->name, "km_widths");
-        test_moves_by(isas.items[i]->name, "km_join_widths");
+        test_moves_by(isas.items[i], "km_widths");
+        test_moves_by(isas.items[i], "km_join_widths");
     }
 }
 
@@ -317,27 +345,26 @@ static void test_contract_word(const char *word) {
 }
 
 /* An instruction set's file fulfils the contract, and defines without writing. */
-static void test_contract_kept(const char *isa) {
-    char file[64];
-    struct expansion expansion = {
-        .files = {"lib/base.m4", "lib/words.m4", "-", file, "isa/contract.m4", "lib/kernel.m4"}};
+static void test_contract_kept(const struct isa *isa) {
+    static const char *const last[] = {"isa/contract.m4", "lib/kernel.m4", NULL};
+    struct isa_files files;
     struct error error;
-    snprintf(file, sizeof file, "isa/%s.m4", isa);
-    const char *text = expand_files(&expansion, &error);
-    if (!ok(text != NULL && *text == '\0', "isa/%s.m4 fulfils the contract and emits nothing", isa))
+    list_files(&files, isa, last);
+    const char *text = expand_files(&files.expansion, &error);
+    if (!ok(text != NULL && *text == '\0', "isa/%s.m4 fulfils the contract and emits nothing",
+            isa->name))
         diag("%s", text ? text : error.text);
 }
 
 /* A width without its word would be found only by the shapes that need it. */
-static void test_words_of_widths(const char *isa) {
-    char file[64];
-    struct expansion expansion = {.files = {"lib/base.m4", "lib/words.m4", "-", file, "test.m4"}};
+static void test_words_of_widths(const struct isa *isa) {
+    struct isa_files files;
     struct error error;
-    snprintf(file, sizeof file, "isa/%s.m4", isa);
+    list_files(&files, isa, only_test);
     write_template("km_for_words(«W», «km_widths», «km_need(«km_move_»W, «isa»)»)"
                    "km_for_words(«W», «km_join_widths», «km_need(«km_join_»W, «isa»)»)");
-    const char *text = expand_files(&expansion, &error);
-    if (!ok(text != NULL && *text == '\0', "isa/%s.m4: every width has its word", isa))
+    const char *text = expand_files(&files.expansion, &error);
+    if (!ok(text != NULL && *text == '\0', "isa/%s.m4: every width has its word", isa->name))
         diag("%s", text ? text : error.text);
 }
 
@@ -367,8 +394,8 @@ static void test_contract(void) {
     if (!isa_list_parse(isa_join(",", &every), &isas, &error))
         bail_out("%s", error.text);
     for (int i = 0; i < isas.count; i++) {
-        test_contract_kept(isas.items[i]->name);
-        test_words_of_widths(isas.items[i]->name);
+        test_contract_kept(isas.items[i]);
+        test_words_of_widths(isas.items[i]);
     }
 }
 

@@ -128,9 +128,10 @@ static bool fit_kernel(struct scatter *scatter, const struct kvmill_kernel *kern
                        struct dice *dice) {
     const struct kvmill_rows_shape *shape = kernel->shape;
     int bits = scatter->dtype.bits;
+    if (kernel->family != KVMILL_STORE_ROWS)
+        return false;
     int64_t row_bits = field_or(shape->row, bits * dice_range(dice, 1, 9)) * shape->unit_bits;
-    if (kernel->family != KVMILL_STORE_ROWS || row_bits % bits != 0 ||
-        (shape->unit_bits == 4) != (bits == 4 && row_bits / bits % 2 == 1))
+    if (row_bits % bits != 0 || (shape->unit_bits == 4) != (bits == 4 && row_bits / bits % 2 == 1))
         return false;
     int64_t *dims = scatter->cache_dims, rows = field_or(shape->rows, dice_range(dice, 1, 6));
     int64_t capacity = field_or(shape->capacity, rows + dice_range(dice, 0, 9));
@@ -398,7 +399,8 @@ static kvmill_status run_in_shuffled_parts(const kvmill_plan *plan, const DLTens
     dice_order(dice, order, parts);
     for (int64_t i = 0; i < parts; i++)
         kvmill_part(&call, order[i]);
-    kvmill_merge(&call);
+    if (kvmill_next(&call))
+        bail_out("a TensorScatter of two phases");
     return KVMILL_OK;
 }
 

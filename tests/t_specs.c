@@ -347,6 +347,150 @@ static void test_round_trip(const char *name, const char *text) {
     spec_list_free(&specs);
 }
 
+/* Attention specs that are right but for what is added. */
+#define ATTENTION_OF(op, more)                                                                     \
+    "{\"op\": \"" op "\", \"num_heads\": 8, \"num_kv_heads\": 2, \"head_dim\": 64, "               \
+    "\"T1\": \"float16\"" more "}"
+#define FUSED(more)   ATTENTION_OF("MultiHeadCacheAttention", more)
+#define DYNAMIC(more) ATTENTION_OF("dynamic_batching.MultiHeadCacheAttention", more)
+#define INPUTS(more)  ATTENTION_OF("MultiHeadAttention", more)
+#define STORE(more)   "{\"op\": \"KeyValueCache\", \"T1\": \"float32\"" more "}"
+
+static const struct refusal attention_refusals[] = {
+    /* The op and its keys */
+    {"an op of dynamic batching", ATTENTION_OF("dynamic_batching.MultiHeadCachAttention", ""),
+     ": /op: ", "did you mean \"dynamic_batching.MultiHeadCacheAttention\"?"},
+    {"a page size without dynamic batching", FUSED(", \"page_size\": 128"),
+     ": /page_size: ", "is not a known key"},
+    {"causality of a KeyValueCache", STORE(", \"is_causal\": 1"),
+     ": /is_causal: ", "accepted: op, head_dim, num_kv_heads, num_layer"},
+    {"a cache of MultiHeadAttention", INPUTS(", \"quant_bit\": 8"),
+     ": /quant_bit: ", "is not a known key"},
+    {"a key like another", FUSED(", \"quant_bits\": 8"), ": /quant_bits: ", "\"quant_bit\"?"},
+    {"no num_heads", "{\"op\": \"MultiHeadAttention\", \"head_dim\": 64, \"T1\": \"float16\"}",
+     ": /num_heads: ", "is missing; accepted: a count"},
+    {"no head_dim", "{\"op\": \"MultiHeadAttention\", \"num_heads\": 64, \"T1\": \"float16\"}",
+     ": /head_dim: ", "is missing; accepted: a count"},
+    {"no T1", "{\"op\": \"KeyValueCache\"}", ": /T1: ", "is missing; accepted: an element type"},
+
+    /* Kinds of values */
+    {"a count that is a word", FUSED(", \"window\": \"1\""),
+     ": /window: ", "is a string; accepted: an integer"},
+    {"a truth value of 2", FUSED(", \"is_alibi\": 2"),
+     ": /is_alibi: ", "is no truth value; accepted: true, false, 1, 0"},
+    {"a truth value of null", FUSED(", \"attn_mask\": null"),
+     ": /attn_mask: ", "is no truth value"},
+    {"a scale that is a word", FUSED(", \"softmax_scale\": \"1\""),
+     ": /softmax_scale: ", "is no number"},
+    {"a type of other ops", FUSED(", \"T2\": \"float64\""),
+     ": /T2: ", "accepted: float32, float16, bfloat16, int8, int4, uint8"},
+    {"a mistyped type", FUSED(", \"T3\": \"flaot16\""), ": /T3: ", "did you mean \"float16\"?"},
+    {"a kind of arithmetic", FUSED(", \"math\": \"quick\""), ": /math: ", "accepted: f32, fast"},
+    {"a format", FUSED(", \"cache_format\": \"q5_0\""),
+     ": /cache_format: ", "accepted: q8_0, q4_0"},
+    {"a name that is no identifier", FUSED(", \"name\": \"Decode\""),
+     ": /name: ", "accepted: at most 47 small letters"},
+    {"a name of the templates", FUSED(", \"name\": \"km_pack\""), ": /name: ", "not km_ or m4_"},
+    {"layers in words", FUSED(", \"layers\": \"all\""),
+     ": /layers: ", "accepted: at most 159 digits"},
+    {"a name twice",
+     "{\"kernels\": [" FUSED(", \"name\": \"a\"") ", " INPUTS(", \"name\": \"a\"") "]}",
+     ": /kernels/1/name: ", "which an earlier spec has"},
+
+    /* What the op's own check says */
+    {"heads that do not divide", FUSED(", \"num_layer\": 2, \"layer_idx\": 2"),
+     ": /: ", "layer_idx is 2; accepted: 0 to 1"},
+    {"a group that does not divide", FUSED(", \"quant_bit\": 8, \"quant_group\": 48"),
+     ": /: ", "quant_group is 48; accepted: divisors of head_dim, 64"},
+    {"an odd group of int4", FUSED(", \"quant_bit\": 4, \"quant_group\": 1"),
+     ": /: ", "accepted: even divisors"},
+    {"a quant_bit of 5", FUSED(", \"quant_bit\": 5"), ": /: ", "quant_bit is 5; accepted: 0, 4, 8"},
+    {"a layout of dynamic batching", FUSED(", \"cache_layout\": 2"),
+     ": /: ", "cache_layout is 2; accepted: 0 to 1"},
+    {"a layout of none", DYNAMIC(", \"cache_layout\": 4"),
+     ": /: ", "cache_layout is 4; accepted: 0 to 3"},
+    {"a mode of none", DYNAMIC(", \"cache_mode\": 2"),
+     ": /: ", "cache_mode is 2; accepted: 0 to 1"},
+    {"pages of nothing", DYNAMIC(", \"cache_mode\": 1, \"page_size\": 0"),
+     ": /: ", "page_size is 0; accepted: 1 or more"},
+    {"a cache type without its bits", FUSED(", \"T2\": \"int8\""),
+     ": /: ", "T2 is int8; accepted:"},
+    {"bits without their type", FUSED(", \"quant_bit\": 8, \"T2\": \"float16\""),
+     ": /: ", "T2 is float16; accepted: int8, with quant_bit 8"},
+    {"blocks of a head that has none",
+     FUSED(", \"cache_format\": \"q8_0\", \"value_head_dim\": 48"),
+     ": /: ", "value_head_dim is 48; accepted with cache_format"},
+    {"a negative scale", FUSED(", \"softmax_scale\": -1"),
+     ": /: ", "softmax_scale is -1; accepted:"},
+    {"int8 activations with scores",
+     "{\"op\": \"MultiHeadAttention\", \"num_heads\": 1, "
+     "\"head_dim\": 8, \"T1\": \"int8\"}",
+     ": /: ", "T1 is int8; accepted: float32"},
+};
+
+/* What is read from a spec that leaves things out. */
+static void test_implied(const char *text, const char *key, const char *wanted) {
+    struct spec_list specs;
+    struct error error;
+    json_t *object = read_text(text, &specs, &error) ? spec_write(&specs.items[0]) : NULL;
+    json_t *value = json_object_get(object, key);
+    char *got = json_dumps(value, JSON_ENCODE_ANY);
+    if (!ok(strcmp(got ? got : "none", wanted) == 0, "%s: %s is %s", text, key, wanted))
+        diag("got %s %s", got ? got : "none", error.text);
+    free(got);
+    json_decref(object);
+    spec_list_free(&specs);
+}
+
+static void test_attention(void) {
+    for (size_t i = 0; i < sizeof attention_refusals / sizeof *attention_refusals; i++)
+        test_refusal(&attention_refusals[i]);
+    test_implied(FUSED(""), "T2", "\"float16\"");
+    test_implied(FUSED(""), "T3", "none");
+    test_implied(FUSED(""), "is_causal", "true");
+    test_implied(FUSED(", \"is_causal\": 0"), "is_causal", "false");
+    test_implied(FUSED(""), "attn_mask", "true");
+    test_implied(FUSED(", \"attn_mask\": false"), "attn_mask", "false");
+    test_implied(FUSED(""), "num_layer", "1");
+    test_implied(FUSED(""), "quant_group", "8");
+    test_implied(FUSED(""), "value_head_dim", "none");
+    test_implied(FUSED(", \"softcap\": 30"), "softcap", "30.0");
+    test_implied(FUSED(", \"quant_bit\": 8"), "T2", "\"int8\"");
+    test_implied(FUSED(", \"quant_bit\": 8"), "T3", "\"float16\"");
+    test_implied(FUSED(", \"quant_bit\": 4"), "T2", "\"int4\"");
+    test_implied(FUSED(", \"cache_format\": \"q4_0\""), "T2", "\"uint8\"");
+    test_implied(FUSED(", \"quant_bit\": 8, \"value_head_dim\": 32"), "value_quant_bit", "8");
+    test_implied(FUSED(", \"quant_bit\": 8, \"value_head_dim\": 32"), "value_T2", "\"int8\"");
+    test_implied(FUSED(", \"quant_bit\": 8, \"value_quant_bit\": 4"), "value_T2", "\"int4\"");
+    test_implied(FUSED(", \"quant_bit\": 8, \"value_quant_bit\": 4"), "value_head_dim", "64");
+    test_implied(FUSED(", \"quant_bit\": 8, \"value_T2\": \"float16\""), "value_quant_bit", "0");
+    test_implied(FUSED(", \"value_quant_bit\": 8"), "value_T3", "\"float16\"");
+    test_implied(FUSED(", \"cache_format\": \"q8_0\", \"value_head_dim\": 32"),
+                 "value_cache_format", "\"q8_0\"");
+    test_implied(DYNAMIC(""), "page_size", "128");
+    test_implied(DYNAMIC(""), "cache_mode", "0");
+    test_implied(INPUTS(""), "T2", "none");
+    test_implied(STORE(""), "head_dim", "none");
+    test_implied(STORE(", \"head_dim\": 64, \"num_kv_heads\": 2, \"quant_bit\": 8"), "T3",
+                 "\"float32\"");
+    test_implied(FUSED(", \"layer_idx\": 3"), "num_layer", "none");
+    test_round_trip("every attribute of ours",
+                    DYNAMIC(", \"window\": 64, \"softcap\": 30.5, \"math\": \"fast\", "
+                            "\"partial\": 1, \"empty_is_nan\": true, \"is_alibi\": 1, "
+                            "\"alibi_heads\": 16, \"alibi_first\": 8, \"alibi_scale\": 0.1, "
+                            "\"value_head_dim\": 96, \"value_quant_bit\": 8, "
+                            "\"value_quant_group\": 32, \"value_T3\": \"float32\", "
+                            "\"softmax_scale\": 0.3, \"cache_mode\": 1, \"page_size\": 7, "
+                            "\"name\": \"decode\", \"layers\": \"0-3, 5\", "
+                            "\"purpose\": \"all there is\""));
+    test_round_trip("blocks", FUSED(", \"cache_format\": \"q8_0\", "
+                                    "\"value_cache_format\": \"q4_0\""));
+    test_round_trip("a store", STORE(", \"num_repeat\": 4"));
+    test_round_trip("raw codes", "{\"op\": \"KeyValueCache\", \"T1\": \"int8\", "
+                                 "\"T2\": \"int8\", \"head_dim\": 8, \"num_kv_heads\": 1}");
+    test_round_trip("a layer of a cache that a run tells", FUSED(", \"layer_idx\": 3"));
+}
+
 static void test_round_trips(void) {
     test_round_trip("a spec without shapes", SPEC(""));
     test_round_trip("a spec with all shapes", SHAPED(", \"write_indices\": [2], \"axis\": 2"));
@@ -580,8 +724,27 @@ static size_t add_dims(char *text, size_t size, const DLTensor *tensor) {
     return at;
 }
 
+/* "attention 0-31: 32/8 x 128" */
+static void describe_attention(const struct spec *spec, char *text, size_t size) {
+    const struct attention_spec *attention = &spec->attention;
+    const kvmill_cache_attention *op = &attention->op;
+    size_t at =
+        (size_t)snprintf(text, size, "%s %s: %" PRId64 "/%" PRId64 " x %" PRId64, spec->name,
+                         attention->layers, op->num_heads, op->num_kv_heads, op->head_dim);
+    if (op->value_differs)
+        at += (size_t)snprintf(text + at, size - at, "/%" PRId64, op->value_head_dim);
+    if (op->window)
+        at += (size_t)snprintf(text + at, size - at, ", window %" PRId64, op->window);
+    if (op->softcap != 0)
+        snprintf(text + at, size - at, ", softcap %g", op->softcap);
+}
+
 /* "decode key, head-major: circular ?,8,?,256 <- ?,8,1,256" */
 static void describe(const struct spec *spec, char *text, size_t size) {
+    if (is_attention_spec(spec)) {
+        describe_attention(spec, text, size);
+        return;
+    }
     const struct scatter_spec *scatter = &spec->scatter;
     size_t at = (size_t)snprintf(text, size, "%s: %s ", spec->purpose, scatter->mode);
     at += add_dims(text + at, size - at, &scatter->past_cache);
@@ -612,7 +775,9 @@ static void test_models(void) {
         "decode key and value, token-major: linear ?,?,1024 <- ?,1,1024",
         "prefill key and value, token-major: linear ?,?,1024 <- ?,?,1024",
         "decode key and value, head-major: linear ?,8,?,128 <- ?,8,1,128",
-        "prefill key and value, head-major: linear ?,8,?,128 <- ?,8,?,128", NULL};
+        "prefill key and value, head-major: linear ?,8,?,128 <- ?,8,?,128",
+        "attention 0-31: 32/8 x 128",
+        NULL};
     /* 42 layers, two kinds: with a ring of 4096 slots, and without. */
     static const char *const gemma[] = {
         "decode key and value, head-major: circular ?,8,4096,256 <- ?,8,1,256",
@@ -621,11 +786,15 @@ static void test_models(void) {
         "prefill key and value, head-major: circular ?,8,?,256 <- ?,8,?,256",
         "decode key and value, head-major: linear ?,8,?,256 <- ?,8,1,256",
         "prefill key and value, head-major: linear ?,8,?,256 <- ?,8,?,256",
+        "attention_sliding 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 36, "
+        "38, 40: 16/8 x 256, window 4096, softcap 50",
+        "attention 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35, 37, 39, 41: "
+        "16/8 x 256, softcap 50",
         NULL};
     /* One row for all heads: the latent and the rotary part. */
     static const char *const deepseek[] = {"decode latent, token-major: linear ?,?,576 <- ?,1,576",
                                            "prefill latent, token-major: linear ?,?,576 <- ?,?,576",
-                                           NULL};
+                                           "attention_latent 0-26: 16/1 x 576/512", NULL};
     test_model("llama-3.1-8b", -1, llama);
     test_model("gemma-2-9b", 1, gemma);
     test_model("deepseek-v2-lite", 0, deepseek);
@@ -636,7 +805,8 @@ static void test_different_parts(void) {
     static const char *const lines[] = {"decode key, head-major: linear ?,4,?,192 <- ?,4,1,192",
                                         "prefill key, head-major: linear ?,4,?,192 <- ?,4,?,192",
                                         "decode value, head-major: linear ?,4,?,128 <- ?,4,1,128",
-                                        "prefill value, head-major: linear ?,4,?,128 <- ?,4,?,128"};
+                                        "prefill value, head-major: linear ?,4,?,128 <- ?,4,?,128",
+                                        "attention 0, 2: 16/4 x 192/128"};
     enum { LINES = sizeof lines / sizeof *lines };
     struct layer layers[3];
     struct model model = {
@@ -678,12 +848,111 @@ static void test_no_cache(void) {
 
 static void test_cache_type(void) {
     struct spec_list specs = {0};
-    struct cache_choice choice = {.layout = 0, .dtype = kvmill_dtype_by_name("float32")};
+    struct cache_choice choice = {.layout = 0, .type = cache_type_by_name("float32")};
     bool read = read_model("llama-3.1-8b", &specs, &choice);
-    for (size_t i = 0; i < specs.count; i++)
+    for (size_t i = 0; i + 1 < specs.count; i++)
         read = read && specs.items[i].scatter.dtype.bits == 32 &&
                specs.items[i].scatter.past_cache.dtype.bits == 32;
-    ok(read && specs.count == 2, "another element type, one layout: %zu specs", specs.count);
+    ok(read && specs.count == 3, "another element type, one layout: %zu specs", specs.count);
+    if (read && specs.count == 3) {
+        const kvmill_cache_attention *op = &specs.items[2].attention.op;
+        ok(op->T1.bits == 16 && op->T2.bits == 32 && op->T3.bits == 0,
+           "  of the cache, not of the activations");
+    }
+    spec_list_free(&specs);
+}
+
+/* The one spec of a quantised cache of llama-3.1-8b. */
+static void test_quantised(const struct cache_choice *choice, const char *wanted) {
+    struct spec_list specs = {0};
+    if (read_model("llama-3.1-8b", &specs, choice) &&
+        ok(specs.count == 1, "one spec: %s", wanted)) {
+        json_t *object = spec_write(&specs.items[0]);
+        char *text = json_dumps(object, JSON_PRESERVE_ORDER);
+        if (!ok(strstr(text, wanted) != NULL, "  which says so"))
+            diag("%s", text);
+        free(text);
+        json_decref(object);
+    }
+    spec_list_free(&specs);
+}
+
+static void test_quantised_types(void) {
+    struct cache_choice choice = {
+        .layout = 1, .type = cache_type_by_name("int8"), .quant_group = 0};
+    test_quantised(&choice, "\"quant_bit\": 8, \"quant_group\": 8, \"cache_layout\": 1, "
+                            "\"T1\": \"bfloat16\", \"T2\": \"int8\", \"T3\": \"float16\"");
+    choice = (struct cache_choice){
+        .layout = 3, .type = cache_type_by_name("int4"), .quant_group = 64, .fast = true};
+    test_quantised(&choice, "\"quant_bit\": 4, \"quant_group\": 64, \"cache_layout\": 3, "
+                            "\"cache_mode\": 0");
+    test_quantised(&choice, "\"op\": \"dynamic_batching.MultiHeadCacheAttention\"");
+    test_quantised(&choice, "\"math\": \"fast\"");
+    choice = (struct cache_choice){.layout = -1, .type = cache_type_by_name("q4_0")};
+    test_quantised(&choice, "\"T2\": \"uint8\", \"cache_format\": \"q4_0\"");
+}
+
+static void test_model_refused(const char *name, const struct cache_choice *choice,
+                               const char *words) {
+    struct spec_list specs = {0};
+    struct model model = {0};
+    struct error error = {0};
+    char path[512];
+    const char *srcdir = getenv("srcdir");
+    snprintf(path, sizeof path, "%s/configs/models/%s.json", srcdir ? srcdir : ".", name);
+    bool refused =
+        model_read(path, &model, &error) && !specs_of_model(&model, choice, &specs, &error);
+    if (!ok(refused && error.exit_code == EXIT_USER && strstr(error.text, words),
+            "%s is refused: %s", name, words))
+        diag("%s", error.text);
+    spec_list_free(&specs);
+    model_free(&model);
+}
+
+static void test_models_refused(void) {
+    struct cache_choice group = {
+        .layout = 0, .type = cache_type_by_name("int8"), .quant_group = 48};
+    struct cache_choice blocks = {.layout = 0, .type = cache_type_by_name("q8_0")};
+    test_model_refused("llama-3.1-8b", &group, "quant_group is 48; accepted: divisors of head_dim");
+    test_model_refused("deepseek-v2-lite", &blocks, "accepted for latent layers");
+    test_model_refused("stablelm-3b-4e1t", &blocks, "head_dim is 80; accepted with cache_format");
+}
+
+/* Facts of a model that its attention needs. */
+static void test_model_facts(void) {
+    struct layer layers[2] = {{.kind = LAYER_FULL,
+                               .query_heads = 71,
+                               .kv_heads = 1,
+                               .key_dim = 64,
+                               .value_dim = 64,
+                               .scale = 0.125}};
+    struct model model = {.layer_count = 2,
+                          .layers = layers,
+                          .alibi_bias_max = 8,
+                          .alibi_scaled = true,
+                          .dtype = kvmill_dtype_by_name("bfloat16")};
+    struct cache_choice choice = {.layout = 0};
+    struct spec_list specs = {0};
+    struct error error = {0};
+    layers[1] = layers[0];
+    layers[1].scale = 0.25;
+    bool done = specs_of_model(&model, &choice, &specs, &error) && specs.count == 4;
+    if (!ok(done, "two geometries: %zu specs", specs.count)) {
+        diag("%s", error.text);
+        return;
+    }
+    const struct attention_spec *one = &specs.items[2].attention, *two = &specs.items[3].attention;
+    const char *name = specs.items[2].name, *other = specs.items[3].name;
+    ok(one->op.softmax_scale == 0 && two->op.softmax_scale == 0.25, "the usual scale is not said");
+    ok(one->op.is_alibi && one->op.alibi_scale == 0.125 && two->op.alibi_scale == 0.25,
+       "a bias before the scale has a scaled slope");
+    ok(strcmp(name, "attention") == 0 && strcmp(other, "attention_2") == 0,
+       "names of their own: %s, %s", name, other);
+    spec_list_free(&specs);
+    model.alibi_bias_max = 16;
+    ok(specs_of_model(&model, &choice, &specs, &error) && specs.count == 2 &&
+           model_without_attention(&model) != NULL,
+       "other slopes: rows, but no attention");
     spec_list_free(&specs);
 }
 
@@ -708,6 +977,7 @@ int main(void) {
     test_dtypes();
     test_distinct_dtypes();
     test_round_trips();
+    test_attention();
     test_purpose();
     test_folds();
     test_empty_shapes();
@@ -719,6 +989,9 @@ int main(void) {
     test_different_parts();
     test_no_cache();
     test_cache_type();
+    test_quantised_types();
+    test_models_refused();
+    test_model_facts();
     test_models_rewritten();
     unlink(file);
     return done_testing();

@@ -8,7 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../bench/bench_attention.h"
+#include "../bench/bench_limits.h"
 #include "../bench/bench_rows.h"
+#include "../gen/m4.h"
 #include "built_pack.h"
 #include "commands.h"
 #include "inputs.h"
@@ -16,6 +19,7 @@
 static const struct option_help options[] = {
     INPUT_OPTIONS,
     {"threads", "N", "most threads to measure with (all of this machine)"},
+    {"bars", NULL, "attention at every size that there is a bar for (most of an hour)"},
     {"json", "FILE", "write the results there too"},
     {NULL, NULL, NULL},
 };
@@ -68,26 +72,59 @@ static bool load_pack(const char *path, struct built_pack *built, struct spec_li
 
 /* ---- Results ---- */
 
+static void print_rate(const struct bench_result *r) {
+    if (r->flops > 0)
+        printf(" %9.1f GFLOP/s", r->flops / r->seconds / 1e9);
+    else if (r->bytes > 0)
+        printf(" %9.2f GB/s   ", r->bytes / r->seconds / 1e9);
+    else
+        printf(" %17s", "");
+}
+
+static void print_limit(const struct bench_result *r) {
+    char bar[16] = "", ratio[16] = "";
+    if (r->limit != NULL)
+        snprintf(ratio, sizeof ratio, "%.2f", bench_ratio(r));
+    if (r->bar > 0)
+        snprintf(bar, sizeof bar, "%.2f", r->bar);
+    printf("  %-15s %6s %5s %-5s  %s\n", r->limit ? r->limit : "", ratio, bar, bench_verdict(r),
+           r->kernel);
+}
+
 static void print_results(const struct bench_results *results) {
-    printf("%-58s %7s %12s %8s  %-15s %6s  %s\n", "CASE", "THREADS", "TIME", "GB/S", "AGAINST",
-           "RATIO", "KERNEL");
+    printf("%-66s %7s %14s %17s  %-15s %6s %5s %-5s  %s\n", "CASE", "THREADS", "TIME", "RATE   ",
+           "AGAINST", "RATIO", "BAR", "", "KERNEL");
     for (int i = 0; i < results->count; i++) {
         const struct bench_result *r = &results->items[i];
-        printf("%-58s %7d %9.3f us %8.2f  %-15s %6.2f  %s\n", r->what, r->threads, r->seconds * 1e6,
-               r->bytes / r->seconds / 1e9, r->limit, r->limit_seconds / r->seconds, r->kernel);
+        printf("%-66s %7d %11.3f us", r->what, r->threads, r->seconds * 1e6);
+        print_rate(r);
+        print_limit(r);
     }
+}
+
+/* Absent where there is none. */
+static void set_positive(json_t *object, const char *key, double value) {
+    if (value > 0)
+        json_object_set_new(object, key, json_real(value));
+}
+
+static json_t *json_of_result(const struct bench_result *r) {
+    json_t *object = json_pack("{s:s, s:s, s:i, s:f}", "case", r->what, "kernel", r->kernel,
+                               "threads", r->threads, "seconds", r->seconds);
+    set_positive(object, "bytes", r->bytes);
+    set_positive(object, "flops", r->flops);
+    if (r->limit != NULL)
+        json_object_set_new(object, "against", json_string(r->limit));
+    set_positive(object, "against_seconds", r->limit_seconds);
+    set_positive(object, "ratio", bench_ratio(r));
+    set_positive(object, "bar", r->bar);
+    return object;
 }
 
 static json_t *json_of(const struct bench_results *results) {
     json_t *array = json_array();
-    for (int i = 0; i < results->count; i++) {
-        const struct bench_result *r = &results->items[i];
-        json_array_append_new(array, json_pack("{s:s, s:s, s:i, s:f, s:f, s:s, s:f, s:f}", "case",
-                                               r->what, "kernel", r->kernel, "threads", r->threads,
-                                               "seconds", r->seconds, "bytes", r->bytes, "against",
-                                               r->limit, "against_seconds", r->limit_seconds,
-                                               "ratio", r->limit_seconds / r->seconds));
-    }
+    for (int i = 0; i < results->count; i++)
+        json_array_append_new(array, json_of_result(&results->items[i]));
     return json_pack("{s:o}", "results", array);
 }
 
@@ -99,7 +136,9 @@ static bool write_json(const char *path, const struct bench_results *results, st
     return done;
 }
 
-/* ---- The command ---- */
+static const int64_t limit_bytes = 1 << 30;
+
+/* ---- All cases ---- */
 
 /* One row of 128 float16, in a pack of its own: what the call costs, not what the row does. */
 static bool make_call_spec(struct spec_list *specs, struct error *error) {
@@ -128,28 +167,87 @@ static bool bench_one_call(struct bench_results *results, struct error *error) {
     return done;
 }
 
-static bool bench_all(const struct spec_list *specs, const kvmill_pack *pack, int threads,
+static bool has_attention(const struct spec_list *specs) {
+    for (size_t i = 0; i < specs->count; i++)
+        if (is_attention_spec(&specs->items[i]))
+            return true;
+    return false;
+}
+
+static bool has_rows(const struct spec_list *specs) {
+    for (size_t i = 0; i < specs->count; i++)
+        if (!is_attention_spec(&specs->items[i]))
+            return true;
+    return false;
+}
+
+static bool bench_spec(const struct spec *spec, const struct attention_setting *setting,
+                       struct bench_results *results, struct error *error) {
+    if (is_attention_spec(spec))
+        return bench_attention(spec, setting, results, error);
+    return bench_rows(spec, setting->pack, setting->threads, results, error);
+}
+
+static bool bench_all(const struct spec_list *specs, const struct attention_setting *setting,
                       struct bench_results *results, struct error *error) {
-    bool terminal = isatty(STDERR_FILENO);
-    if (!bench_one_call(results, error))
+    bool terminal = isatty(STDERR_FILENO), done = true;
+    if ((has_rows(specs) && !bench_one_call(results, error)) ||
+        (has_attention(specs) && !bench_limits(setting->threads, limit_bytes, results, error)))
         return false;
-    for (size_t i = 0; i < specs->count; i++) {
+    for (size_t i = 0; done && i < specs->count; i++) {
         if (terminal)
             fprintf(stderr, "\rspec %zu of %zu ", i + 1, specs->count);
-        if (!bench_rows(&specs->items[i], pack, threads, results, error))
-            return false;
+        done = bench_spec(&specs->items[i], setting, results, error);
     }
     if (terminal)
         fprintf(stderr, "\r                    \r");
-    return true;
+    return done;
+}
+
+/* ---- Inputs ---- */
+
+/* All instruction sets of this CPU but the plain one, by commas. */
+static void usable_isas(char list[128]) {
+    const char *name;
+    size_t length = 0;
+    list[0] = '\0';
+    for (size_t i = 1; (name = kvmill_isa_name(i)) != NULL; i++)
+        if (kvmill_isa_usable(name))
+            length +=
+                (size_t)snprintf(list + length, 128 - length, "%s%s", length ? "," : "", name);
+}
+
+static void give(struct options *options, const char *name, const char *value) {
+    if (option_value(options, name) != NULL || options->count == MOST_OPTIONS)
+        return;
+    options->given[options->count].name = name;
+    options->given[options->count++].value = value;
+}
+
+/* The table of bars is one of specs, for the instruction sets that can be measured here. */
+static bool read_inputs(const struct options *given, struct inputs *inputs, struct error *error) {
+    struct options options = *given;
+    char isas[128], *bars = join(data_directory(), "configs/bars.json");
+    if (bars == NULL)
+        return fail(error, EXIT_ENVIRONMENT, "out of memory");
+    usable_isas(isas);
+    if (option_value(given, "bars") && isas[0])
+        give(&options, "isa", isas);
+    if (option_value(given, "bars") && !option_value(given, "model"))
+        give(&options, "kernels", bars);
+    bool done = inputs_read(&options, NULL, inputs, error);
+    free(bars);
+    return done;
 }
 
 static bool open_pack(const struct options *given, struct inputs *inputs, struct built_pack *built,
                       struct error *error) {
     if (given->rest_count == 1)
         return load_pack(given->rest[0], built, &inputs->specs, error);
-    return inputs_read(given, NULL, inputs, error) && built_pack_make(&inputs->pack, built, error);
+    return read_inputs(given, inputs, error) && built_pack_make(&inputs->pack, built, error);
 }
+
+/* ---- The command ---- */
 
 static bool bench(const struct options *given, struct error *error) {
     static struct bench_results results;
@@ -158,9 +256,11 @@ static bool bench(const struct options *given, struct error *error) {
     long threads = sysconf(_SC_NPROCESSORS_ONLN);
     const char *json = option_value(given, "json");
     bool done = option_integer(given, "threads", 1, 256, &threads, error) &&
-                open_pack(given, &inputs, &built, error) &&
-                bench_all(&inputs.specs, built.pack, (int)threads, &results, error);
-    if (done)
+                open_pack(given, &inputs, &built, error);
+    const struct attention_setting setting = {
+        built.pack, (int)threads, option_value(given, "bars") != NULL, ATTENTION_ROTATION};
+    done = done && bench_all(&inputs.specs, &setting, &results, error);
+    if (results.count > 0)
         print_results(&results);
     done = done && (json == NULL || write_json(json, &results, error));
     built_pack_free(&built);
@@ -170,7 +270,7 @@ static bool bench(const struct options *given, struct error *error) {
 
 const struct command bench_command = {
     .name = "bench",
-    .synopsis = "PACK | (--model CONFIG | --kernels SPECS) [options]",
+    .synopsis = "PACK | (--model CONFIG | --kernels SPECS | --bars) [options]",
     .summary = "Time the kernels of a pack against what the machine can do, in one run.",
     .options = options,
     .run = bench,

@@ -50,7 +50,7 @@ static void print_layers(const struct model *model) {
 
 static void print_specs(const struct spec_list *specs) {
     for (size_t i = 0; i < specs->count; i++) {
-        json_t *spec = specs->items[i].op->write(&specs->items[i]);
+        json_t *spec = spec_write(&specs->items[i]);
         char *text = json_dumps(spec, JSON_PRESERVE_ORDER);
         printf("  %s\n", text);
         free(text);

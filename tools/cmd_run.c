@@ -6,50 +6,75 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../ops/fail.h"
-#include "../ops/tensor_scatter.h"
 #include "../tune/threads.h"
 #include "built_pack.h"
 #include "commands.h"
-#include "npy.h"
+#include "run_op.h"
 
 static const struct option_help options[] = {
-    {"in", "NAME=FILE.npy", "an input (past_cache, update, write_indices)"},
-    {"out", "NAME=FILE.npy", "where an output goes (present_cache)"},
+    {"in", "NAME=FILE.npy", "an input, by its name in the op"},
+    {"out", "NAME=FILE.npy", "where an output goes, or what is updated in place"},
     {"isa", "ISA", "instruction set (the best this CPU has)"},
-    {"portable", NULL, "the portable kernel instead of a generated one"},
+    {"portable", NULL, "the portable kernels instead of generated ones"},
     {"threads", "N", "threads to run on (1)"},
     {NULL, NULL, NULL},
 };
 
-static const char *const input_names[] = {"past_cache", "update", "write_indices", NULL};
-static const char *const output_names[] = {"present_cache", NULL};
-
-struct arrays {
-    struct npy tensor[KVMILL_TENSOR_SCATTER_TENSORS];
-    const char *output; /* file of present_cache */
-};
+static const struct run_op *op_of(const struct spec *spec) {
+    return is_attention_spec(spec) ? &cache_attention_run : &tensor_scatter_run;
+}
 
 /* ---- Files ---- */
 
-static int position(const char *const *names, const char *word, size_t length) {
-    for (int i = 0; names[i] != NULL; i++)
-        if (strlen(names[i]) == length && memcmp(names[i], word, length) == 0)
+/* Names of the tensors that --in or --out takes for a spec. */
+struct names {
+    const char *name[MOST_RUN_TENSORS]; /* NULL: not taken */
+    int count;
+};
+
+static struct names input_names(const struct spec *spec) {
+    const struct run_op *op = op_of(spec);
+    struct names names = {.count = op->tensors};
+    for (int i = 0; i < op->tensors; i++)
+        names.name[i] = op->input(spec, i);
+    return names;
+}
+
+static struct names output_names(const struct spec *spec) {
+    const struct run_op *op = op_of(spec);
+    struct names names = {.count = op->tensors};
+    for (int i = 0; i < op->tensors; i++)
+        names.name[i] = op->output(spec, i);
+    return names;
+}
+
+static int position(const struct names *names, const char *word, size_t length) {
+    for (int i = 0; i < names->count; i++)
+        if (names->name[i] != NULL && strlen(names->name[i]) == length &&
+            memcmp(names->name[i], word, length) == 0)
             return i;
     return -1;
 }
 
-static bool refuse_name(const char *option, const char *const *names, const char *value,
+/* "past_cache=FILE.npy, update=FILE.npy" */
+static const char *join_names(const struct names *names, char text[512]) {
+    size_t at = 0;
+    for (int i = 0; i < names->count; i++)
+        if (names->name[i] != NULL)
+            at += (size_t)snprintf(text + at, 512 - at, "%s%s=FILE.npy", at ? ", " : "",
+                                   names->name[i]);
+    return text;
+}
+
+static bool refuse_name(const char *option, const struct names *names, const char *value,
                         struct error *error) {
-    char accepted[128] = "";
-    for (int i = 0; names[i] != NULL; i++)
-        snprintf(accepted + strlen(accepted), sizeof accepted - strlen(accepted), "%s%s=FILE.npy",
-                 i ? ", " : "", names[i]);
-    return fail(error, EXIT_USER, "--%s %.200s: accepted: %s", option, value, accepted);
+    char accepted[512];
+    return fail(error, EXIT_USER, "--%s %.200s: accepted: %s", option, value,
+                join_names(names, accepted));
 }
 
 /* NAME=FILE: the position of NAME among names, and FILE. */
-static bool split_file(const char *option, const char *const *names, const char *value, int *index,
+static bool split_file(const char *option, const struct names *names, const char *value, int *index,
                        const char **file, struct error *error) {
     size_t length = strcspn(value, "=");
     *index = position(names, value, length);
@@ -59,123 +84,72 @@ static bool split_file(const char *option, const char *const *names, const char 
     return true;
 }
 
-static bool read_arrays(const struct options *given, struct arrays *arrays, struct error *error) {
+static bool read_input(const struct names *names, const char *value, struct arrays *arrays,
+                       struct error *error) {
     int index;
     const char *file;
+    if (!split_file("in", names, value, &index, &file, error))
+        return false;
+    npy_free(&arrays->tensor[index]);
+    return npy_read(file, &arrays->tensor[index], error);
+}
+
+static bool note_output(const struct names *names, const char *value, struct arrays *arrays,
+                        struct error *error) {
+    int index;
+    return split_file("out", names, value, &index, &value, error) &&
+           ((arrays->output[index] = value) != NULL);
+}
+
+/* Something to write, and nothing over another. */
+static bool check_outputs(const struct names *names, const struct arrays *arrays,
+                          struct error *error) {
+    char accepted[512];
+    int count = 0;
+    for (int i = 0; i < names->count; i++) {
+        count += arrays->output[i] != NULL;
+        for (int j = 0; arrays->output[i] && j < i; j++)
+            if (arrays->output[j] && strcmp(arrays->output[i], arrays->output[j]) == 0)
+                return fail(error, EXIT_USER, "--out: %s and %s both go to %.200s", names->name[j],
+                            names->name[i], arrays->output[i]);
+    }
+    return count > 0 ||
+           fail(error, EXIT_USER, "no output; accepted: --out %s", join_names(names, accepted));
+}
+
+static bool read_arrays(const struct options *given, const struct spec *spec, struct arrays *arrays,
+                        struct error *error) {
+    struct names inputs = input_names(spec), outputs = output_names(spec);
     for (int i = 0; i < given->count; i++) {
         const char *name = given->given[i].name, *value = given->given[i].value;
-        if (strcmp(name, "out") == 0) {
-            if (!split_file(name, output_names, value, &index, &arrays->output, error))
-                return false;
-        } else if (strcmp(name, "in") == 0) {
-            if (!split_file(name, input_names, value, &index, &file, error))
-                return false;
-            npy_free(&arrays->tensor[index]);
-            if (!npy_read(file, &arrays->tensor[index], error))
-                return false;
-        }
+        if (strcmp(name, "out") == 0 && !note_output(&outputs, value, arrays, error))
+            return false;
+        if (strcmp(name, "in") == 0 && !read_input(&inputs, value, arrays, error))
+            return false;
     }
-    for (int i = 0; i < KVMILL_WRITE_INDICES; i++)
-        if (arrays->tensor[i].tensor.shape == NULL)
-            return fail(error, EXIT_USER, "no %s; accepted: --in %s=FILE.npy", input_names[i],
-                        input_names[i]);
-    return arrays->output != NULL ||
-           fail(error, EXIT_USER, "no output; accepted: --out present_cache=FILE.npy");
+    return check_outputs(&outputs, arrays, error);
+}
+
+static bool write_array(struct arrays *arrays, int index, struct error *error) {
+    struct npy *file = &arrays->file[index], *tensor = &arrays->tensor[index];
+    if (!is_given(file))
+        return npy_write(arrays->output[index], tensor, error);
+    memcpy(file->tensor.data, tensor->tensor.data, npy_bytes(file));
+    return npy_write(arrays->output[index], file, error);
+}
+
+static bool write_arrays(struct arrays *arrays, struct error *error) {
+    for (int i = 0; i < MOST_RUN_TENSORS; i++)
+        if (arrays->output[i] != NULL && !write_array(arrays, i, error))
+            return false;
+    return true;
 }
 
 static void free_arrays(struct arrays *arrays) {
-    for (int i = 0; i < KVMILL_TENSOR_SCATTER_TENSORS; i++)
+    for (int i = 0; i < MOST_RUN_TENSORS; i++) {
         npy_free(&arrays->tensor[i]);
-}
-
-/* ---- The spec meets the arrays ---- */
-
-/* A type NumPy lacks travels as unsigned integers of its width; 4-bit types two to a uint8. */
-static bool carries(const struct npy *npy, DLDataType wanted) {
-    int bits = kvmill_dtype_bits(wanted);
-    DLDataType carrier = {kDLUInt, (uint8_t)(bits == 4 ? 8 : bits), 1};
-    return kvmill_dtype_equal(npy->tensor.dtype, wanted) ||
-           (kvmill_dtype_equal(npy->tensor.dtype, carrier)) ||
-           (bits == 128 && strcmp(npy->descr, "<c16") == 0);
-}
-
-static bool fits_dims(const DLTensor *spec, const DLTensor *array) {
-    bool fits = spec->ndim == array->ndim;
-    for (int d = 0; fits && d < spec->ndim; d++)
-        fits = spec->shape[d] == KVMILL_DYNAMIC || spec->shape[d] == array->shape[d];
-    return fits;
-}
-
-static bool is_known(const DLTensor *spec) {
-    for (int d = 0; d < spec->ndim; d++)
-        if (spec->shape[d] < 0)
-            return false;
-    return true;
-}
-
-/* Packed nibbles: the spec tells the dims, or the last one is twice that of the array. */
-static bool unpack_dims(const char *name, const DLTensor *spec, struct npy *npy,
-                        struct error *error) {
-    DLTensor *array = &npy->tensor;
-    if (array->strides != NULL)
-        return fail(error, EXIT_USER, "%s: Fortran order; accepted for 4-bit types: row-major",
-                    name);
-    if (spec->shape != NULL && is_known(spec)) {
-        if ((kvmill_element_count(spec) + 1) / 2 != kvmill_element_count(array))
-            return fail(error, EXIT_USER,
-                        "%s: holds %" PRId64 " bytes; the spec's shape needs %" PRId64, name,
-                        kvmill_element_count(array), (kvmill_element_count(spec) + 1) / 2);
-        return spec_set_shape(array, spec->shape, spec->ndim, error);
+        npy_free(&arrays->file[i]);
     }
-    if (array->ndim > 0)
-        array->shape[array->ndim - 1] *= 2;
-    return true;
-}
-
-static bool refuse_shape(const char *name, const DLTensor *spec, const DLTensor *array,
-                         struct error *error) {
-    struct kvmill_shape_text have, want;
-    return fail(error, EXIT_USER, "%s: the array's shape is %s; accepted: the spec's, %s", name,
-                kvmill_shape_words(array, &have), kvmill_shape_words(spec, &want));
-}
-
-/* Give the array the spec's type, and the spec the array's dims. */
-static bool reconcile(const char *name, DLTensor *spec, struct npy *npy, struct error *error) {
-    if (!carries(npy, spec->dtype))
-        return fail(error, EXIT_USER,
-                    "%s has type %s; accepted: %s, or unsigned integers of its width", name,
-                    npy->descr, kvmill_dtype_name(spec->dtype));
-    if (kvmill_dtype_bits(spec->dtype) == 4 && !unpack_dims(name, spec, npy, error))
-        return false;
-    npy->tensor.dtype = spec->dtype;
-    if (spec->shape != NULL && !fits_dims(spec, &npy->tensor))
-        return refuse_shape(name, spec, &npy->tensor, error);
-    return spec_set_shape(spec, npy->tensor.shape, npy->tensor.ndim, error);
-}
-
-/* Indices are numbers, not bits: no other type carries them.  A spec that names them means them. */
-static bool check_indices(const struct spec *spec, const struct npy *indices, struct error *error) {
-    const DLTensor *wanted = &spec->scatter.write_indices;
-    if (indices->tensor.shape == NULL)
-        return wanted->shape == NULL ||
-               fail(error, EXIT_USER,
-                    "no write_indices, which the spec names; accepted: --in "
-                    "write_indices=FILE.npy");
-    return kvmill_dtype_equal(indices->tensor.dtype, wanted->dtype) ||
-           fail(error, EXIT_USER, "write_indices has type %s; accepted: int64, which is <i8",
-                indices->descr);
-}
-
-static bool reconcile_all(struct spec *spec, struct arrays *arrays, struct error *error) {
-    DLTensor *tensors[] = {&spec->scatter.past_cache, &spec->scatter.update,
-                           &spec->scatter.write_indices};
-    if (!check_indices(spec, &arrays->tensor[KVMILL_WRITE_INDICES], error))
-        return false;
-    for (int i = 0; i < 3; i++)
-        if (arrays->tensor[i].tensor.shape != NULL &&
-            !reconcile(input_names[i], tensors[i], &arrays->tensor[i], error))
-            return false;
-    return true;
 }
 
 /* ---- The kernel ---- */
@@ -239,7 +213,7 @@ static bool library_failed(kvmill_status status, const kvmill_error *reason, str
 }
 
 static bool make_plan(const struct options *given, const struct spec *spec,
-                      const struct arrays *arrays, const struct built_pack *built,
+                      const struct arrays *arrays, const struct built_pack *built, int threads,
                       kvmill_plan **plan, struct error *error) {
     kvmill_error reason;
     kvmill_plan_options choice = {
@@ -247,25 +221,32 @@ static bool make_plan(const struct options *given, const struct spec *spec,
         .packs = &built->pack,
         .pack_count = built->pack != NULL,
         .portable = option_value(given, "portable") != NULL,
+        .threads = threads,
     };
-    kvmill_tensor_scatter op = scatter_op_of(spec);
-    op.past_cache = &arrays->tensor[KVMILL_PAST_CACHE].tensor;
-    op.update = &arrays->tensor[KVMILL_UPDATE].tensor;
-    op.write_indices = arrays->tensor[KVMILL_WRITE_INDICES].tensor.shape
-                           ? &arrays->tensor[KVMILL_WRITE_INDICES].tensor
-                           : NULL;
-    op.present_cache = &arrays->tensor[KVMILL_PRESENT_CACHE].tensor;
-    kvmill_status status = kvmill_plan_tensor_scatter(&op, &choice, plan, &reason);
+    kvmill_status status = op_of(spec)->plan(spec, arrays, &choice, plan, &reason);
     return status == KVMILL_OK || library_failed(status, &reason, error);
+}
+
+/* 64-byte aligned; NULL where a plan needs none. */
+static bool get_workspace(const kvmill_plan *plan, void **workspace, struct error *error) {
+    size_t size = kvmill_plan_workspace_size(plan);
+    *workspace = size ? aligned_alloc(64, (size + 63) / 64 * 64) : NULL;
+    return size == 0 || *workspace != NULL ||
+           fail(error, EXIT_ENVIRONMENT, "out of memory for a workspace of %zu bytes", size);
 }
 
 static bool run_plan(const kvmill_plan *plan, const struct arrays *arrays, int threads,
                      struct error *error) {
-    const DLTensor *tensors[KVMILL_TENSOR_SCATTER_TENSORS];
+    const DLTensor *tensors[MOST_RUN_TENSORS];
+    void *workspace;
     kvmill_error reason;
-    for (int i = 0; i < KVMILL_TENSOR_SCATTER_TENSORS; i++)
-        tensors[i] = arrays->tensor[i].tensor.shape ? &arrays->tensor[i].tensor : NULL;
-    kvmill_status status = kvmill_run_parallel(plan, tensors, NULL, threads_for, &threads, &reason);
+    for (int i = 0; i < MOST_RUN_TENSORS; i++)
+        tensors[i] = is_given(&arrays->tensor[i]) ? &arrays->tensor[i].tensor : NULL;
+    if (!get_workspace(plan, &workspace, error))
+        return false;
+    kvmill_status status =
+        kvmill_run_parallel(plan, tensors, workspace, threads_for, &threads, &reason);
+    free(workspace);
     return status == KVMILL_OK || library_failed(status, &reason, error);
 }
 
@@ -274,26 +255,18 @@ static bool run_plan(const kvmill_plan *plan, const struct arrays *arrays, int t
 static bool run_spec(const struct options *given, struct spec_list *specs, struct arrays *arrays,
                      struct error *error) {
     struct built_pack built = {0};
-    struct npy packed = {0};
+    struct spec *spec = &specs->items[0];
     kvmill_plan *plan = NULL;
     long threads = 1;
     if (!option_integer(given, "threads", 1, 256, &threads, error) ||
-        !read_arrays(given, arrays, error))
+        !read_arrays(given, spec, arrays, error))
         return false;
-    struct npy *past = &arrays->tensor[KVMILL_PAST_CACHE];
-    struct npy *present = &arrays->tensor[KVMILL_PRESENT_CACHE];
-    bool done = npy_like(past, &packed, error) && reconcile_all(&specs->items[0], arrays, error) &&
-                specs->items[0].op->check(&specs->items[0], error) &&
-                npy_like(past, present, error) && build_kernels(given, specs, &built, error) &&
-                make_plan(given, &specs->items[0], arrays, &built, &plan, error) &&
-                run_plan(plan, arrays, (int)threads, error);
-    if (done) {
-        memcpy(packed.tensor.data, present->tensor.data, npy_bytes(&packed));
-        done = npy_write(arrays->output, &packed, error);
-    }
+    bool done = op_of(spec)->prepare(spec, arrays, error) &&
+                build_kernels(given, specs, &built, error) &&
+                make_plan(given, spec, arrays, &built, (int)threads, &plan, error) &&
+                run_plan(plan, arrays, (int)threads, error) && write_arrays(arrays, error);
     kvmill_plan_destroy(plan);
     built_pack_free(&built);
-    npy_free(&packed);
     return done;
 }
 
@@ -316,7 +289,7 @@ static bool run(const struct options *given, struct error *error) {
 const struct command run_command = {
     .name = "run",
     .synopsis = "SPECS --in NAME=FILE.npy ... --out NAME=FILE.npy [options]",
-    .summary = "Run one spec on arrays in files, with the kernel generated for it.",
+    .summary = "Run one spec on arrays in files, with the kernels generated for it.",
     .options = options,
     .run = run,
 };

@@ -7,32 +7,64 @@
 
 static bool read_cache_type(const struct options *options, struct cache_choice *choice,
                             struct error *error) {
-    static const char *const accepted[] = {"float32", "float16", "bfloat16", NULL};
     const char *name = option_value(options, "cache");
     if (name == NULL)
         return true;
-    for (int i = 0; accepted[i] != NULL; i++)
-        if (strcmp(name, accepted[i]) == 0)
-            choice->dtype = kvmill_dtype_by_name(name);
-    return choice->dtype != NULL ||
-           fail(error, EXIT_USER, "--cache: \"%.40s\"; accepted: float32, float16, bfloat16", name);
+    choice->type = cache_type_by_name(name);
+    return choice->type != NULL ||
+           fail(error, EXIT_USER, "--cache: \"%.40s\"; accepted: %s", name, cache_type_words);
+}
+
+/* A group is one of int8 or int4; whether it divides the heads' size is for the specs to say. */
+static bool read_group(const struct options *options, struct cache_choice *choice,
+                       struct error *error) {
+    long group = 0;
+    if (!option_integer(options, "quant-group", 1, 65536, &group, error))
+        return false;
+    if (group != 0 && (choice->type == NULL || choice->type->quant_bit == 0))
+        return fail(error, EXIT_USER, "--quant-group goes with --cache int8 or int4");
+    choice->quant_group = group;
+    return true;
+}
+
+static bool read_math(const struct options *options, struct cache_choice *choice,
+                      struct error *error) {
+    const char *name = option_value(options, "math");
+    choice->fast = name != NULL && strcmp(name, "fast") == 0;
+    return name == NULL || choice->fast || strcmp(name, "f32") == 0 ||
+           fail(error, EXIT_USER, "--math: \"%.40s\"; accepted: f32, fast", name);
+}
+
+static bool read_choice(const struct options *options, struct cache_choice *choice,
+                        struct error *error) {
+    long layout = -1;
+    if (!read_cache_type(options, choice, error) || !read_group(options, choice, error) ||
+        !read_math(options, choice, error) ||
+        !option_integer(options, "cache-layout", 0, 3, &layout, error))
+        return false;
+    choice->layout = (int)layout;
+    return true;
+}
+
+static void note_without_attention(const char *file, const struct model *model) {
+    const char *reason = model_without_attention(model);
+    if (reason != NULL)
+        fprintf(stderr, "%s: note: kernels store its rows, but none attends: %s\n", file, reason);
 }
 
 static bool read_model(const struct options *options, const char *file, struct inputs *inputs,
                        struct error *error) {
     struct cache_choice choice = {.layout = -1};
-    long layout = -1;
-    if (!read_cache_type(options, &choice, error) ||
-        !option_integer(options, "cache-layout", 0, 1, &layout, error))
+    if (!read_choice(options, &choice, error) || !model_read(file, &inputs->model, error) ||
+        !specs_of_model(&inputs->model, &choice, &inputs->specs, error))
         return false;
-    choice.layout = (int)layout;
-    return model_read(file, &inputs->model, error) &&
-           specs_of_model(&inputs->model, &choice, &inputs->specs, error);
+    note_without_attention(file, &inputs->model);
+    return true;
 }
 
 static bool read_specs(const struct options *options, const char *file, struct inputs *inputs,
                        struct error *error) {
-    static const char *const for_models[] = {"cache", "cache-layout", NULL};
+    static const char *const for_models[] = {"cache", "quant-group", "cache-layout", "math", NULL};
     for (int i = 0; for_models[i] != NULL; i++)
         if (option_value(options, for_models[i]))
             return fail(error, EXIT_USER, "--%s goes with --model; a spec says it itself",
@@ -83,10 +115,8 @@ static bool note_without_kernels(const struct inputs *inputs, struct error *erro
         struct kernel_list own = {0};
         bool done = spec->op->kernels(spec, inputs->isas.items[0], &own, error);
         if (done && own.count == 0)
-            fprintf(stderr,
-                    "%s: note: no kernel is generated (no data, or rows of 4-bit elements "
-                    "whose number only the run knows); the portable one serves it\n",
-                    spec->where);
+            fprintf(stderr, "%s: note: no kernel is generated (%s); the portable one serves it\n",
+                    spec->where, spec->op->without_kernels);
         kernel_list_free(&own);
         if (!done)
             return false;

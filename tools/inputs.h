@@ -11,8 +11,11 @@
 #define INPUT_OPTIONS                                                                              \
     {"model", "CONFIG", "a Hugging Face config.json"},                                             \
         {"kernels", "SPECS", "a spec file: kvmill-specs(5)"},                                      \
-        {"cache", "TYPE", "element type of the cache: float32, float16, bfloat16 (the model's)"},  \
-        {"cache-layout", "N", "0 token-major, 1 head-major (both)"},                               \
+        {"cache", "TYPE",                                                                          \
+         "float32, float16, bfloat16, int8, int4, q8_0, q4_0 (the model's type)"},                 \
+        {"quant-group", "N", "elements of int8 and int4 that share a scale (8)"},                  \
+        {"cache-layout", "N", "0, 2 token-major, 1, 3 head-major (both)"},                         \
+        {"math", "KIND", "arithmetic of attention: f32, or fast with larger errors (f32)"},        \
         {"isa", "LIST", "instruction sets, by commas (all for x86-64)"}, {                         \
         "name", "NAME", "name of the pack, a C identifier (from DIR)"                              \
     }

@@ -2,31 +2,71 @@
 #include "kernel_table.h"
 
 #include <stdio.h>
+#include <string.h>
 
-static const char *or_dash(const char *text) {
-    return *text ? text : "-";
+enum { OP, FAMILY, TYPE, SHAPE, MODE, ISA, VARIANT, SYMBOL, COLUMNS };
+
+static const char *const titles[COLUMNS] = {"OP",   "KERNEL", "TYPE",    "SHAPE",
+                                            "MODE", "ISA",    "VARIANT", "SYMBOL"};
+
+/* Columns are no narrower, so that most tables look alike. */
+static const int least_widths[COLUMNS] = {14, 11, 5, 20, 9, 7, 8, 0};
+
+struct row {
+    char cells[COLUMNS][SYMBOL_SIZE];
+};
+
+/* How the kernel goes about its shape; other words are types. */
+static bool is_mode(const struct field *field) {
+    return strcmp(field->name, "mode") == 0 || strcmp(field->name, "math") == 0 ||
+           strcmp(field->name, "terms") == 0;
 }
 
-/* The words among the fields: element type first, then e.g. the mode. */
-static const char *word_field(const struct kernel *kernel, int nth) {
+/* The words among the fields, joined. */
+static void join_words(const struct kernel *kernel, bool modes, char words[SYMBOL_SIZE]) {
+    size_t at = 0;
+    strcpy(words, "-");
     for (int i = 0; i < kernel->family->field_count; i++) {
         const struct field *field = &kernel->family->fields[i];
-        if (field->prefix == NULL && nth-- == 0)
-            return field->words[kernel->value[i]];
+        if (field->prefix == NULL && is_mode(field) == modes && at < SYMBOL_SIZE)
+            at += (size_t)snprintf(words + at, SYMBOL_SIZE - at, "%s%s", at ? "_" : "",
+                                   field->words[kernel->value[i]]);
     }
-    return "-";
+}
+
+static void fill(struct row *row, const struct kernel *kernel) {
+    snprintf(row->cells[OP], SYMBOL_SIZE, "%s", kernel->family->op);
+    snprintf(row->cells[FAMILY], SYMBOL_SIZE, "%s", kernel->family->name);
+    join_words(kernel, false, row->cells[TYPE]);
+    kernel_shape_words(kernel, row->cells[SHAPE]);
+    if (row->cells[SHAPE][0] == '\0')
+        strcpy(row->cells[SHAPE], "-");
+    join_words(kernel, true, row->cells[MODE]);
+    snprintf(row->cells[ISA], SYMBOL_SIZE, "%s", kernel->isa->name);
+    snprintf(row->cells[VARIANT], SYMBOL_SIZE, "%s", kernel->variant);
+    kernel_symbol(kernel, row->cells[SYMBOL]);
+}
+
+static void find_widths(const struct kernel_list *kernels, int widths[COLUMNS]) {
+    struct row row;
+    memcpy(widths, least_widths, sizeof least_widths);
+    for (size_t i = 0; i < kernels->count; i++) {
+        fill(&row, &kernels->items[i]);
+        for (int c = 0; c < SYMBOL; c++)
+            if ((int)strlen(row.cells[c]) > widths[c])
+                widths[c] = (int)strlen(row.cells[c]);
+    }
 }
 
 void print_kernel_table(const struct kernel_list *kernels) {
-    char symbol[SYMBOL_SIZE], shape[SYMBOL_SIZE];
-    printf("%-14s %-11s %-5s %-20s %-9s %-7s %-8s %s\n", "OP", "KERNEL", "TYPE", "SHAPE", "MODE",
-           "ISA", "VARIANT", "SYMBOL");
+    int widths[COLUMNS];
+    struct row row;
+    find_widths(kernels, widths);
+    for (int c = 0; c < COLUMNS; c++)
+        printf("%-*s%c", widths[c], titles[c], c < SYMBOL ? ' ' : '\n');
     for (size_t i = 0; i < kernels->count; i++) {
-        const struct kernel *kernel = &kernels->items[i];
-        kernel_symbol(kernel, symbol);
-        kernel_shape_words(kernel, shape);
-        printf("%-14s %-11s %-5s %-20s %-9s %-7s %-8s %s\n", kernel->family->op,
-               kernel->family->name, word_field(kernel, 0), or_dash(shape), word_field(kernel, 1),
-               kernel->isa->name, kernel->variant, symbol);
+        fill(&row, &kernels->items[i]);
+        for (int c = 0; c < COLUMNS; c++)
+            printf("%-*s%c", widths[c], row.cells[c], c < SYMBOL ? ' ' : '\n');
     }
 }

@@ -179,18 +179,43 @@ bool npy_read(const char *path, struct npy *npy, struct error *error) {
     return done;
 }
 
-bool npy_like(const struct npy *model, struct npy *npy, struct error *error) {
-    size_t dims = (size_t)(model->tensor.ndim + 1) * sizeof(int64_t);
-    *npy = *model;
+/* A shape and data of its own; the data is zeros.  Releases what there is on failure. */
+static bool allocate(struct npy *npy, const int64_t *dims, struct error *error) {
+    size_t rank = (size_t)npy->tensor.ndim;
     npy->tensor.strides = NULL;
-    npy->tensor.shape = malloc(dims);
-    npy->tensor.data = malloc(npy_bytes(model) + 1);
-    if (npy->tensor.shape != NULL && npy->tensor.data != NULL) {
-        memcpy(npy->tensor.shape, model->tensor.shape, dims - sizeof(int64_t));
+    npy->tensor.shape = malloc((rank + 1) * sizeof *dims);
+    npy->tensor.data = NULL;
+    if (npy->tensor.shape != NULL && rank > 0)
+        memcpy(npy->tensor.shape, dims, rank * sizeof *dims);
+    if (npy->tensor.shape != NULL && fits_memory(npy))
+        npy->tensor.data = calloc(1, npy_bytes(npy) + 1);
+    if (npy->tensor.data != NULL)
         return true;
-    }
     npy_free(npy);
-    return fail(error, EXIT_ENVIRONMENT, "out of memory for %zu bytes", npy_bytes(model));
+    return fail(error, EXIT_ENVIRONMENT, "out of memory for an array");
+}
+
+bool npy_like(const struct npy *model, struct npy *npy, struct error *error) {
+    *npy = *model;
+    return allocate(npy, model->tensor.shape, error);
+}
+
+static const char *descr_of(DLDataType dtype) {
+    const DLDataType carrier = {kDLUInt, dtype.bits, 1};
+    for (int carried = 0; carried < 2; carried++)
+        for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+            if (kvmill_dtype_equal(kvmill_dtype_by_name(types[i].dtype)->dl,
+                                   carried ? carrier : dtype))
+                return types[i].descr;
+    return "";
+}
+
+bool npy_make(DLDataType dtype, const int64_t *dims, int rank, struct npy *npy,
+              struct error *error) {
+    *npy = (struct npy){.tensor = {.device = {kDLCPU, 0}, .dtype = dtype}};
+    strcpy(npy->descr, descr_of(dtype));
+    npy->tensor.ndim = rank;
+    return allocate(npy, dims, error);
 }
 
 void npy_free(struct npy *npy) {

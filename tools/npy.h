@@ -19,8 +19,12 @@ bool npy_read(const char *path, struct npy *npy, struct error *error);
 /* Write row-major data; the file is there whole or not at all. */
 bool npy_write(const char *path, const struct npy *npy, struct error *error);
 
-/* Like `model` with data of its own, not initialised. */
+/* Like `model`, row-major, with data of its own. */
 bool npy_like(const struct npy *model, struct npy *npy, struct error *error);
+
+/* Zeros of that type, or of unsigned integers that carry it, of whole bytes. */
+bool npy_make(DLDataType dtype, const int64_t *dims, int rank, struct npy *npy,
+              struct error *error);
 void npy_free(struct npy *npy);
 
 /* Bytes of the data. */

@@ -15,6 +15,8 @@ double timer_now(void) {
 
 /* Seconds that `repeats` calls take; *k goes on from call to call. */
 static double sample(const struct contender *contender, int64_t repeats, int64_t *k) {
+    if (contender->pool != NULL)
+        pool_wake(contender->pool);
     double start = timer_now();
     for (int64_t i = 0; i < repeats; i++)
         contender->run(contender->context, (*k)++);

@@ -6,13 +6,16 @@
 
 #include <stdint.h>
 
+#include "pool.h"
+
 /* Something to time.  run (context, k) does the work once; k counts the calls, for rotating data.
  */
 struct contender {
     const char *name;
     void (*run)(void *context, int64_t k);
     void *context;
-    double median; /* seconds of one call, set by timer_race */
+    struct pool *pool; /* whose threads are awake when a sample begins; or NULL */
+    double median;     /* seconds of one call, set by timer_race */
 };
 
 enum { MOST_CONTENDERS = 8 };

@@ -4,6 +4,13 @@
     present = plan.run(past, update, write_indices)         # a new array
     plan.run(past, update, write_indices, present=past)     # in place
 
+    plan = kvmill.MultiHeadCacheAttention(
+        num_heads=32, num_kv_heads=8, head_dim=128, T1="float16", quant_bit=8, packs=[pack]
+    )
+    attn_output = plan.run(
+        query=q, current_key=k, current_value=v, start_pos=17, cache=cache, scale=scale
+    )
+
 Plan once, run many: a plan is immutable and may run in any number of threads at a time; the GIL is
 released while the library works.  The meaning of the operation is that of kvmill.h.
 
@@ -30,7 +37,20 @@ import os
 import re
 import weakref
 from collections.abc import Collection, Sequence
-from ctypes import POINTER, Structure, byref, c_char, c_char_p, c_int, c_int64, c_size_t, c_void_p
+from concurrent.futures import Executor
+from ctypes import (
+    POINTER,
+    Structure,
+    byref,
+    c_char,
+    c_char_p,
+    c_double,
+    c_int,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_void_p,
+)
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,9 +58,13 @@ import numpy as np
 
 __all__ = [
     "Call",
+    "KeyValueCache",
     "KvmillError",
+    "MultiHeadAttention",
+    "MultiHeadCacheAttention",
     "Pack",
     "TensorScatter",
+    "merge_partials",
     "pack_nibbles",
     "unpack_nibbles",
     "version",
@@ -48,6 +72,7 @@ __all__ = [
 
 Shape = tuple[int | None, ...]
 Prototype = np.ndarray | Shape
+Operand = np.ndarray | Sequence[int] | int | None
 
 
 # ---- What kvmill.h and dlpack.h declare ----
@@ -88,6 +113,7 @@ class _PlanOptions(Structure):
         ("pack_count", c_size_t),
         ("isa", c_char_p),
         ("portable", c_int),
+        ("threads", c_int),
     ]
 
 
@@ -103,15 +129,46 @@ class _TensorScatterOp(Structure):
     ]
 
 
+class _CacheAttentionOp(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        *[(name, c_int32) for name in ("dynamic_batching", "is_causal", "is_alibi")],
+        *[
+            (name, c_int64)
+            for name in (
+                *("num_heads", "head_dim", "num_kv_heads", "num_layer", "layer_idx"),
+                *("quant_bit", "quant_group", "cache_layout", "cache_mode", "page_size"),
+                "num_repeat",
+            )
+        ],
+        *[(name, _DLDataType) for name in ("T1", "T2", "T3")],
+        ("softmax_scale", c_double),
+        ("window", c_int64),
+        ("softcap", c_double),
+        ("math", c_char_p),
+        ("partial", c_int32),
+        ("empty_is_nan", c_int32),
+        ("alibi_heads", c_int64),
+        ("alibi_first", c_int64),
+        ("alibi_scale", c_double),
+        ("value_differs", c_int32),
+        *[
+            (name, c_int64)
+            for name in ("value_head_dim", "value_quant_bit", "value_quant_group")
+        ],
+        *[(name, _DLDataType) for name in ("value_T2", "value_T3")],
+        ("cache_format", c_char_p),
+        ("value_cache_format", c_char_p),
+    ]
+
+
 class _Call(Structure):
-    _fields_ = [("opaque", ctypes.c_uint64 * 48)]
+    _fields_ = [("opaque", ctypes.c_uint64 * 96)]
 
 
 _CPU = 1
 _DYNAMIC = -1
 _SONAME = "libkvmill.so.0"
-
-_Tensors = POINTER(_DLTensor) * 4
 
 
 def _load_library() -> ctypes.CDLL:
@@ -123,6 +180,24 @@ def _load_library() -> ctypes.CDLL:
             c_int,
             [POINTER(_TensorScatterOp), POINTER(_PlanOptions), POINTER(c_void_p), POINTER(_Error)],
         ),
+        **{
+            f"kvmill_plan_{op}": (
+                c_int,
+                [
+                    POINTER(_CacheAttentionOp),
+                    POINTER(_PlanOptions),
+                    POINTER(c_void_p),
+                    POINTER(_Error),
+                ],
+            )
+            for op in ("key_value_cache", "multi_head_attention", "multi_head_cache_attention")
+        },
+        "kvmill_cache_attention_init": (None, [POINTER(_CacheAttentionOp)]),
+        "kvmill_merge_partials": (
+            None,
+            [c_int64, c_void_p, c_void_p, c_int64, c_int64, c_void_p, c_void_p],
+        ),
+        "kvmill_plan_workspace_size": (c_size_t, [c_void_p]),
         "kvmill_plan_destroy": (None, [c_void_p]),
         "kvmill_plan_describe": (c_size_t, [c_void_p, c_char_p, c_size_t]),
         "kvmill_run": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
@@ -130,7 +205,7 @@ def _load_library() -> ctypes.CDLL:
         "kvmill_begin": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
         "kvmill_parts": (c_int64, [c_void_p]),
         "kvmill_part": (None, [c_void_p, c_int64]),
-        "kvmill_merge": (None, [c_void_p]),
+        "kvmill_next": (c_int, [c_void_p]),
     }
     for name, (result, arguments) in signatures.items():
         function = getattr(library, name)
@@ -356,7 +431,9 @@ class Pack:
         return self._head.count
 
 
-def _plan_options(packs: Sequence[Pack], portable: bool, isa: str | None) -> _PlanOptions:
+def _plan_options(
+    packs: Sequence[Pack], portable: bool, isa: str | None, threads: int = 0
+) -> _PlanOptions:
     pointers = (c_void_p * len(packs))(*(ctypes.addressof(pack._head) for pack in packs))
     return _PlanOptions(
         struct_size=ctypes.sizeof(_PlanOptions),
@@ -364,37 +441,88 @@ def _plan_options(packs: Sequence[Pack], portable: bool, isa: str | None) -> _Pl
         pack_count=len(packs),
         isa=isa.encode() if isa else None,
         portable=portable,
+        threads=threads,
     )
 
 
 # ---- Plans ----
 
 
+def _make_plan(owner: object, function: str, op: Structure, options: _PlanOptions) -> c_void_p:
+    """A plan that lives as long as its owner."""
+    error, handle = _Error(), c_void_p()
+    status = getattr(_library, function)(byref(op), byref(options), byref(handle), byref(error))
+    _check(status, error)
+    weakref.finalize(owner, _library.kvmill_plan_destroy, handle)
+    return handle
+
+
+def _describe(handle: c_void_p) -> str:
+    size = _library.kvmill_plan_describe(handle, None, 0) + 1
+    text = ctypes.create_string_buffer(size)
+    _library.kvmill_plan_describe(handle, text, size)
+    return text.value.decode()
+
+
+_ALIGNMENT = 64
+
+
+def _make_workspace(size: int) -> np.ndarray | None:
+    """So many bytes, aligned as the library wants them."""
+    if size == 0:
+        return None
+    memory = np.empty(size + _ALIGNMENT, np.uint8)
+    first = -memory.ctypes.data % _ALIGNMENT
+    return memory[first : first + size]
+
+
 class Call:
     """A plan bound to arrays: what is to be repeated with no more cost than in C.
 
-    Made by TensorScatter.prepare.  Keeps the plan and the arrays alive and reads their current
-    contents each time.  Either run(), or, on threads of the caller's own:
+    Made by prepare() of a plan.  Has a workspace of its own.  Keeps the plan and the arrays alive
+    and reads their current contents each time.  Either run() or run_threads(), or, on threads of
+    the caller's own:
 
         parts = call.begin()                # checks everything
-        call.part(i)                        # once for each i in range(parts), any thread, any order
-        call.merge()                        # when all are done
+        while parts is not None:
+            call.part(i)                    # once for each i in range(parts), any thread, any order
+            parts = call.next()             # when all are done
 
     One thread at a time may run() or begin(); part() may be called by many.
     """
 
     def __init__(
-        self, plan: TensorScatter, tensors: Sequence[_DLTensor | None], arrays: tuple
+        self,
+        plan: TensorScatter | _CacheAttention,
+        tensors: Sequence[_DLTensor | None],
+        arrays: tuple,
     ) -> None:
-        self._owners = plan, tensors, arrays
-        self._tensors = _Tensors(*map(_reference, tensors))
+        workspace = _make_workspace(_library.kvmill_plan_workspace_size(plan._handle))
+        self._owners = plan, tensors, arrays, workspace
+        self._tensors = (POINTER(_DLTensor) * len(tensors))(*map(_reference, tensors))
         self._error = _Error()
         self._call = _Call()
-        self._run_arguments = plan._handle, byref(self._tensors), None, byref(self._error)
+        self._run_arguments = (
+            plan._handle,
+            byref(self._tensors),
+            None if workspace is None else workspace.ctypes.data,
+            byref(self._error),
+        )
 
     def run(self) -> None:
         """Run on the calling thread.  Raises KvmillError; then nothing has been written."""
         _check(_library.kvmill_run(*self._run_arguments), self._error)
+
+    def run_threads(self, executor: Executor) -> None:
+        """Run on the threads of a concurrent.futures.ThreadPoolExecutor.
+
+        The results do not depend on their number.  Raises KvmillError; then nothing has been
+        written."""
+        parts: int | None = self.begin()
+        while parts is not None:
+            for _ in executor.map(self.part, range(parts)):
+                pass
+            parts = self.next()
 
     def run_parallel(self, parallel_for: c_void_p, data: c_void_p | None = None) -> None:
         """Run on a parallel loop in C, a kvmill_parallel_for (kvmill.h); data is handed to it.
@@ -415,9 +543,11 @@ class Call:
         """Run one part; index must be in [0, parts), which is not checked."""
         _library.kvmill_part(byref(self._call), index)
 
-    def merge(self) -> None:
-        """Finish a run in parts, when all of them are done."""
-        _library.kvmill_merge(byref(self._call))
+    def next(self) -> int | None:
+        """End a phase, when all of its parts are done.  Returns the number of parts of the next
+        one; None when the run is done."""
+        more = _library.kvmill_next(byref(self._call))
+        return _library.kvmill_parts(byref(self._call)) if more else None
 
 
 class TensorScatter:
@@ -465,13 +595,7 @@ class TensorScatter:
             ctypes.sizeof(_TensorScatterOp), axis, mode.encode(), *map(_reference, tensors)
         )
         options = _plan_options(self._packs, portable, isa)
-        error, handle = _Error(), c_void_p()
-        status = _library.kvmill_plan_tensor_scatter(
-            byref(op), byref(options), byref(handle), byref(error)
-        )
-        _check(status, error)
-        self._handle = handle
-        weakref.finalize(self, _library.kvmill_plan_destroy, handle)
+        self._handle = _make_plan(self, "kvmill_plan_tensor_scatter", op, options)
 
     def _prototypes(
         self,
@@ -498,10 +622,7 @@ class TensorScatter:
 
     def describe(self) -> str:
         """What was planned, which kernels were selected, and why."""
-        size = _library.kvmill_plan_describe(self._handle, None, 0) + 1
-        text = ctypes.create_string_buffer(size)
-        _library.kvmill_plan_describe(self._handle, text, size)
-        return text.value.decode()
+        return _describe(self._handle)
 
     def prepare(
         self,
@@ -605,6 +726,332 @@ def _index_type(write_indices: Prototype) -> _DType | None:
     return _DTYPES["int64"] if isinstance(write_indices, tuple) else None
 
 
-def _require_writable(present: np.ndarray) -> None:
-    if not present.flags.writeable:
-        raise ValueError("present is read-only; accepted: a writable array")
+def _require_writable(array: np.ndarray, name: str = "present") -> None:
+    if not array.flags.writeable:
+        raise ValueError(f"{name} is read-only; accepted: a writable array")
+
+
+# ---- Cache attention ----
+
+# In the order of kvmill.h.
+_ATTENTION_TENSORS = (
+    *("query", "current_key", "current_value", "key", "value", "start_pos"),
+    *("seqstarts", "kvstarts", "cachestarts", "decoding_batches", "max_seqlen", "max_kvlen"),
+    *("cache", "scale", "value_cache", "value_scale", "attn_mask", "sinks", "attn_output", "lse"),
+)
+_ATTENTION_CACHES = ("cache", "scale", "value_cache", "value_scale")
+_ACTIVATIONS = (
+    *("query", "current_key", "current_value", "key", "value"),
+    *("attn_mask", "attn_output"),
+)
+
+_ATTENTION_ATTRIBUTES = {name for name, _ in _CacheAttentionOp._fields_} - {
+    "struct_size",
+    "value_differs",
+}
+_VALUE_ATTRIBUTES = {name for name in _ATTENTION_ATTRIBUTES if name.startswith("value_")}
+
+
+def _attribute(kind: type, value: object) -> object:
+    """An attribute as its C type; element types and words are given by name."""
+    if kind is _DLDataType:
+        dtype = _dtype_named(value)
+        return _DLDataType(dtype.code, dtype.bits, 1)
+    return value.encode() if isinstance(value, str) else value
+
+
+def _cache_type(T1: str, quant_bit: int, cache_format: str | None) -> str:
+    """The only type a cache can have, or else T1."""
+    return "uint8" if cache_format else {8: "int8", 4: "int4"}.get(quant_bit, T1)
+
+
+def _scale_type(T1: str) -> str:
+    return "float32" if _dtype_named(T1).bits == 32 else "float16"
+
+
+class _CacheAttention:
+    """What the three ops have in common."""
+
+    _function = ""  # of the library
+    _outputs: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        *,
+        T1: str,
+        packs: Sequence[Pack] = (),
+        portable: bool = False,
+        isa: str | None = None,
+        threads: int = 1,
+        **attributes: int | float | str | bool,
+    ) -> None:
+        unknown = set(attributes) - _ATTENTION_ATTRIBUTES
+        if unknown:
+            raise TypeError(
+                f"attributes {sorted(unknown)}; "
+                f"accepted: {', '.join(sorted(_ATTENTION_ATTRIBUTES))}"
+            )
+        self._packs = tuple(packs)
+        self._op = self._make_op(T1, attributes)
+        options = _plan_options(self._packs, portable, isa, threads)
+        self._handle = _make_plan(self, self._function, self._op, options)
+
+    def _make_op(self, T1: str, given: dict[str, object]) -> _CacheAttentionOp:
+        op = _CacheAttentionOp()
+        _library.kvmill_cache_attention_init(byref(op))
+        attributes = {"T1": T1, **given}
+        self._types = self._complete_types(attributes)
+        op.value_differs = not _VALUE_ATTRIBUTES.isdisjoint(given)
+        kinds = dict(_CacheAttentionOp._fields_)
+        for name, value in (attributes | self._types).items():
+            if value is not None:
+                setattr(op, name, _attribute(kinds[name], value))
+        return op
+
+    @staticmethod
+    def _complete_types(attributes: dict) -> dict[str, str]:
+        """Names of T1 to T3 and of those of V, with defaults filled in."""
+        T1 = attributes["T1"]
+        quant_bit, cache_format = attributes.get("quant_bit", 0), attributes.get("cache_format")
+        types = {
+            "T1": T1,
+            "T2": attributes.get("T2", _cache_type(T1, quant_bit, cache_format)),
+            "T3": attributes.get("T3", _scale_type(T1)),
+        }
+        if not _VALUE_ATTRIBUTES.isdisjoint(attributes):
+            types |= _CacheAttention._complete_value_types(attributes, types)
+        return types
+
+    @staticmethod
+    def _complete_value_types(attributes: dict, types: dict[str, str]) -> dict[str, str]:
+        """V's, and V's other attributes into `attributes`: what is left out is as K's."""
+        says_how = {"value_quant_bit", "value_cache_format", "value_T2"} & set(attributes)
+        if not says_how:
+            for name in ("quant_bit", "cache_format"):
+                attributes[f"value_{name}"] = attributes.get(name)
+        quant_bit = attributes.get("value_quant_bit") or 0
+        cache_format = attributes.get("value_cache_format")
+        default = _cache_type(types["T1"], quant_bit, cache_format) if says_how else types["T2"]
+        return {
+            "value_T2": attributes.get("value_T2", default),
+            "value_T3": attributes.get("value_T3", types["T3"]),
+        }
+
+    def describe(self) -> str:
+        """What was planned, which kernels were selected, and why."""
+        return _describe(self._handle)
+
+    @property
+    def workspace_size(self) -> int:
+        """Bytes that a Call allocates for the library's use."""
+        return _library.kvmill_plan_workspace_size(self._handle)
+
+    def prepare(self, **tensors: Operand) -> Call:
+        """Bind the plan to arrays, outputs included, for runs without the cost of Python's side.
+
+        The arrays are those of run(); numbers given otherwise than as arrays are copied here.
+        """
+        unknown = set(tensors) - set(_ATTENTION_TENSORS)
+        if unknown:
+            raise TypeError(
+                f"tensors {sorted(unknown)}; accepted: {', '.join(_ATTENTION_TENSORS)}"
+            )
+        arrays = {
+            name: np.asarray(array) for name, array in tensors.items() if array is not None
+        }
+        for name in (*_ATTENTION_CACHES, *self._outputs):
+            if name in arrays:
+                _require_writable(arrays[name], name)
+        ordered = [self._tensor(name, arrays.get(name)) for name in _ATTENTION_TENSORS]
+        return Call(self, ordered, tuple(arrays.values()))
+
+    def _declared(self, name: str) -> _DType | None:
+        """The element type of a tensor; None where the array's own tells."""
+        partial_output = name == "attn_output" and self._op.partial
+        types = {"cache": "T2", "scale": "T3", "value_cache": "value_T2", "value_scale": "value_T3"}
+        word = "T1" if name in _ACTIVATIONS and not partial_output else types.get(name)
+        return _dtype_named(self._types[word]) if word in self._types else None
+
+    def _tensor(self, name: str, array: np.ndarray | None) -> _DLTensor | None:
+        if array is None:
+            return None
+        declared = self._declared(name)
+        if declared is None or declared.bits != 4:
+            return _array_tensor(array, declared)
+        if array.dtype != np.uint8 or not array.flags.c_contiguous or array.ndim == 0:
+            raise TypeError(
+                f"{name} of {array.dtype}; accepted for {declared.name}: uint8, two elements each, "
+                "row-major without gaps"
+            )
+        shape = (*array.shape[:-1], 2 * array.shape[-1])
+        return _tensor(declared, shape, array.ctypes.data)
+
+    def _run(
+        self, tensors: dict, executor: Executor | None
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        tensors = {name: None if a is None else np.asarray(a) for name, a in tensors.items()}
+        for name in self._outputs:
+            if tensors.get(name) is None:
+                tensors[name] = self._new_output(name, tensors)
+        call = self.prepare(**tensors)
+        if executor is None:
+            call.run()
+        else:
+            call.run_threads(executor)
+        outputs = tuple(tensors[name] for name in self._outputs)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def _new_output(self, name: str, tensors: dict) -> np.ndarray:
+        raise NotImplementedError
+
+
+def _required(tensors: dict, name: str, rank: int = 0) -> np.ndarray:
+    array = tensors.get(name)
+    if array is None or array.ndim < rank:
+        have = "None" if array is None else f"of shape {array.shape}"
+        raise ValueError(f"{name} is {have}; accepted: an array of rank {rank}")
+    return array
+
+
+class _Attending(_CacheAttention):
+    """The ops that have a query."""
+
+    def __init__(self, **attributes: object) -> None:
+        super().__init__(**attributes)
+        self._outputs = ("attn_output", "lse") if self._op.partial else ("attn_output",)
+
+    def _new_output(self, name: str, tensors: dict) -> np.ndarray:
+        query = _required(tensors, "query", 3)
+        if name == "lse":
+            return np.empty(query.shape[:-1], np.float32)
+        dim = self._op.value_head_dim if self._op.value_differs else 0
+        dtype = np.float32 if self._op.partial else query.dtype
+        return np.empty((*query.shape[:-1], dim or query.shape[-1]), dtype)
+
+
+class MultiHeadCacheAttention(_Attending):
+    """A plan of PMX MultiHeadCacheAttention: store current_key and current_value in the cache, then
+    attend over what is in it.  With dynamic_batching=True: opmx.dynamic_batching's.
+
+    T1: element type of activations, "float32", "float16" or "bfloat16".
+    attributes: those of the op, by their names in kvmill.h, where their defaults are; num_heads and
+        head_dim have none.  T2 defaults to what quant_bit and cache_format say, else to T1; T3 to
+        float16, with T1 float32 to that.  Any value_... makes value_cache (and value_scale) tensors
+        of their own; what is left out of these is as K's.
+    packs: searched for the best kernels, which portable=True forbids to use.
+    isa: best instruction set to use; default: all this CPU has.
+    threads: most threads that run parts of one call at a time; workspaces grow with it.
+
+    The plan needs no shapes; it may run in any number of threads at a time, on different caches.
+    Raises KvmillError for what the library refuses, TypeError for unknown names.
+    """
+
+    _function = "kvmill_plan_multi_head_cache_attention"
+
+    def run(
+        self, *, executor: Executor | None = None, **tensors: Operand
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """Run on arrays; returns attn_output, with partial=True (attn_output, lse).
+
+        Static batch (S new tokens, H query heads, KVH kv heads, D = head_dim): query [B, S, H, D],
+        current_key and current_value [B, S, KVH, D], start_pos one int64, cache and scale as
+        cache_layout says; attn_mask, sinks [H] if wanted.
+
+        Dynamic batching: query, current_key, current_value without B, the tokens of all sequences
+        behind each other; seqstarts, kvstarts [B + 1], start_pos [B], cachestarts [B] or
+        [B, pages], decoding_batches, max_seqlen, max_kvlen: int64; attn_mask, sinks if wanted.
+
+        cache and scale are updated in place.  A bfloat16 array is one of ml_dtypes, or its bits as
+        uint16; an int4 cache is uint8, two elements each, the last dim head_dim / 2.  attn_output
+        and lse: arrays to write to, else new ones are made (attn_output as query, float32 with
+        partial).  The caller owns all arrays.  executor: a ThreadPoolExecutor to run on; no more
+        than `threads` of its workers help at a time.
+
+        Raises KvmillError (then nothing has been written), TypeError and ValueError.
+        """
+        return self._run(tensors, executor)
+
+
+class MultiHeadAttention(_Attending):
+    """A plan of PMX MultiHeadAttention: attend over keys and values that are given.
+
+    Parameters as of MultiHeadCacheAttention, but for those of a cache; value_head_dim where values
+    are not as long as keys.
+    """
+
+    _function = "kvmill_plan_multi_head_attention"
+
+    def run(
+        self, *, executor: Executor | None = None, **tensors: Operand
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """Run on arrays; returns attn_output, with partial=True (attn_output, lse).
+
+        As of MultiHeadCacheAttention, with key and value [B, KV, KVH, D], or [kvstarts[B], KVH, D]
+        and no start_pos and cachestarts with dynamic batching.
+        """
+        return self._run(tensors, executor)
+
+
+class KeyValueCache(_CacheAttention):
+    """A plan of PMX KeyValueCache: store current_key and current_value in the cache, then read all
+    of it back.
+
+    Parameters as of MultiHeadCacheAttention, but for those of scores; head_dim and num_kv_heads are
+    required, num_repeat says how many times each head is read back.  T1 and T2 may both be int8:
+    codes are copied.
+    """
+
+    _function = "kvmill_plan_key_value_cache"
+    _outputs = ("key", "value")
+
+    def run(
+        self, *, executor: Executor | None = None, **tensors: Operand
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Run on arrays; returns key and value, [B, start_pos + S, KVH * num_repeat, D] or
+        [kvstarts[B], KVH * num_repeat, D].
+
+        As of MultiHeadCacheAttention, without query, decoding_batches, masks and sinks.
+        """
+        return self._run(tensors, executor)
+
+    def _new_output(self, name: str, tensors: dict) -> np.ndarray:
+        current = _required(tensors, f"current_{name}", 3)
+        heads = current.shape[-2] * self._op.num_repeat
+        if self._op.dynamic_batching:
+            tokens: tuple[int, ...] = (int(_required(tensors, "kvstarts", 1)[-1]),)
+        else:
+            start = _required(tensors, "start_pos").reshape(-1)[:1].sum()
+            tokens = (current.shape[0], int(start) + current.shape[1])
+        shape = (*(max(count, 0) for count in tokens), heads, current.shape[-1])
+        return np.empty(shape, current.dtype)
+
+
+def merge_partials(
+    outputs: Sequence[np.ndarray], lses: Sequence[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Merge partial results of the same queries over disjoint keys.
+
+    outputs: float32 arrays [..., dim]; lses: float32 arrays of the same shape without the last dim,
+    as many.  Returns new arrays, output and lse.  Raises ValueError where shapes disagree.
+    """
+    outputs = [np.ascontiguousarray(output, np.float32) for output in outputs]
+    lses = [np.ascontiguousarray(lse, np.float32) for lse in lses]
+    rows = {output.shape[:-1] for output in outputs} | {lse.shape for lse in lses}
+    dims = {output.shape[-1:] for output in outputs}
+    if len(rows) != 1 or len(dims) != 1 or len(outputs) != len(lses):
+        raise ValueError(
+            f"outputs of {[a.shape for a in outputs]} and lses of {[a.shape for a in lses]}; "
+            "accepted: as many, of equal shapes but for the last dim"
+        )
+    output, lse = np.empty_like(outputs[0]), np.empty_like(lses[0])
+    pointers = c_void_p * len(outputs)
+    _library.kvmill_merge_partials(
+        len(outputs),
+        pointers(*(array.ctypes.data for array in outputs)),
+        pointers(*(array.ctypes.data for array in lses)),
+        lse.size,
+        output.shape[-1],
+        output.ctypes.data,
+        lse.ctypes.data,
+    )
+    return output, lse

@@ -2,8 +2,16 @@ m4_divert(-1)
 m4_dnl kernel.m4 -- the frame around a kernel.  Needs the ISA's words.
 
 m4_dnl km_function(TYPE, DECLARATION) -- head of a function compiled for the ISA.
-m4_define(«km_function», «m4_ifelse(km_target, «», «», «__attribute__((target("km_target")))
+m4_define(«km_function», «m4_ifelse(m4_defn(«km_target»), «», «», «__attribute__((target("km_target")))
 »)static $1
+$2»)
+
+m4_dnl km_inlines -- defines what km_inline(TYPE, DECLARATION) says: head of a function that is always inlined,
+m4_dnl and need not be used.
+m4_define(«km_inlines», «#define INLINED static inline __attribute__((always_inline, unused«»m4_ifelse(m4_defn(«km_target»), «», «», «, target("km_target")»)))
+
+»)
+m4_define(«km_inline», «INLINED $1
 $2»)
 
 m4_dnl km_descriptor(FAMILY, SHAPE, WHOLE_BATCH) -- what the registry and the runtime see of it.

@@ -34,7 +34,7 @@ lib«»km_pack.so: $(OBJECTS)
 install: all
 	mkdir -p '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(INCLUDEDIR)'
 	cp lib«»km_pack.a lib«»km_pack.so '$(DESTDIR)$(LIBDIR)'
-	cp km_pack.h '$(DESTDIR)$(INCLUDEDIR)'
+	cp km_pack.h km_pack«»_plan.h '$(DESTDIR)$(INCLUDEDIR)'
 	sed -e 's|^libdir=.*|libdir=$(LIBDIR)|' -e 's|^includedir=.*|includedir=$(INCLUDEDIR)|' \
 	  km_pack.pc > '$(DESTDIR)$(LIBDIR)/pkgconfig/km_pack.pc'
 

@@ -1,23 +1,16 @@
 """Conformance of kvmill to ONNX TensorScatter-24, on the ONNX project's own tests and evaluator.
 
-Prints TAP.  Every test runs with packs and with portable kernels, in place and functional, and
-compares bits.  Environment:
-
-    KVMILL_LIBRARY  the library to test (kvmill.py)
-    KVMILL_PACKS    packs to use, paths separated by colons
-    KVMILL_SEED     seed of the random cases; default 24
+Every test runs with packs and with portable kernels, in place and functional, and compares bits.
 
 SPDX-License-Identifier: Apache-2.0
 """
 
 from __future__ import annotations
 
-import os
 import sys
-import traceback
 import unittest
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -29,46 +22,13 @@ from onnx import TensorProto, helper
 from onnx.backend.base import Backend, BackendRep
 from onnx.backend.test import BackendTest
 from onnx.reference import ReferenceEvaluator
+from tap import Tap
 
 OPSET = 24
 # The first IR version that goes with opset 24.
 IR_VERSION = 11
 PUBLISHED = {"test_tensorscatter", "test_tensorscatter_3d", "test_tensorscatter_circular"}
 RANDOM_CASES = 16
-
-
-# ---- TAP ----
-
-
-class Tap:
-    """Writes test lines as they come, and the plan behind them."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.failures = 0
-
-    def result(self, ok: bool, name: str, details: str = "") -> None:
-        self.count += 1
-        self.failures += not ok
-        print(f"{'ok' if ok else 'not ok'} {self.count} - {name}")
-        if details:
-            self.comment(details)
-
-    def comment(self, text: str) -> None:
-        for line in text.rstrip().splitlines():
-            print(f"# {line}", flush=True)
-
-    def run(self, name: str, test: Callable[[], None]) -> None:
-        try:
-            test()
-        except Exception:
-            self.result(False, name, traceback.format_exc())
-        else:
-            self.result(True, name)
-
-    def finish(self) -> int:
-        print(f"1..{self.count}", flush=True)
-        return 1 if self.failures else 0
 
 
 # ---- How a node is run ----
@@ -83,11 +43,6 @@ class Variant(NamedTuple):
     def name(self) -> str:
         kernels = "portable" if self.portable else "packs"
         return f"{kernels}, {'in place' if self.in_place else 'functional'}"
-
-
-def load_packs() -> tuple[kvmill.Pack, ...]:
-    paths = os.environ.get("KVMILL_PACKS", "").split(":")
-    return tuple(kvmill.Pack(path) for path in paths if path)
 
 
 def all_variants(packs: tuple[kvmill.Pack, ...]) -> list[Variant]:
@@ -549,21 +504,11 @@ def decision_tests(tap: Tap, variants: Sequence[Variant]) -> None:
             )
 
 
-def main() -> int:
-    tap = Tap()
-    packs = load_packs()
-    seed = int(os.environ.get("KVMILL_SEED", "24"))
-    tap.comment(f"kvmill {kvmill.version()}, onnx {onnx.__version__}, seed {seed}")
-    tap.comment(
-        "packs: " + (", ".join(f"{p.name} ({p.kernel_count} kernels)" for p in packs) or "none")
-    )
+def run(tap: Tap, packs: tuple[kvmill.Pack, ...], seed: int) -> None:
+    """All tests of this file."""
+    tap.comment(f"onnx {onnx.__version__}")
     variants = all_variants(packs)
     for variant in variants:
         node_tests(tap, variant)
     property_tests(tap, variants, seed)
     decision_tests(tap, variants)
-    return tap.finish()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

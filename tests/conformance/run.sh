@@ -1,11 +1,11 @@
 #!/bin/sh
-# Conformance to ONNX TensorScatter-24, as a TAP test.
+# Conformance to ONNX TensorScatter-24 and to PMX cache attention, as a TAP test.
 #
 #   run.sh [SRCDIR BUILDDIR]
 #
 # SRCDIR (or $srcdir, or the tree this file is in) is the source.  BUILDDIR (or $builddir, or .)
-# holds .libs/libkvmill.so and generated/kvmill_default; the virtual environment goes there too, as
-# conformance-venv.  PYTHON: the Python to make it from.  Without Python 3.11, venv, or the pinned
+# holds .libs/libkvmill.so and generated/, with kvmill_default and perhaps kvmill_test; the virtual
+# environment goes there too, as conformance-venv.  PYTHON: the Python to make it from.  Without Python 3.11, venv, or the pinned
 # packages, this test is skipped, or fails with KVMILL_REQUIRE_CONFORMANCE=1.
 #
 # SPDX-License-Identifier: Apache-2.0
@@ -43,7 +43,9 @@ cmp -s "$requirements" "$venv/installed.txt" || install
 
 KVMILL_LIBRARY=$build/.libs/libkvmill.so
 KVMILL_PACKS=$build/generated/kvmill_default/libkvmill_default.so
+test_pack=$build/generated/kvmill_test/libkvmill_test.so
+[ ! -f "$test_pack" ] || KVMILL_PACKS=$KVMILL_PACKS:$test_pack
 PYTHONPATH=$source/bindings/python
 PYTHONDONTWRITEBYTECODE=1
 export KVMILL_LIBRARY KVMILL_PACKS PYTHONPATH PYTHONDONTWRITEBYTECODE
-exec "$venv/bin/python" "$here/onnx_backend.py"
+exec "$venv/bin/python" "$here/main.py"

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "attention_work.h"
+
+#include <string.h>
+
+static int64_t side_bytes(const struct kvmill_format *format) {
+    return kvmill_format_row_bytes(format) + kvmill_format_scale_bytes(format);
+}
+
+int64_t attention_row_bytes(const struct kvmill_cache_geometry *geometry) {
+    return geometry->kv_heads * (side_bytes(&geometry->key) + side_bytes(&geometry->value));
+}
+
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* Positions that new token `token` sees. */
+static int64_t seen(const struct kvmill_cache_geometry *geometry, const struct attention_size *size,
+                    int64_t token) {
+    int64_t position = size->positions - size->tokens + token, after = 0;
+    if (!geometry->causal && !geometry->alibi)
+        after = size->positions - 1 - position;
+    int64_t before = geometry->window > 0 ? smaller(geometry->window, position + 1) : position + 1;
+    return before + after;
+}
+
+/* All rows between the first that the first token sees and the last one. */
+double attention_read_bytes(const struct kvmill_cache_geometry *geometry,
+                            const struct attention_size *size) {
+    int64_t first = size->positions - size->tokens + 1 - geometry->window;
+    int64_t rows = size->positions - (geometry->window > 0 && first > 0 ? first : 0);
+    return (double)size->batch * (double)rows * (double)attention_row_bytes(geometry);
+}
+
+double attention_flops(const struct kvmill_cache_geometry *geometry,
+                       const struct attention_size *size) {
+    double pairs = 0;
+    for (int64_t token = 0; token < size->tokens; token++)
+        pairs += (double)seen(geometry, size, token);
+    return 2 * pairs * (double)size->batch * (double)geometry->heads *
+           (geometry->key.dim + geometry->value.dim);
+}
+
+double attention_store_bytes(const struct kvmill_cache_geometry *geometry,
+                             const struct attention_size *size) {
+    int64_t activation = geometry->activation == KVMILL_F32 ? 4 : 2;
+    int64_t from = geometry->kv_heads * (geometry->key.dim + geometry->value.dim) * activation;
+    return (double)(size->batch * size->tokens * (from + attention_row_bytes(geometry)));
+}
+
+/* ---- Bars ---- */
+
+/* By what a cache holds, for the shape of Llama-3.1-8B; in the order of math. */
+struct bars {
+    double decode[2], decode_avx2, prefill[2];
+};
+
+static const struct bars *bars_of(const struct kvmill_cache_geometry *geometry) {
+    static const struct bars floats = {{0.93, 0}, 0.80, {0.70, 0}};
+    static const struct bars halves = {{0.85, 0.93}, 0.70, {0.70, 0.95}};
+    static const struct bars brains = {{0.85, 0.93}, 0, {0.70, 0}};
+    static const struct bars bytes = {{0.66, 0.88}, 0.45, {0.65, 0.95}};
+    static const struct bars bytes_by_8 = {{0.62, 0.86}, 0.45, {0.65, 0.95}};
+    static const struct bars nibbles = {{0.35, 0.70}, 0, {0.60, 0.85}};
+    static const struct bars nibbles_by_8 = {{0.35 * 0.9, 0.70 * 0.9}, 0, {0.60, 0.85}};
+    const struct kvmill_format *key = &geometry->key;
+    if (memcmp(key, &geometry->value, sizeof *key) != 0)
+        return NULL;
+    switch (key->element) {
+    case KVMILL_F32:
+        return &floats;
+    case KVMILL_F16:
+        return &halves;
+    case KVMILL_BF16:
+        return &brains;
+    case KVMILL_I8:
+        return key->group == 8 ? &bytes_by_8 : key->group >= 32 ? &bytes : NULL;
+    case KVMILL_I4:
+        return key->group == 8 ? &nibbles_by_8 : key->group >= 32 ? &nibbles : NULL;
+    default:
+        return NULL;
+    }
+}
+
+/* The other shapes may be a tenth below. */
+static double share_of_shape(const struct kvmill_cache_geometry *geometry) {
+    static const int64_t others[][3] = {{14, 2, 64}, {71, 1, 64}, {32, 32, 80}, {16, 8, 256}};
+    const int64_t shape[] = {geometry->heads, geometry->kv_heads, geometry->key.dim};
+    static const int64_t llama[] = {32, 8, 128};
+    if (memcmp(shape, llama, sizeof shape) == 0)
+        return 1;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (memcmp(shape, others[i], sizeof shape) == 0)
+            return 0.9;
+    return 0;
+}
+
+static bool is_avx512(const char *isa) {
+    return strncmp(isa, "avx512", 6) == 0;
+}
+
+double attention_decode_bar(const struct kvmill_cache_geometry *geometry, const char *isa) {
+    const struct bars *bars = bars_of(geometry);
+    double share = share_of_shape(geometry);
+    if (bars == NULL)
+        return 0;
+    if (strcmp(isa, "avx2") == 0)
+        return share * bars->decode_avx2;
+    return is_avx512(isa) ? share * bars->decode[geometry->math] : 0;
+}
+
+/* Short chunks are to reach two thirds. */
+double attention_prefill_bar(const struct kvmill_cache_geometry *geometry, const char *isa,
+                             int64_t tokens) {
+    const struct bars *bars = bars_of(geometry);
+    double part = tokens >= 512 ? 1 : tokens >= 16 ? 2.0 / 3 : 0;
+    if (bars == NULL || !is_avx512(isa))
+        return 0;
+    return part * share_of_shape(geometry) * bars->prefill[geometry->math];
+}

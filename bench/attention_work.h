@@ -1,0 +1,38 @@
+/* How much there is to do in a call of cache attention, and how fast the bars want it.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_BENCH_ATTENTION_WORK_H
+#define KVMILL_BENCH_ATTENTION_WORK_H
+
+#include "../ops/cache_attention.h"
+
+/* New tokens of every sequence, and positions there are with them. */
+struct attention_size {
+    int64_t batch, tokens, positions;
+};
+
+/* Bytes of K and V, and their scales, in a row of all kv heads. */
+int64_t attention_row_bytes(const struct kvmill_cache_geometry *geometry);
+
+/* Bytes of the cache that a call has to read, each once. */
+double attention_read_bytes(const struct kvmill_cache_geometry *geometry,
+                            const struct attention_size *size);
+
+/* Floating-point operations, two to a multiply-add, for scores and sums of what each query sees. */
+double attention_flops(const struct kvmill_cache_geometry *geometry,
+                       const struct attention_size *size);
+
+/* Bytes that storing the new tokens reads and writes. */
+double attention_store_bytes(const struct kvmill_cache_geometry *geometry,
+                             const struct attention_size *size);
+
+/* ---- Bars: least ratios; 0 where none was set ---- */
+
+/* One new token: bytes per second over what the machine reads.  isa: of the kernel. */
+double attention_decode_bar(const struct kvmill_cache_geometry *geometry, const char *isa);
+
+/* Many: share of the peak of float32 multiply-adds. */
+double attention_prefill_bar(const struct kvmill_cache_geometry *geometry, const char *isa,
+                             int64_t tokens);
+
+#endif

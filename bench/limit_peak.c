@@ -1,0 +1,115 @@
+/* Sums enough that each is added to only when its last addition is done, and all in registers.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "limits.h"
+
+enum { ROUNDS = 20000, SUMS = 12, MOST_LANES = 16 };
+
+typedef void peak_function(float *out);
+
+static const float factor = 0.999f, addend = 0.001f;
+
+/* An array of sums would be kept in memory. */
+#define EACH_SUM(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
+#define BEGIN_SUM(I) sum##I = SET((float)I);
+#define ADD_TO_SUM(I)                                                                              \
+    sum##I = MULTIPLY_ADD(sum##I, a, b);                                                           \
+    KEEP(sum##I);
+#define COLLECT_SUM(I) all = MULTIPLY_ADD(sum##I, a, all);
+#define DEFINE_PEAK(NAME, TARGET, VECTOR)                                                          \
+    TARGET static void NAME(float *out) {                                                          \
+        VECTOR sum0, sum1, sum2, sum3, sum4, sum5, sum6, sum7, sum8, sum9, sum10, sum11;           \
+        VECTOR a = SET(factor), b = SET(addend), all = b;                                          \
+        EACH_SUM(BEGIN_SUM)                                                                        \
+        for (int round = 0; round < ROUNDS; round++) {                                             \
+            EACH_SUM(ADD_TO_SUM)                                                                   \
+        }                                                                                          \
+        EACH_SUM(COLLECT_SUM)                                                                      \
+        memcpy(out, &all, sizeof all);                                                             \
+    }
+
+/* ---- Any CPU; KEEP: the compiler knows nothing of the sum, but that it is in a register ---- */
+
+#ifdef __x86_64__
+#define KEEP(SUM) __asm__("" : "+x"(SUM))
+#elif defined __aarch64__
+#define KEEP(SUM) __asm__("" : "+w"(SUM))
+#else
+#define KEEP(SUM) (void)0
+#endif
+#define SET(VALUE)            ((four){VALUE, VALUE, VALUE, VALUE})
+#define MULTIPLY_ADD(X, Y, Z) ((X) * (Y) + (Z))
+typedef float four __attribute__((vector_size(16)));
+DEFINE_PEAK(peak_plain, , four)
+#undef SET
+#undef MULTIPLY_ADD
+
+/* ---- x86-64 ---- */
+
+#ifdef __x86_64__
+#include <immintrin.h>
+
+#define SET          _mm256_set1_ps
+#define MULTIPLY_ADD _mm256_fmadd_ps
+DEFINE_PEAK(peak_avx2, __attribute__((target("avx2,fma"))), __m256)
+#undef SET
+#undef MULTIPLY_ADD
+#undef KEEP
+
+#define KEEP(SUM)    __asm__("" : "+v"(SUM))
+#define SET          _mm512_set1_ps
+#define MULTIPLY_ADD _mm512_fmadd_ps
+DEFINE_PEAK(peak_avx512, __attribute__((target("avx512f"))), __m512)
+
+static enum peak widest(void) {
+    if (__builtin_cpu_supports("avx512f"))
+        return PEAK_AVX512;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? PEAK_AVX2 : PEAK_PLAIN;
+}
+#else
+#define peak_avx512 peak_plain
+#define peak_avx2   peak_plain
+
+static enum peak widest(void) {
+    return PEAK_PLAIN;
+}
+#endif
+
+/* ---- By name ---- */
+
+static enum peak peak_named(const char *isa) {
+    if (isa == NULL || strncmp(isa, "avx512", 6) == 0)
+        return PEAK_AVX512;
+    return strcmp(isa, "avx2") == 0 ? PEAK_AVX2 : PEAK_PLAIN;
+}
+
+enum peak peak_of(const char *isa) {
+    enum peak named = peak_named(isa), most = widest();
+    return named < most ? named : most;
+}
+
+/* ---- By all threads ---- */
+
+static const struct {
+    peak_function *function;
+    int lanes;
+} peaks[] = {[PEAK_PLAIN] = {peak_plain, 4},
+             [PEAK_AVX2] = {peak_avx2, 8},
+             [PEAK_AVX512] = {peak_avx512, 16}};
+
+static void multiply_add(void *context, int64_t index) {
+    const enum peak *peak = context;
+    float out[MOST_LANES];
+    (void)index;
+    peaks[*peak].function(out);
+    volatile float sink = out[0];
+    (void)sink;
+}
+
+double limit_multiply_add(enum peak peak, struct pool *pool) {
+    int threads = pool_threads(pool);
+    pool_for(pool, threads, multiply_add, &peak);
+    return (double)ROUNDS * SUMS * peaks[peak].lanes * threads;
+}

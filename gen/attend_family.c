@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "attend_family.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "m4.h"
+
+/* In the order of enum kvmill_element. */
+static const char *const elements[] = {"none", "f32", "f16", "bf16", "i8", "i4",
+                                       "q8_0", "q4_0", NULL};
+static const char *const terms[] = {"plain", "cap", "bias", "capbias", NULL};
+static const char *const maths[] = {"f32", "fast", NULL};
+
+enum {
+    ACTIVATION,
+    KEY,
+    VALUE,
+    KEY_DIM,
+    VALUE_DIM,
+    KEY_SCALE,
+    KEY_GROUP,
+    VALUE_SCALE,
+    VALUE_GROUP,
+    ROWS,
+    TERMS,
+    MATH,
+    FIELDS
+};
+
+static const struct field attend_fields[] = {
+    [ACTIVATION] = {"activation", NULL, elements, true},
+    [KEY] = {"key", NULL, elements, true},
+    [VALUE] = {"value", NULL, elements, true},
+    [KEY_DIM] = {"key_dim", "d", NULL, false},
+    [VALUE_DIM] = {"value_dim", "e", NULL, false},
+    [KEY_SCALE] = {"key_scale", NULL, elements, false},
+    [KEY_GROUP] = {"key_group", "g", NULL, false},
+    [VALUE_SCALE] = {"value_scale", NULL, elements, false},
+    [VALUE_GROUP] = {"value_group", "j", NULL, false},
+    [ROWS] = {"rows", "r", NULL, false},
+    [TERMS] = {"terms", NULL, terms, false},
+    [MATH] = {"math", NULL, maths, false},
+};
+
+/* codes: scores from integer codes; octs: float16 arithmetic, few query rows, in the lanes; quads: few query rows, in the lanes; columns: positions in the
+   lanes.  In order of preference. */
+static const char *const variants[] = {"codes", "octs", "quads", "columns", NULL};
+
+static bool is(const struct kernel *kernel, const char *variant) {
+    return strcmp(kernel->variant, variant) == 0;
+}
+
+/* ---- What an instruction set can do ---- */
+
+static const char integer_products[] = "avx512vnni", half_arithmetic[] = "avx512fp16";
+
+static const struct isa *isa_named(const char *name) {
+    return name ? isa_by_name(name, strlen(name)) : NULL;
+}
+
+static bool has(const struct isa *isa, const char *extension) {
+    while (isa != NULL && strcmp(isa->name, extension) != 0)
+        isa = isa_named(isa->extends);
+    return isa != NULL;
+}
+
+/* Elements in a 32-bit word of codes; 0 where elements are no codes. */
+static int64_t word_dims(int64_t element) {
+    switch (element) {
+    case KVMILL_I8:
+    case KVMILL_Q8_0:
+        return 4;
+    case KVMILL_I4:
+    case KVMILL_Q4_0:
+        return 8;
+    default:
+        return 0;
+    }
+}
+
+/* Elements that share a scale; blocks have their own. */
+static int64_t group_of(int64_t element, int64_t group) {
+    return element == KVMILL_Q8_0 || element == KVMILL_Q4_0 ? 32 : group;
+}
+
+/* Groups are whole words, rows whole vectors. */
+static bool keys_can_be_codes(const struct kernel *kernel) {
+    const int64_t *value = kernel->value;
+    int64_t word = word_dims(value[KEY]);
+    return word > 0 && has(kernel->isa, integer_products) && value[KEY_DIM] % 16 == 0 &&
+           group_of(value[KEY], value[KEY_GROUP]) % word == 0;
+}
+
+/* Values too: four positions to a word, a scale to every two vectors of nibbles or one of bytes. */
+static bool values_can_be_codes(const struct kernel *kernel) {
+    const int64_t *value = kernel->value;
+    int64_t dims = word_dims(value[VALUE]) * 4;
+    return is(kernel, "codes") && dims > 0 && value[VALUE_DIM] % dims == 0 &&
+           group_of(value[VALUE], value[VALUE_GROUP]) % dims == 0;
+}
+
+/* Sums of float16 are worth it where float16 is what there is. */
+static bool can_be_halves(const struct kernel *kernel) {
+    const int64_t *value = kernel->value;
+    return value[MATH] == KVMILL_MATH_FAST && has(kernel->isa, half_arithmetic) &&
+           value[KEY] == KVMILL_F16 && value[VALUE] == KVMILL_F16 &&
+           value[VALUE_DIM] % (2 * kernel->isa->lanes) == 0;
+}
+
+/* ---- The register tile ---- */
+
+enum { MOST_QUAD_ROWS = 8 };
+
+/* Digits of base 256 that queries and weights have. */
+static int64_t digits(const struct kernel *kernel) {
+    return kernel->value[MATH] == KVMILL_MATH_FAST ? 2 : 3;
+}
+
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* Query rows of a register tile. */
+static int64_t tile_of(const struct kernel *kernel) {
+    int64_t rows = kernel->value[ROWS];
+    if (is(kernel, "codes"))
+        return smaller(rows, 4);
+    if (is(kernel, "quads") || is(kernel, "octs"))
+        return rows;
+    return smaller(rows, 6);
+}
+
+/* Vectors of a register tile: its sums leave a quarter of the registers for what is added. */
+static int64_t strip_of(const struct kernel *kernel) {
+    int64_t strip = kernel->isa->registers * 3 / 4 / tile_of(kernel);
+    return strip >= 4 ? 4 : strip >= 2 ? 2 : 1;
+}
+
+static bool one_tile(const struct kernel *kernel) {
+    return kernel->value[ROWS] <= tile_of(kernel);
+}
+
+/* Values are read where they lie when each is used once, or needs no conversion. */
+static bool values_are_direct(const struct kernel *kernel) {
+    const int64_t *value = kernel->value;
+    return !values_can_be_codes(kernel) && value[VALUE_DIM] % kernel->isa->lanes == 0 &&
+           (one_tile(kernel) || value[VALUE] == KVMILL_F32);
+}
+
+/* Positions of a block: rows of float32 fill the first cache sooner. */
+static int64_t block_of(const struct kernel *kernel) {
+    return is(kernel, "quads") && kernel->value[KEY] == KVMILL_F32 ? 32 : 64;
+}
+
+/* ---- Definitions ---- */
+
+static bool define(const struct kernel *kernel, struct expansion *expansion) {
+    return define_integer(expansion, "tile", tile_of(kernel)) &&
+           define_integer(expansion, "strip", strip_of(kernel)) &&
+           define_integer(expansion, "block", block_of(kernel)) &&
+           define_integer(expansion, "direct", values_are_direct(kernel)) &&
+           define_integer(expansion, "limbs", digits(kernel)) &&
+           define_integer(expansion, "code_strip", 2) &&
+           define_integer(expansion, "value_codes", values_can_be_codes(kernel));
+}
+
+/* ---- Which kernels there are ---- */
+
+static bool can_be(const struct kernel *kernel, const char *variant) {
+    if (strcmp(variant, "codes") == 0)
+        return keys_can_be_codes(kernel);
+    if (strcmp(variant, "octs") == 0)
+        return can_be_halves(kernel) && kernel->value[ROWS] <= MOST_QUAD_ROWS;
+    return strcmp(variant, "quads") != 0 || kernel->value[ROWS] <= MOST_QUAD_ROWS;
+}
+
+static const char *best_variant(const struct kernel *kernel) {
+    int i = 0;
+    while (!can_be(kernel, variants[i]))
+        i++;
+    return variants[i];
+}
+
+static bool is_format(int64_t element, int64_t dim, int64_t scale, int64_t group) {
+    bool scaled = element == KVMILL_I8 || element == KVMILL_I4;
+    bool blocks = element == KVMILL_Q8_0 || element == KVMILL_Q4_0;
+    if (element == 0 || dim < 1 || (blocks && dim % 32 != 0))
+        return false;
+    if (!scaled)
+        return scale == 0 && group == 0;
+    return scale >= KVMILL_F32 && scale <= KVMILL_BF16 && group >= 1 && dim % group == 0 &&
+           (element == KVMILL_I8 || (dim % 2 == 0 && group % 2 == 0));
+}
+
+/* The extension that a variant needs, or NULL. */
+static const char *extension_of(const struct kernel *kernel) {
+    return is(kernel, "codes") ? integer_products : is(kernel, "octs") ? half_arithmetic : NULL;
+}
+
+/* The instruction set a kernel is made for: no more of it than is used. */
+static const struct isa *isa_used(const struct kernel *kernel) {
+    const char *extension = extension_of(kernel);
+    return extension ? isa_named(extension) : isa_plain(kernel->isa);
+}
+
+static bool is_legal(const struct kernel *kernel) {
+    const int64_t *value = kernel->value;
+    return value[ACTIVATION] >= KVMILL_F32 && value[ACTIVATION] <= KVMILL_BF16 &&
+           is_format(value[KEY], value[KEY_DIM], value[KEY_SCALE], value[KEY_GROUP]) &&
+           is_format(value[VALUE], value[VALUE_DIM], value[VALUE_SCALE], value[VALUE_GROUP]) &&
+           value[ROWS] >= 1 && value[ROWS] <= 1024 && can_be(kernel, kernel->variant) &&
+           isa_used(kernel) == kernel->isa;
+}
+
+static struct kernel kernel_of(const struct kvmill_attend_shape *shape, int64_t rows,
+                               const struct isa *isa) {
+    struct kernel kernel = {
+        .family = &attend_family,
+        .isa = isa,
+        .value = {[ACTIVATION] = shape->activation,
+                  [KEY] = shape->key.element,
+                  [VALUE] = shape->value.element,
+                  [KEY_DIM] = shape->key.dim,
+                  [VALUE_DIM] = shape->value.dim,
+                  [KEY_SCALE] = shape->key.scale,
+                  [KEY_GROUP] = shape->key.group,
+                  [VALUE_SCALE] = shape->value.scale,
+                  [VALUE_GROUP] = shape->value.group,
+                  [ROWS] = rows,
+                  [TERMS] = shape->terms,
+                  [MATH] = shape->math},
+    };
+    kernel.variant = best_variant(&kernel);
+    return kernel;
+}
+
+/* The most that serves: an extension that is not used is left out, and so is a cheaper arithmetic that
+   there is none of. */
+static bool add_kernel(const struct kvmill_attend_shape *shape, int64_t rows, const struct isa *isa,
+                       struct kernel_list *list, struct error *error) {
+    struct kernel kernel = kernel_of(shape, rows, isa);
+    if (extension_of(&kernel) == NULL)
+        kernel.value[MATH] = KVMILL_MATH_F32;
+    kernel.isa = isa_used(&kernel);
+    return kernel_list_add(list, &kernel, error);
+}
+
+/* Query rows of a call: those of one token; of a few tokens, to be verified or the end of a prompt; of a
+   piece of a prompt.  The last two are the same for all ratios, so that layers share kernels. */
+enum { FEW_ROWS = 32, MANY_ROWS = 96, MOST_ROWS = 128 };
+
+bool attend_kernels(const struct kvmill_attend_shape *shape, int64_t ratio, const struct isa *isa,
+                    struct kernel_list *list, struct error *error) {
+    int64_t one = smaller(ratio, MOST_ROWS);
+    return add_kernel(shape, one, isa, list, error) &&
+           (2 * one > FEW_ROWS || add_kernel(shape, FEW_ROWS, isa, list, error)) &&
+           (2 * one > MANY_ROWS || add_kernel(shape, MANY_ROWS, isa, list, error));
+}
+
+/* ---- Words ---- */
+
+static void explain_side(FILE *stream, const char *name, int64_t element, int64_t dim,
+                         int64_t scale, int64_t group) {
+    fprintf(stream, "%s of %" PRId64 " %s", name, dim, elements[element]);
+    if (group > 0)
+        fprintf(stream, " with %s scales for groups of %" PRId64, elements[scale], group);
+}
+
+static void explain_how(const struct kernel *kernel, FILE *stream) {
+    if (is(kernel, "codes"))
+        fprintf(stream,
+                "Scores are exact sums of integer products: queries have %" PRId64
+                " digits of base 256.\nValues are %s.\n",
+                digits(kernel),
+                values_can_be_codes(kernel) ? "summed up the same way" : "converted to float32");
+    else if (is(kernel, "octs"))
+        fprintf(stream, "Products and short sums are float16; what they become is added in "
+                        "float32.\n");
+    else if (is(kernel, "quads"))
+        fprintf(stream, "Each key is read once, for all query rows together, which lie side by side in\nvectors.\n");
+    else
+        fprintf(stream, "A block of keys is turned, so that a vector holds positions, once for all query rows.\n");
+}
+
+static void explain(const struct kernel *kernel, FILE *stream) {
+    const int64_t *value = kernel->value;
+    fprintf(stream, "Attends at most %" PRId64 " query rows of %s over cache rows of one kv head:\n", value[ROWS],
+            elements[value[ACTIVATION]]);
+    explain_side(stream, "keys", value[KEY], value[KEY_DIM], value[KEY_SCALE], value[KEY_GROUP]);
+    explain_side(stream, ", values", value[VALUE], value[VALUE_DIM], value[VALUE_SCALE],
+                 value[VALUE_GROUP]);
+    fprintf(stream, ".\nScore terms beside scale, window and sink:%s%s%s.\n",
+            value[TERMS] & KVMILL_TERM_SOFTCAP ? " soft-cap" : "",
+            value[TERMS] & KVMILL_TERM_BIAS ? " ALiBi and mask" : "",
+            value[TERMS] ? "" : " none");
+    explain_how(kernel, stream);
+    fprintf(stream, "Register tile: %" PRId64 " rows by %" PRId64 " vectors.\n", tile_of(kernel),
+            strip_of(kernel));
+}
+
+/* ---- Predicted size ---- */
+
+static int64_t code_bytes(const struct kernel *kernel) {
+    return 7000 + tile_of(kernel) * strip_of(kernel) * 60;
+}
+
+static const char *const attend_libraries[] = {"attend", "attend_values", NULL};
+
+const struct family attend_family = {
+    .name = "attend",
+    .op = "MultiHeadCacheAttention",
+    .libraries = attend_libraries,
+    .fields = attend_fields,
+    .field_count = FIELDS,
+    .variants = variants,
+    .legal = is_legal,
+    .explain = explain,
+    .code_bytes = code_bytes,
+    .define = define,
+};

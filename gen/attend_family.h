@@ -1,0 +1,18 @@
+/* The family that attends: ATTEND.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_GEN_ATTEND_FAMILY_H
+#define KVMILL_GEN_ATTEND_FAMILY_H
+
+#include "kernel.h"
+
+#include <kvmill_kernel.h>
+
+extern const struct family attend_family;
+
+/* The kernels that attend with `ratio` query heads to a kv head, for one instruction set: for
+   decode, for short chunks and for prefill.  shape.rows and shape.workspace are not looked at. */
+bool attend_kernels(const struct kvmill_attend_shape *shape, int64_t ratio, const struct isa *isa,
+                    struct kernel_list *list, struct error *error);
+
+#endif

@@ -1,0 +1,58 @@
+/* PMX cache attention: what is a valid problem, and what every valid problem folds to.  The same
+   rules serve the generator (spec files) and the library (plans).
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_OPS_CACHE_ATTENTION_H
+#define KVMILL_OPS_CACHE_ATTENTION_H
+
+#include <stdbool.h>
+
+#include <kvmill.h>
+
+enum kvmill_cache_op {
+    KVMILL_KEY_VALUE_CACHE,
+    KVMILL_MULTI_HEAD_ATTENTION,
+    KVMILL_MULTI_HEAD_CACHE_ATTENTION
+};
+
+/* "KeyValueCache" etc., without the prefix of dynamic batching. */
+const char *kvmill_cache_op_name(enum kvmill_cache_op which);
+
+/* The attributes resolved: defaults filled in, types as kernels see them. */
+struct kvmill_cache_geometry {
+    enum kvmill_cache_op which;
+    bool dynamic, causal, alibi, paged;
+    int64_t heads, kv_heads, ratio; /* ratio = heads / kv_heads */
+    int64_t layers, layer, layout, page_size, repeat;
+    int activation;                   /* enum kvmill_element; I8 for raw copies (D41) */
+    struct kvmill_format key, value;  /* of the cache; of MultiHeadAttention: of the inputs */
+    bool value_differs;
+    int math;
+    double scale, softcap;
+    int64_t window;
+    int64_t alibi_heads, alibi_first;
+    double alibi_scale;
+};
+
+/* Check everything that the attributes tell; geometry is set on success. */
+kvmill_status kvmill_cache_attention_check(const kvmill_cache_attention *op,
+                                           enum kvmill_cache_op which,
+                                           struct kvmill_cache_geometry *geometry,
+                                           kvmill_error *error);
+
+/* Shapes of the kernels a problem needs; rows and workspace of an attend shape stay 0.  With
+   `masked`, attend kernels take an attn_mask as well. */
+struct kvmill_convert_shape kvmill_convert_shape_of(const struct kvmill_cache_geometry *geometry,
+                                                    bool value);
+struct kvmill_attend_shape kvmill_attend_shape_of(const struct kvmill_cache_geometry *geometry,
+                                                  bool masked);
+
+/* Bytes of one row, and of its scales. */
+int64_t kvmill_format_row_bytes(const struct kvmill_format *format);
+int64_t kvmill_format_scale_bytes(const struct kvmill_format *format);
+
+/* Factor of the ALiBi bias of a head: 2^(-8 (k + 1) / n) for the first n heads, n the largest power of
+   two <= heads; 2^(-4 m / n), m = 1, 3, 5 ..., for the rest. */
+double kvmill_alibi_slope(int64_t heads, int64_t head);
+
+#endif

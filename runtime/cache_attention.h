@@ -1,0 +1,197 @@
+/* The plans of cache attention: made by cache_attention_plan.c, their runs checked by
+   cache_attention_check.c, what a run does to the cache in cache_attention_rows.c, and what it
+   computes in cache_attention_attend.c.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_RUNTIME_CACHE_ATTENTION_H
+#define KVMILL_RUNTIME_CACHE_ATTENTION_H
+
+#include "../ops/cache_attention.h"
+#include "plan.h"
+#include "select.h"
+
+/* ---- Plans ---- */
+
+/* Dims of a cache; batch is -1 where sequences share the slots. */
+struct cache_layout {
+    int rank, batch, layer, kv, slot, head;
+};
+
+/* What a run demands of a tensor. */
+enum presence { ABSENT, OPTIONAL, REQUIRED, IGNORED };
+
+/* Kernels of all tile sizes, ascending, and what their problems have as shapes. */
+struct tiles {
+    struct attend_selection selection;
+    int rows[MOST_TILES];
+    const struct kvmill_attend_shape *shapes[MOST_TILES];
+    struct kvmill_attend_shape wanted;
+};
+
+/* Where things lie in the workspace: for every thread a slot, then the partial results that are
+   merged.  A slot begins with the flag that says who has it. */
+struct workspace_layout {
+    int64_t kernel, rows, slots, partial; /* in a thread's slot */
+    int64_t size;                         /* of a thread's slot */
+    int64_t shared;                       /* partial results */
+};
+
+struct cache_plan {
+    kvmill_plan base;
+    struct kvmill_cache_geometry geometry;
+    struct cache_layout layout;
+    enum presence presence[KVMILL_CACHE_ATTENTION_TENSORS];
+    DLDataType types[KVMILL_CACHE_ATTENTION_TENSORS];
+    struct kvmill_convert_shape shapes[2];               /* of K and V */
+    const struct kvmill_kernel *writers[2], *readers[2]; /* likewise */
+    struct tiles tiles[2];                               /* [1]: with an attn_mask */
+    struct workspace_layout workspace;
+    int threads;
+    bool partial;
+    float empty;
+    float slopes[]; /* of ALiBi, by query head */
+};
+
+/* ---- Runs ---- */
+
+struct index_array {
+    const kvmill_index *data;
+    int64_t stride;
+};
+
+/* Activations by sequence, token and head: bytes between neighbours.  In dynamic batches tokens are
+   counted through all sequences. */
+struct token_rows {
+    unsigned char *data;
+    int64_t batch, token, head;
+};
+
+/* K or V as attention sees it: the address of sequence 0, and bytes between sequences. */
+struct cache_side {
+    struct kvmill_cache_rows rows;
+    int64_t batch, scale_batch;
+};
+
+struct cache_call {
+    struct call base;
+    int phase;
+    int sink_element;
+    int64_t batch;
+    int64_t tokens, positions; /* of all sequences together: new ones, all */
+    int64_t seqlen, kvlen;     /* static batch: of every sequence */
+    struct index_array seqstarts, kvstarts, cachestarts;
+    int64_t page_stride;
+    int64_t decoding; /* so many sequences know no causal mask */
+    struct cache_side side[2];
+    struct token_rows current[2]; /* key and value, to be written */
+    struct token_rows loaded[2];  /* to be read back */
+    struct token_rows query, output, lse;
+    struct token_rows mask; /* by token, then position */
+    unsigned char *sinks;
+    int64_t sink_stride;
+    const struct tiles *tiles;
+    int64_t tile_tokens, tile_cuts; /* tokens of a tile; tiles that share the heads of a token */
+    int64_t units;                  /* tiles of all sequences and kv heads */
+    int64_t splits;                 /* most pieces of a unit */
+};
+
+_Static_assert(sizeof(struct cache_call) <= sizeof(kvmill_call), "kvmill_call is too small");
+
+static inline const struct cache_plan *cache_plan_of(const struct cache_call *call) {
+    return (const struct cache_plan *)(const void *)call->base.plan;
+}
+
+static inline int64_t index_at(struct index_array array, int64_t i) {
+    return array.data[i * array.stride];
+}
+
+/* New tokens, or positions, of the sequences before b. */
+static inline int64_t tokens_before(const struct cache_call *call, int64_t b) {
+    return call->seqstarts.data ? index_at(call->seqstarts, b) : b * call->seqlen;
+}
+
+static inline int64_t positions_before(const struct cache_call *call, int64_t b) {
+    return call->kvstarts.data ? index_at(call->kvstarts, b) : b * call->kvlen;
+}
+
+static inline int64_t tokens_of(const struct cache_call *call, int64_t b) {
+    return tokens_before(call, b + 1) - tokens_before(call, b);
+}
+
+static inline int64_t positions_of(const struct cache_call *call, int64_t b) {
+    return positions_before(call, b + 1) - positions_before(call, b);
+}
+
+/* Address of token t of sequence b. */
+static inline unsigned char *token_at(const struct cache_call *call, const struct token_rows *rows,
+                                      int64_t b, int64_t t) {
+    int64_t before = call->seqstarts.data ? index_at(call->seqstarts, b) : 0;
+    return rows->data + b * rows->batch + (before + t) * rows->token;
+}
+
+/* Last sequence b in [0, batch) with before (call, b) <= number. */
+int64_t kvmill_find_sequence(const struct cache_call *call,
+                             int64_t (*before)(const struct cache_call *call, int64_t b),
+                             int64_t number);
+
+/* Cache rows of positions [first, first + count) of sequence b. */
+void kvmill_fill_slots(const struct cache_call *call, int64_t b, int64_t first, int64_t count,
+                       int64_t *slots);
+
+/* ---- Validation ---- */
+
+/* The tensors of a run while it is checked; what is empty or ignored is NULL. */
+struct given {
+    const DLTensor *tensors[KVMILL_CACHE_ATTENTION_TENSORS];
+    const struct cache_plan *plan;
+    struct cache_call *call;
+    int64_t capacity; /* rows of a sequence, or of all */
+    kvmill_error *error;
+};
+
+/* The tensors' names, in the ops' order. */
+extern const char *const kvmill_cache_attention_names[];
+
+/* Set what a plan demands of every tensor. */
+void kvmill_cache_attention_expect(struct cache_plan *plan, const kvmill_cache_attention *op);
+
+/* Each by itself: presence, type, size, strides. */
+kvmill_status kvmill_check_given(struct given *given, const DLTensor *const *tensors);
+
+/* Rank and dims of a tensor; KVMILL_DYNAMIC is any. */
+kvmill_status kvmill_check_shape(const struct given *given, int which, int rank,
+                                 const int64_t *dims);
+
+/* Shapes of the caches and their scales, once the batch is known; sets the capacity. */
+kvmill_status kvmill_check_caches(struct given *given);
+
+/* Shapes of all others, once all lengths are known. */
+kvmill_status kvmill_check_activations(const struct given *given);
+
+/* No output overlaps anything. */
+kvmill_status kvmill_check_overlaps(const struct given *given);
+
+/* All addresses of the call. */
+void kvmill_set_addresses(const struct given *given);
+
+/* Validate a run and fill the call; op.begin. */
+kvmill_status kvmill_cache_attention_begin(struct call *call, const DLTensor *const *tensors,
+                                           kvmill_error *error);
+
+/* ---- Phases ---- */
+
+struct phase {
+    int64_t (*parts)(const struct cache_call *call);
+    void (*part)(const struct cache_call *call, int64_t part);
+};
+
+extern const struct phase kvmill_write_phase, kvmill_read_phase, kvmill_attend_phase,
+    kvmill_merge_phase;
+
+/* Cut a run into tiles, units and pieces; before the first phase. */
+void kvmill_attend_prepare(struct cache_call *call, bool masked);
+
+/* Lay the workspace out, for the largest of the plan's tiles. */
+void kvmill_attend_lay_out(struct cache_plan *plan);
+
+#endif

@@ -1,0 +1,429 @@
+/* What cache attention computes.  A tile is some query rows that share a kv head: all query heads
+   of one token after the other.  A unit is a tile of one sequence; where there are few of them,
+   each is cut into pieces of its positions, whose partial results are merged in a phase of its own.
+   Cuts depend on shapes alone, never on threads.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "cache_attention.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "numbers.h"
+#include "partial.h"
+
+/* From that many units on they are not cut; fewer become at most MOST_PIECES pieces together. */
+enum { ENOUGH_UNITS = 64, MOST_PIECES = KVMILL_MOST_PARTIALS };
+
+/* Positions: least of a piece; what the borders are multiples of; most of a kernel's call; and how
+   many it is told ahead. */
+enum { LEAST_PIECE = 2048, BORDER = 64, MOST_POSITIONS = 2048, AHEAD = 128 };
+
+enum { LINE = 64 };
+
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+/* ---- The workspace ---- */
+
+static int64_t lines(int64_t bytes) {
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+static int64_t partial_floats(const struct cache_plan *plan) {
+    return KVMILL_PARTIAL_HEAD + plan->geometry.value.dim;
+}
+
+/* All sizes follow from the largest tile and the hungriest kernel. */
+void kvmill_attend_lay_out(struct cache_plan *plan) {
+    struct workspace_layout *layout = &plan->workspace;
+    int64_t rows = 0, kernel = 0;
+    for (int m = 0; m < 2; m++)
+        for (int i = 0; i < plan->tiles[m].selection.count; i++) {
+            rows = most(rows, plan->tiles[m].rows[i]);
+            kernel = most(kernel, plan->tiles[m].shapes[i]->workspace);
+        }
+    int64_t partial = lines(rows * partial_floats(plan) * (int64_t)sizeof(float));
+    layout->kernel = LINE;
+    layout->rows = layout->kernel + lines(kernel);
+    layout->slots = layout->rows + lines(rows * (int64_t)sizeof(struct kvmill_query_row));
+    layout->partial = layout->slots + lines((MOST_POSITIONS + AHEAD) * (int64_t)sizeof(int64_t));
+    layout->size = layout->partial + partial;
+    layout->shared = layout->size * plan->threads;
+    plan->base.workspace_size = (size_t)(layout->shared + MOST_PIECES * partial);
+}
+
+static atomic_flag *flag_of(const struct cache_call *call, int thread) {
+    const struct cache_plan *plan = cache_plan_of(call);
+    return (atomic_flag *)((unsigned char *)call->base.workspace + plan->workspace.size * thread);
+}
+
+/* A slot that no other part has; waits where more threads run than were planned for. */
+static unsigned char *take_slot(const struct cache_call *call) {
+    int threads = cache_plan_of(call)->threads;
+    for (;;) {
+        for (int i = 0; i < threads; i++)
+            if (!atomic_flag_test_and_set_explicit(flag_of(call, i), memory_order_acquire))
+                return (unsigned char *)flag_of(call, i);
+        sched_yield();
+    }
+}
+
+static void give_back(unsigned char *slot) {
+    atomic_flag_clear_explicit((atomic_flag *)slot, memory_order_release);
+}
+
+/* ---- Tiles ---- */
+
+/* Query rows [0, rows) of a kv head of sequence b: `heads` query heads from first_head on, at each
+   of the tokens from `token` on. */
+struct tile {
+    int64_t b, kv_head, token, first_head, heads, rows;
+    int kernel;          /* of call->tiles */
+    int64_t first, last; /* what its rows see together */
+    int64_t pieces;
+};
+
+static int64_t tiles_of(const struct cache_call *call, int64_t b) {
+    int64_t tokens = tokens_of(call, b);
+    return (tokens + call->tile_tokens - 1) / call->tile_tokens * call->tile_cuts;
+}
+
+/* Units of the sequences before b, counted so that any b is found at once: where tiles have several
+   tokens, sequence b may begin with one unit a head too many. */
+static int64_t units_before(const struct cache_call *call, int64_t b) {
+    int64_t tokens = tokens_before(call, b);
+    int64_t tiles = tokens / call->tile_tokens * call->tile_cuts + (call->tile_tokens > 1 ? b : 0);
+    return tiles * cache_plan_of(call)->geometry.kv_heads;
+}
+
+/* Position of token `token` of sequence b; negative where MultiHeadAttention has more tokens than
+   positions. */
+static int64_t position_of(const struct cache_call *call, int64_t b, int64_t token) {
+    return positions_of(call, b) - tokens_of(call, b) + token;
+}
+
+static bool is_causal(const struct cache_call *call, int64_t b) {
+    const struct kvmill_cache_geometry *geometry = &cache_plan_of(call)->geometry;
+    return geometry->alibi || (geometry->causal && b >= call->decoding && tokens_of(call, b) > 1);
+}
+
+/* Positions that a token sees. */
+static void see(const struct cache_call *call, int64_t b, int64_t token, int64_t *first,
+                int64_t *last) {
+    int64_t window = cache_plan_of(call)->geometry.window, all = positions_of(call, b);
+    int64_t position = position_of(call, b, token);
+    *last = is_causal(call, b) ? most(0, position + 1) : all;
+    *first = window > 0 && window <= position ? position - window + 1 : 0;
+    *first = least(*first, *last);
+}
+
+static void see_together(const struct cache_call *call, struct tile *tile) {
+    int64_t tokens = tile->rows / tile->heads, unused;
+    see(call, tile->b, tile->token, &tile->first, &unused);
+    see(call, tile->b, tile->token + tokens - 1, &unused, &tile->last);
+}
+
+static int64_t pieces_of(const struct cache_call *call, const struct tile *tile) {
+    return most(1, least(call->splits, (tile->last - tile->first) / LEAST_PIECE));
+}
+
+/* The smallest that holds the rows. */
+static int kernel_for(const struct tiles *tiles, int64_t rows) {
+    int i = 0;
+    while (i + 1 < tiles->selection.count && tiles->rows[i] < rows)
+        i++;
+    return i;
+}
+
+/* Tile number `number` of a kv head of a sequence; false if there is none. */
+static bool set_tile(const struct cache_call *call, int64_t b, int64_t kv_head, int64_t number,
+                     struct tile *tile) {
+    int64_t ratio = cache_plan_of(call)->geometry.ratio, cuts = call->tile_cuts;
+    int64_t cut = number % cuts, from = ratio * cut / cuts;
+    if (number < 0)
+        return false;
+    tile->b = b;
+    tile->kv_head = kv_head;
+    tile->token = number / cuts * call->tile_tokens;
+    tile->first_head = kv_head * ratio + from;
+    tile->heads = ratio * (cut + 1) / cuts - from;
+    tile->rows = tile->heads * least(call->tile_tokens, tokens_of(call, b) - tile->token);
+    tile->kernel = kernel_for(call->tiles, tile->rows);
+    see_together(call, tile);
+    tile->pieces = pieces_of(call, tile);
+    return true;
+}
+
+/* The last tiles of a causal sequence are the longest, so they go first.  `room` tiles are counted
+   for each head. */
+static bool set_unit(const struct cache_call *call, int64_t b, int64_t unit, int64_t room,
+                     struct tile *tile) {
+    return set_tile(call, b, unit / room, tiles_of(call, b) - 1 - unit % room, tile);
+}
+
+static bool find_among_many(const struct cache_call *call, int64_t unit, struct tile *tile) {
+    int64_t b = kvmill_find_sequence(call, units_before, unit);
+    int64_t before = units_before(call, b), after = units_before(call, b + 1);
+    return set_unit(call, b, unit - before,
+                    (after - before) / cache_plan_of(call)->geometry.kv_heads, tile);
+}
+
+/* Exactly the units there are. */
+static bool find_among_few(const struct cache_call *call, int64_t unit, struct tile *tile) {
+    int64_t heads = cache_plan_of(call)->geometry.kv_heads;
+    int64_t b = 0;
+    for (; unit >= tiles_of(call, b) * heads; b++)
+        unit -= tiles_of(call, b) * heads;
+    return set_unit(call, b, unit, tiles_of(call, b), tile);
+}
+
+static bool are_few(const struct cache_call *call) {
+    return call->units < ENOUGH_UNITS;
+}
+
+/* ---- Preparation ---- */
+
+/* In a static batch all sequences are alike. */
+static int64_t kinds_of(const struct cache_call *call) {
+    return call->seqstarts.data ? call->batch : least(call->batch, 1);
+}
+
+static int64_t count_units(const struct cache_call *call) {
+    int64_t tiles = 0, kinds = kinds_of(call);
+    for (int64_t b = 0; b < kinds; b++)
+        tiles += tiles_of(call, b);
+    return tiles * (call->seqstarts.data ? 1 : call->batch) *
+           cache_plan_of(call)->geometry.kv_heads;
+}
+
+/* More than any tile sees. */
+static int64_t longest(const struct cache_call *call) {
+    int64_t window = cache_plan_of(call)->geometry.window, length = 0, kinds = kinds_of(call);
+    for (int64_t b = 0; b < kinds; b++)
+        length = most(length, positions_of(call, b));
+    return window > 0 && window < length ? least(length, window + call->tile_tokens) : length;
+}
+
+static void set_tiles(struct cache_call *call, const struct tiles *tiles) {
+    int64_t ratio = cache_plan_of(call)->geometry.ratio;
+    int64_t rows = tiles->rows[tiles->selection.count - 1];
+    call->tiles = tiles;
+    call->tile_tokens = most(1, rows / ratio);
+    call->tile_cuts = (ratio + rows - 1) / rows;
+}
+
+void kvmill_attend_prepare(struct cache_call *call, bool masked) {
+    const struct cache_plan *plan = cache_plan_of(call);
+    set_tiles(call, &plan->tiles[masked]);
+    call->units = count_units(call);
+    call->splits = 1;
+    if (call->units > 0 && are_few(call))
+        call->splits = most(1, least(MOST_PIECES / call->units, longest(call) / LEAST_PIECE));
+    for (int i = 0; i < plan->threads; i++)
+        atomic_flag_clear_explicit(flag_of(call, i), memory_order_relaxed);
+}
+
+/* ---- Query rows ---- */
+
+/* The i-th row of a tile: its token in the sequence, and its head. */
+static int64_t token_of_row(const struct tile *tile, int64_t i) {
+    return tile->token + i / tile->heads;
+}
+
+static int64_t head_of_row(const struct tile *tile, int64_t i) {
+    return tile->first_head + i % tile->heads;
+}
+
+static unsigned char *row_at(const struct cache_call *call, const struct token_rows *rows,
+                             const struct tile *tile, int64_t i) {
+    return token_at(call, rows, tile->b, token_of_row(tile, i)) + head_of_row(tile, i) * rows->head;
+}
+
+/* In dynamic batches the columns, too, are counted through all sequences. */
+static const unsigned char *mask_at(const struct cache_call *call, const struct tile *tile,
+                                    int64_t i) {
+    if (call->mask.data == NULL)
+        return NULL;
+    int64_t columns = call->kvstarts.data ? index_at(call->kvstarts, tile->b) : 0;
+    int64_t bytes = kvmill_activation_bytes(cache_plan_of(call)->geometry.activation);
+    return row_at(call, &call->mask, tile, i) + columns * bytes;
+}
+
+static float sink_of(const struct cache_call *call, int64_t head) {
+    if (call->sinks == NULL)
+        return -INFINITY;
+    return kvmill_load_float(call->sink_element, call->sinks + head * call->sink_stride, 0);
+}
+
+/* The sink is counted in the first piece. */
+static void set_row(const struct cache_call *call, const struct tile *tile, int64_t i, bool first,
+                    struct kvmill_query_row *row) {
+    const struct cache_plan *plan = cache_plan_of(call);
+    int64_t head = head_of_row(tile, i);
+    row->query = row_at(call, &call->query, tile, i);
+    row->output = row_at(call, &call->output, tile, i);
+    row->mask = mask_at(call, tile, i);
+    row->origin = position_of(call, tile->b, token_of_row(tile, i));
+    row->slope = plan->geometry.alibi ? plan->slopes[head] : 0;
+    row->sink = first ? sink_of(call, head) : -INFINITY;
+    see(call, tile->b, token_of_row(tile, i), &row->first, &row->last);
+}
+
+/* ---- One piece of a unit ---- */
+
+/* Positions of piece number `piece`. */
+static int64_t border(const struct tile *tile, int64_t piece) {
+    int64_t count = tile->last - tile->first;
+    if (piece == tile->pieces)
+        return tile->last;
+    return tile->first + count / BORDER * piece / tile->pieces * BORDER;
+}
+
+static void set_addresses(const struct cache_call *call, const struct tile *tile,
+                          struct kvmill_attend *problem) {
+    const struct cache_side *key = &call->side[0], *value = &call->side[1];
+    problem->key = key->rows.data + tile->b * key->batch + tile->kv_head * key->rows.head_stride;
+    problem->value =
+        value->rows.data + tile->b * value->batch + tile->kv_head * value->rows.head_stride;
+    if (key->rows.scale != NULL)
+        problem->key_scale = key->rows.scale + tile->b * key->scale_batch +
+                             tile->kv_head * key->rows.scale_head_stride;
+    if (value->rows.scale != NULL)
+        problem->value_scale = value->rows.scale + tile->b * value->scale_batch +
+                               tile->kv_head * value->rows.scale_head_stride;
+    problem->key_stride = key->rows.row_stride;
+    problem->value_stride = value->rows.row_stride;
+    problem->key_scale_stride = key->rows.scale_row_stride;
+    problem->value_scale_stride = value->rows.scale_row_stride;
+}
+
+static struct kvmill_attend problem_of(const struct cache_call *call, const struct tile *tile,
+                                       const struct kvmill_query_row *rows, void *workspace) {
+    const struct cache_plan *plan = cache_plan_of(call);
+    struct kvmill_attend problem = {
+        .shape = call->tiles->shapes[tile->kernel],
+        .row = rows,
+        .rows = tile->rows,
+        .scale = (float)plan->geometry.scale,
+        .softcap = (float)plan->geometry.softcap,
+        .empty = plan->empty,
+        .workspace = workspace,
+    };
+    set_addresses(call, tile, &problem);
+    return problem;
+}
+
+/* Call the kernel for positions [first, last), a list of slots at a time. */
+static void walk(const struct cache_call *call, const struct tile *tile, int64_t first,
+                 int64_t last, int64_t *slots, struct kvmill_attend *problem) {
+    const struct kvmill_kernel *kernel = call->tiles->selection.kernels[tile->kernel];
+    problem->slot = slots;
+    for (int64_t at = first; at < last; at += problem->count) {
+        problem->first = at;
+        problem->count = least(MOST_POSITIONS, last - at);
+        problem->ahead = least(AHEAD, last - at - problem->count);
+        problem->begin = at == first;
+        problem->end = at + problem->count == last;
+        kvmill_fill_slots(call, tile->b, at, problem->count + problem->ahead, slots);
+        kernel->run(problem, 0, 1);
+    }
+}
+
+/* The partial result of rows that see nothing: the sink at most. */
+static void put_nothing(const struct kvmill_attend *problem, int64_t floats) {
+    for (int64_t i = 0; i < problem->rows; i++) {
+        float *partial = problem->partial + i * floats;
+        memset(partial, 0, (size_t)floats * sizeof *partial);
+        partial[0] = problem->row[i].sink;
+        partial[1] = partial[0] == -INFINITY ? 0 : 1;
+    }
+}
+
+/* Partial results to where the tile's rows go; pieces are `step` floats apart. */
+static void finish(const struct cache_call *call, const struct tile *tile, const float *partial,
+                   int64_t step) {
+    const struct cache_plan *plan = cache_plan_of(call);
+    int64_t floats = partial_floats(plan);
+    for (int64_t i = 0; i < tile->rows; i++) {
+        const struct partials partials = {partial + i * floats, tile->pieces, step,
+                                          plan->geometry.value.dim, plan->empty};
+        const struct merged_row row = {
+            plan->partial ? KVMILL_F32 : plan->geometry.activation,
+            row_at(call, &call->output, tile, i),
+            plan->partial ? row_at(call, &call->lse, tile, i) : NULL,
+        };
+        kvmill_merge_row(&partials, &row);
+    }
+}
+
+/* Floats of one piece's partial results, and where those of a unit's pieces are. */
+static int64_t piece_floats(const struct cache_call *call) {
+    const struct tiles *tiles = call->tiles;
+    return tiles->rows[tiles->selection.count - 1] * partial_floats(cache_plan_of(call));
+}
+
+/* The workspace has room for MOST_PIECES of these, and units * splits is no more: splits is
+   MOST_PIECES / units at most. */
+static float *shared_partials(const struct cache_call *call, int64_t unit) {
+    unsigned char *shared =
+        (unsigned char *)call->base.workspace + cache_plan_of(call)->workspace.shared;
+    return (float *)(void *)shared + unit * call->splits * piece_floats(call);
+}
+
+static void attend_piece(const struct cache_call *call, const struct tile *tile, int64_t unit,
+                         int64_t piece, unsigned char *slot) {
+    const struct workspace_layout *layout = &cache_plan_of(call)->workspace;
+    struct kvmill_query_row *rows = (void *)(slot + layout->rows);
+    struct kvmill_attend problem = problem_of(call, tile, rows, slot + layout->kernel);
+    int64_t first = border(tile, piece), last = border(tile, piece + 1);
+    bool is_split = tile->pieces > 1, is_nothing = first >= last;
+    for (int64_t i = 0; i < tile->rows; i++)
+        set_row(call, tile, i, piece == 0, &rows[i]);
+    if (is_split)
+        problem.partial = shared_partials(call, unit) + piece * piece_floats(call);
+    else if (is_nothing || cache_plan_of(call)->partial)
+        problem.partial = (float *)(void *)(slot + layout->partial);
+    walk(call, tile, first, last, (int64_t *)(void *)(slot + layout->slots), &problem);
+    if (is_nothing)
+        put_nothing(&problem, partial_floats(cache_plan_of(call)));
+    if (!is_split && problem.partial != NULL)
+        finish(call, tile, problem.partial, 0);
+}
+
+/* ---- Phases ---- */
+
+static int64_t attend_parts(const struct cache_call *call) {
+    return are_few(call) ? call->units * call->splits : units_before(call, call->batch);
+}
+
+static void attend_part(const struct cache_call *call, int64_t part) {
+    int64_t unit = part / call->splits, piece = part % call->splits;
+    struct tile tile;
+    bool found =
+        are_few(call) ? find_among_few(call, unit, &tile) : find_among_many(call, unit, &tile);
+    if (!found || piece >= tile.pieces)
+        return;
+    unsigned char *slot = take_slot(call);
+    attend_piece(call, &tile, unit, piece, slot);
+    give_back(slot);
+}
+
+static int64_t merge_parts(const struct cache_call *call) {
+    return call->splits > 1 ? call->units : 0;
+}
+
+static void merge_part(const struct cache_call *call, int64_t unit) {
+    struct tile tile;
+    if (find_among_few(call, unit, &tile) && tile.pieces > 1)
+        finish(call, &tile, shared_partials(call, unit), piece_floats(call));
+}
+
+const struct phase kvmill_attend_phase = {attend_parts, attend_part};
+const struct phase kvmill_merge_phase = {merge_parts, merge_part};

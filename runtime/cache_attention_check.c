@@ -1,0 +1,327 @@
+/* What a run of cache attention checks beside its tensors: lengths, positions, places in the cache.
+   Nothing has been written when it fails.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "../ops/fail.h"
+#include "cache_attention.h"
+#include "tensor.h"
+
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static bool has_cache(const struct given *given) {
+    return given->plan->geometry.which != KVMILL_MULTI_HEAD_ATTENTION;
+}
+
+/* ---- Numbers ---- */
+
+static const char *name_of(int which) {
+    return kvmill_cache_attention_names[which];
+}
+
+static struct index_array array_of(const struct given *given, int which) {
+    const DLTensor *tensor = given->tensors[which];
+    if (tensor == NULL)
+        return (struct index_array){NULL, 0};
+    return (struct index_array){(const kvmill_index *)(const void *)tensor_data(tensor),
+                                tensor->ndim > 0 ? kvmill_tensor_stride(tensor, 0) : 0};
+}
+
+struct range_text {
+    char text[96];
+};
+
+static const char *range_words(int64_t first, int64_t last, struct range_text *words) {
+    const char *format = last < first       ? "none"
+                         : last == first    ? "%" PRId64
+                         : last < INT64_MAX ? "%" PRId64 " to %" PRId64
+                                            : "%" PRId64 " or more";
+    snprintf(words->text, sizeof words->text, format, first, last);
+    return words->text;
+}
+
+/* Sums of lengths that disagree are a matter of shape. */
+static kvmill_status status_of(int which, int64_t value) {
+    if (value < 0)
+        return KVMILL_E_INDEX_NEGATIVE;
+    return which == KVMILL_SEQSTARTS || which == KVMILL_KVSTARTS ? KVMILL_E_SHAPE
+                                                                 : KVMILL_E_INDEX_RANGE;
+}
+
+/* index: of the element, in brackets; "" for the only one. */
+static kvmill_status refuse_number(const struct given *given, int which, const char *index,
+                                   int64_t value, int64_t first, int64_t last) {
+    struct range_text words;
+    return kvmill_fail(given->error, status_of(which, value), "%s%s is %" PRId64 "; accepted: %s",
+                       name_of(which), index, value, range_words(first, last, &words));
+}
+
+static kvmill_status check_element(const struct given *given, int which, int64_t i, int64_t first,
+                                   int64_t last) {
+    int64_t value = index_at(array_of(given, which), i);
+    char index[32];
+    if (value >= first && value <= last)
+        return KVMILL_OK;
+    snprintf(index, sizeof index, "[%" PRId64 "]", i);
+    return refuse_number(given, which, index, value, first, last);
+}
+
+/* A tensor of one element, of rank 0 or 1. */
+static kvmill_status check_one(const struct given *given, int which, int64_t first, int64_t last,
+                               int64_t *value) {
+    static const int64_t one = 1;
+    if (given->tensors[which]->ndim != 0) {
+        kvmill_status status = kvmill_check_shape(given, which, 1, &one);
+        if (status != KVMILL_OK)
+            return status;
+    }
+    *value = *array_of(given, which).data;
+    if (*value >= first && *value <= last)
+        return KVMILL_OK;
+    return refuse_number(given, which, "", *value, first, last);
+}
+
+/* ---- Static batch ---- */
+
+/* Batch and new tokens are those of query or current_key. */
+static kvmill_status set_batch(struct given *given) {
+    static const int64_t any[] = {KVMILL_DYNAMIC, KVMILL_DYNAMIC, KVMILL_DYNAMIC, KVMILL_DYNAMIC};
+    int lead = given->tensors[KVMILL_QUERY] ? KVMILL_QUERY : KVMILL_CURRENT_KEY;
+    kvmill_status status = kvmill_check_shape(given, lead, 4, any);
+    if (status == KVMILL_OK && !has_cache(given))
+        status = kvmill_check_shape(given, KVMILL_KEY, 4, any);
+    if (status != KVMILL_OK)
+        return status;
+    given->call->batch = given->tensors[lead]->shape[0];
+    given->call->seqlen = given->tensors[lead]->shape[1];
+    if (!has_cache(given))
+        given->call->kvlen = given->tensors[KVMILL_KEY]->shape[1];
+    return KVMILL_OK;
+}
+
+static kvmill_status check_start(struct given *given) {
+    struct cache_call *call = given->call;
+    int64_t start, room = given->capacity - call->seqlen;
+    if (room < 0)
+        return kvmill_fail(given->error, KVMILL_E_SHAPE,
+                           "current_key has %" PRId64 " tokens; accepted: at most the %" PRId64
+                           " rows of the cache",
+                           call->seqlen, given->capacity);
+    kvmill_status status = check_one(given, KVMILL_START_POS, 0, room, &start);
+    if (status == KVMILL_OK)
+        call->kvlen = start + call->seqlen;
+    return status;
+}
+
+static kvmill_status check_static(struct given *given) {
+    kvmill_status status = set_batch(given);
+    if (status == KVMILL_OK && has_cache(given)) {
+        status = kvmill_check_caches(given);
+        if (status == KVMILL_OK)
+            status = check_start(given);
+    }
+    return status;
+}
+
+/* ---- Dynamic batch: lengths ---- */
+
+/* Sums of lengths, from 0 on. */
+static kvmill_status check_sums(const struct given *given, int which) {
+    kvmill_status status = check_element(given, which, 0, 0, 0);
+    for (int64_t b = 0; status == KVMILL_OK && b < given->call->batch; b++)
+        status = check_element(given, which, b + 1, index_at(array_of(given, which), b), INT64_MAX);
+    return status;
+}
+
+/* The last sum is the number of tokens there are. */
+static kvmill_status check_total(const struct given *given, int which, int rows) {
+    const DLTensor *tensor = given->tensors[rows];
+    if (tensor == NULL || tensor->ndim == 0)
+        return KVMILL_OK;
+    return check_element(given, which, given->call->batch, tensor->shape[0], tensor->shape[0]);
+}
+
+static kvmill_status check_totals(const struct given *given) {
+    int lead = given->tensors[KVMILL_QUERY] ? KVMILL_QUERY : KVMILL_CURRENT_KEY;
+    kvmill_status status = check_total(given, KVMILL_SEQSTARTS, lead);
+    return status == KVMILL_OK ? check_total(given, KVMILL_KVSTARTS, KVMILL_KEY) : status;
+}
+
+static kvmill_status check_lengths(struct given *given) {
+    struct cache_call *call = given->call;
+    const DLTensor *seqstarts = given->tensors[KVMILL_SEQSTARTS];
+    if (seqstarts->ndim != 1 || seqstarts->shape[0] < 1)
+        return kvmill_check_shape(given, KVMILL_SEQSTARTS, 1, &(int64_t){1});
+    call->batch = seqstarts->shape[0] - 1;
+    kvmill_status status = kvmill_check_shape(given, KVMILL_KVSTARTS, 1, seqstarts->shape);
+    if (status == KVMILL_OK)
+        status = check_sums(given, KVMILL_SEQSTARTS);
+    if (status == KVMILL_OK)
+        status = check_sums(given, KVMILL_KVSTARTS);
+    if (status == KVMILL_OK)
+        status = check_totals(given);
+    if (status != KVMILL_OK)
+        return status;
+    call->seqstarts = array_of(given, KVMILL_SEQSTARTS);
+    call->kvstarts = array_of(given, KVMILL_KVSTARTS);
+    return KVMILL_OK;
+}
+
+static kvmill_status refuse_length(const struct given *given, int64_t b) {
+    return kvmill_fail(given->error, KVMILL_E_SHAPE,
+                       "kvstarts[%" PRId64 "] - kvstarts[%" PRId64 "] is %" PRId64
+                       "; accepted: %" PRId64 ", start_pos[%" PRId64 "] + its tokens in seqstarts",
+                       b + 1, b, positions_of(given->call, b),
+                       index_at(array_of(given, KVMILL_START_POS), b) + tokens_of(given->call, b),
+                       b);
+}
+
+/* kvlen = start_pos + seqlen. */
+static kvmill_status check_starts(const struct given *given) {
+    const struct cache_call *call = given->call;
+    kvmill_status status = kvmill_check_shape(given, KVMILL_START_POS, 1, &call->batch);
+    for (int64_t b = 0; status == KVMILL_OK && b < call->batch; b++) {
+        status = check_element(given, KVMILL_START_POS, b, 0, INT64_MAX - tokens_of(call, b));
+        if (status == KVMILL_OK && index_at(array_of(given, KVMILL_START_POS), b) !=
+                                       positions_of(call, b) - tokens_of(call, b))
+            status = refuse_length(given, b);
+    }
+    return status;
+}
+
+/* Upper bounds, which nothing relies on. */
+static kvmill_status check_bounds(const struct given *given) {
+    const struct cache_call *call = given->call;
+    int64_t tokens = 0, positions = 0, unused;
+    for (int64_t b = 0; b < call->batch; b++) {
+        tokens = tokens_of(call, b) > tokens ? tokens_of(call, b) : tokens;
+        positions = positions_of(call, b) > positions ? positions_of(call, b) : positions;
+    }
+    kvmill_status status = check_one(given, KVMILL_MAX_SEQLEN, tokens, INT64_MAX, &unused);
+    return status == KVMILL_OK ? check_one(given, KVMILL_MAX_KVLEN, positions, INT64_MAX, &unused)
+                               : status;
+}
+
+/* ---- Dynamic batch: places ---- */
+
+static kvmill_status check_offsets(struct given *given) {
+    struct cache_call *call = given->call;
+    kvmill_status status = kvmill_check_shape(given, KVMILL_CACHESTARTS, 1, &call->batch);
+    for (int64_t b = 0; status == KVMILL_OK && b < call->batch; b++) {
+        int64_t length = positions_of(call, b);
+        if (length > given->capacity)
+            return kvmill_fail(given->error, KVMILL_E_INDEX_RANGE,
+                               "sequence %" PRId64 " of kvstarts has %" PRId64
+                               " positions; accepted: at most the %" PRId64 " rows of the cache",
+                               b, length, given->capacity);
+        status = check_element(given, KVMILL_CACHESTARTS, b, 0, given->capacity - length);
+    }
+    return status;
+}
+
+static kvmill_status refuse_page(const struct given *given, int64_t b, int64_t page, int64_t row,
+                                 int64_t last) {
+    char index[64];
+    snprintf(index, sizeof index, "[%" PRId64 ", %" PRId64 "]", b, page);
+    return refuse_number(given, KVMILL_CACHESTARTS, index, row, 0, last);
+}
+
+/* Only the pages that hold positions are looked at. */
+static kvmill_status check_pages_of(const struct given *given, int64_t b, int64_t pages) {
+    const struct cache_call *call = given->call;
+    int64_t size = given->plan->geometry.page_size, length = positions_of(call, b);
+    const kvmill_index *rows = call->cachestarts.data + b * call->cachestarts.stride;
+    int64_t used = length / size + (length % size != 0);
+    if (used > pages)
+        return kvmill_fail(given->error, KVMILL_E_SHAPE,
+                           "cachestarts has %" PRId64 " pages of %" PRId64
+                           "; accepted: enough for the %" PRId64 " positions of sequence %" PRId64,
+                           pages, size, length, b);
+    for (int64_t page = 0; page < used; page++) {
+        int64_t row = rows[page * call->page_stride];
+        int64_t last = given->capacity - least(size, length - page * size);
+        if (row < 0 || row > last)
+            return refuse_page(given, b, page, row, last);
+    }
+    return KVMILL_OK;
+}
+
+static kvmill_status check_pages(struct given *given) {
+    struct cache_call *call = given->call;
+    const DLTensor *table = given->tensors[KVMILL_CACHESTARTS];
+    const int64_t dims[] = {call->batch, KVMILL_DYNAMIC};
+    kvmill_status status = kvmill_check_shape(given, KVMILL_CACHESTARTS, 2, dims);
+    call->page_stride = status == KVMILL_OK ? kvmill_tensor_stride(table, 1) : 0;
+    for (int64_t b = 0; status == KVMILL_OK && b < call->batch; b++)
+        status = check_pages_of(given, b, table->shape[1]);
+    return status;
+}
+
+static kvmill_status check_places(struct given *given) {
+    kvmill_status status = kvmill_check_caches(given);
+    if (status == KVMILL_OK)
+        status = check_starts(given);
+    if (status != KVMILL_OK)
+        return status;
+    given->call->cachestarts = array_of(given, KVMILL_CACHESTARTS);
+    return given->plan->geometry.paged ? check_pages(given) : check_offsets(given);
+}
+
+static kvmill_status check_dynamic(struct given *given) {
+    struct cache_call *call = given->call;
+    kvmill_status status = check_lengths(given);
+    if (status == KVMILL_OK && given->tensors[KVMILL_DECODING_BATCHES] != NULL)
+        status = check_one(given, KVMILL_DECODING_BATCHES, 0, call->batch, &call->decoding);
+    if (status == KVMILL_OK)
+        status = check_bounds(given);
+    return status == KVMILL_OK && has_cache(given) ? check_places(given) : status;
+}
+
+/* ---- The ops ---- */
+
+/* Counts of all sequences. */
+static kvmill_status sum_up(struct given *given) {
+    struct cache_call *call = given->call;
+    if (given->plan->geometry.dynamic) {
+        call->tokens = tokens_before(call, call->batch);
+        call->positions = positions_before(call, call->batch);
+        return KVMILL_OK;
+    }
+    if (__builtin_mul_overflow(call->batch, call->seqlen, &call->tokens) ||
+        __builtin_mul_overflow(call->batch, call->kvlen, &call->positions))
+        return kvmill_fail(given->error, KVMILL_E_OVERFLOW,
+                           "%" PRId64 " sequences have %" PRId64 " tokens and %" PRId64
+                           " positions each; accepted: products of 64 bits",
+                           call->batch, call->seqlen, call->kvlen);
+    return KVMILL_OK;
+}
+
+/* Overlaps before lengths: those may lie in what is written. */
+static kvmill_status check(struct given *given, const DLTensor *const *tensors) {
+    kvmill_status status = kvmill_check_given(given, tensors);
+    if (status == KVMILL_OK)
+        status = kvmill_check_overlaps(given);
+    if (status == KVMILL_OK)
+        status = given->plan->geometry.dynamic ? check_dynamic(given) : check_static(given);
+    if (status == KVMILL_OK)
+        status = sum_up(given);
+    return status == KVMILL_OK ? kvmill_check_activations(given) : status;
+}
+
+kvmill_status kvmill_cache_attention_begin(struct call *base, const DLTensor *const *tensors,
+                                           kvmill_error *error) {
+    struct cache_call *call = (struct cache_call *)(void *)base;
+    struct given given = {.plan = cache_plan_of(call), .call = call, .error = error};
+    *call = (struct cache_call){.base = *base};
+    kvmill_status status = check(&given, tensors);
+    if (status != KVMILL_OK)
+        return status;
+    kvmill_set_addresses(&given);
+    if (given.tensors[KVMILL_QUERY] != NULL)
+        kvmill_attend_prepare(call, given.tensors[KVMILL_ATTN_MASK] != NULL);
+    return KVMILL_OK;
+}

@@ -1,0 +1,277 @@
+/* Planning PMX cache attention.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../ops/fail.h"
+#include "cache_attention.h"
+#include "portable.h"
+
+enum { MOST_THREADS = 4096 };
+
+/* ---- Running ---- */
+
+static const struct phase *const *phases_of(const struct cache_call *call) {
+    static const struct phase *const phases[][4] = {
+        [KVMILL_KEY_VALUE_CACHE] = {&kvmill_write_phase, &kvmill_read_phase, NULL},
+        [KVMILL_MULTI_HEAD_ATTENTION] = {&kvmill_attend_phase, &kvmill_merge_phase, NULL},
+        [KVMILL_MULTI_HEAD_CACHE_ATTENTION] = {&kvmill_write_phase, &kvmill_attend_phase,
+                                               &kvmill_merge_phase, NULL},
+    };
+    return phases[cache_plan_of(call)->geometry.which];
+}
+
+static const struct cache_call *const_call_of(const struct call *call) {
+    return (const struct cache_call *)(const void *)call;
+}
+
+static int64_t count_parts(const struct call *base) {
+    const struct cache_call *call = const_call_of(base);
+    return phases_of(call)[call->phase]->parts(call);
+}
+
+static void run_part(const struct call *base, int64_t part) {
+    const struct cache_call *call = const_call_of(base);
+    phases_of(call)[call->phase]->part(call, part);
+}
+
+/* Phases without parts are passed over. */
+static bool go_on(struct call *base) {
+    struct cache_call *call = (struct cache_call *)(void *)base;
+    const struct phase *const *phases = phases_of(call);
+    do
+        call->phase++;
+    while (phases[call->phase] != NULL && phases[call->phase]->parts(call) == 0);
+    return phases[call->phase] != NULL;
+}
+
+static void destroy(kvmill_plan *plan) {
+    free(plan);
+}
+
+static const struct op cache_attention_op = {
+    .begin = kvmill_cache_attention_begin,
+    .parts = count_parts,
+    .part = run_part,
+    .next = go_on,
+    .destroy = destroy,
+};
+
+/* ---- Kernels ---- */
+
+static const struct cache_layout *layout_of(const struct kvmill_cache_geometry *geometry) {
+    static const struct cache_layout of_static[] = {
+        {.rank = 6, .batch = 0, .layer = 1, .kv = 2, .slot = 3, .head = 4},
+        {.rank = 6, .layer = 0, .batch = 1, .kv = 2, .head = 3, .slot = 4},
+    };
+    static const struct cache_layout of_dynamic[] = {
+        {.rank = 5, .batch = -1, .slot = 0, .layer = 1, .kv = 2, .head = 3},
+        {.rank = 5, .batch = -1, .layer = 0, .slot = 1, .kv = 2, .head = 3},
+        {.rank = 5, .batch = -1, .layer = 0, .kv = 1, .slot = 2, .head = 3},
+        {.rank = 5, .batch = -1, .layer = 0, .kv = 1, .head = 2, .slot = 3},
+    };
+    bool has_cache = geometry->which != KVMILL_MULTI_HEAD_ATTENTION;
+    return (geometry->dynamic ? of_dynamic : of_static) + (has_cache ? geometry->layout : 0);
+}
+
+/* Text that grows; what does not fit is cut off. */
+struct text {
+    char *at;
+    size_t left;
+};
+
+__attribute__((format(printf, 2, 3))) static void say(struct text *text, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    int count = vsnprintf(text->at, text->left, format, arguments);
+    va_end(arguments);
+    size_t used = count < 0 ? 0 : (size_t)count < text->left ? (size_t)count : text->left - 1;
+    text->at += used;
+    text->left -= used;
+}
+
+static void say_kernel(struct text *text, const char *what, const struct selection *selection,
+                       const struct kvmill_kernel *portable) {
+    say(text, "; %s with %s (%s%s)", what, selection->kernel->symbol,
+        selection->kernel == portable ? "" : "pack ", selection->origin);
+}
+
+static void select_rows(struct cache_plan *plan, const struct shelf *shelf, struct text *text) {
+    static const char *const writes[] = {"write K", "write V"};
+    static const char *const reads[] = {"read K", "read V"};
+    for (int v = 0; v < 2; v++) {
+        plan->shapes[v] = kvmill_convert_shape_of(&plan->geometry, v);
+        const struct wanted writer = {KVMILL_WRITE_ROWS, &plan->shapes[v],
+                                      &kvmill_portable_write_rows};
+        const struct wanted reader = {KVMILL_READ_ROWS, &plan->shapes[v],
+                                      &kvmill_portable_read_rows};
+        struct selection selection = kvmill_select_kernel(shelf, &writer);
+        plan->writers[v] = selection.kernel;
+        say_kernel(text, writes[v], &selection, &kvmill_portable_write_rows);
+        if (plan->geometry.which != KVMILL_KEY_VALUE_CACHE)
+            continue;
+        selection = kvmill_select_kernel(shelf, &reader);
+        plan->readers[v] = selection.kernel;
+        say_kernel(text, reads[v], &selection, &kvmill_portable_read_rows);
+    }
+}
+
+/* The portable kernel has no shape of its own. */
+static void set_shapes(struct tiles *tiles) {
+    tiles->wanted.rows = KVMILL_PORTABLE_ATTEND_ROWS;
+    tiles->wanted.workspace = kvmill_portable_attend_workspace(&tiles->wanted);
+    for (int i = 0; i < tiles->selection.count; i++) {
+        tiles->shapes[i] =
+            tiles->selection.portable ? &tiles->wanted : tiles->selection.kernels[i]->shape;
+        tiles->rows[i] = tiles->shapes[i]->rows;
+    }
+}
+
+static void say_tiles(struct text *text, const char *what, const struct tiles *tiles) {
+    const struct attend_selection *selection = &tiles->selection;
+    say(text, "; %s with", what);
+    for (int i = 0; i < selection->count; i++)
+        say(text, "%s %s", i ? "," : "", selection->kernels[i]->symbol);
+    say(text, " (%s%s)", selection->portable ? "" : "pack ", selection->origin);
+}
+
+static void select_tiles(struct cache_plan *plan, const struct shelf *shelf, struct text *text) {
+    static const char *const whats[] = {"attend", "with a mask"};
+    for (int masked = 0; masked < 2; masked++) {
+        struct tiles *tiles = &plan->tiles[masked];
+        tiles->wanted = kvmill_attend_shape_of(&plan->geometry, masked);
+        tiles->selection = kvmill_select_attend(shelf, &tiles->wanted);
+        set_shapes(tiles);
+        if (masked == 0 || tiles->wanted.terms != plan->tiles[0].wanted.terms)
+            say_tiles(text, whats[masked], tiles);
+    }
+}
+
+/* ---- Words ---- */
+
+static const char *element_name(int element) {
+    static const char *const names[] = {"",     "float32", "float16", "bfloat16",
+                                        "int8", "int4",    "q8_0",    "q4_0"};
+    return names[element];
+}
+
+static void say_format(struct text *text, const char *what, const struct kvmill_format *format) {
+    say(text, ", %s of %d %s", what, format->dim, element_name(format->element));
+    if (format->group > 0)
+        say(text, " in groups of %d, scales %s", format->group, element_name(format->scale));
+}
+
+static void say_problem(struct text *text, const struct kvmill_cache_geometry *geometry) {
+    say(text, "%s%s, %" PRId64 " heads", geometry->dynamic ? "dynamic_batching." : "",
+        kvmill_cache_op_name(geometry->which), geometry->heads);
+    if (geometry->ratio != 1)
+        say(text, " on %" PRId64, geometry->kv_heads);
+    say(text, ", activations %s", element_name(geometry->activation));
+    say_format(text, "K", &geometry->key);
+    say_format(text, "V", &geometry->value);
+    if (geometry->which != KVMILL_MULTI_HEAD_ATTENTION)
+        say(text, ", layout %" PRId64 "%s", geometry->layout, geometry->paged ? ", paged" : "");
+    if (geometry->which != KVMILL_KEY_VALUE_CACHE)
+        say(text, ", math %s", geometry->math == KVMILL_MATH_FAST ? "fast" : "f32");
+}
+
+static void select_kernels(struct cache_plan *plan, const struct shelf *shelf) {
+    struct text text = {plan->base.description, sizeof plan->base.description};
+    say_problem(&text, &plan->geometry);
+    if (plan->geometry.which != KVMILL_MULTI_HEAD_ATTENTION)
+        select_rows(plan, shelf, &text);
+    if (plan->geometry.which == KVMILL_KEY_VALUE_CACHE)
+        return;
+    select_tiles(plan, shelf, &text);
+    kvmill_attend_lay_out(plan);
+}
+
+/* ---- Plans ---- */
+
+static void set_slopes(struct cache_plan *plan) {
+    const struct kvmill_cache_geometry *geometry = &plan->geometry;
+    for (int64_t head = 0; geometry->alibi && head < geometry->heads; head++)
+        plan->slopes[head] =
+            (float)(geometry->alibi_scale *
+                    kvmill_alibi_slope(geometry->alibi_heads, geometry->alibi_first + head));
+}
+
+static struct cache_plan *allocate(const kvmill_cache_attention *op,
+                                   const struct kvmill_cache_geometry *geometry, int threads) {
+    size_t slopes = geometry->alibi ? (size_t)geometry->heads * sizeof(float) : 0;
+    struct cache_plan *plan = calloc(1, sizeof *plan + slopes);
+    if (plan == NULL)
+        return NULL;
+    plan->base.op = &cache_attention_op;
+    plan->geometry = *geometry;
+    plan->layout = *layout_of(geometry);
+    plan->threads = threads;
+    plan->partial = op->partial != 0 && geometry->which != KVMILL_KEY_VALUE_CACHE;
+    plan->empty = op->empty_is_nan ? NAN : 0;
+    set_slopes(plan);
+    kvmill_cache_attention_expect(plan, op);
+    return plan;
+}
+
+static kvmill_status check_threads(const kvmill_plan_options *options, int *threads,
+                                   kvmill_error *error) {
+    *threads = options && options->threads ? options->threads : 1;
+    if (*threads >= 1 && *threads <= MOST_THREADS)
+        return KVMILL_OK;
+    return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "options.threads is %d; accepted: 0 to %d",
+                       *threads, (int)MOST_THREADS);
+}
+
+static kvmill_status make_plan(const kvmill_cache_attention *op, enum kvmill_cache_op which,
+                               const kvmill_plan_options *options, kvmill_plan **plan,
+                               kvmill_error *error) {
+    struct kvmill_cache_geometry geometry;
+    struct shelf shelf;
+    int threads;
+    kvmill_status status = kvmill_cache_attention_check(op, which, &geometry, error);
+    if (status == KVMILL_OK)
+        status = check_threads(options, &threads, error);
+    if (status == KVMILL_OK)
+        status = kvmill_open_shelf(options, &shelf, error);
+    if (status != KVMILL_OK)
+        return status;
+    struct cache_plan *made = allocate(op, &geometry, threads);
+    if (made == NULL)
+        return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
+    select_kernels(made, &shelf);
+    *plan = &made->base;
+    kvmill_plan_announce(*plan);
+    return kvmill_succeed(error);
+}
+
+static kvmill_status plan_op(const kvmill_cache_attention *op, enum kvmill_cache_op which,
+                             const kvmill_plan_options *options, kvmill_plan **plan,
+                             kvmill_error *error) {
+    if (plan == NULL || op == NULL)
+        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "op");
+    *plan = NULL;
+    kvmill_status status = kvmill_plan_check_sizes(op->struct_size, sizeof *op, options, error);
+    return status == KVMILL_OK ? make_plan(op, which, options, plan, error) : status;
+}
+
+kvmill_status kvmill_plan_key_value_cache(const kvmill_cache_attention *op,
+                                          const kvmill_plan_options *options, kvmill_plan **plan,
+                                          kvmill_error *error) {
+    return plan_op(op, KVMILL_KEY_VALUE_CACHE, options, plan, error);
+}
+
+kvmill_status kvmill_plan_multi_head_attention(const kvmill_cache_attention *op,
+                                               const kvmill_plan_options *options,
+                                               kvmill_plan **plan, kvmill_error *error) {
+    return plan_op(op, KVMILL_MULTI_HEAD_ATTENTION, options, plan, error);
+}
+
+kvmill_status kvmill_plan_multi_head_cache_attention(const kvmill_cache_attention *op,
+                                                     const kvmill_plan_options *options,
+                                                     kvmill_plan **plan, kvmill_error *error) {
+    return plan_op(op, KVMILL_MULTI_HEAD_CACHE_ATTENTION, options, plan, error);
+}

@@ -1,0 +1,195 @@
+/* What cache attention does to the cache: new rows are written, all rows read back.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "cache_attention.h"
+
+/* A part moves about that many bytes, and more than that altogether goes around the caches. */
+static const int64_t part_bytes = 32 << 10;
+
+/* Rows of one call of a kernel. */
+enum { MOST_SLOTS = 512 };
+
+/* ---- Sequences and slots ---- */
+
+int64_t kvmill_find_sequence(const struct cache_call *call,
+                             int64_t (*before)(const struct cache_call *call, int64_t b),
+                             int64_t number) {
+    int64_t first = 0, last = call->batch - 1;
+    while (first < last) {
+        int64_t middle = last - (last - first) / 2;
+        if (before(call, middle) <= number)
+            first = middle;
+        else
+            last = middle - 1;
+    }
+    return first;
+}
+
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static void fill_run(int64_t row, int64_t count, int64_t *slots) {
+    for (int64_t i = 0; i < count; i++)
+        slots[i] = row + i;
+}
+
+static void fill_pages(const struct cache_call *call, int64_t b, int64_t first, int64_t count,
+                       int64_t *slots) {
+    int64_t size = cache_plan_of(call)->geometry.page_size;
+    const kvmill_index *pages = call->cachestarts.data + b * call->cachestarts.stride;
+    for (int64_t done = 0; done < count;) {
+        int64_t page = (first + done) / size, at = (first + done) % size;
+        int64_t run = least(size - at, count - done);
+        fill_run(pages[page * call->page_stride] + at, run, slots + done);
+        done += run;
+    }
+}
+
+/* Row of position 0 in a cache without pages. */
+static int64_t base_row(const struct cache_call *call, int64_t b) {
+    if (call->cachestarts.data != NULL)
+        return index_at(call->cachestarts, b);
+    return call->kvstarts.data ? index_at(call->kvstarts, b) : 0;
+}
+
+void kvmill_fill_slots(const struct cache_call *call, int64_t b, int64_t first, int64_t count,
+                       int64_t *slots) {
+    if (cache_plan_of(call)->geometry.paged && call->cachestarts.data != NULL)
+        fill_pages(call, b, first, count, slots);
+    else
+        fill_run(base_row(call, b) + first, count, slots);
+}
+
+/* ---- One way ---- */
+
+/* Rows of the cache to or from activations, whose tokens are the new ones or all positions. */
+struct way {
+    bool writes;
+    int64_t (*before)(const struct cache_call *call, int64_t b);
+    const struct token_rows *activations;
+    int64_t heads, repeat, total;
+};
+
+static struct way way_to(const struct cache_call *call) {
+    return (struct way){true, tokens_before, call->current, cache_plan_of(call)->geometry.kv_heads,
+                        1,    call->tokens};
+}
+
+static struct way way_back(const struct cache_call *call) {
+    const struct kvmill_cache_geometry *geometry = &cache_plan_of(call)->geometry;
+    return (struct way){
+        false,          positions_before, call->loaded, geometry->kv_heads, geometry->repeat,
+        call->positions};
+}
+
+/* Bytes that are written for a token. */
+static int64_t token_bytes(const struct cache_call *call, const struct way *way) {
+    const struct kvmill_cache_geometry *geometry = &cache_plan_of(call)->geometry;
+    struct kvmill_format plain[] = {geometry->key, geometry->value};
+    for (int v = 0; v < 2; v++)
+        if (!way->writes)
+            plain[v] = (struct kvmill_format){geometry->activation, plain[v].dim, 0, 0};
+    return way->heads * way->repeat *
+           (kvmill_format_row_bytes(&plain[0]) + kvmill_format_row_bytes(&plain[1]));
+}
+
+static int64_t part_tokens(const struct cache_call *call, const struct way *way) {
+    int64_t tokens = part_bytes / token_bytes(call, way);
+    return tokens > 0 ? tokens : 1;
+}
+
+static int64_t count_parts(const struct cache_call *call, const struct way *way) {
+    int64_t tokens = part_tokens(call, way);
+    return (way->total + tokens - 1) / tokens;
+}
+
+/* Activations of token 0 of a sequence. */
+static unsigned char *activation_at(const struct cache_call *call, const struct way *way,
+                                    const struct token_rows *rows, int64_t b) {
+    int64_t before = call->seqstarts.data ? way->before(call, b) : 0;
+    return rows->data + b * rows->batch + before * rows->token;
+}
+
+/* The address of a side in sequence b. */
+static struct kvmill_cache_rows rows_of(const struct cache_side *side, int64_t b) {
+    struct kvmill_cache_rows rows = side->rows;
+    rows.data += b * side->batch;
+    if (rows.scale != NULL)
+        rows.scale += b * side->scale_batch;
+    return rows;
+}
+
+/* K and V (v = 0, 1) of tokens [first, first + count) of a sequence, whose rows are in `slots`. */
+static void move_rows(const struct cache_call *call, const struct way *way, int v, int64_t b,
+                      int64_t first, int64_t count, const int64_t *slots) {
+    const struct cache_plan *plan = cache_plan_of(call);
+    const struct token_rows *rows = &way->activations[v];
+    const struct kvmill_kernel *kernel = way->writes ? plan->writers[v] : plan->readers[v];
+    const struct kvmill_convert problem = {
+        .shape = &plan->shapes[v],
+        .activation = activation_at(call, way, rows, b) + first * rows->token,
+        .token_stride = rows->token,
+        .head_stride = rows->head,
+        .cache = rows_of(&call->side[v], b),
+        .slot = slots,
+        .heads = way->heads,
+        .repeat = way->repeat,
+        .stream = way->total * token_bytes(call, way) > part_bytes,
+    };
+    kernel->run(&problem, 0, count);
+}
+
+/* Tokens [first, last) of a sequence. */
+static void move_tokens(const struct cache_call *call, const struct way *way, int64_t b,
+                        int64_t first, int64_t last) {
+    int64_t slots[MOST_SLOTS];
+    int64_t older = way->writes ? positions_of(call, b) - tokens_of(call, b) : 0;
+    for (; first < last; first += MOST_SLOTS) {
+        int64_t count = least(MOST_SLOTS, last - first);
+        kvmill_fill_slots(call, b, older + first, count, slots);
+        for (int v = 0; v < 2; v++)
+            move_rows(call, way, v, b, first, count, slots);
+    }
+}
+
+/* Tokens [first, last) of all sequences together. */
+static void move_range(const struct cache_call *call, const struct way *way, int64_t first,
+                       int64_t last) {
+    int64_t b = kvmill_find_sequence(call, way->before, first);
+    for (; first < last; b++) {
+        int64_t begin = way->before(call, b), end = least(last, way->before(call, b + 1));
+        move_tokens(call, way, b, first - begin, end - begin);
+        first = end;
+    }
+}
+
+static void move_part(const struct cache_call *call, const struct way *way, int64_t part) {
+    int64_t tokens = part_tokens(call, way);
+    move_range(call, way, part * tokens, least(way->total, (part + 1) * tokens));
+}
+
+/* ---- Phases ---- */
+
+static int64_t write_parts(const struct cache_call *call) {
+    struct way way = way_to(call);
+    return count_parts(call, &way);
+}
+
+static void write_part(const struct cache_call *call, int64_t part) {
+    struct way way = way_to(call);
+    move_part(call, &way, part);
+}
+
+static int64_t read_parts(const struct cache_call *call) {
+    struct way way = way_back(call);
+    return count_parts(call, &way);
+}
+
+static void read_part(const struct cache_call *call, int64_t part) {
+    struct way way = way_back(call);
+    move_part(call, &way, part);
+}
+
+const struct phase kvmill_write_phase = {write_parts, write_part};
+const struct phase kvmill_read_phase = {read_parts, read_part};

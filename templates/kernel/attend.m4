@@ -1,0 +1,421 @@
+m4_divert(-1)
+m4_dnl attend.m4 -- what the kernels that attend have in common.
+m4_dnl
+m4_dnl A call takes the cache in blocks of km_block positions.  Of each block the keys are laid out with positions
+m4_dnl in the lanes, so that no sum runs across lanes; then tiles of km_tile query rows at a time
+m4_dnl   score   q . k of a tile and the block,
+m4_dnl   weigh   turn scores into exp (score - largest), and
+m4_dnl   gather  add weight * v to the sums,
+m4_dnl both products by one register tile.  Scores are in units of log 2.
+km_need_all(«the definitions», «km_symbol», «km_activation», «km_key», «km_value», «km_key_dim», «km_value_dim», «km_key_group», «km_value_group», «km_key_scale», «km_value_scale», «km_rows», «km_terms», «km_math», «km_tile», «km_strip», «km_block», «km_direct», «km_limbs», «km_value_codes»)
+
+m4_dnl Rows come in whole tiles, or in whole vectors of quads.
+m4_define(«km_row_multiple», «m4_ifelse(km_variant, «quads», «m4_eval(km_floats / 4)», km_variant, «octs», «m4_eval(km_floats / 4)», «km_tile»)»)
+
+m4_dnl Vectors of a value, and the first dim that is not in a whole vector of a key.
+m4_define(«km_value_vectors», «m4_eval((km_value_dim + km_floats - 1) / km_floats)»)
+m4_define(«km_key_whole», «m4_eval(km_key_dim / km_floats * km_floats)»)
+m4_dnl All rows are one register tile.
+m4_define(«km_one_tile», «(km_rows <= km_tile)»)
+m4_define(«km_padded_rows», «m4_eval((km_rows + km_row_multiple - 1) / km_row_multiple * km_row_multiple)»)
+
+m4_dnl km_take(SIDE, ROW, T, DIM, COUNT) -- LANES elements of a row of SIDE (key, value) from DIM on, as floats; T is its
+m4_dnl place in the block.
+m4_define(«km_take», «m4_indir(«km_take_»km_$1, «$2», «km_scale_at(«$1», «$3», «$4»)», «$4», «$5», km_$1_group)»)
+
+m4_dnl Scales of a block: by group, then position, where a vector has one scale; else by position, then group.
+m4_define(«km_scales», «m4_indir(«km_scales_»km_$1, km_$1_dim, km_$1_group)»)
+m4_define(«km_group_of», «m4_ifdef(«km_scale_step_»km_$1, 32, «km_$1_group»)»)
+m4_define(«km_by_group», «(km_group_of($1) % km_floats == 0 m4_ifdef(«km_$1_by_codes», «|| 1») m4_ifelse($1, «value», «|| km_value_codes»))»)
+m4_define(«km_scale_at», «km_if(km_scales(«$1») == 0, 0, «km_if(km_by_group($1), «w->$1_scale[($3) / km_group_of($1)][$2]», «w->$1_scale[$2] + ($3) / km_group_of($1)»)»)»)
+
+m4_dnl km_spread(SCALES, DIM, GROUP) -- the factor of each lane.
+m4_define(«km_spread», «km_if($3 % km_floats == 0, «all($1)», «km_if(km_floats % $3 == 0, «__builtin_shufflevector(load($1), load($1), km_lane_list(«m4_eval(L / $3)»))», «((vf){km_lane_list(«($1)[(($2) + L) / $3 - ($2) / $3]»)})»)»)»)
+
+m4_define(«km_has_cap», «m4_ifelse(km_terms, «cap», 1, km_terms, «capbias», 1, 0)»)
+m4_define(«km_has_bias», «m4_ifelse(km_terms, «bias», 1, km_terms, «capbias», 1, 0)»)
+
+m4_dnl km_attend_types -- constants, and what a call keeps in its workspace.
+m4_define(«km_attend_types», «enum {
+    KEY_DIM = km_key_dim,
+    KEY_PADDED = m4_eval((km_key_dim + km_floats - 1) / km_floats * km_floats),
+    VALUE_DIM = km_value_dim,
+    VALUE_PADDED = m4_eval(km_value_vectors * km_floats),
+    ROWS = km_padded_rows,
+    TILE = km_tile,
+    STRIP = m4_eval(km_strip * km_floats),
+    BLOCK = km_block,
+    NEAR = 8,   /* rows ahead that are brought into the first cache */
+    AHEAD = 64, /* and into the second */
+    FOUND = BLOCK + (NEAR > LANES ? NEAR : LANES),
+};
+
+struct work {
+km_query_and_key«»m4_dnl
+    float sum[ROWS][VALUE_PADDED];
+    float score[ROWS][BLOCK]; /* then weights */
+km_if(km_value_codes, «km_value_work«»», «km_if(km_direct, «», «    float value[BLOCK][VALUE_PADDED];
+»)»)m4_dnl
+    const unsigned char *key_row[FOUND], *value_row[FOUND]; /* of the block, and a little more */
+    const unsigned char *next[BLOCK * km_row_lines];        /* lines of the rows AHEAD */
+_km_scale_table(«key»)_km_scale_table(«value»)m4_dnl
+    float largest[ROWS], total[ROWS], grow[ROWS];
+};
+»)
+m4_define(«_km_scale_table», «km_if(km_scales(«$1») == 0, «», «km_if(km_by_group($1), «    float $1_scale[km_scales(«$1»)][BLOCK];
+», «    float $1_scale[BLOCK][m4_eval(km_scales(«$1») + km_floats)];
+»)»)»)
+
+m4_define(«km_attend_words», «static const float log2_e = 1.44269504f, ln_2 = 0.693147181f;
+
+km_inline(«int64_t», «smaller(int64_t a, int64_t b)»)
+{
+    return a < b ? a : b;
+}
+
+/* Cache row of position i of the call; behind the last one, the last one again.  */
+km_inline(«int64_t», «slot_of(const struct kvmill_attend *p, int64_t i)»)
+{
+    return p->slot[smaller(i, p->count - 1)];
+}
+
+km_inline(«int64_t», «slot_ahead(const struct kvmill_attend *p, int64_t i)»)
+{
+    return p->slot[smaller(i, p->count + p->ahead - 1)];
+}
+
+m4_ifdef(«km_type_words_»km_key, «m4_indir(«km_type_words_»km_key)»)m4_dnl
+m4_ifelse(km_key, km_value, «», «m4_ifdef(«km_type_words_»km_value, «m4_indir(«km_type_words_»km_value)»)»)»)
+
+m4_dnl km_fetch(SHARE, STEP, STEPS) -- in step STEP of STEPS fetch a part of SHARE of the lines that are needed AHEAD rows
+m4_dnl on.  The processor's own prefetching loses the thread, and it can only hold so many lines in flight: so that
+m4_dnl these never run out, the requests trickle through all of the arithmetic.
+m4_define(«km_lines», «m4_eval((m4_indir(«km_row_bytes_»km_$1, km_$1_dim) + 63) / 64)»)
+m4_define(«km_row_lines», «m4_eval(km_lines(«key») + km_lines(«value»))»)
+m4_dnl Shares of 1000: FIRST, COUNT.  Many tiles of rows would fetch again what the first one did.
+m4_define(«km_share_keys», «km_if(km_one_tile, «0, 200», «0, 500»)»)
+m4_define(«km_share_score», «km_if(km_one_tile, «200, 250», «0, 0»)»)
+m4_define(«km_share_weigh», «km_if(km_one_tile, «450, 100», «0, 0»)»)
+m4_define(«km_share_values», «km_if(km_one_tile, «550, 200», «500, 500»)»)
+m4_define(«km_share_gather», «km_if(km_one_tile, «km_if(km_direct, «550, 450», «750, 250»)», «0, 0»)»)
+m4_define(«km_fetch», «_km_fetch(m4_indir(«km_share_$1»), «$2», $3)»)
+m4_define(«_km_fetch», «km_if($2 == 0, «», «_km_fetch_lines(m4_eval($1 * km_row_lines * km_block / 1000), m4_eval(($1 + $2) * km_row_lines * km_block / 1000 - $1 * km_row_lines * km_block / 1000), «$3», $4)»)»)
+m4_define(«_km_fetch_lines», «_km_fetch_some($1, $2, «$3», m4_eval(($2 + $4 - 1) / ($4)), $4)»)
+m4_define(«_km_fetch_some», «km_each(«I», 0, m4_eval($4 - 1), 1, «        km_if($4 * ($5) > $2, «if (($3) * $4 + I < $2) »)__builtin_prefetch(w->next[$1 + ($3) * $4 + I], 0, 2);
+»)»)
+
+m4_dnl km_fetch_near(SIDE, I, FROM, LINES) -- bring LINES lines from byte FROM on of the row NEAR behind row I closer.
+m4_define(«km_fetch_near», «km_each(«I», 0, m4_eval($4 - 1), 1, «        __builtin_prefetch(w->$1_row[$2 + NEAR] + $3 + I * 64, 0, 3);
+»)»)
+m4_define(«_km_in_blocks», «m4_ifdef(«km_scale_step_»km_$1, 1, 0)»)
+
+m4_dnl km_take_scales -- defines take_SIDE_scales (p, w, at, n): the scales of a block as floats.
+m4_define(«km_take_scales», «km_if(km_scales(«$1») == 0, «», «km_if(km_by_group($1), «km_if(km_scales(«$1») % km_floats == 0 && !_km_in_blocks($1), «_km_scales_turned(«$1»)», «_km_scales_by_group(«$1»)»)», «_km_scales_by_row(«$1»)»)»)»)
+
+m4_define(«_km_scale_type», «m4_ifdef(«km_scale_step_»km_$1, «f16», «m4_indir(«km_$1_scale»)»)»)
+m4_define(«_km_scale_c_type», «m4_ifelse(_km_scale_type(«$1»), «f32», «uint32_t», «uint16_t»)»)
+m4_define(«_km_scale_size», «m4_ifelse(_km_scale_type(«$1»), «f32», 4, 2)»)
+m4_define(«_km_scale_row», «m4_ifdef(«km_scale_step_»km_$1, «p->$1 + slot_of(p, at + t) * p->$1_stride», «p->$1_scale + slot_of(p, at + t) * p->$1_scale_stride»)»)
+m4_define(«_km_scale_step», «m4_ifdef(«km_scale_step_»km_$1, «m4_indir(«km_scale_step_»km_$1)», «_km_scale_size(«$1»)»)»)
+
+m4_define(«_km_scales_by_group», «km_inline(«void», «take_$1_scales(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+{
+    _km_scale_c_type(«$1») raw[km_scales(«$1»)][BLOCK];
+    for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++) {
+        const unsigned char *from = _km_scale_row(«$1»);
+km_each(«G», 0, km_scales(«$1») - 1, 1, «        memcpy(&raw[G][t], from + m4_eval(G * _km_scale_step(«$1»)), _km_scale_size(«$1»));
+»)    }
+    for (int g = 0; g < km_scales(«$1»); g++)
+        for (int64_t t = 0; t < n; t += LANES)
+            store(w->$1_scale[g] + t, load_«»_km_scale_type(«$1»)(raw[g] + t));
+}
+»)
+
+m4_define(«_km_scales_turned», «km_inline(«void», «take_$1_scales(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+{
+    for (int64_t first = 0; first < n; first += LANES) {
+        for (int g = 0; g < km_scales(«$1»); g += LANES) {
+            vf x[LANES];
+            for (int64_t i = 0; i < LANES; i++) {
+                int64_t t = first + i;
+                x[i] = load_«»_km_scale_type(«$1»)(_km_scale_row(«$1») + g * _km_scale_size(«$1»));
+            }
+            transpose(x);
+            for (int i = 0; i < LANES; i++)
+                store(w->$1_scale[g + i] + first, x[i]);
+        }
+    }
+}
+»)
+
+m4_define(«_km_scales_by_row», «km_inline(«void», «take_$1_scales(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+{
+    for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++) {
+        const unsigned char *from = _km_scale_row(«$1»);
+km_each(«G», 0, km_scales(«$1») - 1, km_floats, «        store(w->$1_scale[t] + G, km_if(km_scales(«$1») - G < km_floats, «load_some_«»_km_scale_type(«$1»)(from + m4_eval(G * _km_scale_size(«$1»)), m4_eval(km_scales(«$1») - G))», «load_«»_km_scale_type(«$1»)(from + m4_eval(G * _km_scale_size(«$1»)))»));
+»)    }
+}
+»)
+
+m4_dnl km_find_rows -- defines find_rows: where the rows of a block are, and those that come later.
+m4_define(«km_find_rows», «km_inline(«void», «find_rows(const struct kvmill_attend *p, struct work *w, int64_t at)»)
+{
+    int64_t slot[BLOCK + AHEAD];
+    if (at + BLOCK + AHEAD <= p->count)
+        memcpy(slot, p->slot + at, sizeof slot);
+    else
+        for (int64_t t = 0; t < BLOCK + AHEAD; t++)
+            slot[t] = t < BLOCK ? slot_of(p, at + t) : slot_ahead(p, at + t);
+    for (int64_t t = 0; t < FOUND; t++) {
+        w->key_row[t] = p->key + slot[t] * p->key_stride;
+        w->value_row[t] = p->value + slot[t] * p->value_stride;
+    }
+    for (int64_t t = 0; t < BLOCK; t++) {
+        const unsigned char *key = p->key + slot[AHEAD + t] * p->key_stride;
+        const unsigned char *value = p->value + slot[AHEAD + t] * p->value_stride;
+km_each(«I», 0, m4_eval(km_lines(«key») - 1), 1, «        w->next[t * km_lines(«key») + I] = key + m4_eval(I * 64);
+»)km_each(«I», 0, m4_eval(km_lines(«value») - 1), 1, «        w->next[BLOCK * km_lines(«key») + t * km_lines(«value») + I] = value + m4_eval(I * 64);
+»)    }
+}
+»)
+
+m4_dnl km_take_values -- defines take_values: the values of a block.
+m4_define(«km_take_values», «km_take_scales(«value»)
+km_inline(«void», «take_values(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+{
+km_if(km_scales(«value») > 0, «    take_value_scales(p, w, at, n);
+»)m4_dnl
+    (void)p, (void)w, (void)at, (void)n;
+km_if(km_direct, «», «    for (int64_t t = 0; t < n; t++) {
+        const unsigned char *row = w->value_row[t];
+km_fetch_near(«value», «t», 0, km_lines(«value»))m4_dnl
+km_fetch(«values», «t», km_block)m4_dnl
+km_each(«V», 0, m4_eval(km_value_vectors - 1), 1, «        store(w->value[t] + m4_eval(V * km_floats), km_take(«value», «row», «t», m4_eval(V * km_floats), m4_eval(km_value_dim - V * km_floats)));
+»)    }
+»)m4_dnl
+}
+»)
+
+m4_dnl km_product(NAME, PARAMETERS, VECTORS, BEGIN, STEPS, LEFT, RIGHT, TO) -- defines NAME: a register tile of km_tile rows by
+m4_dnl VECTORS vectors; each of the STEPS adds LEFT, a number for row R, times RIGHT, vector V.
+m4_define(«km_product», «km_inline(«void», «$1($2)»)
+{
+km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«V», 0, m4_eval($3 - 1), 1, «    vf s_«»R«»_«»V = $4;
+»)»)m4_dnl
+    for (int64_t k = 0; k < $5; k++) {
+$9«»km_each(«V», 0, m4_eval($3 - 1), 1, «        vf b_«»V = $7;
+»)km_each(«R», 0, m4_eval(km_tile - 1), 1, «        vf a_«»R = all($6);
+km_each(«V», 0, m4_eval($3 - 1), 1, «        s_«»R«»_«»V += a_«»R * b_«»V;
+»)»)    }
+km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«V», 0, m4_eval($3 - 1), 1, «    store($8, s_«»R«»_«»V);
+»)»)}
+»)
+
+m4_dnl km_gather -- defines gather: add the weighted values to the sums of a tile of rows.
+m4_define(«km_right», «km_if(km_direct, «km_take(«value», «w->value_row[k]», «k», «v + m4_eval(V * km_floats)», km_floats)», «load(w->value[k] + v + m4_eval(V * km_floats))»)»)
+m4_define(«km_gather_strip», «km_product(«gather_strip_$1», «struct work *w, int64_t r, int64_t v, int64_t n», $1, «all(w->grow[r + R]) * load(w->sum[r + R] + v + m4_eval(V * km_floats))»,
+  «n», «w->score[r + R][k]», «km_right», «w->sum[r + R] + v + m4_eval(V * km_floats)»,
+  «km_if(km_direct, «km_fetch_strip($1)»)»)»)
+m4_dnl Each strip fetches its share of a row.
+m4_define(«_km_share», «m4_eval((km_lines(«$1») * $2 + km_value_vectors - 1) / km_value_vectors)»)
+m4_define(«_km_share_at», «v / LANES * km_lines(«$1») / km_value_vectors * 64»)
+m4_define(«km_fetch_strip», «km_fetch_near(«value», «k», «_km_share_at(«value»)», «_km_share(«value», $1)»)km_fetch(«gather», «v / LANES * BLOCK / $1 + k», m4_eval(km_value_vectors * km_block / $1))»)
+m4_define(«km_rest», «m4_eval(km_value_vectors % km_strip)»)
+m4_define(«km_gather», «km_if(km_value_vectors >= km_strip, «km_gather_strip(km_strip)
+»)km_if(km_rest > 0, «km_gather_strip(km_rest)
+»)km_inline(«void», «gather(struct work *w, int64_t r, int64_t n)»)
+{
+km_if(km_value_vectors >= km_strip, «    for (int64_t v = 0; v < m4_eval(km_value_vectors / km_strip * km_strip * km_floats); v += STRIP)
+        gather_strip_«»km_strip«»(w, r, v, n);
+»)km_if(km_rest > 0, «    gather_strip_«»km_rest«»(w, r, m4_eval((km_value_vectors - km_rest) * km_floats), n);
+»)}
+»)
+
+m4_dnl km_weigh -- defines weigh: the weights of row r in a block that begins at position `from`.
+m4_define(«km_weigh», «m4_dnl
+km_if(km_has_cap, «km_inline(«vf», «capped(vf x, float cap)»)
+{
+    vf t = power_of_2(magnitude(x) * (-2.f * log2_e / cap)), y = (1.f - t) / (1.f + t) * cap;
+    return choose(x < 0.f, -y, y);
+}
+
+»)m4_dnl
+km_if(km_has_bias, «km_inline(«vf», «load_mask(const unsigned char *from, int64_t count)»)
+{
+    if (count >= LANES)
+        return load_«»km_activation«»(from);
+    return load_some_«»km_activation«»(from, (size_t)count);
+}
+
+/* ALiBi and mask of `count` positions from `position` on.  */
+km_inline(«vf», «bias(const struct kvmill_query_row *row, int64_t position, int64_t count)»)
+{
+    const vi lane = {km_lane_list(«L»)};
+    vi distance = lane + (int32_t)(position - row->origin);
+    vf x = __builtin_convertvector(distance, vf) * row->slope;
+    return row->mask == NULL ? x : x + load_mask(row->mask + position * m4_indir(«km_row_bytes_»km_activation, 1), count);
+}
+
+»)m4_dnl
+km_inline(«void», «weigh(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from, int64_t n)»)
+{
+    const struct kvmill_query_row *row = &p->row[r];
+    int64_t low = row->first - from, high = smaller(row->last - from, n);
+    vf top = all(w->largest[r]), total = all(0.f);
+    for (int64_t t = 0; t < n; t += LANES) {
+        vf x = load(w->score[r] + t);
+km_if(km_has_cap, «        if (p->softcap != 0.f)
+            x = capped(x, p->softcap * log2_e);
+»)km_if(km_has_bias, «        x += bias(row, from + t, n - t) * log2_e;
+»)m4_dnl
+        if (low > t || high < t + LANES)
+            x = hide(x, low - t, high - t);
+        store(w->score[r] + t, x);
+        top = larger(top, x);
+    }
+    float largest = largest_of(top), base = largest == -__builtin_inff() ? 0.f : largest;
+    float grow = power_of_2(all(w->largest[r] - base))[0];
+    for (int64_t t = 0; t < n; t += LANES) {
+        vf x = power_of_2(load(w->score[r] + t) - base);
+        store(w->score[r] + t, x);
+        total += x;
+    }
+    w->largest[r] = largest;
+    w->grow[r] = grow;
+    w->total[r] = w->total[r] * grow + sum_of(total);
+}
+»)
+
+m4_dnl km_begin -- defines begin: empty sums, and the queries in float32 with all factors of the score.
+m4_define(«km_begin», «km_inline(«void», «begin(const struct kvmill_attend *p, struct work *w)»)
+{
+    vf factor = all(p->scale * log2_e);
+    memset(w->query, 0, sizeof w->query);
+    memset(w->sum, 0, sizeof w->sum);
+    for (int64_t r = 0; r < ROWS; r++) {
+        w->grow[r] = 1.f;
+        w->total[r] = 0.f;
+        w->largest[r] = -__builtin_inff();
+    }
+    for (int64_t r = 0; r < p->rows; r++) {
+        const unsigned char *query = p->row[r].query;
+        float x[KEY_PADDED];
+        for (int d = 0; d < km_key_whole; d += LANES)
+            store(x + d, load_«»km_activation«»(query + d * m4_indir(«km_row_bytes_»km_activation, 1)) * factor);
+km_if(km_key_whole < km_key_dim, «        store(x + km_key_whole, load_some_«»km_activation«»(query + m4_eval(km_key_whole * m4_indir(«km_row_bytes_»km_activation, 1)), m4_eval(km_key_dim - km_key_whole)) * factor);
+»)m4_dnl
+        set_query(w, r, x);
+        if (p->row[r].sink > -__builtin_inff()) {
+            w->largest[r] = p->row[r].sink * log2_e;
+            w->total[r] = 1.f;
+        }
+    }
+}
+»)
+
+m4_dnl km_end -- defines end: outputs, or partial results.
+m4_define(«km_end», «km_inline(«void», «end(const struct kvmill_attend *p, struct work *w)»)
+{
+    enum { WHOLE = VALUE_DIM / LANES * LANES };
+    for (int64_t r = 0; r < p->rows; r++) {
+        int seen = w->largest[r] > -__builtin_inff() || w->total[r] != w->total[r];
+km_if(km_has_order, «        set_order(w->sum[r]);
+»)m4_dnl
+        vf factor = all(p->partial != NULL ? 1.f : seen ? 1.f / w->total[r] : 0.f);
+        vf empty = all(seen || p->partial != NULL ? 0.f : p->empty);
+        if (p->partial != NULL) {
+            float *to = p->partial + r * (2 + VALUE_DIM);
+            to[0] = w->largest[r] * ln_2;
+            to[1] = w->total[r];
+            memcpy(to + 2, w->sum[r], VALUE_DIM * sizeof *to);
+            continue;
+        }
+        unsigned char *to = p->row[r].output;
+        for (int d = 0; d < WHOLE; d += LANES)
+            store_«»km_activation«»(to + d * m4_indir(«km_row_bytes_»km_activation, 1), load(w->sum[r] + d) * factor + empty);
+km_if(km_value_dim % km_floats, «        store_some_«»km_activation«»(to + WHOLE * m4_indir(«km_row_bytes_»km_activation, 1), load(w->sum[r] + WHOLE) * factor + empty, VALUE_DIM - WHOLE);
+»)m4_dnl
+    }
+}
+»)
+
+m4_dnl km_attend_run -- defines run.
+m4_define(«km_attend_run», «/* How many of the n positions from `from` on some row of the tile sees; 0 also where all begin later.  */
+km_inline(«int64_t», «seen_by(const struct kvmill_attend *p, int64_t r, int64_t from, int64_t n)»)
+{
+    int64_t first = INT64_MAX, last = 0;
+    for (int64_t i = r; i < smaller(r + TILE, p->rows); i++) {
+        first = smaller(first, p->row[i].first);
+        last = last > p->row[i].last ? last : p->row[i].last;
+    }
+    return first >= from + n || last <= from ? 0 : smaller(n, last - from);
+}
+
+km_inline(«void», «attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+{
+    find_rows(p, w, at);
+m4_ifdef(«km_take_keys», «    take_keys(p, w, at, n);
+»)m4_dnl
+    take_values(p, w, at, n);
+    for (int64_t r = 0; r < p->rows; r += TILE) {
+        int64_t seen = seen_by(p, r, p->first + at, n);
+        if (seen == 0)
+            continue;
+        score(p, w, r, at, seen);
+        for (int64_t i = r; i < smaller(r + TILE, p->rows); i++) {
+            weigh(p, w, i, p->first + at, seen);
+km_fetch(«weigh», «i», km_tile)m4_dnl
+        }
+        gather(w, r, seen);
+    }
+}
+
+km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
+{
+    const struct kvmill_attend *p = problem;
+    struct work *w = p->workspace;
+    (void)first;
+    (void)last;
+    if (p->begin)
+        begin(p, w);
+    for (int64_t at = 0; at < p->count; at += BLOCK)
+        attend_block(p, w, at, smaller(BLOCK, p->count - at));
+    if (p->end)
+        end(p, w);
+}
+»)
+
+m4_dnl km_number(NAME) -- the number that the digits NAME_0 ... stand for, as floats.
+m4_define(«km_number», «m4_ifelse(km_limbs, 1, «_km_float(«$1«»_0»)», km_limbs, 2, «_km_float(«$1«»_1») * 256.f + _km_float(«$1«»_0»)», «(_km_float(«$1«»_2») * 256.f + _km_float(«$1«»_1»)) * 256.f + _km_float(«$1«»_0»)»)»)
+m4_define(«_km_float», «__builtin_convertvector($1, vf)»)
+
+m4_dnl km_attend -- the whole file behind its head.
+m4_define(«km_attend», «km_vectors
+km_attend_types
+km_attend_words
+km_find_rows
+m4_ifdef(«km_take_keys», «km_take_keys»)
+km_if(km_value_codes, «km_take_values_as_codes», «km_take_values»)
+km_score
+km_if(km_value_codes, «km_gather_codes
+km_set_order», «km_gather»)
+km_weigh
+km_set_query
+km_begin
+km_end
+km_attend_run
+km_attend_descriptor»)
+
+m4_dnl km_attend_descriptor
+m4_define(«_km_element», «m4_ifelse($1, «f32», «KVMILL_F32», $1, «f16», «KVMILL_F16», $1, «bf16», «KVMILL_BF16», $1, «i8», «KVMILL_I8», $1, «i4», «KVMILL_I4», $1, «q8_0», «KVMILL_Q8_0», $1, «q4_0», «KVMILL_Q4_0», 0)»)
+m4_define(«_km_format», «{_km_element(km_$1), km_$1_dim, _km_element(km_$1_scale), km_$1_group}»)
+m4_define(«km_attend_descriptor», «km_descriptor(«KVMILL_ATTEND», «kvmill_attend_shape shape = {
+    .activation = _km_element(km_activation),
+    .key = _km_format(«key»),
+    .value = _km_format(«value»),
+    .rows = km_rows,
+    .math = m4_ifelse(km_math, «f32», «KVMILL_MATH_F32», «KVMILL_MATH_FAST»),
+    .terms = m4_eval(km_has_cap + 2 * km_has_bias),
+    .workspace = sizeof(struct work),
+}», 0)»)
+m4_divert(0)m4_dnl

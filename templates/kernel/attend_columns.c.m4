@@ -1,0 +1,53 @@
+m4_divert(-1)
+m4_dnl attend_columns -- keys with positions in the lanes: for many query rows.
+
+m4_define(«km_query_and_key», «    float query[ROWS][KEY_PADDED];
+    float key[KEY_PADDED][BLOCK];
+»)
+
+m4_define(«km_set_query», «km_inline(«void», «set_query(struct work *w, int64_t r, const float *x)»)
+{
+    memcpy(w->query[r], x, sizeof w->query[r]);
+}
+»)
+
+m4_dnl _km_columns(DIM, COUNT) -- COUNT elements from DIM on of LANES keys.
+m4_define(«_km_columns», «km_each(«I», 0, m4_eval(km_floats - 1), 1, «            x[I] = km_take(«key», «row[I]», «t + I», «$1», $2);
+»)m4_dnl
+            transpose(x);
+km_each(«I», 0, m4_eval(km_floats - 1), 1, «            store(w->key[$1 + I] + t, x[I]);
+»)»)
+
+m4_define(«km_take_keys», «km_take_scales(«key»)
+km_inline(«void», «take_keys(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+{
+    (void)p, (void)at;
+km_if(km_scales(«key») > 0, «    take_key_scales(p, w, at, n);
+»)m4_dnl
+    for (int64_t t = 0; t < n; t += LANES) {
+        const unsigned char *const *row = w->key_row + t;
+        vf x[LANES];
+        for (int64_t i = 0; i < LANES; i++) {
+km_fetch_near(«key», «t + i», 0, km_lines(«key»))m4_dnl
+km_fetch(«keys», «t + i», km_block)m4_dnl
+        }
+        for (int d = 0; d < km_key_whole; d += LANES) {
+_km_columns(«d», km_floats)m4_dnl
+        }
+km_if(km_key_whole < km_key_dim, «_km_columns(«km_key_whole», m4_eval(km_key_dim - km_key_whole))»)m4_dnl
+    }
+}
+»)
+
+m4_define(«km_score», «km_product(«score_strip», «struct work *w, int64_t r, int64_t t», km_strip, «all(0.f)», «KEY_DIM»,
+  «w->query[r + R][k]», «load(w->key[k] + t + m4_eval(V * km_floats))», «w->score[r + R] + t + m4_eval(V * km_floats)»)
+km_inline(«void», «score(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t at, int64_t n)»)
+{
+    (void)p, (void)at;
+    for (int64_t t = 0; t < n; t += STRIP)
+        score_strip(w, r, t);
+}
+»)
+m4_divert(0)m4_dnl
+km_head(«Attend: scores and sums in float32, positions in the lanes.», km_headers)
+km_attend«»m4_dnl

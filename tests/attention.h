@@ -1,0 +1,85 @@
+/* Problems of the cache attention ops for tests: attributes and lengths become tensors in fenced
+   memory, filled with numbers where the op may look and with NaN where it may not; runs; and what
+   the oracle says of them.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TESTS_ATTENTION_H
+#define KVMILL_TESTS_ATTENTION_H
+
+#include "fence.h"
+#include "oracle/cache_attention.h"
+
+enum cache_op { KEY_VALUE_CACHE, MULTI_HEAD_ATTENTION, MULTI_HEAD_CACHE_ATTENTION };
+
+enum { MOST_SEQUENCES = 16, TENSORS = KVMILL_CACHE_ATTENTION_TENSORS };
+
+/* How a tensor may be laid out. */
+enum spread { DENSE, SPREAD };
+
+struct attention {
+    /* For attention_open: what is wanted. */
+    enum cache_op which;
+    kvmill_cache_attention op;
+    int64_t sequences, tokens[MOST_SEQUENCES], start[MOST_SEQUENCES]; /* static: all the same */
+    int64_t spare_batch, spare_rows; /* of the cache, more than needed */
+    int64_t decoding, decoding_rank; /* rank of all inputs that are one number */
+    int64_t max_slack;               /* what max_seqlen and max_kvlen say too much */
+    int mask_rank;                   /* 0: none */
+    int64_t mask_padding;
+    bool mask_one_batch, has_sinks, sinks_are_activations, share_prefix;
+    double query_size;
+    enum spread spread;
+
+    /* Made by it. */
+    struct fenced_tensor tensor[TENSORS];
+    const DLTensor *given[TENSORS]; /* as a run takes them; a test may change them */
+    unsigned char *dense[TENSORS];  /* the elements without gaps */
+    int64_t seqstarts[MOST_SEQUENCES + 1], kvstarts[MOST_SEQUENCES + 1];
+    int64_t longest_tokens, longest_length, pages, capacity;
+
+    /* Made by attention_expect. */
+    struct fenced_tensor before[TENSORS], expected[TENSORS];
+    struct oracle_result result;
+    double largest; /* of the output's magnitudes */
+    char words[700];
+};
+
+/* Tensors with contents; the op, which must be valid, and the lengths must be set. */
+void attention_open(struct attention *attention, struct dice *dice);
+void attention_close(struct attention *attention);
+
+/* The numbers of a tensor into its dense array and its memory, one by one. */
+void attention_set(struct attention *attention, int tensor, int64_t number, double x);
+double attention_get(const struct attention *attention, int tensor, int64_t number);
+
+/* The dense arrays into the tensors' memory, when a test has written there. */
+void attention_refresh(struct attention *attention, int tensor);
+
+/* The problem over the dense arrays. */
+struct oracle_attention attention_problem(const struct attention *attention);
+
+/* Ask the oracle; before the run, and after the last change of a tensor. */
+void attention_expect(struct attention *attention, struct dice *dice);
+
+kvmill_status attention_plan(const struct attention *attention, const kvmill_plan_options *options,
+                             kvmill_plan **plan, kvmill_error *error);
+
+/* Run the parts of every phase in any order on so many threads; 0: kvmill_run.  Traps writes to
+   inputs. */
+kvmill_status attention_run(const struct attention *attention, const kvmill_plan *plan,
+                            void *workspace, int threads, struct dice *dice, kvmill_error *error);
+
+/* All tensors are as the oracle says, and untouched elsewhere. */
+bool attention_is_right(struct attention *attention);
+
+/* As before the run: put back, or look whether they are. */
+void attention_restore(struct attention *attention);
+bool attention_is_untouched(const struct attention *attention);
+
+/* "cache", ... */
+const char *attention_tensor_name(int tensor);
+
+/* The library's type as the oracle's. */
+enum oracle_type attention_type(DLDataType type);
+
+#endif

@@ -1,0 +1,40 @@
+"""Conformance of kvmill to the sources of its ops.  Prints TAP.  Environment:
+
+    KVMILL_LIBRARY  the library to test (kvmill.py)
+    KVMILL_PACKS    packs to use, paths separated by colons
+    KVMILL_SEED     seed of the random cases; default 24
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import kvmill
+import onnx_backend
+import pmx
+from tap import Tap
+
+
+def load_packs() -> tuple[kvmill.Pack, ...]:
+    paths = os.environ.get("KVMILL_PACKS", "").split(":")
+    return tuple(kvmill.Pack(path) for path in paths if path)
+
+
+def main() -> int:
+    tap = Tap()
+    packs = load_packs()
+    seed = int(os.environ.get("KVMILL_SEED", "24"))
+    tap.comment(f"kvmill {kvmill.version()}, seed {seed}")
+    tap.comment(
+        "packs: " + (", ".join(f"{p.name} ({p.kernel_count} kernels)" for p in packs) or "none")
+    )
+    onnx_backend.run(tap, packs, seed)
+    pmx.run_all(tap, packs, seed)
+    return tap.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,293 @@
+"""PMX cache attention in NumPy, written from its description alone, one sequence and one head after
+the other: what the PyTorch reference computes, with its roundings.
+
+Values are float32 arrays; after every step of a type's arithmetic they are rounded to that type.
+float16 is exact that way: float32 has more than twice its digits.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+# ---- Types ----
+
+STORAGE = {"float32": np.float32, "float16": np.float16, "bfloat16": np.uint16}
+
+
+def round_to(dtype: str, values: np.ndarray) -> np.ndarray:
+    return decode(dtype, encode(dtype, values))
+
+
+def encode(dtype: str, values: np.ndarray) -> np.ndarray:
+    """Float32 values as they lie in memory, rounded to nearest even."""
+    values = np.asarray(values, np.float32)
+    if dtype != "bfloat16":
+        with np.errstate(over="ignore"):
+            return values.astype(STORAGE[dtype])
+    bits = np.ascontiguousarray(values).view(np.uint32)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return np.where(np.isnan(values), 0x7FC0, rounded).astype(np.uint16)
+
+
+def decode(dtype: str, stored: np.ndarray) -> np.ndarray:
+    if dtype != "bfloat16":
+        return stored.astype(np.float32)
+    return (np.ascontiguousarray(stored).astype(np.uint32) << 16).view(np.float32)
+
+
+# ---- Quantisation ----
+
+LARGEST_CODE = {8: 127, 4: 7}
+LEAST_SCALE = 1e-5
+
+
+def quantise(T1: str, rows: np.ndarray, bits: int, group: int) -> tuple[np.ndarray, np.ndarray]:
+    """Codes [..., dim] and scales [..., dim / group], not yet of type T3."""
+    largest = LARGEST_CODE[bits]
+    groups = rows.reshape(*rows.shape[:-1], rows.shape[-1] // group, group)
+    scales = round_to(T1, np.abs(groups).max(-1) / np.float32(largest))
+    scales = np.maximum(scales, round_to(T1, np.float32(LEAST_SCALE)))
+    quotients = round_to(T1, groups / scales[..., None])
+    codes = np.clip(np.rint(quotients), -largest, largest).astype(np.int8)
+    return codes.reshape(rows.shape), scales
+
+
+def dequantise(T1: str, T3: str, codes: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    group = codes.shape[-1] // scales.shape[-1]
+    groups = codes.astype(np.float32).reshape(*scales.shape, group)
+    return round_to(T1, round_to(T3, groups * scales[..., None])).reshape(codes.shape)
+
+
+def pack_int4(codes: np.ndarray) -> np.ndarray:
+    nibbles = codes.astype(np.uint8) & 15
+    return nibbles[..., 0::2] | nibbles[..., 1::2] << 4
+
+
+def unpack_int4(packed: np.ndarray) -> np.ndarray:
+    nibbles = np.stack([packed & 15, packed >> 4], -1).astype(np.int8)
+    return ((nibbles ^ 8) - 8).reshape(*packed.shape[:-1], 2 * packed.shape[-1])
+
+
+# ---- The ops' attributes ----
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """As in PMX; num_kv_heads is resolved."""
+
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    T1: str = "float32"
+    T2: str = "float32"
+    T3: str = "float32"
+    is_causal: bool = True
+    is_alibi: bool = False
+    num_layer: int = 1
+    layer_idx: int = 0
+    quant_bit: int = 0
+    quant_group: int = 8
+    cache_layout: int = 0
+    cache_mode: int = 0
+    page_size: int = 128
+    num_repeat: int = 1
+    dynamic_batching: bool = False
+
+    @property
+    def ratio(self) -> int:
+        return self.num_heads // self.num_kv_heads
+
+
+# ---- The cache ----
+
+# Order of [batch, layer, kv, slot, head], or of [layer, kv, slot, head], in the layouts' shapes.
+STATIC_ORDER = {0: (0, 1, 2, 3, 4), 1: (1, 0, 2, 4, 3)}
+DYNAMIC_ORDER = {0: (2, 0, 1, 3), 1: (0, 2, 1, 3), 2: (0, 1, 2, 3), 3: (0, 1, 3, 2)}
+
+
+def cache_dims(attributes: Attributes, batch: int, slots: int) -> tuple[int, ...]:
+    """Dims of a cache but the last one, as its layout orders them."""
+    heads = attributes.num_kv_heads
+    if attributes.dynamic_batching:
+        dims: tuple[int, ...] = (attributes.num_layer, 2, slots, heads)
+        order = DYNAMIC_ORDER[attributes.cache_layout]
+    else:
+        dims = (batch, attributes.num_layer, 2, slots, heads)
+        order = STATIC_ORDER[attributes.cache_layout]
+    return tuple(dims[axis] for axis in order)
+
+
+def layer_view(attributes: Attributes, cache: np.ndarray, b: int) -> np.ndarray:
+    """[kv, slot, head, last dim] of sequence b in the layer; a view."""
+    if attributes.dynamic_batching:
+        order = DYNAMIC_ORDER[attributes.cache_layout]
+        return cache.transpose(*np.argsort(order), 4)[attributes.layer_idx]
+    order = STATIC_ORDER[attributes.cache_layout]
+    return cache.transpose(*np.argsort(order), 5)[b, attributes.layer_idx]
+
+
+def store(
+    attributes: Attributes,
+    cache: np.ndarray,
+    scale: np.ndarray | None,
+    current: np.ndarray,
+    kv: int,
+    slots: np.ndarray,
+) -> None:
+    """Rows [token, head, dim] of T1 into slots of [kv, slot, head, ...]."""
+    if attributes.quant_bit == 0:
+        cache[kv, slots] = encode(attributes.T2, current)
+        return
+    codes, scales = quantise(
+        attributes.T1, current, attributes.quant_bit, attributes.quant_group
+    )
+    cache[kv, slots] = pack_int4(codes) if attributes.quant_bit == 4 else codes
+    scale[kv, slots] = encode(attributes.T3, scales)
+
+
+def load(
+    attributes: Attributes, cache: np.ndarray, scale: np.ndarray | None, kv: int, slots: np.ndarray
+) -> np.ndarray:
+    rows = cache[kv, slots]
+    if attributes.quant_bit == 0:
+        return round_to(attributes.T1, decode(attributes.T2, rows))
+    codes = unpack_int4(rows) if attributes.quant_bit == 4 else rows
+    scales = decode(attributes.T3, scale[kv, slots])
+    return dequantise(attributes.T1, attributes.T3, codes, scales)
+
+
+# ---- Attention ----
+
+
+def alibi_slopes(heads: int) -> np.ndarray:
+    n = 1 << (heads.bit_length() - 1)
+    first = [2.0 ** (-8 * k / n) for k in range(1, n + 1)]
+    rest = [2.0 ** (-4 * m / n) for m in range(1, 2 * (heads - n) + 1, 2)]
+    return np.array(first + rest, np.float32)
+
+
+def attend(
+    attributes: Attributes,
+    query: np.ndarray,
+    key: np.ndarray,
+    value: np.ndarray,
+    mask: np.ndarray | None,
+    causal: bool,
+) -> np.ndarray:
+    """Of one sequence: query [S, H, D], key, value [KV, KVH, D], mask broadcast to [H, S, KV]."""
+    T1, tokens, positions = attributes.T1, query.shape[0], key.shape[0]
+    if tokens == 0:
+        return query
+    distance = np.arange(positions) - (positions - tokens + np.arange(tokens)[:, None])
+    bias = np.zeros((attributes.num_heads, tokens, positions), np.float32)
+    if causal:
+        bias[:, distance > 0] = -np.inf
+    if attributes.is_alibi:
+        slopes = round_to(T1, alibi_slopes(attributes.num_heads))
+        added = round_to(T1, slopes[:, None, None] * round_to(T1, distance))
+        added[:, distance > 0] = -np.inf
+        bias = round_to(T1, bias + added)
+    if mask is not None:
+        bias = round_to(T1, bias + mask)
+    key = np.repeat(key, attributes.ratio, axis=1)
+    value = np.repeat(value, attributes.ratio, axis=1)
+    scores = round_to(T1, np.einsum("shd,khd->hsk", query, key))
+    scores = round_to(T1, scores / round_to(T1, np.sqrt(np.float32(attributes.head_dim))))
+    scores = round_to(T1, scores + bias)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    weights = round_to(T1, weights / weights.sum(-1, keepdims=True))
+    return round_to(T1, np.einsum("hsk,khd->shd", weights, value))
+
+
+# ---- A call ----
+
+
+@dataclass
+class Tensors:
+    """Of one call, as stored.  A static batch: start_pos of one element, sequences along axis 0;
+    dynamic batching: sequences behind each other."""
+
+    start_pos: np.ndarray
+    cache: np.ndarray
+    scale: np.ndarray | None
+    current_key: np.ndarray
+    current_value: np.ndarray
+    query: np.ndarray | None = None
+    attn_mask: np.ndarray | None = None
+    seqstarts: np.ndarray | None = None
+    kvstarts: np.ndarray | None = None
+    cachestarts: np.ndarray | None = None
+    decoding_batches: int = 0
+    keys: list[np.ndarray] = field(default_factory=list)
+    values: list[np.ndarray] = field(default_factory=list)
+
+
+def sequences(attributes: Attributes, tensors: Tensors) -> int:
+    if attributes.dynamic_batching:
+        return len(tensors.seqstarts) - 1
+    return tensors.current_key.shape[0]
+
+
+def tokens_of(attributes: Attributes, tensors: Tensors, array: np.ndarray, b: int) -> np.ndarray:
+    """Decoded activations [S, heads, dim] of sequence b."""
+    if attributes.dynamic_batching:
+        rows = array[tensors.seqstarts[b] : tensors.seqstarts[b + 1]]
+    else:
+        rows = array[b]
+    return decode(attributes.T1, rows)
+
+
+def slots_of(attributes: Attributes, tensors: Tensors, b: int, positions: int) -> np.ndarray:
+    position = np.arange(positions)
+    if not attributes.dynamic_batching:
+        return position
+    if attributes.cache_mode == 0:
+        return tensors.cachestarts[b] + position
+    pages, rest = np.divmod(position, attributes.page_size)
+    return tensors.cachestarts[b, pages] + rest
+
+
+def key_value_cache(attributes: Attributes, tensors: Tensors) -> None:
+    """Store; keys and values become what is then in the cache, a [KV, KVH, D] for each sequence."""
+    for b in range(sequences(attributes, tensors)):
+        start = int(tensors.start_pos.reshape(-1)[b if attributes.dynamic_batching else 0])
+        cache = layer_view(attributes, tensors.cache, b)
+        scale = None if tensors.scale is None else layer_view(attributes, tensors.scale, b)
+        loaded = []
+        for kv, current in enumerate((tensors.current_key, tensors.current_value)):
+            rows = tokens_of(attributes, tensors, current, b)
+            slots = slots_of(attributes, tensors, b, start + len(rows))
+            store(attributes, cache, scale, rows, kv, slots[start:])
+            loaded.append(load(attributes, cache, scale, kv, slots))
+        tensors.keys.append(loaded[0])
+        tensors.values.append(loaded[1])
+
+
+def mask_of(attributes: Attributes, tensors: Tensors, b: int, positions: int) -> np.ndarray | None:
+    mask = tensors.attn_mask
+    if mask is None:
+        return None
+    if attributes.dynamic_batching:
+        first, last = tensors.seqstarts[b], tensors.seqstarts[b + 1]
+        columns = tensors.kvstarts[b]
+        return decode(attributes.T1, mask[..., first:last, columns : columns + positions])
+    rows = mask[min(b, mask.shape[0] - 1)] if mask.ndim == 4 else mask
+    return decode(attributes.T1, rows[..., :positions])
+
+
+def multi_head_attention(attributes: Attributes, tensors: Tensors) -> list[np.ndarray]:
+    """attn_output of each sequence, decoded, over tensors.keys and values."""
+    outputs = []
+    for b in range(sequences(attributes, tensors)):
+        query = tokens_of(attributes, tensors, tensors.query, b)
+        key, value = tensors.keys[b], tensors.values[b]
+        causal = attributes.is_causal and len(query) > 1
+        if attributes.dynamic_batching and b < tensors.decoding_batches:
+            causal = False
+        mask = mask_of(attributes, tensors, b, len(key))
+        outputs.append(attend(attributes, query, key, value, mask, causal))
+    return outputs

@@ -1,0 +1,118 @@
+/* What PMX cache attention (KeyValueCache, MultiHeadAttention, MultiHeadCacheAttention) means, number by
+   number: the measure of every kernel and plan.
+
+   Arithmetic is double, rounded where the operators' reference rounds.  Shares nothing with what it
+   judges, works on plain arrays without gaps, and has no concern but to be obvious.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TESTS_ORACLE_CACHE_ATTENTION_H
+#define KVMILL_TESTS_ORACLE_CACHE_ATTENTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* ---- Numbers ---- */
+
+enum oracle_type {
+    ORACLE_F32,
+    ORACLE_F16,
+    ORACLE_BF16,
+    ORACLE_I8,
+    ORACLE_I4, /* element 2i in the low nibble of byte i */
+    ORACLE_Q8_0,
+    ORACLE_Q4_0 /* llama.cpp's blocks of 32 */
+};
+
+/* Floating types only: nearest, ties to even, with subnormals and overflow to infinity. */
+double oracle_round(enum oracle_type type, double x);
+uint32_t oracle_encode(enum oracle_type type, double x);
+double oracle_decode(enum oracle_type type, uint32_t bits);
+
+/* Element `number` of an array; of integers as well. */
+double oracle_get(enum oracle_type type, const unsigned char *array, int64_t number);
+void oracle_put(enum oracle_type type, unsigned char *array, int64_t number, double x);
+
+/* Bytes of `count` elements; of blocks, count is a multiple of 32. */
+int64_t oracle_bytes(enum oracle_type type, int64_t count);
+
+/* ---- Caches ---- */
+
+/* K or V: rows of `dim` elements.  I8 and I4 have scales, one for each `group` elements, unless
+   group is 0: then codes are the numbers. */
+struct oracle_side {
+    enum oracle_type type, scale_type;
+    int64_t dim, group;
+    unsigned char *data, *scale; /* the whole tensors */
+};
+
+/* The axes of a cache.  sides: 2, or 1 where K and V are tensors of their own. */
+struct oracle_cache {
+    bool dynamic;
+    int64_t layout;
+    int64_t batch; /* static */
+    int64_t layers, sides, capacity, heads;
+};
+
+/* The number of a row, counted from the tensor's begin; times dim: its first element; times dim /
+   group: its first scale. */
+int64_t oracle_row(const struct oracle_cache *cache, int64_t batch, int64_t layer, int64_t side,
+                   int64_t slot, int64_t head);
+
+/* Write a row of numbers as `activation`s are written into a cache, and read one as an
+   activation: the product of code and scale is rounded to the type of the scale first.  exact: as
+   attention sees it, not rounded at all. */
+void oracle_write_row(const struct oracle_side *side, enum oracle_type activation, int64_t row,
+                      const double *numbers);
+void oracle_read_row(const struct oracle_side *side, enum oracle_type activation, int64_t row,
+                     double *numbers);
+void oracle_read_row_exact(const struct oracle_side *side, int64_t row, double *numbers);
+
+/* ---- The operators ---- */
+
+/* Sequence b has the new tokens seqstarts[b] ... seqstarts[b + 1] - 1, start_pos[b] older ones, and
+   together kvstarts[b + 1] - kvstarts[b]; a static batch counts like that, too. */
+struct oracle_attention {
+    enum oracle_type activation;
+    int64_t heads, kv_heads, repeat, layer;
+    struct oracle_cache cache;
+    struct oracle_side key, value;
+    const unsigned char *query, *current_key, *current_value; /* [tokens, heads, dim] */
+
+    int64_t sequences;
+    const int64_t *seqstarts, *kvstarts, *start_pos;
+    const int64_t *cachestarts; /* [sequences, pages]; not looked at in a static cache */
+    int64_t pages, page_size;   /* pages 0: cachestarts[b] + position */
+    int64_t decoding;           /* the first sequences, which causality does not concern */
+
+    bool causal, alibi, empty_is_nan;
+    double scale, softcap, alibi_scale; /* softcap 0: none */
+    int64_t window, alibi_heads, alibi_first;
+
+    /* The mask's element for token t (of all tokens), head h, position j of sequence b is number
+       b * mask_sequence + h * mask_head + t * mask_token + kvstarts[b] * mask_kv + j. */
+    const unsigned char *mask;
+    int64_t mask_sequence, mask_head, mask_token, mask_kv;
+
+    const unsigned char *sinks;
+    enum oracle_type sinks_type;
+};
+
+int64_t oracle_slot(const struct oracle_attention *problem, int64_t sequence, int64_t position);
+double oracle_alibi_slope(int64_t heads, int64_t head);
+
+/* The new K and V into the cache. */
+void oracle_store(const struct oracle_attention *problem);
+
+/* K and V of all sequences, [kvstarts[sequences], kv_heads * repeat, dim], as activations. */
+void oracle_load(const struct oracle_attention *problem, unsigned char *key, unsigned char *value);
+
+/* What attention over the cache gives.  Arrays of [tokens, heads, value.dim], lse of [tokens,
+   heads]. The errors are what float32 arithmetic may err, before results are rounded; see the
+   definition. */
+struct oracle_result {
+    double *output, *output_error, *lse, *lse_error;
+};
+
+void oracle_attend(const struct oracle_attention *problem, const struct oracle_result *result);
+
+#endif

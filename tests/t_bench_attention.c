@@ -1,0 +1,321 @@
+/* What `kvmill bench` measures of cache attention: its arithmetic, its limits, its pool of threads,
+   and that it finds kernels that are wrong.  With a race that takes no time.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../bench/attention_work.h"
+#include "../bench/bench_attention.h"
+#include "../bench/bench_limits.h"
+#include "../bench/limits.h"
+#include "../tune/timer.h"
+#include "tap.h"
+
+/* Each contender twice; the n-th takes n seconds. */
+void timer_race(struct contender *contenders, int count, double seconds) {
+    (void)seconds;
+    for (int i = 0; i < count; i++) {
+        for (int64_t k = 0; k < 2; k++)
+            contenders[i].run(contenders[i].context, k);
+        contenders[i].median = i + 1;
+    }
+}
+
+static struct bench_results results;
+static struct error error;
+
+static bool near(double a, double b) {
+    return fabs(a - b) <= 1e-9 * fabs(b);
+}
+
+/* ---- The pool ---- */
+
+enum { PARTS = 1000 };
+
+static void count_part(void *context, int64_t index) {
+    atomic_int *counts = context;
+    atomic_fetch_add(&counts[index], 1);
+}
+
+/* Every part once in each of the loops, of all lengths. */
+static bool loops_are_whole(struct pool *pool, int loops) {
+    static atomic_int counts[PARTS];
+    bool whole = true;
+    for (int loop = 0; loop < loops; loop++) {
+        int64_t parts = loop * 7 % PARTS;
+        for (int i = 0; i < PARTS; i++)
+            atomic_store(&counts[i], 0);
+        pool_for(pool, parts, count_part, counts);
+        for (int i = 0; i < PARTS; i++)
+            whole = whole && atomic_load(&counts[i]) == (i < parts);
+    }
+    return whole;
+}
+
+static void test_pool(void) {
+    static const int threads[] = {1, 2, 3, 8};
+    int loops = getenv("KVMILL_TEST_SLOW") != NULL ? 100 : 2000;
+    for (int i = 0; i < 4; i++) {
+        struct pool *pool = pool_open(threads[i]);
+        ok(pool != NULL && pool_threads(pool) == threads[i], "a pool of %d", threads[i]);
+        ok(loops_are_whole(pool, loops), "  runs every part once");
+        usleep(20000);
+        ok(loops_are_whole(pool, 10), "  also after its threads have gone to sleep");
+        pool_wake(pool);
+        ok(loops_are_whole(pool, 10), "  and when they have been woken");
+        pool_close(pool);
+    }
+    pool_close(NULL);
+}
+
+/* ---- Limits ---- */
+
+static void test_limits(void) {
+    static _Alignas(4096) char from[40000], to[40000];
+    struct pool *pool = pool_open(3);
+    void (*const copies[])(const struct copy *) = {limit_memcpy, limit_nontemporal,
+                                                   limit_nontemporal_pages};
+    for (size_t i = 0; i < sizeof from; i++)
+        from[i] = (char)(i * 31 >> 3);
+    for (int i = 0; i < 3; i++) {
+        memset(to, 0, sizeof to);
+        copies[i](&(struct copy){to, from, sizeof from, pool});
+        ok(memcmp(to, from, sizeof from) == 0, "copy number %d copies all", i);
+    }
+    for (int streams = 1; streams <= 16; streams++)
+        limit_read(&(struct reading){from, sizeof from, streams, pool});
+    ok(limit_multiply_add(PEAK_PLAIN, pool) > 0 &&
+           limit_multiply_add(peak_of(NULL), pool) >= limit_multiply_add(PEAK_PLAIN, pool),
+       "wider vectors, more multiply-adds");
+    ok(peak_of("scalar") == PEAK_PLAIN && peak_of("avx2") <= PEAK_AVX2, "limits have limits");
+    pool_close(pool);
+}
+
+static void test_copy_rows(void) {
+    char from[2 * 3 * 64], to[4 * 2 * 128] = {0};
+    for (size_t i = 0; i < sizeof from; i++)
+        from[i] = (char)(i + 1);
+    limit_copy_rows(&(struct copy_rows){.to = to,
+                                        .from = from,
+                                        .bytes = 64,
+                                        .tokens = 2,
+                                        .heads = 3,
+                                        .to_token = 512,
+                                        .to_head = 128,
+                                        .from_token = 192,
+                                        .from_head = 64});
+    bool same = true;
+    for (int t = 0; t < 2; t++)
+        for (int h = 0; h < 3; h++)
+            same = same && memcmp(to + t * 512 + h * 128, from + t * 192 + h * 64, 64) == 0;
+    ok(same && to[64] == 0 && to[127] == 0, "rows are copied, and nothing between them");
+}
+
+static void test_all_limits(void) {
+    results.count = 0;
+    ok(bench_limits(2, 1 << 20, &results, &error) && results.count == 14,
+       "seven limits, with one and with two threads");
+    ok(results.items[0].bytes == 1 << 20 && results.items[6].flops > 0, "  bytes, and operations");
+}
+
+/* ---- Arithmetic ---- */
+
+static struct kvmill_cache_geometry llama(int element, int group) {
+    struct kvmill_cache_geometry g = {.causal = true, .heads = 32, .kv_heads = 8, .ratio = 4};
+    int scale = group > 0 ? KVMILL_F16 : 0;
+    g.activation = KVMILL_F16;
+    g.key = g.value = (struct kvmill_format){element, 128, scale, group};
+    return g;
+}
+
+static void test_bytes(void) {
+    struct kvmill_cache_geometry half = llama(KVMILL_F16, 0), bytes = llama(KVMILL_I8, 8);
+    struct kvmill_cache_geometry nibbles = llama(KVMILL_I4, 32);
+    ok(attention_row_bytes(&half) == 4096, "float16: 4096 bytes a token");
+    ok(attention_row_bytes(&bytes) == 8 * 2 * (128 + 32), "int8 with 16 scales a row");
+    ok(attention_row_bytes(&nibbles) == 8 * 2 * (64 + 8), "int4 with 4 scales a row");
+    const struct attention_size size = {8, 1, 4096}, few = {1, 8, 4096};
+    ok(attention_read_bytes(&half, &size) == 8.0 * 4096 * 4096, "all positions of all sequences");
+    ok(attention_store_bytes(&bytes, &size) == 8.0 * (4096 + 2560), "a row in, a row out");
+    half.window = 1000;
+    ok(attention_read_bytes(&half, &size) == 8.0 * 1000 * 4096, "those of the window");
+    ok(attention_read_bytes(&half, &few) == 1007.0 * 4096, "those of eight windows together");
+    half.window = 5000;
+    ok(attention_read_bytes(&half, &size) == 8.0 * 4096 * 4096, "a window beyond the begin");
+}
+
+static void test_flops(void) {
+    struct kvmill_cache_geometry g = llama(KVMILL_F16, 0);
+    double pair = 2 * 32 * 256;
+    ok(attention_flops(&g, &(struct attention_size){1, 1, 4096}) == pair * 4096, "one query");
+    ok(attention_flops(&g, &(struct attention_size){1, 512, 512}) == pair * 512 * 513 / 2,
+       "a prompt: the masked half is not counted");
+    ok(attention_flops(&g, &(struct attention_size){2, 512, 4096}) ==
+           2 * pair * (512.0 * 3584 + 512 * 513 / 2),
+       "a chunk of one");
+    g.window = 100;
+    ok(attention_flops(&g, &(struct attention_size){1, 512, 512}) ==
+           pair * (100 * 101 / 2 + 412 * 100),
+       "with a window");
+    g.window = 0;
+    g.causal = false;
+    ok(attention_flops(&g, &(struct attention_size){1, 16, 512}) == pair * 16 * 512, "all see all");
+}
+
+static void test_bars(void) {
+    struct kvmill_cache_geometry g = llama(KVMILL_I4, 32), half = llama(KVMILL_F16, 0);
+    g.math = KVMILL_MATH_FAST;
+    ok(attention_decode_bar(&g, "avx512vnni") == 0.70, "int4, fast");
+    g.key.group = g.value.group = 8;
+    ok(near(attention_decode_bar(&g, "avx512vnni"), 0.63), "  a tenth less by eight");
+    ok(attention_decode_bar(&half, "avx512") == 0.85, "float16");
+    ok(attention_decode_bar(&half, "avx2") == 0.70, "  with AVX2");
+    ok(attention_decode_bar(&half, "") == 0, "  the portable kernel has none");
+    ok(attention_prefill_bar(&half, "avx512", 512) == 0.70, "a prompt");
+    ok(near(attention_prefill_bar(&half, "avx512", 16), 0.70 * 2 / 3), "  a chunk of 16");
+    half.heads = 14, half.kv_heads = 2, half.key.dim = half.value.dim = 64;
+    ok(near(attention_decode_bar(&half, "avx512"), 0.85 * 0.9), "another shape: a tenth less");
+    half.heads = 15;
+    ok(attention_decode_bar(&half, "avx512") == 0, "one that nobody asked for: none");
+}
+
+static void test_verdicts(void) {
+    struct bench_result r = {.seconds = 2, .limit = "x", .limit_seconds = 1, .bar = 0.5};
+    ok(bench_ratio(&r) == 0.5 && strcmp(bench_verdict(&r), "ok") == 0, "a bar that is met");
+    r.bar = 0.51;
+    ok(strcmp(bench_verdict(&r), "below") == 0, "  that is not");
+    r.bar = 0;
+    ok(strcmp(bench_verdict(&r), "") == 0, "  that is none");
+}
+
+/* ---- Cases, by the portable kernels ---- */
+
+static kvmill_cache_attention small_op(const char *type) {
+    kvmill_cache_attention op;
+    kvmill_cache_attention_init(&op);
+    op.num_heads = 4;
+    op.num_kv_heads = 2;
+    op.head_dim = 32;
+    op.T1 = op.T2 = (DLDataType){kDLFloat, 16, 1};
+    op.T3 = op.T1;
+    if (strcmp(type, "int8") == 0 || strcmp(type, "int4") == 0) {
+        op.quant_bit = type[3] - '0';
+        op.T2 = (DLDataType){kDLInt, (uint8_t)op.quant_bit, 1};
+    } else if (strcmp(type, "float16") != 0) {
+        op.T2 = (DLDataType){kDLUInt, 8, 1};
+        op.cache_format = type;
+    }
+    return op;
+}
+
+enum { SMALL_ROTATION = 1 << 20 };
+
+static int bench(const kvmill_cache_attention *op, int threads) {
+    static const kvmill_pack none = {.abi = KVMILL_KERNEL_ABI, .name = "none"};
+    const struct attention_setting setting = {&none, threads, false, SMALL_ROTATION};
+    struct spec spec;
+    attention_spec_begin(&spec, KVMILL_MULTI_HEAD_CACHE_ATTENTION, false);
+    spec.attention.op = *op;
+    strcpy(spec.where, "test");
+    results.count = 0;
+    if (bench_attention(&spec, &setting, &results, &error))
+        return results.count;
+    diag("%s", error.text);
+    return -1;
+}
+
+static void test_cases(void) {
+    static const char *const types[] = {"float16", "int8", "int4", "q8_0", "q4_0"};
+    for (int i = 0; i < 5; i++) {
+        kvmill_cache_attention op = small_op(types[i]);
+        ok(bench(&op, 2) == 9, "%s: three cases by one thread, by two, and these compared",
+           types[i]);
+    }
+    kvmill_cache_attention op = small_op("float16");
+    op.cache_layout = 1;
+    ok(bench(&op, 1) == 3, "one thread alone");
+    ok(results.items[0].bytes == 4096.0 * 2 * 2 * 64, "  decode reads the cache once");
+    ok(results.items[1].flops == 2 * 512 * 513 / 2 * 4 * 64.0, "  a prompt has so much to do");
+    ok(results.items[2].bytes == 2 * 512.0 * 2 * 2 * 64, "  rows are read and written");
+    op = small_op("int8");
+    op.value_differs = 1;
+    op.value_head_dim = 16;
+    op.value_T2 = op.T1;
+    op.window = 100;
+    ok(bench(&op, 2) == 9, "values that differ from keys, a window");
+}
+
+/* ---- Kernels that are wrong ---- */
+
+static void write_nothing(const void *problem, int64_t first, int64_t last) {
+    (void)problem, (void)first, (void)last;
+}
+
+static void attend_to_nothing(const void *problem, int64_t first, int64_t last) {
+    const struct kvmill_attend *attend = problem;
+    (void)first, (void)last;
+    for (int64_t i = 0; attend->end && attend->partial == NULL && i < attend->rows; i++)
+        memset(attend->row[i].output, 0, 64);
+    for (int64_t i = 0; attend->partial != NULL && i < attend->rows * 34; i++)
+        attend->partial[i] = 1;
+}
+
+static const struct kvmill_convert_shape half_rows = {KVMILL_F16, {KVMILL_F16, 32, 0, 0}};
+static const struct kvmill_kernel bad_write = {
+    KVMILL_KERNEL_ABI, KVMILL_WRITE_ROWS, "bad__scalar_write", "scalar", &half_rows, 0,
+    write_nothing};
+static const struct kvmill_attend_shape half_attend = {.activation = KVMILL_F16,
+                                                       .key = {KVMILL_F16, 32, 0, 0},
+                                                       .value = {KVMILL_F16, 32, 0, 0},
+                                                       .rows = 2,
+                                                       .workspace = 64};
+static const struct kvmill_kernel bad_attend = {
+    KVMILL_KERNEL_ABI, KVMILL_ATTEND, "bad__scalar_attend", "scalar", &half_attend, 0,
+    attend_to_nothing};
+
+static bool check(const struct kvmill_kernel *kernel,
+                  bool (*is_right)(struct attention_call *, struct error *)) {
+    const kvmill_pack pack = {KVMILL_KERNEL_ABI, kernel != NULL, "bad", &kernel, ""};
+    const struct attention_setting setting = {&pack, 2, false, SMALL_ROTATION};
+    const kvmill_cache_attention op = small_op("float16");
+    struct attention_scene scene;
+    struct attention_call call;
+    struct pool *pool = pool_open(2);
+    bool right = attention_open(&scene, &op, &setting, NULL, &error) &&
+                 attention_set_shape(&scene, 1, 64, 8, &error);
+    attention_call_open(&call, &scene, &(struct attention_size){1, 8, 64}, pool);
+    right = right && is_right(&call, &error);
+    attention_close(&scene);
+    pool_close(pool);
+    return right;
+}
+
+static void test_checks(void) {
+    ok(check(NULL, attention_check_run), "attention that is right");
+    ok(check(NULL, attention_check_store), "rows that are right");
+    ok(!check(&bad_attend, attention_check_run), "attention that is wrong is found");
+    ok(strstr(error.text, "an output is ") != NULL, "  which says so");
+    ok(!check(&bad_write, attention_check_store), "rows that are not written are found");
+    ok(strstr(error.text, "rows are not stored") != NULL, "  which says so");
+}
+
+int main(void) {
+    test_pool();
+    test_limits();
+    test_copy_rows();
+    test_all_limits();
+    test_bytes();
+    test_flops();
+    test_bars();
+    test_verdicts();
+    test_checks();
+    if (getenv("KVMILL_TEST_SLOW") != NULL)
+        skip_test("cases: too slow here");
+    else
+        test_cases();
+    return done_testing();
+}

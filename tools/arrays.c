@@ -1,0 +1,64 @@
+/* Arrays in files take the types that a spec says.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <string.h>
+
+#include "../ops/tensor_scatter.h"
+#include "run_op.h"
+
+bool array_require(const char *name, const struct npy *npy, struct error *error) {
+    return is_given(npy) || fail(error, EXIT_USER, "no %s; accepted: --in %s=FILE.npy", name, name);
+}
+
+/* A type NumPy lacks travels as unsigned integers of its width; 4-bit types two to a uint8. */
+static bool carries(const struct npy *npy, DLDataType wanted) {
+    int bits = kvmill_dtype_bits(wanted);
+    DLDataType carrier = {kDLUInt, (uint8_t)(bits == 4 ? 8 : bits), 1};
+    return kvmill_dtype_equal(npy->tensor.dtype, wanted) ||
+           (kvmill_dtype_equal(npy->tensor.dtype, carrier)) ||
+           (bits == 128 && strcmp(npy->descr, "<c16") == 0);
+}
+
+static bool is_known(const DLTensor *spec) {
+    for (int d = 0; d < spec->ndim; d++)
+        if (spec->shape[d] < 0)
+            return false;
+    return true;
+}
+
+static bool unpack_dims(const char *name, const DLTensor *spec, struct npy *npy,
+                        struct error *error) {
+    DLTensor *array = &npy->tensor;
+    if (array->strides != NULL)
+        return fail(error, EXIT_USER, "%s: Fortran order; accepted for 4-bit types: row-major",
+                    name);
+    if (spec != NULL && spec->shape != NULL && is_known(spec)) {
+        if ((kvmill_element_count(spec) + 1) / 2 != kvmill_element_count(array))
+            return fail(error, EXIT_USER,
+                        "%s: holds %" PRId64 " bytes; the spec's shape needs %" PRId64, name,
+                        kvmill_element_count(array), (kvmill_element_count(spec) + 1) / 2);
+        return spec_set_shape(array, spec->shape, spec->ndim, error);
+    }
+    if (array->ndim > 0)
+        array->shape[array->ndim - 1] *= 2;
+    return true;
+}
+
+bool array_adopt(const char *name, DLDataType dtype, const DLTensor *spec, struct npy *npy,
+                 struct error *error) {
+    if (!carries(npy, dtype))
+        return fail(error, EXIT_USER,
+                    "%s has type %s; accepted: %s, or unsigned integers of its width", name,
+                    npy->descr, kvmill_dtype_name(dtype));
+    if (kvmill_dtype_bits(dtype) == 4 && !unpack_dims(name, spec, npy, error))
+        return false;
+    npy->tensor.dtype = dtype;
+    return true;
+}
+
+bool array_is_index(const char *name, const struct npy *npy, struct error *error) {
+    return kvmill_dtype_equal(npy->tensor.dtype, (DLDataType){kDLInt, 64, 1}) ||
+           fail(error, EXIT_USER, "%s has type %s; accepted: int64, which is <i8", name,
+                npy->descr);
+}

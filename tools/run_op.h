@@ -1,0 +1,50 @@
+/* What `kvmill run` must know of an op: its tensors, and how they meet its spec.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TOOLS_RUN_OP_H
+#define KVMILL_TOOLS_RUN_OP_H
+
+#include "../gen/spec.h"
+#include "npy.h"
+
+enum { MOST_RUN_TENSORS = KVMILL_CACHE_ATTENTION_TENSORS };
+
+/* The tensors of a run, in the library's order.  One that is not there has no shape. */
+struct arrays {
+    struct npy tensor[MOST_RUN_TENSORS]; /* as the library sees them */
+    struct npy file[MOST_RUN_TENSORS];   /* as --out writes them, where that differs */
+    const char *output[MOST_RUN_TENSORS];
+};
+
+struct run_op {
+    int tensors;
+    /* The name of a tensor that this spec takes from --in, or gives to --out; NULL: it does not. */
+    const char *(*input)(const struct spec *spec, int tensor);
+    const char *(*output)(const struct spec *spec, int tensor);
+    /* Give the arrays the spec's types and the spec what the arrays know; make the outputs. */
+    bool (*prepare)(struct spec *spec, struct arrays *arrays, struct error *error);
+    kvmill_status (*plan)(const struct spec *spec, const struct arrays *arrays,
+                          const kvmill_plan_options *options, kvmill_plan **plan,
+                          kvmill_error *reason);
+};
+
+extern const struct run_op tensor_scatter_run, cache_attention_run;
+
+/* ---- For those who prepare ---- */
+
+static inline bool is_given(const struct npy *npy) {
+    return npy->tensor.shape != NULL;
+}
+
+/* "no NAME; accepted: --in NAME=FILE.npy" unless it is given. */
+bool array_require(const char *name, const struct npy *npy, struct error *error);
+
+/* Give the array the type it carries.  4-bit elements: `spec` tells the dims where it knows them,
+   else the last dim is twice that of the array. */
+bool array_adopt(const char *name, DLDataType dtype, const DLTensor *spec, struct npy *npy,
+                 struct error *error);
+
+/* Indices are numbers, not bits: no other type carries them. */
+bool array_is_index(const char *name, const struct npy *npy, struct error *error);
+
+#endif

@@ -54,14 +54,14 @@ variant() {
     mkdir -p "$directory"
     # shellcheck disable=SC2086
     (cd "$directory" && "$source/configure" --quiet $few "$@" >/dev/null)
-    tests "$directory" sh -c "make --no-print-directory -s -j$jobs && make --no-print-directory check TESTS='$list'"
+    tests "$directory" sh -c "make --no-print-directory -s -j$jobs && make --no-print-directory -j$jobs check TESTS='$list'"
 }
 
 programs="tests/t_rows tests/t_convert tests/t_scatter tests/t_cases tests/t_api tests/t_threads tests/t_cache_attention
 tests/t_attention_cases tests/t_portable_kernels tests/t_config tests/t_names tests/t_m4 tests/t_specs"
 
 say "make check"
-tests . make --no-print-directory check
+tests . make --no-print-directory -j"$jobs" check
 say "make check-valgrind (capped at AVX2)"
 step "memcheck and helgrind" make --no-print-directory check-valgrind
 variant sanitizers "$programs tests/command.test tests/run.test" --enable-sanitizers=address,undefined

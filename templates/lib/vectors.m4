@@ -15,8 +15,8 @@ enum { LANES = km_floats };
 typedef float vf __attribute__((vector_size(4 * LANES)));
 typedef int32_t vi __attribute__((vector_size(4 * LANES)));
 typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
-typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 typedef int8_t bytes __attribute__((vector_size(LANES)));
 typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 

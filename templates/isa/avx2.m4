@@ -24,9 +24,10 @@ km_inline(«vf», «larger(vf a, vf b)»)
     return _mm256_max_ps(a, b);
 }
 
-km_inline(«vf», «nearest(vf x)»)
+km_inline(«vf», «fraction(vf x)»)
 {
-    return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    x = _mm256_max_ps(_mm256_set1_ps(-150.f), x);
+    return x - _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
 /* x * 2^n, x in [1/2, 2]; 0 where n < -125.  */

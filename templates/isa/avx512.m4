@@ -25,9 +25,9 @@ km_inline(«vf», «larger(vf a, vf b)»)
     return _mm512_max_ps(a, b);
 }
 
-km_inline(«vf», «nearest(vf x)»)
+km_inline(«vf», «fraction(vf x)»)
 {
-    return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    return _mm512_reduce_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
 /* x * 2^n.  */

@@ -42,6 +42,7 @@ m4_define(«km_attend_types», «enum {
     VALUE_DIM = km_value_dim,
     VALUE_PADDED = m4_eval(km_value_vectors * km_floats),
     ROWS = km_padded_rows,
+    ALL_ROWS = m4_eval((km_padded_rows + km_floats - 1) / km_floats * km_floats),
     TILE = km_tile,
     STRIP = m4_eval(km_strip * km_floats),
     BLOCK = km_block,
@@ -59,7 +60,8 @@ km_if(km_value_codes, «km_value_work«»», «km_if(km_direct, «», «    floa
     const unsigned char *key_row[FOUND], *value_row[FOUND]; /* of the block, and a little more */
     const unsigned char *next[BLOCK * km_row_lines];        /* lines of the rows AHEAD */
 _km_scale_table(«key»)_km_scale_table(«value»)m4_dnl
-    float largest[ROWS], total[ROWS], grow[ROWS];
+    int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
+    float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
 };
 »)
 m4_define(«_km_scale_table», «km_if(km_scales(«$1») == 0, «», «km_if(km_by_group($1), «    float $1_scale[km_scales(«$1»)][BLOCK];
@@ -231,7 +233,22 @@ km_if(km_value_vectors >= km_strip, «    for (int64_t v = 0; v < m4_eval(km_val
 »)}
 »)
 
-m4_dnl km_weigh -- defines weigh: the weights of row r in a block that begins at position `from`.
+m4_dnl km_across(NAME, TOGETHER) -- defines NAME_of_each: lane i gets NAME of the lanes of x[i], by TOGETHER of y and x[i].  Few are turned one by one.
+m4_define(«km_across», «km_inline(«vf», «$1_of_each(vf x[LANES])»)
+{
+km_if(km_rows * 2 < km_floats, «    float y[LANES] = {0};
+    for (int i = 0; i < ROWS; i++)
+        y[i] = $1_of(x[i]);
+    return load(y);
+», «    transpose(x);
+    vf y = x[0];
+    for (int i = 1; i < LANES; i++)
+        y = $2;
+    return y;
+»)}
+»)
+
+m4_dnl km_weigh -- defines weigh: the weights in a block that begins at position `from`.
 m4_define(«km_weigh», «m4_dnl
 km_if(km_has_cap, «km_inline(«vf», «capped(vf x, float cap)»)
 {
@@ -257,11 +274,12 @@ km_inline(«vf», «bias(const struct kvmill_query_row *row, int64_t position, i
 }
 
 »)m4_dnl
-km_inline(«void», «weigh(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from, int64_t n)»)
+/* Adds the terms of row r to its scores and hides what it does not see; the largest of each lane.  */
+km_inline(«vf», «finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)»)
 {
     const struct kvmill_query_row *row = &p->row[r];
-    int64_t low = row->first - from, high = smaller(row->last - from, n);
-    vf top = all(w->largest[r]), total = all(0.f);
+    int64_t n = w->seen[r], low = row->first - from, high = smaller(row->last - from, n);
+    vf top = all(-__builtin_inff());
     for (int64_t t = 0; t < n; t += LANES) {
         vf x = load(w->score[r] + t);
 km_if(km_has_cap, «        if (p->softcap != 0.f)
@@ -273,16 +291,54 @@ km_if(km_has_cap, «        if (p->softcap != 0.f)
         store(w->score[r] + t, x);
         top = larger(top, x);
     }
-    float largest = largest_of(top), base = largest == -__builtin_inff() ? 0.f : largest;
-    float grow = power_of_2(all(w->largest[r] - base))[0];
-    for (int64_t t = 0; t < n; t += LANES) {
+    return top;
+}
+
+/* Scores of row r become weights; the sums of each lane.  */
+km_inline(«vf», «exponentials(struct work *w, int64_t r, float base«»km_if(km_value_codes, «, vf top[km_value_groups][LANES]»))»)
+{
+    vf total = all(0.f);
+    for (int64_t t = 0; t < w->seen[r]; t += LANES) {
         vf x = power_of_2(load(w->score[r] + t) - base);
         store(w->score[r] + t, x);
         total += x;
+km_if(km_value_codes, «        for (int g = 0; g < km_value_groups; g++)
+            top[g][r % LANES] = larger(x * load(w->value_size[g] + t), top[g][r % LANES]);
+»)m4_dnl
     }
-    w->largest[r] = largest;
-    w->grow[r] = grow;
-    w->total[r] = w->total[r] * grow + sum_of(total);
+    return total;
+}
+
+km_across(«largest», «larger(y, x[i])»)
+km_across(«sum», «y + x[i]»)
+km_if(km_value_codes, «km_set_units
+»)m4_dnl
+/* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
+km_inline(«void», «weigh(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)»)
+{
+    int64_t rows = smaller(LANES, p->rows - r);
+    vf x[LANES];
+    for (int64_t i = 0; i < LANES; i++)
+        x[i] = all(-__builtin_inff());
+    for (int64_t i = 0; i < rows; i++)
+        x[i] = finish_scores(p, w, r + i, from);
+    vf before = load(w->largest + r), largest = larger(before, largest_of_each(x));
+    vf base = choose(largest == -__builtin_inff(), all(0.f), largest), grow = power_of_2(before - base);
+    float bases[LANES];
+km_if(km_value_codes, «    vf top[km_value_groups][LANES] = {{{0}}};
+»)m4_dnl
+    store(bases, base);
+    for (int64_t i = 0; i < rows; i++) {
+        x[i] = exponentials(w, r + i, bases[i]km_if(km_value_codes, «, top»));
+km_fetch(«weigh», «r + i», km_tile)m4_dnl
+    }
+    for (int64_t i = rows; i < LANES; i++)
+        x[i] = all(0.f);
+    store(w->largest + r, largest);
+    store(w->grow + r, grow);
+    store(w->total + r, load(w->total + r) * grow + sum_of_each(x));
+km_if(km_value_codes, «    set_units(w, r, top);
+»)m4_dnl
 }
 »)
 
@@ -292,7 +348,7 @@ m4_define(«km_begin», «km_inline(«void», «begin(const struct kvmill_attend
     vf factor = all(p->scale * log2_e);
     memset(w->query, 0, sizeof w->query);
     memset(w->sum, 0, sizeof w->sum);
-    for (int64_t r = 0; r < ROWS; r++) {
+    for (int64_t r = 0; r < ALL_ROWS; r++) {
         w->grow[r] = 1.f;
         w->total[r] = 0.f;
         w->largest[r] = -__builtin_inff();
@@ -359,15 +415,16 @@ m4_ifdef(«km_take_keys», «    take_keys(p, w, at, n);
     take_values(p, w, at, n);
     for (int64_t r = 0; r < p->rows; r += TILE) {
         int64_t seen = seen_by(p, r, p->first + at, n);
-        if (seen == 0)
-            continue;
-        score(p, w, r, at, seen);
-        for (int64_t i = r; i < smaller(r + TILE, p->rows); i++) {
-            weigh(p, w, i, p->first + at, seen);
-km_fetch(«weigh», «i», km_tile)m4_dnl
-        }
-        gather(w, r, seen);
+        for (int64_t i = r; i < r + TILE; i++)
+            w->seen[i] = seen;
+        if (seen > 0)
+            score(p, w, r, at, seen);
     }
+    for (int64_t r = 0; r < p->rows; r += LANES)
+        weigh(p, w, r, p->first + at);
+    for (int64_t r = 0; r < p->rows; r += TILE)
+        if (w->seen[r] > 0)
+            gather(w, r, w->seen[r]);
 }
 
 km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)

@@ -10,7 +10,9 @@ m4_define(«km_value_strips», «m4_eval(km_value_vectors / km_value_strip)»)
 
 m4_define(«km_value_work», «    int32_t value[BLOCK / 4][VALUE_DIM]; /* four positions side by side */
     uint8_t weight[ROWS][km_value_groups][km_limbs][BLOCK];
-    float value_unit[ROWS][km_value_groups]; /* of a weight's last digit */
+    float value_size[km_value_groups][BLOCK]; /* scales without their sign */
+    float value_nan[km_value_groups];         /* 0, or NaN where a scale of the block is none */
+    float value_unit[km_value_groups][ALL_ROWS], per_value_unit[km_value_groups][ALL_ROWS]; /* of a weight's last digit */
 »)
 
 m4_dnl _km_four(DIM) -- codes from DIM on of four rows.
@@ -19,10 +21,38 @@ m4_define(«_km_four», «m4_indir(«km_four_»km_value, «row[0]», «row[1]»,
 m4_dnl Weights have no sign: that of a scale goes to the codes.
 m4_define(«_km_signed», «with_signs($1, &w->value_scale[d / km_group_of(«value»)][t])»)
 
+m4_define(«km_set_sizes», «km_inline(«void», «set_sizes(struct work *w, int64_t n)»)
+{
+    for (int g = 0; g < km_value_groups; g++) {
+        vf none = all(0.f);
+        for (int64_t t = 0; t < n; t += LANES) {
+            vf x = magnitude(load(w->value_scale[g] + t));
+            store(w->value_size[g] + t, x);
+            none += x * 0.f;
+        }
+        w->value_nan[g] = sum_of(none);
+    }
+}
+»)
+
+m4_dnl The largest product of a row's weights with the scales of a group decides what a digit is worth.
+m4_define(«km_set_units», «km_inline(«void», «set_units(struct work *w, int64_t r, vf top[km_value_groups][LANES])»)
+{
+    const float most = m4_ifelse(km_limbs, 1, «255.f», km_limbs, 2, «65535.f», «16700000.f»);
+    for (int g = 0; g < km_value_groups; g++) {
+        vf largest = largest_of_each(top[g]);
+        store(w->value_unit[g] + r, largest / most);
+        store(w->per_value_unit[g] + r, choose(largest > 0.f, most / largest, all(0.f)));
+    }
+}
+»)
+
 m4_define(«km_take_values_as_codes», «km_take_scales(«value»)
+km_set_sizes
 km_inline(«void», «take_values(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
 {
     take_value_scales(p, w, at, n);
+    set_sizes(w, n);
     for (int64_t t = 0; t < n; t += 4) {
         const unsigned char *const *row = w->value_row + t;
         for (int64_t i = 0; i < 4; i++) {
@@ -43,22 +73,12 @@ km_if(km_value_halves == 1, «        for (int d = 0; d < VALUE_DIM; d += LANES)
 
 m4_define(«km_split_weights», «km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t n)»)
 {
-    const float most = m4_ifelse(km_limbs, 1, «255.f», km_limbs, 2, «65535.f», «16700000.f»);
-    for (int g = 0; g < km_value_groups; g++) {
-        vf top = all(0.f), sum = all(0.f);
+    for (int g = 0; g < km_value_groups; g++)
         for (int64_t t = 0; t < n; t += LANES) {
-            vf x = load(w->score[r] + t) * magnitude(load(w->value_scale[g] + t));
-            top = larger(x, top);
-            sum += x;
-        }
-        float largest = largest_of(top), factor = largest > 0.f ? most / largest : 0.f;
-        w->value_unit[r][g] = largest / most + sum_of(sum) * 0.f; /* NaN where there is one */
-        for (int64_t t = 0; t < n; t += LANES) {
-            vi x = rounded(load(w->score[r] + t) * magnitude(load(w->value_scale[g] + t)) * factor);
+            vi x = rounded(load(w->score[r] + t) * load(w->value_size[g] + t) * w->per_value_unit[g][r]);
 km_each(«I», 0, m4_eval(km_limbs - 1), 1, «            store_low_bytes(&w->weight[r][g][I][t], x >> m4_eval(8 * I));
 »)m4_dnl
         }
-    }
 }
 »)
 
@@ -78,7 +98,7 @@ km_each(«V», 0, m4_eval(km_value_strip - 1), 1, «        s_«»R«»_«»V«�
 »)»)»)m4_dnl
     }
 _km_each_value_sum(«    float *to_«»R«»_«»V = w->sum[r + R] + v + m4_eval(V * km_floats);
-    store(to_«»R«»_«»V, load(to_«»R«»_«»V) * w->grow[r + R] + (km_number(«s_«»R«»_«»V»)) * w->value_unit[r + R][g]);
+    store(to_«»R«»_«»V, load(to_«»R«»_«»V) * w->grow[r + R] + (km_number(«s_«»R«»_«»V»)) * (w->value_unit[g][r + R] + w->value_nan[g]));
 »)}
 
 km_inline(«void», «gather(struct work *w, int64_t r, int64_t n)»)

@@ -63,11 +63,10 @@ km_inline(«vf», «magnitude(vf x)»)
 
 km_vector_arithmetic
 km_vector_halves
-/* x * 2^n for whole n that 2^(x) has: polynomial of least relative error, 2e-9.  NaN stays NaN.  */
+/* Polynomial of least relative error, 2e-9.  NaN stays NaN.  */
 km_inline(«vf», «power_of_2(vf x)»)
 {
-    x = larger(all(-150.f), x);
-    vf n = nearest(x), f = x - n;
+    vf f = fraction(x);
     vf y = all(0.0001534581201f);
     y = y * f + 0.001339993122f;
     y = y * f + 0.009618488957f;
@@ -75,7 +74,7 @@ km_inline(«vf», «power_of_2(vf x)»)
     y = y * f + 0.2402264689f;
     y = y * f + 0.6931472057f;
     y = y * f + 1.0f;
-    return scaled(y, n);
+    return scaled(y, x - f);
 }
 
 /* Lanes outside [low, high) become -infinity.  */
@@ -104,9 +103,11 @@ km_inline(«vf», «larger(vf a, vf b)»)
     return choose(a > b, a, b);
 }
 
-km_inline(«vf», «nearest(vf x)»)
+/* x less the nearest whole number; where 2^x is 0 that of a larger x.  */
+km_inline(«vf», «fraction(vf x)»)
 {
-    return x + 12582912.f - 12582912.f;
+    x = larger(all(-150.f), x);
+    return x - (x + 12582912.f - 12582912.f);
 }
 
 /* x * 2^n, x in [1/2, 2]; 0 where n < -125.  */

@@ -92,20 +92,32 @@ static bool keys_can_be_codes(const struct kernel *kernel) {
            group_of(value[KEY], value[KEY_GROUP]) % word == 0;
 }
 
-/* Values too: four positions to a word, a scale to every two vectors of nibbles or one of bytes. */
-static bool values_can_be_codes(const struct kernel *kernel) {
-    const int64_t *value = kernel->value;
-    int64_t dims = word_dims(value[VALUE]) * 4;
-    return is(kernel, "codes") && dims > 0 && value[VALUE_DIM] % dims == 0 &&
-           group_of(value[VALUE], value[VALUE_GROUP]) % dims == 0;
+static bool halves_are_wanted(const struct kernel *kernel) {
+    return kernel->value[MATH] == KVMILL_MATH_FAST && has(kernel->isa, half_arithmetic) &&
+           kernel->value[VALUE_DIM] % (2 * kernel->isa->lanes) == 0;
 }
 
 /* Sums of float16 are worth it where float16 is what there is. */
 static bool can_be_halves(const struct kernel *kernel) {
     const int64_t *value = kernel->value;
-    return value[MATH] == KVMILL_MATH_FAST && has(kernel->isa, half_arithmetic) &&
-           value[KEY] == KVMILL_F16 && value[VALUE] == KVMILL_F16 &&
-           value[VALUE_DIM] % (2 * kernel->isa->lanes) == 0;
+    return halves_are_wanted(kernel) && value[KEY] == KVMILL_F16 && value[VALUE] == KVMILL_F16;
+}
+
+/* Values and their scales are in the range of float16. */
+static bool values_can_be_halves(const struct kernel *kernel) {
+    const int64_t *value = kernel->value;
+    bool codes = word_dims(value[VALUE]) > 0 && value[VALUE_SCALE] != KVMILL_F32 &&
+                 value[VALUE_SCALE] != KVMILL_BF16;
+    return (is(kernel, "codes") || is(kernel, "columns")) && halves_are_wanted(kernel) &&
+           (value[VALUE] == KVMILL_F16 || codes);
+}
+
+/* Values too: four positions to a word, a scale to every two vectors of nibbles or one of bytes. */
+static bool values_can_be_codes(const struct kernel *kernel) {
+    const int64_t *value = kernel->value;
+    int64_t dims = word_dims(value[VALUE]) * 4;
+    return is(kernel, "codes") && !values_can_be_halves(kernel) && dims > 0 && value[VALUE_DIM] % dims == 0 &&
+           group_of(value[VALUE], value[VALUE_GROUP]) % dims == 0;
 }
 
 /* ---- The register tile ---- */
@@ -162,7 +174,8 @@ static bool define(const struct kernel *kernel, struct expansion *expansion) {
            define_integer(expansion, "direct", values_are_direct(kernel)) &&
            define_integer(expansion, "limbs", digits(kernel)) &&
            define_integer(expansion, "code_strip", 2) &&
-           define_integer(expansion, "value_codes", values_can_be_codes(kernel));
+           define_integer(expansion, "value_codes", values_can_be_codes(kernel)) &&
+           define_integer(expansion, "half_values", values_can_be_halves(kernel));
 }
 
 /* ---- Which kernels there are ---- */
@@ -195,7 +208,9 @@ static bool is_format(int64_t element, int64_t dim, int64_t scale, int64_t group
 
 /* The extension that a variant needs, or NULL. */
 static const char *extension_of(const struct kernel *kernel) {
-    return is(kernel, "codes") ? integer_products : is(kernel, "octs") ? half_arithmetic : NULL;
+    if (is(kernel, "octs") || values_can_be_halves(kernel))
+        return half_arithmetic;
+    return is(kernel, "codes") ? integer_products : NULL;
 }
 
 /* The instruction set a kernel is made for: no more of it than is used. */
@@ -273,14 +288,17 @@ static void explain_how(const struct kernel *kernel, FILE *stream) {
                 "Scores are exact sums of integer products: queries have %" PRId64
                 " digits of base 256.\nValues are %s.\n",
                 digits(kernel),
-                values_can_be_codes(kernel) ? "summed up the same way" : "converted to float32");
+                values_can_be_halves(kernel)  ? "summed up in float16"
+                : values_can_be_codes(kernel) ? "summed up the same way"
+                                              : "converted to float32");
     else if (is(kernel, "octs"))
         fprintf(stream, "Products and short sums are float16; what they become is added in "
                         "float32.\n");
     else if (is(kernel, "quads"))
         fprintf(stream, "Each key is read once, for all query rows together, which lie side by side in\nvectors.\n");
     else
-        fprintf(stream, "A block of keys is turned, so that a vector holds positions, once for all query rows.\n");
+        fprintf(stream, "A block of keys is turned, so that a vector holds positions, once for all query rows.\n%s",
+                values_can_be_halves(kernel) ? "Weights and values are float16.\n" : "");
 }
 
 static void explain(const struct kernel *kernel, FILE *stream) {
@@ -305,7 +323,7 @@ static int64_t code_bytes(const struct kernel *kernel) {
     return 7000 + tile_of(kernel) * strip_of(kernel) * 60;
 }
 
-static const char *const attend_libraries[] = {"attend", "attend_values", NULL};
+static const char *const attend_libraries[] = {"attend", "attend_values", "attend_half_values", NULL};
 
 const struct family attend_family = {
     .name = "attend",

@@ -8,7 +8,7 @@
 
 #include "text.h"
 
-enum { MOST_TEMPLATES = 16 };
+enum { MOST_TEMPLATES = 24 };
 
 /* One expansion: the files of templates/ in order; the definitions stand where "-" does. */
 struct expansion {

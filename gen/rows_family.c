@@ -10,9 +10,9 @@ static const char *const modes[] = {"linear", "circular", NULL};
 enum { UNIT, HEADS, CAPACITY, ROWS, ROW, MODE, STORE_FIELDS };
 
 static const struct field store_fields[] = {
-    [UNIT] = {"unit", NULL, units, true},       [HEADS] = {"heads", "h", NULL},
-    [CAPACITY] = {"capacity", "m", NULL}, [ROWS] = {"rows", "s", NULL},
-    [ROW] = {"row", "d", NULL},           [MODE] = {"mode", NULL, modes},
+    [UNIT] = {"unit", NULL, units, true},       [HEADS] = {"heads", "h", NULL, false},
+    [CAPACITY] = {"capacity", "m", NULL, false}, [ROWS] = {"rows", "s", NULL, false},
+    [ROW] = {"row", "d", NULL, false},           [MODE] = {"mode", NULL, modes, false},
 };
 
 /* line: all heads and rows of a batch entry in straight-line code; heads: the rows of one head in

@@ -20,6 +20,9 @@ enum { ENOUGH_UNITS = 64, MOST_PIECES = KVMILL_MOST_PARTIALS };
    many it is told ahead. */
 enum { LEAST_PIECE = 2048, BORDER = 64, MOST_POSITIONS = 2048, AHEAD = 128 };
 
+/* Places that positions are read from in turn, and least positions of each. */
+enum { STREAMS = 4, LEAST_STREAM = 64 };
+
 enum { LINE = 64 };
 
 static int64_t least(int64_t a, int64_t b) {
@@ -320,18 +323,50 @@ static struct kvmill_attend problem_of(const struct cache_call *call, const stru
     return problem;
 }
 
+static bool sees_all(const struct kvmill_attend *problem, int64_t first, int64_t last) {
+    for (int64_t i = 0; i < problem->rows; i++)
+        if (problem->row[i].first > first || problem->row[i].last < last)
+            return false;
+    return true;
+}
+
+/* Positions whose order does not matter are read from several places in turn: memory delivers
+   more than from one. */
+static int64_t streams_of(const struct kvmill_attend *problem, int64_t first, int64_t count) {
+    bool any_order = (problem->shape->terms & KVMILL_TERM_BIAS) == 0 &&
+                     sees_all(problem, first, first + count);
+    return any_order && count >= STREAMS * LEAST_STREAM && count % STREAMS == 0 ? STREAMS : 1;
+}
+
+/* The first `wanted` slots of a kernel's call for `count` positions, in the order they are read. */
+static void list_slots(const struct cache_call *call, int64_t b,
+                       const struct kvmill_attend *problem, int64_t first, int64_t count,
+                       int64_t wanted, int64_t *slots) {
+    int64_t stream[MOST_POSITIONS], streams = streams_of(problem, first, count);
+    int64_t each = wanted / streams;
+    for (int64_t s = 0; s < streams; s++) {
+        kvmill_fill_slots(call, b, first + count / streams * s, each, stream);
+        for (int64_t i = 0; i < each; i++)
+            slots[i * streams + s] = stream[i];
+    }
+}
+
 /* Call the kernel for positions [first, last), a list of slots at a time. */
 static void walk(const struct cache_call *call, const struct tile *tile, int64_t first,
                  int64_t last, int64_t *slots, struct kvmill_attend *problem) {
     const struct kvmill_kernel *kernel = call->tiles->selection.kernels[tile->kernel];
     problem->slot = slots;
     for (int64_t at = first; at < last; at += problem->count) {
+        int64_t next = at + least(MOST_POSITIONS, last - at);
+        int64_t next_count = least(MOST_POSITIONS, last - next);
         problem->first = at;
-        problem->count = least(MOST_POSITIONS, last - at);
-        problem->ahead = least(AHEAD, last - at - problem->count);
+        problem->count = next - at;
+        problem->ahead = least(AHEAD, next_count / STREAMS * STREAMS);
         problem->begin = at == first;
-        problem->end = at + problem->count == last;
-        kvmill_fill_slots(call, tile->b, at, problem->count + problem->ahead, slots);
+        problem->end = next == last;
+        list_slots(call, tile->b, problem, at, problem->count, problem->count, slots);
+        list_slots(call, tile->b, problem, next, next_count, problem->ahead,
+                   slots + problem->count);
         kernel->run(problem, 0, 1);
     }
 }

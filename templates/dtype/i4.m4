@@ -24,4 +24,5 @@ m4_define(«km_code_words_i4», «load_bytes($1 + ($2) * 4, $3)»)
 m4_define(«km_word_flip_i4», «(int32_t)0x88888888»)
 m4_define(«km_four_i4», «load_four($1 + ($5) / 2, $2 + ($5) / 2, $3 + ($5) / 2, $4 + ($5) / 2)»)
 m4_define(«km_nibble_order_i4», «alternate»)
+m4_define(«km_half_codes_i4», «half_codes_i4($1 + ($2) / 2)»)
 m4_divert(0)m4_dnl

@@ -15,4 +15,7 @@ m4_define(«km_code_offset_i8», 128)
 m4_define(«km_code_words_i8», «load_bytes($1 + ($2) * 4, $3)»)
 m4_define(«km_word_flip_i8», «(int32_t)0x80808080»)
 m4_define(«km_four_i8», «load_four($1 + ($5), $2 + ($5), $3 + ($5), $4 + ($5))»)
+
+m4_dnl km_half_codes_T(ROW, DIM) -- HALVES codes from DIM on, a multiple of as many, as float16.
+m4_define(«km_half_codes_i8», «half_codes_i8($1 + $2)»)
 m4_divert(0)m4_dnl

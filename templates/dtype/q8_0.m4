@@ -14,4 +14,5 @@ m4_define(«km_code_offset_q8_0», 128)
 m4_define(«km_code_words_q8_0», «load_four($1 + ($2) / 8 * 34 + 2, $1 + ($2) / 8 * 34 + 18, $1 + km_if($3 > 32, «($2) / 8 * 34 + 36, $1 + ($2) / 8 * 34 + 52», «($2) / 8 * 34 + 2, $1 + ($2) / 8 * 34 + 18»))»)
 m4_define(«km_word_flip_q8_0», «(int32_t)0x80808080»)
 m4_define(«km_four_q8_0», «load_four(km_for_words(«P», «$1, $2, $3, $4», «m4_ifelse(P, «$1», «», «, »)P + ($5) / 32 * 34 + 2 + ($5) % 32»))»)
+m4_define(«km_half_codes_q8_0», «half_codes_i8($1 + ($2) / 32 * 34 + 2)»)
 m4_divert(0)m4_dnl

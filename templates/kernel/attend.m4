@@ -7,7 +7,7 @@ m4_dnl   score   q . k of a tile and the block,
 m4_dnl   weigh   turn scores into exp (score - largest), and
 m4_dnl   gather  add weight * v to the sums,
 m4_dnl both products by one register tile.  Scores are in units of log 2.
-km_need_all(«the definitions», «km_symbol», «km_activation», «km_key», «km_value», «km_key_dim», «km_value_dim», «km_key_group», «km_value_group», «km_key_scale», «km_value_scale», «km_rows», «km_terms», «km_math», «km_tile», «km_strip», «km_block», «km_direct», «km_limbs», «km_value_codes»)
+km_need_all(«the definitions», «km_symbol», «km_activation», «km_key», «km_value», «km_key_dim», «km_value_dim», «km_key_group», «km_value_group», «km_key_scale», «km_value_scale», «km_rows», «km_terms», «km_math», «km_tile», «km_strip», «km_block», «km_direct», «km_limbs», «km_value_codes», «km_half_values»)
 
 m4_dnl Rows come in whole tiles, or in whole vectors of quads.
 m4_define(«km_row_multiple», «m4_ifelse(km_variant, «quads», «m4_eval(km_floats / 4)», km_variant, «octs», «m4_eval(km_floats / 4)», «km_tile»)»)
@@ -26,7 +26,7 @@ m4_define(«km_take», «m4_indir(«km_take_»km_$1, «$2», «km_scale_at(«$1�
 m4_dnl Scales of a block: by group, then position, where a vector has one scale; else by position, then group.
 m4_define(«km_scales», «m4_indir(«km_scales_»km_$1, km_$1_dim, km_$1_group)»)
 m4_define(«km_group_of», «m4_ifdef(«km_scale_step_»km_$1, 32, «km_$1_group»)»)
-m4_define(«km_by_group», «(km_group_of($1) % km_floats == 0 m4_ifdef(«km_$1_by_codes», «|| 1») m4_ifelse($1, «value», «|| km_value_codes»))»)
+m4_define(«km_by_group», «(km_group_of($1) % m4_ifelse($1, «value», «m4_eval(km_floats * (1 + km_half_values))», km_floats) == 0 m4_ifdef(«km_$1_by_codes», «|| 1») m4_ifelse($1, «value», «|| km_value_codes»))»)
 m4_define(«km_scale_at», «km_if(km_scales(«$1») == 0, 0, «km_if(km_by_group($1), «w->$1_scale[($3) / km_group_of($1)][$2]», «w->$1_scale[$2] + ($3) / km_group_of($1)»)»)»)
 
 m4_dnl km_spread(SCALES, DIM, GROUP) -- the factor of each lane.
@@ -55,8 +55,8 @@ struct work {
 km_query_and_key«»m4_dnl
     float sum[ROWS][VALUE_PADDED];
     float score[ROWS][BLOCK]; /* then weights */
-km_if(km_value_codes, «km_value_work«»», «km_if(km_direct, «», «    float value[BLOCK][VALUE_PADDED];
-»)»)m4_dnl
+km_if(km_value_codes, «km_value_work«»», «km_if(km_half_values, «km_half_work«»», «km_if(km_direct, «», «    float value[BLOCK][VALUE_PADDED];
+»)»)»)m4_dnl
     const unsigned char *key_row[FOUND], *value_row[FOUND]; /* of the block, and a little more */
     const unsigned char *next[BLOCK * km_row_lines];        /* lines of the rows AHEAD */
 _km_scale_table(«key»)_km_scale_table(«value»)m4_dnl
@@ -198,25 +198,29 @@ km_each(«V», 0, m4_eval(km_value_vectors - 1), 1, «        store(w->value[t] 
 }
 »)
 
-m4_dnl km_product(NAME, PARAMETERS, VECTORS, BEGIN, STEPS, LEFT, RIGHT, TO) -- defines NAME: a register tile of km_tile rows by
-m4_dnl VECTORS vectors; each of the STEPS adds LEFT, a number for row R, times RIGHT, vector V.
+m4_dnl km_product(NAME, PARAMETERS, VECTORS, BEGIN, STEPS, LEFT, RIGHT, END, FETCH) -- defines NAME: a register tile of km_tile
+m4_dnl rows by VECTORS vectors; each of the STEPS adds LEFT, a vector for row R, times RIGHT, vector V; END keeps a
+m4_dnl sum, s_R_V.
 m4_define(«km_product», «km_inline(«void», «$1($2)»)
 {
-km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«V», 0, m4_eval($3 - 1), 1, «    vf s_«»R«»_«»V = $4;
+km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«V», 0, m4_eval($3 - 1), 1, «    __auto_type s_«»R«»_«»V = $4;
 »)»)m4_dnl
     for (int64_t k = 0; k < $5; k++) {
-$9«»km_each(«V», 0, m4_eval($3 - 1), 1, «        vf b_«»V = $7;
-»)km_each(«R», 0, m4_eval(km_tile - 1), 1, «        vf a_«»R = all($6);
+$9«»km_each(«V», 0, m4_eval($3 - 1), 1, «        __auto_type b_«»V = $7;
+»)km_each(«R», 0, m4_eval(km_tile - 1), 1, «        __auto_type a_«»R = $6;
 km_each(«V», 0, m4_eval($3 - 1), 1, «        s_«»R«»_«»V += a_«»R * b_«»V;
 »)»)    }
-km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«V», 0, m4_eval($3 - 1), 1, «    store($8, s_«»R«»_«»V);
+km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«V», 0, m4_eval($3 - 1), 1, «    $8;
 »)»)}
 »)
+
+m4_dnl km_halving(COUNT, MACRO) -- MACRO of COUNT, of half as many, and so on, down to 1.
+m4_define(«km_halving», «$2(«$1»)km_if($1 > 1, «km_halving(m4_eval($1 / 2), «$2»)»)»)
 
 m4_dnl km_gather -- defines gather: add the weighted values to the sums of a tile of rows.
 m4_define(«km_right», «km_if(km_direct, «km_take(«value», «w->value_row[k]», «k», «v + m4_eval(V * km_floats)», km_floats)», «load(w->value[k] + v + m4_eval(V * km_floats))»)»)
 m4_define(«km_gather_strip», «km_product(«gather_strip_$1», «struct work *w, int64_t r, int64_t v, int64_t n», $1, «all(w->grow[r + R]) * load(w->sum[r + R] + v + m4_eval(V * km_floats))»,
-  «n», «w->score[r + R][k]», «km_right», «w->sum[r + R] + v + m4_eval(V * km_floats)»,
+  «n», «all(w->score[r + R][k])», «km_right», «store(w->sum[r + R] + v + m4_eval(V * km_floats), s_«»R«»_«»V)»,
   «km_if(km_direct, «km_fetch_strip($1)»)»)»)
 m4_dnl Each strip fetches its share of a row.
 m4_define(«_km_share», «m4_eval((km_lines(«$1») * $2 + km_value_vectors - 1) / km_value_vectors)»)
@@ -452,10 +456,10 @@ km_attend_types
 km_attend_words
 km_find_rows
 m4_ifdef(«km_take_keys», «km_take_keys»)
-km_if(km_value_codes, «km_take_values_as_codes», «km_take_values»)
+km_if(km_value_codes, «km_take_values_as_codes», «km_if(km_half_values, «km_take_values_as_halves», «km_take_values»)»)
 km_score
 km_if(km_value_codes, «km_gather_codes
-km_set_order», «km_gather»)
+km_set_order», «km_if(km_half_values, «km_gather_halves», «km_gather»)»)
 km_weigh
 km_set_query
 km_begin

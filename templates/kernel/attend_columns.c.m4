@@ -41,18 +41,17 @@ km_if(km_key_whole < km_key_dim, «_km_columns(«km_key_whole», m4_eval(km_key_
 
 m4_dnl Strips of km_strip vectors, then of half as many, down to one: rows of the diagonal see a part of a block.
 m4_define(«_km_score_strip», «km_product(«score_strip_$1», «struct work *w, int64_t r, int64_t t», $1, «all(0.f)», «KEY_DIM»,
-  «w->query[r + R][k]», «load(w->key[k] + t + m4_eval(V * km_floats))», «w->score[r + R] + t + m4_eval(V * km_floats)»)
+  «all(w->query[r + R][k])», «load(w->key[k] + t + m4_eval(V * km_floats))», «store(w->score[r + R] + t + m4_eval(V * km_floats), s_«»R«»_«»V)»)
 »)
 m4_define(«_km_score_from», «    for (; t + m4_eval(($1 - 1) * km_floats) < n; t += m4_eval($1 * km_floats))
         score_strip_$1(w, r, t);
 »)
-m4_define(«_km_halving», «$2(«$1»)km_if($1 > 1, «_km_halving(m4_eval($1 / 2), «$2»)»)»)
-m4_define(«km_score», «_km_halving(km_strip, «_km_score_strip»)m4_dnl
+m4_define(«km_score», «km_halving(km_strip, «_km_score_strip»)m4_dnl
 km_inline(«void», «score(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t at, int64_t n)»)
 {
     int64_t t = 0;
     (void)p, (void)at;
-_km_halving(km_strip, «_km_score_from»)m4_dnl
+km_halving(km_strip, «_km_score_from»)m4_dnl
 }
 »)
 m4_divert(0)m4_dnl

@@ -180,11 +180,19 @@ static void test_isas(void) {
     ok(!kvmill_isa_usable("neon") || !kvmill_isa_usable("avx2"), "no CPU is two at a time");
 }
 
-/* The best usable instruction set that `cap` allows. */
+/* Packs are built for the instruction sets that configure was told. */
+static bool stores_with(const kvmill_pack *pack, const char *isa) {
+    for (uint32_t i = 0; i < pack->count; i++)
+        if (pack->kernels[i]->family == KVMILL_STORE_ROWS && strcmp(pack->kernels[i]->isa, isa) == 0)
+            return true;
+    return false;
+}
+
+/* The best usable instruction set that `cap` allows, of those that there are kernels for. */
 static const char *best_isa(const char *cap) {
     const char *best = "scalar", *name;
-    for (int i = 0; (name = kvmill_isa_name((size_t)i)) != NULL; i++)
-        if (i <= rank_of(cap) && kvmill_isa_usable(name))
+    for (int i = 0; (name = kvmill_isa_name((size_t)i)) != NULL && i <= rank_of(cap); i++)
+        if (kvmill_isa_usable(name) && stores_with(packs[0], name))
             best = name;
     return best;
 }

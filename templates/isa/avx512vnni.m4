@@ -52,6 +52,11 @@ km_inline(«vi», «with_signs(vi x, const float *scale)»)
     return (vi)_mm512_sub_epi8(_mm512_xor_si512((__m512i)x, mask), mask);
 }
 
+km_inline(«int», «is_any_negative(vi x)»)
+{
+    return _mm512_movepi32_mask((__m512i)x) != 0;
+}
+
 km_inline(«vi», «rounded(vf x)»)
 {
     return (vi)_mm512_cvtps_epi32(x);

@@ -12,26 +12,30 @@ m4_define(«km_value_work», «    int32_t value[BLOCK / 4][VALUE_DIM]; /* four 
     uint8_t weight[ROWS][km_value_groups][km_limbs][BLOCK];
     float value_size[km_value_groups][BLOCK]; /* scales without their sign */
     float value_nan[km_value_groups];         /* 0, or NaN where a scale of the block is none */
+    int has_signs;                            /* a scale of the block is negative */
     float value_unit[km_value_groups][ALL_ROWS], per_value_unit[km_value_groups][ALL_ROWS]; /* of a weight's last digit */
 »)
 
 m4_dnl _km_four(DIM) -- codes from DIM on of four rows.
 m4_define(«_km_four», «m4_indir(«km_four_»km_value, «row[0]», «row[1]», «row[2]», «row[3]», «$1»)»)
 
-m4_dnl Weights have no sign: that of a scale goes to the codes.
-m4_define(«_km_signed», «with_signs($1, &w->value_scale[d / km_group_of(«value»)][t])»)
+m4_dnl Weights have no sign: that of a scale, which hardly ever has one, goes to the codes.
+m4_define(«_km_signed», «(w->has_signs ? with_signs($1, &w->value_scale[d / km_group_of(«value»)][t]) : $1)»)
 
 m4_define(«km_set_sizes», «km_inline(«void», «set_sizes(struct work *w, int64_t n)»)
 {
+    vi signs = {0};
     for (int g = 0; g < km_value_groups; g++) {
         vf none = all(0.f);
         for (int64_t t = 0; t < n; t += LANES) {
-            vf x = magnitude(load(w->value_scale[g] + t));
+            vf scale = load(w->value_scale[g] + t), x = magnitude(scale);
+            signs |= (vi)scale;
             store(w->value_size[g] + t, x);
             none += x * 0.f;
         }
         w->value_nan[g] = sum_of(none);
     }
+    w->has_signs = is_any_negative(signs);
 }
 »)
 

@@ -188,9 +188,18 @@ static bool can_be(const struct kernel *kernel, const char *variant) {
     return strcmp(variant, "quads") != 0 || kernel->value[ROWS] <= MOST_QUAD_ROWS;
 }
 
+/* Each group of codes costs what turns its digits into a number, and nibbles have to be taken apart: for
+   many rows it is cheaper to convert keys once, unless their groups are long. */
+static bool pays(const struct kernel *kernel, const char *variant) {
+    const int64_t *value = kernel->value;
+    int64_t group = group_of(value[KEY], value[KEY_GROUP]);
+    return strcmp(variant, "codes") != 0 || value[ROWS] <= MOST_QUAD_ROWS ||
+           (word_dims(value[KEY]) == 4 && group >= (value[MATH] == KVMILL_MATH_FAST ? 32 : 64));
+}
+
 static const char *best_variant(const struct kernel *kernel) {
     int i = 0;
-    while (!can_be(kernel, variants[i]))
+    while (!can_be(kernel, variants[i]) || !pays(kernel, variants[i]))
         i++;
     return variants[i];
 }

@@ -9,7 +9,7 @@ m4_define(«km_value_strip», «km_if(km_group_of(«value») % (2 * km_floats) =
 m4_define(«km_value_strips», «m4_eval(km_value_vectors / km_value_strip)»)
 
 m4_define(«km_value_work», «    int32_t value[BLOCK / 4][VALUE_DIM]; /* four positions side by side */
-    uint8_t weight[ROWS][km_value_groups][km_limbs][BLOCK];
+    uint8_t weight[TILE][km_value_groups][km_limbs][BLOCK];
     float value_size[km_value_groups][BLOCK]; /* scales without their sign */
     float value_nan[km_value_groups];         /* 0, or NaN where a scale of the block is none */
     int has_signs;                            /* a scale of the block is negative */
@@ -75,12 +75,13 @@ km_if(km_value_halves == 1, «        for (int d = 0; d < VALUE_DIM; d += LANES)
 }
 »)
 
-m4_define(«km_split_weights», «km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t n)»)
+m4_define(«km_split_weights», «/* Of row i of the tile that begins with row r.  */
+km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t i, int64_t n)»)
 {
     for (int g = 0; g < km_value_groups; g++)
         for (int64_t t = 0; t < n; t += LANES) {
-            vi x = rounded(load(w->score[r] + t) * load(w->value_size[g] + t) * w->per_value_unit[g][r]);
-km_each(«I», 0, m4_eval(km_limbs - 1), 1, «            store_low_bytes(&w->weight[r][g][I][t], x >> m4_eval(8 * I));
+            vi x = rounded(load(w->score[r + i] + t) * load(w->value_size[g] + t) * w->per_value_unit[g][r + i]);
+km_each(«I», 0, m4_eval(km_limbs - 1), 1, «            store_low_bytes(&w->weight[i][g][I][t], x >> m4_eval(8 * I));
 »)m4_dnl
         }
 }
@@ -97,7 +98,7 @@ _km_each_value_sum(«km_each(«I», 0, m4_eval(km_limbs - 1), 1, «    vi s_«»
     for (int64_t k = 0; k < (n + 3) / 4; k++) {
 km_fetch(«gather», «strip * (BLOCK / 4) + k», m4_eval(km_value_strips * km_block / 4))m4_dnl
 km_each(«V», 0, m4_eval(km_value_strip - 1), 1, «        vi b_«»V = load_words(&w->value[k][v + m4_eval(V * km_floats)]);
-»)km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«I», 0, m4_eval(km_limbs - 1), 1, «        vi a_«»R«»_«»I = all_words(*(const kvmill_word4 *)&w->weight[r + R][g][I][4 * k]);
+»)km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«I», 0, m4_eval(km_limbs - 1), 1, «        vi a_«»R«»_«»I = all_words(*(const kvmill_word4 *)&w->weight[R][g][I][4 * k]);
 km_each(«V», 0, m4_eval(km_value_strip - 1), 1, «        s_«»R«»_«»V«»_«»I = add_products(s_«»R«»_«»V«»_«»I, a_«»R«»_«»I, b_«»V);
 »)»)»)m4_dnl
     }
@@ -107,8 +108,8 @@ _km_each_value_sum(«    float *to_«»R«»_«»V = w->sum[r + R] + v + m4_eval
 
 km_inline(«void», «gather(struct work *w, int64_t r, int64_t n)»)
 {
-    for (int64_t i = r; i < r + TILE; i++)
-        split_weights(w, i, n);
+    for (int64_t i = 0; i < TILE; i++)
+        split_weights(w, r, i, n);
     for (int strip = 0; strip < km_value_strips; strip++)
         gather_strip(w, r, strip, n);
 }

@@ -129,9 +129,10 @@ static void fold_strides(const DLTensor *tensor, int axis, struct tensor_view *v
 struct tensor_view kvmill_tensor_look(const DLTensor *tensor, int axis) {
     struct tensor_view view = {.tensor = tensor, .folds = true};
     count_dense(tensor, axis, &view);
-    if (tensor->strides != NULL)
+    if (kvmill_tensor_is_empty(tensor))
+        view.overflow = false; /* and its strides lead nowhere */
+    else if (tensor->strides != NULL)
         fold_strides(tensor, axis, &view);
-    view.overflow = view.overflow && !kvmill_tensor_is_empty(tensor);
     return view;
 }
 

@@ -43,7 +43,7 @@ step() {
 }
 
 # Compiling packs takes most of the time of a build; variants make do with few kernels.
-few="DEFAULT_SPECS=specs/few.json TEST_SPECS=specs/few.json"
+few="DEFAULT_SPECS=specs/rows.json TEST_SPECS=specs/few.json"
 
 # variant NAME TESTS CONFIGURE-ARGUMENTS... -- a build of its own, and those tests in it.
 variant() {

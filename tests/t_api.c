@@ -10,6 +10,7 @@
 #include "fence.h"
 #include "oracle/tensor_scatter.h"
 #include "tap.h"
+#include "walk.h"
 
 extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
 
@@ -157,21 +158,13 @@ static void test_long_texts(void) {
 
 /* ---- Instruction sets ---- */
 
-static int rank_of(const char *isa) {
-    const char *name;
-    for (int i = 0; (name = kvmill_isa_name((size_t)i)) != NULL; i++)
-        if (strcmp(name, isa) == 0)
-            return i;
-    return -1;
-}
-
 static void test_isas(void) {
     static const char *const names[] = {"scalar", "neon",       "avx2",
                                         "avx512", "avx512vnni", "avx512fp16"};
     const size_t count = sizeof names / sizeof *names;
     bool good = true;
     for (size_t i = 0; i < count; i++)
-        good &= rank_of(names[i]) == (int)i;
+        good &= isa_rank(names[i]) == (int)i;
     ok(good && kvmill_isa_name(count) == NULL && kvmill_isa_name(1000) == NULL,
        "the instruction sets have names, worst first");
     ok(kvmill_isa_usable("scalar"), "every CPU runs scalar");
@@ -191,7 +184,7 @@ static bool stores_with(const kvmill_pack *pack, const char *isa) {
 /* The best usable instruction set that `cap` allows, of those that there are kernels for. */
 static const char *best_isa(const char *cap) {
     const char *best = "scalar", *name;
-    for (int i = 0; (name = kvmill_isa_name((size_t)i)) != NULL && i <= rank_of(cap); i++)
+    for (int i = 0; (name = kvmill_isa_name((size_t)i)) != NULL && i <= isa_rank(cap); i++)
         if (kvmill_isa_usable(name) && stores_with(packs[0], name))
             best = name;
     return best;
@@ -208,7 +201,7 @@ static bool uses_isa(const char *text, const char *isa) {
 static char outer_cap[32];
 
 static const char *lower(const char *a, const char *b) {
-    return rank_of(a) < rank_of(b) ? a : b;
+    return isa_rank(a) < isa_rank(b) ? a : b;
 }
 
 static void set_environment(const char *isa) {
@@ -359,7 +352,7 @@ static void test_choices(void) {
                 "choice: portable where none is");
     test_choice(KERNELS(&full_unknown, &open_scalar), "open_scalar",
                 "choice: no instruction set that is unknown");
-    if (kvmill_isa_usable("avx2") && rank_of(outermost()) >= rank_of("avx2"))
+    if (kvmill_isa_usable("avx2") && isa_rank(outermost()) >= isa_rank("avx2"))
         test_choice(KERNELS(&full_scalar, &open_avx2), "open_avx2",
                     "choice: the better instruction set before the better fit");
     else

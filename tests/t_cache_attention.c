@@ -10,6 +10,7 @@
 
 #include "attention.h"
 #include "tap.h"
+#include "walk.h"
 
 extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
 
@@ -534,19 +535,6 @@ static bool run_kernel(const struct kvmill_kernel *kernel, struct dice *dice) {
     return good;
 }
 
-static int rank_of(const char *isa) {
-    for (int i = 0; kvmill_isa_name((size_t)i) != NULL; i++)
-        if (strcmp(kvmill_isa_name((size_t)i), isa) == 0)
-            return i;
-    return -1;
-}
-
-static bool is_reachable(const char *isa) {
-    const char *cap = getenv("KVMILL_ISA");
-    bool capped = cap != NULL && *cap != '\0' && rank_of(isa) > rank_of(cap);
-    return kvmill_isa_usable(isa) && !capped;
-}
-
 /* One test per pack, family and instruction set. */
 static void test_kernels(const kvmill_pack *pack, const char *isa, uint32_t family,
                          const char *name) {
@@ -572,7 +560,7 @@ static void test_packs(void) {
         {KVMILL_ATTEND, "attend"}, {KVMILL_WRITE_ROWS, "write"}, {KVMILL_READ_ROWS, "read"}};
     for (int p = 0; p < PACKS; p++)
         for (int i = 0; kvmill_isa_name((size_t)i) != NULL; i++)
-            for (int f = 0; f < 3 && is_reachable(kvmill_isa_name((size_t)i)); f++)
+            for (int f = 0; f < 3 && isa_is_allowed(kvmill_isa_name((size_t)i)); f++)
                 test_kernels(packs[p], kvmill_isa_name((size_t)i), families[f].family,
                              families[f].name);
 }
@@ -582,7 +570,7 @@ static const struct kvmill_kernel *choose_kernel(struct dice *dice) {
     for (int tries = 0; tries < 1000; tries++) {
         const kvmill_pack *pack = packs[dice_range(dice, 0, PACKS - 1)];
         const struct kvmill_kernel *kernel = pack->kernels[dice_range(dice, 0, pack->count - 1)];
-        if (is_ours(kernel) && is_reachable(kernel->isa))
+        if (is_ours(kernel) && isa_is_allowed(kernel->isa))
             return kernel;
     }
     return NULL;

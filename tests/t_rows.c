@@ -8,6 +8,7 @@
 
 #include "fence.h"
 #include "tap.h"
+#include "walk.h"
 
 extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
 
@@ -332,36 +333,14 @@ static int64_t run_case(const struct kvmill_kernel *kernel, struct dice *dice) {
 
 /* ---- The walk ---- */
 
-static int rank_of(const char *isa) {
-    const char *name;
-    for (int i = 0; (name = kvmill_isa_name((size_t)i)) != NULL; i++)
-        if (strcmp(name, isa) == 0)
-            return i;
-    return -1;
-}
-
-static bool is_allowed(const char *isa) {
-    const char *cap = getenv("KVMILL_ISA");
-    return kvmill_isa_usable(isa) && (cap == NULL || *cap == '\0' || rank_of(isa) <= rank_of(cap));
-}
-
-/* What a kernel computes is the first half of its symbol: all that compute the same get the same
-   problems. */
-static struct dice dice_of(const struct kvmill_kernel *kernel) {
-    char what[256];
-    const char *how = strstr(kernel->symbol, "__");
-    snprintf(what, sizeof what, "%.*s", how ? (int)(how - kernel->symbol) : 255, kernel->symbol);
-    return dice_for(seed, what);
-}
-
 static void test_kernel(const struct kvmill_kernel *kernel) {
     int most_cases = is_slow_run() ? 6 : 400;
     int64_t most_bytes = is_slow_run() ? 2000000 : 60000000, moved = 0;
-    if (!is_allowed(kernel->isa)) {
+    if (!isa_is_allowed(kernel->isa)) {
         skip_test("%s: this CPU or KVMILL_ISA rules out %s", kernel->symbol, kernel->isa);
         return;
     }
-    struct dice dice = dice_of(kernel);
+    struct dice dice = dice_for_kernel(seed, kernel);
     bool good = true;
     for (int i = 0; good && i < most_cases && (i < 4 || moved < most_bytes); i++) {
         int64_t bytes = run_case(kernel, &dice);

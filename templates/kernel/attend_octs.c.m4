@@ -4,11 +4,9 @@ m4_dnl side, times eight dims of a key repeated.  Sums of float16 stay short: a 
 m4_dnl output's over a block; what they become is added in float32.
 
 m4_define(«km_row_vectors», «m4_eval(km_padded_rows * 8 / km_halves_of_vector)»)
-m4_define(«km_halves_of_vector», «m4_eval(2 * km_floats)»)
 m4_define(«km_key_halves», «m4_eval((km_key_dim + km_halves_of_vector - 1) / km_halves_of_vector * km_halves_of_vector)»)
 m4_define(«km_oct_dims», «m4_eval((km_key_dim + 7) / 8)»)
 m4_define(«km_positions», «m4_eval(km_sums / km_row_vectors)»)
-m4_define(«km_half_vectors», «m4_eval(km_value_dim / km_halves_of_vector)»)
 
 m4_define(«km_query_and_key», «    _Float16 query[km_row_vectors][km_oct_dims][HALVES];
     _Float16 key[km_positions][km_key_halves];

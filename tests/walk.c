@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "walk.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int isa_rank(const char *isa) {
+    const char *name;
+    for (int i = 0; (name = kvmill_isa_name((size_t)i)) != NULL; i++)
+        if (strcmp(name, isa) == 0)
+            return i;
+    return -1;
+}
+
+bool isa_is_allowed(const char *isa) {
+    const char *cap = getenv("KVMILL_ISA");
+    return kvmill_isa_usable(isa) && (cap == NULL || *cap == '\0' || isa_rank(isa) <= isa_rank(cap));
+}
+
+struct dice dice_for_kernel(uint64_t seed, const struct kvmill_kernel *kernel) {
+    char what[256];
+    const char *how = strstr(kernel->symbol, "__");
+    snprintf(what, sizeof what, "%.*s", how ? (int)(how - kernel->symbol) : 255, kernel->symbol);
+    return dice_for(seed, what);
+}

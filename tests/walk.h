@@ -1,0 +1,21 @@
+/* Walking the kernels of packs: which may run here, and the random numbers of each.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TESTS_WALK_H
+#define KVMILL_TESTS_WALK_H
+
+#include <kvmill_kernel.h>
+
+#include "fence.h"
+
+/* Place in kvmill_isa_name; -1 where there is none of that name. */
+int isa_rank(const char *isa);
+
+/* This CPU has it, and KVMILL_ISA does not cap it. */
+bool isa_is_allowed(const char *isa);
+
+/* What a kernel computes is the first half of its symbol: all that compute the same get the same
+   problems. */
+struct dice dice_for_kernel(uint64_t seed, const struct kvmill_kernel *kernel);
+
+#endif

@@ -43,9 +43,9 @@ static const struct field attend_fields[] = {
     [MATH] = {"math", NULL, maths, false},
 };
 
-/* codes: scores from integer codes; octs: float16 arithmetic, few query rows, in the lanes; quads: few query rows, in the lanes; columns: positions in the
+/* codes: scores from integer codes; quads: few query rows, in the lanes; columns: positions in the
    lanes.  In order of preference. */
-static const char *const variants[] = {"codes", "octs", "quads", "columns", NULL};
+static const char *const variants[] = {"codes", "quads", "columns", NULL};
 
 static bool is(const struct kernel *kernel, const char *variant) {
     return strcmp(kernel->variant, variant) == 0;
@@ -97,19 +97,12 @@ static bool halves_are_wanted(const struct kernel *kernel) {
            kernel->value[VALUE_DIM] % (2 * kernel->isa->lanes) == 0;
 }
 
-/* Sums of float16 are worth it where float16 is what there is. */
-static bool can_be_halves(const struct kernel *kernel) {
-    const int64_t *value = kernel->value;
-    return halves_are_wanted(kernel) && value[KEY] == KVMILL_F16 && value[VALUE] == KVMILL_F16;
-}
-
 /* Values and their scales are in the range of float16. */
 static bool values_can_be_halves(const struct kernel *kernel) {
     const int64_t *value = kernel->value;
     bool codes = word_dims(value[VALUE]) > 0 && value[VALUE_SCALE] != KVMILL_F32 &&
                  value[VALUE_SCALE] != KVMILL_BF16;
-    return (is(kernel, "codes") || is(kernel, "columns")) && halves_are_wanted(kernel) &&
-           (value[VALUE] == KVMILL_F16 || codes);
+    return halves_are_wanted(kernel) && (value[VALUE] == KVMILL_F16 || codes);
 }
 
 /* Values too: four positions to a word, a scale to every two vectors of nibbles or one of bytes. */
@@ -138,7 +131,7 @@ static int64_t tile_of(const struct kernel *kernel) {
     int64_t rows = kernel->value[ROWS];
     if (is(kernel, "codes"))
         return smaller(rows, 4);
-    if (is(kernel, "quads") || is(kernel, "octs"))
+    if (is(kernel, "quads"))
         return rows;
     return smaller(rows, 6);
 }
@@ -183,8 +176,6 @@ static bool define(const struct kernel *kernel, struct expansion *expansion) {
 static bool can_be(const struct kernel *kernel, const char *variant) {
     if (strcmp(variant, "codes") == 0)
         return keys_can_be_codes(kernel);
-    if (strcmp(variant, "octs") == 0)
-        return can_be_halves(kernel) && kernel->value[ROWS] <= MOST_QUAD_ROWS;
     return strcmp(variant, "quads") != 0 || kernel->value[ROWS] <= MOST_QUAD_ROWS;
 }
 
@@ -217,7 +208,7 @@ static bool is_format(int64_t element, int64_t dim, int64_t scale, int64_t group
 
 /* The extension that a variant needs, or NULL. */
 static const char *extension_of(const struct kernel *kernel) {
-    if (is(kernel, "octs") || values_can_be_halves(kernel))
+    if (values_can_be_halves(kernel))
         return half_arithmetic;
     return is(kernel, "codes") ? integer_products : NULL;
 }
@@ -300,13 +291,11 @@ static void explain_how(const struct kernel *kernel, FILE *stream) {
                 values_can_be_halves(kernel)  ? "summed up in float16"
                 : values_can_be_codes(kernel) ? "summed up the same way"
                                               : "converted to float32");
-    else if (is(kernel, "octs"))
-        fprintf(stream, "Products and short sums are float16; what they become is added in "
-                        "float32.\n");
-    else if (is(kernel, "quads"))
-        fprintf(stream, "Each key is read once, for all query rows together, which lie side by side in\nvectors.\n");
     else
-        fprintf(stream, "A block of keys is turned, so that a vector holds positions, once for all query rows.\n%s",
+        fprintf(stream, "%s\n%s",
+                is(kernel, "quads")
+                    ? "Each key is read once, for all query rows together, which lie side by side in vectors."
+                    : "A block of keys is turned, so that a vector holds positions, once for all query rows.",
                 values_can_be_halves(kernel) ? "Weights and values are float16.\n" : "");
 }
 

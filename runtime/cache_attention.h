@@ -91,6 +91,7 @@ struct cache_call {
     int64_t sink_stride;
     const struct tiles *tiles;
     int64_t tile_tokens, tile_cuts; /* tokens of a tile; tiles that share the heads of a token */
+    int64_t tile_rows;              /* query rows of a tile */
     int64_t units;                  /* tiles of all sequences and kv heads */
     int64_t splits;                 /* most pieces of a unit */
 };

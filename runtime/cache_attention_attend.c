@@ -13,12 +13,21 @@
 #include "numbers.h"
 #include "partial.h"
 
-/* From that many units on they are not cut; fewer become at most MOST_PIECES pieces together. */
-enum { ENOUGH_UNITS = 64, MOST_PIECES = KVMILL_MOST_PARTIALS };
+/* When units are cut: if there are fewer than `units`, into pieces of `positions` or more. */
+struct cutting {
+    int64_t units, positions;
+};
 
-/* Positions: least of a piece; what the borders are multiples of; most of a kernel's call; and how
-   many it is told ahead. */
-enum { LEAST_PIECE = 2048, BORDER = 64, MOST_POSITIONS = 2048, AHEAD = 128 };
+/* Where a page holds the rows of all heads, pieces are as short as the pages that the processor can
+   translate at once, so that the heads after the first find them there. */
+static const struct cutting heads_apart = {64, 2048}, heads_together = {512, 512};
+
+/* Bytes of all partial results. */
+enum { PARTIAL_ROOM = 4 << 20 };
+
+/* Positions: what the borders of pieces are multiples of; most of a kernel's call; and how many it
+   is told ahead. */
+enum { BORDER = 64, MOST_POSITIONS = 2048, AHEAD = 128 };
 
 /* Places that positions are read from in turn, and least positions of each. */
 enum { STREAMS = 4, LEAST_STREAM = 64 };
@@ -59,7 +68,7 @@ void kvmill_attend_lay_out(struct cache_plan *plan) {
     layout->partial = layout->slots + lines((MOST_POSITIONS + AHEAD) * (int64_t)sizeof(int64_t));
     layout->size = layout->partial + partial;
     layout->shared = layout->size * plan->threads;
-    plan->base.workspace_size = (size_t)(layout->shared + MOST_PIECES * partial);
+    plan->base.workspace_size = (size_t)(layout->shared + PARTIAL_ROOM);
 }
 
 static atomic_flag *flag_of(const struct cache_call *call, int thread) {
@@ -133,8 +142,14 @@ static void see_together(const struct cache_call *call, struct tile *tile) {
     see(call, tile->b, tile->token + tokens - 1, &unused, &tile->last);
 }
 
+static const struct cutting *cutting_of(const struct cache_call *call) {
+    const struct kvmill_cache_rows *rows = &call->side[0].rows;
+    return rows->head_stride < rows->row_stride ? &heads_together : &heads_apart;
+}
+
 static int64_t pieces_of(const struct cache_call *call, const struct tile *tile) {
-    return most(1, least(call->splits, (tile->last - tile->first) / LEAST_PIECE));
+    int64_t positions = tile->last - tile->first;
+    return most(1, least(call->splits, positions / cutting_of(call)->positions));
 }
 
 /* The smallest that holds the rows. */
@@ -188,7 +203,7 @@ static bool find_among_few(const struct cache_call *call, int64_t unit, struct t
 }
 
 static bool are_few(const struct cache_call *call) {
-    return call->units < ENOUGH_UNITS;
+    return call->units < cutting_of(call)->units;
 }
 
 /* ---- Preparation ---- */
@@ -214,21 +229,40 @@ static int64_t longest(const struct cache_call *call) {
     return window > 0 && window < length ? least(length, window + call->tile_tokens) : length;
 }
 
+static int64_t most_tokens(const struct cache_call *call) {
+    int64_t tokens = 0, kinds = kinds_of(call);
+    for (int64_t b = 0; b < kinds; b++)
+        tokens = most(tokens, tokens_of(call, b));
+    return tokens;
+}
+
 static void set_tiles(struct cache_call *call, const struct tiles *tiles) {
     int64_t ratio = cache_plan_of(call)->geometry.ratio;
     int64_t rows = tiles->rows[tiles->selection.count - 1];
     call->tiles = tiles;
-    call->tile_tokens = most(1, rows / ratio);
+    call->tile_tokens = most(1, least(rows / ratio, most_tokens(call)));
     call->tile_cuts = (ratio + rows - 1) / rows;
+    call->tile_rows = least(rows, call->tile_tokens * ratio);
+}
+
+/* Floats of one piece's partial results. */
+static int64_t piece_floats(const struct cache_call *call) {
+    return call->tile_rows * partial_floats(cache_plan_of(call));
+}
+
+static int64_t count_splits(const struct cache_call *call) {
+    int64_t bytes = call->units * piece_floats(call) * (int64_t)sizeof(float);
+    if (call->units == 0 || !are_few(call))
+        return 1;
+    return most(1, least(least(KVMILL_MOST_PARTIALS, PARTIAL_ROOM / bytes),
+                         longest(call) / cutting_of(call)->positions));
 }
 
 void kvmill_attend_prepare(struct cache_call *call, bool masked) {
     const struct cache_plan *plan = cache_plan_of(call);
     set_tiles(call, &plan->tiles[masked]);
     call->units = count_units(call);
-    call->splits = 1;
-    if (call->units > 0 && are_few(call))
-        call->splits = most(1, least(MOST_PIECES / call->units, longest(call) / LEAST_PIECE));
+    call->splits = count_splits(call);
     for (int i = 0; i < plan->threads; i++)
         atomic_flag_clear_explicit(flag_of(call, i), memory_order_relaxed);
 }
@@ -398,14 +432,7 @@ static void finish(const struct cache_call *call, const struct tile *tile, const
     }
 }
 
-/* Floats of one piece's partial results, and where those of a unit's pieces are. */
-static int64_t piece_floats(const struct cache_call *call) {
-    const struct tiles *tiles = call->tiles;
-    return tiles->rows[tiles->selection.count - 1] * partial_floats(cache_plan_of(call));
-}
-
-/* The workspace has room for MOST_PIECES of these, and units * splits is no more: splits is
-   MOST_PIECES / units at most. */
+/* Where the partial results of a unit's pieces are: count_splits sees to it that there is room. */
 static float *shared_partials(const struct cache_call *call, int64_t unit) {
     unsigned char *shared =
         (unsigned char *)call->base.workspace + cache_plan_of(call)->workspace.shared;
@@ -439,7 +466,7 @@ static int64_t attend_parts(const struct cache_call *call) {
 }
 
 static void attend_part(const struct cache_call *call, int64_t part) {
-    int64_t unit = part / call->splits, piece = part % call->splits;
+    int64_t unit = part % call->units, piece = part / call->units;
     struct tile tile;
     bool found =
         are_few(call) ? find_among_few(call, unit, &tile) : find_among_many(call, unit, &tile);

@@ -3,7 +3,7 @@ m4_dnl avx512fp16.m4 -- what arithmetic on float16 adds to avx512vnni.m4.
 m4_define(«km_isa», «avx512fp16»)
 m4_define(«km_target», «avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx512fp16»)
 
-m4_define(«km_vector_float16», «enum { HALVES = 2 * LANES, OCTS = HALVES / 8 };
+m4_define(«km_vector_float16», «enum { HALVES = 2 * LANES };
 typedef _Float16 vh __attribute__((vector_size(2 * HALVES)));
 typedef uint16_t words16 __attribute__((vector_size(2 * HALVES)));
 
@@ -12,25 +12,9 @@ km_inline(«vh», «load_whole_halves(const void *from)»)
     return (vh)_mm512_loadu_si512(from);
 }
 
-km_inline(«vh», «load_halves(const void *from, unsigned count)»)
-{
-    return (vh)_mm512_maskz_loadu_epi16(count < 32 ? (1U << count) - 1 : ~0U, from);
-}
-
 km_inline(«void», «store_halves(void *to, vh x)»)
 {
     _mm512_storeu_si512(to, (__m512i)x);
-}
-
-/* Eight in each of the quarters.  */
-km_inline(«vh», «repeat_halves(const void *from)»)
-{
-    return (vh)_mm512_broadcast_i32x4(_mm_loadu_si128(from));
-}
-
-km_inline(«vh», «all_halves(_Float16 x)»)
-{
-    return (vh)_mm512_set1_ph(x);
 }
 
 /* Each as two halves of a word.  */
@@ -70,14 +54,6 @@ km_inline(«vh», «spread_halves(const void *from, int group)»)
     const __m512i lane = _mm512_set_epi16(31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     __m512i factor = _mm512_loadu_si512(from);
     return (vh)_mm512_permutexvar_epi16((__m512i)((words16)lane / (uint16_t)group), factor);
-}
-
-/* Quad q of the result has the sum of which is that of the eight halves in quarter q.  */
-km_inline(«vf», «sum_octs(vh x)»)
-{
-    __m512 a = _mm512_cvtph_ps(_mm512_castsi512_si256((__m512i)x));
-    __m512 b = _mm512_cvtph_ps(_mm512_extracti64x4_epi64((__m512i)x, 1));
-    return _mm512_shuffle_f32x4(a, b, 0x88) + _mm512_shuffle_f32x4(a, b, 0xdd);
 }
 
 /* to = grow * to + x.  */

@@ -10,7 +10,7 @@ m4_dnl both products by one register tile.  Scores are in units of log 2.
 km_need_all(«the definitions», «km_symbol», «km_activation», «km_key», «km_value», «km_key_dim», «km_value_dim», «km_key_group», «km_value_group», «km_key_scale», «km_value_scale», «km_rows», «km_terms», «km_math», «km_tile», «km_strip», «km_block», «km_direct», «km_limbs», «km_value_codes», «km_half_values»)
 
 m4_dnl Rows come in whole tiles, or in whole vectors of quads.
-m4_define(«km_row_multiple», «m4_ifelse(km_variant, «quads», «m4_eval(km_floats / 4)», km_variant, «octs», «m4_eval(km_floats / 4)», «km_tile»)»)
+m4_define(«km_row_multiple», «m4_ifelse(km_variant, «quads», «m4_eval(km_floats / 4)», «km_tile»)»)
 
 m4_dnl Vectors of a value, and the first dim that is not in a whole vector of a key.
 m4_define(«km_value_vectors», «m4_eval((km_value_dim + km_floats - 1) / km_floats)»)

@@ -179,13 +179,18 @@ static bool can_be(const struct kernel *kernel, const char *variant) {
     return strcmp(variant, "quads") != 0 || kernel->value[ROWS] <= MOST_QUAD_ROWS;
 }
 
-/* Each group of codes costs what turns its digits into a number, and nibbles have to be taken apart: for
-   many rows it is cheaper to convert keys once, unless their groups are long. */
+/* The least group of codes that pay: each group costs what turns its digits into a number, and nibbles
+   have to be taken apart. */
+static int64_t least_group(const struct kernel *kernel) {
+    bool fast = kernel->value[MATH] == KVMILL_MATH_FAST, few = kernel->value[ROWS] <= MOST_QUAD_ROWS;
+    if (word_dims(kernel->value[KEY]) == 8)
+        return few ? 1 : INT64_MAX;
+    return !fast ? 64 : few ? 1 : 32;
+}
+
 static bool pays(const struct kernel *kernel, const char *variant) {
-    const int64_t *value = kernel->value;
-    int64_t group = group_of(value[KEY], value[KEY_GROUP]);
-    return strcmp(variant, "codes") != 0 || value[ROWS] <= MOST_QUAD_ROWS ||
-           (word_dims(value[KEY]) == 4 && group >= (value[MATH] == KVMILL_MATH_FAST ? 32 : 64));
+    int64_t group = group_of(kernel->value[KEY], kernel->value[KEY_GROUP]);
+    return strcmp(variant, "codes") != 0 || group >= least_group(kernel);
 }
 
 static const char *best_variant(const struct kernel *kernel) {

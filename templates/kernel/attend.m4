@@ -65,7 +65,7 @@ _km_scale_table(«key»)_km_scale_table(«value»)m4_dnl
 };
 »)
 m4_define(«_km_scale_table», «km_if(km_scales(«$1») == 0, «», «km_if(km_by_group($1), «    float $1_scale[km_scales(«$1»)][BLOCK];
-», «    float $1_scale[BLOCK][m4_eval(km_scales(«$1») + km_floats)];
+», «    float $1_scale[BLOCK + LANES][km_scales(«$1»)]; /* vectors reach beyond a row */
 »)»)»)
 
 m4_define(«km_attend_words», «static const float log2_e = 1.44269504f, ln_2 = 0.693147181f;
@@ -112,7 +112,7 @@ m4_define(«km_fetch_near», «km_each(«I», 0, m4_eval($4 - 1), 1, «        _
 m4_define(«_km_in_blocks», «m4_ifdef(«km_scale_step_»km_$1, 1, 0)»)
 
 m4_dnl km_take_scales -- defines take_SIDE_scales (p, w, at, n): the scales of a block as floats.
-m4_define(«km_take_scales», «km_if(km_scales(«$1») == 0, «», «km_if(km_by_group($1), «km_if(km_scales(«$1») % km_floats == 0 && !_km_in_blocks($1), «_km_scales_turned(«$1»)», «_km_scales_by_group(«$1»)»)», «_km_scales_by_row(«$1»)»)»)»)
+m4_define(«km_take_scales», «km_if(km_scales(«$1») == 0, «», «km_if(km_by_group($1), «km_if(km_scales(«$1») % km_floats == 0 && !_km_in_blocks($1), «_km_scales_turned(«$1»)», «km_if(_km_scale_words(«$1») <= 2 && !_km_in_blocks($1), «_km_scales_in_words(«$1»)», «_km_scales_by_group(«$1»)»)»)», «_km_scales_by_row(«$1»)»)»)»)
 
 m4_define(«_km_scale_type», «m4_ifdef(«km_scale_step_»km_$1, «f16», «m4_indir(«km_$1_scale»)»)»)
 m4_define(«_km_scale_c_type», «m4_ifelse(_km_scale_type(«$1»), «f32», «uint32_t», «uint16_t»)»)
@@ -130,6 +130,27 @@ km_each(«G», 0, km_scales(«$1») - 1, 1, «        memcpy(&raw[G][t], from + 
     for (int g = 0; g < km_scales(«$1»); g++)
         for (int64_t t = 0; t < n; t += LANES)
             store(w->$1_scale[g] + t, load_«»_km_scale_type(«$1»)(raw[g] + t));
+}
+»)
+
+m4_dnl All scales of a row are one or two words of 32 bits: those of sixteen rows are taken apart together.
+m4_define(«_km_scale_words», «m4_eval((km_scales(«$1») * _km_scale_size(«$1») + 3) / 4)»)
+m4_define(«_km_scale_of_f32», «(vf)$1»)
+m4_define(«_km_scale_of_f16», «from_halves(__builtin_convertvector($1 >> $2 & 0xffff, halves))»)
+m4_define(«_km_scale_of_bf16», «(vf)($1 >> $2 << 16)»)
+m4_define(«_km_scales_in_words», «km_inline(«void», «take_$1_scales(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+{
+    uint32_t raw[BLOCK * _km_scale_words(«$1»)];
+    for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++)
+        memcpy(&raw[t * _km_scale_words(«$1»)], _km_scale_row(«$1»), m4_eval(km_scales(«$1») * _km_scale_size(«$1»)));
+    for (int64_t t = 0; t < n; t += LANES) {
+        const uint32_t *from = raw + t * _km_scale_words(«$1»);
+        vu word_0 = (vu)load_words((const int32_t *)from);
+km_if(_km_scale_words(«$1») == 2, «        vu more = (vu)load_words((const int32_t *)from + LANES);
+        vu word_1 = __builtin_shufflevector(word_0, more, km_lane_list(«m4_eval(2 * L + 1)»));
+        word_0 = __builtin_shufflevector(word_0, more, km_lane_list(«m4_eval(2 * L)»));
+»)km_each(«G», 0, km_scales(«$1») - 1, 1, «        store(w->$1_scale[G] + t, m4_indir(«_km_scale_of_»_km_scale_type(«$1»), «word_«»m4_eval(G * _km_scale_size(«$1») / 4)», m4_eval(G * _km_scale_size(«$1») % 4 * 8)));
+»)    }
 }
 »)
 
@@ -152,10 +173,14 @@ m4_define(«_km_scales_turned», «km_inline(«void», «take_$1_scales(const st
 
 m4_define(«_km_scales_by_row», «km_inline(«void», «take_$1_scales(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
 {
+    _km_scale_c_type(«$1») raw[BLOCK][km_scales(«$1»)];
     for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++) {
         const unsigned char *from = _km_scale_row(«$1»);
-km_each(«G», 0, km_scales(«$1») - 1, km_floats, «        store(w->$1_scale[t] + G, km_if(km_scales(«$1») - G < km_floats, «load_some_«»_km_scale_type(«$1»)(from + m4_eval(G * _km_scale_size(«$1»)), m4_eval(km_scales(«$1») - G))», «load_«»_km_scale_type(«$1»)(from + m4_eval(G * _km_scale_size(«$1»)))»));
+km_if(_km_in_blocks($1), «km_each(«G», 0, km_scales(«$1») - 1, 1, «        memcpy(&raw[t][G], from + m4_eval(G * _km_scale_step(«$1»)), _km_scale_size(«$1»));
+»)», «        memcpy(raw[t], from, sizeof raw[t]);
 »)    }
+    for (int64_t i = 0; i < n * km_scales(«$1»); i += LANES)
+        store(w->$1_scale[0] + i, load_«»_km_scale_type(«$1»)(raw[0] + i));
 }
 »)
 

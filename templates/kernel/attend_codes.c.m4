@@ -16,26 +16,20 @@ m4_define(«km_query_and_key», «    int32_t key[km_key_words][BLOCK];
     float unit[ROWS]; /* of a query's last digit */
 »)
 
-m4_define(«km_set_query», «km_digits
-»)
+m4_dnl km_element_of(I) -- the element that is byte I of the codes once nibbles are taken apart: of eight those in the low
+m4_dnl nibbles, then those in the high ones; or of 32 a word's low ones, then its high ones.
+m4_define(«km_element_of», «m4_ifelse(m4_indir(«km_nibble_order_»km_key), «alternate», «$1 / 8 * 8 + $1 % 4 * 2 + $1 / 4 % 2», «$1 / 32 * 32 + $1 % 32 / 8 * 4 + $1 % 4 + $1 / 4 % 2 * 16»)»)
 
-m4_dnl The order of a query's bytes is that of the codes once nibbles are taken apart.
-m4_define(«km_digits», «km_if(km_halves == 1, «», «m4_ifelse(m4_indir(«km_nibble_order_»km_key), «alternate», «/* Of eight elements first those in the low nibbles.  */
-static const unsigned char from_element[8] = {0, 2, 4, 6, 1, 3, 5, 7};
-», «/* Of 32 elements those in a word's low nibbles, then those in its high ones.  */
-static const unsigned char from_element[32] = {km_each(«I», 0, 31, 1, «m4_ifelse(I, 0, «», «, »)m4_eval(I / 8 * 4 + I % 4 + I % 8 / 4 * 16)»)};
-»)»)m4_dnl
-km_inline(«void», «set_query(struct work *w, int64_t r, const float *x)»)
+m4_define(«km_set_query», «/* The digits of x; what the last one is worth, NaN where x has one.  */
+km_inline(«float», «split_query(const float *x, int8_t digit[km_limbs][KEY_DIM])»)
 {
     const float most = m4_ifelse(km_limbs, 1, «127.f», km_limbs, 2, «127.f * 256.f», «127.f * 65536.f»);
     vf top = all(0.f), sum = all(0.f);
-    int8_t digit[km_limbs][KEY_DIM];
     for (int d = 0; d < KEY_DIM; d += LANES) {
         top = larger(top, magnitude(load(x + d)));
         sum += load(x + d);
     }
     float largest = largest_of(top), factor = largest > 0.f ? most / largest : 0.f;
-    w->unit[r] = largest / most + sum_of(sum) * 0.f; /* NaN where there is one */
     for (int d = 0; d < KEY_DIM; d += LANES) {
         vi rest = rounded(load(x + d) * factor);
         for (int i = 0; i < km_limbs; i++) {
@@ -44,6 +38,18 @@ km_inline(«void», «set_query(struct work *w, int64_t r, const float *x)»)
             rest = (rest - low) >> 8;
         }
     }
+    return largest / most + sum_of(sum) * 0.f;
+}
+
+km_inline(«void», «set_query(struct work *w, int64_t r, const float *x)»)
+{
+    int8_t digit[km_limbs][KEY_DIM];
+km_if(km_halves == 1, «», «    float in_order[KEY_DIM];
+    for (int i = 0; i < KEY_DIM; i++)
+        in_order[i] = x[km_element_of(«i»)];
+    x = in_order;
+»)m4_dnl
+    w->unit[r] = split_query(x, digit);
     for (int i = 0; i < km_limbs; i++) {
         for (int g = 0; g < km_key_groups; g++) {
             int32_t total = 0;
@@ -51,11 +57,7 @@ km_inline(«void», «set_query(struct work *w, int64_t r, const float *x)»)
                 total += digit[i][g * (KEY_DIM / km_key_groups) + d];
             w->offset[r][i][g] = -m4_indir(«km_code_offset_»km_key) * total;
         }
-km_if(km_halves == 1, «        memcpy(w->query[r][i], digit[i], KEY_DIM);
-», «        int8_t *to = (int8_t *)w->query[r][i];
-        for (int d = 0; d < KEY_DIM; d++)
-            to[d] = digit[i][d / (int)sizeof from_element * (int)sizeof from_element + from_element[d % sizeof from_element]];
-»)m4_dnl
+        memcpy(w->query[r][i], digit[i], KEY_DIM);
     }
 }
 »)

@@ -109,11 +109,9 @@ static bool values_can_be_halves(const struct kernel *kernel) {
 static bool values_can_be_codes(const struct kernel *kernel) {
     const int64_t *value = kernel->value;
     int64_t dims = word_dims(value[VALUE]) * 4;
-    return is(kernel, "codes") && !values_can_be_halves(kernel) && dims > 0 && value[VALUE_DIM] % dims == 0 &&
+    return is(kernel, "codes") && dims > 0 && value[VALUE_DIM] % dims == 0 &&
            group_of(value[VALUE], value[VALUE_GROUP]) % dims == 0;
 }
-
-/* ---- The register tile ---- */
 
 enum { MOST_QUAD_ROWS = 8 };
 
@@ -126,49 +124,12 @@ static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* Query rows of a register tile. */
-static int64_t tile_of(const struct kernel *kernel) {
-    int64_t rows = kernel->value[ROWS];
-    if (is(kernel, "codes"))
-        return smaller(rows, 4);
-    if (is(kernel, "quads"))
-        return rows;
-    return smaller(rows, 6);
-}
-
-/* Vectors of a register tile: its sums leave a quarter of the registers for what is added. */
-static int64_t strip_of(const struct kernel *kernel) {
-    int64_t strip = kernel->isa->registers * 3 / 4 / tile_of(kernel);
-    return strip >= 4 ? 4 : strip >= 2 ? 2 : 1;
-}
-
-static bool one_tile(const struct kernel *kernel) {
-    return kernel->value[ROWS] <= tile_of(kernel);
-}
-
-/* Values are read where they lie when each is used once, or needs no conversion. */
-static bool values_are_direct(const struct kernel *kernel) {
-    const int64_t *value = kernel->value;
-    return !values_can_be_codes(kernel) && value[VALUE_DIM] % kernel->isa->lanes == 0 &&
-           (one_tile(kernel) || value[VALUE] == KVMILL_F32);
-}
-
-/* Positions of a block: rows of float32 fill the first cache sooner. */
-static int64_t block_of(const struct kernel *kernel) {
-    return is(kernel, "quads") && kernel->value[KEY] == KVMILL_F32 ? 32 : 64;
-}
-
 /* ---- Definitions ---- */
 
 static bool define(const struct kernel *kernel, struct expansion *expansion) {
-    return define_integer(expansion, "tile", tile_of(kernel)) &&
-           define_integer(expansion, "strip", strip_of(kernel)) &&
-           define_integer(expansion, "block", block_of(kernel)) &&
-           define_integer(expansion, "direct", values_are_direct(kernel)) &&
-           define_integer(expansion, "limbs", digits(kernel)) &&
-           define_integer(expansion, "code_strip", 2) &&
-           define_integer(expansion, "value_codes", values_can_be_codes(kernel)) &&
-           define_integer(expansion, "half_values", values_can_be_halves(kernel));
+    return define_integer(expansion, "registers", kernel->isa->registers) &&
+           define_integer(expansion, "summing_codes", values_can_be_codes(kernel)) &&
+           define_integer(expansion, "summing_halves", values_can_be_halves(kernel));
 }
 
 /* ---- Which kernels there are ---- */
@@ -316,14 +277,12 @@ static void explain(const struct kernel *kernel, FILE *stream) {
             value[TERMS] & KVMILL_TERM_BIAS ? " ALiBi and mask" : "",
             value[TERMS] ? "" : " none");
     explain_how(kernel, stream);
-    fprintf(stream, "Register tile: %" PRId64 " rows by %" PRId64 " vectors.\n", tile_of(kernel),
-            strip_of(kernel));
 }
 
 /* ---- Predicted size ---- */
 
 static int64_t code_bytes(const struct kernel *kernel) {
-    return 7000 + tile_of(kernel) * strip_of(kernel) * 60;
+    return 7000 + kernel->isa->registers * 40;
 }
 
 static const char *const attend_libraries[] = {"attend", "attend_values", "attend_half_values", NULL};
@@ -335,6 +294,7 @@ const struct family attend_family = {
     .fields = attend_fields,
     .field_count = FIELDS,
     .variants = variants,
+    .tunables = "attend_tunables",
     .legal = is_legal,
     .explain = explain,
     .code_bytes = code_bytes,

@@ -11,9 +11,8 @@
 #include "convert_family.h"
 #include "rows_family.h"
 
-static const struct family *const families[] = {&store_rows_family, &keep_rows_family,
-                                              &write_rows_family, &read_rows_family,
-                                              &attend_family};
+static const struct family *const families[] = {
+    &store_rows_family, &keep_rows_family, &write_rows_family, &read_rows_family, &attend_family};
 
 const struct family *family_at(size_t i) {
     return i < sizeof families / sizeof *families ? families[i] : NULL;
@@ -44,7 +43,9 @@ void kernel_symbol(const struct kernel *kernel, char symbol[SYMBOL_SIZE]) {
     at = append(symbol, at, "__");
     at = append(symbol, at, kernel->isa->name);
     at = append(symbol, at, "_");
-    append(symbol, at, kernel->variant);
+    at = append(symbol, at, kernel->variant);
+    if (*kernel->tuning != '\0')
+        snprintf(symbol + at, SYMBOL_SIZE - at, "_%s", kernel->tuning);
 }
 
 void kernel_shape_words(const struct kernel *kernel, char words[SYMBOL_SIZE]) {
@@ -114,6 +115,32 @@ static bool take_family(const char **text, struct kernel *kernel) {
     return false;
 }
 
+bool next_tunable(const char **tuning, char name[TUNING_SIZE], int64_t *value) {
+    size_t length = 0;
+    while (isalpha((unsigned char)(*tuning)[length]) && length < TUNING_SIZE - 1)
+        length++;
+    memcpy(name, *tuning, length);
+    name[length] = '\0';
+    const char *rest = *tuning + length;
+    if (length == 0 || !take_count(&rest, "", value) || *value < 0 ||
+        (*rest == '_' && rest[1] == '\0'))
+        return false;
+    *tuning = rest + (*rest == '_');
+    return true;
+}
+
+/* Whether the family knows the tunables is the templates' to say. */
+static bool take_tuning(const char **text, struct kernel *kernel) {
+    char name[TUNING_SIZE];
+    int64_t value;
+    if (kernel->family->tunables == NULL || strlen(*text) >= TUNING_SIZE)
+        return false;
+    strcpy(kernel->tuning, *text);
+    while (next_tunable(text, name, &value))
+        ;
+    return **text == '\0';
+}
+
 static bool take_how(const char **text, struct kernel *kernel) {
     int64_t variant;
     size_t length = strcspn(*text, "_");
@@ -123,7 +150,7 @@ static bool take_how(const char **text, struct kernel *kernel) {
         !take_listed(text, kernel->family->variants, &variant))
         return false;
     kernel->variant = kernel->family->variants[variant];
-    return **text == '\0';
+    return **text == '\0' || (take_underscore(text) && take_tuning(text, kernel));
 }
 
 static bool take_what(const char **text, struct kernel *kernel) {
@@ -149,7 +176,8 @@ bool kernel_parse(const char *symbol, struct kernel *kernel, struct error *error
     }
     return fail(error, EXIT_USER,
                 "\"%.160s\" is not a kernel's symbol (wrong at \"%.40s\"); accepted: "
-                "kvmill_<kernel>_<types>_<shape>__<isa>_<variant>, as `kvmill list` prints them",
+                "kvmill_<kernel>_<types>_<shape>__<isa>_<variant>, as `kvmill list` prints them, "
+                "and _<tunable><value> for each that is not the preset",
                 symbol, text);
 }
 
@@ -164,7 +192,7 @@ int64_t kernel_value(const struct kernel *kernel, const char *field) {
 
 static bool kernels_equal(const struct kernel *a, const struct kernel *b) {
     return a->family == b->family && a->isa == b->isa && a->variant == b->variant &&
-           memcmp(a->value, b->value, sizeof a->value) == 0;
+           memcmp(a->value, b->value, sizeof a->value) == 0 && strcmp(a->tuning, b->tuning) == 0;
 }
 
 /* Behind the kernels, in the same memory, is their index: twice as many slots as there is room for
@@ -188,6 +216,8 @@ static uint64_t hash(const struct kernel *kernel) {
     state = mix(state, (uintptr_t)kernel->variant);
     for (int i = 0; i < MOST_FIELDS; i++)
         state = mix(state, (uint64_t)kernel->value[i]);
+    for (const char *c = kernel->tuning; *c != '\0'; c++)
+        state = mix(state, (unsigned char)*c);
     return state;
 }
 

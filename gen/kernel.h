@@ -1,7 +1,7 @@
 /* A kernel before it is text: its family, its shape, its instruction set and variant.
 
-   The symbol says it all: kvmill_<family>_<fields>__<isa>_<variant>, what before the double
-   underscore, how behind it; kernel_parse reads back what kernel_symbol wrote.
+   The symbol says it all: kvmill_<family>_<fields>__<isa>_<variant>_<tuning>, what before the
+   double underscore, how behind it; kernel_parse reads back what kernel_symbol wrote.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GEN_KERNEL_H
@@ -28,7 +28,7 @@ struct field {
     bool is_type;             /* the word names a file in templates/dtype */
 };
 
-enum { MOST_FIELDS = 16, SYMBOL_SIZE = 160 };
+enum { MOST_FIELDS = 16, TUNING_SIZE = 80, SYMBOL_SIZE = 240 };
 
 /* Straight-line code moves at most this many units (templates: km_straight_units), and takes at
    most half of a 32 KiB instruction cache. */
@@ -40,12 +40,13 @@ struct expansion;
 /* A kernel family: one template, one portable version in the runtime, one oracle in the tests. */
 struct family {
     const char *name;
-    const char *op;      /* the op whose specs it serves, for listings */
-    const char *const *libraries; /* templates/kernel/<library>.m4: what its variants share; ends with
-                                     NULL */
+    const char *op;               /* the op whose specs it serves, for listings */
+    const char *const *libraries; /* templates/kernel/<library>.m4: what its variants share; ends
+                                     with NULL */
     const struct field *fields;
     int field_count;
-    const char *const *variants;                /* ends with NULL */
+    const char *const *variants; /* ends with NULL */
+    const char *tunables; /* templates/kernel/<tunables>.m4: what its kernels leave open; or NULL */
     bool (*legal)(const struct kernel *kernel); /* the variant can serve the shape */
     void (*explain)(const struct kernel *kernel, FILE *stream);
     int64_t (*code_bytes)(const struct kernel *kernel); /* prediction */
@@ -57,8 +58,13 @@ struct kernel {
     const struct family *family;
     int64_t value[MOST_FIELDS]; /* in the order of the family's fields */
     const struct isa *isa;
-    const char *variant; /* one of the family's */
+    const char *variant;      /* one of the family's */
+    char tuning[TUNING_SIZE]; /* tunables that are not the preset: "block32_near4", or "" */
 };
+
+/* The next tunable of a tuning, NULL-terminated text that `tuning` moves through; false behind the
+   last.  Names are letters. */
+bool next_tunable(const char **tuning, char name[TUNING_SIZE], int64_t *value);
 
 /* The i-th family, NULL behind the last. */
 const struct family *family_at(size_t i);

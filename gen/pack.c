@@ -19,6 +19,15 @@ static bool expand_file(const struct expansion *expansion, struct text *text, st
 
 /* ---- Kernels ---- */
 
+static bool define_tuning(struct expansion *expansion, const char *tuning) {
+    char name[TUNING_SIZE];
+    int64_t value;
+    while (next_tunable(&tuning, name, &value))
+        if (!define_integer(expansion, name, value))
+            return false;
+    return true;
+}
+
 static bool define_kernel(struct expansion *expansion, const struct kernel *kernel,
                           const char *symbol) {
     bool done = define_text(expansion, "symbol", symbol) &&
@@ -29,7 +38,7 @@ static bool define_kernel(struct expansion *expansion, const struct kernel *kern
         done = field->prefix ? define_integer(expansion, field->name, kernel->value[i])
                              : define_text(expansion, field->name, field->words[kernel->value[i]]);
     }
-    return done &&
+    return done && define_tuning(expansion, kernel->tuning) &&
            (kernel->family->define == NULL || kernel->family->define(kernel, expansion));
 }
 
@@ -60,10 +69,10 @@ static void add_types(struct files *files, const struct kernel *kernel) {
             add_path(files, "dtype", kernel->family->fields[i].words[kernel->value[i]]);
 }
 
-/* Library, definitions, instruction set, its contract, element types, the family, the variant. */
+/* Library, definitions, instruction set, its contract, element types, what is left open. */
 static void list_files(struct files *files, const struct kernel *kernel) {
-    char variant[96];
     add_path(files, "lib", "base");
+    add_path(files, "lib", "tunables");
     add_path(files, "lib", "words");
     add_path(files, "lib", "lanes");
     add_path(files, "lib", "vectors");
@@ -72,25 +81,46 @@ static void list_files(struct files *files, const struct kernel *kernel) {
     add_path(files, "isa", "contract");
     add_path(files, "lib", "kernel");
     add_types(files, kernel);
+    if (kernel->family->tunables != NULL)
+        add_path(files, "kernel", kernel->family->tunables);
+}
+
+static void add_algorithm(struct files *files, const struct kernel *kernel) {
+    char variant[96];
     for (int i = 0; kernel->family->libraries[i] != NULL; i++)
         add_path(files, "kernel", kernel->family->libraries[i]);
     snprintf(variant, sizeof variant, "%s_%s.c", kernel->family->name, kernel->variant);
     add_path(files, "kernel", variant);
 }
 
-bool kernel_source(const struct kernel *kernel, struct text *text, struct error *error) {
+static bool expand_kernel(const struct kernel *kernel, const struct files *files, struct text *text,
+                          struct error *error) {
     char symbol[SYMBOL_SIZE];
-    struct files files = {.count = 0};
     struct expansion expansion = {.files = {NULL}};
-    list_files(&files, kernel);
-    for (int i = 0; i < files.count; i++)
-        expansion.files[i] = files.paths[i];
+    for (int i = 0; i < files->count; i++)
+        expansion.files[i] = files->paths[i];
     kernel_symbol(kernel, symbol);
     bool done =
         define_kernel(&expansion, kernel, symbol) || fail(error, EXIT_ENVIRONMENT, "out of memory");
     done = done && expand_file(&expansion, text, error);
     text_free(&expansion.definitions);
     return done;
+}
+
+bool kernel_source(const struct kernel *kernel, struct text *text, struct error *error) {
+    struct files files = {.count = 0};
+    list_files(&files, kernel);
+    add_algorithm(&files, kernel);
+    return expand_kernel(kernel, &files, text, error);
+}
+
+bool kernel_space(const struct kernel *kernel, struct text *text, struct error *error) {
+    struct files files = {.count = 0};
+    if (kernel->family->tunables == NULL)
+        return true;
+    list_files(&files, kernel);
+    add_path(&files, "lib", "space");
+    return expand_kernel(kernel, &files, text, error);
 }
 
 static bool add_kernel(const struct kernel *kernel, struct output *output, struct error *error) {

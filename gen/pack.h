@@ -16,6 +16,11 @@ struct pack {
 /* The C text of one kernel. */
 bool kernel_source(const struct kernel *kernel, struct text *text, struct error *error);
 
+/* What the kernel's family and variant leave open, a line each: "tunable NAME PRESET VALUES WHAT"
+   with the values by commas, then the legal points, "point NAME=VALUE ..." with all names in that
+   order. */
+bool kernel_space(const struct kernel *kernel, struct text *text, struct error *error);
+
 /* Everything `make` needs: kernels, registry, header, Makefile, .pc, the specs themselves. */
 bool pack_files(const struct pack *pack, struct output *output, struct error *error);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../gen/pack.h"
+#include "../gen/variants.h"
 #include "commands.h"
 
 static const struct option_help options[] = {
@@ -41,7 +42,8 @@ static bool kernels_of(const struct options *given, struct kernel_list *kernels,
     if (strncmp(word, "kvmill_", 7) == 0 && option_value(given, "isa"))
         return fail(error, EXIT_USER, "--isa goes with SPECS; the symbol says its own");
     if (strncmp(word, "kvmill_", 7) == 0)
-        return kernel_parse(word, &kernel, error) && kernel_list_add(kernels, &kernel, error);
+        return kernel_parse(word, &kernel, error) && tuning_check(&kernel, error) &&
+               kernel_list_add(kernels, &kernel, error);
     bool done = isa_list_parse(option_value(given, "isa"), &isas, error) &&
                 specs_read(word, &specs, error) && specs_kernels(&specs, &isas, kernels, error);
     spec_list_free(&specs);

@@ -5,11 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../gen/variants.h"
 #include "commands.h"
 #include "inputs.h"
 #include "kernel_table.h"
 
-static const struct option_help options[] = {INPUT_OPTIONS, {NULL, NULL, NULL}};
+static const struct option_help options[] = {
+    INPUT_OPTIONS,
+    {"variants", NULL, "print instead what the kernels leave open: what kvmill tune chooses from"},
+    {NULL, NULL, NULL},
+};
 
 /* ---- Layers ---- */
 
@@ -67,18 +72,77 @@ static void print_sizes(const struct inputs *inputs) {
            inputs->pack.kernels.count, pack_code_bytes(&inputs->pack.kernels, NULL));
 }
 
+/* ---- What kernels leave open ---- */
+
+static void print_tunable(const struct tunable *tunable) {
+    char values[128] = "";
+    for (int i = 0; i < tunable->value_count; i++)
+        snprintf(values + strlen(values), sizeof values - strlen(values), "%s%" PRId64,
+                 i ? ", " : "", tunable->values[i]);
+    printf("    %-10s %4" PRId64 "  of %-26s %s\n", tunable->name, tunable->preset, values,
+           tunable->what);
+}
+
+static bool print_space(const struct kernel *kernel, size_t *points, struct error *error) {
+    struct tunable_space space;
+    bool done = tunable_space_read(kernel, &space, error);
+    if (done) {
+        printf("  %s on %s: %zu legal points\n", kernel->variant, kernel->isa->name,
+               space.points.count);
+        for (int i = 0; i < space.count; i++)
+            print_tunable(&space.tunables[i]);
+        *points += space.points.count;
+    }
+    tunable_space_free(&space);
+    return done;
+}
+
+static bool print_variants_of(const struct kernel *kernel, const struct isa_list *isas,
+                              size_t *points, struct error *error) {
+    struct kernel_list alternatives = {0};
+    char symbol[SYMBOL_SIZE];
+    kernel_symbol(kernel, symbol);
+    printf("%s\n", symbol);
+    bool done = kernel_alternatives(kernel, isas, &alternatives, error);
+    for (size_t i = 0; done && i < alternatives.count; i++)
+        done = print_space(&alternatives.items[i], points, error);
+    printf("\n");
+    kernel_list_free(&alternatives);
+    return done;
+}
+
+static bool print_variants(const struct inputs *inputs, struct error *error) {
+    const struct kernel_list *kernels = &inputs->pack.kernels;
+    size_t points = 0, open = 0;
+    for (size_t i = 0; i < kernels->count; i++) {
+        if (kernels->items[i].family->tunables == NULL)
+            continue;
+        if (!print_variants_of(&kernels->items[i], &inputs->isas, &points, error))
+            return false;
+        open++;
+    }
+    printf("%zu of %zu kernels leave something open, %zu legal points together\n", open,
+           kernels->count, points);
+    return true;
+}
+
+static void print_plan(const struct inputs *inputs) {
+    if (inputs->model.layer_count > 0)
+        print_layers(&inputs->model);
+    printf("%zu specs\n", inputs->specs.count);
+    print_specs(&inputs->specs);
+    print_kernel_table(&inputs->pack.kernels);
+    printf("\n");
+    print_sizes(inputs);
+}
+
 static bool plan(const struct options *given, struct error *error) {
     struct inputs inputs = {0};
     bool done = inputs_read(given, NULL, &inputs, error);
-    if (done) {
-        if (inputs.model.layer_count > 0)
-            print_layers(&inputs.model);
-        printf("%zu specs\n", inputs.specs.count);
-        print_specs(&inputs.specs);
-        print_kernel_table(&inputs.pack.kernels);
-        printf("\n");
-        print_sizes(&inputs);
-    }
+    if (done && option_value(given, "variants"))
+        done = print_variants(&inputs, error);
+    else if (done)
+        print_plan(&inputs);
     inputs_free(&inputs);
     return done;
 }

@@ -7,7 +7,8 @@ m4_dnl   score   q . k of a tile and the block,
 m4_dnl   weigh   turn scores into exp (score - largest), and
 m4_dnl   gather  add weight * v to the sums,
 m4_dnl both products by one register tile.  Scores are in units of log 2.
-km_need_all(«the definitions», «km_symbol», «km_activation», «km_key», «km_value», «km_key_dim», «km_value_dim», «km_key_group», «km_value_group», «km_key_scale», «km_value_scale», «km_rows», «km_terms», «km_math», «km_tile», «km_strip», «km_block», «km_direct», «km_limbs», «km_value_codes», «km_half_values»)
+km_need_all(«the definitions», «km_symbol», «km_activation», «km_key», «km_value», «km_key_dim», «km_value_dim», «km_key_group», «km_value_group», «km_key_scale», «km_value_scale», «km_rows», «km_terms», «km_math»)
+km_check_tuning
 
 m4_dnl Rows come in whole tiles, or in whole vectors of quads.
 m4_define(«km_row_multiple», «m4_ifelse(km_variant, «quads», «m4_eval(km_floats / 4)», «km_tile»)»)
@@ -46,9 +47,10 @@ m4_define(«km_attend_types», «enum {
     TILE = km_tile,
     STRIP = m4_eval(km_strip * km_floats),
     BLOCK = km_block,
-    NEAR = 8,   /* rows ahead that are brought into the first cache */
-    AHEAD = 64, /* and into the second */
+    NEAR = km_near,   /* rows ahead that are brought into the first cache */
+    AHEAD = km_ahead, /* and into the second */
     FOUND = BLOCK + (NEAR > LANES ? NEAR : LANES),
+    LISTED = BLOCK + AHEAD > FOUND ? BLOCK + AHEAD : FOUND,
 };
 
 struct work {
@@ -58,7 +60,8 @@ km_query_and_key«»m4_dnl
 km_if(km_value_codes, «km_value_work«»», «km_if(km_half_values, «km_half_work«»», «km_if(km_direct, «», «    float value[BLOCK][VALUE_PADDED];
 »)»)»)m4_dnl
     const unsigned char *key_row[FOUND], *value_row[FOUND]; /* of the block, and a little more */
-    const unsigned char *next[BLOCK * km_row_lines];        /* lines of the rows AHEAD */
+km_if(km_ahead > 0, «    const unsigned char *next[BLOCK * km_row_lines]; /* lines of the rows AHEAD */
+»)m4_dnl
 _km_scale_table(«key»)_km_scale_table(«value»)m4_dnl
     int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
     float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
@@ -101,13 +104,14 @@ m4_define(«km_share_weigh», «km_if(km_one_tile, «450, 100», «0, 0»)»)
 m4_define(«km_share_values», «km_if(km_one_tile, «550, 200», «500, 500»)»)
 m4_define(«km_share_gather», «km_if(km_one_tile, «km_if(km_direct, «550, 450», «750, 250»)», «0, 0»)»)
 m4_define(«km_fetch», «_km_fetch(m4_indir(«km_share_$1»), «$2», $3)»)
-m4_define(«_km_fetch», «km_if($2 == 0, «», «_km_fetch_lines(m4_eval($1 * km_row_lines * km_block / 1000), m4_eval(($1 + $2) * km_row_lines * km_block / 1000 - $1 * km_row_lines * km_block / 1000), «$3», $4)»)»)
+m4_define(«_km_fetch», «km_if($2 == 0 || km_ahead == 0, «», «_km_fetch_lines(m4_eval($1 * km_row_lines * km_block / 1000), m4_eval(($1 + $2) * km_row_lines * km_block / 1000 - $1 * km_row_lines * km_block / 1000), «$3», $4)»)»)
 m4_define(«_km_fetch_lines», «_km_fetch_some($1, $2, «$3», m4_eval(($2 + $4 - 1) / ($4)), $4)»)
 m4_define(«_km_fetch_some», «km_each(«I», 0, m4_eval($4 - 1), 1, «        km_if($4 * ($5) > $2, «if (($3) * $4 + I < $2) »)__builtin_prefetch(w->next[$1 + ($3) * $4 + I], 0, 2);
 »)»)
 
 m4_dnl km_fetch_near(SIDE, I, FROM, LINES) -- bring LINES lines from byte FROM on of the row NEAR behind row I closer.
-m4_define(«km_fetch_near», «km_each(«I», 0, m4_eval($4 - 1), 1, «        __builtin_prefetch(w->$1_row[$2 + NEAR] + $3 + I * 64, 0, 3);
+m4_define(«km_fetch_near», «km_if(km_near > 0, «_km_fetch_near($@)»)»)
+m4_define(«_km_fetch_near», «km_each(«I», 0, m4_eval($4 - 1), 1, «        __builtin_prefetch(w->$1_row[$2 + NEAR] + $3 + I * 64, 0, 3);
 »)»)
 m4_define(«_km_in_blocks», «m4_ifdef(«km_scale_step_»km_$1, 1, 0)»)
 
@@ -187,22 +191,23 @@ km_if(_km_in_blocks($1), «km_each(«G», 0, km_scales(«$1») - 1, 1, «       
 m4_dnl km_find_rows -- defines find_rows: where the rows of a block are, and those that come later.
 m4_define(«km_find_rows», «km_inline(«void», «find_rows(const struct kvmill_attend *p, struct work *w, int64_t at)»)
 {
-    int64_t slot[BLOCK + AHEAD];
-    if (at + BLOCK + AHEAD <= p->count)
+    int64_t slot[LISTED];
+    if (at + LISTED <= p->count)
         memcpy(slot, p->slot + at, sizeof slot);
     else
-        for (int64_t t = 0; t < BLOCK + AHEAD; t++)
+        for (int64_t t = 0; t < LISTED; t++)
             slot[t] = t < BLOCK ? slot_of(p, at + t) : slot_ahead(p, at + t);
     for (int64_t t = 0; t < FOUND; t++) {
         w->key_row[t] = p->key + slot[t] * p->key_stride;
         w->value_row[t] = p->value + slot[t] * p->value_stride;
     }
-    for (int64_t t = 0; t < BLOCK; t++) {
+km_if(km_ahead > 0, «    for (int64_t t = 0; t < BLOCK; t++) {
         const unsigned char *key = p->key + slot[AHEAD + t] * p->key_stride;
         const unsigned char *value = p->value + slot[AHEAD + t] * p->value_stride;
 km_each(«I», 0, m4_eval(km_lines(«key») - 1), 1, «        w->next[t * km_lines(«key») + I] = key + m4_eval(I * 64);
 »)km_each(«I», 0, m4_eval(km_lines(«value») - 1), 1, «        w->next[BLOCK * km_lines(«key») + t * km_lines(«value») + I] = value + m4_eval(I * 64);
 »)    }
+»)m4_dnl
 }
 »)
 

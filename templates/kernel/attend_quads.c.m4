@@ -19,9 +19,6 @@ m4_define(«km_set_query», «km_inline(«void», «set_query(struct work *w, in
 }
 »)
 
-m4_dnl Positions at a time: as many sums as registers hold.
-m4_define(«km_positions», «km_if(km_sums / km_row_vectors < 4, 4, «m4_eval(km_sums / km_row_vectors / 4 * 4)»)»)
-
 m4_define(«km_score», «km_take_scales(«key»)
 km_inline(«void», «score_positions(struct work *w, int64_t t)»)
 {

@@ -1,0 +1,43 @@
+/* What a kernel leaves open: its family's other variants for the same shape, and the tunables that
+   the templates declare.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_GEN_VARIANTS_H
+#define KVMILL_GEN_VARIANTS_H
+
+#include "kernel.h"
+
+enum { MOST_TUNABLES = 16, MOST_TUNABLE_VALUES = 16 };
+
+struct tunable {
+    char name[TUNING_SIZE];
+    int64_t preset;
+    int64_t values[MOST_TUNABLE_VALUES];
+    int value_count;
+    char what[128]; /* in words */
+};
+
+/* One variant on one instruction set: its tunables, and a kernel for each legal point. */
+struct tunable_space {
+    struct tunable tunables[MOST_TUNABLES];
+    int count;
+    struct kernel_list points; /* the preset is among them, with an empty tuning */
+};
+
+/* Expands the family's declarations.  Free the space in any case. */
+bool tunable_space_read(const struct kernel *kernel, struct tunable_space *space,
+                        struct error *error);
+void tunable_space_free(struct tunable_space *space);
+
+/* The tunable's value at that point. */
+int64_t tunable_value(const struct tunable *tunable, const struct kernel *point);
+
+/* Whether a tuning that a user wrote is a legal point; says what is accepted. */
+bool tuning_check(const struct kernel *kernel, struct error *error);
+
+/* All variants of the family that can do what the kernel does, in the family's order; each for the
+   kernel's instruction set with as many of the extensions in `isas` as it uses. */
+bool kernel_alternatives(const struct kernel *kernel, const struct isa_list *isas,
+                         struct kernel_list *list, struct error *error);
+
+#endif

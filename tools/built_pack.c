@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../gen/hash.h"
 #include "make.h"
 
 /* Text of its own; NULL, with the error filled, when out of memory. */
@@ -64,23 +65,16 @@ void built_pack_free(struct built_pack *built) {
 
 /* ---- The cache ---- */
 
-/* FNV-1a, 64 bits. */
-static uint64_t hash(uint64_t state, const char *data, size_t length) {
-    for (size_t i = 0; i < length; i++)
-        state = (state ^ (unsigned char)data[i]) * 0x100000001b3;
-    return state;
-}
-
 static uint64_t hash_output(const struct output *output) {
     static const char *const variables[] = {"CC", "CFLAGS", "CPPFLAGS", "LDFLAGS"};
-    uint64_t state = 0xcbf29ce484222325;
+    uint64_t state = HASH_START;
     for (size_t i = 0; i < output->count; i++) {
-        state = hash(state, output->files[i].name, strlen(output->files[i].name) + 1);
-        state = hash(state, output->files[i].text.data, output->files[i].text.length);
+        state = hash_bytes(state, output->files[i].name, strlen(output->files[i].name) + 1);
+        state = hash_bytes(state, output->files[i].text.data, output->files[i].text.length);
     }
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         const char *value = getenv(variables[i]);
-        state = hash(state, value ? value : "", value ? strlen(value) + 1 : 1);
+        state = hash_bytes(state, value ? value : "", value ? strlen(value) + 1 : 1);
     }
     return state;
 }

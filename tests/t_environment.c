@@ -1,0 +1,180 @@
+/* What is said of machines, on trees of files that look like /proc and /sys.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../tune/environment.h"
+#include "../tune/machine.h"
+#include "sweeps.h"
+#include "tap.h"
+
+static char root[] = "/tmp/t_environment.XXXXXX";
+
+static void put(const char *path, const char *text) {
+    char whole[256];
+    snprintf(whole, sizeof whole, "%s%s", root, path);
+    for (char *slash = whole + 1; (slash = strchr(slash, '/')) != NULL; *slash++ = '/') {
+        *slash = '\0';
+        mkdir(whole, 0777);
+    }
+    FILE *stream = fopen(whole, "w");
+    if (stream == NULL || fputs(text, stream) < 0 || fclose(stream) != 0)
+        bail_out("cannot write %s: %s", whole, strerror(errno));
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk) {
+    (void)status, (void)type, (void)walk;
+    return remove(path);
+}
+
+static struct environment read_tree(void) {
+    struct environment environment;
+    environment_read(root, &environment);
+    environment.processors = 4;
+    return environment;
+}
+
+static bool prints(const struct environment *environment, const char *expected) {
+    struct text text = {0};
+    bool same = environment_print(environment, &text) && strcmp(text.data, expected) == 0;
+    if (!same)
+        diag("%s", text.data);
+    text_free(&text);
+    return same;
+}
+
+static bool says(const struct environment *environment, int threads, enum grade grade,
+                 const char *words) {
+    struct remark remarks[MOST_REMARKS];
+    int count = environment_remarks(environment, threads, remarks);
+    for (int i = 0; i < count; i++)
+        if (remarks[i].grade == grade && strstr(remarks[i].text, words) != NULL)
+            return true;
+    return false;
+}
+
+static void test_nothing(void) {
+    struct environment e = read_tree();
+    struct remark remarks[MOST_REMARKS];
+    ok(strcmp(e.cpu, "unknown") == 0 &&
+           prints(&e, "governor=unknown turbo=unknown smt=unknown virtual=unknown "
+                      "load=unknown quota=unknown processors=4"),
+       "what the system does not say is unknown");
+    ok(environment_remarks(&e, 4, remarks) == 0, "and not remarked on");
+}
+
+static void test_server(void) {
+    put("/proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: "
+                         "143\nmodel name\t: A  CPU @ 2 GHz\n"
+                         "stepping\t: 8\nflags\t\t: fpu sse2\n\nprocessor\t: 1\nmodel\t\t: 7\n");
+    put("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n");
+    put("/sys/devices/system/cpu/intel_pstate/no_turbo", "1\n");
+    put("/sys/devices/system/cpu/smt/active", "0\n");
+    put("/proc/loadavg", "0.05 0.10 0.20 1/200 4711\n");
+    put("/proc/self/cgroup", "0::/user.slice/a\n");
+    put("/sys/fs/cgroup/user.slice/a/cpu.max", "max 100000\n");
+    struct environment e = read_tree();
+    struct remark remarks[MOST_REMARKS];
+    ok(strcmp(e.cpu, "GenuineIntel 6-143-8 A  CPU @ 2 GHz") == 0, "an x86 CPU: %s", e.cpu);
+    ok(prints(
+           &e,
+           "governor=performance turbo=off smt=off virtual=none load=0.05 quota=all processors=4"),
+       "a quiet server is described");
+    ok(environment_remarks(&e, 4, remarks) == 0, "and fit");
+}
+
+static void test_laptop(void) {
+    put("/proc/cpuinfo",
+        "vendor_id : AuthenticAMD\ncpu family : 25\nflags : fpu hypervisor sse2\n");
+    put("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n");
+    put("/sys/devices/system/cpu/intel_pstate/no_turbo", "0\n");
+    put("/sys/devices/system/cpu/smt/active", "1\n");
+    put("/proc/loadavg", "2.60 0.10 0.20 1/200 4711\n");
+    put("/sys/fs/cgroup/user.slice/a/cpu.max", "150000 100000\n");
+    put("/sys/class/dmi/id/sys_vendor", "QEMU\n");
+    struct environment e = read_tree();
+    ok(prints(&e,
+              "governor=powersave turbo=on smt=on virtual=kvm load=2.60 quota=1.50 processors=4"),
+       "a busy guest is described");
+    ok(says(&e, 2, GRADE_UNFIT, "may use 1.50 processors for 2 threads"),
+       "its quota makes it unfit");
+    ok(!says(&e, 1, GRADE_UNFIT, "processors"), "but not for one thread");
+    ok(says(&e, 5, GRADE_UNFIT, "5 threads on 4 processors"), "too many threads take turns");
+    ok(says(&e, 2, GRADE_WARNING, "keep 2.6 of 4 processors busy"), "others are warned of");
+    ok(!says(&e, 1, GRADE_WARNING, "busy"), "where they are in the way");
+    ok(says(&e, 1, GRADE_WARNING, "governor powersave"), "so is a clock that follows the load");
+    ok(says(&e, 1, GRADE_NOTE, "turbo") && says(&e, 1, GRADE_NOTE, "share a core") &&
+           says(&e, 1, GRADE_NOTE, "(kvm)"),
+       "turbo, shared cores and guests are noted");
+}
+
+static void test_arm(void) {
+    put("/proc/cpuinfo",
+        "processor : 0\nCPU implementer : 0x41\nCPU variant : 0x3\nCPU part : 0xd0c\n");
+    struct environment e = read_tree();
+    ok(strcmp(e.cpu, "0x41-0xd0c-0x3") == 0, "an AArch64 CPU: %s", e.cpu);
+}
+
+/* ---- Which results fit ---- */
+
+static void test_misfits(void) {
+    struct machine machine = {"MadeUp 6-1-1 Test CPU", "cc 1.0", "-O3", "0123456789abcdef"},
+                   other = machine;
+    struct sweep_key key = made_key(0);
+    ok(machine_misfit(&machine, &key) == FITS, "results of this machine fit");
+    strcpy(other.cpu, "Other");
+    ok(machine_misfit(&other, &key) == FOREIGN_CPU, "those of another CPU do not");
+    other = machine;
+    strcpy(other.templates, "0");
+    ok(machine_misfit(&other, &key) == STALE_TEMPLATES, "nor of other templates");
+    other = machine;
+    strcpy(other.flags, "-O2");
+    ok(machine_misfit(&other, &key) == OTHER_COMPILER, "nor of other flags");
+    struct sweeps sweeps = {0};
+    size_t results[MISFITS];
+    make_sweep(&sweeps, 0, 0);
+    make_sweep(&sweeps, 1, 0);
+    machine_filter(&other, 1 << FOREIGN_CPU, &sweeps, results);
+    ok(sweeps.count == 2 && results[OTHER_COMPILER] == 116,
+       "what is not refused stays, and is counted");
+    machine_filter(&other, REFUSE_ALL, &sweeps, results);
+    ok(sweeps.count == 0 && results[OTHER_COMPILER] == 116, "what is refused goes");
+    sweeps_free(&sweeps);
+}
+
+static void test_hash(void) {
+    char first[17], second[17];
+    char path[256];
+    struct error error;
+    put("/templates/isa/a.m4", "a");
+    put("/templates/b.m4", "b");
+    snprintf(path, sizeof path, "%s/templates", root);
+    ok(machine_hash_files(path, first, &error), "templates have a hash, %s", first);
+    put("/templates/b.m4~", "b");
+    ok(machine_hash_files(path, second, &error) && strcmp(first, second) == 0, "of no other files");
+    put("/templates/isa/a.m4", "c");
+    ok(machine_hash_files(path, second, &error) && strcmp(first, second) != 0,
+       "which their text changes");
+    strcat(path, "/none");
+    ok(!machine_hash_files(path, second, &error) && error.exit_code == EXIT_ENVIRONMENT,
+       "no templates are an error");
+}
+
+int main(void) {
+    if (mkdtemp(root) == NULL)
+        bail_out("cannot make %s: %s", root, strerror(errno));
+    test_nothing();
+    test_server();
+    test_laptop();
+    test_arm();
+    test_misfits();
+    test_hash();
+    nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return done_testing();
+}

@@ -1,0 +1,187 @@
+/* Search spaces: legal points, neighbours, their text.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../tune/random.h"
+#include "../tune/space.h"
+#include "tap.h"
+
+static const int64_t tiles[] = {1, 2, 4, 8}, strips[] = {1, 2, 3};
+static const char *const paths[] = {"float", "half", "codes"};
+static const struct parameter parameters[] = {
+    {.name = "tile", .values = tiles, .count = 4, .preset = 1},
+    {.name = "strip", .values = strips, .count = 3, .preset = 2},
+    {.name = "path", .words = paths, .count = 3},
+};
+
+/* Codes go with all but tiles of 4; the context is the most that tile times strip may be. */
+static bool fits(const struct space *space, const struct point *point) {
+    int64_t tile = space_number(space, point, "tile"), strip = space_number(space, point, "strip");
+    if (strcmp(space_word(space, point, "path"), "codes") == 0 && tile == 4)
+        return false;
+    return tile * strip <= *(const int64_t *)space->context;
+}
+
+static const int64_t most = 8;
+static const struct space space = {parameters, 3, fits, &most};
+
+static void test_counts(void) {
+    static const struct space free_space = {parameters, 3, NULL, NULL};
+    struct point point;
+    int seen = 0, illegal = 0;
+    for (bool more = space_first(&space, &point); more; more = space_next(&space, &point)) {
+        seen++;
+        illegal += !fits(&space, &point);
+    }
+    /* Of 12 pairs of tile and strip 9 are small enough; two of tile 4 are not for codes. */
+    ok(seen == 25 && illegal == 0, "25 legal points, seen %d", seen);
+    ok(space_count(&space, 1000) == 25 && space_count(&space, 7) == 7, "counting stops at a bound");
+    ok(space_count(&free_space, 1000) == 36, "without a constraint all combinations are legal");
+}
+
+static void test_random(void) {
+    uint64_t random = 1, again = 1;
+    int counts[4][3][3] = {{{0}}}, missing = 0, differences = 0;
+    struct point point;
+    for (int i = 0; i < 2500; i++) {
+        struct point drawn = space_random(&space, &random), same = space_random(&space, &again);
+        differences += !points_equal(&drawn, &same) || !fits(&space, &drawn);
+        counts[drawn.at[0]][drawn.at[1]][drawn.at[2]]++;
+    }
+    for (bool more = space_first(&space, &point); more; more = space_next(&space, &point)) {
+        int count = counts[point.at[0]][point.at[1]][point.at[2]];
+        missing += count < 50 || count > 200;
+    }
+    ok(differences == 0, "random points are legal, the same from the same seed");
+    ok(missing == 0, "and about equally likely");
+}
+
+static bool needs_one(const struct space *given, const struct point *point) {
+    for (int i = 0; i < given->count; i++)
+        if (point->at[i] != 3)
+            return false;
+    return true;
+}
+
+static void test_sparse(void) {
+    static const int64_t values[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+    struct parameter five[5];
+    static const char *const names[] = {"a", "b", "c", "d", "e"};
+    struct space sparse = {five, 5, needs_one, NULL};
+    uint64_t random = 3;
+    for (int i = 0; i < 5; i++)
+        five[i] = (struct parameter){names[i], values, NULL, 10, 3};
+    struct point point = space_random(&sparse, &random);
+    ok(needs_one(&sparse, &point), "the one legal point of 100000 is found");
+    ok(space_neighbours(&sparse, &point, (struct point[MOST_NEIGHBOURS]){{{0}}}) == 0,
+       "and has no neighbours");
+}
+
+static bool has_neighbours(const char *of, const char *const *expected) {
+    struct point point, neighbours[MOST_NEIGHBOURS];
+    struct error error;
+    if (!space_parse(&space, of, &point, &error))
+        return false;
+    int count = space_neighbours(&space, &point, neighbours), i = 0;
+    for (; i < count && expected[i] != NULL; i++) {
+        struct text text = {0};
+        bool same = space_print(&space, &neighbours[i], &text) && !strcmp(text.data, expected[i]);
+        if (!same)
+            diag("%s, not %s", text.data, expected[i]);
+        text_free(&text);
+        if (!same)
+            return false;
+    }
+    return i == count && expected[i] == NULL;
+}
+
+static void test_neighbours(void) {
+    static const char *const inner[] = {"tile=1 strip=2 path=float",
+                                        "tile=4 strip=2 path=float",
+                                        "tile=2 strip=1 path=float",
+                                        "tile=2 strip=3 path=float",
+                                        "tile=2 strip=2 path=half",
+                                        "tile=2 strip=2 path=codes",
+                                        NULL};
+    static const char *const over[] = {"tile=1 strip=1 path=codes", "tile=8 strip=1 path=codes",
+                                       "tile=2 strip=2 path=codes", "tile=2 strip=1 path=float",
+                                       "tile=2 strip=1 path=half",  NULL};
+    ok(has_neighbours("tile=2 strip=2", inner), "numbers have neighbours below and above");
+    ok(has_neighbours("tile=2 strip=1 path=codes", over),
+       "a step goes over values that are not legal");
+}
+
+static void test_text(void) {
+    struct point point, back;
+    struct error error;
+    int wrong = 0;
+    for (bool more = space_first(&space, &point); more; more = space_next(&space, &point)) {
+        struct text text = {0};
+        wrong += !space_print(&space, &point, &text) ||
+                 !space_parse(&space, text.data, &back, &error) || !points_equal(&point, &back);
+        text_free(&text);
+    }
+    ok(wrong == 0, "every point's text gives the point");
+    struct point preset = space_default(&space);
+    ok(space_parse(&space, " ", &point, &error) && points_equal(&point, &preset),
+       "no text is the default");
+    ok(space_parse(&space, "path=half  tile=1", &point, &error) && point.at[0] == 0 &&
+           point.at[1] == 2 && point.at[2] == 1,
+       "any order; what is left out has its default");
+}
+
+static void test_bad_text(void) {
+    static const char *const bad[][2] = {
+        {"tiel=4", "did you mean \"tile\""},
+        {"banana=4", "accepted: name=value"},
+        {"tile=5", "accepted: 1, 2, 4, 8"},
+        {"tile=04", "accepted: 1, 2, 4, 8"},
+        {"tile=", "accepted: 1, 2, 4, 8"},
+        {"path=hal", "accepted: float, half, codes"},
+        {"tile", "has no value"},
+        {"tile=1 tile=1", "is given twice"},
+        {"tile=8 strip=3", "do not go together"},
+        {"=4", "is no parameter"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct point point;
+        struct error error = {0};
+        bool refused = !space_parse(&space, bad[i][0], &point, &error);
+        if (!ok(refused && error.exit_code == EXIT_USER && strstr(error.text, bad[i][1]),
+                "\"%s\" is refused", bad[i][0]))
+            diag("%s", error.text);
+    }
+}
+
+static void test_bad_spaces(void) {
+    static const int64_t falling[] = {2, 1};
+    static const int64_t none = 0;
+    struct parameter p[2] = {parameters[0], parameters[1]};
+    struct error error = {0};
+    struct space given = {p, 2, NULL, NULL};
+    ok(space_check(&space, &error) && space_check(&given, &error), "good spaces are accepted");
+    p[1].name = "tile";
+    ok(!space_check(&given, &error) && error.exit_code == EXIT_BUG, "two of one name");
+    p[1] = (struct parameter){.name = "strip", .values = falling, .count = 2};
+    ok(!space_check(&given, &error), "values that fall");
+    p[1] = (struct parameter){.name = "strip", .values = strips, .count = 3, .preset = 3};
+    ok(!space_check(&given, &error), "a default that is no value");
+    p[1] = (struct parameter){.name = "a strip", .values = strips, .count = 3};
+    ok(!space_check(&given, &error), "a name that is no word");
+    ok(!space_check(&(struct space){parameters, 3, fits, &none}, &error),
+       "a default that is not legal");
+    ok(!space_check(&(struct space){parameters, 0, NULL, NULL}, &error), "no parameter");
+}
+
+int main(void) {
+    test_counts();
+    test_random();
+    test_sparse();
+    test_neighbours();
+    test_text();
+    test_bad_text();
+    test_bad_spaces();
+    return done_testing();
+}

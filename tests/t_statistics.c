@@ -1,0 +1,173 @@
+/* Medians, their intervals, and the choice of a winner.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../tune/random.h"
+#include "../tune/statistics.h"
+#include "tap.h"
+
+/* The k-th least sample at which the interval begins: published tables of the sign test. */
+static void test_tables(void) {
+    static const struct {
+        int count, rank;
+    } table[] = {{5, 1},  {6, 1},  {8, 1},   {9, 2},   {12, 3},   {15, 4},
+                 {20, 6}, {25, 8}, {30, 10}, {50, 18}, {100, 40}, {301, 134}};
+    double samples[301];
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        struct summary summary;
+        int n = table[i].count;
+        for (int k = 0; k < n; k++)
+            samples[k] = n - k;
+        bool done = summarise(samples, n, 1, &summary);
+        if (!ok(done && summary.low == table[i].rank && summary.high == n + 1 - table[i].rank,
+                "of %d samples the interval begins at number %d", n, table[i].rank))
+            diag("from %g to %g", summary.low, summary.high);
+        ok(summary.median == (n + 1) / 2.0 && summary.minimum == 1, "with median and minimum");
+        ok((n < 6) == (summary.coverage < 0.95), "and a coverage of %.3f", summary.coverage);
+    }
+}
+
+static void test_floor(void) {
+    static const struct {
+        int count, compared, rank; /* 0: too few samples */
+    } table[] = {{5, 1, 0},     {6, 1, 1},     {11, 100, 0}, {12, 100, 1},
+                 {15, 1000, 0}, {16, 1000, 1}, {27, 1, 8},   {27, 100, 5}};
+    double samples[27];
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        struct summary summary;
+        int n = table[i].count, rank = table[i].rank;
+        for (int k = 0; k < n; k++)
+            samples[k] = k + 1;
+        bool done = summarise(samples, n, table[i].compared, &summary);
+        ok(done && summary.floor == rank &&
+               (rank == 0 ? isinf(summary.ceiling) : summary.ceiling == n + 1 - rank),
+           "the floor of %d samples, one of %d, is number %d", n, table[i].compared, rank);
+    }
+}
+
+/* How often the interval has the median of what samples are drawn from; skewed, with outliers. */
+static void test_coverage(void) {
+    enum { ROUNDS = 4000, SAMPLES = 15 };
+    uint64_t random = 42;
+    int inside = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        double samples[SAMPLES];
+        struct summary summary;
+        for (int k = 0; k < SAMPLES; k++) {
+            double u = ((double)random_below(&random, 1 << 30) + 0.5) / (1 << 30);
+            samples[k] = 1 / (1 - u); /* its median is 2 */
+        }
+        inside += summarise(samples, SAMPLES, 1, &summary) && summary.low <= 2 && summary.high >= 2;
+    }
+    double share = (double)inside / ROUNDS; /* expected 0.965, deviation 0.003 */
+    ok(share > 0.95 && share < 0.98, "the interval has the true median in %.3f of cases", share);
+}
+
+static void test_ratio(void) {
+    double baseline[20], samples[20];
+    struct summary ratio, first, second;
+    for (int i = 0; i < 20; i++) { /* drift by a factor of 2, the ratio within 1 % of 1.1 */
+        baseline[i] = 1 + i / 20.0;
+        samples[i] = baseline[i] / (1.1 + 0.01 * (i % 3 - 1));
+    }
+    bool done = summarise_ratio(baseline, samples, 20, 1, &ratio) &&
+                summarise(baseline, 20, 1, &first) && summarise(samples, 20, 1, &second);
+    ok(done && fabs(ratio.median - 1.1) < 0.011 && ratio.low > 1.08 && ratio.high < 1.12,
+       "drift cancels from ratios of interleaved samples");
+    struct summary quotient = summary_quotient(&first, &second);
+    ok(quotient.low < 1 && quotient.high > 1.2 && fabs(quotient.median - 1.1) < 0.02,
+       "and does not from those that were not interleaved");
+}
+
+/* ---- Winners ---- */
+
+static struct contender_result contender(const char *name, double gain, double half, int64_t code) {
+    return (struct contender_result){name,
+                                     code,
+                                     {.count = 15,
+                                      .median = gain,
+                                      .low = gain - half,
+                                      .high = gain + half,
+                                      .floor = gain - half}};
+}
+
+static const char *winner(const struct contender_result *contenders, int count) {
+    struct choice choice = choose(contenders, count);
+    return choice.winner == NO_CONTENDER ? "default" : contenders[choice.winner].name;
+}
+
+static void test_choice(void) {
+    const struct contender_result noise[] = {contender("a", 1.01, 0.005, 10),
+                                             contender("b", 1.2, 0.25, 10),
+                                             contender("c", 0.9, 0.01, 1)};
+    const struct contender_result clear[] = {contender("a", 1.1, 0.01, 10),
+                                             contender("b", 1.2, 0.01, 99)};
+    const struct contender_result ties[] = {
+        contender("c", 1.2, 0.01, 50), contender("b", 1.19, 0.01, 40),
+        contender("a", 1.19, 0.01, 40), contender("d", 1.15, 0.01, 1)};
+    const struct contender_result wide[] = {contender("a", 1.5, 0.15, 50),
+                                            contender("b", 1.4, 0.01, 40)};
+    ok(!strcmp(winner(NULL, 0), "default"), "without contenders the default stays");
+    ok(!strcmp(winner(noise, 3), "default"),
+       "within the band, or with an interval around 1, the default stays");
+    ok(!strcmp(winner(clear, 2), "b"), "the faster one wins, whatever its code");
+    ok(!strcmp(winner(ties, 4), "a"), "among ties the least code, then the first name");
+    ok(choose(ties, 4).ties == 3 && choose(ties, 4).fastest == 0, "the ties are counted");
+    ok(!strcmp(winner(wide, 2), "b"), "a noisy winner has a wider band");
+}
+
+/* In any order, and with equal medians. */
+static void test_order(void) {
+    struct contender_result all[8];
+    uint64_t random = 5;
+    int differences = 0;
+    for (int i = 0; i < 8; i++)
+        all[i] =
+            contender(&"a\0b\0c\0d\0e\0f\0g\0h"[2 * i], 1.3 + 0.01 * (i / 2), 0.01 * i, 10 + i % 3);
+    const char *expected = winner(all, 8);
+    for (int round = 0; round < 500; round++) {
+        for (int i = 7; i > 0; i--) {
+            int k = (int)random_below(&random, (uint64_t)i + 1);
+            struct contender_result swap = all[i];
+            all[i] = all[k];
+            all[k] = swap;
+        }
+        differences += strcmp(winner(all, 8), expected) != 0;
+    }
+    ok(differences == 0, "the winner does not depend on the order");
+}
+
+/* Candidates as fast as the default: hardly ever may one be taken for faster. */
+static void test_false_winners(void) {
+    enum { ROUNDS = 200, CANDIDATES = 20, SAMPLES = 15 };
+    uint64_t random = 9;
+    int false_winners = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct contender_result all[CANDIDATES];
+        for (int c = 0; c < CANDIDATES; c++) {
+            double ratios[SAMPLES];
+            for (int i = 0; i < SAMPLES; i++) /* 5 % of noise */
+                ratios[i] = 1 + ((double)random_below(&random, 1000) - 500) / 10000;
+            all[c] = (struct contender_result){.name = "x"};
+            if (!summarise(ratios, SAMPLES, CANDIDATES, &all[c].gain))
+                bail_out("no memory");
+        }
+        false_winners += choose(all, CANDIDATES).winner != NO_CONTENDER;
+    }
+    ok(false_winners <= ROUNDS / 10, "noise beats the default in %d of %d sweeps", false_winners,
+       ROUNDS);
+}
+
+int main(void) {
+    test_tables();
+    test_floor();
+    test_coverage();
+    test_ratio();
+    test_choice();
+    test_order();
+    test_false_winners();
+    return done_testing();
+}

@@ -1,0 +1,35 @@
+/* What results of this machine and tree are made with, and which others they do not fit.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TUNE_MACHINE_H
+#define KVMILL_TUNE_MACHINE_H
+
+#include "sweep.h"
+
+struct machine {
+    char cpu[128], compiler[128], flags[256], templates[17];
+};
+
+/* The CPU, the compiler and flags that packs are built with ($CC, $CFLAGS), the templates there
+   are. EXIT_ENVIRONMENT where there are no templates; a compiler that cannot be run is "unknown".
+ */
+bool machine_read(struct machine *machine, struct error *error);
+
+/* Hash of all files below a directory and their names, in hexadecimal. */
+bool machine_hash_files(const char *directory, char hash[17], struct error *error);
+
+/* Why results of that key do not hold here. */
+enum misfit { FITS, FOREIGN_CPU, STALE_TEMPLATES, OTHER_COMPILER, MISFITS };
+enum misfit machine_misfit(const struct machine *machine, const struct sweep_key *key);
+
+/* "measured on another CPU", ...; constant. */
+const char *misfit_words(enum misfit misfit);
+
+/* Which misfits are refused: a bit for each, 1 << FOREIGN_CPU. */
+enum { REFUSE_ALL = 1 << FOREIGN_CPU | 1 << STALE_TEMPLATES | 1 << OTHER_COMPILER };
+
+/* Take out the sweeps that are refused; results[misfit] counts what each has cost. */
+void machine_filter(const struct machine *machine, unsigned refused, struct sweeps *sweeps,
+                    size_t results[MISFITS]);
+
+#endif

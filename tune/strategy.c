@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "strategy_kind.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FULL_SAMPLES = 27 };
+
+/* ---- The strategies ---- */
+
+static const struct strategy_kind *const kinds[] = {
+    &exhaustive_strategy,
+    &random_strategy,
+    &greedy_strategy,
+    &halving_strategy,
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+const char *const strategy_names[KINDS + 1] = {"exhaustive", "random", "greedy", "halving", NULL};
+
+/* The least space that a strategy is for: building a candidate takes longer than measuring it. */
+static const struct {
+    int64_t points;
+    const char *strategy;
+} sizes[] = {{0, "exhaustive"}, {65, "halving"}, {257, "greedy"}};
+
+const char *strategy_for(int64_t points) {
+    size_t i = sizeof sizes / sizeof *sizes - 1;
+    while (points < sizes[i].points)
+        i--;
+    return sizes[i].strategy;
+}
+
+static const struct strategy_kind *find_kind(const char *name) {
+    for (int i = 0; i < KINDS; i++)
+        if (strcmp(kinds[i]->name, name) == 0)
+            return kinds[i];
+    return NULL;
+}
+
+static bool refuse_strategy(const char *name, struct error *error) {
+    return fail(error, EXIT_USER,
+                "strategy \"%.40s\"; accepted: exhaustive, random, greedy, halving", name);
+}
+
+/* ---- Opening ---- */
+
+static void begin(struct search *search, const struct space *space,
+                  const struct strategy_kind *kind, const struct search_options *options) {
+    *search =
+        (struct search){.space = space, .kind = kind, .options = *options, .random = options->seed};
+    if (search->options.samples == 0)
+        search->options.samples = FULL_SAMPLES;
+    if (options->seconds > 0)
+        search->start = options->now(options->clock);
+    search->at.here = space_default(space);
+}
+
+struct search *search_open(const struct space *space, const struct search_options *options,
+                           struct error *error) {
+    const char *name = options->strategy;
+    if (name == NULL)
+        name = strategy_for(space_count(space, sizes[2].points));
+    const struct strategy_kind *kind = find_kind(name);
+    struct search *search = kind != NULL ? malloc(sizeof *search) : NULL;
+    if (search == NULL) {
+        if (kind == NULL)
+            refuse_strategy(name, error);
+        else
+            fail(error, EXIT_ENVIRONMENT, "out of memory");
+        return NULL;
+    }
+    begin(search, space, kind, options);
+    return search;
+}
+
+void search_close(struct search *search) {
+    if (search != NULL)
+        free(search->trials);
+    free(search);
+}
+
+const char *search_strategy(const struct search *search) {
+    return search->kind->name;
+}
+
+/* ---- Trials ---- */
+
+struct trial *search_find(const struct search *search, const struct point *point) {
+    for (size_t i = 0; i < search->count; i++)
+        if (points_equal(&search->trials[i].point, point))
+            return &search->trials[i];
+    return NULL;
+}
+
+bool trial_is_measured(const struct trial *trial) {
+    return trial->state == TRIAL_TOLD && trial->outcome == OUTCOME_MEASURED;
+}
+
+static bool make_room(struct search *search) {
+    if (search->count < search->room)
+        return true;
+    size_t room = 2 * search->room + BATCH;
+    struct trial *grown = realloc(search->trials, room * sizeof *grown);
+    if (grown == NULL)
+        return false;
+    search->trials = grown;
+    search->room = room;
+    return true;
+}
+
+/* NULL: out of memory. */
+static struct trial *add_trial(struct search *search, const struct point *point) {
+    if (!make_room(search)) {
+        search->no_memory = true;
+        return NULL;
+    }
+    struct trial *trial = &search->trials[search->count++];
+    *trial = (struct trial){.point = *point, .state = TRIAL_TOLD};
+    return trial;
+}
+
+static bool is_known(const struct trial *trial, int samples) {
+    return trial->samples >= samples || (trial->samples > 0 && trial->outcome != OUTCOME_MEASURED);
+}
+
+void search_want(struct search *search, const struct point *point, int samples) {
+    struct trial *trial = search_find(search, point);
+    if (trial == NULL)
+        trial = add_trial(search, point);
+    if (trial == NULL || trial->state != TRIAL_TOLD)
+        return;
+    trial->wanted = samples;
+    if (is_known(trial, samples))
+        return;
+    size_t index = (size_t)(trial - search->trials);
+    trial->state = TRIAL_WAITS;
+    if (index < search->waiting)
+        search->waiting = index;
+}
+
+/* What was told of an earlier run does not count: this one goes the same way. */
+static bool is_fresh(const struct search *search, const struct point *point) {
+    const struct trial *trial = search_find(search, point);
+    return trial == NULL || trial->wanted == 0;
+}
+
+static bool first_fresh(struct search *search, struct point *point) {
+    for (bool more = space_first(search->space, point); more;
+         more = space_next(search->space, point))
+        if (is_fresh(search, point))
+            return true;
+    return false;
+}
+
+bool search_fresh(struct search *search, struct point *point) {
+    enum { TRIES = 64 };
+    for (int try = 0; try < TRIES; try++) {
+        *point = space_random(search->space, &search->random);
+        if (is_fresh(search, point))
+            return true;
+    }
+    return first_fresh(search, point);
+}
+
+/* ---- Asking ---- */
+
+static struct trial *next_waiting(struct search *search) {
+    for (; search->waiting < search->count; search->waiting++)
+        if (search->trials[search->waiting].state == TRIAL_WAITS)
+            return &search->trials[search->waiting];
+    return NULL;
+}
+
+bool search_has_questions(struct search *search) {
+    return next_waiting(search) != NULL;
+}
+
+static bool budget_is_spent(const struct search *search) {
+    const struct search_options *options = &search->options;
+    return (options->evaluations > 0 && search->evaluations >= options->evaluations) ||
+           (options->seconds > 0 &&
+            options->now(options->clock) - search->start >= options->seconds);
+}
+
+/* What to ask, when there is nothing to be told any more; false: the search is over.  Everything is
+   judged by the default, so that it comes first. */
+static bool find_questions(struct search *search) {
+    struct point first = space_default(search->space);
+    search_want(search, &first, search->options.samples);
+    while (!search_has_questions(search) && !search->no_memory)
+        if (!search->kind->advance(search))
+            return false;
+    return !search->no_memory;
+}
+
+static bool is_default(const struct search *search, const struct trial *trial) {
+    struct point first = space_default(search->space);
+    return points_equal(&trial->point, &first);
+}
+
+static enum answer ask_for(struct search *search, struct trial *trial, struct question *question) {
+    if (budget_is_spent(search) && !is_default(search, trial))
+        return search->under_way > 0 ? ANSWER_WAIT : ANSWER_EXPIRED;
+    trial->state = TRIAL_UNDER_WAY;
+    search->under_way++;
+    search->evaluations++;
+    *question = (struct question){trial->point, trial->wanted};
+    return ANSWER_POINT;
+}
+
+enum answer search_ask(struct search *search, struct question *question) {
+    struct trial *trial = next_waiting(search);
+    if (trial == NULL && search->under_way > 0)
+        return ANSWER_WAIT;
+    if (trial == NULL && !find_questions(search))
+        return search->no_memory ? ANSWER_NO_MEMORY : ANSWER_DONE;
+    return ask_for(search, next_waiting(search), question);
+}
+
+/* ---- Telling ---- */
+
+static void note(struct search *search, struct trial *trial, enum outcome outcome, double cost,
+                 int samples) {
+    if (trial->state == TRIAL_UNDER_WAY)
+        search->under_way--;
+    else
+        search->evaluations++;
+    trial->state = TRIAL_TOLD;
+    trial->outcome = outcome;
+    trial->cost = cost;
+    trial->samples = samples > 0 ? samples : 1;
+}
+
+bool search_tell(struct search *search, const struct point *point, enum outcome outcome,
+                 double cost, int samples) {
+    struct trial *trial = search_find(search, point);
+    if (trial == NULL)
+        trial = add_trial(search, point);
+    if (trial == NULL)
+        return false;
+    note(search, trial, outcome, cost, samples);
+    return true;
+}
+
+/* More samples than a full measurement has are none the better. */
+static int worth(const struct search *search, const struct trial *trial) {
+    int full = search->options.samples;
+    return trial->samples < full ? trial->samples : full;
+}
+
+static bool is_better(const struct search *search, const struct trial *a, const struct trial *b) {
+    int first = worth(search, a), second = worth(search, b);
+    return first != second ? first > second : a->cost < b->cost;
+}
+
+bool search_best(const struct search *search, struct point *best) {
+    const struct trial *found = NULL;
+    for (size_t i = 0; i < search->count; i++)
+        if (trial_is_measured(&search->trials[i]) &&
+            (found == NULL || is_better(search, &search->trials[i], found)))
+            found = &search->trials[i];
+    if (found != NULL)
+        *best = found->point;
+    return found != NULL;
+}
+
+int64_t search_evaluations(const struct search *search) {
+    return search->evaluations;
+}

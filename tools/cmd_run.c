@@ -9,6 +9,7 @@
 #include "../tune/threads.h"
 #include "built_pack.h"
 #include "commands.h"
+#include "run_mlir.h"
 #include "run_op.h"
 
 static const struct option_help options[] = {
@@ -17,6 +18,8 @@ static const struct option_help options[] = {
     {"isa", "ISA", "instruction set (the best this CPU has)"},
     {"portable", NULL, "the portable kernels instead of generated ones"},
     {"threads", "N", "threads to run on (1)"},
+    {"window-out-of-bounds", "WORD",
+     "skip_element or skip_window, for the scatters of a .mlir file"},
     {NULL, NULL, NULL},
 };
 
@@ -276,6 +279,8 @@ static bool run(const struct options *given, struct error *error) {
     if (given->rest_count != 1)
         return fail(error, EXIT_USER, "kvmill run: %d arguments; accepted: one SPECS file",
                     given->rest_count);
+    if (is_mlir(given->rest[0]))
+        return run_mlir(given, given->rest[0], error);
     bool done = specs_read(given->rest[0], &specs, error);
     if (done && specs.count != 1)
         done = fail(error, EXIT_USER, "%s: holds %zu specs; accepted: one", given->rest[0],
@@ -288,8 +293,9 @@ static bool run(const struct options *given, struct error *error) {
 
 const struct command run_command = {
     .name = "run",
-    .synopsis = "SPECS --in NAME=FILE.npy ... --out NAME=FILE.npy [options]",
-    .summary = "Run one spec on arrays in files, with the kernels generated for it.",
+    .synopsis = "SPECS --in NAME=FILE.npy ... --out NAME=FILE.npy [options] | FILE.mlir [options]",
+    .summary = "Run one spec on arrays in files, with the kernels generated for it; or a StableHLO "
+               "program and its checks.",
     .options = options,
     .run = run,
 };

@@ -318,7 +318,12 @@ static bool parse_item(struct mlir_reader *reader, struct mlir_op *op) {
                            op->name);
     if (!mlir_accept(reader, "="))
         return add_word(reader, op, word_key(op), word);
-    return mlir_parse_attr(reader, &attr) && mlir_add_attr(reader, &op->attrs, word, &attr);
+    int c = mlir_peek(reader);
+    attr.at = reader->at;
+    attr.kind = MLIR_INTEGER; /* the colon behind it begins the op's types */
+    bool done = c == '-' || (c >= '0' && c <= '9') ? mlir_take_integer(reader, &attr.integer)
+                                                   : mlir_parse_attr(reader, &attr);
+    return done && mlir_add_attr(reader, &op->attrs, word, &attr);
 }
 
 static bool parse_items(struct mlir_reader *reader, struct mlir_op *op) {
@@ -396,6 +401,7 @@ static const char *const pretty_names[] = {
     "stablehlo.slice",
     "stablehlo.reduce",
     "stablehlo.constant",
+    "arith.constant",
     "stablehlo.iota",
     "stablehlo.transpose",
     "check.expect_eq",
@@ -425,7 +431,7 @@ static bool parse_pretty(struct mlir_reader *reader, int results, struct mlir_op
                          "check.expect_close, and any op as \"name\"(..)",
                          op->name);
     bool is_call = strstr(op->name, "call") != NULL;
-    if (strcmp(op->name, "stablehlo.constant") == 0 && mlir_peek(reader) != '(')
+    if (strstr(op->name, ".constant") != NULL && mlir_peek(reader) != '(')
         return parse_constant(reader, op, signature);
     bool done = is_call                                     ? parse_call(reader, op)
                 : strcmp(op->name, "stablehlo.reduce") == 0 ? parse_reduce(reader, op)

@@ -229,6 +229,8 @@ bool mlir_parse_type(struct mlir_reader *reader, const struct mlir_type **parsed
     *parsed = type;
     bool done = mlir_accept(reader, "tensor") ? parse_tensor(reader, type) : parse_other(reader);
     type->word = (struct mlir_word){reader->file->text + type->at, reader->at - type->at};
+    while (type->word.length > 0 && isspace((unsigned char)type->word.text[type->word.length - 1]))
+        type->word.length--;
     return done;
 }
 

@@ -18,6 +18,11 @@ bool is_mlir_scatter(const struct mlir_op *op) {
     return strcmp(op->name, "stablehlo.scatter") == 0;
 }
 
+/* For messages: not all of a word that has no end. */
+static int word_length(struct mlir_word word) {
+    return word.length < 80 ? (int)word.length : 80;
+}
+
 /* ---- Attributes ---- */
 
 /* A list of integers: [1, 2], array<i64: 1, 2> or dense<[1, 2]>. */
@@ -108,7 +113,7 @@ static bool refuse_shape(const struct mlir_file *file, const char *op, const cha
     return mlir_fail(
         error, file, at,
         "%s: %s is %.*s, %s; accepted: known extents, as kernels are made for one shape", op,
-        tensor, (int)(type->word.length < 80 ? type->word.length : 80), type->word.text, what);
+        tensor, word_length(type->word), type->word.text, what);
 }
 
 bool shape_of_mlir(const struct mlir_file *file, const char *op, const char *tensor,
@@ -116,7 +121,7 @@ bool shape_of_mlir(const struct mlir_file *file, const char *op, const char *ten
                    struct error *error) {
     if (!type->is_tensor)
         return mlir_fail(error, file, at, "%s: %s is %.*s; accepted: a tensor", op, tensor,
-                         (int)(type->word.length < 80 ? type->word.length : 80), type->word.text);
+                         word_length(type->word), type->word.text);
     if (type->is_unranked)
         return refuse_shape(file, op, tensor, type, at, "which has no rank", error);
     if (known && type->has_encoding)
@@ -165,8 +170,7 @@ static bool read_slice_operand(const struct mlir_file *file, const struct mlir_f
         return mlir_fail(
             error, file, op->at,
             "%s: slice_sizes is %.*s; accepted: integers, at most %d of them, in one axis",
-            op->name, (int)(type->word.length < 60 ? type->word.length : 60), type->word.text,
-            (int)KVMILL_MOST_RANK);
+            op->name, word_length(type->word), type->word.text, (int)KVMILL_MOST_RANK);
     const struct mlir_attr *constant = NULL;
     if (value->op != NULL && strcmp(value->op->name, "stablehlo.constant") == 0)
         constant = mlir_attr_of(&value->op->attrs, "value");
@@ -270,7 +274,7 @@ static bool check_scalar(struct region_reader *reader, const struct mlir_type *t
     return is_scalar(type) ||
            mlir_fail(reader->error, reader->file, at,
                      "%.*s in a scatter's region; accepted: scalars, tensor<f32>",
-                     (int)(type->word.length < 80 ? type->word.length : 80), type->word.text);
+                     word_length(type->word), type->word.text);
 }
 
 static bool add_literal(struct region_reader *reader, const struct mlir_op *op, int value,
@@ -410,9 +414,31 @@ static bool set_arguments(struct region_reader *reader, const struct mlir_block 
             return mlir_fail(
                 reader->error, reader->file, value->at,
                 "C23: argument %d of the region is %.*s; accepted: scalars, tensor<f32>", i,
-                (int)(value->type->word.length < 80 ? value->type->word.length : 80),
-                value->type->word.text);
+                word_length(value->type->word), value->type->word.text);
         problem->arguments[i] = value->type->element;
+    }
+    return true;
+}
+
+/* The last op of a block, if it is a return. */
+static const struct mlir_op *return_of(const struct mlir_block *block) {
+    return block->last != NULL && is_return(block->last) ? block->last : NULL;
+}
+
+/* What is returned are scalars, of the types of the first arguments. */
+static bool check_returned(struct region_reader *reader, const struct mlir_block *block,
+                           const struct mlir_op *op) {
+    for (int i = 0; i < op->operand_count && i < block->argument_count; i++) {
+        const struct mlir_value *values = reader->function->values;
+        const struct mlir_type *type = values[op->operands[i]].type;
+        if (!mlir_type_equal(type, values[block->first_argument + i].type))
+            return mlir_fail(
+                reader->error, reader->file, op->at,
+                "stablehlo.scatter: C23: the region returns %.*s; accepted: the type of its "
+                "argument %d, %.*s",
+                word_length(type->word), type->word.text, i,
+                word_length(values[block->first_argument + i].type->word),
+                values[block->first_argument + i].type->word.text);
     }
     return true;
 }
@@ -428,17 +454,17 @@ bool region_of_mlir(const struct mlir_file *file, const struct mlir_function *fu
         .problem = problem,
         .error = error,
     };
-    const struct mlir_op *op = block->first;
-    size_t at = op ? op->at : 0;
-    if (!set_arguments(&reader, block, at))
-        return false;
-    for (; op != NULL && !is_return(op); op = op->next)
-        if (!add_step(&reader, op))
-            return false;
-    if (op == NULL || op->next != NULL)
+    const struct mlir_op *last = return_of(block);
+    size_t at = block->first ? block->first->at : 0;
+    if (last == NULL)
         return mlir_fail(error, file, at,
                          "a region without stablehlo.return at its end; accepted: one");
-    return set_returned(&reader, op);
+    if (!set_arguments(&reader, block, at) || !check_returned(&reader, block, last))
+        return false;
+    for (const struct mlir_op *op = block->first; op != last; op = op->next)
+        if (!add_step(&reader, op))
+            return false;
+    return set_returned(&reader, last);
 }
 
 /* ---- Scatter ---- */

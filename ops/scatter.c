@@ -185,8 +185,8 @@ static kvmill_status check_types(const kvmill_scatter *op, struct kvmill_program
                                  kvmill_error *error) {
     kvmill_status status = make_program(op, program, error);
     if (status == KVMILL_OK)
-        status = check_update_types(op, error);
-    return status == KVMILL_OK ? check_region_types(op, program, error) : status;
+        status = check_region_types(op, program, error);
+    return status == KVMILL_OK ? check_update_types(op, error) : status;
 }
 
 static kvmill_status check_results(const kvmill_scatter *op, const struct kvmill_program *program,

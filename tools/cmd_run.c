@@ -24,6 +24,8 @@ static const struct option_help options[] = {
 };
 
 static const struct run_op *op_of(const struct spec *spec) {
+    if (is_window_spec(spec))
+        return is_gather_spec(spec) ? &gather_run : &scatter_run;
     return is_attention_spec(spec) ? &cache_attention_run : &tensor_scatter_run;
 }
 
@@ -63,7 +65,7 @@ static int position(const struct names *names, const char *word, size_t length) 
 static const char *join_names(const struct names *names, char text[512]) {
     size_t at = 0;
     for (int i = 0; i < names->count; i++)
-        if (names->name[i] != NULL)
+        if (names->name[i] != NULL && at < 512)
             at += (size_t)snprintf(text + at, 512 - at, "%s%s=FILE.npy", at ? ", " : "",
                                    names->name[i]);
     return text;
@@ -279,7 +281,7 @@ static bool run(const struct options *given, struct error *error) {
     if (given->rest_count != 1)
         return fail(error, EXIT_USER, "kvmill run: %d arguments; accepted: one SPECS file",
                     given->rest_count);
-    if (is_mlir(given->rest[0]))
+    if (is_mlir_name(given->rest[0]))
         return run_mlir(given, given->rest[0], error);
     bool done = specs_read(given->rest[0], &specs, error);
     if (done && specs.count != 1)

@@ -6,11 +6,6 @@
 
 #include "mlir_eval.h"
 
-bool is_mlir(const char *name) {
-    size_t length = strlen(name);
-    return length > 5 && strcmp(name + length - 5, ".mlir") == 0;
-}
-
 static bool check_options(const struct options *given, struct error *error) {
     static const char *const for_specs[] = {"in", "out", "isa", NULL};
     for (int i = 0; for_specs[i] != NULL; i++)

@@ -6,9 +6,6 @@
 
 #include "options.h"
 
-/* The file's name ends with ".mlir". */
-bool is_mlir(const char *name);
-
 /* Run the program, say what each of its checks found; a failed one is the user's error. */
 bool run_mlir(const struct options *given, const char *name, struct error *error);
 

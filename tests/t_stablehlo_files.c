@@ -134,7 +134,7 @@ int main(void) {
         if (cases != NULL)
             snprintf(name, sizeof name, "%s/tests/%s", cases, files[i]);
         else
-            snprintf(name, sizeof name, "%s/tests/stablehlo/%s", srcdir ? srcdir : ".", files[i]);
+            snprintf(name, sizeof name, "%s/tests/stablehlo/tests/%s", srcdir ? srcdir : ".", files[i]);
         char *text = read_whole(name);
         if (text != NULL)
             checked += check_chunks(files[i], text);

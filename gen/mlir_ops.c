@@ -99,15 +99,15 @@ static bool check_operands(struct mlir_reader *reader, const struct mlir_op *op,
         const struct mlir_value *value = &reader->function->values[op->operands[i]];
         const struct mlir_type *type = signature->operands[i];
         if (!mlir_type_equal(value->type, type))
-            return mlir_fail(
-                reader->error, reader->file, type->at,
-                "%s: operand %%%.*s is %.*s; accepted here: the type it was defined with, "
-                "%.*s",
-                op->name, (int)(value->name.length < 40 ? value->name.length : 40),
-                value->name.text, (int)(type->word.length < 80 ? type->word.length : 80),
-                type->word.text,
-                (int)(value->type->word.length < 80 ? value->type->word.length : 80),
-                value->type->word.text);
+            return mlir_fail(reader->error, reader->file, type->at,
+                             "%s: operand %%%.*s is %.*s; accepted: the type it was defined with, "
+                             "%.*s",
+                             op->name, (int)(value->name.length < 40 ? value->name.length : 40),
+                             value->name.text,
+                             (int)(type->word.length < 80 ? type->word.length : 80),
+                             type->word.text,
+                             (int)(value->type->word.length < 80 ? value->type->word.length : 80),
+                             value->type->word.text);
     }
     return true;
 }

@@ -667,7 +667,7 @@ static void check_seen(void) {
 }
 
 int main(void) {
-    int cases = is_slow_run() ? 300 : 4000, large_cases = is_slow_run() ? 2 : 40;
+    int cases = is_slow_run() ? 300 : 4000, large_cases = is_slow_run() ? 4 : 200;
     seed = dice_seed();
     walk("gather", gathers_right, cases, false);
     walk("scatter", scatters_right, cases, false);

@@ -252,7 +252,7 @@ int main(void) {
     check_refused("func.func @f(%a: tensor<f32>, %a: tensor<f32>) { return }", "defined twice");
     check_refused("hello", "accepted: module, func.func");
     fuzz(is_slow_run() ? 500 : 20000);
-    ok(seen.read > 100 && seen.refused > 100 && seen.verified > 100,
+    ok(seen.read > 50 && seen.refused > 100 && seen.verified > 100,
        "%lld texts were read, %lld refused, %lld ops accepted", (long long)seen.read,
        (long long)seen.refused, (long long)seen.verified);
     for (int i = 0; i < file_count; i++)

@@ -551,6 +551,25 @@ static bool check_region_counts(const struct mlir_file *file, const struct mlir_
         op->name, problem->argument_count, problem->return_count, n, 2 * n, n);
 }
 
+/* One op of the two halves of the arguments, or the second half itself: by its name, which kernels
+   are made for. */
+static void name_region(struct scatter_problem *problem) {
+    static const char *const names[] = {"add",     "subtract", "multiply", "minimum",
+                                        "maximum", "and",      "or",       "xor"};
+    const kvmill_region_op *op = &problem->ops[0];
+    int n = problem->count;
+    bool in_order = problem->op_count == 1 && op->operands[0] == 0 && op->operands[1] == 1;
+    if (n != 1 || !kvmill_element_equal(&problem->arguments[0], &problem->inputs[0].element))
+        return;
+    if (problem->op_count == 0 && problem->returned[0] == 1)
+        snprintf(problem->update_computation, sizeof problem->update_computation, "replace");
+    for (size_t i = 0; in_order && problem->returned[0] == 2 && i < sizeof names / sizeof *names;
+         i++)
+        if (strcmp(names[i], op->name) == 0)
+            snprintf(problem->update_computation, sizeof problem->update_computation, "%s",
+                     names[i]);
+}
+
 bool scatter_of_mlir(const struct mlir_file *file, const struct mlir_function *function,
                      const struct mlir_op *op, struct scatter_problem *problem,
                      struct error *error) {
@@ -572,6 +591,8 @@ bool scatter_of_mlir(const struct mlir_file *file, const struct mlir_function *f
         return fail_op(file, op, &reason, error);
     if (!read_scatter_shapes(file, function, op, true, problem, error))
         return false;
+    name_region(problem);
+    scatter_view_make(problem, &view);
     return kvmill_scatter_check(&view.op, &windows, &program, &reason) == KVMILL_OK ||
            fail_op(file, op, &reason, error);
 }

@@ -9,6 +9,7 @@
 static const struct spec_op *const ops[] = {
     &tensor_scatter_spec,   &attention_spec_ops[0], &attention_spec_ops[1], &attention_spec_ops[2],
     &attention_spec_ops[3], &attention_spec_ops[4], &attention_spec_ops[5],
+    &gather_spec,           &window_scatter_spec,
 };
 enum { OP_COUNT = sizeof ops / sizeof *ops };
 
@@ -75,8 +76,8 @@ static bool read_op(const struct json_place *place, const struct spec_op **op,
                          nearest);
     return json_fail(error, &member,
                      "\"%.64s\" is not a known op; accepted: %s, %s, %s, %s, and the last three "
-                     "with the prefix dynamic_batching.",
-                     name, names[0], names[1], names[2], names[3]);
+                     "with the prefix dynamic_batching.; %s, %s",
+                     name, names[0], names[1], names[2], names[3], names[7], names[8]);
 }
 
 static bool read_purpose(const struct json_place *place, char purpose[64], struct error *error) {
@@ -131,6 +132,8 @@ static bool check_names(const struct spec_list *list, struct error *error) {
 }
 
 bool specs_read(const char *file, struct spec_list *list, struct error *error) {
+    if (is_mlir_name(file))
+        return specs_of_mlir(file, list, error);
     json_t *document = json_read(file, error);
     if (document == NULL)
         return false;

@@ -48,6 +48,9 @@ struct attention_spec {
     char layers[160];          /* which layers of the model it serves, in words; "" when not said */
 };
 
+struct gather_problem;
+struct scatter_problem;
+
 struct spec {
     const struct spec_op *op;
     char where[320];  /* "file: /kernels/0", for messages; a model's pack: the purpose */
@@ -56,6 +59,8 @@ struct spec {
     union {           /* the op tells which */
         struct scatter_spec scatter;
         struct attention_spec attention;
+        struct gather_problem *gather;          /* gen/stablehlo.h */
+        struct scatter_problem *window_scatter; /* of StableHLO */
     };
 };
 
@@ -67,7 +72,8 @@ struct spec_list {
 /* The op of that name, or NULL. */
 const struct spec_op *spec_op_by_name(const char *name);
 
-/* Read a spec file: {"kernels": [...]} or a single spec.  Release with spec_list_free, also after a
+/* Read a spec file: {"kernels": [...]} or a single spec; or the gathers and scatters of StableHLO text,
+   where the file's name ends with .mlir.  Release with spec_list_free, also after a
    failure. */
 bool specs_read(const char *file, struct spec_list *list, struct error *error);
 
@@ -124,6 +130,20 @@ bool spec_set_shape(DLTensor *tensor, const int64_t *dims, int rank, struct erro
 
 /* The op as the library takes it; points into spec. */
 kvmill_tensor_scatter scatter_op_of(const struct spec *spec);
+
+/* ---- StableHLO ---- */
+
+extern const struct spec_op gather_spec, window_scatter_spec;
+
+/* Whether the spec is one of them, and a gather. */
+bool is_window_spec(const struct spec *spec);
+bool is_gather_spec(const struct spec *spec);
+
+/* The name ends with ".mlir". */
+bool is_mlir_name(const char *name);
+
+/* The gathers and scatters of a file. */
+bool specs_of_mlir(const char *name, struct spec_list *list, struct error *error);
 
 /* ---- Cache attention ---- */
 

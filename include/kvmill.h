@@ -60,13 +60,18 @@ typedef struct kvmill_error {
    byte_offset are honoured.  kvmill borrows them for the duration of a call.  4-bit types are
    packed two per byte, low nibble first, over the whole tensor, and must be row-major without gaps.
    Type codes that DLPack 0.6 lacks, with the values later versions gave them: */
-#define KVMILL_DL_BOOL            6
-#define KVMILL_DL_FLOAT8_E4M3FN   10
-#define KVMILL_DL_FLOAT8_E4M3FNUZ 11
-#define KVMILL_DL_FLOAT8_E5M2     12
-#define KVMILL_DL_FLOAT8_E5M2FNUZ 13
-#define KVMILL_DL_FLOAT8_E8M0FNU  14
-#define KVMILL_DL_FLOAT4_E2M1FN   17
+#define KVMILL_DL_BOOL               6
+#define KVMILL_DL_FLOAT8_E3M4        7
+#define KVMILL_DL_FLOAT8_E4M3        8
+#define KVMILL_DL_FLOAT8_E4M3B11FNUZ 9
+#define KVMILL_DL_FLOAT8_E4M3FN      10
+#define KVMILL_DL_FLOAT8_E4M3FNUZ    11
+#define KVMILL_DL_FLOAT8_E5M2        12
+#define KVMILL_DL_FLOAT8_E5M2FNUZ    13
+#define KVMILL_DL_FLOAT8_E8M0FNU     14
+#define KVMILL_DL_FLOAT6_E2M3FN      15
+#define KVMILL_DL_FLOAT6_E3M2FN      16
+#define KVMILL_DL_FLOAT4_E2M1FN      17
 
 /* In the shape of a tensor given to a plan: known only when it runs. */
 #define KVMILL_DYNAMIC (-1)
@@ -110,9 +115,8 @@ enum {
 
 /* PMX cache attention (openppl-public/ppl.pmx, OPMX 2024-07): KeyValueCache stores and reads back,
    MultiHeadAttention attends, MultiHeadCacheAttention stores and attends over what is then in the
-   cache.  static and dynamic batching.  The attributes have their source's names and defaults where a
-   comment gives one; kvmill_cache_attention_init
-   sets them.  Extensions of ours are marked so.
+   cache.  static and dynamic batching.  The attributes have their source's names and defaults where
+   a comment gives one; kvmill_cache_attention_init sets them.  Extensions of ours are marked so.
 
    Query head h uses kv head h / (num_heads / num_kv_heads).  Causal masks are aligned bottom-right:
    the query at position p sees positions 0 ... p. */
@@ -132,19 +136,19 @@ typedef struct kvmill_cache_attention {
     int64_t cache_mode;       /* dynamic: 0 offset, 1 paged */
     int64_t page_size;        /* 128 */
     int64_t num_repeat;       /* 1; KeyValueCache: copies of each head in the outputs */
-    DLDataType T1;            /* activations: float32, float16; ours: bfloat16; KeyValueCache: int8 */
+    DLDataType T1; /* activations: float32, float16; ours: bfloat16; KeyValueCache: int8 */
     DLDataType T2; /* cache: float32, float16; ours: bfloat16; int8 or int4 where quantised.  uint8
                       where cache_format names llama.cpp's blocks */
     DLDataType T3; /* scale: float32, float16; ours: bfloat16 */
     double softmax_scale; /* 0 = 1 / sqrt (head_dim) */
 
     /* Ours. */
-    int64_t window;       /* 0 = none; else a query sees the last `window` positions, its own included */
-    double softcap;       /* 0 = none; else softcap * tanh (score / softcap) before any mask */
-    const char *math;     /* "f32" (NULL), or "fast": float16 or integer arithmetic, error at most 3e-3 of
-                             the largest output */
-    int32_t partial;      /* attn_output is float32, and lse is an output: the logarithm of the sum of
-                             exp (score), float32, of attn_output's shape without the last dim */
+    int64_t window; /* 0 = none; else a query sees the last `window` positions, its own included */
+    double softcap; /* 0 = none; else softcap * tanh (score / softcap) before any mask */
+    const char *math; /* "f32" (NULL), or "fast": float16 or integer arithmetic, error at most 3e-3
+                         of the largest output */
+    int32_t partial;  /* attn_output is float32, and lse is an output: the logarithm of the sum of
+                         exp (score), float32, of attn_output's shape without the last dim */
     int32_t empty_is_nan; /* a row that sees nothing gives NaN as in PMX's reference, else 0 */
     int64_t alibi_heads, alibi_first; /* heads of the whole model (0 = num_heads), and the first of
                                          these here: tensor parallelism */
@@ -154,9 +158,9 @@ typedef struct kvmill_cache_attention {
     int32_t value_differs;
     int64_t value_head_dim, value_quant_bit, value_quant_group;
     DLDataType value_T2, value_T3;
-    const char *cache_format, *value_cache_format; /* NULL = T2's; "q8_0", "q4_0": the rows of a cache
-                                                      are llama.cpp's blocks, T2 is uint8, the last
-                                                      dim their bytes, and there is no scale */
+    const char *cache_format, *value_cache_format; /* NULL = T2's; "q8_0", "q4_0": the rows of a
+                                                      cache are llama.cpp's blocks, T2 is uint8, the
+                                                      last dim their bytes, and there is no scale */
 } kvmill_cache_attention;
 
 /* Order of the tensors all cache attention plans run on; those that an op does not have, and absent
@@ -215,8 +219,113 @@ kvmill_status kvmill_plan_multi_head_cache_attention(const kvmill_cache_attentio
                                                      const kvmill_plan_options *options,
                                                      kvmill_plan **plan, kvmill_error *error);
 
-/* Merge partial results of the same queries over disjoint keys: output = sum of exp (lse[i] - lse) *
-   outputs[i], lse = log of the sum of exp (lse[i]).  outputs: count arrays of [rows, dim]; lses:
+/* ---- StableHLO gather and scatter --------------------------------------------------------- */
+
+/* stablehlo.gather and stablehlo.scatter as of StableHLO 1.x with batching dims.  Attributes have
+   their source's names.  All dims are known to the plan, rank is at most 32.
+
+   Elements are any type of StableHLO; those of fewer than 8 bits take a byte each here (as in
+   StableHLO's own constants), i1 is KVMILL_DL_BOOL with 8 bits. */
+
+/* A list of axes or sizes; borrowed for the call it is given to. */
+typedef struct kvmill_dims {
+    const int64_t *items; /* may be NULL when count is 0 */
+    size_t count;
+} kvmill_dims;
+
+/* An element type.  Of a quantized one (per tensor), dtype is the storage type:
+   value = (stored - zero_point) * scale. */
+typedef struct kvmill_element_type {
+    DLDataType dtype;
+    DLDataType
+        expressed; /* type of the value; bits 0: not quantized, and the rest is not looked at */
+    double scale;
+    int64_t zero_point, storage_min, storage_max;
+} kvmill_element_type;
+
+/* result[r] = operand[clamp (start, 0, dim - slice) + batch + offset].  The tensors are prototypes,
+   as those of kvmill_tensor_scatter. */
+typedef struct kvmill_gather {
+    size_t struct_size; /* sizeof (kvmill_gather) */
+    kvmill_dims offset_dims, collapsed_slice_dims, operand_batching_dims;
+    kvmill_dims start_indices_batching_dims, start_index_map, slice_sizes;
+    int64_t index_vector_dim;
+    int32_t indices_are_sorted; /* a hint; never changes a result */
+    /* Ours: what a window becomes whose start is outside.  "clip" (NULL): start is clamped, as
+       StableHLO says; "fill": all of it is fill_value, as JAX says. */
+    const char *mode;
+    const void
+        *fill_value; /* one element; NULL = NaN, the least int, the largest unsigned int, true */
+    const DLTensor *operand, *start_indices;
+    const DLTensor *result; /* NULL = as it follows, row-major */
+    /* Where they are quantized; NULL = the tensor's dtype. */
+    const kvmill_element_type *operand_element, *result_element;
+} kvmill_gather;
+
+/* Order of the tensors a gather plan runs on. */
+enum { KVMILL_OPERAND = 0, KVMILL_START_INDICES = 1, KVMILL_RESULT = 2, KVMILL_GATHER_TENSORS = 3 };
+
+/* An op of a scatter's region: a pure function of scalars, by its name without "stablehlo.":
+   abs add and atan2 cbrt ceil clamp compare convert cosine count_leading_zeros divide exponential
+   exponential_minus_one floor is_finite log log_plus_one logistic maximum minimum multiply negate
+   not or popcnt power remainder round_nearest_afz round_nearest_even rsqrt select shift_left
+   shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh xor; "constant";
+   and "capture", a scalar from outside.  One rounding per op. */
+typedef struct kvmill_region_op {
+    const char *name;
+    kvmill_element_type element;      /* of its value */
+    int32_t operands[3];              /* numbers of values: arguments first, then ops */
+    const char *comparison_direction; /* compare: "EQ", "NE", "GE", "GT", "LE", "LT" */
+    const char *compare_type;         /* NULL, or "TOTALORDER" */
+    uint64_t value[2];                /* constant: its bits; capture: its number */
+} kvmill_region_op;
+
+/* (acc0, acc1, ..., update0, update1, ...) -> (acc0, acc1, ...) */
+typedef struct kvmill_region {
+    const kvmill_element_type *arguments; /* two for each input */
+    const kvmill_region_op *ops;
+    size_t op_count;        /* at most 64 */
+    const int32_t *results; /* numbers of values, one for each input */
+    size_t capture_count;   /* at most 16 */
+} kvmill_region;
+
+/* results = inputs; then, for every element u of updates in row-major order, at p = start + batch +
+   window: results[p] = region (results[p], updates[u]) if p is inside.  Inputs and updates are
+   converted to the region's types first. */
+typedef struct kvmill_scatter {
+    size_t struct_size; /* sizeof (kvmill_scatter) */
+    kvmill_dims update_window_dims, inserted_window_dims, input_batching_dims;
+    kvmill_dims scatter_indices_batching_dims, scatter_dims_to_operand_dims;
+    int64_t index_vector_dim;
+    int32_t indices_are_sorted, unique_indices; /* hints; never change a result */
+    /* Ours: a window that is partly outside is skipped by elements, "skip_element" (NULL), or as a
+       whole, "skip_window", as XLA and JAX do. */
+    const char *window_out_of_bounds;
+    /* "replace", "add", "subtract", "multiply", "minimum", "maximum", "and", "or", "xor" of the
+       inputs' types; NULL: region. */
+    const char *update_computation;
+    const kvmill_region *region;
+    size_t count; /* of inputs, of updates and of results; at most 16 */
+    const DLTensor *const *inputs, *const *updates;
+    const DLTensor *scatter_indices;
+    const DLTensor *const *results; /* NULL = shaped as inputs, of the region's types */
+    const kvmill_element_type
+        *elements; /* of inputs, where some are quantized; NULL = the dtypes */
+    const kvmill_element_type *update_elements; /* NULL = the dtypes, or those of inputs */
+    const kvmill_element_type *result_elements; /* NULL = the dtypes, or those of the region */
+} kvmill_scatter;
+
+/* A scatter plan runs on inputs, scatter_indices, updates, results and captures (rank 0), in this
+   order.  In place: results[i] is inputs[i], for all i or none, and no type changes. */
+
+/* Plans of these two need no workspace.  Otherwise as kvmill_plan_tensor_scatter. */
+kvmill_status kvmill_plan_gather(const kvmill_gather *op, const kvmill_plan_options *options,
+                                 kvmill_plan **plan, kvmill_error *error);
+kvmill_status kvmill_plan_scatter(const kvmill_scatter *op, const kvmill_plan_options *options,
+                                  kvmill_plan **plan, kvmill_error *error);
+
+/* Merge partial results of the same queries over disjoint keys: output = sum of exp (lse[i] - lse)
+   * outputs[i], lse = log of the sum of exp (lse[i]).  outputs: count arrays of [rows, dim]; lses:
    count arrays of [rows]; output and lse may be one of the inputs. */
 void kvmill_merge_partials(int64_t count, const float *const *outputs, const float *const *lses,
                            int64_t rows, int64_t dim, float *output, float *lse);
@@ -236,8 +345,8 @@ void kvmill_plan_destroy(kvmill_plan *plan);
    NUL.  Returns the length of the whole text, like snprintf. */
 size_t kvmill_plan_describe(const kvmill_plan *plan, char *text, size_t size);
 
-/* Bytes of workspace a run of the plan needs, 64-byte aligned; 0 for TensorScatter.  It does not grow
-   with the length of the cache.  Runs at the same time need a workspace each. */
+/* Bytes of workspace a run of the plan needs, 64-byte aligned; 0 for TensorScatter.  It does not
+   grow with the length of the cache.  Runs at the same time need a workspace each. */
 size_t kvmill_plan_workspace_size(const kvmill_plan *plan);
 
 /* ---- Running ------------------------------------------------------------------------------ */

@@ -176,7 +176,7 @@ static bool has_attention(const struct spec_list *specs) {
 
 static bool has_rows(const struct spec_list *specs) {
     for (size_t i = 0; i < specs->count; i++)
-        if (!is_attention_spec(&specs->items[i]))
+        if (!is_attention_spec(&specs->items[i]) && !is_window_spec(&specs->items[i]))
             return true;
     return false;
 }
@@ -185,6 +185,11 @@ static bool bench_spec(const struct spec *spec, const struct attention_setting *
                        struct bench_results *results, struct error *error) {
     if (is_attention_spec(spec))
         return bench_attention(spec, setting, results, error);
+    if (is_window_spec(spec)) {
+        fprintf(stderr, "%s: note: %s is not measured; it has no generated kernels\n", spec->where,
+                spec->op->name);
+        return true;
+    }
     return bench_rows(spec, setting->pack, setting->threads, results, error);
 }
 

@@ -9,6 +9,7 @@
 #include "../tune/threads.h"
 #include "built_pack.h"
 #include "commands.h"
+#include "run_mlir.h"
 #include "run_op.h"
 
 static const struct option_help options[] = {
@@ -17,10 +18,14 @@ static const struct option_help options[] = {
     {"isa", "ISA", "instruction set (the best this CPU has)"},
     {"portable", NULL, "the portable kernels instead of generated ones"},
     {"threads", "N", "threads to run on (1)"},
+    {"window-out-of-bounds", "WORD",
+     "skip_element or skip_window, for the scatters of a .mlir file"},
     {NULL, NULL, NULL},
 };
 
 static const struct run_op *op_of(const struct spec *spec) {
+    if (is_window_spec(spec))
+        return is_gather_spec(spec) ? &gather_run : &scatter_run;
     return is_attention_spec(spec) ? &cache_attention_run : &tensor_scatter_run;
 }
 
@@ -60,7 +65,7 @@ static int position(const struct names *names, const char *word, size_t length) 
 static const char *join_names(const struct names *names, char text[512]) {
     size_t at = 0;
     for (int i = 0; i < names->count; i++)
-        if (names->name[i] != NULL)
+        if (names->name[i] != NULL && at < 512)
             at += (size_t)snprintf(text + at, 512 - at, "%s%s=FILE.npy", at ? ", " : "",
                                    names->name[i]);
     return text;
@@ -276,6 +281,8 @@ static bool run(const struct options *given, struct error *error) {
     if (given->rest_count != 1)
         return fail(error, EXIT_USER, "kvmill run: %d arguments; accepted: one SPECS file",
                     given->rest_count);
+    if (is_mlir_name(given->rest[0]))
+        return run_mlir(given, given->rest[0], error);
     bool done = specs_read(given->rest[0], &specs, error);
     if (done && specs.count != 1)
         done = fail(error, EXIT_USER, "%s: holds %zu specs; accepted: one", given->rest[0],
@@ -288,8 +295,9 @@ static bool run(const struct options *given, struct error *error) {
 
 const struct command run_command = {
     .name = "run",
-    .synopsis = "SPECS --in NAME=FILE.npy ... --out NAME=FILE.npy [options]",
-    .summary = "Run one spec on arrays in files, with the kernels generated for it.",
+    .synopsis = "SPECS --in NAME=FILE.npy ... --out NAME=FILE.npy [options] | FILE.mlir [options]",
+    .summary = "Run one spec on arrays in files, with the kernels generated for it; or a StableHLO "
+               "program and its checks.",
     .options = options,
     .run = run,
 };

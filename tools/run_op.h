@@ -5,9 +5,11 @@
 #define KVMILL_TOOLS_RUN_OP_H
 
 #include "../gen/spec.h"
+#include "../ops/region.h"
 #include "npy.h"
 
-enum { MOST_RUN_TENSORS = KVMILL_CACHE_ATTENTION_TENSORS };
+/* Of a scatter: inputs, updates, results, indices and captures. */
+enum { MOST_RUN_TENSORS = 3 * KVMILL_MOST_INPUTS + 1 + KVMILL_MOST_CAPTURES };
 
 /* The tensors of a run, in the library's order.  One that is not there has no shape. */
 struct arrays {
@@ -28,7 +30,7 @@ struct run_op {
                           kvmill_error *reason);
 };
 
-extern const struct run_op tensor_scatter_run, cache_attention_run;
+extern const struct run_op tensor_scatter_run, cache_attention_run, gather_run, scatter_run;
 
 /* ---- For those who prepare ---- */
 

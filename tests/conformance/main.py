@@ -2,6 +2,7 @@
 
     KVMILL_LIBRARY  the library to test (kvmill.py)
     KVMILL_PACKS    packs to use, paths separated by colons
+    KVMILL_COMMAND  the command `kvmill`
     KVMILL_SEED     seed of the random cases; default 24
 
 SPDX-License-Identifier: Apache-2.0
@@ -12,6 +13,7 @@ from __future__ import annotations
 import os
 import sys
 
+import jax_windows
 import kvmill
 import onnx_backend
 import pmx
@@ -33,6 +35,7 @@ def main() -> int:
     )
     onnx_backend.run(tap, packs, seed)
     pmx.run_all(tap, packs, seed)
+    jax_windows.run(tap, os.environ["KVMILL_COMMAND"], seed)
     return tap.finish()
 
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Conformance to ONNX TensorScatter-24 and to PMX cache attention, as a TAP test.
+# Conformance to ONNX TensorScatter-24, to PMX cache attention and to JAX's gathers and scatters, as a TAP test.
 #
 #   run.sh [SRCDIR BUILDDIR]
 #
@@ -42,10 +42,11 @@ install() {
 cmp -s "$requirements" "$venv/installed.txt" || install
 
 KVMILL_LIBRARY=$build/.libs/libkvmill.so
+KVMILL_COMMAND=$build/kvmill
 KVMILL_PACKS=$build/generated/kvmill_default/libkvmill_default.so
 test_pack=$build/generated/kvmill_test/libkvmill_test.so
 [ ! -f "$test_pack" ] || KVMILL_PACKS=$KVMILL_PACKS:$test_pack
 PYTHONPATH=$source/bindings/python
 PYTHONDONTWRITEBYTECODE=1
-export KVMILL_LIBRARY KVMILL_PACKS PYTHONPATH PYTHONDONTWRITEBYTECODE
+export KVMILL_LIBRARY KVMILL_COMMAND KVMILL_PACKS PYTHONPATH PYTHONDONTWRITEBYTECODE
 exec "$venv/bin/python" "$here/main.py"

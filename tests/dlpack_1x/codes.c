@@ -4,6 +4,11 @@
 #include <kvmill.h>
 
 _Static_assert(KVMILL_DL_BOOL == kDLBool, "bool");
+_Static_assert(KVMILL_DL_FLOAT8_E3M4 == kDLFloat8_e3m4, "float8 e3m4");
+_Static_assert(KVMILL_DL_FLOAT8_E4M3 == kDLFloat8_e4m3, "float8 e4m3");
+_Static_assert(KVMILL_DL_FLOAT8_E4M3B11FNUZ == kDLFloat8_e4m3b11fnuz, "float8 e4m3b11fnuz");
+_Static_assert(KVMILL_DL_FLOAT6_E2M3FN == kDLFloat6_e2m3fn, "float6 e2m3fn");
+_Static_assert(KVMILL_DL_FLOAT6_E3M2FN == kDLFloat6_e3m2fn, "float6 e3m2fn");
 _Static_assert(KVMILL_DL_FLOAT8_E4M3FN == kDLFloat8_e4m3fn, "float8 e4m3fn");
 _Static_assert(KVMILL_DL_FLOAT8_E4M3FNUZ == kDLFloat8_e4m3fnuz, "float8 e4m3fnuz");
 _Static_assert(KVMILL_DL_FLOAT8_E5M2 == kDLFloat8_e5m2, "float8 e5m2");

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stablehlo.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../ops/fail.h"
+#include "text.h"
+
+/* ---- Views ---- */
+
+static kvmill_dims dims_of(const struct axes *axes) {
+    return (kvmill_dims){axes->items, (size_t)axes->count};
+}
+
+DLTensor tensor_view(const struct tensor_shape *shape) {
+    return (DLTensor){.device = {kDLCPU, 0},
+                      .ndim = shape->rank,
+                      .dtype = shape->element.dtype,
+                      .shape = (int64_t *)(uintptr_t)shape->dims};
+}
+
+void gather_view_make(const struct gather_problem *problem, struct gather_view *view) {
+    view->operand = tensor_view(&problem->operand);
+    view->start_indices = tensor_view(&problem->start_indices);
+    view->result = tensor_view(&problem->result);
+    view->op = (kvmill_gather){
+        .struct_size = sizeof view->op,
+        .offset_dims = dims_of(&problem->offset_dims),
+        .collapsed_slice_dims = dims_of(&problem->collapsed_slice_dims),
+        .operand_batching_dims = dims_of(&problem->operand_batching_dims),
+        .start_indices_batching_dims = dims_of(&problem->start_indices_batching_dims),
+        .start_index_map = dims_of(&problem->start_index_map),
+        .slice_sizes = {problem->slices_open ? NULL : problem->slice_sizes.items,
+                        (size_t)problem->slice_sizes.count},
+        .index_vector_dim = problem->index_vector_dim,
+        .indices_are_sorted = problem->indices_are_sorted,
+        .mode = problem->mode[0] ? problem->mode : NULL,
+        .fill_value = problem->has_fill ? &problem->fill : NULL,
+        .operand = &view->operand,
+        .start_indices = &view->start_indices,
+        .result = problem->has_result ? &view->result : NULL,
+        .operand_element = &problem->operand.element,
+        .result_element = problem->has_result ? &problem->result.element : NULL,
+    };
+}
+
+static void view_list(const struct tensor_shape *shapes, int count, DLTensor *tensors,
+                      const DLTensor **list, kvmill_element_type *elements) {
+    for (int i = 0; i < count; i++) {
+        tensors[i] = tensor_view(&shapes[i]);
+        list[i] = &tensors[i];
+        elements[i] = shapes[i].element;
+    }
+}
+
+void scatter_view_make(const struct scatter_problem *problem, struct scatter_view *view) {
+    view_list(problem->inputs, problem->count, view->inputs, view->input_list, view->elements);
+    view_list(problem->updates, problem->count, view->updates, view->update_list,
+              view->update_elements);
+    view_list(problem->results, problem->count, view->results, view->result_list,
+              view->result_elements);
+    view->scatter_indices = tensor_view(&problem->scatter_indices);
+    view->region = (kvmill_region){.arguments = problem->arguments,
+                                   .ops = problem->ops,
+                                   .op_count = (size_t)problem->op_count,
+                                   .results = problem->returned,
+                                   .capture_count = (size_t)problem->capture_count};
+    view->op = (kvmill_scatter){
+        .struct_size = sizeof view->op,
+        .update_window_dims = dims_of(&problem->update_window_dims),
+        .inserted_window_dims = dims_of(&problem->inserted_window_dims),
+        .input_batching_dims = dims_of(&problem->input_batching_dims),
+        .scatter_indices_batching_dims = dims_of(&problem->scatter_indices_batching_dims),
+        .scatter_dims_to_operand_dims = dims_of(&problem->scatter_dims_to_operand_dims),
+        .index_vector_dim = problem->index_vector_dim,
+        .indices_are_sorted = problem->indices_are_sorted,
+        .unique_indices = problem->unique_indices,
+        .window_out_of_bounds =
+            problem->window_out_of_bounds[0] ? problem->window_out_of_bounds : NULL,
+        .update_computation = problem->update_computation[0] ? problem->update_computation : NULL,
+        .region = &view->region,
+        .count = (size_t)problem->count,
+        .inputs = view->input_list,
+        .updates = view->update_list,
+        .scatter_indices = &view->scatter_indices,
+        .results = problem->has_results ? view->result_list : NULL,
+        .elements = view->elements,
+        .update_elements = view->update_elements,
+        .result_elements = problem->has_results ? view->result_elements : NULL,
+    };
+}
+
+/* ---- Writing ---- */
+
+bool shape_write(const struct tensor_shape *shape, struct text *text) {
+    struct kvmill_element_text words;
+    bool done = text_print(text, "tensor<");
+    for (int d = 0; done && d < shape->rank; d++)
+        done = shape->dims[d] == KVMILL_DYNAMIC ? text_print(text, "?x")
+                                                : text_print(text, "%" PRId64 "x", shape->dims[d]);
+    return done && text_print(text, "%s>", kvmill_element_words(&shape->element, &words));
+}
+
+static bool write_scalar_type(const kvmill_element_type *element, struct text *text) {
+    struct tensor_shape shape = {.element = *element};
+    return shape_write(&shape, text);
+}
+
+/* "%arg0", "%capture1", "%3" */
+static bool write_value(const struct scatter_problem *problem, int value, struct text *text) {
+    if (value < problem->argument_count)
+        return text_print(text, "%%arg%d", value);
+    const kvmill_region_op *op = &problem->ops[value - problem->argument_count];
+    if (strcmp(op->name, "capture") == 0)
+        return text_print(text, "%%capture%d", (int)op->value[0]);
+    return text_print(text, "%%%d", value);
+}
+
+static bool write_bits(const kvmill_element_type *element, const uint64_t value[2],
+                       struct text *text) {
+    DLDataType type = element->dtype;
+    struct kvmill_scalar scalar = {{value[0], value[1]}};
+    switch (kvmill_kind_of(type)) {
+    case KVMILL_BOOL:
+        return text_print(text, "%s", value[0] ? "true" : "false");
+    case KVMILL_INT:
+        return text_print(text, "%" PRId64, (int64_t)kvmill_integer_of(type, value[0]));
+    case KVMILL_FLOAT:
+        return text_print(text, "0x%" PRIX64, value[0]);
+    case KVMILL_COMPLEX:
+        return text_print(text, "(0x%" PRIX64 ", 0x%" PRIX64 ")",
+                          kvmill_real_of(type, scalar).word[0],
+                          kvmill_imaginary_of(type, scalar).word[0]);
+    default:
+        return text_print(text, "%" PRIu64, kvmill_integer_of(type, value[0]));
+    }
+}
+
+static const kvmill_element_type *element_of(const struct scatter_problem *problem, int value) {
+    return value < problem->argument_count ? &problem->arguments[value]
+                                           : &problem->ops[value - problem->argument_count].element;
+}
+
+static bool write_constant(const kvmill_region_op *op, struct text *text) {
+    kvmill_element_type storage = kvmill_plain_element(op->element.dtype);
+    return text_print(text, "\"stablehlo.constant\"() {value = dense<") &&
+           write_bits(&op->element, op->value, text) && text_print(text, "> : ") &&
+           write_scalar_type(&storage, text) && text_print(text, "} : () -> ") &&
+           write_scalar_type(&op->element, text);
+}
+
+/* In generic form, which says all types. */
+static bool write_step(const struct scatter_problem *problem, const kvmill_region_op *op,
+                       struct text *text) {
+    const struct kvmill_scalar_op *scalar = kvmill_scalar_op_by_name(op->name);
+    bool done = text_print(text, "\"stablehlo.%s\"(", op->name);
+    for (int i = 0; done && i < scalar->operands; i++)
+        done = text_print(text, "%s", i ? ", " : "") && write_value(problem, op->operands[i], text);
+    done = done && text_print(text, ")");
+    if (done && op->comparison_direction)
+        done = text_print(text, " {comparison_direction = %s%s%s}", op->comparison_direction,
+                          op->compare_type ? ", compare_type = " : "",
+                          op->compare_type ? op->compare_type : "");
+    done = done && text_print(text, " : (");
+    for (int i = 0; done && i < scalar->operands; i++)
+        done = text_print(text, "%s", i ? ", " : "") &&
+               write_scalar_type(element_of(problem, op->operands[i]), text);
+    return done && text_print(text, ") -> ") && write_scalar_type(&op->element, text);
+}
+
+static bool write_op(const struct scatter_problem *problem, int at, struct text *text) {
+    const kvmill_region_op *op = &problem->ops[at];
+    if (strcmp(op->name, "capture") == 0)
+        return true;
+    if (!write_value(problem, problem->argument_count + at, text) || !text_print(text, " = "))
+        return false;
+    bool done = strcmp(op->name, "constant") == 0 ? write_constant(op, text)
+                                                  : write_step(problem, op, text);
+    return done && text_print(text, " ");
+}
+
+bool region_write(const struct scatter_problem *problem, struct text *text) {
+    bool done = text_print(text, "^bb0(");
+    for (int i = 0; done && i < problem->argument_count; i++)
+        done = text_print(text, "%s%%arg%d: ", i ? ", " : "", i) &&
+               write_scalar_type(&problem->arguments[i], text);
+    done = done && text_print(text, "): ");
+    for (int i = 0; done && i < problem->op_count; i++)
+        done = write_op(problem, i, text);
+    done = done && text_print(text, "stablehlo.return ");
+    for (int i = 0; done && i < problem->return_count; i++)
+        done = text_print(text, "%s", i ? ", " : "") &&
+               write_value(problem, problem->returned[i], text);
+    done = done && text_print(text, " : ");
+    for (int i = 0; done && i < problem->return_count; i++)
+        done = text_print(text, "%s", i ? ", " : "") &&
+               write_scalar_type(element_of(problem, problem->returned[i]), text);
+    return done;
+}

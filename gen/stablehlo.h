@@ -1,0 +1,117 @@
+/* Gathers and scatters as data of their own: what specs hold and what is imported from StableHLO
+   text.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_GEN_STABLEHLO_H
+#define KVMILL_GEN_STABLEHLO_H
+
+#include "../ops/region.h"
+#include "../ops/windows.h"
+#include "mlir.h"
+
+/* A list of axes. */
+struct axes {
+    int64_t items[KVMILL_MOST_RANK];
+    int count;
+};
+
+/* A tensor type. */
+struct tensor_shape {
+    kvmill_element_type element;
+    int rank;
+    int64_t dims[KVMILL_MOST_RANK];
+};
+
+struct gather_problem {
+    struct axes offset_dims, collapsed_slice_dims, operand_batching_dims,
+        start_indices_batching_dims;
+    struct axes start_index_map, slice_sizes;
+    bool slices_open; /* dynamic_gather: only the run knows them; slice_sizes.count says how many */
+    int64_t index_vector_dim;
+    bool indices_are_sorted;
+    char mode[8];
+    bool has_fill;
+    struct kvmill_scalar fill;
+    struct tensor_shape operand, start_indices, result;
+    bool has_result;
+};
+
+struct scatter_problem {
+    struct axes update_window_dims, inserted_window_dims, input_batching_dims;
+    struct axes scatter_indices_batching_dims, scatter_dims_to_operand_dims;
+    int64_t index_vector_dim;
+    bool indices_are_sorted, unique_indices;
+    char window_out_of_bounds[16];
+    char update_computation[16]; /* "": the region */
+    kvmill_element_type arguments[2 * KVMILL_MOST_INPUTS];
+    kvmill_region_op ops[KVMILL_MOST_REGION_OPS]; /* their words are constants */
+    int32_t returned[KVMILL_MOST_INPUTS];
+    int op_count, argument_count, return_count;
+    int capture_count;
+    int captured[KVMILL_MOST_CAPTURES]; /* numbers of values in the function it came from */
+    int count;
+    struct tensor_shape inputs[KVMILL_MOST_INPUTS], updates[KVMILL_MOST_INPUTS];
+    struct tensor_shape results[KVMILL_MOST_INPUTS], scatter_indices;
+    bool has_results;
+};
+
+/* The same as the library takes them; point into problem and view, which must stay in place. */
+struct gather_view {
+    DLTensor operand, start_indices, result;
+    kvmill_gather op;
+};
+void gather_view_make(const struct gather_problem *problem, struct gather_view *view);
+
+struct scatter_view {
+    DLTensor inputs[KVMILL_MOST_INPUTS], updates[KVMILL_MOST_INPUTS], results[KVMILL_MOST_INPUTS];
+    DLTensor scatter_indices;
+    const DLTensor *input_list[KVMILL_MOST_INPUTS], *update_list[KVMILL_MOST_INPUTS];
+    const DLTensor *result_list[KVMILL_MOST_INPUTS];
+    kvmill_element_type elements[KVMILL_MOST_INPUTS], update_elements[KVMILL_MOST_INPUTS];
+    kvmill_element_type result_elements[KVMILL_MOST_INPUTS];
+    kvmill_region region;
+    kvmill_scatter op;
+};
+void scatter_view_make(const struct scatter_problem *problem, struct scatter_view *view);
+
+DLTensor tensor_view(const struct tensor_shape *shape);
+
+/* ---- From text ---- */
+
+/* "stablehlo.gather", "stablehlo.dynamic_gather" or "stablehlo.scatter". */
+bool is_mlir_gather(const struct mlir_op *op);
+bool is_mlir_scatter(const struct mlir_op *op);
+
+/* Read an op and check it: constraints first, then that all extents are known.  Messages are at its
+   place in the file.  Slice sizes of a dynamic_gather that are no constant are left open: the
+   caller refuses them (gather_require_slices) or fills them in. */
+bool gather_of_mlir(const struct mlir_file *file, const struct mlir_function *function,
+                    const struct mlir_op *op, struct gather_problem *problem, struct error *error);
+bool gather_require_slices(const struct mlir_file *file, const struct mlir_op *op,
+                           const struct gather_problem *problem, struct error *error);
+bool scatter_of_mlir(const struct mlir_file *file, const struct mlir_function *function,
+                     const struct mlir_op *op, struct scatter_problem *problem,
+                     struct error *error);
+
+/* A tensor type as a shape; `?`, unranked and bounded ones are refused when `known`. */
+bool shape_of_mlir(const struct mlir_file *file, const char *op, const char *tensor,
+                   const struct mlir_type *type, size_t at, bool known, struct tensor_shape *shape,
+                   struct error *error);
+
+/* A region: arguments, ops, what it returns.  Values below `first_inner` are captured. */
+bool region_of_mlir(const struct mlir_file *file, const struct mlir_function *function,
+                    const struct mlir_block *block, int first_inner,
+                    struct scatter_problem *problem, struct error *error);
+
+/* EQ, NE, ..., SIGNED, ... as a constant; NULL when it is none of them. */
+const char *mlir_comparison_word(const struct mlir_attr *attr);
+
+/* The region of a problem as text that mlir_read_region reads, captures as %capture0, ...; false:
+   out of memory. */
+struct text;
+bool region_write(const struct scatter_problem *problem, struct text *text);
+
+/* "tensor<2x3xf32>" */
+bool shape_write(const struct tensor_shape *shape, struct text *text);
+
+#endif

@@ -1,0 +1,24 @@
+/* stablehlo.gather: which problems are valid, for generator and library alike.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_OPS_GATHER_H
+#define KVMILL_OPS_GATHER_H
+
+#include "windows.h"
+
+/* The constraints C1 to C23, in the source's order: the first violated one is named.  Extents may
+   be KVMILL_DYNAMIC, which matches anything; slice_sizes.items may be NULL with a count: sizes that
+   nobody knows. */
+kvmill_status kvmill_gather_verify(const kvmill_gather *op, kvmill_error *error);
+
+/* All that a plan needs: the constraints, known extents, and no slice of size 0 that would be read.
+ */
+kvmill_status kvmill_gather_check(const kvmill_gather *op, struct kvmill_windows *windows,
+                                  kvmill_error *error);
+
+/* Dims of the result of a checked op. */
+void kvmill_gather_result(const struct kvmill_windows *windows, int64_t dims[KVMILL_MOST_RANK]);
+
+kvmill_element_type kvmill_gather_operand_element(const kvmill_gather *op);
+
+#endif

@@ -1,0 +1,50 @@
+/* Regions of a scatter: checked, and made ready to run.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_OPS_REGION_H
+#define KVMILL_OPS_REGION_H
+
+#include "scalar.h"
+
+enum {
+    KVMILL_MOST_INPUTS = 16, /* of a scatter */
+    KVMILL_MOST_REGION_OPS = 64,
+    KVMILL_MOST_CAPTURES = 16,
+    KVMILL_MOST_REGION_VALUES = 2 * KVMILL_MOST_INPUTS + KVMILL_MOST_REGION_OPS
+};
+
+/* A region as a program over values: arguments first, then one for each op.  Calls point into it:
+   it must stay where it is. */
+struct kvmill_program {
+    int arguments, ops, results, captures;
+    kvmill_element_type type[KVMILL_MOST_REGION_VALUES];
+    struct kvmill_scalar_call call[KVMILL_MOST_REGION_OPS]; /* of the steps; op NULL: not a step */
+    int32_t operand[KVMILL_MOST_REGION_OPS][3];
+    uint64_t constant[KVMILL_MOST_REGION_OPS][2]; /* of a capture: its number */
+    bool is_capture[KVMILL_MOST_REGION_OPS];
+    int32_t result[KVMILL_MOST_INPUTS];
+};
+
+/* count: inputs of the scatter.  false: `accepted` was not met, in words with the value. */
+kvmill_status kvmill_program_make(const kvmill_region *region, size_t count,
+                                  struct kvmill_program *program, kvmill_error *error);
+
+/* The region that does `name` ("add", "replace", ...) with elements of these types. */
+kvmill_status kvmill_program_named(const char *name, const kvmill_element_type *elements,
+                                   size_t count, struct kvmill_program *program,
+                                   kvmill_error *error);
+
+/* Every result is its update. */
+bool kvmill_program_replaces(const struct kvmill_program *program);
+
+/* Type of the i-th capture. */
+kvmill_element_type kvmill_program_capture(const struct kvmill_program *program, int capture);
+
+/* Fill in what does not depend on arguments: constants, and captures by their numbers. */
+void kvmill_program_begin(const struct kvmill_program *program,
+                          const struct kvmill_scalar *captures, struct kvmill_scalar *values);
+
+/* All steps; values[0 ... arguments) are set. */
+void kvmill_program_run(const struct kvmill_program *program, struct kvmill_scalar *values);
+
+#endif

@@ -1,0 +1,190 @@
+/* Planning stablehlo.scatter.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../ops/fail.h"
+#include "scatter.h"
+#include "select.h"
+
+enum {
+    COPY_PART_BYTES = 256 << 10,
+    APPLY_PART_UPDATES = 16 << 10, /* below, walking all indices again is not worth it */
+    MOST_APPLY_PARTS = 16
+};
+
+static void destroy(kvmill_plan *plan) {
+    free(plan);
+}
+
+static const struct op scatter_op = {
+    .begin = kvmill_scatter_begin,
+    .parts = kvmill_scatter_parts,
+    .part = kvmill_scatter_part,
+    .next = kvmill_scatter_next,
+    .destroy = destroy,
+};
+
+/* ---- Tensors ---- */
+
+static void set_shape(struct scatter_plan *plan, int at, const char *name, int number,
+                      const DLTensor *tensor, DLDataType dtype) {
+    char words[32];
+    snprintf(words, sizeof words, plan->count > 1 ? "%s[%d]" : "%s", name, number);
+    kvmill_shaped_set(&plan->shaped[at], words, dtype, tensor->ndim, tensor->shape);
+}
+
+static DLDataType result_type(const struct scatter_plan *plan, int i) {
+    return plan->program.type[plan->program.result[i]].dtype;
+}
+
+static void set_capture_shape(struct scatter_plan *plan, int i) {
+    char words[32];
+    snprintf(words, sizeof words, "capture %d", i);
+    kvmill_shaped_set(&plan->shaped[scatter_capture_at(plan, i)], words,
+                      kvmill_program_capture(&plan->program, i).dtype, 0, NULL);
+}
+
+static void set_shapes(struct scatter_plan *plan, const kvmill_scatter *op) {
+    for (int i = 0; i < plan->count; i++) {
+        int result = scatter_result_at(plan, i);
+        set_shape(plan, i, "inputs", i, op->inputs[i], op->inputs[i]->dtype);
+        set_shape(plan, scatter_update_at(plan, i), "updates", i, op->updates[i],
+                  op->updates[i]->dtype);
+        set_shape(plan, result, "results", i, op->inputs[i], result_type(plan, i));
+        plan->shaped[result].is_output = true;
+        plan->shaped[result].replaces = plan->converts ? KVMILL_NOT_THERE : i;
+    }
+    kvmill_shaped_set(&plan->shaped[scatter_indices_at(plan)], "scatter_indices",
+                      op->scatter_indices->dtype, op->scatter_indices->ndim,
+                      op->scatter_indices->shape);
+    for (int i = 0; i < plan->captures; i++)
+        set_capture_shape(plan, i);
+}
+
+static void set_types(struct scatter_plan *plan, const kvmill_scatter *op) {
+    for (int i = 0; i < plan->count; i++) {
+        plan->input[i] = kvmill_scatter_input_element(op, (size_t)i);
+        plan->converts |=
+            !kvmill_element_equal(&plan->input[i], &plan->program.type[plan->program.result[i]]);
+    }
+    plan->replaces = !plan->converts && kvmill_program_replaces(&plan->program);
+}
+
+/* ---- Parts ---- */
+
+/* Axes of updates up to the last of the index space: their order is the order of updates. */
+static void set_outer(struct scatter_plan *plan, const DLTensor *updates) {
+    const struct kvmill_windows *windows = &plan->windows;
+    plan->outer = windows->space_rank ? windows->space_axis[windows->space_rank - 1] + 1 : 0;
+    plan->turns = 1;
+    for (int r = 0; r < updates->ndim; r++)
+        if (updates->shape[r] == 0)
+            plan->turns = 0;
+    for (int r = 0; plan->turns > 0 && r < plan->outer; r++)
+        plan->turns *= updates->shape[r];
+}
+
+/* Best are axes where a part finds its updates without a look at the indices; then the longest. */
+static int split_rank(const struct kvmill_windows *windows, int d) {
+    return windows->batch[d] != KVMILL_NOT_THERE ? 2 : windows->component[d] == KVMILL_NOT_THERE;
+}
+
+static bool splits_better(const struct kvmill_windows *windows, int d, int best) {
+    int a = split_rank(windows, d), b = split_rank(windows, best);
+    return a > b || (a == b && windows->dim[d] > windows->dim[best]);
+}
+
+static void set_split(struct scatter_plan *plan, int64_t updates) {
+    const struct kvmill_windows *windows = &plan->windows;
+    int64_t worth = updates / APPLY_PART_UPDATES;
+    plan->split = KVMILL_NOT_THERE;
+    plan->apply_parts = plan->turns > 0;
+    for (int d = 0; d < windows->rank; d++)
+        if (windows->dim[d] > 1 &&
+            (plan->split == KVMILL_NOT_THERE || splits_better(windows, d, plan->split)))
+            plan->split = d;
+    if (plan->split == KVMILL_NOT_THERE || worth < 2 || plan->turns == 0)
+        return;
+    int64_t most =
+        windows->dim[plan->split] < MOST_APPLY_PARTS ? windows->dim[plan->split] : MOST_APPLY_PARTS;
+    plan->apply_parts = worth < most ? worth : most;
+}
+
+static void set_parts(struct scatter_plan *plan) {
+    int64_t bytes = 0;
+    for (int i = 0; i < plan->count; i++)
+        bytes += kvmill_element_bytes(plan->input[i].dtype);
+    plan->elements = kvmill_shaped_count(&plan->shaped[0]);
+    int64_t worth = plan->elements / (COPY_PART_BYTES / bytes) + 1;
+    plan->copy_parts = worth < plan->elements ? worth : plan->elements;
+    set_split(plan, kvmill_shaped_count(&plan->shaped[scatter_update_at(plan, 0)]));
+    if (plan->elements == 0)
+        plan->apply_parts = 0;
+}
+
+/* ---- The plan ---- */
+
+static void describe(struct scatter_plan *plan, const kvmill_scatter *op, const char *reason) {
+    struct kvmill_shape_text inputs, indices, updates;
+    struct kvmill_element_text type;
+    snprintf(
+        plan->base.description, sizeof plan->base.description,
+        "stablehlo.scatter, %s, %zu inputs %s of %s, scatter_indices %s of %s, updates %s, %s: "
+        "the portable kernel (%s), up to %" PRId64 " parts",
+        plan->replaces           ? "replace"
+        : op->update_computation ? op->update_computation
+                                 : "a region",
+        op->count, kvmill_shape_words(op->inputs[0], &inputs),
+        kvmill_element_words(&plan->input[0], &type),
+        kvmill_shape_words(op->scatter_indices, &indices),
+        kvmill_element_word(op->scatter_indices->dtype),
+        kvmill_shape_words(op->updates[0], &updates),
+        plan->skip_window ? "skip_window" : "skip_element", reason, plan->apply_parts);
+}
+
+static kvmill_status fill(struct scatter_plan *plan, const kvmill_scatter *op,
+                          const kvmill_plan_options *options, kvmill_error *error) {
+    struct shelf shelf;
+    kvmill_status status = kvmill_scatter_check(op, &plan->windows, &plan->program, error);
+    if (status == KVMILL_OK)
+        status = kvmill_open_shelf(options, &shelf, error);
+    if (status != KVMILL_OK)
+        return status;
+    plan->base.op = &scatter_op;
+    plan->count = (int)op->count;
+    plan->captures = plan->program.captures;
+    plan->tensors = 3 * plan->count + 1 + plan->captures;
+    plan->skip_window =
+        op->window_out_of_bounds != NULL && strcmp(op->window_out_of_bounds, "skip_window") == 0;
+    set_types(plan, op);
+    set_shapes(plan, op);
+    set_outer(plan, op->updates[0]);
+    set_parts(plan);
+    describe(plan, op,
+             shelf.portable_reason ? shelf.portable_reason : "no kernel is generated for it");
+    return KVMILL_OK;
+}
+
+kvmill_status kvmill_plan_scatter(const kvmill_scatter *op, const kvmill_plan_options *options,
+                                  kvmill_plan **plan, kvmill_error *error) {
+    if (plan == NULL || op == NULL)
+        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "op");
+    *plan = NULL;
+    kvmill_status status = kvmill_plan_check_sizes(op->struct_size, sizeof *op, options, error);
+    if (status != KVMILL_OK)
+        return status;
+    struct scatter_plan *made = calloc(1, sizeof *made);
+    if (made == NULL)
+        return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
+    status = fill(made, op, options, error);
+    if (status != KVMILL_OK) {
+        free(made);
+        return status;
+    }
+    *plan = &made->base;
+    kvmill_plan_announce(*plan);
+    return kvmill_succeed(error);
+}

@@ -1,0 +1,240 @@
+"""Gathers and scatters as JAX writes them: lowered to StableHLO text by JAX itself, run by `kvmill run`, compared
+bit for bit with what XLA computes on the CPU.  vmap brings batching dims.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+os.environ["JAX_PLATFORMS"] = "cpu"
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+from jax import lax  # noqa: E402
+from tap import Tap  # noqa: E402
+
+jax.config.update("jax_enable_x64", True)
+
+WORDS = {
+    "bool": "i1",
+    "bfloat16": "bf16",
+    "float16": "f16",
+    "float32": "f32",
+    "float64": "f64",
+    "complex64": "complex<f32>",
+    "complex128": "complex<f64>",
+} | {f"{sign}int{bits}": f"{sign}i{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+
+
+def type_of(array: np.ndarray) -> str:
+    return "tensor<" + "".join(f"{n}x" for n in array.shape) + WORDS[str(array.dtype)] + ">"
+
+
+def literal(array: np.ndarray) -> str:
+    """A dense literal: truth values in words, all others by their bytes."""
+    if array.size == 0:
+        body = ""
+    elif array.dtype == bool:
+        body = str(array.tolist()).lower()
+    else:
+        body = '"0x' + np.ascontiguousarray(array).tobytes().hex() + '"'
+    return f"dense<{body}> : {type_of(array)}"
+
+
+def program(function: Callable[..., Any], arguments: list[np.ndarray]) -> str:
+    """The lowered function, called by a main of ours that knows arguments and result."""
+    jitted = jax.jit(function)
+    text = jitted.lower(*arguments).as_text().replace("@main", "@program")
+    expected = np.asarray(jitted(*arguments))
+    lines = [f"    %in{i} = stablehlo.constant {literal(a)}" for i, a in enumerate(arguments)]
+    names = ", ".join(f"%in{i}" for i in range(len(arguments)))
+    types = ", ".join(type_of(a) for a in arguments)
+    lines.append(f"    %out = call @program({names}) : ({types}) -> {type_of(expected)}")
+    lines.append(f"    check.expect_eq_const %out, {literal(expected)}")
+    body = "\n".join(lines)
+    end = text.rstrip().rfind("}")
+    return f"{text[:end]}  func.func @main() {{\n{body}\n    return\n  }}\n}}\n"
+
+
+# ---- Cases ----
+
+Case = tuple[str, Callable[..., Any], list[np.ndarray]]
+
+
+def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    values = rng.integers(-50, 50, shape)
+    if np.dtype(dtype) == bool:
+        return values > 0
+    if jnp.issubdtype(dtype, jnp.unsignedinteger):
+        values = np.abs(values)
+    return (values / 4 if jnp.issubdtype(dtype, jnp.inexact) else values).astype(dtype)
+
+
+def indices(rng: np.random.Generator, shape: tuple[int, ...], dim: int, dtype: Any) -> np.ndarray:
+    values = rng.integers(-2 * dim, 2 * dim, shape)
+    return (np.abs(values) if jnp.issubdtype(dtype, jnp.unsignedinteger) else values).astype(dtype)
+
+
+TYPES = [jnp.float32, jnp.bfloat16, jnp.float16, jnp.float64, jnp.int8, jnp.int32, jnp.uint16, jnp.uint64, bool]
+REAL = TYPES[:-1]
+INDEX_TYPES = [jnp.int32, jnp.int64, jnp.uint8, jnp.int16, jnp.uint32]
+
+
+def takes(rng: np.random.Generator) -> list[Case]:
+    cases: list[Case] = []
+    for t, dtype in enumerate([*TYPES, jnp.complex64]):
+        index_type = INDEX_TYPES[t % len(INDEX_TYPES)]
+        x = numbers(rng, (5, 4, 6), dtype)
+        for axis in range(3):
+            i = indices(rng, (3, 2), x.shape[axis], index_type)
+            for mode in ("fill", "clip", "wrap"):
+                name = f"take {np.dtype(dtype).name} by {np.dtype(index_type).name} axis {axis} {mode}"
+                cases.append((name, lambda x, i, a=axis, m=mode: jnp.take(x, i, axis=a, mode=m), [x, i]))
+        along = indices(rng, (5, 4, 3), 6, jnp.int32)
+        cases.append(
+            (
+                f"take_along_axis {np.dtype(dtype).name}",
+                lambda x, i: jnp.take_along_axis(x, i, axis=2),
+                [x, along],
+            )
+        )
+    return cases
+
+
+def vmapped_gathers(rng: np.random.Generator) -> list[Case]:
+    def row(x, i):
+        return x[i]
+
+    def window(x, i):
+        return lax.dynamic_slice(x, (i[0], i[1]), (2, 3))
+
+    x = numbers(rng, (4, 7, 5), jnp.float32)
+    i = indices(rng, (4, 3), 7, jnp.int32)
+    starts = indices(rng, (4, 3, 2), 5, jnp.int32)
+    deep = numbers(rng, (2, 3, 6, 5), jnp.int16)
+    deep_i = indices(rng, (3, 2, 4), 6, jnp.int32)
+    return [
+        ("vmap of rows", jax.vmap(row), [x, i]),
+        ("vmap of rows over the last axis of both", jax.vmap(row, in_axes=(1, 1), out_axes=1), [x[:, :3], i]),
+        ("vmap of slices", jax.vmap(window), [x, starts[:, 0]]),
+        ("vmap of vmap of slices", jax.vmap(jax.vmap(window, in_axes=(None, 0))), [x, starts]),
+        (
+            "two batching dims, crossed",
+            jax.vmap(jax.vmap(row), in_axes=(0, 1), out_axes=1),
+            [deep, deep_i],
+        ),
+    ]
+
+
+def updates(rng: np.random.Generator) -> list[Case]:
+    cases: list[Case] = []
+    for t, dtype in enumerate(REAL):
+        index_type = INDEX_TYPES[t % len(INDEX_TYPES)]
+        x = numbers(rng, (6, 5), dtype)
+        i = indices(rng, (4,), 6, index_type)
+        u = numbers(rng, (4, 5), dtype)
+        for what in ("set", "add", "multiply", "min", "max"):
+            # Several updates of one place have no order in JAX; adds and products of ours are exact.
+            at = np.unique(i) if what == "set" else i
+            for mode in ("drop", "clip") if what != "set" else ("drop",):
+                cases.append(
+                    (
+                        f"at[].{what} {np.dtype(dtype).name} by {np.dtype(index_type).name} {mode}",
+                        lambda x, i, u, w=what, m=mode: getattr(x.at[i], w)(u, mode=m),
+                        [x, at, u[: len(at)]],
+                    )
+                )
+    return cases
+
+
+def vmapped_scatters(rng: np.random.Generator) -> list[Case]:
+    def add(x, i, u):
+        return x.at[i].add(u, mode="drop")
+
+    def window(x, i, u):
+        return lax.dynamic_update_slice(x, u, (i[0], i[1]))
+
+    def squares(x, i):
+        return x.at[i].apply(lambda v: v * v - 1)
+
+    x = numbers(rng, (4, 7, 5), jnp.float32)
+    i = indices(rng, (4, 3), 7, jnp.int32)
+    u = numbers(rng, (4, 3, 5), jnp.float32)
+    starts = indices(rng, (4, 2), 5, jnp.int32)
+    return [
+        ("vmap of adds", jax.vmap(add), [x, i, u]),
+        ("vmap of adds over other axes", jax.vmap(add, in_axes=(1, 1, 1), out_axes=1), [x[:, :3], i, u]),
+        ("vmap of updates of slices", jax.vmap(window), [x, starts, u[:, :2, :3]]),
+        ("a function of the region's own", squares, [x[0], np.array([0, 3, 5], np.int32)]),
+    ]
+
+
+def windows(rng: np.random.Generator) -> list[Case]:
+    """lax.gather and lax.scatter with windows anywhere."""
+    x = numbers(rng, (6, 5, 4), jnp.float32)
+    i = indices(rng, (3, 2), 4, jnp.int32)
+    gather = lax.GatherDimensionNumbers(
+        offset_dims=(0, 2), collapsed_slice_dims=(1,), start_index_map=(2, 0)
+    )
+    scatter = lax.ScatterDimensionNumbers(
+        update_window_dims=(0, 2), inserted_window_dims=(1,), scatter_dims_to_operand_dims=(2, 0)
+    )
+    u = numbers(rng, (3, 3, 2), jnp.float32)
+    modes = {"clip": lax.GatherScatterMode.CLIP, "fill": lax.GatherScatterMode.FILL_OR_DROP}
+    cases: list[Case] = []
+    for word, mode in modes.items():
+        cases.append(
+            (
+                f"lax.gather {word}",
+                lambda x, i, m=mode: lax.gather(x, i, gather, (3, 1, 2), mode=m),
+                [x, i],
+            )
+        )
+        for name in ("scatter_add", "scatter_min", "scatter_max", "scatter_mul"):
+            cases.append(
+                (
+                    f"lax.{name} {word}",
+                    lambda x, i, u, n=name, m=mode: getattr(lax, n)(x, i, u, scatter, mode=m),
+                    [x, i, u],
+                )
+            )
+    return cases
+
+
+# ---- Running ----
+
+
+def run_case(command: str, directory: str, case: Case) -> tuple[bool, str]:
+    name, function, arguments = case
+    path = os.path.join(directory, "case.mlir")
+    text = program(function, arguments)
+    with open(path, "w", encoding="utf8") as file:
+        file.write(text)
+    result = subprocess.run(
+        [command, "run", path, "--window-out-of-bounds", "skip_window"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return result.returncode == 0 and ": pass" in result.stdout, result.stdout + result.stderr
+
+
+def run(tap: Tap, command: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    batching = 0
+    with tempfile.TemporaryDirectory() as directory:
+        for make in (takes, vmapped_gathers, updates, vmapped_scatters, windows):
+            for case in make(rng):
+                passed, said = run_case(command, directory, case)
+                tap.result(passed, f"jax {jax.__version__}: {case[0]}", "" if passed else said[:600])
+                with open(os.path.join(directory, "case.mlir"), encoding="utf8") as file:
+                    batching += bool(re.search(r"(operand|input)_batching_dims = \[", file.read()))
+    tap.result(batching >= 5, f"{batching} programs have batching dims")

@@ -1,0 +1,139 @@
+/* Gathers and scatters of StableHLO text, run by the library.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../tune/threads.h"
+#include "mlir_eval.h"
+
+static DLTensor tensor_of(const struct array *array) {
+    DLTensor tensor = tensor_view(&array->shape);
+    tensor.data = array->data;
+    return tensor;
+}
+
+static bool library_failed(struct evaluation *evaluation, const struct mlir_op *op,
+                           kvmill_status status, const kvmill_error *reason) {
+    bool environment = status == KVMILL_E_MEMORY || status == KVMILL_E_ISA;
+    eval_fail(evaluation, op, "%s: %s", kvmill_status_name(status), reason->message);
+    evaluation->error->exit_code = environment ? EXIT_ENVIRONMENT : EXIT_USER;
+    return false;
+}
+
+/* Run the plan, if there is one, and release it. */
+static bool run_plan(struct evaluation *evaluation, const struct mlir_op *op, kvmill_status status,
+                     kvmill_plan *plan, const DLTensor *const *tensors, kvmill_error *reason) {
+    if (status == KVMILL_OK)
+        status =
+            kvmill_run_parallel(plan, tensors, NULL, threads_for, &evaluation->threads, reason);
+    kvmill_plan_destroy(plan);
+    return status == KVMILL_OK || library_failed(evaluation, op, status, reason);
+}
+
+static kvmill_plan_options options_of(const struct evaluation *evaluation) {
+    return (kvmill_plan_options){.struct_size = sizeof(kvmill_plan_options),
+                                 .portable = evaluation->portable,
+                                 .threads = evaluation->threads};
+}
+
+/* Slice sizes that the program has computed. */
+static void fill_slices(const struct frame *frame, const struct mlir_op *op,
+                        struct gather_problem *problem) {
+    for (int i = 0; problem->slices_open && i < problem->slice_sizes.count; i++) {
+        const struct array *sizes = operand_of(frame, op, 2);
+        problem->slice_sizes.items[i] =
+            (int64_t)kvmill_integer_of(sizes->shape.element.dtype, array_get(sizes, i).word[0]);
+    }
+    problem->slices_open = false;
+}
+
+static bool eval_gather(struct evaluation *evaluation, struct frame *frame,
+                        const struct mlir_op *op) {
+    struct gather_problem problem;
+    struct gather_view view;
+    kvmill_error reason;
+    kvmill_plan *plan = NULL;
+    if (!gather_of_mlir(evaluation->file, frame->function, op, &problem, evaluation->error))
+        return false;
+    struct array *result = result_of(evaluation, frame, op);
+    if (result == NULL)
+        return false;
+    fill_slices(frame, op, &problem);
+    gather_view_make(&problem, &view);
+    DLTensor operand = tensor_of(operand_of(frame, op, 0));
+    DLTensor indices = tensor_of(operand_of(frame, op, 1)), output = tensor_of(result);
+    const DLTensor *tensors[] = {&operand, &indices, &output};
+    kvmill_plan_options options = options_of(evaluation);
+    kvmill_status status = kvmill_plan_gather(&view.op, &options, &plan, &reason);
+    return run_plan(evaluation, op, status, plan, tensors, &reason);
+}
+
+/* What a scatter of text needs while it runs; too large for a stack. */
+struct scattering {
+    struct scatter_problem problem;
+    struct scatter_view view;
+    DLTensor tensor[3 * KVMILL_MOST_INPUTS + 1 + KVMILL_MOST_CAPTURES];
+    const DLTensor *tensors[3 * KVMILL_MOST_INPUTS + 1 + KVMILL_MOST_CAPTURES];
+};
+
+static struct array *make_result(struct evaluation *evaluation, struct frame *frame,
+                                 const struct mlir_op *op, const struct scatter_problem *problem,
+                                 int i) {
+    return frame->values[op->first_result + i] = array_make(evaluation, op, &problem->results[i]);
+}
+
+static bool set_tensors(struct evaluation *evaluation, struct frame *frame,
+                        const struct mlir_op *op, struct scattering *work) {
+    int n = work->problem.count, captures = work->problem.capture_count;
+    for (int i = 0; i < op->operand_count; i++)
+        work->tensor[i] = tensor_of(operand_of(frame, op, i));
+    for (int i = 0; i < n; i++) {
+        struct array *result = make_result(evaluation, frame, op, &work->problem, i);
+        if (result == NULL)
+            return false;
+        work->tensor[2 * n + 1 + i] = tensor_of(result);
+    }
+    for (int i = 0; i < captures; i++)
+        work->tensor[3 * n + 1 + i] = tensor_of(frame->values[work->problem.captured[i]]);
+    for (int i = 0; i < 3 * n + 1 + captures; i++)
+        work->tensors[i] = &work->tensor[i];
+    return true;
+}
+
+static bool run_scatter(struct evaluation *evaluation, struct frame *frame,
+                        const struct mlir_op *op, struct scattering *work) {
+    kvmill_error reason;
+    kvmill_plan *plan = NULL;
+    if (!scatter_of_mlir(evaluation->file, frame->function, op, &work->problem,
+                         evaluation->error) ||
+        !set_tensors(evaluation, frame, op, work))
+        return false;
+    scatter_view_make(&work->problem, &work->view);
+    work->view.op.window_out_of_bounds = evaluation->window_out_of_bounds;
+    kvmill_plan_options options = options_of(evaluation);
+    kvmill_status status = kvmill_plan_scatter(&work->view.op, &options, &plan, &reason);
+    return run_plan(evaluation, op, status, plan, work->tensors, &reason);
+}
+
+static bool eval_scatter(struct evaluation *evaluation, struct frame *frame,
+                         const struct mlir_op *op) {
+    struct scattering *work = calloc(1, sizeof *work);
+    bool done = work != NULL || fail(evaluation->error, EXIT_ENVIRONMENT, "%s: out of memory",
+                                     evaluation->file->name);
+    done = done && run_scatter(evaluation, frame, op, work);
+    free(work);
+    return done;
+}
+
+const struct evaluator *window_evaluator(const char *name) {
+    static const struct evaluator evaluators[] = {
+        {"gather", -1, eval_gather},
+        {"dynamic_gather", -1, eval_gather},
+        {"scatter", -1, eval_scatter},
+    };
+    for (size_t i = 0; i < sizeof evaluators / sizeof *evaluators; i++)
+        if (strcmp(evaluators[i].name, name) == 0)
+            return &evaluators[i];
+    return NULL;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run_mlir.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "mlir_eval.h"
+
+static bool check_options(const struct options *given, struct error *error) {
+    static const char *const for_specs[] = {"in", "out", "isa", NULL};
+    for (int i = 0; for_specs[i] != NULL; i++)
+        if (option_value(given, for_specs[i]))
+            return fail(error, EXIT_USER, "--%s goes with a spec; a program has its own constants",
+                        for_specs[i]);
+    const char *word = option_value(given, "window-out-of-bounds");
+    return word == NULL || strcmp(word, "skip_element") == 0 || strcmp(word, "skip_window") == 0 ||
+           fail(error, EXIT_USER,
+                "--window-out-of-bounds: \"%.40s\"; accepted: skip_element, skip_window", word);
+}
+
+static bool report(const struct evaluation *evaluation, struct error *error) {
+    printf("%d passed, %d failed\n", evaluation->passed, evaluation->failed);
+    return evaluation->failed == 0 ||
+           fail(error, EXIT_USER, "%s: %d of %d checks failed", evaluation->file->name,
+                evaluation->failed, evaluation->passed + evaluation->failed);
+}
+
+bool run_mlir(const struct options *given, const char *name, struct error *error) {
+    struct mlir_file file = {0};
+    struct evaluation evaluation = {
+        .file = &file,
+        .error = error,
+        .portable = option_value(given, "portable") != NULL,
+        .window_out_of_bounds = option_value(given, "window-out-of-bounds"),
+    };
+    long threads = 1;
+    if (!option_integer(given, "threads", 1, 256, &threads, error) || !check_options(given, error))
+        return false;
+    evaluation.threads = (int)threads;
+    bool done =
+        mlir_read(name, &file, error) && mlir_run(&evaluation) && report(&evaluation, error);
+    mlir_free(&file);
+    return done;
+}

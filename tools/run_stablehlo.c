@@ -1,0 +1,189 @@
+/* kvmill run for specs of stablehlo.gather and stablehlo.scatter.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "../gen/stablehlo.h"
+#include "../ops/fail.h"
+#include "../ops/gather.h"
+#include "../ops/scatter.h"
+#include "run_op.h"
+
+/* Give the array the spec's type; elements of fewer than 8 bits travel one in a byte. */
+static bool adopt(const char *name, const struct tensor_shape *shape, struct npy *npy,
+                  struct error *error) {
+    struct kvmill_shape_text have, want;
+    DLDataType dtype = shape->element.dtype;
+    DLTensor wanted = tensor_view(shape);
+    bool narrow = dtype.bits < 8;
+    if (!array_require(name, npy, error) ||
+        !array_adopt(name, narrow ? (DLDataType){kDLUInt, 8, 1} : dtype, NULL, npy, error))
+        return false;
+    npy->tensor.dtype = dtype;
+    bool same = npy->tensor.ndim == shape->rank;
+    for (int d = 0; same && d < shape->rank; d++)
+        same = npy->tensor.shape[d] == shape->dims[d];
+    return same ||
+           fail(error, EXIT_USER, "%s: the array's shape is %s; accepted: the spec's, %s", name,
+                kvmill_shape_words(&npy->tensor, &have), kvmill_shape_words(&wanted, &want));
+}
+
+static bool make(DLDataType dtype, const int64_t *dims, int rank, struct npy *npy,
+                 struct error *error) {
+    bool narrow = dtype.bits < 8;
+    if (!npy_make(narrow ? (DLDataType){kDLUInt, 8, 1} : dtype, dims, rank, npy, error))
+        return false;
+    npy->tensor.dtype = dtype;
+    return true;
+}
+
+/* An output, and the file it goes to, whose elements are whole bytes. */
+static bool make_output(DLDataType dtype, const int64_t *dims, int rank, struct arrays *arrays,
+                        int at, struct error *error) {
+    bool narrow = dtype.bits < 8;
+    return make(dtype, dims, rank, &arrays->tensor[at], error) &&
+           (!narrow || npy_make((DLDataType){kDLUInt, 8, 1}, dims, rank, &arrays->file[at], error));
+}
+
+/* ---- Gather ---- */
+
+static const char *const gather_names[] = {"operand", "start_indices", "result"};
+
+static const char *gather_input(const struct spec *spec, int tensor) {
+    (void)spec;
+    return tensor == KVMILL_RESULT ? NULL : gather_names[tensor];
+}
+
+static const char *gather_output(const struct spec *spec, int tensor) {
+    (void)spec;
+    return tensor == KVMILL_RESULT ? gather_names[tensor] : NULL;
+}
+
+static bool prepare_gather(struct spec *spec, struct arrays *arrays, struct error *error) {
+    const struct gather_problem *problem = spec->gather;
+    int64_t dims[KVMILL_MOST_RANK];
+    struct gather_view view;
+    struct kvmill_windows windows;
+    kvmill_error reason;
+    gather_view_make(problem, &view);
+    if (kvmill_gather_check(&view.op, &windows, &reason) != KVMILL_OK)
+        return fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
+    kvmill_gather_result(&windows, dims);
+    return adopt(gather_names[KVMILL_OPERAND], &problem->operand, &arrays->tensor[KVMILL_OPERAND],
+                 error) &&
+           adopt(gather_names[KVMILL_START_INDICES], &problem->start_indices,
+                 &arrays->tensor[KVMILL_START_INDICES], error) &&
+           make_output(problem->operand.element.dtype, dims, windows.windowed_rank, arrays,
+                       KVMILL_RESULT, error);
+}
+
+static kvmill_status plan_gather(const struct spec *spec, const struct arrays *arrays,
+                                 const kvmill_plan_options *options, kvmill_plan **plan,
+                                 kvmill_error *reason) {
+    struct gather_view view;
+    (void)arrays;
+    gather_view_make(spec->gather, &view);
+    return kvmill_plan_gather(&view.op, options, plan, reason);
+}
+
+const struct run_op gather_run = {
+    .tensors = KVMILL_GATHER_TENSORS,
+    .input = gather_input,
+    .output = gather_output,
+    .prepare = prepare_gather,
+    .plan = plan_gather,
+};
+
+/* ---- Scatter ---- */
+
+/* "inputs", or "inputs0", "inputs1" where there are several. */
+static const char *scatter_name(const struct spec *spec, int tensor) {
+    static char names[MOST_RUN_TENSORS][24];
+    int n = spec->window_scatter->count, at = tensor;
+    const char *name = tensor < n ? "inputs" : tensor <= 2 * n ? "updates" : "results";
+    if (tensor == n)
+        return "scatter_indices";
+    if (tensor > 3 * n) {
+        snprintf(names[tensor], sizeof names[tensor], "capture%d", tensor - 3 * n - 1);
+        return names[tensor];
+    }
+    at = tensor < n ? tensor : (tensor - 1) % n;
+    if (n == 1)
+        return name;
+    snprintf(names[tensor], sizeof names[tensor], "%s%d", name, at);
+    return names[tensor];
+}
+
+static bool is_result(const struct spec *spec, int tensor) {
+    int n = spec->window_scatter->count;
+    return tensor > 2 * n && tensor <= 3 * n;
+}
+
+static bool is_there(const struct spec *spec, int tensor) {
+    return tensor <= 3 * spec->window_scatter->count + spec->window_scatter->capture_count;
+}
+
+static const char *scatter_input(const struct spec *spec, int tensor) {
+    return is_there(spec, tensor) && !is_result(spec, tensor) ? scatter_name(spec, tensor) : NULL;
+}
+
+static const char *scatter_output(const struct spec *spec, int tensor) {
+    return is_result(spec, tensor) ? scatter_name(spec, tensor) : NULL;
+}
+
+static struct tensor_shape shape_of(const struct spec *spec, const struct kvmill_program *program,
+                                    int tensor) {
+    const struct scatter_problem *problem = spec->window_scatter;
+    int n = problem->count;
+    struct tensor_shape shape = {.rank = 0};
+    if (tensor == n)
+        return problem->scatter_indices;
+    if (tensor < n)
+        return problem->inputs[tensor];
+    if (tensor <= 2 * n)
+        return problem->updates[tensor - n - 1];
+    if (tensor > 3 * n) {
+        shape.element = kvmill_program_capture(program, tensor - 3 * n - 1);
+        return shape;
+    }
+    shape = problem->inputs[tensor - 2 * n - 1];
+    shape.element = program->type[program->result[tensor - 2 * n - 1]];
+    return shape;
+}
+
+static bool prepare_scatter(struct spec *spec, struct arrays *arrays, struct error *error) {
+    struct scatter_view view;
+    struct kvmill_windows windows;
+    struct kvmill_program program;
+    kvmill_error reason;
+    scatter_view_make(spec->window_scatter, &view);
+    if (kvmill_scatter_check(&view.op, &windows, &program, &reason) != KVMILL_OK)
+        return fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
+    for (int i = 0; is_there(spec, i); i++) {
+        struct tensor_shape shape = shape_of(spec, &program, i);
+        bool done = is_result(spec, i)
+                        ? make_output(shape.element.dtype, shape.dims, shape.rank, arrays, i, error)
+                        : adopt(scatter_name(spec, i), &shape, &arrays->tensor[i], error);
+        if (!done)
+            return false;
+    }
+    return true;
+}
+
+static kvmill_status plan_scatter(const struct spec *spec, const struct arrays *arrays,
+                                  const kvmill_plan_options *options, kvmill_plan **plan,
+                                  kvmill_error *reason) {
+    struct scatter_view view;
+    (void)arrays;
+    scatter_view_make(spec->window_scatter, &view);
+    return kvmill_plan_scatter(&view.op, options, plan, reason);
+}
+
+const struct run_op scatter_run = {
+    .tensors = MOST_RUN_TENSORS,
+    .input = scatter_input,
+    .output = scatter_output,
+    .prepare = prepare_scatter,
+    .plan = plan_scatter,
+};

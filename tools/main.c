@@ -9,7 +9,8 @@
 #include "commands.h"
 
 static const struct command *const commands[] = {
-    &generate_command, &plan_command, &list_command, &explain_command, &run_command, &bench_command,
+    &generate_command, &plan_command,  &list_command, &explain_command,
+    &run_command,      &bench_command, &db_command,
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 

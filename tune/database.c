@@ -200,7 +200,9 @@ static int open_handle(const char *path, enum database_use use, sqlite3 **handle
     if (use != DATABASE_READ || code != SQLITE_OK || has_log(path) || strpbrk(path, "?#%") != NULL)
         return code;
     sqlite3_exec(*handle, "PRAGMA schema_version", NULL, NULL, NULL);
-    return sqlite3_errcode(*handle) == SQLITE_CANTOPEN ? open_immutable(path, handle) : code;
+    int reason = sqlite3_errcode(*handle);
+    return reason == SQLITE_CANTOPEN || reason == SQLITE_READONLY ? open_immutable(path, handle)
+                                                                  : code;
 }
 
 static bool is_there(const char *path, struct error *error) {

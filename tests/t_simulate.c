@@ -1,0 +1,114 @@
+/* Strategies replayed on stored sweeps.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../tune/simulate.h"
+#include "sweeps.h"
+#include "tap.h"
+
+static struct sweeps sweeps;
+static struct ranking ranking;
+static struct sweep_space *space;
+
+static struct replay replay(const char *strategy, uint64_t seed, int64_t evaluations,
+                            double seconds) {
+    struct replay_options options = {strategy, seed, 0.02, evaluations, seconds, 0.25};
+    struct replay result;
+    struct error error;
+    if (!simulate(&ranking, space, &options, &result, &error))
+        bail_out("%s", error.text);
+    return result;
+}
+
+static void test_space(void) {
+    const struct space *s = sweep_space_of(space);
+    ok(s->count == 3 && strcmp(s->parameters[0].name, "tile") == 0 && s->parameters[0].count == 6 &&
+           s->parameters[0].values[5] == 32 && s->parameters[2].words != NULL,
+       "a sweep's space is found in its candidates");
+    ok(space_count(s, 1000) == 58, "with a point for each of them, %d", (int)space_count(s, 1000));
+    struct point preset = space_default(s);
+    ok(sweep_space_at(space, &preset) == &ranking.items[0], "its default is the sweep's");
+    int wrong = 0;
+    for (size_t i = 0; i < ranking.count; i++)
+        wrong += sweep_space_at(space, sweep_space_point(space, i)) != &ranking.items[i];
+    ok(wrong == 0, "points and standings belong together");
+    ok(sweep_space_at(space, &(struct point){{5, 4, 0}}) == NULL, "what was not measured has none");
+}
+
+static void test_replays(void) {
+    for (int i = 0; strategy_names[i] != NULL; i++) {
+        const char *name = strategy_names[i];
+        struct replay first = replay(name, 1, 0, 0), again = replay(name, 1, 0, 0);
+        ok(first.evaluations > 0 && first.evaluations <= first.all && first.slowdown < 1.03,
+           "%s is near the best after %d of %d evaluations", name, (int)first.evaluations,
+           (int)first.all);
+        ok(memcmp(&first, &again, sizeof first) == 0, "%s does the same again", name);
+        struct replay brief = replay(name, 1, 0, 3);
+        ok(brief.all >= 10 && brief.all <= 13,
+           "%s: 3 seconds of the stored clock are %d evaluations", name, (int)brief.all);
+    }
+    struct replay all = replay("exhaustive", 1, 0, 0), one = replay("random", 1, 1, 0);
+    ok(all.all == 58 && fabs(all.slowdown - 1) < 1e-12, "exhaustive finds the best itself");
+    ok(one.all == 1 && one.evaluations == 0 && one.slowdown > 1.45,
+       "one evaluation finds the default, %.2f", one.slowdown);
+}
+
+static void test_comparison(void) {
+    struct replay_options options = {.strategy = "greedy", .within = 0.02};
+    struct comparison greedy, random;
+    struct error error;
+    bool done = simulate_seeds(&ranking, space, &options, 20, &greedy, &error);
+    options.strategy = "random";
+    done = done && simulate_seeds(&ranking, space, &options, 20, &random, &error);
+    ok(done && greedy.misses == 0 && greedy.median < random.median && random.worst <= 58,
+       "where valleys are smooth greedy needs %d evaluations, random %d", (int)greedy.median,
+       (int)random.median);
+    options.evaluations = 5;
+    done = simulate_seeds(&ranking, space, &options, 20, &random, &error);
+    ok(done && random.misses > 10 && random.slowdown > 1.05, "with a budget of 5, %d of 20 miss it",
+       random.misses);
+}
+
+static void test_refusals(void) {
+    struct replay_options options = {.strategy = "greedy"};
+    struct replay result;
+    struct error error;
+    struct sweep broken = sweeps.items[0];
+    struct ranking other;
+    for (size_t i = 0; i < broken.count; i++)
+        broken.results[i].is_default = false;
+    bool ranked = sweep_rank(&broken, &other, &error);
+    ok(ranked && !simulate(&other, space, &options, &result, &error) &&
+           error.exit_code == EXIT_USER,
+       "a sweep without a default is not replayed");
+    static const char *const bad[] = {"tile=8 strip=1", "tile=8 path=half strip=1", "fast",
+                                      "tile=8 strip=1 path=half x=1"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct sweep_result odd = broken.results[3];
+        odd.candidate = (char *)bad[i];
+        other.items[1].result = &odd;
+        ok(sweep_space_open(&other, &error) == NULL && strstr(error.text, bad[i]),
+           "\"%s\" does not fit the others", bad[i]);
+    }
+    ranking_free(&other);
+}
+
+int main(void) {
+    struct error error;
+    make_sweep(&sweeps, 0, 0.01);
+    if (!sweep_rank(&sweeps.items[0], &ranking, &error) ||
+        (space = sweep_space_open(&ranking, &error)) == NULL)
+        bail_out("%s", error.text);
+    test_space();
+    test_replays();
+    test_comparison();
+    test_refusals();
+    sweep_space_close(space);
+    ranking_free(&ranking);
+    sweeps_free(&sweeps);
+    return done_testing();
+}

@@ -1,0 +1,503 @@
+/* kvmill db: what may be done with tuning databases but to measure.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../gen/output.h"
+#include "../tune/database.h"
+#include "../tune/machine.h"
+#include "../tune/ranking.h"
+#include "../tune/simulate.h"
+#include "../tune/sweep_file.h"
+#include "../tune/sweep_text.h"
+#include "commands.h"
+
+static const struct option_help options[] = {
+    {"db", "DB", "the database"},
+    {"o", "FILE", "export: write there instead of standard output"},
+    {"winners", NULL, "export: the defaults and what wins against them, nothing else"},
+    {"any-cpu", NULL, "import, merge: mix results of several CPUs"},
+    {"foreign", NULL, "prune: results of other CPUs than this machine's"},
+    {"stale", NULL, "prune: results with other templates, compilers or flags"},
+    {"failed", NULL, "prune: results of candidates that failed"},
+    {"superseded", NULL, "prune: results that a later or longer measurement replaces"},
+    {"dry-run", NULL, "import, merge, prune: say what would happen"},
+    {"within", "PERCENT", "simulate: how near the best is near enough (2)"},
+    {"seeds", "N", "simulate: how often (20)"},
+    {NULL, NULL, NULL},
+};
+
+/* ---- Arguments ---- */
+
+static bool get_database(const struct options *given, const char **path, struct error *error) {
+    *path = option_value(given, "db");
+    return (*path != NULL && **path != '\0') ||
+           fail(error, EXIT_USER, "kvmill db %s: no --db; accepted: --db DB", given->rest[0]);
+}
+
+/* Arguments behind the action. */
+static bool check_files(const struct options *given, int least, int most, const char *accepted,
+                        struct error *error) {
+    int files = given->rest_count - 1;
+    return (files >= least && files <= most) ||
+           fail(error, EXIT_USER, "kvmill db %s: %d files; accepted: %s", given->rest[0], files,
+                accepted);
+}
+
+static bool read_database(const struct options *given, struct sweeps *sweeps, struct error *error) {
+    const char *path;
+    return check_files(given, 0, 0, "none but --db", error) && get_database(given, &path, error) &&
+           sweeps_read_file(path, sweeps, error);
+}
+
+static size_t count_results(const struct sweeps *sweeps) {
+    size_t count = 0;
+    for (size_t i = 0; i < sweeps->count; i++)
+        count += sweeps->items[i].count;
+    return count;
+}
+
+/* ---- Sweeps with some of their results ---- */
+
+/* Whether a result, whose candidate stands in the ranking, is wanted. */
+typedef bool wanted(const struct ranking *ranking, const struct sweep_result *result,
+                    const void *context);
+
+static bool add_wanted(const struct sweep *sweep, wanted *is_wanted, const void *context,
+                       struct sweeps *some, struct error *error) {
+    struct ranking ranking;
+    bool done = sweep_rank(sweep, &ranking, error);
+    for (size_t i = 0; done && i < sweep->count; i++)
+        if (is_wanted(&ranking, &sweep->results[i], context))
+            done = sweeps_add(some, &sweep->key, &sweep->results[i], error);
+    ranking_free(&ranking);
+    return done;
+}
+
+static bool select_results(const struct sweeps *sweeps, wanted *is_wanted, const void *context,
+                           struct sweeps *some, struct error *error) {
+    *some = (struct sweeps){0};
+    for (size_t i = 0; i < sweeps->count; i++)
+        if (!add_wanted(&sweeps->items[i], is_wanted, context, some, error))
+            return false;
+    sweeps_sort(some);
+    return true;
+}
+
+/* ---- export ---- */
+
+static bool is_winner(const struct ranking *ranking, const struct sweep_result *result,
+                      const void *context) {
+    (void)context;
+    return ranking->winner >= 0 &&
+           (ranking->items[0].result == result || ranking->items[ranking->winner].result == result);
+}
+
+static bool write_file(const char *path, struct text *text, struct error *error) {
+    const char *slash = strrchr(path, '/');
+    char *directory = slash != NULL ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    struct output output = {0};
+    int written;
+    struct output_file *file = output_add(&output, slash != NULL ? slash + 1 : path, error);
+    bool done =
+        directory != NULL && file != NULL && text_append(&file->text, text->data, text->length);
+    done = done ? output_write(&output, directory, &written, error)
+                : fail(error, EXIT_ENVIRONMENT, "out of memory");
+    output_free(&output);
+    free(directory);
+    return done;
+}
+
+static bool write_text(const struct options *given, const struct sweeps *sweeps,
+                       struct error *error) {
+    const char *path = option_value(given, "o");
+    struct text text = {0};
+    bool done = sweeps_print(sweeps, &text, error);
+    if (done && path == NULL)
+        fwrite(text.data, 1, text.length, stdout);
+    else if (done)
+        done = write_file(path, &text, error);
+    text_free(&text);
+    return done;
+}
+
+static bool export_winners(const struct options *given, const struct sweeps *sweeps,
+                           struct error *error) {
+    struct sweeps winners;
+    bool done = select_results(sweeps, is_winner, NULL, &winners, error) &&
+                write_text(given, &winners, error);
+    sweeps_free(&winners);
+    return done;
+}
+
+static bool export(const struct options *given, struct error *error) {
+    struct sweeps sweeps = {0};
+    bool done = read_database(given, &sweeps, error) &&
+                (option_value(given, "winners") ? export_winners(given, &sweeps, error)
+                                                : write_text(given, &sweeps, error));
+    sweeps_free(&sweeps);
+    return done;
+}
+
+/* ---- import and merge: the same, for results from elsewhere come in either form ---- */
+
+static bool add_sweeps(struct sweeps *all, const struct sweeps *more, struct error *error) {
+    for (size_t i = 0; i < more->count; i++)
+        for (size_t k = 0; k < more->items[i].count; k++)
+            if (!sweeps_add(all, &more->items[i].key, &more->items[i].results[k], error))
+                return false;
+    return true;
+}
+
+static bool check_cpu(const char *file, const struct sweeps *sweeps, const char **cpu,
+                      struct error *error) {
+    for (size_t i = 0; i < sweeps->count; i++) {
+        const char *own = sweeps->items[i].key.cpu;
+        if (*cpu != NULL && strcmp(*cpu, own) != 0)
+            return fail(error, EXIT_USER,
+                        "%.300s: has results of \"%.120s\", others are of \"%.120s\"; --any-cpu "
+                        "mixes them",
+                        file, own, *cpu);
+        *cpu = own;
+    }
+    return true;
+}
+
+/* Later files are held against the CPU of what was there before. */
+static bool read_files(const struct options *given, const struct sweeps *old, struct sweeps *all,
+                       struct error *error) {
+    const char *cpu = NULL;
+    bool done = true, mixed = option_value(given, "any-cpu") != NULL;
+    if (old->count > 0)
+        cpu = old->items[0].key.cpu;
+    for (int i = 1; done && i < given->rest_count; i++) {
+        struct sweeps sweeps;
+        const char *of_all = all->count > 0 ? all->items[0].key.cpu : cpu;
+        done = sweeps_read_file(given->rest[i], &sweeps, error) &&
+               (mixed || check_cpu(given->rest[i], &sweeps, &of_all, error)) &&
+               add_sweeps(all, &sweeps, error);
+        sweeps_free(&sweeps);
+    }
+    return done;
+}
+
+static bool add_files(const struct options *given, struct database *database, const char *path,
+                      struct error *error) {
+    struct sweeps old = {0}, all = {0};
+    struct additions additions = {0};
+    bool dry = option_value(given, "dry-run") != NULL;
+    bool done = database_read(database, &old, error) && read_files(given, &old, &all, error) &&
+                (dry || database_add_all(database, &all, &additions, error));
+    if (done && dry)
+        printf("%s: %zu results would be added, but for those it has\n", path, count_results(&all));
+    else if (done)
+        printf("%s: %" PRId64 " results added, %" PRId64 " were there\n", path, additions.added,
+               additions.known);
+    sweeps_free(&old);
+    sweeps_free(&all);
+    return done;
+}
+
+static bool import(const struct options *given, struct error *error) {
+    const char *path;
+    if (!check_files(given, 1, 1000, "one or more databases or exports", error) ||
+        !get_database(given, &path, error))
+        return false;
+    struct database *database = database_open(path, DATABASE_CREATE, error);
+    bool done = database != NULL && add_files(given, database, path, error);
+    database_close(database);
+    return done;
+}
+
+/* ---- diff ---- */
+
+struct side {
+    const struct sweep *sweep;
+    struct ranking ranking;
+    const struct standing *winner; /* NULL: there is none */
+};
+
+static bool open_side(const struct sweep *sweep, struct side *side, struct error *error) {
+    *side = (struct side){.sweep = sweep};
+    if (sweep == NULL)
+        return true;
+    bool done = sweep_rank(sweep, &side->ranking, error);
+    if (done && side->ranking.winner >= 0)
+        side->winner = &side->ranking.items[side->ranking.winner];
+    return done;
+}
+
+static const char *judge(const struct summary *gain) {
+    if (gain->median > 1 + TIE_BAND && gain->low > 1)
+        return "faster";
+    return gain->median < 1 - TIE_BAND && gain->high < 1 ? "slower" : "same";
+}
+
+static void print_difference(const struct side *a, const struct side *b) {
+    char words[WORK_SIZE];
+    sweep_work_words(a->sweep != NULL ? &a->sweep->key : &b->sweep->key, words);
+    printf("%-44s ", words);
+    if (a->winner == NULL || b->winner == NULL) {
+        printf("%s\n", a->sweep == NULL   ? "only in the second"
+                       : b->sweep == NULL ? "only in the first"
+                                          : "no winner in one of them");
+        return;
+    }
+    struct summary gain = summary_quotient(&a->winner->time, &b->winner->time);
+    const char *first = a->winner->result->candidate, *second = b->winner->result->candidate;
+    printf("%-6s %5.2f (%.2f to %.2f)  %s%s%s\n", judge(&gain), gain.median, gain.low, gain.high,
+           first, strcmp(first, second) == 0 ? "" : " -> ",
+           strcmp(first, second) == 0 ? "" : second);
+}
+
+static bool print_pair(const struct sweep *a, const struct sweep *b, struct error *error) {
+    struct side first = {0}, second = {0};
+    bool done = open_side(a, &first, error) && open_side(b, &second, error);
+    if (done)
+        print_difference(&first, &second);
+    ranking_free(&first.ranking);
+    ranking_free(&second.ranking);
+    return done;
+}
+
+/* Sweeps of a file that are the latest about their work. */
+static bool is_latest(const struct sweeps *sweeps, size_t i) {
+    return sweeps_latest(sweeps, &sweeps->items[i].key) == &sweeps->items[i];
+}
+
+static bool print_differences(const struct sweeps *a, const struct sweeps *b, struct error *error) {
+    bool done = true;
+    printf("%-44s %-6s %s  %s\n", "WORK", "SECOND", "SPEED OVER THE FIRST", "WINNER");
+    for (size_t i = 0; done && i < a->count; i++)
+        if (is_latest(a, i))
+            done = print_pair(&a->items[i], sweeps_latest(b, &a->items[i].key), error);
+    for (size_t i = 0; done && i < b->count; i++)
+        if (is_latest(b, i) && sweeps_latest(a, &b->items[i].key) == NULL)
+            done = print_pair(NULL, &b->items[i], error);
+    return done;
+}
+
+static bool diff(const struct options *given, struct error *error) {
+    struct sweeps first = {0}, second = {0};
+    bool done = check_files(given, 2, 2, "two databases or exports", error) &&
+                sweeps_read_file(given->rest[1], &first, error) &&
+                sweeps_read_file(given->rest[2], &second, error) &&
+                print_differences(&first, &second, error);
+    sweeps_free(&first);
+    sweeps_free(&second);
+    return done;
+}
+
+/* ---- verify ---- */
+
+static void print_machine(const struct machine *machine) {
+    printf("cpu %s\ncompiler %s\nflags %s\ntemplates %s\n", machine->cpu, machine->compiler,
+           machine->flags, machine->templates);
+}
+
+static bool print_fits(const char *path, const size_t results[MISFITS], struct error *error) {
+    size_t refused = 0;
+    for (enum misfit misfit = FITS; misfit < MISFITS; misfit++)
+        if (results[misfit] > 0) {
+            printf("%zu results: %s\n", results[misfit], misfit_words(misfit));
+            refused += misfit != FITS ? results[misfit] : 0;
+        }
+    return refused == 0 ||
+           fail(error, EXIT_USER,
+                "%.500s: %zu results do not hold on this machine and are refused; accepted: those "
+                "of its CPU, compiler, flags and templates; `kvmill db prune` removes others",
+                path, refused);
+}
+
+static bool check_pages(const char *path, struct error *error) {
+    if (!is_database(path))
+        return true;
+    struct database *database = database_open(path, DATABASE_READ, error);
+    bool done = database != NULL && database_check(database, error);
+    database_close(database);
+    return done;
+}
+
+static bool verify(const struct options *given, struct error *error) {
+    struct sweeps sweeps = {0};
+    struct machine machine;
+    size_t results[MISFITS];
+    bool done = read_database(given, &sweeps, error) &&
+                check_pages(option_value(given, "db"), error) && machine_read(&machine, error);
+    if (done) {
+        printf("%zu results in %zu sweeps: whole\n\nhere:\n", count_results(&sweeps), sweeps.count);
+        print_machine(&machine);
+        printf("\n");
+        machine_filter(&machine, 0, &sweeps, results);
+        done = print_fits(option_value(given, "db"), results, error);
+    }
+    sweeps_free(&sweeps);
+    return done;
+}
+
+/* ---- prune ---- */
+
+struct pruning {
+    bool foreign, stale, failed, superseded;
+    struct machine machine;
+    const struct sweep_key *key; /* of the sweep at hand */
+};
+
+static bool is_misfit(const struct pruning *pruning) {
+    enum misfit misfit = machine_misfit(&pruning->machine, pruning->key);
+    return misfit == FOREIGN_CPU ? pruning->foreign : misfit != FITS && pruning->stale;
+}
+
+static bool counts(const struct ranking *ranking, const struct sweep_result *result) {
+    for (size_t i = 0; i < ranking->count; i++)
+        if (ranking->items[i].result == result)
+            return true;
+    return false;
+}
+
+static bool is_pruned(const struct ranking *ranking, const struct sweep_result *result,
+                      const void *context) {
+    const struct pruning *pruning = context;
+    return is_misfit(pruning) || (pruning->failed && result->outcome != OUTCOME_MEASURED) ||
+           (pruning->superseded && !counts(ranking, result));
+}
+
+static bool read_pruning(const struct options *given, struct pruning *pruning,
+                         struct error *error) {
+    *pruning = (struct pruning){.foreign = option_value(given, "foreign"),
+                                .stale = option_value(given, "stale"),
+                                .failed = option_value(given, "failed"),
+                                .superseded = option_value(given, "superseded")};
+    if (!pruning->foreign && !pruning->stale && !pruning->failed && !pruning->superseded)
+        return fail(error, EXIT_USER,
+                    "kvmill db prune: nothing to remove; accepted: one or more of "
+                    "--foreign, --stale, --failed, --superseded");
+    return machine_read(&pruning->machine, error);
+}
+
+static bool select_pruned(const struct sweeps *sweeps, struct pruning *pruning,
+                          struct sweeps *pruned, struct error *error) {
+    bool done = true;
+    *pruned = (struct sweeps){0};
+    for (size_t i = 0; done && i < sweeps->count; i++) {
+        pruning->key = &sweeps->items[i].key;
+        done = add_wanted(&sweeps->items[i], is_pruned, pruning, pruned, error);
+    }
+    return done;
+}
+
+static bool prune_database(const struct options *given, struct pruning *pruning,
+                           struct database *database, struct error *error) {
+    struct sweeps sweeps = {0}, pruned = {0};
+    bool dry = option_value(given, "dry-run") != NULL;
+    bool done = database_read(database, &sweeps, error) &&
+                select_pruned(&sweeps, pruning, &pruned, error) &&
+                (dry || database_remove_all(database, &pruned, error));
+    if (done)
+        printf("%s: %zu of %zu results %s\n", option_value(given, "db"), count_results(&pruned),
+               count_results(&sweeps), dry ? "would be removed" : "removed");
+    sweeps_free(&sweeps);
+    sweeps_free(&pruned);
+    return done;
+}
+
+static bool prune(const struct options *given, struct error *error) {
+    const char *path;
+    struct pruning pruning;
+    if (!check_files(given, 0, 0, "none but --db", error) || !get_database(given, &path, error) ||
+        !read_pruning(given, &pruning, error))
+        return false;
+    struct database *database = database_open(path, DATABASE_WRITE, error);
+    bool done = database != NULL && prune_database(given, &pruning, database, error);
+    database_close(database);
+    return done;
+}
+
+/* ---- simulate ---- */
+
+static bool simulate_strategies(const struct ranking *ranking, const struct sweep_space *space,
+                                struct replay_options *replay, int seeds, struct error *error) {
+    struct comparison comparison;
+    for (int i = 0; strategy_names[i] != NULL; i++) {
+        replay->strategy = strategy_names[i];
+        if (!simulate_seeds(ranking, space, replay, seeds, &comparison, error))
+            return false;
+        printf("  %-11s %6" PRId64 " %6" PRId64 " %7d %9.3f\n", strategy_names[i],
+               comparison.median, comparison.worst, comparison.misses, comparison.slowdown);
+    }
+    return true;
+}
+
+static bool simulate_sweep(const struct sweep *sweep, struct replay_options *replay, int seeds,
+                           struct error *error) {
+    char words[WORK_SIZE];
+    struct ranking ranking;
+    struct sweep_space *space = NULL;
+    bool done =
+        sweep_rank(sweep, &ranking, error) && (space = sweep_space_open(&ranking, error)) != NULL;
+    sweep_work_words(&sweep->key, words);
+    if (done) {
+        printf("%s, %zu candidates\n  %-11s %6s %6s %7s %9s\n", words, ranking.count, "STRATEGY",
+               "MEDIAN", "WORST", "MISSES", "SLOWDOWN");
+        done = simulate_strategies(&ranking, space, replay, seeds, error);
+    }
+    sweep_space_close(space);
+    ranking_free(&ranking);
+    return done;
+}
+
+static bool simulate_all(const struct options *given, struct error *error) {
+    long percent = 2, seeds = 20;
+    struct sweeps sweeps = {0};
+    if (!option_integer(given, "within", 0, 100, &percent, error) ||
+        !option_integer(given, "seeds", 1, 1000, &seeds, error))
+        return false;
+    struct replay_options replay = {.within = (double)percent / 100};
+    bool done = read_database(given, &sweeps, error);
+    if (done)
+        printf("evaluations until within %ld %% of the best, over %ld seeds\n\n", percent, seeds);
+    for (size_t i = 0; done && i < sweeps.count; i++)
+        done = simulate_sweep(&sweeps.items[i], &replay, (int)seeds, error);
+    sweeps_free(&sweeps);
+    return done;
+}
+
+/* ---- The command ---- */
+
+static const struct {
+    const char *name;
+    bool (*run)(const struct options *given, struct error *error);
+} actions[] = {
+    {"export", export}, {"import", import}, {"merge", import},          {"diff", diff},
+    {"verify", verify}, {"prune", prune},   {"simulate", simulate_all},
+};
+enum { ACTIONS = sizeof actions / sizeof *actions };
+
+static bool db(const struct options *given, struct error *error) {
+    const char *names[ACTIONS + 1] = {NULL};
+    const char *word = given->rest_count > 0 ? given->rest[0] : "";
+    for (int i = 0; i < ACTIONS; i++) {
+        if (strcmp(actions[i].name, word) == 0)
+            return actions[i].run(given, error);
+        names[i] = actions[i].name;
+    }
+    const char *nearest = nearest_word(word, names);
+    return fail(error, EXIT_USER,
+                "kvmill db: \"%.40s\"; %s%s%saccepted: export, import, merge, diff, verify, prune, "
+                "simulate",
+                word, nearest ? "did you mean \"" : "", nearest ? nearest : "",
+                nearest ? "\"? " : "");
+}
+
+const struct command db_command = {
+    .name = "db",
+    .synopsis = "export|verify|prune|simulate --db DB [options]\n"
+                "       kvmill db import|merge --db DB FILE...\n"
+                "       kvmill db diff FILE FILE",
+    .summary = "Export, import, merge, compare, check and prune tuning databases.",
+    .options = options,
+    .run = db,
+};

@@ -1,0 +1,27 @@
+/* Sweeps in files of either kind, and how those of several files go together.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TUNE_SWEEP_FILE_H
+#define KVMILL_TUNE_SWEEP_FILE_H
+
+#include "sweep.h"
+
+/* A database, or the text of one.  Free the sweeps also after a failure. */
+bool sweeps_read_file(const char *path, struct sweeps *sweeps, struct error *error);
+
+/* Whether both are about the same work: spec, problem, instruction set, threads; machine and
+   compiler may differ. */
+bool sweeps_same_work(const struct sweep_key *a, const struct sweep_key *b);
+
+/* Time of the latest result. */
+int64_t sweep_time(const struct sweep *sweep);
+
+/* The latest sweep about that work, or NULL. */
+const struct sweep *sweeps_latest(const struct sweeps *sweeps, const struct sweep_key *key);
+
+/* Text of 0 to 160 characters that tells the work apart from others: "prefill 512 tokens, avx2, 2
+ * threads". */
+enum { WORK_SIZE = 160 };
+void sweep_work_words(const struct sweep_key *key, char words[WORK_SIZE]);
+
+#endif

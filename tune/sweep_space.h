@@ -1,0 +1,25 @@
+/* The search space that a stored sweep was a walk through, as far as it went: its parameters and
+   values are those of its candidates, its legal points those that have a result.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TUNE_SWEEP_SPACE_H
+#define KVMILL_TUNE_SWEEP_SPACE_H
+
+#include "ranking.h"
+#include "space.h"
+
+struct sweep_space; /* holds the ranking it was made from, not a copy */
+
+/* EXIT_USER where candidates are not "name=value ..." of the same names.  NULL after an error. */
+struct sweep_space *sweep_space_open(const struct ranking *ranking, struct error *error);
+void sweep_space_close(struct sweep_space *space); /* NULL is allowed */
+
+const struct space *sweep_space_of(const struct sweep_space *space);
+
+/* The standing of a point, or NULL where there is none. */
+const struct standing *sweep_space_at(const struct sweep_space *space, const struct point *point);
+
+/* The point of item i of the ranking. */
+const struct point *sweep_space_point(const struct sweep_space *space, size_t i);
+
+#endif

@@ -23,7 +23,7 @@ function candidate(tile, strip, path, base, slow, fails, is_default) {
         print "default"
     printf "time 2026-01-%02dT00:00:%02d.%06dZ\n", day, tile, strip
     print "code " 1000 + 100 * tile
-    print "limit " (base > 2e-3 ? "flops 1.5e+11" : "bytes 1.7e+10")
+    print "limit " (base > 2e-3 ? "flops 2.5e+11" : "bytes 3e+10")
     print "environment governor=performance"
     if (fails) {
         print "message <too> many & \"registers\""
@@ -51,7 +51,7 @@ BEGIN {
     if (faster == "")
         faster = 1
     print "kvmill-tune 1"
-    sweep("decode 4096 tokens", 16777216, 0, 1.1e-3)
+    sweep("decode 4096 tokens", 16777216, 67108864, 1.1e-3)
     sweep("prefill 512 tokens", 2097152, 1073741824, 9e-3)
     print "\nend " count
 }

@@ -239,7 +239,7 @@ static const char *judge(const struct summary *gain) {
 static void print_difference(const struct side *a, const struct side *b) {
     char words[WORK_SIZE];
     sweep_work_words(a->sweep != NULL ? &a->sweep->key : &b->sweep->key, words);
-    printf("%-44s ", words);
+    printf("%-64s ", words);
     if (a->winner == NULL || b->winner == NULL) {
         printf("%s\n", a->sweep == NULL   ? "only in the second"
                        : b->sweep == NULL ? "only in the first"
@@ -270,7 +270,7 @@ static bool is_latest(const struct sweeps *sweeps, size_t i) {
 
 static bool print_differences(const struct sweeps *a, const struct sweeps *b, struct error *error) {
     bool done = true;
-    printf("%-44s %-6s %s  %s\n", "WORK", "SECOND", "SPEED OVER THE FIRST", "WINNER");
+    printf("%-64s %-6s %s  %s\n", "WORK", "SECOND", "SPEED OVER THE FIRST", "WINNER");
     for (size_t i = 0; done && i < a->count; i++)
         if (is_latest(a, i))
             done = print_pair(&a->items[i], sweeps_latest(b, &a->items[i].key), error);

@@ -10,7 +10,7 @@
 
 static const struct command *const commands[] = {
     &generate_command, &plan_command,  &list_command, &explain_command,
-    &run_command,      &bench_command, &db_command,
+    &run_command,      &bench_command, &db_command,   &report_command,
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 

@@ -86,7 +86,7 @@ static bool find_gains(struct ranking *ranking) {
 
 /* The default, then what has been measured, then failures. */
 static int class_of(const struct standing *s) {
-    return s->result->is_default ? 0 : s->time.count > 0 ? 1 : 2;
+    return s->time.count == 0 ? 2 : s->result->is_default ? 0 : 1;
 }
 
 /* What is to be small: time by that of the default in the same run, where there is one. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sweep_file.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +69,38 @@ const struct sweep *sweeps_latest(const struct sweeps *sweeps, const struct swee
     return latest;
 }
 
+/* ---- In words ---- */
+
+/* What tells specs of one model apart; the whole spec is long. */
+static const struct {
+    const char *key, *before;
+} spec_parts[] = {{"num_heads", ""}, {"num_kv_heads", "/"}, {"head_dim", "x"}, {"dtype", " "},
+                  {"T1", " "},       {"quant_bit", " int"}, {"math", " "}};
+
+static size_t print_part(const json_t *value, const char *before, char *words, size_t size) {
+    if (json_is_integer(value))
+        return (size_t)snprintf(words, size, "%s%lld", before,
+                                (long long)json_integer_value(value));
+    if (json_is_string(value))
+        return (size_t)snprintf(words, size, "%s%.20s", before, json_string_value(value));
+    return 0;
+}
+
+/* "32/8x128 float16", or "" for text that is no such JSON. */
+static void spec_words(const char *spec, char *words, size_t size) {
+    size_t at = 0;
+    json_t *object = json_loads(spec, 0, NULL);
+    *words = '\0';
+    for (size_t i = 0; i < sizeof spec_parts / sizeof *spec_parts && at + 1 < size; i++) {
+        const json_t *value = json_object_get(object, spec_parts[i].key);
+        at += print_part(value, at > 0 ? spec_parts[i].before : "", words + at, size - at);
+    }
+    json_decref(object);
+}
+
 void sweep_work_words(const struct sweep_key *key, char words[WORK_SIZE]) {
-    snprintf(words, WORK_SIZE, "%.100s, %.20s, %d thread%s", key->problem, key->isa, key->threads,
-             key->threads > 1 ? "s" : "");
+    char spec[48];
+    spec_words(key->spec, spec, sizeof spec);
+    snprintf(words, WORK_SIZE, "%s%s%.60s, %.20s, %d thread%s", spec, *spec != '\0' ? ", " : "",
+             key->problem, key->isa, key->threads, key->threads > 1 ? "s" : "");
 }

@@ -19,8 +19,8 @@ int64_t sweep_time(const struct sweep *sweep);
 /* The latest sweep about that work, or NULL. */
 const struct sweep *sweeps_latest(const struct sweeps *sweeps, const struct sweep_key *key);
 
-/* Text of 0 to 160 characters that tells the work apart from others: "prefill 512 tokens, avx2, 2
- * threads". */
+/* What tells the work apart from others: "32/8x128 float16, decode 4096 tokens, avx2, 2 threads".
+ */
 enum { WORK_SIZE = 160 };
 void sweep_work_words(const struct sweep_key *key, char words[WORK_SIZE]);
 

@@ -1,0 +1,106 @@
+/* kvmill report: what tuning databases say, as a page and as tables.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../gen/output.h"
+#include "../tune/report.h"
+#include "../tune/sweep_file.h"
+#include "commands.h"
+
+static const struct option_help options[] = {
+    {"db", "DB", "the database, or an export of it"},
+    {"history", "DB", "an older one; may be given several times"},
+    {"o", "DIR", "write the page there, as index.html"},
+    {NULL, NULL, NULL},
+};
+
+/* ---- The page ---- */
+
+static bool print_page(const struct report *report, struct text *text, struct error *error) {
+    FILE *stream = open_memstream(&text->data, &text->length);
+    if (stream == NULL)
+        return fail(error, EXIT_ENVIRONMENT, "out of memory");
+    report_print_html(report, stream);
+    bool done = !ferror(stream);
+    return (fclose(stream) == 0 && done) || fail(error, EXIT_ENVIRONMENT, "out of memory");
+}
+
+static bool write_page(const struct report *report, const char *directory, struct error *error) {
+    struct output output = {0};
+    int written;
+    bool made;
+    struct output_file *file = output_add(&output, "index.html", error);
+    bool done = file != NULL && print_page(report, &file->text, error) &&
+                output_make_directory(directory, &made, error) &&
+                output_write(&output, directory, &written, error);
+    output_free(&output);
+    if (done)
+        printf("%s/index.html\n", directory);
+    return done;
+}
+
+/* ---- The command ---- */
+
+static bool show(const struct report_source *sources, int count, const char *directory,
+                 struct error *error) {
+    struct report report;
+    bool done = report_open(sources, count, &report, error);
+    if (done) {
+        report_print_text(&report, stdout);
+        done = directory == NULL || write_page(&report, directory, error);
+    }
+    report_free(&report);
+    return done;
+}
+
+static bool read_source(const char *path, struct report_source *sources, int *count,
+                        struct error *error) {
+    sources[*count].name = path;
+    return sweeps_read_file(path, &sources[(*count)++].sweeps, error);
+}
+
+static bool read_sources(const struct options *given, struct report_source *sources, int *count,
+                         struct error *error) {
+    if (!read_source(option_value(given, "db"), sources, count, error))
+        return false;
+    for (int i = 0; i < given->count; i++)
+        if (strcmp(given->given[i].name, "history") == 0 &&
+            !read_source(given->given[i].value, sources, count, error))
+            return false;
+    return true;
+}
+
+static bool check(const struct options *given, struct error *error) {
+    const char *db = option_value(given, "db"), *directory = option_value(given, "o");
+    if (given->rest_count > 0)
+        return fail(error, EXIT_USER, "kvmill report: \"%.200s\"; accepted: options alone",
+                    given->rest[0]);
+    if (db == NULL || *db == '\0')
+        return fail(error, EXIT_USER, "kvmill report: no --db; accepted: --db DB");
+    return directory == NULL || *directory != '\0' ||
+           fail(error, EXIT_USER, "-o: \"\"; accepted: a directory");
+}
+
+static bool report(const struct options *given, struct error *error) {
+    struct report_source *sources = calloc(MOST_OPTIONS, sizeof *sources);
+    int count = 0;
+    if (sources == NULL)
+        return fail(error, EXIT_ENVIRONMENT, "out of memory");
+    bool done = check(given, error) && read_sources(given, sources, &count, error) &&
+                show(sources, count, option_value(given, "o"), error);
+    while (count > 0)
+        sweeps_free(&sources[--count].sweeps);
+    free(sources);
+    return done;
+}
+
+const struct command report_command = {
+    .name = "report",
+    .synopsis = "--db DB [--history DB]... [-o DIR]",
+    .summary = "Show what tuning found: tables, and a page with charts.",
+    .options = options,
+    .run = report,
+};

@@ -1,0 +1,121 @@
+/* The report for a terminal.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "report.h"
+#include "sweep_file.h"
+
+enum { SHOWN = 8 }; /* candidates of a sweep */
+
+/* ---- All of them ---- */
+
+static void print_time(const struct standing *standing, FILE *stream) {
+    char text[FIGURE_SIZE] = "-";
+    if (standing != NULL && standing->time.count > 0)
+        print_seconds(standing->time.median, "u", text);
+    fprintf(stream, " %11s", text);
+}
+
+static void print_share(const struct standing *standing, FILE *stream) {
+    if (standing != NULL && standing->share > 0)
+        fprintf(stream, " %6.2f", standing->share);
+    else
+        fprintf(stream, " %6s", "-");
+}
+
+static void print_gain(const struct summary *gain, FILE *stream) {
+    char text[FIGURE_SIZE] = "-";
+    if (gain->median > 0)
+        snprintf(text, sizeof text, "%.2f (%.2f to %.2f)", gain->median, gain->low, gain->high);
+    fprintf(stream, "  %-20s", text);
+}
+
+static int find_width(const struct report *report) {
+    char words[WORK_SIZE];
+    int width = (int)strlen("WORK");
+    for (size_t i = 0; i < report->count; i++) {
+        sweep_work_words(&report->entries[i].sweep->key, words);
+        width = (int)strlen(words) > width ? (int)strlen(words) : width;
+    }
+    return width;
+}
+
+static void print_entry(const struct report_entry *entry, int width, FILE *stream) {
+    static const struct summary none;
+    char words[WORK_SIZE];
+    const struct standing *winner = report_winner(entry);
+    sweep_work_words(&entry->sweep->key, words);
+    fprintf(stream, "%-*s", width, words);
+    print_time(report_default(entry), stream);
+    print_time(winner, stream);
+    print_share(report_default(entry), stream);
+    print_share(winner, stream);
+    print_gain(winner != NULL ? &winner->gain : &none, stream);
+    fprintf(stream, " %s\n", entry->ranking.winner > 0 ? winner->result->candidate : "(default)");
+}
+
+/* ---- One of them ---- */
+
+static void print_standing(const struct standing *s, const char *mark, FILE *stream) {
+    fprintf(stream, "  %1s", mark);
+    print_time(s, stream);
+    print_share(s, stream);
+    print_gain(&s->gain, stream);
+    fprintf(stream, " %9lld  %s\n", (long long)s->result->code_bytes, s->result->candidate);
+}
+
+static const char *mark_of(const struct report_entry *entry, size_t i) {
+    return (int)i == entry->ranking.winner              ? "*"
+           : entry->ranking.items[i].result->is_default ? "d"
+                                                        : "";
+}
+
+/* The default, the fastest, and the winner wherever it is among its ties. */
+static void print_standings(const struct report_entry *entry, FILE *stream) {
+    fprintf(stream, "  %1s %11s %6s  %-20s %9s  %s\n", "", "TIME", "LIMIT", "SPEED OVER DEFAULT",
+            "CODE", "CANDIDATE");
+    for (size_t i = 0; i < entry->ranking.count; i++)
+        if ((i < SHOWN || (int)i == entry->ranking.winner) &&
+            entry->ranking.items[i].time.count > 0)
+            print_standing(&entry->ranking.items[i], mark_of(entry, i), stream);
+}
+
+static void print_past(const struct report_entry *entry, FILE *stream) {
+    char day[FIGURE_SIZE], preset[FIGURE_SIZE], winner[FIGURE_SIZE];
+    for (int i = 0; entry->past_count > 1 && i < entry->past_count; i++) {
+        const struct report_past *past = &entry->past[i];
+        print_day(past->measured, day);
+        print_seconds(past->preset, "u", preset);
+        print_seconds(past->winner, "u", winner);
+        fprintf(stream, "  %s  default %s, winner %s  %s\n", day, preset, winner, past->source);
+    }
+}
+
+static void print_details(const struct report_entry *entry, FILE *stream) {
+    char words[WORK_SIZE], reason[REASON_SIZE], failures[FAILURES_SIZE];
+    const struct sweep_key *key = &entry->sweep->key;
+    sweep_work_words(key, words);
+    ranking_reason(&entry->ranking, reason);
+    print_failures(entry, failures);
+    fprintf(stream, "\n%s\n  %s\n  %d candidates measured, failures: %s\n  choice (*): %s\n", words,
+            key->spec, entry->measured, failures, reason);
+    print_standings(entry, stream);
+    print_past(entry, stream);
+}
+
+void report_print_text(const struct report *report, FILE *stream) {
+    int width = find_width(report);
+    fprintf(stream, "%-*s %11s %11s %6s %6s  %-20s %s\n", width, "WORK", "DEFAULT", "WINNER",
+            "LIMIT", "", "SPEED", "CANDIDATE");
+    for (size_t i = 0; i < report->count; i++)
+        print_entry(&report->entries[i], width, stream);
+    fprintf(
+        stream,
+        "\nLIMIT: share of what the machine can do, of the default and of the winner.  SPEED: the "
+        "winner's over the default's,\nwith its 95 %% interval; the geometric mean of all is "
+        "%.2f.\n",
+        report_mean_gain(report));
+    for (size_t i = 0; i < report->count; i++)
+        print_details(&report->entries[i], stream);
+}

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../tune/resume.h"
 #include "../tune/simulate.h"
 #include "sweeps.h"
 #include "tap.h"
@@ -73,6 +74,46 @@ static void test_comparison(void) {
        random.misses);
 }
 
+/* ---- Going on ---- */
+
+/* Questions until the end, all answered with failures; -1 for an error. */
+static int64_t count_questions(const struct space *given, const struct sweep *sweep, int samples,
+                               struct resumption *resumption) {
+    struct error error;
+    struct question question;
+    int64_t asked = 0;
+    struct search_options options = {.strategy = "exhaustive", .samples = samples};
+    struct search *search = search_open(given, &options, &error);
+    if (search == NULL || !search_resume(search, given, sweep, resumption, &error))
+        bail_out("%s", error.text);
+    for (; search_ask(search, &question) == ANSWER_POINT; asked++)
+        search_tell(search, &question.point, OUTCOME_REFUSED, 0, question.samples);
+    search_close(search);
+    return asked;
+}
+
+static void test_resume(void) {
+    const struct space *whole = sweep_space_of(space);
+    struct sweep half = sweeps.items[0];
+    struct resumption resumption;
+    int64_t asked = count_questions(whole, &half, MADE_SAMPLES, &resumption);
+    ok(asked == 0 && resumption.known == 58, "what a sweep knows is not asked again");
+    half.count /= 2;
+    asked = count_questions(whole, &half, MADE_SAMPLES, &resumption);
+    ok(asked == 29 && resumption.known == 29, "the rest is");
+    asked = count_questions(whole, &half, MADE_SAMPLES + 1, &resumption);
+    int failures = 0;
+    for (size_t i = 0; i < half.count; i++)
+        failures += half.results[i].outcome != OUTCOME_MEASURED;
+    ok(failures > 0 && asked == 58 - failures, "so is what has too few samples, but no failure");
+    struct parameter fewer[3];
+    memcpy(fewer, whole->parameters, sizeof fewer);
+    fewer[0].count = 2; /* tiles of 1 and 2 */
+    struct space narrow = {fewer, 3, NULL, NULL};
+    count_questions(&narrow, &sweeps.items[0], MADE_SAMPLES, &resumption);
+    ok(resumption.known == 20 && resumption.strange == 38, "what is not in the space is counted");
+}
+
 static void test_refusals(void) {
     struct replay_options options = {.strategy = "greedy"};
     struct replay result;
@@ -106,6 +147,7 @@ int main(void) {
     test_space();
     test_replays();
     test_comparison();
+    test_resume();
     test_refusals();
     sweep_space_close(space);
     ranking_free(&ranking);

@@ -89,8 +89,7 @@ static int class_of(const struct standing *s) {
     return s->time.count == 0 ? 2 : s->result->is_default ? 0 : 1;
 }
 
-/* What is to be small: time by that of the default in the same run, where there is one. */
-static double cost_of(const struct standing *s) {
+double standing_cost(const struct standing *s) {
     return s->gain.median > 0 ? 1 / s->gain.median : s->time.median;
 }
 
@@ -98,7 +97,7 @@ static int compare(const void *a, const void *b) {
     const struct standing *x = a, *y = b;
     if (class_of(x) != class_of(y))
         return class_of(x) - class_of(y);
-    double first = cost_of(x), second = cost_of(y);
+    double first = standing_cost(x), second = standing_cost(y);
     if (first != second)
         return first < second ? -1 : 1;
     return strcmp(x->result->candidate, y->result->candidate);

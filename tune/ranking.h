@@ -29,6 +29,10 @@ struct ranking {
 bool sweep_rank(const struct sweep *sweep, struct ranking *ranking, struct error *error);
 void ranking_free(struct ranking *ranking);
 
+/* What a search is to make small: time over that of the default in the same run, or time where
+   there is no default.  Of those that were measured. */
+double standing_cost(const struct standing *standing);
+
 /* Whether the first item is a default that was measured. */
 bool ranking_has_default(const struct ranking *ranking);
 

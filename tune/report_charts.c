@@ -67,13 +67,16 @@ static double greatest_share(const struct report *report) {
 
 static void draw_shares(const struct plane *plane) {
     char text[FIGURE_SIZE];
-    double bottom = plane->top + plane->height;
-    for (int i = 0; i * 0.2 <= plane->x.to + 1e-9; i++) {
-        double x = plane_x(plane, i * 0.2);
-        svg_line(plane->out, x, plane->top, x, bottom, i == 5 ? "limit" : "grid");
-        snprintf(text, sizeof text, i == 5 ? "limit" : "%d %%", i * 20);
-        svg_text(plane->out, x, bottom + 18, i == 5 ? "limittext" : "tick", "middle", text);
+    double bottom = plane->top + plane->height, step = nice_step(plane->x.to, 6);
+    for (int i = 0; i * step <= plane->x.to + 1e-9; i++) {
+        double x = plane_x(plane, i * step);
+        svg_line(plane->out, x, plane->top, x, bottom, "grid");
+        snprintf(text, sizeof text, "%.0f %%", i * step * 100);
+        if (fabs(i * step - 1) > step / 2)
+            svg_text(plane->out, x, bottom + 18, "tick", "middle", text);
     }
+    svg_line(plane->out, plane_x(plane, 1), plane->top, plane_x(plane, 1), bottom, "limit");
+    svg_text(plane->out, plane_x(plane, 1), bottom + 18, "limittext", "middle", "limit");
 }
 
 void chart_overview(const struct report *report, FILE *out) {

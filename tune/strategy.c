@@ -243,15 +243,22 @@ bool search_tell(struct search *search, const struct point *point, enum outcome 
     return true;
 }
 
-static bool is_better(const struct trial *a, const struct trial *b) {
-    return a->samples != b->samples ? a->samples > b->samples : a->cost < b->cost;
+/* More samples than a full measurement has are none the better. */
+static int worth(const struct search *search, const struct trial *trial) {
+    int full = search->options.samples;
+    return trial->samples < full ? trial->samples : full;
+}
+
+static bool is_better(const struct search *search, const struct trial *a, const struct trial *b) {
+    int first = worth(search, a), second = worth(search, b);
+    return first != second ? first > second : a->cost < b->cost;
 }
 
 bool search_best(const struct search *search, struct point *best) {
     const struct trial *found = NULL;
     for (size_t i = 0; i < search->count; i++)
         if (trial_is_measured(&search->trials[i]) &&
-            (found == NULL || is_better(&search->trials[i], found)))
+            (found == NULL || is_better(search, &search->trials[i], found)))
             found = &search->trials[i];
     if (found != NULL)
         *best = found->point;

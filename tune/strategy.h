@@ -61,7 +61,8 @@ enum answer search_ask(struct search *search, struct question *question);
 bool search_tell(struct search *search, const struct point *point, enum outcome outcome,
                  double cost, int samples);
 
-/* The point of least cost among those with the most samples; false when none was measured. */
+/* The point of least cost among those with a full measurement, or where there is none with the most
+   samples; false when none was measured. */
 bool search_best(const struct search *search, struct point *best);
 
 /* Measurements so far, those under way included. */

@@ -234,8 +234,19 @@ bool sweep_results_equal(const struct sweep_result *a, const struct sweep_result
 
 /* ---- Faults ---- */
 
+/* What is beyond these was not measured, and would only break figures that are made of it. */
+static const double least_seconds = 1e-12, most_seconds = 1e6, most_work = 1e18;
+
 static bool is_line(const char *text) {
     return strchr(text, '\n') == NULL;
+}
+
+static bool is_within(double value, double least, double most) {
+    return value >= least && value <= most;
+}
+
+static bool is_work(double value) {
+    return value == 0 || is_within(value, 1, most_work);
 }
 
 const char *sweep_key_fault(const struct sweep_key *key) {
@@ -246,12 +257,14 @@ const char *sweep_key_fault(const struct sweep_key *key) {
         return "no cpu, isa or spec";
     if (key->threads < 1)
         return "less than one thread";
-    return key->bytes >= 0 && key->flops >= 0 ? NULL : "bytes or flops below 0";
+    return is_work(key->bytes) && is_work(key->flops)
+               ? NULL
+               : "bytes or flops that are not 0 or 1 to 1e18";
 }
 
-static bool are_positive(const double *samples, int count) {
+static bool are_times(const double *samples, int count) {
     for (int i = 0; samples != NULL && i < count; i++)
-        if (!(samples[i] > 0 && isfinite(samples[i])))
+        if (!is_within(samples[i], least_seconds, most_seconds))
             return false;
     return true;
 }
@@ -262,10 +275,10 @@ const char *sweep_result_fault(const struct sweep_result *result) {
         return "no candidate, or a newline in it";
     if (measured != (result->sample_count > 0))
         return measured ? "measured, but without samples" : "failed, but with samples";
-    if (!are_positive(result->samples, result->sample_count) ||
-        !are_positive(result->baseline, result->sample_count))
-        return "a sample that is not above 0";
-    if (result->limit != LIMIT_NONE && !(result->limit_rate > 0 && isfinite(result->limit_rate)))
-        return "a limit that is not above 0";
+    if (!are_times(result->samples, result->sample_count) ||
+        !are_times(result->baseline, result->sample_count))
+        return "a sample that is not 1e-12 to 1e6 seconds";
+    if (result->limit != LIMIT_NONE && !is_within(result->limit_rate, 1, most_work))
+        return "a limit that is not 1 to 1e18";
     return result->code_bytes >= 0 ? NULL : "code of less than 0 bytes";
 }

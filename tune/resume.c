@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resume.h"
+
+static bool tell(struct search *search, const struct space *space, const struct standing *s,
+                 struct resumption *resumption) {
+    struct point point;
+    struct error ignored;
+    bool measured = s->time.count > 0;
+    if (!space_parse(space, s->result->candidate, &point, &ignored)) {
+        resumption->strange++;
+        return true;
+    }
+    resumption->known++;
+    return search_tell(search, &point, s->result->outcome, measured ? standing_cost(s) : 0,
+                       s->result->sample_count);
+}
+
+bool search_resume(struct search *search, const struct space *space, const struct sweep *sweep,
+                   struct resumption *resumption, struct error *error) {
+    struct ranking ranking;
+    bool done = sweep_rank(sweep, &ranking, error);
+    *resumption = (struct resumption){0};
+    for (size_t i = 0; done && i < ranking.count; i++)
+        done = tell(search, space, &ranking.items[i], resumption) ||
+               fail(error, EXIT_ENVIRONMENT, "out of memory");
+    ranking_free(&ranking);
+    return done;
+}

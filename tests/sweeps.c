@@ -59,7 +59,7 @@ struct sweep_result made_result(int tile, int strip, int path, double noise) {
         .baseline = fails || is_default ? NULL : baseline,
         .sample_count = fails ? 0 : MADE_SAMPLES,
         .limit = LIMIT_BYTES,
-        .limit_rate = 30e9,
+        .limit_rate = 30000000123.456,
         .code_bytes = 1000 + 64 * tile * strip,
         .measured = 1700000000000000 + tile * 10000 + strip * 100 + path,
         .environment = "governor=performance turbo=off smt=off virtual=none load=0.00 quota=all "

@@ -117,6 +117,15 @@ static void test_conflict(void) {
     ok(!database_add(database, &key, &result, &error) && error.exit_code == EXIT_USER &&
            strstr(error.text, "another result of \"tile=8 strip=4 path=half\""),
        "another result for the same candidate and time is refused");
+    struct sweeps mixed = make_sweeps(5);
+    struct additions additions;
+    mixed.items[0].results[40].code_bytes++;
+    struct sweep swap = mixed.items[0];
+    mixed.items[0] = mixed.items[4];
+    mixed.items[4] = swap;
+    ok(!database_add_all(database, &mixed, &additions, &error),
+       "also among many, some of them new");
+    sweeps_free(&mixed);
     result.samples[0] = -1;
     ok(!database_add(database, &key, &result, &error) && error.exit_code == EXIT_BUG,
        "and so is a sample below 0");
@@ -366,7 +375,14 @@ static void write_results(int which) {
         _exit(2);
 }
 
+/* Closed when all writers are there, so that they begin together. */
+static int gate[2];
+
 static void write_quietly(int which) {
+    char byte;
+    close(gate[1]);
+    while (read(gate[0], &byte, 1) > 0)
+        ;
     int null = open("/dev/null", O_WRONLY);
     dup2(null, STDOUT_FILENO);
     close(null);
@@ -391,8 +407,12 @@ static void test_two_writers(void) {
     remove_database();
     pid_t children[4];
     int bad = 0;
+    if (pipe(gate) != 0)
+        bail_out("no pipe");
     for (int i = 0; i < 4; i++)
         children[i] = start(write_quietly, i);
+    close(gate[0]);
+    close(gate[1]);
     for (int i = 0; i < 4; i++)
         bad += wait_for(children[i]) != 0;
     struct sweeps sweeps = make_sweeps(4);
@@ -513,6 +533,31 @@ static void test_ranking(void) {
     sweeps_free(&sweeps);
 }
 
+/* Of several results for a candidate the one with the most samples counts, of those the latest. */
+static void test_standing(void) {
+    static const struct {
+        int samples, hour;
+    } results[] = {{5, 9}, {15, 3}, {15, 4}, {15, 2}, {7, 8}};
+    struct sweeps sweeps = {0};
+    struct sweep_key key = made_key(0);
+    struct ranking ranking;
+    struct error error;
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
+        struct sweep_result result = made_result(2, 2, 0, 0);
+        result.sample_count = results[i].samples;
+        result.measured += 3600000000ll * results[i].hour;
+        if (!sweeps_add(&sweeps, &key, &result, &error))
+            bail_out("%s", error.text);
+    }
+    sweeps_sort(&sweeps);
+    bool done = sweep_rank(&sweeps.items[0], &ranking, &error);
+    int64_t hour = (ranking.items[0].result->measured - 1700000000000000) / 3600000000ll;
+    ok(done && ranking.count == 1 && ranking.items[0].time.count == 15 && hour == 4,
+       "a candidate stands by its longest measurement, of those by the latest: hour %d", (int)hour);
+    ranking_free(&ranking);
+    sweeps_free(&sweeps);
+}
+
 int main(void) {
     if (mkdtemp(folder) == NULL)
         bail_out("cannot make %s: %s", folder, strerror(errno));
@@ -529,6 +574,7 @@ int main(void) {
     test_full_disk();
     test_read_only();
     test_ranking();
+    test_standing();
     remove_database();
     rmdir(folder);
     return done_testing();

@@ -40,6 +40,20 @@ static void test_space(void) {
     ok(sweep_space_at(space, &(struct point){{5, 4, 0}}) == NULL, "what was not measured has none");
 }
 
+/* The default, then all others in order, until one is near enough. */
+static int64_t count_until(double within) {
+    const struct space *s = sweep_space_of(space);
+    struct point point, preset = space_default(s);
+    double best = ranking.items[1].gain.median;
+    int64_t count = 1;
+    for (bool more = space_first(s, &point); more; more = space_next(s, &point)) {
+        count += !points_equal(&point, &preset);
+        if (sweep_space_at(space, &point)->gain.median * (1 + within) >= best)
+            return count;
+    }
+    return 0;
+}
+
 static void test_replays(void) {
     for (int i = 0; strategy_names[i] != NULL; i++) {
         const char *name = strategy_names[i];
@@ -56,6 +70,19 @@ static void test_replays(void) {
     ok(all.all == 58 && fabs(all.slowdown - 1) < 1e-12, "exhaustive finds the best itself");
     ok(one.all == 1 && one.evaluations == 0 && one.slowdown > 1.45,
        "one evaluation finds the default, %.2f", one.slowdown);
+}
+
+static void test_nearness(void) {
+    static const double nearness[] = {0, 0.02, 0.1, 0.3};
+    for (size_t i = 0; i < sizeof nearness / sizeof *nearness; i++) {
+        struct replay_options options = {.strategy = "exhaustive", .within = nearness[i]};
+        struct replay result;
+        struct error error;
+        bool done = simulate(&ranking, space, &options, &result, &error);
+        int64_t expected = count_until(nearness[i]);
+        ok(done && result.evaluations == expected, "within %.2f after %d evaluations", nearness[i],
+           (int)expected);
+    }
 }
 
 static void test_comparison(void) {
@@ -90,6 +117,20 @@ static int64_t count_questions(const struct space *given, const struct sweep *sw
         search_tell(search, &question.point, OUTCOME_REFUSED, 0, question.samples);
     search_close(search);
     return asked;
+}
+
+static void test_best(void) {
+    struct resumption resumption;
+    struct error error;
+    struct point best;
+    struct search_options options = {.strategy = "random"};
+    struct search *search = search_open(sweep_space_of(space), &options, &error);
+    bool found =
+        search != NULL &&
+        search_resume(search, sweep_space_of(space), &sweeps.items[0], &resumption, &error) &&
+        search_best(search, &best);
+    ok(found && sweep_space_at(space, &best) == &ranking.items[1], "the best of a sweep is known");
+    search_close(search);
 }
 
 static void test_resume(void) {
@@ -146,7 +187,9 @@ int main(void) {
         bail_out("%s", error.text);
     test_space();
     test_replays();
+    test_nearness();
     test_comparison();
+    test_best();
     test_resume();
     test_refusals();
     sweep_space_close(space);

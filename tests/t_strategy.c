@@ -199,6 +199,68 @@ static void test_frugality(void) {
        "halving asks %d times, mostly for few samples", (int)halving.asked);
 }
 
+/* Spent before it began, and spent while questions are under way. */
+static void test_spent(void) {
+    struct run run = {0};
+    struct question question, late;
+    struct point first = space_default(&space);
+    struct search *search = open_search("random", 1, 0, 3, &run);
+    run.now = 5;
+    bool asked = search_ask(search, &question) == ANSWER_POINT;
+    ok(asked && points_equal(&question.point, &first),
+       "the default is asked for when time is over");
+    answer(search, &question, &run, false);
+    ok(search_ask(search, &question) == ANSWER_EXPIRED, "and nothing else");
+    search_close(search);
+    search = open_search("random", 1, 3, 0, &run);
+    asked = search_ask(search, &question) == ANSWER_POINT;
+    answer(search, &question, &run, false);
+    asked = asked && search_ask(search, &question) == ANSWER_POINT &&
+            search_ask(search, &late) == ANSWER_POINT;
+    ok(asked && search_ask(search, &(struct question){0}) == ANSWER_WAIT,
+       "a spent budget waits for what is under way");
+    answer(search, &question, &run, false);
+    answer(search, &late, &run, false);
+    ok(search_ask(search, &question) == ANSWER_EXPIRED, "and ends behind it");
+    search_close(search);
+}
+
+/* Costs of the test's own; returns the cost of what greedy finds. */
+static double climb(double (*cost)(const struct point *), uint64_t seed, int64_t *asked) {
+    struct run run = {0};
+    struct question question;
+    struct point best;
+    struct search *search = open_search("greedy", seed, 0, 0, &run);
+    for (*asked = 0; search_ask(search, &question) == ANSWER_POINT && *asked < 5000; ++*asked)
+        search_tell(search, &question.point, OUTCOME_MEASURED, cost(&question.point),
+                    question.samples);
+    double found = search_best(search, &best) ? cost(&best) : 1e9;
+    search_close(search);
+    return found;
+}
+
+static double flat(const struct point *point) {
+    (void)point;
+    return 1;
+}
+
+/* A wide valley around the default, a deeper one of some points at the other end. */
+static double two_valleys(const struct point *point) {
+    double near = abs(point->at[0] - 1) + abs(point->at[1] - 2);
+    double far = abs(point->at[0] - 10) + abs(point->at[1] - 6);
+    return far < 4 ? far : 10 + near;
+}
+
+static void test_landscapes(void) {
+    int64_t asked;
+    int found = 0;
+    double level = climb(flat, 1, &asked);
+    ok(level == 1 && asked < 500, "greedy ends on a plain, after %d", (int)asked);
+    for (uint64_t seed = 1; seed <= 20; seed++)
+        found += climb(two_valleys, seed, &asked) == 0;
+    ok(found >= 15, "greedy finds a second valley from %d of 20 seeds", found);
+}
+
 static void test_defaults(void) {
     struct error error;
     struct search_options options = {.strategy = "simulated"};
@@ -224,6 +286,8 @@ int main(void) {
     }
     test_exhaustive();
     test_frugality();
+    test_spent();
+    test_landscapes();
     test_defaults();
     return done_testing();
 }

@@ -333,7 +333,7 @@ static bool bind_result(sqlite3_stmt *statement, int64_t sweep, const struct swe
     bind_text(statement, OUTCOME_AT, outcome_word(r->outcome));
     bind_message(statement, r->message);
     bind_text(statement, LIMIT_AT, limit_word(r->limit));
-    sqlite3_bind_double(statement, RATE_AT, sample_rounded(r->limit_rate));
+    sqlite3_bind_double(statement, RATE_AT, r->limit_rate);
     sqlite3_bind_int64(statement, CODE_AT, r->code_bytes);
     bind_text(statement, ENVIRONMENT_AT, r->environment);
     return bind_samples(statement, SAMPLES_AT, r->samples, r->sample_count, error) &&

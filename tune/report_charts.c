@@ -35,14 +35,9 @@ static void describe(const struct standing *s, char title[TITLE_SIZE]) {
 
 /* ---- Default against winner ---- */
 
-static void draw_row(const struct plane *plane, const struct report_entry *entry, double y) {
-    char words[WORK_SIZE], text[FIGURE_SIZE], title[TITLE_SIZE];
-    const struct standing *preset = report_default(entry), *winner = report_winner(entry);
-    sweep_work_words(&entry->sweep->key, words);
-    svg_text(plane->out, plane->left - 12, y + 4, "label", "end", words);
-    svg_line(plane->out, plane->left, y, plane->left + plane->width, y, "grid");
-    if (preset == NULL || !has_limit(entry))
-        return;
+static void draw_step(const struct plane *plane, const struct standing *preset,
+                      const struct standing *winner, double y) {
+    char title[TITLE_SIZE];
     double from = plane_x(plane, preset->share), to = plane_x(plane, winner->share);
     svg_line(plane->out, from, y, to, y, "gain");
     describe(preset, title);
@@ -50,9 +45,21 @@ static void draw_row(const struct plane *plane, const struct report_entry *entry
     describe(winner, title);
     if (winner != preset)
         svg_circle(plane->out, to, y, 6.5, "winner", title);
+}
+
+static void draw_row(const struct plane *plane, const struct report_entry *entry, double y) {
+    char words[WORK_SIZE], text[FIGURE_SIZE];
+    const struct standing *preset = report_default(entry), *winner = report_winner(entry);
+    sweep_work_words(&entry->sweep->key, words);
+    svg_text(plane->out, plane->left - 12, y + 4, "label", "end", words);
+    svg_line(plane->out, plane->left, y, plane->left + plane->width, y, "grid");
+    if (preset == NULL)
+        return;
     snprintf(text, sizeof text, "%.2f ×", winner->gain.median);
     svg_text(plane->out, plane->left + plane->width + 14, y + 4,
              winner != preset ? "figure" : "tick", "start", text);
+    if (has_limit(entry))
+        draw_step(plane, preset, winner, y);
 }
 
 static double greatest_share(const struct report *report) {
@@ -99,13 +106,6 @@ static bool is_in_roofline(const struct report_entry *entry) {
     return key->bytes > 0 && key->flops > 0 && report_winner(entry) != NULL;
 }
 
-bool report_has_roofline(const struct report *report) {
-    for (size_t i = 0; i < report->count; i++)
-        if (is_in_roofline(&report->entries[i]))
-            return true;
-    return false;
-}
-
 static double intensity(const struct report_entry *entry) {
     return entry->sweep->key.flops / entry->sweep->key.bytes;
 }
@@ -120,6 +120,15 @@ static double find_roof(const struct report *report, enum limit_kind kind) {
                 roof = result->limit_rate;
         }
     return roof;
+}
+
+bool report_has_roofline(const struct report *report) {
+    if (find_roof(report, LIMIT_BYTES) == 0 && find_roof(report, LIMIT_FLOPS) == 0)
+        return false;
+    for (size_t i = 0; i < report->count; i++)
+        if (is_in_roofline(&report->entries[i]))
+            return true;
+    return false;
 }
 
 static void widen(struct axis *axis, double value) {
@@ -199,27 +208,31 @@ static void draw_roofs(const struct plane *plane, double bandwidth, double peak)
     }
 }
 
+static void draw_dot(const struct plane *plane, const struct report_entry *entry, int i, double x) {
+    char title[TITLE_SIZE];
+    const struct standing *s = &entry->ranking.items[i];
+    bool wins = i == entry->ranking.winner;
+    describe(s, title);
+    svg_circle(plane->out, x, plane_y(plane, entry->sweep->key.flops / s->time.median),
+               wins     ? 6
+               : i == 0 ? 5
+                        : 2.5,
+               wins     ? "winner"
+               : i == 0 ? "preset"
+                        : "candidate",
+               title);
+}
+
 /* The number is that of the summary's row. */
 static void draw_column(const struct plane *plane, const struct report_entry *entry, size_t i) {
-    char title[TITLE_SIZE], number[FIGURE_SIZE];
-    double x = plane_x(plane, intensity(entry)), flops = entry->sweep->key.flops;
-    const struct ranking *ranking = &entry->ranking;
-    for (int k = entry->measured; k-- > 0;) {
-        const struct standing *s = &ranking->items[k];
-        bool wins = k == ranking->winner;
-        describe(s, title);
-        svg_circle(plane->out, x, plane_y(plane, flops / s->time.median),
-                   wins     ? 6
-                   : k == 0 ? 5
-                            : 2.5,
-                   wins     ? "winner"
-                   : k == 0 ? "preset"
-                            : "candidate",
-                   title);
-    }
+    char number[FIGURE_SIZE];
+    double x = plane_x(plane, intensity(entry));
+    double top = entry->sweep->key.flops / report_winner(entry)->time.median;
+    for (int k = entry->measured; k-- > 0;)
+        draw_dot(plane, entry, k, x);
+    draw_dot(plane, entry, entry->ranking.winner, x);
     snprintf(number, sizeof number, "%zu", i + 1);
-    svg_text(plane->out, x + 10, plane_y(plane, flops / report_winner(entry)->time.median) + 4,
-             "figure", "start", number);
+    svg_text(plane->out, x + 10, plane_y(plane, top) + 4, "figure", "start", number);
 }
 
 void chart_roofline(const struct report *report, FILE *out) {
@@ -260,7 +273,7 @@ static const char *class_of(const struct ranking *ranking, int i) {
     const struct choice *choice = &ranking->choice;
     if (i == ranking->winner)
         return "winner";
-    if (i == 0)
+    if (i == 0 && ranking_has_default(ranking))
         return "preset";
     bool ties = choice->fastest >= 0 &&
                 ranking->items[i].gain.median >=
@@ -399,8 +412,8 @@ static void draw_cell(const struct map *map, int row, int column, double width, 
     svg_rect(out, x + 1, y + 1, width - 2, CELL_HEIGHT - 2, "heat", 0.08 + 0.92 * heat, title);
     snprintf(text, sizeof text, "%.2f", best);
     if (width >= 34)
-        svg_text(out, x + width / 2, y + CELL_HEIGHT / 2 + 4, heat > 0.5 ? "hot" : "cold", "middle",
-                 text);
+        svg_text(out, x + width / 2, y + CELL_HEIGHT / 2 + 4, heat > 0.62 ? "hot" : "cold",
+                 "middle", text);
 }
 
 static void draw_rows(const struct map *map, double width, FILE *out) {

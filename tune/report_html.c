@@ -113,11 +113,11 @@ static void print_facts(FILE *out, const struct report *report) {
 static void print_roofline(FILE *out, const struct report *report) {
     fputs("<h3>Roofline</h3>\n<figure>\n", out);
     chart_roofline(report, out);
-    fputs("<figcaption>Each column is a work, each dot a candidate of it: blue the winner, hollow "
-          "the "
-          "default. Memory bounds what is below the slope, arithmetic what is below the level; "
-          "both were "
-          "measured in the same runs.</figcaption></figure>\n",
+    fputs("<figcaption>Each column is a work, numbered as above, each dot a candidate: blue the "
+          "winner, "
+          "hollow the default. Memory bounds what is below the slope, arithmetic what is below the "
+          "level: the highest limits that were measured, with however many "
+          "threads.</figcaption></figure>\n",
           out);
 }
 
@@ -249,7 +249,7 @@ static void print_work(FILE *out, const struct report_entry *entry, size_t i) {
     print_choice(out, entry);
     print_key(out, entry);
     if (entry->measured > 0) {
-        fputs("<h3>Candidates against the limit</h3>\n<figure>\n", out);
+        fputs("<h3>Candidates</h3>\n<figure>\n", out);
         chart_candidates(entry, out);
         fputs("<figcaption>Whiskers are 95 % intervals of the medians. Filled blue: the winner; "
               "ringed "

@@ -52,7 +52,10 @@ static void print_entry(const struct report_entry *entry, int width, FILE *strea
     print_share(report_default(entry), stream);
     print_share(winner, stream);
     print_gain(winner != NULL ? &winner->gain : &none, stream);
-    fprintf(stream, " %s\n", entry->ranking.winner > 0 ? winner->result->candidate : "(default)");
+    fprintf(stream, " %s\n",
+            winner == NULL               ? "(no default)"
+            : entry->ranking.winner == 0 ? "(default)"
+                                         : winner->result->candidate);
 }
 
 /* ---- One of them ---- */

@@ -261,6 +261,25 @@ static void test_landscapes(void) {
     ok(found >= 15, "greedy finds a second valley from %d of 20 seeds", found);
 }
 
+/* A lucky few samples do not beat a full measurement, and more than full is not more. */
+static void test_best(void) {
+    static const struct {
+        struct point point;
+        double cost;
+        int samples;
+    } told[] = {{{{1}}, 5, 27}, {{{2}}, 1, 3}, {{{3}}, 6, 81}, {{{4}}, 0, 0}};
+    struct run run = {0};
+    struct point best;
+    struct search *search = open_search("random", 1, 0, 0, &run);
+    ok(!search_best(search, &best), "nothing is the best of nothing");
+    for (int i = 0; i < 4; i++)
+        search_tell(search, &told[i].point, told[i].samples ? OUTCOME_MEASURED : OUTCOME_WRONG,
+                    told[i].cost, told[i].samples);
+    ok(search_best(search, &best) && best.at[0] == 1,
+       "the best is the best of those that were measured in full");
+    search_close(search);
+}
+
 static void test_defaults(void) {
     struct error error;
     struct search_options options = {.strategy = "simulated"};
@@ -286,6 +305,7 @@ int main(void) {
     }
     test_exhaustive();
     test_frugality();
+    test_best();
     test_spent();
     test_landscapes();
     test_defaults();

@@ -1,0 +1,13 @@
+# Planting faults in copies of the sources; sourced by the tests that see whether others notice.
+
+# plant FILE FROM TO -- replace the first FROM (fixed text) by TO.
+plant() {
+    "$PYTHON" - "$@" <<'PYTHON'
+import sys
+name, old, new = sys.argv[1:]
+text = open(name, encoding="utf8").read()
+if old not in text:
+    sys.exit(f"{name}: {old!r} is not there")
+open(name, "w", encoding="utf8").write(text.replace(old, new, 1))
+PYTHON
+}

@@ -114,6 +114,23 @@ static bool make_plans(struct attention_scene *scene, const struct attention_set
            make_plan(&scene->op, &portable, &scene->portable, &scene->portable_workspace, error);
 }
 
+bool attention_plan_open(const struct attention_scene *scene, const kvmill_pack *const *packs,
+                         size_t count, int threads, struct attention_plan *plan,
+                         struct error *error) {
+    const kvmill_plan_options options = {.struct_size = sizeof options,
+                                         .packs = packs,
+                                         .pack_count = count,
+                                         .threads = threads};
+    *plan = (struct attention_plan){0};
+    return make_plan(&scene->op, &options, &plan->plan, &plan->workspace, error);
+}
+
+void attention_plan_close(struct attention_plan *plan) {
+    kvmill_plan_destroy(plan->plan);
+    free(plan->workspace);
+    *plan = (struct attention_plan){0};
+}
+
 /* One layer, whichever it is; results that are done. */
 static kvmill_cache_attention plain(const kvmill_cache_attention *op) {
     kvmill_cache_attention one = *op;

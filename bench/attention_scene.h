@@ -45,6 +45,16 @@ bool attention_open(struct attention_scene *scene, const kvmill_cache_attention 
                     const struct attention_setting *setting, const char *isa, struct error *error);
 void attention_close(struct attention_scene *scene);
 
+/* A plan for the scene's op by kernels of those packs, and its workspace.  NULLs after an error. */
+struct attention_plan {
+    kvmill_plan *plan;
+    void *workspace;
+};
+bool attention_plan_open(const struct attention_scene *scene, const kvmill_pack *const *packs,
+                         size_t count, int threads, struct attention_plan *plan,
+                         struct error *error);
+void attention_plan_close(struct attention_plan *plan);
+
 /* Make room for caches of that shape and calls with so many new tokens. */
 bool attention_set_shape(struct attention_scene *scene, int64_t batch, int64_t capacity,
                          int64_t tokens, struct error *error);

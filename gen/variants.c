@@ -38,7 +38,7 @@ static bool read_tunable(const char *line, struct tunable_space *space) {
     return true;
 }
 
-static bool add_to_tuning(const struct tunable *tunable, int64_t value, char tuning[TUNING_SIZE]) {
+bool tuning_add(const struct tunable *tunable, int64_t value, char tuning[TUNING_SIZE]) {
     size_t length = strlen(tuning), room = TUNING_SIZE - length;
     if (value == tunable->preset)
         return true;
@@ -54,7 +54,7 @@ static bool read_point(const char *line, struct kernel *point, const struct tuna
         if (equals == NULL)
             return false;
         int64_t value = strtoll(equals + 1, &end, 10);
-        if (!add_to_tuning(&space->tunables[i], value, point->tuning))
+        if (!tuning_add(&space->tunables[i], value, point->tuning))
             return false;
         line = end;
     }

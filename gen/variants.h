@@ -29,6 +29,9 @@ bool tunable_space_read(const struct kernel *kernel, struct tunable_space *space
                         struct error *error);
 void tunable_space_free(struct tunable_space *space);
 
+/* Append it to a tuning unless it is the preset; tunables come in their order.  false: too long. */
+bool tuning_add(const struct tunable *tunable, int64_t value, char tuning[TUNING_SIZE]);
+
 /* The tunable's value at that point. */
 int64_t tunable_value(const struct tunable *tunable, const struct kernel *point);
 

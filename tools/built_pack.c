@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -18,6 +17,7 @@
 
 #include "../gen/hash.h"
 #include "make.h"
+#include "remove_tree.h"
 
 /* Text of its own; NULL, with the error filled, when out of memory. */
 __attribute__((format(printf, 2, 3))) static char *print(struct error *error, const char *format,
@@ -104,16 +104,6 @@ static char *cache_directory(struct error *error) {
         return path;
     free(path);
     return NULL;
-}
-
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk) {
-    (void)status, (void)type, (void)walk;
-    remove(path);
-    return 0;
-}
-
-static void remove_tree(const char *path) {
-    nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 /* ---- Builds that were killed: <hash>.<process>/ and <hash>.<process>.log ---- */

@@ -6,11 +6,13 @@
 #include "commands.h"
 #include "inputs.h"
 #include "make.h"
+#include "tuned.h"
 
 static const struct option_help options[] = {
     INPUT_OPTIONS,
     {"o", "DIR", "where the pack goes (required)"},
     {"build", NULL, "compile it too: make -C DIR"},
+    {"tuned", "DB", "take what won in this tuning database, or its text"},
     {NULL, NULL, NULL},
 };
 
@@ -30,11 +32,13 @@ static bool write_pack(const struct inputs *inputs, const char *directory, struc
 
 static bool generate(const struct options *given, struct error *error) {
     struct inputs inputs = {0};
-    const char *directory = option_value(given, "o");
+    const char *tuned = option_value(given, "tuned"), *directory = option_value(given, "o");
     if (directory == NULL)
         return fail(error, EXIT_USER, "no target; accepted: -o DIR");
     bool done =
-        inputs_read(given, directory, &inputs, error) && write_pack(&inputs, directory, error);
+        inputs_read(given, directory, &inputs, error) &&
+        (tuned == NULL || tuned_apply(tuned, &inputs.isas, &inputs.pack.kernels, error)) &&
+        write_pack(&inputs, directory, error);
     inputs_free(&inputs);
     fflush(stdout);
     return done && (!option_value(given, "build") || run_make(directory, NULL, error));

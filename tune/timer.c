@@ -36,6 +36,16 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+void timer_rounds(const struct contender *contenders, int count, int rounds,
+                  double *const samples[]) {
+    int64_t repeats[MOST_CONTENDERS], k = 0;
+    for (int i = 0; i < count; i++)
+        repeats[i] = calibrate(&contenders[i], &k);
+    for (int r = 0; r < rounds; r++)
+        for (int i = 0; i < count; i++)
+            samples[i][r] = sample(&contenders[i], repeats[i], &k) / (double)repeats[i];
+}
+
 void timer_race(struct contender *contenders, int count, double seconds) {
     static double samples[MOST_CONTENDERS][MOST_ROUNDS];
     int64_t repeats[MOST_CONTENDERS], k = 0;

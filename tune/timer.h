@@ -24,6 +24,10 @@ enum { MOST_CONTENDERS = 8 };
    millisecond (short calls are repeated). */
 void timer_race(struct contender *contenders, int count, double seconds);
 
+/* Time them in turn, `rounds` times: samples[i] gets as many seconds of one call of contender i. */
+void timer_rounds(const struct contender *contenders, int count, int rounds,
+                  double *const samples[]);
+
 /* Monotonic clock. */
 double timer_now(void);
 

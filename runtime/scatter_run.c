@@ -132,8 +132,9 @@ struct work {
     const struct scatter_call *call;
     const DLTensor *indices;
     int64_t component_step;
-    int64_t own_first, own_last; /* of axis plan->split */
-    int64_t element_bytes;       /* where updates just replace */
+    int64_t own_first, own_last;                             /* of axis plan->split */
+    int64_t first[KVMILL_MOST_RANK], last[KVMILL_MOST_RANK]; /* of outer axes of updates */
+    int64_t element_bytes;                                   /* where updates just replace */
     struct kvmill_scalar values[KVMILL_MOST_REGION_VALUES];
 };
 
@@ -310,13 +311,43 @@ static void apply_turn(struct work *work, const int64_t *turn) {
         kvmill_loops_walk(&loops, at, apply_elements, work);
 }
 
-static void next_turn(const struct work *work, int64_t *turn) {
-    const DLTensor *updates = work->call->tensors[scatter_update_at(work->plan, 0)];
-    for (int r = work->plan->outer - 1; r >= 0; r--) {
-        if (++turn[r] < updates->shape[r])
-            return;
-        turn[r] = 0;
+/* The axis of updates along which the part's own targets lie, if there is one among the outer axes.
+ */
+static int own_axis(const struct scatter_plan *plan) {
+    const struct kvmill_windows *windows = &plan->windows;
+    int d = plan->split, axis = KVMILL_NOT_THERE;
+    if (plan->apply_parts > 1 && windows->batch[d] != KVMILL_NOT_THERE)
+        axis = windows->space_axis[windows->batch[d]];
+    else if (plan->apply_parts > 1 && windows->component[d] == KVMILL_NOT_THERE)
+        axis = windows->axis[d];
+    return axis < plan->outer ? axis : KVMILL_NOT_THERE;
+}
+
+/* The first turn; false: there is none. */
+static bool first_turn(struct work *work, int64_t *turn) {
+    const struct scatter_plan *plan = work->plan;
+    const DLTensor *updates = work->call->tensors[scatter_update_at(plan, 0)];
+    int own = own_axis(plan);
+    bool some = true;
+    for (int r = 0; r < plan->outer; r++) {
+        bool all = r != own;
+        work->first[r] = all ? 0 : work->own_first;
+        work->last[r] =
+            all || work->own_last > updates->shape[r] ? updates->shape[r] : work->own_last;
+        turn[r] = work->first[r];
+        some = some && work->first[r] < work->last[r];
     }
+    return some;
+}
+
+/* In row-major order; false behind the last. */
+static bool next_turn(const struct work *work, int64_t *turn) {
+    for (int r = work->plan->outer - 1; r >= 0; r--) {
+        if (++turn[r] < work->last[r])
+            return true;
+        turn[r] = work->first[r];
+    }
+    return false;
 }
 
 static void load_captures(struct work *work) {
@@ -347,8 +378,11 @@ static void apply_part(const struct scatter_call *call, int64_t part) {
         work.own_last = boundary(dim, plan->apply_parts, part + 1);
     }
     load_captures(&work);
-    for (int64_t i = 0; i < plan->turns; i++, next_turn(&work, turn))
+    if (!first_turn(&work, turn))
+        return;
+    do
         apply_turn(&work, turn);
+    while (next_turn(&work, turn));
 }
 
 void kvmill_scatter_part(const struct call *base, int64_t part) {

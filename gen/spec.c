@@ -7,9 +7,9 @@
 /* ---- Ops ---- */
 
 static const struct spec_op *const ops[] = {
-    &tensor_scatter_spec,   &attention_spec_ops[0], &attention_spec_ops[1], &attention_spec_ops[2],
-    &attention_spec_ops[3], &attention_spec_ops[4], &attention_spec_ops[5],
-    &gather_spec,           &window_scatter_spec,
+    &tensor_scatter_spec,   &attention_spec_ops[0], &attention_spec_ops[1],
+    &attention_spec_ops[2], &attention_spec_ops[3], &attention_spec_ops[4],
+    &attention_spec_ops[5], &gather_spec,           &window_scatter_spec,
 };
 enum { OP_COUNT = sizeof ops / sizeof *ops };
 

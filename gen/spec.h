@@ -72,9 +72,9 @@ struct spec_list {
 /* The op of that name, or NULL. */
 const struct spec_op *spec_op_by_name(const char *name);
 
-/* Read a spec file: {"kernels": [...]} or a single spec; or the gathers and scatters of StableHLO text,
-   where the file's name ends with .mlir.  Release with spec_list_free, also after a
-   failure. */
+/* Read a spec file: {"kernels": [...]} or a single spec; or the gathers and scatters of StableHLO
+   text, where the file's name ends with .mlir.  Release with spec_list_free, also after a failure.
+ */
 bool specs_read(const char *file, struct spec_list *list, struct error *error);
 
 /* What the elements of a cache are, as `--cache` names them. */

@@ -554,20 +554,15 @@ static bool check_region_counts(const struct mlir_file *file, const struct mlir_
 /* One op of the two halves of the arguments, or the second half itself: by its name, which kernels
    are made for. */
 static void name_region(struct scatter_problem *problem) {
-    static const char *const names[] = {"add",     "subtract", "multiply", "minimum",
-                                        "maximum", "and",      "or",       "xor"};
     const kvmill_region_op *op = &problem->ops[0];
-    int n = problem->count;
-    bool in_order = problem->op_count == 1 && op->operands[0] == 0 && op->operands[1] == 1;
-    if (n != 1 || !kvmill_element_equal(&problem->arguments[0], &problem->inputs[0].element))
-        return;
-    if (problem->op_count == 0 && problem->returned[0] == 1)
-        snprintf(problem->update_computation, sizeof problem->update_computation, "replace");
-    for (size_t i = 0; in_order && problem->returned[0] == 2 && i < sizeof names / sizeof *names;
-         i++)
-        if (strcmp(names[i], op->name) == 0)
-            snprintf(problem->update_computation, sizeof problem->update_computation, "%s",
-                     names[i]);
+    int returned = problem->returned[0];
+    bool combines = problem->op_count == 1 && op->operands[0] == 0 && op->operands[1] == 1 &&
+                    kvmill_is_combiner(op->name) && returned == 2;
+    bool replaces = problem->op_count == 0 && returned == 1;
+    bool promotes = !kvmill_element_equal(&problem->arguments[0], &problem->inputs[0].element);
+    if (problem->count == 1 && !promotes && (combines || replaces))
+        snprintf(problem->update_computation, sizeof problem->update_computation, "%s",
+                 combines ? op->name : "replace");
 }
 
 bool scatter_of_mlir(const struct mlir_file *file, const struct mlir_function *function,

@@ -138,7 +138,7 @@ kvmill_status kvmill_program_make(const kvmill_region *region, size_t count,
     return status == KVMILL_OK ? set_results(region, program, error) : status;
 }
 
-static bool is_named(const char *name) {
+bool kvmill_is_combiner(const char *name) {
     static const char *const names[] = {"add",     "subtract", "multiply", "minimum",
                                         "maximum", "and",      "or",       "xor"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -155,7 +155,7 @@ kvmill_status kvmill_program_named(const char *name, const kvmill_element_type *
     int32_t results[KVMILL_MOST_INPUTS];
     bool replaces = strcmp(name, "replace") == 0;
     int32_t n = (int32_t)count;
-    if (!replaces && !is_named(name))
+    if (!replaces && !kvmill_is_combiner(name))
         return kvmill_fail(
             error, KVMILL_E_ATTRIBUTE,
             "update_computation is \"%.40s\"; accepted: replace, add, subtract, multiply, "

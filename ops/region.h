@@ -34,6 +34,9 @@ kvmill_status kvmill_program_named(const char *name, const kvmill_element_type *
                                    size_t count, struct kvmill_program *program,
                                    kvmill_error *error);
 
+/* "add", "subtract", ..., the names above but "replace". */
+bool kvmill_is_combiner(const char *name);
+
 /* Every result is its update. */
 bool kvmill_program_replaces(const struct kvmill_program *program);
 

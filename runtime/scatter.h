@@ -18,8 +18,8 @@ struct scatter_plan {
     struct shaped shaped[MOST_SCATTER_TENSORS];
     kvmill_element_type input[KVMILL_MOST_INPUTS]; /* of inputs and updates */
     bool converts, replaces, skip_window;
-    int outer;     /* axes of updates that are walked one by one; the others are a window's */
-    int64_t turns; /* of these */
+    bool has_updates;
+    int outer; /* axes of updates that are walked one by one; the others are a window's */
     /* Phase 0 copies inputs to results; phase 1 applies updates.  A part of it owns a range of the
        operand's axis `split`, and applies only what lands there: targets of parts are disjoint, and
        each sees its updates in order. */

@@ -79,12 +79,9 @@ static void set_types(struct scatter_plan *plan, const kvmill_scatter *op) {
 static void set_outer(struct scatter_plan *plan, const DLTensor *updates) {
     const struct kvmill_windows *windows = &plan->windows;
     plan->outer = windows->space_rank ? windows->space_axis[windows->space_rank - 1] + 1 : 0;
-    plan->turns = 1;
+    plan->has_updates = true;
     for (int r = 0; r < updates->ndim; r++)
-        if (updates->shape[r] == 0)
-            plan->turns = 0;
-    for (int r = 0; plan->turns > 0 && r < plan->outer; r++)
-        plan->turns *= updates->shape[r];
+        plan->has_updates &= updates->shape[r] > 0;
 }
 
 /* Best are axes where a part finds its updates without a look at the indices; then the longest. */
@@ -101,12 +98,12 @@ static void set_split(struct scatter_plan *plan, int64_t updates) {
     const struct kvmill_windows *windows = &plan->windows;
     int64_t worth = updates / APPLY_PART_UPDATES;
     plan->split = KVMILL_NOT_THERE;
-    plan->apply_parts = plan->turns > 0;
+    plan->apply_parts = plan->has_updates;
     for (int d = 0; d < windows->rank; d++)
         if (windows->dim[d] > 1 &&
             (plan->split == KVMILL_NOT_THERE || splits_better(windows, d, plan->split)))
             plan->split = d;
-    if (plan->split == KVMILL_NOT_THERE || worth < 2 || plan->turns == 0)
+    if (plan->split == KVMILL_NOT_THERE || worth < 2 || !plan->has_updates)
         return;
     int64_t most =
         windows->dim[plan->split] < MOST_APPLY_PARTS ? windows->dim[plan->split] : MOST_APPLY_PARTS;

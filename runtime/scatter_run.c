@@ -132,8 +132,9 @@ struct work {
     const struct scatter_call *call;
     const DLTensor *indices;
     int64_t component_step;
-    int64_t own_first, own_last; /* of axis plan->split */
-    int64_t element_bytes;       /* where updates just replace */
+    int64_t own_first, own_last;                             /* of axis plan->split */
+    int64_t first[KVMILL_MOST_RANK], last[KVMILL_MOST_RANK]; /* of outer axes of updates */
+    int64_t element_bytes;                                   /* where updates just replace */
     struct kvmill_scalar values[KVMILL_MOST_REGION_VALUES];
 };
 
@@ -207,7 +208,8 @@ static bool fix_outer(const struct work *work, const int64_t *turn, struct box *
     return true;
 }
 
-/* Steps of the loop over operand axis d, or (at != NULL) the way to where the box begins. */
+/* Move `at` along operand axis d to where the box begins; the steps of a loop over it, if there is
+ * one. */
 static void walk_box(const struct work *work, const struct box *box, int d, int64_t *step,
                      unsigned char **at) {
     const struct scatter_plan *plan = work->plan;
@@ -257,19 +259,18 @@ static void replace_elements(const void *context, unsigned char *const *at, int6
     kvmill_copy_elements(context, swapped, count, swapped_step);
 }
 
-/* One turn of the outer axes. */
-static void apply_turn(struct work *work, const int64_t *turn) {
-    const struct scatter_plan *plan = work->plan;
+static const unsigned char *vector_of(const struct work *work, const int64_t *turn) {
     const struct kvmill_windows *windows = work->windows;
     const unsigned char *vector = tensor_data(work->indices);
-    unsigned char *at[KVMILL_MOST_SIDES];
-    struct loops loops = {.sides = 2 * plan->count};
-    struct box box;
     for (int j = 0; j < windows->space_rank; j++)
         vector += turn[windows->space_axis[j]] *
                   kvmill_shaped_step(work->indices, windows->index_axis[j]);
-    if (!set_box(work, turn, vector, &box) || !fix_outer(work, turn, &box))
-        return;
+    return vector;
+}
+
+/* Where results begin, and the updates of this turn. */
+static void set_bases(const struct work *work, const int64_t *turn, unsigned char **at) {
+    const struct scatter_plan *plan = work->plan;
     for (int i = 0; i < plan->count; i++) {
         const DLTensor *updates = work->call->tensors[scatter_update_at(plan, i)];
         at[i] = tensor_data(work->call->tensors[scatter_result_at(plan, i)]);
@@ -277,25 +278,76 @@ static void apply_turn(struct work *work, const int64_t *turn) {
         for (int r = 0; r < plan->outer; r++)
             at[plan->count + i] += turn[r] * kvmill_shaped_step(updates, r);
     }
+}
+
+/* Loops over what is inside the outer axes; `at` is moved to where they begin. */
+static void set_loops(const struct work *work, const struct box *box, struct loops *loops,
+                      unsigned char **at) {
+    const struct kvmill_windows *windows = work->windows;
     for (int d = 0; d < windows->rank; d++) {
-        bool is_inner = windows->axis[d] != KVMILL_NOT_THERE && windows->axis[d] >= plan->outer;
-        int64_t *step = is_inner ? kvmill_loops_add(&loops, box.to[d] - box.from[d]) : NULL;
-        walk_box(work, &box, d, step, at);
+        bool is_inner =
+            windows->axis[d] != KVMILL_NOT_THERE && windows->axis[d] >= work->plan->outer;
+        int64_t *step = is_inner ? kvmill_loops_add(loops, box->to[d] - box->from[d]) : NULL;
+        walk_box(work, box, d, step, at);
     }
-    kvmill_loops_merge(&loops);
+    kvmill_loops_merge(loops);
+}
+
+/* One turn of the outer axes. */
+static void apply_turn(struct work *work, const int64_t *turn) {
+    const struct scatter_plan *plan = work->plan;
+    unsigned char *at[KVMILL_MOST_SIDES];
+    struct loops loops;
+    struct box box;
+    loops.count = 0;
+    loops.sides = 2 * plan->count;
+    if (!set_box(work, turn, vector_of(work, turn), &box) || !fix_outer(work, turn, &box))
+        return;
+    set_bases(work, turn, at);
+    set_loops(work, &box, &loops, at);
     if (plan->replaces && plan->count == 1)
         kvmill_loops_walk(&loops, at, replace_elements, &work->element_bytes);
     else
         kvmill_loops_walk(&loops, at, apply_elements, work);
 }
 
-static void next_turn(const struct work *work, int64_t *turn) {
-    const DLTensor *updates = work->call->tensors[scatter_update_at(work->plan, 0)];
-    for (int r = work->plan->outer - 1; r >= 0; r--) {
-        if (++turn[r] < updates->shape[r])
-            return;
-        turn[r] = 0;
+/* The axis of updates along which the part's own targets lie, if there is one among the outer axes.
+ */
+static int own_axis(const struct scatter_plan *plan) {
+    const struct kvmill_windows *windows = &plan->windows;
+    int d = plan->split, axis = KVMILL_NOT_THERE;
+    if (plan->apply_parts > 1 && windows->batch[d] != KVMILL_NOT_THERE)
+        axis = windows->space_axis[windows->batch[d]];
+    else if (plan->apply_parts > 1 && windows->component[d] == KVMILL_NOT_THERE)
+        axis = windows->axis[d];
+    return axis < plan->outer ? axis : KVMILL_NOT_THERE;
+}
+
+/* The first turn; false: there is none. */
+static bool first_turn(struct work *work, int64_t *turn) {
+    const struct scatter_plan *plan = work->plan;
+    const DLTensor *updates = work->call->tensors[scatter_update_at(plan, 0)];
+    int own = own_axis(plan);
+    bool some = true;
+    for (int r = 0; r < plan->outer; r++) {
+        bool all = r != own;
+        work->first[r] = all ? 0 : work->own_first;
+        work->last[r] =
+            all || work->own_last > updates->shape[r] ? updates->shape[r] : work->own_last;
+        turn[r] = work->first[r];
+        some = some && work->first[r] < work->last[r];
     }
+    return some;
+}
+
+/* In row-major order; false behind the last. */
+static bool next_turn(const struct work *work, int64_t *turn) {
+    for (int r = work->plan->outer - 1; r >= 0; r--) {
+        if (++turn[r] < work->last[r])
+            return true;
+        turn[r] = work->first[r];
+    }
+    return false;
 }
 
 static void load_captures(struct work *work) {
@@ -326,8 +378,11 @@ static void apply_part(const struct scatter_call *call, int64_t part) {
         work.own_last = boundary(dim, plan->apply_parts, part + 1);
     }
     load_captures(&work);
-    for (int64_t i = 0; i < plan->turns; i++, next_turn(&work, turn))
+    if (!first_turn(&work, turn))
+        return;
+    do
         apply_turn(&work, turn);
+    while (next_turn(&work, turn));
 }
 
 void kvmill_scatter_part(const struct call *base, int64_t part) {

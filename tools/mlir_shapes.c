@@ -284,45 +284,73 @@ static bool check_reduced(struct evaluation *evaluation, const struct mlir_op *o
            eval_fail(evaluation, op, "the result has another shape; accepted: the axes that stay");
 }
 
-static bool eval_reduce(struct evaluation *evaluation, struct frame *frame,
-                        const struct mlir_op *op) {
-    int64_t dims[KVMILL_MOST_RANK], at[KVMILL_MOST_RANK], to[KVMILL_MOST_RANK];
-    bool reduced[KVMILL_MOST_RANK] = {false};
-    const struct mlir_attr *attr = mlir_attr_of(&op->attrs, "dimensions");
-    const struct array *operand = operand_of(frame, op, 0), *init = operand_of(frame, op, 1);
+/* A reduction under way. */
+struct reduction {
+    const struct array *operand, *init;
+    struct array *result;
+    bool reduced[KVMILL_MOST_RANK];
+    struct kvmill_scalar_call call;
+};
+
+static bool check_reducer(struct evaluation *evaluation, const struct mlir_op *op,
+                          struct reduction *reduction) {
     const struct kvmill_scalar_op *reducer = reducer_of(op);
-    struct array *result = result_of(evaluation, frame, op);
-    int count = attr ? attr->count : 0;
-    if (result == NULL || !same_element(evaluation, op, operand, result) ||
-        !same_element(evaluation, op, init, result))
-        return false;
-    const kvmill_element_type *type = &result->shape.element;
+    const kvmill_element_type *type = &reduction->result->shape.element;
     const char *accepted;
-    struct kvmill_scalar_call call = {.op = reducer, .types = {type, type}, .result = type};
-    if (reducer == NULL || reducer->operands != 2 || reducer->signature != KVMILL_ALIKE ||
-        !kvmill_scalar_op_fits(reducer, call.types, type, &accepted) || init->count != 1 ||
-        count > operand->shape.rank)
-        return eval_fail(evaluation, op,
-                         "no op between elements of this type; accepted: stablehlo.and "
-                         "and others of two operands, and a scalar to begin with");
-    if (!read_list(evaluation, op, "dimensions", count, operand->shape.rank, dims))
+    reduction->call =
+        (struct kvmill_scalar_call){.op = reducer, .types = {type, type}, .result = type};
+    bool fits = reducer != NULL && reducer->operands == 2 && reducer->signature == KVMILL_ALIKE &&
+                kvmill_scalar_op_fits(reducer, reduction->call.types, type, &accepted);
+    return (fits && reduction->init->count == 1) ||
+           eval_fail(
+               evaluation, op,
+               "no op between elements of this type; accepted: stablehlo.and and others of two "
+               "operands, and a scalar to begin with");
+}
+
+static bool read_reduced(struct evaluation *evaluation, const struct mlir_op *op,
+                         struct reduction *reduction) {
+    int64_t dims[KVMILL_MOST_RANK];
+    const struct mlir_attr *attr = mlir_attr_of(&op->attrs, "dimensions");
+    int rank = reduction->operand->shape.rank, count = attr ? attr->count : 0;
+    if (count > rank)
+        return eval_fail(evaluation, op, "%d dimensions; accepted: at most %d", count, rank);
+    if (!read_list(evaluation, op, "dimensions", count, rank, dims))
         return false;
     for (int i = 0; i < count; i++)
-        reduced[dims[i]] = true;
-    if (!check_reduced(evaluation, op, operand, result, reduced))
-        return false;
-    for (int64_t i = 0; i < result->count; i++)
-        array_set(result, i, array_get(init, 0));
-    for (int64_t i = 0; i < operand->count; i++) {
+        reduction->reduced[dims[i]] = true;
+    return check_reduced(evaluation, op, reduction->operand, reduction->result, reduction->reduced);
+}
+
+static void reduce(const struct reduction *reduction) {
+    int64_t at[KVMILL_MOST_RANK], to[KVMILL_MOST_RANK];
+    const struct tensor_shape *shape = &reduction->operand->shape;
+    for (int64_t i = 0; i < reduction->result->count; i++)
+        array_set(reduction->result, i, array_get(reduction->init, 0));
+    for (int64_t i = 0; i < reduction->operand->count; i++) {
         int r = 0;
-        coordinates(&operand->shape, i, at);
-        for (int d = 0; d < operand->shape.rank; d++)
-            if (!reduced[d])
+        coordinates(shape, i, at);
+        for (int d = 0; d < shape->rank; d++)
+            if (!reduction->reduced[d])
                 to[r++] = at[d];
-        int64_t place = element_at(&result->shape, to);
-        struct kvmill_scalar operands[2] = {array_get(result, place), array_get(operand, i)};
-        array_set(result, place, kvmill_scalar_apply(&call, operands));
+        int64_t place = element_at(&reduction->result->shape, to);
+        struct kvmill_scalar operands[2] = {array_get(reduction->result, place),
+                                            array_get(reduction->operand, i)};
+        array_set(reduction->result, place, kvmill_scalar_apply(&reduction->call, operands));
     }
+}
+
+static bool eval_reduce(struct evaluation *evaluation, struct frame *frame,
+                        const struct mlir_op *op) {
+    struct reduction reduction = {.operand = operand_of(frame, op, 0),
+                                  .init = operand_of(frame, op, 1)};
+    reduction.result = result_of(evaluation, frame, op);
+    if (reduction.result == NULL ||
+        !same_element(evaluation, op, reduction.operand, reduction.result) ||
+        !same_element(evaluation, op, reduction.init, reduction.result) ||
+        !check_reducer(evaluation, op, &reduction) || !read_reduced(evaluation, op, &reduction))
+        return false;
+    reduce(&reduction);
     return true;
 }
 

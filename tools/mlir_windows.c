@@ -37,29 +37,18 @@ static kvmill_plan_options options_of(const struct evaluation *evaluation) {
                                  .threads = evaluation->threads};
 }
 
-/* Slice sizes that the program has computed. */
-static void fill_slices(const struct frame *frame, const struct mlir_op *op,
-                        struct gather_problem *problem) {
-    for (int i = 0; problem->slices_open && i < problem->slice_sizes.count; i++) {
-        const struct array *sizes = operand_of(frame, op, 2);
-        problem->slice_sizes.items[i] =
-            (int64_t)kvmill_integer_of(sizes->shape.element.dtype, array_get(sizes, i).word[0]);
-    }
-    problem->slices_open = false;
-}
-
 static bool eval_gather(struct evaluation *evaluation, struct frame *frame,
                         const struct mlir_op *op) {
     struct gather_problem problem;
     struct gather_view view;
     kvmill_error reason;
     kvmill_plan *plan = NULL;
-    if (!gather_of_mlir(evaluation->file, frame->function, op, &problem, evaluation->error))
+    if (!gather_of_mlir(evaluation->file, frame->function, op, &problem, evaluation->error) ||
+        !gather_require_slices(evaluation->file, op, &problem, evaluation->error))
         return false;
     struct array *result = result_of(evaluation, frame, op);
     if (result == NULL)
         return false;
-    fill_slices(frame, op, &problem);
     gather_view_make(&problem, &view);
     DLTensor operand = tensor_of(operand_of(frame, op, 0));
     DLTensor indices = tensor_of(operand_of(frame, op, 1)), output = tensor_of(result);

@@ -98,6 +98,18 @@ static void check_ends(const struct format *f, DLDataType type) {
     ok(f->ending == JUST_NUMBERS ? nan == 0 : nan != nan, "%s: NaN", f->word);
 }
 
+/* By integers alone, to nearest even: valgrind's conversion rounds twice. */
+static float float_of(int64_t value) {
+    int shift = 0;
+    while (value >> shift >= 1 << 24)
+        shift++;
+    if (shift == 0)
+        return (float)value;
+    int64_t kept = value >> shift, rest = value - (kept << shift), half = (int64_t)1 << (shift - 1);
+    kept += rest > half || (rest == half && kept % 2 != 0);
+    return ldexpf((float)kept, shift);
+}
+
 /* 64-bit integers as floats are rounded once: halfway cases of float32 with a last bit beside them.
  */
 static void check_integers(void) {
@@ -108,7 +120,7 @@ static void check_integers(void) {
         int64_t value = (int64_t)((dice_bits(&dice) | (uint64_t)1 << 62) & ~((uint64_t)1 << 63));
         if (i % 2)
             value = ((value >> 38 | 1) << 38) + dice_range(&dice, -1, 1);
-        float want = (float)value, have;
+        float want = float_of(value), have;
         struct kvmill_scalar scalar = {{(uint64_t)value, 0}};
         scalar = kvmill_scalar_convert(&i64, &f32, scalar);
         memcpy(&have, scalar.word, sizeof have);

@@ -48,6 +48,12 @@ void kernel_symbol(const struct kernel *kernel, char symbol[SYMBOL_SIZE]) {
         snprintf(symbol + at, SYMBOL_SIZE - at, "_%s", kernel->tuning);
 }
 
+bool symbols_do_the_same(const char *a, const char *b) {
+    const char *how = strstr(a, "__");
+    size_t length = how != NULL ? (size_t)(how - a) + 2 : strlen(a) + 1;
+    return strncmp(a, b, length) == 0;
+}
+
 void kernel_shape_words(const struct kernel *kernel, char words[SYMBOL_SIZE]) {
     size_t at = append(words, 0, "");
     for (int i = 0; i < kernel->family->field_count; i++) {

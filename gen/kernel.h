@@ -72,6 +72,9 @@ const struct family *family_at(size_t i);
 void kernel_symbol(const struct kernel *kernel, char symbol[SYMBOL_SIZE]);
 bool kernel_parse(const char *symbol, struct kernel *kernel, struct error *error);
 
+/* Whether symbols differ in how at most: they are interchangeable. */
+bool symbols_do_the_same(const char *a, const char *b);
+
 /* Value of the field of that name; the family must have it. */
 int64_t kernel_value(const struct kernel *kernel, const char *field);
 

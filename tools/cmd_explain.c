@@ -8,20 +8,25 @@
 #include "../gen/pack.h"
 #include "../gen/variants.h"
 #include "commands.h"
+#include "tuned.h"
 
 static const struct option_help options[] = {
     {"source", NULL, "print the C of the kernels instead"},
+    {"tuned", "DB", "say also what a tuning database found"},
     {"isa", "LIST", "for SPECS: instruction sets, by commas (all for x86-64)"},
     {NULL, NULL, NULL},
 };
 
-static void explain_kernel(const struct kernel *kernel) {
+static bool explain_kernel(const struct kernel *kernel, const char *tuned, struct error *error) {
     char symbol[SYMBOL_SIZE];
     kernel_symbol(kernel, symbol);
     printf("%s\n", symbol);
     kernel->family->explain(kernel, stdout);
-    printf("For %s of instruction set %s; about %" PRId64 " bytes of code.\n\n", kernel->family->op,
+    printf("For %s of instruction set %s; about %" PRId64 " bytes of code.\n", kernel->family->op,
            kernel->isa->name, kernel->family->code_bytes(kernel));
+    bool done = tuned == NULL || tuned_explain(tuned, kernel, error);
+    printf("\n");
+    return done;
 }
 
 static bool print_source(const struct kernel *kernel, struct error *error) {
@@ -60,7 +65,7 @@ static bool explain(const struct options *given, struct error *error) {
         if (option_value(given, "source"))
             done = print_source(&kernels.items[i], error);
         else
-            explain_kernel(&kernels.items[i]);
+            done = explain_kernel(&kernels.items[i], option_value(given, "tuned"), error);
     }
     kernel_list_free(&kernels);
     return done;

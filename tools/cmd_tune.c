@@ -140,12 +140,6 @@ struct rest {
     const struct kvmill_kernel **kernels;
 };
 
-/* Up to the double underscore symbols say what a kernel does. */
-static bool does_the_same(const char *a, const char *b) {
-    size_t length = (size_t)(strstr(a, "__") - a);
-    return strncmp(a, b, length + 2) == 0;
-}
-
 static bool set_rest(struct rest *rest, const kvmill_pack *pack, const char *symbol,
                      struct error *error) {
     rest->pack = *pack;
@@ -154,7 +148,7 @@ static bool set_rest(struct rest *rest, const kvmill_pack *pack, const char *sym
     if (rest->kernels == NULL)
         return fail(error, EXIT_ENVIRONMENT, "out of memory");
     for (uint32_t i = 0; i < pack->count; i++)
-        if (!does_the_same(symbol, pack->kernels[i]->symbol))
+        if (!symbols_do_the_same(symbol, pack->kernels[i]->symbol))
             rest->kernels[rest->pack.count++] = pack->kernels[i];
     rest->pack.kernels = rest->kernels;
     return true;

@@ -72,6 +72,39 @@ static bool apply(const struct sweep *sweep, const struct isa_list *isas, struct
     return done;
 }
 
+/* ---- Why ---- */
+
+static bool explain_sweep(const struct sweep *sweep, struct error *error) {
+    struct ranking ranking;
+    char reason[REASON_SIZE];
+    bool done = sweep_rank(sweep, &ranking, error);
+    if (done) {
+        ranking_reason(&ranking, reason);
+        printf("Tuned for %s, %d thread%s, %zu candidates: %s.\n", sweep->key.problem,
+               sweep->key.threads, sweep->key.threads > 1 ? "s" : "", ranking.count, reason);
+    }
+    if (done && ranking.winner >= 0)
+        printf("  %s\n", ranking.items[ranking.winner].result->candidate);
+    ranking_free(&ranking);
+    return done;
+}
+
+bool tuned_explain(const char *path, const struct kernel *kernel, struct error *error) {
+    struct sweeps sweeps = {0};
+    char symbol[SYMBOL_SIZE];
+    bool done = read_fitting(path, &sweeps, error), any = false;
+    kernel_symbol(kernel, symbol);
+    for (size_t i = 0; done && i < sweeps.count; i++)
+        if (symbols_do_the_same(sweeps.items[i].key.spec, symbol)) {
+            done = explain_sweep(&sweeps.items[i], error);
+            any = true;
+        }
+    if (done && !any)
+        printf("Not tuned in %s.\n", path);
+    sweeps_free(&sweeps);
+    return done;
+}
+
 /* ---- All ---- */
 
 static bool apply_all(const struct sweeps *sweeps, const struct isa_list *isas,

@@ -13,4 +13,8 @@
 bool tuned_apply(const char *path, const struct isa_list *isas, struct kernel_list *kernels,
                  struct error *error);
 
+/* What the database says of a kernel, whichever of its variants that is: on standard output, a line
+   for each problem it was measured on. */
+bool tuned_explain(const char *path, const struct kernel *kernel, struct error *error);
+
 #endif

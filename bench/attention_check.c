@@ -142,7 +142,7 @@ bool attention_check_store(struct attention_call *call, struct error *error) {
     bool done = true;
     for (int i = 0; done && i < SIDES; i++) {
         unsigned char *memory = malloc(2 * (size_t)attention_side_bytes(call->scene, i) + 1);
-        done = memory != NULL || fail(error, EXIT_ENVIRONMENT, "out of memory");
+        done = memory != NULL || out_of_memory(error);
         done =
             done && (call->given[KVMILL_CACHE + i] == NULL || compare_side(call, i, memory, error));
         free(memory);

@@ -99,7 +99,7 @@ static bool make_plan(const kvmill_cache_attention *op, const kvmill_plan_option
         return fail(error, EXIT_BUG, "%s", reason.message);
     *workspace =
         aligned_alloc(LINE, (size_t)up_to((int64_t)kvmill_plan_workspace_size(*plan) + 1, LINE));
-    return *workspace != NULL || fail(error, EXIT_ENVIRONMENT, "out of memory");
+    return *workspace != NULL || out_of_memory(error);
 }
 
 static bool make_plans(struct attention_scene *scene, const struct attention_setting *setting,

@@ -19,7 +19,7 @@ bool tune_work_open(struct tune_work *work, const kvmill_cache_attention *op,
         return false;
     work->preset = (struct attention_plan){work->scene.plan, work->scene.workspace};
     work->pool = pool_open(threads);
-    return work->pool != NULL || fail(error, EXIT_ENVIRONMENT, "out of memory");
+    return work->pool != NULL || out_of_memory(error);
 }
 
 void tune_work_close(struct tune_work *work) {

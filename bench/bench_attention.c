@@ -73,7 +73,7 @@ static bool open_bench(struct bench *bench, const kvmill_cache_attention *op, st
     bench->teams = threads > 1 ? TEAMS : 1;
     for (int t = 0; t < bench->teams; t++)
         if ((bench->pools[t] = pool_open(t == 0 ? 1 : threads)) == NULL)
-            return fail(error, EXIT_ENVIRONMENT, "out of memory");
+            return out_of_memory(error);
     return true;
 }
 

@@ -87,7 +87,7 @@ bool bench_limits(int threads, int64_t bytes, struct bench_results *results, str
     bool done = true;
     for (int n = 1; done && n <= threads; n += threads > 1 ? threads - 1 : 1) {
         struct pool *pool = pool_open(n);
-        done = pool != NULL || fail(error, EXIT_ENVIRONMENT, "out of memory");
+        done = pool != NULL || out_of_memory(error);
         if (done)
             race_limits(memory, bytes, pool, results);
         pool_close(pool);

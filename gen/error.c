@@ -15,6 +15,10 @@ bool fail(struct error *error, int exit_code, const char *format, ...) {
     return false;
 }
 
+bool out_of_memory(struct error *error) {
+    return fail(error, EXIT_ENVIRONMENT, "out of memory");
+}
+
 bool fail_errno(struct error *error, const char *what, const char *path) {
     return fail(error, EXIT_ENVIRONMENT, "%s: cannot %s: %s", path, what, strerror(errno));
 }
@@ -57,4 +61,11 @@ const char *nearest_word(const char *word, const char *const *candidates) {
         }
     }
     return nearest;
+}
+
+void suggest_word(const char *word, const char *const *candidates, char words[SUGGESTION_SIZE]) {
+    const char *nearest = nearest_word(word, candidates);
+    words[0] = '\0';
+    if (nearest != NULL)
+        snprintf(words, SUGGESTION_SIZE, "did you mean \"%.100s\"? ", nearest);
 }

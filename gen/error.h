@@ -24,7 +24,14 @@ __attribute__((format(printf, 3, 4))) bool fail(struct error *error, int exit_co
 /* The same for a failed system call on `path`: EXIT_ENVIRONMENT, with errno in words. */
 bool fail_errno(struct error *error, const char *what, const char *path);
 
+/* EXIT_ENVIRONMENT, of malloc and its like. */
+bool out_of_memory(struct error *error);
+
 /* The candidate most like `word` (a list that ends with NULL), or NULL when none is close. */
 const char *nearest_word(const char *word, const char *const *candidates);
+
+/* "did you mean \"candidate\"? " for messages, "" when none is close. */
+enum { SUGGESTION_SIZE = 128 };
+void suggest_word(const char *word, const char *const *candidates, char words[SUGGESTION_SIZE]);
 
 #endif

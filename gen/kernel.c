@@ -250,7 +250,7 @@ static bool make_room(struct kernel_list *list, size_t room, struct error *error
         return true;
     struct kernel *items = grow(list, room);
     if (items == NULL)
-        return fail(error, EXIT_ENVIRONMENT, "out of memory");
+        return out_of_memory(error);
     free(list->items);
     list->items = items;
     return true;

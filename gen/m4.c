@@ -128,7 +128,7 @@ static bool read_all(int stream, struct text *text, struct error *error) {
     lseek(stream, 0, SEEK_SET);
     while ((got = read(stream, block, sizeof block)) > 0)
         if (!text_append(text, block, (size_t)got))
-            return fail(error, EXIT_ENVIRONMENT, "out of memory");
+            return out_of_memory(error);
     return got == 0 || fail_errno(error, "read the output of", "m4");
 }
 

@@ -45,12 +45,13 @@ static bool parse_field(struct mlir_reader *reader, struct mlir_attr *dict) {
     return mlir_add_attr(reader, dict, key, &value);
 }
 
-bool mlir_parse_fields(struct mlir_reader *reader, const char *close, struct mlir_attr *dict) {
-    dict->kind = MLIR_DICT;
+/* Up to `close`, by commas; one may stand behind the last. */
+static bool parse_list(struct mlir_reader *reader, const char *close, struct mlir_attr *list,
+                       bool (*parse)(struct mlir_reader *reader, struct mlir_attr *list)) {
     if (!mlir_enter(reader))
         return false;
     while (!mlir_accept(reader, close)) {
-        if (!parse_field(reader, dict))
+        if (!parse(reader, list))
             return false;
         if (!mlir_accept(reader, ",")) {
             if (!mlir_expect(reader, close))
@@ -60,6 +61,11 @@ bool mlir_parse_fields(struct mlir_reader *reader, const char *close, struct mli
     }
     mlir_leave(reader);
     return true;
+}
+
+bool mlir_parse_fields(struct mlir_reader *reader, const char *close, struct mlir_attr *dict) {
+    dict->kind = MLIR_DICT;
+    return parse_list(reader, close, dict, parse_field);
 }
 
 static bool add_item(struct mlir_reader *reader, struct mlir_attr *list,
@@ -71,22 +77,14 @@ static bool add_item(struct mlir_reader *reader, struct mlir_attr *list,
     return true;
 }
 
+static bool parse_item(struct mlir_reader *reader, struct mlir_attr *list) {
+    struct mlir_attr item = {.at = reader->at};
+    return mlir_parse_attr(reader, &item) && add_item(reader, list, &item);
+}
+
 static bool parse_items(struct mlir_reader *reader, const char *close, struct mlir_attr *list) {
     list->kind = MLIR_LIST;
-    if (!mlir_enter(reader))
-        return false;
-    while (!mlir_accept(reader, close)) {
-        struct mlir_attr item = {.at = reader->at};
-        if (!mlir_parse_attr(reader, &item) || !add_item(reader, list, &item))
-            return false;
-        if (!mlir_accept(reader, ",")) {
-            if (!mlir_expect(reader, close))
-                return false;
-            break;
-        }
-    }
-    mlir_leave(reader);
-    return true;
+    return parse_list(reader, close, list, parse_item);
 }
 
 /* Behind "array": <i64: 1, 2> or <i64> */

@@ -11,10 +11,6 @@
 
 #include "signals.h"
 
-static bool out_of_memory(struct error *error) {
-    return fail(error, EXIT_ENVIRONMENT, "out of memory");
-}
-
 struct output_file *output_add(struct output *output, const char *name, struct error *error) {
     struct output_file *files = realloc(output->files, (output->count + 1) * sizeof *files);
     if (files != NULL)

@@ -100,8 +100,7 @@ static bool expand_kernel(const struct kernel *kernel, const struct files *files
     for (int i = 0; i < files->count; i++)
         expansion.files[i] = files->paths[i];
     kernel_symbol(kernel, symbol);
-    bool done =
-        define_kernel(&expansion, kernel, symbol) || fail(error, EXIT_ENVIRONMENT, "out of memory");
+    bool done = define_kernel(&expansion, kernel, symbol) || out_of_memory(error);
     done = done && expand_file(&expansion, text, error);
     text_free(&expansion.definitions);
     return done;
@@ -171,7 +170,7 @@ static bool add_file(const struct pack *pack, const char *name, const char *temp
          define_text(&expansion, "version", KVMILL_VERSION) &&
          define_integer(&expansion, "kernel_count", (int64_t)pack->kernels.count) &&
          define_symbols(&expansion, &pack->kernels) && define_plans(&expansion, pack->specs)) ||
-        fail(error, EXIT_ENVIRONMENT, "out of memory");
+        out_of_memory(error);
     done = done && expand_file(&expansion, &file->text, error);
     text_free(&expansion.definitions);
     return done;
@@ -188,8 +187,8 @@ static bool add_specs(const struct pack *pack, struct output *output, struct err
     struct output_file *file = output_add(output, "specs.json", error);
     json_t *specs = specs_write(pack->specs);
     char *dump = json_dumps(specs, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
-    bool done = file != NULL && ((dump != NULL && text_print(&file->text, "%s\n", dump)) ||
-                                 fail(error, EXIT_ENVIRONMENT, "out of memory"));
+    bool done = file != NULL &&
+                ((dump != NULL && text_print(&file->text, "%s\n", dump)) || out_of_memory(error));
     free(dump);
     json_decref(specs);
     return done;
@@ -208,7 +207,7 @@ static bool add_kernel_header(struct output *output, struct error *error) {
     while (done && (got = fread(block, 1, sizeof block, stream)) > 0)
         done = text_append(&file->text, block, got);
     fclose(stream);
-    return done || fail(error, EXIT_ENVIRONMENT, "out of memory");
+    return done || out_of_memory(error);
 }
 
 bool pack_files(const struct pack *pack, struct output *output, struct error *error) {

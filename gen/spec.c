@@ -25,7 +25,7 @@ const struct spec_op *spec_op_by_name(const char *name) {
 struct spec *spec_list_append(struct spec_list *list, struct error *error) {
     struct spec *items = realloc(list->items, (list->count + 1) * sizeof *items);
     if (items == NULL) {
-        fail(error, EXIT_ENVIRONMENT, "out of memory");
+        out_of_memory(error);
         return NULL;
     }
     list->items = items;
@@ -51,7 +51,7 @@ bool spec_set_shape(DLTensor *tensor, const int64_t *dims, int rank, struct erro
     tensor->ndim = rank;
     tensor->shape = malloc((size_t)(rank + !rank) * sizeof *tensor->shape);
     if (tensor->shape == NULL)
-        return fail(error, EXIT_ENVIRONMENT, "out of memory");
+        return out_of_memory(error);
     if (rank > 0)
         memcpy(tensor->shape, dims, (size_t)rank * sizeof *tensor->shape);
     return true;

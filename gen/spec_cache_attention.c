@@ -233,10 +233,10 @@ static bool read_word(const struct json_place *place, const char *const *words, 
         snprintf(accepted + strlen(accepted), sizeof accepted - strlen(accepted), "%s%s",
                  i ? ", " : "", words[i]);
     }
-    const char *nearest = nearest_word(text, words);
-    return json_fail(error, place, "\"%.40s\" is not %s; %s%s%saccepted: %s", text, what,
-                     nearest ? "did you mean \"" : "", nearest ? nearest : "",
-                     nearest ? "\"? " : "", accepted);
+    char suggestion[SUGGESTION_SIZE];
+    suggest_word(text, words, suggestion);
+    return json_fail(error, place, "\"%.40s\" is not %s; %saccepted: %s", text, what, suggestion,
+                     accepted);
 }
 
 static bool read_type(const struct json_place *place, DLDataType *type, struct error *error) {

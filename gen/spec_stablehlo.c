@@ -150,7 +150,7 @@ static bool read_gather(const struct json_place *place, struct spec *spec, struc
                                         NULL};
     struct gather_problem *problem = spec->gather = calloc(1, sizeof *problem);
     if (problem == NULL)
-        return fail(error, EXIT_ENVIRONMENT, "out of memory");
+        return out_of_memory(error);
     struct json_place result = json_member(place, "result");
     problem->has_result = json_given(&result);
     return json_only_keys(place, known, error) &&
@@ -294,7 +294,7 @@ static bool read_scatter(const struct json_place *place, struct spec *spec, stru
                                         NULL};
     struct scatter_problem *problem = spec->window_scatter = calloc(1, sizeof *problem);
     if (problem == NULL)
-        return fail(error, EXIT_ENVIRONMENT, "out of memory");
+        return out_of_memory(error);
     return json_only_keys(place, known, error) && read_scatter_tensors(place, problem, error) &&
            read_axes(place, "update_window_dims", &problem->update_window_dims, error) &&
            read_axes(place, "inserted_window_dims", &problem->inserted_window_dims, error) &&
@@ -436,11 +436,11 @@ static bool add_spec(const struct mlir_file *file, const struct mlir_function *f
         spec->window_scatter = calloc(1, sizeof *spec->window_scatter);
         return spec->window_scatter != NULL
                    ? scatter_of_mlir(file, function, op, spec->window_scatter, error)
-                   : fail(error, EXIT_ENVIRONMENT, "out of memory");
+                   : out_of_memory(error);
     }
     spec->gather = calloc(1, sizeof *spec->gather);
     if (spec->gather == NULL)
-        return fail(error, EXIT_ENVIRONMENT, "out of memory");
+        return out_of_memory(error);
     return gather_of_mlir(file, function, op, spec->gather, error) &&
            gather_require_slices(file, op, spec->gather, error);
 }

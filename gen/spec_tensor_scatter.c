@@ -64,7 +64,7 @@ static bool read_shape(const struct json_place *place, DLTensor *tensor, struct 
     if (!spec_set_shape(tensor, NULL, 0, error))
         return false;
     int64_t *dims = calloc((size_t)rank + 1, sizeof *dims);
-    bool done = dims != NULL || fail(error, EXIT_ENVIRONMENT, "out of memory");
+    bool done = dims != NULL || out_of_memory(error);
     for (int d = 0; done && d < rank; d++) {
         struct json_place element = json_element(place, (size_t)d);
         done = read_dim(&element, &dims[d], error);
@@ -84,12 +84,12 @@ static bool refuse_dtype(const struct json_place *place, const char *name, struc
     const char *names[32] = {NULL};
     for (size_t i = 0; kvmill_dtype_at(i) != NULL && i < 31; i++)
         names[i] = kvmill_dtype_at(i)->name;
-    const char *nearest = nearest_word(name, names);
+    char suggestion[SUGGESTION_SIZE];
+    suggest_word(name, names, suggestion);
     return json_fail(error, place,
-                     "\"%.40s\" is not an element type; %s%s%s"
+                     "\"%.40s\" is not an element type; %s"
                      "accepted: the types of TensorScatter-24 by their ONNX or NumPy names",
-                     name, nearest ? "did you mean \"" : "", nearest ? nearest : "",
-                     nearest ? "\"? " : "");
+                     name, suggestion);
 }
 
 static bool read_dtype(const struct json_place *place, DLDataType *dtype, struct error *error) {

@@ -9,10 +9,6 @@
 
 /* ---- What the templates say ---- */
 
-static bool out_of_memory(struct error *error) {
-    return fail(error, EXIT_ENVIRONMENT, "out of memory");
-}
-
 static bool add_value(struct tunable *tunable, const char **text) {
     char *end;
     int64_t value = strtoll(*text, &end, 10);
@@ -90,6 +86,14 @@ void tunable_space_free(struct tunable_space *space) {
     kernel_list_free(&space->points);
 }
 
+void tunable_words(const struct tunable *tunable, char words[TUNABLE_WORDS_SIZE]) {
+    int length = 0;
+    words[0] = '\0';
+    for (int i = 0; i < tunable->value_count && length < TUNABLE_WORDS_SIZE; i++)
+        length += snprintf(words + length, TUNABLE_WORDS_SIZE - (size_t)length, "%s%" PRId64,
+                           i ? ", " : "", tunable->values[i]);
+}
+
 int64_t tunable_value(const struct tunable *tunable, const struct kernel *point) {
     const char *tuning = point->tuning;
     char name[TUNING_SIZE];
@@ -119,13 +123,11 @@ static bool refuse_name(const struct tunable_space *space, const char *name, str
 }
 
 static bool check_value(const struct tunable *tunable, int64_t value, struct error *error) {
-    char accepted[256] = "";
-    for (int i = 0; i < tunable->value_count; i++) {
+    char accepted[TUNABLE_WORDS_SIZE];
+    for (int i = 0; i < tunable->value_count; i++)
         if (tunable->values[i] == value)
             return true;
-        snprintf(accepted + strlen(accepted), sizeof accepted - strlen(accepted), "%s%" PRId64,
-                 i ? ", " : "", tunable->values[i]);
-    }
+    tunable_words(tunable, accepted);
     return fail(error, EXIT_USER, "%s is %" PRId64 "; accepted: %s", tunable->name, value,
                 accepted);
 }

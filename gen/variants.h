@@ -29,6 +29,10 @@ bool tunable_space_read(const struct kernel *kernel, struct tunable_space *space
                         struct error *error);
 void tunable_space_free(struct tunable_space *space);
 
+/* "1, 2, 4" */
+enum { TUNABLE_WORDS_SIZE = 256 };
+void tunable_words(const struct tunable *tunable, char words[TUNABLE_WORDS_SIZE]);
+
 /* Append it to a tuning unless it is the preset; tunables come in their order.  false: too long. */
 bool tuning_add(const struct tunable *tunable, int64_t value, char tuning[TUNING_SIZE]);
 

@@ -29,7 +29,7 @@ __attribute__((format(printf, 2, 3))) static char *print(struct error *error, co
     va_end(arguments);
     if (length >= 0)
         return text;
-    fail(error, EXIT_ENVIRONMENT, "out of memory");
+    out_of_memory(error);
     return NULL;
 }
 

@@ -61,8 +61,7 @@ static bool load_pack(const char *path, struct built_pack *built, struct spec_li
     char *directory = whole ? strdup(path) : directory_of(path);
     char *file = whole ? find_library(path) : strchr(path, '/') ? strdup(path) : join(".", path);
     char *specs_file = directory ? join(directory, "specs.json") : NULL;
-    bool done =
-        (file != NULL && specs_file != NULL) || fail(error, EXIT_ENVIRONMENT, "out of memory");
+    bool done = (file != NULL && specs_file != NULL) || out_of_memory(error);
     done = done && specs_read(specs_file, specs, error) && built_pack_load(file, built, error);
     free(directory);
     free(file);
@@ -234,7 +233,7 @@ static bool read_inputs(const struct options *given, struct inputs *inputs, stru
     struct options options = *given;
     char isas[128], *bars = join(data_directory(), "configs/bars.json");
     if (bars == NULL)
-        return fail(error, EXIT_ENVIRONMENT, "out of memory");
+        return out_of_memory(error);
     usable_isas(isas);
     if (option_value(given, "bars") && isas[0])
         give(&options, "isa", isas);

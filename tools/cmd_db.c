@@ -104,8 +104,7 @@ static bool write_file(const char *path, struct text *text, struct error *error)
     struct output_file *file = output_add(&output, slash != NULL ? slash + 1 : path, error);
     bool done =
         directory != NULL && file != NULL && text_append(&file->text, text->data, text->length);
-    done = done ? output_write(&output, directory, &written, error)
-                : fail(error, EXIT_ENVIRONMENT, "out of memory");
+    done = done ? output_write(&output, directory, &written, error) : out_of_memory(error);
     output_free(&output);
     free(directory);
     return done;
@@ -484,12 +483,12 @@ static bool db(const struct options *given, struct error *error) {
             return actions[i].run(given, error);
         names[i] = actions[i].name;
     }
-    const char *nearest = nearest_word(word, names);
+    char suggestion[SUGGESTION_SIZE];
+    suggest_word(word, names, suggestion);
     return fail(error, EXIT_USER,
-                "kvmill db: \"%.40s\"; %s%s%saccepted: export, import, merge, diff, verify, prune, "
+                "kvmill db: \"%.40s\"; %saccepted: export, import, merge, diff, verify, prune, "
                 "simulate",
-                word, nearest ? "did you mean \"" : "", nearest ? nearest : "",
-                nearest ? "\"? " : "");
+                word, suggestion);
 }
 
 const struct command db_command = {

@@ -65,7 +65,7 @@ static bool read_file(const char *path, struct text *text, struct error *error) 
         return cannot_read(path, error);
     bool done = true;
     while (done && (got = fread(block, 1, sizeof block, stream)) > 0)
-        done = text_append(text, block, got) || fail(error, EXIT_ENVIRONMENT, "out of memory");
+        done = text_append(text, block, got) || out_of_memory(error);
     if (done && ferror(stream))
         done = cannot_read(path, error);
     fclose(stream);
@@ -131,8 +131,7 @@ static bool list_sources(const char *directory, struct dirent **names, int count
     bool done = true;
     for (int i = 0; done && i < count; i++) {
         struct text path = {0};
-        done = (text_print(&path, "%s/%s", directory, names[i]->d_name) ||
-                fail(error, EXIT_ENVIRONMENT, "out of memory")) &&
+        done = (text_print(&path, "%s/%s", directory, names[i]->d_name) || out_of_memory(error)) &&
                list_source(path.data, &found, kernels, error);
         text_free(&path);
     }

@@ -75,10 +75,8 @@ static void print_sizes(const struct inputs *inputs) {
 /* ---- What kernels leave open ---- */
 
 static void print_tunable(const struct tunable *tunable) {
-    char values[128] = "";
-    for (int i = 0; i < tunable->value_count; i++)
-        snprintf(values + strlen(values), sizeof values - strlen(values), "%s%" PRId64,
-                 i ? ", " : "", tunable->values[i]);
+    char values[TUNABLE_WORDS_SIZE];
+    tunable_words(tunable, values);
     printf("    %-10s %4" PRId64 "  of %-26s %s\n", tunable->name, tunable->preset, values,
            tunable->what);
 }

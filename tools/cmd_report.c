@@ -22,10 +22,10 @@ static const struct option_help options[] = {
 static bool print_page(const struct report *report, struct text *text, struct error *error) {
     FILE *stream = open_memstream(&text->data, &text->length);
     if (stream == NULL)
-        return fail(error, EXIT_ENVIRONMENT, "out of memory");
+        return out_of_memory(error);
     report_print_html(report, stream);
     bool done = !ferror(stream);
-    return (fclose(stream) == 0 && done) || fail(error, EXIT_ENVIRONMENT, "out of memory");
+    return (fclose(stream) == 0 && done) || out_of_memory(error);
 }
 
 static bool write_page(const struct report *report, const char *directory, struct error *error) {
@@ -88,7 +88,7 @@ static bool report(const struct options *given, struct error *error) {
     struct report_source *sources = calloc(MOST_OPTIONS, sizeof *sources);
     int count = 0;
     if (sources == NULL)
-        return fail(error, EXIT_ENVIRONMENT, "out of memory");
+        return out_of_memory(error);
     bool done = check(given, error) && read_sources(given, sources, &count, error) &&
                 show(sources, count, option_value(given, "o"), error);
     while (count > 0)

@@ -146,7 +146,7 @@ static bool set_rest(struct rest *rest, const kvmill_pack *pack, const char *sym
     rest->pack.count = 0;
     rest->kernels = malloc((pack->count + 1) * sizeof *rest->kernels);
     if (rest->kernels == NULL)
-        return fail(error, EXIT_ENVIRONMENT, "out of memory");
+        return out_of_memory(error);
     for (uint32_t i = 0; i < pack->count; i++)
         if (!symbols_do_the_same(symbol, pack->kernels[i]->symbol))
             rest->kernels[rest->pack.count++] = pack->kernels[i];
@@ -244,7 +244,7 @@ static bool ask(struct walk *walk, struct error *error) {
         walk->samples = walk->samples > question.samples ? walk->samples : question.samples;
     }
     if (answer == ANSWER_NO_MEMORY)
-        return fail(error, EXIT_ENVIRONMENT, "out of memory");
+        return out_of_memory(error);
     return walk->count > 0;
 }
 
@@ -314,7 +314,7 @@ static bool keep(struct walk *walk, int i, int place, struct error *error) {
     bool measured = place >= 0;
     double speed = measured ? speed_of(walk, place) : 0;
     if (!space_print(space, &walk->points[i], &name))
-        return fail(error, EXIT_ENVIRONMENT, "out of memory");
+        return out_of_memory(error);
     const struct sweep_result result = {
         .candidate = name.data,
         .is_default = points_equal(&walk->points[i], &preset),
@@ -332,7 +332,7 @@ static bool keep(struct walk *walk, int i, int place, struct error *error) {
     bool done = database_add(tuning->database, &walk->key, &result, error) &&
                 (search_tell(walk->search, &walk->points[i], candidate->outcome,
                              measured ? 1 / speed : 0, result.sample_count) ||
-                 fail(error, EXIT_ENVIRONMENT, "out of memory"));
+                 out_of_memory(error));
     *(measured ? &tuning->measured : &tuning->failed) += 1;
     report_candidate(walk, &result, speed);
     text_free(&name);
@@ -458,9 +458,8 @@ static bool tune(const struct options *given, struct error *error) {
     struct text words = {0};
     struct sigaction action = {.sa_handler = interrupt};
     environment_read("", &environment);
-    bool done =
-        open_tuning(given, &tuning, error) &&
-        (environment_print(&environment, &words) || fail(error, EXIT_ENVIRONMENT, "out of memory"));
+    bool done = open_tuning(given, &tuning, error) &&
+                (environment_print(&environment, &words) || out_of_memory(error));
     tuning.environment = words.data;
     if (done) {
         warn(&environment, (int)tuning.threads);

@@ -33,9 +33,10 @@ static int refuse(const char *word) {
     const char *names[COMMAND_COUNT + 1] = {NULL};
     for (int i = 0; i < COMMAND_COUNT; i++)
         names[i] = commands[i]->name;
-    const char *nearest = nearest_word(word, names);
-    fprintf(stderr, "kvmill: unknown command \"%.100s\"; %s%s%s`kvmill --help` lists them\n", word,
-            nearest ? "did you mean \"" : "", nearest ? nearest : "", nearest ? "\"? " : "");
+    char suggestion[SUGGESTION_SIZE];
+    suggest_word(word, names, suggestion);
+    fprintf(stderr, "kvmill: unknown command \"%.100s\"; %s`kvmill --help` lists them\n", word,
+            suggestion);
     return EXIT_USER;
 }
 

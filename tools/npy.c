@@ -261,7 +261,7 @@ bool npy_write(const char *path, const struct npy *npy, struct error *error) {
     bool done = file != NULL &&
                 ((directory != NULL && print_header(npy, &file->text) &&
                   text_append(&file->text, npy->tensor.data, npy_bytes(npy))) ||
-                 fail(error, EXIT_ENVIRONMENT, "out of memory")) &&
+                 out_of_memory(error)) &&
                 output_write(&output, directory, &written, error);
     free(directory);
     output_free(&output);

@@ -19,10 +19,6 @@ struct tune_space {
     unsigned char *legal;
 };
 
-static bool out_of_memory(struct error *error) {
-    return fail(error, EXIT_ENVIRONMENT, "out of memory");
-}
-
 /* ---- Values ---- */
 
 static void insert(int64_t *values, int *count, int64_t value) {

@@ -24,10 +24,6 @@ struct database {
 
 /* ---- Errors ---- */
 
-static bool out_of_memory(struct error *error) {
-    return fail(error, EXIT_ENVIRONMENT, "out of memory");
-}
-
 static const struct {
     int code, exit_code;
     const char *words;

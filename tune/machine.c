@@ -12,10 +12,6 @@
 #include "../gen/m4.h"
 #include "environment.h"
 
-static bool out_of_memory(struct error *error) {
-    return fail(error, EXIT_ENVIRONMENT, "out of memory");
-}
-
 /* ---- The templates ---- */
 
 static bool hash_file(const char *path, uint64_t *state, struct error *error) {

@@ -5,10 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool out_of_memory(struct error *error) {
-    return fail(error, EXIT_ENVIRONMENT, "out of memory");
-}
-
 /* ---- The results that count ---- */
 
 static bool counts_more(const struct sweep_result *a, const struct sweep_result *b) {

@@ -8,10 +8,6 @@
 
 #include "sweep_file.h"
 
-static bool out_of_memory(struct error *error) {
-    return fail(error, EXIT_ENVIRONMENT, "out of memory");
-}
-
 /* ---- Figures ---- */
 
 void print_seconds(double seconds, const char *micro, char text[FIGURE_SIZE]) {

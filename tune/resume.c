@@ -21,8 +21,7 @@ bool search_resume(struct search *search, const struct space *space, const struc
     bool done = sweep_rank(sweep, &ranking, error);
     *resumption = (struct resumption){0};
     for (size_t i = 0; done && i < ranking.count; i++)
-        done = tell(search, space, &ranking.items[i], resumption) ||
-               fail(error, EXIT_ENVIRONMENT, "out of memory");
+        done = tell(search, space, &ranking.items[i], resumption) || out_of_memory(error);
     ranking_free(&ranking);
     return done;
 }

@@ -63,9 +63,9 @@ static bool play(struct player *player, struct error *error) {
     enum answer answer;
     while ((answer = search_ask(player->search, &question)) == ANSWER_POINT)
         if (!tell(player, &question))
-            return fail(error, EXIT_ENVIRONMENT, "out of memory");
+            return out_of_memory(error);
     if (answer == ANSWER_NO_MEMORY)
-        return fail(error, EXIT_ENVIRONMENT, "out of memory");
+        return out_of_memory(error);
     if (search_best(player->search, &found))
         player->replay->slowdown = slowdown_of(player->best, sweep_space_at(player->space, &found));
     return true;
@@ -107,7 +107,7 @@ bool simulate_seeds(const struct ranking *ranking, const struct sweep_space *spa
     struct replay_options each = *options;
     struct replay replay;
     int64_t *evaluations = malloc((size_t)seeds * sizeof *evaluations);
-    bool done = evaluations != NULL || fail(error, EXIT_ENVIRONMENT, "out of memory");
+    bool done = evaluations != NULL || out_of_memory(error);
     *comparison = (struct comparison){0};
     for (int i = 0; done && i < seeds; i++) {
         each.seed = (uint64_t)i + 1;

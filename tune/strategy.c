@@ -67,7 +67,7 @@ struct search *search_open(const struct space *space, const struct search_option
         if (kind == NULL)
             refuse_strategy(name, error);
         else
-            fail(error, EXIT_ENVIRONMENT, "out of memory");
+            out_of_memory(error);
         return NULL;
     }
     begin(search, space, kind, options);

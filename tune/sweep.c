@@ -6,10 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool out_of_memory(struct error *error) {
-    return fail(error, EXIT_ENVIRONMENT, "out of memory");
-}
-
 static const char *const limit_words[] = {
     [LIMIT_NONE] = "none", [LIMIT_BYTES] = "bytes", [LIMIT_FLOPS] = "flops"};
 

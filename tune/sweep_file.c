@@ -22,7 +22,7 @@ static bool read_stream(FILE *stream, const char *path, struct text *text, struc
     size_t got;
     while ((got = fread(block, 1, sizeof block, stream)) > 0)
         if (!text_append(text, block, got))
-            return fail(error, EXIT_ENVIRONMENT, "out of memory");
+            return out_of_memory(error);
     if (ferror(stream))
         return fail_errno(error, "read", path);
     if (text->data != NULL && strlen(text->data) != text->length)

@@ -117,7 +117,7 @@ struct sweep_space *sweep_space_open(const struct ranking *ranking, struct error
     struct sweep_space *s = calloc(1, sizeof *s);
     if (s == NULL || (s->text = malloc(text_size(ranking))) == NULL ||
         (s->points = calloc(ranking->count + 1, sizeof *s->points)) == NULL) {
-        fail(error, EXIT_ENVIRONMENT, "out of memory");
+        out_of_memory(error);
         sweep_space_close(s);
         return NULL;
     }

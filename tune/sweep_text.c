@@ -10,10 +10,6 @@
 
 #define FIRST_LINE "kvmill-tune 1"
 
-static bool out_of_memory(struct error *error) {
-    return fail(error, EXIT_ENVIRONMENT, "out of memory");
-}
-
 /* ---- Samples ---- */
 
 bool samples_print(const double *samples, int count, struct text *text) {

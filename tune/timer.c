@@ -36,26 +36,42 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+/* Contenders, and what they need to take turns. */
+struct turns {
+    const struct contender *contenders;
+    int count;
+    int64_t repeats[MOST_CONTENDERS], k;
+};
+
+static void begin_turns(struct turns *turns, const struct contender *contenders, int count) {
+    *turns = (struct turns){.contenders = contenders, .count = count};
+    for (int i = 0; i < count; i++)
+        turns->repeats[i] = calibrate(&contenders[i], &turns->k);
+}
+
+/* One turn of contender i: seconds of one call. */
+static double take_turn(struct turns *turns, int i) {
+    return sample(&turns->contenders[i], turns->repeats[i], &turns->k) / (double)turns->repeats[i];
+}
+
 void timer_rounds(const struct contender *contenders, int count, int rounds,
                   double *const samples[]) {
-    int64_t repeats[MOST_CONTENDERS], k = 0;
-    for (int i = 0; i < count; i++)
-        repeats[i] = calibrate(&contenders[i], &k);
+    struct turns turns;
+    begin_turns(&turns, contenders, count);
     for (int r = 0; r < rounds; r++)
         for (int i = 0; i < count; i++)
-            samples[i][r] = sample(&contenders[i], repeats[i], &k) / (double)repeats[i];
+            samples[i][r] = take_turn(&turns, i);
 }
 
 void timer_race(struct contender *contenders, int count, double seconds) {
     static double samples[MOST_CONTENDERS][MOST_ROUNDS];
-    int64_t repeats[MOST_CONTENDERS], k = 0;
-    for (int i = 0; i < count; i++)
-        repeats[i] = calibrate(&contenders[i], &k);
+    struct turns turns;
+    begin_turns(&turns, contenders, count);
     int rounds = 0;
     double end = timer_now() + seconds;
     while (rounds < MOST_ROUNDS && (rounds < LEAST_ROUNDS || timer_now() < end)) {
         for (int i = 0; i < count; i++)
-            samples[i][rounds] = sample(&contenders[i], repeats[i], &k) / (double)repeats[i];
+            samples[i][rounds] = take_turn(&turns, i);
         rounds++;
     }
     for (int i = 0; i < count; i++) {

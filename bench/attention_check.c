@@ -82,8 +82,9 @@ static bool check_token(const struct attention_call *call, int64_t token, struct
     cut_call(call, call->size.batch - 1, token, &cut);
     const unsigned char *have = cut.tensors[KVMILL_ATTN_OUTPUT].data;
     cut.tensors[KVMILL_ATTN_OUTPUT].data = scene->expected;
-    return demand(kvmill_run(scene->portable, cut.given, scene->portable_workspace, &reason),
-                  &reason, error) &&
+    kvmill_status status =
+        kvmill_run(scene->portable.plan, cut.given, scene->portable.workspace, &reason);
+    return demand(status, &reason, error) &&
            compare_outputs(&scene->geometry, have, scene->expected, count, error);
 }
 
@@ -93,7 +94,9 @@ static bool check_threads(struct attention_call *call, struct error *error) {
     kvmill_error reason;
     int64_t bytes = scene->output_bytes;
     memset(scene->output, 0xff, (size_t)bytes);
-    if (!demand(kvmill_run(scene->plan, call->given, scene->workspace, &reason), &reason, error))
+    kvmill_status status =
+        kvmill_run(call->plan->plan, call->given, call->plan->workspace, &reason);
+    if (!demand(status, &reason, error))
         return false;
     memcpy(scene->expected, scene->output, (size_t)bytes);
     memset(scene->output, 0xff, (size_t)bytes);
@@ -114,13 +117,13 @@ bool attention_check_run(struct attention_call *call, struct error *error) {
 }
 
 /* What a plan makes of a side that held nothing but ones and zeros in turn. */
-static bool store_anew(struct attention_call *call, int side, bool portable, struct error *error) {
-    const struct attention_scene *scene = call->scene;
+static bool store_anew(struct attention_call *call, int side, const struct owned_plan *plan,
+                       struct error *error) {
     kvmill_error reason;
     memset(call->tensors[KVMILL_CACHE + side].data, 0x55,
-           (size_t)attention_side_bytes(scene, side));
-    kvmill_status status = attention_call_store(call, portable, &reason);
-    return demand(status, &reason, error);
+           (size_t)attention_side_bytes(call->scene, side));
+    call->plan = plan;
+    return demand(attention_call_store(call, &reason), &reason, error);
 }
 
 /* memory: room for the side twice; what the side held is there again in the end. */
@@ -128,10 +131,11 @@ static bool compare_side(struct attention_call *call, int side, unsigned char *m
                          struct error *error) {
     size_t bytes = (size_t)attention_side_bytes(call->scene, side);
     unsigned char *data = call->tensors[KVMILL_CACHE + side].data, *want = memory + bytes;
+    const struct owned_plan *plan = call->plan;
     memcpy(memory, data, bytes);
-    bool done = store_anew(call, side, true, error);
+    bool done = store_anew(call, side, &call->scene->portable, error);
     memcpy(want, data, bytes);
-    done = done && store_anew(call, side, false, error);
+    done = store_anew(call, side, plan, error) && done;
     bool same = memcmp(want, data, bytes) == 0;
     memcpy(data, memory, bytes);
     return done && (same || fail(error, EXIT_BUG,

@@ -35,7 +35,7 @@ const char attend_words[] = "; attend with ", write_words[] = "; write K with ";
 /* Behind the double underscore of a symbol, up to the next one. */
 void bench_set_isa(struct bench *bench) {
     char kernel[SYMBOL_SIZE];
-    bench_kernel_in_plan(bench->scene.plan, attend_words, kernel);
+    bench_kernel_in_plan(bench->scene.usual.plan, attend_words, kernel);
     const char *at = strstr(kernel, "__");
     at = at != NULL ? at + 2 : "";
     snprintf(bench->isa, sizeof bench->isa, "%.*s", (int)strcspn(at, "_"), at);
@@ -86,7 +86,7 @@ struct bench_result *bench_add(struct bench *bench, const struct kind *kind,
     struct bench_result *result = bench_results_add(bench->results);
     snprintf(result->what, sizeof result->what, "%s %s, batch %" PRId64 ", %" PRId64 " on %" PRId64,
              kind->name, bench->name, size->batch, size->tokens, size->positions);
-    kind->find_kernel(bench->scene.plan, kind->words, result->kernel);
+    kind->find_kernel(bench->scene.usual.plan, kind->words, result->kernel);
     result->threads = threads_of(bench, team);
     result->seconds = seconds;
     return result;

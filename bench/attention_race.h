@@ -38,6 +38,7 @@ struct kind {
 };
 
 extern const char attend_words[], write_words[];
+extern const struct kind decode_kind, prefill_kind, store_kind;
 
 /* ---- Cases: each adds its results ---- */
 

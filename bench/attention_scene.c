@@ -92,43 +92,32 @@ static bool reserve_side(struct attention_scene *scene, int side) {
 
 /* ---- Opening ---- */
 
-static bool make_plan(const kvmill_cache_attention *op, const kvmill_plan_options *options,
-                      kvmill_plan **plan, void **workspace, struct error *error) {
+static bool make_plan(const struct attention_scene *scene, const kvmill_plan_options *options,
+                      struct owned_plan *plan, struct error *error) {
     kvmill_error reason;
-    if (kvmill_plan_multi_head_cache_attention(op, options, plan, &reason) != KVMILL_OK)
-        return fail(error, EXIT_BUG, "%s", reason.message);
-    *workspace =
-        aligned_alloc(LINE, (size_t)up_to((int64_t)kvmill_plan_workspace_size(*plan) + 1, LINE));
-    return *workspace != NULL || out_of_memory(error);
-}
-
-static bool make_plans(struct attention_scene *scene, const struct attention_setting *setting,
-                       const char *isa, struct error *error) {
-    const kvmill_plan_options options = {.struct_size = sizeof options,
-                                         .packs = &setting->pack,
-                                         .pack_count = 1,
-                                         .isa = isa,
-                                         .threads = setting->threads};
-    const kvmill_plan_options portable = {.struct_size = sizeof portable, .portable = 1};
-    return make_plan(&scene->op, &options, &scene->plan, &scene->workspace, error) &&
-           make_plan(&scene->op, &portable, &scene->portable, &scene->portable_workspace, error);
+    *plan = (struct owned_plan){0};
+    kvmill_status status =
+        kvmill_plan_multi_head_cache_attention(&scene->op, options, &plan->plan, &reason);
+    return owned_plan_finish(plan, status, &reason, error);
 }
 
 bool attention_plan_open(const struct attention_scene *scene, const kvmill_pack *const *packs,
-                         size_t count, int threads, struct attention_plan *plan,
+                         size_t count, const char *isa, int threads, struct owned_plan *plan,
                          struct error *error) {
     const kvmill_plan_options options = {.struct_size = sizeof options,
                                          .packs = packs,
                                          .pack_count = count,
+                                         .isa = isa,
                                          .threads = threads};
-    *plan = (struct attention_plan){0};
-    return make_plan(&scene->op, &options, &plan->plan, &plan->workspace, error);
+    return make_plan(scene, &options, plan, error);
 }
 
-void attention_plan_close(struct attention_plan *plan) {
-    kvmill_plan_destroy(plan->plan);
-    free(plan->workspace);
-    *plan = (struct attention_plan){0};
+static bool make_plans(struct attention_scene *scene, const struct attention_setting *setting,
+                       const char *isa, struct error *error) {
+    const kvmill_plan_options portable = {.struct_size = sizeof portable, .portable = 1};
+    return attention_plan_open(scene, &setting->pack, 1, isa, setting->threads, &scene->usual,
+                               error) &&
+           make_plan(scene, &portable, &scene->portable, error);
 }
 
 /* One layer, whichever it is; results that are done. */
@@ -160,10 +149,8 @@ static void release_activations(struct attention_scene *scene) {
 }
 
 void attention_close(struct attention_scene *scene) {
-    kvmill_plan_destroy(scene->plan);
-    kvmill_plan_destroy(scene->portable);
-    free(scene->workspace);
-    free(scene->portable_workspace);
+    owned_plan_close(&scene->usual);
+    owned_plan_close(&scene->portable);
     release_activations(scene);
     for (int i = 0; i < SIDES; i++)
         bench_memory_release(scene->side[i].data, scene->side[i].bytes);
@@ -305,7 +292,8 @@ void attention_call_set(struct attention_call *call, int64_t cache) {
 
 void attention_call_open(struct attention_call *call, struct attention_scene *scene,
                          const struct attention_size *size, struct pool *pool) {
-    *call = (struct attention_call){.scene = scene, .size = *size, .pool = pool};
+    *call =
+        (struct attention_call){.scene = scene, .plan = &scene->usual, .size = *size, .pool = pool};
     set_all(call);
     attention_call_set(call, 0);
 }
@@ -317,10 +305,10 @@ void attention_call_move(struct attention_call *call) {
 /* ---- Running ---- */
 
 kvmill_status attention_call_run(struct attention_call *call, kvmill_error *reason) {
-    const struct attention_scene *scene = call->scene;
+    const struct owned_plan *plan = call->plan;
     if (pool_threads(call->pool) == 1)
-        return kvmill_run(scene->plan, call->given, scene->workspace, reason);
-    return kvmill_run_parallel(scene->plan, call->given, scene->workspace, pool_for, call->pool,
+        return kvmill_run(plan->plan, call->given, plan->workspace, reason);
+    return kvmill_run_parallel(plan->plan, call->given, plan->workspace, pool_for, call->pool,
                                reason);
 }
 
@@ -329,18 +317,11 @@ static void run_part(void *context, int64_t part) {
 }
 
 /* The first phase writes K and V; the others are not begun. */
-static kvmill_status store(struct attention_call *call, const kvmill_plan *plan, void *workspace,
-                           kvmill_error *reason) {
+kvmill_status attention_call_store(struct attention_call *call, kvmill_error *reason) {
+    const struct owned_plan *plan = call->plan;
     kvmill_call phases;
-    kvmill_status status = kvmill_begin(&phases, plan, call->given, workspace, reason);
+    kvmill_status status = kvmill_begin(&phases, plan->plan, call->given, plan->workspace, reason);
     if (status == KVMILL_OK)
         pool_for(call->pool, kvmill_parts(&phases), run_part, &phases);
     return status;
-}
-
-kvmill_status attention_call_store(struct attention_call *call, bool portable,
-                                   kvmill_error *reason) {
-    const struct attention_scene *scene = call->scene;
-    return portable ? store(call, scene->portable, scene->portable_workspace, reason)
-                    : store(call, scene->plan, scene->workspace, reason);
 }

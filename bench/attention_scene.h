@@ -9,6 +9,7 @@
 #include "../ops/cache_attention.h"
 #include "../tune/pool.h"
 #include "attention_work.h"
+#include "owned_plan.h"
 
 /* cache, scale, value_cache, value_scale. */
 enum { SIDES = 4 };
@@ -16,8 +17,7 @@ enum { SIDES = 4 };
 struct attention_scene {
     kvmill_cache_attention op;
     struct kvmill_cache_geometry geometry;
-    kvmill_plan *plan, *portable;
-    void *workspace, *portable_workspace;
+    struct owned_plan usual, portable;
     struct {
         unsigned char *data; /* of all caches; NULL: there is none */
         int64_t bytes, filled;
@@ -45,15 +45,11 @@ bool attention_open(struct attention_scene *scene, const kvmill_cache_attention 
                     const struct attention_setting *setting, const char *isa, struct error *error);
 void attention_close(struct attention_scene *scene);
 
-/* A plan for the scene's op by kernels of those packs, and its workspace.  NULLs after an error. */
-struct attention_plan {
-    kvmill_plan *plan;
-    void *workspace;
-};
+/* A plan for the scene's op by kernels of those packs, up to `isa` (NULL: any).  Close it in any
+   case. */
 bool attention_plan_open(const struct attention_scene *scene, const kvmill_pack *const *packs,
-                         size_t count, int threads, struct attention_plan *plan,
+                         size_t count, const char *isa, int threads, struct owned_plan *plan,
                          struct error *error);
-void attention_plan_close(struct attention_plan *plan);
 
 /* Make room for caches of that shape and calls with so many new tokens. */
 bool attention_set_shape(struct attention_scene *scene, int64_t batch, int64_t capacity,
@@ -73,6 +69,7 @@ unsigned char *attention_next_activations(struct attention_scene *scene, int64_t
 /* A call with its tensors. */
 struct attention_call {
     struct attention_scene *scene;
+    const struct owned_plan *plan; /* the scene's usual one, unless it is set to another */
     struct attention_size size;
     struct pool *pool;
     int64_t start; /* data of start_pos */
@@ -91,8 +88,7 @@ void attention_call_set(struct attention_call *call, int64_t cache);
 
 /* All of it; or only that the rows are written to the cache. */
 kvmill_status attention_call_run(struct attention_call *call, kvmill_error *reason);
-kvmill_status attention_call_store(struct attention_call *call, bool portable,
-                                   kvmill_error *reason);
+kvmill_status attention_call_store(struct attention_call *call, kvmill_error *reason);
 
 /* Compare a run, by the pool and by the calling thread alone, with the portable kernels: some
    tokens of the last sequence. */

@@ -1,135 +1,195 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "attention_tune.h"
+/* What cache attention's kernels are measured with.
 
+   SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
-#include <string.h>
 
-#include "limits.h"
+#include "attention_limits.h"
+#include "attention_race.h"
+#include "bench_attention.h"
+#include "tune_work.h"
 
-/* ---- Opening ---- */
-
-bool tune_work_open(struct tune_work *work, const kvmill_cache_attention *op,
-                    const struct attention_size *size, const kvmill_pack *pack, int threads,
-                    struct error *error) {
-    const struct attention_setting setting = {
-        .pack = pack, .threads = threads, .rotation = ATTENTION_ROTATION};
-    *work = (struct tune_work){.size = *size};
-    if (!attention_open(&work->scene, op, &setting, NULL, error) ||
-        !attention_set_shape(&work->scene, size->batch, size->positions, size->tokens, error))
-        return false;
-    work->preset = (struct attention_plan){work->scene.plan, work->scene.workspace};
-    work->pool = pool_open(threads);
-    return work->pool != NULL || out_of_memory(error);
-}
-
-void tune_work_close(struct tune_work *work) {
-    attention_close(&work->scene);
-    pool_close(work->pool);
-}
-
-/* ---- What there is to do ---- */
-
-enum limit_kind tune_work_limit(const struct tune_work *work) {
-    return work->size.tokens == 1 ? LIMIT_BYTES : LIMIT_FLOPS;
-}
-
-double tune_work_bytes(const struct tune_work *work) {
-    return attention_read_bytes(&work->scene.geometry, &work->size);
-}
-
-double tune_work_flops(const struct tune_work *work) {
-    return attention_flops(&work->scene.geometry, &work->size);
-}
-
-/* ---- Running by another plan ---- */
-
-/* All calls share the scene's memory, and walk on through it together. */
-struct planned {
-    struct tune_work *work;
-    struct attention_plan plan;
+/* All plans share the scene's memory, and walk on through it together. */
+struct attention_tune {
+    struct tune_work base;
+    struct attention_scene scene;
     struct attention_call call;
 };
 
-static void use_plan(struct tune_work *work, const struct attention_plan *plan) {
-    work->scene.plan = plan->plan;
-    work->scene.workspace = plan->workspace;
+static struct attention_tune *tune_of(struct tune_work *work) {
+    return (struct attention_tune *)(void *)work;
 }
 
-static void run_planned(void *context, int64_t k) {
-    struct planned *planned = context;
-    (void)k;
-    use_plan(planned->work, &planned->plan);
-    attention_call_move(&planned->call);
-    attention_call_run(&planned->call, NULL);
+static void close_tune(struct tune_work *work) {
+    attention_close(&tune_of(work)->scene);
+    free(work);
 }
 
-bool tune_work_check(struct tune_work *work, const struct attention_plan *plan,
-                     struct error *error) {
-    struct attention_call call;
-    attention_call_open(&call, &work->scene, &work->size, work->pool);
-    use_plan(work, plan);
-    bool done = attention_check_run(&call, error);
-    use_plan(work, &work->preset);
-    return done;
+static bool plan(struct tune_work *work, const kvmill_plan_options *options,
+                 struct owned_plan *plan, struct error *error) {
+    return attention_plan_open(&tune_of(work)->scene, options->packs, options->pack_count, NULL,
+                               options->threads, plan, error);
+}
+
+static struct attention_call *call_by(struct tune_work *work, const struct owned_plan *plan) {
+    struct attention_tune *tune = tune_of(work);
+    tune->call.plan = plan;
+    tune->call.pool = work->pool;
+    return &tune->call;
+}
+
+static bool check_attend(struct tune_work *work, const struct owned_plan *plan,
+                         struct error *error) {
+    return attention_check_run(call_by(work, plan), error);
+}
+
+static bool check_store(struct tune_work *work, const struct owned_plan *plan,
+                        struct error *error) {
+    return attention_check_store(call_by(work, plan), error);
+}
+
+static void run_attend(struct tune_work *work, const struct owned_plan *plan) {
+    struct attention_call *call = call_by(work, plan);
+    attention_call_move(call);
+    attention_call_run(call, NULL);
+}
+
+static void run_store(struct tune_work *work, const struct owned_plan *plan) {
+    struct attention_call *call = call_by(work, plan);
+    attention_call_move(call);
+    attention_call_store(call, NULL);
 }
 
 /* ---- What the machine can do ---- */
 
-struct machine_limit {
-    struct tune_work *work;
-    double done; /* bytes or operations of the last run */
-};
-
-static void run_read(void *context, int64_t k) {
-    struct machine_limit *limit = context;
-    int64_t bytes = 32 << 20;
-    (void)k;
-    const unsigned char *from = attention_next_bytes(&limit->work->scene, &bytes);
-    limit_read(&(struct reading){(const char *)from, (size_t)bytes,
-                                 kinds_of_reading[READINGS - 1].streams, limit->work->pool});
-    limit->done = (double)bytes;
+static double read_memory(struct tune_work *work) {
+    struct reader reader = {.scene = &tune_of(work)->scene,
+                            .pool = work->pool,
+                            .streams = kinds_of_reading[READINGS - 1].streams};
+    run_reader(&reader, 0);
+    return (double)reader.bytes;
 }
 
-static void run_multiply_add(void *context, int64_t k) {
-    struct machine_limit *limit = context;
-    (void)k;
-    limit->done = 2 * limit_multiply_add(peak_of(NULL), limit->work->pool);
+static double multiply_and_add(struct tune_work *work) {
+    struct adder adder = {.peak = peak_of(NULL), .pool = work->pool};
+    run_adder(&adder, 0);
+    return 2 * adder.count;
 }
 
-/* ---- Races ---- */
-
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+/* Bytes read and written. */
+static double copy_activations(struct tune_work *work) {
+    struct attention_tune *tune = tune_of(work);
+    int64_t bytes = attention_activation_bytes(&tune->scene.geometry, &tune->call.size);
+    struct copier copier = {&tune->scene, work->pool, bytes, limit_nontemporal};
+    run_copier(&copier, 0);
+    return 2 * (double)bytes;
 }
 
-static double median_of(const double *samples, int count) {
-    double sorted[MOST_SAMPLES];
-    memcpy(sorted, samples, (size_t)count * sizeof *sorted);
-    qsort(sorted, (size_t)count, sizeof *sorted, compare);
-    return sorted[count / 2];
+/* ---- Opening ---- */
+
+static bool open_tune(struct attention_tune *tune, const struct tune_problem *problem,
+                      const struct spec *spec, const kvmill_pack *pack, int threads,
+                      struct error *error) {
+    const struct attention_setting setting = {
+        .pack = pack, .threads = threads, .rotation = ATTENTION_ROTATION};
+    const struct attention_size size = {problem->batch, problem->tokens, problem->positions};
+    if (!attention_open(&tune->scene, &spec->attention.op, &setting, NULL, error) ||
+        !attention_set_shape(&tune->scene, size.batch, size.positions, size.tokens, error) ||
+        !tune_work_begin(&tune->base, pack, threads, error))
+        return false;
+    attention_call_open(&tune->call, &tune->scene, &size, tune->base.pool);
+    tune->base.bytes = attention_read_bytes(&tune->scene.geometry, &size);
+    tune->base.flops = attention_flops(&tune->scene.geometry, &size);
+    return true;
 }
 
-void tune_work_race(struct tune_work *work, const struct attention_plan *plans, int count,
-                    int samples, struct tune_times *times) {
-    static struct planned planned[MOST_CONTENDERS];
-    struct contender contenders[MOST_CONTENDERS];
-    double *where[MOST_CONTENDERS];
-    struct machine_limit limit = {.work = work};
-    for (int i = 0; i <= count; i++) {
-        planned[i].work = work;
-        planned[i].plan = i == 0 ? work->preset : plans[i - 1];
-        attention_call_open(&planned[i].call, &work->scene, &work->size, work->pool);
-        contenders[i] =
-            (struct contender){.run = run_planned, .context = &planned[i], .pool = work->pool};
-        where[i] = i == 0 ? times->preset : times->candidate[i - 1];
+static struct attention_tune *open_kind(const struct tune_work_kind *kind,
+                                        const struct tune_problem *problem, const struct spec *spec,
+                                        const kvmill_pack *pack, int threads, struct error *error) {
+    struct attention_tune *tune = calloc(1, sizeof *tune);
+    if (tune == NULL) {
+        out_of_memory(error);
+        return NULL;
     }
-    contenders[count + 1] = (struct contender){
-        .run = tune_work_limit(work) == LIMIT_BYTES ? run_read : run_multiply_add,
-        .context = &limit,
-        .pool = work->pool};
-    where[count + 1] = times->limit;
-    timer_rounds(contenders, count + 2, samples, where);
-    times->limit_rate = limit.done / median_of(times->limit, samples);
-    use_plan(work, &work->preset);
+    tune->base.kind = kind;
+    if (open_tune(tune, problem, spec, pack, threads, error))
+        return tune;
+    tune_work_close(&tune->base);
+    return NULL;
 }
+
+static struct tune_work *open_decode(const struct tune_problem *problem, const struct spec *spec,
+                                     const kvmill_pack *pack, int threads, struct error *error) {
+    static const struct tune_work_kind kind = {close_tune, plan, check_attend, run_attend,
+                                               read_memory};
+    struct attention_tune *tune = open_kind(&kind, problem, spec, pack, threads, error);
+    if (tune == NULL)
+        return NULL;
+    tune->base.limit = LIMIT_BYTES;
+    return &tune->base;
+}
+
+static struct tune_work *open_prefill(const struct tune_problem *problem, const struct spec *spec,
+                                      const kvmill_pack *pack, int threads, struct error *error) {
+    static const struct tune_work_kind kind = {close_tune, plan, check_attend, run_attend,
+                                               multiply_and_add};
+    struct attention_tune *tune = open_kind(&kind, problem, spec, pack, threads, error);
+    if (tune == NULL)
+        return NULL;
+    tune->base.limit = LIMIT_FLOPS;
+    return &tune->base;
+}
+
+static struct tune_work *open_store(const struct tune_problem *problem, const struct spec *spec,
+                                    const kvmill_pack *pack, int threads, struct error *error) {
+    static const struct tune_work_kind kind = {close_tune, plan, check_store, run_store,
+                                               copy_activations};
+    struct attention_tune *tune = open_kind(&kind, problem, spec, pack, threads, error);
+    if (tune == NULL)
+        return NULL;
+    tune->base.limit = LIMIT_BYTES;
+    tune->base.bytes = attention_store_bytes(&tune->scene.geometry, &tune->call.size);
+    tune->base.flops = 0;
+    return &tune->base;
+}
+
+/* ---- Which kernel ---- */
+
+static bool find_kernel(const struct kind *kind, const struct spec *spec, const kvmill_pack *pack,
+                        char symbol[SYMBOL_SIZE], struct error *error) {
+    const kvmill_plan_options with = {
+        .struct_size = sizeof with, .packs = &pack, .pack_count = 1, .threads = 1};
+    kvmill_plan *plan;
+    kvmill_error reason;
+    if (kvmill_plan_multi_head_cache_attention(&spec->attention.op, &with, &plan, &reason) !=
+        KVMILL_OK)
+        return fail(error, EXIT_BUG, "%s", reason.message);
+    kind->find_kernel(plan, kind->words, symbol);
+    kvmill_plan_destroy(plan);
+    return true;
+}
+
+static bool find_decode(const struct spec *spec, const kvmill_pack *pack, char symbol[SYMBOL_SIZE],
+                        struct error *error) {
+    return find_kernel(&decode_kind, spec, pack, symbol, error);
+}
+
+static bool find_prefill(const struct spec *spec, const kvmill_pack *pack, char symbol[SYMBOL_SIZE],
+                         struct error *error) {
+    return find_kernel(&prefill_kind, spec, pack, symbol, error);
+}
+
+static bool find_store(const struct spec *spec, const kvmill_pack *pack, char symbol[SYMBOL_SIZE],
+                       struct error *error) {
+    return find_kernel(&store_kind, spec, pack, symbol, error);
+}
+
+const struct tune_problem attention_problems[] = {
+    {"decode 1 on 4096", 1, 1, 4096, bench_can_attend, find_decode, open_decode},
+    {"prefill 512 on 512", 1, 512, 512, bench_can_attend, find_prefill, open_prefill},
+    {"decode 1 on 512", 1, 1, 512, bench_can_attend, find_decode, open_decode},
+    {"decode 64 on 512", 64, 1, 512, bench_can_attend, find_decode, open_decode},
+    {"prefill 512 on 4096", 1, 512, 4096, bench_can_attend, find_prefill, open_prefill},
+    {"store 512", 1, 512, 512, bench_can_attend, find_store, open_store},
+    {"store 64 rows", 64, 1, 512, bench_can_attend, find_store, open_store},
+    {0},
+};

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "../runtime/numbers.h"
+
 static int64_t side_bytes(const struct kvmill_format *format) {
     return kvmill_format_row_bytes(format) + kvmill_format_scale_bytes(format);
 }
@@ -42,11 +44,18 @@ double attention_flops(const struct kvmill_cache_geometry *geometry,
            (geometry->key.dim + geometry->value.dim);
 }
 
+int64_t attention_activation_bytes(const struct kvmill_cache_geometry *geometry,
+                                   const struct attention_size *size) {
+    return size->batch * size->tokens * geometry->kv_heads *
+           (geometry->key.dim + geometry->value.dim) *
+           kvmill_activation_bytes(geometry->activation);
+}
+
 double attention_store_bytes(const struct kvmill_cache_geometry *geometry,
                              const struct attention_size *size) {
-    int64_t activation = geometry->activation == KVMILL_F32 ? 4 : 2;
-    int64_t from = geometry->kv_heads * (geometry->key.dim + geometry->value.dim) * activation;
-    return (double)(size->batch * size->tokens * (from + attention_row_bytes(geometry)));
+    int64_t rows = size->batch * size->tokens;
+    return (double)(attention_activation_bytes(geometry, size) +
+                    rows * attention_row_bytes(geometry));
 }
 
 /* ---- Bars ---- */

@@ -26,6 +26,10 @@ double attention_flops(const struct kvmill_cache_geometry *geometry,
 double attention_store_bytes(const struct kvmill_cache_geometry *geometry,
                              const struct attention_size *size);
 
+/* Of these, what K and V of the new tokens are as activations. */
+int64_t attention_activation_bytes(const struct kvmill_cache_geometry *geometry,
+                                   const struct attention_size *size);
+
 /* ---- Bars: least ratios; 0 where none was set ---- */
 
 /* One new token: bytes per second over what the machine reads.  isa: of the kernel. */

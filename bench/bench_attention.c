@@ -58,7 +58,7 @@ static bool open_half(struct bench *bench, const kvmill_cache_attention *op, str
     half.cache_format = NULL;
     if (!attention_open(&bench->half, &half, bench->setting, NULL, error))
         return false;
-    bench_kernel_in_plan(bench->half.plan, write_words, kernel);
+    bench_kernel_in_plan(bench->half.usual.plan, write_words, kernel);
     bench->has_half = strncmp(kernel, "kvmill_portable", 15) != 0;
     return true;
 }
@@ -94,10 +94,15 @@ static bool bench_op(const kvmill_cache_attention *op, const char *isa,
     return done;
 }
 
+bool bench_can_attend(const struct spec *spec) {
+    return is_attention_spec(spec) && attention_op_of(spec) == KVMILL_MULTI_HEAD_CACHE_ATTENTION &&
+           !spec->attention.op.dynamic_batching;
+}
+
 bool bench_attention(const struct spec *spec, const struct attention_setting *setting,
                      struct bench_results *results, struct error *error) {
     const kvmill_cache_attention *op = &spec->attention.op;
-    if (attention_op_of(spec) != KVMILL_MULTI_HEAD_CACHE_ATTENTION || op->dynamic_batching) {
+    if (!bench_can_attend(spec)) {
         fprintf(stderr, "%s: not timed: only MultiHeadCacheAttention with a static batch is\n",
                 spec->where);
         return true;

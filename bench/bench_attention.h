@@ -9,6 +9,9 @@
 #include "attention_scene.h"
 #include "results.h"
 
+/* Whether a spec is such as can be timed: a MultiHeadCacheAttention with a static batch. */
+bool bench_can_attend(const struct spec *spec);
+
 /* Run the cases of a MultiHeadCacheAttention with a static batch; others are passed over with a
  * note. */
 bool bench_attention(const struct spec *spec, const struct attention_setting *setting,

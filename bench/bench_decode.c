@@ -1,28 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "attention_limits.h"
 #include "attention_race.h"
-#include "limits.h"
 
-static const int64_t read_bytes = 32 << 20; /* of one sample of reading */
-
-static const struct kind decode = {"decode", attend_words, bench_kernel_in_plan};
+const struct kind decode_kind = {"decode", attend_words, bench_kernel_in_plan};
 static const struct kind verify = {"verify", attend_words, bench_kernel_in_plan};
-
-struct reader {
-    struct attention_scene *scene;
-    struct pool *pool;
-    int streams;
-    int64_t bytes; /* of the last reading */
-};
-
-static void run_read(void *context, int64_t k) {
-    struct reader *reader = context;
-    (void)k;
-    reader->bytes = read_bytes;
-    const unsigned char *from = attention_next_bytes(reader->scene, &reader->bytes);
-    const struct reading reading = {(const char *)from, (size_t)reader->bytes, reader->streams,
-                                    reader->pool};
-    limit_read(&reading);
-}
 
 /* ---- One new token on a long cache ---- */
 
@@ -45,10 +26,10 @@ static double best_reading(const struct race *race, const int readings[READINGS]
 static void enter_readings(struct race *race, struct bench *bench, int team,
                            struct reader readers[READINGS], int readings[READINGS]) {
     for (int i = 0; i < READINGS; i++) {
-        readers[i] = (struct reader){&bench->scene, bench->pools[team], kinds_of_reading[i].streams,
-                                     read_bytes};
+        readers[i] =
+            (struct reader){&bench->scene, bench->pools[team], kinds_of_reading[i].streams, 0};
         readings[i] =
-            race_enter(race, kinds_of_reading[i].name, run_read, &readers[i], bench->pools[team]);
+            race_enter(race, kinds_of_reading[i].name, run_reader, &readers[i], bench->pools[team]);
     }
 }
 
@@ -59,7 +40,7 @@ static void add_decode(struct bench *bench, const struct race *race,
     double bytes = attention_read_bytes(&bench->scene.geometry, size);
     double each = best_reading(race, readings, &name);
     struct bench_result *result =
-        bench_add(bench, &decode, size, team, race_seconds(race, contender));
+        bench_add(bench, &decode_kind, size, team, race_seconds(race, contender));
     result->bytes = bytes;
     bench_compare(result, name, each * bytes,
                   attention_decode_bar(&bench->scene.geometry, bench->isa));
@@ -81,7 +62,7 @@ bool bench_decode(struct bench *bench, const struct attention_size *size, struct
     race_run(&race);
     for (int t = 0; t < bench->teams; t++)
         add_decode(bench, &race, size, t, contenders[t], readings[t]);
-    bench_add_scaling(bench, &decode, size, race_seconds(&race, contenders[0]),
+    bench_add_scaling(bench, &decode_kind, size, race_seconds(&race, contenders[0]),
                       race_seconds(&race, contenders[bench->teams - 1]),
                       size->batch == 1 ? 1.9 : 0);
     return true;

@@ -1,37 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "attention_limits.h"
 #include "attention_race.h"
-#include "limits.h"
 
-static const struct kind store = {"store", write_words, bench_kernel_in_plan};
+const struct kind store_kind = {"store", write_words, bench_kernel_in_plan};
 static const struct kind store_cold = {"store, cold", write_words, bench_kernel_in_plan};
 static const struct kind store_warm = {"store, warm", write_words, bench_kernel_in_plan};
 
 static void run_store(void *context, int64_t k) {
     (void)k;
     attention_call_move(context);
-    attention_call_store(context, false, NULL);
+    attention_call_store(context, NULL);
 }
 
 /* ---- Storing ---- */
-
-/* Where a copy of activations goes: to memory of the caches. */
-struct copier {
-    struct attention_scene *scene;
-    struct pool *pool;
-    int64_t bytes;
-    void (*copy)(const struct copy *copy);
-};
-
-static void run_copy(void *context, int64_t k) {
-    struct copier *copier = context;
-    (void)k;
-    int64_t bytes = copier->bytes;
-    const struct copy copy = {
-        (char *)attention_next_bytes(copier->scene, &bytes),
-        (const char *)attention_next_activations(copier->scene, copier->bytes), (size_t)bytes,
-        copier->pool};
-    copier->copy(&copy);
-}
 
 bool bench_converts(const struct kvmill_cache_geometry *geometry) {
     return geometry->key.element != geometry->activation;
@@ -41,12 +22,6 @@ bool bench_converts(const struct kvmill_cache_geometry *geometry) {
 bool bench_has_store_bars(const struct kvmill_cache_geometry *g) {
     return g->kv_heads == 8 && g->key.dim == 128 && g->value.dim == 128 &&
            g->activation == KVMILL_F16 && !g->value_differs;
-}
-
-static int64_t activation_bytes(const struct kvmill_cache_geometry *g,
-                                const struct attention_size *size) {
-    int64_t each = g->activation == KVMILL_F32 ? 4 : 2;
-    return size->batch * size->tokens * g->kv_heads * (g->key.dim + g->value.dim) * each;
 }
 
 static struct bench_result *add_store(struct bench *bench, const struct kind *kind,
@@ -70,9 +45,9 @@ static void enter_store(struct race *race, struct bench *bench, const struct att
     for (int i = 0; i < 2; i++) {
         rivals->copiers[i] =
             (struct copier){&bench->scene, bench->pools[team],
-                            activation_bytes(&bench->scene.geometry, size), copies[i]};
+                            attention_activation_bytes(&bench->scene.geometry, size), copies[i]};
         rivals->copy[i] =
-            race_enter(race, names[i], run_copy, &rivals->copiers[i], bench->pools[team]);
+            race_enter(race, names[i], run_copier, &rivals->copiers[i], bench->pools[team]);
     }
     if (!bench->has_half)
         return;
@@ -89,7 +64,7 @@ static void add_store_results(struct bench *bench, const struct race *race,
     bool bars = bench_has_store_bars(&bench->scene.geometry), codes = bench->has_half;
     limit = codes ? &race->contenders[rivals->half] : other->median < limit->median ? other : limit;
     struct bench_result *result =
-        add_store(bench, &store, size, team, race_seconds(race, rivals->store));
+        add_store(bench, &store_kind, size, team, race_seconds(race, rivals->store));
     bool is_plain = !bench_converts(&bench->scene.geometry);
     bench_compare(result, limit->name, limit->median, !bars ? 0 : codes ? 1 : is_plain ? 0.85 : 0);
 }
@@ -110,7 +85,7 @@ bool bench_store(struct bench *bench, const struct attention_size *size, struct 
     for (int t = 0; t < bench->teams; t++)
         add_store_results(bench, &race, size, t, &rivals[t]);
     bool bars = bench_has_store_bars(&bench->scene.geometry);
-    bench_add_scaling(bench, &store, size, race_seconds(&race, rivals[0].store),
+    bench_add_scaling(bench, &store_kind, size, race_seconds(&race, rivals[0].store),
                       race_seconds(&race, rivals[bench->teams - 1].store), bars ? 1.8 : 0);
     return true;
 }
@@ -134,7 +109,7 @@ static void run_store_rows(void *context, int64_t k) {
         attention_call_set(&rows->call, 0);
     else
         attention_call_move(&rows->call);
-    attention_call_store(&rows->call, false, NULL);
+    attention_call_store(&rows->call, NULL);
 }
 
 /* The same rows of activations as they are, to a cache of the same shape that holds such. */

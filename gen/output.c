@@ -42,7 +42,7 @@ struct target {
     bool is_equal;
 };
 
-static char *join(const char *directory, const char *name) {
+char *path_join(const char *directory, const char *name) {
     char *path;
     size_t length = strlen(directory);
     const char *between = length > 0 && directory[length - 1] == '/' ? "" : "/";
@@ -82,7 +82,7 @@ static bool find_place(struct target *target, struct error *error) {
 
 static bool find_target(const char *directory, const struct output_file *file,
                         struct target *target, struct error *error) {
-    target->path = join(directory, file->name);
+    target->path = path_join(directory, file->name);
     if (target->path == NULL)
         return out_of_memory(error);
     if (!find_place(target, error))

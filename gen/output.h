@@ -29,4 +29,7 @@ bool output_write(const struct output *output, const char *directory, int *writt
                   struct error *error);
 void output_free(struct output *output);
 
+/* "directory/name", to be freed; NULL when out of memory. */
+char *path_join(const char *directory, const char *name);
+
 #endif

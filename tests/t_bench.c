@@ -4,6 +4,7 @@
 #define timer_race quick_race
 #define kvmill_run run_or_fail
 #include "../bench/bench_rows.c"
+#include "../bench/rows_scene.c"
 #undef kvmill_run
 
 #include "tap.h"
@@ -102,10 +103,11 @@ static void test_axes(void) {
 static void test_dims_of_the_update(void) {
     const int64_t past[] = {KVMILL_DYNAMIC, 2, 4, 8}, update[] = {3, 2, 1, 8};
     struct spec_list specs = {0};
-    struct bench_case each;
+    struct rows_case each;
     bool done = add_spec(&specs, "float16", 4, past, -2, 1) &&
                 spec_set_shape(&specs.items[0].scatter.update, update, 4, &error) &&
-                open_case(&each, &specs.items[0], &error) && size_case(&each, 64, 1 << 20);
+                rows_case_open(&each, &specs.items[0], &error) &&
+                rows_case_size(&each, 64, 1 << 20);
     ok(done && dim_of(&each, 0) == 3, "a batch that only the update tells");
     spec_list_free(&specs);
 }

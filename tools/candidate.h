@@ -1,25 +1,25 @@
-/* Building one kernel as a pack of its own, and running it where it can do no harm.
+/* A kernel that is tried: where it can do no harm, before it is timed.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_CANDIDATE_H
 #define KVMILL_TOOLS_CANDIDATE_H
 
-#include "../bench/attention_tune.h"
+#include "../bench/tune_work.h"
 #include "../tune/outcome.h"
-#include "built_pack.h"
+#include "builds.h"
 
 struct candidate {
     struct kernel kernel;
-    char directory[64]; /* where it is built; removed with candidate_close */
     struct built_pack built;
-    struct attention_plan plan;
+    struct owned_plan plan;
     enum outcome outcome; /* OUTCOME_MEASURED so far as all went well */
     char message[256];    /* of a failure */
     int64_t code_bytes;
 };
 
 /* Compile the kernels of all candidates, `jobs` at a time, and load those that compile. */
-bool candidates_build(struct candidate *candidates, int count, int jobs, struct error *error);
+bool candidates_build(struct candidate *candidates, int count, struct builds *builds, int jobs,
+                      struct error *error);
 
 /* Plan by the candidate and the kernels of `rest`, and check that in a process of its own, at most
    `seconds` long. */

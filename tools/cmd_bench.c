@@ -26,15 +26,10 @@ static const struct option_help options[] = {
 
 /* ---- Where kernels and specs come from ---- */
 
-static char *join(const char *directory, const char *name) {
-    char *path;
-    return asprintf(&path, "%s/%s", directory, name) < 0 ? NULL : path;
-}
-
 /* The one lib*.so there is in a pack's directory. */
 static char *find_library(const char *directory) {
     glob_t found;
-    char *path = join(directory, "lib*.so");
+    char *path = path_join(directory, "lib*.so");
     if (path != NULL && glob(path, 0, NULL, &found) == 0) {
         free(path);
         path = strdup(found.gl_pathv[0]);
@@ -59,8 +54,10 @@ static bool load_pack(const char *path, struct built_pack *built, struct spec_li
                       struct error *error) {
     bool whole = is_directory(path);
     char *directory = whole ? strdup(path) : directory_of(path);
-    char *file = whole ? find_library(path) : strchr(path, '/') ? strdup(path) : join(".", path);
-    char *specs_file = directory ? join(directory, "specs.json") : NULL;
+    char *file = whole               ? find_library(path)
+                 : strchr(path, '/') ? strdup(path)
+                                     : path_join(".", path);
+    char *specs_file = directory ? path_join(directory, "specs.json") : NULL;
     bool done = (file != NULL && specs_file != NULL) || out_of_memory(error);
     done = done && specs_read(specs_file, specs, error) && built_pack_load(file, built, error);
     free(directory);
@@ -231,7 +228,7 @@ static void give(struct options *options, const char *name, const char *value) {
 /* The table of bars is one of specs, for the instruction sets that can be measured here. */
 static bool read_inputs(const struct options *given, struct inputs *inputs, struct error *error) {
     struct options options = *given;
-    char isas[128], *bars = join(data_directory(), "configs/bars.json");
+    char isas[128], *bars = path_join(data_directory(), "configs/bars.json");
     if (bars == NULL)
         return out_of_memory(error);
     usable_isas(isas);

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tune_work.h"
+
+#include "../tune/statistics.h"
+
+bool tune_work_begin(struct tune_work *work, const kvmill_pack *pack, int threads,
+                     struct error *error) {
+    const kvmill_plan_options options = {
+        .struct_size = sizeof options, .packs = &pack, .pack_count = 1, .threads = threads};
+    work->pool = pool_open(threads);
+    return (work->pool != NULL || out_of_memory(error)) &&
+           work->kind->plan(work, &options, &work->preset, error);
+}
+
+void tune_work_close(struct tune_work *work) {
+    if (work == NULL)
+        return;
+    owned_plan_close(&work->preset);
+    pool_close(work->pool);
+    work->kind->close(work);
+}
+
+/* ---- Races ---- */
+
+struct planned {
+    struct tune_work *work;
+    const struct owned_plan *plan;
+};
+
+static void run_planned(void *context, int64_t k) {
+    struct planned *planned = context;
+    (void)k;
+    planned->work->kind->run(planned->work, planned->plan);
+}
+
+struct bound {
+    struct tune_work *work;
+    double done; /* by the last run */
+};
+
+static void run_bound(void *context, int64_t k) {
+    struct bound *bound = context;
+    (void)k;
+    bound->done = bound->work->kind->run_limit(bound->work);
+}
+
+bool tune_work_race(struct tune_work *work, const struct owned_plan *plans, int count, int samples,
+                    struct tune_times *times) {
+    struct planned planned[MOST_CONTENDERS];
+    struct contender contenders[MOST_CONTENDERS];
+    double *where[MOST_CONTENDERS];
+    struct bound bound = {.work = work};
+    struct summary limit;
+    for (int i = 0; i <= count; i++) {
+        planned[i] = (struct planned){work, i == 0 ? &work->preset : &plans[i - 1]};
+        contenders[i] =
+            (struct contender){.run = run_planned, .context = &planned[i], .pool = work->pool};
+        where[i] = i == 0 ? times->preset : times->candidate[i - 1];
+    }
+    contenders[count + 1] =
+        (struct contender){.run = run_bound, .context = &bound, .pool = work->pool};
+    where[count + 1] = times->limit;
+    timer_rounds(contenders, count + 2, samples, where);
+    bool done = summarise(times->limit, samples, 1, &limit);
+    times->limit_rate = done ? bound.done / limit.median : 0;
+    return done;
+}

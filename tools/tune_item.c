@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tune_item.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct tune_problem *const problems[] = {attention_problems, rows_problems};
+
+static bool is_listed(const struct tune_items *items, const struct tune_item *item) {
+    for (int i = 0; i < items->count; i++)
+        if (strcmp(items->items[i].symbol, item->symbol) == 0 &&
+            items->items[i].problem == item->problem)
+            return true;
+    return false;
+}
+
+static bool append(struct tune_items *items, const struct tune_item *item, struct error *error) {
+    struct tune_item *grown = realloc(items->items, (size_t)(items->count + 1) * sizeof *grown);
+    if (grown == NULL)
+        return out_of_memory(error);
+    items->items = grown;
+    grown[items->count++] = *item;
+    return true;
+}
+
+/* Where the library's own kernel does it, nothing is open. */
+static bool add(struct tune_items *items, const struct spec *spec,
+                const struct tune_problem *problem, const kvmill_pack *pack, struct error *error) {
+    struct tune_item item = {.spec = spec, .problem = problem};
+    struct error ignored;
+    if (!problem->find_kernel(spec, pack, item.symbol, error))
+        return false;
+    if (!kernel_parse(item.symbol, &item.kernel, &ignored) ||
+        item.kernel.family->tunables == NULL || is_listed(items, &item))
+        return true;
+    return append(items, &item, error);
+}
+
+static bool add_problem(struct tune_items *items, const struct spec_list *specs,
+                        const struct tune_problem *problem, const kvmill_pack *pack,
+                        struct error *error) {
+    bool done = true;
+    for (size_t i = 0; done && i < specs->count; i++)
+        if (problem->serves(&specs->items[i]))
+            done = add(items, &specs->items[i], problem, pack, error);
+    return done;
+}
+
+bool tune_items_list(const struct spec_list *specs, const kvmill_pack *pack,
+                     struct tune_items *items, struct error *error) {
+    bool done = true;
+    *items = (struct tune_items){0};
+    for (size_t i = 0; i < sizeof problems / sizeof *problems; i++)
+        for (int p = 0; done && problems[i][p].words != NULL; p++)
+            done = add_problem(items, specs, &problems[i][p], pack, error);
+    return done &&
+           (items->count > 0 ||
+            fail(error, EXIT_USER,
+                 "nothing to tune: no spec has a kernel that leaves something open on this "
+                 "CPU; accepted: MultiHeadCacheAttention with a static batch, TensorScatter"));
+}
+
+void tune_items_free(struct tune_items *items) {
+    free(items->items);
+    *items = (struct tune_items){0};
+}

@@ -1,0 +1,27 @@
+/* What there is to tune: kernels of a pack that leave something open, and problems to run them on.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TOOLS_TUNE_ITEM_H
+#define KVMILL_TOOLS_TUNE_ITEM_H
+
+#include "../bench/tune_work.h"
+#include "../gen/pack.h"
+
+struct tune_item {
+    const struct spec *spec;
+    const struct tune_problem *problem;
+    struct kernel kernel; /* the preset */
+    char symbol[SYMBOL_SIZE];
+};
+
+struct tune_items {
+    struct tune_item *items; /* what matters most first */
+    int count;
+};
+
+/* Specs that share a kernel add it once; EXIT_USER where there is nothing.  The specs must stay. */
+bool tune_items_list(const struct spec_list *specs, const kvmill_pack *pack,
+                     struct tune_items *items, struct error *error);
+void tune_items_free(struct tune_items *items);
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tune_walk.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "../gen/text.h"
+#include "../tune/resume.h"
+#include "../tune/statistics.h"
+#include "candidate.h"
+#include "tune_space.h"
+
+/* ---- The pack without what is tuned ---- */
+
+struct rest {
+    kvmill_pack pack;
+    const struct kvmill_kernel **kernels;
+};
+
+static bool set_rest(struct rest *rest, const kvmill_pack *pack, const char *symbol,
+                     struct error *error) {
+    rest->pack = *pack;
+    rest->pack.count = 0;
+    rest->kernels = malloc((pack->count + 1) * sizeof *rest->kernels);
+    if (rest->kernels == NULL)
+        return out_of_memory(error);
+    for (uint32_t i = 0; i < pack->count; i++)
+        if (!symbols_do_the_same(symbol, pack->kernels[i]->symbol))
+            rest->kernels[rest->pack.count++] = pack->kernels[i];
+    rest->pack.kernels = rest->kernels;
+    return true;
+}
+
+/* ---- Opening ---- */
+
+struct walk {
+    const struct tune_setting *setting;
+    const struct tune_item *item;
+    const struct tune_sink *sink;
+    struct tune_work *work;
+    struct rest rest;
+    struct tune_space *space;
+    struct search *search;
+    struct sweep_key key;
+    struct point points[MOST_CANDIDATES];
+    struct candidate candidates[MOST_CANDIDATES];
+    int count, samples;
+    struct tune_times times;
+};
+
+static const struct sweep *find_sweep(const struct sweeps *sweeps, const struct sweep_key *key) {
+    for (size_t i = 0; i < sweeps->count; i++)
+        if (sweep_key_compare(&sweeps->items[i].key, key) == 0)
+            return &sweeps->items[i];
+    return NULL;
+}
+
+static void set_key(struct walk *walk) {
+    struct machine *machine = walk->setting->machine;
+    walk->key = (struct sweep_key){
+        .cpu = machine->cpu,
+        .compiler = machine->compiler,
+        .flags = machine->flags,
+        .templates = machine->templates,
+        .isa = (char *)walk->item->kernel.isa->name,
+        .spec = (char *)walk->item->symbol,
+        .problem = (char *)walk->item->problem->words,
+        .threads = walk->setting->threads,
+        .bytes = walk->work->bytes,
+        .flops = walk->work->flops,
+    };
+}
+
+static bool open_search(struct walk *walk, double seconds, struct error *error) {
+    struct search_options search = walk->setting->search;
+    search.seconds = seconds;
+    walk->space = tune_space_open(&walk->item->kernel, walk->setting->isas, error);
+    if (walk->space == NULL)
+        return false;
+    walk->search = search_open(tune_space_of(walk->space), &search, error);
+    return walk->search != NULL;
+}
+
+static bool resume(struct walk *walk, const struct sweeps *known, int *count, struct error *error) {
+    struct resumption resumption = {0};
+    const struct sweep *sweep = find_sweep(known, &walk->key);
+    bool done = sweep == NULL ||
+                search_resume(walk->search, tune_space_of(walk->space), sweep, &resumption, error);
+    *count = resumption.known;
+    return done;
+}
+
+static bool open_walk(struct walk *walk, const struct sweeps *known, double seconds, int *count,
+                      struct error *error) {
+    const struct tune_item *item = walk->item;
+    const struct tune_setting *setting = walk->setting;
+    walk->work =
+        item->problem->open(item->problem, item->spec, setting->pack, setting->threads, error);
+    if (walk->work == NULL || !set_rest(&walk->rest, setting->pack, item->symbol, error))
+        return false;
+    set_key(walk);
+    return open_search(walk, seconds, error) && resume(walk, known, count, error);
+}
+
+static void close_walk(struct walk *walk) {
+    search_close(walk->search);
+    tune_space_close(walk->space);
+    free(walk->rest.kernels);
+    tune_work_close(walk->work);
+    free(walk);
+}
+
+/* ---- Asking ---- */
+
+/* Questions that may be answered together; none: there are no more. */
+static bool ask(struct walk *walk, struct error *error) {
+    struct question question;
+    enum answer answer = ANSWER_WAIT;
+    walk->count = walk->samples = 0;
+    while (walk->count < MOST_CANDIDATES &&
+           (answer = search_ask(walk->search, &question)) == ANSWER_POINT) {
+        walk->points[walk->count] = question.point;
+        walk->candidates[walk->count++] =
+            (struct candidate){.kernel = tune_space_kernel(walk->space, &question.point)};
+        walk->samples = walk->samples > question.samples ? walk->samples : question.samples;
+    }
+    return answer != ANSWER_NO_MEMORY || out_of_memory(error);
+}
+
+/* ---- Answering ---- */
+
+static bool check_all(struct walk *walk, struct error *error) {
+    const struct tune_setting *setting = walk->setting;
+    for (int i = 0; i < walk->count; i++)
+        if (!candidate_check(&walk->candidates[i], walk->work, &walk->rest.pack, setting->threads,
+                             (unsigned)setting->patience, error))
+            return false;
+    return true;
+}
+
+/* places[i]: where candidate i is in the race; -1: it is not. */
+static bool race(struct walk *walk, int places[MOST_CANDIDATES], struct error *error) {
+    struct owned_plan plans[MOST_CANDIDATES];
+    int count = 0;
+    for (int i = 0; i < walk->count; i++) {
+        places[i] = walk->candidates[i].outcome == OUTCOME_MEASURED ? count : -1;
+        if (places[i] >= 0)
+            plans[count++] = walk->candidates[i].plan;
+    }
+    return count == 0 || tune_work_race(walk->work, plans, count, walk->samples, &walk->times) ||
+           out_of_memory(error);
+}
+
+static int64_t now_in_microseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+bool tune_speed(const struct sweep_result *result, double *speed, struct error *error) {
+    struct summary gain;
+    *speed = 0;
+    if (result->outcome != OUTCOME_MEASURED)
+        return true;
+    if (!summarise_ratio(result->baseline, result->samples, result->sample_count, 1, &gain))
+        return out_of_memory(error);
+    *speed = gain.median;
+    return true;
+}
+
+static struct sweep_result result_of(struct walk *walk, int i, int place, char *name) {
+    const struct candidate *candidate = &walk->candidates[i];
+    const struct point preset = space_default(tune_space_of(walk->space));
+    bool measured = place >= 0;
+    return (struct sweep_result){
+        .candidate = name,
+        .is_default = points_equal(&walk->points[i], &preset),
+        .outcome = candidate->outcome,
+        .message = (char *)candidate->message,
+        .samples = measured ? walk->times.candidate[place] : NULL,
+        .baseline = measured ? walk->times.preset : NULL,
+        .sample_count = measured ? walk->samples : 0,
+        .limit = measured ? walk->work->limit : LIMIT_NONE,
+        .limit_rate = measured ? walk->times.limit_rate : 0,
+        .code_bytes = candidate->code_bytes,
+        .measured = now_in_microseconds() + i,
+        .environment = (char *)walk->setting->environment,
+    };
+}
+
+static bool keep(struct walk *walk, int i, int place, struct error *error) {
+    struct text name = {0};
+    double speed;
+    if (!space_print(tune_space_of(walk->space), &walk->points[i], &name))
+        return out_of_memory(error);
+    const struct sweep_result result = result_of(walk, i, place, name.data);
+    bool done = tune_speed(&result, &speed, error) &&
+                walk->sink->keep(walk->sink->context, &walk->key, &result, error) &&
+                (search_tell(walk->search, &walk->points[i], result.outcome,
+                             speed > 0 ? 1 / speed : 0, result.sample_count) ||
+                 out_of_memory(error));
+    text_free(&name);
+    return done;
+}
+
+static bool is_interrupted(const struct walk *walk) {
+    return *walk->setting->interrupted != 0;
+}
+
+static bool answer(struct walk *walk, struct error *error) {
+    int places[MOST_CANDIDATES];
+    bool done = candidates_build(walk->candidates, walk->count, walk->setting->builds,
+                                 walk->setting->jobs, error);
+    done = done && (is_interrupted(walk) || check_all(walk, error));
+    bool raced = done && !is_interrupted(walk);
+    done = done && (!raced || race(walk, places, error));
+    for (int i = 0; done && raced && i < walk->count; i++)
+        done = keep(walk, i, places[i], error);
+    for (int i = 0; i < walk->count; i++)
+        candidate_close(&walk->candidates[i]);
+    return done;
+}
+
+bool tune_walk(const struct tune_setting *setting, const struct tune_item *item,
+               const struct sweeps *known, double seconds, const struct tune_sink *sink, int *count,
+               struct error *error) {
+    struct walk *walk = calloc(1, sizeof *walk);
+    *count = 0;
+    if (walk == NULL)
+        return out_of_memory(error);
+    walk->setting = setting;
+    walk->item = item;
+    walk->sink = sink;
+    bool done = open_walk(walk, known, seconds, count, error) && ask(walk, error);
+    while (done && walk->count > 0 && !is_interrupted(walk))
+        done = answer(walk, error) && ask(walk, error);
+    close_walk(walk);
+    return done;
+}

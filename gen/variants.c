@@ -188,7 +188,7 @@ static const struct isa *most_extended(const struct isa *isa, const struct isa_l
 
 bool kernel_alternatives(const struct kernel *kernel, const struct isa_list *isas,
                          struct kernel_list *list, struct error *error) {
-    for (int i = 0; kernel->family->variants[i] != NULL; i++) {
+    for (int i = 0; i < MOST_ALTERNATIVES && kernel->family->variants[i] != NULL; i++) {
         struct kernel other = *kernel;
         other.variant = kernel->family->variants[i];
         other.tuning[0] = '\0';

@@ -43,7 +43,9 @@ int64_t tunable_value(const struct tunable *tunable, const struct kernel *point)
 bool tuning_check(const struct kernel *kernel, struct error *error);
 
 /* All variants of the family that can do what the kernel does, in the family's order; each for the
-   kernel's instruction set with as many of the extensions in `isas` as it uses. */
+   kernel's instruction set with as many of the extensions in `isas` as it uses; at most
+   MOST_ALTERNATIVES. */
+enum { MOST_ALTERNATIVES = 8 };
 bool kernel_alternatives(const struct kernel *kernel, const struct isa_list *isas,
                          struct kernel_list *list, struct error *error);
 

@@ -81,46 +81,55 @@ static void print_tunable(const struct tunable *tunable) {
            tunable->what);
 }
 
-static bool print_space(const struct kernel *kernel, size_t *points, struct error *error) {
-    struct tunable_space space;
-    bool done = tunable_space_read(kernel, &space, error);
-    if (done) {
-        printf("  %s on %s: %zu legal points\n", kernel->variant, kernel->isa->name,
-               space.points.count);
-        for (int i = 0; i < space.count; i++)
-            print_tunable(&space.tunables[i]);
-        *points += space.points.count;
-    }
-    tunable_space_free(&space);
-    return done;
+static void print_space(const struct kernel *kernel, const struct tunable_space *space) {
+    printf("  %s on %s: %zu legal point%s\n", kernel->variant, kernel->isa->name,
+           space->points.count, space->points.count == 1 ? "" : "s");
+    for (int i = 0; i < space->count; i++)
+        print_tunable(&space->tunables[i]);
 }
 
-static bool print_variants_of(const struct kernel *kernel, const struct isa_list *isas,
-                              size_t *points, struct error *error) {
-    struct kernel_list alternatives = {0};
+static void print_spaces(const struct kernel *kernel, const struct kernel_list *alternatives,
+                         const struct tunable_space *spaces) {
     char symbol[SYMBOL_SIZE];
     kernel_symbol(kernel, symbol);
     printf("%s\n", symbol);
-    bool done = kernel_alternatives(kernel, isas, &alternatives, error);
-    for (size_t i = 0; done && i < alternatives.count; i++)
-        done = print_space(&alternatives.items[i], points, error);
+    for (size_t i = 0; i < alternatives->count; i++)
+        print_space(&alternatives->items[i], &spaces[i]);
     printf("\n");
+}
+
+/* A kernel that could not be another is not listed. */
+static bool print_variants_of(const struct kernel *kernel, const struct isa_list *isas,
+                              size_t *points, struct error *error) {
+    struct kernel_list alternatives = {0};
+    struct tunable_space spaces[MOST_ALTERNATIVES] = {0};
+    bool done = kernel_alternatives(kernel, isas, &alternatives, error);
+    *points = 0;
+    for (size_t i = 0; done && i < alternatives.count; i++) {
+        done = tunable_space_read(&alternatives.items[i], &spaces[i], error);
+        *points += spaces[i].points.count;
+    }
+    if (done && *points > 1)
+        print_spaces(kernel, &alternatives, spaces);
+    for (size_t i = 0; i < alternatives.count; i++)
+        tunable_space_free(&spaces[i]);
     kernel_list_free(&alternatives);
     return done;
 }
 
 static bool print_variants(const struct inputs *inputs, struct error *error) {
     const struct kernel_list *kernels = &inputs->pack.kernels;
-    size_t points = 0, open = 0;
+    size_t all = 0, points = 0, open = 0;
     for (size_t i = 0; i < kernels->count; i++) {
         if (kernels->items[i].family->tunables == NULL)
             continue;
         if (!print_variants_of(&kernels->items[i], &inputs->isas, &points, error))
             return false;
-        open++;
+        open += points > 1;
+        all += points > 1 ? points : 0;
     }
     printf("%zu of %zu kernels leave something open, %zu legal points together\n", open,
-           kernels->count, points);
+           kernels->count, all);
     return true;
 }
 

@@ -229,8 +229,8 @@ static bool open_setting(struct tuning *tuning, struct error *error) {
     setting->machine = &tuning->machine;
     setting->environment = tuning->environment.data;
     setting->builds = builds_open(error);
-    return setting->builds != NULL &&
-           tune_items_list(&tuning->inputs.specs, setting->pack, &tuning->items, error);
+    return setting->builds != NULL && tune_items_list(&tuning->inputs.specs, setting->pack,
+                                                      setting->isas, &tuning->items, error);
 }
 
 static void close_tuning(struct tuning *tuning) {

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tune_space.h"
+
 static const struct tune_problem *const problems[] = {attention_problems, rows_problems};
 
 static bool is_listed(const struct tune_items *items, const struct tune_item *item) {
@@ -23,36 +25,53 @@ static bool append(struct tune_items *items, const struct tune_item *item, struc
     return true;
 }
 
+/* Where specs and packs to list from come from. */
+struct source {
+    const struct spec_list *specs;
+    const kvmill_pack *pack;
+    const struct isa_list *isas;
+};
+
+static bool is_open(const struct kernel *kernel, const struct isa_list *isas, bool *open,
+                    struct error *error) {
+    struct tune_space *space = tune_space_open(kernel, isas, error);
+    *open = space != NULL && space_count(tune_space_of(space), 2) > 1;
+    tune_space_close(space);
+    return space != NULL;
+}
+
 /* Where the library's own kernel does it, nothing is open. */
-static bool add(struct tune_items *items, const struct spec *spec,
-                const struct tune_problem *problem, const kvmill_pack *pack, struct error *error) {
+static bool add(struct tune_items *items, const struct source *from, const struct spec *spec,
+                const struct tune_problem *problem, struct error *error) {
     struct tune_item item = {.spec = spec, .problem = problem};
     struct error ignored;
-    if (!problem->find_kernel(spec, pack, item.symbol, error))
+    bool open = false;
+    if (!problem->find_kernel(spec, from->pack, item.symbol, error))
         return false;
     if (!kernel_parse(item.symbol, &item.kernel, &ignored) ||
         item.kernel.family->tunables == NULL || is_listed(items, &item))
         return true;
-    return append(items, &item, error);
+    return is_open(&item.kernel, from->isas, &open, error) &&
+           (!open || append(items, &item, error));
 }
 
-static bool add_problem(struct tune_items *items, const struct spec_list *specs,
-                        const struct tune_problem *problem, const kvmill_pack *pack,
-                        struct error *error) {
+static bool add_problem(struct tune_items *items, const struct source *from,
+                        const struct tune_problem *problem, struct error *error) {
     bool done = true;
-    for (size_t i = 0; done && i < specs->count; i++)
-        if (problem->serves(&specs->items[i]))
-            done = add(items, &specs->items[i], problem, pack, error);
+    for (size_t i = 0; done && i < from->specs->count; i++)
+        if (problem->serves(&from->specs->items[i]))
+            done = add(items, from, &from->specs->items[i], problem, error);
     return done;
 }
 
 bool tune_items_list(const struct spec_list *specs, const kvmill_pack *pack,
-                     struct tune_items *items, struct error *error) {
+                     const struct isa_list *isas, struct tune_items *items, struct error *error) {
+    const struct source from = {specs, pack, isas};
     bool done = true;
     *items = (struct tune_items){0};
     for (size_t i = 0; i < sizeof problems / sizeof *problems; i++)
         for (int p = 0; done && problems[i][p].words != NULL; p++)
-            done = add_problem(items, specs, &problems[i][p], pack, error);
+            done = add_problem(items, &from, &problems[i][p], error);
     return done &&
            (items->count > 0 ||
             fail(error, EXIT_USER,

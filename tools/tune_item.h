@@ -19,9 +19,10 @@ struct tune_items {
     int count;
 };
 
-/* Specs that share a kernel add it once; EXIT_USER where there is nothing.  The specs must stay. */
+/* Specs that share a kernel add it once; `isas` are what its variants may be of.  EXIT_USER where
+   nothing is open.  The specs must stay. */
 bool tune_items_list(const struct spec_list *specs, const kvmill_pack *pack,
-                     struct tune_items *items, struct error *error);
+                     const struct isa_list *isas, struct tune_items *items, struct error *error);
 void tune_items_free(struct tune_items *items);
 
 #endif

@@ -4,17 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_VARIANTS = 8 };
-
 /* Parameter 0 is the variant, parameter 1 + i tunable i: all variants have the same tunables, with
    values of their own.  legal has a bit for each combination of what any variant has. */
 struct tune_space {
     struct space space;
     struct parameter parameters[1 + MOST_TUNABLES];
     int64_t values[MOST_TUNABLES][MOST_VALUES];
-    const char *names[MOST_VARIANTS];
-    struct tunable_space variants[MOST_VARIANTS];
-    struct kernel kernels[MOST_VARIANTS];
+    const char *names[MOST_ALTERNATIVES];
+    struct tunable_space variants[MOST_ALTERNATIVES];
+    struct kernel kernels[MOST_ALTERNATIVES];
     int variant_count;
     unsigned char *legal;
 };
@@ -104,7 +102,7 @@ static bool add_variants(struct tune_space *space, const struct kernel *kernel,
     struct kernel_list others = {0};
     bool done =
         add_variant(space, kernel, error) && kernel_alternatives(kernel, isas, &others, error);
-    for (size_t i = 0; done && i < others.count && space->variant_count < MOST_VARIANTS; i++)
+    for (size_t i = 0; done && i < others.count; i++)
         if (others.items[i].variant != kernel->variant)
             done = add_variant(space, &others.items[i], error);
     kernel_list_free(&others);

@@ -1,15 +1,10 @@
 m4_divert(-1)
 m4_dnl convert.m4 -- what the kernels that convert and quantise rows have in common: tokens and heads around a
 m4_dnl row, steps of whole vectors and what is left of them, the largest magnitudes of groups.
-km_need_all(«the definitions», «km_symbol», «km_activation», «km_element», «km_scale», «km_dim», «km_group», «km_straight_units»)
+km_need_all(«the definitions», «km_symbol», «km_activation», «km_element», «km_scale», «km_dim», «km_group», «km_straight_units», «km_around», «km_unroll», «km_ahead»)
 
-m4_dnl km_size(TYPE) -- bytes of an element; km_elements(TYPE) -- how the header calls it.
-m4_define(«km_size», «m4_ifelse(«$1», «f32», 4, «$1», «i8», 1, 2)»)
+m4_dnl km_type(TYPE) -- how the header calls it.
 m4_define(«km_type», «m4_ifelse(«$1», «none», 0, «KVMILL_«»m4_translit(«$1», «a-z», «A-Z»)»)»)
-
-m4_dnl km_row_bytes -- of a row of the cache; km_from_bytes -- of a row of activations.
-m4_define(«km_row_bytes», «m4_eval(m4_ifelse(km_element, «i4», «km_dim / 2», km_element, «q8_0», «km_dim / 32 * 34», km_element, «q4_0», «km_dim / 32 * 18», «km_dim * km_size(km_element)»))»)
-m4_define(«km_from_bytes», «m4_eval(km_dim * km_size(km_activation))»)
 
 m4_dnl km_groups -- of a row; km_round_up(N, TO).
 m4_define(«km_groups», «m4_eval(km_dim / km_group)»)
@@ -23,7 +18,7 @@ m4_dnl ---- Steps through a row ----
 m4_dnl km_steps(VAR, COUNT, STEP, BODY) -- BODY for every STEP of COUNT, VAR being where it begins, and
 m4_dnl km_left how many there are, which is less than STEP in the last one only.  Straight-line code, if it is
 m4_dnl short; then VAR is a number, else the name in small letters.
-m4_define(«km_steps», «m4_ifelse(m4_eval($2 / ($3) <= km_row_steps), 1, «_km_steps_straight($@)», «_km_steps_loop($@)»)»)
+m4_define(«km_steps», «m4_ifelse(m4_eval($2 / ($3) <= km_unroll), 1, «_km_steps_straight($@)», «_km_steps_loop($@)»)»)
 m4_define(«_km_steps_straight», «km_each(«$1», 0, $2 - 1, $3, «m4_define(«km_left», m4_ifelse(m4_eval($2 - $1 < ($3)), 1, «m4_eval($2 - $1)», «m4_eval($3)»))$4»)»)
 m4_define(«_km_steps_loop», «m4_define(«km_left», m4_eval($3))m4_pushdef(«$1», m4_translit(«$1», «A-Z», «a-z»))    for (int $1 = 0; $1 + km_left <= $2; $1 += km_left)
 $4«»m4_popdef(«$1»)_km_steps_rest(«$1», m4_eval(($2) % ($3)), m4_eval(($2) / ($3) * ($3)), «$4»)»)
@@ -131,12 +126,9 @@ m4_define(«_km_tree», «m4_ifelse($3, 1, «magnitude(from + km_at($1 + $2 * km
 
 m4_dnl ---- Tokens and heads ----
 
-m4_dnl km_can_go_around(BYTES) -- whether a row of BYTES is whole lines of the cache.
-m4_define(«km_can_go_around», «m4_eval(km_stream_bytes > 0 && ($1) % 64 == 0)»)
-
 m4_dnl km_write(ROW) -- defines run () from the text that ROW(HOW) gives, which writes from `from` to `to`, `scales`.
 m4_dnl Rows of whole lines can be stored around the caches, which then do not read them first.
-m4_define(«km_write», «m4_define(«_km_row», m4_defn(«$1»))_km_run(«km_row_bytes», «p->cache.data», «p->cache.row_stride | p->cache.head_stride», «_km_write_rows»)»)
+m4_define(«km_write», «m4_define(«_km_row», m4_defn(«$1»))_km_run(«p->cache.data», «p->cache.row_stride | p->cache.head_stride», «_km_write_rows»)»)
 m4_define(«_km_write_rows», «km_function(«void», «$2_row(const unsigned char *from, unsigned char *to, unsigned char *scales)»)
 {
 _km_row(«$1»)}
@@ -151,6 +143,7 @@ km_function(«void», «$2_rows(const struct kvmill_convert *problem, int64_t fi
         if (scales != NULL)
             scales += p.slot[t] * p.cache.scale_row_stride;
         for (int64_t h = 0; h < p.heads; h++) {
+km_fetch(«$1»)m4_dnl
             $2_row(from, to, scales);
             from += p.head_stride;
             to += p.cache.head_stride;
@@ -162,8 +155,12 @@ $3}
 
 »)
 
+m4_dnl km_fetch(HOW) -- the lines of the row km_ahead heads from `to`, to be written.
+m4_define(«km_fetch», «km_if(km_ahead && m4_ifelse(«$1», «store», 1, 0), «km_each(«L», 0, km_row_bytes - 1, 64, «            __builtin_prefetch(to + km_ahead * p.cache.head_stride + L, 1);
+»)»)»)
+
 m4_dnl km_read(ROW) -- the same with text that reads `from`, `scales` into a row of activations at `to`.
-m4_define(«km_read», «m4_define(«_km_row», m4_defn(«$1»))_km_run(«km_from_bytes», «p->activation», «p->token_stride | p->head_stride», «_km_read_rows»)»)
+m4_define(«km_read», «m4_define(«_km_row», m4_defn(«$1»))_km_run(«p->activation», «p->token_stride | p->head_stride», «_km_read_rows»)»)
 m4_define(«_km_read_rows», «km_function(«void», «$2_row(unsigned char *to, const unsigned char *from, const unsigned char *scales)»)
 {
 _km_row(«$1»)}
@@ -189,12 +186,12 @@ $3}
 
 »)
 
-m4_dnl _km_run(BYTES, TARGET, STEPS, ROWS)
-m4_define(«_km_run», «m4_ifelse(km_can_go_around($1), 1, «$4(«around», «stream», «    km_stream_end;
-»)»)«»$4(«store», «store», «»)km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
+m4_dnl _km_run(TARGET, STEPS, ROWS)
+m4_define(«_km_run», «km_if(km_around, «$3(«around», «stream», «    km_stream_end;
+»)»)«»$3(«store», «store», «»)km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
 {
     const struct kvmill_convert *p = problem;
-m4_ifelse(km_can_go_around($1), 1, «    int64_t all = (int64_t)(uintptr_t)$2 | $3;
+km_if(km_around, «    int64_t all = (int64_t)(uintptr_t)$1 | $2;
     if (p->stream && all % 64 == 0)
         stream_rows(p, first, last);
     else

@@ -1,7 +1,7 @@
 m4_divert(-1)
 m4_dnl rows.m4 -- what the kernels that move rows have in common.  Cache and update are folded to
 m4_dnl [batch, heads, slots, row]; struct kvmill_rows says how far apart things are.
-km_need_all(«the definitions», «km_symbol», «km_unit», «km_variant», «km_straight_units»)
+km_need_all(«the definitions», «km_symbol», «km_unit», «km_variant», «km_straight_units», «km_around»)
 
 m4_dnl Shape fields that a family does not have are open.
 km_default(«km_heads», -1)km_default(«km_capacity», -1)km_default(«km_rows», -1)km_default(«km_row», -1)
@@ -65,7 +65,7 @@ m4_dnl km_store_straight(HEADS) -- defines run () from HEADS(COPY), the code tha
 m4_dnl Where rows can go around the caches there are two such loops: rows in the middle of a cache are
 m4_dnl rarely in the processor's caches, and not reading them first makes a large batch 2 to 3 times as fast.
 m4_define(«km_store_straight», «m4_define(«km_heads_by», «$1»)m4_dnl
-km_if(km_can_stream(km_row), «_km_store_loop(«store_around», «km_copy_around», «    km_stream_end;
+km_if(km_around, «_km_store_loop(«store_around», «km_copy_around», «    km_stream_end;
 »)
 _km_store_loop(«store», «km_copy», «»)
 km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)

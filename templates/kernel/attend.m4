@@ -11,7 +11,7 @@ km_need_all(«the definitions», «km_symbol», «km_activation», «km_key», �
 km_check_tuning
 
 m4_dnl Rows come in whole tiles, or in whole vectors of quads.
-m4_define(«km_row_multiple», «m4_ifelse(km_variant, «quads», «m4_eval(km_floats / 4)», «km_tile»)»)
+m4_define(«km_row_multiple», «km_if(km_quads, «m4_eval(km_floats / 4)», «km_tile»)»)
 
 m4_dnl Vectors of a value, and the first dim that is not in a whole vector of a key.
 m4_define(«km_value_vectors», «m4_eval((km_value_dim + km_floats - 1) / km_floats)»)

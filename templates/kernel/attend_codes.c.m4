@@ -93,21 +93,21 @@ _km_key_columns(«km_whole_words», m4_eval(km_key_words - km_whole_words))m4_dn
 »)
 
 m4_dnl _km_each_sum(BODY) -- for every row R, vector V of the tile.
-m4_define(«_km_each_sum», «km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«V», 0, m4_eval(km_code_strip - 1), 1, «$1»)»)»)
+m4_define(«_km_each_sum», «km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«V», 0, m4_eval(km_words - 1), 1, «$1»)»)»)
 m4_define(«km_score», «km_inline(«void», «score_strip(struct work *w, int64_t r, int64_t t)»)
 {
-    vf total[TILE][km_code_strip] = {{{0}}};
+    vf total[TILE][km_words] = {{{0}}};
     for (int g = 0; g < km_key_groups; g++) {
 _km_each_sum(«km_each(«I», 0, m4_eval(km_limbs - 1), 1, «        vi s_«»R«»_«»V«»_«»I = (vi){0} + w->offset[r + R][I][g];
 »)»)m4_dnl
         for (int i = 0; i < km_group_words; i++) {
             int64_t k = g * km_group_words + i;
-km_fetch(«score», «t / m4_eval(km_code_strip * km_floats) * km_key_words + k», m4_eval(km_block / (km_code_strip * km_floats) * km_key_words))m4_dnl
-km_each(«V», 0, m4_eval(km_code_strip - 1), 1, «            vi k_«»V = load_words(&w->key[k][t + m4_eval(V * km_floats)]);
+km_fetch(«score», «t / m4_eval(km_words * km_floats) * km_key_words + k», m4_eval(km_block / (km_words * km_floats) * km_key_words))m4_dnl
+km_each(«V», 0, m4_eval(km_words - 1), 1, «            vi k_«»V = load_words(&w->key[k][t + m4_eval(V * km_floats)]);
 »)km_each(«H», 0, m4_eval(km_halves - 1), 1, «m4_dnl
-km_each(«V», 0, m4_eval(km_code_strip - 1), 1, «            vi b_«»H«»_«»V = km_if(km_halves == 1, «k_«»V», «k_«»V >> m4_eval(4 * H) & 0x0f0f0f0f»);
+km_each(«V», 0, m4_eval(km_words - 1), 1, «            vi b_«»H«»_«»V = km_if(km_halves == 1, «k_«»V», «k_«»V >> m4_eval(4 * H) & 0x0f0f0f0f»);
 »)km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«I», 0, m4_eval(km_limbs - 1), 1, «            vi a_«»H«»_«»R«»_«»I = all_words(w->query[r + R][I][m4_ifelse(km_halves, 1, «k», «2 * k + H»)]);
-km_each(«V», 0, m4_eval(km_code_strip - 1), 1, «            s_«»R«»_«»V«»_«»I = add_products(s_«»R«»_«»V«»_«»I, b_«»H«»_«»V, a_«»H«»_«»R«»_«»I);
+km_each(«V», 0, m4_eval(km_words - 1), 1, «            s_«»R«»_«»V«»_«»I = add_products(s_«»R«»_«»V«»_«»I, b_«»H«»_«»V, a_«»H«»_«»R«»_«»I);
 »)»)»)»)        }
 _km_each_sum(«        vf y_«»R«»_«»V = (km_number(«s_«»R«»_«»V»)) * load(w->key_scale[g] + t + m4_eval(V * km_floats));
         total[R][V] += y_«»R«»_«»V;
@@ -119,7 +119,7 @@ _km_each_sum(«    store(w->score[r + R] + t + m4_eval(V * km_floats), total[R][
 km_inline(«void», «score(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t at, int64_t n)»)
 {
     (void)p, (void)at;
-    for (int64_t t = 0; t < n; t += m4_eval(km_code_strip * km_floats))
+    for (int64_t t = 0; t < n; t += m4_eval(km_words * km_floats))
         score_strip(w, r, t);
 }
 »)

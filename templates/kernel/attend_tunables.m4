@@ -26,18 +26,17 @@ km_tunable(«positions», «km_if(km_quads, «km_if(km_sums / km_sums_of_positio
 km_limit(«km_if(km_quads, «km_positions == 4 || km_positions * km_sums_of_position <= km_most_sums», 1)», «the scores of so many positions leave too few registers»)
 km_limit(«km_if(km_quads, «km_block % km_positions == 0», 1)», «a block is no multiple of the positions at a time»)
 
-km_tunable(«digits», «m4_ifelse(km_math, «f32», 3, 2)», «m4_ifelse(km_math, «f32», 3, 2)», «of base 256 that queries and weights have among codes»)
+m4_dnl km_limbs -- digits of base 256 that queries and weights have among codes: as exact as float32, or fast.
+m4_define(«km_limbs», «m4_ifelse(km_math, «f32», 3, 2)»)
 km_tunable(«words», «km_if(km_codes, 2, 0)», «km_if(km_codes, «1, 2, 4», 0)», «vectors of positions that are multiplied with codes of a query»)
 km_limit(«km_if(km_codes, «km_block % (km_words * km_floats) == 0», 1)», «a block is no multiple of the positions at a time»)
-km_limit(«km_if(km_codes, «km_tile * km_words * km_digits <= km_most_sums», 1)», «the digits of a tile leave too few registers»)
+km_limit(«km_if(km_codes, «km_tile * km_words * km_limbs <= km_most_sums», 1)», «the digits of a tile leave too few registers»)
 
 m4_dnl 0: as float32, 1: as codes, 2: as float16.
 km_tunable(«summing», «km_if(km_summing_halves, 2, km_summing_codes)», «0«»km_if(km_summing_codes, «, 1»)«»km_if(km_summing_halves, «, 2»)», «values as float32 (0), codes (1), float16 (2)»)
 km_tunable(«direct», «km_value_dim % km_floats == 0 && km_preset_summing != 1 && (km_rows <= km_preset_tile || m4_ifelse(km_value, «f32», 1, 0))», «0, 1», «values are converted where they are used (1), or before (0)»)
 km_limit(«km_if(km_direct, «(km_value_dim % km_floats == 0 && km_summing != 1)», 1)», «values cannot be used where they lie»)
 
-m4_define(«km_limbs», «km_digits»)
-m4_define(«km_code_strip», «km_words»)
 m4_define(«km_value_codes», «m4_eval(km_summing == 1)»)
 m4_define(«km_half_values», «m4_eval(km_summing == 2)»)
 m4_divert(0)m4_dnl

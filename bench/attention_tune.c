@@ -188,7 +188,7 @@ const struct tune_problem attention_problems[] = {
     {"prefill 512 on 512", 1, 512, 512, bench_can_attend, find_prefill, open_prefill},
     {"decode 1 on 512", 1, 1, 512, bench_can_attend, find_decode, open_decode},
     {"decode 64 on 512", 64, 1, 512, bench_can_attend, find_decode, open_decode},
-    {"prefill 512 on 4096", 1, 512, 4096, bench_can_attend, find_prefill, open_prefill},
+    {"prefill 128 on 4096", 1, 128, 4096, bench_can_attend, find_prefill, open_prefill},
     {"store 512", 1, 512, 512, bench_can_attend, find_store, open_store},
     {"store 64 rows", 64, 1, 512, bench_can_attend, find_store, open_store},
     {0},

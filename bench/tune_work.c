@@ -44,8 +44,28 @@ static void run_bound(void *context, int64_t k) {
     bound->done = bound->work->kind->run_limit(bound->work);
 }
 
-bool tune_work_race(struct tune_work *work, const struct owned_plan *plans, int count, int samples,
-                    struct tune_times *times) {
+/* Times of a race under way. */
+struct standings {
+    const struct tune_times *times;
+    int count;
+    bool no_memory;
+};
+
+static bool all_are_tight(void *context, int rounds) {
+    struct standings *standings = context;
+    const struct tune_times *times = standings->times;
+    for (int i = 0; i < standings->count; i++) {
+        struct summary gain;
+        standings->no_memory |=
+            !summarise_ratio(times->preset, times->candidate[i], rounds, 1, &gain);
+        if (!standings->no_memory && !summary_is_tight(&gain))
+            return false;
+    }
+    return true;
+}
+
+bool tune_work_race(struct tune_work *work, const struct owned_plan *plans, int count, int least,
+                    int most, struct tune_times *times) {
     struct planned planned[MOST_CONTENDERS];
     struct contender contenders[MOST_CONTENDERS];
     double *where[MOST_CONTENDERS];
@@ -60,8 +80,10 @@ bool tune_work_race(struct tune_work *work, const struct owned_plan *plans, int 
     contenders[count + 1] =
         (struct contender){.run = run_bound, .context = &bound, .pool = work->pool};
     where[count + 1] = times->limit;
-    timer_rounds(contenders, count + 2, samples, where);
-    bool done = summarise(times->limit, samples, 1, &limit);
+    struct standings standings = {.times = times, .count = count};
+    const struct timer_rounds rounds = {least, most, all_are_tight, &standings};
+    times->samples = timer_take_rounds(contenders, count + 2, &rounds, where);
+    bool done = !standings.no_memory && summarise(times->limit, times->samples, 1, &limit);
     times->limit_rate = done ? bound.done / limit.median : 0;
     return done;
 }

@@ -59,13 +59,15 @@ enum { MOST_CANDIDATES = MOST_CONTENDERS - 2, MOST_SAMPLES = 512 };
 
 /* What a race found: seconds of single runs, taken in turn. */
 struct tune_times {
+    int samples; /* of each */
     double preset[MOST_SAMPLES], limit[MOST_SAMPLES];
     double candidate[MOST_CANDIDATES][MOST_SAMPLES];
     double limit_rate; /* bytes or operations a second, median */
 };
 
-/* false: out of memory. */
-bool tune_work_race(struct tune_work *work, const struct owned_plan *plans, int count, int samples,
-                    struct tune_times *times);
+/* `least` to `most` samples, until the ratios of all candidates to the preset are tight.  false:
+   out of memory. */
+bool tune_work_race(struct tune_work *work, const struct owned_plan *plans, int count, int least,
+                    int most, struct tune_times *times);
 
 #endif

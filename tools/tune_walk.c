@@ -10,6 +10,10 @@
 #include "candidate.h"
 #include "tune_space.h"
 
+/* Who is in the final: at most so much slower than the fastest; with so many times the samples. */
+#define FINAL_BAND 0.95
+enum { FINAL_ROUNDS = 3 };
+
 /* ---- The pack without what is tuned ---- */
 
 struct rest {
@@ -44,8 +48,9 @@ struct walk {
     struct sweep_key key;
     struct point points[MOST_CANDIDATES];
     struct candidate candidates[MOST_CANDIDATES];
-    int count, samples;
+    int count, least, most; /* candidates that are tried together, and samples of each */
     struct tune_times times;
+    struct sweeps results; /* all of the sweep, one, or none */
 };
 
 static const struct sweep *find_sweep(const struct sweeps *sweeps, const struct sweep_key *key) {
@@ -107,23 +112,33 @@ static void close_walk(struct walk *walk) {
     tune_space_close(walk->space);
     free(walk->rest.kernels);
     tune_work_close(walk->work);
+    sweeps_free(&walk->results);
     free(walk);
 }
 
 /* ---- Asking ---- */
 
+static void enter(struct walk *walk, const struct point *point) {
+    walk->points[walk->count] = *point;
+    walk->candidates[walk->count++] =
+        (struct candidate){.kernel = tune_space_kernel(walk->space, point)};
+}
+
+static int smaller(int a, int b) {
+    return a < b ? a : b;
+}
+
 /* Questions that may be answered together; none: there are no more. */
 static bool ask(struct walk *walk, struct error *error) {
     struct question question;
     enum answer answer = ANSWER_WAIT;
-    walk->count = walk->samples = 0;
+    walk->count = walk->most = 0;
     while (walk->count < MOST_CANDIDATES &&
            (answer = search_ask(walk->search, &question)) == ANSWER_POINT) {
-        walk->points[walk->count] = question.point;
-        walk->candidates[walk->count++] =
-            (struct candidate){.kernel = tune_space_kernel(walk->space, &question.point)};
-        walk->samples = walk->samples > question.samples ? walk->samples : question.samples;
+        enter(walk, &question.point);
+        walk->most = walk->most > question.samples ? walk->most : question.samples;
     }
+    walk->least = smaller(walk->most, EARLIEST_END);
     return answer != ANSWER_NO_MEMORY || out_of_memory(error);
 }
 
@@ -147,7 +162,8 @@ static bool race(struct walk *walk, int places[MOST_CANDIDATES], struct error *e
         if (places[i] >= 0)
             plans[count++] = walk->candidates[i].plan;
     }
-    return count == 0 || tune_work_race(walk->work, plans, count, walk->samples, &walk->times) ||
+    return count == 0 ||
+           tune_work_race(walk->work, plans, count, walk->least, walk->most, &walk->times) ||
            out_of_memory(error);
 }
 
@@ -179,7 +195,7 @@ static struct sweep_result result_of(struct walk *walk, int i, int place, char *
         .message = (char *)candidate->message,
         .samples = measured ? walk->times.candidate[place] : NULL,
         .baseline = measured ? walk->times.preset : NULL,
-        .sample_count = measured ? walk->samples : 0,
+        .sample_count = measured ? walk->times.samples : 0,
         .limit = measured ? walk->work->limit : LIMIT_NONE,
         .limit_rate = measured ? walk->times.limit_rate : 0,
         .code_bytes = candidate->code_bytes,
@@ -195,9 +211,10 @@ static bool keep(struct walk *walk, int i, int place, struct error *error) {
         return out_of_memory(error);
     const struct sweep_result result = result_of(walk, i, place, name.data);
     bool done = tune_speed(&result, &speed, error) &&
+                sweeps_add(&walk->results, &walk->key, &result, error) &&
                 walk->sink->keep(walk->sink->context, &walk->key, &result, error) &&
                 (search_tell(walk->search, &walk->points[i], result.outcome,
-                             speed > 0 ? 1 / speed : 0, result.sample_count) ||
+                             speed > 0 ? 1 / speed : 0, walk->most) ||
                  out_of_memory(error));
     text_free(&name);
     return done;
@@ -221,6 +238,41 @@ static bool answer(struct walk *walk, struct error *error) {
     return done;
 }
 
+/* ---- The final: the best against each other, with more samples ---- */
+
+/* Whether it is worth it: measurably or luckily the fastest of many looks faster than it is. */
+static bool is_finalist(const struct standing *standing, double fastest, int full) {
+    return !standing->result->is_default && standing->time.count > 0 && standing->gain.median > 1 &&
+           standing->gain.median > FINAL_BAND * fastest && standing->result->sample_count <= full;
+}
+
+/* The fastest comes right behind the default. */
+static void enter_finalists(struct walk *walk, const struct ranking *ranking) {
+    struct point point;
+    struct error ignored;
+    int full = search_samples(walk->search);
+    double fastest = ranking->count > 1 ? ranking->items[1].gain.median : 0;
+    walk->count = 0;
+    for (size_t i = 1; i < ranking->count && walk->count < MOST_CANDIDATES; i++)
+        if (is_finalist(&ranking->items[i], fastest, full) &&
+            space_parse(tune_space_of(walk->space), ranking->items[i].result->candidate, &point,
+                        &ignored))
+            enter(walk, &point);
+    walk->least = smaller(full + 1, MOST_SAMPLES);
+    walk->most = smaller(FINAL_ROUNDS * full, MOST_SAMPLES);
+}
+
+static bool hold_final(struct walk *walk, struct error *error) {
+    struct ranking ranking;
+    if (walk->results.count == 0)
+        return true;
+    bool done = sweep_rank(&walk->results.items[0], &ranking, error);
+    if (done && ranking_has_default(&ranking))
+        enter_finalists(walk, &ranking);
+    ranking_free(&ranking);
+    return done && (walk->count == 0 || answer(walk, error));
+}
+
 bool tune_walk(const struct tune_setting *setting, const struct tune_item *item,
                const struct sweeps *known, double seconds, const struct tune_sink *sink, int *count,
                struct error *error) {
@@ -234,6 +286,7 @@ bool tune_walk(const struct tune_setting *setting, const struct tune_item *item,
     bool done = open_walk(walk, known, seconds, count, error) && ask(walk, error);
     while (done && walk->count > 0 && !is_interrupted(walk))
         done = answer(walk, error) && ask(walk, error);
+    done = done && (is_interrupted(walk) || hold_final(walk, error));
     close_walk(walk);
     return done;
 }

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "resume.h"
 
+/* A measurement that ended early because it was tight is a full one. */
+static int worth(const struct search *search, const struct standing *s) {
+    int full = search_samples(search), count = s->result->sample_count;
+    return count < full && count >= EARLIEST_END && summary_is_tight(&s->gain) ? full : count;
+}
+
 static bool tell(struct search *search, const struct space *space, const struct standing *s,
                  struct resumption *resumption) {
     struct point point;
@@ -12,7 +18,7 @@ static bool tell(struct search *search, const struct space *space, const struct 
     }
     resumption->known++;
     return search_tell(search, &point, s->result->outcome, measured ? standing_cost(s) : 0,
-                       s->result->sample_count);
+                       worth(search, s));
 }
 
 bool search_resume(struct search *search, const struct space *space, const struct sweep *sweep,

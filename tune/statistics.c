@@ -85,6 +85,11 @@ struct summary summary_quotient(const struct summary *baseline, const struct sum
     };
 }
 
+bool summary_is_tight(const struct summary *summary) {
+    double half = TIE_BAND / 2 * summary->median;
+    return summary->low >= summary->median - half && summary->high <= summary->median + half;
+}
+
 /* ---- The winner ---- */
 
 static bool is_faster(const struct contender_result *contender) {

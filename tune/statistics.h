@@ -8,6 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Differences of less than this are not worth a choice. */
+#define TIE_BAND 0.02
+
 /* The interval is between two order statistics, so that nothing is assumed of how samples are
    distributed but that they are independent: of n samples, the k-th least and the k-th greatest
    have the median between them with the probability that of n fair coins k to n - k show heads
@@ -38,6 +41,13 @@ bool summarise_ratio(const double *baseline, const double *samples, int count, i
    the ends of their intervals. */
 struct summary summary_quotient(const struct summary *baseline, const struct summary *samples);
 
+/* Whether more samples would hardly tell more: the interval is within half a TIE_BAND around its
+   median. */
+bool summary_is_tight(const struct summary *summary);
+
+/* A measurement is not ended for that with fewer samples. */
+enum { EARLIEST_END = 9 };
+
 /* ---- The winner ---- */
 
 struct contender_result {
@@ -54,9 +64,6 @@ struct choice {
     int ties;    /* how many of them cannot be told from the fastest, itself included */
     double band; /* they are at most that much slower: 0.02 is 2 % */
 };
-
-/* Differences of less than this are not worth a choice. */
-#define TIE_BAND 0.02
 
 /* Only contenders that are measurably faster than the default come into question: by more than
    TIE_BAND, and above 1 with their floor.  The fastest of them ties with all that are within

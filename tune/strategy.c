@@ -265,6 +265,10 @@ bool search_best(const struct search *search, struct point *best) {
     return found != NULL;
 }
 
+int search_samples(const struct search *search) {
+    return search->options.samples;
+}
+
 int64_t search_evaluations(const struct search *search) {
     return search->evaluations;
 }

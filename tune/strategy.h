@@ -65,6 +65,9 @@ bool search_tell(struct search *search, const struct point *point, enum outcome 
    samples; false when none was measured. */
 bool search_best(const struct search *search, struct point *best);
 
+/* Of a full measurement. */
+int search_samples(const struct search *search);
+
 /* Measurements so far, those under way included. */
 int64_t search_evaluations(const struct search *search);
 

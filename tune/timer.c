@@ -54,13 +54,18 @@ static double take_turn(struct turns *turns, int i) {
     return sample(&turns->contenders[i], turns->repeats[i], &turns->k) / (double)turns->repeats[i];
 }
 
-void timer_rounds(const struct contender *contenders, int count, int rounds,
-                  double *const samples[]) {
+int timer_take_rounds(const struct contender *contenders, int count,
+                      const struct timer_rounds *rounds, double *const samples[]) {
     struct turns turns;
+    int done = 0;
     begin_turns(&turns, contenders, count);
-    for (int r = 0; r < rounds; r++)
+    while (done < rounds->least ||
+           (done < rounds->most && !rounds->is_enough(rounds->context, done))) {
         for (int i = 0; i < count; i++)
-            samples[i][r] = take_turn(&turns, i);
+            samples[i][done] = take_turn(&turns, i);
+        done++;
+    }
+    return done;
 }
 
 void timer_race(struct contender *contenders, int count, double seconds) {

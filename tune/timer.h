@@ -4,6 +4,7 @@
 #ifndef KVMILL_TUNE_TIMER_H
 #define KVMILL_TUNE_TIMER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "pool.h"
@@ -24,9 +25,15 @@ enum { MOST_CONTENDERS = 8 };
    millisecond (short calls are repeated). */
 void timer_race(struct contender *contenders, int count, double seconds);
 
-/* Time them in turn, `rounds` times: samples[i] gets as many seconds of one call of contender i. */
-void timer_rounds(const struct contender *contenders, int count, int rounds,
-                  double *const samples[]);
+/* Time them in turn: samples[i] gets seconds of one call of contender i, a sample from every round.
+   `least` to `most` rounds, until is_enough (context, rounds) says so; how many there were. */
+struct timer_rounds {
+    int least, most;
+    bool (*is_enough)(void *context, int rounds);
+    void *context;
+};
+int timer_take_rounds(const struct contender *contenders, int count,
+                      const struct timer_rounds *rounds, double *const samples[]);
 
 /* Monotonic clock. */
 double timer_now(void);

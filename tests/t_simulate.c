@@ -142,17 +142,31 @@ static void test_resume(void) {
     half.count /= 2;
     asked = count_questions(whole, &half, MADE_SAMPLES, &resumption);
     ok(asked == 29 && resumption.known == 29, "the rest is");
-    asked = count_questions(whole, &half, MADE_SAMPLES + 1, &resumption);
-    int failures = 0;
-    for (size_t i = 0; i < half.count; i++)
-        failures += half.results[i].outcome != OUTCOME_MEASURED;
-    ok(failures > 0 && asked == 58 - failures, "so is what has too few samples, but no failure");
     struct parameter fewer[3];
     memcpy(fewer, whole->parameters, sizeof fewer);
     fewer[0].count = 2; /* tiles of 1 and 2 */
     struct space narrow = {fewer, 3, NULL, NULL};
     count_questions(&narrow, &sweeps.items[0], MADE_SAMPLES, &resumption);
     ok(resumption.known == 20 && resumption.strange == 38, "what is not in the space is counted");
+}
+
+/* Samples of a full measurement: one more than there are. */
+static void test_few_samples(void) {
+    struct sweeps noisy = {0}, quiet = {0};
+    struct resumption resumption;
+    int failures = 0;
+    make_sweep(&noisy, 0, 0.2);
+    make_sweep(&quiet, 0, 0.001);
+    for (size_t i = 0; i < noisy.items[0].count; i++)
+        failures += noisy.items[0].results[i].outcome != OUTCOME_MEASURED;
+    int64_t again = count_questions(sweep_space_of(space), &noisy.items[0], MADE_SAMPLES + 1,
+                                    &resumption);
+    ok(failures > 0 && again == 57 - failures,
+       "what has too few samples is asked again, but no failure, nor the default");
+    again = count_questions(sweep_space_of(space), &quiet.items[0], MADE_SAMPLES + 1, &resumption);
+    ok(again == 0, "what is tight has enough");
+    sweeps_free(&noisy);
+    sweeps_free(&quiet);
 }
 
 static void test_refusals(void) {
@@ -191,6 +205,7 @@ int main(void) {
     test_comparison();
     test_best();
     test_resume();
+    test_few_samples();
     test_refusals();
     sweep_space_close(space);
     ranking_free(&ranking);

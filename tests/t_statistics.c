@@ -82,6 +82,14 @@ static void test_ratio(void) {
        "and does not from those that were not interleaved");
 }
 
+static void test_tightness(void) {
+    const struct summary tight = {.median = 2, .low = 1.981, .high = 2.019},
+                         low = {.median = 2, .low = 1.979, .high = 2.019},
+                         high = {.median = 2, .low = 1.981, .high = 2.021};
+    ok(summary_is_tight(&tight), "an interval of 1 %% to both sides is tight");
+    ok(!summary_is_tight(&low) && !summary_is_tight(&high), "one that is wider to either is not");
+}
+
 /* ---- Winners ---- */
 
 static struct contender_result contender(const char *name, double gain, double half, int64_t code) {
@@ -166,6 +174,7 @@ int main(void) {
     test_floor();
     test_coverage();
     test_ratio();
+    test_tightness();
     test_choice();
     test_order();
     test_false_winners();

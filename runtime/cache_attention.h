@@ -20,13 +20,18 @@ struct cache_layout {
 /* What a run demands of a tensor. */
 enum presence { ABSENT, OPTIONAL, REQUIRED, IGNORED };
 
-/* Kernels of all tile sizes, ascending, and what their problems have as shapes. */
+/* Kernels of all tile sizes, ascending. */
 struct tiles {
     struct attend_selection selection;
     int rows[MOST_TILES];
-    const struct kvmill_attend_shape *shapes[MOST_TILES];
-    struct kvmill_attend_shape wanted;
+    struct kvmill_attend_shape wanted; /* the portable kernel has no shape of its own */
 };
+
+/* What a kernel's problems have as shape. */
+static inline const struct kvmill_attend_shape *tile_shape(const struct tiles *tiles,
+                                                           const struct kvmill_kernel *kernel) {
+    return tiles->selection.portable ? &tiles->wanted : kernel->shape;
+}
 
 /* Where things lie in the workspace: for every thread a slot, then the partial results that are
    merged.  A slot begins with the flag that says who has it. */

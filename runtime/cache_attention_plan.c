@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../ops/call_size.h"
 #include "../ops/fail.h"
 #include "cache_attention.h"
 #include "portable.h"
@@ -120,14 +121,19 @@ static void select_rows(struct cache_plan *plan, const struct shelf *shelf, stru
     }
 }
 
-/* The portable kernel has no shape of its own. */
-static void set_shapes(struct tiles *tiles) {
+static void set_rows(struct tiles *tiles) {
     tiles->wanted.rows = KVMILL_PORTABLE_ATTEND_ROWS;
     tiles->wanted.workspace = kvmill_portable_attend_workspace(&tiles->wanted);
-    for (int i = 0; i < tiles->selection.count; i++) {
-        tiles->shapes[i] =
-            tiles->selection.portable ? &tiles->wanted : tiles->selection.kernels[i]->shape;
-        tiles->rows[i] = tiles->shapes[i]->rows;
+    for (int i = 0; i < tiles->selection.count; i++)
+        tiles->rows[i] = tile_shape(tiles, tiles->selection.kernels[i])->rows;
+}
+
+static void say_by_size(struct text *text, const struct by_size *by_size) {
+    char words[KVMILL_CALL_SIZE_WORDS];
+    for (uint32_t i = 0; i < by_size->count; i++) {
+        kvmill_call_size_print(&by_size->measured[i].size, words);
+        say(text, "%s %s with %s", i ? "," : "; by the nearest size:", words,
+            by_size->measured[i].kernel->symbol);
     }
 }
 
@@ -137,6 +143,8 @@ static void say_tiles(struct text *text, const char *what, const struct tiles *t
     for (int i = 0; i < selection->count; i++)
         say(text, "%s %s", i ? "," : "", selection->kernels[i]->symbol);
     say(text, " (%s%s)", selection->portable ? "" : "pack ", selection->origin);
+    for (int i = 0; i < selection->count; i++)
+        say_by_size(text, &selection->by_size[i]);
 }
 
 static void select_tiles(struct cache_plan *plan, const struct shelf *shelf, struct text *text) {
@@ -145,7 +153,7 @@ static void select_tiles(struct cache_plan *plan, const struct shelf *shelf, str
         struct tiles *tiles = &plan->tiles[masked];
         tiles->wanted = kvmill_attend_shape_of(&plan->geometry, masked);
         tiles->selection = kvmill_select_attend(shelf, &tiles->wanted);
-        set_shapes(tiles);
+        set_rows(tiles);
         if (masked == 0 || tiles->wanted.terms != plan->tiles[0].wanted.terms)
             say_tiles(text, whats[masked], tiles);
     }

@@ -167,6 +167,25 @@ static void collect(const struct shelf *shelf, const struct wanted *wanted, int 
                 put(selection, shelf->packs[p]->kernels[i]);
 }
 
+/* ---- Several kernels for one size of tile ---- */
+
+static bool serve(const struct shelf *shelf, const struct wanted *wanted, int best,
+                  const struct by_size *by_size) {
+    for (uint32_t i = 0; i < by_size->count; i++)
+        if (level(shelf, by_size->measured[i].kernel, wanted) != best)
+            return false;
+    return true;
+}
+
+/* All of a choice, or none of it. */
+static struct by_size find_by_size(const struct shelf *shelf, const struct wanted *wanted, int best,
+                                   const struct kvmill_kernel *kernel) {
+    struct by_size by_size = {NULL, 0};
+    for (size_t p = 0; p < shelf->pack_count && by_size.count == 0; p++)
+        by_size = kvmill_by_size_of(shelf->packs[p], kernel);
+    return serve(shelf, wanted, best, &by_size) ? by_size : (struct by_size){NULL, 0};
+}
+
 struct attend_selection kvmill_select_attend(const struct shelf *shelf,
                                              const struct kvmill_attend_shape *shape) {
     const struct wanted wanted = {KVMILL_ATTEND, shape, &kvmill_portable_attend};
@@ -174,6 +193,8 @@ struct attend_selection kvmill_select_attend(const struct shelf *shelf,
     int best = shelf->portable_reason == NULL ? best_level(shelf, &wanted, &selection.origin) : -1;
     if (best >= 0) {
         collect(shelf, &wanted, best, &selection);
+        for (int i = 0; i < selection.count; i++)
+            selection.by_size[i] = find_by_size(shelf, &wanted, best, selection.kernels[i]);
         return selection;
     }
     selection.portable = true;
@@ -183,6 +204,10 @@ struct attend_selection kvmill_select_attend(const struct shelf *shelf,
 
 /* ---- The shelf ---- */
 
+static bool is_usable(uint32_t abi) {
+    return abi >= KVMILL_OLDEST_KERNEL_ABI && abi <= KVMILL_KERNEL_ABI;
+}
+
 static kvmill_status check_packs(const struct shelf *shelf, kvmill_error *error) {
     if (shelf->pack_count > 0 && shelf->packs == NULL)
         return kvmill_fail(error, KVMILL_E_NULL, "options.packs is NULL; pack_count is %zu",
@@ -190,11 +215,11 @@ static kvmill_status check_packs(const struct shelf *shelf, kvmill_error *error)
     for (size_t i = 0; i < shelf->pack_count; i++) {
         if (shelf->packs[i] == NULL)
             return kvmill_fail(error, KVMILL_E_NULL, "options.packs[%zu] is NULL", i);
-        if (shelf->packs[i]->abi != KVMILL_KERNEL_ABI)
+        if (!is_usable(shelf->packs[i]->abi))
             return kvmill_fail(
                 error, KVMILL_E_PACK,
-                "pack %zu was made for kernel ABI %u; accepted: %d (generate it again)", i,
-                shelf->packs[i]->abi, KVMILL_KERNEL_ABI);
+                "pack %zu was made for kernel ABI %u; accepted: %d to %d (generate it again)", i,
+                shelf->packs[i]->abi, KVMILL_OLDEST_KERNEL_ABI, KVMILL_KERNEL_ABI);
     }
     return KVMILL_OK;
 }

@@ -8,6 +8,8 @@
 
 #include <kvmill.h>
 
+#include "by_size.h"
+
 struct selection {
     const struct kvmill_kernel *kernel;
     const char *origin; /* name of the pack, or why it is the portable kernel */
@@ -40,6 +42,7 @@ enum { MOST_TILES = 16 };
 struct attend_selection {
     int count;
     const struct kvmill_kernel *kernels[MOST_TILES]; /* shape.rows ascending */
+    struct by_size by_size[MOST_TILES]; /* instead of one kernel, where its pack has several */
     const char *origin;
     bool portable; /* one kernel, whose shape does not tell its rows */
 };

@@ -4,13 +4,32 @@
 #ifndef KVMILL_GEN_PACK_H
 #define KVMILL_GEN_PACK_H
 
+#include "../ops/call_size.h"
 #include "output.h"
 #include "spec.h"
+
+/* A kernel of the pack that was measured to be the best for calls of that size.  Those with one
+   number do the same; they are neighbours in a list. */
+struct measured_kernel {
+    struct kernel kernel;
+    int choice;
+    struct kvmill_call_size size;
+};
+
+struct measured_list {
+    struct measured_kernel *items;
+    size_t count;
+};
+
+bool measured_list_add(struct measured_list *list, const struct measured_kernel *measured,
+                       struct error *error);
+void measured_list_free(struct measured_list *list);
 
 struct pack {
     const char *name; /* a C identifier */
     const struct spec_list *specs;
     struct kernel_list kernels;
+    struct measured_list measured;
 };
 
 /* The C text of one kernel. */

@@ -143,14 +143,6 @@ static bool export(const struct options *given, struct error *error) {
 
 /* ---- import and merge: the same, for results from elsewhere come in either form ---- */
 
-static bool add_sweeps(struct sweeps *all, const struct sweeps *more, struct error *error) {
-    for (size_t i = 0; i < more->count; i++)
-        for (size_t k = 0; k < more->items[i].count; k++)
-            if (!sweeps_add(all, &more->items[i].key, &more->items[i].results[k], error))
-                return false;
-    return true;
-}
-
 static bool check_cpu(const char *file, const struct sweeps *sweeps, const char **cpu,
                       struct error *error) {
     for (size_t i = 0; i < sweeps->count; i++) {
@@ -177,7 +169,7 @@ static bool read_files(const struct options *given, const struct sweeps *old, st
         const char *of_all = all->count > 0 ? all->items[0].key.cpu : cpu;
         done = sweeps_read_file(given->rest[i], &sweeps, error) &&
                (mixed || check_cpu(given->rest[i], &sweeps, &of_all, error)) &&
-               add_sweeps(all, &sweeps, error);
+               sweeps_add_all(all, &sweeps, error);
         sweeps_free(&sweeps);
     }
     return done;

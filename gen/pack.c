@@ -149,15 +149,14 @@ static bool define_symbols(struct expansion *expansion, const struct kernel_list
 /* Calls of km_measured_row. */
 static bool define_measured(struct expansion *expansion, const struct measured_list *list) {
     struct text rows = {0};
-    char symbol[SYMBOL_SIZE], words[KVMILL_CALL_SIZE_WORDS];
+    char symbol[SYMBOL_SIZE];
     bool done = true;
     for (size_t i = 0; done && i < list->count; i++) {
         const struct measured_kernel *item = &list->items[i];
         kernel_symbol(&item->kernel, symbol);
-        kvmill_call_size_print(&item->size, words);
         done = text_print(
             &rows, "km_measured_row(«%s», %d, %" PRId64 ", %" PRId64 ", %" PRId64 ", «%s»)", symbol,
-            item->choice, item->size.batch, item->size.tokens, item->size.positions, words);
+            item->choice, item->size.batch, item->size.tokens, item->size.positions, item->problem);
     }
     done = done && define_integer(expansion, "measured_count", (int64_t)list->count) &&
            define_text(expansion, "measured", rows.data ? rows.data : "");

@@ -4,14 +4,18 @@
 #ifndef KVMILL_GEN_PACK_H
 #define KVMILL_GEN_PACK_H
 
-#include "../ops/call_size.h"
+#include <kvmill_kernel.h>
+
 #include "output.h"
 #include "spec.h"
 
-/* A kernel of the pack that was measured to be the best for calls of that size.  Those with one
+enum { PROBLEM_SIZE = 64 };
+
+/* A kernel of the pack that was measured to be the best for a problem of that size.  Those with one
    number do the same; they are neighbours in a list. */
 struct measured_kernel {
     struct kernel kernel;
+    char problem[PROBLEM_SIZE]; /* in words: letters, digits and spaces */
     int choice;
     struct kvmill_call_size size;
 };

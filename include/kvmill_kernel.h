@@ -186,15 +186,16 @@ struct kvmill_kernel {
 };
 
 /* How large a call is: sequences, and of each the new tokens and the positions, new ones included.
-   Of sequences that differ, the mean. */
+   Of sequences that differ, the mean.  0: whatever it is. */
 struct kvmill_call_size {
     int64_t batch, tokens, positions;
 };
 
-/* A kernel that was measured to be the best of its pack for calls of that size.  Records with one
+/* A kernel that was measured to be the best of its pack for a problem of that size.  Records with one
    number are one choice: their kernels do the same, and a call takes that of the nearest size. */
 struct kvmill_measured {
     const struct kvmill_kernel *kernel;
+    const char *problem; /* in words: "decode 64 on 512" */
     uint32_t choice;
     struct kvmill_call_size size;
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "by_size.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { FIRST_ABI = 3 }; /* whose packs have records */
@@ -11,13 +12,13 @@ struct by_size kvmill_by_size_of(const kvmill_pack *pack, const struct kvmill_ke
     while (first < count && measured[first].kernel != kernel)
         first++;
     if (first == count)
-        return (struct by_size){NULL, 0};
+        return (struct by_size){kernel, NULL, 0};
     uint32_t end = first + 1;
     while (first > 0 && measured[first - 1].choice == measured[first].choice)
         first--;
     while (end < count && measured[end].choice == measured[first].choice)
         end++;
-    return (struct by_size){measured + first, end - first};
+    return (struct by_size){kernel, measured + first, end - first};
 }
 
 enum { FRACTION = 8 }; /* bits */
@@ -51,4 +52,16 @@ const struct kvmill_kernel *kvmill_nearest_kernel(const struct by_size *by_size,
         }
     }
     return nearest->kernel;
+}
+
+size_t kvmill_by_size_words(const struct by_size *by_size, char *text, size_t size) {
+    size_t used = 0;
+    for (uint32_t i = 0; i < by_size->count && used + 1 < size; i++) {
+        const struct kvmill_measured *measured = &by_size->measured[i];
+        int count = snprintf(text + used, size - used, "%s %s with %s",
+                             i ? "," : "; by the nearest size:", measured->problem,
+                             measured->kernel->symbol);
+        used += count < 0 ? 0 : (size_t)count;
+    }
+    return used < size ? used : size - 1;
 }

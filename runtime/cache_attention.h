@@ -47,9 +47,9 @@ struct cache_plan {
     struct cache_layout layout;
     enum presence presence[KVMILL_CACHE_ATTENTION_TENSORS];
     DLDataType types[KVMILL_CACHE_ATTENTION_TENSORS];
-    struct kvmill_convert_shape shapes[2];               /* of K and V */
-    const struct kvmill_kernel *writers[2], *readers[2]; /* likewise */
-    struct tiles tiles[2];                               /* [1]: with an attn_mask */
+    struct kvmill_convert_shape shapes[2]; /* of K and V */
+    struct by_size writers[2], readers[2]; /* likewise */
+    struct tiles tiles[2];                 /* [1]: with an attn_mask */
     struct workspace_layout workspace;
     int threads;
     bool partial;
@@ -143,6 +143,10 @@ int64_t kvmill_find_sequence(const struct cache_call *call,
 /* Cache rows of positions [first, first + count) of sequence b. */
 void kvmill_fill_slots(const struct cache_call *call, int64_t b, int64_t first, int64_t count,
                        int64_t *slots);
+
+/* A kernel for this call. */
+const struct kvmill_kernel *kvmill_kernel_of_call(const struct by_size *by_size,
+                                                  const struct cache_call *call);
 
 /* ---- Validation ---- */
 

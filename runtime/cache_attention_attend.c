@@ -54,8 +54,8 @@ static int64_t partial_floats(const struct cache_plan *plan) {
 
 /* Workspace of the hungriest kernel for tiles of one size. */
 static int64_t kernel_room(const struct tiles *tiles, int i) {
-    const struct by_size *by_size = &tiles->selection.by_size[i];
-    int64_t room = tile_shape(tiles, tiles->selection.kernels[i])->workspace;
+    const struct by_size *by_size = &tiles->selection.tiles[i];
+    int64_t room = tile_shape(tiles, by_size->kernel)->workspace;
     for (uint32_t n = 0; n < by_size->count; n++)
         room = most(room, tile_shape(tiles, by_size->measured[n].kernel)->workspace);
     return room;
@@ -161,24 +161,13 @@ static int64_t pieces_of(const struct cache_call *call, const struct tile *tile)
     return most(1, least(call->splits, positions / cutting_of(call)->positions));
 }
 
-/* The mean of the sequences; of positions those that a window lets see. */
-static struct kvmill_call_size size_of(const struct cache_call *call) {
-    int64_t window = cache_plan_of(call)->geometry.window, batch = most(call->batch, 1);
-    int64_t positions = call->positions / batch;
-    return (struct kvmill_call_size){batch, call->tokens / batch,
-                                     window > 0 ? least(window, positions) : positions};
-}
-
-/* The smallest that holds the rows, and of several that do the same that for calls of this size. */
+/* The smallest that holds the rows. */
 static const struct kvmill_kernel *kernel_for(const struct cache_call *call, int64_t rows) {
     const struct attend_selection *selection = &call->tiles->selection;
     int i = 0;
     while (i + 1 < selection->count && call->tiles->rows[i] < rows)
         i++;
-    if (selection->by_size[i].count == 0)
-        return selection->kernels[i];
-    struct kvmill_call_size size = size_of(call);
-    return kvmill_nearest_kernel(&selection->by_size[i], &size);
+    return kvmill_kernel_of_call(&selection->tiles[i], call);
 }
 
 /* Tile number `number` of a kv head of a sequence; false if there is none. */

@@ -77,6 +77,28 @@ static int fitness(const struct shelf *shelf, const struct kvmill_kernel *kernel
     return fit < 0 ? -1 : rank * MOST_FIT + fit;
 }
 
+/* ---- Several kernels that do the same ---- */
+
+static bool serve(const struct shelf *shelf, const struct wanted *wanted,
+                  const struct by_size *by_size) {
+    for (uint32_t i = 0; i < by_size->count; i++) {
+        const struct kvmill_kernel *kernel = by_size->measured[i].kernel;
+        if (fitness(shelf, kernel, wanted) < 0 ||
+            kvmill_isa_level(kernel->isa) != kvmill_isa_level(by_size->kernel->isa))
+            return false;
+    }
+    return true;
+}
+
+/* The kernel with all of its choice, or none of it. */
+static struct by_size with_choice(const struct shelf *shelf, const struct wanted *wanted,
+                                  const struct kvmill_kernel *kernel) {
+    struct by_size by_size = {kernel, NULL, 0};
+    for (size_t p = 0; p < shelf->pack_count && by_size.count == 0; p++)
+        by_size = kvmill_by_size_of(shelf->packs[p], kernel);
+    return serve(shelf, wanted, &by_size) ? by_size : (struct by_size){kernel, NULL, 0};
+}
+
 /* ---- One kernel ---- */
 
 static const char *why_portable(const struct shelf *shelf) {
@@ -92,18 +114,19 @@ static int best_of_pack(const struct shelf *shelf, const kvmill_pack *pack,
         if (fit <= best)
             continue;
         best = fit;
-        *selection = (struct selection){pack->kernels[i], pack->name};
+        *selection = (struct selection){{pack->kernels[i], NULL, 0}, pack->name};
     }
     return best;
 }
 
 struct selection kvmill_select_kernel(const struct shelf *shelf, const struct wanted *wanted) {
-    struct selection selection = {wanted->portable, why_portable(shelf)};
+    struct selection selection = {{wanted->portable, NULL, 0}, why_portable(shelf)};
     int best = -1;
     if (shelf->portable_reason != NULL)
         return selection;
     for (size_t i = 0; i < shelf->pack_count; i++)
         best = best_of_pack(shelf, shelf->packs[i], wanted, best, &selection);
+    selection.by_size = with_choice(shelf, wanted, selection.by_size.kernel);
     return selection;
 }
 
@@ -128,21 +151,21 @@ static int merit(const struct kvmill_kernel *kernel) {
 static void insert(struct attend_selection *selection, int at, const struct kvmill_kernel *kernel) {
     if (selection->count == MOST_TILES)
         return;
-    memmove(selection->kernels + at + 1, selection->kernels + at,
-            (size_t)(selection->count - at) * sizeof(const struct kvmill_kernel *));
-    selection->kernels[at] = kernel;
+    memmove(selection->tiles + at + 1, selection->tiles + at,
+            (size_t)(selection->count - at) * sizeof *selection->tiles);
+    selection->tiles[at].kernel = kernel;
     selection->count++;
 }
 
 /* In its place by size; of two that are equally large stays the better one, or the first. */
 static void put(struct attend_selection *selection, const struct kvmill_kernel *kernel) {
     int at = 0, rows = attend_shape(kernel)->rows;
-    while (at < selection->count && attend_shape(selection->kernels[at])->rows < rows)
+    while (at < selection->count && attend_shape(selection->tiles[at].kernel)->rows < rows)
         at++;
-    if (at == selection->count || attend_shape(selection->kernels[at])->rows != rows)
+    if (at == selection->count || attend_shape(selection->tiles[at].kernel)->rows != rows)
         insert(selection, at, kernel);
-    else if (merit(kernel) > merit(selection->kernels[at]))
-        selection->kernels[at] = kernel;
+    else if (merit(kernel) > merit(selection->tiles[at].kernel))
+        selection->tiles[at].kernel = kernel;
 }
 
 static int best_level(const struct shelf *shelf, const struct wanted *wanted, const char **origin) {
@@ -167,25 +190,6 @@ static void collect(const struct shelf *shelf, const struct wanted *wanted, int 
                 put(selection, shelf->packs[p]->kernels[i]);
 }
 
-/* ---- Several kernels for one size of tile ---- */
-
-static bool serve(const struct shelf *shelf, const struct wanted *wanted, int best,
-                  const struct by_size *by_size) {
-    for (uint32_t i = 0; i < by_size->count; i++)
-        if (level(shelf, by_size->measured[i].kernel, wanted) != best)
-            return false;
-    return true;
-}
-
-/* All of a choice, or none of it. */
-static struct by_size find_by_size(const struct shelf *shelf, const struct wanted *wanted, int best,
-                                   const struct kvmill_kernel *kernel) {
-    struct by_size by_size = {NULL, 0};
-    for (size_t p = 0; p < shelf->pack_count && by_size.count == 0; p++)
-        by_size = kvmill_by_size_of(shelf->packs[p], kernel);
-    return serve(shelf, wanted, best, &by_size) ? by_size : (struct by_size){NULL, 0};
-}
-
 struct attend_selection kvmill_select_attend(const struct shelf *shelf,
                                              const struct kvmill_attend_shape *shape) {
     const struct wanted wanted = {KVMILL_ATTEND, shape, &kvmill_portable_attend};
@@ -194,11 +198,11 @@ struct attend_selection kvmill_select_attend(const struct shelf *shelf,
     if (best >= 0) {
         collect(shelf, &wanted, best, &selection);
         for (int i = 0; i < selection.count; i++)
-            selection.by_size[i] = find_by_size(shelf, &wanted, best, selection.kernels[i]);
+            selection.tiles[i] = with_choice(shelf, &wanted, selection.tiles[i].kernel);
         return selection;
     }
     selection.portable = true;
-    selection.kernels[selection.count++] = wanted.portable;
+    selection.tiles[selection.count++].kernel = wanted.portable;
     return selection;
 }
 

@@ -1,55 +1,30 @@
-/* Sizes of calls in words, the nearest of several, and which kernel a call of cache attention takes
+/* The nearest of several sizes, and which kernel a call of cache attention takes
    where a pack has several that do the same: kernels that tell they were called.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "../ops/call_size.h"
 #include "../runtime/by_size.h"
 #include "attention.h"
 #include "tap.h"
 
 static struct dice dice;
 
-/* ---- Words ---- */
-
-static void test_words(void) {
-    static const char *const good[] = {"decode 1 on 4096", "decode 64 on 512", "prefill 512 on 512",
-                                       "prefill 2 on 100000000"};
-    static const char *const bad[] = {"",
-                                      "decode",
-                                      "decode 4096 tokens",
-                                      "decode 0 on 1",
-                                      "decode 1 on 0",
-                                      "decode -1 on 4",
-                                      "decode 01 on 4",
-                                      "decode 1  on 4",
-                                      "decode 1 on 4 ",
-                                      "decode 1 on 4, or so",
-                                      "prefill 1 on 4",
-                                      "decode 1 on 4.5",
-                                      "decoder 1 on 4",
-                                      "decode 10000000000 on 4"};
-    struct kvmill_call_size size;
-    char words[KVMILL_CALL_SIZE_WORDS];
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        bool parsed = kvmill_call_size_parse(good[i], &size);
-        kvmill_call_size_print(&size, words);
-        ok(parsed && strcmp(words, good[i]) == 0, "read and printed: %s", good[i]);
-    }
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        ok(!kvmill_call_size_parse(bad[i], &size), "no size: \"%s\"", bad[i]);
-    ok(kvmill_call_size_parse("decode 64 on 512", &size) && size.batch == 64 && size.tokens == 1 &&
-           size.positions == 512,
-       "a decode is one token of each sequence");
-    ok(kvmill_call_size_parse("prefill 64 on 512", &size) && size.batch == 1 && size.tokens == 64 &&
-           size.positions == 512,
-       "a prefill is tokens of one sequence");
-}
-
 /* ---- Kernels that tell they were called ---- */
 
-enum { SMALL, LARGE, LONG, CHUNK, KERNELS, DIM = 16, HUNGRY = 1 << 16 };
+enum {
+    SMALL,
+    LARGE,
+    LONG,
+    CHUNK,
+    WRITE_ONE,
+    WRITE_MANY,
+    STORE_ONE,
+    STORE_MANY,
+    KERNELS,
+    DIM = 16,
+    HUNGRY = 1 << 16
+};
 
 static bool called[KERNELS];
 
@@ -74,6 +49,16 @@ ATTEND(LARGE)
 ATTEND(LONG)
 ATTEND(CHUNK)
 
+#define MOVE(number)                                                                               \
+    static void move_##number(const void *problem, int64_t first, int64_t last) {                  \
+        (void)problem, (void)first, (void)last;                                                    \
+        called[number] = true;                                                                     \
+    }
+MOVE(WRITE_ONE)
+MOVE(WRITE_MANY)
+MOVE(STORE_ONE)
+MOVE(STORE_MANY)
+
 #define SHAPE(bytes)                                                                               \
     {                                                                                              \
         .activation = KVMILL_F32, .key = {KVMILL_F32, DIM, 0, 0},                                  \
@@ -81,24 +66,44 @@ ATTEND(CHUNK)
     }
 static const struct kvmill_attend_shape shape = SHAPE(64), hungry = SHAPE(HUNGRY);
 
-#define KERNEL(number, words, its_shape)                                                           \
-    {                                                                                              \
-        .abi = KVMILL_KERNEL_ABI, .family = KVMILL_ATTEND, .symbol = words, .isa = "scalar",       \
-        .shape = &its_shape, .run = attend_##number                                                \
-    }
+static const struct kvmill_convert_shape row_shape = {KVMILL_F32, {KVMILL_F32, DIM, 0, 0}};
+static const struct kvmill_rows_shape store_shape = {8,          0,          KVMILL_ANY,
+                                                     KVMILL_ANY, KVMILL_ANY, DIM * sizeof(float)};
+
+#define KERNEL(number, its_family, words, its_shape, its_run)                                      \
+    [number] = {.abi = KVMILL_KERNEL_ABI,                                                          \
+                .family = its_family,                                                              \
+                .symbol = words,                                                                   \
+                .isa = "scalar",                                                                   \
+                .shape = &its_shape,                                                               \
+                .run = its_run##number}
 static const struct kvmill_kernel kernels[KERNELS] = {
-    KERNEL(SMALL, "a__scalar_small", shape), KERNEL(LARGE, "a__scalar_large", shape),
-    KERNEL(LONG, "a__scalar_long", hungry), KERNEL(CHUNK, "a__scalar_chunk", shape)};
-static const struct kvmill_kernel *const list[] = {&kernels[SMALL], &kernels[LARGE], &kernels[LONG],
-                                                   &kernels[CHUNK]};
+    KERNEL(SMALL, KVMILL_ATTEND, "a__scalar_small", shape, attend_),
+    KERNEL(LARGE, KVMILL_ATTEND, "a__scalar_large", shape, attend_),
+    KERNEL(LONG, KVMILL_ATTEND, "a__scalar_long", hungry, attend_),
+    KERNEL(CHUNK, KVMILL_ATTEND, "a__scalar_chunk", shape, attend_),
+    KERNEL(WRITE_ONE, KVMILL_WRITE_ROWS, "w__scalar_one", row_shape, move_),
+    KERNEL(WRITE_MANY, KVMILL_WRITE_ROWS, "w__scalar_many", row_shape, move_),
+    KERNEL(STORE_ONE, KVMILL_STORE_ROWS, "s__scalar_one", store_shape, move_),
+    KERNEL(STORE_MANY, KVMILL_STORE_ROWS, "s__scalar_many", store_shape, move_)};
+static const struct kvmill_kernel *const list[KERNELS] = {&kernels[0], &kernels[1], &kernels[2],
+                                                          &kernels[3], &kernels[4], &kernels[5],
+                                                          &kernels[6], &kernels[7]};
 
 static const struct kvmill_kernel stranger = {.abi = KVMILL_KERNEL_ABI, .isa = "strange"};
 
-/* Of three choices the second; the others are of no kernel here. */
+/* Two of these choices are of no kernel here. */
 static const struct kvmill_measured measured[] = {
-    {&stranger, 0, {1, 1, 64}},        {&kernels[SMALL], 1, {1, 1, 64}},
-    {&kernels[LARGE], 1, {16, 1, 64}}, {&kernels[LONG], 1, {1, 1, 1024}},
-    {&kernels[CHUNK], 1, {1, 32, 32}}, {&stranger, 2, {1, 1, 64}},
+    {&stranger, "decode 1 on 64", 0, {1, 1, 64}},
+    {&kernels[SMALL], "decode 1 on 64", 1, {1, 1, 64}},
+    {&kernels[LARGE], "decode 16 on 64", 1, {16, 1, 64}},
+    {&kernels[LONG], "decode 1 on 1024", 1, {1, 1, 1024}},
+    {&kernels[CHUNK], "prefill 32 on 32", 1, {1, 32, 32}},
+    {&stranger, "decode 1 on 64", 2, {1, 1, 64}},
+    {&kernels[WRITE_ONE], "store 1 rows", 3, {1, 1, 0}},
+    {&kernels[WRITE_MANY], "store 64", 3, {1, 64, 0}},
+    {&kernels[STORE_ONE], "update 1 in place", 4, {1, 1, 0}},
+    {&kernels[STORE_MANY], "update 64 in place", 4, {64, 1, 0}},
 };
 enum { RECORDS = sizeof measured / sizeof *measured };
 
@@ -168,10 +173,12 @@ static void run(struct attention a, const kvmill_pack *with, int threads) {
     attention_close(&a);
 }
 
+/* Of kernels of its family. */
 static bool calls_only(int number) {
-    bool good = called[number];
+    bool good = true;
     for (int i = 0; i < KERNELS; i++)
-        good = good && called[i] == (i == number);
+        if (kernels[i].family == kernels[number].family)
+            good = good && called[i] == (i == number);
     return good;
 }
 
@@ -198,6 +205,46 @@ static void test_calls(void) {
     ok(takes(a, &pack, SMALL), "sequences of a dynamic batch");
     a.start[1] = 1500;
     ok(takes(a, &pack, LONG), "  count by their mean");
+}
+
+/* One row of each of so many sequences. */
+static bool updates_with(int64_t batch, bool is_prepared, int number) {
+    static float cache[64 * 4 * DIM], rows[64 * DIM];
+    int64_t dims[] = {batch, 1, 4, DIM}, row_dims[] = {batch, 1, 1, DIM};
+    int64_t open[] = {KVMILL_DYNAMIC, 1, 4, DIM}, open_rows[] = {KVMILL_DYNAMIC, 1, 1, DIM};
+    const DLDataType f32 = {kDLFloat, 32, 1};
+    DLTensor past = {.data = cache, .device = {kDLCPU, 0}, .ndim = 4, .dtype = f32, .shape = dims};
+    DLTensor update = past, past_plan = past, update_plan;
+    update.data = rows;
+    update.shape = row_dims;
+    update_plan = update;
+    past_plan.shape = is_prepared ? dims : open;
+    update_plan.shape = is_prepared ? row_dims : open_rows;
+    const kvmill_pack *packs[] = {&pack};
+    const kvmill_plan_options options = {
+        .struct_size = sizeof options, .packs = packs, .pack_count = 1};
+    const kvmill_tensor_scatter op = {.struct_size = sizeof op,
+                                      .axis = -2,
+                                      .mode = "linear",
+                                      .past_cache = &past_plan,
+                                      .update = &update_plan};
+    const DLTensor *tensors[] = {&past, &update, NULL, &past};
+    kvmill_plan *plan;
+    kvmill_error error;
+    memset(called, 0, sizeof called);
+    if (kvmill_plan_tensor_scatter(&op, &options, &plan, &error) != KVMILL_OK ||
+        kvmill_run(plan, tensors, NULL, &error) != KVMILL_OK)
+        bail_out("%s", error.message);
+    kvmill_plan_destroy(plan);
+    return calls_only(number);
+}
+
+static void test_rows(void) {
+    ok(takes(scene(1, 2, 40), &pack, WRITE_ONE) && takes(scene(1, 40, 40), &pack, WRITE_MANY),
+       "kernels that store rows for attention, by tokens");
+    for (int prepared = 0; prepared < 2; prepared++)
+        ok(updates_with(2, prepared, STORE_ONE) && updates_with(60, prepared, STORE_MANY),
+           "those of TensorScatter, by batch, %s", prepared ? "known to the plan" : "not known");
 }
 
 static void test_packs(void) {
@@ -235,9 +282,9 @@ static void test_description(void) {
 
 int main(void) {
     dice = dice_for(dice_seed(), "sizes");
-    test_words();
     test_nearest();
     test_calls();
+    test_rows();
     test_packs();
     test_description();
     return done_testing();

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../gen/kernel.h"
+#include "../gen/pack.h"
 #include "../gen/text.h"
-#include "../ops/call_size.h"
+#include "../tune/problem.h"
 #include "commands.h"
 #include "kernel_table.h"
 
@@ -23,7 +23,7 @@ static bool holds_no_pack(const char *path, struct error *error) {
                 path);
 }
 
-/* ---- The manifest: "@kvmill-pack NAME", one symbol a line, "@for SYMBOL SIZE", "@end" ---- */
+/* ---- The manifest: "@kvmill-pack NAME", one symbol a line, "@for SYMBOL PROBLEM", "@end" ---- */
 
 struct contents {
     struct kernel_list kernels;
@@ -41,12 +41,12 @@ static bool parse_symbol(const char *symbol, struct contents *contents, struct e
            kernel_list_add(&contents->kernels, &kernel, error);
 }
 
-/* "SYMBOL SIZE" */
+/* "SYMBOL PROBLEM" */
 static bool parse_size(char *line, struct contents *contents, struct error *error) {
     struct kvmill_call_size size;
     struct kernel kernel;
     char *words = strchr(line, ' ');
-    if (words == NULL || !kvmill_call_size_parse(words + 1, &size))
+    if (words == NULL || !problem_parse(words + 1, &size))
         return false;
     *words = '\0';
     return kernel_parse(line, &kernel, error) &&
@@ -56,7 +56,7 @@ static bool parse_size(char *line, struct contents *contents, struct error *erro
 static bool parse_line(const char *path, const char *at, size_t length, struct contents *contents,
                        struct error *error) {
     static const char size[] = "@for ";
-    char line[SYMBOL_SIZE + KVMILL_CALL_SIZE_WORDS];
+    char line[SYMBOL_SIZE + PROBLEM_SIZE];
     if (length >= sizeof line)
         return is_damaged(path, error);
     memcpy(line, at, length);

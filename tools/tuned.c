@@ -7,6 +7,7 @@
 
 #include "../tune/assignment.h"
 #include "../tune/machine.h"
+#include "../tune/problem.h"
 #include "../tune/sweep_file.h"
 #include "tune_space.h"
 
@@ -19,21 +20,32 @@ static void say_refused(const char *path, const size_t results[MISFITS]) {
                     misfit_words((enum misfit)i));
 }
 
-/* A problem that is no size of calls says nothing of when to take its winner. */
-static void drop_unsized(const char *path, struct sweeps *sweeps) {
-    struct sweeps kept = {sweeps->items, 0};
+static bool has_other_problems(const struct sweeps *sweeps, const struct sweep *sweep) {
+    for (size_t i = 0; i < sweeps->count; i++)
+        if (strcmp(sweeps->items[i].key.spec, sweep->key.spec) == 0 &&
+            strcmp(sweeps->items[i].key.problem, sweep->key.problem) != 0)
+            return true;
+    return false;
+}
+
+/* Of several winners, which are for which calls is only known where problems are sizes. */
+static bool is_usable(const struct sweeps *sweeps, const struct sweep *sweep) {
     struct kvmill_call_size ignored;
-    for (size_t i = 0; i < sweeps->count; i++) {
-        struct sweep *sweep = &sweeps->items[i];
-        if (kvmill_call_size_parse(sweep->key.problem, &ignored)) {
-            kept.items[kept.count++] = *sweep;
-            continue;
-        }
-        fprintf(stderr, "%s: %zu results are not used: problem \"%.60s\"; accepted: %s\n", path,
-                sweep->count, sweep->key.problem, KVMILL_CALL_SIZES);
-        sweep_free(sweep);
+    return problem_parse(sweep->key.problem, &ignored) || !has_other_problems(sweeps, sweep);
+}
+
+static bool keep_usable(const struct sweeps *sweeps, struct sweeps *kept, struct error *error) {
+    bool done = true;
+    for (size_t i = 0; done && i < sweeps->count; i++) {
+        const struct sweep *sweep = &sweeps->items[i];
+        const struct sweeps alone = {(struct sweep *)sweep, 1};
+        if (is_usable(sweeps, sweep))
+            done = sweeps_add_all(kept, &alone, error);
+        else
+            fprintf(stderr, "%s: %zu results are not used: problem \"%.60s\"; accepted: %s\n",
+                    sweep->key.spec, sweep->count, sweep->key.problem, PROBLEM_FORMS);
     }
-    *sweeps = kept;
+    return done;
 }
 
 static bool read_fitting(const char *path, const struct machine *machine, struct sweeps *sweeps,
@@ -43,27 +55,29 @@ static bool read_fitting(const char *path, const struct machine *machine, struct
         return false;
     machine_filter(machine, REFUSE_ALL, sweeps, results);
     say_refused(path, results);
-    drop_unsized(path, sweeps);
     return true;
 }
 
-bool tuned_read(const struct options *given, struct sweeps *sweeps, struct error *error) {
+static bool read_all(const struct options *given, struct sweeps *sweeps, struct error *error) {
     struct machine machine;
     const char *path;
-    if (!machine_read(&machine, error))
-        return false;
-    for (int i = 0; (path = option_at(given, "tuned", i)) != NULL; i++) {
+    bool done = machine_read(&machine, error);
+    for (int i = 0; done && (path = option_at(given, "tuned", i)) != NULL; i++) {
         struct sweeps more = {0};
-        bool done =
-            read_fitting(path, &machine, &more, error) && sweeps_add_all(sweeps, &more, error);
+        done = read_fitting(path, &machine, &more, error) && sweeps_add_all(sweeps, &more, error);
         sweeps_free(&more);
-        if (!done)
-            return false;
     }
     sweeps_sort(sweeps);
-    if (sweeps->count == 0)
+    return done;
+}
+
+bool tuned_read(const struct options *given, struct sweeps *sweeps, struct error *error) {
+    struct sweeps all = {0};
+    bool done = read_all(given, &all, error) && keep_usable(&all, sweeps, error);
+    if (done && sweeps->count == 0)
         fprintf(stderr, "no result of --tuned holds on this machine: the defaults stay\n");
-    return true;
+    sweeps_free(&all);
+    return done;
 }
 
 /* ---- Words ---- */
@@ -114,7 +128,9 @@ static bool add_taken(const struct assignments *list, const struct kernel *prese
         const struct assignment *assignment = &list->items[i];
         if (assignment->taken == NULL)
             continue;
-        kvmill_call_size_parse(assignment->sweep->key.problem, &measured.size);
+        snprintf(measured.problem, sizeof measured.problem, "%.*s", PROBLEM_SIZE - 1,
+                 assignment->sweep->key.problem);
+        problem_parse(measured.problem, &measured.size);
         if (!kernel_of(assignment->taken->result, preset, isas, &measured.kernel, error) ||
             !kernel_list_add(&tuned->kernels, &measured.kernel, error) ||
             (list->candidates > 1 && !measured_list_add(&tuned->measured, &measured, error)))

@@ -9,8 +9,8 @@ km_for_words(«K», «km_symbols», «    &K,
 »)    NULL,
 };
 
-m4_dnl km_measured_row(SYMBOL, CHOICE, BATCH, TOKENS, POSITIONS, SIZE IN WORDS) -- one of km_measured.
-m4_define(«km_measured_row», «    {&$1, $2, {$3, $4, $5}},
+m4_dnl km_measured_row(SYMBOL, CHOICE, BATCH, TOKENS, POSITIONS, PROBLEM) -- one of km_measured.
+m4_define(«km_measured_row», «    {&$1, "$6", $2, {$3, $4, $5}},
 »)m4_dnl
 static const struct kvmill_measured measured[] = {
 km_measured    {0},

@@ -260,6 +260,8 @@ static void test_packs(void) {
     other = pack;
     other.measured = unusable;
     ok(takes(scene(16, 1, 64), &other, SMALL), "a choice with a kernel this CPU lacks is none");
+    unusable[2].kernel = &kernels[WRITE_ONE];
+    ok(takes(scene(16, 1, 64), &other, SMALL), "nor is one with a kernel that does something else");
 }
 
 static void test_description(void) {

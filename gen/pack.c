@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -145,6 +146,24 @@ static bool define_symbols(struct expansion *expansion, const struct kernel_list
     return done;
 }
 
+/* Calls of km_measured_row. */
+static bool define_measured(struct expansion *expansion, const struct measured_list *list) {
+    struct text rows = {0};
+    char symbol[SYMBOL_SIZE];
+    bool done = true;
+    for (size_t i = 0; done && i < list->count; i++) {
+        const struct measured_kernel *item = &list->items[i];
+        kernel_symbol(&item->kernel, symbol);
+        done = text_print(
+            &rows, "km_measured_row(«%s», %d, %" PRId64 ", %" PRId64 ", %" PRId64 ", «%s»)", symbol,
+            item->choice, item->size.batch, item->size.tokens, item->size.positions, item->problem);
+    }
+    done = done && define_integer(expansion, "measured_count", (int64_t)list->count) &&
+           define_text(expansion, "measured", rows.data ? rows.data : "");
+    text_free(&rows);
+    return done;
+}
+
 /* Calls of km_plan_function: the specs that have names. */
 static bool define_plans(struct expansion *expansion, const struct spec_list *specs) {
     struct text plans = {0};
@@ -169,7 +188,8 @@ static bool add_file(const struct pack *pack, const char *name, const char *temp
         (define_text(&expansion, "pack", pack->name) &&
          define_text(&expansion, "version", KVMILL_VERSION) &&
          define_integer(&expansion, "kernel_count", (int64_t)pack->kernels.count) &&
-         define_symbols(&expansion, &pack->kernels) && define_plans(&expansion, pack->specs)) ||
+         define_symbols(&expansion, &pack->kernels) &&
+         define_measured(&expansion, &pack->measured) && define_plans(&expansion, pack->specs)) ||
         out_of_memory(error);
     done = done && expand_file(&expansion, &file->text, error);
     text_free(&expansion.definitions);
@@ -280,6 +300,21 @@ bool pack_write(const struct output *output, const char *directory, int *written
 }
 
 /* ---- Facts about a pack ---- */
+
+bool measured_list_add(struct measured_list *list, const struct measured_kernel *measured,
+                       struct error *error) {
+    struct measured_kernel *items = realloc(list->items, (list->count + 1) * sizeof *list->items);
+    if (items == NULL)
+        return out_of_memory(error);
+    list->items = items;
+    items[list->count++] = *measured;
+    return true;
+}
+
+void measured_list_free(struct measured_list *list) {
+    free(list->items);
+    *list = (struct measured_list){0};
+}
 
 int64_t pack_code_bytes(const struct kernel_list *kernels, const struct isa *isa) {
     int64_t bytes = 0;

@@ -4,13 +4,36 @@
 #ifndef KVMILL_GEN_PACK_H
 #define KVMILL_GEN_PACK_H
 
+#include <kvmill_kernel.h>
+
 #include "output.h"
 #include "spec.h"
+
+enum { PROBLEM_SIZE = 64 };
+
+/* A kernel of the pack that was measured to be the best for a problem of that size.  Those with one
+   number do the same; they are neighbours in a list. */
+struct measured_kernel {
+    struct kernel kernel;
+    char problem[PROBLEM_SIZE]; /* in words: letters, digits and spaces */
+    int choice;
+    struct kvmill_call_size size;
+};
+
+struct measured_list {
+    struct measured_kernel *items;
+    size_t count;
+};
+
+bool measured_list_add(struct measured_list *list, const struct measured_kernel *measured,
+                       struct error *error);
+void measured_list_free(struct measured_list *list);
 
 struct pack {
     const char *name; /* a C identifier */
     const struct spec_list *specs;
     struct kernel_list kernels;
+    struct measured_list measured;
 };
 
 /* The C text of one kernel. */

@@ -15,7 +15,10 @@
 extern "C" {
 #endif
 
-#define KVMILL_KERNEL_ABI 2
+#define KVMILL_KERNEL_ABI 3
+
+/* The oldest that the runtime can use: of those below 3 packs end with `manifest`. */
+#define KVMILL_OLDEST_KERNEL_ABI 2
 
 /* A shape field that the kernel leaves open: it serves every value. */
 #define KVMILL_ANY (-1)
@@ -182,6 +185,21 @@ struct kvmill_kernel {
     void (*run)(const void *problem, int64_t first, int64_t last);
 };
 
+/* How large a call is: sequences, and of each the new tokens and the positions, new ones included.
+   Of sequences that differ, the mean.  0: whatever it is. */
+struct kvmill_call_size {
+    int64_t batch, tokens, positions;
+};
+
+/* A kernel that was measured to be the best of its pack for a problem of that size.  Records with one
+   number are one choice: their kernels do the same, and a call takes that of the nearest size. */
+struct kvmill_measured {
+    const struct kvmill_kernel *kernel;
+    const char *problem; /* in words: "decode 64 on 512" */
+    uint32_t choice;
+    struct kvmill_call_size size;
+};
+
 /* A pack: kernels generated together.  A value; immutable; may be shared by threads. */
 struct kvmill_pack {
     uint32_t abi;
@@ -189,6 +207,8 @@ struct kvmill_pack {
     const char *name;
     const struct kvmill_kernel *const *kernels;
     const char *manifest; /* the symbols, a line each, behind a marker `kvmill list` looks for */
+    uint32_t measured_count;
+    const struct kvmill_measured *measured; /* records of one choice are neighbours; since ABI 3 */
 };
 typedef struct kvmill_pack kvmill_pack;
 

@@ -20,13 +20,18 @@ struct cache_layout {
 /* What a run demands of a tensor. */
 enum presence { ABSENT, OPTIONAL, REQUIRED, IGNORED };
 
-/* Kernels of all tile sizes, ascending, and what their problems have as shapes. */
+/* Kernels of all tile sizes, ascending. */
 struct tiles {
     struct attend_selection selection;
     int rows[MOST_TILES];
-    const struct kvmill_attend_shape *shapes[MOST_TILES];
-    struct kvmill_attend_shape wanted;
+    struct kvmill_attend_shape wanted; /* the portable kernel has no shape of its own */
 };
+
+/* What a kernel's problems have as shape. */
+static inline const struct kvmill_attend_shape *tile_shape(const struct tiles *tiles,
+                                                           const struct kvmill_kernel *kernel) {
+    return tiles->selection.portable ? &tiles->wanted : kernel->shape;
+}
 
 /* Where things lie in the workspace: for every thread a slot, then the partial results that are
    merged.  A slot begins with the flag that says who has it. */
@@ -42,9 +47,9 @@ struct cache_plan {
     struct cache_layout layout;
     enum presence presence[KVMILL_CACHE_ATTENTION_TENSORS];
     DLDataType types[KVMILL_CACHE_ATTENTION_TENSORS];
-    struct kvmill_convert_shape shapes[2];               /* of K and V */
-    const struct kvmill_kernel *writers[2], *readers[2]; /* likewise */
-    struct tiles tiles[2];                               /* [1]: with an attn_mask */
+    struct kvmill_convert_shape shapes[2]; /* of K and V */
+    struct by_size writers[2], readers[2]; /* likewise */
+    struct tiles tiles[2];                 /* [1]: with an attn_mask */
     struct workspace_layout workspace;
     int threads;
     bool partial;
@@ -138,6 +143,10 @@ int64_t kvmill_find_sequence(const struct cache_call *call,
 /* Cache rows of positions [first, first + count) of sequence b. */
 void kvmill_fill_slots(const struct cache_call *call, int64_t b, int64_t first, int64_t count,
                        int64_t *slots);
+
+/* A kernel for this call. */
+const struct kvmill_kernel *kvmill_kernel_of_call(const struct by_size *by_size,
+                                                  const struct cache_call *call);
 
 /* ---- Validation ---- */
 

@@ -52,6 +52,15 @@ static int64_t partial_floats(const struct cache_plan *plan) {
     return KVMILL_PARTIAL_HEAD + plan->geometry.value.dim;
 }
 
+/* Workspace of the hungriest kernel for tiles of one size. */
+static int64_t kernel_room(const struct tiles *tiles, int i) {
+    const struct by_size *by_size = &tiles->selection.tiles[i];
+    int64_t room = tile_shape(tiles, by_size->kernel)->workspace;
+    for (uint32_t n = 0; n < by_size->count; n++)
+        room = most(room, tile_shape(tiles, by_size->measured[n].kernel)->workspace);
+    return room;
+}
+
 /* All sizes follow from the largest tile and the hungriest kernel. */
 void kvmill_attend_lay_out(struct cache_plan *plan) {
     struct workspace_layout *layout = &plan->workspace;
@@ -59,7 +68,7 @@ void kvmill_attend_lay_out(struct cache_plan *plan) {
     for (int m = 0; m < 2; m++)
         for (int i = 0; i < plan->tiles[m].selection.count; i++) {
             rows = most(rows, plan->tiles[m].rows[i]);
-            kernel = most(kernel, plan->tiles[m].shapes[i]->workspace);
+            kernel = most(kernel, kernel_room(&plan->tiles[m], i));
         }
     int64_t partial = lines(rows * partial_floats(plan) * (int64_t)sizeof(float));
     layout->kernel = LINE;
@@ -97,7 +106,7 @@ static void give_back(unsigned char *slot) {
    of the tokens from `token` on. */
 struct tile {
     int64_t b, kv_head, token, first_head, heads, rows;
-    int kernel;          /* of call->tiles */
+    const struct kvmill_kernel *kernel;
     int64_t first, last; /* what its rows see together */
     int64_t pieces;
 };
@@ -153,11 +162,12 @@ static int64_t pieces_of(const struct cache_call *call, const struct tile *tile)
 }
 
 /* The smallest that holds the rows. */
-static int kernel_for(const struct tiles *tiles, int64_t rows) {
+static const struct kvmill_kernel *kernel_for(const struct cache_call *call, int64_t rows) {
+    const struct attend_selection *selection = &call->tiles->selection;
     int i = 0;
-    while (i + 1 < tiles->selection.count && tiles->rows[i] < rows)
+    while (i + 1 < selection->count && call->tiles->rows[i] < rows)
         i++;
-    return i;
+    return kvmill_kernel_of_call(&selection->tiles[i], call);
 }
 
 /* Tile number `number` of a kv head of a sequence; false if there is none. */
@@ -173,7 +183,7 @@ static bool set_tile(const struct cache_call *call, int64_t b, int64_t kv_head, 
     tile->first_head = kv_head * ratio + from;
     tile->heads = ratio * (cut + 1) / cuts - from;
     tile->rows = tile->heads * least(call->tile_tokens, tokens_of(call, b) - tile->token);
-    tile->kernel = kernel_for(call->tiles, tile->rows);
+    tile->kernel = kernel_for(call, tile->rows);
     see_together(call, tile);
     tile->pieces = pieces_of(call, tile);
     return true;
@@ -345,7 +355,7 @@ static struct kvmill_attend problem_of(const struct cache_call *call, const stru
                                        const struct kvmill_query_row *rows, void *workspace) {
     const struct cache_plan *plan = cache_plan_of(call);
     struct kvmill_attend problem = {
-        .shape = call->tiles->shapes[tile->kernel],
+        .shape = tile_shape(call->tiles, tile->kernel),
         .row = rows,
         .rows = tile->rows,
         .scale = (float)plan->geometry.scale,
@@ -388,7 +398,6 @@ static void list_slots(const struct cache_call *call, int64_t b,
 /* Call the kernel for positions [first, last), a list of slots at a time. */
 static void walk(const struct cache_call *call, const struct tile *tile, int64_t first,
                  int64_t last, int64_t *slots, struct kvmill_attend *problem) {
-    const struct kvmill_kernel *kernel = call->tiles->selection.kernels[tile->kernel];
     problem->slot = slots;
     for (int64_t at = first; at < last; at += problem->count) {
         int64_t next = at + least(MOST_POSITIONS, last - at);
@@ -401,7 +410,7 @@ static void walk(const struct cache_call *call, const struct tile *tile, int64_t
         list_slots(call, tile->b, problem, at, problem->count, problem->count, slots);
         list_slots(call, tile->b, problem, next, next_count, problem->ahead,
                    slots + problem->count);
-        kernel->run(problem, 0, 1);
+        tile->kernel->run(problem, 0, 1);
     }
 }
 

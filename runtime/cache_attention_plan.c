@@ -25,6 +25,22 @@ static const struct phase *const *phases_of(const struct cache_call *call) {
     return phases[cache_plan_of(call)->geometry.which];
 }
 
+/* The mean of the sequences; of positions those that a window lets see. */
+static struct kvmill_call_size size_of(const struct cache_call *call) {
+    int64_t window = cache_plan_of(call)->geometry.window;
+    int64_t batch = call->batch > 0 ? call->batch : 1, positions = call->positions / batch;
+    return (struct kvmill_call_size){batch, call->tokens / batch,
+                                     window > 0 && window < positions ? window : positions};
+}
+
+const struct kvmill_kernel *kvmill_kernel_of_call(const struct by_size *by_size,
+                                                  const struct cache_call *call) {
+    if (by_size->count == 0)
+        return by_size->kernel;
+    struct kvmill_call_size size = size_of(call);
+    return kvmill_nearest_kernel(by_size, &size);
+}
+
 static const struct cache_call *const_call_of(const struct call *call) {
     return (const struct cache_call *)(const void *)call;
 }
@@ -94,10 +110,18 @@ __attribute__((format(printf, 2, 3))) static void say(struct text *text, const c
     text->left -= used;
 }
 
+static void say_by_size(struct text *text, const struct by_size *by_size) {
+    size_t used = kvmill_by_size_words(by_size, text->at, text->left);
+    text->at += used;
+    text->left -= used;
+}
+
 static void say_kernel(struct text *text, const char *what, const struct selection *selection,
                        const struct kvmill_kernel *portable) {
-    say(text, "; %s with %s (%s%s)", what, selection->kernel->symbol,
-        selection->kernel == portable ? "" : "pack ", selection->origin);
+    const struct kvmill_kernel *kernel = selection->by_size.kernel;
+    say(text, "; %s with %s (%s%s)", what, kernel->symbol, kernel == portable ? "" : "pack ",
+        selection->origin);
+    say_by_size(text, &selection->by_size);
 }
 
 static void select_rows(struct cache_plan *plan, const struct shelf *shelf, struct text *text) {
@@ -110,33 +134,31 @@ static void select_rows(struct cache_plan *plan, const struct shelf *shelf, stru
         const struct wanted reader = {KVMILL_READ_ROWS, &plan->shapes[v],
                                       &kvmill_portable_read_rows};
         struct selection selection = kvmill_select_kernel(shelf, &writer);
-        plan->writers[v] = selection.kernel;
+        plan->writers[v] = selection.by_size;
         say_kernel(text, writes[v], &selection, &kvmill_portable_write_rows);
         if (plan->geometry.which != KVMILL_KEY_VALUE_CACHE)
             continue;
         selection = kvmill_select_kernel(shelf, &reader);
-        plan->readers[v] = selection.kernel;
+        plan->readers[v] = selection.by_size;
         say_kernel(text, reads[v], &selection, &kvmill_portable_read_rows);
     }
 }
 
-/* The portable kernel has no shape of its own. */
-static void set_shapes(struct tiles *tiles) {
+static void set_rows(struct tiles *tiles) {
     tiles->wanted.rows = KVMILL_PORTABLE_ATTEND_ROWS;
     tiles->wanted.workspace = kvmill_portable_attend_workspace(&tiles->wanted);
-    for (int i = 0; i < tiles->selection.count; i++) {
-        tiles->shapes[i] =
-            tiles->selection.portable ? &tiles->wanted : tiles->selection.kernels[i]->shape;
-        tiles->rows[i] = tiles->shapes[i]->rows;
-    }
+    for (int i = 0; i < tiles->selection.count; i++)
+        tiles->rows[i] = tile_shape(tiles, tiles->selection.tiles[i].kernel)->rows;
 }
 
 static void say_tiles(struct text *text, const char *what, const struct tiles *tiles) {
     const struct attend_selection *selection = &tiles->selection;
     say(text, "; %s with", what);
     for (int i = 0; i < selection->count; i++)
-        say(text, "%s %s", i ? "," : "", selection->kernels[i]->symbol);
+        say(text, "%s %s", i ? "," : "", selection->tiles[i].kernel->symbol);
     say(text, " (%s%s)", selection->portable ? "" : "pack ", selection->origin);
+    for (int i = 0; i < selection->count; i++)
+        say_by_size(text, &selection->tiles[i]);
 }
 
 static void select_tiles(struct cache_plan *plan, const struct shelf *shelf, struct text *text) {
@@ -145,7 +167,7 @@ static void select_tiles(struct cache_plan *plan, const struct shelf *shelf, str
         struct tiles *tiles = &plan->tiles[masked];
         tiles->wanted = kvmill_attend_shape_of(&plan->geometry, masked);
         tiles->selection = kvmill_select_attend(shelf, &tiles->wanted);
-        set_shapes(tiles);
+        set_rows(tiles);
         if (masked == 0 || tiles->wanted.terms != plan->tiles[0].wanted.terms)
             say_tiles(text, whats[masked], tiles);
     }

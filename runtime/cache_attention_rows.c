@@ -125,7 +125,7 @@ static void move_rows(const struct cache_call *call, const struct way *way, int 
                       int64_t first, int64_t count, const int64_t *slots) {
     const struct cache_plan *plan = cache_plan_of(call);
     const struct token_rows *rows = &way->activations[v];
-    const struct kvmill_kernel *kernel = way->writes ? plan->writers[v] : plan->readers[v];
+    const struct by_size *kernels = way->writes ? plan->writers : plan->readers;
     const struct kvmill_convert problem = {
         .shape = &plan->shapes[v],
         .activation = activation_at(call, way, rows, b) + first * rows->token,
@@ -137,7 +137,7 @@ static void move_rows(const struct cache_call *call, const struct way *way, int 
         .repeat = way->repeat,
         .stream = way->total * token_bytes(call, way) > part_bytes,
     };
-    kernel->run(&problem, 0, count);
+    kvmill_kernel_of_call(&kernels[v], call)->run(&problem, 0, count);
 }
 
 /* Tokens [first, last) of a sequence. */

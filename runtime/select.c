@@ -77,6 +77,28 @@ static int fitness(const struct shelf *shelf, const struct kvmill_kernel *kernel
     return fit < 0 ? -1 : rank * MOST_FIT + fit;
 }
 
+/* ---- Several kernels that do the same ---- */
+
+static bool serve(const struct shelf *shelf, const struct wanted *wanted,
+                  const struct by_size *by_size) {
+    for (uint32_t i = 0; i < by_size->count; i++) {
+        const struct kvmill_kernel *kernel = by_size->measured[i].kernel;
+        if (fitness(shelf, kernel, wanted) < 0 ||
+            kvmill_isa_level(kernel->isa) != kvmill_isa_level(by_size->kernel->isa))
+            return false;
+    }
+    return true;
+}
+
+/* The kernel with all of its choice, or none of it. */
+static struct by_size with_choice(const struct shelf *shelf, const struct wanted *wanted,
+                                  const struct kvmill_kernel *kernel) {
+    struct by_size by_size = {kernel, NULL, 0};
+    for (size_t p = 0; p < shelf->pack_count && by_size.count == 0; p++)
+        by_size = kvmill_by_size_of(shelf->packs[p], kernel);
+    return serve(shelf, wanted, &by_size) ? by_size : (struct by_size){kernel, NULL, 0};
+}
+
 /* ---- One kernel ---- */
 
 static const char *why_portable(const struct shelf *shelf) {
@@ -92,18 +114,19 @@ static int best_of_pack(const struct shelf *shelf, const kvmill_pack *pack,
         if (fit <= best)
             continue;
         best = fit;
-        *selection = (struct selection){pack->kernels[i], pack->name};
+        *selection = (struct selection){{pack->kernels[i], NULL, 0}, pack->name};
     }
     return best;
 }
 
 struct selection kvmill_select_kernel(const struct shelf *shelf, const struct wanted *wanted) {
-    struct selection selection = {wanted->portable, why_portable(shelf)};
+    struct selection selection = {{wanted->portable, NULL, 0}, why_portable(shelf)};
     int best = -1;
     if (shelf->portable_reason != NULL)
         return selection;
     for (size_t i = 0; i < shelf->pack_count; i++)
         best = best_of_pack(shelf, shelf->packs[i], wanted, best, &selection);
+    selection.by_size = with_choice(shelf, wanted, selection.by_size.kernel);
     return selection;
 }
 
@@ -128,21 +151,21 @@ static int merit(const struct kvmill_kernel *kernel) {
 static void insert(struct attend_selection *selection, int at, const struct kvmill_kernel *kernel) {
     if (selection->count == MOST_TILES)
         return;
-    memmove(selection->kernels + at + 1, selection->kernels + at,
-            (size_t)(selection->count - at) * sizeof(const struct kvmill_kernel *));
-    selection->kernels[at] = kernel;
+    memmove(selection->tiles + at + 1, selection->tiles + at,
+            (size_t)(selection->count - at) * sizeof *selection->tiles);
+    selection->tiles[at].kernel = kernel;
     selection->count++;
 }
 
 /* In its place by size; of two that are equally large stays the better one, or the first. */
 static void put(struct attend_selection *selection, const struct kvmill_kernel *kernel) {
     int at = 0, rows = attend_shape(kernel)->rows;
-    while (at < selection->count && attend_shape(selection->kernels[at])->rows < rows)
+    while (at < selection->count && attend_shape(selection->tiles[at].kernel)->rows < rows)
         at++;
-    if (at == selection->count || attend_shape(selection->kernels[at])->rows != rows)
+    if (at == selection->count || attend_shape(selection->tiles[at].kernel)->rows != rows)
         insert(selection, at, kernel);
-    else if (merit(kernel) > merit(selection->kernels[at]))
-        selection->kernels[at] = kernel;
+    else if (merit(kernel) > merit(selection->tiles[at].kernel))
+        selection->tiles[at].kernel = kernel;
 }
 
 static int best_level(const struct shelf *shelf, const struct wanted *wanted, const char **origin) {
@@ -174,14 +197,20 @@ struct attend_selection kvmill_select_attend(const struct shelf *shelf,
     int best = shelf->portable_reason == NULL ? best_level(shelf, &wanted, &selection.origin) : -1;
     if (best >= 0) {
         collect(shelf, &wanted, best, &selection);
+        for (int i = 0; i < selection.count; i++)
+            selection.tiles[i] = with_choice(shelf, &wanted, selection.tiles[i].kernel);
         return selection;
     }
     selection.portable = true;
-    selection.kernels[selection.count++] = wanted.portable;
+    selection.tiles[selection.count++].kernel = wanted.portable;
     return selection;
 }
 
 /* ---- The shelf ---- */
+
+static bool is_usable(uint32_t abi) {
+    return abi >= KVMILL_OLDEST_KERNEL_ABI && abi <= KVMILL_KERNEL_ABI;
+}
 
 static kvmill_status check_packs(const struct shelf *shelf, kvmill_error *error) {
     if (shelf->pack_count > 0 && shelf->packs == NULL)
@@ -190,11 +219,11 @@ static kvmill_status check_packs(const struct shelf *shelf, kvmill_error *error)
     for (size_t i = 0; i < shelf->pack_count; i++) {
         if (shelf->packs[i] == NULL)
             return kvmill_fail(error, KVMILL_E_NULL, "options.packs[%zu] is NULL", i);
-        if (shelf->packs[i]->abi != KVMILL_KERNEL_ABI)
+        if (!is_usable(shelf->packs[i]->abi))
             return kvmill_fail(
                 error, KVMILL_E_PACK,
-                "pack %zu was made for kernel ABI %u; accepted: %d (generate it again)", i,
-                shelf->packs[i]->abi, KVMILL_KERNEL_ABI);
+                "pack %zu was made for kernel ABI %u; accepted: %d to %d (generate it again)", i,
+                shelf->packs[i]->abi, KVMILL_OLDEST_KERNEL_ABI, KVMILL_KERNEL_ABI);
     }
     return KVMILL_OK;
 }

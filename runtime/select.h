@@ -8,9 +8,11 @@
 
 #include <kvmill.h>
 
+#include "by_size.h"
+
 struct selection {
-    const struct kvmill_kernel *kernel;
-    const char *origin; /* name of the pack, or why it is the portable kernel */
+    struct by_size by_size; /* a kernel, or several where its pack has them */
+    const char *origin;     /* name of the pack, or why it is the portable kernel */
 };
 
 /* Where and how far to look: the same for all kernels of a plan. */
@@ -39,7 +41,7 @@ struct selection kvmill_select_kernel(const struct shelf *shelf, const struct wa
 enum { MOST_TILES = 16 };
 struct attend_selection {
     int count;
-    const struct kvmill_kernel *kernels[MOST_TILES]; /* shape.rows ascending */
+    struct by_size tiles[MOST_TILES]; /* shape.rows ascending */
     const char *origin;
     bool portable; /* one kernel, whose shape does not tell its rows */
 };

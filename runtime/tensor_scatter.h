@@ -7,6 +7,7 @@
 #include "../ops/tensor_scatter.h"
 #include "plan.h"
 #include "rows.h"
+#include "select.h"
 
 /* One kernel over its units of work; a part begins at a multiple of granule. */
 struct task {
@@ -36,7 +37,7 @@ struct tensor_scatter_plan {
     int64_t unit_factor; /* kernel units of n elements: n * unit_factor >> unit_shift */
     int unit_shift;
     bool has_indices;
-    const struct kvmill_kernel *store, *keep;
+    struct by_size store, keep;
     bool is_prepared;                       /* all dims known and no strides: `prepared` holds */
     struct tensor_scatter_call prepared[2]; /* a run but for its addresses; [1] in place */
     int rank;

@@ -68,18 +68,28 @@ static struct tensor_scatter_plan *allocate(const kvmill_tensor_scatter *op,
     return plan;
 }
 
+static const char *pack_word(const struct selection *selection,
+                             const struct kvmill_kernel *portable) {
+    return selection->by_size.kernel == portable ? "" : "pack ";
+}
+
 static void describe(struct tensor_scatter_plan *plan, const kvmill_tensor_scatter *op,
                      const struct selection *store, const struct selection *keep) {
     struct kvmill_shape_text past, update;
-    snprintf(plan->base.description, sizeof plan->base.description,
+    char *text = plan->base.description;
+    size_t size = sizeof plan->base.description;
+    snprintf(text, size,
              "TensorScatter %s, %s, past_cache %s, update %s, axis %d: store with %s (%s%s), keep "
              "with %s (%s%s)",
              plan->geometry.circular ? "circular" : "linear", kvmill_dtype_name(plan->dtype),
              kvmill_shape_words(op->past_cache, &past), kvmill_shape_words(op->update, &update),
-             plan->geometry.axis, store->kernel->symbol,
-             store->kernel == &kvmill_portable_store_rows ? "" : "pack ", store->origin,
-             keep->kernel->symbol, keep->kernel == &kvmill_portable_keep_rows ? "" : "pack ",
+             plan->geometry.axis, store->by_size.kernel->symbol,
+             pack_word(store, &kvmill_portable_store_rows), store->origin,
+             keep->by_size.kernel->symbol, pack_word(keep, &kvmill_portable_keep_rows),
              keep->origin);
+    size_t used = strlen(text);
+    used += kvmill_by_size_words(&store->by_size, text + used, size - used);
+    kvmill_by_size_words(&keep->by_size, text + used, size - used);
 }
 
 static kvmill_status select_kernels(struct tensor_scatter_plan *plan,
@@ -95,8 +105,8 @@ static kvmill_status select_kernels(struct tensor_scatter_plan *plan,
         &shelf, &(struct wanted){KVMILL_STORE_ROWS, &plan->shape, &kvmill_portable_store_rows});
     struct selection keep = kvmill_select_kernel(
         &shelf, &(struct wanted){KVMILL_KEEP_ROWS, &plan->shape, &kvmill_portable_keep_rows});
-    plan->store = store.kernel;
-    plan->keep = keep.kernel;
+    plan->store = store.by_size;
+    plan->keep = keep.by_size;
     kvmill_tensor_scatter_prepare(plan, op);
     describe(plan, op, &store, &keep);
     return KVMILL_OK;

@@ -81,8 +81,8 @@ static bool is_too_large(const struct tensor_view *view) {
 
 static kvmill_status check_views(const struct tensor_scatter_plan *plan, const struct views *views,
                                  kvmill_error *error) {
-    bool any_strides =
-        plan->store == &kvmill_portable_store_rows && plan->keep == &kvmill_portable_keep_rows;
+    bool any_strides = plan->store.kernel == &kvmill_portable_store_rows &&
+                       plan->keep.kernel == &kvmill_portable_keep_rows;
     if (is_too_large(&views->past))
         return kvmill_fail(error, KVMILL_E_OVERFLOW,
                            "past_cache is too large; accepted: at most PTRDIFF_MAX bytes");
@@ -143,9 +143,16 @@ static void set_chunks(const struct tensor_scatter_plan *plan, struct kvmill_row
         plan->shape.unit_bits == 4 ? 1 : clamp(worth(plan, slots * rows->row), 1, slots + !slots);
 }
 
+static const struct kvmill_kernel *kernel_for(const struct by_size *by_size,
+                                              const struct kvmill_rows *rows) {
+    const struct kvmill_call_size size = {rows->batch, rows->rows, rows->capacity};
+    return by_size->count == 0 ? by_size->kernel : kvmill_nearest_kernel(by_size, &size);
+}
+
 static void add_task(const struct tensor_scatter_plan *plan, struct tensor_scatter_call *call,
-                     const struct kvmill_kernel *kernel, int64_t slots) {
+                     const struct by_size *by_size, int64_t slots) {
     const struct kvmill_rows *rows = &call->problem.rows;
+    const struct kvmill_kernel *kernel = kernel_for(by_size, rows);
     int64_t slabs = rows->batch * rows->heads;
     int64_t units = kernel->whole_batch ? rows->batch : slabs * rows->chunks;
     if (slots == 0)
@@ -174,8 +181,8 @@ static void set_tasks(const struct tensor_scatter_plan *plan, struct tensor_scat
     rows->stream_keep = slot_units * rows->capacity >= stream_keep_bytes;
     rows->stream_store = slot_units * rows->rows >= stream_store_bytes;
     if (!in_place)
-        add_task(plan, call, plan->keep, rows->capacity - rows->rows);
-    add_task(plan, call, plan->store, rows->rows);
+        add_task(plan, call, &plan->keep, rows->capacity - rows->rows);
+    add_task(plan, call, &plan->store, rows->rows);
 }
 
 static void prepare(const struct tensor_scatter_plan *plan, const struct views *views,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../gen/output.h"
+#include "../tune/assignment.h"
 #include "../tune/database.h"
 #include "../tune/machine.h"
 #include "../tune/ranking.h"
@@ -89,11 +90,30 @@ static bool select_results(const struct sweeps *sweeps, wanted *is_wanted, const
 
 /* ---- export ---- */
 
+static bool is_taken(const struct assignments *assignments, const char *candidate) {
+    for (int i = 0; i < assignments->count; i++)
+        if (assignments->items[i].taken != NULL &&
+            strcmp(assignments->items[i].taken->result->candidate, candidate) == 0)
+            return true;
+    return false;
+}
+
+/* The default, the winner, and what a pack takes for this or another problem of the kernel. */
 static bool is_winner(const struct ranking *ranking, const struct sweep_result *result,
-                      const void *context) {
-    (void)context;
-    return ranking->winner >= 0 &&
-           (ranking->items[0].result == result || ranking->items[ranking->winner].result == result);
+                      const void *assignments) {
+    for (int i = 0; ranking->winner >= 0 && i < (int)ranking->count; i++)
+        if (ranking->items[i].result == result)
+            return i == 0 || i == ranking->winner || is_taken(assignments, result->candidate);
+    return false;
+}
+
+static bool add_winners(const struct sweeps *sweeps, const struct sweep *sweep,
+                        struct sweeps *winners, struct error *error) {
+    struct assignments assignments;
+    bool done = assignments_make(sweeps, sweep->key.spec, &assignments, error) &&
+                add_wanted(sweep, is_winner, &assignments, winners, error);
+    assignments_free(&assignments);
+    return done;
 }
 
 static bool write_file(const char *path, struct text *text, struct error *error) {
@@ -125,9 +145,12 @@ static bool write_text(const struct options *given, const struct sweeps *sweeps,
 
 static bool export_winners(const struct options *given, const struct sweeps *sweeps,
                            struct error *error) {
-    struct sweeps winners;
-    bool done = select_results(sweeps, is_winner, NULL, &winners, error) &&
-                write_text(given, &winners, error);
+    struct sweeps winners = {0};
+    bool done = true;
+    for (size_t i = 0; done && i < sweeps->count; i++)
+        done = add_winners(sweeps, &sweeps->items[i], &winners, error);
+    sweeps_sort(&winners);
+    done = done && write_text(given, &winners, error);
     sweeps_free(&winners);
     return done;
 }
@@ -142,14 +165,6 @@ static bool export(const struct options *given, struct error *error) {
 }
 
 /* ---- import and merge: the same, for results from elsewhere come in either form ---- */
-
-static bool add_sweeps(struct sweeps *all, const struct sweeps *more, struct error *error) {
-    for (size_t i = 0; i < more->count; i++)
-        for (size_t k = 0; k < more->items[i].count; k++)
-            if (!sweeps_add(all, &more->items[i].key, &more->items[i].results[k], error))
-                return false;
-    return true;
-}
 
 static bool check_cpu(const char *file, const struct sweeps *sweeps, const char **cpu,
                       struct error *error) {
@@ -177,7 +192,7 @@ static bool read_files(const struct options *given, const struct sweeps *old, st
         const char *of_all = all->count > 0 ? all->items[0].key.cpu : cpu;
         done = sweeps_read_file(given->rest[i], &sweeps, error) &&
                (mixed || check_cpu(given->rest[i], &sweeps, &of_all, error)) &&
-               add_sweeps(all, &sweeps, error);
+               sweeps_add_all(all, &sweeps, error);
         sweeps_free(&sweeps);
     }
     return done;

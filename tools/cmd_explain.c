@@ -12,12 +12,14 @@
 
 static const struct option_help options[] = {
     {"source", NULL, "print the C of the kernels instead"},
-    {"tuned", "DB", "say also what a tuning database found"},
+    {"tuned", "DB", "say also what tuning found; may be given several times"},
     {"isa", "LIST", "for SPECS: instruction sets, by commas (all for x86-64)"},
     {NULL, NULL, NULL},
 };
 
-static bool explain_kernel(const struct kernel *kernel, const char *tuned, struct error *error) {
+/* tuned: NULL without --tuned. */
+static bool explain_kernel(const struct kernel *kernel, const struct sweeps *tuned,
+                           struct error *error) {
     char symbol[SYMBOL_SIZE];
     kernel_symbol(kernel, symbol);
     printf("%s\n", symbol);
@@ -55,18 +57,27 @@ static bool kernels_of(const struct options *given, struct kernel_list *kernels,
     return done;
 }
 
+static bool explain_kernels(const struct kernel_list *kernels, const struct sweeps *tuned,
+                            bool source, struct error *error) {
+    bool done = true;
+    for (size_t i = 0; done && i < kernels->count; i++)
+        done = source ? print_source(&kernels->items[i], error)
+                      : explain_kernel(&kernels->items[i], tuned, error);
+    return done;
+}
+
 static bool explain(const struct options *given, struct error *error) {
     struct kernel_list kernels = {0};
+    struct sweeps sweeps = {0};
+    bool tuned = option_value(given, "tuned") != NULL;
     if (given->rest_count != 1)
         return fail(error, EXIT_USER, "kvmill explain: %d arguments; accepted: one SYMBOL or SPECS",
                     given->rest_count);
-    bool done = kernels_of(given, &kernels, error);
-    for (size_t i = 0; done && i < kernels.count; i++) {
-        if (option_value(given, "source"))
-            done = print_source(&kernels.items[i], error);
-        else
-            done = explain_kernel(&kernels.items[i], option_value(given, "tuned"), error);
-    }
+    bool done = kernels_of(given, &kernels, error) &&
+                (!tuned || tuned_read(given, &sweeps, error)) &&
+                explain_kernels(&kernels, tuned ? &sweeps : NULL,
+                                option_value(given, "source") != NULL, error);
+    sweeps_free(&sweeps);
     kernel_list_free(&kernels);
     return done;
 }

@@ -12,7 +12,8 @@ static const struct option_help options[] = {
     INPUT_OPTIONS,
     {"o", "DIR", "where the pack goes (required)"},
     {"build", NULL, "compile it too: make -C DIR"},
-    {"tuned", "DB", "take what won in this tuning database, or its text"},
+    {"tuned", "DB",
+     "take what won in this database, text or directory; may be given several times"},
     {NULL, NULL, NULL},
 };
 
@@ -30,15 +31,22 @@ static bool write_pack(const struct inputs *inputs, const char *directory, struc
     return done;
 }
 
+static bool apply_tuned(const struct options *given, struct inputs *inputs, struct error *error) {
+    struct sweeps sweeps = {0};
+    bool done = tuned_read(given, &sweeps, error) &&
+                tuned_apply(&sweeps, &inputs->isas, &inputs->pack, error);
+    sweeps_free(&sweeps);
+    return done;
+}
+
 static bool generate(const struct options *given, struct error *error) {
     struct inputs inputs = {0};
-    const char *tuned = option_value(given, "tuned"), *directory = option_value(given, "o");
+    const char *directory = option_value(given, "o");
     if (directory == NULL)
         return fail(error, EXIT_USER, "no target; accepted: -o DIR");
-    bool done =
-        inputs_read(given, directory, &inputs, error) &&
-        (tuned == NULL || tuned_apply(tuned, &inputs.isas, &inputs.pack.kernels, error)) &&
-        write_pack(&inputs, directory, error);
+    bool done = inputs_read(given, directory, &inputs, error) &&
+                (option_value(given, "tuned") == NULL || apply_tuned(given, &inputs, error)) &&
+                write_pack(&inputs, directory, error);
     inputs_free(&inputs);
     fflush(stdout);
     return done && (!option_value(given, "build") || run_make(directory, NULL, error));

@@ -8,8 +8,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../gen/kernel.h"
+#include "../gen/pack.h"
 #include "../gen/text.h"
+#include "../tune/problem.h"
 #include "commands.h"
 #include "kernel_table.h"
 
@@ -22,34 +23,59 @@ static bool holds_no_pack(const char *path, struct error *error) {
                 path);
 }
 
-/* ---- The manifest: "@kvmill-pack NAME", one symbol a line, "@end" ---- */
+/* ---- The manifest: "@kvmill-pack NAME", one symbol a line, "@for SYMBOL PROBLEM", "@end" ---- */
+
+struct contents {
+    struct kernel_list kernels;
+    struct text sizes; /* what is taken by the size of a call, a line each */
+};
 
 static bool is_damaged(const char *path, struct error *error) {
     return fail(error, EXIT_USER, "%s: its list of kernels is damaged; generate the pack again",
                 path);
 }
 
-static bool parse_symbol(const char *path, const char *at, size_t length,
-                         struct kernel_list *kernels, struct error *error) {
-    char symbol[SYMBOL_SIZE];
+static bool parse_symbol(const char *symbol, struct contents *contents, struct error *error) {
     struct kernel kernel;
-    if (length >= sizeof symbol)
+    return kernel_parse(symbol, &kernel, error) &&
+           kernel_list_add(&contents->kernels, &kernel, error);
+}
+
+/* "SYMBOL PROBLEM" */
+static bool parse_size(char *line, struct contents *contents, struct error *error) {
+    struct kvmill_call_size size;
+    struct kernel kernel;
+    char *words = strchr(line, ' ');
+    if (words == NULL || !problem_parse(words + 1, &size))
+        return false;
+    *words = '\0';
+    return kernel_parse(line, &kernel, error) &&
+           (text_print(&contents->sizes, "  %-22s %s\n", words + 1, line) || out_of_memory(error));
+}
+
+static bool parse_line(const char *path, const char *at, size_t length, struct contents *contents,
+                       struct error *error) {
+    static const char size[] = "@for ";
+    char line[SYMBOL_SIZE + PROBLEM_SIZE];
+    if (length >= sizeof line)
         return is_damaged(path, error);
-    memcpy(symbol, at, length);
-    symbol[length] = '\0';
-    return kernel_parse(symbol, &kernel, error) ? kernel_list_add(kernels, &kernel, error)
-                                                : is_damaged(path, error);
+    memcpy(line, at, length);
+    line[length] = '\0';
+    bool done = strncmp(line, size, strlen(size)) == 0
+                    ? parse_size(line + strlen(size), contents, error)
+                    : parse_symbol(line, contents, error);
+    return done || is_damaged(path, error);
 }
 
 /* The text, which ends with NUL, may end anywhere. */
-static bool parse_manifest(const char *path, const char *text, struct kernel_list *kernels,
+static bool parse_manifest(const char *path, const char *text, struct contents *contents,
                            struct error *error) {
     const char *at = strchr(text, '\n'), *end;
     for (; at != NULL && strncmp(at + 1, "@end", 4) != 0; at = end) {
         end = strchr(at + 1, '\n');
         if (end == NULL)
             return is_damaged(path, error);
-        if (!parse_symbol(path, at + 1, (size_t)(end - at - 1), kernels, error))
+        if (!parse_line(path, at + 1, (size_t)(end - at - 1), contents, error))
             return false;
     }
     return at != NULL || is_damaged(path, error);
@@ -76,13 +102,13 @@ static char *find(const struct text *text, const char *word) {
     return text->data ? memmem(text->data, text->length, word, strlen(word)) : NULL;
 }
 
-static bool list_library(const char *path, struct kernel_list *kernels, struct error *error) {
+static bool list_library(const char *path, struct contents *contents, struct error *error) {
     struct text text = {0};
     bool done = read_file(path, &text, error);
     const char *manifest = find(&text, "@kvmill-pack ");
     if (done)
         done =
-            manifest ? parse_manifest(path, manifest, kernels, error) : holds_no_pack(path, error);
+            manifest ? parse_manifest(path, manifest, contents, error) : holds_no_pack(path, error);
     text_free(&text);
     return done;
 }
@@ -104,15 +130,15 @@ static void unquote(char *text) {
     *to = '\0';
 }
 
-/* `found` counts registries; the kernels are those of the first. */
-static bool list_source(const char *path, int *found, struct kernel_list *kernels,
+/* `found` counts registries; the contents are those of the first. */
+static bool list_source(const char *path, int *found, struct contents *contents,
                         struct error *error) {
     struct text text = {0};
     bool done = read_file(path, &text, error);
     char *manifest = find(&text, "\"@kvmill-pack ");
     if (done && manifest != NULL && ++*found == 1) {
         unquote(manifest + 1);
-        done = parse_manifest(path, manifest + 1, kernels, error);
+        done = parse_manifest(path, manifest + 1, contents, error);
     }
     text_free(&text);
     return done;
@@ -126,13 +152,13 @@ static int may_be_registry(const struct dirent *entry) {
 }
 
 static bool list_sources(const char *directory, struct dirent **names, int count,
-                         struct kernel_list *kernels, struct error *error) {
+                         struct contents *contents, struct error *error) {
     int found = 0;
     bool done = true;
     for (int i = 0; done && i < count; i++) {
         struct text path = {0};
         done = (text_print(&path, "%s/%s", directory, names[i]->d_name) || out_of_memory(error)) &&
-               list_source(path.data, &found, kernels, error);
+               list_source(path.data, &found, contents, error);
         text_free(&path);
     }
     if (done && found == 0)
@@ -143,13 +169,12 @@ static bool list_sources(const char *directory, struct dirent **names, int count
     return done;
 }
 
-static bool list_directory(const char *directory, struct kernel_list *kernels,
-                           struct error *error) {
+static bool list_directory(const char *directory, struct contents *contents, struct error *error) {
     struct dirent **names;
     int count = scandir(directory, &names, may_be_registry, alphasort);
     if (count < 0)
         return cannot_read(directory, error);
-    bool done = list_sources(directory, names, count, kernels, error);
+    bool done = list_sources(directory, names, count, contents, error);
     for (int i = 0; i < count; i++)
         free(names[i]);
     free(names);
@@ -158,8 +183,14 @@ static bool list_directory(const char *directory, struct kernel_list *kernels,
 
 /* ---- The command ---- */
 
+static void print_contents(const struct contents *contents) {
+    print_kernel_table(&contents->kernels);
+    if (contents->sizes.length > 0)
+        printf("\nBy the nearest size of a call:\n%s", contents->sizes.data);
+}
+
 static bool list(const struct options *given, struct error *error) {
-    struct kernel_list kernels = {0};
+    struct contents contents = {0};
     struct stat status;
     if (given->rest_count != 1)
         return fail(error, EXIT_USER,
@@ -168,11 +199,12 @@ static bool list(const struct options *given, struct error *error) {
     const char *path = given->rest[0];
     if (stat(path, &status) != 0)
         return cannot_read(path, error);
-    bool done = S_ISDIR(status.st_mode) ? list_directory(path, &kernels, error)
-                                        : list_library(path, &kernels, error);
+    bool done = S_ISDIR(status.st_mode) ? list_directory(path, &contents, error)
+                                        : list_library(path, &contents, error);
     if (done)
-        print_kernel_table(&kernels);
-    kernel_list_free(&kernels);
+        print_contents(&contents);
+    kernel_list_free(&contents.kernels);
+    text_free(&contents.sizes);
     return done;
 }
 

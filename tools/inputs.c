@@ -140,4 +140,5 @@ void inputs_free(struct inputs *inputs) {
     model_free(&inputs->model);
     spec_list_free(&inputs->specs);
     kernel_list_free(&inputs->pack.kernels);
+    measured_list_free(&inputs->pack.measured);
 }

@@ -117,6 +117,13 @@ const char *option_value(const struct options *options, const char *name) {
     return NULL;
 }
 
+const char *option_at(const struct options *options, const char *name, int i) {
+    for (int at = 0; at < options->count; at++)
+        if (strcmp(options->given[at].name, name) == 0 && i-- == 0)
+            return options->given[at].value;
+    return NULL;
+}
+
 bool option_integer(const struct options *options, const char *name, long least, long most,
                     long *value, struct error *error) {
     const char *text = option_value(options, name);

@@ -44,6 +44,9 @@ bool options_parse(const struct command *command, int argc, char **argv, struct 
 /* The last value given, or NULL; "" for an option without argument. */
 const char *option_value(const struct options *options, const char *name);
 
+/* The i-th value given of an option that may be given several times, or NULL. */
+const char *option_at(const struct options *options, const char *name, int i);
+
 /* An integer option in [least, most]; *value stays when it was not given. */
 bool option_integer(const struct options *options, const char *name, long least, long most,
                     long *value, struct error *error);

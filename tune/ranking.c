@@ -127,6 +127,13 @@ static bool find_winner(struct ranking *ranking) {
     return true;
 }
 
+bool ranking_is_as_good(const struct ranking *ranking, const struct standing *standing) {
+    const struct choice *choice = &ranking->choice;
+    if (choice->winner != NO_CONTENDER)
+        return gains_tie(&ranking->items[choice->fastest].gain, &standing->gain);
+    return ranking->winner >= 0 && standing->gain.high >= 1 && standing->gain.median > 1 - TIE_BAND;
+}
+
 bool sweep_rank(const struct sweep *sweep, struct ranking *ranking, struct error *error) {
     *ranking = (struct ranking){.items = calloc(sweep->count + 1, sizeof *ranking->items)};
     if (ranking->items == NULL)

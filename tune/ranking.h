@@ -36,6 +36,10 @@ double standing_cost(const struct standing *standing);
 /* Whether the first item is a default that was measured. */
 bool ranking_has_default(const struct ranking *ranking);
 
+/* Whether nothing is lost by taking this item in the winner's place: it ties with the winner, or,
+   where that is the default, is not measurably slower. */
+bool ranking_is_as_good(const struct ranking *ranking, const struct standing *standing);
+
 /* Why the winner was chosen, in a line. */
 enum { REASON_SIZE = 200 };
 void ranking_reason(const struct ranking *ranking, char reason[REASON_SIZE]);

@@ -92,8 +92,8 @@ bool summary_is_tight(const struct summary *summary) {
 
 /* ---- The winner ---- */
 
-static bool is_faster(const struct contender_result *contender) {
-    return contender->gain.floor > 1 && contender->gain.median > 1 + TIE_BAND;
+static bool is_faster(const struct summary *gain) {
+    return gain->floor > 1 && gain->median > 1 + TIE_BAND;
 }
 
 static bool is_preferred(const struct contender_result *a, const struct contender_result *b) {
@@ -109,7 +109,7 @@ static bool is_ahead(const struct contender_result *a, const struct contender_re
 static int find_fastest(const struct contender_result *contenders, int count) {
     int fastest = NO_CONTENDER;
     for (int i = 0; i < count; i++)
-        if (is_faster(&contenders[i]) &&
+        if (is_faster(&contenders[i].gain) &&
             (fastest < 0 || is_ahead(&contenders[i], &contenders[fastest])))
             fastest = i;
     return fastest;
@@ -120,6 +120,10 @@ static double band_of(const struct summary *gain) {
     return half_width > TIE_BAND ? half_width : TIE_BAND;
 }
 
+bool gains_tie(const struct summary *fastest, const struct summary *gain) {
+    return is_faster(gain) && gain->median >= fastest->median * (1 - band_of(fastest));
+}
+
 struct choice choose(const struct contender_result *contenders, int count) {
     int fastest = find_fastest(contenders, count);
     struct choice choice = {.winner = fastest, .fastest = fastest, .band = TIE_BAND};
@@ -127,8 +131,7 @@ struct choice choose(const struct contender_result *contenders, int count) {
         return choice;
     choice.band = band_of(&contenders[fastest].gain);
     for (int i = 0; i < count; i++) {
-        if (!is_faster(&contenders[i]) ||
-            contenders[i].gain.median < contenders[fastest].gain.median * (1 - choice.band))
+        if (!gains_tie(&contenders[fastest].gain, &contenders[i].gain))
             continue;
         choice.ties++;
         if (is_preferred(&contenders[i], &contenders[choice.winner]))

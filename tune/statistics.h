@@ -65,6 +65,9 @@ struct choice {
     double band; /* they are at most that much slower: 0.02 is 2 % */
 };
 
+/* Whether a gain comes into question, and cannot be told from that of the fastest that does. */
+bool gains_tie(const struct summary *fastest, const struct summary *gain);
+
 /* Only contenders that are measurably faster than the default come into question: by more than
    TIE_BAND, and above 1 with their floor.  The fastest of them ties with all that are within
    TIE_BAND of it, or within the half-width of its own interval where that is more.  Among ties less

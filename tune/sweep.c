@@ -158,6 +158,14 @@ bool sweeps_add(struct sweeps *sweeps, const struct sweep_key *key,
     return (sweep != NULL && add_result(sweep, result)) || out_of_memory(error);
 }
 
+bool sweeps_add_all(struct sweeps *sweeps, const struct sweeps *more, struct error *error) {
+    for (size_t i = 0; i < more->count; i++)
+        for (size_t k = 0; k < more->items[i].count; k++)
+            if (!sweeps_add(sweeps, &more->items[i].key, &more->items[i].results[k], error))
+                return false;
+    return true;
+}
+
 void sweep_free(struct sweep *sweep) {
     for (int i = 0; i < KEY_STRINGS; i++)
         free(*sweep_key_string(&sweep->key, i));

@@ -62,6 +62,7 @@ struct sweeps {
    out of memory. Order is that of adding until sweeps_sort. */
 bool sweeps_add(struct sweeps *sweeps, const struct sweep_key *key,
                 const struct sweep_result *result, struct error *error);
+bool sweeps_add_all(struct sweeps *sweeps, const struct sweeps *more, struct error *error);
 void sweeps_sort(struct sweeps *sweeps);
 void sweeps_free(struct sweeps *sweeps);
 

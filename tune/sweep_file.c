@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sweep_file.h"
 
+#include <dirent.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "../gen/text.h"
 #include "database.h"
@@ -45,6 +47,50 @@ static bool read_text(const char *path, struct sweeps *sweeps, struct error *err
 bool sweeps_read_file(const char *path, struct sweeps *sweeps, struct error *error) {
     *sweeps = (struct sweeps){0};
     return is_database(path) ? read_database(path, sweeps, error) : read_text(path, sweeps, error);
+}
+
+/* ---- A directory ---- */
+
+static bool is_directory(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+static int is_text(const struct dirent *entry) {
+    const char *dot = strrchr(entry->d_name, '.');
+    return dot != NULL && strcmp(dot, ".tune") == 0;
+}
+
+static bool add_text(const char *directory, const char *name, struct sweeps *sweeps,
+                     struct error *error) {
+    struct text path = {0};
+    struct sweeps more = {0};
+    bool done = (text_print(&path, "%s/%s", directory, name) || out_of_memory(error)) &&
+                read_text(path.data, &more, error) && sweeps_add_all(sweeps, &more, error);
+    sweeps_free(&more);
+    text_free(&path);
+    return done;
+}
+
+static bool read_directory(const char *path, struct sweeps *sweeps, struct error *error) {
+    struct dirent **entries;
+    int count = scandir(path, &entries, is_text, alphasort);
+    if (count < 0)
+        return fail_errno(error, "read", path);
+    bool done = true;
+    for (int i = 0; i < count; i++) {
+        done = done && add_text(path, entries[i]->d_name, sweeps, error);
+        free(entries[i]);
+    }
+    free(entries);
+    sweeps_sort(sweeps);
+    return done;
+}
+
+bool sweeps_read_files(const char *path, struct sweeps *sweeps, struct error *error) {
+    *sweeps = (struct sweeps){0};
+    return is_directory(path) ? read_directory(path, sweeps, error)
+                              : sweeps_read_file(path, sweeps, error);
 }
 
 bool sweeps_same_work(const struct sweep_key *a, const struct sweep_key *b) {

@@ -9,6 +9,9 @@
 /* A database, or the text of one.  Free the sweeps also after a failure. */
 bool sweeps_read_file(const char *path, struct sweeps *sweeps, struct error *error);
 
+/* The same, or all texts NAME.tune of a directory. */
+bool sweeps_read_files(const char *path, struct sweeps *sweeps, struct error *error);
+
 /* Whether both are about the same work: spec, problem, instruction set, threads; machine and
    compiler may differ. */
 bool sweeps_same_work(const struct sweep_key *a, const struct sweep_key *b);

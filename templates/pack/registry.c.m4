@@ -9,10 +9,19 @@ km_for_words(«K», «km_symbols», «    &K,
 »)    NULL,
 };
 
+m4_dnl km_measured_row(SYMBOL, CHOICE, BATCH, TOKENS, POSITIONS, PROBLEM) -- one of km_measured.
+m4_define(«km_measured_row», «    {&$1, "$6", $2, {$3, $4, $5}},
+»)m4_dnl
+static const struct kvmill_measured measured[] = {
+km_measured    {0},
+};
+m4_define(«km_measured_row», «    "@for $1 $6\n"
+»)m4_dnl
+
 static const char manifest[] =
     "@kvmill-pack km_pack\n"
 km_for_words(«K», «km_symbols», «    "K\n"
-»)    "@end\n";
+»)km_measured    "@end\n";
 
 const kvmill_pack kvmill_pack_«»km_pack = {
     .abi = KVMILL_KERNEL_ABI,
@@ -20,4 +29,6 @@ const kvmill_pack kvmill_pack_«»km_pack = {
     .name = "km_pack",
     .kernels = kernels,
     .manifest = manifest,
+    .measured_count = km_measured_count,
+    .measured = measured,
 };

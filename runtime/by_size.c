@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "by_size.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { FIRST_ABI = 3 }; /* whose packs have records */
+
+struct by_size kvmill_by_size_of(const kvmill_pack *pack, const struct kvmill_kernel *kernel) {
+    uint32_t count = pack->abi < FIRST_ABI ? 0 : pack->measured_count, first = 0;
+    const struct kvmill_measured *measured = count > 0 ? pack->measured : NULL;
+    while (first < count && measured[first].kernel != kernel)
+        first++;
+    if (first == count)
+        return (struct by_size){kernel, NULL, 0};
+    uint32_t end = first + 1;
+    while (first > 0 && measured[first - 1].choice == measured[first].choice)
+        first--;
+    while (end < count && measured[end].choice == measured[first].choice)
+        end++;
+    return (struct by_size){kernel, measured + first, end - first};
+}
+
+enum { FRACTION = 8 }; /* bits */
+
+/* The logarithm to base 2 in steps of 1 / 256, by straight lines between powers of two. */
+static int64_t logarithm(int64_t x) {
+    uint64_t n = x < 1 ? 1 : (uint64_t)x;
+    int whole = 63 - __builtin_clzll(n);
+    uint64_t mantissa = whole < FRACTION ? n << (FRACTION - whole) : n >> (whole - FRACTION);
+    return ((int64_t)(whole - 1) << FRACTION) + (int64_t)mantissa;
+}
+
+static int64_t apart(int64_t a, int64_t b) {
+    return llabs(logarithm(a) - logarithm(b));
+}
+
+static int64_t distance(const struct kvmill_call_size *a, const struct kvmill_call_size *b) {
+    return apart(a->batch, b->batch) + apart(a->tokens, b->tokens) +
+           apart(a->positions, b->positions);
+}
+
+const struct kvmill_kernel *kvmill_nearest_kernel(const struct by_size *by_size,
+                                                  const struct kvmill_call_size *size) {
+    const struct kvmill_measured *nearest = by_size->measured;
+    int64_t least = distance(&nearest->size, size);
+    for (uint32_t i = 1; i < by_size->count; i++) {
+        int64_t far = distance(&by_size->measured[i].size, size);
+        if (far < least) {
+            least = far;
+            nearest = &by_size->measured[i];
+        }
+    }
+    return nearest->kernel;
+}
+
+size_t kvmill_by_size_words(const struct by_size *by_size, char *text, size_t size) {
+    size_t used = 0;
+    for (uint32_t i = 0; i < by_size->count && used + 1 < size; i++) {
+        const struct kvmill_measured *measured = &by_size->measured[i];
+        int count = snprintf(text + used, size - used, "%s %s with %s",
+                             i ? "," : "; by the nearest size:", measured->problem,
+                             measured->kernel->symbol);
+        used += count < 0 ? 0 : (size_t)count;
+    }
+    return used < size ? used : size - 1;
+}

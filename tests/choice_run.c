@@ -1,0 +1,117 @@
+/* For choice.test: run pack `small` at a size, compare with the oracle, and say which kernels
+   attended. Arguments: sequences, new tokens and positions of each.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "attention.h"
+#include "tap.h"
+
+extern const kvmill_pack kvmill_pack_small;
+
+/* ---- The pack's kernels, which tell that they were called ---- */
+
+enum { MOST_KERNELS = 8, MOST_RECORDS = 16 };
+
+static struct kvmill_kernel kernels[MOST_KERNELS];
+static const struct kvmill_kernel *list[MOST_KERNELS];
+static struct kvmill_measured measured[MOST_RECORDS];
+static bool called[MOST_KERNELS];
+
+#define WATCH(i)                                                                                   \
+    static void run_##i(const void *problem, int64_t first, int64_t last) {                        \
+        called[i] = true;                                                                          \
+        kvmill_pack_small.kernels[i]->run(problem, first, last);                                   \
+    }
+WATCH(0)
+WATCH(1)
+WATCH(2)
+WATCH(3)
+WATCH(4)
+WATCH(5)
+WATCH(6)
+WATCH(7)
+static void (*const runs[])(const void *, int64_t, int64_t) = {run_0, run_1, run_2, run_3,
+                                                               run_4, run_5, run_6, run_7};
+
+static const struct kvmill_kernel *copy_of(const struct kvmill_kernel *kernel) {
+    for (uint32_t i = 0; i < kvmill_pack_small.count; i++)
+        if (kvmill_pack_small.kernels[i] == kernel)
+            return &kernels[i];
+    bail_out("a record of a kernel that the pack has not");
+}
+
+static kvmill_pack watched(void) {
+    kvmill_pack pack = kvmill_pack_small;
+    if (pack.count > MOST_KERNELS || pack.measured_count > MOST_RECORDS)
+        bail_out("%u kernels, %u records", pack.count, pack.measured_count);
+    for (uint32_t i = 0; i < pack.count; i++) {
+        kernels[i] = *pack.kernels[i];
+        kernels[i].run = runs[i];
+        list[i] = &kernels[i];
+    }
+    for (uint32_t i = 0; i < pack.measured_count; i++) {
+        measured[i] = pack.measured[i];
+        measured[i].kernel = copy_of(measured[i].kernel);
+    }
+    pack.kernels = list;
+    pack.measured = measured;
+    return pack;
+}
+
+/* ---- A run ---- */
+
+static void run(struct attention *a, const kvmill_pack *pack, int threads, struct dice *dice) {
+    kvmill_plan_options options = {
+        .struct_size = sizeof options, .packs = &pack, .pack_count = 1, .threads = 2};
+    kvmill_plan *plan;
+    kvmill_error error;
+    struct fence workspace;
+    if (attention_plan(a, &options, &plan, &error) != KVMILL_OK)
+        bail_out("%s", error.message);
+    fence_open(&workspace, (kvmill_plan_workspace_size(plan) + 63) / 64 * 64, 0, FENCE_ABOVE, dice);
+    if (attention_run(a, plan, workspace.data, threads, dice, &error) != KVMILL_OK)
+        bail_out("%s", error.message);
+    fence_close(&workspace);
+    kvmill_plan_destroy(plan);
+}
+
+static bool is_right(struct attention *a, const kvmill_pack *pack, struct dice *dice) {
+    bool right = true;
+    attention_open(a, dice);
+    attention_expect(a, dice);
+    for (int threads = 0; right && threads <= 2; threads += 2) {
+        attention_restore(a);
+        run(a, pack, threads, dice);
+        right = attention_is_right(a);
+    }
+    attention_close(a);
+    return right;
+}
+
+int main(int count, char **arguments) {
+    struct attention a = {.which = MULTI_HEAD_CACHE_ATTENTION, .query_size = 1};
+    struct dice dice = dice_for(1, "choice");
+    const kvmill_pack pack = watched();
+    if (count != 4)
+        bail_out("accepted: SEQUENCES TOKENS POSITIONS");
+    kvmill_cache_attention_init(&a.op);
+    a.op.T1 = a.op.T2 = a.op.T3 = (DLDataType){kDLFloat, 32, 1};
+    a.op.num_heads = 2;
+    a.op.num_kv_heads = 1;
+    a.op.head_dim = 16;
+    a.op.cache_layout = 1;
+    a.sequences = atoi(arguments[1]);
+    for (int64_t b = 0; b < a.sequences; b++) {
+        a.tokens[b] = atoi(arguments[2]);
+        a.start[b] = atoi(arguments[3]) - a.tokens[b];
+    }
+    bool right = is_right(&a, &pack, &dice);
+    printf("%s:", right ? "right" : "wrong");
+    for (uint32_t i = 0; i < pack.count; i++)
+        if (called[i] && kernels[i].family == KVMILL_ATTEND)
+            printf(" %s", strstr(kernels[i].symbol, "__"));
+    printf("\n");
+    return !right;
+}

@@ -66,15 +66,14 @@ static int (*const fits[])(const void *kernel_shape, const void *wanted) = {
     [KVMILL_ATTEND] = fit_attend,
 };
 
-/* Negative: unusable.  Higher is better. */
+/* Negative: unusable.  Higher is better.  The CPU is asked last: virtual machines trap CPUID. */
 static int fitness(const struct shelf *shelf, const struct kvmill_kernel *kernel,
                    const struct wanted *wanted) {
     int rank = kvmill_isa_rank(kernel->isa);
-    if (kernel->family != wanted->family || rank < 0 || rank > shelf->isa_cap ||
-        !kvmill_isa_usable(kernel->isa))
+    if (kernel->family != wanted->family || rank < 0 || rank > shelf->isa_cap)
         return -1;
     int fit = fits[wanted->family](kernel->shape, wanted->shape);
-    return fit < 0 ? -1 : rank * MOST_FIT + fit;
+    return fit < 0 || !kvmill_isa_usable(kernel->isa) ? -1 : rank * MOST_FIT + fit;
 }
 
 /* ---- Several kernels that do the same ---- */

@@ -113,18 +113,22 @@ static bool is_open(const struct fenced_tensor *tensor) {
     return tensor->fence.pages != NULL;
 }
 
+/* As many elements are one piece of memory. */
+static int64_t elements_side_by_side(const struct fenced_tensor *tensor, int64_t count) {
+    int last = tensor->dl.ndim - 1;
+    if (tensor->dl.strides == NULL)
+        return count;
+    return last >= 0 && tensor->strides[last] == 1 ? tensor->shape[last] : 1;
+}
+
 /* Between a tensor and an array without gaps. */
 static void move_elements(const struct fenced_tensor *tensor, unsigned char *dense, bool gather) {
     int64_t count = count_elements(&tensor->dl);
-    size_t run = bytes_of(&tensor->dl, 1);
-    int64_t step = 1;
-    if (tensor->dl.strides == NULL && count > 0) {
-        run = bytes_of(&tensor->dl, count);
-        step = count;
-    }
+    int64_t step = elements_side_by_side(tensor, count);
+    size_t run = bytes_of(&tensor->dl, step);
     for (int64_t i = 0; i < count; i += step) {
         unsigned char *place = first_of(tensor) + distance_of(tensor, i);
-        unsigned char *other = dense + (size_t)i * run;
+        unsigned char *other = dense + bytes_of(&tensor->dl, i);
         memcpy(gather ? other : place, gather ? place : other, run);
     }
 }
@@ -860,7 +864,9 @@ static bool absorb_close(struct attention *a, int i) {
 static void absorb_nans(struct attention *a, int i) {
     struct fenced_tensor *tensor = &a->tensor[i], *expected = &a->expected[i];
     enum oracle_type type = attention_type(tensor->dl.dtype);
-    int64_t count = count_elements(&tensor->dl), size = (int64_t)bytes_of(&tensor->dl, 1);
+    int64_t count = count_elements(&tensor->dl), size = (int64_t)bytes_of(&tensor->dl, 1), where;
+    if (tensor_is_equal(tensor, expected, &where))
+        return;
     for (int64_t n = 0; n < count; n++) {
         int64_t at = distance_of(tensor, n);
         const unsigned char *was = first_of(&a->before[i]) + at;

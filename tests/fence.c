@@ -74,31 +74,45 @@ static size_t slack_of(uintptr_t flush, int misalignment, enum fence_side side) 
     return side == FENCE_ABOVE ? (have - wanted) % 64 : (wanted - have) % 64;
 }
 
-static void poison(struct fence *fence, struct dice *dice) {
-    memset(fence->pages, CANARY, fence->pages_size);
-    for (size_t i = 0; i < fence->size; i += sizeof(uint64_t)) {
-        uint64_t bits = dice_bits(dice);
-        size_t rest = fence->size - i;
-        memcpy(fence->data + i, &bits, rest < sizeof bits ? rest : sizeof bits);
+/* Much of what tests write is noise: a multiplication a word. */
+static void fill_with_noise(const struct fence *fence, struct dice *dice) {
+    uint64_t weyl = dice_bits(dice), bits = 0;
+    size_t whole = fence->size / sizeof bits * sizeof bits;
+    for (size_t i = 0; i < whole; i += sizeof bits) {
+        bits = (weyl += 0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9;
+        bits ^= bits >> 32;
+        memcpy(fence->data + i, &bits, sizeof bits);
     }
+    bits = dice_bits(dice);
+    memcpy(fence->data + whole, &bits, fence->size - whole);
 }
 
-void fence_open(struct fence *fence, size_t size, int misalignment, enum fence_side side,
-                struct dice *dice) {
+/* Pages of canaries, and one on each side that traps. */
+static void map_pages(struct fence *fence, size_t size) {
     size_t page = page_size();
     fence->size = size;
     fence->pages_size = (size + 63 + page) / page * page;
-    unsigned char *map =
-        mmap(NULL, fence->pages_size + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (map == MAP_FAILED)
+    unsigned char *map = mmap(NULL, fence->pages_size + 2 * page, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (map == MAP_FAILED || mprotect(map, page, PROT_NONE) != 0 ||
+        mprotect(map + page + fence->pages_size, page, PROT_NONE) != 0)
         bail_out("no memory for a buffer of %zu bytes", size);
     fence->pages = map + page;
-    fence_protect(fence, false);
+    memset(fence->pages, CANARY, fence->pages_size);
+}
+
+static void open_blank(struct fence *fence, size_t size, int misalignment, enum fence_side side) {
+    map_pages(fence, size);
     unsigned char *flush =
         side == FENCE_ABOVE ? fence->pages + fence->pages_size - size : fence->pages;
     size_t slack = slack_of((uintptr_t)flush, misalignment, side);
     fence->data = side == FENCE_ABOVE ? flush - slack : flush + slack;
-    poison(fence, dice);
+}
+
+void fence_open(struct fence *fence, size_t size, int misalignment, enum fence_side side,
+                struct dice *dice) {
+    open_blank(fence, size, misalignment, side);
+    fill_with_noise(fence, dice);
 }
 
 void fence_close(struct fence *fence) {
@@ -114,17 +128,17 @@ void fence_protect(const struct fence *fence, bool read_only) {
         bail_out("cannot protect a buffer of %zu bytes", fence->size);
 }
 
+static bool are_canaries(const struct fence *fence, const unsigned char *from,
+                         const unsigned char *to, int64_t *where) {
+    while (from < to && *from == CANARY)
+        from++;
+    *where = from - fence->data;
+    return from == to;
+}
+
 bool fence_is_intact(const struct fence *fence, int64_t *where) {
-    const unsigned char *byte = fence->pages, *end = fence->pages + fence->pages_size;
-    for (; byte < end; byte++) {
-        if (byte == fence->data && fence->size > 0)
-            byte += fence->size;
-        if (byte < end && *byte != CANARY) {
-            *where = byte - fence->data;
-            return false;
-        }
-    }
-    return true;
+    return are_canaries(fence, fence->pages, fence->data, where) &&
+           are_canaries(fence, fence->data + fence->size, fence->pages + fence->pages_size, where);
 }
 
 /* ---- Traps ---- */
@@ -183,22 +197,30 @@ static size_t bytes_of(DLDataType dtype, int64_t count) {
     return ((size_t)count * dtype.bits * dtype.lanes + 7) / 8;
 }
 
-void tensor_open(struct fenced_tensor *tensor, DLDataType dtype, int rank, const int64_t *shape,
-                 const int64_t *strides, struct dice *dice) {
+/* Without elements yet. */
+static void open_blank_tensor(struct fenced_tensor *tensor, DLDataType dtype, int rank,
+                              const int64_t *shape, const int64_t *strides, struct dice *dice) {
     *tensor = (struct fenced_tensor){.dl = {.device = {kDLCPU, 0}, .dtype = dtype}};
     set_dims(tensor, rank, shape, strides);
     struct reach reach = reach_of(rank, tensor->shape, tensor->strides);
     int misalignment = dice_once_in(dice, 2) ? FENCE_FLUSH : (int)dice_range(dice, 0, 63);
     enum fence_side side = dice_once_in(dice, 3) ? FENCE_BELOW : FENCE_ABOVE;
-    fence_open(&tensor->fence, bytes_of(dtype, reach.highest - reach.lowest + 1), misalignment,
-               side, dice);
+    open_blank(&tensor->fence, bytes_of(dtype, reach.highest - reach.lowest + 1), misalignment,
+               side);
     tensor->dl.data = tensor->fence.data;
     tensor->dl.byte_offset = bytes_of(dtype, -reach.lowest);
 }
 
+void tensor_open(struct fenced_tensor *tensor, DLDataType dtype, int rank, const int64_t *shape,
+                 const int64_t *strides, struct dice *dice) {
+    open_blank_tensor(tensor, dtype, rank, shape, strides, dice);
+    fill_with_noise(&tensor->fence, dice);
+}
+
 void tensor_open_copy(struct fenced_tensor *copy, const struct fenced_tensor *tensor,
                       struct dice *dice) {
-    tensor_open(copy, tensor->dl.dtype, tensor->dl.ndim, tensor->shape, tensor->dl.strides, dice);
+    open_blank_tensor(copy, tensor->dl.dtype, tensor->dl.ndim, tensor->shape, tensor->dl.strides,
+                      dice);
     memcpy(copy->fence.data, tensor->fence.data, tensor->fence.size);
 }
 

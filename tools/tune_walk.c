@@ -94,6 +94,8 @@ static bool open_walk(struct walk *walk, const struct sweeps *known, double seco
                       struct error *error) {
     const struct tune_item *item = walk->item;
     const struct tune_setting *setting = walk->setting;
+    if (!turns_take(setting->turns, TURN_TOGETHER, error))
+        return false;
     walk->work =
         item->problem->open(item->problem, item->spec, setting->pack, setting->threads, error);
     if (walk->work == NULL || !set_rest(&walk->rest, setting->pack, item->symbol, error))
@@ -132,7 +134,8 @@ static bool ask(struct walk *walk, struct error *error) {
 static bool check_all(struct walk *walk, struct error *error) {
     const struct tune_setting *setting = walk->setting;
     for (int i = 0; i < walk->count; i++)
-        if (!candidate_check(&walk->candidates[i], walk->work, &walk->rest.pack, setting->threads,
+        if (!turns_take(setting->turns, TURN_TOGETHER, error) ||
+            !candidate_check(&walk->candidates[i], walk->work, &walk->rest.pack, setting->threads,
                              (unsigned)setting->patience, error))
             return false;
     return true;
@@ -207,13 +210,21 @@ static bool is_interrupted(const struct walk *walk) {
     return *walk->setting->interrupted != 0;
 }
 
+/* While others of this machine build and check theirs. */
+static bool prepare(struct walk *walk, struct error *error) {
+    const struct tune_setting *setting = walk->setting;
+    return turns_take(setting->turns, TURN_TOGETHER, error) &&
+           candidates_build(walk->candidates, walk->count, setting->builds, setting->jobs, error) &&
+           (is_interrupted(walk) || check_all(walk, error)) &&
+           turns_take(setting->turns, TURN_ALONE, error);
+}
+
 static bool answer(struct walk *walk, struct error *error) {
     int places[MOST_CANDIDATES];
-    bool done = candidates_build(walk->candidates, walk->count, walk->setting->builds,
-                                 walk->setting->jobs, error);
-    done = done && (is_interrupted(walk) || check_all(walk, error));
+    bool done = prepare(walk, error);
     bool raced = done && !is_interrupted(walk);
-    done = done && (!raced || race(walk, places, error));
+    done = done && (!raced || race(walk, places, error)) &&
+           turns_take(walk->setting->turns, TURN_NONE, error);
     for (int i = 0; done && raced && i < walk->count; i++)
         done = keep(walk, i, places[i], error);
     for (int i = 0; i < walk->count; i++)
@@ -234,6 +245,7 @@ bool tune_walk(const struct tune_setting *setting, const struct tune_item *item,
     bool done = open_walk(walk, known, seconds, count, error) && ask(walk, error);
     while (done && walk->count > 0 && !is_interrupted(walk))
         done = answer(walk, error) && ask(walk, error);
+    done = turns_take(setting->turns, TURN_NONE, error) && done;
     close_walk(walk);
     return done;
 }

@@ -1,0 +1,25 @@
+/* A rank that measures for rank 0: it says what it is and what it could do, asks for work, and
+   sends each result as soon as there is one.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TOOLS_TUNE_FOLLOW_H
+#define KVMILL_TOOLS_TUNE_FOLLOW_H
+
+#include "ranks.h"
+#include "tune_walk.h"
+
+/* The processes among which a process's number means one: those of a machine, or of a container.
+   Text of its own; NULL: out of memory. */
+char *follow_place(void);
+
+/* First of all: where it runs, so that it is missed when it is lost. */
+bool follow_greet(const struct ranks *ranks, struct error *error);
+
+/* Until rank 0 has no more, or the run is interrupted.  The setting's turns get their tick here. */
+bool follow_work(const struct ranks *ranks, struct tune_setting *setting,
+                 const struct tune_items *items, struct error *error);
+
+/* Why it cannot, or not any more. */
+void follow_fail(const struct ranks *ranks, const struct error *why);
+
+#endif

@@ -187,7 +187,7 @@ static bool open_setting(struct tuning *tuning, struct error *error) {
     setting->pack = tuning->base.pack;
     setting->machine = &tuning->machine;
     setting->environment = tuning->environment.data;
-    setting->builds = builds_open(error);
+    setting->builds = builds_open(ranks_directory(), error);
     return setting->builds != NULL &&
            tune_items_list(&tuning->inputs.specs, setting->pack, &tuning->items, error);
 }
@@ -229,11 +229,9 @@ static bool lead(const struct options *given, struct tuning *tuning, struct erro
                                          .patience = tuning->setting.patience,
                                          .interrupted = &interrupted};
     catch_signals();
-    if (!tune_lead(&setting, &lost, error) || !finish(tuning, error))
-        return false;
-    if (!lost)
-        ranks_close(&tuning->ranks);
-    return true;
+    bool done = tune_lead(&setting, &lost, error) && finish(tuning, error);
+    lead_dismiss(&tuning->ranks, done && !lost);
+    return done;
 }
 
 /* One of a machine builds the pack, which the others then find in the cache. */
@@ -246,15 +244,19 @@ static bool open_follower(struct tuning *tuning, struct error *error) {
            turns_take(&tuning->turns, TURN_NONE, error);
 }
 
-/* What goes wrong is rank 0's to say. */
+/* What goes wrong is rank 0's to say; and nobody waits for one that rests. */
 static bool follow(struct tuning *tuning, bool ready, struct error *error) {
+    struct ranks *ranks = &tuning->ranks;
+    struct error ignored;
+    bool together = false;
     catch_signals();
-    bool done = follow_greet(&tuning->ranks, error) && ready && open_follower(tuning, error) &&
-                follow_work(&tuning->ranks, &tuning->setting, &tuning->items, error);
-    if (!done)
-        follow_fail(&tuning->ranks, error);
-    if (!interrupted)
-        ranks_close(&tuning->ranks);
+    if (!follow_greet(ranks, error) || !ready || !open_follower(tuning, error) ||
+        !follow_work(ranks, &tuning->setting, &tuning->items, &together, error)) {
+        turns_take(tuning->setting.turns, TURN_NONE, &ignored);
+        follow_rest(ranks, error, &interrupted, &together);
+    }
+    if (together)
+        ranks_close(ranks);
     return true;
 }
 

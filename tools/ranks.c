@@ -16,7 +16,9 @@ static int ranks_started(void) {
 
 const char *ranks_directory(void) {
     const char *session = getenv("PMIX_SERVER_TMPDIR"), *temporary = getenv("TMPDIR");
-    return session != NULL ? session : temporary != NULL && *temporary ? temporary : "/tmp";
+    return session != NULL && ranks_started() > 1 ? session
+           : temporary != NULL && *temporary      ? temporary
+                                                  : "/tmp";
 }
 
 /* Open MPI looks for symbols of its own in modules that it loads: so they are for all. */

@@ -22,7 +22,8 @@ bool ranks_open(struct ranks *ranks, struct error *error);
 /* Waits until all ranks close; so one that has lost another simply exits instead. */
 void ranks_close(struct ranks *ranks);
 
-/* A directory on this machine that its ranks have in common; mpirun removes it after the job. */
+/* For temporary files: $TMPDIR; in a job a directory that the ranks of this machine have in common,
+   and mpirun removes in the end. */
 const char *ranks_directory(void);
 
 struct message {

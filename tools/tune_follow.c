@@ -30,12 +30,6 @@ bool follow_greet(const struct ranks *ranks, struct error *error) {
     return ranks_send(ranks, 0, head, NULL, error);
 }
 
-void follow_fail(const struct ranks *ranks, const struct error *why) {
-    struct error ignored;
-    ranks_send(ranks, 0, json_pack("{s:s, s:i}", "is", "failure", "code", why->exit_code),
-               why->text, &ignored);
-}
-
 /* ---- What it could do ---- */
 
 static json_t *offer_of(const struct tune_setting *setting, const struct tune_items *items) {
@@ -56,6 +50,7 @@ struct follower {
     const struct tune_setting *setting;
     const struct tune_items *items;
     double said; /* when rank 0 heard of it last */
+    int known;   /* candidates of the last item that were so before */
 };
 
 static bool say(struct follower *follower, json_t *head, const char *body, struct error *error) {
@@ -83,54 +78,74 @@ static bool send_result(void *context, const struct sweep_key *key,
 }
 
 static bool work_on(struct follower *follower, int item, double seconds, const char *known,
-                    int *count, struct error *error) {
+                    struct error *error) {
     const struct tune_sink sink = {.context = follower, .keep = send_result};
     struct sweeps sweeps = {0};
     bool done = sweeps_parse("rank 0", known, &sweeps, error) &&
                 tune_walk(follower->setting, &follower->items->items[item], &sweeps, seconds, &sink,
-                          count, error);
+                          &follower->known, error);
     sweeps_free(&sweeps);
     return done;
 }
 
-/* An answer is an item and the seconds for it; item -1: there may be one later; none: no more. */
-static bool ask(struct follower *follower, int known, struct message *answer, struct error *error) {
-    const struct tune_setting *setting = follower->setting;
-    double waited = setting->turns != NULL ? setting->turns->waited : 0;
+/* An answer is an item and the seconds for it; item -1: ask again after those seconds; else it is
+   dismissed. */
+static bool ask(struct follower *follower, struct message *answer, struct error *error) {
+    const struct turns *turns = follower->setting->turns;
     return say(follower,
-               json_pack("{s:s, s:i, s:f}", "is", "question", "known", known, "waited", waited),
+               json_pack("{s:s, s:i, s:f}", "is", "question", "known", follower->known, "waited",
+                         turns != NULL ? turns->waited : 0),
                NULL, error) &&
-           (ranks_receive(follower->ranks, PATIENCE, answer) || *setting->interrupted != 0 ||
+           (ranks_receive(follower->ranks, PATIENCE, answer) ||
+            *follower->setting->interrupted != 0 ||
             fail(error, EXIT_ENVIRONMENT, "rank 0 does not answer within %d seconds", PATIENCE));
 }
 
 /* *more: whether to ask again. */
-static bool obey(struct follower *follower, const struct message *answer, int *known, bool *more,
-                 struct error *error) {
-    int item = -1;
+static bool obey(struct follower *follower, const struct message *answer, bool *together,
+                 bool *more, struct error *error) {
+    int item = -1, dismissed = 0;
     double seconds = 0;
-    *known = 0;
-    *more = json_unpack(answer->head, "{s:i, s:F}", "item", &item, "seconds", &seconds) == 0 &&
-            item < follower->items->count;
-    if (*more && item >= 0)
-        return work_on(follower, item, seconds, answer->body, known, error);
+    follower->known = 0;
+    *more = json_unpack(answer->head, "{s:i, s:F}", "item", &item, "seconds", &seconds) == 0;
+    if (*more && item >= 0 && item < follower->items->count)
+        return work_on(follower, item, seconds, answer->body, error);
     if (*more)
         usleep((useconds_t)(seconds * 1e6));
+    else
+        *together = json_unpack(answer->head, "{s:b}", "together", &dismissed) == 0 && dismissed;
     return true;
 }
 
-bool follow_work(const struct ranks *ranks, struct tune_setting *setting,
-                 const struct tune_items *items, struct error *error) {
-    struct follower follower = {.ranks = ranks, .setting = setting, .items = items};
-    bool done = say(&follower, offer_of(setting, items), NULL, error), more = true;
-    int known = 0;
-    setting->turns->tick = tick;
-    setting->turns->context = &follower;
-    while (done && more && *setting->interrupted == 0) {
-        struct message answer;
-        done =
-            ask(&follower, known, &answer, error) && obey(&follower, &answer, &known, &more, error);
+static bool ask_and_obey(struct follower *follower, bool *together, struct error *error) {
+    bool done = true, more = true;
+    *together = false;
+    while (done && more && *follower->setting->interrupted == 0) {
+        struct message answer = {0};
+        done = ask(follower, &answer, error) && obey(follower, &answer, together, &more, error);
         message_free(&answer);
     }
     return done;
+}
+
+bool follow_work(struct ranks *ranks, struct tune_setting *setting, const struct tune_items *items,
+                 bool *together, struct error *error) {
+    struct follower follower = {.ranks = ranks, .setting = setting, .items = items};
+    setting->turns->tick = tick;
+    setting->turns->context = &follower;
+    bool done = say(&follower, offer_of(setting, items), NULL, error) &&
+                ask_and_obey(&follower, together, error);
+    setting->turns->tick = NULL;
+    return done;
+}
+
+void follow_rest(struct ranks *ranks, const struct error *why,
+                 const volatile sig_atomic_t *interrupted, bool *together) {
+    const struct tune_setting idle = {.interrupted = interrupted};
+    const struct tune_items none = {0};
+    struct follower follower = {.ranks = ranks, .setting = &idle, .items = &none};
+    struct error ignored;
+    say(&follower, json_pack("{s:s, s:i}", "is", "failure", "code", why->exit_code), why->text,
+        &ignored);
+    ask_and_obey(&follower, together, &ignored);
 }

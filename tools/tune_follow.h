@@ -15,11 +15,13 @@ char *follow_place(void);
 /* First of all: where it runs, so that it is missed when it is lost. */
 bool follow_greet(const struct ranks *ranks, struct error *error);
 
-/* Until rank 0 has no more, or the run is interrupted.  The setting's turns get their tick here. */
-bool follow_work(const struct ranks *ranks, struct tune_setting *setting,
-                 const struct tune_items *items, struct error *error);
+/* Until rank 0 dismisses it, or the run is interrupted; *together: as lead_dismiss says.  The
+   setting's turns get their tick here. */
+bool follow_work(struct ranks *ranks, struct tune_setting *setting, const struct tune_items *items,
+                 bool *together, struct error *error);
 
-/* Why it cannot, or not any more. */
-void follow_fail(const struct ranks *ranks, const struct error *why);
+/* Say why it cannot, or not any more, and rest until rank 0 dismisses it. */
+void follow_rest(struct ranks *ranks, const struct error *why,
+                 const volatile sig_atomic_t *interrupted, bool *together);
 
 #endif

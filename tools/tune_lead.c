@@ -191,9 +191,24 @@ static bool is_active(const struct follower *follower) {
     return follower->state == FOLLOWER_STARTS || follower->state == FOLLOWER_WORKS;
 }
 
-/* Whether anybody is left. */
+static struct task *next_task(const struct lead *lead, const struct kind *kind) {
+    bool left = progress_seconds_left(lead->setting->progress) > 0;
+    for (int i = 0; left && i < kind->count; i++)
+        if (kind->tasks[i].state == TASK_OPEN)
+            return &kind->tasks[i];
+    return NULL;
+}
+
+/* Or will be, when it asks. */
+static bool is_busy(const struct lead *lead, const struct follower *follower) {
+    return follower->state == FOLLOWER_STARTS ||
+           (follower->state == FOLLOWER_WORKS &&
+            (follower->task != NULL || next_task(lead, follower->kind) != NULL));
+}
+
+/* Whether anybody is busy. */
 static bool look(struct lead *lead, bool *lost) {
-    bool active = false;
+    bool busy = false;
     for (int rank = 1; rank < lead->setting->ranks->count; rank++) {
         struct follower *follower = &lead->followers[rank];
         if (is_active(follower) && is_gone(lead, follower)) {
@@ -201,9 +216,9 @@ static bool look(struct lead *lead, bool *lost) {
                          "is lost; what it sent is kept, the others go on with it");
             *lost = true;
         }
-        active = active || is_active(follower);
+        busy = busy || is_busy(lead, follower);
     }
-    return active;
+    return busy;
 }
 
 /* ---- What followers say ---- */
@@ -293,13 +308,6 @@ static bool hear_result(struct lead *lead, struct follower *follower, const stru
 
 /* ---- Work ---- */
 
-static struct task *next_task(const struct kind *kind) {
-    for (int i = 0; i < kind->count; i++)
-        if (kind->tasks[i].state == TASK_OPEN)
-            return &kind->tasks[i];
-    return NULL;
-}
-
 /* Of all machines: a follower finds what is its own by the key. */
 static bool print_known(const struct lead *lead, const struct task *task, struct text *text,
                         struct error *error) {
@@ -354,28 +362,19 @@ static void finish_task(struct lead *lead, struct follower *follower, int known)
     progress_end(lead->setting->progress, &task->standing);
 }
 
-/* To ask again later, where a task may yet come free; else that there is no more. */
-static void put_off(struct lead *lead, struct follower *follower, bool later) {
-    struct error ignored;
-    ranks_send(lead->setting->ranks, follower->rank,
-               later ? json_pack("{s:i, s:f}", "item", -1, "seconds", ask_again)
-                     : json_pack("{s:s}", "is", "end"),
-               NULL, &ignored);
-    if (!later && follower->state == FOLLOWER_WORKS)
-        follower->state = FOLLOWER_ENDED;
-}
-
+/* Who gets nothing asks again: work that a rank loses is open once more.  All stay to the end, for
+   MPI keeps those busy that end before the others. */
 static bool hear_question(struct lead *lead, struct follower *follower,
                           const struct message *message, struct error *error) {
     int known = 0;
+    struct error ignored;
     json_unpack(message->head, "{s:i, s:F}", "known", &known, "waited", &follower->waited);
     finish_task(lead, follower, known);
-    bool left =
-        follower->state == FOLLOWER_WORKS && progress_seconds_left(lead->setting->progress) > 0;
-    struct task *task = left ? next_task(follower->kind) : NULL;
+    struct task *task = follower->state == FOLLOWER_WORKS ? next_task(lead, follower->kind) : NULL;
     if (task != NULL)
         return give(lead, follower, task, error);
-    put_off(lead, follower, left && count_tasks(follower->kind, TASK_TAKEN) > 0);
+    ranks_send(lead->setting->ranks, follower->rank,
+               json_pack("{s:i, s:f}", "item", -1, "seconds", ask_again), NULL, &ignored);
     return true;
 }
 
@@ -390,7 +389,7 @@ static const struct {
     {"result", hear_result},     {"life", hear_life},   {"failure", hear_failure},
 };
 
-/* One that was taken for lost, and speaks, is with us again; one that has ended is told so. */
+/* One that was taken for lost, and speaks, is with us again. */
 static bool hear(struct lead *lead, const struct message *message, struct error *error) {
     struct follower *follower = &lead->followers[message->from];
     const char *is = json_string_value(json_object_get(message->head, "is"));
@@ -468,4 +467,12 @@ bool tune_lead(const struct lead_setting *setting, bool *lost, struct error *err
     done = done && judge(&lead, error);
     close_lead(&lead);
     return done;
+}
+
+void lead_dismiss(struct ranks *ranks, bool together) {
+    struct error ignored;
+    for (int rank = 1; rank < ranks->count; rank++)
+        ranks_send(ranks, rank, json_pack("{s:b}", "together", together), NULL, &ignored);
+    if (together)
+        ranks_close(ranks);
 }

@@ -30,4 +30,7 @@ struct lead_setting {
  *lost: whether there is a rank that is gone. */
 bool tune_lead(const struct lead_setting *setting, bool *lost, struct error *error);
 
+/* Send the followers home; together: all ranks are there and close, else each simply exits. */
+void lead_dismiss(struct ranks *ranks, bool together);
+
 #endif

@@ -18,7 +18,7 @@ static const struct option_help options[] = {
     INPUT_OPTIONS,
     {"db", "DB", "the database (required); made if it is not there, gone on with if it is"},
     {"budget", "TIME", "stop after so long: 90, 90s, 10m, 2h (10m)"},
-    {"jobs", "N", "compilers at a time (all processors)"},
+    {"jobs", "N", "compilers at a time (the processors it may use)"},
     {"threads", "N", "threads to measure with (1)"},
     {"strategy", "NAME", "exhaustive, random, greedy, halving (by the size of the space)"},
     {"seed", "N", "of what is random (1)"},

@@ -1,4 +1,4 @@
-/* What ranks.c loads: MPI, as far as it is needed, behind five words.
+/* What ranks.c loads: MPI, as far as it is needed, behind four functions.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_RANKS_MODULE_H

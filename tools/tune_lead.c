@@ -447,7 +447,7 @@ static bool judge(const struct lead *lead, struct error *error) {
                 *lead->setting->interrupted != 0 || !lead->failed;
     return done || fail(error, lead->why.exit_code,
                         "no rank is left to work: %d of %d kernels and problems are not done; the "
-                        "same command goes on; the last was %.600s",
+                        "same command goes on; the last: %.600s",
                         left, all, lead->why.text);
 }
 

@@ -41,6 +41,10 @@ const char *data_directory(void) {
     return is_in_build_tree() ? KVMILL_SOURCEDIR : KVMILL_PKGDATADIR;
 }
 
+const char *module_directory(void) {
+    return is_in_build_tree() ? KVMILL_BUILDDIR "/.libs" : KVMILL_PKGLIBDIR;
+}
+
 static const char *m4_program(void) {
     const char *program = getenv("KVMILL_M4");
     return program && *program ? program : KVMILL_M4;

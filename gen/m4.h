@@ -29,4 +29,7 @@ bool expand(const struct expansion *expansion, struct text *result, struct error
    tree. */
 const char *data_directory(void);
 
+/* Where what the command loads at run time is: where it was built, or was installed. */
+const char *module_directory(void);
+
 #endif

@@ -133,7 +133,7 @@ static bool read(const struct json_place *place, struct spec *spec, struct error
                                         "update", "write_indices", "purpose", NULL};
     int64_t axis;
     char mode[16];
-    DLDataType dtype;
+    DLDataType dtype = {0};
     if (!json_only_keys(place, known, error) || !read_axis(place, &axis, error) ||
         !read_mode(place, mode, error) || !read_dtype(place, &dtype, error))
         return false;

@@ -22,10 +22,9 @@ struct builds {
     size_t count;
 };
 
-struct builds *builds_open(struct error *error) {
-    const char *temporary = getenv("TMPDIR");
+struct builds *builds_open(const char *below, struct error *error) {
     struct builds *builds = calloc(1, sizeof *builds);
-    char *directory = path_join(temporary && *temporary ? temporary : "/tmp", "kvmill-tune.XXXXXX");
+    char *directory = path_join(below, "kvmill-tune.XXXXXX");
     if (builds == NULL || directory == NULL) {
         out_of_memory(error);
     } else if (mkdtemp(directory) == NULL) {

@@ -17,8 +17,8 @@ struct build {
     int64_t code_bytes;
 };
 
-/* In a new directory under $TMPDIR, which builds_close removes.  NULL after an error. */
-struct builds *builds_open(struct error *error);
+/* In a new directory below that one, which builds_close removes.  NULL after an error. */
+struct builds *builds_open(const char *below, struct error *error);
 void builds_close(struct builds *builds); /* NULL is allowed */
 
 /* Compile what was not compiled before, `jobs` at a time. */

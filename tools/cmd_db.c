@@ -78,16 +78,6 @@ static bool add_wanted(const struct sweep *sweep, wanted *is_wanted, const void 
     return done;
 }
 
-static bool select_results(const struct sweeps *sweeps, wanted *is_wanted, const void *context,
-                           struct sweeps *some, struct error *error) {
-    *some = (struct sweeps){0};
-    for (size_t i = 0; i < sweeps->count; i++)
-        if (!add_wanted(&sweeps->items[i], is_wanted, context, some, error))
-            return false;
-    sweeps_sort(some);
-    return true;
-}
-
 /* ---- export ---- */
 
 static bool is_taken(const struct assignments *assignments, const char *candidate) {

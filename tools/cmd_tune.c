@@ -1,23 +1,24 @@
 /* kvmill tune: measure what the kernels of a pack leave open, and keep it in a database.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../tune/database.h"
 #include "../tune/environment.h"
 #include "commands.h"
 #include "inputs.h"
+#include "tune_follow.h"
+#include "tune_lead.h"
+#include "tune_progress.h"
 #include "tune_walk.h"
 
 static const struct option_help options[] = {
     INPUT_OPTIONS,
     {"db", "DB", "the database (required); made if it is not there, gone on with if it is"},
     {"budget", "TIME", "stop after so long: 90, 90s, 10m, 2h (10m)"},
-    {"jobs", "N", "compilers at a time (all processors)"},
+    {"jobs", "N", "compilers at a time (the processors it may use)"},
     {"threads", "N", "threads to measure with (1)"},
     {"strategy", "NAME", "exhaustive, random, greedy, halving (by the size of the space)"},
     {"seed", "N", "of what is random (1)"},
@@ -31,6 +32,7 @@ static const struct option_help options[] = {
 
 /* All of a run of the command. */
 struct tuning {
+    struct ranks ranks;
     struct inputs inputs;
     struct built_pack base;
     struct machine machine;
@@ -39,11 +41,10 @@ struct tuning {
     struct database *database;
     struct sweeps known; /* what the database had before */
     struct tune_items items;
-    double budget, end; /* seconds, and when they are over */
-    bool json;
-    int64_t measured, failed, known_before;
-    const struct tune_item *item; /* under way */
-    double best;                  /* of its candidates: speed over the preset's */
+    struct turns turns;
+    double budget; /* seconds */
+    struct tune_progress progress;
+    struct tune_standing standing; /* of the item under way */
 };
 
 static volatile sig_atomic_t interrupted;
@@ -52,73 +53,24 @@ static void interrupt(int number) {
     interrupted = number;
 }
 
-/* ---- Progress ---- */
-
-static double seconds_left(const struct tuning *tuning) {
-    double left = tuning->end - timer_now();
-    return left > 0 ? left : 0;
-}
-
-static void print_json(const struct tuning *tuning, const struct sweep_result *result,
-                       double speed) {
-    json_t *line = json_pack("{s:s, s:s, s:s, s:s, s:f, s:f, s:f}", "kernel", tuning->item->symbol,
-                             "problem", tuning->item->problem->words, "candidate",
-                             result->candidate, "outcome", outcome_word(result->outcome), "speed",
-                             speed, "best", tuning->best, "seconds_left", seconds_left(tuning));
-    json_dumpf(line, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
-    json_decref(line);
-    printf("\n");
-    fflush(stdout);
-}
-
-/* The line is written over by the next, and cleared at the end of a sweep. */
-static void print_line(const struct tuning *tuning) {
-    int left = (int)seconds_left(tuning);
-    if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\r  %" PRId64 " done, %" PRId64 " failed, best so far %.3f, %d:%02d left ",
-                tuning->measured, tuning->failed, tuning->best, left / 60, left % 60);
-}
-
-static void clear_line(void) {
-    if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\r%64s\r", "");
-}
-
 /* ---- Sweeps ---- */
 
 static bool keep(void *context, const struct sweep_key *key, const struct sweep_result *result,
                  struct error *error) {
     struct tuning *tuning = context;
-    double speed;
-    if (!tune_speed(result, &speed, error) || !database_add(tuning->database, key, result, error))
-        return false;
-    *(result->outcome == OUTCOME_MEASURED ? &tuning->measured : &tuning->failed) += 1;
-    tuning->best = speed > tuning->best ? speed : tuning->best;
-    if (tuning->json)
-        print_json(tuning, result, speed);
-    else
-        print_line(tuning);
-    return true;
+    return database_add(tuning->database, key, result, error) &&
+           progress_add(&tuning->progress, &tuning->standing, result, error);
 }
 
 static bool tune_item(struct tuning *tuning, const struct tune_item *item, double seconds,
                       struct error *error) {
     const struct tune_sink sink = {.context = tuning, .keep = keep};
-    int64_t before = tuning->measured + tuning->failed;
-    int known;
-    tuning->item = item;
-    tuning->best = 0;
-    if (!tuning->json)
-        printf("%s, %s\n", item->symbol, item->problem->words);
-    fflush(stdout);
-    bool done = tune_walk(&tuning->setting, item, &tuning->known, seconds, &sink, &known, error);
-    tuning->known_before += known;
-    if (tuning->json)
-        return done;
-    clear_line();
-    printf("  %" PRId64 " candidates", tuning->measured + tuning->failed - before);
-    printf(known > 0 ? ", %d known before" : "", known);
-    printf(tuning->best > 0 ? ", best %.3f of the preset's speed\n" : "\n", tuning->best);
+    struct tune_standing *standing = &tuning->standing;
+    *standing = (struct tune_standing){.symbol = item->symbol, .problem = item->problem->words};
+    progress_begin(&tuning->progress, standing);
+    bool done =
+        tune_walk(&tuning->setting, item, &tuning->known, seconds, &sink, &standing->known, error);
+    progress_end(&tuning->progress, standing);
     return done;
 }
 
@@ -126,16 +78,19 @@ static bool tune_item(struct tuning *tuning, const struct tune_item *item, doubl
 static bool tune_all(struct tuning *tuning, struct error *error) {
     int count = tuning->items.count;
     for (int i = 0; i < count && !interrupted; i++) {
-        double left = seconds_left(tuning);
+        double left = progress_seconds_left(&tuning->progress);
         if (left > 0 && !tune_item(tuning, &tuning->items.items[i], left / (count - i), error))
             return false;
     }
-    if (!tuning->json)
-        printf("%" PRId64 " candidates measured, %" PRId64 " failed%s\n", tuning->measured,
-               tuning->failed, interrupted ? "; the same command goes on" : "");
+    return true;
+}
+
+static bool finish(const struct tuning *tuning, struct error *error) {
+    const struct tune_progress *progress = &tuning->progress;
+    progress_finish(progress, interrupted != 0);
     if (interrupted)
         return fail(error, 128 + interrupted, "interrupted; what was measured is kept");
-    return tuning->measured + tuning->failed + tuning->known_before > 0 ||
+    return progress->measured + progress->failed + progress->known > 0 ||
            fail(error, EXIT_USER,
                 "--budget of %g s is over before the first candidate: building the pack takes "
                 "longer; accepted: more",
@@ -173,11 +128,11 @@ static bool read_kind(const struct options *given, bool *json, struct error *err
 }
 
 static bool read_options(const struct options *given, struct tuning *tuning, struct error *error) {
-    long jobs = sysconf(_SC_NPROCESSORS_ONLN), threads = 1, patience = 60;
+    long jobs = environment_processors(), threads = 1, patience = 60;
     long seed = 1, samples = 27, evaluations = 0;
     const char *budget = option_value(given, "budget");
     tuning->budget = 600;
-    if (!read_kind(given, &tuning->json, error) ||
+    if (!read_kind(given, &tuning->progress.json, error) ||
         (budget != NULL && !read_budget(budget, &tuning->budget, error)) ||
         !option_integer(given, "jobs", 1, 256, &jobs, error) ||
         !option_integer(given, "threads", 1, 256, &threads, error) ||
@@ -186,7 +141,7 @@ static bool read_options(const struct options *given, struct tuning *tuning, str
         !option_integer(given, "evaluations", 1, 1000000, &evaluations, error) ||
         !option_integer(given, "patience", 1, 3600, &patience, error))
         return false;
-    tuning->end = timer_now() + tuning->budget;
+    tuning->progress.end = timer_now() + tuning->budget;
     tuning->setting = (struct tune_setting){.jobs = (int)jobs,
                                             .threads = (int)threads,
                                             .patience = (int)patience,
@@ -214,8 +169,12 @@ static bool read_environment(struct tuning *tuning, struct error *error) {
     struct remark remarks[MOST_REMARKS];
     environment_read("", &environment);
     int count = environment_remarks(&environment, tuning->setting.threads, remarks);
+    char rank[32] = "";
+    if (tuning->ranks.count > 1)
+        snprintf(rank, sizeof rank, "rank %d: ", tuning->ranks.rank);
     for (int i = 0; i < count; i++)
-        fprintf(stderr, "kvmill tune: %s: %s\n", grade_word(remarks[i].grade), remarks[i].text);
+        fprintf(stderr, "kvmill tune: %s%s: %s\n", rank, grade_word(remarks[i].grade),
+                remarks[i].text);
     return environment_print(&environment, &tuning->environment) || out_of_memory(error);
 }
 
@@ -228,13 +187,15 @@ static bool open_setting(struct tuning *tuning, struct error *error) {
     setting->pack = tuning->base.pack;
     setting->machine = &tuning->machine;
     setting->environment = tuning->environment.data;
-    setting->builds = builds_open(error);
+    setting->builds = builds_open(ranks_directory(), error);
     return setting->builds != NULL && tune_items_list(&tuning->inputs.specs, setting->pack,
                                                       setting->isas, &tuning->items, error);
 }
 
 static void close_tuning(struct tuning *tuning) {
     tune_items_free(&tuning->items);
+    if (tuning->setting.turns != NULL)
+        turns_close(tuning->setting.turns);
     builds_close(tuning->setting.builds);
     database_close(tuning->database);
     sweeps_free(&tuning->known);
@@ -243,17 +204,73 @@ static void close_tuning(struct tuning *tuning) {
     text_free(&tuning->environment);
 }
 
+static void catch_signals(void) {
+    const struct sigaction action = {.sa_handler = interrupt};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static bool tune_alone(const struct options *given, struct tuning *tuning, struct error *error) {
+    if (!open_database(given, tuning, error) || !open_setting(tuning, error))
+        return false;
+    catch_signals();
+    return tune_all(tuning, error) && finish(tuning, error);
+}
+
+static bool lead(const struct options *given, struct tuning *tuning, struct error *error) {
+    bool lost;
+    if (!open_database(given, tuning, error) || !machine_read(&tuning->machine, error))
+        return false;
+    const struct lead_setting setting = {.ranks = &tuning->ranks,
+                                         .machine = &tuning->machine,
+                                         .database = tuning->database,
+                                         .known = &tuning->known,
+                                         .progress = &tuning->progress,
+                                         .patience = tuning->setting.patience,
+                                         .interrupted = &interrupted};
+    catch_signals();
+    bool done = tune_lead(&setting, &lost, error) && finish(tuning, error);
+    lead_dismiss(&tuning->ranks, done && !lost);
+    return done;
+}
+
+/* One of a machine builds the pack, which the others then find in the cache. */
+static bool open_follower(struct tuning *tuning, struct error *error) {
+    if (!turns_open(&tuning->turns, ranks_directory(), error))
+        return false;
+    tuning->setting.turns = &tuning->turns;
+    tuning->turns.interrupted = &interrupted;
+    return turns_take(&tuning->turns, TURN_ALONE, error) && open_setting(tuning, error) &&
+           turns_take(&tuning->turns, TURN_NONE, error);
+}
+
+/* What goes wrong is rank 0's to say; and nobody waits for one that rests. */
+static bool follow(struct tuning *tuning, bool ready, struct error *error) {
+    struct ranks *ranks = &tuning->ranks;
+    struct error ignored;
+    bool together = false;
+    catch_signals();
+    if (!follow_greet(ranks, error) || !ready || !open_follower(tuning, error) ||
+        !follow_work(ranks, &tuning->setting, &tuning->items, &together, error)) {
+        turns_take(tuning->setting.turns, TURN_NONE, &ignored);
+        follow_rest(ranks, error, &interrupted, &together);
+    }
+    if (together)
+        ranks_close(ranks);
+    return true;
+}
+
 static bool tune(const struct options *given, struct error *error) {
     static struct tuning tuning;
-    const struct sigaction action = {.sa_handler = interrupt};
-    bool done = read_options(given, &tuning, error) &&
-                inputs_read(given, NULL, &tuning.inputs, error) &&
-                open_database(given, &tuning, error) && open_setting(&tuning, error);
-    if (done) {
-        sigaction(SIGINT, &action, NULL);
-        sigaction(SIGTERM, &action, NULL);
-        done = tune_all(&tuning, error);
-    }
+    if (!ranks_open(&tuning.ranks, error))
+        return false;
+    bool done =
+        read_options(given, &tuning, error) && inputs_read(given, NULL, &tuning.inputs, error);
+    if (tuning.ranks.rank > 0)
+        done = follow(&tuning, done, error);
+    else if (done)
+        done = tuning.ranks.count > 1 ? lead(given, &tuning, error)
+                                      : tune_alone(given, &tuning, error);
     close_tuning(&tuning);
     return done;
 }

@@ -99,6 +99,8 @@ static bool open_walk(struct walk *walk, const struct sweeps *known, double seco
                       struct error *error) {
     const struct tune_item *item = walk->item;
     const struct tune_setting *setting = walk->setting;
+    if (!turns_take(setting->turns, TURN_TOGETHER, error))
+        return false;
     walk->work =
         item->problem->open(item->problem, item->spec, setting->pack, setting->threads, error);
     if (walk->work == NULL || !set_rest(&walk->rest, setting->pack, item->symbol, error))
@@ -147,7 +149,8 @@ static bool ask(struct walk *walk, struct error *error) {
 static bool check_all(struct walk *walk, struct error *error) {
     const struct tune_setting *setting = walk->setting;
     for (int i = 0; i < walk->count; i++)
-        if (!candidate_check(&walk->candidates[i], walk->work, &walk->rest.pack, setting->threads,
+        if (!turns_take(setting->turns, TURN_TOGETHER, error) ||
+            !candidate_check(&walk->candidates[i], walk->work, &walk->rest.pack, setting->threads,
                              (unsigned)setting->patience, error))
             return false;
     return true;
@@ -224,13 +227,21 @@ static bool is_interrupted(const struct walk *walk) {
     return *walk->setting->interrupted != 0;
 }
 
+/* While others of this machine build and check theirs. */
+static bool prepare(struct walk *walk, struct error *error) {
+    const struct tune_setting *setting = walk->setting;
+    return turns_take(setting->turns, TURN_TOGETHER, error) &&
+           candidates_build(walk->candidates, walk->count, setting->builds, setting->jobs, error) &&
+           (is_interrupted(walk) || check_all(walk, error)) &&
+           turns_take(setting->turns, TURN_ALONE, error);
+}
+
 static bool answer(struct walk *walk, struct error *error) {
     int places[MOST_CANDIDATES];
-    bool done = candidates_build(walk->candidates, walk->count, walk->setting->builds,
-                                 walk->setting->jobs, error);
-    done = done && (is_interrupted(walk) || check_all(walk, error));
+    bool done = prepare(walk, error);
     bool raced = done && !is_interrupted(walk);
-    done = done && (!raced || race(walk, places, error));
+    done = done && (!raced || race(walk, places, error)) &&
+           turns_take(walk->setting->turns, TURN_NONE, error);
     for (int i = 0; done && raced && i < walk->count; i++)
         done = keep(walk, i, places[i], error);
     for (int i = 0; i < walk->count; i++)
@@ -262,12 +273,21 @@ static void enter_finalists(struct walk *walk, const struct ranking *ranking) {
     walk->most = smaller(FINAL_ROUNDS * full, MOST_SAMPLES);
 }
 
-static bool hold_final(struct walk *walk, struct error *error) {
+/* Another one is held only of new results. */
+static bool had_final(const struct ranking *ranking, int full) {
+    for (size_t i = 0; i < ranking->count; i++)
+        if (ranking->items[i].result->sample_count > full)
+            return true;
+    return false;
+}
+
+static bool hold_final(struct walk *walk, bool any_new, struct error *error) {
     struct ranking ranking;
     if (walk->results.count == 0)
         return true;
     bool done = sweep_rank(&walk->results.items[0], &ranking, error);
-    if (done && ranking_has_default(&ranking))
+    if (done && ranking_has_default(&ranking) &&
+        (any_new || !had_final(&ranking, search_samples(walk->search))))
         enter_finalists(walk, &ranking);
     ranking_free(&ranking);
     return done && (walk->count == 0 || answer(walk, error));
@@ -284,9 +304,11 @@ bool tune_walk(const struct tune_setting *setting, const struct tune_item *item,
     walk->item = item;
     walk->sink = sink;
     bool done = open_walk(walk, known, seconds, count, error) && ask(walk, error);
+    bool any_new = walk->count > 0;
     while (done && walk->count > 0 && !is_interrupted(walk))
         done = answer(walk, error) && ask(walk, error);
-    done = done && (is_interrupted(walk) || hold_final(walk, error));
+    done = done && (is_interrupted(walk) || hold_final(walk, any_new, error));
+    done = turns_take(setting->turns, TURN_NONE, error) && done;
     close_walk(walk);
     return done;
 }

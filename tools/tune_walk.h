@@ -10,6 +10,7 @@
 #include "../tune/strategy.h"
 #include "builds.h"
 #include "tune_item.h"
+#include "turns.h"
 
 /* What all sweeps of a run have in common. */
 struct tune_setting {
@@ -20,6 +21,7 @@ struct tune_setting {
     struct search_options search;
     int jobs, threads, patience;
     struct builds *builds;
+    struct turns *turns; /* among processes of this machine; NULL: there are no others */
     const volatile sig_atomic_t *interrupted; /* not zero: stop, and keep what is done */
 };
 

@@ -2,6 +2,7 @@
 #include "environment.h"
 
 #include <ctype.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -158,6 +159,12 @@ static void read_virtual(const char *root, struct environment *e) {
         snprintf(e->virtual, WORD_SIZE, "none");
 }
 
+int environment_processors(void) {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
+                                                       : (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 void environment_read(const char *root, struct environment *environment) {
     *environment = (struct environment){.governor = "unknown",
                                         .turbo = "unknown",
@@ -165,7 +172,7 @@ void environment_read(const char *root, struct environment *environment) {
                                         .virtual = "unknown",
                                         .load = -1,
                                         .quota = -1,
-                                        .processors = (int)sysconf(_SC_NPROCESSORS_ONLN)};
+                                        .processors = environment_processors()};
     read_cpu(root, environment);
     read_clock(root, environment);
     read_load(root, environment);

@@ -18,11 +18,14 @@ struct environment {
     char virtual[WORD_SIZE];  /* "none", or who made the machine up: "kvm", "docker", ... */
     double load;              /* runnable threads, mean of the last minute */
     double quota;             /* processors that the control group may use; 0: all */
-    int processors;           /* that there are */
+    int processors;           /* that this process may use */
 };
 
 /* Reads files below `root`, "" for those of the system; what cannot be read is unknown. */
 void environment_read(const char *root, struct environment *environment);
+
+/* Processors that this process may use: those that it is bound to, if it is. */
+int environment_processors(void);
 
 /* "governor=performance turbo=off smt=off virtual=kvm load=0.12 quota=all processors=2"; all but
    the CPU, which is in the key of a sweep.  false: out of memory. */

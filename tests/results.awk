@@ -1,0 +1,11 @@
+# Of an export: what was measured, of which kernel and problem, without figures; not the finals, whose
+# candidates have more than `most` samples.
+function flush() {
+    if (line != "")
+        print line
+    line = ""
+}
+/^(spec|problem) / { flush(); what[$1] = $0 }
+/^result / { flush(); line = what["spec"] " " what["problem"] " " $0 }
+/^samples / && NF - 1 > most { line = "" }
+END { flush() }

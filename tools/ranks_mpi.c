@@ -1,0 +1,90 @@
+/* Ranks by Open MPI: the only file that knows it, and a module of its own.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ranks_module.h"
+
+enum { TAG = 1, PAUSE = 5000000 /* nanoseconds */, MOST_SECONDS = 30 };
+
+/* Candidates that crash are the tuner's business, so no handlers for that; and reading another
+   process's memory is forbidden in many containers.  What the user has set stays. */
+static void set_parameters(void) {
+    setenv("OMPI_MCA_opal_signal", "", 0);
+    setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
+}
+
+/* A rank that is lost must not end the others. */
+static bool open_ranks(int *rank, int *count) {
+    set_parameters();
+    return MPI_Init(NULL, NULL) == MPI_SUCCESS &&
+           MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN) == MPI_SUCCESS &&
+           MPI_Comm_rank(MPI_COMM_WORLD, rank) == MPI_SUCCESS &&
+           MPI_Comm_size(MPI_COMM_WORLD, count) == MPI_SUCCESS;
+}
+
+static void close_ranks(void) {
+    MPI_Finalize();
+}
+
+/* MPI's own waiting keeps a processor busy.  false: a signal came. */
+static bool doze(double *seconds) {
+    const struct timespec pause = {.tv_nsec = PAUSE};
+    *seconds -= PAUSE / 1e9;
+    return nanosleep(&pause, NULL) == 0;
+}
+
+/* To a rank that is lost a long text is never handed over: its copy then stays with MPI. */
+static bool send_text(int to, const char *data, size_t length) {
+    double seconds = MOST_SECONDS;
+    MPI_Request request;
+    int done = 0;
+    char *copy = malloc(length + 1);
+    if (copy == NULL)
+        return false;
+    memcpy(copy, data, length);
+    if (MPI_Isend(copy, (int)length, MPI_CHAR, to, TAG, MPI_COMM_WORLD, &request) != MPI_SUCCESS)
+        return false;
+    while (MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done && seconds > 0)
+        doze(&seconds);
+    if (done)
+        free(copy);
+    return done;
+}
+
+static char *take(const MPI_Status *status) {
+    int length = 0;
+    MPI_Get_count(status, MPI_CHAR, &length);
+    char *text = malloc((size_t)length + 1);
+    if (text != NULL && MPI_Recv(text, length, MPI_CHAR, status->MPI_SOURCE, TAG, MPI_COMM_WORLD,
+                                 MPI_STATUS_IGNORE) == MPI_SUCCESS) {
+        text[length] = '\0';
+        return text;
+    }
+    free(text);
+    return NULL;
+}
+
+static char *receive_text(double seconds, int *from) {
+    MPI_Status status;
+    int found = 0;
+    do {
+        if (MPI_Iprobe(MPI_ANY_SOURCE, TAG, MPI_COMM_WORLD, &found, &status) == MPI_SUCCESS &&
+            found) {
+            *from = status.MPI_SOURCE;
+            return take(&status);
+        }
+    } while (seconds > 0 && doze(&seconds));
+    return NULL;
+}
+
+const struct ranks_module kvmill_ranks_module = {
+    .open = open_ranks,
+    .close = close_ranks,
+    .send = send_text,
+    .receive = receive_text,
+};

@@ -1,0 +1,36 @@
+/* Rank 0: hands out work to the ranks that follow, and alone writes the database.
+
+   Followers with the same CPU, compiler and flags share the kernels and problems there are for
+   that kind of machine; so each kind has sweeps of its own that are complete.  A follower with
+   another kvmill or other templates is refused.  One that fails or is lost leaves its work to the
+   others, who go on from what it has sent.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TOOLS_TUNE_LEAD_H
+#define KVMILL_TOOLS_TUNE_LEAD_H
+
+#include <signal.h>
+
+#include "../tune/database.h"
+#include "../tune/machine.h"
+#include "ranks.h"
+#include "tune_progress.h"
+
+struct lead_setting {
+    const struct ranks *ranks;
+    const struct machine *machine; /* of rank 0: its templates are those that count */
+    struct database *database;
+    struct sweeps *known; /* what the database has; results are added to both */
+    struct tune_progress *progress;
+    int patience; /* seconds that the check of a candidate may take */
+    const volatile sig_atomic_t *interrupted;
+};
+
+/* Until all is done, the budget is over, or no follower is left; interrupted is no error.
+ *lost: whether there is a rank that is gone. */
+bool tune_lead(const struct lead_setting *setting, bool *lost, struct error *error);
+
+/* Send the followers home; together: all ranks are there and close, else each simply exits. */
+void lead_dismiss(struct ranks *ranks, bool together);
+
+#endif

@@ -1,0 +1,36 @@
+/* What `kvmill tune` says while it works: of each kernel and problem, of each candidate, in text or
+   lines of JSON.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TOOLS_TUNE_PROGRESS_H
+#define KVMILL_TOOLS_TUNE_PROGRESS_H
+
+#include "../tune/sweep.h"
+
+/* Of a run of the command. */
+struct tune_progress {
+    bool json;
+    double end; /* of the budget, by timer_now */
+    int64_t measured, failed, known;
+};
+
+/* Of a kernel and problem. */
+struct tune_standing {
+    const char *symbol, *problem;
+    int rank; /* that works on it; 0: there are no ranks */
+    int64_t candidates;
+    int known;   /* before this run */
+    double best; /* speed over the preset's; 0: none */
+};
+
+double progress_seconds_left(const struct tune_progress *progress);
+
+void progress_begin(const struct tune_progress *progress, const struct tune_standing *standing);
+bool progress_add(struct tune_progress *progress, struct tune_standing *standing,
+                  const struct sweep_result *result, struct error *error);
+void progress_end(struct tune_progress *progress, const struct tune_standing *standing);
+
+/* Of the whole run. */
+void progress_finish(const struct tune_progress *progress, bool interrupted);
+
+#endif

@@ -279,7 +279,11 @@ static const struct kvmill_kernel bad_attend = {
 
 static bool check(const struct kvmill_kernel *kernel,
                   bool (*is_right)(struct attention_call *, struct error *)) {
-    const kvmill_pack pack = {KVMILL_KERNEL_ABI, kernel != NULL, "bad", &kernel, ""};
+    const kvmill_pack pack = {.abi = KVMILL_KERNEL_ABI,
+                              .count = kernel != NULL,
+                              .name = "bad",
+                              .kernels = &kernel,
+                              .manifest = ""};
     const struct attention_setting setting = {&pack, 2, false, SMALL_ROTATION};
     const kvmill_cache_attention op = small_op("float16");
     struct attention_scene scene;

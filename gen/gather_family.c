@@ -8,7 +8,7 @@
 #include "../ops/windows.h"
 
 static const char *const units[] = {"u8", NULL};
-static const char *const index_types[] = {"i2", "i4", "i8", "i16", "i32", "i64", "u2",
+static const char *const index_types[] = {"i2", "i4", "i8",  "i16", "i32", "i64", "u2",
                                           "u4", "u8", "u16", "u32", "u64", NULL};
 static const char *const modes[] = {"clip", "fill", NULL};
 
@@ -16,20 +16,13 @@ enum { UNIT, INDEX, MODE, COMPONENTS, BYTES, LOOPS, LOOP_FIELDS = 3, FIELDS = LO
 enum { EXTENT, FROM, TO };
 
 static const struct field gather_fields[] = {
-    [UNIT] = {"unit", NULL, units, true},
-    [INDEX] = {"index", NULL, index_types, false},
-    [MODE] = {"mode", NULL, modes, false},
-    [COMPONENTS] = {"components", "c", NULL, false},
-    [BYTES] = {"bytes", "d", NULL, false},
-    [LOOPS] = {"extent1", "x", NULL, false, true},
-    {"from1", "f", NULL, false, true},
-    {"to1", "t", NULL, false, true},
-    {"extent2", "x", NULL, false, true},
-    {"from2", "f", NULL, false, true},
-    {"to2", "t", NULL, false, true},
-    {"extent3", "x", NULL, false, true},
-    {"from3", "f", NULL, false, true},
-    {"to3", "t", NULL, false, true},
+    [UNIT] = {"unit", NULL, units, true},  [INDEX] = {"index", NULL, index_types, false},
+    [MODE] = {"mode", NULL, modes, false}, [COMPONENTS] = {"components", "c", NULL, false},
+    [BYTES] = {"bytes", "d", NULL, false}, [LOOPS] = {"extent1", "x", NULL, false, true},
+    {"from1", "f", NULL, false, true},     {"to1", "t", NULL, false, true},
+    {"extent2", "y", NULL, false, true},   {"from2", "g", NULL, false, true},
+    {"to2", "u", NULL, false, true},       {"extent3", "z", NULL, false, true},
+    {"from3", "h", NULL, false, true},     {"to3", "v", NULL, false, true},
 };
 
 /* windows: of a size that is known; pieces: so long that a kernel need not know. */
@@ -126,8 +119,10 @@ static void explain_window(const struct kernel *kernel, FILE *stream) {
     fprintf(stream, "windows of %" PRId64 " bytes", kernel->value[BYTES]);
     for (int i = loop_count(kernel) - 1; i >= 0; i--) {
         const int64_t *loop = loop_of(kernel, i);
-        fprintf(stream, ", %" PRId64 " times, %" PRId64 " bytes apart in the operand and %" PRId64
-                " in the result", loop[EXTENT], loop[FROM], loop[TO]);
+        fprintf(stream,
+                ", %" PRId64 " times, %" PRId64 " bytes apart in the operand and %" PRId64
+                " in the result",
+                loop[EXTENT], loop[FROM], loop[TO]);
     }
 }
 
@@ -138,9 +133,8 @@ static void explain(const struct kernel *kernel, FILE *stream) {
     fprintf(stream, ",\nfrom where %" PRId64 " %s start%s of each window say%s; ", components,
             index_types[kernel->value[INDEX]], components == 1 ? "" : "s",
             components == 1 ? "s" : "");
-    fprintf(stream, kernel->value[MODE]
-                        ? "a window that is not inside becomes fill values.\n"
-                        : "starts outside are clamped.\n");
+    fprintf(stream, kernel->value[MODE] ? "a window that is not inside becomes fill values.\n"
+                                        : "starts outside are clamped.\n");
 }
 
 /* ---- Predicted size; a test holds it to a quarter ---- */

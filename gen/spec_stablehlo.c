@@ -504,8 +504,7 @@ static bool gather_spec_kernels(const struct spec *spec, const struct isa *isa,
     kvmill_gather_facts_set(&view.op, &windows, &facts);
     kvmill_gather_dense_steps(&facts, &steps);
     kvmill_gather_fold(&facts, &steps, &geometry);
-    return kvmill_gather_units(&geometry) == 0 ||
-           gather_kernels(&geometry.shape, isa, list, error);
+    return kvmill_gather_units(&geometry) == 0 || gather_kernels(&geometry.shape, isa, list, error);
 }
 
 /* The library moves windows itself. */

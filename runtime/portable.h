@@ -1,5 +1,5 @@
-/* Kernels for every shape of WRITE_ROWS, READ_ROWS, ATTEND and GATHER: what runs where no pack fits.  They
-   have no shape of their own but go by their problem's.
+/* Kernels for every shape of WRITE_ROWS, READ_ROWS, ATTEND and GATHER: what runs where no pack
+   fits.  They have no shape of their own but go by their problem's.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_PORTABLE_H

@@ -695,6 +695,7 @@ int main(void) {
     if (windows_options() == NULL)
         check_seen();
     else
-        ok(windows_counted() > cases / 2, "kernels were made for them: %" PRId64, windows_counted());
+        ok(windows_counted() > cases / 2, "kernels were made for them: %" PRId64,
+           windows_counted());
     return done_testing();
 }

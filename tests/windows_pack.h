@@ -1,5 +1,6 @@
-/* Random gathers and kernels made for them: one run of a test tells their specs, a later one, from the same seed, takes the
-   pack that was made of these.  tests/windows.test says so by the environment.
+/* Random gathers and kernels made for them: one run of a test tells their specs, a later one, from
+   the same seed, takes the pack that was made of these.  tests/windows.test says so by the
+   environment.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_WINDOWS_PACK_H

@@ -40,9 +40,9 @@ km_each(«C», 0, km_components - 1, 1, «    starts.component[C] = g->component
 
 km_inline(«int64_t», «clamped(int64_t start, int64_t most)»)
 {
-km_if(km_index_signed, «    start = start < 0 ? 0 : start;
-»)m4_dnl
-    return start > most ? most : start;
+    if (__builtin_expect((uint64_t)start > (uint64_t)most, 0))
+        start = start < 0 ? 0 : most;
+    return start;
 }
 
 km_inline(«const unsigned char *», «window_at(const struct starts *starts, struct place at)»)

@@ -109,9 +109,10 @@ _km_inner(i$1, $@)        }
 m4_define(«_km_inner», «_km_loop(m4_incr($2), m4_eval($3 / m4_indir(«km_extent$2»)), «$4», «$5 + $1 * m4_indir(«km_to$2»)», «$6 + $1 * INT64_C(m4_indir(«km_from$2»))», «$7 + $1 * INT64_C(m4_indir(«km_from$2»))»)»)
 m4_define(«_km_unrolled», «km_each(«$1», 0, m4_indir(«km_extent$2») - 1, 1, «_km_inner($1, m4_shift($@))»)»)
 
-m4_dnl km_in_blocks(N, BODY) -- BODY(COUNT, AT) for blocks of N bytes, then what is left.
-m4_define(«km_in_blocks», «km_if($1 <= km_block, «$2($1, 0)», «        for (int64_t byte = 0; byte + km_block <= $1; byte += km_block) {
-$2(km_block, «byte»)        }
+m4_dnl km_in_blocks(N, BODY) -- BODY(COUNT, AT) for blocks of N bytes, one of each stream in turn, then what is left.
+m4_define(«km_stream_length», «m4_eval($1 / km_streams)»)
+m4_define(«km_in_blocks», «km_if($1 <= km_block, «$2($1, 0)», «        for (int64_t byte = 0; byte + km_block <= km_stream_length($1); byte += km_block) {
+km_each(«S», 0, km_streams - 1, 1, «$2(km_block, byte + m4_eval(S * km_stream_length($1)))»)        }
 m4_ifelse(m4_eval($1 % km_block), 0, «», «$2(m4_eval($1 % km_block), m4_eval($1 / km_block * km_block))»)»)»)
 
 m4_dnl km_gather_descriptor -- what the registry sees.

@@ -74,25 +74,25 @@ gather_line(const struct kvmill_gather_geometry *g, struct place at, int64_t cou
         struct place later = at;
         move(&later, &axis, 1);
         const unsigned char *from = window_at(&starts, at), *next = window_at(&starts, later);
-        for (int64_t byte = 0; byte + 256 <= 8192; byte += 256) {
-        __builtin_prefetch(next + byte + 0);
-        __builtin_prefetch(next + byte + 64);
-        __builtin_prefetch(next + byte + 128);
-        __builtin_prefetch(next + byte + 192);
-        *(kvmill_word64 *)(at.result + byte + 0) = *(const kvmill_word64 *)(from + byte + 0);
-        *(kvmill_word64 *)(at.result + byte + 64) = *(const kvmill_word64 *)(from + byte + 64);
-        *(kvmill_word64 *)(at.result + byte + 128) = *(const kvmill_word64 *)(from + byte + 128);
-        *(kvmill_word64 *)(at.result + byte + 192) = *(const kvmill_word64 *)(from + byte + 192);
+        for (int64_t byte = 0; byte + 128 <= 4096; byte += 128) {
+        __builtin_prefetch(next + byte + 0 + 0);
+        __builtin_prefetch(next + byte + 0 + 64);
+        *(kvmill_word64 *)(at.result + byte + 0 + 0) = *(const kvmill_word64 *)(from + byte + 0 + 0);
+        *(kvmill_word64 *)(at.result + byte + 0 + 64) = *(const kvmill_word64 *)(from + byte + 0 + 64);
+        __builtin_prefetch(next + byte + 4096 + 0);
+        __builtin_prefetch(next + byte + 4096 + 64);
+        *(kvmill_word64 *)(at.result + byte + 4096 + 0) = *(const kvmill_word64 *)(from + byte + 4096 + 0);
+        *(kvmill_word64 *)(at.result + byte + 4096 + 64) = *(const kvmill_word64 *)(from + byte + 4096 + 64);
         }
         move(&at, &axis, 1);
     }
     for (; i < count; i++) {
         const unsigned char *from = window_at(&starts, at);
-        for (int64_t byte = 0; byte + 256 <= 8192; byte += 256) {
-        *(kvmill_word64 *)(at.result + byte + 0) = *(const kvmill_word64 *)(from + byte + 0);
-        *(kvmill_word64 *)(at.result + byte + 64) = *(const kvmill_word64 *)(from + byte + 64);
-        *(kvmill_word64 *)(at.result + byte + 128) = *(const kvmill_word64 *)(from + byte + 128);
-        *(kvmill_word64 *)(at.result + byte + 192) = *(const kvmill_word64 *)(from + byte + 192);
+        for (int64_t byte = 0; byte + 128 <= 4096; byte += 128) {
+        *(kvmill_word64 *)(at.result + byte + 0 + 0) = *(const kvmill_word64 *)(from + byte + 0 + 0);
+        *(kvmill_word64 *)(at.result + byte + 0 + 64) = *(const kvmill_word64 *)(from + byte + 0 + 64);
+        *(kvmill_word64 *)(at.result + byte + 4096 + 0) = *(const kvmill_word64 *)(from + byte + 4096 + 0);
+        *(kvmill_word64 *)(at.result + byte + 4096 + 64) = *(const kvmill_word64 *)(from + byte + 4096 + 64);
         }
         move(&at, &axis, 1);
     }
@@ -109,25 +109,25 @@ gather_line_around(const struct kvmill_gather_geometry *g, struct place at, int6
         struct place later = at;
         move(&later, &axis, 1);
         const unsigned char *from = window_at(&starts, at), *next = window_at(&starts, later);
-        for (int64_t byte = 0; byte + 256 <= 8192; byte += 256) {
-        __builtin_prefetch(next + byte + 0);
-        __builtin_prefetch(next + byte + 64);
-        __builtin_prefetch(next + byte + 128);
-        __builtin_prefetch(next + byte + 192);
-        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 0)) : "v"(*(const kvmill_word64 *)(from + byte + 0)));
-        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 64)) : "v"(*(const kvmill_word64 *)(from + byte + 64)));
-        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 128)) : "v"(*(const kvmill_word64 *)(from + byte + 128)));
-        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 192)) : "v"(*(const kvmill_word64 *)(from + byte + 192)));
+        for (int64_t byte = 0; byte + 128 <= 4096; byte += 128) {
+        __builtin_prefetch(next + byte + 0 + 0);
+        __builtin_prefetch(next + byte + 0 + 64);
+        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 0 + 0)) : "v"(*(const kvmill_word64 *)(from + byte + 0 + 0)));
+        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 0 + 64)) : "v"(*(const kvmill_word64 *)(from + byte + 0 + 64)));
+        __builtin_prefetch(next + byte + 4096 + 0);
+        __builtin_prefetch(next + byte + 4096 + 64);
+        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 4096 + 0)) : "v"(*(const kvmill_word64 *)(from + byte + 4096 + 0)));
+        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 4096 + 64)) : "v"(*(const kvmill_word64 *)(from + byte + 4096 + 64)));
         }
         move(&at, &axis, 1);
     }
     for (; i < count; i++) {
         const unsigned char *from = window_at(&starts, at);
-        for (int64_t byte = 0; byte + 256 <= 8192; byte += 256) {
-        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 0)) : "v"(*(const kvmill_word64 *)(from + byte + 0)));
-        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 64)) : "v"(*(const kvmill_word64 *)(from + byte + 64)));
-        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 128)) : "v"(*(const kvmill_word64 *)(from + byte + 128)));
-        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 192)) : "v"(*(const kvmill_word64 *)(from + byte + 192)));
+        for (int64_t byte = 0; byte + 128 <= 4096; byte += 128) {
+        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 0 + 0)) : "v"(*(const kvmill_word64 *)(from + byte + 0 + 0)));
+        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 0 + 64)) : "v"(*(const kvmill_word64 *)(from + byte + 0 + 64)));
+        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 4096 + 0)) : "v"(*(const kvmill_word64 *)(from + byte + 4096 + 0)));
+        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 4096 + 64)) : "v"(*(const kvmill_word64 *)(from + byte + 4096 + 64)));
         }
         move(&at, &axis, 1);
     }

@@ -10,7 +10,7 @@ XLA runs lax.gather, jitted and warmed up, by as many threads as it likes; kvmil
 (kvmill.Call) by one thread and by two.  Indices are others in every run.  XLA makes a new result each
 time, as a program would see it; kvmill writes to one array.  Calling costs XLA more than kvmill: the
 row called floor, one element, says how much.  Rounds alternate; before the clock starts, both must
-have given the same bytes.  A ratio above 1 means that kvmill is faster.  bench/gathers.json has the
+have given the same bytes.  A ratio above 1 means that kvmill is faster.  configs/gathers.json has the
 specs that a pack for this needs.
 
 SPDX-License-Identifier: Apache-2.0

@@ -43,7 +43,7 @@ from sides import (  # noqa: E402
     write_json,
 )
 
-ROUND_SECONDS = 0.01
+ROUND_SECONDS = 0.002
 SETS = 64  # of indices, that calls take turns with
 THREADS = (1, 2)
 

@@ -9,9 +9,11 @@
 
 enum { OPERAND, RESULT, INDICES, SIDES };
 
-/* Beyond the first, windows in one piece are cut and a kernel gains nothing by knowing their size;
-   beyond the second, loops over a window are walked as axes, so that parts can share it. */
-static const int64_t most_known_bytes = 64 << 10, most_window_bytes = 256 << 10;
+/* Beyond the first, a kernel gains nothing by knowing loops around bytes side by side; beyond the
+   second, loops over a window are walked as axes, so that parts can share it; beyond the third,
+   windows in one piece are cut, and a kernel need not know their size. */
+static const int64_t most_looped_bytes = 1 << 10, most_window_bytes = 256 << 10;
+static const int64_t most_known_bytes = 64 << 10;
 enum { PIECE = 64 << 10 };
 
 void kvmill_gather_facts_set(const kvmill_gather *op, const struct kvmill_windows *windows,
@@ -103,6 +105,8 @@ static bool is_constant(const struct loops *loops, int i) {
 /* The first of the loops that stay a window's. */
 static int first_of_window(const struct loops *loops, int64_t bytes) {
     int first = loops->count;
+    if (bytes > most_looped_bytes)
+        return first;
     while (first > 0 && loops->count - first < KVMILL_MOST_WINDOW_LOOPS &&
            is_constant(loops, first - 1) && bytes <= most_window_bytes / loops->extent[first - 1]) {
         first--;
@@ -146,7 +150,23 @@ static void forget_indices(struct kvmill_gather_shape *shape) {
     shape->fill = 0;
 }
 
+static void swap(struct loops *loops, int i, int j) {
+    struct loops other = *loops;
+    loops->extent[i] = other.extent[j];
+    loops->extent[j] = other.extent[i];
+    memcpy(loops->step[i], other.step[j], sizeof other.step[j]);
+    memcpy(loops->step[j], other.step[i], sizeof other.step[i]);
+}
+
+/* So that the result is written from its begin to its end. */
+static void sort_by_result(struct loops *axes) {
+    for (int i = 1; i < axes->count; i++)
+        for (int j = i; j > 0 && axes->step[j][RESULT] > axes->step[j - 1][RESULT]; j--)
+            swap(axes, j, j - 1);
+}
+
 static void set_axes(struct loops *axes, struct kvmill_gather_geometry *geometry) {
+    sort_by_result(axes);
     kvmill_loops_merge(axes);
     if (axes->count == 0)
         memset(kvmill_loops_add(axes, 1), 0, SIDES * sizeof(int64_t));
@@ -201,7 +221,7 @@ void kvmill_gather_fold(const struct kvmill_gather_facts *facts,
     add_window(&facts->windows, steps, &loops);
     int64_t bytes = take_bytes(&loops, facts->element_bytes);
     set_pieces(bytes, geometry);
-    int first = geometry->shape.bytes == KVMILL_ANY ? loops.count : first_of_window(&loops, bytes);
+    int first = first_of_window(&loops, bytes);
     move_to_axes(&loops, first, &axes);
     set_loops(&loops, first, geometry);
     set_axes(&axes, geometry);

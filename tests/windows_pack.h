@@ -14,7 +14,8 @@ int windows_cases(int usual);
 /* Write the spec to the file KVMILL_WINDOWS_SPECS, if there is to be one. */
 void windows_tell_gather(const kvmill_gather *op);
 
-/* Plan with the pack KVMILL_WINDOWS_PACK, if there is one; else NULL. */
+/* Plan with the pack KVMILL_WINDOWS_PACK, a library's path or "linked", if there is one; else NULL.
+ */
 const kvmill_plan_options *windows_options(void);
 
 /* Remember whether the plan took a kernel of the pack; how many did. */

@@ -24,25 +24,26 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
-import argparse
 import ctypes
-import json
-import os
-import platform
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
-from pathlib import Path
 
 import kvmill
 import numpy as np
 import onnxruntime
 from onnx import TensorProto, helper
+from sides import (
+    aligned,
+    compile_openmp_for,
+    environment,
+    packs_of,
+    parse_arguments,
+    run_of,
+    write_json,
+)
 
 ROUND_SECONDS = 0.004
 ELEMENT_TYPES = {"float16": TensorProto.FLOAT16, "float32": TensorProto.FLOAT}
@@ -93,14 +94,6 @@ PROBLEMS = [
 
 
 # ---- The arrays ----
-
-
-def aligned(shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """An array whose data begins at a multiple of 64 bytes."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    memory = np.zeros(size + 64, np.uint8)
-    begin = -memory.ctypes.data % 64
-    return memory[begin : begin + size].view(dtype).reshape(shape)
 
 
 class Arrays:
@@ -169,14 +162,6 @@ def onnxruntime_run(problem: Problem, arrays: Arrays, threads: int) -> Callable[
 # ---- kvmill ----
 
 
-def compile_openmp_for() -> ctypes.c_void_p:
-    source = Path(__file__).with_name("openmp_for.c")
-    library = Path(tempfile.mkdtemp()) / "openmp_for.so"
-    command = ["cc", "-O2", "-fopenmp", "-shared", "-fPIC", str(source), "-o", str(library)]
-    subprocess.run(command, check=True)
-    return ctypes.cast(ctypes.CDLL(str(library)).openmp_for, ctypes.c_void_p)
-
-
 def plan_of(arrays: Arrays, packs: Sequence[kvmill.Pack]) -> kvmill.TensorScatter:
     return kvmill.TensorScatter(arrays.past, arrays.update, arrays.write_indices, packs=packs)
 
@@ -185,9 +170,7 @@ def kvmill_run(
     plan: kvmill.TensorScatter, arrays: Arrays, threads: int, openmp_for: ctypes.c_void_p
 ) -> Callable[[], None]:
     call = plan.prepare(arrays.past, arrays.update, arrays.write_indices, arrays.present)
-    if threads == 1:
-        return call.run
-    return partial(call.run_parallel, openmp_for, ctypes.byref(ctypes.c_int(threads)))
+    return run_of(call, threads, openmp_for)
 
 
 # ---- Measuring ----
@@ -268,43 +251,17 @@ def print_table(rows: Sequence[Row]) -> None:
         )
 
 
-def environment() -> dict[str, str | int | None]:
-    return {
-        "kvmill": kvmill.version(),
-        "onnxruntime": onnxruntime.__version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "cpus": os.cpu_count(),
-    }
-
-
-def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--packs", default=os.environ.get("KVMILL_PACKS", ""), metavar="PATHS")
-    parser.add_argument("--rounds", type=int, default=25, help="at least 15 (default 25)")
-    parser.add_argument("--json", metavar="FILE", help="write the results here too")
-    arguments = parser.parse_args()
-    if arguments.rounds < 15:
-        parser.error(f"--rounds is {arguments.rounds}; accepted: 15 or more")
-    return arguments
-
-
 def main() -> None:
-    arguments = parse_arguments()
-    packs = [kvmill.Pack(path) for path in arguments.packs.split(":") if path]
-    openmp_for = compile_openmp_for()
+    arguments = parse_arguments(__doc__.splitlines()[0])
+    packs, openmp_for = packs_of(arguments), compile_openmp_for()
     rows = [
         measure(problem, packs, threads, openmp_for, arguments.rounds)
         for problem in PROBLEMS
         for threads in (1, 2)
     ]
     print_table(rows)
-    if arguments.json:
-        results = [{**asdict(row), "ratio": row.ratio} for row in rows]
-        with open(arguments.json, "w", encoding="utf-8") as stream:
-            json.dump({"environment": environment(), "results": results}, stream, indent=2)
-            stream.write("\n")
+    results = [{**asdict(row), "ratio": row.ratio} for row in rows]
+    write_json(arguments.json, environment(onnxruntime=onnxruntime.__version__), results)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,12 @@
 
 #include "attend_family.h"
 #include "convert_family.h"
+#include "gather_family.h"
 #include "rows_family.h"
 
-static const struct family *const families[] = {
-    &store_rows_family, &keep_rows_family, &write_rows_family, &read_rows_family, &attend_family};
+static const struct family *const families[] = {&store_rows_family, &keep_rows_family,
+                                                &write_rows_family, &read_rows_family,
+                                                &attend_family,     &gather_family};
 
 const struct family *family_at(size_t i) {
     return i < sizeof families / sizeof *families ? families[i] : NULL;
@@ -33,10 +35,16 @@ static size_t append_field(char *text, size_t at, const struct field *field, int
     return append(text, at, value == ANY_COUNT ? "n" : number);
 }
 
+static bool is_left_out(const struct kernel *kernel, int i) {
+    return kernel->family->fields[i].is_optional && kernel->value[i] == 0;
+}
+
 void kernel_symbol(const struct kernel *kernel, char symbol[SYMBOL_SIZE]) {
     size_t at = append(symbol, 0, "kvmill_");
     at = append(symbol, at, kernel->family->name);
     for (int i = 0; i < kernel->family->field_count; i++) {
+        if (is_left_out(kernel, i))
+            continue;
         at = append(symbol, at, "_");
         at = append_field(symbol, at, &kernel->family->fields[i], kernel->value[i]);
     }
@@ -58,7 +66,7 @@ void kernel_shape_words(const struct kernel *kernel, char words[SYMBOL_SIZE]) {
     size_t at = append(words, 0, "");
     for (int i = 0; i < kernel->family->field_count; i++) {
         const struct field *field = &kernel->family->fields[i];
-        if (field->prefix == NULL)
+        if (field->prefix == NULL || is_left_out(kernel, i))
             continue;
         at = append(words, at, at ? "_" : "");
         at = append_field(words, at, field, kernel->value[i]);
@@ -114,6 +122,17 @@ static bool take_field(const char **text, const struct field *field, int64_t *va
                          : take_listed(text, field->words, value);
 }
 
+/* One that symbols leave out where it is 0 is 0 where it is left out. */
+static bool take_if_there(const char **text, const struct field *field, int64_t *value) {
+    const char *before = *text;
+    if (take_field(text, field, value))
+        return *value != 0 || !field->is_optional;
+    *value = 0;
+    if (field->is_optional)
+        *text = before;
+    return field->is_optional;
+}
+
 static bool take_family(const char **text, struct kernel *kernel) {
     for (size_t i = 0; (kernel->family = family_at(i)) != NULL; i++)
         if (take_word(text, kernel->family->name))
@@ -167,7 +186,7 @@ static bool take_what(const char **text, struct kernel *kernel) {
     if (!take_family(text, kernel))
         return false;
     for (int i = 0; i < kernel->family->field_count; i++)
-        if (!take_field(text, &kernel->family->fields[i], &kernel->value[i]))
+        if (!take_if_there(text, &kernel->family->fields[i], &kernel->value[i]))
             return false;
     return strncmp(*text, "__", 2) == 0;
 }

@@ -26,6 +26,7 @@ struct field {
     const char *prefix;       /* of a count; NULL for words */
     const char *const *words; /* ends with NULL; the value is the index */
     bool is_type;             /* the word names a file in templates/dtype */
+    bool is_optional;         /* a count that symbols leave out where it is 0 */
 };
 
 enum { MOST_FIELDS = 16, TUNING_SIZE = 80, SYMBOL_SIZE = 240 };

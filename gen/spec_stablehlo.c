@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "../ops/gather.h"
+#include "../ops/gather_fold.h"
 #include "../ops/scatter.h"
+#include "gather_family.h"
 #include "spec.h"
 #include "stablehlo.h"
 
@@ -487,6 +489,24 @@ static void free_scatter(struct spec *spec) {
     free(spec->window_scatter);
 }
 
+/* Of row-major tensors. */
+static bool gather_spec_kernels(const struct spec *spec, const struct isa *isa,
+                                struct kernel_list *list, struct error *error) {
+    struct gather_view view;
+    struct kvmill_windows windows;
+    struct kvmill_gather_facts facts;
+    struct kvmill_gather_steps steps;
+    struct kvmill_gather_geometry geometry;
+    kvmill_error reason;
+    gather_view_make(spec->gather, &view);
+    if (kvmill_gather_check(&view.op, &windows, &reason) != KVMILL_OK)
+        return fail(error, EXIT_BUG, "%s: %s", spec->where, reason.message);
+    kvmill_gather_facts_set(&view.op, &windows, &facts);
+    kvmill_gather_dense_steps(&facts, &steps);
+    kvmill_gather_fold(&facts, &steps, &geometry);
+    return kvmill_gather_units(&geometry) == 0 || gather_kernels(&geometry.shape, isa, list, error);
+}
+
 /* The library moves windows itself. */
 static bool no_kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
                        struct error *error) {
@@ -498,8 +518,8 @@ const struct spec_op gather_spec = {
     .name = "stablehlo.gather",
     .read = read_gather,
     .check = check_gather,
-    .kernels = no_kernels,
-    .without_kernels = "no family of kernels moves windows",
+    .kernels = gather_spec_kernels,
+    .without_kernels = "its result is empty",
     .write = write_gather,
     .free = free_gather,
 };

@@ -29,7 +29,8 @@ enum kvmill_family {
     KVMILL_KEEP_ROWS = 2,  /* rows of past that no update replaces -> present */
     KVMILL_WRITE_ROWS = 3, /* rows of activations -> cache rows, converted or quantised */
     KVMILL_READ_ROWS = 4,  /* cache rows -> rows of activations */
-    KVMILL_ATTEND = 5      /* a tile of query rows over rows of one kv head */
+    KVMILL_ATTEND = 5,     /* a tile of query rows over rows of one kv head */
+    KVMILL_GATHER = 6      /* windows of an operand, where indices say -> a result */
 };
 
 /* Words at any address. */
@@ -170,6 +171,55 @@ struct kvmill_attend {
     int32_t begin, end;
     float *partial;
     void *workspace;
+};
+
+/* ---- Gathering windows ---- */
+
+enum { KVMILL_MOST_WINDOW_LOOPS = 3, KVMILL_MOST_GATHER_AXES = 32 };
+
+/* A loop over a window; steps are bytes in operand and result. */
+struct kvmill_window_loop {
+    int64_t extent, from, to;
+};
+
+/* Shape of GATHER kernels. */
+struct kvmill_gather_shape {
+    int32_t index_bits; /* 2 to 64; fewer than 8 take a byte */
+    int32_t index_signed;
+    int32_t fill;       /* 0: starts are clamped; 1: a window becomes fill values where one is outside */
+    int32_t components; /* starts of an index vector */
+    int64_t bytes;      /* that lie in one piece on both sides; KVMILL_ANY: all of a window does */
+    struct kvmill_window_loop loop[KVMILL_MOST_WINDOW_LOOPS]; /* outermost first; extent 0: none */
+};
+
+/* An axis that windows are counted along: steps are bytes in indices, operand and result. */
+struct kvmill_gather_axis {
+    int64_t extent, index, from, to;
+};
+
+/* A start: its place in the index vector, the most it may be, bytes that 1 of it stands for. */
+struct kvmill_gather_component {
+    int64_t index, most, from;
+};
+
+/* Where windows lie; row-major in the axes, of which there is one at least. */
+struct kvmill_gather_geometry {
+    struct kvmill_gather_shape shape;
+    int64_t axes;
+    struct kvmill_gather_axis axis[KVMILL_MOST_GATHER_AXES];
+    struct kvmill_gather_component component[KVMILL_MOST_GATHER_AXES];
+    int64_t bytes, piece, pieces; /* shape.bytes KVMILL_ANY: of a window; of a piece, the last is
+                                     shorter; a multiple of 64; how many */
+    int64_t result_bytes;
+    unsigned char fill[64]; /* the fill value, again and again */
+};
+
+/* The problem of GATHER; the pointers are those of the first elements.  A unit of work is a window,
+   or piece u % pieces of window u / pieces. */
+struct kvmill_gather_windows {
+    const struct kvmill_gather_geometry *geometry;
+    const unsigned char *operand, *indices;
+    unsigned char *result;
 };
 
 /* One generated kernel.  run() works on the units of work [first, last): for STORE_ROWS and

@@ -4,24 +4,24 @@
 #ifndef KVMILL_RUNTIME_GATHER_H
 #define KVMILL_RUNTIME_GATHER_H
 
-#include "../ops/element.h"
-#include "../ops/gather.h"
+#include "../ops/gather_fold.h"
 #include "plan.h"
 #include "shaped.h"
 
 struct gather_plan {
     kvmill_plan base;
-    struct kvmill_windows windows;
+    struct kvmill_gather_facts facts;
     struct shaped shaped[KVMILL_GATHER_TENSORS];
-    bool fills;
-    unsigned char fill[16];
-    int64_t element_bytes;
-    int64_t points, parts; /* windows; a part is a range of them */
+    const struct kvmill_kernel *kernel;
+    struct kvmill_gather_geometry dense; /* of row-major tensors; the fill value is there */
 };
 
 struct gather_call {
     struct call base;
     const DLTensor *tensors[KVMILL_GATHER_TENSORS];
+    const struct kvmill_kernel *kernel; /* the plan's, where it fits the strides */
+    bool is_dense;                      /* the plan's geometry is that of the tensors */
+    int64_t units, parts;               /* a part is a range of units of work */
 };
 
 _Static_assert(sizeof(struct gather_call) <= sizeof(kvmill_call), "kvmill_call is too small");
@@ -30,5 +30,6 @@ kvmill_status kvmill_gather_begin(struct call *call, const DLTensor *const *tens
                                   kvmill_error *error);
 int64_t kvmill_gather_parts(const struct call *call);
 void kvmill_gather_part(const struct call *call, int64_t part);
+void kvmill_gather_all(const struct call *call);
 
 #endif

@@ -1,10 +1,14 @@
-/* Running stablehlo.gather: for every point of the index space a window is copied, or filled.
+/* Running stablehlo.gather: a kernel, and who does which windows.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../ops/fail.h"
 #include "gather.h"
-#include "loops.h"
+#include "portable.h"
+#include "select.h"
 #include "tensor.h"
+
+/* A part of a run is worth this much. */
+static const int64_t part_bytes = 256 << 10;
 
 static const struct gather_call *call_of(const struct call *call) {
     return (const struct gather_call *)(const void *)call;
@@ -14,134 +18,94 @@ static const struct gather_plan *plan_of(const struct gather_call *call) {
     return (const struct gather_plan *)(const void *)call->base.plan;
 }
 
+/* ---- Geometry: the plan's, or that of strides ---- */
+
+static bool are_dense(const DLTensor *const *tensors) {
+    for (int i = 0; i < KVMILL_GATHER_TENSORS; i++)
+        if (!kvmill_tensor_is_dense_from(tensors[i], 0))
+            return false;
+    return true;
+}
+
+static void set_steps(const DLTensor *tensor, int64_t *steps) {
+    for (int d = 0; d < tensor->ndim; d++)
+        steps[d] = kvmill_shaped_step(tensor, d);
+}
+
+static void fold_strides(const struct gather_call *call, struct kvmill_gather_geometry *geometry) {
+    const struct gather_plan *plan = plan_of(call);
+    struct kvmill_gather_steps steps;
+    set_steps(call->tensors[KVMILL_OPERAND], steps.operand);
+    set_steps(call->tensors[KVMILL_START_INDICES], steps.indices);
+    set_steps(call->tensors[KVMILL_RESULT], steps.result);
+    kvmill_gather_fold(&plan->facts, &steps, geometry);
+    memcpy(geometry->fill, plan->dense.fill, sizeof geometry->fill);
+}
+
+/* ---- Parts: ranges of units of work ---- */
+
+static void set_work(struct gather_call *call, const struct kvmill_gather_geometry *geometry) {
+    int64_t worth = geometry->result_bytes / part_bytes + 1;
+    call->units = kvmill_gather_units(geometry);
+    call->parts = worth < call->units ? worth : call->units;
+}
+
+static void choose(struct gather_call *call) {
+    const struct gather_plan *plan = plan_of(call);
+    struct kvmill_gather_geometry strided;
+    call->is_dense = are_dense(call->tensors);
+    call->kernel = plan->kernel;
+    if (call->is_dense) {
+        set_work(call, &plan->dense);
+        return;
+    }
+    fold_strides(call, &strided);
+    if (!kvmill_gather_shapes_equal(&strided.shape, &plan->dense.shape))
+        call->kernel = &kvmill_portable_gather;
+    set_work(call, &strided);
+}
+
 kvmill_status kvmill_gather_begin(struct call *base, const DLTensor *const *tensors,
                                   kvmill_error *error) {
     struct gather_call *call = (struct gather_call *)(void *)base;
     const struct gather_plan *plan = plan_of(call);
     kvmill_status status = kvmill_shaped_check(plan->shaped, KVMILL_GATHER_TENSORS, tensors, error);
-    if (status == KVMILL_OK)
-        memcpy(call->tensors, tensors, sizeof call->tensors);
+    if (status != KVMILL_OK)
+        return status;
+    memcpy(call->tensors, tensors, sizeof call->tensors);
+    choose(call);
     return status;
 }
 
 int64_t kvmill_gather_parts(const struct call *call) {
-    return plan_of(call_of(call))->parts;
+    return call_of(call)->parts;
 }
 
-/* ---- Windows ---- */
-
-/* A part at work. */
-struct work {
-    const struct gather_plan *plan;
-    const struct kvmill_windows *windows;
-    const DLTensor *operand, *indices, *result;
-    struct loops loops; /* over a window: operand, result */
-    int64_t component_step;
-};
-
-static void set_loops(struct work *work) {
-    const struct kvmill_windows *windows = work->windows;
-    work->loops.count = 0;
-    work->loops.sides = 2;
-    for (int d = 0; d < windows->rank; d++) {
-        if (windows->axis[d] == KVMILL_NOT_THERE)
-            continue;
-        int64_t *step = kvmill_loops_add(&work->loops, windows->window[d]);
-        step[0] = kvmill_shaped_step(work->operand, d);
-        step[1] = kvmill_shaped_step(work->result, windows->axis[d]);
-    }
-    kvmill_loops_merge(&work->loops);
+static void run_units(const struct gather_call *call, int64_t first, int64_t last) {
+    struct kvmill_gather_geometry strided;
+    const struct kvmill_gather_windows problem = {
+        .geometry = call->is_dense ? &plan_of(call)->dense : &strided,
+        .operand = tensor_data(call->tensors[KVMILL_OPERAND]),
+        .indices = tensor_data(call->tensors[KVMILL_START_INDICES]),
+        .result = tensor_data(call->tensors[KVMILL_RESULT]),
+    };
+    if (!call->is_dense)
+        fold_strides(call, &strided);
+    call->kernel->run(&problem, first, last);
 }
 
-static int64_t clamp(int64_t start, int64_t most) {
-    return start < 0 ? 0 : start > most ? most : start;
-}
-
-/* Bytes from the operand's first element to where the window begins; `point` is a place in the
-   index space and `vector` its index vector.  *outside: some start had to be clamped. */
-static int64_t window_offset(const struct work *work, const int64_t *point,
-                             const unsigned char *vector, bool *outside) {
-    const struct kvmill_windows *windows = work->windows;
-    int64_t offset = 0;
-    *outside = false;
-    for (int d = 0; d < windows->rank; d++) {
-        int64_t at = 0, most = windows->dim[d] - windows->window[d];
-        if (windows->batch[d] != KVMILL_NOT_THERE)
-            at = point[windows->batch[d]];
-        if (windows->component[d] != KVMILL_NOT_THERE) {
-            int64_t start = kvmill_load_index(
-                work->indices->dtype, vector + windows->component[d] * work->component_step);
-            at = clamp(start, most);
-            *outside |= at != start;
-        }
-        offset += at * kvmill_shaped_step(work->operand, d);
-    }
-    return offset;
-}
-
-/* A body: side 0 is not looked at. */
-static void fill_elements(const void *context, unsigned char *const *at, int64_t count,
-                          const int64_t *step) {
-    const struct gather_plan *plan = context;
-    for (int64_t i = 0; i < count; i++)
-        memcpy(at[1] + i * step[1], plan->fill, (size_t)plan->element_bytes);
-}
-
-static void gather_window(const struct work *work, const int64_t *point) {
-    const struct kvmill_windows *windows = work->windows;
-    unsigned char *vector = tensor_data(work->indices);
-    unsigned char *base[2] = {tensor_data(work->operand), tensor_data(work->result)};
-    bool outside;
-    for (int j = 0; j < windows->space_rank; j++) {
-        vector += point[j] * kvmill_shaped_step(work->indices, windows->index_axis[j]);
-        base[1] += point[j] * kvmill_shaped_step(work->result, windows->space_axis[j]);
-    }
-    base[0] += window_offset(work, point, vector, &outside);
-    if (outside && work->plan->fills)
-        kvmill_loops_walk(&work->loops, base, fill_elements, work->plan);
-    else
-        kvmill_loops_walk(&work->loops, base, kvmill_copy_elements, &work->plan->element_bytes);
-}
-
-/* ---- Parts: ranges of points, row-major ---- */
-
-static void set_point(const struct kvmill_windows *windows, int64_t number, int64_t *point) {
-    for (int j = windows->space_rank - 1; j >= 0; j--) {
-        point[j] = number % windows->space[j];
-        number /= windows->space[j];
-    }
-}
-
-static void next_point(const struct kvmill_windows *windows, int64_t *point) {
-    for (int j = windows->space_rank - 1; j >= 0; j--) {
-        if (++point[j] < windows->space[j])
-            return;
-        point[j] = 0;
-    }
-}
-
-static int64_t boundary(const struct gather_plan *plan, int64_t part) {
-    return plan->points / plan->parts * part +
-           (part < plan->points % plan->parts ? part : plan->points % plan->parts);
+static int64_t boundary(const struct gather_call *call, int64_t part) {
+    int64_t each = call->units / call->parts, rest = call->units % call->parts;
+    return each * part + (part < rest ? part : rest);
 }
 
 void kvmill_gather_part(const struct call *base, int64_t part) {
     const struct gather_call *call = call_of(base);
-    const struct gather_plan *plan = plan_of(call);
-    int64_t point[KVMILL_MOST_RANK] = {0};
-    struct work work = {
-        .plan = plan,
-        .windows = &plan->windows,
-        .operand = call->tensors[KVMILL_OPERAND],
-        .indices = call->tensors[KVMILL_START_INDICES],
-        .result = call->tensors[KVMILL_RESULT],
-    };
-    if (plan->windows.vector_axis != KVMILL_NOT_THERE)
-        work.component_step = kvmill_shaped_step(work.indices, plan->windows.vector_axis);
-    set_loops(&work);
-    set_point(&plan->windows, boundary(plan, part), point);
-    for (int64_t i = boundary(plan, part); i < boundary(plan, part + 1); i++) {
-        gather_window(&work, point);
-        next_point(&plan->windows, point);
-    }
+    run_units(call, boundary(call, part), boundary(call, part + 1));
+}
+
+void kvmill_gather_all(const struct call *base) {
+    const struct gather_call *call = call_of(base);
+    if (call->units > 0)
+        run_units(call, 0, call->units);
 }

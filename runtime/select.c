@@ -60,10 +60,24 @@ static int fit_attend(const void *kernel_shape, const void *wanted) {
     return MOST_FIT - 1 - count_terms(kernel->terms & ~problem->terms);
 }
 
+bool kvmill_gather_shapes_equal(const struct kvmill_gather_shape *a,
+                                const struct kvmill_gather_shape *b) {
+    bool equal = a->index_bits == b->index_bits && a->index_signed == b->index_signed &&
+                 a->fill == b->fill && a->components == b->components && a->bytes == b->bytes;
+    for (int i = 0; equal && i < KVMILL_MOST_WINDOW_LOOPS; i++)
+        equal = a->loop[i].extent == b->loop[i].extent && a->loop[i].from == b->loop[i].from &&
+                a->loop[i].to == b->loop[i].to;
+    return equal;
+}
+
+static int fit_gather(const void *kernel_shape, const void *wanted) {
+    return kvmill_gather_shapes_equal(kernel_shape, wanted) ? 0 : -1;
+}
+
 static int (*const fits[])(const void *kernel_shape, const void *wanted) = {
     [KVMILL_STORE_ROWS] = fit_store,   [KVMILL_KEEP_ROWS] = fit_keep,
     [KVMILL_WRITE_ROWS] = fit_convert, [KVMILL_READ_ROWS] = fit_convert,
-    [KVMILL_ATTEND] = fit_attend,
+    [KVMILL_ATTEND] = fit_attend,      [KVMILL_GATHER] = fit_gather,
 };
 
 /* Negative: unusable.  Higher is better.  The CPU is asked last: virtual machines trap CPUID. */

@@ -37,6 +37,10 @@ struct wanted {
 /* The best instruction set wins, then the kernel that fixes most of the shape, then the first. */
 struct selection kvmill_select_kernel(const struct shelf *shelf, const struct wanted *wanted);
 
+/* Such a kernel can do what such a problem needs. */
+bool kvmill_gather_shapes_equal(const struct kvmill_gather_shape *a,
+                                const struct kvmill_gather_shape *b);
+
 /* Kernels that attend, one for each size of tile. */
 enum { MOST_TILES = 16 };
 struct attend_selection {

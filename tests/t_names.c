@@ -87,6 +87,8 @@ static const char *const examples[] = {
     "kvmill_attend_f16_f16_f16_d128_e128_none_g0_none_j0_r128_bias_f32__avx2_columns",
     "kvmill_attend_f32_i8_i4_d128_e128_f16_g128_f32_j128_r7_plain_fast__avx512vnni_codes",
     "kvmill_attend_bf16_q8_0_q4_0_d128_e128_none_g0_none_j0_r1_cap_f32__scalar_quads",
+    "kvmill_gather_u8_i32_clip_c1_d4_x7_f400_t128_y7_g128_u7__avx2_windows",
+    "kvmill_gather_u8_u64_fill_c2_dn__avx512_pieces",
 };
 
 static void walk_pair(const struct kernel *example, int a, int b, const struct isa_list *isas,

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../bench/bench_attention.h"
+#include "../bench/bench_gather.h"
 #include "../bench/bench_limits.h"
 #include "../bench/bench_rows.h"
 #include "../gen/m4.h"
@@ -181,6 +182,8 @@ static bool bench_spec(const struct spec *spec, const struct attention_setting *
                        struct bench_results *results, struct error *error) {
     if (is_attention_spec(spec))
         return bench_attention(spec, setting, results, error);
+    if (is_gather_spec(spec))
+        return bench_gather(spec, setting->pack, setting->threads, results, error);
     if (is_window_spec(spec)) {
         fprintf(stderr, "%s: note: %s is not measured; it has no generated kernels\n", spec->where,
                 spec->op->name);

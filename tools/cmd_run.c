@@ -18,6 +18,7 @@ static const struct option_help options[] = {
     {"isa", "ISA", "instruction set (the best this CPU has)"},
     {"portable", NULL, "the portable kernels instead of generated ones"},
     {"threads", "N", "threads to run on (1)"},
+    {"pack", "LIBRARY", "the kernels of a built pack, for a .mlir file"},
     {"window-out-of-bounds", "WORD",
      "skip_element or skip_window, for the scatters of a .mlir file"},
     {NULL, NULL, NULL},
@@ -283,6 +284,9 @@ static bool run(const struct options *given, struct error *error) {
                     given->rest_count);
     if (is_mlir_name(given->rest[0]))
         return run_mlir(given, given->rest[0], error);
+    if (option_value(given, "pack"))
+        return fail(error, EXIT_USER,
+                    "--pack goes with a .mlir file; kernels of a spec are made for it");
     bool done = specs_read(given->rest[0], &specs, error);
     if (done && specs.count != 1)
         done = fail(error, EXIT_USER, "%s: holds %zu specs; accepted: one", given->rest[0],

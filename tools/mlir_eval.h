@@ -20,6 +20,7 @@ struct evaluation {
     const struct mlir_chunk *chunk;
     struct error *error;
     int threads, portable, depth;
+    const kvmill_pack *pack; /* kernels for gathers and scatters; or NULL */
     const char *window_out_of_bounds; /* of all scatters; NULL: as StableHLO says */
     int passed, failed;
     int64_t bytes; /* that all arrays hold */

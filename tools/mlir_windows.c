@@ -33,6 +33,8 @@ static bool run_plan(struct evaluation *evaluation, const struct mlir_op *op, kv
 
 static kvmill_plan_options options_of(const struct evaluation *evaluation) {
     return (kvmill_plan_options){.struct_size = sizeof(kvmill_plan_options),
+                                 .packs = &evaluation->pack,
+                                 .pack_count = evaluation->pack != NULL,
                                  .portable = evaluation->portable,
                                  .threads = evaluation->threads};
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "built_pack.h"
 #include "mlir_eval.h"
 
 static bool check_options(const struct options *given, struct error *error) {
@@ -34,11 +35,16 @@ bool run_mlir(const struct options *given, const char *name, struct error *error
         .window_out_of_bounds = option_value(given, "window-out-of-bounds"),
     };
     long threads = 1;
+    const char *library = option_value(given, "pack");
+    struct built_pack built = {0};
     if (!option_integer(given, "threads", 1, 256, &threads, error) || !check_options(given, error))
         return false;
     evaluation.threads = (int)threads;
-    bool done =
-        mlir_read(name, &file, error) && mlir_run(&evaluation) && report(&evaluation, error);
+    bool done = library == NULL || built_pack_load(library, &built, error);
+    evaluation.pack = built.pack;
+    done = done && mlir_read(name, &file, error) && mlir_run(&evaluation) &&
+           report(&evaluation, error);
     mlir_free(&file);
+    built_pack_free(&built);
     return done;
 }

@@ -11,6 +11,12 @@
         query=q, current_key=k, current_value=v, start_pos=17, cache=cache, scale=scale
     )
 
+    plan = kvmill.Gather(
+        table, ids, offset_dims=[1], collapsed_slice_dims=[0], start_index_map=[0],
+        index_vector_dim=1, slice_sizes=[1, 4096], packs=[pack]
+    )
+    rows = plan.run(table, ids)
+
 Plan once, run many: a plan is immutable and may run in any number of threads at a time; the GIL is
 released while the library works.  The meaning of the operation is that of kvmill.h.
 
@@ -22,7 +28,8 @@ bfloat16, complex64, complex128, the float8 types, int4, uint4, float4e2m1, stri
 not needed: only arrays of its types are.  Three layouts deserve a word:
 
 * 4-bit types.  NumPy holds one element per byte, libkvmill two.  Arrays are packed before a run and
-  unpacked behind it (pack_nibbles, unpack_nibbles); this costs more than the run itself.
+  unpacked behind it (pack_nibbles, unpack_nibbles); this costs more than the run itself.  A Gather
+  takes them as NumPy holds them.
 * Strings are object arrays.  libkvmill moves handles: indices into a table of the objects.
 * Raw bits.  With dtype given, arrays of an unsigned integer of the same size are accepted too, for
   4-bit types uint8 with one element per byte.
@@ -58,6 +65,7 @@ import numpy as np
 
 __all__ = [
     "Call",
+    "Gather",
     "KeyValueCache",
     "KvmillError",
     "MultiHeadAttention",
@@ -162,6 +170,32 @@ class _CacheAttentionOp(Structure):
     ]
 
 
+class _Dims(Structure):
+    _fields_ = [("items", POINTER(c_int64)), ("count", c_size_t)]
+
+
+class _GatherOp(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        *[
+            (name, _Dims)
+            for name in (
+                *("offset_dims", "collapsed_slice_dims", "operand_batching_dims"),
+                *("start_indices_batching_dims", "start_index_map", "slice_sizes"),
+            )
+        ],
+        ("index_vector_dim", c_int64),
+        ("indices_are_sorted", c_int32),
+        ("mode", c_char_p),
+        ("fill_value", c_void_p),
+        ("operand", POINTER(_DLTensor)),
+        ("start_indices", POINTER(_DLTensor)),
+        ("result", POINTER(_DLTensor)),
+        ("operand_element", c_void_p),
+        ("result_element", c_void_p),
+    ]
+
+
 class _Call(Structure):
     _fields_ = [("opaque", ctypes.c_uint64 * 96)]
 
@@ -192,6 +226,10 @@ def _load_library() -> ctypes.CDLL:
             )
             for op in ("key_value_cache", "multi_head_attention", "multi_head_cache_attention")
         },
+        "kvmill_plan_gather": (
+            c_int,
+            [POINTER(_GatherOp), POINTER(_PlanOptions), POINTER(c_void_p), POINTER(_Error)],
+        ),
         "kvmill_cache_attention_init": (None, [POINTER(_CacheAttentionOp)]),
         "kvmill_merge_partials": (
             None,
@@ -493,7 +531,7 @@ class Call:
 
     def __init__(
         self,
-        plan: TensorScatter | _CacheAttention,
+        plan: TensorScatter | Gather | _CacheAttention,
         tensors: Sequence[_DLTensor | None],
         arrays: tuple,
     ) -> None:
@@ -729,6 +767,138 @@ def _index_type(write_indices: Prototype) -> _DType | None:
 def _require_writable(array: np.ndarray, name: str = "present") -> None:
     if not array.flags.writeable:
         raise ValueError(f"{name} is read-only; accepted: a writable array")
+
+
+# ---- StableHLO ----
+
+
+def _dims(items: Sequence[int]) -> _Dims:
+    return _Dims((c_int64 * len(items))(*items), len(items))
+
+
+class Gather:
+    """A plan of stablehlo.gather: a window of operand for each index vector of start_indices.
+
+    operand, start_indices: prototypes, arrays whose data is not looked at, or tuples with the shape;
+    of a tuple for operand dtype is the element type, one for start_indices is of int32.
+    slice_sizes, offset_dims, collapsed_slice_dims, operand_batching_dims,
+    start_indices_batching_dims, start_index_map, index_vector_dim, indices_are_sorted: those of
+    StableHLO.
+    mode: "clip" moves a window inside, as StableHLO says; "fill" makes a window that is not inside
+        fill_value.
+    fill_value: None for JAX's choice: NaN, the least signed, the largest unsigned integer, True.
+    dtype, packs, portable, isa: as for TensorScatter.
+
+    Raises KvmillError for what the library refuses, TypeError and ValueError for arrays that it
+    cannot be told about.
+    """
+
+    def __init__(
+        self,
+        operand: Prototype,
+        start_indices: Prototype,
+        *,
+        slice_sizes: Sequence[int],
+        offset_dims: Sequence[int] = (),
+        collapsed_slice_dims: Sequence[int] = (),
+        operand_batching_dims: Sequence[int] = (),
+        start_indices_batching_dims: Sequence[int] = (),
+        start_index_map: Sequence[int] = (),
+        index_vector_dim: int = 0,
+        indices_are_sorted: bool = False,
+        mode: str = "clip",
+        fill_value: object = None,
+        dtype: str | None = None,
+        packs: Sequence[Pack] = (),
+        portable: bool = False,
+        isa: str | None = None,
+    ) -> None:
+        self._declared = None if dtype is None else _dtype_named(dtype)
+        self._packs = tuple(packs)
+        index_type = _DTYPES["int32"] if isinstance(start_indices, tuple) else None
+        tensors = [
+            _window_tensor(operand, self._declared),
+            _window_tensor(start_indices, index_type),
+        ]
+        fill = _fill_of(operand, fill_value)
+        op = _GatherOp(
+            ctypes.sizeof(_GatherOp),
+            *map(
+                _dims,
+                (
+                    *(offset_dims, collapsed_slice_dims, operand_batching_dims),
+                    *(start_indices_batching_dims, start_index_map, slice_sizes),
+                ),
+            ),
+            index_vector_dim=index_vector_dim,
+            indices_are_sorted=indices_are_sorted,
+            mode=mode.encode(),
+            fill_value=None if fill is None else fill.ctypes.data,
+            operand=_reference(tensors[0]),
+            start_indices=_reference(tensors[1]),
+        )
+        options = _plan_options(self._packs, portable, isa)
+        self._handle = _make_plan(self, "kvmill_plan_gather", op, options)
+        space = [n for d, n in enumerate(_shape_of(start_indices)) if d != index_vector_dim]
+        dropped = {*collapsed_slice_dims, *operand_batching_dims}
+        window = [n for d, n in enumerate(slice_sizes) if d not in dropped]
+        self._result_shape = _interleaved(space, window, offset_dims)
+
+    def describe(self) -> str:
+        """What was planned, which kernel was selected, and why."""
+        return _describe(self._handle)
+
+    def prepare(
+        self, operand: np.ndarray, start_indices: np.ndarray, result: np.ndarray
+    ) -> Call:
+        """Bind the plan to arrays, for runs without the cost of Python's side of one."""
+        _require_writable(result, "result")
+        arrays = operand, start_indices, result
+        declared = self._declared, None, self._declared
+        tensors = [_array_tensor(*pair) for pair in zip(arrays, declared, strict=True)]
+        return Call(self, tensors, arrays)
+
+    def run(
+        self, operand: np.ndarray, start_indices: np.ndarray, result: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Run on arrays that fit the plan; returns result.
+
+        result: None for a new, row-major array; or one of the right shape and type, apart from the
+        others.  May be called by many threads at a time, on different results.  Raises KvmillError
+        (then nothing has been written), TypeError and ValueError.
+        """
+        operand, start_indices = np.asarray(operand), np.asarray(start_indices)
+        if result is None:
+            result = np.empty(self._result_shape, operand.dtype)
+        self.prepare(operand, start_indices, result).run()
+        return result
+
+
+def _window_tensor(prototype: Prototype, declared: _DType | None) -> _DLTensor:
+    """A prototype whose elements are as NumPy holds them."""
+    if isinstance(prototype, tuple):
+        return _prototype_tensor(prototype, declared, ())
+    return _array_tensor(np.asarray(prototype), declared)
+
+
+def _shape_of(prototype: Prototype) -> Sequence[int | None]:
+    return prototype if isinstance(prototype, tuple) else np.shape(prototype)
+
+
+def _fill_of(operand: Prototype, fill_value: object) -> np.ndarray | None:
+    """One element, of the operand's type where that is an array."""
+    if fill_value is None:
+        return None
+    return np.array([fill_value], None if isinstance(operand, tuple) else np.asarray(operand).dtype)
+
+
+def _interleaved(
+    space: Sequence[int], window: Sequence[int], offset_dims: Sequence[int]
+) -> list[int]:
+    """Extents of a result: those of the window at offset_dims, those of the index space between."""
+    points, extents = iter(space), iter(window)
+    axes = range(len(space) + len(window))
+    return [next(extents) if d in offset_dims else next(points) for d in axes]
 
 
 # ---- Cache attention ----

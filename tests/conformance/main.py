@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import sys
 
+import gather
 import jax_windows
 import kvmill
 import onnx_backend
@@ -35,6 +36,7 @@ def main() -> int:
     )
     onnx_backend.run(tap, packs, seed)
     pmx.run_all(tap, packs, seed)
+    gather.run(tap, packs, seed)
     jax_windows.run(tap, os.environ["KVMILL_COMMAND"], seed)
     return tap.finish()
 

@@ -1,0 +1,77 @@
+"""What the comparisons of kvmill with others have in common: arrays, threads, taking turns, tables.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import platform
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import kvmill
+import numpy as np
+
+
+def aligned(shape: tuple[int, ...], dtype: str | np.dtype) -> np.ndarray:
+    """An array whose data begins at a multiple of 64 bytes."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    memory = np.zeros(size + 64, np.uint8)
+    begin = -memory.ctypes.data % 64
+    return memory[begin : begin + size].view(dtype).reshape(shape)
+
+
+def compile_openmp_for() -> ctypes.c_void_p:
+    source = Path(__file__).with_name("openmp_for.c")
+    library = Path(tempfile.mkdtemp()) / "openmp_for.so"
+    command = ["cc", "-O2", "-fopenmp", "-shared", "-fPIC", str(source), "-o", str(library)]
+    subprocess.run(command, check=True)
+    return ctypes.cast(ctypes.CDLL(str(library)).openmp_for, ctypes.c_void_p)
+
+
+def run_of(call: kvmill.Call, threads: int, openmp_for: ctypes.c_void_p):
+    """The call, on a loop of so many threads."""
+    if threads == 1:
+        return call.run
+    return partial(call.run_parallel, openmp_for, ctypes.byref(ctypes.c_int(threads)))
+
+
+def environment(**versions: str) -> dict[str, str | int | None]:
+    return {
+        "kvmill": kvmill.version(),
+        **versions,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+    }
+
+
+def parse_arguments(description: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--packs", default=os.environ.get("KVMILL_PACKS", ""), metavar="PATHS")
+    parser.add_argument("--rounds", type=int, default=25, help="at least 15 (default 25)")
+    parser.add_argument("--json", metavar="FILE", help="write the results here too")
+    arguments = parser.parse_args()
+    if arguments.rounds < 15:
+        parser.error(f"--rounds is {arguments.rounds}; accepted: 15 or more")
+    return arguments
+
+
+def packs_of(arguments: argparse.Namespace) -> list[kvmill.Pack]:
+    return [kvmill.Pack(path) for path in arguments.packs.split(":") if path]
+
+
+def write_json(path: str | None, where: dict, results: Sequence[dict]) -> None:
+    if path is None:
+        return
+    with open(path, "w", encoding="utf-8") as stream:
+        json.dump({"environment": where, "results": results}, stream, indent=2)
+        stream.write("\n")

@@ -1,0 +1,222 @@
+"""stablehlo.gather of kvmill and of XLA (CPU), side by side in one run.
+
+    python xla_gather.py --packs PACK[:PACK...] [--rounds N] [--json FILE]
+
+embedding   rows of a table of 128256 x 4096 bfloat16, 1 to 512 of them
+pages       the pages of 8 sequences from a pool of a key/value cache, by a block table
+batch       the same where every sequence has a pool of its own: a batching dim
+
+XLA runs lax.gather, jitted and warmed up, by as many threads as it likes; kvmill a prepared call
+(kvmill.Call) by one thread and by two.  Indices are others in every run.  XLA makes a new result each
+time, as a program would see it; kvmill writes to one array.  Calling costs XLA more than kvmill: the
+row called floor, one element, says how much.  Rounds alternate; before the clock starts, both must
+have given the same bytes.  A ratio above 1 means that kvmill is faster.  configs/gathers.json has the
+specs that a pack for this needs.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+
+os.environ["JAX_PLATFORMS"] = "cpu"
+
+import jax  # noqa: E402
+import kvmill  # noqa: E402
+import ml_dtypes  # noqa: E402
+import numpy as np  # noqa: E402
+from jax import lax  # noqa: E402
+from sides import (  # noqa: E402
+    aligned,
+    compile_openmp_for,
+    environment,
+    packs_of,
+    parse_arguments,
+    run_of,
+    write_json,
+)
+
+ROUND_SECONDS = 0.002
+SETS = 64  # of indices, that calls take turns with
+THREADS = (1, 2)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A gather along one axis of the operand."""
+
+    name: str
+    dtype: type
+    operand: tuple[int, ...]
+    indices: tuple[int, ...]
+    numbers: dict[str, list[int]]
+    limit: int
+    vector: int
+    more: dict = field(default_factory=dict)
+
+
+def embedding(count: int) -> Problem:
+    numbers = {
+        "offset_dims": [1],
+        "collapsed_slice_dims": [0],
+        "start_index_map": [0],
+        "slice_sizes": [1, 4096],
+    }
+    shape = 128256, 4096
+    return Problem(f"embedding, {count}", ml_dtypes.bfloat16, shape, (count, 1), numbers, 128256, 1)
+
+
+PAGES = Problem(
+    "pages",
+    np.float16,
+    (16384, 16, 8, 128),
+    (8, 64, 1),
+    {
+        "offset_dims": [2, 3, 4],
+        "collapsed_slice_dims": [0],
+        "start_index_map": [0],
+        "slice_sizes": [1, 16, 8, 128],
+    },
+    16384,
+    2,
+)
+BATCH = Problem(
+    "batch",
+    np.float16,
+    (8, 8, 512, 16, 128),
+    (8, 64, 1),
+    {
+        "offset_dims": [1, 3, 4],
+        "collapsed_slice_dims": [2],
+        "operand_batching_dims": [0],
+        "start_indices_batching_dims": [0],
+        "start_index_map": [2],
+        "slice_sizes": [1, 8, 1, 16, 128],
+    },
+    512,
+    2,
+)
+FLOOR = Problem(
+    "floor",
+    np.float32,
+    (1,),
+    (1, 1),
+    {"collapsed_slice_dims": [0], "start_index_map": [0], "slice_sizes": [1]},
+    1,
+    1,
+)
+PROBLEMS = [*map(embedding, (1, 8, 64, 512)), PAGES, BATCH, FLOOR]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was measured of one problem: seconds per run, medians of the rounds."""
+
+    problem: str
+    threads: int
+    kernel: str
+    kvmill: float
+    xla: float
+
+    @property
+    def ratio(self) -> float:
+        return self.xla / self.kvmill
+
+
+# ---- The two sides ----
+
+
+def xla_gather(problem: Problem) -> Callable:
+    numbers = dict(problem.numbers)
+    sizes = tuple(numbers.pop("slice_sizes"))
+    fields = {name: tuple(value) for name, value in numbers.items()}
+    dimensions = lax.GatherDimensionNumbers(**{"offset_dims": (), **fields})
+    return jax.jit(
+        lambda operand, indices: lax.gather(
+            operand, indices, dimensions, sizes, mode=lax.GatherScatterMode.CLIP
+        )
+    )
+
+
+def plan_of(problem: Problem, operand: np.ndarray, indices: np.ndarray, packs) -> kvmill.Gather:
+    return kvmill.Gather(
+        operand, indices, index_vector_dim=problem.vector, packs=packs, **problem.numbers
+    )
+
+
+def sides_of(
+    problem: Problem, packs: Sequence[kvmill.Pack], openmp_for: ctypes.c_void_p
+) -> tuple[list[list[Callable[[], object]]], str]:
+    """For kvmill by each number of threads, then for XLA: a run for each set of indices."""
+    rng = np.random.default_rng(5)
+    operand = aligned(problem.operand, problem.dtype)
+    operand.view(np.uint8).reshape(-1)[:] = np.resize(
+        rng.integers(0, 64, 1 << 16, np.uint8), operand.nbytes
+    )
+    sets = [rng.integers(0, problem.limit, problem.indices, np.int32) for _ in range(SETS)]
+    gather, table = xla_gather(problem), jax.numpy.asarray(operand)
+    theirs = [gather(table, jax.numpy.asarray(indices)) for indices in sets[:1]]
+    plan = plan_of(problem, operand, sets[0], packs)
+    result = aligned(theirs[0].shape, problem.dtype)
+    calls = [plan.prepare(operand, indices, result) for indices in sets]
+    calls[0].run()
+    if np.asarray(theirs[0]).tobytes() != result.tobytes():
+        sys.exit(f"{problem.name}: kvmill and XLA differ: nothing to compare")
+    device = [jax.device_put(indices) for indices in sets]
+    runs = [[run_of(call, threads, openmp_for) for call in calls] for threads in THREADS]
+    runs.append([lambda i=i: gather(table, i).block_until_ready() for i in device])
+    return runs, plan.describe().partition(": with ")[2].partition(" ")[0]
+
+
+# ---- Measuring ----
+
+
+def seconds_per_run(runs: Sequence[Callable[[], object]], count: int) -> float:
+    begin = time.perf_counter()
+    for k in range(count):
+        runs[k % SETS]()
+    return (time.perf_counter() - begin) / count
+
+
+def measure(problem: Problem, packs, openmp_for: ctypes.c_void_p, rounds: int) -> list[Row]:
+    sides, kernel = sides_of(problem, packs, openmp_for)
+    counts = [max(1, round(ROUND_SECONDS / seconds_per_run(side, SETS))) for side in sides]
+    times = [[seconds_per_run(s, n) for s, n in zip(sides, counts, strict=True)] for _ in range(rounds)]
+    *ours, theirs = (statistics.median(side) for side in zip(*times, strict=True))
+    return [
+        Row(problem.name, threads, kernel, seconds, theirs)
+        for threads, seconds in zip(THREADS, ours, strict=True)
+    ]
+
+
+def print_table(rows: Sequence[Row]) -> None:
+    columns = "{:16} {:>7} {:>12} {:>12} {:>6}  {}"
+    print(columns.format("problem", "threads", "kvmill us", "XLA us", "ratio", "kernel"))
+    for row in rows:
+        ours, theirs = f"{row.kvmill * 1e6:.1f}", f"{row.xla * 1e6:.1f}"
+        ratio = f"{row.ratio:.2f}"
+        print(columns.format(row.problem, row.threads, ours, theirs, ratio, row.kernel))
+
+
+def main() -> None:
+    arguments = parse_arguments(__doc__.splitlines()[0])
+    packs, openmp_for = packs_of(arguments), compile_openmp_for()
+    rows = [
+        row
+        for problem in PROBLEMS
+        for row in measure(problem, packs, openmp_for, arguments.rounds)
+    ]
+    print_table(rows)
+    results = [{**asdict(row), "ratio": row.ratio} for row in rows]
+    write_json(arguments.json, environment(jax=jax.__version__), results)
+
+
+if __name__ == "__main__":
+    main()

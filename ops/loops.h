@@ -1,0 +1,25 @@
+/* Nests of loops over several tensors at once: what windows are, once axes have no meaning.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_OPS_LOOPS_H
+#define KVMILL_OPS_LOOPS_H
+
+#include "region.h"
+#include "windows.h"
+
+enum { KVMILL_MOST_SIDES = 2 * KVMILL_MOST_INPUTS };
+
+/* Outermost first; a side is a tensor, its steps are bytes. */
+struct loops {
+    int count, sides;
+    int64_t extent[KVMILL_MOST_RANK];
+    int64_t step[KVMILL_MOST_RANK][KVMILL_MOST_SIDES];
+};
+
+/* The steps of a new innermost loop, for the caller to fill in. */
+int64_t *kvmill_loops_add(struct loops *loops, int64_t extent);
+
+/* Make one loop of two where both walk on alike on all sides, and drop loops of one turn. */
+void kvmill_loops_merge(struct loops *loops);
+
+#endif

@@ -1,0 +1,25 @@
+m4_dnl gather_pieces -- windows that are long and in one piece, cut where parts of a run shall share them.
+km_head(«Gather windows: long ones, in pieces.», «»)
+km_helpers«»km_long_copy
+km_gather_functions«»m4_dnl
+km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
+{
+    const struct kvmill_gather_windows *p = problem;
+    const struct kvmill_gather_geometry *g = p->geometry;
+    const struct starts starts = starts_of(g);
+    int64_t turn[KVMILL_MOST_GATHER_AXES];
+    int64_t around = km_if(km_around, «g->result_bytes >= km_around * INT64_C(1024)», 0);
+    for (int64_t u = first; u < last; u++) {
+        struct place at = place_of(p, u / g->pieces, turn);
+        int64_t begin = u % g->pieces * g->piece, left = g->bytes - begin;
+        int64_t count = left < g->piece ? left : g->piece;
+km_if(km_fills, «        if (is_outside(&starts, at)) {
+            fill_bytes(at.result + begin, g->fill, count);
+            continue;
+        }
+»)m4_dnl
+        copy_long(at.result, begin, window_at(&starts, at), begin, count, around);
+    }
+}
+
+km_gather_descriptor«»m4_dnl

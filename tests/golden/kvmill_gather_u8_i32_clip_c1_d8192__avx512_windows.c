@@ -1,0 +1,204 @@
+/* Gather windows: of a known size, one after the other.
+   Generated; to reproduce: kvmill explain --source kvmill_gather_u8_i32_clip_c1_d8192__avx512_windows */
+#include "kvmill_kernel.h"
+
+#define INLINED static inline __attribute__((always_inline, unused, target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+
+struct starts {
+    struct kvmill_gather_component component[1];
+};
+
+/* Where the window of a place in the indices, the operand and the result lies.  */
+struct place {
+    const unsigned char *indices, *operand;
+    unsigned char *result;
+};
+
+INLINED struct starts
+starts_of(const struct kvmill_gather_geometry *g)
+{
+    struct starts starts = { { { 0 } } };
+    (void)g;
+    starts.component[0] = g->component[0];
+    return starts;
+}
+
+INLINED int64_t
+clamped(int64_t start, int64_t most)
+{
+    if (__builtin_expect((uint64_t)start > (uint64_t)most, 0))
+        start = start < 0 ? 0 : most;
+    return start;
+}
+
+INLINED const unsigned char *
+window_at(const struct starts *starts, struct place at)
+{
+    (void)starts;
+    const unsigned char *index0 = at.indices + starts->component[0].index;
+    at.operand += clamped((int32_t)*(const kvmill_word4 *)index0, starts->component[0].most) * starts->component[0].from;
+    return at.operand;
+}
+
+INLINED void
+move(struct place *place, const struct kvmill_gather_axis *axis, int64_t turns)
+{
+    place->indices += turns * axis->index;
+    place->operand += turns * axis->from;
+    place->result += turns * axis->to;
+}
+
+/* The place of a window, and its turns along the axes.  */
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static struct place
+place_of(const struct kvmill_gather_windows *p, int64_t window, int64_t *turn)
+{
+    const struct kvmill_gather_geometry *g = p->geometry;
+    struct place place = { p->indices, p->operand, p->result };
+    for (int64_t a = g->axes - 1; a >= 0; a--) {
+        turn[a] = window % g->axis[a].extent;
+        window /= g->axis[a].extent;
+        move(&place, &g->axis[a], turn[a]);
+    }
+    return place;
+}
+
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static void
+gather_line(const struct kvmill_gather_geometry *g, struct place at, int64_t count)
+{
+    const struct kvmill_gather_axis axis = g->axis[g->axes - 1];
+    const struct starts starts = starts_of(g);
+    int64_t i = 0;
+    for (; i < count - 1; i++) {
+        struct place later = at;
+        move(&later, &axis, 1);
+        const unsigned char *from = window_at(&starts, at), *next = window_at(&starts, later);
+        for (int64_t byte = 0; byte + 128 <= 4096; byte += 128) {
+        __builtin_prefetch(next + byte + 0 + 0);
+        __builtin_prefetch(next + byte + 0 + 64);
+        *(kvmill_word64 *)(at.result + byte + 0 + 0) = *(const kvmill_word64 *)(from + byte + 0 + 0);
+        *(kvmill_word64 *)(at.result + byte + 0 + 64) = *(const kvmill_word64 *)(from + byte + 0 + 64);
+        __builtin_prefetch(next + byte + 4096 + 0);
+        __builtin_prefetch(next + byte + 4096 + 64);
+        *(kvmill_word64 *)(at.result + byte + 4096 + 0) = *(const kvmill_word64 *)(from + byte + 4096 + 0);
+        *(kvmill_word64 *)(at.result + byte + 4096 + 64) = *(const kvmill_word64 *)(from + byte + 4096 + 64);
+        }
+        move(&at, &axis, 1);
+    }
+    for (; i < count; i++) {
+        const unsigned char *from = window_at(&starts, at);
+        for (int64_t byte = 0; byte + 128 <= 4096; byte += 128) {
+        *(kvmill_word64 *)(at.result + byte + 0 + 0) = *(const kvmill_word64 *)(from + byte + 0 + 0);
+        *(kvmill_word64 *)(at.result + byte + 0 + 64) = *(const kvmill_word64 *)(from + byte + 0 + 64);
+        *(kvmill_word64 *)(at.result + byte + 4096 + 0) = *(const kvmill_word64 *)(from + byte + 4096 + 0);
+        *(kvmill_word64 *)(at.result + byte + 4096 + 64) = *(const kvmill_word64 *)(from + byte + 4096 + 64);
+        }
+        move(&at, &axis, 1);
+    }
+}
+
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static void
+gather_line_around(const struct kvmill_gather_geometry *g, struct place at, int64_t count)
+{
+    const struct kvmill_gather_axis axis = g->axis[g->axes - 1];
+    const struct starts starts = starts_of(g);
+    int64_t i = 0;
+    for (; i < count - 1; i++) {
+        struct place later = at;
+        move(&later, &axis, 1);
+        const unsigned char *from = window_at(&starts, at), *next = window_at(&starts, later);
+        for (int64_t byte = 0; byte + 128 <= 4096; byte += 128) {
+        __builtin_prefetch(next + byte + 0 + 0);
+        __builtin_prefetch(next + byte + 0 + 64);
+        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 0 + 0)) : "v"(*(const kvmill_word64 *)(from + byte + 0 + 0)));
+        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 0 + 64)) : "v"(*(const kvmill_word64 *)(from + byte + 0 + 64)));
+        __builtin_prefetch(next + byte + 4096 + 0);
+        __builtin_prefetch(next + byte + 4096 + 64);
+        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 4096 + 0)) : "v"(*(const kvmill_word64 *)(from + byte + 4096 + 0)));
+        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 4096 + 64)) : "v"(*(const kvmill_word64 *)(from + byte + 4096 + 64)));
+        }
+        move(&at, &axis, 1);
+    }
+    for (; i < count; i++) {
+        const unsigned char *from = window_at(&starts, at);
+        for (int64_t byte = 0; byte + 128 <= 4096; byte += 128) {
+        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 0 + 0)) : "v"(*(const kvmill_word64 *)(from + byte + 0 + 0)));
+        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 0 + 64)) : "v"(*(const kvmill_word64 *)(from + byte + 0 + 64)));
+        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 4096 + 0)) : "v"(*(const kvmill_word64 *)(from + byte + 4096 + 0)));
+        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 4096 + 64)) : "v"(*(const kvmill_word64 *)(from + byte + 4096 + 64)));
+        }
+        move(&at, &axis, 1);
+    }
+}
+
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static int
+goes_around(const struct kvmill_gather_windows *p)
+{
+    const struct kvmill_gather_geometry *g = p->geometry;
+    int64_t all = (int64_t)(uintptr_t)p->result;
+    for (int64_t a = 0; a < g->axes; a++)
+        all |= g->axis[a].to;
+    return g->result_bytes >= 4096 * INT64_C(1024) && all % 64 == 0;
+}
+
+/* To the first window of the next line.  */
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static void
+next_line(const struct kvmill_gather_geometry *g, int64_t *turn, struct place *at)
+{
+    int64_t a = g->axes - 1;
+    move(at, &g->axis[a], -turn[a]);
+    turn[a] = 0;
+    while (--a >= 0) {
+        move(at, &g->axis[a], 1);
+        if (++turn[a] < g->axis[a].extent)
+            return;
+        move(at, &g->axis[a], -turn[a]);
+        turn[a] = 0;
+    }
+}
+
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static void
+run(const void *problem, int64_t first, int64_t last)
+{
+    const struct kvmill_gather_windows *p = problem;
+    const struct kvmill_gather_geometry *g = p->geometry;
+    int64_t turn[KVMILL_MOST_GATHER_AXES], inner = g->axes - 1;
+    struct place at = place_of(p, first, turn);
+    int around = goes_around(p);
+    while (first < last) {
+        int64_t line = g->axis[inner].extent - turn[inner], left = last - first;
+        int64_t count = line < left ? line : left;
+        if (around)
+            gather_line_around(g, at, count);
+        else
+            gather_line(g, at, count);
+        first += count;
+        next_line(g, turn, &at);
+    }
+    if (around)
+        __builtin_ia32_sfence();
+}
+
+static const struct kvmill_gather_shape shape = {
+    .index_bits = 32,
+    .index_signed = 1,
+    .fill = 0,
+    .components = 1,
+    .bytes = 8192,
+    .loop = { { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 } },
+};
+
+const struct kvmill_kernel kvmill_gather_u8_i32_clip_c1_d8192__avx512_windows = {
+    .abi = KVMILL_KERNEL_ABI,
+    .family = KVMILL_GATHER,
+    .symbol = "kvmill_gather_u8_i32_clip_c1_d8192__avx512_windows",
+    .isa = "avx512",
+    .shape = &shape,
+    .whole_batch = 0,
+    .run = run,
+};

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "windows_pack.h"
+
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../ops/element.h"
+#include "tap.h"
+
+int windows_cases(int usual) {
+    const char *cases = getenv("KVMILL_WINDOWS_CASES");
+    return cases ? atoi(cases) : usual;
+}
+
+/* ---- Specs ---- */
+
+static void print_dims(FILE *stream, const char *key, const kvmill_dims *dims) {
+    fprintf(stream, ", \"%s\": [", key);
+    for (size_t i = 0; i < dims->count; i++)
+        fprintf(stream, "%s%" PRId64, i ? ", " : "", dims->items[i]);
+    fprintf(stream, "]");
+}
+
+static void print_type(FILE *stream, const char *key, const DLTensor *tensor) {
+    fprintf(stream, ", \"%s\": \"tensor<", key);
+    for (int d = 0; d < tensor->ndim; d++)
+        fprintf(stream, "%" PRId64 "x", tensor->shape[d]);
+    fprintf(stream, "%s>\"", kvmill_element_word(tensor->dtype));
+}
+
+static void print_gather(FILE *stream, const kvmill_gather *op) {
+    fprintf(stream, "{\"op\": \"stablehlo.gather\"");
+    print_type(stream, "operand", op->operand);
+    print_type(stream, "start_indices", op->start_indices);
+    print_dims(stream, "offset_dims", &op->offset_dims);
+    print_dims(stream, "collapsed_slice_dims", &op->collapsed_slice_dims);
+    print_dims(stream, "operand_batching_dims", &op->operand_batching_dims);
+    print_dims(stream, "start_indices_batching_dims", &op->start_indices_batching_dims);
+    print_dims(stream, "start_index_map", &op->start_index_map);
+    print_dims(stream, "slice_sizes", &op->slice_sizes);
+    fprintf(stream, ", \"index_vector_dim\": %" PRId64 ", \"mode\": \"%s\"}\n",
+            op->index_vector_dim, op->mode ? op->mode : "clip");
+}
+
+void windows_tell_gather(const kvmill_gather *op) {
+    const char *path = getenv("KVMILL_WINDOWS_SPECS");
+    FILE *stream = path ? fopen(path, "a") : NULL;
+    if (stream == NULL)
+        return;
+    print_gather(stream, op);
+    fclose(stream);
+}
+
+/* ---- The pack ---- */
+
+static int64_t counted;
+
+/* Where it is linked: static programs cannot load. */
+extern const kvmill_pack kvmill_pack_windows __attribute__((weak));
+
+static const kvmill_pack *load(const char *path) {
+    if (strcmp(path, "linked") == 0)
+        return &kvmill_pack_windows;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const kvmill_pack *pack = library ? dlsym(library, "kvmill_pack_windows") : NULL;
+    if (pack == NULL)
+        bail_out("%s: no pack called windows", path);
+    return pack;
+}
+
+const kvmill_plan_options *windows_options(void) {
+    static const kvmill_pack *packs[1];
+    static const kvmill_plan_options options = {sizeof options, packs, 1, NULL, 0, 0};
+    const char *path = getenv("KVMILL_WINDOWS_PACK");
+    if (path == NULL)
+        return NULL;
+    if (packs[0] == NULL)
+        packs[0] = load(path);
+    return &options;
+}
+
+void windows_count(const kvmill_plan *plan) {
+    char text[4096];
+    kvmill_plan_describe(plan, text, sizeof text);
+    counted += strstr(text, "(pack windows)") != NULL;
+}
+
+int64_t windows_counted(void) {
+    return counted;
+}

@@ -1,0 +1,25 @@
+/* Random gathers and kernels made for them: one run of a test tells their specs, a later one, from
+   the same seed, takes the pack that was made of these.  tests/windows.test says so by the
+   environment.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TESTS_WINDOWS_PACK_H
+#define KVMILL_TESTS_WINDOWS_PACK_H
+
+#include <kvmill.h>
+
+/* Cases of a kind, KVMILL_WINDOWS_CASES; or `usual`. */
+int windows_cases(int usual);
+
+/* Write the spec to the file KVMILL_WINDOWS_SPECS, if there is to be one. */
+void windows_tell_gather(const kvmill_gather *op);
+
+/* Plan with the pack KVMILL_WINDOWS_PACK, a library's path or "linked", if there is one; else NULL.
+ */
+const kvmill_plan_options *windows_options(void);
+
+/* Remember whether the plan took a kernel of the pack; how many did. */
+void windows_count(const kvmill_plan *plan);
+int64_t windows_counted(void);
+
+#endif

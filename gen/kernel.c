@@ -10,9 +10,11 @@
 #include "attend_family.h"
 #include "convert_family.h"
 #include "rows_family.h"
+#include "scatter_family.h"
 
-static const struct family *const families[] = {
-    &store_rows_family, &keep_rows_family, &write_rows_family, &read_rows_family, &attend_family};
+static const struct family *const families[] = {&store_rows_family, &keep_rows_family,
+                                                &write_rows_family, &read_rows_family,
+                                                &attend_family,     &scatter_family};
 
 const struct family *family_at(size_t i) {
     return i < sizeof families / sizeof *families ? families[i] : NULL;

@@ -11,6 +11,7 @@
 #include "fence.h"
 #include "oracle/windows.h"
 #include "tap.h"
+#include "walk.h"
 
 /* What became of the cases, to be sure that every way was gone. */
 static struct {
@@ -520,12 +521,20 @@ static void combine_integers(DLDataType type, enum operation operation, unsigned
     }
 }
 
+static void combine_truths(enum operation operation, unsigned char *a, const unsigned char *b) {
+    const int results[OPERATIONS] = {
+        [AND] = *a && *b, [OR] = *a || *b, [XOR] = (*a != 0) != (*b != 0)};
+    *a = (unsigned char)results[operation];
+}
+
 static void combine(void *context, unsigned char *const *accumulators,
                     const unsigned char *const *updates) {
     const struct combiner *combiner = context;
     DLDataType type = combiner->type;
     if (combiner->operation == REPLACE)
         memcpy(accumulators[0], updates[0], (size_t)element_bytes(type));
+    else if (type.code == KVMILL_DL_BOOL)
+        combine_truths(combiner->operation, accumulators[0], updates[0]);
     else if (type.code == kDLInt || type.code == kDLUInt)
         combine_integers(type, combiner->operation, accumulators[0], updates[0]);
     else
@@ -569,74 +578,221 @@ static void random_numbers(struct dice *dice, DLDataType type, struct pair *pair
     }
 }
 
-static bool scatters_right(struct dice *dice, bool large) {
+struct scattering {
     struct geometry g;
+    struct combiner combiner;
+    DLDataType index_type;
+    bool in_place;
     struct pair input, indices, update, result;
-    make_geometry(dice, large, false, &g);
-    struct combiner combiner = choose_combiner(dice);
-    DLDataType type = combiner.type;
-    DLDataType index_type = index_types[dice_range(dice, 0, INDEX_TYPES - 1)];
-    bool in_place = dice_once_in(dice, 3);
-    open_pair(dice, type, g.rank, g.dims, &input);
-    open_pair(dice, index_type, g.indices_rank, g.indices_dims, &indices);
-    open_pair(dice, type, g.windowed_rank, g.windowed_dims, &update);
-    open_pair(dice, type, g.rank, g.dims, &result);
-    random_numbers(dice, type, &input);
-    random_numbers(dice, type, &update);
-    fill_indices(dice, &g, index_type, &indices);
-    put(&input);
-    put(&indices);
-    put(&update);
-    const DLTensor *inputs[] = {&input.fenced.dl}, *updates[] = {&update.fenced.dl};
-    kvmill_scatter op = {
-        .struct_size = sizeof op,
-        .update_window_dims = list(g.window, g.windows),
-        .inserted_window_dims = list(g.dropped, g.droppeds),
-        .input_batching_dims = list(g.batching, g.pairs),
-        .scatter_indices_batching_dims = list(g.indices_batching, g.pairs),
-        .scatter_dims_to_operand_dims = list(g.map, g.components),
-        .index_vector_dim = g.ivd,
-        .indices_are_sorted = dice_once_in(dice, 4),
-        .window_out_of_bounds = dice_once_in(dice, 3) ? "skip_window" : NULL,
-        .update_computation = operation_names[combiner.operation],
+    const DLTensor *inputs[1], *updates[1], *tensors[4];
+    kvmill_scatter op;
+};
+
+static struct pair *output_of(struct scattering *it) {
+    return it->in_place ? &it->input : &it->result;
+}
+
+static void open_scattering(struct dice *dice, struct scattering *it) {
+    const struct geometry *g = &it->g;
+    DLDataType type = it->combiner.type;
+    open_pair(dice, type, g->rank, g->dims, &it->input);
+    open_pair(dice, it->index_type, g->indices_rank, g->indices_dims, &it->indices);
+    open_pair(dice, type, g->windowed_rank, g->windowed_dims, &it->update);
+    open_pair(dice, type, g->rank, g->dims, &it->result);
+    random_numbers(dice, type, &it->input);
+    random_numbers(dice, type, &it->update);
+    fill_indices(dice, g, it->index_type, &it->indices);
+    put(&it->input);
+    put(&it->indices);
+    put(&it->update);
+}
+
+static void close_scattering(struct scattering *it) {
+    close_pair(&it->input);
+    close_pair(&it->indices);
+    close_pair(&it->update);
+    close_pair(&it->result);
+}
+
+/* Of these tensors, without the attributes that are drawn. */
+static kvmill_scatter scatter_of(const struct scattering *it, const DLTensor *const *inputs,
+                                 const DLTensor *indices, const DLTensor *const *updates) {
+    const struct geometry *g = &it->g;
+    return (kvmill_scatter){
+        .struct_size = sizeof(kvmill_scatter),
+        .update_window_dims = list(g->window, g->windows),
+        .inserted_window_dims = list(g->dropped, g->droppeds),
+        .input_batching_dims = list(g->batching, g->pairs),
+        .scatter_indices_batching_dims = list(g->indices_batching, g->pairs),
+        .scatter_dims_to_operand_dims = list(g->map, g->components),
+        .index_vector_dim = g->ivd,
+        .update_computation = operation_names[it->combiner.operation],
         .count = 1,
         .inputs = inputs,
         .updates = updates,
-        .scatter_indices = &indices.fenced.dl,
+        .scatter_indices = indices,
     };
-    struct pair *output = in_place ? &input : &result;
-    const DLTensor *tensors[] = {inputs[0], op.scatter_indices, updates[0], &output->fenced.dl};
+}
+
+static void set_op(struct dice *dice, struct scattering *it) {
+    it->inputs[0] = &it->input.fenced.dl;
+    it->updates[0] = &it->update.fenced.dl;
+    it->op = scatter_of(it, it->inputs, &it->indices.fenced.dl, it->updates);
+    it->op.indices_are_sorted = dice_once_in(dice, 4);
+    it->op.window_out_of_bounds = dice_once_in(dice, 3) ? "skip_window" : NULL;
+    it->tensors[0] = it->inputs[0];
+    it->tensors[1] = it->op.scatter_indices;
+    it->tensors[2] = it->updates[0];
+    it->tensors[3] = &output_of(it)->fenced.dl;
+    seen.scatters++;
+    seen.in_place += it->in_place;
+    seen.skipped += it->op.window_out_of_bounds != NULL;
+}
+
+static bool run_scattering(struct dice *dice, struct scattering *it,
+                           const kvmill_plan_options *options) {
     kvmill_plan *plan;
     kvmill_error error;
-    seen.scatters++;
-    seen.in_place += in_place;
-    seen.skipped += op.window_out_of_bounds != NULL;
-    bool right = kvmill_plan_scatter(&op, NULL, &plan, &error) == KVMILL_OK;
+    bool right = kvmill_plan_scatter(&it->op, options, &plan, &error) == KVMILL_OK;
     if (!right)
         diag("%s", error.message);
-    fence_protect(&update.fenced.fence, true);
-    fence_protect(&input.fenced.fence, !in_place);
-    right = right && run_plan(dice, plan, tensors);
-    fence_protect(&update.fenced.fence, false);
-    fence_protect(&input.fenced.fence, false);
-    unsigned char *original = malloc((size_t)(input.count * input.bytes) + 1);
-    memcpy(original, input.dense, (size_t)(input.count * input.bytes));
-    for (int form = 0; right && form < ORACLE_FORMS; form++) {
-        memcpy(output->dense, original, (size_t)(input.count * input.bytes));
-        const unsigned char *update_data[] = {update.dense};
-        unsigned char *result_data[] = {output->dense};
-        oracle_scatter((enum oracle_form)form, &op, indices.dense, update_data, result_data,
-                       &input.bytes, combine, &combiner);
-        right = is_as_dense(output, type);
-    }
-    if (!right)
-        diag("%s of %d bits, code %d", operation_names[combiner.operation], type.bits, type.code);
-    free(original);
-    close_pair(&input);
-    close_pair(&indices);
-    close_pair(&update);
-    close_pair(&result);
+    fence_protect(&it->update.fenced.fence, true);
+    fence_protect(&it->input.fenced.fence, !it->in_place);
+    right = right && run_plan(dice, plan, it->tensors);
+    fence_protect(&it->update.fenced.fence, false);
+    fence_protect(&it->input.fenced.fence, false);
     return right;
+}
+
+static bool is_as_oracles_say(struct scattering *it) {
+    struct pair *output = output_of(it);
+    size_t size = (size_t)(it->input.count * it->input.bytes);
+    unsigned char *original = malloc(size + 1);
+    bool right = true;
+    memcpy(original, it->input.dense, size);
+    for (int form = 0; right && form < ORACLE_FORMS; form++) {
+        memcpy(output->dense, original, size);
+        const unsigned char *update_data[] = {it->update.dense};
+        unsigned char *result_data[] = {output->dense};
+        oracle_scatter((enum oracle_form)form, &it->op, it->indices.dense, update_data, result_data,
+                       &it->input.bytes, combine, &it->combiner);
+        right = is_as_dense(output, it->combiner.type);
+    }
+    free(original);
+    return right;
+}
+
+static bool scatters_so(struct dice *dice, struct scattering *it,
+                        const kvmill_plan_options *options) {
+    open_scattering(dice, it);
+    set_op(dice, it);
+    bool right = run_scattering(dice, it, options) && is_as_oracles_say(it);
+    if (!right)
+        diag("%s of %d bits, code %d", operation_names[it->combiner.operation],
+             it->combiner.type.bits, it->combiner.type.code);
+    close_scattering(it);
+    return right;
+}
+
+static bool scatters_with(struct dice *dice, bool large, const kvmill_plan_options *options) {
+    struct scattering it;
+    make_geometry(dice, large, false, &it.g);
+    it.combiner = choose_combiner(dice);
+    it.index_type = index_types[dice_range(dice, 0, INDEX_TYPES - 1)];
+    it.in_place = dice_once_in(dice, 3);
+    return scatters_so(dice, &it, options);
+}
+
+static bool scatters_right(struct dice *dice, bool large) {
+    return scatters_with(dice, large, NULL);
+}
+
+/* ---- Kernels of packs ---- */
+
+extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
+
+static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default, &kvmill_pack_kvmill_test};
+enum { PACKS = sizeof packs / sizeof *packs };
+
+static bool packs_scatter_right(struct dice *dice, bool large) {
+    static const kvmill_plan_options options = {
+        .struct_size = sizeof options, .packs = packs, .pack_count = PACKS};
+    return scatters_with(dice, large, &options);
+}
+
+/* A type that the kernel takes for its own. */
+static DLDataType type_for(struct dice *dice, const struct kvmill_scatter_shape *shape) {
+    DLDataType type = {(uint8_t)shape->element_code, (uint8_t)shape->element_bits, 1};
+    bool ordered =
+        shape->combiner == KVMILL_COMBINE_MINIMUM || shape->combiner == KVMILL_COMBINE_MAXIMUM;
+    if (shape->combiner == KVMILL_COMBINE_REPLACE)
+        do
+            type = copied_types[dice_range(dice, 0, 6)];
+        while (element_bytes(type) * 8 != shape->element_bits);
+    else if (type.code == kDLUInt && !ordered && dice_once_in(dice, 2))
+        type.code = kDLInt;
+    return type;
+}
+
+static DLTensor prototype(DLDataType type, int rank, int64_t *dims) {
+    return (DLTensor){.dtype = type, .ndim = rank, .shape = dims};
+}
+
+/* Plans of this geometry take the kernel, if there is no other. */
+static bool is_taken(struct scattering *it, const kvmill_plan_options *options,
+                     const struct kvmill_kernel *kernel) {
+    DLTensor input = prototype(it->combiner.type, it->g.rank, it->g.dims);
+    DLTensor indices = prototype(it->index_type, it->g.indices_rank, it->g.indices_dims);
+    DLTensor update = prototype(it->combiner.type, it->g.windowed_rank, it->g.windowed_dims);
+    const DLTensor *inputs[] = {&input}, *updates[] = {&update};
+    kvmill_scatter op = scatter_of(it, inputs, &indices, updates);
+    char words[4096];
+    kvmill_plan *plan;
+    kvmill_error error;
+    if (kvmill_plan_scatter(&op, options, &plan, &error) != KVMILL_OK)
+        return false;
+    kvmill_plan_describe(plan, words, sizeof words);
+    bool taken = strstr(words, kernel->symbol) != NULL;
+    kvmill_plan_destroy(plan);
+    return taken;
+}
+
+static bool kernel_scatters_right(struct dice *dice, const struct kvmill_kernel *kernel) {
+    const kvmill_pack pack = {KVMILL_KERNEL_ABI, 1, "one", &kernel, ""};
+    const kvmill_pack *const one[] = {&pack};
+    const kvmill_plan_options options = {
+        .struct_size = sizeof options, .packs = one, .pack_count = 1};
+    const struct kvmill_scatter_shape *shape = kernel->shape;
+    struct scattering it = {
+        .combiner = {type_for(dice, shape), (enum operation)(shape->combiner - 1)},
+        .index_type = {(uint8_t)shape->index_code, (uint8_t)shape->index_bits, 1},
+        .in_place = dice_once_in(dice, 3)};
+    do
+        make_geometry(dice, false, false, &it.g);
+    while (it.g.components != shape->components || !is_taken(&it, &options, kernel));
+    return scatters_so(dice, &it, &options);
+}
+
+static void walk_kernel(const struct kvmill_kernel *kernel, int cases) {
+    struct dice dice = dice_for_kernel(seed, kernel);
+    bool right = true;
+    fence_explain_traps(kernel->symbol);
+    for (int i = 0; right && i < cases; i++)
+        right = kernel_scatters_right(&dice, kernel);
+    ok(right, "%s", kernel->symbol);
+}
+
+static void walk_kernels(int cases) {
+    int64_t kernels = 0;
+    for (int p = 0; p < PACKS; p++)
+        for (uint32_t i = 0; i < packs[p]->count; i++) {
+            const struct kvmill_kernel *kernel = packs[p]->kernels[i];
+            if (kernel->family != KVMILL_SCATTER || !isa_is_allowed(kernel->isa))
+                continue;
+            walk_kernel(kernel, cases);
+            kernels++;
+        }
+    ok(kernels > 0, "%" PRId64 " kernels that scatter", kernels);
 }
 
 /* ---- All of it ---- */
@@ -687,6 +843,9 @@ int main(void) {
     walk("scatter", scatters_right, cases, false);
     walk("gather", gathers_right, large_cases, true);
     walk("scatter", scatters_right, large_cases, true);
+    walk("scatter with packs", packs_scatter_right, cases / 2, false);
+    walk("scatter with packs", packs_scatter_right, large_cases, true);
+    walk_kernels(is_slow_run() ? 8 : 40);
     check_seen();
     return done_testing();
 }

@@ -682,9 +682,9 @@ static bool is_as_oracles_say(struct scattering *it) {
     return right;
 }
 
-static bool scatters_so(struct dice *dice, struct scattering *it,
-                        const kvmill_plan_options *options) {
-    open_scattering(dice, it);
+/* Of tensors that are filled; they are closed. */
+static bool applies_right(struct dice *dice, struct scattering *it,
+                          const kvmill_plan_options *options) {
     set_op(dice, it);
     bool right = run_scattering(dice, it, options) && is_as_oracles_say(it);
     if (!right)
@@ -692,6 +692,12 @@ static bool scatters_so(struct dice *dice, struct scattering *it,
              it->combiner.type.bits, it->combiner.type.code);
     close_scattering(it);
     return right;
+}
+
+static bool scatters_so(struct dice *dice, struct scattering *it,
+                        const kvmill_plan_options *options) {
+    open_scattering(dice, it);
+    return applies_right(dice, it, options);
 }
 
 static bool scatters_with(struct dice *dice, bool large, const kvmill_plan_options *options) {
@@ -757,20 +763,69 @@ static bool is_taken(struct scattering *it, const kvmill_plan_options *options,
     return taken;
 }
 
+static struct scattering choose_for(struct dice *dice, const struct kvmill_scatter_shape *shape) {
+    return (struct scattering){
+        .combiner = {type_for(dice, shape), (enum operation)(shape->combiner - 1)},
+        .index_type = {(uint8_t)shape->index_code, (uint8_t)shape->index_bits, 1},
+        .in_place = dice_once_in(dice, 3)};
+}
+
 static bool kernel_scatters_right(struct dice *dice, const struct kvmill_kernel *kernel) {
     const kvmill_pack pack = {KVMILL_KERNEL_ABI, 1, "one", &kernel, ""};
     const kvmill_pack *const one[] = {&pack};
     const kvmill_plan_options options = {
         .struct_size = sizeof options, .packs = one, .pack_count = 1};
     const struct kvmill_scatter_shape *shape = kernel->shape;
-    struct scattering it = {
-        .combiner = {type_for(dice, shape), (enum operation)(shape->combiner - 1)},
-        .index_type = {(uint8_t)shape->index_code, (uint8_t)shape->index_bits, 1},
-        .in_place = dice_once_in(dice, 3)};
+    struct scattering it = choose_for(dice, shape);
     do
         make_geometry(dice, false, false, &it.g);
     while (it.g.components != shape->components || !is_taken(&it, &options, kernel));
     return scatters_so(dice, &it, &options);
+}
+
+/* Rows that the same points are applied to: [rows, dim] takes [rows, points] at columns that follow
+   each other but for jumps back, ahead and out. */
+static void make_repeated(struct dice *dice, struct geometry *g) {
+    *g = (struct geometry){.rank = 2,
+                           .space_rank = 1,
+                           .indices_rank = 2,
+                           .windowed_rank = 2,
+                           .windows = 1,
+                           .droppeds = 1,
+                           .components = 1,
+                           .ivd = 1};
+    g->dims[0] = g->slice[0] = g->windowed_dims[0] = dice_range(dice, 3, 9);
+    g->dims[1] = dice_range(dice, 30, 90);
+    g->space[0] = g->indices_dims[0] = g->windowed_dims[1] = dice_range(dice, 20, 700);
+    g->slice[1] = g->indices_dims[1] = g->map[0] = g->dropped[0] = 1;
+}
+
+static void fill_repeated(struct dice *dice, struct scattering *it) {
+    struct pair *indices = &it->indices;
+    int64_t value = 0;
+    for (int64_t i = 0; i < indices->count; i++, value++) {
+        if (dice_once_in(dice, 12))
+            value = dice_range(dice, -2, it->g.dims[1] + 1);
+        memcpy(indices->dense + i * indices->bytes, &value, (size_t)indices->bytes);
+    }
+    put(indices);
+}
+
+static bool kernel_repeats_right(struct dice *dice, const struct kvmill_kernel *kernel) {
+    const kvmill_pack pack = {KVMILL_KERNEL_ABI, 1, "one", &kernel, ""};
+    const kvmill_pack *const one[] = {&pack};
+    const kvmill_plan_options options = {
+        .struct_size = sizeof options, .packs = one, .pack_count = 1};
+    struct scattering it = choose_for(dice, kernel->shape);
+    make_repeated(dice, &it.g);
+    open_scattering(dice, &it);
+    fill_repeated(dice, &it);
+    return applies_right(dice, &it, &options);
+}
+
+static bool is_repeating(const struct kvmill_kernel *kernel) {
+    const struct kvmill_scatter_shape *shape = kernel->shape;
+    return shape->row == 1 && shape->components == 1 && shape->index_bits >= 8;
 }
 
 static void walk_kernel(const struct kvmill_kernel *kernel, int cases) {
@@ -778,7 +833,8 @@ static void walk_kernel(const struct kvmill_kernel *kernel, int cases) {
     bool right = true;
     fence_explain_traps(kernel->symbol);
     for (int i = 0; right && i < cases; i++)
-        right = kernel_scatters_right(&dice, kernel);
+        right = kernel_scatters_right(&dice, kernel) &&
+                (!is_repeating(kernel) || kernel_repeats_right(&dice, kernel));
     ok(right, "%s", kernel->symbol);
 }
 

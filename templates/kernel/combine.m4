@@ -1,7 +1,7 @@
 m4_divert(-1)
 m4_dnl combine.m4 -- rows of updates combined with rows of results: as vectors of many elements, then of fewer, then one
 m4_dnl by one.  An element is what km_element says, how it is combined what km_combiner does.
-km_need_all(«the definitions», «km_combiner», «km_element», «km_element_code», «km_element_bits», «km_unroll», «km_row»)
+km_need_all(«the definitions», «km_combiner», «km_element», «km_element_code», «km_element_bits», «km_unroll»)
 
 m4_define(«km_size», m4_eval(km_element_bits / 8))
 m4_define(«km_kind», m4_ifelse(km_combiner, «replace», «bytes», km_element, «i1», «truths», km_element, «f16», «halves», km_element, «bf16», «halves», km_element_code, 2, «floats», «integers»))
@@ -34,8 +34,8 @@ m4_dnl ---- Functions ----
 m4_dnl km_combine_functions -- combine_one and, for every width, combine_W (to, from).
 m4_define(«km_combine_functions», «km_inlines«»m4_indir(«_km_functions_»km_kind)»)
 
-m4_dnl km_vector_widths -- bytes of vectors, widest first, down to two elements; rows of one have none.
-m4_define(«km_vector_widths», «m4_ifelse(km_row, 1, «», km_kind, «halves», «m4_ifelse(km_row_lanes, 1, «», «m4_eval(km_row_lanes * 2)»)»,
+m4_dnl km_vector_widths -- bytes of vectors, widest first, down to two elements.
+m4_define(«km_vector_widths», «m4_ifelse(km_kind, «halves», «m4_ifelse(km_row_lanes, 1, «», «m4_eval(km_row_lanes * 2)»)»,
   km_kind, «bytes», «», «_km_widths(km_widest)»)»)
 m4_define(«km_widest», «_km_widest(km_widths)»)
 m4_define(«_km_widest», «km_if($1 < 16, 16, $1)»)
@@ -98,7 +98,7 @@ m4_define(«km_combine_row», «km_function(«void», «combine_row(unsigned cha
 {
 m4_ifelse(km_kind, «bytes», «    memcpy(to, from, (size_t)(count * km_size));
 », «    int64_t i = 0, bytes = count * km_size;
-_km_unrolled(km_vector_widths)km_for_words(«W», «km_vector_widths», «    for (; i + W <= bytes; i += W)
+m4_ifelse(km_variant, «rows», «_km_unrolled(km_vector_widths)»)km_for_words(«W», «km_vector_widths», «    for (; i + W <= bytes; i += W)
         combine_«»W«»(to + i, from + i);
 »)    for (; i < bytes; i += km_size)
         combine_one(to + i, from + i);

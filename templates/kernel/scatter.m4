@@ -129,6 +129,69 @@ m4_define(«km_point_partial», «{
             partial(p, &inside, start, at.to + ($1) * step.result_step, km_point_from($1));
         }»)
 
+m4_dnl km_run_functions -- defines repeat (): where the loop around the points reads the same index vectors again and
+m4_dnl again and these name neighbours, as slices do, runs of neighbours are found once and are rows from then on.
+m4_define(«km_finds_runs», «(km_row == 1 && km_components > 0)»)
+m4_define(«km_run_functions», «enum { MOST_RUNS = 512, LEAST_TURNS = 4, LEAST_RUN = 4 };
+
+/* Points [first, first + count), of which the result lies side by side from `to` on.  */
+struct run {
+    int64_t to, first, count;
+};
+
+static int
+continues(const struct run *run, int64_t to, int64_t i)
+{
+    return to == run->to + run->count * km_size && i == run->first + run->count;
+}
+
+/* How many there are; more than MOST_RUNS where not all were found.  */
+km_function(«int», «find_runs(const struct kvmill_scatter_windows *p, struct place at, struct inside inside, struct run *runs)»)
+{
+    const struct kvmill_scatter_loop step = p->point[p->point_loops - 1];
+    int count = 0;
+km_point_constants(«p->start[K].result_step»)    for (int64_t i = 0; i < step.count; i++) {
+km_point_loads(«i», 0)        if (!(km_point_inside(0)))
+            continue;
+        int64_t to = i * step.result_step«»km_for_starts(« + start_«»K«»_0 * step_«»K»);
+        if (count > 0 && continues(&runs[count - 1], to, i))
+            runs[count - 1].count++;
+        else if (count == MOST_RUNS)
+            return MOST_RUNS + 1;
+        else
+            runs[count++] = (struct run){to, i, 1};
+    }
+    return count;
+}
+
+/* The loop `depth` around the points, if it is one of these.  */
+km_function(«int», «repeat(const struct kvmill_scatter_windows *p, int depth, struct place at, const int64_t *turn)»)
+{
+    const struct kvmill_scatter_loop *loop = &p->point[depth], *point = loop + 1;
+    struct run runs[MOST_RUNS];
+    if (loop->index_step != 0 || loop->count < LEAST_TURNS || point->update_step != km_size)
+        return 0;
+    for (int k = 0; k < km_components; k++)
+        if (p->start[k].point == depth)
+            return 0;
+    int count = find_runs(p, at, inside_at(p, turn), runs);
+    if (count > MOST_RUNS || count * LEAST_RUN > point->count)
+        return 0;
+    for (int64_t i = 0; i < loop->count; i++)
+        for (int r = 0; r < count; r++)
+            combine_row(at.to + i * loop->result_step + runs[r].to,
+                        at.from + i * loop->update_step + runs[r].first * km_size, runs[r].count);
+    return 1;
+}
+
+»)
+
+m4_dnl km_point_constants(STEP) -- what is the same for all points, STEP being how far apart the result's coordinates of K are.
+m4_define(«km_point_constants», «km_for_starts(«    const int64_t offset_«»K = p->start[K].index_offset, step_«»K = $1;
+    const int64_t low_«»K = inside.low[K];
+    const uint64_t count_«»K = inside.count[K];
+»)»)
+
 m4_dnl km_point_ahead(TURN) -- the elements of a later point are brought near; an index may lead anywhere, so that it
 m4_dnl is added as a number.
 m4_define(«km_point_ahead», «km_if(km_ahead, «        if ($1 + km_ahead < step.count) {
@@ -140,15 +203,27 @@ km_for_starts(«            address += (uint64_t)load_index(vector + offset_«»
         }
 »)»)
 
-m4_dnl km_points(BODY) -- defines run (), from points (), whose loops over the points of one loop are BODY.
-m4_define(«km_points», «km_function(«void», «points(const struct kvmill_scatter_windows *p, struct place at, struct inside inside)»)
+m4_define(«km_index_bytes», «km_if(km_index_bits < 8, 1, m4_eval(km_index_bits / 8))»)
+
+m4_dnl km_points(BODY) -- defines run (), from points (), whose loops over the points of one loop are BODY.  Where single
+m4_dnl elements lie side by side, as they mostly do, the compiler is told so.
+m4_define(«km_points», «km_inline(«void», «points_by(const struct kvmill_scatter_windows *p, struct place at, struct inside inside,
+          const struct kvmill_scatter_loop step, const int64_t last_step)»)
+{
+km_point_constants(«km_if(K == km_components - 1, last_step, «p->start[K].result_step»)»)    int64_t i = 0;
+$1    (void)p, (void)inside, (void)last_step;
+}
+
+km_function(«void», «points(const struct kvmill_scatter_windows *p, struct place at, struct inside inside)»)
 {
     const struct kvmill_scatter_loop step = p->point[p->point_loops - 1];
-km_for_starts(«    const int64_t offset_«»K = p->start[K].index_offset, step_«»K = p->start[K].result_step;
-    const int64_t low_«»K = inside.low[K];
-    const uint64_t count_«»K = inside.count[K];
-»)    int64_t i = 0;
-$1    (void)inside;
+    const int64_t last_step = km_if(km_components, «p->start[m4_eval(km_components - 1)].result_step», 0);
+km_if(km_row == 1 && km_components, «    const struct kvmill_scatter_loop dense = {step.count, 0, km_size, m4_eval(km_components * km_index_bytes)};
+    if (step.result_step == 0 && step.update_step == dense.update_step && step.index_step == dense.index_step && last_step == km_size) {
+        points_by(p, at, inside, dense, km_size);
+        return;
+    }
+»)    points_by(p, at, inside, step, last_step);
 }
 
 static int64_t
@@ -182,14 +257,16 @@ inside_at(const struct kvmill_scatter_windows *p, const int64_t *turn)
     return inside;
 }
 
-km_function(«void», «walk_points(const struct kvmill_scatter_windows *p, int depth, struct place at, int64_t *turn)»)
+km_if(km_finds_runs, «km_run_functions»)«»km_function(«void», «walk_points(const struct kvmill_scatter_windows *p, int depth, struct place at, int64_t *turn)»)
 {
     const struct kvmill_scatter_loop *loop = &p->point[depth];
     if (depth == p->point_loops - 1) {
         points(p, at, inside_at(p, turn));
         return;
     }
-    for (int64_t i = 0; i < loop->count; i++) {
+km_if(km_finds_runs, «    if (depth == p->point_loops - 2 && repeat(p, depth, at, turn))
+        return;
+»)    for (int64_t i = 0; i < loop->count; i++) {
         turn[depth] = i;
         walk_points(p, depth + 1, at, turn);
         at.to += loop->result_step;

@@ -1,7 +1,8 @@
 m4_dnl scatter_points -- one element for each index vector: it is inside, or nothing is done.  The components of
 m4_dnl several points are loaded together; elements are combined in order, since points may have the same one.
 km_head(«Scatter: one element for each index vector.», m4_ifelse(km_kind, «halves», «km_headers»))
-km_combine_functions«»km_index_functions«»km_point_types«»m4_dnl
+km_combine_functions«»km_if(km_finds_runs, «km_combine_row
+»)km_index_functions«»km_point_types«»m4_dnl
 m4_define(«km_point», «        if (km_point_inside(«$2»))
             combine_one(km_point_to(«$1», «$2»), km_point_from(«$1»));
 »)m4_dnl

@@ -13,7 +13,7 @@ enum {
     COPY_PART_BYTES = 256 << 10,
     APPLY_PART_UPDATES = 16 << 10, /* below, walking all indices again is not worth it */
     MOST_APPLY_PARTS = 16,
-    LEAST_PIECE = 64 /* elements of a row */
+    LEAST_PIECE_BYTES = 2048
 };
 
 static void destroy(kvmill_plan *plan) {
@@ -90,20 +90,29 @@ static void set_outer(struct scatter_plan *plan, const DLTensor *updates) {
         plan->has_updates &= updates->shape[r] > 0;
 }
 
+static bool is_inner(const struct scatter_plan *plan, int d) {
+    return plan->windows.axis[d] >= plan->outer;
+}
+
+/* Elements that are worth a part of a row. */
+static int64_t least_piece(const struct scatter_plan *plan) {
+    return LEAST_PIECE_BYTES / kvmill_element_bytes(plan->input[0].dtype);
+}
+
 /* Best are axes where a part finds its updates without a look at the indices, then the longest;
    last those that would leave a part little of each row. */
-static int split_rank(const struct kvmill_windows *windows, int d) {
-    bool is_inner = windows->axis[d] >= kvmill_windows_outer(windows);
+static int split_rank(const struct scatter_plan *plan, int d) {
+    const struct kvmill_windows *windows = &plan->windows;
     if (windows->batch[d] != KVMILL_NOT_THERE)
         return 3;
-    if (is_inner && windows->window[d] < LEAST_PIECE * MOST_APPLY_PARTS)
+    if (is_inner(plan, d) && windows->window[d] < 2 * least_piece(plan))
         return 0;
     return windows->component[d] == KVMILL_NOT_THERE ? 2 : 1;
 }
 
-static bool splits_better(const struct kvmill_windows *windows, int d, int best) {
-    int a = split_rank(windows, d), b = split_rank(windows, best);
-    return a > b || (a == b && windows->dim[d] > windows->dim[best]);
+static bool splits_better(const struct scatter_plan *plan, int d, int best) {
+    int a = split_rank(plan, d), b = split_rank(plan, best);
+    return a > b || (a == b && plan->windows.dim[d] > plan->windows.dim[best]);
 }
 
 /* The axis of updates along which a part's own targets lie, if there is one among the outer ones.
@@ -125,7 +134,7 @@ static void choose_split(struct scatter_plan *plan) {
     plan->split = KVMILL_NOT_THERE;
     for (int d = 0; d < windows->rank; d++)
         if (windows->dim[d] > 1 &&
-            (plan->split == KVMILL_NOT_THERE || splits_better(windows, d, plan->split)))
+            (plan->split == KVMILL_NOT_THERE || splits_better(plan, d, plan->split)))
             plan->split = d;
     plan->own_axis = own_axis(plan);
 }
@@ -142,6 +151,8 @@ static int64_t most_parts(const struct scatter_plan *plan) {
     int64_t most = plan->windows.dim[plan->split];
     if (plan->own_axis == KVMILL_NOT_THERE)
         most = least(most, 2 + window_elements(&plan->windows) / 8);
+    if (split_rank(plan, plan->split) == 2 && is_inner(plan, plan->split))
+        most = plan->windows.window[plan->split] / least_piece(plan);
     return least(most, MOST_APPLY_PARTS);
 }
 
@@ -206,7 +217,7 @@ static void describe(struct scatter_plan *plan, const kvmill_scatter *op, const 
     snprintf(
         plan->base.description, sizeof plan->base.description,
         "stablehlo.scatter, %s, %zu inputs %s of %s, scatter_indices %s of %s, updates %s, %s: "
-        "%s (%s%s), copies with %s, up to %" PRId64 " parts",
+        "apply with %s (%s%s), copy with %s, up to %" PRId64 " parts",
         plan->replaces           ? "replace"
         : op->update_computation ? op->update_computation
                                  : "a region",

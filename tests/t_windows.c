@@ -784,7 +784,7 @@ static bool kernel_scatters_right(struct dice *dice, const struct kvmill_kernel 
 }
 
 /* Rows that the same points are applied to: [rows, dim] takes [rows, points] at columns that follow
-   each other but for jumps back, ahead and out. */
+   each other but for jumps back, ahead and out, and some that are left out. */
 static void make_repeated(struct dice *dice, struct geometry *g) {
     *g = (struct geometry){.rank = 2,
                            .space_rank = 1,
@@ -802,11 +802,14 @@ static void make_repeated(struct dice *dice, struct geometry *g) {
 
 static void fill_repeated(struct dice *dice, struct scattering *it) {
     struct pair *indices = &it->indices;
-    int64_t value = 0;
-    for (int64_t i = 0; i < indices->count; i++, value++) {
+    int64_t value = 0, outside = -1;
+    for (int64_t i = 0; i < indices->count; i++) {
+        bool aside = dice_once_in(dice, 20);
         if (dice_once_in(dice, 12))
             value = dice_range(dice, -2, it->g.dims[1] + 1);
-        memcpy(indices->dense + i * indices->bytes, &value, (size_t)indices->bytes);
+        memcpy(indices->dense + i * indices->bytes, aside ? &outside : &value,
+               (size_t)indices->bytes);
+        value += !aside;
     }
     put(indices);
 }

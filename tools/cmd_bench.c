@@ -11,6 +11,7 @@
 #include "../bench/bench_attention.h"
 #include "../bench/bench_limits.h"
 #include "../bench/bench_rows.h"
+#include "../bench/bench_scatter.h"
 #include "../gen/m4.h"
 #include "built_pack.h"
 #include "commands.h"
@@ -184,6 +185,8 @@ static bool bench_spec(const struct spec *spec, const struct attention_setting *
                        struct bench_results *results, struct error *error) {
     if (is_attention_spec(spec))
         return bench_attention(spec, setting, results, error);
+    if (is_window_spec(spec) && !is_gather_spec(spec))
+        return bench_scatter(spec, setting->pack, setting->threads, results, error);
     if (is_window_spec(spec)) {
         fprintf(stderr, "%s: note: %s is not measured; it has no generated kernels\n", spec->where,
                 spec->op->name);

@@ -9,6 +9,9 @@ m4_define(«km_for_starts», «km_each(«K», 0, km_components - 1, 1, «$1»)»
 m4_dnl km_array -- C has no arrays of nothing.
 m4_define(«km_array», «km_if(km_components, «km_components», 1)»)
 
+m4_dnl km_apart(TYPE, DECLARATION) -- a function that is not inlined: what calls itself grows tenfold if it is.
+m4_define(«km_apart», «km_function(«__attribute__((noinline)) $1», «$2»)»)
+
 m4_dnl ---- Index components ----
 
 m4_define(«_km_index_type», «int«»km_if(km_index_bits < 8, 8, km_index_bits)«»_t»)
@@ -45,7 +48,7 @@ km_function(«void», «combine_along(const struct kvmill_scatter_loop *loop, un
         combine_one(to + i * loop->result_step, from + i * loop->update_step);
 }
 
-km_function(«void», «walk(const struct kvmill_scatter_loop *loop, int loops, unsigned char *to, const unsigned char *from)»)
+km_apart(«void», «walk(const struct kvmill_scatter_loop *loop, int loops, unsigned char *to, const unsigned char *from)»)
 {
     if (loops == 0)
         combine_one(to, from);
@@ -78,7 +81,7 @@ cut(struct kvmill_scatter_loop *loop, int64_t low, int64_t high, unsigned char *
 }
 
 /* What may be written of a window whose index vector is not inside.  */
-km_function(«__attribute__((noinline)) void», «partial(const struct kvmill_scatter_windows *p, const struct inside *inside, const int64_t *start,
+km_apart(«void», «partial(const struct kvmill_scatter_windows *p, const struct inside *inside, const int64_t *start,
         unsigned char *to, const unsigned char *from)»)
 {
     struct kvmill_scatter_loop loop[KVMILL_MOST_SCATTER_LOOPS];
@@ -146,7 +149,7 @@ continues(const struct run *run, int64_t to, int64_t i)
 }
 
 /* How many there are; more than MOST_RUNS where not all were found.  */
-km_function(«int», «find_runs(const struct kvmill_scatter_windows *p, struct place at, struct inside inside, struct run *runs)»)
+km_apart(«int», «find_runs(const struct kvmill_scatter_windows *p, struct place at, struct inside inside, struct run *runs)»)
 {
     const struct kvmill_scatter_loop step = p->point[p->point_loops - 1];
     int count = 0;
@@ -257,7 +260,7 @@ inside_at(const struct kvmill_scatter_windows *p, const int64_t *turn)
     return inside;
 }
 
-km_if(km_finds_runs, «km_run_functions»)«»km_function(«void», «walk_points(const struct kvmill_scatter_windows *p, int depth, struct place at, int64_t *turn)»)
+km_if(km_finds_runs, «km_run_functions»)«»km_apart(«void», «walk_points(const struct kvmill_scatter_windows *p, int depth, struct place at, int64_t *turn)»)
 {
     const struct kvmill_scatter_loop *loop = &p->point[depth];
     if (depth == p->point_loops - 1) {

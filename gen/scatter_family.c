@@ -10,9 +10,10 @@
 static const char *const combiners[] = {"replace", "add", "subtract", "multiply", "minimum",
                                         "maximum", "and", "or",       "xor",      NULL};
 
-/* StableHLO's words; ui128 is sixteen bytes that are replaced. */
-static const char *const elements[] = {"f32", "f64", "f16",  "bf16", "i1",   "i8",    "i16", "i32",
-                                       "i64", "ui8", "ui16", "ui32", "ui64", "ui128", NULL};
+/* StableHLO's words, but for complex numbers and for sixteen bytes that are replaced. */
+static const char *const elements[] = {"f32", "f64", "f16",  "bf16", "c64",  "c128",  "i1",
+                                       "i2",  "i4",  "i8",   "i16",  "i32",  "i64",   "ui2",
+                                       "ui4", "ui8", "ui16", "ui32", "ui64", "ui128", NULL};
 static const char *const indices[] = {"i32",  "i64",  "i16",  "i8",  "i4",  "i2", "ui8",
                                       "ui16", "ui32", "ui64", "ui4", "ui2", "i1", NULL};
 
@@ -35,6 +36,8 @@ static const char *const scatter_variants[] = {"points", "rows", NULL};
 static DLDataType type_of(const char *word) {
     static const DLDataType wide = {kDLUInt, 128, 1};
     DLDataType type;
+    if (word[0] == 'c')
+        return (DLDataType){kDLComplex, word[1] == '6' ? 64 : 128, 1};
     return kvmill_element_by_word(word, strlen(word), &type) ? type : wide;
 }
 
@@ -48,9 +51,10 @@ static int64_t element_bytes(const struct kernel *kernel) {
 static bool combines(int combiner, DLDataType type) {
     bool is_float = kvmill_kind_of(type) == KVMILL_FLOAT, is_bool = type.code == KVMILL_DL_BOOL;
     bool is_plain = type.code == kDLUInt && type.bits <= 64;
+    bool is_complex = type.code == kDLComplex && combiner != KVMILL_COMBINE_MULTIPLY;
     switch (combiner) {
     case KVMILL_COMBINE_REPLACE:
-        return type.code == kDLUInt;
+        return type.code == kDLUInt && type.bits >= 8;
     case KVMILL_COMBINE_AND:
     case KVMILL_COMBINE_OR:
     case KVMILL_COMBINE_XOR:
@@ -59,7 +63,7 @@ static bool combines(int combiner, DLDataType type) {
     case KVMILL_COMBINE_MAXIMUM:
         return is_float || type.code == kDLInt || is_plain;
     default:
-        return is_float || is_plain;
+        return is_float || is_complex || is_plain;
     }
 }
 

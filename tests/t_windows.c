@@ -235,12 +235,20 @@ static bool is_nan_pair(DLDataType type, const unsigned char *a, const unsigned 
     return false;
 }
 
-/* Bits are equal, or both are NaN. */
+/* Bits are equal, or both are NaN, also in the halves of complex numbers. */
+static bool is_same(DLDataType type, const unsigned char *a, const unsigned char *b) {
+    size_t bytes = (size_t)element_bytes(type);
+    DLDataType half = {kDLFloat, (uint8_t)(type.bits / 2), 1};
+    if (type.code == kDLComplex)
+        return is_same(half, a, b) && is_same(half, a + bytes / 2, b + bytes / 2);
+    return memcmp(a, b, bytes) == 0 || is_nan_pair(type, a, b);
+}
+
 static bool is_as_dense(const struct pair *pair, DLDataType type) {
     int64_t where;
     for (int64_t i = 0; i < pair->count; i++) {
         const unsigned char *want = pair->dense + i * pair->bytes, *have = element_of(pair, i);
-        if (memcmp(have, want, (size_t)pair->bytes) != 0 && !is_nan_pair(type, have, want)) {
+        if (!is_same(type, have, want)) {
             diag("element %" PRId64 " of %" PRId64 " differs", i, pair->count);
             return false;
         }
@@ -521,6 +529,33 @@ static void combine_integers(DLDataType type, enum operation operation, unsigned
     }
 }
 
+static int64_t narrow_value(DLDataType type, unsigned char byte) {
+    int64_t value = byte & ((1 << type.bits) - 1), sign = 1 << (type.bits - 1);
+    return type.code == kDLInt && (value & sign) ? value - 2 * sign : value;
+}
+
+/* Integers of fewer than 8 bits, in a byte each. */
+static void combine_narrow(DLDataType type, enum operation operation, unsigned char *a,
+                           const unsigned char *b) {
+    int64_t x = narrow_value(type, *a), y = narrow_value(type, *b);
+    const int64_t results[OPERATIONS] = {[ADD] = x + y,
+                                         [SUBTRACT] = x - y,
+                                         [MULTIPLY] = x * y,
+                                         [MINIMUM] = x < y ? x : y,
+                                         [MAXIMUM] = x > y ? x : y,
+                                         [AND] = x & y,
+                                         [OR] = x | y,
+                                         [XOR] = x ^ y};
+    *a = (unsigned char)(results[operation] & ((1 << type.bits) - 1));
+}
+
+static void combine_complex(DLDataType type, enum operation operation, unsigned char *a,
+                            const unsigned char *b) {
+    DLDataType half = {kDLFloat, (uint8_t)(type.bits / 2), 1};
+    combine_floats(half, operation, a, b);
+    combine_floats(half, operation, a + element_bytes(half), b + element_bytes(half));
+}
+
 static void combine_truths(enum operation operation, unsigned char *a, const unsigned char *b) {
     const int results[OPERATIONS] = {
         [AND] = *a && *b, [OR] = *a || *b, [XOR] = (*a != 0) != (*b != 0)};
@@ -535,6 +570,10 @@ static void combine(void *context, unsigned char *const *accumulators,
         memcpy(accumulators[0], updates[0], (size_t)element_bytes(type));
     else if (type.code == KVMILL_DL_BOOL)
         combine_truths(combiner->operation, accumulators[0], updates[0]);
+    else if (type.code == kDLComplex)
+        combine_complex(type, combiner->operation, accumulators[0], updates[0]);
+    else if (type.bits < 8)
+        combine_narrow(type, combiner->operation, accumulators[0], updates[0]);
     else if (type.code == kDLInt || type.code == kDLUInt)
         combine_integers(type, combiner->operation, accumulators[0], updates[0]);
     else

@@ -3,14 +3,22 @@ m4_dnl combine.m4 -- rows of updates combined with rows of results: as vectors o
 m4_dnl by one.  An element is what km_element says, how it is combined what km_combiner does.
 km_need_all(«the definitions», «km_combiner», «km_element», «km_element_code», «km_element_bits», «km_unroll»)
 
-m4_define(«km_size», m4_eval(km_element_bits / 8))
-m4_define(«km_kind», m4_ifelse(km_combiner, «replace», «bytes», km_element, «i1», «truths», km_element, «f16», «halves», km_element, «bf16», «halves», km_element_code, 2, «floats», «integers»))
+m4_define(«km_is_narrow», m4_eval(km_element_bits < 8))
+m4_define(«km_wide_bits», km_if(km_is_narrow, 8, km_element_bits))
+m4_define(«km_size», m4_eval(km_wide_bits / 8))
+m4_define(«km_kind», m4_ifelse(km_combiner, «replace», «bytes», km_element, «i1», «truths», km_element, «f16», «halves», km_element, «bf16», «halves», km_element_code, 2, «floats», km_element_code, 5, «complex», «integers»))
 m4_define(«km_is_extreme», m4_ifelse(km_combiner, «minimum», 1, km_combiner, «maximum», 1, 0))
 m4_define(«km_sign», m4_ifelse(km_combiner, «subtract», «-», km_combiner, «add», «+», km_combiner, «multiply», «*», km_combiner, «and», «&», km_combiner, «or», «|», km_combiner, «xor», «^», km_combiner, «minimum», «<», «>»))
 
 m4_dnl km_number -- what C computes elements with; km_mask -- an integer as wide.
-m4_define(«km_number», m4_ifelse(km_kind, «halves», «float», km_element, «f32», «float», km_element, «f64», «double», km_element_code, 0, «int»km_element_bits«_t», «uint»m4_ifelse(km_kind, «truths», 8, km_element_bits)«_t»))
-m4_define(«km_mask», «int»m4_ifelse(km_kind, «halves», 32, km_kind, «truths», 8, km_element_bits)«_t»)
+m4_define(«km_number», m4_ifelse(km_kind, «halves», «float», km_element, «f32», «float», km_element, «c64», «float», km_element, «f64», «double», km_element, «c128», «double», km_element_code, 0, «int»km_wide_bits«_t», «uint»km_wide_bits«_t»))
+m4_define(«km_mask», «int»m4_ifelse(km_kind, «halves», 32, km_kind, «complex», m4_eval(km_element_bits / 2), km_wide_bits)«_t»)
+
+m4_dnl km_taken(NUMBERS), km_given(NUMBERS) -- integers of fewer than 8 bits as those of 8, and back.
+m4_define(«km_bits_mask», «m4_eval((1 << km_element_bits) - 1)»)
+m4_define(«km_bits_sign», «m4_eval(1 << (km_element_bits - 1))»)
+m4_define(«km_taken», «m4_ifelse(km_is_narrow«»km_element_code, 10, «(($1 & km_bits_mask) ^ km_bits_sign) - km_bits_sign», km_is_narrow, 1, «$1 & km_bits_mask», «$1»)»)
+m4_define(«km_given», «km_if(km_is_narrow, «($1) & km_bits_mask», «$1»)»)
 
 m4_dnl ---- What is done: C text of a, in the result, and b, the update ----
 
@@ -37,9 +45,10 @@ m4_define(«km_combine_functions», «km_inlines«»m4_indir(«_km_functions_»k
 m4_dnl km_vector_widths -- bytes of vectors, widest first, down to two elements.
 m4_define(«km_vector_widths», «m4_ifelse(km_kind, «halves», «m4_ifelse(km_row_lanes, 1, «», «m4_eval(km_row_lanes * 2)»)»,
   km_kind, «bytes», «», «_km_widths(km_widest)»)»)
+m4_define(«km_least_width», «km_if(km_size < 2, 4, «m4_eval(2 * km_size)»)»)
 m4_define(«km_widest», «_km_widest(km_widths)»)
 m4_define(«_km_widest», «km_if($1 < 16, 16, $1)»)
-m4_define(«_km_widths», «m4_ifelse(m4_eval($1 >= 2 * km_size && $1 >= 4), 1, «$1«»m4_ifelse(m4_eval($1 / 2 >= 2 * km_size && $1 / 2 >= 4), 1, «, _km_widths(m4_eval($1 / 2))»)»)»)
+m4_define(«_km_widths», «m4_ifelse(m4_eval($1 >= km_least_width), 1, «$1«»m4_ifelse(m4_eval($1 / 2 >= km_least_width), 1, «, _km_widths(m4_eval($1 / 2))»)»)»)
 
 m4_define(«_km_functions_bytes», «km_inline(«void», «combine_one(unsigned char *to, const unsigned char *from)»)
 {
@@ -52,13 +61,26 @@ m4_define(«_km_functions_integers», «typedef km_number number __attribute__((
 km_for_words(«W», «km_vector_widths», «_km_vector_function(W)»)
 km_inline(«void», «combine_one(unsigned char *to, const unsigned char *from)»)
 {
-    km_number a = *(const number *)to, b = *(const number *)from;
-    *(number *)to = km_one;
+    km_number a = km_taken(«*(const number *)to»), b = km_taken(«*(const number *)from»);
+    *(number *)to = km_given(«km_one»);
 }
 
 »)
 m4_define(«_km_functions_floats», m4_defn(«_km_functions_integers»))
 m4_define(«_km_functions_truths», m4_defn(«_km_functions_integers»))
+
+m4_dnl Two floats, each with its own.
+m4_define(«_km_functions_complex», «typedef km_number number __attribute__((may_alias, aligned(1)));
+km_for_words(«W», «km_vector_widths», «_km_vector_function(W)»)
+km_inline(«void», «combine_one(unsigned char *to, const unsigned char *from)»)
+{
+    for (int i = 0; i < 2; i++) {
+        km_number a = ((const number *)to)[i], b = ((const number *)from)[i];
+        ((number *)to)[i] = km_one;
+    }
+}
+
+»)
 
 m4_define(«_km_vector_function», «
 typedef km_number vector_$1 __attribute__((vector_size($1)));
@@ -67,8 +89,8 @@ typedef vector_$1 any_$1 __attribute__((may_alias, aligned(1)));
 
 km_inline(«void», «combine_$1(unsigned char *to, const unsigned char *from)»)
 {
-    vector_$1 a = *(const any_$1 *)to, b = *(const any_$1 *)from;
-    *(any_$1 *)to = km_all(vector_$1, mask_$1);
+    vector_$1 a = km_taken(«*(const any_$1 *)to»), b = km_taken(«*(const any_$1 *)from»);
+    *(any_$1 *)to = km_given(«km_all(«vector_$1», «mask_$1»)»);
 }
 »)
 

@@ -501,11 +501,12 @@ static bool scatter_spec_kernels(const struct spec *spec, const struct isa *isa,
     scatter_view_make(spec->window_scatter, &view);
     if (kvmill_scatter_check(&view.op, &windows, &program, &reason) != KVMILL_OK)
         return fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
+    size_t before = list->count;
     for (int i = 0; i < spec->window_scatter->count; i++)
         if (kvmill_scatter_shape_of(&view.op, &windows, &program, i, &shape) == NULL &&
             !scatter_kernels(&shape, isa, list, error))
             return false;
-    return rows_kernels(&bytes, isa, list, error);
+    return list->count == before || rows_kernels(&bytes, isa, list, error);
 }
 
 /* The library moves windows itself. */

@@ -331,55 +331,80 @@ static const DLDataType copied_types[] = {
     {kDLComplex, 128, 1},
 };
 
-static bool gathers_right(struct dice *dice, bool large) {
+struct gathering {
     struct geometry g;
+    DLDataType type, index_type;
     struct pair operand, indices, result;
     unsigned char fill[16];
-    make_geometry(dice, large, true, &g);
-    DLDataType type = copied_types[dice_range(dice, 0, 6)];
-    DLDataType index_type = index_types[dice_range(dice, 0, INDEX_TYPES - 1)];
-    open_pair(dice, type, g.rank, g.dims, &operand);
-    open_pair(dice, index_type, g.indices_rank, g.indices_dims, &indices);
-    open_pair(dice, type, g.windowed_rank, g.windowed_dims, &result);
-    random_bytes(dice, &operand);
-    fill_indices(dice, &g, index_type, &indices);
-    put(&operand);
-    put(&indices);
+    const DLTensor *tensors[3];
+    kvmill_gather op;
+};
+
+static void open_gathering(struct dice *dice, struct gathering *it) {
+    const struct geometry *g = &it->g;
+    open_pair(dice, it->type, g->rank, g->dims, &it->operand);
+    open_pair(dice, it->index_type, g->indices_rank, g->indices_dims, &it->indices);
+    open_pair(dice, it->type, g->windowed_rank, g->windowed_dims, &it->result);
+    random_bytes(dice, &it->operand);
+    fill_indices(dice, g, it->index_type, &it->indices);
+    put(&it->operand);
+    put(&it->indices);
     for (int i = 0; i < 16; i++)
-        fill[i] = (unsigned char)dice_bits(dice);
-    kvmill_gather op = {
-        .struct_size = sizeof op,
-        .offset_dims = list(g.window, g.windows),
-        .collapsed_slice_dims = list(g.dropped, g.droppeds),
-        .operand_batching_dims = list(g.batching, g.pairs),
-        .start_indices_batching_dims = list(g.indices_batching, g.pairs),
-        .start_index_map = list(g.map, g.components),
-        .slice_sizes = list(g.slice, g.rank),
-        .index_vector_dim = g.ivd,
+        it->fill[i] = (unsigned char)dice_bits(dice);
+}
+
+static void close_gathering(struct gathering *it) {
+    close_pair(&it->operand);
+    close_pair(&it->indices);
+    close_pair(&it->result);
+}
+
+static void set_gather(struct dice *dice, struct gathering *it) {
+    const struct geometry *g = &it->g;
+    it->op = (kvmill_gather){
+        .struct_size = sizeof it->op,
+        .offset_dims = list(g->window, g->windows),
+        .collapsed_slice_dims = list(g->dropped, g->droppeds),
+        .operand_batching_dims = list(g->batching, g->pairs),
+        .start_indices_batching_dims = list(g->indices_batching, g->pairs),
+        .start_index_map = list(g->map, g->components),
+        .slice_sizes = list(g->slice, g->rank),
+        .index_vector_dim = g->ivd,
         .indices_are_sorted = dice_once_in(dice, 4),
-        .mode = dice_once_in(dice, 3) ? "fill" : NULL,
-        .fill_value = fill,
-        .operand = &operand.fenced.dl,
-        .start_indices = &indices.fenced.dl,
-        .result = &result.fenced.dl,
+        .fill_value = it->fill,
+        .operand = it->tensors[0] = &it->operand.fenced.dl,
+        .start_indices = it->tensors[1] = &it->indices.fenced.dl,
+        .result = it->tensors[2] = &it->result.fenced.dl,
     };
-    const DLTensor *tensors[] = {op.operand, op.start_indices, op.result};
+    it->op.mode = dice_once_in(dice, 3) ? "fill" : NULL;
+    seen.gathers++;
+    seen.filled += it->op.mode != NULL;
+    seen.empty += it->result.count == 0;
+}
+
+static bool run_gathering(struct dice *dice, struct gathering *it) {
     kvmill_plan *plan;
     kvmill_error error;
-    seen.gathers++;
-    seen.filled += op.mode != NULL;
-    seen.empty += result.count == 0;
-    bool right = kvmill_plan_gather(&op, NULL, &plan, &error) == KVMILL_OK;
-    if (!right)
-        diag("%s", error.message);
-    right = right && run_plan(dice, plan, tensors);
+    if (kvmill_plan_gather(&it->op, NULL, &plan, &error) == KVMILL_OK)
+        return run_plan(dice, plan, it->tensors);
+    diag("%s", error.message);
+    return false;
+}
+
+static bool gathers_right(struct dice *dice, bool large) {
+    struct gathering it;
+    make_geometry(dice, large, true, &it.g);
+    it.type = copied_types[dice_range(dice, 0, 6)];
+    it.index_type = index_types[dice_range(dice, 0, INDEX_TYPES - 1)];
+    open_gathering(dice, &it);
+    set_gather(dice, &it);
+    bool right = run_gathering(dice, &it);
     for (int form = 0; right && form < ORACLE_FORMS; form++) {
-        oracle_gather((enum oracle_form)form, &op, operand.dense, indices.dense, result.dense);
-        right = is_as_dense(&result, type);
+        oracle_gather((enum oracle_form)form, &it.op, it.operand.dense, it.indices.dense,
+                      it.result.dense);
+        right = is_as_dense(&it.result, it.type);
     }
-    close_pair(&operand);
-    close_pair(&indices);
-    close_pair(&result);
+    close_gathering(&it);
     return right;
 }
 
@@ -780,7 +805,7 @@ static DLDataType type_for(struct dice *dice, const struct kvmill_scatter_shape 
 }
 
 static DLTensor prototype(DLDataType type, int rank, int64_t *dims) {
-    return (DLTensor){.dtype = type, .ndim = rank, .shape = dims};
+    return (DLTensor){.device = {kDLCPU, 0}, .dtype = type, .ndim = rank, .shape = dims};
 }
 
 /* Plans of this geometry take the kernel, if there is no other. */
@@ -893,6 +918,92 @@ static void walk_kernels(int cases) {
     ok(kernels > 0, "%" PRId64 " kernels that scatter", kernels);
 }
 
+/* ---- Several inputs, each with a combiner of its own, in a region ---- */
+
+enum { PLACES = 50, POINTS = 200 };
+
+struct variadic {
+    unsigned char byte[PLACES], nibble[PLACES], update[POINTS];
+    int64_t places[1], points[1], vectors[2];
+    DLTensor inputs[2], updates[2], indices;
+};
+
+static void set_variadic(struct variadic *it, int32_t *index) {
+    static const DLDataType i8 = {kDLInt, 8, 1}, ui4 = {kDLUInt, 4, 1}, i32 = {kDLInt, 32, 1};
+    *it = (struct variadic){.places = {PLACES}, .points = {POINTS}, .vectors = {POINTS, 1}};
+    it->inputs[0] = prototype(i8, 1, it->places);
+    it->inputs[1] = prototype(ui4, 1, it->places);
+    it->updates[0] = prototype(i8, 1, it->points);
+    it->updates[1] = prototype(ui4, 1, it->points);
+    it->indices = prototype(i32, 2, it->vectors);
+    it->inputs[0].data = it->byte;
+    it->inputs[1].data = it->nibble;
+    it->updates[0].data = it->updates[1].data = it->update;
+    it->indices.data = index;
+    for (int i = 0; i < POINTS; i++)
+        it->update[i] = (unsigned char)(7 * i + 1);
+    for (int i = 0; i < PLACES; i++)
+        it->byte[i] = it->nibble[i] = (unsigned char)(3 * i + 1);
+}
+
+/* In place, with kernels of packs or without. */
+static bool runs_by(const kvmill_scatter *op, const DLTensor *const *tensors, bool portable) {
+    const kvmill_plan_options options = {
+        .struct_size = sizeof options, .packs = packs, .pack_count = PACKS, .portable = portable};
+    char words[4096];
+    kvmill_plan *plan;
+    kvmill_error error;
+    kvmill_status status = kvmill_plan_scatter(op, &options, &plan, &error);
+    if (status == KVMILL_OK) {
+        kvmill_plan_describe(plan, words, sizeof words);
+        status = kvmill_run(plan, tensors, NULL, &error);
+        kvmill_plan_destroy(plan);
+    }
+    if (status != KVMILL_OK)
+        diag("%s", error.message);
+    return status == KVMILL_OK &&
+           (strstr(words, "apply with kvmill_scatter_") != NULL) == !portable;
+}
+
+/* Bytes are replaced, nibbles are multiplied. */
+static bool run_variadic(struct variadic *it, bool portable) {
+    static const int64_t axis_0[] = {0};
+    const kvmill_element_type byte = {.dtype = it->inputs[0].dtype};
+    const kvmill_element_type nibble = {.dtype = it->inputs[1].dtype};
+    const kvmill_element_type types[] = {byte, nibble, byte, nibble};
+    const kvmill_region_op ops[] = {{.name = "multiply", .element = nibble, .operands = {3, 1}}};
+    const int32_t values[] = {2, 4};
+    const kvmill_region region = {.arguments = types, .ops = ops, .op_count = 1, .results = values};
+    const DLTensor *inputs[] = {&it->inputs[0], &it->inputs[1]};
+    const DLTensor *updates[] = {&it->updates[0], &it->updates[1]};
+    const DLTensor *tensors[] = {inputs[0],  inputs[1], &it->indices, updates[0],
+                                 updates[1], inputs[0], inputs[1]};
+    const kvmill_scatter op = {.struct_size = sizeof op,
+                               .inserted_window_dims = {axis_0, 1},
+                               .scatter_dims_to_operand_dims = {axis_0, 1},
+                               .index_vector_dim = 1,
+                               .region = &region,
+                               .count = 2,
+                               .inputs = inputs,
+                               .updates = updates,
+                               .scatter_indices = &it->indices};
+    return runs_by(&op, tensors, portable);
+}
+
+static void test_variadic(void) {
+    struct dice dice = dice_for(seed, "several inputs");
+    struct variadic portable, generated;
+    int32_t index[POINTS];
+    for (int i = 0; i < POINTS; i++)
+        index[i] = (int32_t)dice_range(&dice, -3, PLACES + 2);
+    set_variadic(&portable, index);
+    set_variadic(&generated, index);
+    ok(run_variadic(&portable, true) && run_variadic(&generated, false) &&
+           memcmp(portable.byte, generated.byte, PLACES) == 0 &&
+           memcmp(portable.nibble, generated.nibble, PLACES) == 0,
+       "two inputs, each with a kernel, as the portable one has them");
+}
+
 /* ---- All of it ---- */
 
 static void walk(const char *name, bool (*is_right)(struct dice *, bool), int cases, bool large) {
@@ -944,6 +1055,7 @@ int main(void) {
     walk("scatter with packs", packs_scatter_right, cases / 2, false);
     walk("scatter with packs", packs_scatter_right, large_cases, true);
     walk_kernels(is_slow_run() ? 8 : 40);
+    test_variadic();
     check_seen();
     return done_testing();
 }

@@ -11,10 +11,11 @@
 #include "convert_family.h"
 #include "gather_family.h"
 #include "rows_family.h"
+#include "scatter_family.h"
 
-static const struct family *const families[] = {&store_rows_family, &keep_rows_family,
-                                                &write_rows_family, &read_rows_family,
-                                                &attend_family,     &gather_family};
+static const struct family *const families[] = {
+    &store_rows_family, &keep_rows_family, &write_rows_family, &read_rows_family,
+    &attend_family,     &gather_family,    &scatter_family};
 
 const struct family *family_at(size_t i) {
     return i < sizeof families / sizeof *families ? families[i] : NULL;

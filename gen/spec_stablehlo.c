@@ -7,8 +7,10 @@
 
 #include "../ops/gather.h"
 #include "../ops/gather_fold.h"
-#include "../ops/scatter.h"
+#include "../ops/scatter_shape.h"
 #include "gather_family.h"
+#include "rows_family.h"
+#include "scatter_family.h"
 #include "spec.h"
 #include "stablehlo.h"
 
@@ -507,11 +509,24 @@ static bool gather_spec_kernels(const struct spec *spec, const struct isa *isa,
     return kvmill_gather_units(&geometry) == 0 || gather_kernels(&geometry.shape, isa, list, error);
 }
 
-/* The library moves windows itself. */
-static bool no_kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
-                       struct error *error) {
-    (void)spec, (void)isa, (void)list, (void)error;
-    return true;
+static bool scatter_spec_kernels(const struct spec *spec, const struct isa *isa,
+                                 struct kernel_list *list, struct error *error) {
+    static const struct kvmill_rows_shape bytes = {
+        .unit_bits = 8, .heads = KVMILL_ANY, .capacity = KVMILL_ANY, .row = 1};
+    struct scatter_view view;
+    struct kvmill_windows windows;
+    struct kvmill_program program;
+    struct kvmill_scatter_shape shape;
+    kvmill_error reason;
+    scatter_view_make(spec->window_scatter, &view);
+    if (kvmill_scatter_check(&view.op, &windows, &program, &reason) != KVMILL_OK)
+        return fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
+    size_t before = list->count;
+    for (int i = 0; i < spec->window_scatter->count; i++)
+        if (kvmill_scatter_shape_of(&view.op, &windows, &program, i, &shape) == NULL &&
+            !scatter_kernels(&shape, isa, list, error))
+            return false;
+    return list->count == before || rows_kernels(&bytes, isa, list, error);
 }
 
 const struct spec_op gather_spec = {
@@ -528,8 +543,9 @@ const struct spec_op window_scatter_spec = {
     .name = "stablehlo.scatter",
     .read = read_scatter,
     .check = check_scatter,
-    .kernels = no_kernels,
-    .without_kernels = "no family of kernels moves windows",
+    .kernels = scatter_spec_kernels,
+    .without_kernels =
+        "its region is more than a combiner, or its types are converted or quantized",
     .write = write_scatter,
     .free = free_scatter,
 };

@@ -30,7 +30,8 @@ enum kvmill_family {
     KVMILL_WRITE_ROWS = 3, /* rows of activations -> cache rows, converted or quantised */
     KVMILL_READ_ROWS = 4,  /* cache rows -> rows of activations */
     KVMILL_ATTEND = 5,     /* a tile of query rows over rows of one kv head */
-    KVMILL_GATHER = 6      /* windows of an operand, where indices say -> a result */
+    KVMILL_GATHER = 6,     /* windows of an operand, where indices say -> a result */
+    KVMILL_SCATTER = 7     /* windows of updates -> results, combined in order */
 };
 
 /* Words at any address. */
@@ -220,6 +221,66 @@ struct kvmill_gather_windows {
     const struct kvmill_gather_geometry *geometry;
     const unsigned char *operand, *indices;
     unsigned char *result;
+};
+
+/* ---- Scatter ---- */
+
+/* What becomes of an element of a result and its update.  One rounding; integers wrap; minimum and
+   maximum give NaN where one is NaN and order -0 below 0. */
+enum kvmill_combiner {
+    KVMILL_COMBINE_REPLACE = 1,
+    KVMILL_COMBINE_ADD = 2,
+    KVMILL_COMBINE_SUBTRACT = 3,
+    KVMILL_COMBINE_MULTIPLY = 4,
+    KVMILL_COMBINE_MINIMUM = 5,
+    KVMILL_COMBINE_MAXIMUM = 6,
+    KVMILL_COMBINE_AND = 7,
+    KVMILL_COMBINE_OR = 8,
+    KVMILL_COMBINE_XOR = 9
+};
+
+/* Shape of SCATTER kernels.  Types are DLPack's codes and bits; where signs do not matter integers
+   are unsigned, and REPLACE knows unsigned integers alone. */
+struct kvmill_scatter_shape {
+    int32_t combiner; /* enum kvmill_combiner */
+    int32_t element_code, element_bits;
+    int32_t index_code, index_bits;
+    int32_t components; /* of an index vector */
+    int64_t row;        /* elements of a row of a window, which lie side by side; or KVMILL_ANY */
+};
+
+enum { KVMILL_MOST_SCATTER_LOOPS = 33 };
+
+/* A loop; steps are bytes. */
+struct kvmill_scatter_loop {
+    int64_t count, result_step, update_step, index_step;
+};
+
+/* A component of index vectors: it moves windows along one axis of the result. */
+struct kvmill_scatter_start {
+    int64_t index_offset; /* bytes behind the first component */
+    int64_t result_step;
+    int64_t low, high; /* coordinates of the result that may be written */
+    int64_t extent;    /* of a window's part that one index vector moves */
+    uint64_t most;     /* windows from beyond it are skipped; UINT64_MAX: none as a whole */
+    int32_t point;     /* the loop over points whose turn is added to the coordinate; or -1 */
+    int32_t axis;      /* the loop of `window` along the axis; or -1, and extent is 1 */
+};
+
+/* The problem of SCATTER.  Points are walked in the order of their loops, of which there is one at
+   least; at each, index components tell where the window goes, and what of it may be written is
+   combined with the updates.  `window` are a window's axes, `rows` the same as fewer loops.  Index
+   vectors are read anew in every loop over points.  run () is called with units 0 and 1. */
+struct kvmill_scatter_windows {
+    const struct kvmill_scatter_shape *shape;
+    unsigned char *result;
+    const unsigned char *updates, *indices;
+    int32_t point_loops, window_loops, row_loops;
+    int32_t fits; /* the last of `rows` is a row of the shape */
+    struct kvmill_scatter_loop point[KVMILL_MOST_SCATTER_LOOPS];
+    struct kvmill_scatter_loop window[KVMILL_MOST_SCATTER_LOOPS];
+    struct kvmill_scatter_loop rows[KVMILL_MOST_SCATTER_LOOPS];
+    struct kvmill_scatter_start start[KVMILL_MOST_SCATTER_LOOPS];
 };
 
 /* One generated kernel.  run() works on the units of work [first, last): for STORE_ROWS and

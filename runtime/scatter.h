@@ -4,7 +4,9 @@
 #ifndef KVMILL_RUNTIME_SCATTER_H
 #define KVMILL_RUNTIME_SCATTER_H
 
-#include "../ops/scatter.h"
+#include <kvmill_kernel.h>
+
+#include "../ops/scatter_shape.h"
 #include "plan.h"
 #include "shaped.h"
 
@@ -25,7 +27,10 @@ struct scatter_plan {
        each sees its updates in order. */
     int64_t elements, copy_parts;
     int split;
+    int own_axis; /* of updates, along which parts have updates of their own; or not there */
     int64_t apply_parts;
+    const struct kvmill_kernel *kernel[KVMILL_MOST_INPUTS]; /* the first is portable: for all */
+    const struct kvmill_kernel *keep;                       /* copies; or NULL */
 };
 
 struct scatter_call {
@@ -50,10 +55,28 @@ static inline int scatter_capture_at(const struct scatter_plan *plan, int i) {
     return 3 * plan->count + 1 + i;
 }
 
+static inline const struct scatter_plan *scatter_plan_of(const struct scatter_call *call) {
+    return (const struct scatter_plan *)(const void *)call->base.plan;
+}
+
+/* Problem of a kernel: targets with coordinates [own_first, own_last) of the axis that is split.
+   Generated kernels see only `windows`, one slot at a time; the portable one goes by the rest. */
+struct scatter_part {
+    struct kvmill_scatter_windows windows;
+    const struct scatter_call *call;
+    int64_t own_first, own_last;
+};
+
+extern const struct kvmill_kernel kvmill_portable_scatter;
+
+/* Fill in the windows of a slot; false: there is nothing to do. */
+bool kvmill_scatter_windows_set(struct scatter_part *part, int slot);
+
 kvmill_status kvmill_scatter_begin(struct call *call, const DLTensor *const *tensors,
                                    kvmill_error *error);
 int64_t kvmill_scatter_parts(const struct call *call);
 void kvmill_scatter_part(const struct call *call, int64_t part);
+void kvmill_scatter_all(const struct call *call);
 bool kvmill_scatter_next(struct call *call);
 
 #endif

@@ -12,7 +12,8 @@
 enum {
     COPY_PART_BYTES = 256 << 10,
     APPLY_PART_UPDATES = 16 << 10, /* below, walking all indices again is not worth it */
-    MOST_APPLY_PARTS = 16
+    MOST_APPLY_PARTS = 16,
+    LEAST_PIECE_BYTES = 2048
 };
 
 static void destroy(kvmill_plan *plan) {
@@ -23,6 +24,7 @@ static const struct op scatter_op = {
     .begin = kvmill_scatter_begin,
     .parts = kvmill_scatter_parts,
     .part = kvmill_scatter_part,
+    .all = kvmill_scatter_all,
     .next = kvmill_scatter_next,
     .destroy = destroy,
 };
@@ -75,39 +77,91 @@ static void set_types(struct scatter_plan *plan, const kvmill_scatter *op) {
 
 /* ---- Parts ---- */
 
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
 /* Axes of updates up to the last of the index space: their order is the order of updates. */
 static void set_outer(struct scatter_plan *plan, const DLTensor *updates) {
     const struct kvmill_windows *windows = &plan->windows;
-    plan->outer = windows->space_rank ? windows->space_axis[windows->space_rank - 1] + 1 : 0;
+    plan->outer = kvmill_windows_outer(windows);
     plan->has_updates = true;
     for (int r = 0; r < updates->ndim; r++)
         plan->has_updates &= updates->shape[r] > 0;
 }
 
-/* Best are axes where a part finds its updates without a look at the indices; then the longest. */
-static int split_rank(const struct kvmill_windows *windows, int d) {
-    return windows->batch[d] != KVMILL_NOT_THERE ? 2 : windows->component[d] == KVMILL_NOT_THERE;
+static bool is_inner(const struct scatter_plan *plan, int d) {
+    return plan->windows.axis[d] >= plan->outer;
 }
 
-static bool splits_better(const struct kvmill_windows *windows, int d, int best) {
-    int a = split_rank(windows, d), b = split_rank(windows, best);
-    return a > b || (a == b && windows->dim[d] > windows->dim[best]);
+/* Elements that are worth a part of a row. */
+static int64_t least_piece(const struct scatter_plan *plan) {
+    return LEAST_PIECE_BYTES / kvmill_element_bytes(plan->input[0].dtype);
+}
+
+/* Best are axes where a part finds its updates without a look at the indices, then the longest;
+   last those that would leave a part little of each row. */
+static int split_rank(const struct scatter_plan *plan, int d) {
+    const struct kvmill_windows *windows = &plan->windows;
+    if (windows->batch[d] != KVMILL_NOT_THERE)
+        return 3;
+    if (is_inner(plan, d) && windows->window[d] < 2 * least_piece(plan))
+        return 0;
+    return windows->component[d] == KVMILL_NOT_THERE ? 2 : 1;
+}
+
+static bool splits_better(const struct scatter_plan *plan, int d, int best) {
+    int a = split_rank(plan, d), b = split_rank(plan, best);
+    return a > b || (a == b && plan->windows.dim[d] > plan->windows.dim[best]);
+}
+
+/* The axis of updates along which a part's own targets lie, if there is one among the outer ones.
+ */
+static int own_axis(const struct scatter_plan *plan) {
+    const struct kvmill_windows *windows = &plan->windows;
+    int d = plan->split, axis = KVMILL_NOT_THERE;
+    if (d == KVMILL_NOT_THERE)
+        return axis;
+    if (windows->batch[d] != KVMILL_NOT_THERE)
+        axis = windows->space_axis[windows->batch[d]];
+    else if (windows->component[d] == KVMILL_NOT_THERE)
+        axis = windows->axis[d];
+    return axis < plan->outer ? axis : KVMILL_NOT_THERE;
+}
+
+static void choose_split(struct scatter_plan *plan) {
+    const struct kvmill_windows *windows = &plan->windows;
+    plan->split = KVMILL_NOT_THERE;
+    for (int d = 0; d < windows->rank; d++)
+        if (windows->dim[d] > 1 &&
+            (plan->split == KVMILL_NOT_THERE || splits_better(plan, d, plan->split)))
+            plan->split = d;
+    plan->own_axis = own_axis(plan);
+}
+
+/* Updates of a window: the more, the less it matters that every part looks at all indices. */
+static int64_t window_elements(const struct kvmill_windows *windows) {
+    int64_t elements = 1;
+    for (int d = 0; d < windows->rank; d++)
+        elements *= windows->window[d];
+    return elements;
+}
+
+static int64_t most_parts(const struct scatter_plan *plan) {
+    int64_t most = plan->windows.dim[plan->split];
+    if (plan->own_axis == KVMILL_NOT_THERE)
+        most = least(most, 2 + window_elements(&plan->windows) / 8);
+    if (split_rank(plan, plan->split) == 2 && is_inner(plan, plan->split))
+        most = plan->windows.window[plan->split] / least_piece(plan);
+    return least(most, MOST_APPLY_PARTS);
 }
 
 static void set_split(struct scatter_plan *plan, int64_t updates) {
-    const struct kvmill_windows *windows = &plan->windows;
     int64_t worth = updates / APPLY_PART_UPDATES;
-    plan->split = KVMILL_NOT_THERE;
+    choose_split(plan);
     plan->apply_parts = plan->has_updates;
-    for (int d = 0; d < windows->rank; d++)
-        if (windows->dim[d] > 1 &&
-            (plan->split == KVMILL_NOT_THERE || splits_better(windows, d, plan->split)))
-            plan->split = d;
-    if (plan->split == KVMILL_NOT_THERE || worth < 2 || !plan->has_updates)
-        return;
-    int64_t most =
-        windows->dim[plan->split] < MOST_APPLY_PARTS ? windows->dim[plan->split] : MOST_APPLY_PARTS;
-    plan->apply_parts = worth < most ? worth : most;
+    if (plan->split != KVMILL_NOT_THERE && worth >= 2 && plan->has_updates)
+        plan->apply_parts = least(worth, most_parts(plan));
 }
 
 static void set_parts(struct scatter_plan *plan) {
@@ -124,13 +178,46 @@ static void set_parts(struct scatter_plan *plan) {
 
 /* ---- The plan ---- */
 
-static void describe(struct scatter_plan *plan, const kvmill_scatter *op, const char *reason) {
+/* ---- Kernels ---- */
+
+/* A kernel for every slot, or the portable one for all. */
+static const char *select_kernels(struct scatter_plan *plan, const kvmill_scatter *op,
+                                  const struct shelf *shelf) {
+    struct kvmill_scatter_shape shape;
+    struct selection selection = {.origin = NULL};
+    for (int i = 0; i < plan->count; i++) {
+        const char *reason = kvmill_scatter_shape_of(op, &plan->windows, &plan->program, i, &shape);
+        const struct shelf own = {.packs = shelf->packs,
+                                  .pack_count = shelf->pack_count,
+                                  .isa_cap = shelf->isa_cap,
+                                  .portable_reason =
+                                      shelf->portable_reason ? shelf->portable_reason : reason};
+        selection = kvmill_select_kernel(
+            &own, &(struct wanted){KVMILL_SCATTER, &shape, &kvmill_portable_scatter});
+        plan->kernel[i] = selection.kernel;
+        if (selection.kernel == &kvmill_portable_scatter) {
+            plan->kernel[0] = selection.kernel;
+            break;
+        }
+    }
+    return selection.origin;
+}
+
+static void select_keep(struct scatter_plan *plan, const struct shelf *shelf) {
+    static const struct kvmill_rows_shape bytes = {.unit_bits = 8};
+    struct selection keep =
+        kvmill_select_kernel(shelf, &(struct wanted){KVMILL_KEEP_ROWS, &bytes, NULL});
+    plan->keep = plan->converts ? NULL : keep.kernel;
+}
+
+static void describe(struct scatter_plan *plan, const kvmill_scatter *op, const char *origin) {
     struct kvmill_shape_text inputs, indices, updates;
     struct kvmill_element_text type;
+    bool portable = plan->kernel[0] == &kvmill_portable_scatter;
     snprintf(
         plan->base.description, sizeof plan->base.description,
         "stablehlo.scatter, %s, %zu inputs %s of %s, scatter_indices %s of %s, updates %s, %s: "
-        "the portable kernel (%s), up to %" PRId64 " parts",
+        "apply with %s (%s%s), copy with %s, up to %" PRId64 " parts",
         plan->replaces           ? "replace"
         : op->update_computation ? op->update_computation
                                  : "a region",
@@ -139,7 +226,9 @@ static void describe(struct scatter_plan *plan, const kvmill_scatter *op, const 
         kvmill_shape_words(op->scatter_indices, &indices),
         kvmill_element_word(op->scatter_indices->dtype),
         kvmill_shape_words(op->updates[0], &updates),
-        plan->skip_window ? "skip_window" : "skip_element", reason, plan->apply_parts);
+        plan->skip_window ? "skip_window" : "skip_element",
+        portable ? "the portable kernel" : plan->kernel[0]->symbol, portable ? "" : "pack ", origin,
+        plan->keep ? plan->keep->symbol : "portable loops", plan->apply_parts);
 }
 
 static kvmill_status fill(struct scatter_plan *plan, const kvmill_scatter *op,
@@ -160,8 +249,8 @@ static kvmill_status fill(struct scatter_plan *plan, const kvmill_scatter *op,
     set_shapes(plan, op);
     set_outer(plan, op->updates[0]);
     set_parts(plan);
-    describe(plan, op,
-             shelf.portable_reason ? shelf.portable_reason : "no kernel is generated for it");
+    select_keep(plan, &shelf);
+    describe(plan, op, select_kernels(plan, op, &shelf));
     return KVMILL_OK;
 }
 

@@ -74,10 +74,24 @@ static int fit_gather(const void *kernel_shape, const void *wanted) {
     return kvmill_gather_shapes_equal(kernel_shape, wanted) ? 0 : -1;
 }
 
+/* A row that is known before any. */
+static int fit_scatter(const void *kernel_shape, const void *wanted) {
+    const struct kvmill_scatter_shape *kernel = kernel_shape, *problem = wanted;
+    if (kernel->combiner != problem->combiner || kernel->element_code != problem->element_code ||
+        kernel->element_bits != problem->element_bits ||
+        kernel->index_code != problem->index_code || kernel->index_bits != problem->index_bits ||
+        kernel->components != problem->components)
+        return -1;
+    if (kernel->row == problem->row)
+        return 1;
+    return kernel->row == KVMILL_ANY && problem->row != 1 ? 0 : -1;
+}
+
 static int (*const fits[])(const void *kernel_shape, const void *wanted) = {
     [KVMILL_STORE_ROWS] = fit_store,   [KVMILL_KEEP_ROWS] = fit_keep,
     [KVMILL_WRITE_ROWS] = fit_convert, [KVMILL_READ_ROWS] = fit_convert,
     [KVMILL_ATTEND] = fit_attend,      [KVMILL_GATHER] = fit_gather,
+    [KVMILL_SCATTER] = fit_scatter,
 };
 
 /* Negative: unusable.  Higher is better.  The CPU is asked last: virtual machines trap CPUID. */

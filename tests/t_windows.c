@@ -11,6 +11,7 @@
 #include "fence.h"
 #include "oracle/windows.h"
 #include "tap.h"
+#include "walk.h"
 #include "windows_pack.h"
 
 /* What became of the cases, to be sure that every way was gone. */
@@ -235,12 +236,20 @@ static bool is_nan_pair(DLDataType type, const unsigned char *a, const unsigned 
     return false;
 }
 
-/* Bits are equal, or both are NaN. */
+/* Bits are equal, or both are NaN, also in the halves of complex numbers. */
+static bool is_same(DLDataType type, const unsigned char *a, const unsigned char *b) {
+    size_t bytes = (size_t)element_bytes(type);
+    DLDataType half = {kDLFloat, (uint8_t)(type.bits / 2), 1};
+    if (type.code == kDLComplex)
+        return is_same(half, a, b) && is_same(half, a + bytes / 2, b + bytes / 2);
+    return memcmp(a, b, bytes) == 0 || is_nan_pair(type, a, b);
+}
+
 static bool is_as_dense(const struct pair *pair, DLDataType type) {
     int64_t where;
     for (int64_t i = 0; i < pair->count; i++) {
         const unsigned char *want = pair->dense + i * pair->bytes, *have = element_of(pair, i);
-        if (memcmp(have, want, (size_t)pair->bytes) != 0 && !is_nan_pair(type, have, want)) {
+        if (!is_same(type, have, want)) {
             diag("element %" PRId64 " of %" PRId64 " differs", i, pair->count);
             return false;
         }
@@ -323,58 +332,83 @@ static const DLDataType copied_types[] = {
     {kDLComplex, 128, 1},
 };
 
-static bool gathers_right(struct dice *dice, bool large) {
+struct gathering {
     struct geometry g;
+    DLDataType type, index_type;
     struct pair operand, indices, result;
     unsigned char fill[16];
-    make_geometry(dice, large, true, &g);
-    DLDataType type = copied_types[dice_range(dice, 0, 6)];
-    DLDataType index_type = index_types[dice_range(dice, 0, INDEX_TYPES - 1)];
-    open_pair(dice, type, g.rank, g.dims, &operand);
-    open_pair(dice, index_type, g.indices_rank, g.indices_dims, &indices);
-    open_pair(dice, type, g.windowed_rank, g.windowed_dims, &result);
-    random_bytes(dice, &operand);
-    fill_indices(dice, &g, index_type, &indices);
-    put(&operand);
-    put(&indices);
+    const DLTensor *tensors[3];
+    kvmill_gather op;
+};
+
+static void open_gathering(struct dice *dice, struct gathering *it) {
+    const struct geometry *g = &it->g;
+    open_pair(dice, it->type, g->rank, g->dims, &it->operand);
+    open_pair(dice, it->index_type, g->indices_rank, g->indices_dims, &it->indices);
+    open_pair(dice, it->type, g->windowed_rank, g->windowed_dims, &it->result);
+    random_bytes(dice, &it->operand);
+    fill_indices(dice, g, it->index_type, &it->indices);
+    put(&it->operand);
+    put(&it->indices);
     for (int i = 0; i < 16; i++)
-        fill[i] = (unsigned char)dice_bits(dice);
-    kvmill_gather op = {
-        .struct_size = sizeof op,
-        .offset_dims = list(g.window, g.windows),
-        .collapsed_slice_dims = list(g.dropped, g.droppeds),
-        .operand_batching_dims = list(g.batching, g.pairs),
-        .start_indices_batching_dims = list(g.indices_batching, g.pairs),
-        .start_index_map = list(g.map, g.components),
-        .slice_sizes = list(g.slice, g.rank),
-        .index_vector_dim = g.ivd,
+        it->fill[i] = (unsigned char)dice_bits(dice);
+}
+
+static void close_gathering(struct gathering *it) {
+    close_pair(&it->operand);
+    close_pair(&it->indices);
+    close_pair(&it->result);
+}
+
+static void set_gather(struct dice *dice, struct gathering *it) {
+    const struct geometry *g = &it->g;
+    it->op = (kvmill_gather){
+        .struct_size = sizeof it->op,
+        .offset_dims = list(g->window, g->windows),
+        .collapsed_slice_dims = list(g->dropped, g->droppeds),
+        .operand_batching_dims = list(g->batching, g->pairs),
+        .start_indices_batching_dims = list(g->indices_batching, g->pairs),
+        .start_index_map = list(g->map, g->components),
+        .slice_sizes = list(g->slice, g->rank),
+        .index_vector_dim = g->ivd,
         .indices_are_sorted = dice_once_in(dice, 4),
-        .mode = dice_once_in(dice, 3) ? "fill" : NULL,
-        .fill_value = fill,
-        .operand = &operand.fenced.dl,
-        .start_indices = &indices.fenced.dl,
-        .result = &result.fenced.dl,
+        .fill_value = it->fill,
+        .operand = it->tensors[0] = &it->operand.fenced.dl,
+        .start_indices = it->tensors[1] = &it->indices.fenced.dl,
+        .result = it->tensors[2] = &it->result.fenced.dl,
     };
-    const DLTensor *tensors[] = {op.operand, op.start_indices, op.result};
+    it->op.mode = dice_once_in(dice, 3) ? "fill" : NULL;
+    seen.gathers++;
+    seen.filled += it->op.mode != NULL;
+    seen.empty += it->result.count == 0;
+}
+
+static bool run_gathering(struct dice *dice, struct gathering *it) {
     kvmill_plan *plan;
     kvmill_error error;
-    seen.gathers++;
-    seen.filled += op.mode != NULL;
-    seen.empty += result.count == 0;
-    windows_tell_gather(&op);
-    bool right = kvmill_plan_gather(&op, windows_options(), &plan, &error) == KVMILL_OK;
-    if (right)
+    windows_tell_gather(&it->op);
+    if (kvmill_plan_gather(&it->op, windows_options(), &plan, &error) == KVMILL_OK) {
         windows_count(plan);
-    else
-        diag("%s", error.message);
-    right = right && run_plan(dice, plan, tensors);
-    for (int form = 0; right && form < ORACLE_FORMS; form++) {
-        oracle_gather((enum oracle_form)form, &op, operand.dense, indices.dense, result.dense);
-        right = is_as_dense(&result, type);
+        return run_plan(dice, plan, it->tensors);
     }
-    close_pair(&operand);
-    close_pair(&indices);
-    close_pair(&result);
+    diag("%s", error.message);
+    return false;
+}
+
+static bool gathers_right(struct dice *dice, bool large) {
+    struct gathering it;
+    make_geometry(dice, large, true, &it.g);
+    it.type = copied_types[dice_range(dice, 0, 6)];
+    it.index_type = index_types[dice_range(dice, 0, INDEX_TYPES - 1)];
+    open_gathering(dice, &it);
+    set_gather(dice, &it);
+    bool right = run_gathering(dice, &it);
+    for (int form = 0; right && form < ORACLE_FORMS; form++) {
+        oracle_gather((enum oracle_form)form, &it.op, it.operand.dense, it.indices.dense,
+                      it.result.dense);
+        right = is_as_dense(&it.result, it.type);
+    }
+    close_gathering(&it);
     return right;
 }
 
@@ -524,12 +558,51 @@ static void combine_integers(DLDataType type, enum operation operation, unsigned
     }
 }
 
+static int64_t narrow_value(DLDataType type, unsigned char byte) {
+    int64_t value = byte & ((1 << type.bits) - 1), sign = 1 << (type.bits - 1);
+    return type.code == kDLInt && (value & sign) ? value - 2 * sign : value;
+}
+
+/* Integers of fewer than 8 bits, in a byte each. */
+static void combine_narrow(DLDataType type, enum operation operation, unsigned char *a,
+                           const unsigned char *b) {
+    int64_t x = narrow_value(type, *a), y = narrow_value(type, *b);
+    const int64_t results[OPERATIONS] = {[ADD] = x + y,
+                                         [SUBTRACT] = x - y,
+                                         [MULTIPLY] = x * y,
+                                         [MINIMUM] = x < y ? x : y,
+                                         [MAXIMUM] = x > y ? x : y,
+                                         [AND] = x & y,
+                                         [OR] = x | y,
+                                         [XOR] = x ^ y};
+    *a = (unsigned char)(results[operation] & ((1 << type.bits) - 1));
+}
+
+static void combine_complex(DLDataType type, enum operation operation, unsigned char *a,
+                            const unsigned char *b) {
+    DLDataType half = {kDLFloat, (uint8_t)(type.bits / 2), 1};
+    combine_floats(half, operation, a, b);
+    combine_floats(half, operation, a + element_bytes(half), b + element_bytes(half));
+}
+
+static void combine_truths(enum operation operation, unsigned char *a, const unsigned char *b) {
+    const int results[OPERATIONS] = {
+        [AND] = *a && *b, [OR] = *a || *b, [XOR] = (*a != 0) != (*b != 0)};
+    *a = (unsigned char)results[operation];
+}
+
 static void combine(void *context, unsigned char *const *accumulators,
                     const unsigned char *const *updates) {
     const struct combiner *combiner = context;
     DLDataType type = combiner->type;
     if (combiner->operation == REPLACE)
         memcpy(accumulators[0], updates[0], (size_t)element_bytes(type));
+    else if (type.code == KVMILL_DL_BOOL)
+        combine_truths(combiner->operation, accumulators[0], updates[0]);
+    else if (type.code == kDLComplex)
+        combine_complex(type, combiner->operation, accumulators[0], updates[0]);
+    else if (type.bits < 8)
+        combine_narrow(type, combiner->operation, accumulators[0], updates[0]);
     else if (type.code == kDLInt || type.code == kDLUInt)
         combine_integers(type, combiner->operation, accumulators[0], updates[0]);
     else
@@ -573,74 +646,366 @@ static void random_numbers(struct dice *dice, DLDataType type, struct pair *pair
     }
 }
 
-static bool scatters_right(struct dice *dice, bool large) {
+struct scattering {
     struct geometry g;
+    struct combiner combiner;
+    DLDataType index_type;
+    bool in_place;
     struct pair input, indices, update, result;
-    make_geometry(dice, large, false, &g);
-    struct combiner combiner = choose_combiner(dice);
-    DLDataType type = combiner.type;
-    DLDataType index_type = index_types[dice_range(dice, 0, INDEX_TYPES - 1)];
-    bool in_place = dice_once_in(dice, 3);
-    open_pair(dice, type, g.rank, g.dims, &input);
-    open_pair(dice, index_type, g.indices_rank, g.indices_dims, &indices);
-    open_pair(dice, type, g.windowed_rank, g.windowed_dims, &update);
-    open_pair(dice, type, g.rank, g.dims, &result);
-    random_numbers(dice, type, &input);
-    random_numbers(dice, type, &update);
-    fill_indices(dice, &g, index_type, &indices);
-    put(&input);
-    put(&indices);
-    put(&update);
-    const DLTensor *inputs[] = {&input.fenced.dl}, *updates[] = {&update.fenced.dl};
-    kvmill_scatter op = {
-        .struct_size = sizeof op,
-        .update_window_dims = list(g.window, g.windows),
-        .inserted_window_dims = list(g.dropped, g.droppeds),
-        .input_batching_dims = list(g.batching, g.pairs),
-        .scatter_indices_batching_dims = list(g.indices_batching, g.pairs),
-        .scatter_dims_to_operand_dims = list(g.map, g.components),
-        .index_vector_dim = g.ivd,
-        .indices_are_sorted = dice_once_in(dice, 4),
-        .window_out_of_bounds = dice_once_in(dice, 3) ? "skip_window" : NULL,
-        .update_computation = operation_names[combiner.operation],
+    const DLTensor *inputs[1], *updates[1], *tensors[4];
+    kvmill_scatter op;
+};
+
+static struct pair *output_of(struct scattering *it) {
+    return it->in_place ? &it->input : &it->result;
+}
+
+static void open_scattering(struct dice *dice, struct scattering *it) {
+    const struct geometry *g = &it->g;
+    DLDataType type = it->combiner.type;
+    open_pair(dice, type, g->rank, g->dims, &it->input);
+    open_pair(dice, it->index_type, g->indices_rank, g->indices_dims, &it->indices);
+    open_pair(dice, type, g->windowed_rank, g->windowed_dims, &it->update);
+    open_pair(dice, type, g->rank, g->dims, &it->result);
+    random_numbers(dice, type, &it->input);
+    random_numbers(dice, type, &it->update);
+    fill_indices(dice, g, it->index_type, &it->indices);
+    put(&it->input);
+    put(&it->indices);
+    put(&it->update);
+}
+
+static void close_scattering(struct scattering *it) {
+    close_pair(&it->input);
+    close_pair(&it->indices);
+    close_pair(&it->update);
+    close_pair(&it->result);
+}
+
+/* Of these tensors, without the attributes that are drawn. */
+static kvmill_scatter scatter_of(const struct scattering *it, const DLTensor *const *inputs,
+                                 const DLTensor *indices, const DLTensor *const *updates) {
+    const struct geometry *g = &it->g;
+    return (kvmill_scatter){
+        .struct_size = sizeof(kvmill_scatter),
+        .update_window_dims = list(g->window, g->windows),
+        .inserted_window_dims = list(g->dropped, g->droppeds),
+        .input_batching_dims = list(g->batching, g->pairs),
+        .scatter_indices_batching_dims = list(g->indices_batching, g->pairs),
+        .scatter_dims_to_operand_dims = list(g->map, g->components),
+        .index_vector_dim = g->ivd,
+        .update_computation = operation_names[it->combiner.operation],
         .count = 1,
         .inputs = inputs,
         .updates = updates,
-        .scatter_indices = &indices.fenced.dl,
+        .scatter_indices = indices,
     };
-    struct pair *output = in_place ? &input : &result;
-    const DLTensor *tensors[] = {inputs[0], op.scatter_indices, updates[0], &output->fenced.dl};
+}
+
+static void set_op(struct dice *dice, struct scattering *it) {
+    it->inputs[0] = &it->input.fenced.dl;
+    it->updates[0] = &it->update.fenced.dl;
+    it->op = scatter_of(it, it->inputs, &it->indices.fenced.dl, it->updates);
+    it->op.indices_are_sorted = dice_once_in(dice, 4);
+    it->op.window_out_of_bounds = dice_once_in(dice, 3) ? "skip_window" : NULL;
+    it->tensors[0] = it->inputs[0];
+    it->tensors[1] = it->op.scatter_indices;
+    it->tensors[2] = it->updates[0];
+    it->tensors[3] = &output_of(it)->fenced.dl;
+    seen.scatters++;
+    seen.in_place += it->in_place;
+    seen.skipped += it->op.window_out_of_bounds != NULL;
+}
+
+static bool run_scattering(struct dice *dice, struct scattering *it,
+                           const kvmill_plan_options *options) {
     kvmill_plan *plan;
     kvmill_error error;
-    seen.scatters++;
-    seen.in_place += in_place;
-    seen.skipped += op.window_out_of_bounds != NULL;
-    bool right = kvmill_plan_scatter(&op, NULL, &plan, &error) == KVMILL_OK;
+    bool right = kvmill_plan_scatter(&it->op, options, &plan, &error) == KVMILL_OK;
     if (!right)
         diag("%s", error.message);
-    fence_protect(&update.fenced.fence, true);
-    fence_protect(&input.fenced.fence, !in_place);
-    right = right && run_plan(dice, plan, tensors);
-    fence_protect(&update.fenced.fence, false);
-    fence_protect(&input.fenced.fence, false);
-    unsigned char *original = malloc((size_t)(input.count * input.bytes) + 1);
-    memcpy(original, input.dense, (size_t)(input.count * input.bytes));
-    for (int form = 0; right && form < ORACLE_FORMS; form++) {
-        memcpy(output->dense, original, (size_t)(input.count * input.bytes));
-        const unsigned char *update_data[] = {update.dense};
-        unsigned char *result_data[] = {output->dense};
-        oracle_scatter((enum oracle_form)form, &op, indices.dense, update_data, result_data,
-                       &input.bytes, combine, &combiner);
-        right = is_as_dense(output, type);
-    }
-    if (!right)
-        diag("%s of %d bits, code %d", operation_names[combiner.operation], type.bits, type.code);
-    free(original);
-    close_pair(&input);
-    close_pair(&indices);
-    close_pair(&update);
-    close_pair(&result);
+    fence_protect(&it->update.fenced.fence, true);
+    fence_protect(&it->input.fenced.fence, !it->in_place);
+    right = right && run_plan(dice, plan, it->tensors);
+    fence_protect(&it->update.fenced.fence, false);
+    fence_protect(&it->input.fenced.fence, false);
     return right;
+}
+
+static bool is_as_oracles_say(struct scattering *it) {
+    struct pair *output = output_of(it);
+    size_t size = (size_t)(it->input.count * it->input.bytes);
+    unsigned char *original = malloc(size + 1);
+    bool right = true;
+    memcpy(original, it->input.dense, size);
+    for (int form = 0; right && form < ORACLE_FORMS; form++) {
+        memcpy(output->dense, original, size);
+        const unsigned char *update_data[] = {it->update.dense};
+        unsigned char *result_data[] = {output->dense};
+        oracle_scatter((enum oracle_form)form, &it->op, it->indices.dense, update_data, result_data,
+                       &it->input.bytes, combine, &it->combiner);
+        right = is_as_dense(output, it->combiner.type);
+    }
+    free(original);
+    return right;
+}
+
+/* Of tensors that are filled; they are closed. */
+static bool applies_right(struct dice *dice, struct scattering *it,
+                          const kvmill_plan_options *options) {
+    set_op(dice, it);
+    bool right = run_scattering(dice, it, options) && is_as_oracles_say(it);
+    if (!right)
+        diag("%s of %d bits, code %d", operation_names[it->combiner.operation],
+             it->combiner.type.bits, it->combiner.type.code);
+    close_scattering(it);
+    return right;
+}
+
+static bool scatters_so(struct dice *dice, struct scattering *it,
+                        const kvmill_plan_options *options) {
+    open_scattering(dice, it);
+    return applies_right(dice, it, options);
+}
+
+static bool scatters_with(struct dice *dice, bool large, const kvmill_plan_options *options) {
+    struct scattering it;
+    make_geometry(dice, large, false, &it.g);
+    it.combiner = choose_combiner(dice);
+    it.index_type = index_types[dice_range(dice, 0, INDEX_TYPES - 1)];
+    it.in_place = dice_once_in(dice, 3);
+    return scatters_so(dice, &it, options);
+}
+
+static bool scatters_right(struct dice *dice, bool large) {
+    return scatters_with(dice, large, NULL);
+}
+
+/* ---- Kernels of packs ---- */
+
+extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
+
+static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default, &kvmill_pack_kvmill_test};
+enum { PACKS = sizeof packs / sizeof *packs };
+
+static bool packs_scatter_right(struct dice *dice, bool large) {
+    static const kvmill_plan_options options = {
+        .struct_size = sizeof options, .packs = packs, .pack_count = PACKS};
+    return scatters_with(dice, large, &options);
+}
+
+/* A type that the kernel takes for its own. */
+static DLDataType type_for(struct dice *dice, const struct kvmill_scatter_shape *shape) {
+    DLDataType type = {(uint8_t)shape->element_code, (uint8_t)shape->element_bits, 1};
+    bool ordered =
+        shape->combiner == KVMILL_COMBINE_MINIMUM || shape->combiner == KVMILL_COMBINE_MAXIMUM;
+    if (shape->combiner == KVMILL_COMBINE_REPLACE)
+        do
+            type = copied_types[dice_range(dice, 0, 6)];
+        while (element_bytes(type) * 8 != shape->element_bits);
+    else if (type.code == kDLUInt && !ordered && dice_once_in(dice, 2))
+        type.code = kDLInt;
+    return type;
+}
+
+static DLTensor prototype(DLDataType type, int rank, int64_t *dims) {
+    return (DLTensor){.device = {kDLCPU, 0}, .dtype = type, .ndim = rank, .shape = dims};
+}
+
+/* Plans of this geometry take the kernel, if there is no other. */
+static bool is_taken(struct scattering *it, const kvmill_plan_options *options,
+                     const struct kvmill_kernel *kernel) {
+    DLTensor input = prototype(it->combiner.type, it->g.rank, it->g.dims);
+    DLTensor indices = prototype(it->index_type, it->g.indices_rank, it->g.indices_dims);
+    DLTensor update = prototype(it->combiner.type, it->g.windowed_rank, it->g.windowed_dims);
+    const DLTensor *inputs[] = {&input}, *updates[] = {&update};
+    kvmill_scatter op = scatter_of(it, inputs, &indices, updates);
+    char words[4096];
+    kvmill_plan *plan;
+    kvmill_error error;
+    if (kvmill_plan_scatter(&op, options, &plan, &error) != KVMILL_OK)
+        return false;
+    kvmill_plan_describe(plan, words, sizeof words);
+    bool taken = strstr(words, kernel->symbol) != NULL;
+    kvmill_plan_destroy(plan);
+    return taken;
+}
+
+static struct scattering choose_for(struct dice *dice, const struct kvmill_scatter_shape *shape) {
+    return (struct scattering){
+        .combiner = {type_for(dice, shape), (enum operation)(shape->combiner - 1)},
+        .index_type = {(uint8_t)shape->index_code, (uint8_t)shape->index_bits, 1},
+        .in_place = dice_once_in(dice, 3)};
+}
+
+static bool kernel_scatters_right(struct dice *dice, const struct kvmill_kernel *kernel) {
+    const kvmill_pack pack = {KVMILL_KERNEL_ABI, 1, "one", &kernel, ""};
+    const kvmill_pack *const one[] = {&pack};
+    const kvmill_plan_options options = {
+        .struct_size = sizeof options, .packs = one, .pack_count = 1};
+    const struct kvmill_scatter_shape *shape = kernel->shape;
+    struct scattering it = choose_for(dice, shape);
+    do
+        make_geometry(dice, false, false, &it.g);
+    while (it.g.components != shape->components || !is_taken(&it, &options, kernel));
+    return scatters_so(dice, &it, &options);
+}
+
+/* Rows that the same points are applied to: [rows, dim] takes [rows, points] at columns that follow
+   each other but for jumps back, ahead and out, and some that are left out. */
+static void make_repeated(struct dice *dice, struct geometry *g) {
+    *g = (struct geometry){.rank = 2,
+                           .space_rank = 1,
+                           .indices_rank = 2,
+                           .windowed_rank = 2,
+                           .windows = 1,
+                           .droppeds = 1,
+                           .components = 1,
+                           .ivd = 1};
+    g->dims[0] = g->slice[0] = g->windowed_dims[0] = dice_range(dice, 3, 9);
+    g->dims[1] = dice_range(dice, 30, 90);
+    g->space[0] = g->indices_dims[0] = g->windowed_dims[1] = dice_range(dice, 20, 700);
+    g->slice[1] = g->indices_dims[1] = g->map[0] = g->dropped[0] = 1;
+}
+
+static void fill_repeated(struct dice *dice, struct scattering *it) {
+    struct pair *indices = &it->indices;
+    int64_t value = 0, outside = -1;
+    for (int64_t i = 0; i < indices->count; i++) {
+        bool aside = dice_once_in(dice, 20);
+        if (dice_once_in(dice, 12))
+            value = dice_range(dice, -2, it->g.dims[1] + 1);
+        memcpy(indices->dense + i * indices->bytes, aside ? &outside : &value,
+               (size_t)indices->bytes);
+        value += !aside;
+    }
+    put(indices);
+}
+
+static bool kernel_repeats_right(struct dice *dice, const struct kvmill_kernel *kernel) {
+    const kvmill_pack pack = {KVMILL_KERNEL_ABI, 1, "one", &kernel, ""};
+    const kvmill_pack *const one[] = {&pack};
+    const kvmill_plan_options options = {
+        .struct_size = sizeof options, .packs = one, .pack_count = 1};
+    struct scattering it = choose_for(dice, kernel->shape);
+    make_repeated(dice, &it.g);
+    open_scattering(dice, &it);
+    fill_repeated(dice, &it);
+    return applies_right(dice, &it, &options);
+}
+
+static bool is_repeating(const struct kvmill_kernel *kernel) {
+    const struct kvmill_scatter_shape *shape = kernel->shape;
+    return shape->row == 1 && shape->components == 1 && shape->index_bits >= 8;
+}
+
+static void walk_kernel(const struct kvmill_kernel *kernel, int cases) {
+    struct dice dice = dice_for_kernel(seed, kernel);
+    bool right = true;
+    fence_explain_traps(kernel->symbol);
+    for (int i = 0; right && i < cases; i++)
+        right = kernel_scatters_right(&dice, kernel) &&
+                (!is_repeating(kernel) || kernel_repeats_right(&dice, kernel));
+    ok(right, "%s", kernel->symbol);
+}
+
+static void walk_kernels(int cases) {
+    int64_t kernels = 0;
+    for (int p = 0; p < PACKS; p++)
+        for (uint32_t i = 0; i < packs[p]->count; i++) {
+            const struct kvmill_kernel *kernel = packs[p]->kernels[i];
+            if (kernel->family != KVMILL_SCATTER || !isa_is_allowed(kernel->isa))
+                continue;
+            walk_kernel(kernel, cases);
+            kernels++;
+        }
+    ok(kernels > 0, "%" PRId64 " kernels that scatter", kernels);
+}
+
+/* ---- Several inputs, each with a combiner of its own, in a region ---- */
+
+enum { PLACES = 50, POINTS = 200 };
+
+struct variadic {
+    unsigned char byte[PLACES], nibble[PLACES], update[POINTS];
+    int64_t places[1], points[1], vectors[2];
+    DLTensor inputs[2], updates[2], indices;
+};
+
+static void set_variadic(struct variadic *it, int32_t *index) {
+    static const DLDataType i8 = {kDLInt, 8, 1}, ui4 = {kDLUInt, 4, 1}, i32 = {kDLInt, 32, 1};
+    *it = (struct variadic){.places = {PLACES}, .points = {POINTS}, .vectors = {POINTS, 1}};
+    it->inputs[0] = prototype(i8, 1, it->places);
+    it->inputs[1] = prototype(ui4, 1, it->places);
+    it->updates[0] = prototype(i8, 1, it->points);
+    it->updates[1] = prototype(ui4, 1, it->points);
+    it->indices = prototype(i32, 2, it->vectors);
+    it->inputs[0].data = it->byte;
+    it->inputs[1].data = it->nibble;
+    it->updates[0].data = it->updates[1].data = it->update;
+    it->indices.data = index;
+    for (int i = 0; i < POINTS; i++)
+        it->update[i] = (unsigned char)(7 * i + 1);
+    for (int i = 0; i < PLACES; i++)
+        it->byte[i] = it->nibble[i] = (unsigned char)(3 * i + 1);
+}
+
+/* In place, with kernels of packs or without. */
+static bool runs_by(const kvmill_scatter *op, const DLTensor *const *tensors, bool portable) {
+    const kvmill_plan_options options = {
+        .struct_size = sizeof options, .packs = packs, .pack_count = PACKS, .portable = portable};
+    char words[4096];
+    kvmill_plan *plan;
+    kvmill_error error;
+    kvmill_status status = kvmill_plan_scatter(op, &options, &plan, &error);
+    if (status == KVMILL_OK) {
+        kvmill_plan_describe(plan, words, sizeof words);
+        status = kvmill_run(plan, tensors, NULL, &error);
+        kvmill_plan_destroy(plan);
+    }
+    if (status != KVMILL_OK)
+        diag("%s", error.message);
+    return status == KVMILL_OK &&
+           (strstr(words, "apply with kvmill_scatter_") != NULL) == !portable;
+}
+
+/* Bytes are replaced, nibbles are multiplied. */
+static bool run_variadic(struct variadic *it, bool portable) {
+    static const int64_t axis_0[] = {0};
+    const kvmill_element_type byte = {.dtype = it->inputs[0].dtype};
+    const kvmill_element_type nibble = {.dtype = it->inputs[1].dtype};
+    const kvmill_element_type types[] = {byte, nibble, byte, nibble};
+    const kvmill_region_op ops[] = {{.name = "multiply", .element = nibble, .operands = {3, 1}}};
+    const int32_t values[] = {2, 4};
+    const kvmill_region region = {.arguments = types, .ops = ops, .op_count = 1, .results = values};
+    const DLTensor *inputs[] = {&it->inputs[0], &it->inputs[1]};
+    const DLTensor *updates[] = {&it->updates[0], &it->updates[1]};
+    const DLTensor *tensors[] = {inputs[0],  inputs[1], &it->indices, updates[0],
+                                 updates[1], inputs[0], inputs[1]};
+    const kvmill_scatter op = {.struct_size = sizeof op,
+                               .inserted_window_dims = {axis_0, 1},
+                               .scatter_dims_to_operand_dims = {axis_0, 1},
+                               .index_vector_dim = 1,
+                               .region = &region,
+                               .count = 2,
+                               .inputs = inputs,
+                               .updates = updates,
+                               .scatter_indices = &it->indices};
+    return runs_by(&op, tensors, portable);
+}
+
+static void test_variadic(void) {
+    struct dice dice = dice_for(seed, "several inputs");
+    struct variadic portable, generated;
+    int32_t index[POINTS];
+    for (int i = 0; i < POINTS; i++)
+        index[i] = (int32_t)dice_range(&dice, -3, PLACES + 2);
+    set_variadic(&portable, index);
+    set_variadic(&generated, index);
+    ok(run_variadic(&portable, true) && run_variadic(&generated, false) &&
+           memcmp(portable.byte, generated.byte, PLACES) == 0 &&
+           memcmp(portable.nibble, generated.nibble, PLACES) == 0,
+       "two inputs, each with a kernel, as the portable one has them");
 }
 
 /* ---- All of it ---- */
@@ -692,10 +1057,15 @@ int main(void) {
     walk("scatter", scatters_right, cases, false);
     walk("gather", gathers_right, large_cases, true);
     walk("scatter", scatters_right, large_cases, true);
-    if (windows_options() == NULL)
-        check_seen();
-    else
+    if (windows_options() != NULL) {
         ok(windows_counted() > cases / 2, "kernels were made for them: %" PRId64,
            windows_counted());
+        return done_testing();
+    }
+    walk("scatter with packs", packs_scatter_right, cases / 2, false);
+    walk("scatter with packs", packs_scatter_right, large_cases, true);
+    walk_kernels(is_slow_run() ? 8 : 40);
+    test_variadic();
+    check_seen();
     return done_testing();
 }

@@ -12,6 +12,7 @@
 #include "../bench/bench_gather.h"
 #include "../bench/bench_limits.h"
 #include "../bench/bench_rows.h"
+#include "../bench/bench_scatter.h"
 #include "../gen/m4.h"
 #include "built_pack.h"
 #include "commands.h"
@@ -184,11 +185,8 @@ static bool bench_spec(const struct spec *spec, const struct attention_setting *
         return bench_attention(spec, setting, results, error);
     if (is_gather_spec(spec))
         return bench_gather(spec, setting->pack, setting->threads, results, error);
-    if (is_window_spec(spec)) {
-        fprintf(stderr, "%s: note: %s is not measured; it has no generated kernels\n", spec->where,
-                spec->op->name);
-        return true;
-    }
+    if (is_window_spec(spec))
+        return bench_scatter(spec, setting->pack, setting->threads, results, error);
     return bench_rows(spec, setting->pack, setting->threads, results, error);
 }
 

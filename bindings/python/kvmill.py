@@ -66,6 +66,7 @@ import numpy as np
 __all__ = [
     "Call",
     "Gather",
+    "Scatter",
     "KeyValueCache",
     "KvmillError",
     "MultiHeadAttention",
@@ -196,6 +197,31 @@ class _GatherOp(Structure):
     ]
 
 
+class _ScatterOp(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        *[
+            (name, _Dims)
+            for name in (
+                *("update_window_dims", "inserted_window_dims", "input_batching_dims"),
+                *("scatter_indices_batching_dims", "scatter_dims_to_operand_dims"),
+            )
+        ],
+        ("index_vector_dim", c_int64),
+        ("indices_are_sorted", c_int32),
+        ("unique_indices", c_int32),
+        ("window_out_of_bounds", c_char_p),
+        ("update_computation", c_char_p),
+        ("region", c_void_p),
+        ("count", c_size_t),
+        ("inputs", POINTER(POINTER(_DLTensor))),
+        ("updates", POINTER(POINTER(_DLTensor))),
+        ("scatter_indices", POINTER(_DLTensor)),
+        ("results", POINTER(POINTER(_DLTensor))),
+        *[(name, c_void_p) for name in ("elements", "update_elements", "result_elements")],
+    ]
+
+
 class _Call(Structure):
     _fields_ = [("opaque", ctypes.c_uint64 * 96)]
 
@@ -229,6 +255,10 @@ def _load_library() -> ctypes.CDLL:
         "kvmill_plan_gather": (
             c_int,
             [POINTER(_GatherOp), POINTER(_PlanOptions), POINTER(c_void_p), POINTER(_Error)],
+        ),
+        "kvmill_plan_scatter": (
+            c_int,
+            [POINTER(_ScatterOp), POINTER(_PlanOptions), POINTER(c_void_p), POINTER(_Error)],
         ),
         "kvmill_cache_attention_init": (None, [POINTER(_CacheAttentionOp)]),
         "kvmill_merge_partials": (
@@ -531,7 +561,7 @@ class Call:
 
     def __init__(
         self,
-        plan: TensorScatter | Gather | _CacheAttention,
+        plan: TensorScatter | Gather | Scatter | _CacheAttention,
         tensors: Sequence[_DLTensor | None],
         arrays: tuple,
     ) -> None:
@@ -899,6 +929,127 @@ def _interleaved(
     points, extents = iter(space), iter(window)
     axes = range(len(space) + len(window))
     return [next(extents) if d in offset_dims else next(points) for d in axes]
+
+
+Arrays = np.ndarray | Sequence[np.ndarray]
+
+
+def _list_of(arrays: Arrays) -> list[np.ndarray]:
+    return [arrays] if isinstance(arrays, np.ndarray) else list(arrays)
+
+
+def _references(tensors: Sequence[_DLTensor]):
+    return (POINTER(_DLTensor) * len(tensors))(*map(_reference, tensors))
+
+
+class Scatter:
+    """A plan of stablehlo.scatter whose region is one combiner: results = inputs, with every
+    element of updates combined at the place that scatter_indices tell, in row-major order.
+
+    inputs, updates: an array or, for a variadic scatter, a sequence of arrays; scatter_indices: an
+    array.  All are prototypes: their data is not looked at.  Types of fewer than 8 bits take a byte
+    each, as ml_dtypes has them.
+
+    update_window_dims to unique_indices: as in the specification of StableHLO.
+    window_out_of_bounds: what becomes of a window that is partly outside; "skip_element" (as
+        StableHLO says) or "skip_window" (as XLA and JAX do).
+    update_computation: replace, add, subtract, multiply, minimum, maximum, and, or, xor.
+    packs: searched for the best kernels, which portable=True forbids to use.
+    isa: best instruction set to use; default: all this CPU has.
+
+    Raises KvmillError for what the library refuses, TypeError and ValueError for arrays that it
+    cannot be told about.
+    """
+
+    def __init__(
+        self,
+        inputs: Arrays,
+        scatter_indices: np.ndarray,
+        updates: Arrays,
+        *,
+        update_window_dims: Sequence[int] = (),
+        inserted_window_dims: Sequence[int] = (),
+        input_batching_dims: Sequence[int] = (),
+        scatter_indices_batching_dims: Sequence[int] = (),
+        scatter_dims_to_operand_dims: Sequence[int] = (),
+        index_vector_dim: int = 0,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        window_out_of_bounds: str = "skip_element",
+        update_computation: str = "replace",
+        packs: Sequence[Pack] = (),
+        portable: bool = False,
+        isa: str | None = None,
+    ) -> None:
+        self._packs = tuple(packs)
+        prototypes = [[_prototype_tensor(a, None, ()) for a in _list_of(x)] for x in (inputs, updates)]
+        if len(prototypes[0]) != len(prototypes[1]):
+            raise ValueError(
+                f"{len(prototypes[1])} updates; accepted: as many as inputs, {len(prototypes[0])}"
+            )
+        op = _ScatterOp(
+            ctypes.sizeof(_ScatterOp),
+            _dims(update_window_dims),
+            _dims(inserted_window_dims),
+            _dims(input_batching_dims),
+            _dims(scatter_indices_batching_dims),
+            _dims(scatter_dims_to_operand_dims),
+            index_vector_dim,
+            indices_are_sorted,
+            unique_indices,
+            window_out_of_bounds.encode(),
+            update_computation.encode(),
+            count=len(prototypes[0]),
+            inputs=_references(prototypes[0]),
+            updates=_references(prototypes[1]),
+            scatter_indices=_reference(_prototype_tensor(scatter_indices, None, ())),
+        )
+        self._handle = _make_plan(
+            self, "kvmill_plan_scatter", op, _plan_options(self._packs, portable, isa)
+        )
+
+    def describe(self) -> str:
+        """What was planned, which kernels were selected, and why."""
+        return _describe(self._handle)
+
+    def prepare(
+        self, inputs: Arrays, scatter_indices: np.ndarray, updates: Arrays, results: Arrays
+    ) -> Call:
+        """Bind the plan to arrays, for runs without the cost of Python's side of one.
+
+        results may be inputs: in place.  Everything else as in run().
+        """
+        for array in _list_of(results):
+            _require_writable(array, "results")
+        arrays = (
+            *_list_of(inputs),
+            np.asarray(scatter_indices),
+            *_list_of(updates),
+            *_list_of(results),
+        )
+        return Call(self, [_array_tensor(array) for array in arrays], arrays)
+
+    def run(
+        self,
+        inputs: Arrays,
+        scatter_indices: np.ndarray,
+        updates: Arrays,
+        results: Arrays | None = None,
+    ) -> Arrays:
+        """Run on arrays that fit the plan; returns results, as inputs are given: one or a list.
+
+        results: None for new, row-major arrays; the inputs themselves to work in place; or other
+        arrays of the same shapes and types.  Other overlaps of results with another array are
+        refused.
+
+        May be called by many threads at a time, on different results.  Raises KvmillError (then
+        nothing has been written), TypeError and ValueError.
+        """
+        if results is None:
+            made = [np.empty(array.shape, array.dtype) for array in _list_of(inputs)]
+            results = made[0] if isinstance(inputs, np.ndarray) else made
+        self.prepare(inputs, scatter_indices, updates, results).run()
+        return results
 
 
 # ---- Cache attention ----

@@ -145,6 +145,17 @@ m4_define(«km_row_half», «km_inline(«__m256i», «half_of(lanes v)»)
 }
 
 »)
+m4_define(«km_row_single_f16», «km_inline(«float», «single_f16(const unsigned char *from)»)
+{
+    return _cvtsh_ss(*(const kvmill_word2 *)from);
+}
+
+km_inline(«void», «put_f16(unsigned char *to, float v)»)
+{
+    *(kvmill_word2 *)to = _cvtss_sh(v, _MM_FROUND_TO_NEAREST_INT);
+}
+
+»)
 m4_dnl In the upper halves of words; what is not a number stays quiet.
 m4_define(«km_row_brain», «km_inline(«bits», «brain_above(lanes v)»)
 {

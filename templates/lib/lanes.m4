@@ -110,6 +110,32 @@ m4_define(«km_row_store_bf16», «km_use(«brain»)km_inline(«void», «store_
 
 »)
 
+m4_dnl ---- single_TYPE (from), put_TYPE (to, v): one element, however many lanes there are ----
+
+m4_define(«km_row_single_f16», «km_use(«load_f16», «store_f16»)km_inline(«float», «single_f16(const unsigned char *from)»)
+{
+    return load_f16(from);
+}
+
+km_inline(«void», «put_f16(unsigned char *to, float v)»)
+{
+    store_f16(to, v);
+}
+
+»)
+m4_define(«km_row_single_bf16», «km_use(«float_bits»)km_inline(«float», «single_bf16(const unsigned char *from)»)
+{
+    return float_of((uint32_t)*(const kvmill_word2 *)from << 16);
+}
+
+km_inline(«void», «put_bf16(unsigned char *to, float v)»)
+{
+    uint32_t u = bits_of(v);
+    *(kvmill_word2 *)to = (uint16_t)((u & 0x7fffffff) > 255u << 23 ? u >> 16 | 0x40 : (u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+
+»)
+
 m4_dnl ---- all (p), each (p), keep (p, v): floats in memory; pairs (p): two, for half of the lanes each ----
 
 m4_define(«km_row_floats», «km_inline(«lanes», «all(const float *p)»)

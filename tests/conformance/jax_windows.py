@@ -10,13 +10,14 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 os.environ["JAX_PLATFORMS"] = "cpu"
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
+import kvmill  # noqa: E402
 import numpy as np  # noqa: E402
 from jax import lax  # noqa: E402
 from tap import Tap  # noqa: E402
@@ -227,7 +228,32 @@ def run_case(command: str, directory: str, case: Case) -> tuple[bool, str]:
     return result.returncode == 0 and ": pass" in result.stdout, result.stdout + result.stderr
 
 
-def run(tap: Tap, command: str, seed: int) -> None:
+def bound_scatters(tap: Tap, packs: Sequence[kvmill.Pack], seed: int) -> None:
+    """The binding's Scatter, in place too, against XLA."""
+    rng = np.random.default_rng(seed)
+    for dtype in REAL:
+        x, u = numbers(rng, (6, 5), dtype), numbers(rng, (4, 5), dtype)
+        i = np.abs(indices(rng, (4,), 6, jnp.int32))
+        expected = np.asarray(jax.jit(lambda x, i, u: x.at[i].add(u, mode="drop"))(x, i, u))
+        plan = kvmill.Scatter(
+            x,
+            i[:, np.newaxis],
+            u,
+            update_window_dims=[1],
+            inserted_window_dims=[0],
+            scatter_dims_to_operand_dims=[0],
+            index_vector_dim=1,
+            window_out_of_bounds="skip_window",
+            update_computation="add",
+            packs=packs,
+        )
+        made = plan.run(x, i[:, np.newaxis], u)
+        plan.run(x, i[:, np.newaxis], u, results=x)
+        name = f"binding: {np.dtype(dtype).name}, {plan.describe().partition('apply with ')[2]}"
+        tap.result(np.array_equal(made, expected) and np.array_equal(x, expected), name)
+
+
+def run(tap: Tap, command: str, packs: Sequence[kvmill.Pack], seed: int) -> None:
     rng = np.random.default_rng(seed)
     batching = 0
     with tempfile.TemporaryDirectory() as directory:
@@ -237,4 +263,5 @@ def run(tap: Tap, command: str, seed: int) -> None:
                 tap.result(passed, f"jax {jax.__version__}: {case[0]}", "" if passed else said[:600])
                 with open(os.path.join(directory, "case.mlir"), encoding="utf8") as file:
                     batching += bool(re.search(r"(operand|input)_batching_dims = \[", file.read()))
+    bound_scatters(tap, packs, seed)
     tap.result(batching >= 5, f"{batching} programs have batching dims")

@@ -37,7 +37,7 @@ def main() -> int:
     onnx_backend.run(tap, packs, seed)
     pmx.run_all(tap, packs, seed)
     gather.run(tap, packs, seed)
-    jax_windows.run(tap, os.environ["KVMILL_COMMAND"], seed)
+    jax_windows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)
     return tap.finish()
 
 

@@ -1,0 +1,264 @@
+"""stablehlo.scatter of kvmill and of XLA (CPU), side by side in one run.
+
+    python xla_scatter.py --packs PACK[:PACK...] [--rounds N] [--json FILE]
+
+triangles    8000 packed triangles of 79 x 79 float32 are added to 8000 squares: 8000 x 3160 updates into 8000 x 6241
+             (jax issue 695).
+embedding    4096 rows of 4096 bfloat16 are added to a table of 32000, as the gradient of an embedding.
+segments     262144 float32 are added to 65536 sums, in any order.
+
+functional   the result is a new array.  For XLA a jitted function; for kvmill results beside inputs.
+in place     the result takes the place of the input.  XLA is given its input (donated) to that end.
+
+XLA's function is jitted and has been run before the clock starts; it may use all threads that it wants.  kvmill runs by a
+prepared call (kvmill.Call), with one thread and with two, these on an OpenMP loop in C (openmp_for.c).  The rounds
+alternate.  Before the clock starts, both must have given identical bytes, or, where several updates meet in one element of
+type float, close ones.  A ratio above 1 means that kvmill is faster.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+os.environ["JAX_PLATFORMS"] = "cpu"
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import kvmill  # noqa: E402
+import numpy as np  # noqa: E402
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Updates that are added, along one axis of the input."""
+
+    name: str
+    dtype: str
+    input: tuple[int, ...]
+    axis: int
+    count: int
+    slices: bool  # the indices of packed triangles; or any
+
+    @property
+    def updates(self) -> tuple[int, ...]:
+        return tuple(self.count if d == self.axis else n for d, n in enumerate(self.input))
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was measured of one problem: seconds per run, medians of the rounds."""
+
+    problem: str
+    how: str
+    threads: int
+    kernel: str
+    kvmill: float
+    xla: float
+
+    @property
+    def ratio(self) -> float:
+        return self.xla / self.kvmill
+
+
+PROBLEMS = [
+    Problem("triangles", "float32", (8000, 6241), 1, 3160, slices=True),
+    Problem("embedding", "bfloat16", (32000, 4096), 0, 4096, slices=False),
+    Problem("segments", "float32", (65536,), 0, 262144, slices=False),
+]
+
+
+# ---- The arrays ----
+
+
+def aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array whose data begins at a multiple of 64 bytes."""
+    size = int(np.prod(shape)) * dtype.itemsize
+    memory = np.zeros(size + 64, np.uint8)
+    begin = -memory.ctypes.data % 64
+    return memory[begin : begin + size].view(dtype).reshape(shape)
+
+
+def random_array(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    array = aligned(shape, dtype)
+    array.flat = np.resize(rng.integers(-64, 64, 1 << 16) / 16, array.size)
+    return array
+
+
+class Arrays:
+    """Of kvmill; XLA's begin as copies of them."""
+
+    def __init__(self, problem: Problem) -> None:
+        rng = np.random.default_rng(24)
+        dtype = jnp.dtype(problem.dtype)
+        self.input = random_array(rng, problem.input, dtype)
+        self.updates = random_array(rng, problem.updates, dtype)
+        self.result = aligned(problem.input, dtype)
+        dim = problem.input[problem.axis]
+        side = round(dim**0.5)
+        rows, columns = np.tril_indices(side)
+        any_order = rng.integers(0, dim, problem.count)
+        self.indices = (rows * side + columns if problem.slices else any_order).astype(np.int32)
+
+
+# ---- XLA ----
+
+
+def xla_function(problem: Problem, donate: bool) -> Callable[..., jax.Array]:
+    place = (slice(None),) * problem.axis
+
+    def add(x: jax.Array, indices: jax.Array, updates: jax.Array) -> jax.Array:
+        return x.at[(*place, indices)].add(updates, mode="promise_in_bounds")
+
+    return jax.jit(add, donate_argnums=(0,) if donate else ())
+
+
+class Xla:
+    def __init__(self, problem: Problem, arrays: Arrays, in_place: bool) -> None:
+        self.function = xla_function(problem, in_place)
+        self.input = jnp.array(arrays.input)
+        self.others = jnp.array(arrays.indices), jnp.array(arrays.updates)
+        self.in_place = in_place
+
+    def run(self) -> jax.Array:
+        result = self.function(self.input, *self.others).block_until_ready()
+        if self.in_place:
+            self.input = result
+        return result
+
+
+# ---- kvmill ----
+
+
+def compile_openmp_for() -> ctypes.c_void_p:
+    source = Path(__file__).with_name("openmp_for.c")
+    library = Path(tempfile.mkdtemp()) / "openmp_for.so"
+    command = ["cc", "-O2", "-fopenmp", "-shared", "-fPIC", str(source), "-o", str(library)]
+    subprocess.run(command, check=True)
+    return ctypes.cast(ctypes.CDLL(str(library)).openmp_for, ctypes.c_void_p)
+
+
+def plan_of(problem: Problem, arrays: Arrays, packs: Sequence[kvmill.Pack]) -> kvmill.Scatter:
+    rank = len(problem.input)
+    return kvmill.Scatter(
+        arrays.input,
+        arrays.indices[:, np.newaxis],
+        arrays.updates,
+        update_window_dims=[d for d in range(rank) if d != problem.axis],
+        inserted_window_dims=[problem.axis],
+        scatter_dims_to_operand_dims=[problem.axis],
+        index_vector_dim=1,
+        window_out_of_bounds="skip_window",
+        update_computation="add",
+        packs=packs,
+    )
+
+
+def kvmill_run(call: kvmill.Call, threads: int, openmp_for: ctypes.c_void_p) -> Callable[[], None]:
+    if threads == 1:
+        return call.run
+    return lambda: call.run_parallel(openmp_for, ctypes.byref(ctypes.c_int(threads)))
+
+
+# ---- Measuring ----
+
+
+def require_alike(problem: Problem, arrays: Arrays, call: kvmill.Call) -> None:
+    theirs = np.asarray(Xla(problem, arrays, in_place=False).run())
+    call.run()
+    meets = len(np.unique(arrays.indices)) < len(arrays.indices)
+    ours = arrays.result.astype(np.float64)
+    if not (np.allclose(ours, theirs.astype(np.float64), 0.02) if meets else np.array_equal(arrays.result, theirs)):
+        sys.exit(f"{problem.name}: kvmill and XLA differ: nothing to compare")
+
+
+def seconds_of(run: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    run()
+    return time.perf_counter() - begin
+
+
+def measure(
+    problem: Problem, packs: Sequence[kvmill.Pack], openmp_for: ctypes.c_void_p, rounds: int
+) -> list[Row]:
+    arrays = Arrays(problem)
+    plan = plan_of(problem, arrays, packs)
+    kernel = plan.describe().partition("apply with ")[2].partition(" ")[0]
+    indices = arrays.indices[:, np.newaxis]
+    require_alike(problem, arrays, plan.prepare(arrays.input, indices, arrays.updates, arrays.result))
+    rows = []
+    for in_place in (False, True):
+        result = arrays.input if in_place else arrays.result
+        call = plan.prepare(arrays.input, indices, arrays.updates, result)
+        xla = Xla(problem, arrays, in_place)
+        sides = [kvmill_run(call, 1, openmp_for), kvmill_run(call, 2, openmp_for), xla.run]
+        for run in sides:
+            run()
+        times = [[seconds_of(run) for run in sides] for _ in range(rounds)]
+        one, two, theirs = (statistics.median(side) for side in zip(*times, strict=True))
+        how = "in place" if in_place else "functional"
+        rows += [Row(problem.name, how, n, kernel, t, theirs) for n, t in ((1, one), (2, two))]
+    return rows
+
+
+# ---- Reporting ----
+
+
+def print_table(rows: Sequence[Row]) -> None:
+    columns = "{:12} {:12} {:>7} {:>12} {:>12} {:>7}  {}"
+    print(columns.format("problem", "how", "threads", "kvmill ms", "xla ms", "ratio", "kernel"))
+    for row in rows:
+        ours, theirs = f"{row.kvmill * 1e3:.2f}", f"{row.xla * 1e3:.2f}"
+        print(columns.format(row.problem, row.how, row.threads, ours, theirs, f"{row.ratio:.1f}", row.kernel))
+
+
+def environment() -> dict[str, str | int | None]:
+    return {
+        "kvmill": kvmill.version(),
+        "jax": jax.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+    }
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--packs", default=os.environ.get("KVMILL_PACKS", ""), metavar="PATHS")
+    parser.add_argument("--rounds", type=int, default=15, help="at least 5 (default 15)")
+    parser.add_argument("--json", metavar="FILE", help="write the results here too")
+    arguments = parser.parse_args()
+    if arguments.rounds < 5:
+        parser.error(f"--rounds is {arguments.rounds}; accepted: 5 or more")
+    return arguments
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    packs = [kvmill.Pack(path) for path in arguments.packs.split(":") if path]
+    openmp_for = compile_openmp_for()
+    rows = [row for problem in PROBLEMS for row in measure(problem, packs, openmp_for, arguments.rounds)]
+    print_table(rows)
+    if arguments.json:
+        results = [{**asdict(row), "ratio": row.ratio} for row in rows]
+        with open(arguments.json, "w", encoding="utf-8") as stream:
+            json.dump({"environment": environment(), "results": results}, stream, indent=2)
+            stream.write("\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scatter_family.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "m4.h"
+
+/* In the order of enum kvmill_combiner; a value is one less. */
+static const char *const combiners[] = {"replace", "add", "subtract", "multiply", "minimum",
+                                        "maximum", "and", "or",       "xor",      NULL};
+
+/* StableHLO's words, but for complex numbers and for sixteen bytes that are replaced. */
+static const char *const elements[] = {"f32", "f64", "f16",  "bf16", "c64",  "c128",  "i1",
+                                       "i2",  "i4",  "i8",   "i16",  "i32",  "i64",   "ui2",
+                                       "ui4", "ui8", "ui16", "ui32", "ui64", "ui128", NULL};
+static const char *const indices[] = {"i32",  "i64",  "i16",  "i8",  "i4",  "i2", "ui8",
+                                      "ui16", "ui32", "ui64", "ui4", "ui2", "i1", NULL};
+
+enum { COMBINER, ELEMENT, INDEX, COMPONENTS, ROW, SCATTER_FIELDS };
+
+static const struct field scatter_fields[] = {
+    [COMBINER] = {"combiner", NULL, combiners, false},
+    [ELEMENT] = {"element", NULL, elements, false},
+    [INDEX] = {"index", NULL, indices, false},
+    [COMPONENTS] = {"components", "k", NULL, false},
+    [ROW] = {"row", "r", NULL, false},
+};
+
+/* Longer rows are loops: nothing is gained by a length that is known. */
+enum { MOST_COMPONENTS = 8, MOST_ROW_BYTES = 256 };
+
+/* points: rows of one element, several points at a time; rows: row after row. */
+static const char *const scatter_variants[] = {"points", "rows", NULL};
+
+static DLDataType type_of(const char *word) {
+    static const DLDataType wide = {kDLUInt, 128, 1};
+    DLDataType type;
+    if (word[0] == 'c')
+        return (DLDataType){kDLComplex, word[1] == '6' ? 64 : 128, 1};
+    return kvmill_element_by_word(word, strlen(word), &type) ? type : wide;
+}
+
+static int64_t element_bytes(const struct kernel *kernel) {
+    return kvmill_element_bytes(type_of(elements[kernel->value[ELEMENT]]));
+}
+
+/* ---- What there is ---- */
+
+/* Signs are told where they matter. */
+static bool combines(int combiner, DLDataType type) {
+    bool is_float = kvmill_kind_of(type) == KVMILL_FLOAT, is_bool = type.code == KVMILL_DL_BOOL;
+    bool is_plain = type.code == kDLUInt && type.bits <= 64;
+    bool is_complex = type.code == kDLComplex && combiner != KVMILL_COMBINE_MULTIPLY;
+    switch (combiner) {
+    case KVMILL_COMBINE_REPLACE:
+        return type.code == kDLUInt && type.bits >= 8;
+    case KVMILL_COMBINE_AND:
+    case KVMILL_COMBINE_OR:
+    case KVMILL_COMBINE_XOR:
+        return is_bool || is_plain;
+    case KVMILL_COMBINE_MINIMUM:
+    case KVMILL_COMBINE_MAXIMUM:
+        return is_float || type.code == kDLInt || is_plain;
+    default:
+        return is_float || is_complex || is_plain;
+    }
+}
+
+static bool shape_is_legal(const struct kernel *kernel) {
+    const int64_t *value = kernel->value;
+    return combines((int)value[COMBINER] + 1, type_of(elements[value[ELEMENT]])) &&
+           value[COMPONENTS] >= 0 && value[COMPONENTS] <= MOST_COMPONENTS &&
+           (value[ROW] == ANY_COUNT || value[ROW] == 1 ||
+            (value[ROW] > 1 && value[ROW] <= MOST_ROW_BYTES / element_bytes(kernel)));
+}
+
+static const char *variant_of(const struct kernel *kernel) {
+    return scatter_variants[kernel->value[ROW] != 1];
+}
+
+static bool scatter_is_legal(const struct kernel *kernel) {
+    return isa_plain(kernel->isa) == kernel->isa && shape_is_legal(kernel) &&
+           strcmp(kernel->variant, variant_of(kernel)) == 0;
+}
+
+/* The place of a type among words; that of NULL where it is not there. */
+static int64_t place_of(const char *const *words, int32_t code, int32_t bits) {
+    int64_t place = 0;
+    while (words[place] != NULL &&
+           (type_of(words[place]).code != code || type_of(words[place]).bits != bits))
+        place++;
+    return place;
+}
+
+bool scatter_kernels(const struct kvmill_scatter_shape *shape, const struct isa *isa,
+                     struct kernel_list *list, struct error *error) {
+    struct kernel kernel = {
+        .family = &scatter_family,
+        .isa = isa_plain(isa),
+        .value = {[COMBINER] = shape->combiner - 1,
+                  [ELEMENT] = place_of(elements, shape->element_code, shape->element_bits),
+                  [INDEX] = place_of(indices, shape->index_code, shape->index_bits),
+                  [COMPONENTS] = shape->components,
+                  [ROW] = shape->row},
+    };
+    if (elements[kernel.value[ELEMENT]] == NULL || indices[kernel.value[INDEX]] == NULL)
+        return true;
+    if (kernel.value[ROW] > MOST_ROW_BYTES / element_bytes(&kernel))
+        kernel.value[ROW] = ANY_COUNT;
+    kernel.variant = variant_of(&kernel);
+    return !shape_is_legal(&kernel) || kernel_list_add(list, &kernel, error);
+}
+
+/* ---- Predicted size ---- */
+
+/* Fitted over the kernels of the tests' pack (gcc 12 -O3): what is around a window, and what each
+   component adds to it; points have several loops over them. */
+static int64_t scatter_code_bytes(const struct kernel *kernel) {
+    const char *element = elements[kernel->value[ELEMENT]];
+    bool is_half = strcmp(element, "f16") == 0 || strcmp(element, "bf16") == 0;
+    int64_t components = kernel->value[COMPONENTS];
+    if (kernel->value[ROW] == 1)
+        return components == 0 ? 2500 : 4300 + 1900 * components;
+    return 4000 + 400 * components + (is_half ? 1000 : 0);
+}
+
+/* ---- Words ---- */
+
+static void explain_scatter(const struct kernel *kernel, FILE *stream) {
+    const int64_t *value = kernel->value;
+    fprintf(stream,
+            "Applies updates of %s to results, \"%s\" element by element in the order of updates,\n"
+            "at places that %" PRId64
+            " index component%s of %s tell; what lies outside is skipped.\n",
+            elements[value[ELEMENT]], combiners[value[COMBINER]], value[COMPONENTS],
+            value[COMPONENTS] == 1 ? "" : "s", indices[value[INDEX]]);
+    if (value[ROW] == 1)
+        fprintf(stream, "One element for each index vector.\n");
+    else if (value[ROW] == ANY_COUNT)
+        fprintf(stream,
+                "Windows of rows of any length, which are vectors where they have no gaps.\n");
+    else
+        fprintf(stream, "Windows of rows of %" PRId64 " elements in straight-line code.\n",
+                value[ROW]);
+}
+
+/* ---- Definitions ---- */
+
+static bool define_types(const struct kernel *kernel, struct expansion *expansion) {
+    DLDataType element = type_of(elements[kernel->value[ELEMENT]]);
+    DLDataType index = type_of(indices[kernel->value[INDEX]]);
+    return define_integer(expansion, "combiner_number", kernel->value[COMBINER] + 1) &&
+           define_integer(expansion, "element_code", element.code) &&
+           define_integer(expansion, "element_bits", element.bits) &&
+           define_integer(expansion, "index_code", index.code) &&
+           define_integer(expansion, "index_bits", index.bits);
+}
+
+static const char *const libraries[] = {"combine", "scatter", NULL};
+
+const struct family scatter_family = {
+    .name = "scatter",
+    .op = "stablehlo.scatter",
+    .libraries = libraries,
+    .fields = scatter_fields,
+    .field_count = SCATTER_FIELDS,
+    .variants = scatter_variants,
+    .tunables = "scatter_tunables",
+    .legal = scatter_is_legal,
+    .explain = explain_scatter,
+    .code_bytes = scatter_code_bytes,
+    .define = define_types,
+};

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scatter_shape.h"
+
+#include <string.h>
+
+#include "dtype.h"
+
+static const char *const combiner_names[] = {
+    [KVMILL_COMBINE_REPLACE] = "replace",   [KVMILL_COMBINE_ADD] = "add",
+    [KVMILL_COMBINE_SUBTRACT] = "subtract", [KVMILL_COMBINE_MULTIPLY] = "multiply",
+    [KVMILL_COMBINE_MINIMUM] = "minimum",   [KVMILL_COMBINE_MAXIMUM] = "maximum",
+    [KVMILL_COMBINE_AND] = "and",           [KVMILL_COMBINE_OR] = "or",
+    [KVMILL_COMBINE_XOR] = "xor",
+};
+enum { COMBINERS = sizeof combiner_names / sizeof *combiner_names };
+
+const char *kvmill_combiner_name(int combiner) {
+    return combiner > 0 && combiner < COMBINERS ? combiner_names[combiner] : NULL;
+}
+
+int kvmill_windows_outer(const struct kvmill_windows *windows) {
+    return windows->space_rank ? windows->space_axis[windows->space_rank - 1] + 1 : 0;
+}
+
+/* ---- How elements are combined ---- */
+
+static int combiner_by_name(const char *name) {
+    int combiner = COMBINERS - 1;
+    while (combiner > 0 &&
+           (combiner_names[combiner] == NULL || strcmp(combiner_names[combiner], name) != 0))
+        combiner--;
+    return combiner;
+}
+
+static bool takes(const struct kvmill_program *program, int op, int a, int b) {
+    return program->operand[op][0] == a && program->operand[op][1] == b;
+}
+
+/* 0: the slot's result is more than one op on the slot's arguments. */
+static int combiner_of(const struct kvmill_program *program, int slot) {
+    int update = program->results + slot, op = program->result[slot] - program->arguments;
+    if (program->result[slot] == update)
+        return KVMILL_COMBINE_REPLACE;
+    if (op < 0 || program->call[op].op == NULL)
+        return 0;
+    int combiner = combiner_by_name(program->call[op].op->name);
+    bool in_order = takes(program, op, slot, update);
+    bool swapped = combiner != KVMILL_COMBINE_SUBTRACT && takes(program, op, update, slot);
+    return in_order || swapped ? combiner : 0;
+}
+
+/* ---- Types, as few as will do ---- */
+
+/* Truths are combined by logic. */
+static int logic_of(int combiner) {
+    switch (combiner) {
+    case KVMILL_COMBINE_ADD:
+    case KVMILL_COMBINE_MAXIMUM:
+        return KVMILL_COMBINE_OR;
+    case KVMILL_COMBINE_MULTIPLY:
+    case KVMILL_COMBINE_MINIMUM:
+        return KVMILL_COMBINE_AND;
+    default:
+        return combiner;
+    }
+}
+
+static bool has_order(int combiner) {
+    return combiner == KVMILL_COMBINE_MINIMUM || combiner == KVMILL_COMBINE_MAXIMUM;
+}
+
+static void set_element(struct kvmill_scatter_shape *shape, DLDataType type) {
+    shape->element_code = type.code;
+    shape->element_bits = type.bits;
+    if (shape->combiner == KVMILL_COMBINE_REPLACE) {
+        shape->element_code = kDLUInt;
+        shape->element_bits = (int32_t)(kvmill_element_bytes(type) * 8);
+    } else if (type.code == KVMILL_DL_BOOL) {
+        shape->combiner = logic_of(shape->combiner);
+    } else if (type.code == kDLInt && !has_order(shape->combiner)) {
+        shape->element_code = kDLUInt;
+    }
+}
+
+/* ---- Rows ---- */
+
+static int64_t dense_step(const DLTensor *tensor, int d) {
+    int64_t step = 1;
+    for (int i = d + 1; i < tensor->ndim; i++)
+        step *= tensor->shape[i];
+    return step;
+}
+
+/* What of a window lies side by side in results and updates; 1 without a window. */
+static int64_t row_of(const kvmill_scatter *op, const struct kvmill_windows *windows) {
+    int64_t row = 1;
+    int outer = kvmill_windows_outer(windows);
+    for (int d = windows->rank - 1; d >= 0; d--) {
+        int axis = windows->axis[d];
+        if (axis == KVMILL_NOT_THERE || axis < outer || windows->window[d] == 1)
+            continue;
+        if (dense_step(op->inputs[0], d) != row || dense_step(op->updates[0], axis) != row)
+            return row == 1 ? KVMILL_ANY : row;
+        row *= windows->window[d];
+    }
+    return row;
+}
+
+/* ---- All of it ---- */
+
+static const char *why_not(const kvmill_scatter *op, const struct kvmill_program *program, int slot,
+                           int combiner) {
+    kvmill_element_type input = kvmill_scatter_input_element(op, (size_t)slot);
+    kvmill_element_type update = kvmill_scatter_update_element(op, (size_t)slot);
+    if (combiner == 0)
+        return "its region is more than a combiner";
+    if (!kvmill_element_equal(&input, &program->type[program->result[slot]]) ||
+        !kvmill_element_equal(&update, &program->type[program->result[slot]]))
+        return "elements are converted";
+    return kvmill_is_quantized(&input) && combiner != KVMILL_COMBINE_REPLACE
+               ? "elements are quantized"
+               : NULL;
+}
+
+const char *kvmill_scatter_shape_of(const kvmill_scatter *op, const struct kvmill_windows *windows,
+                                    const struct kvmill_program *program, int slot,
+                                    struct kvmill_scatter_shape *shape) {
+    int combiner = combiner_of(program, slot);
+    *shape = (struct kvmill_scatter_shape){.combiner = combiner};
+    set_element(shape, op->inputs[slot]->dtype);
+    shape->index_code = op->scatter_indices->dtype.code;
+    shape->index_bits = op->scatter_indices->dtype.bits;
+    for (int d = 0; d < windows->rank; d++)
+        shape->components += windows->component[d] != KVMILL_NOT_THERE;
+    shape->row = row_of(op, windows);
+    return why_not(op, program, slot, combiner);
+}

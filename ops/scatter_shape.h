@@ -1,0 +1,23 @@
+/* What a scatter's problem is to a kernel: how elements are combined, of which types.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_OPS_SCATTER_SHAPE_H
+#define KVMILL_OPS_SCATTER_SHAPE_H
+
+#include <kvmill_kernel.h>
+
+#include "scatter.h"
+
+/* The combiner's word in specs, "add"; NULL when there is none of that number. */
+const char *kvmill_combiner_name(int combiner);
+
+/* Axes of the windowed tensor up to the last of the index space: their order is that of updates. */
+int kvmill_windows_outer(const struct kvmill_windows *windows);
+
+/* The shape of what is done to results[slot], of a checked op; tensors are taken as dense.  NULL,
+   or why no kernel does it. */
+const char *kvmill_scatter_shape_of(const kvmill_scatter *op, const struct kvmill_windows *windows,
+                                    const struct kvmill_program *program, int slot,
+                                    struct kvmill_scatter_shape *shape);
+
+#endif

@@ -1,0 +1,302 @@
+m4_divert(-1)
+m4_dnl scatter.m4 -- what the kernels that scatter have in common: loops over points, index vectors, windows that lie
+m4_dnl partly outside.
+km_need_all(«the definitions», «km_symbol», «km_components», «km_row», «km_index_code», «km_index_bits», «km_unroll», «km_ahead»)
+
+m4_dnl km_for_starts(BODY) -- BODY for every component K.
+m4_define(«km_for_starts», «km_each(«K», 0, km_components - 1, 1, «$1»)»)
+
+m4_dnl km_array -- C has no arrays of nothing.
+m4_define(«km_array», «km_if(km_components, «km_components», 1)»)
+
+m4_dnl km_apart(TYPE, DECLARATION) -- a function that is not inlined: what calls itself grows tenfold if it is.
+m4_define(«km_apart», «km_function(«__attribute__((noinline)) $1», «$2»)»)
+
+m4_dnl ---- Index components ----
+
+m4_define(«_km_index_type», «int«»km_if(km_index_bits < 8, 8, km_index_bits)«»_t»)
+m4_dnl Less than a byte: what lies beyond the bits is not looked at.
+m4_define(«km_index_value», «m4_ifelse(
+  km_index, «i1», «value != 0»,
+  km_index, «ui64», «value > INT64_MAX ? INT64_MAX : (int64_t)value»,
+  m4_eval(km_index_bits >= 8), 1, «value»,
+  km_index_code, 0, «(int64_t)((value & m4_eval((1 << km_index_bits) - 1)) ^ m4_eval(1 << (km_index_bits - 1))) - m4_eval(1 << (km_index_bits - 1))»,
+  «value & m4_eval((1 << km_index_bits) - 1)»)»)
+
+m4_dnl km_index_functions -- load_index (at): widened as its type says; beyond INT64_MAX it is that.
+m4_define(«km_index_functions», «typedef m4_ifelse(km_index_code, 0, «», «u»)«»_km_index_type component __attribute__((may_alias, aligned(1)));
+
+km_inline(«int64_t», «load_index(const unsigned char *at)»)
+{
+    component value = *(const component *)at;
+    return km_index_value;
+}
+
+»)
+
+m4_dnl ---- Windows ----
+
+m4_dnl km_window_functions -- combine_rows, walk and partial.
+m4_define(«km_window_functions», «/* Elements along a loop.  */
+km_function(«void», «combine_along(const struct kvmill_scatter_loop *loop, unsigned char *to, const unsigned char *from)»)
+{
+    if (loop->result_step == km_size && loop->update_step == km_size) {
+        combine_row(to, from, loop->count);
+        return;
+    }
+    for (int64_t i = 0; i < loop->count; i++)
+        combine_one(to + i * loop->result_step, from + i * loop->update_step);
+}
+
+km_apart(«void», «walk(const struct kvmill_scatter_loop *loop, int loops, unsigned char *to, const unsigned char *from)»)
+{
+    if (loops == 0)
+        combine_one(to, from);
+    else if (loops == 1)
+        combine_along(loop, to, from);
+    else
+        for (int64_t i = 0; i < loop->count; i++)
+            walk(loop + 1, loops - 1, to + i * loop->result_step, from + i * loop->update_step);
+}
+
+/* Coordinates [*low, *high) of a window from `start` on, at `turn` of the loops over points, that may be written.  */
+static int
+clip(const struct kvmill_scatter_start *s, int64_t start, int64_t turn, int64_t *low, int64_t *high)
+{
+    if ((uint64_t)start > s->most || start >= s->high - turn || start <= s->low - turn - s->extent)
+        return 0;
+    *low = s->low - turn - start;
+    *high = s->high - turn - start;
+    return 1;
+}
+
+/* A loop over the coordinates [low, high) alone; `to` and `from` go where it begins.  */
+static void
+cut(struct kvmill_scatter_loop *loop, int64_t low, int64_t high, unsigned char **to, const unsigned char **from)
+{
+    int64_t first = low > 0 ? low : 0, last = high < loop->count ? high : loop->count;
+    *to += first * loop->result_step;
+    *from += first * loop->update_step;
+    loop->count = last - first;
+}
+
+/* What may be written of a window whose index vector is not inside.  */
+km_apart(«void», «partial(const struct kvmill_scatter_windows *p, const struct inside *inside, const int64_t *start,
+        unsigned char *to, const unsigned char *from)»)
+{
+    struct kvmill_scatter_loop loop[KVMILL_MOST_SCATTER_LOOPS];
+    memcpy(loop, p->window, (size_t)p->window_loops * sizeof *loop);
+    for (int k = 0; k < km_components; k++) {
+        const struct kvmill_scatter_start *s = &p->start[k];
+        int64_t low, high;
+        if (!clip(s, start[k], inside->turn[k], &low, &high))
+            return;
+        to += start[k] * s->result_step;
+        if (s->axis >= 0)
+            cut(&loop[s->axis], low, high, &to, &from);
+    }
+    walk(loop, p->window_loops, to, from);
+}
+
+»)
+
+m4_dnl ---- Points ----
+
+m4_dnl km_point_types -- what loops over points hand on.
+m4_define(«km_point_types», «/* Where a loop over points begins.  */
+struct place {
+    unsigned char *to;
+    const unsigned char *from, *vector;
+};
+
+/* Windows are inside as a whole where every component k is less than count[k] above low[k]; turn[k] is added to
+   coordinates.  */
+struct inside {
+    int64_t low[km_array], turn[km_array];
+    uint64_t count[km_array];
+};
+
+»)
+
+m4_dnl km_point_loads(TURN, SUFFIX) -- the components of point TURN as start_K_SUFFIX.
+m4_define(«km_point_loads», «km_for_starts(«        int64_t start_«»K«»_$2 = load_index(at.vector + ($1) * step.index_step + offset_«»K);
+»)»)
+m4_dnl km_point_inside(SUFFIX) -- whether the window is; km_point_to(TURN, SUFFIX) -- where it begins.
+m4_define(«km_point_inside», «km_for_starts(«((uint64_t)(start_«»K«»_$1 - low_«»K) < count_«»K) & »)1»)
+m4_define(«km_point_to», «at.to + ($1) * step.result_step«»km_for_starts(« + start_«»K«»_$2 * step_«»K»)»)
+m4_define(«km_point_from», «at.from + ($1) * step.update_step»)
+
+m4_dnl km_point_partial(TURN, SUFFIX) -- the cold way, where a window has more than one element.
+m4_define(«km_point_partial», «{
+            const int64_t start[] = {km_for_starts(«start_«»K«»_$2, »)0};
+            partial(p, &inside, start, at.to + ($1) * step.result_step, km_point_from($1));
+        }»)
+
+m4_dnl km_run_functions -- defines repeat (): where the loop around the points reads the same index vectors again and
+m4_dnl again and these name neighbours, as slices do, runs of neighbours are found once and are rows from then on.
+m4_define(«km_finds_runs», «(km_row == 1 && km_components > 0)»)
+m4_define(«km_run_functions», «enum { MOST_RUNS = 512, LEAST_TURNS = 4, LEAST_RUN = 4 };
+
+/* Points [first, first + count), of which the result lies side by side from `to` on.  */
+struct run {
+    int64_t to, first, count;
+};
+
+static int
+continues(const struct run *run, int64_t to, int64_t i)
+{
+    return to == run->to + run->count * km_size && i == run->first + run->count;
+}
+
+/* How many there are; more than MOST_RUNS where not all were found.  */
+km_apart(«int», «find_runs(const struct kvmill_scatter_windows *p, struct place at, struct inside inside, struct run *runs)»)
+{
+    const struct kvmill_scatter_loop step = p->point[p->point_loops - 1];
+    int count = 0;
+km_point_constants(«p->start[K].result_step»)    for (int64_t i = 0; i < step.count; i++) {
+km_point_loads(«i», 0)        if (!(km_point_inside(0)))
+            continue;
+        int64_t to = i * step.result_step«»km_for_starts(« + start_«»K«»_0 * step_«»K»);
+        if (count > 0 && continues(&runs[count - 1], to, i))
+            runs[count - 1].count++;
+        else if (count == MOST_RUNS)
+            return MOST_RUNS + 1;
+        else
+            runs[count++] = (struct run){to, i, 1};
+    }
+    return count;
+}
+
+/* The loop `depth` around the points, if it is one of these.  */
+km_function(«int», «repeat(const struct kvmill_scatter_windows *p, int depth, struct place at, const int64_t *turn)»)
+{
+    const struct kvmill_scatter_loop *loop = &p->point[depth], *point = loop + 1;
+    struct run runs[MOST_RUNS];
+    if (loop->index_step != 0 || loop->count < LEAST_TURNS || point->update_step != km_size)
+        return 0;
+    for (int k = 0; k < km_components; k++)
+        if (p->start[k].point == depth)
+            return 0;
+    int count = find_runs(p, at, inside_at(p, turn), runs);
+    if (count > MOST_RUNS || count * LEAST_RUN > point->count)
+        return 0;
+    for (int64_t i = 0; i < loop->count; i++)
+        for (int r = 0; r < count; r++)
+            combine_row(at.to + i * loop->result_step + runs[r].to,
+                        at.from + i * loop->update_step + runs[r].first * km_size, runs[r].count);
+    return 1;
+}
+
+»)
+
+m4_dnl km_point_constants(STEP) -- what is the same for all points, STEP being how far apart the result's coordinates of K are.
+m4_define(«km_point_constants», «km_for_starts(«    const int64_t offset_«»K = p->start[K].index_offset, step_«»K = $1;
+    const int64_t low_«»K = inside.low[K];
+    const uint64_t count_«»K = inside.count[K];
+»)»)
+
+m4_dnl km_point_ahead(TURN) -- the elements of a later point are brought near; an index may lead anywhere, so that it
+m4_dnl is added as a number.
+m4_define(«km_point_ahead», «km_if(km_ahead, «        if ($1 + km_ahead < step.count) {
+            const unsigned char *vector = at.vector + ($1 + km_ahead) * step.index_step;
+            uint64_t address = (uintptr_t)at.to + (uint64_t)(($1 + km_ahead) * step.result_step);
+km_for_starts(«            address += (uint64_t)load_index(vector + offset_«»K) * (uint64_t)step_«»K;
+»)            (void)vector;
+            __builtin_prefetch((const void *)(uintptr_t)address, 1);
+        }
+»)»)
+
+m4_define(«km_index_bytes», «km_if(km_index_bits < 8, 1, m4_eval(km_index_bits / 8))»)
+
+m4_dnl km_points(BODY) -- defines run (), from points (), whose loops over the points of one loop are BODY.  Where single
+m4_dnl elements lie side by side, as they mostly do, the compiler is told so.
+m4_define(«km_points», «km_inline(«void», «points_by(const struct kvmill_scatter_windows *p, struct place at, struct inside inside,
+          const struct kvmill_scatter_loop step, const int64_t last_step)»)
+{
+km_point_constants(«km_if(K == km_components - 1, last_step, «p->start[K].result_step»)»)    int64_t i = 0;
+$1    (void)p, (void)inside, (void)last_step;
+}
+
+km_function(«void», «points(const struct kvmill_scatter_windows *p, struct place at, struct inside inside)»)
+{
+    const struct kvmill_scatter_loop step = p->point[p->point_loops - 1];
+    const int64_t last_step = km_if(km_components, «p->start[m4_eval(km_components - 1)].result_step», 0);
+km_if(km_row == 1 && km_components, «    const struct kvmill_scatter_loop dense = {step.count, 0, km_size, m4_eval(km_components * km_index_bytes)};
+    if (step.result_step == 0 && step.update_step == dense.update_step && step.index_step == dense.index_step && last_step == km_size) {
+        points_by(p, at, inside, dense, km_size);
+        return;
+    }
+»)    points_by(p, at, inside, step, last_step);
+}
+
+static int64_t
+max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t
+min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What index components must be for a whole window, at these turns of the loops over points.  */
+static struct inside
+inside_at(const struct kvmill_scatter_windows *p, const int64_t *turn)
+{
+    struct inside inside = {{0}, {0}, {0}};
+    for (int k = 0; k < km_components; k++) {
+        const struct kvmill_scatter_start *s = &p->start[k];
+        inside.turn[k] = s->point < 0 ? 0 : turn[s->point];
+        inside.low[k] = s->low - inside.turn[k];
+        int64_t last = s->high - inside.turn[k] - s->extent;
+        if (s->most != UINT64_MAX) {
+            inside.low[k] = max(inside.low[k], 0);
+            last = min(last, (int64_t)s->most);
+        }
+        inside.count[k] = (uint64_t)max(last - inside.low[k] + 1, 0);
+    }
+    return inside;
+}
+
+km_if(km_finds_runs, «km_run_functions»)«»km_apart(«void», «walk_points(const struct kvmill_scatter_windows *p, int depth, struct place at, int64_t *turn)»)
+{
+    const struct kvmill_scatter_loop *loop = &p->point[depth];
+    if (depth == p->point_loops - 1) {
+        points(p, at, inside_at(p, turn));
+        return;
+    }
+km_if(km_finds_runs, «    if (depth == p->point_loops - 2 && repeat(p, depth, at, turn))
+        return;
+»)    for (int64_t i = 0; i < loop->count; i++) {
+        turn[depth] = i;
+        walk_points(p, depth + 1, at, turn);
+        at.to += loop->result_step;
+        at.from += loop->update_step;
+        at.vector += loop->index_step;
+    }
+}
+
+km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
+{
+    const struct kvmill_scatter_windows *p = problem;
+    struct place at = {p->result, p->updates, p->indices};
+    int64_t turn[KVMILL_MOST_SCATTER_LOOPS] = {0};
+    (void)first, (void)last;
+    walk_points(p, 0, at, turn);
+}
+
+»)
+
+m4_dnl km_scatter_descriptor
+m4_define(«km_scatter_descriptor», «km_descriptor(«KVMILL_SCATTER», «kvmill_scatter_shape shape = {
+    .combiner = km_combiner_number,
+    .element_code = km_element_code,
+    .element_bits = km_element_bits,
+    .index_code = km_index_code,
+    .index_bits = km_index_bits,
+    .components = km_components,
+    .row = km_count(km_row),
+}», 0)»)
+m4_divert(0)m4_dnl

@@ -1,0 +1,297 @@
+/* Scatter: one element for each index vector.
+   Generated; to reproduce: kvmill explain --source kvmill_scatter_add_f32_i32_k1_r1__avx512_points
+ */
+#include "kvmill_kernel.h"
+
+#define INLINED                                                                                    \
+    static inline __attribute__((always_inline, unused,                                            \
+                                 target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+
+typedef float number __attribute__((may_alias, aligned(1)));
+
+typedef float vector_64 __attribute__((vector_size(64)));
+typedef int32_t mask_64 __attribute__((vector_size(64)));
+typedef vector_64 any_64 __attribute__((may_alias, aligned(1)));
+
+INLINED void combine_64(unsigned char *to, const unsigned char *from) {
+    vector_64 a = *(const any_64 *)to, b = *(const any_64 *)from;
+    *(any_64 *)to = a + b;
+}
+
+typedef float vector_32 __attribute__((vector_size(32)));
+typedef int32_t mask_32 __attribute__((vector_size(32)));
+typedef vector_32 any_32 __attribute__((may_alias, aligned(1)));
+
+INLINED void combine_32(unsigned char *to, const unsigned char *from) {
+    vector_32 a = *(const any_32 *)to, b = *(const any_32 *)from;
+    *(any_32 *)to = a + b;
+}
+
+typedef float vector_16 __attribute__((vector_size(16)));
+typedef int32_t mask_16 __attribute__((vector_size(16)));
+typedef vector_16 any_16 __attribute__((may_alias, aligned(1)));
+
+INLINED void combine_16(unsigned char *to, const unsigned char *from) {
+    vector_16 a = *(const any_16 *)to, b = *(const any_16 *)from;
+    *(any_16 *)to = a + b;
+}
+
+typedef float vector_8 __attribute__((vector_size(8)));
+typedef int32_t mask_8 __attribute__((vector_size(8)));
+typedef vector_8 any_8 __attribute__((may_alias, aligned(1)));
+
+INLINED void combine_8(unsigned char *to, const unsigned char *from) {
+    vector_8 a = *(const any_8 *)to, b = *(const any_8 *)from;
+    *(any_8 *)to = a + b;
+}
+
+INLINED void combine_one(unsigned char *to, const unsigned char *from) {
+    float a = *(const number *)to, b = *(const number *)from;
+    *(number *)to = a + b;
+}
+
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq"))) static void combine_row(
+    unsigned char *to, const unsigned char *from, int64_t count) {
+    int64_t i = 0, bytes = count * 4;
+    for (; i + 64 <= bytes; i += 64)
+        combine_64(to + i, from + i);
+    for (; i + 32 <= bytes; i += 32)
+        combine_32(to + i, from + i);
+    for (; i + 16 <= bytes; i += 16)
+        combine_16(to + i, from + i);
+    for (; i + 8 <= bytes; i += 8)
+        combine_8(to + i, from + i);
+    for (; i < bytes; i += 4)
+        combine_one(to + i, from + i);
+}
+
+typedef int32_t component __attribute__((may_alias, aligned(1)));
+
+INLINED int64_t load_index(const unsigned char *at) {
+    component value = *(const component *)at;
+    return value;
+}
+
+/* Where a loop over points begins.  */
+struct place {
+    unsigned char *to;
+    const unsigned char *from, *vector;
+};
+
+/* Windows are inside as a whole where every component k is less than count[k] above low[k]; turn[k]
+   is added to coordinates.  */
+struct inside {
+    int64_t low[1], turn[1];
+    uint64_t count[1];
+};
+
+INLINED void points_by(const struct kvmill_scatter_windows *p, struct place at,
+                       struct inside inside, const struct kvmill_scatter_loop step,
+                       const int64_t last_step) {
+    const int64_t offset_0 = p->start[0].index_offset, step_0 = last_step;
+    const int64_t low_0 = inside.low[0];
+    const uint64_t count_0 = inside.count[0];
+    int64_t i = 0;
+    for (; i + 4 <= step.count; i += 4) {
+        if (i + 0 + 64 < step.count) {
+            const unsigned char *vector = at.vector + (i + 0 + 64) * step.index_step;
+            uint64_t address = (uintptr_t)at.to + (uint64_t)((i + 0 + 64) * step.result_step);
+            address += (uint64_t)load_index(vector + offset_0) * (uint64_t)step_0;
+            (void)vector;
+            __builtin_prefetch((const void *)(uintptr_t)address, 1);
+        }
+        int64_t start_0_0 = load_index(at.vector + (i + 0) * step.index_step + offset_0);
+        if (i + 1 + 64 < step.count) {
+            const unsigned char *vector = at.vector + (i + 1 + 64) * step.index_step;
+            uint64_t address = (uintptr_t)at.to + (uint64_t)((i + 1 + 64) * step.result_step);
+            address += (uint64_t)load_index(vector + offset_0) * (uint64_t)step_0;
+            (void)vector;
+            __builtin_prefetch((const void *)(uintptr_t)address, 1);
+        }
+        int64_t start_0_1 = load_index(at.vector + (i + 1) * step.index_step + offset_0);
+        if (i + 2 + 64 < step.count) {
+            const unsigned char *vector = at.vector + (i + 2 + 64) * step.index_step;
+            uint64_t address = (uintptr_t)at.to + (uint64_t)((i + 2 + 64) * step.result_step);
+            address += (uint64_t)load_index(vector + offset_0) * (uint64_t)step_0;
+            (void)vector;
+            __builtin_prefetch((const void *)(uintptr_t)address, 1);
+        }
+        int64_t start_0_2 = load_index(at.vector + (i + 2) * step.index_step + offset_0);
+        if (i + 3 + 64 < step.count) {
+            const unsigned char *vector = at.vector + (i + 3 + 64) * step.index_step;
+            uint64_t address = (uintptr_t)at.to + (uint64_t)((i + 3 + 64) * step.result_step);
+            address += (uint64_t)load_index(vector + offset_0) * (uint64_t)step_0;
+            (void)vector;
+            __builtin_prefetch((const void *)(uintptr_t)address, 1);
+        }
+        int64_t start_0_3 = load_index(at.vector + (i + 3) * step.index_step + offset_0);
+        if (((uint64_t)(start_0_0 - low_0) < count_0) & 1)
+            combine_one(at.to + (i + 0) * step.result_step + start_0_0 * step_0,
+                        at.from + (i + 0) * step.update_step);
+        if (((uint64_t)(start_0_1 - low_0) < count_0) & 1)
+            combine_one(at.to + (i + 1) * step.result_step + start_0_1 * step_0,
+                        at.from + (i + 1) * step.update_step);
+        if (((uint64_t)(start_0_2 - low_0) < count_0) & 1)
+            combine_one(at.to + (i + 2) * step.result_step + start_0_2 * step_0,
+                        at.from + (i + 2) * step.update_step);
+        if (((uint64_t)(start_0_3 - low_0) < count_0) & 1)
+            combine_one(at.to + (i + 3) * step.result_step + start_0_3 * step_0,
+                        at.from + (i + 3) * step.update_step);
+    }
+    for (; i < step.count; i++) {
+        if (i + 64 < step.count) {
+            const unsigned char *vector = at.vector + (i + 64) * step.index_step;
+            uint64_t address = (uintptr_t)at.to + (uint64_t)((i + 64) * step.result_step);
+            address += (uint64_t)load_index(vector + offset_0) * (uint64_t)step_0;
+            (void)vector;
+            __builtin_prefetch((const void *)(uintptr_t)address, 1);
+        }
+        int64_t start_0_0 = load_index(at.vector + (i)*step.index_step + offset_0);
+        if (((uint64_t)(start_0_0 - low_0) < count_0) & 1)
+            combine_one(at.to + (i)*step.result_step + start_0_0 * step_0,
+                        at.from + (i)*step.update_step);
+    }
+    (void)p, (void)inside, (void)last_step;
+}
+
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq"))) static void points(
+    const struct kvmill_scatter_windows *p, struct place at, struct inside inside) {
+    const struct kvmill_scatter_loop step = p->point[p->point_loops - 1];
+    const int64_t last_step = p->start[0].result_step;
+    const struct kvmill_scatter_loop dense = {step.count, 0, 4, 4};
+    if (step.result_step == 0 && step.update_step == dense.update_step &&
+        step.index_step == dense.index_step && last_step == 4) {
+        points_by(p, at, inside, dense, 4);
+        return;
+    }
+    points_by(p, at, inside, step, last_step);
+}
+
+static int64_t max(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+static int64_t min(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* What index components must be for a whole window, at these turns of the loops over points.  */
+static struct inside inside_at(const struct kvmill_scatter_windows *p, const int64_t *turn) {
+    struct inside inside = {{0}, {0}, {0}};
+    for (int k = 0; k < 1; k++) {
+        const struct kvmill_scatter_start *s = &p->start[k];
+        inside.turn[k] = s->point < 0 ? 0 : turn[s->point];
+        inside.low[k] = s->low - inside.turn[k];
+        int64_t last = s->high - inside.turn[k] - s->extent;
+        if (s->most != UINT64_MAX) {
+            inside.low[k] = max(inside.low[k], 0);
+            last = min(last, (int64_t)s->most);
+        }
+        inside.count[k] = (uint64_t)max(last - inside.low[k] + 1, 0);
+    }
+    return inside;
+}
+
+enum { MOST_RUNS = 512, LEAST_TURNS = 4, LEAST_RUN = 4 };
+
+/* Points [first, first + count), of which the result lies side by side from `to` on.  */
+struct run {
+    int64_t to, first, count;
+};
+
+static int continues(const struct run *run, int64_t to, int64_t i) {
+    return to == run->to + run->count * 4 && i == run->first + run->count;
+}
+
+/* How many there are; more than MOST_RUNS where not all were found.  */
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq"))) static
+    __attribute__((noinline)) int
+    find_runs(const struct kvmill_scatter_windows *p, struct place at, struct inside inside,
+              struct run *runs) {
+    const struct kvmill_scatter_loop step = p->point[p->point_loops - 1];
+    int count = 0;
+    const int64_t offset_0 = p->start[0].index_offset, step_0 = p->start[0].result_step;
+    const int64_t low_0 = inside.low[0];
+    const uint64_t count_0 = inside.count[0];
+    for (int64_t i = 0; i < step.count; i++) {
+        int64_t start_0_0 = load_index(at.vector + (i)*step.index_step + offset_0);
+        if (!(((uint64_t)(start_0_0 - low_0) < count_0) & 1))
+            continue;
+        int64_t to = i * step.result_step + start_0_0 * step_0;
+        if (count > 0 && continues(&runs[count - 1], to, i))
+            runs[count - 1].count++;
+        else if (count == MOST_RUNS)
+            return MOST_RUNS + 1;
+        else
+            runs[count++] = (struct run){to, i, 1};
+    }
+    return count;
+}
+
+/* The loop `depth` around the points, if it is one of these.  */
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq"))) static int repeat(
+    const struct kvmill_scatter_windows *p, int depth, struct place at, const int64_t *turn) {
+    const struct kvmill_scatter_loop *loop = &p->point[depth], *point = loop + 1;
+    struct run runs[MOST_RUNS];
+    if (loop->index_step != 0 || loop->count < LEAST_TURNS || point->update_step != 4)
+        return 0;
+    for (int k = 0; k < 1; k++)
+        if (p->start[k].point == depth)
+            return 0;
+    int count = find_runs(p, at, inside_at(p, turn), runs);
+    if (count > MOST_RUNS || count * LEAST_RUN > point->count)
+        return 0;
+    for (int64_t i = 0; i < loop->count; i++)
+        for (int r = 0; r < count; r++)
+            combine_row(at.to + i * loop->result_step + runs[r].to,
+                        at.from + i * loop->update_step + runs[r].first * 4, runs[r].count);
+    return 1;
+}
+
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq"))) static
+    __attribute__((noinline)) void
+    walk_points(const struct kvmill_scatter_windows *p, int depth, struct place at, int64_t *turn) {
+    const struct kvmill_scatter_loop *loop = &p->point[depth];
+    if (depth == p->point_loops - 1) {
+        points(p, at, inside_at(p, turn));
+        return;
+    }
+    if (depth == p->point_loops - 2 && repeat(p, depth, at, turn))
+        return;
+    for (int64_t i = 0; i < loop->count; i++) {
+        turn[depth] = i;
+        walk_points(p, depth + 1, at, turn);
+        at.to += loop->result_step;
+        at.from += loop->update_step;
+        at.vector += loop->index_step;
+    }
+}
+
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq"))) static void run(
+    const void *problem, int64_t first, int64_t last) {
+    const struct kvmill_scatter_windows *p = problem;
+    struct place at = {p->result, p->updates, p->indices};
+    int64_t turn[KVMILL_MOST_SCATTER_LOOPS] = {0};
+    (void)first, (void)last;
+    walk_points(p, 0, at, turn);
+}
+
+static const struct kvmill_scatter_shape shape = {
+    .combiner = 2,
+    .element_code = 2,
+    .element_bits = 32,
+    .index_code = 0,
+    .index_bits = 32,
+    .components = 1,
+    .row = 1,
+};
+
+const struct kvmill_kernel kvmill_scatter_add_f32_i32_k1_r1__avx512_points = {
+    .abi = KVMILL_KERNEL_ABI,
+    .family = KVMILL_SCATTER,
+    .symbol = "kvmill_scatter_add_f32_i32_k1_r1__avx512_points",
+    .isa = "avx512",
+    .shape = &shape,
+    .whole_batch = 0,
+    .run = run,
+};

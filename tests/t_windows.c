@@ -692,9 +692,9 @@ int main(void) {
     walk("scatter", scatters_right, cases, false);
     walk("gather", gathers_right, large_cases, true);
     walk("scatter", scatters_right, large_cases, true);
-    if (windows_options() == NULL)
+    if (windows_cases(0) == 0) /* a few need not be of all kinds */
         check_seen();
-    else
+    if (windows_options() != NULL)
         ok(windows_counted() > cases / 2, "kernels were made for them: %" PRId64,
            windows_counted());
     return done_testing();

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../ops/windows.h"
+#include "../ops/gather_fold.h"
 
 static const char *const units[] = {"u8", NULL};
 static const char *const index_types[] = {"i2", "i4", "i8",  "i16", "i32", "i64", "u2",
@@ -27,9 +27,6 @@ static const struct field gather_fields[] = {
 
 /* windows: of a size that is known; pieces: so long that a kernel need not know. */
 static const char *const variants[] = {"windows", "pieces", NULL};
-
-/* As kvmill_gather_fold makes them. */
-enum { MOST_BYTES = 64 << 10, MOST_WINDOW_BYTES = 256 << 10 };
 
 static bool is_pieces(const struct kernel *kernel) {
     return kernel->value[BYTES] == ANY_COUNT;
@@ -56,7 +53,7 @@ static int64_t turns(const struct kernel *kernel) {
 
 static bool loops_are_legal(const struct kernel *kernel) {
     int count = loop_count(kernel);
-    int64_t most = MOST_WINDOW_BYTES / kernel->value[BYTES];
+    int64_t most = KVMILL_MOST_WINDOW_BYTES / kernel->value[BYTES];
     for (int i = 0; i < count; i++) {
         const int64_t *loop = loop_of(kernel, i);
         if (loop[EXTENT] < 2 || loop[EXTENT] > most || loop[FROM] < 1 || loop[TO] < 1)
@@ -77,7 +74,7 @@ static bool is_legal(const struct kernel *kernel) {
         return false;
     if (is_pieces(kernel))
         return loop_count(kernel) == 0;
-    return value[BYTES] >= 1 && value[BYTES] <= MOST_BYTES && loops_are_legal(kernel);
+    return value[BYTES] >= 1 && value[BYTES] <= KVMILL_MOST_KNOWN_BYTES && loops_are_legal(kernel);
 }
 
 static int64_t index_of(const struct kvmill_gather_shape *shape) {

@@ -9,11 +9,8 @@
 
 enum { OPERAND, RESULT, INDICES, SIDES };
 
-/* Beyond the first, a kernel gains nothing by knowing loops around bytes side by side; beyond the
-   second, loops over a window are walked as axes, so that parts can share it; beyond the third,
-   windows in one piece are cut, and a kernel need not know their size. */
-static const int64_t most_looped_bytes = 1 << 10, most_window_bytes = 256 << 10;
-static const int64_t most_known_bytes = 64 << 10;
+/* A kernel gains nothing by knowing loops around more bytes side by side. */
+static const int64_t most_looped_bytes = 1 << 10;
 enum { PIECE = 64 << 10 };
 
 void kvmill_gather_facts_set(const kvmill_gather *op, const struct kvmill_windows *windows,
@@ -108,7 +105,8 @@ static int first_of_window(const struct loops *loops, int64_t bytes) {
     if (bytes > most_looped_bytes)
         return first;
     while (first > 0 && loops->count - first < KVMILL_MOST_WINDOW_LOOPS &&
-           is_constant(loops, first - 1) && bytes <= most_window_bytes / loops->extent[first - 1]) {
+           is_constant(loops, first - 1) &&
+           bytes <= KVMILL_MOST_WINDOW_BYTES / loops->extent[first - 1]) {
         first--;
         bytes *= loops->extent[first];
     }
@@ -186,7 +184,7 @@ static void set_loops(const struct loops *loops, int first,
 }
 
 static void set_pieces(int64_t bytes, struct kvmill_gather_geometry *geometry) {
-    bool known = bytes <= most_known_bytes;
+    bool known = bytes <= KVMILL_MOST_KNOWN_BYTES;
     geometry->shape.bytes = known ? bytes : KVMILL_ANY;
     geometry->bytes = bytes;
     geometry->piece = known ? bytes : PIECE;

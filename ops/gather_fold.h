@@ -6,6 +6,10 @@
 
 #include "windows.h"
 
+/* Windows that are longer in one piece are cut, and a kernel need not know their size; loops that
+   would make a window larger are walked as axes, so that parts can share it. */
+enum { KVMILL_MOST_KNOWN_BYTES = 64 << 10, KVMILL_MOST_WINDOW_BYTES = 256 << 10 };
+
 /* Bytes from one index of each axis to the next. */
 struct kvmill_gather_steps {
     int64_t operand[KVMILL_MOST_RANK], indices[KVMILL_MOST_RANK], result[KVMILL_MOST_RANK];

@@ -1066,6 +1066,7 @@ int main(void) {
     walk("scatter with packs", packs_scatter_right, large_cases, true);
     walk_kernels(is_slow_run() ? 8 : 40);
     test_variadic();
-    check_seen();
+    if (windows_cases(0) == 0) /* a few need not be of all kinds */
+        check_seen();
     return done_testing();
 }

@@ -66,12 +66,12 @@ import numpy as np
 __all__ = [
     "Call",
     "Gather",
-    "Scatter",
     "KeyValueCache",
     "KvmillError",
     "MultiHeadAttention",
     "MultiHeadCacheAttention",
     "Pack",
+    "Scatter",
     "TensorScatter",
     "merge_partials",
     "pack_nibbles",

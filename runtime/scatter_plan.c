@@ -176,8 +176,6 @@ static void set_parts(struct scatter_plan *plan) {
         plan->apply_parts = 0;
 }
 
-/* ---- The plan ---- */
-
 /* ---- Kernels ---- */
 
 /* A kernel for every slot, or the portable one for all. */
@@ -230,6 +228,8 @@ static void describe(struct scatter_plan *plan, const kvmill_scatter *op, const 
         portable ? "the portable kernel" : plan->kernel[0]->symbol, portable ? "" : "pack ", origin,
         plan->keep ? plan->keep->symbol : "portable loops", plan->apply_parts);
 }
+
+/* ---- The plan ---- */
 
 static kvmill_status fill(struct scatter_plan *plan, const kvmill_scatter *op,
                           const kvmill_plan_options *options, kvmill_error *error) {

@@ -1054,7 +1054,7 @@ int main(void) {
     walk("scatter", scatters_right, large_cases, true);
     walk("scatter with packs", packs_scatter_right, cases / 2, false);
     walk("scatter with packs", packs_scatter_right, large_cases, true);
-    walk_kernels(is_slow_run() ? 8 : 40);
+    walk_kernels(is_slow_run() ? 6 : 24);
     test_variadic();
     check_seen();
     return done_testing();

@@ -88,7 +88,7 @@ static struct gather_plan *make(const kvmill_gather *op, const struct kvmill_win
     set_geometry(plan, op);
     struct selection selection = kvmill_select_kernel(
         shelf, &(struct wanted){KVMILL_GATHER, &plan->dense.shape, &kvmill_portable_gather});
-    plan->kernel = selection.kernel;
+    plan->kernel = selection.by_size.kernel;
     describe(plan, op, &selection);
     return plan;
 }

@@ -176,8 +176,6 @@ static void set_parts(struct scatter_plan *plan) {
         plan->apply_parts = 0;
 }
 
-/* ---- The plan ---- */
-
 /* ---- Kernels ---- */
 
 /* A kernel for every slot, or the portable one for all. */
@@ -194,9 +192,9 @@ static const char *select_kernels(struct scatter_plan *plan, const kvmill_scatte
                                       shelf->portable_reason ? shelf->portable_reason : reason};
         selection = kvmill_select_kernel(
             &own, &(struct wanted){KVMILL_SCATTER, &shape, &kvmill_portable_scatter});
-        plan->kernel[i] = selection.kernel;
-        if (selection.kernel == &kvmill_portable_scatter) {
-            plan->kernel[0] = selection.kernel;
+        plan->kernel[i] = selection.by_size.kernel;
+        if (selection.by_size.kernel == &kvmill_portable_scatter) {
+            plan->kernel[0] = selection.by_size.kernel;
             break;
         }
     }
@@ -207,7 +205,7 @@ static void select_keep(struct scatter_plan *plan, const struct shelf *shelf) {
     static const struct kvmill_rows_shape bytes = {.unit_bits = 8};
     struct selection keep =
         kvmill_select_kernel(shelf, &(struct wanted){KVMILL_KEEP_ROWS, &bytes, NULL});
-    plan->keep = plan->converts ? NULL : keep.kernel;
+    plan->keep = plan->converts ? NULL : keep.by_size.kernel;
 }
 
 static void describe(struct scatter_plan *plan, const kvmill_scatter *op, const char *origin) {
@@ -230,6 +228,8 @@ static void describe(struct scatter_plan *plan, const kvmill_scatter *op, const 
         portable ? "the portable kernel" : plan->kernel[0]->symbol, portable ? "" : "pack ", origin,
         plan->keep ? plan->keep->symbol : "portable loops", plan->apply_parts);
 }
+
+/* ---- The plan ---- */
 
 static kvmill_status fill(struct scatter_plan *plan, const kvmill_scatter *op,
                           const kvmill_plan_options *options, kvmill_error *error) {

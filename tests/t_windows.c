@@ -1064,7 +1064,7 @@ int main(void) {
     }
     walk("scatter with packs", packs_scatter_right, cases / 2, false);
     walk("scatter with packs", packs_scatter_right, large_cases, true);
-    walk_kernels(is_slow_run() ? 8 : 40);
+    walk_kernels(is_slow_run() ? 6 : 24);
     test_variadic();
     if (windows_cases(0) == 0) /* a few need not be of all kinds */
         check_seen();

@@ -839,7 +839,8 @@ static struct scattering choose_for(struct dice *dice, const struct kvmill_scatt
 }
 
 static bool kernel_scatters_right(struct dice *dice, const struct kvmill_kernel *kernel) {
-    const kvmill_pack pack = {KVMILL_KERNEL_ABI, 1, "one", &kernel, ""};
+    const kvmill_pack pack = {
+        .abi = KVMILL_KERNEL_ABI, .count = 1, .name = "one", .kernels = &kernel, .manifest = ""};
     const kvmill_pack *const one[] = {&pack};
     const kvmill_plan_options options = {
         .struct_size = sizeof options, .packs = one, .pack_count = 1};
@@ -883,7 +884,8 @@ static void fill_repeated(struct dice *dice, struct scattering *it) {
 }
 
 static bool kernel_repeats_right(struct dice *dice, const struct kvmill_kernel *kernel) {
-    const kvmill_pack pack = {KVMILL_KERNEL_ABI, 1, "one", &kernel, ""};
+    const kvmill_pack pack = {
+        .abi = KVMILL_KERNEL_ABI, .count = 1, .name = "one", .kernels = &kernel, .manifest = ""};
     const kvmill_pack *const one[] = {&pack};
     const kvmill_plan_options options = {
         .struct_size = sizeof options, .packs = one, .pack_count = 1};

@@ -45,7 +45,7 @@ km_straight(«km_join», «km_join_widths», m4_eval(($1) / 2), «t», «f»)   
         }
 »)
 
-m4_dnl km_long_copy -- defines copy_long (to, at, from, begin, count, stream): any number of nibbles.
+m4_dnl km_long_copy(0) -- defines copy_long (to, at, from, begin, count, stream): any number of nibbles.
 m4_dnl Its loops are left to the compiler: only whole prompts and functional copies come here.
 m4_define(«km_long_copy», «km_function(«void», «join_long(unsigned char *to, const unsigned char *from, int64_t count)»)
 {

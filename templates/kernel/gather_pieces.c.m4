@@ -1,6 +1,6 @@
 m4_dnl gather_pieces -- windows that are long and in one piece, cut where parts of a run shall share them.
 km_head(«Gather windows: long ones, in pieces.», «»)
-km_helpers«»km_long_copy
+km_helpers«»km_long_copy(km_if(km_around, 4, 0))
 km_gather_functions«»m4_dnl
 km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
 {

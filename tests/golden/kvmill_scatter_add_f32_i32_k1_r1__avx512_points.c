@@ -1,11 +1,8 @@
 /* Scatter: one element for each index vector.
-   Generated; to reproduce: kvmill explain --source kvmill_scatter_add_f32_i32_k1_r1__avx512_points
- */
+   Generated; to reproduce: kvmill explain --source kvmill_scatter_add_f32_i32_k1_r1__avx512_points */
 #include "kvmill_kernel.h"
 
-#define INLINED                                                                                    \
-    static inline __attribute__((always_inline, unused,                                            \
-                                 target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+#define INLINED static inline __attribute__((always_inline, unused, target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 
 typedef float number __attribute__((may_alias, aligned(1)));
 
@@ -13,7 +10,9 @@ typedef float vector_64 __attribute__((vector_size(64)));
 typedef int32_t mask_64 __attribute__((vector_size(64)));
 typedef vector_64 any_64 __attribute__((may_alias, aligned(1)));
 
-INLINED void combine_64(unsigned char *to, const unsigned char *from) {
+INLINED void
+combine_64(unsigned char *to, const unsigned char *from)
+{
     vector_64 a = *(const any_64 *)to, b = *(const any_64 *)from;
     *(any_64 *)to = a + b;
 }
@@ -22,7 +21,9 @@ typedef float vector_32 __attribute__((vector_size(32)));
 typedef int32_t mask_32 __attribute__((vector_size(32)));
 typedef vector_32 any_32 __attribute__((may_alias, aligned(1)));
 
-INLINED void combine_32(unsigned char *to, const unsigned char *from) {
+INLINED void
+combine_32(unsigned char *to, const unsigned char *from)
+{
     vector_32 a = *(const any_32 *)to, b = *(const any_32 *)from;
     *(any_32 *)to = a + b;
 }
@@ -31,7 +32,9 @@ typedef float vector_16 __attribute__((vector_size(16)));
 typedef int32_t mask_16 __attribute__((vector_size(16)));
 typedef vector_16 any_16 __attribute__((may_alias, aligned(1)));
 
-INLINED void combine_16(unsigned char *to, const unsigned char *from) {
+INLINED void
+combine_16(unsigned char *to, const unsigned char *from)
+{
     vector_16 a = *(const any_16 *)to, b = *(const any_16 *)from;
     *(any_16 *)to = a + b;
 }
@@ -40,18 +43,24 @@ typedef float vector_8 __attribute__((vector_size(8)));
 typedef int32_t mask_8 __attribute__((vector_size(8)));
 typedef vector_8 any_8 __attribute__((may_alias, aligned(1)));
 
-INLINED void combine_8(unsigned char *to, const unsigned char *from) {
+INLINED void
+combine_8(unsigned char *to, const unsigned char *from)
+{
     vector_8 a = *(const any_8 *)to, b = *(const any_8 *)from;
     *(any_8 *)to = a + b;
 }
 
-INLINED void combine_one(unsigned char *to, const unsigned char *from) {
+INLINED void
+combine_one(unsigned char *to, const unsigned char *from)
+{
     float a = *(const number *)to, b = *(const number *)from;
     *(number *)to = a + b;
 }
 
-__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq"))) static void combine_row(
-    unsigned char *to, const unsigned char *from, int64_t count) {
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static void
+combine_row(unsigned char *to, const unsigned char *from, int64_t count)
+{
     int64_t i = 0, bytes = count * 4;
     for (; i + 64 <= bytes; i += 64)
         combine_64(to + i, from + i);
@@ -67,7 +76,9 @@ __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq"))) stat
 
 typedef int32_t component __attribute__((may_alias, aligned(1)));
 
-INLINED int64_t load_index(const unsigned char *at) {
+INLINED int64_t
+load_index(const unsigned char *at)
+{
     component value = *(const component *)at;
     return value;
 }
@@ -78,16 +89,17 @@ struct place {
     const unsigned char *from, *vector;
 };
 
-/* Windows are inside as a whole where every component k is less than count[k] above low[k]; turn[k]
-   is added to coordinates.  */
+/* Windows are inside as a whole where every component k is less than count[k] above low[k]; turn[k] is added to
+   coordinates.  */
 struct inside {
     int64_t low[1], turn[1];
     uint64_t count[1];
 };
 
-INLINED void points_by(const struct kvmill_scatter_windows *p, struct place at,
-                       struct inside inside, const struct kvmill_scatter_loop step,
-                       const int64_t last_step) {
+INLINED void
+points_by(const struct kvmill_scatter_windows *p, struct place at, struct inside inside,
+          const struct kvmill_scatter_loop step, const int64_t last_step)
+{
     const int64_t offset_0 = p->start[0].index_offset, step_0 = last_step;
     const int64_t low_0 = inside.low[0];
     const uint64_t count_0 = inside.count[0];
@@ -126,17 +138,13 @@ INLINED void points_by(const struct kvmill_scatter_windows *p, struct place at,
         }
         int64_t start_0_3 = load_index(at.vector + (i + 3) * step.index_step + offset_0);
         if (((uint64_t)(start_0_0 - low_0) < count_0) & 1)
-            combine_one(at.to + (i + 0) * step.result_step + start_0_0 * step_0,
-                        at.from + (i + 0) * step.update_step);
+            combine_one(at.to + (i + 0) * step.result_step + start_0_0 * step_0, at.from + (i + 0) * step.update_step);
         if (((uint64_t)(start_0_1 - low_0) < count_0) & 1)
-            combine_one(at.to + (i + 1) * step.result_step + start_0_1 * step_0,
-                        at.from + (i + 1) * step.update_step);
+            combine_one(at.to + (i + 1) * step.result_step + start_0_1 * step_0, at.from + (i + 1) * step.update_step);
         if (((uint64_t)(start_0_2 - low_0) < count_0) & 1)
-            combine_one(at.to + (i + 2) * step.result_step + start_0_2 * step_0,
-                        at.from + (i + 2) * step.update_step);
+            combine_one(at.to + (i + 2) * step.result_step + start_0_2 * step_0, at.from + (i + 2) * step.update_step);
         if (((uint64_t)(start_0_3 - low_0) < count_0) & 1)
-            combine_one(at.to + (i + 3) * step.result_step + start_0_3 * step_0,
-                        at.from + (i + 3) * step.update_step);
+            combine_one(at.to + (i + 3) * step.result_step + start_0_3 * step_0, at.from + (i + 3) * step.update_step);
     }
     for (; i < step.count; i++) {
         if (i + 64 < step.count) {
@@ -146,37 +154,43 @@ INLINED void points_by(const struct kvmill_scatter_windows *p, struct place at,
             (void)vector;
             __builtin_prefetch((const void *)(uintptr_t)address, 1);
         }
-        int64_t start_0_0 = load_index(at.vector + (i)*step.index_step + offset_0);
+        int64_t start_0_0 = load_index(at.vector + (i) * step.index_step + offset_0);
         if (((uint64_t)(start_0_0 - low_0) < count_0) & 1)
-            combine_one(at.to + (i)*step.result_step + start_0_0 * step_0,
-                        at.from + (i)*step.update_step);
+            combine_one(at.to + (i) * step.result_step + start_0_0 * step_0, at.from + (i) * step.update_step);
     }
     (void)p, (void)inside, (void)last_step;
 }
 
-__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq"))) static void points(
-    const struct kvmill_scatter_windows *p, struct place at, struct inside inside) {
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static void
+points(const struct kvmill_scatter_windows *p, struct place at, struct inside inside)
+{
     const struct kvmill_scatter_loop step = p->point[p->point_loops - 1];
     const int64_t last_step = p->start[0].result_step;
     const struct kvmill_scatter_loop dense = {step.count, 0, 4, 4};
-    if (step.result_step == 0 && step.update_step == dense.update_step &&
-        step.index_step == dense.index_step && last_step == 4) {
+    if (step.result_step == 0 && step.update_step == dense.update_step && step.index_step == dense.index_step && last_step == 4) {
         points_by(p, at, inside, dense, 4);
         return;
     }
     points_by(p, at, inside, step, last_step);
 }
 
-static int64_t max(int64_t a, int64_t b) {
+static int64_t
+max(int64_t a, int64_t b)
+{
     return a > b ? a : b;
 }
 
-static int64_t min(int64_t a, int64_t b) {
+static int64_t
+min(int64_t a, int64_t b)
+{
     return a < b ? a : b;
 }
 
 /* What index components must be for a whole window, at these turns of the loops over points.  */
-static struct inside inside_at(const struct kvmill_scatter_windows *p, const int64_t *turn) {
+static struct inside
+inside_at(const struct kvmill_scatter_windows *p, const int64_t *turn)
+{
     struct inside inside = {{0}, {0}, {0}};
     for (int k = 0; k < 1; k++) {
         const struct kvmill_scatter_start *s = &p->start[k];
@@ -199,22 +213,24 @@ struct run {
     int64_t to, first, count;
 };
 
-static int continues(const struct run *run, int64_t to, int64_t i) {
+static int
+continues(const struct run *run, int64_t to, int64_t i)
+{
     return to == run->to + run->count * 4 && i == run->first + run->count;
 }
 
 /* How many there are; more than MOST_RUNS where not all were found.  */
-__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq"))) static
-    __attribute__((noinline)) int
-    find_runs(const struct kvmill_scatter_windows *p, struct place at, struct inside inside,
-              struct run *runs) {
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static __attribute__((noinline)) int
+find_runs(const struct kvmill_scatter_windows *p, struct place at, struct inside inside, struct run *runs)
+{
     const struct kvmill_scatter_loop step = p->point[p->point_loops - 1];
     int count = 0;
     const int64_t offset_0 = p->start[0].index_offset, step_0 = p->start[0].result_step;
     const int64_t low_0 = inside.low[0];
     const uint64_t count_0 = inside.count[0];
     for (int64_t i = 0; i < step.count; i++) {
-        int64_t start_0_0 = load_index(at.vector + (i)*step.index_step + offset_0);
+        int64_t start_0_0 = load_index(at.vector + (i) * step.index_step + offset_0);
         if (!(((uint64_t)(start_0_0 - low_0) < count_0) & 1))
             continue;
         int64_t to = i * step.result_step + start_0_0 * step_0;
@@ -229,8 +245,10 @@ __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq"))) stat
 }
 
 /* The loop `depth` around the points, if it is one of these.  */
-__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq"))) static int repeat(
-    const struct kvmill_scatter_windows *p, int depth, struct place at, const int64_t *turn) {
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static int
+repeat(const struct kvmill_scatter_windows *p, int depth, struct place at, const int64_t *turn)
+{
     const struct kvmill_scatter_loop *loop = &p->point[depth], *point = loop + 1;
     struct run runs[MOST_RUNS];
     if (loop->index_step != 0 || loop->count < LEAST_TURNS || point->update_step != 4)
@@ -248,9 +266,10 @@ __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq"))) stat
     return 1;
 }
 
-__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq"))) static
-    __attribute__((noinline)) void
-    walk_points(const struct kvmill_scatter_windows *p, int depth, struct place at, int64_t *turn) {
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static __attribute__((noinline)) void
+walk_points(const struct kvmill_scatter_windows *p, int depth, struct place at, int64_t *turn)
+{
     const struct kvmill_scatter_loop *loop = &p->point[depth];
     if (depth == p->point_loops - 1) {
         points(p, at, inside_at(p, turn));
@@ -267,8 +286,10 @@ __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq"))) stat
     }
 }
 
-__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq"))) static void run(
-    const void *problem, int64_t first, int64_t last) {
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static void
+run(const void *problem, int64_t first, int64_t last)
+{
     const struct kvmill_scatter_windows *p = problem;
     struct place at = {p->result, p->updates, p->indices};
     int64_t turn[KVMILL_MOST_SCATTER_LOOPS] = {0};

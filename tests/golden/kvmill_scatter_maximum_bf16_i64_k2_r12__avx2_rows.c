@@ -1,83 +1,101 @@
 /* Scatter: rows of windows.
-   Generated; to reproduce: kvmill explain --source
-   kvmill_scatter_maximum_bf16_i64_k2_r12__avx2_rows */
-#include "kvmill_kernel.h"
+   Generated; to reproduce: kvmill explain --source kvmill_scatter_maximum_bf16_i64_k2_r12__avx2_rows */
 #include <immintrin.h>
+#include "kvmill_kernel.h"
 
 #define INLINED static inline __attribute__((always_inline, unused, target("avx2,fma,f16c")))
 
 typedef __m256 lanes;
 typedef __m256i bits;
 
-INLINED lanes value_bf16(bits b) {
+INLINED lanes
+value_bf16(bits b)
+{
     return _mm256_castsi256_ps(_mm256_slli_epi32(b, 16));
 }
 
-INLINED lanes load_bf16(const unsigned char *from) {
+INLINED lanes
+load_bf16(const unsigned char *from)
+{
     return value_bf16(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)from)));
 }
 
-INLINED __m128i words_of(__m256i b) {
+INLINED __m128i
+words_of(__m256i b)
+{
     return _mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi32(b, b), 0x08));
 }
 
-INLINED bits brain_above(lanes v) {
-    __m256i u = _mm256_castps_si256(v),
-            odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
+INLINED bits
+brain_above(lanes v)
+{
+    __m256i u = _mm256_castps_si256(v), odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
     __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(u, odd), _mm256_set1_epi32(0x7fff));
     __m256 quiet = _mm256_castsi256_ps(_mm256_or_si256(u, _mm256_set1_epi32(0x400000)));
-    return _mm256_castps_si256(
-        _mm256_blendv_ps(_mm256_castsi256_ps(rounded), quiet, _mm256_cmp_ps(v, v, _CMP_UNORD_Q)));
+    return _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(rounded), quiet, _mm256_cmp_ps(v, v, _CMP_UNORD_Q)));
 }
 
-INLINED __m128i brain_of(lanes v) {
+INLINED __m128i
+brain_of(lanes v)
+{
     return words_of(_mm256_srli_epi32(brain_above(v), 16));
 }
 
-INLINED void store_bf16(unsigned char *to, lanes v) {
+INLINED void
+store_bf16(unsigned char *to, lanes v)
+{
     _mm_storeu_si128((__m128i *)to, brain_of(v));
 }
 
-INLINED uint32_t bits_of(float value) {
+INLINED uint32_t
+bits_of(float value)
+{
     uint32_t u;
     memcpy(&u, &value, sizeof u);
     return u;
 }
 
-INLINED float float_of(uint32_t u) {
+INLINED float
+float_of(uint32_t u)
+{
     float value;
     memcpy(&value, &u, sizeof value);
     return value;
 }
 
-INLINED float single_bf16(const unsigned char *from) {
-    return float_of((uint32_t) * (const kvmill_word2 *)from << 16);
+INLINED float
+single_bf16(const unsigned char *from)
+{
+    return float_of((uint32_t)*(const kvmill_word2 *)from << 16);
 }
 
-INLINED void put_bf16(unsigned char *to, float v) {
+INLINED void
+put_bf16(unsigned char *to, float v)
+{
     uint32_t u = bits_of(v);
-    *(kvmill_word2 *)to =
-        (uint16_t)((u & 0x7fffffff) > 255u << 23 ? u >> 16 | 0x40
-                                                 : (u + 0x7fff + (u >> 16 & 1)) >> 16);
+    *(kvmill_word2 *)to = (uint16_t)((u & 0x7fffffff) > 255u << 23 ? u >> 16 | 0x40 : (u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 
 typedef int32_t mask __attribute__((vector_size(32)));
 
-INLINED void combine_16(unsigned char *to, const unsigned char *from) {
+INLINED void
+combine_16(unsigned char *to, const unsigned char *from)
+{
     lanes a = load_bf16(to), b = load_bf16(from);
-    store_bf16(to,
-               (lanes)(((mask)(((a > b) | (a != a))) & (mask)a) |
-                       (~(mask)(((a > b) | (a != a))) & ((mask)b & ((mask)a | ~(mask)(a == b))))));
+    store_bf16(to, (lanes)(((mask)(((a > b) | (a != a))) & (mask)a) | (~(mask)(((a > b) | (a != a))) & ((mask)b & ((mask)a | ~(mask)(a == b))))));
 }
 
-INLINED void combine_one(unsigned char *to, const unsigned char *from) {
+INLINED void
+combine_one(unsigned char *to, const unsigned char *from)
+{
     float a = single_bf16(to), b = single_bf16(from);
     put_bf16(to, a != a || a > b || (a == b && !__builtin_signbit(a)) ? a : b);
 }
 
-__attribute__((target("avx2,fma,f16c"))) static void combine_row(unsigned char *to,
-                                                                 const unsigned char *from,
-                                                                 int64_t count) {
+__attribute__((target("avx2,fma,f16c")))
+static void
+combine_row(unsigned char *to, const unsigned char *from, int64_t count)
+{
     int64_t i = 0, bytes = count * 2;
     for (; i + 32 <= bytes; i += 32) {
         combine_16(to + i + 0, from + i + 0);
@@ -91,7 +109,9 @@ __attribute__((target("avx2,fma,f16c"))) static void combine_row(unsigned char *
 
 typedef int64_t component __attribute__((may_alias, aligned(1)));
 
-INLINED int64_t load_index(const unsigned char *at) {
+INLINED int64_t
+load_index(const unsigned char *at)
+{
     component value = *(const component *)at;
     return value;
 }
@@ -102,16 +122,18 @@ struct place {
     const unsigned char *from, *vector;
 };
 
-/* Windows are inside as a whole where every component k is less than count[k] above low[k]; turn[k]
-   is added to coordinates.  */
+/* Windows are inside as a whole where every component k is less than count[k] above low[k]; turn[k] is added to
+   coordinates.  */
 struct inside {
     int64_t low[2], turn[2];
     uint64_t count[2];
 };
 
 /* Elements along a loop.  */
-__attribute__((target("avx2,fma,f16c"))) static void combine_along(
-    const struct kvmill_scatter_loop *loop, unsigned char *to, const unsigned char *from) {
+__attribute__((target("avx2,fma,f16c")))
+static void
+combine_along(const struct kvmill_scatter_loop *loop, unsigned char *to, const unsigned char *from)
+{
     if (loop->result_step == 2 && loop->update_step == 2) {
         combine_row(to, from, loop->count);
         return;
@@ -120,9 +142,10 @@ __attribute__((target("avx2,fma,f16c"))) static void combine_along(
         combine_one(to + i * loop->result_step, from + i * loop->update_step);
 }
 
-__attribute__((target("avx2,fma,f16c"))) static __attribute__((noinline)) void walk(
-    const struct kvmill_scatter_loop *loop, int loops, unsigned char *to,
-    const unsigned char *from) {
+__attribute__((target("avx2,fma,f16c")))
+static __attribute__((noinline)) void
+walk(const struct kvmill_scatter_loop *loop, int loops, unsigned char *to, const unsigned char *from)
+{
     if (loops == 0)
         combine_one(to, from);
     else if (loops == 1)
@@ -132,10 +155,10 @@ __attribute__((target("avx2,fma,f16c"))) static __attribute__((noinline)) void w
             walk(loop + 1, loops - 1, to + i * loop->result_step, from + i * loop->update_step);
 }
 
-/* Coordinates [*low, *high) of a window from `start` on, at `turn` of the loops over points, that
- * may be written.  */
-static int clip(const struct kvmill_scatter_start *s, int64_t start, int64_t turn, int64_t *low,
-                int64_t *high) {
+/* Coordinates [*low, *high) of a window from `start` on, at `turn` of the loops over points, that may be written.  */
+static int
+clip(const struct kvmill_scatter_start *s, int64_t start, int64_t turn, int64_t *low, int64_t *high)
+{
     if ((uint64_t)start > s->most || start >= s->high - turn || start <= s->low - turn - s->extent)
         return 0;
     *low = s->low - turn - start;
@@ -144,8 +167,9 @@ static int clip(const struct kvmill_scatter_start *s, int64_t start, int64_t tur
 }
 
 /* A loop over the coordinates [low, high) alone; `to` and `from` go where it begins.  */
-static void cut(struct kvmill_scatter_loop *loop, int64_t low, int64_t high, unsigned char **to,
-                const unsigned char **from) {
+static void
+cut(struct kvmill_scatter_loop *loop, int64_t low, int64_t high, unsigned char **to, const unsigned char **from)
+{
     int64_t first = low > 0 ? low : 0, last = high < loop->count ? high : loop->count;
     *to += first * loop->result_step;
     *from += first * loop->update_step;
@@ -153,9 +177,11 @@ static void cut(struct kvmill_scatter_loop *loop, int64_t low, int64_t high, uns
 }
 
 /* What may be written of a window whose index vector is not inside.  */
-__attribute__((target("avx2,fma,f16c"))) static __attribute__((noinline)) void partial(
-    const struct kvmill_scatter_windows *p, const struct inside *inside, const int64_t *start,
-    unsigned char *to, const unsigned char *from) {
+__attribute__((target("avx2,fma,f16c")))
+static __attribute__((noinline)) void
+partial(const struct kvmill_scatter_windows *p, const struct inside *inside, const int64_t *start,
+        unsigned char *to, const unsigned char *from)
+{
     struct kvmill_scatter_loop loop[KVMILL_MOST_SCATTER_LOOPS];
     memcpy(loop, p->window, (size_t)p->window_loops * sizeof *loop);
     for (int k = 0; k < 2; k++) {
@@ -170,17 +196,18 @@ __attribute__((target("avx2,fma,f16c"))) static __attribute__((noinline)) void p
     walk(loop, p->window_loops, to, from);
 }
 
-__attribute__((target("avx2,fma,f16c"))) static __attribute__((noinline)) void combine_rows(
-    const struct kvmill_scatter_windows *p, const struct kvmill_scatter_loop *loop, int loops,
-    unsigned char *to, const unsigned char *from) {
+__attribute__((target("avx2,fma,f16c")))
+static __attribute__((noinline)) void
+combine_rows(const struct kvmill_scatter_windows *p, const struct kvmill_scatter_loop *loop, int loops, unsigned char *to,
+             const unsigned char *from)
+{
     if (!p->fits) {
         walk(loop, loops, to, from);
         return;
     }
     if (loops > 1) {
         for (int64_t i = 0; i < loop->count; i++)
-            combine_rows(p, loop + 1, loops - 1, to + i * loop->result_step,
-                         from + i * loop->update_step);
+            combine_rows(p, loop + 1, loops - 1, to + i * loop->result_step, from + i * loop->update_step);
         return;
     }
     combine_16(to + 0, from + 0);
@@ -190,9 +217,10 @@ __attribute__((target("avx2,fma,f16c"))) static __attribute__((noinline)) void c
     combine_one(to + 22, from + 22);
 }
 
-INLINED void points_by(const struct kvmill_scatter_windows *p, struct place at,
-                       struct inside inside, const struct kvmill_scatter_loop step,
-                       const int64_t last_step) {
+INLINED void
+points_by(const struct kvmill_scatter_windows *p, struct place at, struct inside inside,
+          const struct kvmill_scatter_loop step, const int64_t last_step)
+{
     const int64_t offset_0 = p->start[0].index_offset, step_0 = p->start[0].result_step;
     const int64_t low_0 = inside.low[0];
     const uint64_t count_0 = inside.count[0];
@@ -201,39 +229,44 @@ INLINED void points_by(const struct kvmill_scatter_windows *p, struct place at,
     const uint64_t count_1 = inside.count[1];
     int64_t i = 0;
     for (; i < step.count; i++) {
-        int64_t start_0_0 = load_index(at.vector + (i)*step.index_step + offset_0);
-        int64_t start_1_0 = load_index(at.vector + (i)*step.index_step + offset_1);
-        if (((uint64_t)(start_0_0 - low_0) < count_0) & ((uint64_t)(start_1_0 - low_1) < count_1) &
-            1)
-            combine_rows(p, p->rows, p->row_loops,
-                         at.to + (i)*step.result_step + start_0_0 * step_0 + start_1_0 * step_1,
-                         at.from + (i)*step.update_step);
-        else {
+        int64_t start_0_0 = load_index(at.vector + (i) * step.index_step + offset_0);
+        int64_t start_1_0 = load_index(at.vector + (i) * step.index_step + offset_1);
+        if (((uint64_t)(start_0_0 - low_0) < count_0) & ((uint64_t)(start_1_0 - low_1) < count_1) & 1)
+            combine_rows(p, p->rows, p->row_loops, at.to + (i) * step.result_step + start_0_0 * step_0 + start_1_0 * step_1, at.from + (i) * step.update_step);
+        else
+            {
             const int64_t start[] = {start_0_0, start_1_0, 0};
-            partial(p, &inside, start, at.to + (i)*step.result_step,
-                    at.from + (i)*step.update_step);
+            partial(p, &inside, start, at.to + (i) * step.result_step, at.from + (i) * step.update_step);
         }
     }
     (void)p, (void)inside, (void)last_step;
 }
 
-__attribute__((target("avx2,fma,f16c"))) static void points(const struct kvmill_scatter_windows *p,
-                                                            struct place at, struct inside inside) {
+__attribute__((target("avx2,fma,f16c")))
+static void
+points(const struct kvmill_scatter_windows *p, struct place at, struct inside inside)
+{
     const struct kvmill_scatter_loop step = p->point[p->point_loops - 1];
     const int64_t last_step = p->start[1].result_step;
     points_by(p, at, inside, step, last_step);
 }
 
-static int64_t max(int64_t a, int64_t b) {
+static int64_t
+max(int64_t a, int64_t b)
+{
     return a > b ? a : b;
 }
 
-static int64_t min(int64_t a, int64_t b) {
+static int64_t
+min(int64_t a, int64_t b)
+{
     return a < b ? a : b;
 }
 
 /* What index components must be for a whole window, at these turns of the loops over points.  */
-static struct inside inside_at(const struct kvmill_scatter_windows *p, const int64_t *turn) {
+static struct inside
+inside_at(const struct kvmill_scatter_windows *p, const int64_t *turn)
+{
     struct inside inside = {{0}, {0}, {0}};
     for (int k = 0; k < 2; k++) {
         const struct kvmill_scatter_start *s = &p->start[k];
@@ -249,8 +282,10 @@ static struct inside inside_at(const struct kvmill_scatter_windows *p, const int
     return inside;
 }
 
-__attribute__((target("avx2,fma,f16c"))) static __attribute__((noinline)) void walk_points(
-    const struct kvmill_scatter_windows *p, int depth, struct place at, int64_t *turn) {
+__attribute__((target("avx2,fma,f16c")))
+static __attribute__((noinline)) void
+walk_points(const struct kvmill_scatter_windows *p, int depth, struct place at, int64_t *turn)
+{
     const struct kvmill_scatter_loop *loop = &p->point[depth];
     if (depth == p->point_loops - 1) {
         points(p, at, inside_at(p, turn));
@@ -265,8 +300,10 @@ __attribute__((target("avx2,fma,f16c"))) static __attribute__((noinline)) void w
     }
 }
 
-__attribute__((target("avx2,fma,f16c"))) static void run(const void *problem, int64_t first,
-                                                         int64_t last) {
+__attribute__((target("avx2,fma,f16c")))
+static void
+run(const void *problem, int64_t first, int64_t last)
+{
     const struct kvmill_scatter_windows *p = problem;
     struct place at = {p->result, p->updates, p->indices};
     int64_t turn[KVMILL_MOST_SCATTER_LOOPS] = {0};

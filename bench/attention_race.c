@@ -92,12 +92,6 @@ struct bench_result *bench_add(struct bench *bench, const struct kind *kind,
     return result;
 }
 
-void bench_compare(struct bench_result *result, const char *limit, double seconds, double bar) {
-    result->limit = limit;
-    result->limit_seconds = seconds;
-    result->bar = bar;
-}
-
 /* Two threads are to be 1.9 times as fast as one, or what the bar says. */
 void bench_add_scaling(struct bench *bench, const struct kind *kind,
                        const struct attention_size *size, double one, double all, double bar) {

@@ -84,7 +84,6 @@ void run_attention(void *call, int64_t k);
 
 struct bench_result *bench_add(struct bench *bench, const struct kind *kind,
                                const struct attention_size *size, int team, double seconds);
-void bench_compare(struct bench_result *result, const char *limit, double seconds, double bar);
 
 /* All threads against one; the bar is for two. */
 void bench_add_scaling(struct bench *bench, const struct kind *kind,

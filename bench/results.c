@@ -11,6 +11,12 @@ struct bench_result *bench_results_add(struct bench_results *results) {
     return result;
 }
 
+void bench_compare(struct bench_result *result, const char *limit, double seconds, double bar) {
+    result->limit = limit;
+    result->limit_seconds = seconds;
+    result->bar = bar;
+}
+
 double bench_ratio(const struct bench_result *result) {
     return result->limit != NULL ? result->limit_seconds / result->seconds : 0;
 }

@@ -30,6 +30,9 @@ struct bench_results {
 /* A new result, all zero. */
 struct bench_result *bench_results_add(struct bench_results *results);
 
+/* What it is held against; bar 0: none was asked for. */
+void bench_compare(struct bench_result *result, const char *limit, double seconds, double bar);
+
 double bench_ratio(const struct bench_result *result);
 
 /* "ok", "below", or "" where there is no bar. */

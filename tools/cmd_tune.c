@@ -39,7 +39,7 @@ struct tuning {
     struct text environment;
     struct tune_setting setting;
     struct database *database;
-    struct sweeps known; /* what the database had before */
+    struct sweeps known; /* what the database has */
     struct tune_items items;
     struct turns turns;
     double budget; /* seconds */
@@ -59,6 +59,7 @@ static bool keep(void *context, const struct sweep_key *key, const struct sweep_
                  struct error *error) {
     struct tuning *tuning = context;
     return database_add(tuning->database, key, result, error) &&
+           sweeps_add(&tuning->known, key, result, error) &&
            progress_add(&tuning->progress, &tuning->standing, result, error);
 }
 

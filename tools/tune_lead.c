@@ -308,7 +308,7 @@ static bool hear_result(struct lead *lead, struct follower *follower, const stru
 
 /* ---- Work ---- */
 
-/* Of all machines: a follower finds what is its own by the key. */
+/* Of all machines and problems: a follower finds what is its own by the key. */
 static bool print_known(const struct lead *lead, const struct task *task, struct text *text,
                         struct error *error) {
     const struct sweeps *known = lead->setting->known;
@@ -316,8 +316,7 @@ static bool print_known(const struct lead *lead, const struct task *task, struct
     if (chosen.items == NULL)
         return out_of_memory(error);
     for (size_t i = 0; i < known->count; i++)
-        if (strcmp(known->items[i].key.spec, task->symbol) == 0 &&
-            strcmp(known->items[i].key.problem, task->problem) == 0)
+        if (strcmp(known->items[i].key.spec, task->symbol) == 0)
             chosen.items[chosen.count++] = known->items[i];
     sweeps_sort(&chosen);
     bool done = sweeps_print(&chosen, text, error);

@@ -2,6 +2,7 @@
 #include "tune_walk.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "../gen/text.h"
@@ -251,26 +252,34 @@ static bool answer(struct walk *walk, struct error *error) {
 
 /* ---- The final: the best against each other, with more samples ---- */
 
-/* Whether it is worth it: measurably or luckily the fastest of many looks faster than it is. */
+/* A lucky one of many looks faster than it is, until it is measured again. */
 static bool is_finalist(const struct standing *standing, double fastest, int full) {
     return !standing->result->is_default && standing->time.count > 0 && standing->gain.median > 1 &&
            standing->gain.median > FINAL_BAND * fastest && standing->result->sample_count <= full;
 }
 
-/* The fastest comes right behind the default. */
-static void enter_finalists(struct walk *walk, const struct ranking *ranking) {
+static bool is_entered(const struct walk *walk, const struct point *point) {
+    for (int i = 0; i < walk->count; i++)
+        if (points_equal(&walk->points[i], point))
+            return true;
+    return false;
+}
+
+static void enter_by_name(struct walk *walk, const char *candidate) {
     struct point point;
     struct error ignored;
-    int full = search_samples(walk->search);
+    if (walk->count < MOST_CANDIDATES &&
+        space_parse(tune_space_of(walk->space), candidate, &point, &ignored) &&
+        !is_entered(walk, &point))
+        enter(walk, &point);
+}
+
+/* The fastest comes right behind the default. */
+static void enter_finalists(struct walk *walk, const struct ranking *ranking) {
     double fastest = ranking->count > 1 ? ranking->items[1].gain.median : 0;
-    walk->count = 0;
-    for (size_t i = 1; i < ranking->count && walk->count < MOST_CANDIDATES; i++)
-        if (is_finalist(&ranking->items[i], fastest, full) &&
-            space_parse(tune_space_of(walk->space), ranking->items[i].result->candidate, &point,
-                        &ignored))
-            enter(walk, &point);
-    walk->least = smaller(full + 1, MOST_SAMPLES);
-    walk->most = smaller(FINAL_ROUNDS * full, MOST_SAMPLES);
+    for (size_t i = 1; i < ranking->count; i++)
+        if (is_finalist(&ranking->items[i], fastest, search_samples(walk->search)))
+            enter_by_name(walk, ranking->items[i].result->candidate);
 }
 
 /* Another one is held only of new results. */
@@ -281,14 +290,54 @@ static bool had_final(const struct ranking *ranking, int full) {
     return false;
 }
 
-static bool hold_final(struct walk *walk, bool any_new, struct error *error) {
+/* ---- Guests of the final: winners of the kernel's other problems, for a pack would rather have
+   one kernel for all ---- */
+
+static bool differ_in_problem(const struct sweep_key *a, const struct sweep_key *b) {
+    int differences = 0;
+    for (int i = 0; i < KEY_STRINGS; i++)
+        if (strcmp(sweep_key_names[i], "problem") != 0)
+            differences += strcmp(sweep_key_text(a, i), sweep_key_text(b, i)) != 0;
+    return differences == 0 && a->threads == b->threads && strcmp(a->problem, b->problem) != 0;
+}
+
+static bool enter_winner(struct walk *walk, const struct sweep *other, struct error *error) {
     struct ranking ranking;
+    bool done = sweep_rank(other, &ranking, error);
+    if (done && ranking.winner > 0)
+        enter_by_name(walk, ranking.items[ranking.winner].result->candidate);
+    ranking_free(&ranking);
+    return done;
+}
+
+static bool enter_guests(struct walk *walk, const struct sweeps *known, struct error *error) {
+    bool done = true;
+    for (size_t i = 0; done && i < known->count; i++)
+        if (differ_in_problem(&known->items[i].key, &walk->key))
+            done = enter_winner(walk, &known->items[i], error);
+    return done;
+}
+
+static bool enter_all(struct walk *walk, const struct sweeps *known, bool any_new,
+                      const struct ranking *ranking, struct error *error) {
+    bool held = had_final(ranking, search_samples(walk->search));
+    if (!ranking_has_default(ranking) || (held && !any_new))
+        return true;
+    enter_finalists(walk, ranking);
+    return enter_guests(walk, known, error);
+}
+
+static bool hold_final(struct walk *walk, const struct sweeps *known, bool any_new,
+                       struct error *error) {
+    struct ranking ranking;
+    int full = search_samples(walk->search);
     if (walk->results.count == 0)
         return true;
-    bool done = sweep_rank(&walk->results.items[0], &ranking, error);
-    if (done && ranking_has_default(&ranking) &&
-        (any_new || !had_final(&ranking, search_samples(walk->search))))
-        enter_finalists(walk, &ranking);
+    walk->count = 0;
+    walk->least = smaller(full + 1, MOST_SAMPLES);
+    walk->most = smaller(FINAL_ROUNDS * full, MOST_SAMPLES);
+    bool done = sweep_rank(&walk->results.items[0], &ranking, error) &&
+                enter_all(walk, known, any_new, &ranking, error);
     ranking_free(&ranking);
     return done && (walk->count == 0 || answer(walk, error));
 }
@@ -307,7 +356,7 @@ bool tune_walk(const struct tune_setting *setting, const struct tune_item *item,
     bool any_new = walk->count > 0;
     while (done && walk->count > 0 && !is_interrupted(walk))
         done = answer(walk, error) && ask(walk, error);
-    done = done && (is_interrupted(walk) || hold_final(walk, any_new, error));
+    done = done && (is_interrupted(walk) || hold_final(walk, known, any_new, error));
     done = turns_take(setting->turns, TURN_NONE, error) && done;
     close_walk(walk);
     return done;

@@ -77,7 +77,8 @@ void progress_end(struct tune_progress *progress, const struct tune_standing *st
     clear_line();
     print_rank(standing);
     printf("  %" PRId64 " candidates", standing->candidates);
-    printf(standing->known > 0 ? ", %d known before" : "", standing->known);
+    if (standing->known > 0)
+        printf(", %d known before", standing->known);
     printf(standing->best > 0 ? ", best %.3f of the preset's speed\n" : "\n", standing->best);
     fflush(stdout);
 }

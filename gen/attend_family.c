@@ -29,18 +29,18 @@ enum {
 };
 
 static const struct field attend_fields[] = {
-    [ACTIVATION] = {"activation", NULL, elements, true},
-    [KEY] = {"key", NULL, elements, true},
-    [VALUE] = {"value", NULL, elements, true},
-    [KEY_DIM] = {"key_dim", "d", NULL, false},
-    [VALUE_DIM] = {"value_dim", "e", NULL, false},
-    [KEY_SCALE] = {"key_scale", NULL, elements, false},
-    [KEY_GROUP] = {"key_group", "g", NULL, false},
-    [VALUE_SCALE] = {"value_scale", NULL, elements, false},
-    [VALUE_GROUP] = {"value_group", "j", NULL, false},
-    [ROWS] = {"rows", "r", NULL, false},
-    [TERMS] = {"terms", NULL, terms, false},
-    [MATH] = {"math", NULL, maths, false},
+    [ACTIVATION] = {"activation", NULL, elements, FIELD_TYPE},
+    [KEY] = {"key", NULL, elements, FIELD_TYPE},
+    [VALUE] = {"value", NULL, elements, FIELD_TYPE},
+    [KEY_DIM] = {"key_dim", "d", NULL, 0},
+    [VALUE_DIM] = {"value_dim", "e", NULL, 0},
+    [KEY_SCALE] = {"key_scale", NULL, elements, 0},
+    [KEY_GROUP] = {"key_group", "g", NULL, 0},
+    [VALUE_SCALE] = {"value_scale", NULL, elements, 0},
+    [VALUE_GROUP] = {"value_group", "j", NULL, 0},
+    [ROWS] = {"rows", "r", NULL, 0},
+    [TERMS] = {"terms", NULL, terms, 0},
+    [MATH] = {"math", NULL, maths, 0},
 };
 
 /* codes: scores from integer codes; quads: few query rows, in the lanes; columns: positions in the

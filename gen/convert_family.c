@@ -12,11 +12,11 @@ static const char *const scales[] = {"none", "f32", "f16", "bf16", NULL};
 enum { ACTIVATION, ELEMENT, SCALE, DIM, GROUP, CONVERT_FIELDS };
 
 static const struct field convert_fields[] = {
-    [ACTIVATION] = {"activation", NULL, activations, false},
-    [ELEMENT] = {"element", NULL, elements, false},
-    [SCALE] = {"scale", NULL, scales, false},
-    [DIM] = {"dim", "d", NULL, false},
-    [GROUP] = {"group", "g", NULL, false},
+    [ACTIVATION] = {"activation", NULL, activations, 0},
+    [ELEMENT] = {"element", NULL, elements, 0},
+    [SCALE] = {"scale", NULL, scales, 0},
+    [DIM] = {"dim", "d", NULL, 0},
+    [GROUP] = {"group", "g", NULL, 0},
 };
 
 /* Longer rows are left to the library's own kernels. */

@@ -16,13 +16,13 @@ enum { UNIT, INDEX, MODE, COMPONENTS, BYTES, LOOPS, LOOP_FIELDS = 3, FIELDS = LO
 enum { EXTENT, FROM, TO };
 
 static const struct field gather_fields[] = {
-    [UNIT] = {"unit", NULL, units, true},  [INDEX] = {"index", NULL, index_types, false},
-    [MODE] = {"mode", NULL, modes, false}, [COMPONENTS] = {"components", "c", NULL, false},
-    [BYTES] = {"bytes", "d", NULL, false}, [LOOPS] = {"extent1", "x", NULL, false, true},
-    {"from1", "f", NULL, false, true},     {"to1", "t", NULL, false, true},
-    {"extent2", "y", NULL, false, true},   {"from2", "g", NULL, false, true},
-    {"to2", "u", NULL, false, true},       {"extent3", "z", NULL, false, true},
-    {"from3", "h", NULL, false, true},     {"to3", "v", NULL, false, true},
+    [UNIT] = {"unit", NULL, units, FIELD_TYPE},  [INDEX] = {"index", NULL, index_types, 0},
+    [MODE] = {"mode", NULL, modes, 0}, [COMPONENTS] = {"components", "c", NULL, 0},
+    [BYTES] = {"bytes", "d", NULL, 0}, [LOOPS] = {"extent1", "x", NULL, FIELD_OPTIONAL},
+    {"from1", "f", NULL, FIELD_OPTIONAL},     {"to1", "t", NULL, FIELD_OPTIONAL},
+    {"extent2", "y", NULL, FIELD_OPTIONAL},   {"from2", "g", NULL, FIELD_OPTIONAL},
+    {"to2", "u", NULL, FIELD_OPTIONAL},       {"extent3", "z", NULL, FIELD_OPTIONAL},
+    {"from3", "h", NULL, FIELD_OPTIONAL},     {"to3", "v", NULL, FIELD_OPTIONAL},
 };
 
 /* windows: of a size that is known; pieces: so long that a kernel need not know. */

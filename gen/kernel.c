@@ -37,7 +37,7 @@ static size_t append_field(char *text, size_t at, const struct field *field, int
 }
 
 static bool is_left_out(const struct kernel *kernel, int i) {
-    return kernel->family->fields[i].is_optional && kernel->value[i] == 0;
+    return (kernel->family->fields[i].flags & FIELD_OPTIONAL) != 0 && kernel->value[i] == 0;
 }
 
 void kernel_symbol(const struct kernel *kernel, char symbol[SYMBOL_SIZE]) {
@@ -127,11 +127,11 @@ static bool take_field(const char **text, const struct field *field, int64_t *va
 static bool take_if_there(const char **text, const struct field *field, int64_t *value) {
     const char *before = *text;
     if (take_field(text, field, value))
-        return *value != 0 || !field->is_optional;
+        return *value != 0 || (field->flags & FIELD_OPTIONAL) == 0;
     *value = 0;
-    if (field->is_optional)
+    if ((field->flags & FIELD_OPTIONAL) != 0)
         *text = before;
-    return field->is_optional;
+    return (field->flags & FIELD_OPTIONAL) != 0;
 }
 
 static bool take_family(const char **text, struct kernel *kernel) {

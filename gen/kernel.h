@@ -25,9 +25,10 @@ struct field {
     const char *name;         /* as templates know it: km_<name> */
     const char *prefix;       /* of a count; NULL for words */
     const char *const *words; /* ends with NULL; the value is the index */
-    bool is_type;             /* the word names a file in templates/dtype */
-    bool is_optional;         /* a count that symbols leave out where it is 0 */
+    unsigned flags;
 };
+/* The word names a file in templates/dtype; a count that symbols leave out where it is 0. */
+enum { FIELD_TYPE = 1, FIELD_OPTIONAL = 2 };
 
 enum { MOST_FIELDS = 16, TUNING_SIZE = 80, SYMBOL_SIZE = 240 };
 

@@ -66,7 +66,7 @@ static void add_isa(struct files *files, const struct isa *isa) {
 
 static void add_types(struct files *files, const struct kernel *kernel) {
     for (int i = 0; i < kernel->family->field_count; i++)
-        if (kernel->family->fields[i].is_type)
+        if ((kernel->family->fields[i].flags & FIELD_TYPE) != 0)
             add_path(files, "dtype", kernel->family->fields[i].words[kernel->value[i]]);
 }
 

@@ -10,9 +10,9 @@ static const char *const modes[] = {"linear", "circular", NULL};
 enum { UNIT, HEADS, CAPACITY, ROWS, ROW, MODE, STORE_FIELDS };
 
 static const struct field store_fields[] = {
-    [UNIT] = {"unit", NULL, units, true},       [HEADS] = {"heads", "h", NULL, false},
-    [CAPACITY] = {"capacity", "m", NULL, false}, [ROWS] = {"rows", "s", NULL, false},
-    [ROW] = {"row", "d", NULL, false},           [MODE] = {"mode", NULL, modes, false},
+    [UNIT] = {"unit", NULL, units, FIELD_TYPE},       [HEADS] = {"heads", "h", NULL, 0},
+    [CAPACITY] = {"capacity", "m", NULL, 0}, [ROWS] = {"rows", "s", NULL, 0},
+    [ROW] = {"row", "d", NULL, 0},           [MODE] = {"mode", NULL, modes, 0},
 };
 
 /* line: all heads and rows of a batch entry in straight-line code; heads: the rows of one head in

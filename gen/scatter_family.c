@@ -20,11 +20,11 @@ static const char *const indices[] = {"i32",  "i64",  "i16",  "i8",  "i4",  "i2"
 enum { COMBINER, ELEMENT, INDEX, COMPONENTS, ROW, SCATTER_FIELDS };
 
 static const struct field scatter_fields[] = {
-    [COMBINER] = {"combiner", NULL, combiners, false},
-    [ELEMENT] = {"element", NULL, elements, false},
-    [INDEX] = {"index", NULL, indices, false},
-    [COMPONENTS] = {"components", "k", NULL, false},
-    [ROW] = {"row", "r", NULL, false},
+    [COMBINER] = {"combiner", NULL, combiners, 0},
+    [ELEMENT] = {"element", NULL, elements, 0},
+    [INDEX] = {"index", NULL, indices, 0},
+    [COMPONENTS] = {"components", "k", NULL, 0},
+    [ROW] = {"row", "r", NULL, 0},
 };
 
 /* Longer rows are loops: nothing is gained by a length that is known. */

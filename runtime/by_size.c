@@ -28,7 +28,7 @@ static int64_t logarithm(int64_t x) {
     uint64_t n = x < 1 ? 1 : (uint64_t)x;
     int whole = 63 - __builtin_clzll(n);
     uint64_t mantissa = whole < FRACTION ? n << (FRACTION - whole) : n >> (whole - FRACTION);
-    return ((int64_t)(whole - 1) << FRACTION) + (int64_t)mantissa;
+    return (whole - 1) * (INT64_C(1) << FRACTION) + (int64_t)mantissa;
 }
 
 static int64_t apart(int64_t a, int64_t b) {

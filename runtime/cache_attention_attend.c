@@ -474,12 +474,19 @@ static int64_t attend_parts(const struct cache_call *call) {
     return are_few(call) ? call->units * call->splits : units_before(call, call->batch);
 }
 
+/* Where units are many, some of the parts have none, and none has pieces. */
+static bool find_unit(const struct cache_call *call, int64_t part, struct tile *tile, int64_t *unit,
+                      int64_t *piece) {
+    bool few = are_few(call);
+    *unit = few ? part % call->units : part;
+    *piece = few ? part / call->units : 0;
+    return few ? find_among_few(call, *unit, tile) : find_among_many(call, *unit, tile);
+}
+
 static void attend_part(const struct cache_call *call, int64_t part) {
-    int64_t unit = part % call->units, piece = part / call->units;
+    int64_t unit, piece;
     struct tile tile;
-    bool found =
-        are_few(call) ? find_among_few(call, unit, &tile) : find_among_many(call, unit, &tile);
-    if (!found || piece >= tile.pieces)
+    if (!find_unit(call, part, &tile, &unit, &piece) || piece >= tile.pieces)
         return;
     unsigned char *slot = take_slot(call);
     attend_piece(call, &tile, unit, piece, slot);

@@ -15,7 +15,8 @@ km_limit(«km_tile <= km_rows», «a tile has more rows than the kernel»)
 km_tunable(«strip», «km_if(km_most_sums / km_preset_tile >= 4, 4, «km_if(km_most_sums / km_preset_tile >= 2, 2, 1)»)», «1, 2, 4, 8», «vectors of a register tile»)
 km_limit(«km_tile * km_strip <= km_most_sums || km_strip == 1», «the sums of a tile leave too few registers»)
 
-km_tunable(«block», «km_if(km_quads && m4_ifelse(km_key, «f32», 1, 0), 32, 64)», «16, 32, 64, 128», «positions that are scored, weighed and summed up together»)
+m4_dnl Sums of float16 are over a block: over 64 positions of codes one in some million outputs errs by more than is promised.
+km_tunable(«block», «km_if((km_quads && m4_ifelse(km_key, «f32», 1, 0)) || (km_codes && km_summing_halves), 32, 64)», «16, 32, 64, 128», «positions that are scored, weighed and summed up together»)
 km_limit(«km_if(km_quads || km_codes, 1, «km_block % (km_strip * km_floats) == 0»)», «a strip is longer than the block»)
 
 km_tunable(«near», 8, «0, 4, 8, 16», «rows ahead that are brought into the first cache»)
@@ -36,6 +37,8 @@ m4_dnl 0: as float32, 1: as codes, 2: as float16.
 km_tunable(«summing», «km_if(km_summing_halves, 2, km_summing_codes)», «0«»km_if(km_summing_codes, «, 1»)«»km_if(km_summing_halves, «, 2»)», «values as float32 (0), codes (1), float16 (2)»)
 km_tunable(«direct», «km_value_dim % km_floats == 0 && km_preset_summing != 1 && (km_rows <= km_preset_tile || m4_ifelse(km_value, «f32», 1, 0))», «0, 1», «values are converted where they are used (1), or before (0)»)
 km_limit(«km_if(km_direct, «(km_value_dim % km_floats == 0 && km_summing != 1)», 1)», «values cannot be used where they lie»)
+
+km_limit(«km_summing != 2 || !km_codes || km_block <= 32», «sums of float16 over so many positions err too much»)
 
 m4_define(«km_value_codes», «m4_eval(km_summing == 1)»)
 m4_define(«km_half_values», «m4_eval(km_summing == 2)»)

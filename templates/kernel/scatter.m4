@@ -122,7 +122,7 @@ m4_dnl km_point_loads(TURN, SUFFIX) -- the components of point TURN as start_K_S
 m4_define(«km_point_loads», «km_for_starts(«        int64_t start_«»K«»_$2 = load_index(at.vector + ($1) * step.index_step + offset_«»K);
 »)»)
 m4_dnl km_point_inside(SUFFIX) -- whether the window is; km_point_to(TURN, SUFFIX) -- where it begins.
-m4_define(«km_point_inside», «km_for_starts(«((uint64_t)(start_«»K«»_$1 - low_«»K) < count_«»K) & »)1»)
+m4_define(«km_point_inside», «km_for_starts(«((uint64_t)start_«»K«»_$1 - (uint64_t)low_«»K < count_«»K) & »)1»)
 m4_define(«km_point_to», «at.to + ($1) * step.result_step«»km_for_starts(« + start_«»K«»_$2 * step_«»K»)»)
 m4_define(«km_point_from», «at.from + ($1) * step.update_step»)
 

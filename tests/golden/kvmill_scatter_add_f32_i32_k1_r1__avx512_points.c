@@ -137,13 +137,13 @@ points_by(const struct kvmill_scatter_windows *p, struct place at, struct inside
             __builtin_prefetch((const void *)(uintptr_t)address, 1);
         }
         int64_t start_0_3 = load_index(at.vector + (i + 3) * step.index_step + offset_0);
-        if (((uint64_t)(start_0_0 - low_0) < count_0) & 1)
+        if (((uint64_t)start_0_0 - (uint64_t)low_0 < count_0) & 1)
             combine_one(at.to + (i + 0) * step.result_step + start_0_0 * step_0, at.from + (i + 0) * step.update_step);
-        if (((uint64_t)(start_0_1 - low_0) < count_0) & 1)
+        if (((uint64_t)start_0_1 - (uint64_t)low_0 < count_0) & 1)
             combine_one(at.to + (i + 1) * step.result_step + start_0_1 * step_0, at.from + (i + 1) * step.update_step);
-        if (((uint64_t)(start_0_2 - low_0) < count_0) & 1)
+        if (((uint64_t)start_0_2 - (uint64_t)low_0 < count_0) & 1)
             combine_one(at.to + (i + 2) * step.result_step + start_0_2 * step_0, at.from + (i + 2) * step.update_step);
-        if (((uint64_t)(start_0_3 - low_0) < count_0) & 1)
+        if (((uint64_t)start_0_3 - (uint64_t)low_0 < count_0) & 1)
             combine_one(at.to + (i + 3) * step.result_step + start_0_3 * step_0, at.from + (i + 3) * step.update_step);
     }
     for (; i < step.count; i++) {
@@ -155,7 +155,7 @@ points_by(const struct kvmill_scatter_windows *p, struct place at, struct inside
             __builtin_prefetch((const void *)(uintptr_t)address, 1);
         }
         int64_t start_0_0 = load_index(at.vector + (i) * step.index_step + offset_0);
-        if (((uint64_t)(start_0_0 - low_0) < count_0) & 1)
+        if (((uint64_t)start_0_0 - (uint64_t)low_0 < count_0) & 1)
             combine_one(at.to + (i) * step.result_step + start_0_0 * step_0, at.from + (i) * step.update_step);
     }
     (void)p, (void)inside, (void)last_step;
@@ -231,7 +231,7 @@ find_runs(const struct kvmill_scatter_windows *p, struct place at, struct inside
     const uint64_t count_0 = inside.count[0];
     for (int64_t i = 0; i < step.count; i++) {
         int64_t start_0_0 = load_index(at.vector + (i) * step.index_step + offset_0);
-        if (!(((uint64_t)(start_0_0 - low_0) < count_0) & 1))
+        if (!(((uint64_t)start_0_0 - (uint64_t)low_0 < count_0) & 1))
             continue;
         int64_t to = i * step.result_step + start_0_0 * step_0;
         if (count > 0 && continues(&runs[count - 1], to, i))

@@ -231,7 +231,7 @@ points_by(const struct kvmill_scatter_windows *p, struct place at, struct inside
     for (; i < step.count; i++) {
         int64_t start_0_0 = load_index(at.vector + (i) * step.index_step + offset_0);
         int64_t start_1_0 = load_index(at.vector + (i) * step.index_step + offset_1);
-        if (((uint64_t)(start_0_0 - low_0) < count_0) & ((uint64_t)(start_1_0 - low_1) < count_1) & 1)
+        if (((uint64_t)start_0_0 - (uint64_t)low_0 < count_0) & ((uint64_t)start_1_0 - (uint64_t)low_1 < count_1) & 1)
             combine_rows(p, p->rows, p->row_loops, at.to + (i) * step.result_step + start_0_0 * step_0 + start_1_0 * step_1, at.from + (i) * step.update_step);
         else
             {

@@ -54,14 +54,16 @@ def environment(**versions: str) -> dict[str, str | int | None]:
     }
 
 
-def parse_arguments(description: str) -> argparse.Namespace:
+def parse_arguments(description: str, rounds: int = 25, least: int = 15) -> argparse.Namespace:
+    """rounds: how many there are if nobody says so."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--packs", default=os.environ.get("KVMILL_PACKS", ""), metavar="PATHS")
-    parser.add_argument("--rounds", type=int, default=25, help="at least 15 (default 25)")
+    words = f"at least {least} (default {rounds})"
+    parser.add_argument("--rounds", type=int, default=rounds, help=words)
     parser.add_argument("--json", metavar="FILE", help="write the results here too")
     arguments = parser.parse_args()
-    if arguments.rounds < 15:
-        parser.error(f"--rounds is {arguments.rounds}; accepted: 15 or more")
+    if arguments.rounds < least:
+        parser.error(f"--rounds is {arguments.rounds}; accepted: {least} or more")
     return arguments
 
 

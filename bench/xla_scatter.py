@@ -20,19 +20,13 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
-import argparse
 import ctypes
-import json
 import os
-import platform
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 os.environ["JAX_PLATFORMS"] = "cpu"
 
@@ -40,6 +34,15 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import kvmill  # noqa: E402
 import numpy as np  # noqa: E402
+from sides import (  # noqa: E402
+    aligned,
+    compile_openmp_for,
+    environment,
+    packs_of,
+    parse_arguments,
+    run_of,
+    write_json,
+)
 
 
 @dataclass(frozen=True)
@@ -82,14 +85,6 @@ PROBLEMS = [
 
 
 # ---- The arrays ----
-
-
-def aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array whose data begins at a multiple of 64 bytes."""
-    size = int(np.prod(shape)) * dtype.itemsize
-    memory = np.zeros(size + 64, np.uint8)
-    begin = -memory.ctypes.data % 64
-    return memory[begin : begin + size].view(dtype).reshape(shape)
 
 
 def random_array(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -143,14 +138,6 @@ class Xla:
 # ---- kvmill ----
 
 
-def compile_openmp_for() -> ctypes.c_void_p:
-    source = Path(__file__).with_name("openmp_for.c")
-    library = Path(tempfile.mkdtemp()) / "openmp_for.so"
-    command = ["cc", "-O2", "-fopenmp", "-shared", "-fPIC", str(source), "-o", str(library)]
-    subprocess.run(command, check=True)
-    return ctypes.cast(ctypes.CDLL(str(library)).openmp_for, ctypes.c_void_p)
-
-
 def plan_of(problem: Problem, arrays: Arrays, packs: Sequence[kvmill.Pack]) -> kvmill.Scatter:
     rank = len(problem.input)
     return kvmill.Scatter(
@@ -165,12 +152,6 @@ def plan_of(problem: Problem, arrays: Arrays, packs: Sequence[kvmill.Pack]) -> k
         update_computation="add",
         packs=packs,
     )
-
-
-def kvmill_run(call: kvmill.Call, threads: int, openmp_for: ctypes.c_void_p) -> Callable[[], None]:
-    if threads == 1:
-        return call.run
-    return lambda: call.run_parallel(openmp_for, ctypes.byref(ctypes.c_int(threads)))
 
 
 # ---- Measuring ----
@@ -204,7 +185,7 @@ def measure(
         result = arrays.input if in_place else arrays.result
         call = plan.prepare(arrays.input, indices, arrays.updates, result)
         xla = Xla(problem, arrays, in_place)
-        sides = [kvmill_run(call, 1, openmp_for), kvmill_run(call, 2, openmp_for), xla.run]
+        sides = [run_of(call, 1, openmp_for), run_of(call, 2, openmp_for), xla.run]
         for run in sides:
             run()
         times = [[seconds_of(run) for run in sides] for _ in range(rounds)]
@@ -225,39 +206,13 @@ def print_table(rows: Sequence[Row]) -> None:
         print(columns.format(row.problem, row.how, row.threads, ours, theirs, f"{row.ratio:.1f}", row.kernel))
 
 
-def environment() -> dict[str, str | int | None]:
-    return {
-        "kvmill": kvmill.version(),
-        "jax": jax.__version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "cpus": os.cpu_count(),
-    }
-
-
-def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--packs", default=os.environ.get("KVMILL_PACKS", ""), metavar="PATHS")
-    parser.add_argument("--rounds", type=int, default=15, help="at least 5 (default 15)")
-    parser.add_argument("--json", metavar="FILE", help="write the results here too")
-    arguments = parser.parse_args()
-    if arguments.rounds < 5:
-        parser.error(f"--rounds is {arguments.rounds}; accepted: 5 or more")
-    return arguments
-
-
 def main() -> None:
-    arguments = parse_arguments()
-    packs = [kvmill.Pack(path) for path in arguments.packs.split(":") if path]
-    openmp_for = compile_openmp_for()
+    arguments = parse_arguments(__doc__.splitlines()[0], rounds=15, least=5)
+    packs, openmp_for = packs_of(arguments), compile_openmp_for()
     rows = [row for problem in PROBLEMS for row in measure(problem, packs, openmp_for, arguments.rounds)]
     print_table(rows)
-    if arguments.json:
-        results = [{**asdict(row), "ratio": row.ratio} for row in rows]
-        with open(arguments.json, "w", encoding="utf-8") as stream:
-            json.dump({"environment": environment(), "results": results}, stream, indent=2)
-            stream.write("\n")
+    results = [{**asdict(row), "ratio": row.ratio} for row in rows]
+    write_json(arguments.json, environment(jax=jax.__version__), results)
 
 
 if __name__ == "__main__":

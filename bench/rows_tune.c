@@ -2,11 +2,9 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
-#include <string.h>
 
 #include "bench_rows.h"
 #include "limits.h"
-#include "memory.h"
 #include "results.h"
 #include "rows_scene.h"
 #include "tune_work.h"
@@ -42,40 +40,21 @@ static void run(struct tune_work *work, const struct owned_plan *plan) {
 
 /* ---- Checking ---- */
 
-/* What a plan makes of a present_cache that held nothing but ones and zeros in turn. */
-static bool run_anew(struct rows_tune *tune, const kvmill_plan *plan, struct error *error) {
-    DLTensor *present = &tune->scene.present;
-    kvmill_error reason;
-    memset(present->data, 0x55, (size_t)rows_tensor_bytes(present));
-    kvmill_status status = rows_scene_run(&tune->scene, plan, &reason);
-    return status == KVMILL_OK || fail(error, EXIT_BUG, "%s", reason.message);
-}
-
-static bool compare(struct rows_tune *tune, const kvmill_plan *plan, const kvmill_plan *portable,
-                    void *want, struct error *error) {
-    const DLTensor *present = &tune->scene.present;
-    size_t bytes = (size_t)rows_tensor_bytes(present);
-    tune->scene.pool = tune->base.pool;
-    rows_scene_move(&tune->scene, 1);
-    if (!run_anew(tune, portable, error))
-        return false;
-    memcpy(want, present->data, bytes);
-    return run_anew(tune, plan, error) &&
-           (memcmp(want, present->data, bytes) == 0 ||
-            fail(error, EXIT_BUG, "rows are not stored as the portable kernel stores them"));
+static kvmill_status run_again(const struct tune_comparison *it, const kvmill_plan *plan,
+                               kvmill_error *reason) {
+    return rows_scene_run(it->scene, plan, reason);
 }
 
 static bool check(struct tune_work *work, const struct owned_plan *plan, struct error *error) {
-    struct rows_tune *tune = tune_of(work);
-    const kvmill_plan_options options = {.struct_size = sizeof options, .portable = 1};
-    int64_t bytes = rows_tensor_bytes(&tune->scene.present);
-    void *want = bench_memory_get(bytes);
+    struct rows_scene *scene = &tune_of(work)->scene;
+    const struct tune_comparison it = {scene, work->pool, &scene->present,
+                                       rows_tensor_bytes(&scene->present), run_again};
     kvmill_plan *portable = NULL;
-    bool done = (want != NULL || out_of_memory(error)) &&
-                rows_scene_plan(&tune->scene, &options, &portable, error) &&
-                compare(tune, plan->plan, portable, want, error);
+    scene->pool = work->pool;
+    rows_scene_move(scene, 1);
+    bool done = rows_scene_plan(scene, &tune_portable, &portable, error) &&
+                tune_runs_alike(&it, plan->plan, portable, error);
     kvmill_plan_destroy(portable);
-    bench_memory_release(want, bytes);
     return done;
 }
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tune_work.h"
 
+#include <string.h>
+
 #include "../tune/statistics.h"
+#include "memory.h"
 
 bool tune_work_begin(struct tune_work *work, const kvmill_pack *pack, int threads,
                      struct error *error) {
@@ -18,6 +21,28 @@ void tune_work_close(struct tune_work *work) {
     owned_plan_close(&work->preset);
     pool_close(work->pool);
     work->kind->close(work);
+}
+
+/* ---- Checks ---- */
+
+const kvmill_plan_options tune_portable = {.struct_size = sizeof tune_portable, .portable = 1};
+
+static bool run_anew(const struct tune_comparison *it, const kvmill_plan *plan,
+                     struct error *error) {
+    kvmill_error reason;
+    memset(it->result->data, 0x55, (size_t)it->bytes);
+    return it->run(it, plan, &reason) == KVMILL_OK || fail(error, EXIT_BUG, "%s", reason.message);
+}
+
+bool tune_runs_alike(const struct tune_comparison *it, const kvmill_plan *plan,
+                     const kvmill_plan *portable, struct error *error) {
+    void *want = bench_memory_get(it->bytes);
+    bool done = (want != NULL || out_of_memory(error)) && run_anew(it, portable, error) &&
+                memcpy(want, it->result->data, (size_t)it->bytes) && run_anew(it, plan, error) &&
+                (memcmp(want, it->result->data, (size_t)it->bytes) == 0 ||
+                 fail(error, EXIT_BUG, "its result is not that of the portable kernel"));
+    bench_memory_release(want, it->bytes);
+    return done;
 }
 
 /* ---- Races ---- */

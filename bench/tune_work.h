@@ -54,6 +54,21 @@ bool tune_work_begin(struct tune_work *work, const kvmill_pack *pack, int thread
                      struct error *error);
 void tune_work_close(struct tune_work *work); /* NULL is allowed */
 
+/* For checks: a plan by the portable kernels, and whether another writes the same bytes as it to a
+   result that held nothing but ones and zeros in turn. */
+extern const kvmill_plan_options tune_portable;
+
+struct tune_comparison {
+    void *scene;
+    struct pool *pool;
+    const DLTensor *result;
+    int64_t bytes;
+    kvmill_status (*run)(const struct tune_comparison *comparison, const kvmill_plan *plan,
+                         kvmill_error *reason);
+};
+bool tune_runs_alike(const struct tune_comparison *comparison, const kvmill_plan *plan,
+                     const kvmill_plan *portable, struct error *error);
+
 /* One more than a race may have candidates: the preset, and what the machine can do. */
 enum { MOST_CANDIDATES = MOST_CONTENDERS - 2, MOST_SAMPLES = 512 };
 

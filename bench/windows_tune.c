@@ -2,45 +2,11 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
-#include <string.h>
 
 #include "gather_scene.h"
-#include "memory.h"
 #include "results.h"
 #include "scatter_scene.h"
 #include "tune_work.h"
-
-/* ---- Comparing with the portable kernels ---- */
-
-static const kvmill_plan_options portable_options = {.struct_size = sizeof portable_options,
-                                                     .portable = 1};
-
-struct comparison {
-    void *scene;
-    struct pool *pool;
-    const DLTensor *result;
-    int64_t bytes;
-    kvmill_status (*run)(const struct comparison *comparison, const kvmill_plan *plan,
-                         kvmill_error *reason);
-};
-
-/* What a plan makes of a result that held nothing but ones and zeros in turn. */
-static bool run_anew(const struct comparison *it, const kvmill_plan *plan, struct error *error) {
-    kvmill_error reason;
-    memset(it->result->data, 0x55, (size_t)it->bytes);
-    return it->run(it, plan, &reason) == KVMILL_OK || fail(error, EXIT_BUG, "%s", reason.message);
-}
-
-static bool runs_alike(const struct comparison *it, const kvmill_plan *plan,
-                       const kvmill_plan *portable, struct error *error) {
-    void *want = bench_memory_get(it->bytes);
-    bool done = (want != NULL || out_of_memory(error)) && run_anew(it, portable, error) &&
-                memcpy(want, it->result->data, (size_t)it->bytes) && run_anew(it, plan, error) &&
-                (memcmp(want, it->result->data, (size_t)it->bytes) == 0 ||
-                 fail(error, EXIT_BUG, "its result is not that of the portable kernel"));
-    bench_memory_release(want, it->bytes);
-    return done;
-}
 
 /* ---- Gather ---- */
 
@@ -65,7 +31,7 @@ static bool plan_gather(struct tune_work *work, const kvmill_plan_options *optio
     return gather_scene_plan(&gather_of(work)->scene, options, &plan->plan, error);
 }
 
-static kvmill_status run_first(const struct comparison *it, const kvmill_plan *plan,
+static kvmill_status run_first(const struct tune_comparison *it, const kvmill_plan *plan,
                                kvmill_error *reason) {
     return gather_scene_run(it->scene, plan, it->pool, 0, reason);
 }
@@ -73,11 +39,11 @@ static kvmill_status run_first(const struct comparison *it, const kvmill_plan *p
 static bool check_gather(struct tune_work *work, const struct owned_plan *plan,
                          struct error *error) {
     struct gather_scene *scene = &gather_of(work)->scene;
-    const struct comparison it = {scene, work->pool, &scene->result, scene->result_bytes,
-                                  run_first};
+    const struct tune_comparison it = {scene, work->pool, &scene->result, scene->result_bytes,
+                                       run_first};
     kvmill_plan *portable = NULL;
-    bool done = gather_scene_plan(scene, &portable_options, &portable, error) &&
-                runs_alike(&it, plan->plan, portable, error);
+    bool done = gather_scene_plan(scene, &tune_portable, &portable, error) &&
+                tune_runs_alike(&it, plan->plan, portable, error);
     kvmill_plan_destroy(portable);
     return done;
 }
@@ -155,7 +121,7 @@ static bool plan_scatter(struct tune_work *work, const kvmill_plan_options *opti
     return scatter_scene_plan(&scatter_of(work)->scene, options, &plan->plan, error);
 }
 
-static kvmill_status run_functional(const struct comparison *it, const kvmill_plan *plan,
+static kvmill_status run_functional(const struct tune_comparison *it, const kvmill_plan *plan,
                                     kvmill_error *reason) {
     return scatter_scene_run(it->scene, plan, it->pool, false, reason);
 }
@@ -163,11 +129,11 @@ static kvmill_status run_functional(const struct comparison *it, const kvmill_pl
 static bool check_scatter(struct tune_work *work, const struct owned_plan *plan,
                           struct error *error) {
     struct scatter_scene *scene = &scatter_of(work)->scene;
-    const struct comparison it = {scene, work->pool, &scene->result, scene->input_bytes,
-                                  run_functional};
+    const struct tune_comparison it = {scene, work->pool, &scene->result, scene->input_bytes,
+                                       run_functional};
     kvmill_plan *portable = NULL;
-    bool done = scatter_scene_plan(scene, &portable_options, &portable, error) &&
-                runs_alike(&it, plan->plan, portable, error);
+    bool done = scatter_scene_plan(scene, &tune_portable, &portable, error) &&
+                tune_runs_alike(&it, plan->plan, portable, error);
     kvmill_plan_destroy(portable);
     return done;
 }

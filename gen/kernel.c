@@ -135,10 +135,19 @@ static bool take_if_there(const char **text, const struct field *field, int64_t 
 }
 
 static bool take_family(const char **text, struct kernel *kernel) {
+    static const char start[] = "kvmill_";
+    if (strncmp(*text, start, strlen(start)) != 0)
+        return false;
+    *text += strlen(start);
     for (size_t i = 0; (kernel->family = family_at(i)) != NULL; i++)
         if (take_word(text, kernel->family->name))
             return true;
     return false;
+}
+
+const struct family *family_of_symbol(const char *symbol) {
+    struct kernel kernel = {.family = NULL};
+    return take_family(&symbol, &kernel) ? kernel.family : NULL;
 }
 
 bool next_tunable(const char **tuning, char name[TUNING_SIZE], int64_t *value) {
@@ -180,10 +189,6 @@ static bool take_how(const char **text, struct kernel *kernel) {
 }
 
 static bool take_what(const char **text, struct kernel *kernel) {
-    static const char start[] = "kvmill_";
-    if (strncmp(*text, start, strlen(start)) != 0)
-        return false;
-    *text += strlen(start);
     if (!take_family(text, kernel))
         return false;
     for (int i = 0; i < kernel->family->field_count; i++)

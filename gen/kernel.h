@@ -71,6 +71,9 @@ bool next_tunable(const char **tuning, char name[TUNING_SIZE], int64_t *value);
 /* The i-th family, NULL behind the last. */
 const struct family *family_at(size_t i);
 
+/* The family whose name the symbol begins with, NULL where there is none. */
+const struct family *family_of_symbol(const char *symbol);
+
 void kernel_symbol(const struct kernel *kernel, char symbol[SYMBOL_SIZE]);
 bool kernel_parse(const char *symbol, struct kernel *kernel, struct error *error);
 

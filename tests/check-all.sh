@@ -13,6 +13,14 @@ say() {
     echo "== $*"
 }
 
+# name_failures DIRECTORY -- for the end, where who reads the last lines finds them.
+name_failures() {
+    find "$1/tests" -name '*.trs' -exec grep -L '^:global-test-result: \(PASS\|SKIP\)' {} + | while read -r results; do
+        echo "FAIL: ${results%.trs}"
+        grep -a '^not ok\|^Bail out' "${results%.trs}.log" | head -n 20
+    done >>failures.log
+}
+
 # tests DIRECTORY COMMAND... -- run the tests of a build; add up the results that Automake leaves.
 tests() {
     directory=$1
@@ -20,6 +28,7 @@ tests() {
     find "$directory/tests" -name '*.trs' -exec rm -f {} + 2>/dev/null
     (cd "$directory" && "$@")
     status=$?
+    name_failures "$directory"
     results=$(find "$directory/tests" -name '*.trs' -exec sed -n 's/^:test-result: \([A-Z]*\).*/\1/p' {} +)
     bad=$(echo "$results" | grep -c 'FAIL\|ERROR')
     [ $status -eq 0 ] || [ "$bad" -gt 0 ] || bad=1 # it did not even build
@@ -37,7 +46,7 @@ step() {
         echo "PASS: $name"
     else
         failed=$((failed + 1))
-        echo "FAIL: $name"
+        echo "FAIL: $name" | tee -a failures.log
         tail -n 40 step.log
     fi
 }
@@ -64,6 +73,7 @@ tests/t_space tests/t_statistics tests/t_strategy tests/t_database tests/t_envir
 tests/t_windows_api tests/t_long_gathers tests/t_stablehlo_files tests/t_stablehlo_reader
 tests/t_stablehlo_numbers"
 
+: >failures.log
 say "make check"
 tests . make --no-print-directory -j"$jobs" check
 say "make check-valgrind (capped at AVX2)"
@@ -77,5 +87,6 @@ step "the tarball builds, installs and cleans up after itself" make --no-print-d
 
 say "result"
 [ "$skipped" -eq 0 ] || echo "$skipped skipped: their lines above say why"
+cat failures.log
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../gen/kernel.h"
 #include "../tune/environment.h"
 #include "../tune/machine.h"
 #include "sweeps.h"
@@ -124,7 +125,7 @@ static void test_arm(void) {
 /* ---- Which results fit ---- */
 
 static void test_misfits(void) {
-    struct machine machine = {"MadeUp 6-1-1 Test CPU", "cc 1.0", "-O3", "0123456789abcdef"},
+    struct machine machine = {"MadeUp 6-1-1 Test CPU", "cc 1.0", "-O3", "0123456789abcdef", {""}},
                    other = machine;
     struct sweep_key key = made_key(0);
     ok(machine_misfit(&machine, &key) == FITS, "results of this machine fit");
@@ -148,21 +149,55 @@ static void test_misfits(void) {
     sweeps_free(&sweeps);
 }
 
+static void write_family(const struct family *family) {
+    char path[160];
+    for (int i = 0; family->variants[i] != NULL; i++) {
+        snprintf(path, sizeof path, "/templates/kernel/%s_%s.c.m4", family->name,
+                 family->variants[i]);
+        put(path, "a");
+    }
+    for (int i = 0; family->libraries[i] != NULL; i++) {
+        snprintf(path, sizeof path, "/templates/kernel/%s.m4", family->libraries[i]);
+        put(path, "a");
+    }
+    snprintf(path, sizeof path, "/templates/kernel/%s.m4", family->tunables);
+    put(path, "a");
+}
+
+static void write_templates(void) {
+    put("/templates/lib/a.m4", "a");
+    put("/templates/isa/a.m4", "a");
+    put("/templates/dtype/a.m4", "a");
+    for (size_t i = 0; family_at(i) != NULL; i++)
+        write_family(family_at(i));
+}
+
+static bool same_of(const struct machine *a, const struct machine *b, const char *spec) {
+    return strcmp(machine_templates(a, spec), machine_templates(b, spec)) == 0;
+}
+
 static void test_hash(void) {
-    char first[17], second[17];
+    static const char attend[] = "kvmill_attend_f16", gather[] = "kvmill_gather_b8";
+    struct machine first, second;
     char path[256];
     struct error error;
-    put("/templates/isa/a.m4", "a");
-    put("/templates/b.m4", "b");
+    write_templates();
     snprintf(path, sizeof path, "%s/templates", root);
-    ok(machine_hash_files(path, first, &error), "templates have a hash, %s", first);
-    put("/templates/b.m4~", "b");
-    ok(machine_hash_files(path, second, &error) && strcmp(first, second) == 0, "of no other files");
-    put("/templates/isa/a.m4", "c");
-    ok(machine_hash_files(path, second, &error) && strcmp(first, second) != 0,
+    ok(machine_hash_templates(path, &first, &error), "templates have a hash, %s", first.templates);
+    put("/templates/lib/a.m4~", "b");
+    put("/templates/kernel/none.m4", "b");
+    ok(machine_hash_templates(path, &second, &error) && same_of(&first, &second, ""),
+       "of what kernels are made of alone");
+    put("/templates/kernel/gather_windows.c.m4", "b");
+    ok(machine_hash_templates(path, &second, &error) && !same_of(&first, &second, ""),
        "which their text changes");
+    ok(!same_of(&first, &second, gather) && same_of(&first, &second, attend),
+       "that of their family alone");
+    put("/templates/isa/a.m4", "b");
+    ok(machine_hash_templates(path, &second, &error) && !same_of(&first, &second, attend),
+       "but what families share changes all");
     strcat(path, "/none");
-    ok(!machine_hash_files(path, second, &error) && error.exit_code == EXIT_ENVIRONMENT,
+    ok(!machine_hash_templates(path, &second, &error) && error.exit_code == EXIT_ENVIRONMENT,
        "no templates are an error");
 }
 

@@ -3,12 +3,16 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "make.h"
@@ -18,19 +22,59 @@ static const char pack_name[] = "candidate";
 
 struct builds {
     char *directory; /* has one for each build that is kept, or under way, of the symbol's name */
+    int lock;        /* on the directory */
     struct build *items;
     size_t count;
 };
 
+/* ---- The directory: its lock goes with the process, however that ends ---- */
+
+enum { ABANDONED_SECONDS = 60 }; /* more than from mkdtemp to the lock */
+
+/* Below 0: it is another's. */
+static int lock_directory(const char *path) {
+    int lock = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) == 0)
+        return lock;
+    close(lock);
+    return -1;
+}
+
+static bool is_old_and_ours(int directory) {
+    struct stat status;
+    return fstat(directory, &status) == 0 && status.st_uid == geteuid() &&
+           status.st_mtime < time(NULL) - ABANDONED_SECONDS;
+}
+
+static void remove_abandoned(const char *path) {
+    int lock = lock_directory(path);
+    if (lock >= 0 && is_old_and_ours(lock))
+        remove_tree(path);
+    if (lock >= 0)
+        close(lock);
+}
+
+/* What tuners that were killed have left. */
+static void sweep(const char *below) {
+    glob_t found = {0};
+    char *pattern = path_join(below, "kvmill-tune.*");
+    if (pattern != NULL && glob(pattern, GLOB_NOSORT, NULL, &found) == 0)
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            remove_abandoned(found.gl_pathv[i]);
+    globfree(&found);
+    free(pattern);
+}
+
 struct builds *builds_open(const char *below, struct error *error) {
     struct builds *builds = calloc(1, sizeof *builds);
     char *directory = path_join(below, "kvmill-tune.XXXXXX");
+    sweep(below);
     if (builds == NULL || directory == NULL) {
         out_of_memory(error);
     } else if (mkdtemp(directory) == NULL) {
         fail_errno(error, "make the directory", directory);
     } else {
-        builds->directory = directory;
+        *builds = (struct builds){.directory = directory, .lock = lock_directory(directory)};
         return builds;
     }
     free(directory);
@@ -42,6 +86,8 @@ void builds_close(struct builds *builds) {
     if (builds == NULL)
         return;
     remove_tree(builds->directory);
+    if (builds->lock >= 0)
+        close(builds->lock);
     free(builds->directory);
     free(builds->items);
     free(builds);

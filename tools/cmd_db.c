@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../gen/kernel.h"
 #include "../gen/output.h"
 #include "../tune/assignment.h"
 #include "../tune/database.h"
@@ -300,6 +301,8 @@ static bool diff(const struct options *given, struct error *error) {
 static void print_machine(const struct machine *machine) {
     printf("cpu %s\ncompiler %s\nflags %s\ntemplates %s\n", machine->cpu, machine->compiler,
            machine->flags, machine->templates);
+    for (size_t i = 0; i < MOST_FAMILIES && family_at(i) != NULL; i++)
+        printf("%s templates %s\n", family_at(i)->name, machine->family_templates[i]);
 }
 
 static bool print_fits(const char *path, const size_t results[MISFITS], struct error *error) {

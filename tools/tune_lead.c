@@ -241,17 +241,18 @@ static bool hear_greeting(struct lead *lead, struct follower *follower,
 
 static bool hear_offer(struct lead *lead, struct follower *follower, const struct message *message,
                        struct error *error) {
-    const char *templates = lead->setting->machine->templates;
+    const struct machine *own = lead->setting->machine;
     struct kind *kind = read_kind(message->head);
     if (kind == NULL)
         return out_of_memory(error);
-    if (strcmp(kind->machine.templates, templates) != 0) {
+    if (strcmp(kind->machine.templates, own->templates) != 0) {
         end_follower(lead, follower, FOLLOWER_ENDED, EXIT_USER,
                      "is refused: its templates are %s; accepted: %s, as rank 0",
-                     kind->machine.templates, templates);
+                     kind->machine.templates, own->templates);
         free_kind(kind);
         return true;
     }
+    memcpy(kind->machine.family_templates, own->family_templates, sizeof own->family_templates);
     follower->kind = add_kind(lead, kind);
     follower->state = FOLLOWER_WORKS;
     return true;

@@ -67,7 +67,7 @@ static void set_key(struct walk *walk) {
         .cpu = machine->cpu,
         .compiler = machine->compiler,
         .flags = machine->flags,
-        .templates = machine->templates,
+        .templates = (char *)machine_templates(machine, walk->item->symbol),
         .isa = (char *)walk->item->kernel.isa->name,
         .spec = (char *)walk->item->symbol,
         .problem = (char *)walk->item->problem->words,

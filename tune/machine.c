@@ -9,75 +9,116 @@
 #include <string.h>
 
 #include "../gen/hash.h"
+#include "../gen/kernel.h"
 #include "../gen/m4.h"
+#include "../gen/output.h"
 #include "environment.h"
 
 /* ---- The templates ---- */
 
-static bool hash_file(const char *path, uint64_t *state, struct error *error) {
+static bool hash_stream(FILE *stream, const char *path, uint64_t *state, struct error *error) {
     char block[65536];
     size_t got;
-    FILE *stream = fopen(path, "rb");
-    if (stream == NULL)
-        return fail_errno(error, "read", path);
     while ((got = fread(block, 1, sizeof block, stream)) > 0)
         *state = hash_bytes(*state, block, got);
-    bool done = !ferror(stream) || fail_errno(error, "read", path);
-    fclose(stream);
+    return !ferror(stream) || fail_errno(error, "read", path);
+}
+
+static bool hash_file(const char *directory, const char *name, uint64_t *state,
+                      struct error *error) {
+    char *path = path_join(directory, name);
+    if (path == NULL)
+        return out_of_memory(error);
+    FILE *stream = fopen(path, "rb");
+    *state = hash_bytes(*state, name, strlen(name) + 1);
+    bool done =
+        stream != NULL ? hash_stream(stream, path, state, error) : fail_errno(error, "read", path);
+    if (stream != NULL)
+        fclose(stream);
+    free(path);
     return done;
 }
 
-static bool hash_directory(const char *directory, uint64_t *state, struct error *error);
-
-static bool hash_entry(const char *directory, const struct dirent *entry, uint64_t *state,
-                       struct error *error) {
-    struct text path = {0};
-    *state = hash_bytes(*state, entry->d_name, strlen(entry->d_name) + 1);
-    bool done = text_print(&path, "%s/%s", directory, entry->d_name)
-                    ? strstr(entry->d_name, ".m4") != NULL ? hash_file(path.data, state, error)
-                                                           : hash_directory(path.data, state, error)
-                    : out_of_memory(error);
-    text_free(&path);
-    return done;
-}
-
-/* Templates and directories of them; what an editor leaves beside them is none. */
+/* What an editor leaves beside templates is none. */
 static int is_template(const struct dirent *entry) {
     const char *dot = strrchr(entry->d_name, '.');
-    return dot == NULL || strcmp(dot, ".m4") == 0;
+    return dot != NULL && strcmp(dot, ".m4") == 0;
 }
 
 static int compare_names(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static bool hash_directory(const char *directory, uint64_t *state, struct error *error) {
+static bool hash_directory(const char *directory, const char *name, uint64_t *state,
+                           struct error *error) {
     struct dirent **entries;
-    int count = scandir(directory, &entries, is_template, compare_names);
-    if (count < 0)
-        return fail_errno(error, "read", directory);
-    bool done = true;
+    char *path = path_join(directory, name);
+    if (path == NULL)
+        return out_of_memory(error);
+    int count = scandir(path, &entries, is_template, compare_names);
+    bool done = count >= 0 || fail_errno(error, "read", path);
     for (int i = 0; i < count; i++) {
-        done = done && hash_entry(directory, entries[i], state, error);
+        done = done && hash_file(path, entries[i]->d_name, state, error);
         free(entries[i]);
     }
-    free(entries);
+    if (count >= 0)
+        free(entries);
+    free(path);
     return done;
 }
 
-bool machine_hash_files(const char *directory, char hash[17], struct error *error) {
-    uint64_t state = HASH_START;
-    bool done = hash_directory(directory, &state, error);
-    snprintf(hash, 17, "%016" PRIx64, state);
+static bool hash_kernel_file(const char *directory, const char *words, const char *variant,
+                             uint64_t *state, struct error *error) {
+    char name[160];
+    snprintf(name, sizeof name, variant != NULL ? "kernel/%s_%s.c.m4" : "kernel/%s.m4", words,
+             variant);
+    return hash_file(directory, name, state, error);
+}
+
+static bool hash_family(const char *directory, const struct family *family, uint64_t *state,
+                        struct error *error) {
+    bool done = family->tunables == NULL ||
+                hash_kernel_file(directory, family->tunables, NULL, state, error);
+    for (int i = 0; done && family->libraries[i] != NULL; i++)
+        done = hash_kernel_file(directory, family->libraries[i], NULL, state, error);
+    for (int i = 0; done && family->variants[i] != NULL; i++)
+        done = hash_kernel_file(directory, family->name, family->variants[i], state, error);
     return done;
+}
+
+static void print_hash(uint64_t state, char hash[HASH_SIZE]) {
+    snprintf(hash, HASH_SIZE, "%016" PRIx64, state);
+}
+
+bool machine_hash_templates(const char *directory, struct machine *machine, struct error *error) {
+    static const char *const shared[] = {"dtype", "isa", "lib"};
+    uint64_t common = HASH_START;
+    bool done = true;
+    for (size_t i = 0; done && i < sizeof shared / sizeof *shared; i++)
+        done = hash_directory(directory, shared[i], &common, error);
+    uint64_t all = common;
+    for (size_t i = 0; done && i < MOST_FAMILIES && family_at(i) != NULL; i++) {
+        uint64_t own = common;
+        done = hash_family(directory, family_at(i), &own, error);
+        all = hash_bytes(all, &own, sizeof own);
+        print_hash(own, machine->family_templates[i]);
+    }
+    print_hash(all, machine->templates);
+    return done;
+}
+
+const char *machine_templates(const struct machine *machine, const char *spec) {
+    const struct family *family = family_of_symbol(spec);
+    for (size_t i = 0; family != NULL && i < MOST_FAMILIES; i++)
+        if (family_at(i) == family)
+            return machine->family_templates[i];
+    return machine->templates;
 }
 
 static bool read_templates(struct machine *machine, struct error *error) {
-    struct text path = {0};
-    bool done = text_print(&path, "%s/templates", data_directory())
-                    ? machine_hash_files(path.data, machine->templates, error)
-                    : out_of_memory(error);
-    text_free(&path);
+    char *path = path_join(data_directory(), "templates");
+    bool done = path != NULL ? machine_hash_templates(path, machine, error) : out_of_memory(error);
+    free(path);
     return done;
 }
 
@@ -126,7 +167,7 @@ const char *misfit_words(enum misfit misfit) {
 enum misfit machine_misfit(const struct machine *machine, const struct sweep_key *key) {
     if (strcmp(machine->cpu, key->cpu) != 0)
         return FOREIGN_CPU;
-    if (strcmp(machine->templates, key->templates) != 0)
+    if (strcmp(machine_templates(machine, key->spec), key->templates) != 0)
         return STALE_TEMPLATES;
     return strcmp(machine->compiler, key->compiler) != 0 || strcmp(machine->flags, key->flags) != 0
                ? OTHER_COMPILER

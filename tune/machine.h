@@ -6,8 +6,12 @@
 
 #include "sweep.h"
 
+enum { HASH_SIZE = 17, MOST_FAMILIES = 16 };
+
+/* templates: the hash of all that kernels are made of, and of what each family is made of. */
 struct machine {
-    char cpu[128], compiler[128], flags[256], templates[17];
+    char cpu[128], compiler[128], flags[256], templates[HASH_SIZE];
+    char family_templates[MOST_FAMILIES][HASH_SIZE]; /* in the order of family_at */
 };
 
 /* The CPU, the compiler and flags that packs are built with ($CC, $CFLAGS), the templates there
@@ -15,8 +19,12 @@ struct machine {
  */
 bool machine_read(struct machine *machine, struct error *error);
 
-/* Hash of all files below a directory and their names, in hexadecimal. */
-bool machine_hash_files(const char *directory, char hash[17], struct error *error);
+/* What results about that spec, the symbol of a kernel, depend on: changes of one family's
+   templates leave the results of others as they are.  Of any other text: all templates. */
+const char *machine_templates(const struct machine *machine, const char *spec);
+
+/* Set the hashes from a directory of templates, in hexadecimal. */
+bool machine_hash_templates(const char *directory, struct machine *machine, struct error *error);
 
 /* Why results of that key do not hold here. */
 enum misfit { FITS, FOREIGN_CPU, STALE_TEMPLATES, OTHER_COMPILER, MISFITS };

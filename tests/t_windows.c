@@ -871,10 +871,10 @@ static void make_repeated(struct dice *dice, struct geometry *g) {
 
 static void fill_repeated(struct dice *dice, struct scattering *it) {
     struct pair *indices = &it->indices;
-    int64_t value = 0, outside = -1;
+    int64_t value = 0, outside = -1, run = dice_range(dice, 4, 100);
     for (int64_t i = 0; i < indices->count; i++) {
-        bool aside = dice_once_in(dice, 20);
-        if (dice_once_in(dice, 12))
+        bool aside = dice_once_in(dice, run);
+        if (dice_once_in(dice, run))
             value = dice_range(dice, -2, it->g.dims[1] + 1);
         memcpy(indices->dense + i * indices->bytes, aside ? &outside : &value,
                (size_t)indices->bytes);
@@ -1066,7 +1066,7 @@ int main(void) {
     }
     walk("scatter with packs", packs_scatter_right, cases / 2, false);
     walk("scatter with packs", packs_scatter_right, large_cases, true);
-    walk_kernels(is_slow_run() ? 6 : 24);
+    walk_kernels(is_slow_run() ? 12 : 24);
     test_variadic();
     if (windows_cases(0) == 0) /* a few need not be of all kinds */
         check_seen();

@@ -158,6 +158,6 @@ static bool find_keep(const struct spec *spec, const kvmill_pack *pack, char sym
 const struct tune_problem rows_problems[] = {
     {"update 64 in place", 64, 0, 0, serves, find_store, open_in_place},
     {"update 1 in place", 1, 0, 0, serves, find_store, open_in_place},
-    {"update 8 of 512 MiB", 8, 0, 0, serves, find_keep, open_functional},
+    {"update 8 functional", 8, 0, 0, serves, find_keep, open_functional},
     {0},
 };

@@ -37,7 +37,7 @@ function candidate(tile, strip, path, base, slow, fails, is_default) {
 
 function sweep(problem, bytes, flops, base, tile, strip) {
     print "\nsweep\ncpu " cpu "\ncompiler " compiler "\nflags " flags "\ntemplates " templates
-    print "isa avx2\nspec {\"op\": \"MultiHeadCacheAttention\", \"num_heads\": 32, \"num_kv_heads\": 8, \"head_dim\": 128, \"T2\": \"float16\"}"
+    print "isa avx2\nspec kvmill_attend_f16_f16_f16_d128_e128_none_g0_none_j0_r4_plain_f32__avx2_columns"
     print "problem " problem "\nthreads 2\nbytes " bytes "\nflops " flops
     for (tile = 2; tile <= 8; tile += 3)
         for (strip = 1; strip <= 8; strip *= 2) {

@@ -18,7 +18,8 @@ struct sweep_key made_key(int which) {
                               .flags = "-O3",
                               .templates = "0123456789abcdef",
                               .isa = "avx2",
-                              .spec = "{\"op\": \"MultiHeadCacheAttention\", \"head_dim\": 128}",
+                              .spec = "kvmill_attend_f16_f16_f16_d128_e128_none_g0_none_j0_"
+                                      "r4_plain_f32__avx2_columns",
                               .problem = (char *)problems[which % 3],
                               .threads = 1 + which / 3,
                               .bytes = which % 3 == 1 ? 2e6 : 16e6,

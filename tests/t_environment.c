@@ -125,14 +125,16 @@ static void test_arm(void) {
 /* ---- Which results fit ---- */
 
 static void test_misfits(void) {
-    struct machine machine = {"MadeUp 6-1-1 Test CPU", "cc 1.0", "-O3", "0123456789abcdef", {""}},
-                   other = machine;
+    struct machine machine = {"MadeUp 6-1-1 Test CPU", "cc 1.0", "-O3", "all", {""}}, other;
     struct sweep_key key = made_key(0);
+    for (int i = 0; i < MOST_FAMILIES; i++)
+        strcpy(machine.family_templates[i], key.templates);
+    other = machine;
     ok(machine_misfit(&machine, &key) == FITS, "results of this machine fit");
     strcpy(other.cpu, "Other");
     ok(machine_misfit(&other, &key) == FOREIGN_CPU, "those of another CPU do not");
     other = machine;
-    strcpy(other.templates, "0");
+    memset(other.family_templates, 0, sizeof other.family_templates);
     ok(machine_misfit(&other, &key) == STALE_TEMPLATES, "nor of other templates");
     other = machine;
     strcpy(other.flags, "-O2");

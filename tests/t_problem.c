@@ -15,7 +15,7 @@ static void test_forms(void) {
                 {"store 512", {1, 512, 0}},
                 {"store 64 rows", {64, 1, 0}},
                 {"update 64 in place", {64, 1, 0}},
-                {"update 8 of 512 MiB", {8, 1, 0}}};
+                {"update 8 functional", {8, 1, 0}}};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         struct kvmill_call_size size = {-1, -1, -1};
         ok(problem_parse(good[i].words, &size) && size.batch == good[i].size.batch &&

@@ -241,10 +241,18 @@ static const char *judge(const struct summary *gain) {
     return gain->median < 1 - TIE_BAND && gain->high < 1 ? "slower" : "same";
 }
 
+/* Of a winner over the default of its own sweep: what a slower machine leaves as it is. */
+static void print_own_gain(const struct standing *winner) {
+    if (winner->gain.median > 0)
+        printf("  %5.2f", winner->gain.median);
+    else
+        printf("  %5s", "-");
+}
+
 static void print_difference(const struct side *a, const struct side *b) {
     char words[WORK_SIZE];
     sweep_work_words(a->sweep != NULL ? &a->sweep->key : &b->sweep->key, words);
-    printf("%-64s ", words);
+    printf("%-84s ", words);
     if (a->winner == NULL || b->winner == NULL) {
         printf("%s\n", a->sweep == NULL   ? "only in the second"
                        : b->sweep == NULL ? "only in the first"
@@ -252,10 +260,12 @@ static void print_difference(const struct side *a, const struct side *b) {
         return;
     }
     struct summary gain = summary_quotient(&a->winner->time, &b->winner->time);
+    printf("%-6s %5.2f (%.2f to %.2f)  ", judge(&gain), gain.median, gain.low, gain.high);
+    print_own_gain(a->winner);
+    print_own_gain(b->winner);
     const char *first = a->winner->result->candidate, *second = b->winner->result->candidate;
-    printf("%-6s %5.2f (%.2f to %.2f)  %s%s%s\n", judge(&gain), gain.median, gain.low, gain.high,
-           first, strcmp(first, second) == 0 ? "" : " -> ",
-           strcmp(first, second) == 0 ? "" : second);
+    bool same = strcmp(first, second) == 0;
+    printf("  %s%s%s\n", first, same ? "" : " -> ", same ? "" : second);
 }
 
 static bool print_pair(const struct sweep *a, const struct sweep *b, struct error *error) {
@@ -275,7 +285,8 @@ static bool is_latest(const struct sweeps *sweeps, size_t i) {
 
 static bool print_differences(const struct sweeps *a, const struct sweeps *b, struct error *error) {
     bool done = true;
-    printf("%-64s %-6s %s  %s\n", "WORK", "SECOND", "SPEED OVER THE FIRST", "WINNER");
+    printf("%-84s %-6s %s  %s  %s\n", "WORK", "SECOND", "SPEED OVER THE FIRST", "OVER DEFAULTS",
+           "WINNER");
     for (size_t i = 0; done && i < a->count; i++)
         if (is_latest(a, i))
             done = print_pair(&a->items[i], sweeps_latest(b, &a->items[i].key), error);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "problem.h"
 
-enum { BATCH, TOKENS, POSITIONS, MEBIBYTES, NUMBERS };
+enum { BATCH, TOKENS, POSITIONS, NUMBERS };
 
-static const char *const names[NUMBERS] = {"BATCH", "TOKENS", "POSITIONS", "MEBIBYTES"};
+static const char *const names[NUMBERS] = {"BATCH", "TOKENS", "POSITIONS"};
 
 /* From 1 on, of at most nine digits. */
 static bool take_count(const char **at, int64_t *count) {
@@ -38,7 +38,7 @@ static bool match(const char *form, const char *words, int64_t numbers[NUMBERS])
 
 bool problem_parse(const char *words, struct kvmill_call_size *size) {
     for (const char *form = PROBLEM_FORMS; form != NULL; form = strchr(form, ',')) {
-        int64_t numbers[NUMBERS] = {1, 1, 0, 0};
+        int64_t numbers[NUMBERS] = {1, 1, 0};
         form += strspn(form, ", ");
         if (match(form, words, numbers)) {
             *size = (struct kvmill_call_size){numbers[BATCH], numbers[TOKENS], numbers[POSITIONS]};

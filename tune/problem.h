@@ -12,7 +12,7 @@
    store as much, and an update is a TensorScatter. */
 #define PROBLEM_FORMS                                                                              \
     "decode BATCH on POSITIONS, prefill TOKENS on POSITIONS, store BATCH rows, store TOKENS, "     \
-    "update BATCH in place, update BATCH of MEBIBYTES MiB"
+    "update BATCH in place, update BATCH functional"
 
 /* The size of calls that a problem stands for: 1 sequence, 1 token, any positions, where it does
    not say.  false for words of none of these forms. */

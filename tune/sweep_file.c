@@ -2,7 +2,6 @@
 #include "sweep_file.h"
 
 #include <dirent.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +94,8 @@ bool sweeps_read_files(const char *path, struct sweeps *sweeps, struct error *er
 
 bool sweeps_same_work(const struct sweep_key *a, const struct sweep_key *b) {
     return strcmp(a->spec, b->spec) == 0 && strcmp(a->problem, b->problem) == 0 &&
-           strcmp(a->isa, b->isa) == 0 && a->threads == b->threads;
+           strcmp(a->isa, b->isa) == 0 && a->threads == b->threads && a->bytes == b->bytes &&
+           a->flops == b->flops;
 }
 
 int64_t sweep_time(const struct sweep *sweep) {
@@ -117,36 +117,31 @@ const struct sweep *sweeps_latest(const struct sweeps *sweeps, const struct swee
 
 /* ---- In words ---- */
 
-/* What tells specs of one model apart; the whole spec is long. */
-static const struct {
-    const char *key, *before;
-} spec_parts[] = {{"num_heads", ""}, {"num_kv_heads", "/"}, {"head_dim", "x"}, {"dtype", " "},
-                  {"T1", " "},       {"quant_bit", " int"}, {"math", " "}};
-
-static size_t print_part(const json_t *value, const char *before, char *words, size_t size) {
-    if (json_is_integer(value))
-        return (size_t)snprintf(words, size, "%s%lld", before,
-                                (long long)json_integer_value(value));
-    if (json_is_string(value))
-        return (size_t)snprintf(words, size, "%s%.20s", before, json_string_value(value));
-    return 0;
+/* A word of a symbol that says that something is not there: "none", or a count of 0. */
+static bool says_nothing(const char *word, size_t length) {
+    return (length == 4 && memcmp(word, "none", 4) == 0) ||
+           (length == 2 && word[1] == '0' && word[0] >= 'a');
 }
 
-/* "32/8x128 float16", or "" for text that is no such JSON. */
+/* "attend bf16 bf16 bf16 d128 e128 r4 plain f32" of a kernel's symbol; of other text nothing. */
 static void spec_words(const char *spec, char *words, size_t size) {
+    static const char start[] = "kvmill_";
+    const char *end = strstr(spec, "__");
     size_t at = 0;
-    json_t *object = json_loads(spec, 0, NULL);
     *words = '\0';
-    for (size_t i = 0; i < sizeof spec_parts / sizeof *spec_parts && at + 1 < size; i++) {
-        const json_t *value = json_object_get(object, spec_parts[i].key);
-        at += print_part(value, at > 0 ? spec_parts[i].before : "", words + at, size - at);
+    if (end == NULL || strncmp(spec, start, strlen(start)) != 0)
+        return;
+    for (const char *word = spec + strlen(start); word < end; word += strcspn(word, "_") + 1) {
+        size_t length = strcspn(word, "_");
+        if (!says_nothing(word, length) && at + length + 2 < size)
+            at += (size_t)snprintf(words + at, size - at, "%s%.*s", at > 0 ? " " : "", (int)length,
+                                   word);
     }
-    json_decref(object);
 }
 
 void sweep_work_words(const struct sweep_key *key, char words[WORK_SIZE]) {
-    char spec[48];
+    char spec[72];
     spec_words(key->spec, spec, sizeof spec);
-    snprintf(words, WORK_SIZE, "%s%s%.60s, %.20s, %d thread%s", spec, *spec != '\0' ? ", " : "",
+    snprintf(words, WORK_SIZE, "%s%s%.60s, %.20s, %d thread%s", spec, *spec != '\0' ? ": " : "",
              key->problem, key->isa, key->threads, key->threads > 1 ? "s" : "");
 }

@@ -50,7 +50,7 @@ static void draw_step(const struct plane *plane, const struct standing *preset,
 static void draw_row(const struct plane *plane, const struct report_entry *entry, double y) {
     char words[WORK_SIZE], text[FIGURE_SIZE];
     const struct standing *preset = report_default(entry), *winner = report_winner(entry);
-    sweep_work_words(&entry->sweep->key, words);
+    sweep_problem_words(&entry->sweep->key, words);
     svg_text(plane->out, plane->left - 12, y + 4, "label", "end", words);
     svg_line(plane->out, plane->left, y, plane->left + plane->width, y, "grid");
     if (preset == NULL)
@@ -60,6 +60,25 @@ static void draw_row(const struct plane *plane, const struct report_entry *entry
              winner != preset ? "figure" : "tick", "start", text);
     if (has_limit(entry))
         draw_step(plane, preset, winner, y);
+}
+
+/* Rows of one kernel stand below its name. */
+static bool begins_kernel(const struct report *report, size_t i) {
+    return i == 0 ||
+           strcmp(report->entries[i].sweep->key.spec, report->entries[i - 1].sweep->key.spec) != 0;
+}
+
+static void draw_kernel(const struct plane *plane, const struct report_entry *entry, double y) {
+    char words[WORK_SIZE];
+    sweep_kernel_words(&entry->sweep->key, words);
+    svg_text(plane->out, 0, y + 4, "label", "start", words);
+}
+
+static int count_kernels(const struct report *report) {
+    int kernels = 0;
+    for (size_t i = 0; i < report->count; i++)
+        kernels += begins_kernel(report, i);
+    return kernels;
 }
 
 static double greatest_share(const struct report *report) {
@@ -87,15 +106,21 @@ static void draw_shares(const struct plane *plane) {
 }
 
 void chart_overview(const struct report *report, FILE *out) {
-    enum { ROW = 30, LEFT = 420, RIGHT = 70 };
-    double height = ROW * (double)report->count;
+    enum { ROW = 26, LEFT = 330, RIGHT = 70 };
+    double height = ROW * (double)(report->count + (size_t)count_kernels(report));
     struct plane plane = {
         out,          LEFT, 8, PAGE - LEFT - RIGHT, height, {0, greatest_share(report), false},
         {0, 1, false}};
     svg_begin(out, PAGE, height + 40, "Speed of default and winner as share of the limit");
     draw_shares(&plane);
-    for (size_t i = 0; i < report->count; i++)
-        draw_row(&plane, &report->entries[i], plane.top + ROW * ((double)i + 0.5));
+    double y = plane.top + ROW / 2;
+    for (size_t i = 0; i < report->count; i++, y += ROW) {
+        if (begins_kernel(report, i)) {
+            draw_kernel(&plane, &report->entries[i], y);
+            y += ROW;
+        }
+        draw_row(&plane, &report->entries[i], y);
+    }
     svg_end(out);
 }
 

@@ -123,25 +123,29 @@ static bool says_nothing(const char *word, size_t length) {
            (length == 2 && word[1] == '0' && word[0] >= 'a');
 }
 
-/* "attend bf16 bf16 bf16 d128 e128 r4 plain f32" of a kernel's symbol; of other text nothing. */
-static void spec_words(const char *spec, char *words, size_t size) {
+void sweep_kernel_words(const struct sweep_key *key, char words[WORK_SIZE]) {
     static const char start[] = "kvmill_";
-    const char *end = strstr(spec, "__");
+    const char *end = strstr(key->spec, "__");
     size_t at = 0;
     *words = '\0';
-    if (end == NULL || strncmp(spec, start, strlen(start)) != 0)
+    if (end == NULL || strncmp(key->spec, start, strlen(start)) != 0)
         return;
-    for (const char *word = spec + strlen(start); word < end; word += strcspn(word, "_") + 1) {
+    for (const char *word = key->spec + strlen(start); word < end; word += strcspn(word, "_") + 1) {
         size_t length = strcspn(word, "_");
-        if (!says_nothing(word, length) && at + length + 2 < size)
-            at += (size_t)snprintf(words + at, size - at, "%s%.*s", at > 0 ? " " : "", (int)length,
-                                   word);
+        if (!says_nothing(word, length) && at + length + 2 < WORK_SIZE)
+            at += (size_t)snprintf(words + at, WORK_SIZE - at, "%s%.*s", at > 0 ? " " : "",
+                                   (int)length, word);
     }
 }
 
+void sweep_problem_words(const struct sweep_key *key, char words[WORK_SIZE]) {
+    snprintf(words, WORK_SIZE, "%.60s, %.20s, %d thread%s", key->problem, key->isa, key->threads,
+             key->threads > 1 ? "s" : "");
+}
+
 void sweep_work_words(const struct sweep_key *key, char words[WORK_SIZE]) {
-    char spec[72];
-    spec_words(key->spec, spec, sizeof spec);
-    snprintf(words, WORK_SIZE, "%s%s%.60s, %.20s, %d thread%s", spec, *spec != '\0' ? ": " : "",
-             key->problem, key->isa, key->threads, key->threads > 1 ? "s" : "");
+    char kernel[WORK_SIZE], problem[WORK_SIZE];
+    sweep_kernel_words(key, kernel);
+    sweep_problem_words(key, problem);
+    snprintf(words, WORK_SIZE, "%.64s%s%.90s", kernel, *kernel != '\0' ? ": " : "", problem);
 }

@@ -27,4 +27,9 @@ const struct sweep *sweeps_latest(const struct sweeps *sweeps, const struct swee
 enum { WORK_SIZE = 160 };
 void sweep_work_words(const struct sweep_key *key, char words[WORK_SIZE]);
 
+/* The two halves of that: the kernel, "" where the spec is no symbol of one, and what it is run on.
+ */
+void sweep_kernel_words(const struct sweep_key *key, char words[WORK_SIZE]);
+void sweep_problem_words(const struct sweep_key *key, char words[WORK_SIZE]);
+
 #endif

@@ -10,8 +10,11 @@
 #define KVMILL_FFI_H
 
 #include <kvmill.h>
+#include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -56,13 +59,33 @@ typedef struct kvmill_ffi_error_args {
     int32_t code;
 } kvmill_ffi_error_args;
 
-/* The table goes on, differently from version to version. */
+typedef struct kvmill_ffi_destroy_args {
+    size_t struct_size;
+    kvmill_ffi_extension *extensions;
+    kvmill_ffi_error *error;
+} kvmill_ffi_destroy_args;
+
+/* A task for XLA's threads: it may run at once, later, or on this thread. */
+typedef struct kvmill_ffi_schedule_args {
+    size_t struct_size;
+    kvmill_ffi_extension *extensions;
+    void *context;
+    void (*task)(void *data);
+    void *data;
+} kvmill_ffi_schedule_args;
+
+/* The table goes on, differently from version to version; early ones say that they end before
+ * `schedule`. */
 typedef struct kvmill_ffi_api {
     size_t struct_size;
     kvmill_ffi_extension *extensions;
     kvmill_ffi_version version;
     const void *internal;
     kvmill_ffi_error *(*error_create)(kvmill_ffi_error_args *args);
+    void (*error_get_message)(void *args);
+    void (*error_destroy)(kvmill_ffi_destroy_args *args);
+    void (*not_used[8])(void);
+    kvmill_ffi_error *(*schedule)(kvmill_ffi_schedule_args *args);
 } kvmill_ffi_api;
 
 typedef struct kvmill_ffi_buffer {
@@ -287,22 +310,96 @@ static inline kvmill_status kvmill_ffi_plan(kvmill_ffi_op *op, const kvmill_plan
     return KVMILL_OK;
 }
 
+/* ---- Threads ------------------------------------------------------------------------------- */
+
+/* Parts of a phase, for this thread and for tasks of XLA's, which may begin when all is done: who
+   holds it last frees it. */
+typedef struct kvmill_ffi_work {
+    const kvmill_call *call; /* while there are parts */
+    int64_t parts, next, done;
+    int64_t holders;
+} kvmill_ffi_work;
+
+static inline void kvmill_ffi_let_go(kvmill_ffi_work *work) {
+    if (__atomic_sub_fetch(&work->holders, 1, __ATOMIC_ACQ_REL) == 0)
+        free(work);
+}
+
+static inline void kvmill_ffi_take_part(void *data) {
+    kvmill_ffi_work *work = (kvmill_ffi_work *)data;
+    int64_t part;
+    while ((part = __atomic_fetch_add(&work->next, 1, __ATOMIC_RELAXED)) < work->parts) {
+        kvmill_part(work->call, part);
+        __atomic_fetch_add(&work->done, 1, __ATOMIC_RELEASE);
+    }
+    kvmill_ffi_let_go(work);
+}
+
+static inline void kvmill_ffi_schedule(const kvmill_ffi_frame *frame, kvmill_ffi_work *work) {
+    kvmill_ffi_schedule_args args = {sizeof args, NULL, frame->context, kvmill_ffi_take_part, work};
+    __atomic_add_fetch(&work->holders, 1, __ATOMIC_RELAXED);
+    kvmill_ffi_error *error = frame->api->schedule(&args);
+    if (error == NULL)
+        return;
+    kvmill_ffi_destroy_args destroy = {sizeof destroy, NULL, error};
+    frame->api->error_destroy(&destroy);
+    kvmill_ffi_let_go(work);
+}
+
+/* Work for as many threads as there are processors, where XLA has threads. */
+static inline kvmill_ffi_work *kvmill_ffi_share(const kvmill_ffi_frame *frame,
+                                                const kvmill_call *call) {
+    int64_t parts = kvmill_parts(call), helpers = sysconf(_SC_NPROCESSORS_ONLN) - 1;
+    kvmill_ffi_work *work = NULL;
+    if (parts > 1 && frame->api->struct_size >= sizeof *frame->api)
+        work = (kvmill_ffi_work *)calloc(1, sizeof *work);
+    if (work == NULL)
+        return NULL;
+    work->call = call;
+    work->parts = parts;
+    work->holders = 2; /* one to take part, one to wait */
+    for (int64_t i = 0; i < helpers && i < parts - 1; i++)
+        kvmill_ffi_schedule(frame, work);
+    return work;
+}
+
+/* Waits for parts that others have taken, never for a task that has not begun. */
+static inline void kvmill_ffi_phase(const kvmill_ffi_frame *frame, const kvmill_call *call) {
+    kvmill_ffi_work *work = kvmill_ffi_share(frame, call);
+    if (work == NULL) {
+        for (int64_t part = 0; part < kvmill_parts(call); part++)
+            kvmill_part(call, part);
+        return;
+    }
+    kvmill_ffi_take_part(work);
+    while (__atomic_load_n(&work->done, __ATOMIC_ACQUIRE) < work->parts)
+        sched_yield();
+    kvmill_ffi_let_go(work);
+}
+
 static inline kvmill_status kvmill_ffi_run(kvmill_ffi_op *op, const kvmill_ffi_frame *frame,
                                            kvmill_error *error) {
     DLTensor tensors[KVMILL_FFI_MOST_TENSORS];
     const DLTensor *list[KVMILL_FFI_MOST_TENSORS];
     const kvmill_plan *plan;
+    kvmill_call call;
     kvmill_status status = kvmill_ffi_plan(op, &plan, error);
     if (status == KVMILL_OK)
         status = kvmill_ffi_tensors(op, frame, tensors, list, error);
     if (status != KVMILL_OK)
         return status;
     kvmill_ffi_settle(op, tensors);
-    return kvmill_run(plan, list, NULL, error);
+    status = kvmill_begin(&call, plan, list, NULL, error);
+    if (status != KVMILL_OK)
+        return status;
+    do
+        kvmill_ffi_phase(frame, &call);
+    while (kvmill_next(&call));
+    return KVMILL_OK;
 }
 
 /* The handler of an op: NULL when all went well, else an error that XLA owns.  Runs on the calling
-   thread; any number of threads may call at a time. */
+   thread, and parts of large problems on XLA's; any number of threads may call at a time. */
 static inline kvmill_ffi_error *kvmill_ffi_call(kvmill_ffi_op *op, kvmill_ffi_frame *frame) {
     kvmill_error error;
     if (kvmill_ffi_answer(frame) || frame->stage != KVMILL_FFI_EXECUTE)

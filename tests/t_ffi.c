@@ -33,7 +33,12 @@ static kvmill_ffi_error *create_error(kvmill_ffi_error_args *args) {
     return &last_error;
 }
 
-static const kvmill_ffi_api api = {.struct_size = 56, .error_create = create_error};
+static void destroy_error(kvmill_ffi_destroy_args *args) {
+    args->error->code = 0;
+}
+
+/* That of early versions, without threads. */
+static const kvmill_ffi_api api = {.struct_size = 88, .error_create = create_error};
 
 enum { MOST = 12 };
 
@@ -129,6 +134,12 @@ static void check_layout(void) {
            offsetof(kvmill_ffi_error_args, message) == 16 &&
            offsetof(kvmill_ffi_error_args, code) == 24,
        "errors");
+    ok(offsetof(kvmill_ffi_api, error_destroy) == 64 && offsetof(kvmill_ffi_api, schedule) == 136 &&
+           sizeof(kvmill_ffi_schedule_args) == 40 &&
+           offsetof(kvmill_ffi_schedule_args, context) == 16 &&
+           offsetof(kvmill_ffi_schedule_args, task) == 24 &&
+           offsetof(kvmill_ffi_schedule_args, data) == 32,
+       "tasks, and nothing behind them");
 }
 
 /* ---- Gather ---- */
@@ -396,6 +407,111 @@ static void check_threads(void) {
     kvmill_plan_destroy(shared_op.plan);
 }
 
+/* ---- XLA's threads: a large gather, and tasks that run at once, on threads, later or never ----
+ */
+
+enum { ROWS = 256, COLUMNS = 4096, MOST_TASKS = 1024 };
+
+static kvmill_ffi_schedule_args tasks[MOST_TASKS];
+static pthread_t task_threads[MOST_TASKS];
+static int task_count;
+
+static void *run_task(void *task) {
+    const kvmill_ffi_schedule_args *args = task;
+    args->task(args->data);
+    return NULL;
+}
+
+static kvmill_ffi_error *schedule_now(kvmill_ffi_schedule_args *args) {
+    task_count++;
+    run_task(args);
+    return NULL;
+}
+
+static kvmill_ffi_error *schedule_later(kvmill_ffi_schedule_args *args) {
+    tasks[task_count++] = *args;
+    return NULL;
+}
+
+static kvmill_ffi_error *schedule_on_thread(kvmill_ffi_schedule_args *args) {
+    tasks[task_count] = *args;
+    if (pthread_create(&task_threads[task_count], NULL, run_task, &tasks[task_count]) != 0)
+        bail_out("cannot create a thread");
+    task_count++;
+    return NULL;
+}
+
+static kvmill_ffi_error *schedule_never(kvmill_ffi_schedule_args *args) {
+    (void)args;
+    task_count++;
+    last_error.code = 12;
+    return &last_error;
+}
+
+static kvmill_status make_large(kvmill_plan **plan, kvmill_error *error) {
+    static int64_t shape[] = {ROWS, COLUMNS}, vectors[] = {ROWS, 1};
+    static const int64_t size[] = {1, COLUMNS}, axis[] = {0}, offset[] = {1};
+    static const DLTensor operand = {
+        .device = {kDLCPU, 0}, .ndim = 2, .dtype = {kDLInt, 32, 1}, .shape = shape};
+    static const DLTensor indices = {
+        .device = {kDLCPU, 0}, .ndim = 2, .dtype = {kDLInt, 32, 1}, .shape = vectors};
+    static const kvmill_gather op = {.struct_size = sizeof op,
+                                     .offset_dims = {offset, 1},
+                                     .collapsed_slice_dims = {axis, 1},
+                                     .start_index_map = {axis, 1},
+                                     .slice_sizes = {size, 2},
+                                     .index_vector_dim = 1,
+                                     .operand = &operand,
+                                     .start_indices = &indices};
+    return kvmill_plan_gather(&op, NULL, plan, error);
+}
+
+static int32_t from[ROWS][COLUMNS], to[ROWS][COLUMNS], backwards[ROWS];
+
+static void begin_large(struct call *call, const kvmill_ffi_api *with) {
+    for (int r = 0; r < ROWS; r++) {
+        backwards[r] = ROWS - 1 - r;
+        for (int c = 0; c < COLUMNS; c++)
+            from[r][c] = r * COLUMNS + c;
+    }
+    memset(to, 0, sizeof to);
+    begin(call);
+    call->frame.api = with;
+    argument(call, S32, 2, ROWS, COLUMNS, from);
+    argument(call, S32, 2, ROWS, 1, backwards);
+    result(call, S32, 2, ROWS, COLUMNS, to);
+}
+
+static bool is_backwards(void) {
+    bool right = true;
+    for (int r = 0; r < ROWS; r++)
+        right = right && memcmp(to[r], from[ROWS - 1 - r], sizeof to[r]) == 0;
+    return right;
+}
+
+static void check_scheduler(const char *name,
+                            kvmill_ffi_error *(*schedule)(kvmill_ffi_schedule_args *args)) {
+    kvmill_ffi_op op = {
+        .name = "large", .arguments = 2, .results = 1, .results_at = 2, .make = make_large};
+    kvmill_ffi_api with = api;
+    struct call call;
+    with.struct_size = sizeof with;
+    with.schedule = schedule;
+    with.error_destroy = destroy_error;
+    task_count = 0;
+    begin_large(&call, &with);
+    bool right = kvmill_ffi_call(&op, &call.frame) == NULL && is_backwards();
+    ok(right, "%d tasks, %s", task_count, name);
+    for (int i = 0; i < task_count && schedule == schedule_on_thread; i++)
+        pthread_join(task_threads[i], NULL);
+    for (int i = 0; i < task_count && schedule == schedule_later; i++)
+        run_task(&tasks[i]);
+    ok(is_backwards() && task_count < MOST_TASKS &&
+           (task_count > 0 || sysconf(_SC_NPROCESSORS_ONLN) == 1),
+       "and afterwards");
+    kvmill_plan_destroy(op.plan);
+}
+
 int main(void) {
     check_layout();
     check_metadata();
@@ -409,5 +525,10 @@ int main(void) {
     check_buffers();
     check_stages();
     check_failing_plan();
+    check_scheduler("at once", schedule_now);
+    check_scheduler("on threads", schedule_on_thread);
+    check_scheduler("later", schedule_later);
+    check_scheduler("never", schedule_never);
+    ok(last_error.code == 0, "the errors are destroyed");
     return done_testing();
 }

@@ -62,6 +62,9 @@ def gathers(rng: np.random.Generator) -> list[Case]:
     )
     slices = lambda x, i: lax.gather(x, i, anywhere, (3, 1, 2), mode=BARE)  # noqa: E731
     cases.append(Case("gather of windows", slices, [x, i], []))
+    table, many = numbers(rng, (50, 4096), jnp.float32), indices(rng, (900, 1), 50, jnp.int32)
+    large = lambda x, i: lax.gather(x, i, ROWS, (1, 4096), mode=BARE)  # noqa: E731
+    cases.append(Case("gather that is large enough for XLA's threads", large, [table, many], []))
     deep, deep_i = numbers(rng, (2, 3, 6, 5), jnp.int16), indices(rng, (2, 3, 4, 1), 6, jnp.int32)
     twice = jax.vmap(jax.vmap(rows))
     cases.append(Case("gather with two batching dims", twice, [deep, deep_i], []))

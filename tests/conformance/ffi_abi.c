@@ -21,6 +21,12 @@ SAME(kvmill_ffi_error_args, extensions, struct XLA_FFI_Error_Create_Args, extens
 SAME(kvmill_ffi_error_args, message, struct XLA_FFI_Error_Create_Args, message);
 SAME(kvmill_ffi_error_args, code, struct XLA_FFI_Error_Create_Args, errc);
 SAME(kvmill_ffi_api, error_create, struct XLA_FFI_Api, XLA_FFI_Error_Create);
+SAME(kvmill_ffi_api, error_destroy, struct XLA_FFI_Api, XLA_FFI_Error_Destroy);
+SAME(kvmill_ffi_api, schedule, struct XLA_FFI_Api, XLA_FFI_ThreadPool_Schedule);
+SAME(kvmill_ffi_destroy_args, error, struct XLA_FFI_Error_Destroy_Args, error);
+SAME(kvmill_ffi_schedule_args, context, struct XLA_FFI_ThreadPool_Schedule_Args, ctx);
+SAME(kvmill_ffi_schedule_args, task, struct XLA_FFI_ThreadPool_Schedule_Args, task);
+SAME(kvmill_ffi_schedule_args, data, struct XLA_FFI_ThreadPool_Schedule_Args, data);
 SAME(kvmill_ffi_buffer, dtype, struct XLA_FFI_Buffer, dtype);
 SAME(kvmill_ffi_buffer, data, struct XLA_FFI_Buffer, data);
 SAME(kvmill_ffi_buffer, rank, struct XLA_FFI_Buffer, rank);

@@ -45,6 +45,16 @@ const char *module_directory(void) {
     return is_in_build_tree() ? KVMILL_BUILDDIR "/.libs" : KVMILL_PKGLIBDIR;
 }
 
+const char *library_cflags(void) {
+    return is_in_build_tree() ? "-I" KVMILL_SOURCEDIR "/include" : NULL;
+}
+
+const char *library_libs(void) {
+    return is_in_build_tree() ? "-L" KVMILL_BUILDDIR "/.libs -Wl,-rpath," KVMILL_BUILDDIR
+                                "/.libs -lkvmill"
+                              : NULL;
+}
+
 static const char *m4_program(void) {
     const char *program = getenv("KVMILL_M4");
     return program && *program ? program : KVMILL_M4;

@@ -151,6 +151,7 @@ const struct mlir_attr *mlir_attr_of(const struct mlir_attr *dict, const char *k
 const char *mlir_short_name(const struct mlir_op *op);
 
 bool mlir_word_is(struct mlir_word word, const char *text);
+bool mlir_same_shape(const struct mlir_type *a, const struct mlir_type *b); /* of tensors */
 bool mlir_type_equal(const struct mlir_type *a, const struct mlir_type *b);
 
 /* Elements; the reader has checked that their bytes do not overflow.  Only of known extents. */

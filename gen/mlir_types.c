@@ -245,15 +245,19 @@ bool mlir_parse_types(struct mlir_reader *reader, const struct mlir_type ***type
     return true;
 }
 
+bool mlir_same_shape(const struct mlir_type *a, const struct mlir_type *b) {
+    return a->is_tensor && b->is_tensor && a->is_unranked == b->is_unranked && a->rank == b->rank &&
+           (a->rank == 0 || memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0);
+}
+
 bool mlir_type_equal(const struct mlir_type *a, const struct mlir_type *b) {
     if (a == b)
         return true;
     if (!a->is_tensor || !b->is_tensor)
         return a->is_tensor == b->is_tensor && a->word.length == b->word.length &&
                memcmp(a->word.text, b->word.text, a->word.length) == 0;
-    return a->is_unranked == b->is_unranked && a->rank == b->rank && a->is_index == b->is_index &&
-           kvmill_element_equal(&a->element, &b->element) &&
-           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
+    return mlir_same_shape(a, b) && a->is_index == b->is_index &&
+           kvmill_element_equal(&a->element, &b->element);
 }
 
 int64_t mlir_type_count(const struct mlir_type *type) {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ffi.h"
 #include "m4.h"
 #include "signals.h"
 
@@ -177,6 +178,32 @@ static bool define_plans(struct expansion *expansion, const struct spec_list *sp
     return done;
 }
 
+/* Names of the files that have a handler, by commas. */
+static bool define_handlers(struct expansion *expansion, const struct pack *pack) {
+    struct text names = {0};
+    char name[HANDLER_SIZE];
+    int count = 0;
+    bool done = true;
+    for (size_t i = 0; done && pack->handlers && i < pack->specs->count; i++)
+        if (can_be_handler(&pack->specs->items[i])) {
+            handler_name(pack, i, name);
+            done = text_print(&names, "%s%s", count++ ? ", " : "", name);
+        }
+    done = done && define_integer(expansion, "handler_count", count) &&
+           define_text(expansion, "handlers", names.data ? names.data : "");
+    text_free(&names);
+    return done;
+}
+
+static bool define_pack(struct expansion *expansion, const struct pack *pack) {
+    return define_text(expansion, "pack", pack->name) &&
+           define_text(expansion, "version", KVMILL_VERSION) &&
+           define_integer(expansion, "kernel_count", (int64_t)pack->kernels.count) &&
+           define_symbols(expansion, &pack->kernels) &&
+           define_measured(expansion, &pack->measured) && define_plans(expansion, pack->specs) &&
+           define_handlers(expansion, pack);
+}
+
 /* File `suffix` of the pack, or `suffix` itself where it is a whole name, from templates/pack. */
 static bool add_file(const struct pack *pack, const char *name, const char *template,
                      struct output *output, struct error *error) {
@@ -184,13 +211,7 @@ static bool add_file(const struct pack *pack, const char *name, const char *temp
     struct expansion expansion = {.files = {"lib/base.m4", "-", template}};
     if (file == NULL)
         return false;
-    bool done =
-        (define_text(&expansion, "pack", pack->name) &&
-         define_text(&expansion, "version", KVMILL_VERSION) &&
-         define_integer(&expansion, "kernel_count", (int64_t)pack->kernels.count) &&
-         define_symbols(&expansion, &pack->kernels) &&
-         define_measured(&expansion, &pack->measured) && define_plans(&expansion, pack->specs)) ||
-        out_of_memory(error);
+    bool done = define_pack(&expansion, pack) || out_of_memory(error);
     done = done && expand_file(&expansion, &file->text, error);
     text_free(&expansion.definitions);
     return done;
@@ -201,6 +222,33 @@ static bool add_named(const struct pack *pack, const char *suffix, const char *t
     char name[128];
     snprintf(name, sizeof name, "%s%s", pack->name, suffix);
     return add_file(pack, name, template, output, error);
+}
+
+static bool add_handler(const struct pack *pack, size_t at, struct output *output,
+                        struct error *error) {
+    char handler[HANDLER_SIZE], name[HANDLER_SIZE + 2];
+    const char *op =
+        is_gather_spec(&pack->specs->items[at]) ? "pack/ffi_gather.c.m4" : "pack/ffi_scatter.c.m4";
+    struct expansion expansion = {.files = {"lib/base.m4", "-", "pack/ffi.m4", op}};
+    handler_name(pack, at, handler);
+    snprintf(name, sizeof name, "%s.c", handler);
+    struct output_file *file = output_add(output, name, error);
+    bool done = file != NULL &&
+                ((define_text(&expansion, "pack", pack->name) &&
+                  define_text(&expansion, "version", KVMILL_VERSION) &&
+                  define_text(&expansion, "handler", handler) &&
+                  define_handler(&expansion, &pack->specs->items[at])) ||
+                 out_of_memory(error)) &&
+                expand_file(&expansion, &file->text, error);
+    text_free(&expansion.definitions);
+    return done;
+}
+
+static bool add_handlers(const struct pack *pack, struct output *output, struct error *error) {
+    for (size_t i = 0; pack->handlers && i < pack->specs->count; i++)
+        if (can_be_handler(&pack->specs->items[i]) && !add_handler(pack, i, output, error))
+            return false;
+    return true;
 }
 
 static bool add_specs(const struct pack *pack, struct output *output, struct error *error) {
@@ -239,7 +287,8 @@ bool pack_files(const struct pack *pack, struct output *output, struct error *er
            add_named(pack, "_plan.h", "pack/plan.h.m4", output, error) &&
            add_named(pack, ".pc", "pack/pc.m4", output, error) &&
            add_file(pack, "Makefile", "pack/makefile.m4", output, error) &&
-           add_specs(pack, output, error) && add_kernel_header(output, error);
+           add_handlers(pack, output, error) && add_specs(pack, output, error) &&
+           add_kernel_header(output, error);
 }
 
 /* ---- Writing ---- */
@@ -334,7 +383,8 @@ static bool is_identifier(const char *name) {
 
 /* Words of the templates would expand, and the files of the library would be shadowed. */
 static bool is_reserved(const char *name) {
-    static const char *const ours[] = {"kvmill", "kvmill_kernel", "kvmill_openmp", NULL};
+    static const char *const ours[] = {"kvmill", "kvmill_ffi", "kvmill_kernel", "kvmill_openmp",
+                                       NULL};
     const char *word = name + strspn(name, "_");
     for (int i = 0; ours[i] != NULL; i++)
         if (strcmp(name, ours[i]) == 0)
@@ -351,7 +401,7 @@ bool pack_name_check(const char *name, struct error *error) {
                 "identifier of at most 64 letters, digits and underscores%s",
                 name,
                 is_identifier(name)
-                    ? ", but not km_..., m4_..., a single capital, kvmill, kvmill_kernel or "
-                      "kvmill_openmp"
+                    ? ", but not km_..., m4_..., a single capital, kvmill, kvmill_ffi, "
+                      "kvmill_kernel or kvmill_openmp"
                     : "");
 }

@@ -34,6 +34,7 @@ struct pack {
     const struct spec_list *specs;
     struct kernel_list kernels;
     struct measured_list measured;
+    bool handlers; /* for XLA's FFI, of the specs that can have one */
 };
 
 /* The C text of one kernel. */

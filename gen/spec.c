@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "spec.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,13 +91,41 @@ static bool read_purpose(const struct json_place *place, char purpose[64], struc
     return true;
 }
 
+bool spec_read_label(const struct json_place *place, const char *key, bool (*good)(const char *),
+                     const char *accepted, char *label, size_t size, struct error *error) {
+    const char *text;
+    struct json_place member = json_member(place, key);
+    if (member.value == NULL)
+        return true;
+    if (!json_get_string(&member, &text, error))
+        return false;
+    if (!good(text) || strlen(text) >= size)
+        return json_fail(error, &member, "is \"%.48s\"; accepted: at most %zu %s", text, size - 1,
+                         accepted);
+    strcpy(label, text);
+    return true;
+}
+
+static bool is_name(const char *text) {
+    return islower((unsigned char)*text) &&
+           text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0' &&
+           strncmp(text, "km_", 3) != 0 && strncmp(text, "m4_", 3) != 0;
+}
+
+static bool read_name(const struct json_place *place, struct spec *spec, struct error *error) {
+    return spec_read_label(place, "name", is_name,
+                           "small letters, digits and underscores, a letter first (not km_ or m4_)",
+                           spec->name, sizeof spec->name, error);
+}
+
 static bool read_spec(const struct json_place *place, struct spec_list *list, struct error *error) {
     struct spec *spec = spec_list_append(list, error);
     if (spec != NULL)
         snprintf(spec->where, sizeof spec->where, "%.120s: %s", place->file,
                  place->path[0] ? place->path : "/");
     return spec != NULL && json_get_object(place, error) && read_op(place, &spec->op, error) &&
-           read_purpose(place, spec->purpose, error) && spec->op->read(place, spec, error);
+           read_purpose(place, spec->purpose, error) && read_name(place, spec, error) &&
+           spec->op->read(place, spec, error);
 }
 
 static bool read_kernels(const struct json_place *root, struct spec_list *list,

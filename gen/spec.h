@@ -18,7 +18,7 @@ struct spec;
 /* An op that specs can name. */
 struct spec_op {
     const char *name;
-    /* `purpose` is read and written for all ops alike. */
+    /* `purpose` is read and written for all ops alike; `name` is read, where it is a known key. */
     bool (*read)(const struct json_place *place, struct spec *spec, struct error *error);
     /* Check everything that is known. */
     bool (*check)(const struct spec *spec, struct error *error);
@@ -55,7 +55,7 @@ struct spec {
     const struct spec_op *op;
     char where[320];  /* "file: /kernels/0", for messages; a model's pack: the purpose */
     char purpose[64]; /* what the kernels are for, in words; "" when not said */
-    char name[48];    /* of its function in the pack's header; "" when there is none */
+    char name[48];    /* of its function in the pack's header or its handler; "" when not said */
     union {           /* the op tells which */
         struct scatter_spec scatter;
         struct attention_spec attention;
@@ -114,6 +114,10 @@ json_t *specs_write(const struct spec_list *list);
 
 /* A spec as JSON; release with json_decref. */
 json_t *spec_write(const struct spec *spec);
+
+/* An optional text for the pack's header, of what `good` lets pass, in words `accepted`. */
+bool spec_read_label(const struct json_place *place, const char *key, bool (*good)(const char *),
+                     const char *accepted, char *label, size_t size, struct error *error);
 
 struct spec *spec_list_append(struct spec_list *list, struct error *error);
 void spec_list_free(struct spec_list *list);

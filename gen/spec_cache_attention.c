@@ -2,7 +2,6 @@
    and the same with dynamic batching.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <ctype.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
@@ -294,39 +293,15 @@ static bool read_attributes(const struct json_place *place, struct spec *spec,
     return true;
 }
 
-static bool is_name(const char *text) {
-    return islower((unsigned char)*text) &&
-           text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0' &&
-           strncmp(text, "km_", 3) != 0 && strncmp(text, "m4_", 3) != 0;
-}
-
 static bool is_layers(const char *text) {
     return text[strspn(text, "0123456789-,. ")] == '\0';
 }
 
-/* An optional text for the pack's header. */
-static bool read_label(const struct json_place *place, const char *key, bool (*good)(const char *),
-                       const char *accepted, char *label, size_t size, struct error *error) {
-    const char *text;
-    struct json_place member = json_member(place, key);
-    if (member.value == NULL)
-        return true;
-    if (!json_get_string(&member, &text, error))
-        return false;
-    if (!good(text) || strlen(text) >= size)
-        return json_fail(error, &member, "is \"%.48s\"; accepted: at most %zu %s", text, size - 1,
-                         accepted);
-    strcpy(label, text);
-    return true;
-}
-
-static bool read_labels(const struct json_place *place, struct spec *spec, struct error *error) {
+static bool read_layers(const struct json_place *place, struct spec *spec, struct error *error) {
     struct attention_spec *attention = &spec->attention;
-    return read_label(place, "name", is_name,
-                      "small letters, digits and underscores, a letter first (not km_ or m4_)",
-                      spec->name, sizeof spec->name, error) &&
-           read_label(place, "layers", is_layers, "digits, hyphens, commas, spaces and full stops",
-                      attention->layers, sizeof attention->layers, error);
+    return spec_read_label(place, "layers", is_layers,
+                           "digits, hyphens, commas, spaces and full stops", attention->layers,
+                           sizeof attention->layers, error);
 }
 
 static bool read_masked(const struct json_place *place, bool *masked, struct error *error) {
@@ -373,7 +348,7 @@ static bool read(const struct json_place *place, struct spec *spec, struct error
     attention_spec_begin(spec, attention_op_of(spec), op >= ATTENTION_OPS / 2);
     attention->layers_open = has_cache(spec) && !json_object_get(place->value, "num_layer");
     if (!check_keys(place, spec, error) || !check_required(place, spec, error) ||
-        !read_attributes(place, spec, error) || !read_labels(place, spec, error) ||
+        !read_attributes(place, spec, error) || !read_layers(place, spec, error) ||
         (has_scores(spec) && !read_masked(place, &attention->masked, error)))
         return false;
     attention_spec_complete(spec);

@@ -138,6 +138,7 @@ static bool check_gather(const struct spec *spec, struct error *error) {
 static bool read_gather(const struct json_place *place, struct spec *spec, struct error *error) {
     static const char *const known[] = {"op",
                                         "purpose",
+                                        "name",
                                         "operand",
                                         "start_indices",
                                         "result",
@@ -280,6 +281,7 @@ static bool read_scatter_tensors(const struct json_place *place, struct scatter_
 static bool read_scatter(const struct json_place *place, struct spec *spec, struct error *error) {
     static const char *const known[] = {"op",
                                         "purpose",
+                                        "name",
                                         "inputs",
                                         "scatter_indices",
                                         "updates",
@@ -343,9 +345,15 @@ static void write_shapes(json_t *object, const char *key, const struct tensor_sh
     json_decref(list);
 }
 
+static void write_name(const struct spec *spec, json_t *object) {
+    if (spec->name[0])
+        json_object_set_new(object, "name", json_string(spec->name));
+}
+
 static void write_gather(const struct spec *spec, json_t *object) {
     const struct gather_problem *problem = spec->gather;
     static const kvmill_element_type number = {.dtype = {kDLFloat, 64, 1}};
+    write_name(spec, object);
     json_object_set_new(object, "operand", write_shape(&problem->operand));
     json_object_set_new(object, "start_indices", write_shape(&problem->start_indices));
     write_axes(object, "offset_dims", &problem->offset_dims);
@@ -387,6 +395,7 @@ static void write_region(const struct scatter_problem *problem, json_t *object) 
 
 static void write_scatter(const struct spec *spec, json_t *object) {
     const struct scatter_problem *problem = spec->window_scatter;
+    write_name(spec, object);
     write_shapes(object, "inputs", problem->inputs, problem->count);
     json_object_set_new(object, "scatter_indices", write_shape(&problem->scatter_indices));
     write_shapes(object, "updates", problem->updates, problem->count);

@@ -103,6 +103,9 @@ bool region_of_mlir(const struct mlir_file *file, const struct mlir_function *fu
                     const struct mlir_block *block, int first_inner,
                     struct scatter_problem *problem, struct error *error);
 
+/* Whether an attribute is a literal of that type; of a quantized type, of its storage. */
+bool mlir_is_literal_of(const struct mlir_attr *value, const struct mlir_type *type);
+
 /* EQ, NE, ..., SIGNED, ... as a constant; NULL when it is none of them. */
 const char *mlir_comparison_word(const struct mlir_attr *attr);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../ops/dtype.h"
 #include "../ops/gather.h"
 #include "../ops/scatter.h"
 #include "stablehlo.h"
@@ -25,14 +26,38 @@ static int word_length(struct mlir_word word) {
 
 /* ---- Attributes ---- */
 
-/* A list of integers: [1, 2], array<i64: 1, 2> or dense<[1, 2]>. */
+/* Integers in one axis, not too many. */
+static bool is_list_type(const struct mlir_type *type) {
+    if (!type->is_tensor || type->is_unranked || type->rank != 1)
+        return false;
+    enum kvmill_kind kind = kvmill_kind_of(type->element.dtype);
+    return (kind == KVMILL_INT || kind == KVMILL_UINT) && type->dims[0] >= 0 &&
+           type->dims[0] <= KVMILL_MOST_RANK;
+}
+
+static void read_integers(const struct mlir_literal *literal, struct axes *axes) {
+    DLDataType dtype = literal->type->element.dtype;
+    axes->count = (int)literal->type->dims[0];
+    for (int i = 0; i < axes->count; i++) {
+        int64_t at = literal->is_splat ? 0 : i;
+        const unsigned char *data = literal->data + at * kvmill_element_bytes(dtype);
+        axes->items[i] = (int64_t)kvmill_integer_of(dtype, kvmill_scalar_load(dtype, data).word[0]);
+    }
+}
+
+/* A list of integers: [1, 2], array<i64: 1, 2> or dense<[1, 2]> : tensor<2xi64>. */
 static bool read_axes(const struct mlir_file *file, const char *key, const struct mlir_attr *attr,
                       struct axes *axes, struct error *error) {
     axes->count = 0;
     if (attr == NULL)
         return true;
+    if (attr->kind == MLIR_DENSE && is_list_type(attr->literal.type)) {
+        read_integers(&attr->literal, axes);
+        return true;
+    }
     if (attr->kind != MLIR_LIST)
-        return mlir_fail(error, file, attr->at, "%s is no list; accepted: [0, 1]", key);
+        return mlir_fail(error, file, attr->at,
+                         "%s is no list of integers; accepted: [0, 1], array<i64: 0, 1>", key);
     for (int i = 0; i < attr->count; i++) {
         if (attr->items[i].kind != MLIR_INTEGER)
             return mlir_fail(error, file, attr->items[i].at,
@@ -158,15 +183,19 @@ static bool read_gather_shapes(const struct mlir_file *file, const struct mlir_f
                          op->at, known, &problem->result, error);
 }
 
+bool mlir_is_literal_of(const struct mlir_attr *value, const struct mlir_type *type) {
+    return value->kind == MLIR_DENSE && !type->is_unranked &&
+           mlir_same_shape(value->literal.type, type) &&
+           kvmill_dtype_equal(value->literal.type->element.dtype, type->element.dtype);
+}
+
 /* A 1-D tensor of integers, as constants or open. */
 static bool read_slice_operand(const struct mlir_file *file, const struct mlir_function *function,
                                const struct mlir_op *op, struct gather_problem *problem,
                                struct error *error) {
     const struct mlir_value *value = &function->values[op->operands[2]];
     const struct mlir_type *type = value->type;
-    enum kvmill_kind kind = type->is_tensor ? kvmill_kind_of(type->element.dtype) : KVMILL_NO_KIND;
-    if (!type->is_tensor || type->is_unranked || type->rank != 1 || type->dims[0] < 0 ||
-        type->dims[0] > KVMILL_MOST_RANK || (kind != KVMILL_INT && kind != KVMILL_UINT))
+    if (!is_list_type(type))
         return mlir_fail(
             error, file, op->at,
             "%s: slice_sizes is %.*s; accepted: integers, at most %d of them, in one axis",
@@ -175,14 +204,13 @@ static bool read_slice_operand(const struct mlir_file *file, const struct mlir_f
     if (value->op != NULL && strcmp(value->op->name, "stablehlo.constant") == 0)
         constant = mlir_attr_of(&value->op->attrs, "value");
     problem->slice_sizes.count = (int)type->dims[0];
-    problem->slices_open = constant == NULL || constant->kind != MLIR_DENSE;
-    DLDataType dtype = type->element.dtype;
-    for (int i = 0; !problem->slices_open && i < problem->slice_sizes.count; i++) {
-        int64_t at = constant->literal.is_splat ? 0 : i;
-        const unsigned char *data = constant->literal.data + at * kvmill_element_bytes(dtype);
-        problem->slice_sizes.items[i] =
-            (int64_t)kvmill_integer_of(dtype, kvmill_scalar_load(dtype, data).word[0]);
-    }
+    problem->slices_open = constant == NULL;
+    if (constant != NULL && !mlir_is_literal_of(constant, type))
+        return mlir_fail(error, file, value->op->at,
+                         "%s: value and result differ in type; accepted: one type",
+                         value->op->name);
+    if (constant != NULL)
+        read_integers(&constant->literal, &problem->slice_sizes);
     return true;
 }
 
@@ -281,9 +309,7 @@ static bool add_literal(struct region_reader *reader, const struct mlir_op *op, 
                         int32_t *number) {
     const struct mlir_attr *constant = mlir_attr_of(&op->attrs, "value");
     const struct mlir_type *type = reader->function->values[value].type;
-    if (constant == NULL || constant->kind != MLIR_DENSE ||
-        mlir_type_count(constant->literal.type) != 1 || !check_scalar(reader, type, op->at) ||
-        constant->literal.type->element.dtype.bits != type->element.dtype.bits)
+    if (constant == NULL || !is_scalar(type) || !mlir_is_literal_of(constant, type))
         return mlir_fail(reader->error, reader->file, op->at,
                          "a constant without a scalar; accepted: dense<1.0> : tensor<f32>");
     struct kvmill_scalar scalar = kvmill_scalar_load(type->element.dtype, constant->literal.data);

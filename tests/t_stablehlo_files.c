@@ -146,6 +146,6 @@ int main(void) {
     if (text != NULL)
         checked += check_chunks("verify_more.mlir", text);
     free(text);
-    ok(checked >= 127, "%d chunks were checked", checked);
+    ok(checked >= 137, "%d chunks were checked", checked);
     return done_testing();
 }

@@ -84,6 +84,9 @@ static void refuse_gather_plans(void) {
     start_indices.dtype = f32;
     refuse_gather(op, KVMILL_E_DTYPE, "start_indices has element type f32; accepted: integers");
     op = good_gather();
+    start_indices.dtype = (DLDataType){KVMILL_DL_BOOL, 8, 1};
+    refuse_gather(op, KVMILL_E_DTYPE, "start_indices has element type i1; accepted: integers");
+    op = good_gather();
     operand.ndim = 33;
     refuse_gather(op, KVMILL_E_SHAPE, "operand has rank 33; accepted: 0 to 32");
     op = good_gather();

@@ -3,6 +3,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
+#include "../gen/ffi.h"
 #include "commands.h"
 #include "inputs.h"
 #include "make.h"
@@ -12,10 +13,20 @@ static const struct option_help options[] = {
     INPUT_OPTIONS,
     {"o", "DIR", "where the pack goes (required)"},
     {"build", NULL, "compile it too: make -C DIR"},
+    {"ffi", NULL, "a handler for each gather and scatter, too, that jitted JAX can call"},
     {"tuned", "DB",
      "take what won in this database, text or directory; may be given several times"},
     {NULL, NULL, NULL},
 };
+
+static void print_handlers(const struct pack *pack) {
+    char name[HANDLER_SIZE];
+    for (size_t i = 0; pack->handlers && i < pack->specs->count; i++)
+        if (can_be_handler(&pack->specs->items[i])) {
+            handler_name(pack, i, name);
+            printf("  %s: %s\n", name, pack->specs->items[i].where);
+        }
+}
 
 static bool write_pack(const struct inputs *inputs, const char *directory, struct error *error) {
     struct output output = {0};
@@ -27,6 +38,8 @@ static bool write_pack(const struct inputs *inputs, const char *directory, struc
                directory, inputs->name, inputs->pack.kernels.count,
                (long long)(pack_code_bytes(&inputs->pack.kernels, NULL) + 1023) / 1024, written,
                output.count);
+    if (done)
+        print_handlers(&inputs->pack);
     output_free(&output);
     return done;
 }
@@ -39,12 +52,19 @@ static bool apply_tuned(const struct options *given, struct inputs *inputs, stru
     return done;
 }
 
+static bool choose_handlers(const struct options *given, struct inputs *inputs,
+                            struct error *error) {
+    inputs->pack.handlers = option_value(given, "ffi") != NULL;
+    return !inputs->pack.handlers || check_handlers(&inputs->pack, error);
+}
+
 static bool generate(const struct options *given, struct error *error) {
     struct inputs inputs = {0};
     const char *directory = option_value(given, "o");
     if (directory == NULL)
         return fail(error, EXIT_USER, "no target; accepted: -o DIR");
     bool done = inputs_read(given, directory, &inputs, error) &&
+                choose_handlers(given, &inputs, error) &&
                 (option_value(given, "tuned") == NULL || apply_tuned(given, &inputs, error)) &&
                 write_pack(&inputs, directory, error);
     inputs_free(&inputs);

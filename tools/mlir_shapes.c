@@ -68,8 +68,7 @@ static bool eval_constant(struct evaluation *evaluation, struct frame *frame,
         return false;
     const struct mlir_literal *literal = &value->literal;
     int64_t bytes = kvmill_element_bytes(result->shape.element.dtype);
-    if (mlir_type_count(literal->type) != result->count ||
-        kvmill_element_bytes(literal->type->element.dtype) != bytes)
+    if (!mlir_is_literal_of(value, frame->function->values[op->first_result].type))
         return eval_fail(evaluation, op, "value and result differ in type; accepted: one type");
     for (int64_t i = 0; literal->is_splat && i < result->count; i++)
         memcpy(result->data + i * bytes, literal->data, (size_t)bytes);

@@ -10,7 +10,16 @@ DESTDIR =
 OBJECTS = km_pack.o \
 km_for_words(«K», «km_symbols», «	K.o \
 »)
+km_if(km_handler_count, «# Handlers for XLA's FFI plan with libkvmill; KVMILL_CFLAGS and KVMILL_LIBS say where it is.
+HANDLERS = \
+km_for_words(«H», «km_handlers», «	H.o \
+»)
+OBJECTS += $(HANDLERS)
+KVMILL_CFLAGS ?= $(shell pkg-config --cflags kvmill 2>/dev/null)
+KVMILL_LIBS ?= $(shell pkg-config --libs kvmill 2>/dev/null || echo -lkvmill)
+$(HANDLERS): override CPPFLAGS += $(KVMILL_CFLAGS)
 
+»)m4_dnl
 ifeq ($(V),1)
 quiet =
 else
@@ -25,7 +34,7 @@ lib«»km_pack.a: $(OBJECTS)
 
 lib«»km_pack.so: $(OBJECTS)
 	$(if $(quiet),@echo '  CCLD     $@')
-	$(quiet)$(CC) $(CFLAGS) -shared -Wl,-soname,$@ $(LDFLAGS) -o $@ $(OBJECTS)
+	$(quiet)$(CC) $(CFLAGS) -shared -Wl,-soname,$@ $(LDFLAGS) -o $@ $(OBJECTS)km_if(km_handler_count, « $(KVMILL_LIBS)»)
 
 %.o: %.c kvmill_kernel.h km_pack.h Makefile
 	$(if $(quiet),@echo '  CC       $@')

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import sys
 
+import ffi
 import gather
 import jax_windows
 import kvmill
@@ -38,6 +39,7 @@ def main() -> int:
     pmx.run_all(tap, packs, seed)
     gather.run(tap, packs, seed)
     jax_windows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)
+    ffi.run(tap, os.environ["KVMILL_COMMAND"], seed)
     return tap.finish()
 
 

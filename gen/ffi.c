@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ffi.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../ops/element.h"
+#include "stablehlo.h"
+
+bool can_be_handler(const struct spec *spec) {
+    return is_window_spec(spec);
+}
+
+void handler_name(const struct pack *pack, size_t at, char name[HANDLER_SIZE]) {
+    const char *own = pack->specs->items[at].name;
+    if (own[0])
+        snprintf(name, HANDLER_SIZE, "%s_ffi_%s", pack->name, own);
+    else
+        snprintf(name, HANDLER_SIZE, "%s_ffi_%zu", pack->name, at);
+}
+
+/* ---- Types ---- */
+
+/* XLA passes what takes a byte or more; types of six bits it does not know. */
+static bool check_shape(const struct spec *spec, const struct tensor_shape *shape,
+                        struct error *error) {
+    return shape->element.dtype.bits >= 8 ||
+           fail(error, EXIT_USER,
+                "%s: has a tensor of %s; accepted with --ffi: types of 8 bits and more",
+                spec->where, kvmill_element_word(shape->element.dtype));
+}
+
+static bool check_gather(const struct spec *spec, struct error *error) {
+    return check_shape(spec, &spec->gather->operand, error) &&
+           check_shape(spec, &spec->gather->start_indices, error);
+}
+
+static bool check_scatter(const struct spec *spec, struct error *error) {
+    const struct scatter_problem *problem = spec->window_scatter;
+    bool done = check_shape(spec, &problem->scatter_indices, error);
+    for (int i = 0; done && i < problem->count; i++)
+        done = check_shape(spec, &problem->inputs[i], error) &&
+               check_shape(spec, &problem->updates[i], error);
+    return done;
+}
+
+bool check_handlers(const struct pack *pack, struct error *error) {
+    int count = 0;
+    for (size_t i = 0; i < pack->specs->count; i++) {
+        const struct spec *spec = &pack->specs->items[i];
+        if (!can_be_handler(spec))
+            continue;
+        count++;
+        if (!(is_gather_spec(spec) ? check_gather : check_scatter)(spec, error))
+            return false;
+    }
+    return count > 0 || fail(error, EXIT_USER,
+                             "--ffi: no spec can have a handler; accepted: "
+                             "stablehlo.gather, stablehlo.scatter");
+}
+
+/* ---- Words of the template ---- */
+
+/* km_axes(NAME, COUNT, «ITEMS») */
+static bool add_axes(struct text *text, const char *name, const struct axes *axes) {
+    bool done = text_print(text, "km_axes(«%s», %d, «", name, axes->count);
+    for (int i = 0; done && i < axes->count; i++)
+        done = text_print(text, "%s%" PRId64, i ? ", " : "", axes->items[i]);
+    return done && text_print(text, "»)");
+}
+
+static bool add_type(struct text *text, DLDataType type) {
+    return text_print(text, "%d, %d, ", type.code, type.bits);
+}
+
+/* «CODE, BITS, CODE, BITS, SCALE, ZERO POINT, LEAST, MOST»: stored, expressed. */
+static bool add_element(struct text *text, const kvmill_element_type *element) {
+    static const DLDataType none = {0, 0, 1};
+    bool quantized = kvmill_is_quantized(element);
+    return text_print(text, "«") && add_type(text, element->dtype) &&
+           add_type(text, quantized ? element->expressed : none) &&
+           text_print(text, "%a, %" PRId64 ", %" PRId64 ", %" PRId64 "»",
+                      quantized ? element->scale : 0, quantized ? element->zero_point : 0,
+                      quantized ? element->storage_min : 0, quantized ? element->storage_max : 0);
+}
+
+/* km_listed(«ELEMENT») */
+static bool add_listed(struct text *text, const kvmill_element_type *element) {
+    return text_print(text, "km_listed(") && add_element(text, element) && text_print(text, ")");
+}
+
+/* km_tensor(NAME, TYPE, RANK, «DIMS», «ELEMENT») */
+static bool add_tensor(struct text *text, const char *name, const struct tensor_shape *shape) {
+    bool done = text_print(text, "km_tensor(«%s», «", name) && shape_write(shape, text) &&
+                text_print(text, "», %d, «", shape->rank);
+    for (int d = 0; done && d < shape->rank; d++)
+        done = text_print(text, "%s%" PRId64, d ? ", " : "", shape->dims[d]);
+    return done && text_print(text, "», ") && add_element(text, &shape->element) &&
+           text_print(text, ")");
+}
+
+/* NAME_0, NAME_1, ... */
+static bool add_tensors(struct text *text, const char *name, const struct tensor_shape *shapes,
+                        int count) {
+    char numbered[32];
+    bool done = true;
+    for (int i = 0; done && i < count; i++) {
+        snprintf(numbered, sizeof numbered, "%s_%d", name, i);
+        done = add_tensor(text, numbered, &shapes[i]);
+    }
+    return done;
+}
+
+/* Define NAME as the text, and free it. */
+static bool define_calls(struct expansion *expansion, const char *name, struct text *calls,
+                         bool written) {
+    bool done = written && define_text(expansion, name, calls->data ? calls->data : "");
+    text_free(calls);
+    return done;
+}
+
+static bool define_all(struct expansion *expansion, const struct spec *spec, int arguments,
+                       int results, int results_at) {
+    return define_text(expansion, "op", spec->op->name) &&
+           define_integer(expansion, "argument_count", arguments) &&
+           define_integer(expansion, "result_count", results) &&
+           define_integer(expansion, "results_at", results_at);
+}
+
+/* ---- Gather ---- */
+
+static bool add_gather_axes(struct text *text, const struct gather_problem *problem) {
+    return add_axes(text, "offset_dims", &problem->offset_dims) &&
+           add_axes(text, "collapsed_slice_dims", &problem->collapsed_slice_dims) &&
+           add_axes(text, "operand_batching_dims", &problem->operand_batching_dims) &&
+           add_axes(text, "start_indices_batching_dims", &problem->start_indices_batching_dims) &&
+           add_axes(text, "start_index_map", &problem->start_index_map) &&
+           add_axes(text, "slice_sizes", &problem->slice_sizes);
+}
+
+static bool define_gather(struct expansion *expansion, const struct spec *spec) {
+    const struct gather_problem *problem = spec->gather;
+    struct text axes = {0}, tensors = {0}, element = {0};
+    char fill[64] = "";
+    if (problem->has_fill)
+        snprintf(fill, sizeof fill, "0x%" PRIx64 ", 0x%" PRIx64, problem->fill.word[0],
+                 problem->fill.word[1]);
+    return define_all(expansion, spec, KVMILL_RESULT, 1, KVMILL_RESULT) &&
+           define_integer(expansion, "index_vector_dim", problem->index_vector_dim) &&
+           define_integer(expansion, "indices_are_sorted", problem->indices_are_sorted) &&
+           define_text(expansion, "mode", problem->mode[0] ? problem->mode : "clip") &&
+           define_integer(expansion, "has_fill", problem->has_fill) &&
+           define_text(expansion, "fill", fill) &&
+           define_calls(expansion, "elements_of_operand", &element,
+                        add_listed(&element, &problem->operand.element)) &&
+           define_calls(expansion, "axes_lists", &axes, add_gather_axes(&axes, problem)) &&
+           define_calls(expansion, "tensors", &tensors,
+                        add_tensor(&tensors, "operand", &problem->operand) &&
+                            add_tensor(&tensors, "start_indices", &problem->start_indices));
+}
+
+/* ---- Scatter ---- */
+
+static bool add_scatter_axes(struct text *text, const struct scatter_problem *problem) {
+    return add_axes(text, "update_window_dims", &problem->update_window_dims) &&
+           add_axes(text, "inserted_window_dims", &problem->inserted_window_dims) &&
+           add_axes(text, "input_batching_dims", &problem->input_batching_dims) &&
+           add_axes(text, "scatter_indices_batching_dims",
+                    &problem->scatter_indices_batching_dims) &&
+           add_axes(text, "scatter_dims_to_operand_dims", &problem->scatter_dims_to_operand_dims);
+}
+
+static bool add_scatter_tensors(struct text *text, const struct scatter_problem *problem) {
+    return add_tensors(text, "inputs", problem->inputs, problem->count) &&
+           add_tensor(text, "scatter_indices", &problem->scatter_indices) &&
+           add_tensors(text, "updates", problem->updates, problem->count) &&
+           add_tensors(text, "results", problem->results,
+                       problem->has_results ? problem->count : 0);
+}
+
+/* NAME_0, NAME_1, ... by commas */
+static bool add_names(struct text *text, const char *name, int count) {
+    bool done = true;
+    for (int i = 0; done && i < count; i++)
+        done = text_print(text, "%s%s_%d", i ? ", " : "", name, i);
+    return done;
+}
+
+static bool add_arguments(struct text *text, const struct scatter_problem *problem) {
+    bool done = true;
+    for (int i = 0; done && i < problem->argument_count; i++)
+        done = add_listed(text, &problem->arguments[i]);
+    return done;
+}
+
+/* Tensors NAME_0, ... and their elements: km_NAME, km_elements_of_NAME. */
+static bool define_list(struct expansion *expansion, const char *name,
+                        const struct tensor_shape *shapes, int count) {
+    struct text names = {0}, elements = {0};
+    char definition[64];
+    bool done = true;
+    snprintf(definition, sizeof definition, "elements_of_%s", name);
+    for (int i = 0; done && i < count; i++)
+        done = add_listed(&elements, &shapes[i].element);
+    return define_calls(expansion, definition, &elements, done) &&
+           define_calls(expansion, name, &names, add_names(&names, name, count));
+}
+
+/* km_step(NAME, «ELEMENT», «OPERANDS», DIRECTION, TYPE, «BITS») */
+static bool add_steps(struct text *text, const struct scatter_problem *problem) {
+    bool done = true;
+    for (int i = 0; done && i < problem->op_count; i++) {
+        const kvmill_region_op *op = &problem->ops[i];
+        done = text_print(text, "km_step(«%s», ", op->name) && add_element(text, &op->element) &&
+               text_print(text,
+                          ", «%" PRId32 ", %" PRId32 ", %" PRId32 "», «%s», «%s», "
+                          "«0x%" PRIx64 ", 0x%" PRIx64 "»)",
+                          op->operands[0], op->operands[1], op->operands[2],
+                          op->comparison_direction ? op->comparison_direction : "",
+                          op->compare_type ? op->compare_type : "", op->value[0], op->value[1]);
+    }
+    return done;
+}
+
+static bool add_returned(struct text *text, const struct scatter_problem *problem) {
+    bool done = true;
+    for (int i = 0; done && i < problem->return_count; i++)
+        done = text_print(text, "%s%" PRId32, i ? ", " : "", problem->returned[i]);
+    return done;
+}
+
+static bool define_region(struct expansion *expansion, const struct scatter_problem *problem) {
+    struct text arguments = {0}, steps = {0}, returned = {0};
+    return define_text(expansion, "update_computation", problem->update_computation) &&
+           define_integer(expansion, "step_count", problem->op_count) &&
+           define_integer(expansion, "capture_count", problem->capture_count) &&
+           define_calls(expansion, "region_arguments", &arguments,
+                        add_arguments(&arguments, problem)) &&
+           define_calls(expansion, "steps", &steps, add_steps(&steps, problem)) &&
+           define_calls(expansion, "returned", &returned, add_returned(&returned, problem));
+}
+
+/* What stands in for XLA leaves windows out as XLA does, unless the spec says otherwise. */
+static const char *outside_of(const struct scatter_problem *problem) {
+    return problem->window_out_of_bounds[0] ? problem->window_out_of_bounds : "skip_window";
+}
+
+static bool define_scatter(struct expansion *expansion, const struct spec *spec) {
+    const struct scatter_problem *problem = spec->window_scatter;
+    struct text axes = {0}, tensors = {0};
+    int count = problem->count, arguments = 2 * count + 1;
+    return define_all(expansion, spec, arguments + problem->capture_count, count, arguments) &&
+           define_integer(expansion, "index_vector_dim", problem->index_vector_dim) &&
+           define_integer(expansion, "indices_are_sorted", problem->indices_are_sorted) &&
+           define_integer(expansion, "unique_indices", problem->unique_indices) &&
+           define_text(expansion, "outside", outside_of(problem)) &&
+           define_list(expansion, "inputs", problem->inputs, count) &&
+           define_list(expansion, "updates", problem->updates, count) &&
+           define_integer(expansion, "given_results", problem->has_results) &&
+           define_list(expansion, "results", problem->results, problem->has_results ? count : 0) &&
+           define_region(expansion, problem) &&
+           define_calls(expansion, "axes_lists", &axes, add_scatter_axes(&axes, problem)) &&
+           define_calls(expansion, "tensors", &tensors, add_scatter_tensors(&tensors, problem));
+}
+
+bool define_handler(struct expansion *expansion, const struct spec *spec) {
+    return (is_gather_spec(spec) ? define_gather : define_scatter)(expansion, spec);
+}

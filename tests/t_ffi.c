@@ -1,0 +1,534 @@
+/* Handlers for XLA's FFI, called as XLA calls them, by frames made here.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <kvmill_ffi.h>
+
+#include "tap.h"
+
+/* Those of configs/specs/handlers.json. */
+typedef kvmill_ffi_error *handler(kvmill_ffi_frame *frame);
+handler kvmill_handlers_ffi_lookup, kvmill_handlers_ffi_filled, kvmill_handlers_ffi_windows,
+    kvmill_handlers_ffi_elements, kvmill_handlers_ffi_pair, kvmill_handlers_ffi_promoted,
+    kvmill_handlers_ffi_nothing, kvmill_handlers_ffi_7;
+
+/* Numbers of XLA's types, as its interface has them. */
+enum { S8 = 2, S16 = 3, S32 = 4, S64 = 5, U8 = 6, F16 = 10, F32 = 11, C128 = 18, S4 = 21 };
+
+/* ---- XLA's side ---- */
+
+struct kvmill_ffi_error {
+    char message[512];
+    int code;
+};
+static _Thread_local struct kvmill_ffi_error last_error;
+
+static kvmill_ffi_error *create_error(kvmill_ffi_error_args *args) {
+    snprintf(last_error.message, sizeof last_error.message, "%s", args->message);
+    last_error.code = args->struct_size >= 28 ? args->code : -1;
+    return &last_error;
+}
+
+static void destroy_error(kvmill_ffi_destroy_args *args) {
+    args->error->code = 0;
+}
+
+/* That of early versions, without threads. */
+static const kvmill_ffi_api api = {.struct_size = 88, .error_create = create_error};
+
+enum { MOST = 12 };
+
+struct call {
+    kvmill_ffi_buffer buffers[MOST];
+    int64_t dims[MOST][3];
+    void *arguments[MOST], *results[MOST];
+    int32_t types[MOST];
+    kvmill_ffi_frame frame;
+};
+
+static void begin(struct call *call) {
+    memset(call, 0, sizeof *call);
+    for (int i = 0; i < MOST; i++)
+        call->types[i] = KVMILL_FFI_BUFFER;
+    call->frame = (kvmill_ffi_frame){
+        .struct_size = sizeof call->frame,
+        .api = &api,
+        .stage = KVMILL_FFI_EXECUTE,
+        .arguments = {.types = call->types, .items = call->arguments},
+        .results = {.types = call->types, .items = call->results},
+    };
+}
+
+static kvmill_ffi_buffer *next_buffer(struct call *call, int32_t dtype, int rank, int64_t first,
+                                      int64_t second, void *data) {
+    int at = (int)(call->frame.arguments.size + call->frame.results.size);
+    call->dims[at][0] = first;
+    call->dims[at][1] = second;
+    call->buffers[at] = (kvmill_ffi_buffer){.struct_size = sizeof call->buffers[at],
+                                            .dtype = dtype,
+                                            .data = data,
+                                            .rank = rank,
+                                            .dims = call->dims[at]};
+    return &call->buffers[at];
+}
+
+static void argument(struct call *call, int32_t dtype, int rank, int64_t first, int64_t second,
+                     void *data) {
+    call->arguments[call->frame.arguments.size] =
+        next_buffer(call, dtype, rank, first, second, data);
+    call->frame.arguments.size++;
+}
+
+static void result(struct call *call, int32_t dtype, int rank, int64_t first, int64_t second,
+                   void *data) {
+    call->results[call->frame.results.size] = next_buffer(call, dtype, rank, first, second, data);
+    call->frame.results.size++;
+}
+
+static bool succeeds(handler *run, struct call *call) {
+    kvmill_ffi_error *error = run(&call->frame);
+    if (error != NULL)
+        diag("%s", error->message);
+    return error == NULL;
+}
+
+/* ---- What a handler says of itself ---- */
+
+static void check_metadata(void) {
+    kvmill_ffi_metadata metadata = {.struct_size = sizeof metadata, .traits = 77};
+    kvmill_ffi_metadata_extension asked = {.base = {.type = KVMILL_FFI_METADATA},
+                                           .metadata = &metadata};
+    kvmill_ffi_extension other = {.struct_size = sizeof other, .type = 900, .next = &asked.base};
+    kvmill_ffi_frame frame = {.struct_size = sizeof frame, .extensions = &other};
+    metadata.version.major_version = metadata.version.minor_version = 99;
+    ok(kvmill_handlers_ffi_lookup(&frame) == NULL && metadata.version.major_version == 0 &&
+           metadata.version.minor_version == 1 && metadata.traits == 0,
+       "metadata: version 0.1, no traits, behind an extension of another kind");
+}
+
+/* Offsets and sizes that XLA has on 64-bit targets. */
+static void check_layout(void) {
+    ok(sizeof(kvmill_ffi_buffer) == 48 && offsetof(kvmill_ffi_buffer, dtype) == 16 &&
+           offsetof(kvmill_ffi_buffer, data) == 24 && offsetof(kvmill_ffi_buffer, rank) == 32 &&
+           offsetof(kvmill_ffi_buffer, dims) == 40,
+       "a buffer");
+    ok(sizeof(kvmill_ffi_list) == 40 && sizeof(kvmill_ffi_attributes) == 48 &&
+           offsetof(kvmill_ffi_list, types) == 24 && offsetof(kvmill_ffi_list, items) == 32,
+       "lists of arguments and results");
+    ok(sizeof(kvmill_ffi_frame) == 176 && offsetof(kvmill_ffi_frame, extensions) == 8 &&
+           offsetof(kvmill_ffi_frame, api) == 16 && offsetof(kvmill_ffi_frame, stage) == 32 &&
+           offsetof(kvmill_ffi_frame, arguments) == 40 &&
+           offsetof(kvmill_ffi_frame, results) == 80 &&
+           offsetof(kvmill_ffi_frame, attributes) == 120,
+       "a frame");
+    ok(offsetof(kvmill_ffi_metadata, version) == 8 && offsetof(kvmill_ffi_metadata, traits) == 32 &&
+           offsetof(kvmill_ffi_metadata_extension, metadata) == 24 &&
+           offsetof(kvmill_ffi_version, major_version) == 16 &&
+           offsetof(kvmill_ffi_version, minor_version) == 20,
+       "metadata");
+    ok(offsetof(kvmill_ffi_api, error_create) == 48 && sizeof(kvmill_ffi_error_args) == 32 &&
+           offsetof(kvmill_ffi_error_args, message) == 16 &&
+           offsetof(kvmill_ffi_error_args, code) == 24,
+       "errors");
+    ok(offsetof(kvmill_ffi_api, error_destroy) == 64 && offsetof(kvmill_ffi_api, schedule) == 136 &&
+           sizeof(kvmill_ffi_schedule_args) == 40 &&
+           offsetof(kvmill_ffi_schedule_args, context) == 16 &&
+           offsetof(kvmill_ffi_schedule_args, task) == 24 &&
+           offsetof(kvmill_ffi_schedule_args, data) == 32,
+       "tasks, and nothing behind them");
+}
+
+/* ---- Gather ---- */
+
+static float table[6][4], rows[3][4];
+static int32_t row_indices[3] = {5, -1, 2};
+
+static void begin_lookup(struct call *call) {
+    for (int i = 0; i < 24; i++)
+        table[i / 4][i % 4] = (float)i;
+    memset(rows, 0x7f, sizeof rows);
+    begin(call);
+    argument(call, F32, 2, 6, 4, table);
+    argument(call, S32, 2, 3, 1, row_indices);
+    result(call, F32, 2, 3, 4, rows);
+}
+
+static bool rows_are_untouched(void) {
+    unsigned char bytes[sizeof rows];
+    memset(bytes, 0x7f, sizeof bytes);
+    return memcmp(bytes, rows, sizeof rows) == 0;
+}
+
+static void check_gathers(void) {
+    double numbers[3][2] = {{1, 2}, {3, 4}, {5, 6}}, found[2][2];
+    uint8_t indices[2] = {200, 1};
+    struct call call;
+    begin_lookup(&call);
+    ok(succeeds(kvmill_handlers_ffi_lookup, &call) && rows[0][0] == 20 && rows[1][3] == 3 &&
+           rows[2][1] == 9,
+       "a gather, starts clamped");
+    begin(&call);
+    argument(&call, C128, 1, 3, 0, numbers);
+    argument(&call, U8, 1, 2, 0, indices);
+    result(&call, C128, 1, 2, 0, found);
+    ok(succeeds(kvmill_handlers_ffi_filled, &call) && found[0][0] == -2.5 && found[0][1] == 0 &&
+           found[1][0] == 3 && found[1][1] == 4,
+       "a gather that fills, complex numbers by unsigned indices");
+}
+
+/* ---- Scatter ---- */
+
+static void run_windows(handler *run, int32_t *given, int32_t *results) {
+    static int64_t starts[2] = {3, 0};
+    static int32_t amounts[2][2] = {{10, 20}, {30, 40}};
+    struct call call;
+    begin(&call);
+    argument(&call, S32, 1, 4, 0, given);
+    argument(&call, S64, 2, 2, 1, starts);
+    argument(&call, S32, 2, 2, 2, amounts);
+    result(&call, S32, 1, 4, 0, results);
+    ok(succeeds(run, &call), "it runs");
+}
+
+static bool is(const int32_t *numbers, int32_t a, int32_t b, int32_t c, int32_t d) {
+    return numbers[0] == a && numbers[1] == b && numbers[2] == c && numbers[3] == d;
+}
+
+static void check_scatters(void) {
+    int32_t given[4] = {1, 2, 3, 4}, results[4] = {0};
+    run_windows(kvmill_handlers_ffi_windows, given, results);
+    ok(is(given, 1, 2, 3, 4) && is(results, 31, 42, 3, 4),
+       "inputs stay; a window that is partly outside is skipped, as XLA does");
+    run_windows(kvmill_handlers_ffi_elements, given, results);
+    ok(is(results, 31, 42, 3, 14), "by elements where the spec says so");
+    run_windows(kvmill_handlers_ffi_windows, given, given);
+    ok(is(given, 31, 42, 3, 4), "in place");
+}
+
+/* Two inputs, of which each may share its memory with its result. */
+static void check_pair(int shared) {
+    float a[3] = {1, 2, 3}, added[3], more[2] = {10, 20}, factor = 0.5f;
+    int32_t b[3] = {4, 5, 6}, most[3], other[2] = {9, 1}, indices[2] = {2, 0};
+    struct call call;
+    begin(&call);
+    argument(&call, F32, 1, 3, 0, a);
+    argument(&call, S32, 1, 3, 0, b);
+    argument(&call, S32, 2, 2, 1, indices);
+    argument(&call, F32, 1, 2, 0, more);
+    argument(&call, S32, 1, 2, 0, other);
+    argument(&call, F32, 0, 0, 0, &factor);
+    const float *sums = shared & 1 ? a : added;
+    const int32_t *maxima = shared & 2 ? b : most;
+    result(&call, F32, 1, 3, 0, shared & 1 ? a : added);
+    result(&call, S32, 1, 3, 0, shared & 2 ? b : most);
+    ok(succeeds(kvmill_handlers_ffi_pair, &call) && sums[0] == 11 && sums[1] == 2 && sums[2] == 8 &&
+           maxima[0] == 4 && maxima[1] == 5 && maxima[2] == 9,
+       "a region of two inputs and a captured scalar, %s in place",
+       (const char *[]){"none", "the first", "the second", "both"}[shared]);
+    ok(((shared & 1) || (a[0] == 1 && a[2] == 3)) && ((shared & 2) || b[2] == 6),
+       "and what is not in place stays");
+}
+
+static void check_types(void) {
+    int8_t small[2] = {100, 100}, more[2] = {100, 100}, stored[2] = {-3, 5}, one[1] = {7}, sums[2];
+    int32_t wide[2], both[2] = {0, 0}, last[1] = {1};
+    struct call call;
+    begin(&call);
+    argument(&call, S8, 1, 2, 0, small);
+    argument(&call, S32, 2, 2, 1, both);
+    argument(&call, S8, 1, 2, 0, more);
+    result(&call, S32, 1, 2, 0, wide);
+    ok(succeeds(kvmill_handlers_ffi_promoted, &call) && wide[0] == 300 && wide[1] == 100,
+       "results wider than inputs");
+    begin(&call);
+    argument(&call, S8, 1, 2, 0, stored);
+    argument(&call, S32, 2, 1, 1, last);
+    argument(&call, S8, 1, 1, 0, one);
+    result(&call, S8, 1, 2, 0, sums);
+    ok(succeeds(kvmill_handlers_ffi_7, &call) && sums[0] == -3 && sums[1] == 15,
+       "quantized numbers are their storage: 4 + 5 = 9");
+    begin(&call);
+    argument(&call, F16, 2, 3, 0, NULL);
+    argument(&call, S32, 2, 0, 1, NULL);
+    argument(&call, F16, 2, 0, 0, NULL);
+    result(&call, F16, 2, 3, 0, NULL);
+    ok(succeeds(kvmill_handlers_ffi_nothing, &call), "tensors without elements or memory");
+}
+
+/* ---- Errors ---- */
+
+static void refuse(struct call *call, const char *words) {
+    kvmill_ffi_error *error = kvmill_handlers_ffi_lookup(&call->frame);
+    if (!ok(error != NULL && error->code == KVMILL_FFI_INVALID_ARGUMENT &&
+                strstr(error->message, words) != NULL &&
+                strncmp(error->message, "kvmill_handlers_ffi_lookup: ", 28) == 0,
+            "refused: %s", words))
+        diag("%s", error ? error->message : "no error");
+    ok(rows_are_untouched(), "and nothing was written");
+}
+
+static void check_counts(void) {
+    struct call call;
+    begin_lookup(&call);
+    call.frame.arguments.size = 1;
+    refuse(&call, "number of arguments: 1; accepted: 2");
+    begin_lookup(&call);
+    call.frame.arguments.size = 3;
+    refuse(&call, "number of arguments: 3; accepted: 2");
+    begin_lookup(&call);
+    call.frame.results.size = 0;
+    refuse(&call, "number of results: 0; accepted: 1");
+    begin_lookup(&call);
+    call.frame.attributes.size = 2;
+    refuse(&call, "number of attributes: 2; accepted: 0");
+    begin_lookup(&call);
+    int32_t kinds[2] = {KVMILL_FFI_BUFFER, 2};
+    call.frame.arguments.types = kinds;
+    refuse(&call, "argument 1 is of kind 2; accepted: a buffer");
+}
+
+static void check_buffers(void) {
+    struct call call;
+    begin_lookup(&call);
+    call.buffers[0].dtype = F16;
+    refuse(&call, "operand has type f16; accepted: the plan's, f32");
+    begin_lookup(&call);
+    call.buffers[1].dtype = S64;
+    refuse(&call, "start_indices has type i64; accepted: the plan's, i32");
+    begin_lookup(&call);
+    call.buffers[2].dtype = S4;
+    refuse(&call, "result 0 has XLA's element type number 21; accepted: types of 8 bits and more");
+    begin_lookup(&call);
+    call.buffers[0].rank = 1;
+    refuse(&call, "operand has shape [6]; accepted: the plan's, [6, 4]");
+    begin_lookup(&call);
+    call.buffers[1].rank = 1000;
+    refuse(&call, "argument 1 has rank 1000; accepted: 0 to 32");
+    begin_lookup(&call);
+    call.buffers[1].rank = -1;
+    refuse(&call, "argument 1 has rank -1; accepted: 0 to 32");
+    begin_lookup(&call);
+    call.dims[1][0] = 4;
+    refuse(&call, "start_indices has shape [4, 1]; accepted: the plan's, [3, 1]");
+    begin_lookup(&call);
+    call.dims[2][1] = 5;
+    refuse(&call, "result has shape [3, 5]; accepted: the plan's, [3, 4]");
+    begin_lookup(&call);
+    call.buffers[0].data = NULL;
+    refuse(&call, "the data of operand is NULL");
+}
+
+static void check_stages(void) {
+    struct call call;
+    for (int stage = 0; stage < KVMILL_FFI_EXECUTE; stage++) {
+        begin_lookup(&call);
+        call.frame.stage = stage;
+        ok(kvmill_handlers_ffi_lookup(&call.frame) == NULL && rows_are_untouched(),
+           "nothing is done at stage %d", stage);
+    }
+}
+
+static kvmill_status make_none(kvmill_plan **plan, kvmill_error *error) {
+    *plan = NULL;
+    snprintf(error->message, sizeof error->message, "out of memory");
+    return KVMILL_E_MEMORY;
+}
+
+static void check_failing_plan(void) {
+    kvmill_ffi_op op = {
+        .name = "op", .arguments = 2, .results = 1, .results_at = 2, .make = make_none};
+    struct call call;
+    begin_lookup(&call);
+    kvmill_ffi_error *error = kvmill_ffi_call(&op, &call.frame);
+    ok(error != NULL && error->code == KVMILL_FFI_RESOURCE_EXHAUSTED &&
+           strcmp(error->message, "op: out of memory") == 0 && op.plan == NULL,
+       "a plan that cannot be made");
+}
+
+/* ---- Threads ---- */
+
+enum { THREADS = 8, ROUNDS = 50 };
+static int plans_made;
+
+static kvmill_status make_counted(kvmill_plan **plan, kvmill_error *error) {
+    static int64_t shape[] = {4}, vector[] = {1, 1}, size[] = {1}, axis[] = {0};
+    static const DLTensor operand = {
+        .device = {kDLCPU, 0}, .ndim = 1, .dtype = {kDLInt, 32, 1}, .shape = shape};
+    static const DLTensor indices = {
+        .device = {kDLCPU, 0}, .ndim = 2, .dtype = {kDLInt, 32, 1}, .shape = vector};
+    static const kvmill_gather op = {.struct_size = sizeof op,
+                                     .collapsed_slice_dims = {axis, 1},
+                                     .start_index_map = {axis, 1},
+                                     .slice_sizes = {size, 1},
+                                     .index_vector_dim = 1,
+                                     .operand = &operand,
+                                     .start_indices = &indices};
+    __atomic_fetch_add(&plans_made, 1, __ATOMIC_RELAXED);
+    return kvmill_plan_gather(&op, NULL, plan, error);
+}
+
+static kvmill_ffi_op shared_op = {
+    .name = "shared", .arguments = 2, .results = 1, .results_at = 2, .make = make_counted};
+
+static void *call_often(void *argument_of_thread) {
+    int32_t numbers[4] = {0, 10, 20, 30}, index = *(int *)argument_of_thread % 4, found = 0;
+    struct call call;
+    intptr_t good = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        begin(&call);
+        argument(&call, S32, 1, 4, 0, numbers);
+        argument(&call, S32, 2, 1, 1, &index);
+        result(&call, S32, 1, 1, 0, &found);
+        good += kvmill_ffi_call(&shared_op, &call.frame) == NULL && found == 10 * index;
+    }
+    return (void *)good;
+}
+
+static void check_threads(void) {
+    pthread_t threads[THREADS];
+    int numbers[THREADS];
+    intptr_t good = 0;
+    for (int t = 0; t < THREADS; t++) {
+        numbers[t] = t;
+        if (pthread_create(&threads[t], NULL, call_often, &numbers[t]) != 0)
+            bail_out("cannot create a thread");
+    }
+    for (int t = 0; t < THREADS; t++) {
+        void *share;
+        pthread_join(threads[t], &share);
+        good += (intptr_t)share;
+    }
+    ok(good == THREADS * ROUNDS && plans_made >= 1 && plans_made <= THREADS,
+       "%d threads, %d plans made at the beginning, one kept", THREADS, plans_made);
+    kvmill_plan_destroy(shared_op.plan);
+}
+
+/* ---- XLA's threads: a large gather, and tasks that run at once, on threads, later or never ----
+ */
+
+enum { ROWS = 256, COLUMNS = 4096, MOST_TASKS = 1024 };
+
+static kvmill_ffi_schedule_args tasks[MOST_TASKS];
+static pthread_t task_threads[MOST_TASKS];
+static int task_count;
+
+static void *run_task(void *task) {
+    const kvmill_ffi_schedule_args *args = task;
+    args->task(args->data);
+    return NULL;
+}
+
+static kvmill_ffi_error *schedule_now(kvmill_ffi_schedule_args *args) {
+    task_count++;
+    run_task(args);
+    return NULL;
+}
+
+static kvmill_ffi_error *schedule_later(kvmill_ffi_schedule_args *args) {
+    tasks[task_count++] = *args;
+    return NULL;
+}
+
+static kvmill_ffi_error *schedule_on_thread(kvmill_ffi_schedule_args *args) {
+    tasks[task_count] = *args;
+    if (pthread_create(&task_threads[task_count], NULL, run_task, &tasks[task_count]) != 0)
+        bail_out("cannot create a thread");
+    task_count++;
+    return NULL;
+}
+
+static kvmill_ffi_error *schedule_never(kvmill_ffi_schedule_args *args) {
+    (void)args;
+    task_count++;
+    last_error.code = 12;
+    return &last_error;
+}
+
+static kvmill_status make_large(kvmill_plan **plan, kvmill_error *error) {
+    static int64_t shape[] = {ROWS, COLUMNS}, vectors[] = {ROWS, 1};
+    static const int64_t size[] = {1, COLUMNS}, axis[] = {0}, offset[] = {1};
+    static const DLTensor operand = {
+        .device = {kDLCPU, 0}, .ndim = 2, .dtype = {kDLInt, 32, 1}, .shape = shape};
+    static const DLTensor indices = {
+        .device = {kDLCPU, 0}, .ndim = 2, .dtype = {kDLInt, 32, 1}, .shape = vectors};
+    static const kvmill_gather op = {.struct_size = sizeof op,
+                                     .offset_dims = {offset, 1},
+                                     .collapsed_slice_dims = {axis, 1},
+                                     .start_index_map = {axis, 1},
+                                     .slice_sizes = {size, 2},
+                                     .index_vector_dim = 1,
+                                     .operand = &operand,
+                                     .start_indices = &indices};
+    return kvmill_plan_gather(&op, NULL, plan, error);
+}
+
+static int32_t from[ROWS][COLUMNS], to[ROWS][COLUMNS], backwards[ROWS];
+
+static void begin_large(struct call *call, const kvmill_ffi_api *with) {
+    for (int r = 0; r < ROWS; r++) {
+        backwards[r] = ROWS - 1 - r;
+        for (int c = 0; c < COLUMNS; c++)
+            from[r][c] = r * COLUMNS + c;
+    }
+    memset(to, 0, sizeof to);
+    begin(call);
+    call->frame.api = with;
+    argument(call, S32, 2, ROWS, COLUMNS, from);
+    argument(call, S32, 2, ROWS, 1, backwards);
+    result(call, S32, 2, ROWS, COLUMNS, to);
+}
+
+static bool is_backwards(void) {
+    bool right = true;
+    for (int r = 0; r < ROWS; r++)
+        right = right && memcmp(to[r], from[ROWS - 1 - r], sizeof to[r]) == 0;
+    return right;
+}
+
+static void check_scheduler(const char *name,
+                            kvmill_ffi_error *(*schedule)(kvmill_ffi_schedule_args *args)) {
+    kvmill_ffi_op op = {
+        .name = "large", .arguments = 2, .results = 1, .results_at = 2, .make = make_large};
+    kvmill_ffi_api with = api;
+    struct call call;
+    with.struct_size = sizeof with;
+    with.schedule = schedule;
+    with.error_destroy = destroy_error;
+    task_count = 0;
+    begin_large(&call, &with);
+    bool right = kvmill_ffi_call(&op, &call.frame) == NULL && is_backwards();
+    ok(right, "%d tasks, %s", task_count, name);
+    for (int i = 0; i < task_count && schedule == schedule_on_thread; i++)
+        pthread_join(task_threads[i], NULL);
+    for (int i = 0; i < task_count && schedule == schedule_later; i++)
+        run_task(&tasks[i]);
+    ok(is_backwards() && task_count < MOST_TASKS &&
+           (task_count > 0 || sysconf(_SC_NPROCESSORS_ONLN) == 1),
+       "and afterwards");
+    kvmill_plan_destroy(op.plan);
+}
+
+int main(void) {
+    check_layout();
+    check_metadata();
+    check_threads();
+    check_gathers();
+    check_scatters();
+    for (int shared = 0; shared < 4; shared++)
+        check_pair(shared);
+    check_types();
+    check_counts();
+    check_buffers();
+    check_stages();
+    check_failing_plan();
+    check_scheduler("at once", schedule_now);
+    check_scheduler("on threads", schedule_on_thread);
+    check_scheduler("later", schedule_later);
+    check_scheduler("never", schedule_never);
+    ok(last_error.code == 0, "the errors are destroyed");
+    return done_testing();
+}

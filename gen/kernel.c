@@ -12,10 +12,12 @@
 #include "gather_family.h"
 #include "rows_family.h"
 #include "scatter_family.h"
+#include "scatter_region_family.h"
 
+/* A name that begins with another's comes before it. */
 static const struct family *const families[] = {
-    &store_rows_family, &keep_rows_family, &write_rows_family, &read_rows_family,
-    &attend_family,     &gather_family,    &scatter_family};
+    &store_rows_family, &keep_rows_family, &write_rows_family,     &read_rows_family,
+    &attend_family,     &gather_family,    &scatter_region_family, &scatter_family};
 
 const struct family *family_at(size_t i) {
     return i < sizeof families / sizeof *families ? families[i] : NULL;
@@ -31,9 +33,10 @@ static size_t append_field(char *text, size_t at, const struct field *field, int
     char number[24];
     if (field->prefix == NULL)
         return append(text, at, field->words[value]);
+    bool is_bits = (field->flags & FIELD_BITS) != 0;
     at = append(text, at, field->prefix);
-    snprintf(number, sizeof number, "%" PRId64, value);
-    return append(text, at, value == ANY_COUNT ? "n" : number);
+    snprintf(number, sizeof number, is_bits ? "%016" PRIx64 : "%" PRId64, value);
+    return append(text, at, value == ANY_COUNT && !is_bits ? "n" : number);
 }
 
 static bool is_left_out(const struct kernel *kernel, int i) {
@@ -109,6 +112,17 @@ static bool take_count(const char **text, const char *prefix, int64_t *value) {
     return errno == 0 && *value <= MOST_COUNT && !isalnum((unsigned char)*end);
 }
 
+static bool take_bits(const char **text, const char *prefix, int64_t *value) {
+    static const char digits[] = "0123456789abcdef";
+    size_t length = strlen(prefix);
+    if (strncmp(*text, prefix, length) != 0 || strspn(*text + length, digits) != 16 ||
+        isalnum((unsigned char)(*text)[length + 16]))
+        return false;
+    *value = (int64_t)strtoull(*text + length, NULL, 16);
+    *text += length + 16;
+    return true;
+}
+
 static bool take_listed(const char **text, const char *const *words, int64_t *value) {
     for (*value = 0; words[*value] != NULL; ++*value)
         if (take_word(text, words[*value]))
@@ -119,6 +133,8 @@ static bool take_listed(const char **text, const char *const *words, int64_t *va
 static bool take_field(const char **text, const struct field *field, int64_t *value) {
     if (!take_underscore(text))
         return false;
+    if ((field->flags & FIELD_BITS) != 0)
+        return take_bits(text, field->prefix, value);
     return field->prefix ? take_count(text, field->prefix, value)
                          : take_listed(text, field->words, value);
 }

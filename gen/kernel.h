@@ -27,8 +27,9 @@ struct field {
     const char *const *words; /* ends with NULL; the value is the index */
     unsigned flags;
 };
-/* The word names a file in templates/dtype; a count that symbols leave out where it is 0. */
-enum { FIELD_TYPE = 1, FIELD_OPTIONAL = 2 };
+/* The word names a file in templates/dtype; a count that symbols leave out where it is 0; no count but
+   64 bits, which are written as 16 hexadecimal digits. */
+enum { FIELD_TYPE = 1, FIELD_OPTIONAL = 2, FIELD_BITS = 4 };
 
 enum { MOST_FIELDS = 16, TUNING_SIZE = 80, SYMBOL_SIZE = 240 };
 
@@ -54,6 +55,8 @@ struct family {
     int64_t (*code_bytes)(const struct kernel *kernel); /* prediction */
     /* Definitions beside the fields, or NULL. */
     bool (*define)(const struct kernel *kernel, struct expansion *expansion);
+    /* Whether all is known that its source needs, or NULL: what the symbol says is enough. */
+    bool (*complete)(const struct kernel *kernel, struct error *error);
 };
 
 struct kernel {

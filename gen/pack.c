@@ -110,6 +110,8 @@ static bool expand_kernel(const struct kernel *kernel, const struct files *files
 
 bool kernel_source(const struct kernel *kernel, struct text *text, struct error *error) {
     struct files files = {.count = 0};
+    if (kernel->family->complete != NULL && !kernel->family->complete(kernel, error))
+        return false;
     list_files(&files, kernel);
     add_algorithm(&files, kernel);
     return expand_kernel(kernel, &files, text, error);

@@ -25,6 +25,8 @@ struct spec_op {
     bool (*kernels)(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
                     struct error *error);
     const char *without_kernels; /* why there may be none, for a note */
+    /* Why there are none, where that is not always the same; or NULL. */
+    void (*why_none)(const struct spec *spec, char *words, size_t size);
     void (*write)(const struct spec *spec, json_t *object);
     void (*free)(struct spec *spec); /* what the op's part of the spec owns; or NULL */
     /* The function of a pack's header that plans it, as a call for templates/pack/plan.h.m4; or

@@ -11,6 +11,7 @@
 #include "gather_family.h"
 #include "rows_family.h"
 #include "scatter_family.h"
+#include "scatter_region_family.h"
 #include "spec.h"
 #include "stablehlo.h"
 
@@ -518,24 +519,76 @@ static bool gather_spec_kernels(const struct spec *spec, const struct isa *isa,
     return kvmill_gather_units(&geometry) == 0 || gather_kernels(&geometry.shape, isa, list, error);
 }
 
+/* What a scatter's spec is checked with. */
+struct checked_scatter {
+    struct scatter_view view;
+    struct kvmill_windows windows;
+    struct kvmill_program program;
+};
+
+/* false: some input has more than a combiner. */
+static bool have_combiners(const struct checked_scatter *checked) {
+    struct kvmill_scatter_shape shape;
+    for (int i = 0; i < (int)checked->view.op.count; i++)
+        if (kvmill_scatter_shape_of(&checked->view.op, &checked->windows, &checked->program, i,
+                                    &shape) != NULL)
+            return false;
+    return true;
+}
+
+static bool add_combiners(const struct checked_scatter *checked, const struct isa *isa,
+                          struct kernel_list *list, struct error *error) {
+    struct kvmill_scatter_shape shape;
+    for (int i = 0; i < (int)checked->view.op.count; i++) {
+        kvmill_scatter_shape_of(&checked->view.op, &checked->windows, &checked->program, i, &shape);
+        if (!scatter_kernels(&shape, isa, list, error))
+            return false;
+    }
+    return true;
+}
+
+/* One that combines, and where inputs are promoted one that converts them first. */
+static bool add_region(const struct checked_scatter *checked, const struct isa *isa,
+                       struct kernel_list *list, struct error *error) {
+    struct kvmill_region_text text;
+    struct kvmill_scatter_region_shape shape;
+    if (kvmill_scatter_region_of(&checked->view.op, &checked->windows, &checked->program, &text,
+                                 &shape) != NULL)
+        return true;
+    bool done = scatter_region_kernels(&shape, isa, list, error);
+    for (int i = 0; done && i < (int)checked->view.op.count; i++)
+        done =
+            !kvmill_scatter_conversion_of(&checked->view.op, &checked->program, i, &text, &shape) ||
+            scatter_region_kernels(&shape, isa, list, error);
+    return done;
+}
+
+static void why_no_scatter_kernels(const struct spec *spec, char *words, size_t size) {
+    struct checked_scatter checked;
+    struct kvmill_region_text text;
+    struct kvmill_scatter_region_shape shape;
+    kvmill_error reason;
+    scatter_view_make(spec->window_scatter, &checked.view);
+    kvmill_scatter_check(&checked.view.op, &checked.windows, &checked.program, &reason);
+    const char *why = kvmill_scatter_region_of(&checked.view.op, &checked.windows, &checked.program,
+                                               &text, &shape);
+    snprintf(words, size, "%s", why ? why : window_scatter_spec.without_kernels);
+}
+
 static bool scatter_spec_kernels(const struct spec *spec, const struct isa *isa,
                                  struct kernel_list *list, struct error *error) {
     static const struct kvmill_rows_shape bytes = {
         .unit_bits = 8, .heads = KVMILL_ANY, .capacity = KVMILL_ANY, .row = 1};
-    struct scatter_view view;
-    struct kvmill_windows windows;
-    struct kvmill_program program;
-    struct kvmill_scatter_shape shape;
+    struct checked_scatter checked;
     kvmill_error reason;
-    scatter_view_make(spec->window_scatter, &view);
-    if (kvmill_scatter_check(&view.op, &windows, &program, &reason) != KVMILL_OK)
+    scatter_view_make(spec->window_scatter, &checked.view);
+    if (kvmill_scatter_check(&checked.view.op, &checked.windows, &checked.program, &reason) !=
+        KVMILL_OK)
         return fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
     size_t before = list->count;
-    for (int i = 0; i < spec->window_scatter->count; i++)
-        if (kvmill_scatter_shape_of(&view.op, &windows, &program, i, &shape) == NULL &&
-            !scatter_kernels(&shape, isa, list, error))
-            return false;
-    return list->count == before || rows_kernels(&bytes, isa, list, error);
+    bool done = have_combiners(&checked) ? add_combiners(&checked, isa, list, error)
+                                         : add_region(&checked, isa, list, error);
+    return done && (list->count == before || rows_kernels(&bytes, isa, list, error));
 }
 
 const struct spec_op gather_spec = {
@@ -553,8 +606,8 @@ const struct spec_op window_scatter_spec = {
     .read = read_scatter,
     .check = check_scatter,
     .kernels = scatter_spec_kernels,
-    .without_kernels =
-        "its region is more than a combiner, or its types are converted or quantized",
+    .without_kernels = "no kernel computes with its types, or has as many index components",
+    .why_none = why_no_scatter_kernels,
     .write = write_scatter,
     .free = free_scatter,
 };

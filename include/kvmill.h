@@ -297,7 +297,10 @@ typedef struct kvmill_scatter {
     kvmill_dims update_window_dims, inserted_window_dims, input_batching_dims;
     kvmill_dims scatter_indices_batching_dims, scatter_dims_to_operand_dims;
     int64_t index_vector_dim;
-    int32_t indices_are_sorted, unique_indices; /* hints; never change a result */
+    int32_t indices_are_sorted; /* a hint, which never changes a result */
+    /* A promise that no element of results has two updates, so that parts may apply them in any order.
+       Broken, it spoils those elements where several threads run, and nothing else. */
+    int32_t unique_indices;
     /* Ours: a window that is partly outside is skipped by elements, "skip_element" (NULL), or as a
        whole, "skip_window", as XLA and JAX do. */
     const char *window_out_of_bounds;

@@ -31,7 +31,8 @@ enum kvmill_family {
     KVMILL_READ_ROWS = 4,  /* cache rows -> rows of activations */
     KVMILL_ATTEND = 5,     /* a tile of query rows over rows of one kv head */
     KVMILL_GATHER = 6,     /* windows of an operand, where indices say -> a result */
-    KVMILL_SCATTER = 7     /* windows of updates -> results, combined in order */
+    KVMILL_SCATTER = 7,    /* windows of updates -> results, combined in order */
+    KVMILL_SCATTER_REGION = 8 /* the same for several results at once, by a region */
 };
 
 /* Words at any address. */
@@ -281,6 +282,26 @@ struct kvmill_scatter_windows {
     struct kvmill_scatter_loop window[KVMILL_MOST_SCATTER_LOOPS];
     struct kvmill_scatter_loop rows[KVMILL_MOST_SCATTER_LOOPS];
     struct kvmill_scatter_start start[KVMILL_MOST_SCATTER_LOOPS];
+};
+
+/* Shape of SCATTER_REGION kernels. */
+struct kvmill_scatter_region_shape {
+    const char *program; /* what is done to elements, as text; a kernel serves that very text */
+    int32_t index_code, index_bits;
+    int32_t components;
+    int64_t row; /* 1: windows of one element; or KVMILL_ANY */
+};
+
+enum { KVMILL_MOST_SCATTER_SLOTS = 16 };
+
+/* The problem of SCATTER_REGION: `windows` are those of the first result and updates; its shape is
+   NULL.  Those of others lie likewise: an element that is n elements behind the first is so in all.
+   None overlap. */
+struct kvmill_scatter_slots {
+    struct kvmill_scatter_windows windows;
+    unsigned char *result[KVMILL_MOST_SCATTER_SLOTS];
+    const unsigned char *updates[KVMILL_MOST_SCATTER_SLOTS];
+    const unsigned char *capture[KVMILL_MOST_SCATTER_SLOTS]; /* a number each */
 };
 
 /* One generated kernel.  run() works on the units of work [first, last): for STORE_ROWS and

@@ -108,6 +108,13 @@ static int64_t row_of(const kvmill_scatter *op, const struct kvmill_windows *win
 
 /* ---- All of it ---- */
 
+static int32_t count_components(const struct kvmill_windows *windows) {
+    int32_t components = 0;
+    for (int d = 0; d < windows->rank; d++)
+        components += windows->component[d] != KVMILL_NOT_THERE;
+    return components;
+}
+
 static const char *why_not(const kvmill_scatter *op, const struct kvmill_program *program, int slot,
                            int combiner) {
     kvmill_element_type input = kvmill_scatter_input_element(op, (size_t)slot);
@@ -130,8 +137,42 @@ const char *kvmill_scatter_shape_of(const kvmill_scatter *op, const struct kvmil
     set_element(shape, op->inputs[slot]->dtype);
     shape->index_code = op->scatter_indices->dtype.code;
     shape->index_bits = op->scatter_indices->dtype.bits;
-    for (int d = 0; d < windows->rank; d++)
-        shape->components += windows->component[d] != KVMILL_NOT_THERE;
+    shape->components = count_components(windows);
     shape->row = row_of(op, windows);
     return why_not(op, program, slot, combiner);
+}
+
+static struct kvmill_scatter_region_shape region_shape(const kvmill_scatter *op,
+                                                       const struct kvmill_region_text *text,
+                                                       int32_t components, int64_t row) {
+    return (struct kvmill_scatter_region_shape){.program = text->text,
+                                                .index_code = op->scatter_indices->dtype.code,
+                                                .index_bits = op->scatter_indices->dtype.bits,
+                                                .components = components,
+                                                .row = row};
+}
+
+const char *kvmill_scatter_region_of(const kvmill_scatter *op, const struct kvmill_windows *windows,
+                                     const struct kvmill_program *program,
+                                     struct kvmill_region_text *text,
+                                     struct kvmill_scatter_region_shape *shape) {
+    kvmill_element_type updates[KVMILL_MOST_INPUTS];
+    for (size_t i = 0; i < op->count; i++)
+        updates[i] = kvmill_scatter_update_element(op, i);
+    *shape = region_shape(op, text, count_components(windows),
+                          row_of(op, windows) == 1 ? 1 : KVMILL_ANY);
+    return kvmill_region_text_make(program, updates, text) ? NULL : text->text;
+}
+
+bool kvmill_scatter_conversion_of(const kvmill_scatter *op, const struct kvmill_program *program,
+                                  int slot, struct kvmill_region_text *text,
+                                  struct kvmill_scatter_region_shape *shape) {
+    kvmill_element_type input = kvmill_scatter_input_element(op, (size_t)slot);
+    const kvmill_element_type *result = &program->type[program->result[slot]];
+    struct kvmill_program replace;
+    kvmill_error ignored;
+    *shape = region_shape(op, text, 0, KVMILL_ANY);
+    return !kvmill_element_equal(&input, result) &&
+           kvmill_program_named("replace", result, 1, &replace, &ignored) == KVMILL_OK &&
+           kvmill_region_text_make(&replace, &input, text);
 }

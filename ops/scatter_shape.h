@@ -6,6 +6,7 @@
 
 #include <kvmill_kernel.h>
 
+#include "region_text.h"
 #include "scatter.h"
 
 /* The combiner's word in specs, "add"; NULL when there is none of that number. */
@@ -19,5 +20,18 @@ int kvmill_windows_outer(const struct kvmill_windows *windows);
 const char *kvmill_scatter_shape_of(const kvmill_scatter *op, const struct kvmill_windows *windows,
                                     const struct kvmill_program *program, int slot,
                                     struct kvmill_scatter_shape *shape);
+
+/* The shape of what is done to all results together; its program is `text`.  NULL, or why no kernel
+   does it, which may be in `text`. */
+const char *kvmill_scatter_region_of(const kvmill_scatter *op, const struct kvmill_windows *windows,
+                                     const struct kvmill_program *program,
+                                     struct kvmill_region_text *text,
+                                     struct kvmill_scatter_region_shape *shape);
+
+/* The same of how inputs[slot] becomes a result: all of it is one window of updates, which replace.
+   false: no conversion is needed, or no kernel does it. */
+bool kvmill_scatter_conversion_of(const kvmill_scatter *op, const struct kvmill_program *program,
+                                  int slot, struct kvmill_region_text *text,
+                                  struct kvmill_scatter_region_shape *shape);
 
 #endif

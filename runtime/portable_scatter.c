@@ -263,3 +263,11 @@ const struct kvmill_kernel kvmill_portable_scatter = {
     .isa = "portable",
     .run = run,
 };
+
+const struct kvmill_kernel kvmill_portable_scatter_region = {
+    .abi = KVMILL_KERNEL_ABI,
+    .family = KVMILL_SCATTER_REGION,
+    .symbol = "kvmill_portable_scatter_region",
+    .isa = "portable",
+    .run = run,
+};

@@ -26,11 +26,15 @@ struct scatter_plan {
        operand's axis `split`, and applies only what lands there: targets of parts are disjoint, and
        each sees its updates in order. */
     int64_t elements, copy_parts;
-    int split;
-    int own_axis; /* of updates, along which parts have updates of their own; or not there */
+    int split;      /* not there: parts own updates alone, whose targets are promised to be apart */
+    int own_axis;   /* of updates, along which parts have updates of their own; or not there */
+    int64_t extent; /* of the axis that parts own ranges of */
     int64_t apply_parts;
-    const struct kvmill_kernel *kernel[KVMILL_MOST_INPUTS]; /* the first is portable: for all */
-    const struct kvmill_kernel *keep;                       /* copies; or NULL */
+    /* One for each input; or the first for all: the portable one, or one with their region. */
+    const struct kvmill_kernel *kernel[KVMILL_MOST_INPUTS];
+    /* Makes an input a result: keeps its rows, or converts them as updates that replace; NULL:
+       loops in C do. */
+    const struct kvmill_kernel *copy[KVMILL_MOST_INPUTS];
 };
 
 struct scatter_call {
@@ -60,17 +64,24 @@ static inline const struct scatter_plan *scatter_plan_of(const struct scatter_ca
 }
 
 /* Problem of a kernel: targets with coordinates [own_first, own_last) of the axis that is split.
-   Generated kernels see only `windows`, one slot at a time; the portable one goes by the rest. */
+   Generated kernels see only `slots`, and most of them only its windows, one input at a time; the
+   portable one goes by the rest. */
 struct scatter_part {
-    struct kvmill_scatter_windows windows;
+    struct kvmill_scatter_slots slots;
     const struct scatter_call *call;
     int64_t own_first, own_last;
 };
 
-extern const struct kvmill_kernel kvmill_portable_scatter;
+extern const struct kvmill_kernel kvmill_portable_scatter, kvmill_portable_scatter_region;
 
-/* Fill in the windows of a slot; false: there is nothing to do. */
+/* Fill in the windows of an input; false: there is nothing to do. */
 bool kvmill_scatter_windows_set(struct scatter_part *part, int slot);
+
+/* The tensors of all inputs lie as those of the first do, element by element. */
+bool kvmill_scatter_slots_fit(const struct scatter_call *call);
+
+/* Fill in those of the first, and where the others' tensors are; false: there is nothing to do. */
+bool kvmill_scatter_slots_set(struct scatter_part *part);
 
 kvmill_status kvmill_scatter_begin(struct call *call, const DLTensor *const *tensors,
                                    kvmill_error *error);

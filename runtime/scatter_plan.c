@@ -66,11 +66,15 @@ static void set_shapes(struct scatter_plan *plan, const kvmill_scatter *op) {
         set_capture_shape(plan, i);
 }
 
+static bool is_kept(const struct scatter_plan *plan, int slot) {
+    return kvmill_element_equal(&plan->input[slot],
+                                &plan->program.type[plan->program.result[slot]]);
+}
+
 static void set_types(struct scatter_plan *plan, const kvmill_scatter *op) {
     for (int i = 0; i < plan->count; i++) {
         plan->input[i] = kvmill_scatter_input_element(op, (size_t)i);
-        plan->converts |=
-            !kvmill_element_equal(&plan->input[i], &plan->program.type[plan->program.result[i]]);
+        plan->converts |= !is_kept(plan, i);
     }
     plan->replaces = !plan->converts && kvmill_program_replaces(&plan->program);
 }
@@ -156,56 +160,124 @@ static int64_t most_parts(const struct scatter_plan *plan) {
     return least(most, MOST_APPLY_PARTS);
 }
 
-static void set_split(struct scatter_plan *plan, int64_t updates) {
-    int64_t worth = updates / APPLY_PART_UPDATES;
-    choose_split(plan);
-    plan->apply_parts = plan->has_updates;
-    if (plan->split != KVMILL_NOT_THERE && worth >= 2 && plan->has_updates)
-        plan->apply_parts = least(worth, most_parts(plan));
+/* The longest axis of the index space: where it is not the only one, others lie within parts. */
+static int longest_points(const struct scatter_plan *plan) {
+    const struct kvmill_windows *windows = &plan->windows;
+    int longest = 0;
+    for (int j = 1; j < windows->space_rank; j++)
+        if (windows->space[j] > windows->space[longest])
+            longest = j;
+    return longest;
 }
 
-static void set_parts(struct scatter_plan *plan) {
+/* Targets that nobody else has may be updated by anybody: that makes more parts where each would
+   have to look at all indices. */
+static void split_updates(struct scatter_plan *plan, int64_t worth) {
+    const struct kvmill_windows *windows = &plan->windows;
+    if (windows->space_rank == 0 || plan->own_axis != KVMILL_NOT_THERE)
+        return;
+    int longest = longest_points(plan);
+    int64_t parts = least(least(worth, windows->space[longest]), MOST_APPLY_PARTS);
+    if (parts <= plan->apply_parts)
+        return;
+    plan->split = KVMILL_NOT_THERE;
+    plan->own_axis = windows->space_axis[longest];
+    plan->extent = windows->space[longest];
+    plan->apply_parts = parts;
+}
+
+static void set_split(struct scatter_plan *plan, int64_t updates, bool unique) {
+    int64_t worth = updates / APPLY_PART_UPDATES;
+    choose_split(plan);
+    plan->extent = plan->split == KVMILL_NOT_THERE ? 1 : plan->windows.dim[plan->split];
+    plan->apply_parts = plan->has_updates;
+    if (worth < 2 || !plan->has_updates)
+        return;
+    if (plan->split != KVMILL_NOT_THERE)
+        plan->apply_parts = least(worth, most_parts(plan));
+    if (unique)
+        split_updates(plan, worth);
+}
+
+static void set_parts(struct scatter_plan *plan, bool unique) {
     int64_t bytes = 0;
     for (int i = 0; i < plan->count; i++)
         bytes += kvmill_element_bytes(plan->input[i].dtype);
     plan->elements = kvmill_shaped_count(&plan->shaped[0]);
     int64_t worth = plan->elements / (COPY_PART_BYTES / bytes) + 1;
     plan->copy_parts = worth < plan->elements ? worth : plan->elements;
-    set_split(plan, kvmill_shaped_count(&plan->shaped[scatter_update_at(plan, 0)]));
+    set_split(plan, kvmill_shaped_count(&plan->shaped[scatter_update_at(plan, 0)]), unique);
     if (plan->elements == 0)
         plan->apply_parts = 0;
 }
 
 /* ---- Kernels ---- */
 
-/* A kernel for every slot, or the portable one for all. */
-static const char *select_kernels(struct scatter_plan *plan, const kvmill_scatter *op,
-                                  const struct shelf *shelf) {
+static struct selection select_kernel(const struct shelf *shelf, const char *reason,
+                                      const struct wanted *wanted) {
+    struct shelf own = *shelf;
+    if (own.portable_reason == NULL)
+        own.portable_reason = reason;
+    return kvmill_select_kernel(&own, wanted);
+}
+
+/* A kernel for every input, or the portable one for all.  false: inputs have more than a combiner
+   each. */
+static bool select_combiners(struct scatter_plan *plan, const kvmill_scatter *op,
+                             const struct shelf *shelf, struct selection *selection) {
     struct kvmill_scatter_shape shape;
-    struct selection selection = {.origin = NULL};
+    const struct wanted wanted = {KVMILL_SCATTER, &shape, &kvmill_portable_scatter};
+    for (int i = 0; i < plan->count; i++)
+        if (kvmill_scatter_shape_of(op, &plan->windows, &plan->program, i, &shape) != NULL)
+            return false;
     for (int i = 0; i < plan->count; i++) {
-        const char *reason = kvmill_scatter_shape_of(op, &plan->windows, &plan->program, i, &shape);
-        const struct shelf own = {.packs = shelf->packs,
-                                  .pack_count = shelf->pack_count,
-                                  .isa_cap = shelf->isa_cap,
-                                  .portable_reason =
-                                      shelf->portable_reason ? shelf->portable_reason : reason};
-        selection = kvmill_select_kernel(
-            &own, &(struct wanted){KVMILL_SCATTER, &shape, &kvmill_portable_scatter});
-        plan->kernel[i] = selection.by_size.kernel;
-        if (selection.by_size.kernel == &kvmill_portable_scatter) {
-            plan->kernel[0] = selection.by_size.kernel;
+        kvmill_scatter_shape_of(op, &plan->windows, &plan->program, i, &shape);
+        *selection = select_kernel(shelf, NULL, &wanted);
+        plan->kernel[i] = selection->by_size.kernel;
+        if (plan->kernel[i] == &kvmill_portable_scatter) {
+            plan->kernel[0] = plan->kernel[i];
             break;
         }
     }
-    return selection.origin;
+    return true;
 }
 
-static void select_keep(struct scatter_plan *plan, const struct shelf *shelf) {
+/* A kernel for all inputs. */
+static void select_region(struct scatter_plan *plan, const kvmill_scatter *op,
+                          const struct shelf *shelf, struct selection *selection,
+                          struct kvmill_region_text *text) {
+    struct kvmill_scatter_region_shape shape;
+    const char *reason = kvmill_scatter_region_of(op, &plan->windows, &plan->program, text, &shape);
+    *selection = select_kernel(
+        shelf, reason,
+        &(struct wanted){KVMILL_SCATTER_REGION, &shape, &kvmill_portable_scatter_region});
+    plan->kernel[0] = selection->by_size.kernel == &kvmill_portable_scatter_region
+                          ? &kvmill_portable_scatter
+                          : selection->by_size.kernel;
+}
+
+static const struct kvmill_kernel *select_keep(const struct shelf *shelf) {
     static const struct kvmill_rows_shape bytes = {.unit_bits = 8};
-    struct selection keep =
-        kvmill_select_kernel(shelf, &(struct wanted){KVMILL_KEEP_ROWS, &bytes, NULL});
-    plan->keep = plan->converts ? NULL : keep.by_size.kernel;
+    const struct wanted wanted = {KVMILL_KEEP_ROWS, &bytes, NULL};
+    return kvmill_select_kernel(shelf, &wanted).by_size.kernel;
+}
+
+static const struct kvmill_kernel *select_conversion(const struct scatter_plan *plan,
+                                                     const kvmill_scatter *op,
+                                                     const struct shelf *shelf, int slot) {
+    struct kvmill_region_text text;
+    struct kvmill_scatter_region_shape shape;
+    const struct wanted wanted = {KVMILL_SCATTER_REGION, &shape, NULL};
+    return kvmill_scatter_conversion_of(op, &plan->program, slot, &text, &shape)
+               ? kvmill_select_kernel(shelf, &wanted).by_size.kernel
+               : NULL;
+}
+
+static void select_copies(struct scatter_plan *plan, const kvmill_scatter *op,
+                          const struct shelf *shelf) {
+    for (int i = 0; i < plan->count; i++)
+        plan->copy[i] =
+            is_kept(plan, i) ? select_keep(shelf) : select_conversion(plan, op, shelf, i);
 }
 
 static void describe(struct scatter_plan *plan, const kvmill_scatter *op, const char *origin) {
@@ -226,7 +298,7 @@ static void describe(struct scatter_plan *plan, const kvmill_scatter *op, const 
         kvmill_shape_words(op->updates[0], &updates),
         plan->skip_window ? "skip_window" : "skip_element",
         portable ? "the portable kernel" : plan->kernel[0]->symbol, portable ? "" : "pack ", origin,
-        plan->keep ? plan->keep->symbol : "portable loops", plan->apply_parts);
+        plan->copy[0] ? plan->copy[0]->symbol : "portable loops", plan->apply_parts);
 }
 
 /* ---- The plan ---- */
@@ -234,6 +306,8 @@ static void describe(struct scatter_plan *plan, const kvmill_scatter *op, const 
 static kvmill_status fill(struct scatter_plan *plan, const kvmill_scatter *op,
                           const kvmill_plan_options *options, kvmill_error *error) {
     struct shelf shelf;
+    struct selection selection = {.origin = NULL};
+    struct kvmill_region_text text; /* the selection may be named by it */
     kvmill_status status = kvmill_scatter_check(op, &plan->windows, &plan->program, error);
     if (status == KVMILL_OK)
         status = kvmill_open_shelf(options, &shelf, error);
@@ -248,9 +322,11 @@ static kvmill_status fill(struct scatter_plan *plan, const kvmill_scatter *op,
     set_types(plan, op);
     set_shapes(plan, op);
     set_outer(plan, op->updates[0]);
-    set_parts(plan);
-    select_keep(plan, &shelf);
-    describe(plan, op, select_kernels(plan, op, &shelf));
+    set_parts(plan, op->unique_indices != 0);
+    select_copies(plan, op, &shelf);
+    if (!select_combiners(plan, op, &shelf, &selection))
+        select_region(plan, op, &shelf, &selection, &text);
+    describe(plan, op, selection.origin);
     return KVMILL_OK;
 }
 

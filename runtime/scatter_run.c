@@ -113,7 +113,7 @@ static void copy_elements(const struct scatter_plan *plan, const DLTensor *input
 enum { STREAM_BYTES = 4 << 20 };
 
 /* The kernel that keeps rows copies all of a cache that has no new ones. */
-static void copy_dense(const struct scatter_plan *plan, const DLTensor *input,
+static void keep_dense(const struct scatter_plan *plan, int slot, const DLTensor *input,
                        const DLTensor *result, int64_t part) {
     int64_t row = kvmill_element_bytes(input->dtype);
     const struct kvmill_rows rows = {
@@ -128,7 +128,24 @@ static void copy_dense(const struct scatter_plan *plan, const DLTensor *input,
         .chunks = plan->copy_parts,
         .stream_keep = plan->elements * row >= STREAM_BYTES,
     };
-    plan->keep->run(&rows, part, part + 1);
+    plan->copy[slot]->run(&rows, part, part + 1);
+}
+
+/* One point without an index, whose window are the elements [first, last). */
+static void convert_dense(const struct kvmill_kernel *kernel, const DLTensor *input,
+                          const DLTensor *result, int64_t first, int64_t last) {
+    int64_t from = kvmill_element_bytes(input->dtype), to = kvmill_element_bytes(result->dtype);
+    struct kvmill_scatter_slots slots;
+    struct kvmill_scatter_windows *p = &slots.windows;
+    p->shape = NULL;
+    p->indices = NULL;
+    p->result = slots.result[0] = tensor_data(result) + first * to;
+    p->updates = slots.updates[0] = tensor_data(input) + first * from;
+    p->point_loops = p->window_loops = p->row_loops = 1;
+    p->fits = 0;
+    p->point[0] = (struct kvmill_scatter_loop){1, 0, 0, 0};
+    p->window[0] = p->rows[0] = (struct kvmill_scatter_loop){last - first, to, from, 0};
+    kernel->run(&slots, 0, 1);
 }
 
 static bool is_dense(const DLTensor *tensor) {
@@ -139,11 +156,14 @@ static void copy_slot(const struct scatter_call *call, int slot, int64_t part) {
     const struct scatter_plan *plan = scatter_plan_of(call);
     const DLTensor *input = call->tensors[slot];
     const DLTensor *result = call->tensors[scatter_result_at(plan, slot)];
-    if (plan->keep != NULL && is_dense(input) && is_dense(result))
-        copy_dense(plan, input, result, part);
+    int64_t first = boundary(plan->elements, plan->copy_parts, part);
+    int64_t last = boundary(plan->elements, plan->copy_parts, part + 1);
+    if (plan->copy[slot] == NULL || !is_dense(input) || !is_dense(result))
+        copy_elements(plan, input, result, slot, first, last);
+    else if (plan->copy[slot]->family == KVMILL_KEEP_ROWS)
+        keep_dense(plan, slot, input, result, part);
     else
-        copy_elements(plan, input, result, slot, boundary(plan->elements, plan->copy_parts, part),
-                      boundary(plan->elements, plan->copy_parts, part + 1));
+        convert_dense(plan->copy[slot], input, result, first, last);
 }
 
 static void copy_part(const struct scatter_call *call, int64_t part) {
@@ -153,6 +173,14 @@ static void copy_part(const struct scatter_call *call, int64_t part) {
 }
 
 /* ---- Applying updates ---- */
+
+/* All inputs at once. */
+static void apply_region(struct scatter_part *part) {
+    if (!kvmill_scatter_slots_fit(part->call))
+        kvmill_portable_scatter.run(part, 0, 1);
+    else if (kvmill_scatter_slots_set(part))
+        scatter_plan_of(part->call)->kernel[0]->run(part, 0, 1);
+}
 
 /* Targets with coordinates [first, last) along the axis that is split. */
 static void apply_range(const struct scatter_call *call, int64_t first, int64_t last) {
@@ -165,20 +193,19 @@ static void apply_range(const struct scatter_call *call, int64_t first, int64_t 
         plan->kernel[0]->run(&part, 0, 1);
         return;
     }
+    if (plan->kernel[0]->family == KVMILL_SCATTER_REGION) {
+        apply_region(&part);
+        return;
+    }
     for (int i = 0; i < plan->count; i++)
         if (kvmill_scatter_windows_set(&part, i))
             plan->kernel[i]->run(&part, 0, 1);
 }
 
-static int64_t split_extent(const struct scatter_plan *plan) {
-    return plan->split == KVMILL_NOT_THERE ? 1 : plan->windows.dim[plan->split];
-}
-
 static void apply_part(const struct scatter_call *call, int64_t part) {
     const struct scatter_plan *plan = scatter_plan_of(call);
-    int64_t extent = split_extent(plan);
-    apply_range(call, boundary(extent, plan->apply_parts, part),
-                boundary(extent, plan->apply_parts, part + 1));
+    apply_range(call, boundary(plan->extent, plan->apply_parts, part),
+                boundary(plan->extent, plan->apply_parts, part + 1));
 }
 
 void kvmill_scatter_part(const struct call *base, int64_t part) {
@@ -196,5 +223,5 @@ void kvmill_scatter_all(const struct call *base) {
     for (int64_t part = 0; call->phase == COPY && part < plan->copy_parts; part++)
         copy_part(call, part);
     if (call->phase == APPLY && plan->apply_parts > 0)
-        apply_range(call, 0, split_extent(plan));
+        apply_range(call, 0, plan->extent);
 }

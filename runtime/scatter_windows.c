@@ -38,7 +38,7 @@ enum { RESULT, UPDATES, INDICES };
 
 /* A loop over the coordinates [first, last) alone; false: there are none. */
 static bool begin_at(struct view *view, int64_t *step, int64_t first, int64_t last) {
-    struct kvmill_scatter_windows *p = &view->part->windows;
+    struct kvmill_scatter_windows *p = &view->part->slots.windows;
     p->result += first * step[RESULT];
     p->updates += first * step[UPDATES];
     p->indices += first * step[INDICES];
@@ -98,7 +98,7 @@ static bool has_moved_points(const struct view *view) {
 }
 
 static bool set_points(struct view *view) {
-    struct kvmill_scatter_windows *p = &view->part->windows;
+    struct kvmill_scatter_windows *p = &view->part->slots.windows;
     struct loops loops;
     loops.count = 0;
     loops.sides = 3;
@@ -133,7 +133,7 @@ static bool is_row(const struct kvmill_scatter_loop *loop, int64_t count, int64_
 }
 
 static bool set_window(struct view *view, const struct kvmill_scatter_shape *shape) {
-    struct kvmill_scatter_windows *p = &view->part->windows;
+    struct kvmill_scatter_windows *p = &view->part->slots.windows;
     struct loops loops;
     loops.count = 0;
     loops.sides = 3;
@@ -143,8 +143,9 @@ static bool set_window(struct view *view, const struct kvmill_scatter_shape *sha
     copy_loops(&loops, p->window, &p->window_loops);
     kvmill_loops_merge(&loops);
     copy_loops(&loops, p->rows, &p->row_loops);
-    p->fits = p->row_loops > 0 && is_row(&p->rows[p->row_loops - 1], shape->row,
-                                         kvmill_element_bytes(view->result->dtype));
+    p->fits =
+        shape != NULL && p->row_loops > 0 &&
+        is_row(&p->rows[p->row_loops - 1], shape->row, kvmill_element_bytes(view->result->dtype));
     return true;
 }
 
@@ -170,7 +171,7 @@ static struct kvmill_scatter_start start_of(const struct view *view, int d, int3
 }
 
 static void set_starts(const struct view *view) {
-    struct kvmill_scatter_windows *p = &view->part->windows;
+    struct kvmill_scatter_windows *p = &view->part->slots.windows;
     int32_t starts = 0, axis = 0;
     for (int d = 0; d < view->windows->rank; d++) {
         if (is_moved(view, d))
@@ -189,13 +190,60 @@ static bool owns_dropped(const struct view *view) {
 
 bool kvmill_scatter_windows_set(struct scatter_part *part, int slot) {
     struct view view = view_of(part, slot);
-    struct kvmill_scatter_windows *p = &part->windows;
-    p->shape = view.plan->kernel[slot]->shape;
+    struct kvmill_scatter_windows *p = &part->slots.windows;
+    const struct kvmill_kernel *kernel = view.plan->kernel[slot];
+    p->shape = kernel->family == KVMILL_SCATTER ? kernel->shape : NULL;
     p->result = tensor_data(view.result);
     p->updates = tensor_data(view.updates);
     p->indices = tensor_data(view.indices);
     if (!owns_dropped(&view) || !set_points(&view) || !set_window(&view, p->shape))
         return false;
     set_starts(&view);
+    return true;
+}
+
+/* ---- All inputs together ---- */
+
+static bool lies_alike(const DLTensor *a, const DLTensor *b) {
+    int64_t bytes_a = kvmill_element_bytes(a->dtype), bytes_b = kvmill_element_bytes(b->dtype);
+    for (int d = 0; d < a->ndim; d++)
+        if (a->shape[d] > 1 &&
+            kvmill_shaped_step(a, d) * bytes_b != kvmill_shaped_step(b, d) * bytes_a)
+            return false;
+    return true;
+}
+
+bool kvmill_scatter_slots_fit(const struct scatter_call *call) {
+    const struct scatter_plan *plan = scatter_plan_of(call);
+    const DLTensor *const *tensors = call->tensors;
+    for (int i = 1; i < plan->count; i++)
+        if (!lies_alike(tensors[scatter_result_at(plan, 0)], tensors[scatter_result_at(plan, i)]) ||
+            !lies_alike(tensors[scatter_update_at(plan, 0)], tensors[scatter_update_at(plan, i)]))
+            return false;
+    return true;
+}
+
+/* Bytes in `other` that go with those from the first element of `first` to `at`. */
+static int64_t along(const DLTensor *first, const unsigned char *at, const DLTensor *other) {
+    return (at - tensor_data(first)) / kvmill_element_bytes(first->dtype) *
+           kvmill_element_bytes(other->dtype);
+}
+
+bool kvmill_scatter_slots_set(struct scatter_part *part) {
+    struct kvmill_scatter_slots *slots = &part->slots;
+    const struct scatter_plan *plan = scatter_plan_of(part->call);
+    const DLTensor *const *tensors = part->call->tensors;
+    const DLTensor *result = tensors[scatter_result_at(plan, 0)];
+    const DLTensor *update = tensors[scatter_update_at(plan, 0)];
+    if (!kvmill_scatter_windows_set(part, 0))
+        return false;
+    for (int i = 0; i < plan->count; i++) {
+        const DLTensor *to = tensors[scatter_result_at(plan, i)];
+        const DLTensor *from = tensors[scatter_update_at(plan, i)];
+        slots->result[i] = tensor_data(to) + along(result, slots->windows.result, to);
+        slots->updates[i] = tensor_data(from) + along(update, slots->windows.updates, from);
+    }
+    for (int i = 0; i < plan->captures; i++)
+        slots->capture[i] = tensor_data(tensors[scatter_capture_at(plan, i)]);
     return true;
 }

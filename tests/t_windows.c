@@ -1010,6 +1010,74 @@ static void test_variadic(void) {
        "two inputs, each with a kernel, as the portable one has them");
 }
 
+/* ---- Indices that are promised to be unique ---- */
+
+enum { MANY = 200000 };
+
+struct permutation {
+    int64_t order[MANY], extent[1], vectors[2];
+    float input[MANY], update[MANY], result[MANY];
+};
+
+static bool is_permuted(const struct permutation *it) {
+    for (int i = 0; i < MANY; i++)
+        if (it->result[it->order[i]] != it->input[it->order[i]] + it->update[i])
+            return false;
+    return true;
+}
+
+/* Parts of the run, or 0 where it is wrong. */
+static int64_t parts_of_permutation(struct dice *dice, struct permutation *it, bool unique) {
+    static const int64_t axis_0[] = {0};
+    static const DLDataType f32 = {kDLFloat, 32, 1}, i64 = {kDLInt, 64, 1};
+    DLTensor input = prototype(f32, 1, it->extent), result = input, update = input;
+    DLTensor indices = prototype(i64, 2, it->vectors);
+    const DLTensor *inputs[] = {&input}, *updates[] = {&update};
+    const DLTensor *tensors[] = {&input, &indices, &update, &result};
+    const kvmill_scatter op = {.struct_size = sizeof op,
+                               .inserted_window_dims = {axis_0, 1},
+                               .scatter_dims_to_operand_dims = {axis_0, 1},
+                               .index_vector_dim = 1,
+                               .unique_indices = unique,
+                               .update_computation = "add",
+                               .count = 1,
+                               .inputs = inputs,
+                               .updates = updates,
+                               .scatter_indices = &indices};
+    const char *parts;
+    char words[4096];
+    kvmill_plan *plan;
+    kvmill_error error;
+    input.data = it->input;
+    result.data = it->result;
+    update.data = it->update;
+    indices.data = it->order;
+    if (kvmill_plan_scatter(&op, windows_options(), &plan, &error) != KVMILL_OK)
+        return 0;
+    kvmill_plan_describe(plan, words, sizeof words);
+    kvmill_status status = run_shuffled(dice, plan, tensors, &error);
+    kvmill_plan_destroy(plan);
+    parts = strstr(words, "up to ");
+    return status == KVMILL_OK && parts != NULL && is_permuted(it) ? atoll(parts + 6) : 0;
+}
+
+static void test_unique(void) {
+    struct dice dice = dice_for(seed, "unique");
+    struct permutation *it = malloc(sizeof *it);
+    *it->extent = it->vectors[0] = MANY;
+    it->vectors[1] = 1;
+    dice_order(&dice, it->order, MANY);
+    for (int i = 0; i < MANY; i++) {
+        it->input[i] = (float)dice_range(&dice, -1000, 1000);
+        it->update[i] = (float)dice_range(&dice, -1000, 1000);
+    }
+    int64_t few = parts_of_permutation(&dice, it, false);
+    int64_t many = parts_of_permutation(&dice, it, true);
+    ok(few == 2 && many > 2 * few,
+       "points in %" PRId64 " parts, and in %" PRId64 " where indices are unique", few, many);
+    free(it);
+}
+
 /* ---- All of it ---- */
 
 static void walk(const char *name, bool (*is_right)(struct dice *, bool), int cases, bool large) {
@@ -1068,6 +1136,7 @@ int main(void) {
     walk("scatter with packs", packs_scatter_right, large_cases, true);
     walk_kernels(is_slow_run() ? 12 : 24);
     test_variadic();
+    test_unique();
     if (windows_cases(0) == 0) /* a few need not be of all kinds */
         check_seen();
     return done_testing();

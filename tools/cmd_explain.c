@@ -8,12 +8,14 @@
 #include "../gen/pack.h"
 #include "../gen/variants.h"
 #include "commands.h"
+#include "inputs.h"
 #include "tuned.h"
 
 static const struct option_help options[] = {
     {"source", NULL, "print the C of the kernels instead"},
     {"tuned", "DB", "say also what tuning found; may be given several times"},
     {"isa", "LIST", "for SPECS: instruction sets, by commas (all for x86-64)"},
+    {"kernels", "SPECS", "for SYMBOL: specs that have the region which it names by a number"},
     {NULL, NULL, NULL},
 };
 
@@ -40,19 +42,38 @@ static bool print_source(const struct kernel *kernel, struct error *error) {
     return done;
 }
 
-static bool kernels_of(const struct options *given, struct kernel_list *kernels,
-                       struct error *error) {
-    const char *word = given->rest[0];
+/* Reading specs makes their regions known. */
+static bool kernel_of_symbol(const struct options *given, struct kernel_list *kernels,
+                             struct error *error) {
     struct kernel kernel;
     struct isa_list isas;
     struct spec_list specs = {0};
-    if (strncmp(word, "kvmill_", 7) == 0 && option_value(given, "isa"))
+    struct kernel_list others = {0};
+    const char *file = option_value(given, "kernels");
+    if (option_value(given, "isa"))
         return fail(error, EXIT_USER, "--isa goes with SPECS; the symbol says its own");
-    if (strncmp(word, "kvmill_", 7) == 0)
-        return kernel_parse(word, &kernel, error) && tuning_check(&kernel, error) &&
-               kernel_list_add(kernels, &kernel, error);
+    bool done = file == NULL ||
+                (isa_list_parse("scalar", &isas, error) && specs_read(file, &specs, error) &&
+                 specs_kernels(&specs, &isas, &others, error));
+    done = done && kernel_parse(given->rest[0], &kernel, error) && tuning_check(&kernel, error) &&
+           kernel_list_add(kernels, &kernel, error);
+    kernel_list_free(&others);
+    spec_list_free(&specs);
+    return done;
+}
+
+static bool kernels_of(const struct options *given, struct kernel_list *kernels,
+                       struct error *error) {
+    struct isa_list isas;
+    struct spec_list specs = {0};
+    if (strncmp(given->rest[0], "kvmill_", 7) == 0)
+        return kernel_of_symbol(given, kernels, error);
+    if (option_value(given, "kernels"))
+        return fail(error, EXIT_USER, "--kernels goes with a SYMBOL; SPECS say their regions");
     bool done = isa_list_parse(option_value(given, "isa"), &isas, error) &&
-                specs_read(word, &specs, error) && specs_kernels(&specs, &isas, kernels, error);
+                specs_read(given->rest[0], &specs, error) &&
+                specs_kernels(&specs, &isas, kernels, error) &&
+                note_without_kernels(&specs, isas.items[0], error);
     spec_list_free(&specs);
     return done;
 }

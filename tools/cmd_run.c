@@ -16,7 +16,7 @@ static const struct option_help options[] = {
     {"in", "NAME=FILE.npy", "an input, by its name in the op"},
     {"out", "NAME=FILE.npy", "where an output goes, or what is updated in place"},
     {"isa", "ISA", "instruction set (the best this CPU has)"},
-    {"portable", NULL, "the portable kernels instead of generated ones"},
+    {"portable", NULL, "the portable kernels, as a .mlir file has without --pack"},
     {"threads", "N", "threads to run on (1)"},
     {"pack", "LIBRARY", "the kernels of a built pack, for a .mlir file"},
     {"window-out-of-bounds", "WORD",

@@ -108,15 +108,23 @@ static bool set_name(const struct options *options, const char *directory, struc
     return pack_name_check(name ? name : inputs->name, error);
 }
 
-/* Nothing is silently left out: say which specs only the portable kernels will serve. */
-static bool note_without_kernels(const struct inputs *inputs, struct error *error) {
-    for (size_t i = 0; i < inputs->specs.count; i++) {
-        const struct spec *spec = &inputs->specs.items[i];
+static void note_portable(const struct spec *spec) {
+    char words[256];
+    snprintf(words, sizeof words, "%s", spec->op->without_kernels);
+    if (spec->op->why_none != NULL)
+        spec->op->why_none(spec, words, sizeof words);
+    fprintf(stderr, "%s: note: no kernel is generated (%s); the portable one serves it\n",
+            spec->where, words);
+}
+
+/* Nothing is silently left out. */
+bool note_without_kernels(const struct spec_list *specs, const struct isa *isa,
+                          struct error *error) {
+    for (size_t i = 0; i < specs->count; i++) {
         struct kernel_list own = {0};
-        bool done = spec->op->kernels(spec, inputs->isas.items[0], &own, error);
+        bool done = specs->items[i].op->kernels(&specs->items[i], isa, &own, error);
         if (done && own.count == 0)
-            fprintf(stderr, "%s: note: no kernel is generated (%s); the portable one serves it\n",
-                    spec->where, spec->op->without_kernels);
+            note_portable(&specs->items[i]);
         kernel_list_free(&own);
         if (!done)
             return false;
@@ -133,7 +141,7 @@ bool inputs_read(const struct options *options, const char *directory, struct in
     inputs->pack.name = inputs->name;
     inputs->pack.specs = &inputs->specs;
     return specs_kernels(&inputs->specs, &inputs->isas, &inputs->pack.kernels, error) &&
-           note_without_kernels(inputs, error);
+           note_without_kernels(&inputs->specs, inputs->isas.items[0], error);
 }
 
 void inputs_free(struct inputs *inputs) {

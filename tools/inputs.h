@@ -34,4 +34,8 @@ bool inputs_read(const struct options *options, const char *directory, struct in
                  struct error *error);
 void inputs_free(struct inputs *inputs);
 
+/* Say which specs only the portable kernels serve, and why. */
+bool note_without_kernels(const struct spec_list *specs, const struct isa *isa,
+                          struct error *error);
+
 #endif

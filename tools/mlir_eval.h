@@ -15,15 +15,19 @@ struct array {
 };
 
 /* A program being run. */
+enum { MOST_PORTABLE = 8 };
+
 struct evaluation {
     const struct mlir_file *file;
     const struct mlir_chunk *chunk;
     struct error *error;
     int threads, portable, depth;
-    const kvmill_pack *pack; /* kernels for gathers and scatters; or NULL */
+    const kvmill_pack *pack;          /* kernels for gathers and scatters; or NULL */
     const char *window_out_of_bounds; /* of all scatters; NULL: as StableHLO says */
     int passed, failed;
-    int64_t bytes; /* that all arrays hold */
+    int windows, portables; /* gathers and scatters that were run, and those by portable kernels */
+    char by_portable[MOST_PORTABLE][160]; /* "stablehlo.gather (why)", each once, "" behind the last */
+    int64_t bytes;                     /* that all arrays hold */
 };
 
 /* A call of a function: its values so far. */

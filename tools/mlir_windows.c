@@ -1,6 +1,7 @@
 /* Gathers and scatters of StableHLO text, run by the library.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,9 +22,35 @@ static bool library_failed(struct evaluation *evaluation, const struct mlir_op *
     return false;
 }
 
+/* Why it is a portable kernel, in brackets behind its name; NULL: it is not. */
+static const char *portable_reason(const char *description) {
+    const char *gather = strstr(description, "__portable (");
+    const char *scatter = strstr(description, "the portable kernel (");
+    return gather ? strchr(gather, '(') : scatter ? strchr(scatter, '(') : NULL;
+}
+
+static void count_window(struct evaluation *evaluation, const struct mlir_op *op,
+                         const kvmill_plan *plan) {
+    char description[4096], words[sizeof evaluation->by_portable[0]];
+    kvmill_plan_describe(plan, description, sizeof description);
+    const char *reason = portable_reason(description);
+    evaluation->windows++;
+    if (reason == NULL)
+        return;
+    evaluation->portables++;
+    snprintf(words, sizeof words, "%s %.*s)", op->name, (int)strcspn(reason, ")"), reason);
+    int i = 0;
+    while (i < MOST_PORTABLE - 1 && evaluation->by_portable[i][0] != '\0' &&
+           strcmp(evaluation->by_portable[i], words) != 0)
+        i++;
+    strcpy(evaluation->by_portable[i], words);
+}
+
 /* Run the plan, if there is one, and release it. */
 static bool run_plan(struct evaluation *evaluation, const struct mlir_op *op, kvmill_status status,
                      kvmill_plan *plan, const DLTensor *const *tensors, kvmill_error *reason) {
+    if (status == KVMILL_OK)
+        count_window(evaluation, op, plan);
     if (status == KVMILL_OK)
         status =
             kvmill_run_parallel(plan, tensors, NULL, threads_for, &evaluation->threads, reason);

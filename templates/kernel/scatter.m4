@@ -3,6 +3,14 @@ m4_dnl scatter.m4 -- what the kernels that scatter have in common: loops over po
 m4_dnl partly outside.
 km_need_all(«the definitions», «km_symbol», «km_components», «km_row», «km_index_code», «km_index_bits», «km_unroll», «km_ahead»)
 
+m4_dnl km_context -- what else combine_one and combine_row are given: the problem, where elements of a slot are not all
+m4_dnl there is; km_context_parameter -- the same in a declaration.
+km_default(«km_context», «»)
+m4_define(«km_context_parameter», «m4_ifelse(m4_defn(«km_context»), «», «», «const struct kvmill_scatter_windows *p, »)»)
+
+m4_dnl km_update_size -- bytes of an update, which may be of another type.
+km_default(«km_update_size», «km_size»)
+
 m4_dnl km_for_starts(BODY) -- BODY for every component K.
 m4_define(«km_for_starts», «km_each(«K», 0, km_components - 1, 1, «$1»)»)
 
@@ -38,25 +46,25 @@ m4_dnl ---- Windows ----
 
 m4_dnl km_window_functions -- combine_rows, walk and partial.
 m4_define(«km_window_functions», «/* Elements along a loop.  */
-km_function(«void», «combine_along(const struct kvmill_scatter_loop *loop, unsigned char *to, const unsigned char *from)»)
+km_function(«void», «combine_along(km_context_parameter«»const struct kvmill_scatter_loop *loop, unsigned char *to, const unsigned char *from)»)
 {
-    if (loop->result_step == km_size && loop->update_step == km_size) {
-        combine_row(to, from, loop->count);
+    if (loop->result_step == km_size && loop->update_step == km_update_size) {
+        combine_row(km_context«»to, from, loop->count);
         return;
     }
     for (int64_t i = 0; i < loop->count; i++)
-        combine_one(to + i * loop->result_step, from + i * loop->update_step);
+        combine_one(km_context«»to + i * loop->result_step, from + i * loop->update_step);
 }
 
-km_apart(«void», «walk(const struct kvmill_scatter_loop *loop, int loops, unsigned char *to, const unsigned char *from)»)
+km_apart(«void», «walk(km_context_parameter«»const struct kvmill_scatter_loop *loop, int loops, unsigned char *to, const unsigned char *from)»)
 {
     if (loops == 0)
-        combine_one(to, from);
+        combine_one(km_context«»to, from);
     else if (loops == 1)
-        combine_along(loop, to, from);
+        combine_along(km_context«»loop, to, from);
     else
         for (int64_t i = 0; i < loop->count; i++)
-            walk(loop + 1, loops - 1, to + i * loop->result_step, from + i * loop->update_step);
+            walk(km_context«»loop + 1, loops - 1, to + i * loop->result_step, from + i * loop->update_step);
 }
 
 /* Coordinates [*low, *high) of a window from `start` on, at `turn` of the loops over points, that may be written.  */
@@ -95,7 +103,7 @@ km_apart(«void», «partial(const struct kvmill_scatter_windows *p, const struc
         if (s->axis >= 0)
             cut(&loop[s->axis], low, high, &to, &from);
     }
-    walk(loop, p->window_loops, to, from);
+    walk(km_context«»loop, p->window_loops, to, from);
 }
 
 »)
@@ -172,7 +180,7 @@ km_function(«int», «repeat(const struct kvmill_scatter_windows *p, int depth,
 {
     const struct kvmill_scatter_loop *loop = &p->point[depth], *point = loop + 1;
     struct run runs[MOST_RUNS];
-    if (loop->index_step != 0 || loop->count < LEAST_TURNS || point->update_step != km_size)
+    if (loop->index_step != 0 || loop->count < LEAST_TURNS || point->update_step != km_update_size)
         return 0;
     for (int k = 0; k < km_components; k++)
         if (p->start[k].point == depth)
@@ -182,8 +190,8 @@ km_function(«int», «repeat(const struct kvmill_scatter_windows *p, int depth,
         return 0;
     for (int64_t i = 0; i < loop->count; i++)
         for (int r = 0; r < count; r++)
-            combine_row(at.to + i * loop->result_step + runs[r].to,
-                        at.from + i * loop->update_step + runs[r].first * km_size, runs[r].count);
+            combine_row(km_context«»at.to + i * loop->result_step + runs[r].to,
+                        at.from + i * loop->update_step + runs[r].first * km_update_size, runs[r].count);
     return 1;
 }
 
@@ -221,7 +229,7 @@ km_function(«void», «points(const struct kvmill_scatter_windows *p, struct pl
 {
     const struct kvmill_scatter_loop step = p->point[p->point_loops - 1];
     const int64_t last_step = km_if(km_components, «p->start[m4_eval(km_components - 1)].result_step», 0);
-km_if(km_row == 1 && km_components, «    const struct kvmill_scatter_loop dense = {step.count, 0, km_size, m4_eval(km_components * km_index_bytes)};
+km_if(km_row == 1 && km_components, «    const struct kvmill_scatter_loop dense = {step.count, 0, km_update_size, m4_eval(km_components * km_index_bytes)};
     if (step.result_step == 0 && step.update_step == dense.update_step && step.index_step == dense.index_step && last_step == km_size) {
         points_by(p, at, inside, dense, km_size);
         return;
@@ -288,6 +296,36 @@ km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
 }
 
 »)
+
+m4_dnl km_single_points -- points, where windows are one element: it is inside, or nothing is done.  The components of
+m4_dnl several points are loaded together; elements are combined in order, since points may have the same one.
+m4_define(«km_single_point», «        if (km_point_inside(«$2»))
+            combine_one(km_context«»km_point_to(«$1», «$2»), km_point_from(«$1»));
+»)
+m4_define(«km_single_points», «km_points(«m4_ifelse(km_unroll, 1, «», «    for (; i + km_unroll <= step.count; i += km_unroll) {
+km_each(«U», 0, km_unroll - 1, 1, «km_point_ahead(«i + U»)km_point_loads(«i + U», U)»)km_each(«U», 0, km_unroll - 1, 1, «km_single_point(«i + U», U)»)    }
+»)    for (; i < step.count; i++) {
+km_point_ahead(«i»)km_point_loads(«i», 0)km_single_point(«i», 0)    }
+»)»)
+
+m4_dnl km_walked_rows -- defines combine_rows: rows of any length.
+m4_define(«km_walked_rows», «km_function(«void», «combine_rows(const struct kvmill_scatter_windows *p, const struct kvmill_scatter_loop *loop, int loops, unsigned char *to,
+             const unsigned char *from)»)
+{
+    (void)p;
+    walk(km_context«»loop, loops, to, from);
+}
+
+»)
+
+m4_dnl km_row_points -- points, where windows are rows.
+m4_define(«km_row_points», «km_points(«    for (; i < step.count; i++) {
+km_point_ahead(«i»)km_point_loads(«i», 0)        if (km_point_inside(0))
+            combine_rows(p, p->rows, p->row_loops, km_point_to(«i», 0), km_point_from(«i»));
+        else
+            km_point_partial(«i», 0)
+    }
+»)»)
 
 m4_dnl km_scatter_descriptor
 m4_define(«km_scatter_descriptor», «km_descriptor(«KVMILL_SCATTER», «kvmill_scatter_shape shape = {

@@ -16,19 +16,4 @@ km_if(km_row > 0, «km_apart(«void», «combine_rows(const struct kvmill_scatte
     }
 km_combine_straight(km_row)}
 
-», «km_function(«void», «combine_rows(const struct kvmill_scatter_windows *p, const struct kvmill_scatter_loop *loop, int loops, unsigned char *to,
-             const unsigned char *from)»)
-{
-    (void)p;
-    walk(loop, loops, to, from);
-}
-
-»)m4_dnl
-km_points(«    for (; i < step.count; i++) {
-km_point_ahead(«i»)km_point_loads(«i», 0)        if (km_point_inside(0))
-            combine_rows(p, p->rows, p->row_loops, km_point_to(«i», 0), km_point_from(«i»));
-        else
-            km_point_partial(«i», 0)
-    }
-»)m4_dnl
-km_scatter_descriptor«»m4_dnl
+», «km_walked_rows»)«»km_row_points«»km_scatter_descriptor«»m4_dnl

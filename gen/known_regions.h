@@ -1,0 +1,19 @@
+/* Regions by the number that symbols have for them.  A symbol has no room for a program, so that
+   what one stands for is known only where specs have been read that have it.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_GEN_KNOWN_REGIONS_H
+#define KVMILL_GEN_KNOWN_REGIONS_H
+
+#include <stdint.h>
+
+#include "error.h"
+
+/* Remember a text (ops/region_text.h); its number depends on nothing else.  Not for several
+ * threads. */
+bool region_remember(const char *text, int64_t *number, struct error *error);
+
+/* The text, for as long as the program runs; NULL where none of that number is known. */
+const char *region_of_number(int64_t number);
+
+#endif

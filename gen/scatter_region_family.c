@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scatter_region_family.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "../ops/element.h"
+#include "known_regions.h"
+#include "m4.h"
+
+static const char *const index_types[] = {"i32",  "i64",  "i16",  "i8",  "i4",  "i2", "ui8",
+                                          "ui16", "ui32", "ui64", "ui4", "ui2", "i1", NULL};
+
+enum { PROGRAM, INDEX, COMPONENTS, ROW, FIELDS };
+
+static const struct field fields[] = {
+    [PROGRAM] = {"program", "p", NULL, FIELD_BITS},
+    [INDEX] = {"index", NULL, index_types, 0},
+    [COMPONENTS] = {"components", "k", NULL, 0},
+    [ROW] = {"row", "r", NULL, 0},
+};
+
+enum { MOST_COMPONENTS = 8 };
+
+/* points: windows of one element; rows: others. */
+static const char *const variants[] = {"points", "rows", NULL};
+
+static const char *region_of(const struct kernel *kernel) {
+    return region_of_number(kernel->value[PROGRAM]);
+}
+
+/* ---- What there is ---- */
+
+static bool is_legal(const struct kernel *kernel) {
+    const int64_t *value = kernel->value;
+    return isa_plain(kernel->isa) == kernel->isa && value[COMPONENTS] >= 0 &&
+           value[COMPONENTS] <= MOST_COMPONENTS && (value[ROW] == 1 || value[ROW] == ANY_COUNT) &&
+           strcmp(kernel->variant, variants[value[ROW] != 1]) == 0;
+}
+
+static DLDataType index_type(int64_t at) {
+    DLDataType type = {0};
+    kvmill_element_by_word(index_types[at], strlen(index_types[at]), &type);
+    return type;
+}
+
+static int64_t place_of(int32_t code, int32_t bits) {
+    int64_t at = 0;
+    while (index_types[at] != NULL && (index_type(at).code != code || index_type(at).bits != bits))
+        at++;
+    return at;
+}
+
+bool scatter_region_kernels(const struct kvmill_scatter_region_shape *shape, const struct isa *isa,
+                            struct kernel_list *list, struct error *error) {
+    struct kernel kernel = {.family = &scatter_region_family,
+                            .isa = isa_plain(isa),
+                            .value = {[INDEX] = place_of(shape->index_code, shape->index_bits),
+                                      [COMPONENTS] = shape->components,
+                                      [ROW] = shape->row},
+                            .variant = variants[shape->row != 1]};
+    if (index_types[kernel.value[INDEX]] == NULL || !is_legal(&kernel))
+        return true;
+    return region_remember(shape->program, &kernel.value[PROGRAM], error) &&
+           kernel_list_add(list, &kernel, error);
+}
+
+static bool is_complete(const struct kernel *kernel, struct error *error) {
+    char symbol[SYMBOL_SIZE];
+    if (region_of(kernel) != NULL)
+        return true;
+    kernel_symbol(kernel, symbol);
+    return fail(error, EXIT_USER,
+                "%s: a symbol names its region by a number alone; accepted: with --kernels SPECS, "
+                "the spec that has the region, as a pack's specs.json does",
+                symbol);
+}
+
+/* ---- Predicted size ---- */
+
+static int64_t count_steps(const char *region) {
+    int64_t steps = 0;
+    for (const char *at = region; at != NULL && (at = strchr(at, ';')) != NULL; at++)
+        steps++;
+    return steps;
+}
+
+/* Fitted over the kernels of the tests' pack (gcc 12 -O3); each is vectors, what is left over, and
+   for points single elements in several loops. */
+static int64_t code_bytes(const struct kernel *kernel) {
+    int64_t steps = count_steps(region_of(kernel)), components = kernel->value[COMPONENTS];
+    if (kernel->value[ROW] == 1)
+        return 5100 + 1900 * components + 740 * steps;
+    return 3700 + 400 * components + 260 * steps;
+}
+
+/* ---- Words ---- */
+
+static void explain(const struct kernel *kernel, FILE *stream) {
+    const int64_t *value = kernel->value;
+    const char *region = region_of(kernel);
+    fprintf(stream,
+            "Applies updates to results by a region of its own, element by element in the order of "
+            "updates,\nat places that %" PRId64
+            " index component%s of %s tell; what lies outside is skipped.\n",
+            value[COMPONENTS], value[COMPONENTS] == 1 ? "" : "s", index_types[value[INDEX]]);
+    fprintf(stream, "%s\n",
+            value[ROW] == 1 ? "One element for each index vector."
+                            : "Windows of rows of any length, in loops that compilers vectorise.");
+    if (region != NULL)
+        fprintf(stream, "The region: %s.\n", region);
+    else
+        fprintf(stream, "Of the region the symbol has but a number; --kernels SPECS tells it.\n");
+}
+
+/* ---- Definitions ---- */
+
+/* Words of a statement of a region, which ends with ';' or the text. */
+enum { MOST_WORDS = 2 + 16, WORD_SIZE = 24 };
+struct statement {
+    char words[MOST_WORDS][WORD_SIZE];
+    int count;
+};
+
+static const char *read_statement(const char *at, struct statement *statement) {
+    statement->count = 0;
+    while (*at != '\0' && *at != ';' && statement->count < MOST_WORDS) {
+        size_t length = strcspn(at, " ;");
+        snprintf(statement->words[statement->count++], WORD_SIZE, "%.*s", (int)length, at);
+        at += length;
+        at += strspn(at, " ");
+    }
+    at += *at == ';';
+    return at + strspn(at, " ");
+}
+
+static bool define_numbered(struct expansion *expansion, const char *name, int number,
+                            const char *value) {
+    char numbered[32];
+    snprintf(numbered, sizeof numbered, "%s_%d", name, number);
+    return define_text(expansion, numbered, value);
+}
+
+/* km_step(«v0», «add», «f32», «f32», «r0», «u0») */
+static bool add_step(struct text *steps, const struct statement *statement) {
+    bool done = text_print(steps, "km_step(");
+    for (int i = 0; done && i < statement->count; i++)
+        done = text_print(steps, "%s«%s»", i ? ", " : "", statement->words[i]);
+    return done && text_print(steps, ")");
+}
+
+static bool define_statement(struct expansion *expansion, const struct statement *statement,
+                             int *slots, struct text *steps) {
+    bool done = true;
+    if (strcmp(statement->words[0], "slot") == 0) {
+        done = define_numbered(expansion, "result", *slots, statement->words[1]) &&
+               define_numbered(expansion, "update", *slots, statement->words[2]);
+        ++*slots;
+        return done;
+    }
+    if (strcmp(statement->words[0], "return") != 0)
+        return add_step(steps, statement);
+    for (int i = 1; done && i < statement->count; i++)
+        done = define_numbered(expansion, "return", i - 1, statement->words[i]);
+    return done;
+}
+
+static bool define_region(struct expansion *expansion, const char *region) {
+    struct statement statement;
+    struct text steps = {0};
+    int slots = 0;
+    bool done = define_text(expansion, "region", region);
+    for (const char *at = region; done && *at != '\0';) {
+        at = read_statement(at, &statement);
+        done = define_statement(expansion, &statement, &slots, &steps);
+    }
+    done = done && define_integer(expansion, "slots", slots) &&
+           define_text(expansion, "steps", steps.data ? steps.data : "");
+    text_free(&steps);
+    return done;
+}
+
+static bool define(const struct kernel *kernel, struct expansion *expansion) {
+    const char *region = region_of(kernel);
+    DLDataType index = index_type(kernel->value[INDEX]);
+    return define_integer(expansion, "index_code", index.code) &&
+           define_integer(expansion, "index_bits", index.bits) &&
+           (region == NULL || define_region(expansion, region));
+}
+
+static const char *const libraries[] = {"scatter_region", "scatter", NULL};
+
+const struct family scatter_region_family = {
+    .name = "scatter_region",
+    .op = "stablehlo.scatter",
+    .libraries = libraries,
+    .fields = fields,
+    .field_count = FIELDS,
+    .variants = variants,
+    .tunables = "scatter_region_tunables",
+    .legal = is_legal,
+    .explain = explain,
+    .code_bytes = code_bytes,
+    .define = define,
+    .complete = is_complete,
+};

@@ -1,0 +1,452 @@
+/* Kernels that scatter by a region against the portable one, bit for bit: every kernel of the
+   linked packs, or of the one that KVMILL_REGIONS_PACK names, on random numbers, sizes and strides.
+   t_regions COUNT prints specs of as many random regions instead.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../ops/element.h"
+#include "../ops/region_text.h"
+#include "region_texts.h"
+#include "tap.h"
+#include "walk.h"
+
+static uint64_t seed;
+
+static struct { int64_t in_place, strided, many_parts, skipped; } seen;
+
+/* ---- Numbers ---- */
+
+/* Any bits, or numbers that ops and conversions treat in their own ways. */
+static uint64_t random_number(struct dice *dice, DLDataType type) {
+    static const double edges[] = {0,     1,      -1,         0.5,   2.5,
+                                   3.5,   -0.5,   127.5,      32768, -2147483648.,
+                                   1e-7,  65504,  65520,      1e-40, 9007199254740993.,
+                                   1e300, 0x1p31, 4294967295.};
+    uint64_t bits = dice_bits(dice);
+    if (type.code == KVMILL_DL_BOOL)
+        return bits & 1;
+    if (kvmill_kind_of(type) == KVMILL_FLOAT && !dice_once_in(dice, 4)) {
+        double value = (double)dice_range(dice, -4000, 4000) / 16;
+        if (dice_once_in(dice, 3)) /* many that are equal */
+            value = (double)dice_range(dice, 0, 3);
+        if (dice_once_in(dice, 3))
+            value = edges[dice_range(dice, 0, sizeof edges / sizeof *edges - 1)];
+        return kvmill_bits_of(type, dice_once_in(dice, 2) ? value : -value);
+    }
+    if (kvmill_kind_of(type) != KVMILL_FLOAT && !dice_once_in(dice, 3))
+        bits = (uint64_t)dice_range(dice, -9, 70);
+    return type.bits >= 64 ? bits : bits & (((uint64_t)1 << type.bits) - 1);
+}
+
+static void fill(struct dice *dice, const struct fenced_tensor *tensor) {
+    DLDataType type = tensor->dl.dtype;
+    int64_t bytes = kvmill_element_bytes(type);
+    for (size_t at = 0; at + (size_t)bytes <= tensor->fence.size; at += (size_t)bytes)
+        kvmill_scalar_store(type, (struct kvmill_scalar){{random_number(dice, type), 0}},
+                            tensor->fence.data + at);
+}
+
+static bool is_nan(DLDataType type, const unsigned char *at) {
+    double value = 0;
+    if (kvmill_kind_of(type) == KVMILL_FLOAT)
+        value = kvmill_float_of(type, kvmill_scalar_load(type, at).word[0]);
+    return value != value;
+}
+
+static bool are_same(const struct fenced_tensor *a, const struct fenced_tensor *b) {
+    DLDataType type = a->dl.dtype;
+    int64_t bytes = kvmill_element_bytes(type);
+    for (size_t at = 0; at + (size_t)bytes <= a->fence.size; at += (size_t)bytes) {
+        const unsigned char *x = a->fence.data + at, *y = b->fence.data + at;
+        if (memcmp(x, y, (size_t)bytes) != 0 && !(is_nan(type, x) && is_nan(type, y))) {
+            diag("%s: %#llx, portable %#llx", kvmill_element_word(type),
+                 (unsigned long long)kvmill_scalar_load(type, x).word[0],
+                 (unsigned long long)kvmill_scalar_load(type, y).word[0]);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- A problem ---- */
+
+enum { MOST_SLOTS = 4, MOST_COMPONENTS = 3 };
+
+struct problem {
+    struct read_region region;
+    bool rows, in_place;
+    int components, rank, captures;
+    int64_t dims[MOST_DIMS], update_dims[2], index_dims[2];
+    int64_t inserted[MOST_DIMS], map[MOST_DIMS], window[1];
+    struct fenced_tensor input[MOST_SLOTS], update[MOST_SLOTS], result[2][MOST_SLOTS];
+    struct fenced_tensor capture[KVMILL_MOST_CAPTURES], indices;
+    const DLTensor *inputs[MOST_SLOTS], *updates[MOST_SLOTS], *results[MOST_SLOTS];
+    const DLTensor *tensors[3 * MOST_SLOTS + 1 + KVMILL_MOST_CAPTURES];
+    kvmill_scatter op;
+};
+
+/* [points] or [points, row] into [dim] * components or [dim] * components, row. */
+static void choose_sizes(struct dice *dice, struct problem *it,
+                         const struct kvmill_scatter_region_shape *shape) {
+    bool large = dice_once_in(dice, 12);
+    it->rows = shape->row != 1;
+    it->components = it->rank = shape->components;
+    for (int d = 0; d < it->rank; d++) {
+        it->dims[d] = dice_range(dice, 1, 7);
+        it->map[d] = it->inserted[d] = d;
+    }
+    if (it->rank == 0 && !it->rows) /* somewhere to scatter to */
+        it->dims[it->rank++] = 1;
+    it->index_dims[0] = it->update_dims[0] = dice_range(dice, 0, large ? 900 : 30);
+    it->index_dims[1] = it->components;
+    if (it->rows) {
+        it->dims[it->rank++] = dice_range(dice, 2, large ? 400 : 75);
+        it->update_dims[1] = dice_range(dice, 2, it->dims[it->rank - 1]);
+        it->window[0] = 1;
+    }
+    if (it->components == 0 && !it->rows)
+        it->inserted[0] = 0;
+}
+
+static int64_t inserted_count(const struct problem *it) {
+    return it->rank - it->rows;
+}
+
+static const int64_t *choose_strides(struct dice *dice, int rank, const int64_t *dims,
+                                     int64_t *strides) {
+    int64_t step = dice_range(dice, 1, 2);
+    if (!dice_once_in(dice, 5))
+        return NULL;
+    for (int d = rank - 1; d >= 0; d--) {
+        strides[d] = step;
+        step *= dims[d] + dice_range(dice, 0, 1);
+    }
+    seen.strided++;
+    return strides;
+}
+
+static void fill_indices(struct dice *dice, struct problem *it) {
+    DLDataType type = it->indices.dl.dtype;
+    int64_t bytes = kvmill_element_bytes(type);
+    for (int64_t i = 0; i < it->index_dims[0] * it->index_dims[1]; i++) {
+        int64_t value = dice_range(dice, -2, 8);
+        memcpy(it->indices.fence.data + i * bytes, &value, (size_t)bytes);
+    }
+}
+
+/* Tensors of the plan's run: results are those that the portable kernel gets, or the other ones. */
+static void list_tensors(struct problem *it, int which) {
+    int at = 0, slots = it->region.slots;
+    for (int i = 0; i < slots; i++)
+        it->tensors[at++] = it->in_place ? &it->result[which][i].dl : &it->input[i].dl;
+    it->tensors[at++] = &it->indices.dl;
+    for (int i = 0; i < slots; i++)
+        it->tensors[at++] = &it->update[i].dl;
+    for (int i = 0; i < slots; i++)
+        it->tensors[at++] = &it->result[which][i].dl;
+    for (int i = 0; i < it->captures; i++)
+        it->tensors[at++] = &it->capture[i].dl;
+}
+
+static bool converts(const struct read_region *region) {
+    for (int i = 0; i < region->slots; i++)
+        if (!kvmill_element_equal(&region->result[i], &region->update[i]))
+            return true;
+    return false;
+}
+
+/* Elements of less than a byte take one. */
+static void open_tensor(struct fenced_tensor *tensor, DLDataType type, int rank,
+                        const int64_t *dims, const int64_t *strides, struct dice *dice) {
+    DLDataType bytes = {kDLUInt, (uint8_t)(kvmill_element_bytes(type) * 8), 1};
+    tensor_open(tensor, bytes, rank, dims, strides, dice);
+    tensor->dl.dtype = type;
+}
+
+static void open_copy(struct fenced_tensor *copy, const struct fenced_tensor *tensor,
+                      struct dice *dice) {
+    open_tensor(copy, tensor->dl.dtype, tensor->dl.ndim, tensor->shape, tensor->dl.strides, dice);
+    memcpy(copy->fence.data, tensor->fence.data, tensor->fence.size);
+}
+
+static void open_slot(struct dice *dice, struct problem *it, int i) {
+    int64_t strides[MOST_DIMS];
+    DLDataType from = it->region.update[i].dtype, to = it->region.result[i].dtype;
+    int update_rank = 1 + it->rows;
+    open_tensor(&it->input[i], from, it->rank, it->dims,
+                choose_strides(dice, it->rank, it->dims, strides), dice);
+    open_tensor(&it->update[i], from, update_rank, it->update_dims,
+                choose_strides(dice, update_rank, it->update_dims, strides), dice);
+    open_tensor(&it->result[0][i], to, it->rank, it->dims,
+                choose_strides(dice, it->rank, it->dims, strides), dice);
+    fill(dice, &it->input[i]);
+    fill(dice, &it->update[i]);
+    fill(dice, &it->result[0][i]);
+    open_copy(&it->result[1][i], &it->result[0][i], dice);
+    it->inputs[i] = &it->input[i].dl;
+    it->updates[i] = &it->update[i].dl;
+    it->results[i] = &it->result[0][i].dl;
+}
+
+/* A type for captures that the region does not use: what nobody reads. */
+static kvmill_element_type capture_type(const struct problem *it, int i) {
+    static const kvmill_element_type f32 = {.dtype = {kDLFloat, 32, 1}};
+    return it->region.capture[i].dtype.bits ? it->region.capture[i] : f32;
+}
+
+static void open_problem(struct dice *dice, struct problem *it,
+                         const struct kvmill_scatter_region_shape *shape) {
+    DLDataType index = {(uint8_t)shape->index_code, (uint8_t)shape->index_bits, 1};
+    read_region(shape->program, &it->region);
+    choose_sizes(dice, it, shape);
+    it->in_place = !converts(&it->region) && dice_once_in(dice, 3);
+    it->captures = (int)it->region.region.capture_count;
+    for (int i = 0; i < it->region.slots; i++)
+        open_slot(dice, it, i);
+    for (int i = 0; i < it->captures; i++) {
+        open_tensor(&it->capture[i], capture_type(it, i).dtype, 0, NULL, NULL, dice);
+        fill(dice, &it->capture[i]);
+    }
+    open_tensor(&it->indices, index, 2, it->index_dims, NULL, dice);
+    fill_indices(dice, it);
+}
+
+static void close_problem(struct problem *it) {
+    for (int i = 0; i < it->region.slots; i++) {
+        tensor_close(&it->input[i]);
+        tensor_close(&it->update[i]);
+        tensor_close(&it->result[0][i]);
+        tensor_close(&it->result[1][i]);
+    }
+    for (int i = 0; i < it->captures; i++)
+        tensor_close(&it->capture[i]);
+    tensor_close(&it->indices);
+}
+
+static void set_op(struct dice *dice, struct problem *it) {
+    it->op = (kvmill_scatter){
+        .struct_size = sizeof it->op,
+        .update_window_dims = {it->window, it->rows},
+        .inserted_window_dims = {it->inserted, (size_t)inserted_count(it)},
+        .scatter_dims_to_operand_dims = {it->map, (size_t)it->components},
+        .index_vector_dim = 1,
+        .window_out_of_bounds = dice_once_in(dice, 4) ? "skip_window" : NULL,
+        .region = &it->region.region,
+        .count = (size_t)it->region.slots,
+        .inputs = it->inputs,
+        .updates = it->updates,
+        .scatter_indices = &it->indices.dl,
+        .results = it->results,
+    };
+    seen.skipped += it->op.window_out_of_bounds != NULL;
+    seen.in_place += it->in_place;
+}
+
+/* ---- Both ways ---- */
+
+static kvmill_status run_parts(const kvmill_plan *plan, const DLTensor *const *tensors,
+                               kvmill_error *error) {
+    kvmill_call call;
+    kvmill_status status = kvmill_begin(&call, plan, tensors, NULL, error);
+    if (status != KVMILL_OK)
+        return status;
+    do {
+        int64_t parts = kvmill_parts(&call);
+        seen.many_parts += parts > 1;
+        for (int64_t i = parts - 1; i >= 0; i--)
+            kvmill_part(&call, i);
+    } while (kvmill_next(&call));
+    return KVMILL_OK;
+}
+
+/* `symbol`: what the plan must take. */
+static bool run(struct dice *dice, struct problem *it, const kvmill_plan_options *options,
+                const char *symbol) {
+    char words[4096];
+    kvmill_plan *plan;
+    kvmill_error error;
+    kvmill_status status = kvmill_plan_scatter(&it->op, options, &plan, &error);
+    if (status == KVMILL_OK) {
+        kvmill_plan_describe(plan, words, sizeof words);
+        status = dice_once_in(dice, 2) ? kvmill_run(plan, it->tensors, NULL, &error)
+                                       : run_parts(plan, it->tensors, &error);
+        kvmill_plan_destroy(plan);
+    }
+    if (status != KVMILL_OK) {
+        diag("%s", error.message);
+        return false;
+    }
+    if (strstr(words, symbol) == NULL)
+        diag("%s", words);
+    return strstr(words, symbol) != NULL;
+}
+
+static bool is_right(struct dice *dice, struct problem *it, const struct kvmill_kernel *kernel) {
+    const kvmill_pack pack = {
+        .abi = KVMILL_KERNEL_ABI, .count = 1, .name = "one", .kernels = &kernel, .manifest = ""};
+    const kvmill_pack *const packs[] = {&pack};
+    const kvmill_plan_options one = {.struct_size = sizeof one, .packs = packs, .pack_count = 1};
+    const kvmill_plan_options none = {.struct_size = sizeof none, .portable = true};
+    int64_t where;
+    set_op(dice, it);
+    list_tensors(it, 1);
+    bool right = run(dice, it, &none, "the portable kernel");
+    list_tensors(it, 0);
+    right = right && run(dice, it, &one, kernel->symbol);
+    for (int i = 0; right && i < it->region.slots; i++)
+        right = are_same(&it->result[0][i], &it->result[1][i]) &&
+                fence_is_intact(&it->result[0][i].fence, &where);
+    return right;
+}
+
+static void walk_kernel(const struct kvmill_kernel *kernel, int cases) {
+    const struct kvmill_scatter_region_shape *shape = kernel->shape;
+    struct dice dice = dice_for_kernel(seed, kernel);
+    struct problem *it = malloc(sizeof *it);
+    bool right = it != NULL;
+    fence_explain_traps(kernel->symbol);
+    for (int i = 0; right && i < cases; i++) {
+        open_problem(&dice, it, shape);
+        right = is_right(&dice, it, kernel);
+        close_problem(it);
+    }
+    if (!ok(right, "%s", kernel->symbol))
+        diag("%s", shape->program);
+    free(it);
+}
+
+/* ---- Which plans take a kernel ---- */
+
+/* Another program with the same symbol is not its own: texts are compared, not their numbers. */
+static void test_other_program(const struct kvmill_kernel *kernel) {
+    struct kvmill_scatter_region_shape shape =
+        *(const struct kvmill_scatter_region_shape *)kernel->shape;
+    struct kvmill_kernel other = *kernel;
+    struct dice dice = dice_for_kernel(seed, kernel);
+    struct problem *it = malloc(sizeof *it);
+    const struct kvmill_kernel *others = &other;
+    const kvmill_pack pack = {
+        .abi = KVMILL_KERNEL_ABI, .count = 1, .name = "one", .kernels = &others, .manifest = ""};
+    const kvmill_pack *const packs[] = {&pack};
+    const kvmill_plan_options one = {.struct_size = sizeof one, .packs = packs, .pack_count = 1};
+    open_problem(&dice, it, &shape);
+    set_op(&dice, it);
+    list_tensors(it, 0);
+    shape.program = "slot f32 f32; return u0";
+    other.shape = &shape;
+    ok(run(&dice, it, &one, "the portable kernel (no pack has a kernel of this shape)"),
+       "a kernel with the symbol, but another program, is not taken");
+    close_problem(it);
+    free(it);
+}
+
+/* ---- Regions as text ---- */
+
+static const kvmill_element_type f32 = {.dtype = {kDLFloat, 32, 1}},
+                                 bf16 = {.dtype = {kDLBfloat, 16, 1}},
+                                 i1 = {.dtype = {KVMILL_DL_BOOL, 8, 1}},
+                                 c64 = {.dtype = {kDLComplex, 64, 1}},
+                                 f8 = {.dtype = {KVMILL_DL_FLOAT8_E4M3, 8, 1}};
+
+static void expect_text(const char *name, const kvmill_region_op *ops, size_t count,
+                        const kvmill_element_type *element, const kvmill_element_type *update,
+                        bool is_made, const char *want) {
+    const kvmill_element_type arguments[] = {*element, *element};
+    const int32_t returned[] = {1 + (int32_t)count};
+    const kvmill_region region = {
+        .arguments = arguments, .ops = ops, .op_count = count, .results = returned};
+    struct kvmill_program program;
+    struct kvmill_region_text text;
+    kvmill_error error;
+    if (kvmill_program_make(&region, 1, &program, &error) != KVMILL_OK)
+        bail_out("%s: %s", name, error.message);
+    bool right =
+        kvmill_region_text_make(&program, update, &text) == is_made && strcmp(text.text, want) == 0;
+    if (!ok(right, "%s", name))
+        diag("%s", text.text);
+}
+
+static void test_texts(void) {
+    const kvmill_region_op unused[] = {
+        {.name = "exponential", .element = f32, .operands = {0}},
+        {.name = "multiply", .element = f32, .operands = {1, 1}},
+        {.name = "add", .element = f32, .operands = {0, 3}},
+    };
+    expect_text("what no result needs is left out, and numbers follow", unused, 3, &f32, &f32, true,
+                "slot f32 f32; v0 multiply f32 f32 u0 u0; v1 add f32 f32 r0 v0; return v1");
+    expect_text("updates are converted first", unused, 3, &f32, &bf16, true,
+                "slot f32 bf16; w0 convert f32 bf16 u0; v0 multiply f32 f32 w0 w0; "
+                "v1 add f32 f32 r0 v0; return v1");
+    expect_text("no kernel for libm", unused, 1, &f32, &f32, false,
+                "its region has an op that no kernel computes: exponential of f32");
+    const kvmill_region_op total[] = {{.name = "compare",
+                                       .element = i1,
+                                       .operands = {0, 1},
+                                       .comparison_direction = "GT",
+                                       .compare_type = "TOTALORDER"},
+                                      {.name = "select", .element = f32, .operands = {2, 0, 1}}};
+    expect_text("nor for total orders", total, 2, &f32, &f32, false,
+                "its region compares floats in their total order");
+    const kvmill_region_op sum[] = {{.name = "multiply", .element = c64, .operands = {0, 1}}};
+    expect_text("nor for complex numbers", sum, 1, &c64, &c64, false,
+                "no kernel computes with elements of complex<f32>");
+    const kvmill_region_op small[] = {{.name = "add", .element = f8, .operands = {0, 1}}};
+    expect_text("nor for floats of 8 bits", small, 1, &f8, &f8, false,
+                "no kernel computes with elements of f8E4M3");
+}
+
+/* ---- All of it ---- */
+
+extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
+
+static const kvmill_pack *loaded_pack(const char *path) {
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const kvmill_pack *pack = library ? dlsym(library, "kvmill_pack_regions") : NULL;
+    if (pack == NULL)
+        bail_out("%s: no pack called regions", path);
+    return pack;
+}
+
+static const struct kvmill_kernel *walk_pack(const kvmill_pack *pack, int cases) {
+    const struct kvmill_kernel *found = NULL;
+    for (uint32_t i = 0; i < pack->count; i++) {
+        const struct kvmill_kernel *kernel = pack->kernels[i];
+        if (kernel->family != KVMILL_SCATTER_REGION || !isa_is_allowed(kernel->isa))
+            continue;
+        walk_kernel(kernel, cases);
+        found = kernel;
+    }
+    return found;
+}
+
+static void check_seen(void) {
+    ok(seen.in_place > 0, "%lld cases in place", (long long)seen.in_place);
+    ok(seen.strided > 0, "%lld strides", (long long)seen.strided);
+    ok(seen.many_parts > 0, "%lld phases of several parts", (long long)seen.many_parts);
+    ok(seen.skipped > 0, "%lld cases of skip_window", (long long)seen.skipped);
+}
+
+int main(int count, char **words) {
+    const char *path = getenv("KVMILL_REGIONS_PACK");
+    if (count == 2) {
+        struct dice dice = dice_for(strtoull(getenv("KVMILL_SEED"), NULL, 10), "regions");
+        print_random_regions(&dice, atoi(words[1]));
+        return 0;
+    }
+    seed = dice_seed();
+    if (path != NULL) {
+        ok(walk_pack(loaded_pack(path), 24) != NULL, "kernels by regions");
+        return done_testing();
+    }
+    test_texts();
+    walk_pack(&kvmill_pack_kvmill_default, is_slow_run() ? 8 : 60);
+    const struct kvmill_kernel *last = walk_pack(&kvmill_pack_kvmill_test, is_slow_run() ? 8 : 60);
+    if (ok(last != NULL, "kernels by regions"))
+        test_other_program(last);
+    check_seen();
+    return done_testing();
+}

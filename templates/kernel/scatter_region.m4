@@ -71,7 +71,10 @@ m4_define(«km_op_compare_GE», «_km_compare(«$2», «$3», «$4», «>=», 1)
 m4_define(«km_op_compare_GT», «_km_compare(«$2», «$3», «$4», «>», 0)»)
 m4_define(«km_op_compare_LE», «_km_compare(«$2», «$3», «$4», «<=», 1)»)
 m4_define(«km_op_compare_LT», «_km_compare(«$2», «$3», «$4», «<», 0)»)
-m4_define(«km_op_select», «$3 ? $4 : $5»)
+m4_define(«km_op_select», «km_chosen(«$1», «$3», «$4», «$5»)»)
+
+m4_dnl km_chosen(TYPE, TRUTH, A, B) -- A if it is true, of what is computed anyway: compilers would move floats into a branch.
+m4_define(«km_chosen», «m4_ifelse(«$1», «i1», «($2 & $3) | (!$2 & $4)», km_type_kind(«$1»), «float», «_km_of(km_float(«$1»))(chosen_«»km_type_bits(«$1»)($2, _km_bits(km_float(«$1»))($3), _km_bits(km_float(«$1»))($4)))», «chosen_«»km_held_bits(«$1»)($2, $3, $4)»)»)
 
 m4_define(«km_op_and», «km_rounded(«$1», «$3 & $4»)»)
 m4_define(«km_op_or», «km_rounded(«$1», «$3 | $4»)»)
@@ -109,7 +112,12 @@ m4_dnl ---- Functions ----
 m4_dnl km_region_functions -- what steps call; then combine_one and combine_row.
 m4_define(«km_region_functions», «km_inlines«»_km_bit_functions«»_km_half_functions«»_km_float_functions(«float», «uint32_t», 23, 31)«»_km_float_functions(«double», «uint64_t», 52, 63)«»_km_integer_functions«»_km_conversions«»_km_memory_types«»_km_elements«»_km_combine»)
 
-m4_define(«_km_bit_functions», «_km_bits_of(«float», «uint32_t», «bits_of», «float_of»)_km_bits_of(«double», «uint64_t», «bits_of_double», «double_of»)»)
+m4_define(«_km_bit_functions», «km_for_words(«W», «8, 16, 32, 64», «km_inline(«uint«»W«»_t», «chosen_«»W«»(int truth, uint«»W«»_t a, uint«»W«»_t b)»)
+{
+    return (uint«»W«»_t)(b ^ ((a ^ b) & (uint«»W«»_t)-truth));
+}
+
+»)_km_bits_of(«float», «uint32_t», «bits_of», «float_of»)_km_bits_of(«double», «uint64_t», «bits_of_double», «double_of»)»)
 m4_define(«_km_bits_of», «km_inline(«$2», «$3($1 value)»)
 {
     $2 u;
@@ -132,7 +140,7 @@ m4_define(«_km_half_functions», «km_inline(«float», «float_of_half(uint32_
     uint32_t sign = (half & 0x8000) << 16, u = (half & 0x7fff) << 13;
     uint32_t small = bits_of((float)(int32_t)(half & 0x7fff) * 0x1p-24f), normal = u + (112u << 23);
     uint32_t special = 255u << 23 | u | (uint32_t)(u > 31u << 23) << 22;
-    return float_of(sign | (u < 1u << 23 ? small : u < 31u << 23 ? normal : special));
+    return float_of(sign | chosen_32(u < 1u << 23, small, chosen_32(u < 31u << 23, normal, special)));
 }
 
 km_inline(«uint16_t», «half_of(float value)»)
@@ -141,7 +149,7 @@ km_inline(«uint16_t», «half_of(float value)»)
     uint32_t small = bits_of(float_of(u) + 0.5f) - bits_of(0.5f);
     uint32_t normal = (u - (112u << 23) + 0xfff + (u >> 13 & 1)) >> 13;
     uint32_t large = u > 255u << 23 ? 0x7e00 : 0x7c00;
-    return (uint16_t)(sign | (u < 113u << 23 ? small : u < 0x477ff000 ? normal : large));
+    return (uint16_t)(sign | chosen_32(u < 113u << 23, small, chosen_32(u < 0x477ff000, normal, large)));
 }
 
 km_inline(«uint16_t», «brain_of(float value)»)
@@ -156,16 +164,18 @@ m4_dnl _km_float_functions(TYPE, BITS, MANTISSA, SIGN).  Of zeros that are equal
 m4_dnl are the integers.
 m4_define(«_km_bits», «m4_ifelse(«$1», «float», «bits_of», «bits_of_double»)»)
 m4_define(«_km_of», «m4_ifelse(«$1», «float», «float_of», «double_of»)»)
+m4_dnl _km_pick(FLOAT, TRUTH, A, B)
+m4_define(«_km_pick», «m4_ifelse(«$1», «float», «km_chosen(«f32», «$2», «$3», «$4»)», «km_chosen(«f64», «$2», «$3», «$4»)»)»)
 m4_define(«_km_float_functions», «km_inline(«$1», «larger_$1($1 a, $1 b)»)
 {
     int takes_a = (a > b) | (a != a) | ((a == b) & !(_km_bits(«$1»)(a) >> $4));
-    return takes_a ? a : b;
+    return _km_pick(«$1», «takes_a», «a», «b»);
 }
 
 km_inline(«$1», «smaller_$1($1 a, $1 b)»)
 {
     int takes_a = (a < b) | (a != a) | ((a == b) & (int)(_km_bits(«$1»)(a) >> $4));
-    return takes_a ? a : b;
+    return _km_pick(«$1», «takes_a», «a», «b»);
 }
 
 km_inline(«$1», «magnitude_$1($1 value)»)
@@ -182,31 +192,31 @@ km_inline(«$1», «with_sign_$1($1 magnitude, $1 value)»)
 km_inline(«$1», «sign_$1($1 value)»)
 {
     $1 one = with_sign_$1(1, value);
-    return ((value > 0) | (value < 0)) ? one : value;
+    return _km_pick(«$1», «(value > 0) | (value < 0)», «one», «value»);
 }
 
 km_inline(«$1», «even_$1($1 value)»)
 {
     $1 magnitude = magnitude_$1(value), big = 0x1p$3, whole = (magnitude + big) - big;
-    return with_sign_$1(magnitude < big ? whole : magnitude, value);
+    return with_sign_$1(_km_pick(«$1», «magnitude < big», «whole», «magnitude»), value);
 }
 
 km_inline(«$1», «below_$1($1 value)»)
 {
     $1 whole = even_$1(value), less = whole - 1;
-    return with_sign_$1(whole > value ? less : whole, value);
+    return with_sign_$1(_km_pick(«$1», «whole > value», «less», «whole»), value);
 }
 
 km_inline(«$1», «above_$1($1 value)»)
 {
     $1 whole = even_$1(value), more = whole + 1;
-    return with_sign_$1(whole < value ? more : whole, value);
+    return with_sign_$1(_km_pick(«$1», «whole < value», «more», «whole»), value);
 }
 
 km_inline(«$1», «outwards_$1($1 value)»)
 {
     $1 magnitude = magnitude_$1(value), whole = magnitude_$1(even_$1(value)), more = whole + 1;
-    return with_sign_$1(magnitude - whole == ($1)0.5 ? more : whole, value);
+    return with_sign_$1(_km_pick(«$1», «magnitude - whole == ($1)0.5», «more», «whole»), value);
 }
 
 »)
@@ -263,10 +273,10 @@ m4_define(«_km_least_bits», «m4_ifelse(km_type_kind(«$1»), «signed», «(k
 m4_define(«_km_most_bits», «(km_memory(«$1»))(((km_wide(«$1»))1 << _km_last_bit(«$1»)) - 1«»m4_ifelse(km_type_kind(«$1»), «signed», «», « + ((km_wide(«$1»))1 << _km_last_bit(«$1»))»))»)
 m4_define(«_km_integer_of», «km_inline(«km_memory(«$1»)», «$1_of_$2($2 value)»)
 {
-    $2 inside = ((value > _km_least(«$1»)) & (value < _km_beyond(«$1»))) ? value : 0;
+    $2 inside = _km_pick(«$2», «(value > _km_least(«$1»)) & (value < _km_beyond(«$1»))», «value», «0»);
     km_memory(«$1») whole = km_rounded(«$1», «(_km_whole(«$1»))inside»), most = _km_most_bits(«$1»), least = _km_least_bits(«$1»);
-    whole = value >= _km_beyond(«$1») ? most : whole;
-    return value <= _km_least(«$1») ? least : whole;
+    whole = km_chosen(«$1», «(value >= _km_beyond(«$1»))», «most», «whole»);
+    return km_chosen(«$1», «(value <= _km_least(«$1»))», «least», «whole»);
 }
 
 »)

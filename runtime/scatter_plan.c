@@ -13,6 +13,7 @@ enum {
     COPY_PART_BYTES = 256 << 10,
     APPLY_PART_UPDATES = 16 << 10, /* below, walking all indices again is not worth it */
     MOST_APPLY_PARTS = 16,
+    MANY_WINDOWS = 256,
     LEAST_PIECE_BYTES = 2048
 };
 
@@ -103,15 +104,35 @@ static int64_t least_piece(const struct scatter_plan *plan) {
     return LEAST_PIECE_BYTES / kvmill_element_bytes(plan->input[0].dtype);
 }
 
-/* Best are axes where a part finds its updates without a look at the indices, then the longest;
-   last those that would leave a part little of each row. */
+/* Updates of a window: the more, the less it matters that every part looks at all indices. */
+static int64_t window_elements(const struct kvmill_windows *windows) {
+    int64_t elements = 1;
+    for (int d = 0; d < windows->rank; d++)
+        elements *= windows->window[d];
+    return elements;
+}
+
+/* Many windows, and each costs much more than a look at its index. */
+static bool are_many_and_long(const struct scatter_plan *plan) {
+    const struct kvmill_windows *windows = &plan->windows;
+    int64_t points = 1;
+    for (int j = 0; j < windows->space_rank; j++)
+        points *= windows->space[j];
+    return points >= MANY_WINDOWS && window_elements(windows) >= 8 * MOST_APPLY_PARTS;
+}
+
+/* Best are axes where a part finds its updates without a look at the indices; then those along which
+   windows lie here or there, so that each is one part's as a whole; then those that cut long rows of
+   windows; last those where parts would cost more than they bring. */
 static int split_rank(const struct scatter_plan *plan, int d) {
     const struct kvmill_windows *windows = &plan->windows;
     if (windows->batch[d] != KVMILL_NOT_THERE)
+        return 4;
+    if (windows->component[d] != KVMILL_NOT_THERE)
+        return are_many_and_long(plan) ? 2 : 0;
+    if (!is_inner(plan, d))
         return 3;
-    if (is_inner(plan, d) && windows->window[d] < 2 * least_piece(plan))
-        return 0;
-    return windows->component[d] == KVMILL_NOT_THERE ? 2 : 1;
+    return windows->window[d] >= 2 * least_piece(plan);
 }
 
 static bool splits_better(const struct scatter_plan *plan, int d, int best) {
@@ -143,21 +164,15 @@ static void choose_split(struct scatter_plan *plan) {
     plan->own_axis = own_axis(plan);
 }
 
-/* Updates of a window: the more, the less it matters that every part looks at all indices. */
-static int64_t window_elements(const struct kvmill_windows *windows) {
-    int64_t elements = 1;
-    for (int d = 0; d < windows->rank; d++)
-        elements *= windows->window[d];
-    return elements;
-}
-
 static int64_t most_parts(const struct scatter_plan *plan) {
-    int64_t most = plan->windows.dim[plan->split];
+    const struct kvmill_windows *windows = &plan->windows;
+    int d = plan->split;
+    int64_t most = least(windows->dim[d], MOST_APPLY_PARTS);
     if (plan->own_axis == KVMILL_NOT_THERE)
-        most = least(most, 2 + window_elements(&plan->windows) / 8);
-    if (split_rank(plan, plan->split) == 2 && is_inner(plan, plan->split))
-        most = plan->windows.window[plan->split] / least_piece(plan);
-    return least(most, MOST_APPLY_PARTS);
+        most = least(most, window_elements(windows) / 8);
+    if (windows->component[d] == KVMILL_NOT_THERE && is_inner(plan, d))
+        most = least(most, windows->window[d] / least_piece(plan));
+    return most > 1 ? most : 1;
 }
 
 /* The longest axis of the index space: where it is not the only one, others lie within parts. */

@@ -98,7 +98,7 @@ bool bench_scatter(const struct spec *spec, const kvmill_pack *pack, int threads
                    struct bench_results *results, struct error *error) {
     struct scatter_scene scene;
     if (!scatter_scene_serves(spec)) {
-        fprintf(stderr, "%s: not timed: its region is more than one combiner\n", spec->where);
+        fprintf(stderr, "%s: not timed: it has several inputs, or several types\n", spec->where);
         return true;
     }
     bool done = scatter_scene_open(&scene, spec, pack, error);

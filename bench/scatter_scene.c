@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "../ops/element.h"
-#include "../ops/scatter_shape.h"
 #include "../tune/random.h"
 #include "limits.h"
 #include "memory.h"
@@ -14,8 +13,15 @@
 enum { LINE = 64, MEAN_RUN = 40 };
 
 bool scatter_scene_serves(const struct spec *spec) {
-    return spec->op == &window_scatter_spec && spec->window_scatter->count == 1 &&
-           spec->window_scatter->update_computation[0];
+    struct scatter_view view;
+    struct kvmill_windows windows;
+    struct kvmill_program program;
+    if (spec->op != &window_scatter_spec || spec->window_scatter->count != 1)
+        return false;
+    scatter_view_make(spec->window_scatter, &view);
+    return kvmill_scatter_check(&view.op, &windows, &program, NULL) == KVMILL_OK &&
+           kvmill_element_equal(&view.elements[0], &view.update_elements[0]) &&
+           kvmill_element_equal(&view.elements[0], &program.type[program.result[0]]);
 }
 
 /* ---- Indices ---- */
@@ -37,50 +43,67 @@ static void fill_indices(struct scatter_scene *scene, bool runs) {
 
 kvmill_status scatter_scene_run(const struct scatter_scene *scene, const kvmill_plan *plan,
                                 struct pool *pool, bool in_place, kvmill_error *reason) {
-    const DLTensor *tensors[] = {&scene->input, &scene->indices, &scene->updates,
-                                 in_place ? &scene->input : &scene->result};
+    const DLTensor *tensors[4 + KVMILL_MOST_CAPTURES] = {
+        &scene->input, &scene->indices, &scene->updates, in_place ? &scene->input : &scene->result};
+    for (int i = 0; i < KVMILL_MOST_CAPTURES; i++)
+        tensors[4 + i] = &scene->capture[i];
     if (pool_threads(pool) == 1)
         return kvmill_run(plan, tensors, NULL, reason);
     return kvmill_run_parallel(plan, tensors, NULL, pool_for, pool, reason);
 }
 
-/* Inputs and updates of bytes that every combiner makes another byte of. */
-static void fill_tensors(struct scatter_scene *scene, int combiner) {
-    bool to_zero = combiner == KVMILL_COMBINE_MULTIPLY || combiner == KVMILL_COMBINE_MINIMUM ||
-                   combiner == KVMILL_COMBINE_AND;
-    memset(scene->input.data, to_zero, (size_t)scene->input_bytes);
-    memset(scene->updates.data, !to_zero, (size_t)scene->update_bytes);
+/* Bytes that make numbers of moderate size of every type. */
+static void fill_moderate(const DLTensor *tensor, int64_t bytes, uint64_t *state) {
+    int bits = tensor->dtype.code == KVMILL_DL_BOOL ? 1 : tensor->dtype.bits;
+    unsigned char mask = (unsigned char)(bits < 8 ? (1 << bits) - 1 : 0xff), *data = tensor->data;
+    for (int64_t i = 0; i < bytes; i++)
+        data[i] = (unsigned char)(0x3c + random_below(state, 4)) & mask;
 }
 
-static bool is_touched(const unsigned char *line, int64_t bytes, unsigned char before) {
+void scatter_scene_fill(struct scatter_scene *scene) {
+    uint64_t state = 2;
+    fill_moderate(&scene->input, scene->input_bytes, &state);
+    fill_moderate(&scene->updates, scene->update_bytes, &state);
+}
+
+/* Results stay zeros, however often a region is applied: no sums that overflow. */
+void scatter_scene_clear(struct scatter_scene *scene) {
+    memset(scene->input.data, 0, (size_t)scene->input_bytes);
+    memset(scene->updates.data, 0, (size_t)scene->update_bytes);
+}
+
+static bool is_touched(const unsigned char *line, int64_t bytes) {
     for (int64_t i = 0; i < bytes; i++)
-        if (line[i] != before)
+        if (line[i] != 0)
             return true;
     return false;
 }
 
-static void find_lines(struct scatter_scene *scene, unsigned char before) {
+static void find_lines(struct scatter_scene *scene) {
     scene->line_count = 0;
-    for (int64_t at = 0; at < scene->input_bytes; at += LINE) {
-        int64_t bytes = scene->input_bytes - at < LINE ? scene->input_bytes - at : LINE;
-        if (is_touched((unsigned char *)scene->input.data + at, bytes, before) && bytes == LINE)
+    for (int64_t at = 0; at + LINE <= scene->input_bytes; at += LINE)
+        if (is_touched((unsigned char *)scene->input.data + at, LINE))
             scene->lines[scene->line_count++] = at;
-    }
 }
 
+/* Zeros that ones replace. */
 static bool set_lines(struct scatter_scene *scene, struct pool *pool, struct error *error) {
-    struct kvmill_scatter_shape shape;
-    struct kvmill_program program;
+    const kvmill_plan_options options = {.struct_size = sizeof options};
+    kvmill_scatter op = scene->view.op;
+    kvmill_plan *plan;
     kvmill_error reason;
-    if (kvmill_scatter_check(&scene->view.op, &scene->windows, &program, &reason) != KVMILL_OK)
+    op.region = NULL;
+    op.update_computation = "replace";
+    if (kvmill_plan_scatter(&op, &options, &plan, &reason) != KVMILL_OK)
         return fail(error, EXIT_BUG, "%s", reason.message);
-    kvmill_scatter_shape_of(&scene->view.op, &scene->windows, &program, 0, &shape);
-    fill_tensors(scene, shape.combiner);
-    unsigned char before = *(unsigned char *)scene->input.data;
-    if (scatter_scene_run(scene, scene->plan, pool, true, &reason) != KVMILL_OK)
-        return fail(error, EXIT_BUG, "%s", reason.message);
-    find_lines(scene, before);
-    return true;
+    memset(scene->input.data, 0, (size_t)scene->input_bytes);
+    memset(scene->updates.data, 0xff, (size_t)scene->update_bytes);
+    bool done = scatter_scene_run(scene, plan, pool, true, &reason) == KVMILL_OK ||
+                fail(error, EXIT_BUG, "%s", reason.message);
+    kvmill_plan_destroy(plan);
+    find_lines(scene);
+    scatter_scene_clear(scene);
+    return done;
 }
 
 bool scatter_scene_aim(struct scatter_scene *scene, bool runs, struct pool *pool,
@@ -103,6 +126,16 @@ void scatter_scene_close(struct scatter_scene *scene) {
     bench_memory_release(scene->updates.data, scene->update_bytes);
     bench_memory_release(scene->indices.data, scene->index_bytes);
     bench_memory_release(scene->lines, lines_bytes(scene));
+}
+
+static void set_captures(struct scatter_scene *scene, const struct kvmill_program *program) {
+    uint64_t state = 3;
+    for (int i = 0; i < KVMILL_MOST_CAPTURES; i++) {
+        scene->capture[i] = (DLTensor){.data = scene->captured[i],
+                                       .device = {kDLCPU, 0},
+                                       .dtype = kvmill_program_capture(program, i).dtype};
+        fill_moderate(&scene->capture[i], sizeof scene->captured[i], &state);
+    }
 }
 
 static bool open_memory(struct scatter_scene *scene, struct error *error) {
@@ -138,6 +171,7 @@ bool scatter_scene_open(struct scatter_scene *scene, const struct spec *spec,
     scene->input = scene->result = scene->view.inputs[0];
     scene->updates = scene->view.updates[0];
     scene->indices = scene->view.scatter_indices;
+    set_captures(scene, &program);
     scene->input_bytes = dense_bytes(&scene->input);
     scene->update_bytes = dense_bytes(&scene->updates);
     scene->index_bytes = dense_bytes(&scene->indices);

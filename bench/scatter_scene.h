@@ -14,12 +14,14 @@ struct scatter_scene {
     struct kvmill_windows windows;
     DLTensor input, indices, updates, result;
     int64_t input_bytes, index_bytes, update_bytes;
+    DLTensor capture[KVMILL_MOST_CAPTURES];
+    _Alignas(16) unsigned char captured[KVMILL_MOST_CAPTURES][16];
     int64_t *lines; /* of the input, those that updates touch */
     int64_t line_count;
     kvmill_plan *plan;
 };
 
-/* Whether a spec is such as can be timed: one input, and a region that is one combiner. */
+/* Whether a spec is such as can be timed: one input, and all of one type. */
 bool scatter_scene_serves(const struct spec *spec);
 
 /* Close it after a failure, too. */
@@ -35,6 +37,11 @@ bool scatter_scene_plan(const struct scatter_scene *scene, const kvmill_plan_opt
  */
 bool scatter_scene_aim(struct scatter_scene *scene, bool runs, struct pool *pool,
                        struct error *error);
+
+/* Inputs and updates are zeros when a scene is aimed; numbers for results that say something, and
+   back. */
+void scatter_scene_fill(struct scatter_scene *scene);
+void scatter_scene_clear(struct scatter_scene *scene);
 
 kvmill_status scatter_scene_run(const struct scatter_scene *scene, const kvmill_plan *plan,
                                 struct pool *pool, bool in_place, kvmill_error *reason);

@@ -132,9 +132,11 @@ static bool check_scatter(struct tune_work *work, const struct owned_plan *plan,
     const struct tune_comparison it = {scene, work->pool, &scene->result, scene->input_bytes,
                                        run_functional};
     kvmill_plan *portable = NULL;
+    scatter_scene_fill(scene);
     bool done = scatter_scene_plan(scene, &tune_portable, &portable, error) &&
                 tune_runs_alike(&it, plan->plan, portable, error);
     kvmill_plan_destroy(portable);
+    scatter_scene_clear(scene);
     return done;
 }
 

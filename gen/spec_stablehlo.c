@@ -197,6 +197,9 @@ static bool read_captures(const struct json_place *place, char names[][CAPTURE_N
         captures[*count].name = names[*count];
         if (!json_get_string(&element, &captures[*count].type, error))
             return false;
+        if (strncmp(captures[*count].type, "tensor<", strlen("tensor<")) != 0)
+            return json_fail(error, &element, "is \"%.60s\"; accepted: tensor<f32>, ...",
+                             captures[*count].type);
     }
     return true;
 }

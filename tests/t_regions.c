@@ -89,10 +89,11 @@ struct problem {
     kvmill_scatter op;
 };
 
-/* [points] or [points, row] into [dim] * components or [dim] * components, row. */
+/* [points] or [points, row] into [dim] * components or [dim] * components, row; now and then as
+   much as is shared among parts. */
 static void choose_sizes(struct dice *dice, struct problem *it,
                          const struct kvmill_scatter_region_shape *shape) {
-    bool large = dice_once_in(dice, 12);
+    bool large = dice_once_in(dice, 4);
     it->rows = shape->row != 1;
     it->components = it->rank = shape->components;
     for (int d = 0; d < it->rank; d++) {
@@ -101,11 +102,12 @@ static void choose_sizes(struct dice *dice, struct problem *it,
     }
     if (it->rank == 0 && !it->rows) /* somewhere to scatter to */
         it->dims[it->rank++] = 1;
-    it->index_dims[0] = it->update_dims[0] = dice_range(dice, 0, large ? 900 : 30);
+    it->index_dims[0] = it->update_dims[0] =
+        large ? dice_range(dice, 300, 900) : dice_range(dice, 0, 30);
     it->index_dims[1] = it->components;
     if (it->rows) {
-        it->dims[it->rank++] = dice_range(dice, 2, large ? 400 : 75);
-        it->update_dims[1] = dice_range(dice, 2, it->dims[it->rank - 1]);
+        it->dims[it->rank++] = large ? dice_range(dice, 200, 400) : dice_range(dice, 2, 75);
+        it->update_dims[1] = dice_range(dice, large ? 150 : 2, it->dims[it->rank - 1]);
         it->window[0] = 1;
     }
     if (it->components == 0 && !it->rows)
@@ -443,8 +445,9 @@ int main(int count, char **words) {
         return done_testing();
     }
     test_texts();
-    walk_pack(&kvmill_pack_kvmill_default, is_slow_run() ? 8 : 60);
-    const struct kvmill_kernel *last = walk_pack(&kvmill_pack_kvmill_test, is_slow_run() ? 8 : 60);
+    walk_pack(&kvmill_pack_kvmill_default, is_slow_run() ? 16 : 120);
+    const struct kvmill_kernel *last =
+        walk_pack(&kvmill_pack_kvmill_test, is_slow_run() ? 16 : 120);
     if (ok(last != NULL, "kernels by regions"))
         test_other_program(last);
     check_seen();

@@ -14,26 +14,26 @@ static const char *const combiners[] = {"replace", "add", "subtract", "multiply"
 static const char *const elements[] = {"f32", "f64", "f16",  "bf16", "c64",  "c128",  "i1",
                                        "i2",  "i4",  "i8",   "i16",  "i32",  "i64",   "ui2",
                                        "ui4", "ui8", "ui16", "ui32", "ui64", "ui128", NULL};
-static const char *const indices[] = {"i32",  "i64",  "i16",  "i8",  "i4",  "i2", "ui8",
-                                      "ui16", "ui32", "ui64", "ui4", "ui2", "i1", NULL};
+const char *const scatter_index_types[] = {"i32",  "i64",  "i16",  "i8",  "i4",  "i2", "ui8",
+                                           "ui16", "ui32", "ui64", "ui4", "ui2", "i1", NULL};
 
 enum { COMBINER, ELEMENT, INDEX, COMPONENTS, ROW, SCATTER_FIELDS };
 
 static const struct field scatter_fields[] = {
     [COMBINER] = {"combiner", NULL, combiners, 0},
     [ELEMENT] = {"element", NULL, elements, 0},
-    [INDEX] = {"index", NULL, indices, 0},
+    [INDEX] = {"index", NULL, scatter_index_types, 0},
     [COMPONENTS] = {"components", "k", NULL, 0},
     [ROW] = {"row", "r", NULL, 0},
 };
 
 /* Longer rows are loops: nothing is gained by a length that is known. */
-enum { MOST_COMPONENTS = 8, MOST_ROW_BYTES = 256 };
+enum { MOST_ROW_BYTES = 256 };
 
 /* points: rows of one element, several points at a time; rows: row after row. */
 static const char *const scatter_variants[] = {"points", "rows", NULL};
 
-static DLDataType type_of(const char *word) {
+DLDataType scatter_type_of(const char *word) {
     static const DLDataType wide = {kDLUInt, 128, 1};
     DLDataType type;
     if (word[0] == 'c')
@@ -42,7 +42,7 @@ static DLDataType type_of(const char *word) {
 }
 
 static int64_t element_bytes(const struct kernel *kernel) {
-    return kvmill_element_bytes(type_of(elements[kernel->value[ELEMENT]]));
+    return kvmill_element_bytes(scatter_type_of(elements[kernel->value[ELEMENT]]));
 }
 
 /* ---- What there is ---- */
@@ -69,8 +69,8 @@ static bool combines(int combiner, DLDataType type) {
 
 static bool shape_is_legal(const struct kernel *kernel) {
     const int64_t *value = kernel->value;
-    return combines((int)value[COMBINER] + 1, type_of(elements[value[ELEMENT]])) &&
-           value[COMPONENTS] >= 0 && value[COMPONENTS] <= MOST_COMPONENTS &&
+    return combines((int)value[COMBINER] + 1, scatter_type_of(elements[value[ELEMENT]])) &&
+           value[COMPONENTS] >= 0 && value[COMPONENTS] <= MOST_SCATTER_COMPONENTS &&
            (value[ROW] == ANY_COUNT || value[ROW] == 1 ||
             (value[ROW] > 1 && value[ROW] <= MOST_ROW_BYTES / element_bytes(kernel)));
 }
@@ -84,11 +84,10 @@ static bool scatter_is_legal(const struct kernel *kernel) {
            strcmp(kernel->variant, variant_of(kernel)) == 0;
 }
 
-/* The place of a type among words; that of NULL where it is not there. */
-static int64_t place_of(const char *const *words, int32_t code, int32_t bits) {
+int64_t scatter_place_of(const char *const *words, int32_t code, int32_t bits) {
     int64_t place = 0;
-    while (words[place] != NULL &&
-           (type_of(words[place]).code != code || type_of(words[place]).bits != bits))
+    while (words[place] != NULL && (scatter_type_of(words[place]).code != code ||
+                                    scatter_type_of(words[place]).bits != bits))
         place++;
     return place;
 }
@@ -99,12 +98,13 @@ bool scatter_kernels(const struct kvmill_scatter_shape *shape, const struct isa 
         .family = &scatter_family,
         .isa = isa_plain(isa),
         .value = {[COMBINER] = shape->combiner - 1,
-                  [ELEMENT] = place_of(elements, shape->element_code, shape->element_bits),
-                  [INDEX] = place_of(indices, shape->index_code, shape->index_bits),
+                  [ELEMENT] = scatter_place_of(elements, shape->element_code, shape->element_bits),
+                  [INDEX] =
+                      scatter_place_of(scatter_index_types, shape->index_code, shape->index_bits),
                   [COMPONENTS] = shape->components,
                   [ROW] = shape->row},
     };
-    if (elements[kernel.value[ELEMENT]] == NULL || indices[kernel.value[INDEX]] == NULL)
+    if (elements[kernel.value[ELEMENT]] == NULL || scatter_index_types[kernel.value[INDEX]] == NULL)
         return true;
     if (kernel.value[ROW] > MOST_ROW_BYTES / element_bytes(&kernel))
         kernel.value[ROW] = ANY_COUNT;
@@ -134,7 +134,7 @@ static void explain_scatter(const struct kernel *kernel, FILE *stream) {
             "at places that %" PRId64
             " index component%s of %s tell; what lies outside is skipped.\n",
             elements[value[ELEMENT]], combiners[value[COMBINER]], value[COMPONENTS],
-            value[COMPONENTS] == 1 ? "" : "s", indices[value[INDEX]]);
+            value[COMPONENTS] == 1 ? "" : "s", scatter_index_types[value[INDEX]]);
     if (value[ROW] == 1)
         fprintf(stream, "One element for each index vector.\n");
     else if (value[ROW] == ANY_COUNT)
@@ -148,8 +148,8 @@ static void explain_scatter(const struct kernel *kernel, FILE *stream) {
 /* ---- Definitions ---- */
 
 static bool define_types(const struct kernel *kernel, struct expansion *expansion) {
-    DLDataType element = type_of(elements[kernel->value[ELEMENT]]);
-    DLDataType index = type_of(indices[kernel->value[INDEX]]);
+    DLDataType element = scatter_type_of(elements[kernel->value[ELEMENT]]);
+    DLDataType index = scatter_type_of(scatter_index_types[kernel->value[INDEX]]);
     return define_integer(expansion, "combiner_number", kernel->value[COMBINER] + 1) &&
            define_integer(expansion, "element_code", element.code) &&
            define_integer(expansion, "element_bits", element.bits) &&

@@ -10,6 +10,16 @@
 
 extern const struct family scatter_family;
 
+/* Words of index types, ends with NULL; and the most components of an index vector: of all families
+   that scatter. */
+extern const char *const scatter_index_types[];
+enum { MOST_SCATTER_COMPONENTS = 8 };
+
+/* The element type of a word of such a list, and the place of a type in it: that of NULL where it
+   is not there. */
+DLDataType scatter_type_of(const char *word);
+int64_t scatter_place_of(const char *const *words, int32_t code, int32_t bits);
+
 /* The kernels that a problem of this shape needs, for one instruction set. */
 bool scatter_kernels(const struct kvmill_scatter_shape *shape, const struct isa *isa,
                      struct kernel_list *list, struct error *error);

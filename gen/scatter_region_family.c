@@ -4,23 +4,18 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "../ops/element.h"
 #include "known_regions.h"
 #include "m4.h"
-
-static const char *const index_types[] = {"i32",  "i64",  "i16",  "i8",  "i4",  "i2", "ui8",
-                                          "ui16", "ui32", "ui64", "ui4", "ui2", "i1", NULL};
+#include "scatter_family.h"
 
 enum { PROGRAM, INDEX, COMPONENTS, ROW, FIELDS };
 
 static const struct field fields[] = {
     [PROGRAM] = {"program", "p", NULL, FIELD_BITS},
-    [INDEX] = {"index", NULL, index_types, 0},
+    [INDEX] = {"index", NULL, scatter_index_types, 0},
     [COMPONENTS] = {"components", "k", NULL, 0},
     [ROW] = {"row", "r", NULL, 0},
 };
-
-enum { MOST_COMPONENTS = 8 };
 
 /* points: windows of one element; rows: others. */
 static const char *const variants[] = {"points", "rows", NULL};
@@ -34,32 +29,22 @@ static const char *region_of(const struct kernel *kernel) {
 static bool is_legal(const struct kernel *kernel) {
     const int64_t *value = kernel->value;
     return isa_plain(kernel->isa) == kernel->isa && value[COMPONENTS] >= 0 &&
-           value[COMPONENTS] <= MOST_COMPONENTS && (value[ROW] == 1 || value[ROW] == ANY_COUNT) &&
+           value[COMPONENTS] <= MOST_SCATTER_COMPONENTS &&
+           (value[ROW] == 1 || value[ROW] == ANY_COUNT) &&
            strcmp(kernel->variant, variants[value[ROW] != 1]) == 0;
-}
-
-static DLDataType index_type(int64_t at) {
-    DLDataType type = {0};
-    kvmill_element_by_word(index_types[at], strlen(index_types[at]), &type);
-    return type;
-}
-
-static int64_t place_of(int32_t code, int32_t bits) {
-    int64_t at = 0;
-    while (index_types[at] != NULL && (index_type(at).code != code || index_type(at).bits != bits))
-        at++;
-    return at;
 }
 
 bool scatter_region_kernels(const struct kvmill_scatter_region_shape *shape, const struct isa *isa,
                             struct kernel_list *list, struct error *error) {
-    struct kernel kernel = {.family = &scatter_region_family,
-                            .isa = isa_plain(isa),
-                            .value = {[INDEX] = place_of(shape->index_code, shape->index_bits),
-                                      [COMPONENTS] = shape->components,
-                                      [ROW] = shape->row},
-                            .variant = variants[shape->row != 1]};
-    if (index_types[kernel.value[INDEX]] == NULL || !is_legal(&kernel))
+    struct kernel kernel = {
+        .family = &scatter_region_family,
+        .isa = isa_plain(isa),
+        .value = {[INDEX] =
+                      scatter_place_of(scatter_index_types, shape->index_code, shape->index_bits),
+                  [COMPONENTS] = shape->components,
+                  [ROW] = shape->row},
+        .variant = variants[shape->row != 1]};
+    if (scatter_index_types[kernel.value[INDEX]] == NULL || !is_legal(&kernel))
         return true;
     return region_remember(shape->program, &kernel.value[PROGRAM], error) &&
            kernel_list_add(list, &kernel, error);
@@ -103,7 +88,8 @@ static void explain(const struct kernel *kernel, FILE *stream) {
             "Applies updates to results by a region of its own, element by element in the order of "
             "updates,\nat places that %" PRId64
             " index component%s of %s tell; what lies outside is skipped.\n",
-            value[COMPONENTS], value[COMPONENTS] == 1 ? "" : "s", index_types[value[INDEX]]);
+            value[COMPONENTS], value[COMPONENTS] == 1 ? "" : "s",
+            scatter_index_types[value[INDEX]]);
     fprintf(stream, "%s\n",
             value[ROW] == 1 ? "One element for each index vector."
                             : "Windows of rows of any length, in loops that compilers vectorise.");
@@ -182,7 +168,7 @@ static bool define_region(struct expansion *expansion, const char *region) {
 
 static bool define(const struct kernel *kernel, struct expansion *expansion) {
     const char *region = region_of(kernel);
-    DLDataType index = index_type(kernel->value[INDEX]);
+    DLDataType index = scatter_type_of(scatter_index_types[kernel->value[INDEX]]);
     return define_integer(expansion, "index_code", index.code) &&
            define_integer(expansion, "index_bits", index.bits) &&
            (region == NULL || define_region(expansion, region));

@@ -529,6 +529,12 @@ struct checked_scatter {
     struct kvmill_program program;
 };
 
+static kvmill_status check_again(const struct spec *spec, struct checked_scatter *checked,
+                                 kvmill_error *reason) {
+    scatter_view_make(spec->window_scatter, &checked->view);
+    return kvmill_scatter_check(&checked->view.op, &checked->windows, &checked->program, reason);
+}
+
 /* false: some input has more than a combiner. */
 static bool have_combiners(const struct checked_scatter *checked) {
     struct kvmill_scatter_shape shape;
@@ -570,9 +576,7 @@ static void why_no_scatter_kernels(const struct spec *spec, char *words, size_t 
     struct checked_scatter checked;
     struct kvmill_region_text text;
     struct kvmill_scatter_region_shape shape;
-    kvmill_error reason;
-    scatter_view_make(spec->window_scatter, &checked.view);
-    kvmill_scatter_check(&checked.view.op, &checked.windows, &checked.program, &reason);
+    check_again(spec, &checked, NULL);
     const char *why = kvmill_scatter_region_of(&checked.view.op, &checked.windows, &checked.program,
                                                &text, &shape);
     snprintf(words, size, "%s", why ? why : window_scatter_spec.without_kernels);
@@ -584,9 +588,7 @@ static bool scatter_spec_kernels(const struct spec *spec, const struct isa *isa,
         .unit_bits = 8, .heads = KVMILL_ANY, .capacity = KVMILL_ANY, .row = 1};
     struct checked_scatter checked;
     kvmill_error reason;
-    scatter_view_make(spec->window_scatter, &checked.view);
-    if (kvmill_scatter_check(&checked.view.op, &checked.windows, &checked.program, &reason) !=
-        KVMILL_OK)
+    if (check_again(spec, &checked, &reason) != KVMILL_OK)
         return fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
     size_t before = list->count;
     bool done = have_combiners(&checked) ? add_combiners(&checked, isa, list, error)

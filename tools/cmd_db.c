@@ -219,6 +219,8 @@ static bool import(const struct options *given, struct error *error) {
 
 /* ---- diff ---- */
 
+enum { WORK_COLUMN = 84 };
+
 struct side {
     const struct sweep *sweep;
     struct ranking ranking;
@@ -252,7 +254,7 @@ static void print_own_gain(const struct standing *winner) {
 static void print_difference(const struct side *a, const struct side *b) {
     char words[WORK_SIZE];
     sweep_work_words(a->sweep != NULL ? &a->sweep->key : &b->sweep->key, words);
-    printf("%-84s ", words);
+    printf("%-*s ", WORK_COLUMN, words);
     if (a->winner == NULL || b->winner == NULL) {
         printf("%s\n", a->sweep == NULL   ? "only in the second"
                        : b->sweep == NULL ? "only in the first"
@@ -285,8 +287,8 @@ static bool is_latest(const struct sweeps *sweeps, size_t i) {
 
 static bool print_differences(const struct sweeps *a, const struct sweeps *b, struct error *error) {
     bool done = true;
-    printf("%-84s %-6s %s  %s  %s\n", "WORK", "SECOND", "SPEED OVER THE FIRST", "OVER DEFAULTS",
-           "WINNER");
+    printf("%-*s %-6s %s  %s  %s\n", WORK_COLUMN, "WORK", "SECOND", "SPEED OVER THE FIRST",
+           "OVER DEFAULTS", "WINNER");
     for (size_t i = 0; done && i < a->count; i++)
         if (is_latest(a, i))
             done = print_pair(&a->items[i], sweeps_latest(b, &a->items[i].key), error);

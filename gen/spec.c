@@ -7,9 +7,9 @@
 /* ---- Ops ---- */
 
 static const struct spec_op *const ops[] = {
-    &tensor_scatter_spec,   &attention_spec_ops[0], &attention_spec_ops[1],
-    &attention_spec_ops[2], &attention_spec_ops[3], &attention_spec_ops[4],
-    &attention_spec_ops[5], &gather_spec,           &window_scatter_spec,
+    &tensor_scatter_spec,   &attention_spec_ops[0], &attention_spec_ops[1], &attention_spec_ops[2],
+    &attention_spec_ops[3], &attention_spec_ops[4], &attention_spec_ops[5], &gather_spec,
+    &window_scatter_spec,   &flow_spec_op,
 };
 enum { OP_COUNT = sizeof ops / sizeof *ops };
 
@@ -76,8 +76,8 @@ static bool read_op(const struct json_place *place, const struct spec_op **op,
                          nearest);
     return json_fail(error, &member,
                      "\"%.64s\" is not a known op; accepted: %s, %s, %s, %s, and the last three "
-                     "with the prefix dynamic_batching.; %s, %s",
-                     name, names[0], names[1], names[2], names[3], names[7], names[8]);
+                     "with the prefix dynamic_batching.; %s, %s, %s",
+                     name, names[0], names[1], names[2], names[3], names[7], names[8], names[9]);
 }
 
 static bool read_purpose(const struct json_place *place, char purpose[64], struct error *error) {

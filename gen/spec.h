@@ -50,6 +50,7 @@ struct attention_spec {
 
 struct gather_problem;
 struct scatter_problem;
+struct flow_spec;
 
 struct spec {
     const struct spec_op *op;
@@ -61,6 +62,7 @@ struct spec {
         struct attention_spec attention;
         struct gather_problem *gather;          /* gen/stablehlo.h */
         struct scatter_problem *window_scatter; /* of StableHLO */
+        struct flow_spec *flow;                 /* gen/flow.h */
     };
 };
 
@@ -144,6 +146,12 @@ bool is_mlir_name(const char *name);
 
 /* The gathers and scatters of a file. */
 bool specs_of_mlir(const char *name, struct spec_list *list, struct error *error);
+
+/* ---- Sparse flows ---- */
+
+extern const struct spec_op flow_spec_op;
+
+bool is_flow_spec(const struct spec *spec);
 
 /* ---- Cache attention ---- */
 

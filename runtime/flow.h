@@ -131,6 +131,28 @@ void kvmill_flow_summarise_tokens(const struct kvmill_flow_problem *problem,
                                   const struct flow_cache *cache, const int64_t *slot,
                                   int64_t tokens, float *workspace);
 
+/* ---- Appending ---- */
+
+/* K and V (0, 1) of new tokens, activations at strides in bytes; token t goes to row slot[t] of the
+   cache, or nowhere where that is -1. */
+struct flow_tokens {
+    const unsigned char *data[2];
+    int64_t token_stride[2], head_stride[2];
+    const int64_t *slot;
+    int64_t tokens;
+};
+
+/* Slots are in the cache's pages, and no page is begun twice: tokens of a page are neighbours.
+   `seen` has a bit for each page, of any value. */
+kvmill_status kvmill_flow_check_slots(const struct kvmill_flow_problem *problem,
+                                      const struct flow_tokens *tokens, int64_t page_count,
+                                      unsigned char *seen, kvmill_error *error);
+
+/* Write the rows of checked tokens, then the summaries of their pages. */
+void kvmill_flow_append(const struct kvmill_flow_problem *problem,
+                        const struct flow_schedule *schedule, const struct flow_cache *cache,
+                        const struct flow_tokens *tokens, float *workspace);
+
 /* ---- Scores ---- */
 
 /* Of pages ids[0 .. pages) for one kv head: query has `group` rows of activations, query_stride
@@ -147,5 +169,31 @@ struct flow_scoring {
 const float *kvmill_flow_score(const struct kvmill_flow_problem *problem,
                                const struct flow_schedule *schedule,
                                const struct flow_scoring *scoring, float *workspace);
+
+/* ---- Lists ---- */
+
+/* Query head h of request b, head_dim activations, is b * request + h * head bytes behind data. */
+struct flow_queries {
+    const unsigned char *data;
+    int64_t request, head;
+};
+
+/* What the lists of a batch are made of. */
+struct flow_index {
+    const struct kvmill_flow_problem *problem;
+    const struct flow_schedule *schedule; /* of the index program */
+    const struct flow_cache *cache;
+    const struct flow_batch *batch;
+    const struct flow_queries *queries;
+};
+
+/* Bytes for a row of so many pages. */
+int64_t kvmill_flow_index_workspace(const struct kvmill_flow_problem *problem,
+                                    const struct flow_schedule *schedule, int64_t pages);
+
+/* The list of row r of request b, as many as kvmill_flow_count_rows says.  Rows of different kv
+   heads may be made at the same time, each with a workspace of its own. */
+void kvmill_flow_index_row(const struct flow_index *index, int64_t b, int64_t r, float *workspace,
+                           int32_t *list);
 
 #endif

@@ -566,6 +566,96 @@ static bool append(struct scene *scene, int64_t most, struct dice *dice) {
     return right;
 }
 
+/* New K and V of all tokens, of which one more is padding. */
+struct appended {
+    struct flow_tokens tokens;
+    struct fence given[2];
+    int64_t *slot;
+};
+
+enum { PADDING = 32 };
+
+static void appended_open(const struct scene *scene, struct appended *appended, struct dice *dice) {
+    enum oracle_type type = oracle_type_of(scene->problem.geometry.activation);
+    int64_t heads = scene->problem.geometry.kv_heads;
+    appended->tokens = (struct flow_tokens){.tokens = scene->tokens + 1};
+    appended->slot = take((size_t)appended->tokens.tokens, sizeof(int64_t));
+    for (int64_t t = 0; t < appended->tokens.tokens; t++)
+        appended->slot[t] = t == PADDING ? -1 : slot_of(scene, t - (t > PADDING));
+    appended->tokens.slot = appended->slot;
+    for (int v = 0; v < 2; v++) {
+        int64_t row = oracle_bytes(type, scene->side[v].dim);
+        int64_t count = appended->tokens.tokens * heads * scene->side[v].dim;
+        fence_open(&appended->given[v], (size_t)(appended->tokens.tokens * heads * row), 0,
+                   FENCE_ABOVE, dice);
+        for (int64_t i = 0; i < count; i++)
+            oracle_put(type, appended->given[v].data, i, random_number(dice));
+        appended->tokens.data[v] = appended->given[v].data;
+        appended->tokens.token_stride[v] = heads * row;
+        appended->tokens.head_stride[v] = row;
+    }
+}
+
+static void appended_close(struct appended *appended) {
+    fence_close(&appended->given[0]);
+    fence_close(&appended->given[1]);
+    free(appended->slot);
+}
+
+static void append_by_oracle(const struct scene *scene, const struct appended *appended) {
+    enum oracle_type type = oracle_type_of(scene->problem.geometry.activation);
+    int64_t heads = scene->problem.geometry.kv_heads;
+    double numbers[1024];
+    for (int64_t n = 0; n < appended->tokens.tokens * heads * 2; n++) {
+        int64_t t = n / 2 / heads, head = n / 2 % heads;
+        if (appended->slot[t] < 0)
+            continue;
+        struct oracle_side side = row_of(scene, n % 2, appended->slot[t], head);
+        for (int64_t i = 0; i < side.dim; i++)
+            numbers[i] =
+                oracle_get(type, appended->given[n % 2].data, (t * heads + head) * side.dim + i);
+        oracle_write_row(&side, type, 0, numbers);
+    }
+}
+
+static bool append_by_flow(const struct scene *scene, const struct appended *appended,
+                           struct dice *dice) {
+    struct fence seen;
+    int64_t where;
+    fence_open(&seen, (size_t)(scene->pool + 7) / 8, 0, FENCE_ABOVE, dice);
+    float *workspace = take((size_t)kvmill_flow_workspace(&scene->cache_schedule, 0), 1);
+    bool accepted = kvmill_flow_check_slots(&scene->problem, &appended->tokens, scene->pool,
+                                            seen.data, NULL) == KVMILL_OK;
+    kvmill_flow_append(&scene->problem, &scene->cache_schedule, &scene->cache, &appended->tokens,
+                       workspace);
+    accepted = accepted && fence_is_intact(&seen, &where);
+    fence_close(&seen);
+    free(workspace);
+    return accepted;
+}
+
+/* The bytes of a cache of NaN become what the oracle makes of it. */
+static bool is_append_right(struct scene *scene, struct dice *dice) {
+    struct fence *const cache[] = {&scene->data[0], &scene->data[1], &scene->scale[0],
+                                   &scene->scale[1]};
+    unsigned char *wanted[4];
+    struct appended appended;
+    appended_open(scene, &appended, dice);
+    append_by_oracle(scene, &appended);
+    for (int f = 0; f < 4; f++) {
+        wanted[f] = take(cache[f]->size, 1);
+        memcpy(wanted[f], cache[f]->data, cache[f]->size);
+        memset(cache[f]->data, 0xff, cache[f]->size);
+    }
+    bool right = append_by_flow(scene, &appended, dice);
+    for (int f = 0; f < 4; f++) {
+        right = right && memcmp(wanted[f], cache[f]->data, cache[f]->size) == 0;
+        free(wanted[f]);
+    }
+    appended_close(&appended);
+    return right;
+}
+
 /* ---- Scores ---- */
 
 struct scored {
@@ -890,6 +980,8 @@ static const struct {
      INDEX(OP("GeMM", "\"q\", \"f\"", "", "d") OP("Softmax", "\"d\"", ", \"scale\": 0.5", "w")
                OP("Max", "\"w\"", ", \"dim\": 2", "t"))},
     {"Softmax of a field", UNARY("Softmax", "")},
+    {"Softmax of large numbers",
+     INDEX(OP("Softmax", "\"f\"", ", \"scale\": 64", "w") OP("Max", "\"w\"", ", \"dim\": 1", "t"))},
     {"Normalize", INDEX(OP("Normalize", "\"f\"", "", "t"))},
     {"Conv1d",
      FLOW(FIELD, HALVES, CONSTANT("[3, 2, \"head_dim\"]"), OP("Conv1d", "\"f\", \"w\"", "", "t"))},
@@ -954,8 +1046,9 @@ static const struct {
     {"cache: Reshape", CACHE("[3, 40]", LAST("Reshape", "\"k\"", ", \"shape\": [3, 40]"))},
     {"cache: Fill", CACHE("[2, 3]", "{\"op\": \"Fill\", \"alpha\": 1.5, \"output\": \"f\"}")},
     {"cache: a field of a field",
-     FLOW(FIELD ", {\"name\": \"g\", \"shape\": [1, \"head_dim\"], \"dtype\": \"bfloat16\"}",
-          HALVES ", {\"op\": \"Max\", \"inputs\": [\"f\"], \"dim\": 1, \"output\": \"g\"}", "",
+     FLOW("{\"name\": \"f\", \"shape\": [2, \"head_dim\"], \"dtype\": \"bfloat16\"}, {\"name\": "
+          "\"g\", \"shape\": [1, \"head_dim\"], \"dtype\": \"float32\"}",
+          HALVES ", {\"op\": \"Mean\", \"inputs\": [\"f\"], \"dim\": 1, \"output\": \"g\"}", "",
           OP("Multiply", "\"f\", \"g\"", "", "t"))},
 };
 
@@ -974,9 +1067,174 @@ static void test_every_op(void) {
         }
 }
 
+/* ---- Appending ---- */
+
+/* Bytes as the oracle writes them, others as they were; the summaries, too. */
+static void test_append(void) {
+    for (int s = 0; s < SETTINGS; s++) {
+        struct dice dice = dice_for(seed, settings[s].name);
+        struct scene scene;
+        json_t *json = flow_json("gqa_quest");
+        bind(json, &settings[s]);
+        read_json(json, &scene);
+        json_decref(json);
+        scene_open(&scene, 70, &dice);
+        bool right = is_append_right(&scene, &dice);
+        ok(right && are_summaries_right(&scene, scene.tokens) && are_fences_intact(&scene),
+           "tokens are appended, %s", settings[s].name);
+        scene_close(&scene);
+    }
+}
+
+static void test_bad_slots(void) {
+    static const struct {
+        const char *name;
+        int64_t slot[6];
+        kvmill_status status;
+        const char *what;
+    } rows[] = {
+        {"in order", {4, 5, 6, 7, 0, 1}, KVMILL_OK, ""},
+        {"padding between", {4, -1, 20, 21, -1, -1}, KVMILL_OK, ""},
+        {"any order in a page", {7, 4, 6, 5, 0, 1}, KVMILL_OK, ""},
+        {"below -1",
+         {4, 5, -2, 7, 0, 1},
+         KVMILL_E_INDEX_RANGE,
+         "slot[2] is -2; accepted: -1 to 39"},
+        {"beyond the cache",
+         {4, 5, 40, 7, 0, 1},
+         KVMILL_E_INDEX_RANGE,
+         "slot[2] is 40; accepted: -1 to 39"},
+        {"a page again",
+         {4, 5, 8, 9, 6, 7},
+         KVMILL_E_ALIAS,
+         "slot[4] is 6, of a page that earlier tokens have left"},
+        {"a page behind padding again", {4, -1, 5, 6, 7, 8}, KVMILL_E_ALIAS, "slot[2] is 5"},
+    };
+    const struct kvmill_flow_problem problem = small_problem();
+    unsigned char seen[2] = {0xff, 0xff};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct flow_tokens tokens = {.slot = rows[i].slot, .tokens = 6};
+        kvmill_error error;
+        kvmill_status status = kvmill_flow_check_slots(&problem, &tokens, 10, seen, &error);
+        if (!ok(status == rows[i].status && strstr(error.message, rows[i].what) != NULL,
+                "slots: %s", rows[i].name))
+            diag("%s: %s", kvmill_status_name(status), error.message);
+    }
+}
+
+/* ---- Lists of a batch ---- */
+
+/* Scores of eighths are the same in float32 and double: lists are equal. */
+static const char *const exact[] = {"block_sparse", "gqa_quest",        "masked_quest",
+                                    "infllm",       "lserve_centroid",  "lserve_sparse",
+                                    "token_index",  "sinks_and_window", "dense"};
+enum { EXACT = sizeof exact / sizeof *exact, REQUESTS = 4 };
+
+/* Requests of the scene: the first of no token, one page, some, and all the rest. */
+static void cut(const struct scene *scene, int64_t indptr[REQUESTS + 1], int64_t length[REQUESTS]) {
+    int64_t size = scene->problem.geometry.page_size, pages[] = {0, 1, scene->pages / 3, 0};
+    pages[3] = scene->pages - pages[1] - pages[2];
+    indptr[0] = 0;
+    for (int b = 0; b < REQUESTS; b++) {
+        indptr[b + 1] = indptr[b] + pages[b];
+        length[b] = pages[b] * size;
+    }
+    length[3] -= scene->pages * size - scene->tokens;
+}
+
+/* What the oracle lists for a row. */
+static int64_t list_by_oracle(const struct scene *scene, int64_t first, int64_t pages, int64_t r,
+                              int32_t *list) {
+    const struct kvmill_flow_budget *budget = &scene->problem.budget;
+    const kvmill_flow_select *select = &scene->flow->select;
+    bool all_heads = scene->problem.scope == KVMILL_SCOPE_REQUEST;
+    int64_t candidates = pages - budget->bos - budget->eos;
+    float *score = take((size_t)pages, sizeof *score);
+    double *sums = take((size_t)pages, sizeof *sums);
+    for (int64_t head = all_heads ? 0 : r;
+         oracle_selected(select, pages) < pages && scene->flow->index_count > 0 &&
+         head < (all_heads ? scene->problem.geometry.kv_heads : r + 1);
+         head++) {
+        struct flow_scoring scoring = scoring_of(scene, first + budget->bos, candidates, head);
+        struct scored scored;
+        scored_open(scene, candidates, &scored);
+        ask_oracle(scene, &scoring, &scored);
+        for (int64_t i = 0; i < candidates; i++)
+            sums[i] += scored.wanted[i];
+        scored_close(scene, &scored);
+    }
+    for (int64_t i = 0; i < candidates; i++)
+        score[budget->bos + i] = (float)sums[i];
+    int64_t count = oracle_select(select, pages, score, list);
+    free(score);
+    free(sums);
+    return count;
+}
+
+static bool are_lists_right(const struct scene *scene, struct dice *dice) {
+    int64_t indptr[REQUESTS + 1], length[REQUESTS], where;
+    int64_t rows = kvmill_flow_rows_of_request(&scene->problem);
+    cut(scene, indptr, length);
+    const struct flow_batch batch = {REQUESTS, scene->pool, indptr, scene->ids, length};
+    const struct flow_queries queries = {
+        scene->query.data, 0,
+        oracle_bytes(oracle_type_of(scene->problem.geometry.activation),
+                     scene->problem.geometry.key.dim)};
+    const struct flow_index index = {&scene->problem, &scene->index_schedule, &scene->cache, &batch,
+                                     &queries};
+    int64_t *begin = take((size_t)(REQUESTS * rows), sizeof *begin);
+    int32_t *wanted = take((size_t)scene->pages, sizeof *wanted);
+    int32_t *list = take((size_t)scene->pages, sizeof *list);
+    bool right = kvmill_flow_count_rows(&scene->problem, &batch, begin, NULL) == KVMILL_OK;
+    for (int64_t n = 0; right && n < REQUESTS * rows; n++) {
+        int64_t b = n / rows, pages = indptr[b + 1] - indptr[b];
+        struct fence workspace;
+        fence_open(
+            &workspace,
+            (size_t)kvmill_flow_index_workspace(&scene->problem, &scene->index_schedule, pages), 0,
+            FENCE_ABOVE, dice);
+        kvmill_flow_index_row(&index, b, n % rows, (float *)(void *)workspace.data, list);
+        int64_t count = list_by_oracle(scene, indptr[b], pages, n % rows, wanted);
+        right = count == begin[n + 1] - begin[n] && fence_is_intact(&workspace, &where) &&
+                memcmp(list, wanted, (size_t)count * sizeof *list) == 0;
+        fence_close(&workspace);
+    }
+    free(begin);
+    free(wanted);
+    free(list);
+    return right;
+}
+
+static void test_batch_lists(void) {
+    static const char *const scopes[] = {"kv_head", "query_head", "request"};
+    static const struct setting setting = {
+        "", "{\"num_heads\": 8, \"num_kv_heads\": 2, \"head_dim\": 32, \"T1\": \"float32\"}"};
+    for (int i = 0; i < EXACT * 6; i++) {
+        char name[64];
+        struct scene scene;
+        json_t *json = flow_json(exact[i / 6]), *select = json_object_get(json, "select");
+        snprintf(name, sizeof name, "%s, %s%s", exact[i / 6], scopes[i % 3],
+                 i / 3 % 2 ? ", by score" : "");
+        struct dice dice = dice_for(seed, name);
+        bind(json, &setting);
+        if (json_is_integer(json_object_get(select, "topk_val")) && i / 6 != EXACT - 2)
+            json_object_set_new(select, "topk_val", json_integer(3));
+        json_object_set_new(select, "scope", json_string(scopes[i % 3]));
+        json_object_set_new(select, "order", json_string(i / 3 % 2 ? "score" : "logical"));
+        read_json(json, &scene);
+        json_decref(json);
+        int64_t size = flow_of_spec(&scene.specs.items[0])->attention->page_size;
+        scene_open(&scene, 24 * size - size / 3, &dice);
+        bool right = append(&scene, 200, &dice);
+        ok(right && are_lists_right(&scene, &dice), "lists of a batch: %s", name);
+        scene_close(&scene);
+    }
+}
+
 /* ---- Properties ---- */
 
-/* A maximum in bfloat16 is not below any float32 key, a minimum not above. */
+/* A maximum in bfloat16 is not below any float32 key, a minimum not above; of channels that are
+   negative, positive, and both. */
 static void test_bounds(void) {
     struct dice dice = dice_for(seed, "bounds");
     struct scene scene;
@@ -992,13 +1250,14 @@ static void test_bounds(void) {
         double numbers[32];
         struct oracle_side side = row_of(&scene, 0, slot_of(&scene, t), 0);
         for (int i = 0; i < 32; i++)
-            numbers[i] = (double)(float)dice_range(&dice, -1000000, 1000000) / 999;
+            numbers[i] =
+                (double)dice_range(&dice, i % 3 == 1 ? 0 : -1000000, i % 3 == 0 ? 0 : 1000000) /
+                999;
         oracle_write_row(&side, ORACLE_F32, 0, numbers);
     }
     bool bounded = append(&scene, 200, &dice);
     for (int64_t t = 0; t < 160; t++) {
         double key[32], high[32], low[32];
-        read_page(&scene, 0, 0, 0, 0, key);
         struct oracle_side side = row_of(&scene, 0, slot_of(&scene, t), 0);
         oracle_read_row_exact(&side, 0, key);
         read_field(&scene, 0, scene.ids[t / 16], 0, high);
@@ -1054,6 +1313,9 @@ int main(void) {
     test_absolute();
     test_shipped();
     test_every_op();
+    test_append();
+    test_bad_slots();
+    test_batch_lists();
     test_bounds();
     test_recycling();
     unlink(file);

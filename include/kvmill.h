@@ -171,14 +171,19 @@ typedef struct kvmill_cache_attention {
    current_key, current_value (B, S, KVH, D)     (seqstarts[B], KVH, D)
    start_pos () or (1)        (B)                                            int64
    seqstarts, kvstarts        (B + 1)                                        int64
-   cachestarts                (B), cache_mode 1: (B, pages)                  int64
+   cachestarts                (B), cache_mode 1: (B, pages)                  int64; ours,
+                              MultiHeadCacheAttention: (B, KVH, pages), see below
    decoding_batches, max_seqlen, max_kvlen () or (1)                         int64
    attn_mask (S, >=KV), (H, S, >=KV) or (B or 1, H, S, >=KV)
                               (seqstarts[B], >=kvstarts[B]) or with H before
    key, value (B, KV, KVH, D) (kvstarts[B], KVH, D)      inputs of MultiHeadAttention, outputs of
                               KeyValueCache (KVH * num_repeat heads)
    sinks (H)                  float32, or T1; ours
-   lse (B, S, H)              (seqstarts[B], H)          float32; ours, with op.partial */
+   lse (B, S, H)              (seqstarts[B], H)          float32; ours, with op.partial
+
+   cachestarts of rank 3 is a list of pages for each kv head, all of kvstarts' length: what that
+   head attends to, though the cache may hold more.  Positions are counted along the list.  Pages of
+   new tokens are the same for all heads. */
 enum {
     KVMILL_QUERY = 0,
     KVMILL_CURRENT_KEY = 1,

@@ -54,6 +54,15 @@ void kvmill_flow_list_all(const struct flow_row *row, int32_t *list);
 void kvmill_flow_absolute(const int32_t *list, int64_t count, const int32_t *ids, int64_t kv_heads,
                           int64_t head, int32_t *absolute);
 
+/* As attention has them: first cache rows of the pages of a list, cachestarts of a kv head. */
+void kvmill_flow_list_rows(const int32_t *list, int64_t count, const int32_t *ids,
+                           int64_t page_size, int64_t *rows);
+
+/* Positions along the list of a row. */
+static inline int64_t flow_listed_length(const struct flow_row *row, int64_t page_size) {
+    return row->selected == 0 ? 0 : (row->selected - 1) * page_size + row->last_rows;
+}
+
 /* ---- Programs ---- */
 
 /* Values of a program, as ops/flow_program.c counts them: k, v, fields; then q. */

@@ -90,7 +90,7 @@ static bool read_purpose(const struct json_place *place, char purpose[64], struc
     return true;
 }
 
-static bool read_spec(const struct json_place *place, struct spec_list *list, struct error *error) {
+bool spec_read(const struct json_place *place, struct spec_list *list, struct error *error) {
     struct spec *spec = spec_list_append(list, error);
     if (spec != NULL)
         snprintf(spec->where, sizeof spec->where, "%.120s: %s", place->file,
@@ -110,7 +110,7 @@ static bool read_kernels(const struct json_place *root, struct spec_list *list,
         return json_fail(error, &kernels, "is empty; accepted: at least one spec");
     for (size_t i = 0; i < count; i++) {
         struct json_place element = json_element(&kernels, i);
-        if (!read_spec(&element, list, error))
+        if (!spec_read(&element, list, error))
             return false;
     }
     return true;
@@ -139,7 +139,7 @@ bool specs_read(const char *file, struct spec_list *list, struct error *error) {
         return false;
     struct json_place root = json_root(file, document);
     bool done =
-        is_single_spec(&root) ? read_spec(&root, list, error) : read_kernels(&root, list, error);
+        is_single_spec(&root) ? spec_read(&root, list, error) : read_kernels(&root, list, error);
     json_decref(document);
     return done && check_names(list, error);
 }

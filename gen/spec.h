@@ -79,6 +79,9 @@ const struct spec_op *spec_op_by_name(const char *name);
  */
 bool specs_read(const char *file, struct spec_list *list, struct error *error);
 
+/* Append the spec that a JSON object says. */
+bool spec_read(const struct json_place *place, struct spec_list *list, struct error *error);
+
 /* What the elements of a cache are, as `--cache` names them. */
 struct cache_type {
     const char *name;
@@ -152,6 +155,10 @@ bool specs_of_mlir(const char *name, struct spec_list *list, struct error *error
 extern const struct spec_op flow_spec_op;
 
 bool is_flow_spec(const struct spec *spec);
+
+/* For every spec of a list that attends to all that it stores: the flow of a file with that spec's
+   attention, in pages of the file's page_size. */
+bool specs_add_flow(const char *file, struct spec_list *list, struct error *error);
 
 /* ---- Cache attention ---- */
 

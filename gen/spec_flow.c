@@ -494,6 +494,60 @@ static bool read_flow(const struct json_place *place, struct spec *spec, struct 
            read_lists(place, flow, error) && check_flow(spec, error);
 }
 
+/* ---- A model's flows ---- */
+
+static bool attends_to_all(const struct spec *spec) {
+    return is_attention_spec(spec) && spec->attention.op.window == 0 &&
+           attention_op_of(spec) == KVMILL_MULTI_HEAD_CACHE_ATTENTION;
+}
+
+/* The file's flow with the attention of a layer. */
+static json_t *bind(const json_t *source, const struct spec *layer) {
+    json_t *bound = json_copy((json_t *)source), *attention = json_object();
+    json_t *page = json_object_get(json_object_get(source, "attention"), "page_size");
+    layer->op->write(layer, attention);
+    json_object_set_new(attention, "cache_mode", json_integer(1));
+    if (page != NULL)
+        json_object_set(attention, "page_size", page);
+    json_object_set_new(bound, "attention", attention);
+    return bound;
+}
+
+static bool add_bound(const char *file, const json_t *source, size_t layer, struct spec_list *list,
+                      struct error *error) {
+    json_t *bound = bind(source, &list->items[layer]);
+    struct json_place place = json_root(file, bound);
+    bool done = bound != NULL ? spec_read(&place, list, error) : out_of_memory(error);
+    json_decref(bound);
+    return done;
+}
+
+static bool add_to_all(const char *file, const json_t *source, struct spec_list *list,
+                       struct error *error) {
+    const char *op = json_string_value(json_object_get(source, "op"));
+    size_t count = list->count, bound = 0;
+    if (op == NULL || strcmp(op, flow_spec_op.name) != 0)
+        return fail(error, EXIT_USER, "%s: /op: is no flow; accepted: \"flow\"", file);
+    for (size_t i = 0; i < count; i++) {
+        if (!attends_to_all(&list->items[i]))
+            continue;
+        if (!add_bound(file, source, i, list, error))
+            return false;
+        bound++;
+    }
+    return bound > 0 ||
+           fail(error, EXIT_USER, "%s: no layer of the model attends to all that it stores", file);
+}
+
+bool specs_add_flow(const char *file, struct spec_list *list, struct error *error) {
+    json_t *source = json_read(file, error);
+    bool done = source != NULL && add_to_all(file, source, list, error);
+    json_decref(source);
+    return done;
+}
+
+/* ---- Writing ---- */
+
 /* Fields, programs and selection are as they were read. */
 static void write_flow(const struct spec *spec, json_t *object) {
     const char *key;
@@ -505,6 +559,8 @@ static void write_flow(const struct spec *spec, json_t *object) {
     spec->flow->attention.op->write(&spec->flow->attention, attention);
     json_object_set_new(object, "attention", attention);
 }
+
+/* ---- The op ---- */
 
 static void free_flow(struct spec *spec) {
     if (spec->flow == NULL)

@@ -900,6 +900,31 @@ static void test_shipped(void) {
         }
 }
 
+/* Page sizes, head sizes and group sizes, odd ones too; one of each at least once. */
+static void test_grid(void) {
+    static const char *const flows[] = {"block_sparse", "gqa_quest", "quest_growing",
+                                        "centered_block_sparse"};
+    static const int sizes[] = {1, 5, 8, 16, 32, 64, 128}, groups[] = {1, 2, 3, 5, 7, 16, 4};
+    static const int dims[] = {32, 64, 80, 96, 112, 128, 256, 33};
+    for (int i = 0; i < (is_slow_run() ? 4 : 56); i++) {
+        struct scene scene;
+        char name[128];
+        int group = groups[i / 7 % 7], dim = dims[i % 8], size = sizes[i % 7];
+        json_t *json = flow_json(flows[i % 4]), *select = json_object_get(json, "select");
+        snprintf(name, sizeof name, "%s, pages of %d, heads of %d, %d on one", flows[i % 4], size,
+                 dim, group);
+        struct dice dice = dice_for(seed, name);
+        json_t *attention =
+            json_pack("{s:i, s:i, s:i, s:i, s:s}", "num_heads", 2 * group, "num_kv_heads", 2,
+                      "head_dim", dim, "page_size", size, "T1", i % 3 ? "float16" : "float32");
+        json_object_set_new(json, "attention", attention);
+        json_object_set_new(select, "reserved_eos", json_integer(1));
+        read_json(json, &scene);
+        json_decref(json);
+        test_scene(&scene, dice_range(&dice, 2 * size, 5 * size), name, &dice);
+    }
+}
+
 /* ---- Every op ---- */
 
 #define FIELD "{\"name\": \"f\", \"shape\": [2, \"head_dim\"], \"dtype\": \"float32\"}"
@@ -1312,6 +1337,7 @@ int main(void) {
     test_long_list();
     test_absolute();
     test_shipped();
+    test_grid();
     test_every_op();
     test_append();
     test_bad_slots();

@@ -12,6 +12,7 @@
 
 #include "../gen/flow.h"
 #include "../ops/dtype.h"
+#include "../ops/flow_atom.h"
 #include "tap.h"
 
 static char file[] = "/tmp/t_flow_specs.XXXXXX";
@@ -134,6 +135,81 @@ static void test_round_trip(void) {
         free(text);
         spec_list_free(&specs);
         spec_list_free(&again);
+    }
+}
+
+/* ---- Atoms ---- */
+
+/* The value that the op of that number of the index program gives, or selects by. */
+struct atom_row {
+    const char *flow;
+    int op;
+    struct kvmill_flow_atom atom;
+};
+
+#define FOLD(over, code)                                                                           \
+    { KVMILL_OVER_##over, KVMILL_FLOW_##code }
+#define BOTH(code)                                                                                 \
+    { KVMILL_OVER_HEADS | KVMILL_OVER_BLOCKS, KVMILL_FLOW_##code }
+
+static const struct atom_row atoms[] = {
+    {"block_sparse.json", 2, {KVMILL_ATOM_DOT, {0, 0}, true, 1, 1, 0, 128, 0, {{0, 0}}}},
+    {"gqa_block_sparse.json", 0, {KVMILL_ATOM_DOT, {0, 0}, false, 4, 1, 0, 128, 0, {{0, 0}}}},
+    {"gqa_quest.json", 5, {KVMILL_ATOM_BOUND, {0, 1}, false, 4, 1, 0, 128, 1, {FOLD(HEADS, MAX)}}},
+    {"gqa_quest.json", 3, {KVMILL_ATOM_BOUND, {0, 1}, false, 4, 1, 0, 128, 0, {{0, 0}}}},
+    {"lserve_sparse.json", 5, {KVMILL_ATOM_BOUND, {0, 1}, false, 4, 4, 0, 128, 1, {BOTH(MAX)}}},
+    {"lserve_centroid.json",
+     3,
+     {KVMILL_ATOM_DOT, {0, 0}, true, 1, 4, 0, 128, 1, {FOLD(BLOCKS, MAX)}}},
+    {"masked_quest.json",
+     7,
+     {KVMILL_ATOM_BOUND, {0, 1}, false, 4, 1, 8, 128, 1, {FOLD(HEADS, MAX)}}},
+    {"centered_block_sparse.json",
+     1,
+     {KVMILL_ATOM_DOT, {0, 0}, false, 4, 1, 0, 128, 1, {FOLD(HEADS, MEAN)}}},
+    {"infllm.json", 3, {KVMILL_ATOM_DOT, {0, 0}, true, 1, 4, 0, 128, 1, {FOLD(BLOCKS, SUM)}}},
+    {"h2o_sparse.json", 5, {KVMILL_ATOM_BOUND, {1, 2}, true, 1, 1, 0, 128, 0, {{0, 0}}}},
+    {"venergy_gated_centroid.json", 1, {KVMILL_ATOM_DOT, {0, 0}, true, 1, 1, 0, 128, 0, {{0, 0}}}},
+    {"venergy_gated_centroid.json", 3, {.kind = KVMILL_ATOM_NONE}},
+    {"gqa_block_sparse.json", 3, {.kind = KVMILL_ATOM_NONE}},
+    {"centered_block_sparse.json", 4, {.kind = KVMILL_ATOM_NONE}},
+    {"h2o_token.json", 1, {.kind = KVMILL_ATOM_NONE}},
+};
+
+static bool atoms_equal(const struct kvmill_flow_atom *a, const struct kvmill_flow_atom *b) {
+    bool equal = a->kind == b->kind && a->field[0] == b->field[0] && a->field[1] == b->field[1] &&
+                 a->mean_query == b->mean_query && a->heads == b->heads && a->blocks == b->blocks &&
+                 a->first == b->first && a->last == b->last && a->folds == b->folds;
+    for (int i = 0; equal && i < a->folds; i++)
+        equal = a->fold[i].over == b->fold[i].over && a->fold[i].code == b->fold[i].code;
+    return equal;
+}
+
+static void test_atom(const struct spec_list *specs, const struct atom_row *row, const char *name) {
+    struct kvmill_flow_problem problem;
+    struct kvmill_flow_atom atom;
+    kvmill_error error;
+    if (kvmill_flow_verify(flow_of_spec(&specs->items[0]), &problem, &error) != KVMILL_OK)
+        bail_out("%s", error.message);
+    const struct kvmill_flow_step *step = &problem.programs[KVMILL_INDEX_PROGRAM].steps[row->op];
+    int value = step->output >= 0 ? step->output : step->input[0];
+    bool found = kvmill_flow_match_atom(&problem, value, &atom);
+    if (!ok(found == (row->atom.kind != KVMILL_ATOM_NONE) && atoms_equal(&atom, &row->atom),
+            "what op %d of %s gives", row->op, name))
+        diag("kind %d, fields %d %d, heads %d, blocks %d, channels %d to %d, %d folds", atom.kind,
+             atom.field[0], atom.field[1], (int)atom.heads, (int)atom.blocks, (int)atom.first,
+             (int)atom.last, atom.folds);
+}
+
+static void test_atoms(void) {
+    for (size_t i = 0; i < sizeof atoms / sizeof *atoms; i++) {
+        char path[512];
+        struct spec_list specs = {0};
+        struct error error;
+        if (!specs_read(flow_path(atoms[i].flow, path), &specs, &error))
+            bail_out("%s", error.text);
+        test_atom(&specs, &atoms[i], atoms[i].flow);
+        spec_list_free(&specs);
     }
 }
 
@@ -465,6 +541,63 @@ static void test_refusals(void) {
         test_refusal(&refusals[i]);
 }
 
+/* Heads first or blocks first, not the same where one is a mean; what looks like a bound and is
+   none. */
+static void test_two_folds(void) {
+#define HALVES                                                                                     \
+    "{\"op\": \"MeanInterleave\", \"inputs\": [\"k\"], \"dim\": 1, \"group\": 2, \"output\": "     \
+    "\"c\"}"
+#define FOLDS(a, b)                                                                                \
+    FLOW(PARTS("{\"name\": \"c\", \"shape\": [2, 16]}", HALVES,                                    \
+               "{\"op\": \"GeMM\", \"inputs\": [\"q\", \"c\"], \"output\": \"d\"}, {" a            \
+               ", \"inputs\": [\"d\"], \"output\": \"e\"}, {" b                                    \
+               ", \"inputs\": [\"e\"], \"output\": \"s\"}, " TOPK))
+    static const struct {
+        const char *text;
+        struct atom_row row;
+    } rows[] = {
+        {FOLDS("\"op\": \"Mean\", \"dim\": 2", "\"op\": \"Max\", \"dim\": 1"),
+         {"",
+          3,
+          {KVMILL_ATOM_DOT,
+           {0, 0},
+           false,
+           4,
+           2,
+           0,
+           16,
+           2,
+           {FOLD(HEADS, MEAN), FOLD(BLOCKS, MAX)}}}},
+        {FOLDS("\"op\": \"Max\", \"dim\": 1", "\"op\": \"Mean\", \"dim\": 2"),
+         {"",
+          3,
+          {KVMILL_ATOM_DOT,
+           {0, 0},
+           false,
+           4,
+           2,
+           0,
+           16,
+           2,
+           {FOLD(BLOCKS, MAX), FOLD(HEADS, MEAN)}}}},
+        {INDEX(
+             "{\"op\": \"GeMM\", \"inputs\": [\"q\", \"c\"], \"output\": \"d\"}, {\"op\": \"Max\", "
+             "\"inputs\": [\"d\"], \"dim\": 2, \"output\": \"e\"}, {\"op\": \"Sum\", \"inputs\": "
+             "[\"e\"], \"dim\": 2, \"output\": \"s\"}, " TOPK),
+         {"", 3, {KVMILL_ATOM_DOT, {0, 0}, false, 4, 1, 0, 16, 1, {FOLD(HEADS, MAX)}}}},
+        {FOLDS("\"op\": \"Min\", \"dim\": 1", "\"op\": \"Mean\", \"dim\": 2"),
+         {"", 3, {.kind = KVMILL_ATOM_NONE}}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct spec_list specs;
+        struct error error;
+        if (!read_text(rows[i].text, &specs, &error))
+            bail_out("%s", error.text);
+        test_atom(&specs, &rows[i].row, "two folds");
+        spec_list_free(&specs);
+    }
+}
+
 /* The texts of the refusals are refused for what is wrong with them alone. */
 static void test_accepted(void) {
     static const char *const texts[] = {
@@ -663,6 +796,8 @@ int main(void) {
     close(descriptor);
     test_shipped();
     test_round_trip();
+    test_atoms();
+    test_two_folds();
     test_refusals();
     test_accepted();
     test_fields();

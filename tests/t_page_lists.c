@@ -17,8 +17,16 @@ static const kvmill_plan_options options_of[] = {
     {.struct_size = sizeof(kvmill_plan_options), .threads = 2},
     {.struct_size = sizeof(kvmill_plan_options), .packs = packs, .pack_count = 2, .threads = 2}};
 
-static const DLDataType f32 = {kDLFloat, 32, 1}, f16 = {kDLFloat, 16, 1}, bf16 = {kDLBfloat, 16, 1},
-                        i8 = {kDLInt, 8, 1}, i4 = {kDLInt, 4, 1};
+#define F32                                                                                        \
+    { kDLFloat, 32, 1 }
+#define F16                                                                                        \
+    { kDLFloat, 16, 1 }
+#define BF16                                                                                       \
+    { kDLBfloat, 16, 1 }
+#define I8                                                                                         \
+    { kDLInt, 8, 1 }
+#define I4                                                                                         \
+    { kDLInt, 4, 1 }
 static const DLDataType i64 = {kDLInt, 64, 1};
 
 static struct dice dice;
@@ -34,13 +42,13 @@ struct scene {
 };
 
 static const struct scene scenes[] = {
-    {"float32", f32, f32, 0, 4, 2, 16, 4, 3, 70, 0, false},
-    {"float16, tokens first", f16, f16, 0, 6, 2, 64, 16, 2, 300, 0, true},
-    {"bfloat16, a kv head", bf16, bf16, 0, 3, 1, 80, 5, 1, 90, 0, false},
-    {"int8", f16, i8, 8, 8, 4, 64, 16, 3, 260, 0, false},
-    {"int4, a soft-cap", f32, i4, 4, 6, 2, 16, 8, 0, 80, 3, false},
-    {"pages of a token", f32, f32, 0, 6, 2, 16, 1, 3, 60, 0, true},
-    {"pieces", f16, f16, 0, 6, 2, 64, 16, 3, 9000, 0, true},
+    {"float32", F32, F32, 0, 4, 2, 16, 4, 3, 70, 0, false},
+    {"float16, tokens first", F16, F16, 0, 6, 2, 64, 16, 2, 300, 0, true},
+    {"bfloat16, a kv head", BF16, BF16, 0, 3, 1, 80, 5, 1, 90, 0, false},
+    {"int8", F16, I8, 8, 8, 4, 64, 16, 3, 260, 0, false},
+    {"int4, a soft-cap", F32, I4, 4, 6, 2, 16, 8, 0, 80, 3, false},
+    {"pages of a token", F32, F32, 0, 6, 2, 16, 1, 3, 60, 0, true},
+    {"pieces", F16, F16, 0, 6, 2, 64, 16, 3, 9000, 0, true},
 };
 enum { SCENES = sizeof scenes / sizeof *scenes, REQUESTS = 3 };
 

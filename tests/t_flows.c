@@ -1306,6 +1306,75 @@ static void test_bounds(void) {
     scene_close(&scene);
 }
 
+/* The lists of all rows of one request of 40 pages, whose data depend on the seed alone. */
+struct lists {
+    int64_t rows, selected;
+    int32_t page[8][40];
+};
+
+static struct lists lists_of(const char *flow, const char *attention, const char *scope) {
+    const struct setting setting = {"", attention};
+    struct dice dice = dice_for(seed, "lists of one request");
+    struct scene scene;
+    struct lists lists;
+    json_t *json = flow_json(flow), *select = json_object_get(json, "select");
+    memset(&lists, 0, sizeof lists);
+    bind(json, &setting);
+    json_object_set_new(select, "topk_val", json_integer(7));
+    json_object_set_new(select, "topk_ratio", json_integer(0));
+    json_object_set_new(select, "scope", json_string(scope));
+    read_json(json, &scene);
+    json_decref(json);
+    scene_open(&scene, 40 * 16 - 5, &dice);
+    append(&scene, 200, &dice);
+    const int64_t indptr[] = {0, scene.pages};
+    const struct flow_batch batch = {1, scene.pool, indptr, scene.ids, &scene.tokens};
+    const struct flow_queries queries = {
+        scene.query.data, 0,
+        oracle_bytes(oracle_type_of(scene.problem.geometry.activation),
+                     scene.problem.geometry.key.dim)};
+    const struct flow_index index = {&scene.problem, &scene.index_schedule, &scene.cache, &batch,
+                                     &queries};
+    float *workspace = take(
+        (size_t)kvmill_flow_index_workspace(&scene.problem, &scene.index_schedule, scene.pages), 1);
+    lists.rows = kvmill_flow_rows_of_request(&scene.problem);
+    lists.selected =
+        kvmill_flow_row_of(&scene.problem.budget, scene.problem.geometry.page_size, scene.tokens)
+            .selected;
+    for (int64_t r = 0; r < lists.rows; r++)
+        kvmill_flow_index_row(&index, 0, r, workspace, lists.page[r]);
+    free(workspace);
+    scene_close(&scene);
+    return lists;
+}
+
+static bool lists_equal(const struct lists *a, const struct lists *b) {
+    return a->selected == 10 && memcmp(a, b, sizeof *a) == 0;
+}
+
+#define ATTENTION(heads, kv_heads)                                                                 \
+    "{\"num_heads\": " #heads ", \"num_kv_heads\": " #kv_heads                                     \
+    ", \"head_dim\": 32, \"T1\": \"float32\"}"
+
+/* Scopes that mean the same, flows that select the same, and some that do not. */
+static void test_equal_lists(void) {
+    struct lists of_kv = lists_of("gqa_quest", ATTENTION(3, 3), "kv_head");
+    struct lists of_query = lists_of("gqa_quest", ATTENTION(3, 3), "query_head");
+    ok(lists_equal(&of_kv, &of_query), "a query head for each kv head: two scopes are equal");
+    of_kv = lists_of("gqa_quest", ATTENTION(4, 1), "kv_head");
+    of_query = lists_of("gqa_quest", ATTENTION(4, 1), "query_head");
+    struct lists of_request = lists_of("gqa_quest", ATTENTION(4, 1), "request");
+    ok(lists_equal(&of_kv, &of_request), "one kv head: two scopes are equal");
+    ok(of_query.rows == 4 && memcmp(of_query.page[0], of_query.page[1], 40) != 0,
+       "and query heads have lists of their own");
+    struct lists plain = lists_of("block_sparse", ATTENTION(8, 2), "kv_head");
+    struct lists centred = lists_of("centered_block_sparse", ATTENTION(8, 2), "kv_head");
+    struct lists quest = lists_of("gqa_quest", ATTENTION(8, 2), "kv_head");
+    ok(lists_equal(&plain, &centred), "scores less their mean select the same");
+    ok(plain.selected == 10 && !lists_equal(&plain, &quest),
+       "the best head does not select what the mean of heads does");
+}
+
 /* What was kept of a page is gone when its last slot is written again; rolled back, it grows anew.
  */
 static void test_recycling(void) {
@@ -1356,6 +1425,7 @@ int main(void) {
     test_bad_slots();
     test_batch_lists();
     test_bounds();
+    test_equal_lists();
     test_recycling();
     unlink(file);
     return done_testing();

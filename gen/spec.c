@@ -8,9 +8,9 @@
 /* ---- Ops ---- */
 
 static const struct spec_op *const ops[] = {
-    &tensor_scatter_spec,   &attention_spec_ops[0], &attention_spec_ops[1],
-    &attention_spec_ops[2], &attention_spec_ops[3], &attention_spec_ops[4],
-    &attention_spec_ops[5], &gather_spec,           &window_scatter_spec,
+    &tensor_scatter_spec,   &attention_spec_ops[0], &attention_spec_ops[1], &attention_spec_ops[2],
+    &attention_spec_ops[3], &attention_spec_ops[4], &attention_spec_ops[5], &gather_spec,
+    &window_scatter_spec,   &flow_spec_op,
 };
 enum { OP_COUNT = sizeof ops / sizeof *ops };
 
@@ -77,8 +77,8 @@ static bool read_op(const struct json_place *place, const struct spec_op **op,
                          nearest);
     return json_fail(error, &member,
                      "\"%.64s\" is not a known op; accepted: %s, %s, %s, %s, and the last three "
-                     "with the prefix dynamic_batching.; %s, %s",
-                     name, names[0], names[1], names[2], names[3], names[7], names[8]);
+                     "with the prefix dynamic_batching.; %s, %s, %s",
+                     name, names[0], names[1], names[2], names[3], names[7], names[8], names[9]);
 }
 
 static bool read_purpose(const struct json_place *place, char purpose[64], struct error *error) {
@@ -118,7 +118,7 @@ static bool read_name(const struct json_place *place, struct spec *spec, struct 
                            spec->name, sizeof spec->name, error);
 }
 
-static bool read_spec(const struct json_place *place, struct spec_list *list, struct error *error) {
+bool spec_read(const struct json_place *place, struct spec_list *list, struct error *error) {
     struct spec *spec = spec_list_append(list, error);
     if (spec != NULL)
         snprintf(spec->where, sizeof spec->where, "%.120s: %s", place->file,
@@ -139,7 +139,7 @@ static bool read_kernels(const struct json_place *root, struct spec_list *list,
         return json_fail(error, &kernels, "is empty; accepted: at least one spec");
     for (size_t i = 0; i < count; i++) {
         struct json_place element = json_element(&kernels, i);
-        if (!read_spec(&element, list, error))
+        if (!spec_read(&element, list, error))
             return false;
     }
     return true;
@@ -168,7 +168,7 @@ bool specs_read(const char *file, struct spec_list *list, struct error *error) {
         return false;
     struct json_place root = json_root(file, document);
     bool done =
-        is_single_spec(&root) ? read_spec(&root, list, error) : read_kernels(&root, list, error);
+        is_single_spec(&root) ? spec_read(&root, list, error) : read_kernels(&root, list, error);
     json_decref(document);
     return done && check_names(list, error);
 }

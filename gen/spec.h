@@ -52,6 +52,7 @@ struct attention_spec {
 
 struct gather_problem;
 struct scatter_problem;
+struct flow_spec;
 
 struct spec {
     const struct spec_op *op;
@@ -63,6 +64,7 @@ struct spec {
         struct attention_spec attention;
         struct gather_problem *gather;          /* gen/stablehlo.h */
         struct scatter_problem *window_scatter; /* of StableHLO */
+        struct flow_spec *flow;                 /* gen/flow.h */
     };
 };
 
@@ -78,6 +80,9 @@ const struct spec_op *spec_op_by_name(const char *name);
    text, where the file's name ends with .mlir.  Release with spec_list_free, also after a failure.
  */
 bool specs_read(const char *file, struct spec_list *list, struct error *error);
+
+/* Append the spec that a JSON object says. */
+bool spec_read(const struct json_place *place, struct spec_list *list, struct error *error);
 
 /* What the elements of a cache are, as `--cache` names them. */
 struct cache_type {
@@ -150,6 +155,16 @@ bool is_mlir_name(const char *name);
 
 /* The gathers and scatters of a file. */
 bool specs_of_mlir(const char *name, struct spec_list *list, struct error *error);
+
+/* ---- Sparse flows ---- */
+
+extern const struct spec_op flow_spec_op;
+
+bool is_flow_spec(const struct spec *spec);
+
+/* For every spec of a list that attends to all that it stores: the flow of a file with that spec's
+   attention, in pages of the file's page_size. */
+bool specs_add_flow(const char *file, struct spec_list *list, struct error *error);
 
 /* ---- Cache attention ---- */
 

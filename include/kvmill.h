@@ -171,14 +171,19 @@ typedef struct kvmill_cache_attention {
    current_key, current_value (B, S, KVH, D)     (seqstarts[B], KVH, D)
    start_pos () or (1)        (B)                                            int64
    seqstarts, kvstarts        (B + 1)                                        int64
-   cachestarts                (B), cache_mode 1: (B, pages)                  int64
+   cachestarts                (B), cache_mode 1: (B, pages)                  int64; ours,
+                              MultiHeadCacheAttention: (B, KVH, pages), see below
    decoding_batches, max_seqlen, max_kvlen () or (1)                         int64
    attn_mask (S, >=KV), (H, S, >=KV) or (B or 1, H, S, >=KV)
                               (seqstarts[B], >=kvstarts[B]) or with H before
    key, value (B, KV, KVH, D) (kvstarts[B], KVH, D)      inputs of MultiHeadAttention, outputs of
                               KeyValueCache (KVH * num_repeat heads)
    sinks (H)                  float32, or T1; ours
-   lse (B, S, H)              (seqstarts[B], H)          float32; ours, with op.partial */
+   lse (B, S, H)              (seqstarts[B], H)          float32; ours, with op.partial
+
+   cachestarts of rank 3 is a list of pages for each kv head, all of kvstarts' length: what that
+   head attends to, though the cache may hold more.  Positions are counted along the list.  Pages of
+   new tokens are the same for all heads. */
 enum {
     KVMILL_QUERY = 0,
     KVMILL_CURRENT_KEY = 1,
@@ -390,6 +395,118 @@ typedef void (*kvmill_parallel_for)(void *data, int64_t parts,
 kvmill_status kvmill_run_parallel(const kvmill_plan *plan, const DLTensor *const *tensors,
                                   void *workspace, kvmill_parallel_for parallel_for, void *data,
                                   kvmill_error *error);
+
+/* ---- Sparse flows -------------------------------------------------------------------------- */
+
+/* Attention over a paged cache that reads only some of the pages, as vFlow programs describe it
+   (Infini-AI-Lab/vortex_torch).  A page has page_size slots; each page has, for each kv head,
+   matrices beside K and V, its *fields*.  The cache program fills them from a page; the index
+   program scores pages for a query; the best are attended to.  A *row* is a list of pages: one for
+   each request and kv head (or as `scope` says). */
+
+/* "k" and "v" are fields of every flow, [page_size, head_dim] of the cache's types. */
+typedef struct kvmill_flow_field {
+    const char *name;
+    int64_t rows, columns;
+    DLDataType dtype; /* float32, float16, bfloat16 */
+} kvmill_flow_field;
+
+/* Numbers of the index program, [taps, rows, columns] in row-major order.  taps 1 but for the
+   weights of Conv1d. */
+typedef struct kvmill_flow_constant {
+    const char *name;
+    int64_t taps, rows, columns;
+    const float *values;
+} kvmill_flow_constant;
+
+/* An operator, with what its source calls its result: a matrix for each page, or one for the row.
+   Names are those of fields, constants, earlier outputs, and "q", [group, head_dim], in the index
+   program.  Attributes that an op does not have are not looked at.  With x and y for its inputs,
+   a for alpha and b for beta; broadcast where a dim is 1:
+
+   GeMM                        [j, i] = sum of x[i, :] * y[j, :]
+   Sum Mean Max Min L2Norm     over the one dim of `dims`; 0 is over the pages that are scored
+   MeanInterleave MaxInterleave MinInterleave L2NormInterleave   over `group` neighbours
+   Multiply Maximum Minimum    Add: a x + b y
+   WhereEqual WhereNotEqual WhereGreater WhereGreaterEqual WhereLess WhereLessEqual   0 or -1e30
+   Kron                        sizes multiply along `dims`, of 1 and 2: row i * (rows of y) + j
+   Relu                        x >= a ? x : b
+   Sigmoid                     1 / (1 + exp (b x + a));  Silu: x / (1 + exp (b x + a))
+   Add_Mul Abs Log Exp         of b x + a
+   Softmax                     over pages, of scale * x;  Normalize: x / its L2 norm over pages
+   Conv1d                      sum over t of w[t] * x[page + t - taps / 2], w a constant
+   Transpose Reshape           Reshape: to [rows, columns]
+   MaskSlice                   a in [start, end) of the dim, b elsewhere; of the shape of x
+   Fill                        a; its output is a field
+   Load Save                   a field's value of before the step; x into the field `output`
+   topK                        select by x, [1, 1] for each page
+
+   Those of the cache program: no Sum, Kron, Softmax, Normalize, Conv1d, Transpose, Load, Save, topK
+   or dim 0; those of the index program: no Fill and no Interleave. */
+typedef struct kvmill_flow_op {
+    const char *op;
+    const char *inputs[2];
+    const char *output; /* a new name, or a field; NULL: topK */
+    double alpha, beta, scale;
+    uint32_t dims; /* bit d: dim d */
+    int64_t group, start, end, rows, columns;
+} kvmill_flow_op;
+
+/* All pages of a row. */
+#define KVMILL_FLOW_ALL INT32_MAX
+
+/* How many pages a row of n has:  budget = max (bos + topk_val + eos, floor (ratio * n)), with a
+   cap at most max (cap, bos + eos); min (n, budget) are selected: the first bos, the last eos, and
+   between them the best by score, of equal ones the first.  NaN counts as -infinity. */
+typedef struct kvmill_flow_select {
+    int64_t topk_val, reserved_bos, reserved_eos;
+    int64_t ratio_numerator, ratio_denominator; /* 0 to 1; denominator 0 = no ratio */
+    int64_t cap;                                /* 0 = none */
+    const char *order; /* "logical" (NULL): ascending; "score": the best first */
+    const char *scope; /* "kv_head" (NULL); "query_head": a row each, group 1; "request": one row,
+                          scores added up over kv heads */
+} kvmill_flow_select;
+
+typedef struct kvmill_flow {
+    size_t struct_size;                      /* sizeof (kvmill_flow) */
+    const kvmill_cache_attention *attention; /* dynamic_batching, cache_mode 1: heads, page_size,
+                                                types, scores */
+    const kvmill_flow_field *fields;         /* without "k" and "v" */
+    size_t field_count;
+    const kvmill_flow_constant *constants;
+    size_t constant_count;
+    const kvmill_flow_op *cache, *index;
+    size_t cache_count, index_count; /* no index program where nothing is ever scored */
+    kvmill_flow_select select;
+    const char *summary; /* "on_complete" (NULL): when a page's last slot is written; "incremental":
+                            also of a page's first rows */
+} kvmill_flow;
+
+/* A fraction in lowest terms. */
+typedef struct kvmill_fraction {
+    int64_t numerator, denominator;
+} kvmill_fraction;
+
+/* What a checked flow keeps for each page. */
+typedef struct kvmill_flow_layout {
+    size_t struct_size; /* sizeof (kvmill_flow_layout) */
+    int64_t page_size, kv_heads, group;
+    int64_t page_bytes;             /* of K, V and fields of a page and kv head, scales too */
+    kvmill_fraction ratio_elements; /* elements of K, V and fields / (page_size * head_dim) */
+    kvmill_fraction ratio_bytes;    /* page_bytes / bytes of K's elements */
+    kvmill_fraction ratio_fields;   /* of that, the fields alone */
+} kvmill_flow_layout;
+
+/* struct_size alone is set. */
+void kvmill_flow_init(kvmill_flow *flow);
+
+/* Check everything about a flow and say what it keeps.  layout may be NULL. */
+kvmill_status kvmill_flow_describe(const kvmill_flow *flow, kvmill_flow_layout *layout,
+                                   kvmill_error *error);
+
+/* Field number i: those of the flow in their order, then "k", then "v", whose dtype is the cache's.
+   0 when there is none. */
+int kvmill_flow_field_at(const kvmill_flow *flow, size_t i, kvmill_flow_field *field);
 
 /* ---- CPU ---------------------------------------------------------------------------------- */
 

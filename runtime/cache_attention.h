@@ -85,8 +85,8 @@ struct cache_call {
     int64_t tokens, positions; /* of all sequences together: new ones, all */
     int64_t seqlen, kvlen;     /* static batch: of every sequence */
     struct index_array seqstarts, kvstarts, cachestarts;
-    int64_t page_stride;
-    int64_t decoding; /* so many sequences know no causal mask */
+    int64_t page_stride, page_head; /* page_head: between kv heads with lists of their own, or 0 */
+    int64_t decoding;               /* so many sequences know no causal mask */
     struct cache_side side[2];
     struct token_rows current[2]; /* key and value, to be written */
     struct token_rows loaded[2];  /* to be read back */
@@ -140,9 +140,9 @@ int64_t kvmill_find_sequence(const struct cache_call *call,
                              int64_t (*before)(const struct cache_call *call, int64_t b),
                              int64_t number);
 
-/* Cache rows of positions [first, first + count) of sequence b. */
-void kvmill_fill_slots(const struct cache_call *call, int64_t b, int64_t first, int64_t count,
-                       int64_t *slots);
+/* Cache rows of positions [first, first + count) of sequence b, as a kv head sees them. */
+void kvmill_fill_slots(const struct cache_call *call, int64_t b, int64_t kv_head, int64_t first,
+                       int64_t count, int64_t *slots);
 
 /* A kernel for this call. */
 const struct kvmill_kernel *kvmill_kernel_of_call(const struct by_size *by_size,

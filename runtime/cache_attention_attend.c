@@ -377,19 +377,19 @@ static bool sees_all(const struct kvmill_attend *problem, int64_t first, int64_t
 /* Positions whose order does not matter are read from several places in turn: memory delivers
    more than from one. */
 static int64_t streams_of(const struct kvmill_attend *problem, int64_t first, int64_t count) {
-    bool any_order = (problem->shape->terms & KVMILL_TERM_BIAS) == 0 &&
-                     sees_all(problem, first, first + count);
+    bool any_order =
+        (problem->shape->terms & KVMILL_TERM_BIAS) == 0 && sees_all(problem, first, first + count);
     return any_order && count >= STREAMS * LEAST_STREAM && count % STREAMS == 0 ? STREAMS : 1;
 }
 
 /* The first `wanted` slots of a kernel's call for `count` positions, in the order they are read. */
-static void list_slots(const struct cache_call *call, int64_t b,
+static void list_slots(const struct cache_call *call, const struct tile *tile,
                        const struct kvmill_attend *problem, int64_t first, int64_t count,
                        int64_t wanted, int64_t *slots) {
     int64_t stream[MOST_POSITIONS], streams = streams_of(problem, first, count);
     int64_t each = wanted / streams;
     for (int64_t s = 0; s < streams; s++) {
-        kvmill_fill_slots(call, b, first + count / streams * s, each, stream);
+        kvmill_fill_slots(call, tile->b, tile->kv_head, first + count / streams * s, each, stream);
         for (int64_t i = 0; i < each; i++)
             slots[i * streams + s] = stream[i];
     }
@@ -407,9 +407,8 @@ static void walk(const struct cache_call *call, const struct tile *tile, int64_t
         problem->ahead = least(AHEAD, next_count / STREAMS * STREAMS);
         problem->begin = at == first;
         problem->end = next == last;
-        list_slots(call, tile->b, problem, at, problem->count, problem->count, slots);
-        list_slots(call, tile->b, problem, next, next_count, problem->ahead,
-                   slots + problem->count);
+        list_slots(call, tile, problem, at, problem->count, problem->count, slots);
+        list_slots(call, tile, problem, next, next_count, problem->ahead, slots + problem->count);
         tile->kernel->run(problem, 0, 1);
     }
 }

@@ -223,41 +223,79 @@ static kvmill_status check_offsets(struct given *given) {
     return status;
 }
 
-static kvmill_status refuse_page(const struct given *given, int64_t b, int64_t page, int64_t row,
-                                 int64_t last) {
-    char index[64];
-    snprintf(index, sizeof index, "[%" PRId64 ", %" PRId64 "]", b, page);
-    return refuse_number(given, KVMILL_CACHESTARTS, index, row, 0, last);
+/* A list of a sequence, of one kv head or of all. */
+struct page_list {
+    int64_t b, head; /* head: -1: of all */
+    const kvmill_index *rows;
+};
+
+static kvmill_status refuse_page(const struct given *given, const struct page_list *list,
+                                 int64_t page, int64_t first, int64_t last) {
+    char index[96], head[32] = "";
+    if (list->head >= 0)
+        snprintf(head, sizeof head, "%" PRId64 ", ", list->head);
+    snprintf(index, sizeof index, "[%" PRId64 ", %s%" PRId64 "]", list->b, head, page);
+    return refuse_number(given, KVMILL_CACHESTARTS, index,
+                         list->rows[page * given->call->page_stride], first, last);
+}
+
+/* New tokens are written for all heads at once. */
+static kvmill_status check_new_page(const struct given *given, const struct page_list *list,
+                                    int64_t page) {
+    const struct cache_call *call = given->call;
+    int64_t tokens = tokens_of(call, list->b), older = positions_of(call, list->b) - tokens;
+    bool is_new = tokens > 0 && (page + 1) * given->plan->geometry.page_size > older;
+    int64_t at = page * call->page_stride, head = list->head > 0 ? list->head : 0;
+    int64_t first = list->rows[at - head * call->page_head];
+    return !is_new || list->rows[at] == first ? KVMILL_OK
+                                              : refuse_page(given, list, page, first, first);
 }
 
 /* Only the pages that hold positions are looked at. */
-static kvmill_status check_pages_of(const struct given *given, int64_t b, int64_t pages) {
+static kvmill_status check_list(const struct given *given, const struct page_list *list,
+                                int64_t pages) {
     const struct cache_call *call = given->call;
-    int64_t size = given->plan->geometry.page_size, length = positions_of(call, b);
-    const kvmill_index *rows = call->cachestarts.data + b * call->cachestarts.stride;
+    int64_t b = list->b, size = given->plan->geometry.page_size, length = positions_of(call, b);
     int64_t used = length / size + (length % size != 0);
     if (used > pages)
         return kvmill_fail(given->error, KVMILL_E_SHAPE,
                            "cachestarts has %" PRId64 " pages of %" PRId64
                            "; accepted: enough for the %" PRId64 " positions of sequence %" PRId64,
                            pages, size, length, b);
-    for (int64_t page = 0; page < used; page++) {
-        int64_t row = rows[page * call->page_stride];
+    kvmill_status status = KVMILL_OK;
+    for (int64_t page = 0; status == KVMILL_OK && page < used; page++) {
+        int64_t row = list->rows[page * call->page_stride];
         int64_t last = given->capacity - least(size, length - page * size);
-        if (row < 0 || row > last)
-            return refuse_page(given, b, page, row, last);
+        status = row < 0 || row > last ? refuse_page(given, list, page, 0, last)
+                                       : check_new_page(given, list, page);
     }
-    return KVMILL_OK;
+    return status;
+}
+
+/* KeyValueCache reads all heads of a row at once. */
+static bool has_lists_of_heads(const struct given *given) {
+    return given->tensors[KVMILL_CACHESTARTS]->ndim == 3 &&
+           given->plan->geometry.which == KVMILL_MULTI_HEAD_CACHE_ATTENTION;
 }
 
 static kvmill_status check_pages(struct given *given) {
     struct cache_call *call = given->call;
     const DLTensor *table = given->tensors[KVMILL_CACHESTARTS];
-    const int64_t dims[] = {call->batch, KVMILL_DYNAMIC};
-    kvmill_status status = kvmill_check_shape(given, KVMILL_CACHESTARTS, 2, dims);
-    call->page_stride = status == KVMILL_OK ? kvmill_tensor_stride(table, 1) : 0;
-    for (int64_t b = 0; status == KVMILL_OK && b < call->batch; b++)
-        status = check_pages_of(given, b, table->shape[1]);
+    bool of_heads = has_lists_of_heads(given);
+    int64_t lists = of_heads ? given->plan->geometry.kv_heads : 1;
+    const int64_t dims[] = {call->batch, of_heads ? lists : KVMILL_DYNAMIC, KVMILL_DYNAMIC};
+    kvmill_status status = kvmill_check_shape(given, KVMILL_CACHESTARTS, 2 + of_heads, dims);
+    if (status != KVMILL_OK)
+        return status;
+    call->page_stride = kvmill_tensor_stride(table, 1 + of_heads);
+    call->page_head = of_heads ? kvmill_tensor_stride(table, 1) : 0;
+    for (int64_t n = 0; status == KVMILL_OK && n < call->batch * lists; n++) {
+        int64_t b = n / lists, head = n % lists;
+        const struct page_list list = {b, of_heads ? head : -1,
+                                       call->cachestarts.data + b * call->cachestarts.stride +
+                                           head * call->page_head};
+        status = check_list(given, &list, table->shape[1 + of_heads]);
+    }
     return status;
 }
 

@@ -34,10 +34,11 @@ static void fill_run(int64_t row, int64_t count, int64_t *slots) {
         slots[i] = row + i;
 }
 
-static void fill_pages(const struct cache_call *call, int64_t b, int64_t first, int64_t count,
-                       int64_t *slots) {
+static void fill_pages(const struct cache_call *call, int64_t b, int64_t kv_head, int64_t first,
+                       int64_t count, int64_t *slots) {
     int64_t size = cache_plan_of(call)->geometry.page_size;
-    const kvmill_index *pages = call->cachestarts.data + b * call->cachestarts.stride;
+    const kvmill_index *pages =
+        call->cachestarts.data + b * call->cachestarts.stride + kv_head * call->page_head;
     for (int64_t done = 0; done < count;) {
         int64_t page = (first + done) / size, at = (first + done) % size;
         int64_t run = least(size - at, count - done);
@@ -53,10 +54,10 @@ static int64_t base_row(const struct cache_call *call, int64_t b) {
     return call->kvstarts.data ? index_at(call->kvstarts, b) : 0;
 }
 
-void kvmill_fill_slots(const struct cache_call *call, int64_t b, int64_t first, int64_t count,
-                       int64_t *slots) {
+void kvmill_fill_slots(const struct cache_call *call, int64_t b, int64_t kv_head, int64_t first,
+                       int64_t count, int64_t *slots) {
     if (cache_plan_of(call)->geometry.paged && call->cachestarts.data != NULL)
-        fill_pages(call, b, first, count, slots);
+        fill_pages(call, b, kv_head, first, count, slots);
     else
         fill_run(base_row(call, b) + first, count, slots);
 }
@@ -147,7 +148,7 @@ static void move_tokens(const struct cache_call *call, const struct way *way, in
     int64_t older = way->writes ? positions_of(call, b) - tokens_of(call, b) : 0;
     for (; first < last; first += MOST_SLOTS) {
         int64_t count = least(MOST_SLOTS, last - first);
-        kvmill_fill_slots(call, b, older + first, count, slots);
+        kvmill_fill_slots(call, b, 0, older + first, count, slots);
         for (int v = 0; v < 2; v++)
             move_rows(call, way, v, b, first, count, slots);
     }

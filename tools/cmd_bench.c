@@ -174,7 +174,8 @@ static bool has_attention(const struct spec_list *specs) {
 
 static bool has_rows(const struct spec_list *specs) {
     for (size_t i = 0; i < specs->count; i++)
-        if (!is_attention_spec(&specs->items[i]) && !is_window_spec(&specs->items[i]))
+        if (!is_attention_spec(&specs->items[i]) && !is_window_spec(&specs->items[i]) &&
+            !is_flow_spec(&specs->items[i]))
             return true;
     return false;
 }
@@ -187,6 +188,9 @@ static bool bench_spec(const struct spec *spec, const struct attention_setting *
         return bench_gather(spec, setting->pack, setting->threads, results, error);
     if (is_window_spec(spec))
         return bench_scatter(spec, setting->pack, setting->threads, results, error);
+    if (is_flow_spec(spec))
+        return fail(error, EXIT_USER, "%s: is a flow; accepted: specs of the other ops",
+                    spec->where);
     return bench_rows(spec, setting->pack, setting->threads, results, error);
 }
 

@@ -291,6 +291,9 @@ static bool run(const struct options *given, struct error *error) {
     if (done && specs.count != 1)
         done = fail(error, EXIT_USER, "%s: holds %zu specs; accepted: one", given->rest[0],
                     specs.count);
+    if (done && is_flow_spec(&specs.items[0]))
+        done = fail(error, EXIT_USER, "%s: is a flow; accepted: specs of the other ops",
+                    specs.items[0].where);
     done = done && run_spec(given, &specs, &arrays, error);
     free_arrays(&arrays);
     spec_list_free(&specs);

@@ -59,12 +59,14 @@ static bool read_model(const struct options *options, const char *file, struct i
         !specs_of_model(&inputs->model, &choice, &inputs->specs, error))
         return false;
     note_without_attention(file, &inputs->model);
-    return true;
+    const char *flow = option_value(options, "flow");
+    return flow == NULL || specs_add_flow(flow, &inputs->specs, error);
 }
 
 static bool read_specs(const struct options *options, const char *file, struct inputs *inputs,
                        struct error *error) {
-    static const char *const for_models[] = {"cache", "quant-group", "cache-layout", "math", NULL};
+    static const char *const for_models[] = {"cache", "quant-group", "cache-layout",
+                                             "math",  "flow",        NULL};
     for (int i = 0; for_models[i] != NULL; i++)
         if (option_value(options, for_models[i]))
             return fail(error, EXIT_USER, "--%s goes with --model; a spec says it itself",

@@ -16,6 +16,7 @@
         {"quant-group", "N", "elements of int8 and int4 that share a scale (8)"},                  \
         {"cache-layout", "N", "0, 2 token-major, 1, 3 head-major (both)"},                         \
         {"math", "KIND", "arithmetic of attention: f32, or fast with larger errors (f32)"},        \
+        {"flow", "FILE", "a sparse flow, for the layers that attend to all of their cache"},       \
         {"isa", "LIST", "instruction sets, by commas (all for x86-64)"}, {                         \
         "name", "NAME", "name of the pack, a C identifier (from DIR)"                              \
     }

@@ -1,0 +1,23 @@
+/* Sparse flows as specs hold them: what a flow file says, and the same as the library takes it.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_GEN_FLOW_H
+#define KVMILL_GEN_FLOW_H
+
+#include "../ops/flow.h"
+#include "spec.h"
+
+struct flow_spec {
+    json_t *source;        /* the spec; all names are its own */
+    struct spec attention; /* `attention` of the spec */
+    kvmill_flow_field fields[KVMILL_MOST_FLOW_FIELDS];
+    kvmill_flow_constant constants[KVMILL_MOST_FLOW_CONSTANTS];
+    float *values[KVMILL_MOST_FLOW_CONSTANTS];
+    kvmill_flow_op ops[KVMILL_FLOW_PROGRAMS][KVMILL_MOST_FLOW_OPS];
+    kvmill_flow flow; /* points into this */
+};
+
+/* The flow as the library takes it, whole and checked. */
+const kvmill_flow *flow_of_spec(const struct spec *spec);
+
+#endif

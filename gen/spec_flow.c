@@ -1,0 +1,589 @@
+/* Sparse flows in spec files: fields, a cache program, an index program, a selection.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../ops/dtype.h"
+#include "flow.h"
+
+bool is_flow_spec(const struct spec *spec) {
+    return spec->op == &flow_spec_op;
+}
+
+const kvmill_flow *flow_of_spec(const struct spec *spec) {
+    return &spec->flow->flow;
+}
+
+/* ---- Attention ---- */
+
+static void set_default(json_t *object, const char *key, json_t *value) {
+    if (json_object_get(object, key) == NULL)
+        json_object_set_new(object, key, value);
+    else
+        json_decref(value);
+}
+
+/* A spec of its own, of the op that stores into pages and attends; no masks where it does not say
+   so. */
+static bool read_attention(const struct json_place *place, struct flow_spec *flow,
+                           struct error *error) {
+    struct json_place member = json_member(place, "attention");
+    struct spec *spec = &flow->attention;
+    if (!json_get_object(&member, error))
+        return false;
+    spec->op = spec_op_by_name("dynamic_batching.MultiHeadCacheAttention");
+    snprintf(spec->where, sizeof spec->where, "%.120s: %s", member.file, member.path);
+    member.value = json_copy(member.value);
+    if (member.value == NULL)
+        return out_of_memory(error);
+    set_default(member.value, "cache_mode", json_integer(1));
+    set_default(member.value, "attn_mask", json_false());
+    bool done = spec->op->read(&member, spec, error);
+    json_decref(member.value);
+    flow->flow.attention = &spec->attention.op;
+    return done;
+}
+
+/* ---- Numbers ---- */
+
+static int64_t group_of(const kvmill_flow *flow) {
+    const kvmill_cache_attention *op = flow->attention;
+    bool alone = flow->select.scope != NULL && strcmp(flow->select.scope, "query_head") == 0;
+    return alone || op->num_kv_heads < 1 ? 1 : op->num_heads / op->num_kv_heads;
+}
+
+/* "page_size", or "page_size/16" where that is a whole number; 0 when it is neither. */
+static int64_t dim_of_word(const kvmill_flow *flow, const char *text) {
+    const kvmill_cache_attention *op = flow->attention;
+    const struct {
+        const char *word;
+        int64_t value;
+    } words[] = {
+        {"head_dim", op->head_dim},
+        {"value_head_dim", op->value_differs ? op->value_head_dim : op->head_dim},
+        {"page_size", op->page_size},
+        {"group", group_of(flow)},
+    };
+    char *end = NULL;
+    size_t length = strcspn(text, "/");
+    long divisor = text[length] ? strtol(text + length + 1, &end, 10) : 1;
+    if (divisor < 1 || (end != NULL && *end != '\0'))
+        return 0;
+    for (int i = 0; i < 4; i++)
+        if (strlen(words[i].word) == length && strncmp(words[i].word, text, length) == 0)
+            return words[i].value % divisor == 0 ? words[i].value / divisor : 0;
+    return 0;
+}
+
+/* A number, or a word for one; what is in range ops/flow.c says. */
+static bool read_dim(const struct json_place *place, const kvmill_flow *flow, int64_t *dim,
+                     struct error *error) {
+    const char *text = json_string_value(place->value);
+    if (text == NULL)
+        return json_get_integer(place, INT32_MIN, INT32_MAX, dim, error);
+    *dim = dim_of_word(flow, text);
+    return *dim > 0 ||
+           json_fail(error, place,
+                     "is \"%.40s\"; accepted: a number, \"head_dim\", \"value_head_dim\", "
+                     "\"page_size\", \"group\", or one of them \"/\" a divisor",
+                     text);
+}
+
+static bool read_dims(const struct json_place *place, const kvmill_flow *flow, size_t least,
+                      size_t most, int64_t dims[3], struct error *error) {
+    if (!json_get_array(place, error))
+        return false;
+    size_t count = json_array_size(place->value);
+    if (count < least || count > most)
+        return json_fail(error, place, "has %zu dims; accepted: %zu%s", count, least,
+                         most > least ? ", or taps before them" : "");
+    for (size_t i = 0; i < count; i++) {
+        struct json_place element = json_element(place, i);
+        if (!read_dim(&element, flow, &dims[most - count + i], error))
+            return false;
+    }
+    return true;
+}
+
+static bool read_real(const struct json_place *place, double *value, struct error *error) {
+    *value = json_number_value(place->value);
+    return json_is_number(place->value) || json_fail(error, place, "is no number; accepted: one");
+}
+
+/* NULL stays where there is none. */
+static bool read_optional_word(const struct json_place *place, const char *key, const char **word,
+                               struct error *error) {
+    struct json_place member = json_member(place, key);
+    return member.value == NULL || json_get_string(&member, word, error);
+}
+
+/* ---- Lists ---- */
+
+typedef bool read_item(const struct json_place *place, struct flow_spec *flow, size_t i,
+                       struct error *error);
+
+/* Absent: none. */
+static bool read_list(const struct json_place *place, const char *key, size_t most,
+                      struct flow_spec *flow, read_item *item, size_t *count, struct error *error) {
+    struct json_place member = json_member(place, key);
+    *count = 0;
+    if (member.value == NULL)
+        return true;
+    if (!json_get_array(&member, error))
+        return false;
+    size_t given = json_array_size(member.value);
+    if (given > most)
+        return json_fail(error, &member, "has %zu items; accepted: at most %zu", given, most);
+    for (; *count < given; ++*count) {
+        struct json_place element = json_element(&member, *count);
+        if (!json_get_object(&element, error) || !item(&element, flow, *count, error))
+            return false;
+    }
+    return true;
+}
+
+/* ---- Fields and constants ---- */
+
+/* As activations are, where nothing is said. */
+static bool read_dtype(const struct json_place *place, const kvmill_flow *flow, DLDataType *type,
+                       struct error *error) {
+    static const char *const words[] = {"float32", "float16", "bfloat16", NULL};
+    char suggestion[SUGGESTION_SIZE];
+    const char *text;
+    struct json_place member = json_member(place, "dtype");
+    *type = flow->attention->T1;
+    if (member.value == NULL)
+        return true;
+    if (!json_get_string(&member, &text, error))
+        return false;
+    const struct kvmill_dtype *found = kvmill_dtype_by_name(text);
+    suggest_word(text, words, suggestion);
+    if (found == NULL)
+        return json_fail(error, &member, "is \"%.40s\"; %saccepted: float32, float16, bfloat16",
+                         text, suggestion);
+    *type = found->dl;
+    return true;
+}
+
+static bool read_field(const struct json_place *place, struct flow_spec *flow, size_t i,
+                       struct error *error) {
+    static const char *const known[] = {"name", "shape", "dtype", NULL};
+    kvmill_flow_field *field = &flow->fields[i];
+    int64_t dims[3];
+    struct json_place name = json_member(place, "name"), shape = json_member(place, "shape");
+    if (!json_only_keys(place, known, error) || !json_get_string(&name, &field->name, error) ||
+        !read_dims(&shape, &flow->flow, 2, 2, dims, error))
+        return false;
+    field->rows = dims[0];
+    field->columns = dims[1];
+    return read_dtype(place, &flow->flow, &field->dtype, error);
+}
+
+/* One number for all, or a list of them in row-major order. */
+static bool read_values(const struct json_place *place, size_t count, float *values,
+                        struct error *error) {
+    bool one = json_is_number(place->value);
+    if (!one && !json_get_array(place, error))
+        return false;
+    if (!one && json_array_size(place->value) != count)
+        return json_fail(error, place, "has %zu numbers; accepted: one for all, or %zu",
+                         json_array_size(place->value), count);
+    for (size_t i = 0; i < count; i++) {
+        struct json_place element = one ? *place : json_element(place, i);
+        double value;
+        if (!read_real(&element, &value, error))
+            return false;
+        values[i] = (float)value;
+    }
+    return true;
+}
+
+static bool read_constant_shape(const struct json_place *place, const kvmill_flow *flow,
+                                kvmill_flow_constant *constant, size_t *count,
+                                struct error *error) {
+    int64_t dims[3] = {1, 1, 1}, elements = 1;
+    if (!read_dims(place, flow, 2, 3, dims, error))
+        return false;
+    for (int d = 0; d < 3; d++) {
+        if (dims[d] < 1 || dims[d] > KVMILL_MOST_FLOW_ELEMENTS / elements)
+            return json_fail(error, place,
+                             "has a dim of %" PRId64 "; accepted: positive dims, %d "
+                             "elements at most",
+                             dims[d], (int)KVMILL_MOST_FLOW_ELEMENTS);
+        elements *= dims[d];
+    }
+    *constant = (kvmill_flow_constant){constant->name, dims[0], dims[1], dims[2], NULL};
+    *count = (size_t)elements;
+    return true;
+}
+
+static bool read_constant(const struct json_place *place, struct flow_spec *flow, size_t i,
+                          struct error *error) {
+    static const char *const known[] = {"name", "shape", "values", NULL};
+    kvmill_flow_constant *constant = &flow->constants[i];
+    size_t count = 0;
+    struct json_place name = json_member(place, "name"), shape = json_member(place, "shape");
+    struct json_place values = json_member(place, "values");
+    if (!json_only_keys(place, known, error) || !json_get_string(&name, &constant->name, error) ||
+        !read_constant_shape(&shape, &flow->flow, constant, &count, error))
+        return false;
+    flow->values[i] = malloc(count * sizeof *flow->values[i]);
+    constant->values = flow->values[i];
+    return flow->values[i] != NULL ? read_values(&values, count, flow->values[i], error)
+                                   : out_of_memory(error);
+}
+
+/* ---- Ops ---- */
+
+static bool read_kind(const struct json_place *place, kvmill_flow_op *op,
+                      const struct kvmill_flow_kind **kind, struct error *error) {
+    const char *names[KVMILL_FLOW_CODES + 1] = {NULL};
+    char suggestion[SUGGESTION_SIZE];
+    struct json_place member = json_member(place, "op");
+    if (!json_get_string(&member, &op->op, error))
+        return false;
+    *kind = kvmill_flow_kind_at(kvmill_flow_code_by_name(op->op));
+    if (*kind != NULL)
+        return true;
+    for (int i = 0; i < KVMILL_FLOW_CODES; i++)
+        names[i] = kvmill_flow_kind_at(i)->name;
+    suggest_word(op->op, names, suggestion);
+    return json_fail(error, &member,
+                     "\"%.40s\" is no op of a flow; %saccepted: those of "
+                     "kvmill-specs(5), as GeMM, Max, topK",
+                     op->op, suggestion);
+}
+
+/* The op's attributes, and what all ops have. */
+static bool check_op_keys(const struct json_place *place, const struct kvmill_flow_kind *kind,
+                          struct error *error) {
+    static const struct {
+        unsigned attribute;
+        const char *key;
+    } keys[] = {{KVMILL_FLOW_ALPHA, "alpha"}, {KVMILL_FLOW_BETA, "beta"},
+                {KVMILL_FLOW_SCALE, "scale"}, {KVMILL_FLOW_DIMS, "dim"},
+                {KVMILL_FLOW_GROUP, "group"}, {KVMILL_FLOW_SLICE, "start"},
+                {KVMILL_FLOW_SLICE, "end"},   {KVMILL_FLOW_SHAPE, "shape"}};
+    const char *known[16] = {"op", "inputs", "output"};
+    int count = 3;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (kind->attributes & keys[i].attribute)
+            known[count++] = keys[i].key;
+    return json_only_keys(place, known, error);
+}
+
+static bool read_inputs(const struct json_place *place, const struct kvmill_flow_kind *kind,
+                        kvmill_flow_op *op, struct error *error) {
+    struct json_place member = json_member(place, "inputs");
+    size_t wanted = (size_t)kind->inputs;
+    if (member.value == NULL && wanted == 0)
+        return true;
+    if (!json_get_array(&member, error))
+        return false;
+    if (json_array_size(member.value) != wanted)
+        return json_fail(error, &member, "has %zu names; accepted for %s: %zu",
+                         json_array_size(member.value), kind->name, wanted);
+    for (size_t i = 0; i < wanted; i++) {
+        struct json_place element = json_element(&member, i);
+        if (!json_get_string(&element, &op->inputs[i], error))
+            return false;
+    }
+    return true;
+}
+
+static bool read_dim_bit(const struct json_place *place, uint32_t *dims, struct error *error) {
+    int64_t dim;
+    if (!json_get_integer(place, 0, 2, &dim, error))
+        return false;
+    *dims |= 1u << dim;
+    return true;
+}
+
+/* A dim, or a list of them; an op that knows one alone need not say it. */
+static bool read_op_dims(const struct json_place *place, const struct kvmill_flow_kind *kind,
+                         kvmill_flow_op *op, struct error *error) {
+    struct json_place member = json_member(place, "dim");
+    if (member.value == NULL && kind->dims == 1) {
+        op->dims = 1;
+        return true;
+    }
+    if (!json_is_array(member.value))
+        return read_dim_bit(&member, &op->dims, error);
+    for (size_t i = 0; i < json_array_size(member.value); i++) {
+        struct json_place element = json_element(&member, i);
+        if (!read_dim_bit(&element, &op->dims, error))
+            return false;
+    }
+    return true;
+}
+
+/* What has no value by default is NAN. */
+static bool read_number(const struct json_place *place, const char *key, double otherwise,
+                        double *value, struct error *error) {
+    struct json_place member = json_member(place, key);
+    *value = otherwise;
+    if (member.value == NULL && !isnan(otherwise))
+        return true;
+    if (member.value == NULL)
+        return json_fail(error, &member, "is missing; accepted: a number");
+    return read_real(&member, value, error);
+}
+
+static bool read_shape(const struct json_place *place, const kvmill_flow *flow, kvmill_flow_op *op,
+                       struct error *error) {
+    int64_t dims[3];
+    struct json_place member = json_member(place, "shape");
+    if (!read_dims(&member, flow, 2, 2, dims, error))
+        return false;
+    op->rows = dims[0];
+    op->columns = dims[1];
+    return true;
+}
+
+static bool read_dim_member(const struct json_place *place, const char *key,
+                            const kvmill_flow *flow, int64_t *dim, struct error *error) {
+    struct json_place member = json_member(place, key);
+    return read_dim(&member, flow, dim, error);
+}
+
+static bool read_attributes(const struct json_place *place, const struct kvmill_flow_kind *kind,
+                            const kvmill_flow *flow, kvmill_flow_op *op, struct error *error) {
+    unsigned has = kind->attributes;
+    return (!(has & KVMILL_FLOW_ALPHA) ||
+            read_number(place, "alpha", kind->alpha, &op->alpha, error)) &&
+           (!(has & KVMILL_FLOW_BETA) ||
+            read_number(place, "beta", kind->beta, &op->beta, error)) &&
+           (!(has & KVMILL_FLOW_SCALE) || read_number(place, "scale", 1, &op->scale, error)) &&
+           (!(has & KVMILL_FLOW_DIMS) || read_op_dims(place, kind, op, error)) &&
+           (!(has & KVMILL_FLOW_GROUP) ||
+            read_dim_member(place, "group", flow, &op->group, error)) &&
+           (!(has & KVMILL_FLOW_SLICE) ||
+            (read_dim_member(place, "start", flow, &op->start, error) &&
+             read_dim_member(place, "end", flow, &op->end, error))) &&
+           (!(has & KVMILL_FLOW_SHAPE) || read_shape(place, flow, op, error));
+}
+
+static bool read_op(const struct json_place *place, struct flow_spec *flow,
+                    enum kvmill_flow_part part, size_t i, struct error *error) {
+    kvmill_flow_op *op = &flow->ops[part][i];
+    const struct kvmill_flow_kind *kind;
+    return read_kind(place, op, &kind, error) && check_op_keys(place, kind, error) &&
+           read_inputs(place, kind, op, error) &&
+           read_optional_word(place, "output", &op->output, error) &&
+           read_attributes(place, kind, &flow->flow, op, error);
+}
+
+static bool read_cache_op(const struct json_place *place, struct flow_spec *flow, size_t i,
+                          struct error *error) {
+    return read_op(place, flow, KVMILL_CACHE_PROGRAM, i, error);
+}
+
+static bool read_index_op(const struct json_place *place, struct flow_spec *flow, size_t i,
+                          struct error *error) {
+    return read_op(place, flow, KVMILL_INDEX_PROGRAM, i, error);
+}
+
+/* ---- Selection ---- */
+
+static bool read_count(const struct json_place *place, const char *key, int64_t *count,
+                       struct error *error) {
+    struct json_place member = json_member(place, key);
+    return member.value == NULL || json_get_integer(&member, INT32_MIN, INT32_MAX, count, error);
+}
+
+static bool read_topk_val(const struct json_place *place, int64_t *k, struct error *error) {
+    struct json_place member = json_member(place, "topk_val");
+    if (!json_is_string(member.value))
+        return read_count(place, "topk_val", k, error);
+    *k = KVMILL_FLOW_ALL;
+    return strcmp(json_string_value(member.value), "all") == 0 ||
+           json_fail(error, &member, "is \"%.40s\"; accepted: a count, \"all\"",
+                     json_string_value(member.value));
+}
+
+/* Floats would drift: 0.1 of 30 pages is 3 of them. */
+static bool read_ratio(const struct json_place *place, kvmill_flow_select *select,
+                       struct error *error) {
+    struct json_place member = json_member(place, "topk_ratio");
+    const char *text = json_string_value(member.value);
+    int used = 0;
+    if (member.value == NULL)
+        return true;
+    select->ratio_denominator = 1;
+    if (json_is_integer(member.value))
+        return json_get_integer(&member, 0, 1, &select->ratio_numerator, error);
+    bool is_fraction = text != NULL && strspn(text, "-0123456789/") == strlen(text) &&
+                       strlen(text) < 20 &&
+                       sscanf(text, "%" SCNd64 "/%" SCNd64 "%n", &select->ratio_numerator,
+                              &select->ratio_denominator, &used) == 2;
+    return (is_fraction && text[used] == '\0') ||
+           json_fail(error, &member, "is no fraction; accepted: \"1/16\" and the like, 0, 1");
+}
+
+static bool read_select(const struct json_place *place, kvmill_flow_select *select,
+                        struct error *error) {
+    static const char *const known[] = {"topk_val", "reserved_bos", "reserved_eos", "topk_ratio",
+                                        "cap",      "order",        "scope",        NULL};
+    struct json_place member = json_member(place, "select");
+    *select = (kvmill_flow_select){.topk_val = 30, .reserved_bos = 1, .reserved_eos = 1};
+    if (member.value == NULL)
+        return true;
+    return json_get_object(&member, error) && json_only_keys(&member, known, error) &&
+           read_topk_val(&member, &select->topk_val, error) &&
+           read_count(&member, "reserved_bos", &select->reserved_bos, error) &&
+           read_count(&member, "reserved_eos", &select->reserved_eos, error) &&
+           read_count(&member, "cap", &select->cap, error) && read_ratio(&member, select, error) &&
+           read_optional_word(&member, "order", &select->order, error) &&
+           read_optional_word(&member, "scope", &select->scope, error);
+}
+
+/* ---- All of it ---- */
+
+/* A message of ops/flow.c at its place in the file. */
+static bool fail_at(const struct spec *spec, const struct kvmill_flow_place *place,
+                    const kvmill_error *reason, struct error *error) {
+    const char *slash = spec->where[strlen(spec->where) - 1] == '/' ? "" : "/";
+    if (place->list == NULL)
+        return fail(error, EXIT_USER, "%s: %s", spec->where, reason->message);
+    if (place->number < 0)
+        return fail(error, EXIT_USER, "%s%s%s: %s", spec->where, slash, place->list,
+                    reason->message);
+    return fail(error, EXIT_USER, "%s%s%s/%d: %s", spec->where, slash, place->list, place->number,
+                reason->message);
+}
+
+static bool check_flow(const struct spec *spec, struct error *error) {
+    struct kvmill_flow_problem problem;
+    struct kvmill_flow_place place = {0};
+    kvmill_error reason;
+    return kvmill_flow_check(&spec->flow->flow, &problem, &place, &reason) == KVMILL_OK ||
+           fail_at(spec, &place, &reason, error);
+}
+
+static bool read_lists(const struct json_place *place, struct flow_spec *spec,
+                       struct error *error) {
+    kvmill_flow *flow = &spec->flow;
+    flow->fields = spec->fields;
+    flow->constants = spec->constants;
+    flow->cache = spec->ops[KVMILL_CACHE_PROGRAM];
+    flow->index = spec->ops[KVMILL_INDEX_PROGRAM];
+    return read_list(place, "fields", KVMILL_MOST_FLOW_FIELDS, spec, read_field, &flow->field_count,
+                     error) &&
+           read_list(place, "constants", KVMILL_MOST_FLOW_CONSTANTS, spec, read_constant,
+                     &flow->constant_count, error) &&
+           read_list(place, "cache", KVMILL_MOST_FLOW_OPS, spec, read_cache_op, &flow->cache_count,
+                     error) &&
+           read_list(place, "index", KVMILL_MOST_FLOW_OPS, spec, read_index_op, &flow->index_count,
+                     error);
+}
+
+static bool read_flow(const struct json_place *place, struct spec *spec, struct error *error) {
+    static const char *const known[] = {"op",    "purpose", "attention", "fields",  "constants",
+                                        "cache", "index",   "select",    "summary", NULL};
+    struct flow_spec *flow = spec->flow = calloc(1, sizeof *flow);
+    if (flow == NULL)
+        return out_of_memory(error);
+    flow->source = json_incref(place->value);
+    kvmill_flow_init(&flow->flow);
+    return json_only_keys(place, known, error) && read_attention(place, flow, error) &&
+           read_select(place, &flow->flow.select, error) &&
+           read_optional_word(place, "summary", &flow->flow.summary, error) &&
+           read_lists(place, flow, error) && check_flow(spec, error);
+}
+
+/* ---- A model's flows ---- */
+
+static bool attends_to_all(const struct spec *spec) {
+    return is_attention_spec(spec) && spec->attention.op.window == 0 &&
+           attention_op_of(spec) == KVMILL_MULTI_HEAD_CACHE_ATTENTION;
+}
+
+/* The file's flow with the attention of a layer. */
+static json_t *bind(const json_t *source, const struct spec *layer) {
+    json_t *bound = json_copy((json_t *)source), *attention = json_object();
+    json_t *page = json_object_get(json_object_get(source, "attention"), "page_size");
+    layer->op->write(layer, attention);
+    json_object_set_new(attention, "cache_mode", json_integer(1));
+    if (page != NULL)
+        json_object_set(attention, "page_size", page);
+    json_object_set_new(bound, "attention", attention);
+    return bound;
+}
+
+static bool add_bound(const char *file, const json_t *source, size_t layer, struct spec_list *list,
+                      struct error *error) {
+    json_t *bound = bind(source, &list->items[layer]);
+    struct json_place place = json_root(file, bound);
+    bool done = bound != NULL ? spec_read(&place, list, error) : out_of_memory(error);
+    json_decref(bound);
+    return done;
+}
+
+static bool add_to_all(const char *file, const json_t *source, struct spec_list *list,
+                       struct error *error) {
+    const char *op = json_string_value(json_object_get(source, "op"));
+    size_t count = list->count, bound = 0;
+    if (op == NULL || strcmp(op, flow_spec_op.name) != 0)
+        return fail(error, EXIT_USER, "%s: /op: is no flow; accepted: \"flow\"", file);
+    for (size_t i = 0; i < count; i++) {
+        if (!attends_to_all(&list->items[i]))
+            continue;
+        if (!add_bound(file, source, i, list, error))
+            return false;
+        bound++;
+    }
+    return bound > 0 ||
+           fail(error, EXIT_USER, "%s: no layer of the model attends to all that it stores", file);
+}
+
+bool specs_add_flow(const char *file, struct spec_list *list, struct error *error) {
+    json_t *source = json_read(file, error);
+    bool done = source != NULL && add_to_all(file, source, list, error);
+    json_decref(source);
+    return done;
+}
+
+/* ---- Writing ---- */
+
+/* Fields, programs and selection are as they were read. */
+static void write_flow(const struct spec *spec, json_t *object) {
+    const char *key;
+    json_t *value, *attention = json_object();
+    json_object_foreach(spec->flow->source, key, value) {
+        if (json_object_get(object, key) == NULL)
+            json_object_set(object, key, value);
+    }
+    spec->flow->attention.op->write(&spec->flow->attention, attention);
+    json_object_set_new(object, "attention", attention);
+}
+
+/* ---- The op ---- */
+
+static void free_flow(struct spec *spec) {
+    if (spec->flow == NULL)
+        return;
+    for (int i = 0; i < KVMILL_MOST_FLOW_CONSTANTS; i++)
+        free(spec->flow->values[i]);
+    json_decref(spec->flow->source);
+    free(spec->flow);
+}
+
+/* Those that store and attend. */
+static bool flow_kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
+                         struct error *error) {
+    const struct spec *attention = &spec->flow->attention;
+    return attention->op->kernels(attention, isa, list, error);
+}
+
+const struct spec_op flow_spec_op = {
+    .name = "flow",
+    .read = read_flow,
+    .check = check_flow,
+    .kernels = flow_kernels,
+    .without_kernels = "no family of kernels takes its types",
+    .write = write_flow,
+    .free = free_flow,
+};

@@ -1,0 +1,217 @@
+/* Sparse flows: which are valid, and what a valid one folds to.  The same rules serve the generator
+   (flow files) and the library (plans).
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_OPS_FLOW_H
+#define KVMILL_OPS_FLOW_H
+
+#include <stdbool.h>
+
+#include "cache_attention.h"
+
+enum kvmill_flow_limits {
+    KVMILL_MOST_FLOW_FIELDS = 32,
+    KVMILL_MOST_FLOW_CONSTANTS = 32,
+    KVMILL_MOST_FLOW_OPS = 64,
+    KVMILL_MOST_FLOW_VALUES =
+        2 + KVMILL_MOST_FLOW_FIELDS + KVMILL_MOST_FLOW_CONSTANTS + KVMILL_MOST_FLOW_OPS + 1,
+    KVMILL_MOST_FLOW_DIM = 1 << 16,
+    KVMILL_MOST_FLOW_ELEMENTS = 1 << 24
+};
+
+/* ---- Ops ---- */
+
+enum kvmill_flow_code {
+    KVMILL_FLOW_GEMM,
+    KVMILL_FLOW_SUM,
+    KVMILL_FLOW_MEAN,
+    KVMILL_FLOW_MAX,
+    KVMILL_FLOW_MIN,
+    KVMILL_FLOW_L2NORM,
+    KVMILL_FLOW_MEAN_INTERLEAVE,
+    KVMILL_FLOW_MAX_INTERLEAVE,
+    KVMILL_FLOW_MIN_INTERLEAVE,
+    KVMILL_FLOW_L2NORM_INTERLEAVE,
+    KVMILL_FLOW_MULTIPLY,
+    KVMILL_FLOW_MAXIMUM,
+    KVMILL_FLOW_MINIMUM,
+    KVMILL_FLOW_ADD,
+    KVMILL_FLOW_WHERE_EQUAL,
+    KVMILL_FLOW_WHERE_NOT_EQUAL,
+    KVMILL_FLOW_WHERE_GREATER,
+    KVMILL_FLOW_WHERE_GREATER_EQUAL,
+    KVMILL_FLOW_WHERE_LESS,
+    KVMILL_FLOW_WHERE_LESS_EQUAL,
+    KVMILL_FLOW_KRON,
+    KVMILL_FLOW_RELU,
+    KVMILL_FLOW_SIGMOID,
+    KVMILL_FLOW_SILU,
+    KVMILL_FLOW_ADD_MUL,
+    KVMILL_FLOW_ABS,
+    KVMILL_FLOW_LOG,
+    KVMILL_FLOW_EXP,
+    KVMILL_FLOW_SOFTMAX,
+    KVMILL_FLOW_NORMALIZE,
+    KVMILL_FLOW_CONV1D,
+    KVMILL_FLOW_TRANSPOSE,
+    KVMILL_FLOW_RESHAPE,
+    KVMILL_FLOW_MASK_SLICE,
+    KVMILL_FLOW_FILL,
+    KVMILL_FLOW_LOAD,
+    KVMILL_FLOW_SAVE,
+    KVMILL_FLOW_TOPK,
+    KVMILL_FLOW_CODES
+};
+
+enum kvmill_flow_part { KVMILL_CACHE_PROGRAM, KVMILL_INDEX_PROGRAM, KVMILL_FLOW_PROGRAMS };
+
+/* Attributes of an op. */
+enum {
+    KVMILL_FLOW_ALPHA = 1,
+    KVMILL_FLOW_BETA = 2,
+    KVMILL_FLOW_SCALE = 4,
+    KVMILL_FLOW_DIMS = 8,
+    KVMILL_FLOW_GROUP = 16,
+    KVMILL_FLOW_SLICE = 32, /* start, end */
+    KVMILL_FLOW_SHAPE = 64  /* rows, columns */
+};
+
+struct kvmill_flow_typing;
+
+/* What all ops of a name have in common. */
+struct kvmill_flow_kind {
+    const char *name;
+    int inputs;
+    unsigned programs;   /* bits by enum kvmill_flow_part */
+    unsigned attributes; /* of those above */
+    unsigned dims;       /* that `dims` may name, as bits */
+    /* What attributes are where a file does not give them; NAN: it must. */
+    double alpha, beta;
+    kvmill_status (*infer)(struct kvmill_flow_typing *typing);
+};
+
+/* By enum kvmill_flow_code, and by name; NULL when there is none. */
+const struct kvmill_flow_kind *kvmill_flow_kind_at(int code);
+int kvmill_flow_code_by_name(const char *name); /* -1 when there is none */
+
+/* ---- Shapes ---- */
+
+/* A matrix for each page that is scored, or one; `tokens`: its rows are the page's rows, of which
+   there may be fewer than page_size. */
+struct kvmill_flow_shape {
+    bool ragged, tokens;
+    int64_t taps, rows, columns;
+};
+
+/* The inputs of a rule of shapes, and what it gives. */
+struct kvmill_flow_typing {
+    const kvmill_flow_op *op;
+    const struct kvmill_flow_kind *kind;
+    struct kvmill_flow_shape in[2], out;
+    bool incremental;
+    kvmill_error *error;
+};
+
+/* Of shapes alone: which dim, "[4, 128]" etc.; the text lives in `words`. */
+struct kvmill_flow_shape_text {
+    char text[64];
+};
+const char *kvmill_flow_shape_words(const struct kvmill_flow_shape *shape,
+                                    struct kvmill_flow_shape_text *words);
+
+/* ---- Programs ---- */
+
+/* Where a value comes from; `number` counts within. */
+enum kvmill_flow_source {
+    KVMILL_FLOW_QUERY,
+    KVMILL_FLOW_KEY,
+    KVMILL_FLOW_VALUE,
+    KVMILL_FLOW_FIELD,
+    KVMILL_FLOW_CONSTANT,
+    KVMILL_FLOW_RESULT /* of step `number` */
+};
+
+struct kvmill_flow_value {
+    enum kvmill_flow_source source;
+    int number, uses;
+    struct kvmill_flow_shape shape;
+};
+
+/* One op; what it writes is a value, or a field (then `field` is its number, else -1). */
+struct kvmill_flow_step {
+    int code;
+    int input[2]; /* values, or -1 */
+    int output;   /* a value, or -1: topK, Save */
+    int field;
+    float alpha, beta, scale;
+    unsigned dims;
+    int64_t group, start, end;
+};
+
+struct kvmill_flow_program {
+    int value_count, step_count;
+    struct kvmill_flow_value values[KVMILL_MOST_FLOW_VALUES];
+    struct kvmill_flow_step steps[KVMILL_MOST_FLOW_OPS];
+};
+
+/* ---- Flows ---- */
+
+enum kvmill_flow_scope { KVMILL_SCOPE_KV_HEAD, KVMILL_SCOPE_QUERY_HEAD, KVMILL_SCOPE_REQUEST };
+
+/* How many pages of a row are selected. */
+struct kvmill_flow_budget {
+    int64_t k, bos, eos, numerator, denominator, cap;
+};
+
+struct kvmill_flow_constant_data {
+    const float *values; /* the caller's */
+    struct kvmill_flow_shape shape;
+};
+
+struct kvmill_flow_field_data {
+    int element; /* KVMILL_F32, F16, BF16 */
+    int64_t rows, columns;
+    int64_t bytes; /* of a page and kv head */
+    bool saved;    /* state of the index program */
+};
+
+/* A flow resolved. */
+struct kvmill_flow_problem {
+    struct kvmill_cache_geometry geometry;
+    int64_t group; /* rows of "q" */
+    int field_count, constant_count;
+    struct kvmill_flow_field_data fields[KVMILL_MOST_FLOW_FIELDS];
+    struct kvmill_flow_constant_data constants[KVMILL_MOST_FLOW_CONSTANTS];
+    struct kvmill_flow_program programs[KVMILL_FLOW_PROGRAMS];
+    struct kvmill_flow_budget budget;
+    enum kvmill_flow_scope scope;
+    bool by_score, incremental;
+};
+
+/* What of a flow a message is about: "fields", "constants", "cache", "index", each with a number,
+   or "select", "attention", "summary", "fields" etc. with number -1, or NULL: the whole. */
+struct kvmill_flow_place {
+    const char *list;
+    int number;
+};
+
+/* Check everything.  Messages do not repeat the place. */
+kvmill_status kvmill_flow_check(const kvmill_flow *flow, struct kvmill_flow_problem *problem,
+                                struct kvmill_flow_place *place, kvmill_error *error);
+
+/* The same with the place in front of the message. */
+kvmill_status kvmill_flow_verify(const kvmill_flow *flow, struct kvmill_flow_problem *problem,
+                                 kvmill_error *error);
+
+/* The layout of a checked flow; struct_size is not looked at. */
+void kvmill_flow_layout_of(const struct kvmill_flow_problem *problem, kvmill_flow_layout *layout);
+
+/* ---- Pages of a row ---- */
+
+/* Pages selected of a row of `pages` (less than 2^31), where it has more. */
+int64_t kvmill_flow_budget_of(const struct kvmill_flow_budget *budget, int64_t pages);
+
+/* Whether some row has more pages than are selected of it. */
+bool kvmill_flow_scores(const struct kvmill_flow_budget *budget);
+
+#endif

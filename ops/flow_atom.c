@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "flow_atom.h"
+
+/* What is being matched. */
+struct match {
+    const struct kvmill_flow_problem *problem;
+    const struct kvmill_flow_program *program;
+    struct kvmill_flow_atom atom;
+    unsigned along[3]; /* what lies along a dim: KVMILL_OVER_... */
+};
+
+static const struct kvmill_flow_value *value_at(const struct match *match, int value) {
+    return &match->program->values[value];
+}
+
+/* The op that a value is the result of, if it is of that code. */
+static const struct kvmill_flow_step *step_of(const struct match *match, int value, int code) {
+    const struct kvmill_flow_value *known = value_at(match, value);
+    if (known->source != KVMILL_FLOW_RESULT || match->program->steps[known->number].code != code)
+        return NULL;
+    return &match->program->steps[known->number];
+}
+
+/* ---- Inputs ---- */
+
+static bool match_query(struct match *match, int value);
+
+/* 1 in a range of channels, 0 elsewhere. */
+static bool match_mask(struct match *match, int value) {
+    const struct kvmill_flow_step *mask = step_of(match, value, KVMILL_FLOW_MASK_SLICE);
+    if (mask == NULL || mask->dims != 1u << 2 || mask->alpha != 1 || mask->beta != 0)
+        return false;
+    if (mask->start > match->atom.first)
+        match->atom.first = mask->start;
+    if (mask->end < match->atom.last)
+        match->atom.last = mask->end;
+    return true;
+}
+
+static bool match_masked_query(struct match *match, int value) {
+    const struct kvmill_flow_step *product = step_of(match, value, KVMILL_FLOW_MULTIPLY);
+    return product != NULL && match_mask(match, product->input[1]) &&
+           match_query(match, product->input[0]);
+}
+
+static bool match_mean_query(struct match *match, int value) {
+    const struct kvmill_flow_step *mean = step_of(match, value, KVMILL_FLOW_MEAN);
+    match->atom.mean_query = mean != NULL;
+    match->atom.heads = 1;
+    return mean != NULL && mean->dims == 1u << 1 &&
+           (value_at(match, mean->input[0])->source == KVMILL_FLOW_QUERY ||
+            match_masked_query(match, mean->input[0]));
+}
+
+/* The query, some of its channels, or its mean. */
+static bool match_query(struct match *match, int value) {
+    if (value_at(match, value)->source != KVMILL_FLOW_QUERY)
+        return match_masked_query(match, value) || match_mean_query(match, value);
+    match->atom.heads = match->problem->group;
+    return true;
+}
+
+static bool match_field(struct match *match, int value, int which) {
+    const struct kvmill_flow_value *field = value_at(match, value);
+    match->atom.field[which] = field->number;
+    match->atom.blocks = field->shape.rows;
+    return field->source == KVMILL_FLOW_FIELD &&
+           field->shape.columns == match->problem->geometry.key.dim;
+}
+
+/* ---- Kinds ---- */
+
+static bool match_dot(struct match *match, int value) {
+    const struct kvmill_flow_step *dot = step_of(match, value, KVMILL_FLOW_GEMM);
+    match->atom.kind = KVMILL_ATOM_DOT;
+    match->along[1] = KVMILL_OVER_BLOCKS;
+    match->along[2] = KVMILL_OVER_HEADS;
+    return dot != NULL && match_query(match, dot->input[0]) && match_field(match, dot->input[1], 0);
+}
+
+/* Query times a field, channel by channel; rows are heads, in them blocks. */
+static bool match_product(struct match *match, int value, int which) {
+    const struct kvmill_flow_step *product = step_of(match, value, KVMILL_FLOW_MULTIPLY);
+    const struct kvmill_flow_step *kron = step_of(match, value, KVMILL_FLOW_KRON);
+    const struct kvmill_flow_step *step = product != NULL ? product : kron;
+    if (step == NULL || !match_query(match, step->input[0]) ||
+        !match_field(match, step->input[1], which))
+        return false;
+    return kron != NULL ? kron->dims == 1u << 1 : match->atom.heads == 1 || match->atom.blocks == 1;
+}
+
+static int query_of(const struct match *match, int product) {
+    return match->program->steps[value_at(match, product)->number].input[0];
+}
+
+static bool match_bound(struct match *match, int value) {
+    const struct kvmill_flow_step *sum = step_of(match, value, KVMILL_FLOW_SUM);
+    const struct kvmill_flow_step *larger = sum != NULL && sum->dims == 1u << 2
+                                                ? step_of(match, sum->input[0], KVMILL_FLOW_MAXIMUM)
+                                                : NULL;
+    match->atom.kind = KVMILL_ATOM_BOUND;
+    match->along[1] = KVMILL_OVER_HEADS | KVMILL_OVER_BLOCKS;
+    return larger != NULL && match_product(match, larger->input[0], 0) &&
+           match_product(match, larger->input[1], 1) &&
+           query_of(match, larger->input[0]) == query_of(match, larger->input[1]);
+}
+
+/* ---- Folds ---- */
+
+static const struct kvmill_flow_step *fold_of(const struct match *match, int value) {
+    static const int codes[] = {KVMILL_FLOW_MAX, KVMILL_FLOW_MEAN, KVMILL_FLOW_SUM};
+    const struct kvmill_flow_step *step = NULL;
+    for (int i = 0; step == NULL && i < 3; i++)
+        step = step_of(match, value, codes[i]);
+    return step != NULL && !(step->dims & 1) ? step : NULL;
+}
+
+/* What is folded, without what there is one of, or no more than one any more. */
+static void add_fold(struct match *match, const struct kvmill_flow_step *step) {
+    struct kvmill_flow_atom *atom = &match->atom;
+    unsigned there =
+        (atom->heads > 1 ? KVMILL_OVER_HEADS : 0) | (atom->blocks > 1 ? KVMILL_OVER_BLOCKS : 0);
+    unsigned *along = &match->along[step->dims >> 1 & 1 ? 1 : 2];
+    if (*along & there)
+        atom->fold[atom->folds++] = (struct kvmill_atom_fold){*along & there, step->code};
+    *along = 0;
+}
+
+static bool match_kind(struct match *match, int value) {
+    const struct match fresh = *match;
+    if (match_dot(match, value))
+        return true;
+    *match = fresh;
+    return match_bound(match, value);
+}
+
+/* A bound ends in a sum, which could be a fold, too. */
+static bool match_folded(struct match *match, int value, int depth) {
+    const struct match fresh = *match;
+    if (match_kind(match, value))
+        return true;
+    *match = fresh;
+    const struct kvmill_flow_step *fold = depth < 2 ? fold_of(match, value) : NULL;
+    if (fold == NULL || !match_folded(match, fold->input[0], depth + 1))
+        return false;
+    add_fold(match, fold);
+    return true;
+}
+
+bool kvmill_flow_match_atom(const struct kvmill_flow_problem *problem, int value,
+                            struct kvmill_flow_atom *atom) {
+    struct match match = {.problem = problem,
+                          .program = &problem->programs[KVMILL_INDEX_PROGRAM],
+                          .atom = {.last = problem->geometry.key.dim}};
+    bool matches = match_folded(&match, value, 0);
+    *atom = matches ? match.atom : (struct kvmill_flow_atom){.kind = KVMILL_ATOM_NONE};
+    return matches;
+}

@@ -1,0 +1,38 @@
+/* Scores that have kernels of their own: what of an index program is one of them.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_OPS_FLOW_ATOM_H
+#define KVMILL_OPS_FLOW_ATOM_H
+
+#include "flow.h"
+
+enum kvmill_atom_kind {
+    KVMILL_ATOM_NONE,
+    KVMILL_ATOM_DOT,  /* query times a field: its rows are blocks of a page */
+    KVMILL_ATOM_BOUND /* sum over channels of the larger of query times two fields (Quest) */
+};
+
+/* What a fold goes over. */
+enum { KVMILL_OVER_HEADS = 1, KVMILL_OVER_BLOCKS = 2 };
+
+struct kvmill_atom_fold {
+    unsigned over;
+    int code; /* KVMILL_FLOW_MAX, MEAN or SUM */
+};
+
+struct kvmill_flow_atom {
+    enum kvmill_atom_kind kind;
+    int field[2];          /* of a bound: the one that is the first input of Maximum first */
+    bool mean_query;       /* the query is the mean over its heads */
+    int64_t heads, blocks; /* before folding; heads 1 with mean_query */
+    int64_t first, last;   /* channels of the query that count */
+    int folds;             /* the inner one first */
+    struct kvmill_atom_fold fold[2];
+};
+
+/* What a value of the index program is; false, and KVMILL_ATOM_NONE, where it is no such score.
+   What is not folded is a score for each head, or block. */
+bool kvmill_flow_match_atom(const struct kvmill_flow_problem *problem, int value,
+                            struct kvmill_flow_atom *atom);
+
+#endif

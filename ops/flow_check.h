@@ -1,0 +1,43 @@
+/* Checking a flow: what its declarations (flow.c) and its programs (flow_program.c) have in common.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_OPS_FLOW_CHECK_H
+#define KVMILL_OPS_FLOW_CHECK_H
+
+#include "fail.h"
+#include "flow.h"
+
+struct checker {
+    const kvmill_flow *flow;
+    struct kvmill_flow_problem *problem;
+    struct kvmill_flow_place *place;
+    kvmill_error *error;
+    const char *names[KVMILL_MOST_FLOW_VALUES]; /* of the values of the program at hand */
+    bool written[KVMILL_MOST_FLOW_FIELDS];      /* by the cache program, so far */
+    bool read[KVMILL_MOST_FLOW_FIELDS];
+    int writer[KVMILL_MOST_FLOW_FIELDS]; /* enum kvmill_flow_code of the op that wrote it */
+};
+
+/* What messages are about from now on. */
+static inline void stand_at(struct checker *checker, const char *list, int number) {
+    *checker->place = (struct kvmill_flow_place){list, number};
+}
+
+#define REFUSE(CHECKER, STATUS, ...) kvmill_fail((CHECKER)->error, KVMILL_E_##STATUS, __VA_ARGS__)
+
+/* "q", "k" or "v". */
+bool kvmill_flow_is_reserved(const char *name);
+
+/* Names become words of generated text. */
+kvmill_status kvmill_flow_check_name(const struct checker *checker, const char *name);
+
+/* Positive, and not too many elements. */
+kvmill_status kvmill_flow_check_dims(struct checker *checker, int64_t rows, int64_t columns);
+
+/* Number of the field of that name; -1: none. */
+int kvmill_flow_find_field(const kvmill_flow *flow, const char *name);
+
+/* Both programs, and what of the flow they do not use. */
+kvmill_status kvmill_flow_check_programs(struct checker *checker);
+
+#endif

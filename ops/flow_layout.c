@@ -1,0 +1,106 @@
+/* What a flow keeps for each page, and what the library says about flows.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "fail.h"
+#include "flow.h"
+
+/* ---- What a flow keeps ---- */
+
+static int64_t common_divisor(int64_t a, int64_t b) {
+    while (b != 0) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static kvmill_fraction fraction(int64_t numerator, int64_t denominator) {
+    int64_t divisor = common_divisor(numerator, denominator);
+    return (kvmill_fraction){numerator / divisor, denominator / divisor};
+}
+
+static int64_t cache_row_bytes(const struct kvmill_format *format) {
+    return kvmill_format_row_bytes(format) + kvmill_format_scale_bytes(format);
+}
+
+void kvmill_flow_layout_of(const struct kvmill_flow_problem *problem, kvmill_flow_layout *layout) {
+    const struct kvmill_format *key = &problem->geometry.key, *value = &problem->geometry.value;
+    int64_t page = problem->geometry.page_size, elements = 0, bytes = 0;
+    for (int i = 0; i < problem->field_count; i++) {
+        elements += problem->fields[i].rows * problem->fields[i].columns;
+        bytes += problem->fields[i].bytes;
+    }
+    layout->page_size = page;
+    layout->kv_heads = problem->geometry.kv_heads;
+    layout->group = problem->group;
+    layout->page_bytes = page * (cache_row_bytes(key) + cache_row_bytes(value)) + bytes;
+    layout->ratio_elements = fraction(page * (key->dim + value->dim) + elements, page * key->dim);
+    layout->ratio_bytes = fraction(layout->page_bytes, page * kvmill_format_row_bytes(key));
+    layout->ratio_fields = fraction(bytes, page * kvmill_format_row_bytes(key));
+}
+
+/* ---- For the library's users ---- */
+
+void kvmill_flow_init(kvmill_flow *flow) {
+    *flow = (kvmill_flow){.struct_size = sizeof *flow};
+}
+
+/* The place in front of the message. */
+static kvmill_status tell_place(const struct kvmill_flow_place *place, kvmill_status status,
+                                const kvmill_error *reason, kvmill_error *error) {
+    if (place->list == NULL)
+        return kvmill_fail(error, status, "%.250s", reason->message);
+    if (place->number < 0)
+        return kvmill_fail(error, status, "%s: %.220s", place->list, reason->message);
+    return kvmill_fail(error, status, "%s[%d]: %.220s", place->list, place->number,
+                       reason->message);
+}
+
+int kvmill_flow_field_at(const kvmill_flow *flow, size_t i, kvmill_flow_field *field) {
+    const kvmill_cache_attention *attention = flow->attention;
+    if (i < flow->field_count) {
+        *field = flow->fields[i];
+        return 1;
+    }
+    bool is_value = i == flow->field_count + 1, differs = is_value && attention->value_differs;
+    if (i > flow->field_count + 1)
+        return 0;
+    *field = (kvmill_flow_field){is_value ? "v" : "k", attention->page_size,
+                                 differs && attention->value_head_dim ? attention->value_head_dim
+                                                                      : attention->head_dim,
+                                 differs ? attention->value_T2 : attention->T2};
+    return 1;
+}
+
+kvmill_status kvmill_flow_verify(const kvmill_flow *flow, struct kvmill_flow_problem *problem,
+                                 kvmill_error *error) {
+    struct kvmill_flow_place place = {0};
+    kvmill_error reason;
+    kvmill_status status = kvmill_flow_check(flow, problem, &place, &reason);
+    return status == KVMILL_OK ? kvmill_succeed(error) : tell_place(&place, status, &reason, error);
+}
+
+static kvmill_status check_sizes(const kvmill_flow *flow, const kvmill_flow_layout *layout,
+                                 kvmill_error *error) {
+    if (flow == NULL)
+        return kvmill_fail(error, KVMILL_E_NULL, "flow is NULL");
+    if (flow->struct_size < sizeof *flow)
+        return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "flow.struct_size is %zu; accepted: %zu",
+                           flow->struct_size, sizeof *flow);
+    if (layout != NULL && layout->struct_size < sizeof *layout)
+        return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "layout.struct_size is %zu; accepted: %zu",
+                           layout->struct_size, sizeof *layout);
+    return KVMILL_OK;
+}
+
+kvmill_status kvmill_flow_describe(const kvmill_flow *flow, kvmill_flow_layout *layout,
+                                   kvmill_error *error) {
+    struct kvmill_flow_problem problem;
+    kvmill_status status = check_sizes(flow, layout, error);
+    if (status == KVMILL_OK)
+        status = kvmill_flow_verify(flow, &problem, error);
+    if (status == KVMILL_OK && layout != NULL)
+        kvmill_flow_layout_of(&problem, layout);
+    return status;
+}

@@ -1,0 +1,374 @@
+/* The programs of a flow: names become numbers, shapes are inferred, and every op is of use.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "flow_check.h"
+
+/* ---- Values of a program ---- */
+
+/* -1: no value is called so. */
+static int find_value(const struct checker *checker, const struct kvmill_flow_program *program,
+                      const char *name) {
+    int value = program->value_count - 1;
+    while (value >= 0 && strcmp(checker->names[value], name) != 0)
+        value--;
+    return value;
+}
+
+static int add_value(struct checker *checker, struct kvmill_flow_program *program, const char *name,
+                     enum kvmill_flow_source source, int number, struct kvmill_flow_shape shape) {
+    checker->names[program->value_count] = name;
+    program->values[program->value_count] = (struct kvmill_flow_value){source, number, 0, shape};
+    return program->value_count++;
+}
+
+/* K, V and fields are one page's in the cache program, all candidates' in the index program. */
+static void add_pages(struct checker *checker, struct kvmill_flow_program *program, bool index) {
+    const struct kvmill_flow_problem *problem = checker->problem;
+    const struct kvmill_cache_geometry *geometry = &problem->geometry;
+    struct kvmill_flow_shape shape = {index, !index, 1, geometry->page_size, geometry->key.dim};
+    add_value(checker, program, "k", KVMILL_FLOW_KEY, 0, shape);
+    shape.columns = geometry->value.dim;
+    add_value(checker, program, "v", KVMILL_FLOW_VALUE, 0, shape);
+    for (int i = 0; i < problem->field_count; i++)
+        add_value(checker, program, checker->flow->fields[i].name, KVMILL_FLOW_FIELD, i,
+                  (struct kvmill_flow_shape){index, false, 1, problem->fields[i].rows,
+                                             problem->fields[i].columns});
+}
+
+static void add_row_values(struct checker *checker, struct kvmill_flow_program *program) {
+    const struct kvmill_flow_problem *problem = checker->problem;
+    add_value(
+        checker, program, "q", KVMILL_FLOW_QUERY, 0,
+        (struct kvmill_flow_shape){false, false, 1, problem->group, problem->geometry.key.dim});
+    for (int i = 0; i < problem->constant_count; i++)
+        add_value(checker, program, checker->flow->constants[i].name, KVMILL_FLOW_CONSTANT, i,
+                  problem->constants[i].shape);
+}
+
+/* ---- An op ---- */
+
+struct op_check {
+    enum kvmill_flow_part part;
+    const kvmill_flow_op *op;
+    const struct kvmill_flow_kind *kind;
+    struct kvmill_flow_program *program;
+    struct kvmill_flow_step *step;
+};
+
+static kvmill_status check_kind(struct checker *checker, struct op_check *check) {
+    static const char *const programs[] = {"the cache program", "the index program"};
+    const char *name = check->op->op;
+    if (name == NULL)
+        return REFUSE(checker, NULL, "op is NULL");
+    check->step->code = kvmill_flow_code_by_name(name);
+    check->kind = kvmill_flow_kind_at(check->step->code);
+    if (check->kind == NULL)
+        return REFUSE(checker, ATTRIBUTE, "\"%.40s\" is no op of a flow; accepted: GeMM, Mean, ...",
+                      name);
+    if (!(check->kind->programs >> check->part & 1))
+        return REFUSE(checker, ATTRIBUTE, "%s is an op of %s alone", name, programs[!check->part]);
+    return KVMILL_OK;
+}
+
+static bool is_one_bit(unsigned bits) {
+    return bits != 0 && (bits & (bits - 1)) == 0;
+}
+
+/* Dim 0 counts pages: the cache program has one. */
+static kvmill_status check_op_dims(struct checker *checker, const struct op_check *check) {
+    unsigned dims = check->op->dims, accepted = check->kind->dims;
+    if (!(check->kind->attributes & KVMILL_FLOW_DIMS))
+        return KVMILL_OK;
+    if (check->part == KVMILL_CACHE_PROGRAM)
+        accepted &= ~1u;
+    bool several = check->step->code == KVMILL_FLOW_KRON;
+    if (dims != 0 && (dims & ~accepted) == 0 && (several || is_one_bit(dims)))
+        return KVMILL_OK;
+    return REFUSE(checker, ATTRIBUTE, "dim of %s; accepted: %s%s%s%s", check->kind->name,
+                  several ? "some of " : "", accepted & 1 ? "0" : "",
+                  (accepted & 7) == 7 ? ", " : "", accepted & 6 ? "1, 2" : "");
+}
+
+static kvmill_status check_finite(struct checker *checker, const struct op_check *check) {
+    const struct {
+        unsigned attribute;
+        const char *name;
+        double value;
+    } numbers[] = {{KVMILL_FLOW_ALPHA, "alpha", check->op->alpha},
+                   {KVMILL_FLOW_BETA, "beta", check->op->beta},
+                   {KVMILL_FLOW_SCALE, "scale", check->op->scale}};
+    for (int i = 0; i < 3; i++)
+        if (check->kind->attributes & numbers[i].attribute && !isfinite((float)numbers[i].value))
+            return REFUSE(checker, ATTRIBUTE, "%s is %g; accepted: a finite float32",
+                          numbers[i].name, numbers[i].value);
+    return KVMILL_OK;
+}
+
+/* A page that is used again has the fields of the page it was before. */
+static kvmill_status check_readable(struct checker *checker, const struct op_check *check,
+                                    const struct kvmill_flow_value *value, const char *name) {
+    if (value->source == KVMILL_FLOW_FIELD && check->part == KVMILL_CACHE_PROGRAM &&
+        !checker->written[value->number])
+        return REFUSE(checker, ATTRIBUTE,
+                      "reads field \"%s\", which the cache program has not written yet", name);
+    if (value->shape.taps != 1 && check->step->code != KVMILL_FLOW_CONV1D)
+        return REFUSE(checker, SHAPE, "%s reads \"%s\", which has several taps; accepted: Conv1d",
+                      check->kind->name, name);
+    if (check->step->code == KVMILL_FLOW_LOAD && value->source != KVMILL_FLOW_FIELD)
+        return REFUSE(checker, ATTRIBUTE, "Load of \"%s\"; accepted: a field", name);
+    return KVMILL_OK;
+}
+
+static kvmill_status check_input(struct checker *checker, struct op_check *check, int i,
+                                 struct kvmill_flow_typing *typing) {
+    const char *name = check->op->inputs[i];
+    if (name == NULL)
+        return REFUSE(checker, NULL, "%s has %d input%s; accepted: %d", check->kind->name, i,
+                      i == 1 ? "" : "s", check->kind->inputs);
+    int number = find_value(checker, check->program, name);
+    if (number < 0)
+        return REFUSE(checker, ATTRIBUTE,
+                      "reads \"%.48s\", which is no field, constant or output of an op before",
+                      name);
+    struct kvmill_flow_value *value = &check->program->values[number];
+    value->uses++;
+    check->step->input[i] = number;
+    typing->in[i] = value->shape;
+    return check_readable(checker, check, value, name);
+}
+
+static kvmill_status check_inputs(struct checker *checker, struct op_check *check,
+                                  struct kvmill_flow_typing *typing) {
+    kvmill_status status = KVMILL_OK;
+    for (int i = 0; status == KVMILL_OK && i < check->kind->inputs; i++)
+        status = check_input(checker, check, i, typing);
+    for (int i = check->kind->inputs; status == KVMILL_OK && i < 2; i++)
+        if (check->op->inputs[i] != NULL)
+            status = REFUSE(checker, ATTRIBUTE, "%s has more than %d input%s", check->kind->name,
+                            check->kind->inputs, check->kind->inputs == 1 ? "" : "s");
+    return status;
+}
+
+/* ---- What an op writes ---- */
+
+static kvmill_status check_fits(struct checker *checker, const struct op_check *check,
+                                const struct kvmill_flow_shape *shape) {
+    const struct kvmill_flow_field_data *field = &checker->problem->fields[check->step->field];
+    struct kvmill_flow_shape_text words;
+    if (shape->rows != field->rows || shape->columns != field->columns)
+        return REFUSE(checker, SHAPE, "%s gives %s, field \"%s\" is [%" PRId64 ", %" PRId64 "]",
+                      check->kind->name, kvmill_flow_shape_words(shape, &words), check->op->output,
+                      field->rows, field->columns);
+    if (shape->tokens && checker->problem->incremental)
+        return REFUSE(checker, SHAPE,
+                      "field \"%s\" has a row for each of the page's; accepted with "
+                      "\"incremental\" summaries: what does not depend on rows that are not "
+                      "there yet",
+                      check->op->output);
+    if (checker->written[check->step->field] && check->part == KVMILL_CACHE_PROGRAM)
+        return REFUSE(checker, ATTRIBUTE, "field \"%s\" is written a second time",
+                      check->op->output);
+    return KVMILL_OK;
+}
+
+static kvmill_status write_field(struct checker *checker, struct op_check *check,
+                                 const struct kvmill_flow_shape *shape) {
+    int field = check->step->field;
+    kvmill_status status = check_fits(checker, check, shape);
+    if (status == KVMILL_OK) {
+        checker->written[field] = true;
+        checker->writer[field] = check->step->code;
+    }
+    return status;
+}
+
+static kvmill_status save_field(struct checker *checker, struct op_check *check,
+                                const struct kvmill_flow_shape *shape) {
+    struct kvmill_flow_field_data *field = &checker->problem->fields[check->step->field];
+    if (checker->writer[check->step->field] != KVMILL_FLOW_FILL)
+        return REFUSE(checker, ATTRIBUTE,
+                      "Save to \"%s\", which the cache program does not Fill: a page that is used "
+                      "again would keep its old state",
+                      check->op->output);
+    if (!shape->ragged)
+        return REFUSE(checker, SHAPE,
+                      "Save of what is the same for all pages; accepted: a matrix "
+                      "for each page");
+    if (checker->problem->scope == KVMILL_SCOPE_QUERY_HEAD && checker->problem->geometry.ratio > 1)
+        return REFUSE(checker, ATTRIBUTE,
+                      "Save with scope \"query_head\": query heads of a group share their fields; "
+                      "accepted: another scope");
+    if (field->saved)
+        return REFUSE(checker, ATTRIBUTE, "field \"%s\" is saved a second time", check->op->output);
+    field->saved = true;
+    return check_fits(checker, check, shape);
+}
+
+static kvmill_status refuse_output(struct checker *checker, const struct op_check *check,
+                                   const char *accepted) {
+    return REFUSE(checker, ATTRIBUTE, "%s writes to \"%.48s\"; accepted: %s", check->kind->name,
+                  check->op->output ? check->op->output : "", accepted);
+}
+
+static kvmill_status check_new_value(struct checker *checker, struct op_check *check,
+                                     const struct kvmill_flow_shape *shape) {
+    const char *name = check->op->output;
+    kvmill_status status = kvmill_flow_check_name(checker, name);
+    if (status != KVMILL_OK)
+        return status;
+    if (find_value(checker, check->program, name) >= 0)
+        return refuse_output(checker, check, "a name that is not given yet");
+    status = kvmill_flow_check_dims(checker, shape->rows, shape->columns);
+    if (status == KVMILL_OK)
+        check->step->output = add_value(checker, check->program, name, KVMILL_FLOW_RESULT,
+                                        check->program->step_count, *shape);
+    return status;
+}
+
+static kvmill_status check_output(struct checker *checker, struct op_check *check,
+                                  const struct kvmill_flow_shape *shape) {
+    const char *name = check->op->output;
+    int code = check->step->code;
+    int field = check->step->field = name ? kvmill_flow_find_field(checker->flow, name) : -1;
+    if (code == KVMILL_FLOW_TOPK)
+        return name == NULL ? KVMILL_OK : refuse_output(checker, check, "no output");
+    if (name != NULL && kvmill_flow_is_reserved(name))
+        return refuse_output(checker, check, "what is neither q, k nor v");
+    if ((code == KVMILL_FLOW_FILL || code == KVMILL_FLOW_SAVE) && field < 0)
+        return refuse_output(checker, check, "a field");
+    if (code == KVMILL_FLOW_SAVE)
+        return save_field(checker, check, shape);
+    if (field >= 0 && check->part == KVMILL_INDEX_PROGRAM)
+        return refuse_output(checker, check, "a new name; Save writes fields");
+    return field >= 0 ? write_field(checker, check, shape) : check_new_value(checker, check, shape);
+}
+
+/* Fill has the shape of its field. */
+static kvmill_status infer(struct checker *checker, struct op_check *check,
+                           struct kvmill_flow_typing *typing) {
+    int field = check->op->output ? kvmill_flow_find_field(checker->flow, check->op->output) : -1;
+    if (check->kind->infer != NULL)
+        return check->kind->infer(typing);
+    if (field >= 0)
+        typing->out =
+            (struct kvmill_flow_shape){false, false, 1, checker->problem->fields[field].rows,
+                                       checker->problem->fields[field].columns};
+    return KVMILL_OK;
+}
+
+static void set_attributes(const kvmill_flow_op *op, struct kvmill_flow_step *step) {
+    step->alpha = (float)op->alpha;
+    step->beta = (float)op->beta;
+    step->scale = (float)op->scale;
+    step->dims = op->dims;
+    step->group = op->group;
+    step->start = op->start;
+    step->end = op->end;
+}
+
+static kvmill_status check_op(struct checker *checker, struct op_check *check) {
+    *check->step = (struct kvmill_flow_step){.input = {-1, -1}, .output = -1, .field = -1};
+    kvmill_status status = check_kind(checker, check);
+    struct kvmill_flow_typing typing = {
+        check->op, check->kind, {{0}}, {0}, checker->problem->incremental, checker->error};
+    if (status == KVMILL_OK)
+        status = check_op_dims(checker, check);
+    if (status == KVMILL_OK)
+        status = check_finite(checker, check);
+    if (status == KVMILL_OK)
+        status = check_inputs(checker, check, &typing);
+    if (status == KVMILL_OK)
+        status = infer(checker, check, &typing);
+    if (status == KVMILL_OK)
+        status = check_output(checker, check, &typing.out);
+    set_attributes(check->op, check->step);
+    return status;
+}
+
+/* ---- What nobody uses ---- */
+
+static kvmill_status check_used(struct checker *checker, const struct kvmill_flow_program *program,
+                                const char *list) {
+    for (int i = 0; i < program->value_count; i++) {
+        const struct kvmill_flow_value *value = &program->values[i];
+        if (value->source == KVMILL_FLOW_FIELD && value->uses > 0)
+            checker->read[value->number] = true;
+        bool is_dead = value->uses == 0 && (value->source == KVMILL_FLOW_RESULT ||
+                                            value->source == KVMILL_FLOW_CONSTANT);
+        stand_at(checker, value->source == KVMILL_FLOW_RESULT ? list : "constants", value->number);
+        if (is_dead)
+            return REFUSE(checker, ATTRIBUTE, "\"%s\" is never used", checker->names[i]);
+    }
+    return KVMILL_OK;
+}
+
+static kvmill_status check_fields_used(struct checker *checker) {
+    for (int i = 0; i < checker->problem->field_count; i++) {
+        const char *name = checker->flow->fields[i].name;
+        stand_at(checker, "fields", i);
+        if (!checker->written[i])
+            return REFUSE(checker, ATTRIBUTE, "\"%s\" is never written by the cache program", name);
+        if (!checker->read[i])
+            return REFUSE(checker, ATTRIBUTE, "\"%s\" is never read", name);
+    }
+    return KVMILL_OK;
+}
+
+/* ---- Programs ---- */
+
+static kvmill_status check_ops(struct checker *checker, enum kvmill_flow_part part,
+                               const kvmill_flow_op *ops, size_t count, const char *list) {
+    struct kvmill_flow_program *program = &checker->problem->programs[part];
+    kvmill_status status = KVMILL_OK;
+    for (size_t i = 0; status == KVMILL_OK && i < count; i++) {
+        struct op_check check = {part, &ops[i], NULL, program, &program->steps[i]};
+        stand_at(checker, list, (int)i);
+        status = check_op(checker, &check);
+        program->step_count++;
+    }
+    return status == KVMILL_OK ? check_used(checker, program, list) : status;
+}
+
+static kvmill_status check_cache(struct checker *checker) {
+    const kvmill_flow *flow = checker->flow;
+    add_pages(checker, &checker->problem->programs[KVMILL_CACHE_PROGRAM], false);
+    return check_ops(checker, KVMILL_CACHE_PROGRAM, flow->cache, flow->cache_count, "cache");
+}
+
+/* One topK, but where nothing is ever scored. */
+static kvmill_status check_topk(struct checker *checker) {
+    const struct kvmill_flow_program *program = &checker->problem->programs[KVMILL_INDEX_PROGRAM];
+    int count = 0;
+    for (int i = 0; i < program->step_count; i++)
+        if (program->steps[i].code == KVMILL_FLOW_TOPK && ++count > 1) {
+            stand_at(checker, "index", i);
+            return REFUSE(checker, ATTRIBUTE, "a second topK; accepted: one");
+        }
+    stand_at(checker, "index", -1);
+    bool may_be_none = program->step_count == 0 && !kvmill_flow_scores(&checker->problem->budget);
+    return count == 1 || may_be_none ? KVMILL_OK
+                                     : REFUSE(checker, ATTRIBUTE,
+                                              "there is no topK; accepted: one, or no op at all "
+                                              "where no page is ever scored");
+}
+
+static kvmill_status check_index(struct checker *checker) {
+    const kvmill_flow *flow = checker->flow;
+    struct kvmill_flow_program *program = &checker->problem->programs[KVMILL_INDEX_PROGRAM];
+    add_pages(checker, program, true);
+    add_row_values(checker, program);
+    kvmill_status status =
+        check_ops(checker, KVMILL_INDEX_PROGRAM, flow->index, flow->index_count, "index");
+    return status == KVMILL_OK ? check_topk(checker) : status;
+}
+
+kvmill_status kvmill_flow_check_programs(struct checker *checker) {
+    kvmill_status status = check_cache(checker);
+    if (status == KVMILL_OK)
+        status = check_index(checker);
+    return status == KVMILL_OK ? check_fields_used(checker) : status;
+}

@@ -1,0 +1,208 @@
+/* The portable side of sparse flows: how many pages a row has (flow_rows.c), summaries and scores
+   (flow_summary.c, flow_score.c, over flow_ops.c), and what is selected (flow_select.c).  None of
+   it allocates; what a row needs is in a workspace of the caller's.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_RUNTIME_FLOW_H
+#define KVMILL_RUNTIME_FLOW_H
+
+#include "../ops/flow.h"
+
+/* ---- Pages of a row ---- */
+
+/* Of one request: pages, how many of them are selected, and the rows of the last one. */
+struct flow_row {
+    int64_t pages, selected, last_rows;
+};
+
+/* length 0: no pages. */
+struct flow_row kvmill_flow_row_of(const struct kvmill_flow_budget *budget, int64_t page_size,
+                                   int64_t length);
+
+static inline bool flow_is_whole(const struct flow_row *row) {
+    return row->selected == row->pages;
+}
+
+/* The requests of a call: request b has pages [indptr[b], indptr[b + 1]) of ids, which are below
+   page_count, and length[b] tokens. */
+struct flow_batch {
+    int64_t batch, page_count;
+    const int64_t *indptr;
+    const int32_t *ids;
+    const int64_t *length;
+};
+
+/* Rows of a request: kv heads, query heads, or 1. */
+int64_t kvmill_flow_rows_of_request(const struct kvmill_flow_problem *problem);
+
+/* Check a batch, and set selected[batch * rows of a request + 1] to where the lists of its rows
+   begin.  On an error nothing is written. */
+kvmill_status kvmill_flow_count_rows(const struct kvmill_flow_problem *problem,
+                                     const struct flow_batch *batch, int64_t *selected,
+                                     kvmill_error *error);
+
+/* ---- Selection ---- */
+
+/* The pages of a row that is not selected whole; score[i] is that of page bos + i. */
+void kvmill_flow_list(const struct kvmill_flow_problem *problem, const struct flow_row *row,
+                      const float *score, int32_t *list);
+
+/* All pages of a row. */
+void kvmill_flow_list_all(const struct flow_row *row, int32_t *list);
+
+/* As vFlow has them: ids[list[i]] * kv_heads + head. */
+void kvmill_flow_absolute(const int32_t *list, int64_t count, const int32_t *ids, int64_t kv_heads,
+                          int64_t head, int32_t *absolute);
+
+/* As attention has them: first cache rows of the pages of a list, cachestarts of a kv head. */
+void kvmill_flow_list_rows(const int32_t *list, int64_t count, const int32_t *ids,
+                           int64_t page_size, int64_t *rows);
+
+/* Positions along the list of a row. */
+static inline int64_t flow_listed_length(const struct flow_row *row, int64_t page_size) {
+    return row->selected == 0 ? 0 : (row->selected - 1) * page_size + row->last_rows;
+}
+
+/* ---- Programs ---- */
+
+/* Values of a program, as ops/flow_program.c counts them: k, v, fields; then q. */
+enum { FLOW_FIRST_FIELD = 2 };
+
+static inline int flow_query_value(const struct kvmill_flow_problem *problem) {
+    return FLOW_FIRST_FIELD + problem->field_count;
+}
+
+static inline bool flow_is_of_page(const struct kvmill_flow_value *value) {
+    return value->source == KVMILL_FLOW_KEY || value->source == KVMILL_FLOW_VALUE ||
+           value->source == KVMILL_FLOW_FIELD;
+}
+
+/* Numbers that a program computes with: of one page, or of all that are scored. */
+struct flow_matrix {
+    const float *data;
+    int64_t rows, columns;
+};
+
+/* An op on matrices; out has the shape that ops/flow_op.c says. */
+struct flow_eval {
+    const struct kvmill_flow_step *step;
+    struct flow_matrix in[2];
+    int64_t rows, columns;
+    float *out;
+};
+
+/* Whether an op needs all pages of a row. */
+bool kvmill_flow_is_over_pages(const struct kvmill_flow_step *step);
+
+/* An op on one page. */
+void kvmill_flow_eval(const struct flow_eval *eval);
+
+/* An op over `pages` pages: in[0].data has them one behind the other, and so has out where each
+   page gets a matrix; in[1] are weights [taps, rows, columns]. */
+void kvmill_flow_eval_pages(const struct flow_eval *eval, int64_t pages, int64_t taps);
+
+/* Where values lie in a workspace: `offset` floats from its begin; those that are kept for all
+   pages `offset` floats for each page behind the others. */
+struct flow_schedule {
+    int stages;
+    int stage[KVMILL_MOST_FLOW_VALUES];
+    bool kept[KVMILL_MOST_FLOW_VALUES];
+    bool loaded[KVMILL_MOST_FLOW_VALUES]; /* an input that is used */
+    int64_t offset[KVMILL_MOST_FLOW_VALUES];
+    int64_t floats, page_floats;
+};
+
+void kvmill_flow_schedule(const struct kvmill_flow_problem *problem, enum kvmill_flow_part part,
+                          struct flow_schedule *schedule);
+
+/* Bytes for a row of which `pages` are scored, or for a summary (pages 0). */
+int64_t kvmill_flow_workspace(const struct flow_schedule *schedule, int64_t pages);
+
+/* The cache and the fields of a layer.  Field i of page p and kv head h is (p * kv_heads + h) *
+   fields[i].bytes behind field[i]. */
+struct flow_cache {
+    struct kvmill_cache_rows key, value;
+    unsigned char *field[KVMILL_MOST_FLOW_FIELDS];
+};
+
+/* ---- Summaries ---- */
+
+/* The fields of a page of which `rows` rows are there, of one kv head. */
+void kvmill_flow_summarise(const struct kvmill_flow_problem *problem,
+                           const struct flow_schedule *schedule, const struct flow_cache *cache,
+                           int64_t page, int64_t kv_head, int64_t rows, float *workspace);
+
+/* The pages that a call of tokens, whose rows are in the cache, has completed, or begun: slot[t] is
+   where token t went, -1: nowhere.  All kv heads.  The last token that went to a page tells how
+   many rows it has. */
+void kvmill_flow_summarise_tokens(const struct kvmill_flow_problem *problem,
+                                  const struct flow_schedule *schedule,
+                                  const struct flow_cache *cache, const int64_t *slot,
+                                  int64_t tokens, float *workspace);
+
+/* ---- Appending ---- */
+
+/* K and V (0, 1) of new tokens, activations at strides in bytes; token t goes to row slot[t] of the
+   cache, or nowhere where that is -1. */
+struct flow_tokens {
+    const unsigned char *data[2];
+    int64_t token_stride[2], head_stride[2];
+    const int64_t *slot;
+    int64_t tokens;
+};
+
+/* Slots are in the cache's pages, and no page is begun twice: tokens of a page are neighbours.
+   `seen` has a bit for each page, of any value. */
+kvmill_status kvmill_flow_check_slots(const struct kvmill_flow_problem *problem,
+                                      const struct flow_tokens *tokens, int64_t page_count,
+                                      unsigned char *seen, kvmill_error *error);
+
+/* Write the rows of checked tokens, then the summaries of their pages. */
+void kvmill_flow_append(const struct kvmill_flow_problem *problem,
+                        const struct flow_schedule *schedule, const struct flow_cache *cache,
+                        const struct flow_tokens *tokens, float *workspace);
+
+/* ---- Scores ---- */
+
+/* Of pages ids[0 .. pages) for one kv head: query has `group` rows of activations, query_stride
+   bytes apart.  Moves the state of fields that are saved. */
+struct flow_scoring {
+    const struct flow_cache *cache;
+    const unsigned char *query;
+    int64_t query_stride;
+    const int32_t *ids;
+    int64_t pages, kv_head;
+};
+
+/* The scores, which lie in the workspace. */
+const float *kvmill_flow_score(const struct kvmill_flow_problem *problem,
+                               const struct flow_schedule *schedule,
+                               const struct flow_scoring *scoring, float *workspace);
+
+/* ---- Lists ---- */
+
+/* Query head h of request b, head_dim activations, is b * request + h * head bytes behind data. */
+struct flow_queries {
+    const unsigned char *data;
+    int64_t request, head;
+};
+
+/* What the lists of a batch are made of. */
+struct flow_index {
+    const struct kvmill_flow_problem *problem;
+    const struct flow_schedule *schedule; /* of the index program */
+    const struct flow_cache *cache;
+    const struct flow_batch *batch;
+    const struct flow_queries *queries;
+};
+
+/* Bytes for a row of so many pages. */
+int64_t kvmill_flow_index_workspace(const struct kvmill_flow_problem *problem,
+                                    const struct flow_schedule *schedule, int64_t pages);
+
+/* The list of row r of request b, as many as kvmill_flow_count_rows says.  Rows of different kv
+   heads may be made at the same time, each with a workspace of its own. */
+void kvmill_flow_index_row(const struct flow_index *index, int64_t b, int64_t r, float *workspace,
+                           int32_t *list);
+
+#endif

@@ -1,0 +1,69 @@
+/* Where the values of a program lie, and when they are computed: page by page, in stages.  What an
+   op over pages takes, and what a later stage takes, is kept for all pages; nothing else is.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "flow.h"
+
+static int most(int a, int b) {
+    return a > b ? a : b;
+}
+
+/* Ops over pages begin a stage of their own. */
+static void set_stage(const struct kvmill_flow_step *step, struct flow_schedule *schedule) {
+    int stage = 0;
+    for (int i = 0; i < 2 && step->input[i] >= 0; i++)
+        stage = most(stage, schedule->stage[step->input[i]]);
+    stage += kvmill_flow_is_over_pages(step);
+    if (step->output >= 0)
+        schedule->stage[step->output] = stage;
+    schedule->stages = most(schedule->stages, stage + 1);
+}
+
+/* An input of a page can be loaded again. */
+static bool is_kept_for(const struct kvmill_flow_program *program,
+                        const struct flow_schedule *schedule, const struct kvmill_flow_step *step,
+                        int input) {
+    const struct kvmill_flow_value *value = &program->values[input];
+    bool ends = step->code == KVMILL_FLOW_TOPK || step->code == KVMILL_FLOW_SAVE;
+    bool later = step->output >= 0 && schedule->stage[step->output] > schedule->stage[input];
+    return value->shape.ragged &&
+           (kvmill_flow_is_over_pages(step) || ends || (later && !flow_is_of_page(value)));
+}
+
+static void set_kept(const struct kvmill_flow_program *program, const struct kvmill_flow_step *step,
+                     struct flow_schedule *schedule) {
+    for (int i = 0; i < 2 && step->input[i] >= 0; i++)
+        if (is_kept_for(program, schedule, step, step->input[i]))
+            schedule->kept[step->input[i]] = true;
+    if (step->output >= 0 && kvmill_flow_is_over_pages(step))
+        schedule->kept[step->output] = program->values[step->output].shape.ragged;
+}
+
+/* Constants stay where they are. */
+static void set_offset(const struct kvmill_flow_value *value, int number,
+                       struct flow_schedule *schedule) {
+    int64_t floats = value->shape.rows * value->shape.columns;
+    int64_t *end = schedule->kept[number] ? &schedule->page_floats : &schedule->floats;
+    schedule->loaded[number] = value->uses > 0 && value->source != KVMILL_FLOW_RESULT;
+    bool has_place = value->source == KVMILL_FLOW_RESULT || value->source == KVMILL_FLOW_FIELD ||
+                     schedule->loaded[number];
+    schedule->offset[number] = *end;
+    if (has_place && value->source != KVMILL_FLOW_CONSTANT)
+        *end += floats;
+}
+
+void kvmill_flow_schedule(const struct kvmill_flow_problem *problem, enum kvmill_flow_part part,
+                          struct flow_schedule *schedule) {
+    const struct kvmill_flow_program *program = &problem->programs[part];
+    *schedule = (struct flow_schedule){.stages = 1};
+    for (int i = 0; i < program->step_count; i++)
+        set_stage(&program->steps[i], schedule);
+    for (int i = 0; i < program->step_count; i++)
+        set_kept(program, &program->steps[i], schedule);
+    for (int i = 0; i < program->value_count; i++)
+        set_offset(&program->values[i], i, schedule);
+}
+
+int64_t kvmill_flow_workspace(const struct flow_schedule *schedule, int64_t pages) {
+    return (schedule->floats + schedule->page_floats * pages) * (int64_t)sizeof(float);
+}

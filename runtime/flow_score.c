@@ -1,0 +1,112 @@
+/* Scores of pages: the index program of a flow, page by page, in as many stages as it needs.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "flow_run.h"
+#include "numbers.h"
+
+static bool ends(const struct kvmill_flow_step *step) {
+    return step->output < 0;
+}
+
+static const struct kvmill_flow_shape *shape_of(const struct flow_run *run,
+                                                const struct kvmill_flow_step *step) {
+    return &run->program->values[step->output].shape;
+}
+
+static bool is_in_stage(const struct flow_run *run, const struct kvmill_flow_step *step,
+                        int stage) {
+    return !ends(step) && run->schedule->stage[step->output] == stage;
+}
+
+/* ---- Inputs ---- */
+
+static void load_query(const struct flow_run *run, const struct flow_scoring *scoring) {
+    const struct kvmill_cache_geometry *geometry = &run->problem->geometry;
+    int number = flow_query_value(run->problem);
+    int64_t dim = geometry->key.dim;
+    if (!run->schedule->loaded[number])
+        return;
+    for (int64_t row = 0; row < run->problem->group; row++)
+        for (int64_t i = 0; i < dim; i++)
+            flow_place(run, number, 0)[row * dim + i] = kvmill_load_float(
+                geometry->activation, scoring->query + row * scoring->query_stride, i);
+}
+
+/* What is kept is loaded once, the rest in every stage. */
+static void load_page(const struct flow_run *run, const struct flow_page *page, int64_t number,
+                      int stage) {
+    for (int i = 0; i < run->program->value_count; i++)
+        if (flow_is_of_page(&run->program->values[i]) && run->schedule->loaded[i] &&
+            (stage == 0 || !run->schedule->kept[i]))
+            kvmill_flow_load(page, &run->program->values[i], flow_place(run, i, number));
+}
+
+/* ---- Stages ---- */
+
+/* Ops over pages, and those of what is the same for all. */
+static void begin_stage(const struct flow_run *run, int stage) {
+    for (int i = 0; i < run->program->step_count; i++) {
+        const struct kvmill_flow_step *step = &run->program->steps[i];
+        if (!is_in_stage(run, step, stage))
+            continue;
+        if (kvmill_flow_is_over_pages(step))
+            kvmill_flow_run_over_pages(run, step);
+        else if (!shape_of(run, step)->ragged)
+            kvmill_flow_run_step(run, step, step->output, 0);
+    }
+}
+
+static void run_page(const struct flow_run *run, int stage, int64_t number) {
+    for (int i = 0; i < run->program->step_count; i++) {
+        const struct kvmill_flow_step *step = &run->program->steps[i];
+        if (is_in_stage(run, step, stage) && shape_of(run, step)->ragged &&
+            !kvmill_flow_is_over_pages(step))
+            kvmill_flow_run_step(run, step, step->output, number);
+    }
+}
+
+static struct flow_page page_of(const struct flow_run *run, const struct flow_scoring *scoring,
+                                int64_t number) {
+    return (struct flow_page){run->problem, scoring->cache, scoring->ids[number], scoring->kv_head,
+                              run->problem->geometry.page_size};
+}
+
+static void run_stage(const struct flow_run *run, const struct flow_scoring *scoring, int stage) {
+    begin_stage(run, stage);
+    for (int64_t s = 0; s < run->pages; s++) {
+        struct flow_page page = page_of(run, scoring, s);
+        load_page(run, &page, s, stage);
+        run_page(run, stage, s);
+    }
+}
+
+/* ---- What comes of it ---- */
+
+static void save_states(const struct flow_run *run, const struct flow_scoring *scoring) {
+    for (int i = 0; i < run->program->step_count; i++) {
+        const struct kvmill_flow_step *step = &run->program->steps[i];
+        for (int64_t s = 0; step->code == KVMILL_FLOW_SAVE && s < run->pages; s++) {
+            struct flow_page page = page_of(run, scoring, s);
+            kvmill_flow_store(&page, step->field, step->code, flow_place(run, step->input[0], s));
+        }
+    }
+}
+
+static const float *find_score(const struct flow_run *run) {
+    const struct kvmill_flow_step *step = run->program->steps;
+    while (step->code != KVMILL_FLOW_TOPK)
+        step++;
+    return flow_place(run, step->input[0], 0);
+}
+
+const float *kvmill_flow_score(const struct kvmill_flow_problem *problem,
+                               const struct flow_schedule *schedule,
+                               const struct flow_scoring *scoring, float *workspace) {
+    const struct flow_run run = {
+        problem, &problem->programs[KVMILL_INDEX_PROGRAM], schedule, workspace, scoring->pages, 0};
+    load_query(&run, scoring);
+    for (int stage = 0; stage < schedule->stages; stage++)
+        run_stage(&run, scoring, stage);
+    save_states(&run, scoring);
+    return find_score(&run);
+}

@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "flow.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache_attention.h"
+
+/* ---- Values ---- */
+
+struct oracle_matrix *oracle_add_value(struct oracle_values *values, const char *name,
+                                       int64_t pages, int64_t rows, int64_t columns,
+                                       const double *data) {
+    size_t count = (size_t)(pages * rows * columns);
+    struct oracle_value *value = &values->items[values->count++];
+    *value = (struct oracle_value){name, {pages, rows, columns, calloc(count + 1, sizeof *data)}};
+    if (value->matrix.data == NULL || values->count == ORACLE_MOST_VALUES)
+        abort();
+    if (data != NULL)
+        memcpy(value->matrix.data, data, count * sizeof *data);
+    return &value->matrix;
+}
+
+struct oracle_matrix *oracle_find_value(struct oracle_values *values, const char *name) {
+    for (int i = values->count - 1; i >= 0; i--)
+        if (strcmp(values->items[i].name, name) == 0)
+            return &values->items[i].matrix;
+    return NULL;
+}
+
+void oracle_free_values(struct oracle_values *values) {
+    for (int i = 0; i < values->count; i++)
+        free(values->items[i].matrix.data);
+    values->count = 0;
+}
+
+/* An element; dims of 1 stand for any number. */
+static double at(const struct oracle_matrix *x, int64_t s, int64_t i, int64_t j) {
+    s = x->pages == 1 ? 0 : s;
+    i = x->rows == 1 ? 0 : i;
+    j = x->columns == 1 ? 0 : j;
+    return x->data[(s * x->rows + i) * x->columns + j];
+}
+
+static double *place(struct oracle_matrix *x, int64_t s, int64_t i, int64_t j) {
+    return &x->data[(s * x->rows + i) * x->columns + j];
+}
+
+static int64_t larger(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+/* ---- Ops ---- */
+
+struct op {
+    const kvmill_flow_op *given;
+    const struct oracle_matrix *x, *y;
+    struct oracle_matrix *out;
+    int64_t pages;
+};
+
+static bool is(const struct op *op, const char *name) {
+    return strcmp(op->given->op, name) == 0;
+}
+
+static bool is_over(const struct op *op, int dim) {
+    return op->given->dims >> dim & 1;
+}
+
+static int64_t pages_of(const struct op *op) {
+    bool batched = op->x->pages == 1 && (op->y == NULL || op->y->pages == 1);
+    return batched ? 1 : op->pages;
+}
+
+#define EACH(OUT)                                                                                  \
+    for (int64_t s = 0; s < (OUT)->pages; s++)                                                     \
+        for (int64_t i = 0; i < (OUT)->rows; i++)                                                  \
+            for (int64_t j = 0; j < (OUT)->columns; j++)
+
+/* What one element of a binary op is. */
+static double binary(const struct op *op, double x, double y) {
+    static const struct {
+        const char *name;
+        bool less, equal, greater;
+    } masks[] = {
+        {"WhereEqual", false, true, false},   {"WhereNotEqual", true, false, true},
+        {"WhereGreater", false, false, true}, {"WhereGreaterEqual", false, true, true},
+        {"WhereLess", true, false, false},    {"WhereLessEqual", true, true, false},
+    };
+    for (size_t m = 0; m < sizeof masks / sizeof *masks; m++)
+        if (is(op, masks[m].name)) {
+            bool holds = x < y ? masks[m].less : x > y ? masks[m].greater : masks[m].equal;
+            return holds ? 0 : -1e30;
+        }
+    if (is(op, "Multiply"))
+        return x * y;
+    if (is(op, "Maximum"))
+        return x > y ? x : y;
+    if (is(op, "Minimum"))
+        return x < y ? x : y;
+    return op->given->alpha * x + op->given->beta * y; /* Add */
+}
+
+static double unary(const struct op *op, double x) {
+    double alpha = op->given->alpha, beta = op->given->beta, affine = beta * x + alpha;
+    if (is(op, "Relu"))
+        return x >= alpha ? x : beta;
+    if (is(op, "Sigmoid"))
+        return 1 / (1 + exp(affine));
+    if (is(op, "Silu"))
+        return x / (1 + exp(affine));
+    if (is(op, "Abs"))
+        return fabs(affine);
+    if (is(op, "Log"))
+        return log(affine);
+    if (is(op, "Exp"))
+        return exp(affine);
+    return affine; /* Add_Mul */
+}
+
+/* ---- Reductions ---- */
+
+/* Of numbers in order; `name` is without Interleave. */
+static double reduce(const char *name, const double *numbers, int64_t count) {
+    double sum = 0, squares = 0, high = count ? numbers[0] : 0, low = high;
+    for (int64_t i = 0; i < count; i++) {
+        sum += numbers[i];
+        squares += numbers[i] * numbers[i];
+        high = numbers[i] > high ? numbers[i] : high;
+        low = numbers[i] < low ? numbers[i] : low;
+    }
+    switch (name[1]) {
+    case 'u':
+        return sum;
+    case 'e':
+        return count ? sum / (double)count : 0;
+    case 'a':
+        return high;
+    case 'i':
+        return low;
+    default:
+        return sqrt(squares);
+    }
+}
+
+/* Groups of `group` neighbours along a dim become one each. */
+static void reduce_along(struct op *op, int dim, int64_t group) {
+    double *numbers = malloc((size_t)(group + 1) * sizeof *numbers);
+    EACH(op->out) {
+        for (int64_t g = 0; g < group; g++)
+            numbers[g] = dim == 0   ? at(op->x, g, i, j)
+                         : dim == 1 ? at(op->x, s, i * group + g, j)
+                                    : at(op->x, s, i, j * group + g);
+        *place(op->out, s, i, j) = reduce(op->given->op, numbers, group);
+    }
+    free(numbers);
+}
+
+static struct oracle_matrix shape_of_reduction(const struct op *op) {
+    bool interleaved = strstr(op->given->op, "Interleave") != NULL;
+    int64_t group = op->given->group;
+    struct oracle_matrix shape = *op->x;
+    if (is_over(op, 0))
+        shape.pages = 1;
+    if (is_over(op, 1))
+        shape.rows = interleaved ? shape.rows / group : 1;
+    if (is_over(op, 2))
+        shape.columns = interleaved ? shape.columns / group : 1;
+    return shape;
+}
+
+static void run_reduction(struct op *op) {
+    int dim = is_over(op, 0) ? 0 : is_over(op, 1) ? 1 : 2;
+    int64_t size = dim == 0 ? op->pages : dim == 1 ? op->x->rows : op->x->columns;
+    int64_t left = dim == 0 ? 1 : dim == 1 ? op->out->rows : op->out->columns;
+    reduce_along(op, dim, size / left);
+}
+
+/* ---- Over pages ---- */
+
+static void run_softmax(struct op *op) {
+    for (int64_t i = 0; i < op->out->rows; i++)
+        for (int64_t j = 0; j < op->out->columns; j++) {
+            double high = -INFINITY, sum = 0, scale = op->given->scale;
+            for (int64_t s = 0; s < op->pages; s++)
+                high = fmax(high, scale * at(op->x, s, i, j));
+            for (int64_t s = 0; s < op->pages; s++)
+                sum += exp(scale * at(op->x, s, i, j) - high);
+            for (int64_t s = 0; s < op->pages; s++)
+                *place(op->out, s, i, j) = exp(scale * at(op->x, s, i, j) - high) / sum;
+        }
+}
+
+static void run_normalize(struct op *op) {
+    for (int64_t i = 0; i < op->out->rows; i++)
+        for (int64_t j = 0; j < op->out->columns; j++) {
+            double squares = 0;
+            for (int64_t s = 0; s < op->pages; s++)
+                squares += at(op->x, s, i, j) * at(op->x, s, i, j);
+            for (int64_t s = 0; s < op->pages; s++)
+                *place(op->out, s, i, j) = at(op->x, s, i, j) / sqrt(squares);
+        }
+}
+
+static void run_conv(struct op *op) {
+    int64_t taps = op->y->pages;
+    EACH(op->out) {
+        double sum = 0;
+        for (int64_t t = 0; t < taps; t++) {
+            int64_t page = s + t - taps / 2;
+            if (page >= 0 && page < op->pages)
+                sum += at(op->y, t, i, j) * at(op->x, page, i, j);
+        }
+        *place(op->out, s, i, j) = sum;
+    }
+}
+
+/* ---- The others ---- */
+
+static void run_gemm(struct op *op) {
+    EACH(op->out) {
+        double sum = 0;
+        for (int64_t d = 0; d < op->x->columns; d++)
+            sum +=
+                op->x->data[((op->x->pages == 1 ? 0 : s) * op->x->rows + j) * op->x->columns + d] *
+                op->y->data[((op->y->pages == 1 ? 0 : s) * op->y->rows + i) * op->y->columns + d];
+        *place(op->out, s, i, j) = sum;
+    }
+}
+
+static void run_kron(struct op *op) {
+    int64_t rows = is_over(op, 1) ? op->y->rows : 0, columns = is_over(op, 2) ? op->y->columns : 0;
+    EACH(op->out)
+    *place(op->out, s, i, j) = at(op->x, s, rows ? i / rows : i, columns ? j / columns : j) *
+                               at(op->y, s, rows ? i % rows : i, columns ? j % columns : j);
+}
+
+static void run_slice(struct op *op) {
+    EACH(op->out) {
+        int64_t number = is_over(op, 1) ? i : j;
+        bool inside = op->given->start <= number && number < op->given->end;
+        *place(op->out, s, i, j) = inside ? op->given->alpha : op->given->beta;
+    }
+}
+
+static void run_transpose(struct op *op) {
+    EACH(op->out)
+    *place(op->out, s, i, j) = op->x->data[(s * op->x->rows + j) * op->x->columns + i];
+}
+
+static void run_copy(struct op *op) {
+    memcpy(op->out->data, op->x->data,
+           (size_t)(op->out->pages * op->out->rows * op->out->columns) * sizeof *op->x->data);
+}
+
+static void run_unary(struct op *op) {
+    EACH(op->out)
+    *place(op->out, s, i, j) = unary(op, at(op->x, s, i, j));
+}
+
+static void run_binary(struct op *op) {
+    EACH(op->out)
+    *place(op->out, s, i, j) = binary(op, at(op->x, s, i, j), at(op->y, s, i, j));
+}
+
+static struct oracle_matrix same_shape(const struct op *op) {
+    return *op->x;
+}
+
+static struct oracle_matrix shape_of_binary(const struct op *op) {
+    return (struct oracle_matrix){pages_of(op), larger(op->x->rows, op->y->rows),
+                                  larger(op->x->columns, op->y->columns), NULL};
+}
+
+static struct oracle_matrix shape_of_gemm(const struct op *op) {
+    return (struct oracle_matrix){pages_of(op), op->y->rows, op->x->rows, NULL};
+}
+
+static struct oracle_matrix shape_of_kron(const struct op *op) {
+    struct oracle_matrix shape = shape_of_binary(op);
+    if (is_over(op, 1))
+        shape.rows = op->x->rows * op->y->rows;
+    if (is_over(op, 2))
+        shape.columns = op->x->columns * op->y->columns;
+    return shape;
+}
+
+static struct oracle_matrix shape_of_transpose(const struct op *op) {
+    return (struct oracle_matrix){op->x->pages, op->x->columns, op->x->rows, NULL};
+}
+
+static struct oracle_matrix shape_of_reshape(const struct op *op) {
+    return (struct oracle_matrix){op->x->pages, op->given->rows, op->given->columns, NULL};
+}
+
+static const struct {
+    const char *name;
+    struct oracle_matrix (*shape)(const struct op *op);
+    void (*run)(struct op *op);
+} kinds[] = {
+    {"GeMM", shape_of_gemm, run_gemm},
+    {"Sum", shape_of_reduction, run_reduction},
+    {"Mean", shape_of_reduction, run_reduction},
+    {"Max", shape_of_reduction, run_reduction},
+    {"Min", shape_of_reduction, run_reduction},
+    {"L2Norm", shape_of_reduction, run_reduction},
+    {"MeanInterleave", shape_of_reduction, run_reduction},
+    {"MaxInterleave", shape_of_reduction, run_reduction},
+    {"MinInterleave", shape_of_reduction, run_reduction},
+    {"L2NormInterleave", shape_of_reduction, run_reduction},
+    {"Kron", shape_of_kron, run_kron},
+    {"Softmax", same_shape, run_softmax},
+    {"Normalize", same_shape, run_normalize},
+    {"Conv1d", same_shape, run_conv},
+    {"Transpose", shape_of_transpose, run_transpose},
+    {"Reshape", shape_of_reshape, run_copy},
+    {"MaskSlice", same_shape, run_slice},
+    {"Load", same_shape, run_copy},
+};
+
+/* What is not in the table is element by element. */
+static struct oracle_matrix shape_of(const struct op *op) {
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (is(op, kinds[i].name))
+            return kinds[i].shape(op);
+    return op->y != NULL ? shape_of_binary(op) : *op->x;
+}
+
+static void run(struct op *op) {
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (is(op, kinds[i].name)) {
+            kinds[i].run(op);
+            return;
+        }
+    if (op->y != NULL)
+        run_binary(op);
+    else
+        run_unary(op);
+}
+
+/* ---- Programs ---- */
+
+static const struct oracle_matrix *input(struct oracle_values *values, const kvmill_flow_op *op,
+                                         int i) {
+    return op->inputs[i] == NULL ? NULL : oracle_find_value(values, op->inputs[i]);
+}
+
+static void run_fill(const kvmill_flow_op *op, struct oracle_values *values) {
+    struct oracle_matrix *field = oracle_find_value(values, op->output);
+    int64_t count = field->pages * field->rows * field->columns;
+    for (int64_t i = 0; i < count; i++)
+        field->data[i] = op->alpha;
+}
+
+static void run_op(const kvmill_flow_op *given, int64_t pages, struct oracle_values *values,
+                   struct oracle_values *saved) {
+    struct op op = {given, input(values, given, 0), input(values, given, 1), NULL, pages};
+    bool saves = is(&op, "Save"), selects = is(&op, "topK");
+    if (is(&op, "Fill")) {
+        run_fill(given, values);
+        return;
+    }
+    if (saves || selects) {
+        oracle_add_value(saves ? saved : values, saves ? given->output : "topK", op.x->pages,
+                         op.x->rows, op.x->columns, op.x->data);
+        return;
+    }
+    struct oracle_matrix shape = shape_of(&op);
+    op.out = oracle_add_value(values, given->output, shape.pages, shape.rows, shape.columns, NULL);
+    op.x = input(values, given, 0);
+    op.y = input(values, given, 1);
+    if (strcmp(given->output, given->inputs[0]) == 0)
+        abort(); /* names are given once */
+    run(&op);
+}
+
+void oracle_run_ops(const kvmill_flow_op *ops, size_t count, int64_t pages,
+                    struct oracle_values *values, struct oracle_values *saved) {
+    for (size_t i = 0; i < count; i++)
+        run_op(&ops[i], pages, values, saved);
+}
+
+/* ---- Fields ---- */
+
+static enum oracle_type type_of(DLDataType type) {
+    return type.code == kDLBfloat ? ORACLE_BF16 : type.bits == 16 ? ORACLE_F16 : ORACLE_F32;
+}
+
+/* The least number of the type that is not below x. */
+static double round_up(enum oracle_type type, double x) {
+    double nearest = oracle_round(type, x);
+    if (!(nearest < x))
+        return nearest;
+    uint32_t bits = oracle_encode(type, nearest), sign = type == ORACLE_F32 ? 1u << 31 : 1u << 15;
+    return oracle_decode(type, bits & sign ? bits - 1 : bits + 1);
+}
+
+double oracle_round_field(DLDataType dtype, const char *op, double x) {
+    enum oracle_type type = type_of(dtype);
+    if (strncmp(op, "Max", 3) == 0)
+        return round_up(type, x);
+    return strncmp(op, "Min", 3) == 0 ? -round_up(type, -x) : oracle_round(type, x);
+}
+
+static const kvmill_flow_field *field_named(const kvmill_flow *flow, const char *name) {
+    for (size_t i = 0; i < flow->field_count; i++)
+        if (strcmp(flow->fields[i].name, name) == 0)
+            return &flow->fields[i];
+    return NULL;
+}
+
+/* The latest value of an op's output becomes what its field holds. */
+static void round_output(const kvmill_flow *flow, const kvmill_flow_op *op,
+                         struct oracle_values *values) {
+    const kvmill_flow_field *field = field_named(flow, op->output);
+    if (field == NULL)
+        return;
+    struct oracle_matrix *matrix = oracle_find_value(values, op->output);
+    for (int64_t i = 0; i < matrix->rows * matrix->columns; i++)
+        matrix->data[i] = oracle_round_field(field->dtype, op->op, matrix->data[i]);
+}
+
+static int64_t value_dim(const kvmill_cache_attention *attention) {
+    return attention->value_differs && attention->value_head_dim ? attention->value_head_dim
+                                                                 : attention->head_dim;
+}
+
+void oracle_summarise(const kvmill_flow *flow, int64_t rows, const double *k, const double *v,
+                      double *const *fields) {
+    struct oracle_values values = {.count = 0};
+    oracle_add_value(&values, "k", 1, rows, flow->attention->head_dim, k);
+    oracle_add_value(&values, "v", 1, rows, value_dim(flow->attention), v);
+    for (size_t i = 0; i < flow->field_count; i++)
+        oracle_add_value(&values, flow->fields[i].name, 1, flow->fields[i].rows,
+                         flow->fields[i].columns, NULL);
+    for (size_t i = 0; i < flow->cache_count; i++) {
+        oracle_run_ops(&flow->cache[i], 1, 1, &values, NULL);
+        round_output(flow, &flow->cache[i], &values);
+    }
+    for (size_t i = 0; i < flow->field_count; i++)
+        memcpy(fields[i], oracle_find_value(&values, flow->fields[i].name)->data,
+               (size_t)(flow->fields[i].rows * flow->fields[i].columns) * sizeof **fields);
+    oracle_free_values(&values);
+}
+
+/* ---- Scores ---- */
+
+static void add_inputs(const kvmill_flow *flow, int64_t group, int64_t pages, const double *q,
+                       const double *k, const double *v, double *const *fields,
+                       struct oracle_values *values) {
+    const kvmill_cache_attention *attention = flow->attention;
+    oracle_add_value(values, "q", 1, group, attention->head_dim, q);
+    oracle_add_value(values, "k", pages, attention->page_size, attention->head_dim, k);
+    oracle_add_value(values, "v", pages, attention->page_size, value_dim(attention), v);
+    for (size_t i = 0; i < flow->field_count; i++)
+        oracle_add_value(values, flow->fields[i].name, pages, flow->fields[i].rows,
+                         flow->fields[i].columns, fields[i]);
+    for (size_t i = 0; i < flow->constant_count; i++) {
+        const kvmill_flow_constant *constant = &flow->constants[i];
+        struct oracle_matrix *matrix = oracle_add_value(values, constant->name, constant->taps,
+                                                        constant->rows, constant->columns, NULL);
+        for (int64_t e = 0; e < constant->taps * constant->rows * constant->columns; e++)
+            matrix->data[e] = constant->values[e];
+    }
+}
+
+void oracle_score(const kvmill_flow *flow, int64_t group, int64_t pages, const double *q,
+                  const double *k, const double *v, double *const *fields, double *scores,
+                  double *const *saved) {
+    struct oracle_values values = {.count = 0}, states = {.count = 0};
+    add_inputs(flow, group, pages, q, k, v, fields, &values);
+    oracle_run_ops(flow->index, flow->index_count, pages, &values, &states);
+    const struct oracle_matrix *score = oracle_find_value(&values, "topK");
+    for (int64_t s = 0; s < pages; s++)
+        scores[s] = at(score, s, 0, 0);
+    for (size_t i = 0; i < flow->field_count; i++) {
+        const struct oracle_matrix *state = oracle_find_value(&states, flow->fields[i].name);
+        for (int64_t e = 0; state != NULL && e < pages * state->rows * state->columns; e++)
+            saved[i][e] = oracle_round_field(flow->fields[i].dtype, "Save", state->data[e]);
+    }
+    oracle_free_values(&values);
+    oracle_free_values(&states);
+}
+
+/* ---- Selection ---- */
+
+int64_t oracle_selected(const kvmill_flow_select *select, int64_t pages) {
+    int64_t reserved = select->reserved_bos + select->reserved_eos, share = 0;
+    int64_t budget = reserved + select->topk_val;
+    while (select->ratio_denominator > 0 &&
+           (share + 1) * select->ratio_denominator <= pages * select->ratio_numerator)
+        share++;
+    budget = larger(budget, share);
+    if (select->cap > 0 && budget > larger(select->cap, reserved))
+        budget = larger(select->cap, reserved);
+    return pages < budget ? pages : budget;
+}
+
+struct scored {
+    int32_t page;
+    float score;
+};
+
+/* The better score first, then the lower page. */
+static int by_score(const void *a, const void *b) {
+    const struct scored *x = a, *y = b;
+    float first = isnan(x->score) ? -INFINITY : x->score;
+    float second = isnan(y->score) ? -INFINITY : y->score;
+    return first != second ? (first < second) - (first > second) : x->page - y->page;
+}
+
+static int by_page(const void *a, const void *b) {
+    const struct scored *x = a, *y = b;
+    return x->page - y->page;
+}
+
+int64_t oracle_select(const kvmill_flow_select *select, int64_t pages, const float *score,
+                      int32_t *list) {
+    int64_t count = oracle_selected(select, pages), bos = select->reserved_bos, at = 0;
+    bool ascending = select->order == NULL || strcmp(select->order, "logical") == 0;
+    if (count == pages) {
+        for (; at < pages; at++)
+            list[at] = (int32_t)at;
+        return count;
+    }
+    int64_t candidates = pages - bos - select->reserved_eos;
+    int64_t wanted = count - bos - select->reserved_eos;
+    struct scored *scored = calloc((size_t)candidates + 1, sizeof *scored);
+    for (int64_t i = 0; i < candidates; i++)
+        scored[i] = (struct scored){(int32_t)(bos + i), wanted > 0 ? score[bos + i] : 0};
+    qsort(scored, (size_t)candidates, sizeof *scored, by_score);
+    if (ascending)
+        qsort(scored, (size_t)wanted, sizeof *scored, by_page);
+    for (int64_t i = 0; i < bos; i++)
+        list[at++] = (int32_t)i;
+    for (int64_t i = 0; i < wanted; i++)
+        list[at++] = scored[i].page;
+    for (int64_t page = pages - select->reserved_eos; page < pages; page++)
+        list[at++] = (int32_t)page;
+    free(scored);
+    return count;
+}

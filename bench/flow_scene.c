@@ -282,11 +282,13 @@ static void set_side(struct flow_bench_call *call, int side) {
         return;
     int64_t slots = pool_pages(scene) * g->page_size, kinds = kinds_of(scene);
     int64_t last = last_dim(side < 2 ? &g->key : &g->value, side % 2 == 1);
-    const int64_t dims[4][5] = {{slots, 1, kinds, g->kv_heads, last},
-                                {1, slots, kinds, g->kv_heads, last},
-                                {1, kinds, slots, g->kv_heads, last},
-                                {1, kinds, g->kv_heads, slots, last}};
-    set_tensor(call, KVMILL_CACHE + side, type_of(&scene->attention, side), 5, dims[g->layout],
+    const int64_t dims[][6] = {{slots, 1, kinds, g->kv_heads, last},
+                               {1, slots, kinds, g->kv_heads, last},
+                               {1, kinds, slots, g->kv_heads, last},
+                               {1, kinds, g->kv_heads, slots, last},
+                               {1, kinds, pool_pages(scene), g->kv_heads, g->page_size, last}};
+    int rank = g->layout == 4 ? 6 : 5;
+    set_tensor(call, KVMILL_CACHE + side, type_of(&scene->attention, side), rank, dims[g->layout],
                scene->side[side].data);
 }
 

@@ -795,6 +795,12 @@ static void set_group_of_4_bits(struct attention *a, int64_t v) {
     set_format(a, 4, v);
 }
 
+static void set_paged_layout(struct attention *a, int64_t v) {
+    a->op.cache_mode = 1;
+    a->op.cache_layout = 4;
+    a->op.page_size = v;
+}
+
 static void set_layout(struct attention *a, int64_t v) {
     a->op.cache_layout = v;
     set_format(a, 8, 8);
@@ -974,6 +980,7 @@ static void test_parameters(void) {
     ITEM("9 quant_group, int4", S | D | K, set_group_of_4_bits, 8, 16, 32, 64, 128, 2, 4);
     ITEM("10 cache_layout, static", S | KS, set_layout, 0, 1);
     ITEM("11 cache_layout, dynamic", D | KD, set_layout, 0, 1, 2, 3);
+    ITEM("11 cache_layout, pages", D | KD, set_paged_layout, 1, 3, 16);
     ITEM("12 cache_mode", D | KD, set_mode, 0, 1);
     ITEM("13 page_size", D | KD, set_page_size, 1, 3, 16, 32, 64, 128, 256);
     ITEM("13 page_size, ignored in mode 0", D | KD, set_ignored_page_size, 0, -1);

@@ -348,6 +348,25 @@ struct kvmill_score_pages {
     float *score;
 };
 
+/* ---- Selection ---- */
+
+/* Shape of SELECT_PAGES kernels. */
+struct kvmill_select_shape {
+    int32_t score; /* KVMILL_F32 */
+};
+
+enum { KVMILL_SELECT_PADDING = 64 };
+
+/* The problem of SELECT_PAGES: the `wanted` best of scores [0, count), ascending.  The order is total:
+   the larger score, then the one in front; NaN counts as -infinity, and both zeros are equal.
+   0 <= wanted <= count < 2^31.  run () is called with units 0 and 1. */
+struct kvmill_select_pages {
+    const float *score;
+    int64_t count, wanted;
+    int32_t *list; /* `wanted` places in `score` */
+    int32_t *keys; /* a workspace: count + KVMILL_SELECT_PADDING words */
+};
+
 /* One generated kernel.  run() works on the units of work [first, last): for STORE_ROWS and
    KEEP_ROWS a unit of work is chunk u % chunks of slab u / chunks, and a slab is one (batch, head),
    or one batch entry where whole_batch is set.  Re-entrant; allocates nothing. */

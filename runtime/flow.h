@@ -44,9 +44,18 @@ kvmill_status kvmill_flow_count_rows(const struct kvmill_flow_problem *problem,
 
 /* ---- Selection ---- */
 
+struct flow_kernels;
+
+/* How pages are selected: by the portable kernel where kernels is NULL.  keys are words for the
+   candidates and KVMILL_SELECT_PADDING more. */
+struct flow_selector {
+    const struct flow_kernels *kernels;
+    int32_t *keys;
+};
+
 /* The pages of a row that is not selected whole; score[i] is that of page bos + i. */
 void kvmill_flow_list(const struct kvmill_flow_problem *problem, const struct flow_row *row,
-                      const float *score, int32_t *list);
+                      const struct flow_selector *selector, const float *score, int32_t *list);
 
 /* All pages of a row. */
 void kvmill_flow_list_all(const struct flow_row *row, int32_t *list);
@@ -175,6 +184,16 @@ void kvmill_flow_append(const struct kvmill_flow_problem *problem,
 struct flow_kernels {
     struct selection score[KVMILL_MOST_FLOW_ATOMS], select;
 };
+
+/* The best for an index program; the portable ones where none fits. */
+void kvmill_flow_select_kernels(const struct shelf *shelf,
+                                const struct kvmill_flow_problem *problem,
+                                const struct flow_schedule *schedule, struct flow_kernels *kernels);
+
+/* "; score with SYMBOL (pack NAME); select with SYMBOL (WHY)" into `size` bytes of text, cut where
+   it does not fit.  The bytes that are used. */
+size_t kvmill_flow_kernel_words(const struct flow_kernels *kernels,
+                                const struct flow_schedule *schedule, char *text, size_t size);
 
 /* Of pages ids[0 .. pages) for one kv head: query has `group` rows of activations, query_stride
    bytes apart.  Moves the state of fields that are saved. */

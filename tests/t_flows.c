@@ -214,10 +214,13 @@ static bool is_list_right(const struct kvmill_flow_problem *problem, int64_t pag
     select.order = problem->by_score ? "score" : NULL;
     fence_open(&fence, (size_t)row.selected * sizeof(int32_t), 0, FENCE_ABOVE, dice);
     int32_t *list = (int32_t *)(void *)fence.data;
+    const struct flow_selector selector = {
+        NULL, take((size_t)(pages + KVMILL_SELECT_PADDING), sizeof(int32_t))};
     if (flow_is_whole(&row))
         kvmill_flow_list_all(&row, list);
     else
-        kvmill_flow_list(problem, &row, score + problem->budget.bos, list);
+        kvmill_flow_list(problem, &row, &selector, score + problem->budget.bos, list);
+    free(selector.keys);
     int64_t where, count = oracle_select(&select, pages, score, wanted);
     bool same = count == row.selected && fence_is_intact(&fence, &where) &&
                 memcmp(list, wanted, (size_t)count * sizeof *list) == 0;

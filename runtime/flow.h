@@ -6,7 +6,8 @@
 #ifndef KVMILL_RUNTIME_FLOW_H
 #define KVMILL_RUNTIME_FLOW_H
 
-#include "../ops/flow.h"
+#include "../ops/flow_atom.h"
+#include "select.h"
 
 /* ---- Pages of a row ---- */
 
@@ -58,9 +59,18 @@ void kvmill_flow_count_rows(const struct kvmill_flow_problem *problem,
 
 /* ---- Selection ---- */
 
+struct flow_kernels;
+
+/* How pages are selected: by the portable kernel where kernels is NULL.  keys are words for the
+   candidates and KVMILL_SELECT_PADDING more. */
+struct flow_selector {
+    const struct flow_kernels *kernels;
+    int32_t *keys;
+};
+
 /* The pages of a row that is not selected whole; score[i] is that of page bos + i. */
 void kvmill_flow_list(const struct kvmill_flow_problem *problem, const struct flow_row *row,
-                      const float *score, int32_t *list);
+                      const struct flow_selector *selector, const float *score, int32_t *list);
 
 /* All pages of a row. */
 void kvmill_flow_list_all(const struct flow_row *row, int32_t *list);
@@ -108,8 +118,10 @@ void kvmill_flow_eval(const struct flow_eval *eval);
 void kvmill_flow_eval_pages(const struct flow_eval *eval, int64_t pages, int64_t taps);
 
 /* Where values lie in a workspace: `offset` floats from its begin; those that are kept for all
-   pages `offset` floats for each page behind the others. */
+   pages `offset` floats for each page behind the others.  Atoms of an index program are kept, and
+   computed in stage 0; steps that are elsewhere are not run. */
 struct flow_schedule {
+    struct kvmill_flow_atoms atoms;
     int stages;
     int stage[KVMILL_MOST_FLOW_VALUES];
     bool kept[KVMILL_MOST_FLOW_VALUES];
@@ -120,6 +132,10 @@ struct flow_schedule {
 
 void kvmill_flow_schedule(const struct kvmill_flow_problem *problem, enum kvmill_flow_part part,
                           struct flow_schedule *schedule);
+
+/* The same, op by op: there are no atoms. */
+void kvmill_flow_schedule_steps(const struct kvmill_flow_problem *problem,
+                                enum kvmill_flow_part part, struct flow_schedule *schedule);
 
 /* Bytes for a row of which `pages` are scored, or for a summary (pages 0). */
 int64_t kvmill_flow_workspace(const struct flow_schedule *schedule, int64_t pages);
@@ -185,6 +201,21 @@ void kvmill_flow_write(const struct flow_writer *writer, const struct flow_token
 
 /* ---- Scores ---- */
 
+/* What runs the atoms of an index program, in their order, and selects. */
+struct flow_kernels {
+    struct selection score[KVMILL_MOST_FLOW_ATOMS], select;
+};
+
+/* The best for an index program; the portable ones where none fits. */
+void kvmill_flow_select_kernels(const struct shelf *shelf,
+                                const struct kvmill_flow_problem *problem,
+                                const struct flow_schedule *schedule, struct flow_kernels *kernels);
+
+/* "; score with SYMBOL (pack NAME); select with SYMBOL (WHY)" into `size` bytes of text, cut where
+   it does not fit.  The bytes that are used. */
+size_t kvmill_flow_kernel_words(const struct flow_kernels *kernels,
+                                const struct flow_schedule *schedule, char *text, size_t size);
+
 /* Of pages ids[0 .. pages) for one kv head: query has `group` rows of activations, query_stride
    bytes apart.  Moves the state of fields that are saved. */
 struct flow_scoring {
@@ -193,6 +224,7 @@ struct flow_scoring {
     int64_t query_stride;
     const int32_t *ids;
     int64_t pages, kv_head;
+    const struct flow_kernels *kernels; /* or NULL: the portable ones */
 };
 
 /* The scores, which lie in the workspace. */
@@ -215,6 +247,7 @@ struct flow_index {
     const struct flow_cache *cache;
     const struct flow_batch *batch;
     const struct flow_queries *queries;
+    const struct flow_kernels *kernels; /* or NULL: the portable ones */
 };
 
 /* Bytes for a row of so many pages. */

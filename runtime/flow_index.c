@@ -20,7 +20,8 @@ int64_t kvmill_flow_index_workspace(const struct kvmill_flow_problem *problem,
                                     const struct flow_schedule *schedule, int64_t pages) {
     int64_t candidates = candidates_of(problem, pages);
     int64_t sums = problem->scope == KVMILL_SCOPE_REQUEST ? candidates : 0;
-    return kvmill_flow_workspace(schedule, candidates) + sums * (int64_t)sizeof(float);
+    int64_t keys = candidates + KVMILL_SELECT_PADDING;
+    return kvmill_flow_workspace(schedule, candidates) + (sums + keys) * (int64_t)sizeof(float);
 }
 
 static const float *score(const struct listing *listing, int64_t kv_head, int64_t query_head) {
@@ -33,6 +34,7 @@ static const float *score(const struct listing *listing, int64_t kv_head, int64_
         index->batch->ids + index->batch->indptr[listing->b] + index->problem->budget.bos,
         listing->candidates,
         kv_head,
+        index->kernels,
     };
     return kvmill_flow_score(index->problem, index->schedule, &scoring, listing->workspace);
 }
@@ -59,6 +61,11 @@ static const float *score_row(const struct listing *listing, int64_t r, float *s
     }
 }
 
+static int32_t *keys_behind(const struct listing *listing) {
+    int64_t bytes = kvmill_flow_workspace(listing->index->schedule, listing->candidates);
+    return (int32_t *)(void *)((unsigned char *)listing->workspace + bytes);
+}
+
 void kvmill_flow_index_row(const struct flow_index *index, int64_t b, int64_t r, float *workspace,
                            int32_t *list) {
     const struct kvmill_flow_problem *problem = index->problem;
@@ -72,5 +79,7 @@ void kvmill_flow_index_row(const struct flow_index *index, int64_t b, int64_t r,
     }
     if (problem->scope == KVMILL_SCOPE_REQUEST)
         listing.workspace += listing.candidates;
-    kvmill_flow_list(problem, &row, is_scored ? score_row(&listing, r, workspace) : NULL, list);
+    const struct flow_selector selector = {index->kernels, keys_behind(&listing)};
+    kvmill_flow_list(problem, &row, &selector, is_scored ? score_row(&listing, r, workspace) : NULL,
+                     list);
 }

@@ -88,7 +88,7 @@ static int64_t index_parts(const struct flow_call *call) {
 static void list_row(const struct flow_call *call, int64_t b, int64_t r, float *workspace) {
     const struct flow_plan *plan = flow_plan_of(call);
     const struct flow_index index = {&plan->problem, &plan->schedules[KVMILL_INDEX_PROGRAM],
-                                     &call->cache, &call->batch, &call->queries};
+                                     &call->cache, &call->batch, &call->queries, &plan->kernels};
     int64_t rows = kvmill_flow_rows_of_request(&plan->problem), row = b * rows + r;
     int64_t first = call->starts[row], count = call->starts[row + 1] - first;
     kvmill_flow_index_row(&index, b, r, workspace, call->list + first);

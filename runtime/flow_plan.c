@@ -104,24 +104,42 @@ static void lay_out(struct flow_plan *plan) {
         (size_t)room->attend + (attends ? plan->attend->base.workspace_size : 0);
 }
 
+/* ---- Kernels ---- */
+
+static kvmill_status select_kernels(struct flow_plan *plan, const kvmill_plan_options *options,
+                                    kvmill_error *error) {
+    struct shelf shelf;
+    kvmill_status status = kvmill_open_shelf(options, &shelf, error);
+    if (status == KVMILL_OK)
+        kvmill_flow_select_kernels(&shelf, &plan->problem,
+                                   &plan->schedules[KVMILL_INDEX_PROGRAM], &plan->kernels);
+    return status;
+}
+
 /* ---- Words ---- */
+
+static size_t say_selection(const struct flow_plan *plan, char *text, size_t size) {
+    const struct kvmill_flow_budget *budget = &plan->problem.budget;
+    int count = 0;
+    if (plan->problem.skipped)
+        count = snprintf(text, size, ", layer without fields");
+    else if (kvmill_flow_scores(budget))
+        count = snprintf(text, size, ", %" PRId64 " + %" PRId64 " + %" PRId64 " pages selected",
+                         budget->bos, budget->k, budget->eos);
+    return (size_t)count;
+}
 
 static void describe(struct flow_plan *plan) {
     static const char *const steps[FLOW_STEPS] = {"append", "index", "attend", "decode"};
-    const struct kvmill_flow_budget *budget = &plan->problem.budget;
-    int count = snprintf(plan->base.description, sizeof plan->base.description,
-                         "flow, %s, pages of %" PRId64, steps[plan->step],
-                         plan->problem.geometry.page_size);
-    if (plan->problem.skipped)
-        count += snprintf(plan->base.description + count,
-                          sizeof plan->base.description - (size_t)count, ", layer without fields");
-    else if (kvmill_flow_scores(budget))
-        count +=
-            snprintf(plan->base.description + count, sizeof plan->base.description - (size_t)count,
-                     ", %" PRId64 " + %" PRId64 " + %" PRId64 " pages selected", budget->bos,
-                     budget->k, budget->eos);
-    snprintf(plan->base.description + count, sizeof plan->base.description - (size_t)count, "; %s",
-             plan->attend->base.description);
+    char *text = plan->base.description;
+    size_t size = sizeof plan->base.description;
+    size_t used = (size_t)snprintf(text, size, "flow, %s, pages of %" PRId64, steps[plan->step],
+                                   plan->problem.geometry.page_size);
+    used += say_selection(plan, text + used, size - used);
+    if (plan->step == FLOW_INDEX || plan->step == FLOW_DECODE)
+        used += kvmill_flow_kernel_words(&plan->kernels, &plan->schedules[KVMILL_INDEX_PROGRAM],
+                                         text + used, size - used);
+    snprintf(text + used, size - used, "; %s", plan->attend->base.description);
 }
 
 /* ---- Plans ---- */
@@ -175,6 +193,9 @@ static kvmill_status fill(struct flow_plan *plan, const kvmill_flow *flow,
         return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
     for (int part = 0; part < KVMILL_FLOW_PROGRAMS; part++)
         kvmill_flow_schedule(&plan->problem, (enum kvmill_flow_part)part, &plan->schedules[part]);
+    status = select_kernels(plan, options, error);
+    if (status != KVMILL_OK)
+        return status;
     plan->threads = plan->attend->threads;
     kvmill_flow_expect(plan, flow);
     lay_out(plan);

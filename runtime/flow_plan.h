@@ -26,6 +26,7 @@ struct flow_plan {
     enum flow_step step;
     struct kvmill_flow_problem problem;
     struct flow_schedule schedules[KVMILL_FLOW_PROGRAMS];
+    struct flow_kernels kernels;
     struct cache_plan *attend; /* owned */
     float *constants;          /* owned */
     kvmill_flow_limits limits;

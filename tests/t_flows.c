@@ -225,10 +225,13 @@ static bool is_list_right(const struct kvmill_flow_problem *problem, int64_t pag
     select.order = problem->by_score ? "score" : NULL;
     fence_open(&fence, (size_t)row.selected * sizeof(int32_t), 0, FENCE_ABOVE, dice);
     int32_t *list = (int32_t *)(void *)fence.data;
+    const struct flow_selector selector = {
+        NULL, take((size_t)(pages + KVMILL_SELECT_PADDING), sizeof(int32_t))};
     if (flow_is_whole(&row))
         kvmill_flow_list_all(&row, list);
     else
-        kvmill_flow_list(problem, &row, score + problem->budget.bos, list);
+        kvmill_flow_list(problem, &row, &selector, score + problem->budget.bos, list);
+    free(selector.keys);
     int64_t where, count = oracle_select(&select, pages, score, wanted);
     bool same = count == row.selected && fence_is_intact(&fence, &where) &&
                 memcmp(list, wanted, (size_t)count * sizeof *list) == 0;
@@ -737,9 +740,9 @@ static struct flow_scoring scoring_of(const struct scene *scene, int64_t first, 
     int64_t bytes = oracle_bytes(oracle_type_of(geometry->activation), geometry->key.dim);
     bool of_query = scene->problem.scope == KVMILL_SCOPE_QUERY_HEAD;
     int64_t head = of_query ? row : row * geometry->ratio;
-    return (struct flow_scoring){&scene->cache, scene->query.data + head * bytes,
-                                 bytes,         scene->ids + first,
-                                 pages,         of_query ? row / geometry->ratio : row};
+    return (struct flow_scoring){
+        &scene->cache, scene->query.data + head * bytes,       bytes, scene->ids + first,
+        pages,         of_query ? row / geometry->ratio : row, NULL};
 }
 
 static void ask_oracle(const struct scene *scene, const struct flow_scoring *scoring,
@@ -1259,8 +1262,8 @@ static bool are_lists_right(const struct scene *scene, struct dice *dice) {
         scene->query.data, 0,
         oracle_bytes(oracle_type_of(scene->problem.geometry.activation),
                      scene->problem.geometry.key.dim)};
-    const struct flow_index index = {&scene->problem, &scene->index_schedule, &scene->cache, &batch,
-                                     &queries};
+    const struct flow_index index = {
+        &scene->problem, &scene->index_schedule, &scene->cache, &batch, &queries, NULL};
     int64_t *begin = take((size_t)(REQUESTS * rows), sizeof *begin);
     int32_t *wanted = take((size_t)scene->pages, sizeof *wanted);
     int32_t *list = take((size_t)scene->pages, sizeof *list);
@@ -1375,8 +1378,8 @@ static struct lists lists_of(const char *flow, const char *attention, const char
         scene.query.data, 0,
         oracle_bytes(oracle_type_of(scene.problem.geometry.activation),
                      scene.problem.geometry.key.dim)};
-    const struct flow_index index = {&scene.problem, &scene.index_schedule, &scene.cache, &batch,
-                                     &queries};
+    const struct flow_index index = {
+        &scene.problem, &scene.index_schedule, &scene.cache, &batch, &queries, NULL};
     float *workspace = take(
         (size_t)kvmill_flow_index_workspace(&scene.problem, &scene.index_schedule, scene.pages), 1);
     lists.rows = kvmill_flow_rows_of_request(&scene.problem);

@@ -13,6 +13,8 @@ static const char *const elements[] = {"none", "f32", "f16", "bf16", NULL};
 static const char *const folds[] = {"each",     "headmax",   "headmean", "headsum",
                                     "blockmax", "blockmean", "blocksum", "max",
                                     "mean",     "sum",       NULL};
+static const char *const then[] = {"only",         "thenheadmax",   "thenheadmean", "thenheadsum",
+                                   "thenblockmax", "thenblockmean", "thenblocksum", NULL};
 enum { FOLD_KINDS = KVMILL_FOLD_SUM };
 
 enum { KIND, ELEMENT, DIM, HEADS, BLOCKS, FOLD, FIELDS = FOLD + KVMILL_MOST_FOLDS };
@@ -24,7 +26,7 @@ static const struct field score_fields[] = {
     [HEADS] = {"heads", "h", NULL, 0},
     [BLOCKS] = {"blocks", "b", NULL, 0},
     [FOLD] = {"fold", NULL, folds, FIELD_OPTIONAL},
-    [FOLD + 1] = {"then", NULL, folds, FIELD_OPTIONAL},
+    [FOLD + 1] = {"then", NULL, then, FIELD_OPTIONAL},
 };
 
 /* tiles: the sums of as many pages as a vector has lanes are finished together. */

@@ -65,7 +65,8 @@ static bool match_field(struct match *match, int value, int which) {
     match->atom.field[which] = field->number;
     match->atom.blocks = field->shape.rows;
     return field->source == KVMILL_FLOW_FIELD &&
-           field->shape.columns == match->problem->geometry.key.dim;
+           field->shape.columns == match->problem->geometry.key.dim &&
+           !match->problem->fields[field->number].saved;
 }
 
 /* ---- Kinds ---- */

@@ -217,20 +217,24 @@ size_t kvmill_flow_kernel_words(const struct flow_kernels *kernels,
                                 const struct flow_schedule *schedule, char *text, size_t size);
 
 /* Of pages ids[0 .. pages) for one kv head: query has `group` rows of activations, query_stride
-   bytes apart.  Moves the state of fields that are saved. */
+   bytes apart. */
 struct flow_scoring {
+    const struct kvmill_flow_problem *problem;
+    const struct flow_schedule *schedule; /* of the index program */
+    const struct flow_kernels *kernels;   /* or NULL: the portable ones */
     const struct flow_cache *cache;
     const unsigned char *query;
     int64_t query_stride;
     const int32_t *ids;
     int64_t pages, kv_head;
-    const struct flow_kernels *kernels; /* or NULL: the portable ones */
 };
 
-/* The scores, which lie in the workspace. */
-const float *kvmill_flow_score(const struct kvmill_flow_problem *problem,
-                               const struct flow_schedule *schedule,
-                               const struct flow_scoring *scoring, float *workspace);
+/* What needs the query alone; then atoms, of any pages in any order; then all the rest, which moves
+   the state of fields that are saved, and gives the scores, which lie in the workspace. */
+void kvmill_flow_prepare(const struct flow_scoring *scoring, float *workspace);
+void kvmill_flow_score_span(const struct flow_scoring *scoring, const struct flow_span *span,
+                            float *workspace);
+const float *kvmill_flow_finish(const struct flow_scoring *scoring, float *workspace);
 
 /* ---- Lists ---- */
 
@@ -240,23 +244,36 @@ struct flow_queries {
     int64_t request, head;
 };
 
-/* What the lists of a batch are made of. */
+/* What the lists of a batch are made of.  Scores are of kv heads, or of query heads: their
+   workspaces, row_bytes each, lie one behind the other, request by request. */
 struct flow_index {
     const struct kvmill_flow_problem *problem;
     const struct flow_schedule *schedule; /* of the index program */
+    const struct flow_kernels *kernels;   /* or NULL: the portable ones */
     const struct flow_cache *cache;
     const struct flow_batch *batch;
     const struct flow_queries *queries;
-    const struct flow_kernels *kernels; /* or NULL: the portable ones */
+    unsigned char *workspace;
+    int64_t row_bytes;
 };
 
-/* Bytes for a row of so many pages. */
-int64_t kvmill_flow_index_workspace(const struct kvmill_flow_problem *problem,
-                                    const struct flow_schedule *schedule, int64_t pages);
+/* Heads of a request that are scored, and bytes for each, of requests of so many pages at most. */
+int64_t kvmill_flow_scored_heads(const struct kvmill_flow_problem *problem);
+int64_t kvmill_flow_head_workspace(const struct kvmill_flow_problem *problem,
+                                   const struct flow_schedule *schedule, int64_t pages);
 
-/* The list of row r of request b, as many as kvmill_flow_count_rows says.  Rows of different kv
-   heads may be made at the same time, each with a workspace of its own. */
-void kvmill_flow_index_row(const struct flow_index *index, int64_t b, int64_t r, float *workspace,
-                           int32_t *list);
+/* Bytes to make a list with. */
+int64_t kvmill_flow_list_workspace(const struct kvmill_flow_problem *problem, int64_t pages);
+
+/* Pages of request b that are scored; 0 where it is read whole. */
+int64_t kvmill_flow_candidates(const struct flow_index *index, int64_t b);
+
+/* One after the other for request b: each head; spans of its pages, for all heads; the list of row
+   r, as many pages as kvmill_flow_count_rows says.  Rows of one kv head go one after the other. */
+void kvmill_flow_prepare_head(const struct flow_index *index, int64_t b, int64_t head);
+void kvmill_flow_score_heads(const struct flow_index *index, int64_t b,
+                             const struct flow_span *span);
+void kvmill_flow_list_row(const struct flow_index *index, int64_t b, int64_t r, void *workspace,
+                          int32_t *list);
 
 #endif

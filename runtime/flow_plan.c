@@ -12,11 +12,13 @@
 /* ---- Running ---- */
 
 static const struct flow_phase *const *phases_of(const struct flow_call *call) {
-    static const struct flow_phase *const phases[FLOW_STEPS][4] = {
+    static const struct flow_phase *const phases[FLOW_STEPS][6] = {
         [FLOW_APPEND] = {&kvmill_flow_write_phase, &kvmill_flow_summarise_phase, NULL},
-        [FLOW_INDEX] = {&kvmill_flow_index_phase, NULL},
+        [FLOW_INDEX] = {&kvmill_flow_prepare_phase, &kvmill_flow_score_phase,
+                        &kvmill_flow_list_phase, NULL},
         [FLOW_ATTEND] = {&kvmill_flow_attend_phase, &kvmill_flow_merge_phase, NULL},
-        [FLOW_DECODE] = {&kvmill_flow_index_phase, &kvmill_flow_attend_phase,
+        [FLOW_DECODE] = {&kvmill_flow_prepare_phase, &kvmill_flow_score_phase,
+                         &kvmill_flow_list_phase, &kvmill_flow_attend_phase,
                          &kvmill_flow_merge_phase, NULL},
     };
     return phases[flow_plan_of(call)->step];
@@ -80,8 +82,7 @@ static int64_t slot_bytes(const struct flow_plan *plan) {
     case FLOW_ATTEND:
         return -SLOT_HEAD;
     default:
-        return kvmill_flow_index_workspace(&plan->problem, &schedules[KVMILL_INDEX_PROGRAM],
-                                           plan->limits.pages);
+        return kvmill_flow_list_workspace(&plan->problem, plan->limits.pages);
     }
 }
 
@@ -94,10 +95,16 @@ static void lay_out(struct flow_plan *plan) {
     int64_t starts = has_lists ? (rows + 1) * (int64_t)sizeof(int64_t) : 0;
     int64_t list =
         plan->step == FLOW_DECODE ? rows * most_selected(plan) * (int64_t)sizeof(int32_t) : 0;
+    int64_t heads = has_lists && !plan->problem.skipped
+                        ? plan->limits.batch * kvmill_flow_scored_heads(&plan->problem)
+                        : 0;
     int64_t seen = plan->step == FLOW_APPEND ? plan->limits.cache_pages / 8 + 1 : 0;
     room->list = room->starts + whole_lines(starts);
     room->seen = room->list + whole_lines(list);
-    room->slots = room->seen + whole_lines(seen);
+    room->scores = room->seen + whole_lines(seen);
+    room->head = kvmill_flow_head_workspace(&plan->problem, &plan->schedules[KVMILL_INDEX_PROGRAM],
+                                            plan->limits.pages);
+    room->slots = room->scores + room->head * heads;
     room->slot = whole_lines(SLOT_HEAD + slot_bytes(plan));
     room->attend = room->slots + room->slot * plan->threads;
     plan->base.workspace_size =
@@ -111,8 +118,8 @@ static kvmill_status select_kernels(struct flow_plan *plan, const kvmill_plan_op
     struct shelf shelf;
     kvmill_status status = kvmill_open_shelf(options, &shelf, error);
     if (status == KVMILL_OK)
-        kvmill_flow_select_kernels(&shelf, &plan->problem,
-                                   &plan->schedules[KVMILL_INDEX_PROGRAM], &plan->kernels);
+        kvmill_flow_select_kernels(&shelf, &plan->problem, &plan->schedules[KVMILL_INDEX_PROGRAM],
+                                   &plan->kernels);
     return status;
 }
 

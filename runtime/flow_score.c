@@ -59,7 +59,8 @@ static const struct kvmill_kernel *kernel_of(const struct flow_run *run,
                                     : kvmill_selected_kernel(&scoring->kernels->score[i], &size);
 }
 
-static void run_atom(const struct flow_run *run, const struct flow_scoring *scoring, int i) {
+static void run_atom(const struct flow_run *run, const struct flow_scoring *scoring, int i,
+                     const struct flow_span *span) {
     const struct kvmill_flow_atom *atom = &run->schedule->atoms.atom[i];
     const struct kvmill_score_shape shape = kvmill_flow_atom_shape(run->problem, atom);
     int64_t bytes = run->problem->fields[atom->field[0]].bytes;
@@ -73,12 +74,7 @@ static void run_atom(const struct flow_run *run, const struct flow_scoring *scor
     };
     for (int k = 0; k < (atom->kind == KVMILL_ATOM_BOUND ? 2 : 1); k++)
         pages.field[k] = scoring->cache->field[atom->field[k]] + scoring->kv_head * bytes;
-    kernel_of(run, scoring, i)->run(&pages, 0, run->pages);
-}
-
-static void run_atoms(const struct flow_run *run, const struct flow_scoring *scoring) {
-    for (int i = 0; i < run->schedule->atoms.count; i++)
-        run_atom(run, scoring, i);
+    kernel_of(run, scoring, i)->run(&pages, span->first, span->last);
 }
 
 /* ---- Stages ---- */
@@ -120,9 +116,8 @@ static bool has_pages(const struct flow_run *run, int stage) {
 }
 
 static void run_stage(const struct flow_run *run, const struct flow_scoring *scoring, int stage) {
-    begin_stage(run, stage);
-    if (stage == 0)
-        run_atoms(run, scoring);
+    if (stage > 0)
+        begin_stage(run, stage);
     if (!has_pages(run, stage))
         return;
     for (int64_t s = 0; s < run->pages; s++) {
@@ -151,13 +146,30 @@ static const float *find_score(const struct flow_run *run) {
     return flow_place(run, step->input[0], 0);
 }
 
-const float *kvmill_flow_score(const struct kvmill_flow_problem *problem,
-                               const struct flow_schedule *schedule,
-                               const struct flow_scoring *scoring, float *workspace) {
-    const struct flow_run run = {
-        problem, &problem->programs[KVMILL_INDEX_PROGRAM], schedule, workspace, scoring->pages, 0};
+static struct flow_run run_of(const struct flow_scoring *scoring, float *workspace) {
+    return (struct flow_run){.problem = scoring->problem,
+                             .program = &scoring->problem->programs[KVMILL_INDEX_PROGRAM],
+                             .schedule = scoring->schedule,
+                             .workspace = workspace,
+                             .pages = scoring->pages};
+}
+
+void kvmill_flow_prepare(const struct flow_scoring *scoring, float *workspace) {
+    const struct flow_run run = run_of(scoring, workspace);
     load_query(&run, scoring);
-    for (int stage = 0; stage < schedule->stages; stage++)
+    begin_stage(&run, 0);
+}
+
+void kvmill_flow_score_span(const struct flow_scoring *scoring, const struct flow_span *span,
+                            float *workspace) {
+    const struct flow_run run = run_of(scoring, workspace);
+    for (int i = 0; i < run.schedule->atoms.count; i++)
+        run_atom(&run, scoring, i, span);
+}
+
+const float *kvmill_flow_finish(const struct flow_scoring *scoring, float *workspace) {
+    const struct flow_run run = run_of(scoring, workspace);
+    for (int stage = 0; stage < run.schedule->stages; stage++)
         run_stage(&run, scoring, stage);
     save_states(&run, scoring);
     return find_score(&run);

@@ -14,6 +14,7 @@
 #include "../runtime/flow.h"
 #include "../runtime/numbers.h"
 #include "fence.h"
+#include "flow_index.h"
 #include "tap.h"
 #include "walk.h"
 
@@ -122,15 +123,16 @@ static const float *score(const struct scene *scene, const struct flow_schedule 
                           const struct flow_kernels *kernels, int64_t pages, float **workspace) {
     const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;
     const struct flow_scoring scoring = {
-        &scene->cache,
-        scene->query,
-        geometry->key.dim * (geometry->activation == KVMILL_F32 ? 4 : 2),
-        scene->ids,
-        pages,
-        0,
-        kernels};
+        .problem = &scene->problem,
+        .schedule = schedule,
+        .kernels = kernels,
+        .cache = &scene->cache,
+        .query = scene->query,
+        .query_stride = geometry->key.dim * (geometry->activation == KVMILL_F32 ? 4 : 2),
+        .ids = scene->ids,
+        .pages = pages};
     *workspace = take((size_t)kvmill_flow_workspace(schedule, pages));
-    return kvmill_flow_score(&scene->problem, schedule, &scoring, *workspace);
+    return score_all(&scoring, *workspace);
 }
 
 static bool same(float a, float b) {
@@ -173,7 +175,7 @@ static bool are_scores_same(struct scene *scene, const struct flow_kernels *kern
 static bool are_lists_same(const struct scene *scene, const struct flow_kernels *kernels) {
     const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;
     const int64_t indptr[] = {0, POOL}, length[] = {POOL * geometry->page_size};
-    const struct flow_batch batch = {1, POOL, indptr, scene->ids, length};
+    const struct flow_batch batch = {1, POOL, indptr, scene->ids, length, POOL};
     const struct flow_queries queries = {
         scene->query, 0, geometry->key.dim * (geometry->activation == KVMILL_F32 ? 4 : 2)};
     const struct flow_schedule *schedules[] = {&scene->steps, &scene->fused};
@@ -181,11 +183,19 @@ static bool are_lists_same(const struct scene *scene, const struct flow_kernels 
         kvmill_flow_row_of(&scene->problem.budget, geometry->page_size, length[0]);
     int32_t list[2][POOL] = {{0}};
     for (int f = 0; f < 2; f++) {
-        const struct flow_index index = {&scene->problem, schedules[f], &scene->cache,
-                                         &batch,          &queries,     f ? kernels : NULL};
-        size_t bytes = (size_t)kvmill_flow_index_workspace(&scene->problem, schedules[f], POOL);
-        float *workspace = take(bytes);
-        kvmill_flow_index_row(&index, 0, 0, workspace, list[f]);
+        struct flow_index index = {
+            .problem = &scene->problem,
+            .schedule = schedules[f],
+            .kernels = f ? kernels : NULL,
+            .cache = &scene->cache,
+            .batch = &batch,
+            .queries = &queries,
+            .row_bytes = kvmill_flow_head_workspace(&scene->problem, schedules[f], POOL)};
+        index.workspace =
+            take((size_t)(kvmill_flow_scored_heads(&scene->problem) * index.row_bytes));
+        void *workspace = take((size_t)kvmill_flow_list_workspace(&scene->problem, POOL));
+        list_row(&index, 0, 0, workspace, list[f]);
+        free(index.workspace);
         free(workspace);
     }
     return memcmp(list[0], list[1], (size_t)row.selected * sizeof **list) == 0;

@@ -178,12 +178,21 @@ static void open_fields(struct scene *scene, struct dice *dice, int strange) {
     }
 }
 
+/* Numbers of so few bits that products may be exact. */
+static void shorten(unsigned char *query, int64_t count, int element) {
+    for (int64_t i = 0; i < count; i++)
+        kvmill_store_float(KVMILL_F32, query, i,
+                           kvmill_round_as(element, kvmill_load_float(KVMILL_F32, query, i)));
+}
+
 static void open_query(struct scene *scene, struct dice *dice, int strange) {
     const struct kvmill_score_shape *shape = scene->problem.shape;
     int64_t count = (int64_t)shape->heads * shape->dim;
     fence_open(&scene->query, (size_t)count * sizeof(float), FENCE_FLUSH,
                dice_once_in(dice, 2) ? FENCE_ABOVE : FENCE_BELOW, dice);
     fill_page(scene->query.data, KVMILL_F32, count, dice, strange);
+    if (dice_once_in(dice, 2))
+        shorten(scene->query.data, count, dice_once_in(dice, 2) ? KVMILL_F16 : KVMILL_BF16);
     scene->problem.query = (float *)(void *)scene->query.data;
 }
 

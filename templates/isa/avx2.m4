@@ -105,6 +105,13 @@ km_each(«I», 0, 3, 1, «    y[m4_eval(I * 2)] = _mm256_unpacklo_ps(x[m4_eval(I
 }
 »)
 
+m4_define(«km_vector_lanes», «/* Lanes where x is not below `least`.  */
+km_inline(«uint32_t», «lanes_from(vi x, vi least)»)
+{
+    return 255 & ~(uint32_t)_mm256_movemask_ps((__m256)_mm256_cmpgt_epi32((__m256i)least, (__m256i)x));
+}
+
+»)
 m4_dnl A table tells where lanes go.
 m4_define(«_km_packed_lanes», «{ km_each(«L», 0, 7, 1, «km_if($1 >> L & 1, «L, »)»)}»)
 m4_define(«km_vector_masks», «/* Numbers of the lanes of a mask.  */
@@ -112,12 +119,8 @@ static const uint8_t lanes_of[256][8] = {
 km_each(«M», 0, 255, 1, «    _km_packed_lanes(M),
 »)};
 
-/* Lanes where x is not below `least`; and one more in these.  */
-km_inline(«uint32_t», «lanes_from(vi x, vi least)»)
-{
-    return 255 & ~(uint32_t)_mm256_movemask_ps((__m256)_mm256_cmpgt_epi32((__m256i)least, (__m256i)x));
-}
-
+km_vector_lanes«»m4_dnl
+/* One more in these lanes.  */
 km_inline(«vi», «counted(vi sum, vi x, vi least)»)
 {
     return sum + 1 + (vi)_mm256_cmpgt_epi32((__m256i)least, (__m256i)x);

@@ -99,12 +99,22 @@ km_each(«I», 0, 7, 1, «    y[m4_eval(I * 2)] = _mm512_unpacklo_ps(x[m4_eval(I
 »)}
 »)
 
-m4_define(«km_vector_masks», «/* Lanes where x is not below `least`; and one more in these.  */
+m4_define(«km_vector_lanes», «/* Lanes where x is not below `least`.  */
 km_inline(«uint32_t», «lanes_from(vi x, vi least)»)
 {
     return _mm512_cmpge_epi32_mask((__m512i)x, (__m512i)least);
 }
 
+»)
+m4_define(«km_vector_smaller», «/* The second where one is NaN.  */
+km_inline(«vf», «smaller(vf a, vf b)»)
+{
+    return _mm512_min_ps(a, b);
+}
+
+»)
+m4_define(«km_vector_masks», «km_vector_lanes«»m4_dnl
+/* One more in these lanes.  */
 km_inline(«vi», «counted(vi sum, vi x, vi least)»)
 {
     return (vi)_mm512_mask_sub_epi32((__m512i)sum, _mm512_cmpge_epi32_mask((__m512i)x, (__m512i)least), (__m512i)sum, _mm512_set1_epi32(-1));

@@ -28,14 +28,22 @@ m4_dnl FIRST to LAST.
 m4_define(«km_add_terms», «km_each(«V», 0, km_strips - 1, 1, «km_if(V * km_floats < $5, «_km_add_strip(«$1», $2, $3, «$4«»_km_plus(V * km_floats)», m4_eval($5 - V * km_floats))»)»)»)
 m4_define(«_km_plus», «m4_ifelse(m4_eval($1), 0, «», « + m4_eval($1)»)»)
 m4_define(«_km_take», «m4_indir(«km_take_»km_element, «$1«»_km_plus($2 * km_row_bytes(km_dim))», 0, «$3», $4, 0)»)
-m4_define(«_km_query», «km_if($3 < km_floats, «load_some_f32(query«»_km_plus($1 * km_dim) + $2, $3)», «load(query«»_km_plus($1 * km_dim) + $2)»)»)
+m4_define(«_km_of_query», «km_if($4 < km_floats, «load_some_f32($1«»_km_plus($2 * km_dim) + $3, $4)», «load($1«»_km_plus($2 * km_dim) + $3)»)»)
 m4_define(«_km_add_strip», «        {
             vf c = _km_take(«page_c», $1, «$4», $5);
 km_if(km_is_bound, «            vf d = _km_take(«page_d», $1, «$4», $5);
-»)km_each(«H», $2, $3, 1, «            vf q_«»H = _km_query(H, «$4», $5);
-            s_«»H«»_«»V += km_if(km_is_bound, «larger(q_«»H * c, q_«»H * d)», «product(q_«»H, c)»);
-»)        }
+»)m4_indir(m4_defn(«km_add_heads»), $2, $3, «$4», $5)        }
 »)
+m4_define(«_km_below_0», «load_words(below_0«»_km_plus($1 * km_dim) + $2)»)
+m4_dnl One head after the other, with products that are rounded; or with products that need not be, of the smaller element
+m4_dnl where a query is negative, else of the larger.
+m4_define(«km_add_rounded», «km_each(«H», $1, $2, 1, «            vf q_«»H = _km_of_query(«query», H, «$3», $4);
+            s_«»H«»_«»V += km_if(km_is_bound, «larger(q_«»H * c, q_«»H * d)», «product(q_«»H, c)»);
+»)»)
+m4_define(«km_add_exact», «            vf high = larger(c, d), low = smaller(c, d);
+km_if($1 == 0, «            infinite += c * d;
+»)km_each(«H», $1, $2, 1, «            s_«»H«»_«»V += _km_of_query(«query», H, «$3», $4) * choose(_km_below_0(H, «$3», $4), low, high);
+»)»)
 
 m4_dnl km_fetch_line(B, DIM) -- the line with that element of the pages NEAR and AHEAD.
 m4_define(«km_fetch_line», «_km_fetch(«near», 3, «$1», «$2»)_km_fetch(«ahead», 2, «$1», «$2»)»)
@@ -47,25 +55,60 @@ m4_define(«_km_page_there», «km_if(m4_indir(«km_$1») > 0, «    at = p->ids
 km_if(km_is_bound, «    const unsigned char *$1_d = p->field[1] + at;
 »)»)»)
 
+m4_dnl Whole lines of a row: in straight-line code if they are few.
+m4_define(«_km_add_lines», «km_if(km_lined <= 8 * km_line, «km_each(«K», 0, km_lined - 1, km_line, «_km_add_line($1, $2, $3, K)»)», «        for (int i = 0; i < km_lined; i += km_line) {
+_km_add_line($1, $2, $3, «i»)        }
+»)»)
+m4_define(«_km_add_line», «km_if($2 == 0, «km_fetch_line($1, «$4»)»)km_each(«I», 0, km_line - 1, 16, «km_add_terms($1, $2, $3, «$4«»_km_plus(I)», 16)»)»)
+
 m4_dnl _km_add_row(B, FIRST, LAST) -- all of a row.
 m4_define(«_km_add_row», «    {
 km_each(«H», $2, $3, 1, «km_each(«V», 0, km_strips - 1, 1, «        vf s_«»H«»_«»V = all(0.f);
-»)»)km_if(km_lined > 0, «        for (int i = 0; i < km_lined; i += km_line) {
-km_if($2 == 0, «km_fetch_line($1, «i»)»)km_each(«I», 0, km_line - 1, 16, «km_add_terms($1, $2, $3, «i«»_km_plus(I)», 16)»)        }
-»)km_if($2 == 0 && km_lined < km_dim, «km_fetch_line($1, km_lined)»)km_each(«I», km_lined, km_dim - 1, 16, «km_add_terms($1, $2, $3, I, km_if(km_dim - I < 16, «m4_eval(km_dim - I)», 16))»)km_each(«H», $2, $3, 1, «        sums[km_score_number(H, $1)][lane] = _km_halved(H, km_strips);
+»)»)_km_add_lines($1, $2, $3)km_if($2 == 0 && km_lined < km_dim, «km_fetch_line($1, km_lined)»)km_each(«I», km_lined, km_dim - 1, 16, «km_add_terms($1, $2, $3, I, km_if(km_dim - I < 16, «m4_eval(km_dim - I)», 16))»)km_each(«H», $2, $3, 1, «        sums[km_score_number(H, $1)][lane] = _km_halved(H, km_strips);
 »)    }
 »)
 m4_dnl _km_halved(H, STRIPS) -- lanes that are whole vectors apart are added.
 m4_define(«_km_halved», «m4_ifelse($2, 4, «(s_«»$1«»_0 + s_«»$1«»_2) + (s_«»$1«»_1 + s_«»$1«»_3)», $2, 2, «s_«»$1«»_0 + s_«»$1«»_1», «s_«»$1«»_0»)»)
 
+m4_define(«_km_add_rows», «    int64_t at = p->ids[u] * p->stride;
+    const unsigned char *page_c = p->field[0] + at;
+km_if(km_is_bound, «    const unsigned char *page_d = p->field[1] + at;
+»)_km_page_there(«near», «NEAR»)_km_page_there(«ahead», «AHEAD»)km_each(«B», 0, km_blocks - 1, 1, «km_each(«G», 0, km_heads - 1, km_heads_at_once, «_km_add_row(B, G, km_if(G + km_heads_at_once < km_heads, «m4_eval(G + km_heads_at_once - 1)», «m4_eval(km_heads - 1)»))»)»)»)
+
 m4_define(«km_add_page», «/* The sums of a page, of which only lanes that share a vector are left to add.  */
 km_inline(«void», «add_page(const struct kvmill_score_pages *p, int64_t u, vf sums[][LANES], int lane)»)
 {
     const float *query = p->query;
-    int64_t at = p->ids[u] * p->stride;
-    const unsigned char *page_c = p->field[0] + at;
-km_if(km_is_bound, «    const unsigned char *page_d = p->field[1] + at;
-»)_km_page_there(«near», «NEAR»)_km_page_there(«ahead», «AHEAD»)km_each(«B», 0, km_blocks - 1, 1, «km_each(«G», 0, km_heads - 1, km_heads_at_once, «_km_add_row(B, G, km_if(G + km_heads_at_once < km_heads, «m4_eval(G + km_heads_at_once - 1)», «m4_eval(km_heads - 1)»))»)»)}
+m4_define(«km_add_heads», «km_add_rounded»)_km_add_rows«»}
+»)
+
+m4_dnl Of float16, with 11 bits, queries of 13 bits give products of no more bits than a float has. So they need not be
+m4_dnl rounded before they are added, and the larger of two products is one with the larger or smaller element. That
+m4_dnl is so where all numbers are finite: a page with others is done again.
+m4_dnl Choosing and fusing take an instruction each where there is `smaller`.
+m4_define(«km_is_split», «m4_eval(km_is_bound && m4_ifdef(«km_vector_smaller», 1, 0) && m4_ifelse(km_element, «f16», 1, 0) && km_heads * km_dim <= 4096)»)
+m4_define(«km_split_query», «/* Whether all products with float16 are floats: numbers of 13 bits, from 2^-64 to 2^64; and which are
+   negative.  */
+km_function(«int», «split_query(const float *query, int32_t *below_0)»)
+{
+    uint32_t other = 0;
+    for (int i = 0; i < QUERY; i++) {
+        int32_t bits;
+        memcpy(&bits, query + i, sizeof bits);
+        uint32_t size = (uint32_t)bits & 0x7fffffff;
+        other |= (size & 0x7ff) | (size != 0 && size - (63U << 23) > 128U << 23);
+        below_0[i] = bits >> 31;
+    }
+    return other == 0;
+}
+
+/* The same sums as add_page; whether the page has only finite numbers.  */
+km_inline(«int», «add_exactly(const struct kvmill_score_pages *p, int64_t u, const int32_t *below_0, vf sums[][LANES], int lane)»)
+{
+    const float *query = p->query;
+    vf infinite = all(0.f); /* or NaN, where a number is */
+m4_define(«km_add_heads», «km_add_exact»)_km_add_rows«»    return lanes_from((vi)magnitude(infinite), all_words(0x7f800000)) == 0;
+}
 »)
 
 m4_dnl ---- Scores of as many pages as there are lanes ----

@@ -355,17 +355,26 @@ transpose(vf x[LANES])
     x[15] = _mm512_shuffle_f32x4(y[7], y[15], 0xdd);
 }
 
-INLINED vf
-product(vf x, vf y)
+/* Lanes where x is not below `least`.  */
+INLINED uint32_t
+lanes_from(vi x, vi least)
 {
-    vf v = x * y;
-    __asm__("" : "+v"(v));
-    return v;
+    return _mm512_cmpge_epi32_mask((__m512i)x, (__m512i)least);
 }
 
+
+/* The second where one is NaN.  */
+INLINED vf
+smaller(vf a, vf b)
+{
+    return _mm512_min_ps(a, b);
+}
+
+
 enum {
+    QUERY = 512,
     SCORES = 4, /* of a page, before they are folded */
-    LEFT = 1, /* and then */
+    LEFT = 1,     /* and then */
     NEAR = 4,   /* pages ahead that are brought into the first cache */
     AHEAD = 32, /* and into the second */
 };
@@ -389,41 +398,264 @@ add_page(const struct kvmill_score_pages *p, int64_t u, vf sums[][LANES], int la
         vf s_1_0 = all(0.f);
         vf s_2_0 = all(0.f);
         vf s_3_0 = all(0.f);
-        for (int i = 0; i < 128; i += 32) {
-        __builtin_prefetch(near_c + i * 2, 0, 3);
-        __builtin_prefetch(near_d + i * 2, 0, 3);
-        __builtin_prefetch(ahead_c + i * 2, 0, 2);
-        __builtin_prefetch(ahead_d + i * 2, 0, 2);
+        __builtin_prefetch(near_c + 0 * 2, 0, 3);
+        __builtin_prefetch(near_d + 0 * 2, 0, 3);
+        __builtin_prefetch(ahead_c + 0 * 2, 0, 2);
+        __builtin_prefetch(ahead_d + 0 * 2, 0, 2);
         {
-            vf c = load_f16(page_c + (i) * 2);
-            vf d = load_f16(page_d + (i) * 2);
-            vf q_0 = load(query + i);
+            vf c = load_f16(page_c + (0) * 2);
+            vf d = load_f16(page_d + (0) * 2);
+            vf q_0 = load(query + 0);
             s_0_0 += larger(q_0 * c, q_0 * d);
-            vf q_1 = load(query + 128 + i);
+            vf q_1 = load(query + 128 + 0);
             s_1_0 += larger(q_1 * c, q_1 * d);
-            vf q_2 = load(query + 256 + i);
+            vf q_2 = load(query + 256 + 0);
             s_2_0 += larger(q_2 * c, q_2 * d);
-            vf q_3 = load(query + 384 + i);
+            vf q_3 = load(query + 384 + 0);
             s_3_0 += larger(q_3 * c, q_3 * d);
         }
         {
-            vf c = load_f16(page_c + (i + 16) * 2);
-            vf d = load_f16(page_d + (i + 16) * 2);
-            vf q_0 = load(query + i + 16);
+            vf c = load_f16(page_c + (0 + 16) * 2);
+            vf d = load_f16(page_d + (0 + 16) * 2);
+            vf q_0 = load(query + 0 + 16);
             s_0_0 += larger(q_0 * c, q_0 * d);
-            vf q_1 = load(query + 128 + i + 16);
+            vf q_1 = load(query + 128 + 0 + 16);
             s_1_0 += larger(q_1 * c, q_1 * d);
-            vf q_2 = load(query + 256 + i + 16);
+            vf q_2 = load(query + 256 + 0 + 16);
             s_2_0 += larger(q_2 * c, q_2 * d);
-            vf q_3 = load(query + 384 + i + 16);
+            vf q_3 = load(query + 384 + 0 + 16);
             s_3_0 += larger(q_3 * c, q_3 * d);
         }
+        __builtin_prefetch(near_c + 32 * 2, 0, 3);
+        __builtin_prefetch(near_d + 32 * 2, 0, 3);
+        __builtin_prefetch(ahead_c + 32 * 2, 0, 2);
+        __builtin_prefetch(ahead_d + 32 * 2, 0, 2);
+        {
+            vf c = load_f16(page_c + (32) * 2);
+            vf d = load_f16(page_d + (32) * 2);
+            vf q_0 = load(query + 32);
+            s_0_0 += larger(q_0 * c, q_0 * d);
+            vf q_1 = load(query + 128 + 32);
+            s_1_0 += larger(q_1 * c, q_1 * d);
+            vf q_2 = load(query + 256 + 32);
+            s_2_0 += larger(q_2 * c, q_2 * d);
+            vf q_3 = load(query + 384 + 32);
+            s_3_0 += larger(q_3 * c, q_3 * d);
+        }
+        {
+            vf c = load_f16(page_c + (32 + 16) * 2);
+            vf d = load_f16(page_d + (32 + 16) * 2);
+            vf q_0 = load(query + 32 + 16);
+            s_0_0 += larger(q_0 * c, q_0 * d);
+            vf q_1 = load(query + 128 + 32 + 16);
+            s_1_0 += larger(q_1 * c, q_1 * d);
+            vf q_2 = load(query + 256 + 32 + 16);
+            s_2_0 += larger(q_2 * c, q_2 * d);
+            vf q_3 = load(query + 384 + 32 + 16);
+            s_3_0 += larger(q_3 * c, q_3 * d);
+        }
+        __builtin_prefetch(near_c + 64 * 2, 0, 3);
+        __builtin_prefetch(near_d + 64 * 2, 0, 3);
+        __builtin_prefetch(ahead_c + 64 * 2, 0, 2);
+        __builtin_prefetch(ahead_d + 64 * 2, 0, 2);
+        {
+            vf c = load_f16(page_c + (64) * 2);
+            vf d = load_f16(page_d + (64) * 2);
+            vf q_0 = load(query + 64);
+            s_0_0 += larger(q_0 * c, q_0 * d);
+            vf q_1 = load(query + 128 + 64);
+            s_1_0 += larger(q_1 * c, q_1 * d);
+            vf q_2 = load(query + 256 + 64);
+            s_2_0 += larger(q_2 * c, q_2 * d);
+            vf q_3 = load(query + 384 + 64);
+            s_3_0 += larger(q_3 * c, q_3 * d);
+        }
+        {
+            vf c = load_f16(page_c + (64 + 16) * 2);
+            vf d = load_f16(page_d + (64 + 16) * 2);
+            vf q_0 = load(query + 64 + 16);
+            s_0_0 += larger(q_0 * c, q_0 * d);
+            vf q_1 = load(query + 128 + 64 + 16);
+            s_1_0 += larger(q_1 * c, q_1 * d);
+            vf q_2 = load(query + 256 + 64 + 16);
+            s_2_0 += larger(q_2 * c, q_2 * d);
+            vf q_3 = load(query + 384 + 64 + 16);
+            s_3_0 += larger(q_3 * c, q_3 * d);
+        }
+        __builtin_prefetch(near_c + 96 * 2, 0, 3);
+        __builtin_prefetch(near_d + 96 * 2, 0, 3);
+        __builtin_prefetch(ahead_c + 96 * 2, 0, 2);
+        __builtin_prefetch(ahead_d + 96 * 2, 0, 2);
+        {
+            vf c = load_f16(page_c + (96) * 2);
+            vf d = load_f16(page_d + (96) * 2);
+            vf q_0 = load(query + 96);
+            s_0_0 += larger(q_0 * c, q_0 * d);
+            vf q_1 = load(query + 128 + 96);
+            s_1_0 += larger(q_1 * c, q_1 * d);
+            vf q_2 = load(query + 256 + 96);
+            s_2_0 += larger(q_2 * c, q_2 * d);
+            vf q_3 = load(query + 384 + 96);
+            s_3_0 += larger(q_3 * c, q_3 * d);
+        }
+        {
+            vf c = load_f16(page_c + (96 + 16) * 2);
+            vf d = load_f16(page_d + (96 + 16) * 2);
+            vf q_0 = load(query + 96 + 16);
+            s_0_0 += larger(q_0 * c, q_0 * d);
+            vf q_1 = load(query + 128 + 96 + 16);
+            s_1_0 += larger(q_1 * c, q_1 * d);
+            vf q_2 = load(query + 256 + 96 + 16);
+            s_2_0 += larger(q_2 * c, q_2 * d);
+            vf q_3 = load(query + 384 + 96 + 16);
+            s_3_0 += larger(q_3 * c, q_3 * d);
         }
         sums[0][lane] = s_0_0;
         sums[1][lane] = s_1_0;
         sums[2][lane] = s_2_0;
         sums[3][lane] = s_3_0;
     }
+}
+
+/* Whether all products with float16 are floats: numbers of 13 bits, from 2^-64 to 2^64; and which are
+   negative.  */
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static int
+split_query(const float *query, int32_t *below_0)
+{
+    uint32_t other = 0;
+    for (int i = 0; i < QUERY; i++) {
+        int32_t bits;
+        memcpy(&bits, query + i, sizeof bits);
+        uint32_t size = (uint32_t)bits & 0x7fffffff;
+        other |= (size & 0x7ff) | (size != 0 && size - (63U << 23) > 128U << 23);
+        below_0[i] = bits >> 31;
+    }
+    return other == 0;
+}
+
+/* The same sums as add_page; whether the page has only finite numbers.  */
+INLINED int
+add_exactly(const struct kvmill_score_pages *p, int64_t u, const int32_t *below_0, vf sums[][LANES], int lane)
+{
+    const float *query = p->query;
+    vf infinite = all(0.f); /* or NaN, where a number is */
+    int64_t at = p->ids[u] * p->stride;
+    const unsigned char *page_c = p->field[0] + at;
+    const unsigned char *page_d = p->field[1] + at;
+    at = p->ids[u + NEAR < p->pages ? u + NEAR : p->pages - 1] * p->stride;
+    const unsigned char *near_c = p->field[0] + at;
+    const unsigned char *near_d = p->field[1] + at;
+    at = p->ids[u + AHEAD < p->pages ? u + AHEAD : p->pages - 1] * p->stride;
+    const unsigned char *ahead_c = p->field[0] + at;
+    const unsigned char *ahead_d = p->field[1] + at;
+    {
+        vf s_0_0 = all(0.f);
+        vf s_1_0 = all(0.f);
+        vf s_2_0 = all(0.f);
+        vf s_3_0 = all(0.f);
+        __builtin_prefetch(near_c + 0 * 2, 0, 3);
+        __builtin_prefetch(near_d + 0 * 2, 0, 3);
+        __builtin_prefetch(ahead_c + 0 * 2, 0, 2);
+        __builtin_prefetch(ahead_d + 0 * 2, 0, 2);
+        {
+            vf c = load_f16(page_c + (0) * 2);
+            vf d = load_f16(page_d + (0) * 2);
+            vf high = larger(c, d), low = smaller(c, d);
+            infinite += c * d;
+            s_0_0 += load(query + 0) * choose(load_words(below_0 + 0), low, high);
+            s_1_0 += load(query + 128 + 0) * choose(load_words(below_0 + 128 + 0), low, high);
+            s_2_0 += load(query + 256 + 0) * choose(load_words(below_0 + 256 + 0), low, high);
+            s_3_0 += load(query + 384 + 0) * choose(load_words(below_0 + 384 + 0), low, high);
+        }
+        {
+            vf c = load_f16(page_c + (0 + 16) * 2);
+            vf d = load_f16(page_d + (0 + 16) * 2);
+            vf high = larger(c, d), low = smaller(c, d);
+            infinite += c * d;
+            s_0_0 += load(query + 0 + 16) * choose(load_words(below_0 + 0 + 16), low, high);
+            s_1_0 += load(query + 128 + 0 + 16) * choose(load_words(below_0 + 128 + 0 + 16), low, high);
+            s_2_0 += load(query + 256 + 0 + 16) * choose(load_words(below_0 + 256 + 0 + 16), low, high);
+            s_3_0 += load(query + 384 + 0 + 16) * choose(load_words(below_0 + 384 + 0 + 16), low, high);
+        }
+        __builtin_prefetch(near_c + 32 * 2, 0, 3);
+        __builtin_prefetch(near_d + 32 * 2, 0, 3);
+        __builtin_prefetch(ahead_c + 32 * 2, 0, 2);
+        __builtin_prefetch(ahead_d + 32 * 2, 0, 2);
+        {
+            vf c = load_f16(page_c + (32) * 2);
+            vf d = load_f16(page_d + (32) * 2);
+            vf high = larger(c, d), low = smaller(c, d);
+            infinite += c * d;
+            s_0_0 += load(query + 32) * choose(load_words(below_0 + 32), low, high);
+            s_1_0 += load(query + 128 + 32) * choose(load_words(below_0 + 128 + 32), low, high);
+            s_2_0 += load(query + 256 + 32) * choose(load_words(below_0 + 256 + 32), low, high);
+            s_3_0 += load(query + 384 + 32) * choose(load_words(below_0 + 384 + 32), low, high);
+        }
+        {
+            vf c = load_f16(page_c + (32 + 16) * 2);
+            vf d = load_f16(page_d + (32 + 16) * 2);
+            vf high = larger(c, d), low = smaller(c, d);
+            infinite += c * d;
+            s_0_0 += load(query + 32 + 16) * choose(load_words(below_0 + 32 + 16), low, high);
+            s_1_0 += load(query + 128 + 32 + 16) * choose(load_words(below_0 + 128 + 32 + 16), low, high);
+            s_2_0 += load(query + 256 + 32 + 16) * choose(load_words(below_0 + 256 + 32 + 16), low, high);
+            s_3_0 += load(query + 384 + 32 + 16) * choose(load_words(below_0 + 384 + 32 + 16), low, high);
+        }
+        __builtin_prefetch(near_c + 64 * 2, 0, 3);
+        __builtin_prefetch(near_d + 64 * 2, 0, 3);
+        __builtin_prefetch(ahead_c + 64 * 2, 0, 2);
+        __builtin_prefetch(ahead_d + 64 * 2, 0, 2);
+        {
+            vf c = load_f16(page_c + (64) * 2);
+            vf d = load_f16(page_d + (64) * 2);
+            vf high = larger(c, d), low = smaller(c, d);
+            infinite += c * d;
+            s_0_0 += load(query + 64) * choose(load_words(below_0 + 64), low, high);
+            s_1_0 += load(query + 128 + 64) * choose(load_words(below_0 + 128 + 64), low, high);
+            s_2_0 += load(query + 256 + 64) * choose(load_words(below_0 + 256 + 64), low, high);
+            s_3_0 += load(query + 384 + 64) * choose(load_words(below_0 + 384 + 64), low, high);
+        }
+        {
+            vf c = load_f16(page_c + (64 + 16) * 2);
+            vf d = load_f16(page_d + (64 + 16) * 2);
+            vf high = larger(c, d), low = smaller(c, d);
+            infinite += c * d;
+            s_0_0 += load(query + 64 + 16) * choose(load_words(below_0 + 64 + 16), low, high);
+            s_1_0 += load(query + 128 + 64 + 16) * choose(load_words(below_0 + 128 + 64 + 16), low, high);
+            s_2_0 += load(query + 256 + 64 + 16) * choose(load_words(below_0 + 256 + 64 + 16), low, high);
+            s_3_0 += load(query + 384 + 64 + 16) * choose(load_words(below_0 + 384 + 64 + 16), low, high);
+        }
+        __builtin_prefetch(near_c + 96 * 2, 0, 3);
+        __builtin_prefetch(near_d + 96 * 2, 0, 3);
+        __builtin_prefetch(ahead_c + 96 * 2, 0, 2);
+        __builtin_prefetch(ahead_d + 96 * 2, 0, 2);
+        {
+            vf c = load_f16(page_c + (96) * 2);
+            vf d = load_f16(page_d + (96) * 2);
+            vf high = larger(c, d), low = smaller(c, d);
+            infinite += c * d;
+            s_0_0 += load(query + 96) * choose(load_words(below_0 + 96), low, high);
+            s_1_0 += load(query + 128 + 96) * choose(load_words(below_0 + 128 + 96), low, high);
+            s_2_0 += load(query + 256 + 96) * choose(load_words(below_0 + 256 + 96), low, high);
+            s_3_0 += load(query + 384 + 96) * choose(load_words(below_0 + 384 + 96), low, high);
+        }
+        {
+            vf c = load_f16(page_c + (96 + 16) * 2);
+            vf d = load_f16(page_d + (96 + 16) * 2);
+            vf high = larger(c, d), low = smaller(c, d);
+            infinite += c * d;
+            s_0_0 += load(query + 96 + 16) * choose(load_words(below_0 + 96 + 16), low, high);
+            s_1_0 += load(query + 128 + 96 + 16) * choose(load_words(below_0 + 128 + 96 + 16), low, high);
+            s_2_0 += load(query + 256 + 96 + 16) * choose(load_words(below_0 + 256 + 96 + 16), low, high);
+            s_3_0 += load(query + 384 + 96 + 16) * choose(load_words(below_0 + 384 + 96 + 16), low, high);
+        }
+        sums[0][lane] = s_0_0;
+        sums[1][lane] = s_1_0;
+        sums[2][lane] = s_2_0;
+        sums[3][lane] = s_3_0;
+    }
+    return lanes_from((vi)magnitude(infinite), all_words(0x7f800000)) == 0;
 }
 
 /* Lanes 8 and 4 apart, of every fourth page; then 2 and 1 apart.  */
@@ -463,10 +695,13 @@ run(const void *problem, int64_t first, int64_t last)
     const struct kvmill_score_pages *p = problem;
     vf sums[SCORES][LANES];
     memset(sums, 0, sizeof sums);
+    int32_t below_0[QUERY + LANES]; /* vectors reach beyond it */
+    int is_split = split_query(p->query, below_0);
     for (int64_t u = first; u < last; u += LANES) {
         int64_t count = last - u < LANES ? last - u : LANES;
         for (int lane = 0; lane < count; lane++)
-            add_page(p, u + lane, sums, lane);
+            if (!is_split || !add_exactly(p, u + lane, below_0, sums, lane))
+                add_page(p, u + lane, sums, lane);
         finish(sums, p->score + u * LEFT, count);
     }
 }

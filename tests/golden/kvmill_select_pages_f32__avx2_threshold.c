@@ -583,13 +583,14 @@ static const uint8_t lanes_of[256][8] = {
     { 0, 1, 2, 3, 4, 5, 6, 7, },
 };
 
-/* Lanes where x is not below `least`; and one more in these.  */
+/* Lanes where x is not below `least`.  */
 INLINED uint32_t
 lanes_from(vi x, vi least)
 {
     return 255 & ~(uint32_t)_mm256_movemask_ps((__m256)_mm256_cmpgt_epi32((__m256i)least, (__m256i)x));
 }
 
+/* One more in these lanes.  */
 INLINED vi
 counted(vi sum, vi x, vi least)
 {

@@ -8,6 +8,7 @@
 
 #include "../ops/dtype.h"
 #include "../ops/flow_atom.h"
+#include "convert_family.h"
 #include "flow.h"
 #include "score_family.h"
 #include "select_family.h"
@@ -591,7 +592,7 @@ static void free_flow(struct spec *spec) {
     free(spec->flow);
 }
 
-/* Those that score and select. */
+/* Those that read queries, score and select. */
 static bool index_kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
                           struct error *error) {
     struct kvmill_flow_problem problem;
@@ -604,8 +605,9 @@ static bool index_kernels(const struct spec *spec, const struct isa *isa, struct
         if (!score_kernels(&shape, isa, list, error))
             return false;
     }
+    const struct kvmill_convert_shape query = kvmill_flow_query_shape(&problem);
     return problem.programs[KVMILL_INDEX_PROGRAM].step_count == 0 ||
-           select_kernels(isa, list, error);
+           (read_rows_kernels(&query, isa, list, error) && select_kernels(isa, list, error));
 }
 
 /* And those that store and attend. */

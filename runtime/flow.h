@@ -203,7 +203,7 @@ void kvmill_flow_write(const struct flow_writer *writer, const struct flow_token
 
 /* What runs the atoms of an index program, in their order, and selects. */
 struct flow_kernels {
-    struct selection score[KVMILL_MOST_FLOW_ATOMS], select;
+    struct selection query, score[KVMILL_MOST_FLOW_ATOMS], select;
 };
 
 /* The best for an index program; the portable ones where none fits. */

@@ -10,8 +10,11 @@ void kvmill_flow_select_kernels(const struct shelf *shelf,
                                 const struct kvmill_flow_problem *problem,
                                 const struct flow_schedule *schedule,
                                 struct flow_kernels *kernels) {
+    const struct kvmill_convert_shape query = kvmill_flow_query_shape(problem);
+    const struct wanted read = {KVMILL_READ_ROWS, &query, &kvmill_portable_read_rows};
     static const struct kvmill_select_shape floats = {KVMILL_F32};
     const struct wanted select = {KVMILL_SELECT_PAGES, &floats, &kvmill_portable_select_pages};
+    kernels->query = kvmill_select_kernel(shelf, &read);
     kernels->select = kvmill_select_kernel(shelf, &select);
     for (int i = 0; i < schedule->atoms.count; i++) {
         struct kvmill_score_shape shape = kvmill_flow_atom_shape(problem, &schedule->atoms.atom[i]);
@@ -33,7 +36,8 @@ static size_t say_selection(const char *what, const struct selection *selection,
 
 size_t kvmill_flow_kernel_words(const struct flow_kernels *kernels,
                                 const struct flow_schedule *schedule, char *text, size_t size) {
-    size_t used = 0;
+    size_t used =
+        say_selection("read queries", &kernels->query, &kvmill_portable_read_rows, text, size);
     for (int i = 0; i < schedule->atoms.count; i++)
         used += say_selection("score", &kernels->score[i], &kvmill_portable_score_pages,
                               text + used, size - used);

@@ -29,16 +29,26 @@ static bool is_of_pages(const struct flow_run *run, int i, int stage) {
 
 /* ---- Inputs ---- */
 
+/* The query's heads are those of a token. */
 static void load_query(const struct flow_run *run, const struct flow_scoring *scoring) {
-    const struct kvmill_cache_geometry *geometry = &run->problem->geometry;
+    static const int64_t first = 0;
+    const struct kvmill_convert_shape shape = kvmill_flow_query_shape(run->problem);
     int number = flow_query_value(run->problem);
-    int64_t dim = geometry->key.dim;
-    if (!run->schedule->loaded[number])
-        return;
-    for (int64_t row = 0; row < run->problem->group; row++)
-        for (int64_t i = 0; i < dim; i++)
-            flow_place(run, number, 0)[row * dim + i] = kvmill_load_float(
-                geometry->activation, scoring->query + row * scoring->query_stride, i);
+    const struct kvmill_convert convert = {
+        .shape = &shape,
+        .activation = (unsigned char *)flow_place(run, number, 0),
+        .head_stride = shape.format.dim * (int64_t)sizeof(float),
+        .cache = {.data = (unsigned char *)(uintptr_t)scoring->query,
+                  .head_stride = scoring->query_stride},
+        .slot = &first,
+        .heads = run->problem->group,
+        .repeat = 1,
+    };
+    const struct kvmill_kernel *kernel = scoring->kernels == NULL
+                                             ? &kvmill_portable_read_rows
+                                             : scoring->kernels->query.by_size.kernel;
+    if (run->schedule->loaded[number])
+        kernel->run(&convert, 0, 1);
 }
 
 /* What is kept is loaded once, the rest in every stage. */

@@ -39,6 +39,10 @@ struct flow_step {
     struct oracle_result result;
 };
 
+/* Want case `number` of all: cache types, heads, dims, layouts and scopes go round, all else is
+   any; no new tokens. */
+void flow_step_choose(struct flow_step *step, int64_t number, struct dice *dice);
+
 /* The op must be valid, dynamic and paged; page_size and all else of it as wanted. */
 void flow_step_open(struct flow_step *step, struct dice *dice);
 void flow_step_close(struct flow_step *step);

@@ -400,7 +400,10 @@ static void set_requests(struct flow_call *call) {
         (struct flow_queries){attend->query.data, attend->query.token, attend->query.head};
 }
 
+/* Where query heads may have lists of their own, those without have the same tiles, so that whole
+   rows have the bits of dense ones. */
 static void set_lists(const struct flow_plan *plan, struct flow_call *call) {
+    bool one_each = call->attend.seqstarts.data == NULL;
     call->attend.lists = (struct page_lists){
         call->batch.indptr,
         call->batch.length,
@@ -408,7 +411,7 @@ static void set_lists(const struct flow_plan *plan, struct flow_call *call) {
         call->starts,
         call->list,
         call->starts ? kvmill_flow_rows_of_request(&plan->problem) : 1,
-        plan->problem.scope == KVMILL_SCOPE_QUERY_HEAD,
+        one_each && plan->problem.scope == KVMILL_SCOPE_QUERY_HEAD,
     };
 }
 

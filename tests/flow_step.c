@@ -380,7 +380,7 @@ static void open_fields(struct flow_step *step, struct dice *dice) {
                 fill_page(step, *flow_step_page(step, b, p), dice);
 }
 
-/* ---- Open and close ---- */
+/* ---- All tensors ---- */
 
 void flow_step_open(struct flow_step *step, struct dice *dice) {
     step->attention.which = MULTI_HEAD_CACHE_ATTENTION;
@@ -393,28 +393,6 @@ void flow_step_open(struct flow_step *step, struct dice *dice) {
     open_slots(step, dice);
     open_scores(step, dice);
     open_fields(step, dice);
-}
-
-static void forget(struct flow_step *step) {
-    free(step->starts);
-    free(step->list);
-    free(step->result.output);
-    free(step->result.output_error);
-    free(step->result.lse);
-    free(step->result.lse_error);
-    step->starts = NULL;
-    step->list = NULL;
-    step->result = (struct oracle_result){0};
-}
-
-void flow_step_close(struct flow_step *step) {
-    for (int i = 0; i < FLOW_STEP_TENSORS; i++) {
-        tensor_close(&step->tensor[i]);
-        tensor_close(&step->before[i]);
-    }
-    forget(step);
-    attention_close(&step->attention);
-    *step = (struct flow_step){0};
 }
 
 /* ---- Tensors of a run ---- */
@@ -713,15 +691,45 @@ static void expect_head(struct flow_step *step, int64_t head) {
     free(numbers);
 }
 
-void flow_step_expect(struct flow_step *step, bool dense) {
-    int64_t rows = step->attention.sequences * heads(step);
-    forget(step);
-    expect_lists(step, dense);
+static void forget_result(struct flow_step *step) {
+    free(step->result.output);
+    free(step->result.output_error);
+    free(step->result.lse);
+    free(step->result.lse_error);
+    step->result = (struct oracle_result){0};
+}
+
+void flow_step_expect_output(struct flow_step *step) {
+    int64_t rows = step->attention.sequences * heads(step), numbers = rows * value_dim(step);
+    forget_result(step);
     step->result =
-        (struct oracle_result){take(rows * value_dim(step), 8), take(rows * value_dim(step), 8),
-                               take(rows, 8), take(rows, 8)};
+        (struct oracle_result){take(numbers, 8), take(numbers, 8), take(rows, 8), take(rows, 8)};
     for (int64_t h = 0; h < heads(step); h++)
         expect_head(step, h);
+}
+
+static void forget(struct flow_step *step) {
+    free(step->starts);
+    free(step->list);
+    step->starts = NULL;
+    step->list = NULL;
+    forget_result(step);
+}
+
+void flow_step_expect(struct flow_step *step, bool dense) {
+    forget(step);
+    expect_lists(step, dense);
+    flow_step_expect_output(step);
+}
+
+void flow_step_close(struct flow_step *step) {
+    for (int i = 0; i < FLOW_STEP_TENSORS; i++) {
+        tensor_close(&step->tensor[i]);
+        tensor_close(&step->before[i]);
+    }
+    forget(step);
+    attention_close(&step->attention);
+    *step = (struct flow_step){0};
 }
 
 /* ---- Judging ---- */

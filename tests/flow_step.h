@@ -62,6 +62,9 @@ void *flow_step_data(struct flow_step *step, int which);
 /* What the lists and the output must be; of all pages: dense. */
 void flow_step_expect(struct flow_step *step, bool dense);
 
+/* What the output must be along step.list, which a test may have changed. */
+void flow_step_expect_output(struct flow_step *step);
+
 /* The expected lists into the tensors, as a caller's own. */
 void flow_step_put_lists(struct flow_step *step);
 

@@ -129,6 +129,87 @@ static void test_all(void) {
     }
 }
 
+/* ---- Lists of a caller's own ---- */
+
+/* Any pages in any order, some of them again, more for one head than for another, or none; the last
+   one of the request at the end. */
+static void choose_lists(struct flow_step *step) {
+    int64_t next = 0;
+    for (int64_t row = 0; row < step->attention.sequences * step->rows; row++) {
+        int64_t pages = flow_step_pages(step, row / step->rows),
+                count = dice_range(&dice, 0, pages);
+        step->starts[row] = next;
+        for (int64_t i = 0; i < count; i++)
+            step->list[next++] =
+                (int32_t)(i + 1 == count ? pages - 1 : dice_range(&dice, 0, pages - 2));
+    }
+    step->starts[step->attention.sequences * step->rows] = next;
+}
+
+static void test_any_lists(void) {
+    static const int64_t lengths[] = {500, 1, 0, 16, 9000, 100, -1};
+    static const char *const scopes[] = {"kv_head", "query_head", "request"};
+    for (int i = 0; i < 3; i++) {
+        struct flow_step step = {.select = {.topk_val = 1, .reserved_eos = 1, .scope = scopes[i]}};
+        set_step(&step, 16, 32, lengths);
+        step.attention.op.partial = 1;
+        flow_step_open(&step, &dice);
+        flow_step_expect(&step, true);
+        bool right = true;
+        for (int n = 0; n < 5; n++) {
+            choose_lists(&step);
+            flow_step_expect_output(&step);
+            flow_step_put_lists(&step);
+            flow_step_give(&step, STEP_ATTEND, true);
+            right = flow_step_runs(&step, STEP_ATTEND, &two_threads, 2, &dice) &&
+                    flow_step_output_is_right(&step) && right;
+        }
+        ok(right, "attend along any lists, scope %s", scopes[i]);
+        flow_step_close(&step);
+    }
+}
+
+/* ---- What a plan keeps ---- */
+
+/* Constants are the plan's own: the caller's may go. */
+static void test_constants(void) {
+    static const kvmill_flow_op ops[] = {
+        {.op = "Multiply", .inputs = {"q", "kmax"}, .output = "a"},
+        {.op = "Multiply", .inputs = {"a", "w"}, .output = "b"},
+        {.op = "Multiply", .inputs = {"q", "kmin"}, .output = "c"},
+        {.op = "Maximum", .inputs = {"b", "c"}, .output = "d"},
+        {.op = "Sum", .inputs = {"d"}, .output = "e", .dims = 4},
+        {.op = "Max", .inputs = {"e"}, .output = "f", .dims = 2},
+        {.op = "topK", .inputs = {"f"}},
+    };
+    static const int64_t lengths[] = {500, -1};
+    float values[32];
+    const kvmill_flow_constant constant = {"w", 1, 1, 32, values};
+    struct flow_step step = {.select = {.topk_val = 5, .reserved_eos = 1}};
+    kvmill_plan *plan;
+    kvmill_error error;
+    set_step(&step, 16, 32, lengths);
+    flow_step_open(&step, &dice);
+    flow_step_expect(&step, false);
+    step.flow.index = ops;
+    step.flow.index_count = sizeof ops / sizeof *ops;
+    step.flow.constants = &constant;
+    step.flow.constant_count = 1;
+    for (int i = 0; i < 32; i++)
+        values[i] = 1;
+    if (flow_step_plan(&step, STEP_INDEX, NULL, &plan, &error) != KVMILL_OK)
+        bail_out("%s", error.message);
+    memset(values, 0xff, sizeof values);
+    void *workspace = aligned_alloc(64, (kvmill_plan_workspace_size(plan) + 63) / 64 * 64);
+    flow_step_give(&step, STEP_INDEX, true);
+    ok(kvmill_run(plan, step.given, workspace, &error) == KVMILL_OK &&
+           flow_step_lists_are_right(&step),
+       "a plan keeps its constants");
+    free(workspace);
+    kvmill_plan_destroy(plan);
+    flow_step_close(&step);
+}
+
 /* ---- Long rows ---- */
 
 static void test_long_rows(void) {
@@ -225,6 +306,8 @@ int main(void) {
     test_tokens_as_pages();
     test_nothing();
     test_all();
+    test_any_lists();
+    test_constants();
     test_huge_limits();
     test_long_rows();
     if (!is_slow_run())

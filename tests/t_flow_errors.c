@@ -366,6 +366,10 @@ static void test_lists(void) {
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         test_number(&numbers[i]);
+    flow_step_give(&step, STEP_ATTEND, true);
+    bend(KVMILL_SEL)->shape[0] = 18;
+    ok(is_refused(STEP_ATTEND, KVMILL_E_INDEX_RANGE, "sel_indptr[6] is 20; accepted: 17 to 18"),
+       "attend: lists beyond sel");
 }
 
 /* With a window, lists ascend; without one, pages may come in any order, and again. */
@@ -375,6 +379,7 @@ static void test_order(void) {
     flow_step_give(&step, STEP_ATTEND, true);
     ok(is_accepted(STEP_ATTEND), "attend: a page twice");
     put(KVMILL_SEL, 2, third);
+    flow_step_close(&step);
     open_step(40);
     put(KVMILL_SEL, 1, 5);
     const struct number again = {

@@ -48,7 +48,7 @@ static bool go_on(struct call *base) {
 
 static void destroy(kvmill_plan *base) {
     struct flow_plan *plan = (struct flow_plan *)(void *)base;
-    kvmill_plan_destroy(&plan->attend->base);
+    kvmill_plan_destroy(plan->attend ? &plan->attend->base : NULL);
     free(plan->constants);
     free(plan);
 }

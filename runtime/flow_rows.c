@@ -129,10 +129,10 @@ kvmill_status kvmill_flow_check_lists(const struct kvmill_flow_problem *problem,
         return kvmill_fail(error, KVMILL_E_INDEX_RANGE, "sel_indptr[0] is %" PRId64 "; accepted: 0",
                            lists->starts[0]);
     for (int64_t row = 0; status == KVMILL_OK && row < batch->batch * rows; row++) {
-        int64_t b = row / rows, first = lists->starts[row];
+        int64_t b = row / rows, first = lists->starts[row], end = lists->starts[row + 1];
         const struct listed listed = {lists->list + first,
                                       first,
-                                      lists->starts[row + 1] - first,
+                                      end < first ? -1 : end - first,
                                       batch->indptr[b + 1] - batch->indptr[b],
                                       problem->geometry.window > 0,
                                       problem->geometry.page_size > 1};

@@ -86,13 +86,14 @@ static int64_t slot_bytes(const struct flow_plan *plan) {
     }
 }
 
-/* What may be too much for 64 bits: the lists, and what programs keep for all pages of a row. */
+/* No fewer bytes than lists, scores and what programs keep of pages take: that may be too much for
+   64 bits. */
 static double most_bytes(const struct flow_plan *plan) {
-    bool has_lists = plan->step == FLOW_DECODE, scores = has_lists || plan->step == FLOW_INDEX;
-    double rows = (double)plan->limits.batch * (double)kvmill_flow_rows_of_request(&plan->problem);
-    double kept = (double)plan->schedules[KVMILL_INDEX_PROGRAM].page_floats + 1;
-    double list = has_lists ? rows * (double)most_selected(plan) * sizeof(int32_t) : 0;
-    return list + (scores ? kept * (double)plan->limits.pages * sizeof(float) * plan->threads : 0);
+    bool scores = plan->step == FLOW_DECODE || plan->step == FLOW_INDEX;
+    double heads = (double)plan->limits.batch * (double)plan->problem.geometry.heads;
+    double kept = (double)plan->schedules[KVMILL_INDEX_PROGRAM].page_floats + 3;
+    double each = (double)plan->limits.pages * kept * sizeof(float);
+    return scores ? (heads + plan->threads) * each : 0;
 }
 
 static kvmill_status check_workspace(const struct flow_plan *plan, kvmill_error *error) {
@@ -101,7 +102,7 @@ static kvmill_status check_workspace(const struct flow_plan *plan, kvmill_error 
         return KVMILL_OK;
     return kvmill_fail(error, KVMILL_E_OVERFLOW,
                        "limits.batch is %" PRId64 " and limits.pages is %" PRId64
-                       ", a workspace of %.3g bytes; accepted: less than 2^62",
+                       ", for which a workspace may have %.3g bytes; accepted: less than 2^62",
                        plan->limits.batch, plan->limits.pages, bytes);
 }
 

@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+#include "flow_math.h"
+
 enum { LANES = 16 };
 
 static const float masked = -1e30f;
@@ -174,15 +176,15 @@ static float map(const struct kvmill_flow_step *step, float x) {
     case KVMILL_FLOW_RELU:
         return x >= step->alpha ? x : step->beta;
     case KVMILL_FLOW_SIGMOID:
-        return 1 / (1 + expf(affine));
+        return 1 / (1 + kvmill_exp(affine));
     case KVMILL_FLOW_SILU:
-        return x / (1 + expf(affine));
+        return x / (1 + kvmill_exp(affine));
     case KVMILL_FLOW_ABS:
         return affine < 0 ? -affine : affine;
     case KVMILL_FLOW_LOG:
-        return logf(affine);
+        return kvmill_log(affine);
     case KVMILL_FLOW_EXP:
-        return expf(affine);
+        return kvmill_exp(affine);
     default:
         return affine;
     }
@@ -281,7 +283,7 @@ static void softmax_pages(const struct flow_eval *eval, int64_t pages, int64_t e
     weights.data = out;
     float largest = largest_of(&weights);
     for (int64_t s = 0; s < pages; s++)
-        out[s * run.step] = expf(out[s * run.step] - largest);
+        out[s * run.step] = kvmill_exp(out[s * run.step] - largest);
     float sum = sum_of(&weights);
     for (int64_t s = 0; s < pages; s++)
         out[s * run.step] /= sum;

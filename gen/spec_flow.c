@@ -8,6 +8,7 @@
 
 #include "../ops/dtype.h"
 #include "flow.h"
+#include "flow_program_family.h"
 
 bool is_flow_spec(const struct spec *spec) {
     return spec->op == &flow_spec_op;
@@ -571,11 +572,16 @@ static void free_flow(struct spec *spec) {
     free(spec->flow);
 }
 
-/* Those that store and attend. */
+/* Those that store and attend, and of the flow itself. */
 static bool flow_kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
                          struct error *error) {
     const struct spec *attention = &spec->flow->attention;
-    return attention->op->kernels(attention, isa, list, error);
+    struct kvmill_flow_problem problem;
+    kvmill_error reason;
+    if (kvmill_flow_verify(&spec->flow->flow, &problem, &reason) != KVMILL_OK)
+        return fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
+    return attention->op->kernels(attention, isa, list, error) &&
+           flow_program_kernels(&problem, isa, list, error);
 }
 
 const struct spec_op flow_spec_op = {

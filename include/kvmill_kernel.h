@@ -32,7 +32,8 @@ enum kvmill_family {
     KVMILL_ATTEND = 5,     /* a tile of query rows over rows of one kv head */
     KVMILL_GATHER = 6,     /* windows of an operand, where indices say -> a result */
     KVMILL_SCATTER = 7,    /* windows of updates -> results, combined in order */
-    KVMILL_SCATTER_REGION = 8 /* the same for several results at once, by a region */
+    KVMILL_SCATTER_REGION = 8, /* the same for several results at once, by a region */
+    KVMILL_FLOW_PROGRAM = 11   /* pages of a paged cache summarised, or scored for a query */
 };
 
 /* Words at any address. */
@@ -302,6 +303,24 @@ struct kvmill_scatter_slots {
     unsigned char *result[KVMILL_MOST_SCATTER_SLOTS];
     const unsigned char *updates[KVMILL_MOST_SCATTER_SLOTS];
     const unsigned char *capture[KVMILL_MOST_SCATTER_SLOTS]; /* a number each */
+};
+
+/* ---- Sparse flows ---- */
+
+/* Shape of FLOW_PROGRAM kernels. */
+struct kvmill_flow_program_shape {
+    const char *program; /* as text; a kernel serves that very text */
+};
+
+/* The problem of FLOW_PROGRAM whose program is one of a cache: the fields of a page of which `rows`
+   rows are there, all of them unless the program is one of growing pages.  A unit of work is a kv
+   head.  Field i of page p and kv head h is p * kv_heads + h fields behind field[i]. */
+struct kvmill_flow_summary {
+    struct kvmill_cache_rows key, value; /* from the page's first row on */
+    unsigned char *const *field;
+    int64_t page, kv_heads, rows;
+    float *workspace;    /* all that the program says there are */
+    const void *program; /* for the library's own kernel */
 };
 
 /* One generated kernel.  run() works on the units of work [first, last): for STORE_ROWS and

@@ -6,7 +6,8 @@
 #ifndef KVMILL_RUNTIME_FLOW_H
 #define KVMILL_RUNTIME_FLOW_H
 
-#include "../ops/flow.h"
+#include "../ops/flow_atom.h"
+#include "select.h"
 
 /* ---- Pages of a row ---- */
 
@@ -102,8 +103,10 @@ void kvmill_flow_eval(const struct flow_eval *eval);
 void kvmill_flow_eval_pages(const struct flow_eval *eval, int64_t pages, int64_t taps);
 
 /* Where values lie in a workspace: `offset` floats from its begin; those that are kept for all
-   pages `offset` floats for each page behind the others. */
+   pages `offset` floats for each page behind the others.  Atoms of an index program are kept, and
+   computed in stage 0; steps that are elsewhere are not run. */
 struct flow_schedule {
+    struct kvmill_flow_atoms atoms;
     int stages;
     int stage[KVMILL_MOST_FLOW_VALUES];
     bool kept[KVMILL_MOST_FLOW_VALUES];
@@ -114,6 +117,10 @@ struct flow_schedule {
 
 void kvmill_flow_schedule(const struct kvmill_flow_problem *problem, enum kvmill_flow_part part,
                           struct flow_schedule *schedule);
+
+/* The same, op by op: there are no atoms. */
+void kvmill_flow_schedule_steps(const struct kvmill_flow_problem *problem,
+                                enum kvmill_flow_part part, struct flow_schedule *schedule);
 
 /* Bytes for a row of which `pages` are scored, or for a summary (pages 0). */
 int64_t kvmill_flow_workspace(const struct flow_schedule *schedule, int64_t pages);
@@ -164,6 +171,11 @@ void kvmill_flow_append(const struct kvmill_flow_problem *problem,
 
 /* ---- Scores ---- */
 
+/* What runs the atoms of an index program, in their order, and selects. */
+struct flow_kernels {
+    struct selection score[KVMILL_MOST_FLOW_ATOMS], select;
+};
+
 /* Of pages ids[0 .. pages) for one kv head: query has `group` rows of activations, query_stride
    bytes apart.  Moves the state of fields that are saved. */
 struct flow_scoring {
@@ -172,6 +184,7 @@ struct flow_scoring {
     int64_t query_stride;
     const int32_t *ids;
     int64_t pages, kv_head;
+    const struct flow_kernels *kernels; /* or NULL: the portable ones */
 };
 
 /* The scores, which lie in the workspace. */
@@ -194,6 +207,7 @@ struct flow_index {
     const struct flow_cache *cache;
     const struct flow_batch *batch;
     const struct flow_queries *queries;
+    const struct flow_kernels *kernels; /* or NULL: the portable ones */
 };
 
 /* Bytes for a row of so many pages. */

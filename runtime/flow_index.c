@@ -33,6 +33,7 @@ static const float *score(const struct listing *listing, int64_t kv_head, int64_
         index->batch->ids + index->batch->indptr[listing->b] + index->problem->budget.bos,
         listing->candidates,
         kv_head,
+        index->kernels,
     };
     return kvmill_flow_score(index->problem, index->schedule, &scoring, listing->workspace);
 }

@@ -7,20 +7,11 @@
 #include <math.h>
 
 #include "flow_math.h"
-
-enum { LANES = 16 };
+#include "lanes.h"
 
 static const float masked = -1e30f;
 
 /* ---- Sums ---- */
-
-/* Lanes 8, 4, 2 and 1 apart are added. */
-static float add_lanes(float lane[LANES]) {
-    for (int apart = LANES / 2; apart > 0; apart /= 2)
-        for (int l = 0; l < apart; l++)
-            lane[l] += lane[l + apart];
-    return lane[0];
-}
 
 /* Numbers `step` apart; term i goes to lane i % lanes. */
 struct run {
@@ -47,10 +38,7 @@ static float squares_of(const struct run *run) {
 
 static float dot(const float *x, const float *y, int64_t count) {
     float lane[LANES] = {0};
-    for (int64_t i = 0; i < count; i++) {
-        float product = x[i] * y[i];
-        lane[i % LANES] += product;
-    }
+    add_products(lane, x, y, count);
     return add_lanes(lane);
 }
 

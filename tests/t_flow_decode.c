@@ -158,8 +158,8 @@ static void index_rows(struct decoder *decoder) {
     const struct flow_batch batch = {REQUESTS, POOL, indptr, decoder->ids[0], decoder->length};
     const struct flow_queries queries = {(const unsigned char *)decoder->query,
                                          HEADS * DIM * sizeof(float), DIM * sizeof(float)};
-    const struct flow_index index = {&decoder->problem, &decoder->index_schedule, &decoder->cache,
-                                     &batch, &queries};
+    const struct flow_index index = {
+        &decoder->problem, &decoder->index_schedule, &decoder->cache, &batch, &queries, NULL};
     for (int n = 0; n < REQUESTS * KV_HEADS; n++)
         kvmill_flow_index_row(&index, n / KV_HEADS, n % KV_HEADS, decoder->workspace,
                               decoder->list[n]);

@@ -699,9 +699,9 @@ static struct flow_scoring scoring_of(const struct scene *scene, int64_t first, 
     int64_t bytes = oracle_bytes(oracle_type_of(geometry->activation), geometry->key.dim);
     bool of_query = scene->problem.scope == KVMILL_SCOPE_QUERY_HEAD;
     int64_t head = of_query ? row : row * geometry->ratio;
-    return (struct flow_scoring){&scene->cache, scene->query.data + head * bytes,
-                                 bytes,         scene->ids + first,
-                                 pages,         of_query ? row / geometry->ratio : row};
+    return (struct flow_scoring){
+        &scene->cache, scene->query.data + head * bytes,       bytes, scene->ids + first,
+        pages,         of_query ? row / geometry->ratio : row, NULL};
 }
 
 static void ask_oracle(const struct scene *scene, const struct flow_scoring *scoring,
@@ -1217,8 +1217,8 @@ static bool are_lists_right(const struct scene *scene, struct dice *dice) {
         scene->query.data, 0,
         oracle_bytes(oracle_type_of(scene->problem.geometry.activation),
                      scene->problem.geometry.key.dim)};
-    const struct flow_index index = {&scene->problem, &scene->index_schedule, &scene->cache, &batch,
-                                     &queries};
+    const struct flow_index index = {
+        &scene->problem, &scene->index_schedule, &scene->cache, &batch, &queries, NULL};
     int64_t *begin = take((size_t)(REQUESTS * rows), sizeof *begin);
     int32_t *wanted = take((size_t)scene->pages, sizeof *wanted);
     int32_t *list = take((size_t)scene->pages, sizeof *list);
@@ -1333,8 +1333,8 @@ static struct lists lists_of(const char *flow, const char *attention, const char
         scene.query.data, 0,
         oracle_bytes(oracle_type_of(scene.problem.geometry.activation),
                      scene.problem.geometry.key.dim)};
-    const struct flow_index index = {&scene.problem, &scene.index_schedule, &scene.cache, &batch,
-                                     &queries};
+    const struct flow_index index = {
+        &scene.problem, &scene.index_schedule, &scene.cache, &batch, &queries, NULL};
     float *workspace = take(
         (size_t)kvmill_flow_index_workspace(&scene.problem, &scene.index_schedule, scene.pages), 1);
     lists.rows = kvmill_flow_rows_of_request(&scene.problem);

@@ -347,6 +347,8 @@ struct kvmill_score_pages {
     const int32_t *ids;
     int64_t pages;
     float *score;
+};
+
 /* ---- Programs of flows ---- */
 
 /* Shape of FLOW_PROGRAM kernels. */

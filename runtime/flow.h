@@ -6,7 +6,7 @@
 #ifndef KVMILL_RUNTIME_FLOW_H
 #define KVMILL_RUNTIME_FLOW_H
 
-#include "../ops/flow_atom.h"
+#include "../ops/flow_schedule.h"
 #include "select.h"
 
 /* ---- Pages of a row ---- */
@@ -66,18 +66,6 @@ static inline int64_t flow_listed_length(const struct flow_row *row, int64_t pag
 
 /* ---- Programs ---- */
 
-/* Values of a program, as ops/flow_program.c counts them: k, v, fields; then q. */
-enum { FLOW_FIRST_FIELD = 2 };
-
-static inline int flow_query_value(const struct kvmill_flow_problem *problem) {
-    return FLOW_FIRST_FIELD + problem->field_count;
-}
-
-static inline bool flow_is_of_page(const struct kvmill_flow_value *value) {
-    return value->source == KVMILL_FLOW_KEY || value->source == KVMILL_FLOW_VALUE ||
-           value->source == KVMILL_FLOW_FIELD;
-}
-
 /* Numbers that a program computes with: of one page, or of all that are scored. */
 struct flow_matrix {
     const float *data;
@@ -92,38 +80,12 @@ struct flow_eval {
     float *out;
 };
 
-/* Whether an op needs all pages of a row. */
-bool kvmill_flow_is_over_pages(const struct kvmill_flow_step *step);
-
 /* An op on one page. */
 void kvmill_flow_eval(const struct flow_eval *eval);
 
 /* An op over `pages` pages: in[0].data has them one behind the other, and so has out where each
    page gets a matrix; in[1] are weights [taps, rows, columns]. */
 void kvmill_flow_eval_pages(const struct flow_eval *eval, int64_t pages, int64_t taps);
-
-/* Where values lie in a workspace: `offset` floats from its begin; those that are kept for all
-   pages `offset` floats for each page behind the others.  Atoms of an index program are kept, and
-   computed in stage 0; steps that are elsewhere are not run. */
-struct flow_schedule {
-    struct kvmill_flow_atoms atoms;
-    int stages;
-    int stage[KVMILL_MOST_FLOW_VALUES];
-    bool kept[KVMILL_MOST_FLOW_VALUES];
-    bool loaded[KVMILL_MOST_FLOW_VALUES]; /* an input that is used */
-    int64_t offset[KVMILL_MOST_FLOW_VALUES];
-    int64_t floats, page_floats;
-};
-
-void kvmill_flow_schedule(const struct kvmill_flow_problem *problem, enum kvmill_flow_part part,
-                          struct flow_schedule *schedule);
-
-/* The same, op by op: there are no atoms. */
-void kvmill_flow_schedule_steps(const struct kvmill_flow_problem *problem,
-                                enum kvmill_flow_part part, struct flow_schedule *schedule);
-
-/* Bytes for a row of which `pages` are scored, or for a summary (pages 0). */
-int64_t kvmill_flow_workspace(const struct flow_schedule *schedule, int64_t pages);
 
 /* The cache and the fields of a layer.  Field i of page p and kv head h is (p * kv_heads + h) *
    fields[i].bytes behind field[i]. */

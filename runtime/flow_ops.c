@@ -300,11 +300,6 @@ static void conv_pages(const struct flow_eval *eval, int64_t pages, int64_t e, i
     }
 }
 
-bool kvmill_flow_is_over_pages(const struct kvmill_flow_step *step) {
-    const struct kvmill_flow_kind *kind = kvmill_flow_kind_at(step->code);
-    return kind->attributes & KVMILL_FLOW_DIMS && step->dims & 1;
-}
-
 void kvmill_flow_eval_pages(const struct flow_eval *eval, int64_t pages, int64_t taps) {
     for (int64_t e = 0; e < eval->rows * eval->columns; e++) {
         if (eval->step->code == KVMILL_FLOW_SOFTMAX)

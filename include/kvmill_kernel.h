@@ -360,11 +360,11 @@ struct kvmill_flow_program_shape {
    rows are there, all of them unless the program is one of growing pages.  A unit of work is a kv
    head.  Field i of page p and kv head h is p * kv_heads + h fields behind field[i]. */
 struct kvmill_flow_summary {
+    const void *program;                 /* that the library's own kernel interprets */
     struct kvmill_cache_rows key, value; /* from the page's first row on */
     unsigned char *const *field;
     int64_t page, kv_heads, rows;
-    float *workspace;    /* all that the program says there are */
-    const void *program; /* for the library's own kernel */
+    float *workspace; /* all values of the program */
 };
 
 /* One generated kernel.  run() works on the units of work [first, last): for STORE_ROWS and

@@ -367,6 +367,23 @@ struct kvmill_flow_summary {
     float *workspace; /* all values of the program */
 };
 
+/* The problem of FLOW_PROGRAM whose program is one of an index: scores of pages ids[0 .. pages) for the
+   query of a kv head, rows of activations.  Units of work are 2 * stages + 1 phases, which are run in
+   their order: the begin and the pages of each stage, then the state that fields keep.  Atoms are
+   computed between the first and the second.  Values that are kept for all pages lie behind the
+   others, in the order of the program. */
+struct kvmill_flow_scores {
+    const void *program; /* that the library's own kernel interprets */
+    const unsigned char *query;
+    int64_t query_stride;
+    struct kvmill_cache_rows key, value; /* from the first row of page 0 on */
+    unsigned char *const *field;
+    const float *const *constant;
+    const int32_t *ids;
+    int64_t pages, kv_head, kv_heads;
+    float *workspace;
+};
+
 /* One generated kernel.  run() works on the units of work [first, last): for STORE_ROWS and
    KEEP_ROWS a unit of work is chunk u % chunks of slab u / chunks, and a slab is one (batch, head),
    or one batch entry where whole_batch is set.  Re-entrant; allocates nothing. */

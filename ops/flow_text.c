@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "flow_schedule.h"
+
 /* Of a workspace: what kernels count with stays far below 2^31. */
 enum { MOST_FLOATS = 1 << 20 };
 
@@ -12,8 +14,8 @@ struct writer {
     const struct kvmill_flow_problem *problem;
     const struct kvmill_flow_program *program;
     struct kvmill_flow_text *text;
+    struct flow_schedule schedule;
     size_t length; /* of the text; more than there is room for when it is too long */
-    int64_t floats;
 };
 
 __attribute__((format(printf, 2, 3))) static void add(struct writer *writer, const char *format,
@@ -100,28 +102,53 @@ static void add_rows(struct writer *writer, int number, const struct kvmill_form
     add_shape(writer, &writer->program->values[number].shape);
 }
 
-static void add_field(struct writer *writer, int number) {
-    const struct kvmill_flow_value *value = &writer->program->values[number];
-    add(writer, "; field");
+static void add_place(struct writer *writer, const char *word, int number, int element) {
+    add(writer, "; %s", word);
     add_name(writer, number);
-    add(writer, " %s", element_word(writer->problem->fields[value->number].element));
-    add_shape(writer, &value->shape);
+    add(writer, " %s", element_word(element));
+    add_shape(writer, &writer->program->values[number].shape);
 }
 
-/* What the workspace has room for: inputs that are used, all fields, and results. */
-static void add_values(struct writer *writer) {
+static void add_constant(struct writer *writer, int number) {
+    const struct kvmill_flow_shape *shape = &writer->program->values[number].shape;
+    add(writer, "; constant");
+    add_name(writer, number);
+    add(writer, " %" PRId64, shape->taps);
+    add_shape(writer, shape);
+}
+
+/* All that have a place in the workspace, and constants; results are steps'. */
+static void add_input(struct writer *writer, int number) {
+    const struct kvmill_flow_value *value = &writer->program->values[number];
     const struct kvmill_cache_geometry *geometry = &writer->problem->geometry;
-    for (int i = 0; i < writer->program->value_count; i++) {
-        const struct kvmill_flow_value *value = &writer->program->values[i];
-        bool is_rows = value->source == KVMILL_FLOW_KEY || value->source == KVMILL_FLOW_VALUE;
-        if (is_rows && value->uses > 0)
-            add_rows(writer, i,
-                     value->source == KVMILL_FLOW_KEY ? &geometry->key : &geometry->value);
-        if (value->source == KVMILL_FLOW_FIELD)
-            add_field(writer, i);
-        if (!is_rows || value->uses > 0)
-            writer->floats += value->shape.rows * value->shape.columns;
+    if (value->source == KVMILL_FLOW_FIELD)
+        add_place(writer, "field", number, writer->problem->fields[value->number].element);
+    if (!writer->schedule.loaded[number])
+        return;
+    switch (value->source) {
+    case KVMILL_FLOW_KEY:
+        add_rows(writer, number, &geometry->key);
+        break;
+    case KVMILL_FLOW_VALUE:
+        add_rows(writer, number, &geometry->value);
+        break;
+    case KVMILL_FLOW_QUERY:
+        add_place(writer, "query", number, geometry->activation);
+        break;
+    case KVMILL_FLOW_CONSTANT:
+        add_constant(writer, number);
+        break;
+    default:
+        break;
     }
+}
+
+static void add_kept(struct writer *writer) {
+    for (int i = 0; i < writer->program->value_count; i++)
+        if (writer->schedule.kept[i]) {
+            add(writer, "; keep");
+            add_name(writer, i);
+        }
 }
 
 /* ---- Steps ---- */
@@ -149,9 +176,8 @@ static void add_attributes(struct writer *writer, const struct kvmill_flow_step 
         add(writer, " %" PRId64 " %" PRId64, step->start, step->end);
 }
 
-static void add_step(struct writer *writer, const struct kvmill_flow_step *step) {
-    int output = step->field >= 0 ? 2 + step->field : step->output;
-    add(writer, "; step");
+/* Behind the word that says when. */
+static void add_op(struct writer *writer, const struct kvmill_flow_step *step, int output) {
     add_name(writer, output);
     add_shape(writer, &writer->program->values[output].shape);
     add(writer, " %s", kvmill_flow_kind_at(step->code)->name);
@@ -160,19 +186,66 @@ static void add_step(struct writer *writer, const struct kvmill_flow_step *step)
         add_name(writer, step->input[i]);
 }
 
+static void add_cache_step(struct writer *writer, const struct kvmill_flow_step *step) {
+    add(writer, "; step");
+    add_op(writer, step, step->field >= 0 ? FLOW_FIRST_FIELD + step->field : step->output);
+}
+
+static void add_atom(struct writer *writer, int value) {
+    if (!writer->schedule.atoms.needed[value])
+        return;
+    add(writer, "; atom");
+    add_name(writer, value);
+    add_shape(writer, &writer->program->values[value].shape);
+}
+
+static void add_save(struct writer *writer, const struct kvmill_flow_step *step) {
+    add(writer, "; save f%d", step->field);
+    add_name(writer, step->input[0]);
+}
+
+static void add_index_step(struct writer *writer, const struct kvmill_flow_step *step) {
+    bool elsewhere = writer->schedule.atoms.elsewhere[step - writer->program->steps];
+    if (step->code == KVMILL_FLOW_SAVE)
+        add_save(writer, step);
+    if (step->output < 0)
+        return;
+    if (elsewhere) {
+        add_atom(writer, step->output);
+        return;
+    }
+    const char *when = kvmill_flow_is_over_pages(step)                      ? "over"
+                       : writer->program->values[step->output].shape.ragged ? "page"
+                                                                            : "once";
+    add(writer, "; %s %d", when, writer->schedule.stage[step->output]);
+    add_op(writer, step, step->output);
+}
+
+static void add_program(struct writer *writer, enum kvmill_flow_part part) {
+    const struct kvmill_flow_program *program = writer->program;
+    for (int i = 0; i < program->value_count; i++)
+        add_input(writer, i);
+    for (int i = 0; i < program->step_count; i++)
+        (part == KVMILL_CACHE_PROGRAM ? add_cache_step : add_index_step)(writer,
+                                                                         &program->steps[i]);
+    add_kept(writer);
+}
+
 bool kvmill_flow_text_make(const struct kvmill_flow_problem *problem, enum kvmill_flow_part part,
                            struct kvmill_flow_text *text) {
     struct writer writer = {.problem = problem, .program = &problem->programs[part], .text = text};
-    if (part != KVMILL_CACHE_PROGRAM || writer.program->step_count == 0)
+    if (writer.program->step_count == 0)
         return refuse(&writer, "it has no such program");
-    add(&writer, "cache %" PRId64 " %s", problem->geometry.page_size,
-        problem->incremental ? "growing" : "whole");
-    add_values(&writer);
-    for (int i = 0; i < writer.program->step_count; i++)
-        add_step(&writer, &writer.program->steps[i]);
+    kvmill_flow_schedule(problem, part, &writer.schedule);
+    if (part == KVMILL_CACHE_PROGRAM)
+        add(&writer, "cache %" PRId64 " %s", problem->geometry.page_size,
+            problem->incremental ? "growing" : "whole");
+    else
+        add(&writer, "index %d %" PRId64, writer.schedule.stages, problem->geometry.page_size);
+    add_program(&writer, part);
+    int64_t floats = writer.schedule.floats + writer.schedule.page_floats;
     if (writer.length >= sizeof text->text)
         return refuse(&writer, "its program is too long");
-    return writer.floats <= MOST_FLOATS ||
-           refuse(&writer, "a page takes %" PRId64 " floats; kernels have %d", writer.floats,
-                  MOST_FLOATS);
+    return floats <= MOST_FLOATS ||
+           refuse(&writer, "a page takes %" PRId64 " floats; kernels have %d", floats, MOST_FLOATS);
 }

@@ -7,6 +7,11 @@
    k and v are rows of the cache, ROWS of elements, scales and groups; f0, ... fields, r0, ... other
    results.  Of "growing" pages some rows may be missing: n is how many there are.
 
+   "index 2 16; query q f16 4 128; ...; once 0 r0 1 128 Mean 1 q; atom r2 1 1; over 1 r3 1 1 Softmax
+   0x1p+0 0 r2; page 1 r4 ...; save f0 r4; keep r2; ...": how many stages, and tokens of a page; a
+   step says its stage, and whether it is done once, for every page, or over all pages; an atom is
+   computed elsewhere.  Of what is kept there is one for each page.
+
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_FLOW_TEXT_H
 #define KVMILL_OPS_FLOW_TEXT_H

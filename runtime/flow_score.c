@@ -50,37 +50,6 @@ static void load_page(const struct flow_run *run, const struct flow_page *page, 
             kvmill_flow_load(page, &run->program->values[i], flow_place(run, i, number));
 }
 
-/* ---- Atoms ---- */
-
-static const struct kvmill_kernel *kernel_of(const struct flow_run *run,
-                                             const struct flow_scoring *scoring, int i) {
-    const struct kvmill_call_size size = {1, 1, run->pages * run->problem->geometry.page_size};
-    return scoring->kernels == NULL ? &kvmill_portable_score_pages
-                                    : kvmill_selected_kernel(&scoring->kernels->score[i], &size);
-}
-
-static void run_atom(const struct flow_run *run, const struct flow_scoring *scoring, int i) {
-    const struct kvmill_flow_atom *atom = &run->schedule->atoms.atom[i];
-    const struct kvmill_score_shape shape = kvmill_flow_atom_shape(run->problem, atom);
-    int64_t bytes = run->problem->fields[atom->field[0]].bytes;
-    struct kvmill_score_pages pages = {
-        .shape = &shape,
-        .query = flow_place(run, atom->query, 0),
-        .stride = run->problem->geometry.kv_heads * bytes,
-        .ids = scoring->ids,
-        .pages = run->pages,
-        .score = flow_place(run, atom->value, 0),
-    };
-    for (int k = 0; k < (atom->kind == KVMILL_ATOM_BOUND ? 2 : 1); k++)
-        pages.field[k] = scoring->cache->field[atom->field[k]] + scoring->kv_head * bytes;
-    kernel_of(run, scoring, i)->run(&pages, 0, run->pages);
-}
-
-static void run_atoms(const struct flow_run *run, const struct flow_scoring *scoring) {
-    for (int i = 0; i < run->schedule->atoms.count; i++)
-        run_atom(run, scoring, i);
-}
-
 /* ---- Stages ---- */
 
 /* Ops over pages, and those of what is the same for all. */
@@ -119,13 +88,8 @@ static bool has_pages(const struct flow_run *run, int stage) {
     return has;
 }
 
-static void run_stage(const struct flow_run *run, const struct flow_scoring *scoring, int stage) {
-    begin_stage(run, stage);
-    if (stage == 0)
-        run_atoms(run, scoring);
-    if (!has_pages(run, stage))
-        return;
-    for (int64_t s = 0; s < run->pages; s++) {
+static void run_pages(const struct flow_run *run, const struct flow_scoring *scoring, int stage) {
+    for (int64_t s = 0; has_pages(run, stage) && s < run->pages; s++) {
         struct flow_page page = page_of(run, scoring, s);
         load_page(run, &page, s, stage);
         run_page(run, stage, s);
@@ -144,6 +108,78 @@ static void save_states(const struct flow_run *run, const struct flow_scoring *s
     }
 }
 
+/* ---- Kernels ---- */
+
+/* What the library's own kernel knows of scores. */
+struct scores {
+    struct flow_interpreted interpreted;
+    const struct flow_run *run;
+    const struct flow_scoring *scoring;
+};
+
+/* Phases are the begin and the pages of each stage, then states. */
+static void run_phase(const struct scores *known, int64_t phase) {
+    int stage = (int)(phase / 2);
+    if (phase == 0)
+        load_query(known->run, known->scoring);
+    if (stage == known->run->schedule->stages)
+        save_states(known->run, known->scoring);
+    else if (phase % 2 == 0)
+        begin_stage(known->run, stage);
+    else
+        run_pages(known->run, known->scoring, stage);
+}
+
+static void interpret(const struct flow_interpreted *interpreted, const void *problem,
+                      int64_t first, int64_t last) {
+    (void)problem;
+    for (int64_t phase = first; phase < last; phase++)
+        run_phase((const struct scores *)(const void *)interpreted, phase);
+}
+
+static struct kvmill_call_size size_of(const struct flow_run *run) {
+    return (struct kvmill_call_size){1, 1, run->pages * run->problem->geometry.page_size};
+}
+
+static const struct kvmill_kernel *program_of(const struct flow_run *run,
+                                              const struct flow_scoring *scoring) {
+    const struct kvmill_call_size size = size_of(run);
+    return scoring->kernels == NULL
+               ? &kvmill_portable_flow_program
+               : kvmill_selected_kernel(&scoring->kernels->program[KVMILL_INDEX_PROGRAM], &size);
+}
+
+/* ---- Atoms ---- */
+
+static const struct kvmill_kernel *kernel_of(const struct flow_run *run,
+                                             const struct flow_scoring *scoring, int i) {
+    const struct kvmill_call_size size = size_of(run);
+    return scoring->kernels == NULL ? &kvmill_portable_score_pages
+                                    : kvmill_selected_kernel(&scoring->kernels->score[i], &size);
+}
+
+static void run_atom(const struct flow_run *run, const struct flow_scoring *scoring, int i) {
+    const struct kvmill_flow_atom *atom = &run->schedule->atoms.atom[i];
+    const struct kvmill_score_shape shape = kvmill_flow_atom_shape(run->problem, atom);
+    int64_t bytes = run->problem->fields[atom->field[0]].bytes;
+    struct kvmill_score_pages pages = {
+        .shape = &shape,
+        .query = flow_place(run, atom->query, 0),
+        .stride = run->problem->geometry.kv_heads * bytes,
+        .ids = scoring->ids,
+        .pages = run->pages,
+        .score = flow_place(run, atom->value, 0),
+    };
+    for (int k = 0; k < (atom->kind == KVMILL_ATOM_BOUND ? 2 : 1); k++)
+        pages.field[k] = scoring->cache->field[atom->field[k]] + scoring->kv_head * bytes;
+    kernel_of(run, scoring, i)->run(&pages, 0, run->pages);
+}
+
+static void run_atoms(const struct flow_run *run, const struct flow_scoring *scoring) {
+    for (int i = 0; i < run->schedule->atoms.count; i++)
+        run_atom(run, scoring, i);
+}
+
 static const float *find_score(const struct flow_run *run) {
     const struct kvmill_flow_step *step = run->program->steps;
     while (step->code != KVMILL_FLOW_TOPK)
@@ -151,14 +187,38 @@ static const float *find_score(const struct flow_run *run) {
     return flow_place(run, step->input[0], 0);
 }
 
+/* Atoms come when their queries are known, and before anything looks at pages. */
+static void run_program(const struct flow_run *run, const struct flow_scoring *scoring,
+                        const float *const *constants) {
+    const struct scores known = {{interpret}, run, scoring};
+    const struct kvmill_flow_scores scores = {
+        .program = &known,
+        .query = scoring->query,
+        .query_stride = scoring->query_stride,
+        .key = scoring->cache->key,
+        .value = scoring->cache->value,
+        .field = scoring->cache->field,
+        .constant = constants,
+        .ids = scoring->ids,
+        .pages = scoring->pages,
+        .kv_head = scoring->kv_head,
+        .kv_heads = run->problem->geometry.kv_heads,
+        .workspace = run->workspace,
+    };
+    const struct kvmill_kernel *kernel = program_of(run, scoring);
+    kernel->run(&scores, 0, 1);
+    run_atoms(run, scoring);
+    kernel->run(&scores, 1, 2 * run->schedule->stages + 1);
+}
+
 const float *kvmill_flow_score(const struct kvmill_flow_problem *problem,
                                const struct flow_schedule *schedule,
                                const struct flow_scoring *scoring, float *workspace) {
     const struct flow_run run = {
         problem, &problem->programs[KVMILL_INDEX_PROGRAM], schedule, workspace, scoring->pages, 0};
-    load_query(&run, scoring);
-    for (int stage = 0; stage < schedule->stages; stage++)
-        run_stage(&run, scoring, stage);
-    save_states(&run, scoring);
+    const float *constants[KVMILL_MOST_FLOW_CONSTANTS];
+    for (int i = 0; i < problem->constant_count; i++)
+        constants[i] = problem->constants[i].values;
+    run_program(&run, scoring, constants);
     return find_score(&run);
 }

@@ -1098,6 +1098,11 @@ static const struct {
                                                ", \"dim\": 1, \"start\": 0, \"end\": 2, "
                                                "\"alpha\": 1, \"beta\": 0",
                                                "a") LAST("Multiply", "\"a\", \"k\"", ""))},
+    {"cache: rows in groups, then all of them",
+     CACHE("[1, \"head_dim\"]", OP("MaxInterleave", "\"k\"", ", \"dim\": 1, \"group\": 3", "a")
+                                    LAST("Mean", "\"a\"", ", \"dim\": 1"))},
+    {"cache: Reshape, then rows", CACHE("[1, 40]", OP("Reshape", "\"k\"", ", \"shape\": [3, 40]",
+                                                      "a") LAST("Mean", "\"a\"", ", \"dim\": 1"))},
     {"cache: Reshape", CACHE("[3, 40]", LAST("Reshape", "\"k\"", ", \"shape\": [3, 40]"))},
     {"cache: Fill", CACHE("[2, 3]", "{\"op\": \"Fill\", \"alpha\": 1.5, \"output\": \"f\"}")},
     {"cache: a field of a field",

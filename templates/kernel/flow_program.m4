@@ -18,24 +18,50 @@ m4_define(«km_room_of», «m4_ifelse(m4_indir(«_km_rows_$1»), «n», «km_pag
 m4_define(«km_columns_of», «m4_indir(«_km_columns_$1»)»)
 m4_define(«_km_shape», «m4_define(«_km_rows_$1», «$2»)m4_define(«_km_columns_$1», «$3»)»)
 
-m4_dnl _km_fact: what later passes look up.
+m4_dnl What later passes look up.  An index program's steps begin with when they are done.
 m4_define(«_km_fact_cache», «m4_define(«km_page», «$1»)m4_define(«km_is_growing», m4_ifelse(«$2», «growing», 1, 0))»)
-m4_define(«_km_fact_rows», «_km_shape(«$1», «$5», «$6»)m4_define(«_km_element_$1», «$2»)_km_take_type(«$2»)_km_take_type(«$3»)»)
+m4_define(«_km_fact_index», «m4_define(«km_stages», «$1»)m4_define(«km_page», «$2»)m4_define(«km_is_growing», 0)»)
+m4_define(«_km_fact_rows», «_km_shape(«$1», «$5», «$6»)_km_take_type(«$2»)_km_take_type(«$3»)»)
 m4_define(«_km_fact_field», «_km_shape(«$1», «$3», «$4»)m4_define(«_km_type_$1», «$2»)_km_take_type(«$2»)_km_give_type(«$2»)»)
+m4_define(«_km_fact_query», «_km_shape(«$1», «$3», «$4»)_km_take_type(«$2»)»)
+m4_define(«_km_fact_constant», «_km_shape(«$1», «$3», «$4»)m4_define(«_km_taps_$1», «$2»)»)
+m4_define(«_km_fact_atom», «_km_shape(«$1», «$2», «$3»)»)
+m4_define(«_km_fact_keep», «m4_define(«_km_kept_$1»)»)
 m4_define(«_km_fact_step», «m4_ifdef(«_km_type_$1», «», «_km_shape(«$1», «$2», «$3»)»)»)
+m4_define(«_km_fact_once», «_km_shape(«$2», «$3», «$4»)»)
+m4_define(«_km_fact_over», «_km_shape(«$2», «$3», «$4»)»)
+m4_define(«_km_fact_page», «_km_shape(«$2», «$3», «$4»)m4_define(«_km_has_$1»)_km_mark(«$1», m4_shift(m4_shift(m4_shift(m4_shift($@)))))»)
+m4_dnl _km_need_STAGE_VALUE: read there, by words of a step that are values.
+m4_define(«_km_mark», «m4_ifelse(«$2», «», «», «m4_define(«_km_need_$1_$2»)_km_mark(«$1», m4_shift(m4_shift($@)))»)»)
 m4_dnl Types that are loaded, and stored, one after the other.
 m4_define(«_km_take_type», «m4_ifelse(m4_index(« f16 bf16 », « $1 »), -1, «», «m4_define(«_km_takes_$1»)»)»)
 m4_define(«_km_give_type», «m4_ifelse(m4_index(« f16 bf16 », « $1 »), -1, «», «m4_define(«_km_gives_$1»)»)»)
 km_each_step(«_km_fact»)
 
-m4_dnl km_values -- the workspace.
-m4_define(«_km_member», «    float $1[m4_eval(km_room_of(«$1») * km_columns_of(«$1»))];
-»)
-m4_define(«_km_value_rows», «_km_member(«$1»)»)
-m4_define(«_km_value_field», «_km_member(«$1»)»)
-m4_define(«_km_value_step», «m4_ifdef(«_km_type_$1», «», «_km_member(«$1»)»)»)
+m4_dnl km_size_of(VALUE) -- floats of it.
+m4_define(«km_size_of», «m4_eval(km_room_of(«$1») * km_columns_of(«$1»))»)
+
+m4_dnl What lies in the workspace: km_floats that are members of a struct, then those that are kept for all pages.
+m4_define(«km_floats», 0)
+m4_define(«km_page_floats», 0)
+m4_define(«_km_lay», «m4_ifdef(«_km_kept_$1», «m4_define(«_km_offset_$1», km_page_floats)_km_count(«km_page_floats», «$1»)», «_km_count(«km_floats», «$1»)»)»)
+m4_define(«_km_count», «m4_define(«$1», m4_eval($1 + km_size_of(«$2»)))»)
+m4_define(«km_each_place», «m4_pushdef(«_km_at_place», m4_defn(«$1»))km_each_step(«_km_placed»)m4_popdef(«_km_at_place»)»)
+m4_define(«_km_placed_rows», «_km_at_place(«$1»)»)
+m4_define(«_km_placed_field», «_km_at_place(«$1»)»)
+m4_define(«_km_placed_query», «_km_at_place(«$1»)»)
+m4_define(«_km_placed_atom», «_km_at_place(«$1»)»)
+m4_define(«_km_placed_step», «m4_ifdef(«_km_type_$1», «», «_km_at_place(«$1»)»)»)
+m4_define(«_km_placed_once», «_km_at_place(«$2»)»)
+m4_define(«_km_placed_over», «_km_at_place(«$2»)»)
+m4_define(«_km_placed_page», «_km_at_place(«$2»)»)
+km_each_place(«_km_lay»)
+
+m4_dnl km_values -- the struct.
+m4_define(«_km_member», «m4_ifdef(«_km_kept_$1», «», «    float $1[km_size_of(«$1»)];
+»)»)
 m4_define(«km_values», «struct values {
-km_each_step(«_km_value»)};
+km_each_place(«_km_member»)};
 
 »)
 
@@ -144,6 +170,14 @@ m4_define(«_km_load_blocks», «    (void)scales;
 m4_ifelse(«$1», «q8_0», «_km_block_loop(«codes_i8», 32, 0)», «_km_block_loop(«codes_low», 16, 0)_km_block_loop(«codes_high», 16, 16)»)m4_dnl
     }
 »)
+
+m4_dnl km_load_rows(NAME, ELEMENT, SCALE, GROUP, ROWS, COLUMNS, SLOT, HEAD) -- those of a page, from cache row SLOT on.
+m4_define(«km_load_rows», «m4_pushdef(«SIDE», «m4_ifelse(«$1», «k», «key», «value»)»)    for (int64_t r = 0; r < km_rows_of(«$1»); r++)
+        load_$1(km_place(«$1») + r * $6, p->SIDE.data + ($7 + r) * p->SIDE.row_stride + $8 * p->SIDE.head_stride, m4_ifelse(«$3», «none», «NULL», «p->SIDE.scale + ($7 + r) * p->SIDE.scale_row_stride + $8 * p->SIDE.scale_head_stride»));
+m4_popdef(«SIDE»)»)
+
+m4_dnl km_field_at(FIELD, PAGE, HEAD) -- its address.
+m4_define(«km_field_at», «p->field[m4_substr(«$1», 1)] + ($2 * p->kv_heads + $3) * m4_eval(km_size_of(«$1») * km_size(m4_indir(«_km_type_$1»)))»)
 
 m4_dnl ---- Arithmetic ----
 
@@ -270,7 +304,7 @@ m4_define(«_km_down», «km_inline(«void», «$1_down(float *restrict to, cons
 m4_dnl ---- Ops: km_op_NAME(VALUE, ROWS, COLUMNS, ATTRIBUTES..., INPUTS...) -- C text ----
 
 m4_dnl km_place(VALUE) -- its floats; km_element(VALUE, I, J) -- one of them; a dim of 1 stands for any.
-km_default(«km_place», «w->$1»)
+m4_define(«km_place», «m4_ifdef(«_km_kept_$1», «(all_$1 + s * km_size_of(«$1»))», «m4_ifdef(«_km_taps_$1», «p->constant[m4_substr(«$1», 1)]», «w->$1»)»)»)
 m4_define(«km_element», «km_place(«$1»)[m4_ifelse(km_rows_of(«$1»), 1, «», «($2) * km_columns_of(«$1») + »)m4_ifelse(km_columns_of(«$1»), 1, 0, «$3»)]»)
 
 m4_dnl _km_over(VALUE, TEXT of I, J) -- every element of it; _km_flat(VALUE, TEXT of I) -- in one loop.
@@ -304,9 +338,8 @@ m4_define(«km_op_L2NormInterleave», «_km_norm(«$1», «$4», «$6»)»)
 m4_define(«km_op_GeMM», «_km_over(«$1», «dot_across(km_place(«$4») + j * km_columns_of(«$4»), km_place(«$5») + i * km_columns_of(«$5»), km_columns_of(«$4»), minus_0)»)»)
 
 m4_dnl _km_unary(VALUE, X, TEXT of X), _km_binary(VALUE, X, Y, TEXT of X and Y) -- in one loop where all have one shape.
-m4_define(«_km_shape_of», «m4_indir(«_km_rows_$1»),km_columns_of(«$1»)»)
-m4_define(«_km_is_flat», «m4_ifelse(«$2», «», 1, _km_quoted(_km_shape_of(«$2»)), _km_quoted(_km_shape_of(«$1»)), «_km_is_flat(«$1», m4_shift(m4_shift($@)))», 0)»)
-m4_define(«_km_quoted», ««$*»»)
+m4_define(«_km_shape_of», «m4_indir(«_km_rows_$1»)x«»km_columns_of(«$1»)»)
+m4_define(«_km_is_flat», «m4_ifelse(_km_shape_of(«$1»):_km_shape_of(«$1»), _km_shape_of(«$2»):_km_shape_of(«$3»), 1, 0)»)
 m4_define(«_km_unary», «_km_with(«_km_flat(«$1», «$3»)», «km_place(«$2»)[i]»)»)
 m4_define(«_km_binary», «m4_ifelse(_km_is_flat(«$1», «$2», «$3»), 1,
   «_km_with(«_km_flat(«$1», «$4»)», «km_place(«$2»)[i]», «km_place(«$3»)[i]»)»,
@@ -345,6 +378,90 @@ m4_define(«km_op_Reshape», «    memcpy(km_place(«$1»), km_place(«$4»), m4
 »)
 m4_define(«km_op_MaskSlice», «m4_pushdef(«I», «m4_ifelse(«$6», 1, «i», «j»)»)_km_over(«$1», «(I >= $7) & (I < $8) ? _km_float(«$4») : _km_float(«$5»)»)m4_popdef(«I»)»)
 m4_define(«km_op_Fill», «_km_flat(«$1», «_km_float(«$4»)»)»)
+
+m4_define(«km_op_Load», m4_defn(«km_op_Reshape»))
+
+m4_dnl ---- Ops over pages: km_over_NAME(VALUE, ATTRIBUTES..., INPUTS...) ----
+
+m4_dnl km_over_pages -- what they call.  Element e of page s is x[s * size + e]; page s goes to lane s % TERMS.
+m4_define(«km_over_pages», «_km_over_sum(«sum», «X»)_km_over_sum(«squares», «km_times(«X», «X»)»)_km_over_extreme(«largest», «>»)_km_over_extreme(«least», «<»)»)
+m4_define(«_km_over_sum», «km_inline(«void», «$1_over(float *to, const float *x, int64_t pages, int64_t size, float minus_0)»)
+{
+    if (size == 1) {
+        *to = $1_across(x, pages, minus_0);
+        return;
+    }
+    for (int64_t first = 0; first < size; first += TERMS) {
+        float lane[TERMS][TERMS] = {{0}};
+        int64_t some = size - first < TERMS ? size - first : TERMS;
+        for (int64_t s = 0; s < pages; s++)
+            for (int64_t e = 0; e < some; e++)
+                lane[s % TERMS][e] += _km_with(«$2», «x[s * size + first + e]»);
+        for (int apart = TERMS / 2; apart > 0; apart /= 2)
+            for (int l = 0; l < apart; l++)
+                for (int64_t e = 0; e < some; e++)
+                    lane[l][e] += lane[l + apart][e];
+        for (int64_t e = 0; e < some; e++)
+            to[first + e] = lane[0][e];
+    }
+}
+
+»)
+m4_define(«_km_over_extreme», «km_inline(«void», «$1_over(float *to, const float *x, int64_t pages, int64_t size)»)
+{
+    for (int64_t e = 0; e < size; e++)
+        to[e] = pages > 0 ? x[e] : 0;
+    for (int64_t s = 1; s < pages; s++)
+        for (int64_t e = 0; e < size; e++)
+            to[e] = x[s * size + e] $2 to[e] ? x[s * size + e] : to[e];
+}
+
+»)
+
+m4_define(«km_over_Sum», «    sum_over(w->$1, all_$3, p->pages, km_size_of(«$3»), minus_0);
+»)
+m4_define(«km_over_Mean», «km_over_Sum($@)    for (int64_t i = 0; i < km_size_of(«$3»); i++)
+        w->$1[i] = p->pages > 0 ? w->$1[i] / (float)p->pages : 0;
+»)
+m4_define(«km_over_Max», «    largest_over(w->$1, all_$3, p->pages, km_size_of(«$3»));
+»)
+m4_define(«km_over_Min», «    least_over(w->$1, all_$3, p->pages, km_size_of(«$3»));
+»)
+m4_define(«km_over_L2Norm», «    squares_over(w->$1, all_$3, p->pages, km_size_of(«$3»), minus_0);
+    for (int64_t i = 0; i < km_size_of(«$3»); i++)
+        w->$1[i] = root(w->$1[i]);
+»)
+m4_dnl _km_each_page(VALUE, TEXT of S and E) -- every element of every page.
+m4_define(«_km_each_page», «    for (int64_t s = 0; s < p->pages; s++)
+        for (int64_t e = 0; e < km_size_of(«$1»); e++)
+            all_$1[s * km_size_of(«$1») + e] = $2;
+»)
+m4_define(«_km_element_of», «all_$1[s * km_size_of(«$1») + e]»)
+m4_define(«km_over_Softmax», «    {
+    float of_row[km_size_of(«$1»)];
+_km_each_page(«$1», «km_times(«_km_float(«$2»)», «_km_element_of(«$4»)»)»)    largest_over(of_row, all_$1, p->pages, km_size_of(«$1»));
+_km_each_page(«$1», «exponential(_km_element_of(«$1») - of_row[e], minus_0)»)    sum_over(of_row, all_$1, p->pages, km_size_of(«$1»), minus_0);
+_km_each_page(«$1», «_km_element_of(«$1») / of_row[e]»)    }
+»)
+m4_define(«km_over_Normalize», «    {
+    float of_row[km_size_of(«$1»)];
+    squares_over(of_row, all_$3, p->pages, km_size_of(«$1»), minus_0);
+    for (int64_t e = 0; e < km_size_of(«$1»); e++)
+        of_row[e] = root(of_row[e]);
+_km_each_page(«$1», «_km_element_of(«$3») / of_row[e]»)    }
+»)
+m4_dnl Taps outside the row count as 0, which changes no sum.
+m4_define(«_km_half_taps», «m4_eval(m4_indir(«_km_taps_$1») / 2)»)
+m4_define(«km_over_Conv1d», «    for (int64_t s = 0; s < p->pages; s++) {
+        const int64_t low = s < _km_half_taps(«$4») ? _km_half_taps(«$4») - s : 0;
+        const int64_t beyond = p->pages + _km_half_taps(«$4») - s, high = beyond < m4_indir(«_km_taps_$4») ? beyond : m4_indir(«_km_taps_$4»);
+        for (int64_t e = 0; e < km_size_of(«$1»); e++)
+            _km_element_of(«$1») = 0;
+        for (int64_t t = low; t < high; t++)
+            for (int64_t e = 0; e < km_size_of(«$1»); e++)
+                _km_element_of(«$1») += km_times(«km_place(«$4»)[t * km_size_of(«$1») + e]», «all_$3[(s + t - _km_half_taps(«$4»)) * km_size_of(«$1») + e]»);
+    }
+»)
 
 m4_dnl ---- Text of files ----
 

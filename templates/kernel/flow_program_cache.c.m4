@@ -1,12 +1,8 @@
 m4_dnl flow_program_cache -- the fields of a page, from its rows of K and V.
-m4_dnl Load rows that are there.
-m4_define(«_km_load_rows», «m4_pushdef(«SIDE», «m4_ifelse(«$1», «k», «key», «value»)»)    for (int64_t r = 0; r < km_rows_of(«$1»); r++)
-        load_$1(w->$1 + r * $6, p->SIDE.data + r * p->SIDE.row_stride + head * p->SIDE.head_stride, m4_ifelse(«$3», «none», «NULL», «p->SIDE.scale + r * p->SIDE.scale_row_stride + head * p->SIDE.scale_head_stride»));
-m4_popdef(«SIDE»)»)m4_dnl
+m4_define(«_km_load_rows», «km_load_rows($@, 0, «head»)»)m4_dnl
 m4_dnl A field is what was stored from then on.
 m4_define(«_km_direction», «m4_ifelse(m4_index(« Max MaxInterleave Maximum », « $1 »), -1, «m4_ifelse(m4_index(« Min MinInterleave Minimum », « $1 »), -1, 0, -1)», 1)»)m4_dnl
-m4_define(«_km_field_bytes», «m4_eval(km_rows_of(«$1») * km_columns_of(«$1») * km_size(m4_indir(«_km_type_$1»)))»)m4_dnl
-m4_define(«_km_store», «    km_give(m4_indir(«_km_type_$1»), «p->field[m4_substr(«$1», 1)] + (p->page * p->kv_heads + head) * _km_field_bytes(«$1»)», «w->$1», «km_rows_of(«$1») * km_columns_of(«$1»)», «_km_direction(«$2»)»);
+m4_define(«_km_store», «    km_give(m4_indir(«_km_type_$1»), «km_field_at(«$1», «p->page», «head»)», «w->$1», «km_size_of(«$1»)», «_km_direction(«$2»)»);
 »)m4_dnl
 m4_define(«_km_code_step», «
 m4_indir(«km_op_$4», «$1», «$2», «$3», m4_shift(m4_shift(m4_shift(m4_shift($@)))))m4_ifdef(«_km_type_$1», «_km_store(«$1», «$4»)»)»)m4_dnl

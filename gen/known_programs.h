@@ -10,8 +10,8 @@
 
 #include "error.h"
 
-/* Remember a text (ops/region_text.h, flow_text.h); its number depends on nothing else.  Not for several
- * threads. */
+/* Remember a text (ops/region_text.h, flow_text.h); its number depends on nothing else.  Not for
+ * several threads. */
 bool program_remember(const char *text, int64_t *number, struct error *error);
 
 /* The text, for as long as the program runs; NULL where none of that number is known. */

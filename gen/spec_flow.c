@@ -8,8 +8,8 @@
 
 #include "../ops/dtype.h"
 #include "../ops/flow_atom.h"
-#include "convert_family.h"
 #include "flow.h"
+#include "flow_program_family.h"
 #include "score_family.h"
 #include "select_family.h"
 
@@ -592,30 +592,31 @@ static void free_flow(struct spec *spec) {
     free(spec->flow);
 }
 
-/* Those that read queries, score and select. */
-static bool index_kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
-                          struct error *error) {
-    struct kvmill_flow_problem problem;
+/* Those that score and select. */
+static bool index_kernels(const struct kvmill_flow_problem *problem, const struct isa *isa,
+                          struct kernel_list *list, struct error *error) {
     struct kvmill_flow_atoms atoms;
-    if (kvmill_flow_verify(&spec->flow->flow, &problem, NULL) != KVMILL_OK)
-        return true;
-    kvmill_flow_find_atoms(&problem, &atoms);
+    kvmill_flow_find_atoms(problem, &atoms);
     for (int i = 0; i < atoms.count; i++) {
-        struct kvmill_score_shape shape = kvmill_flow_atom_shape(&problem, &atoms.atom[i]);
+        struct kvmill_score_shape shape = kvmill_flow_atom_shape(problem, &atoms.atom[i]);
         if (!score_kernels(&shape, isa, list, error))
             return false;
     }
-    const struct kvmill_convert_shape query = kvmill_flow_query_shape(&problem);
-    return problem.programs[KVMILL_INDEX_PROGRAM].step_count == 0 ||
-           (read_rows_kernels(&query, isa, list, error) && select_kernels(isa, list, error));
+    return problem->programs[KVMILL_INDEX_PROGRAM].step_count == 0 ||
+           select_kernels(isa, list, error);
 }
 
-/* And those that store and attend. */
+/* And those that store and attend, and the flow's programs. */
 static bool flow_kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
                          struct error *error) {
     const struct spec *attention = &spec->flow->attention;
+    struct kvmill_flow_problem problem;
+    kvmill_error reason;
+    if (kvmill_flow_verify(&spec->flow->flow, &problem, &reason) != KVMILL_OK)
+        return fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
     return attention->op->kernels(attention, isa, list, error) &&
-           index_kernels(spec, isa, list, error);
+           flow_program_kernels(&problem, isa, list, error) &&
+           index_kernels(&problem, isa, list, error);
 }
 
 const struct spec_op flow_spec_op = {

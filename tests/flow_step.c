@@ -80,7 +80,7 @@ static void choose_attention(kvmill_cache_attention *op, int64_t number, struct 
     op->num_kv_heads = head_counts[number % COUNT(head_counts)][1];
     op->head_dim = dim_for(format, number / 2);
     op->page_size = page_sizes[dice_range(dice, 0, COUNT(page_sizes) - 1)];
-    op->cache_layout = number % 4;
+    op->cache_layout = number % 5;
     op->num_layer = dice_range(dice, 1, 2);
     op->layer_idx = dice_range(dice, 0, op->num_layer - 1);
     op->window = dice_once_in(dice, 3) ? dice_range(dice, 1, 6 * op->page_size) : 0;

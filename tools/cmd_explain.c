@@ -15,7 +15,7 @@ static const struct option_help options[] = {
     {"source", NULL, "print the C of the kernels instead"},
     {"tuned", "DB", "say also what tuning found; may be given several times"},
     {"isa", "LIST", "for SPECS: instruction sets, by commas (all for x86-64)"},
-    {"kernels", "SPECS", "for SYMBOL: specs that have the region which it names by a number"},
+    {"kernels", "SPECS", "for SYMBOL: specs that have the program which it names by a number"},
     {NULL, NULL, NULL},
 };
 
@@ -42,7 +42,7 @@ static bool print_source(const struct kernel *kernel, struct error *error) {
     return done;
 }
 
-/* Reading specs makes their regions known. */
+/* Reading specs makes their programs known. */
 static bool kernel_of_symbol(const struct options *given, struct kernel_list *kernels,
                              struct error *error) {
     struct kernel kernel;
@@ -69,7 +69,7 @@ static bool kernels_of(const struct options *given, struct kernel_list *kernels,
     if (strncmp(given->rest[0], "kvmill_", 7) == 0)
         return kernel_of_symbol(given, kernels, error);
     if (option_value(given, "kernels"))
-        return fail(error, EXIT_USER, "--kernels goes with a SYMBOL; SPECS say their regions");
+        return fail(error, EXIT_USER, "--kernels goes with a SYMBOL; SPECS say their programs");
     bool done = isa_list_parse(option_value(given, "isa"), &isas, error) &&
                 specs_read(given->rest[0], &specs, error) &&
                 specs_kernels(&specs, &isas, kernels, error) &&

@@ -130,7 +130,7 @@ void flow_step_choose(struct flow_step *step, int64_t number, struct dice *dice)
     choose_select(step, number, dice);
     a->sequences = a->op.num_heads * a->op.head_dim > 3000 ? 2 : dice_range(dice, 1, 5);
     a->has_sinks = dice_once_in(dice, 3);
-    a->spread = dice_once_in(dice, 3) ? SPREAD : DENSE;
+    a->spread = dice_once_in(dice, 3) && a->op.cache_layout < 4 ? SPREAD : DENSE;
     a->spare_rows = dice_range(dice, 0, 2 * a->op.page_size);
     for (int64_t b = 0; b < a->sequences; b++)
         a->start[b] = choose_length(a->op.page_size, dice);

@@ -257,7 +257,7 @@ static bool is_score_kernel_right(const struct kvmill_kernel *kernel,
                                   const struct kvmill_score_shape *shape, struct dice *dice) {
     bool right = true;
     fence_explain_traps(kernel->symbol);
-    for (int i = 0; i < (is_slow_run() ? 4 : 40) && right; i++) {
+    for (int i = 0; i < (is_slow_run() ? 12 : 40) && right; i++) {
         struct scene scene;
         scene_open(&scene, shape, dice);
         right = are_runs_right(&scene, kernel, dice);

@@ -178,11 +178,12 @@ static void open_fields(struct scene *scene, struct dice *dice, int strange) {
     }
 }
 
-/* Numbers of so few bits that products may be exact. */
-static void shorten(unsigned char *query, int64_t count, int element) {
-    for (int64_t i = 0; i < count; i++)
-        kvmill_store_float(KVMILL_F32, query, i,
-                           kvmill_round_as(element, kvmill_load_float(KVMILL_F32, query, i)));
+/* Numbers of so few bits that products may be exact; and zeros. */
+static void shorten(unsigned char *query, int64_t count, int element, struct dice *dice) {
+    for (int64_t i = 0; i < count; i++) {
+        float number = kvmill_round_as(element, kvmill_load_float(KVMILL_F32, query, i));
+        kvmill_store_float(KVMILL_F32, query, i, dice_once_in(dice, 8) ? 0 : number);
+    }
 }
 
 static void open_query(struct scene *scene, struct dice *dice, int strange) {
@@ -192,20 +193,20 @@ static void open_query(struct scene *scene, struct dice *dice, int strange) {
                dice_once_in(dice, 2) ? FENCE_ABOVE : FENCE_BELOW, dice);
     fill_page(scene->query.data, KVMILL_F32, count, dice, strange);
     if (dice_once_in(dice, 2))
-        shorten(scene->query.data, count, dice_once_in(dice, 2) ? KVMILL_F16 : KVMILL_BF16);
+        shorten(scene->query.data, count, dice_once_in(dice, 2) ? KVMILL_F16 : KVMILL_BF16, dice);
     scene->problem.query = (float *)(void *)scene->query.data;
 }
 
 static void scene_open(struct scene *scene, const struct kvmill_score_shape *shape,
                        struct dice *dice) {
     static const int strange[] = {0, 0, 3, 50, 1000};
-    int rare = strange[dice_range(dice, 0, 4)];
+    int rare = strange[dice_range(dice, 0, 4)], of_query = strange[dice_range(dice, 0, 4)];
     int64_t pages = dice_once_in(dice, 3) ? dice_range(dice, 0, 3) : dice_range(dice, 0, 100);
     float page[KVMILL_MOST_PAGE_SCORES];
     *scene = (struct scene){.problem = {.shape = shape}, .pool = dice_range(dice, 1, 12)};
     open_ids(scene, pages, dice);
     open_fields(scene, dice, rare);
-    open_query(scene, dice, rare);
+    open_query(scene, dice, of_query);
     scene->left = 0;
     if (pages > 0)
         scene->left = expected_page(&scene->problem, scene->problem.ids[0], page);

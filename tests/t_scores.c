@@ -139,6 +139,12 @@ static void fill_page(unsigned char *page, int element, int64_t count, struct di
         kvmill_store_float(element, page, i, random_number(dice, strange));
 }
 
+/* One channel of all rows. */
+static void put_column(unsigned char *rows, int element, int64_t count, int64_t dim, float number) {
+    for (int64_t r = 0; r < count; r++)
+        kvmill_store_float(element, rows, r * dim + 5 % dim, number);
+}
+
 /* ---- A problem ---- */
 
 struct scene {
@@ -147,7 +153,7 @@ struct scene {
     struct fence query, ids, score;
     int64_t pool, left;
     bool *listed;
-    char words[256];
+    bool meets; /* zeros of the query meet infinities of fields */
 };
 
 static void open_ids(struct scene *scene, int64_t pages, struct dice *dice) {
@@ -171,9 +177,12 @@ static void open_fields(struct scene *scene, struct dice *dice, int strange) {
     for (int f = 0; f < shape->kind; f++) {
         scene->problem.stride = field_open(&scene->field[f], scene->pool, bytes, at_end);
         scene->problem.field[f] = scene->field[f].base;
-        for (int64_t p = 0; p < scene->pool; p++)
-            fill_page(scene->field[f].base + p * scene->problem.stride, shape->element, count, dice,
-                      strange);
+        for (int64_t p = 0; p < scene->pool; p++) {
+            unsigned char *page = scene->field[f].base + p * scene->problem.stride;
+            fill_page(page, shape->element, count, dice, strange);
+            if (scene->meets && dice_once_in(dice, 2))
+                put_column(page, shape->element, shape->blocks, shape->dim, INFINITY);
+        }
         field_protect(&scene->field[f], scene->pool, scene->problem.stride, scene->listed);
     }
 }
@@ -194,6 +203,8 @@ static void open_query(struct scene *scene, struct dice *dice, int strange) {
     fill_page(scene->query.data, KVMILL_F32, count, dice, strange);
     if (dice_once_in(dice, 2))
         shorten(scene->query.data, count, dice_once_in(dice, 2) ? KVMILL_F16 : KVMILL_BF16, dice);
+    if (scene->meets)
+        put_column(scene->query.data, KVMILL_F32, shape->heads, shape->dim, 0);
     scene->problem.query = (float *)(void *)scene->query.data;
 }
 
@@ -204,9 +215,10 @@ static void scene_open(struct scene *scene, const struct kvmill_score_shape *sha
     int64_t pages = dice_once_in(dice, 3) ? dice_range(dice, 0, 3) : dice_range(dice, 0, 100);
     float page[KVMILL_MOST_PAGE_SCORES];
     *scene = (struct scene){.problem = {.shape = shape}, .pool = dice_range(dice, 1, 12)};
+    scene->meets = dice_once_in(dice, 3);
     open_ids(scene, pages, dice);
-    open_fields(scene, dice, rare);
-    open_query(scene, dice, of_query);
+    open_fields(scene, dice, scene->meets ? 0 : rare);
+    open_query(scene, dice, scene->meets ? 0 : of_query);
     scene->left = 0;
     if (pages > 0)
         scene->left = expected_page(&scene->problem, scene->problem.ids[0], page);

@@ -362,7 +362,7 @@ static bool are_random_selections_right(const struct kvmill_kernel *kernel, stru
     return right;
 }
 
-/* One score for all, whichever; a rising row; a long row. */
+/* One score for all, whichever; zeros of both signs; a rising row; a long row. */
 static bool are_decided_selections_right(const struct kvmill_kernel *kernel, struct dice *dice) {
     static const float alike[] = {NAN, INFINITY, -INFINITY, -1e30f, 0.0f, -0.0f, 1};
     enum { COUNT = 5000 };
@@ -375,6 +375,9 @@ static bool are_decided_selections_right(const struct kvmill_kernel *kernel, str
         right = is_selection_right(kernel, score, COUNT, 77, dice) &&
                 is_selection_right(kernel, score, 17, 16, dice);
     }
+    for (int i = 0; i < COUNT; i++)
+        score[i] = i % 2 ? 0.0f : -0.0f;
+    right = right && is_selection_right(kernel, score, COUNT, 77, dice);
     for (int rises = 0; rises < 2 && right; rises++) {
         for (int i = 0; i < COUNT; i++)
             score[i] = (float)(rises ? i : -i);

@@ -1,5 +1,5 @@
-"""Sparse flows of kvmill.py against NumPy: Quest, and pages by their mean keys, as their papers and vFlow define them; and what the
-binding reads of a flow file against what the command reads.
+"""Sparse flows of kvmill.py against NumPy: Quest, and pages by their mean keys, as their papers and
+vFlow define them; and what the binding reads of a flow file against what the command reads.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import kvmill
@@ -22,14 +23,15 @@ from tap import Tap
 TREE = Path(kvmill.__file__).resolve().parents[2]
 FLOWS = TREE / "configs" / "flows"
 SIZES = {"num_heads": 8, "num_kv_heads": 2, "head_dim": 16, "page_size": 16, "cache_layout": 3}
-HEADS, KV_HEADS, DIM, PAGE = (SIZES[n] for n in ("num_heads", "num_kv_heads", "head_dim", "page_size"))
+HEADS, KV_HEADS, DIM, PAGE = list(SIZES.values())[:4]
 GROUP = HEADS // KV_HEADS
 LENGTHS = [700, 1, 0, 333, 64]
 POOL = 96
 
 
 class Pages:
-    """A paged cache of one layer: requests in shuffled pages, rows that are small integers, so that every sum is exact."""
+    """A paged cache of one layer: requests in shuffled pages, rows that are small integers, so
+    that every sum is exact."""
 
     def __init__(self, rng: np.random.Generator, dtype: str) -> None:
         self.counts = [-(-length // PAGE) for length in LENGTHS]
@@ -54,7 +56,8 @@ class Pages:
         step = flow.plan("append", cache_pages=POOL, packs=packs)
         for b in range(len(LENGTHS)):
             current = {"current_key": self.key[b], "current_value": self.value[b]}
-            assert step.run(cache=self.cache, slot_mapping=self.slots(b), **current, **fields) is None
+            done = step.run(cache=self.cache, slot_mapping=self.slots(b), **current, **fields)
+            assert done is None
         return fields
 
 
@@ -62,7 +65,8 @@ class Pages:
 
 
 def quest_scores(key: np.ndarray, query: np.ndarray) -> np.ndarray:
-    """Of whole pages, [pages, PAGE, DIM], for the query heads of a group: the largest bound on a dot."""
+    """Of whole pages, [pages, PAGE, DIM], for the query heads of a group: the largest bound on a
+    dot."""
     above, below = query[:, None] * key.max(1), query[:, None] * key.min(1)
     return np.maximum(above, below).sum(-1).max(0)
 
@@ -103,16 +107,17 @@ def flow_of(name: str, **attention: object) -> tuple[kvmill.Flow, dict]:
     return kvmill.Flow(spec, **SIZES, **attention), spec["select"]
 
 
-def check_rows(pages: Pages, scores: Callable, select: dict, query: np.ndarray, got: tuple) -> int:
+def check_rows(
+    pages: Pages, scores: Callable, select: dict, query: np.ndarray, got: tuple
+) -> int:
     """Lists are equal, outputs near; returns how many rows left pages out."""
     indptr, lists, output = got
     sparse = 0
     for row in range(len(LENGTHS) * KV_HEADS):
         b, head = divmod(row, KV_HEADS)
         group = slice(head * GROUP, (head + 1) * GROUP)
-        key, value, ask = (
-            a.astype(np.float64) for a in (pages.key[b][:, head], pages.value[b][:, head], query[b, group])
-        )
+        rows = pages.key[b][:, head], pages.value[b][:, head], query[b, group]
+        key, value, ask = (array.astype(np.float64) for array in rows)
         want = selected(scores, key, ask, select)
         assert lists[indptr[row] : indptr[row + 1]].tolist() == want, (b, head)
         difference = np.abs(output[b, group].astype(np.float64) - attended(key, value, ask, want))
@@ -121,7 +126,13 @@ def check_rows(pages: Pages, scores: Callable, select: dict, query: np.ndarray, 
     return sparse
 
 
-def against_numpy(rng: np.random.Generator, packs: Sequence[kvmill.Pack], name: str, scores: Callable, dtype: str) -> None:
+def against_numpy(
+    rng: np.random.Generator,
+    packs: Sequence[kvmill.Pack],
+    name: str,
+    scores: Callable,
+    dtype: str,
+) -> None:
     flow, select = flow_of(name, T1=dtype)
     pages = Pages(rng, dtype)
     fields = pages.append(flow, packs)
@@ -154,7 +165,9 @@ def absolute_ids(rng: np.random.Generator, packs: Sequence[kvmill.Pack]) -> None
     assert (blocks[indptr[-1] :] == -1).all()
 
 
-def run_command(command: str, spec: dict, arrays: dict[str, np.ndarray], outputs: Sequence[str]) -> list[np.ndarray]:
+def run_command(
+    command: str, spec: dict, arrays: dict[str, np.ndarray], outputs: Sequence[str]
+) -> list[np.ndarray]:
     with tempfile.TemporaryDirectory() as directory:
         where = Path(directory)
         (where / "flow.json").write_text(json.dumps(spec))
@@ -164,7 +177,8 @@ def run_command(command: str, spec: dict, arrays: dict[str, np.ndarray], outputs
             words += ["--in", f"{name}={where / name}.npy"]
         for name in outputs:
             words += ["--out", f"{name}={where / name}.out"]
-        subprocess.run([command, "run", str(where / "flow.json"), "--portable", "--step", "index", *words], check=True)
+        step = ["run", str(where / "flow.json"), "--portable", "--step", "index"]
+        subprocess.run([command, *step, *words], check=True)
         return [np.load(where / f"{name}.out") for name in outputs]
 
 
@@ -175,7 +189,10 @@ def against_command(rng: np.random.Generator, command: str, path: Path) -> None:
     spec["select"] |= {"topk_val": 3} if spec["select"]["topk_val"] not in ("all", 0) else {}
     flow, size, count = kvmill.Flow(spec), spec["attention"]["page_size"], 30
     pages = count + spec["select"].get("reserved_bos", 1) + spec["select"].get("reserved_eos", 1)
-    fields = {name: rng.standard_normal(a.shape).astype(a.dtype) for name, a in flow.fields(pages).items()}
+    fields = {
+        name: rng.standard_normal(field.shape).astype(field.dtype)
+        for name, field in flow.fields(pages).items()
+    }
     arrays = {
         "query": rng.standard_normal((1, HEADS, DIM)).astype(np.float32),
         "cache": rng.standard_normal((1, 2, KV_HEADS, pages * size, DIM)).astype(np.float32),
@@ -194,8 +211,8 @@ def sizes() -> None:
 
 
 def ratios() -> None:
-    for name, elements, size in [("gqa_quest", Fraction(17, 8), 16), ("block_sparse", Fraction(33, 16), 16)]:
-        flow = kvmill.Flow(FLOWS / f"{name}.json", page_size=size)
+    for name, elements in [("gqa_quest", Fraction(17, 8)), ("block_sparse", Fraction(33, 16))]:
+        flow = kvmill.Flow(FLOWS / f"{name}.json")
         assert flow.token_ratio == elements, flow.token_ratio
     int8 = kvmill.Flow(FLOWS / "gqa_quest.json", quant_bit=8, quant_group=32)
     assert int8.token_ratio_bytes > Fraction(9, 4)
@@ -215,10 +232,13 @@ def refusals() -> None:
     flow = kvmill.Flow(spec, **SIZES)
     refused("accepted: 'flow'", lambda: kvmill.Flow({"op": "flows"}))
     refused("['fieldz']", lambda: kvmill.Flow({**spec, "fieldz": []}))
-    refused("no head_dim", lambda: kvmill.Flow({"op": "flow", "attention": {"num_heads": 8, "T1": "float32"}}))
+    headless = {"op": "flow", "attention": {"num_heads": 8, "T1": "float32"}}
+    refused("no head_dim", lambda: kvmill.Flow(headless))
     refused("page_size", lambda: kvmill.Flow(spec, page_size=0))
-    refused("'head_size'", lambda: kvmill.Flow({**spec, "fields": [{"name": "highest", "shape": [1, "head_size"]}]}))
-    refused("reserved_eos is -1", lambda: kvmill.Flow({**spec, "select": {"reserved_eos": -1}}))
+    shapeless = {**spec, "fields": [{"name": "highest", "shape": [1, "head_size"]}]}
+    refused("'head_size'", lambda: kvmill.Flow(shapeless))
+    endless = {**spec, "select": {"reserved_eos": -1}}
+    refused("reserved_eos is -1", lambda: kvmill.Flow(endless))
     refused("append, index, attend, decode", lambda: flow.plan("score"))
     refused("limits.pages is -1", lambda: flow.plan("index", pages=-1))
     refused("highest", lambda: flow.plan("index").prepare(nothing=None))
@@ -232,10 +252,11 @@ def run(tap: Tap, command: str, packs: Sequence[kvmill.Pack], seed: int) -> None
     rng = np.random.default_rng(seed)
     for name, scores in [("gqa_quest", quest_scores), ("block_sparse", centroid_scores)]:
         for dtype in ("float32", "float16"):
-            tap.run(f"flow {name} of {dtype}", lambda n=name, s=scores, d=dtype: against_numpy(rng, packs, n, s, d))
+            test = partial(against_numpy, rng, packs, name, scores, dtype)
+            tap.run(f"flow {name} of {dtype}", test)
     tap.run("absolute ids of a flow", lambda: absolute_ids(rng, packs))
     for path in sorted(FLOWS.glob("*.json")):
-        tap.run(f"{path.name}, read twice", lambda p=path: against_command(rng, command, p))
+        tap.run(f"{path.name}, read twice", partial(against_command, rng, command, path))
     tap.run("token ratios of flows", ratios)
     tap.run("sizes of what the library fills", sizes)
     tap.run("flows are refused", refusals)

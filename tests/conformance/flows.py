@@ -150,6 +150,35 @@ def against_numpy(
     assert dense[4].tobytes() == output[4].tobytes() and dense[0].tobytes() != output[0].tobytes()
 
 
+def quantised(
+    rng: np.random.Generator, packs: Sequence[kvmill.Pack], bits: int, stored: int
+) -> None:
+    """A cache of codes: the tokens of its lists, as near as the codes are."""
+    flow, _ = flow_of("gqa_quest", T1="float16", quant_bit=bits, quant_group=8)
+    pages = Pages(rng, "float16")
+    codes = np.int8 if bits == 8 else np.uint8
+    pages.cache = np.zeros((1, 2, KV_HEADS, POOL * PAGE, stored), codes)
+    scale = np.zeros((1, 2, KV_HEADS, POOL * PAGE, DIM // 8), np.float16)
+    fields, step = flow.fields(POOL), flow.plan("append", cache_pages=POOL, packs=packs)
+    for b in range(len(LENGTHS)):
+        current = {"current_key": pages.key[b], "current_value": pages.value[b], "scale": scale}
+        step.run(cache=pages.cache, slot_mapping=pages.slots(b), **current, **fields)
+    query = (rng.integers(-2, 3, (len(LENGTHS), HEADS, DIM)) / 16).astype(np.float16)
+    counts = np.full(len(LENGTHS) * KV_HEADS + 1, -1), np.zeros(POOL * KV_HEADS, np.int32)
+    output = flow.plan("decode", batch=len(LENGTHS), pages=POOL, packs=packs).run(
+        query=query, cache=pages.cache, scale=scale, sel_indptr=counts[0], sel=counts[1],
+        **pages.requests(), **fields
+    )
+    for row in range(len(LENGTHS) * KV_HEADS):
+        b, head = divmod(row, KV_HEADS)
+        group = slice(head * GROUP, (head + 1) * GROUP)
+        own = counts[1][counts[0][row] : counts[0][row + 1]].tolist()
+        assert own[:1] == [0][: len(own)] and len(own) <= pages.counts[b]
+        rows = pages.key[b][:, head], pages.value[b][:, head], query[b, group]
+        want = attended(*(rows[i].astype(np.float64) for i in (0, 1, 2)), own)
+        assert np.abs(output[b, group] - want).max() <= (0.05 if bits == 8 else 0.5)
+
+
 def absolute_ids(rng: np.random.Generator, packs: Sequence[kvmill.Pack]) -> None:
     flow, _ = flow_of("gqa_quest", T1="float32")
     pages = Pages(rng, "float32")
@@ -254,6 +283,8 @@ def run(tap: Tap, command: str, packs: Sequence[kvmill.Pack], seed: int) -> None
         for dtype in ("float32", "float16"):
             test = partial(against_numpy, rng, packs, name, scores, dtype)
             tap.run(f"flow {name} of {dtype}", test)
+    tap.run("flow of an int8 cache", lambda: quantised(rng, packs, 8, DIM))
+    tap.run("flow of an int4 cache", lambda: quantised(rng, packs, 4, DIM // 2))
     tap.run("absolute ids of a flow", lambda: absolute_ids(rng, packs))
     for path in sorted(FLOWS.glob("*.json")):
         tap.run(f"{path.name}, read twice", partial(against_command, rng, command, path))

@@ -527,19 +527,21 @@ typedef struct kvmill_flow_limits {
    query, attn_output (T, H, D), lse (T, H)   T is B unless seqstarts (B + 1), of attend, says more
    current_key, current_value (T, KVH, D)     append
    cache, scale, value_cache, value_scale     page p has rows p * page_size ...
-   seq_len (B)                     int64      tokens of a request, new ones included
-   page_indptr (B + 1)             int64      request b has pages [page_indptr[b],
-   page_ids                        int32        page_indptr[b + 1]) of these, one for each
-                                                page_size tokens that are begun
-   slot_mapping (T)                int64      row of the cache for each token, -1: not written;
-                                                tokens of a page are neighbours, in order
-   sel_indptr (B * R + 1)          int64      row r of request b, n = b * R + r, has the list
-   sel                             int32        [sel_indptr[n], sel_indptr[n + 1]) of these: pages
-                                                as the request counts them, the reserved first
-                                                ones in front, at the end its last one
-   block_ids                       int32      as vFlow has lists: page_ids[...] * KVH + kv head; of
-                                                scope request that of head 0; optional
-   fields (pages, KVH, rows, columns)         in the flow's order, row-major without gaps
+   seq_len (B)                int64           tokens of a request, new ones included
+   page_indptr (B + 1)        int64           request b has pages [page_indptr[b],
+   page_ids                   int32             page_indptr[b + 1]) of these, one for each page_size
+                                                tokens that are begun
+   slot_mapping (T)           int64           row of the cache for each token, -1: not written;
+                                              tokens of a page are neighbours, their rows ascend
+   sel_indptr (B * R + 1)     int64           the list of row r of request b is [sel_indptr[b * R +
+   sel                        int32             r], ...[... + 1]) of these: pages as the request
+                                              counts them, the reserved first ones first, its last
+                                              one last (or without it, where a page is one token);
+                                              with a window they ascend
+   block_ids                  int32           as vFlow has lists: page_ids[...] * KVH + kv head; of
+                                              scope request that of head 0; optional
+   fields                                     (pages, KVH, rows, columns) in the flow's order,
+                                              row-major without gaps
 
    page_ids, sel and block_ids may be longer than what is used; integers are at multiples of their
    size and have no strides. */

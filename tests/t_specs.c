@@ -535,7 +535,7 @@ static bool fold(const char *text, const char *isas, char *symbols, size_t size)
     if (done)
         join_symbols(&kernels, symbols, size);
     else
-        snprintf(symbols, size, "%d %s", error.exit_code, error.text);
+        snprintf(symbols, size, "%d %.900s", error.exit_code, error.text);
     kernel_list_free(&kernels);
     spec_list_free(&specs);
     return done;

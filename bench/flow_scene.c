@@ -166,24 +166,29 @@ static bool fill_all(struct flow_scene *scene, struct error *error) {
 
 /* ---- Opening ---- */
 
-static bool make_plans(struct flow_scene *scene, const struct attention_setting *setting,
-                       struct error *error) {
+bool flow_scene_plan(const struct flow_scene *scene, enum flow_plan_kind kind,
+                     const kvmill_plan_options *options, struct owned_plan *plan,
+                     struct error *error) {
     static kvmill_status (*const makers[FLOW_PLANS])(
         const kvmill_flow *, const kvmill_flow_limits *, const kvmill_plan_options *,
         kvmill_plan **, kvmill_error *) = {kvmill_plan_flow_append, kvmill_plan_flow_index,
                                            kvmill_plan_flow_attend, kvmill_plan_flow_decode};
+    const kvmill_flow_limits limits = {sizeof limits, 1, scene->pages, pool_pages(scene)};
+    kvmill_error reason;
+    *plan = (struct owned_plan){0};
+    kvmill_status status = makers[kind](&scene->bound, &limits, options, &plan->plan, &reason);
+    return owned_plan_finish(plan, status, &reason, error);
+}
+
+static bool make_plans(struct flow_scene *scene, const struct attention_setting *setting,
+                       struct error *error) {
     const kvmill_plan_options options = {.struct_size = sizeof options,
                                          .packs = &setting->pack,
                                          .pack_count = 1,
                                          .threads = setting->threads};
-    const kvmill_flow_limits limits = {sizeof limits, 1, scene->pages, pool_pages(scene)};
     bool done = true;
-    for (int i = 0; done && i < FLOW_PLANS; i++) {
-        kvmill_error reason;
-        kvmill_status status =
-            makers[i](&scene->bound, &limits, &options, &scene->plans[i].plan, &reason);
-        done = owned_plan_finish(&scene->plans[i], status, &reason, error);
-    }
+    for (int i = 0; done && i < FLOW_PLANS; i++)
+        done = flow_scene_plan(scene, (enum flow_plan_kind)i, &options, &scene->plans[i], error);
     return done;
 }
 
@@ -355,7 +360,7 @@ static void move_request(struct flow_bench_call *call, int64_t request) {
         next_activations(scene, g->heads * g->key.dim * kvmill_activation_bytes(g->activation));
 }
 
-static void move(struct flow_bench_call *call) {
+void flow_call_move(struct flow_bench_call *call) {
     int64_t request = next_request(call->scene);
     if (call->kind == PLAN_APPEND)
         move_append(call, request);
@@ -376,36 +381,36 @@ void flow_call_open(struct flow_bench_call *call, struct flow_scene *scene,
         set_request(call);
     if (kind == PLAN_INDEX)
         set_lists(call);
-    move(call);
+    flow_call_move(call);
 }
 
 /* ---- Running ---- */
 
-static kvmill_status run_where_it_is(struct flow_bench_call *call, struct pool *pool,
-                                     kvmill_error *reason) {
-    const struct owned_plan *plan = &call->scene->plans[call->kind];
+kvmill_status flow_call_run_by(struct flow_bench_call *call, const struct owned_plan *plan,
+                               struct pool *pool, kvmill_error *reason) {
     if (pool_threads(pool) == 1)
         return kvmill_run(plan->plan, call->given, plan->workspace, reason);
     return kvmill_run_parallel(plan->plan, call->given, plan->workspace, pool_for, pool, reason);
 }
 
 kvmill_status flow_call_run(struct flow_bench_call *call, kvmill_error *reason) {
-    move(call);
-    return run_where_it_is(call, call->pool, reason);
+    flow_call_move(call);
+    return flow_call_run_by(call, &call->scene->plans[call->kind], call->pool, reason);
 }
 
 bool flow_call_check(struct flow_bench_call *call, struct pool *alone, struct error *error) {
     const struct flow_scene *scene = call->scene;
+    const struct owned_plan *plan = &scene->plans[call->kind];
     size_t bytes = (size_t)scene->output_bytes;
     unsigned char *expected = malloc(bytes);
     kvmill_error reason;
     if (expected == NULL)
         return out_of_memory(error);
-    kvmill_status status = run_where_it_is(call, alone, &reason);
+    kvmill_status status = flow_call_run_by(call, plan, alone, &reason);
     memcpy(expected, scene->output, bytes);
     memset(scene->output, 0xff, bytes);
     if (status == KVMILL_OK)
-        status = run_where_it_is(call, call->pool, &reason);
+        status = flow_call_run_by(call, plan, call->pool, &reason);
     size_t written = (size_t)(geometry_of(scene)->heads * geometry_of(scene)->value.dim *
                               kvmill_activation_bytes(geometry_of(scene)->activation));
     bool same = memcmp(expected, scene->output, written) == 0;

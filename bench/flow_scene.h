@@ -37,6 +37,11 @@ bool flow_scene_open(struct flow_scene *scene, const kvmill_flow *flow,
                      struct error *error);
 void flow_scene_close(struct flow_scene *scene);
 
+/* Another plan of a step; close it in any case. */
+bool flow_scene_plan(const struct flow_scene *scene, enum flow_plan_kind kind,
+                     const kvmill_plan_options *options, struct owned_plan *plan,
+                     struct error *error);
+
 /* Pages that are selected of a request, and those that are scored. */
 int64_t flow_selected(const struct flow_scene *scene);
 int64_t flow_candidates(const struct flow_scene *scene);
@@ -64,7 +69,12 @@ struct flow_bench_call {
 void flow_call_open(struct flow_bench_call *call, struct flow_scene *scene,
                     enum flow_plan_kind kind, struct pool *pool);
 
-/* With the next request and a new query. */
+/* To the next request and a new query; there, by a plan of the call's kind. */
+void flow_call_move(struct flow_bench_call *call);
+kvmill_status flow_call_run_by(struct flow_bench_call *call, const struct owned_plan *plan,
+                               struct pool *pool, kvmill_error *reason);
+
+/* Both, by the scene's plan. */
 kvmill_status flow_call_run(struct flow_bench_call *call, kvmill_error *reason);
 
 /* The same bits by its pool and by one thread, of a call that attends. */

@@ -69,22 +69,12 @@ void kvmill_flow_prepare_head(const struct flow_index *index, int64_t b, int64_t
         kvmill_flow_prepare(&scoring, workspace_of(index, b, head));
 }
 
-/* Heads of a page lie side by side: of few pages at a time the processor knows where they are. */
-enum { NEIGHBOURS = 32 };
-
-static void score_neighbours(const struct flow_index *index, int64_t b,
+/* Heads of a page lie side by side: of a few pages at a time the processor knows where they are. */
+void kvmill_flow_score_heads(const struct flow_index *index, int64_t b,
                              const struct flow_span *span) {
     for (int64_t head = 0; head < kvmill_flow_scored_heads(index->problem); head++) {
         const struct flow_scoring scoring = scoring_of(index, b, head);
         kvmill_flow_score_span(&scoring, span, workspace_of(index, b, head));
-    }
-}
-
-void kvmill_flow_score_heads(const struct flow_index *index, int64_t b,
-                             const struct flow_span *span) {
-    for (int64_t first = span->first; first < span->last; first += NEIGHBOURS) {
-        int64_t last = first + NEIGHBOURS < span->last ? first + NEIGHBOURS : span->last;
-        score_neighbours(index, b, &(struct flow_span){first, last});
     }
 }
 

@@ -112,6 +112,13 @@ km_inline(«uint32_t», «lanes_from(vi x, vi least)»)
 }
 
 »)
+m4_define(«km_vector_smaller», «/* The second where one is NaN.  */
+km_inline(«vf», «smaller(vf a, vf b)»)
+{
+    return _mm256_min_ps(a, b);
+}
+
+»)
 m4_dnl A table tells where lanes go.
 m4_define(«_km_packed_lanes», «{ km_each(«L», 0, 7, 1, «km_if($1 >> L & 1, «L, »)»)}»)
 m4_define(«km_vector_masks», «/* Numbers of the lanes of a mask.  */

@@ -34,16 +34,16 @@ m4_define(«_km_add_strip», «        {
 km_if(km_is_bound, «            vf d = _km_take(«page_d», $1, «$4», $5);
 »)m4_indir(m4_defn(«km_add_heads»), $2, $3, «$4», $5)        }
 »)
-m4_define(«_km_below_0», «load_words(below_0«»_km_plus($1 * km_dim) + $2)»)
-m4_dnl One head after the other, with products that are rounded; or with products that need not be, of the smaller element
-m4_dnl where a query is negative, else of the larger.
+m4_dnl One head after the other, with products that are rounded; or with products that need not be.
 m4_define(«km_add_rounded», «km_each(«H», $1, $2, 1, «            vf q_«»H = _km_of_query(«query», H, «$3», $4);
             s_«»H«»_«»V += km_if(km_is_bound, «larger(q_«»H * c, q_«»H * d)», «product(q_«»H, c)»);
 »)»)
-m4_define(«km_add_exact», «            vf high = larger(c, d), low = smaller(c, d);
-km_if($1 == 0, «            infinite += c * d;
-»)km_each(«H», $1, $2, 1, «            s_«»H«»_«»V += _km_of_query(«query», H, «$3», $4) * choose(_km_below_0(H, «$3», $4), low, high);
-»)»)
+m4_define(«_km_of_part», «load(query->$1«»_km_plus($2 * km_dim) + $3)»)
+m4_define(«km_add_exact», «km_if(km_is_bound, «            vf high = larger(c, d), low = smaller(d, c); /* each NaN is in one of them */
+»)km_each(«H», $1, $2, 1, «km_if(km_is_bound, «            s_«»H«»_«»V += _km_of_part(«above», H, «$3») * high;
+            s_«»H«»_«»V += _km_of_part(«below», H, «$3») * low;
+», «            s_«»H«»_«»V += _km_of_part(«whole», H, «$3») * c;
+»)»)»)
 
 m4_dnl km_fetch_line(B, DIM) -- the line with that element of the pages NEAR and AHEAD.
 m4_define(«km_fetch_line», «_km_fetch(«near», 3, «$1», «$2»)_km_fetch(«ahead», 2, «$1», «$2»)»)
@@ -83,32 +83,39 @@ m4_define(«km_add_heads», «km_add_rounded»)_km_add_rows«»}
 »)
 
 m4_dnl Of float16, with 11 bits, queries of 13 bits give products of no more bits than a float has. So they need not be
-m4_dnl rounded before they are added, and the larger of two products is one with the larger or smaller element. That
-m4_dnl is so where all numbers are finite: a page with others is done again.
-m4_dnl Choosing and fusing take an instruction each where there is `smaller`.
-m4_define(«km_is_split», «m4_eval(km_is_bound && m4_ifdef(«km_vector_smaller», 1, 0) && m4_ifelse(km_element, «f16», 1, 0) && km_heads * km_dim <= 4096)»)
-m4_define(«km_split_query», «/* Whether all products with float16 are floats: numbers of 13 bits, from 2^-64 to 2^64; and which are
-   negative.  */
-km_function(«int», «split_query(const float *query, int32_t *below_0)»)
+m4_dnl rounded before they are added, and the larger of two products is one with the larger or smaller element; the
+m4_dnl product of the other and 0 changes no sum. That is so where all numbers are finite: a page of bounds with others,
+m4_dnl whose sums show them, is done again.
+m4_define(«km_is_exact», «m4_eval(m4_ifdef(«km_vector_smaller», 1, 0) && m4_ifelse(km_element, «f16», 1, 0) && km_heads * km_dim <= 4096)»)
+m4_define(«km_query_parts», «km_if(km_is_bound, «above, below», «whole»)»)
+m4_define(«km_split_query», «struct parts {
+    float km_if(km_is_bound, «above[QUERY + LANES], below[QUERY + LANES]», «whole[QUERY + LANES]»); /* vectors reach beyond a query */
+} __attribute__((aligned(64)));
+
+/* Whether all products with float16 are floats: numbers of 13 bits, from 2^-64 to 2^64.  */
+km_function(«int», «split_query(const float *query, struct parts *to)»)
 {
     uint32_t other = 0;
     for (int i = 0; i < QUERY; i++) {
-        int32_t bits;
+        uint32_t bits;
         memcpy(&bits, query + i, sizeof bits);
-        uint32_t size = (uint32_t)bits & 0x7fffffff;
+        uint32_t size = bits & 0x7fffffff;
         other |= (size & 0x7ff) | (size != 0 && size - (63U << 23) > 128U << 23);
-        below_0[i] = bits >> 31;
-    }
-    return other == 0;
+km_if(km_is_bound, «        to->above[i] = query[i] > 0 ? query[i] : 0;
+        to->below[i] = query[i] < 0 ? query[i] : 0;
+», «        to->whole[i] = query[i];
+»)    }
+km_for_words(«P», «km_query_parts», «    memset(to->P + QUERY, 0, LANES * sizeof *to->P);
+»)    return other == 0;
 }
 
-/* The same sums as add_page; whether the page has only finite numbers.  */
-km_inline(«int», «add_exactly(const struct kvmill_score_pages *p, int64_t u, const int32_t *below_0, vf sums[][LANES], int lane)»)
+/* The same sums as add_page; whether they are finite.  */
+km_inline(«int», «add_exactly(const struct kvmill_score_pages *p, int64_t u, const struct parts *query, vf sums[][LANES], int lane)»)
 {
-    const float *query = p->query;
-    vf infinite = all(0.f); /* or NaN, where a number is */
-m4_define(«km_add_heads», «km_add_exact»)_km_add_rows«»    return lanes_from((vi)magnitude(infinite), all_words(0x7f800000)) == 0;
-}
+m4_define(«km_add_heads», «km_add_exact»)_km_add_rows«»km_if(km_is_bound, «    vf some = km_each(«B», 0, km_blocks - 1, 1, «km_if(B > 0, « + »)sums[km_score_number(0, B)][lane]»);
+    return lanes_from((vi)magnitude(some), all_words(0x7f800000)) == 0;
+», «    return 1;
+»)}
 »)
 
 m4_dnl ---- Scores of as many pages as there are lanes ----

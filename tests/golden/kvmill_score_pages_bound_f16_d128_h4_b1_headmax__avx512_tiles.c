@@ -517,29 +517,30 @@ add_page(const struct kvmill_score_pages *p, int64_t u, vf sums[][LANES], int la
     }
 }
 
-/* Whether all products with float16 are floats: numbers of 13 bits, from 2^-64 to 2^64; and which are
-   negative.  */
-__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
-static int
-split_query(const float *query, int32_t *below_0)
-{
+struct parts {
+    float above[QUERY + LANES], below[QUERY + LANES]; /* vectors reach beyond a query */
+} __attribute__((aligned(64)));
+
+/* Whether all products with float16 are floats: numbers of 13 bits, from 2^-64 to 2^64.  */
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq"))) static int split_query(
+    const float *query, struct parts *to) {
     uint32_t other = 0;
     for (int i = 0; i < QUERY; i++) {
-        int32_t bits;
+        uint32_t bits;
         memcpy(&bits, query + i, sizeof bits);
-        uint32_t size = (uint32_t)bits & 0x7fffffff;
+        uint32_t size = bits & 0x7fffffff;
         other |= (size & 0x7ff) | (size != 0 && size - (63U << 23) > 128U << 23);
-        below_0[i] = bits >> 31;
+        to->above[i] = query[i] > 0 ? query[i] : 0;
+        to->below[i] = query[i] < 0 ? query[i] : 0;
     }
+    memset(to->above + QUERY, 0, LANES * sizeof *to->above);
+    memset(to->below + QUERY, 0, LANES * sizeof *to->below);
     return other == 0;
 }
 
-/* The same sums as add_page; whether the page has only finite numbers.  */
-INLINED int
-add_exactly(const struct kvmill_score_pages *p, int64_t u, const int32_t *below_0, vf sums[][LANES], int lane)
-{
-    const float *query = p->query;
-    vf infinite = all(0.f); /* or NaN, where a number is */
+/* The same sums as add_page; whether they are finite.  */
+INLINED int add_exactly(const struct kvmill_score_pages *p, int64_t u, const struct parts *query,
+                        vf sums[][LANES], int lane) {
     int64_t at = p->ids[u] * p->stride;
     const unsigned char *page_c = p->field[0] + at;
     const unsigned char *page_d = p->field[1] + at;
@@ -561,22 +562,28 @@ add_exactly(const struct kvmill_score_pages *p, int64_t u, const int32_t *below_
         {
             vf c = load_f16(page_c + (0) * 2);
             vf d = load_f16(page_d + (0) * 2);
-            vf high = larger(c, d), low = smaller(c, d);
-            infinite += c * d;
-            s_0_0 += load(query + 0) * choose(load_words(below_0 + 0), low, high);
-            s_1_0 += load(query + 128 + 0) * choose(load_words(below_0 + 128 + 0), low, high);
-            s_2_0 += load(query + 256 + 0) * choose(load_words(below_0 + 256 + 0), low, high);
-            s_3_0 += load(query + 384 + 0) * choose(load_words(below_0 + 384 + 0), low, high);
+            vf high = larger(c, d), low = smaller(d, c); /* each NaN is in one of them */
+            s_0_0 += load(query->above + 0) * high;
+            s_0_0 += load(query->below + 0) * low;
+            s_1_0 += load(query->above + 128 + 0) * high;
+            s_1_0 += load(query->below + 128 + 0) * low;
+            s_2_0 += load(query->above + 256 + 0) * high;
+            s_2_0 += load(query->below + 256 + 0) * low;
+            s_3_0 += load(query->above + 384 + 0) * high;
+            s_3_0 += load(query->below + 384 + 0) * low;
         }
         {
             vf c = load_f16(page_c + (0 + 16) * 2);
             vf d = load_f16(page_d + (0 + 16) * 2);
-            vf high = larger(c, d), low = smaller(c, d);
-            infinite += c * d;
-            s_0_0 += load(query + 0 + 16) * choose(load_words(below_0 + 0 + 16), low, high);
-            s_1_0 += load(query + 128 + 0 + 16) * choose(load_words(below_0 + 128 + 0 + 16), low, high);
-            s_2_0 += load(query + 256 + 0 + 16) * choose(load_words(below_0 + 256 + 0 + 16), low, high);
-            s_3_0 += load(query + 384 + 0 + 16) * choose(load_words(below_0 + 384 + 0 + 16), low, high);
+            vf high = larger(c, d), low = smaller(d, c); /* each NaN is in one of them */
+            s_0_0 += load(query->above + 0 + 16) * high;
+            s_0_0 += load(query->below + 0 + 16) * low;
+            s_1_0 += load(query->above + 128 + 0 + 16) * high;
+            s_1_0 += load(query->below + 128 + 0 + 16) * low;
+            s_2_0 += load(query->above + 256 + 0 + 16) * high;
+            s_2_0 += load(query->below + 256 + 0 + 16) * low;
+            s_3_0 += load(query->above + 384 + 0 + 16) * high;
+            s_3_0 += load(query->below + 384 + 0 + 16) * low;
         }
         __builtin_prefetch(near_c + 32 * 2, 0, 3);
         __builtin_prefetch(near_d + 32 * 2, 0, 3);
@@ -585,22 +592,28 @@ add_exactly(const struct kvmill_score_pages *p, int64_t u, const int32_t *below_
         {
             vf c = load_f16(page_c + (32) * 2);
             vf d = load_f16(page_d + (32) * 2);
-            vf high = larger(c, d), low = smaller(c, d);
-            infinite += c * d;
-            s_0_0 += load(query + 32) * choose(load_words(below_0 + 32), low, high);
-            s_1_0 += load(query + 128 + 32) * choose(load_words(below_0 + 128 + 32), low, high);
-            s_2_0 += load(query + 256 + 32) * choose(load_words(below_0 + 256 + 32), low, high);
-            s_3_0 += load(query + 384 + 32) * choose(load_words(below_0 + 384 + 32), low, high);
+            vf high = larger(c, d), low = smaller(d, c); /* each NaN is in one of them */
+            s_0_0 += load(query->above + 32) * high;
+            s_0_0 += load(query->below + 32) * low;
+            s_1_0 += load(query->above + 128 + 32) * high;
+            s_1_0 += load(query->below + 128 + 32) * low;
+            s_2_0 += load(query->above + 256 + 32) * high;
+            s_2_0 += load(query->below + 256 + 32) * low;
+            s_3_0 += load(query->above + 384 + 32) * high;
+            s_3_0 += load(query->below + 384 + 32) * low;
         }
         {
             vf c = load_f16(page_c + (32 + 16) * 2);
             vf d = load_f16(page_d + (32 + 16) * 2);
-            vf high = larger(c, d), low = smaller(c, d);
-            infinite += c * d;
-            s_0_0 += load(query + 32 + 16) * choose(load_words(below_0 + 32 + 16), low, high);
-            s_1_0 += load(query + 128 + 32 + 16) * choose(load_words(below_0 + 128 + 32 + 16), low, high);
-            s_2_0 += load(query + 256 + 32 + 16) * choose(load_words(below_0 + 256 + 32 + 16), low, high);
-            s_3_0 += load(query + 384 + 32 + 16) * choose(load_words(below_0 + 384 + 32 + 16), low, high);
+            vf high = larger(c, d), low = smaller(d, c); /* each NaN is in one of them */
+            s_0_0 += load(query->above + 32 + 16) * high;
+            s_0_0 += load(query->below + 32 + 16) * low;
+            s_1_0 += load(query->above + 128 + 32 + 16) * high;
+            s_1_0 += load(query->below + 128 + 32 + 16) * low;
+            s_2_0 += load(query->above + 256 + 32 + 16) * high;
+            s_2_0 += load(query->below + 256 + 32 + 16) * low;
+            s_3_0 += load(query->above + 384 + 32 + 16) * high;
+            s_3_0 += load(query->below + 384 + 32 + 16) * low;
         }
         __builtin_prefetch(near_c + 64 * 2, 0, 3);
         __builtin_prefetch(near_d + 64 * 2, 0, 3);
@@ -609,22 +622,28 @@ add_exactly(const struct kvmill_score_pages *p, int64_t u, const int32_t *below_
         {
             vf c = load_f16(page_c + (64) * 2);
             vf d = load_f16(page_d + (64) * 2);
-            vf high = larger(c, d), low = smaller(c, d);
-            infinite += c * d;
-            s_0_0 += load(query + 64) * choose(load_words(below_0 + 64), low, high);
-            s_1_0 += load(query + 128 + 64) * choose(load_words(below_0 + 128 + 64), low, high);
-            s_2_0 += load(query + 256 + 64) * choose(load_words(below_0 + 256 + 64), low, high);
-            s_3_0 += load(query + 384 + 64) * choose(load_words(below_0 + 384 + 64), low, high);
+            vf high = larger(c, d), low = smaller(d, c); /* each NaN is in one of them */
+            s_0_0 += load(query->above + 64) * high;
+            s_0_0 += load(query->below + 64) * low;
+            s_1_0 += load(query->above + 128 + 64) * high;
+            s_1_0 += load(query->below + 128 + 64) * low;
+            s_2_0 += load(query->above + 256 + 64) * high;
+            s_2_0 += load(query->below + 256 + 64) * low;
+            s_3_0 += load(query->above + 384 + 64) * high;
+            s_3_0 += load(query->below + 384 + 64) * low;
         }
         {
             vf c = load_f16(page_c + (64 + 16) * 2);
             vf d = load_f16(page_d + (64 + 16) * 2);
-            vf high = larger(c, d), low = smaller(c, d);
-            infinite += c * d;
-            s_0_0 += load(query + 64 + 16) * choose(load_words(below_0 + 64 + 16), low, high);
-            s_1_0 += load(query + 128 + 64 + 16) * choose(load_words(below_0 + 128 + 64 + 16), low, high);
-            s_2_0 += load(query + 256 + 64 + 16) * choose(load_words(below_0 + 256 + 64 + 16), low, high);
-            s_3_0 += load(query + 384 + 64 + 16) * choose(load_words(below_0 + 384 + 64 + 16), low, high);
+            vf high = larger(c, d), low = smaller(d, c); /* each NaN is in one of them */
+            s_0_0 += load(query->above + 64 + 16) * high;
+            s_0_0 += load(query->below + 64 + 16) * low;
+            s_1_0 += load(query->above + 128 + 64 + 16) * high;
+            s_1_0 += load(query->below + 128 + 64 + 16) * low;
+            s_2_0 += load(query->above + 256 + 64 + 16) * high;
+            s_2_0 += load(query->below + 256 + 64 + 16) * low;
+            s_3_0 += load(query->above + 384 + 64 + 16) * high;
+            s_3_0 += load(query->below + 384 + 64 + 16) * low;
         }
         __builtin_prefetch(near_c + 96 * 2, 0, 3);
         __builtin_prefetch(near_d + 96 * 2, 0, 3);
@@ -633,29 +652,36 @@ add_exactly(const struct kvmill_score_pages *p, int64_t u, const int32_t *below_
         {
             vf c = load_f16(page_c + (96) * 2);
             vf d = load_f16(page_d + (96) * 2);
-            vf high = larger(c, d), low = smaller(c, d);
-            infinite += c * d;
-            s_0_0 += load(query + 96) * choose(load_words(below_0 + 96), low, high);
-            s_1_0 += load(query + 128 + 96) * choose(load_words(below_0 + 128 + 96), low, high);
-            s_2_0 += load(query + 256 + 96) * choose(load_words(below_0 + 256 + 96), low, high);
-            s_3_0 += load(query + 384 + 96) * choose(load_words(below_0 + 384 + 96), low, high);
+            vf high = larger(c, d), low = smaller(d, c); /* each NaN is in one of them */
+            s_0_0 += load(query->above + 96) * high;
+            s_0_0 += load(query->below + 96) * low;
+            s_1_0 += load(query->above + 128 + 96) * high;
+            s_1_0 += load(query->below + 128 + 96) * low;
+            s_2_0 += load(query->above + 256 + 96) * high;
+            s_2_0 += load(query->below + 256 + 96) * low;
+            s_3_0 += load(query->above + 384 + 96) * high;
+            s_3_0 += load(query->below + 384 + 96) * low;
         }
         {
             vf c = load_f16(page_c + (96 + 16) * 2);
             vf d = load_f16(page_d + (96 + 16) * 2);
-            vf high = larger(c, d), low = smaller(c, d);
-            infinite += c * d;
-            s_0_0 += load(query + 96 + 16) * choose(load_words(below_0 + 96 + 16), low, high);
-            s_1_0 += load(query + 128 + 96 + 16) * choose(load_words(below_0 + 128 + 96 + 16), low, high);
-            s_2_0 += load(query + 256 + 96 + 16) * choose(load_words(below_0 + 256 + 96 + 16), low, high);
-            s_3_0 += load(query + 384 + 96 + 16) * choose(load_words(below_0 + 384 + 96 + 16), low, high);
+            vf high = larger(c, d), low = smaller(d, c); /* each NaN is in one of them */
+            s_0_0 += load(query->above + 96 + 16) * high;
+            s_0_0 += load(query->below + 96 + 16) * low;
+            s_1_0 += load(query->above + 128 + 96 + 16) * high;
+            s_1_0 += load(query->below + 128 + 96 + 16) * low;
+            s_2_0 += load(query->above + 256 + 96 + 16) * high;
+            s_2_0 += load(query->below + 256 + 96 + 16) * low;
+            s_3_0 += load(query->above + 384 + 96 + 16) * high;
+            s_3_0 += load(query->below + 384 + 96 + 16) * low;
         }
         sums[0][lane] = s_0_0;
         sums[1][lane] = s_1_0;
         sums[2][lane] = s_2_0;
         sums[3][lane] = s_3_0;
     }
-    return lanes_from((vi)magnitude(infinite), all_words(0x7f800000)) == 0;
+    vf some = sums[0][lane];
+    return lanes_from((vi)magnitude(some), all_words(0x7f800000)) == 0;
 }
 
 /* Lanes 8 and 4 apart, of every fourth page; then 2 and 1 apart.  */
@@ -694,13 +720,14 @@ run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_score_pages *p = problem;
     vf sums[SCORES][LANES];
-    memset(sums, 0, sizeof sums);
-    int32_t below_0[QUERY + LANES]; /* vectors reach beyond it */
-    int is_split = split_query(p->query, below_0);
+    struct parts parts;
+    int is_exact = split_query(p->query, &parts);
     for (int64_t u = first; u < last; u += LANES) {
         int64_t count = last - u < LANES ? last - u : LANES;
+        if (count < LANES)
+            memset(sums, 0, sizeof sums);
         for (int lane = 0; lane < count; lane++)
-            if (!is_split || !add_exactly(p, u + lane, below_0, sums, lane))
+            if (!is_exact || !add_exactly(p, u + lane, &parts, sums, lane))
                 add_page(p, u + lane, sums, lane);
         finish(sums, p->score + u * LEFT, count);
     }

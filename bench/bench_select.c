@@ -13,25 +13,26 @@ enum { QUERIES = 16 };
 
 /* ---- Kernels ---- */
 
-static int rank_of(const char *isa) {
-    const char *name;
-    for (int i = 0; (name = kvmill_isa_name((size_t)i)) != NULL; i++)
-        if (strcmp(name, isa) == 0)
-            return i;
-    return -1;
+static const struct kvmill_kernel *kernel_of_isa(const kvmill_pack *pack, const char *isa,
+                                                 enum kvmill_family family, const void *shape,
+                                                 size_t size) {
+    for (uint32_t i = 0; i < pack->count; i++)
+        if (pack->kernels[i]->family == (uint32_t)family &&
+            strcmp(pack->kernels[i]->isa, isa) == 0 &&
+            memcmp(pack->kernels[i]->shape, shape, size) == 0)
+            return pack->kernels[i];
+    return NULL;
 }
 
 /* The best that this CPU can run; NULL when the pack has none. */
 static const struct kvmill_kernel *find_kernel(const kvmill_pack *pack, enum kvmill_family family,
                                                const void *shape, size_t size) {
-    const struct kvmill_kernel *best = NULL;
-    for (uint32_t i = 0; i < pack->count; i++) {
-        const struct kvmill_kernel *kernel = pack->kernels[i];
-        if (kernel->family == (uint32_t)family && kvmill_isa_usable(kernel->isa) &&
-            memcmp(kernel->shape, shape, size) == 0 &&
-            (best == NULL || rank_of(kernel->isa) > rank_of(best->isa)))
+    const struct kvmill_kernel *best = NULL, *kernel;
+    const char *isa;
+    for (size_t i = 0; (isa = kvmill_isa_name(i)) != NULL; i++)
+        if (kvmill_isa_usable(isa) &&
+            (kernel = kernel_of_isa(pack, isa, family, shape, size)) != NULL)
             best = kernel;
-    }
     return best;
 }
 

@@ -520,7 +520,7 @@ static bool read_flow(const struct json_place *place, struct spec *spec, struct 
            read_select(place, &flow->flow.select, error) &&
            read_optional_word(place, "summary", &flow->flow.summary, error) &&
            read_layers(place, flow, error) && read_lists(place, flow, error) &&
-           check_flow(spec, error);
+           (attention_spec_is_open(&flow->attention) || check_flow(spec, error));
 }
 
 /* ---- Writing ---- */

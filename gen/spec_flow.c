@@ -117,6 +117,14 @@ static bool read_real(const struct json_place *place, double *value, struct erro
     return json_is_number(place->value) || json_fail(error, place, "is no number; accepted: one");
 }
 
+static bool read_float(const struct json_place *place, float *value, struct error *error) {
+    double real;
+    if (!read_real(place, &real, error))
+        return false;
+    *value = (float)real;
+    return isfinite(*value) || json_fail(error, place, "is %g; accepted: a finite float32", real);
+}
+
 /* NULL stays where there is none. */
 static bool read_optional_word(const struct json_place *place, const char *key, const char **word,
                                struct error *error) {
@@ -198,10 +206,8 @@ static bool read_values(const struct json_place *place, size_t count, float *val
                          json_array_size(place->value), count);
     for (size_t i = 0; i < count; i++) {
         struct json_place element = one ? *place : json_element(place, i);
-        double value;
-        if (!read_real(&element, &value, error))
+        if (!read_float(&element, &values[i], error))
             return false;
-        values[i] = (float)value;
     }
     return true;
 }
@@ -514,7 +520,7 @@ static bool read_flow(const struct json_place *place, struct spec *spec, struct 
            read_select(place, &flow->flow.select, error) &&
            read_optional_word(place, "summary", &flow->flow.summary, error) &&
            read_layers(place, flow, error) && read_lists(place, flow, error) &&
-           check_flow(spec, error);
+           (attention_spec_is_open(&flow->attention) || check_flow(spec, error));
 }
 
 /* ---- Writing ---- */

@@ -409,7 +409,7 @@ kvmill_status kvmill_run_parallel(const kvmill_plan *plan, const DLTensor *const
 
 /* "k" and "v" are fields of every flow, [page_size, head_dim] of the cache's types. */
 typedef struct kvmill_flow_field {
-    const char *name;
+    const char *name; /* no other tensor's, as "cache" */
     int64_t rows, columns;
     DLDataType dtype; /* float32, float16, bfloat16 */
 } kvmill_flow_field;

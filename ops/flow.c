@@ -221,6 +221,25 @@ kvmill_status kvmill_flow_check_dims(struct checker *checker, int64_t rows, int6
                   rows, columns, (int)KVMILL_MOST_FLOW_ELEMENTS);
 }
 
+/* Those that steps have beside fields, which are called by their names, too. */
+static bool is_tensor_name(const char *name) {
+    static const char *const tensors[] = {"query",         "current_key",
+                                          "current_value", "key",
+                                          "value",         "start_pos",
+                                          "seqstarts",     "kvstarts",
+                                          "cachestarts",   "decoding_batches",
+                                          "max_seqlen",    "max_kvlen",
+                                          "cache",         "scale",
+                                          "value_cache",   "value_scale",
+                                          "attn_mask",     "sinks",
+                                          "attn_output",   "lse",
+                                          "seq_len",       "page_indptr",
+                                          "page_ids",      "sel_indptr",
+                                          "sel",           "block_ids",
+                                          "slot_mapping",  NULL};
+    return place_of_word(name, tensors) >= 0;
+}
+
 /* 0 for what fields cannot have. */
 static int field_element(DLDataType type) {
     static const struct {
@@ -241,6 +260,9 @@ static kvmill_status check_field(struct checker *checker, int i) {
     stand_at(checker, "fields", i);
     kvmill_status status = check_new_name(
         checker, field->name, field->name && kvmill_flow_find_field(&before, field->name) >= 0);
+    if (status == KVMILL_OK && is_tensor_name(field->name))
+        return REFUSE(checker, ATTRIBUTE, "the name is \"%s\", which is another tensor's",
+                      field->name);
     if (status == KVMILL_OK)
         status = kvmill_flow_check_dims(checker, field->rows, field->columns);
     if (status != KVMILL_OK)

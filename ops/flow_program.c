@@ -211,7 +211,7 @@ static kvmill_status save_field(struct checker *checker, struct op_check *check,
 static kvmill_status refuse_output(struct checker *checker, const struct op_check *check,
                                    const char *accepted) {
     return REFUSE(checker, ATTRIBUTE, "%s writes to \"%.48s\"; accepted: %s", check->kind->name,
-                  check->op->output ? check->op->output : "", accepted);
+                  check->op->output, accepted);
 }
 
 static kvmill_status check_new_value(struct checker *checker, struct op_check *check,
@@ -236,7 +236,9 @@ static kvmill_status check_output(struct checker *checker, struct op_check *chec
     int field = check->step->field = name ? kvmill_flow_find_field(checker->flow, name) : -1;
     if (code == KVMILL_FLOW_TOPK)
         return name == NULL ? KVMILL_OK : refuse_output(checker, check, "no output");
-    if (name != NULL && kvmill_flow_is_reserved(name))
+    if (name == NULL)
+        return REFUSE(checker, NULL, "output of %s is missing; accepted: a name", check->op->op);
+    if (kvmill_flow_is_reserved(name))
         return refuse_output(checker, check, "what is neither q, k nor v");
     if ((code == KVMILL_FLOW_FILL || code == KVMILL_FLOW_SAVE) && field < 0)
         return refuse_output(checker, check, "a field");

@@ -30,11 +30,12 @@ static kvmill_status check_request(const struct kvmill_flow_problem *problem,
     if (length < 0)
         return kvmill_fail(error, KVMILL_E_INDEX_NEGATIVE,
                            "seq_len[%" PRId64 "] is %" PRId64 "; accepted: 0 or more", b, length);
-    if (pages != length / size + (length % size != 0))
+    int64_t needed = length / size + (length % size != 0);
+    if (pages != needed)
         return kvmill_fail(error, KVMILL_E_SHAPE,
                            "seq_len[%" PRId64 "] is %" PRId64 ", in %" PRId64
-                           " pages; accepted: %" PRId64 " tokens to a page",
-                           b, length, pages, size);
+                           " pages; accepted: %" PRId64 " pages of %" PRId64,
+                           b, length, pages, needed, size);
     return KVMILL_OK;
 }
 

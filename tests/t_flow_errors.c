@@ -322,7 +322,7 @@ static void test_requests(enum flow_step_kind kind) {
         {kind, KVMILL_SEQ_LEN, 1, -1, KVMILL_E_INDEX_NEGATIVE,
          "seq_len[1] is -1; accepted: 0 or more"},
         {kind, KVMILL_SEQ_LEN, 1, 49, KVMILL_E_SHAPE,
-         "seq_len[1] is 49, in 3 pages; accepted: 16 tokens to a page"},
+         "seq_len[1] is 49, in 3 pages; accepted: 4 pages of 16"},
         {kind, KVMILL_SEQ_LEN, 1, 32, KVMILL_E_SHAPE, "seq_len[1] is 32, in 3 pages"},
         {kind, KVMILL_SEQ_LEN, 3, 1, KVMILL_E_SHAPE, "seq_len[3] is 1, in 0 pages"},
         {kind, KVMILL_SEQ_LEN, 0, INT64_MAX, KVMILL_E_SHAPE, "seq_len[0] is 9223372036854775807"},
@@ -539,6 +539,21 @@ static void test_workspace(void) {
 
 /* ---- Lists, and several tokens ---- */
 
+/* Of tensors, which are called by name. */
+static void test_names(void) {
+    kvmill_error error;
+    const char *own = step.fields[1].name;
+    for (int which = 0; which < TENSORS + 7; which++) {
+        step.fields[1].name = name_of(which);
+        kvmill_status status = kvmill_flow_describe(&step.flow, NULL, &error);
+        ok(status == KVMILL_E_ATTRIBUTE && strstr(error.message, "fields[1]: the name is \"") &&
+               strstr(error.message, name_of(which)) && strstr(error.message, "another tensor's"),
+           "a field with the name of %s", name_of(which));
+    }
+    step.fields[1].name = own;
+    ok(kvmill_flow_describe(&step.flow, NULL, &error) == KVMILL_OK, "with its own");
+}
+
 static void test_pairs(void) {
     static const int pair[] = {KVMILL_SEL, KVMILL_SEL_INDPTR};
     static const enum flow_step_kind kinds[] = {STEP_ATTEND, STEP_DECODE};
@@ -674,6 +689,7 @@ int main(void) {
     test_fields();
     test_limits();
     test_workspace();
+    test_names();
     test_pairs();
     test_seqstarts();
     test_null();

@@ -149,7 +149,7 @@ static void test_bad_batches(void) {
          {0, 1, 2, 3},
          9,
          KVMILL_E_SHAPE,
-         "seq_len[0] is 5, in 1 pages; accepted: 4 tokens to a page"},
+         "seq_len[0] is 5, in 1 pages; accepted: 2 pages of 4"},
         {"a length of fewer pages",
          {0, 1, 4},
          {4, 8},

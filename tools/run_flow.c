@@ -72,11 +72,13 @@ static const kvmill_flow_field *field_of(const struct spec *spec, int tensor) {
     return tensor >= KVMILL_FLOW_FIELDS && i < flow->field_count ? &flow->fields[i] : NULL;
 }
 
-/* Scoring moves the state that it saves. */
+/* Scoring moves the state that it saves; what else a flow lacks is not checked yet. */
 static bool is_saved(const kvmill_flow *flow, const char *field) {
-    for (size_t i = 0; i < flow->index_count; i++)
-        if (strcmp(flow->index[i].op, "Save") == 0 && strcmp(flow->index[i].output, field) == 0)
+    for (size_t i = 0; i < flow->index_count; i++) {
+        const kvmill_flow_op *op = &flow->index[i];
+        if (strcmp(op->op, "Save") == 0 && op->output && strcmp(op->output, field) == 0)
             return true;
+    }
     return false;
 }
 

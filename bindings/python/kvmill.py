@@ -1467,7 +1467,12 @@ _FLOW_DEFAULTS = {"Add": (1, 1), "Relu": (0, 0)}
 _FLOW_REQUIRED = {"MaskSlice": ("alpha", "beta"), "Sigmoid": ("beta",), "Silu": ("beta",)}
 
 
-def _known(place: str, given: dict, *known: str) -> dict:
+def _known(place: str, given: dict, *known: str, needed: Sequence[str] = ()) -> dict:
+    if not isinstance(given, dict):
+        raise ValueError(f"{place}: {given!r}; accepted: an object")
+    for name in needed:
+        if name not in given:
+            raise ValueError(f"{place}: no {name}; accepted: {name}")
     unknown = set(given) - set(known)
     if unknown:
         raise ValueError(f"{place}: {sorted(unknown)}; accepted: {', '.join(known)}")
@@ -1484,7 +1489,7 @@ class Flow:
     source: a flow file (kvmill-specs(5)), or what such a file holds as a dict.
     attention: attributes of the attention that differ from the source's, as num_heads=32.
 
-    Raises KvmillError for what the library refuses, ValueError for what is no flow.
+    Raises KvmillError for what the library refuses, ValueError or TypeError for what is no flow.
     """
 
     def __init__(
@@ -1499,7 +1504,7 @@ class Flow:
         self._flow = _FlowProgram(
             struct_size=ctypes.sizeof(_FlowProgram),
             attention=ctypes.pointer(self._attention._op),
-            select=self._select(dict(spec.get("select", {}))),
+            select=self._select(spec.get("select", {})),
             summary=_word(spec.get("summary")),
         )
         self._set("fields", "field_count", _FlowField, map(self._field, spec.get("fields", ())))
@@ -1514,11 +1519,9 @@ class Flow:
     def _set_attention(self, attributes: dict) -> None:
         labels = {"attn_mask", "name", "purpose", "layers"}
         given = {name: value for name, value in attributes.items() if name not in labels}
-        _known("attention", given, *sorted(_ATTENTION_ATTRIBUTES))
+        needed = ("num_heads", "head_dim", "T1")
+        _known("attention", given, *sorted(_ATTENTION_ATTRIBUTES), needed=needed)
         given = {"num_kv_heads": given.get("num_heads"), "cache_mode": 1, **given}
-        for name in ("num_heads", "head_dim", "T1"):
-            if name not in given:
-                raise ValueError(f"attention: no {name}; accepted: {name}")
         self._attention = FlowStep.__new__(FlowStep)
         types = {"dynamic_batching": 1, **given}
         self._attention._op = self._attention._make_op(types.pop("T1"), types)
@@ -1540,13 +1543,14 @@ class Flow:
         }
         if isinstance(dim, int):
             return dim
-        word, _, divisor = dim.partition("/")
-        if word not in sizes or sizes[word] % int(divisor or 1) != 0:
+        word, _, divisor = str(dim).partition("/")
+        by = int(divisor or 1) if divisor.isdecimal() or not divisor else 0
+        if word not in sizes or by < 1 or sizes[word] % by != 0:
             raise ValueError(f"dim {dim!r}; accepted: a number, {', '.join(sizes)}, or one by n")
-        return sizes[word] // int(divisor or 1)
+        return sizes[word] // by
 
     def _field(self, given: dict) -> _FlowField:
-        _known("fields", given, "name", "shape", "dtype")
+        _known("fields", given, "name", "shape", "dtype", needed=("name", "shape"))
         rows, columns = map(self._dim, given["shape"])
         dtype = _dtype_named(given.get("dtype", self._attention._types["T1"]))
         return _FlowField(
@@ -1554,20 +1558,20 @@ class Flow:
         )
 
     def _constant(self, given: dict) -> _FlowConstant:
-        _known("constants", given, "name", "shape", "values")
+        _known("constants", given, *(known := ("name", "shape", "values")), needed=known)
         shape = [1, *map(self._dim, given["shape"])][-3:]
         values = np.broadcast_to(np.asarray(given["values"], np.float32), int(np.prod(shape)))
         return _FlowConstant(given["name"].encode(), *shape, (c_float * values.size)(*values))
 
     def _op(self, given: dict) -> _FlowOp:
         numbers = ("alpha", "beta", "scale", "dim", "group", "start", "end", "shape")
-        _known(given.get("op", "op"), given, "op", "inputs", "output", *numbers)
-        for name in _FLOW_REQUIRED.get(given["op"], ()):
-            if name not in given:
-                raise ValueError(f"{given['op']}: no {name}; accepted: a number")
+        _known("op", given, "op", "inputs", "output", *numbers, needed=("op",))
+        _known(given["op"], given, *given, needed=_FLOW_REQUIRED.get(given["op"], ()))
         alpha, beta = _FLOW_DEFAULTS.get(given["op"], (0, 1))
         dims = given.get("dim", 0)
         names = [name.encode() for name in given.get("inputs", ())]
+        if len(names) > 2:
+            raise ValueError(f"{given['op']}: {len(names)} inputs; accepted: at most 2")
         rows, columns = map(self._dim, given.get("shape", (0, 0)))
         return _FlowOp(
             op=given["op"].encode(),
@@ -1586,7 +1590,11 @@ class Flow:
     def _select(given: dict) -> _FlowSelect:
         counts = ("topk_val", "reserved_bos", "reserved_eos", "cap", "dense_below")
         _known("select", given, *counts, "topk_ratio", "order", "scope")
-        ratio = Fraction(given.get("topk_ratio", 0))
+        try:
+            ratio = Fraction(given.get("topk_ratio", 0))
+        except (TypeError, ValueError, ZeroDivisionError):
+            words = f"topk_ratio {given['topk_ratio']!r}; accepted: '1/16' and the like, 0, 1"
+            raise ValueError(words) from None
         values = {"topk_val": 30, "reserved_bos": 1, "reserved_eos": 1}
         values |= {name: given[name] for name in counts if name in given}
         if values["topk_val"] == "all":
@@ -1679,8 +1687,10 @@ class FlowStep(_Attending):
         }
         results = ("attn_output", "lse") if self._op.partial else ("attn_output",)
         self._outputs = {"append": (), "index": ("sel_indptr", "sel")}.get(step, results)
+        ops = flow._flow.index[: flow._flow.index_count]
+        saved = (op.output.decode() for op in ops if op.op == b"Save")
         self._written = {"append": (*_ATTENTION_CACHES, *fields), "attend": ()}.get(
-            step, _FLOW_TENSORS[-3:]
+            step, (*_FLOW_TENSORS[-3:], *saved)
         )
         self._handle = _make_plan(self, f"kvmill_plan_flow_{step}", flow._flow, limits, options)
 
@@ -1698,10 +1708,17 @@ class FlowStep(_Attending):
     @staticmethod
     def _with_numbers(tensors: dict) -> dict:
         """Sequences as arrays of the integers that the library wants."""
-        return tensors | {
-            name: np.asarray(array, np.int32 if name in _FLOW_PAGES else np.int64)
+        given = {
+            name: array
             for name, array in tensors.items()
             if name in _FLOW_TENSORS and array is not None and not isinstance(array, np.ndarray)
+        }
+        for name, array in given.items():
+            if np.size(array) > 0 and np.asarray(array).dtype.kind not in "iu":
+                raise TypeError(f"{name} has type {np.asarray(array).dtype}; accepted: integers")
+        return tensors | {
+            name: np.asarray(array, np.int32 if name in _FLOW_PAGES else np.int64)
+            for name, array in given.items()
         }
 
     def run(

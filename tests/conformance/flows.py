@@ -256,6 +256,28 @@ def refused(words: str, make: Callable[[], object]) -> None:
         raise AssertionError(f"nothing was refused; expected {words!r}")
 
 
+def field_of(**given: object) -> dict:
+    return {"fields": [{"name": "highest", "shape": [1, "head_dim"], **given}]}
+
+
+# What is no flow, and words of its message.
+BROKEN = [
+    ({"select": {"topk_ratio": "1/0"}}, "topk_ratio '1/0'"),
+    ({"select": {"topk_ratio": None}}, "topk_ratio None"),
+    ({"select": 7}, "select: 7; accepted: an object"),
+    ({"fields": [7]}, "fields: 7; accepted: an object"),
+    ({"fields": [{"name": "highest"}]}, "fields: no shape"),
+    (field_of(shape=[1, "head_dim/0"]), "dim 'head_dim/0'"),
+    (field_of(shape=[1, "head_dim/-1"]), "dim 'head_dim/-1'"),
+    (field_of(shape=[1, None]), "dim None"),
+    (field_of(name="cache"), "the name is \"cache\", which is another tensor's"),
+    ({"constants": [{"name": "w", "shape": [1, 1]}]}, "constants: no values"),
+    ({"index": [{"inputs": ["q"]}]}, "op: no op"),
+    ({"index": [{"op": "Sigmoid", "inputs": ["q"], "output": "s"}]}, "Sigmoid: no beta"),
+    ({"index": [{"op": "GeMM", "inputs": ["q", "q", "q"], "output": "s"}]}, "GeMM: 3 inputs"),
+]
+
+
 def refusals() -> None:
     spec = json.loads((FLOWS / "gqa_quest.json").read_text())
     flow = kvmill.Flow(spec, **SIZES)
@@ -266,6 +288,8 @@ def refusals() -> None:
     refused("page_size", lambda: kvmill.Flow(spec, page_size=0))
     shapeless = {**spec, "fields": [{"name": "highest", "shape": [1, "head_size"]}]}
     refused("'head_size'", lambda: kvmill.Flow(shapeless))
+    for broken, words in BROKEN:
+        refused(words, lambda broken=broken: kvmill.Flow({**spec, **broken}, **SIZES))
     endless = {**spec, "select": {"reserved_eos": -1}}
     refused("reserved_eos is -1", lambda: kvmill.Flow(endless))
     refused("append, index, attend, decode", lambda: flow.plan("score"))
@@ -275,6 +299,12 @@ def refusals() -> None:
     fields = flow.fields(4)
     fields["lowest"].flags.writeable = False
     refused("lowest is read-only", lambda: step.run(**fields))
+    refused("seq_len has type float64", lambda: step.run(**flow.fields(4), seq_len=[1.5]))
+    keeping = kvmill.Flow(FLOWS / "running_avg_block_sparse.json", **SIZES)
+    fields = keeping.fields(4)
+    fields["running"].flags.writeable = False
+    for name in ("index", "decode"):
+        refused("running is read-only", lambda name=name: keeping.plan(name).prepare(**fields))
 
 
 def run(tap: Tap, command: str, packs: Sequence[kvmill.Pack], seed: int) -> None:

@@ -55,7 +55,15 @@ void dice_order(struct dice *dice, int64_t *order, int64_t count) {
 
 bool is_slow_run(void) {
     const char *text = getenv("KVMILL_TEST_SLOW");
-    return text != NULL && strcmp(text, "1") == 0;
+    return text != NULL && (strcmp(text, "1") == 0 || strcmp(text, "2") == 0);
+}
+
+bool is_slowest_run(void) {
+    return is_slow_run() && strcmp(getenv("KVMILL_TEST_SLOW"), "2") == 0;
+}
+
+int few_cases(int cases) {
+    return is_slowest_run() ? (cases + 2) / 3 : cases;
 }
 
 /* ---- Fenced buffers ---- */

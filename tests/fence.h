@@ -32,8 +32,13 @@ bool dice_once_in(struct dice *dice, int64_t times);
 /* The numbers 0 to count - 1 in any order. */
 void dice_order(struct dice *dice, int64_t *order, int64_t count);
 
-/* KVMILL_TEST_SLOW=1: a tool that slows everything down is watching; run a few cases only. */
+/* KVMILL_TEST_SLOW=1: what slows everything down is watching; run a few cases only.  2: it does so
+   more than all others, as valgrind does. */
 bool is_slow_run(void);
+bool is_slowest_run(void);
+
+/* Of so many cases what the slowest run has time for: a third, at least one. */
+int few_cases(int cases);
 
 /* ---- Fenced buffers ---- */
 

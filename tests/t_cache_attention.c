@@ -378,7 +378,7 @@ static void test_kind(enum kind kind, bool use_packs) {
     struct dice dice = dice_for(seed, words);
     kvmill_plan_options options = {
         .struct_size = sizeof options, .packs = packs, .pack_count = use_packs ? PACKS : 0};
-    int cases = is_slow_run() ? 8 : kind == LONG ? 60 : 150;
+    int cases = is_slow_run() ? few_cases(8) : kind == LONG ? 60 : 150;
     bool good = true;
     for (int i = 0; good && i < cases; i++) {
         struct attention a = {0};
@@ -580,7 +580,7 @@ static void test_mixed_kernels(void) {
     struct dice dice = dice_for(seed, "formats of packs");
     kvmill_plan_options options = {
         .struct_size = sizeof options, .packs = packs, .pack_count = PACKS};
-    int cases = is_slow_run() ? 5 : 200;
+    int cases = is_slow_run() ? few_cases(5) : 200;
     bool good = true, any = false;
     for (int i = 0; good && i < cases; i++) {
         struct attention a = {0};
@@ -697,7 +697,7 @@ static bool merge_slices(struct dice *dice) {
 static void test_merge(void) {
     struct dice dice = dice_for(seed, "merge");
     bool good = true;
-    for (int i = 0; good && i < 20; i++)
+    for (int i = 0; good && i < few_cases(20); i++)
         good = merge_slices(&dice);
     ok(good, "partial results over slices of the keys merge to the whole");
 }

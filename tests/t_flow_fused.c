@@ -386,7 +386,7 @@ static json_t *random_flow(struct dice *dice) {
 }
 
 static void test_random(void) {
-    for (int i = 0; i < (is_slow_run() ? 5 : 150); i++) {
+    for (int i = 0; i < (is_slow_run() ? few_cases(5) : 150); i++) {
         char name[64];
         snprintf(name, sizeof name, "random flow %d", i);
         struct dice dice = dice_for(seed, name);

@@ -352,7 +352,7 @@ static void test_moves(uint64_t seed) {
     static const char *const names[TESTS] = {
         "pages may lie anywhere", "pages that no list has may hold NaN",
         "requests may come in any order", "requests that are equal have equal results"};
-    int64_t count = is_slow_run() ? 9 : 63;
+    int64_t count = is_slow_run() ? few_cases(9) : 63;
     int poisoned = 0;
     for (int test = 0; test < TESTS; test++) {
         bool right = true;
@@ -373,7 +373,7 @@ static void test_scopes(uint64_t seed) {
     } pairs[] = {{8, 8, "query_head", "kv_head"}, {5, 1, "request", "kv_head"}};
     for (int i = 0; i < 2; i++) {
         bool right = true;
-        for (int64_t n = 0; n < 18; n++) {
+        for (int64_t n = 0; n < few_cases(18); n++) {
             struct decoded decoded[2];
             struct flow_step step;
             for (int k = 0; k < 2; k++) {

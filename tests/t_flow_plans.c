@@ -154,7 +154,7 @@ static void test_with(struct flow_step *step, bool has_packs, bool passed[TESTS]
 }
 
 static void test_cases(uint64_t seed) {
-    int64_t count = is_slow_run() ? 14 : 98;
+    int64_t count = is_slow_run() ? few_cases(14) : 98;
     bool passed[TESTS] = {true, true, true, true, true};
     int whole = 0;
     for (int64_t i = 0; i < count; i++) {

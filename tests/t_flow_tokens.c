@@ -220,7 +220,7 @@ static bool appends(struct pool *pool, const kvmill_plan_options *options, struc
 }
 
 static void test_append(uint64_t seed) {
-    int64_t count = is_slow_run() ? 9 : 63, chunks = 0;
+    int64_t count = is_slow_run() ? few_cases(9) : 63, chunks = 0;
     bool right = true;
     for (int64_t n = 0; n < count; n++) {
         struct flow_step step;
@@ -293,7 +293,7 @@ static bool prefills(struct flow_step *step, const kvmill_plan_options *options,
 }
 
 static void test_prefill(uint64_t seed) {
-    int64_t count = is_slow_run() ? 9 : 54;
+    int64_t count = is_slow_run() ? few_cases(9) : 54;
     bool right = true;
     for (int64_t n = 0; n < count; n++) {
         struct flow_step step;

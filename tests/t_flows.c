@@ -243,7 +243,7 @@ static bool is_list_right(const struct kvmill_flow_problem *problem, int64_t pag
 
 static void test_lists(void) {
     struct dice dice = dice_for(seed, "lists");
-    int wrong = 0, cases = is_slow_run() ? 300 : 6000;
+    int wrong = 0, cases = is_slow_run() ? few_cases(300) : 6000;
     float score[400];
     for (int i = 0; i < cases; i++) {
         struct kvmill_flow_problem problem = {.by_score = dice_once_in(&dice, 2)};
@@ -952,7 +952,7 @@ static void test_grid(void) {
                                         "centered_block_sparse"};
     static const int sizes[] = {1, 5, 8, 16, 32, 64, 128}, groups[] = {1, 2, 3, 5, 7, 16, 4};
     static const int dims[] = {32, 64, 80, 96, 112, 128, 256, 33};
-    for (int i = 0; i < (is_slow_run() ? 4 : 56); i++) {
+    for (int i = 0; i < (is_slow_run() ? few_cases(4) : 56); i++) {
         struct scene scene;
         char name[128];
         int group = groups[i / 7 % 7], dim = dims[i % 8], size = sizes[i % 7];

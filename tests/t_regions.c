@@ -445,9 +445,9 @@ int main(int count, char **words) {
         return done_testing();
     }
     test_texts();
-    walk_pack(&kvmill_pack_kvmill_default, is_slow_run() ? 16 : 120);
+    walk_pack(&kvmill_pack_kvmill_default, is_slow_run() ? few_cases(16) : 120);
     const struct kvmill_kernel *last =
-        walk_pack(&kvmill_pack_kvmill_test, is_slow_run() ? 16 : 120);
+        walk_pack(&kvmill_pack_kvmill_test, is_slow_run() ? few_cases(16) : 120);
     if (ok(last != NULL, "kernels by regions"))
         test_other_program(last);
     check_seen();

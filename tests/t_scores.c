@@ -270,7 +270,7 @@ static bool is_score_kernel_right(const struct kvmill_kernel *kernel,
                                   const struct kvmill_score_shape *shape, struct dice *dice) {
     bool right = true;
     fence_explain_traps(kernel->symbol);
-    for (int i = 0; i < (is_slow_run() ? 12 : 40) && right; i++) {
+    for (int i = 0; i < (is_slow_run() ? few_cases(12) : 40) && right; i++) {
         struct scene scene;
         scene_open(&scene, shape, dice);
         right = are_runs_right(&scene, kernel, dice);
@@ -346,7 +346,7 @@ static bool is_selection_right(const struct kvmill_kernel *kernel, const float *
 
 static bool are_random_selections_right(const struct kvmill_kernel *kernel, struct dice *dice) {
     bool right = true;
-    for (int i = 0; i < (is_slow_run() ? 40 : 800) && right; i++) {
+    for (int i = 0; i < (is_slow_run() ? few_cases(40) : 800) && right; i++) {
         int64_t count = dice_range(dice, 0, i % 40 == 0 ? 20000 : i % 8 == 0 ? 3000 : 90);
         int64_t ends[] = {
             0, 1, count - 1, count, dice_range(dice, 0, count), dice_range(dice, 0, count / 8)};
@@ -366,7 +366,7 @@ static bool are_random_selections_right(const struct kvmill_kernel *kernel, stru
 static bool are_decided_selections_right(const struct kvmill_kernel *kernel, struct dice *dice) {
     static const float alike[] = {NAN, INFINITY, -INFINITY, -1e30f, 0.0f, -0.0f, 1};
     enum { COUNT = 5000 };
-    int64_t longest = is_slow_run() ? 30000 : 600000;
+    int64_t longest = is_slow_run() ? few_cases(30000) : 600000;
     float *score = take((size_t)longest, sizeof *score);
     bool right = true;
     for (int s = 0; s < 7 && right; s++) {

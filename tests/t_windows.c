@@ -1120,8 +1120,8 @@ static void check_seen(void) {
 }
 
 int main(void) {
-    int cases = windows_cases(is_slow_run() ? 700 : 4000);
-    int large_cases = windows_cases(is_slow_run() ? 64 : 240) / 4;
+    int cases = windows_cases(is_slow_run() ? few_cases(700) : 4000);
+    int large_cases = windows_cases(is_slow_run() ? few_cases(64) : 240) / 4;
     seed = dice_seed();
     walk("gather", gathers_right, cases, false);
     walk("scatter", scatters_right, cases, false);
@@ -1134,7 +1134,7 @@ int main(void) {
     }
     walk("scatter with packs", packs_scatter_right, cases / 2, false);
     walk("scatter with packs", packs_scatter_right, large_cases, true);
-    walk_kernels(is_slow_run() ? 12 : 24);
+    walk_kernels(is_slow_run() ? few_cases(12) : 24);
     test_variadic();
     test_unique();
     if (windows_cases(0) == 0) /* a few need not be of all kinds */

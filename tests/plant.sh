@@ -12,14 +12,10 @@ open(name, "w", encoding="utf8").write(text.replace(old, new, 1))
 PYTHON
 }
 
-# One fault in eight is built, unless KVMILL_ALL_FAULTS is set: all take hours together.  The others are planted
-# only, so that one whose text has moved is seen.  Which eighth, the commit says: the same of the same sources, and each
-# has its turn.
+# One fault in eight is built, unless KVMILL_ALL_FAULTS is set: all take hours together.  KVMILL_FAULTS_TURN says which
+# eighth.  The others are planted only, so that one whose text has moved is seen.
 faults_of=8
-commit=$(git -C "$srcdir" rev-parse --short=6 HEAD 2>/dev/null) || commit=0
-faults_turn=${KVMILL_FAULTS_TURN:-$(printf '%d' "0x$commit")}
-faults_turn=$((faults_turn % faults_of))
-[ -n "${KVMILL_ALL_FAULTS:-}" ] || echo "# KVMILL_FAULTS_TURN=$faults_turn of 0 to $((faults_of - 1))"
+faults_turn=${KVMILL_FAULTS_TURN:-0}
 faults_seen=0
 sampled() {
     faults_seen=$((faults_seen + 1))

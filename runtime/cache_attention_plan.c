@@ -15,14 +15,14 @@ enum { MOST_THREADS = 4096 };
 
 /* ---- Running ---- */
 
-static const struct phase *const *phases_of(const struct cache_call *call) {
+static const struct phase *const *phases_of(enum kvmill_cache_op which) {
     static const struct phase *const phases[][4] = {
         [KVMILL_KEY_VALUE_CACHE] = {&kvmill_write_phase, &kvmill_read_phase, NULL},
         [KVMILL_MULTI_HEAD_ATTENTION] = {&kvmill_attend_phase, &kvmill_merge_phase, NULL},
         [KVMILL_MULTI_HEAD_CACHE_ATTENTION] = {&kvmill_write_phase, &kvmill_attend_phase,
                                                &kvmill_merge_phase, NULL},
     };
-    return phases[cache_plan_of(call)->geometry.which];
+    return phases[which];
 }
 
 /* The mean of the sequences; of positions those that a window lets see. */
@@ -45,20 +45,20 @@ static const struct cache_call *const_call_of(const struct call *call) {
     return (const struct cache_call *)(const void *)call;
 }
 
-static int64_t count_parts(const struct call *base) {
+int64_t kvmill_cache_attention_parts(const struct call *base) {
     const struct cache_call *call = const_call_of(base);
-    return phases_of(call)[call->phase]->parts(call);
+    return cache_plan_of(call)->phases[call->phase]->parts(call);
 }
 
-static void run_part(const struct call *base, int64_t part) {
+void kvmill_cache_attention_part(const struct call *base, int64_t part) {
     const struct cache_call *call = const_call_of(base);
-    phases_of(call)[call->phase]->part(call, part);
+    cache_plan_of(call)->phases[call->phase]->part(call, part);
 }
 
 /* Phases without parts are passed over. */
-static bool go_on(struct call *base) {
+bool kvmill_cache_attention_next(struct call *base) {
     struct cache_call *call = (struct cache_call *)(void *)base;
-    const struct phase *const *phases = phases_of(call);
+    const struct phase *const *phases = cache_plan_of(call)->phases;
     do
         call->phase++;
     while (phases[call->phase] != NULL && phases[call->phase]->parts(call) == 0);
@@ -71,9 +71,9 @@ static void destroy(kvmill_plan *plan) {
 
 static const struct op cache_attention_op = {
     .begin = kvmill_cache_attention_begin,
-    .parts = count_parts,
-    .part = run_part,
-    .next = go_on,
+    .parts = kvmill_cache_attention_parts,
+    .part = kvmill_cache_attention_part,
+    .next = kvmill_cache_attention_next,
     .destroy = destroy,
 };
 
@@ -151,23 +151,37 @@ static void set_rows(struct tiles *tiles) {
         tiles->rows[i] = tile_shape(tiles, tiles->selection.tiles[i].kernel)->rows;
 }
 
-static void say_tiles(struct text *text, const char *what, const struct tiles *tiles) {
+size_t kvmill_tiles_words(const struct tiles *tiles, char *words, size_t size) {
     const struct attend_selection *selection = &tiles->selection;
-    say(text, "; %s with", what);
+    struct text text = {words, size};
     for (int i = 0; i < selection->count; i++)
-        say(text, "%s %s", i ? "," : "", selection->tiles[i].kernel->symbol);
-    say(text, " (%s%s)", selection->portable ? "" : "pack ", selection->origin);
+        say(&text, "%s%s", i ? ", " : "", selection->tiles[i].kernel->symbol);
+    say(&text, " (%s%s)", selection->portable ? "" : "pack ", selection->origin);
     for (int i = 0; i < selection->count; i++)
-        say_by_size(text, &selection->tiles[i]);
+        say_by_size(&text, &selection->tiles[i]);
+    return size - text.left;
+}
+
+static void say_tiles(struct text *text, const char *what, const struct tiles *tiles) {
+    say(text, "; %s with ", what);
+    size_t used = kvmill_tiles_words(tiles, text->at, text->left);
+    text->at += used;
+    text->left -= used;
+}
+
+void kvmill_select_tiles(const struct shelf *shelf, const struct kvmill_attend_shape *wanted,
+                         struct tiles *tiles) {
+    tiles->wanted = *wanted;
+    tiles->selection = kvmill_select_attend(shelf, &tiles->wanted);
+    set_rows(tiles);
 }
 
 static void select_tiles(struct cache_plan *plan, const struct shelf *shelf, struct text *text) {
     static const char *const whats[] = {"attend", "with a mask"};
     for (int masked = 0; masked < 2; masked++) {
         struct tiles *tiles = &plan->tiles[masked];
-        tiles->wanted = kvmill_attend_shape_of(&plan->geometry, masked);
-        tiles->selection = kvmill_select_attend(shelf, &tiles->wanted);
-        set_rows(tiles);
+        const struct kvmill_attend_shape wanted = kvmill_attend_shape_of(&plan->geometry, masked);
+        kvmill_select_tiles(shelf, &wanted, tiles);
         if (masked == 0 || tiles->wanted.terms != plan->tiles[0].wanted.terms)
             say_tiles(text, whats[masked], tiles);
     }
@@ -209,7 +223,7 @@ static void select_kernels(struct cache_plan *plan, const struct shelf *shelf) {
     if (plan->geometry.which == KVMILL_KEY_VALUE_CACHE)
         return;
     select_tiles(plan, shelf, &text);
-    kvmill_attend_lay_out(plan);
+    kvmill_attend_lay_out(plan, 0);
 }
 
 /* ---- Plans ---- */
@@ -232,6 +246,7 @@ static struct cache_plan *allocate(const kvmill_cache_attention *op,
     plan->geometry = *geometry;
     plan->layout = *layout_of(geometry);
     plan->threads = threads;
+    plan->phases = phases_of(geometry->which);
     plan->partial = op->partial != 0 && geometry->which != KVMILL_KEY_VALUE_CACHE;
     plan->empty = op->empty_is_nan ? NAN : 0;
     set_slopes(plan);
@@ -241,7 +256,7 @@ static struct cache_plan *allocate(const kvmill_cache_attention *op,
     return plan;
 }
 
-static kvmill_status check_threads(const kvmill_plan_options *options, int *threads,
+kvmill_status kvmill_check_threads(const kvmill_plan_options *options, int *threads,
                                    kvmill_error *error) {
     *threads = options && options->threads ? options->threads : 1;
     if (*threads >= 1 && *threads <= MOST_THREADS)
@@ -258,7 +273,7 @@ kvmill_status kvmill_make_cache_plan(const kvmill_cache_attention *op, enum kvmi
     int threads;
     kvmill_status status = kvmill_cache_attention_check(op, which, &geometry, error);
     if (status == KVMILL_OK)
-        status = check_threads(options, &threads, error);
+        status = kvmill_check_threads(options, &threads, error);
     if (status == KVMILL_OK)
         status = kvmill_open_shelf(options, &shelf, error);
     if (status != KVMILL_OK)

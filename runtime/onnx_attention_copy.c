@@ -1,0 +1,43 @@
+/* present_key and present_value: the past, then the new rows.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "onnx_attention.h"
+
+/* Rows side by side are one piece of memory. */
+static void copy_rows(unsigned char *to, int64_t to_step, const unsigned char *from,
+                      int64_t from_step, int64_t count, int64_t bytes) {
+    if (to == from || count == 0)
+        return;
+    if (to_step == bytes && from_step == bytes) {
+        memcpy(to, from, (size_t)(count * bytes));
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        memcpy(to + i * to_step, from + i * from_step, (size_t)bytes);
+}
+
+/* A kv head of K (v = 0) or V. */
+static void present_part(const struct cache_call *call, int64_t part) {
+    const struct onnx_run *run = call->onnx;
+    int64_t heads = run->geometry.kv_heads, past = run->geometry.past, head = part / 2 % heads;
+    int64_t b = part / 2 / heads, v = part % 2;
+    const struct present_view *present = &run->present[v];
+    const struct token_rows *to = &present->rows, *new = &call->current[v];
+    const struct cache_side *old = &call->side[v];
+    unsigned char *at = to->data + b * to->batch + head * to->head;
+    if (to->data == NULL)
+        return;
+    if (past > 0)
+        copy_rows(at, to->token, old->rows.data + b * old->batch + head * old->rows.head_stride,
+                  old->rows.row_stride, past, present->row_bytes);
+    copy_rows(at + past * to->token, to->token, new->data + b *new->batch + head *new->head,
+              new->token, run->geometry.keys, present->row_bytes);
+}
+
+static int64_t present_parts(const struct cache_call *call) {
+    const struct onnx_run *run = call->onnx;
+    bool wanted = run->present[0].rows.data != NULL || run->present[1].rows.data != NULL;
+    return wanted ? 2 * run->geometry.batch * run->geometry.kv_heads : 0;
+}
+
+const struct phase kvmill_present_phase = {present_parts, present_part};

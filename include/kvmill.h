@@ -301,6 +301,35 @@ void kvmill_attention_init(kvmill_attention *op);
 kvmill_status kvmill_plan_attention(const kvmill_attention *op, const kvmill_plan_options *options,
                                     kvmill_plan **plan, kvmill_error *error);
 
+/* A step of a model with a cache of its own: TensorScatter of K and V, then Attention, in one plan.
+   Ours; what the two ops give where they can say it, and right where they cannot: queries of
+   different lengths in one batch, and circular caches that have wrapped around.
+
+   K and V of `attention` are the new rows, as many as there are queries; past_key and past_value
+   are the caches that they go into, from slot write_indices[b] on (mode "circular" wraps around),
+   and present_key and present_value the caches afterwards.  Caches have Q's rank: (B, G, M, D) or
+   (B, M, G * D).  Query i is at position write_indices[b] + i, and positions are the columns of
+   attn_mask, M or, as always, fewer.  nonpad_kv_seqlen[b] is the number of valid keys after the
+   step, write_indices[b] to write_indices[b] + S: rows and queries beyond it are padding, of which
+   the rows are stored as TensorScatter would, and the queries give 0.  NULL: nothing is padding.
+
+   A circular cache holds the last M positions: of the keys up to the last that a query may see, it
+   sees the last M, those that the step itself replaces among them.  It has no attn_mask. */
+typedef struct kvmill_tensor_scatter_attention {
+    size_t struct_size;                /* sizeof (kvmill_tensor_scatter_attention) */
+    const kvmill_attention *attention; /* opset 24 or 25; without qk_matmul_output */
+    const char *mode;                  /* "linear" or "circular"; NULL = linear */
+    const DLTensor *write_indices;     /* int64 (B), or NULL for all zero */
+} kvmill_tensor_scatter_attention;
+
+/* It runs on the tensors of Attention and one more.  In place: present_key is past_key, and
+   present_value past_value, in any combination. */
+enum { KVMILL_ATTENTION_WRITE_INDICES = 11, KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS = 12 };
+
+kvmill_status kvmill_plan_tensor_scatter_attention(const kvmill_tensor_scatter_attention *op,
+                                                   const kvmill_plan_options *options,
+                                                   kvmill_plan **plan, kvmill_error *error);
+
 /* ---- StableHLO gather and scatter --------------------------------------------------------- */
 
 /* stablehlo.gather and stablehlo.scatter as of StableHLO 1.x with batching dims.  Attributes have

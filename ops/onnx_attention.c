@@ -11,7 +11,8 @@
 /* Small enough that no product of two of them overflows. */
 enum { MOST_HEADS = 1 << 20, MOST_DIM = 1 << 16 };
 
-enum { FIRST_OPSET = 23, LAST_OPSET = 25, OPSET_OF_NONPAD = 24, OPSET_OF_WINDOWS = 25 };
+enum { FIRST_OPSET = 23, LAST_OPSET = 25 };
+enum { OPSET_OF_NONPAD = 24, OPSET_OF_SCATTER = 24, OPSET_OF_WINDOWS = 25 };
 
 /* TensorProto's numbers of element types. */
 enum { PRECISION_FLOAT = 1, PRECISION_HALF = 10, PRECISION_DOUBLE = 11, PRECISION_BFLOAT16 = 16 };
@@ -25,9 +26,11 @@ void kvmill_attention_init(kvmill_attention *op) {
     };
 }
 
+enum { ALL_TENSORS = KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS };
+
 /* ---- Tensors ---- */
 
-const char *const kvmill_attention_names[KVMILL_ATTENTION_TENSORS] = {
+const char *const kvmill_attention_names[KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS] = {
     [KVMILL_ATTENTION_Q] = "Q",
     [KVMILL_ATTENTION_K] = "K",
     [KVMILL_ATTENTION_V] = "V",
@@ -39,6 +42,7 @@ const char *const kvmill_attention_names[KVMILL_ATTENTION_TENSORS] = {
     [KVMILL_ATTENTION_PRESENT_KEY] = "present_key",
     [KVMILL_ATTENTION_PRESENT_VALUE] = "present_value",
     [KVMILL_ATTENTION_QK_MATMUL_OUTPUT] = "qk_matmul_output",
+    [KVMILL_ATTENTION_WRITE_INDICES] = "write_indices",
 };
 
 void kvmill_attention_tensors(const kvmill_attention *op, const DLTensor **tensors) {
@@ -58,10 +62,29 @@ void kvmill_attention_tensors(const kvmill_attention *op, const DLTensor **tenso
     memcpy(tensors, all, sizeof all);
 }
 
+void kvmill_attention_set_tensors(const DLTensor *const *tensors, kvmill_attention *op) {
+    const DLTensor **const all[] = {
+        &op->Q,
+        &op->K,
+        &op->V,
+        &op->attn_mask,
+        &op->past_key,
+        &op->past_value,
+        &op->nonpad_kv_seqlen,
+        &op->Y,
+        &op->present_key,
+        &op->present_value,
+        &op->qk_matmul_output,
+    };
+    for (int i = 0; i < KVMILL_ATTENTION_TENSORS; i++)
+        *all[i] = tensors[i];
+}
+
 /* What is being checked. */
 struct checked {
     const kvmill_attention *op;
-    const DLTensor *tensor[KVMILL_ATTENTION_TENSORS];
+    const char *mode; /* of a step */
+    const DLTensor *tensor[KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS];
     struct kvmill_attention_geometry geometry;
     kvmill_error *error;
 };
@@ -71,11 +94,11 @@ static kvmill_status check_presence(const struct checked *checked) {
         if (checked->tensor[i] == NULL)
             return kvmill_fail(checked->error, KVMILL_E_NULL, "%s is NULL; a tensor is required",
                                kvmill_attention_names[i]);
-    bool key = checked->op->past_key != NULL;
-    if (key != (checked->op->past_value != NULL))
-        return kvmill_fail(checked->error, KVMILL_E_NULL,
-                           "%s is NULL; accepted: past_key and past_value, or none of them",
-                           key ? "past_value" : "past_key");
+    bool key = checked->op->past_key != NULL, value = checked->op->past_value != NULL;
+    if (key != value || (checked->geometry.step && !key))
+        return kvmill_fail(
+            checked->error, KVMILL_E_NULL, "%s is NULL; accepted: past_key and past_value%s",
+            key ? "past_value" : "past_key", checked->geometry.step ? "" : ", or none of them");
     return KVMILL_OK;
 }
 
@@ -88,7 +111,7 @@ static kvmill_status check_nonpad(const struct checked *checked) {
         return kvmill_fail(checked->error, KVMILL_E_ATTRIBUTE,
                            "nonpad_kv_seqlen is given; accepted: NULL in opset %" PRId64,
                            op->opset);
-    if (op->past_key != NULL)
+    if (op->past_key != NULL && !checked->geometry.step)
         return kvmill_fail(
             checked->error, KVMILL_E_ATTRIBUTE,
             "nonpad_kv_seqlen is given; accepted: NULL, with past_key and past_value");
@@ -104,9 +127,9 @@ struct range {
 
 static kvmill_status check_ranges(const struct checked *checked) {
     const kvmill_attention *op = checked->op;
-    bool has_windows = op->opset >= OPSET_OF_WINDOWS;
+    bool has_windows = op->opset >= OPSET_OF_WINDOWS, step = checked->geometry.step;
     const struct range ranges[] = {
-        {"opset", op->opset, FIRST_OPSET, LAST_OPSET},
+        {"opset", op->opset, step ? OPSET_OF_SCATTER : FIRST_OPSET, LAST_OPSET},
         {"is_causal", op->is_causal, 0, 1},
         {"qk_matmul_output_mode", op->qk_matmul_output_mode, 0, 3},
         {"q_num_heads", op->q_num_heads, 0, MOST_HEADS},
@@ -187,6 +210,7 @@ static DLDataType wanted_type(const struct checked *checked, int which) {
     case KVMILL_ATTENTION_MASK:
         return checked->op->attn_mask->dtype;
     case KVMILL_ATTENTION_NONPAD_KV_SEQLEN:
+    case KVMILL_ATTENTION_WRITE_INDICES:
         return (DLDataType){kDLInt, 64, 1};
     default:
         return checked->op->Q->dtype;
@@ -202,7 +226,7 @@ static kvmill_status check_types(const struct checked *checked) {
     if (checked->op->attn_mask != NULL && !is_mask_type(checked->op->attn_mask->dtype))
         return refuse_type(checked, KVMILL_ATTENTION_MASK,
                            "bool, integers of 8 to 64 bits, float16, bfloat16, float32, float64");
-    for (int i = 0; i < KVMILL_ATTENTION_TENSORS; i++)
+    for (int i = 0; i < ALL_TENSORS; i++)
         if (checked->tensor[i] != NULL &&
             !kvmill_dtype_equal(checked->tensor[i]->dtype, wanted_type(checked, i)))
             return refuse_type(checked, i, kvmill_dtype_name(wanted_type(checked, i)));
@@ -229,7 +253,7 @@ static kvmill_status check_dims(const struct checked *checked, int which) {
 
 static kvmill_status check_sizes(const struct checked *checked) {
     kvmill_status status = KVMILL_OK;
-    for (int i = 0; status == KVMILL_OK && i < KVMILL_ATTENTION_TENSORS; i++)
+    for (int i = 0; status == KVMILL_OK && i < ALL_TENSORS; i++)
         if (checked->tensor[i] != NULL)
             status = check_dims(checked, i);
     return status;
@@ -334,10 +358,21 @@ static int64_t sum(int64_t a, int64_t b) {
     return __builtin_add_overflow(a, b, &total) ? INT64_MAX : total;
 }
 
+int64_t kvmill_attention_keys(const struct kvmill_attention_geometry *geometry) {
+    return geometry->step ? geometry->past : sum(geometry->past, geometry->keys);
+}
+
+/* Caches have Q's rank, a past and a present always 4. */
+static struct shape of_cache(const struct checked *checked, int64_t rows, int64_t dim) {
+    const struct kvmill_attention_geometry *g = &checked->geometry;
+    return g->step ? of_heads(checked, g->kv_heads, rows, dim)
+                   : (struct shape){4, {g->batch, g->kv_heads, rows, dim}};
+}
+
 /* What a tensor other than the mask must look like. */
 static struct shape wanted_shape(const struct checked *checked, int which) {
     const struct kvmill_attention_geometry *g = &checked->geometry;
-    int64_t all = sum(g->past, g->keys);
+    int64_t all = kvmill_attention_keys(g);
     switch (which) {
     case KVMILL_ATTENTION_Q:
         return of_heads(checked, g->heads, g->queries, g->key_dim);
@@ -346,17 +381,18 @@ static struct shape wanted_shape(const struct checked *checked, int which) {
     case KVMILL_ATTENTION_V:
         return of_heads(checked, g->kv_heads, g->keys, g->value_dim);
     case KVMILL_ATTENTION_PAST_KEY:
-        return (struct shape){4, {g->batch, g->kv_heads, g->past, g->key_dim}};
+        return of_cache(checked, g->past, g->key_dim);
     case KVMILL_ATTENTION_PAST_VALUE:
-        return (struct shape){4, {g->batch, g->kv_heads, g->past, g->value_dim}};
+        return of_cache(checked, g->past, g->value_dim);
     case KVMILL_ATTENTION_NONPAD_KV_SEQLEN:
+    case KVMILL_ATTENTION_WRITE_INDICES:
         return (struct shape){1, {g->batch}};
     case KVMILL_ATTENTION_Y:
         return of_heads(checked, g->heads, g->queries, g->value_dim);
     case KVMILL_ATTENTION_PRESENT_KEY:
-        return (struct shape){4, {g->batch, g->kv_heads, all, g->key_dim}};
+        return of_cache(checked, all, g->key_dim);
     case KVMILL_ATTENTION_PRESENT_VALUE:
-        return (struct shape){4, {g->batch, g->kv_heads, all, g->value_dim}};
+        return of_cache(checked, all, g->value_dim);
     default:
         return (struct shape){4, {g->batch, g->heads, g->queries, all}};
     }
@@ -390,7 +426,7 @@ static kvmill_status check_shape(const struct checked *checked, int which) {
 static kvmill_status check_mask(const struct checked *checked) {
     const struct kvmill_attention_geometry *g = &checked->geometry;
     const DLTensor *mask = checked->op->attn_mask;
-    struct shape all = {4, {g->batch, g->heads, g->queries, sum(g->past, g->keys)}};
+    struct shape all = {4, {g->batch, g->heads, g->queries, kvmill_attention_keys(g)}};
     bool same = mask->ndim >= 1 && mask->ndim <= MOST_RANK;
     for (int d = 0; same && d + 1 < mask->ndim; d++)
         same = mask->shape[d] == 1 || may_be_equal(mask->shape[d], all.dims[4 - mask->ndim + d]);
@@ -411,18 +447,20 @@ static int64_t known(int64_t a, int64_t b) {
 static void find_counts(struct checked *checked) {
     struct kvmill_attention_geometry *geometry = &checked->geometry;
     const kvmill_attention *op = checked->op;
-    int rows = geometry->packed ? 1 : 2;
-    bool has_past = op->past_key != NULL && op->past_key->ndim == 4 && op->past_value->ndim == 4;
+    int rows = geometry->packed ? 1 : 2, rank = geometry->step ? op->Q->ndim : 4;
+    bool has_past =
+        op->past_key != NULL && op->past_key->ndim == rank && op->past_value->ndim == rank;
     geometry->batch = known(op->Q->shape[0], known(op->K->shape[0], op->V->shape[0]));
     geometry->queries = op->Q->shape[rows];
     geometry->keys = known(op->K->shape[rows], op->V->shape[rows]);
-    geometry->past = has_past ? known(op->past_key->shape[2], op->past_value->shape[2]) : 0;
+    geometry->past =
+        has_past ? known(op->past_key->shape[rank - 2], op->past_value->shape[rank - 2]) : 0;
 }
 
 static kvmill_status check_shapes(struct checked *checked) {
     kvmill_status status = KVMILL_OK;
     find_counts(checked);
-    for (int i = 0; status == KVMILL_OK && i < KVMILL_ATTENTION_TENSORS; i++)
+    for (int i = 0; status == KVMILL_OK && i < ALL_TENSORS; i++)
         if (checked->tensor[i] != NULL)
             status = i == KVMILL_ATTENTION_MASK ? check_mask(checked) : check_shape(checked, i);
     return status;
@@ -460,6 +498,70 @@ static kvmill_status check(struct checked *checked) {
     if (status == KVMILL_OK)
         status = check_heads(checked);
     return status == KVMILL_OK ? check_shapes(checked) : status;
+}
+
+/* ---- Steps ---- */
+
+static kvmill_status check_mode(struct checked *checked) {
+    const char *mode = checked->mode != NULL ? checked->mode : "linear";
+    checked->geometry.circular = strcmp(mode, "circular") == 0;
+    if (strcmp(mode, "linear") != 0 && !checked->geometry.circular)
+        return kvmill_fail(checked->error, KVMILL_E_ATTRIBUTE,
+                           "mode is \"%.40s\"; accepted: \"linear\", \"circular\"", mode);
+    if (checked->op->qk_matmul_output != NULL)
+        return kvmill_fail(checked->error, KVMILL_E_ATTRIBUTE,
+                           "qk_matmul_output is given; accepted: NULL, a step has none");
+    if (checked->geometry.circular && checked->op->attn_mask != NULL)
+        return kvmill_fail(checked->error, KVMILL_E_ATTRIBUTE,
+                           "attn_mask is given; accepted: NULL, with mode \"circular\"");
+    return KVMILL_OK;
+}
+
+/* A query for each new row, and room for all. */
+static kvmill_status check_rows(const struct checked *checked) {
+    const struct kvmill_attention_geometry *g = &checked->geometry;
+    if (!may_be_equal(g->keys, g->queries))
+        return kvmill_fail(checked->error, KVMILL_E_SHAPE,
+                           "K has %" PRId64 " rows; accepted: Q's, %" PRId64, g->keys, g->queries);
+    if (g->keys > g->past && g->past != KVMILL_DYNAMIC)
+        return kvmill_fail(checked->error, KVMILL_E_SHAPE,
+                           "K has %" PRId64 " rows; accepted: at most the %" PRId64 " of past_key",
+                           g->keys, g->past);
+    return KVMILL_OK;
+}
+
+kvmill_tensor_scatter kvmill_attention_scatter(const kvmill_tensor_scatter_attention *op, int v) {
+    const kvmill_attention *attention = op->attention;
+    return (kvmill_tensor_scatter){
+        .struct_size = sizeof(kvmill_tensor_scatter),
+        .axis = -2,
+        .mode = op->mode,
+        .past_cache = v ? attention->past_value : attention->past_key,
+        .update = v ? attention->V : attention->K,
+        .write_indices = op->write_indices,
+        .present_cache = v ? attention->present_value : attention->present_key,
+    };
+}
+
+kvmill_status kvmill_attention_step_check(const kvmill_tensor_scatter_attention *op,
+                                          struct kvmill_attention_geometry *geometry,
+                                          kvmill_error *error) {
+    struct checked checked = {
+        .op = op->attention, .mode = op->mode, .geometry = {.step = true}, .error = error};
+    if (op->attention == NULL)
+        return kvmill_fail(error, KVMILL_E_NULL, "op.attention is NULL");
+    kvmill_attention_tensors(op->attention, checked.tensor);
+    checked.tensor[KVMILL_ATTENTION_WRITE_INDICES] = op->write_indices;
+    kvmill_status status = check_mode(&checked);
+    if (status == KVMILL_OK)
+        status = check(&checked);
+    if (status == KVMILL_OK)
+        status = check_rows(&checked);
+    if (status != KVMILL_OK)
+        return status;
+    set_scores(&checked);
+    *geometry = checked.geometry;
+    return KVMILL_OK;
 }
 
 kvmill_status kvmill_attention_check(const kvmill_attention *op,

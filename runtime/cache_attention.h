@@ -115,9 +115,9 @@ struct cache_side {
    Some of them are attended to: those that a list names by their numbers, one list for each row of
    a request; the last page is the last of a list. */
 struct page_lists {
-    const kvmill_index *indptr, *length;
-    const int32_t *ids;         /* NULL: there are no such pages */
-    const kvmill_index *starts; /* of lists, rows * batch + 1; NULL: all pages */
+    const int64_t *indptr, *length;
+    const int32_t *ids;    /* NULL: there are no such pages */
+    const int64_t *starts; /* of lists, rows * batch + 1; NULL: all pages */
     const int32_t *list;
     int64_t rows;     /* of a request: 1, kv heads, or query heads */
     bool heads_apart; /* tiles of one query head each */

@@ -7,12 +7,11 @@
 #include "cache_attention.h"
 
 #include <math.h>
-#include <sched.h>
-#include <stdatomic.h>
 
 #include "numbers.h"
 #include "onnx_attention.h"
 #include "partial.h"
+#include "slots.h"
 
 /* When units are cut: if there are fewer than `units`, into pieces of `positions` or more. */
 struct cutting {
@@ -33,8 +32,6 @@ enum { BORDER = 64, MOST_POSITIONS = 2048, AHEAD = 128 };
 /* Places that positions are read from in turn, and least positions of each. */
 enum { STREAMS = 4, LEAST_STREAM = 64 };
 
-enum { LINE = 64 };
-
 static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
@@ -44,10 +41,6 @@ static int64_t most(int64_t a, int64_t b) {
 }
 
 /* ---- The workspace ---- */
-
-static int64_t lines(int64_t bytes) {
-    return (bytes + LINE - 1) / LINE * LINE;
-}
 
 static int64_t partial_floats(const struct cache_plan *plan) {
     return KVMILL_PARTIAL_HEAD + plan->geometry.value.dim;
@@ -66,7 +59,7 @@ static int64_t kernel_room(const struct tiles *tiles, int i) {
 static int64_t mask_room(const struct cache_plan *plan, int64_t rows) {
     bool converted = plan->onnx != NULL && plan->onnx->has[KVMILL_ATTENTION_MASK];
     int64_t bytes = kvmill_activation_bytes(plan->geometry.activation);
-    return converted ? lines(rows * KVMILL_MASK_POSITIONS * bytes) : 0;
+    return converted ? whole_lines(rows * KVMILL_MASK_POSITIONS * bytes) : 0;
 }
 
 /* All sizes follow from the largest tile and the hungriest kernel. */
@@ -78,11 +71,12 @@ void kvmill_attend_lay_out(struct cache_plan *plan, size_t more) {
             rows = most(rows, plan->tiles[m].rows[i]);
             kernel = most(kernel, kernel_room(&plan->tiles[m], i));
         }
-    int64_t partial = lines(rows * partial_floats(plan) * (int64_t)sizeof(float));
-    layout->kernel = LINE;
-    layout->rows = layout->kernel + lines(kernel);
-    layout->slots = layout->rows + lines(rows * (int64_t)sizeof(struct kvmill_query_row));
-    layout->partial = layout->slots + lines((MOST_POSITIONS + AHEAD) * (int64_t)sizeof(int64_t));
+    int64_t partial = whole_lines(rows * partial_floats(plan) * (int64_t)sizeof(float));
+    layout->kernel = SLOT_HEAD;
+    layout->rows = layout->kernel + whole_lines(kernel);
+    layout->slots = layout->rows + whole_lines(rows * (int64_t)sizeof(struct kvmill_query_row));
+    layout->partial =
+        layout->slots + whole_lines((MOST_POSITIONS + AHEAD) * (int64_t)sizeof(int64_t));
     layout->masks = layout->partial + partial;
     layout->size = layout->masks + mask_room(plan, rows);
     layout->shared = layout->size * plan->threads;
@@ -90,24 +84,9 @@ void kvmill_attend_lay_out(struct cache_plan *plan, size_t more) {
     plan->base.workspace_size = (size_t)layout->more + more;
 }
 
-static atomic_flag *flag_of(const struct cache_call *call, int thread) {
+static struct thread_slots slots_of(const struct cache_call *call) {
     const struct cache_plan *plan = cache_plan_of(call);
-    return (atomic_flag *)((unsigned char *)call->base.workspace + plan->workspace.size * thread);
-}
-
-/* A slot that no other part has; waits where more threads run than were planned for. */
-static unsigned char *take_slot(const struct cache_call *call) {
-    int threads = cache_plan_of(call)->threads;
-    for (;;) {
-        for (int i = 0; i < threads; i++)
-            if (!atomic_flag_test_and_set_explicit(flag_of(call, i), memory_order_acquire))
-                return (unsigned char *)flag_of(call, i);
-        sched_yield();
-    }
-}
-
-static void give_back(unsigned char *slot) {
-    atomic_flag_clear_explicit((atomic_flag *)slot, memory_order_release);
+    return (struct thread_slots){call->base.workspace, plan->workspace.size, plan->threads};
 }
 
 /* ---- Tiles ---- */
@@ -307,12 +286,11 @@ static int64_t count_splits(const struct cache_call *call) {
 }
 
 void kvmill_attend_prepare(struct cache_call *call, bool masked) {
-    const struct cache_plan *plan = cache_plan_of(call);
-    set_tiles(call, &plan->tiles[masked]);
+    set_tiles(call, &cache_plan_of(call)->tiles[masked]);
     call->units = count_units(call);
     call->splits = count_splits(call);
-    for (int i = 0; i < plan->threads; i++)
-        atomic_flag_clear_explicit(flag_of(call, i), memory_order_relaxed);
+    const struct thread_slots slots = slots_of(call);
+    kvmill_clear_slots(&slots);
 }
 
 /* ---- Query rows ---- */
@@ -570,9 +548,10 @@ static void attend_part(const struct cache_call *call, int64_t part) {
     struct tile tile;
     if (!find_unit(call, part, &tile, &unit, &piece) || piece >= tile.pieces)
         return;
-    unsigned char *slot = take_slot(call);
+    const struct thread_slots slots = slots_of(call);
+    unsigned char *slot = kvmill_take_slot(&slots);
     attend_piece(call, &tile, unit, piece, slot);
-    give_back(slot);
+    kvmill_give_slot(slot);
 }
 
 static int64_t merge_parts(const struct cache_call *call) {

@@ -279,6 +279,8 @@ static struct cache_side cache_side_of(const struct given *given, int v) {
     const struct cache_layout *layout = &given->plan->layout;
     const DLTensor *cache = given->base.tensors[differs && v ? KVMILL_VALUE_CACHE : KVMILL_CACHE];
     const DLTensor *scale = given->base.tensors[differs && v ? KVMILL_VALUE_SCALE : KVMILL_SCALE];
+    if (cache == NULL)
+        return (struct cache_side){0};
     struct cache_side side = {
         .rows = {.data = layer_of(given, cache, v),
                  .row_stride = kvmill_tensor_step(cache, layout->slot),

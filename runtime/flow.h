@@ -30,16 +30,31 @@ struct flow_batch {
     const int64_t *indptr;
     const int32_t *ids;
     const int64_t *length;
+    int64_t id_count; /* of ids, used or not */
 };
 
 /* Rows of a request: kv heads, query heads, or 1. */
 int64_t kvmill_flow_rows_of_request(const struct kvmill_flow_problem *problem);
 
-/* Check a batch, and set selected[batch * rows of a request + 1] to where the lists of its rows
-   begin.  On an error nothing is written. */
-kvmill_status kvmill_flow_count_rows(const struct kvmill_flow_problem *problem,
-                                     const struct flow_batch *batch, int64_t *selected,
-                                     kvmill_error *error);
+kvmill_status kvmill_flow_check_batch(const struct kvmill_flow_problem *problem,
+                                      const struct flow_batch *batch, kvmill_error *error);
+
+/* Lists that a caller made: that of row r is [starts[r], starts[r + 1]) of list, which has `count`.
+ */
+struct flow_lists {
+    const int64_t *starts;
+    const int32_t *list;
+    int64_t count;
+};
+
+/* Lists of a checked batch; with a window they ascend. */
+kvmill_status kvmill_flow_check_lists(const struct kvmill_flow_problem *problem,
+                                      const struct flow_batch *batch,
+                                      const struct flow_lists *lists, kvmill_error *error);
+
+/* Set starts[batch * rows of a request + 1] to where the lists of a checked batch's rows begin. */
+void kvmill_flow_count_rows(const struct kvmill_flow_problem *problem,
+                            const struct flow_batch *batch, int64_t *starts);
 
 /* ---- Selection ---- */
 
@@ -53,15 +68,6 @@ void kvmill_flow_list_all(const struct flow_row *row, int32_t *list);
 /* As vFlow has them: ids[list[i]] * kv_heads + head. */
 void kvmill_flow_absolute(const int32_t *list, int64_t count, const int32_t *ids, int64_t kv_heads,
                           int64_t head, int32_t *absolute);
-
-/* As attention has them: first cache rows of the pages of a list, cachestarts of a kv head. */
-void kvmill_flow_list_rows(const int32_t *list, int64_t count, const int32_t *ids,
-                           int64_t page_size, int64_t *rows);
-
-/* Positions along the list of a row. */
-static inline int64_t flow_listed_length(const struct flow_row *row, int64_t page_size) {
-    return row->selected == 0 ? 0 : (row->selected - 1) * page_size + row->last_rows;
-}
 
 /* ---- Programs ---- */
 
@@ -125,22 +131,7 @@ struct flow_cache {
     unsigned char *field[KVMILL_MOST_FLOW_FIELDS];
 };
 
-/* ---- Summaries ---- */
-
-/* The fields of a page of which `rows` rows are there, of one kv head. */
-void kvmill_flow_summarise(const struct kvmill_flow_problem *problem,
-                           const struct flow_schedule *schedule, const struct flow_cache *cache,
-                           int64_t page, int64_t kv_head, int64_t rows, float *workspace);
-
-/* The pages that a call of tokens, whose rows are in the cache, has completed, or begun: slot[t] is
-   where token t went, -1: nowhere.  All kv heads.  The last token that went to a page tells how
-   many rows it has. */
-void kvmill_flow_summarise_tokens(const struct kvmill_flow_problem *problem,
-                                  const struct flow_schedule *schedule,
-                                  const struct flow_cache *cache, const int64_t *slot,
-                                  int64_t tokens, float *workspace);
-
-/* ---- Appending ---- */
+/* ---- New tokens ---- */
 
 /* K and V (0, 1) of new tokens, activations at strides in bytes; token t goes to row slot[t] of the
    cache, or nowhere where that is -1. */
@@ -151,16 +142,45 @@ struct flow_tokens {
     int64_t tokens;
 };
 
+/* Tokens [first, last) of them. */
+struct flow_span {
+    int64_t first, last;
+};
+
+/* ---- Summaries ---- */
+
+/* The fields of a page of which `rows` rows are there, of one kv head. */
+void kvmill_flow_summarise(const struct kvmill_flow_problem *problem,
+                           const struct flow_schedule *schedule, const struct flow_cache *cache,
+                           int64_t page, int64_t kv_head, int64_t rows, float *workspace);
+
+/* The pages that tokens of a call, whose rows are in the cache, have completed, or begun.  All kv
+   heads.  The last token that went to a page tells how many rows it has, and is the one that
+   counts. */
+void kvmill_flow_summarise_span(const struct kvmill_flow_problem *problem,
+                                const struct flow_schedule *schedule,
+                                const struct flow_cache *cache, const struct flow_tokens *tokens,
+                                const struct flow_span *span, float *workspace);
+
+/* ---- Appending ---- */
+
 /* Slots are in the cache's pages, and no page is begun twice: tokens of a page are neighbours.
    `seen` has a bit for each page, of any value. */
 kvmill_status kvmill_flow_check_slots(const struct kvmill_flow_problem *problem,
                                       const struct flow_tokens *tokens, int64_t page_count,
                                       unsigned char *seen, kvmill_error *error);
 
-/* Write the rows of checked tokens, then the summaries of their pages. */
-void kvmill_flow_append(const struct kvmill_flow_problem *problem,
-                        const struct flow_schedule *schedule, const struct flow_cache *cache,
-                        const struct flow_tokens *tokens, float *workspace);
+/* How K, or V, is written. */
+struct flow_writer {
+    const struct kvmill_kernel *kernel;
+    const struct kvmill_convert_shape *shape;
+    struct kvmill_cache_rows cache;
+    int64_t heads;
+};
+
+/* The rows of checked tokens; v: 0 of K, 1 of V. */
+void kvmill_flow_write(const struct flow_writer *writer, const struct flow_tokens *tokens, int v,
+                       const struct flow_span *span);
 
 /* ---- Scores ---- */
 

@@ -1,4 +1,4 @@
-/* New tokens: their rows into the cache, then the summaries of their pages.
+/* New tokens: which slots they may have, and their rows into the cache.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "flow.h"
@@ -6,7 +6,6 @@
 #include <inttypes.h>
 
 #include "../ops/fail.h"
-#include "portable.h"
 
 /* ---- Validation ---- */
 
@@ -20,7 +19,7 @@ static kvmill_status check_slot(const struct flow_tokens *tokens, int64_t t, int
     if (tokens->slot[t] >= -1 && tokens->slot[t] < slots)
         return KVMILL_OK;
     return kvmill_fail(error, KVMILL_E_INDEX_RANGE,
-                       "slot[%" PRId64 "] is %" PRId64 "; accepted: -1 to %" PRId64, t,
+                       "slot_mapping[%" PRId64 "] is %" PRId64 "; accepted: -1 to %" PRId64, t,
                        tokens->slot[t], slots - 1);
 }
 
@@ -39,7 +38,8 @@ static kvmill_status check_pages(const struct flow_tokens *tokens, int64_t size,
         unsigned bit = 1u << page % 8;
         if (seen[page / 8] & bit)
             return kvmill_fail(error, KVMILL_E_ALIAS,
-                               "slot[%" PRId64 "] is %" PRId64 ", of a page that earlier tokens "
+                               "slot_mapping[%" PRId64 "] is %" PRId64
+                               ", of a page that earlier tokens "
                                "have left; accepted: each page's tokens together",
                                t, tokens->slot[t]);
         seen[page / 8] |= (unsigned char)bit;
@@ -63,36 +63,26 @@ kvmill_status kvmill_flow_check_slots(const struct kvmill_flow_problem *problem,
 
 /* ---- Writing ---- */
 
-/* K or V (v = 0, 1) of tokens [first, last), which all have slots. */
-static void write_run(const struct kvmill_flow_problem *problem, const struct flow_cache *cache,
-                      const struct flow_tokens *tokens, int v, int64_t first, int64_t last) {
-    const struct kvmill_convert_shape shape = kvmill_convert_shape_of(&problem->geometry, v);
-    const struct kvmill_convert convert = {
-        .shape = &shape,
-        .activation = (unsigned char *)(uintptr_t)tokens->data[v],
-        .token_stride = tokens->token_stride[v],
-        .head_stride = tokens->head_stride[v],
-        .cache = v ? cache->value : cache->key,
-        .slot = tokens->slot,
-        .heads = problem->geometry.kv_heads,
-        .repeat = 1,
-    };
-    kvmill_portable_write_rows.run(&convert, first, last);
-}
-
-static int64_t end_of_run(const struct flow_tokens *tokens, int64_t first) {
-    while (first < tokens->tokens && tokens->slot[first] >= 0)
+static int64_t end_of_run(const struct flow_tokens *tokens, int64_t first, int64_t last) {
+    while (first < last && tokens->slot[first] >= 0)
         first++;
     return first;
 }
 
-void kvmill_flow_append(const struct kvmill_flow_problem *problem,
-                        const struct flow_schedule *schedule, const struct flow_cache *cache,
-                        const struct flow_tokens *tokens, float *workspace) {
-    for (int64_t first = 0, last; first < tokens->tokens; first = last + 1) {
-        last = end_of_run(tokens, first);
-        for (int v = 0; v < 2; v++)
-            write_run(problem, cache, tokens, v, first, last);
+void kvmill_flow_write(const struct flow_writer *writer, const struct flow_tokens *tokens, int v,
+                       const struct flow_span *span) {
+    const struct kvmill_convert convert = {
+        .shape = writer->shape,
+        .activation = (unsigned char *)(uintptr_t)tokens->data[v],
+        .token_stride = tokens->token_stride[v],
+        .head_stride = tokens->head_stride[v],
+        .cache = writer->cache,
+        .slot = tokens->slot,
+        .heads = writer->heads,
+        .repeat = 1,
+    };
+    for (int64_t first = span->first, end; first < span->last; first = end + 1) {
+        end = end_of_run(tokens, first, span->last);
+        writer->kernel->run(&convert, first, end);
     }
-    kvmill_flow_summarise_tokens(problem, schedule, cache, tokens->slot, tokens->tokens, workspace);
 }

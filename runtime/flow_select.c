@@ -120,9 +120,3 @@ void kvmill_flow_absolute(const int32_t *list, int64_t count, const int32_t *ids
     for (int64_t i = 0; i < count; i++)
         absolute[i] = (int32_t)(ids[list[i]] * kv_heads + head);
 }
-
-void kvmill_flow_list_rows(const int32_t *list, int64_t count, const int32_t *ids,
-                           int64_t page_size, int64_t *rows) {
-    for (int64_t i = 0; i < count; i++)
-        rows[i] = ids[list[i]] * page_size;
-}

@@ -12,6 +12,7 @@
 
 #include "../gen/flow.h"
 #include "../runtime/flow.h"
+#include "../runtime/portable.h"
 #include "fence.h"
 #include "oracle/cache_attention.h"
 #include "oracle/flow.h"
@@ -56,8 +57,8 @@ static void test_rows(void) {
         for (int64_t length = 0; length <= 4 * size; length++)
             for (int64_t n = 0; n < 4 * 3 * 3 * 7 * 4; n++) {
                 const struct kvmill_flow_budget budget = {
-                    n % 4,  n / 4 % 3, n / 12 % 3, ratios[n / 36 % 7][0], ratios[n / 36 % 7][1],
-                    n / 252};
+                    n % 4,   n / 4 % 3, n / 12 % 3, ratios[n / 36 % 7][0], ratios[n / 36 % 7][1],
+                    n / 252, 0};
                 const kvmill_flow_select select = select_of(&budget);
                 struct flow_row row = kvmill_flow_row_of(&budget, size, length);
                 cases++;
@@ -69,12 +70,13 @@ static void test_rows(void) {
 }
 
 static void test_long_rows(void) {
-    struct kvmill_flow_budget budget = {29, 1, 2, 1, 16, 0};
+    struct kvmill_flow_budget budget = {29, 1, 2, 1, 16, 0, 0};
     struct flow_row row = kvmill_flow_row_of(&budget, 1, 600000);
     ok(row.pages == 600000 && row.selected == 37500, "600000 pages, a sixteenth");
     row = kvmill_flow_row_of(&budget, 1, INT32_MAX);
     ok(row.pages == INT32_MAX && row.selected == INT32_MAX / 16, "2^31 - 1 pages");
-    budget = (struct kvmill_flow_budget){INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, 0};
+    budget =
+        (struct kvmill_flow_budget){INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, 0, 0};
     row = kvmill_flow_row_of(&budget, 1, INT32_MAX);
     ok(flow_is_whole(&row), "budgets do not overflow");
 }
@@ -89,24 +91,31 @@ static struct kvmill_flow_problem small_problem(void) {
     return problem;
 }
 
+static bool count_rows(const struct kvmill_flow_problem *problem, const struct flow_batch *batch,
+                       int64_t *starts) {
+    if (kvmill_flow_check_batch(problem, batch, NULL) != KVMILL_OK)
+        return false;
+    kvmill_flow_count_rows(problem, batch, starts);
+    return true;
+}
+
 static void test_batch(void) {
     struct kvmill_flow_problem problem = small_problem();
     const int64_t indptr[] = {0, 2, 2, 7}, length[] = {5, 0, 20};
     const int32_t ids[] = {4, 3, 2, 0, 1, 9, 5};
-    const struct flow_batch batch = {3, 10, indptr, ids, length};
+    const struct flow_batch batch = {3, 10, indptr, ids, length, 7};
     int64_t selected[32];
-    kvmill_error error;
     static const int64_t wanted[] = {0, 2, 4, 6, 6, 6, 6, 9, 12, 15};
-    bool done = kvmill_flow_count_rows(&problem, &batch, selected, &error) == KVMILL_OK;
+    bool done = count_rows(&problem, &batch, selected);
     ok(done && memcmp(selected, wanted, sizeof wanted) == 0, "lists of three requests, one empty");
     problem.scope = KVMILL_SCOPE_QUERY_HEAD;
-    done = kvmill_flow_count_rows(&problem, &batch, selected, &error) == KVMILL_OK;
+    done = count_rows(&problem, &batch, selected);
     ok(done && selected[18] == 30, "of query heads");
     problem.scope = KVMILL_SCOPE_REQUEST;
-    done = kvmill_flow_count_rows(&problem, &batch, selected, &error) == KVMILL_OK;
+    done = count_rows(&problem, &batch, selected);
     ok(done && selected[1] == 2 && selected[2] == 2 && selected[3] == 5, "of requests");
-    const struct flow_batch none = {0, 10, indptr, ids, length};
-    done = kvmill_flow_count_rows(&problem, &none, selected, &error) == KVMILL_OK;
+    const struct flow_batch none = {0, 10, indptr, ids, length, 7};
+    done = count_rows(&problem, &none, selected);
     ok(done && selected[0] == 0, "and of none");
 }
 
@@ -168,6 +177,13 @@ static void test_bad_batches(void) {
          9,
          KVMILL_E_INDEX_RANGE,
          "page_ids[3] is 9; accepted: 0 to 8"},
+        {"more pages than ids",
+         {0, 1, 6},
+         {4, 20},
+         {0, 1, 2, 3},
+         9,
+         KVMILL_E_SHAPE,
+         "page_indptr[2] is 6; accepted: at most 4, as page_ids has"},
         {"ids beyond 32 bits",
          {0, 1, 4},
          {4, 12},
@@ -178,16 +194,11 @@ static void test_bad_batches(void) {
     };
     const struct kvmill_flow_problem problem = small_problem();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const struct flow_batch batch = {2, rows[i].pages, rows[i].indptr, rows[i].ids,
-                                         rows[i].length};
-        int64_t selected[7] = {7, 7, 7, 7, 7, 7, 7};
+        const struct flow_batch batch = {2,           rows[i].pages,  rows[i].indptr,
+                                         rows[i].ids, rows[i].length, 4};
         kvmill_error error;
-        kvmill_status status = kvmill_flow_count_rows(&problem, &batch, selected, &error);
-        bool untouched = true;
-        for (int n = 0; n < 7; n++)
-            untouched = untouched && selected[n] == 7;
-        if (!ok(status == rows[i].status && strstr(error.message, rows[i].what) != NULL &&
-                    untouched,
+        kvmill_status status = kvmill_flow_check_batch(&problem, &batch, &error);
+        if (!ok(status == rows[i].status && strstr(error.message, rows[i].what) != NULL,
                 "refused: %s", rows[i].name))
             diag("%s: %s", kvmill_status_name(status), error.message);
     }
@@ -239,7 +250,8 @@ static void test_lists(void) {
                                         dice_range(&dice, 0, 3),
                                         dice_range(&dice, 0, 1),
                                         4,
-                                        dice_once_in(&dice, 4) ? dice_range(&dice, 0, 9) : 0};
+                                        dice_once_in(&dice, 4) ? dice_range(&dice, 0, 9) : 0,
+                                        0};
         int64_t kinds = dice_range(&dice, 0, 40);
         for (int64_t p = 0; p < pages; p++)
             score[p] = random_score(&dice, kinds);
@@ -275,7 +287,7 @@ static void test_long_list(void) {
     for (int64_t p = 0; p < PAGES; p++)
         score[p] = (float)dice_range(&dice, -100000, 100000);
     for (int by_score = 0; by_score < 2; by_score++) {
-        const struct kvmill_flow_problem problem = {.budget = {29, 1, 2, 1, 16, 0},
+        const struct kvmill_flow_problem problem = {.budget = {29, 1, 2, 1, 16, 0, 0},
                                                     .by_score = by_score != 0};
         ok(is_list_right(&problem, PAGES, score, &dice), "37500 of 600000 pages%s",
            by_score ? ", by score" : "");
@@ -557,8 +569,9 @@ static bool append(struct scene *scene, int64_t most, struct dice *dice) {
                 slot[count++] = slot_of(scene, done++);
             else
                 slot[count++] = -1;
-        kvmill_flow_summarise_tokens(&scene->problem, &scene->cache_schedule, &scene->cache, slot,
-                                     count, workspace);
+        const struct flow_tokens tokens = {.slot = slot, .tokens = count};
+        kvmill_flow_summarise_span(&scene->problem, &scene->cache_schedule, &scene->cache, &tokens,
+                                   &(struct flow_span){0, count}, workspace);
         if (most < 8 || done == scene->tokens)
             right = are_summaries_right(scene, done);
     }
@@ -618,19 +631,36 @@ static void append_by_oracle(const struct scene *scene, const struct appended *a
     }
 }
 
+static void write_rows(const struct scene *scene, const struct flow_tokens *tokens) {
+    const struct flow_span all = {0, tokens->tokens};
+    for (int v = 0; v < 2; v++) {
+        const struct kvmill_convert_shape shape =
+            kvmill_convert_shape_of(&scene->problem.geometry, v);
+        const struct flow_writer writer = {&kvmill_portable_write_rows, &shape,
+                                           v ? scene->cache.value : scene->cache.key,
+                                           scene->problem.geometry.kv_heads};
+        kvmill_flow_write(&writer, tokens, v, &all);
+    }
+}
+
+static void summarise(const struct scene *scene, const struct flow_tokens *tokens) {
+    float *workspace = take((size_t)kvmill_flow_workspace(&scene->cache_schedule, 0), 1);
+    kvmill_flow_summarise_span(&scene->problem, &scene->cache_schedule, &scene->cache, tokens,
+                               &(struct flow_span){0, tokens->tokens}, workspace);
+    free(workspace);
+}
+
 static bool append_by_flow(const struct scene *scene, const struct appended *appended,
                            struct dice *dice) {
     struct fence seen;
     int64_t where;
     fence_open(&seen, (size_t)(scene->pool + 7) / 8, 0, FENCE_ABOVE, dice);
-    float *workspace = take((size_t)kvmill_flow_workspace(&scene->cache_schedule, 0), 1);
     bool accepted = kvmill_flow_check_slots(&scene->problem, &appended->tokens, scene->pool,
                                             seen.data, NULL) == KVMILL_OK;
-    kvmill_flow_append(&scene->problem, &scene->cache_schedule, &scene->cache, &appended->tokens,
-                       workspace);
+    write_rows(scene, &appended->tokens);
+    summarise(scene, &appended->tokens);
     accepted = accepted && fence_is_intact(&seen, &where);
     fence_close(&seen);
-    free(workspace);
     return accepted;
 }
 
@@ -1136,16 +1166,19 @@ static void test_bad_slots(void) {
         {"below -1",
          {4, 5, -2, 7, 0, 1},
          KVMILL_E_INDEX_RANGE,
-         "slot[2] is -2; accepted: -1 to 39"},
+         "slot_mapping[2] is -2; accepted: -1 to 39"},
         {"beyond the cache",
          {4, 5, 40, 7, 0, 1},
          KVMILL_E_INDEX_RANGE,
-         "slot[2] is 40; accepted: -1 to 39"},
+         "slot_mapping[2] is 40; accepted: -1 to 39"},
         {"a page again",
          {4, 5, 8, 9, 6, 7},
          KVMILL_E_ALIAS,
-         "slot[4] is 6, of a page that earlier tokens have left"},
-        {"a page behind padding again", {4, -1, 5, 6, 7, 8}, KVMILL_E_ALIAS, "slot[2] is 5"},
+         "slot_mapping[4] is 6, of a page that earlier tokens have left"},
+        {"a page behind padding again",
+         {4, -1, 5, 6, 7, 8},
+         KVMILL_E_ALIAS,
+         "slot_mapping[2] is 5"},
     };
     const struct kvmill_flow_problem problem = small_problem();
     unsigned char seen[2] = {0xff, 0xff};
@@ -1212,7 +1245,8 @@ static bool are_lists_right(const struct scene *scene, struct dice *dice) {
     int64_t indptr[REQUESTS + 1], length[REQUESTS], where;
     int64_t rows = kvmill_flow_rows_of_request(&scene->problem);
     cut(scene, indptr, length);
-    const struct flow_batch batch = {REQUESTS, scene->pool, indptr, scene->ids, length};
+    const struct flow_batch batch = {REQUESTS,   scene->pool, indptr,
+                                     scene->ids, length,      scene->pages};
     const struct flow_queries queries = {
         scene->query.data, 0,
         oracle_bytes(oracle_type_of(scene->problem.geometry.activation),
@@ -1222,7 +1256,7 @@ static bool are_lists_right(const struct scene *scene, struct dice *dice) {
     int64_t *begin = take((size_t)(REQUESTS * rows), sizeof *begin);
     int32_t *wanted = take((size_t)scene->pages, sizeof *wanted);
     int32_t *list = take((size_t)scene->pages, sizeof *list);
-    bool right = kvmill_flow_count_rows(&scene->problem, &batch, begin, NULL) == KVMILL_OK;
+    bool right = count_rows(&scene->problem, &batch, begin);
     for (int64_t n = 0; right && n < REQUESTS * rows; n++) {
         int64_t b = n / rows, pages = indptr[b + 1] - indptr[b];
         struct fence workspace;
@@ -1328,7 +1362,7 @@ static struct lists lists_of(const char *flow, const char *attention, const char
     scene_open(&scene, 40 * 16 - 5, &dice);
     append(&scene, 200, &dice);
     const int64_t indptr[] = {0, scene.pages};
-    const struct flow_batch batch = {1, scene.pool, indptr, scene.ids, &scene.tokens};
+    const struct flow_batch batch = {1, scene.pool, indptr, scene.ids, &scene.tokens, scene.pages};
     const struct flow_queries queries = {
         scene.query.data, 0,
         oracle_bytes(oracle_type_of(scene.problem.geometry.activation),
@@ -1394,8 +1428,9 @@ static void test_recycling(void) {
         ok(right, "%s: pages that are used again", flows[f]);
         float *workspace = take((size_t)kvmill_flow_workspace(&scene.cache_schedule, 0), 1);
         int64_t slots[] = {slot_of(&scene, 80), slot_of(&scene, 81)};
-        kvmill_flow_summarise_tokens(&scene.problem, &scene.cache_schedule, &scene.cache, slots, 2,
-                                     workspace);
+        const struct flow_tokens tokens = {.slot = slots, .tokens = 2};
+        kvmill_flow_summarise_span(&scene.problem, &scene.cache_schedule, &scene.cache, &tokens,
+                                   &(struct flow_span){0, 2}, workspace);
         ok(is_summary_right(&scene, scene.ids[5], 1, scene.problem.incremental ? 2 : 16),
            "%s: a page that is rolled back", flows[f]);
         free(workspace);

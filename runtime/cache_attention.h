@@ -82,9 +82,9 @@ kvmill_status kvmill_check_threads(const kvmill_plan_options *options, int *thre
 void kvmill_select_tiles(const struct shelf *shelf, const struct kvmill_attend_shape *wanted,
                          struct tiles *tiles);
 
-/* "SYMBOL, SYMBOL (pack NAME)" into `size` bytes of text, cut where it does not fit; the bytes that
-   are used. */
-size_t kvmill_tiles_words(const struct tiles *tiles, char *text, size_t size);
+/* " SYMBOL, SYMBOL (pack NAME)" */
+struct words;
+void kvmill_say_tiles(struct words *words, const struct tiles *tiles);
 
 /* Everything of a plan but the announcement. */
 kvmill_status kvmill_make_cache_plan(const kvmill_cache_attention *op, enum kvmill_cache_op which,

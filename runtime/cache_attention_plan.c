@@ -3,13 +3,13 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "../ops/fail.h"
 #include "cache_attention.h"
 #include "portable.h"
+#include "words.h"
 
 enum { MOST_THREADS = 4096 };
 
@@ -94,37 +94,19 @@ static const struct cache_layout *layout_of(const struct kvmill_cache_geometry *
     return (geometry->dynamic ? of_dynamic : of_static) + (has_cache ? geometry->layout : 0);
 }
 
-/* Text that grows; what does not fit is cut off. */
-struct text {
-    char *at;
-    size_t left;
-};
-
-__attribute__((format(printf, 2, 3))) static void say(struct text *text, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    int count = vsnprintf(text->at, text->left, format, arguments);
-    va_end(arguments);
-    size_t used = count < 0 ? 0 : (size_t)count < text->left ? (size_t)count : text->left - 1;
-    text->at += used;
-    text->left -= used;
+static void say_by_size(struct words *words, const struct by_size *by_size) {
+    kvmill_said(words, kvmill_by_size_words(by_size, words->at, words->left));
 }
 
-static void say_by_size(struct text *text, const struct by_size *by_size) {
-    size_t used = kvmill_by_size_words(by_size, text->at, text->left);
-    text->at += used;
-    text->left -= used;
-}
-
-static void say_kernel(struct text *text, const char *what, const struct selection *selection,
+static void say_kernel(struct words *words, const char *what, const struct selection *selection,
                        const struct kvmill_kernel *portable) {
     const struct kvmill_kernel *kernel = selection->by_size.kernel;
-    say(text, "; %s with %s (%s%s)", what, kernel->symbol, kernel == portable ? "" : "pack ",
-        selection->origin);
-    say_by_size(text, &selection->by_size);
+    kvmill_say(words, "; %s with %s (%s%s)", what, kernel->symbol,
+               kernel == portable ? "" : "pack ", selection->origin);
+    say_by_size(words, &selection->by_size);
 }
 
-static void select_rows(struct cache_plan *plan, const struct shelf *shelf, struct text *text) {
+static void select_rows(struct cache_plan *plan, const struct shelf *shelf, struct words *words) {
     static const char *const writes[] = {"write K", "write V"};
     static const char *const reads[] = {"read K", "read V"};
     for (int v = 0; v < 2; v++) {
@@ -135,12 +117,12 @@ static void select_rows(struct cache_plan *plan, const struct shelf *shelf, stru
                                       &kvmill_portable_read_rows};
         struct selection selection = kvmill_select_kernel(shelf, &writer);
         plan->writers[v] = selection.by_size;
-        say_kernel(text, writes[v], &selection, &kvmill_portable_write_rows);
+        say_kernel(words, writes[v], &selection, &kvmill_portable_write_rows);
         if (plan->geometry.which != KVMILL_KEY_VALUE_CACHE)
             continue;
         selection = kvmill_select_kernel(shelf, &reader);
         plan->readers[v] = selection.by_size;
-        say_kernel(text, reads[v], &selection, &kvmill_portable_read_rows);
+        say_kernel(words, reads[v], &selection, &kvmill_portable_read_rows);
     }
 }
 
@@ -151,22 +133,13 @@ static void set_rows(struct tiles *tiles) {
         tiles->rows[i] = tile_shape(tiles, tiles->selection.tiles[i].kernel)->rows;
 }
 
-size_t kvmill_tiles_words(const struct tiles *tiles, char *words, size_t size) {
+void kvmill_say_tiles(struct words *words, const struct tiles *tiles) {
     const struct attend_selection *selection = &tiles->selection;
-    struct text text = {words, size};
     for (int i = 0; i < selection->count; i++)
-        say(&text, "%s%s", i ? ", " : "", selection->tiles[i].kernel->symbol);
-    say(&text, " (%s%s)", selection->portable ? "" : "pack ", selection->origin);
+        kvmill_say(words, "%s %s", i ? "," : "", selection->tiles[i].kernel->symbol);
+    kvmill_say(words, " (%s%s)", selection->portable ? "" : "pack ", selection->origin);
     for (int i = 0; i < selection->count; i++)
-        say_by_size(&text, &selection->tiles[i]);
-    return size - text.left;
-}
-
-static void say_tiles(struct text *text, const char *what, const struct tiles *tiles) {
-    say(text, "; %s with ", what);
-    size_t used = kvmill_tiles_words(tiles, text->at, text->left);
-    text->at += used;
-    text->left -= used;
+        say_by_size(words, &selection->tiles[i]);
 }
 
 void kvmill_select_tiles(const struct shelf *shelf, const struct kvmill_attend_shape *wanted,
@@ -176,14 +149,16 @@ void kvmill_select_tiles(const struct shelf *shelf, const struct kvmill_attend_s
     set_rows(tiles);
 }
 
-static void select_tiles(struct cache_plan *plan, const struct shelf *shelf, struct text *text) {
+static void select_tiles(struct cache_plan *plan, const struct shelf *shelf, struct words *words) {
     static const char *const whats[] = {"attend", "with a mask"};
     for (int masked = 0; masked < 2; masked++) {
         struct tiles *tiles = &plan->tiles[masked];
         const struct kvmill_attend_shape wanted = kvmill_attend_shape_of(&plan->geometry, masked);
         kvmill_select_tiles(shelf, &wanted, tiles);
-        if (masked == 0 || tiles->wanted.terms != plan->tiles[0].wanted.terms)
-            say_tiles(text, whats[masked], tiles);
+        if (masked == 0 || tiles->wanted.terms != plan->tiles[0].wanted.terms) {
+            kvmill_say(words, "; %s with", whats[masked]);
+            kvmill_say_tiles(words, tiles);
+        }
     }
 }
 
@@ -195,34 +170,36 @@ static const char *element_name(int element) {
     return names[element];
 }
 
-static void say_format(struct text *text, const char *what, const struct kvmill_format *format) {
-    say(text, ", %s of %d %s", what, format->dim, element_name(format->element));
+static void say_format(struct words *words, const char *what, const struct kvmill_format *format) {
+    kvmill_say(words, ", %s of %d %s", what, format->dim, element_name(format->element));
     if (format->group > 0)
-        say(text, " in groups of %d, scales %s", format->group, element_name(format->scale));
+        kvmill_say(words, " in groups of %d, scales %s", format->group,
+                   element_name(format->scale));
 }
 
-static void say_problem(struct text *text, const struct kvmill_cache_geometry *geometry) {
-    say(text, "%s%s, %" PRId64 " heads", geometry->dynamic ? "dynamic_batching." : "",
-        kvmill_cache_op_name(geometry->which), geometry->heads);
+static void say_problem(struct words *words, const struct kvmill_cache_geometry *geometry) {
+    kvmill_say(words, "%s%s, %" PRId64 " heads", geometry->dynamic ? "dynamic_batching." : "",
+               kvmill_cache_op_name(geometry->which), geometry->heads);
     if (geometry->ratio != 1)
-        say(text, " on %" PRId64, geometry->kv_heads);
-    say(text, ", activations %s", element_name(geometry->activation));
-    say_format(text, "K", &geometry->key);
-    say_format(text, "V", &geometry->value);
+        kvmill_say(words, " on %" PRId64, geometry->kv_heads);
+    kvmill_say(words, ", activations %s", element_name(geometry->activation));
+    say_format(words, "K", &geometry->key);
+    say_format(words, "V", &geometry->value);
     if (geometry->which != KVMILL_MULTI_HEAD_ATTENTION)
-        say(text, ", layout %" PRId64 "%s", geometry->layout, geometry->paged ? ", paged" : "");
+        kvmill_say(words, ", layout %" PRId64 "%s", geometry->layout,
+                   geometry->paged ? ", paged" : "");
     if (geometry->which != KVMILL_KEY_VALUE_CACHE)
-        say(text, ", math %s", geometry->math == KVMILL_MATH_FAST ? "fast" : "f32");
+        kvmill_say(words, ", math %s", geometry->math == KVMILL_MATH_FAST ? "fast" : "f32");
 }
 
 static void select_kernels(struct cache_plan *plan, const struct shelf *shelf) {
-    struct text text = {plan->base.description, sizeof plan->base.description};
-    say_problem(&text, &plan->geometry);
+    struct words words = {plan->base.description, sizeof plan->base.description};
+    say_problem(&words, &plan->geometry);
     if (plan->geometry.which != KVMILL_MULTI_HEAD_ATTENTION)
-        select_rows(plan, shelf, &text);
+        select_rows(plan, shelf, &words);
     if (plan->geometry.which == KVMILL_KEY_VALUE_CACHE)
         return;
-    select_tiles(plan, shelf, &text);
+    select_tiles(plan, shelf, &words);
     kvmill_attend_lay_out(plan, 0);
 }
 

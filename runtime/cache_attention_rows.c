@@ -141,7 +141,7 @@ void kvmill_fill_slots(const struct cache_call *call, int64_t b, int64_t head, i
     if (has_pages(call))
         fill_pages(call, b, head, first, count, slots);
     else if (call->onnx != NULL)
-        fill_run(kvmill_onnx_slot(call->onnx, b, first), count, slots);
+        kvmill_onnx_fill_slots(call->onnx, b, first, count, slots);
     else
         fill_run(base_row(call, b) + first, count, slots);
 }

@@ -15,12 +15,15 @@
 
 /* ---- Plans ---- */
 
+enum { ALL_ATTENTION_TENSORS = KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS };
+
 /* What a plan of cache attention knows more when it is one of these. */
 struct onnx_plan {
     kvmill_attention op; /* its tensors are not there */
     struct kvmill_attention_geometry geometry;
-    DLDataType types[KVMILL_ATTENTION_TENSORS];
-    bool has[KVMILL_ATTENTION_TENSORS];
+    DLDataType types[ALL_ATTENTION_TENSORS];
+    bool has[ALL_ATTENTION_TENSORS];
+    kvmill_plan *scatter[2]; /* of a step: of K and V */
 };
 
 /* ---- Runs ---- */
@@ -46,10 +49,15 @@ struct onnx_run {
     const struct onnx_plan *plan;
     struct kvmill_attention_geometry geometry; /* all known */
     struct index_array lengths;                /* nonpad_kv_seqlen, if given */
+    struct index_array starts;                 /* write_indices, if given */
     struct mask_view mask;
     struct present_view present[2];
     struct token_rows scores; /* qk_matmul_output */
+    kvmill_call scatter[2];   /* of a step */
 };
+
+/* Positions of a circular cache that has wrapped around are counted from its second turn on, so
+   that they do not grow without end. */
 
 /* Keys of the batch entry that are valid. */
 int64_t kvmill_onnx_length(const struct onnx_run *run, int64_t b);
@@ -62,8 +70,10 @@ void kvmill_onnx_see(const struct onnx_run *run, int64_t b, int64_t query, int64
 /* The first key of the second piece. */
 int64_t kvmill_onnx_joint(const struct onnx_run *run, int64_t b);
 
-/* Row of a key in its piece. */
+/* Row of a key in its piece, and rows of keys [first, first + count) of one piece. */
 int64_t kvmill_onnx_slot(const struct onnx_run *run, int64_t b, int64_t key);
+void kvmill_onnx_fill_slots(const struct onnx_run *run, int64_t b, int64_t first, int64_t count,
+                            int64_t *slots);
 
 /* ---- Masks ---- */
 
@@ -93,5 +103,6 @@ kvmill_status kvmill_onnx_attention_begin(struct call *call, const DLTensor *con
 extern const struct phase kvmill_wide_phase;   /* Y in float64 */
 extern const struct phase kvmill_scores_phase; /* qk_matmul_output */
 extern const struct phase kvmill_present_phase;
+extern const struct phase kvmill_scatter_phase; /* of a step: K and V into the caches */
 
 #endif

@@ -12,7 +12,7 @@
 /* A run while it is checked. */
 struct checked {
     struct given_tensors base;
-    const DLTensor *tensor[KVMILL_ATTENTION_TENSORS];
+    const DLTensor *tensor[ALL_ATTENTION_TENSORS];
     const struct onnx_plan *plan;
     struct onnx_run *run;
     kvmill_error *error;
@@ -28,6 +28,14 @@ static bool is_part_of(const DLTensor *part, const DLTensor *whole, int64_t row)
     for (int d = 0; same && d < 4; d++)
         same = part->shape[d] <= 1 || kvmill_tensor_step(part, d) == kvmill_tensor_step(whole, d);
     return same;
+}
+
+/* A step's cache is updated where it is. */
+static bool is_same_cache(const struct given_tensors *given, int output, int other) {
+    bool key = output == KVMILL_ATTENTION_PRESENT_KEY && other == KVMILL_ATTENTION_PAST_KEY;
+    bool value = output == KVMILL_ATTENTION_PRESENT_VALUE && other == KVMILL_ATTENTION_PAST_VALUE;
+    return (key || value) &&
+           kvmill_tensor_is_same_memory(given->tensors[output], given->tensors[other]);
 }
 
 /* The past in front of the present, or new rows at its end, where they belong. */
@@ -62,7 +70,7 @@ static kvmill_status check_planned(const struct checked *checked) {
         {"batch", have->batch, planned->batch},
         {"number of queries", have->queries, planned->queries},
         {"number of new keys", have->keys, planned->keys},
-        {"number of past keys", have->past, planned->past},
+        {planned->step ? "capacity" : "number of past keys", have->past, planned->past},
     };
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i].planned != KVMILL_DYNAMIC && counts[i].have != counts[i].planned)
@@ -75,28 +83,14 @@ static kvmill_status check_planned(const struct checked *checked) {
 /* ---- Each by itself ---- */
 
 static void set_rules(const struct onnx_plan *plan, struct tensor_rule *rules) {
-    for (int i = 0; i < KVMILL_ATTENTION_TENSORS; i++)
+    for (int i = 0; i < ALL_ATTENTION_TENSORS; i++)
         rules[i] = (struct tensor_rule){
             .name = kvmill_attention_names[i],
             .presence = plan->has[i] ? REQUIRED : ABSENT,
             .type = plan->types[i],
-            .output = i >= KVMILL_ATTENTION_Y,
-            .rows = i != KVMILL_ATTENTION_MASK && i != KVMILL_ATTENTION_NONPAD_KV_SEQLEN,
+            .output = i >= KVMILL_ATTENTION_Y && i < KVMILL_ATTENTION_WRITE_INDICES,
+            .rows = plan->types[i].code != kDLInt && i != KVMILL_ATTENTION_MASK,
         };
-}
-
-static void put_tensors(const DLTensor *const *tensor, kvmill_attention *op) {
-    op->Q = tensor[KVMILL_ATTENTION_Q];
-    op->K = tensor[KVMILL_ATTENTION_K];
-    op->V = tensor[KVMILL_ATTENTION_V];
-    op->attn_mask = tensor[KVMILL_ATTENTION_MASK];
-    op->past_key = tensor[KVMILL_ATTENTION_PAST_KEY];
-    op->past_value = tensor[KVMILL_ATTENTION_PAST_VALUE];
-    op->nonpad_kv_seqlen = tensor[KVMILL_ATTENTION_NONPAD_KV_SEQLEN];
-    op->Y = tensor[KVMILL_ATTENTION_Y];
-    op->present_key = tensor[KVMILL_ATTENTION_PRESENT_KEY];
-    op->present_value = tensor[KVMILL_ATTENTION_PRESENT_VALUE];
-    op->qk_matmul_output = tensor[KVMILL_ATTENTION_QK_MATMUL_OUTPUT];
 }
 
 static struct index_array array_of(const DLTensor *tensor) {
@@ -106,34 +100,74 @@ static struct index_array array_of(const DLTensor *tensor) {
                                 kvmill_tensor_stride(tensor, 0)};
 }
 
-static kvmill_status check_lengths(const struct checked *checked) {
+static kvmill_status check_number(const struct checked *checked, int which, int64_t b,
+                                  int64_t value, int64_t first, int64_t last) {
+    if (value >= first && value <= last)
+        return KVMILL_OK;
+    return kvmill_fail(checked->error, value < 0 ? KVMILL_E_INDEX_NEGATIVE : KVMILL_E_INDEX_RANGE,
+                       "%s[%" PRId64 "] is %" PRId64 "; accepted: %" PRId64 " to %" PRId64,
+                       kvmill_attention_names[which], b, value, first, last);
+}
+
+/* New rows fit behind the start; in a ring any start will do. */
+static kvmill_status check_start(const struct checked *checked, int64_t b, int64_t *start) {
+    const struct onnx_run *run = checked->run;
+    const struct kvmill_attention_geometry *geometry = &run->geometry;
+    int64_t most = geometry->circular ? INT64_MAX : geometry->past - geometry->keys;
+    *start = run->starts.data != NULL ? index_at(run->starts, b) : 0;
+    return check_number(checked, KVMILL_ATTENTION_WRITE_INDICES, b, *start, 0, most);
+}
+
+/* What is valid: in a step what was before, and some of the new rows. */
+static kvmill_status check_length(const struct checked *checked, int64_t b, int64_t start) {
     const struct onnx_run *run = checked->run;
     int64_t keys = run->geometry.keys;
-    for (int64_t b = 0; run->lengths.data != NULL && b < run->geometry.batch; b++) {
-        int64_t length = index_at(run->lengths, b);
-        if (length < 0 || length > keys)
-            return kvmill_fail(checked->error,
-                               length < 0 ? KVMILL_E_INDEX_NEGATIVE : KVMILL_E_INDEX_RANGE,
-                               "nonpad_kv_seqlen[%" PRId64 "] is %" PRId64
-                               "; accepted: 0 to %" PRId64 ", the rows of K",
-                               b, length, keys);
+    int64_t most = start > INT64_MAX - keys ? INT64_MAX : start + keys;
+    if (run->lengths.data == NULL)
+        return KVMILL_OK;
+    return check_number(checked, KVMILL_ATTENTION_NONPAD_KV_SEQLEN, b, index_at(run->lengths, b),
+                        start, most);
+}
+
+static kvmill_status check_lengths(const struct checked *checked) {
+    kvmill_status status = KVMILL_OK;
+    for (int64_t b = 0; status == KVMILL_OK && b < checked->run->geometry.batch; b++) {
+        int64_t start = 0;
+        if (checked->run->geometry.step)
+            status = check_start(checked, b, &start);
+        if (status == KVMILL_OK)
+            status = check_length(checked, b, start);
     }
-    return KVMILL_OK;
+    return status;
+}
+
+static kvmill_status check_op(const struct checked *checked) {
+    struct kvmill_attention_geometry *geometry = &checked->run->geometry;
+    const struct kvmill_attention_geometry *planned = &checked->plan->geometry;
+    kvmill_attention op = checked->plan->op;
+    const kvmill_tensor_scatter_attention step = {
+        .attention = &op,
+        .mode = planned->circular ? "circular" : "linear",
+        .write_indices = checked->tensor[KVMILL_ATTENTION_WRITE_INDICES],
+    };
+    kvmill_attention_set_tensors(checked->tensor, &op);
+    return planned->step ? kvmill_attention_step_check(&step, geometry, checked->error)
+                         : kvmill_attention_check(&op, geometry, checked->error);
 }
 
 static kvmill_status check(struct checked *checked, const DLTensor *const *tensors) {
-    kvmill_attention op = checked->plan->op;
     kvmill_status status = kvmill_check_given(&checked->base, tensors);
-    if (status == KVMILL_OK) {
-        put_tensors(checked->tensor, &op);
-        status = kvmill_attention_check(&op, &checked->run->geometry, checked->error);
-    }
+    if (status == KVMILL_OK)
+        status = check_op(checked);
     if (status == KVMILL_OK)
         status = check_planned(checked);
     if (status == KVMILL_OK)
         status = kvmill_check_overlaps(&checked->base);
+    if (status != KVMILL_OK)
+        return status;
     checked->run->lengths = array_of(checked->tensor[KVMILL_ATTENTION_NONPAD_KV_SEQLEN]);
-    return status == KVMILL_OK ? check_lengths(checked) : status;
+    checked->run->starts = array_of(checked->tensor[KVMILL_ATTENTION_WRITE_INDICES]);
+    return check_lengths(checked);
 }
 
 /* ---- Addresses ---- */
@@ -197,13 +231,40 @@ static void set_addresses(const struct checked *checked, struct cache_call *call
     call->output = rows_of(checked->tensor[KVMILL_ATTENTION_Y], run->geometry.value_dim);
 }
 
+/* Keys that a batch entry sees at most. */
+static int64_t longest(const struct onnx_run *run) {
+    const struct kvmill_attention_geometry *geometry = &run->geometry;
+    int64_t length = 0, most = geometry->past + geometry->keys;
+    for (int64_t b = 0; b < geometry->batch; b++)
+        length = kvmill_onnx_length(run, b) > length ? kvmill_onnx_length(run, b) : length;
+    return length < most ? length : most;
+}
+
 static void set_counts(const struct onnx_run *run, struct cache_call *call) {
     const struct kvmill_attention_geometry *geometry = &run->geometry;
     call->batch = geometry->batch;
     call->seqlen = geometry->queries;
-    call->kvlen = geometry->past + geometry->keys;
+    call->kvlen = longest(run);
     call->tokens = call->batch * call->seqlen;
     call->positions = call->batch * call->kvlen;
+}
+
+/* ---- Steps ---- */
+
+/* In and out of the caches, as everything else is valid. */
+static kvmill_status begin_scatters(const struct checked *checked) {
+    kvmill_status status = KVMILL_OK;
+    for (int v = 0; status == KVMILL_OK && checked->plan->geometry.step && v < 2; v++) {
+        const DLTensor *const tensors[] = {
+            checked->tensor[KVMILL_ATTENTION_PAST_KEY + v],
+            checked->tensor[KVMILL_ATTENTION_K + v],
+            checked->tensor[KVMILL_ATTENTION_WRITE_INDICES],
+            checked->tensor[KVMILL_ATTENTION_PRESENT_KEY + v],
+        };
+        status = kvmill_begin(&checked->run->scatter[v], checked->plan->scatter[v], tensors, NULL,
+                              checked->error);
+    }
+    return status;
 }
 
 kvmill_status kvmill_onnx_attention_begin(struct call *base, const DLTensor *const *tensors,
@@ -211,14 +272,18 @@ kvmill_status kvmill_onnx_attention_begin(struct call *base, const DLTensor *con
     struct cache_call *call = (struct cache_call *)(void *)base;
     const struct cache_plan *plan = cache_plan_of(call);
     struct onnx_run *run = (void *)((unsigned char *)base->workspace + plan->workspace.more);
-    struct tensor_rule rules[KVMILL_ATTENTION_TENSORS];
+    struct tensor_rule rules[ALL_ATTENTION_TENSORS];
     struct checked checked = {.plan = plan->onnx, .run = run, .error = error};
     checked.base = (struct given_tensors){
-        rules, KVMILL_ATTENTION_TENSORS, plan->name, checked.tensor, error, is_in_place};
+        rules,      plan->onnx->geometry.step ? ALL_ATTENTION_TENSORS : KVMILL_ATTENTION_TENSORS,
+        plan->name, checked.tensor,
+        error,      plan->onnx->geometry.step ? is_same_cache : is_in_place};
     set_rules(plan->onnx, rules);
     *run = (struct onnx_run){.plan = plan->onnx};
     *call = (struct cache_call){.base = *base, .onnx = run};
     kvmill_status status = check(&checked, tensors);
+    if (status == KVMILL_OK)
+        status = begin_scatters(&checked);
     if (status != KVMILL_OK)
         return status;
     set_counts(run, call);

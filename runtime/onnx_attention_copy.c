@@ -1,4 +1,5 @@
-/* present_key and present_value: the past, then the new rows.
+/* present_key and present_value: the past, then the new rows; in a step: caches with new rows in
+   them.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "onnx_attention.h"
@@ -36,8 +37,25 @@ static void present_part(const struct cache_call *call, int64_t part) {
 
 static int64_t present_parts(const struct cache_call *call) {
     const struct onnx_run *run = call->onnx;
-    bool wanted = run->present[0].rows.data != NULL || run->present[1].rows.data != NULL;
+    bool wanted = !run->geometry.step &&
+                  (run->present[0].rows.data != NULL || run->present[1].rows.data != NULL);
     return wanted ? 2 * run->geometry.batch * run->geometry.kv_heads : 0;
 }
 
+/* ---- Steps ---- */
+
+static int64_t scatter_parts(const struct cache_call *call) {
+    const struct onnx_run *run = call->onnx;
+    return run->geometry.step ? kvmill_parts(&run->scatter[0]) + kvmill_parts(&run->scatter[1]) : 0;
+}
+
+/* K's parts, then V's. */
+static void scatter_part(const struct cache_call *call, int64_t part) {
+    const struct onnx_run *run = call->onnx;
+    int64_t of_keys = kvmill_parts(&run->scatter[0]);
+    bool value = part >= of_keys;
+    kvmill_part(&run->scatter[value], value ? part - of_keys : part);
+}
+
+const struct phase kvmill_scatter_phase = {scatter_parts, scatter_part};
 const struct phase kvmill_present_phase = {present_parts, present_part};

@@ -8,9 +8,13 @@
 #include "../ops/dtype.h"
 #include "../ops/fail.h"
 #include "onnx_attention.h"
+#include "words.h"
 
 static void destroy(kvmill_plan *plan) {
-    free(((struct cache_plan *)(void *)plan)->onnx);
+    struct onnx_plan *onnx = ((struct cache_plan *)(void *)plan)->onnx;
+    for (int v = 0; v < 2; v++)
+        kvmill_plan_destroy(onnx->scatter[v]);
+    free(onnx);
     free(plan);
 }
 
@@ -22,61 +26,82 @@ static const struct op onnx_attention_op = {
     .destroy = destroy,
 };
 
-static const struct phase *const phases[] = {&kvmill_attend_phase,  &kvmill_merge_phase,
-                                             &kvmill_wide_phase,    &kvmill_scores_phase,
-                                             &kvmill_present_phase, NULL};
+static const struct phase *const phases[] = {&kvmill_attend_phase,
+                                             &kvmill_merge_phase,
+                                             &kvmill_wide_phase,
+                                             &kvmill_scores_phase,
+                                             &kvmill_present_phase,
+                                             &kvmill_scatter_phase,
+                                             NULL};
 
 /* ---- Words ---- */
 
-static void say_problem(const struct onnx_plan *onnx, char *text, size_t size) {
+static void say_problem(struct words *words, const struct onnx_plan *onnx) {
     const struct kvmill_attention_geometry *geometry = &onnx->geometry;
-    bool masked = onnx->has[KVMILL_ATTENTION_MASK];
-    snprintf(text, size,
-             "Attention-%" PRId64 ", %" PRId64 " heads on %" PRId64 ", Q and K %s of %" PRId64
-             ", V %s of %" PRId64 "%s%s",
-             onnx->op.opset, geometry->heads, geometry->kv_heads,
-             kvmill_dtype_name(onnx->types[KVMILL_ATTENTION_Q]), geometry->key_dim,
-             kvmill_dtype_name(onnx->types[KVMILL_ATTENTION_V]), geometry->value_dim,
-             masked ? ", attn_mask " : "",
-             masked ? kvmill_dtype_name(onnx->types[KVMILL_ATTENTION_MASK]) : "");
+    kvmill_say(words, "%s-%" PRId64 "%s, %" PRId64 " heads on %" PRId64,
+               geometry->step ? "TensorScatterAttention" : "Attention", onnx->op.opset,
+               geometry->circular ? " circular" : "", geometry->heads, geometry->kv_heads);
+    kvmill_say(words, ", Q and K %s of %" PRId64 ", V %s of %" PRId64,
+               kvmill_dtype_name(onnx->types[KVMILL_ATTENTION_Q]), geometry->key_dim,
+               kvmill_dtype_name(onnx->types[KVMILL_ATTENTION_V]), geometry->value_dim);
+    if (onnx->has[KVMILL_ATTENTION_MASK])
+        kvmill_say(words, ", attn_mask %s", kvmill_dtype_name(onnx->types[KVMILL_ATTENTION_MASK]));
 }
 
 static void say_kernels(struct cache_plan *plan) {
+    static const char portable[] = " a portable function in float64 (no family of kernels has it)";
     const struct onnx_plan *onnx = plan->onnx;
-    char *text = plan->base.description;
-    size_t size = sizeof plan->base.description;
-    say_problem(onnx, text, size);
-    size_t used = strlen(text);
-    used += (size_t)snprintf(text + used, size - used, "; attend with ");
+    struct words words = {plan->base.description, sizeof plan->base.description};
+    say_problem(&words, onnx);
+    kvmill_say(&words, "; attend with");
     if (onnx->geometry.is_wide)
-        used += (size_t)snprintf(text + used, size - used,
-                                 "a portable function in float64 (no family of kernels has it)");
+        kvmill_say(&words, "%s", portable);
     else
-        used += kvmill_tiles_words(&plan->tiles[onnx->has[KVMILL_ATTENTION_MASK]], text + used,
-                                   size - used);
+        kvmill_say_tiles(&words, &plan->tiles[onnx->has[KVMILL_ATTENTION_MASK]]);
+    for (int v = 0; onnx->geometry.step && v < 2; v++) {
+        kvmill_say(&words, "; then ");
+        kvmill_said(&words, kvmill_plan_describe(onnx->scatter[v], words.at, words.left));
+    }
     if (onnx->has[KVMILL_ATTENTION_QK_MATMUL_OUTPUT])
-        snprintf(text + used, size - used,
-                 "; qk_matmul_output, mode %" PRId64
-                 ", with a portable function in float64 (no family of kernels has it)",
-                 onnx->op.qk_matmul_output_mode);
+        kvmill_say(&words, "; qk_matmul_output of mode %" PRId64 " with%s",
+                   onnx->op.qk_matmul_output_mode, portable);
 }
 
 /* ---- Plans ---- */
 
-static void set_onnx(const kvmill_attention *op, const struct kvmill_attention_geometry *geometry,
-                     struct onnx_plan *onnx) {
-    const DLTensor *tensors[KVMILL_ATTENTION_TENSORS];
-    kvmill_attention_tensors(op, tensors);
-    onnx->op = *op;
-    onnx->geometry = *geometry;
-    for (int i = 0; i < KVMILL_ATTENTION_TENSORS; i++) {
-        onnx->has[i] = tensors[i] != NULL || i == KVMILL_ATTENTION_Y;
-        onnx->types[i] = tensors[i] != NULL ? tensors[i]->dtype : op->Q->dtype;
+/* What is to be planned; step is NULL where it is Attention alone. */
+struct source {
+    const kvmill_attention *op;
+    const kvmill_tensor_scatter_attention *step;
+    struct kvmill_attention_geometry geometry;
+};
+
+/* A step has all outputs; in its prototype they may be missing. */
+static bool has_tensor(const struct source *source, const DLTensor *tensor, int which) {
+    bool cache = source->step != NULL &&
+                 (which == KVMILL_ATTENTION_PRESENT_KEY || which == KVMILL_ATTENTION_PRESENT_VALUE);
+    return tensor != NULL || which == KVMILL_ATTENTION_Y || cache;
+}
+
+static DLDataType type_of(const struct source *source, const DLTensor *tensor, int which) {
+    if (tensor != NULL)
+        return tensor->dtype;
+    return which == KVMILL_ATTENTION_PRESENT_VALUE ? source->op->V->dtype : source->op->Q->dtype;
+}
+
+static void set_onnx(const struct source *source, struct onnx_plan *onnx) {
+    const DLTensor *tensors[ALL_ATTENTION_TENSORS];
+    kvmill_attention_tensors(source->op, tensors);
+    tensors[KVMILL_ATTENTION_WRITE_INDICES] = source->step ? source->step->write_indices : NULL;
+    onnx->op = *source->op;
+    onnx->geometry = source->geometry;
+    for (int i = 0; i < ALL_ATTENTION_TENSORS; i++) {
+        onnx->has[i] = has_tensor(source, tensors[i], i);
+        onnx->types[i] = type_of(source, tensors[i], i);
     }
 }
 
-static struct cache_plan *allocate(const kvmill_attention *op,
-                                   const struct kvmill_attention_geometry *geometry, int threads) {
+static struct cache_plan *allocate(const struct source *source, int threads) {
     struct cache_plan *plan = calloc(1, sizeof *plan);
     struct onnx_plan *onnx = calloc(1, sizeof *onnx);
     if (plan == NULL || onnx == NULL) {
@@ -84,14 +109,24 @@ static struct cache_plan *allocate(const kvmill_attention *op,
         free(onnx);
         return NULL;
     }
-    set_onnx(op, geometry, onnx);
+    set_onnx(source, onnx);
     plan->base.op = &onnx_attention_op;
     plan->onnx = onnx;
     plan->phases = phases;
     plan->threads = threads;
-    plan->geometry = kvmill_attention_cache_geometry(op, geometry);
-    snprintf(plan->name, sizeof plan->name, "Attention");
+    plan->geometry = kvmill_attention_cache_geometry(source->op, &source->geometry);
+    snprintf(plan->name, sizeof plan->name, "%sAttention", source->step ? "TensorScatter" : "");
     return plan;
+}
+
+static kvmill_status plan_scatters(const struct source *source, const kvmill_plan_options *options,
+                                   struct onnx_plan *onnx, kvmill_error *error) {
+    kvmill_status status = KVMILL_OK;
+    for (int v = 0; status == KVMILL_OK && source->step != NULL && v < 2; v++) {
+        const kvmill_tensor_scatter scatter = kvmill_attention_scatter(source->step, v);
+        status = kvmill_plan_tensor_scatter(&scatter, options, &onnx->scatter[v], error);
+    }
+    return status;
 }
 
 static void select_kernels(struct cache_plan *plan, const struct shelf *shelf) {
@@ -103,21 +138,23 @@ static void select_kernels(struct cache_plan *plan, const struct shelf *shelf) {
     say_kernels(plan);
 }
 
-static kvmill_status make_plan(const kvmill_attention *op, const kvmill_plan_options *options,
+static kvmill_status make_plan(const struct source *source, const kvmill_plan_options *options,
                                kvmill_plan **plan, kvmill_error *error) {
-    struct kvmill_attention_geometry geometry;
     struct shelf shelf;
     int threads;
-    kvmill_status status = kvmill_attention_check(op, &geometry, error);
-    if (status == KVMILL_OK)
-        status = kvmill_check_threads(options, &threads, error);
+    kvmill_status status = kvmill_check_threads(options, &threads, error);
     if (status == KVMILL_OK)
         status = kvmill_open_shelf(options, &shelf, error);
     if (status != KVMILL_OK)
         return status;
-    struct cache_plan *made = allocate(op, &geometry, threads);
+    struct cache_plan *made = allocate(source, threads);
     if (made == NULL)
         return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
+    status = plan_scatters(source, options, made->onnx, error);
+    if (status != KVMILL_OK) {
+        destroy(&made->base);
+        return status;
+    }
     select_kernels(made, &shelf);
     *plan = &made->base;
     kvmill_plan_announce(*plan);
@@ -126,9 +163,31 @@ static kvmill_status make_plan(const kvmill_attention *op, const kvmill_plan_opt
 
 kvmill_status kvmill_plan_attention(const kvmill_attention *op, const kvmill_plan_options *options,
                                     kvmill_plan **plan, kvmill_error *error) {
+    struct source source = {.op = op};
     if (plan == NULL || op == NULL)
         return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "op");
     *plan = NULL;
     kvmill_status status = kvmill_plan_check_sizes(op->struct_size, sizeof *op, options, error);
-    return status == KVMILL_OK ? make_plan(op, options, plan, error) : status;
+    if (status == KVMILL_OK)
+        status = kvmill_attention_check(op, &source.geometry, error);
+    return status == KVMILL_OK ? make_plan(&source, options, plan, error) : status;
+}
+
+kvmill_status kvmill_plan_tensor_scatter_attention(const kvmill_tensor_scatter_attention *op,
+                                                   const kvmill_plan_options *options,
+                                                   kvmill_plan **plan, kvmill_error *error) {
+    if (plan == NULL || op == NULL || op->attention == NULL)
+        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL",
+                           plan == NULL ? "plan"
+                           : op == NULL ? "op"
+                                        : "op.attention");
+    *plan = NULL;
+    struct source source = {.op = op->attention, .step = op};
+    kvmill_status status = kvmill_plan_check_sizes(op->struct_size, sizeof *op, options, error);
+    if (status == KVMILL_OK)
+        status =
+            kvmill_plan_check_sizes(op->attention->struct_size, sizeof *op->attention, NULL, error);
+    if (status == KVMILL_OK)
+        status = kvmill_attention_step_check(op, &source.geometry, error);
+    return status == KVMILL_OK ? make_plan(&source, options, plan, error) : status;
 }

@@ -286,6 +286,11 @@ static bool store_kernels(const struct spec *spec, const struct isa *isa, struct
     return true;
 }
 
+/* Padding is left out of rings, which no kernel of TensorScatter does. */
+static bool stores(const kvmill_attention *op, const struct kvmill_attention_geometry *geometry) {
+    return geometry->step && !(geometry->circular && op->nonpad_kv_seqlen != NULL);
+}
+
 static bool kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
                     struct error *error) {
     struct kvmill_attention_geometry geometry;
@@ -296,7 +301,7 @@ static bool kernels(const struct spec *spec, const struct isa *isa, struct kerne
                     "that only the run knows",
                     spec->where, is_onnx_attention_step(spec) ? ", past_key and past_value" : "");
     if (!onnx_attention_geometry(spec, &geometry, error) ||
-        (geometry.step && !store_kernels(spec, isa, list, error)))
+        (stores(&op, &geometry) && !store_kernels(spec, isa, list, error)))
         return false;
     if (geometry.is_wide)
         return true;

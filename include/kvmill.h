@@ -310,8 +310,9 @@ kvmill_status kvmill_plan_attention(const kvmill_attention *op, const kvmill_pla
    and present_key and present_value the caches afterwards.  Caches have Q's rank: (B, G, M, D) or
    (B, M, G * D).  Query i is at position write_indices[b] + i, and positions are the columns of
    attn_mask, M or, as always, fewer.  nonpad_kv_seqlen[b] is the number of valid keys after the
-   step, write_indices[b] to write_indices[b] + S: rows and queries beyond it are padding, of which
-   the rows are stored as TensorScatter would, and the queries give 0.  NULL: nothing is padding.
+   step, write_indices[b] to write_indices[b] + S: rows and queries beyond it are padding, and the
+   queries give 0.  NULL: nothing is padding.  Rows of padding go into a linear cache, as
+   TensorScatter would have it, but not into a circular one, where they would replace valid keys.
 
    A circular cache holds the last M positions: of the keys up to the last that a query may see, it
    sees the last M, those that the step itself replaces among them.  It has no attn_mask. */

@@ -23,7 +23,7 @@ struct onnx_plan {
     struct kvmill_attention_geometry geometry;
     DLDataType types[ALL_ATTENTION_TENSORS];
     bool has[ALL_ATTENTION_TENSORS];
-    kvmill_plan *scatter[2]; /* of a step: of K and V */
+    kvmill_plan *scatter[2]; /* of a step: of K and V; NULL where padding is left out */
 };
 
 /* ---- Runs ---- */
@@ -104,5 +104,6 @@ extern const struct phase kvmill_wide_phase;   /* Y in float64 */
 extern const struct phase kvmill_scores_phase; /* qk_matmul_output */
 extern const struct phase kvmill_present_phase;
 extern const struct phase kvmill_scatter_phase; /* of a step: K and V into the caches */
+extern const struct phase kvmill_ring_phase;    /* the same, without padding */
 
 #endif

@@ -254,7 +254,7 @@ static void set_counts(const struct onnx_run *run, struct cache_call *call) {
 /* In and out of the caches, as everything else is valid. */
 static kvmill_status begin_scatters(const struct checked *checked) {
     kvmill_status status = KVMILL_OK;
-    for (int v = 0; status == KVMILL_OK && checked->plan->geometry.step && v < 2; v++) {
+    for (int v = 0; status == KVMILL_OK && v < 2 && checked->plan->scatter[v] != NULL; v++) {
         const DLTensor *const tensors[] = {
             checked->tensor[KVMILL_ATTENTION_PAST_KEY + v],
             checked->tensor[KVMILL_ATTENTION_K + v],

@@ -46,7 +46,8 @@ static int64_t present_parts(const struct cache_call *call) {
 
 static int64_t scatter_parts(const struct cache_call *call) {
     const struct onnx_run *run = call->onnx;
-    return run->geometry.step ? kvmill_parts(&run->scatter[0]) + kvmill_parts(&run->scatter[1]) : 0;
+    bool scatters = run->plan->scatter[0] != NULL;
+    return scatters ? kvmill_parts(&run->scatter[0]) + kvmill_parts(&run->scatter[1]) : 0;
 }
 
 /* K's parts, then V's. */
@@ -57,5 +58,29 @@ static void scatter_part(const struct cache_call *call, int64_t part) {
     kvmill_part(&run->scatter[value], value ? part - of_keys : part);
 }
 
+static int64_t ring_parts(const struct cache_call *call) {
+    const struct onnx_run *run = call->onnx;
+    bool scatters = run->plan->scatter[0] != NULL || !run->geometry.step;
+    return scatters ? 0 : 2 * run->geometry.batch * run->geometry.kv_heads;
+}
+
+/* A kv head of a circular cache, K's or V's: what was there, then new rows, but no padding. */
+static void ring_part(const struct cache_call *call, int64_t part) {
+    const struct onnx_run *run = call->onnx;
+    int64_t heads = run->geometry.kv_heads, head = part / 2 % heads, capacity = run->geometry.past;
+    int64_t b = part / 2 / heads, v = part % 2, joint = kvmill_onnx_joint(run, b);
+    const struct present_view *present = &run->present[v];
+    const struct token_rows *to = &present->rows, *new = &call->current[v];
+    const struct cache_side *old = &call->side[v];
+    unsigned char *at = to->data + b * to->batch + head * to->head;
+    const unsigned char *from = new->data + b *new->batch + head *new->head;
+    copy_rows(at, to->token, old->rows.data + b * old->batch + head * old->rows.head_stride,
+              old->rows.row_stride, capacity, present->row_bytes);
+    for (int64_t i = 0; i < kvmill_onnx_length(run, b) - joint; i++)
+        memcpy(at + (joint + i) % capacity * to->token, from + i * new->token,
+               (size_t)present->row_bytes);
+}
+
 const struct phase kvmill_scatter_phase = {scatter_parts, scatter_part};
+const struct phase kvmill_ring_phase = {ring_parts, ring_part};
 const struct phase kvmill_present_phase = {present_parts, present_part};

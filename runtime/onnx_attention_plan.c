@@ -26,13 +26,9 @@ static const struct op onnx_attention_op = {
     .destroy = destroy,
 };
 
-static const struct phase *const phases[] = {&kvmill_attend_phase,
-                                             &kvmill_merge_phase,
-                                             &kvmill_wide_phase,
-                                             &kvmill_scores_phase,
-                                             &kvmill_present_phase,
-                                             &kvmill_scatter_phase,
-                                             NULL};
+static const struct phase *const phases[] = {
+    &kvmill_attend_phase,  &kvmill_merge_phase,   &kvmill_wide_phase, &kvmill_scores_phase,
+    &kvmill_present_phase, &kvmill_scatter_phase, &kvmill_ring_phase, NULL};
 
 /* ---- Words ---- */
 
@@ -58,10 +54,12 @@ static void say_kernels(struct cache_plan *plan) {
         kvmill_say(&words, "%s", portable);
     else
         kvmill_say_tiles(&words, &plan->tiles[onnx->has[KVMILL_ATTENTION_MASK]]);
-    for (int v = 0; onnx->geometry.step && v < 2; v++) {
+    for (int v = 0; v < 2 && onnx->scatter[v] != NULL; v++) {
         kvmill_say(&words, "; then ");
         kvmill_said(&words, kvmill_plan_describe(onnx->scatter[v], words.at, words.left));
     }
+    if (onnx->geometry.step && onnx->scatter[0] == NULL)
+        kvmill_say(&words, "; then store K and V with a portable copy (without padding)");
     if (onnx->has[KVMILL_ATTENTION_QK_MATMUL_OUTPUT])
         kvmill_say(&words, "; qk_matmul_output of mode %" PRId64 " with%s",
                    onnx->op.qk_matmul_output_mode, portable);
@@ -119,10 +117,12 @@ static struct cache_plan *allocate(const struct source *source, int threads) {
     return plan;
 }
 
+/* In a ring padding would replace keys that are still to be seen. */
 static kvmill_status plan_scatters(const struct source *source, const kvmill_plan_options *options,
                                    struct onnx_plan *onnx, kvmill_error *error) {
     kvmill_status status = KVMILL_OK;
-    for (int v = 0; status == KVMILL_OK && source->step != NULL && v < 2; v++) {
+    bool padded = source->geometry.circular && onnx->has[KVMILL_ATTENTION_NONPAD_KV_SEQLEN];
+    for (int v = 0; status == KVMILL_OK && source->step != NULL && !padded && v < 2; v++) {
         const kvmill_tensor_scatter scatter = kvmill_attention_scatter(source->step, v);
         status = kvmill_plan_tensor_scatter(&scatter, options, &onnx->scatter[v], error);
     }

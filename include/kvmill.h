@@ -132,7 +132,7 @@ typedef struct kvmill_cache_attention {
     int64_t layer_idx;        /* 0 */
     int64_t quant_bit;        /* 0, 8 or 4 */
     int64_t quant_group;      /* 8 */
-    int64_t cache_layout;     /* 0, 1; dynamic: 0 to 3 */
+    int64_t cache_layout;     /* 0, 1; dynamic: 0 to 3; ours: 4, paged */
     int64_t cache_mode;       /* dynamic: 0 offset, 1 paged */
     int64_t page_size;        /* 128 */
     int64_t num_repeat;       /* 1; KeyValueCache: copies of each head in the outputs */
@@ -180,6 +180,9 @@ typedef struct kvmill_cache_attention {
                               KeyValueCache (KVH * num_repeat heads)
    sinks (H)                  float32, or T1; ours
    lse (B, S, H)              (seqstarts[B], H)          float32; ours, with op.partial
+
+   Layout 4: cache is [num_layer, 2, pages, KVH, page_size, D], row r of it is row r % page_size of
+   page r / page_size, and cachestarts are multiples of page_size.
 
    cachestarts of rank 3 is a list of pages for each kv head, all of kvstarts' length: what that
    head attends to, though the cache may hold more.  Positions are counted along the list.  Pages of

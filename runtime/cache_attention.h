@@ -13,9 +13,10 @@
 
 /* ---- Plans ---- */
 
-/* Dims of a cache; batch is -1 where sequences share the slots. */
+/* Dims of a cache; batch is -1 where sequences share the slots.  row: of a page's rows, where
+   `slot` is that of pages; else 0. */
 struct cache_layout {
-    int rank, batch, layer, kv, slot, head;
+    int rank, batch, layer, kv, slot, head, row;
 };
 
 /* Kernels of all tile sizes, ascending. */
@@ -132,6 +133,7 @@ struct cache_call {
     int64_t seqlen, kvlen;     /* static batch: of every sequence */
     struct index_array seqstarts, kvstarts, cachestarts;
     int64_t page_stride, page_head; /* page_head: between kv heads with lists of their own, or 0 */
+    int64_t page_rows;              /* row_strides from a page to the next */
     struct page_lists lists;
     int64_t decoding; /* so many sequences know no causal mask */
     struct cache_side side[2];

@@ -240,6 +240,20 @@ static kvmill_status refuse_page(const struct given *given, const struct page_li
                          list->rows[page * given->call->page_stride], first, last);
 }
 
+/* Pages that are a dim of the cache begin where they do. */
+static bool has_split_pages(const struct given *given) {
+    return given->plan->layout.row > 0;
+}
+
+static kvmill_status refuse_start(const struct given *given, const struct page_list *list,
+                                  int64_t page) {
+    return kvmill_fail(given->base.error, KVMILL_E_INDEX_RANGE,
+                       "cachestarts of sequence %" PRId64 " has %" PRId64 " for page %" PRId64
+                       "; accepted in this layout: multiples of page_size, %" PRId64,
+                       list->b, (int64_t)list->rows[page * given->call->page_stride], page,
+                       given->plan->geometry.page_size);
+}
+
 /* New tokens are written for all heads at once. */
 static kvmill_status check_new_page(const struct given *given, const struct page_list *list,
                                     int64_t page) {
@@ -268,7 +282,8 @@ static kvmill_status check_list(const struct given *given, const struct page_lis
         int64_t row = list->rows[page * call->page_stride];
         int64_t last = given->capacity - least(size, length - page * size);
         status = row < 0 || row > last ? refuse_page(given, list, page, 0, last)
-                                       : check_new_page(given, list, page);
+                 : has_split_pages(given) && row % size != 0 ? refuse_start(given, list, page)
+                                                             : check_new_page(given, list, page);
     }
     return status;
 }

@@ -89,6 +89,7 @@ static const struct cache_layout *layout_of(const struct kvmill_cache_geometry *
         {.rank = 5, .batch = -1, .layer = 0, .slot = 1, .kv = 2, .head = 3},
         {.rank = 5, .batch = -1, .layer = 0, .kv = 1, .slot = 2, .head = 3},
         {.rank = 5, .batch = -1, .layer = 0, .kv = 1, .head = 2, .slot = 3},
+        {.rank = 6, .batch = -1, .layer = 0, .kv = 1, .slot = 2, .head = 3, .row = 4},
     };
     bool has_cache = geometry->which != KVMILL_MULTI_HEAD_ATTENTION;
     return (geometry->dynamic ? of_dynamic : of_static) + (has_cache ? geometry->layout : 0);

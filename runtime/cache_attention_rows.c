@@ -89,7 +89,7 @@ int64_t kvmill_first_in_window(const struct cache_call *call, int64_t b, int64_t
 /* Where the pages of a query head lie. */
 struct page_table {
     const kvmill_index *starts; /* first rows, `stride` apart; or NULL */
-    int64_t stride, size;
+    int64_t stride, size, rows;
     const int32_t *ids;
     struct list list;
 };
@@ -99,18 +99,22 @@ static struct page_table table_of(const struct cache_call *call, int64_t b, int6
     const struct page_lists *lists = &call->lists;
     if (lists->ids != NULL)
         return (struct page_table){.size = geometry->page_size,
+                                   .rows = call->page_rows,
                                    .ids = lists->ids + lists->indptr[b],
                                    .list = list_of(call, b, head)};
     return (struct page_table){.starts = call->cachestarts.data + b * call->cachestarts.stride +
                                          head / geometry->ratio * call->page_head,
                                .stride = call->page_stride,
-                               .size = geometry->page_size};
+                               .size = geometry->page_size,
+                               .rows = call->page_rows};
 }
 
+/* Pages lie one behind the other, or begin where they like if they lie so. */
 static int64_t page_row(const struct page_table *table, int64_t page) {
-    if (table->starts != NULL)
-        return table->starts[page * table->stride];
-    return table->ids[table->list.pages ? table->list.pages[page] : page] * table->size;
+    if (table->starts == NULL)
+        return table->ids[table->list.pages ? table->list.pages[page] : page] * table->rows;
+    int64_t start = table->starts[page * table->stride];
+    return table->rows == table->size ? start : start / table->size * table->rows;
 }
 
 static void fill_pages(const struct cache_call *call, int64_t b, int64_t head, int64_t first,

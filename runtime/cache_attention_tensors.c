@@ -125,6 +125,8 @@ static kvmill_status check_cache_shape(const struct given *given, int cache, int
     dims[layout->layer] = geometry->layers;
     dims[layout->kv] = geometry->value_differs ? 1 : 2;
     dims[layout->head] = geometry->kv_heads;
+    if (layout->row > 0)
+        dims[layout->row] = geometry->page_size;
     dims[layout->rank - 1] = last;
     return kvmill_check_shape(&given->base, cache, layout->rank, dims);
 }
@@ -151,6 +153,31 @@ static kvmill_status check_cache_batch(const struct given *given, int cache) {
                        given->call->batch);
 }
 
+/* From one page to the next, where pages are a dim. */
+static kvmill_status check_page_stride(struct given *given, int which) {
+    const struct cache_layout *layout = &given->plan->layout;
+    const DLTensor *tensor = given->base.tensors[which];
+    if (tensor == NULL || tensor->shape[layout->row] < 2 || tensor->shape[layout->slot] < 2)
+        return KVMILL_OK;
+    int64_t row = kvmill_tensor_stride(tensor, layout->row);
+    int64_t page = kvmill_tensor_stride(tensor, layout->slot), known = given->call->page_rows;
+    if (row > 0 && page % row == 0 && (known == 0 || known == page / row)) {
+        given->call->page_rows = page / row;
+        return KVMILL_OK;
+    }
+    return kvmill_fail(given->base.error, KVMILL_E_STRIDE,
+                       "%s has stride %" PRId64 " for pages and %" PRId64
+                       " for rows; accepted: a multiple, the same in all caches and scales",
+                       names[which], page, row);
+}
+
+static kvmill_status check_pages_apart(struct given *given, int cache) {
+    if (given->plan->layout.row == 0)
+        return KVMILL_OK;
+    kvmill_status status = check_page_stride(given, cache);
+    return status == KVMILL_OK ? check_page_stride(given, cache + 1) : status;
+}
+
 static kvmill_status check_cache(struct given *given, int cache,
                                  const struct kvmill_format *format) {
     if (given->base.tensors[cache] == NULL)
@@ -163,15 +190,22 @@ static kvmill_status check_cache(struct given *given, int cache,
     if (status != KVMILL_OK)
         return status;
     int64_t capacity = given->base.tensors[cache]->shape[given->plan->layout.slot];
+    if (given->plan->layout.row > 0)
+        capacity *= given->plan->geometry.page_size;
     given->capacity = capacity < given->capacity ? capacity : given->capacity;
-    return KVMILL_OK;
+    return check_pages_apart(given, cache);
 }
 
 kvmill_status kvmill_check_caches(struct given *given) {
     const struct kvmill_cache_geometry *geometry = &given->plan->geometry;
     given->capacity = INT64_MAX;
     kvmill_status status = check_cache(given, KVMILL_CACHE, &geometry->key);
-    return status == KVMILL_OK ? check_cache(given, KVMILL_VALUE_CACHE, &geometry->value) : status;
+    if (status == KVMILL_OK)
+        status = check_cache(given, KVMILL_VALUE_CACHE, &geometry->value);
+    if (given->call->page_rows == 0)
+        given->call->page_rows =
+            given->plan->layout.row > 0 && geometry->page_size == 1 ? 1 : geometry->page_size;
+    return status;
 }
 
 /* ---- Activations ---- */
@@ -273,6 +307,13 @@ static unsigned char *layer_of(const struct given *given, const DLTensor *tensor
            v * kvmill_tensor_step(tensor, layout->kv);
 }
 
+/* Pages of one row are rows. */
+static int64_t row_step(const struct given *given, const DLTensor *tensor) {
+    const struct cache_layout *layout = &given->plan->layout;
+    bool in_pages = layout->row > 0 && given->plan->geometry.page_size > 1;
+    return kvmill_tensor_step(tensor, in_pages ? layout->row : layout->slot);
+}
+
 /* v = 1 lies behind K in one tensor, or is the only part of another. */
 static struct cache_side cache_side_of(const struct given *given, int v) {
     bool differs = given->plan->geometry.value_differs;
@@ -283,14 +324,14 @@ static struct cache_side cache_side_of(const struct given *given, int v) {
         return (struct cache_side){0};
     struct cache_side side = {
         .rows = {.data = layer_of(given, cache, v),
-                 .row_stride = kvmill_tensor_step(cache, layout->slot),
+                 .row_stride = row_step(given, cache),
                  .head_stride = kvmill_tensor_step(cache, layout->head)},
         .batch = kvmill_tensor_step(cache, layout->batch),
     };
     if (scale == NULL)
         return side;
     side.rows.scale = layer_of(given, scale, v);
-    side.rows.scale_row_stride = kvmill_tensor_step(scale, layout->slot);
+    side.rows.scale_row_stride = row_step(given, scale);
     side.rows.scale_head_stride = kvmill_tensor_step(scale, layout->head);
     side.scale_batch = kvmill_tensor_step(scale, layout->batch);
     return side;

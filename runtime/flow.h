@@ -128,6 +128,7 @@ int64_t kvmill_flow_workspace(const struct flow_schedule *schedule, int64_t page
    fields[i].bytes behind field[i]. */
 struct flow_cache {
     struct kvmill_cache_rows key, value;
+    int64_t page_rows; /* row_strides from a page to the next */
     unsigned char *field[KVMILL_MOST_FLOW_FIELDS];
 };
 
@@ -175,7 +176,7 @@ struct flow_writer {
     const struct kvmill_kernel *kernel;
     const struct kvmill_convert_shape *shape;
     struct kvmill_cache_rows cache;
-    int64_t heads;
+    int64_t heads, page_size, page_rows;
 };
 
 /* The rows of checked tokens; v: 0 of K, 1 of V. */

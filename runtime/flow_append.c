@@ -63,26 +63,42 @@ kvmill_status kvmill_flow_check_slots(const struct kvmill_flow_problem *problem,
 
 /* ---- Writing ---- */
 
+enum { MOST_ROWS = 256 };
+
 static int64_t end_of_run(const struct flow_tokens *tokens, int64_t first, int64_t last) {
     while (first < last && tokens->slot[first] >= 0)
         first++;
     return first;
 }
 
-void kvmill_flow_write(const struct flow_writer *writer, const struct flow_tokens *tokens, int v,
-                       const struct flow_span *span) {
-    const struct kvmill_convert convert = {
+/* Tokens [first, end), which all have slots. */
+static void write_run(const struct flow_writer *writer, const struct flow_tokens *tokens, int v,
+                      int64_t first, int64_t end) {
+    int64_t row[MOST_ROWS];
+    struct kvmill_convert convert = {
         .shape = writer->shape,
-        .activation = (unsigned char *)(uintptr_t)tokens->data[v],
         .token_stride = tokens->token_stride[v],
         .head_stride = tokens->head_stride[v],
         .cache = writer->cache,
-        .slot = tokens->slot,
+        .slot = row,
         .heads = writer->heads,
         .repeat = 1,
     };
+    for (int64_t count; first < end; first += count) {
+        count = end - first < MOST_ROWS ? end - first : MOST_ROWS;
+        for (int64_t i = 0; i < count; i++)
+            row[i] = tokens->slot[first + i] / writer->page_size * writer->page_rows +
+                     tokens->slot[first + i] % writer->page_size;
+        convert.activation =
+            (unsigned char *)(uintptr_t)tokens->data[v] + first * convert.token_stride;
+        writer->kernel->run(&convert, 0, count);
+    }
+}
+
+void kvmill_flow_write(const struct flow_writer *writer, const struct flow_tokens *tokens, int v,
+                       const struct flow_span *span) {
     for (int64_t first = span->first, end; first < span->last; first = end + 1) {
         end = end_of_run(tokens, first, span->last);
-        writer->kernel->run(&convert, first, end);
+        write_run(writer, tokens, v, first, end);
     }
 }

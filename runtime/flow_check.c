@@ -418,6 +418,7 @@ static void set_addresses(struct checked *checked) {
     kvmill_set_addresses(&checked->given);
     call->cache.key = call->attend.side[0].rows;
     call->cache.value = call->attend.side[1].rows;
+    call->cache.page_rows = call->attend.page_rows;
     if (plan->step == FLOW_APPEND) {
         set_tokens(checked);
         return;

@@ -46,8 +46,12 @@ static void write_part(const struct flow_call *call, int64_t part) {
     const struct flow_span span = span_of(call, part);
     for (int v = 0; v < 2; v++) {
         const struct flow_writer writer = {
-            kvmill_kernel_of_call(&attend->writers[v], &call->attend), &attend->shapes[v],
-            v ? call->cache.value : call->cache.key, geometry_of(call)->kv_heads};
+            kvmill_kernel_of_call(&attend->writers[v], &call->attend),
+            &attend->shapes[v],
+            v ? call->cache.value : call->cache.key,
+            geometry_of(call)->kv_heads,
+            geometry_of(call)->page_size,
+            call->cache.page_rows};
         kvmill_flow_write(&writer, &call->tokens, v, &span);
     }
 }

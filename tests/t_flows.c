@@ -345,7 +345,13 @@ static void open_side(struct scene *scene, int v, struct dice *dice) {
     int64_t slots = scene->pool * scene->problem.geometry.page_size;
     int64_t heads = scene->problem.geometry.kv_heads, bytes = kvmill_format_row_bytes(format);
     int64_t scales = kvmill_format_scale_bytes(format);
-    bool together = dice_once_in(dice, 2);
+    int64_t page = scene->problem.geometry.page_size;
+    enum { TOGETHER, APART, IN_PAGES, PLACES } place = (int)dice_range(dice, 0, 1);
+    if (v == 0)
+        scene->cache.page_rows = dice_once_in(dice, 3) ? page * heads : page;
+    if (scene->cache.page_rows != page)
+        place = IN_PAGES;
+    const int64_t rows_apart[PLACES] = {heads, 1, 1}, heads_apart[PLACES] = {1, slots, page};
     scene->side[v] = (struct oracle_side){oracle_type_of(format->element),
                                           oracle_type_of(format->scale),
                                           format->dim,
@@ -357,12 +363,9 @@ static void open_side(struct scene *scene, int v, struct dice *dice) {
     memset(scene->data[v].data, 0xff, scene->data[v].size);
     memset(scene->scale[v].data, 0xff, scene->scale[v].size);
     *rows = (struct kvmill_cache_rows){
-        scene->data[v].data,
-        scales ? scene->scale[v].data : NULL,
-        together ? heads * bytes : bytes,
-        together ? bytes : slots * bytes,
-        together ? heads * scales : scales,
-        together ? scales : slots * scales,
+        scene->data[v].data,        scales ? scene->scale[v].data : NULL,
+        rows_apart[place] * bytes,  heads_apart[place] * bytes,
+        rows_apart[place] * scales, heads_apart[place] * scales,
     };
 }
 
@@ -370,9 +373,11 @@ static void open_side(struct scene *scene, int v, struct dice *dice) {
 static struct oracle_side row_of(const struct scene *scene, int v, int64_t slot, int64_t head) {
     const struct kvmill_cache_rows *rows = v ? &scene->cache.value : &scene->cache.key;
     struct oracle_side side = scene->side[v];
-    side.data = rows->data + slot * rows->row_stride + head * rows->head_stride;
+    int64_t page = scene->problem.geometry.page_size;
+    int64_t row = slot / page * scene->cache.page_rows + slot % page;
+    side.data = rows->data + row * rows->row_stride + head * rows->head_stride;
     if (rows->scale != NULL)
-        side.scale = rows->scale + slot * rows->scale_row_stride + head * rows->scale_head_stride;
+        side.scale = rows->scale + row * rows->scale_row_stride + head * rows->scale_head_stride;
     return side;
 }
 
@@ -636,9 +641,12 @@ static void write_rows(const struct scene *scene, const struct flow_tokens *toke
     for (int v = 0; v < 2; v++) {
         const struct kvmill_convert_shape shape =
             kvmill_convert_shape_of(&scene->problem.geometry, v);
-        const struct flow_writer writer = {&kvmill_portable_write_rows, &shape,
+        const struct flow_writer writer = {&kvmill_portable_write_rows,
+                                           &shape,
                                            v ? scene->cache.value : scene->cache.key,
-                                           scene->problem.geometry.kv_heads};
+                                           scene->problem.geometry.kv_heads,
+                                           scene->problem.geometry.page_size,
+                                           scene->cache.page_rows};
         kvmill_flow_write(&writer, tokens, v, &all);
     }
 }

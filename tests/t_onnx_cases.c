@@ -298,15 +298,30 @@ static void test_wide_masks(void) {
         double hidden;
     } masks[] = {{f32, -1e9}, {{kDLInt, 32, 1}, -2147483648.}, {f64, -1e300}};
     bool good = true;
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 12; i++) {
         struct onnx_problem problem = some_problem(f16);
-        open_masked(&problem, masks[i / 2].U, masks[i / 2].hidden);
+        problem.T2 = i / 6 ? f64 : f16;
+        open_masked(&problem, masks[i / 2 % 3].U, masks[i / 2 % 3].hidden);
         onnx_expect(&problem, &dice);
         good = good && run(&problem, i % 2, 0) && onnx_is_right(&problem) &&
                is_row(&problem, 1, is_zero);
         onnx_close(&problem);
     }
     ok(good, "a mask's number that T1 has no place for is infinite");
+}
+
+/* 1 + 2^-11 + 2^-40 is nearer to 1 + 2^-10 than to 1, but a float32 between them is not. */
+static void test_rounding(void) {
+    struct onnx_problem problem = some_problem(f16);
+    problem.qk = true;
+    problem.op.qk_matmul_output_mode = 2;
+    open_masked(&problem, f64, 1 + 0x1p-11 + 0x1p-40);
+    for (int64_t d = 0; d < problem.dim; d++)
+        onnx_put(&problem, KVMILL_ATTENTION_Q, 0, 0, 1, d, 0);
+    bool good = run(&problem, false, 0);
+    ok(good && onnx_get(&problem, KVMILL_ATTENTION_QK_MATMUL_OUTPUT, 0, 0, 1, 0) == 1 + 0x1p-10,
+       "a mask is rounded to T1 once");
+    onnx_close(&problem);
 }
 
 /* ---- Sizes ---- */
@@ -338,10 +353,11 @@ static bool run_sized(int64_t dim, int64_t keys, int64_t queries, bool packed, i
 
 static void test_sizes(void) {
     static const int64_t dims[] = {1, 2, 7, 64, 128, 512, 576};
+    const DLDataType types[] = {f32, f16, f64};
     bool good = true;
     for (int i = 0; i < 7; i++)
         for (int64_t keys = 15; keys <= 17; keys++)
-            good = good && run_sized(dims[i], keys, 2, i % 2, 0, 0, i % 3 ? f32 : f16);
+            good = good && run_sized(dims[i], keys, 2, i % 2, 0, 0, types[(i + keys) % 3]);
     ok(good, "head sizes from 1 to 576, 15 to 17 keys");
 }
 
@@ -476,21 +492,31 @@ static void test_composition(void) {
     ok(good, "a step is TensorScatter, then Attention over what is valid");
 }
 
-/* A start is a position modulo the ring; far ones are none else. */
+static void set_number(struct onnx_problem *problem, int i, int64_t b, int64_t value) {
+    struct fenced_tensor *tensor = &problem->tensor[i];
+    unsigned char *at = (unsigned char *)tensor->dl.data + tensor->dl.byte_offset + b * 8;
+    memcpy(at, &value, 8);
+    memcpy(problem->before[i].fence.data + (at - tensor->fence.data), &value, 8);
+}
+
+/* A start is a position modulo the ring; far ones are none else.  The oracle is told near ones. */
 static void test_far_starts(void) {
     bool good = true;
-    for (int far = 0; far < 3; far++) {
+    for (int i = 0; i < 4; i++) {
         struct onnx_problem problem = some_problem(f32);
         problem.step = problem.circular = problem.has_starts = true;
         problem.queries = problem.keys = 3;
         problem.past = 5;
-        problem.op.opset = 24;
-        problem.op.is_causal = 1;
-        problem.starts[0] = far == 0 ? INT64_MAX - 3 : far == 1 ? (int64_t)1 << 62 : 13;
-        problem.starts[1] = far == 2 ? 5 : 1000003;
+        problem.op.opset = i < 2 ? 24 : 25;
+        problem.op.is_causal = i < 3;
+        problem.op.left_window_size = i == 2 ? 2 : -1;
+        problem.starts[0] = 5 + INT64_MAX % 5;
+        problem.starts[1] = 5 + ((int64_t)1 << 62) % 5;
         onnx_open(&problem, &dice);
         onnx_expect(&problem, &dice);
-        good = good && run(&problem, far % 2, 0) && onnx_is_right(&problem);
+        set_number(&problem, KVMILL_ATTENTION_WRITE_INDICES, 0, INT64_MAX);
+        set_number(&problem, KVMILL_ATTENTION_WRITE_INDICES, 1, (int64_t)1 << 62);
+        good = good && run(&problem, i % 2, 0) && onnx_is_right(&problem);
         onnx_close(&problem);
     }
     ok(good, "far starts of rings");
@@ -830,13 +856,6 @@ static void refused_with(struct onnx_problem *problem, int i, const DLTensor *te
     problem->given[i] = kept;
 }
 
-static void set_number(struct onnx_problem *problem, int i, int64_t b, int64_t value) {
-    struct fenced_tensor *tensor = &problem->tensor[i];
-    unsigned char *at = (unsigned char *)tensor->dl.data + tensor->dl.byte_offset + b * 8;
-    memcpy(at, &value, 8);
-    memcpy(problem->before[i].fence.data + (at - tensor->fence.data), &value, 8);
-}
-
 static void open_refusing(struct onnx_problem *problem) {
     kvmill_error error = {""};
     onnx_open(problem, &dice);
@@ -928,6 +947,10 @@ static void test_tensors(void) {
     other.byte_offset = problem.given[KVMILL_ATTENTION_PRESENT_KEY]->byte_offset;
     refused_with(&problem, KVMILL_ATTENTION_PAST_KEY, &other, KVMILL_E_ALIAS,
                  "past_key overlaps present_key");
+    other = *problem.given[KVMILL_ATTENTION_K];
+    other.data = problem.given[KVMILL_ATTENTION_PRESENT_KEY]->data;
+    other.byte_offset = problem.given[KVMILL_ATTENTION_PRESENT_KEY]->byte_offset;
+    refused_with(&problem, KVMILL_ATTENTION_K, &other, KVMILL_E_ALIAS, "K overlaps present_key");
     kvmill_error error;
     ok(kvmill_run(refusing, problem.given, NULL, &error) == KVMILL_E_WORKSPACE, "no workspace");
     close_refusing(&problem);
@@ -955,6 +978,7 @@ int main(void) {
     test_hidden_rows(f64, "float64");
     test_infinite_masks();
     test_wide_masks();
+    test_rounding();
     test_sizes();
     test_pieces();
     test_in_place();

@@ -18,21 +18,25 @@ static void copy_rows(unsigned char *to, int64_t to_step, const unsigned char *f
 }
 
 /* A kv head of K (v = 0) or V. */
-static void present_part(const struct cache_call *call, int64_t part) {
+static void copy_head(const struct cache_call *call, int64_t v, int64_t b, int64_t head) {
     const struct onnx_run *run = call->onnx;
-    int64_t heads = run->geometry.kv_heads, past = run->geometry.past, head = part / 2 % heads;
-    int64_t b = part / 2 / heads, v = part % 2;
     const struct present_view *present = &run->present[v];
-    const struct token_rows *to = &present->rows, *new = &call->current[v];
+    const struct token_rows *to = &present->rows, *fresh = &call->current[v];
     const struct cache_side *old = &call->side[v];
+    int64_t past = run->geometry.past;
     unsigned char *at = to->data + b * to->batch + head * to->head;
-    if (to->data == NULL)
-        return;
     if (past > 0)
         copy_rows(at, to->token, old->rows.data + b * old->batch + head * old->rows.head_stride,
                   old->rows.row_stride, past, present->row_bytes);
-    copy_rows(at + past * to->token, to->token, new->data + b *new->batch + head *new->head,
-              new->token, run->geometry.keys, present->row_bytes);
+    copy_rows(at + past * to->token, to->token, fresh->data + b * fresh->batch + head * fresh->head,
+              fresh->token, run->geometry.keys, present->row_bytes);
+}
+
+static void present_part(const struct cache_call *call, int64_t part) {
+    const struct onnx_run *run = call->onnx;
+    int64_t heads = run->geometry.kv_heads, v = part % 2;
+    if (run->present[v].rows.data != NULL)
+        copy_head(call, v, part / 2 / heads, part / 2 % heads);
 }
 
 static int64_t present_parts(const struct cache_call *call) {
@@ -70,14 +74,14 @@ static void ring_part(const struct cache_call *call, int64_t part) {
     int64_t heads = run->geometry.kv_heads, head = part / 2 % heads, capacity = run->geometry.past;
     int64_t b = part / 2 / heads, v = part % 2, joint = kvmill_onnx_joint(run, b);
     const struct present_view *present = &run->present[v];
-    const struct token_rows *to = &present->rows, *new = &call->current[v];
+    const struct token_rows *to = &present->rows, *fresh = &call->current[v];
     const struct cache_side *old = &call->side[v];
     unsigned char *at = to->data + b * to->batch + head * to->head;
-    const unsigned char *from = new->data + b *new->batch + head *new->head;
+    const unsigned char *from = fresh->data + b * fresh->batch + head * fresh->head;
     copy_rows(at, to->token, old->rows.data + b * old->batch + head * old->rows.head_stride,
               old->rows.row_stride, capacity, present->row_bytes);
     for (int64_t i = 0; i < kvmill_onnx_length(run, b) - joint; i++)
-        memcpy(at + (joint + i) % capacity * to->token, from + i * new->token,
+        memcpy(at + (joint + i) % capacity * to->token, from + i * fresh->token,
                (size_t)present->row_bytes);
 }
 

@@ -302,8 +302,89 @@ def property_tests(tap: Tap, packs: tuple[kvmill.Pack, ...], seed: int) -> None:
             )
 
 
+# ---- TensorScatter and Attention, one after the other ----
+
+
+def composition(inputs: dict[str, np.ndarray], attributes: dict[str, Any]) -> list[np.ndarray]:
+    """What the evaluator makes of the two ops: Y and the caches."""
+    nodes = [
+        helper.make_node("TensorScatter", [f"past_{x}", x, "write_indices"], [f"present_{x}"])
+        for x in ("K", "V")
+    ]
+    operands = ["Q", "present_K", "present_V", "", "", "", "nonpad_kv_seqlen"]
+    nodes.append(helper.make_node("Attention", operands, ["Y"], **attributes))
+    results = ["Y", "present_K", "present_V"]
+    model = helper.make_model(
+        helper.make_graph(
+            nodes,
+            "step",
+            [
+                helper.make_tensor_value_info(
+                    name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+                )
+                for name, array in inputs.items()
+            ],
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in results],
+        ),
+        opset_imports=[helper.make_opsetid("", 24)],
+    )
+    return ReferenceEvaluator(model).run(None, inputs)
+
+
+def random_step(rng: np.random.Generator) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    batch, kv_heads, ratio = (int(n) for n in rng.integers(1, 4, 3))
+    rows, capacity, dim = int(rng.integers(1, 5)), int(rng.integers(8, 40)), 8
+    packed = rng.random() < 0.5
+
+    def tensor(heads: int, rows: int) -> np.ndarray:
+        shape = (batch, rows, heads * dim) if packed else (batch, heads, rows, dim)
+        return rng.standard_normal(shape).astype(np.float32)
+
+    starts = rng.integers(0, capacity - rows + 1, batch)
+    attributes: dict[str, Any] = {"is_causal": 1}
+    if packed:
+        attributes |= {"q_num_heads": kv_heads * ratio, "kv_num_heads": kv_heads}
+    inputs = {
+        "Q": tensor(kv_heads * ratio, rows),
+        "K": tensor(kv_heads, rows),
+        "V": tensor(kv_heads, rows),
+        "past_K": tensor(kv_heads, capacity),
+        "past_V": tensor(kv_heads, capacity),
+        "write_indices": starts,
+        "nonpad_kv_seqlen": starts + rows,
+    }
+    return inputs, attributes
+
+
+def check_steps(packs: tuple[kvmill.Pack, ...], seed: int, portable: bool) -> None:
+    rng = np.random.default_rng([seed, 9])
+    for _ in range(RANDOM_CASES):
+        inputs, attributes = random_step(rng)
+        wanted = composition(inputs, attributes)
+        names = ("Q", "K", "V", "past_K", "past_V", "write_indices", "nonpad_kv_seqlen")
+        arrays = [inputs[name] for name in names]
+        plan = kvmill.TensorScatterAttention(
+            *arrays, opset=24, packs=packs, portable=portable, **attributes
+        )
+        for in_place in (False, True):
+            results = plan.run(*arrays, in_place=in_place)
+            got = (results, arrays[3], arrays[4]) if in_place else results
+            assert np.max(np.abs(got[0] - wanted[0])) <= TOLERANCES["float32"], plan.describe()
+            assert all(np.array_equal(a, b) for a, b in zip(got[1:], wanted[1:], strict=True))
+
+
+def step_tests(tap: Tap, packs: tuple[kvmill.Pack, ...], seed: int) -> None:
+    for portable in (False, True):
+        kernels = "portable" if portable else "packs"
+        tap.run(
+            f"{RANDOM_CASES} steps are the evaluator's TensorScatter and Attention ({kernels})",
+            partial(check_steps, packs, seed, portable),
+        )
+
+
 def run(tap: Tap, packs: tuple[kvmill.Pack, ...], seed: int) -> None:
     """All tests of this file."""
     for portable in (False, True):
         node_tests(tap, packs, portable)
     property_tests(tap, packs, seed)
+    step_tests(tap, packs, seed)

@@ -7,7 +7,11 @@
 #include <string.h>
 
 #include "../ops/dtype.h"
+#include "../ops/flow_atom.h"
+#include "convert_family.h"
 #include "flow.h"
+#include "score_family.h"
+#include "select_family.h"
 
 bool is_flow_spec(const struct spec *spec) {
     return spec->op == &flow_spec_op;
@@ -588,11 +592,30 @@ static void free_flow(struct spec *spec) {
     free(spec->flow);
 }
 
-/* Those that store and attend. */
+/* Those that read queries, score and select. */
+static bool index_kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
+                          struct error *error) {
+    struct kvmill_flow_problem problem;
+    struct kvmill_flow_atoms atoms;
+    if (kvmill_flow_verify(&spec->flow->flow, &problem, NULL) != KVMILL_OK)
+        return true;
+    kvmill_flow_find_atoms(&problem, &atoms);
+    for (int i = 0; i < atoms.count; i++) {
+        struct kvmill_score_shape shape = kvmill_flow_atom_shape(&problem, &atoms.atom[i]);
+        if (!score_kernels(&shape, isa, list, error))
+            return false;
+    }
+    const struct kvmill_convert_shape query = kvmill_flow_query_shape(&problem);
+    return problem.programs[KVMILL_INDEX_PROGRAM].step_count == 0 ||
+           (read_rows_kernels(&query, isa, list, error) && select_kernels(isa, list, error));
+}
+
+/* And those that store and attend. */
 static bool flow_kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
                          struct error *error) {
     const struct spec *attention = &spec->flow->attention;
-    return attention->op->kernels(attention, isa, list, error);
+    return attention->op->kernels(attention, isa, list, error) &&
+           index_kernels(spec, isa, list, error);
 }
 
 const struct spec_op flow_spec_op = {

@@ -400,6 +400,17 @@ static void set_requests(struct flow_call *call) {
         (struct flow_queries){attend->query.data, attend->query.token, attend->query.head};
 }
 
+/* Of the longest request that is not read whole. */
+static int64_t most_candidates(const struct flow_plan *plan, const struct flow_call *call) {
+    const struct flow_index index = {.problem = &plan->problem, .batch = &call->batch};
+    int64_t most = 0;
+    for (int64_t b = 0; b < call->batch.batch; b++) {
+        int64_t candidates = kvmill_flow_candidates(&index, b);
+        most = candidates > most ? candidates : most;
+    }
+    return most;
+}
+
 static void set_lists(const struct flow_plan *plan, struct flow_call *call) {
     call->attend.lists = (struct page_lists){
         call->batch.indptr,
@@ -424,6 +435,7 @@ static void set_addresses(struct checked *checked) {
         return;
     }
     set_requests(call);
+    call->most_candidates = plan->step == FLOW_ATTEND ? 0 : most_candidates(plan, call);
     set_lists(plan, call);
     if (plan->step != FLOW_INDEX)
         kvmill_attend_prepare(&call->attend, false);

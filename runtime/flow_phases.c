@@ -80,22 +80,66 @@ static int64_t groups_of(const struct flow_call *call) {
                  geometry_of(call)->kv_heads);
 }
 
-static int64_t index_parts(const struct flow_call *call) {
+static struct flow_index index_of(const struct flow_call *call) {
+    const struct flow_plan *plan = flow_plan_of(call);
+    return (struct flow_index){
+        .problem = &plan->problem,
+        .schedule = &plan->schedules[KVMILL_INDEX_PROGRAM],
+        .kernels = &plan->kernels,
+        .cache = &call->cache,
+        .batch = &call->batch,
+        .queries = &call->queries,
+        .workspace = room_at(call, plan->room.scores),
+        .row_bytes = plan->room.head,
+    };
+}
+
+static int64_t prepare_parts(const struct flow_call *call) {
+    const struct kvmill_flow_problem *problem = &flow_plan_of(call)->problem;
+    return call->most_candidates > 0 ? call->batch.batch * kvmill_flow_scored_heads(problem) : 0;
+}
+
+static void prepare_part(const struct flow_call *call, int64_t part) {
+    const struct flow_index index = index_of(call);
+    int64_t heads = kvmill_flow_scored_heads(index.problem);
+    kvmill_flow_prepare_head(&index, part / heads, part % heads);
+}
+
+/* Pages of a part. */
+enum { SCORED_TOGETHER = 128 };
+
+static int64_t spans_of(const struct flow_call *call) {
+    bool has_atoms = flow_plan_of(call)->schedules[KVMILL_INDEX_PROGRAM].atoms.count > 0;
+    return has_atoms ? (call->most_candidates + SCORED_TOGETHER - 1) / SCORED_TOGETHER : 0;
+}
+
+static int64_t score_parts(const struct flow_call *call) {
+    return call->batch.batch * spans_of(call);
+}
+
+static void score_part(const struct flow_call *call, int64_t part) {
+    const struct flow_index index = index_of(call);
+    int64_t b = part / spans_of(call), first = part % spans_of(call) * SCORED_TOGETHER;
+    const struct flow_span span = {
+        first, least(kvmill_flow_candidates(&index, b), first + SCORED_TOGETHER)};
+    kvmill_flow_score_heads(&index, b, &span);
+}
+
+static int64_t list_parts(const struct flow_call *call) {
     int64_t parts = call->batch.batch * groups_of(call);
     return parts > 0 ? parts : 1;
 }
 
-static void list_row(const struct flow_call *call, int64_t b, int64_t r, float *workspace) {
-    const struct flow_plan *plan = flow_plan_of(call);
-    const struct flow_index index = {&plan->problem, &plan->schedules[KVMILL_INDEX_PROGRAM],
-                                     &call->cache, &call->batch, &call->queries};
-    int64_t rows = kvmill_flow_rows_of_request(&plan->problem), row = b * rows + r;
+static void list_row(const struct flow_call *call, int64_t b, int64_t r, void *workspace) {
+    const struct kvmill_flow_problem *problem = &flow_plan_of(call)->problem;
+    const struct flow_index index = index_of(call);
+    int64_t rows = kvmill_flow_rows_of_request(problem), row = b * rows + r;
     int64_t first = call->starts[row], count = call->starts[row + 1] - first;
-    kvmill_flow_index_row(&index, b, r, workspace, call->list + first);
+    kvmill_flow_list_row(&index, b, r, workspace, call->list + first);
     if (call->block_ids != NULL)
         kvmill_flow_absolute(call->list + first, count, call->batch.ids + call->batch.indptr[b],
-                             plan->problem.geometry.kv_heads,
-                             r * plan->problem.geometry.kv_heads / rows, call->block_ids + first);
+                             problem->geometry.kv_heads, r * problem->geometry.kv_heads / rows,
+                             call->block_ids + first);
 }
 
 static void publish_starts(const struct flow_call *call) {
@@ -110,11 +154,11 @@ static void list_rows(const struct flow_call *call, int64_t part) {
     int64_t rows = kvmill_flow_rows_of_request(&flow_plan_of(call)->problem) / groups;
     unsigned char *slot = kvmill_take_slot(&slots);
     for (int64_t r = group * rows; r < (group + 1) * rows; r++)
-        list_row(call, b, r, (float *)(void *)(slot + SLOT_HEAD));
+        list_row(call, b, r, slot + SLOT_HEAD);
     kvmill_give_slot(slot);
 }
 
-static void index_part(const struct flow_call *call, int64_t part) {
+static void list_part(const struct flow_call *call, int64_t part) {
     if (part == 0)
         publish_starts(call);
     if (part < call->batch.batch * groups_of(call))
@@ -141,6 +185,8 @@ static void merge_part(const struct flow_call *call, int64_t part) {
 
 const struct flow_phase kvmill_flow_write_phase = {append_parts, write_part};
 const struct flow_phase kvmill_flow_summarise_phase = {summarise_parts, summarise_part};
-const struct flow_phase kvmill_flow_index_phase = {index_parts, index_part};
+const struct flow_phase kvmill_flow_prepare_phase = {prepare_parts, prepare_part};
+const struct flow_phase kvmill_flow_score_phase = {score_parts, score_part};
+const struct flow_phase kvmill_flow_list_phase = {list_parts, list_part};
 const struct flow_phase kvmill_flow_attend_phase = {attend_parts, attend_part};
 const struct flow_phase kvmill_flow_merge_phase = {merge_parts, merge_part};

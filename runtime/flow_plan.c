@@ -12,11 +12,13 @@
 /* ---- Running ---- */
 
 static const struct flow_phase *const *phases_of(const struct flow_call *call) {
-    static const struct flow_phase *const phases[FLOW_STEPS][4] = {
+    static const struct flow_phase *const phases[FLOW_STEPS][6] = {
         [FLOW_APPEND] = {&kvmill_flow_write_phase, &kvmill_flow_summarise_phase, NULL},
-        [FLOW_INDEX] = {&kvmill_flow_index_phase, NULL},
+        [FLOW_INDEX] = {&kvmill_flow_prepare_phase, &kvmill_flow_score_phase,
+                        &kvmill_flow_list_phase, NULL},
         [FLOW_ATTEND] = {&kvmill_flow_attend_phase, &kvmill_flow_merge_phase, NULL},
-        [FLOW_DECODE] = {&kvmill_flow_index_phase, &kvmill_flow_attend_phase,
+        [FLOW_DECODE] = {&kvmill_flow_prepare_phase, &kvmill_flow_score_phase,
+                         &kvmill_flow_list_phase, &kvmill_flow_attend_phase,
                          &kvmill_flow_merge_phase, NULL},
     };
     return phases[flow_plan_of(call)->step];
@@ -80,8 +82,7 @@ static int64_t slot_bytes(const struct flow_plan *plan) {
     case FLOW_ATTEND:
         return -SLOT_HEAD;
     default:
-        return kvmill_flow_index_workspace(&plan->problem, &schedules[KVMILL_INDEX_PROGRAM],
-                                           plan->limits.pages);
+        return kvmill_flow_list_workspace(&plan->problem, plan->limits.pages);
     }
 }
 
@@ -94,34 +95,58 @@ static void lay_out(struct flow_plan *plan) {
     int64_t starts = has_lists ? (rows + 1) * (int64_t)sizeof(int64_t) : 0;
     int64_t list =
         plan->step == FLOW_DECODE ? rows * most_selected(plan) * (int64_t)sizeof(int32_t) : 0;
+    int64_t heads = has_lists && !plan->problem.skipped
+                        ? plan->limits.batch * kvmill_flow_scored_heads(&plan->problem)
+                        : 0;
     int64_t seen = plan->step == FLOW_APPEND ? plan->limits.cache_pages / 8 + 1 : 0;
     room->list = room->starts + whole_lines(starts);
     room->seen = room->list + whole_lines(list);
-    room->slots = room->seen + whole_lines(seen);
+    room->scores = room->seen + whole_lines(seen);
+    room->head = kvmill_flow_head_workspace(&plan->problem, &plan->schedules[KVMILL_INDEX_PROGRAM],
+                                            plan->limits.pages);
+    room->slots = room->scores + room->head * heads;
     room->slot = whole_lines(SLOT_HEAD + slot_bytes(plan));
     room->attend = room->slots + room->slot * plan->threads;
     plan->base.workspace_size =
         (size_t)room->attend + (attends ? plan->attend->base.workspace_size : 0);
 }
 
+/* ---- Kernels ---- */
+
+static kvmill_status select_kernels(struct flow_plan *plan, const kvmill_plan_options *options,
+                                    kvmill_error *error) {
+    struct shelf shelf;
+    kvmill_status status = kvmill_open_shelf(options, &shelf, error);
+    if (status == KVMILL_OK)
+        kvmill_flow_select_kernels(&shelf, &plan->problem, &plan->schedules[KVMILL_INDEX_PROGRAM],
+                                   &plan->kernels);
+    return status;
+}
+
 /* ---- Words ---- */
+
+static size_t say_selection(const struct flow_plan *plan, char *text, size_t size) {
+    const struct kvmill_flow_budget *budget = &plan->problem.budget;
+    int count = 0;
+    if (plan->problem.skipped)
+        count = snprintf(text, size, ", layer without fields");
+    else if (kvmill_flow_scores(budget))
+        count = snprintf(text, size, ", %" PRId64 " + %" PRId64 " + %" PRId64 " pages selected",
+                         budget->bos, budget->k, budget->eos);
+    return (size_t)count;
+}
 
 static void describe(struct flow_plan *plan) {
     static const char *const steps[FLOW_STEPS] = {"append", "index", "attend", "decode"};
-    const struct kvmill_flow_budget *budget = &plan->problem.budget;
-    int count = snprintf(plan->base.description, sizeof plan->base.description,
-                         "flow, %s, pages of %" PRId64, steps[plan->step],
-                         plan->problem.geometry.page_size);
-    if (plan->problem.skipped)
-        count += snprintf(plan->base.description + count,
-                          sizeof plan->base.description - (size_t)count, ", layer without fields");
-    else if (kvmill_flow_scores(budget))
-        count +=
-            snprintf(plan->base.description + count, sizeof plan->base.description - (size_t)count,
-                     ", %" PRId64 " + %" PRId64 " + %" PRId64 " pages selected", budget->bos,
-                     budget->k, budget->eos);
-    snprintf(plan->base.description + count, sizeof plan->base.description - (size_t)count, "; %s",
-             plan->attend->base.description);
+    char *text = plan->base.description;
+    size_t size = sizeof plan->base.description;
+    size_t used = (size_t)snprintf(text, size, "flow, %s, pages of %" PRId64, steps[plan->step],
+                                   plan->problem.geometry.page_size);
+    used += say_selection(plan, text + used, size - used);
+    if (plan->step == FLOW_INDEX || plan->step == FLOW_DECODE)
+        used += kvmill_flow_kernel_words(&plan->kernels, &plan->schedules[KVMILL_INDEX_PROGRAM],
+                                         text + used, size - used);
+    snprintf(text + used, size - used, "; %s", plan->attend->base.description);
 }
 
 /* ---- Plans ---- */
@@ -175,6 +200,9 @@ static kvmill_status fill(struct flow_plan *plan, const kvmill_flow *flow,
         return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
     for (int part = 0; part < KVMILL_FLOW_PROGRAMS; part++)
         kvmill_flow_schedule(&plan->problem, (enum kvmill_flow_part)part, &plan->schedules[part]);
+    status = select_kernels(plan, options, error);
+    if (status != KVMILL_OK)
+        return status;
     plan->threads = plan->attend->threads;
     kvmill_flow_expect(plan, flow);
     lay_out(plan);

@@ -17,7 +17,8 @@ enum flow_step { FLOW_APPEND, FLOW_INDEX, FLOW_ATTEND, FLOW_DECODE, FLOW_STEPS }
 struct flow_room {
     int64_t starts, list; /* of lists */
     int64_t seen;         /* a bit for each page */
-    int64_t slots, slot;  /* of threads, each that long */
+    int64_t scores, head; /* of heads that are scored, each that long */
+    int64_t slots, slot;  /* of threads, likewise */
     int64_t attend;
 };
 
@@ -26,6 +27,7 @@ struct flow_plan {
     enum flow_step step;
     struct kvmill_flow_problem problem;
     struct flow_schedule schedules[KVMILL_FLOW_PROGRAMS];
+    struct flow_kernels kernels;
     struct cache_plan *attend; /* owned */
     float *constants;          /* owned */
     kvmill_flow_limits limits;
@@ -46,6 +48,7 @@ struct flow_call {
     struct flow_tokens tokens;
     int64_t *starts, *given_starts; /* of the lists; where the caller wants them, or NULL */
     int32_t *list, *block_ids;      /* block_ids: or NULL */
+    int64_t most_candidates;        /* pages that are scored of a request */
 };
 
 _Static_assert(sizeof(struct flow_call) <= sizeof(kvmill_call), "kvmill_call is too small");
@@ -67,6 +70,7 @@ struct flow_phase {
 };
 
 extern const struct flow_phase kvmill_flow_write_phase, kvmill_flow_summarise_phase,
-    kvmill_flow_index_phase, kvmill_flow_attend_phase, kvmill_flow_merge_phase;
+    kvmill_flow_prepare_phase, kvmill_flow_score_phase, kvmill_flow_list_phase,
+    kvmill_flow_attend_phase, kvmill_flow_merge_phase;
 
 #endif

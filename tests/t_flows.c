@@ -14,6 +14,7 @@
 #include "../runtime/flow.h"
 #include "../runtime/portable.h"
 #include "fence.h"
+#include "flow_index.h"
 #include "oracle/cache_attention.h"
 #include "oracle/flow.h"
 #include "tap.h"
@@ -225,10 +226,13 @@ static bool is_list_right(const struct kvmill_flow_problem *problem, int64_t pag
     select.order = problem->by_score ? "score" : NULL;
     fence_open(&fence, (size_t)row.selected * sizeof(int32_t), 0, FENCE_ABOVE, dice);
     int32_t *list = (int32_t *)(void *)fence.data;
+    const struct flow_selector selector = {
+        NULL, take((size_t)(pages + KVMILL_SELECT_PADDING), sizeof(int32_t))};
     if (flow_is_whole(&row))
         kvmill_flow_list_all(&row, list);
     else
-        kvmill_flow_list(problem, &row, score + problem->budget.bos, list);
+        kvmill_flow_list(problem, &row, &selector, score + problem->budget.bos, list);
+    free(selector.keys);
     int64_t where, count = oracle_select(&select, pages, score, wanted);
     bool same = count == row.selected && fence_is_intact(&fence, &where) &&
                 memcmp(list, wanted, (size_t)count * sizeof *list) == 0;
@@ -737,9 +741,14 @@ static struct flow_scoring scoring_of(const struct scene *scene, int64_t first, 
     int64_t bytes = oracle_bytes(oracle_type_of(geometry->activation), geometry->key.dim);
     bool of_query = scene->problem.scope == KVMILL_SCOPE_QUERY_HEAD;
     int64_t head = of_query ? row : row * geometry->ratio;
-    return (struct flow_scoring){&scene->cache, scene->query.data + head * bytes,
-                                 bytes,         scene->ids + first,
-                                 pages,         of_query ? row / geometry->ratio : row};
+    return (struct flow_scoring){.problem = &scene->problem,
+                                 .schedule = &scene->index_schedule,
+                                 .cache = &scene->cache,
+                                 .query = scene->query.data + head * bytes,
+                                 .query_stride = bytes,
+                                 .ids = scene->ids + first,
+                                 .pages = pages,
+                                 .kv_head = of_query ? row / geometry->ratio : row};
 }
 
 static void ask_oracle(const struct scene *scene, const struct flow_scoring *scoring,
@@ -799,8 +808,7 @@ static bool is_row_right(const struct scene *scene, int64_t row, struct dice *di
     ask_oracle(scene, &scoring, &scored);
     fence_open(&workspace, (size_t)kvmill_flow_workspace(&scene->index_schedule, pages), 0,
                FENCE_ABOVE, dice);
-    const float *score = kvmill_flow_score(&scene->problem, &scene->index_schedule, &scoring,
-                                           (float *)(void *)workspace.data);
+    const float *score = score_all(&scoring, (float *)(void *)workspace.data);
     double size = largest_of(scored.wanted, pages);
     bool right = fence_is_intact(&workspace, &where);
     for (int64_t p = 0; p < pages && right; p++) {
@@ -1259,23 +1267,31 @@ static bool are_lists_right(const struct scene *scene, struct dice *dice) {
         scene->query.data, 0,
         oracle_bytes(oracle_type_of(scene->problem.geometry.activation),
                      scene->problem.geometry.key.dim)};
-    const struct flow_index index = {&scene->problem, &scene->index_schedule, &scene->cache, &batch,
-                                     &queries};
+    int64_t heads = kvmill_flow_scored_heads(&scene->problem);
+    struct flow_index index = {.problem = &scene->problem,
+                               .schedule = &scene->index_schedule,
+                               .cache = &scene->cache,
+                               .batch = &batch,
+                               .queries = &queries};
     int64_t *begin = take((size_t)(REQUESTS * rows), sizeof *begin);
     int32_t *wanted = take((size_t)scene->pages, sizeof *wanted);
     int32_t *list = take((size_t)scene->pages, sizeof *list);
     bool right = count_rows(&scene->problem, &batch, begin);
     for (int64_t n = 0; right && n < REQUESTS * rows; n++) {
         int64_t b = n / rows, pages = indptr[b + 1] - indptr[b];
-        struct fence workspace;
-        fence_open(
-            &workspace,
-            (size_t)kvmill_flow_index_workspace(&scene->problem, &scene->index_schedule, pages), 0,
-            FENCE_ABOVE, dice);
-        kvmill_flow_index_row(&index, b, n % rows, (float *)(void *)workspace.data, list);
+        struct fence workspace, scores;
+        index.row_bytes =
+            kvmill_flow_head_workspace(&scene->problem, &scene->index_schedule, pages);
+        fence_open(&scores, (size_t)((b + 1) * heads * index.row_bytes), 0, FENCE_ABOVE, dice);
+        fence_open(&workspace, (size_t)kvmill_flow_list_workspace(&scene->problem, pages), 0,
+                   FENCE_ABOVE, dice);
+        index.workspace = scores.data;
+        list_row(&index, b, n % rows, workspace.data, list);
         int64_t count = list_by_oracle(scene, indptr[b], pages, n % rows, wanted);
         right = count == begin[n + 1] - begin[n] && fence_is_intact(&workspace, &where) &&
+                fence_is_intact(&scores, &where) &&
                 memcmp(list, wanted, (size_t)count * sizeof *list) == 0;
+        fence_close(&scores);
         fence_close(&workspace);
     }
     free(begin);
@@ -1375,16 +1391,22 @@ static struct lists lists_of(const char *flow, const char *attention, const char
         scene.query.data, 0,
         oracle_bytes(oracle_type_of(scene.problem.geometry.activation),
                      scene.problem.geometry.key.dim)};
-    const struct flow_index index = {&scene.problem, &scene.index_schedule, &scene.cache, &batch,
-                                     &queries};
-    float *workspace = take(
-        (size_t)kvmill_flow_index_workspace(&scene.problem, &scene.index_schedule, scene.pages), 1);
+    struct flow_index index = {.problem = &scene.problem,
+                               .schedule = &scene.index_schedule,
+                               .cache = &scene.cache,
+                               .batch = &batch,
+                               .queries = &queries,
+                               .row_bytes = kvmill_flow_head_workspace(
+                                   &scene.problem, &scene.index_schedule, scene.pages)};
+    index.workspace = take((size_t)(kvmill_flow_scored_heads(&scene.problem) * index.row_bytes), 1);
+    void *workspace = take((size_t)kvmill_flow_list_workspace(&scene.problem, scene.pages), 1);
     lists.rows = kvmill_flow_rows_of_request(&scene.problem);
     lists.selected =
         kvmill_flow_row_of(&scene.problem.budget, scene.problem.geometry.page_size, scene.tokens)
             .selected;
     for (int64_t r = 0; r < lists.rows; r++)
-        kvmill_flow_index_row(&index, 0, r, workspace, lists.page[r]);
+        list_row(&index, 0, r, workspace, lists.page[r]);
+    free(index.workspace);
     free(workspace);
     scene_close(&scene);
     return lists;

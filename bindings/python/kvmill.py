@@ -1042,8 +1042,8 @@ class TensorScatterAttention:
         *,
         in_place: bool = True,
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Run on arrays that fit the plan.  In place: the caches are updated, returns Y; else returns
-        Y and new caches.  Raises KvmillError, TypeError and ValueError."""
+        """Run on arrays that fit the plan.  In place: the caches are updated, returns Y; else
+        returns Y and new caches.  Raises KvmillError, TypeError and ValueError."""
         heads, kv_heads = self._heads if Q.ndim == 3 else (Q.shape[1], K.shape[1])
         last = V.shape[-1] // kv_heads * heads if Q.ndim == 3 else V.shape[-1]
         Y = np.empty((*Q.shape[:-1], last), Q.dtype)

@@ -1,7 +1,7 @@
-"""Conformance of kvmill to ONNX Attention-23, 24 and 25, on the ONNX project's own tests and evaluator.
+"""Conformance of kvmill to ONNX Attention-23 to 25, on the ONNX project's own tests and evaluator.
 
-Every test runs with packs and with portable kernels.  The tests of the project that inline the body of
-the function, `..._expanded`, hold the same data and no node of Attention: they are left out.
+Every test runs with packs and with portable kernels.  The tests of the project that inline the body
+of the function, `..._expanded`, hold the same data and no node of Attention: they are left out.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -129,7 +129,8 @@ def node_tests(tap: Tap, packs: tuple[kvmill.Pack, ...], portable: bool) -> None
         # Making the data of the project's other tests warns of overflows.
         warnings.simplefilter("ignore", RuntimeWarning)
         published = published_names()
-        tests = BackendTest(KvmillBackend, __name__).include(r"^test_attention_.*(?<!_expanded)_cpu$")
+        tests = BackendTest(KvmillBackend, __name__)
+        tests.include(r"^test_attention_.*(?<!_expanded)_cpu$")
     result = NodeTestResult(tap, kernels)
     tests.test_suite.run(result)
     missing = sorted(published - result.passed)
@@ -194,7 +195,8 @@ def random_case(rng: np.random.Generator, dtype: np.dtype) -> Case:
     past = 0
     if rng.random() < 0.5:
         past = int(rng.integers(1, 9))
-        inputs[4], inputs[5] = rows(kv_heads, past, dim, False), rows(kv_heads, past, value_dim, False)
+        inputs[4] = rows(kv_heads, past, dim, False)
+        inputs[5] = rows(kv_heads, past, value_dim, False)
     elif opset >= 24 and rng.random() < 0.6:
         inputs[6] = rng.integers(0, keys + 1, batch)
     if rng.random() < 0.6:
@@ -233,7 +235,8 @@ def with_all_queries(case: Case) -> list[np.ndarray | None]:
 def reference(case: Case) -> list[np.ndarray]:
     """What the ONNX project's evaluator makes of the node."""
     inputs = with_all_queries(case)
-    names = [name if a is not None else "" for name, a in zip(kvmill._ATTENTION_INPUTS, inputs)]
+    given = zip(kvmill._ATTENTION_INPUTS, inputs, strict=True)
+    names = [name if a is not None else "" for name, a in given]
     while not names[-1]:
         names.pop()
     results = [name if name in case.outputs else "" for name in OUTPUTS]
@@ -245,7 +248,7 @@ def reference(case: Case) -> list[np.ndarray]:
         kind = TensorProto.FLOAT if array is None else helper.np_dtype_to_tensor_dtype(array.dtype)
         return helper.make_tensor_value_info(name, kind, None if array is None else array.shape)
 
-    given = {name: a for name, a in zip(names, inputs) if a is not None}
+    given = {name: a for name, a in zip(names, inputs, strict=False) if a is not None}
     model = helper.make_model(
         helper.make_graph(
             [node],
@@ -297,7 +300,7 @@ def property_tests(tap: Tap, packs: tuple[kvmill.Pack, ...], seed: int) -> None:
         for portable in (False, True):
             kernels = "portable" if portable else "packs"
             tap.run(
-                f"Attention, {dtype}: {RANDOM_CASES} cases are as the evaluator has them ({kernels})",
+                f"Attention, {dtype}: {RANDOM_CASES} cases are the evaluator's ({kernels})",
                 partial(check_all, dtype, portable),
             )
 

@@ -548,8 +548,6 @@ kvmill_status kvmill_attention_step_check(const kvmill_tensor_scatter_attention 
                                           kvmill_error *error) {
     struct checked checked = {
         .op = op->attention, .mode = op->mode, .geometry = {.step = true}, .error = error};
-    if (op->attention == NULL)
-        return kvmill_fail(error, KVMILL_E_NULL, "op.attention is NULL");
     kvmill_attention_tensors(op->attention, checked.tensor);
     checked.tensor[KVMILL_ATTENTION_WRITE_INDICES] = op->write_indices;
     kvmill_status status = check_mode(&checked);

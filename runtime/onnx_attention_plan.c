@@ -176,17 +176,16 @@ kvmill_status kvmill_plan_attention(const kvmill_attention *op, const kvmill_pla
 kvmill_status kvmill_plan_tensor_scatter_attention(const kvmill_tensor_scatter_attention *op,
                                                    const kvmill_plan_options *options,
                                                    kvmill_plan **plan, kvmill_error *error) {
-    if (plan == NULL || op == NULL || op->attention == NULL)
-        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL",
-                           plan == NULL ? "plan"
-                           : op == NULL ? "op"
-                                        : "op.attention");
+    if (plan == NULL || op == NULL)
+        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "op");
     *plan = NULL;
-    struct source source = {.op = op->attention, .step = op};
     kvmill_status status = kvmill_plan_check_sizes(op->struct_size, sizeof *op, options, error);
-    if (status == KVMILL_OK)
-        status =
-            kvmill_plan_check_sizes(op->attention->struct_size, sizeof *op->attention, NULL, error);
+    if (status == KVMILL_OK && op->attention == NULL)
+        status = kvmill_fail(error, KVMILL_E_NULL, "op.attention is NULL");
+    if (status != KVMILL_OK)
+        return status;
+    struct source source = {.op = op->attention, .step = op};
+    status = kvmill_plan_check_sizes(source.op->struct_size, sizeof *source.op, NULL, error);
     if (status == KVMILL_OK)
         status = kvmill_attention_step_check(op, &source.geometry, error);
     return status == KVMILL_OK ? make_plan(&source, options, plan, error) : status;

@@ -641,13 +641,17 @@ typedef struct kvmill_flow_limits {
    page_indptr (B + 1)        int64           request b has pages [page_indptr[b],
    page_ids                   int32             page_indptr[b + 1]) of these, one for each page_size
                                                 tokens that are begun
-   slot_mapping (T)           int64           row of the cache for each token, -1: it is not
-   written; tokens of a page are neighbours, in order sel_indptr (B * R + 1)     int64           the
-   list of row r of request b is [sel_indptr[b * R + sel                        int32 r], ...[... +
-   1]) of these: pages as the request counts them, which begin with the reserved first ones and end
-   with its last one block_ids                  int32           as vFlow has lists: page_ids[...] *
-   KVH + kv head; of scope request that of head 0; optional fields (pages, KVH, rows, columns) in
-   the flow's order, row-major without gaps
+   slot_mapping (T)           int64           row of the cache for each token, -1: not written;
+                                              tokens of a page are neighbours, their rows ascend
+   sel_indptr (B * R + 1)     int64           the list of row r of request b is [sel_indptr[b * R +
+   sel                        int32             r], ...[... + 1]) of these: pages as the request
+                                              counts them, the reserved first ones first, its last
+                                              one last (or without it, where a page is one token);
+                                              with a window they ascend
+   block_ids                  int32           as vFlow has lists: page_ids[...] * KVH + kv head; of
+                                              scope request that of head 0; optional
+   fields                                     (pages, KVH, rows, columns) in the flow's order,
+                                              row-major without gaps
 
    page_ids, sel and block_ids may be longer than what is used; integers are at multiples of their
    size and have no strides. */

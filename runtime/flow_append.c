@@ -9,18 +9,28 @@
 
 /* ---- Validation ---- */
 
-/* Whether token t is not in the page of the token before. */
-static bool begins(const int64_t *slot, int64_t t, int64_t size) {
-    return slot[t] >= 0 && (t == 0 || slot[t - 1] < 0 || slot[t - 1] / size != slot[t] / size);
+/* Whether token t is in the page of the token before. */
+static bool stays(const int64_t *slot, int64_t t, int64_t size) {
+    return t > 0 && slot[t - 1] >= 0 && slot[t] >= 0 && slot[t - 1] / size == slot[t] / size;
 }
 
-static kvmill_status check_slot(const struct flow_tokens *tokens, int64_t t, int64_t slots,
+static bool begins(const int64_t *slot, int64_t t, int64_t size) {
+    return slot[t] >= 0 && !stays(slot, t, size);
+}
+
+/* A row has one token, and a page's last one tells how many rows it has. */
+static kvmill_status check_slot(const int64_t *slot, int64_t t, int64_t slots, int64_t size,
                                 kvmill_error *error) {
-    if (tokens->slot[t] >= -1 && tokens->slot[t] < slots)
-        return KVMILL_OK;
-    return kvmill_fail(error, KVMILL_E_INDEX_RANGE,
-                       "slot_mapping[%" PRId64 "] is %" PRId64 "; accepted: -1 to %" PRId64, t,
-                       tokens->slot[t], slots - 1);
+    if (slot[t] < -1 || slot[t] >= slots)
+        return kvmill_fail(error, KVMILL_E_INDEX_RANGE,
+                           "slot_mapping[%" PRId64 "] is %" PRId64 "; accepted: -1 to %" PRId64, t,
+                           slot[t], slots - 1);
+    if (stays(slot, t, size) && slot[t] <= slot[t - 1])
+        return kvmill_fail(error, KVMILL_E_ALIAS,
+                           "slot_mapping[%" PRId64 "] is %" PRId64
+                           ", of the page of the token before; accepted: above its %" PRId64,
+                           t, slot[t], slot[t - 1]);
+    return KVMILL_OK;
 }
 
 static void forget_pages(const struct flow_tokens *tokens, int64_t size, unsigned char *seen) {
@@ -52,7 +62,7 @@ kvmill_status kvmill_flow_check_slots(const struct kvmill_flow_problem *problem,
                                       unsigned char *seen, kvmill_error *error) {
     int64_t size = problem->geometry.page_size;
     for (int64_t t = 0; t < tokens->tokens; t++) {
-        kvmill_status status = check_slot(tokens, t, page_count * size, error);
+        kvmill_status status = check_slot(tokens->slot, t, page_count * size, size, error);
         if (status != KVMILL_OK)
             return status;
     }

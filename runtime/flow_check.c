@@ -411,7 +411,10 @@ static int64_t most_candidates(const struct flow_plan *plan, const struct flow_c
     return most;
 }
 
+/* Where query heads may have lists of their own, those without have the same tiles, so that whole
+   rows have the bits of dense ones. */
 static void set_lists(const struct flow_plan *plan, struct flow_call *call) {
+    bool one_each = call->attend.seqstarts.data == NULL;
     call->attend.lists = (struct page_lists){
         call->batch.indptr,
         call->batch.length,
@@ -419,7 +422,7 @@ static void set_lists(const struct flow_plan *plan, struct flow_call *call) {
         call->starts,
         call->list,
         call->starts ? kvmill_flow_rows_of_request(&plan->problem) : 1,
-        plan->problem.scope == KVMILL_SCOPE_QUERY_HEAD,
+        one_each && plan->problem.scope == KVMILL_SCOPE_QUERY_HEAD,
     };
 }
 

@@ -50,7 +50,7 @@ static bool go_on(struct call *base) {
 
 static void destroy(kvmill_plan *base) {
     struct flow_plan *plan = (struct flow_plan *)(void *)base;
-    kvmill_plan_destroy(&plan->attend->base);
+    kvmill_plan_destroy(plan->attend ? &plan->attend->base : NULL);
     free(plan->constants);
     free(plan);
 }
@@ -69,8 +69,8 @@ static const struct op flow_op = {
 static int64_t most_selected(const struct flow_plan *plan) {
     const struct kvmill_flow_budget *budget = &plan->problem.budget;
     int64_t size = plan->problem.geometry.page_size, pages = plan->limits.pages;
-    int64_t dense = budget->dense_below / size + 1, most = kvmill_flow_budget_of(budget, pages);
-    most = dense > most && budget->dense_below > 0 ? dense : most;
+    int64_t whole = budget->dense_below / size + (budget->dense_below % size != 0);
+    int64_t some = kvmill_flow_budget_of(budget, pages), most = whole > some ? whole : some;
     return most < pages ? most : pages;
 }
 
@@ -86,7 +86,26 @@ static int64_t slot_bytes(const struct flow_plan *plan) {
     }
 }
 
-/* Limits are below 2^31, pages of a request times what is kept for each as well. */
+/* No fewer bytes than lists, scores and what programs keep of pages take: that may be too much for
+   64 bits. */
+static double most_bytes(const struct flow_plan *plan) {
+    bool scores = plan->step == FLOW_DECODE || plan->step == FLOW_INDEX;
+    double heads = (double)plan->limits.batch * (double)plan->problem.geometry.heads;
+    double kept = (double)plan->schedules[KVMILL_INDEX_PROGRAM].page_floats + 3;
+    double each = (double)plan->limits.pages * kept * sizeof(float);
+    return scores ? (heads + plan->threads) * each : 0;
+}
+
+static kvmill_status check_workspace(const struct flow_plan *plan, kvmill_error *error) {
+    double bytes = most_bytes(plan);
+    if (bytes < 0x1p62)
+        return KVMILL_OK;
+    return kvmill_fail(error, KVMILL_E_OVERFLOW,
+                       "limits.batch is %" PRId64 " and limits.pages is %" PRId64
+                       ", for which a workspace may have %.3g bytes; accepted: less than 2^62",
+                       plan->limits.batch, plan->limits.pages, bytes);
+}
+
 static void lay_out(struct flow_plan *plan) {
     struct flow_room *room = &plan->room;
     bool has_lists = plan->step == FLOW_INDEX || plan->step == FLOW_DECODE;
@@ -205,6 +224,9 @@ static kvmill_status fill(struct flow_plan *plan, const kvmill_flow *flow,
         return status;
     plan->threads = plan->attend->threads;
     kvmill_flow_expect(plan, flow);
+    status = check_workspace(plan, error);
+    if (status != KVMILL_OK)
+        return status;
     lay_out(plan);
     describe(plan);
     return KVMILL_OK;

@@ -83,10 +83,11 @@ kvmill_status kvmill_flow_check_batch(const struct kvmill_flow_problem *problem,
     return check_ids(batch, error);
 }
 
-/* A list of `count` pages of the `pages` of a request; `row` is for messages. */
+/* A list of `count` pages of the `pages` of a request, `first` of all lists. */
 struct listed {
     const int32_t *page;
     int64_t first, count, pages;
+    bool ascends, ends; /* must; with the last page, which may be partial */
 };
 
 static kvmill_status refuse_entry(const struct listed *listed, int64_t i, int64_t first,
@@ -96,24 +97,24 @@ static kvmill_status refuse_entry(const struct listed *listed, int64_t i, int64_
                        listed->first + i, listed->page[i], first, last);
 }
 
-/* The last page, which may be partial, is the last one. */
-static kvmill_status check_entries(const struct listed *listed, bool ascend, kvmill_error *error) {
-    int64_t last = listed->pages - 1, least = 0;
+static kvmill_status check_entries(const struct listed *listed, kvmill_error *error) {
+    int64_t least = 0;
     for (int64_t i = 0; i < listed->count; i++) {
-        bool is_end = i + 1 == listed->count;
-        if (listed->page[i] < (is_end ? last : least) || listed->page[i] > last - !is_end)
-            return refuse_entry(listed, i, is_end ? last : least, last - !is_end, error);
-        least = ascend ? listed->page[i] + 1 : 0;
+        bool is_end = listed->ends && i + 1 == listed->count;
+        int64_t last = listed->pages - 1 - (listed->ends && !is_end), first = is_end ? last : least;
+        if (listed->page[i] < first || listed->page[i] > last)
+            return refuse_entry(listed, i, first, last, error);
+        least = listed->ascends ? listed->page[i] + 1 : 0;
     }
     return KVMILL_OK;
 }
 
 static kvmill_status check_list(const struct flow_lists *lists, int64_t row,
-                                const struct listed *listed, bool ascend, kvmill_error *error) {
+                                const struct listed *listed, kvmill_error *error) {
     int64_t first = lists->starts[row], end = lists->starts[row + 1];
     int64_t room = lists->count - first, most = listed->pages < room ? listed->pages : room;
     if (listed->count >= 0 && listed->count <= most)
-        return check_entries(listed, ascend, error);
+        return check_entries(listed, error);
     return kvmill_fail(error, KVMILL_E_INDEX_RANGE,
                        "sel_indptr[%" PRId64 "] is %" PRId64 "; accepted: %" PRId64 " to %" PRId64,
                        row + 1, end, first, first + (most > 0 ? most : 0));
@@ -128,10 +129,14 @@ kvmill_status kvmill_flow_check_lists(const struct kvmill_flow_problem *problem,
         return kvmill_fail(error, KVMILL_E_INDEX_RANGE, "sel_indptr[0] is %" PRId64 "; accepted: 0",
                            lists->starts[0]);
     for (int64_t row = 0; status == KVMILL_OK && row < batch->batch * rows; row++) {
-        int64_t b = row / rows, first = lists->starts[row];
-        const struct listed listed = {lists->list + first, first, lists->starts[row + 1] - first,
-                                      batch->indptr[b + 1] - batch->indptr[b]};
-        status = check_list(lists, row, &listed, problem->geometry.window > 0, error);
+        int64_t b = row / rows, first = lists->starts[row], end = lists->starts[row + 1];
+        const struct listed listed = {lists->list + first,
+                                      first,
+                                      end < first ? -1 : end - first,
+                                      batch->indptr[b + 1] - batch->indptr[b],
+                                      problem->geometry.window > 0,
+                                      problem->geometry.page_size > 1};
+        status = check_list(lists, row, &listed, error);
     }
     return status;
 }

@@ -367,6 +367,12 @@ static bool are_decided_selections_right(const struct kvmill_kernel *kernel, str
             score[i] = (float)(rises ? i : -i);
         right = is_selection_right(kernel, score, COUNT, 300, dice);
     }
+    for (int i = 0; i < COUNT; i++)
+        score[i] = (float)i;
+    for (int samples = 64; samples <= 256; samples *= 2) /* as good as only a sample of them is */
+        for (int i = 0; i < samples; i++)
+            score[i * COUNT / samples] = (float)(COUNT + i);
+    right = right && is_selection_right(kernel, score, COUNT, 700, dice);
     for (int64_t i = 0; i < longest; i++)
         score[i] = (float)dice_range(dice, -1000000, 1000000);
     right = right && is_selection_right(kernel, score, longest, longest / 16, dice);

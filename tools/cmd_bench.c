@@ -14,6 +14,7 @@
 #include "../bench/bench_limits.h"
 #include "../bench/bench_rows.h"
 #include "../bench/bench_scatter.h"
+#include "../bench/bench_select.h"
 #include "../gen/m4.h"
 #include "built_pack.h"
 #include "commands.h"
@@ -199,7 +200,8 @@ static bool bench_spec(const struct spec *spec, const struct attention_setting *
     if (is_onnx_attention_spec(spec))
         return pass_over(spec);
     if (is_flow_spec(spec))
-        return bench_flow(spec, setting, results, error);
+        return bench_flow(spec, setting, results, error) &&
+               bench_select(setting->pack, results, error);
     return bench_rows(spec, setting->pack, setting->threads, results, error);
 }
 

@@ -181,3 +181,9 @@ int64_t model_bytes_per_token(const struct model *model) {
         elements += elements_per_token(&model->layers[i]);
     return kvmill_dtype_bytes(model->dtype->dl, elements);
 }
+
+bool layers_attend_alike(const struct layer *a, const struct layer *b) {
+    return a->kind == b->kind && a->query_heads == b->query_heads && a->kv_heads == b->kv_heads &&
+           a->key_dim == b->key_dim && a->value_dim == b->value_dim && a->window == b->window &&
+           a->scale == b->scale && a->softcap == b->softcap && a->sinks == b->sinks;
+}

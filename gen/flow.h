@@ -16,9 +16,16 @@ struct flow_spec {
     int64_t layers_skip[KVMILL_MOST_FLOW_LAYERS];
     kvmill_flow_op ops[KVMILL_FLOW_PROGRAMS][KVMILL_MOST_FLOW_OPS];
     kvmill_flow flow; /* points into this */
+    int step;         /* that `kvmill run` runs: tools/run_flow.c counts them */
 };
 
 /* The flow as the library takes it, whole and checked. */
 const kvmill_flow *flow_of_spec(const struct spec *spec);
+
+/* "pages of 16, 1 + 29 + 2 of each kv head or 1/16; layers 0, 1 whole".  false: out of memory. */
+bool flow_words(const struct spec *spec, struct text *text);
+
+/* The functions of a pack's header that plan its steps. */
+bool flow_define_plan(const struct spec *spec, struct text *text);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "attend_family.h"
 #include "convert_family.h"
+#include "flow_program_family.h"
 #include "gather_family.h"
 #include "rows_family.h"
 #include "scatter_family.h"
@@ -18,9 +19,9 @@
 
 /* A name that begins with another's comes before it. */
 static const struct family *const families[] = {
-    &store_rows_family,  &keep_rows_family,   &write_rows_family,     &read_rows_family,
-    &attend_family,      &gather_family,      &scatter_region_family, &scatter_family,
-    &score_pages_family, &select_pages_family};
+    &store_rows_family,  &keep_rows_family,    &write_rows_family,     &read_rows_family,
+    &attend_family,      &gather_family,       &scatter_region_family, &scatter_family,
+    &score_pages_family, &select_pages_family, &flow_program_family};
 
 const struct family *family_at(size_t i) {
     return i < sizeof families / sizeof *families ? families[i] : NULL;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "ffi.h"
+#include "flow.h"
 #include "m4.h"
 #include "signals.h"
 
@@ -180,6 +181,20 @@ static bool define_plans(struct expansion *expansion, const struct spec_list *sp
     return done;
 }
 
+/* Calls of km_flow_words. */
+static bool define_flows(struct expansion *expansion, const struct spec_list *specs) {
+    struct text flows = {0};
+    bool done = true;
+    for (size_t i = 0; done && i < specs->count; i++)
+        if (is_flow_spec(&specs->items[i]))
+            done = text_print(&flows, "km_flow_words(«%s: ",
+                              specs->items[i].name[0] ? specs->items[i].name : "flow") &&
+                   flow_words(&specs->items[i], &flows) && text_print(&flows, "»)");
+    done = done && define_text(expansion, "flows", flows.data ? flows.data : "");
+    text_free(&flows);
+    return done;
+}
+
 /* Names of the files that have a handler, by commas. */
 static bool define_handlers(struct expansion *expansion, const struct pack *pack) {
     struct text names = {0};
@@ -203,7 +218,7 @@ static bool define_pack(struct expansion *expansion, const struct pack *pack) {
            define_integer(expansion, "kernel_count", (int64_t)pack->kernels.count) &&
            define_symbols(expansion, &pack->kernels) &&
            define_measured(expansion, &pack->measured) && define_plans(expansion, pack->specs) &&
-           define_handlers(expansion, pack);
+           define_flows(expansion, pack->specs) && define_handlers(expansion, pack);
 }
 
 /* File `suffix` of the pack, or `suffix` itself where it is a whole name, from templates/pack. */

@@ -4,9 +4,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "known_regions.h"
+#include "known_programs.h"
 #include "m4.h"
 #include "scatter_family.h"
+#include "statement.h"
 
 enum { PROGRAM, INDEX, COMPONENTS, ROW, FIELDS };
 
@@ -21,7 +22,7 @@ static const struct field fields[] = {
 static const char *const variants[] = {"points", "rows", NULL};
 
 static const char *region_of(const struct kernel *kernel) {
-    return region_of_number(kernel->value[PROGRAM]);
+    return program_of_number(kernel->value[PROGRAM]);
 }
 
 /* ---- What there is ---- */
@@ -46,7 +47,7 @@ bool scatter_region_kernels(const struct kvmill_scatter_region_shape *shape, con
         .variant = variants[shape->row != 1]};
     if (scatter_index_types[kernel.value[INDEX]] == NULL || !is_legal(&kernel))
         return true;
-    return region_remember(shape->program, &kernel.value[PROGRAM], error) &&
+    return program_remember(shape->program, &kernel.value[PROGRAM], error) &&
            kernel_list_add(list, &kernel, error);
 }
 
@@ -101,38 +102,11 @@ static void explain(const struct kernel *kernel, FILE *stream) {
 
 /* ---- Definitions ---- */
 
-/* Words of a statement of a region, which ends with ';' or the text. */
-enum { MOST_WORDS = 2 + 16, WORD_SIZE = 24 };
-struct statement {
-    char words[MOST_WORDS][WORD_SIZE];
-    int count;
-};
-
-static const char *read_statement(const char *at, struct statement *statement) {
-    statement->count = 0;
-    while (*at != '\0' && *at != ';' && statement->count < MOST_WORDS) {
-        size_t length = strcspn(at, " ;");
-        snprintf(statement->words[statement->count++], WORD_SIZE, "%.*s", (int)length, at);
-        at += length;
-        at += strspn(at, " ");
-    }
-    at += *at == ';';
-    return at + strspn(at, " ");
-}
-
 static bool define_numbered(struct expansion *expansion, const char *name, int number,
                             const char *value) {
     char numbered[32];
     snprintf(numbered, sizeof numbered, "%s_%d", name, number);
     return define_text(expansion, numbered, value);
-}
-
-/* km_step(«v0», «add», «f32», «f32», «r0», «u0») */
-static bool add_step(struct text *steps, const struct statement *statement) {
-    bool done = text_print(steps, "km_step(");
-    for (int i = 0; done && i < statement->count; i++)
-        done = text_print(steps, "%s«%s»", i ? ", " : "", statement->words[i]);
-    return done && text_print(steps, ")");
 }
 
 static bool define_statement(struct expansion *expansion, const struct statement *statement,
@@ -145,7 +119,7 @@ static bool define_statement(struct expansion *expansion, const struct statement
         return done;
     }
     if (strcmp(statement->words[0], "return") != 0)
-        return add_step(steps, statement);
+        return statement_call(statement, steps);
     for (int i = 1; done && i < statement->count; i++)
         done = define_numbered(expansion, "return", i - 1, statement->words[i]);
     return done;
@@ -157,7 +131,7 @@ static bool define_region(struct expansion *expansion, const char *region) {
     int slots = 0;
     bool done = define_text(expansion, "region", region);
     for (const char *at = region; done && *at != '\0';) {
-        at = read_statement(at, &statement);
+        at = statement_read(at, &statement);
         done = define_statement(expansion, &statement, &slots, &steps);
     }
     done = done && define_integer(expansion, "slots", slots) &&

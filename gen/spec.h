@@ -49,6 +49,7 @@ struct attention_spec {
     bool layers_open;          /* num_layer was not given: the cache of a run tells it */
     bool masked;               /* kernels for an attn_mask, too */
     char layers[160];          /* which layers of the model it serves, in words; "" when not said */
+    int first_layer;           /* of a model's spec: the first of these */
 };
 
 /* A spec of Attention, or of TensorScatterAttention.  A tensor that it does not mention has no
@@ -177,9 +178,10 @@ extern const struct spec_op flow_spec_op;
 
 bool is_flow_spec(const struct spec *spec);
 
-/* For every spec of a list that attends to all that it stores: the flow of a file with that spec's
-   attention, in pages of the file's page_size. */
-bool specs_add_flow(const char *file, struct spec_list *list, struct error *error);
+/* For every spec of a model that attends to all that it stores: the flow of a file with that spec's
+   attention, in pages of the file's page_size and, where none was chosen, its cache_layout. */
+bool specs_add_flow(const char *file, const struct model *model, const struct cache_choice *choice,
+                    struct spec_list *list, struct error *error);
 
 /* ---- Cache attention ---- */
 
@@ -197,6 +199,11 @@ enum { UNSET_QUANT_BIT = -1 }; /* value_quant_bit: as K's, with all that goes wi
 
 /* Types that are not given follow from those that are, V's from K's. */
 void attention_spec_complete(struct spec *spec);
+
+/* For the functions of a pack's header: what kvmill_cache_attention_init has not set, as calls of
+   km_set; and heads and window in words. */
+bool attention_define_members(const struct spec *spec, struct text *text);
+bool attention_define_comment(const struct spec *spec, struct text *text);
 
 /* Whether only the arrays of a run tell all there is to know. */
 bool attention_spec_is_open(const struct spec *spec);

@@ -506,7 +506,7 @@ static bool is_default(const struct attribute *attribute, const kvmill_cache_att
     }
 }
 
-static bool define_members(const struct spec *spec, struct text *text) {
+bool attention_define_members(const struct spec *spec, struct text *text) {
     const kvmill_cache_attention *op = &spec->attention.op;
     bool done = (!op->dynamic_batching || text_print(text, "km_set(«dynamic_batching», «1»)")) &&
                 (!op->value_differs || text_print(text, "km_set(«value_differs», «1»)"));
@@ -516,7 +516,7 @@ static bool define_members(const struct spec *spec, struct text *text) {
     return done;
 }
 
-static bool define_comment(const struct spec *spec, struct text *text) {
+bool attention_define_comment(const struct spec *spec, struct text *text) {
     const kvmill_cache_attention *op = &spec->attention.op;
     const char *layers = spec->attention.layers;
     int64_t kv_heads = op->num_kv_heads ? op->num_kv_heads : op->num_heads;
@@ -536,8 +536,8 @@ static bool define_plan(const struct spec *spec, struct text *text) {
     return spec->name[0] == '\0' ||
            (text_print(text, "km_plan_function(«%s», «%s», «", spec->name,
                        ops[attention_op_of(spec)]) &&
-            define_comment(spec, text) && text_print(text, "», %d, «", has_cache(spec)) &&
-            define_members(spec, text) && text_print(text, "»)m4_dnl\n"));
+            attention_define_comment(spec, text) && text_print(text, "», %d, «", has_cache(spec)) &&
+            attention_define_members(spec, text) && text_print(text, "»)m4_dnl\n"));
 }
 
 #define ATTENTION_OP(NAME)                                                                         \

@@ -8,8 +8,8 @@
 
 #include "../ops/dtype.h"
 #include "../ops/flow_atom.h"
-#include "convert_family.h"
 #include "flow.h"
+#include "flow_program_family.h"
 #include "score_family.h"
 #include "select_family.h"
 
@@ -143,7 +143,7 @@ static bool read_list(const struct json_place *place, const char *key, size_t mo
         return json_fail(error, &member, "has %zu items; accepted: at most %zu", given, most);
     for (; *count < given; ++*count) {
         struct json_place element = json_element(&member, *count);
-        if (!json_get_object(&element, error) || !item(&element, flow, *count, error))
+        if (!item(&element, flow, *count, error))
             return false;
     }
     return true;
@@ -178,7 +178,8 @@ static bool read_field(const struct json_place *place, struct flow_spec *flow, s
     kvmill_flow_field *field = &flow->fields[i];
     int64_t dims[3];
     struct json_place name = json_member(place, "name"), shape = json_member(place, "shape");
-    if (!json_only_keys(place, known, error) || !json_get_string(&name, &field->name, error) ||
+    if (!json_get_object(place, error) || !json_only_keys(place, known, error) ||
+        !json_get_string(&name, &field->name, error) ||
         !read_dims(&shape, &flow->flow, 2, 2, dims, error))
         return false;
     field->rows = dims[0];
@@ -231,7 +232,8 @@ static bool read_constant(const struct json_place *place, struct flow_spec *flow
     size_t count = 0;
     struct json_place name = json_member(place, "name"), shape = json_member(place, "shape");
     struct json_place values = json_member(place, "values");
-    if (!json_only_keys(place, known, error) || !json_get_string(&name, &constant->name, error) ||
+    if (!json_get_object(place, error) || !json_only_keys(place, known, error) ||
+        !json_get_string(&name, &constant->name, error) ||
         !read_constant_shape(&shape, &flow->flow, constant, &count, error))
         return false;
     flow->values[i] = malloc(count * sizeof *flow->values[i]);
@@ -374,8 +376,8 @@ static bool read_op(const struct json_place *place, struct flow_spec *flow,
                     enum kvmill_flow_part part, size_t i, struct error *error) {
     kvmill_flow_op *op = &flow->ops[part][i];
     const struct kvmill_flow_kind *kind;
-    return read_kind(place, op, &kind, error) && check_op_keys(place, kind, error) &&
-           read_inputs(place, kind, op, error) &&
+    return json_get_object(place, error) && read_kind(place, op, &kind, error) &&
+           check_op_keys(place, kind, error) && read_inputs(place, kind, op, error) &&
            read_optional_word(place, "output", &op->output, error) &&
            read_attributes(place, kind, &flow->flow, op, error);
 }
@@ -500,9 +502,9 @@ static bool read_layers(const struct json_place *place, struct flow_spec *spec,
 }
 
 static bool read_flow(const struct json_place *place, struct spec *spec, struct error *error) {
-    static const char *const known[] = {"op",        "purpose",     "attention", "fields",
-                                        "constants", "cache",       "index",     "select",
-                                        "summary",   "layers_skip", NULL};
+    static const char *const known[] = {"op",          "purpose", "name",      "attention",
+                                        "fields",      "cache",   "constants", "index",
+                                        "layers_skip", "select",  "summary",   NULL};
     struct flow_spec *flow = spec->flow = calloc(1, sizeof *flow);
     if (flow == NULL)
         return out_of_memory(error);
@@ -513,58 +515,6 @@ static bool read_flow(const struct json_place *place, struct spec *spec, struct 
            read_optional_word(place, "summary", &flow->flow.summary, error) &&
            read_layers(place, flow, error) && read_lists(place, flow, error) &&
            check_flow(spec, error);
-}
-
-/* ---- A model's flows ---- */
-
-static bool attends_to_all(const struct spec *spec) {
-    return is_attention_spec(spec) && spec->attention.op.window == 0 &&
-           attention_op_of(spec) == KVMILL_MULTI_HEAD_CACHE_ATTENTION;
-}
-
-/* The file's flow with the attention of a layer. */
-static json_t *bind(const json_t *source, const struct spec *layer) {
-    json_t *bound = json_copy((json_t *)source), *attention = json_object();
-    json_t *page = json_object_get(json_object_get(source, "attention"), "page_size");
-    layer->op->write(layer, attention);
-    json_object_set_new(attention, "cache_mode", json_integer(1));
-    if (page != NULL)
-        json_object_set(attention, "page_size", page);
-    json_object_set_new(bound, "attention", attention);
-    return bound;
-}
-
-static bool add_bound(const char *file, const json_t *source, size_t layer, struct spec_list *list,
-                      struct error *error) {
-    json_t *bound = bind(source, &list->items[layer]);
-    struct json_place place = json_root(file, bound);
-    bool done = bound != NULL ? spec_read(&place, list, error) : out_of_memory(error);
-    json_decref(bound);
-    return done;
-}
-
-static bool add_to_all(const char *file, const json_t *source, struct spec_list *list,
-                       struct error *error) {
-    const char *op = json_string_value(json_object_get(source, "op"));
-    size_t count = list->count, bound = 0;
-    if (op == NULL || strcmp(op, flow_spec_op.name) != 0)
-        return fail(error, EXIT_USER, "%s: /op: is no flow; accepted: \"flow\"", file);
-    for (size_t i = 0; i < count; i++) {
-        if (!attends_to_all(&list->items[i]))
-            continue;
-        if (!add_bound(file, source, i, list, error))
-            return false;
-        bound++;
-    }
-    return bound > 0 ||
-           fail(error, EXIT_USER, "%s: no layer of the model attends to all that it stores", file);
-}
-
-bool specs_add_flow(const char *file, struct spec_list *list, struct error *error) {
-    json_t *source = json_read(file, error);
-    bool done = source != NULL && add_to_all(file, source, list, error);
-    json_decref(source);
-    return done;
 }
 
 /* ---- Writing ---- */
@@ -592,30 +542,31 @@ static void free_flow(struct spec *spec) {
     free(spec->flow);
 }
 
-/* Those that read queries, score and select. */
-static bool index_kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
-                          struct error *error) {
-    struct kvmill_flow_problem problem;
+/* Those that score and select. */
+static bool index_kernels(const struct kvmill_flow_problem *problem, const struct isa *isa,
+                          struct kernel_list *list, struct error *error) {
     struct kvmill_flow_atoms atoms;
-    if (kvmill_flow_verify(&spec->flow->flow, &problem, NULL) != KVMILL_OK)
-        return true;
-    kvmill_flow_find_atoms(&problem, &atoms);
+    kvmill_flow_find_atoms(problem, &atoms);
     for (int i = 0; i < atoms.count; i++) {
-        struct kvmill_score_shape shape = kvmill_flow_atom_shape(&problem, &atoms.atom[i]);
+        struct kvmill_score_shape shape = kvmill_flow_atom_shape(problem, &atoms.atom[i]);
         if (!score_kernels(&shape, isa, list, error))
             return false;
     }
-    const struct kvmill_convert_shape query = kvmill_flow_query_shape(&problem);
-    return problem.programs[KVMILL_INDEX_PROGRAM].step_count == 0 ||
-           (read_rows_kernels(&query, isa, list, error) && select_kernels(isa, list, error));
+    return problem->programs[KVMILL_INDEX_PROGRAM].step_count == 0 ||
+           select_kernels(isa, list, error);
 }
 
-/* And those that store and attend. */
+/* And those that store and attend, and the flow's programs. */
 static bool flow_kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
                          struct error *error) {
     const struct spec *attention = &spec->flow->attention;
+    struct kvmill_flow_problem problem;
+    kvmill_error reason;
+    if (kvmill_flow_verify(&spec->flow->flow, &problem, &reason) != KVMILL_OK)
+        return fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
     return attention->op->kernels(attention, isa, list, error) &&
-           index_kernels(spec, isa, list, error);
+           flow_program_kernels(&problem, isa, list, error) &&
+           index_kernels(&problem, isa, list, error);
 }
 
 const struct spec_op flow_spec_op = {
@@ -626,4 +577,5 @@ const struct spec_op flow_spec_op = {
     .without_kernels = "no family of kernels takes its types",
     .write = write_flow,
     .free = free_flow,
+    .define_plan = flow_define_plan,
 };

@@ -148,16 +148,10 @@ const char *model_without_attention(const struct model *model) {
                : "its alibi_bias_max is not 8, which the slopes of cache attention are made for";
 }
 
-static bool same_attention(const struct layer *a, const struct layer *b) {
-    return a->kind == b->kind && a->query_heads == b->query_heads && a->kv_heads == b->kv_heads &&
-           a->key_dim == b->key_dim && a->value_dim == b->value_dim && a->window == b->window &&
-           a->scale == b->scale && a->softcap == b->softcap && a->sinks == b->sinks;
-}
-
 /* Whether an earlier layer attends alike. */
 static bool is_repeated(const struct model *model, int layer) {
     for (int i = 0; i < layer; i++)
-        if (same_attention(&model->layers[i], &model->layers[layer]))
+        if (layers_attend_alike(&model->layers[i], &model->layers[layer]))
             return true;
     return false;
 }
@@ -181,7 +175,7 @@ static void set_name(const struct model *model, int layer, char name[48]) {
 /* Behind the last layer of those in a row, from `first` on, that attend as `layer` does. */
 static int end_of_run(const struct model *model, int layer, int first) {
     while (first < model->layer_count &&
-           same_attention(&model->layers[first], &model->layers[layer]))
+           layers_attend_alike(&model->layers[first], &model->layers[layer]))
         first++;
     return first;
 }
@@ -291,6 +285,7 @@ static bool add_layer(const struct model *model, int layer, const struct cache_c
     strcpy(spec->where, spec->purpose);
     set_name(model, layer, spec->name);
     set_layers(model, layer, spec->attention.layers);
+    spec->attention.first_layer = layer;
     return spec->op->check(spec, error);
 }
 

@@ -33,8 +33,9 @@ enum kvmill_family {
     KVMILL_GATHER = 6,     /* windows of an operand, where indices say -> a result */
     KVMILL_SCATTER = 7,    /* windows of updates -> results, combined in order */
     KVMILL_SCATTER_REGION = 8, /* the same for several results at once, by a region */
-    KVMILL_SCORE_PAGES = 9,  /* a query and summaries of pages -> scores */
-    KVMILL_SELECT_PAGES = 10 /* scores -> the best, in the order of pages */
+    KVMILL_SCORE_PAGES = 9,   /* a query and summaries of pages -> scores */
+    KVMILL_SELECT_PAGES = 10, /* scores -> the best, in the order of pages */
+    KVMILL_FLOW_PROGRAM = 11  /* pages of a paged cache summarised, or scored for a query */
 };
 
 /* Words at any address. */
@@ -365,6 +366,42 @@ struct kvmill_select_pages {
     int64_t count, wanted;
     int32_t *list; /* `wanted` places in `score` */
     int32_t *keys; /* a workspace: count + KVMILL_SELECT_PADDING words */
+};
+
+/* ---- Programs of flows ---- */
+
+/* Shape of FLOW_PROGRAM kernels. */
+struct kvmill_flow_program_shape {
+    const char *program; /* as text; a kernel serves that very text */
+};
+
+/* The problem of FLOW_PROGRAM whose program is one of a cache: the fields of a page of which `rows`
+   rows are there, all of them unless the program is one of growing pages.  A unit of work is a kv
+   head.  Field i of page p and kv head h is p * kv_heads + h fields behind field[i]. */
+struct kvmill_flow_summary {
+    const void *program;                 /* that the library's own kernel interprets */
+    struct kvmill_cache_rows key, value; /* from the page's first row on */
+    unsigned char *const *field;
+    int64_t page, kv_heads, rows;
+    float *workspace; /* all values of the program */
+};
+
+/* The problem of FLOW_PROGRAM whose program is one of an index: scores of pages ids[0 .. pages) for the
+   query of a kv head, rows of activations.  Units of work are 2 * stages + 1 phases, which are run in
+   their order: the begin and the pages of each stage, then the state that fields keep.  Atoms are
+   computed between the first and the second.  Values that are kept for all pages lie behind the
+   others, in the order of the program. */
+struct kvmill_flow_scores {
+    const void *program; /* that the library's own kernel interprets */
+    const unsigned char *query;
+    int64_t query_stride;
+    struct kvmill_cache_rows key, value; /* from the first row of page 0 on */
+    int64_t page_rows;                   /* row_strides from a page to the next */
+    unsigned char *const *field;
+    const float *const *constant;
+    const int32_t *ids;
+    int64_t pages, kv_head, kv_heads;
+    float *workspace;
 };
 
 /* One generated kernel.  run() works on the units of work [first, last): for STORE_ROWS and

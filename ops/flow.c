@@ -21,11 +21,12 @@ kvmill_status kvmill_flow_check_name(const struct checker *checker, const char *
     size_t length = strlen(name), at = strspn(name, letters);
     while (at > 0 && at < length && strchr(digits, name[at]) != NULL)
         at += 1 + strspn(name + at + 1, letters);
-    if (length == 0 || length > 47 || at != length)
+    bool ours = strncmp(name, "km_", 3) == 0 || strncmp(name, "m4_", 3) == 0;
+    if (length == 0 || length > 47 || at != length || ours)
         return REFUSE(
             checker, ATTRIBUTE,
             "the name is \"%.60s\"; accepted: 1 to 47 letters, digits and underscores, no "
-            "digit first",
+            "digit first (not km_ or m4_)",
             name);
     return KVMILL_OK;
 }

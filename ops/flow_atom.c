@@ -228,9 +228,3 @@ void kvmill_flow_find_atoms(const struct kvmill_flow_problem *problem,
     for (int i = problem->programs[KVMILL_INDEX_PROGRAM].step_count - 1; i >= 0; i--)
         take_step(problem, i, atoms);
 }
-
-struct kvmill_convert_shape kvmill_flow_query_shape(const struct kvmill_flow_problem *problem) {
-    return (struct kvmill_convert_shape){
-        .activation = KVMILL_F32,
-        .format = {.element = problem->geometry.activation, .dim = problem->geometry.key.dim}};
-}

@@ -40,9 +40,6 @@ bool kvmill_flow_match_atom(const struct kvmill_flow_problem *problem, int value
 struct kvmill_score_shape kvmill_flow_atom_shape(const struct kvmill_flow_problem *problem,
                                                  const struct kvmill_flow_atom *atom);
 
-/* The shape of the kernels that read queries as floats. */
-struct kvmill_convert_shape kvmill_flow_query_shape(const struct kvmill_flow_problem *problem);
-
 enum { KVMILL_MOST_FLOW_ATOMS = 8 };
 
 /* An index program as atoms and the other steps: each atom is as large as can be. */

@@ -127,6 +127,7 @@ static kvmill_status infer_interleave(struct kvmill_flow_typing *typing) {
         return kvmill_fail(typing->error, KVMILL_E_SHAPE,
                            "group is %" PRId64 "; accepted: divisors of %" PRId64, group, *dim);
     *dim /= group;
+    typing->out.tokens = typing->in[0].tokens && !is_over(typing, 1);
     return is_over(typing, 1) ? check_whole(typing) : KVMILL_OK;
 }
 
@@ -140,9 +141,7 @@ static kvmill_status infer_transpose(struct kvmill_flow_typing *typing) {
 static kvmill_status infer_reshape(struct kvmill_flow_typing *typing) {
     const struct kvmill_flow_shape *x = &typing->in[0];
     int64_t rows = typing->op->rows, columns = typing->op->columns;
-    typing->out = *x;
-    typing->out.rows = rows;
-    typing->out.columns = columns;
+    typing->out = (struct kvmill_flow_shape){x->ragged, false, 1, rows, columns};
     bool fits = rows > 0 && rows <= KVMILL_MOST_FLOW_ELEMENTS && columns > 0 &&
                 columns <= KVMILL_MOST_FLOW_ELEMENTS && rows * columns == x->rows * x->columns;
     if (!fits)

@@ -6,7 +6,7 @@
 #ifndef KVMILL_RUNTIME_FLOW_H
 #define KVMILL_RUNTIME_FLOW_H
 
-#include "../ops/flow_atom.h"
+#include "../ops/flow_schedule.h"
 #include "select.h"
 
 /* ---- Pages of a row ---- */
@@ -81,18 +81,6 @@ void kvmill_flow_absolute(const int32_t *list, int64_t count, const int32_t *ids
 
 /* ---- Programs ---- */
 
-/* Values of a program, as ops/flow_program.c counts them: k, v, fields; then q. */
-enum { FLOW_FIRST_FIELD = 2 };
-
-static inline int flow_query_value(const struct kvmill_flow_problem *problem) {
-    return FLOW_FIRST_FIELD + problem->field_count;
-}
-
-static inline bool flow_is_of_page(const struct kvmill_flow_value *value) {
-    return value->source == KVMILL_FLOW_KEY || value->source == KVMILL_FLOW_VALUE ||
-           value->source == KVMILL_FLOW_FIELD;
-}
-
 /* Numbers that a program computes with: of one page, or of all that are scored. */
 struct flow_matrix {
     const float *data;
@@ -107,38 +95,12 @@ struct flow_eval {
     float *out;
 };
 
-/* Whether an op needs all pages of a row. */
-bool kvmill_flow_is_over_pages(const struct kvmill_flow_step *step);
-
 /* An op on one page. */
 void kvmill_flow_eval(const struct flow_eval *eval);
 
 /* An op over `pages` pages: in[0].data has them one behind the other, and so has out where each
    page gets a matrix; in[1] are weights [taps, rows, columns]. */
 void kvmill_flow_eval_pages(const struct flow_eval *eval, int64_t pages, int64_t taps);
-
-/* Where values lie in a workspace: `offset` floats from its begin; those that are kept for all
-   pages `offset` floats for each page behind the others.  Atoms of an index program are kept, and
-   computed in stage 0; steps that are elsewhere are not run. */
-struct flow_schedule {
-    struct kvmill_flow_atoms atoms;
-    int stages;
-    int stage[KVMILL_MOST_FLOW_VALUES];
-    bool kept[KVMILL_MOST_FLOW_VALUES];
-    bool loaded[KVMILL_MOST_FLOW_VALUES]; /* an input that is used */
-    int64_t offset[KVMILL_MOST_FLOW_VALUES];
-    int64_t floats, page_floats;
-};
-
-void kvmill_flow_schedule(const struct kvmill_flow_problem *problem, enum kvmill_flow_part part,
-                          struct flow_schedule *schedule);
-
-/* The same, op by op: there are no atoms. */
-void kvmill_flow_schedule_steps(const struct kvmill_flow_problem *problem,
-                                enum kvmill_flow_part part, struct flow_schedule *schedule);
-
-/* Bytes for a row of which `pages` are scored, or for a summary (pages 0). */
-int64_t kvmill_flow_workspace(const struct flow_schedule *schedule, int64_t pages);
 
 /* The cache and the fields of a layer.  Field i of page p and kv head h is (p * kv_heads + h) *
    fields[i].bytes behind field[i]. */
@@ -164,6 +126,23 @@ struct flow_span {
     int64_t first, last;
 };
 
+/* What runs the programs, the atoms of the index program in their order, and selects. */
+struct flow_kernels {
+    struct selection program[KVMILL_FLOW_PROGRAMS];
+    struct selection score[KVMILL_MOST_FLOW_ATOMS], select;
+};
+
+/* The best of packs, or the library's own; a program has kernels that were made for it alone. */
+void kvmill_flow_select_kernels(const struct shelf *shelf,
+                                const struct kvmill_flow_problem *problem,
+                                const struct flow_schedule *schedule, struct flow_kernels *kernels);
+
+/* "; summarise with SYMBOL (pack NAME)", and "; index with SYMBOL ...; score with ...; select with
+   SYMBOL (WHY)", into `size` bytes of text, cut where it does not fit.  The bytes that are used. */
+size_t kvmill_flow_cache_words(const struct flow_kernels *kernels, char *text, size_t size);
+size_t kvmill_flow_index_words(const struct flow_kernels *kernels,
+                               const struct flow_schedule *schedule, char *text, size_t size);
+
 /* ---- Summaries ---- */
 
 /* The fields of a page of which `rows` rows are there, of one kv head. */
@@ -173,11 +152,12 @@ void kvmill_flow_summarise(const struct kvmill_flow_problem *problem,
 
 /* The pages that tokens of a call, whose rows are in the cache, have completed, or begun.  All kv
    heads.  The last token that went to a page tells how many rows it has, and is the one that
-   counts. */
+   counts.  kernels: or NULL, the portable ones. */
 void kvmill_flow_summarise_span(const struct kvmill_flow_problem *problem,
                                 const struct flow_schedule *schedule,
-                                const struct flow_cache *cache, const struct flow_tokens *tokens,
-                                const struct flow_span *span, float *workspace);
+                                const struct flow_kernels *kernels, const struct flow_cache *cache,
+                                const struct flow_tokens *tokens, const struct flow_span *span,
+                                float *workspace);
 
 /* ---- Appending ---- */
 
@@ -200,21 +180,6 @@ void kvmill_flow_write(const struct flow_writer *writer, const struct flow_token
                        const struct flow_span *span);
 
 /* ---- Scores ---- */
-
-/* What runs the atoms of an index program, in their order, and selects. */
-struct flow_kernels {
-    struct selection query, score[KVMILL_MOST_FLOW_ATOMS], select;
-};
-
-/* The best for an index program; the portable ones where none fits. */
-void kvmill_flow_select_kernels(const struct shelf *shelf,
-                                const struct kvmill_flow_problem *problem,
-                                const struct flow_schedule *schedule, struct flow_kernels *kernels);
-
-/* "; score with SYMBOL (pack NAME); select with SYMBOL (WHY)" into `size` bytes of text, cut where
-   it does not fit.  The bytes that are used. */
-size_t kvmill_flow_kernel_words(const struct flow_kernels *kernels,
-                                const struct flow_schedule *schedule, char *text, size_t size);
 
 /* Of pages ids[0 .. pages) for one kv head: query has `group` rows of activations, query_stride
    bytes apart. */

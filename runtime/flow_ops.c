@@ -3,9 +3,11 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "flow.h"
-#include "lanes.h"
 
 #include <math.h>
+
+#include "flow_math.h"
+#include "lanes.h"
 
 static const float masked = -1e30f;
 
@@ -179,15 +181,15 @@ static float map(const struct kvmill_flow_step *step, float x) {
     case KVMILL_FLOW_RELU:
         return x >= step->alpha ? x : step->beta;
     case KVMILL_FLOW_SIGMOID:
-        return 1 / (1 + expf(affine));
+        return 1 / (1 + kvmill_exp(affine));
     case KVMILL_FLOW_SILU:
-        return x / (1 + expf(affine));
+        return x / (1 + kvmill_exp(affine));
     case KVMILL_FLOW_ABS:
         return affine < 0 ? -affine : affine;
     case KVMILL_FLOW_LOG:
-        return logf(affine);
+        return kvmill_log(affine);
     case KVMILL_FLOW_EXP:
-        return expf(affine);
+        return kvmill_exp(affine);
     default:
         return affine;
     }
@@ -286,7 +288,7 @@ static void softmax_pages(const struct flow_eval *eval, int64_t pages, int64_t e
     weights.data = out;
     float largest = largest_of(&weights);
     for (int64_t s = 0; s < pages; s++)
-        out[s * run.step] = expf(out[s * run.step] - largest);
+        out[s * run.step] = kvmill_exp(out[s * run.step] - largest);
     float sum = sum_of(&weights);
     for (int64_t s = 0; s < pages; s++)
         out[s * run.step] /= sum;
@@ -313,11 +315,6 @@ static void conv_pages(const struct flow_eval *eval, int64_t pages, int64_t e, i
         }
         eval->out[s * run.step + e] = sum;
     }
-}
-
-bool kvmill_flow_is_over_pages(const struct kvmill_flow_step *step) {
-    const struct kvmill_flow_kind *kind = kvmill_flow_kind_at(step->code);
-    return kind->attributes & KVMILL_FLOW_DIMS && step->dims & 1;
 }
 
 void kvmill_flow_eval_pages(const struct flow_eval *eval, int64_t pages, int64_t taps) {

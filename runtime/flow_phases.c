@@ -67,8 +67,9 @@ static void summarise_part(const struct flow_call *call, int64_t part) {
     const struct thread_slots slots = slots_of(call);
     const struct flow_span span = span_of(call, part);
     unsigned char *slot = kvmill_take_slot(&slots);
-    kvmill_flow_summarise_span(&plan->problem, &plan->schedules[KVMILL_CACHE_PROGRAM], &call->cache,
-                               &call->tokens, &span, (float *)(void *)(slot + SLOT_HEAD));
+    kvmill_flow_summarise_span(&plan->problem, &plan->schedules[KVMILL_CACHE_PROGRAM],
+                               &plan->kernels, &call->cache, &call->tokens, &span,
+                               (float *)(void *)(slot + SLOT_HEAD));
     kvmill_give_slot(slot);
 }
 

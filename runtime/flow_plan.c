@@ -162,9 +162,11 @@ static void describe(struct flow_plan *plan) {
     size_t used = (size_t)snprintf(text, size, "flow, %s, pages of %" PRId64, steps[plan->step],
                                    plan->problem.geometry.page_size);
     used += say_selection(plan, text + used, size - used);
+    if (plan->step == FLOW_APPEND && plan->problem.programs[KVMILL_CACHE_PROGRAM].step_count > 0)
+        used += kvmill_flow_cache_words(&plan->kernels, text + used, size - used);
     if (plan->step == FLOW_INDEX || plan->step == FLOW_DECODE)
-        used += kvmill_flow_kernel_words(&plan->kernels, &plan->schedules[KVMILL_INDEX_PROGRAM],
-                                         text + used, size - used);
+        used += kvmill_flow_index_words(&plan->kernels, &plan->schedules[KVMILL_INDEX_PROGRAM],
+                                        text + used, size - used);
     snprintf(text + used, size - used, "; %s", plan->attend->base.description);
 }
 

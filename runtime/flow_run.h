@@ -27,6 +27,12 @@ static inline float *flow_place(const struct flow_run *run, int value, int64_t p
            page * shape->rows * shape->columns;
 }
 
+/* What a problem of FLOW_PROGRAM calls its program: the begin of what its interpreter knows. */
+struct flow_interpreted {
+    void (*run)(const struct flow_interpreted *interpreted, const void *problem, int64_t first,
+                int64_t last);
+};
+
 /* An op whose result is `output`, on one page or on what is the same for all. */
 void kvmill_flow_run_step(const struct flow_run *run, const struct kvmill_flow_step *step,
                           int output, int64_t page);

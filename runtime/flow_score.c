@@ -29,26 +29,16 @@ static bool is_of_pages(const struct flow_run *run, int i, int stage) {
 
 /* ---- Inputs ---- */
 
-/* The query's heads are those of a token. */
 static void load_query(const struct flow_run *run, const struct flow_scoring *scoring) {
-    static const int64_t first = 0;
-    const struct kvmill_convert_shape shape = kvmill_flow_query_shape(run->problem);
+    const struct kvmill_cache_geometry *geometry = &run->problem->geometry;
     int number = flow_query_value(run->problem);
-    const struct kvmill_convert convert = {
-        .shape = &shape,
-        .activation = (unsigned char *)flow_place(run, number, 0),
-        .head_stride = shape.format.dim * (int64_t)sizeof(float),
-        .cache = {.data = (unsigned char *)(uintptr_t)scoring->query,
-                  .head_stride = scoring->query_stride},
-        .slot = &first,
-        .heads = run->problem->group,
-        .repeat = 1,
-    };
-    const struct kvmill_kernel *kernel = scoring->kernels == NULL
-                                             ? &kvmill_portable_read_rows
-                                             : scoring->kernels->query.by_size.kernel;
-    if (run->schedule->loaded[number])
-        kernel->run(&convert, 0, 1);
+    int64_t dim = geometry->key.dim;
+    if (!run->schedule->loaded[number])
+        return;
+    for (int64_t row = 0; row < run->problem->group; row++)
+        for (int64_t i = 0; i < dim; i++)
+            flow_place(run, number, 0)[row * dim + i] = kvmill_load_float(
+                geometry->activation, scoring->query + row * scoring->query_stride, i);
 }
 
 /* What is kept is loaded once, the rest in every stage. */
@@ -58,33 +48,6 @@ static void load_page(const struct flow_run *run, const struct flow_page *page, 
         if (flow_is_of_page(&run->program->values[i]) && run->schedule->loaded[i] &&
             (stage == 0 || !run->schedule->kept[i]))
             kvmill_flow_load(page, &run->program->values[i], flow_place(run, i, number));
-}
-
-/* ---- Atoms ---- */
-
-static const struct kvmill_kernel *kernel_of(const struct flow_run *run,
-                                             const struct flow_scoring *scoring, int i) {
-    const struct kvmill_call_size size = {1, 1, run->pages * run->problem->geometry.page_size};
-    return scoring->kernels == NULL ? &kvmill_portable_score_pages
-                                    : kvmill_selected_kernel(&scoring->kernels->score[i], &size);
-}
-
-static void run_atom(const struct flow_run *run, const struct flow_scoring *scoring, int i,
-                     const struct flow_span *span) {
-    const struct kvmill_flow_atom *atom = &run->schedule->atoms.atom[i];
-    const struct kvmill_score_shape shape = kvmill_flow_atom_shape(run->problem, atom);
-    int64_t bytes = run->problem->fields[atom->field[0]].bytes;
-    struct kvmill_score_pages pages = {
-        .shape = &shape,
-        .query = flow_place(run, atom->query, 0),
-        .stride = run->problem->geometry.kv_heads * bytes,
-        .ids = scoring->ids,
-        .pages = run->pages,
-        .score = flow_place(run, atom->value, 0),
-    };
-    for (int k = 0; k < (atom->kind == KVMILL_ATOM_BOUND ? 2 : 1); k++)
-        pages.field[k] = scoring->cache->field[atom->field[k]] + scoring->kv_head * bytes;
-    kernel_of(run, scoring, i)->run(&pages, span->first, span->last);
 }
 
 /* ---- Stages ---- */
@@ -125,12 +88,8 @@ static bool has_pages(const struct flow_run *run, int stage) {
     return has;
 }
 
-static void run_stage(const struct flow_run *run, const struct flow_scoring *scoring, int stage) {
-    if (stage > 0)
-        begin_stage(run, stage);
-    if (!has_pages(run, stage))
-        return;
-    for (int64_t s = 0; s < run->pages; s++) {
+static void run_pages(const struct flow_run *run, const struct flow_scoring *scoring, int stage) {
+    for (int64_t s = 0; has_pages(run, stage) && s < run->pages; s++) {
         struct flow_page page = page_of(run, scoring, s);
         load_page(run, &page, s, stage);
         run_page(run, stage, s);
@@ -149,12 +108,75 @@ static void save_states(const struct flow_run *run, const struct flow_scoring *s
     }
 }
 
-static const float *find_score(const struct flow_run *run) {
-    const struct kvmill_flow_step *step = run->program->steps;
-    while (step->code != KVMILL_FLOW_TOPK)
-        step++;
-    return flow_place(run, step->input[0], 0);
+/* ---- Kernels ---- */
+
+/* What the library's own kernel knows of scores. */
+struct scores {
+    struct flow_interpreted interpreted;
+    const struct flow_run *run;
+    const struct flow_scoring *scoring;
+};
+
+/* Phases are the begin and the pages of each stage, then states. */
+static void run_phase(const struct scores *known, int64_t phase) {
+    int stage = (int)(phase / 2);
+    if (phase == 0)
+        load_query(known->run, known->scoring);
+    if (stage == known->run->schedule->stages)
+        save_states(known->run, known->scoring);
+    else if (phase % 2 == 0)
+        begin_stage(known->run, stage);
+    else
+        run_pages(known->run, known->scoring, stage);
 }
+
+static void interpret(const struct flow_interpreted *interpreted, const void *problem,
+                      int64_t first, int64_t last) {
+    (void)problem;
+    for (int64_t phase = first; phase < last; phase++)
+        run_phase((const struct scores *)(const void *)interpreted, phase);
+}
+
+static struct kvmill_call_size size_of(const struct flow_run *run) {
+    return (struct kvmill_call_size){1, 1, run->pages * run->problem->geometry.page_size};
+}
+
+static const struct kvmill_kernel *program_of(const struct flow_run *run,
+                                              const struct flow_scoring *scoring) {
+    const struct kvmill_call_size size = size_of(run);
+    return scoring->kernels == NULL
+               ? &kvmill_portable_flow_program
+               : kvmill_selected_kernel(&scoring->kernels->program[KVMILL_INDEX_PROGRAM], &size);
+}
+
+/* ---- Atoms ---- */
+
+static const struct kvmill_kernel *kernel_of(const struct flow_run *run,
+                                             const struct flow_scoring *scoring, int i) {
+    const struct kvmill_call_size size = size_of(run);
+    return scoring->kernels == NULL ? &kvmill_portable_score_pages
+                                    : kvmill_selected_kernel(&scoring->kernels->score[i], &size);
+}
+
+static void run_atom(const struct flow_run *run, const struct flow_scoring *scoring, int i,
+                     const struct flow_span *span) {
+    const struct kvmill_flow_atom *atom = &run->schedule->atoms.atom[i];
+    const struct kvmill_score_shape shape = kvmill_flow_atom_shape(run->problem, atom);
+    int64_t bytes = run->problem->fields[atom->field[0]].bytes;
+    struct kvmill_score_pages pages = {
+        .shape = &shape,
+        .query = flow_place(run, atom->query, 0),
+        .stride = run->problem->geometry.kv_heads * bytes,
+        .ids = scoring->ids,
+        .pages = run->pages,
+        .score = flow_place(run, atom->value, 0),
+    };
+    for (int k = 0; k < (atom->kind == KVMILL_ATOM_BOUND ? 2 : 1); k++)
+        pages.field[k] = scoring->cache->field[atom->field[k]] + scoring->kv_head * bytes;
+    kernel_of(run, scoring, i)->run(&pages, span->first, span->last);
+}
+
+/* ---- The program ---- */
 
 static struct flow_run run_of(const struct flow_scoring *scoring, float *workspace) {
     return (struct flow_run){.problem = scoring->problem,
@@ -164,10 +186,33 @@ static struct flow_run run_of(const struct flow_scoring *scoring, float *workspa
                              .pages = scoring->pages};
 }
 
+static void run_phases(const struct flow_run *run, const struct flow_scoring *scoring,
+                       int64_t first, int64_t last) {
+    const struct scores known = {{interpret}, run, scoring};
+    const float *constants[KVMILL_MOST_FLOW_CONSTANTS];
+    const struct kvmill_flow_scores scores = {
+        .program = &known,
+        .query = scoring->query,
+        .query_stride = scoring->query_stride,
+        .key = scoring->cache->key,
+        .value = scoring->cache->value,
+        .page_rows = scoring->cache->page_rows,
+        .field = scoring->cache->field,
+        .constant = constants,
+        .ids = scoring->ids,
+        .pages = scoring->pages,
+        .kv_head = scoring->kv_head,
+        .kv_heads = run->problem->geometry.kv_heads,
+        .workspace = run->workspace,
+    };
+    for (int i = 0; i < run->problem->constant_count; i++)
+        constants[i] = run->problem->constants[i].values;
+    program_of(run, scoring)->run(&scores, first, last);
+}
+
 void kvmill_flow_prepare(const struct flow_scoring *scoring, float *workspace) {
     const struct flow_run run = run_of(scoring, workspace);
-    load_query(&run, scoring);
-    begin_stage(&run, 0);
+    run_phases(&run, scoring, 0, 1);
 }
 
 void kvmill_flow_score_span(const struct flow_scoring *scoring, const struct flow_span *span,
@@ -177,10 +222,15 @@ void kvmill_flow_score_span(const struct flow_scoring *scoring, const struct flo
         run_atom(&run, scoring, i, span);
 }
 
+static const float *find_score(const struct flow_run *run) {
+    const struct kvmill_flow_step *step = run->program->steps;
+    while (step->code != KVMILL_FLOW_TOPK)
+        step++;
+    return flow_place(run, step->input[0], 0);
+}
+
 const float *kvmill_flow_finish(const struct flow_scoring *scoring, float *workspace) {
     const struct flow_run run = run_of(scoring, workspace);
-    for (int stage = 0; stage < run.schedule->stages; stage++)
-        run_stage(&run, scoring, stage);
-    save_states(&run, scoring);
+    run_phases(&run, scoring, 1, 2 * run.schedule->stages + 1);
     return find_score(&run);
 }

@@ -2,6 +2,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "flow_run.h"
+#include "portable.h"
 
 static void load_inputs(const struct flow_run *run, const struct flow_page *page) {
     for (int i = 0; i < FLOW_FIRST_FIELD; i++)
@@ -49,15 +50,66 @@ static int64_t rows_told(const struct kvmill_flow_problem *problem,
     return is_last ? slot[t] % size + 1 : 0;
 }
 
+/* ---- Kernels ---- */
+
+/* What the library's own kernel knows of a summary. */
+struct summaries {
+    struct flow_interpreted interpreted;
+    const struct kvmill_flow_problem *problem;
+    const struct flow_schedule *schedule;
+    const struct flow_cache *cache;
+};
+
+static void interpret(const struct flow_interpreted *interpreted, const void *problem,
+                      int64_t first, int64_t last) {
+    const struct summaries *known = (const struct summaries *)(const void *)interpreted;
+    const struct kvmill_flow_summary *summary = problem;
+    for (int64_t head = first; head < last; head++)
+        kvmill_flow_summarise(known->problem, known->schedule, known->cache, summary->page, head,
+                              summary->rows, summary->workspace);
+}
+
+static struct kvmill_cache_rows rows_from(const struct kvmill_cache_rows *rows, int64_t slot) {
+    struct kvmill_cache_rows from = *rows;
+    from.data += slot * rows->row_stride;
+    if (rows->scale != NULL)
+        from.scale += slot * rows->scale_row_stride;
+    return from;
+}
+
+static const struct kvmill_kernel *kernel_of(const struct flow_kernels *kernels, int64_t rows) {
+    const struct kvmill_call_size size = {1, rows, rows};
+    return kernels == NULL ? &kvmill_portable_flow_program
+                           : kvmill_selected_kernel(&kernels->program[KVMILL_CACHE_PROGRAM], &size);
+}
+
+static void summarise_page(const struct summaries *known, const struct flow_kernels *kernels,
+                           int64_t page, int64_t rows, float *workspace) {
+    const struct kvmill_cache_geometry *geometry = &known->problem->geometry;
+    int64_t row = page * known->cache->page_rows;
+    const struct kvmill_flow_summary summary = {
+        .program = known,
+        .key = rows_from(&known->cache->key, row),
+        .value = rows_from(&known->cache->value, row),
+        .field = known->cache->field,
+        .page = page,
+        .kv_heads = geometry->kv_heads,
+        .rows = rows,
+        .workspace = workspace,
+    };
+    kernel_of(kernels, rows)->run(&summary, 0, geometry->kv_heads);
+}
+
 void kvmill_flow_summarise_span(const struct kvmill_flow_problem *problem,
                                 const struct flow_schedule *schedule,
-                                const struct flow_cache *cache, const struct flow_tokens *tokens,
-                                const struct flow_span *span, float *workspace) {
+                                const struct flow_kernels *kernels, const struct flow_cache *cache,
+                                const struct flow_tokens *tokens, const struct flow_span *span,
+                                float *workspace) {
+    const struct summaries known = {{interpret}, problem, schedule, cache};
     for (int64_t t = span->first; t < span->last; t++) {
         int64_t rows = rows_told(problem, tokens, t);
-        for (int64_t head = 0; rows > 0 && head < problem->geometry.kv_heads; head++)
-            kvmill_flow_summarise(problem, schedule, cache,
-                                  tokens->slot[t] / problem->geometry.page_size, head, rows,
-                                  workspace);
+        if (rows > 0)
+            summarise_page(&known, kernels, tokens->slot[t] / problem->geometry.page_size, rows,
+                           workspace);
     }
 }

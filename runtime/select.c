@@ -114,12 +114,24 @@ static int fit_select(const void *kernel_shape, const void *wanted) {
     return kernel->score == problem->score ? 0 : -1;
 }
 
+/* The whole program counts. */
+static int fit_flow_program(const void *kernel_shape, const void *wanted) {
+    const struct kvmill_flow_program_shape *kernel = kernel_shape, *problem = wanted;
+    return strcmp(kernel->program, problem->program) == 0 ? 0 : -1;
+}
+
 static int (*const fits[])(const void *kernel_shape, const void *wanted) = {
-    [KVMILL_STORE_ROWS] = fit_store,   [KVMILL_KEEP_ROWS] = fit_keep,
-    [KVMILL_WRITE_ROWS] = fit_convert, [KVMILL_READ_ROWS] = fit_convert,
-    [KVMILL_ATTEND] = fit_attend,      [KVMILL_GATHER] = fit_gather,
-    [KVMILL_SCATTER] = fit_scatter,    [KVMILL_SCATTER_REGION] = fit_scatter_region,
-    [KVMILL_SCORE_PAGES] = fit_score,  [KVMILL_SELECT_PAGES] = fit_select,
+    [KVMILL_STORE_ROWS] = fit_store,
+    [KVMILL_KEEP_ROWS] = fit_keep,
+    [KVMILL_WRITE_ROWS] = fit_convert,
+    [KVMILL_READ_ROWS] = fit_convert,
+    [KVMILL_ATTEND] = fit_attend,
+    [KVMILL_GATHER] = fit_gather,
+    [KVMILL_SCATTER] = fit_scatter,
+    [KVMILL_SCATTER_REGION] = fit_scatter_region,
+    [KVMILL_SCORE_PAGES] = fit_score,
+    [KVMILL_SELECT_PAGES] = fit_select,
+    [KVMILL_FLOW_PROGRAM] = fit_flow_program,
 };
 
 /* Negative: unusable.  Higher is better.  The CPU is asked last: virtual machines trap CPUID. */

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The demo: generate, compile and link the packs of real models, run them, check, measure.  First one
-# layer's cache updates, then attention of a whole model.
+# layer's cache updates, then attention of a whole model, then sparse decoding.
 set -eu
 . "${builddir:-.}/tests/environment.sh" # run from a build directory
 
@@ -49,9 +49,43 @@ HEADER
     "$pack/demo"
 }
 
+# flow PACK FLOW CONFIG -- a model's pack with a sparse flow.
+flow() {
+    mkdir -p "$builddir/demo-pack"
+    echo "\$ kvmill generate --model $3.json --cache float16 --flow $2.json -o $1 && make -C $1"
+    "$kvmill" generate --model "$srcdir/configs/models/$3.json" --cache float16 --cache-layout 3 \
+        --flow "$srcdir/configs/flows/$2.json" -o "$builddir/demo-pack/$1"
+    make --no-print-directory -s -j2 -C "$builddir/demo-pack/$1" V=1 CC="$CC"
+}
+
+# sparse CONFIG -- decode steps over a long context, dense and by two flows, and what they lose.
+sparse() {
+    pack=$builddir/demo-pack/sparse
+    flow llama_quest gqa_quest "$1"
+    flow llama_centroid block_sparse "$1"
+    mkdir -p "$pack"
+    cat >"$pack/demo_pack.h" <<HEADER
+#include "llama_quest_plan.h"
+#include "llama_centroid_plan.h"
+#define DEMO_QUEST_INIT llama_quest_init_flow
+#define DEMO_QUEST_PACK kvmill_pack_llama_quest
+#define DEMO_CENTROID_INIT llama_centroid_init_flow
+#define DEMO_CENTROID_PACK kvmill_pack_llama_centroid
+#define DEMO_NAME "$1"
+#define DEMO_CACHE "float16"
+HEADER
+    # shellcheck disable=SC2086
+    $CC $CFLAGS -O2 $OPENMP_CFLAGS -I"$srcdir/include" -I"$srcdir/bench" -I"$pack" -I"$pack/../llama_quest" \
+        -I"$pack/../llama_centroid" -o "$pack/demo" "$srcdir/examples/demo_sparse.c" "$srcdir/bench/flow_accuracy.c" \
+        "$srcdir/bench/flow_keys.c" "$pack/../llama_quest/libllama_quest.a" "$pack/../llama_centroid/libllama_centroid.a" \
+        "$builddir/.libs/libkvmill.a" -lm $SANITIZE
+    "$pack/demo"
+}
+
 demo llama llama-3.1-8b linear 4096 8 128
 demo mistral mistral-7b-v0.1 circular 4096 8 128
 attention llama_f16 llama-3.1-8b float16 0
 attention llama_int8 llama-3.1-8b int8 32
+sparse llama-3.1-8b
 echo 'x memcpy: speed against memcpy calls of the same rows, taking turns in the same run.'
 echo "The bench measures more: kvmill bench --model $srcdir/configs/models/llama-3.1-8b.json"

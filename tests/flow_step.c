@@ -80,7 +80,7 @@ static void choose_attention(kvmill_cache_attention *op, int64_t number, struct 
     op->num_kv_heads = head_counts[number % COUNT(head_counts)][1];
     op->head_dim = dim_for(format, number / 2);
     op->page_size = page_sizes[dice_range(dice, 0, COUNT(page_sizes) - 1)];
-    op->cache_layout = number % 4;
+    op->cache_layout = number % 5;
     op->num_layer = dice_range(dice, 1, 2);
     op->layer_idx = dice_range(dice, 0, op->num_layer - 1);
     op->window = dice_once_in(dice, 3) ? dice_range(dice, 1, 6 * op->page_size) : 0;
@@ -130,7 +130,7 @@ void flow_step_choose(struct flow_step *step, int64_t number, struct dice *dice)
     choose_select(step, number, dice);
     a->sequences = a->op.num_heads * a->op.head_dim > 3000 ? 2 : dice_range(dice, 1, 5);
     a->has_sinks = dice_once_in(dice, 3);
-    a->spread = dice_once_in(dice, 3) ? SPREAD : DENSE;
+    a->spread = dice_once_in(dice, 3) && a->op.cache_layout < 4 ? SPREAD : DENSE;
     a->spare_rows = dice_range(dice, 0, 2 * a->op.page_size);
     for (int64_t b = 0; b < a->sequences; b++)
         a->start[b] = choose_length(a->op.page_size, dice);

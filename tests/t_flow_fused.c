@@ -92,6 +92,7 @@ static void scene_open(struct scene *scene, json_t *json, int strange, struct di
     for (int p = 0; p < POOL; p++)
         scene->ids[p] = (int32_t)order[p];
     scene->cache.key = random_cache(scene, &geometry->key, dice);
+    scene->cache.page_rows = geometry->page_size;
     scene->cache.value = random_cache(scene, &geometry->value, dice);
     for (int i = 0; i < scene->problem.field_count; i++) {
         const struct kvmill_flow_field_data *field = &scene->problem.fields[i];

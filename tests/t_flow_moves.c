@@ -60,8 +60,9 @@ static bool decode(struct flow_step *step, struct decoded *decoded, struct dice 
     flow_step_give(step, STEP_DECODE, true);
     bool ran = flow_step_runs(step, STEP_DECODE, options, (int)dice_range(dice, 0, 3), dice);
     decoded->starts = take(rows + 1, sizeof *decoded->starts);
-    memcpy(decoded->starts, flow_step_data(step, KVMILL_SEL_INDPTR),
-           (size_t)(rows + 1) * sizeof *decoded->starts);
+    if (ran)
+        memcpy(decoded->starts, flow_step_data(step, KVMILL_SEL_INDPTR),
+               (size_t)(rows + 1) * sizeof *decoded->starts);
     decoded->list = take(decoded->starts[rows], sizeof *decoded->list);
     memcpy(decoded->list, flow_step_data(step, KVMILL_SEL),
            (size_t)decoded->starts[rows] * sizeof *decoded->list);

@@ -292,6 +292,16 @@ static const struct refusal refusals[] = {
      "/purpose: ", "accepted: at most 63"},
     {"fields that are no array", FLOW("\"fields\": 1"), "/fields: ", "accepted: an array"},
     {"a field that is no object", FIELDS("7"), "/fields/0: ", "accepted: an object"},
+    {"an op that is no object", INDEX("7"), "/index/0: ", "accepted: an object"},
+    {"a constant that is no object", FLOW(GOOD ", \"constants\": [7]"),
+     "/constants/0: ", "accepted: an object"},
+    {"layers that are no array", FLOW(GOOD ", \"layers_skip\": 7"),
+     "/layers_skip: ", "accepted: an array"},
+    {"a layer that is no number", FLOW(GOOD ", \"layers_skip\": [0, \"1\"]"),
+     "/layers_skip/1: ", "accepted: an integer from 0"},
+    {"a layer below 0", FLOW(GOOD ", \"layers_skip\": [-1]"),
+     "/layers_skip/0: ", "is -1; accepted: 0 to"},
+    {"a name of other letters", FLOW(GOOD ", \"name\": \"A\""), "/name: ", "small letters"},
 
     /* Declarations */
     {"a field k", FIELDS("{\"name\": \"k\", \"shape\": [1, 16]}"),
@@ -305,6 +315,8 @@ static const struct refusal refusals[] = {
      "/fields/0: ", "letters, digits and underscores"},
     {"a name that begins with a digit", FIELDS("{\"name\": \"1c\", \"shape\": [1, 1]}"),
      "/fields/0: ", "no digit first"},
+    {"a name of the templates", FIELDS("{\"name\": \"km_c\", \"shape\": [1, 1]}"),
+     "/fields/0: ", "(not km_ or m4_)"},
     {"a field of no rows", FIELDS("{\"name\": \"c\", \"shape\": [0, 16]}"),
      "/fields/0: ", "[0, 16]; accepted: positive dims"},
     {"a field of -1 columns", FIELDS("{\"name\": \"c\", \"shape\": [1, -1]}"),
@@ -670,6 +682,41 @@ static void test_accepted(void) {
     spec_list_free(&specs);
 }
 
+/* ---- What is read whole ---- */
+
+static bool is_skipped(const kvmill_flow *flow, int64_t layer) {
+    kvmill_cache_attention attention = *flow->attention;
+    kvmill_flow own = *flow;
+    struct kvmill_flow_problem problem;
+    kvmill_error reason;
+    attention.num_layer = 8;
+    attention.layer_idx = layer;
+    own.attention = &attention;
+    if (kvmill_flow_verify(&own, &problem, &reason) != KVMILL_OK)
+        bail_out("%s", reason.message);
+    return problem.skipped;
+}
+
+static void test_whole(void) {
+    struct spec_list specs;
+    struct error error;
+    if (!read_text(FLOW(GOOD ", \"layers_skip\": [2, 7], \"select\": {\"dense_below\": 99}"),
+                   &specs, &error))
+        bail_out("%s", error.text);
+    const kvmill_flow *flow = flow_of_spec(&specs.items[0]);
+    ok(flow->layers_skip_count == 2 && flow->layers_skip[0] == 2 && flow->layers_skip[1] == 7,
+       "layers that read all pages");
+    ok(is_skipped(flow, 2) && is_skipped(flow, 7) && !is_skipped(flow, 3), "  are these alone");
+    ok(flow->select.dense_below == 99, "and rows of fewer tokens");
+    struct text words = {0};
+    flow_words(&specs.items[0], &words);
+    static const char wanted[] =
+        "1 + 30 + 1; rows of fewer than 99 tokens whole; layers 2, 7 whole";
+    ok(words.data != NULL && strstr(words.data, wanted) != NULL, "  in words");
+    text_free(&words);
+    spec_list_free(&specs);
+}
+
 /* ---- Fields and ratios ---- */
 
 static const DLDataType f32 = {kDLFloat, 32, 1}, bf16 = {kDLBfloat, 16, 1};
@@ -847,6 +894,7 @@ int main(void) {
     test_two_folds();
     test_refusals();
     test_accepted();
+    test_whole();
     test_fields();
     test_ratios();
     test_adding();

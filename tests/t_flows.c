@@ -579,8 +579,8 @@ static bool append(struct scene *scene, int64_t most, struct dice *dice) {
             else
                 slot[count++] = -1;
         const struct flow_tokens tokens = {.slot = slot, .tokens = count};
-        kvmill_flow_summarise_span(&scene->problem, &scene->cache_schedule, &scene->cache, &tokens,
-                                   &(struct flow_span){0, count}, workspace);
+        kvmill_flow_summarise_span(&scene->problem, &scene->cache_schedule, NULL, &scene->cache,
+                                   &tokens, &(struct flow_span){0, count}, workspace);
         if (most < 8 || done == scene->tokens)
             right = are_summaries_right(scene, done);
     }
@@ -657,7 +657,7 @@ static void write_rows(const struct scene *scene, const struct flow_tokens *toke
 
 static void summarise(const struct scene *scene, const struct flow_tokens *tokens) {
     float *workspace = take((size_t)kvmill_flow_workspace(&scene->cache_schedule, 0), 1);
-    kvmill_flow_summarise_span(&scene->problem, &scene->cache_schedule, &scene->cache, tokens,
+    kvmill_flow_summarise_span(&scene->problem, &scene->cache_schedule, NULL, &scene->cache, tokens,
                                &(struct flow_span){0, tokens->tokens}, workspace);
     free(workspace);
 }
@@ -1114,6 +1114,11 @@ static const struct {
                                                ", \"dim\": 1, \"start\": 0, \"end\": 2, "
                                                "\"alpha\": 1, \"beta\": 0",
                                                "a") LAST("Multiply", "\"a\", \"k\"", ""))},
+    {"cache: rows in groups, then all of them",
+     CACHE("[1, \"head_dim\"]", OP("MaxInterleave", "\"k\"", ", \"dim\": 1, \"group\": 3", "a")
+                                    LAST("Mean", "\"a\"", ", \"dim\": 1"))},
+    {"cache: Reshape, then rows", CACHE("[1, 40]", OP("Reshape", "\"k\"", ", \"shape\": [3, 40]",
+                                                      "a") LAST("Mean", "\"a\"", ", \"dim\": 1"))},
     {"cache: Reshape", CACHE("[3, 40]", LAST("Reshape", "\"k\"", ", \"shape\": [3, 40]"))},
     {"cache: Fill", CACHE("[2, 3]", "{\"op\": \"Fill\", \"alpha\": 1.5, \"output\": \"f\"}")},
     {"cache: a field of a field",
@@ -1466,8 +1471,8 @@ static void test_recycling(void) {
         float *workspace = take((size_t)kvmill_flow_workspace(&scene.cache_schedule, 0), 1);
         int64_t slots[] = {slot_of(&scene, 80), slot_of(&scene, 81)};
         const struct flow_tokens tokens = {.slot = slots, .tokens = 2};
-        kvmill_flow_summarise_span(&scene.problem, &scene.cache_schedule, &scene.cache, &tokens,
-                                   &(struct flow_span){0, 2}, workspace);
+        kvmill_flow_summarise_span(&scene.problem, &scene.cache_schedule, NULL, &scene.cache,
+                                   &tokens, &(struct flow_span){0, 2}, workspace);
         ok(is_summary_right(&scene, scene.ids[5], 1, scene.problem.incremental ? 2 : 16),
            "%s: a page that is rolled back", flows[f]);
         free(workspace);

@@ -139,6 +139,12 @@ static void fill_page(unsigned char *page, int element, int64_t count, struct di
         kvmill_store_float(element, page, i, random_number(dice, strange));
 }
 
+/* One channel of all rows. */
+static void put_column(unsigned char *rows, int element, int64_t count, int64_t dim, float number) {
+    for (int64_t r = 0; r < count; r++)
+        kvmill_store_float(element, rows, r * dim + 5 % dim, number);
+}
+
 /* ---- A problem ---- */
 
 struct scene {
@@ -147,7 +153,7 @@ struct scene {
     struct fence query, ids, score;
     int64_t pool, left;
     bool *listed;
-    char words[256];
+    bool meets; /* zeros of the query meet infinities of fields */
 };
 
 static void open_ids(struct scene *scene, int64_t pages, struct dice *dice) {
@@ -171,18 +177,22 @@ static void open_fields(struct scene *scene, struct dice *dice, int strange) {
     for (int f = 0; f < shape->kind; f++) {
         scene->problem.stride = field_open(&scene->field[f], scene->pool, bytes, at_end);
         scene->problem.field[f] = scene->field[f].base;
-        for (int64_t p = 0; p < scene->pool; p++)
-            fill_page(scene->field[f].base + p * scene->problem.stride, shape->element, count, dice,
-                      strange);
+        for (int64_t p = 0; p < scene->pool; p++) {
+            unsigned char *page = scene->field[f].base + p * scene->problem.stride;
+            fill_page(page, shape->element, count, dice, strange);
+            if (scene->meets && dice_once_in(dice, 2))
+                put_column(page, shape->element, shape->blocks, shape->dim, INFINITY);
+        }
         field_protect(&scene->field[f], scene->pool, scene->problem.stride, scene->listed);
     }
 }
 
-/* Numbers of so few bits that products may be exact. */
-static void shorten(unsigned char *query, int64_t count, int element) {
-    for (int64_t i = 0; i < count; i++)
-        kvmill_store_float(KVMILL_F32, query, i,
-                           kvmill_round_as(element, kvmill_load_float(KVMILL_F32, query, i)));
+/* Numbers of so few bits that products may be exact; and zeros. */
+static void shorten(unsigned char *query, int64_t count, int element, struct dice *dice) {
+    for (int64_t i = 0; i < count; i++) {
+        float number = kvmill_round_as(element, kvmill_load_float(KVMILL_F32, query, i));
+        kvmill_store_float(KVMILL_F32, query, i, dice_once_in(dice, 8) ? 0 : number);
+    }
 }
 
 static void open_query(struct scene *scene, struct dice *dice, int strange) {
@@ -192,20 +202,23 @@ static void open_query(struct scene *scene, struct dice *dice, int strange) {
                dice_once_in(dice, 2) ? FENCE_ABOVE : FENCE_BELOW, dice);
     fill_page(scene->query.data, KVMILL_F32, count, dice, strange);
     if (dice_once_in(dice, 2))
-        shorten(scene->query.data, count, dice_once_in(dice, 2) ? KVMILL_F16 : KVMILL_BF16);
+        shorten(scene->query.data, count, dice_once_in(dice, 2) ? KVMILL_F16 : KVMILL_BF16, dice);
+    if (scene->meets)
+        put_column(scene->query.data, KVMILL_F32, shape->heads, shape->dim, 0);
     scene->problem.query = (float *)(void *)scene->query.data;
 }
 
 static void scene_open(struct scene *scene, const struct kvmill_score_shape *shape,
                        struct dice *dice) {
     static const int strange[] = {0, 0, 3, 50, 1000};
-    int rare = strange[dice_range(dice, 0, 4)];
+    int rare = strange[dice_range(dice, 0, 4)], of_query = strange[dice_range(dice, 0, 4)];
     int64_t pages = dice_once_in(dice, 3) ? dice_range(dice, 0, 3) : dice_range(dice, 0, 100);
     float page[KVMILL_MOST_PAGE_SCORES];
     *scene = (struct scene){.problem = {.shape = shape}, .pool = dice_range(dice, 1, 12)};
+    scene->meets = dice_once_in(dice, 3);
     open_ids(scene, pages, dice);
-    open_fields(scene, dice, rare);
-    open_query(scene, dice, rare);
+    open_fields(scene, dice, scene->meets ? 0 : rare);
+    open_query(scene, dice, scene->meets ? 0 : of_query);
     scene->left = 0;
     if (pages > 0)
         scene->left = expected_page(&scene->problem, scene->problem.ids[0], page);
@@ -257,7 +270,7 @@ static bool is_score_kernel_right(const struct kvmill_kernel *kernel,
                                   const struct kvmill_score_shape *shape, struct dice *dice) {
     bool right = true;
     fence_explain_traps(kernel->symbol);
-    for (int i = 0; i < (is_slow_run() ? 4 : 40) && right; i++) {
+    for (int i = 0; i < (is_slow_run() ? 12 : 40) && right; i++) {
         struct scene scene;
         scene_open(&scene, shape, dice);
         right = are_runs_right(&scene, kernel, dice);
@@ -349,7 +362,7 @@ static bool are_random_selections_right(const struct kvmill_kernel *kernel, stru
     return right;
 }
 
-/* One score for all, whichever; a rising row; a long row. */
+/* One score for all, whichever; zeros of both signs; a rising row; a long row. */
 static bool are_decided_selections_right(const struct kvmill_kernel *kernel, struct dice *dice) {
     static const float alike[] = {NAN, INFINITY, -INFINITY, -1e30f, 0.0f, -0.0f, 1};
     enum { COUNT = 5000 };
@@ -362,6 +375,9 @@ static bool are_decided_selections_right(const struct kvmill_kernel *kernel, str
         right = is_selection_right(kernel, score, COUNT, 77, dice) &&
                 is_selection_right(kernel, score, 17, 16, dice);
     }
+    for (int i = 0; i < COUNT; i++)
+        score[i] = i % 2 ? 0.0f : -0.0f;
+    right = right && is_selection_right(kernel, score, COUNT, 77, dice);
     for (int rises = 0; rises < 2 && right; rises++) {
         for (int i = 0; i < COUNT; i++)
             score[i] = (float)(rises ? i : -i);

@@ -81,7 +81,20 @@ bool array_reconcile(const char *name, DLTensor *spec, struct npy *npy, struct e
 }
 
 bool array_is_index(const char *name, const struct npy *npy, struct error *error) {
-    return kvmill_dtype_equal(npy->tensor.dtype, (DLDataType){kDLInt, 64, 1}) ||
-           fail(error, EXIT_USER, "%s has type %s; accepted: int64, which is <i8", name,
-                npy->descr);
+    return array_is_integer(name, (DLDataType){kDLInt, 64, 1}, npy, error);
+}
+
+bool array_is_integer(const char *name, DLDataType type, const struct npy *npy,
+                      struct error *error) {
+    return kvmill_dtype_equal(npy->tensor.dtype, type) ||
+           fail(error, EXIT_USER, "%s has type %s; accepted: %s, which is <i%d", name, npy->descr,
+                kvmill_dtype_name(type), type.bits / 8);
+}
+
+/* Its data goes back into a file as it lies in memory. */
+bool array_keep(const char *name, const struct npy *npy, struct npy *file, struct error *error) {
+    return npy->tensor.strides == NULL
+               ? npy_like(npy, file, error)
+               : fail(error, EXIT_USER,
+                      "%s: Fortran order; accepted for what is updated in place: row-major", name);
 }

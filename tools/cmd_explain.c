@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../gen/flow.h"
 #include "../gen/pack.h"
 #include "../gen/variants.h"
 #include "commands.h"
@@ -15,7 +16,7 @@ static const struct option_help options[] = {
     {"source", NULL, "print the C of the kernels instead"},
     {"tuned", "DB", "say also what tuning found; may be given several times"},
     {"isa", "LIST", "for SPECS: instruction sets, by commas (all for x86-64)"},
-    {"kernels", "SPECS", "for SYMBOL: specs that have the region which it names by a number"},
+    {"kernels", "SPECS", "for SYMBOL: specs that have the program which it names by a number"},
     {NULL, NULL, NULL},
 };
 
@@ -42,7 +43,7 @@ static bool print_source(const struct kernel *kernel, struct error *error) {
     return done;
 }
 
-/* Reading specs makes their regions known. */
+/* Reading specs makes their programs known. */
 static bool kernel_of_symbol(const struct options *given, struct kernel_list *kernels,
                              struct error *error) {
     struct kernel kernel;
@@ -62,6 +63,19 @@ static bool kernel_of_symbol(const struct options *given, struct kernel_list *ke
     return done;
 }
 
+static bool explain_flows(const struct spec_list *specs, struct error *error) {
+    struct text text = {0};
+    bool done = true;
+    for (size_t i = 0; done && i < specs->count; i++)
+        if (is_flow_spec(&specs->items[i]))
+            done = text_print(&text, "%s: ", specs->items[i].where) &&
+                   flow_words(&specs->items[i], &text) && text_print(&text, "\n\n");
+    if (done && text.length > 0)
+        printf("%s", text.data);
+    text_free(&text);
+    return done || out_of_memory(error);
+}
+
 static bool kernels_of(const struct options *given, struct kernel_list *kernels,
                        struct error *error) {
     struct isa_list isas;
@@ -69,11 +83,12 @@ static bool kernels_of(const struct options *given, struct kernel_list *kernels,
     if (strncmp(given->rest[0], "kvmill_", 7) == 0)
         return kernel_of_symbol(given, kernels, error);
     if (option_value(given, "kernels"))
-        return fail(error, EXIT_USER, "--kernels goes with a SYMBOL; SPECS say their regions");
+        return fail(error, EXIT_USER, "--kernels goes with a SYMBOL; SPECS say their programs");
     bool done = isa_list_parse(option_value(given, "isa"), &isas, error) &&
                 specs_read(given->rest[0], &specs, error) &&
                 specs_kernels(&specs, &isas, kernels, error) &&
-                note_without_kernels(&specs, isas.items[0], error);
+                note_without_kernels(&specs, isas.items[0], error) &&
+                (option_value(given, "source") || explain_flows(&specs, error));
     spec_list_free(&specs);
     return done;
 }

@@ -23,11 +23,13 @@ static bool holds_no_pack(const char *path, struct error *error) {
                 path);
 }
 
-/* ---- The manifest: "@kvmill-pack NAME", one symbol a line, "@for SYMBOL PROBLEM", "@end" ---- */
+/* ---- The manifest: "@kvmill-pack NAME", one symbol a line, "@for SYMBOL PROBLEM", "@flow WORDS",
+   "@end" ---- */
 
 struct contents {
     struct kernel_list kernels;
     struct text sizes; /* what is taken by the size of a call, a line each */
+    struct text flows; /* in words, likewise */
 };
 
 static bool is_damaged(const char *path, struct error *error) {
@@ -55,8 +57,12 @@ static bool parse_size(char *line, struct contents *contents, struct error *erro
 
 static bool parse_line(const char *path, const char *at, size_t length, struct contents *contents,
                        struct error *error) {
-    static const char size[] = "@for ";
+    static const char size[] = "@for ", flow[] = "@flow ";
     char line[SYMBOL_SIZE + PROBLEM_SIZE];
+    if (strncmp(at, flow, strlen(flow)) == 0)
+        return text_print(&contents->flows, "  %.*s\n", (int)(length - strlen(flow)),
+                          at + strlen(flow)) ||
+               out_of_memory(error);
     if (length >= sizeof line)
         return is_damaged(path, error);
     memcpy(line, at, length);
@@ -187,6 +193,8 @@ static void print_contents(const struct contents *contents) {
     print_kernel_table(&contents->kernels);
     if (contents->sizes.length > 0)
         printf("\nBy the nearest size of a call:\n%s", contents->sizes.data);
+    if (contents->flows.length > 0)
+        printf("\nSparse flows:\n%s", contents->flows.data);
 }
 
 static bool list(const struct options *given, struct error *error) {
@@ -205,6 +213,7 @@ static bool list(const struct options *given, struct error *error) {
         print_contents(&contents);
     kernel_list_free(&contents.kernels);
     text_free(&contents.sizes);
+    text_free(&contents.flows);
     return done;
 }
 

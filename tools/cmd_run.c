@@ -18,6 +18,7 @@ static const struct option_help options[] = {
     {"isa", "ISA", "instruction set (the best this CPU has)"},
     {"portable", NULL, "the portable kernels, as a .mlir file has without --pack"},
     {"threads", "N", "threads to run on (1)"},
+    {"step", "STEP", "of a flow: append, index, attend, decode (decode)"},
     {"pack", "LIBRARY", "the kernels of a built pack, for a .mlir file"},
     {"window-out-of-bounds", "WORD",
      "skip_element or skip_window, for the scatters of a .mlir file"},
@@ -29,6 +30,8 @@ static const struct run_op *op_of(const struct spec *spec) {
         return is_gather_spec(spec) ? &gather_run : &scatter_run;
     if (is_onnx_attention_spec(spec))
         return &onnx_attention_run;
+    if (is_flow_spec(spec))
+        return &flow_run;
     return is_attention_spec(spec) ? &cache_attention_run : &tensor_scatter_run;
 }
 
@@ -272,10 +275,21 @@ static bool run_spec(const struct options *given, struct spec_list *specs, struc
     bool done = op_of(spec)->prepare(spec, arrays, error) &&
                 build_kernels(given, specs, &built, error) &&
                 make_plan(given, spec, arrays, &built, (int)threads, &plan, error) &&
-                run_plan(plan, arrays, (int)threads, error) && write_arrays(arrays, error);
+                run_plan(plan, arrays, (int)threads, error);
+    if (done && op_of(spec)->finish != NULL)
+        op_of(spec)->finish(spec, arrays);
+    done = done && write_arrays(arrays, error);
     kvmill_plan_destroy(plan);
     built_pack_free(&built);
     return done;
+}
+
+static bool choose_step(const struct options *given, struct spec *spec, struct error *error) {
+    const char *step = option_value(given, "step");
+    if (step == NULL)
+        return true;
+    return is_flow_spec(spec) ? flow_run_choose(spec, step, error)
+                              : fail(error, EXIT_USER, "--step goes with a flow");
 }
 
 static bool run(const struct options *given, struct error *error) {
@@ -293,9 +307,7 @@ static bool run(const struct options *given, struct error *error) {
     if (done && specs.count != 1)
         done = fail(error, EXIT_USER, "%s: holds %zu specs; accepted: one", given->rest[0],
                     specs.count);
-    if (done && is_flow_spec(&specs.items[0]))
-        done = fail(error, EXIT_USER, "%s: is a flow; accepted: specs of the other ops",
-                    specs.items[0].where);
+    done = done && choose_step(given, &specs.items[0], error);
     done = done && run_spec(given, &specs, &arrays, error);
     free_arrays(&arrays);
     spec_list_free(&specs);

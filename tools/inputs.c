@@ -2,6 +2,7 @@
 #include "inputs.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,6 +53,25 @@ static void note_without_attention(const char *file, const struct model *model) 
         fprintf(stderr, "%s: note: kernels store its rows, but none attends: %s\n", file, reason);
 }
 
+static void note_dense(const char *file, const struct spec_list *specs) {
+    for (size_t i = 0; i < specs->count; i++) {
+        const struct attention_spec *attention = &specs->items[i].attention;
+        if (is_attention_spec(&specs->items[i]) && attention->op.window > 0)
+            fprintf(stderr,
+                    "%s: note: layers %s have a window of %" PRId64
+                    ", and stay dense beside the flow\n",
+                    file, attention->layers, attention->op.window);
+    }
+}
+
+static bool add_flow(const char *file, const char *flow, const struct cache_choice *choice,
+                     struct inputs *inputs, struct error *error) {
+    if (!specs_add_flow(flow, &inputs->model, choice, &inputs->specs, error))
+        return false;
+    note_dense(file, &inputs->specs);
+    return true;
+}
+
 static bool read_model(const struct options *options, const char *file, struct inputs *inputs,
                        struct error *error) {
     struct cache_choice choice = {.layout = -1};
@@ -60,7 +80,7 @@ static bool read_model(const struct options *options, const char *file, struct i
         return false;
     note_without_attention(file, &inputs->model);
     const char *flow = option_value(options, "flow");
-    return flow == NULL || specs_add_flow(flow, &inputs->specs, error);
+    return flow == NULL || add_flow(file, flow, &choice, inputs, error);
 }
 
 static bool read_specs(const struct options *options, const char *file, struct inputs *inputs,

@@ -107,7 +107,7 @@ static void learn_heads(struct spec *spec, const struct arrays *arrays) {
 }
 
 /* The axis of the layers: first, or behind the batch entries or tokens in layout 0. */
-static void learn_layers(struct spec *spec, const struct npy *cache) {
+void attention_learn_layers(struct spec *spec, const struct npy *cache) {
     kvmill_cache_attention *op = &spec->attention.op;
     int axis = op->cache_layout == 0;
     if (spec->attention.layers_open && cache->tensor.ndim > axis)
@@ -134,31 +134,22 @@ static DLDataType type_of(const struct spec *spec, enum content content, const s
     return types[content];
 }
 
-/* Its data goes back into a file as it lies in memory. */
-static bool check_order(const char *name, const struct npy *npy, struct error *error) {
-    return npy->tensor.strides == NULL ||
-           fail(error, EXIT_USER,
-                "%s: Fortran order; accepted for what is updated in place: "
-                "row-major",
-                name);
-}
-
-static bool adopt(const struct spec *spec, int tensor, struct arrays *arrays, struct error *error) {
+bool attention_adopt(const struct spec *spec, int tensor, struct arrays *arrays,
+                     struct error *error) {
     const struct role *role = &roles[tensor];
     struct npy *npy = &arrays->tensor[tensor];
     if (!holds(spec, role->condition))
         return true; /* left alone */
     if (role->content == INDEX)
         return array_is_index(role->name, npy, error);
-    if (output(spec, tensor) &&
-        (!check_order(role->name, npy, error) || !npy_like(npy, &arrays->file[tensor], error)))
+    if (output(spec, tensor) && !array_keep(role->name, npy, &arrays->file[tensor], error))
         return false;
     return array_adopt(role->name, type_of(spec, role->content, npy), NULL, npy, error);
 }
 
 static bool adopt_all(const struct spec *spec, struct arrays *arrays, struct error *error) {
     for (int i = 0; i < KVMILL_CACHE_ATTENTION_TENSORS; i++)
-        if (is_given(&arrays->tensor[i]) && !adopt(spec, i, arrays, error))
+        if (is_given(&arrays->tensor[i]) && !attention_adopt(spec, i, arrays, error))
             return false;
     return true;
 }
@@ -182,7 +173,7 @@ static int64_t value_dim(const kvmill_cache_attention *op) {
     return op->value_differs ? op->value_head_dim : op->head_dim;
 }
 
-static bool make_scores(const struct spec *spec, struct arrays *arrays, struct error *error) {
+bool attention_make_scores(const struct spec *spec, struct arrays *arrays, struct error *error) {
     const kvmill_cache_attention *op = &spec->attention.op;
     DLTensor query = arrays->tensor[KVMILL_QUERY].tensor;
     struct npy *out = &arrays->tensor[KVMILL_ATTN_OUTPUT];
@@ -260,10 +251,10 @@ static bool prepare(struct spec *spec, struct arrays *arrays, struct error *erro
         return false;
     if (store)
         learn_heads(spec, arrays);
-    learn_layers(spec, &arrays->tensor[KVMILL_CACHE]);
+    attention_learn_layers(spec, &arrays->tensor[KVMILL_CACHE]);
     return adopt_all(spec, arrays, error) && spec->op->check(spec, error) &&
            make_hints(spec, arrays, error) &&
-           (store ? make_rows(spec, arrays, error) : make_scores(spec, arrays, error));
+           (store ? make_rows(spec, arrays, error) : attention_make_scores(spec, arrays, error));
 }
 
 static kvmill_status plan(const struct spec *spec, const struct arrays *arrays,

@@ -28,10 +28,15 @@ struct run_op {
     kvmill_status (*plan)(const struct spec *spec, const struct arrays *arrays,
                           const kvmill_plan_options *options, kvmill_plan **plan,
                           kvmill_error *reason);
+    /* Of outputs, what only the run has told; or NULL. */
+    void (*finish)(const struct spec *spec, struct arrays *arrays);
 };
 
 extern const struct run_op tensor_scatter_run, cache_attention_run, onnx_attention_run, gather_run,
-    scatter_run;
+    scatter_run, flow_run;
+
+/* The step of a flow that is run: "append", "index", "attend", "decode". */
+bool flow_run_choose(struct spec *spec, const char *word, struct error *error);
 
 /* ---- For those who prepare ---- */
 
@@ -50,7 +55,24 @@ bool array_adopt(const char *name, DLDataType dtype, const DLTensor *spec, struc
 /* Give the array the spec's type, and the spec the array's dims, which must be what it says. */
 bool array_reconcile(const char *name, DLTensor *spec, struct npy *npy, struct error *error);
 
-/* Indices are numbers, not bits: no other type carries them. */
+/* Indices are numbers, not bits: no other type carries int64, or the integer that is wanted. */
 bool array_is_index(const char *name, const struct npy *npy, struct error *error);
+bool array_is_integer(const char *name, DLDataType type, const struct npy *npy,
+                      struct error *error);
+
+/* For what is updated in place: `file` is the array as it was read, before it is adopted. */
+bool array_keep(const char *name, const struct npy *npy, struct npy *file, struct error *error);
+
+/* ---- Cache attention, for flows: their attention is a spec of its own ---- */
+
+/* As many layers as the cache has, where the spec does not say. */
+void attention_learn_layers(struct spec *spec, const struct npy *cache);
+
+/* Give a tensor the spec's type. */
+bool attention_adopt(const struct spec *spec, int tensor, struct arrays *arrays,
+                     struct error *error);
+
+/* Make attn_output, and lse where there is one, for the query. */
+bool attention_make_scores(const struct spec *spec, struct arrays *arrays, struct error *error);
 
 #endif

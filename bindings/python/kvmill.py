@@ -17,6 +17,12 @@
     )
     rows = plan.run(table, ids)
 
+    flow = kvmill.Flow("gqa_quest.json", num_heads=32, num_kv_heads=8, head_dim=128)
+    decode = flow.plan("decode", batch=1, pages=2048, packs=[pack])
+    attn_output = decode.run(
+        query=q, cache=cache, seq_len=[32768], page_indptr=[0, 2048], page_ids=ids, **fields
+    )
+
 Plan once, run many: a plan is immutable and may run in any number of threads at a time; the GIL is
 released while the library works.  The meaning of the operation is that of kvmill.h.
 
@@ -40,6 +46,7 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import re
 import weakref
@@ -52,6 +59,7 @@ from ctypes import (
     c_char,
     c_char_p,
     c_double,
+    c_float,
     c_int,
     c_int32,
     c_int64,
@@ -59,6 +67,7 @@ from ctypes import (
     c_void_p,
 )
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +75,8 @@ import numpy as np
 __all__ = [
     "Attention",
     "Call",
+    "Flow",
+    "FlowStep",
     "Gather",
     "KeyValueCache",
     "KvmillError",
@@ -256,8 +267,90 @@ class _ScatterOp(Structure):
     ]
 
 
+class _FlowField(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("rows", c_int64),
+        ("columns", c_int64),
+        ("dtype", _DLDataType),
+    ]
+
+
+class _FlowConstant(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        *[(name, c_int64) for name in ("taps", "rows", "columns")],
+        ("values", POINTER(c_float)),
+    ]
+
+
+class _FlowOp(Structure):
+    _fields_ = [
+        ("op", c_char_p),
+        ("inputs", c_char_p * 2),
+        ("output", c_char_p),
+        *[(name, c_double) for name in ("alpha", "beta", "scale")],
+        ("dims", ctypes.c_uint32),
+        *[(name, c_int64) for name in ("group", "start", "end", "rows", "columns")],
+    ]
+
+
+class _FlowSelect(Structure):
+    _fields_ = [
+        *[
+            (name, c_int64)
+            for name in (
+                *("topk_val", "reserved_bos", "reserved_eos"),
+                *("ratio_numerator", "ratio_denominator", "cap", "dense_below"),
+            )
+        ],
+        ("order", c_char_p),
+        ("scope", c_char_p),
+    ]
+
+
+class _FlowProgram(Structure):
+    """kvmill_flow."""
+
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("attention", POINTER(_CacheAttentionOp)),
+        ("fields", POINTER(_FlowField)),
+        ("field_count", c_size_t),
+        ("constants", POINTER(_FlowConstant)),
+        ("constant_count", c_size_t),
+        ("cache", POINTER(_FlowOp)),
+        ("index", POINTER(_FlowOp)),
+        ("cache_count", c_size_t),
+        ("index_count", c_size_t),
+        ("select", _FlowSelect),
+        ("summary", c_char_p),
+        ("layers_skip", POINTER(c_int64)),
+        ("layers_skip_count", c_size_t),
+    ]
+
+
+class _Fraction(Structure):
+    _fields_ = [("numerator", c_int64), ("denominator", c_int64)]
+
+
+class _FlowLayout(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        *[(name, c_int64) for name in ("page_size", "kv_heads", "group", "page_bytes")],
+        *[(name, _Fraction) for name in ("ratio_elements", "ratio_bytes", "ratio_fields")],
+    ]
+
+
+class _FlowLimits(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        *[(name, c_int64) for name in ("batch", "pages", "cache_pages")],
+    ]
+
+
 class _Call(Structure):
-    _fields_ = [("opaque", ctypes.c_uint64 * 96)]
+    _fields_ = [("opaque", ctypes.c_uint64 * 192)]
 
 
 _CPU = 1
@@ -302,6 +395,20 @@ def _load_library() -> ctypes.CDLL:
         "kvmill_plan_scatter": (
             c_int,
             [POINTER(_ScatterOp), POINTER(_PlanOptions), POINTER(c_void_p), POINTER(_Error)],
+        ),
+        **{
+            f"kvmill_plan_flow_{step}": (
+                c_int,
+                [
+                    *(POINTER(_FlowProgram), POINTER(_FlowLimits), POINTER(_PlanOptions)),
+                    *(POINTER(c_void_p), POINTER(_Error)),
+                ],
+            )
+            for step in ("append", "index", "attend", "decode")
+        },
+        "kvmill_flow_describe": (
+            c_int,
+            [POINTER(_FlowProgram), POINTER(_FlowLayout), POINTER(_Error)],
         ),
         "kvmill_cache_attention_init": (None, [POINTER(_CacheAttentionOp)]),
         "kvmill_merge_partials": (
@@ -559,10 +666,10 @@ def _plan_options(
 # ---- Plans ----
 
 
-def _make_plan(owner: object, function: str, op: Structure, options: _PlanOptions) -> c_void_p:
-    """A plan that lives as long as its owner."""
+def _make_plan(owner: object, function: str, *arguments: Structure) -> c_void_p:
+    """A plan that lives as long as its owner; the last argument is a _PlanOptions."""
     error, handle = _Error(), c_void_p()
-    status = getattr(_library, function)(byref(op), byref(options), byref(handle), byref(error))
+    status = getattr(_library, function)(*map(byref, arguments), byref(handle), byref(error))
     _check(status, error)
     weakref.finalize(owner, _library.kvmill_plan_destroy, handle)
     return handle
@@ -1361,6 +1468,8 @@ class _CacheAttention:
     """What the three ops have in common."""
 
     _function = ""  # of the library
+    _names: tuple[str, ...] = _ATTENTION_TENSORS
+    _written: tuple[str, ...] = _ATTENTION_CACHES
     _outputs: tuple[str, ...] = ()
 
     def __init__(
@@ -1439,18 +1548,16 @@ class _CacheAttention:
 
         The arrays are those of run(); numbers given otherwise than as arrays are copied here.
         """
-        unknown = set(tensors) - set(_ATTENTION_TENSORS)
+        unknown = set(tensors) - set(self._names)
         if unknown:
-            raise TypeError(
-                f"tensors {sorted(unknown)}; accepted: {', '.join(_ATTENTION_TENSORS)}"
-            )
+            raise TypeError(f"tensors {sorted(unknown)}; accepted: {', '.join(self._names)}")
         arrays = {
             name: np.asarray(array) for name, array in tensors.items() if array is not None
         }
-        for name in (*_ATTENTION_CACHES, *self._outputs):
+        for name in (*self._written, *self._outputs):
             if name in arrays:
                 _require_writable(arrays[name], name)
-        ordered = [self._tensor(name, arrays.get(name)) for name in _ATTENTION_TENSORS]
+        ordered = [self._tensor(name, arrays.get(name)) for name in self._names]
         return Call(self, ordered, tuple(arrays.values()))
 
     def _declared(self, name: str) -> _DType | None:
@@ -1612,6 +1719,288 @@ class KeyValueCache(_CacheAttention):
             tokens = (current.shape[0], int(start) + current.shape[1])
         shape = (*(max(count, 0) for count in tokens), heads, current.shape[-1])
         return np.empty(shape, current.dtype)
+
+
+_FLOW_TENSORS = (
+    *("seq_len", "page_indptr", "page_ids", "slot_mapping"),
+    *("sel_indptr", "sel", "block_ids"),
+)
+_FLOW_PAGES = ("page_ids", "sel", "block_ids")
+_FLOW_STEPS = ("append", "index", "attend", "decode")
+_FLOW_ALL = 2**31 - 1
+
+# What alpha and beta are where a flow does not say; of ops that are not here 0 and 1.
+_FLOW_DEFAULTS = {"Add": (1, 1), "Relu": (0, 0)}
+_FLOW_REQUIRED = {"MaskSlice": ("alpha", "beta"), "Sigmoid": ("beta",), "Silu": ("beta",)}
+
+
+def _known(place: str, given: dict, *known: str) -> dict:
+    unknown = set(given) - set(known)
+    if unknown:
+        raise ValueError(f"{place}: {sorted(unknown)}; accepted: {', '.join(known)}")
+    return given
+
+
+def _word(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()
+
+
+class Flow:
+    """A sparse flow: attention over a paged cache that reads some of the pages alone.
+
+    source: a flow file (kvmill-specs(5)), or what such a file holds as a dict.
+    attention: attributes of the attention that differ from the source's, as num_heads=32.
+
+    Raises KvmillError for what the library refuses, ValueError for what is no flow.
+    """
+
+    def __init__(
+        self, source: str | os.PathLike[str] | dict, **attention: int | float | str | bool
+    ) -> None:
+        spec = source if isinstance(source, dict) else json.loads(Path(source).read_text("utf-8"))
+        keys = ("op", "purpose", "name", "attention", "fields", "constants", "cache", "index")
+        _known("flow", spec, *keys, "select", "summary", "layers_skip")
+        if spec.get("op") != "flow":
+            raise ValueError(f"op is {spec.get('op')!r}; accepted: 'flow'")
+        self._set_attention({**spec.get("attention", {}), **attention})
+        self._flow = _FlowProgram(
+            struct_size=ctypes.sizeof(_FlowProgram),
+            attention=ctypes.pointer(self._attention._op),
+            select=self._select(dict(spec.get("select", {}))),
+            summary=_word(spec.get("summary")),
+        )
+        self._set("fields", "field_count", _FlowField, map(self._field, spec.get("fields", ())))
+        constants = map(self._constant, spec.get("constants", ()))
+        self._set("constants", "constant_count", _FlowConstant, constants)
+        for program in ("cache", "index"):
+            ops = map(self._op, spec.get(program, ()))
+            self._set(program, f"{program}_count", _FlowOp, ops)
+        self._set("layers_skip", "layers_skip_count", c_int64, spec.get("layers_skip", ()))
+        self._layout = self._describe()
+
+    def _set_attention(self, attributes: dict) -> None:
+        labels = {"attn_mask", "name", "purpose", "layers"}
+        given = {name: value for name, value in attributes.items() if name not in labels}
+        _known("attention", given, *sorted(_ATTENTION_ATTRIBUTES))
+        given = {"num_kv_heads": given.get("num_heads"), "cache_mode": 1, **given}
+        for name in ("num_heads", "head_dim", "T1"):
+            if name not in given:
+                raise ValueError(f"attention: no {name}; accepted: {name}")
+        self._attention = FlowStep.__new__(FlowStep)
+        types = {"dynamic_batching": 1, **given}
+        self._attention._op = self._attention._make_op(types.pop("T1"), types)
+
+    def _set(self, member: str, count: str, kind: type, items: object) -> None:
+        array = list(items)
+        setattr(self._flow, member, (kind * len(array))(*array))
+        setattr(self._flow, count, len(array))
+
+    def _dim(self, dim: int | str) -> int:
+        """A number, or "head_dim", "page_size/16" and the like."""
+        op = self._attention._op
+        alone = self._flow.select.scope == b"query_head"
+        sizes = {
+            "head_dim": op.head_dim,
+            "value_head_dim": op.value_head_dim if op.value_differs else op.head_dim,
+            "page_size": op.page_size,
+            "group": 1 if alone else op.num_heads // max(op.num_kv_heads, 1),
+        }
+        if isinstance(dim, int):
+            return dim
+        word, _, divisor = dim.partition("/")
+        if word not in sizes or sizes[word] % int(divisor or 1) != 0:
+            raise ValueError(f"dim {dim!r}; accepted: a number, {', '.join(sizes)}, or one by n")
+        return sizes[word] // int(divisor or 1)
+
+    def _field(self, given: dict) -> _FlowField:
+        _known("fields", given, "name", "shape", "dtype")
+        rows, columns = map(self._dim, given["shape"])
+        dtype = _dtype_named(given.get("dtype", self._attention._types["T1"]))
+        return _FlowField(
+            given["name"].encode(), rows, columns, _DLDataType(dtype.code, dtype.bits, 1)
+        )
+
+    def _constant(self, given: dict) -> _FlowConstant:
+        _known("constants", given, "name", "shape", "values")
+        shape = [1, *map(self._dim, given["shape"])][-3:]
+        values = np.broadcast_to(np.asarray(given["values"], np.float32), int(np.prod(shape)))
+        return _FlowConstant(given["name"].encode(), *shape, (c_float * values.size)(*values))
+
+    def _op(self, given: dict) -> _FlowOp:
+        numbers = ("alpha", "beta", "scale", "dim", "group", "start", "end", "shape")
+        _known(given.get("op", "op"), given, "op", "inputs", "output", *numbers)
+        for name in _FLOW_REQUIRED.get(given["op"], ()):
+            if name not in given:
+                raise ValueError(f"{given['op']}: no {name}; accepted: a number")
+        alpha, beta = _FLOW_DEFAULTS.get(given["op"], (0, 1))
+        dims = given.get("dim", 0)
+        names = [name.encode() for name in given.get("inputs", ())]
+        rows, columns = map(self._dim, given.get("shape", (0, 0)))
+        return _FlowOp(
+            op=given["op"].encode(),
+            inputs=(c_char_p * 2)(*names),
+            output=_word(given.get("output")),
+            alpha=given.get("alpha", alpha),
+            beta=given.get("beta", beta),
+            scale=given.get("scale", 1),
+            dims=sum(1 << dim for dim in {*(dims if isinstance(dims, list) else [dims])}),
+            rows=rows,
+            columns=columns,
+            **{name: self._dim(given.get(name, 0)) for name in ("group", "start", "end")},
+        )
+
+    @staticmethod
+    def _select(given: dict) -> _FlowSelect:
+        counts = ("topk_val", "reserved_bos", "reserved_eos", "cap", "dense_below")
+        _known("select", given, *counts, "topk_ratio", "order", "scope")
+        ratio = Fraction(given.get("topk_ratio", 0))
+        values = {"topk_val": 30, "reserved_bos": 1, "reserved_eos": 1}
+        values |= {name: given[name] for name in counts if name in given}
+        if values["topk_val"] == "all":
+            values["topk_val"] = _FLOW_ALL
+        return _FlowSelect(
+            ratio_numerator=ratio.numerator,
+            ratio_denominator=ratio.denominator,
+            order=_word(given.get("order")),
+            scope=_word(given.get("scope")),
+            **values,
+        )
+
+    def _describe(self) -> _FlowLayout:
+        layout, error = _FlowLayout(struct_size=ctypes.sizeof(_FlowLayout)), _Error()
+        _check(
+            _library.kvmill_flow_describe(byref(self._flow), byref(layout), byref(error)), error
+        )
+        return layout
+
+    @property
+    def token_ratio(self) -> Fraction:
+        """Elements of K, V and fields, of those of K."""
+        ratio = self._layout.ratio_elements
+        return Fraction(ratio.numerator, ratio.denominator)
+
+    @property
+    def token_ratio_bytes(self) -> Fraction:
+        """Bytes of K, V and fields, of those of K."""
+        ratio = self._layout.ratio_bytes
+        return Fraction(ratio.numerator, ratio.denominator)
+
+    def fields(self, pages: int) -> dict[str, np.ndarray]:
+        """New fields of so many pages, by their names: zeros; bfloat16 as uint16."""
+        numpy = {(2, 32): np.float32, (2, 16): np.float16, (4, 16): np.uint16}
+        return {
+            field.name.decode(): np.zeros(
+                (pages, self._layout.kv_heads, field.rows, field.columns),
+                numpy[field.dtype.code, field.dtype.bits],
+            )
+            for field in self._flow.fields[: self._flow.field_count]
+        }
+
+    def plan(
+        self,
+        step: str,
+        *,
+        batch: int = 1,
+        pages: int = 0,
+        cache_pages: int = 0,
+        packs: Sequence[Pack] = (),
+        portable: bool = False,
+        isa: str | None = None,
+        threads: int = 1,
+    ) -> FlowStep:
+        """A plan of a step: "append", "index", "attend" or "decode".
+
+        batch, pages: most requests of a call, and most pages of a request; cache_pages: most pages
+        of a cache, which append looks at.  Others as of MultiHeadCacheAttention.
+        """
+        if step not in _FLOW_STEPS:
+            raise ValueError(f"step {step!r}; accepted: {', '.join(_FLOW_STEPS)}")
+        limits = _FlowLimits(ctypes.sizeof(_FlowLimits), batch, pages, cache_pages)
+        options = _plan_options(tuple(packs), portable, isa, threads)
+        return FlowStep(self, step, limits, options, tuple(packs))
+
+
+class FlowStep(_Attending):
+    """A plan of a step of a sparse flow, made by Flow.plan; it may run in any number of threads at
+    a time, on different caches.  What the step takes and gives is said in kvmill.h, "Sparse flows".
+    """
+
+    def __init__(
+        self,
+        flow: Flow,
+        step: str,
+        limits: _FlowLimits,
+        options: _PlanOptions,
+        packs: tuple[Pack, ...],
+    ) -> None:
+        self._op, self._types = flow._attention._op, flow._attention._types
+        self._flow, self._packs, self._step = flow, packs, step
+        fields = {
+            field.name.decode(): field.dtype
+            for field in flow._flow.fields[: flow._flow.field_count]
+        }
+        self._names = (*_ATTENTION_TENSORS, *_FLOW_TENSORS, *fields)
+        self._field_types = {
+            name: next(n for n, d in _DTYPES.items() if (d.code, d.bits) == (t.code, t.bits))
+            for name, t in fields.items()
+        }
+        results = ("attn_output", "lse") if self._op.partial else ("attn_output",)
+        self._outputs = {"append": (), "index": ("sel_indptr", "sel")}.get(step, results)
+        self._written = {"append": (*_ATTENTION_CACHES, *fields), "attend": ()}.get(
+            step, _FLOW_TENSORS[-3:]
+        )
+        self._handle = _make_plan(self, f"kvmill_plan_flow_{step}", flow._flow, limits, options)
+
+    def _declared(self, name: str) -> _DType | None:
+        field = self._field_types.get(name)
+        return super()._declared(name) if field is None else _dtype_named(field)
+
+    def prepare(self, **tensors: Operand) -> Call:
+        """Bind the plan to arrays, outputs included, for runs without the cost of Python's side.
+
+        Numbers given otherwise than as arrays are copied here.
+        """
+        return super().prepare(**self._with_numbers(tensors))
+
+    @staticmethod
+    def _with_numbers(tensors: dict) -> dict:
+        """Sequences as arrays of the integers that the library wants."""
+        return tensors | {
+            name: np.asarray(array, np.int32 if name in _FLOW_PAGES else np.int64)
+            for name, array in tensors.items()
+            if name in _FLOW_TENSORS and array is not None and not isinstance(array, np.ndarray)
+        }
+
+    def run(
+        self, *, executor: Executor | None = None, **tensors: Operand
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray] | None:
+        """Run on arrays.  append updates caches and fields in place and returns None; index returns
+        (sel_indptr, sel); attend and decode attn_output, with partial (attn_output, lse).
+
+        Tensors are those of kvmill.h, fields by their names in the flow; seq_len, page_indptr,
+        slot_mapping and sel_indptr are int64, page_ids, sel and block_ids int32, or sequences.
+        cache and activations are as of MultiHeadCacheAttention.  Of decode sel_indptr, sel and
+        block_ids, of index block_ids are outputs if they are given.
+
+        Raises KvmillError (then nothing has been written), TypeError and ValueError.
+        """
+        outputs = self._run(self._with_numbers(tensors), executor)
+        if self._step == "append":
+            return None
+        if self._step == "index":
+            return outputs[0], outputs[1][: outputs[0][-1]]
+        return outputs
+
+    def _new_output(self, name: str, tensors: dict) -> np.ndarray:
+        if name not in _FLOW_TENSORS:
+            return super()._new_output(name, tensors)
+        scope = self._flow._flow.select.scope
+        lists = {b"request": 1, b"query_head": self._op.num_heads}.get(
+            scope, self._flow._layout.kv_heads
+        )
+        if name == "sel_indptr":
+            return np.zeros(_required(tensors, "seq_len", 1).size * lists + 1, np.int64)
+        return np.zeros(_required(tensors, "page_ids", 1).size * lists, np.int32)
 
 
 def merge_partials(

@@ -17,11 +17,13 @@ km_measured    {0},
 };
 m4_define(«km_measured_row», «    "@for $1 $6\n"
 »)m4_dnl
+m4_define(«km_flow_words», «    "@flow $1\n"
+»)m4_dnl
 
 static const char manifest[] =
     "@kvmill-pack km_pack\n"
 km_for_words(«K», «km_symbols», «    "K\n"
-»)km_measured    "@end\n";
+»)km_measured«»km_flows    "@end\n";
 
 const kvmill_pack kvmill_pack_«»km_pack = {
     .abi = KVMILL_KERNEL_ABI,

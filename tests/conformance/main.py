@@ -14,6 +14,7 @@ import os
 import sys
 
 import ffi
+import flows
 import gather
 import jax_windows
 import kvmill
@@ -41,6 +42,7 @@ def main() -> int:
     pmx.run_all(tap, packs, seed)
     gather.run(tap, packs, seed)
     jax_windows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)
+    flows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)
     ffi.run(tap, os.environ["KVMILL_COMMAND"], seed)
     return tap.finish()
 

@@ -376,7 +376,7 @@ enum {
     SCORES = 4, /* of a page, before they are folded */
     LEFT = 1,     /* and then */
     NEAR = 4,   /* pages ahead that are brought into the first cache */
-    AHEAD = 32, /* and into the second */
+    AHEAD = 16, /* and into the second */
 };
 
 /* The sums of a page, of which only lanes that share a vector are left to add.  */

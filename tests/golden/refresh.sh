@@ -6,6 +6,6 @@ golden=$(cd "$(dirname "$0")" && pwd)
 KVMILL_DATADIR=$(cd "$golden/../.." && pwd)
 export KVMILL_DATADIR
 for file in "$golden"/kvmill_*.c; do
-    "$kvmill" explain --source "$(basename "$file" .c)" >"$file.new"
+    "$kvmill" explain --kernels "$golden/flows.json" --source "$(basename "$file" .c)" >"$file.new"
     mv "$file.new" "$file"
 done

@@ -3,10 +3,15 @@
    nothing else is.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "flow.h"
+#include "flow_schedule.h"
 
 static int most(int a, int b) {
     return a > b ? a : b;
+}
+
+bool kvmill_flow_is_over_pages(const struct kvmill_flow_step *step) {
+    const struct kvmill_flow_kind *kind = kvmill_flow_kind_at(step->code);
+    return kind->attributes & KVMILL_FLOW_DIMS && step->dims & 1;
 }
 
 /* Ops over pages begin a stage of their own. */

@@ -1,0 +1,30 @@
+/* Keys and queries that have what those of a model have, so that a selection can be good or bad:
+   segments about a topic, sinks at the beginning, single tokens that are looked for (needles),
+   channels with a large mean of their own, and noise in all channels.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_BENCH_FLOW_KEYS_H
+#define KVMILL_BENCH_FLOW_KEYS_H
+
+#include <stdint.h>
+
+struct flow_keys {
+    int64_t tokens;
+    int kv_heads, group, dim;
+    float *centre;  /* [kv heads, topics and needles and one for sinks, dim] */
+    int16_t *topic; /* of each token: which centre */
+};
+
+/* 0: out of memory.  Release with flow_keys_free. */
+int flow_keys_make(struct flow_keys *keys, int64_t tokens, int kv_heads, int group, int dim);
+void flow_keys_free(struct flow_keys *keys);
+
+/* The same row for the same arguments, whoever asks and when. */
+void flow_key(const struct flow_keys *keys, int kv_head, int64_t token, float *row);
+void flow_value(const struct flow_keys *keys, int kv_head, int64_t token, float *row);
+
+/* Query number `number` asks for the topic of some token, its heads a little differently, every
+   fourth head for a needle, too. */
+void flow_query(const struct flow_keys *keys, int head, int64_t number, float *row);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "flow_program_family.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "../ops/flow_text.h"
+#include "known_programs.h"
+#include "m4.h"
+#include "statement.h"
+
+enum { PROGRAM, FIELDS };
+
+static const struct field fields[] = {
+    [PROGRAM] = {"program", "p", NULL, FIELD_BITS},
+};
+
+/* By enum kvmill_flow_part, whose texts begin so. */
+static const char *const variants[] = {"cache", "index", NULL};
+
+static const char *text_of(const struct kernel *kernel) {
+    return program_of_number(kernel->value[PROGRAM]);
+}
+
+/* ---- What there is ---- */
+
+static bool is_legal(const struct kernel *kernel) {
+    const char *text = text_of(kernel);
+    return isa_plain(kernel->isa) == kernel->isa &&
+           (text == NULL || strncmp(text, kernel->variant, strlen(kernel->variant)) == 0);
+}
+
+bool flow_program_kernels(const struct kvmill_flow_problem *problem, const struct isa *isa,
+                          struct kernel_list *list, struct error *error) {
+    bool done = true;
+    for (int part = 0; done && part < KVMILL_FLOW_PROGRAMS; part++) {
+        struct kvmill_flow_text text;
+        struct kernel kernel = {
+            .family = &flow_program_family, .isa = isa_plain(isa), .variant = variants[part]};
+        done = !kvmill_flow_text_make(problem, (enum kvmill_flow_part)part, &text) ||
+               (program_remember(text.text, &kernel.value[PROGRAM], error) &&
+                kernel_list_add(list, &kernel, error));
+    }
+    return done;
+}
+
+static bool is_complete(const struct kernel *kernel, struct error *error) {
+    char symbol[SYMBOL_SIZE];
+    if (text_of(kernel) != NULL)
+        return true;
+    kernel_symbol(kernel, symbol);
+    return fail(error, EXIT_USER,
+                "%s: a symbol names its program by a number alone; accepted: with --kernels SPECS, "
+                "the spec that has the flow, as a pack's specs.json does",
+                symbol);
+}
+
+/* ---- Predicted size ---- */
+
+/* Code bytes of a statement by one of its words (gcc 12 -O3), fitted over the kernels of the tests'
+   packs: a third off in the mean, since compilers unroll loops as their length suggests. */
+static const struct {
+    const char *word;
+    int64_t bytes;
+} sizes[] = {{"rows", 550}, {"over", 1000},    {"Exp", 1000},
+             {"Log", 1000}, {"Sigmoid", 1000}, {"Silu", 1000}};
+enum { FRAME_BYTES = 300, STEP_BYTES = 150 };
+
+static int64_t word_bytes(const char *word) {
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (strcmp(sizes[i].word, word) == 0)
+            return sizes[i].bytes;
+    return 0;
+}
+
+static int64_t statement_bytes(const struct statement *statement) {
+    int64_t bytes = STEP_BYTES;
+    for (int i = 0; i < statement->count; i++)
+        bytes += word_bytes(statement->words[i]);
+    return bytes;
+}
+
+static int64_t code_bytes(const struct kernel *kernel) {
+    struct statement statement;
+    const char *at = text_of(kernel);
+    int64_t bytes = FRAME_BYTES;
+    while (at != NULL && *at != '\0') {
+        at = statement_read(at, &statement);
+        bytes += statement_bytes(&statement);
+    }
+    return bytes;
+}
+
+/* ---- Words ---- */
+
+static void explain(const struct kernel *kernel, FILE *stream) {
+    const char *text = text_of(kernel);
+    bool is_cache = kernel->variant == variants[KVMILL_CACHE_PROGRAM];
+    fprintf(stream, "%s\n",
+            is_cache ? "Summarises a page of one kv head: fields of a flow, from rows of K and V."
+                     : "Scores pages for a query of one kv head, by fields of a flow.");
+    if (text != NULL)
+        fprintf(stream, "The program: %s.\n", text);
+    else
+        fprintf(stream, "Of the program the symbol has but a number; --kernels SPECS tells it.\n");
+}
+
+/* ---- Definitions ---- */
+
+static bool define(const struct kernel *kernel, struct expansion *expansion) {
+    const char *program = text_of(kernel);
+    struct statement statement;
+    struct text steps = {0};
+    bool done = program == NULL || define_text(expansion, "program", program);
+    for (const char *at = program; done && at != NULL && *at != '\0';) {
+        at = statement_read(at, &statement);
+        done = statement_call(&statement, &steps);
+    }
+    done = done && (program == NULL || define_text(expansion, "steps", steps.data));
+    text_free(&steps);
+    return done;
+}
+
+static const char *const libraries[] = {"flow_program", NULL};
+
+const struct family flow_program_family = {
+    .name = "flow_program",
+    .op = "flow",
+    .libraries = libraries,
+    .fields = fields,
+    .field_count = FIELDS,
+    .variants = variants,
+    .legal = is_legal,
+    .explain = explain,
+    .code_bytes = code_bytes,
+    .define = define,
+    .complete = is_complete,
+};

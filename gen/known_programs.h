@@ -1,0 +1,20 @@
+/* Programs, regions of scatters and those of flows, by the number that symbols have for them.  A
+   symbol has no room for one, so that what it stands for is known only where specs have been read
+   that have it.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_GEN_KNOWN_PROGRAMS_H
+#define KVMILL_GEN_KNOWN_PROGRAMS_H
+
+#include <stdint.h>
+
+#include "error.h"
+
+/* Remember a text (ops/region_text.h, flow_text.h); its number depends on nothing else.  Not for
+ * several threads. */
+bool program_remember(const char *text, int64_t *number, struct error *error);
+
+/* The text, for as long as the program runs; NULL where none of that number is known. */
+const char *program_of_number(int64_t number);
+
+#endif

@@ -1,0 +1,47 @@
+/* When the values of a flow's program are computed, and where in a workspace they lie.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_OPS_FLOW_SCHEDULE_H
+#define KVMILL_OPS_FLOW_SCHEDULE_H
+
+#include "flow_atom.h"
+
+/* Values of a program, as ops/flow_program.c counts them: k, v, fields; then q. */
+enum { FLOW_FIRST_FIELD = 2 };
+
+static inline int flow_query_value(const struct kvmill_flow_problem *problem) {
+    return FLOW_FIRST_FIELD + problem->field_count;
+}
+
+static inline bool flow_is_of_page(const struct kvmill_flow_value *value) {
+    return value->source == KVMILL_FLOW_KEY || value->source == KVMILL_FLOW_VALUE ||
+           value->source == KVMILL_FLOW_FIELD;
+}
+
+/* Whether an op needs all pages of a row. */
+bool kvmill_flow_is_over_pages(const struct kvmill_flow_step *step);
+
+/* Where values lie in a workspace: `offset` floats from its begin; those that are kept for all
+   pages `offset` floats for each page behind the others.  Atoms of an index program are kept, and
+   computed in stage 0; steps that are elsewhere are not run. */
+struct flow_schedule {
+    struct kvmill_flow_atoms atoms;
+    int stages;
+    int stage[KVMILL_MOST_FLOW_VALUES];
+    bool kept[KVMILL_MOST_FLOW_VALUES];
+    bool loaded[KVMILL_MOST_FLOW_VALUES]; /* an input that is used */
+    int64_t offset[KVMILL_MOST_FLOW_VALUES];
+    int64_t floats, page_floats;
+};
+
+void kvmill_flow_schedule(const struct kvmill_flow_problem *problem, enum kvmill_flow_part part,
+                          struct flow_schedule *schedule);
+
+/* The same, op by op: there are no atoms. */
+void kvmill_flow_schedule_steps(const struct kvmill_flow_problem *problem,
+                                enum kvmill_flow_part part, struct flow_schedule *schedule);
+
+/* Bytes for a row of which `pages` are scored, or for a summary (pages 0). */
+int64_t kvmill_flow_workspace(const struct flow_schedule *schedule, int64_t pages);
+
+#endif

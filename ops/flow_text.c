@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "flow_text.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "flow_schedule.h"
+
+/* Of a workspace: what kernels count with stays far below 2^31. */
+enum { MOST_FLOATS = 1 << 20 };
+
+struct writer {
+    const struct kvmill_flow_problem *problem;
+    const struct kvmill_flow_program *program;
+    struct kvmill_flow_text *text;
+    struct flow_schedule schedule;
+    size_t length; /* of the text; more than there is room for when it is too long */
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct writer *writer, const char *format,
+                                                      ...) {
+    size_t size = sizeof writer->text->text;
+    size_t at = writer->length < size ? writer->length : size - 1;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(writer->text->text + at, size - at, format, arguments);
+    va_end(arguments);
+    writer->length += length < 0 ? 0 : (size_t)length;
+}
+
+/* Why not, instead. */
+__attribute__((format(printf, 2, 3))) static bool refuse(struct writer *writer, const char *format,
+                                                         ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(writer->text->text, sizeof writer->text->text, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+/* ---- Values ---- */
+
+static const char *element_word(int element) {
+    static const char *const words[] = {
+        "none",
+        [KVMILL_F32] = "f32",
+        [KVMILL_F16] = "f16",
+        [KVMILL_BF16] = "bf16",
+        [KVMILL_I8] = "i8",
+        [KVMILL_I4] = "i4",
+        [KVMILL_Q8_0] = "q8_0",
+        [KVMILL_Q4_0] = "q4_0",
+    };
+    return words[element];
+}
+
+/* Results that are no fields are counted. */
+static int count_results(const struct writer *writer, int value) {
+    int count = 0;
+    for (int i = 0; i < value; i++)
+        count += writer->program->values[i].source == KVMILL_FLOW_RESULT;
+    return count;
+}
+
+static void add_name(struct writer *writer, int number) {
+    const struct kvmill_flow_value *value = &writer->program->values[number];
+    switch (value->source) {
+    case KVMILL_FLOW_KEY:
+        add(writer, " k");
+        break;
+    case KVMILL_FLOW_VALUE:
+        add(writer, " v");
+        break;
+    case KVMILL_FLOW_QUERY:
+        add(writer, " q");
+        break;
+    case KVMILL_FLOW_FIELD:
+        add(writer, " f%d", value->number);
+        break;
+    case KVMILL_FLOW_CONSTANT:
+        add(writer, " c%d", value->number);
+        break;
+    case KVMILL_FLOW_RESULT:
+        add(writer, " r%d", count_results(writer, number));
+    }
+}
+
+static void add_shape(struct writer *writer, const struct kvmill_flow_shape *shape) {
+    if (shape->tokens && writer->problem->incremental)
+        add(writer, " n");
+    else
+        add(writer, " %" PRId64, shape->rows);
+    add(writer, " %" PRId64, shape->columns);
+}
+
+static void add_rows(struct writer *writer, int number, const struct kvmill_format *format) {
+    add(writer, "; rows");
+    add_name(writer, number);
+    add(writer, " %s %s %" PRId32, element_word(format->element), element_word(format->scale),
+        format->group);
+    add_shape(writer, &writer->program->values[number].shape);
+}
+
+static void add_place(struct writer *writer, const char *word, int number, int element) {
+    add(writer, "; %s", word);
+    add_name(writer, number);
+    add(writer, " %s", element_word(element));
+    add_shape(writer, &writer->program->values[number].shape);
+}
+
+static void add_constant(struct writer *writer, int number) {
+    const struct kvmill_flow_shape *shape = &writer->program->values[number].shape;
+    add(writer, "; constant");
+    add_name(writer, number);
+    add(writer, " %" PRId64, shape->taps);
+    add_shape(writer, shape);
+}
+
+/* All that have a place in the workspace, and constants; results are steps'. */
+static void add_input(struct writer *writer, int number) {
+    const struct kvmill_flow_value *value = &writer->program->values[number];
+    const struct kvmill_cache_geometry *geometry = &writer->problem->geometry;
+    if (value->source == KVMILL_FLOW_FIELD)
+        add_place(writer, "field", number, writer->problem->fields[value->number].element);
+    if (!writer->schedule.loaded[number])
+        return;
+    switch (value->source) {
+    case KVMILL_FLOW_KEY:
+        add_rows(writer, number, &geometry->key);
+        break;
+    case KVMILL_FLOW_VALUE:
+        add_rows(writer, number, &geometry->value);
+        break;
+    case KVMILL_FLOW_QUERY:
+        add_place(writer, "query", number, geometry->activation);
+        break;
+    case KVMILL_FLOW_CONSTANT:
+        add_constant(writer, number);
+        break;
+    default:
+        break;
+    }
+}
+
+static void add_kept(struct writer *writer) {
+    for (int i = 0; i < writer->program->value_count; i++)
+        if (writer->schedule.kept[i]) {
+            add(writer, "; keep");
+            add_name(writer, i);
+        }
+}
+
+/* ---- Steps ---- */
+
+static void add_dims(struct writer *writer, unsigned dims) {
+    add(writer, " ");
+    for (int dim = 0; dim < 3; dim++)
+        if (dims >> dim & 1)
+            add(writer, "%d", dim);
+}
+
+static void add_attributes(struct writer *writer, const struct kvmill_flow_step *step) {
+    unsigned has = kvmill_flow_kind_at(step->code)->attributes;
+    if (has & KVMILL_FLOW_ALPHA)
+        add(writer, " %a", step->alpha);
+    if (has & KVMILL_FLOW_BETA)
+        add(writer, " %a", step->beta);
+    if (has & KVMILL_FLOW_SCALE)
+        add(writer, " %a", step->scale);
+    if (has & KVMILL_FLOW_DIMS)
+        add_dims(writer, step->dims);
+    if (has & KVMILL_FLOW_GROUP)
+        add(writer, " %" PRId64, step->group);
+    if (has & KVMILL_FLOW_SLICE)
+        add(writer, " %" PRId64 " %" PRId64, step->start, step->end);
+}
+
+/* Behind the word that says when. */
+static void add_op(struct writer *writer, const struct kvmill_flow_step *step, int output) {
+    add_name(writer, output);
+    add_shape(writer, &writer->program->values[output].shape);
+    add(writer, " %s", kvmill_flow_kind_at(step->code)->name);
+    add_attributes(writer, step);
+    for (int i = 0; i < 2 && step->input[i] >= 0; i++)
+        add_name(writer, step->input[i]);
+}
+
+static void add_cache_step(struct writer *writer, const struct kvmill_flow_step *step) {
+    add(writer, "; step");
+    add_op(writer, step, step->field >= 0 ? FLOW_FIRST_FIELD + step->field : step->output);
+}
+
+static void add_atom(struct writer *writer, int value) {
+    if (!writer->schedule.atoms.needed[value])
+        return;
+    add(writer, "; atom");
+    add_name(writer, value);
+    add_shape(writer, &writer->program->values[value].shape);
+}
+
+static void add_save(struct writer *writer, const struct kvmill_flow_step *step) {
+    add(writer, "; save f%d", step->field);
+    add_name(writer, step->input[0]);
+}
+
+static void add_index_step(struct writer *writer, const struct kvmill_flow_step *step) {
+    bool elsewhere = writer->schedule.atoms.elsewhere[step - writer->program->steps];
+    if (step->code == KVMILL_FLOW_SAVE)
+        add_save(writer, step);
+    if (step->output < 0)
+        return;
+    if (elsewhere) {
+        add_atom(writer, step->output);
+        return;
+    }
+    const char *when = kvmill_flow_is_over_pages(step)                      ? "over"
+                       : writer->program->values[step->output].shape.ragged ? "page"
+                                                                            : "once";
+    add(writer, "; %s %d", when, writer->schedule.stage[step->output]);
+    add_op(writer, step, step->output);
+}
+
+static void add_program(struct writer *writer, enum kvmill_flow_part part) {
+    const struct kvmill_flow_program *program = writer->program;
+    for (int i = 0; i < program->value_count; i++)
+        add_input(writer, i);
+    for (int i = 0; i < program->step_count; i++)
+        (part == KVMILL_CACHE_PROGRAM ? add_cache_step : add_index_step)(writer,
+                                                                         &program->steps[i]);
+    add_kept(writer);
+}
+
+bool kvmill_flow_text_make(const struct kvmill_flow_problem *problem, enum kvmill_flow_part part,
+                           struct kvmill_flow_text *text) {
+    struct writer writer = {.problem = problem, .program = &problem->programs[part], .text = text};
+    if (writer.program->step_count == 0)
+        return refuse(&writer, "it has no such program");
+    kvmill_flow_schedule(problem, part, &writer.schedule);
+    if (part == KVMILL_CACHE_PROGRAM)
+        add(&writer, "cache %" PRId64 " %s", problem->geometry.page_size,
+            problem->incremental ? "growing" : "whole");
+    else
+        add(&writer, "index %d %" PRId64, writer.schedule.stages, problem->geometry.page_size);
+    add_program(&writer, part);
+    int64_t floats = writer.schedule.floats + writer.schedule.page_floats;
+    if (writer.length >= sizeof text->text)
+        return refuse(&writer, "its program is too long");
+    return floats <= MOST_FLOATS ||
+           refuse(&writer, "a page takes %" PRId64 " floats; kernels have %d", floats, MOST_FLOATS);
+}

@@ -1,0 +1,293 @@
+"""Sparse flows of kvmill.py against NumPy: Quest, and pages by their mean keys, as their papers and
+vFlow define them; and what the binding reads of a flow file against what the command reads.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+
+import kvmill
+import numpy as np
+from tap import Tap
+
+TREE = Path(kvmill.__file__).resolve().parents[2]
+FLOWS = TREE / "configs" / "flows"
+SIZES = {"num_heads": 8, "num_kv_heads": 2, "head_dim": 16, "page_size": 16, "cache_layout": 3}
+HEADS, KV_HEADS, DIM, PAGE = list(SIZES.values())[:4]
+GROUP = HEADS // KV_HEADS
+LENGTHS = [700, 1, 0, 333, 64]
+POOL = 96
+
+
+class Pages:
+    """A paged cache of one layer: requests in shuffled pages, rows that are small integers, so
+    that every sum is exact."""
+
+    def __init__(self, rng: np.random.Generator, dtype: str) -> None:
+        self.counts = [-(-length // PAGE) for length in LENGTHS]
+        order = rng.permutation(POOL).astype(np.int32)
+        self.indptr = np.cumsum([0, *self.counts])
+        self.ids = order[: self.indptr[-1]]
+        self.cache = np.full((1, 2, KV_HEADS, POOL * PAGE, DIM), np.nan, dtype)
+        self.key, self.value = (
+            [rng.integers(-4, 5, (n, KV_HEADS, DIM)).astype(dtype) for n in LENGTHS] for _ in "kv"
+        )
+
+    def requests(self) -> dict[str, object]:
+        return {"seq_len": LENGTHS, "page_indptr": self.indptr, "page_ids": self.ids}
+
+    def slots(self, b: int) -> np.ndarray:
+        tokens = np.arange(LENGTHS[b])
+        return self.ids[self.indptr[b] + tokens // PAGE].astype(np.int64) * PAGE + tokens % PAGE
+
+    def append(self, flow: kvmill.Flow, packs: Sequence[kvmill.Pack]) -> dict[str, np.ndarray]:
+        """All tokens, request by request; the fields."""
+        fields = flow.fields(POOL)
+        step = flow.plan("append", cache_pages=POOL, packs=packs)
+        for b in range(len(LENGTHS)):
+            current = {"current_key": self.key[b], "current_value": self.value[b]}
+            done = step.run(cache=self.cache, slot_mapping=self.slots(b), **current, **fields)
+            assert done is None
+        return fields
+
+
+# ---- What is right ----
+
+
+def quest_scores(key: np.ndarray, query: np.ndarray) -> np.ndarray:
+    """Of whole pages, [pages, PAGE, DIM], for the query heads of a group: the largest bound on a
+    dot."""
+    above, below = query[:, None] * key.max(1), query[:, None] * key.min(1)
+    return np.maximum(above, below).sum(-1).max(0)
+
+
+def centroid_scores(key: np.ndarray, query: np.ndarray) -> np.ndarray:
+    return key.mean(1) @ query.mean(0)
+
+
+def selected(scores: Callable, key: np.ndarray, query: np.ndarray, select: dict) -> list[int]:
+    """The pages of a row: the first, the best, the last."""
+    pages = -(-len(key) // PAGE)
+    bos, k, eos = select["reserved_bos"], select["topk_val"], select["reserved_eos"]
+    budget = max(bos + k + eos, int(Fraction(select["topk_ratio"]) * pages))
+    if pages <= budget:
+        return list(range(pages))
+    candidates = np.arange(bos, pages - eos)
+    whole = key[: (pages - eos) * PAGE].reshape(-1, PAGE, DIM)[bos:]
+    best = np.argsort(-scores(whole, query), kind="stable")[: budget - bos - eos]
+    return [*range(bos), *sorted(candidates[best].tolist()), *range(pages - eos, pages)]
+
+
+def attended(key: np.ndarray, value: np.ndarray, query: np.ndarray, pages: list[int]) -> np.ndarray:
+    """Of the group's query heads, over the tokens of the pages alone."""
+    tokens = [t for p in pages for t in range(p * PAGE, min((p + 1) * PAGE, len(key)))]
+    if not tokens:
+        return np.zeros((GROUP, DIM))
+    scores = query @ key[tokens].T / np.sqrt(DIM)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ value[tokens]
+
+
+# ---- Tests ----
+
+
+def flow_of(name: str, **attention: object) -> tuple[kvmill.Flow, dict]:
+    spec = json.loads((FLOWS / f"{name}.json").read_text())
+    spec["select"] = {"topk_val": 4, "reserved_bos": 1, "reserved_eos": 2, "topk_ratio": "1/5"}
+    return kvmill.Flow(spec, **SIZES, **attention), spec["select"]
+
+
+def check_rows(
+    pages: Pages, scores: Callable, select: dict, query: np.ndarray, got: tuple
+) -> int:
+    """Lists are equal, outputs near; returns how many rows left pages out."""
+    indptr, lists, output = got
+    sparse = 0
+    for row in range(len(LENGTHS) * KV_HEADS):
+        b, head = divmod(row, KV_HEADS)
+        group = slice(head * GROUP, (head + 1) * GROUP)
+        rows = pages.key[b][:, head], pages.value[b][:, head], query[b, group]
+        key, value, ask = (array.astype(np.float64) for array in rows)
+        want = selected(scores, key, ask, select)
+        assert lists[indptr[row] : indptr[row + 1]].tolist() == want, (b, head)
+        difference = np.abs(output[b, group].astype(np.float64) - attended(key, value, ask, want))
+        assert difference.max() <= (1e-5 if output.dtype == np.float32 else 1e-2), difference.max()
+        sparse += len(want) < pages.counts[b]
+    return sparse
+
+
+def against_numpy(
+    rng: np.random.Generator,
+    packs: Sequence[kvmill.Pack],
+    name: str,
+    scores: Callable,
+    dtype: str,
+) -> None:
+    flow, select = flow_of(name, T1=dtype)
+    pages = Pages(rng, dtype)
+    fields = pages.append(flow, packs)
+    query = rng.integers(-2, 3, (len(LENGTHS), HEADS, DIM)).astype(dtype)
+    limits = {"batch": len(LENGTHS), "pages": max(pages.counts), "packs": packs, "threads": 2}
+    index, decode, attend = (flow.plan(step, **limits) for step in ("index", "decode", "attend"))
+    asked = {"query": query, "cache": pages.cache, **pages.requests()}
+    indptr, lists = index.run(**asked, **fields)
+    with ThreadPoolExecutor(2) as executor:
+        output = decode.run(**asked, **fields, executor=executor)
+    assert check_rows(pages, scores, select, query, (indptr, lists, output)) > 0
+    along = attend.run(**asked, sel_indptr=indptr, sel=lists)
+    assert along.tobytes() == output.tobytes()
+    dense = attend.run(**asked)
+    assert dense[4].tobytes() == output[4].tobytes() and dense[0].tobytes() != output[0].tobytes()
+
+
+def quantised(
+    rng: np.random.Generator, packs: Sequence[kvmill.Pack], bits: int, stored: int
+) -> None:
+    """A cache of codes: the tokens of its lists, as near as the codes are."""
+    flow, _ = flow_of("gqa_quest", T1="float16", quant_bit=bits, quant_group=8)
+    pages = Pages(rng, "float16")
+    codes = np.int8 if bits == 8 else np.uint8
+    pages.cache = np.zeros((1, 2, KV_HEADS, POOL * PAGE, stored), codes)
+    scale = np.zeros((1, 2, KV_HEADS, POOL * PAGE, DIM // 8), np.float16)
+    fields, step = flow.fields(POOL), flow.plan("append", cache_pages=POOL, packs=packs)
+    for b in range(len(LENGTHS)):
+        current = {"current_key": pages.key[b], "current_value": pages.value[b], "scale": scale}
+        step.run(cache=pages.cache, slot_mapping=pages.slots(b), **current, **fields)
+    query = (rng.integers(-2, 3, (len(LENGTHS), HEADS, DIM)) / 16).astype(np.float16)
+    counts = np.full(len(LENGTHS) * KV_HEADS + 1, -1), np.zeros(POOL * KV_HEADS, np.int32)
+    output = flow.plan("decode", batch=len(LENGTHS), pages=POOL, packs=packs).run(
+        query=query, cache=pages.cache, scale=scale, sel_indptr=counts[0], sel=counts[1],
+        **pages.requests(), **fields
+    )
+    for row in range(len(LENGTHS) * KV_HEADS):
+        b, head = divmod(row, KV_HEADS)
+        group = slice(head * GROUP, (head + 1) * GROUP)
+        own = counts[1][counts[0][row] : counts[0][row + 1]].tolist()
+        assert own[:1] == [0][: len(own)] and len(own) <= pages.counts[b]
+        rows = pages.key[b][:, head], pages.value[b][:, head], query[b, group]
+        want = attended(*(rows[i].astype(np.float64) for i in (0, 1, 2)), own)
+        assert np.abs(output[b, group] - want).max() <= (0.05 if bits == 8 else 0.5)
+
+
+def absolute_ids(rng: np.random.Generator, packs: Sequence[kvmill.Pack]) -> None:
+    flow, _ = flow_of("gqa_quest", T1="float32")
+    pages = Pages(rng, "float32")
+    fields = pages.append(flow, packs)
+    query = np.ones((len(LENGTHS), HEADS, DIM), np.float32)
+    blocks = np.full(POOL * KV_HEADS, -1, np.int32)
+    step = flow.plan("index", batch=len(LENGTHS), pages=max(pages.counts), packs=packs)
+    indptr, lists = step.run(query=query, **pages.requests(), **fields, block_ids=blocks)
+    for row in range(len(LENGTHS) * KV_HEADS):
+        b, head = divmod(row, KV_HEADS)
+        own = slice(indptr[row], indptr[row + 1])
+        assert (blocks[own] == pages.ids[pages.indptr[b] + lists[own]] * KV_HEADS + head).all()
+    assert (blocks[indptr[-1] :] == -1).all()
+
+
+def run_command(
+    command: str, spec: dict, arrays: dict[str, np.ndarray], outputs: Sequence[str]
+) -> list[np.ndarray]:
+    with tempfile.TemporaryDirectory() as directory:
+        where = Path(directory)
+        (where / "flow.json").write_text(json.dumps(spec))
+        words = []
+        for name, array in arrays.items():
+            np.save(where / f"{name}.npy", array)
+            words += ["--in", f"{name}={where / name}.npy"]
+        for name in outputs:
+            words += ["--out", f"{name}={where / name}.out"]
+        step = ["run", str(where / "flow.json"), "--portable", "--step", "index"]
+        subprocess.run([command, *step, *words], check=True)
+        return [np.load(where / f"{name}.out") for name in outputs]
+
+
+def against_command(rng: np.random.Generator, command: str, path: Path) -> None:
+    """One file, read by the binding and by the command: the same lists, and state."""
+    spec = json.loads(path.read_text())
+    spec["attention"] |= {"T1": "float32", **SIZES, "page_size": spec["attention"]["page_size"]}
+    spec["select"] |= {"topk_val": 3} if spec["select"]["topk_val"] not in ("all", 0) else {}
+    flow, size, count = kvmill.Flow(spec), spec["attention"]["page_size"], 30
+    pages = count + spec["select"].get("reserved_bos", 1) + spec["select"].get("reserved_eos", 1)
+    fields = {
+        name: rng.standard_normal(field.shape).astype(field.dtype)
+        for name, field in flow.fields(pages).items()
+    }
+    arrays = {
+        "query": rng.standard_normal((1, HEADS, DIM)).astype(np.float32),
+        "cache": rng.standard_normal((1, 2, KV_HEADS, pages * size, DIM)).astype(np.float32),
+        "seq_len": np.array([pages * size]),
+        "page_indptr": np.array([0, pages]),
+        "page_ids": rng.permutation(pages).astype(np.int32),
+    }
+    theirs = run_command(command, spec, {**arrays, **fields}, ["sel_indptr", "sel"])
+    ours = flow.plan("index", batch=1, pages=pages, portable=True).run(**arrays, **fields)
+    assert [a.tolist() for a in ours] == [a.tolist() for a in theirs]
+
+
+def sizes() -> None:
+    opaque = re.search(r"uint64_t opaque\[(\d+)\]", (TREE / "include" / "kvmill.h").read_text())
+    assert opaque and kvmill._Call.opaque.size == 8 * int(opaque[1])
+
+
+def ratios() -> None:
+    for name, elements in [("gqa_quest", Fraction(17, 8)), ("block_sparse", Fraction(33, 16))]:
+        flow = kvmill.Flow(FLOWS / f"{name}.json")
+        assert flow.token_ratio == elements, flow.token_ratio
+    int8 = kvmill.Flow(FLOWS / "gqa_quest.json", quant_bit=8, quant_group=32)
+    assert int8.token_ratio_bytes > Fraction(9, 4)
+
+
+def refused(words: str, make: Callable[[], object]) -> None:
+    try:
+        make()
+    except (kvmill.KvmillError, TypeError, ValueError) as error:
+        assert words in str(error), str(error)
+    else:
+        raise AssertionError(f"nothing was refused; expected {words!r}")
+
+
+def refusals() -> None:
+    spec = json.loads((FLOWS / "gqa_quest.json").read_text())
+    flow = kvmill.Flow(spec, **SIZES)
+    refused("accepted: 'flow'", lambda: kvmill.Flow({"op": "flows"}))
+    refused("['fieldz']", lambda: kvmill.Flow({**spec, "fieldz": []}))
+    headless = {"op": "flow", "attention": {"num_heads": 8, "T1": "float32"}}
+    refused("no head_dim", lambda: kvmill.Flow(headless))
+    refused("page_size", lambda: kvmill.Flow(spec, page_size=0))
+    shapeless = {**spec, "fields": [{"name": "highest", "shape": [1, "head_size"]}]}
+    refused("'head_size'", lambda: kvmill.Flow(shapeless))
+    endless = {**spec, "select": {"reserved_eos": -1}}
+    refused("reserved_eos is -1", lambda: kvmill.Flow(endless))
+    refused("append, index, attend, decode", lambda: flow.plan("score"))
+    refused("limits.pages is -1", lambda: flow.plan("index", pages=-1))
+    refused("highest", lambda: flow.plan("index").prepare(nothing=None))
+    step = flow.plan("append", cache_pages=4)
+    fields = flow.fields(4)
+    fields["lowest"].flags.writeable = False
+    refused("lowest is read-only", lambda: step.run(**fields))
+
+
+def run(tap: Tap, command: str, packs: Sequence[kvmill.Pack], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for name, scores in [("gqa_quest", quest_scores), ("block_sparse", centroid_scores)]:
+        for dtype in ("float32", "float16"):
+            test = partial(against_numpy, rng, packs, name, scores, dtype)
+            tap.run(f"flow {name} of {dtype}", test)
+    tap.run("flow of an int8 cache", lambda: quantised(rng, packs, 8, DIM))
+    tap.run("flow of an int4 cache", lambda: quantised(rng, packs, 4, DIM // 2))
+    tap.run("absolute ids of a flow", lambda: absolute_ids(rng, packs))
+    for path in sorted(FLOWS.glob("*.json")):
+        tap.run(f"{path.name}, read twice", partial(against_command, rng, command, path))
+    tap.run("token ratios of flows", ratios)
+    tap.run("sizes of what the library fills", sizes)
+    tap.run("flows are refused", refusals)

@@ -1,0 +1,363 @@
+/* Summarise a page of one kv head.
+   cache 16 growing;
+   rows k f16 none 0 n 128;
+   field f0 f16 1 128;
+   field f1 f16 1 128;
+   step f0 1 128 Max 1 k;
+   step f1 1 128 Min 1 k.
+   Generated; to reproduce: kvmill explain --kernels specs.json --source kvmill_flow_program_pab866b23960ec748__avx512_cache */
+#include <immintrin.h>
+#include "kvmill_kernel.h"
+
+#define INLINED static inline __attribute__((always_inline, unused, target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+
+typedef __m512 lanes;
+typedef __m512i bits;
+
+INLINED lanes
+all(const float *p)
+{
+    return _mm512_set1_ps(*p);
+}
+
+INLINED lanes
+each(const float *p)
+{
+    return _mm512_loadu_ps(p);
+}
+
+INLINED void
+keep(float *p, lanes v)
+{
+    _mm512_storeu_ps(p, v);
+    __asm__("" : "+m"(*(kvmill_word64 *)p));
+}
+
+INLINED uint32_t
+bits_of(float value)
+{
+    uint32_t u;
+    memcpy(&u, &value, sizeof u);
+    return u;
+}
+
+INLINED float
+float_of(uint32_t u)
+{
+    float value;
+    memcpy(&value, &u, sizeof value);
+    return value;
+}
+
+INLINED lanes
+load_f16(const unsigned char *from)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)from));
+}
+
+INLINED float
+single_f16(const unsigned char *from)
+{
+    return _cvtsh_ss(*(const kvmill_word2 *)from);
+}
+
+INLINED void
+put_f16(unsigned char *to, float v)
+{
+    *(kvmill_word2 *)to = _cvtss_sh(v, _MM_FROUND_TO_NEAREST_INT);
+}
+
+INLINED void
+take_f16(float *to, const unsigned char *from, int64_t count)
+{
+    int64_t i = 0;
+    for (; i + 16 <= count; i += 16)
+        keep(to + i, load_f16(from + 2 * i));
+    if (i < count) {
+        unsigned char part[32] = {0};
+        float rest[16];
+        memcpy(part, from + 2 * i, (size_t)(count - i) * 2);
+        keep(rest, load_f16(part));
+        memcpy(to + i, rest, (size_t)(count - i) * sizeof *to);
+    }
+}
+
+INLINED __m256i
+half_of(lanes v)
+{
+    return _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT);
+}
+
+INLINED void
+store_f16(unsigned char *to, lanes v)
+{
+    _mm256_storeu_si256((__m256i *)to, half_of(v));
+}
+
+INLINED void
+give_f16_some(unsigned char *to, float *from, size_t some, int direction)
+{
+    float exact[16] = {0}, near[16];
+    uint16_t half[16];
+    memcpy(exact, from, some * sizeof *exact);
+    store_f16((unsigned char *)half, each(exact));
+    keep(near, load_f16((const unsigned char *)half));
+    for (int l = 0; direction != 0 && l < 16; l++) {
+        uint32_t u = half[l], is_negative = u >> 15;
+        uint32_t beyond = direction > 0 ? near[l] < exact[l] : near[l] > exact[l];
+        uint32_t inwards = direction > 0 ? is_negative : 1 - is_negative;
+        half[l] = (uint16_t)(u + beyond - 2 * (beyond & inwards));
+    }
+    keep(near, load_f16((const unsigned char *)half));
+    memcpy(to, half, some * sizeof *half);
+    memcpy(from, near, some * sizeof *near);
+}
+
+INLINED void
+give_f16(unsigned char *to, float *from, int64_t count, int direction)
+{
+    int64_t i = 0;
+    for (; i + 16 <= count; i += 16)
+        give_f16_some(to + 2 * i, from + i, 16, direction);
+    if (i < count)
+        give_f16_some(to + 2 * i, from + i, (size_t)(count - i), direction);
+}
+
+INLINED lanes
+product(lanes x, lanes y)
+{
+    lanes v = _mm512_mul_ps(x, y);
+    __asm__("" : "+v"(v));
+    return v;
+}
+
+INLINED void
+load_k(float *to, const unsigned char *from, const unsigned char *scales)
+{
+    (void)scales;
+    take_f16(to, from, 128);
+}
+
+struct values {
+    float k[2048];
+    float f0[128];
+    float f1[128];
+};
+
+INLINED float
+chosen(uint32_t truth, float a, float b)
+{
+    return float_of(bits_of(b) ^ ((bits_of(a) ^ bits_of(b)) & -truth));
+}
+
+/* Newton's, in double: rounded to float it is the root of a float.  */
+INLINED float
+root(float x)
+{
+    double wide = x, y;
+    uint64_t u;
+    memcpy(&u, &wide, sizeof u);
+    u = (u >> 1) + 0x1ff7a3bea91d9b1b;
+    memcpy(&y, &u, sizeof y);
+    for (int i = 0; i < 5; i++)
+        y = 0.5 * (y + wide / y);
+    return chosen((x > 0) & (x < __builtin_inff()), (float)y, x);
+}
+
+INLINED float
+exponential(float x, float minus_0)
+{
+    float above = x > 89.f ? 89.f : x, within = above < -104.f ? -104.f : above;
+    float shifted = (within * 1.44269504f + minus_0) + 0x1.8p23f, n = shifted - 0x1.8p23f;
+    float first = within - (n * 0x1.63p-1f + minus_0), r = first - (n * -2.12194440e-4f + minus_0);
+    float y = 1.9875691500e-4f;
+    y = (y * r + minus_0) + 1.3981999507e-3f;
+    y = (y * r + minus_0) + 8.3334519073e-3f;
+    y = (y * r + minus_0) + 4.1665795894e-2f;
+    y = (y * r + minus_0) + 1.6666665459e-1f;
+    y = (y * r + minus_0) + 5.0000001201e-1f;
+    y = ((y * r + minus_0) * r + minus_0) + r + 1.f;
+    int32_t k = (int32_t)(bits_of(shifted) - 0x4b400000u), half = k >> 1;
+    return ((y * float_of((uint32_t)(half + 127) << 23) + minus_0) * float_of((uint32_t)(k - half + 127) << 23) + minus_0);
+}
+
+INLINED float
+logarithm(float x, float minus_0)
+{
+    uint32_t small = x < 0x1p-126f;
+    uint32_t u = bits_of(chosen(small, x * 0x1p23f, x));
+    int32_t exponent = (int32_t)(u - 0x3f3504f3u) >> 23;
+    float z = float_of(u - ((uint32_t)exponent << 23)) - 1.f, square = (z * z + minus_0);
+    float n = (float)(exponent - 23 * (int32_t)small);
+    float y = 7.0376836292e-2f;
+    y = (y * z + minus_0) + -1.1514610310e-1f;
+    y = (y * z + minus_0) + 1.1676998740e-1f;
+    y = (y * z + minus_0) + -1.2420140846e-1f;
+    y = (y * z + minus_0) + 1.4249322787e-1f;
+    y = (y * z + minus_0) + -1.6668057665e-1f;
+    y = (y * z + minus_0) + 2.0000714765e-1f;
+    y = (y * z + minus_0) + -2.4999993993e-1f;
+    y = (y * z + minus_0) + 3.3333331174e-1f;
+    y = ((y * z + minus_0) * square + minus_0) + (n * -2.12194440e-4f + minus_0);
+    y = z + (y - (0.5f * square + minus_0)) + (n * 0x1.63p-1f + minus_0);
+    y = chosen(x < __builtin_inff(), y, x);
+    y = chosen(x == 0, -__builtin_inff(), y);
+    return chosen(x < 0, __builtin_nanf(""), y);
+}
+
+enum { TERMS = 16 };
+
+INLINED float
+added(float lane[TERMS])
+{
+    for (int l = 0; l < 8; l++)
+        lane[l] += lane[l + 8];
+    for (int l = 0; l < 4; l++)
+        lane[l] += lane[l + 4];
+    return (lane[0] + lane[2]) + (lane[1] + lane[3]);
+}
+
+INLINED float
+sum_across(const float *x, int64_t count, float minus_0)
+{
+    float lane[TERMS] = {0};
+    int64_t i = 0;
+    (void)minus_0;
+    for (; i + TERMS <= count; i += TERMS)
+        for (int l = 0; l < TERMS; l++)
+            lane[l] += x[i + l];
+    for (int l = 0; l < count % TERMS; l++)
+        lane[l] += x[i + l];
+    return added(lane);
+}
+
+INLINED float
+squares_across(const float *x, int64_t count, float minus_0)
+{
+    float lane[TERMS] = {0};
+    int64_t i = 0;
+    (void)minus_0;
+    for (; i + TERMS <= count; i += TERMS)
+        for (int l = 0; l < TERMS; l++)
+            lane[l] += (x[i + l] * x[i + l] + minus_0);
+    for (int l = 0; l < count % TERMS; l++)
+        lane[l] += (x[i + l] * x[i + l] + minus_0);
+    return added(lane);
+}
+
+INLINED float
+dot_across(const float *x, const float *y, int64_t count, float minus_0)
+{
+    float lane[TERMS] = {0};
+    int64_t i = 0;
+    (void)minus_0;
+    for (; i + TERMS <= count; i += TERMS)
+        for (int l = 0; l < TERMS; l++)
+            lane[l] += (x[i + l] * y[i + l] + minus_0);
+    for (int l = 0; l < count % TERMS; l++)
+        lane[l] += (x[i + l] * y[i + l] + minus_0);
+    return added(lane);
+}
+
+INLINED float
+largest_across(const float *x, int64_t count)
+{
+    float y = x[0];
+    for (int64_t i = 1; i < count; i++)
+        y = x[i] > y ? x[i] : y;
+    return y;
+}
+
+INLINED float
+least_across(const float *x, int64_t count)
+{
+    float y = x[0];
+    for (int64_t i = 1; i < count; i++)
+        y = x[i] < y ? x[i] : y;
+    return y;
+}
+
+INLINED void
+sum_down(float *restrict to, const float *restrict x, int64_t count, int64_t columns, float minus_0)
+{
+    for (int64_t j = 0; j < columns; j++)
+        to[j] = 0.f + minus_0;
+    for (int64_t r = 0; r < count; r++)
+        for (int64_t j = 0; j < columns; j++)
+            to[j] = to[j] + x[r * columns + j];
+}
+
+INLINED void
+squares_down(float *restrict to, const float *restrict x, int64_t count, int64_t columns, float minus_0)
+{
+    for (int64_t j = 0; j < columns; j++)
+        to[j] = 0.f + minus_0;
+    for (int64_t r = 0; r < count; r++)
+        for (int64_t j = 0; j < columns; j++)
+            to[j] = to[j] + (x[r * columns + j] * x[r * columns + j] + minus_0);
+}
+
+INLINED void
+largest_down(float *restrict to, const float *restrict x, int64_t count, int64_t columns, float minus_0)
+{
+    for (int64_t j = 0; j < columns; j++)
+        to[j] = x[j] + minus_0;
+    for (int64_t r = 1; r < count; r++)
+        for (int64_t j = 0; j < columns; j++)
+            to[j] = x[r * columns + j] > to[j] ? x[r * columns + j] : to[j];
+}
+
+INLINED void
+least_down(float *restrict to, const float *restrict x, int64_t count, int64_t columns, float minus_0)
+{
+    for (int64_t j = 0; j < columns; j++)
+        to[j] = x[j] + minus_0;
+    for (int64_t r = 1; r < count; r++)
+        for (int64_t j = 0; j < columns; j++)
+            to[j] = x[r * columns + j] < to[j] ? x[r * columns + j] : to[j];
+}
+
+
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static void
+summarise(const struct kvmill_flow_summary *p, int64_t head, struct values *w)
+{
+    const int64_t rows = p->rows;
+    float zero = -0.f;
+    __asm__("" : "+m"(zero));
+    const float minus_0 = zero;
+    (void)minus_0;
+    for (int64_t r = 0; r < rows; r++)
+        load_k(w->k + r * 128, p->key.data + (0 + r) * p->key.row_stride + head * p->key.head_stride, NULL);
+
+    for (int64_t i = 0; i < 1; i++)
+        largest_down(w->f0 + i * 128, w->k + i * rows * 128, rows, 128, minus_0);
+    give_f16(p->field[0] + (p->page * p->kv_heads + head) * 256, w->f0, 128, 1);
+
+    for (int64_t i = 0; i < 1; i++)
+        least_down(w->f1 + i * 128, w->k + i * rows * 128, rows, 128, minus_0);
+    give_f16(p->field[1] + (p->page * p->kv_heads + head) * 256, w->f1, 128, -1);
+}
+
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static void
+run(const void *problem, int64_t first, int64_t last)
+{
+    const struct kvmill_flow_summary *p = problem;
+    for (int64_t head = first; head < last; head++)
+        summarise(p, head, (struct values *)(void *)p->workspace);
+}
+
+static const struct kvmill_flow_program_shape shape = {
+    .program = "cache 16 growing; rows k f16 none 0 n 128; field f0 f16 1 128; field f1 f16 1 128; step f0 1 128 Max 1 k; step f1 1 128 Min 1 k",
+};
+
+const struct kvmill_kernel kvmill_flow_program_pab866b23960ec748__avx512_cache = {
+    .abi = KVMILL_KERNEL_ABI,
+    .family = KVMILL_FLOW_PROGRAM,
+    .symbol = "kvmill_flow_program_pab866b23960ec748__avx512_cache",
+    .isa = "avx512",
+    .shape = &shape,
+    .whole_batch = 0,
+    .run = run,
+};

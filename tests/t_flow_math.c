@@ -1,0 +1,67 @@
+/* Exponential and logarithm of flows against the C library's in double precision.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "../runtime/flow_math.h"
+#include "fence.h"
+#include "tap.h"
+
+/* Steps between floats at the size of `wanted` that `found` is off; what has no size must be equal.
+ */
+static double distance(float found, double wanted) {
+    float nearest = (float)wanted;
+    int exponent;
+    if (isnan(wanted) || isnan(found))
+        return isnan(wanted) && isnan(found) ? 0 : INFINITY;
+    if (isinf(nearest) || isinf(found))
+        return found == nearest ? 0 : INFINITY;
+    frexp(wanted, &exponent);
+    return fabs(found - wanted) / ldexp(1, exponent - 24 < -149 ? -149 : exponent - 24);
+}
+
+/* Every so many'th float of all, NaN and infinities too. */
+static void test_all(const char *name, float function(float), double wanted(double)) {
+    const uint32_t step = is_slow_run() ? 65537 : 577;
+    double worst = 0;
+    float where = 0;
+    for (uint64_t bits = 0; bits <= UINT32_MAX; bits += step) {
+        float x = kvmill_float_of_bits((uint32_t)bits);
+        double error = distance(function(x), wanted(x));
+        if (error > worst)
+            where = x;
+        worst = error > worst ? error : worst;
+    }
+    ok(worst < 1, "%s: errors below one unit in the last place, at most %.3f at %a", name, worst,
+       where);
+}
+
+static void test_one(const char *name, float function(float), float x, float wanted) {
+    float found = function(x);
+    ok(memcmp(&found, &wanted, sizeof found) == 0 || (isnan(found) && isnan(wanted)),
+       "%s(%a) is %a", name, x, wanted);
+}
+
+int main(void) {
+    test_all("exp", kvmill_exp, exp);
+    test_all("log", kvmill_log, log);
+    test_one("exp", kvmill_exp, 0, 1);
+    test_one("exp", kvmill_exp, -0.f, 1);
+    test_one("exp", kvmill_exp, INFINITY, INFINITY);
+    test_one("exp", kvmill_exp, -INFINITY, 0);
+    test_one("exp", kvmill_exp, NAN, NAN);
+    test_one("exp", kvmill_exp, 88.72284f, INFINITY);
+    test_one("exp", kvmill_exp, 88.72283f, expf(88.72283f));
+    test_one("exp", kvmill_exp, -103.97f, 0x1p-149f);
+    test_one("exp", kvmill_exp, -104, 0);
+    test_one("exp", kvmill_exp, -1e30f, 0);
+    test_one("log", kvmill_log, 1, 0);
+    test_one("log", kvmill_log, 0, -INFINITY);
+    test_one("log", kvmill_log, -0.f, -INFINITY);
+    test_one("log", kvmill_log, -1, NAN);
+    test_one("log", kvmill_log, -INFINITY, NAN);
+    test_one("log", kvmill_log, INFINITY, INFINITY);
+    test_one("log", kvmill_log, NAN, NAN);
+    test_one("log", kvmill_log, 0x1p-149f, -0x1.9d1dap+6f);
+    return done_testing();
+}

@@ -177,9 +177,16 @@ static bool has_attention(const struct spec_list *specs) {
 static bool has_rows(const struct spec_list *specs) {
     for (size_t i = 0; i < specs->count; i++)
         if (!is_attention_spec(&specs->items[i]) && !is_window_spec(&specs->items[i]) &&
-            !is_flow_spec(&specs->items[i]))
+            !is_flow_spec(&specs->items[i]) && !is_onnx_attention_spec(&specs->items[i]))
             return true;
     return false;
+}
+
+/* It has no kernels of its own. */
+static bool pass_over(const struct spec *spec) {
+    fprintf(stderr, "%s: not timed: MultiHeadCacheAttention is, which has the same kernels\n",
+            spec->where);
+    return true;
 }
 
 static bool bench_spec(const struct spec *spec, const struct attention_setting *setting,
@@ -190,6 +197,8 @@ static bool bench_spec(const struct spec *spec, const struct attention_setting *
         return bench_gather(spec, setting->pack, setting->threads, results, error);
     if (is_window_spec(spec))
         return bench_scatter(spec, setting->pack, setting->threads, results, error);
+    if (is_onnx_attention_spec(spec))
+        return pass_over(spec);
     if (is_flow_spec(spec))
         return bench_flow(spec, setting, results, error) &&
                bench_select(setting->pack, results, error);

@@ -28,6 +28,8 @@ static const struct option_help options[] = {
 static const struct run_op *op_of(const struct spec *spec) {
     if (is_window_spec(spec))
         return is_gather_spec(spec) ? &gather_run : &scatter_run;
+    if (is_onnx_attention_spec(spec))
+        return &onnx_attention_run;
     if (is_flow_spec(spec))
         return &flow_run;
     return is_attention_spec(spec) ? &cache_attention_run : &tensor_scatter_run;

@@ -18,6 +18,7 @@ import flows
 import gather
 import jax_windows
 import kvmill
+import onnx_attention
 import onnx_backend
 import pmx
 from tap import Tap
@@ -37,6 +38,7 @@ def main() -> int:
         "packs: " + (", ".join(f"{p.name} ({p.kernel_count} kernels)" for p in packs) or "none")
     )
     onnx_backend.run(tap, packs, seed)
+    onnx_attention.run(tap, packs, seed)
     pmx.run_all(tap, packs, seed)
     gather.run(tap, packs, seed)
     jax_windows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "onnx_ops.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../ops/dtype.h"
+#include "../ops/element.h"
+
+/* ---- Nodes ---- */
+
+static struct onnx_value *value_at(const struct onnx_call *call, const int *numbers, int count,
+                                   int i) {
+    return i < count && numbers[i] != ONNX_ABSENT ? &call->model->values[numbers[i]] : NULL;
+}
+
+struct onnx_value *onnx_input(const struct onnx_call *call, int i) {
+    return value_at(call, call->node->inputs, call->node->input_count, i);
+}
+
+struct onnx_value *onnx_output(const struct onnx_call *call, int i) {
+    return value_at(call, call->node->outputs, call->node->output_count, i);
+}
+
+static bool is_complete_value(const struct onnx_call *call, const struct onnx_value *value) {
+    bool typed = value->has_shape && value->dtype.bits != 0;
+    if (call->op->open)
+        return typed;
+    return typed && onnx_is_known(value) && kvmill_kind_of(value->dtype) != KVMILL_NO_KIND;
+}
+
+bool onnx_is_complete(const struct onnx_call *call, char *words, size_t size) {
+    struct onnx_type_text type;
+    for (int i = 0; i < MOST_ONNX_TENSORS && call->op->inputs[i].name != NULL; i++) {
+        const struct onnx_value *value = onnx_input(call, i);
+        if (value == NULL || is_complete_value(call, value))
+            continue;
+        snprintf(words, size, "\"%.60s\" is %s; accepted: a known type%s", value->name,
+                 onnx_type_words(value, &type),
+                 call->op->open ? " and rank" : " and known extents");
+        return false;
+    }
+    return true;
+}
+
+struct spec *onnx_begin_spec(const struct onnx_call *call, struct spec_list *list,
+                             struct error *error) {
+    struct error place;
+    struct spec *spec = spec_list_append(list, error);
+    if (spec == NULL)
+        return NULL;
+    onnx_fail(&place, call->model, call->node, "%s", "");
+    snprintf(spec->where, sizeof spec->where, "%.*s", (int)strlen(place.text) - 2, place.text);
+    return spec;
+}
+
+/* ---- TensorScatter ---- */
+
+static bool check_types(const struct onnx_call *call, struct error *error) {
+    const struct onnx_value *past = onnx_input(call, 0), *update = onnx_input(call, 1);
+    const struct onnx_value *indices = onnx_input(call, 2);
+    if (!kvmill_dtype_equal(past->dtype, update->dtype))
+        return onnx_fail(error, call->model, call->node, "update is %s; accepted: past_cache's, %s",
+                         kvmill_dtype_name(update->dtype), kvmill_dtype_name(past->dtype));
+    return indices == NULL || kvmill_dtype_equal(indices->dtype, (DLDataType){kDLInt, 64, 1}) ||
+           onnx_fail(error, call->model, call->node, "write_indices is %s; accepted: int64",
+                     kvmill_dtype_name(indices->dtype));
+}
+
+static bool fill_tensor_scatter(const struct onnx_call *call, struct spec *spec,
+                                struct error *error) {
+    struct scatter_spec *scatter = &spec->scatter;
+    DLTensor *tensors[] = {&scatter->past_cache, &scatter->update, &scatter->write_indices};
+    char mode[sizeof scatter->mode];
+    if (!onnx_word_of(call->model, call->node, "mode", "linear", mode, sizeof mode, error))
+        return false;
+    scatter_spec_begin(spec, mode, onnx_input(call, 0)->dtype);
+    for (int i = 0; i < 3; i++) {
+        const struct onnx_value *value = onnx_input(call, i);
+        if (value != NULL && !spec_set_shape(tensors[i], value->dims, value->rank, error))
+            return false;
+    }
+    return onnx_integer_of(call->model, call->node, "axis", -2, &scatter->axis, error) &&
+           spec->op->check(spec, error);
+}
+
+static bool add_tensor_scatter(const struct onnx_call *call, struct spec_list *list,
+                               struct error *error) {
+    const struct onnx_value *past = onnx_input(call, 0);
+    struct onnx_value *present = onnx_output(call, 0);
+    if (!check_types(call, error))
+        return false;
+    struct spec *spec = onnx_begin_spec(call, list, error);
+    return spec != NULL && fill_tensor_scatter(call, spec, error) &&
+           (present == NULL ||
+            onnx_learn(call->model, present, past->dtype, past->rank, past->dims, error));
+}
+
+/* ---- Attention: a spec as JSON, in the standard's words ---- */
+
+static json_t *dims_of(const struct onnx_value *value) {
+    json_t *dims = json_array();
+    for (int d = 0; d < value->rank; d++)
+        json_array_append_new(dims, value->dims[d] == KVMILL_DYNAMIC
+                                        ? json_string("?")
+                                        : json_integer(value->dims[d]));
+    return dims;
+}
+
+static void write_tensors(const struct onnx_call *call, json_t *object) {
+    for (int i = 0; i < MOST_ONNX_TENSORS && call->op->inputs[i].name != NULL; i++) {
+        const struct onnx_formal *formal = &call->op->inputs[i];
+        const struct onnx_value *value = onnx_input(call, i);
+        if (value == NULL)
+            continue;
+        json_object_set_new(object, formal->name, dims_of(value));
+        if (formal->type != NULL)
+            json_object_set_new(object, formal->type, json_string(kvmill_dtype_name(value->dtype)));
+    }
+}
+
+static bool write_attributes(const struct onnx_call *call, json_t *object, struct error *error) {
+    for (int i = 0; i < call->node->attribute_count; i++) {
+        const struct onnx_attribute *attribute = &call->node->attributes[i];
+        bool integer = attribute->kind == ONNX_INTEGER;
+        if (!integer && attribute->kind != ONNX_FLOAT)
+            return onnx_fail(error, call->model, call->node, "%s is no number; accepted: one",
+                             attribute->name);
+        json_object_set_new(object, attribute->name,
+                            integer ? json_integer(attribute->integer)
+                                    : json_real((double)attribute->number));
+    }
+    return true;
+}
+
+static bool add_attention(const struct onnx_call *call, struct spec_list *list,
+                          struct error *error) {
+    struct json_place place = {.file = call->model->file, .value = json_object()};
+    struct onnx_op_text words;
+    snprintf(place.path, sizeof place.path, "node %.100s (%s)", call->node->name,
+             onnx_op_words(call->node, &words));
+    json_object_set_new(place.value, "op", json_string(call->op->spec));
+    json_object_set_new(place.value, "opset", json_integer(call->model->opset));
+    write_tensors(call, place.value);
+    bool done = write_attributes(call, place.value, error) && spec_read(&place, list, error);
+    json_decref(place.value);
+    return done;
+}
+
+/* ---- The table ---- */
+
+static const char *const axis_and_mode[] = {"axis", "mode", NULL};
+static const char *const axis_alone[] = {"axis", NULL};
+static const char *const batch_dims[] = {"batch_dims", NULL};
+static const char *const axis_and_reduction[] = {"axis", "reduction", NULL};
+static const char *const reduction_alone[] = {"reduction", NULL};
+static const char *const of_attention[] = {"is_causal",
+                                           "kv_num_heads",
+                                           "left_window_size",
+                                           "q_num_heads",
+                                           "qk_matmul_output_mode",
+                                           "right_window_size",
+                                           "scale",
+                                           "softcap",
+                                           "softmax_precision",
+                                           NULL};
+
+#define GATHERED                                                                                   \
+    .spec = "stablehlo.gather", .inputs = {{"operand"}, {"start_indices"}},                        \
+    .outputs = {{"result"}}, .from_index = true
+#define SCATTERED                                                                                  \
+    .spec = "stablehlo.scatter", .inputs = {{"inputs"}, {"scatter_indices"}, {"updates"}},         \
+    .outputs = {{"results"}}, .from_index = true
+
+static const struct onnx_op ops[] = {
+    {.name = "TensorScatter",
+     .spec = "TensorScatter",
+     .first_opset = 24,
+     .attributes = axis_and_mode,
+     .inputs = {{"past_cache"}, {"update"}, {"write_indices", .optional = true}},
+     .outputs = {{"present_cache"}},
+     .open = true,
+     .add = add_tensor_scatter},
+    {.name = "Attention",
+     .spec = "Attention",
+     .first_opset = 23,
+     .attributes = of_attention,
+     .inputs = {{"Q", .type = "T1"},
+                {"K"},
+                {"V", .type = "T2"},
+                {"attn_mask", .type = "U", .optional = true},
+                {"past_key", .optional = true},
+                {"past_value", .optional = true},
+                {"nonpad_kv_seqlen", .optional = true}},
+     .outputs = {{"Y"}, {"present_key"}, {"present_value"}, {"qk_matmul_output"}},
+     .open = true,
+     .add = add_attention},
+    {"Gather", .first_opset = 1, .attributes = axis_alone, .add = onnx_add_gather, GATHERED},
+    {"GatherElements", .first_opset = 11, .attributes = axis_alone, .add = onnx_add_gather_elements,
+     GATHERED},
+    {"GatherND", .first_opset = 11, .attributes = batch_dims, .add = onnx_add_gather_nd, GATHERED},
+    {"ScatterElements", .first_opset = 11, .attributes = axis_and_reduction,
+     .add = onnx_add_scatter_elements, SCATTERED},
+    {"ScatterND", .first_opset = 11, .attributes = reduction_alone, .add = onnx_add_scatter_nd,
+     SCATTERED},
+};
+enum { OPS = sizeof ops / sizeof *ops };
+
+const struct onnx_op *onnx_op_of(const struct onnx_node *node) {
+    for (int i = 0; node->domain[0] == '\0' && i < OPS; i++)
+        if (strcmp(ops[i].name, node->op) == 0 && spec_op_by_name(ops[i].spec) != NULL)
+            return &ops[i];
+    return NULL;
+}
+
+const char *onnx_op_names(char text[160]) {
+    size_t at = 0;
+    for (int i = 0; i < OPS; i++)
+        if (spec_op_by_name(ops[i].spec) != NULL)
+            at += (size_t)snprintf(text + at, 160 - at, "%s%s", at ? ", " : "", ops[i].name);
+    return text;
+}
+
+/* ---- Any of them ---- */
+
+static int count_formals(const struct onnx_formal *formals) {
+    int count = 0;
+    while (count < MOST_ONNX_TENSORS && formals[count].name != NULL)
+        count++;
+    return count;
+}
+
+static bool check_inputs(const struct onnx_call *call, struct error *error) {
+    int most = count_formals(call->op->inputs);
+    if (call->node->input_count > most)
+        return onnx_fail(error, call->model, call->node, "%d inputs; accepted: at most %d",
+                         call->node->input_count, most);
+    for (int i = 0; i < most; i++)
+        if (onnx_input(call, i) == NULL && !call->op->inputs[i].optional)
+            return onnx_fail(error, call->model, call->node,
+                             "input %d is not there; accepted: one that is", i);
+    return true;
+}
+
+static bool check_outputs(const struct onnx_call *call, struct error *error) {
+    int most = count_formals(call->op->outputs);
+    return (call->node->output_count <= most && onnx_output(call, 0) != NULL) ||
+           onnx_fail(error, call->model, call->node,
+                     "%d outputs; accepted: 1 to %d, the first with a name",
+                     call->node->output_count, most);
+}
+
+static bool check_opset(const struct onnx_call *call, struct error *error) {
+    return call->model->opset >= call->op->first_opset ||
+           onnx_fail(error, call->model, call->node,
+                     "the model imports opset %" PRId64 " (0: none); accepted: %d to %d",
+                     call->model->opset, call->op->first_opset, (int)ONNX_LAST_OPSET);
+}
+
+bool onnx_check_call(const struct onnx_call *call, struct error *error) {
+    return check_opset(call, error) && check_inputs(call, error) && check_outputs(call, error) &&
+           onnx_only_attributes(call->model, call->node, call->op->attributes, error);
+}
+
+bool onnx_add_spec(const struct onnx_call *call, struct spec_list *list, struct error *error) {
+    return call->op->add(call, list, error);
+}

@@ -46,6 +46,10 @@ DLDataType onnx_dtype(int data_type) {
     return known ? kvmill_dtype_by_name(names[data_type])->dl : (DLDataType){0};
 }
 
+bool onnx_is_constant(const struct onnx_node *node) {
+    return node->domain[0] == '\0' && strcmp(node->op, "Constant") == 0;
+}
+
 const char *onnx_op_words(const struct onnx_node *node, struct onnx_op_text *words) {
     snprintf(words->text, sizeof words->text, "%.40s%s%.50s", node->domain,
              node->domain[0] ? "." : "", node->op);

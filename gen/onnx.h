@@ -96,6 +96,9 @@ bool is_onnx_name(const char *name);
 /* The element type of that number of ONNX's; no bits where kvmill has none. */
 DLDataType onnx_dtype(int data_type);
 
+/* A Constant of ONNX's own: its output has its elements. */
+bool onnx_is_constant(const struct onnx_node *node);
+
 /* "Gather", "com.microsoft.GroupQueryAttention" */
 struct onnx_op_text {
     char text[96];

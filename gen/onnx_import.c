@@ -269,9 +269,9 @@ static bool read_outputs(struct reader *reader, const Onnx__Node *message, struc
     return node->outputs != NULL;
 }
 
-static bool is_constant(const struct onnx_node *node) {
-    return node->domain[0] == '\0' && strcmp(node->op, "Constant") == 0 &&
-           node->output_count == 1 && node->attribute_count == 1 && node->outputs[0] != ONNX_ABSENT;
+static bool gives_constant(const struct onnx_node *node) {
+    return onnx_is_constant(node) && node->output_count == 1 && node->attribute_count == 1 &&
+           node->outputs[0] != ONNX_ABSENT;
 }
 
 static bool read_node(struct reader *reader, const Onnx__Node *message, struct onnx_node *node) {
@@ -285,7 +285,7 @@ static bool read_node(struct reader *reader, const Onnx__Node *message, struct o
     if (!read_attributes(reader, message, node) || !read_inputs(reader, message, node) ||
         !read_outputs(reader, message, node))
         return false;
-    if (is_constant(node))
+    if (gives_constant(node))
         set_constant(&reader->model->values[node->outputs[0]], &node->attributes[0]);
     return true;
 }

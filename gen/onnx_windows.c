@@ -31,6 +31,10 @@ static bool set_shape(const struct onnx_call *call, const struct onnx_value *val
         return onnx_fail(error, call->model, call->node,
                          "\"%.80s\" has %d axes; accepted: at most %d", value->name, value->rank,
                          (int)KVMILL_MOST_RANK);
+    if (value->dtype.bits % 8 != 0)
+        return onnx_fail(error, call->model, call->node,
+                         "\"%.80s\" is %s; accepted: elements of whole bytes", value->name,
+                         kvmill_dtype_name(value->dtype));
     shape->element = kvmill_plain_element(value->dtype);
     shape->rank = value->rank;
     if (value->rank > 0)

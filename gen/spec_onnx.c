@@ -127,14 +127,10 @@ static void leave_open(struct survey *survey, const struct onnx_call *call, cons
              place.text + strlen(survey->model.file) + 2);
 }
 
-static bool is_data(const struct onnx_node *node) {
-    return node->domain[0] == '\0' && strcmp(node->op, "Constant") == 0;
-}
-
 static bool look_at(struct survey *survey, const struct onnx_node *node, struct error *error) {
     const struct onnx_call call = {&survey->model, node, onnx_op_of(node)};
     char words[320];
-    if (call.op == NULL && !is_data(node))
+    if (call.op == NULL && !onnx_is_constant(node))
         count_kind(survey, node);
     if (call.op == NULL)
         return true;
@@ -162,8 +158,8 @@ static bool write_left(const struct survey *survey, struct text *text) {
     if (survey->open > 0)
         done =
             done && text_print(text,
-                               "%s: note: %d of these have ops of kvmill, but the model does not "
-                               "say enough; the first: %s\n",
+                               "%s: note: %d of these are of ops that kvmill has, but the model says "
+                               "too little; the first: %s\n",
                                file, survey->open, survey->reason);
     return done;
 }

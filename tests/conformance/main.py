@@ -18,6 +18,7 @@ import gather
 import jax_windows
 import kvmill
 import onnx_backend
+import onnx_models
 import pmx
 from tap import Tap
 
@@ -36,6 +37,7 @@ def main() -> int:
         "packs: " + (", ".join(f"{p.name} ({p.kernel_count} kernels)" for p in packs) or "none")
     )
     onnx_backend.run(tap, packs, seed)
+    onnx_models.run(tap, os.environ["KVMILL_COMMAND"], seed)
     pmx.run_all(tap, packs, seed)
     gather.run(tap, packs, seed)
     jax_windows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)

@@ -57,8 +57,10 @@ static bool set_indices(const struct onnx_call *call, bool narrow, struct tensor
 static bool read_axis(const struct onnx_call *call, int rank, int64_t *axis, struct error *error) {
     if (!onnx_integer_of(call->model, call->node, "axis", 0, axis, error))
         return false;
-    bool good = *axis >= -rank && *axis < rank;
-    if (!good)
+    if (rank == 0)
+        return onnx_fail(error, call->model, call->node,
+                         "data has no axes; accepted: at least one");
+    if (*axis < -rank || *axis >= rank)
         return onnx_fail(error, call->model, call->node,
                          "axis is %" PRId64 "; accepted for data of %d axes: %d to %d", *axis, rank,
                          -rank, rank - 1);

@@ -33,7 +33,7 @@ static bool is_complete_value(const struct onnx_call *call, const struct onnx_va
 
 bool onnx_is_complete(const struct onnx_call *call, char *words, size_t size) {
     struct onnx_type_text type;
-    for (int i = 0; i < MOST_ONNX_TENSORS && call->op->inputs[i].name != NULL; i++) {
+    for (int i = 0; call->op->inputs[i] != NULL; i++) {
         const struct onnx_value *value = onnx_input(call, i);
         if (value == NULL || is_complete_value(call, value))
             continue;
@@ -110,14 +110,14 @@ static json_t *dims_of(const struct onnx_value *value) {
 }
 
 static void write_tensors(const struct onnx_call *call, json_t *object) {
-    for (int i = 0; i < MOST_ONNX_TENSORS && call->op->inputs[i].name != NULL; i++) {
-        const struct onnx_formal *formal = &call->op->inputs[i];
+    static const char *const types[MOST_ONNX_TENSORS] = {[0] = "T1", [2] = "T2", [3] = "U"};
+    for (int i = 0; call->op->inputs[i] != NULL; i++) {
         const struct onnx_value *value = onnx_input(call, i);
         if (value == NULL)
             continue;
-        json_object_set_new(object, formal->name, dims_of(value));
-        if (formal->type != NULL)
-            json_object_set_new(object, formal->type, json_string(kvmill_dtype_name(value->dtype)));
+        json_object_set_new(object, call->op->inputs[i], dims_of(value));
+        if (types[i] != NULL)
+            json_object_set_new(object, types[i], json_string(kvmill_dtype_name(value->dtype)));
     }
 }
 
@@ -168,42 +168,55 @@ static const char *const of_attention[] = {"is_causal",
                                            NULL};
 
 #define GATHERED                                                                                   \
-    .spec = "stablehlo.gather", .inputs = {{"operand"}, {"start_indices"}},                        \
-    .outputs = {{"result"}}, .from_index = true
+    .spec = "stablehlo.gather", .inputs = {"operand", "start_indices"}, .required = 2,             \
+    .outputs = {"result"}, .from_index = true
 #define SCATTERED                                                                                  \
-    .spec = "stablehlo.scatter", .inputs = {{"inputs"}, {"scatter_indices"}, {"updates"}},         \
-    .outputs = {{"results"}}, .from_index = true
+    .spec = "stablehlo.scatter", .inputs = {"inputs", "scatter_indices", "updates"},               \
+    .required = 3, .outputs = {"results"}, .from_index = true
 
 static const struct onnx_op ops[] = {
     {.name = "TensorScatter",
      .spec = "TensorScatter",
      .first_opset = 24,
      .attributes = axis_and_mode,
-     .inputs = {{"past_cache"}, {"update"}, {"write_indices", .optional = true}},
-     .outputs = {{"present_cache"}},
+     .inputs = {"past_cache", "update", "write_indices"},
+     .required = 2,
+     .outputs = {"present_cache"},
      .open = true,
      .add = add_tensor_scatter},
     {.name = "Attention",
      .spec = "Attention",
      .first_opset = 23,
      .attributes = of_attention,
-     .inputs = {{"Q", .type = "T1"},
-                {"K"},
-                {"V", .type = "T2"},
-                {"attn_mask", .type = "U", .optional = true},
-                {"past_key", .optional = true},
-                {"past_value", .optional = true},
-                {"nonpad_kv_seqlen", .optional = true}},
-     .outputs = {{"Y"}, {"present_key"}, {"present_value"}, {"qk_matmul_output"}},
+     .inputs = {"Q", "K", "V", "attn_mask", "past_key", "past_value", "nonpad_kv_seqlen"},
+     .required = 3,
+     .outputs = {"Y", "present_key", "present_value", "qk_matmul_output"},
      .open = true,
      .add = add_attention},
-    {"Gather", .first_opset = 1, .attributes = axis_alone, .add = onnx_add_gather, GATHERED},
-    {"GatherElements", .first_opset = 11, .attributes = axis_alone, .add = onnx_add_gather_elements,
+    {.name = "Gather",
+     .first_opset = 1,
+     .attributes = axis_alone,
+     .add = onnx_add_gather,
      GATHERED},
-    {"GatherND", .first_opset = 11, .attributes = batch_dims, .add = onnx_add_gather_nd, GATHERED},
-    {"ScatterElements", .first_opset = 11, .attributes = axis_and_reduction,
-     .add = onnx_add_scatter_elements, SCATTERED},
-    {"ScatterND", .first_opset = 11, .attributes = reduction_alone, .add = onnx_add_scatter_nd,
+    {.name = "GatherElements",
+     .first_opset = 11,
+     .attributes = axis_alone,
+     .add = onnx_add_gather_elements,
+     GATHERED},
+    {.name = "GatherND",
+     .first_opset = 11,
+     .attributes = batch_dims,
+     .add = onnx_add_gather_nd,
+     GATHERED},
+    {.name = "ScatterElements",
+     .first_opset = 11,
+     .attributes = axis_and_reduction,
+     .add = onnx_add_scatter_elements,
+     SCATTERED},
+    {.name = "ScatterND",
+     .first_opset = 11,
+     .attributes = reduction_alone,
+     .add = onnx_add_scatter_nd,
      SCATTERED},
 };
 enum { OPS = sizeof ops / sizeof *ops };
@@ -225,27 +238,27 @@ const char *onnx_op_names(char text[160]) {
 
 /* ---- Any of them ---- */
 
-static int count_formals(const struct onnx_formal *formals) {
+static int count_names(const char *const *names) {
     int count = 0;
-    while (count < MOST_ONNX_TENSORS && formals[count].name != NULL)
+    while (names[count] != NULL)
         count++;
     return count;
 }
 
 static bool check_inputs(const struct onnx_call *call, struct error *error) {
-    int most = count_formals(call->op->inputs);
+    int most = count_names(call->op->inputs);
     if (call->node->input_count > most)
         return onnx_fail(error, call->model, call->node, "%d inputs; accepted: at most %d",
                          call->node->input_count, most);
-    for (int i = 0; i < most; i++)
-        if (onnx_input(call, i) == NULL && !call->op->inputs[i].optional)
+    for (int i = 0; i < call->op->required; i++)
+        if (onnx_input(call, i) == NULL)
             return onnx_fail(error, call->model, call->node,
                              "input %d is not there; accepted: one that is", i);
     return true;
 }
 
 static bool check_outputs(const struct onnx_call *call, struct error *error) {
-    int most = count_formals(call->op->outputs);
+    int most = count_names(call->op->outputs);
     return (call->node->output_count <= most && onnx_output(call, 0) != NULL) ||
            onnx_fail(error, call->model, call->node,
                      "%d outputs; accepted: 1 to %d, the first with a name",

@@ -11,19 +11,13 @@ struct onnx_call;
 
 enum { MOST_ONNX_TENSORS = 8 };
 
-/* A tensor of an op: its name in the spec, ... */
-struct onnx_formal {
-    const char *name;
-    const char *type; /* the field of the spec that says its type; NULL: none does */
-    bool optional;
-};
-
 struct onnx_op {
     const char *name;
     const char *spec; /* the op of its specs; without that in this kvmill, nodes are left alone */
     int first_opset;
-    const char *const *attributes; /* ends with NULL */
-    struct onnx_formal inputs[MOST_ONNX_TENSORS], outputs[MOST_ONNX_TENSORS];
+    const char *const *attributes;                                              /* ends with NULL */
+    const char *inputs[MOST_ONNX_TENSORS + 1], *outputs[MOST_ONNX_TENSORS + 1]; /* in the spec */
+    int required;    /* inputs; those behind are optional */
     bool open;       /* extents may be left to the run */
     bool from_index; /* 0 is the first of an axis; ONNX counts negative indices from its end */
     bool (*add)(const struct onnx_call *call, struct spec_list *list, struct error *error);

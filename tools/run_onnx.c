@@ -148,9 +148,9 @@ static int find_tensor(const struct spec *spec, const char *name, bool is_output
 static bool check_names(const struct onnx_call *call, const struct spec *spec,
                         struct error *error) {
     for (int i = 0; i < MOST_ONNX_TENSORS; i++) {
-        const char *input = call->op->inputs[i].name, *output = call->op->outputs[i].name;
-        if ((input && onnx_input(call, i) && find_tensor(spec, input, false) < 0) ||
-            (output && onnx_output(call, i) && find_tensor(spec, output, true) < 0))
+        const char *input = call->op->inputs[i], *output = call->op->outputs[i];
+        if ((onnx_input(call, i) && find_tensor(spec, input, false) < 0) ||
+            (onnx_output(call, i) && find_tensor(spec, output, true) < 0))
             return fail(error, EXIT_BUG, "%s: tensor %d has no place in a run", spec->where, i);
     }
     return true;
@@ -201,13 +201,13 @@ struct step {
 };
 
 static bool set_inputs(struct execution *run, struct step *step, struct error *error) {
-    const struct onnx_formal *formals = step->call.op->inputs;
-    for (int i = 0; i < MOST_ONNX_TENSORS && formals[i].name != NULL; i++) {
+    const char *const *names = step->call.op->inputs;
+    for (int i = 0; names[i] != NULL; i++) {
         const struct onnx_value *value = onnx_input(&step->call, i);
         if (value == NULL)
             continue;
         const struct npy *npy = array_of(run, value, error);
-        int tensor = find_tensor(step->spec, formals[i].name, false);
+        int tensor = find_tensor(step->spec, names[i], false);
         if (npy == NULL || !array_borrow(npy, &step->arrays.tensor[tensor], error))
             return false;
     }
@@ -222,7 +222,7 @@ static bool replace(struct npy *view, const struct npy *with, struct error *erro
 static bool set_data(struct step *step, struct error *error) {
     const struct tensor_shape *shape = window_data(step->spec);
     struct npy *data =
-        &step->arrays.tensor[find_tensor(step->spec, step->call.op->inputs[0].name, false)];
+        &step->arrays.tensor[find_tensor(step->spec, step->call.op->inputs[0], false)];
     if (!array_leads(shape, data))
         return true;
     if (!is_gather_spec(step->spec) &&
@@ -232,7 +232,7 @@ static bool set_data(struct step *step, struct error *error) {
 }
 
 static bool set_indices(struct step *step, struct error *error) {
-    int tensor = find_tensor(step->spec, step->call.op->inputs[1].name, false);
+    int tensor = find_tensor(step->spec, step->call.op->inputs[1], false);
     struct npy *indices = &step->arrays.tensor[tensor];
     return array_copy(indices, &step->indices, error) &&
            onnx_wrap_indices(&step->call, step->spec, &step->indices.tensor, error) &&
@@ -241,7 +241,7 @@ static bool set_indices(struct step *step, struct error *error) {
 
 /* Preparing has made a result; in place it is not wanted. */
 static bool set_result(struct step *step, struct error *error) {
-    int tensor = find_tensor(step->spec, step->call.op->outputs[0].name, true);
+    int tensor = find_tensor(step->spec, step->call.op->outputs[0], true);
     struct npy *result = &step->arrays.tensor[tensor];
     DLDataType dtype = result->tensor.dtype;
     if (!is_given(&step->whole))
@@ -274,11 +274,11 @@ static void take_result(struct step *step, int tensor, struct npy *value) {
 }
 
 static void take_results(struct execution *run, struct step *step) {
-    const struct onnx_formal *formals = step->call.op->outputs;
-    for (int i = 0; i < MOST_ONNX_TENSORS && formals[i].name != NULL; i++) {
+    const char *const *names = step->call.op->outputs;
+    for (int i = 0; names[i] != NULL; i++) {
         const struct onnx_value *value = onnx_output(&step->call, i);
         if (value != NULL)
-            take_result(step, find_tensor(step->spec, formals[i].name, true),
+            take_result(step, find_tensor(step->spec, names[i], true),
                         &run->values[value - run->model.values]);
     }
 }

@@ -277,6 +277,47 @@ bool onnx_check_call(const struct onnx_call *call, struct error *error) {
            onnx_only_attributes(call->model, call->node, call->op->attributes, error);
 }
 
-bool onnx_add_spec(const struct onnx_call *call, struct spec_list *list, struct error *error) {
-    return call->op->add(call, list, error);
+/* ---- Specs, each once ---- */
+
+/* A spec may take some KiB. */
+enum { MOST_SPECS = 512 };
+
+bool onnx_specs_begin(struct onnx_specs *specs, struct spec_list *list, struct error *error) {
+    *specs = (struct onnx_specs){list, json_object()};
+    return specs->seen != NULL || out_of_memory(error);
+}
+
+void onnx_specs_end(struct onnx_specs *specs) {
+    json_decref(specs->seen);
+}
+
+static char *text_of(const struct spec *spec) {
+    json_t *object = spec_write(spec);
+    char *text = json_dumps(object, JSON_COMPACT | JSON_SORT_KEYS);
+    json_decref(object);
+    return text;
+}
+
+/* The place of the list's last spec, which goes where an earlier one is the same. */
+static bool place_last(struct onnx_specs *specs, int *place, struct error *error) {
+    char *text = text_of(&specs->list->items[specs->list->count - 1]);
+    const json_t *known = text ? json_object_get(specs->seen, text) : NULL;
+    *place = (int)specs->list->count - 1;
+    bool done = text != NULL;
+    if (known != NULL) {
+        *place = (int)json_integer_value(known);
+        spec_list_drop(specs->list);
+    } else if (done) {
+        done = json_object_set_new(specs->seen, text, json_integer(*place)) == 0;
+    }
+    free(text);
+    return done || out_of_memory(error);
+}
+
+bool onnx_specs_add(struct onnx_specs *specs, const struct onnx_call *call, int *place,
+                    struct error *error) {
+    return call->op->add(call, specs->list, error) && place_last(specs, place, error) &&
+           (specs->list->count <= MOST_SPECS ||
+            onnx_fail(error, call->model, call->node,
+                      "needs one spec too many; accepted: %d that differ", (int)MOST_SPECS));
 }

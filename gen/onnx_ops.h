@@ -46,9 +46,17 @@ bool onnx_is_complete(const struct onnx_call *call, char *words, size_t size);
 /* The node has what the op takes: inputs, outputs, attributes, opset. */
 bool onnx_check_call(const struct onnx_call *call, struct error *error);
 
-/* Append the spec of a node that is right and complete; types and shapes of its outputs become
- * known. */
-bool onnx_add_spec(const struct onnx_call *call, struct spec_list *list, struct error *error);
+/* Specs of nodes, each once. */
+struct onnx_specs {
+    struct spec_list *list;
+    json_t *seen; /* by their text: their places in the list */
+};
+bool onnx_specs_begin(struct onnx_specs *specs, struct spec_list *list, struct error *error);
+void onnx_specs_end(struct onnx_specs *specs); /* the list stays */
+
+/* The spec of a node that is right and complete; types and shapes of its outputs become known. */
+bool onnx_specs_add(struct onnx_specs *specs, const struct onnx_call *call, int *place,
+                    struct error *error);
 
 /* A new spec, named in messages as the node is, without an op so far; NULL with the error set. */
 struct spec *onnx_begin_spec(const struct onnx_call *call, struct spec_list *list,

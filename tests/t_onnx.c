@@ -541,10 +541,10 @@ static void check_message(const struct text *file, bool done, const char *words,
 /* A graph in an attribute of a node in a graph ..: each level is a few bytes around the one inside.
  */
 static void check_nesting(int levels) {
-    struct text inner = {0};
-    unsigned char *bytes = malloc((size_t)levels * 32);
-    size_t at = (size_t)levels * 32, length = 0;
     static const int fields[] = {1, 5, 6}; /* node, attribute, graph */
+    size_t room = (size_t)levels * 32, at = room, length = 0;
+    unsigned char *bytes = malloc(room);
+    struct text file = {0};
     for (int i = 0; i < 3 * levels; i++) {
         struct text key = {0};
         onnx_put_varint(&key, (uint64_t)fields[2 - i % 3] << 3 | 2);
@@ -554,31 +554,31 @@ static void check_nesting(int levels) {
         length += key.length;
         text_free(&key);
     }
-    onnx_put_bytes(&inner, 7, bytes + at, length);
-    check_message(&inner, false, "has no op", "branches in branches are not followed");
-    text_free(&inner);
+    onnx_put_bytes(&file, 7, bytes + at, length);
+    check_message(&file, false, "has no op", "branches in branches are not followed");
+    text_free(&file);
     free(bytes);
 }
 
-/* Two bytes a node. */
-static void check_tiny_nodes(int count) {
-    struct text graph = {0}, file = {0};
-    for (int i = 0; i < count; i++)
-        onnx_put_bytes(&graph, 1, "", 0);
-    onnx_put_bytes(&file, 7, graph.data, graph.length);
+/* Two bytes a node: the key of a graph's first field, and no length. */
+static void check_tiny_nodes(size_t count) {
+    struct text file = {0};
+    unsigned char *nodes = calloc(count, 2);
+    for (size_t i = 0; i < count; i++)
+        nodes[2 * i] = 1 << 3 | 2;
+    onnx_put_bytes(&file, 7, nodes, 2 * count);
     check_message(&file, false, "would take more than 16 times its size",
-                  "millions of empty nodes are refused for what they take");
-    text_free(&graph);
+                  "many empty nodes are refused for what they take");
     text_free(&file);
+    free(nodes);
 }
 
-/* An attribute of many numbers is what it is. */
-static void check_long_list(int count) {
-    struct text numbers = {0}, attribute = {0}, node = {0}, graph = {0}, file = {0};
-    for (int i = 0; i < count; i++)
-        onnx_put_varint(&numbers, (uint64_t)(i % 100));
+/* An attribute of many numbers, a byte each, is what it is. */
+static void check_long_list(size_t count) {
+    struct text attribute = {0}, node = {0}, graph = {0}, file = {0};
+    unsigned char *numbers = calloc(count, 1);
     onnx_put_bytes(&attribute, 1, "value_ints", 10);
-    onnx_put_bytes(&attribute, 8, numbers.data, numbers.length);
+    onnx_put_bytes(&attribute, 8, numbers, count);
     onnx_put_number(&attribute, 20, 7);
     onnx_put_bytes(&node, 4, "Constant", 8);
     onnx_put_bytes(&node, 2, "k", 1);
@@ -586,10 +586,11 @@ static void check_long_list(int count) {
     onnx_put_bytes(&graph, 1, node.data, node.length);
     onnx_put_bytes(&file, 7, graph.data, graph.length);
     check_message(&file, false, "no op of kvmill in it, but no node",
-                  "a constant of millions of packed numbers is read");
-    struct text *all[] = {&numbers, &attribute, &node, &graph, &file};
-    for (int i = 0; i < 5; i++)
+                  "a constant of many packed numbers is read");
+    struct text *all[] = {&attribute, &node, &graph, &file};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         text_free(all[i]);
+    free(numbers);
 }
 
 static void check_files(void) {
@@ -623,8 +624,8 @@ int main(void) {
     check_refused();
     check_files();
     check_truncations();
-    check_nesting(1 << 18);
-    check_tiny_nodes(1 << 21);
+    check_nesting(is_slow_run() ? 1 << 12 : 1 << 16);
+    check_tiny_nodes(1 << 18);
     check_long_list(1 << 20);
     fuzz_bytes(seed, rounds);
     fuzz_models(seed, rounds);

@@ -14,8 +14,9 @@ struct execution {
     const struct options *given;
     struct npy *values;   /* by number */
     const char **outputs; /* by number: the file that --out wants it in; or NULL */
-    struct spec_list specs;
-    int *spec_of; /* by node: its spec; -1: a constant */
+    struct spec_list list;
+    struct onnx_specs specs; /* in the list */
+    int *spec_of;            /* by node: its spec; -1: a constant */
     struct spec_runner runner;
 };
 
@@ -168,9 +169,8 @@ static bool add_spec(struct execution *run, int node, struct error *error) {
         return false;
     if (!onnx_is_complete(&call, words, sizeof words))
         return onnx_fail(error, call.model, call.node, "%s", words);
-    run->spec_of[node] = (int)run->specs.count;
-    return onnx_add_spec(&call, &run->specs, error) &&
-           check_names(&call, &run->specs.items[run->specs.count - 1], error);
+    return onnx_specs_add(&run->specs, &call, &run->spec_of[node], error) &&
+           check_names(&call, &run->list.items[run->spec_of[node]], error);
 }
 
 static bool add_specs(struct execution *run, struct error *error) {
@@ -298,7 +298,9 @@ static void end_step(struct step *step) {
 /* What the library says has no place yet. */
 static bool name_place(const struct step *step, struct error *error) {
     const struct error reason = *error;
-    return fail(error, reason.exit_code, "%.320s: %.600s", step->spec->where, reason.text);
+    onnx_fail(error, step->call.model, step->call.node, "%.480s", reason.text);
+    error->exit_code = reason.exit_code;
+    return false;
 }
 
 static bool run_node(struct execution *run, int node, struct error *error) {
@@ -306,7 +308,7 @@ static bool run_node(struct execution *run, int node, struct error *error) {
     if (step == NULL)
         return out_of_memory(error);
     step->call = call_of(run, node);
-    step->spec = &run->specs.items[run->spec_of[node]];
+    step->spec = &run->list.items[run->spec_of[node]];
     bool done = prepare(run, step, error) &&
                 (spec_runner_run(&run->runner, step->spec, &step->arrays, error) ||
                  name_place(step, error));
@@ -351,7 +353,8 @@ static void end(struct execution *run) {
     free(run->values);
     free(run->outputs);
     free(run->spec_of);
-    spec_list_free(&run->specs);
+    onnx_specs_end(&run->specs);
+    spec_list_free(&run->list);
     spec_runner_end(&run->runner);
     onnx_free(&run->model);
 }
@@ -367,9 +370,10 @@ static bool check_options(const struct options *given, struct error *error) {
 bool run_onnx(const struct options *given, const char *name, struct error *error) {
     struct execution run = {.given = given};
     bool done = check_options(given, error) && spec_runner_begin(&run.runner, given, error) &&
+                onnx_specs_begin(&run.specs, &run.list, error) &&
                 onnx_read(name, &run.model, error) && allocate(&run, error) &&
                 read_options(&run, error) && learn_inputs(&run, error) && add_specs(&run, error) &&
-                spec_runner_build(&run.runner, &run.specs, error) && run_nodes(&run, error) &&
+                spec_runner_build(&run.runner, &run.list, error) && run_nodes(&run, error) &&
                 write_outputs(&run, error);
     end(&run);
     return done;

@@ -63,28 +63,27 @@ static void make_printable(char *text) {
             *text = '?';
 }
 
-/* "node NAME (op): ", or the number of a node without a name. */
-static void name_node(const struct onnx_model *model, const struct onnx_node *node,
-                      char words[256]) {
+void onnx_name_node(const struct onnx_model *model, const struct onnx_node *node, char *words,
+                    size_t size) {
     struct onnx_op_text op;
     char number[24];
     snprintf(number, sizeof number, "%td", node - model->nodes);
-    snprintf(words, 256, "node %.100s (%s): ", node->name[0] ? node->name : number,
+    snprintf(words, size, "node %.80s (%s)", node->name[0] ? node->name : number,
              onnx_op_words(node, &op));
+    make_printable(words);
 }
 
 bool onnx_fail(struct error *error, const struct onnx_model *model, const struct onnx_node *node,
                const char *format, ...) {
-    char message[480], words[256] = "";
+    char message[480], name[192] = "";
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
     if (node != NULL)
-        name_node(model, node, words);
-    fail(error, EXIT_USER, "%s: %s%s", model->file, words, message);
-    make_printable(error->text);
-    return false;
+        onnx_name_node(model, node, name, sizeof name);
+    make_printable(message);
+    return fail(error, EXIT_USER, "%s: %s%s%s", model->file, name, node ? ": " : "", message);
 }
 
 /* ---- Types ---- */

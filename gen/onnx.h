@@ -105,6 +105,10 @@ struct onnx_op_text {
 };
 const char *onnx_op_words(const struct onnx_node *node, struct onnx_op_text *words);
 
+/* "node NAME (op)", printable; a node without a name has its number. */
+void onnx_name_node(const struct onnx_model *model, const struct onnx_node *node, char *words,
+                    size_t size);
+
 /* "file: node NAME (op): " + message, of a node, or of the file: NULL; EXIT_USER; false. */
 __attribute__((format(printf, 4, 5))) bool onnx_fail(struct error *error,
                                                      const struct onnx_model *model,

@@ -73,7 +73,7 @@ tests/t_space tests/t_statistics tests/t_strategy tests/t_database tests/t_envir
 tests/t_flows tests/t_flow_specs tests/t_flow_oracle tests/t_flow_decode tests/t_page_lists
 tests/t_windows_api tests/t_long_gathers tests/t_variadic tests/t_ffi tests/t_regions tests/t_stablehlo_files tests/t_stablehlo_reader
 tests/t_stablehlo_numbers"
-! grep -q "^ONNX='yes'" tests/environment.sh || programs="$programs tests/t_onnx"
+! grep -q "^ONNX='yes'" tests/environment.sh || programs="$programs tests/t_onnx_models"
 
 : >failures.log
 say "make check"

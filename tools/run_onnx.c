@@ -214,6 +214,14 @@ static bool set_inputs(struct execution *run, struct step *step, struct error *e
     return true;
 }
 
+/* Outputs that the node names are wanted. */
+static void name_outputs(struct step *step) {
+    const char *const *names = step->call.op->outputs;
+    for (int i = 0; names[i] != NULL; i++)
+        if (onnx_output(&step->call, i) != NULL)
+            step->arrays.output[find_tensor(step->spec, names[i], true)] = names[i];
+}
+
 static bool replace(struct npy *view, const struct npy *with, struct error *error) {
     array_return(view);
     return array_borrow(with, view, error);
@@ -255,6 +263,7 @@ static bool set_result(struct step *step, struct error *error) {
 
 static bool prepare(struct execution *run, struct step *step, struct error *error) {
     bool windows = step->call.op->from_index;
+    name_outputs(step);
     return set_inputs(run, step, error) &&
            (!windows || (set_data(step, error) && set_indices(step, error))) &&
            run_op_of(step->spec)->prepare(step->spec, &step->arrays, error) &&

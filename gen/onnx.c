@@ -214,8 +214,9 @@ bool onnx_bytes(const struct onnx_value *value, int64_t *bytes) {
         fits = fits && !__builtin_mul_overflow(count, value->dims[d], &count);
         empty = empty || value->dims[d] == 0;
     }
-    *bytes = empty ? 0 : kvmill_dtype_bytes(value->dtype, count);
-    return empty || (fits && count <= kvmill_dtype_most(value->dtype));
+    fits = fits && count <= kvmill_dtype_most(value->dtype);
+    *bytes = fits && !empty ? kvmill_dtype_bytes(value->dtype, count) : 0;
+    return fits || empty;
 }
 
 /* Bytes that a unit of the constant gives. */

@@ -1,5 +1,5 @@
-"""ONNX models run by `kvmill run`: the ONNX project's tests of the ops that models are read for, and random nodes, many to a
-model, compared bit for bit with its ReferenceEvaluator.
+"""ONNX models run by `kvmill run`: the ONNX project's tests of the ops that models are read for, and
+random nodes, many to a model, compared bit for bit with its ReferenceEvaluator.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -37,7 +37,8 @@ CASES = 24
 
 def carried(array: np.ndarray) -> np.ndarray:
     """As a file has it: types of ml_dtypes as unsigned integers."""
-    return array if array.dtype.kind in "biufc" and array.dtype.isbuiltin == 1 else array.view(f"u{array.itemsize}")
+    is_numpys = array.dtype.isbuiltin == 1 and array.dtype.kind in "biufc"
+    return array if is_numpys else array.view(f"u{array.itemsize}")
 
 
 def run_model(
@@ -115,7 +116,7 @@ def published(tap: Tap, variant: Variant) -> None:
     tap.result(
         count >= PUBLISHED_COUNT,
         f"{count} published node tests passed ({variant.name})",
-        "" if count >= PUBLISHED_COUNT else f"expected {PUBLISHED_COUNT}; {[str(t) for t, _ in result.skipped]}",
+        "" if count >= PUBLISHED_COUNT else f"expected {PUBLISHED_COUNT}",
     )
 
 
@@ -168,7 +169,7 @@ def gather(rng: np.random.Generator, dtype: np.dtype) -> Node:
 
 
 def by_element(rng: np.random.Generator) -> tuple[list[int], int, dict[str, int], np.ndarray]:
-    """Extents of the data, an axis, indices that may be fewer along other axes, and more along that."""
+    """Extents of the data, an axis, indices that may be fewer along other axes, or more along it."""
     shape = extents(rng, int(rng.integers(1, 5)))
     axis, attributes = some_axis(rng, len(shape))
     narrower = rng.random() < 0.5
@@ -250,8 +251,10 @@ def value_info(name: str, array: np.ndarray, known: bool) -> onnx.ValueInfoProto
 
 
 def evaluated(node: Node) -> np.ndarray:
-    """What the ONNX project's evaluator makes of the node.  Where a GatherElements has fewer indices than data along other
-    axes it knows the data's leading part alone; and no negative axis then, nor with as many."""
+    """What the ONNX project's evaluator makes of the node.
+
+    Of GatherElements it knows neither fewer indices than data along other axes, where the data's
+    leading part is the same, nor negative axes."""
     arrays, attributes = node.inputs, node.attributes
     if node.op == "GatherElements":
         axis = node.attributes.get("axis", 0) % arrays[0].ndim

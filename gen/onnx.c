@@ -56,8 +56,7 @@ const char *onnx_op_words(const struct onnx_node *node, struct onnx_op_text *wor
     return words->text;
 }
 
-/* Names are the file's: what a terminal would take for a command is not printed. */
-static void make_printable(char *text) {
+void onnx_make_printable(char *text) {
     for (; *text; text++)
         if ((unsigned char)*text < ' ' || *text == 0x7F)
             *text = '?';
@@ -70,7 +69,7 @@ void onnx_name_node(const struct onnx_model *model, const struct onnx_node *node
     snprintf(number, sizeof number, "%td", node - model->nodes);
     snprintf(words, size, "node %.80s (%s)", node->name[0] ? node->name : number,
              onnx_op_words(node, &op));
-    make_printable(words);
+    onnx_make_printable(words);
 }
 
 bool onnx_fail(struct error *error, const struct onnx_model *model, const struct onnx_node *node,
@@ -82,7 +81,7 @@ bool onnx_fail(struct error *error, const struct onnx_model *model, const struct
     va_end(arguments);
     if (node != NULL)
         onnx_name_node(model, node, name, sizeof name);
-    make_printable(message);
+    onnx_make_printable(message);
     return fail(error, EXIT_USER, "%s: %s%s%s", model->file, name, node ? ": " : "", message);
 }
 

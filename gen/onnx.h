@@ -35,7 +35,7 @@ struct onnx_value {
     int rank;
     int64_t *dims; /* KVMILL_DYNAMIC: only the run knows */
     struct onnx_constant constant;
-    bool is_input, is_made; /* of the graph; by a node */
+    bool is_made; /* by a node */
 };
 
 enum onnx_kind {
@@ -104,6 +104,9 @@ struct onnx_op_text {
     char text[96];
 };
 const char *onnx_op_words(const struct onnx_node *node, struct onnx_op_text *words);
+
+/* Names are the file's: what a terminal would take for a command becomes "?". */
+void onnx_make_printable(char *text);
 
 /* "node NAME (op)", printable; a node without a name has its number. */
 void onnx_name_node(const struct onnx_model *model, const struct onnx_node *node, char *words,

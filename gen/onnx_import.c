@@ -309,7 +309,6 @@ static bool read_graph_inputs(struct reader *reader) {
         struct onnx_value *value = define(reader, NULL, text_of(info->name));
         if (value == NULL || !set_type(reader, value, info))
             return false;
-        value->is_input = true;
         model->inputs[model->input_count++] = number_of(reader, value);
     }
     return model->inputs != NULL;

@@ -103,13 +103,13 @@ static bool add_spec(struct survey *survey, const struct onnx_call *call, struct
 }
 
 static void leave_open(struct survey *survey, const struct onnx_call *call, const char *words) {
-    struct error place;
+    char name[192];
     count_kind(survey, call->node);
     if (survey->open++ > 0)
         return;
-    onnx_fail(&place, call->model, call->node, "%s", words);
-    snprintf(survey->reason, sizeof survey->reason, "%s",
-             place.text + strlen(survey->model.file) + 2);
+    onnx_name_node(call->model, call->node, name, sizeof name);
+    snprintf(survey->reason, sizeof survey->reason, "%s: %s", name, words);
+    onnx_make_printable(survey->reason);
 }
 
 static bool look_at(struct survey *survey, const struct onnx_node *node, struct error *error) {
@@ -138,7 +138,7 @@ static bool write_left(const struct survey *survey, struct text *text) {
                text_print(text, "\n");
     if (functions > 0)
         done =
-            done && text_print(text, "%s: note: %d functions of the model's own are left alone\n",
+            done && text_print(text, "%s: note: functions of the model's own are left alone: %d\n",
                                file, functions);
     if (survey->open > 0)
         done = done &&
@@ -160,7 +160,7 @@ static bool write_remarks(const struct survey *survey, struct text *text) {
            (survey->leading == 0 ||
             text_print(
                 text,
-                "%s: note: %d nodes have fewer indices than data along other axes: callers "
+                "%s: note: in %d nodes indices are fewer than data along other axes: callers "
                 "pass the data's leading part, with the data's strides, as kvmill run does\n",
                 file, survey->leading));
 }

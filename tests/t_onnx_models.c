@@ -159,7 +159,7 @@ static const struct {
     {"branches", OPSET ONE "node If d x then_branch=t branch=xyz\n",
      "note: left alone: 1 If with its branches\n"},
     {"functions", OPSET ONE "function\nfunction\n",
-     "note: 2 functions of the model's own are left alone\n"},
+     "note: functions of the model's own are left alone: 2\n"},
     {"nodes of which the model says too little",
      OPSET ONE "input s float32 n 5\nnode Gather s,i p\nnode Relu d r\nnode Gather r,i q\n",
      "note: left alone: 2 Gather, 1 Relu\n"},
@@ -175,7 +175,7 @@ static const struct {
     {"indices from the end", OPSET ONE, "note: indices of gathers and scatters count from 0"},
     {"the leading part of the data",
      OPSET "input d float32 4 5\ninput i int64 3 5\nnode GatherElements d,i o axis=1\n",
-     "note: 1 nodes have fewer indices than data along other axes"},
+     "note: in 1 nodes indices are fewer than data along other axes"},
 };
 
 static void check_notes(void) {

@@ -15,7 +15,7 @@ struct survey {
     struct onnx_specs specs;
     json_t *kinds; /* "MatMul": 214 */
     int open, leading, counting;
-    char reason[480]; /* of the first that is open */
+    char reason[520]; /* of the first that is open */
 };
 
 /* ---- Kinds ---- */

@@ -135,6 +135,16 @@ static bool refuse_node(const struct onnx_call *call, struct error *error) {
                      "is not an op that kvmill runs; accepted: %s, Constant", onnx_op_names(names));
 }
 
+/* Before anything else is asked of a user. */
+static bool check_ops(struct execution *run, struct error *error) {
+    for (int i = 0; i < run->model.node_count; i++) {
+        const struct onnx_call call = call_of(run, i);
+        if (call.op == NULL && !onnx_is_constant(call.node))
+            return refuse_node(&call, error);
+    }
+    return true;
+}
+
 static int find_tensor(const struct spec *spec, const char *name, bool is_output) {
     const struct run_op *op = run_op_of(spec);
     for (int i = 0; i < op->tensors; i++) {
@@ -163,8 +173,6 @@ static bool add_spec(struct execution *run, int node, struct error *error) {
     run->spec_of[node] = -1;
     if (onnx_is_constant(call.node))
         return true;
-    if (call.op == NULL)
-        return refuse_node(&call, error);
     if (!onnx_check_call(&call, error))
         return false;
     if (!onnx_is_complete(&call, words, sizeof words))
@@ -380,10 +388,10 @@ bool run_onnx(const struct options *given, const char *name, struct error *error
     struct execution run = {.given = given};
     bool done = check_options(given, error) && spec_runner_begin(&run.runner, given, error) &&
                 onnx_specs_begin(&run.specs, &run.list, error) &&
-                onnx_read(name, &run.model, error) && allocate(&run, error) &&
-                read_options(&run, error) && learn_inputs(&run, error) && add_specs(&run, error) &&
-                spec_runner_build(&run.runner, &run.list, error) && run_nodes(&run, error) &&
-                write_outputs(&run, error);
+                onnx_read(name, &run.model, error) && check_ops(&run, error) &&
+                allocate(&run, error) && read_options(&run, error) && learn_inputs(&run, error) &&
+                add_specs(&run, error) && spec_runner_build(&run.runner, &run.list, error) &&
+                run_nodes(&run, error) && write_outputs(&run, error);
     end(&run);
     return done;
 }

@@ -9,7 +9,7 @@ static const double seconds_per_race = 1.0;
 
 /* ---- Names ---- */
 
-static void name_format(const struct kvmill_format *format, char name[24]) {
+void bench_format_name(const struct kvmill_format *format, char name[24]) {
     static const char *const names[] = {"",     "float32", "float16", "bfloat16",
                                         "int8", "int4",    "q8_0",    "q4_0"};
     int length = snprintf(name, 24, "%s", names[format->element]);
@@ -20,8 +20,8 @@ static void name_format(const struct kvmill_format *format, char name[24]) {
 void bench_set_name(struct bench *bench) {
     const struct kvmill_cache_geometry *g = &bench->scene.geometry;
     char key[24], value[24];
-    name_format(&g->key, key);
-    name_format(&g->value, value);
+    bench_format_name(&g->key, key);
+    bench_format_name(&g->value, value);
     bool same = memcmp(&g->key, &g->value, sizeof g->key) == 0;
     snprintf(bench->name, sizeof bench->name,
              "%" PRId64 "/%" PRId64 " x %d %s%s%s%s, layout %" PRId64 "%s%s", g->heads, g->kv_heads,

@@ -25,6 +25,9 @@ struct bench {
     char name[96];
 };
 
+/* "int8 g32" */
+void bench_format_name(const struct kvmill_format *format, char name[24]);
+
 /* "32/8 x 128 int8 g32 fast, layout 1, avx2" */
 void bench_set_name(struct bench *bench);
 

@@ -7,7 +7,11 @@
 #include <string.h>
 
 #include "../ops/dtype.h"
+#include "../ops/flow_atom.h"
+#include "convert_family.h"
 #include "flow.h"
+#include "score_family.h"
+#include "select_family.h"
 
 bool is_flow_spec(const struct spec *spec) {
     return spec->op == &flow_spec_op;
@@ -425,8 +429,9 @@ static bool read_ratio(const struct json_place *place, kvmill_flow_select *selec
 
 static bool read_select(const struct json_place *place, kvmill_flow_select *select,
                         struct error *error) {
-    static const char *const known[] = {"topk_val", "reserved_bos", "reserved_eos", "topk_ratio",
-                                        "cap",      "order",        "scope",        NULL};
+    static const char *const known[] = {"topk_val",   "reserved_bos", "reserved_eos",
+                                        "topk_ratio", "cap",          "dense_below",
+                                        "order",      "scope",        NULL};
     struct json_place member = json_member(place, "select");
     *select = (kvmill_flow_select){.topk_val = 30, .reserved_bos = 1, .reserved_eos = 1};
     if (member.value == NULL)
@@ -435,7 +440,9 @@ static bool read_select(const struct json_place *place, kvmill_flow_select *sele
            read_topk_val(&member, &select->topk_val, error) &&
            read_count(&member, "reserved_bos", &select->reserved_bos, error) &&
            read_count(&member, "reserved_eos", &select->reserved_eos, error) &&
-           read_count(&member, "cap", &select->cap, error) && read_ratio(&member, select, error) &&
+           read_count(&member, "cap", &select->cap, error) &&
+           read_count(&member, "dense_below", &select->dense_below, error) &&
+           read_ratio(&member, select, error) &&
            read_optional_word(&member, "order", &select->order, error) &&
            read_optional_word(&member, "scope", &select->scope, error);
 }
@@ -480,9 +487,22 @@ static bool read_lists(const struct json_place *place, struct flow_spec *spec,
                      error);
 }
 
+static bool read_layer(const struct json_place *place, struct flow_spec *spec, size_t i,
+                       struct error *error) {
+    return json_get_integer(place, 0, INT32_MAX, &spec->layers_skip[i], error);
+}
+
+static bool read_layers(const struct json_place *place, struct flow_spec *spec,
+                        struct error *error) {
+    spec->flow.layers_skip = spec->layers_skip;
+    return read_list(place, "layers_skip", KVMILL_MOST_FLOW_LAYERS, spec, read_layer,
+                     &spec->flow.layers_skip_count, error);
+}
+
 static bool read_flow(const struct json_place *place, struct spec *spec, struct error *error) {
-    static const char *const known[] = {"op",    "purpose", "attention", "fields",  "constants",
-                                        "cache", "index",   "select",    "summary", NULL};
+    static const char *const known[] = {"op",        "purpose",     "attention", "fields",
+                                        "constants", "cache",       "index",     "select",
+                                        "summary",   "layers_skip", NULL};
     struct flow_spec *flow = spec->flow = calloc(1, sizeof *flow);
     if (flow == NULL)
         return out_of_memory(error);
@@ -491,7 +511,8 @@ static bool read_flow(const struct json_place *place, struct spec *spec, struct 
     return json_only_keys(place, known, error) && read_attention(place, flow, error) &&
            read_select(place, &flow->flow.select, error) &&
            read_optional_word(place, "summary", &flow->flow.summary, error) &&
-           read_lists(place, flow, error) && check_flow(spec, error);
+           read_layers(place, flow, error) && read_lists(place, flow, error) &&
+           check_flow(spec, error);
 }
 
 /* ---- A model's flows ---- */
@@ -571,11 +592,30 @@ static void free_flow(struct spec *spec) {
     free(spec->flow);
 }
 
-/* Those that store and attend. */
+/* Those that read queries, score and select. */
+static bool index_kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
+                          struct error *error) {
+    struct kvmill_flow_problem problem;
+    struct kvmill_flow_atoms atoms;
+    if (kvmill_flow_verify(&spec->flow->flow, &problem, NULL) != KVMILL_OK)
+        return true;
+    kvmill_flow_find_atoms(&problem, &atoms);
+    for (int i = 0; i < atoms.count; i++) {
+        struct kvmill_score_shape shape = kvmill_flow_atom_shape(&problem, &atoms.atom[i]);
+        if (!score_kernels(&shape, isa, list, error))
+            return false;
+    }
+    const struct kvmill_convert_shape query = kvmill_flow_query_shape(&problem);
+    return problem.programs[KVMILL_INDEX_PROGRAM].step_count == 0 ||
+           (read_rows_kernels(&query, isa, list, error) && select_kernels(isa, list, error));
+}
+
+/* And those that store and attend. */
 static bool flow_kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
                          struct error *error) {
     const struct spec *attention = &spec->flow->attention;
-    return attention->op->kernels(attention, isa, list, error);
+    return attention->op->kernels(attention, isa, list, error) &&
+           index_kernels(spec, isa, list, error);
 }
 
 const struct spec_op flow_spec_op = {

@@ -132,7 +132,7 @@ typedef struct kvmill_cache_attention {
     int64_t layer_idx;        /* 0 */
     int64_t quant_bit;        /* 0, 8 or 4 */
     int64_t quant_group;      /* 8 */
-    int64_t cache_layout;     /* 0, 1; dynamic: 0 to 3 */
+    int64_t cache_layout;     /* 0, 1; dynamic: 0 to 3; ours: 4, paged */
     int64_t cache_mode;       /* dynamic: 0 offset, 1 paged */
     int64_t page_size;        /* 128 */
     int64_t num_repeat;       /* 1; KeyValueCache: copies of each head in the outputs */
@@ -180,6 +180,9 @@ typedef struct kvmill_cache_attention {
                               KeyValueCache (KVH * num_repeat heads)
    sinks (H)                  float32, or T1; ours
    lse (B, S, H)              (seqstarts[B], H)          float32; ours, with op.partial
+
+   Layout 4: cache is [num_layer, 2, pages, KVH, page_size, D], row r of it is row r % page_size of
+   page r / page_size, and cachestarts are multiples of page_size.
 
    cachestarts of rank 3 is a list of pages for each kv head, all of kvstarts' length: what that
    head attends to, though the cache may hold more.  Positions are counted along the list.  Pages of
@@ -303,8 +306,8 @@ typedef struct kvmill_scatter {
     kvmill_dims scatter_indices_batching_dims, scatter_dims_to_operand_dims;
     int64_t index_vector_dim;
     int32_t indices_are_sorted; /* a hint, which never changes a result */
-    /* A promise that no element of results has two updates, so that parts may apply them in any order.
-       Broken, it spoils those elements where several threads run, and nothing else. */
+    /* A promise that no element of results has two updates, so that parts may apply them in any
+       order. Broken, it spoils those elements where several threads run, and nothing else. */
     int32_t unique_indices;
     /* Ours: a window that is partly outside is skipped by elements, "skip_element" (NULL), or as a
        whole, "skip_window", as XLA and JAX do. */
@@ -375,7 +378,7 @@ kvmill_status kvmill_run(const kvmill_plan *plan, const DLTensor *const *tensors
 
    The result does not depend on who runs what.  The tensors must stay valid until the end. */
 typedef struct kvmill_call {
-    uint64_t opaque[96];
+    uint64_t opaque[192];
 } kvmill_call;
 
 kvmill_status kvmill_begin(kvmill_call *call, const kvmill_plan *plan,
@@ -462,6 +465,7 @@ typedef struct kvmill_flow_select {
     int64_t topk_val, reserved_bos, reserved_eos;
     int64_t ratio_numerator, ratio_denominator; /* 0 to 1; denominator 0 = no ratio */
     int64_t cap;                                /* 0 = none */
+    int64_t dense_below;                        /* rows of fewer tokens are read whole; 0 = none */
     const char *order; /* "logical" (NULL): ascending; "score": the best first */
     const char *scope; /* "kv_head" (NULL); "query_head": a row each, group 1; "request": one row,
                           scores added up over kv heads */
@@ -480,6 +484,9 @@ typedef struct kvmill_flow {
     kvmill_flow_select select;
     const char *summary; /* "on_complete" (NULL): when a page's last slot is written; "incremental":
                             also of a page's first rows */
+    /* Layers that read all pages and keep no fields, as attention's layer_idx counts them. */
+    const int64_t *layers_skip;
+    size_t layers_skip_count;
 } kvmill_flow;
 
 /* A fraction in lowest terms. */
@@ -507,6 +514,72 @@ kvmill_status kvmill_flow_describe(const kvmill_flow *flow, kvmill_flow_layout *
 /* Field number i: those of the flow in their order, then "k", then "v", whose dtype is the cache's.
    0 when there is none. */
 int kvmill_flow_field_at(const kvmill_flow *flow, size_t i, kvmill_flow_field *field);
+
+/* What a plan is made for, at most: its workspace has a few bytes for each page. */
+typedef struct kvmill_flow_limits {
+    size_t struct_size;  /* sizeof (kvmill_flow_limits) */
+    int64_t batch;       /* requests of a call */
+    int64_t pages;       /* of a request */
+    int64_t cache_pages; /* of the cache; append alone looks at it */
+} kvmill_flow_limits;
+
+/* Order of the tensors that plans of flows run on: those of cache attention of the same name, then
+   these; others are NULL.  B requests, T tokens, R rows of a request (kv heads, query heads or 1,
+   as `scope` says).
+
+   query, attn_output (T, H, D), lse (T, H)   T is B unless seqstarts (B + 1), of attend, says more
+   current_key, current_value (T, KVH, D)     append
+   cache, scale, value_cache, value_scale     page p has rows p * page_size ...
+   seq_len (B)                int64           tokens of a request, new ones included
+   page_indptr (B + 1)        int64           request b has pages [page_indptr[b],
+   page_ids                   int32             page_indptr[b + 1]) of these, one for each page_size
+                                                tokens that are begun
+   slot_mapping (T)           int64           row of the cache for each token, -1: not written;
+                                              tokens of a page are neighbours, their rows ascend
+   sel_indptr (B * R + 1)     int64           the list of row r of request b is [sel_indptr[b * R +
+   sel                        int32             r], ...[... + 1]) of these: pages as the request
+                                              counts them, the reserved first ones first, its last
+                                              one last (or without it, where a page is one token);
+                                              with a window they ascend
+   block_ids                  int32           as vFlow has lists: page_ids[...] * KVH + kv head; of
+                                              scope request that of head 0; optional
+   fields                                     (pages, KVH, rows, columns) in the flow's order,
+                                              row-major without gaps
+
+   page_ids, sel and block_ids may be longer than what is used; integers are at multiples of their
+   size and have no strides. */
+enum {
+    KVMILL_SEQ_LEN = KVMILL_CACHE_ATTENTION_TENSORS,
+    KVMILL_PAGE_INDPTR,
+    KVMILL_PAGE_IDS,
+    KVMILL_SLOT_MAPPING,
+    KVMILL_SEL_INDPTR,
+    KVMILL_SEL,
+    KVMILL_BLOCK_IDS,
+    KVMILL_FLOW_FIELDS /* and as many as the flow has */
+};
+
+/* Append: K and V of new tokens into their slots, then the fields of the pages they complete.
+   Index:  score pages for the queries, select: sel_indptr, sel, block_ids are outputs.
+   Attend: along lists that are given, or over all pages; of several tokens each sees those before
+           it (prefill).  What it attends to is in the cache.
+   Decode: index, then attend, without the lists; sel_indptr, sel, block_ids may be given as
+   outputs.
+
+   Index and decode move the state of fields that are saved.  The flow, its attention and all they
+   point to are borrowed for the call.  Otherwise as kvmill_plan_tensor_scatter. */
+kvmill_status kvmill_plan_flow_append(const kvmill_flow *flow, const kvmill_flow_limits *limits,
+                                      const kvmill_plan_options *options, kvmill_plan **plan,
+                                      kvmill_error *error);
+kvmill_status kvmill_plan_flow_index(const kvmill_flow *flow, const kvmill_flow_limits *limits,
+                                     const kvmill_plan_options *options, kvmill_plan **plan,
+                                     kvmill_error *error);
+kvmill_status kvmill_plan_flow_attend(const kvmill_flow *flow, const kvmill_flow_limits *limits,
+                                      const kvmill_plan_options *options, kvmill_plan **plan,
+                                      kvmill_error *error);
+kvmill_status kvmill_plan_flow_decode(const kvmill_flow *flow, const kvmill_flow_limits *limits,
+                                      const kvmill_plan_options *options, kvmill_plan **plan,
+                                      kvmill_error *error);
 
 /* ---- CPU ---------------------------------------------------------------------------------- */
 

@@ -32,7 +32,9 @@ enum kvmill_family {
     KVMILL_ATTEND = 5,     /* a tile of query rows over rows of one kv head */
     KVMILL_GATHER = 6,     /* windows of an operand, where indices say -> a result */
     KVMILL_SCATTER = 7,    /* windows of updates -> results, combined in order */
-    KVMILL_SCATTER_REGION = 8 /* the same for several results at once, by a region */
+    KVMILL_SCATTER_REGION = 8, /* the same for several results at once, by a region */
+    KVMILL_SCORE_PAGES = 9,  /* a query and summaries of pages -> scores */
+    KVMILL_SELECT_PAGES = 10 /* scores -> the best, in the order of pages */
 };
 
 /* Words at any address. */
@@ -302,6 +304,67 @@ struct kvmill_scatter_slots {
     unsigned char *result[KVMILL_MOST_SCATTER_SLOTS];
     const unsigned char *updates[KVMILL_MOST_SCATTER_SLOTS];
     const unsigned char *capture[KVMILL_MOST_SCATTER_SLOTS]; /* a number each */
+};
+
+/* ---- Scores of pages ---- */
+
+/* Of head h of the query and block b of a page, which is a row of a field.  DOT: the sum of q * c.
+   BOUND: the sum of the larger of q * c and q * d, or of q * d where one is NaN.  Sums are float32: term i
+   goes to lane i % 16, products being rounded before; then lanes 8, 4, 2 and 1 apart are added. */
+enum kvmill_score_kind { KVMILL_SCORE_DOT = 1, KVMILL_SCORE_BOUND = 2 };
+
+/* What becomes of scores that are folded to one.  MAX: the first, or a later one that is larger.
+   SUM, over heads of DOT: in lanes as above, else one after the other; MEAN: that divided. */
+enum kvmill_fold { KVMILL_FOLD_MAX = 1, KVMILL_FOLD_MEAN = 2, KVMILL_FOLD_SUM = 3 };
+
+/* Over what there is more than one of. */
+enum { KVMILL_FOLD_HEADS = 1, KVMILL_FOLD_BLOCKS = 2 };
+
+struct kvmill_score_fold {
+    int32_t over, by;
+};
+
+enum { KVMILL_MOST_FOLDS = 2, KVMILL_MOST_PAGE_SCORES = 256 };
+
+/* Shape of SCORE_PAGES kernels. */
+struct kvmill_score_shape {
+    int32_t kind;    /* enum kvmill_score_kind */
+    int32_t element; /* of fields: F32, F16, BF16 */
+    int32_t dim, heads, blocks; /* heads * blocks: KVMILL_MOST_PAGE_SCORES at most */
+    int32_t folds;
+    struct kvmill_score_fold fold[KVMILL_MOST_FOLDS]; /* in their order; BOUND: one, over all */
+};
+
+/* The problem of SCORE_PAGES.  A unit of work is a page: page ids[u] goes to score + u * what is left of
+   [blocks, heads], DOT, or [heads, blocks], BOUND.  A run reads the fields of its own pages, and no id
+   beyond ids[pages - 1]. */
+struct kvmill_score_pages {
+    const struct kvmill_score_shape *shape;
+    const float *query;            /* [heads, dim] */
+    const unsigned char *field[2]; /* c and d: [blocks, dim] of page 0 and the kv head */
+    int64_t stride;                /* bytes between pages */
+    const int32_t *ids;
+    int64_t pages;
+    float *score;
+};
+
+/* ---- Selection ---- */
+
+/* Shape of SELECT_PAGES kernels. */
+struct kvmill_select_shape {
+    int32_t score; /* KVMILL_F32 */
+};
+
+enum { KVMILL_SELECT_PADDING = 64 };
+
+/* The problem of SELECT_PAGES: the `wanted` best of scores [0, count), ascending.  The order is total:
+   the larger score, then the one in front; NaN counts as -infinity, and both zeros are equal.
+   0 <= wanted <= count < 2^31.  run () is called with units 0 and 1. */
+struct kvmill_select_pages {
+    const float *score;
+    int64_t count, wanted;
+    int32_t *list; /* `wanted` places in `score` */
+    int32_t *keys; /* a workspace: count + KVMILL_SELECT_PADDING words */
 };
 
 /* One generated kernel.  run() works on the units of work [first, last): for STORE_ROWS and

@@ -59,6 +59,11 @@ static kvmill_status check_ranges(const struct range *ranges, size_t count,
     return KVMILL_OK;
 }
 
+/* Pages of one head after the other are there for pages alone. */
+static int64_t last_layout(const kvmill_cache_attention *op) {
+    return !op->dynamic_batching ? 1 : op->cache_mode == 1 ? 4 : 3;
+}
+
 /* A page size, a window and counts of heads are bounded by themselves alone. */
 static kvmill_status check_counts(const kvmill_cache_attention *op, enum kvmill_cache_op which,
                                   kvmill_error *error) {
@@ -69,7 +74,7 @@ static kvmill_status check_counts(const kvmill_cache_attention *op, enum kvmill_
         {OF_CACHE, "num_kv_heads", op->num_kv_heads, 1, MOST_HEADS},
         {OF_STORE, "num_layer", op->num_layer, 1, INT64_MAX},
         {OF_STORE, "layer_idx", op->layer_idx, 0, op->num_layer - 1},
-        {OF_STORE, "cache_layout", op->cache_layout, 0, op->dynamic_batching ? 3 : 1},
+        {OF_STORE, "cache_layout", op->cache_layout, 0, last_layout(op)},
         {OF_STORE, "cache_mode", op->dynamic_batching ? op->cache_mode : 0, 0, 1},
         {OF_STORE, "page_size", op->dynamic_batching && op->cache_mode ? op->page_size : 1, 1,
          INT64_MAX},

@@ -138,6 +138,9 @@ static kvmill_status check_words(struct checker *checker) {
     checker->problem->by_score = place[0];
     checker->problem->scope = (enum kvmill_flow_scope)place[1];
     checker->problem->incremental = place[2];
+    stand_at(checker, "select/order", -1);
+    if (place[0] && checker->problem->geometry.window > 0)
+        return REFUSE(checker, ATTRIBUTE, "is \"score\"; accepted with a window: \"logical\"");
     return KVMILL_OK;
 }
 
@@ -166,10 +169,12 @@ static kvmill_status check_select(struct checker *checker) {
         {"select/topk_ratio", "the numerator of topk_ratio", select->ratio_numerator, 0,
          select->ratio_denominator},
         {"select/cap", "cap", select->cap, 0, KVMILL_FLOW_ALL},
+        {"select/dense_below", "dense_below", select->dense_below, 0, INT64_MAX},
     };
     checker->problem->budget = (struct kvmill_flow_budget){
         select->topk_val,        select->reserved_bos,      select->reserved_eos,
-        select->ratio_numerator, select->ratio_denominator, select->cap};
+        select->ratio_numerator, select->ratio_denominator, select->cap,
+        select->dense_below};
     kvmill_status status = check_ranges(checker, ranges, sizeof ranges / sizeof *ranges);
     return status == KVMILL_OK ? check_tail(checker) : status;
 }
@@ -283,6 +288,24 @@ static kvmill_status check_declarations(struct checker *checker) {
 
 /* ---- All of it ---- */
 
+/* Layers as attention counts them. */
+static kvmill_status check_layers(struct checker *checker) {
+    const kvmill_flow *flow = checker->flow;
+    const struct kvmill_cache_geometry *geometry = &checker->problem->geometry;
+    stand_at(checker, "layers_skip", -1);
+    if (flow->layers_skip_count > 0 && flow->layers_skip == NULL)
+        return REFUSE(checker, NULL, "is NULL");
+    for (size_t i = 0; i < flow->layers_skip_count; i++) {
+        if (flow->layers_skip[i] < 0)
+            return REFUSE(checker, ATTRIBUTE, "has layer %" PRId64 "; accepted: 0 or more",
+                          flow->layers_skip[i]);
+        checker->problem->skipped |= flow->layers_skip[i] == geometry->layer;
+    }
+    if (checker->problem->skipped)
+        checker->problem->budget.dense_below = INT64_MAX;
+    return KVMILL_OK;
+}
+
 static kvmill_status set_group(struct checker *checker) {
     struct kvmill_flow_problem *problem = checker->problem;
     problem->group = problem->scope == KVMILL_SCOPE_QUERY_HEAD ? 1 : problem->geometry.ratio;
@@ -292,13 +315,8 @@ static kvmill_status set_group(struct checker *checker) {
 kvmill_status kvmill_flow_check(const kvmill_flow *flow, struct kvmill_flow_problem *problem,
                                 struct kvmill_flow_place *place, kvmill_error *error) {
     static kvmill_status (*const checks[])(struct checker *) = {
-        check_counts,
-        check_attention,
-        check_words,
-        set_group,
-        check_select,
-        check_declarations,
-        kvmill_flow_check_programs,
+        check_counts, check_attention, check_words,        set_group,
+        check_select, check_layers,    check_declarations, kvmill_flow_check_programs,
     };
     struct checker checker = {.flow = flow, .problem = problem, .place = place, .error = error};
     memset(problem, 0, sizeof *problem);

@@ -9,10 +9,11 @@
 
 #include "cache_attention.h"
 
-enum kvmill_flow_limits {
+enum kvmill_flow_most {
     KVMILL_MOST_FLOW_FIELDS = 32,
     KVMILL_MOST_FLOW_CONSTANTS = 32,
     KVMILL_MOST_FLOW_OPS = 64,
+    KVMILL_MOST_FLOW_LAYERS = 1024,
     KVMILL_MOST_FLOW_VALUES =
         2 + KVMILL_MOST_FLOW_FIELDS + KVMILL_MOST_FLOW_CONSTANTS + KVMILL_MOST_FLOW_OPS + 1,
     KVMILL_MOST_FLOW_DIM = 1 << 16,
@@ -161,6 +162,7 @@ enum kvmill_flow_scope { KVMILL_SCOPE_KV_HEAD, KVMILL_SCOPE_QUERY_HEAD, KVMILL_S
 /* How many pages of a row are selected. */
 struct kvmill_flow_budget {
     int64_t k, bos, eos, numerator, denominator, cap;
+    int64_t dense_below; /* tokens; INT64_MAX: all rows are read whole */
 };
 
 struct kvmill_flow_constant_data {
@@ -186,6 +188,7 @@ struct kvmill_flow_problem {
     struct kvmill_flow_budget budget;
     enum kvmill_flow_scope scope;
     bool by_score, incremental;
+    bool skipped; /* the layer keeps no fields, and all rows are read whole */
 };
 
 /* What of a flow a message is about: "fields", "constants", "cache", "index", each with a number,

@@ -65,7 +65,8 @@ static bool match_field(struct match *match, int value, int which) {
     match->atom.field[which] = field->number;
     match->atom.blocks = field->shape.rows;
     return field->source == KVMILL_FLOW_FIELD &&
-           field->shape.columns == match->problem->geometry.key.dim;
+           field->shape.columns == match->problem->geometry.key.dim &&
+           !match->problem->fields[field->number].saved;
 }
 
 /* ---- Kinds ---- */
@@ -75,6 +76,7 @@ static bool match_dot(struct match *match, int value) {
     match->atom.kind = KVMILL_ATOM_DOT;
     match->along[1] = KVMILL_OVER_BLOCKS;
     match->along[2] = KVMILL_OVER_HEADS;
+    match->atom.query = dot != NULL ? dot->input[0] : -1;
     return dot != NULL && match_query(match, dot->input[0]) && match_field(match, dot->input[1], 0);
 }
 
@@ -86,6 +88,7 @@ static bool match_product(struct match *match, int value, int which) {
     if (step == NULL || !match_query(match, step->input[0]) ||
         !match_field(match, step->input[1], which))
         return false;
+    match->atom.query = step->input[0];
     return kron != NULL ? kron->dims == 1u << 1 : match->atom.heads == 1 || match->atom.blocks == 1;
 }
 
@@ -147,12 +150,87 @@ static bool match_folded(struct match *match, int value, int depth) {
     return true;
 }
 
+/* Fields of one type and as many rows, and a query that is the same for all pages. */
+static bool is_uniform(const struct match *match) {
+    const struct kvmill_flow_atom *atom = &match->atom;
+    const struct kvmill_flow_field_data *fields = match->problem->fields;
+    const struct kvmill_flow_field_data *a = &fields[atom->field[0]], *b = &fields[atom->field[1]];
+    const struct kvmill_flow_shape *query = &value_at(match, atom->query)->shape;
+    return (atom->kind == KVMILL_ATOM_DOT || (a->element == b->element && a->rows == b->rows)) &&
+           !query->ragged && query->rows == atom->heads;
+}
+
 bool kvmill_flow_match_atom(const struct kvmill_flow_problem *problem, int value,
                             struct kvmill_flow_atom *atom) {
     struct match match = {.problem = problem,
                           .program = &problem->programs[KVMILL_INDEX_PROGRAM],
-                          .atom = {.last = problem->geometry.key.dim}};
-    bool matches = match_folded(&match, value, 0);
+                          .atom = {.last = problem->geometry.key.dim, .value = value}};
+    bool matches = match_folded(&match, value, 0) && is_uniform(&match);
     *atom = matches ? match.atom : (struct kvmill_flow_atom){.kind = KVMILL_ATOM_NONE};
     return matches;
+}
+
+/* ---- Shapes ---- */
+
+static int32_t fold_by(int code) {
+    static const int32_t by[KVMILL_FLOW_CODES] = {[KVMILL_FLOW_MAX] = KVMILL_FOLD_MAX,
+                                                  [KVMILL_FLOW_MEAN] = KVMILL_FOLD_MEAN,
+                                                  [KVMILL_FLOW_SUM] = KVMILL_FOLD_SUM};
+    return by[code];
+}
+
+struct kvmill_score_shape kvmill_flow_atom_shape(const struct kvmill_flow_problem *problem,
+                                                 const struct kvmill_flow_atom *atom) {
+    struct kvmill_score_shape shape = {
+        .kind = atom->kind == KVMILL_ATOM_DOT ? KVMILL_SCORE_DOT : KVMILL_SCORE_BOUND,
+        .element = problem->fields[atom->field[0]].element,
+        .dim = problem->geometry.key.dim,
+        .heads = (int32_t)atom->heads,
+        .blocks = (int32_t)atom->blocks,
+        .folds = atom->folds,
+    };
+    for (int i = 0; i < atom->folds; i++)
+        shape.fold[i] =
+            (struct kvmill_score_fold){(int32_t)atom->fold[i].over, fold_by(atom->fold[i].code)};
+    return shape;
+}
+
+/* ---- All of a program ---- */
+
+static bool has_kernels(const struct kvmill_flow_atom *atom) {
+    return atom->heads * atom->blocks <= KVMILL_MOST_PAGE_SCORES;
+}
+
+static bool take_atom(const struct kvmill_flow_problem *problem, int value,
+                      struct kvmill_flow_atoms *atoms) {
+    struct kvmill_flow_atom atom;
+    if (value < 0 || atoms->count == KVMILL_MOST_FLOW_ATOMS ||
+        !kvmill_flow_match_atom(problem, value, &atom) || !has_kernels(&atom))
+        return false;
+    atoms->atom[atoms->count++] = atom;
+    atoms->needed[atom.query] = true;
+    return true;
+}
+
+/* Steps come from the last one: what needs a result has been seen before it. */
+static void take_step(const struct kvmill_flow_problem *problem, int number,
+                      struct kvmill_flow_atoms *atoms) {
+    const struct kvmill_flow_step *step = &problem->programs[KVMILL_INDEX_PROGRAM].steps[number];
+    bool needed = step->output < 0 || atoms->needed[step->output];
+    atoms->elsewhere[number] = !needed || take_atom(problem, step->output, atoms);
+    for (int i = 0; !atoms->elsewhere[number] && i < 2 && step->input[i] >= 0; i++)
+        atoms->needed[step->input[i]] = true;
+}
+
+void kvmill_flow_find_atoms(const struct kvmill_flow_problem *problem,
+                            struct kvmill_flow_atoms *atoms) {
+    *atoms = (struct kvmill_flow_atoms){.count = 0};
+    for (int i = problem->programs[KVMILL_INDEX_PROGRAM].step_count - 1; i >= 0; i--)
+        take_step(problem, i, atoms);
+}
+
+struct kvmill_convert_shape kvmill_flow_query_shape(const struct kvmill_flow_problem *problem) {
+    return (struct kvmill_convert_shape){
+        .activation = KVMILL_F32,
+        .format = {.element = problem->geometry.activation, .dim = problem->geometry.key.dim}};
 }

@@ -28,11 +28,32 @@ struct kvmill_flow_atom {
     int64_t first, last;   /* channels of the query that count */
     int folds;             /* the inner one first */
     struct kvmill_atom_fold fold[2];
+    int value, query; /* of the program: what it is, and its query, [heads, dim], masked */
 };
 
 /* What a value of the index program is; false, and KVMILL_ATOM_NONE, where it is no such score.
    What is not folded is a score for each head, or block. */
 bool kvmill_flow_match_atom(const struct kvmill_flow_problem *problem, int value,
                             struct kvmill_flow_atom *atom);
+
+/* The shape of the kernels that compute it. */
+struct kvmill_score_shape kvmill_flow_atom_shape(const struct kvmill_flow_problem *problem,
+                                                 const struct kvmill_flow_atom *atom);
+
+/* The shape of the kernels that read queries as floats. */
+struct kvmill_convert_shape kvmill_flow_query_shape(const struct kvmill_flow_problem *problem);
+
+enum { KVMILL_MOST_FLOW_ATOMS = 8 };
+
+/* An index program as atoms and the other steps: each atom is as large as can be. */
+struct kvmill_flow_atoms {
+    int count;
+    struct kvmill_flow_atom atom[KVMILL_MOST_FLOW_ATOMS]; /* from the end of the program */
+    bool elsewhere[KVMILL_MOST_FLOW_OPS]; /* steps that atoms do, or that only atoms need */
+    bool needed[KVMILL_MOST_FLOW_VALUES]; /* by other steps, or as the query of an atom */
+};
+
+void kvmill_flow_find_atoms(const struct kvmill_flow_problem *problem,
+                            struct kvmill_flow_atoms *atoms);
 
 #endif

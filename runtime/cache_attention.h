@@ -7,18 +7,17 @@
 #define KVMILL_RUNTIME_CACHE_ATTENTION_H
 
 #include "../ops/cache_attention.h"
+#include "given.h"
 #include "plan.h"
 #include "select.h"
 
 /* ---- Plans ---- */
 
-/* Dims of a cache; batch is -1 where sequences share the slots. */
+/* Dims of a cache; batch is -1 where sequences share the slots.  row: of a page's rows, where
+   `slot` is that of pages; else 0. */
 struct cache_layout {
-    int rank, batch, layer, kv, slot, head;
+    int rank, batch, layer, kv, slot, head, row;
 };
-
-/* What a run demands of a tensor. */
-enum presence { ABSENT, OPTIONAL, REQUIRED, IGNORED };
 
 /* Kernels of all tile sizes, ascending. */
 struct tiles {
@@ -45,8 +44,8 @@ struct cache_plan {
     kvmill_plan base;
     struct kvmill_cache_geometry geometry;
     struct cache_layout layout;
-    enum presence presence[KVMILL_CACHE_ATTENTION_TENSORS];
-    DLDataType types[KVMILL_CACHE_ATTENTION_TENSORS];
+    char name[48]; /* of the op */
+    struct tensor_rule rules[KVMILL_CACHE_ATTENTION_TENSORS];
     struct kvmill_convert_shape shapes[2]; /* of K and V */
     struct by_size writers[2], readers[2]; /* likewise */
     struct tiles tiles[2];                 /* [1]: with an attn_mask */
@@ -56,6 +55,11 @@ struct cache_plan {
     float empty;
     float slopes[]; /* of ALiBi, by query head */
 };
+
+/* Everything of a plan but the announcement. */
+kvmill_status kvmill_make_cache_plan(const kvmill_cache_attention *op, enum kvmill_cache_op which,
+                                     const kvmill_plan_options *options, struct cache_plan **plan,
+                                     kvmill_error *error);
 
 /* ---- Runs ---- */
 
@@ -77,6 +81,18 @@ struct cache_side {
     int64_t batch, scale_batch;
 };
 
+/* Pages of a sparse flow's requests: request b has pages ids[indptr[b]] ... for length[b] tokens.
+   Some of them are attended to: those that a list names by their numbers, one list for each row of
+   a request; the last page is the last of a list. */
+struct page_lists {
+    const int64_t *indptr, *length;
+    const int32_t *ids;    /* NULL: there are no such pages */
+    const int64_t *starts; /* of lists, rows * batch + 1; NULL: all pages */
+    const int32_t *list;
+    int64_t rows;     /* of a request: 1, kv heads, or query heads */
+    bool heads_apart; /* tiles of one query head each */
+};
+
 struct cache_call {
     struct call base;
     int phase;
@@ -86,7 +102,9 @@ struct cache_call {
     int64_t seqlen, kvlen;     /* static batch: of every sequence */
     struct index_array seqstarts, kvstarts, cachestarts;
     int64_t page_stride, page_head; /* page_head: between kv heads with lists of their own, or 0 */
-    int64_t decoding;               /* so many sequences know no causal mask */
+    int64_t page_rows;              /* row_strides from a page to the next */
+    struct page_lists lists;
+    int64_t decoding; /* so many sequences know no causal mask */
     struct cache_side side[2];
     struct token_rows current[2]; /* key and value, to be written */
     struct token_rows loaded[2];  /* to be read back */
@@ -140,8 +158,15 @@ int64_t kvmill_find_sequence(const struct cache_call *call,
                              int64_t (*before)(const struct cache_call *call, int64_t b),
                              int64_t number);
 
-/* Cache rows of positions [first, first + count) of sequence b, as a kv head sees them. */
-void kvmill_fill_slots(const struct cache_call *call, int64_t b, int64_t kv_head, int64_t first,
+/* Positions that a query head of sequence b attends among: all, or those of its list. */
+int64_t kvmill_positions_along(const struct cache_call *call, int64_t b, int64_t head);
+
+/* The first of them that a window begins with, which leaves the last `window` tokens. */
+int64_t kvmill_first_in_window(const struct cache_call *call, int64_t b, int64_t head,
+                               int64_t window);
+
+/* Cache rows of positions [first, first + count) of sequence b, as a query head attends to them. */
+void kvmill_fill_slots(const struct cache_call *call, int64_t b, int64_t head, int64_t first,
                        int64_t count, int64_t *slots);
 
 /* A kernel for this call. */
@@ -150,36 +175,22 @@ const struct kvmill_kernel *kvmill_kernel_of_call(const struct by_size *by_size,
 
 /* ---- Validation ---- */
 
-/* The tensors of a run while it is checked; what is empty or ignored is NULL. */
+/* A run while it is checked. */
 struct given {
-    const DLTensor *tensors[KVMILL_CACHE_ATTENTION_TENSORS];
+    struct given_tensors base;
     const struct cache_plan *plan;
     struct cache_call *call;
     int64_t capacity; /* rows of a sequence, or of all */
-    kvmill_error *error;
 };
-
-/* The tensors' names, in the ops' order. */
-extern const char *const kvmill_cache_attention_names[];
 
 /* Set what a plan demands of every tensor. */
 void kvmill_cache_attention_expect(struct cache_plan *plan, const kvmill_cache_attention *op);
-
-/* Each by itself: presence, type, size, strides. */
-kvmill_status kvmill_check_given(struct given *given, const DLTensor *const *tensors);
-
-/* Rank and dims of a tensor; KVMILL_DYNAMIC is any. */
-kvmill_status kvmill_check_shape(const struct given *given, int which, int rank,
-                                 const int64_t *dims);
 
 /* Shapes of the caches and their scales, once the batch is known; sets the capacity. */
 kvmill_status kvmill_check_caches(struct given *given);
 
 /* Shapes of all others, once all lengths are known. */
 kvmill_status kvmill_check_activations(const struct given *given);
-
-/* No output overlaps anything. */
-kvmill_status kvmill_check_overlaps(const struct given *given);
 
 /* All addresses of the call. */
 void kvmill_set_addresses(const struct given *given);

@@ -7,11 +7,10 @@
 #include "cache_attention.h"
 
 #include <math.h>
-#include <sched.h>
-#include <stdatomic.h>
 
 #include "numbers.h"
 #include "partial.h"
+#include "slots.h"
 
 /* When units are cut: if there are fewer than `units`, into pieces of `positions` or more. */
 struct cutting {
@@ -32,8 +31,6 @@ enum { BORDER = 64, MOST_POSITIONS = 2048, AHEAD = 128 };
 /* Places that positions are read from in turn, and least positions of each. */
 enum { STREAMS = 4, LEAST_STREAM = 64 };
 
-enum { LINE = 64 };
-
 static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
@@ -43,10 +40,6 @@ static int64_t most(int64_t a, int64_t b) {
 }
 
 /* ---- The workspace ---- */
-
-static int64_t lines(int64_t bytes) {
-    return (bytes + LINE - 1) / LINE * LINE;
-}
 
 static int64_t partial_floats(const struct cache_plan *plan) {
     return KVMILL_PARTIAL_HEAD + plan->geometry.value.dim;
@@ -70,34 +63,20 @@ void kvmill_attend_lay_out(struct cache_plan *plan) {
             rows = most(rows, plan->tiles[m].rows[i]);
             kernel = most(kernel, kernel_room(&plan->tiles[m], i));
         }
-    int64_t partial = lines(rows * partial_floats(plan) * (int64_t)sizeof(float));
-    layout->kernel = LINE;
-    layout->rows = layout->kernel + lines(kernel);
-    layout->slots = layout->rows + lines(rows * (int64_t)sizeof(struct kvmill_query_row));
-    layout->partial = layout->slots + lines((MOST_POSITIONS + AHEAD) * (int64_t)sizeof(int64_t));
+    int64_t partial = whole_lines(rows * partial_floats(plan) * (int64_t)sizeof(float));
+    layout->kernel = SLOT_HEAD;
+    layout->rows = layout->kernel + whole_lines(kernel);
+    layout->slots = layout->rows + whole_lines(rows * (int64_t)sizeof(struct kvmill_query_row));
+    layout->partial =
+        layout->slots + whole_lines((MOST_POSITIONS + AHEAD) * (int64_t)sizeof(int64_t));
     layout->size = layout->partial + partial;
     layout->shared = layout->size * plan->threads;
     plan->base.workspace_size = (size_t)(layout->shared + PARTIAL_ROOM);
 }
 
-static atomic_flag *flag_of(const struct cache_call *call, int thread) {
+static struct thread_slots slots_of(const struct cache_call *call) {
     const struct cache_plan *plan = cache_plan_of(call);
-    return (atomic_flag *)((unsigned char *)call->base.workspace + plan->workspace.size * thread);
-}
-
-/* A slot that no other part has; waits where more threads run than were planned for. */
-static unsigned char *take_slot(const struct cache_call *call) {
-    int threads = cache_plan_of(call)->threads;
-    for (;;) {
-        for (int i = 0; i < threads; i++)
-            if (!atomic_flag_test_and_set_explicit(flag_of(call, i), memory_order_acquire))
-                return (unsigned char *)flag_of(call, i);
-        sched_yield();
-    }
-}
-
-static void give_back(unsigned char *slot) {
-    atomic_flag_clear_explicit((atomic_flag *)slot, memory_order_release);
+    return (struct thread_slots){call->base.workspace, plan->workspace.size, plan->threads};
 }
 
 /* ---- Tiles ---- */
@@ -124,10 +103,15 @@ static int64_t units_before(const struct cache_call *call, int64_t b) {
     return tiles * cache_plan_of(call)->geometry.kv_heads;
 }
 
-/* Position of token `token` of sequence b; negative where MultiHeadAttention has more tokens than
-   positions. */
-static int64_t position_of(const struct cache_call *call, int64_t b, int64_t token) {
-    return positions_of(call, b) - tokens_of(call, b) + token;
+/* A query row: a query head at a token of sequence b. */
+struct asker {
+    int64_t b, head, token;
+};
+
+/* Position of its token; negative where MultiHeadAttention has more tokens than positions. */
+static int64_t position_of(const struct cache_call *call, const struct asker *asker) {
+    return kvmill_positions_along(call, asker->b, asker->head) - tokens_of(call, asker->b) +
+           asker->token;
 }
 
 static bool is_causal(const struct cache_call *call, int64_t b) {
@@ -135,20 +119,34 @@ static bool is_causal(const struct cache_call *call, int64_t b) {
     return geometry->alibi || (geometry->causal && b >= call->decoding && tokens_of(call, b) > 1);
 }
 
-/* Positions that a token sees. */
-static void see(const struct cache_call *call, int64_t b, int64_t token, int64_t *first,
+static int64_t first_seen(const struct cache_call *call, const struct asker *asker,
+                          int64_t position) {
+    int64_t window = cache_plan_of(call)->geometry.window;
+    if (window > 0 && call->lists.starts != NULL)
+        return kvmill_first_in_window(call, asker->b, asker->head, window);
+    return window > 0 && window <= position ? position - window + 1 : 0;
+}
+
+/* Positions that it sees. */
+static void see(const struct cache_call *call, const struct asker *asker, int64_t *first,
                 int64_t *last) {
-    int64_t window = cache_plan_of(call)->geometry.window, all = positions_of(call, b);
-    int64_t position = position_of(call, b, token);
-    *last = is_causal(call, b) ? most(0, position + 1) : all;
-    *first = window > 0 && window <= position ? position - window + 1 : 0;
-    *first = least(*first, *last);
+    int64_t position = position_of(call, asker);
+    *last = is_causal(call, asker->b) ? most(0, position + 1)
+                                      : kvmill_positions_along(call, asker->b, asker->head);
+    *first = least(first_seen(call, asker, position), *last);
+}
+
+/* The i-th row of a tile. */
+static struct asker asker_of(const struct tile *tile, int64_t i) {
+    return (struct asker){tile->b, tile->first_head + i % tile->heads,
+                          tile->token + i / tile->heads};
 }
 
 static void see_together(const struct cache_call *call, struct tile *tile) {
-    int64_t tokens = tile->rows / tile->heads, unused;
-    see(call, tile->b, tile->token, &tile->first, &unused);
-    see(call, tile->b, tile->token + tokens - 1, &unused, &tile->last);
+    const struct asker first = asker_of(tile, 0), last = asker_of(tile, tile->rows - 1);
+    int64_t unused;
+    see(call, &first, &tile->first, &unused);
+    see(call, &last, &unused, &tile->last);
 }
 
 static const struct cutting *cutting_of(const struct cache_call *call) {
@@ -219,23 +217,28 @@ static bool are_few(const struct cache_call *call) {
 /* ---- Preparation ---- */
 
 /* In a static batch all sequences are alike. */
+static bool are_alike(const struct cache_call *call) {
+    return call->seqstarts.data == NULL && call->lists.ids == NULL;
+}
+
 static int64_t kinds_of(const struct cache_call *call) {
-    return call->seqstarts.data ? call->batch : least(call->batch, 1);
+    return are_alike(call) ? least(call->batch, 1) : call->batch;
 }
 
 static int64_t count_units(const struct cache_call *call) {
     int64_t tiles = 0, kinds = kinds_of(call);
     for (int64_t b = 0; b < kinds; b++)
         tiles += tiles_of(call, b);
-    return tiles * (call->seqstarts.data ? 1 : call->batch) *
-           cache_plan_of(call)->geometry.kv_heads;
+    return tiles * (are_alike(call) ? call->batch : 1) * cache_plan_of(call)->geometry.kv_heads;
 }
 
-/* More than any tile sees. */
+/* At least as much as any tile sees. */
 static int64_t longest(const struct cache_call *call) {
     int64_t window = cache_plan_of(call)->geometry.window, length = 0, kinds = kinds_of(call);
-    for (int64_t b = 0; b < kinds; b++)
-        length = most(length, positions_of(call, b));
+    int64_t lists = call->lists.starts ? call->lists.rows : 1;
+    int64_t heads = cache_plan_of(call)->geometry.heads;
+    for (int64_t n = 0; n < kinds * lists; n++)
+        length = most(length, kvmill_positions_along(call, n / lists, n % lists * heads / lists));
     return window > 0 && window < length ? least(length, window + call->tile_tokens) : length;
 }
 
@@ -251,7 +254,7 @@ static void set_tiles(struct cache_call *call, const struct tiles *tiles) {
     int64_t rows = tiles->rows[tiles->selection.count - 1];
     call->tiles = tiles;
     call->tile_tokens = most(1, least(rows / ratio, most_tokens(call)));
-    call->tile_cuts = (ratio + rows - 1) / rows;
+    call->tile_cuts = call->lists.heads_apart ? ratio : (ratio + rows - 1) / rows;
     call->tile_rows = least(rows, call->tile_tokens * ratio);
 }
 
@@ -269,38 +272,27 @@ static int64_t count_splits(const struct cache_call *call) {
 }
 
 void kvmill_attend_prepare(struct cache_call *call, bool masked) {
-    const struct cache_plan *plan = cache_plan_of(call);
-    set_tiles(call, &plan->tiles[masked]);
+    set_tiles(call, &cache_plan_of(call)->tiles[masked]);
     call->units = count_units(call);
     call->splits = count_splits(call);
-    for (int i = 0; i < plan->threads; i++)
-        atomic_flag_clear_explicit(flag_of(call, i), memory_order_relaxed);
+    const struct thread_slots slots = slots_of(call);
+    kvmill_clear_slots(&slots);
 }
 
 /* ---- Query rows ---- */
 
-/* The i-th row of a tile: its token in the sequence, and its head. */
-static int64_t token_of_row(const struct tile *tile, int64_t i) {
-    return tile->token + i / tile->heads;
-}
-
-static int64_t head_of_row(const struct tile *tile, int64_t i) {
-    return tile->first_head + i % tile->heads;
-}
-
 static unsigned char *row_at(const struct cache_call *call, const struct token_rows *rows,
-                             const struct tile *tile, int64_t i) {
-    return token_at(call, rows, tile->b, token_of_row(tile, i)) + head_of_row(tile, i) * rows->head;
+                             const struct asker *asker) {
+    return token_at(call, rows, asker->b, asker->token) + asker->head * rows->head;
 }
 
 /* In dynamic batches the columns, too, are counted through all sequences. */
-static const unsigned char *mask_at(const struct cache_call *call, const struct tile *tile,
-                                    int64_t i) {
+static const unsigned char *mask_at(const struct cache_call *call, const struct asker *asker) {
     if (call->mask.data == NULL)
         return NULL;
-    int64_t columns = call->kvstarts.data ? index_at(call->kvstarts, tile->b) : 0;
+    int64_t columns = call->kvstarts.data ? index_at(call->kvstarts, asker->b) : 0;
     int64_t bytes = kvmill_activation_bytes(cache_plan_of(call)->geometry.activation);
-    return row_at(call, &call->mask, tile, i) + columns * bytes;
+    return row_at(call, &call->mask, asker) + columns * bytes;
 }
 
 static float sink_of(const struct cache_call *call, int64_t head) {
@@ -310,17 +302,16 @@ static float sink_of(const struct cache_call *call, int64_t head) {
 }
 
 /* The sink is counted in the first piece. */
-static void set_row(const struct cache_call *call, const struct tile *tile, int64_t i, bool first,
+static void set_row(const struct cache_call *call, const struct asker *asker, bool first,
                     struct kvmill_query_row *row) {
     const struct cache_plan *plan = cache_plan_of(call);
-    int64_t head = head_of_row(tile, i);
-    row->query = row_at(call, &call->query, tile, i);
-    row->output = row_at(call, &call->output, tile, i);
-    row->mask = mask_at(call, tile, i);
-    row->origin = position_of(call, tile->b, token_of_row(tile, i));
-    row->slope = plan->geometry.alibi ? plan->slopes[head] : 0;
-    row->sink = first ? sink_of(call, head) : -INFINITY;
-    see(call, tile->b, token_of_row(tile, i), &row->first, &row->last);
+    row->query = row_at(call, &call->query, asker);
+    row->output = row_at(call, &call->output, asker);
+    row->mask = mask_at(call, asker);
+    row->origin = position_of(call, asker);
+    row->slope = plan->geometry.alibi ? plan->slopes[asker->head] : 0;
+    row->sink = first ? sink_of(call, asker->head) : -INFINITY;
+    see(call, asker, &row->first, &row->last);
 }
 
 /* ---- One piece of a unit ---- */
@@ -389,7 +380,8 @@ static void list_slots(const struct cache_call *call, const struct tile *tile,
     int64_t stream[MOST_POSITIONS], streams = streams_of(problem, first, count);
     int64_t each = wanted / streams;
     for (int64_t s = 0; s < streams; s++) {
-        kvmill_fill_slots(call, tile->b, tile->kv_head, first + count / streams * s, each, stream);
+        kvmill_fill_slots(call, tile->b, tile->first_head, first + count / streams * s, each,
+                          stream);
         for (int64_t i = 0; i < each; i++)
             slots[i * streams + s] = stream[i];
     }
@@ -431,10 +423,11 @@ static void finish(const struct cache_call *call, const struct tile *tile, const
     for (int64_t i = 0; i < tile->rows; i++) {
         const struct partials partials = {partial + i * floats, tile->pieces, step,
                                           plan->geometry.value.dim, plan->empty};
+        const struct asker asker = asker_of(tile, i);
         const struct merged_row row = {
             plan->partial ? KVMILL_F32 : plan->geometry.activation,
-            row_at(call, &call->output, tile, i),
-            plan->partial ? row_at(call, &call->lse, tile, i) : NULL,
+            row_at(call, &call->output, &asker),
+            plan->partial ? row_at(call, &call->lse, &asker) : NULL,
         };
         kvmill_merge_row(&partials, &row);
     }
@@ -454,8 +447,10 @@ static void attend_piece(const struct cache_call *call, const struct tile *tile,
     struct kvmill_attend problem = problem_of(call, tile, rows, slot + layout->kernel);
     int64_t first = border(tile, piece), last = border(tile, piece + 1);
     bool is_split = tile->pieces > 1, is_nothing = first >= last;
-    for (int64_t i = 0; i < tile->rows; i++)
-        set_row(call, tile, i, piece == 0, &rows[i]);
+    for (int64_t i = 0; i < tile->rows; i++) {
+        const struct asker asker = asker_of(tile, i);
+        set_row(call, &asker, piece == 0, &rows[i]);
+    }
     if (is_split)
         problem.partial = shared_partials(call, unit) + piece * piece_floats(call);
     else if (is_nothing || cache_plan_of(call)->partial)
@@ -487,9 +482,10 @@ static void attend_part(const struct cache_call *call, int64_t part) {
     struct tile tile;
     if (!find_unit(call, part, &tile, &unit, &piece) || piece >= tile.pieces)
         return;
-    unsigned char *slot = take_slot(call);
+    const struct thread_slots slots = slots_of(call);
+    unsigned char *slot = kvmill_take_slot(&slots);
     attend_piece(call, &tile, unit, piece, slot);
-    give_back(slot);
+    kvmill_give_slot(slot);
 }
 
 static int64_t merge_parts(const struct cache_call *call) {

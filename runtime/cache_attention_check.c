@@ -19,12 +19,12 @@ static bool has_cache(const struct given *given) {
 
 /* ---- Numbers ---- */
 
-static const char *name_of(int which) {
-    return kvmill_cache_attention_names[which];
+static const char *name_of(const struct given *given, int which) {
+    return given->base.rules[which].name;
 }
 
 static struct index_array array_of(const struct given *given, int which) {
-    const DLTensor *tensor = given->tensors[which];
+    const DLTensor *tensor = given->base.tensors[which];
     if (tensor == NULL)
         return (struct index_array){NULL, 0};
     return (struct index_array){(const kvmill_index *)(const void *)tensor_data(tensor),
@@ -56,8 +56,9 @@ static kvmill_status status_of(int which, int64_t value) {
 static kvmill_status refuse_number(const struct given *given, int which, const char *index,
                                    int64_t value, int64_t first, int64_t last) {
     struct range_text words;
-    return kvmill_fail(given->error, status_of(which, value), "%s%s is %" PRId64 "; accepted: %s",
-                       name_of(which), index, value, range_words(first, last, &words));
+    return kvmill_fail(given->base.error, status_of(which, value),
+                       "%s%s is %" PRId64 "; accepted: %s", name_of(given, which), index, value,
+                       range_words(first, last, &words));
 }
 
 static kvmill_status check_element(const struct given *given, int which, int64_t i, int64_t first,
@@ -74,8 +75,8 @@ static kvmill_status check_element(const struct given *given, int which, int64_t
 static kvmill_status check_one(const struct given *given, int which, int64_t first, int64_t last,
                                int64_t *value) {
     static const int64_t one = 1;
-    if (given->tensors[which]->ndim != 0) {
-        kvmill_status status = kvmill_check_shape(given, which, 1, &one);
+    if (given->base.tensors[which]->ndim != 0) {
+        kvmill_status status = kvmill_check_shape(&given->base, which, 1, &one);
         if (status != KVMILL_OK)
             return status;
     }
@@ -90,16 +91,16 @@ static kvmill_status check_one(const struct given *given, int which, int64_t fir
 /* Batch and new tokens are those of query or current_key. */
 static kvmill_status set_batch(struct given *given) {
     static const int64_t any[] = {KVMILL_DYNAMIC, KVMILL_DYNAMIC, KVMILL_DYNAMIC, KVMILL_DYNAMIC};
-    int lead = given->tensors[KVMILL_QUERY] ? KVMILL_QUERY : KVMILL_CURRENT_KEY;
-    kvmill_status status = kvmill_check_shape(given, lead, 4, any);
+    int lead = given->base.tensors[KVMILL_QUERY] ? KVMILL_QUERY : KVMILL_CURRENT_KEY;
+    kvmill_status status = kvmill_check_shape(&given->base, lead, 4, any);
     if (status == KVMILL_OK && !has_cache(given))
-        status = kvmill_check_shape(given, KVMILL_KEY, 4, any);
+        status = kvmill_check_shape(&given->base, KVMILL_KEY, 4, any);
     if (status != KVMILL_OK)
         return status;
-    given->call->batch = given->tensors[lead]->shape[0];
-    given->call->seqlen = given->tensors[lead]->shape[1];
+    given->call->batch = given->base.tensors[lead]->shape[0];
+    given->call->seqlen = given->base.tensors[lead]->shape[1];
     if (!has_cache(given))
-        given->call->kvlen = given->tensors[KVMILL_KEY]->shape[1];
+        given->call->kvlen = given->base.tensors[KVMILL_KEY]->shape[1];
     return KVMILL_OK;
 }
 
@@ -107,7 +108,7 @@ static kvmill_status check_start(struct given *given) {
     struct cache_call *call = given->call;
     int64_t start, room = given->capacity - call->seqlen;
     if (room < 0)
-        return kvmill_fail(given->error, KVMILL_E_SHAPE,
+        return kvmill_fail(given->base.error, KVMILL_E_SHAPE,
                            "current_key has %" PRId64 " tokens; accepted: at most the %" PRId64
                            " rows of the cache",
                            call->seqlen, given->capacity);
@@ -139,25 +140,25 @@ static kvmill_status check_sums(const struct given *given, int which) {
 
 /* The last sum is the number of tokens there are. */
 static kvmill_status check_total(const struct given *given, int which, int rows) {
-    const DLTensor *tensor = given->tensors[rows];
+    const DLTensor *tensor = given->base.tensors[rows];
     if (tensor == NULL || tensor->ndim == 0)
         return KVMILL_OK;
     return check_element(given, which, given->call->batch, tensor->shape[0], tensor->shape[0]);
 }
 
 static kvmill_status check_totals(const struct given *given) {
-    int lead = given->tensors[KVMILL_QUERY] ? KVMILL_QUERY : KVMILL_CURRENT_KEY;
+    int lead = given->base.tensors[KVMILL_QUERY] ? KVMILL_QUERY : KVMILL_CURRENT_KEY;
     kvmill_status status = check_total(given, KVMILL_SEQSTARTS, lead);
     return status == KVMILL_OK ? check_total(given, KVMILL_KVSTARTS, KVMILL_KEY) : status;
 }
 
 static kvmill_status check_lengths(struct given *given) {
     struct cache_call *call = given->call;
-    const DLTensor *seqstarts = given->tensors[KVMILL_SEQSTARTS];
+    const DLTensor *seqstarts = given->base.tensors[KVMILL_SEQSTARTS];
     if (seqstarts->ndim != 1 || seqstarts->shape[0] < 1)
-        return kvmill_check_shape(given, KVMILL_SEQSTARTS, 1, &(int64_t){1});
+        return kvmill_check_shape(&given->base, KVMILL_SEQSTARTS, 1, &(int64_t){1});
     call->batch = seqstarts->shape[0] - 1;
-    kvmill_status status = kvmill_check_shape(given, KVMILL_KVSTARTS, 1, seqstarts->shape);
+    kvmill_status status = kvmill_check_shape(&given->base, KVMILL_KVSTARTS, 1, seqstarts->shape);
     if (status == KVMILL_OK)
         status = check_sums(given, KVMILL_SEQSTARTS);
     if (status == KVMILL_OK)
@@ -172,7 +173,7 @@ static kvmill_status check_lengths(struct given *given) {
 }
 
 static kvmill_status refuse_length(const struct given *given, int64_t b) {
-    return kvmill_fail(given->error, KVMILL_E_SHAPE,
+    return kvmill_fail(given->base.error, KVMILL_E_SHAPE,
                        "kvstarts[%" PRId64 "] - kvstarts[%" PRId64 "] is %" PRId64
                        "; accepted: %" PRId64 ", start_pos[%" PRId64 "] + its tokens in seqstarts",
                        b + 1, b, positions_of(given->call, b),
@@ -183,7 +184,7 @@ static kvmill_status refuse_length(const struct given *given, int64_t b) {
 /* kvlen = start_pos + seqlen. */
 static kvmill_status check_starts(const struct given *given) {
     const struct cache_call *call = given->call;
-    kvmill_status status = kvmill_check_shape(given, KVMILL_START_POS, 1, &call->batch);
+    kvmill_status status = kvmill_check_shape(&given->base, KVMILL_START_POS, 1, &call->batch);
     for (int64_t b = 0; status == KVMILL_OK && b < call->batch; b++) {
         status = check_element(given, KVMILL_START_POS, b, 0, INT64_MAX - tokens_of(call, b));
         if (status == KVMILL_OK && index_at(array_of(given, KVMILL_START_POS), b) !=
@@ -210,11 +211,11 @@ static kvmill_status check_bounds(const struct given *given) {
 
 static kvmill_status check_offsets(struct given *given) {
     struct cache_call *call = given->call;
-    kvmill_status status = kvmill_check_shape(given, KVMILL_CACHESTARTS, 1, &call->batch);
+    kvmill_status status = kvmill_check_shape(&given->base, KVMILL_CACHESTARTS, 1, &call->batch);
     for (int64_t b = 0; status == KVMILL_OK && b < call->batch; b++) {
         int64_t length = positions_of(call, b);
         if (length > given->capacity)
-            return kvmill_fail(given->error, KVMILL_E_INDEX_RANGE,
+            return kvmill_fail(given->base.error, KVMILL_E_INDEX_RANGE,
                                "sequence %" PRId64 " of kvstarts has %" PRId64
                                " positions; accepted: at most the %" PRId64 " rows of the cache",
                                b, length, given->capacity);
@@ -239,6 +240,20 @@ static kvmill_status refuse_page(const struct given *given, const struct page_li
                          list->rows[page * given->call->page_stride], first, last);
 }
 
+/* Pages that are a dim of the cache begin where they do. */
+static bool has_split_pages(const struct given *given) {
+    return given->plan->layout.row > 0;
+}
+
+static kvmill_status refuse_start(const struct given *given, const struct page_list *list,
+                                  int64_t page) {
+    return kvmill_fail(given->base.error, KVMILL_E_INDEX_RANGE,
+                       "cachestarts of sequence %" PRId64 " has %" PRId64 " for page %" PRId64
+                       "; accepted in this layout: multiples of page_size, %" PRId64,
+                       list->b, (int64_t)list->rows[page * given->call->page_stride], page,
+                       given->plan->geometry.page_size);
+}
+
 /* New tokens are written for all heads at once. */
 static kvmill_status check_new_page(const struct given *given, const struct page_list *list,
                                     int64_t page) {
@@ -258,7 +273,7 @@ static kvmill_status check_list(const struct given *given, const struct page_lis
     int64_t b = list->b, size = given->plan->geometry.page_size, length = positions_of(call, b);
     int64_t used = length / size + (length % size != 0);
     if (used > pages)
-        return kvmill_fail(given->error, KVMILL_E_SHAPE,
+        return kvmill_fail(given->base.error, KVMILL_E_SHAPE,
                            "cachestarts has %" PRId64 " pages of %" PRId64
                            "; accepted: enough for the %" PRId64 " positions of sequence %" PRId64,
                            pages, size, length, b);
@@ -267,24 +282,25 @@ static kvmill_status check_list(const struct given *given, const struct page_lis
         int64_t row = list->rows[page * call->page_stride];
         int64_t last = given->capacity - least(size, length - page * size);
         status = row < 0 || row > last ? refuse_page(given, list, page, 0, last)
-                                       : check_new_page(given, list, page);
+                 : has_split_pages(given) && row % size != 0 ? refuse_start(given, list, page)
+                                                             : check_new_page(given, list, page);
     }
     return status;
 }
 
 /* KeyValueCache reads all heads of a row at once. */
 static bool has_lists_of_heads(const struct given *given) {
-    return given->tensors[KVMILL_CACHESTARTS]->ndim == 3 &&
+    return given->base.tensors[KVMILL_CACHESTARTS]->ndim == 3 &&
            given->plan->geometry.which == KVMILL_MULTI_HEAD_CACHE_ATTENTION;
 }
 
 static kvmill_status check_pages(struct given *given) {
     struct cache_call *call = given->call;
-    const DLTensor *table = given->tensors[KVMILL_CACHESTARTS];
+    const DLTensor *table = given->base.tensors[KVMILL_CACHESTARTS];
     bool of_heads = has_lists_of_heads(given);
     int64_t lists = of_heads ? given->plan->geometry.kv_heads : 1;
     const int64_t dims[] = {call->batch, of_heads ? lists : KVMILL_DYNAMIC, KVMILL_DYNAMIC};
-    kvmill_status status = kvmill_check_shape(given, KVMILL_CACHESTARTS, 2 + of_heads, dims);
+    kvmill_status status = kvmill_check_shape(&given->base, KVMILL_CACHESTARTS, 2 + of_heads, dims);
     if (status != KVMILL_OK)
         return status;
     call->page_stride = kvmill_tensor_stride(table, 1 + of_heads);
@@ -312,7 +328,7 @@ static kvmill_status check_places(struct given *given) {
 static kvmill_status check_dynamic(struct given *given) {
     struct cache_call *call = given->call;
     kvmill_status status = check_lengths(given);
-    if (status == KVMILL_OK && given->tensors[KVMILL_DECODING_BATCHES] != NULL)
+    if (status == KVMILL_OK && given->base.tensors[KVMILL_DECODING_BATCHES] != NULL)
         status = check_one(given, KVMILL_DECODING_BATCHES, 0, call->batch, &call->decoding);
     if (status == KVMILL_OK)
         status = check_bounds(given);
@@ -331,7 +347,7 @@ static kvmill_status sum_up(struct given *given) {
     }
     if (__builtin_mul_overflow(call->batch, call->seqlen, &call->tokens) ||
         __builtin_mul_overflow(call->batch, call->kvlen, &call->positions))
-        return kvmill_fail(given->error, KVMILL_E_OVERFLOW,
+        return kvmill_fail(given->base.error, KVMILL_E_OVERFLOW,
                            "%" PRId64 " sequences have %" PRId64 " tokens and %" PRId64
                            " positions each; accepted: products of 64 bits",
                            call->batch, call->seqlen, call->kvlen);
@@ -340,9 +356,9 @@ static kvmill_status sum_up(struct given *given) {
 
 /* Overlaps before lengths: those may lie in what is written. */
 static kvmill_status check(struct given *given, const DLTensor *const *tensors) {
-    kvmill_status status = kvmill_check_given(given, tensors);
+    kvmill_status status = kvmill_check_given(&given->base, tensors);
     if (status == KVMILL_OK)
-        status = kvmill_check_overlaps(given);
+        status = kvmill_check_overlaps(&given->base);
     if (status == KVMILL_OK)
         status = given->plan->geometry.dynamic ? check_dynamic(given) : check_static(given);
     if (status == KVMILL_OK)
@@ -353,13 +369,19 @@ static kvmill_status check(struct given *given, const DLTensor *const *tensors) 
 kvmill_status kvmill_cache_attention_begin(struct call *base, const DLTensor *const *tensors,
                                            kvmill_error *error) {
     struct cache_call *call = (struct cache_call *)(void *)base;
-    struct given given = {.plan = cache_plan_of(call), .call = call, .error = error};
+    const DLTensor *known[KVMILL_CACHE_ATTENTION_TENSORS];
+    const struct cache_plan *plan = cache_plan_of(call);
+    struct given given = {
+        .base = {plan->rules, KVMILL_CACHE_ATTENTION_TENSORS, plan->name, known, error},
+        .plan = plan,
+        .call = call,
+    };
     *call = (struct cache_call){.base = *base};
     kvmill_status status = check(&given, tensors);
     if (status != KVMILL_OK)
         return status;
     kvmill_set_addresses(&given);
-    if (given.tensors[KVMILL_QUERY] != NULL)
-        kvmill_attend_prepare(call, given.tensors[KVMILL_ATTN_MASK] != NULL);
+    if (given.base.tensors[KVMILL_QUERY] != NULL)
+        kvmill_attend_prepare(call, given.base.tensors[KVMILL_ATTN_MASK] != NULL);
     return KVMILL_OK;
 }

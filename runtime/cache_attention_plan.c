@@ -89,6 +89,7 @@ static const struct cache_layout *layout_of(const struct kvmill_cache_geometry *
         {.rank = 5, .batch = -1, .layer = 0, .slot = 1, .kv = 2, .head = 3},
         {.rank = 5, .batch = -1, .layer = 0, .kv = 1, .slot = 2, .head = 3},
         {.rank = 5, .batch = -1, .layer = 0, .kv = 1, .head = 2, .slot = 3},
+        {.rank = 6, .batch = -1, .layer = 0, .kv = 1, .slot = 2, .head = 3, .row = 4},
     };
     bool has_cache = geometry->which != KVMILL_MULTI_HEAD_ATTENTION;
     return (geometry->dynamic ? of_dynamic : of_static) + (has_cache ? geometry->layout : 0);
@@ -235,6 +236,8 @@ static struct cache_plan *allocate(const kvmill_cache_attention *op,
     plan->partial = op->partial != 0 && geometry->which != KVMILL_KEY_VALUE_CACHE;
     plan->empty = op->empty_is_nan ? NAN : 0;
     set_slopes(plan);
+    snprintf(plan->name, sizeof plan->name, "%s%s", geometry->dynamic ? "dynamic_batching." : "",
+             kvmill_cache_op_name(geometry->which));
     kvmill_cache_attention_expect(plan, op);
     return plan;
 }
@@ -248,9 +251,9 @@ static kvmill_status check_threads(const kvmill_plan_options *options, int *thre
                        *threads, (int)MOST_THREADS);
 }
 
-static kvmill_status make_plan(const kvmill_cache_attention *op, enum kvmill_cache_op which,
-                               const kvmill_plan_options *options, kvmill_plan **plan,
-                               kvmill_error *error) {
+kvmill_status kvmill_make_cache_plan(const kvmill_cache_attention *op, enum kvmill_cache_op which,
+                                     const kvmill_plan_options *options, struct cache_plan **plan,
+                                     kvmill_error *error) {
     struct kvmill_cache_geometry geometry;
     struct shelf shelf;
     int threads;
@@ -261,12 +264,10 @@ static kvmill_status make_plan(const kvmill_cache_attention *op, enum kvmill_cac
         status = kvmill_open_shelf(options, &shelf, error);
     if (status != KVMILL_OK)
         return status;
-    struct cache_plan *made = allocate(op, &geometry, threads);
-    if (made == NULL)
+    *plan = allocate(op, &geometry, threads);
+    if (*plan == NULL)
         return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
-    select_kernels(made, &shelf);
-    *plan = &made->base;
-    kvmill_plan_announce(*plan);
+    select_kernels(*plan, &shelf);
     return kvmill_succeed(error);
 }
 
@@ -276,8 +277,15 @@ static kvmill_status plan_op(const kvmill_cache_attention *op, enum kvmill_cache
     if (plan == NULL || op == NULL)
         return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "op");
     *plan = NULL;
+    struct cache_plan *made;
     kvmill_status status = kvmill_plan_check_sizes(op->struct_size, sizeof *op, options, error);
-    return status == KVMILL_OK ? make_plan(op, which, options, plan, error) : status;
+    if (status == KVMILL_OK)
+        status = kvmill_make_cache_plan(op, which, options, &made, error);
+    if (status != KVMILL_OK)
+        return status;
+    *plan = &made->base;
+    kvmill_plan_announce(*plan);
+    return KVMILL_OK;
 }
 
 kvmill_status kvmill_plan_key_value_cache(const kvmill_cache_attention *op,

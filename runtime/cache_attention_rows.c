@@ -34,15 +34,94 @@ static void fill_run(int64_t row, int64_t count, int64_t *slots) {
         slots[i] = row + i;
 }
 
-static void fill_pages(const struct cache_call *call, int64_t b, int64_t kv_head, int64_t first,
-                       int64_t count, int64_t *slots) {
+/* ---- Pages ---- */
+
+/* The list of a query head. */
+struct list {
+    const int32_t *pages; /* NULL: all */
+    int64_t count;
+};
+
+static struct list list_of(const struct cache_call *call, int64_t b, int64_t head) {
+    const struct page_lists *lists = &call->lists;
+    int64_t row = b * lists->rows + head * lists->rows / cache_plan_of(call)->geometry.heads;
+    if (lists->starts == NULL)
+        return (struct list){NULL, lists->indptr[b + 1] - lists->indptr[b]};
+    return (struct list){lists->list + lists->starts[row],
+                         lists->starts[row + 1] - lists->starts[row]};
+}
+
+int64_t kvmill_positions_along(const struct cache_call *call, int64_t b, int64_t head) {
+    const struct page_lists *lists = &call->lists;
+    if (lists->ids == NULL)
+        return positions_of(call, b);
+    int64_t count = list_of(call, b, head).count, pages = lists->indptr[b + 1] - lists->indptr[b];
+    int64_t missing = (pages - count) * cache_plan_of(call)->geometry.page_size;
+    return count == 0 ? 0 : lists->length[b] - missing;
+}
+
+/* The first entry that is not below `page`; pages ascend. */
+static int64_t find_entry(const struct list *list, int64_t page) {
+    int64_t first = 0, last = list->count;
+    while (first < last) {
+        int64_t middle = first + (last - first) / 2;
+        if (list->pages[middle] < page)
+            first = middle + 1;
+        else
+            last = middle;
+    }
+    return first;
+}
+
+int64_t kvmill_first_in_window(const struct cache_call *call, int64_t b, int64_t head,
+                               int64_t window) {
+    struct list list = list_of(call, b, head);
     int64_t size = cache_plan_of(call)->geometry.page_size;
-    const kvmill_index *pages =
-        call->cachestarts.data + b * call->cachestarts.stride + kv_head * call->page_head;
+    int64_t first = call->lists.length[b] - window, page = first / size;
+    if (first <= 0)
+        return 0;
+    int64_t entry = find_entry(&list, page);
+    return entry * size + (entry < list.count && list.pages[entry] == page ? first % size : 0);
+}
+
+/* Where the pages of a query head lie. */
+struct page_table {
+    const kvmill_index *starts; /* first rows, `stride` apart; or NULL */
+    int64_t stride, size, rows;
+    const int32_t *ids;
+    struct list list;
+};
+
+static struct page_table table_of(const struct cache_call *call, int64_t b, int64_t head) {
+    const struct kvmill_cache_geometry *geometry = &cache_plan_of(call)->geometry;
+    const struct page_lists *lists = &call->lists;
+    if (lists->ids != NULL)
+        return (struct page_table){.size = geometry->page_size,
+                                   .rows = call->page_rows,
+                                   .ids = lists->ids + lists->indptr[b],
+                                   .list = list_of(call, b, head)};
+    return (struct page_table){.starts = call->cachestarts.data + b * call->cachestarts.stride +
+                                         head / geometry->ratio * call->page_head,
+                               .stride = call->page_stride,
+                               .size = geometry->page_size,
+                               .rows = call->page_rows};
+}
+
+/* Pages lie one behind the other, or begin where they like if they lie so. */
+static int64_t page_row(const struct page_table *table, int64_t page) {
+    if (table->starts == NULL)
+        return table->ids[table->list.pages ? table->list.pages[page] : page] * table->rows;
+    int64_t start = table->starts[page * table->stride];
+    return table->rows == table->size ? start : start / table->size * table->rows;
+}
+
+static void fill_pages(const struct cache_call *call, int64_t b, int64_t head, int64_t first,
+                       int64_t count, int64_t *slots) {
+    const struct page_table table = table_of(call, b, head);
     for (int64_t done = 0; done < count;) {
-        int64_t page = (first + done) / size, at = (first + done) % size;
-        int64_t run = least(size - at, count - done);
-        fill_run(pages[page * call->page_stride] + at, run, slots + done);
+        int64_t page = (first + done) / table.size, at = (first + done) % table.size;
+        int64_t run = least(table.size - at, count - done);
+        fill_run(page_row(&table, page) + at, run, slots + done);
         done += run;
     }
 }
@@ -54,10 +133,15 @@ static int64_t base_row(const struct cache_call *call, int64_t b) {
     return call->kvstarts.data ? index_at(call->kvstarts, b) : 0;
 }
 
-void kvmill_fill_slots(const struct cache_call *call, int64_t b, int64_t kv_head, int64_t first,
+static bool has_pages(const struct cache_call *call) {
+    return call->lists.ids != NULL ||
+           (cache_plan_of(call)->geometry.paged && call->cachestarts.data != NULL);
+}
+
+void kvmill_fill_slots(const struct cache_call *call, int64_t b, int64_t head, int64_t first,
                        int64_t count, int64_t *slots) {
-    if (cache_plan_of(call)->geometry.paged && call->cachestarts.data != NULL)
-        fill_pages(call, b, kv_head, first, count, slots);
+    if (has_pages(call))
+        fill_pages(call, b, head, first, count, slots);
     else
         fill_run(base_row(call, b) + first, count, slots);
 }

@@ -9,7 +9,7 @@
 #include "cache_attention.h"
 #include "tensor.h"
 
-const char *const kvmill_cache_attention_names[KVMILL_CACHE_ATTENTION_TENSORS] = {
+static const char *const names[KVMILL_CACHE_ATTENTION_TENSORS] = {
     [KVMILL_QUERY] = "query",
     [KVMILL_CURRENT_KEY] = "current_key",
     [KVMILL_CURRENT_VALUE] = "current_value",
@@ -40,9 +40,15 @@ static enum presence when(bool given) {
     return given ? REQUIRED : ABSENT;
 }
 
+/* Kernels walk the last dim of these. */
+static bool has_rows(int which) {
+    return which < KVMILL_START_POS || (which >= KVMILL_CACHE && which <= KVMILL_ATTN_MASK) ||
+           which == KVMILL_ATTN_OUTPUT;
+}
+
 static void expect(struct cache_plan *plan, int which, enum presence presence, DLDataType type) {
-    plan->presence[which] = presence;
-    plan->types[which] = type;
+    plan->rules[which] = (struct tensor_rule){
+        .name = names[which], .presence = presence, .type = type, .rows = has_rows(which)};
 }
 
 static void expect_numbers(struct cache_plan *plan) {
@@ -72,6 +78,14 @@ static void expect_caches(struct cache_plan *plan, const kvmill_cache_attention 
                  geometry->value.group, op->value_T2, op->value_T3);
 }
 
+static void set_outputs(struct cache_plan *plan, bool writes_key) {
+    static const int outputs[] = {KVMILL_CACHE,       KVMILL_SCALE,       KVMILL_VALUE_CACHE,
+                                  KVMILL_VALUE_SCALE, KVMILL_ATTN_OUTPUT, KVMILL_LSE};
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
+        plan->rules[outputs[i]].output = true;
+    plan->rules[KVMILL_KEY].output = plan->rules[KVMILL_VALUE].output = writes_key;
+}
+
 void kvmill_cache_attention_expect(struct cache_plan *plan, const kvmill_cache_attention *op) {
     enum kvmill_cache_op which = plan->geometry.which;
     bool has_query = which != KVMILL_KEY_VALUE_CACHE;
@@ -89,163 +103,9 @@ void kvmill_cache_attention_expect(struct cache_plan *plan, const kvmill_cache_a
     expect(plan, KVMILL_SINKS, extra, op->T1);
     expect(plan, KVMILL_ATTN_OUTPUT, when(has_query), plan->partial ? float32_type : op->T1);
     expect(plan, KVMILL_LSE, when(has_query && plan->partial), float32_type);
-}
-
-/* ---- Each by itself ---- */
-
-static bool is_type(const struct given *given, int which, DLDataType type) {
-    return kvmill_dtype_equal(type, given->plan->types[which]) ||
-           (which == KVMILL_SINKS && kvmill_dtype_equal(type, float32_type));
-}
-
-static kvmill_status check_type(const struct given *given, int which, const DLTensor *tensor) {
-    if (is_type(given, which, tensor->dtype))
-        return KVMILL_OK;
-    return kvmill_fail(given->error, KVMILL_E_DTYPE, "%s has type %s; accepted: %s%s",
-                       kvmill_cache_attention_names[which], kvmill_dtype_name(tensor->dtype),
-                       kvmill_dtype_name(given->plan->types[which]),
-                       which == KVMILL_SINKS ? ", float32" : "");
-}
-
-static kvmill_status check_size(const struct given *given, int which, const DLTensor *tensor) {
-    struct kvmill_shape_text words;
-    const char *name = kvmill_cache_attention_names[which];
-    int64_t most = kvmill_dtype_most(tensor->dtype), count = kvmill_element_count(tensor);
-    for (int d = 0; d < tensor->ndim; d++)
-        if (tensor->shape[d] < 0)
-            return kvmill_fail(given->error, KVMILL_E_SHAPE,
-                               "dim %d of %s is %" PRId64 "; accepted: 0 or more", d, name,
-                               tensor->shape[d]);
-    if (count < 0 || count > most)
-        return kvmill_fail(given->error, KVMILL_E_OVERFLOW,
-                           "%s has shape %s; accepted: at most %" PRId64 " elements", name,
-                           kvmill_shape_words(tensor, &words), most);
-    return KVMILL_OK;
-}
-
-static bool is_output(const struct given *given, int which) {
-    switch (which) {
-    case KVMILL_KEY:
-    case KVMILL_VALUE:
-        return given->plan->geometry.which == KVMILL_KEY_VALUE_CACHE;
-    case KVMILL_CACHE:
-    case KVMILL_SCALE:
-    case KVMILL_VALUE_CACHE:
-    case KVMILL_VALUE_SCALE:
-    case KVMILL_ATTN_OUTPUT:
-    case KVMILL_LSE:
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* Kernels walk the last dim of these. */
-static bool has_rows(int which) {
-    return which < KVMILL_START_POS || (which >= KVMILL_CACHE && which <= KVMILL_ATTN_MASK) ||
-           which == KVMILL_ATTN_OUTPUT;
-}
-
-static kvmill_status check_rows(const struct given *given, int which, const DLTensor *tensor) {
-    const char *name = kvmill_cache_attention_names[which];
-    int last = tensor->ndim - 1;
-    if (kvmill_dtype_bits(tensor->dtype) == 4 && !kvmill_tensor_is_dense_from(tensor, 0))
-        return kvmill_fail(given->error, KVMILL_E_STRIDE,
-                           "%s has strides; accepted for 4-bit types: row-major without gaps",
-                           name);
-    if (has_rows(which) && last >= 0 && tensor->shape[last] > 1 && tensor->strides[last] != 1)
-        return kvmill_fail(given->error, KVMILL_E_STRIDE,
-                           "the last dim of %s has stride %" PRId64 "; accepted: 1", name,
-                           tensor->strides[last]);
-    return KVMILL_OK;
-}
-
-static kvmill_status check_strides(const struct given *given, int which, const DLTensor *tensor) {
-    const char *name = kvmill_cache_attention_names[which];
-    if (tensor->strides == NULL || kvmill_tensor_is_empty(tensor))
-        return KVMILL_OK;
-    if (!kvmill_tensor_is_reachable(tensor))
-        return kvmill_fail(given->error, KVMILL_E_OVERFLOW,
-                           "the strides of %s reach further than PTRDIFF_MAX bytes", name);
-    if (is_output(given, which) && !kvmill_tensor_is_injective(tensor))
-        return kvmill_fail(given->error, KVMILL_E_STRIDE,
-                           "the strides of %s let elements overlap; accepted: one place each",
-                           name);
-    return check_rows(given, which, tensor);
-}
-
-static kvmill_status check_memory(const struct given *given, int which, const DLTensor *tensor) {
-    const char *name = kvmill_cache_attention_names[which];
-    if (tensor->device.device_type != kDLCPU)
-        return kvmill_fail(given->error, KVMILL_E_DEVICE,
-                           "%s is on device type %d; accepted: kDLCPU (%d)", name,
-                           (int)tensor->device.device_type, (int)kDLCPU);
-    if (tensor->data == NULL && !kvmill_tensor_is_empty(tensor))
-        return kvmill_fail(given->error, KVMILL_E_NULL,
-                           "the data of %s is NULL; it has %" PRId64 " elements", name,
-                           kvmill_element_count(tensor));
-    return KVMILL_OK;
-}
-
-static kvmill_status check_tensor(const struct given *given, int which, const DLTensor *tensor) {
-    kvmill_status status = check_type(given, which, tensor);
-    if (status == KVMILL_OK)
-        status = check_size(given, which, tensor);
-    if (status == KVMILL_OK)
-        status = check_strides(given, which, tensor);
-    return status == KVMILL_OK ? check_memory(given, which, tensor) : status;
-}
-
-static kvmill_status refuse_presence(const struct given *given, int which) {
-    const struct kvmill_cache_geometry *geometry = &given->plan->geometry;
-    if (given->plan->presence[which] == REQUIRED)
-        return kvmill_fail(given->error, KVMILL_E_NULL, "%s is NULL; a tensor is required",
-                           kvmill_cache_attention_names[which]);
-    return kvmill_fail(
-        given->error, KVMILL_E_SHAPE, "%s is given; accepted: NULL, this %s%s has none",
-        kvmill_cache_attention_names[which], geometry->dynamic ? "dynamic_batching." : "",
-        kvmill_cache_op_name(geometry->which));
-}
-
-/* An empty mask is none. */
-static bool counts_as_absent(const struct given *given, int which, const DLTensor *tensor) {
-    return tensor == NULL || given->plan->presence[which] == IGNORED ||
-           (which == KVMILL_ATTN_MASK && kvmill_tensor_is_empty(tensor));
-}
-
-kvmill_status kvmill_check_given(struct given *given, const DLTensor *const *tensors) {
-    for (int i = 0; i < KVMILL_CACHE_ATTENTION_TENSORS; i++) {
-        enum presence presence = given->plan->presence[i];
-        const DLTensor *tensor = tensors[i];
-        if ((presence == REQUIRED && tensor == NULL) || (presence == ABSENT && tensor != NULL))
-            return refuse_presence(given, i);
-        given->tensors[i] = counts_as_absent(given, i, tensor) ? NULL : tensor;
-        kvmill_status status = given->tensors[i] ? check_tensor(given, i, tensor) : KVMILL_OK;
-        if (status != KVMILL_OK)
-            return status;
-    }
-    return KVMILL_OK;
-}
-
-/* ---- Shapes ---- */
-
-static bool has_shape(const DLTensor *tensor, int rank, const int64_t *dims) {
-    bool same = tensor->ndim == rank;
-    for (int d = 0; same && d < rank; d++)
-        same = dims[d] == KVMILL_DYNAMIC || dims[d] == tensor->shape[d];
-    return same;
-}
-
-kvmill_status kvmill_check_shape(const struct given *given, int which, int rank,
-                                 const int64_t *dims) {
-    struct kvmill_shape_text have, want;
-    const DLTensor *tensor = given->tensors[which];
-    const DLTensor wanted = {.ndim = rank, .shape = (int64_t *)dims};
-    if (has_shape(tensor, rank, dims))
-        return KVMILL_OK;
-    return kvmill_fail(given->error, KVMILL_E_SHAPE, "%s has shape %s; accepted: %s",
-                       kvmill_cache_attention_names[which], kvmill_shape_words(tensor, &have),
-                       kvmill_shape_words(&wanted, &want));
+    plan->rules[KVMILL_ATTN_MASK].empty_is_absent = true;
+    plan->rules[KVMILL_SINKS].or_type = float32_type;
+    set_outputs(plan, which == KVMILL_KEY_VALUE_CACHE);
 }
 
 /* ---- Caches ---- */
@@ -265,53 +125,87 @@ static kvmill_status check_cache_shape(const struct given *given, int cache, int
     dims[layout->layer] = geometry->layers;
     dims[layout->kv] = geometry->value_differs ? 1 : 2;
     dims[layout->head] = geometry->kv_heads;
+    if (layout->row > 0)
+        dims[layout->row] = geometry->page_size;
     dims[layout->rank - 1] = last;
-    return kvmill_check_shape(given, cache, layout->rank, dims);
+    return kvmill_check_shape(&given->base, cache, layout->rank, dims);
 }
 
 /* The scales have the cache's shape but for the last dim.  An empty one is none. */
 static kvmill_status check_scale_shape(const struct given *given, int cache, int64_t last) {
-    const DLTensor *tensor = given->tensors[cache];
-    if (kvmill_tensor_is_empty(given->tensors[cache + 1]) && !kvmill_tensor_is_empty(tensor))
-        return kvmill_fail(given->error, KVMILL_E_NULL, "%s is empty; a tensor is required",
-                           kvmill_cache_attention_names[cache + 1]);
+    const DLTensor *tensor = given->base.tensors[cache];
+    if (kvmill_tensor_is_empty(given->base.tensors[cache + 1]) && !kvmill_tensor_is_empty(tensor))
+        return kvmill_fail(given->base.error, KVMILL_E_NULL, "%s is empty; a tensor is required",
+                           names[cache + 1]);
     int64_t dims[6];
     memcpy(dims, tensor->shape, (size_t)tensor->ndim * sizeof *dims);
     dims[tensor->ndim - 1] = last;
-    return kvmill_check_shape(given, cache + 1, tensor->ndim, dims);
+    return kvmill_check_shape(&given->base, cache + 1, tensor->ndim, dims);
 }
 
 static kvmill_status check_cache_batch(const struct given *given, int cache) {
     int batch = given->plan->layout.batch;
-    if (batch < 0 || given->tensors[cache]->shape[batch] >= given->call->batch)
+    if (batch < 0 || given->base.tensors[cache]->shape[batch] >= given->call->batch)
         return KVMILL_OK;
-    return kvmill_fail(given->error, KVMILL_E_SHAPE,
+    return kvmill_fail(given->base.error, KVMILL_E_SHAPE,
                        "dim %d of %s is %" PRId64 "; accepted: %" PRId64 " or more, the batch",
-                       batch, kvmill_cache_attention_names[cache],
-                       given->tensors[cache]->shape[batch], given->call->batch);
+                       batch, names[cache], given->base.tensors[cache]->shape[batch],
+                       given->call->batch);
+}
+
+/* From one page to the next, where pages are a dim. */
+static kvmill_status check_page_stride(struct given *given, int which) {
+    const struct cache_layout *layout = &given->plan->layout;
+    const DLTensor *tensor = given->base.tensors[which];
+    if (tensor == NULL || tensor->shape[layout->row] < 2 || tensor->shape[layout->slot] < 2)
+        return KVMILL_OK;
+    int64_t row = kvmill_tensor_stride(tensor, layout->row);
+    int64_t page = kvmill_tensor_stride(tensor, layout->slot), known = given->call->page_rows;
+    if (row > 0 && page % row == 0 && (known == 0 || known == page / row)) {
+        given->call->page_rows = page / row;
+        return KVMILL_OK;
+    }
+    return kvmill_fail(given->base.error, KVMILL_E_STRIDE,
+                       "%s has stride %" PRId64 " for pages and %" PRId64
+                       " for rows; accepted: a multiple, the same in all caches and scales",
+                       names[which], page, row);
+}
+
+static kvmill_status check_pages_apart(struct given *given, int cache) {
+    if (given->plan->layout.row == 0)
+        return KVMILL_OK;
+    kvmill_status status = check_page_stride(given, cache);
+    return status == KVMILL_OK ? check_page_stride(given, cache + 1) : status;
 }
 
 static kvmill_status check_cache(struct given *given, int cache,
                                  const struct kvmill_format *format) {
-    if (given->tensors[cache] == NULL)
+    if (given->base.tensors[cache] == NULL)
         return KVMILL_OK;
     kvmill_status status = check_cache_shape(given, cache, last_dim(format));
     if (status == KVMILL_OK)
         status = check_cache_batch(given, cache);
-    if (status == KVMILL_OK && given->tensors[cache + 1] != NULL)
+    if (status == KVMILL_OK && given->base.tensors[cache + 1] != NULL)
         status = check_scale_shape(given, cache, format->dim / format->group);
     if (status != KVMILL_OK)
         return status;
-    int64_t capacity = given->tensors[cache]->shape[given->plan->layout.slot];
+    int64_t capacity = given->base.tensors[cache]->shape[given->plan->layout.slot];
+    if (given->plan->layout.row > 0)
+        capacity *= given->plan->geometry.page_size;
     given->capacity = capacity < given->capacity ? capacity : given->capacity;
-    return KVMILL_OK;
+    return check_pages_apart(given, cache);
 }
 
 kvmill_status kvmill_check_caches(struct given *given) {
     const struct kvmill_cache_geometry *geometry = &given->plan->geometry;
     given->capacity = INT64_MAX;
     kvmill_status status = check_cache(given, KVMILL_CACHE, &geometry->key);
-    return status == KVMILL_OK ? check_cache(given, KVMILL_VALUE_CACHE, &geometry->value) : status;
+    if (status == KVMILL_OK)
+        status = check_cache(given, KVMILL_VALUE_CACHE, &geometry->value);
+    if (given->call->page_rows == 0)
+        given->call->page_rows =
+            given->plan->layout.row > 0 && geometry->page_size == 1 ? 1 : geometry->page_size;
+    return status;
 }
 
 /* ---- Activations ---- */
@@ -326,15 +220,15 @@ static kvmill_status check_tokens(const struct given *given, int which, bool all
                     : all   ? call->kvlen
                             : call->seqlen;
     const int64_t dims[] = {call->batch, count, heads, dim};
-    if (given->tensors[which] == NULL)
+    if (given->base.tensors[which] == NULL)
         return KVMILL_OK;
-    return kvmill_check_shape(given, which, (dim != 0) + (dynamic ? 2 : 3), dims + dynamic);
+    return kvmill_check_shape(&given->base, which, (dim != 0) + (dynamic ? 2 : 3), dims + dynamic);
 }
 
 /* Dims of a mask of the most dims: as many of the last ones as it has. */
 static kvmill_status check_mask(const struct given *given) {
     const struct cache_call *call = given->call;
-    const DLTensor *mask = given->tensors[KVMILL_ATTN_MASK];
+    const DLTensor *mask = given->base.tensors[KVMILL_ATTN_MASK];
     bool dynamic = given->plan->geometry.dynamic;
     int64_t columns = dynamic ? call->positions : call->kvlen;
     int64_t dims[] = {call->batch, given->plan->geometry.heads,
@@ -346,7 +240,7 @@ static kvmill_status check_mask(const struct given *given) {
         dims[3] = KVMILL_DYNAMIC;
     if (mask->ndim == 4 && mask->shape[0] == 1)
         dims[0] = 1;
-    return kvmill_check_shape(given, KVMILL_ATTN_MASK, rank, dims + 4 - rank);
+    return kvmill_check_shape(&given->base, KVMILL_ATTN_MASK, rank, dims + 4 - rank);
 }
 
 kvmill_status kvmill_check_activations(const struct given *given) {
@@ -368,29 +262,9 @@ kvmill_status kvmill_check_activations(const struct given *given) {
     kvmill_status status = KVMILL_OK;
     for (size_t i = 0; status == KVMILL_OK && i < sizeof rows / sizeof *rows; i++)
         status = check_tokens(given, rows[i].which, rows[i].all, rows[i].heads, rows[i].dim);
-    if (status == KVMILL_OK && given->tensors[KVMILL_SINKS] != NULL)
-        status = kvmill_check_shape(given, KVMILL_SINKS, 1, &geometry->heads);
+    if (status == KVMILL_OK && given->base.tensors[KVMILL_SINKS] != NULL)
+        status = kvmill_check_shape(&given->base, KVMILL_SINKS, 1, &geometry->heads);
     return status == KVMILL_OK ? check_mask(given) : status;
-}
-
-/* ---- Overlaps ---- */
-
-static kvmill_status refuse_overlap(const struct given *given, int output, int other) {
-    return kvmill_fail(given->error, KVMILL_E_ALIAS, "%s overlaps %s; accepted: memory of its own",
-                       kvmill_cache_attention_names[other], kvmill_cache_attention_names[output]);
-}
-
-kvmill_status kvmill_check_overlaps(const struct given *given) {
-    struct tensor_span spans[KVMILL_CACHE_ATTENTION_TENSORS] = {{0, 0}};
-    for (int i = 0; i < KVMILL_CACHE_ATTENTION_TENSORS; i++)
-        if (given->tensors[i] != NULL)
-            spans[i] = kvmill_tensor_span_of(given->tensors[i]);
-    for (int o = 0; o < KVMILL_CACHE_ATTENTION_TENSORS; o++)
-        for (int i = 0;
-             spans[o].end > 0 && is_output(given, o) && i < KVMILL_CACHE_ATTENTION_TENSORS; i++)
-            if (i != o && spans_overlap(spans[o], spans[i]))
-                return refuse_overlap(given, o, i);
-    return KVMILL_OK;
 }
 
 /* ---- Addresses ---- */
@@ -404,7 +278,7 @@ static int64_t step_of(const DLTensor *tensor, int d) {
 
 /* The dims of tokens and heads are those behind the batch, if there is one. */
 static struct token_rows rows_of(const struct given *given, int which) {
-    const DLTensor *tensor = given->tensors[which];
+    const DLTensor *tensor = given->base.tensors[which];
     int token = given->plan->geometry.dynamic ? 0 : 1;
     if (tensor == NULL)
         return (struct token_rows){0};
@@ -413,7 +287,7 @@ static struct token_rows rows_of(const struct given *given, int which) {
 }
 
 static struct token_rows mask_rows(const struct given *given) {
-    const DLTensor *mask = given->tensors[KVMILL_ATTN_MASK];
+    const DLTensor *mask = given->base.tensors[KVMILL_ATTN_MASK];
     if (mask == NULL)
         return (struct token_rows){0};
     int rank = mask->ndim;
@@ -437,29 +311,38 @@ static unsigned char *layer_of(const struct given *given, const DLTensor *tensor
            v * step_of(tensor, layout->kv);
 }
 
+/* Pages of one row are rows. */
+static int64_t row_step(const struct given *given, const DLTensor *tensor) {
+    const struct cache_layout *layout = &given->plan->layout;
+    bool in_pages = layout->row > 0 && given->plan->geometry.page_size > 1;
+    return step_of(tensor, in_pages ? layout->row : layout->slot);
+}
+
 /* v = 1 lies behind K in one tensor, or is the only part of another. */
 static struct cache_side cache_side_of(const struct given *given, int v) {
     bool differs = given->plan->geometry.value_differs;
     const struct cache_layout *layout = &given->plan->layout;
-    const DLTensor *cache = given->tensors[differs && v ? KVMILL_VALUE_CACHE : KVMILL_CACHE];
-    const DLTensor *scale = given->tensors[differs && v ? KVMILL_VALUE_SCALE : KVMILL_SCALE];
+    const DLTensor *cache = given->base.tensors[differs && v ? KVMILL_VALUE_CACHE : KVMILL_CACHE];
+    const DLTensor *scale = given->base.tensors[differs && v ? KVMILL_VALUE_SCALE : KVMILL_SCALE];
+    if (cache == NULL)
+        return (struct cache_side){0};
     struct cache_side side = {
         .rows = {.data = layer_of(given, cache, v),
-                 .row_stride = step_of(cache, layout->slot),
+                 .row_stride = row_step(given, cache),
                  .head_stride = step_of(cache, layout->head)},
         .batch = step_of(cache, layout->batch),
     };
     if (scale == NULL)
         return side;
     side.rows.scale = layer_of(given, scale, v);
-    side.rows.scale_row_stride = step_of(scale, layout->slot);
+    side.rows.scale_row_stride = row_step(given, scale);
     side.rows.scale_head_stride = step_of(scale, layout->head);
     side.scale_batch = step_of(scale, layout->batch);
     return side;
 }
 
 static void set_sinks(const struct given *given) {
-    const DLTensor *sinks = given->tensors[KVMILL_SINKS];
+    const DLTensor *sinks = given->base.tensors[KVMILL_SINKS];
     struct cache_call *call = given->call;
     call->sinks = sinks ? tensor_data(sinks) : NULL;
     if (sinks == NULL)

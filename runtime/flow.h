@@ -6,7 +6,8 @@
 #ifndef KVMILL_RUNTIME_FLOW_H
 #define KVMILL_RUNTIME_FLOW_H
 
-#include "../ops/flow.h"
+#include "../ops/flow_atom.h"
+#include "select.h"
 
 /* ---- Pages of a row ---- */
 
@@ -30,22 +31,46 @@ struct flow_batch {
     const int64_t *indptr;
     const int32_t *ids;
     const int64_t *length;
+    int64_t id_count; /* of ids, used or not */
 };
 
 /* Rows of a request: kv heads, query heads, or 1. */
 int64_t kvmill_flow_rows_of_request(const struct kvmill_flow_problem *problem);
 
-/* Check a batch, and set selected[batch * rows of a request + 1] to where the lists of its rows
-   begin.  On an error nothing is written. */
-kvmill_status kvmill_flow_count_rows(const struct kvmill_flow_problem *problem,
-                                     const struct flow_batch *batch, int64_t *selected,
-                                     kvmill_error *error);
+kvmill_status kvmill_flow_check_batch(const struct kvmill_flow_problem *problem,
+                                      const struct flow_batch *batch, kvmill_error *error);
+
+/* Lists that a caller made: that of row r is [starts[r], starts[r + 1]) of list, which has `count`.
+ */
+struct flow_lists {
+    const int64_t *starts;
+    const int32_t *list;
+    int64_t count;
+};
+
+/* Lists of a checked batch; with a window they ascend. */
+kvmill_status kvmill_flow_check_lists(const struct kvmill_flow_problem *problem,
+                                      const struct flow_batch *batch,
+                                      const struct flow_lists *lists, kvmill_error *error);
+
+/* Set starts[batch * rows of a request + 1] to where the lists of a checked batch's rows begin. */
+void kvmill_flow_count_rows(const struct kvmill_flow_problem *problem,
+                            const struct flow_batch *batch, int64_t *starts);
 
 /* ---- Selection ---- */
 
+struct flow_kernels;
+
+/* How pages are selected: by the portable kernel where kernels is NULL.  keys are words for the
+   candidates and KVMILL_SELECT_PADDING more. */
+struct flow_selector {
+    const struct flow_kernels *kernels;
+    int32_t *keys;
+};
+
 /* The pages of a row that is not selected whole; score[i] is that of page bos + i. */
 void kvmill_flow_list(const struct kvmill_flow_problem *problem, const struct flow_row *row,
-                      const float *score, int32_t *list);
+                      const struct flow_selector *selector, const float *score, int32_t *list);
 
 /* All pages of a row. */
 void kvmill_flow_list_all(const struct flow_row *row, int32_t *list);
@@ -53,15 +78,6 @@ void kvmill_flow_list_all(const struct flow_row *row, int32_t *list);
 /* As vFlow has them: ids[list[i]] * kv_heads + head. */
 void kvmill_flow_absolute(const int32_t *list, int64_t count, const int32_t *ids, int64_t kv_heads,
                           int64_t head, int32_t *absolute);
-
-/* As attention has them: first cache rows of the pages of a list, cachestarts of a kv head. */
-void kvmill_flow_list_rows(const int32_t *list, int64_t count, const int32_t *ids,
-                           int64_t page_size, int64_t *rows);
-
-/* Positions along the list of a row. */
-static inline int64_t flow_listed_length(const struct flow_row *row, int64_t page_size) {
-    return row->selected == 0 ? 0 : (row->selected - 1) * page_size + row->last_rows;
-}
 
 /* ---- Programs ---- */
 
@@ -102,8 +118,10 @@ void kvmill_flow_eval(const struct flow_eval *eval);
 void kvmill_flow_eval_pages(const struct flow_eval *eval, int64_t pages, int64_t taps);
 
 /* Where values lie in a workspace: `offset` floats from its begin; those that are kept for all
-   pages `offset` floats for each page behind the others. */
+   pages `offset` floats for each page behind the others.  Atoms of an index program are kept, and
+   computed in stage 0; steps that are elsewhere are not run. */
 struct flow_schedule {
+    struct kvmill_flow_atoms atoms;
     int stages;
     int stage[KVMILL_MOST_FLOW_VALUES];
     bool kept[KVMILL_MOST_FLOW_VALUES];
@@ -115,6 +133,10 @@ struct flow_schedule {
 void kvmill_flow_schedule(const struct kvmill_flow_problem *problem, enum kvmill_flow_part part,
                           struct flow_schedule *schedule);
 
+/* The same, op by op: there are no atoms. */
+void kvmill_flow_schedule_steps(const struct kvmill_flow_problem *problem,
+                                enum kvmill_flow_part part, struct flow_schedule *schedule);
+
 /* Bytes for a row of which `pages` are scored, or for a summary (pages 0). */
 int64_t kvmill_flow_workspace(const struct flow_schedule *schedule, int64_t pages);
 
@@ -122,25 +144,11 @@ int64_t kvmill_flow_workspace(const struct flow_schedule *schedule, int64_t page
    fields[i].bytes behind field[i]. */
 struct flow_cache {
     struct kvmill_cache_rows key, value;
+    int64_t page_rows; /* row_strides from a page to the next */
     unsigned char *field[KVMILL_MOST_FLOW_FIELDS];
 };
 
-/* ---- Summaries ---- */
-
-/* The fields of a page of which `rows` rows are there, of one kv head. */
-void kvmill_flow_summarise(const struct kvmill_flow_problem *problem,
-                           const struct flow_schedule *schedule, const struct flow_cache *cache,
-                           int64_t page, int64_t kv_head, int64_t rows, float *workspace);
-
-/* The pages that a call of tokens, whose rows are in the cache, has completed, or begun: slot[t] is
-   where token t went, -1: nowhere.  All kv heads.  The last token that went to a page tells how
-   many rows it has. */
-void kvmill_flow_summarise_tokens(const struct kvmill_flow_problem *problem,
-                                  const struct flow_schedule *schedule,
-                                  const struct flow_cache *cache, const int64_t *slot,
-                                  int64_t tokens, float *workspace);
-
-/* ---- Appending ---- */
+/* ---- New tokens ---- */
 
 /* K and V (0, 1) of new tokens, activations at strides in bytes; token t goes to row slot[t] of the
    cache, or nowhere where that is -1. */
@@ -151,22 +159,69 @@ struct flow_tokens {
     int64_t tokens;
 };
 
+/* Tokens [first, last) of them. */
+struct flow_span {
+    int64_t first, last;
+};
+
+/* ---- Summaries ---- */
+
+/* The fields of a page of which `rows` rows are there, of one kv head. */
+void kvmill_flow_summarise(const struct kvmill_flow_problem *problem,
+                           const struct flow_schedule *schedule, const struct flow_cache *cache,
+                           int64_t page, int64_t kv_head, int64_t rows, float *workspace);
+
+/* The pages that tokens of a call, whose rows are in the cache, have completed, or begun.  All kv
+   heads.  The last token that went to a page tells how many rows it has, and is the one that
+   counts. */
+void kvmill_flow_summarise_span(const struct kvmill_flow_problem *problem,
+                                const struct flow_schedule *schedule,
+                                const struct flow_cache *cache, const struct flow_tokens *tokens,
+                                const struct flow_span *span, float *workspace);
+
+/* ---- Appending ---- */
+
 /* Slots are in the cache's pages, and no page is begun twice: tokens of a page are neighbours.
    `seen` has a bit for each page, of any value. */
 kvmill_status kvmill_flow_check_slots(const struct kvmill_flow_problem *problem,
                                       const struct flow_tokens *tokens, int64_t page_count,
                                       unsigned char *seen, kvmill_error *error);
 
-/* Write the rows of checked tokens, then the summaries of their pages. */
-void kvmill_flow_append(const struct kvmill_flow_problem *problem,
-                        const struct flow_schedule *schedule, const struct flow_cache *cache,
-                        const struct flow_tokens *tokens, float *workspace);
+/* How K, or V, is written. */
+struct flow_writer {
+    const struct kvmill_kernel *kernel;
+    const struct kvmill_convert_shape *shape;
+    struct kvmill_cache_rows cache;
+    int64_t heads, page_size, page_rows;
+};
+
+/* The rows of checked tokens; v: 0 of K, 1 of V. */
+void kvmill_flow_write(const struct flow_writer *writer, const struct flow_tokens *tokens, int v,
+                       const struct flow_span *span);
 
 /* ---- Scores ---- */
 
+/* What runs the atoms of an index program, in their order, and selects. */
+struct flow_kernels {
+    struct selection query, score[KVMILL_MOST_FLOW_ATOMS], select;
+};
+
+/* The best for an index program; the portable ones where none fits. */
+void kvmill_flow_select_kernels(const struct shelf *shelf,
+                                const struct kvmill_flow_problem *problem,
+                                const struct flow_schedule *schedule, struct flow_kernels *kernels);
+
+/* "; score with SYMBOL (pack NAME); select with SYMBOL (WHY)" into `size` bytes of text, cut where
+   it does not fit.  The bytes that are used. */
+size_t kvmill_flow_kernel_words(const struct flow_kernels *kernels,
+                                const struct flow_schedule *schedule, char *text, size_t size);
+
 /* Of pages ids[0 .. pages) for one kv head: query has `group` rows of activations, query_stride
-   bytes apart.  Moves the state of fields that are saved. */
+   bytes apart. */
 struct flow_scoring {
+    const struct kvmill_flow_problem *problem;
+    const struct flow_schedule *schedule; /* of the index program */
+    const struct flow_kernels *kernels;   /* or NULL: the portable ones */
     const struct flow_cache *cache;
     const unsigned char *query;
     int64_t query_stride;
@@ -174,10 +229,12 @@ struct flow_scoring {
     int64_t pages, kv_head;
 };
 
-/* The scores, which lie in the workspace. */
-const float *kvmill_flow_score(const struct kvmill_flow_problem *problem,
-                               const struct flow_schedule *schedule,
-                               const struct flow_scoring *scoring, float *workspace);
+/* What needs the query alone; then atoms, of any pages in any order; then all the rest, which moves
+   the state of fields that are saved, and gives the scores, which lie in the workspace. */
+void kvmill_flow_prepare(const struct flow_scoring *scoring, float *workspace);
+void kvmill_flow_score_span(const struct flow_scoring *scoring, const struct flow_span *span,
+                            float *workspace);
+const float *kvmill_flow_finish(const struct flow_scoring *scoring, float *workspace);
 
 /* ---- Lists ---- */
 
@@ -187,22 +244,36 @@ struct flow_queries {
     int64_t request, head;
 };
 
-/* What the lists of a batch are made of. */
+/* What the lists of a batch are made of.  Scores are of kv heads, or of query heads: their
+   workspaces, row_bytes each, lie one behind the other, request by request. */
 struct flow_index {
     const struct kvmill_flow_problem *problem;
     const struct flow_schedule *schedule; /* of the index program */
+    const struct flow_kernels *kernels;   /* or NULL: the portable ones */
     const struct flow_cache *cache;
     const struct flow_batch *batch;
     const struct flow_queries *queries;
+    unsigned char *workspace;
+    int64_t row_bytes;
 };
 
-/* Bytes for a row of so many pages. */
-int64_t kvmill_flow_index_workspace(const struct kvmill_flow_problem *problem,
-                                    const struct flow_schedule *schedule, int64_t pages);
+/* Heads of a request that are scored, and bytes for each, of requests of so many pages at most. */
+int64_t kvmill_flow_scored_heads(const struct kvmill_flow_problem *problem);
+int64_t kvmill_flow_head_workspace(const struct kvmill_flow_problem *problem,
+                                   const struct flow_schedule *schedule, int64_t pages);
 
-/* The list of row r of request b, as many as kvmill_flow_count_rows says.  Rows of different kv
-   heads may be made at the same time, each with a workspace of its own. */
-void kvmill_flow_index_row(const struct flow_index *index, int64_t b, int64_t r, float *workspace,
-                           int32_t *list);
+/* Bytes to make a list with. */
+int64_t kvmill_flow_list_workspace(const struct kvmill_flow_problem *problem, int64_t pages);
+
+/* Pages of request b that are scored; 0 where it is read whole. */
+int64_t kvmill_flow_candidates(const struct flow_index *index, int64_t b);
+
+/* One after the other for request b: each head; spans of its pages, for all heads; the list of row
+   r, as many pages as kvmill_flow_count_rows says.  Rows of one kv head go one after the other. */
+void kvmill_flow_prepare_head(const struct flow_index *index, int64_t b, int64_t head);
+void kvmill_flow_score_heads(const struct flow_index *index, int64_t b,
+                             const struct flow_span *span);
+void kvmill_flow_list_row(const struct flow_index *index, int64_t b, int64_t r, void *workspace,
+                          int32_t *list);
 
 #endif

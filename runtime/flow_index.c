@@ -1,76 +1,126 @@
-/* The list of a row: its candidates are scored, the best of them selected.
+/* The lists of a batch: candidates are scored, the best of them selected.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "flow.h"
-
-/* A row of a request that is not selected whole. */
-struct listing {
-    const struct flow_index *index;
-    int64_t b, candidates;
-    float *workspace; /* of the program */
-};
 
 static int64_t candidates_of(const struct kvmill_flow_problem *problem, int64_t pages) {
     int64_t candidates = pages - problem->budget.bos - problem->budget.eos;
     return candidates > 0 ? candidates : 0;
 }
 
-/* Of a request's row the sums of all kv heads' scores are kept as well. */
-int64_t kvmill_flow_index_workspace(const struct kvmill_flow_problem *problem,
-                                    const struct flow_schedule *schedule, int64_t pages) {
-    int64_t candidates = candidates_of(problem, pages);
-    int64_t sums = problem->scope == KVMILL_SCOPE_REQUEST ? candidates : 0;
-    return kvmill_flow_workspace(schedule, candidates) + sums * (int64_t)sizeof(float);
+static struct flow_row row_of(const struct flow_index *index, int64_t b) {
+    return kvmill_flow_row_of(&index->problem->budget, index->problem->geometry.page_size,
+                              index->batch->length[b]);
 }
 
-static const float *score(const struct listing *listing, int64_t kv_head, int64_t query_head) {
-    const struct flow_index *index = listing->index;
-    const struct flow_scoring scoring = {
-        index->cache,
-        index->queries->data + listing->b * index->queries->request +
-            query_head * index->queries->head,
-        index->queries->head,
-        index->batch->ids + index->batch->indptr[listing->b] + index->problem->budget.bos,
-        listing->candidates,
-        kv_head,
+int64_t kvmill_flow_candidates(const struct flow_index *index, int64_t b) {
+    struct flow_row row = row_of(index, b);
+    bool scores = row.selected > index->problem->budget.bos + index->problem->budget.eos;
+    return flow_is_whole(&row) || !scores ? 0 : candidates_of(index->problem, row.pages);
+}
+
+/* ---- Workspaces ---- */
+
+enum { LINE = 64 };
+
+int64_t kvmill_flow_scored_heads(const struct kvmill_flow_problem *problem) {
+    return problem->scope == KVMILL_SCOPE_QUERY_HEAD ? problem->geometry.heads
+                                                     : problem->geometry.kv_heads;
+}
+
+int64_t kvmill_flow_head_workspace(const struct kvmill_flow_problem *problem,
+                                   const struct flow_schedule *schedule, int64_t pages) {
+    int64_t bytes = kvmill_flow_workspace(schedule, candidates_of(problem, pages));
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+/* The sums of all heads' scores, then keys. */
+int64_t kvmill_flow_list_workspace(const struct kvmill_flow_problem *problem, int64_t pages) {
+    return (2 * candidates_of(problem, pages) + KVMILL_SELECT_PADDING) * (int64_t)sizeof(float);
+}
+
+static float *workspace_of(const struct flow_index *index, int64_t b, int64_t head) {
+    int64_t number = b * kvmill_flow_scored_heads(index->problem) + head;
+    return (float *)(void *)(index->workspace + number * index->row_bytes);
+}
+
+/* ---- Scores ---- */
+
+static struct flow_scoring scoring_of(const struct flow_index *index, int64_t b, int64_t head) {
+    const struct kvmill_flow_problem *problem = index->problem;
+    int64_t ratio = problem->geometry.ratio;
+    bool alone = problem->scope == KVMILL_SCOPE_QUERY_HEAD;
+    return (struct flow_scoring){
+        .problem = problem,
+        .schedule = index->schedule,
+        .kernels = index->kernels,
+        .cache = index->cache,
+        .query = index->queries->data + b * index->queries->request +
+                 head * (alone ? 1 : ratio) * index->queries->head,
+        .query_stride = index->queries->head,
+        .ids = index->batch->ids + index->batch->indptr[b] + problem->budget.bos,
+        .pages = kvmill_flow_candidates(index, b),
+        .kv_head = alone ? head / ratio : head,
     };
-    return kvmill_flow_score(index->problem, index->schedule, &scoring, listing->workspace);
 }
 
-static const float *score_request(const struct listing *listing, float *sums) {
-    const struct kvmill_cache_geometry *geometry = &listing->index->problem->geometry;
-    for (int64_t head = 0; head < geometry->kv_heads; head++) {
-        const float *scores = score(listing, head, head * geometry->ratio);
-        for (int64_t i = 0; i < listing->candidates; i++)
+void kvmill_flow_prepare_head(const struct flow_index *index, int64_t b, int64_t head) {
+    const struct flow_scoring scoring = scoring_of(index, b, head);
+    if (scoring.pages > 0)
+        kvmill_flow_prepare(&scoring, workspace_of(index, b, head));
+}
+
+/* Heads of a page lie side by side: of few pages at a time the processor knows where they are. */
+enum { NEIGHBOURS = 32 };
+
+static void score_neighbours(const struct flow_index *index, int64_t b,
+                             const struct flow_span *span) {
+    for (int64_t head = 0; head < kvmill_flow_scored_heads(index->problem); head++) {
+        const struct flow_scoring scoring = scoring_of(index, b, head);
+        kvmill_flow_score_span(&scoring, span, workspace_of(index, b, head));
+    }
+}
+
+void kvmill_flow_score_heads(const struct flow_index *index, int64_t b,
+                             const struct flow_span *span) {
+    for (int64_t first = span->first; first < span->last; first += NEIGHBOURS) {
+        int64_t last = first + NEIGHBOURS < span->last ? first + NEIGHBOURS : span->last;
+        score_neighbours(index, b, &(struct flow_span){first, last});
+    }
+}
+
+static const float *finish_head(const struct flow_index *index, int64_t b, int64_t head) {
+    const struct flow_scoring scoring = scoring_of(index, b, head);
+    return kvmill_flow_finish(&scoring, workspace_of(index, b, head));
+}
+
+static const float *finish_request(const struct flow_index *index, int64_t b, float *sums) {
+    int64_t candidates = kvmill_flow_candidates(index, b);
+    for (int64_t head = 0; head < index->problem->geometry.kv_heads; head++) {
+        const float *scores = finish_head(index, b, head);
+        for (int64_t i = 0; i < candidates; i++)
             sums[i] = head == 0 ? scores[i] : sums[i] + scores[i];
     }
     return sums;
 }
 
-static const float *score_row(const struct listing *listing, int64_t r, float *sums) {
-    int64_t ratio = listing->index->problem->geometry.ratio;
-    switch (listing->index->problem->scope) {
-    case KVMILL_SCOPE_REQUEST:
-        return score_request(listing, sums);
-    case KVMILL_SCOPE_QUERY_HEAD:
-        return score(listing, r / ratio, r);
-    default:
-        return score(listing, r, r * ratio);
-    }
+/* ---- Lists ---- */
+
+static const float *finish_row(const struct flow_index *index, int64_t b, int64_t r, float *sums) {
+    return index->problem->scope == KVMILL_SCOPE_REQUEST ? finish_request(index, b, sums)
+                                                         : finish_head(index, b, r);
 }
 
-void kvmill_flow_index_row(const struct flow_index *index, int64_t b, int64_t r, float *workspace,
-                           int32_t *list) {
-    const struct kvmill_flow_problem *problem = index->problem;
-    struct flow_row row =
-        kvmill_flow_row_of(&problem->budget, problem->geometry.page_size, index->batch->length[b]);
-    struct listing listing = {index, b, candidates_of(problem, row.pages), workspace};
-    bool is_scored = row.selected > problem->budget.bos + problem->budget.eos;
+void kvmill_flow_list_row(const struct flow_index *index, int64_t b, int64_t r, void *workspace,
+                          int32_t *list) {
+    struct flow_row row = row_of(index, b);
+    int64_t candidates = kvmill_flow_candidates(index, b);
+    float *sums = workspace;
+    const struct flow_selector selector = {index->kernels, (int32_t *)workspace + candidates};
     if (flow_is_whole(&row)) {
         kvmill_flow_list_all(&row, list);
         return;
     }
-    if (problem->scope == KVMILL_SCOPE_REQUEST)
-        listing.workspace += listing.candidates;
-    kvmill_flow_list(problem, &row, is_scored ? score_row(&listing, r, workspace) : NULL, list);
+    kvmill_flow_list(index->problem, &row, &selector,
+                     candidates > 0 ? finish_row(index, b, r, sums) : NULL, list);
 }

@@ -3,22 +3,13 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "flow.h"
+#include "lanes.h"
 
 #include <math.h>
-
-enum { LANES = 16 };
 
 static const float masked = -1e30f;
 
 /* ---- Sums ---- */
-
-/* Lanes 8, 4, 2 and 1 apart are added. */
-static float add_lanes(float lane[LANES]) {
-    for (int apart = LANES / 2; apart > 0; apart /= 2)
-        for (int l = 0; l < apart; l++)
-            lane[l] += lane[l + apart];
-    return lane[0];
-}
 
 /* Numbers `step` apart; term i goes to lane i % lanes. */
 struct run {
@@ -45,10 +36,7 @@ static float squares_of(const struct run *run) {
 
 static float dot(const float *x, const float *y, int64_t count) {
     float lane[LANES] = {0};
-    for (int64_t i = 0; i < count; i++) {
-        float product = x[i] * y[i];
-        lane[i % LANES] += product;
-    }
+    add_products(lane, x, y, count);
     return add_lanes(lane);
 }
 
@@ -91,9 +79,26 @@ static reduction *const reductions[KVMILL_FLOW_CODES] = {
     [KVMILL_FLOW_L2NORM_INTERLEAVE] = norm_of,
 };
 
+/* Rows are added one after the other, all columns at a time. */
+static void add_rows(const struct flow_eval *eval) {
+    const struct flow_matrix *x = &eval->in[0];
+    int64_t columns = x->columns;
+    memset(eval->out, 0, (size_t)columns * sizeof *eval->out);
+    for (int64_t i = 0; i < x->rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            eval->out[j] += x->data[i * columns + j];
+    for (int64_t j = 0; j < columns && x->rows > 0 && eval->step->code == KVMILL_FLOW_MEAN; j++)
+        eval->out[j] /= (float)x->rows;
+}
+
 /* Groups of rows, or of columns, become one each. */
 static void eval_reduction(const struct flow_eval *eval) {
     const struct flow_matrix *x = &eval->in[0];
+    bool adds = eval->step->code == KVMILL_FLOW_SUM || eval->step->code == KVMILL_FLOW_MEAN;
+    if (adds && eval->step->dims >> 1 & 1 && eval->rows == 1) {
+        add_rows(eval);
+        return;
+    }
     reduction *reduce = reductions[eval->step->code];
     bool along_rows = eval->step->dims >> 1 & 1;
     int64_t group = along_rows ? x->rows / eval->rows : x->columns / eval->columns;

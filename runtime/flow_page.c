@@ -8,7 +8,7 @@
 
 static void load_rows(const struct flow_page *page, const struct kvmill_cache_rows *cache,
                       const struct kvmill_format *format, float *data) {
-    int64_t first = page->number * page->problem->geometry.page_size;
+    int64_t first = page->number * page->cache->page_rows;
     for (int64_t r = 0; r < page->rows; r++) {
         int64_t slot = first + r;
         const unsigned char *row =

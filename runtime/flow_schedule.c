@@ -1,5 +1,6 @@
 /* Where the values of a program lie, and when they are computed: page by page, in stages.  What an
-   op over pages takes, and what a later stage takes, is kept for all pages; nothing else is.
+   op over pages takes, what a later stage takes, and what an atom gives is kept for all pages;
+   nothing else is.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "flow.h"
@@ -39,29 +40,57 @@ static void set_kept(const struct kvmill_flow_program *program, const struct kvm
         schedule->kept[step->output] = program->values[step->output].shape.ragged;
 }
 
+static void keep_atoms(struct flow_schedule *schedule) {
+    for (int i = 0; i < schedule->atoms.count; i++)
+        schedule->kept[schedule->atoms.atom[i].value] = true;
+}
+
+/* What steps take, of a program without atoms. */
+static void find_needed(const struct kvmill_flow_program *program, struct flow_schedule *schedule) {
+    for (int i = 0; i < program->value_count; i++)
+        schedule->atoms.needed[i] = program->values[i].uses > 0;
+}
+
 /* Constants stay where they are. */
 static void set_offset(const struct kvmill_flow_value *value, int number,
                        struct flow_schedule *schedule) {
     int64_t floats = value->shape.rows * value->shape.columns;
     int64_t *end = schedule->kept[number] ? &schedule->page_floats : &schedule->floats;
-    schedule->loaded[number] = value->uses > 0 && value->source != KVMILL_FLOW_RESULT;
-    bool has_place = value->source == KVMILL_FLOW_RESULT || value->source == KVMILL_FLOW_FIELD ||
-                     schedule->loaded[number];
+    bool needed = schedule->atoms.needed[number];
+    schedule->loaded[number] = needed && value->source != KVMILL_FLOW_RESULT;
     schedule->offset[number] = *end;
-    if (has_place && value->source != KVMILL_FLOW_CONSTANT)
+    if ((needed || value->source == KVMILL_FLOW_FIELD) && value->source != KVMILL_FLOW_CONSTANT)
         *end += floats;
+}
+
+/* With the atoms that are known. */
+static void plan(const struct kvmill_flow_program *program, struct flow_schedule *schedule) {
+    for (int i = 0; i < program->step_count; i++)
+        set_stage(&program->steps[i], schedule);
+    for (int i = 0; i < program->step_count; i++)
+        if (!schedule->atoms.elsewhere[i])
+            set_kept(program, &program->steps[i], schedule);
+    keep_atoms(schedule);
+    for (int i = 0; i < program->value_count; i++)
+        set_offset(&program->values[i], i, schedule);
+}
+
+void kvmill_flow_schedule_steps(const struct kvmill_flow_problem *problem,
+                                enum kvmill_flow_part part, struct flow_schedule *schedule) {
+    *schedule = (struct flow_schedule){.stages = 1};
+    find_needed(&problem->programs[part], schedule);
+    plan(&problem->programs[part], schedule);
 }
 
 void kvmill_flow_schedule(const struct kvmill_flow_problem *problem, enum kvmill_flow_part part,
                           struct flow_schedule *schedule) {
-    const struct kvmill_flow_program *program = &problem->programs[part];
+    if (part != KVMILL_INDEX_PROGRAM) {
+        kvmill_flow_schedule_steps(problem, part, schedule);
+        return;
+    }
     *schedule = (struct flow_schedule){.stages = 1};
-    for (int i = 0; i < program->step_count; i++)
-        set_stage(&program->steps[i], schedule);
-    for (int i = 0; i < program->step_count; i++)
-        set_kept(program, &program->steps[i], schedule);
-    for (int i = 0; i < program->value_count; i++)
-        set_offset(&program->values[i], i, schedule);
+    kvmill_flow_find_atoms(problem, &schedule->atoms);
+    plan(&problem->programs[part], schedule);
 }
 
 int64_t kvmill_flow_workspace(const struct flow_schedule *schedule, int64_t pages) {

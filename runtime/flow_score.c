@@ -3,6 +3,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "flow_run.h"
 #include "numbers.h"
+#include "portable.h"
 
 static bool ends(const struct kvmill_flow_step *step) {
     return step->output < 0;
@@ -13,23 +14,41 @@ static const struct kvmill_flow_shape *shape_of(const struct flow_run *run,
     return &run->program->values[step->output].shape;
 }
 
-static bool is_in_stage(const struct flow_run *run, const struct kvmill_flow_step *step,
-                        int stage) {
-    return !ends(step) && run->schedule->stage[step->output] == stage;
+static bool is_in_stage(const struct flow_run *run, int i, int stage) {
+    const struct kvmill_flow_step *step = &run->program->steps[i];
+    return !ends(step) && !run->schedule->atoms.elsewhere[i] &&
+           run->schedule->stage[step->output] == stage;
+}
+
+/* Steps that are run page by page. */
+static bool is_of_pages(const struct flow_run *run, int i, int stage) {
+    const struct kvmill_flow_step *step = &run->program->steps[i];
+    return is_in_stage(run, i, stage) && shape_of(run, step)->ragged &&
+           !kvmill_flow_is_over_pages(step);
 }
 
 /* ---- Inputs ---- */
 
+/* The query's heads are those of a token. */
 static void load_query(const struct flow_run *run, const struct flow_scoring *scoring) {
-    const struct kvmill_cache_geometry *geometry = &run->problem->geometry;
+    static const int64_t first = 0;
+    const struct kvmill_convert_shape shape = kvmill_flow_query_shape(run->problem);
     int number = flow_query_value(run->problem);
-    int64_t dim = geometry->key.dim;
-    if (!run->schedule->loaded[number])
-        return;
-    for (int64_t row = 0; row < run->problem->group; row++)
-        for (int64_t i = 0; i < dim; i++)
-            flow_place(run, number, 0)[row * dim + i] = kvmill_load_float(
-                geometry->activation, scoring->query + row * scoring->query_stride, i);
+    const struct kvmill_convert convert = {
+        .shape = &shape,
+        .activation = (unsigned char *)flow_place(run, number, 0),
+        .head_stride = shape.format.dim * (int64_t)sizeof(float),
+        .cache = {.data = (unsigned char *)(uintptr_t)scoring->query,
+                  .head_stride = scoring->query_stride},
+        .slot = &first,
+        .heads = run->problem->group,
+        .repeat = 1,
+    };
+    const struct kvmill_kernel *kernel = scoring->kernels == NULL
+                                             ? &kvmill_portable_read_rows
+                                             : scoring->kernels->query.by_size.kernel;
+    if (run->schedule->loaded[number])
+        kernel->run(&convert, 0, 1);
 }
 
 /* What is kept is loaded once, the rest in every stage. */
@@ -41,13 +60,40 @@ static void load_page(const struct flow_run *run, const struct flow_page *page, 
             kvmill_flow_load(page, &run->program->values[i], flow_place(run, i, number));
 }
 
+/* ---- Atoms ---- */
+
+static const struct kvmill_kernel *kernel_of(const struct flow_run *run,
+                                             const struct flow_scoring *scoring, int i) {
+    const struct kvmill_call_size size = {1, 1, run->pages * run->problem->geometry.page_size};
+    return scoring->kernels == NULL ? &kvmill_portable_score_pages
+                                    : kvmill_selected_kernel(&scoring->kernels->score[i], &size);
+}
+
+static void run_atom(const struct flow_run *run, const struct flow_scoring *scoring, int i,
+                     const struct flow_span *span) {
+    const struct kvmill_flow_atom *atom = &run->schedule->atoms.atom[i];
+    const struct kvmill_score_shape shape = kvmill_flow_atom_shape(run->problem, atom);
+    int64_t bytes = run->problem->fields[atom->field[0]].bytes;
+    struct kvmill_score_pages pages = {
+        .shape = &shape,
+        .query = flow_place(run, atom->query, 0),
+        .stride = run->problem->geometry.kv_heads * bytes,
+        .ids = scoring->ids,
+        .pages = run->pages,
+        .score = flow_place(run, atom->value, 0),
+    };
+    for (int k = 0; k < (atom->kind == KVMILL_ATOM_BOUND ? 2 : 1); k++)
+        pages.field[k] = scoring->cache->field[atom->field[k]] + scoring->kv_head * bytes;
+    kernel_of(run, scoring, i)->run(&pages, span->first, span->last);
+}
+
 /* ---- Stages ---- */
 
 /* Ops over pages, and those of what is the same for all. */
 static void begin_stage(const struct flow_run *run, int stage) {
     for (int i = 0; i < run->program->step_count; i++) {
         const struct kvmill_flow_step *step = &run->program->steps[i];
-        if (!is_in_stage(run, step, stage))
+        if (!is_in_stage(run, i, stage))
             continue;
         if (kvmill_flow_is_over_pages(step))
             kvmill_flow_run_over_pages(run, step);
@@ -57,12 +103,10 @@ static void begin_stage(const struct flow_run *run, int stage) {
 }
 
 static void run_page(const struct flow_run *run, int stage, int64_t number) {
-    for (int i = 0; i < run->program->step_count; i++) {
-        const struct kvmill_flow_step *step = &run->program->steps[i];
-        if (is_in_stage(run, step, stage) && shape_of(run, step)->ragged &&
-            !kvmill_flow_is_over_pages(step))
-            kvmill_flow_run_step(run, step, step->output, number);
-    }
+    for (int i = 0; i < run->program->step_count; i++)
+        if (is_of_pages(run, i, stage))
+            kvmill_flow_run_step(run, &run->program->steps[i], run->program->steps[i].output,
+                                 number);
 }
 
 static struct flow_page page_of(const struct flow_run *run, const struct flow_scoring *scoring,
@@ -71,8 +115,21 @@ static struct flow_page page_of(const struct flow_run *run, const struct flow_sc
                               run->problem->geometry.page_size};
 }
 
+/* Whether a stage has to look at pages one by one. */
+static bool has_pages(const struct flow_run *run, int stage) {
+    bool has = false;
+    for (int i = 0; i < run->program->step_count; i++)
+        has = has || is_of_pages(run, i, stage);
+    for (int i = 0; stage == 0 && i < run->program->value_count; i++)
+        has = has || (flow_is_of_page(&run->program->values[i]) && run->schedule->loaded[i]);
+    return has;
+}
+
 static void run_stage(const struct flow_run *run, const struct flow_scoring *scoring, int stage) {
-    begin_stage(run, stage);
+    if (stage > 0)
+        begin_stage(run, stage);
+    if (!has_pages(run, stage))
+        return;
     for (int64_t s = 0; s < run->pages; s++) {
         struct flow_page page = page_of(run, scoring, s);
         load_page(run, &page, s, stage);
@@ -99,13 +156,30 @@ static const float *find_score(const struct flow_run *run) {
     return flow_place(run, step->input[0], 0);
 }
 
-const float *kvmill_flow_score(const struct kvmill_flow_problem *problem,
-                               const struct flow_schedule *schedule,
-                               const struct flow_scoring *scoring, float *workspace) {
-    const struct flow_run run = {
-        problem, &problem->programs[KVMILL_INDEX_PROGRAM], schedule, workspace, scoring->pages, 0};
+static struct flow_run run_of(const struct flow_scoring *scoring, float *workspace) {
+    return (struct flow_run){.problem = scoring->problem,
+                             .program = &scoring->problem->programs[KVMILL_INDEX_PROGRAM],
+                             .schedule = scoring->schedule,
+                             .workspace = workspace,
+                             .pages = scoring->pages};
+}
+
+void kvmill_flow_prepare(const struct flow_scoring *scoring, float *workspace) {
+    const struct flow_run run = run_of(scoring, workspace);
     load_query(&run, scoring);
-    for (int stage = 0; stage < schedule->stages; stage++)
+    begin_stage(&run, 0);
+}
+
+void kvmill_flow_score_span(const struct flow_scoring *scoring, const struct flow_span *span,
+                            float *workspace) {
+    const struct flow_run run = run_of(scoring, workspace);
+    for (int i = 0; i < run.schedule->atoms.count; i++)
+        run_atom(&run, scoring, i, span);
+}
+
+const float *kvmill_flow_finish(const struct flow_scoring *scoring, float *workspace) {
+    const struct flow_run run = run_of(scoring, workspace);
+    for (int stage = 0; stage < run.schedule->stages; stage++)
         run_stage(&run, scoring, stage);
     save_states(&run, scoring);
     return find_score(&run);

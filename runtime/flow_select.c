@@ -3,65 +3,14 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "flow.h"
-#include "numbers.h"
-
-/* Digits of a key, from the highest. */
-enum { DIGIT_BITS = 8, DIGITS = 4, DIGIT_VALUES = 1 << DIGIT_BITS };
-
-/* A number that is larger where the score is; both zeros are equal, NaN is -infinity. */
-static uint32_t key_of(float score) {
-    uint32_t bits = kvmill_bits_of_float(score == score ? score + 0.0f : -__builtin_inff());
-    return bits >> 31 ? ~bits : bits | 1u << 31;
-}
-
-/* The least key that is selected, and how many of equal ones are. */
-struct threshold {
-    uint32_t key;
-    int64_t equal;
-};
-
-/* The digit in which the wanted-th largest of the keys that begin with `prefix` lies; of those in
-   it, `wanted` are left. */
-static uint32_t find_digit(const float *score, int64_t count, int digit, uint32_t prefix,
-                           int64_t *wanted) {
-    int64_t counts[DIGIT_VALUES] = {0};
-    int shift = (DIGITS - 1 - digit) * DIGIT_BITS;
-    for (int64_t i = 0; i < count; i++) {
-        uint32_t key = key_of(score[i]);
-        if (digit == 0 || key >> shift >> DIGIT_BITS == prefix)
-            counts[key >> shift & (DIGIT_VALUES - 1)]++;
-    }
-    uint32_t value = DIGIT_VALUES - 1;
-    for (; value > 0 && counts[value] < *wanted; value--)
-        *wanted -= counts[value];
-    return value;
-}
-
-/* Of the wanted-th largest; 1 <= wanted <= count. */
-static struct threshold find_threshold(const float *score, int64_t count, int64_t wanted) {
-    uint32_t key = 0;
-    for (int digit = 0; digit < DIGITS; digit++)
-        key = key << DIGIT_BITS | find_digit(score, count, digit, key, &wanted);
-    return (struct threshold){key, wanted};
-}
-
-/* The best `wanted` of [0, count), ascending. */
-static void select_best(const float *score, int64_t count, int64_t wanted, int32_t *list) {
-    struct threshold threshold = find_threshold(score, count, wanted);
-    for (int64_t i = 0; i < count; i++) {
-        uint32_t key = key_of(score[i]);
-        bool taken = key > threshold.key || (key == threshold.key && threshold.equal > 0);
-        threshold.equal -= key == threshold.key;
-        if (taken)
-            *list++ = (int32_t)i;
-    }
-}
+#include "portable.h"
+#include "score_key.h"
 
 /* ---- The best first ---- */
 
 /* Whether page a comes behind page b. */
 static bool is_behind(const float *score, int32_t a, int32_t b) {
-    uint32_t first = key_of(score[a]), second = key_of(score[b]);
+    uint32_t first = kvmill_score_key(score[a]), second = kvmill_score_key(score[b]);
     return first < second || (first == second && a > b);
 }
 
@@ -101,13 +50,23 @@ void kvmill_flow_list_all(const struct flow_row *row, int32_t *list) {
     list_run(0, row->pages, list);
 }
 
+static void select_best(const struct flow_selector *selector, const float *score, int64_t count,
+                        int64_t wanted, int32_t *list) {
+    const struct kvmill_select_pages pages = {score, count, wanted, list, selector->keys};
+    const struct kvmill_call_size size = {1, 1, count};
+    const struct kvmill_kernel *kernel =
+        selector->kernels == NULL ? &kvmill_portable_select_pages
+                                  : kvmill_selected_kernel(&selector->kernels->select, &size);
+    kernel->run(&pages, 0, 1);
+}
+
 void kvmill_flow_list(const struct kvmill_flow_problem *problem, const struct flow_row *row,
-                      const float *score, int32_t *list) {
+                      const struct flow_selector *selector, const float *score, int32_t *list) {
     int64_t bos = problem->budget.bos, eos = problem->budget.eos;
     int64_t wanted = row->selected - bos - eos;
     list_run(0, bos, list);
     if (wanted > 0)
-        select_best(score, row->pages - bos - eos, wanted, list + bos);
+        select_best(selector, score, row->pages - bos - eos, wanted, list + bos);
     if (wanted > 0 && problem->by_score)
         sort_by_score(score, list + bos, wanted);
     for (int64_t i = 0; i < wanted; i++)
@@ -119,10 +78,4 @@ void kvmill_flow_absolute(const int32_t *list, int64_t count, const int32_t *ids
                           int64_t head, int32_t *absolute) {
     for (int64_t i = 0; i < count; i++)
         absolute[i] = (int32_t)(ids[list[i]] * kv_heads + head);
-}
-
-void kvmill_flow_list_rows(const int32_t *list, int64_t count, const int32_t *ids,
-                           int64_t page_size, int64_t *rows) {
-    for (int64_t i = 0; i < count; i++)
-        rows[i] = ids[list[i]] * page_size;
 }

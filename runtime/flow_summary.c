@@ -36,25 +36,28 @@ void kvmill_flow_summarise(const struct kvmill_flow_problem *problem,
 }
 
 /* Rows of the page that token t tells a summary of; 0: it tells none. */
-static int64_t rows_told(const struct kvmill_flow_problem *problem, const int64_t *slot,
-                         int64_t tokens, int64_t t) {
+static int64_t rows_told(const struct kvmill_flow_problem *problem,
+                         const struct flow_tokens *tokens, int64_t t) {
+    const int64_t *slot = tokens->slot;
     int64_t size = problem->geometry.page_size;
     if (slot[t] < 0)
         return 0;
     if (!problem->incremental)
         return (slot[t] + 1) % size == 0 ? size : 0;
-    bool is_last = t + 1 == tokens || slot[t + 1] < 0 || slot[t + 1] / size != slot[t] / size;
+    bool is_last =
+        t + 1 == tokens->tokens || slot[t + 1] < 0 || slot[t + 1] / size != slot[t] / size;
     return is_last ? slot[t] % size + 1 : 0;
 }
 
-void kvmill_flow_summarise_tokens(const struct kvmill_flow_problem *problem,
-                                  const struct flow_schedule *schedule,
-                                  const struct flow_cache *cache, const int64_t *slot,
-                                  int64_t tokens, float *workspace) {
-    for (int64_t t = 0; t < tokens; t++) {
-        int64_t rows = rows_told(problem, slot, tokens, t);
+void kvmill_flow_summarise_span(const struct kvmill_flow_problem *problem,
+                                const struct flow_schedule *schedule,
+                                const struct flow_cache *cache, const struct flow_tokens *tokens,
+                                const struct flow_span *span, float *workspace) {
+    for (int64_t t = span->first; t < span->last; t++) {
+        int64_t rows = rows_told(problem, tokens, t);
         for (int64_t head = 0; rows > 0 && head < problem->geometry.kv_heads; head++)
-            kvmill_flow_summarise(problem, schedule, cache, slot[t] / problem->geometry.page_size,
-                                  head, rows, workspace);
+            kvmill_flow_summarise(problem, schedule, cache,
+                                  tokens->slot[t] / problem->geometry.page_size, head, rows,
+                                  workspace);
     }
 }

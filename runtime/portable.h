@@ -1,5 +1,5 @@
-/* Kernels for every shape of WRITE_ROWS, READ_ROWS, ATTEND and GATHER: what runs where no pack
-   fits.  They have no shape of their own but go by their problem's.
+/* Kernels for every shape of WRITE_ROWS, READ_ROWS, ATTEND, GATHER, SCORE_PAGES and SELECT_PAGES:
+   what runs where no pack fits.  They have no shape of their own but go by their problem's.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_PORTABLE_H
@@ -11,6 +11,8 @@ extern const struct kvmill_kernel kvmill_portable_write_rows;
 extern const struct kvmill_kernel kvmill_portable_read_rows;
 extern const struct kvmill_kernel kvmill_portable_attend;
 extern const struct kvmill_kernel kvmill_portable_gather;
+extern const struct kvmill_kernel kvmill_portable_score_pages;
+extern const struct kvmill_kernel kvmill_portable_select_pages;
 
 /* Most query rows that a call of kvmill_portable_attend takes. */
 enum { KVMILL_PORTABLE_ATTEND_ROWS = 64 };

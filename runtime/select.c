@@ -98,11 +98,28 @@ static int fit_scatter_region(const void *kernel_shape, const void *wanted) {
                : -1;
 }
 
+static int fit_score(const void *kernel_shape, const void *wanted) {
+    const struct kvmill_score_shape *kernel = kernel_shape, *problem = wanted;
+    bool equal = kernel->kind == problem->kind && kernel->element == problem->element &&
+                 kernel->dim == problem->dim && kernel->heads == problem->heads &&
+                 kernel->blocks == problem->blocks && kernel->folds == problem->folds;
+    for (int i = 0; equal && i < kernel->folds; i++)
+        equal = kernel->fold[i].over == problem->fold[i].over &&
+                kernel->fold[i].by == problem->fold[i].by;
+    return equal ? 0 : -1;
+}
+
+static int fit_select(const void *kernel_shape, const void *wanted) {
+    const struct kvmill_select_shape *kernel = kernel_shape, *problem = wanted;
+    return kernel->score == problem->score ? 0 : -1;
+}
+
 static int (*const fits[])(const void *kernel_shape, const void *wanted) = {
     [KVMILL_STORE_ROWS] = fit_store,   [KVMILL_KEEP_ROWS] = fit_keep,
     [KVMILL_WRITE_ROWS] = fit_convert, [KVMILL_READ_ROWS] = fit_convert,
     [KVMILL_ATTEND] = fit_attend,      [KVMILL_GATHER] = fit_gather,
     [KVMILL_SCATTER] = fit_scatter,    [KVMILL_SCATTER_REGION] = fit_scatter_region,
+    [KVMILL_SCORE_PAGES] = fit_score,  [KVMILL_SELECT_PAGES] = fit_select,
 };
 
 /* Negative: unusable.  Higher is better.  The CPU is asked last: virtual machines trap CPUID. */

@@ -15,6 +15,13 @@ struct selection {
     const char *origin;     /* name of the pack, or why it is the portable kernel */
 };
 
+/* The one of them for a call of that size. */
+static inline const struct kvmill_kernel *kvmill_selected_kernel(
+    const struct selection *selection, const struct kvmill_call_size *size) {
+    return selection->by_size.count == 0 ? selection->by_size.kernel
+                                         : kvmill_nearest_kernel(&selection->by_size, size);
+}
+
 /* Where and how far to look: the same for all kernels of a plan. */
 struct shelf {
     const kvmill_pack *const *packs;

@@ -313,7 +313,7 @@ static void place_pages_of(struct attention *a, int64_t b, const int64_t *page, 
         int64_t rows = length - p * size < size ? length - p * size : size;
         table[p] = used ? page[p] * size + offset : -1;
         if (used)
-            use_rows_until(a, table[p] + rows);
+            use_rows_until(a, table[p] + (a->whole_pages ? size : rows));
     }
 }
 
@@ -322,9 +322,15 @@ static bool may_share(const struct attention *a, int64_t b) {
            a->start[0] >= a->op.page_size;
 }
 
-/* Pages anywhere, not even aligned; the rows behind the last one's used ones need not exist. */
+static bool has_split_pages(const struct attention *a) {
+    return a->op.dynamic_batching && a->op.cache_layout == 4;
+}
+
+/* Pages anywhere, not even aligned where the layout does not know them; the rows behind the last
+   one's used ones need not exist. */
 static void place_pages(struct attention *a, struct dice *dice) {
-    int64_t count = count_pages(a), next = 0, offset = dice_range(dice, 0, 3);
+    int64_t count = count_pages(a), next = 0;
+    int64_t offset = a->whole_pages || has_split_pages(a) ? 0 : dice_range(dice, 0, 3);
     int64_t spare = dice_range(dice, 0, 2), *order = malloc((size_t)(count + spare + 1) * 8);
     a->pages += dice_range(dice, 0, 3) + (a->pages == 0);
     int64_t *table = malloc((size_t)(a->sequences * a->pages + 1) * 8);
@@ -347,6 +353,8 @@ static void place_sequences(struct attention *a, struct dice *dice) {
     if (a->op.dynamic_batching)
         (a->op.cache_mode == 1 ? place_pages : place_offsets)(a, dice);
     a->capacity += a->spare_rows;
+    if (has_split_pages(a))
+        a->capacity += a->op.page_size - 1 - (a->capacity + a->op.page_size - 1) % a->op.page_size;
 }
 
 /* ---- Caches ---- */
@@ -354,11 +362,13 @@ static void place_sequences(struct attention *a, struct dice *dice) {
 static int cache_shape(const struct attention *a, int64_t last, int64_t *dims) {
     int64_t B = a->sequences + a->spare_batch, L = a->op.num_layer, K = a->op.value_differs ? 1 : 2,
             N = a->capacity, H = kv_heads(a);
-    const int64_t shapes[][6] = {{B, L, K, N, H, last}, {L, B, K, H, N, last}, {N, L, K, H, last},
-                                 {L, N, K, H, last},    {L, K, N, H, last},    {L, K, H, N, last}};
+    int64_t P = has_split_pages(a) ? a->op.page_size : 1;
+    const int64_t shapes[][6] = {
+        {B, L, K, N, H, last}, {L, B, K, H, N, last}, {N, L, K, H, last},       {L, N, K, H, last},
+        {L, K, N, H, last},    {L, K, H, N, last},    {L, K, N / P, H, P, last}};
     int shape = (int)a->op.cache_layout + (a->op.dynamic_batching ? 2 : 0);
     memcpy(dims, shapes[shape], sizeof shapes[shape]);
-    return a->op.dynamic_batching ? 5 : 6;
+    return a->op.dynamic_batching && !has_split_pages(a) ? 5 : 6;
 }
 
 static void open_side(struct attention *a, bool value, struct dice *dice) {
@@ -561,6 +571,7 @@ static void set_cache(const struct attention *a, struct oracle_attention *proble
     const kvmill_cache_attention *op = &a->op;
     problem->cache = (struct oracle_cache){.dynamic = op->dynamic_batching,
                                            .layout = op->cache_layout,
+                                           .page_size = op->page_size,
                                            .batch = a->sequences + a->spare_batch,
                                            .layers = op->num_layer,
                                            .sides = op->value_differs ? 1 : 2,
@@ -794,12 +805,12 @@ static void protect_inputs(const struct attention *a, bool read_only) {
             fence_protect(&a->tensor[i].fence, read_only);
 }
 
-static kvmill_status run_phases(const struct attention *a, const kvmill_plan *plan, void *workspace,
-                                int threads, struct dice *dice, kvmill_error *error) {
+kvmill_status run_in_parts(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
+                           int threads, struct dice *dice, kvmill_error *error) {
     kvmill_call call;
     if (threads == 0)
-        return kvmill_run(plan, a->given, workspace, error);
-    kvmill_status status = kvmill_begin(&call, plan, a->given, workspace, error);
+        return kvmill_run(plan, tensors, workspace, error);
+    kvmill_status status = kvmill_begin(&call, plan, tensors, workspace, error);
     if (status != KVMILL_OK)
         return status;
     do
@@ -812,14 +823,14 @@ kvmill_status attention_run(const struct attention *a, const kvmill_plan *plan, 
                             int threads, struct dice *dice, kvmill_error *error) {
     fence_explain_traps(a->words);
     protect_inputs(a, true);
-    kvmill_status status = run_phases(a, plan, workspace, threads, dice, error);
+    kvmill_status status = run_in_parts(plan, a->given, workspace, threads, dice, error);
     protect_inputs(a, false);
     return status;
 }
 
 /* ---- Judging ---- */
 
-static double rounding_of(DLDataType type, double x) {
+double attention_rounding(DLDataType type, double x) {
     static const double relative[] = {
         [ORACLE_F32] = 0x1p-24, [ORACLE_F16] = 0x1p-11, [ORACLE_BF16] = 0x1p-8};
     static const double smallest[] = {
@@ -837,7 +848,8 @@ static bool is_close(const struct attention *a, int i, int64_t number, double ha
         error = 3e-3 * (lse ? fmax(3, fabs(want)) : a->largest);
     if (isnan(want) || isinf(want))
         return isnan(want) ? isnan(have) != 0 : have == want;
-    return fabs(have - want) <= error + rounding_of(a->tensor[i].dl.dtype, fabs(want) + error);
+    return fabs(have - want) <=
+           error + attention_rounding(a->tensor[i].dl.dtype, fabs(want) + error);
 }
 
 /* Elements that are right though not the same bits are made the same. */

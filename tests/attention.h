@@ -27,6 +27,7 @@ struct attention {
     int mask_rank;                   /* 0: none */
     int64_t mask_padding;
     bool mask_one_batch, has_sinks, sinks_are_activations, share_prefix;
+    bool whole_pages; /* at multiples of their size, and all rows exist */
     double query_size;
     enum spread spread;
 
@@ -69,6 +70,10 @@ kvmill_status attention_plan(const struct attention *attention, const kvmill_pla
 kvmill_status attention_run(const struct attention *attention, const kvmill_plan *plan,
                             void *workspace, int threads, struct dice *dice, kvmill_error *error);
 
+/* The same of any plan and tensors, without traps. */
+kvmill_status run_in_parts(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
+                           int threads, struct dice *dice, kvmill_error *error);
+
 /* All tensors are as the oracle says, and untouched elsewhere. */
 bool attention_is_right(struct attention *attention);
 
@@ -78,6 +83,9 @@ bool attention_is_untouched(const struct attention *attention);
 
 /* "cache", ... */
 const char *attention_tensor_name(int tensor);
+
+/* What rounding a result of that size to its type may err. */
+double attention_rounding(DLDataType type, double x);
 
 /* The library's type as the oracle's. */
 enum oracle_type attention_type(DLDataType type);

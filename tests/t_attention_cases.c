@@ -795,6 +795,12 @@ static void set_group_of_4_bits(struct attention *a, int64_t v) {
     set_format(a, 4, v);
 }
 
+static void set_paged_layout(struct attention *a, int64_t v) {
+    a->op.cache_mode = 1;
+    a->op.cache_layout = 4;
+    a->op.page_size = v;
+}
+
 static void set_layout(struct attention *a, int64_t v) {
     a->op.cache_layout = v;
     set_format(a, 8, 8);
@@ -974,6 +980,7 @@ static void test_parameters(void) {
     ITEM("9 quant_group, int4", S | D | K, set_group_of_4_bits, 8, 16, 32, 64, 128, 2, 4);
     ITEM("10 cache_layout, static", S | KS, set_layout, 0, 1);
     ITEM("11 cache_layout, dynamic", D | KD, set_layout, 0, 1, 2, 3);
+    ITEM("11 cache_layout, pages", D | KD, set_paged_layout, 1, 3, 16);
     ITEM("12 cache_mode", D | KD, set_mode, 0, 1);
     ITEM("13 page_size", D | KD, set_page_size, 1, 3, 16, 32, 64, 128, 256);
     ITEM("13 page_size, ignored in mode 0", D | KD, set_ignored_page_size, 0, -1);
@@ -1462,6 +1469,36 @@ static void test_refused_tables(void) {
     run_refused(&a, KVMILL_E_SHAPE, "a table of too few pages", WORDS("cachestarts", "2"));
 }
 
+static void open_split_pages(struct attention *a) {
+    *a = usual(MULTI_HEAD_CACHE_ATTENTION, 1);
+    set_paged_layout(a, 4);
+    attention_open(a, &dice);
+    attention_expect(a, &dice);
+}
+
+static void test_refused_pages(void) {
+    static int64_t strides[6];
+    static unsigned char room[1 << 20];
+    struct attention a;
+    int64_t start;
+    open_split_pages(&a);
+    memcpy(&start, a.dense[KVMILL_CACHESTARTS], sizeof start);
+    poke(&a, KVMILL_CACHESTARTS, 0, start > 0 ? start - 1 : 1);
+    run_refused(&a, KVMILL_E_INDEX_RANGE, "a page begins within one",
+                WORDS("cachestarts", "multiples of page_size, 4"));
+    open_split_pages(&a);
+    memcpy(strides, a.tensor[KVMILL_CACHE].strides, sizeof strides);
+    strides[0] *= 4, strides[1] *= 2, strides[2] += 1;
+    struct disguise *cache = disguise(&a, KVMILL_CACHE);
+    cache->dl.strides = strides;
+    cache->dl.data = room;
+    run_refused(&a, KVMILL_E_STRIDE, "rows do not fit between pages",
+                WORDS("cache", "for pages", "for rows"));
+    open_split_pages(&a);
+    disguise(&a, KVMILL_CACHE)->shape[4] = 3;
+    run_refused(&a, KVMILL_E_SHAPE, "pages of other rows", WORDS("cache", "3", "4"));
+}
+
 static void test_refused_shapes(void) {
     refuse_dim(0, KVMILL_CACHE, 0, 1, "batch 2, cache for 1", WORDS("cache", "1"));
     refuse_dim(0, KVMILL_CACHE, 1, 3, "cache of 3 layers, num_layer 2", WORDS("cache", "3", "2"));
@@ -1608,6 +1645,7 @@ static void test_refusals(void) {
     test_refused_types();
     test_refused_positions();
     test_refused_tables();
+    test_refused_pages();
     test_refused_shapes();
     test_refused_shapes_of_parts();
     test_refused_tensors();

@@ -133,15 +133,15 @@ static void choose_place(struct attention *a, struct dice *dice) {
     op->dynamic_batching = (int32_t)dice_range(dice, 0, 1);
     op->num_layer = PICK(dice, 1, 2, 3);
     op->layer_idx = dice_range(dice, 0, op->num_layer - 1);
-    op->cache_layout = dice_range(dice, 0, op->dynamic_batching ? 3 : 1);
     op->cache_mode = op->dynamic_batching ? dice_range(dice, 0, 1) : 0;
+    op->cache_layout = dice_range(dice, 0, op->dynamic_batching ? 3 + op->cache_mode : 1);
     op->page_size = PICK(dice, 1, 3, 16, 128);
     a->spare_batch = dice_range(dice, 0, 1);
     a->spare_rows = PICK(dice, 0, 1, 5);
     a->share_prefix = dice_once_in(dice, 3);
     a->decoding_rank = dice_range(dice, 0, 1);
     a->max_slack = PICK(dice, 0, 0, 17);
-    a->spread = dice_once_in(dice, 3) ? SPREAD : DENSE;
+    a->spread = dice_once_in(dice, 3) && op->cache_layout < 4 ? SPREAD : DENSE;
 }
 
 static void choose_mask_shape(struct attention *a, struct dice *dice) {

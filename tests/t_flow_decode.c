@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "../gen/flow.h"
-#include "../runtime/flow.h"
 #include "fence.h"
 #include "tap.h"
 
@@ -24,20 +23,22 @@ static const int64_t prompt[REQUESTS] = {300, 47, 0, 129};
 
 /* ---- A decoder ---- */
 
+extern const kvmill_pack kvmill_pack_kvmill_test;
+
+enum { APPEND, INDEX, ATTEND, DECODE, STEPS_OF_FLOWS };
+
 struct decoder {
     struct spec_list specs;
-    struct kvmill_flow_problem problem;
-    struct flow_schedule cache_schedule, index_schedule;
-    kvmill_plan *plan;
+    const kvmill_flow *flow;
+    kvmill_plan *plan[STEPS_OF_FLOWS];
+    void *room[STEPS_OF_FLOWS];
     float *memory; /* [K and V, kv heads, slots, dim] */
     unsigned char *fields[KVMILL_MOST_FLOW_FIELDS];
-    struct flow_cache cache;
     int32_t ids[REQUESTS][MOST_PAGES];
     int64_t length[REQUESTS];
     float query[OUTPUT], key[NEW], value[NEW], output[OUTPUT], dense[OUTPUT];
-    int32_t list[REQUESTS * KV_HEADS][MOST_PAGES];
-    float *workspace;
-    void *room;
+    int64_t starts[REQUESTS * KV_HEADS + 1];
+    int32_t list[REQUESTS * KV_HEADS * MOST_PAGES];
 };
 
 static void *take(size_t bytes) {
@@ -75,16 +76,11 @@ static void read_flow(struct decoder *decoder, const char *name) {
 }
 
 static void place_cache(struct decoder *decoder) {
-    size_t side = (size_t)KV_HEADS * SLOTS * DIM * sizeof(float);
-    decoder->memory = take(2 * side);
-    unsigned char *bytes = (unsigned char *)decoder->memory;
-    decoder->cache.key = (struct kvmill_cache_rows){
-        bytes, NULL, DIM * sizeof(float), SLOTS * DIM * sizeof(float), 0, 0};
-    decoder->cache.value = decoder->cache.key;
-    decoder->cache.value.data += side;
-    for (int i = 0; i < decoder->problem.field_count; i++)
-        decoder->cache.field[i] = decoder->fields[i] =
-            take((size_t)(POOL * KV_HEADS * decoder->problem.fields[i].bytes));
+    decoder->memory = take((size_t)2 * KV_HEADS * SLOTS * DIM * sizeof(float));
+    for (size_t i = 0; i < decoder->flow->field_count; i++) {
+        const kvmill_flow_field *field = &decoder->flow->fields[i];
+        decoder->fields[i] = take((size_t)(POOL * KV_HEADS * field->rows * field->columns) * 4);
+    }
 }
 
 /* Pages in any order, other ones for another seed. */
@@ -96,142 +92,158 @@ static void place_pages(struct decoder *decoder, struct dice *pages) {
             decoder->ids[b][p] = (int32_t)order[b * MOST_PAGES + p];
 }
 
-static void decoder_open(struct decoder *decoder, const char *name, struct dice *pages) {
+static void plan_steps(struct decoder *decoder) {
+    kvmill_status (*const plans[])(const kvmill_flow *, const kvmill_flow_limits *,
+                                   const kvmill_plan_options *, kvmill_plan **, kvmill_error *) = {
+        kvmill_plan_flow_append, kvmill_plan_flow_index, kvmill_plan_flow_attend,
+        kvmill_plan_flow_decode};
+    const kvmill_flow_limits limits = {sizeof limits, REQUESTS, MOST_PAGES, POOL};
+    const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_test};
+    const kvmill_plan_options options = {
+        .struct_size = sizeof options, .packs = packs, .pack_count = 1, .threads = 2};
     kvmill_error error;
+    for (int i = 0; i < STEPS_OF_FLOWS; i++) {
+        if (plans[i](decoder->flow, &limits, &options, &decoder->plan[i], &error) != KVMILL_OK)
+            bail_out("%s", error.message);
+        decoder->room[i] = take(kvmill_plan_workspace_size(decoder->plan[i]));
+    }
+}
+
+static void decoder_open(struct decoder *decoder, const char *name, struct dice *pages) {
     memset(decoder, 0, sizeof *decoder);
     read_flow(decoder, name);
-    const kvmill_flow *flow = flow_of_spec(&decoder->specs.items[0]);
-    if (kvmill_flow_verify(flow, &decoder->problem, &error) != KVMILL_OK ||
-        kvmill_plan_multi_head_cache_attention(flow->attention, NULL, &decoder->plan, &error) !=
-            KVMILL_OK)
-        bail_out("%s", error.message);
-    kvmill_flow_schedule(&decoder->problem, KVMILL_CACHE_PROGRAM, &decoder->cache_schedule);
-    kvmill_flow_schedule(&decoder->problem, KVMILL_INDEX_PROGRAM, &decoder->index_schedule);
-    int64_t summary = kvmill_flow_workspace(&decoder->cache_schedule, 0);
-    int64_t index =
-        kvmill_flow_index_workspace(&decoder->problem, &decoder->index_schedule, MOST_PAGES);
-    decoder->workspace = take((size_t)(summary > index ? summary : index));
-    decoder->room = take(kvmill_plan_workspace_size(decoder->plan));
+    decoder->flow = flow_of_spec(&decoder->specs.items[0]);
+    plan_steps(decoder);
     place_cache(decoder);
     place_pages(decoder, pages);
 }
 
 static void decoder_close(struct decoder *decoder) {
-    kvmill_plan_destroy(decoder->plan);
-    for (int i = 0; i < decoder->problem.field_count; i++)
+    for (int i = 0; i < STEPS_OF_FLOWS; i++) {
+        kvmill_plan_destroy(decoder->plan[i]);
+        free(decoder->room[i]);
+    }
+    for (size_t i = 0; i < decoder->flow->field_count; i++)
         free(decoder->fields[i]);
     free(decoder->memory);
-    free(decoder->workspace);
-    free(decoder->room);
     spec_list_free(&decoder->specs);
 }
 
 /* ---- A step ---- */
+
+enum { MOST_TENSORS = KVMILL_FLOW_FIELDS + KVMILL_MOST_FLOW_FIELDS, MOST_RANK = 5 };
+
+/* The tensors of a run, row-major. */
+struct arguments {
+    const DLTensor *tensors[MOST_TENSORS];
+    DLTensor tensor[MOST_TENSORS];
+    int64_t dims[MOST_TENSORS][MOST_RANK];
+};
+
+static const DLDataType f32 = {kDLFloat, 32, 1}, i64 = {kDLInt, 64, 1}, i32 = {kDLInt, 32, 1};
+
+static void give(struct arguments *arguments, int which, void *data, DLDataType type, int rank,
+                 const int64_t *dims) {
+    memcpy(arguments->dims[which], dims, (size_t)rank * sizeof *dims);
+    arguments->tensor[which] = (DLTensor){.data = data,
+                                          .device = {kDLCPU, 0},
+                                          .ndim = rank,
+                                          .dtype = type,
+                                          .shape = arguments->dims[which]};
+    arguments->tensors[which] = &arguments->tensor[which];
+}
+
+#define GIVE(WHICH, DATA, TYPE, RANK, ...)                                                         \
+    give(arguments, WHICH, DATA, TYPE, RANK, (const int64_t[]){__VA_ARGS__})
+
+static bool run(const struct decoder *decoder, int step, const struct arguments *arguments) {
+    kvmill_error error;
+    kvmill_status status =
+        kvmill_run(decoder->plan[step], arguments->tensors, decoder->room[step], &error);
+    if (status != KVMILL_OK)
+        diag("%s: %s", kvmill_status_name(status), error.message);
+    return status == KVMILL_OK;
+}
+
+static void give_caches(const struct decoder *decoder, bool fields, struct arguments *arguments) {
+    memset(arguments, 0, sizeof *arguments);
+    GIVE(KVMILL_CACHE, decoder->memory, f32, 5, 1, 2, KV_HEADS, SLOTS, DIM);
+    for (size_t i = 0; fields && i < decoder->flow->field_count; i++)
+        GIVE(KVMILL_FLOW_FIELDS + (int)i, decoder->fields[i], decoder->flow->fields[i].dtype, 4,
+             POOL, KV_HEADS, decoder->flow->fields[i].rows, decoder->flow->fields[i].columns);
+}
 
 static int64_t slot_of(const struct decoder *decoder, int b, int64_t t) {
     return decoder->ids[b][t / PAGE] * (int64_t)PAGE + t % PAGE;
 }
 
 /* A new token of each request that is shorter than `most`. */
-static void append(struct decoder *decoder, const int64_t most[REQUESTS], struct dice *dice) {
+static bool append(struct decoder *decoder, const int64_t most[REQUESTS], struct dice *dice) {
     int64_t slot[REQUESTS];
-    const struct flow_tokens tokens = {
-        {(const unsigned char *)decoder->key, (const unsigned char *)decoder->value},
-        {KV_HEADS * DIM * sizeof(float), KV_HEADS * DIM * sizeof(float)},
-        {DIM * sizeof(float), DIM * sizeof(float)},
-        slot,
-        REQUESTS};
+    struct arguments all, *arguments = &all;
     for (int i = 0; i < NEW; i++) {
         decoder->key[i] = (float)dice_range(dice, -1000, 1000) / 500;
         decoder->value[i] = (float)dice_range(dice, -1000, 1000) / 500;
     }
     for (int b = 0; b < REQUESTS; b++)
         slot[b] = decoder->length[b] < most[b] ? slot_of(decoder, b, decoder->length[b]++) : -1;
-    kvmill_flow_append(&decoder->problem, &decoder->cache_schedule, &decoder->cache, &tokens,
-                       decoder->workspace);
+    give_caches(decoder, true, arguments);
+    GIVE(KVMILL_CURRENT_KEY, decoder->key, f32, 3, REQUESTS, KV_HEADS, DIM);
+    GIVE(KVMILL_CURRENT_VALUE, decoder->value, f32, 3, REQUESTS, KV_HEADS, DIM);
+    GIVE(KVMILL_SLOT_MAPPING, slot, i64, 1, REQUESTS);
+    return run(decoder, APPEND, arguments);
 }
 
-static void index_rows(struct decoder *decoder) {
+/* Pages of the requests, one behind the other. */
+struct table {
     int64_t indptr[REQUESTS + 1];
-    for (int b = 0; b <= REQUESTS; b++)
-        indptr[b] = b * MOST_PAGES;
-    const struct flow_batch batch = {REQUESTS, POOL, indptr, decoder->ids[0], decoder->length};
-    const struct flow_queries queries = {(const unsigned char *)decoder->query,
-                                         HEADS * DIM * sizeof(float), DIM * sizeof(float)};
-    const struct flow_index index = {&decoder->problem, &decoder->index_schedule, &decoder->cache,
-                                     &batch, &queries};
-    for (int n = 0; n < REQUESTS * KV_HEADS; n++)
-        kvmill_flow_index_row(&index, n / KV_HEADS, n % KV_HEADS, decoder->workspace,
-                              decoder->list[n]);
-}
-
-/* Attend along lists, or all pages of the requests. */
-struct along {
-    int64_t start[REQUESTS], kvstarts[REQUESTS + 1], rows[REQUESTS * KV_HEADS * MOST_PAGES];
+    int32_t ids[POOL];
 };
 
-static void set_lists(const struct decoder *decoder, bool sparse, struct along *along) {
-    along->kvstarts[0] = 0;
-    for (int b = 0; b < REQUESTS; b++) {
-        struct flow_row row =
-            kvmill_flow_row_of(&decoder->problem.budget, PAGE, decoder->length[b]);
-        int64_t length = sparse ? flow_listed_length(&row, PAGE) : decoder->length[b];
-        along->start[b] = length - 1;
-        along->kvstarts[b + 1] = along->kvstarts[b] + length;
-        for (int h = 0; h < KV_HEADS; h++) {
-            int64_t *rows = along->rows + (b * KV_HEADS + h) * MOST_PAGES;
-            for (int p = 0; !sparse && p < MOST_PAGES; p++)
-                rows[p] = decoder->ids[b][p] * (int64_t)PAGE;
-            if (sparse)
-                kvmill_flow_list_rows(decoder->list[b * KV_HEADS + h], row.selected,
-                                      decoder->ids[b], PAGE, rows);
-        }
-    }
+static int64_t pages_of(const struct decoder *decoder, int b) {
+    return (decoder->length[b] + PAGE - 1) / PAGE;
 }
 
-#define TENSOR(DATA, TYPE, RANK, ...)                                                              \
-    {                                                                                              \
-        .data = (DATA), .device = {kDLCPU, 0}, .ndim = (RANK), .dtype = (TYPE),                    \
-        .shape = (int64_t[]) {                                                                     \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
+static void give_requests(struct decoder *decoder, struct table *table,
+                          struct arguments *arguments) {
+    table->indptr[0] = 0;
+    for (int b = 0; b < REQUESTS; b++) {
+        table->indptr[b + 1] = table->indptr[b] + pages_of(decoder, b);
+        memcpy(table->ids + table->indptr[b], decoder->ids[b],
+               (size_t)pages_of(decoder, b) * sizeof *table->ids);
     }
+    GIVE(KVMILL_QUERY, decoder->query, f32, 3, REQUESTS, HEADS, DIM);
+    GIVE(KVMILL_SEQ_LEN, decoder->length, i64, 1, REQUESTS);
+    GIVE(KVMILL_PAGE_INDPTR, table->indptr, i64, 1, REQUESTS + 1);
+    GIVE(KVMILL_PAGE_IDS, table->ids, i32, 1, POOL);
+}
 
+static void give_lists(struct decoder *decoder, struct arguments *arguments) {
+    GIVE(KVMILL_SEL_INDPTR, decoder->starts, i64, 1, REQUESTS * KV_HEADS + 1);
+    GIVE(KVMILL_SEL, decoder->list, i32, 1, REQUESTS * KV_HEADS * MOST_PAGES);
+}
+
+/* Decode, which tells its lists. */
+static bool decode_step(struct decoder *decoder) {
+    struct arguments all, *arguments = &all;
+    struct table table;
+    give_caches(decoder, true, arguments);
+    give_requests(decoder, &table, arguments);
+    give_lists(decoder, arguments);
+    GIVE(KVMILL_ATTN_OUTPUT, decoder->output, f32, 3, REQUESTS, HEADS, DIM);
+    return run(decoder, DECODE, arguments);
+}
+
+/* Along the lists of the last step, or over all pages. */
 static bool attend(struct decoder *decoder, bool sparse, float *output) {
-    static const DLDataType f32 = {kDLFloat, 32, 1}, i64 = {kDLInt, 64, 1};
-    int64_t seqstarts[] = {0, 1, 2, 3, 4}, none = 0, one = 1, most = MOST_PAGES * PAGE;
-    struct along along;
-    set_lists(decoder, sparse, &along);
-    const DLTensor query = TENSOR(decoder->query, f32, 3, REQUESTS, HEADS, DIM);
-    const DLTensor key = TENSOR(decoder->key, f32, 3, REQUESTS, KV_HEADS, DIM);
-    const DLTensor value = TENSOR(decoder->value, f32, 3, REQUESTS, KV_HEADS, DIM);
-    const DLTensor start = TENSOR(along.start, i64, 1, REQUESTS);
-    const DLTensor tokens = TENSOR(seqstarts, i64, 1, REQUESTS + 1);
-    const DLTensor positions = TENSOR(along.kvstarts, i64, 1, REQUESTS + 1);
-    const DLTensor lists = TENSOR(along.rows, i64, 3, REQUESTS, KV_HEADS, MOST_PAGES);
-    const DLTensor decoding = TENSOR(&none, i64, 0, 0), most_tokens = TENSOR(&one, i64, 0, 0);
-    const DLTensor most_positions = TENSOR(&most, i64, 0, 0);
-    const DLTensor cache = TENSOR(decoder->memory, f32, 5, 1, 2, KV_HEADS, SLOTS, DIM);
-    const DLTensor out = TENSOR(output, f32, 3, REQUESTS, HEADS, DIM);
-    const DLTensor *const tensors[KVMILL_CACHE_ATTENTION_TENSORS] = {
-        [KVMILL_QUERY] = &query,
-        [KVMILL_CURRENT_KEY] = &key,
-        [KVMILL_CURRENT_VALUE] = &value,
-        [KVMILL_START_POS] = &start,
-        [KVMILL_SEQSTARTS] = &tokens,
-        [KVMILL_KVSTARTS] = &positions,
-        [KVMILL_CACHESTARTS] = &lists,
-        [KVMILL_DECODING_BATCHES] = &decoding,
-        [KVMILL_MAX_SEQLEN] = &most_tokens,
-        [KVMILL_MAX_KVLEN] = &most_positions,
-        [KVMILL_CACHE] = &cache,
-        [KVMILL_ATTN_OUTPUT] = &out,
-    };
-    kvmill_error error;
-    kvmill_status status = kvmill_run(decoder->plan, tensors, decoder->room, &error);
-    if (status != KVMILL_OK)
-        diag("%s: %s", kvmill_status_name(status), error.message);
-    return status == KVMILL_OK;
+    struct arguments all, *arguments = &all;
+    struct table table;
+    give_caches(decoder, false, arguments);
+    give_requests(decoder, &table, arguments);
+    if (sparse)
+        give_lists(decoder, arguments);
+    GIVE(KVMILL_ATTN_OUTPUT, output, f32, 3, REQUESTS, HEADS, DIM);
+    return run(decoder, ATTEND, arguments);
 }
 
 static void ask(struct decoder *decoder, struct dice *dice) {
@@ -241,19 +253,34 @@ static void ask(struct decoder *decoder, struct dice *dice) {
 
 /* ---- What must come of it ---- */
 
+/* The list of a kv head. */
+struct list {
+    const int32_t *page;
+    int64_t count;
+};
+
+static struct list list_of(const struct decoder *decoder, int b, int kv_head) {
+    const int64_t *starts = decoder->starts + b * KV_HEADS + kv_head;
+    return (struct list){decoder->list + starts[0], starts[1] - starts[0]};
+}
+
+static bool is_whole(const struct decoder *decoder, int b) {
+    return list_of(decoder, b, 0).count == pages_of(decoder, b);
+}
+
 static const float *row_of(const struct decoder *decoder, int v, int64_t head, int64_t slot) {
     return decoder->memory + ((v * KV_HEADS + head) * SLOTS + slot) * DIM;
 }
 
 /* Softmax over the tokens of a list, in double. */
-static void sum_over_list(const struct decoder *decoder, int b, int head, const int32_t *list,
-                          int64_t count, double output[DIM]) {
+static void sum_over_list(const struct decoder *decoder, int b, int head, double output[DIM]) {
     const float *query = decoder->query + (b * HEADS + head) * DIM;
-    int64_t kv_head = head / RATIO;
+    int kv_head = head / RATIO;
+    struct list list = list_of(decoder, b, kv_head);
     double total = 0;
     memset(output, 0, DIM * sizeof *output);
-    for (int64_t t = 0; t < count * PAGE; t++) {
-        int64_t token = list[t / PAGE] * (int64_t)PAGE + t % PAGE;
+    for (int64_t t = 0; t < list.count * PAGE; t++) {
+        int64_t token = list.page[t / PAGE] * (int64_t)PAGE + t % PAGE;
         if (token >= decoder->length[b])
             continue;
         const float *key = row_of(decoder, 0, kv_head, slot_of(decoder, b, token));
@@ -273,11 +300,8 @@ static void sum_over_list(const struct decoder *decoder, int b, int head, const 
 static bool is_output_right(const struct decoder *decoder) {
     for (int n = 0; n < REQUESTS * HEADS; n++) {
         int b = n / HEADS, head = n % HEADS;
-        struct flow_row row =
-            kvmill_flow_row_of(&decoder->problem.budget, PAGE, decoder->length[b]);
         double wanted[DIM];
-        sum_over_list(decoder, b, head, decoder->list[b * KV_HEADS + head / RATIO], row.selected,
-                      wanted);
+        sum_over_list(decoder, b, head, wanted);
         for (int d = 0; d < DIM; d++)
             if (!(fabs(decoder->output[n * DIM + d] - wanted[d]) <= 1e-5)) {
                 diag("request %d, head %d: %g, wanted %g", b, head, decoder->output[n * DIM + d],
@@ -292,11 +316,9 @@ static bool is_output_right(const struct decoder *decoder) {
 static bool is_dense_equal(struct decoder *decoder, int *sparse) {
     bool equal = attend(decoder, false, decoder->dense);
     for (int b = 0; b < REQUESTS; b++) {
-        struct flow_row row =
-            kvmill_flow_row_of(&decoder->problem.budget, PAGE, decoder->length[b]);
         bool same = memcmp(decoder->output + b * HEADS * DIM, decoder->dense + b * HEADS * DIM,
                            HEADS * DIM * sizeof(float)) == 0;
-        equal = equal && (same || !flow_is_whole(&row));
+        equal = equal && (same || !is_whole(decoder, b));
         *sparse += !same;
     }
     return equal;
@@ -310,10 +332,9 @@ static bool is_rest_ignored(struct decoder *decoder) {
     for (int n = 0; n < REQUESTS * KV_HEADS; n++) {
         int b = n / KV_HEADS, head = n % KV_HEADS;
         bool listed[MOST_PAGES] = {false};
-        struct flow_row row =
-            kvmill_flow_row_of(&decoder->problem.budget, PAGE, decoder->length[b]);
-        for (int64_t i = 0; i < row.selected; i++)
-            listed[decoder->list[n][i]] = true;
+        struct list list = list_of(decoder, b, head);
+        for (int64_t i = 0; i < list.count; i++)
+            listed[list.page[i]] = true;
         for (int p = 0; p < MOST_PAGES; p++)
             for (int v = 0; v < 2 && !listed[p]; v++)
                 memset((float *)row_of(decoder, v, head, decoder->ids[b][p] * (int64_t)PAGE), 0xff,
@@ -330,7 +351,7 @@ static bool is_rest_ignored(struct decoder *decoder) {
 
 struct decoded {
     float output[STEPS][OUTPUT];
-    int32_t list[STEPS][REQUESTS * KV_HEADS][MOST_PAGES];
+    int32_t list[STEPS][REQUESTS * KV_HEADS * MOST_PAGES];
     bool right, dense, ignored;
     int sparse; /* requests that were not as dense ones */
 };
@@ -343,22 +364,16 @@ static void decode(const char *name, uint64_t seed, struct dice *pages, struct d
     memset(decoded, 0, sizeof *decoded);
     decoded->right = decoded->dense = decoded->ignored = true;
     for (int64_t t = 0; t < 300; t++)
-        append(decoder, prompt, &dice);
+        decoded->right = append(decoder, prompt, &dice) && decoded->right;
     for (int step = 0; step < STEPS; step++) {
-        append(decoder, endless, &dice);
+        decoded->right = append(decoder, endless, &dice) && decoded->right;
         ask(decoder, &dice);
-        index_rows(decoder);
-        decoded->right =
-            decoded->right && attend(decoder, true, decoder->output) && is_output_right(decoder);
+        decoded->right = decoded->right && decode_step(decoder) && is_output_right(decoder);
         decoded->dense = decoded->dense && is_dense_equal(decoder, &decoded->sparse);
         decoded->ignored = decoded->ignored && is_rest_ignored(decoder);
         memcpy(decoded->output[step], decoder->output, sizeof decoder->output);
-        for (int n = 0; n < REQUESTS * KV_HEADS; n++) {
-            struct flow_row row =
-                kvmill_flow_row_of(&decoder->problem.budget, PAGE, decoder->length[n / KV_HEADS]);
-            memcpy(decoded->list[step][n], decoder->list[n],
-                   (size_t)row.selected * sizeof(int32_t));
-        }
+        memcpy(decoded->list[step], decoder->list,
+               (size_t)decoder->starts[REQUESTS * KV_HEADS] * sizeof(int32_t));
     }
     decoder_close(decoder);
     free(decoder);

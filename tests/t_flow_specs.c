@@ -153,23 +153,29 @@ struct atom_row {
     { KVMILL_OVER_HEADS | KVMILL_OVER_BLOCKS, KVMILL_FLOW_##code }
 
 static const struct atom_row atoms[] = {
-    {"block_sparse.json", 2, {KVMILL_ATOM_DOT, {0, 0}, true, 1, 1, 0, 128, 0, {{0, 0}}}},
-    {"gqa_block_sparse.json", 0, {KVMILL_ATOM_DOT, {0, 0}, false, 4, 1, 0, 128, 0, {{0, 0}}}},
-    {"gqa_quest.json", 5, {KVMILL_ATOM_BOUND, {0, 1}, false, 4, 1, 0, 128, 1, {FOLD(HEADS, MAX)}}},
-    {"gqa_quest.json", 3, {KVMILL_ATOM_BOUND, {0, 1}, false, 4, 1, 0, 128, 0, {{0, 0}}}},
-    {"lserve_sparse.json", 5, {KVMILL_ATOM_BOUND, {0, 1}, false, 4, 4, 0, 128, 1, {BOTH(MAX)}}},
+    {"block_sparse.json", 2, {KVMILL_ATOM_DOT, {0, 0}, true, 1, 1, 0, 128, 0, {{0, 0}}, 0, 0}},
+    {"gqa_block_sparse.json", 0, {KVMILL_ATOM_DOT, {0, 0}, false, 4, 1, 0, 128, 0, {{0, 0}}, 0, 0}},
+    {"gqa_quest.json",
+     5,
+     {KVMILL_ATOM_BOUND, {0, 1}, false, 4, 1, 0, 128, 1, {FOLD(HEADS, MAX)}, 0, 0}},
+    {"gqa_quest.json", 3, {KVMILL_ATOM_BOUND, {0, 1}, false, 4, 1, 0, 128, 0, {{0, 0}}, 0, 0}},
+    {"lserve_sparse.json",
+     5,
+     {KVMILL_ATOM_BOUND, {0, 1}, false, 4, 4, 0, 128, 1, {BOTH(MAX)}, 0, 0}},
     {"lserve_centroid.json",
      3,
-     {KVMILL_ATOM_DOT, {0, 0}, true, 1, 4, 0, 128, 1, {FOLD(BLOCKS, MAX)}}},
+     {KVMILL_ATOM_DOT, {0, 0}, true, 1, 4, 0, 128, 1, {FOLD(BLOCKS, MAX)}, 0, 0}},
     {"masked_quest.json",
      7,
-     {KVMILL_ATOM_BOUND, {0, 1}, false, 4, 1, 8, 128, 1, {FOLD(HEADS, MAX)}}},
+     {KVMILL_ATOM_BOUND, {0, 1}, false, 4, 1, 8, 128, 1, {FOLD(HEADS, MAX)}, 0, 0}},
     {"centered_block_sparse.json",
      1,
-     {KVMILL_ATOM_DOT, {0, 0}, false, 4, 1, 0, 128, 1, {FOLD(HEADS, MEAN)}}},
-    {"infllm.json", 3, {KVMILL_ATOM_DOT, {0, 0}, true, 1, 4, 0, 128, 1, {FOLD(BLOCKS, SUM)}}},
-    {"h2o_sparse.json", 5, {KVMILL_ATOM_BOUND, {1, 2}, true, 1, 1, 0, 128, 0, {{0, 0}}}},
-    {"venergy_gated_centroid.json", 1, {KVMILL_ATOM_DOT, {0, 0}, true, 1, 1, 0, 128, 0, {{0, 0}}}},
+     {KVMILL_ATOM_DOT, {0, 0}, false, 4, 1, 0, 128, 1, {FOLD(HEADS, MEAN)}, 0, 0}},
+    {"infllm.json", 3, {KVMILL_ATOM_DOT, {0, 0}, true, 1, 4, 0, 128, 1, {FOLD(BLOCKS, SUM)}, 0, 0}},
+    {"h2o_sparse.json", 5, {KVMILL_ATOM_BOUND, {1, 2}, true, 1, 1, 0, 128, 0, {{0, 0}}, 0, 0}},
+    {"venergy_gated_centroid.json",
+     1,
+     {KVMILL_ATOM_DOT, {0, 0}, true, 1, 1, 0, 128, 0, {{0, 0}}, 0, 0}},
     {"venergy_gated_centroid.json", 3, {.kind = KVMILL_ATOM_NONE}},
     {"gqa_block_sparse.json", 3, {.kind = KVMILL_ATOM_NONE}},
     {"centered_block_sparse.json", 4, {.kind = KVMILL_ATOM_NONE}},
@@ -199,6 +205,42 @@ static void test_atom(const struct spec_list *specs, const struct atom_row *row,
         diag("kind %d, fields %d %d, heads %d, blocks %d, channels %d to %d, %d folds", atom.kind,
              atom.field[0], atom.field[1], (int)atom.heads, (int)atom.blocks, (int)atom.first,
              (int)atom.last, atom.folds);
+}
+
+/* Atoms of a flow, and steps that are left but for topK; atoms are those that have scores to give.
+ */
+static void test_found_atoms(void) {
+    static const struct {
+        const char *flow;
+        int atoms, steps;
+    } rows[] = {
+        {"block_sparse.json", 1, 1},
+        {"gqa_block_sparse.json", 1, 2},
+        {"gqa_quest.json", 1, 0},
+        {"lserve_sparse.json", 1, 0},
+        {"masked_quest.json", 1, 2},
+        {"centered_block_sparse.json", 1, 2},
+        {"venergy_gated_centroid.json", 1, 2},
+        {"sinks_and_window.json", 0, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char path[512];
+        struct spec_list specs = {0};
+        struct error error;
+        struct kvmill_flow_problem problem;
+        struct kvmill_flow_atoms found;
+        int left = 0;
+        if (!specs_read(flow_path(rows[i].flow, path), &specs, &error) ||
+            kvmill_flow_verify(flow_of_spec(&specs.items[0]), &problem, NULL) != KVMILL_OK)
+            bail_out("%s", error.text);
+        kvmill_flow_find_atoms(&problem, &found);
+        const struct kvmill_flow_program *program = &problem.programs[KVMILL_INDEX_PROGRAM];
+        for (int n = 0; n < program->step_count; n++)
+            left += !found.elsewhere[n] && program->steps[n].code != KVMILL_FLOW_TOPK;
+        if (!ok(found.count == rows[i].atoms && left == rows[i].steps, "atoms of %s", rows[i].flow))
+            diag("%d atoms, %d steps are left", found.count, left);
+        spec_list_free(&specs);
+    }
 }
 
 static void test_atoms(void) {
@@ -567,7 +609,9 @@ static void test_two_folds(void) {
            0,
            16,
            2,
-           {FOLD(HEADS, MEAN), FOLD(BLOCKS, MAX)}}}},
+           {FOLD(HEADS, MEAN), FOLD(BLOCKS, MAX)},
+           0,
+           0}}},
         {FOLDS("\"op\": \"Max\", \"dim\": 1", "\"op\": \"Mean\", \"dim\": 2"),
          {"",
           3,
@@ -579,12 +623,14 @@ static void test_two_folds(void) {
            0,
            16,
            2,
-           {FOLD(BLOCKS, MAX), FOLD(HEADS, MEAN)}}}},
+           {FOLD(BLOCKS, MAX), FOLD(HEADS, MEAN)},
+           0,
+           0}}},
         {INDEX(
              "{\"op\": \"GeMM\", \"inputs\": [\"q\", \"c\"], \"output\": \"d\"}, {\"op\": \"Max\", "
              "\"inputs\": [\"d\"], \"dim\": 2, \"output\": \"e\"}, {\"op\": \"Sum\", \"inputs\": "
              "[\"e\"], \"dim\": 2, \"output\": \"s\"}, " TOPK),
-         {"", 3, {KVMILL_ATOM_DOT, {0, 0}, false, 4, 1, 0, 16, 1, {FOLD(HEADS, MAX)}}}},
+         {"", 3, {KVMILL_ATOM_DOT, {0, 0}, false, 4, 1, 0, 16, 1, {FOLD(HEADS, MAX)}, 0, 0}}},
         {FOLDS("\"op\": \"Min\", \"dim\": 1", "\"op\": \"Mean\", \"dim\": 2"),
          {"", 3, {.kind = KVMILL_ATOM_NONE}}},
     };
@@ -797,6 +843,7 @@ int main(void) {
     test_shipped();
     test_round_trip();
     test_atoms();
+    test_found_atoms();
     test_two_folds();
     test_refusals();
     test_accepted();

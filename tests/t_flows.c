@@ -12,7 +12,9 @@
 
 #include "../gen/flow.h"
 #include "../runtime/flow.h"
+#include "../runtime/portable.h"
 #include "fence.h"
+#include "flow_index.h"
 #include "oracle/cache_attention.h"
 #include "oracle/flow.h"
 #include "tap.h"
@@ -56,8 +58,8 @@ static void test_rows(void) {
         for (int64_t length = 0; length <= 4 * size; length++)
             for (int64_t n = 0; n < 4 * 3 * 3 * 7 * 4; n++) {
                 const struct kvmill_flow_budget budget = {
-                    n % 4,  n / 4 % 3, n / 12 % 3, ratios[n / 36 % 7][0], ratios[n / 36 % 7][1],
-                    n / 252};
+                    n % 4,   n / 4 % 3, n / 12 % 3, ratios[n / 36 % 7][0], ratios[n / 36 % 7][1],
+                    n / 252, 0};
                 const kvmill_flow_select select = select_of(&budget);
                 struct flow_row row = kvmill_flow_row_of(&budget, size, length);
                 cases++;
@@ -69,12 +71,13 @@ static void test_rows(void) {
 }
 
 static void test_long_rows(void) {
-    struct kvmill_flow_budget budget = {29, 1, 2, 1, 16, 0};
+    struct kvmill_flow_budget budget = {29, 1, 2, 1, 16, 0, 0};
     struct flow_row row = kvmill_flow_row_of(&budget, 1, 600000);
     ok(row.pages == 600000 && row.selected == 37500, "600000 pages, a sixteenth");
     row = kvmill_flow_row_of(&budget, 1, INT32_MAX);
     ok(row.pages == INT32_MAX && row.selected == INT32_MAX / 16, "2^31 - 1 pages");
-    budget = (struct kvmill_flow_budget){INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, 0};
+    budget =
+        (struct kvmill_flow_budget){INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, 0, 0};
     row = kvmill_flow_row_of(&budget, 1, INT32_MAX);
     ok(flow_is_whole(&row), "budgets do not overflow");
 }
@@ -89,24 +92,31 @@ static struct kvmill_flow_problem small_problem(void) {
     return problem;
 }
 
+static bool count_rows(const struct kvmill_flow_problem *problem, const struct flow_batch *batch,
+                       int64_t *starts) {
+    if (kvmill_flow_check_batch(problem, batch, NULL) != KVMILL_OK)
+        return false;
+    kvmill_flow_count_rows(problem, batch, starts);
+    return true;
+}
+
 static void test_batch(void) {
     struct kvmill_flow_problem problem = small_problem();
     const int64_t indptr[] = {0, 2, 2, 7}, length[] = {5, 0, 20};
     const int32_t ids[] = {4, 3, 2, 0, 1, 9, 5};
-    const struct flow_batch batch = {3, 10, indptr, ids, length};
+    const struct flow_batch batch = {3, 10, indptr, ids, length, 7};
     int64_t selected[32];
-    kvmill_error error;
     static const int64_t wanted[] = {0, 2, 4, 6, 6, 6, 6, 9, 12, 15};
-    bool done = kvmill_flow_count_rows(&problem, &batch, selected, &error) == KVMILL_OK;
+    bool done = count_rows(&problem, &batch, selected);
     ok(done && memcmp(selected, wanted, sizeof wanted) == 0, "lists of three requests, one empty");
     problem.scope = KVMILL_SCOPE_QUERY_HEAD;
-    done = kvmill_flow_count_rows(&problem, &batch, selected, &error) == KVMILL_OK;
+    done = count_rows(&problem, &batch, selected);
     ok(done && selected[18] == 30, "of query heads");
     problem.scope = KVMILL_SCOPE_REQUEST;
-    done = kvmill_flow_count_rows(&problem, &batch, selected, &error) == KVMILL_OK;
+    done = count_rows(&problem, &batch, selected);
     ok(done && selected[1] == 2 && selected[2] == 2 && selected[3] == 5, "of requests");
-    const struct flow_batch none = {0, 10, indptr, ids, length};
-    done = kvmill_flow_count_rows(&problem, &none, selected, &error) == KVMILL_OK;
+    const struct flow_batch none = {0, 10, indptr, ids, length, 7};
+    done = count_rows(&problem, &none, selected);
     ok(done && selected[0] == 0, "and of none");
 }
 
@@ -168,6 +178,13 @@ static void test_bad_batches(void) {
          9,
          KVMILL_E_INDEX_RANGE,
          "page_ids[3] is 9; accepted: 0 to 8"},
+        {"more pages than ids",
+         {0, 1, 6},
+         {4, 20},
+         {0, 1, 2, 3},
+         9,
+         KVMILL_E_SHAPE,
+         "page_indptr[2] is 6; accepted: at most 4, as page_ids has"},
         {"ids beyond 32 bits",
          {0, 1, 4},
          {4, 12},
@@ -178,16 +195,11 @@ static void test_bad_batches(void) {
     };
     const struct kvmill_flow_problem problem = small_problem();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const struct flow_batch batch = {2, rows[i].pages, rows[i].indptr, rows[i].ids,
-                                         rows[i].length};
-        int64_t selected[7] = {7, 7, 7, 7, 7, 7, 7};
+        const struct flow_batch batch = {2,           rows[i].pages,  rows[i].indptr,
+                                         rows[i].ids, rows[i].length, 4};
         kvmill_error error;
-        kvmill_status status = kvmill_flow_count_rows(&problem, &batch, selected, &error);
-        bool untouched = true;
-        for (int n = 0; n < 7; n++)
-            untouched = untouched && selected[n] == 7;
-        if (!ok(status == rows[i].status && strstr(error.message, rows[i].what) != NULL &&
-                    untouched,
+        kvmill_status status = kvmill_flow_check_batch(&problem, &batch, &error);
+        if (!ok(status == rows[i].status && strstr(error.message, rows[i].what) != NULL,
                 "refused: %s", rows[i].name))
             diag("%s: %s", kvmill_status_name(status), error.message);
     }
@@ -214,10 +226,13 @@ static bool is_list_right(const struct kvmill_flow_problem *problem, int64_t pag
     select.order = problem->by_score ? "score" : NULL;
     fence_open(&fence, (size_t)row.selected * sizeof(int32_t), 0, FENCE_ABOVE, dice);
     int32_t *list = (int32_t *)(void *)fence.data;
+    const struct flow_selector selector = {
+        NULL, take((size_t)(pages + KVMILL_SELECT_PADDING), sizeof(int32_t))};
     if (flow_is_whole(&row))
         kvmill_flow_list_all(&row, list);
     else
-        kvmill_flow_list(problem, &row, score + problem->budget.bos, list);
+        kvmill_flow_list(problem, &row, &selector, score + problem->budget.bos, list);
+    free(selector.keys);
     int64_t where, count = oracle_select(&select, pages, score, wanted);
     bool same = count == row.selected && fence_is_intact(&fence, &where) &&
                 memcmp(list, wanted, (size_t)count * sizeof *list) == 0;
@@ -239,7 +254,8 @@ static void test_lists(void) {
                                         dice_range(&dice, 0, 3),
                                         dice_range(&dice, 0, 1),
                                         4,
-                                        dice_once_in(&dice, 4) ? dice_range(&dice, 0, 9) : 0};
+                                        dice_once_in(&dice, 4) ? dice_range(&dice, 0, 9) : 0,
+                                        0};
         int64_t kinds = dice_range(&dice, 0, 40);
         for (int64_t p = 0; p < pages; p++)
             score[p] = random_score(&dice, kinds);
@@ -275,7 +291,7 @@ static void test_long_list(void) {
     for (int64_t p = 0; p < PAGES; p++)
         score[p] = (float)dice_range(&dice, -100000, 100000);
     for (int by_score = 0; by_score < 2; by_score++) {
-        const struct kvmill_flow_problem problem = {.budget = {29, 1, 2, 1, 16, 0},
+        const struct kvmill_flow_problem problem = {.budget = {29, 1, 2, 1, 16, 0, 0},
                                                     .by_score = by_score != 0};
         ok(is_list_right(&problem, PAGES, score, &dice), "37500 of 600000 pages%s",
            by_score ? ", by score" : "");
@@ -333,7 +349,13 @@ static void open_side(struct scene *scene, int v, struct dice *dice) {
     int64_t slots = scene->pool * scene->problem.geometry.page_size;
     int64_t heads = scene->problem.geometry.kv_heads, bytes = kvmill_format_row_bytes(format);
     int64_t scales = kvmill_format_scale_bytes(format);
-    bool together = dice_once_in(dice, 2);
+    int64_t page = scene->problem.geometry.page_size;
+    enum { TOGETHER, APART, IN_PAGES, PLACES } place = (int)dice_range(dice, 0, 1);
+    if (v == 0)
+        scene->cache.page_rows = dice_once_in(dice, 3) ? page * heads : page;
+    if (scene->cache.page_rows != page)
+        place = IN_PAGES;
+    const int64_t rows_apart[PLACES] = {heads, 1, 1}, heads_apart[PLACES] = {1, slots, page};
     scene->side[v] = (struct oracle_side){oracle_type_of(format->element),
                                           oracle_type_of(format->scale),
                                           format->dim,
@@ -345,12 +367,9 @@ static void open_side(struct scene *scene, int v, struct dice *dice) {
     memset(scene->data[v].data, 0xff, scene->data[v].size);
     memset(scene->scale[v].data, 0xff, scene->scale[v].size);
     *rows = (struct kvmill_cache_rows){
-        scene->data[v].data,
-        scales ? scene->scale[v].data : NULL,
-        together ? heads * bytes : bytes,
-        together ? bytes : slots * bytes,
-        together ? heads * scales : scales,
-        together ? scales : slots * scales,
+        scene->data[v].data,        scales ? scene->scale[v].data : NULL,
+        rows_apart[place] * bytes,  heads_apart[place] * bytes,
+        rows_apart[place] * scales, heads_apart[place] * scales,
     };
 }
 
@@ -358,9 +377,11 @@ static void open_side(struct scene *scene, int v, struct dice *dice) {
 static struct oracle_side row_of(const struct scene *scene, int v, int64_t slot, int64_t head) {
     const struct kvmill_cache_rows *rows = v ? &scene->cache.value : &scene->cache.key;
     struct oracle_side side = scene->side[v];
-    side.data = rows->data + slot * rows->row_stride + head * rows->head_stride;
+    int64_t page = scene->problem.geometry.page_size;
+    int64_t row = slot / page * scene->cache.page_rows + slot % page;
+    side.data = rows->data + row * rows->row_stride + head * rows->head_stride;
     if (rows->scale != NULL)
-        side.scale = rows->scale + slot * rows->scale_row_stride + head * rows->scale_head_stride;
+        side.scale = rows->scale + row * rows->scale_row_stride + head * rows->scale_head_stride;
     return side;
 }
 
@@ -557,8 +578,9 @@ static bool append(struct scene *scene, int64_t most, struct dice *dice) {
                 slot[count++] = slot_of(scene, done++);
             else
                 slot[count++] = -1;
-        kvmill_flow_summarise_tokens(&scene->problem, &scene->cache_schedule, &scene->cache, slot,
-                                     count, workspace);
+        const struct flow_tokens tokens = {.slot = slot, .tokens = count};
+        kvmill_flow_summarise_span(&scene->problem, &scene->cache_schedule, &scene->cache, &tokens,
+                                   &(struct flow_span){0, count}, workspace);
         if (most < 8 || done == scene->tokens)
             right = are_summaries_right(scene, done);
     }
@@ -618,19 +640,39 @@ static void append_by_oracle(const struct scene *scene, const struct appended *a
     }
 }
 
+static void write_rows(const struct scene *scene, const struct flow_tokens *tokens) {
+    const struct flow_span all = {0, tokens->tokens};
+    for (int v = 0; v < 2; v++) {
+        const struct kvmill_convert_shape shape =
+            kvmill_convert_shape_of(&scene->problem.geometry, v);
+        const struct flow_writer writer = {&kvmill_portable_write_rows,
+                                           &shape,
+                                           v ? scene->cache.value : scene->cache.key,
+                                           scene->problem.geometry.kv_heads,
+                                           scene->problem.geometry.page_size,
+                                           scene->cache.page_rows};
+        kvmill_flow_write(&writer, tokens, v, &all);
+    }
+}
+
+static void summarise(const struct scene *scene, const struct flow_tokens *tokens) {
+    float *workspace = take((size_t)kvmill_flow_workspace(&scene->cache_schedule, 0), 1);
+    kvmill_flow_summarise_span(&scene->problem, &scene->cache_schedule, &scene->cache, tokens,
+                               &(struct flow_span){0, tokens->tokens}, workspace);
+    free(workspace);
+}
+
 static bool append_by_flow(const struct scene *scene, const struct appended *appended,
                            struct dice *dice) {
     struct fence seen;
     int64_t where;
     fence_open(&seen, (size_t)(scene->pool + 7) / 8, 0, FENCE_ABOVE, dice);
-    float *workspace = take((size_t)kvmill_flow_workspace(&scene->cache_schedule, 0), 1);
     bool accepted = kvmill_flow_check_slots(&scene->problem, &appended->tokens, scene->pool,
                                             seen.data, NULL) == KVMILL_OK;
-    kvmill_flow_append(&scene->problem, &scene->cache_schedule, &scene->cache, &appended->tokens,
-                       workspace);
+    write_rows(scene, &appended->tokens);
+    summarise(scene, &appended->tokens);
     accepted = accepted && fence_is_intact(&seen, &where);
     fence_close(&seen);
-    free(workspace);
     return accepted;
 }
 
@@ -699,9 +741,14 @@ static struct flow_scoring scoring_of(const struct scene *scene, int64_t first, 
     int64_t bytes = oracle_bytes(oracle_type_of(geometry->activation), geometry->key.dim);
     bool of_query = scene->problem.scope == KVMILL_SCOPE_QUERY_HEAD;
     int64_t head = of_query ? row : row * geometry->ratio;
-    return (struct flow_scoring){&scene->cache, scene->query.data + head * bytes,
-                                 bytes,         scene->ids + first,
-                                 pages,         of_query ? row / geometry->ratio : row};
+    return (struct flow_scoring){.problem = &scene->problem,
+                                 .schedule = &scene->index_schedule,
+                                 .cache = &scene->cache,
+                                 .query = scene->query.data + head * bytes,
+                                 .query_stride = bytes,
+                                 .ids = scene->ids + first,
+                                 .pages = pages,
+                                 .kv_head = of_query ? row / geometry->ratio : row};
 }
 
 static void ask_oracle(const struct scene *scene, const struct flow_scoring *scoring,
@@ -761,8 +808,7 @@ static bool is_row_right(const struct scene *scene, int64_t row, struct dice *di
     ask_oracle(scene, &scoring, &scored);
     fence_open(&workspace, (size_t)kvmill_flow_workspace(&scene->index_schedule, pages), 0,
                FENCE_ABOVE, dice);
-    const float *score = kvmill_flow_score(&scene->problem, &scene->index_schedule, &scoring,
-                                           (float *)(void *)workspace.data);
+    const float *score = score_all(&scoring, (float *)(void *)workspace.data);
     double size = largest_of(scored.wanted, pages);
     bool right = fence_is_intact(&workspace, &where);
     for (int64_t p = 0; p < pages && right; p++) {
@@ -1132,20 +1178,30 @@ static void test_bad_slots(void) {
     } rows[] = {
         {"in order", {4, 5, 6, 7, 0, 1}, KVMILL_OK, ""},
         {"padding between", {4, -1, 20, 21, -1, -1}, KVMILL_OK, ""},
-        {"any order in a page", {7, 4, 6, 5, 0, 1}, KVMILL_OK, ""},
+        {"a page not in order",
+         {4, 6, 5, 7, 0, 1},
+         KVMILL_E_ALIAS,
+         "slot_mapping[2] is 5, of the page of the token before; accepted: above its 6"},
+        {"a row twice",
+         {4, 5, 5, 7, 0, 1},
+         KVMILL_E_ALIAS,
+         "slot_mapping[2] is 5, of the page of the token before; accepted: above its 5"},
         {"below -1",
          {4, 5, -2, 7, 0, 1},
          KVMILL_E_INDEX_RANGE,
-         "slot[2] is -2; accepted: -1 to 39"},
+         "slot_mapping[2] is -2; accepted: -1 to 39"},
         {"beyond the cache",
          {4, 5, 40, 7, 0, 1},
          KVMILL_E_INDEX_RANGE,
-         "slot[2] is 40; accepted: -1 to 39"},
+         "slot_mapping[2] is 40; accepted: -1 to 39"},
         {"a page again",
          {4, 5, 8, 9, 6, 7},
          KVMILL_E_ALIAS,
-         "slot[4] is 6, of a page that earlier tokens have left"},
-        {"a page behind padding again", {4, -1, 5, 6, 7, 8}, KVMILL_E_ALIAS, "slot[2] is 5"},
+         "slot_mapping[4] is 6, of a page that earlier tokens have left"},
+        {"a page behind padding again",
+         {4, -1, 5, 6, 7, 8},
+         KVMILL_E_ALIAS,
+         "slot_mapping[2] is 5"},
     };
     const struct kvmill_flow_problem problem = small_problem();
     unsigned char seen[2] = {0xff, 0xff};
@@ -1212,28 +1268,37 @@ static bool are_lists_right(const struct scene *scene, struct dice *dice) {
     int64_t indptr[REQUESTS + 1], length[REQUESTS], where;
     int64_t rows = kvmill_flow_rows_of_request(&scene->problem);
     cut(scene, indptr, length);
-    const struct flow_batch batch = {REQUESTS, scene->pool, indptr, scene->ids, length};
+    const struct flow_batch batch = {REQUESTS,   scene->pool, indptr,
+                                     scene->ids, length,      scene->pages};
     const struct flow_queries queries = {
         scene->query.data, 0,
         oracle_bytes(oracle_type_of(scene->problem.geometry.activation),
                      scene->problem.geometry.key.dim)};
-    const struct flow_index index = {&scene->problem, &scene->index_schedule, &scene->cache, &batch,
-                                     &queries};
+    int64_t heads = kvmill_flow_scored_heads(&scene->problem);
+    struct flow_index index = {.problem = &scene->problem,
+                               .schedule = &scene->index_schedule,
+                               .cache = &scene->cache,
+                               .batch = &batch,
+                               .queries = &queries};
     int64_t *begin = take((size_t)(REQUESTS * rows), sizeof *begin);
     int32_t *wanted = take((size_t)scene->pages, sizeof *wanted);
     int32_t *list = take((size_t)scene->pages, sizeof *list);
-    bool right = kvmill_flow_count_rows(&scene->problem, &batch, begin, NULL) == KVMILL_OK;
+    bool right = count_rows(&scene->problem, &batch, begin);
     for (int64_t n = 0; right && n < REQUESTS * rows; n++) {
         int64_t b = n / rows, pages = indptr[b + 1] - indptr[b];
-        struct fence workspace;
-        fence_open(
-            &workspace,
-            (size_t)kvmill_flow_index_workspace(&scene->problem, &scene->index_schedule, pages), 0,
-            FENCE_ABOVE, dice);
-        kvmill_flow_index_row(&index, b, n % rows, (float *)(void *)workspace.data, list);
+        struct fence workspace, scores;
+        index.row_bytes =
+            kvmill_flow_head_workspace(&scene->problem, &scene->index_schedule, pages);
+        fence_open(&scores, (size_t)((b + 1) * heads * index.row_bytes), 0, FENCE_ABOVE, dice);
+        fence_open(&workspace, (size_t)kvmill_flow_list_workspace(&scene->problem, pages), 0,
+                   FENCE_ABOVE, dice);
+        index.workspace = scores.data;
+        list_row(&index, b, n % rows, workspace.data, list);
         int64_t count = list_by_oracle(scene, indptr[b], pages, n % rows, wanted);
         right = count == begin[n + 1] - begin[n] && fence_is_intact(&workspace, &where) &&
+                fence_is_intact(&scores, &where) &&
                 memcmp(list, wanted, (size_t)count * sizeof *list) == 0;
+        fence_close(&scores);
         fence_close(&workspace);
     }
     free(begin);
@@ -1328,21 +1393,27 @@ static struct lists lists_of(const char *flow, const char *attention, const char
     scene_open(&scene, 40 * 16 - 5, &dice);
     append(&scene, 200, &dice);
     const int64_t indptr[] = {0, scene.pages};
-    const struct flow_batch batch = {1, scene.pool, indptr, scene.ids, &scene.tokens};
+    const struct flow_batch batch = {1, scene.pool, indptr, scene.ids, &scene.tokens, scene.pages};
     const struct flow_queries queries = {
         scene.query.data, 0,
         oracle_bytes(oracle_type_of(scene.problem.geometry.activation),
                      scene.problem.geometry.key.dim)};
-    const struct flow_index index = {&scene.problem, &scene.index_schedule, &scene.cache, &batch,
-                                     &queries};
-    float *workspace = take(
-        (size_t)kvmill_flow_index_workspace(&scene.problem, &scene.index_schedule, scene.pages), 1);
+    struct flow_index index = {.problem = &scene.problem,
+                               .schedule = &scene.index_schedule,
+                               .cache = &scene.cache,
+                               .batch = &batch,
+                               .queries = &queries,
+                               .row_bytes = kvmill_flow_head_workspace(
+                                   &scene.problem, &scene.index_schedule, scene.pages)};
+    index.workspace = take((size_t)(kvmill_flow_scored_heads(&scene.problem) * index.row_bytes), 1);
+    void *workspace = take((size_t)kvmill_flow_list_workspace(&scene.problem, scene.pages), 1);
     lists.rows = kvmill_flow_rows_of_request(&scene.problem);
     lists.selected =
         kvmill_flow_row_of(&scene.problem.budget, scene.problem.geometry.page_size, scene.tokens)
             .selected;
     for (int64_t r = 0; r < lists.rows; r++)
-        kvmill_flow_index_row(&index, 0, r, workspace, lists.page[r]);
+        list_row(&index, 0, r, workspace, lists.page[r]);
+    free(index.workspace);
     free(workspace);
     scene_close(&scene);
     return lists;
@@ -1394,8 +1465,9 @@ static void test_recycling(void) {
         ok(right, "%s: pages that are used again", flows[f]);
         float *workspace = take((size_t)kvmill_flow_workspace(&scene.cache_schedule, 0), 1);
         int64_t slots[] = {slot_of(&scene, 80), slot_of(&scene, 81)};
-        kvmill_flow_summarise_tokens(&scene.problem, &scene.cache_schedule, &scene.cache, slots, 2,
-                                     workspace);
+        const struct flow_tokens tokens = {.slot = slots, .tokens = 2};
+        kvmill_flow_summarise_span(&scene.problem, &scene.cache_schedule, &scene.cache, &tokens,
+                                   &(struct flow_span){0, 2}, workspace);
         ok(is_summary_right(&scene, scene.ids[5], 1, scene.problem.incremental ? 2 : 16),
            "%s: a page that is rolled back", flows[f]);
         free(workspace);

@@ -92,6 +92,8 @@ static const char *const examples[] = {
     "kvmill_gather_u8_u64_fill_c2_dn__avx512_pieces",
     "kvmill_scatter_add_f32_i32_k1_r1__avx512_points",
     "kvmill_scatter_maximum_bf16_i64_k2_r12__avx2_rows",
+    "kvmill_score_pages_bound_f16_d128_h4_b1_headmax__avx512_tiles",
+    "kvmill_score_pages_dot_bf16_d80_h8_b2_blockmax_thenheadsum__scalar_tiles",
 };
 
 static void walk_pair(const struct kernel *example, int a, int b, const struct isa_list *isas,
@@ -219,6 +221,14 @@ static const struct {
     {"kvmill_scatter_region_pn_i32_k1_rn__avx2_rows", "a region that is left open"},
     {"kvmill_scatter_region_p99b359ff12d3a099_i32_k1_rn__avx2_points", "points of rows"},
     {"kvmill_scatter_region_p99b359ff12d3a099_i32_k1_r2__avx2_rows", "rows of a known length"},
+    {"kvmill_score_pages_dot_f16_d128_h4_b1_blockmax__avx2_tiles", "a fold of the only block"},
+    {"kvmill_score_pages_bound_f16_d128_h4_b4_headmax__avx2_tiles",
+     "bounds that are folded in part"},
+    {"kvmill_score_pages_dot_f16_d128_h4_b4_headmax_thenheadmax__avx2_tiles", "a fold again"},
+    {"kvmill_score_pages_dot_f16_d128_h4_b1_each__avx2_tiles", "a fold that is none"},
+    {"kvmill_score_pages_dot_i8_d128_h4_b1__avx2_tiles", "fields of integers"},
+    {"kvmill_score_pages_dot_f16_d128_h17_b1__avx2_tiles", "more heads than sums"},
+    {"kvmill_select_pages_f32__scalar_threshold", "selection without vectors"},
     {GOOD " ", "a trailing space"},
     {GOOD "_x", "trailing junk"},
     {GOOD "\n", "a trailing newline"},

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../bench/bench_attention.h"
+#include "../bench/bench_flow.h"
 #include "../bench/bench_gather.h"
 #include "../bench/bench_limits.h"
 #include "../bench/bench_rows.h"
@@ -189,8 +190,7 @@ static bool bench_spec(const struct spec *spec, const struct attention_setting *
     if (is_window_spec(spec))
         return bench_scatter(spec, setting->pack, setting->threads, results, error);
     if (is_flow_spec(spec))
-        return fail(error, EXIT_USER, "%s: is a flow; accepted: specs of the other ops",
-                    spec->where);
+        return bench_flow(spec, setting, results, error);
     return bench_rows(spec, setting->pack, setting->threads, results, error);
 }
 

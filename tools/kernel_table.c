@@ -22,15 +22,20 @@ static bool is_mode(const struct field *field) {
            strcmp(field->name, "terms") == 0;
 }
 
+static bool is_shown(const struct kernel *kernel, int i, bool modes) {
+    const struct field *field = &kernel->family->fields[i];
+    bool left_out = (field->flags & FIELD_OPTIONAL) != 0 && kernel->value[i] == 0;
+    return field->prefix == NULL && is_mode(field) == modes && !left_out;
+}
+
 /* The words among the fields, joined. */
 static void join_words(const struct kernel *kernel, bool modes, char words[SYMBOL_SIZE]) {
     size_t at = 0;
     strcpy(words, "-");
     for (int i = 0; i < kernel->family->field_count; i++) {
-        const struct field *field = &kernel->family->fields[i];
-        if (field->prefix == NULL && is_mode(field) == modes && at < SYMBOL_SIZE)
+        if (is_shown(kernel, i, modes) && at < SYMBOL_SIZE)
             at += (size_t)snprintf(words + at, SYMBOL_SIZE - at, "%s%s", at ? "_" : "",
-                                   field->words[kernel->value[i]]);
+                                   kernel->family->fields[i].words[kernel->value[i]]);
     }
 }
 

@@ -40,6 +40,8 @@ km_inline(«vf», «scaled(vf x, vf n)»)
 }
 »)
 
+m4_define(«km_vector_product», «_km_vector_product(«x»)»)
+
 m4_define(«km_vector_halves», «km_inline(«vf», «from_halves(halves h)»)
 {
     return _mm256_cvtph_ps((__m128i)h);
@@ -100,6 +102,40 @@ km_each(«I», 0, 3, 1, «    y[m4_eval(I * 2)] = _mm256_unpacklo_ps(x[m4_eval(I
     y[m4_eval(I + 4)] = _mm256_permute2f128_ps(x[I], x[m4_eval(I + 4)], 0x31);
 »)    for (int i = 0; i < 8; i++)
         x[i] = y[i];
+}
+»)
+
+m4_define(«km_vector_lanes», «/* Lanes where x is not below `least`.  */
+km_inline(«uint32_t», «lanes_from(vi x, vi least)»)
+{
+    return 255 & ~(uint32_t)_mm256_movemask_ps((__m256)_mm256_cmpgt_epi32((__m256i)least, (__m256i)x));
+}
+
+»)
+m4_dnl A table tells where lanes go.
+m4_define(«_km_packed_lanes», «{ km_each(«L», 0, 7, 1, «km_if($1 >> L & 1, «L, »)»)}»)
+m4_define(«km_vector_masks», «/* Numbers of the lanes of a mask.  */
+static const uint8_t lanes_of[256][8] = {
+km_each(«M», 0, 255, 1, «    _km_packed_lanes(M),
+»)};
+
+km_vector_lanes«»m4_dnl
+/* One more in these lanes.  */
+km_inline(«vi», «counted(vi sum, vi x, vi least)»)
+{
+    return sum + 1 + (vi)_mm256_cmpgt_epi32((__m256i)least, (__m256i)x);
+}
+
+/* Those lanes, one behind the other.  */
+km_inline(«vi», «packed(vi x, uint32_t lanes)»)
+{
+    return (vi)_mm256_permutevar8x32_epi32((__m256i)x, _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)lanes_of[lanes])));
+}
+
+km_inline(«void», «store_some_words(int32_t *to, vi x, int count)»)
+{
+    const vi lane = { km_lane_list(«L») };
+    _mm256_maskstore_epi32(to, (__m256i)(lane < count), (__m256i)x);
 }
 »)
 

@@ -37,6 +37,8 @@ km_inline(«vf», «scaled(vf x, vf n)»)
 }
 »)
 
+m4_define(«km_vector_product», «_km_vector_product(«v»)»)
+
 m4_define(«km_vector_halves», «km_inline(«vf», «from_halves(halves h)»)
 {
     return _mm512_cvtph_ps((__m256i)h);
@@ -95,6 +97,39 @@ km_each(«I», 0, 7, 1, «    y[m4_eval(I * 2)] = _mm512_unpacklo_ps(x[m4_eval(I
 »)»)km_each(«J», 0, 7, 1, «    x[J] = _mm512_shuffle_f32x4(y[J], y[m4_eval(J + 8)], 0x88);
     x[m4_eval(J + 8)] = _mm512_shuffle_f32x4(y[J], y[m4_eval(J + 8)], 0xdd);
 »)}
+»)
+
+m4_define(«km_vector_lanes», «/* Lanes where x is not below `least`.  */
+km_inline(«uint32_t», «lanes_from(vi x, vi least)»)
+{
+    return _mm512_cmpge_epi32_mask((__m512i)x, (__m512i)least);
+}
+
+»)
+m4_define(«km_vector_smaller», «/* The second where one is NaN.  */
+km_inline(«vf», «smaller(vf a, vf b)»)
+{
+    return _mm512_min_ps(a, b);
+}
+
+»)
+m4_define(«km_vector_masks», «km_vector_lanes«»m4_dnl
+/* One more in these lanes.  */
+km_inline(«vi», «counted(vi sum, vi x, vi least)»)
+{
+    return (vi)_mm512_mask_sub_epi32((__m512i)sum, _mm512_cmpge_epi32_mask((__m512i)x, (__m512i)least), (__m512i)sum, _mm512_set1_epi32(-1));
+}
+
+/* Those lanes, one behind the other.  */
+km_inline(«vi», «packed(vi x, uint32_t lanes)»)
+{
+    return (vi)_mm512_maskz_compress_epi32((__mmask16)lanes, (__m512i)x);
+}
+
+km_inline(«void», «store_some_words(int32_t *to, vi x, int count)»)
+{
+    _mm512_mask_storeu_epi32(to, (__mmask16)((1U << count) - 1), (__m512i)x);
+}
 »)
 
 m4_define(«km_vector_repeat», «km_inline(«vf», «repeat(const float *from)»)

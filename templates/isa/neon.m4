@@ -12,4 +12,6 @@ m4_define(«km_stream_end», «»)
 
 m4_define(«km_join_widths», «16, 8, 1»)
 m4_define(«km_join_16», «vst1q_u8($1, vsliq_n_u8(vshrq_n_u8(vld1q_u8($2), 4), vld1q_u8(($2) + 1), 4))»)
+
+m4_define(«km_vector_product», «_km_vector_product(«w»)»)
 m4_divert(0)m4_dnl

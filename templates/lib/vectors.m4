@@ -294,4 +294,14 @@ m4_define(«_km_transpose», «m4_ifelse(m4_eval($1 < km_floats), 1, «km_each(�
     x[I] = __builtin_shufflevector(a, b, km_lane_list(«km_if(L & $1, «m4_eval(L - $1 + km_floats)», «L»)»));
     x[m4_eval(I + $1)] = __builtin_shufflevector(a, b, km_lane_list(«km_if(L & $1, «m4_eval(L + km_floats)», «m4_eval(L + $1)»)»));
 »)»)_km_transpose(m4_eval($1 * 2))»)»)
+
+m4_dnl product: compilers contract products and sums if they see both.
+m4_define(«km_vector_product», «_km_vector_product(«m»)»)
+m4_define(«_km_vector_product», «km_inline(«vf», «product(vf x, vf y)»)
+{
+    vf v = x * y;
+    __asm__("" : "+$1"(v));
+    return v;
+}
+»)
 m4_divert(0)m4_dnl

@@ -153,7 +153,7 @@ void oracle_put(enum oracle_type type, unsigned char *array, int64_t number, dou
 int64_t oracle_row(const struct oracle_cache *cache, int64_t b, int64_t l, int64_t kv, int64_t s,
                    int64_t h) {
     int64_t B = cache->batch, L = cache->layers, K = cache->sides, N = cache->capacity,
-            H = cache->heads;
+            H = cache->heads, P = cache->page_size;
     switch (cache->layout + (cache->dynamic ? 2 : 0)) {
     case 0:
         return (((b * L + l) * K + kv) * N + s) * H + h;
@@ -165,8 +165,10 @@ int64_t oracle_row(const struct oracle_cache *cache, int64_t b, int64_t l, int64
         return ((l * N + s) * K + kv) * H + h;
     case 4:
         return ((l * K + kv) * N + s) * H + h;
-    default:
+    case 5:
         return ((l * K + kv) * H + h) * N + s;
+    default:
+        return (((l * K + kv) * (N / P) + s / P) * H + h) * P + s % P;
     }
 }
 

@@ -48,7 +48,7 @@ struct oracle_side {
 /* The axes of a cache.  sides: 2, or 1 where K and V are tensors of their own. */
 struct oracle_cache {
     bool dynamic;
-    int64_t layout;
+    int64_t layout, page_size; /* of the layout that has pages */
     int64_t batch; /* static */
     int64_t layers, sides, capacity, heads;
 };

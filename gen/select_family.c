@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "select_family.h"
+
+static const char *const scores[] = {"none", "f32", NULL};
+
+enum { SCORE, FIELDS };
+
+static const struct field select_fields[] = {[SCORE] = {"score", NULL, scores, 0}};
+
+/* threshold: the least score that is selected, bit by bit. */
+static const char *const variants[] = {"threshold", NULL};
+
+/* Counting and packing need vectors of eight words or more; else the portable kernel is as good. */
+static bool is_legal(const struct kernel *kernel) {
+    return isa_plain(kernel->isa) == kernel->isa && kernel->isa->lanes >= 8 &&
+           kernel->value[SCORE] == KVMILL_F32;
+}
+
+bool select_kernels(const struct isa *isa, struct kernel_list *list, struct error *error) {
+    const struct kernel kernel = {.family = &select_pages_family,
+                                  .isa = isa_plain(isa),
+                                  .variant = variants[0],
+                                  .value = {[SCORE] = KVMILL_F32}};
+    return !is_legal(&kernel) || kernel_list_add(list, &kernel, error);
+}
+
+static void explain(const struct kernel *kernel, FILE *stream) {
+    (void)kernel;
+    fprintf(stream, "Selects the best pages, in their order: scores become integers, of which one "
+                    "bit after the\n"
+                    "other of the least that is selected is found by counting.\n");
+}
+
+static int64_t code_bytes(const struct kernel *kernel) {
+    return kernel->isa->lanes == 16 ? 1400 : 1900;
+}
+
+static const char *const libraries[] = {"select", NULL};
+
+const struct family select_pages_family = {
+    .name = "select_pages",
+    .op = "flow",
+    .libraries = libraries,
+    .fields = select_fields,
+    .field_count = FIELDS,
+    .variants = variants,
+    .tunables = "select_tunables",
+    .legal = is_legal,
+    .explain = explain,
+    .code_bytes = code_bytes,
+};

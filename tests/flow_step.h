@@ -1,0 +1,96 @@
+/* Steps of sparse flows for tests: requests over a paged cache become tensors in fenced memory, the
+   fields of Quest among them, with numbers where a step may look and NaN where it may not; runs;
+   and what the oracles say of them.  Scores are sums of small integers: there is one right list.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TESTS_FLOW_STEP_H
+#define KVMILL_TESTS_FLOW_STEP_H
+
+#include "attention.h"
+
+enum flow_step_kind { STEP_APPEND, STEP_INDEX, STEP_ATTEND, STEP_DECODE, FLOW_STEP_KINDS };
+
+enum { FLOW_STEP_FIELDS = 2, FLOW_STEP_TENSORS = KVMILL_FLOW_FIELDS + FLOW_STEP_FIELDS };
+
+struct flow_step {
+    /* For flow_step_open: what is wanted.  attention.tokens: new ones, of which `start` are before;
+       what is not appended is in the cache. */
+    struct attention attention;
+    kvmill_flow_select select;
+    const char *summary;
+    DLDataType field_type;
+    bool skipped;      /* the layer */
+    int64_t few_kinds; /* of the numbers of fields, so that scores are equal; 0: many */
+
+    /* Made by it. */
+    kvmill_flow flow;
+    kvmill_flow_field fields[FLOW_STEP_FIELDS];
+    int64_t length[MOST_SEQUENCES], indptr[MOST_SEQUENCES + 1];
+    int64_t rows;                                   /* of a request */
+    struct fenced_tensor tensor[FLOW_STEP_TENSORS]; /* those that `attention` has not */
+    const DLTensor *given[FLOW_STEP_TENSORS];       /* of the next run; a test may change them */
+    struct fenced_tensor before[FLOW_STEP_TENSORS]; /* made by flow_step_keep */
+    kvmill_flow_limits limits;                      /* as small as may be */
+    unsigned char *workspace;                       /* not NULL: of the next run */
+
+    /* Made by flow_step_expect: the lists, [sequences * rows + 1] and [pages], and the output. */
+    int64_t *starts;
+    int32_t *list;
+    struct oracle_result result;
+};
+
+/* Want case `number` of all: cache types, heads, dims, layouts and scopes go round, all else is
+   any; no new tokens. */
+void flow_step_choose(struct flow_step *step, int64_t number, struct dice *dice);
+
+/* The op must be valid, dynamic and paged; page_size and all else of it as wanted. */
+void flow_step_open(struct flow_step *step, struct dice *dice);
+void flow_step_close(struct flow_step *step);
+
+/* Tensors for a step of a kind; attend: along the lists there are, or over all pages; decode: tell
+   the lists, or do not. */
+void flow_step_give(struct flow_step *step, enum flow_step_kind kind, bool lists);
+
+/* A tensor, wherever it is; the number of a request's page; pages of a request. */
+struct fenced_tensor *flow_step_tensor(struct flow_step *step, int which);
+int32_t *flow_step_page(struct flow_step *step, int64_t request, int64_t page);
+int64_t flow_step_pages(const struct flow_step *step, int64_t request);
+
+/* Element 0 of a tensor. */
+void *flow_step_data(struct flow_step *step, int which);
+
+/* What the lists and the output must be; of all pages: dense. */
+void flow_step_expect(struct flow_step *step, bool dense);
+
+/* What the output must be along step.list, which a test may have changed. */
+void flow_step_expect_output(struct flow_step *step);
+
+/* The expected lists into the tensors, as a caller's own. */
+void flow_step_put_lists(struct flow_step *step);
+
+kvmill_status flow_step_plan(const struct flow_step *step, enum flow_step_kind kind,
+                             const kvmill_plan_options *options, kvmill_plan **plan,
+                             kvmill_error *error);
+
+/* Plan and run, in parts as run_in_parts has them; traps writes to inputs. */
+kvmill_status flow_step_run(struct flow_step *step, enum flow_step_kind kind,
+                            const kvmill_plan_options *options, int threads, struct dice *dice,
+                            kvmill_error *error);
+
+/* The same, which must succeed; says what went wrong. */
+bool flow_step_runs(struct flow_step *step, enum flow_step_kind kind,
+                    const kvmill_plan_options *options, int threads, struct dice *dice);
+
+/* As expected: lists with their absolute ids, and output. */
+bool flow_step_lists_are_right(struct flow_step *step);
+bool flow_step_output_is_right(struct flow_step *step);
+
+/* Remember all tensors; whether all are as remembered; put them back. */
+void flow_step_keep(struct flow_step *step, struct dice *dice);
+bool flow_step_is_kept(struct flow_step *step);
+void flow_step_restore(struct flow_step *step);
+
+/* Whether a tensor has the bytes that were remembered. */
+bool flow_step_is_same(struct flow_step *step, int which);
+
+#endif

@@ -1,0 +1,411 @@
+/* Flows whose scores have kernels against the same flows op by op: the same bits, the same lists.
+   All flows that ship, and random ones; kernels of all linked packs, and the portable ones.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../gen/flow.h"
+#include "../runtime/flow.h"
+#include "../runtime/numbers.h"
+#include "fence.h"
+#include "flow_index.h"
+#include "tap.h"
+#include "walk.h"
+
+extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
+
+static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default, &kvmill_pack_kvmill_test};
+
+static uint64_t seed;
+static char file[] = "/tmp/t_flow_fused.XXXXXX";
+
+static void *take(size_t bytes) {
+    void *memory = calloc(bytes + 1, 1);
+    if (memory == NULL)
+        bail_out("out of memory");
+    return memory;
+}
+
+/* ---- A flow at work ---- */
+
+enum { POOL = 40 };
+
+struct scene {
+    struct spec_list specs;
+    struct kvmill_flow_problem problem;
+    struct flow_schedule fused, steps;
+    struct flow_cache cache;
+    int32_t ids[POOL];
+    unsigned char *query;
+};
+
+static float random_number(struct dice *dice, int strange) {
+    static const float rare[] = {NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 6e-8f};
+    if (strange > 0 && dice_once_in(dice, strange))
+        return rare[dice_range(dice, 0, 5)];
+    return (float)dice_range(dice, -100000, 100000) / (float)dice_range(dice, 1000, 300000);
+}
+
+static unsigned char *random_floats(int element, int64_t count, int strange, struct dice *dice) {
+    unsigned char *memory = take((size_t)count * sizeof(float));
+    for (int64_t i = 0; i < count; i++)
+        kvmill_store_float(element, memory, i, random_number(dice, strange));
+    return memory;
+}
+
+/* [slot, head, dim] of activations: what flows that ship have for a cache. */
+static struct kvmill_cache_rows random_cache(const struct scene *scene,
+                                             const struct kvmill_format *format,
+                                             struct dice *dice) {
+    const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;
+    int64_t row = kvmill_format_row_bytes(format);
+    int64_t count = POOL * geometry->page_size * geometry->kv_heads * format->dim;
+    return (struct kvmill_cache_rows){
+        .data = random_floats(format->element, count, 0, dice),
+        .row_stride = geometry->kv_heads * row,
+        .head_stride = row,
+    };
+}
+
+static void scene_open(struct scene *scene, json_t *json, int strange, struct dice *dice) {
+    struct error error;
+    kvmill_error reason;
+    int64_t order[POOL];
+    *scene = (struct scene){.query = NULL};
+    if (json_dump_file(json, file, 0) != 0)
+        bail_out("cannot write %s: %s", file, strerror(errno));
+    if (!specs_read(file, &scene->specs, &error))
+        bail_out("%s", error.text);
+    if (kvmill_flow_verify(flow_of_spec(&scene->specs.items[0]), &scene->problem, &reason) !=
+        KVMILL_OK)
+        bail_out("%s", reason.message);
+    const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;
+    kvmill_flow_schedule(&scene->problem, KVMILL_INDEX_PROGRAM, &scene->fused);
+    kvmill_flow_schedule_steps(&scene->problem, KVMILL_INDEX_PROGRAM, &scene->steps);
+    dice_order(dice, order, POOL);
+    for (int p = 0; p < POOL; p++)
+        scene->ids[p] = (int32_t)order[p];
+    scene->cache.key = random_cache(scene, &geometry->key, dice);
+    scene->cache.value = random_cache(scene, &geometry->value, dice);
+    for (int i = 0; i < scene->problem.field_count; i++) {
+        const struct kvmill_flow_field_data *field = &scene->problem.fields[i];
+        scene->cache.field[i] =
+            random_floats(field->element, POOL * geometry->kv_heads * field->rows * field->columns,
+                          field->saved ? 0 : strange, dice);
+    }
+    scene->query =
+        random_floats(geometry->activation, geometry->heads * geometry->key.dim, strange, dice);
+}
+
+static void scene_close(struct scene *scene) {
+    free(scene->cache.key.data);
+    free(scene->cache.value.data);
+    for (int i = 0; i < scene->problem.field_count; i++)
+        free(scene->cache.field[i]);
+    free(scene->query);
+    spec_list_free(&scene->specs);
+}
+
+static size_t field_bytes(const struct scene *scene, int i) {
+    return (size_t)(POOL * scene->problem.geometry.kv_heads * scene->problem.fields[i].bytes);
+}
+
+/* ---- Scores ---- */
+
+/* Of the first kv head, in memory of the caller's. */
+static const float *score(const struct scene *scene, const struct flow_schedule *schedule,
+                          const struct flow_kernels *kernels, int64_t pages, float **workspace) {
+    const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;
+    const struct flow_scoring scoring = {
+        .problem = &scene->problem,
+        .schedule = schedule,
+        .kernels = kernels,
+        .cache = &scene->cache,
+        .query = scene->query,
+        .query_stride = geometry->key.dim * (geometry->activation == KVMILL_F32 ? 4 : 2),
+        .ids = scene->ids,
+        .pages = pages};
+    *workspace = take((size_t)kvmill_flow_workspace(schedule, pages));
+    return score_all(&scoring, *workspace);
+}
+
+static bool same(float a, float b) {
+    return (a != a && b != b) || kvmill_bits_of_float(a) == kvmill_bits_of_float(b);
+}
+
+/* What is saved moves the same way from the same beginning. */
+static bool are_scores_same(struct scene *scene, const struct flow_kernels *kernels,
+                            int64_t pages) {
+    unsigned char *before[KVMILL_MOST_FLOW_FIELDS], *after[KVMILL_MOST_FLOW_FIELDS];
+    float *spaces[2];
+    for (int i = 0; i < scene->problem.field_count; i++) {
+        before[i] = take(field_bytes(scene, i));
+        memcpy(before[i], scene->cache.field[i], field_bytes(scene, i));
+    }
+    const float *wanted = score(scene, &scene->steps, NULL, pages, &spaces[0]);
+    for (int i = 0; i < scene->problem.field_count; i++) {
+        after[i] = scene->cache.field[i];
+        scene->cache.field[i] = before[i];
+    }
+    const float *found = score(scene, &scene->fused, kernels, pages, &spaces[1]);
+    bool right = true;
+    for (int64_t p = 0; p < pages && right; p++) {
+        right = same(found[p], wanted[p]);
+        if (!right)
+            diag("page %" PRId64 " of %" PRId64 ": %.9g, op by op %.9g", p, pages, found[p],
+                 wanted[p]);
+    }
+    for (int i = 0; i < scene->problem.field_count; i++) {
+        right = right && memcmp(after[i], scene->cache.field[i], field_bytes(scene, i)) == 0;
+        free(after[i]);
+    }
+    free(spaces[0]);
+    free(spaces[1]);
+    return right;
+}
+
+/* ---- Lists ---- */
+
+static bool are_lists_same(const struct scene *scene, const struct flow_kernels *kernels) {
+    const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;
+    const int64_t indptr[] = {0, POOL}, length[] = {POOL * geometry->page_size};
+    const struct flow_batch batch = {1, POOL, indptr, scene->ids, length, POOL};
+    const struct flow_queries queries = {
+        scene->query, 0, geometry->key.dim * (geometry->activation == KVMILL_F32 ? 4 : 2)};
+    const struct flow_schedule *schedules[] = {&scene->steps, &scene->fused};
+    struct flow_row row =
+        kvmill_flow_row_of(&scene->problem.budget, geometry->page_size, length[0]);
+    int32_t list[2][POOL] = {{0}};
+    for (int f = 0; f < 2; f++) {
+        struct flow_index index = {
+            .problem = &scene->problem,
+            .schedule = schedules[f],
+            .kernels = f ? kernels : NULL,
+            .cache = &scene->cache,
+            .batch = &batch,
+            .queries = &queries,
+            .row_bytes = kvmill_flow_head_workspace(&scene->problem, schedules[f], POOL)};
+        index.workspace =
+            take((size_t)(kvmill_flow_scored_heads(&scene->problem) * index.row_bytes));
+        void *workspace = take((size_t)kvmill_flow_list_workspace(&scene->problem, POOL));
+        list_row(&index, 0, 0, workspace, list[f]);
+        free(index.workspace);
+        free(workspace);
+    }
+    return memcmp(list[0], list[1], (size_t)row.selected * sizeof **list) == 0;
+}
+
+static bool saves(const struct kvmill_flow_problem *problem) {
+    bool saved = false;
+    for (int i = 0; i < problem->field_count; i++)
+        saved = saved || problem->fields[i].saved;
+    return saved;
+}
+
+/* ---- All instruction sets ---- */
+
+static int generated; /* kernels of packs that scored */
+
+static void count_generated(const struct scene *scene, const struct flow_kernels *kernels) {
+    for (int i = 0; i < scene->fused.atoms.count; i++)
+        generated += strstr(kernels->score[i].by_size.kernel->symbol, "portable") == NULL;
+}
+
+static bool is_right(struct scene *scene, const struct shelf *shelf, struct dice *dice) {
+    struct flow_kernels kernels;
+    kvmill_flow_select_kernels(shelf, &scene->problem, &scene->fused, &kernels);
+    count_generated(scene, &kernels);
+    return are_scores_same(scene, &kernels, POOL) &&
+           are_scores_same(scene, &kernels, dice_range(dice, 0, POOL)) &&
+           (saves(&scene->problem) || are_lists_same(scene, &kernels));
+}
+
+static void test_flow(json_t *json, const char *name, int strange) {
+    const char *isa;
+    struct dice dice = dice_for(seed, name);
+    struct scene scene;
+    bool right = true;
+    scene_open(&scene, json, strange, &dice);
+    if (scene.problem.programs[KVMILL_INDEX_PROGRAM].step_count == 0) {
+        scene_close(&scene);
+        return;
+    }
+    for (size_t i = 0; (isa = kvmill_isa_name(i)) != NULL && right; i++) {
+        const struct shelf shelf = {packs, sizeof packs / sizeof *packs, (int)i, NULL};
+        if (isa_is_allowed(isa))
+            right = is_right(&scene, &shelf, &dice);
+        if (!right)
+            diag("with %s", isa);
+    }
+    const struct shelf none = {NULL, 0, 0, "asked for"};
+    right = right && is_right(&scene, &none, &dice);
+    ok(right, "%s%s", name, strange ? ", with numbers that are none" : "");
+    scene_close(&scene);
+}
+
+/* ---- Flows that ship ---- */
+
+static const char *const shipped[] = {
+    "block_sparse",     "gqa_block_sparse",
+    "gqa_quest",        "lserve_sparse",
+    "lserve_centroid",  "masked_quest",
+    "h2o_sparse",       "running_avg_block_sparse",
+    "gqa_h2o",          "centered_block_sparse",
+    "h2o_token",        "venergy_gated_centroid",
+    "gqa_h2o_token",    "infllm",
+    "token_index",      "quest_growing",
+    "sinks_and_window", "dense",
+};
+
+static void test_shipped(void) {
+    const char *srcdir = getenv("srcdir");
+    for (size_t i = 0; i < sizeof shipped / sizeof *shipped; i++) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/configs/flows/%s.json", srcdir ? srcdir : ".", shipped[i]);
+        json_t *json = json_load_file(path, 0, NULL);
+        if (json == NULL)
+            bail_out("cannot read %s", path);
+        if (json_array_size(json_object_get(json, "index")) > 0)
+            json_object_set_new(json_object_get(json, "select"), "topk_val", json_integer(7));
+        test_flow(json, shipped[i], 0);
+        test_flow(json, shipped[i], 200);
+        json_decref(json);
+    }
+}
+
+/* Those of the tests' pack, so that all of its kernels have their turn. */
+static void test_specs(const char *name) {
+    const char *srcdir = getenv("srcdir");
+    char path[512];
+    snprintf(path, sizeof path, "%s/configs/specs/%s.json", srcdir ? srcdir : ".", name);
+    json_t *json = json_load_file(path, 0, NULL), *kernels = json_object_get(json, "kernels");
+    if (kernels == NULL)
+        bail_out("cannot read %s", path);
+    for (size_t i = 0; i < json_array_size(kernels); i++) {
+        json_t *spec = json_array_get(kernels, i), *attention = json_object_get(spec, "attention");
+        const char *op = json_string_value(json_object_get(spec, "op"));
+        if (op == NULL || strcmp(op, "flow") != 0 || json_object_get(attention, "quant_bit"))
+            continue;
+        test_flow(spec, json_string_value(json_object_get(spec, "purpose")), 0);
+        test_flow(spec, json_string_value(json_object_get(spec, "purpose")), 100);
+    }
+    json_decref(json);
+}
+
+/* ---- Random flows ---- */
+
+/* {"op": .., "inputs": [..], "output": ..} behind what there is. */
+static void add(json_t *program, const char *op, const char *a, const char *b, const char *output,
+                int dim) {
+    json_t *step = json_object(), *inputs = json_array();
+    json_object_set_new(step, "op", json_string(op));
+    json_array_append_new(inputs, json_string(a));
+    if (b != NULL)
+        json_array_append_new(inputs, json_string(b));
+    json_object_set_new(step, "inputs", inputs);
+    if (output != NULL)
+        json_object_set_new(step, "output", json_string(output));
+    if (dim >= 0)
+        json_object_set_new(step, "dim", json_integer(dim));
+    json_array_append_new(program, step);
+}
+
+static void add_field(json_t *flow, const char *name, const char *pool, int blocks,
+                      const char *dtype) {
+    json_t *field = json_pack("{s:s, s:[i, s], s:s}", "name", name, "shape", blocks, "head_dim",
+                              "dtype", dtype);
+    json_t *step = json_pack("{s:s, s:[s], s:i, s:i, s:s}", "op", pool, "inputs", "k", "dim", 1,
+                             "group", 4, "output", name);
+    json_array_append_new(json_object_get(flow, "fields"), field);
+    json_array_append_new(json_object_get(flow, "cache"), step);
+}
+
+/* A query: whole, some of its channels, or its mean. */
+static const char *add_query(json_t *index, struct dice *dice) {
+    const char *query = "q";
+    if (dice_once_in(dice, 3)) {
+        json_array_append_new(index,
+                              json_pack("{s:s, s:[s], s:i, s:i, s:s, s:i, s:i, s:s}", "op",
+                                        "MaskSlice", "inputs", query, "dim", 2, "start", 3, "end",
+                                        "head_dim", "alpha", 1, "beta", 0, "output", "mask"));
+        add(index, "Multiply", query, "mask", "some", -1);
+        query = "some";
+    }
+    if (!dice_once_in(dice, 3))
+        return query;
+    add(index, "Mean", query, NULL, "mean", 1);
+    return "mean";
+}
+
+static void add_bound(json_t *index, const char *query) {
+    const char *const names[] = {"above", "below"}, *const fields[] = {"c", "d"};
+    for (int f = 0; f < 2; f++)
+        add(index, "Kron", query, fields[f], names[f], 1);
+    add(index, "Maximum", "above", "below", "most", -1);
+    add(index, "Sum", "most", NULL, "x", 2);
+}
+
+/* Dots or bounds, with what is done to them: folds, and something that is none in between. */
+static json_t *random_flow(struct dice *dice) {
+    static const char *const dtypes[] = {"float32", "float16", "bfloat16"};
+    static const char *const folds[] = {"Max", "Mean", "Sum", "Min"};
+    int kv_heads = (int)dice_range(dice, 1, 2), blocks = (int)dice_range(dice, 1, 4);
+    const char *dtype = dtypes[dice_range(dice, 0, 2)], *x = "x";
+    json_t *index = json_array();
+    json_t *flow = json_pack(
+        "{s:s, s:{s:i, s:i, s:i, s:i, s:s}, s:[], s:[], s:o, s:{s:i}}", "op", "flow", "attention",
+        "num_heads", kv_heads * (int)dice_range(dice, 1, dice_once_in(dice, 5) ? 16 : 5),
+        "num_kv_heads", kv_heads, "head_dim",
+        (int)dice_range(dice, 4, dice_once_in(dice, 3) ? 300 : 40), "page_size", 4 * blocks, "T1",
+        dtypes[dice_range(dice, 0, 2)], "fields", "cache", "index", index, "select", "topk_val", 5);
+    bool bound = dice_once_in(dice, 2);
+    add_field(flow, "c", "MaxInterleave", blocks, dtype);
+    if (bound)
+        add_field(flow, "d", "MinInterleave", blocks, dtype);
+    const char *query = add_query(index, dice);
+    if (bound)
+        add_bound(index, query);
+    else
+        add(index, "GeMM", query, "c", "x", -1);
+    if (dice_once_in(dice, 3)) {
+        add(index, "Abs", x, NULL, "y", -1);
+        x = "y";
+    }
+    int first = (int)dice_range(dice, 1, 2);
+    add(index, folds[dice_range(dice, 0, 3)], x, NULL, "f", first);
+    add(index, folds[dice_range(dice, 0, 3)], "f", NULL, "g", 3 - first);
+    add(index, "topK", "g", NULL, NULL, -1);
+    return flow;
+}
+
+static void test_random(void) {
+    for (int i = 0; i < (is_slow_run() ? 5 : 150); i++) {
+        char name[64];
+        snprintf(name, sizeof name, "random flow %d", i);
+        struct dice dice = dice_for(seed, name);
+        json_t *json = random_flow(&dice);
+        test_flow(json, name, i % 3 == 0 ? 100 : 0);
+        json_decref(json);
+    }
+}
+
+int main(void) {
+    seed = dice_seed();
+    int descriptor = mkstemp(file);
+    if (descriptor < 0)
+        bail_out("cannot make %s", file);
+    close(descriptor);
+    test_shipped();
+    test_specs("test");
+    test_specs("few");
+    test_random();
+    ok(generated > 0, "%d of the scores were a generated kernel's", generated);
+    remove(file);
+    return done_testing();
+}

@@ -1,0 +1,431 @@
+/* Kernels that score and select pages, of all linked packs and the portable ones, against sums in
+   the order that kvmill_kernel.h says and against sorting: to the bit.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "../runtime/numbers.h"
+#include "../runtime/portable.h"
+#include "fence.h"
+#include "tap.h"
+#include "walk.h"
+
+extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
+
+static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default, &kvmill_pack_kvmill_test};
+
+static uint64_t seed;
+
+static void *take(size_t count, size_t size) {
+    void *memory = calloc(count + 1, size);
+    if (memory == NULL)
+        bail_out("out of memory");
+    return memory;
+}
+
+/* ---- What is right ---- */
+
+static float add_lanes(float lane[16]) {
+    for (int apart = 8; apart > 0; apart /= 2)
+        for (int l = 0; l < apart; l++)
+            lane[l] = lane[l] + lane[l + apart];
+    return lane[0];
+}
+
+static float expected_sum(const struct kvmill_score_pages *p, int64_t page, int64_t head,
+                          int64_t block) {
+    const struct kvmill_score_shape *shape = p->shape;
+    float lane[16] = {0};
+    for (int64_t i = 0; i < shape->dim; i++) {
+        volatile float term[2]; /* no product may become one with the sum */
+        for (int f = 0; f < shape->kind; f++)
+            term[f] = p->query[head * shape->dim + i] *
+                      kvmill_load_float(shape->element, p->field[f] + page * p->stride,
+                                        block * shape->dim + i);
+        bool first = shape->kind == KVMILL_SCORE_DOT || term[0] > term[1];
+        lane[i % 16] = lane[i % 16] + (first ? term[0] : term[1]);
+    }
+    return add_lanes(lane);
+}
+
+/* `count` scores, `step` apart. */
+static float expected_fold(int32_t by, const float *score, int64_t count, int64_t step,
+                           bool lanes) {
+    float largest = score[0], lane[16] = {0};
+    for (int64_t i = 0; i < count; i++) {
+        float x = score[i * step];
+        largest = x > largest ? x : largest;
+        lane[lanes ? i % 16 : 0] = lane[lanes ? i % 16 : 0] + x;
+    }
+    float sum = add_lanes(lane);
+    return by == KVMILL_FOLD_MAX ? largest : by == KVMILL_FOLD_SUM ? sum : sum / (float)count;
+}
+
+/* Scores of a page, [rows, columns]; which are left. */
+static int64_t expected_page(const struct kvmill_score_pages *p, int64_t page, float *score) {
+    const struct kvmill_score_shape *shape = p->shape;
+    bool dot = shape->kind == KVMILL_SCORE_DOT;
+    int64_t rows = dot ? shape->blocks : shape->heads, columns = dot ? shape->heads : shape->blocks;
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < columns; c++)
+            score[r * columns + c] = expected_sum(p, page, dot ? c : r, dot ? r : c);
+    for (int f = 0; f < shape->folds; f++) {
+        const struct kvmill_score_fold *fold = &shape->fold[f];
+        if (!dot) {
+            score[0] = expected_fold(fold->by, score, rows * columns, 1, false);
+            rows = columns = 1;
+        } else if (fold->over == KVMILL_FOLD_HEADS) {
+            for (int64_t r = 0; r < rows; r++)
+                score[r] = expected_fold(fold->by, score + r * columns, columns, 1, true);
+            columns = 1;
+        } else {
+            for (int64_t c = 0; c < columns; c++)
+                score[c] = expected_fold(fold->by, score + c, rows, columns, false);
+            rows = 1;
+        }
+    }
+    return rows * columns;
+}
+
+/* ---- Fields of which only the pages that are listed can be read ---- */
+
+enum { TRAP = 4096 };
+
+struct field {
+    unsigned char *memory, *base; /* base: of page 0 */
+    size_t size;
+};
+
+/* A page lies at the end, or at the begin, of what it has for itself. */
+static int64_t field_open(struct field *field, int64_t pool, int64_t bytes, bool at_end) {
+    int64_t room = (bytes + TRAP - 1) / TRAP * TRAP, stride = room + TRAP;
+    field->size = (size_t)(pool * stride + TRAP);
+    field->memory =
+        mmap(NULL, field->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (field->memory == MAP_FAILED)
+        bail_out("no memory");
+    field->base = field->memory + TRAP + (at_end ? room - bytes : 0);
+    return stride;
+}
+
+static void field_protect(const struct field *field, int64_t pool, int64_t stride,
+                          const bool *listed) {
+    mprotect(field->memory, TRAP, PROT_NONE);
+    for (int64_t p = 0; p < pool; p++) {
+        unsigned char *at = field->memory + TRAP + p * stride;
+        mprotect(at + stride - TRAP, TRAP, PROT_NONE);
+        if (!listed[p])
+            mprotect(at, (size_t)(stride - TRAP), PROT_NONE);
+    }
+}
+
+/* ---- Numbers ---- */
+
+static float random_number(struct dice *dice, int strange) {
+    static const float rare[] = {NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 1e-40f, -1e-40f, 60000.0f};
+    if (strange > 0 && dice_once_in(dice, strange))
+        return rare[dice_range(dice, 0, 7)];
+    return (float)dice_range(dice, -100000, 100000) / (float)dice_range(dice, 1, 30000);
+}
+
+static void fill_page(unsigned char *page, int element, int64_t count, struct dice *dice,
+                      int strange) {
+    for (int64_t i = 0; i < count; i++)
+        kvmill_store_float(element, page, i, random_number(dice, strange));
+}
+
+/* ---- A problem ---- */
+
+struct scene {
+    struct kvmill_score_pages problem;
+    struct field field[2];
+    struct fence query, ids, score;
+    int64_t pool, left;
+    bool *listed;
+    char words[256];
+};
+
+static void open_ids(struct scene *scene, int64_t pages, struct dice *dice) {
+    fence_open(&scene->ids, (size_t)pages * sizeof(int32_t), FENCE_FLUSH,
+               dice_once_in(dice, 2) ? FENCE_ABOVE : FENCE_BELOW, dice);
+    int32_t *ids = (int32_t *)(void *)scene->ids.data;
+    scene->listed = take((size_t)scene->pool, sizeof *scene->listed);
+    for (int64_t i = 0; i < pages; i++) {
+        ids[i] = (int32_t)dice_range(dice, 0, scene->pool - 1);
+        scene->listed[ids[i]] = true;
+    }
+    scene->problem.ids = ids;
+    scene->problem.pages = pages;
+}
+
+static void open_fields(struct scene *scene, struct dice *dice, int strange) {
+    const struct kvmill_score_shape *shape = scene->problem.shape;
+    int64_t count = (int64_t)shape->blocks * shape->dim;
+    int64_t bytes = count * (shape->element == KVMILL_F32 ? 4 : 2);
+    bool at_end = dice_once_in(dice, 2);
+    for (int f = 0; f < shape->kind; f++) {
+        scene->problem.stride = field_open(&scene->field[f], scene->pool, bytes, at_end);
+        scene->problem.field[f] = scene->field[f].base;
+        for (int64_t p = 0; p < scene->pool; p++)
+            fill_page(scene->field[f].base + p * scene->problem.stride, shape->element, count, dice,
+                      strange);
+        field_protect(&scene->field[f], scene->pool, scene->problem.stride, scene->listed);
+    }
+}
+
+/* Numbers of so few bits that products may be exact. */
+static void shorten(unsigned char *query, int64_t count, int element) {
+    for (int64_t i = 0; i < count; i++)
+        kvmill_store_float(KVMILL_F32, query, i,
+                           kvmill_round_as(element, kvmill_load_float(KVMILL_F32, query, i)));
+}
+
+static void open_query(struct scene *scene, struct dice *dice, int strange) {
+    const struct kvmill_score_shape *shape = scene->problem.shape;
+    int64_t count = (int64_t)shape->heads * shape->dim;
+    fence_open(&scene->query, (size_t)count * sizeof(float), FENCE_FLUSH,
+               dice_once_in(dice, 2) ? FENCE_ABOVE : FENCE_BELOW, dice);
+    fill_page(scene->query.data, KVMILL_F32, count, dice, strange);
+    if (dice_once_in(dice, 2))
+        shorten(scene->query.data, count, dice_once_in(dice, 2) ? KVMILL_F16 : KVMILL_BF16);
+    scene->problem.query = (float *)(void *)scene->query.data;
+}
+
+static void scene_open(struct scene *scene, const struct kvmill_score_shape *shape,
+                       struct dice *dice) {
+    static const int strange[] = {0, 0, 3, 50, 1000};
+    int rare = strange[dice_range(dice, 0, 4)];
+    int64_t pages = dice_once_in(dice, 3) ? dice_range(dice, 0, 3) : dice_range(dice, 0, 100);
+    float page[KVMILL_MOST_PAGE_SCORES];
+    *scene = (struct scene){.problem = {.shape = shape}, .pool = dice_range(dice, 1, 12)};
+    open_ids(scene, pages, dice);
+    open_fields(scene, dice, rare);
+    open_query(scene, dice, rare);
+    scene->left = 0;
+    if (pages > 0)
+        scene->left = expected_page(&scene->problem, scene->problem.ids[0], page);
+    fence_open(&scene->score, (size_t)(pages * scene->left) * sizeof(float), FENCE_FLUSH,
+               FENCE_ABOVE, dice);
+    scene->problem.score = (float *)(void *)scene->score.data;
+}
+
+static void scene_close(struct scene *scene) {
+    for (int f = 0; f < scene->problem.shape->kind; f++)
+        munmap(scene->field[f].memory, scene->field[f].size);
+    fence_close(&scene->query);
+    fence_close(&scene->ids);
+    fence_close(&scene->score);
+    free(scene->listed);
+}
+
+/* To the bit, but that a NaN may be any. */
+static bool same(float a, float b) {
+    return (a != a && b != b) || kvmill_bits_of_float(a) == kvmill_bits_of_float(b);
+}
+
+/* Runs of pages in any order; what is not theirs stays. */
+static bool are_runs_right(struct scene *scene, const struct kvmill_kernel *kernel,
+                           struct dice *dice) {
+    const struct kvmill_score_pages *p = &scene->problem;
+    float wanted[KVMILL_MOST_PAGE_SCORES];
+    int64_t middle = dice_range(dice, 0, p->pages), where;
+    unsigned char *before = take(scene->score.size, 1);
+    memcpy(before, scene->score.data, scene->score.size);
+    kernel->run(p, middle, p->pages);
+    bool right = memcmp(before, p->score, (size_t)(middle * scene->left) * sizeof(float)) == 0;
+    kernel->run(p, 0, middle);
+    for (int64_t u = 0; u < p->pages && right; u++) {
+        int64_t left = expected_page(p, p->ids[u], wanted);
+        for (int64_t i = 0; i < left && right; i++) {
+            float found = p->score[u * left + i];
+            right = same(found, wanted[i]);
+            if (!right)
+                diag("page %" PRId64 " of %" PRId64 ", score %" PRId64 ": %.9g, wanted %.9g", u,
+                     p->pages, i, found, wanted[i]);
+        }
+    }
+    free(before);
+    return right && fence_is_intact(&scene->score, &where);
+}
+
+static bool is_score_kernel_right(const struct kvmill_kernel *kernel,
+                                  const struct kvmill_score_shape *shape, struct dice *dice) {
+    bool right = true;
+    fence_explain_traps(kernel->symbol);
+    for (int i = 0; i < (is_slow_run() ? 4 : 40) && right; i++) {
+        struct scene scene;
+        scene_open(&scene, shape, dice);
+        right = are_runs_right(&scene, kernel, dice);
+        scene_close(&scene);
+    }
+    return right;
+}
+
+/* ---- Selection ---- */
+
+static float random_score(struct dice *dice, int64_t kinds) {
+    static const float rare[] = {NAN,   INFINITY, -INFINITY, -1e30f, 0.0f,
+                                 -0.0f, 1e-45f,   -1e-45f,   3e38f,  -3e38f};
+    if (dice_once_in(dice, 12))
+        return rare[dice_range(dice, 0, 9)];
+    return (float)dice_range(dice, -kinds, kinds) / 8;
+}
+
+struct ranked {
+    float score;
+    int32_t page;
+};
+
+static int compare_ranked(const void *a, const void *b) {
+    const struct ranked *x = a, *y = b;
+    if (x->score != y->score)
+        return x->score > y->score ? -1 : 1;
+    return x->page < y->page ? -1 : x->page > y->page;
+}
+
+static int compare_pages(const void *a, const void *b) {
+    const int32_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+static int32_t *expected_list(const float *score, int64_t count, int64_t wanted) {
+    struct ranked *ranked = take((size_t)count, sizeof *ranked);
+    int32_t *list = take((size_t)wanted, sizeof *list);
+    for (int64_t i = 0; i < count; i++)
+        ranked[i] = (struct ranked){score[i] == score[i] ? score[i] : -INFINITY, (int32_t)i};
+    qsort(ranked, (size_t)count, sizeof *ranked, compare_ranked);
+    for (int64_t i = 0; i < wanted; i++)
+        list[i] = ranked[i].page;
+    qsort(list, (size_t)wanted, sizeof *list, compare_pages);
+    free(ranked);
+    return list;
+}
+
+static bool is_selection_right(const struct kvmill_kernel *kernel, const float *score,
+                               int64_t count, int64_t wanted, struct dice *dice) {
+    struct fence scores, list, keys;
+    int64_t where;
+    fence_open(&scores, (size_t)count * sizeof(float), FENCE_FLUSH, FENCE_ABOVE, dice);
+    fence_open(&list, (size_t)wanted * sizeof(int32_t), FENCE_FLUSH, FENCE_ABOVE, dice);
+    fence_open(&keys, (size_t)(count + KVMILL_SELECT_PADDING) * sizeof(int32_t), FENCE_FLUSH,
+               FENCE_ABOVE, dice);
+    memcpy(scores.data, score, scores.size);
+    const struct kvmill_select_pages problem = {(const float *)(const void *)scores.data, count,
+                                                wanted, (int32_t *)(void *)list.data,
+                                                (int32_t *)(void *)keys.data};
+    int32_t *expected = expected_list(score, count, wanted);
+    kernel->run(&problem, 0, 1);
+    bool right = memcmp(list.data, expected, list.size) == 0 && fence_is_intact(&list, &where) &&
+                 fence_is_intact(&keys, &where);
+    if (!right)
+        diag("%" PRId64 " of %" PRId64, wanted, count);
+    free(expected);
+    fence_close(&scores);
+    fence_close(&list);
+    fence_close(&keys);
+    return right;
+}
+
+static bool are_random_selections_right(const struct kvmill_kernel *kernel, struct dice *dice) {
+    bool right = true;
+    for (int i = 0; i < (is_slow_run() ? 40 : 800) && right; i++) {
+        int64_t count = dice_range(dice, 0, i % 40 == 0 ? 20000 : i % 8 == 0 ? 3000 : 90);
+        int64_t ends[] = {
+            0, 1, count - 1, count, dice_range(dice, 0, count), dice_range(dice, 0, count / 8)};
+        int64_t wanted = ends[dice_range(dice, 0, 5)];
+        int64_t kinds = dice_once_in(dice, 2) ? 0 : dice_range(dice, 1, 100000);
+        float *score = take((size_t)count, sizeof *score);
+        for (int64_t n = 0; n < count; n++)
+            score[n] = random_score(dice, kinds == 0 ? dice_range(dice, 0, 3) : kinds);
+        wanted = wanted < 0 ? 0 : wanted > count ? count : wanted;
+        right = is_selection_right(kernel, score, count, wanted, dice);
+        free(score);
+    }
+    return right;
+}
+
+/* One score for all, whichever; a rising row; a long row. */
+static bool are_decided_selections_right(const struct kvmill_kernel *kernel, struct dice *dice) {
+    static const float alike[] = {NAN, INFINITY, -INFINITY, -1e30f, 0.0f, -0.0f, 1};
+    enum { COUNT = 5000 };
+    int64_t longest = is_slow_run() ? 30000 : 600000;
+    float *score = take((size_t)longest, sizeof *score);
+    bool right = true;
+    for (int s = 0; s < 7 && right; s++) {
+        for (int i = 0; i < COUNT; i++)
+            score[i] = alike[s];
+        right = is_selection_right(kernel, score, COUNT, 77, dice) &&
+                is_selection_right(kernel, score, 17, 16, dice);
+    }
+    for (int rises = 0; rises < 2 && right; rises++) {
+        for (int i = 0; i < COUNT; i++)
+            score[i] = (float)(rises ? i : -i);
+        right = is_selection_right(kernel, score, COUNT, 300, dice);
+    }
+    for (int64_t i = 0; i < longest; i++)
+        score[i] = (float)dice_range(dice, -1000000, 1000000);
+    right = right && is_selection_right(kernel, score, longest, longest / 16, dice);
+    free(score);
+    return right;
+}
+
+static bool is_select_kernel_right(const struct kvmill_kernel *kernel, struct dice *dice) {
+    fence_explain_traps(kernel->symbol);
+    return are_random_selections_right(kernel, dice) && are_decided_selections_right(kernel, dice);
+}
+
+/* ---- All kernels ---- */
+
+static void test_kernel(const struct kvmill_kernel *kernel) {
+    struct dice dice = dice_for_kernel(seed, kernel), again = dice;
+    if (kernel->family == KVMILL_SELECT_PAGES && isa_is_allowed(kernel->isa))
+        ok(is_select_kernel_right(kernel, &dice), "%s", kernel->symbol);
+    if (kernel->family != KVMILL_SCORE_PAGES)
+        return;
+    if (isa_is_allowed(kernel->isa))
+        ok(is_score_kernel_right(kernel, kernel->shape, &dice), "%s", kernel->symbol);
+    if (strcmp(kernel->isa, "scalar") == 0)
+        ok(is_score_kernel_right(&kvmill_portable_score_pages, kernel->shape, &again),
+           "the portable kernel on %s", kernel->symbol);
+}
+
+/* Shapes that no pack needs to have. */
+static void test_portable(void) {
+    struct dice dice = dice_for(seed, "portable");
+    bool right = true;
+    for (int i = 0; i < 60 && right; i++) {
+        struct kvmill_score_shape shape = {
+            .kind = (int32_t)dice_range(&dice, 1, 2),
+            .element = (int32_t)dice_range(&dice, KVMILL_F32, KVMILL_BF16),
+            .dim = (int32_t)dice_range(&dice, 1, i % 6 == 0 ? 700 : 90),
+            .heads = (int32_t)dice_range(&dice, 2, i % 5 == 0 ? 40 : 6),
+            .blocks = (int32_t)dice_range(&dice, 2, 6),
+            .folds = (int32_t)dice_range(&dice, 0, 2),
+        };
+        for (int f = 0; f < 2; f++)
+            shape.fold[f].by = (int32_t)dice_range(&dice, 1, 3);
+        shape.fold[0].over = (int32_t)dice_range(&dice, 1, 2);
+        shape.fold[1].over = 3 - shape.fold[0].over;
+        if (shape.kind == KVMILL_SCORE_BOUND) {
+            shape.folds = shape.folds > 0;
+            shape.fold[0].over = KVMILL_FOLD_HEADS | KVMILL_FOLD_BLOCKS;
+        }
+        right = is_score_kernel_right(&kvmill_portable_score_pages, &shape, &dice);
+    }
+    ok(right, "the portable kernel on random shapes");
+    ok(is_select_kernel_right(&kvmill_portable_select_pages, &dice), "portable selection");
+}
+
+int main(void) {
+    seed = dice_seed();
+    for (size_t p = 0; p < sizeof packs / sizeof *packs; p++)
+        for (uint32_t k = 0; k < packs[p]->count; k++)
+            test_kernel(packs[p]->kernels[k]);
+    test_portable();
+    return done_testing();
+}

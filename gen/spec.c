@@ -10,9 +10,10 @@
 /* ---- Ops ---- */
 
 static const struct spec_op *const ops[] = {
-    &tensor_scatter_spec,   &attention_spec_ops[0], &attention_spec_ops[1], &attention_spec_ops[2],
-    &attention_spec_ops[3], &attention_spec_ops[4], &attention_spec_ops[5], &gather_spec,
-    &window_scatter_spec,   &flow_spec_op,
+    &tensor_scatter_spec,   &attention_spec_ops[0], &attention_spec_ops[1],
+    &attention_spec_ops[2], &attention_spec_ops[3], &attention_spec_ops[4],
+    &attention_spec_ops[5], &gather_spec,           &window_scatter_spec,
+    &flow_spec_op,          &onnx_attention_spec,   &onnx_attention_step_spec,
 };
 enum { OP_COUNT = sizeof ops / sizeof *ops };
 
@@ -84,8 +85,9 @@ static bool read_op(const struct json_place *place, const struct spec_op **op,
                          nearest);
     return json_fail(error, &member,
                      "\"%.64s\" is not a known op; accepted: %s, %s, %s, %s, and the last three "
-                     "with the prefix dynamic_batching.; %s, %s, %s",
-                     name, names[0], names[1], names[2], names[3], names[7], names[8], names[9]);
+                     "with the prefix dynamic_batching.; %s, %s, %s, %s, %s",
+                     name, names[0], names[1], names[2], names[3], names[7], names[8], names[9],
+                     names[10], names[11]);
 }
 
 static bool read_purpose(const struct json_place *place, char purpose[64], struct error *error) {

@@ -8,6 +8,7 @@
 #include <kvmill.h>
 
 #include "../ops/cache_attention.h"
+#include "../ops/onnx_attention.h"
 #include "config.h"
 #include "json.h"
 #include "kernel.h"
@@ -50,6 +51,14 @@ struct attention_spec {
     char layers[160];          /* which layers of the model it serves, in words; "" when not said */
 };
 
+/* A spec of Attention, or of TensorScatterAttention.  A tensor that it does not mention has no
+ * shape. */
+struct onnx_attention_spec {
+    kvmill_attention op; /* without tensors */
+    char mode[16];
+    DLTensor tensor[KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS];
+};
+
 struct gather_problem;
 struct scatter_problem;
 struct flow_spec;
@@ -62,6 +71,7 @@ struct spec {
     union {           /* the op tells which */
         struct scatter_spec scatter;
         struct attention_spec attention;
+        struct onnx_attention_spec onnx_attention;
         struct gather_problem *gather;          /* gen/stablehlo.h */
         struct scatter_problem *window_scatter; /* of StableHLO */
         struct flow_spec *flow;                 /* gen/flow.h */
@@ -141,6 +151,11 @@ void scatter_spec_begin(struct spec *spec, const char *mode, DLDataType dtype);
 /* Give `tensor` a shape of its own; spec_list_free releases it. */
 bool spec_set_shape(DLTensor *tensor, const int64_t *dims, int rank, struct error *error);
 
+/* An array of dims, with "?" for one that only the run knows.  An absent shape is left for the
+   inputs of a run to tell. */
+bool spec_read_shape(const struct json_place *place, DLTensor *tensor, struct error *error);
+json_t *spec_write_shape(const DLTensor *tensor);
+
 /* The op as the library takes it; points into spec. */
 kvmill_tensor_scatter scatter_op_of(const struct spec *spec);
 
@@ -193,5 +208,27 @@ void attention_spec_complete(struct spec *spec);
 
 /* Whether only the arrays of a run tell all there is to know. */
 bool attention_spec_is_open(const struct spec *spec);
+
+/* A number; one of `words`, which end with NULL: *word is the constant among them. */
+bool spec_read_real(const struct json_place *place, double *value, struct error *error);
+bool spec_read_word(const struct json_place *place, const char *const *words, const char *what,
+                    const char **word, struct error *error);
+
+/* ---- ONNX Attention ---- */
+
+extern const struct spec_op onnx_attention_spec, onnx_attention_step_spec;
+
+/* Whether the spec is one of them, and of TensorScatterAttention. */
+bool is_onnx_attention_spec(const struct spec *spec);
+bool is_onnx_attention_step(const struct spec *spec);
+
+/* Check everything that is known; geometry is set on success. */
+bool onnx_attention_geometry(const struct spec *spec, struct kvmill_attention_geometry *geometry,
+                             struct error *error);
+
+/* The ops as the library takes them; they point into spec, the second into `attention`. */
+kvmill_attention onnx_attention_op_of(const struct spec *spec);
+kvmill_tensor_scatter_attention onnx_attention_step_of(const struct spec *spec,
+                                                       const kvmill_attention *attention);
 
 #endif

@@ -70,7 +70,7 @@ variant() {
 programs="tests/t_cache_attention tests/t_attention_cases tests/t_windows tests/t_rows tests/t_convert tests/t_scatter
 tests/t_cases tests/t_api tests/t_threads tests/t_by_size tests/t_portable_kernels tests/t_config tests/t_names tests/t_m4 tests/t_specs
 tests/t_space tests/t_statistics tests/t_strategy tests/t_database tests/t_environment tests/t_simulate tests/t_assignment tests/t_problem
-tests/t_flows tests/t_flow_specs tests/t_flow_oracle tests/t_flow_decode tests/t_page_lists
+tests/t_flows tests/t_flow_specs tests/t_flow_oracle tests/t_flow_decode tests/t_page_lists tests/t_onnx_attention tests/t_onnx_cases
 tests/t_flow_plans tests/t_flow_tokens tests/t_flow_moves tests/t_flow_edges tests/t_flow_errors
 tests/t_windows_api tests/t_long_gathers tests/t_variadic tests/t_ffi tests/t_regions tests/t_stablehlo_files tests/t_stablehlo_reader
 tests/t_stablehlo_numbers"

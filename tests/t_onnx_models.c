@@ -106,6 +106,19 @@ static const struct {
      "'inserted_window_dims': [0, 1], 'input_batching_dims': [], 'scatter_indices_batching_dims': "
      "[], 'scatter_dims_to_operand_dims': [0, 1], 'index_vector_dim': 1, 'update_computation': "
      "'multiply'}]"},
+    {"Attention",
+     OPSET
+     "input q float16 B 4 1 16\ninput k float16 B 2 M 16\ninput v float16 B 2 M 8\n"
+     "input m bool 1 M\ninput n int64 B\nnode Attention q,k,v,m,-,-,n y is_causal=1 scale=0.5\n"
+     "output y float16 B 4 1 8\n",
+     "[{'op': 'Attention', 'opset': 24, 'is_causal': 1, 'scale': 0.5, 'T1': 'float16', 'T2': "
+     "'float16', 'U': 'bool', 'Q': ['?', 4, 1, 16], 'K': ['?', 2, '?', 16], 'V': ['?', 2, '?', 8], "
+     "'attn_mask': [1, '?'], 'nonpad_kv_seqlen': ['?']}]"},
+    {"Attention's meaning is of opset 25 later on",
+     "opset 28\ninput q float32 1 2 8\nnode Attention q,q,q y,k,v q_num_heads=2 kv_num_heads=2\n"
+     "output y float32 1 2 8\ninfo k float32 1 2 2 4\n",
+     "[{'op': 'Attention', 'opset': 25, 'q_num_heads': 2, 'kv_num_heads': 2, 'T1': 'float32', "
+     "'T2': 'float32', 'Q': [1, 2, 8], 'K': [1, 2, 8], 'V': [1, 2, 8]}]"},
     {"a chain: shapes follow from node to node, constants have theirs, equal specs are one",
      OPSET "initial d float32 3 2 : 1 2 3 4 5 6\nnode Constant - i value_ints=[0,-1]\n"
            "node Gather d,i a domain=ai.onnx\nnode Gather d,i b\nnode Gather a,i c\noutput c -\n",
@@ -279,6 +292,9 @@ static const struct {
      "update is float16; accepted: past_cache's, float32"},
     {OPSET CACHE "input w int32 2\nnode TensorScatter p,u,w o\n",
      "write_indices is int32; accepted: int64"},
+    {OPSET "input q float32 1 2 3 4\nnode Attention q,q,q y\noutput y float32 1 2 3 5\n",
+     "\"y\" is float32 [1, 2, 3, 4]; accepted: what the model says, float32 [1, 2, 3, 5]"},
+    {OPSET "input q float32 1 2 8\nnode Attention q,q,q y\n", "node 0 (Attention): "},
     {OPSET D I "node Gather d,i o name=a\x1b[2Jb axis=9\n", "node a?[2Jb (Gather): axis is 9"},
 };
 

@@ -9,6 +9,8 @@
 const struct run_op *run_op_of(const struct spec *spec) {
     if (is_window_spec(spec))
         return is_gather_spec(spec) ? &gather_run : &scatter_run;
+    if (is_onnx_attention_spec(spec))
+        return &onnx_attention_run;
     return is_attention_spec(spec) ? &cache_attention_run : &tensor_scatter_run;
 }
 

@@ -18,6 +18,7 @@ import ffi
 import gather
 import jax_windows
 import kvmill
+import onnx_attention
 import onnx_backend
 import onnx_models
 import pmx
@@ -40,6 +41,7 @@ def main() -> int:
     onnx_backend.run(tap, packs, seed)
     if os.environ.get("KVMILL_ONNX", "yes") == "yes":
         onnx_models.run(tap, os.environ["KVMILL_COMMAND"], seed)
+    onnx_attention.run(tap, packs, seed)
     pmx.run_all(tap, packs, seed)
     gather.run(tap, packs, seed)
     jax_windows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)

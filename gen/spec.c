@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "onnx.h"
+
 /* ---- Ops ---- */
 
 static const struct spec_op *const ops[] = {
@@ -41,10 +43,15 @@ static void free_spec(struct spec *spec) {
         spec->op->free(spec);
 }
 
+void spec_list_drop(struct spec_list *list) {
+    free_spec(&list->items[--list->count]);
+}
+
 void spec_list_free(struct spec_list *list) {
     for (size_t i = 0; i < list->count; i++)
         free_spec(&list->items[i]);
     free(list->items);
+    text_free(&list->notes);
     *list = (struct spec_list){0};
 }
 
@@ -165,6 +172,8 @@ static bool check_names(const struct spec_list *list, struct error *error) {
 bool specs_read(const char *file, struct spec_list *list, struct error *error) {
     if (is_mlir_name(file))
         return specs_of_mlir(file, list, error);
+    if (is_onnx_name(file))
+        return specs_of_onnx(file, list, error);
     json_t *document = json_read(file, error);
     if (document == NULL)
         return false;

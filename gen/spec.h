@@ -82,14 +82,15 @@ struct spec {
 struct spec_list {
     struct spec *items;
     size_t count;
+    struct text notes; /* lines on what was not taken from a file, for standard error */
 };
 
 /* The op of that name, or NULL. */
 const struct spec_op *spec_op_by_name(const char *name);
 
 /* Read a spec file: {"kernels": [...]} or a single spec; or the gathers and scatters of StableHLO
-   text, where the file's name ends with .mlir.  Release with spec_list_free, also after a failure.
- */
+   text, where the file's name ends with .mlir; or the nodes of an ONNX model, where it ends with
+   .onnx.  Release with spec_list_free, also after a failure. */
 bool specs_read(const char *file, struct spec_list *list, struct error *error);
 
 /* Append the spec that a JSON object says. */
@@ -138,6 +139,7 @@ bool spec_read_label(const struct json_place *place, const char *key, bool (*goo
                      const char *accepted, char *label, size_t size, struct error *error);
 
 struct spec *spec_list_append(struct spec_list *list, struct error *error);
+void spec_list_drop(struct spec_list *list); /* the last one */
 void spec_list_free(struct spec_list *list);
 
 /* ---- TensorScatter ---- */
@@ -171,6 +173,12 @@ bool is_mlir_name(const char *name);
 
 /* The gathers and scatters of a file. */
 bool specs_of_mlir(const char *name, struct spec_list *list, struct error *error);
+
+/* ---- ONNX models ---- */
+
+/* The nodes that kvmill has an op for; the same op on the same types once.  Nodes that are left alone
+   are in the list's notes. */
+bool specs_of_onnx(const char *name, struct spec_list *list, struct error *error);
 
 /* ---- Sparse flows ---- */
 

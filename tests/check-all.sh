@@ -74,13 +74,14 @@ tests/t_flows tests/t_flow_specs tests/t_flow_oracle tests/t_flow_decode tests/t
 tests/t_flow_plans tests/t_flow_tokens tests/t_flow_moves tests/t_flow_edges tests/t_flow_errors tests/t_onnx_attention tests/t_onnx_cases
 tests/t_windows_api tests/t_long_gathers tests/t_variadic tests/t_ffi tests/t_regions tests/t_stablehlo_files tests/t_stablehlo_reader
 tests/t_stablehlo_numbers"
+! grep -q "^ONNX='yes'" tests/environment.sh || programs="$programs tests/t_onnx_models"
 
 : >failures.log
 say "make check"
 tests . make --no-print-directory -j"$jobs" check
 say "make check-valgrind (capped at AVX2)"
 step "memcheck and helgrind" make --no-print-directory -j"$jobs" check-valgrind
-variant sanitizers "TESTS='tests/run.test tests/command.test $programs tests/db.test tests/report.test tests/windows.test'" --enable-sanitizers=address,undefined CFLAGS='-O1 -g' PACK_OPTIMIZE=-O1
+variant sanitizers "TESTS='tests/run.test tests/command.test tests/onnx.test $programs tests/db.test tests/report.test tests/windows.test'" --enable-sanitizers=address,undefined CFLAGS='-O1 -g' PACK_OPTIMIZE=-O1
 variant threads "TESTS='tests/t_threads tests/t_ffi tests/t_flow_tokens tests/t_flow_moves' check_PROGRAMS='tests/t_threads tests/t_ffi tests/t_flow_tokens tests/t_flow_moves'" --enable-sanitizers=thread CFLAGS='-O1 -g' PACK_OPTIMIZE=-O1
 variant clang "TESTS='$programs'" CC=clang CFLAGS='-O2 -g -Werror'
 

@@ -22,12 +22,12 @@ static const struct kvmill_format *format_of(const struct attention_scene *scene
     return side < 2 ? &scene->geometry.key : &scene->geometry.value;
 }
 
-static DLDataType type_of(const kvmill_cache_attention *op, int side) {
+DLDataType attention_side_type(const kvmill_cache_attention *op, int side) {
     const DLDataType types[SIDES] = {op->T2, op->T3, op->value_T2, op->value_T3};
     return types[side];
 }
 
-static int64_t last_dim(const struct kvmill_format *format, bool scale) {
+int64_t attention_last_dim(const struct kvmill_format *format, bool scale) {
     bool blocks = format->element == KVMILL_Q8_0 || format->element == KVMILL_Q4_0;
     if (scale)
         return format->group > 0 ? format->dim / format->group : 0;
@@ -37,7 +37,7 @@ static int64_t last_dim(const struct kvmill_format *format, bool scale) {
 static void size_side(struct attention_scene *scene, int side) {
     const struct kvmill_format *format = format_of(scene, side);
     bool scale = side % 2 == 1, there = side < 2 || scene->geometry.value_differs;
-    scene->side[side].last = last_dim(format, scale);
+    scene->side[side].last = attention_last_dim(format, scale);
     scene->side[side].row = !there  ? 0
                             : scale ? kvmill_format_scale_bytes(format)
                                     : kvmill_format_row_bytes(format);
@@ -259,7 +259,7 @@ static void set_side(struct attention_call *call, int side) {
     const int64_t dims[2][6] = {{b, 1, kinds, slots, heads, last},
                                 {1, b, kinds, heads, slots, last}};
     if (scene->side[side].row > 0)
-        set_tensor(call, KVMILL_CACHE + side, type_of(&scene->op, side), 6,
+        set_tensor(call, KVMILL_CACHE + side, attention_side_type(&scene->op, side), 6,
                    dims[scene->geometry.layout], scene->side[side].data);
 }
 

@@ -55,6 +55,10 @@ bool attention_plan_open(const struct attention_scene *scene, const kvmill_pack 
 bool attention_set_shape(struct attention_scene *scene, int64_t batch, int64_t capacity,
                          int64_t tokens, struct error *error);
 
+/* The type of a side, and elements of its last dim. */
+DLDataType attention_side_type(const kvmill_cache_attention *op, int side);
+int64_t attention_last_dim(const struct kvmill_format *format, bool scale);
+
 /* Bytes of a side of one cache; of one cache with its scales. */
 int64_t attention_side_bytes(const struct attention_scene *scene, int side);
 int64_t attention_cache_bytes(const struct attention_scene *scene);

@@ -133,23 +133,13 @@ static bool shuffle_pages(struct flow_scene *scene) {
     return scene->ids != NULL;
 }
 
-static int64_t rows_of_request(const struct flow_scene *scene) {
-    switch (scene->problem.scope) {
-    case KVMILL_SCOPE_REQUEST:
-        return 1;
-    case KVMILL_SCOPE_QUERY_HEAD:
-        return geometry_of(scene)->heads;
-    default:
-        return geometry_of(scene)->kv_heads;
-    }
-}
-
 static int64_t list_room(const struct flow_scene *scene) {
-    return rows_of_request(scene) * flow_selected(scene);
+    return kvmill_flow_rows_of_request(&scene->problem) * flow_selected(scene);
 }
 
 static bool make_lists(struct flow_scene *scene) {
-    scene->starts = malloc((size_t)(rows_of_request(scene) + 1) * sizeof *scene->starts);
+    scene->starts =
+        malloc((size_t)(kvmill_flow_rows_of_request(&scene->problem) + 1) * sizeof *scene->starts);
     scene->list = malloc((size_t)list_room(scene) * sizeof *scene->list);
     return scene->starts != NULL && scene->list != NULL;
 }
@@ -268,33 +258,21 @@ static void set_tensor(struct flow_bench_call *call, int which, DLDataType type,
     call->given[which] = &call->tensors[which];
 }
 
-static DLDataType type_of(const kvmill_cache_attention *op, int side) {
-    const DLDataType types[SIDES] = {op->T2, op->T3, op->value_T2, op->value_T3};
-    return types[side];
-}
-
-static int64_t last_dim(const struct kvmill_format *format, bool scale) {
-    bool blocks = format->element == KVMILL_Q8_0 || format->element == KVMILL_Q4_0;
-    if (scale)
-        return format->dim / format->group;
-    return blocks ? kvmill_format_row_bytes(format) : format->dim;
-}
-
 static void set_side(struct flow_bench_call *call, int side) {
     const struct flow_scene *scene = call->scene;
     const struct kvmill_cache_geometry *g = geometry_of(scene);
     if (scene->side[side].data == NULL)
         return;
     int64_t slots = pool_pages(scene) * g->page_size, kinds = kinds_of(scene);
-    int64_t last = last_dim(side < 2 ? &g->key : &g->value, side % 2 == 1);
+    int64_t last = attention_last_dim(side < 2 ? &g->key : &g->value, side % 2 == 1);
     const int64_t dims[][6] = {{slots, 1, kinds, g->kv_heads, last},
                                {1, slots, kinds, g->kv_heads, last},
                                {1, kinds, slots, g->kv_heads, last},
                                {1, kinds, g->kv_heads, slots, last},
                                {1, kinds, pool_pages(scene), g->kv_heads, g->page_size, last}};
     int rank = g->layout == 4 ? 6 : 5;
-    set_tensor(call, KVMILL_CACHE + side, type_of(&scene->attention, side), rank, dims[g->layout],
-               scene->side[side].data);
+    set_tensor(call, KVMILL_CACHE + side, attention_side_type(&scene->attention, side), rank,
+               dims[g->layout], scene->side[side].data);
 }
 
 static void set_field(struct flow_bench_call *call, int i) {
@@ -335,7 +313,7 @@ static void set_request(struct flow_bench_call *call) {
 
 static void set_lists(struct flow_bench_call *call) {
     const struct flow_scene *scene = call->scene;
-    int64_t starts = rows_of_request(scene) + 1, list = list_room(scene);
+    int64_t starts = kvmill_flow_rows_of_request(&scene->problem) + 1, list = list_room(scene);
     set_tensor(call, KVMILL_SEL_INDPTR, int64_type, 1, &starts, scene->starts);
     set_tensor(call, KVMILL_SEL, int32_type, 1, &list, scene->list);
 }

@@ -189,6 +189,17 @@ int64_t kvmill_flow_budget_of(const struct kvmill_flow_budget *budget, int64_t p
     return budget->cap > 0 && cap < most ? cap : most;
 }
 
+int64_t kvmill_flow_rows_of_request(const struct kvmill_flow_problem *problem) {
+    switch (problem->scope) {
+    case KVMILL_SCOPE_REQUEST:
+        return 1;
+    case KVMILL_SCOPE_QUERY_HEAD:
+        return problem->geometry.heads;
+    default:
+        return problem->geometry.kv_heads;
+    }
+}
+
 bool kvmill_flow_scores(const struct kvmill_flow_budget *budget) {
     bool is_capped = budget->cap > 0;
     bool is_all = budget->k == KVMILL_FLOW_ALL && !is_capped;

@@ -214,6 +214,9 @@ void kvmill_flow_layout_of(const struct kvmill_flow_problem *problem, kvmill_flo
 /* Pages selected of a row of `pages` (less than 2^31), where it has more. */
 int64_t kvmill_flow_budget_of(const struct kvmill_flow_budget *budget, int64_t pages);
 
+/* Rows of a request: kv heads, query heads, or 1. */
+int64_t kvmill_flow_rows_of_request(const struct kvmill_flow_problem *problem);
+
 /* Whether some row has more pages than are selected of it. */
 bool kvmill_flow_scores(const struct kvmill_flow_budget *budget);
 

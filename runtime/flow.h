@@ -34,9 +34,6 @@ struct flow_batch {
     int64_t id_count; /* of ids, used or not */
 };
 
-/* Rows of a request: kv heads, query heads, or 1. */
-int64_t kvmill_flow_rows_of_request(const struct kvmill_flow_problem *problem);
-
 kvmill_status kvmill_flow_check_batch(const struct kvmill_flow_problem *problem,
                                       const struct flow_batch *batch, kvmill_error *error);
 

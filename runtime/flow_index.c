@@ -2,6 +2,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "flow.h"
+#include "slots.h"
 
 static int64_t candidates_of(const struct kvmill_flow_problem *problem, int64_t pages) {
     int64_t candidates = pages - problem->budget.bos - problem->budget.eos;
@@ -21,8 +22,6 @@ int64_t kvmill_flow_candidates(const struct flow_index *index, int64_t b) {
 
 /* ---- Workspaces ---- */
 
-enum { LINE = 64 };
-
 int64_t kvmill_flow_scored_heads(const struct kvmill_flow_problem *problem) {
     return problem->scope == KVMILL_SCOPE_QUERY_HEAD ? problem->geometry.heads
                                                      : problem->geometry.kv_heads;
@@ -31,7 +30,7 @@ int64_t kvmill_flow_scored_heads(const struct kvmill_flow_problem *problem) {
 int64_t kvmill_flow_head_workspace(const struct kvmill_flow_problem *problem,
                                    const struct flow_schedule *schedule, int64_t pages) {
     int64_t bytes = kvmill_flow_workspace(schedule, candidates_of(problem, pages));
-    return (bytes + LINE - 1) / LINE * LINE;
+    return whole_lines(bytes);
 }
 
 /* The sums of all heads' scores, then keys. */

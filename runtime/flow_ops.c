@@ -81,26 +81,9 @@ static reduction *const reductions[KVMILL_FLOW_CODES] = {
     [KVMILL_FLOW_L2NORM_INTERLEAVE] = norm_of,
 };
 
-/* Rows are added one after the other, all columns at a time. */
-static void add_rows(const struct flow_eval *eval) {
-    const struct flow_matrix *x = &eval->in[0];
-    int64_t columns = x->columns;
-    memset(eval->out, 0, (size_t)columns * sizeof *eval->out);
-    for (int64_t i = 0; i < x->rows; i++)
-        for (int64_t j = 0; j < columns; j++)
-            eval->out[j] += x->data[i * columns + j];
-    for (int64_t j = 0; j < columns && x->rows > 0 && eval->step->code == KVMILL_FLOW_MEAN; j++)
-        eval->out[j] /= (float)x->rows;
-}
-
 /* Groups of rows, or of columns, become one each. */
 static void eval_reduction(const struct flow_eval *eval) {
     const struct flow_matrix *x = &eval->in[0];
-    bool adds = eval->step->code == KVMILL_FLOW_SUM || eval->step->code == KVMILL_FLOW_MEAN;
-    if (adds && eval->step->dims >> 1 & 1 && eval->rows == 1) {
-        add_rows(eval);
-        return;
-    }
     reduction *reduce = reductions[eval->step->code];
     bool along_rows = eval->step->dims >> 1 & 1;
     int64_t group = along_rows ? x->rows / eval->rows : x->columns / eval->columns;

@@ -15,17 +15,6 @@ struct flow_row kvmill_flow_row_of(const struct kvmill_flow_budget *budget, int6
                              pages == 0 ? 0 : length - (pages - 1) * page_size};
 }
 
-int64_t kvmill_flow_rows_of_request(const struct kvmill_flow_problem *problem) {
-    switch (problem->scope) {
-    case KVMILL_SCOPE_REQUEST:
-        return 1;
-    case KVMILL_SCOPE_QUERY_HEAD:
-        return problem->geometry.heads;
-    default:
-        return problem->geometry.kv_heads;
-    }
-}
-
 /* ---- Validation ---- */
 
 static kvmill_status check_request(const struct kvmill_flow_problem *problem,

@@ -25,6 +25,14 @@ bool kvmill_tensor_is_empty(const DLTensor *tensor) {
     return false;
 }
 
+/* What a stride is compared with where a dim that only the run knows comes before. */
+static const int64_t unknown_stride = INT64_MIN;
+
+static int64_t stride_beyond(const DLTensor *tensor, int d, int64_t stride) {
+    bool is_known = stride != unknown_stride && tensor->shape[d] >= 0;
+    return is_known ? stride * tensor->shape[d] : unknown_stride;
+}
+
 bool kvmill_tensor_is_dense_from(const DLTensor *tensor, int from) {
     int64_t expected = 1;
     if (tensor->strides == NULL || kvmill_tensor_is_empty(tensor))
@@ -32,7 +40,7 @@ bool kvmill_tensor_is_dense_from(const DLTensor *tensor, int from) {
     for (int d = tensor->ndim - 1; d >= from; d--) {
         if (tensor->shape[d] != 1 && tensor->strides[d] != expected)
             return false;
-        expected *= tensor->shape[d];
+        expected = stride_beyond(tensor, d, expected);
     }
     return true;
 }
@@ -120,7 +128,7 @@ static bool fold_heads(const DLTensor *tensor, int axis, int64_t *step) {
         if (tensor->strides[d] != expected)
             return false;
         found = true;
-        expected *= tensor->shape[d];
+        expected = stride_beyond(tensor, d, expected);
     }
     return true;
 }

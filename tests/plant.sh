@@ -12,7 +12,8 @@ open(name, "w", encoding="utf8").write(text.replace(old, new, 1))
 PYTHON
 }
 
-# One fault in four, unless KVMILL_ALL_FAULTS is set: all take hours together.
+# One fault in four is built, unless KVMILL_ALL_FAULTS is set: all take hours together.  The others are planted
+# only, so that one whose text has moved is seen.
 faults_seen=0
 sampled() {
     faults_seen=$((faults_seen + 1))

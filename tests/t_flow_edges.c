@@ -177,7 +177,7 @@ static void test_constants(void) {
         {.op = "Multiply", .inputs = {"q", "kmax"}, .output = "a"},
         {.op = "Multiply", .inputs = {"a", "w"}, .output = "b"},
         {.op = "Multiply", .inputs = {"q", "kmin"}, .output = "c"},
-        {.op = "Maximum", .inputs = {"b", "c"}, .output = "d"},
+        {.op = "Maximum", .inputs = {"c", "b"}, .output = "d"}, /* NaN if b is */
         {.op = "Sum", .inputs = {"d"}, .output = "e", .dims = 4},
         {.op = "Max", .inputs = {"e"}, .output = "f", .dims = 2},
         {.op = "topK", .inputs = {"f"}},

@@ -85,7 +85,7 @@ static void test_long_rows(void) {
 /* ---- Batches ---- */
 
 static struct kvmill_flow_problem small_problem(void) {
-    struct kvmill_flow_problem problem = {.budget = {1, 1, 1, 0, 0, 0}};
+    struct kvmill_flow_problem problem = {.budget = {1, 1, 1, 0, 0, 0, 0}};
     problem.geometry.page_size = 4;
     problem.geometry.kv_heads = 3;
     problem.geometry.heads = 6;
@@ -277,7 +277,7 @@ static void test_every_k(void) {
     int wrong = 0;
     for (int64_t k = 0; k < PAGES; k++)
         for (int s = 0; s < 6; s++) {
-            const struct kvmill_flow_problem problem = {.budget = {k, 0, 1, 0, 0, 0},
+            const struct kvmill_flow_problem problem = {.budget = {k, 0, 1, 0, 0, 0, 0},
                                                         .by_score = s >= 3};
             wrong += !is_list_right(&problem, PAGES, score[s % 3], &dice);
         }

@@ -139,11 +139,11 @@ static int64_t length_of(const struct npy *npy) {
 
 /* ---- Outputs ---- */
 
+/* Of a flow that has been checked. */
 static int64_t rows_of_request(const kvmill_flow *flow) {
-    const kvmill_cache_attention *op = flow->attention;
-    const char *scope = flow->select.scope ? flow->select.scope : "kv_head";
-    int64_t kv_heads = op->num_kv_heads ? op->num_kv_heads : op->num_heads;
-    return *scope == 'r' ? 1 : *scope == 'q' ? op->num_heads : kv_heads;
+    struct kvmill_flow_problem problem;
+    bool valid = kvmill_flow_verify(flow, &problem, NULL) == KVMILL_OK;
+    return valid ? kvmill_flow_rows_of_request(&problem) : 0;
 }
 
 static bool make_numbers(int tensor, int64_t count, struct arrays *arrays, struct error *error) {

@@ -152,67 +152,17 @@ static bool read_attention(const struct onnx_call *call, struct spec_list *list,
     return done;
 }
 
-/* Extents of a checked node: of keys and values by head, whether they come in three axes or four.
- */
-struct attention_extents {
-    bool packed;
-    int64_t batch, heads, kv_heads, queries, keys, key_dim, value_dim;
-};
-
-static int64_t by_head(int64_t extent, int64_t heads) {
-    return extent == KVMILL_DYNAMIC || heads <= 0 ? KVMILL_DYNAMIC : extent / heads;
-}
-
-static int64_t product(int64_t a, int64_t b) {
-    int64_t result;
-    bool known = a != KVMILL_DYNAMIC && b != KVMILL_DYNAMIC;
-    return known && !__builtin_mul_overflow(a, b, &result) ? result : KVMILL_DYNAMIC;
-}
-
-static int64_t sum(int64_t a, int64_t b) {
-    return a == KVMILL_DYNAMIC || b == KVMILL_DYNAMIC ? KVMILL_DYNAMIC : a + b;
-}
-
-static bool get_extents(const struct onnx_call *call, struct attention_extents *e,
-                        struct error *error) {
-    const int64_t *q = onnx_input(call, 0)->dims, *k = onnx_input(call, 1)->dims;
-    const int64_t *v = onnx_input(call, 2)->dims;
-    const struct onnx_value *past = onnx_input(call, 4);
-    bool packed = e->packed = onnx_input(call, 0)->rank == 3;
-    if (!onnx_integer_of(call->model, call->node, "q_num_heads", 0, &e->heads, error) ||
-        !onnx_integer_of(call->model, call->node, "kv_num_heads", 0, &e->kv_heads, error))
+static bool learn_attention(const struct onnx_call *call, const struct spec *spec,
+                            struct error *error) {
+    struct kvmill_attention_geometry geometry;
+    if (!onnx_attention_geometry(spec, &geometry, error))
         return false;
-    e->heads = packed ? e->heads : q[1];
-    e->kv_heads = packed ? e->kv_heads : k[1];
-    e->batch = q[0];
-    e->queries = q[packed ? 1 : 2];
-    e->keys = sum(k[packed ? 1 : 2], past ? past->dims[2] : 0);
-    e->key_dim = packed ? by_head(k[2], e->kv_heads) : k[3];
-    e->value_dim = packed ? by_head(v[2], e->kv_heads) : v[3];
-    return true;
-}
-
-static bool learn_attention(const struct onnx_call *call, struct error *error) {
-    struct attention_extents e;
-    if (!get_extents(call, &e, error))
-        return false;
-    DLDataType t1 = onnx_input(call, 0)->dtype, t2 = onnx_input(call, 2)->dtype;
-    const struct {
-        DLDataType dtype;
-        int rank;
-        int64_t dims[4];
-    } outputs[] = {
-        {t1, 4, {e.batch, e.heads, e.queries, e.value_dim}},
-        {t1, 4, {e.batch, e.kv_heads, e.keys, e.key_dim}},
-        {t2, 4, {e.batch, e.kv_heads, e.keys, e.value_dim}},
-        {t1, 4, {e.batch, e.heads, e.queries, e.keys}},
-        {t1, 3, {e.batch, e.queries, product(e.heads, e.value_dim)}}, /* the first, of three axes */
-    };
     for (int i = 0; i < call->node->output_count; i++) {
-        int at = e.packed && i == 0 ? 4 : i;
+        int64_t dims[4];
         struct onnx_value *value = onnx_output(call, i);
-        if (value != NULL && !onnx_learn(call->model, value, outputs[at].dtype, outputs[at].rank,
-                                         outputs[at].dims, error))
+        int tensor = KVMILL_ATTENTION_Y + i, rank = kvmill_attention_shape(&geometry, tensor, dims);
+        DLDataType type = spec->onnx_attention.tensor[tensor].dtype;
+        if (value != NULL && !onnx_learn(call->model, value, type, rank, dims, error))
             return false;
     }
     return true;
@@ -220,7 +170,8 @@ static bool learn_attention(const struct onnx_call *call, struct error *error) {
 
 static bool add_attention(const struct onnx_call *call, struct spec_list *list,
                           struct error *error) {
-    return read_attention(call, list, error) && learn_attention(call, error);
+    return read_attention(call, list, error) &&
+           learn_attention(call, &list->items[list->count - 1], error);
 }
 
 /* ---- The table ---- */

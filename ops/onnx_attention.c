@@ -342,12 +342,11 @@ struct shape {
     int64_t dims[MOST_RANK];
 };
 
-static struct shape of_heads(const struct checked *checked, int64_t heads, int64_t rows,
+static struct shape of_heads(const struct kvmill_attention_geometry *g, int64_t heads, int64_t rows,
                              int64_t dim) {
-    int64_t batch = checked->geometry.batch;
-    if (checked->geometry.packed)
-        return (struct shape){3, {batch, rows, heads * dim}};
-    return (struct shape){4, {batch, heads, rows, dim}};
+    if (g->packed)
+        return (struct shape){3, {g->batch, rows, heads * dim}};
+    return (struct shape){4, {g->batch, heads, rows, dim}};
 }
 
 /* Only tensors without elements can have so many rows that the sum is too large. */
@@ -363,39 +362,43 @@ int64_t kvmill_attention_keys(const struct kvmill_attention_geometry *geometry) 
 }
 
 /* Caches have Q's rank, a past and a present always 4. */
-static struct shape of_cache(const struct checked *checked, int64_t rows, int64_t dim) {
-    const struct kvmill_attention_geometry *g = &checked->geometry;
-    return g->step ? of_heads(checked, g->kv_heads, rows, dim)
+static struct shape of_cache(const struct kvmill_attention_geometry *g, int64_t rows, int64_t dim) {
+    return g->step ? of_heads(g, g->kv_heads, rows, dim)
                    : (struct shape){4, {g->batch, g->kv_heads, rows, dim}};
 }
 
-/* What a tensor other than the mask must look like. */
-static struct shape wanted_shape(const struct checked *checked, int which) {
-    const struct kvmill_attention_geometry *g = &checked->geometry;
+static struct shape shape_of(const struct kvmill_attention_geometry *g, int which) {
     int64_t all = kvmill_attention_keys(g);
     switch (which) {
     case KVMILL_ATTENTION_Q:
-        return of_heads(checked, g->heads, g->queries, g->key_dim);
+        return of_heads(g, g->heads, g->queries, g->key_dim);
     case KVMILL_ATTENTION_K:
-        return of_heads(checked, g->kv_heads, g->keys, g->key_dim);
+        return of_heads(g, g->kv_heads, g->keys, g->key_dim);
     case KVMILL_ATTENTION_V:
-        return of_heads(checked, g->kv_heads, g->keys, g->value_dim);
+        return of_heads(g, g->kv_heads, g->keys, g->value_dim);
     case KVMILL_ATTENTION_PAST_KEY:
-        return of_cache(checked, g->past, g->key_dim);
+        return of_cache(g, g->past, g->key_dim);
     case KVMILL_ATTENTION_PAST_VALUE:
-        return of_cache(checked, g->past, g->value_dim);
+        return of_cache(g, g->past, g->value_dim);
     case KVMILL_ATTENTION_NONPAD_KV_SEQLEN:
     case KVMILL_ATTENTION_WRITE_INDICES:
         return (struct shape){1, {g->batch}};
     case KVMILL_ATTENTION_Y:
-        return of_heads(checked, g->heads, g->queries, g->value_dim);
+        return of_heads(g, g->heads, g->queries, g->value_dim);
     case KVMILL_ATTENTION_PRESENT_KEY:
-        return of_cache(checked, all, g->key_dim);
+        return of_cache(g, all, g->key_dim);
     case KVMILL_ATTENTION_PRESENT_VALUE:
-        return of_cache(checked, all, g->value_dim);
-    default:
+        return of_cache(g, all, g->value_dim);
+    default: /* qk_matmul_output, and the most that attn_mask may be */
         return (struct shape){4, {g->batch, g->heads, g->queries, all}};
     }
+}
+
+int kvmill_attention_shape(const struct kvmill_attention_geometry *geometry, int tensor,
+                           int64_t dims[4]) {
+    struct shape shape = shape_of(geometry, tensor);
+    memcpy(dims, shape.dims, sizeof shape.dims);
+    return shape.rank;
 }
 
 static bool may_be_equal(int64_t a, int64_t b) {
@@ -414,7 +417,7 @@ static kvmill_status refuse_shape(const struct checked *checked, int which,
 
 static kvmill_status check_shape(const struct checked *checked, int which) {
     const DLTensor *tensor = checked->tensor[which];
-    struct shape wanted = wanted_shape(checked, which);
+    struct shape wanted = shape_of(&checked->geometry, which);
     bool same = tensor->ndim == wanted.rank;
     for (int d = 0; same && d < wanted.rank; d++)
         same = may_be_equal(tensor->shape[d], wanted.dims[d]);
@@ -424,9 +427,8 @@ static kvmill_status check_shape(const struct checked *checked, int which) {
 /* Dims are those of (batch, heads, queries, keys), the last ones first; 1 serves all.  Until opset
    24 the last dim is that of keys; then it may be shorter, and 1 is no exception. */
 static kvmill_status check_mask(const struct checked *checked) {
-    const struct kvmill_attention_geometry *g = &checked->geometry;
     const DLTensor *mask = checked->op->attn_mask;
-    struct shape all = {4, {g->batch, g->heads, g->queries, kvmill_attention_keys(g)}};
+    struct shape all = shape_of(&checked->geometry, KVMILL_ATTENTION_MASK);
     bool same = mask->ndim >= 1 && mask->ndim <= MOST_RANK;
     for (int d = 0; same && d + 1 < mask->ndim; d++)
         same = mask->shape[d] == 1 || may_be_equal(mask->shape[d], all.dims[4 - mask->ndim + d]);

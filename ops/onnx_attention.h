@@ -28,6 +28,10 @@ struct kvmill_attention_geometry {
 /* Keys that a query can at most see, and columns of an attn_mask. */
 int64_t kvmill_attention_keys(const struct kvmill_attention_geometry *geometry);
 
+/* The shape of a tensor, and its rank; of attn_mask the most it may be. */
+int kvmill_attention_shape(const struct kvmill_attention_geometry *geometry, int tensor,
+                           int64_t dims[4]);
+
 /* The tensors' names, in the op's order. */
 extern const char *const kvmill_attention_names[];
 

@@ -82,7 +82,8 @@ tests . make --no-print-directory -j"$jobs" check
 say "make check-valgrind (capped at AVX2)"
 step "memcheck and helgrind" make --no-print-directory -j"$jobs" check-valgrind
 variant sanitizers "TESTS='tests/run.test tests/command.test tests/onnx.test $programs tests/db.test tests/report.test tests/windows.test'" --enable-sanitizers=address,undefined CFLAGS='-O1 -g' PACK_OPTIMIZE=-O1
-variant threads "TESTS='tests/t_threads tests/t_ffi tests/t_flow_tokens tests/t_flow_moves' check_PROGRAMS='tests/t_threads tests/t_ffi tests/t_flow_tokens tests/t_flow_moves'" --enable-sanitizers=thread CFLAGS='-O1 -g' PACK_OPTIMIZE=-O1
+threads="tests/t_threads tests/t_ffi tests/t_flow_tokens tests/t_flow_moves tests/t_onnx_attention"
+variant threads "TESTS='$threads' check_PROGRAMS='$threads'" --enable-sanitizers=thread CFLAGS='-O1 -g' PACK_OPTIMIZE=-O1
 variant clang "TESTS='$programs'" CC=clang CFLAGS='-O2 -g -Werror'
 
 say "make distcheck"

@@ -12,18 +12,7 @@
 #include "../bench/bench_attention.h"
 #include "../bench/bench_limits.h"
 #include "../bench/limits.h"
-#include "../tune/timer.h"
 #include "tap.h"
-
-/* Each contender twice; the n-th takes n seconds. */
-void timer_race(struct contender *contenders, int count, double seconds) {
-    (void)seconds;
-    for (int i = 0; i < count; i++) {
-        for (int64_t k = 0; k < 2; k++)
-            contenders[i].run(contenders[i].context, k);
-        contenders[i].median = i + 1;
-    }
-}
 
 static struct bench_results results;
 static struct error error;

@@ -12,6 +12,7 @@
 #include "../bench/bench_flow.h"
 #include "../bench/bench_gather.h"
 #include "../bench/bench_limits.h"
+#include "../bench/bench_onnx.h"
 #include "../bench/bench_rows.h"
 #include "../bench/bench_scatter.h"
 #include "../bench/bench_select.h"
@@ -169,7 +170,7 @@ static bool bench_one_call(struct bench_results *results, struct error *error) {
 
 static bool has_attention(const struct spec_list *specs) {
     for (size_t i = 0; i < specs->count; i++)
-        if (is_attention_spec(&specs->items[i]))
+        if (is_attention_spec(&specs->items[i]) || is_onnx_attention_spec(&specs->items[i]))
             return true;
     return false;
 }
@@ -182,13 +183,6 @@ static bool has_rows(const struct spec_list *specs) {
     return false;
 }
 
-/* It has no kernels of its own. */
-static bool pass_over(const struct spec *spec) {
-    fprintf(stderr, "%s: not timed: MultiHeadCacheAttention is, which has the same kernels\n",
-            spec->where);
-    return true;
-}
-
 static bool bench_spec(const struct spec *spec, const struct attention_setting *setting,
                        struct bench_results *results, struct error *error) {
     if (is_attention_spec(spec))
@@ -198,7 +192,7 @@ static bool bench_spec(const struct spec *spec, const struct attention_setting *
     if (is_window_spec(spec))
         return bench_scatter(spec, setting->pack, setting->threads, results, error);
     if (is_onnx_attention_spec(spec))
-        return pass_over(spec);
+        return bench_onnx(spec, setting, results, error);
     if (is_flow_spec(spec))
         return bench_flow(spec, setting, results, error) &&
                bench_select(setting->pack, results, error);

@@ -1,6 +1,7 @@
 /* kvmill run for ONNX Attention and TensorScatterAttention.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include "../bench/onnx_scene.h"
 #include "../ops/onnx_attention.h"
 #include "run_op.h"
 
@@ -55,28 +56,12 @@ static bool reconcile_all(struct spec *spec, struct arrays *arrays, struct error
 
 /* ---- Outputs ---- */
 
-/* Outputs have the rank of Q, or 4. */
-static int shape_of_output(const struct kvmill_attention_geometry *geometry, int tensor,
-                           int64_t dims[4]) {
-    bool scores = tensor == KVMILL_ATTENTION_QK_MATMUL_OUTPUT, y = tensor == KVMILL_ATTENTION_Y;
-    bool packed = geometry->packed && (y || geometry->step);
-    bool of_keys = tensor == KVMILL_ATTENTION_PRESENT_KEY;
-    int64_t heads = y || scores ? geometry->heads : geometry->kv_heads;
-    int64_t all = kvmill_attention_keys(geometry), rows = y || scores ? geometry->queries : all;
-    int64_t dim = scores ? all : of_keys ? geometry->key_dim : geometry->value_dim;
-    int rank = packed ? 3 : 4;
-    const int64_t shapes[][4] = {{geometry->batch, rows, heads * dim},
-                                 {geometry->batch, heads, rows, dim}};
-    memcpy(dims, shapes[rank == 4], sizeof shapes[0]);
-    return rank;
-}
-
 static bool make_output(struct spec *spec, const struct kvmill_attention_geometry *geometry,
                         struct arrays *arrays, int tensor, struct error *error) {
     int64_t dims[4];
     DLTensor *known = &spec->onnx_attention.tensor[tensor];
     struct npy *npy = &arrays->tensor[tensor];
-    int rank = shape_of_output(geometry, tensor, dims);
+    int rank = kvmill_attention_shape(geometry, tensor, dims);
     if (!npy_make(known->dtype, dims, rank, npy, error) ||
         !spec_set_shape(known, dims, rank, error))
         return false;
@@ -114,11 +99,7 @@ static kvmill_status plan(const struct spec *spec, const struct arrays *arrays,
                           kvmill_error *reason) {
     struct spec with_strides = *spec;
     use_arrays(&with_strides, arrays);
-    kvmill_attention op = onnx_attention_op_of(&with_strides);
-    kvmill_tensor_scatter_attention step = onnx_attention_step_of(&with_strides, &op);
-    return is_onnx_attention_step(spec)
-               ? kvmill_plan_tensor_scatter_attention(&step, options, plan, reason)
-               : kvmill_plan_attention(&op, options, plan, reason);
+    return onnx_spec_plan(&with_strides, options, plan, reason);
 }
 
 const struct run_op onnx_attention_run = {

@@ -17,26 +17,46 @@ static void copy_rows(unsigned char *to, int64_t to_step, const unsigned char *f
         memcpy(to + i * to_step, from + i * from_step, (size_t)bytes);
 }
 
-/* A kv head of K (v = 0) or V. */
-static void copy_head(const struct cache_call *call, int64_t v, int64_t b, int64_t head) {
+/* A kv head of K or V: rows that were there, new ones, and where both go. */
+struct head_rows {
+    unsigned char *to;
+    const unsigned char *old, *fresh;
+    int64_t to_step, old_step, fresh_step;
+    int64_t bytes; /* of a row */
+    int64_t b;
+};
+
+/* K and V take turns. */
+static struct head_rows head_of_part(const struct cache_call *call, int64_t part) {
     const struct onnx_run *run = call->onnx;
-    const struct present_view *present = &run->present[v];
-    const struct token_rows *to = &present->rows, *fresh = &call->current[v];
+    int64_t v = part % 2, head = part / 2 % run->geometry.kv_heads;
+    int64_t b = part / 2 / run->geometry.kv_heads;
+    const struct token_rows *to = &run->present[v].rows, *fresh = &call->current[v];
     const struct cache_side *old = &call->side[v];
-    int64_t past = run->geometry.past;
-    unsigned char *at = to->data + b * to->batch + head * to->head;
-    if (past > 0)
-        copy_rows(at, to->token, old->rows.data + b * old->batch + head * old->rows.head_stride,
-                  old->rows.row_stride, past, present->row_bytes);
-    copy_rows(at + past * to->token, to->token, fresh->data + b * fresh->batch + head * fresh->head,
-              fresh->token, run->geometry.keys, present->row_bytes);
+    return (struct head_rows){
+        .to = to->data + b * to->batch + head * to->head,
+        .old = old->rows.data + b * old->batch + head * old->rows.head_stride,
+        .fresh = fresh->data + b * fresh->batch + head * fresh->head,
+        .to_step = to->token,
+        .old_step = old->rows.row_stride,
+        .fresh_step = fresh->token,
+        .bytes = run->present[v].row_bytes,
+        .b = b,
+    };
+}
+
+static void copy_old(const struct head_rows *rows, int64_t count) {
+    copy_rows(rows->to, rows->to_step, rows->old, rows->old_step, count, rows->bytes);
 }
 
 static void present_part(const struct cache_call *call, int64_t part) {
-    const struct onnx_run *run = call->onnx;
-    int64_t heads = run->geometry.kv_heads, v = part % 2;
-    if (run->present[v].rows.data != NULL)
-        copy_head(call, v, part / 2 / heads, part / 2 % heads);
+    const struct kvmill_attention_geometry *geometry = &call->onnx->geometry;
+    if (call->onnx->present[part % 2].rows.data == NULL)
+        return;
+    const struct head_rows rows = head_of_part(call, part);
+    copy_old(&rows, geometry->past);
+    copy_rows(rows.to + geometry->past * rows.to_step, rows.to_step, rows.fresh, rows.fresh_step,
+              geometry->keys, rows.bytes);
 }
 
 static int64_t present_parts(const struct cache_call *call) {
@@ -68,21 +88,15 @@ static int64_t ring_parts(const struct cache_call *call) {
     return scatters ? 0 : 2 * run->geometry.batch * run->geometry.kv_heads;
 }
 
-/* A kv head of a circular cache, K's or V's: what was there, then new rows, but no padding. */
+/* What was there, then new rows, but no padding. */
 static void ring_part(const struct cache_call *call, int64_t part) {
     const struct onnx_run *run = call->onnx;
-    int64_t heads = run->geometry.kv_heads, head = part / 2 % heads, capacity = run->geometry.past;
-    int64_t b = part / 2 / heads, v = part % 2, joint = kvmill_onnx_joint(run, b);
-    const struct present_view *present = &run->present[v];
-    const struct token_rows *to = &present->rows, *fresh = &call->current[v];
-    const struct cache_side *old = &call->side[v];
-    unsigned char *at = to->data + b * to->batch + head * to->head;
-    const unsigned char *from = fresh->data + b * fresh->batch + head * fresh->head;
-    copy_rows(at, to->token, old->rows.data + b * old->batch + head * old->rows.head_stride,
-              old->rows.row_stride, capacity, present->row_bytes);
-    for (int64_t i = 0; i < kvmill_onnx_length(run, b) - joint; i++)
-        memcpy(at + (joint + i) % capacity * to->token, from + i * fresh->token,
-               (size_t)present->row_bytes);
+    const struct head_rows rows = head_of_part(call, part);
+    int64_t capacity = run->geometry.past, joint = kvmill_onnx_joint(run, rows.b);
+    copy_old(&rows, capacity);
+    for (int64_t i = 0; i < kvmill_onnx_length(run, rows.b) - joint; i++)
+        memcpy(rows.to + (joint + i) % capacity * rows.to_step, rows.fresh + i * rows.fresh_step,
+               (size_t)rows.bytes);
 }
 
 const struct phase kvmill_scatter_phase = {scatter_parts, scatter_part};

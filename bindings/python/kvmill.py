@@ -964,7 +964,48 @@ def _attention_op(opset: int, attributes: dict[str, float]) -> _AttentionOp:
     return op
 
 
-class Attention:
+class _OnnxAttention:
+    """What plans of Attention and of its step have in common."""
+
+    # Dims that may be known only to a run: their names, by tensors that have them next to last.
+    _rows: dict[str, str]
+    _names: tuple[str, ...]
+    _outputs: Sequence[str]
+
+    def _prototype(self, name: str, array: np.ndarray, dynamic: Collection[str]) -> _DLTensor:
+        unknown = set(dynamic) - {"batch", *self._rows.values()}
+        if unknown:
+            accepted = ["batch", *dict.fromkeys(self._rows.values())]
+            raise ValueError(f"dynamic has {sorted(unknown)}; accepted: {accepted}")
+        dims = {0} if "batch" in dynamic else set()
+        dims |= {array.ndim - 2} if self._rows.get(name) in dynamic else set()
+        if name == "attn_mask" and dynamic:
+            dims = set(range(array.ndim))
+        return _prototype_tensor(array, None, dims)
+
+    def describe(self) -> str:
+        """What was planned, which kernels were selected, and why."""
+        return _describe(self._handle)
+
+    @property
+    def workspace_size(self) -> int:
+        """Bytes of workspace of a run."""
+        return _library.kvmill_plan_workspace_size(self._handle)
+
+    def _bind(self, tensors: dict[str, np.ndarray | None]) -> Call:
+        unknown = set(tensors) - set(self._names)
+        if unknown:
+            raise TypeError(f"tensors {sorted(unknown)}; accepted: {self._names}")
+        for name in self._outputs:
+            if tensors.get(name) is None:
+                raise TypeError(f"no {name}; accepted: an array for every output of the plan")
+            _require_writable(tensors[name], name)
+        arrays = [tensors.get(name) for name in self._names]
+        given = [None if array is None else _array_tensor(array) for array in arrays]
+        return Call(self, given, tuple(arrays))
+
+
+class Attention(_OnnxAttention):
     """A plan of ONNX Attention, opsets 23, 24 and 25.
 
     Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen: arrays whose data is not looked at;
@@ -977,6 +1018,9 @@ class Attention:
     Raises KvmillError for what the library refuses, TypeError and ValueError for arrays that it
     cannot be told about.
     """
+
+    _rows = {"Q": "queries", "K": "keys", "V": "keys", "past_key": "past", "past_value": "past"}
+    _names = _ATTENTION_INPUTS + _ATTENTION_OUTPUTS
 
     def __init__(
         self,
@@ -1007,7 +1051,7 @@ class Attention:
         op = _attention_op(opset, attributes)
         self._heads = op.q_num_heads, op.kv_num_heads
         prototypes = {
-            name: _prototype_tensor(array, None, self._open_dims(name, array, dynamic))
+            name: self._prototype(name, array, dynamic)
             for name, array in tensors.items()
             if array is not None
         }
@@ -1019,33 +1063,9 @@ class Attention:
         options = _plan_options(self._packs, portable, isa, threads)
         self._handle = _make_plan(self, "kvmill_plan_attention", op, options)
 
-    @staticmethod
-    def _open_dims(name: str, array: np.ndarray, dynamic: Collection[str]) -> set[int]:
-        rows = {"Q": "queries", "K": "keys", "V": "keys", "past_key": "past", "past_value": "past"}
-        if name == "attn_mask":
-            return set(range(array.ndim)) if dynamic else set()
-        dims = {0} if "batch" in dynamic else set()
-        return dims | ({array.ndim - 2} if rows.get(name) in dynamic else set())
-
-    def describe(self) -> str:
-        """What was planned, which kernels were selected, and why."""
-        return _describe(self._handle)
-
-    @property
-    def workspace_size(self) -> int:
-        """Bytes of workspace of a run."""
-        return _library.kvmill_plan_workspace_size(self._handle)
-
     def prepare(self, **tensors: np.ndarray | None) -> Call:
         """Bind the plan to arrays by their names in the standard, outputs too."""
-        unknown = set(tensors) - set(_ATTENTION_INPUTS + _ATTENTION_OUTPUTS)
-        if unknown:
-            raise TypeError(f"tensors {sorted(unknown)}; accepted: those of Attention")
-        for name in self._outputs:
-            _require_writable(tensors[name], name)
-        arrays = [tensors.get(name) for name in _ATTENTION_INPUTS + _ATTENTION_OUTPUTS]
-        given = [None if array is None else _array_tensor(array) for array in arrays]
-        return Call(self, given, tuple(arrays))
+        return self._bind(tensors)
 
     def run(self, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         """Run on arrays in the order of the standard; returns new arrays: Y, and what else the plan
@@ -1073,7 +1093,7 @@ class Attention:
         return np.empty(shapes[name], V.dtype if name == "present_value" else Q.dtype)
 
 
-class TensorScatterAttention:
+class TensorScatterAttention(_OnnxAttention):
     """A plan of a step: TensorScatter of K and V into caches, then Attention over what is valid.
 
     Q, K, V: queries and as many new rows; past_key, past_value: the caches, of Q's rank, [batch, kv
@@ -1081,11 +1101,19 @@ class TensorScatterAttention:
     attn_mask: as kvmill.h says.  Arrays whose data is not looked at; None: there is none, and so it
     must be in each run.
     mode: "linear" or "circular".
+    dynamic: dims known only to a run: any of "batch", "queries" and "capacity".
     attributes, packs, portable, isa, threads: as for Attention; opset 24 or 25.
 
     Raises KvmillError for what the library refuses, TypeError and ValueError for arrays that it
     cannot be told about.
     """
+
+    _rows = {
+        **dict.fromkeys(("Q", "K", "V"), "queries"),
+        **dict.fromkeys(("past_key", "past_value"), "capacity"),
+    }
+    _names = (*_ATTENTION_INPUTS, *_ATTENTION_OUTPUTS, "write_indices")
+    _outputs = ("Y", "present_key", "present_value")
 
     def __init__(
         self,
@@ -1104,37 +1132,33 @@ class TensorScatterAttention:
         portable: bool = False,
         isa: str | None = None,
         threads: int = 0,
+        dynamic: Collection[str] = (),
         **attributes: float,
     ) -> None:
         self._packs = tuple(packs)
         attention = _attention_op(opset, attributes)
         inputs = (Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen)
-        prototypes = [None if a is None else _array_tensor(a) for a in (*inputs, write_indices)]
-        for name, tensor in zip(_ATTENTION_INPUTS, prototypes, strict=False):
-            setattr(attention, name, _reference(tensor))
+        tensors = dict(zip(_ATTENTION_INPUTS, inputs, strict=True), write_indices=write_indices)
+        prototypes = {
+            name: None if array is None else self._prototype(name, array, dynamic)
+            for name, array in tensors.items()
+        }
+        for name in _ATTENTION_INPUTS:
+            setattr(attention, name, _reference(prototypes[name]))
         self._heads = attention.q_num_heads, attention.kv_num_heads
         op = _AttentionStepOp(
             ctypes.sizeof(_AttentionStepOp),
             ctypes.pointer(attention),
             mode.encode(),
-            _reference(prototypes[-1]),
+            _reference(prototypes["write_indices"]),
         )
         options = _plan_options(self._packs, portable, isa, threads)
         self._handle = _make_plan(self, "kvmill_plan_tensor_scatter_attention", op, options)
 
-    def describe(self) -> str:
-        """What was planned, which kernels were selected, and why."""
-        return _describe(self._handle)
-
     def prepare(self, write_indices: np.ndarray | None = None, **tensors: np.ndarray) -> Call:
         """Bind the plan to arrays by their names, outputs too; present_key may be past_key, and
         present_value past_value: in place."""
-        for name in ("Y", "present_key", "present_value"):
-            _require_writable(tensors[name], name)
-        arrays = [tensors.get(name) for name in _ATTENTION_INPUTS + _ATTENTION_OUTPUTS]
-        arrays.append(write_indices)
-        given = [None if array is None else _array_tensor(array) for array in arrays]
-        return Call(self, given, tuple(arrays))
+        return self._bind({**tensors, "write_indices": write_indices})
 
     def run(
         self,

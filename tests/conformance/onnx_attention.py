@@ -8,7 +8,6 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
-import unittest
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from onnx.backend.base import Backend, BackendRep
 from onnx.backend.test import BackendTest
 from onnx.backend.test.case.node import collect_testcases
 from onnx.reference import ReferenceEvaluator
+from onnx_backend import run_node_tests
 from tap import Tap
 
 OPSETS = (23, 24, 25)
@@ -91,55 +91,26 @@ class KvmillBackend(Backend):
 # ---- The ONNX project's node tests ----
 
 
-class NodeTestResult(unittest.TestResult):
-    """Reports as TAP."""
-
-    def __init__(self, tap: Tap, kernels: str) -> None:
-        super().__init__()
-        self._tap, self._kernels = tap, kernels
-        self.passed: set[str] = set()
-
-    def _report(self, test: unittest.TestCase, details: str) -> None:
-        name = test.id().rsplit(".", 1)[-1]
-        self._tap.result(not details, f"{name} ({self._kernels})", details)
-
-    def addSuccess(self, test: unittest.TestCase) -> None:
-        super().addSuccess(test)
-        self.passed.add(test.id().rsplit(".", 1)[-1].removesuffix("_cpu"))
-        self._report(test, "")
-
-    def addFailure(self, test: unittest.TestCase, err: Any) -> None:
-        super().addFailure(test, err)
-        self._report(test, self.failures[-1][1])
-
-    def addError(self, test: unittest.TestCase, err: Any) -> None:
-        super().addError(test, err)
-        self._report(test, self.errors[-1][1])
-
-
 def published_names() -> set[str]:
     """Node tests of one Attention node that the pinned onnx has."""
-    return {
-        case.name
-        for case in collect_testcases("Attention")
-        if [node.op_type for node in case.model.graph.node] == ["Attention"]
-    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return {
+            case.name
+            for case in collect_testcases("Attention")
+            if [node.op_type for node in case.model.graph.node] == ["Attention"]
+        }
 
 
 def node_tests(tap: Tap, packs: tuple[kvmill.Pack, ...], portable: bool) -> None:
     kernels = "portable" if portable else "packs"
     KvmillBackend.packs, KvmillBackend.portable = packs, portable
-    with warnings.catch_warnings():
-        # Making the data of the project's other tests warns of overflows.
-        warnings.simplefilter("ignore", RuntimeWarning)
-        published = published_names()
-        tests = BackendTest(KvmillBackend, __name__)
-        tests.include(r"^test_attention_.*(?<!_expanded)_cpu$")
-    result = NodeTestResult(tap, kernels)
     ModelRep.specialised = 0
-    tests.test_suite.run(result)
+    pattern = r"^test_attention_.*(?<!_expanded)_cpu$"
+    passed = run_node_tests(tap, KvmillBackend, BackendTest, pattern, kernels)
     tap.comment(f"{ModelRep.specialised} of them with generated kernels ({kernels})")
-    missing = sorted(published - result.passed)
+    published = published_names()
+    missing = sorted(published - passed)
     tap.result(
         len(published) >= LEAST_NODE_TESTS and not missing,
         f"all {len(published)} published node tests ran and passed ({kernels})",
@@ -273,13 +244,20 @@ def reference(case: Case) -> list[np.ndarray]:
 TOLERANCES = {"float64": 1e-12, "float32": 2e-5, "float16": 3e-2}
 
 
-def check(case: Case, wanted: Sequence[np.ndarray], packs: Sequence[kvmill.Pack], portable: bool):
+def check(
+    case: Case,
+    wanted: Sequence[np.ndarray],
+    dynamic: Sequence[str],
+    packs: Sequence[kvmill.Pack],
+    portable: bool,
+):
     plan = kvmill.Attention(
         *case.inputs,
         opset=case.opset,
         outputs=case.outputs,
         packs=packs,
         portable=portable,
+        dynamic=dynamic,
         **case.attributes,
     )
     tolerance = TOLERANCES[case.inputs[0].dtype.name]
@@ -300,7 +278,9 @@ def cases_of(dtype: str, seed: int) -> Iterator[Case]:
 def property_tests(tap: Tap, packs: tuple[kvmill.Pack, ...], seed: int) -> None:
     def check_all(dtype: str, portable: bool) -> None:
         for case in cases_of(dtype, seed):
-            check(case, reference(case), packs, portable)
+            wanted = reference(case)
+            for dynamic in ((), ("batch", "queries", "keys", "past")):
+                check(case, wanted, dynamic, packs, portable)
 
     for dtype in TOLERANCES:
         for portable in (False, True):
@@ -372,10 +352,11 @@ def check_steps(packs: tuple[kvmill.Pack, ...], seed: int, portable: bool) -> No
         wanted = composition(inputs, attributes)
         names = ("Q", "K", "V", "past_K", "past_V", "write_indices", "nonpad_kv_seqlen")
         arrays = [inputs[name] for name in names]
-        plan = kvmill.TensorScatterAttention(
-            *arrays, opset=24, packs=packs, portable=portable, **attributes
-        )
         for in_place in (False, True):
+            dynamic = ("batch", "queries", "capacity") if in_place else ()
+            plan = kvmill.TensorScatterAttention(
+                *arrays, opset=24, packs=packs, portable=portable, dynamic=dynamic, **attributes
+            )
             results = plan.run(*arrays, in_place=in_place)
             got = (results, arrays[3], arrays[4]) if in_place else results
             assert np.max(np.abs(got[0] - wanted[0])) <= TOLERANCES["float32"], plan.describe()

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-import unittest
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,7 +19,7 @@ from onnx import helper
 from onnx.backend.base import Backend, BackendRep
 from onnx.backend.test import BackendTest
 from onnx.reference import ReferenceEvaluator
-from onnx_backend import BitExactTest, NodeTestResult, assert_same_bits, types_of
+from onnx_backend import BitExactTest, assert_same_bits, run_node_tests, types_of
 from tap import Tap
 
 OPS = ("Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "TensorScatter", "Attention")
@@ -112,12 +110,7 @@ def published(
     tap: Tap, variant: Variant, runner: type[BackendTest], pattern: str, least: int
 ) -> None:
     CommandBackend.variant = variant
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        tests = runner(CommandBackend, __name__).include(pattern)
-    result = NodeTestResult(tap, variant)
-    tests.test_suite.run(result)
-    count = len(result.passed)
+    count = len(run_node_tests(tap, CommandBackend, runner, pattern, variant.name))
     tap.result(
         count >= least,
         f"{count} published node tests of {pattern} passed ({variant.name})",

@@ -24,10 +24,10 @@ struct onnx_value *onnx_output(const struct onnx_call *call, int i) {
     return value_at(call, call->node->outputs, call->node->output_count, i);
 }
 
-static bool is_complete_value(const struct onnx_call *call, const struct onnx_value *value) {
+static bool is_complete_value(const struct onnx_call *call, const struct onnx_value *value, int i) {
     bool typed = value->has_shape && value->dtype.bits != 0;
     if (call->op->open)
-        return typed;
+        return typed && (call->op->knows == NULL || call->op->knows(value, i));
     return typed && onnx_is_known(value) && kvmill_kind_of(value->dtype) != KVMILL_NO_KIND;
 }
 
@@ -35,11 +35,10 @@ bool onnx_is_complete(const struct onnx_call *call, char *words, size_t size) {
     struct onnx_type_text type;
     for (int i = 0; call->op->inputs[i] != NULL; i++) {
         const struct onnx_value *value = onnx_input(call, i);
-        if (value == NULL || is_complete_value(call, value))
+        if (value == NULL || is_complete_value(call, value, i))
             continue;
-        snprintf(words, size, "\"%.60s\" is %s; accepted: a known type%s", value->name,
-                 onnx_type_words(value, &type),
-                 call->op->open ? " and rank" : " and known extents");
+        snprintf(words, size, "\"%.60s\" is %s; accepted: a known type and %s", value->name,
+                 onnx_type_words(value, &type), call->op->known);
         return false;
     }
     return true;
@@ -140,6 +139,17 @@ static int64_t attention_opset(const struct onnx_model *model) {
     return model->opset < 25 ? model->opset : 25;
 }
 
+/* Kernels are made for numbers and sizes of heads; of K and V the rest follows. */
+static bool knows_heads(const struct onnx_value *value, int input) {
+    static const unsigned apart[] = {1 << 1 | 1 << 3, 1 << 1, 1 << 3},
+                          packed[] = {1 << 2, 0, 1 << 2};
+    bool known = true;
+    for (int d = 0; input < 3 && (value->rank == 3 || value->rank == 4) && d < value->rank; d++)
+        if ((value->rank == 4 ? apart : packed)[input] >> d & 1)
+            known = known && value->dims[d] != KVMILL_DYNAMIC;
+    return known;
+}
+
 static bool read_attention(const struct onnx_call *call, struct spec_list *list,
                            struct error *error) {
     struct json_place place = {.file = call->model->file, .value = json_object()};
@@ -194,10 +204,10 @@ static const char *const of_attention[] = {"is_causal",
 
 #define GATHERED                                                                                   \
     .spec = "stablehlo.gather", .inputs = {"operand", "start_indices"}, .required = 2,             \
-    .outputs = {"result"}, .from_index = true
+    .outputs = {"result"}, .known = "known extents", .from_index = true
 #define SCATTERED                                                                                  \
     .spec = "stablehlo.scatter", .inputs = {"inputs", "scatter_indices", "updates"},               \
-    .required = 3, .outputs = {"results"}, .from_index = true
+    .required = 3, .outputs = {"results"}, .known = "known extents", .from_index = true
 
 static const struct onnx_op ops[] = {
     {.name = "TensorScatter",
@@ -208,6 +218,7 @@ static const struct onnx_op ops[] = {
      .required = 2,
      .outputs = {"present_cache"},
      .open = true,
+     .known = "rank",
      .add = add_tensor_scatter},
     {.name = "Attention",
      .spec = "Attention",
@@ -217,6 +228,8 @@ static const struct onnx_op ops[] = {
      .required = 3,
      .outputs = {"Y", "present_key", "present_value", "qk_matmul_output"},
      .open = true,
+     .knows = knows_heads,
+     .known = "rank, numbers and sizes of heads",
      .add = add_attention},
     {.name = "Gather",
      .first_opset = 1,

@@ -17,9 +17,11 @@ struct onnx_op {
     int first_opset;
     const char *const *attributes;                                              /* ends with NULL */
     const char *inputs[MOST_ONNX_TENSORS + 1], *outputs[MOST_ONNX_TENSORS + 1]; /* in the spec */
-    int required;    /* inputs; those behind are optional */
-    bool open;       /* extents may be left to the run */
-    bool from_index; /* 0 is the first of an axis; ONNX counts negative indices from its end */
+    int required; /* inputs; those behind are optional */
+    bool open;    /* extents may be left to the run; but for those that `knows` is for, or NULL */
+    bool (*knows)(const struct onnx_value *value, int input);
+    const char *known; /* what must be known beside types, in words */
+    bool from_index;   /* 0 is the first of an axis; ONNX counts negative indices from its end */
     bool (*add)(const struct onnx_call *call, struct spec_list *list, struct error *error);
 };
 

@@ -179,6 +179,14 @@ static const struct {
     {"and why", OPSET ONE "input s float32 n 5\nnode Gather s,i p name=second\n",
      "1 of these are of ops that kvmill has, but the model says too little; the first: node second "
      "(Gather): \"s\" is float32 [?, 5]; accepted: a known type and known extents\n"},
+    {"heads that only a run knows",
+     OPSET ONE "input q float32 B H S 8\ninput k float32 B 2 T 8\ninput v float32 B N T 8\n"
+               "node Attention k,k,v y\nnode Attention q,k,v z\n",
+     "the first: node 2 (Attention): \"q\" is float32 [?, ?, ?, 8]; accepted: a known type and "
+     "rank, numbers and sizes of heads\n"},
+    {"sizes that only a run knows",
+     OPSET ONE "input q float32 B S D\nnode Attention q,q,q y q_num_heads=2 kv_num_heads=2\n",
+     "\"q\" is float32 [?, ?, ?]; accepted: a known type and rank, numbers and sizes of heads\n"},
     {"a type that is not known", OPSET ONE "input s -\nnode Gather s,i p\n",
      "\"s\" is of no known type without a shape"},
     {"strings", OPSET ONE "input s string 4\nnode Gather s,i p\n", "\"s\" is string [4]"},

@@ -58,9 +58,9 @@ static double tolerance_of(const struct kvmill_cache_geometry *geometry) {
     return (geometry->math == KVMILL_MATH_FAST ? 3e-3 : 1e-4) + rounding;
 }
 
-/* NaN is as far off as can be. */
-static bool compare_outputs(const struct kvmill_cache_geometry *geometry, const unsigned char *have,
-                            const unsigned char *want, int64_t count, struct error *error) {
+bool attention_outputs_agree(const struct kvmill_cache_geometry *geometry,
+                             const unsigned char *have, const unsigned char *want, int64_t count,
+                             struct error *error) {
     double largest = 0, worst = 0, tolerance = tolerance_of(geometry);
     for (int64_t i = 0; i < count; i++) {
         double x = kvmill_load_float(geometry->activation, have, i);
@@ -85,7 +85,7 @@ static bool check_token(const struct attention_call *call, int64_t token, struct
     kvmill_status status =
         kvmill_run(scene->portable.plan, cut.given, scene->portable.workspace, &reason);
     return demand(status, &reason, error) &&
-           compare_outputs(&scene->geometry, have, scene->expected, count, error);
+           attention_outputs_agree(&scene->geometry, have, scene->expected, count, error);
 }
 
 /* The calling thread alone has to give the same bits. */

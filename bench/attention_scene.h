@@ -98,6 +98,11 @@ kvmill_status attention_call_store(struct attention_call *call, kvmill_error *re
    tokens of the last sequence. */
 bool attention_check_run(struct attention_call *call, struct error *error);
 
+/* Whether outputs are as near as the arithmetic and T1 allow; NaN is as far off as can be. */
+bool attention_outputs_agree(const struct kvmill_cache_geometry *geometry,
+                             const unsigned char *have, const unsigned char *want, int64_t count,
+                             struct error *error);
+
 /* Compare what is written to the cache with what the portable kernels write, byte for byte. */
 bool attention_check_store(struct attention_call *call, struct error *error);
 

@@ -48,7 +48,7 @@ struct tune_problem {
 
 /* All of them; the last has no words. */
 extern const struct tune_problem attention_problems[], rows_problems[], windows_problems[],
-    flow_problems[];
+    flow_problems[], onnx_problems[];
 
 /* The pool and the preset that all kinds have; close the work after a failure. */
 bool tune_work_begin(struct tune_work *work, const kvmill_pack *pack, int threads,

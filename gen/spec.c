@@ -5,12 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "onnx.h"
+
 /* ---- Ops ---- */
 
 static const struct spec_op *const ops[] = {
-    &tensor_scatter_spec,   &attention_spec_ops[0], &attention_spec_ops[1], &attention_spec_ops[2],
-    &attention_spec_ops[3], &attention_spec_ops[4], &attention_spec_ops[5], &gather_spec,
-    &window_scatter_spec,   &flow_spec_op,
+    &tensor_scatter_spec,   &attention_spec_ops[0], &attention_spec_ops[1],
+    &attention_spec_ops[2], &attention_spec_ops[3], &attention_spec_ops[4],
+    &attention_spec_ops[5], &gather_spec,           &window_scatter_spec,
+    &flow_spec_op,          &onnx_attention_spec,   &onnx_attention_step_spec,
 };
 enum { OP_COUNT = sizeof ops / sizeof *ops };
 
@@ -40,10 +43,15 @@ static void free_spec(struct spec *spec) {
         spec->op->free(spec);
 }
 
+void spec_list_drop(struct spec_list *list) {
+    free_spec(&list->items[--list->count]);
+}
+
 void spec_list_free(struct spec_list *list) {
     for (size_t i = 0; i < list->count; i++)
         free_spec(&list->items[i]);
     free(list->items);
+    text_free(&list->notes);
     *list = (struct spec_list){0};
 }
 
@@ -77,8 +85,9 @@ static bool read_op(const struct json_place *place, const struct spec_op **op,
                          nearest);
     return json_fail(error, &member,
                      "\"%.64s\" is not a known op; accepted: %s, %s, %s, %s, and the last three "
-                     "with the prefix dynamic_batching.; %s, %s, %s",
-                     name, names[0], names[1], names[2], names[3], names[7], names[8], names[9]);
+                     "with the prefix dynamic_batching.; %s, %s, %s, %s, %s",
+                     name, names[0], names[1], names[2], names[3], names[7], names[8], names[9],
+                     names[10], names[11]);
 }
 
 static bool read_purpose(const struct json_place *place, char purpose[64], struct error *error) {
@@ -163,6 +172,8 @@ static bool check_names(const struct spec_list *list, struct error *error) {
 bool specs_read(const char *file, struct spec_list *list, struct error *error) {
     if (is_mlir_name(file))
         return specs_of_mlir(file, list, error);
+    if (is_onnx_name(file))
+        return specs_of_onnx(file, list, error);
     json_t *document = json_read(file, error);
     if (document == NULL)
         return false;

@@ -8,6 +8,7 @@
 #include <kvmill.h>
 
 #include "../ops/cache_attention.h"
+#include "../ops/onnx_attention.h"
 #include "config.h"
 #include "json.h"
 #include "kernel.h"
@@ -51,6 +52,14 @@ struct attention_spec {
     int first_layer;           /* of a model's spec: the first of these */
 };
 
+/* A spec of Attention, or of TensorScatterAttention.  A tensor that it does not mention has no
+ * shape. */
+struct onnx_attention_spec {
+    kvmill_attention op; /* without tensors */
+    char mode[16];
+    DLTensor tensor[KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS];
+};
+
 struct gather_problem;
 struct scatter_problem;
 struct flow_spec;
@@ -63,6 +72,7 @@ struct spec {
     union {           /* the op tells which */
         struct scatter_spec scatter;
         struct attention_spec attention;
+        struct onnx_attention_spec onnx_attention;
         struct gather_problem *gather;          /* gen/stablehlo.h */
         struct scatter_problem *window_scatter; /* of StableHLO */
         struct flow_spec *flow;                 /* gen/flow.h */
@@ -72,14 +82,15 @@ struct spec {
 struct spec_list {
     struct spec *items;
     size_t count;
+    struct text notes; /* lines on what was not taken from a file, for standard error */
 };
 
 /* The op of that name, or NULL. */
 const struct spec_op *spec_op_by_name(const char *name);
 
 /* Read a spec file: {"kernels": [...]} or a single spec; or the gathers and scatters of StableHLO
-   text, where the file's name ends with .mlir.  Release with spec_list_free, also after a failure.
- */
+   text, where the file's name ends with .mlir; or the nodes of an ONNX model, where it ends with
+   .onnx.  Release with spec_list_free, also after a failure. */
 bool specs_read(const char *file, struct spec_list *list, struct error *error);
 
 /* Append the spec that a JSON object says. */
@@ -128,6 +139,7 @@ bool spec_read_label(const struct json_place *place, const char *key, bool (*goo
                      const char *accepted, char *label, size_t size, struct error *error);
 
 struct spec *spec_list_append(struct spec_list *list, struct error *error);
+void spec_list_drop(struct spec_list *list); /* the last one */
 void spec_list_free(struct spec_list *list);
 
 /* ---- TensorScatter ---- */
@@ -139,6 +151,11 @@ void scatter_spec_begin(struct spec *spec, const char *mode, DLDataType dtype);
 
 /* Give `tensor` a shape of its own; spec_list_free releases it. */
 bool spec_set_shape(DLTensor *tensor, const int64_t *dims, int rank, struct error *error);
+
+/* An array of dims, with "?" for one that only the run knows.  An absent shape is left for the
+   inputs of a run to tell. */
+bool spec_read_shape(const struct json_place *place, DLTensor *tensor, struct error *error);
+json_t *spec_write_shape(const DLTensor *tensor);
 
 /* The op as the library takes it; points into spec. */
 kvmill_tensor_scatter scatter_op_of(const struct spec *spec);
@@ -156,6 +173,12 @@ bool is_mlir_name(const char *name);
 
 /* The gathers and scatters of a file. */
 bool specs_of_mlir(const char *name, struct spec_list *list, struct error *error);
+
+/* ---- ONNX models ---- */
+
+/* The nodes that kvmill has an op for; the same op on the same types once.  Nodes that are left alone
+   are in the list's notes. */
+bool specs_of_onnx(const char *name, struct spec_list *list, struct error *error);
 
 /* ---- Sparse flows ---- */
 
@@ -192,5 +215,27 @@ bool attention_define_comment(const struct spec *spec, struct text *text);
 
 /* Whether only the arrays of a run tell all there is to know. */
 bool attention_spec_is_open(const struct spec *spec);
+
+/* A number; one of `words`, which end with NULL: *word is the constant among them. */
+bool spec_read_real(const struct json_place *place, double *value, struct error *error);
+bool spec_read_word(const struct json_place *place, const char *const *words, const char *what,
+                    const char **word, struct error *error);
+
+/* ---- ONNX Attention ---- */
+
+extern const struct spec_op onnx_attention_spec, onnx_attention_step_spec;
+
+/* Whether the spec is one of them, and of TensorScatterAttention. */
+bool is_onnx_attention_spec(const struct spec *spec);
+bool is_onnx_attention_step(const struct spec *spec);
+
+/* Check everything that is known; geometry is set on success. */
+bool onnx_attention_geometry(const struct spec *spec, struct kvmill_attention_geometry *geometry,
+                             struct error *error);
+
+/* The ops as the library takes them; they point into spec, the second into `attention`. */
+kvmill_attention onnx_attention_op_of(const struct spec *spec);
+kvmill_tensor_scatter_attention onnx_attention_step_of(const struct spec *spec,
+                                                       const kvmill_attention *attention);
 
 #endif

@@ -210,16 +210,15 @@ static bool read_flag(const struct json_place *place, int32_t *flag, struct erro
     return true;
 }
 
-static bool read_real(const struct json_place *place, double *value, struct error *error) {
+bool spec_read_real(const struct json_place *place, double *value, struct error *error) {
     if (!json_is_number(place->value))
         return json_fail(error, place, "is no number; accepted: a number");
     *value = json_number_value(place->value);
     return true;
 }
 
-/* One of `words`, which end with NULL; *word is the constant among them. */
-static bool read_word(const struct json_place *place, const char *const *words, const char *what,
-                      const char **word, struct error *error) {
+bool spec_read_word(const struct json_place *place, const char *const *words, const char *what,
+                    const char **word, struct error *error) {
     char accepted[128] = "";
     const char *text;
     if (!json_get_string(place, &text, error))
@@ -242,7 +241,7 @@ static bool read_type(const struct json_place *place, DLDataType *type, struct e
     static const char *const words[] = {"float32", "float16", "bfloat16", "int8",
                                         "int4",    "uint8",   NULL};
     const char *word;
-    if (!read_word(place, words, "an element type of cache attention", &word, error))
+    if (!spec_read_word(place, words, "an element type of cache attention", &word, error))
         return false;
     *type = type_named(word);
     return true;
@@ -250,12 +249,12 @@ static bool read_type(const struct json_place *place, DLDataType *type, struct e
 
 static bool read_math(const struct json_place *place, const char **math, struct error *error) {
     static const char *const words[] = {"f32", "fast", NULL};
-    return read_word(place, words, "a kind of arithmetic", math, error);
+    return spec_read_word(place, words, "a kind of arithmetic", math, error);
 }
 
 static bool read_format(const struct json_place *place, const char **format, struct error *error) {
     static const char *const words[] = {"q8_0", "q4_0", NULL};
-    return read_word(place, words, "a format of cache rows", format, error);
+    return spec_read_word(place, words, "a format of cache rows", format, error);
 }
 
 static bool read_attribute(const struct json_place *place, enum kind kind, void *member,
@@ -266,7 +265,7 @@ static bool read_attribute(const struct json_place *place, enum kind kind, void 
     case FLAG:
         return read_flag(place, member, error);
     case REAL:
-        return read_real(place, member, error);
+        return spec_read_real(place, member, error);
     case TYPE:
         return read_type(place, member, error);
     case MATH:

@@ -54,8 +54,7 @@ static bool read_dim(const struct json_place *place, int64_t *dim, struct error 
     return json_get_integer(place, 0, INT64_MAX, dim, error);
 }
 
-/* An absent shape is left for the inputs of a run to tell. */
-static bool read_shape(const struct json_place *place, DLTensor *tensor, struct error *error) {
+bool spec_read_shape(const struct json_place *place, DLTensor *tensor, struct error *error) {
     if (place->value == NULL)
         return true;
     if (!json_get_array(place, error))
@@ -77,7 +76,7 @@ static bool read_shape(const struct json_place *place, DLTensor *tensor, struct 
 static bool read_member_shape(const struct json_place *place, const char *name, DLTensor *tensor,
                               struct error *error) {
     struct json_place member = json_member(place, name);
-    return read_shape(&member, tensor, error);
+    return spec_read_shape(&member, tensor, error);
 }
 
 static bool refuse_dtype(const struct json_place *place, const char *name, struct error *error) {
@@ -144,7 +143,7 @@ static bool read(const struct json_place *place, struct spec *spec, struct error
 
 /* ---- Writing ---- */
 
-static json_t *write_shape(const DLTensor *tensor) {
+json_t *spec_write_shape(const DLTensor *tensor) {
     json_t *dims = json_array();
     for (int d = 0; d < tensor->ndim; d++)
         json_array_append_new(dims, tensor->shape[d] == KVMILL_DYNAMIC
@@ -159,11 +158,11 @@ static void write(const struct spec *spec, json_t *object) {
     json_object_set_new(object, "mode", json_string(scatter->mode));
     json_object_set_new(object, "dtype", json_string(kvmill_dtype_name(scatter->dtype)));
     if (scatter->past_cache.shape)
-        json_object_set_new(object, "past_cache", write_shape(&scatter->past_cache));
+        json_object_set_new(object, "past_cache", spec_write_shape(&scatter->past_cache));
     if (scatter->update.shape)
-        json_object_set_new(object, "update", write_shape(&scatter->update));
+        json_object_set_new(object, "update", spec_write_shape(&scatter->update));
     if (scatter->write_indices.shape)
-        json_object_set_new(object, "write_indices", write_shape(&scatter->write_indices));
+        json_object_set_new(object, "write_indices", spec_write_shape(&scatter->write_indices));
 }
 
 static void free_shapes(struct spec *spec) {

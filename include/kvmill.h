@@ -227,6 +227,113 @@ kvmill_status kvmill_plan_multi_head_cache_attention(const kvmill_cache_attentio
                                                      const kvmill_plan_options *options,
                                                      kvmill_plan **plan, kvmill_error *error);
 
+/* ---- ONNX Attention ----------------------------------------------------------------------- */
+
+/* ONNX Attention, opsets 23, 24 and 25, with the semantics of ONNX 1.23.  Attributes have the names
+   and defaults of the standard; kvmill_attention_init sets the defaults.
+
+   scores = scale * Q K^T, then softcap, then + attn_mask, with -infinity where is_causal, a window
+   or nonpad_kv_seqlen hide a key; Y = softmax (scores) V.  Query head h uses kv head h /
+   (q_num_heads / kv_num_heads).  Query i of batch entry b is at position p = offset + i, and a
+   causal one sees keys j
+   <= p; offset = the rows of past_key; or nonpad_kv_seqlen[b] - queries; or 0.  A query that sees
+   no key gives 0: that is decided by masks alone, whatever the scores are.  Rows of K and V from
+   nonpad_kv_seqlen[b] on are not read.
+
+   The tensors are prototypes, as those of kvmill_tensor_scatter; NULL: there is none, and so it
+   must be in each run, but for Y, which may be NULL here.  Numbers and sizes of heads must be
+   known. */
+typedef struct kvmill_attention {
+    size_t struct_size;        /* sizeof (kvmill_attention) */
+    int64_t opset;             /* 23, 24 or 25 */
+    int64_t is_causal;         /* 0 */
+    int64_t q_num_heads;       /* 0: not given.  Required for tensors of rank 3; for rank 4 not */
+    int64_t kv_num_heads;      /* allowed by opset 25 */
+    double scale;              /* 0: 1 / sqrt (head size) */
+    double softcap;            /* 0: none */
+    int64_t softmax_precision; /* 0: T1's; 1 float, 10 float16, 16 bfloat16: at least float32 is
+                                  used; 11 double */
+    int64_t
+        qk_matmul_output_mode; /* 0: scaled products, 1: after softcap, 2: after masks, 3: softmax.
+                                  Keys from nonpad_kv_seqlen on give 0 in modes 0 and 1 */
+    int64_t left_window_size;  /* -1: unbounded; else p - left_window_size <= j.  Opset 25 */
+    int64_t right_window_size; /* -1: unbounded; else j <= p + right_window_size.  Opset 25 */
+    const DLTensor *Q, *K, *V, *attn_mask, *past_key, *past_value, *nonpad_kv_seqlen;
+    const DLTensor *Y, *present_key, *present_value, *qk_matmul_output;
+} kvmill_attention;
+
+/* Order of the tensors an attention plan runs on; S new queries, N new keys, P keys of the past,
+   T = P + N, D and E the head sizes of keys and values.  T1, T2: float16, bfloat16, float32,
+   float64.
+
+   Q (B, H, S, D) or (B, S, H * D)                     T1
+   K (B, G, N, D) or (B, N, G * D)                     T1, of Q's rank
+   V (B, G, N, E) or (B, N, G * E)                     T2
+   attn_mask (T), (S, T), (H, S, T) or (B, H, S, T)    bool (true: seen), integer or float: added,
+   as a number of type T1; dims but the last may be 1; from opset 24 on the last may be less than T:
+                                                       keys behind it are hidden
+   past_key, past_value (B, G, P, D), (B, G, P, E)     both or none
+   nonpad_kv_seqlen (B)                                int64, 0 to T; not with a past; opset 24
+   Y (B, H, S, E) or (B, S, H * E)                     T1
+   present_key, present_value (B, G, T, D), (B, G, T, E)   past and new keys in one piece
+   qk_matmul_output (B, H, S, T)                       T1
+
+   Any of the last three may be missing.  A present tensor may begin with the memory of the past, or
+   end with that of K or V (same addresses and strides): that part is left as it is.  Other overlaps
+   of outputs are refused.  The last dim of tensors has stride 1, but for attn_mask's. */
+enum {
+    KVMILL_ATTENTION_Q = 0,
+    KVMILL_ATTENTION_K = 1,
+    KVMILL_ATTENTION_V = 2,
+    KVMILL_ATTENTION_MASK = 3,
+    KVMILL_ATTENTION_PAST_KEY = 4,
+    KVMILL_ATTENTION_PAST_VALUE = 5,
+    KVMILL_ATTENTION_NONPAD_KV_SEQLEN = 6,
+    KVMILL_ATTENTION_Y = 7,
+    KVMILL_ATTENTION_PRESENT_KEY = 8,
+    KVMILL_ATTENTION_PRESENT_VALUE = 9,
+    KVMILL_ATTENTION_QK_MATMUL_OUTPUT = 10,
+    KVMILL_ATTENTION_TENSORS = 11
+};
+
+/* All 0 or NULL but struct_size, opset 25, and windows -1. */
+void kvmill_attention_init(kvmill_attention *op);
+
+/* Otherwise as kvmill_plan_tensor_scatter.  What no kernel of a pack computes (T1 or T2 float64,
+   softmax_precision 11, qk_matmul_output) a portable one does, and kvmill_plan_describe says so. */
+kvmill_status kvmill_plan_attention(const kvmill_attention *op, const kvmill_plan_options *options,
+                                    kvmill_plan **plan, kvmill_error *error);
+
+/* A step of a model with a cache of its own: TensorScatter of K and V, then Attention, in one plan.
+   Ours; what the two ops give where they can say it, and right where they cannot: queries of
+   different lengths in one batch, and circular caches that have wrapped around.
+
+   K and V of `attention` are the new rows, as many as there are queries; past_key and past_value
+   are the caches that they go into, from slot write_indices[b] on (mode "circular" wraps around),
+   and present_key and present_value the caches afterwards.  Caches have Q's rank: (B, G, M, D) or
+   (B, M, G * D).  Query i is at position write_indices[b] + i, and positions are the columns of
+   attn_mask, M or, as always, fewer.  nonpad_kv_seqlen[b] is the number of valid keys after the
+   step, write_indices[b] to write_indices[b] + S: rows and queries beyond it are padding, and the
+   queries give 0.  NULL: nothing is padding.  Rows of padding go into a linear cache, as
+   TensorScatter would have it, but not into a circular one, where they would replace valid keys.
+
+   A circular cache holds the last M positions: of the keys up to the last that a query may see, it
+   sees the last M, those that the step itself replaces among them.  It has no attn_mask. */
+typedef struct kvmill_tensor_scatter_attention {
+    size_t struct_size;                /* sizeof (kvmill_tensor_scatter_attention) */
+    const kvmill_attention *attention; /* opset 24 or 25; without qk_matmul_output */
+    const char *mode;                  /* "linear" or "circular"; NULL = linear */
+    const DLTensor *write_indices;     /* int64 (B), or NULL for all zero */
+} kvmill_tensor_scatter_attention;
+
+/* It runs on the tensors of Attention and one more.  In place: present_key is past_key, and
+   present_value past_value, in any combination. */
+enum { KVMILL_ATTENTION_WRITE_INDICES = 11, KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS = 12 };
+
+kvmill_status kvmill_plan_tensor_scatter_attention(const kvmill_tensor_scatter_attention *op,
+                                                   const kvmill_plan_options *options,
+                                                   kvmill_plan **plan, kvmill_error *error);
+
 /* ---- StableHLO gather and scatter --------------------------------------------------------- */
 
 /* stablehlo.gather and stablehlo.scatter as of StableHLO 1.x with batching dims.  Attributes have

@@ -170,15 +170,14 @@ static const struct {
     {{kDLInt, 4, 1}, KVMILL_I4},
 };
 
-/* 0 for a type that is none of them. */
-static int element_of(DLDataType type) {
+int kvmill_element_of(DLDataType type) {
     for (size_t i = 0; i < sizeof elements / sizeof *elements; i++)
         if (kvmill_dtype_equal(elements[i].dl, type))
             return elements[i].element;
     return 0;
 }
 
-static bool is_float(int element) {
+bool kvmill_is_float(int element) {
     return element == KVMILL_F32 || element == KVMILL_F16 || element == KVMILL_BF16;
 }
 
@@ -191,8 +190,8 @@ static kvmill_status refuse_type(const char *prefix, const char *name, DLDataTyp
 static kvmill_status check_activation(const kvmill_cache_attention *op,
                                       struct kvmill_cache_geometry *geometry, kvmill_error *error) {
     bool raw = geometry->which == KVMILL_KEY_VALUE_CACHE;
-    geometry->activation = element_of(op->T1);
-    if (is_float(geometry->activation) || (raw && geometry->activation == KVMILL_I8))
+    geometry->activation = kvmill_element_of(op->T1);
+    if (kvmill_is_float(geometry->activation) || (raw && geometry->activation == KVMILL_I8))
         return KVMILL_OK;
     return refuse_type("", "T1", op->T1,
                        raw ? "float32, float16, bfloat16, int8" : "float32, float16, bfloat16",
@@ -255,8 +254,8 @@ static kvmill_status check_blocks(const struct side *side, struct kvmill_format 
 
 static kvmill_status check_plain(const struct side *side, struct kvmill_format *format, bool raw,
                                  kvmill_error *error) {
-    format->element = element_of(side->T2);
-    if (raw ? format->element == KVMILL_I8 : is_float(format->element))
+    format->element = kvmill_element_of(side->T2);
+    if (raw ? format->element == KVMILL_I8 : kvmill_is_float(format->element))
         return KVMILL_OK;
     return refuse_type(side->prefix, "T2", side->T2,
                        raw ? "int8, with T1 int8" : "float32, float16, bfloat16, with quant_bit 0",
@@ -277,13 +276,13 @@ static kvmill_status check_group(const struct side *side, kvmill_error *error) {
 static kvmill_status check_quantised(const struct side *side, struct kvmill_format *format,
                                      kvmill_error *error) {
     format->element = side->quant_bit == 8 ? KVMILL_I8 : KVMILL_I4;
-    format->scale = element_of(side->T3);
+    format->scale = kvmill_element_of(side->T3);
     format->group = (int32_t)side->quant_group;
-    if (element_of(side->T2) != format->element)
+    if (kvmill_element_of(side->T2) != format->element)
         return refuse_type(
             side->prefix, "T2", side->T2,
             side->quant_bit == 8 ? "int8, with quant_bit 8" : "int4, with quant_bit 4", error);
-    if (!is_float(format->scale))
+    if (!kvmill_is_float(format->scale))
         return refuse_type(side->prefix, "T3", side->T3, "float32, float16, bfloat16", error);
     return check_group(side, error);
 }

@@ -24,8 +24,8 @@ struct kvmill_cache_geometry {
     bool dynamic, causal, alibi, paged;
     int64_t heads, kv_heads, ratio; /* ratio = heads / kv_heads */
     int64_t layers, layer, layout, page_size, repeat;
-    int activation;                   /* enum kvmill_element; I8 for raw copies (D41) */
-    struct kvmill_format key, value;  /* of the cache; of MultiHeadAttention: of the inputs */
+    int activation;                  /* enum kvmill_element; I8 for raw copies (D41) */
+    struct kvmill_format key, value; /* of the cache; of MultiHeadAttention: of the inputs */
     bool value_differs;
     int math;
     double scale, softcap;
@@ -47,12 +47,18 @@ struct kvmill_convert_shape kvmill_convert_shape_of(const struct kvmill_cache_ge
 struct kvmill_attend_shape kvmill_attend_shape_of(const struct kvmill_cache_geometry *geometry,
                                                   bool masked);
 
+/* enum kvmill_element of F32, F16, BF16, I8 and I4; 0 for a type that is none of them. */
+int kvmill_element_of(DLDataType type);
+
+/* F32, F16 and BF16. */
+bool kvmill_is_float(int element);
+
 /* Bytes of one row, and of its scales. */
 int64_t kvmill_format_row_bytes(const struct kvmill_format *format);
 int64_t kvmill_format_scale_bytes(const struct kvmill_format *format);
 
-/* Factor of the ALiBi bias of a head: 2^(-8 (k + 1) / n) for the first n heads, n the largest power of
-   two <= heads; 2^(-4 m / n), m = 1, 3, 5 ..., for the rest. */
+/* Factor of the ALiBi bias of a head: 2^(-8 (k + 1) / n) for the first n heads, n the largest power
+   of two <= heads; 2^(-4 m / n), m = 1, 3, 5 ..., for the rest. */
 double kvmill_alibi_slope(int64_t heads, int64_t head);
 
 #endif

@@ -35,10 +35,22 @@ static inline const struct kvmill_attend_shape *tile_shape(const struct tiles *t
 /* Where things lie in the workspace: for every thread a slot, then the partial results that are
    merged.  A slot begins with the flag that says who has it. */
 struct workspace_layout {
-    int64_t kernel, rows, slots, partial; /* in a thread's slot */
-    int64_t size;                         /* of a thread's slot */
-    int64_t shared;                       /* partial results */
+    int64_t kernel, rows, slots, partial, masks; /* in a thread's slot */
+    int64_t size;                                /* of a thread's slot */
+    int64_t shared;                              /* partial results */
+    int64_t more;                                /* behind them */
 };
+
+struct cache_call;
+
+/* The parts of a phase may run in any order. */
+struct phase {
+    int64_t (*parts)(const struct cache_call *call);
+    void (*part)(const struct cache_call *call, int64_t part);
+};
+
+struct onnx_plan;
+struct onnx_run;
 
 struct cache_plan {
     kvmill_plan base;
@@ -50,11 +62,30 @@ struct cache_plan {
     struct by_size writers[2], readers[2]; /* likewise */
     struct tiles tiles[2];                 /* [1]: with an attn_mask */
     struct workspace_layout workspace;
+    const struct phase *const *phases; /* end with NULL */
+    struct onnx_plan *onnx;            /* of ONNX Attention; or NULL */
     int threads;
     bool partial;
     float empty;
     float slopes[]; /* of ALiBi, by query head */
 };
+
+/* The hooks of all plans of attention, but for begin. */
+int64_t kvmill_cache_attention_parts(const struct call *call);
+void kvmill_cache_attention_part(const struct call *call, int64_t part);
+bool kvmill_cache_attention_next(struct call *call);
+
+/* Threads that a plan is made for. */
+kvmill_status kvmill_check_threads(const kvmill_plan_options *options, int *threads,
+                                   kvmill_error *error);
+
+/* The kernels that attend, without or with a mask.  The shape's rows and workspace are set. */
+void kvmill_select_tiles(const struct shelf *shelf, const struct kvmill_attend_shape *wanted,
+                         struct tiles *tiles);
+
+/* " SYMBOL, SYMBOL (pack NAME)" */
+struct words;
+void kvmill_say_tiles(struct words *words, const struct tiles *tiles);
 
 /* Everything of a plan but the announcement. */
 kvmill_status kvmill_make_cache_plan(const kvmill_cache_attention *op, enum kvmill_cache_op which,
@@ -106,10 +137,11 @@ struct cache_call {
     struct page_lists lists;
     int64_t decoding; /* so many sequences know no causal mask */
     struct cache_side side[2];
-    struct token_rows current[2]; /* key and value, to be written */
+    struct token_rows current[2]; /* key and value, to be written; of ONNX Attention: new ones */
     struct token_rows loaded[2];  /* to be read back */
     struct token_rows query, output, lse;
-    struct token_rows mask; /* by token, then position */
+    struct token_rows mask;      /* by token, then position */
+    const struct onnx_run *onnx; /* of ONNX Attention; or NULL */
     unsigned char *sinks;
     int64_t sink_stride;
     const struct tiles *tiles;
@@ -201,18 +233,13 @@ kvmill_status kvmill_cache_attention_begin(struct call *call, const DLTensor *co
 
 /* ---- Phases ---- */
 
-struct phase {
-    int64_t (*parts)(const struct cache_call *call);
-    void (*part)(const struct cache_call *call, int64_t part);
-};
-
 extern const struct phase kvmill_write_phase, kvmill_read_phase, kvmill_attend_phase,
     kvmill_merge_phase;
 
 /* Cut a run into tiles, units and pieces; before the first phase. */
 void kvmill_attend_prepare(struct cache_call *call, bool masked);
 
-/* Lay the workspace out, for the largest of the plan's tiles. */
-void kvmill_attend_lay_out(struct cache_plan *plan);
+/* Lay the workspace out, for the largest of the plan's tiles and `more` bytes. */
+void kvmill_attend_lay_out(struct cache_plan *plan, size_t more);
 
 #endif

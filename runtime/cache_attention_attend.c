@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "numbers.h"
+#include "onnx_attention.h"
 #include "partial.h"
 #include "slots.h"
 
@@ -54,8 +55,15 @@ static int64_t kernel_room(const struct tiles *tiles, int i) {
     return room;
 }
 
+/* Of rows that an attn_mask is converted for. */
+static int64_t mask_room(const struct cache_plan *plan, int64_t rows) {
+    bool converted = plan->onnx != NULL && plan->onnx->has[KVMILL_ATTENTION_MASK];
+    int64_t bytes = kvmill_activation_bytes(plan->geometry.activation);
+    return converted ? whole_lines(rows * KVMILL_MASK_POSITIONS * bytes) : 0;
+}
+
 /* All sizes follow from the largest tile and the hungriest kernel. */
-void kvmill_attend_lay_out(struct cache_plan *plan) {
+void kvmill_attend_lay_out(struct cache_plan *plan, size_t more) {
     struct workspace_layout *layout = &plan->workspace;
     int64_t rows = 0, kernel = 0;
     for (int m = 0; m < 2; m++)
@@ -69,9 +77,11 @@ void kvmill_attend_lay_out(struct cache_plan *plan) {
     layout->slots = layout->rows + whole_lines(rows * (int64_t)sizeof(struct kvmill_query_row));
     layout->partial =
         layout->slots + whole_lines((MOST_POSITIONS + AHEAD) * (int64_t)sizeof(int64_t));
-    layout->size = layout->partial + partial;
+    layout->masks = layout->partial + partial;
+    layout->size = layout->masks + mask_room(plan, rows);
     layout->shared = layout->size * plan->threads;
-    plan->base.workspace_size = (size_t)(layout->shared + PARTIAL_ROOM);
+    layout->more = layout->shared + PARTIAL_ROOM;
+    plan->base.workspace_size = (size_t)layout->more + more;
 }
 
 static struct thread_slots slots_of(const struct cache_call *call) {
@@ -131,6 +141,10 @@ static int64_t first_seen(const struct cache_call *call, const struct asker *ask
 static void see(const struct cache_call *call, const struct asker *asker, int64_t *first,
                 int64_t *last) {
     int64_t position = position_of(call, asker);
+    if (call->onnx != NULL) {
+        kvmill_onnx_see(call->onnx, asker->b, asker->token, first, last);
+        return;
+    }
     *last = is_causal(call, asker->b) ? most(0, position + 1)
                                       : kvmill_positions_along(call, asker->b, asker->head);
     *first = least(first_seen(call, asker, position), *last);
@@ -358,6 +372,21 @@ static struct kvmill_attend problem_of(const struct cache_call *call, const stru
     return problem;
 }
 
+/* The first position of a second piece of memory. */
+static int64_t joint_of(const struct cache_call *call, const struct tile *tile) {
+    return call->onnx != NULL ? kvmill_onnx_joint(call->onnx, tile->b) : INT64_MAX;
+}
+
+/* Of the second piece. */
+static void set_new_addresses(const struct cache_call *call, const struct tile *tile,
+                              struct kvmill_attend *problem) {
+    const struct token_rows *key = &call->current[0], *value = &call->current[1];
+    problem->key = key->data + tile->b * key->batch + tile->kv_head * key->head;
+    problem->value = value->data + tile->b * value->batch + tile->kv_head * value->head;
+    problem->key_stride = key->token;
+    problem->value_stride = value->token;
+}
+
 static bool sees_all(const struct kvmill_attend *problem, int64_t first, int64_t last) {
     for (int64_t i = 0; i < problem->rows; i++)
         if (problem->row[i].first > first || problem->row[i].last < last)
@@ -387,13 +416,46 @@ static void list_slots(const struct cache_call *call, const struct tile *tile,
     }
 }
 
+static bool has_masks(const struct cache_call *call) {
+    return call->onnx != NULL && call->onnx->mask.data != NULL;
+}
+
+/* The rows of a tile for the positions of one call, which are counted from 0, with their masks.
+   Query heads that share a mask are neighbours. */
+static void set_masks(const struct cache_call *call, const struct tile *tile,
+                      const struct kvmill_attend *problem, unsigned char *slot) {
+    const struct workspace_layout *layout = &cache_plan_of(call)->workspace;
+    struct kvmill_query_row *rows = (void *)(slot + layout->rows);
+    int element = cache_plan_of(call)->geometry.activation;
+    int64_t bytes = KVMILL_MASK_POSITIONS * kvmill_activation_bytes(element);
+    for (int64_t i = 0; i < tile->rows; i++) {
+        const struct asker asker = asker_of(tile, i);
+        struct kvmill_query_row *row = &rows[i];
+        if (i % tile->heads > 0 && call->onnx->mask.head == 0) {
+            row->first = row[-1].first, row->last = row[-1].last, row->mask = row[-1].mask;
+            continue;
+        }
+        const struct mask_part part = {asker.b, asker.head, asker.token, problem->first,
+                                       problem->count};
+        see(call, &asker, &row->first, &row->last);
+        row->first = least(most(row->first - part.at, 0), part.count);
+        row->last = most(least(row->last - part.at, part.count), row->first);
+        kvmill_mask_row(&call->onnx->mask, &part, element, slot + layout->masks + i * bytes, row);
+    }
+}
+
 /* Call the kernel for positions [first, last), a list of slots at a time. */
 static void walk(const struct cache_call *call, const struct tile *tile, int64_t first,
-                 int64_t last, int64_t *slots, struct kvmill_attend *problem) {
+                 int64_t last, unsigned char *slot, struct kvmill_attend *problem) {
+    int64_t *slots = (void *)(slot + cache_plan_of(call)->workspace.slots);
+    int64_t joint = joint_of(call, tile),
+            room = has_masks(call) ? KVMILL_MASK_POSITIONS : MOST_POSITIONS;
     problem->slot = slots;
     for (int64_t at = first; at < last; at += problem->count) {
-        int64_t next = at + least(MOST_POSITIONS, last - at);
-        int64_t next_count = least(MOST_POSITIONS, last - next);
+        int64_t end = at < joint ? least(joint, last) : last, next = at + least(room, end - at);
+        int64_t next_count = least(room, end - next);
+        if (at >= joint)
+            set_new_addresses(call, tile, problem);
         problem->first = at;
         problem->count = next - at;
         problem->ahead = least(AHEAD, next_count / STREAMS * STREAMS);
@@ -401,6 +463,10 @@ static void walk(const struct cache_call *call, const struct tile *tile, int64_t
         problem->end = next == last;
         list_slots(call, tile, problem, at, problem->count, problem->count, slots);
         list_slots(call, tile, problem, next, next_count, problem->ahead, slots + problem->count);
+        if (has_masks(call)) {
+            set_masks(call, tile, problem, slot);
+            problem->first = 0;
+        }
         tile->kernel->run(problem, 0, 1);
     }
 }
@@ -455,7 +521,7 @@ static void attend_piece(const struct cache_call *call, const struct tile *tile,
         problem.partial = shared_partials(call, unit) + piece * piece_floats(call);
     else if (is_nothing || cache_plan_of(call)->partial)
         problem.partial = (float *)(void *)(slot + layout->partial);
-    walk(call, tile, first, last, (int64_t *)(void *)(slot + layout->slots), &problem);
+    walk(call, tile, first, last, slot, &problem);
     if (is_nothing)
         put_nothing(&problem, partial_floats(cache_plan_of(call)));
     if (!is_split && problem.partial != NULL)

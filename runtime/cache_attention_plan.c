@@ -3,26 +3,26 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "../ops/fail.h"
 #include "cache_attention.h"
 #include "portable.h"
+#include "words.h"
 
 enum { MOST_THREADS = 4096 };
 
 /* ---- Running ---- */
 
-static const struct phase *const *phases_of(const struct cache_call *call) {
+static const struct phase *const *phases_of(enum kvmill_cache_op which) {
     static const struct phase *const phases[][4] = {
         [KVMILL_KEY_VALUE_CACHE] = {&kvmill_write_phase, &kvmill_read_phase, NULL},
         [KVMILL_MULTI_HEAD_ATTENTION] = {&kvmill_attend_phase, &kvmill_merge_phase, NULL},
         [KVMILL_MULTI_HEAD_CACHE_ATTENTION] = {&kvmill_write_phase, &kvmill_attend_phase,
                                                &kvmill_merge_phase, NULL},
     };
-    return phases[cache_plan_of(call)->geometry.which];
+    return phases[which];
 }
 
 /* The mean of the sequences; of positions those that a window lets see. */
@@ -45,20 +45,20 @@ static const struct cache_call *const_call_of(const struct call *call) {
     return (const struct cache_call *)(const void *)call;
 }
 
-static int64_t count_parts(const struct call *base) {
+int64_t kvmill_cache_attention_parts(const struct call *base) {
     const struct cache_call *call = const_call_of(base);
-    return phases_of(call)[call->phase]->parts(call);
+    return cache_plan_of(call)->phases[call->phase]->parts(call);
 }
 
-static void run_part(const struct call *base, int64_t part) {
+void kvmill_cache_attention_part(const struct call *base, int64_t part) {
     const struct cache_call *call = const_call_of(base);
-    phases_of(call)[call->phase]->part(call, part);
+    cache_plan_of(call)->phases[call->phase]->part(call, part);
 }
 
 /* Phases without parts are passed over. */
-static bool go_on(struct call *base) {
+bool kvmill_cache_attention_next(struct call *base) {
     struct cache_call *call = (struct cache_call *)(void *)base;
-    const struct phase *const *phases = phases_of(call);
+    const struct phase *const *phases = cache_plan_of(call)->phases;
     do
         call->phase++;
     while (phases[call->phase] != NULL && phases[call->phase]->parts(call) == 0);
@@ -71,9 +71,9 @@ static void destroy(kvmill_plan *plan) {
 
 static const struct op cache_attention_op = {
     .begin = kvmill_cache_attention_begin,
-    .parts = count_parts,
-    .part = run_part,
-    .next = go_on,
+    .parts = kvmill_cache_attention_parts,
+    .part = kvmill_cache_attention_part,
+    .next = kvmill_cache_attention_next,
     .destroy = destroy,
 };
 
@@ -95,37 +95,19 @@ static const struct cache_layout *layout_of(const struct kvmill_cache_geometry *
     return (geometry->dynamic ? of_dynamic : of_static) + (has_cache ? geometry->layout : 0);
 }
 
-/* Text that grows; what does not fit is cut off. */
-struct text {
-    char *at;
-    size_t left;
-};
-
-__attribute__((format(printf, 2, 3))) static void say(struct text *text, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    int count = vsnprintf(text->at, text->left, format, arguments);
-    va_end(arguments);
-    size_t used = count < 0 ? 0 : (size_t)count < text->left ? (size_t)count : text->left - 1;
-    text->at += used;
-    text->left -= used;
+static void say_by_size(struct words *words, const struct by_size *by_size) {
+    kvmill_said(words, kvmill_by_size_words(by_size, words->at, words->left));
 }
 
-static void say_by_size(struct text *text, const struct by_size *by_size) {
-    size_t used = kvmill_by_size_words(by_size, text->at, text->left);
-    text->at += used;
-    text->left -= used;
-}
-
-static void say_kernel(struct text *text, const char *what, const struct selection *selection,
+static void say_kernel(struct words *words, const char *what, const struct selection *selection,
                        const struct kvmill_kernel *portable) {
     const struct kvmill_kernel *kernel = selection->by_size.kernel;
-    say(text, "; %s with %s (%s%s)", what, kernel->symbol, kernel == portable ? "" : "pack ",
-        selection->origin);
-    say_by_size(text, &selection->by_size);
+    kvmill_say(words, "; %s with %s (%s%s)", what, kernel->symbol,
+               kernel == portable ? "" : "pack ", selection->origin);
+    say_by_size(words, &selection->by_size);
 }
 
-static void select_rows(struct cache_plan *plan, const struct shelf *shelf, struct text *text) {
+static void select_rows(struct cache_plan *plan, const struct shelf *shelf, struct words *words) {
     static const char *const writes[] = {"write K", "write V"};
     static const char *const reads[] = {"read K", "read V"};
     for (int v = 0; v < 2; v++) {
@@ -136,12 +118,12 @@ static void select_rows(struct cache_plan *plan, const struct shelf *shelf, stru
                                       &kvmill_portable_read_rows};
         struct selection selection = kvmill_select_kernel(shelf, &writer);
         plan->writers[v] = selection.by_size;
-        say_kernel(text, writes[v], &selection, &kvmill_portable_write_rows);
+        say_kernel(words, writes[v], &selection, &kvmill_portable_write_rows);
         if (plan->geometry.which != KVMILL_KEY_VALUE_CACHE)
             continue;
         selection = kvmill_select_kernel(shelf, &reader);
         plan->readers[v] = selection.by_size;
-        say_kernel(text, reads[v], &selection, &kvmill_portable_read_rows);
+        say_kernel(words, reads[v], &selection, &kvmill_portable_read_rows);
     }
 }
 
@@ -152,25 +134,32 @@ static void set_rows(struct tiles *tiles) {
         tiles->rows[i] = tile_shape(tiles, tiles->selection.tiles[i].kernel)->rows;
 }
 
-static void say_tiles(struct text *text, const char *what, const struct tiles *tiles) {
+void kvmill_say_tiles(struct words *words, const struct tiles *tiles) {
     const struct attend_selection *selection = &tiles->selection;
-    say(text, "; %s with", what);
     for (int i = 0; i < selection->count; i++)
-        say(text, "%s %s", i ? "," : "", selection->tiles[i].kernel->symbol);
-    say(text, " (%s%s)", selection->portable ? "" : "pack ", selection->origin);
+        kvmill_say(words, "%s %s", i ? "," : "", selection->tiles[i].kernel->symbol);
+    kvmill_say(words, " (%s%s)", selection->portable ? "" : "pack ", selection->origin);
     for (int i = 0; i < selection->count; i++)
-        say_by_size(text, &selection->tiles[i]);
+        say_by_size(words, &selection->tiles[i]);
 }
 
-static void select_tiles(struct cache_plan *plan, const struct shelf *shelf, struct text *text) {
+void kvmill_select_tiles(const struct shelf *shelf, const struct kvmill_attend_shape *wanted,
+                         struct tiles *tiles) {
+    tiles->wanted = *wanted;
+    tiles->selection = kvmill_select_attend(shelf, &tiles->wanted);
+    set_rows(tiles);
+}
+
+static void select_tiles(struct cache_plan *plan, const struct shelf *shelf, struct words *words) {
     static const char *const whats[] = {"attend", "with a mask"};
     for (int masked = 0; masked < 2; masked++) {
         struct tiles *tiles = &plan->tiles[masked];
-        tiles->wanted = kvmill_attend_shape_of(&plan->geometry, masked);
-        tiles->selection = kvmill_select_attend(shelf, &tiles->wanted);
-        set_rows(tiles);
-        if (masked == 0 || tiles->wanted.terms != plan->tiles[0].wanted.terms)
-            say_tiles(text, whats[masked], tiles);
+        const struct kvmill_attend_shape wanted = kvmill_attend_shape_of(&plan->geometry, masked);
+        kvmill_select_tiles(shelf, &wanted, tiles);
+        if (masked == 0 || tiles->wanted.terms != plan->tiles[0].wanted.terms) {
+            kvmill_say(words, "; %s with", whats[masked]);
+            kvmill_say_tiles(words, tiles);
+        }
     }
 }
 
@@ -182,35 +171,37 @@ static const char *element_name(int element) {
     return names[element];
 }
 
-static void say_format(struct text *text, const char *what, const struct kvmill_format *format) {
-    say(text, ", %s of %d %s", what, format->dim, element_name(format->element));
+static void say_format(struct words *words, const char *what, const struct kvmill_format *format) {
+    kvmill_say(words, ", %s of %d %s", what, format->dim, element_name(format->element));
     if (format->group > 0)
-        say(text, " in groups of %d, scales %s", format->group, element_name(format->scale));
+        kvmill_say(words, " in groups of %d, scales %s", format->group,
+                   element_name(format->scale));
 }
 
-static void say_problem(struct text *text, const struct kvmill_cache_geometry *geometry) {
-    say(text, "%s%s, %" PRId64 " heads", geometry->dynamic ? "dynamic_batching." : "",
-        kvmill_cache_op_name(geometry->which), geometry->heads);
+static void say_problem(struct words *words, const struct kvmill_cache_geometry *geometry) {
+    kvmill_say(words, "%s%s, %" PRId64 " heads", geometry->dynamic ? "dynamic_batching." : "",
+               kvmill_cache_op_name(geometry->which), geometry->heads);
     if (geometry->ratio != 1)
-        say(text, " on %" PRId64, geometry->kv_heads);
-    say(text, ", activations %s", element_name(geometry->activation));
-    say_format(text, "K", &geometry->key);
-    say_format(text, "V", &geometry->value);
+        kvmill_say(words, " on %" PRId64, geometry->kv_heads);
+    kvmill_say(words, ", activations %s", element_name(geometry->activation));
+    say_format(words, "K", &geometry->key);
+    say_format(words, "V", &geometry->value);
     if (geometry->which != KVMILL_MULTI_HEAD_ATTENTION)
-        say(text, ", layout %" PRId64 "%s", geometry->layout, geometry->paged ? ", paged" : "");
+        kvmill_say(words, ", layout %" PRId64 "%s", geometry->layout,
+                   geometry->paged ? ", paged" : "");
     if (geometry->which != KVMILL_KEY_VALUE_CACHE)
-        say(text, ", math %s", geometry->math == KVMILL_MATH_FAST ? "fast" : "f32");
+        kvmill_say(words, ", math %s", geometry->math == KVMILL_MATH_FAST ? "fast" : "f32");
 }
 
 static void select_kernels(struct cache_plan *plan, const struct shelf *shelf) {
-    struct text text = {plan->base.description, sizeof plan->base.description};
-    say_problem(&text, &plan->geometry);
+    struct words words = {plan->base.description, sizeof plan->base.description};
+    say_problem(&words, &plan->geometry);
     if (plan->geometry.which != KVMILL_MULTI_HEAD_ATTENTION)
-        select_rows(plan, shelf, &text);
+        select_rows(plan, shelf, &words);
     if (plan->geometry.which == KVMILL_KEY_VALUE_CACHE)
         return;
-    select_tiles(plan, shelf, &text);
-    kvmill_attend_lay_out(plan);
+    select_tiles(plan, shelf, &words);
+    kvmill_attend_lay_out(plan, 0);
 }
 
 /* ---- Plans ---- */
@@ -233,6 +224,7 @@ static struct cache_plan *allocate(const kvmill_cache_attention *op,
     plan->geometry = *geometry;
     plan->layout = *layout_of(geometry);
     plan->threads = threads;
+    plan->phases = phases_of(geometry->which);
     plan->partial = op->partial != 0 && geometry->which != KVMILL_KEY_VALUE_CACHE;
     plan->empty = op->empty_is_nan ? NAN : 0;
     set_slopes(plan);
@@ -242,7 +234,7 @@ static struct cache_plan *allocate(const kvmill_cache_attention *op,
     return plan;
 }
 
-static kvmill_status check_threads(const kvmill_plan_options *options, int *threads,
+kvmill_status kvmill_check_threads(const kvmill_plan_options *options, int *threads,
                                    kvmill_error *error) {
     *threads = options && options->threads ? options->threads : 1;
     if (*threads >= 1 && *threads <= MOST_THREADS)
@@ -259,7 +251,7 @@ kvmill_status kvmill_make_cache_plan(const kvmill_cache_attention *op, enum kvmi
     int threads;
     kvmill_status status = kvmill_cache_attention_check(op, which, &geometry, error);
     if (status == KVMILL_OK)
-        status = check_threads(options, &threads, error);
+        status = kvmill_check_threads(options, &threads, error);
     if (status == KVMILL_OK)
         status = kvmill_open_shelf(options, &shelf, error);
     if (status != KVMILL_OK)

@@ -3,6 +3,8 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "cache_attention.h"
 
+#include "onnx_attention.h"
+
 /* A part moves about that many bytes, and more than that altogether goes around the caches. */
 static const int64_t part_bytes = 32 << 10;
 
@@ -142,6 +144,8 @@ void kvmill_fill_slots(const struct cache_call *call, int64_t b, int64_t head, i
                        int64_t count, int64_t *slots) {
     if (has_pages(call))
         fill_pages(call, b, head, first, count, slots);
+    else if (call->onnx != NULL)
+        kvmill_onnx_fill_slots(call->onnx, b, first, count, slots);
     else
         fill_run(base_row(call, b) + first, count, slots);
 }

@@ -269,21 +269,15 @@ kvmill_status kvmill_check_activations(const struct given *given) {
 
 /* ---- Addresses ---- */
 
-/* Bytes between neighbours of dim d; those of a dim that has none do not matter. */
-static int64_t step_of(const DLTensor *tensor, int d) {
-    if (d < 0 || tensor->shape[d] <= 1)
-        return 0;
-    return kvmill_tensor_stride(tensor, d) * kvmill_dtype_bits(tensor->dtype) / 8;
-}
-
 /* The dims of tokens and heads are those behind the batch, if there is one. */
 static struct token_rows rows_of(const struct given *given, int which) {
     const DLTensor *tensor = given->base.tensors[which];
     int token = given->plan->geometry.dynamic ? 0 : 1;
     if (tensor == NULL)
         return (struct token_rows){0};
-    return (struct token_rows){tensor_data(tensor), step_of(tensor, token - 1),
-                               step_of(tensor, token), step_of(tensor, token + 1)};
+    return (struct token_rows){tensor_data(tensor), kvmill_tensor_step(tensor, token - 1),
+                               kvmill_tensor_step(tensor, token),
+                               kvmill_tensor_step(tensor, token + 1)};
 }
 
 static struct token_rows mask_rows(const struct given *given) {
@@ -291,8 +285,9 @@ static struct token_rows mask_rows(const struct given *given) {
     if (mask == NULL)
         return (struct token_rows){0};
     int rank = mask->ndim;
-    return (struct token_rows){tensor_data(mask), step_of(mask, rank - 4), step_of(mask, rank - 2),
-                               step_of(mask, rank - 3)};
+    return (struct token_rows){tensor_data(mask), kvmill_tensor_step(mask, rank - 4),
+                               kvmill_tensor_step(mask, rank - 2),
+                               kvmill_tensor_step(mask, rank - 3)};
 }
 
 /* Of MultiHeadAttention: key and value themselves are the rows. */
@@ -307,15 +302,16 @@ static struct cache_side plain_side(const struct given *given, int which) {
 /* Address of K (v = 0) or V of the layer. */
 static unsigned char *layer_of(const struct given *given, const DLTensor *tensor, int v) {
     const struct cache_layout *layout = &given->plan->layout;
-    return tensor_data(tensor) + given->plan->geometry.layer * step_of(tensor, layout->layer) +
-           v * step_of(tensor, layout->kv);
+    return tensor_data(tensor) +
+           given->plan->geometry.layer * kvmill_tensor_step(tensor, layout->layer) +
+           v * kvmill_tensor_step(tensor, layout->kv);
 }
 
 /* Pages of one row are rows. */
 static int64_t row_step(const struct given *given, const DLTensor *tensor) {
     const struct cache_layout *layout = &given->plan->layout;
     bool in_pages = layout->row > 0 && given->plan->geometry.page_size > 1;
-    return step_of(tensor, in_pages ? layout->row : layout->slot);
+    return kvmill_tensor_step(tensor, in_pages ? layout->row : layout->slot);
 }
 
 /* v = 1 lies behind K in one tensor, or is the only part of another. */
@@ -329,15 +325,15 @@ static struct cache_side cache_side_of(const struct given *given, int v) {
     struct cache_side side = {
         .rows = {.data = layer_of(given, cache, v),
                  .row_stride = row_step(given, cache),
-                 .head_stride = step_of(cache, layout->head)},
-        .batch = step_of(cache, layout->batch),
+                 .head_stride = kvmill_tensor_step(cache, layout->head)},
+        .batch = kvmill_tensor_step(cache, layout->batch),
     };
     if (scale == NULL)
         return side;
     side.rows.scale = layer_of(given, scale, v);
     side.rows.scale_row_stride = row_step(given, scale);
-    side.rows.scale_head_stride = step_of(scale, layout->head);
-    side.scale_batch = step_of(scale, layout->batch);
+    side.rows.scale_head_stride = kvmill_tensor_step(scale, layout->head);
+    side.scale_batch = kvmill_tensor_step(scale, layout->batch);
     return side;
 }
 
@@ -347,7 +343,7 @@ static void set_sinks(const struct given *given) {
     call->sinks = sinks ? tensor_data(sinks) : NULL;
     if (sinks == NULL)
         return;
-    call->sink_stride = step_of(sinks, 0);
+    call->sink_stride = kvmill_tensor_step(sinks, 0);
     call->sink_element = kvmill_dtype_equal(sinks->dtype, float32_type)
                              ? KVMILL_F32
                              : given->plan->geometry.activation;

@@ -152,6 +152,10 @@ static kvmill_status refuse_overlap(const struct given_tensors *given, int outpu
                        given->rules[other].name, given->rules[output].name);
 }
 
+static bool may_overlap(const struct given_tensors *given, int output, int other) {
+    return given->may_overlap != NULL && given->may_overlap(given, output, other);
+}
+
 kvmill_status kvmill_check_overlaps(const struct given_tensors *given) {
     struct tensor_span spans[MOST_GIVEN] = {{0, 0}};
     for (int i = 0; i < given->count; i++)
@@ -159,7 +163,7 @@ kvmill_status kvmill_check_overlaps(const struct given_tensors *given) {
             spans[i] = kvmill_tensor_span_of(given->tensors[i]);
     for (int o = 0; o < given->count; o++)
         for (int i = 0; spans[o].end > 0 && given->rules[o].output && i < given->count; i++)
-            if (i != o && spans_overlap(spans[o], spans[i]))
+            if (i != o && spans_overlap(spans[o], spans[i]) && !may_overlap(given, o, i))
                 return refuse_overlap(given, o, i);
     return KVMILL_OK;
 }

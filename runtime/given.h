@@ -29,6 +29,8 @@ struct given_tensors {
     const char *op; /* for messages */
     const DLTensor **tensors;
     kvmill_error *error;
+    /* An output may overlap that tensor in the way it does; NULL: none may. */
+    bool (*may_overlap)(const struct given_tensors *given, int output, int other);
 };
 
 /* Each by itself; sets tensors[]. */
@@ -38,7 +40,7 @@ kvmill_status kvmill_check_given(const struct given_tensors *given, const DLTens
 kvmill_status kvmill_check_shape(const struct given_tensors *given, int which, int rank,
                                  const int64_t *dims);
 
-/* No output overlaps anything. */
+/* No output overlaps anything that it may not. */
 kvmill_status kvmill_check_overlaps(const struct given_tensors *given);
 
 #endif

@@ -12,6 +12,12 @@ int64_t kvmill_tensor_stride(const DLTensor *tensor, int d) {
     return stride;
 }
 
+int64_t kvmill_tensor_step(const DLTensor *tensor, int d) {
+    if (d < 0 || tensor->shape[d] <= 1)
+        return 0;
+    return kvmill_tensor_stride(tensor, d) * kvmill_dtype_bits(tensor->dtype) / 8;
+}
+
 bool kvmill_tensor_is_empty(const DLTensor *tensor) {
     for (int d = 0; d < tensor->ndim; d++)
         if (tensor->shape[d] == 0)

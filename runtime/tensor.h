@@ -16,6 +16,9 @@ static inline unsigned char *tensor_data(const DLTensor *tensor) {
 /* Step of dim d in elements, also where strides is NULL. */
 int64_t kvmill_tensor_stride(const DLTensor *tensor, int d);
 
+/* Bytes between neighbours of dim d, or 0 for a dim that has none; of whole bytes. */
+int64_t kvmill_tensor_step(const DLTensor *tensor, int d);
+
 /* Some dim is 0. */
 bool kvmill_tensor_is_empty(const DLTensor *tensor);
 

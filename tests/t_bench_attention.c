@@ -12,18 +12,8 @@
 #include "../bench/bench_attention.h"
 #include "../bench/bench_limits.h"
 #include "../bench/limits.h"
-#include "../tune/timer.h"
+#include "bad_attend.h"
 #include "tap.h"
-
-/* Each contender twice; the n-th takes n seconds. */
-void timer_race(struct contender *contenders, int count, double seconds) {
-    (void)seconds;
-    for (int i = 0; i < count; i++) {
-        for (int64_t k = 0; k < 2; k++)
-            contenders[i].run(contenders[i].context, k);
-        contenders[i].median = i + 1;
-    }
-}
 
 static struct bench_results results;
 static struct error error;
@@ -255,28 +245,10 @@ static void write_nothing(const void *problem, int64_t first, int64_t last) {
     (void)problem, (void)first, (void)last;
 }
 
-static void attend_to_nothing(const void *problem, int64_t first, int64_t last) {
-    const struct kvmill_attend *attend = problem;
-    (void)first, (void)last;
-    for (int64_t i = 0; attend->end && attend->partial == NULL && i < attend->rows; i++)
-        memset(attend->row[i].output, 0, 64);
-    for (int64_t i = 0; attend->partial != NULL && i < attend->rows * 34; i++)
-        attend->partial[i] = 1;
-}
-
 static const struct kvmill_convert_shape half_rows = {KVMILL_F16, {KVMILL_F16, 32, 0, 0}};
 static const struct kvmill_kernel bad_write = {
     KVMILL_KERNEL_ABI, KVMILL_WRITE_ROWS, "bad__scalar_write", "scalar", &half_rows, 0,
     write_nothing};
-static const struct kvmill_attend_shape half_attend = {.activation = KVMILL_F16,
-                                                       .key = {KVMILL_F16, 32, 0, 0},
-                                                       .value = {KVMILL_F16, 32, 0, 0},
-                                                       .rows = 2,
-                                                       .workspace = 64};
-static const struct kvmill_kernel bad_attend = {
-    KVMILL_KERNEL_ABI, KVMILL_ATTEND, "bad__scalar_attend", "scalar", &half_attend, 0,
-    attend_to_nothing};
-
 static bool check(const struct kvmill_kernel *kernel,
                   bool (*is_right)(struct attention_call *, struct error *)) {
     const kvmill_pack pack = {.abi = KVMILL_KERNEL_ABI,

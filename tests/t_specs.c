@@ -491,6 +491,70 @@ static void test_attention(void) {
     test_round_trip("a layer of a cache that a run tells", FUSED(", \"layer_idx\": 3"));
 }
 
+/* Specs of ONNX Attention that are right but for what is added. */
+#define ONNX(more)                                                                                 \
+    "{\"op\": \"Attention\", \"opset\": 24, \"T1\": \"float16\", \"Q\": [\"?\", 8, \"?\", 64], "   \
+    "\"K\": [\"?\", 2, \"?\", 64], \"V\": [\"?\", 2, \"?\", 80]" more "}"
+#define STEP(more)                                                                                 \
+    "{\"op\": \"TensorScatterAttention\", \"T1\": \"bfloat16\", \"Q\": [\"?\", 8, \"?\", 64], "    \
+    "\"K\": [\"?\", 2, \"?\", 64], \"V\": [\"?\", 2, \"?\", 64], \"past_key\": [\"?\", 2, 256, "   \
+    "64], "                                                                                        \
+    "\"past_value\": [\"?\", 2, 256, 64]" more "}"
+
+static const struct refusal onnx_refusals[] = {
+    {"a key of the other op", ONNX(", \"write_indices\": [2]"),
+     ": /write_indices: ", "is not a known key"},
+    {"a mode of Attention", ONNX(", \"mode\": \"linear\""), ": /mode: ", "is not a known key"},
+    {"a key like another", ONNX(", \"soft_cap\": 3"), ": /soft_cap: ", "did you mean \"softcap\"?"},
+    {"no T1", "{\"op\": \"Attention\"}", ": /T1: ", "is missing; accepted: a string"},
+    {"a type of no float", ONNX(", \"T2\": \"int4\""), ": /T2: ", "accepted: float32, float16"},
+    {"values of integers", ONNX(", \"T2\": \"int8\""),
+     ": /: ", "V has type int8; accepted: float16"},
+    {"a scale of 0", ONNX(", \"scale\": 0"), ": /scale: ", "is 0; accepted: more than 0"},
+    {"a scale that is a word", ONNX(", \"scale\": \"1\""), ": /scale: ", "is no number"},
+    {"an opset of none", ONNX(", \"kv_num_heads\": 3"), ": /: ", "kv_num_heads 3"},
+    {"a window of opset 25", ONNX(", \"left_window_size\": 3"),
+     ": /: ", "left_window_size is 3; accepted in opset 24: -1 to -1"},
+    {"causality in words", ONNX(", \"is_causal\": \"yes\""),
+     ": /is_causal: ", "is a string; accepted: an integer"},
+    {"a mask that is too long", ONNX(", \"attn_mask\": [8, 3, \"?\", \"?\", 5]"),
+     ": /: ", "attn_mask has shape [8, 3, ?, ?, 5]; accepted: [?, 8, ?, ?]"},
+    {"a dim of a shape", ONNX(", \"past_key\": [2, \"!\"]"),
+     ": /past_key/1: ", "is \"!\"; accepted: a count"},
+    {"a mode", STEP(", \"mode\": \"ring\""), ": /mode: ", "accepted: linear, circular"},
+    {"a mask of a ring", STEP(", \"mode\": \"circular\", \"attn_mask\": [\"?\"]"),
+     ": /: ", "attn_mask is given; accepted: NULL, with mode"},
+    {"more rows than slots", STEP(", \"present_key\": [\"?\", 2, 255, 64]"),
+     ": /: ", "present_key has shape [?, 2, 255, 64]; accepted: [?, 2, 256, 64]"},
+};
+
+static void test_onnx_attention(void) {
+    for (size_t i = 0; i < sizeof onnx_refusals / sizeof *onnx_refusals; i++)
+        test_refusal(&onnx_refusals[i]);
+    test_implied(ONNX(""), "T2", "\"float16\"");
+    test_implied(ONNX(""), "U", "none");
+    test_implied(ONNX(", \"attn_mask\": [\"?\"]"), "U", "\"float16\"");
+    test_implied(ONNX(""), "scale", "none");
+    test_implied(STEP(""), "opset", "25");
+    test_implied(STEP(""), "mode", "\"linear\"");
+    test_round_trip("Attention", ONNX(""));
+    test_round_trip(
+        "every attribute of Attention",
+        "{\"op\": \"Attention\", \"opset\": 25, \"T1\": \"float32\", \"T2\": \"bfloat16\", "
+        "\"U\": \"bool\", \"is_causal\": 1, \"q_num_heads\": 8, \"kv_num_heads\": 2, "
+        "\"scale\": 0.3, \"softcap\": 30.5, \"softmax_precision\": 1, "
+        "\"qk_matmul_output_mode\": 3, \"left_window_size\": 7, "
+        "\"right_window_size\": 0, \"purpose\": \"all there is\", "
+        "\"Q\": [2, 3, 512], \"K\": [2, 5, 128], \"V\": [2, 5, 96], "
+        "\"attn_mask\": [1, 3, 9], \"past_key\": [2, 2, 4, 64], "
+        "\"past_value\": [2, 2, 4, 48], \"Y\": [2, 3, 384], "
+        "\"present_key\": [2, 2, 9, 64], \"present_value\": [2, 2, 9, 48], "
+        "\"qk_matmul_output\": [2, 8, 3, 9]}");
+    test_round_trip("Attention without shapes", "{\"op\": \"Attention\", \"T1\": \"float64\"}");
+    test_round_trip("a step", STEP(", \"mode\": \"circular\", \"write_indices\": [\"?\"], "
+                                   "\"nonpad_kv_seqlen\": [\"?\"]"));
+}
+
 static void test_round_trips(void) {
     test_round_trip("a spec without shapes", SPEC(""));
     test_round_trip("a spec with all shapes", SHAPED(", \"write_indices\": [2], \"axis\": 2"));
@@ -978,6 +1042,7 @@ int main(void) {
     test_distinct_dtypes();
     test_round_trips();
     test_attention();
+    test_onnx_attention();
     test_purpose();
     test_folds();
     test_empty_shapes();

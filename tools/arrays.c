@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "../ops/fail.h"
 #include "../ops/tensor_scatter.h"
 #include "run_op.h"
 
@@ -55,6 +56,28 @@ bool array_adopt(const char *name, DLDataType dtype, const DLTensor *spec, struc
         return false;
     npy->tensor.dtype = dtype;
     return true;
+}
+
+static bool fits_dims(const DLTensor *spec, const DLTensor *array) {
+    bool fits = spec->ndim == array->ndim;
+    for (int d = 0; fits && d < spec->ndim; d++)
+        fits = spec->shape[d] == KVMILL_DYNAMIC || spec->shape[d] == array->shape[d];
+    return fits;
+}
+
+static bool refuse_shape(const char *name, const DLTensor *spec, const DLTensor *array,
+                         struct error *error) {
+    struct kvmill_shape_text have, want;
+    return fail(error, EXIT_USER, "%s: the array's shape is %s; accepted: the spec's, %s", name,
+                kvmill_shape_words(array, &have), kvmill_shape_words(spec, &want));
+}
+
+bool array_reconcile(const char *name, DLTensor *spec, struct npy *npy, struct error *error) {
+    if (!array_adopt(name, spec->dtype, spec, npy, error))
+        return false;
+    if (spec->shape != NULL && !fits_dims(spec, &npy->tensor))
+        return refuse_shape(name, spec, &npy->tensor, error);
+    return spec_set_shape(spec, npy->tensor.shape, npy->tensor.ndim, error);
 }
 
 bool array_is_index(const char *name, const struct npy *npy, struct error *error) {

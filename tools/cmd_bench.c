@@ -12,6 +12,7 @@
 #include "../bench/bench_flow.h"
 #include "../bench/bench_gather.h"
 #include "../bench/bench_limits.h"
+#include "../bench/bench_onnx.h"
 #include "../bench/bench_rows.h"
 #include "../bench/bench_scatter.h"
 #include "../bench/bench_select.h"
@@ -169,7 +170,7 @@ static bool bench_one_call(struct bench_results *results, struct error *error) {
 
 static bool has_attention(const struct spec_list *specs) {
     for (size_t i = 0; i < specs->count; i++)
-        if (is_attention_spec(&specs->items[i]))
+        if (is_attention_spec(&specs->items[i]) || is_onnx_attention_spec(&specs->items[i]))
             return true;
     return false;
 }
@@ -177,7 +178,7 @@ static bool has_attention(const struct spec_list *specs) {
 static bool has_rows(const struct spec_list *specs) {
     for (size_t i = 0; i < specs->count; i++)
         if (!is_attention_spec(&specs->items[i]) && !is_window_spec(&specs->items[i]) &&
-            !is_flow_spec(&specs->items[i]))
+            !is_flow_spec(&specs->items[i]) && !is_onnx_attention_spec(&specs->items[i]))
             return true;
     return false;
 }
@@ -190,6 +191,8 @@ static bool bench_spec(const struct spec *spec, const struct attention_setting *
         return bench_gather(spec, setting->pack, setting->threads, results, error);
     if (is_window_spec(spec))
         return bench_scatter(spec, setting->pack, setting->threads, results, error);
+    if (is_onnx_attention_spec(spec))
+        return bench_onnx(spec, setting, results, error);
     if (is_flow_spec(spec))
         return bench_flow(spec, setting, results, error) &&
                bench_select(setting->pack, results, error);

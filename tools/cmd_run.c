@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../tune/threads.h"
-#include "built_pack.h"
+#include "../gen/onnx.h"
 #include "commands.h"
 #include "run_mlir.h"
-#include "run_op.h"
+#include "run_onnx.h"
+#include "run_spec.h"
 
 static const struct option_help options[] = {
     {"in", "NAME=FILE.npy", "an input, by its name in the op"},
@@ -25,14 +25,6 @@ static const struct option_help options[] = {
     {NULL, NULL, NULL},
 };
 
-static const struct run_op *op_of(const struct spec *spec) {
-    if (is_window_spec(spec))
-        return is_gather_spec(spec) ? &gather_run : &scatter_run;
-    if (is_flow_spec(spec))
-        return &flow_run;
-    return is_attention_spec(spec) ? &cache_attention_run : &tensor_scatter_run;
-}
-
 /* ---- Files ---- */
 
 /* Names of the tensors that --in or --out takes for a spec. */
@@ -42,7 +34,7 @@ struct names {
 };
 
 static struct names input_names(const struct spec *spec) {
-    const struct run_op *op = op_of(spec);
+    const struct run_op *op = run_op_of(spec);
     struct names names = {.count = op->tensors};
     for (int i = 0; i < op->tensors; i++)
         names.name[i] = op->input(spec, i);
@@ -50,7 +42,7 @@ static struct names input_names(const struct spec *spec) {
 }
 
 static struct names output_names(const struct spec *spec) {
-    const struct run_op *op = op_of(spec);
+    const struct run_op *op = run_op_of(spec);
     struct names names = {.count = op->tensors};
     for (int i = 0; i < op->tensors; i++)
         names.name[i] = op->output(spec, i);
@@ -161,124 +153,20 @@ static void free_arrays(struct arrays *arrays) {
     }
 }
 
-/* ---- The kernel ---- */
-
-/* The best this CPU has, or what KVMILL_ISA caps it to. */
-static const char *best_isa(void) {
-    const char *best = "scalar", *name, *cap = getenv("KVMILL_ISA");
-    for (size_t i = 0; (name = kvmill_isa_name(i)) != NULL; i++) {
-        if (kvmill_isa_usable(name))
-            best = name;
-        if (cap != NULL && strcmp(cap, name) == 0)
-            break;
-    }
-    return best;
-}
-
-static int rank_of(const char *isa) {
-    const char *name;
-    for (int i = 0; (name = kvmill_isa_name((size_t)i)) != NULL; i++)
-        if (strcmp(name, isa) == 0)
-            return i;
-    return -1;
-}
-
-static bool parse_isa(const char *wanted, struct isa_list *isas, struct error *error) {
-    struct isa_words words;
-    if (strchr(wanted, ',') != NULL)
-        return fail(error, EXIT_USER, "--isa: \"%.40s\" is a list; accepted: one of %s", wanted,
-                    isa_join(", ", &words));
-    return isa_list_parse(wanted, isas, error);
-}
-
-static bool check_isa(const struct isa *isa, struct error *error) {
-    if (kvmill_isa_usable(isa->name) && rank_of(isa->name) <= rank_of(best_isa()))
-        return true;
-    return fail(
-        error, EXIT_ENVIRONMENT,
-        "--isa: this CPU does not run %s, or KVMILL_ISA does not let it; the best here is %s",
-        isa->name, best_isa());
-}
-
-static bool build_kernels(const struct options *given, const struct spec_list *specs,
-                          struct built_pack *built, struct error *error) {
-    const char *wanted = option_value(given, "isa");
-    struct pack pack = {.name = "run", .specs = specs};
-    struct isa_list isas;
-    bool done = parse_isa(wanted ? wanted : best_isa(), &isas, error);
-    if (!done || option_value(given, "portable"))
-        return done;
-    done = check_isa(isas.items[0], error) && specs_kernels(specs, &isas, &pack.kernels, error) &&
-           (pack.kernels.count == 0 || built_pack_make(&pack, built, error));
-    kernel_list_free(&pack.kernels);
-    return done;
-}
-
-/* The command hands no instruction set to the library: a bad one comes from KVMILL_ISA. */
-static bool library_failed(kvmill_status status, const kvmill_error *reason, struct error *error) {
-    bool environment = status == KVMILL_E_MEMORY || status == KVMILL_E_ISA;
-    return fail(error, environment ? EXIT_ENVIRONMENT : EXIT_USER, "%s: %s",
-                kvmill_status_name(status), reason->message);
-}
-
-static bool make_plan(const struct options *given, const struct spec *spec,
-                      const struct arrays *arrays, const struct built_pack *built, int threads,
-                      kvmill_plan **plan, struct error *error) {
-    kvmill_error reason;
-    kvmill_plan_options choice = {
-        .struct_size = sizeof choice,
-        .packs = &built->pack,
-        .pack_count = built->pack != NULL,
-        .portable = option_value(given, "portable") != NULL,
-        .threads = threads,
-    };
-    kvmill_status status = op_of(spec)->plan(spec, arrays, &choice, plan, &reason);
-    return status == KVMILL_OK || library_failed(status, &reason, error);
-}
-
-/* 64-byte aligned; NULL where a plan needs none. */
-static bool get_workspace(const kvmill_plan *plan, void **workspace, struct error *error) {
-    size_t size = kvmill_plan_workspace_size(plan);
-    *workspace = size ? aligned_alloc(64, (size + 63) / 64 * 64) : NULL;
-    return size == 0 || *workspace != NULL ||
-           fail(error, EXIT_ENVIRONMENT, "out of memory for a workspace of %zu bytes", size);
-}
-
-static bool run_plan(const kvmill_plan *plan, const struct arrays *arrays, int threads,
-                     struct error *error) {
-    const DLTensor *tensors[MOST_RUN_TENSORS];
-    void *workspace;
-    kvmill_error reason;
-    for (int i = 0; i < MOST_RUN_TENSORS; i++)
-        tensors[i] = is_given(&arrays->tensor[i]) ? &arrays->tensor[i].tensor : NULL;
-    if (!get_workspace(plan, &workspace, error))
-        return false;
-    kvmill_status status =
-        kvmill_run_parallel(plan, tensors, workspace, threads_for, &threads, &reason);
-    free(workspace);
-    return status == KVMILL_OK || library_failed(status, &reason, error);
-}
-
 /* ---- All of it ---- */
 
 static bool run_spec(const struct options *given, struct spec_list *specs, struct arrays *arrays,
                      struct error *error) {
-    struct built_pack built = {0};
+    struct spec_runner runner;
     struct spec *spec = &specs->items[0];
-    kvmill_plan *plan = NULL;
-    long threads = 1;
-    if (!option_integer(given, "threads", 1, 256, &threads, error) ||
-        !read_arrays(given, spec, arrays, error))
-        return false;
-    bool done = op_of(spec)->prepare(spec, arrays, error) &&
-                build_kernels(given, specs, &built, error) &&
-                make_plan(given, spec, arrays, &built, (int)threads, &plan, error) &&
-                run_plan(plan, arrays, (int)threads, error);
-    if (done && op_of(spec)->finish != NULL)
-        op_of(spec)->finish(spec, arrays);
+    bool done =
+        spec_runner_begin(&runner, given, error) && read_arrays(given, spec, arrays, error) &&
+        run_op_of(spec)->prepare(spec, arrays, error) && spec_runner_build(&runner, specs, error) &&
+        spec_runner_run(&runner, spec, arrays, error);
+    if (done && run_op_of(spec)->finish != NULL)
+        run_op_of(spec)->finish(spec, arrays);
     done = done && write_arrays(arrays, error);
-    kvmill_plan_destroy(plan);
-    built_pack_free(&built);
+    spec_runner_end(&runner);
     return done;
 }
 
@@ -298,6 +186,8 @@ static bool run(const struct options *given, struct error *error) {
                     given->rest_count);
     if (is_mlir_name(given->rest[0]))
         return run_mlir(given, given->rest[0], error);
+    if (is_onnx_name(given->rest[0]))
+        return run_onnx(given, given->rest[0], error);
     if (option_value(given, "pack"))
         return fail(error, EXIT_USER,
                     "--pack goes with a .mlir file; kernels of a spec are made for it");

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../gen/onnx.h"
+
 static bool read_cache_type(const struct options *options, struct cache_choice *choice,
                             struct error *error) {
     const char *name = option_value(options, "cache");
@@ -89,7 +91,7 @@ static bool read_specs(const struct options *options, const char *file, struct i
                                              "math",  "flow",        NULL};
     for (int i = 0; for_models[i] != NULL; i++)
         if (option_value(options, for_models[i]))
-            return fail(error, EXIT_USER, "--%s goes with --model; a spec says it itself",
+            return fail(error, EXIT_USER, "--%s goes with --model and a config; a spec says it itself",
                         for_models[i]);
     return specs_read(file, &inputs->specs, error);
 }
@@ -101,8 +103,9 @@ static bool read_source(const struct options *options, struct inputs *inputs, st
                     model ? "both --model and --kernels were given" : "nothing to generate from");
     if (options->rest_count > 0)
         return fail(error, EXIT_USER, "\"%.200s\" is one argument too many", options->rest[0]);
-    return model ? read_model(options, model, inputs, error)
-                 : read_specs(options, specs, inputs, error);
+    bool config = model != NULL && !is_onnx_name(model);
+    return config ? read_model(options, model, inputs, error)
+                  : read_specs(options, model ? model : specs, inputs, error);
 }
 
 /* The last part of a path as a C identifier. */
@@ -142,6 +145,7 @@ static void note_portable(const struct spec *spec) {
 /* Nothing is silently left out. */
 bool note_without_kernels(const struct spec_list *specs, const struct isa *isa,
                           struct error *error) {
+    fputs(specs->notes.length ? specs->notes.data : "", stderr);
     for (size_t i = 0; i < specs->count; i++) {
         struct kernel_list own = {0};
         bool done = specs->items[i].op->kernels(&specs->items[i], isa, &own, error);

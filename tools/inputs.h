@@ -9,7 +9,7 @@
 
 /* Their rows in a command's option table. */
 #define INPUT_OPTIONS                                                                              \
-    {"model", "CONFIG", "a Hugging Face config.json"},                                             \
+    {"model", "CONFIG", "a Hugging Face config.json, or an ONNX model, .onnx"},                                             \
         {"kernels", "SPECS", "a spec file: kvmill-specs(5)"},                                      \
         {"cache", "TYPE",                                                                          \
          "float32, float16, bfloat16, int8, int4, q8_0, q4_0 (the model's type)"},                 \
@@ -35,7 +35,7 @@ bool inputs_read(const struct options *options, const char *directory, struct in
                  struct error *error);
 void inputs_free(struct inputs *inputs);
 
-/* Say which specs only the portable kernels serve, and why. */
+/* Say what reading left alone, and which specs only the portable kernels serve, and why. */
 bool note_without_kernels(const struct spec_list *specs, const struct isa *isa,
                           struct error *error);
 

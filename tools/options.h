@@ -25,7 +25,7 @@ struct command {
 /* Parse, run, report: the exit code. */
 int command_run(const struct command *command, int argc, char **argv);
 
-enum { MOST_OPTIONS = 128 };
+enum { MOST_OPTIONS = 1024 };
 
 /* What was given, in order; then the other arguments. */
 struct options {

@@ -32,8 +32,8 @@ struct run_op {
     void (*finish)(const struct spec *spec, struct arrays *arrays);
 };
 
-extern const struct run_op tensor_scatter_run, cache_attention_run, gather_run, scatter_run,
-    flow_run;
+extern const struct run_op tensor_scatter_run, cache_attention_run, onnx_attention_run, gather_run,
+    scatter_run, flow_run;
 
 /* The step of a flow that is run: "append", "index", "attend", "decode". */
 bool flow_run_choose(struct spec *spec, const char *word, struct error *error);
@@ -51,6 +51,9 @@ bool array_require(const char *name, const struct npy *npy, struct error *error)
    else the last dim is twice that of the array. */
 bool array_adopt(const char *name, DLDataType dtype, const DLTensor *spec, struct npy *npy,
                  struct error *error);
+
+/* Give the array the spec's type, and the spec the array's dims, which must be what it says. */
+bool array_reconcile(const char *name, DLTensor *spec, struct npy *npy, struct error *error);
 
 /* Indices are numbers, not bits: no other type carries int64, or the integer that is wanted. */
 bool array_is_index(const char *name, const struct npy *npy, struct error *error);

@@ -1,7 +1,6 @@
 /* kvmill run for TensorScatter.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "../ops/fail.h"
 #include "../ops/tensor_scatter.h"
 #include "run_op.h"
 
@@ -15,29 +14,6 @@ static const char *input(const struct spec *spec, int tensor) {
 static const char *output(const struct spec *spec, int tensor) {
     (void)spec;
     return tensor == KVMILL_PRESENT_CACHE ? names[tensor] : NULL;
-}
-
-static bool fits_dims(const DLTensor *spec, const DLTensor *array) {
-    bool fits = spec->ndim == array->ndim;
-    for (int d = 0; fits && d < spec->ndim; d++)
-        fits = spec->shape[d] == KVMILL_DYNAMIC || spec->shape[d] == array->shape[d];
-    return fits;
-}
-
-static bool refuse_shape(const char *name, const DLTensor *spec, const DLTensor *array,
-                         struct error *error) {
-    struct kvmill_shape_text have, want;
-    return fail(error, EXIT_USER, "%s: the array's shape is %s; accepted: the spec's, %s", name,
-                kvmill_shape_words(array, &have), kvmill_shape_words(spec, &want));
-}
-
-/* Give the array the spec's type, and the spec the array's dims. */
-static bool reconcile(const char *name, DLTensor *spec, struct npy *npy, struct error *error) {
-    if (!array_adopt(name, spec->dtype, spec, npy, error))
-        return false;
-    if (spec->shape != NULL && !fits_dims(spec, &npy->tensor))
-        return refuse_shape(name, spec, &npy->tensor, error);
-    return spec_set_shape(spec, npy->tensor.shape, npy->tensor.ndim, error);
 }
 
 /* A spec that names them means them. */
@@ -57,7 +33,7 @@ static bool reconcile_all(struct spec *spec, struct arrays *arrays, struct error
         return false;
     for (int i = 0; i < 3; i++)
         if (is_given(&arrays->tensor[i]) &&
-            !reconcile(names[i], tensors[i], &arrays->tensor[i], error))
+            !array_reconcile(names[i], tensors[i], &arrays->tensor[i], error))
             return false;
     return true;
 }

@@ -6,8 +6,8 @@
 
 #include "tune_space.h"
 
-static const struct tune_problem *const problems[] = {attention_problems, rows_problems,
-                                                      windows_problems, flow_problems};
+static const struct tune_problem *const problems[] = {
+    attention_problems, rows_problems, windows_problems, flow_problems, onnx_problems};
 
 static bool is_listed(const struct tune_items *items, const struct tune_item *item) {
     for (int i = 0; i < items->count; i++)
@@ -77,7 +77,8 @@ bool tune_items_list(const struct spec_list *specs, const kvmill_pack *pack,
            (items->count > 0 ||
             fail(error, EXIT_USER,
                  "nothing to tune: no spec has a kernel that leaves something open on this "
-                 "CPU; accepted: MultiHeadCacheAttention with a static batch, TensorScatter, "
+                 "CPU; accepted: MultiHeadCacheAttention with a static batch, Attention, "
+                 "TensorScatterAttention, TensorScatter, "
                  "flow, stablehlo.gather, stablehlo.scatter with one input and a combiner"));
 }
 

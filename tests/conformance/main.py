@@ -3,6 +3,7 @@
     KVMILL_LIBRARY  the library to test (kvmill.py)
     KVMILL_PACKS    packs to use, paths separated by colons
     KVMILL_COMMAND  the command `kvmill`
+    KVMILL_ONNX     "no": it was built without protobuf-c and reads no ONNX models
     KVMILL_SEED     seed of the random cases; default 24
 
 SPDX-License-Identifier: Apache-2.0
@@ -18,7 +19,9 @@ import flows
 import gather
 import jax_windows
 import kvmill
+import onnx_attention
 import onnx_backend
+import onnx_models
 import pmx
 from tap import Tap
 
@@ -37,6 +40,9 @@ def main() -> int:
         "packs: " + (", ".join(f"{p.name} ({p.kernel_count} kernels)" for p in packs) or "none")
     )
     onnx_backend.run(tap, packs, seed)
+    if os.environ.get("KVMILL_ONNX", "yes") == "yes":
+        onnx_models.run(tap, os.environ["KVMILL_COMMAND"], seed)
+    onnx_attention.run(tap, packs, seed)
     pmx.run_all(tap, packs, seed)
     gather.run(tap, packs, seed)
     jax_windows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)

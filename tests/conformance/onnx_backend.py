@@ -158,14 +158,14 @@ class BitExactTest(BackendTest):
 class NodeTestResult(unittest.TestResult):
     """Reports as TAP, without the tests that the include pattern left out."""
 
-    def __init__(self, tap: Tap, variant: Variant) -> None:
+    def __init__(self, tap: Tap, kernels: str) -> None:
         super().__init__()
-        self._tap, self._variant = tap, variant
+        self._tap, self._kernels = tap, kernels
         self.passed: set[str] = set()
 
     def _report(self, test: unittest.TestCase, details: str) -> None:
         name = test.id().rsplit(".", 1)[-1]
-        self._tap.result(not details, f"{name} ({self._variant.name})", details)
+        self._tap.result(not details, f"{name} ({self._kernels})", details)
 
     def addSuccess(self, test: unittest.TestCase) -> None:
         super().addSuccess(test)
@@ -181,15 +181,24 @@ class NodeTestResult(unittest.TestResult):
         self._report(test, self.errors[-1][1])
 
 
-def node_tests(tap: Tap, variant: Variant) -> None:
-    KvmillBackend.variant = variant
+def run_node_tests(
+    tap: Tap, backend: type[Backend], runner: type[BackendTest], pattern: str, kernels: str
+) -> set[str]:
+    """Run the project's node tests of that pattern; the names of those that passed."""
     with warnings.catch_warnings():
         # Making the data of the project's other tests warns of overflows.
         warnings.simplefilter("ignore", RuntimeWarning)
-        tests = BitExactTest(KvmillBackend, __name__).include(r"^test_tensorscatter.*_cpu$")
-    result = NodeTestResult(tap, variant)
+        tests = runner(backend, __name__).include(pattern)
+    result = NodeTestResult(tap, kernels)
     tests.test_suite.run(result)
-    missing = sorted(PUBLISHED - result.passed)
+    return result.passed
+
+
+def node_tests(tap: Tap, variant: Variant) -> None:
+    KvmillBackend.variant = variant
+    pattern = r"^test_tensorscatter.*_cpu$"
+    passed = run_node_tests(tap, KvmillBackend, BitExactTest, pattern, variant.name)
+    missing = sorted(PUBLISHED - passed)
     tap.result(
         not missing,
         f"the published node tests ran and passed ({variant.name})",

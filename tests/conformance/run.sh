@@ -1,5 +1,5 @@
 #!/bin/sh
-# Conformance to ONNX TensorScatter-24, to PMX cache attention and to JAX's gathers and scatters, as a TAP test.
+# Conformance to ONNX TensorScatter-24 and Attention-23 to 25, to PMX cache attention and to JAX's gathers and scatters, as a TAP test.
 #
 #   run.sh [SRCDIR BUILDDIR]
 #

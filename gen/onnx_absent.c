@@ -1,0 +1,12 @@
+/* ONNX models where there was no protobuf-c to read them with.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "onnx.h"
+
+bool onnx_read(const char *file, struct onnx_model *model, struct error *error) {
+    *model = (struct onnx_model){0};
+    return fail(error, EXIT_ENVIRONMENT,
+                "%s: this kvmill was built without protobuf-c, which ONNX models are read with; "
+                "configure names it (Debian: libprotobuf-c-dev, protobuf-c-compiler)",
+                file);
+}

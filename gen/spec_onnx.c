@@ -1,0 +1,203 @@
+/* The specs of an ONNX model, and what is left alone of it.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "onnx_ops.h"
+
+enum { MOST_KINDS = 24 };
+
+/* Nodes that are left alone: how many by kind, and why those that kvmill has an op for. */
+struct survey {
+    struct onnx_model model;
+    struct onnx_specs specs;
+    json_t *kinds; /* "MatMul": 214 */
+    int open, leading, counting;
+    char reason[520]; /* of the first that is open */
+};
+
+/* ---- Kinds ---- */
+
+/* What JSON takes for a key, and a terminal for text. */
+static void make_key(char *text) {
+    for (; *text; text++)
+        if ((unsigned char)*text <= ' ' || (unsigned char)*text > '~')
+            *text = '?';
+}
+
+static bool has_graph(const struct onnx_node *node) {
+    for (int i = 0; i < node->attribute_count; i++)
+        if (node->attributes[i].kind == ONNX_GRAPH || node->attributes[i].kind == ONNX_GRAPHS)
+            return true;
+    return false;
+}
+
+static void count_kind(struct survey *survey, const struct onnx_node *node) {
+    struct onnx_op_text words;
+    char key[128];
+    snprintf(key, sizeof key, "%s", onnx_op_words(node, &words));
+    make_key(key);
+    strcat(key, has_graph(node) ? " with its branches" : "");
+    json_int_t before = json_integer_value(json_object_get(survey->kinds, key));
+    json_object_set_new(survey->kinds, key, json_integer(before + 1));
+}
+
+struct kind {
+    const char *name;
+    json_int_t count;
+};
+
+static int by_count(const void *a, const void *b) {
+    const struct kind *x = a, *y = b;
+    return x->count != y->count ? (x->count < y->count) - (x->count > y->count)
+                                : strcmp(x->name, y->name);
+}
+
+static bool write_sorted(const struct kind *kinds, size_t count, struct text *text) {
+    bool done = true;
+    for (size_t i = 0; done && i < count && i < MOST_KINDS; i++)
+        done =
+            text_print(text, "%s%lld %s", i ? ", " : "", (long long)kinds[i].count, kinds[i].name);
+    return done &&
+           (count <= MOST_KINDS || text_print(text, ", and %zu more kinds", count - MOST_KINDS));
+}
+
+/* "214 MatMul, 96 Add" */
+static bool write_kinds(const struct survey *survey, struct text *text) {
+    const char *name;
+    json_t *value;
+    size_t count = 0;
+    struct kind *kinds = calloc(json_object_size(survey->kinds) + 1, sizeof *kinds);
+    if (kinds == NULL)
+        return false;
+    json_object_foreach(survey->kinds, name, value) {
+        kinds[count++] = (struct kind){name, json_integer_value(value)};
+    }
+    qsort(kinds, count, sizeof *kinds, by_count);
+    bool done = write_sorted(kinds, count, text);
+    free(kinds);
+    return done;
+}
+
+/* ---- Specs ---- */
+
+static void count_remarks(struct survey *survey, const struct onnx_call *call) {
+    const struct onnx_value *data = onnx_input(call, 0), *indices = onnx_input(call, 1);
+    bool by_element = strstr(call->op->name, "Elements") != NULL;
+    survey->counting += call->op->from_index;
+    for (int d = 0; by_element && d < data->rank; d++)
+        if (indices->dims[d] < data->dims[d]) {
+            survey->leading++;
+            break;
+        }
+}
+
+static bool add_spec(struct survey *survey, const struct onnx_call *call, struct error *error) {
+    int place;
+    if (!onnx_specs_add(&survey->specs, call, &place, error))
+        return false;
+    count_remarks(survey, call);
+    return true;
+}
+
+static void leave_open(struct survey *survey, const struct onnx_call *call, const char *words) {
+    char name[192];
+    count_kind(survey, call->node);
+    if (survey->open++ > 0)
+        return;
+    onnx_name_node(call->model, call->node, name, sizeof name);
+    snprintf(survey->reason, sizeof survey->reason, "%s: %s", name, words);
+    onnx_make_printable(survey->reason);
+}
+
+static bool look_at(struct survey *survey, const struct onnx_node *node, struct error *error) {
+    const struct onnx_call call = {&survey->model, node, onnx_op_of(node)};
+    char words[320];
+    if (call.op == NULL && !onnx_is_constant(node))
+        count_kind(survey, node);
+    if (call.op == NULL)
+        return true;
+    if (!onnx_check_call(&call, error))
+        return false;
+    if (onnx_is_complete(&call, words, sizeof words))
+        return add_spec(survey, &call, error);
+    leave_open(survey, &call, words);
+    return true;
+}
+
+/* ---- Notes ---- */
+
+static bool write_left(const struct survey *survey, struct text *text) {
+    const char *file = survey->model.file;
+    int functions = survey->model.function_count;
+    bool done = true;
+    if (json_object_size(survey->kinds) > 0)
+        done = text_print(text, "%s: note: left alone: ", file) && write_kinds(survey, text) &&
+               text_print(text, "\n");
+    if (functions > 0)
+        done =
+            done && text_print(text, "%s: note: functions of the model's own are left alone: %d\n",
+                               file, functions);
+    if (survey->open > 0)
+        done = done &&
+               text_print(text,
+                          "%s: note: %d of these are of ops that kvmill has, but the model says "
+                          "too little; the first: %s\n",
+                          file, survey->open, survey->reason);
+    return done;
+}
+
+static bool write_remarks(const struct survey *survey, struct text *text) {
+    const char *file = survey->model.file;
+    bool done = survey->counting == 0 ||
+                text_print(text,
+                           "%s: note: indices of gathers and scatters count from 0: callers add "
+                           "the extent to negative ones, as kvmill run does\n",
+                           file);
+    return done &&
+           (survey->leading == 0 ||
+            text_print(
+                text,
+                "%s: note: in %d nodes indices are fewer than data along other axes: callers "
+                "pass the data's leading part, with the data's strides, as kvmill run does\n",
+                file, survey->leading));
+}
+
+static bool require_specs(const struct survey *survey, struct error *error) {
+    struct text left = {0};
+    char names[160];
+    if (survey->specs.list->count > 0)
+        return true;
+    if (survey->open > 0)
+        return fail(error, EXIT_USER, "%s: %s", survey->model.file, survey->reason);
+    write_kinds(survey, &left);
+    fail(error, EXIT_USER, "%s: no op of kvmill in it, but %.500s; accepted: %s",
+         survey->model.file, left.length ? left.data : "no node", onnx_op_names(names));
+    text_free(&left);
+    return false;
+}
+
+/* ---- All of it ---- */
+
+static bool look_at_all(struct survey *survey, struct error *error) {
+    for (int i = 0; i < survey->model.node_count; i++)
+        if (!look_at(survey, &survey->model.nodes[i], error))
+            return false;
+    if (!require_specs(survey, error))
+        return false;
+    return (write_left(survey, &survey->specs.list->notes) &&
+            write_remarks(survey, &survey->specs.list->notes)) ||
+           out_of_memory(error);
+}
+
+bool specs_of_onnx(const char *name, struct spec_list *list, struct error *error) {
+    struct survey survey = {.kinds = json_object()};
+    bool done = onnx_specs_begin(&survey.specs, list, error) &&
+                onnx_read(name, &survey.model, error) && look_at_all(&survey, error);
+    onnx_free(&survey.model);
+    onnx_specs_end(&survey.specs);
+    json_decref(survey.kinds);
+    return done;
+}

@@ -1,0 +1,598 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "onnx_attention.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "dtype.h"
+#include "fail.h"
+#include "tensor_scatter.h"
+
+/* Small enough that no product of two of them overflows. */
+enum { MOST_HEADS = 1 << 20, MOST_DIM = 1 << 16 };
+
+enum { FIRST_OPSET = 23, LAST_OPSET = 25 };
+enum { OPSET_OF_NONPAD = 24, OPSET_OF_SCATTER = 24, OPSET_OF_WINDOWS = 25 };
+
+/* TensorProto's numbers of element types. */
+enum { PRECISION_FLOAT = 1, PRECISION_HALF = 10, PRECISION_DOUBLE = 11, PRECISION_BFLOAT16 = 16 };
+
+void kvmill_attention_init(kvmill_attention *op) {
+    *op = (kvmill_attention){
+        .struct_size = sizeof *op,
+        .opset = LAST_OPSET,
+        .left_window_size = -1,
+        .right_window_size = -1,
+    };
+}
+
+enum { ALL_TENSORS = KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS };
+
+/* ---- Tensors ---- */
+
+const char *const kvmill_attention_names[KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS] = {
+    [KVMILL_ATTENTION_Q] = "Q",
+    [KVMILL_ATTENTION_K] = "K",
+    [KVMILL_ATTENTION_V] = "V",
+    [KVMILL_ATTENTION_MASK] = "attn_mask",
+    [KVMILL_ATTENTION_PAST_KEY] = "past_key",
+    [KVMILL_ATTENTION_PAST_VALUE] = "past_value",
+    [KVMILL_ATTENTION_NONPAD_KV_SEQLEN] = "nonpad_kv_seqlen",
+    [KVMILL_ATTENTION_Y] = "Y",
+    [KVMILL_ATTENTION_PRESENT_KEY] = "present_key",
+    [KVMILL_ATTENTION_PRESENT_VALUE] = "present_value",
+    [KVMILL_ATTENTION_QK_MATMUL_OUTPUT] = "qk_matmul_output",
+    [KVMILL_ATTENTION_WRITE_INDICES] = "write_indices",
+};
+
+void kvmill_attention_tensors(const kvmill_attention *op, const DLTensor **tensors) {
+    const DLTensor *const all[] = {
+        op->Q,
+        op->K,
+        op->V,
+        op->attn_mask,
+        op->past_key,
+        op->past_value,
+        op->nonpad_kv_seqlen,
+        op->Y,
+        op->present_key,
+        op->present_value,
+        op->qk_matmul_output,
+    };
+    memcpy(tensors, all, sizeof all);
+}
+
+void kvmill_attention_set_tensors(const DLTensor *const *tensors, kvmill_attention *op) {
+    const DLTensor **const all[] = {
+        &op->Q,
+        &op->K,
+        &op->V,
+        &op->attn_mask,
+        &op->past_key,
+        &op->past_value,
+        &op->nonpad_kv_seqlen,
+        &op->Y,
+        &op->present_key,
+        &op->present_value,
+        &op->qk_matmul_output,
+    };
+    for (int i = 0; i < KVMILL_ATTENTION_TENSORS; i++)
+        *all[i] = tensors[i];
+}
+
+/* What is being checked. */
+struct checked {
+    const kvmill_attention *op;
+    const char *mode; /* of a step */
+    const DLTensor *tensor[KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS];
+    struct kvmill_attention_geometry geometry;
+    kvmill_error *error;
+};
+
+static kvmill_status check_presence(const struct checked *checked) {
+    for (int i = KVMILL_ATTENTION_Q; i <= KVMILL_ATTENTION_V; i++)
+        if (checked->tensor[i] == NULL)
+            return kvmill_fail(checked->error, KVMILL_E_NULL, "%s is NULL; a tensor is required",
+                               kvmill_attention_names[i]);
+    bool key = checked->op->past_key != NULL, value = checked->op->past_value != NULL;
+    if (key != value || (checked->geometry.step && !key))
+        return kvmill_fail(
+            checked->error, KVMILL_E_NULL, "%s is NULL; accepted: past_key and past_value%s",
+            key ? "past_value" : "past_key", checked->geometry.step ? "" : ", or none of them");
+    return KVMILL_OK;
+}
+
+/* nonpad_kv_seqlen says how much of K is valid: a past would be in front of what is not. */
+static kvmill_status check_nonpad(const struct checked *checked) {
+    const kvmill_attention *op = checked->op;
+    if (op->nonpad_kv_seqlen == NULL)
+        return KVMILL_OK;
+    if (op->opset < OPSET_OF_NONPAD)
+        return kvmill_fail(checked->error, KVMILL_E_ATTRIBUTE,
+                           "nonpad_kv_seqlen is given; accepted: NULL in opset %" PRId64,
+                           op->opset);
+    if (op->past_key != NULL && !checked->geometry.step)
+        return kvmill_fail(
+            checked->error, KVMILL_E_ATTRIBUTE,
+            "nonpad_kv_seqlen is given; accepted: NULL, with past_key and past_value");
+    return KVMILL_OK;
+}
+
+/* ---- Attributes ---- */
+
+struct range {
+    const char *name;
+    int64_t value, least, most;
+};
+
+static kvmill_status check_ranges(const struct checked *checked) {
+    const kvmill_attention *op = checked->op;
+    bool has_windows = op->opset >= OPSET_OF_WINDOWS, step = checked->geometry.step;
+    const struct range ranges[] = {
+        {"opset", op->opset, step ? OPSET_OF_SCATTER : FIRST_OPSET, LAST_OPSET},
+        {"is_causal", op->is_causal, 0, 1},
+        {"qk_matmul_output_mode", op->qk_matmul_output_mode, 0, 3},
+        {"q_num_heads", op->q_num_heads, 0, MOST_HEADS},
+        {"kv_num_heads", op->kv_num_heads, 0, MOST_HEADS},
+        {"left_window_size", op->left_window_size, -1, has_windows ? INT64_MAX : -1},
+        {"right_window_size", op->right_window_size, -1, has_windows ? INT64_MAX : -1},
+    };
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (ranges[i].value < ranges[i].least || ranges[i].value > ranges[i].most)
+            return kvmill_fail(
+                checked->error, KVMILL_E_ATTRIBUTE,
+                "%s is %" PRId64 "; accepted in opset %" PRId64 ": %" PRId64 " to %" PRId64,
+                ranges[i].name, ranges[i].value, op->opset, ranges[i].least, ranges[i].most);
+    return KVMILL_OK;
+}
+
+static kvmill_status check_precision(const struct checked *checked) {
+    switch (checked->op->softmax_precision) {
+    case 0:
+    case PRECISION_FLOAT:
+    case PRECISION_HALF:
+    case PRECISION_DOUBLE:
+    case PRECISION_BFLOAT16:
+        return KVMILL_OK;
+    default:
+        return kvmill_fail(checked->error, KVMILL_E_ATTRIBUTE,
+                           "softmax_precision is %" PRId64
+                           "; accepted: 1 (float), 10 (float16), 11 (double), 16 (bfloat16)",
+                           checked->op->softmax_precision);
+    }
+}
+
+/* A negative scale has no square root, which the standard multiplies Q and K by; a negative cap is
+   none in one place of the standard and one in another. */
+static kvmill_status check_factor(const struct checked *checked, const char *name, double value) {
+    if (value >= 0 && isfinite((float)value))
+        return KVMILL_OK;
+    return kvmill_fail(checked->error, KVMILL_E_ATTRIBUTE,
+                       "%s is %g; accepted: 0 or more, a finite float32", name, value);
+}
+
+static kvmill_status check_attributes(const struct checked *checked) {
+    kvmill_status status = check_ranges(checked);
+    if (status == KVMILL_OK)
+        status = check_precision(checked);
+    if (status == KVMILL_OK)
+        status = check_factor(checked, "scale", checked->op->scale);
+    return status == KVMILL_OK ? check_factor(checked, "softcap", checked->op->softcap) : status;
+}
+
+/* ---- Types ---- */
+
+bool kvmill_attention_takes(DLDataType type) {
+    return kvmill_dtype_equal(type, (DLDataType){kDLFloat, 64, 1}) ||
+           kvmill_is_float(kvmill_element_of(type));
+}
+
+/* bool, and all numbers but complex ones, of whole bytes. */
+static bool is_mask_type(DLDataType type) {
+    bool integer = (type.code == kDLInt || type.code == kDLUInt) && type.bits >= 8;
+    return kvmill_dtype_known(type) &&
+           (integer || type.code == KVMILL_DL_BOOL || kvmill_attention_takes(type));
+}
+
+static kvmill_status refuse_type(const struct checked *checked, int which, const char *accepted) {
+    return kvmill_fail(checked->error, KVMILL_E_DTYPE, "%s has type %s; accepted: %s",
+                       kvmill_attention_names[which],
+                       kvmill_dtype_name(checked->tensor[which]->dtype), accepted);
+}
+
+/* The type of a tensor is that of another, or of itself. */
+static DLDataType wanted_type(const struct checked *checked, int which) {
+    switch (which) {
+    case KVMILL_ATTENTION_V:
+    case KVMILL_ATTENTION_PAST_VALUE:
+    case KVMILL_ATTENTION_PRESENT_VALUE:
+        return checked->op->V->dtype;
+    case KVMILL_ATTENTION_MASK:
+        return checked->op->attn_mask->dtype;
+    case KVMILL_ATTENTION_NONPAD_KV_SEQLEN:
+    case KVMILL_ATTENTION_WRITE_INDICES:
+        return (DLDataType){kDLInt, 64, 1};
+    default:
+        return checked->op->Q->dtype;
+    }
+}
+
+static kvmill_status check_types(const struct checked *checked) {
+    const char *floats = "float16, bfloat16, float32, float64";
+    if (!kvmill_attention_takes(checked->op->Q->dtype))
+        return refuse_type(checked, KVMILL_ATTENTION_Q, floats);
+    if (!kvmill_attention_takes(checked->op->V->dtype))
+        return refuse_type(checked, KVMILL_ATTENTION_V, floats);
+    if (checked->op->attn_mask != NULL && !is_mask_type(checked->op->attn_mask->dtype))
+        return refuse_type(checked, KVMILL_ATTENTION_MASK,
+                           "bool, integers of 8 to 64 bits, float16, bfloat16, float32, float64");
+    for (int i = 0; i < ALL_TENSORS; i++)
+        if (checked->tensor[i] != NULL &&
+            !kvmill_dtype_equal(checked->tensor[i]->dtype, wanted_type(checked, i)))
+            return refuse_type(checked, i, kvmill_dtype_name(wanted_type(checked, i)));
+    return KVMILL_OK;
+}
+
+/* ---- Sizes ---- */
+
+static kvmill_status check_dims(const struct checked *checked, int which) {
+    const DLTensor *tensor = checked->tensor[which];
+    struct kvmill_shape_text words;
+    int64_t most = kvmill_dtype_most(tensor->dtype), count = kvmill_element_count(tensor);
+    for (int d = 0; d < tensor->ndim; d++)
+        if (tensor->shape[d] < KVMILL_DYNAMIC)
+            return kvmill_fail(checked->error, KVMILL_E_SHAPE,
+                               "dim %d of %s is %" PRId64 "; accepted: 0 or more, or dynamic", d,
+                               kvmill_attention_names[which], tensor->shape[d]);
+    if (count < KVMILL_DYNAMIC || count > most)
+        return kvmill_fail(checked->error, KVMILL_E_OVERFLOW,
+                           "%s has shape %s; accepted: at most %" PRId64 " elements",
+                           kvmill_attention_names[which], kvmill_shape_words(tensor, &words), most);
+    return KVMILL_OK;
+}
+
+static kvmill_status check_sizes(const struct checked *checked) {
+    kvmill_status status = KVMILL_OK;
+    for (int i = 0; status == KVMILL_OK && i < ALL_TENSORS; i++)
+        if (checked->tensor[i] != NULL)
+            status = check_dims(checked, i);
+    return status;
+}
+
+/* ---- Heads ---- */
+
+static kvmill_status check_ranks(struct checked *checked) {
+    int rank = checked->op->Q->ndim;
+    checked->geometry.packed = rank == 3;
+    if (rank != 3 && rank != 4)
+        return kvmill_fail(checked->error, KVMILL_E_SHAPE, "Q has rank %d; accepted: 3 or 4", rank);
+    for (int i = KVMILL_ATTENTION_K; i <= KVMILL_ATTENTION_V; i++)
+        if (checked->tensor[i]->ndim != rank)
+            return kvmill_fail(checked->error, KVMILL_E_SHAPE, "%s has rank %d; accepted: Q's, %d",
+                               kvmill_attention_names[i], checked->tensor[i]->ndim, rank);
+    return KVMILL_OK;
+}
+
+/* Of a tensor of rank 4 the heads are a dim; an attribute may only say the same. */
+static kvmill_status find_heads(const struct checked *checked, int which, const char *name,
+                                int64_t attribute, int64_t *heads) {
+    const DLTensor *tensor = checked->tensor[which];
+    bool packed = checked->geometry.packed, given = attribute != 0;
+    *heads = packed ? attribute : tensor->shape[1];
+    if (packed && !given)
+        return kvmill_fail(checked->error, KVMILL_E_ATTRIBUTE,
+                           "%s is 0; accepted: 1 or more, with tensors of rank 3", name);
+    if (!packed && given && checked->op->opset >= OPSET_OF_WINDOWS)
+        return kvmill_fail(checked->error, KVMILL_E_ATTRIBUTE,
+                           "%s is %" PRId64 "; accepted in opset %" PRId64
+                           " with tensors of rank 4: none",
+                           name, attribute, checked->op->opset);
+    if (*heads < 1 || *heads > MOST_HEADS || (given && attribute != *heads))
+        return kvmill_fail(checked->error, given ? KVMILL_E_ATTRIBUTE : KVMILL_E_SHAPE,
+                           "dim 1 of %s is %" PRId64 " and %s %" PRId64
+                           "; accepted: a known number of heads, 1 to %d",
+                           kvmill_attention_names[which], *heads, name, attribute, (int)MOST_HEADS);
+    return KVMILL_OK;
+}
+
+/* Elements of one head in the last dim. */
+static kvmill_status find_dim(const struct checked *checked, int which, int64_t heads,
+                              int64_t *dim) {
+    const DLTensor *tensor = checked->tensor[which];
+    int last = tensor->ndim - 1;
+    int64_t together = checked->geometry.packed ? heads : 1;
+    *dim = tensor->shape[last] / together;
+    if (*dim >= 1 && *dim <= MOST_DIM && tensor->shape[last] % together == 0)
+        return KVMILL_OK;
+    return kvmill_fail(
+        checked->error, KVMILL_E_SHAPE,
+        "dim %d of %s is %" PRId64 "; accepted: a known number, %" PRId64 " times 1 to %d", last,
+        kvmill_attention_names[which], tensor->shape[last], together, (int)MOST_DIM);
+}
+
+static kvmill_status check_heads(struct checked *checked) {
+    struct kvmill_attention_geometry *geometry = &checked->geometry;
+    const kvmill_attention *op = checked->op;
+    kvmill_status status =
+        find_heads(checked, KVMILL_ATTENTION_Q, "q_num_heads", op->q_num_heads, &geometry->heads);
+    if (status == KVMILL_OK)
+        status = find_heads(checked, KVMILL_ATTENTION_K, "kv_num_heads", op->kv_num_heads,
+                            &geometry->kv_heads);
+    if (status == KVMILL_OK)
+        status = find_dim(checked, KVMILL_ATTENTION_Q, geometry->heads, &geometry->key_dim);
+    if (status == KVMILL_OK)
+        status = find_dim(checked, KVMILL_ATTENTION_V, geometry->kv_heads, &geometry->value_dim);
+    if (status != KVMILL_OK)
+        return status;
+    geometry->ratio = geometry->heads / geometry->kv_heads;
+    if (geometry->heads % geometry->kv_heads != 0)
+        return kvmill_fail(checked->error, KVMILL_E_SHAPE,
+                           "there are %" PRId64 " kv heads; accepted: a divisor of the %" PRId64
+                           " query heads",
+                           geometry->kv_heads, geometry->heads);
+    return KVMILL_OK;
+}
+
+/* ---- Shapes ---- */
+
+enum { MOST_RANK = 4 };
+
+struct shape {
+    int rank;
+    int64_t dims[MOST_RANK];
+};
+
+static struct shape of_heads(const struct kvmill_attention_geometry *g, int64_t heads, int64_t rows,
+                             int64_t dim) {
+    if (g->packed)
+        return (struct shape){3, {g->batch, rows, heads * dim}};
+    return (struct shape){4, {g->batch, heads, rows, dim}};
+}
+
+/* Only tensors without elements can have so many rows that the sum is too large. */
+static int64_t sum(int64_t a, int64_t b) {
+    int64_t total;
+    if (a == KVMILL_DYNAMIC || b == KVMILL_DYNAMIC)
+        return KVMILL_DYNAMIC;
+    return __builtin_add_overflow(a, b, &total) ? INT64_MAX : total;
+}
+
+int64_t kvmill_attention_keys(const struct kvmill_attention_geometry *geometry) {
+    return geometry->step ? geometry->past : sum(geometry->past, geometry->keys);
+}
+
+/* Caches have Q's rank, a past and a present always 4. */
+static struct shape of_cache(const struct kvmill_attention_geometry *g, int64_t rows, int64_t dim) {
+    return g->step ? of_heads(g, g->kv_heads, rows, dim)
+                   : (struct shape){4, {g->batch, g->kv_heads, rows, dim}};
+}
+
+static struct shape shape_of(const struct kvmill_attention_geometry *g, int which) {
+    int64_t all = kvmill_attention_keys(g);
+    switch (which) {
+    case KVMILL_ATTENTION_Q:
+        return of_heads(g, g->heads, g->queries, g->key_dim);
+    case KVMILL_ATTENTION_K:
+        return of_heads(g, g->kv_heads, g->keys, g->key_dim);
+    case KVMILL_ATTENTION_V:
+        return of_heads(g, g->kv_heads, g->keys, g->value_dim);
+    case KVMILL_ATTENTION_PAST_KEY:
+        return of_cache(g, g->past, g->key_dim);
+    case KVMILL_ATTENTION_PAST_VALUE:
+        return of_cache(g, g->past, g->value_dim);
+    case KVMILL_ATTENTION_NONPAD_KV_SEQLEN:
+    case KVMILL_ATTENTION_WRITE_INDICES:
+        return (struct shape){1, {g->batch}};
+    case KVMILL_ATTENTION_Y:
+        return of_heads(g, g->heads, g->queries, g->value_dim);
+    case KVMILL_ATTENTION_PRESENT_KEY:
+        return of_cache(g, all, g->key_dim);
+    case KVMILL_ATTENTION_PRESENT_VALUE:
+        return of_cache(g, all, g->value_dim);
+    default: /* qk_matmul_output, and the most that attn_mask may be */
+        return (struct shape){4, {g->batch, g->heads, g->queries, all}};
+    }
+}
+
+int kvmill_attention_shape(const struct kvmill_attention_geometry *geometry, int tensor,
+                           int64_t dims[4]) {
+    struct shape shape = shape_of(geometry, tensor);
+    memcpy(dims, shape.dims, sizeof shape.dims);
+    return shape.rank;
+}
+
+static bool may_be_equal(int64_t a, int64_t b) {
+    return a == b || a == KVMILL_DYNAMIC || b == KVMILL_DYNAMIC;
+}
+
+static kvmill_status refuse_shape(const struct checked *checked, int which,
+                                  const struct shape *wanted, const char *more) {
+    struct kvmill_shape_text have, want;
+    const DLTensor like = {.ndim = wanted->rank, .shape = (int64_t *)wanted->dims};
+    return kvmill_fail(checked->error, KVMILL_E_SHAPE, "%s has shape %s; accepted: %s%s",
+                       kvmill_attention_names[which],
+                       kvmill_shape_words(checked->tensor[which], &have),
+                       kvmill_shape_words(&like, &want), more);
+}
+
+static kvmill_status check_shape(const struct checked *checked, int which) {
+    const DLTensor *tensor = checked->tensor[which];
+    struct shape wanted = shape_of(&checked->geometry, which);
+    bool same = tensor->ndim == wanted.rank;
+    for (int d = 0; same && d < wanted.rank; d++)
+        same = may_be_equal(tensor->shape[d], wanted.dims[d]);
+    return same ? KVMILL_OK : refuse_shape(checked, which, &wanted, "");
+}
+
+/* Dims are those of (batch, heads, queries, keys), the last ones first; 1 serves all.  Until opset
+   24 the last dim is that of keys; then it may be shorter, and 1 is no exception. */
+static kvmill_status check_mask(const struct checked *checked) {
+    const DLTensor *mask = checked->op->attn_mask;
+    struct shape all = shape_of(&checked->geometry, KVMILL_ATTENTION_MASK);
+    bool same = mask->ndim >= 1 && mask->ndim <= MOST_RANK;
+    for (int d = 0; same && d + 1 < mask->ndim; d++)
+        same = mask->shape[d] == 1 || may_be_equal(mask->shape[d], all.dims[4 - mask->ndim + d]);
+    int64_t last = same ? mask->shape[mask->ndim - 1] : 0, keys = all.dims[3];
+    bool may_be_short = checked->op->opset >= OPSET_OF_NONPAD;
+    if (same && (may_be_equal(last, keys) || (may_be_short && last < keys)))
+        return KVMILL_OK;
+    return refuse_shape(checked, KVMILL_ATTENTION_MASK, &all,
+                        may_be_short ? ", or its last dims, the last or any 1, or the last less"
+                                     : ", or its last dims, any but the last 1");
+}
+
+/* What one tensor leaves open another may tell. */
+static int64_t known(int64_t a, int64_t b) {
+    return a == KVMILL_DYNAMIC ? b : a;
+}
+
+static void find_counts(struct checked *checked) {
+    struct kvmill_attention_geometry *geometry = &checked->geometry;
+    const kvmill_attention *op = checked->op;
+    int rows = geometry->packed ? 1 : 2, rank = geometry->step ? op->Q->ndim : 4;
+    bool has_past =
+        op->past_key != NULL && op->past_key->ndim == rank && op->past_value->ndim == rank;
+    geometry->batch = known(op->Q->shape[0], known(op->K->shape[0], op->V->shape[0]));
+    geometry->queries = op->Q->shape[rows];
+    geometry->keys = known(op->K->shape[rows], op->V->shape[rows]);
+    geometry->past =
+        has_past ? known(op->past_key->shape[rank - 2], op->past_value->shape[rank - 2]) : 0;
+}
+
+static kvmill_status check_shapes(struct checked *checked) {
+    kvmill_status status = KVMILL_OK;
+    find_counts(checked);
+    for (int i = 0; status == KVMILL_OK && i < ALL_TENSORS; i++)
+        if (checked->tensor[i] != NULL)
+            status = i == KVMILL_ATTENTION_MASK ? check_mask(checked) : check_shape(checked, i);
+    return status;
+}
+
+/* ---- All of it ---- */
+
+static bool is_double(const DLTensor *tensor) {
+    return tensor->dtype.bits == 64;
+}
+
+/* Causality is a window of nothing to the right. */
+static void set_scores(struct checked *checked) {
+    struct kvmill_attention_geometry *geometry = &checked->geometry;
+    const kvmill_attention *op = checked->op;
+    geometry->scale = op->scale == 0 ? 1 / sqrt((double)geometry->key_dim) : op->scale;
+    geometry->left = op->left_window_size;
+    geometry->right = op->is_causal ? 0 : op->right_window_size;
+    geometry->is_wide =
+        is_double(op->Q) || is_double(op->V) || op->softmax_precision == PRECISION_DOUBLE;
+}
+
+static kvmill_status check(struct checked *checked) {
+    kvmill_status status = check_presence(checked);
+    if (status == KVMILL_OK)
+        status = check_attributes(checked);
+    if (status == KVMILL_OK)
+        status = check_nonpad(checked);
+    if (status == KVMILL_OK)
+        status = check_types(checked);
+    if (status == KVMILL_OK)
+        status = check_ranks(checked);
+    if (status == KVMILL_OK)
+        status = check_sizes(checked);
+    if (status == KVMILL_OK)
+        status = check_heads(checked);
+    return status == KVMILL_OK ? check_shapes(checked) : status;
+}
+
+/* ---- Steps ---- */
+
+static kvmill_status check_mode(struct checked *checked) {
+    const char *mode = checked->mode != NULL ? checked->mode : "linear";
+    checked->geometry.circular = strcmp(mode, "circular") == 0;
+    if (strcmp(mode, "linear") != 0 && !checked->geometry.circular)
+        return kvmill_fail(checked->error, KVMILL_E_ATTRIBUTE,
+                           "mode is \"%.40s\"; accepted: \"linear\", \"circular\"", mode);
+    if (checked->op->qk_matmul_output != NULL)
+        return kvmill_fail(checked->error, KVMILL_E_ATTRIBUTE,
+                           "qk_matmul_output is given; accepted: NULL, a step has none");
+    if (checked->geometry.circular && checked->op->attn_mask != NULL)
+        return kvmill_fail(checked->error, KVMILL_E_ATTRIBUTE,
+                           "attn_mask is given; accepted: NULL, with mode \"circular\"");
+    return KVMILL_OK;
+}
+
+/* A query for each new row, and room for all. */
+static kvmill_status check_rows(const struct checked *checked) {
+    const struct kvmill_attention_geometry *g = &checked->geometry;
+    if (!may_be_equal(g->keys, g->queries))
+        return kvmill_fail(checked->error, KVMILL_E_SHAPE,
+                           "K has %" PRId64 " rows; accepted: Q's, %" PRId64, g->keys, g->queries);
+    if (g->keys > g->past && g->past != KVMILL_DYNAMIC)
+        return kvmill_fail(checked->error, KVMILL_E_SHAPE,
+                           "K has %" PRId64 " rows; accepted: at most the %" PRId64 " of past_key",
+                           g->keys, g->past);
+    return KVMILL_OK;
+}
+
+kvmill_tensor_scatter kvmill_attention_scatter(const kvmill_tensor_scatter_attention *op, int v) {
+    const kvmill_attention *attention = op->attention;
+    return (kvmill_tensor_scatter){
+        .struct_size = sizeof(kvmill_tensor_scatter),
+        .axis = -2,
+        .mode = op->mode,
+        .past_cache = v ? attention->past_value : attention->past_key,
+        .update = v ? attention->V : attention->K,
+        .write_indices = op->write_indices,
+        .present_cache = v ? attention->present_value : attention->present_key,
+    };
+}
+
+kvmill_status kvmill_attention_step_check(const kvmill_tensor_scatter_attention *op,
+                                          struct kvmill_attention_geometry *geometry,
+                                          kvmill_error *error) {
+    struct checked checked = {
+        .op = op->attention, .mode = op->mode, .geometry = {.step = true}, .error = error};
+    kvmill_attention_tensors(op->attention, checked.tensor);
+    checked.tensor[KVMILL_ATTENTION_WRITE_INDICES] = op->write_indices;
+    kvmill_status status = check_mode(&checked);
+    if (status == KVMILL_OK)
+        status = check(&checked);
+    if (status == KVMILL_OK)
+        status = check_rows(&checked);
+    if (status != KVMILL_OK)
+        return status;
+    set_scores(&checked);
+    *geometry = checked.geometry;
+    return KVMILL_OK;
+}
+
+kvmill_status kvmill_attention_check(const kvmill_attention *op,
+                                     struct kvmill_attention_geometry *geometry,
+                                     kvmill_error *error) {
+    struct checked checked = {.op = op, .error = error};
+    kvmill_attention_tensors(op, checked.tensor);
+    kvmill_status status = check(&checked);
+    if (status != KVMILL_OK)
+        return status;
+    set_scores(&checked);
+    *geometry = checked.geometry;
+    return KVMILL_OK;
+}
+
+struct kvmill_cache_geometry kvmill_attention_cache_geometry(
+    const kvmill_attention *op, const struct kvmill_attention_geometry *geometry) {
+    int key = kvmill_element_of(op->Q->dtype), value = kvmill_element_of(op->V->dtype);
+    return (struct kvmill_cache_geometry){
+        .which = KVMILL_MULTI_HEAD_ATTENTION,
+        .heads = geometry->heads,
+        .kv_heads = geometry->kv_heads,
+        .ratio = geometry->ratio,
+        .layers = 1,
+        .page_size = 1,
+        .repeat = 1,
+        .activation = key,
+        .key = {key, (int32_t)geometry->key_dim, 0, 0},
+        .value = {value, (int32_t)geometry->value_dim, 0, 0},
+        .scale = geometry->scale,
+        .softcap = op->softcap,
+        .alibi_scale = 1,
+    };
+}

@@ -1,0 +1,596 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "onnx_problem.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "oracle/cache_attention.h"
+#include "tap.h"
+
+enum {
+    Q = KVMILL_ATTENTION_Q,
+    K = KVMILL_ATTENTION_K,
+    V = KVMILL_ATTENTION_V,
+    MASK = KVMILL_ATTENTION_MASK,
+    PAST = KVMILL_ATTENTION_PAST_KEY,
+    NONPAD = KVMILL_ATTENTION_NONPAD_KV_SEQLEN,
+    Y = KVMILL_ATTENTION_Y,
+    PRESENT = KVMILL_ATTENTION_PRESENT_KEY,
+    QK = KVMILL_ATTENTION_QK_MATMUL_OUTPUT,
+    STARTS = KVMILL_ATTENTION_WRITE_INDICES
+};
+
+/* ---- Numbers of any type ---- */
+
+static bool is_float(DLDataType type) {
+    return type.code == kDLFloat || type.code == kDLBfloat;
+}
+
+static enum oracle_type type_of(DLDataType type) {
+    return type.code == kDLBfloat ? ORACLE_BF16 : type.bits == 16 ? ORACLE_F16 : ORACLE_F32;
+}
+
+static double get(DLDataType type, const unsigned char *at) {
+    double x;
+    if (type.bits != 64)
+        return oracle_get(type_of(type), at, 0);
+    memcpy(&x, at, sizeof x);
+    return x;
+}
+
+static void put_integer(DLDataType type, unsigned char *at, int64_t x) {
+    for (int i = 0; i < type.bits / 8; i++)
+        at[i] = (unsigned char)((uint64_t)x >> 8 * i);
+}
+
+static void put(DLDataType type, unsigned char *at, double x) {
+    if (!is_float(type))
+        put_integer(type, at, (int64_t)x);
+    else if (type.bits == 64)
+        memcpy(at, &x, sizeof x);
+    else
+        oracle_put(type_of(type), at, 0, x);
+}
+
+static double round_f32(double x) {
+    return oracle_round(ORACLE_F32, x);
+}
+
+static double round_f16(double x) {
+    return oracle_round(ORACLE_F16, x);
+}
+
+static double round_bf16(double x) {
+    return oracle_round(ORACLE_BF16, x);
+}
+
+static double round_f64(double x) {
+    return x;
+}
+
+typedef double (*rounding)(double x);
+
+static rounding rounding_of(DLDataType type) {
+    static const rounding roundings[] = {
+        [ORACLE_F32] = round_f32, [ORACLE_F16] = round_f16, [ORACLE_BF16] = round_bf16};
+    return type.bits == 64 ? round_f64 : roundings[type_of(type)];
+}
+
+/* Half a unit of the last place. */
+static double half_unit(DLDataType type, double x) {
+    static const double relative[] = {
+        [ORACLE_F32] = 0x1p-24, [ORACLE_F16] = 0x1p-11, [ORACLE_BF16] = 0x1p-8};
+    static const double smallest[] = {
+        [ORACLE_F32] = 0x1p-126, [ORACLE_F16] = 0x1p-25, [ORACLE_BF16] = 0x1p-126};
+    if (type.bits == 64)
+        return 0x1p-53 * fabs(x) + 0x1p-1000;
+    return relative[type_of(type)] * fabs(x) + smallest[type_of(type)];
+}
+
+static double between(struct dice *dice, double least, double most) {
+    return least + (most - least) * (double)(dice_bits(dice) >> 11) * 0x1p-53;
+}
+
+/* ---- Elements ---- */
+
+static int64_t dim_of(const struct onnx_problem *problem, int tensor) {
+    bool value = tensor == V || tensor == PAST + 1 || tensor == PRESENT + 1 || tensor == Y;
+    return value ? problem->value_dim : problem->dim;
+}
+
+static unsigned char *element(const struct onnx_problem *problem, int tensor, int64_t b, int64_t h,
+                              int64_t r, int64_t d) {
+    const struct fenced_tensor *t = &problem->tensor[tensor];
+    int64_t flat = h * dim_of(problem, tensor) + d;
+    int64_t at = t->dl.ndim == 4
+                     ? b * t->strides[0] + h * t->strides[1] + r * t->strides[2] + d * t->strides[3]
+                     : b * t->strides[0] + r * t->strides[1] + flat * t->strides[2];
+    return (unsigned char *)t->dl.data + t->dl.byte_offset + at * (t->dl.dtype.bits / 8);
+}
+
+double onnx_get(const struct onnx_problem *problem, int tensor, int64_t b, int64_t h, int64_t r,
+                int64_t d) {
+    return get(problem->tensor[tensor].dl.dtype, element(problem, tensor, b, h, r, d));
+}
+
+void onnx_put(struct onnx_problem *problem, int tensor, int64_t b, int64_t h, int64_t r, int64_t d,
+              double x) {
+    put(problem->tensor[tensor].dl.dtype, element(problem, tensor, b, h, r, d), x);
+}
+
+static int64_t count_mask(const struct onnx_problem *problem) {
+    int64_t count = 1;
+    for (int d = 0; d < problem->mask_rank; d++)
+        count *= problem->mask_dims[d];
+    return count;
+}
+
+static unsigned char *mask_at(const struct onnx_problem *problem, int64_t n) {
+    const struct fenced_tensor *t = &problem->tensor[MASK];
+    int64_t at = 0;
+    for (int d = t->dl.ndim - 1; d >= 0; d--) {
+        at += n % t->shape[d] * t->strides[d];
+        n /= t->shape[d];
+    }
+    return (unsigned char *)t->dl.data + t->dl.byte_offset + at * (t->dl.dtype.bits / 8);
+}
+
+void onnx_put_mask(struct onnx_problem *problem, int64_t n, double x) {
+    put(problem->U, mask_at(problem, n), x);
+}
+
+static double get_mask(const struct onnx_problem *problem, int64_t n) {
+    const unsigned char *at = mask_at(problem, n);
+    uint64_t bits = 0;
+    if (is_float(problem->U))
+        return get(problem->U, at);
+    for (int i = 0; i < problem->U.bits / 8; i++)
+        bits |= (uint64_t)at[i] << 8 * i;
+    int spare = 64 - problem->U.bits;
+    return problem->U.code == kDLInt ? (double)((int64_t)(bits << spare) >> spare) : (double)bits;
+}
+
+/* ---- Opening ---- */
+
+static void choose_strides(const struct onnx_problem *problem, int rank, const int64_t *dims,
+                           bool any_last, int64_t *strides, struct dice *dice) {
+    int64_t step = 1;
+    for (int d = rank - 1; d >= 0; d--) {
+        if (problem->spread && (d < rank - 1 || any_last) && dice_once_in(dice, 2))
+            step += dice_range(dice, 1, 5);
+        strides[d] = step;
+        step *= dims[d] + !dims[d];
+    }
+}
+
+static void open_tensor(struct onnx_problem *problem, int i, DLDataType type, int rank,
+                        const int64_t *dims, struct dice *dice) {
+    struct fenced_tensor *tensor = &problem->tensor[i];
+    int64_t strides[4];
+    bool spread = problem->spread && dice_once_in(dice, 2);
+    choose_strides(problem, rank, dims, i == MASK, strides, dice);
+    tensor_open(tensor, type, rank, dims, spread ? strides : NULL, dice);
+    problem->given[i] = &tensor->dl;
+}
+
+static void open_rows(struct onnx_problem *problem, int i, DLDataType type, bool packed,
+                      int64_t rows, struct dice *dice) {
+    bool query = i == Q || i == Y || i == QK;
+    int64_t heads = query ? problem->heads : problem->kv_heads;
+    int64_t all = problem->past + problem->keys, dim = i == QK ? all : dim_of(problem, i);
+    const int64_t flat[] = {problem->batch, rows, heads * dim};
+    const int64_t apart[] = {problem->batch, heads, rows, dim};
+    open_tensor(problem, i, type, packed ? 3 : 4, packed ? flat : apart, dice);
+}
+
+static void open_numbers(struct onnx_problem *problem, int i, const int64_t *numbers,
+                         struct dice *dice) {
+    open_tensor(problem, i, (DLDataType){kDLInt, 64, 1}, 1, &problem->batch, dice);
+    struct fenced_tensor *t = &problem->tensor[i];
+    for (int64_t b = 0; b < problem->batch; b++)
+        memcpy((unsigned char *)t->dl.data + t->dl.byte_offset + b * t->strides[0] * 8, &numbers[b],
+               8);
+}
+
+static void open_tensors(struct onnx_problem *problem, struct dice *dice) {
+    bool packed = problem->packed, cache = packed && problem->step;
+    int64_t all = problem->step ? problem->past : problem->past + problem->keys;
+    open_rows(problem, Q, problem->T1, packed, problem->queries, dice);
+    open_rows(problem, K, problem->T1, packed, problem->keys, dice);
+    open_rows(problem, V, problem->T2, packed, problem->keys, dice);
+    open_rows(problem, Y, problem->T1, packed, problem->queries, dice);
+    for (int v = 0; v < 2; v++) {
+        DLDataType type = v ? problem->T2 : problem->T1;
+        if (problem->past > 0 || problem->step)
+            open_rows(problem, PAST + v, type, cache, problem->past, dice);
+        if (problem->in_place)
+            problem->given[PRESENT + v] = problem->given[PAST + v];
+        else if (problem->present[v] || problem->step)
+            open_rows(problem, PRESENT + v, type, cache, all, dice);
+    }
+    if (problem->qk)
+        open_rows(problem, QK, problem->T1, false, problem->queries, dice);
+    if (problem->mask_rank > 0)
+        open_tensor(problem, MASK, problem->U, problem->mask_rank, problem->mask_dims, dice);
+    if (problem->has_nonpad)
+        open_numbers(problem, NONPAD, problem->nonpad, dice);
+    if (problem->has_starts)
+        open_numbers(problem, STARTS, problem->starts, dice);
+}
+
+/* ---- Contents ---- */
+
+static int64_t start_of(const struct onnx_problem *problem, int64_t b) {
+    return problem->has_starts ? problem->starts[b] : 0;
+}
+
+/* The op may look at the row. */
+static bool is_valid(const struct onnx_problem *problem, int tensor, int64_t b, int64_t r) {
+    int64_t start = start_of(problem, b);
+    if (problem->step && (tensor == PAST || tensor == PAST + 1))
+        return r < start;
+    if ((tensor != K && tensor != V) || !problem->has_nonpad)
+        return true;
+    return r < problem->nonpad[b] - (problem->step ? start : 0);
+}
+
+static void fill_rows(struct onnx_problem *problem, int tensor, int64_t heads, int64_t rows,
+                      struct dice *dice) {
+    for (int64_t b = 0; b < problem->batch; b++)
+        for (int64_t h = 0; h < heads; h++)
+            for (int64_t r = 0; r < rows; r++)
+                for (int64_t d = 0; d < dim_of(problem, tensor); d++)
+                    onnx_put(problem, tensor, b, h, r, d,
+                             is_valid(problem, tensor, b, r) ? between(dice, -2, 2) : NAN);
+}
+
+static void fill_mask(struct onnx_problem *problem, struct dice *dice) {
+    for (int64_t n = 0; problem->mask_rank > 0 && n < count_mask(problem); n++) {
+        bool hidden = problem->hidden_in > 0 && dice_once_in(dice, problem->hidden_in);
+        bool is_signed = is_float(problem->U) || problem->U.code == kDLInt;
+        if (problem->U.code == KVMILL_DL_BOOL)
+            onnx_put_mask(problem, n, !hidden);
+        else if (is_float(problem->U) && hidden)
+            onnx_put_mask(problem, n, -INFINITY);
+        else
+            onnx_put_mask(problem, n, between(dice, is_signed ? -3 : 0, 3));
+    }
+}
+
+void onnx_open(struct onnx_problem *problem, struct dice *dice) {
+    open_tensors(problem, dice);
+    fill_rows(problem, Q, problem->heads, problem->queries, dice);
+    fill_rows(problem, K, problem->kv_heads, problem->keys, dice);
+    fill_rows(problem, V, problem->kv_heads, problem->keys, dice);
+    for (int v = 0; v < 2 && problem->given[PAST] != NULL; v++)
+        fill_rows(problem, PAST + v, problem->kv_heads, problem->past, dice);
+    fill_mask(problem, dice);
+    snprintf(
+        problem->words, sizeof problem->words,
+        "%s%s-%" PRId64 "%s%s, T1 %d.%d, T2 %d.%d, batch %" PRId64 ", heads %" PRId64 " on %" PRId64
+        ", S %" PRId64 ", P %" PRId64 ", N %" PRId64 ", D %" PRId64 ", E %" PRId64
+        ", causal %d, windows %" PRId64 " %" PRId64 ", softcap %g, mask rank %d of %d.%d%s%s"
+        ", qk %d mode %" PRId64,
+        problem->step ? "step " : "", "Attention", problem->op.opset,
+        problem->circular ? " circular" : "", problem->packed ? " packed" : "", problem->T1.code,
+        problem->T1.bits, problem->T2.code, problem->T2.bits, problem->batch, problem->heads,
+        problem->kv_heads, problem->queries, problem->past, problem->keys, problem->dim,
+        problem->value_dim, (int)problem->op.is_causal, problem->op.left_window_size,
+        problem->op.right_window_size, problem->op.softcap, problem->mask_rank, problem->U.code,
+        problem->U.bits, problem->has_nonpad ? ", nonpad" : "",
+        problem->in_place ? ", in place" : "", problem->qk, problem->op.qk_matmul_output_mode);
+}
+
+static bool is_open(const struct fenced_tensor *tensor) {
+    return tensor->fence.pages != NULL;
+}
+
+static void free_numbers(struct onnx_problem *problem) {
+    double *numbers[] = {
+        problem->q,         problem->mask,           problem->k[0],     problem->k[1],
+        problem->fresh[0],  problem->fresh[1],       problem->result.y, problem->result.y_error,
+        problem->result.qk, problem->result.qk_error};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        free(numbers[i]);
+    for (int i = 0; i < ONNX_TENSORS; i++)
+        if (is_open(&problem->before[i]))
+            tensor_close(&problem->before[i]);
+}
+
+void onnx_close(struct onnx_problem *problem) {
+    free_numbers(problem);
+    for (int i = 0; i < ONNX_TENSORS; i++)
+        if (is_open(&problem->tensor[i]))
+            tensor_close(&problem->tensor[i]);
+}
+
+/* ---- What the oracle says ---- */
+
+/* Rows [0, rows) of a tensor into `all` rows of each head, from row `at` on. */
+static void take_rows(const struct onnx_problem *problem, int tensor, int64_t heads, int64_t rows,
+                      int64_t at, int64_t all, double *to) {
+    int64_t dim = dim_of(problem, tensor);
+    for (int64_t b = 0; b < problem->batch; b++)
+        for (int64_t h = 0; h < heads; h++)
+            for (int64_t r = 0; r < rows; r++)
+                for (int64_t d = 0; d < dim; d++)
+                    to[((b * heads + h) * all + at + r) * dim + d] =
+                        onnx_get(problem, tensor, b, h, r, d);
+}
+
+static double *numbers(int64_t count) {
+    return calloc((size_t)count + 1, sizeof(double));
+}
+
+static void take_keys(struct onnx_problem *problem, int v) {
+    int64_t heads = problem->kv_heads, dim = dim_of(problem, K + v), past = problem->past;
+    int64_t all = problem->step ? past : past + problem->keys, rows = problem->batch * heads * dim;
+    problem->k[v] = numbers(rows * all);
+    problem->fresh[v] = numbers(rows * problem->keys);
+    if (problem->given[PAST] != NULL)
+        take_rows(problem, PAST + v, heads, past, 0, all, problem->k[v]);
+    if (problem->step)
+        take_rows(problem, K + v, heads, problem->keys, 0, problem->keys, problem->fresh[v]);
+    else
+        take_rows(problem, K + v, heads, problem->keys, past, all, problem->k[v]);
+}
+
+static void take_all(struct onnx_problem *problem) {
+    int64_t rows = problem->batch * problem->heads * problem->queries;
+    int64_t all = problem->past + problem->keys;
+    problem->q = numbers(rows * problem->dim);
+    take_rows(problem, Q, problem->heads, problem->queries, 0, problem->queries, problem->q);
+    for (int v = 0; v < 2; v++)
+        take_keys(problem, v);
+    problem->mask = numbers(problem->mask_rank > 0 ? count_mask(problem) : 0);
+    for (int64_t n = 0; problem->mask_rank > 0 && n < count_mask(problem); n++)
+        problem->mask[n] = get_mask(problem, n);
+    problem->result = (struct oracle_onnx_result){
+        numbers(rows * problem->value_dim), numbers(rows * problem->value_dim),
+        problem->qk ? numbers(rows * all) : NULL, problem->qk ? numbers(rows * all) : NULL};
+}
+
+static struct oracle_onnx question(const struct onnx_problem *problem) {
+    bool wide =
+        problem->T1.bits == 64 || problem->T2.bits == 64 || problem->op.softmax_precision == 11;
+    struct oracle_onnx oracle = {
+        .batch = problem->batch,
+        .heads = problem->heads,
+        .kv_heads = problem->kv_heads,
+        .queries = problem->queries,
+        .dim = problem->dim,
+        .value_dim = problem->value_dim,
+        .past = problem->past,
+        .keys = problem->keys,
+        .nonpad = problem->has_nonpad ? problem->nonpad : NULL,
+        .q = problem->q,
+        .k = problem->k[0],
+        .v = problem->k[1],
+        .mask = {problem->mask_rank, {0}, problem->U.code == KVMILL_DL_BOOL, problem->mask},
+        .is_causal = problem->op.is_causal != 0,
+        .left = problem->op.left_window_size,
+        .right = problem->op.right_window_size,
+        .scale = problem->op.scale != 0 ? problem->op.scale : 1 / sqrt((double)problem->dim),
+        .softcap = problem->op.softcap,
+        .qk_mode = (int)problem->op.qk_matmul_output_mode,
+        .round = rounding_of(problem->T1),
+        .unit = wide ? 0x1p-53 : 0x1p-24,
+    };
+    memcpy(oracle.mask.dims, problem->mask_dims, sizeof oracle.mask.dims);
+    return oracle;
+}
+
+void onnx_expect(struct onnx_problem *problem, struct dice *dice) {
+    free_numbers(problem);
+    memset(problem->before, 0, sizeof problem->before);
+    take_all(problem);
+    struct oracle_onnx oracle = question(problem);
+    const struct oracle_step step = {
+        .attention = oracle,
+        .circular = problem->circular,
+        .starts = problem->has_starts ? problem->starts : NULL,
+        .new_k = problem->fresh[0],
+        .new_v = problem->fresh[1],
+        .k = problem->k[0],
+        .v = problem->k[1],
+    };
+    if (problem->step)
+        oracle_onnx_step(&step, &problem->result);
+    else
+        oracle_onnx_attend(&oracle, &problem->result);
+    for (int i = 0; i < ONNX_TENSORS; i++)
+        if (is_open(&problem->tensor[i]))
+            tensor_open_copy(&problem->before[i], &problem->tensor[i], dice);
+}
+
+/* ---- Running ---- */
+
+static kvmill_attention op_of(const struct onnx_problem *problem) {
+    kvmill_attention op = problem->op;
+    const DLTensor *const *given = problem->given;
+    op.Q = given[Q];
+    op.K = given[K];
+    op.V = given[V];
+    op.attn_mask = given[MASK];
+    op.past_key = given[PAST];
+    op.past_value = given[PAST + 1];
+    op.nonpad_kv_seqlen = given[NONPAD];
+    op.Y = given[Y];
+    op.present_key = given[PRESENT];
+    op.present_value = given[PRESENT + 1];
+    op.qk_matmul_output = given[QK];
+    if (problem->packed) {
+        op.q_num_heads = problem->heads;
+        op.kv_num_heads = problem->kv_heads;
+    }
+    return op;
+}
+
+kvmill_status onnx_plan(const struct onnx_problem *problem, const kvmill_plan_options *options,
+                        kvmill_plan **plan, kvmill_error *error) {
+    const kvmill_attention op = op_of(problem);
+    const kvmill_tensor_scatter_attention step = {
+        .struct_size = sizeof step,
+        .attention = &op,
+        .mode = problem->circular ? "circular" : NULL,
+        .write_indices = problem->given[STARTS],
+    };
+    return problem->step ? kvmill_plan_tensor_scatter_attention(&step, options, plan, error)
+                         : kvmill_plan_attention(&op, options, plan, error);
+}
+
+struct crew {
+    const kvmill_call *call;
+    const int64_t *order;
+    int64_t parts;
+    _Atomic int64_t next;
+};
+
+static void *work(void *argument) {
+    struct crew *crew = argument;
+    int64_t part;
+    while ((part = atomic_fetch_add(&crew->next, 1)) < crew->parts)
+        kvmill_part(crew->call, crew->order[part]);
+    return NULL;
+}
+
+static void run_phase(const kvmill_call *call, int threads, struct dice *dice) {
+    enum { MOST_THREADS = 8 };
+    pthread_t thread[MOST_THREADS];
+    int64_t parts = kvmill_parts(call), *order = malloc((size_t)(parts + 1) * sizeof *order);
+    struct crew crew = {.call = call, .order = order, .parts = parts};
+    dice_order(dice, order, parts);
+    for (int t = 1; t < threads; t++)
+        if (pthread_create(&thread[t - 1], NULL, work, &crew) != 0)
+            bail_out("no thread");
+    work(&crew);
+    for (int t = 1; t < threads; t++)
+        pthread_join(thread[t - 1], NULL);
+    free(order);
+}
+
+static bool is_output(const struct onnx_problem *problem, int i) {
+    bool cache = i == PAST || i == PAST + 1;
+    return (i >= Y && i <= QK) || (problem->in_place && cache);
+}
+
+static void protect_inputs(const struct onnx_problem *problem, bool read_only) {
+    for (int i = 0; i < ONNX_TENSORS; i++)
+        if (is_open(&problem->tensor[i]) && !is_output(problem, i))
+            fence_protect(&problem->tensor[i].fence, read_only);
+}
+
+static kvmill_status run_phases(const struct onnx_problem *problem, const kvmill_plan *plan,
+                                void *workspace, int threads, struct dice *dice,
+                                kvmill_error *error) {
+    kvmill_call call;
+    if (threads == 0)
+        return kvmill_run(plan, problem->given, workspace, error);
+    kvmill_status status = kvmill_begin(&call, plan, problem->given, workspace, error);
+    if (status != KVMILL_OK)
+        return status;
+    do
+        run_phase(&call, threads, dice);
+    while (kvmill_next(&call));
+    return KVMILL_OK;
+}
+
+kvmill_status onnx_run(const struct onnx_problem *problem, const kvmill_plan *plan, int threads,
+                       struct dice *dice, kvmill_error *error) {
+    size_t size = (kvmill_plan_workspace_size(plan) + 63) / 64 * 64;
+    void *workspace = aligned_alloc(64, size);
+    memset(workspace, 0xa5, size);
+    fence_explain_traps(problem->words);
+    protect_inputs(problem, true);
+    kvmill_status status = run_phases(problem, plan, workspace, threads, dice, error);
+    protect_inputs(problem, false);
+    free(workspace);
+    return status;
+}
+
+/* ---- Judging ---- */
+
+static bool is_close(DLDataType type, double have, double want, double error) {
+    if (isnan(want) || isinf(want))
+        return isnan(want) ? isnan(have) != 0 : have == want;
+    return fabs(have - want) <= error + half_unit(type, fabs(want) + error);
+}
+
+/* Elements of an output; error NULL: they are exact. */
+static bool is_output_right(const struct onnx_problem *problem, int tensor, int64_t heads,
+                            int64_t rows, int64_t dim, const double *want, const double *error) {
+    DLDataType type = problem->given[tensor]->dtype;
+    int of = problem->in_place && tensor > Y ? tensor - PRESENT + PAST : tensor;
+    int64_t n = 0;
+    for (int64_t b = 0; b < problem->batch; b++)
+        for (int64_t h = 0; h < heads; h++)
+            for (int64_t r = 0; r < rows; r++)
+                for (int64_t d = 0; d < dim; d++, n++) {
+                    double have = onnx_get(problem, of, b, h, r, d);
+                    if (is_close(type, have, want[n], error != NULL ? error[n] : 0))
+                        continue;
+                    diag("tensor %d [%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64
+                         "]: have %.9g, want %.9g +- %.3g",
+                         tensor, b, h, r, d, have, want[n], error != NULL ? error[n] : 0);
+                    return false;
+                }
+    return true;
+}
+
+static bool are_outputs_right(const struct onnx_problem *problem) {
+    const struct oracle_onnx_result *result = &problem->result;
+    int64_t all = problem->step ? problem->past : problem->past + problem->keys;
+    bool right = is_output_right(problem, Y, problem->heads, problem->queries, problem->value_dim,
+                                 result->y, result->y_error);
+    for (int v = 0; v < 2; v++)
+        if (problem->given[PRESENT + v] != NULL)
+            right = right && is_output_right(problem, PRESENT + v, problem->kv_heads, all,
+                                             dim_of(problem, K + v), problem->k[v], NULL);
+    if (problem->qk)
+        right = right && is_output_right(problem, QK, problem->heads, problem->queries, all,
+                                         result->qk, result->qk_error);
+    return right;
+}
+
+static bool is_as_before(const struct onnx_problem *problem, int i) {
+    int64_t where;
+    if (!fence_is_intact(&problem->tensor[i].fence, &where)) {
+        diag("byte %" PRId64 " is outside of tensor %d, but was written", where, i);
+        return false;
+    }
+    return true;
+}
+
+static bool is_same(const struct onnx_problem *problem, int i) {
+    int64_t where;
+    if (tensor_is_equal(&problem->tensor[i], &problem->before[i], &where))
+        return true;
+    diag("byte %" PRId64 " of tensor %d was written", where, i);
+    return false;
+}
+
+bool onnx_is_right(struct onnx_problem *problem) {
+    for (int i = 0; i < ONNX_TENSORS; i++)
+        if (is_open(&problem->tensor[i]) &&
+            !(is_as_before(problem, i) && (is_output(problem, i) || is_same(problem, i))))
+            return false;
+    return are_outputs_right(problem);
+}
+
+bool onnx_is_untouched(const struct onnx_problem *problem) {
+    for (int i = 0; i < ONNX_TENSORS; i++)
+        if (is_open(&problem->tensor[i]) && !is_same(problem, i))
+            return false;
+    return true;
+}
+
+void onnx_restore(struct onnx_problem *problem) {
+    for (int i = 0; i < ONNX_TENSORS; i++)
+        if (is_open(&problem->before[i]))
+            memcpy(problem->tensor[i].fence.data, problem->before[i].fence.data,
+                   problem->before[i].fence.size);
+}

@@ -1,0 +1,72 @@
+/* Problems of ONNX Attention and TensorScatterAttention for tests: what is wanted becomes tensors
+   in fenced memory, with numbers where the op may look and NaN where it may not; runs; and what the
+   oracle says of them.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TESTS_ONNX_PROBLEM_H
+#define KVMILL_TESTS_ONNX_PROBLEM_H
+
+#include "fence.h"
+#include "oracle/onnx_attention.h"
+
+enum { ONNX_TENSORS = KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS, MOST_ENTRIES = 8 };
+
+struct onnx_problem {
+    /* For onnx_open: what is wanted. */
+    kvmill_attention op; /* its attributes */
+    bool step, circular, packed, spread;
+    DLDataType T1, T2, U;
+    int64_t batch, heads, kv_heads, queries, dim, value_dim;
+    int64_t past, keys; /* past: in a step the capacity */
+    bool has_nonpad, has_starts;
+    int64_t nonpad[MOST_ENTRIES], starts[MOST_ENTRIES];
+    int mask_rank; /* 0: none */
+    int64_t mask_dims[4];
+    int64_t hidden_in; /* one in so many elements of the mask is hidden; 0: none */
+    bool present[2], qk, in_place;
+
+    /* Made by it.  Numbers are in the oracle's order. */
+    struct fenced_tensor tensor[ONNX_TENSORS];
+    const DLTensor *given[ONNX_TENSORS];
+    struct fenced_tensor before[ONNX_TENSORS];
+    double *q, *mask;
+    double *k[2], *fresh[2]; /* K and V: all of Attention's, or a step's cache; a step's new rows */
+
+    /* Made by onnx_expect. */
+    struct oracle_onnx_result result;
+    char words[512];
+};
+
+/* A tensor's data may be changed after onnx_open by onnx_put; q, mask, k and fresh follow in
+   onnx_expect. */
+void onnx_open(struct onnx_problem *problem, struct dice *dice);
+void onnx_close(struct onnx_problem *problem);
+
+/* Element [b, h, r, d] of one of Q, K, V, the past, Y, a present or qk_matmul_output. */
+double onnx_get(const struct onnx_problem *problem, int tensor, int64_t b, int64_t h, int64_t r,
+                int64_t d);
+void onnx_put(struct onnx_problem *problem, int tensor, int64_t b, int64_t h, int64_t r, int64_t d,
+              double x);
+
+/* Element number n of the mask. */
+void onnx_put_mask(struct onnx_problem *problem, int64_t n, double x);
+
+/* Read the tensors again, ask the oracle, and remember what there is. */
+void onnx_expect(struct onnx_problem *problem, struct dice *dice);
+
+kvmill_status onnx_plan(const struct onnx_problem *problem, const kvmill_plan_options *options,
+                        kvmill_plan **plan, kvmill_error *error);
+
+/* Run the parts of every phase in any order on so many threads; 0: kvmill_run.  Traps writes to
+   inputs. */
+kvmill_status onnx_run(const struct onnx_problem *problem, const kvmill_plan *plan, int threads,
+                       struct dice *dice, kvmill_error *error);
+
+/* Outputs are as the oracle says, everything else is untouched. */
+bool onnx_is_right(struct onnx_problem *problem);
+
+/* All tensors are as they were. */
+bool onnx_is_untouched(const struct onnx_problem *problem);
+void onnx_restore(struct onnx_problem *problem);
+
+#endif

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "onnx_text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Noreturn void wrong(const char *what) {
+    fprintf(stderr, "onnx_text: \"%.80s\" is not understood\n", what);
+    abort();
+}
+
+/* ---- The wire ---- */
+
+static void append(struct text *message, const void *data, size_t length) {
+    if (!text_append(message, data, length))
+        abort();
+}
+
+void onnx_put_varint(struct text *message, uint64_t value) {
+    do {
+        unsigned char byte = (unsigned char)((value & 0x7F) | (value > 0x7F ? 0x80 : 0));
+        append(message, &byte, 1);
+        value >>= 7;
+    } while (value != 0);
+}
+
+static void put_key(struct text *message, int field, int wire) {
+    onnx_put_varint(message, (uint64_t)field << 3 | (unsigned)wire);
+}
+
+void onnx_put_number(struct text *message, int field, uint64_t value) {
+    put_key(message, field, 0);
+    onnx_put_varint(message, value);
+}
+
+void onnx_put_bytes(struct text *message, int field, const void *data, size_t length) {
+    put_key(message, field, 2);
+    onnx_put_varint(message, length);
+    append(message, data, length);
+}
+
+static void put_text(struct text *message, int field, const char *text) {
+    onnx_put_bytes(message, field, text, strlen(text));
+}
+
+static void put_float(struct text *message, int field, float value) {
+    put_key(message, field, 5);
+    append(message, &value, sizeof value);
+}
+
+/* `inner` is released. */
+static void put_message(struct text *message, int field, struct text *inner) {
+    onnx_put_bytes(message, field, inner->length ? inner->data : "", inner->length);
+    text_free(inner);
+}
+
+/* ---- Types ---- */
+
+static int type_of(const char *word) {
+    static const struct {
+        const char *name;
+        int number;
+    } types[] = {{"float32", 1}, {"uint8", 2},    {"int32", 6},     {"int64", 7}, {"string", 8},
+                 {"bool", 9},    {"float16", 10}, {"bfloat16", 16}, {"int4", 22}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(types[i].name, word) == 0)
+            return types[i].number;
+    return atoi(word);
+}
+
+static bool is_number(const char *word) {
+    char *end;
+    strtod(word, &end);
+    return end != word && *end == '\0';
+}
+
+static void put_dim(struct text *shape, const char *word) {
+    struct text dim = {0};
+    if (is_number(word))
+        onnx_put_number(&dim, 1, (uint64_t)strtoll(word, NULL, 10));
+    else if (strcmp(word, "?") != 0)
+        put_text(&dim, 2, word);
+    put_message(shape, 1, &dim);
+}
+
+/* ValueInfoProto: NAME TYPE EXTENT ... */
+static void put_info(struct text *graph, int field, char **words, int count) {
+    struct text info = {0}, type = {0}, tensor = {0}, shape = {0};
+    bool typed = strcmp(words[1], "-") != 0, shaped = count < 3 || strcmp(words[2], "-") != 0;
+    put_text(&info, 1, words[0]);
+    onnx_put_number(&tensor, 1, (uint64_t)type_of(words[1]));
+    for (int i = 2; shaped && i < count; i++)
+        put_dim(&shape, words[i]);
+    if (shaped)
+        put_message(&tensor, 2, &shape);
+    put_message(&type, 1, &tensor);
+    if (typed)
+        put_message(&info, 2, &type);
+    put_message(graph, field, &info);
+    text_free(&type);
+}
+
+/* ---- Tensors ---- */
+
+static void append_number(struct text *raw, int type, const char *word) {
+    float real = strtof(word, NULL);
+    int64_t number = strtoll(word, NULL, 10);
+    if (type == 1)
+        append(raw, &real, 4);
+    else if (type == 6)
+        append(raw, &number, 4);
+    else if (type == 7)
+        append(raw, &number, 8);
+    else if (type == 2)
+        append(raw, &number, 1);
+    else
+        wrong(word);
+}
+
+static void fill_tensor(struct text *tensor, char **words, int count) {
+    struct text raw = {0};
+    int i = 2, type = type_of(words[1]);
+    for (; i < count && strcmp(words[i], ":") != 0; i++)
+        onnx_put_number(tensor, 1, (uint64_t)strtoll(words[i], NULL, 10));
+    onnx_put_number(tensor, 2, (uint64_t)type);
+    put_text(tensor, 8, words[0]);
+    for (i++; i < count; i++)
+        append_number(&raw, type, words[i]);
+    if (raw.length > 0)
+        onnx_put_bytes(tensor, 9, raw.data, raw.length);
+    text_free(&raw);
+}
+
+static void put_initial(struct text *graph, int field, char **words, int count) {
+    struct text tensor = {0};
+    fill_tensor(&tensor, words, count);
+    put_message(graph, field, &tensor);
+}
+
+static void put_external(struct text *graph, int field, char **words, int count) {
+    struct text tensor = {0};
+    fill_tensor(&tensor, words, count);
+    onnx_put_number(&tensor, 14, 1);
+    put_message(graph, field, &tensor);
+}
+
+static void put_sparse(struct text *graph, int field, char **words, int count) {
+    struct text tensor = {0}, sparse = {0};
+    (void)count;
+    put_text(&tensor, 8, words[0]);
+    put_message(&sparse, 1, &tensor);
+    put_message(graph, field, &sparse);
+}
+
+/* ---- Nodes ---- */
+
+static void put_names(struct text *node, int field, char *names) {
+    bool none = strcmp(names, "-") == 0;
+    for (char *end, *at = names; !none; at = end + 1) {
+        end = at + strcspn(at, ",");
+        bool last = *end == '\0';
+        *end = '\0';
+        put_text(node, field, strcmp(at, "-") == 0 ? "" : at);
+        if (last)
+            break;
+    }
+}
+
+static int fill_list(struct text *attribute, char *value) {
+    bool floats = strchr(value, '.') != NULL;
+    for (char *word = strtok(value, "[,]"); word != NULL; word = strtok(NULL, "[,]")) {
+        if (floats)
+            put_float(attribute, 7, strtof(word, NULL));
+        else
+            onnx_put_number(attribute, 8, (uint64_t)strtoll(word, NULL, 10));
+    }
+    return floats ? 6 : 7;
+}
+
+static int fill_value(struct text *attribute, char *value) {
+    if (value[0] == '[')
+        return fill_list(attribute, value);
+    if (!is_number(value)) {
+        put_text(attribute, 4, value);
+        return 3;
+    }
+    if (strchr(value, '.') != NULL) {
+        put_float(attribute, 2, strtof(value, NULL));
+        return 1;
+    }
+    onnx_put_number(attribute, 3, (uint64_t)strtoll(value, NULL, 10));
+    return 2;
+}
+
+/* TYPE:NUMBER, without extents */
+static int fill_scalar(struct text *attribute, char *value) {
+    struct text tensor = {0};
+    char *colon = strchr(value, ':');
+    if (colon == NULL)
+        wrong(value);
+    *colon = '\0';
+    char *words[] = {"", value, ":", colon + 1};
+    fill_tensor(&tensor, words, 4);
+    put_message(attribute, 5, &tensor);
+    return 4;
+}
+
+static int fill_branch(struct text *attribute, char *value) {
+    put_text(attribute, 6, value);
+    return 5;
+}
+
+static void put_attribute(struct text *node, const char *key, char *value) {
+    struct text attribute = {0};
+    bool scalar = strcmp(key, "tensor") == 0, branch = strcmp(key, "branch") == 0;
+    put_text(&attribute, 1, scalar ? "value" : key);
+    int type = scalar   ? fill_scalar(&attribute, value)
+               : branch ? fill_branch(&attribute, value)
+                        : fill_value(&attribute, value);
+    onnx_put_number(&attribute, 20, (uint64_t)type);
+    put_message(node, 5, &attribute);
+}
+
+static void put_pair(struct text *node, char *word) {
+    char *equals = strchr(word, '=');
+    if (equals == NULL)
+        wrong(word);
+    *equals = '\0';
+    if (strcmp(word, "name") == 0)
+        put_text(node, 3, equals + 1);
+    else if (strcmp(word, "domain") == 0)
+        put_text(node, 7, equals + 1);
+    else
+        put_attribute(node, word, equals + 1);
+}
+
+static void put_node(struct text *graph, int field, char **words, int count) {
+    struct text node = {0};
+    put_text(&node, 4, strcmp(words[0], "-") == 0 ? "" : words[0]);
+    put_names(&node, 1, words[1]);
+    put_names(&node, 2, words[2]);
+    for (int i = 3; i < count; i++)
+        put_pair(&node, words[i]);
+    put_message(graph, field, &node);
+}
+
+/* ---- Lines ---- */
+
+static void put_opset(struct text *model, int field, char **words, int count) {
+    struct text opset = {0};
+    if (count > 1)
+        put_text(&opset, 1, words[1]);
+    onnx_put_number(&opset, 2, (uint64_t)strtoll(words[0], NULL, 10));
+    put_message(model, field, &opset);
+}
+
+static void put_function(struct text *model, int field, char **words, int count) {
+    (void)words, (void)count;
+    put_text(model, field, "");
+}
+
+static void put_line(struct text *model, struct text *graph, const char *key, char **words,
+                     int count) {
+    static const struct {
+        const char *key;
+        void (*put)(struct text *message, int field, char **words, int count);
+        int field;
+        bool of_model;
+    } kinds[] = {
+        {"opset", put_opset, 8, true},        {"function", put_function, 25, true},
+        {"node", put_node, 1, false},         {"initial", put_initial, 5, false},
+        {"external", put_external, 5, false}, {"input", put_info, 11, false},
+        {"output", put_info, 12, false},      {"info", put_info, 13, false},
+        {"sparse", put_sparse, 15, false},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i].key, key) == 0) {
+            kinds[i].put(kinds[i].of_model ? model : graph, kinds[i].field, words, count);
+            return;
+        }
+    wrong(key);
+}
+
+enum { MOST_WORDS = 256 };
+
+static int split(char *line, char **words) {
+    int count = 0;
+    for (char *rest = NULL, *word = strtok_r(line, " ", &rest); word != NULL;
+         word = strtok_r(NULL, " ", &rest)) {
+        if (count == MOST_WORDS)
+            wrong(word);
+        words[count++] = word;
+    }
+    return count;
+}
+
+void onnx_write(const char *description, struct text *file) {
+    struct text graph = {0};
+    char *copy = strdup(description), *words[MOST_WORDS], *rest = NULL;
+    if (copy == NULL)
+        abort();
+    onnx_put_number(file, 1, 11);
+    put_text(&graph, 2, "test");
+    for (char *line = strtok_r(copy, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        int count = split(line, words);
+        if (count > 0)
+            put_line(file, &graph, words[0], words + 1, count - 1);
+    }
+    put_message(file, 7, &graph);
+    free(copy);
+}

@@ -1,0 +1,32 @@
+/* ONNX models for tests, from lines of text; written field by field, without the reader's code.
+
+       opset 24 [DOMAIN]
+       input NAME TYPE EXTENT ...        also output, info; an extent is a number, a name or ?
+       input NAME TYPE -                 without a shape; TYPE - : without a type
+       initial NAME TYPE EXTENT ... : NUMBER ...
+       external NAME TYPE EXTENT ...     an initialiser whose elements are in another file
+       sparse NAME
+       node OP INPUT,INPUT OUTPUT [KEY=VALUE ...]   - : no inputs, or one that is not given
+       function
+
+   TYPE is one of float32, int32, int64, float16, bool, uint8, bfloat16, string, int4, or a number
+   of ONNX's.  Values of a node: integers, floats (with a point), [lists], words; name=, domain= are
+   the node's own; branch=BYTES is a graph, tensor=TYPE:NUMBER a tensor of one element.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TESTS_ONNX_TEXT_H
+#define KVMILL_TESTS_ONNX_TEXT_H
+
+#include <stdint.h>
+
+#include "../gen/text.h"
+
+/* The file of that text; aborts where the text is wrong.  Release with text_free. */
+void onnx_write(const char *description, struct text *file);
+
+/* Fields of a message, for files that are not as they should be. */
+void onnx_put_varint(struct text *message, uint64_t value);
+void onnx_put_number(struct text *message, int field, uint64_t value);
+void onnx_put_bytes(struct text *message, int field, const void *data, size_t length);
+
+#endif

@@ -1,0 +1,253 @@
+/* ONNX Attention and TensorScatterAttention with random attributes, types, shapes, masks and
+   layouts, against the oracle: portable kernels and packs, any number of threads.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "onnx_problem.h"
+#include "tap.h"
+
+extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
+
+static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default, &kvmill_pack_kvmill_test};
+
+static const DLDataType types[] = {
+    {kDLFloat, 32, 1}, {kDLFloat, 16, 1}, {kDLBfloat, 16, 1}, {kDLFloat, 64, 1}};
+static const DLDataType mask_types[] = {
+    {KVMILL_DL_BOOL, 8, 1}, {kDLFloat, 32, 1}, {kDLFloat, 16, 1}, {kDLBfloat, 16, 1},
+    {kDLFloat, 64, 1},      {kDLInt, 8, 1},    {kDLInt, 16, 1},   {kDLInt, 32, 1},
+    {kDLInt, 64, 1},        {kDLUInt, 8, 1},   {kDLUInt, 16, 1},  {kDLUInt, 32, 1},
+    {kDLUInt, 64, 1}};
+enum { TYPES = sizeof types / sizeof *types, MASK_TYPES = sizeof mask_types / sizeof *mask_types };
+
+/* What the cases were, so that none of it is missed. */
+static struct {
+    int64_t cases, packs, types[TYPES], masks[MASK_TYPES], ranks[5], modes[4], past, nonpad,
+        windows;
+    int64_t packed, spread, wrapped, padded, in_place, short_masks;
+} seen;
+
+/* ---- Choosing ---- */
+
+static int64_t choose(struct dice *dice, const int64_t *of, int64_t count) {
+    return of[dice_range(dice, 0, count - 1)];
+}
+
+/* Heads and dims that the packs of the tests have kernels for, and others. */
+static void choose_heads(struct onnx_problem *problem, struct dice *dice) {
+    static const struct {
+        int64_t heads, kv_heads, dim, value_dim;
+    } known[] = {{6, 2, 24, 10}, {4, 4, 7, 7}, {5, 1, 33, 32}, {8, 2, 64, 64}};
+    static const int64_t dims[] = {1, 2, 5, 16, 17, 40};
+    if (dice_once_in(dice, 2)) {
+        int64_t i = dice_range(dice, 0, 3);
+        problem->heads = known[i].heads, problem->kv_heads = known[i].kv_heads;
+        problem->dim = known[i].dim, problem->value_dim = known[i].value_dim;
+        return;
+    }
+    problem->kv_heads = dice_range(dice, 1, 3);
+    problem->heads = problem->kv_heads * dice_range(dice, 1, 4);
+    problem->dim = choose(dice, dims, 6);
+    problem->value_dim = choose(dice, dims, 6);
+}
+
+static void choose_types(struct onnx_problem *problem, struct dice *dice) {
+    int64_t T1 = dice_range(dice, 0, TYPES - 1), U = dice_range(dice, 0, MASK_TYPES - 1);
+    problem->T1 = types[T1];
+    problem->T2 = dice_once_in(dice, 3) ? types[dice_range(dice, 0, TYPES - 1)] : types[T1];
+    problem->U = mask_types[U];
+    seen.types[T1]++;
+}
+
+static void choose_attributes(struct onnx_problem *problem, struct dice *dice) {
+    static const int64_t precisions[] = {0, 1, 10, 11, 16};
+    kvmill_attention *op = &problem->op;
+    kvmill_attention_init(op);
+    op->opset = dice_range(dice, problem->step ? 24 : 23, 25);
+    op->is_causal = dice_range(dice, 0, 1);
+    op->scale = dice_once_in(dice, 3) ? 0.3 : 0;
+    op->softcap = dice_once_in(dice, 3) ? 1.5 : 0;
+    op->softmax_precision = dice_once_in(dice, 4) ? choose(dice, precisions, 5) : 0;
+    op->qk_matmul_output_mode = dice_range(dice, 0, 3);
+    if (op->opset == 25 && dice_once_in(dice, 2)) {
+        op->left_window_size = dice_range(dice, -1, 12);
+        op->right_window_size = dice_range(dice, -1, 5);
+        seen.windows++;
+    }
+}
+
+static void choose_mask(struct onnx_problem *problem, struct dice *dice) {
+    int64_t all = problem->step ? problem->past : problem->past + problem->keys;
+    const int64_t dims[] = {problem->batch, problem->heads, problem->queries, all};
+    int rank = (int)dice_range(dice, 1, 4);
+    problem->mask_rank = rank;
+    problem->hidden_in = dice_range(dice, 0, 4);
+    for (int d = 0; d < rank; d++)
+        problem->mask_dims[d] = d < rank - 1 && dice_once_in(dice, 3) ? 1 : dims[4 - rank + d];
+    if (problem->op.opset >= 24 && all > 0 && dice_once_in(dice, 4)) {
+        problem->mask_dims[rank - 1] = dice_range(dice, 0, all);
+        seen.short_masks++;
+    }
+    seen.ranks[rank]++;
+    for (int i = 0; i < MASK_TYPES; i++)
+        seen.masks[i] += memcmp(&problem->U, &mask_types[i], sizeof problem->U) == 0;
+}
+
+static void choose_shape(struct onnx_problem *problem, struct dice *dice) {
+    problem->batch = dice_range(dice, 1, 3);
+    problem->queries = dice_once_in(dice, 3) ? 1 : dice_range(dice, 0, 9);
+    problem->packed = dice_once_in(dice, 2);
+    problem->spread = dice_once_in(dice, 2);
+    seen.packed += problem->packed;
+    seen.spread += problem->spread;
+}
+
+/* ---- Attention ---- */
+
+static void choose_attention(struct onnx_problem *problem, struct dice *dice) {
+    problem->keys = dice_once_in(dice, 9) ? dice_range(dice, 500, 1300) : dice_range(dice, 0, 60);
+    if (dice_once_in(dice, 2)) {
+        problem->past = dice_range(dice, 0, 40);
+        seen.past += problem->past > 0;
+    } else if (problem->op.opset >= 24 && dice_once_in(dice, 2)) {
+        problem->has_nonpad = true;
+        for (int64_t b = 0; b < problem->batch; b++)
+            problem->nonpad[b] = dice_range(dice, 0, problem->keys);
+        seen.nonpad++;
+    }
+    problem->present[0] = dice_once_in(dice, 3);
+    problem->present[1] = dice_once_in(dice, 3);
+    problem->qk = dice_once_in(dice, 4);
+    if (problem->qk)
+        seen.modes[problem->op.qk_matmul_output_mode]++;
+    /* What is padding is copied as it is, and may be anything: NaN. */
+    if (dice_once_in(dice, 2))
+        choose_mask(problem, dice);
+}
+
+/* ---- Steps ---- */
+
+static void choose_step(struct onnx_problem *problem, struct dice *dice) {
+    problem->circular = dice_once_in(dice, 2);
+    problem->keys = problem->queries;
+    problem->past = dice_once_in(dice, 9) ? dice_range(dice, 500, 1300)
+                                          : problem->keys + dice_range(dice, 1, 30);
+    problem->in_place = dice_once_in(dice, 2);
+    problem->has_starts = !dice_once_in(dice, 5);
+    for (int64_t b = 0; b < problem->batch; b++)
+        problem->starts[b] = problem->circular ? dice_range(dice, 0, 4 * problem->past)
+                                               : dice_range(dice, 0, problem->past - problem->keys);
+    problem->has_nonpad = dice_once_in(dice, 2);
+    for (int64_t b = 0; b < problem->batch; b++)
+        problem->nonpad[b] =
+            (problem->has_starts ? problem->starts[b] : 0) + dice_range(dice, 0, problem->keys);
+    if (!problem->circular && dice_once_in(dice, 3))
+        choose_mask(problem, dice);
+    seen.padded += problem->has_nonpad;
+    seen.in_place += problem->in_place;
+    seen.wrapped += problem->circular && problem->has_starts && problem->starts[0] > problem->past;
+}
+
+/* ---- One case ---- */
+
+static bool has_pack(const kvmill_plan *plan) {
+    char text[4096];
+    kvmill_plan_describe(plan, text, sizeof text);
+    return strstr(text, "(pack ") != NULL;
+}
+
+static bool run_once(struct onnx_problem *problem, const kvmill_plan *plan, int threads,
+                     struct dice *dice) {
+    kvmill_error error;
+    kvmill_status status = onnx_run(problem, plan, threads, dice, &error);
+    if (status != KVMILL_OK)
+        diag("%s: %s", kvmill_status_name(status), error.message);
+    return status == KVMILL_OK && onnx_is_right(problem);
+}
+
+/* The same bytes again, in other parts and threads. */
+static bool repeat(struct onnx_problem *problem, const kvmill_plan *plan, struct dice *dice) {
+    struct fenced_tensor *y = &problem->tensor[KVMILL_ATTENTION_Y];
+    unsigned char *first = malloc(y->fence.size + 1);
+    memcpy(first, y->fence.data, y->fence.size);
+    onnx_restore(problem);
+    bool same = run_once(problem, plan, (int)dice_range(dice, 1, 3), dice) &&
+                memcmp(first, y->fence.data, y->fence.size) == 0;
+    free(first);
+    return same;
+}
+
+static bool run_problem(struct onnx_problem *problem, bool use_packs, struct dice *dice) {
+    const kvmill_plan_options options = {.struct_size = sizeof options,
+                                         .packs = packs,
+                                         .pack_count = 2,
+                                         .portable = !use_packs,
+                                         .threads = (int)dice_range(dice, 1, 3)};
+    kvmill_plan *plan;
+    kvmill_error error;
+    char text[4096] = "";
+    onnx_open(problem, dice);
+    onnx_expect(problem, dice);
+    bool planned = onnx_plan(problem, &options, &plan, &error) == KVMILL_OK;
+    bool right = planned && run_once(problem, plan, 0, dice) && repeat(problem, plan, dice);
+    if (planned)
+        kvmill_plan_describe(plan, text, sizeof text);
+    if (!right)
+        diag("%s\n%s %s", problem->words, planned ? "" : error.message, text);
+    seen.cases++;
+    seen.packs += planned && has_pack(plan);
+    kvmill_plan_destroy(plan);
+    onnx_close(problem);
+    return right;
+}
+
+static bool run_case(bool step, bool use_packs, struct dice *dice) {
+    struct onnx_problem problem = {.step = step};
+    choose_types(&problem, dice);
+    choose_heads(&problem, dice);
+    choose_shape(&problem, dice);
+    choose_attributes(&problem, dice);
+    if (step)
+        choose_step(&problem, dice);
+    else
+        choose_attention(&problem, dice);
+    return run_problem(&problem, use_packs, dice);
+}
+
+static void test_random(uint64_t seed, bool step, bool use_packs) {
+    const char *what = step ? "steps" : "Attention", *how = use_packs ? "packs" : "portable";
+    char words[64];
+    int cases = is_slow_run() ? 40 : 400, done = 0;
+    snprintf(words, sizeof words, "%s, %s", what, how);
+    struct dice dice = dice_for(seed, words);
+    while (done < cases && run_case(step, use_packs, &dice))
+        done++;
+    ok(done == cases, "%s: %d random cases (%s)", what, done, how);
+}
+
+static bool saw_all(const int64_t *counts, int64_t first, int64_t last) {
+    bool all = true;
+    for (int64_t i = first; i < last; i++)
+        all = all && counts[i] > 0;
+    return all;
+}
+
+static void test_coverage(void) {
+    bool all = saw_all(seen.types, 0, TYPES) && saw_all(seen.masks, 0, MASK_TYPES) &&
+               saw_all(seen.ranks, 1, 5) && saw_all(seen.modes, 0, 4) && seen.past && seen.nonpad &&
+               seen.windows && seen.packed && seen.spread && seen.wrapped && seen.padded &&
+               seen.in_place && seen.short_masks && seen.packs;
+    diag("%" PRId64 " cases, %" PRId64 " with kernels of packs", seen.cases, seen.packs);
+    ok(seen.cases > 0 && (all || is_slow_run()), "cases of all kinds were run");
+}
+
+int main(void) {
+    uint64_t seed = dice_seed();
+    for (int step = 0; step < 2; step++)
+        for (int use_packs = 0; use_packs < 2; use_packs++)
+            test_random(seed, step, use_packs);
+    test_coverage();
+    return done_testing();
+}

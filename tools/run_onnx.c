@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run_onnx.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "onnx_arrays.h"
+#include "run_spec.h"
+
+/* A model being run.  Values have their arrays until the end. */
+struct execution {
+    struct onnx_model model;
+    const struct options *given;
+    struct npy *values;   /* by number */
+    const char **outputs; /* by number: the file that --out wants it in; or NULL */
+    struct spec_list list;
+    struct onnx_specs specs; /* in the list */
+    int *spec_of;            /* by node: its spec; -1: a constant */
+    struct spec_runner runner;
+};
+
+/* ---- Options ---- */
+
+/* Names of inputs or outputs, in the model's order. */
+struct names {
+    const struct onnx_model *model;
+    const int *numbers;
+    int count;
+};
+
+static const char *name_of(const struct names *names, int i) {
+    return names->model->values[names->numbers[i]].name;
+}
+
+/* "ids=FILE.npy, past=FILE.npy" */
+static void join_names(const struct names *names, char text[400]) {
+    size_t at = 0;
+    text[0] = '\0';
+    for (int i = 0; i < names->count && at < 340; i++)
+        at += (size_t)snprintf(text + at, 400 - at, "%s%.40s=FILE.npy", i ? ", " : "",
+                               name_of(names, i));
+}
+
+/* NAME=FILE, where a name may contain what it likes. */
+static bool split(const char *option, const struct names *names, const char *value, int *number,
+                  const char **file, struct error *error) {
+    char accepted[400];
+    for (int i = 0; i < names->count; i++) {
+        size_t length = strlen(name_of(names, i));
+        if (strncmp(name_of(names, i), value, length) != 0 || value[length] != '=' ||
+            value[length + 1] == '\0')
+            continue;
+        *number = names->numbers[i];
+        *file = value + length + 1;
+        return true;
+    }
+    join_names(names, accepted);
+    return fail(error, EXIT_USER, "--%s %.200s: accepted: %s", option, value, accepted);
+}
+
+static bool read_input(struct execution *run, const char *value, struct error *error) {
+    int number;
+    const char *file;
+    struct npy npy;
+    const struct names names = {&run->model, run->model.inputs, run->model.input_count};
+    if (!split("in", &names, value, &number, &file, error) || !npy_read(file, &npy, error))
+        return false;
+    npy_free(&run->values[number]);
+    bool done = array_copy(&npy, &run->values[number], error);
+    npy_free(&npy);
+    return done;
+}
+
+static bool note_output(struct execution *run, const char *value, struct error *error) {
+    int number;
+    const struct names names = {&run->model, run->model.outputs, run->model.output_count};
+    return split("out", &names, value, &number, &value, error) &&
+           ((run->outputs[number] = value) != NULL);
+}
+
+static bool check_outputs(const struct execution *run, struct error *error) {
+    char accepted[400];
+    const char *file;
+    const struct names names = {&run->model, run->model.outputs, run->model.output_count};
+    int count = 0;
+    for (int i = 0; i < names.count; i++) {
+        file = run->outputs[names.numbers[i]];
+        count += file != NULL;
+        for (int j = 0; file != NULL && j < i; j++) {
+            const char *other = run->outputs[names.numbers[j]];
+            if (other != NULL && names.numbers[i] != names.numbers[j] && strcmp(file, other) == 0)
+                return fail(error, EXIT_USER, "--out: %.60s and %.60s both go to %.200s",
+                            name_of(&names, j), name_of(&names, i), file);
+        }
+    }
+    join_names(&names, accepted);
+    return count > 0 || fail(error, EXIT_USER, "no output; accepted: --out %s", accepted);
+}
+
+static bool read_options(struct execution *run, struct error *error) {
+    for (int i = 0; i < run->given->count; i++) {
+        const char *name = run->given->given[i].name, *value = run->given->given[i].value;
+        if (strcmp(name, "in") == 0 && !read_input(run, value, error))
+            return false;
+        if (strcmp(name, "out") == 0 && !note_output(run, value, error))
+            return false;
+    }
+    return check_outputs(run, error);
+}
+
+static bool learn_inputs(struct execution *run, struct error *error) {
+    for (int i = 0; i < run->model.input_count; i++) {
+        struct onnx_value *value = &run->model.values[run->model.inputs[i]];
+        const struct npy *npy = &run->values[run->model.inputs[i]];
+        if (!is_given(npy) && value->constant.place != ONNX_NOWHERE)
+            continue;
+        if (!array_require(value->name, npy, error) ||
+            !onnx_array_learn(&run->model, value, npy, error))
+            return false;
+    }
+    return true;
+}
+
+/* ---- Specs of all nodes ---- */
+
+static struct onnx_call call_of(struct execution *run, int node) {
+    const struct onnx_node *the = &run->model.nodes[node];
+    return (struct onnx_call){&run->model, the, onnx_op_of(the)};
+}
+
+static bool refuse_node(const struct onnx_call *call, struct error *error) {
+    char names[160];
+    return onnx_fail(error, call->model, call->node,
+                     "is not an op that kvmill runs; accepted: %s, Constant", onnx_op_names(names));
+}
+
+/* Before anything else is asked of a user. */
+static bool check_ops(struct execution *run, struct error *error) {
+    for (int i = 0; i < run->model.node_count; i++) {
+        const struct onnx_call call = call_of(run, i);
+        if (call.op == NULL && !onnx_is_constant(call.node))
+            return refuse_node(&call, error);
+    }
+    return true;
+}
+
+static int find_tensor(const struct spec *spec, const char *name, bool is_output) {
+    const struct run_op *op = run_op_of(spec);
+    for (int i = 0; i < op->tensors; i++) {
+        const char *own = is_output ? op->output(spec, i) : op->input(spec, i);
+        if (own != NULL && strcmp(own, name) == 0)
+            return i;
+    }
+    return -1;
+}
+
+/* What the op calls its tensors is what running it calls them. */
+static bool check_names(const struct onnx_call *call, const struct spec *spec,
+                        struct error *error) {
+    for (int i = 0; i < MOST_ONNX_TENSORS; i++) {
+        const char *input = call->op->inputs[i], *output = call->op->outputs[i];
+        if ((onnx_input(call, i) && find_tensor(spec, input, false) < 0) ||
+            (onnx_output(call, i) && find_tensor(spec, output, true) < 0))
+            return fail(error, EXIT_BUG, "%s: tensor %d has no place in a run", spec->where, i);
+    }
+    return true;
+}
+
+static bool add_spec(struct execution *run, int node, struct error *error) {
+    const struct onnx_call call = call_of(run, node);
+    char words[320];
+    run->spec_of[node] = -1;
+    if (onnx_is_constant(call.node))
+        return true;
+    if (!onnx_check_call(&call, error))
+        return false;
+    if (!onnx_is_complete(&call, words, sizeof words))
+        return onnx_fail(error, call.model, call.node, "%s", words);
+    return onnx_specs_add(&run->specs, &call, &run->spec_of[node], error) &&
+           check_names(&call, &run->list.items[run->spec_of[node]], error);
+}
+
+static bool add_specs(struct execution *run, struct error *error) {
+    for (int i = 0; i < run->model.node_count; i++)
+        if (!add_spec(run, i, error))
+            return false;
+    return true;
+}
+
+/* ---- Arrays ---- */
+
+/* Of a constant when it is first asked for. */
+static struct npy *array_of(struct execution *run, const struct onnx_value *value,
+                            struct error *error) {
+    struct npy *npy = &run->values[value - run->model.values];
+    if (is_given(npy) || onnx_array_of_constant(&run->model, value, npy, error))
+        return npy;
+    return NULL;
+}
+
+/* A node being run: tensors of its op; inputs are views of values. */
+struct step {
+    struct onnx_call call;
+    struct spec *spec;
+    struct arrays arrays;
+    struct npy indices; /* that count from 0 */
+    struct npy whole;   /* of a scatter on the leading part of its data: a copy, changed in place */
+};
+
+static bool set_inputs(struct execution *run, struct step *step, struct error *error) {
+    const char *const *names = step->call.op->inputs;
+    for (int i = 0; names[i] != NULL; i++) {
+        const struct onnx_value *value = onnx_input(&step->call, i);
+        if (value == NULL)
+            continue;
+        const struct npy *npy = array_of(run, value, error);
+        int tensor = find_tensor(step->spec, names[i], false);
+        if (npy == NULL || !array_borrow(npy, &step->arrays.tensor[tensor], error))
+            return false;
+    }
+    return true;
+}
+
+/* Outputs that the node names are wanted. */
+static void name_outputs(struct step *step) {
+    const char *const *names = step->call.op->outputs;
+    for (int i = 0; names[i] != NULL; i++)
+        if (onnx_output(&step->call, i) != NULL)
+            step->arrays.output[find_tensor(step->spec, names[i], true)] = names[i];
+}
+
+static bool replace(struct npy *view, const struct npy *with, struct error *error) {
+    array_return(view);
+    return array_borrow(with, view, error);
+}
+
+static bool set_data(struct step *step, struct error *error) {
+    const struct tensor_shape *shape = window_data(step->spec);
+    struct npy *data =
+        &step->arrays.tensor[find_tensor(step->spec, step->call.op->inputs[0], false)];
+    if (!array_leads(shape, data))
+        return true;
+    if (!is_gather_spec(step->spec) &&
+        (!array_copy(data, &step->whole, error) || !replace(data, &step->whole, error)))
+        return false;
+    return array_lead(shape, data, error);
+}
+
+static bool set_indices(struct step *step, struct error *error) {
+    int tensor = find_tensor(step->spec, step->call.op->inputs[1], false);
+    struct npy *indices = &step->arrays.tensor[tensor];
+    return array_copy(indices, &step->indices, error) &&
+           onnx_wrap_indices(&step->call, step->spec, &step->indices.tensor, error) &&
+           replace(indices, &step->indices, error);
+}
+
+/* Preparing has made a result; in place it is not wanted. */
+static bool set_result(struct step *step, struct error *error) {
+    int tensor = find_tensor(step->spec, step->call.op->outputs[0], true);
+    struct npy *result = &step->arrays.tensor[tensor];
+    DLDataType dtype = result->tensor.dtype;
+    if (!is_given(&step->whole))
+        return true;
+    npy_free(result);
+    if (!array_borrow(&step->whole, result, error))
+        return false;
+    result->tensor.dtype = dtype;
+    return array_lead(window_data(step->spec), result, error);
+}
+
+static bool prepare(struct execution *run, struct step *step, struct error *error) {
+    bool windows = step->call.op->from_index;
+    name_outputs(step);
+    return set_inputs(run, step, error) &&
+           (!windows || (set_data(step, error) && set_indices(step, error))) &&
+           run_op_of(step->spec)->prepare(step->spec, &step->arrays, error) &&
+           set_result(step, error);
+}
+
+/* As its file would have it. */
+static void take_result(struct step *step, int tensor, struct npy *value) {
+    struct npy *result = &step->arrays.tensor[tensor], *file = &step->arrays.file[tensor];
+    struct npy *taken = is_given(&step->whole) ? &step->whole : is_given(file) ? file : result;
+    if (taken == &step->whole)
+        array_return(result);
+    if (taken == file)
+        memcpy(file->tensor.data, result->tensor.data, npy_bytes(file));
+    *value = *taken;
+    *taken = (struct npy){0};
+}
+
+static void take_results(struct execution *run, struct step *step) {
+    const char *const *names = step->call.op->outputs;
+    for (int i = 0; names[i] != NULL; i++) {
+        const struct onnx_value *value = onnx_output(&step->call, i);
+        if (value != NULL)
+            take_result(step, find_tensor(step->spec, names[i], true),
+                        &run->values[value - run->model.values]);
+    }
+}
+
+static void end_step(struct step *step) {
+    const struct run_op *op = run_op_of(step->spec);
+    for (int i = 0; i < op->tensors; i++) {
+        if (op->input(step->spec, i) != NULL || is_given(&step->whole))
+            array_return(&step->arrays.tensor[i]);
+        npy_free(&step->arrays.tensor[i]);
+        npy_free(&step->arrays.file[i]);
+    }
+    npy_free(&step->indices);
+    npy_free(&step->whole);
+}
+
+/* What the library says has no place yet. */
+static bool name_place(const struct step *step, struct error *error) {
+    const struct error reason = *error;
+    onnx_fail(error, step->call.model, step->call.node, "%.480s", reason.text);
+    error->exit_code = reason.exit_code;
+    return false;
+}
+
+static bool run_node(struct execution *run, int node, struct error *error) {
+    struct step *step = calloc(1, sizeof *step);
+    if (step == NULL)
+        return out_of_memory(error);
+    step->call = call_of(run, node);
+    step->spec = &run->list.items[run->spec_of[node]];
+    bool done = prepare(run, step, error) &&
+                (spec_runner_run(&run->runner, step->spec, &step->arrays, error) ||
+                 name_place(step, error));
+    if (done)
+        take_results(run, step);
+    end_step(step);
+    free(step);
+    return done;
+}
+
+/* ---- All of it ---- */
+
+static bool allocate(struct execution *run, struct error *error) {
+    size_t values = (size_t)run->model.value_count + 1, nodes = (size_t)run->model.node_count + 1;
+    run->values = calloc(values, sizeof *run->values);
+    run->outputs = calloc(values, sizeof *run->outputs);
+    run->spec_of = calloc(nodes, sizeof *run->spec_of);
+    return (run->values && run->outputs && run->spec_of) || out_of_memory(error);
+}
+
+static bool run_nodes(struct execution *run, struct error *error) {
+    for (int i = 0; i < run->model.node_count; i++)
+        if (run->spec_of[i] >= 0 && !run_node(run, i, error))
+            return false;
+    return true;
+}
+
+static bool write_outputs(struct execution *run, struct error *error) {
+    for (int i = 0; i < run->model.value_count; i++) {
+        if (run->outputs[i] == NULL)
+            continue;
+        const struct npy *npy = array_of(run, &run->model.values[i], error);
+        if (npy == NULL || !npy_write(run->outputs[i], npy, error))
+            return false;
+    }
+    return true;
+}
+
+static void end(struct execution *run) {
+    for (int i = 0; run->values != NULL && i < run->model.value_count; i++)
+        npy_free(&run->values[i]);
+    free(run->values);
+    free(run->outputs);
+    free(run->spec_of);
+    onnx_specs_end(&run->specs);
+    spec_list_free(&run->list);
+    spec_runner_end(&run->runner);
+    onnx_free(&run->model);
+}
+
+static bool check_options(const struct options *given, struct error *error) {
+    static const char *const for_programs[] = {"pack", "window-out-of-bounds", NULL};
+    for (int i = 0; for_programs[i] != NULL; i++)
+        if (option_value(given, for_programs[i]))
+            return fail(error, EXIT_USER, "--%s goes with a .mlir file", for_programs[i]);
+    return true;
+}
+
+bool run_onnx(const struct options *given, const char *name, struct error *error) {
+    struct execution run = {.given = given};
+    bool done = check_options(given, error) && spec_runner_begin(&run.runner, given, error) &&
+                onnx_specs_begin(&run.specs, &run.list, error) &&
+                onnx_read(name, &run.model, error) && check_ops(&run, error) &&
+                allocate(&run, error) && read_options(&run, error) && learn_inputs(&run, error) &&
+                add_specs(&run, error) && spec_runner_build(&run.runner, &run.list, error) &&
+                run_nodes(&run, error) && write_outputs(&run, error);
+    end(&run);
+    return done;
+}

@@ -1,0 +1,13 @@
+/* kvmill run for ONNX models.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TOOLS_RUN_ONNX_H
+#define KVMILL_TOOLS_RUN_ONNX_H
+
+#include "../gen/error.h"
+#include "options.h"
+
+/* Run a model all of whose nodes are kvmill's, from arrays of --in to arrays of --out. */
+bool run_onnx(const struct options *given, const char *name, struct error *error);
+
+#endif

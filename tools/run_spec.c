@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run_spec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../tune/threads.h"
+
+const struct run_op *run_op_of(const struct spec *spec) {
+    if (is_window_spec(spec))
+        return is_gather_spec(spec) ? &gather_run : &scatter_run;
+    if (is_onnx_attention_spec(spec))
+        return &onnx_attention_run;
+    if (is_flow_spec(spec))
+        return &flow_run;
+    return is_attention_spec(spec) ? &cache_attention_run : &tensor_scatter_run;
+}
+
+/* The best this CPU has, or what KVMILL_ISA caps it to. */
+static const char *best_isa(void) {
+    const char *best = "scalar", *name, *cap = getenv("KVMILL_ISA");
+    for (size_t i = 0; (name = kvmill_isa_name(i)) != NULL; i++) {
+        if (kvmill_isa_usable(name))
+            best = name;
+        if (cap != NULL && strcmp(cap, name) == 0)
+            break;
+    }
+    return best;
+}
+
+static int rank_of(const char *isa) {
+    const char *name;
+    for (int i = 0; (name = kvmill_isa_name((size_t)i)) != NULL; i++)
+        if (strcmp(name, isa) == 0)
+            return i;
+    return -1;
+}
+
+static bool parse_isa(const char *wanted, struct isa_list *isas, struct error *error) {
+    struct isa_words words;
+    if (strchr(wanted, ',') != NULL)
+        return fail(error, EXIT_USER, "--isa: \"%.40s\" is a list; accepted: one of %s", wanted,
+                    isa_join(", ", &words));
+    return isa_list_parse(wanted, isas, error);
+}
+
+static bool check_isa(const struct isa *isa, struct error *error) {
+    if (kvmill_isa_usable(isa->name) && rank_of(isa->name) <= rank_of(best_isa()))
+        return true;
+    return fail(
+        error, EXIT_ENVIRONMENT,
+        "--isa: this CPU does not run %s, or KVMILL_ISA does not let it; the best here is %s",
+        isa->name, best_isa());
+}
+
+bool spec_runner_build(struct spec_runner *runner, const struct spec_list *specs,
+                       struct error *error) {
+    const char *wanted = option_value(runner->given, "isa");
+    struct pack pack = {.name = "run", .specs = specs};
+    struct isa_list isas;
+    bool done = parse_isa(wanted ? wanted : best_isa(), &isas, error);
+    if (!done || option_value(runner->given, "portable"))
+        return done;
+    done = check_isa(isas.items[0], error) && specs_kernels(specs, &isas, &pack.kernels, error) &&
+           (pack.kernels.count == 0 || built_pack_make(&pack, &runner->built, error));
+    kernel_list_free(&pack.kernels);
+    return done;
+}
+
+/* The command hands no instruction set to the library: a bad one comes from KVMILL_ISA. */
+static bool library_failed(kvmill_status status, const kvmill_error *reason, struct error *error) {
+    bool environment = status == KVMILL_E_MEMORY || status == KVMILL_E_ISA;
+    return fail(error, environment ? EXIT_ENVIRONMENT : EXIT_USER, "%s: %s",
+                kvmill_status_name(status), reason->message);
+}
+
+static bool make_plan(const struct spec_runner *runner, const struct spec *spec,
+                      const struct arrays *arrays, kvmill_plan **plan, struct error *error) {
+    kvmill_error reason;
+    kvmill_plan_options choice = {
+        .struct_size = sizeof choice,
+        .packs = &runner->built.pack,
+        .pack_count = runner->built.pack != NULL,
+        .portable = option_value(runner->given, "portable") != NULL,
+        .threads = runner->threads,
+    };
+    kvmill_status status = run_op_of(spec)->plan(spec, arrays, &choice, plan, &reason);
+    return status == KVMILL_OK || library_failed(status, &reason, error);
+}
+
+/* 64-byte aligned; NULL where a plan needs none. */
+static bool get_workspace(const kvmill_plan *plan, void **workspace, struct error *error) {
+    size_t size = kvmill_plan_workspace_size(plan);
+    *workspace = size ? aligned_alloc(64, (size + 63) / 64 * 64) : NULL;
+    return size == 0 || *workspace != NULL ||
+           fail(error, EXIT_ENVIRONMENT, "out of memory for a workspace of %zu bytes", size);
+}
+
+static bool run_plan(const kvmill_plan *plan, const struct arrays *arrays, int threads,
+                     struct error *error) {
+    const DLTensor *tensors[MOST_RUN_TENSORS];
+    void *workspace;
+    kvmill_error reason;
+    for (int i = 0; i < MOST_RUN_TENSORS; i++)
+        tensors[i] = is_given(&arrays->tensor[i]) ? &arrays->tensor[i].tensor : NULL;
+    if (!get_workspace(plan, &workspace, error))
+        return false;
+    kvmill_status status =
+        kvmill_run_parallel(plan, tensors, workspace, threads_for, &threads, &reason);
+    free(workspace);
+    return status == KVMILL_OK || library_failed(status, &reason, error);
+}
+
+bool spec_runner_run(const struct spec_runner *runner, const struct spec *spec,
+                     const struct arrays *arrays, struct error *error) {
+    kvmill_plan *plan = NULL;
+    bool done = make_plan(runner, spec, arrays, &plan, error) &&
+                run_plan(plan, arrays, runner->threads, error);
+    kvmill_plan_destroy(plan);
+    return done;
+}
+
+bool spec_runner_begin(struct spec_runner *runner, const struct options *given,
+                       struct error *error) {
+    long threads = 1;
+    *runner = (struct spec_runner){.given = given};
+    if (!option_integer(given, "threads", 1, 256, &threads, error))
+        return false;
+    runner->threads = (int)threads;
+    return true;
+}
+
+void spec_runner_end(struct spec_runner *runner) {
+    built_pack_free(&runner->built);
+}

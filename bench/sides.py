@@ -54,13 +54,17 @@ def environment(**versions: str) -> dict[str, str | int | None]:
     }
 
 
-def parse_arguments(description: str, rounds: int = 25, least: int = 15) -> argparse.Namespace:
-    """rounds: how many there are if nobody says so."""
+def parse_arguments(
+    description: str, rounds: int = 25, least: int = 15, **more: str
+) -> argparse.Namespace:
+    """rounds: how many there are if nobody says so; more: other options with their words."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--packs", default=os.environ.get("KVMILL_PACKS", ""), metavar="PATHS")
     words = f"at least {least} (default {rounds})"
     parser.add_argument("--rounds", type=int, default=rounds, help=words)
     parser.add_argument("--json", metavar="FILE", help="write the results here too")
+    for option, words in more.items():
+        parser.add_argument(f"--{option}", default="", help=words)
     arguments = parser.parse_args()
     if arguments.rounds < least:
         parser.error(f"--rounds is {arguments.rounds}; accepted: {least} or more")

@@ -1,0 +1,643 @@
+"""Steps of attention of kvmill and of ONNX Runtime (CPU), side by side in one run.
+
+    python onnxruntime_attention.py --packs PACK[:PACK...] [--only WORD[,WORD...]] [--threads N]
+        [--rounds N] [--json FILE]
+
+decode   one new token, 4096 with it, for the head configurations of 20 models
+prefill  512 tokens at once into an empty cache
+
+ONNX Runtime's ops, as far as it has them for the problem:
+
+attention  Attention-24 over caches that have the new rows, valid up to nonpad_kv_seqlen
+step       TensorScatter of K and of V in place, then that
+gqa        com.microsoft.GroupQueryAttention, appending to its caches in place; with an int8 cache,
+           whose scales are per tensor, the activations are float32
+
+kvmill's are Attention and the fused step TensorScatterAttention; for an int8 cache
+MultiHeadCacheAttention, whose scales are per row, by float32 and ("fast") integer arithmetic.  The
+ratio is that of the fastest of ONNX Runtime's to kvmill's step, even if that one stores nothing:
+above 1, kvmill is faster.
+
+All work on the same caches, which have no rows to spare; both sides on arrays bound beforehand.
+Contenders take turns, and each run takes the next of so many caches that none is still in the
+processor's: WALK bytes.  A turn begins when the threads of the one before are asleep, with a run
+that is not timed.  Where other processes kept it from running it is repeated, a few times; rows for
+which that did not help have a star.  Before the clock starts, all contenders must have stored the
+same rows and given the same result, within the tolerance of the type.
+
+configs/onnx_attention.json has the problems, and is what a pack for them is made from.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import cycle
+from pathlib import Path
+
+import kvmill
+import numpy as np
+import onnxruntime
+from onnx import TensorProto, helper
+from sides import (
+    aligned,
+    compile_openmp_for,
+    environment,
+    packs_of,
+    parse_arguments,
+    run_of,
+    write_json,
+)
+
+SPECS = Path(__file__).parent.parent / "configs" / "onnx_attention.json"
+WALK = 640 << 20
+ROUND_SECONDS = 0.004
+PAUSE_SECONDS = 0.005
+MOST_WAITED = 0.02  # of a turn
+TRIES = 4
+THREADS = (1, 2)
+TOLERANCE = {"float32": 1e-4, "float16": 4e-3, "int8": 2e-2}  # of the largest output
+INT8_SCALE = 1 / 254  # of numbers from -0.5 to 0.5
+
+Run = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One sequence whose last `queries` of `length` tokens are new."""
+
+    model: str
+    step: str
+    queries: int
+    length: int
+    cache: str  # element type; activations are float32 where it is int8
+    math: str
+    heads: int
+    kv_heads: int
+    key_dim: int
+    value_dim: int
+    softcap: float
+
+    @property
+    def name(self) -> str:
+        math = " fast" if self.math == "fast" else ""
+        return f"{self.model} {self.step} {self.cache}{math}"
+
+    @property
+    def dtype(self) -> str:
+        return "float32" if self.cache == "int8" else self.cache
+
+    @property
+    def past(self) -> int:
+        return self.length - self.queries
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was measured of one problem: seconds per run, medians of the rounds, by contender."""
+
+    problem: str
+    threads: int
+    sets: int
+    kernels: str
+    kvmill: dict[str, float]
+    onnxruntime: dict[str, float]
+    disturbed: float  # share of the turns in which other processes took the processor
+
+    @property
+    def ratio(self) -> float:
+        return min(self.onnxruntime.values()) / self.kvmill["step"]
+
+
+# ---- Problems ----
+
+
+def heads_of(spec: dict) -> dict[str, int | float | str]:
+    """Of either op that is in the file."""
+    if spec["op"] == "MultiHeadCacheAttention":
+        return {
+            "cache": "int8",
+            "math": spec["math"],
+            "heads": spec["num_heads"],
+            "kv_heads": spec["num_kv_heads"],
+            "key_dim": spec["head_dim"],
+            "value_dim": spec["head_dim"],
+        }
+    return {
+        "cache": spec["T1"],
+        "math": "f32",
+        "heads": spec["Q"][1],
+        "kv_heads": spec["K"][1],
+        "key_dim": spec["K"][3],
+        "value_dim": spec["V"][3],
+    }
+
+
+def problems_of(only: str) -> Iterator[Problem]:
+    """Those that have all the words in their names."""
+    words = [word.strip() for word in only.split(",")]
+    for step, queries, length in (("decode", 1, 4096), ("prefill", 512, 512)):
+        for spec in json.loads(SPECS.read_text("utf-8"))["kernels"]:
+            problem = Problem(
+                spec["purpose"],
+                step,
+                queries,
+                length,
+                softcap=spec.get("softcap", 0.0),
+                **heads_of(spec),
+            )
+            if all(word in problem.name for word in words):
+                yield problem
+
+
+# ---- The arrays ----
+
+
+class Arrays:
+    """Tensors of one run by their names, in the layouts of both standards; caches are shared."""
+
+    def __init__(self, problem: Problem, numbers: np.ndarray) -> None:
+        self.problem = problem
+        heads, kv_heads = problem.heads, problem.kv_heads
+        keys, values = problem.key_dim, problem.value_dim
+        self.tensors: dict[str, np.ndarray] = {}
+        for names, count, dim in (
+            (("query", "Q"), heads, keys),
+            (("key", "K"), kv_heads, keys),
+            (("value", "V"), kv_heads, values),
+            (("output", "Y"), heads, values),
+        ):
+            self._add_activations(names, count, dim, numbers)
+        self._add_cache("past_key", (1, kv_heads, problem.length, keys), numbers)
+        self._add_cache("past_value", (1, kv_heads, problem.length, values), numbers)
+        self._add_counts()
+
+    def _add_activations(
+        self, names: tuple[str, str], heads: int, dim: int, numbers: np.ndarray
+    ) -> None:
+        """Tokens with all their heads; heads with all their tokens."""
+        queries = self.problem.queries
+        by_token = aligned((1, queries, heads * dim), self.problem.dtype)
+        shifted = np.roll(numbers, len(self.tensors) * 4099)
+        by_token[...] = np.resize(shifted.astype(by_token.dtype), by_token.shape)
+        by_head = aligned((1, heads, queries, dim), self.problem.dtype)
+        by_head[...] = by_token.reshape(1, queries, heads, dim).transpose(0, 2, 1, 3)
+        self.tensors |= dict(zip(names, (by_token, by_head), strict=True))
+
+    def _add_cache(self, name: str, shape: tuple[int, ...], numbers: np.ndarray) -> None:
+        cache = aligned(shape, self.problem.cache)
+        if self.problem.cache == "int8":
+            numbers = np.rint(numbers / INT8_SCALE)
+            self.tensors[f"{name}_scale"] = aligned((*shape[:-1], 1), "float32")
+            self.tensors[f"{name}_scale"].fill(INT8_SCALE)
+        cache[...] = np.resize(numbers.astype(cache.dtype), cache.shape)
+        self.tensors[name] = cache
+
+    def _add_counts(self) -> None:
+        self.tensors |= {
+            "write_indices": np.array([self.problem.past], np.int64),
+            "nonpad_kv_seqlen": np.array([self.problem.length], np.int64),
+            "seqlens_k": np.array([self.problem.length - 1], np.int32),
+            "total_sequence_length": np.array(self.problem.length, np.int32),
+            "int8_scale": np.array([INT8_SCALE], np.float32),
+        }
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.tensors[name]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self.tensors.values())
+
+    def new_rows(self) -> list[np.ndarray]:
+        """What a step has to store."""
+        return [self[name][:, :, self.problem.past :] for name in ("past_key", "past_value")]
+
+
+def sets_of(problem: Problem) -> list[Arrays]:
+    """As many as make a walk of WALK bytes."""
+    numbers = np.random.default_rng(24).random(1 << 17, np.float32) - np.float32(0.5)
+    first = Arrays(problem, numbers)
+    count = max(2, -(-WALK // first.nbytes))
+    return [first, *(Arrays(problem, np.roll(numbers, i * 61)) for i in range(1, count))]
+
+
+# ---- ONNX Runtime ----
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes, and which arrays are bound to their outputs; all other names are arrays' own."""
+
+    nodes: list
+    outputs: dict[str, str]
+    inputs: dict[str, str] = field(default_factory=dict)
+
+
+def attention_node(problem: Problem, key: str, value: str):
+    return helper.make_node(
+        "Attention",
+        ["Q", key, value, "", "", "", "nonpad_kv_seqlen"],
+        ["Y"],
+        is_causal=1,
+        softcap=float(problem.softcap),
+    )
+
+
+def attention_graph(problem: Problem) -> Graph:
+    return Graph([attention_node(problem, "past_key", "past_value")], {"Y": "Y"})
+
+
+def step_graph(problem: Problem) -> Graph:
+    scatters = [
+        helper.make_node(
+            "TensorScatter", [f"past_{side}", new, "write_indices"], [f"present_{side}"]
+        )
+        for side, new in (("key", "K"), ("value", "V"))
+    ]
+    attention = attention_node(problem, "present_key", "present_value")
+    outputs = {"Y": "Y", "present_key": "past_key", "present_value": "past_value"}
+    return Graph([*scatters, attention], outputs)
+
+
+def gqa_graph(problem: Problem) -> Graph:
+    names = ["query", "key", "value", "past_key", "past_value"]
+    names += ["seqlens_k", "total_sequence_length"]
+    more = {"softcap": float(problem.softcap)} if problem.softcap else {}
+    if problem.cache == "int8":
+        names += [""] * 5 + ["k_scale", "v_scale"]
+        more |= {"kv_cache_bit_width": 8}
+        more |= {f"{side}_quant_type": "PER_TENSOR" for side in "kv"}
+    node = helper.make_node(
+        "GroupQueryAttention",
+        names,
+        ["output", "present_key", "present_value"],
+        domain="com.microsoft",
+        num_heads=problem.heads,
+        kv_num_heads=problem.kv_heads,
+        **more,
+    )
+    outputs = {"output": "output", "present_key": "past_key", "present_value": "past_value"}
+    return Graph([node], outputs, {"k_scale": "int8_scale", "v_scale": "int8_scale"})
+
+
+def graphs_of(problem: Problem) -> dict[str, Graph]:
+    """GroupQueryAttention has K and V of one size, Attention no int8."""
+    graphs = {}
+    if problem.cache != "int8":
+        graphs |= {"attention": attention_graph(problem), "step": step_graph(problem)}
+    if problem.key_dim == problem.value_dim:
+        graphs["gqa"] = gqa_graph(problem)
+    return graphs
+
+
+def inputs_of(graph: Graph) -> dict[str, str]:
+    """Names that no node makes, with those of their arrays."""
+    made = {name for node in graph.nodes for name in node.output}
+    used = [name for node in graph.nodes for name in node.input if name and name not in made]
+    return {name: graph.inputs.get(name, name) for name in used}
+
+
+def make_model(graph: Graph, arrays: Arrays) -> bytes:
+    def info(names: dict[str, str]) -> list:
+        return [
+            helper.make_tensor_value_info(
+                name, helper.np_dtype_to_tensor_dtype(arrays[a].dtype), arrays[a].shape
+            )
+            for name, a in names.items()
+        ]
+
+    made = helper.make_graph(graph.nodes, "step", info(inputs_of(graph)), info(graph.outputs))
+    opsets = [helper.make_opsetid("", 24), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(made, opset_imports=opsets, ir_version=11).SerializeToString()
+
+
+def bind(session: onnxruntime.InferenceSession, graph: Graph, arrays: Arrays) -> Run:
+    binding = session.io_binding()
+    for names, bind_one in (
+        (inputs_of(graph), binding.bind_input),
+        (graph.outputs, binding.bind_output),
+    ):
+        for name, a in names.items():
+            array = arrays[a]
+            bind_one(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
+    return lambda: session.run_with_iobinding(binding)
+
+
+def onnxruntime_runs(graph: Graph, sets: Sequence[Arrays], threads: int) -> list[Run]:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(
+        make_model(graph, sets[0]), options, providers=["CPUExecutionProvider"]
+    )
+    return [bind(session, graph, arrays) for arrays in sets]
+
+
+# ---- kvmill ----
+
+
+@dataclass(frozen=True)
+class Side:
+    """A plan, and how it takes the arrays."""
+
+    plan: kvmill.Attention | kvmill.TensorScatterAttention | kvmill.MultiHeadCacheAttention
+    bind: Callable[[Arrays], kvmill.Call]
+
+
+def options_of(problem: Problem, packs: Sequence[kvmill.Pack], threads: int) -> dict:
+    return {"packs": packs, "threads": threads, "softcap": problem.softcap}
+
+
+def attention_side(arrays: Arrays, options: dict) -> Side:
+    def tensors(arrays: Arrays) -> dict[str, np.ndarray]:
+        return {
+            "Q": arrays["Q"],
+            "K": arrays["past_key"],
+            "V": arrays["past_value"],
+            "nonpad_kv_seqlen": arrays["nonpad_kv_seqlen"],
+        }
+
+    plan = kvmill.Attention(**tensors(arrays), opset=24, is_causal=1, **options)
+    return Side(plan, lambda arrays: plan.prepare(**tensors(arrays), Y=arrays["Y"]))
+
+
+def step_side(arrays: Arrays, options: dict) -> Side:
+    names = ("Q", "K", "V", "past_key", "past_value", "write_indices")
+
+    def tensors(arrays: Arrays) -> dict[str, np.ndarray]:
+        return {name: arrays[name] for name in names}
+
+    plan = kvmill.TensorScatterAttention(**tensors(arrays), opset=24, is_causal=1, **options)
+    return Side(
+        plan,
+        lambda arrays: plan.prepare(
+            **tensors(arrays),
+            Y=arrays["Y"],
+            present_key=arrays["past_key"],
+            present_value=arrays["past_value"],
+        ),
+    )
+
+
+def int8_side(arrays: Arrays, options: dict) -> Side:
+    problem = arrays.problem
+    plan = kvmill.MultiHeadCacheAttention(
+        T1="float32",
+        num_heads=problem.heads,
+        num_kv_heads=problem.kv_heads,
+        head_dim=problem.key_dim,
+        quant_bit=8,
+        quant_group=problem.key_dim,
+        value_head_dim=problem.value_dim,
+        cache_layout=1,
+        math=problem.math,
+        **options,
+    )
+
+    def bind_side(arrays: Arrays) -> kvmill.Call:
+        def by_head(name: str, heads: int) -> np.ndarray:
+            return arrays[name].reshape(1, problem.queries, heads, -1)
+
+        return plan.prepare(
+            query=by_head("query", problem.heads),
+            current_key=by_head("key", problem.kv_heads),
+            current_value=by_head("value", problem.kv_heads),
+            start_pos=problem.past,
+            cache=arrays["past_key"][None, :, None],
+            scale=arrays["past_key_scale"][None, :, None],
+            value_cache=arrays["past_value"][None, :, None],
+            value_scale=arrays["past_value_scale"][None, :, None],
+            attn_output=by_head("output", problem.heads),
+        )
+
+    return Side(plan, bind_side)
+
+
+def kvmill_sides(problem: Problem, arrays: Arrays, options: dict) -> dict[str, Side]:
+    if problem.cache == "int8":
+        return {"step": int8_side(arrays, options)}
+    return {"attention": attention_side(arrays, options), "step": step_side(arrays, options)}
+
+
+def require_kernels(problem: Problem, side: Side) -> str:
+    """The plan in words.  It may do without kernels for masks, of which there are none."""
+    words = side.plan.describe()
+    phases = [words for words in words.split("; ") if not words.startswith("with a mask")]
+    if any("portable" in phase for phase in phases):
+        sys.exit(f"{problem.name}: {words}\naccepted: packs made from {SPECS.name}")
+    return words
+
+
+# ---- Verifying ----
+
+
+@dataclass(frozen=True)
+class Contender:
+    whose: str
+    name: str
+    runs: list[Run]  # on each set of arrays
+    result: str
+
+    @property
+    def stores(self) -> bool:
+        return self.name != "attention"
+
+
+def by_token(output: np.ndarray) -> np.ndarray:
+    """The result as numbers by token, head and channel, whichever layout it has."""
+    if output.ndim == 4:
+        output = output.transpose(0, 2, 1, 3)
+    return output.astype(np.float64).reshape(-1)
+
+
+def result_from_scratch(contender: Contender, arrays: Arrays) -> np.ndarray:
+    arrays[contender.result].fill(np.nan)
+    if contender.stores:
+        for rows in arrays.new_rows():
+            rows.fill(0)
+    contender.runs[0]()
+    return by_token(arrays[contender.result])
+
+
+def are_stored(contender: Contender, arrays: Arrays) -> bool:
+    """Floats as they are; codes within one step of the larger of both sides' scales."""
+    problem = arrays.problem
+    for name, rows, given in zip("key value".split(), arrays.new_rows(), "KV", strict=True):
+        scale, slack = 1.0, 0.0
+        if problem.cache == "int8":
+            theirs = contender.whose == "onnxruntime"
+            scale = INT8_SCALE if theirs else arrays[f"past_{name}_scale"][:, :, problem.past :]
+            slack = INT8_SCALE
+        if np.abs(rows * scale - arrays[given]).max() > slack:
+            return False
+    return True
+
+
+def require_equal(problem: Problem, contenders: Sequence[Contender], arrays: Arrays) -> None:
+    """The first that stores says what is right: the others may not differ from it."""
+    expected = None
+    for contender in sorted(contenders, key=lambda c: not c.stores):
+        result = result_from_scratch(contender, arrays)
+        expected = result if expected is None else expected
+        error = np.abs(result - expected).max() / np.abs(expected).max()
+        if not error <= TOLERANCE[problem.cache] or not are_stored(contender, arrays):
+            sys.exit(
+                f"{problem.name}: {contender.whose}'s {contender.name} differs by {error:.2g} of "
+                "the largest output, or has stored other rows: nothing to compare"
+            )
+
+
+# ---- Measuring ----
+
+
+def wait_until_idle() -> None:
+    """Threads of the turn before may still look for work: ONNX Runtime's do so for some 50 ms."""
+    busy = PAUSE_SECONDS
+    while busy > PAUSE_SECONDS / 10:
+        before = time.process_time()
+        time.sleep(PAUSE_SECONDS)
+        busy = time.process_time() - before
+
+
+def seconds_waited() -> float:
+    """How long threads of this process have been kept from running by others; Linux says."""
+    threads = Path("/proc/self/task").glob("*/schedstat")
+    return sum(int(path.read_text("ascii").split()[1]) for path in threads) / 1e9
+
+
+def take_turn(runs: Iterator[Run], count: int) -> tuple[float, float]:
+    """Seconds per run, and the share of the time that threads were kept waiting."""
+    wait_until_idle()
+    next(runs)()
+    turn = [next(runs) for _ in range(count)]
+    waited, begin = seconds_waited(), time.perf_counter()
+    for run in turn:
+        run()
+    seconds = time.perf_counter() - begin
+    return seconds / count, (seconds_waited() - waited) / seconds
+
+
+def take_quiet_turn(runs: Iterator[Run], count: int) -> tuple[float, bool]:
+    """Seconds per run, and whether all turns that were tried were disturbed."""
+    for _ in range(TRIES):
+        seconds, waited = take_turn(runs, count)
+        if waited <= MOST_WAITED:
+            return seconds, False
+    return seconds, True
+
+
+class Walk:
+    """Contenders' runs on one set of arrays after the other, whoever's turn it is."""
+
+    def __init__(self, count: int) -> None:
+        self._numbers = cycle(range(count))
+
+    def runs(self, contender: Contender) -> Iterator[Run]:
+        return (contender.runs[number] for number in self._numbers)
+
+
+def times_of(
+    contenders: Sequence[Contender], sets: Sequence[Arrays], rounds: int
+) -> tuple[dict[str, dict[str, float]], int]:
+    """Medians, and how many turns were disturbed by other processes."""
+    walk = Walk(len(sets))
+    sides = [walk.runs(contender) for contender in contenders]
+    counts = [max(1, round(ROUND_SECONDS / take_quiet_turn(side, 1)[0])) for side in sides]
+    turns = list(zip(sides, counts, strict=True))
+    times = [[take_quiet_turn(side, count) for side, count in turns] for _ in range(rounds)]
+    medians: dict[str, dict[str, float]] = {"kvmill": {}, "onnxruntime": {}}
+    for contender, side in zip(contenders, zip(*times, strict=True), strict=True):
+        medians[contender.whose][contender.name] = statistics.median(time for time, _ in side)
+    return medians, sum(disturbed for turn in times for _, disturbed in turn)
+
+
+def measure(
+    problem: Problem,
+    sets: Sequence[Arrays],
+    packs: Sequence[kvmill.Pack],
+    threads: int,
+    openmp_for: ctypes.c_void_p,
+    rounds: int,
+) -> Row:
+    sides = kvmill_sides(problem, sets[0], options_of(problem, packs, threads))
+    kernels = {name: require_kernels(problem, side) for name, side in sides.items()}
+    ours = [
+        Contender(
+            "kvmill",
+            name,
+            [run_of(side.bind(arrays), threads, openmp_for) for arrays in sets],
+            "output" if problem.cache == "int8" else "Y",
+        )
+        for name, side in sides.items()
+    ]
+    theirs = [
+        Contender(
+            "onnxruntime",
+            name,
+            onnxruntime_runs(graph, sets, threads),
+            "output" if name == "gqa" else "Y",
+        )
+        for name, graph in graphs_of(problem).items()
+    ]
+    contenders = ours + theirs
+    require_equal(problem, contenders, sets[0])
+    medians, disturbed = times_of(contenders, sets, rounds)
+    turns = rounds * len(contenders)
+    return Row(
+        problem.name, threads, len(sets), kernels["step"], **medians, disturbed=disturbed / turns
+    )
+
+
+# ---- Reporting ----
+
+
+COLUMNS = "{:36} {:>7} {:>10} {:>10} {:>10} {:>10} {:>10} {:>7}"
+
+
+def print_head() -> None:
+    print(COLUMNS.format("", "", "kvmill us", "", "onnxruntime us", "", "", ""))
+    names = "attention", "step", "attention", "step", "gqa"
+    print(COLUMNS.format("problem", "threads", *names, "ratio"))
+
+
+def print_row(row: Row) -> None:
+    def microseconds(times: dict[str, float], name: str) -> str:
+        return f"{times[name] * 1e6:.0f}" if name in times else "-"
+
+    ours = [microseconds(row.kvmill, name) for name in ("attention", "step")]
+    theirs = [microseconds(row.onnxruntime, name) for name in ("attention", "step", "gqa")]
+    ratio = f"{row.ratio:.2f}" + ("*" if row.disturbed > 0.25 else " ")
+    print(COLUMNS.format(row.problem, row.threads, *ours, *theirs, ratio), flush=True)
+
+
+def main() -> None:
+    arguments = parse_arguments(
+        __doc__.splitlines()[0],
+        rounds=15,
+        least=5,
+        only="problems with all these words in their names",
+        threads="1 or 2 (default: one after the other)",
+    )
+    packs, openmp_for = packs_of(arguments), compile_openmp_for()
+    rows = []
+    print_head()
+    for problem in problems_of(arguments.only):
+        sets = sets_of(problem)
+        for threads in [int(arguments.threads)] if arguments.threads else THREADS:
+            row = measure(problem, sets, packs, threads, openmp_for, arguments.rounds)
+            rows.append(row)
+            print_row(row)
+    results = [{**asdict(row), "ratio": row.ratio} for row in rows]
+    write_json(arguments.json, environment(onnxruntime=onnxruntime.__version__), results)
+
+
+if __name__ == "__main__":
+    main()

@@ -522,8 +522,10 @@ struct parts {
 } __attribute__((aligned(64)));
 
 /* Whether all products with float16 are floats: numbers of 13 bits, from 2^-64 to 2^64.  */
-__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq"))) static int split_query(
-    const float *query, struct parts *to) {
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static int
+split_query(const float *query, struct parts *to)
+{
     uint32_t other = 0;
     for (int i = 0; i < QUERY; i++) {
         uint32_t bits;
@@ -539,8 +541,9 @@ __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq"))) stat
 }
 
 /* The same sums as add_page; whether they are finite.  */
-INLINED int add_exactly(const struct kvmill_score_pages *p, int64_t u, const struct parts *query,
-                        vf sums[][LANES], int lane) {
+INLINED int
+add_exactly(const struct kvmill_score_pages *p, int64_t u, const struct parts *query, vf sums[][LANES], int lane)
+{
     int64_t at = p->ids[u] * p->stride;
     const unsigned char *page_c = p->field[0] + at;
     const unsigned char *page_d = p->field[1] + at;

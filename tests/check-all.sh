@@ -87,7 +87,7 @@ say "make check"
 tests . make --no-print-directory -j"$jobs" check
 say "make check-valgrind (capped at AVX2)"
 step "memcheck and helgrind" make --no-print-directory -j"$jobs" check-valgrind
-variant sanitizers "$slow TESTS='tests/run.test tests/command.test tests/onnx.test $programs tests/db.test tests/report.test tests/windows.test'" --enable-sanitizers=address,undefined CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=$beyond_avx2
+variant sanitizers "$slow TESTS='tests/windows.test tests/run.test tests/command.test tests/onnx.test $programs tests/db.test tests/report.test'" --enable-sanitizers=address,undefined CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=$beyond_avx2
 threads="tests/t_threads tests/t_ffi tests/t_flow_tokens tests/t_flow_moves tests/t_onnx_attention"
 variant threads "$slow TESTS='$threads' check_PROGRAMS='$threads'" --enable-sanitizers=thread CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=avx2
 variant clang "$slow TESTS='$programs'" CC=clang CFLAGS='-O2 -Werror' PACK_OPTIMIZE=-O2

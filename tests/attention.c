@@ -3,8 +3,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -769,54 +767,10 @@ kvmill_status attention_plan(const struct attention *a, const kvmill_plan_option
     }
 }
 
-struct crew {
-    const kvmill_call *call;
-    const int64_t *order;
-    int64_t parts;
-    atomic_llong next;
-};
-
-static void *work(void *argument) {
-    struct crew *crew = argument;
-    int64_t part;
-    while ((part = atomic_fetch_add(&crew->next, 1)) < crew->parts)
-        kvmill_part(crew->call, crew->order[part]);
-    return NULL;
-}
-
-static void run_phase(const kvmill_call *call, int threads, struct dice *dice) {
-    enum { MOST_THREADS = 8 };
-    pthread_t thread[MOST_THREADS];
-    int64_t parts = kvmill_parts(call), *order = malloc((size_t)(parts + 1) * sizeof *order);
-    struct crew crew = {.call = call, .order = order, .parts = parts};
-    dice_order(dice, order, parts);
-    for (int t = 1; t < threads; t++)
-        if (pthread_create(&thread[t - 1], NULL, work, &crew) != 0)
-            bail_out("no thread");
-    work(&crew);
-    for (int t = 1; t < threads; t++)
-        pthread_join(thread[t - 1], NULL);
-    free(order);
-}
-
 static void protect_inputs(const struct attention *a, bool read_only) {
     for (int i = 0; i < TENSORS; i++)
         if (is_open(&a->tensor[i]) && !is_output(a, i))
             fence_protect(&a->tensor[i].fence, read_only);
-}
-
-kvmill_status run_in_parts(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
-                           int threads, struct dice *dice, kvmill_error *error) {
-    kvmill_call call;
-    if (threads == 0)
-        return kvmill_run(plan, tensors, workspace, error);
-    kvmill_status status = kvmill_begin(&call, plan, tensors, workspace, error);
-    if (status != KVMILL_OK)
-        return status;
-    do
-        run_phase(&call, threads, dice);
-    while (kvmill_next(&call));
-    return KVMILL_OK;
 }
 
 kvmill_status attention_run(const struct attention *a, const kvmill_plan *plan, void *workspace,

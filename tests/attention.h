@@ -6,6 +6,7 @@
 #ifndef KVMILL_TESTS_ATTENTION_H
 #define KVMILL_TESTS_ATTENTION_H
 
+#include "crew.h"
 #include "fence.h"
 #include "oracle/cache_attention.h"
 
@@ -69,10 +70,6 @@ kvmill_status attention_plan(const struct attention *attention, const kvmill_pla
    inputs. */
 kvmill_status attention_run(const struct attention *attention, const kvmill_plan *plan,
                             void *workspace, int threads, struct dice *dice, kvmill_error *error);
-
-/* The same of any plan and tensors, without traps. */
-kvmill_status run_in_parts(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
-                           int threads, struct dice *dice, kvmill_error *error);
 
 /* All tensors are as the oracle says, and untouched elsewhere. */
 bool attention_is_right(struct attention *attention);

@@ -3,11 +3,10 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "crew.h"
 #include "oracle/cache_attention.h"
 #include "tap.h"
 
@@ -443,36 +442,6 @@ kvmill_status onnx_plan(const struct onnx_problem *problem, const kvmill_plan_op
                          : kvmill_plan_attention(&op, options, plan, error);
 }
 
-struct crew {
-    const kvmill_call *call;
-    const int64_t *order;
-    int64_t parts;
-    _Atomic int64_t next;
-};
-
-static void *work(void *argument) {
-    struct crew *crew = argument;
-    int64_t part;
-    while ((part = atomic_fetch_add(&crew->next, 1)) < crew->parts)
-        kvmill_part(crew->call, crew->order[part]);
-    return NULL;
-}
-
-static void run_phase(const kvmill_call *call, int threads, struct dice *dice) {
-    enum { MOST_THREADS = 8 };
-    pthread_t thread[MOST_THREADS];
-    int64_t parts = kvmill_parts(call), *order = malloc((size_t)(parts + 1) * sizeof *order);
-    struct crew crew = {.call = call, .order = order, .parts = parts};
-    dice_order(dice, order, parts);
-    for (int t = 1; t < threads; t++)
-        if (pthread_create(&thread[t - 1], NULL, work, &crew) != 0)
-            bail_out("no thread");
-    work(&crew);
-    for (int t = 1; t < threads; t++)
-        pthread_join(thread[t - 1], NULL);
-    free(order);
-}
-
 static bool is_output(const struct onnx_problem *problem, int i) {
     bool cache = i == PAST || i == PAST + 1;
     return (i >= Y && i <= QK) || (problem->in_place && cache);
@@ -484,21 +453,6 @@ static void protect_inputs(const struct onnx_problem *problem, bool read_only) {
             fence_protect(&problem->tensor[i].fence, read_only);
 }
 
-static kvmill_status run_phases(const struct onnx_problem *problem, const kvmill_plan *plan,
-                                void *workspace, int threads, struct dice *dice,
-                                kvmill_error *error) {
-    kvmill_call call;
-    if (threads == 0)
-        return kvmill_run(plan, problem->given, workspace, error);
-    kvmill_status status = kvmill_begin(&call, plan, problem->given, workspace, error);
-    if (status != KVMILL_OK)
-        return status;
-    do
-        run_phase(&call, threads, dice);
-    while (kvmill_next(&call));
-    return KVMILL_OK;
-}
-
 kvmill_status onnx_run(const struct onnx_problem *problem, const kvmill_plan *plan, int threads,
                        struct dice *dice, kvmill_error *error) {
     size_t size = (kvmill_plan_workspace_size(plan) + 63) / 64 * 64;
@@ -506,7 +460,7 @@ kvmill_status onnx_run(const struct onnx_problem *problem, const kvmill_plan *pl
     memset(workspace, 0xa5, size);
     fence_explain_traps(problem->words);
     protect_inputs(problem, true);
-    kvmill_status status = run_phases(problem, plan, workspace, threads, dice, error);
+    kvmill_status status = run_in_parts(plan, problem->given, workspace, threads, dice, error);
     protect_inputs(problem, false);
     free(workspace);
     return status;

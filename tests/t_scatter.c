@@ -3,11 +3,10 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "crew.h"
 #include "fence.h"
 #include "oracle/tensor_scatter.h"
 #include "tap.h"
@@ -356,32 +355,11 @@ static kvmill_plan *make_plan(const struct scatter *scatter, struct dice *dice) 
 
 /* ---- Running ---- */
 
-struct crew {
-    void (*part)(void *context, int64_t index);
-    void *context;
-    int64_t parts;
-    atomic_llong next;
-};
-
-static void *work(void *argument) {
-    struct crew *crew = argument;
-    int64_t part;
-    while ((part = atomic_fetch_add(&crew->next, 1)) < crew->parts)
-        crew->part(crew->context, part);
-    return NULL;
-}
-
 static void run_on_threads(void *data, int64_t parts, void (*part)(void *context, int64_t index),
                            void *context) {
     enum { THREADS = 3 };
-    pthread_t threads[THREADS];
-    struct crew crew = {.part = part, .context = context, .parts = parts};
     (void)data;
-    for (int t = 0; t < THREADS; t++)
-        if (pthread_create(&threads[t], NULL, work, &crew) != 0)
-            bail_out("no thread");
-    for (int t = 0; t < THREADS; t++)
-        pthread_join(threads[t], NULL);
+    crew_share(THREADS, parts, part, context);
 }
 
 static kvmill_status run_in_shuffled_parts(const kvmill_plan *plan, const DLTensor *const *tensors,

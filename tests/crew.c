@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "crew.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "tap.h"
+
+struct crew {
+    void (*part)(void *context, int64_t index);
+    void *context;
+    int64_t parts;
+    atomic_llong next;
+};
+
+static void *work(void *argument) {
+    struct crew *crew = argument;
+    int64_t part;
+    while ((part = atomic_fetch_add(&crew->next, 1)) < crew->parts)
+        crew->part(crew->context, part);
+    return NULL;
+}
+
+void crew_share(int threads, int64_t parts, void (*part)(void *context, int64_t index),
+                void *context) {
+    enum { MOST_THREADS = 8 };
+    pthread_t thread[MOST_THREADS];
+    struct crew crew = {.part = part, .context = context, .parts = parts};
+    for (int t = 1; t < threads; t++)
+        if (pthread_create(&thread[t - 1], NULL, work, &crew) != 0)
+            bail_out("no thread");
+    work(&crew);
+    for (int t = 1; t < threads; t++)
+        pthread_join(thread[t - 1], NULL);
+}
+
+/* ---- Phases ---- */
+
+struct phase {
+    const kvmill_call *call;
+    int64_t *order;
+};
+
+static void run_part(void *context, int64_t index) {
+    const struct phase *phase = context;
+    kvmill_part(phase->call, phase->order[index]);
+}
+
+static void run_phase(const kvmill_call *call, int threads, struct dice *dice) {
+    int64_t parts = kvmill_parts(call);
+    struct phase phase = {call, malloc((size_t)(parts + 1) * sizeof *phase.order)};
+    dice_order(dice, phase.order, parts);
+    crew_share(threads, parts, run_part, &phase);
+    free(phase.order);
+}
+
+kvmill_status run_in_parts(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
+                           int threads, struct dice *dice, kvmill_error *error) {
+    kvmill_call call;
+    if (threads == 0)
+        return kvmill_run(plan, tensors, workspace, error);
+    kvmill_status status = kvmill_begin(&call, plan, tensors, workspace, error);
+    if (status != KVMILL_OK)
+        return status;
+    do
+        run_phase(&call, threads, dice);
+    while (kvmill_next(&call));
+    return KVMILL_OK;
+}

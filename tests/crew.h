@@ -1,0 +1,20 @@
+/* Calls on threads, in parts of any order.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TESTS_CREW_H
+#define KVMILL_TESTS_CREW_H
+
+#include <kvmill.h>
+
+#include "fence.h"
+
+/* part (context, i) for i from 0 to parts - 1, each once, by so many threads: 1 to 8, of which the
+   caller's is one. */
+void crew_share(int threads, int64_t parts, void (*part)(void *context, int64_t index),
+                void *context);
+
+/* The parts of every phase in any order on so many threads; 0: kvmill_run. */
+kvmill_status run_in_parts(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
+                           int threads, struct dice *dice, kvmill_error *error);
+
+#endif

@@ -3,14 +3,16 @@
 
 #include <string.h>
 
-#include "../runtime/numbers.h"
+#include "../defs/isa.h"
+#include "../runtime/core/numbers.h"
 
-static int64_t side_bytes(const struct kvmill_format *format) {
+int64_t attention_format_bytes(const struct kvmill_format *format) {
     return kvmill_format_row_bytes(format) + kvmill_format_scale_bytes(format);
 }
 
 int64_t attention_row_bytes(const struct kvmill_cache_geometry *geometry) {
-    return geometry->kv_heads * (side_bytes(&geometry->key) + side_bytes(&geometry->value));
+    return geometry->kv_heads *
+           (attention_format_bytes(&geometry->key) + attention_format_bytes(&geometry->value));
 }
 
 static int64_t smaller(int64_t a, int64_t b) {
@@ -18,7 +20,7 @@ static int64_t smaller(int64_t a, int64_t b) {
 }
 
 /* Positions that new token `token` sees. */
-static int64_t seen(const struct kvmill_cache_geometry *geometry, const struct attention_size *size,
+static int64_t seen(const struct kvmill_cache_geometry *geometry, const struct run_size *size,
                     int64_t token) {
     int64_t position = size->positions - size->tokens + token, after = 0;
     if (!geometry->causal && !geometry->alibi)
@@ -29,14 +31,13 @@ static int64_t seen(const struct kvmill_cache_geometry *geometry, const struct a
 
 /* All rows between the first that the first token sees and the last one. */
 double attention_read_bytes(const struct kvmill_cache_geometry *geometry,
-                            const struct attention_size *size) {
+                            const struct run_size *size) {
     int64_t first = size->positions - size->tokens + 1 - geometry->window;
     int64_t rows = size->positions - (geometry->window > 0 && first > 0 ? first : 0);
     return (double)size->batch * (double)rows * (double)attention_row_bytes(geometry);
 }
 
-double attention_flops(const struct kvmill_cache_geometry *geometry,
-                       const struct attention_size *size) {
+double attention_flops(const struct kvmill_cache_geometry *geometry, const struct run_size *size) {
     double pairs = 0;
     for (int64_t token = 0; token < size->tokens; token++)
         pairs += (double)seen(geometry, size, token);
@@ -45,14 +46,14 @@ double attention_flops(const struct kvmill_cache_geometry *geometry,
 }
 
 int64_t attention_activation_bytes(const struct kvmill_cache_geometry *geometry,
-                                   const struct attention_size *size) {
+                                   const struct run_size *size) {
     return size->batch * size->tokens * geometry->kv_heads *
            (geometry->key.dim + geometry->value.dim) *
            kvmill_activation_bytes(geometry->activation);
 }
 
 double attention_store_bytes(const struct kvmill_cache_geometry *geometry,
-                             const struct attention_size *size) {
+                             const struct run_size *size) {
     int64_t rows = size->batch * size->tokens;
     return (double)(attention_activation_bytes(geometry, size) +
                     rows * attention_row_bytes(geometry));
@@ -62,7 +63,7 @@ double attention_store_bytes(const struct kvmill_cache_geometry *geometry,
 
 /* By what a cache holds, for the shape of Llama-3.1-8B; in the order of math. */
 struct bars {
-    double decode[2], decode_avx2, prefill[2];
+    double decode[2], decode_8_lanes, prefill[2];
 };
 
 static const struct bars *bars_of(const struct kvmill_cache_geometry *geometry) {
@@ -84,9 +85,9 @@ static const struct bars *bars_of(const struct kvmill_cache_geometry *geometry) 
     case KVMILL_BF16:
         return &brains;
     case KVMILL_I8:
-        return key->group == 8 ? &bytes_by_8 : key->group >= 32 ? &bytes : NULL;
+        return key->quant_group == 8 ? &bytes_by_8 : key->quant_group >= 32 ? &bytes : NULL;
     case KVMILL_I4:
-        return key->group == 8 ? &nibbles_by_8 : key->group >= 32 ? &nibbles : NULL;
+        return key->quant_group == 8 ? &nibbles_by_8 : key->quant_group >= 32 ? &nibbles : NULL;
     default:
         return NULL;
     }
@@ -105,8 +106,9 @@ static double share_of_shape(const struct kvmill_cache_geometry *geometry) {
     return 0;
 }
 
-static bool is_avx512(const char *isa) {
-    return strncmp(isa, "avx512", 6) == 0;
+static int64_t lanes_of(const char *name) {
+    const struct isa *isa = kvmill_isa_by_name(name, strlen(name));
+    return isa ? isa->lanes : 0;
 }
 
 double attention_decode_bar(const struct kvmill_cache_geometry *geometry, const char *isa) {
@@ -114,9 +116,9 @@ double attention_decode_bar(const struct kvmill_cache_geometry *geometry, const 
     double share = share_of_shape(geometry);
     if (bars == NULL)
         return 0;
-    if (strcmp(isa, "avx2") == 0)
-        return share * bars->decode_avx2;
-    return is_avx512(isa) ? share * bars->decode[geometry->math] : 0;
+    if (lanes_of(isa) == 8)
+        return share * bars->decode_8_lanes;
+    return lanes_of(isa) == 16 ? share * bars->decode[geometry->math] : 0;
 }
 
 /* Short chunks are to reach two thirds. */
@@ -124,7 +126,7 @@ double attention_prefill_bar(const struct kvmill_cache_geometry *geometry, const
                              int64_t tokens) {
     const struct bars *bars = bars_of(geometry);
     double part = tokens >= 512 ? 1 : tokens >= 16 ? 2.0 / 3 : 0;
-    if (bars == NULL || !is_avx512(isa))
+    if (bars == NULL || lanes_of(isa) != 16)
         return 0;
     return part * share_of_shape(geometry) * bars->prefill[geometry->math];
 }

@@ -4,31 +4,28 @@
 #ifndef KVMILL_BENCH_ATTENTION_WORK_H
 #define KVMILL_BENCH_ATTENTION_WORK_H
 
-#include "../ops/cache_attention.h"
+#include "scene.h"
 
-/* New tokens of every sequence, and positions there are with them. */
-struct attention_size {
-    int64_t batch, tokens, positions;
-};
+/* Bytes of a row of one head, and its scales. */
+int64_t attention_format_bytes(const struct kvmill_format *format);
 
 /* Bytes of K and V, and their scales, in a row of all kv heads. */
 int64_t attention_row_bytes(const struct kvmill_cache_geometry *geometry);
 
 /* Bytes of the cache that a call has to read, each once. */
 double attention_read_bytes(const struct kvmill_cache_geometry *geometry,
-                            const struct attention_size *size);
+                            const struct run_size *size);
 
 /* Floating-point operations, two to a multiply-add, for scores and sums of what each query sees. */
-double attention_flops(const struct kvmill_cache_geometry *geometry,
-                       const struct attention_size *size);
+double attention_flops(const struct kvmill_cache_geometry *geometry, const struct run_size *size);
 
 /* Bytes that storing the new tokens reads and writes. */
 double attention_store_bytes(const struct kvmill_cache_geometry *geometry,
-                             const struct attention_size *size);
+                             const struct run_size *size);
 
 /* Of these, what K and V of the new tokens are as activations. */
 int64_t attention_activation_bytes(const struct kvmill_cache_geometry *geometry,
-                                   const struct attention_size *size);
+                                   const struct run_size *size);
 
 /* ---- Bars: least ratios; 0 where none was set ---- */
 

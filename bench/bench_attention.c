@@ -1,10 +1,127 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench_attention.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "attention_race.h"
+#include "bench.h"
+#include "scene_op.h"
+
+static const double seconds_per_race = 1.0;
+
+/* ---- Names ---- */
+
+void bench_format_name(const struct kvmill_format *format, char name[24]) {
+    int length = snprintf(name, 24, "%s", kvmill_format_parts(format->element)->word);
+    if (format->quant_group > 0)
+        snprintf(name + length, 24 - (size_t)length, " g%d", format->quant_group);
+}
+
+static void set_name(struct attention_bench *bench) {
+    const struct kvmill_cache_geometry *g = attention_geometry(bench);
+    const char *cap = bench->base.cap;
+    char key[24], value[24];
+    bench_format_name(&g->key, key);
+    bench_format_name(&g->value, value);
+    bool same = memcmp(&g->key, &g->value, sizeof g->key) == 0;
+    snprintf(bench->name, sizeof bench->name,
+             "%" PRId64 "/%" PRId64 " x %d %s%s%s%s, layout %" PRId64 "%s%s", g->heads, g->kv_heads,
+             g->key.dim, key, same ? "" : " and ", same ? "" : value,
+             g->math == KVMILL_MATH_FAST ? " fast" : "", g->layout, cap ? ", " : "",
+             cap ? cap : "");
+}
+
+/* After the double underscore of a symbol, up to the next one. */
+static void set_isa(struct attention_bench *bench) {
+    char kernel[SYMBOL_SIZE];
+    bench_kernel_in_plan(bench->base.plans[STEP_RUN].plan, &decode_words, kernel);
+    const char *at = strstr(kernel, "__");
+    at = at != NULL ? at + 2 : "";
+    snprintf(bench->isa, sizeof bench->isa, "%.*s", (int)strcspn(at, "_"), at);
+    bench->base.isa = bench->isa;
+}
+
+void bench_say_case(const struct attention_bench *bench, const char *kind,
+                    const struct run_size *size, char what[128]) {
+    snprintf(what, 128, "%s %s, batch %" PRId64 ", %" PRId64 " on %" PRId64, kind, bench->name,
+             size->batch, size->tokens, size->positions);
+}
+
+/* ---- One new token on a long cache; prompts, and chunks of them ---- */
+
+static bool race(struct attention_bench *bench, const char *kind, const struct run_size *size,
+                 struct bench_case *each, struct error *error) {
+    each->size = *size;
+    each->seconds = seconds_per_race;
+    each->is_right = scene_check;
+    each->compares = true;
+    each->bars[1] = each->bars[0];
+    bench_say_case(bench, kind, size, each->what);
+    return scene_resize(&bench->base.scene, size, error) && bench_race(&bench->base, each, error);
+}
+
+static bool bench_decode(struct attention_bench *bench, const struct run_size *size,
+                         struct error *error) {
+    struct bench_case each = {.words = &decode_words,
+                              .rivals = rival_read,
+                              .rival_count = READINGS,
+                              .bars = {attention_decode_bar(attention_geometry(bench), bench->isa)},
+                              .scaling_bar = size->batch == 1 ? 1.9 : 0};
+    return race(bench, "decode", size, &each, error);
+}
+
+static bool bench_prefill(struct attention_bench *bench, const struct run_size *size,
+                          struct error *error) {
+    struct bench_case each = {
+        .words = &prefill_words,
+        .rivals = rival_add,
+        .rival_count = 1,
+        .bars = {attention_prefill_bar(attention_geometry(bench), bench->isa, size->tokens)},
+        .in_flops = true,
+        .scaling_bar = size->tokens >= 512 ? 1.9 : 0};
+    return race(bench, "prefill", size, &each, error);
+}
+
+/* ---- Few new tokens on a long cache, to be verified ---- */
+
+enum { VERIFIES = 4 };
+
+/* As long as memory is the limit, a few cost little more than one. */
+static double verify_bar(const struct attention_bench *bench) {
+    return attention_decode_bar(attention_geometry(bench), bench->isa) >= 0.8 ? 1 / 1.3 : 0;
+}
+
+static void add_verify(struct attention_bench *bench, const struct scene_call *call,
+                       const struct contender *contender, double one) {
+    char what[128];
+    bench_say_case(bench, "verify", &call->size, what);
+    struct bench_result *result =
+        bench_add(&bench->base, what, STEP_RUN, &decode_words, 0, contender->median);
+    result->bytes = scene_call_bytes(call);
+    bench_compare(result, "one query", one, verify_bar(bench));
+}
+
+static bool bench_verify(struct attention_bench *bench, int64_t positions, struct error *error) {
+    static struct scene_call calls[VERIFIES];
+    struct contender contenders[VERIFIES];
+    struct bench *base = &bench->base;
+    if (!scene_resize(&base->scene, &(struct run_size){1, 1 << (VERIFIES - 1), positions}, error))
+        return false;
+    for (int i = 0; i < VERIFIES; i++) {
+        const struct run_size size = {1, 1 << i, positions};
+        scene_call_open(&calls[i], &base->scene, STEP_RUN, &size, &base->plans[STEP_RUN],
+                        base->pools[0]);
+        contenders[i] =
+            (struct contender){.run = run_call, .context = &calls[i], .pool = base->pools[0]};
+        if (!scene_check(&calls[i], error))
+            return false;
+    }
+    timer_race(contenders, VERIFIES, seconds_per_race);
+    for (int i = 1; i < VERIFIES; i++)
+        add_verify(bench, &calls[i], &contenders[i], contenders[0].median);
+    return true;
+}
 
 /* ---- Which cases ---- */
 
@@ -13,103 +130,78 @@ static bool is_llama(const struct kvmill_cache_geometry *g) {
 }
 
 enum { POSITIONS = 4096, MANY_POSITIONS = 32768, CHUNK = 512, ROWS = 64 };
+static const struct run_size decode_size = {1, 1, POSITIONS}, chunk_size = {1, CHUNK, CHUNK};
 
-static bool bench_few(struct bench *bench, struct error *error) {
-    return bench_decode(bench, &(struct attention_size){1, 1, POSITIONS}, error) &&
-           bench_prefill(bench, &(struct attention_size){1, CHUNK, CHUNK}, error) &&
-           bench_store(bench, &(struct attention_size){1, CHUNK, CHUNK}, error);
+static bool bench_few(struct attention_bench *bench, struct error *error) {
+    return bench_decode(bench, &decode_size, error) && bench_prefill(bench, &chunk_size, error) &&
+           bench_store(bench, &chunk_size, error);
 }
 
-static bool bench_many(struct bench *bench, struct error *error) {
-    static const struct attention_size decodes[] = {
+static bool bench_many(struct attention_bench *bench, struct error *error) {
+    static const struct run_size decodes[] = {
         {1, 1, POSITIONS}, {8, 1, POSITIONS}, {1, 1, MANY_POSITIONS}, {8, 1, MANY_POSITIONS}};
-    static const struct attention_size prefills[] = {{1, CHUNK, CHUNK}, {1, CHUNK, POSITIONS},
-                                                     {1, 64, CHUNK},    {1, 64, POSITIONS},
-                                                     {1, 16, CHUNK},    {1, 16, POSITIONS}};
-    int most = is_llama(&bench->scene.geometry) ? 6 : 2;
+    static const struct run_size prefills[] = {{1, CHUNK, CHUNK}, {1, CHUNK, POSITIONS},
+                                               {1, 64, CHUNK},    {1, 64, POSITIONS},
+                                               {1, 16, CHUNK},    {1, 16, POSITIONS}};
+    int most = is_llama(attention_geometry(bench)) ? 6 : 2;
     bool done = true;
     for (int i = 0; done && i < 4 && i < most - 1; i++)
         done = bench_decode(bench, &decodes[i], error);
     for (int i = 0; done && i < most; i++)
         done = bench_prefill(bench, &prefills[i], error);
     return done && (most < 6 || (bench_verify(bench, MANY_POSITIONS, error) &&
-                                 bench_store(bench, &prefills[0], error) &&
+                                 bench_store(bench, &chunk_size, error) &&
                                  bench_store_rows(bench, ROWS, false, error) &&
                                  bench_store_rows(bench, ROWS, true, error)));
 }
 
 /* The bars of AVX2 are for decoding by kernels that know one kind of arithmetic. */
-static bool bench_avx2(struct bench *bench, struct error *error) {
-    const struct kvmill_cache_geometry *geometry = &bench->scene.geometry;
+static bool bench_avx2(struct attention_bench *bench, struct error *error) {
+    const struct kvmill_cache_geometry *geometry = attention_geometry(bench);
     if (geometry->math != KVMILL_MATH_F32 || attention_decode_bar(geometry, bench->isa) == 0)
         return true;
-    return bench_decode(bench, &(struct attention_size){1, 1, POSITIONS}, error);
+    return bench_decode(bench, &decode_size, error);
 }
 
 /* ---- Opening ---- */
 
-static bool open_half(struct bench *bench, const kvmill_cache_attention *op, struct error *error) {
-    char kernel[SYMBOL_SIZE];
-    kvmill_cache_attention half = *op;
-    if (!bench_converts(&bench->scene.geometry) || !bench_has_store_bars(&bench->scene.geometry))
-        return true;
-    half.quant_bit = 0;
-    half.T2 = half.T1;
-    half.cache_format = NULL;
-    if (!attention_open(&bench->half, &half, bench->setting, NULL, error))
+/* What is planned has any size. */
+static bool open(struct attention_bench *bench, struct error *error) {
+    const struct scene_setting *setting = bench->base.setting;
+    if (!scene_begin(&bench->base.scene, bench->base.spec, &decode_size, setting->rotation, false,
+                     error) ||
+        !bench_plan(&bench->base, STEP_RUN, error) || !bench_open_half(bench, error))
         return false;
-    bench_kernel_in_plan(bench->half.usual.plan, write_words, kernel);
-    bench->has_half = strncmp(kernel, "kvmill_portable", 15) != 0;
+    set_name(bench);
+    set_isa(bench);
     return true;
 }
 
-static bool open_bench(struct bench *bench, const kvmill_cache_attention *op, struct error *error) {
-    int threads = bench->setting->threads;
-    if (!attention_open(&bench->scene, op, bench->setting, bench->cap, error) ||
-        !open_half(bench, op, error))
-        return false;
-    bench_set_name(bench);
-    bench_set_isa(bench);
-    bench->teams = threads > 1 ? TEAMS : 1;
-    for (int t = 0; t < bench->teams; t++)
-        if ((bench->pools[t] = pool_open(t == 0 ? 1 : threads)) == NULL)
-            return out_of_memory(error);
-    return true;
-}
-
-static void close_bench(struct bench *bench) {
-    attention_close(&bench->scene);
-    attention_close(&bench->half);
-    for (int t = 0; t < TEAMS; t++)
-        pool_close(bench->pools[t]);
-}
-
-static bool bench_op(const kvmill_cache_attention *op, const char *isa,
-                     bool (*cases)(struct bench *, struct error *),
-                     const struct attention_setting *setting, struct bench_results *results,
+static bool bench_op(const struct spec *spec, const char *isa,
+                     bool (*cases)(struct attention_bench *, struct error *),
+                     const struct scene_setting *setting, struct bench_results *results,
                      struct error *error) {
-    struct bench bench = {.setting = setting, .results = results, .cap = isa};
-    bool done = open_bench(&bench, op, error) && cases(&bench, error);
-    close_bench(&bench);
+    static struct attention_bench bench;
+    bench = (struct attention_bench){.has_half = false};
+    bool done = bench_open(&bench.base, spec, setting, results, error);
+    bench.base.cap = isa;
+    done = done && open(&bench, error) && cases(&bench, error);
+    owned_plan_close(&bench.half_plan);
+    scene_close(&bench.half);
+    bench_close(&bench.base);
     return done;
 }
 
-bool bench_can_attend(const struct spec *spec) {
-    return is_attention_spec(spec) && attention_op_of(spec) == KVMILL_MULTI_HEAD_CACHE_ATTENTION &&
-           !spec->attention.op.dynamic_batching;
-}
-
-bool bench_attention(const struct spec *spec, const struct attention_setting *setting,
+bool bench_attention(const struct spec *spec, const struct scene_setting *setting,
                      struct bench_results *results, struct error *error) {
-    const kvmill_cache_attention *op = &spec->attention.op;
-    if (!bench_can_attend(spec)) {
+    if (!attention_scene_op.knows(spec)) {
         fprintf(stderr, "%s: not timed: only MultiHeadCacheAttention with a static batch is\n",
                 spec->where);
         return true;
     }
     if (!setting->all)
-        return bench_op(op, NULL, bench_few, setting, results, error);
-    return bench_op(op, NULL, bench_many, setting, results, error) &&
-           (!kvmill_isa_usable("avx512") ||
-            bench_op(op, "avx2", bench_avx2, setting, results, error));
+        return bench_op(spec, NULL, bench_few, setting, results, error);
+    return bench_op(spec, NULL, bench_many, setting, results, error) &&
+           (!kvmill_isa_usable("avx512") || !kvmill_isa_usable("avx2") ||
+            bench_op(spec, "avx2", bench_avx2, setting, results, error));
 }

@@ -1,20 +1,41 @@
-/* Benchmarks of cache attention: reading a long cache against reading memory, prompts against the
-   peak of multiply-adds, storing against copying.
+/* Benchmarks of one op of cache attention, planned for one instruction set.
 
    SPDX-License-Identifier: Apache-2.0 */
-#ifndef KVMILL_BENCH_ATTENTION_H
-#define KVMILL_BENCH_ATTENTION_H
+#ifndef KVMILL_BENCH_BENCH_ATTENTION_H
+#define KVMILL_BENCH_BENCH_ATTENTION_H
 
-#include "../gen/spec.h"
-#include "attention_scene.h"
-#include "results.h"
+#include "attention_work.h"
+#include "race.h"
 
-/* Whether a spec is such as can be timed: a MultiHeadCacheAttention with a static batch. */
-bool bench_can_attend(const struct spec *spec);
+struct attention_bench {
+    struct bench base;
+    struct scene half; /* the same with a float16 cache, if this one converts */
+    struct spec half_spec;
+    struct owned_plan half_plan;
+    bool has_half;
+    char isa[24];  /* of the kernels that attend; "" for the portable one */
+    char name[96]; /* "32/8 x 128 int8 g32 fast, layout 1, avx2" */
+};
 
-/* Run the cases of a MultiHeadCacheAttention with a static batch; others are passed over with a
- * note. */
-bool bench_attention(const struct spec *spec, const struct attention_setting *setting,
-                     struct bench_results *results, struct error *error);
+static inline const struct kvmill_cache_geometry *attention_geometry(
+    const struct attention_bench *bench) {
+    return &bench->base.scene.attention.geometry;
+}
+
+/* "int8 g32" */
+void bench_format_name(const struct kvmill_format *format, char name[24]);
+
+/* "decode NAME, batch 1, 1 on 4096" */
+void bench_say_case(const struct attention_bench *bench, const char *kind,
+                    const struct run_size *size, char what[128]);
+
+/* ---- Cases: each adds its results ---- */
+
+/* Many tokens of one sequence; one token of many, to rows that are warm or not. */
+bool bench_store(struct attention_bench *bench, const struct run_size *size, struct error *error);
+bool bench_store_rows(struct attention_bench *bench, int64_t batch, bool warm, struct error *error);
+
+/* Opens `half` where storing changes activations and there are bars for it. */
+bool bench_open_half(struct attention_bench *bench, struct error *error);
 
 #endif

@@ -1,70 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench_flow.h"
-
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "../tune/timer.h"
-#include "attention_race.h"
-#include "flow_scene.h"
-#include "limits.h"
+#include "bench.h"
+#include "bench_attention.h"
+#include "scene_flow.h"
 
 static const double seconds_per_race = 2.0;
-enum { READ_BYTES = 32 << 20 };
-
-struct flow_bench {
-    struct flow_scene scene;
-    struct pool *pools[TEAMS];
-    int teams;
-    const struct spec *spec;
-    struct bench_results *results;
-};
-
-/* ---- Contenders ---- */
-
-static void run_call(void *context, int64_t k) {
-    (void)k;
-    flow_call_run(context, NULL);
-}
-
-struct flow_reader {
-    struct flow_scene *scene;
-    struct pool *pool;
-    int streams;
-};
-
-static void run_reading(void *context, int64_t k) {
-    const struct flow_reader *reader = context;
-    (void)k;
-    const struct reading reading = {(const char *)flow_next_bytes(reader->scene, READ_BYTES),
-                                    READ_BYTES, reader->streams, reader->pool};
-    limit_read(&reading);
-}
 
 /* What a team runs in one race; all read memory that nothing has read lately. */
 enum { DENSE, DECODE, INDEX, FIRST_READING, RACERS = FIRST_READING + READINGS };
+static const enum scene_step steps[] = {STEP_ATTEND, STEP_RUN, STEP_INDEX};
 
 struct team_race {
-    struct flow_bench_call calls[FIRST_READING];
-    struct flow_reader readers[READINGS];
+    struct scene_call calls[FIRST_READING];
+    struct rival readings[READINGS];
     struct contender contenders[RACERS];
 };
 
-static void enter(struct flow_bench *bench, int team, struct team_race *race) {
-    static const enum flow_plan_kind kinds[] = {PLAN_ATTEND, PLAN_DECODE, PLAN_INDEX};
+static void enter(struct bench *bench, int team, struct team_race *race) {
     struct pool *pool = bench->pools[team];
     for (int i = 0; i < FIRST_READING; i++) {
-        flow_call_open(&race->calls[i], &bench->scene, kinds[i], pool);
+        scene_call_open(&race->calls[i], &bench->scene, steps[i], &bench->scene.size,
+                        &bench->plans[steps[i]], pool);
         race->contenders[i] =
             (struct contender){.run = run_call, .context = &race->calls[i], .pool = pool};
     }
     for (int i = 0; i < READINGS; i++) {
-        race->readers[i] = (struct flow_reader){&bench->scene, pool, kinds_of_reading[i].streams};
-        race->contenders[FIRST_READING + i] = (struct contender){.name = kinds_of_reading[i].name,
-                                                                 .run = run_reading,
-                                                                 .context = &race->readers[i],
-                                                                 .pool = pool};
+        rival_read(&race->readings[i], &race->calls[0], i);
+        race->contenders[FIRST_READING + i] =
+            (struct contender){race->readings[i].name, run_rival, &race->readings[i], pool, 0};
     }
 }
 
@@ -79,75 +44,69 @@ static const struct contender *best_reading(const struct team_race *race) {
 
 /* ---- Results ---- */
 
-static const char *name_of(const struct flow_bench *bench) {
-    return bench->spec->purpose[0] ? bench->spec->purpose : "flow";
+static struct bench_result *add(struct bench *bench, const char *kind, enum scene_step step,
+                                const struct kernel_words *words, int team, double seconds) {
+    const struct scene *scene = &bench->scene;
+    const struct kvmill_cache_geometry *g = &scene->flow.problem.geometry;
+    char key[24], what[128];
+    bench_format_name(&g->key, key);
+    snprintf(what, sizeof what,
+             "%s, %" PRId64 "/%" PRId64 " x %d %s, %" PRId64 " of %" PRId64 " pages: %.40s", kind,
+             g->heads, g->kv_heads, g->key.dim, key, flow_selected(scene), scene->flow.pages,
+             bench_purpose(bench, "flow"));
+    return bench_add(bench, what, step, words, team, seconds);
 }
 
-static struct bench_result *add(struct flow_bench *bench, const char *what, const char *word,
-                                enum flow_plan_kind kind, int team, double seconds) {
-    const struct flow_scene *scene = &bench->scene;
-    const struct kvmill_cache_geometry *g = &scene->problem.geometry;
-    struct bench_result *result = bench_results_add(bench->results);
-    char key[24];
-    bench_format_name(&g->key, key);
-    snprintf(result->what, sizeof result->what,
-             "%s, %" PRId64 "/%" PRId64 " x %d %s, %" PRId64 " of %" PRId64 " pages: %.40s", what,
-             g->heads, g->kv_heads, g->key.dim, key, flow_selected(scene), scene->pages,
-             name_of(bench));
-    bench_kernel_in_plan(scene->plans[kind].plan, word, result->kernel);
-    result->threads = pool_threads(bench->pools[team]);
-    result->seconds = seconds;
-    return result;
+/* Against reading as many bytes. */
+static void compare_with_reading(struct bench_result *result, const struct team_race *race,
+                                 double bytes, double bar) {
+    const struct contender *reading = best_reading(race);
+    result->bytes = bytes;
+    if (bytes > 0)
+        bench_compare(result, reading->name, reading->median / race->readings[0].done * bytes, bar);
 }
 
 /* Dense bytes over sparse bytes: what memory lets a flow win. */
-static double traffic_bound(const struct flow_scene *scene) {
-    double sparse = flow_attend_bytes(scene, flow_selected(scene)) + flow_index_bytes(scene);
-    return flow_attend_bytes(scene, scene->pages) / sparse;
+static double traffic_bound(const struct team_race *race) {
+    return scene_call_bytes(&race->calls[DENSE]) / scene_call_bytes(&race->calls[DECODE]);
 }
 
 /* What was asked of 128 of 2048 pages, where memory allows it. */
-static double speed_up_bar(const struct flow_scene *scene) {
-    double bound = traffic_bound(scene) * 0.9;
-    double asked = flow_index_bytes(scene) * 24 > flow_attend_bytes(scene, scene->pages) ? 7.5 : 10;
-    bool is_asked = scene->pages == 2048 && flow_selected(scene) == 128;
+static double speed_up_bar(const struct scene *scene, const struct team_race *race) {
+    double bound = traffic_bound(race) * 0.9, dense = scene_call_bytes(&race->calls[DENSE]);
+    double asked = flow_index_bytes(scene) * 24 > dense ? 7.5 : 10;
+    bool is_asked = scene->flow.pages == 2048 && flow_selected(scene) == 128;
     return is_asked && asked < bound ? asked : bound;
 }
 
-static void add_decode(struct flow_bench *bench, const struct team_race *race, int team) {
-    const struct flow_scene *scene = &bench->scene;
+static void add_decode(struct bench *bench, const struct team_race *race, int team) {
     double dense = race->contenders[DENSE].median, sparse = race->contenders[DECODE].median;
-    const struct contender *reading = best_reading(race);
-    double each = reading->median / READ_BYTES;
     struct bench_result *result =
-        add(bench, "dense decode", "; attend with ", PLAN_ATTEND, team, dense);
-    result->bytes = flow_attend_bytes(scene, scene->pages);
-    bench_compare(result, reading->name, each * result->bytes, 0);
-    result = add(bench, "decode", "; attend with ", PLAN_DECODE, team, sparse);
-    result->bytes = flow_attend_bytes(scene, flow_selected(scene)) + flow_index_bytes(scene);
-    bench_compare(result, "dense decode", dense, speed_up_bar(scene));
-    result = add(bench, "decode", "; attend with ", PLAN_DECODE, team, sparse);
-    bench_compare(result, "traffic bound", dense / traffic_bound(scene), 0);
+        add(bench, "dense decode", STEP_ATTEND, &decode_words, team, dense);
+    compare_with_reading(result, race, scene_call_bytes(&race->calls[DENSE]), 0);
+    result = add(bench, "decode", STEP_RUN, &decode_words, team, sparse);
+    result->bytes = scene_call_bytes(&race->calls[DECODE]);
+    bench_compare(result, "dense decode", dense, speed_up_bar(&bench->scene, race));
+    result = add(bench, "decode", STEP_RUN, &decode_words, team, sparse);
+    bench_compare(result, "traffic bound", dense / traffic_bound(race), 0);
 }
 
-static void add_index(struct flow_bench *bench, const struct team_race *race, int team) {
-    const struct contender *reading = best_reading(race);
-    struct bench_result *result = add(bench, "score and select", "; score with ", PLAN_INDEX, team,
+static void add_index(struct bench *bench, const struct team_race *race, int team) {
+    struct bench_result *result = add(bench, "score and select", STEP_INDEX, &score_words, team,
                                       race->contenders[INDEX].median);
-    result->bytes = flow_index_bytes(&bench->scene);
-    if (result->bytes > 0)
-        bench_compare(result, reading->name, reading->median / READ_BYTES * result->bytes, 0.85);
+    compare_with_reading(result, race, flow_index_bytes(&bench->scene), 0.85);
 }
 
-static bool is_right(struct flow_bench *bench, struct team_race *race, struct error *error) {
+static bool is_right(struct bench *bench, struct team_race *race, struct error *error) {
     struct error reason;
     for (int i = DENSE; i <= DECODE; i++)
-        if (!flow_call_check(&race->calls[i], bench->pools[0], &reason))
-            return fail(error, reason.exit_code, "%s: %.900s", name_of(bench), reason.text);
+        if (!scene_check_threads(&race->calls[i], &reason))
+            return fail(error, reason.exit_code, "%s: %.900s", bench_purpose(bench, "flow"),
+                        reason.text);
     return true;
 }
 
-static bool race_team(struct flow_bench *bench, int team, double *decode, struct error *error) {
+static bool race_team(struct bench *bench, int team, double *decode, struct error *error) {
     static struct team_race race;
     enter(bench, team, &race);
     if (!is_right(bench, &race, error))
@@ -163,62 +122,59 @@ static bool race_team(struct flow_bench *bench, int team, double *decode, struct
 /* ---- Summaries ---- */
 
 /* A token that completes its page against one that does not, by as many tokens as a page has. */
-static void add_upkeep(struct flow_bench *bench, double decode) {
-    static struct flow_bench_call calls[2];
-    struct flow_scene *scene = &bench->scene;
-    int64_t size = scene->problem.geometry.page_size;
+static void add_upkeep(struct bench *bench, double decode) {
+    static struct scene_call calls[2];
+    struct scene *scene = &bench->scene;
+    int64_t page = scene->flow.problem.geometry.page_size;
     struct contender contenders[2];
     for (int i = 0; i < 2; i++) {
-        flow_call_open(&calls[i], scene, PLAN_APPEND, bench->pools[0]);
-        calls[i].slot_in_page = i == 0 ? size - 1 : 0;
+        const struct run_size size = {1, i == 0 ? page - 1 : 0, scene->size.positions};
+        scene_call_open(&calls[i], scene, STEP_APPEND, &size, &bench->plans[STEP_APPEND],
+                        bench->pools[0]);
         contenders[i] =
             (struct contender){.run = run_call, .context = &calls[i], .pool = bench->pools[0]};
     }
     timer_race(contenders, 2, seconds_per_race / 4);
     double more = contenders[0].median - contenders[1].median;
-    struct bench_result *result = add(bench, "summaries, of a token", "; summarise with ",
-                                      PLAN_APPEND, 0, more > 0 ? more / (double)size : 0);
+    struct bench_result *result = add(bench, "summaries, of a token", STEP_APPEND, &summarise_words,
+                                      0, more > 0 ? more / (double)page : 0);
     bench_compare(result, "2 % of decode", decode * 0.02, 1);
 }
 
 /* ---- All of it ---- */
 
-static bool run_cases(struct flow_bench *bench, struct error *error) {
+static bool plan_all(struct bench *bench, struct error *error) {
+    return bench_plan(bench, STEP_APPEND, error) && bench_plan(bench, STEP_INDEX, error) &&
+           bench_plan(bench, STEP_ATTEND, error) && bench_plan(bench, STEP_RUN, error);
+}
+
+static bool run_cases(struct bench *bench, struct error *error) {
     double decode[TEAMS] = {0};
-    bool done = true;
+    bool done = plan_all(bench, error);
     for (int t = 0; done && t < bench->teams; t++)
         done = race_team(bench, t, &decode[t], error);
-    if (done && bench->scene.problem.programs[KVMILL_CACHE_PROGRAM].step_count > 0)
+    if (done && bench->scene.flow.problem.programs[KVMILL_CACHE_PROGRAM].step_count > 0)
         add_upkeep(bench, decode[0]);
     return done;
 }
 
-static bool open_pools(struct flow_bench *bench, int threads, struct error *error) {
-    bench->teams = threads > 1 ? TEAMS : 1;
-    bench->pools[0] = pool_open(1);
-    bench->pools[1] = threads > 1 ? pool_open(threads) : NULL;
-    return (bench->pools[0] != NULL && (threads == 1 || bench->pools[1] != NULL)) ||
-           out_of_memory(error);
-}
-
-static bool bench_size(struct flow_bench *bench, const struct attention_setting *setting,
-                       int64_t positions, struct error *error) {
-    bool done =
-        flow_scene_open(&bench->scene, flow_of_spec(bench->spec), setting, positions, error) &&
-        run_cases(bench, error);
-    flow_scene_close(&bench->scene);
+static bool bench_size(const struct spec *spec, const struct scene_setting *setting,
+                       int64_t positions, struct bench_results *results, struct error *error) {
+    struct bench bench;
+    const struct run_size size = {1, 0, positions};
+    bool done = bench_open(&bench, spec, setting, results, error) &&
+                scene_open(&bench.scene, spec, &size, setting->rotation, false, error) &&
+                run_cases(&bench, error);
+    bench_close(&bench);
     return done;
 }
 
-bool bench_flow(const struct spec *spec, const struct attention_setting *setting,
+bool bench_flow(const struct spec *spec, const struct scene_setting *setting,
                 struct bench_results *results, struct error *error) {
     static const int64_t positions[] = {32768, 4096, 8192, 16384, 131072};
-    struct flow_bench bench = {.spec = spec, .results = results};
     int sizes = setting->all ? sizeof positions / sizeof *positions : 1;
-    bool done = open_pools(&bench, setting->threads, error);
+    bool done = true;
     for (int i = 0; done && i < sizes; i++)
-        done = bench_size(&bench, setting, positions[i], error);
-    for (int t = 0; t < TEAMS; t++)
-        pool_close(bench.pools[t]);
-    return done;
+        done = bench_size(spec, setting, positions[i], results, error);
+    return done && bench_select(setting->pack, results, error);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench_limits.h"
+#include "bench.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "../tune/timer.h"
+#include "../base/timer.h"
 #include "limits.h"
 #include "memory.h"
 

@@ -1,215 +1,135 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench_rows.h"
-
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "../ops/dtype.h"
-#include "../tune/timer.h"
-#include "limits.h"
-#include "rows_scene.h"
+#include "../defs/dtype.h"
+#include "bench.h"
+#include "race.h"
+#include "scene_rows.h"
 
 static const double seconds_per_case = 1.0;
 enum { DECODE_BATCH = 64, FUNCTIONAL_BATCH = 8 };
 static const int64_t in_place_bytes = 512 << 20; /* more than the last-level cache */
 
-/* ---- Contenders ---- */
+/* ---- Rivals ---- */
 
-/* Where an element begins; of an odd 4-bit one, the byte that it shares. */
-static int64_t byte_offset(const struct rows_scene *scene, int64_t element) {
-    return element * kvmill_dtype_bits(scene->past.dtype) / 8;
-}
-
-/* Before every race: what fails is quick, and must not win it. */
-static bool check_run(struct rows_scene *scene, const char *what, struct error *error) {
-    kvmill_error reason;
-    kvmill_status status = rows_scene_run(scene, scene->plan, &reason);
-    return status == KVMILL_OK ||
-           fail(error, EXIT_BUG, "%s: %s: %s", what, kvmill_status_name(status), reason.message);
-}
-
-static void run_kvmill(void *context, int64_t k) {
-    struct rows_scene *scene = context;
-    rows_scene_move(scene, k);
-    rows_scene_run(scene, scene->plan, NULL);
-}
-
-static void run_call(void *context, int64_t k) {
-    struct rows_scene *scene = context;
-    const DLTensor *tensors[] = {&scene->past, &scene->update, &scene->indices, &scene->present};
-    (void)k;
-    kvmill_run(scene->plan, tensors, NULL, NULL);
-}
-
-static void run_memcpy_row(void *context, int64_t k) {
-    struct rows_scene *scene = context;
-    (void)k;
-    memcpy(scene->present.data, scene->update.data, (size_t)rows_tensor_bytes(&scene->update));
+static void copy_rows(const struct scene_call *call, int64_t slab, int64_t start) {
+    const struct kvmill_row_geometry *g = &call->scene->rows;
+    const DLTensor *present = call->given[KVMILL_PRESENT_CACHE];
+    const DLTensor *update = call->given[KVMILL_UPDATE];
+    int64_t run = call->size.tokens * g->row, bits = kvmill_dtype_bits(update->dtype);
+    int64_t to = (slab * call->size.positions + start) * g->row * bits / 8;
+    memcpy((char *)present->data + to, (char *)update->data + slab * run * bits / 8,
+           (size_t)kvmill_dtype_bytes(update->dtype, run));
 }
 
 /* A loop of memcpy calls over the same runs of rows; those of odd nibbles lose half a byte. */
-static void run_memcpy_rows(void *context, int64_t k) {
-    struct rows_scene *scene = context;
-    const struct kvmill_row_geometry *g = &scene->geometry;
-    int64_t run = g->rows * g->row;
-    size_t bytes = (size_t)kvmill_dtype_bytes(scene->past.dtype, run);
-    rows_scene_move(scene, k);
-    for (int64_t slab = 0; slab < g->batch * g->heads; slab++) {
-        int64_t slot = slab * g->capacity + scene->starts[slab / g->heads];
-        memcpy((char *)scene->present.data + byte_offset(scene, slot * g->row),
-               (char *)scene->update.data + byte_offset(scene, slab * run), bytes);
-    }
+static void run_memcpy_rows(struct rival *rival) {
+    struct scene_call *call = rival->call;
+    const int64_t *starts = call->tensors[KVMILL_WRITE_INDICES].data;
+    int64_t heads = call->scene->rows.heads;
+    scene_call_move(call);
+    for (int64_t slab = 0; slab < call->size.batch * heads; slab++)
+        copy_rows(call, slab, starts[slab / heads]);
 }
 
-static struct copy copy_of(const struct rows_scene *scene) {
-    return (struct copy){scene->present.data, scene->past.data,
-                         (size_t)rows_tensor_bytes(&scene->past), scene->pool};
+static void memcpy_rows(struct rival *rival, struct scene_call *call, int i) {
+    (void)i;
+    *rival = (struct rival){.name = "memcpy loop", .call = call, .run = run_memcpy_rows};
 }
 
-static void run_memcpy(void *context, int64_t k) {
-    struct copy copy = copy_of(context);
-    (void)k;
-    limit_memcpy(&copy);
+static void run_memcpy_row(struct rival *rival) {
+    const struct scene_call *call = rival->call;
+    memcpy(call->given[KVMILL_PRESENT_CACHE]->data, call->given[KVMILL_UPDATE]->data,
+           (size_t)scene_tensor_bytes(call->scene, KVMILL_UPDATE));
 }
 
-static void run_nontemporal(void *context, int64_t k) {
-    struct copy copy = copy_of(context);
-    (void)k;
-    limit_nontemporal(&copy);
-}
-
-static void run_nontemporal_pages(void *context, int64_t k) {
-    struct copy copy = copy_of(context);
-    (void)k;
-    limit_nontemporal_pages(&copy);
-}
-
-/* ---- Results ---- */
-
-static void add_result(struct bench_results *results, const struct rows_scene *scene,
-                       const char *what, const struct contender *race, int count, double bytes) {
-    struct bench_result *result = bench_results_add(results);
-    int best = 1;
-    for (int i = 2; i < count; i++)
-        if (race[i].median < race[best].median)
-            best = i;
-    snprintf(result->what, sizeof result->what, "%s", what);
-    bench_kernel_in_plan(scene->plan, scene->in_place ? "store with " : "keep with ",
-                         result->kernel);
-    result->threads = scene->threads;
-    result->seconds = race[0].median;
-    result->bytes = bytes;
-    result->limit = race[best].name;
-    result->limit_seconds = race[best].median;
-}
-
-static bool race_in_place(struct rows_scene *scene, const char *what, struct bench_results *results,
-                          struct error *error) {
-    struct contender race[] = {
-        {.name = "kvmill", .run = run_kvmill, .context = scene, .pool = scene->pool},
-        {.name = "memcpy loop", .run = run_memcpy_rows, .context = scene, .pool = scene->pool}};
-    if (!check_run(scene, what, error))
-        return false;
-    timer_race(race, 2, seconds_per_case);
-    add_result(results, scene, what, race, 2, rows_scene_bytes(scene));
-    return true;
-}
-
-static bool race_call(struct rows_scene *scene, struct bench_results *results,
-                      struct error *error) {
-    struct contender race[] = {
-        {.name = "kvmill", .run = run_call, .context = scene, .pool = scene->pool},
-        {.name = "memcpy", .run = run_memcpy_row, .context = scene, .pool = scene->pool}};
-    char what[96];
-    snprintf(what, sizeof what, "one call of kvmill_run, one row of %" PRId64 " bytes",
-             rows_tensor_bytes(&scene->update));
-    if (!check_run(scene, what, error))
-        return false;
-    timer_race(race, 2, seconds_per_case);
-    add_result(results, scene, what, race, 2, rows_scene_bytes(scene));
-    return true;
-}
-
-static bool race_functional(struct rows_scene *scene, const char *what,
-                            struct bench_results *results, struct error *error) {
-    struct contender race[] = {
-        {.name = "kvmill", .run = run_kvmill, .context = scene, .pool = scene->pool},
-        {.name = "memcpy", .run = run_memcpy, .context = scene, .pool = scene->pool},
-        {.name = "nontemporal", .run = run_nontemporal, .context = scene, .pool = scene->pool},
-        {.name = "nontemporal x4",
-         .run = run_nontemporal_pages,
-         .context = scene,
-         .pool = scene->pool}};
-    if (!check_run(scene, what, error))
-        return false;
-    timer_race(race, 4, 2 * seconds_per_case);
-    add_result(results, scene, what, race, 4, rows_scene_bytes(scene));
-    return true;
+static void memcpy_row(struct rival *rival, struct scene_call *call, int i) {
+    (void)i;
+    *rival = (struct rival){.name = "memcpy", .call = call, .run = run_memcpy_row};
 }
 
 /* ---- Cases ---- */
 
-static const char *purpose_of(const struct spec *spec) {
-    return spec->purpose[0] ? spec->purpose : "TensorScatter";
+static void run_again(void *call, int64_t k) {
+    (void)k;
+    scene_call_run(call, NULL);
 }
 
-static bool bench_in_place(const struct rows_case *each, const kvmill_pack *pack,
-                           struct bench_results *results, struct error *error) {
-    struct rows_scene scene = {.threads = 1, .in_place = true};
-    char what[96];
-    bool done = rows_scene_open(&scene, each, pack, error);
-    if (done) {
-        snprintf(what, sizeof what, "%s, in place, batch %" PRId64 ", %" PRId64 " rows",
-                 purpose_of(each->spec), scene.geometry.batch, scene.geometry.rows);
-        done = race_in_place(&scene, what, results, error);
-    }
-    rows_scene_close(&scene);
-    return done;
+static bool race(struct bench *bench, struct bench_case *each, struct error *error) {
+    each->size = bench->scene.size;
+    each->words = bench->scene.in_place ? &store_words : &keep_words;
+    return bench_plan(bench, STEP_RUN, error) && bench_race(bench, each, error);
 }
 
-static bool bench_functional(const struct rows_case *each, const kvmill_pack *pack, int threads,
-                             struct bench_results *results, struct error *error) {
-    struct rows_scene scene = {.threads = threads};
-    char what[96];
-    bool done = rows_scene_open(&scene, each, pack, error);
-    if (done) {
-        snprintf(what, sizeof what, "%s, functional, %" PRId64 " MiB", purpose_of(each->spec),
-                 rows_tensor_bytes(&scene.past) >> 20);
-        done = race_functional(&scene, what, results, error);
-    }
-    rows_scene_close(&scene);
-    return done;
+static bool race_in_place(struct bench *bench, const struct run_size *size, struct error *error) {
+    struct bench_case each = {.seconds = seconds_per_case, .rivals = memcpy_rows, .rival_count = 1};
+    snprintf(each.what, sizeof each.what, "%s, in place, batch %" PRId64 ", %" PRId64 " rows",
+             bench_purpose(bench, "TensorScatter"), size->batch, size->tokens);
+    return scene_open(&bench->scene, bench->spec, size, 0, true, error) &&
+           race(bench, &each, error);
 }
 
-bool bench_rows(const struct spec *spec, const kvmill_pack *pack, int threads,
-                struct bench_results *results, struct error *error) {
-    struct rows_case each;
-    if (!rows_case_open(&each, spec, error))
+static bool race_functional(struct bench *bench, const struct run_size *size, struct error *error) {
+    struct bench_case each = {
+        .seconds = 2 * bench->teams * seconds_per_case, .rivals = rival_rows, .rival_count = 3};
+    if (!scene_open(&bench->scene, bench->spec, size, 0, false, error))
         return false;
-    if (!rows_case_size(&each, rows_case_is_decode(&each) ? DECODE_BATCH : 1, in_place_bytes)) {
+    snprintf(each.what, sizeof each.what, "%s, functional, %" PRId64 " MiB",
+             bench_purpose(bench, "TensorScatter"),
+             scene_tensor_bytes(&bench->scene, KVMILL_PAST_CACHE) >> 20);
+    return race(bench, &each, error);
+}
+
+static bool bench_case_of(const struct spec *spec, const struct scene_setting *setting,
+                          bool (*race)(struct bench *, const struct run_size *, struct error *),
+                          const struct run_size *size, struct bench_results *results,
+                          struct error *error) {
+    struct bench bench;
+    bool done = bench_open(&bench, spec, setting, results, error) && race(&bench, size, error);
+    bench_close(&bench);
+    return done;
+}
+
+static struct scene_setting alone(const struct scene_setting *setting) {
+    struct scene_setting one = *setting;
+    one.threads = 1;
+    return one;
+}
+
+bool bench_rows(const struct spec *spec, const struct scene_setting *setting,
+                struct bench_results *results, struct error *error) {
+    const struct scene_setting one = alone(setting);
+    bool decode = rows_is_decode(spec), done;
+    struct run_size size;
+    if (!rows_size(spec, decode ? DECODE_BATCH : 1, in_place_bytes, &size)) {
         fprintf(stderr, "%s: not timed: it moves nothing, or more than fits memory\n", spec->where);
         return true;
     }
-    if (!bench_in_place(&each, pack, results, error))
+    done = bench_case_of(spec, &one, race_in_place, &size, results, error);
+    for (int64_t mib = 64; done && decode && mib <= 1024; mib *= 16)
+        if (rows_size(spec, FUNCTIONAL_BATCH, mib << 20, &size))
+            done = bench_case_of(spec, setting, race_functional, &size, results, error);
+    return done;
+}
+
+/* ---- What a call costs ---- */
+
+static bool race_call(struct bench *bench, const struct run_size *size, struct error *error) {
+    struct bench_case each = {
+        .seconds = seconds_per_case, .run = run_again, .rivals = memcpy_row, .rival_count = 1};
+    if (!scene_open(&bench->scene, bench->spec, size, 0, true, error))
         return false;
-    for (int64_t size = 64; rows_case_is_decode(&each) && size <= 1024; size *= 16)
-        for (int n = 1; n <= threads; n += threads > 1 ? threads - 1 : 1)
-            if (rows_case_size(&each, FUNCTIONAL_BATCH, size << 20) &&
-                !bench_functional(&each, pack, n, results, error))
-                return false;
-    return true;
+    snprintf(each.what, sizeof each.what, "one call of kvmill_run, one row of %" PRId64 " bytes",
+             scene_tensor_bytes(&bench->scene, KVMILL_UPDATE));
+    return race(bench, &each, error);
 }
 
 bool bench_call(const struct spec *spec, const kvmill_pack *pack, struct bench_results *results,
                 struct error *error) {
-    struct rows_case each;
-    struct rows_scene scene = {.threads = 1, .in_place = true};
-    if (!rows_case_open(&each, spec, error))
-        return false;
-    rows_case_size(&each, 1, 1024);
-    bool done = rows_scene_open(&scene, &each, pack, error) && race_call(&scene, results, error);
-    rows_scene_close(&scene);
-    return done;
+    const struct scene_setting setting = {.pack = pack, .threads = 1};
+    struct run_size size;
+    return rows_size(spec, 1, 1024, &size) &&
+           bench_case_of(spec, &setting, race_call, &size, results, error);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench_select.h"
+#include "bench.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../tune/timer.h"
+#include "../base/timer.h"
 
 static const double seconds_per_case = 0.5;
 enum { QUERIES = 16 };

@@ -1,172 +1,178 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "attention_limits.h"
-#include "attention_race.h"
+/* Storing new K and V of attention.
 
-const struct kind store_kind = {"store", write_words, bench_kernel_in_plan};
-static const struct kind store_cold = {"store, cold", write_words, bench_kernel_in_plan};
-static const struct kind store_warm = {"store, warm", write_words, bench_kernel_in_plan};
+   SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
 
-static void run_store(void *context, int64_t k) {
-    (void)k;
-    attention_call_move(context);
-    attention_call_store(context, NULL);
-}
+#include "bench_attention.h"
 
-/* ---- Storing ---- */
+static const double seconds_per_race = 1.0;
 
-bool bench_converts(const struct kvmill_cache_geometry *geometry) {
+static bool converts(const struct kvmill_cache_geometry *geometry) {
     return geometry->key.element != geometry->activation;
 }
 
 /* The bars are for K and V of 8 heads of 128, half precision in. */
-bool bench_has_store_bars(const struct kvmill_cache_geometry *g) {
+static bool has_bars(const struct kvmill_cache_geometry *g) {
     return g->kv_heads == 8 && g->key.dim == 128 && g->value.dim == 128 &&
            g->activation == KVMILL_F16 && !g->value_differs;
 }
 
-static struct bench_result *add_store(struct bench *bench, const struct kind *kind,
-                                      const struct attention_size *size, int team, double seconds) {
-    struct bench_result *result = bench_add(bench, kind, size, team, seconds);
-    result->bytes = attention_store_bytes(&bench->scene.geometry, size);
-    return result;
-}
+/* ---- Many tokens ---- */
 
-/* What a team is held against: two ways to copy, and storing half precision. */
-struct store_rivals {
-    struct copier copiers[2];
-    int store, copy[2], half;
-};
-
-static void enter_store(struct race *race, struct bench *bench, const struct attention_size *size,
-                        int team, struct store_rivals *rivals) {
-    static void (*const copies[])(const struct copy *) = {limit_memcpy, limit_nontemporal};
-    static const char *const names[] = {"memcpy", "nontemporal"};
-    rivals->store = race_enter_call(race, bench, size, team, run_store);
-    for (int i = 0; i < 2; i++) {
-        rivals->copiers[i] =
-            (struct copier){&bench->scene, bench->pools[team],
-                            attention_activation_bytes(&bench->scene.geometry, size), copies[i]};
-        rivals->copy[i] =
-            race_enter(race, names[i], run_copier, &rivals->copiers[i], bench->pools[team]);
-    }
-    if (!bench->has_half)
-        return;
-    struct attention_call *call = &race->calls[race->call_count++];
-    attention_call_open(call, &bench->half, size, bench->pools[team]);
-    rivals->half = race_enter(race, "float16 cache", run_store, call, bench->pools[team]);
-}
-
-static void add_store_results(struct bench *bench, const struct race *race,
-                              const struct attention_size *size, int team,
-                              const struct store_rivals *rivals) {
-    const struct contender *limit = &race->contenders[rivals->copy[0]];
-    const struct contender *other = &race->contenders[rivals->copy[1]];
-    bool bars = bench_has_store_bars(&bench->scene.geometry), codes = bench->has_half;
-    limit = codes ? &race->contenders[rivals->half] : other->median < limit->median ? other : limit;
-    struct bench_result *result =
-        add_store(bench, &store_kind, size, team, race_seconds(race, rivals->store));
-    bool is_plain = !bench_converts(&bench->scene.geometry);
-    bench_compare(result, limit->name, limit->median, !bars ? 0 : codes ? 1 : is_plain ? 0.85 : 0);
-}
-
-bool bench_store(struct bench *bench, const struct attention_size *size, struct error *error) {
-    static struct race race;
-    struct store_rivals rivals[TEAMS];
-    race_begin(&race);
-    if (!attention_set_shape(&bench->scene, size->batch, size->positions, size->tokens, error) ||
-        (bench->has_half &&
-         !attention_set_shape(&bench->half, size->batch, size->positions, size->tokens, error)))
+bool bench_open_half(struct attention_bench *bench, struct error *error) {
+    const struct kvmill_cache_geometry *geometry = attention_geometry(bench);
+    const struct scene_setting *setting = bench->base.setting;
+    const kvmill_plan_options options = {.struct_size = sizeof options,
+                                         .packs = &setting->pack,
+                                         .pack_count = 1,
+                                         .threads = setting->threads};
+    kvmill_cache_attention *half = &bench->half_spec.attention.op;
+    char kernel[SYMBOL_SIZE];
+    if (!converts(geometry) || !has_bars(geometry))
+        return true;
+    bench->half_spec = *bench->base.spec;
+    half->quant_bit = 0;
+    half->T2 = half->T1;
+    half->cache_format = NULL;
+    if (!scene_begin(&bench->half, &bench->half_spec, &bench->base.scene.size, setting->rotation,
+                     false, error) ||
+        !scene_plan(&bench->half, STEP_RUN, &options, &bench->half_plan, error))
         return false;
-    for (int t = 0; t < bench->teams; t++)
-        enter_store(&race, bench, size, t, &rivals[t]);
-    if (!bench_check(&race.calls[0], bench, attention_check_store, error))
-        return false;
-    race_run(&race);
-    for (int t = 0; t < bench->teams; t++)
-        add_store_results(bench, &race, size, t, &rivals[t]);
-    bool bars = bench_has_store_bars(&bench->scene.geometry);
-    bench_add_scaling(bench, &store_kind, size, race_seconds(&race, rivals[0].store),
-                      race_seconds(&race, rivals[bench->teams - 1].store), bars ? 1.8 : 0);
+    bench_kernel_in_plan(bench->half_plan.plan, &write_words, kernel);
+    bench->has_half = strncmp(kernel, "kvmill_portable", 15) != 0;
     return true;
 }
 
-/* ---- Storing a row for each of many sequences ---- */
+/* Storing half precision as it is: the team's call on the other scene. */
+static void run_half(struct rival *rival) {
+    scene_call_next(rival->other, NULL);
+}
+
+static void rival_half(struct rival *rival, struct scene_call *call, int i) {
+    (void)i;
+    *rival = (struct rival){.name = "float16 cache", .call = call, .run = run_half};
+}
+
+static bool open_halves(struct attention_bench *bench, const struct run_size *size,
+                        struct scene_call halves[TEAMS], struct error *error) {
+    if (!scene_resize(&bench->half, size, error))
+        return false;
+    for (int t = 0; t < bench->base.teams; t++)
+        scene_call_open(&halves[t], &bench->half, STEP_STORE, size, &bench->half_plan,
+                        bench->base.pools[t]);
+    return true;
+}
+
+bool bench_store(struct attention_bench *bench, const struct run_size *size, struct error *error) {
+    static struct scene_call halves[TEAMS];
+    const struct kvmill_cache_geometry *geometry = attention_geometry(bench);
+    bool bars = has_bars(geometry), codes = bench->has_half;
+    double bar = !bars ? 0 : codes ? 1 : converts(geometry) ? 0 : 0.85;
+    struct bench_case each = {.step = STEP_STORE,
+                              .size = *size,
+                              .words = &write_words,
+                              .seconds = seconds_per_race,
+                              .is_right = scene_check,
+                              .rivals = codes ? rival_half : rival_store,
+                              .rival_count = codes ? 1 : 2,
+                              .others = codes ? halves : NULL,
+                              .bars = {bar, bar},
+                              .compares = true,
+                              .scaling_bar = bars ? 1.8 : 0};
+    bench_say_case(bench, "store", size, each.what);
+    return scene_resize(&bench->base.scene, size, error) &&
+           (!codes || open_halves(bench, size, halves, error)) &&
+           bench_race(&bench->base, &each, error);
+}
+
+/* ---- A row for each of many sequences ---- */
 
 /* Rows lie at another place in every call; warm: of one small cache. */
 struct rows_call {
-    struct attention_call call;
+    struct scene_call call;
     bool warm;
 };
 
-static int64_t place(const struct attention_scene *scene, int64_t k) {
-    return k * 7919 % scene->capacity;
+static int64_t place(const struct scene *scene, int64_t k) {
+    return k * 7919 % scene->size.positions;
 }
 
 static void run_store_rows(void *context, int64_t k) {
     struct rows_call *rows = context;
-    rows->call.size.positions = place(rows->call.scene, k) + 1;
-    if (rows->warm)
-        attention_call_set(&rows->call, 0);
-    else
-        attention_call_move(&rows->call);
-    attention_call_store(&rows->call, NULL);
+    struct scene_call *call = &rows->call;
+    call->size.positions = place(call->scene, k) + 1;
+    scene_call_move(call);
+    for (int i = KVMILL_CACHE; rows->warm && i <= KVMILL_VALUE_SCALE; i++)
+        call->tensors[i].data = call->scene->memory[i].data;
+    scene_call_run(call, NULL);
 }
 
 /* The same rows of activations as they are, to a cache of the same shape that holds such. */
-static void copy_side(struct attention_scene *scene, unsigned char *cache, int64_t row,
-                      int64_t slot) {
-    int64_t heads = scene->geometry.kv_heads, slots = scene->capacity;
-    bool by_head = scene->geometry.layout == 1;
-    const struct copy_rows copy = {
+static void copy_side(struct scene *scene, unsigned char *cache, int64_t row, int64_t slot) {
+    int64_t heads = scene->attention.geometry.kv_heads, slots = scene->size.positions;
+    int64_t bytes = scene->size.batch * heads * row;
+    bool by_head = scene->attention.geometry.layout == 1;
+    limit_copy_rows(&(struct copy_rows){
         .to = (char *)cache + slot * (by_head ? row : heads * row),
-        .from = (const char *)attention_next_activations(scene, scene->batch * heads * row),
+        .from = (const char *)scene_next_bytes(scene, KVMILL_CURRENT_KEY, &bytes),
         .bytes = (size_t)row,
-        .tokens = scene->batch,
+        .tokens = scene->size.batch,
         .heads = heads,
         .to_token = 2 * heads * slots * row,
         .to_head = by_head ? slots * row : row,
         .from_token = heads * row,
         .from_head = row,
-    };
-    limit_copy_rows(&copy);
+    });
 }
 
 static void run_copy_rows(void *context, int64_t k) {
     const struct rows_call *rows = context;
-    struct attention_scene *scene = rows->call.scene;
-    const struct kvmill_cache_geometry *g = &scene->geometry;
+    struct scene *scene = rows->call.scene;
+    const struct kvmill_cache_geometry *g = &scene->attention.geometry;
+    const struct scene_memory *memory = &scene->memory[KVMILL_CACHE];
     int64_t row = g->key.dim * (g->activation == KVMILL_F32 ? 4 : 2);
-    int64_t side = g->kv_heads * scene->capacity * row, cache = scene->batch * 2 * side;
-    int64_t caches = scene->side[0].bytes / cache;
-    unsigned char *at = scene->side[0].data + (rows->warm ? 0 : k % caches * cache);
+    int64_t side = g->kv_heads * scene->size.positions * row, cache = scene->size.batch * 2 * side;
+    unsigned char *at = memory->data + (rows->warm ? 0 : k % (memory->bytes / cache) * cache);
     for (int v = 0; v < 2; v++)
         copy_side(scene, at + v * side, row, place(scene, k));
 }
 
-bool bench_store_rows(struct bench *bench, int64_t batch, bool warm, struct error *error) {
-    static struct race race;
+static void add_store_rows(struct attention_bench *bench, const char *kind,
+                           const struct run_size *size, const struct contender *race) {
+    const struct kvmill_cache_geometry *g = attention_geometry(bench);
+    const struct contender *copy = &race[bench->base.teams];
+    bool bars = has_bars(g);
+    char what[128];
+    bench_say_case(bench, kind, size, what);
+    struct bench_result *result =
+        bench_add(&bench->base, what, STEP_STORE, &write_words, 0, race[0].median);
+    result->bytes = attention_store_bytes(g, size);
+    bench_compare(result, copy->name, copy->median, !bars ? 0 : converts(g) ? 1 / 1.8 : 1);
+    if (bench->base.teams == 1)
+        return;
+    result = bench_add(&bench->base, what, STEP_STORE, &write_words, 1, race[1].median);
+    bench_compare(result, "one thread", race[0].median, bars && result->threads == 2 ? 1.8 : 0);
+}
+
+bool bench_store_rows(struct attention_bench *bench, int64_t batch, bool warm,
+                      struct error *error) {
     static struct rows_call rows[TEAMS];
-    const struct kvmill_cache_geometry *g = &bench->scene.geometry;
-    const struct kind *kind = warm ? &store_warm : &store_cold;
-    const struct attention_size size = {batch, 1, warm ? 4 : 512};
-    race_begin(&race);
-    if (!attention_set_shape(&bench->scene, batch, size.positions, 1, error))
+    struct bench *base = &bench->base;
+    const struct run_size size = {batch, 1, warm ? 4 : 512};
+    struct contender race[TEAMS + 1];
+    if (!scene_resize(&base->scene, &size, error))
         return false;
-    for (int t = 0; t < bench->teams; t++) {
+    for (int t = 0; t < base->teams; t++) {
         rows[t].warm = warm;
-        attention_call_open(&rows[t].call, &bench->scene, &size, bench->pools[t]);
-        race_enter(&race, "", run_store_rows, &rows[t], bench->pools[t]);
+        scene_call_open(&rows[t].call, &base->scene, STEP_STORE, &size, &base->plans[STEP_RUN],
+                        base->pools[t]);
+        race[t] = (struct contender){"", run_store_rows, &rows[t], base->pools[t], 0};
     }
-    if (!bench_check(&rows[0].call, bench, attention_check_store, error))
+    race[base->teams] =
+        (struct contender){"copy of rows", run_copy_rows, &rows[0], base->pools[0], 0};
+    if (!scene_check(&rows[0].call, error))
         return false;
-    int copy = race_enter(&race, "copy of rows", run_copy_rows, &rows[0], bench->pools[0]);
-    race_run(&race);
-    struct bench_result *result = add_store(bench, kind, &size, 0, race_seconds(&race, 0));
-    bench_compare(result, "copy of rows", race_seconds(&race, copy),
-                  !bench_has_store_bars(g) ? 0
-                  : bench_converts(g)      ? 1 / 1.8
-                                           : 1);
-    bench_add_scaling(bench, kind, &size, race_seconds(&race, 0),
-                      race_seconds(&race, bench->teams - 1), bench_has_store_bars(g) ? 1.8 : 0);
+    timer_race(race, base->teams + 1, seconds_per_race);
+    add_store_rows(bench, warm ? "store, warm" : "store, cold", &size, race);
     return true;
 }

@@ -3,6 +3,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "../defs/isa.h"
 #include "limits.h"
 
 enum { ROUNDS = 20000, SUMS = 12, MOST_LANES = 16 };
@@ -80,9 +81,9 @@ static enum peak widest(void) {
 /* ---- By name ---- */
 
 static enum peak peak_named(const char *isa) {
-    if (isa == NULL || strncmp(isa, "avx512", 6) == 0)
-        return PEAK_AVX512;
-    return strcmp(isa, "avx2") == 0 ? PEAK_AVX2 : PEAK_PLAIN;
+    const struct isa *row = isa ? kvmill_isa_by_name(isa, strlen(isa)) : NULL;
+    int64_t lanes = isa == NULL ? 16 : row == NULL ? 4 : row->lanes;
+    return lanes == 16 ? PEAK_AVX512 : lanes == 8 ? PEAK_AVX2 : PEAK_PLAIN;
 }
 
 enum peak peak_of(const char *isa) {

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../tune/pool.h"
+#include "../base/pool.h"
 
 /* ---- Copying ---- */
 

@@ -6,7 +6,7 @@
 
 #include <kvmill.h>
 
-#include "../gen/error.h"
+#include "../base/error.h"
 
 struct owned_plan {
     kvmill_plan *plan;

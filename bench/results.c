@@ -27,24 +27,22 @@ const char *bench_verdict(const struct bench_result *result) {
     return bench_ratio(result) >= result->bar ? "ok" : "below";
 }
 
+const struct kernel_words decode_words = {"; attend with ", false},
+                          prefill_words = {"; attend with ", true},
+                          write_words = {"; write K with ", false},
+                          score_words = {"; score with ", false},
+                          summarise_words = {"; summarise with ", false},
+                          store_words = {"store with ", false}, keep_words = {"keep with ", false},
+                          gather_words = {": with ", false}, apply_words = {"apply with ", false};
+
 /* Symbols, by ", ", up to the next " (". */
-static const char *list_in_plan(const kvmill_plan *plan, const char *word, char text[4096]) {
-    kvmill_plan_describe(plan, text, 4096);
-    const char *at = strstr(text, word);
-    return at ? at + strlen(word) : "";
-}
-
-void bench_kernel_in_plan(const kvmill_plan *plan, const char *word, char kernel[SYMBOL_SIZE]) {
+void bench_kernel_in_plan(const kvmill_plan *plan, const struct kernel_words *words,
+                          char kernel[SYMBOL_SIZE]) {
     char text[4096];
-    const char *at = list_in_plan(plan, word, text);
-    snprintf(kernel, SYMBOL_SIZE, "%.*s", (int)strcspn(at, " ,"), at);
-}
-
-void bench_last_kernel_in_plan(const kvmill_plan *plan, const char *word,
-                               char kernel[SYMBOL_SIZE]) {
-    char text[4096];
-    const char *at = list_in_plan(plan, word, text);
-    while (at[strcspn(at, " ,")] == ',')
+    kvmill_plan_describe(plan, text, sizeof text);
+    const char *at = strstr(text, words->words);
+    at = at != NULL ? at + strlen(words->words) : "";
+    while (words->last && at[strcspn(at, " ,")] == ',')
         at += strcspn(at, " ,") + 2;
     snprintf(kernel, SYMBOL_SIZE, "%.*s", (int)strcspn(at, " ,"), at);
 }

@@ -4,6 +4,8 @@
 #ifndef KVMILL_BENCH_RESULTS_H
 #define KVMILL_BENCH_RESULTS_H
 
+#include <stdbool.h>
+
 #include <kvmill.h>
 
 #include "../gen/kernel.h"
@@ -38,9 +40,16 @@ double bench_ratio(const struct bench_result *result);
 /* "ok", "below", or "" where there is no bar. */
 const char *bench_verdict(const struct bench_result *result);
 
-/* The name of the kernel behind `word` in the plan's description; of a list the first, or the last.
- */
-void bench_kernel_in_plan(const kvmill_plan *plan, const char *word, char kernel[SYMBOL_SIZE]);
-void bench_last_kernel_in_plan(const kvmill_plan *plan, const char *word, char kernel[SYMBOL_SIZE]);
+/* Where a plan's description has the kernel: after these words, the first of a list or the last. */
+struct kernel_words {
+    const char *words;
+    bool last;
+};
+void bench_kernel_in_plan(const kvmill_plan *plan, const struct kernel_words *words,
+                          char kernel[SYMBOL_SIZE]);
+
+/* Of several kernels that attend, decoding takes the smallest and a prompt the largest. */
+extern const struct kernel_words decode_words, prefill_words, write_words, score_words,
+    summarise_words, store_words, keep_words, gather_words, apply_words;
 
 #endif

@@ -1,48 +1,111 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tune_work.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 #include "../tune/statistics.h"
-#include "memory.h"
+#include "scene_op.h"
+#include "scene_rows.h"
 
-bool tune_work_begin(struct tune_work *work, const kvmill_pack *pack, int threads,
-                     struct error *error) {
+/* ---- Problems ---- */
+
+bool tune_problem_serves(const struct tune_problem *problem, const struct spec *spec) {
+    return problem->kind->op->knows(spec) &&
+           (problem->kind->serves == NULL || problem->kind->serves(spec, &problem->size));
+}
+
+/* Of a TensorScatter, all that the spec leaves open. */
+static bool size_of(const struct tune_problem *problem, const struct spec *spec,
+                    struct run_size *size, struct error *error) {
+    *size = problem->size;
+    return problem->kind->op != &rows_scene_op ||
+           rows_size(spec, problem->size.batch, problem->kind->op->rotation, size) ||
+           fail(error, EXIT_USER, "%s: it moves nothing, or more than fits memory", spec->where);
+}
+
+bool tune_problem_kernel(const struct tune_problem *problem, const struct spec *spec,
+                         const kvmill_pack *pack, char symbol[SYMBOL_SIZE], struct error *error) {
+    const kvmill_plan_options options = {
+        .struct_size = sizeof options, .packs = &pack, .pack_count = 1, .threads = 1};
+    struct scene *scene = calloc(1, sizeof *scene);
+    struct owned_plan plan = {0};
+    struct run_size size;
+    if (scene == NULL)
+        return out_of_memory(error);
+    bool done = size_of(problem, spec, &size, error) &&
+                scene_begin(scene, spec, &size, problem->kind->op->rotation,
+                            problem->kind->in_place, error) &&
+                scene_plan(scene, problem->kind->step, &options, &plan, error);
+    if (done)
+        bench_kernel_in_plan(plan.plan, problem->kind->kernel, symbol);
+    owned_plan_close(&plan);
+    scene_close(scene);
+    free(scene);
+    return done;
+}
+
+/* ---- Work ---- */
+
+bool tune_work_plan(const struct tune_work *work, const kvmill_plan_options *options,
+                    struct owned_plan *plan, struct error *error) {
+    return scene_plan(&work->scene, work->problem->kind->step, options, plan, error);
+}
+
+bool tune_work_check(struct tune_work *work, const struct owned_plan *plan, struct error *error) {
+    work->call.plan = plan;
+    work->call.pool = work->pool;
+    return scene_check(&work->call, error);
+}
+
+static void set_work(struct tune_work *work) {
+    const struct tune_problem *problem = work->problem;
+    problem->kind->rival(&work->rival, &work->call, problem->kind->which);
+    work->limit = problem->kind->in_flops ? LIMIT_FLOPS : LIMIT_BYTES;
+    work->bytes = scene_call_bytes(&work->call);
+    work->flops = scene_call_flops(&work->call);
+}
+
+static bool open_work(struct tune_work *work, const struct spec *spec, const kvmill_pack *pack,
+                      int threads, struct error *error) {
+    const struct tune_problem *problem = work->problem;
     const kvmill_plan_options options = {
         .struct_size = sizeof options, .packs = &pack, .pack_count = 1, .threads = threads};
+    struct run_size size;
     work->pool = pool_open(threads);
-    return (work->pool != NULL || out_of_memory(error)) &&
-           work->kind->plan(work, &options, &work->preset, error);
+    if (work->pool == NULL)
+        return out_of_memory(error);
+    if (!size_of(problem, spec, &size, error) ||
+        !scene_open(&work->scene, spec, &size, problem->kind->op->rotation, problem->kind->in_place,
+                    error) ||
+        !tune_work_plan(work, &options, &work->preset, error))
+        return false;
+    scene_call_open(&work->call, &work->scene, problem->kind->step, &size, &work->preset,
+                    work->pool);
+    set_work(work);
+    return scene_expect(&work->call, error);
+}
+
+struct tune_work *tune_work_open(const struct tune_problem *problem, const struct spec *spec,
+                                 const kvmill_pack *pack, int threads, struct error *error) {
+    struct tune_work *work = calloc(1, sizeof *work);
+    if (work == NULL) {
+        out_of_memory(error);
+        return NULL;
+    }
+    work->problem = problem;
+    if (open_work(work, spec, pack, threads, error))
+        return work;
+    tune_work_close(work);
+    return NULL;
 }
 
 void tune_work_close(struct tune_work *work) {
     if (work == NULL)
         return;
     owned_plan_close(&work->preset);
+    scene_close(&work->scene);
     pool_close(work->pool);
-    work->kind->close(work);
-}
-
-/* ---- Checks ---- */
-
-const kvmill_plan_options tune_portable = {.struct_size = sizeof tune_portable, .portable = 1};
-
-static bool run_anew(const struct tune_comparison *it, const kvmill_plan *plan,
-                     struct error *error) {
-    kvmill_error reason;
-    memset(it->result->data, 0x55, (size_t)it->bytes);
-    return it->run(it, plan, &reason) == KVMILL_OK || fail(error, EXIT_BUG, "%s", reason.message);
-}
-
-bool tune_runs_alike(const struct tune_comparison *it, const kvmill_plan *plan,
-                     const kvmill_plan *portable, struct error *error) {
-    void *want = bench_memory_get(it->bytes);
-    bool done = (want != NULL || out_of_memory(error)) && run_anew(it, portable, error) &&
-                memcpy(want, it->result->data, (size_t)it->bytes) && run_anew(it, plan, error) &&
-                (memcmp(want, it->result->data, (size_t)it->bytes) == 0 ||
-                 fail(error, EXIT_BUG, "its result is not that of the portable kernel"));
-    bench_memory_release(want, it->bytes);
-    return done;
+    free(work);
 }
 
 /* ---- Races ---- */
@@ -54,19 +117,8 @@ struct planned {
 
 static void run_planned(void *context, int64_t k) {
     struct planned *planned = context;
-    (void)k;
-    planned->work->kind->run(planned->work, planned->plan);
-}
-
-struct bound {
-    struct tune_work *work;
-    double done; /* by the last run */
-};
-
-static void run_bound(void *context, int64_t k) {
-    struct bound *bound = context;
-    (void)k;
-    bound->done = bound->work->kind->run_limit(bound->work);
+    planned->work->call.plan = planned->plan;
+    run_call(&planned->work->call, k);
 }
 
 /* Times of a race under way. */
@@ -94,7 +146,6 @@ bool tune_work_race(struct tune_work *work, const struct owned_plan *plans, int 
     struct planned planned[MOST_CONTENDERS];
     struct contender contenders[MOST_CONTENDERS];
     double *where[MOST_CONTENDERS];
-    struct bound bound = {.work = work};
     struct summary limit;
     for (int i = 0; i <= count; i++) {
         planned[i] = (struct planned){work, i == 0 ? &work->preset : &plans[i - 1]};
@@ -103,12 +154,12 @@ bool tune_work_race(struct tune_work *work, const struct owned_plan *plans, int 
         where[i] = i == 0 ? times->preset : times->candidate[i - 1];
     }
     contenders[count + 1] =
-        (struct contender){.run = run_bound, .context = &bound, .pool = work->pool};
+        (struct contender){.run = run_rival, .context = &work->rival, .pool = work->pool};
     where[count + 1] = times->limit;
     struct standings standings = {.times = times, .count = count};
     const struct timer_rounds rounds = {least, most, all_are_tight, &standings};
     times->samples = timer_take_rounds(contenders, count + 2, &rounds, where);
     bool done = !standings.no_memory && summarise(times->limit, times->samples, 1, &limit);
-    times->limit_rate = done ? bound.done / limit.median : 0;
+    times->limit_rate = done ? work->rival.done / limit.median : 0;
     return done;
 }

@@ -4,71 +4,64 @@
 #ifndef KVMILL_BENCH_TUNE_WORK_H
 #define KVMILL_BENCH_TUNE_WORK_H
 
+#include "../base/timer.h"
 #include "../gen/spec.h"
 #include "../tune/sweep.h"
-#include "../tune/timer.h"
-#include "owned_plan.h"
+#include "results.h"
+#include "rivals.h"
 
-struct tune_work;
-
-struct tune_work_kind {
-    void (*close)(struct tune_work *work);
-    /* Plan the work by kernels of those packs. */
-    bool (*plan)(struct tune_work *work, const kvmill_plan_options *options,
-                 struct owned_plan *plan, struct error *error);
-    /* Whether a plan's results are those of the portable kernels. */
-    bool (*check)(struct tune_work *work, const struct owned_plan *plan, struct error *error);
-    /* Once, on memory that was not touched lately. */
-    void (*run)(struct tune_work *work, const struct owned_plan *plan);
-    /* What the machine can do, once: bytes or operations that were done. */
-    double (*run_limit)(struct tune_work *work);
+/* A kind of work: what is run, and what the machine can do. */
+struct tune_kind {
+    const struct scene_op *op; /* whose specs have it */
+    enum scene_step step;
+    bool in_place;
+    const struct kernel_words *kernel; /* that does it: its place in the plan */
+    rival_maker *rival;
+    int which;     /* of the rivals of a kind */
+    bool in_flops; /* counted in operations, not in bytes */
+    /* What a spec must have besides; or NULL. */
+    bool (*serves)(const struct spec *spec, const struct run_size *size);
 };
 
+/* What there may be to do, and what that is called in tuning databases: a row each. */
+struct tune_problem {
+    const char *words; /* "decode 1 on 4096" */
+    const struct tune_kind *kind;
+    struct run_size size; /* positions 0: what fills the memory that is walked through */
+};
+
+/* All of them; the last has no words. */
+extern const struct tune_problem tune_problems[];
+
+/* Whether a spec has such work. */
+bool tune_problem_serves(const struct tune_problem *problem, const struct spec *spec);
+
+/* The kernel of the pack that would do it; "" or one of the library where it has none. */
+bool tune_problem_kernel(const struct tune_problem *problem, const struct spec *spec,
+                         const kvmill_pack *pack, char symbol[SYMBOL_SIZE], struct error *error);
+
 struct tune_work {
-    const struct tune_work_kind *kind;
+    const struct tune_problem *problem;
+    struct scene scene;
+    struct scene_call call;
+    struct rival rival;
     struct pool *pool;
     struct owned_plan preset;
     enum limit_kind limit; /* what bounds its speed */
     double bytes, flops;   /* of one run: moved at least, and those that count */
 };
 
-/* What there may be to do: a size, as the words say it, and how to open it. */
-struct tune_problem {
-    const char *words; /* "decode 1 on 4096" */
-    int64_t batch, tokens, positions;
-    /* Whether a spec has such work. */
-    bool (*serves)(const struct spec *spec);
-    /* The kernel of the pack that would do it; "" or one of the library where it has none. */
-    bool (*find_kernel)(const struct spec *spec, const kvmill_pack *pack, char symbol[SYMBOL_SIZE],
-                        struct error *error);
-    /* By the pack's kernels, the preset.  NULL after an error. */
-    struct tune_work *(*open)(const struct tune_problem *problem, const struct spec *spec,
-                              const kvmill_pack *pack, int threads, struct error *error);
-};
-
-/* All of them; the last has no words. */
-extern const struct tune_problem attention_problems[], rows_problems[], windows_problems[],
-    flow_problems[], onnx_problems[];
-
-/* The pool and the preset that all kinds have; close the work after a failure. */
-bool tune_work_begin(struct tune_work *work, const kvmill_pack *pack, int threads,
-                     struct error *error);
+/* By the pack's kernels, the preset.  NULL after an error. */
+struct tune_work *tune_work_open(const struct tune_problem *problem, const struct spec *spec,
+                                 const kvmill_pack *pack, int threads, struct error *error);
 void tune_work_close(struct tune_work *work); /* NULL is allowed */
 
-/* For checks: a plan by the portable kernels, and whether another writes the same bytes as it to a
-   result that held nothing but ones and zeros in turn. */
-extern const kvmill_plan_options tune_portable;
+/* Plan the work by kernels of those packs; close the plan in any case. */
+bool tune_work_plan(const struct tune_work *work, const kvmill_plan_options *options,
+                    struct owned_plan *plan, struct error *error);
 
-struct tune_comparison {
-    void *scene;
-    struct pool *pool;
-    const DLTensor *result;
-    int64_t bytes;
-    kvmill_status (*run)(const struct tune_comparison *comparison, const kvmill_plan *plan,
-                         kvmill_error *reason);
-};
-bool tune_runs_alike(const struct tune_comparison *comparison, const kvmill_plan *plan,
-                     const kvmill_plan *portable, struct error *error);
+/* Whether a plan's results are those of the portable kernels; with work->pool. */
+bool tune_work_check(struct tune_work *work, const struct owned_plan *plan, struct error *error);
 
 /* One more than a race may have candidates: the preset, and what the machine can do. */
 enum { MOST_CANDIDATES = MOST_CONTENDERS - 2, MOST_SAMPLES = 512 };

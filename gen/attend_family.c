@@ -4,11 +4,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "../defs/format.h"
 #include "m4.h"
 
-/* In the order of enum kvmill_element. */
-static const char *const elements[] = {"none", "f32", "f16", "bf16", "i8", "i4",
-                                       "q8_0", "q4_0", NULL};
 static const char *const terms[] = {"plain", "cap", "bias", "capbias", NULL};
 static const char *const maths[] = {"f32", "fast", NULL};
 
@@ -29,15 +27,15 @@ enum {
 };
 
 static const struct field attend_fields[] = {
-    [ACTIVATION] = {"activation", NULL, elements, FIELD_TYPE},
-    [KEY] = {"key", NULL, elements, FIELD_TYPE},
-    [VALUE] = {"value", NULL, elements, FIELD_TYPE},
+    [ACTIVATION] = {"activation", NULL, NULL, FIELD_FORMAT},
+    [KEY] = {"key", NULL, NULL, FIELD_FORMAT},
+    [VALUE] = {"value", NULL, NULL, FIELD_FORMAT},
     [KEY_DIM] = {"key_dim", "d", NULL, 0},
     [VALUE_DIM] = {"value_dim", "e", NULL, 0},
-    [KEY_SCALE] = {"key_scale", NULL, elements, 0},
-    [KEY_GROUP] = {"key_group", "g", NULL, 0},
-    [VALUE_SCALE] = {"value_scale", NULL, elements, 0},
-    [VALUE_GROUP] = {"value_group", "j", NULL, 0},
+    [KEY_SCALE] = {"key_scale", NULL, NULL, FIELD_FORMAT},
+    [KEY_GROUP] = {"key_quant_group", "g", NULL, 0},
+    [VALUE_SCALE] = {"value_scale", NULL, NULL, FIELD_FORMAT},
+    [VALUE_GROUP] = {"value_quant_group", "j", NULL, 0},
     [ROWS] = {"rows", "r", NULL, 0},
     [TERMS] = {"terms", NULL, terms, 0},
     [MATH] = {"math", NULL, maths, 0},
@@ -53,64 +51,60 @@ static bool is(const struct kernel *kernel, const char *variant) {
 
 /* ---- What an instruction set can do ---- */
 
-static const char integer_products[] = "avx512vnni", half_arithmetic[] = "avx512fp16";
-
-static const struct isa *isa_named(const char *name) {
-    return name ? isa_by_name(name, strlen(name)) : NULL;
+static bool has(const struct isa *isa, unsigned what) {
+    return kvmill_isa_giving(isa, what) != NULL;
 }
 
-static bool has(const struct isa *isa, const char *extension) {
-    while (isa != NULL && strcmp(isa->name, extension) != 0)
-        isa = isa_named(isa->extends);
-    return isa != NULL;
+/* K or V. */
+static struct kvmill_format format_of(const struct kernel *kernel, int side) {
+    const int64_t *value = kernel->value;
+    bool is_key = side == KEY;
+    return (struct kvmill_format){
+        .element = (int32_t)value[side],
+        .dim = (int32_t)value[is_key ? KEY_DIM : VALUE_DIM],
+        .scale = (int32_t)value[is_key ? KEY_SCALE : VALUE_SCALE],
+        .quant_group = (int32_t)value[is_key ? KEY_GROUP : VALUE_GROUP],
+    };
 }
 
-/* Elements in a 32-bit word of codes; 0 where elements are no codes. */
-static int64_t word_dims(int64_t element) {
-    switch (element) {
-    case KVMILL_I8:
-    case KVMILL_Q8_0:
-        return 4;
-    case KVMILL_I4:
-    case KVMILL_Q4_0:
-        return 8;
-    default:
-        return 0;
-    }
+/* Elements in a 32-bit word of codes; 0 where elements are no codes, or are none that instructions
+   multiply. */
+static int64_t word_dims(const struct kernel *kernel, int side) {
+    const struct kvmill_format_parts *parts = kvmill_format_parts((int)kernel->value[side]);
+    bool codes = parts->code != KVMILL_CODE_FLOAT && !parts->minimum && 8 % parts->bits == 0;
+    return codes ? 32 / parts->bits : 0;
 }
 
-/* Elements that share a scale; blocks have their own. */
-static int64_t group_of(int64_t element, int64_t group) {
-    return element == KVMILL_Q8_0 || element == KVMILL_Q4_0 ? 32 : group;
+static int64_t group_of(const struct kernel *kernel, int side) {
+    const struct kvmill_format format = format_of(kernel, side);
+    return kvmill_format_group(&format);
 }
 
 /* Groups are whole words, rows whole vectors. */
 static bool keys_can_be_codes(const struct kernel *kernel) {
-    const int64_t *value = kernel->value;
-    int64_t word = word_dims(value[KEY]);
-    return word > 0 && has(kernel->isa, integer_products) && value[KEY_DIM] % 16 == 0 &&
-           group_of(value[KEY], value[KEY_GROUP]) % word == 0;
+    int64_t word = word_dims(kernel, KEY);
+    return word > 0 && has(kernel->isa, ISA_INTEGER_PRODUCTS) && kernel->value[KEY_DIM] % 16 == 0 &&
+           group_of(kernel, KEY) % word == 0;
 }
 
 static bool halves_are_wanted(const struct kernel *kernel) {
-    return kernel->value[MATH] == KVMILL_MATH_FAST && has(kernel->isa, half_arithmetic) &&
+    return kernel->value[MATH] == KVMILL_MATH_FAST && has(kernel->isa, ISA_HALF_ARITHMETIC) &&
            kernel->value[VALUE_DIM] % (2 * kernel->isa->lanes) == 0;
 }
 
 /* Values and their scales are in the range of float16. */
 static bool values_can_be_halves(const struct kernel *kernel) {
     const int64_t *value = kernel->value;
-    bool codes = word_dims(value[VALUE]) > 0 && value[VALUE_SCALE] != KVMILL_F32 &&
+    bool codes = word_dims(kernel, VALUE) > 0 && value[VALUE_SCALE] != KVMILL_F32 &&
                  value[VALUE_SCALE] != KVMILL_BF16;
     return halves_are_wanted(kernel) && (value[VALUE] == KVMILL_F16 || codes);
 }
 
 /* Values too: four positions to a word, a scale to every two vectors of nibbles or one of bytes. */
 static bool values_can_be_codes(const struct kernel *kernel) {
-    const int64_t *value = kernel->value;
-    int64_t dims = word_dims(value[VALUE]) * 4;
-    return is(kernel, "codes") && dims > 0 && value[VALUE_DIM] % dims == 0 &&
-           group_of(value[VALUE], value[VALUE_GROUP]) % dims == 0;
+    int64_t dims = word_dims(kernel, VALUE) * 4;
+    return is(kernel, "codes") && dims > 0 && kernel->value[VALUE_DIM] % dims == 0 &&
+           group_of(kernel, VALUE) % dims == 0;
 }
 
 enum { MOST_QUAD_ROWS = 8 };
@@ -140,18 +134,18 @@ static bool can_be(const struct kernel *kernel, const char *variant) {
     return strcmp(variant, "quads") != 0 || kernel->value[ROWS] <= MOST_QUAD_ROWS;
 }
 
-/* The least group of codes that pay: each group costs what turns its digits into a number, and nibbles
-   have to be taken apart. */
+/* The least group of codes that pay: each group costs what turns its digits into a number, and
+   nibbles have to be taken apart. */
 static int64_t least_group(const struct kernel *kernel) {
-    bool fast = kernel->value[MATH] == KVMILL_MATH_FAST, few = kernel->value[ROWS] <= MOST_QUAD_ROWS;
-    if (word_dims(kernel->value[KEY]) == 8)
+    bool fast = kernel->value[MATH] == KVMILL_MATH_FAST,
+         few = kernel->value[ROWS] <= MOST_QUAD_ROWS;
+    if (word_dims(kernel, KEY) == 8)
         return few ? 1 : INT64_MAX;
     return !fast ? 64 : few ? 1 : 32;
 }
 
 static bool pays(const struct kernel *kernel, const char *variant) {
-    int64_t group = group_of(kernel->value[KEY], kernel->value[KEY_GROUP]);
-    return strcmp(variant, "codes") != 0 || group >= least_group(kernel);
+    return strcmp(variant, "codes") != 0 || group_of(kernel, KEY) >= least_group(kernel);
 }
 
 static const char *best_variant(const struct kernel *kernel) {
@@ -161,37 +155,25 @@ static const char *best_variant(const struct kernel *kernel) {
     return variants[i];
 }
 
-static bool is_format(int64_t element, int64_t dim, int64_t scale, int64_t group) {
-    bool scaled = element == KVMILL_I8 || element == KVMILL_I4;
-    bool blocks = element == KVMILL_Q8_0 || element == KVMILL_Q4_0;
-    if (element == 0 || dim < 1 || (blocks && dim % 32 != 0))
-        return false;
-    if (!scaled)
-        return scale == 0 && group == 0;
-    return scale >= KVMILL_F32 && scale <= KVMILL_BF16 && group >= 1 && dim % group == 0 &&
-           (element == KVMILL_I8 || (dim % 2 == 0 && group % 2 == 0));
-}
-
-/* The extension that a variant needs, or NULL. */
-static const char *extension_of(const struct kernel *kernel) {
+/* What a variant asks of an extension, or 0. */
+static unsigned asks_for(const struct kernel *kernel) {
     if (values_can_be_halves(kernel))
-        return half_arithmetic;
-    return is(kernel, "codes") ? integer_products : NULL;
+        return ISA_HALF_ARITHMETIC;
+    return is(kernel, "codes") ? ISA_INTEGER_PRODUCTS : 0;
 }
 
 /* The instruction set a kernel is made for: no more of it than is used. */
 static const struct isa *isa_used(const struct kernel *kernel) {
-    const char *extension = extension_of(kernel);
-    return extension ? isa_named(extension) : isa_plain(kernel->isa);
+    unsigned what = asks_for(kernel);
+    return what ? kvmill_isa_giving(kernel->isa, what) : kvmill_isa_plain(kernel->isa);
 }
 
 static bool is_legal(const struct kernel *kernel) {
     const int64_t *value = kernel->value;
-    return value[ACTIVATION] >= KVMILL_F32 && value[ACTIVATION] <= KVMILL_BF16 &&
-           is_format(value[KEY], value[KEY_DIM], value[KEY_SCALE], value[KEY_GROUP]) &&
-           is_format(value[VALUE], value[VALUE_DIM], value[VALUE_SCALE], value[VALUE_GROUP]) &&
-           value[ROWS] >= 1 && value[ROWS] <= 1024 && can_be(kernel, kernel->variant) &&
-           isa_used(kernel) == kernel->isa;
+    const struct kvmill_format key = format_of(kernel, KEY), of_value = format_of(kernel, VALUE);
+    return kvmill_is_activation((int)value[ACTIVATION]) && kvmill_format_is_legal(&key) &&
+           kvmill_format_is_legal(&of_value) && value[ROWS] >= 1 && value[ROWS] <= 1024 &&
+           can_be(kernel, kernel->variant) && isa_used(kernel) == kernel->isa;
 }
 
 static struct kernel kernel_of(const struct kvmill_attend_shape *shape, int64_t rows,
@@ -205,9 +187,9 @@ static struct kernel kernel_of(const struct kvmill_attend_shape *shape, int64_t 
                   [KEY_DIM] = shape->key.dim,
                   [VALUE_DIM] = shape->value.dim,
                   [KEY_SCALE] = shape->key.scale,
-                  [KEY_GROUP] = shape->key.group,
+                  [KEY_GROUP] = shape->key.quant_group,
                   [VALUE_SCALE] = shape->value.scale,
-                  [VALUE_GROUP] = shape->value.group,
+                  [VALUE_GROUP] = shape->value.quant_group,
                   [ROWS] = rows,
                   [TERMS] = shape->terms,
                   [MATH] = shape->math},
@@ -216,19 +198,20 @@ static struct kernel kernel_of(const struct kvmill_attend_shape *shape, int64_t 
     return kernel;
 }
 
-/* The most that serves: an extension that is not used is left out, and so is a cheaper arithmetic that
-   there is none of. */
+/* The most that serves: an extension that is not used is left out, and so is a cheaper arithmetic
+   that there is none of. */
 static bool add_kernel(const struct kvmill_attend_shape *shape, int64_t rows, const struct isa *isa,
                        struct kernel_list *list, struct error *error) {
     struct kernel kernel = kernel_of(shape, rows, isa);
-    if (extension_of(&kernel) == NULL)
+    if (asks_for(&kernel) == 0)
         kernel.value[MATH] = KVMILL_MATH_F32;
     kernel.isa = isa_used(&kernel);
     return kernel_list_add(list, &kernel, error);
 }
 
-/* Query rows of a call: those of one token; of a few tokens, to be verified or the end of a prompt; of a
-   piece of a prompt.  The last two are the same for all ratios, so that layers share kernels. */
+/* Query rows of a call: those of one token; of a few tokens, to be verified or the end of a prompt;
+   of a piece of a prompt.  The last two are the same for all ratios, so that layers share kernels.
+ */
 enum { FEW_ROWS = 32, MANY_ROWS = 96, MOST_ROWS = 128 };
 
 bool attend_kernels(const struct kvmill_attend_shape *shape, int64_t ratio, const struct isa *isa,
@@ -241,11 +224,12 @@ bool attend_kernels(const struct kvmill_attend_shape *shape, int64_t ratio, cons
 
 /* ---- Words ---- */
 
-static void explain_side(FILE *stream, const char *name, int64_t element, int64_t dim,
-                         int64_t scale, int64_t group) {
-    fprintf(stream, "%s of %" PRId64 " %s", name, dim, elements[element]);
-    if (group > 0)
-        fprintf(stream, " with %s scales for groups of %" PRId64, elements[scale], group);
+static void explain_side(const struct kernel *kernel, int side, const char *name, FILE *stream) {
+    const struct kvmill_format format = format_of(kernel, side);
+    fprintf(stream, "%s of %d %s", name, format.dim, kvmill_format_name(format.element));
+    if (format.quant_group > 0)
+        fprintf(stream, " with %s scales for groups of %d", kvmill_format_name(format.scale),
+                format.quant_group);
 }
 
 static void explain_how(const struct kernel *kernel, FILE *stream) {
@@ -259,44 +243,40 @@ static void explain_how(const struct kernel *kernel, FILE *stream) {
                                               : "converted to float32");
     else
         fprintf(stream, "%s\n%s",
-                is(kernel, "quads")
-                    ? "Each key is read once, for all query rows together, which lie side by side in vectors."
-                    : "A block of keys is turned, so that a vector holds positions, once for all query rows.",
+                is(kernel, "quads") ? "Each key is read once, for all query rows together, which "
+                                      "lie side by side in vectors."
+                                    : "A block of keys is turned, so that a vector holds "
+                                      "positions, once for all query rows.",
                 values_can_be_halves(kernel) ? "Weights and values are float16.\n" : "");
 }
 
 static void explain(const struct kernel *kernel, FILE *stream) {
     const int64_t *value = kernel->value;
-    fprintf(stream, "Attends at most %" PRId64 " query rows of %s over cache rows of one kv head:\n", value[ROWS],
-            elements[value[ACTIVATION]]);
-    explain_side(stream, "keys", value[KEY], value[KEY_DIM], value[KEY_SCALE], value[KEY_GROUP]);
-    explain_side(stream, ", values", value[VALUE], value[VALUE_DIM], value[VALUE_SCALE],
-                 value[VALUE_GROUP]);
+    fprintf(stream,
+            "Attends at most %" PRId64 " query rows of %s over cache rows of one kv head:\n",
+            value[ROWS], kvmill_format_name(value[ACTIVATION]));
+    explain_side(kernel, KEY, "keys", stream);
+    explain_side(kernel, VALUE, ", values", stream);
     fprintf(stream, ".\nScore terms beside scale, window and sink:%s%s%s.\n",
             value[TERMS] & KVMILL_TERM_SOFTCAP ? " soft-cap" : "",
-            value[TERMS] & KVMILL_TERM_BIAS ? " ALiBi and mask" : "",
-            value[TERMS] ? "" : " none");
+            value[TERMS] & KVMILL_TERM_BIAS ? " ALiBi and mask" : "", value[TERMS] ? "" : " none");
     explain_how(kernel, stream);
 }
 
-/* ---- Predicted size ---- */
-
-static int64_t code_bytes(const struct kernel *kernel) {
-    return 7000 + kernel->isa->registers * 40;
-}
-
-static const char *const attend_libraries[] = {"attend", "attend_values", "attend_half_values", NULL};
+static const char *const attend_libraries[] = {"attend", "attend_values", "attend_half_values",
+                                               NULL};
 
 const struct family attend_family = {
     .name = "attend",
+    .folder = "attend",
     .op = "MultiHeadCacheAttention",
     .libraries = attend_libraries,
+    .formats = true,
     .fields = attend_fields,
     .field_count = FIELDS,
     .variants = variants,
     .tunables = "attend_tunables",
     .legal = is_legal,
     .explain = explain,
-    .code_bytes = code_bytes,
     .define = define,
 };

@@ -8,8 +8,8 @@
 #include "../ops/element.h"
 #include "stablehlo.h"
 
-bool can_be_handler(const struct spec *spec) {
-    return is_window_spec(spec);
+const struct handler *handler_of(const struct spec *spec) {
+    return spec_family_of(spec)->handler;
 }
 
 void handler_name(const struct pack *pack, size_t at, char name[HANDLER_SIZE]) {
@@ -49,10 +49,10 @@ bool check_handlers(const struct pack *pack, struct error *error) {
     int count = 0;
     for (size_t i = 0; i < pack->specs->count; i++) {
         const struct spec *spec = &pack->specs->items[i];
-        if (!can_be_handler(spec))
+        if (handler_of(spec) == NULL)
             continue;
         count++;
-        if (!(is_gather_spec(spec) ? check_gather : check_scatter)(spec, error))
+        if (!handler_of(spec)->check(spec, error))
             return false;
     }
     return count > 0 || fail(error, EXIT_USER,
@@ -120,6 +120,16 @@ static bool define_calls(struct expansion *expansion, const char *name, struct t
     return done;
 }
 
+/* The lists of the op, in its description's order. */
+static bool add_lists(struct text *text, const struct spec *spec, const struct axes *axes) {
+    const struct op_struct *part = spec->op->parts[0];
+    bool done = true;
+    for (int i = 0; done && i < part->member_count; i++)
+        if (part->members[i].kind == OP_DIMS)
+            done = add_axes(text, part->members[i].name, axes++);
+    return done;
+}
+
 static bool define_all(struct expansion *expansion, const struct spec *spec, int arguments,
                        int results, int results_at) {
     return define_text(expansion, "op", spec->op->name) &&
@@ -130,15 +140,6 @@ static bool define_all(struct expansion *expansion, const struct spec *spec, int
 
 /* ---- Gather ---- */
 
-static bool add_gather_axes(struct text *text, const struct gather_problem *problem) {
-    return add_axes(text, "offset_dims", &problem->offset_dims) &&
-           add_axes(text, "collapsed_slice_dims", &problem->collapsed_slice_dims) &&
-           add_axes(text, "operand_batching_dims", &problem->operand_batching_dims) &&
-           add_axes(text, "start_indices_batching_dims", &problem->start_indices_batching_dims) &&
-           add_axes(text, "start_index_map", &problem->start_index_map) &&
-           add_axes(text, "slice_sizes", &problem->slice_sizes);
-}
-
 static bool define_gather(struct expansion *expansion, const struct spec *spec) {
     const struct gather_problem *problem = spec->gather;
     struct text axes = {0}, tensors = {0}, element = {0};
@@ -147,29 +148,20 @@ static bool define_gather(struct expansion *expansion, const struct spec *spec) 
         snprintf(fill, sizeof fill, "0x%" PRIx64 ", 0x%" PRIx64, problem->fill.word[0],
                  problem->fill.word[1]);
     return define_all(expansion, spec, KVMILL_RESULT, 1, KVMILL_RESULT) &&
-           define_integer(expansion, "index_vector_dim", problem->index_vector_dim) &&
-           define_integer(expansion, "indices_are_sorted", problem->indices_are_sorted) &&
-           define_text(expansion, "mode", problem->mode[0] ? problem->mode : "clip") &&
+           define_integer(expansion, "index_vector_dim", problem->op.index_vector_dim) &&
+           define_integer(expansion, "indices_are_sorted", problem->op.indices_are_sorted) &&
+           define_text(expansion, "mode", problem->op.mode ? problem->op.mode : "clip") &&
            define_integer(expansion, "has_fill", problem->has_fill) &&
            define_text(expansion, "fill", fill) &&
            define_calls(expansion, "elements_of_operand", &element,
                         add_listed(&element, &problem->operand.element)) &&
-           define_calls(expansion, "axes_lists", &axes, add_gather_axes(&axes, problem)) &&
+           define_calls(expansion, "axes_lists", &axes, add_lists(&axes, spec, problem->axes)) &&
            define_calls(expansion, "tensors", &tensors,
                         add_tensor(&tensors, "operand", &problem->operand) &&
                             add_tensor(&tensors, "start_indices", &problem->start_indices));
 }
 
 /* ---- Scatter ---- */
-
-static bool add_scatter_axes(struct text *text, const struct scatter_problem *problem) {
-    return add_axes(text, "update_window_dims", &problem->update_window_dims) &&
-           add_axes(text, "inserted_window_dims", &problem->inserted_window_dims) &&
-           add_axes(text, "input_batching_dims", &problem->input_batching_dims) &&
-           add_axes(text, "scatter_indices_batching_dims",
-                    &problem->scatter_indices_batching_dims) &&
-           add_axes(text, "scatter_dims_to_operand_dims", &problem->scatter_dims_to_operand_dims);
-}
 
 static bool add_scatter_tensors(struct text *text, const struct scatter_problem *problem) {
     return add_tensors(text, "inputs", problem->inputs, problem->count) &&
@@ -243,7 +235,7 @@ static bool define_region(struct expansion *expansion, const struct scatter_prob
 
 /* What stands in for XLA leaves windows out as XLA does, unless the spec says otherwise. */
 static const char *outside_of(const struct scatter_problem *problem) {
-    return problem->window_out_of_bounds[0] ? problem->window_out_of_bounds : "skip_window";
+    return problem->op.window_out_of_bounds ? problem->op.window_out_of_bounds : "skip_window";
 }
 
 static bool define_scatter(struct expansion *expansion, const struct spec *spec) {
@@ -251,19 +243,18 @@ static bool define_scatter(struct expansion *expansion, const struct spec *spec)
     struct text axes = {0}, tensors = {0};
     int count = problem->count, arguments = 2 * count + 1;
     return define_all(expansion, spec, arguments + problem->capture_count, count, arguments) &&
-           define_integer(expansion, "index_vector_dim", problem->index_vector_dim) &&
-           define_integer(expansion, "indices_are_sorted", problem->indices_are_sorted) &&
-           define_integer(expansion, "unique_indices", problem->unique_indices) &&
+           define_integer(expansion, "index_vector_dim", problem->op.index_vector_dim) &&
+           define_integer(expansion, "indices_are_sorted", problem->op.indices_are_sorted) &&
+           define_integer(expansion, "unique_indices", problem->op.unique_indices) &&
            define_text(expansion, "outside", outside_of(problem)) &&
            define_list(expansion, "inputs", problem->inputs, count) &&
            define_list(expansion, "updates", problem->updates, count) &&
            define_integer(expansion, "given_results", problem->has_results) &&
            define_list(expansion, "results", problem->results, problem->has_results ? count : 0) &&
            define_region(expansion, problem) &&
-           define_calls(expansion, "axes_lists", &axes, add_scatter_axes(&axes, problem)) &&
+           define_calls(expansion, "axes_lists", &axes, add_lists(&axes, spec, problem->axes)) &&
            define_calls(expansion, "tensors", &tensors, add_scatter_tensors(&tensors, problem));
 }
 
-bool define_handler(struct expansion *expansion, const struct spec *spec) {
-    return (is_gather_spec(spec) ? define_gather : define_scatter)(expansion, spec);
-}
+const struct handler gather_handler = {"pack/ffi_gather.c.m4", check_gather, define_gather};
+const struct handler scatter_handler = {"pack/ffi_scatter.c.m4", check_scatter, define_scatter};

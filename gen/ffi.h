@@ -7,8 +7,16 @@
 #include "m4.h"
 #include "pack.h"
 
-/* Gathers and scatters. */
-bool can_be_handler(const struct spec *spec);
+/* What is particular to the handlers of a family of ops. */
+struct handler {
+    const char *template;
+    bool (*check)(const struct spec *spec, struct error *error);
+    bool (*define)(struct expansion *expansion, const struct spec *spec);
+};
+extern const struct handler gather_handler, scatter_handler;
+
+/* NULL when there is none for the spec's family. */
+const struct handler *handler_of(const struct spec *spec);
 
 /* All element types of the pack's handlers are XLA's too, and there is a handler at all. */
 bool check_handlers(const struct pack *pack, struct error *error);
@@ -17,8 +25,5 @@ bool check_handlers(const struct pack *pack, struct error *error);
    where the spec has no name. */
 enum { HANDLER_SIZE = 64 + 48 + 8 };
 void handler_name(const struct pack *pack, size_t at, char name[HANDLER_SIZE]);
-
-/* The facts of the spec; false: out of memory. */
-bool define_handler(struct expansion *expansion, const struct spec *spec);
 
 #endif

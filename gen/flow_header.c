@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "flow.h"
+#include "spec_keys.h"
 
 /* ---- Lists: km_flow_list(TYPE, MEMBER, COUNT, ROWS) ---- */
 
@@ -122,5 +123,5 @@ bool flow_define_plan(const struct spec *spec, struct text *text) {
             attention_define_comment(attention, text) && text_print(text, "; ") &&
             flow_words(spec, text) && text_print(text, "», «") && print_lists(flow, text) &&
             text_print(text, "», «") && print_select(flow, text) && text_print(text, "», «") &&
-            attention_define_members(attention, text) && text_print(text, "»)m4_dnl\n"));
+            spec_define_members(attention, text) && text_print(text, "»)m4_dnl\n"));
 }

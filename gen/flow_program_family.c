@@ -26,7 +26,7 @@ static const char *text_of(const struct kernel *kernel) {
 
 static bool is_legal(const struct kernel *kernel) {
     const char *text = text_of(kernel);
-    return isa_plain(kernel->isa) == kernel->isa &&
+    return kvmill_isa_plain(kernel->isa) == kernel->isa &&
            (text == NULL || strncmp(text, kernel->variant, strlen(kernel->variant)) == 0);
 }
 
@@ -36,7 +36,7 @@ bool flow_program_kernels(const struct kvmill_flow_problem *problem, const struc
     for (int part = 0; done && part < KVMILL_FLOW_PROGRAMS; part++) {
         struct kvmill_flow_text text;
         struct kernel kernel = {
-            .family = &flow_program_family, .isa = isa_plain(isa), .variant = variants[part]};
+            .family = &flow_program_family, .isa = kvmill_isa_plain(isa), .variant = variants[part]};
         done = !kvmill_flow_text_make(problem, (enum kvmill_flow_part)part, &text) ||
                (program_remember(text.text, &kernel.value[PROGRAM], error) &&
                 kernel_list_add(list, &kernel, error));
@@ -53,42 +53,6 @@ static bool is_complete(const struct kernel *kernel, struct error *error) {
                 "%s: a symbol names its program by a number alone; accepted: with --kernels SPECS, "
                 "the spec that has the flow, as a pack's specs.json does",
                 symbol);
-}
-
-/* ---- Predicted size ---- */
-
-/* Code bytes of a statement by one of its words (gcc 12 -O3), fitted over the kernels of the tests'
-   packs: a third off in the mean, since compilers unroll loops as their length suggests. */
-static const struct {
-    const char *word;
-    int64_t bytes;
-} sizes[] = {{"rows", 550}, {"over", 1000},    {"Exp", 1000},
-             {"Log", 1000}, {"Sigmoid", 1000}, {"Silu", 1000}};
-enum { FRAME_BYTES = 300, STEP_BYTES = 150 };
-
-static int64_t word_bytes(const char *word) {
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        if (strcmp(sizes[i].word, word) == 0)
-            return sizes[i].bytes;
-    return 0;
-}
-
-static int64_t statement_bytes(const struct statement *statement) {
-    int64_t bytes = STEP_BYTES;
-    for (int i = 0; i < statement->count; i++)
-        bytes += word_bytes(statement->words[i]);
-    return bytes;
-}
-
-static int64_t code_bytes(const struct kernel *kernel) {
-    struct statement statement;
-    const char *at = text_of(kernel);
-    int64_t bytes = FRAME_BYTES;
-    while (at != NULL && *at != '\0') {
-        at = statement_read(at, &statement);
-        bytes += statement_bytes(&statement);
-    }
-    return bytes;
 }
 
 /* ---- Words ---- */
@@ -125,14 +89,15 @@ static const char *const libraries[] = {"flow_program", NULL};
 
 const struct family flow_program_family = {
     .name = "flow_program",
+    .folder = "flow_program",
     .op = "flow",
     .libraries = libraries,
+    .formats = true,
     .fields = fields,
     .field_count = FIELDS,
     .variants = variants,
     .legal = is_legal,
     .explain = explain,
-    .code_bytes = code_bytes,
     .define = define,
     .complete = is_complete,
 };

@@ -43,14 +43,6 @@ static int loop_count(const struct kernel *kernel) {
     return count;
 }
 
-/* How often bytes side by side are moved. */
-static int64_t turns(const struct kernel *kernel) {
-    int64_t product = 1;
-    for (int i = 0; i < loop_count(kernel); i++)
-        product *= loop_of(kernel, i)[EXTENT];
-    return product;
-}
-
 static bool loops_are_legal(const struct kernel *kernel) {
     int count = loop_count(kernel);
     int64_t most = KVMILL_MOST_WINDOW_BYTES / kernel->value[BYTES];
@@ -68,7 +60,7 @@ static bool loops_are_legal(const struct kernel *kernel) {
 
 static bool is_legal(const struct kernel *kernel) {
     const int64_t *value = kernel->value;
-    if (isa_plain(kernel->isa) != kernel->isa || value[COMPONENTS] < 0 ||
+    if (kvmill_isa_plain(kernel->isa) != kernel->isa || value[COMPONENTS] < 0 ||
         value[COMPONENTS] > KVMILL_MOST_GATHER_AXES ||
         strcmp(kernel->variant, variants[is_pieces(kernel)]) != 0)
         return false;
@@ -90,7 +82,7 @@ bool gather_kernels(const struct kvmill_gather_shape *shape, const struct isa *i
                     struct kernel_list *list, struct error *error) {
     struct kernel kernel = {
         .family = &gather_family,
-        .isa = isa_plain(isa),
+        .isa = kvmill_isa_plain(isa),
         .value = {[INDEX] = index_of(shape),
                   [MODE] = shape->fill,
                   [COMPONENTS] = shape->components,
@@ -134,49 +126,11 @@ static void explain(const struct kernel *kernel, FILE *stream) {
                                         : "starts outside are clamped.\n");
 }
 
-/* ---- Predicted size, fitted over two hundred kernels (gcc 12 -O3): to 7 % of all together ---- */
-
-enum { BLOCK = 256, MOST_MOVES = 64 };
-
-static bool is_multiple(int64_t value, int64_t of) {
-    return of > 0 && value % of == 0;
-}
-
-static bool can_go_around(const struct kernel *kernel) {
-    bool can = is_multiple(kernel->value[BYTES], kernel->isa->stream_bytes);
-    for (int i = 0; can && i < loop_count(kernel); i++)
-        can = is_multiple(loop_of(kernel, i)[TO], kernel->isa->stream_bytes);
-    return can;
-}
-
-/* Loops along the innermost axis: with windows brought into the cache ahead and without, each with
-   stores around the caches and without. */
-static int64_t line_count(const struct kernel *kernel) {
-    int64_t bytes = kernel->value[BYTES];
-    bool ahead = bytes >= 512 && bytes * turns(kernel) < 16384 && kernel->value[COMPONENTS] > 0;
-    return (ahead ? 2 : 1) * (can_go_around(kernel) ? 2 : 1);
-}
-
-/* In straight-line code. */
-static int64_t move_count(const struct kernel *kernel) {
-    int64_t bytes = kernel->value[BYTES] < BLOCK ? kernel->value[BYTES] : BLOCK;
-    int64_t moves = (bytes + kernel->isa->move_bytes - 1) / kernel->isa->move_bytes;
-    int64_t all = moves * turns(kernel);
-    return all < MOST_MOVES ? all : moves;
-}
-
-static int64_t code_bytes(const struct kernel *kernel) {
-    int64_t components = kernel->value[COMPONENTS], fills = kernel->value[MODE];
-    if (is_pieces(kernel))
-        return 280 + 540 * components + 240 * fills;
-    int64_t line = 110 + 190 * components + 55 * fills + 18 * move_count(kernel);
-    return 630 + line * line_count(kernel);
-}
-
 static const char *const libraries[] = {"gather", NULL};
 
 const struct family gather_family = {
     .name = "gather",
+    .folder = "gather",
     .op = "stablehlo.gather",
     .libraries = libraries,
     .fields = gather_fields,
@@ -185,5 +139,4 @@ const struct family gather_family = {
     .tunables = "gather_tunables",
     .legal = is_legal,
     .explain = explain,
-    .code_bytes = code_bytes,
 };

@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "error.h"
-#include "isa.h"
+#include "../base/error.h"
+#include "isa_list.h"
 
 /* A count field that the kernel leaves open; written as "n". */
 #define ANY_COUNT (-1)
@@ -27,15 +27,14 @@ struct field {
     const char *const *words; /* ends with NULL; the value is the index */
     unsigned flags;
 };
-/* The word names a file in templates/dtype; a count that symbols leave out where it is 0; no count but
-   64 bits, which are written as 16 hexadecimal digits. */
-enum { FIELD_TYPE = 1, FIELD_OPTIONAL = 2, FIELD_BITS = 4 };
+/* The word names a file in templates/format; a count that symbols leave out where it is 0; no count but
+   64 bits, which are written as 16 hexadecimal digits; words are the names of formats. */
+enum { FIELD_TYPE = 1, FIELD_OPTIONAL = 2, FIELD_BITS = 4, FIELD_FORMAT = 8 };
 
 enum { MOST_FIELDS = 16, TUNING_SIZE = 80, SYMBOL_SIZE = 240 };
 
-/* Straight-line code moves at most this many units (templates: km_straight_units), and takes at
-   most half of a 32 KiB instruction cache. */
-enum { STRAIGHT_LINE_UNITS = 8192, STRAIGHT_LINE_CODE = 16384 };
+/* Straight-line code moves at most this many units (templates: km_straight_units). */
+enum { STRAIGHT_LINE_UNITS = 8192 };
 
 struct kernel;
 struct expansion;
@@ -44,15 +43,15 @@ struct expansion;
 struct family {
     const char *name;
     const char *op;               /* the op whose specs it serves, for listings */
-    const char *const *libraries; /* templates/kernel/<library>.m4: what its variants share; ends
-                                     with NULL */
+    const char *folder;           /* templates/kernel/<folder> has its templates */
+    const char *const *libraries; /* <folder>/<library>.m4: what its variants share; ends with NULL */
     const struct field *fields;
     int field_count;
     const char *const *variants; /* ends with NULL */
-    const char *tunables; /* templates/kernel/<tunables>.m4: what its kernels leave open; or NULL */
+    bool formats; /* its templates know formats of rows: templates/format/rows.m4 */
+    const char *tunables; /* <folder>/<tunables>.m4: what its kernels leave open; or NULL */
     bool (*legal)(const struct kernel *kernel); /* the variant can serve the shape */
     void (*explain)(const struct kernel *kernel, FILE *stream);
-    int64_t (*code_bytes)(const struct kernel *kernel); /* prediction */
     /* Definitions beside the fields, or NULL. */
     bool (*define)(const struct kernel *kernel, struct expansion *expansion);
     /* Whether all is known that its source needs, or NULL: what the symbol says is enough. */
@@ -71,9 +70,6 @@ struct kernel {
    last.  Names are letters. */
 bool next_tunable(const char **tuning, char name[TUNING_SIZE], int64_t *value);
 
-/* The i-th family, NULL behind the last. */
-const struct family *family_at(size_t i);
-
 /* The family whose name the symbol begins with, NULL where there is none. */
 const struct family *family_of_symbol(const char *symbol);
 
@@ -82,6 +78,9 @@ bool kernel_parse(const char *symbol, struct kernel *kernel, struct error *error
 
 /* Whether symbols differ in how at most: they are interchangeable. */
 bool symbols_do_the_same(const char *a, const char *b);
+
+/* A word of a field that has no prefix, NULL behind the last. */
+const char *field_word(const struct field *field, int64_t value);
 
 /* Value of the field of that name; the family must have it. */
 int64_t kernel_value(const struct kernel *kernel, const char *field);

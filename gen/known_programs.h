@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "error.h"
+#include "../base/error.h"
 
 /* Remember a text (ops/region_text.h, flow_text.h); its number depends on nothing else.  Not for
  * several threads. */

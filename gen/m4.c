@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "process.h"
+#include "../base/process.h"
 
 /* ---- Definitions ---- */
 
@@ -146,13 +148,24 @@ static bool read_all(int stream, struct text *text, struct error *error) {
     return got == 0 || fail_errno(error, "read the output of", "m4");
 }
 
+/* Its output stops where the largest file that is allowed does. */
+static bool is_at_limit(int stream) {
+    struct rlimit limit;
+    struct stat status;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && fstat(stream, &status) == 0 &&
+           (rlim_t)status.st_size >= limit.rlim_cur;
+}
+
 /* What m4 says is about a template: a bug.  That it cannot go on is not. */
-static bool complain(const char *program, int status, const struct text *messages,
-                     struct error *error) {
+static bool complain(const char *program, int status, const int streams[STANDARD_STREAMS],
+                     const struct text *messages, struct error *error) {
+    if (is_at_limit(streams[1]) || is_at_limit(streams[2]))
+        return fail(error, EXIT_ENVIRONMENT, "%s: cannot write: %s", program, strerror(EFBIG));
     if (WIFSIGNALED(status))
         return fail(error, EXIT_ENVIRONMENT, "%s: ended by signal %d", program, WTERMSIG(status));
     if (messages->length == 0)
-        return fail(error, EXIT_BUG, "%s: failed without a message", program);
+        return fail(error, EXIT_ENVIRONMENT, "%s: failed without a message; GNU m4 is needed",
+                    program);
     return fail(error, EXIT_BUG, "%.900s", messages->data);
 }
 
@@ -164,7 +177,7 @@ static bool run_streams(char *const *arguments, const struct expansion *expansio
                 process_run(arguments, streams, "GNU m4", &status, error);
     if (done && status != 0)
         done = read_all(streams[2], &messages, error) &&
-               complain(arguments[0], status, &messages, error);
+               complain(arguments[0], status, streams, &messages, error);
     text_free(&messages);
     return done && read_all(streams[1], result, error);
 }

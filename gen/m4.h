@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "text.h"
+#include "../base/text.h"
 
 enum { MOST_TEMPLATES = 24 };
 

@@ -6,7 +6,7 @@
 
 #include <kvmill_kernel.h>
 
-#include "output.h"
+#include "../base/output.h"
 #include "spec.h"
 
 enum { PROBLEM_SIZE = 64 };
@@ -45,7 +45,8 @@ bool kernel_source(const struct kernel *kernel, struct text *text, struct error 
    order. */
 bool kernel_space(const struct kernel *kernel, struct text *text, struct error *error);
 
-/* Everything `make` needs: kernels, registry, header, Makefile, .pc, the specs themselves. */
+/* Everything `make` needs: the kernels in their order, then registry, header, Makefile, .pc, the
+   specs themselves. */
 bool pack_files(const struct pack *pack, struct output *output, struct error *error);
 
 /* Write the files into directory (made when missing) and remove kernels of an earlier pack that
@@ -53,8 +54,12 @@ bool pack_files(const struct pack *pack, struct output *output, struct error *er
 bool pack_write(const struct output *output, const char *directory, int *written,
                 struct error *error);
 
-/* Predicted bytes of code and constants in the pack's objects. */
-int64_t pack_code_bytes(const struct kernel_list *kernels, const struct isa *isa);
+/* Predicted bytes of code and constants of a kernel's text. */
+int64_t source_code_bytes(const struct text *source);
+
+/* The same of the kernels among the pack's files: those of an instruction set or, with NULL, all.
+ */
+int64_t pack_code_bytes(const struct pack *pack, const struct output *files, const struct isa *isa);
 
 /* Whether a name can be a pack's. */
 bool pack_name_check(const char *name, struct error *error);

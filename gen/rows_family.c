@@ -19,70 +19,22 @@ static const struct field store_fields[] = {
    straight-line code, in a loop of constant length over the heads; run: runs of rows. */
 static const char *const store_variants[] = {"line", "heads", "run", NULL};
 
-/* ---- Predicted size; a test holds it to a quarter ---- */
-
-/* Steps of km_straight: a rest takes one, which overlaps, unless nothing wide came before it. */
-static int64_t moves(int64_t bytes, int64_t width) {
-    if (bytes < width && bytes > 0)
-        return moves(bytes, width / 2);
-    return bytes / width + (bytes % width != 0);
-}
-
-static int64_t row_code_bytes(const struct kernel *kernel) {
-    int64_t row = kernel->value[ROW], width = kernel->isa->move_bytes;
-    if (row == ANY_COUNT)
-        return 0;
-    if (!kernel->value[UNIT])
-        return moves(row, width) * kernel->isa->size.move;
-    int64_t joins = row / 2 / width + row / 2 % width / 8 + 1; /* wide, then 8 bytes */
-    return 60 + (moves(row / 2, width) + joins) * kernel->isa->size.move * 8 / 5;
-}
-
-/* Rows that can go around the caches have two loops. */
-static int64_t loop_count(const struct kernel *kernel) {
-    int64_t stream = kernel->isa->stream_bytes;
-    return stream > 0 && !kernel->value[UNIT] && kernel->value[ROW] % stream == 0 ? 2 : 1;
-}
-
-/* The body of a loop over the batch that stores `heads` heads. */
-static int64_t loop_code_bytes(const struct kernel *kernel, int64_t heads) {
-    const struct code_size *size = &kernel->isa->size;
-    return size->batch + heads * kernel->value[ROWS] * (size->row + row_code_bytes(kernel));
-}
-
-static int64_t straight_code_bytes(const struct kernel *kernel) {
-    bool line = strcmp(kernel->variant, "line") == 0;
-    int64_t loop = loop_code_bytes(kernel, line ? kernel->value[HEADS] : 1);
-    return kernel->isa->size.frame + loop_count(kernel) * loop;
-}
-
-static int64_t run_code_bytes(const struct kernel *kernel) {
-    const struct code_size *size = &kernel->isa->size;
-    return size->run + (kernel->value[MODE] ? size->ring : 0) + row_code_bytes(kernel) +
-           (kernel->value[UNIT] ? size->run : 0);
-}
-
-static int64_t store_code_bytes(const struct kernel *kernel) {
-    return strcmp(kernel->variant, "run") == 0 ? run_code_bytes(kernel)
-                                               : straight_code_bytes(kernel);
-}
-
-static int64_t keep_code_bytes(const struct kernel *kernel) {
-    return kernel->isa->size.keep * (kernel->value[UNIT] ? 2 : 1);
-}
-
 /* ---- How a shape is best stored ---- */
 
 static bool is_short(int64_t units) {
     return units > 0 && units <= STRAIGHT_LINE_UNITS;
 }
 
+/* Most rows in straight-line code, by unit: it should stay well below an instruction cache, and
+   rows of nibbles take more instructions. */
+static const int64_t most_rows[] = {256, 64};
+
 /* Whether the rows of `heads` heads can be one stretch of straight-line code. */
 static bool is_stretch(const struct kernel *kernel, int64_t heads) {
     const int64_t *value = kernel->value;
     return is_short(heads) && is_short(value[ROWS]) && is_short(value[ROW]) &&
-           is_short(heads * value[ROWS]) && is_short(heads * value[ROWS] * value[ROW]) &&
-           loop_code_bytes(kernel, heads) <= STRAIGHT_LINE_CODE;
+           is_short(heads * value[ROWS] * value[ROW]) &&
+           heads * value[ROWS] <= most_rows[value[UNIT]];
 }
 
 static bool can_be(const struct kernel *kernel, const char *variant) {
@@ -145,8 +97,8 @@ static bool has_kernels(const struct kvmill_rows_shape *shape) {
 
 bool rows_kernels(const struct kvmill_rows_shape *shape, const struct isa *isa,
                   struct kernel_list *list, struct error *error) {
-    struct kernel store = store_kernel(shape, isa_plain(isa));
-    struct kernel keep = keep_kernel(shape, isa_plain(isa));
+    struct kernel store = store_kernel(shape, kvmill_isa_plain(isa));
+    struct kernel keep = keep_kernel(shape, kvmill_isa_plain(isa));
     if (!has_kernels(shape))
         return true;
     return (shape->rows == 0 || kernel_list_add(list, &store, error)) &&
@@ -155,13 +107,13 @@ bool rows_kernels(const struct kvmill_rows_shape *shape, const struct isa *isa,
 
 static bool store_is_legal(const struct kernel *kernel) {
     const int64_t *value = kernel->value;
-    return isa_plain(kernel->isa) == kernel->isa && can_be(kernel, kernel->variant) &&
+    return kvmill_isa_plain(kernel->isa) == kernel->isa && can_be(kernel, kernel->variant) &&
            value[CAPACITY] != 0 && value[ROW] != 0 &&
            (!value[UNIT] || value[ROW] % 2 == 1) && (value[MODE] || value[CAPACITY] == ANY_COUNT);
 }
 
 static bool keep_is_legal(const struct kernel *kernel) {
-    return isa_plain(kernel->isa) == kernel->isa;
+    return kvmill_isa_plain(kernel->isa) == kernel->isa;
 }
 
 /* ---- Words ---- */
@@ -210,6 +162,7 @@ static const char *const libraries[] = {"rows", NULL};
 
 const struct family store_rows_family = {
     .name = "store_rows",
+    .folder = "rows",
     .op = "TensorScatter",
     .libraries = libraries,
     .fields = store_fields,
@@ -218,13 +171,13 @@ const struct family store_rows_family = {
     .tunables = "rows_tunables",
     .legal = store_is_legal,
     .explain = explain_store,
-    .code_bytes = store_code_bytes,
 };
 
 static const char *const keep_variants[] = {"pages4", NULL};
 
 const struct family keep_rows_family = {
     .name = "keep_rows",
+    .folder = "rows",
     .op = "TensorScatter",
     .libraries = libraries,
     .fields = store_fields,
@@ -233,5 +186,4 @@ const struct family keep_rows_family = {
     .tunables = "rows_tunables",
     .legal = keep_is_legal,
     .explain = explain_keep,
-    .code_bytes = keep_code_bytes,
 };

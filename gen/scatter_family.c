@@ -80,7 +80,7 @@ static const char *variant_of(const struct kernel *kernel) {
 }
 
 static bool scatter_is_legal(const struct kernel *kernel) {
-    return isa_plain(kernel->isa) == kernel->isa && shape_is_legal(kernel) &&
+    return kvmill_isa_plain(kernel->isa) == kernel->isa && shape_is_legal(kernel) &&
            strcmp(kernel->variant, variant_of(kernel)) == 0;
 }
 
@@ -96,7 +96,7 @@ bool scatter_kernels(const struct kvmill_scatter_shape *shape, const struct isa 
                      struct kernel_list *list, struct error *error) {
     struct kernel kernel = {
         .family = &scatter_family,
-        .isa = isa_plain(isa),
+        .isa = kvmill_isa_plain(isa),
         .value = {[COMBINER] = shape->combiner - 1,
                   [ELEMENT] = scatter_place_of(elements, shape->element_code, shape->element_bits),
                   [INDEX] =
@@ -110,19 +110,6 @@ bool scatter_kernels(const struct kvmill_scatter_shape *shape, const struct isa 
         kernel.value[ROW] = ANY_COUNT;
     kernel.variant = variant_of(&kernel);
     return !shape_is_legal(&kernel) || kernel_list_add(list, &kernel, error);
-}
-
-/* ---- Predicted size ---- */
-
-/* Fitted over the kernels of the tests' pack (gcc 12 -O3): what is around a window, and what each
-   component adds to it; points have several loops over them. */
-static int64_t scatter_code_bytes(const struct kernel *kernel) {
-    const char *element = elements[kernel->value[ELEMENT]];
-    bool is_half = strcmp(element, "f16") == 0 || strcmp(element, "bf16") == 0;
-    int64_t components = kernel->value[COMPONENTS];
-    if (kernel->value[ROW] == 1)
-        return components == 0 ? 2500 : 4300 + 1900 * components;
-    return 4000 + 400 * components + (is_half ? 1000 : 0);
 }
 
 /* ---- Words ---- */
@@ -161,6 +148,7 @@ static const char *const libraries[] = {"combine", "scatter", NULL};
 
 const struct family scatter_family = {
     .name = "scatter",
+    .folder = "scatter",
     .op = "stablehlo.scatter",
     .libraries = libraries,
     .fields = scatter_fields,
@@ -169,6 +157,5 @@ const struct family scatter_family = {
     .tunables = "scatter_tunables",
     .legal = scatter_is_legal,
     .explain = explain_scatter,
-    .code_bytes = scatter_code_bytes,
     .define = define_types,
 };

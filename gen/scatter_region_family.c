@@ -29,7 +29,7 @@ static const char *region_of(const struct kernel *kernel) {
 
 static bool is_legal(const struct kernel *kernel) {
     const int64_t *value = kernel->value;
-    return isa_plain(kernel->isa) == kernel->isa && value[COMPONENTS] >= 0 &&
+    return kvmill_isa_plain(kernel->isa) == kernel->isa && value[COMPONENTS] >= 0 &&
            value[COMPONENTS] <= MOST_SCATTER_COMPONENTS &&
            (value[ROW] == 1 || value[ROW] == ANY_COUNT) &&
            strcmp(kernel->variant, variants[value[ROW] != 1]) == 0;
@@ -39,7 +39,7 @@ bool scatter_region_kernels(const struct kvmill_scatter_region_shape *shape, con
                             struct kernel_list *list, struct error *error) {
     struct kernel kernel = {
         .family = &scatter_region_family,
-        .isa = isa_plain(isa),
+        .isa = kvmill_isa_plain(isa),
         .value = {[INDEX] =
                       scatter_place_of(scatter_index_types, shape->index_code, shape->index_bits),
                   [COMPONENTS] = shape->components,
@@ -60,24 +60,6 @@ static bool is_complete(const struct kernel *kernel, struct error *error) {
                 "%s: a symbol names its region by a number alone; accepted: with --kernels SPECS, "
                 "the spec that has the region, as a pack's specs.json does",
                 symbol);
-}
-
-/* ---- Predicted size ---- */
-
-static int64_t count_steps(const char *region) {
-    int64_t steps = 0;
-    for (const char *at = region; at != NULL && (at = strchr(at, ';')) != NULL; at++)
-        steps++;
-    return steps;
-}
-
-/* Fitted over the kernels of the tests' pack (gcc 12 -O3); each is vectors, what is left over, and
-   for points single elements in several loops. */
-static int64_t code_bytes(const struct kernel *kernel) {
-    int64_t steps = count_steps(region_of(kernel)), components = kernel->value[COMPONENTS];
-    if (kernel->value[ROW] == 1)
-        return 5100 + 1900 * components + 740 * steps;
-    return 3700 + 400 * components + 260 * steps;
 }
 
 /* ---- Words ---- */
@@ -152,6 +134,7 @@ static const char *const libraries[] = {"scatter_region", "scatter", NULL};
 
 const struct family scatter_region_family = {
     .name = "scatter_region",
+    .folder = "scatter",
     .op = "stablehlo.scatter",
     .libraries = libraries,
     .fields = fields,
@@ -160,7 +143,6 @@ const struct family scatter_region_family = {
     .tunables = "scatter_region_tunables",
     .legal = is_legal,
     .explain = explain,
-    .code_bytes = code_bytes,
     .define = define,
     .complete = is_complete,
 };

@@ -4,11 +4,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "../defs/format.h"
 #include "m4.h"
 
-/* In the order of enum kvmill_score_kind and enum kvmill_element. */
+/* In the order of enum kvmill_score_kind. */
 static const char *const kinds[] = {"none", "dot", "bound", NULL};
-static const char *const elements[] = {"none", "f32", "f16", "bf16", NULL};
 /* Over (KVMILL_FOLD_HEADS, KVMILL_FOLD_BLOCKS, both), by enum kvmill_fold. */
 static const char *const folds[] = {"each",     "headmax",   "headmean", "headsum",
                                     "blockmax", "blockmean", "blocksum", "max",
@@ -21,7 +21,7 @@ enum { KIND, ELEMENT, DIM, HEADS, BLOCKS, FOLD, FIELDS = FOLD + KVMILL_MOST_FOLD
 
 static const struct field score_fields[] = {
     [KIND] = {"kind", NULL, kinds, 0},
-    [ELEMENT] = {"element", NULL, elements, FIELD_TYPE},
+    [ELEMENT] = {"element", NULL, NULL, FIELD_FORMAT},
     [DIM] = {"dim", "d", NULL, 0},
     [HEADS] = {"heads", "h", NULL, 0},
     [BLOCKS] = {"blocks", "b", NULL, 0},
@@ -62,9 +62,9 @@ static bool folds_are_legal(const struct kernel *kernel) {
 
 static bool is_legal(const struct kernel *kernel) {
     const int64_t *value = kernel->value;
-    return isa_plain(kernel->isa) == kernel->isa && value[KIND] != 0 && value[ELEMENT] != 0 &&
-           value[DIM] >= 1 && value[DIM] <= MOST_DIM && value[HEADS] >= 1 &&
-           value[HEADS] <= MOST_HEADS && value[BLOCKS] >= 1 &&
+    return kvmill_isa_plain(kernel->isa) == kernel->isa && value[KIND] != 0 &&
+           kvmill_is_activation((int)value[ELEMENT]) && value[DIM] >= 1 && value[DIM] <= MOST_DIM &&
+           value[HEADS] >= 1 && value[HEADS] <= MOST_HEADS && value[BLOCKS] >= 1 &&
            value[BLOCKS] <= MOST_SCORES / value[HEADS] && folds_are_legal(kernel);
 }
 
@@ -72,7 +72,7 @@ bool score_kernels(const struct kvmill_score_shape *shape, const struct isa *isa
                    struct kernel_list *list, struct error *error) {
     struct kernel kernel = {
         .family = &score_pages_family,
-        .isa = isa_plain(isa),
+        .isa = kvmill_isa_plain(isa),
         .variant = variants[0],
         .value = {[KIND] = shape->kind,
                   [ELEMENT] = shape->element,
@@ -110,8 +110,8 @@ static void explain_fold(int64_t fold, FILE *stream) {
 static void explain(const struct kernel *kernel, FILE *stream) {
     const int64_t *value = kernel->value;
     fprintf(stream, "Scores pages, each of %" PRId64 " row%s of %" PRId64 " %s in a field%s,\n",
-            value[BLOCKS], value[BLOCKS] == 1 ? "" : "s", value[DIM], elements[value[ELEMENT]],
-            is_bound(kernel) ? " and in another" : "");
+            value[BLOCKS], value[BLOCKS] == 1 ? "" : "s", value[DIM],
+            kvmill_format_name(value[ELEMENT]), is_bound(kernel) ? " and in another" : "");
     fprintf(stream, "for %" PRId64 " head%s of a query: %s", value[HEADS],
             value[HEADS] == 1 ? "" : "s", is_bound(kernel) ? "sums of the larger product" : "dots");
     explain_fold(value[FOLD], stream);
@@ -119,56 +119,19 @@ static void explain(const struct kernel *kernel, FILE *stream) {
     fprintf(stream, ".\nSums have one order, so that all kernels give the same bits.\n");
 }
 
-/* ---- Predicted size ---- */
-
-/* Fitted over seventy kernels (gcc 12 -O3), a tenth off over all, a fifth off each: what
-   a score adds to the frame, a product, a vector of a field, what is left of a row behind whole
-   sums, and a query that is split. */
-struct score_size {
-    int64_t frame, score, term, load, rest, split;
-};
-
-static const struct score_size *size_of(const struct isa *isa) {
-    static const struct score_size narrow = {460, 145, 28, 62, 120, 0},
-                                   middle = {365, 300, 6, 82, 0, 1000},
-                                   wide = {620, 540, 24, 26, 0, 600};
-    return isa->lanes == 16 ? &wide : isa->lanes == 8 ? &middle : &narrow;
-}
-
-/* Vectors of a row in the code: lines are a loop unless all of a page are few. */
-static int64_t vectors_of_row(const struct kernel *kernel) {
-    const int64_t *value = kernel->value;
-    int64_t lanes = kernel->isa->lanes, line = value[ELEMENT] == KVMILL_F32 ? 16 : 32;
-    int64_t lines = value[DIM] / line, rest = value[DIM] - lines * line;
-    bool straight = value[BLOCKS] * lines * line <= 8 * lanes;
-    return (straight ? lines : lines > 0) * (line / lanes) + (rest + lanes - 1) / lanes;
-}
-
-static int64_t code_bytes(const struct kernel *kernel) {
-    const int64_t *value = kernel->value;
-    const struct score_size *size = size_of(kernel->isa);
-    bool halves = value[ELEMENT] == KVMILL_F16, exact = halves && kernel->isa->lanes > 4;
-    int64_t vectors = value[BLOCKS] * vectors_of_row(kernel), fields = is_bound(kernel) ? 2 : 1;
-    int64_t ways = exact ? 2 : 1; /* products that are rounded, and those that need not be */
-    int64_t slow = halves && kernel->isa->lanes == 4 ? 5 : 1;  /* conversions in plain C */
-    int64_t rest = value[DIM] % 16 == 0 ? 0 : value[BLOCKS] * (value[HEADS] + fields);
-    return size->frame + (exact ? size->split : 0) + size->score * value[HEADS] * value[BLOCKS] +
-           size->term * vectors * value[HEADS] * ways * fields +
-           size->load * vectors * fields * slow + size->rest * rest;
-}
-
 static const char *const libraries[] = {"score", NULL};
 
 const struct family score_pages_family = {
     .name = "score_pages",
+    .folder = "score",
     .op = "flow",
     .libraries = libraries,
+    .formats = true,
     .fields = score_fields,
     .field_count = FIELDS,
     .variants = variants,
     .tunables = "score_tunables",
     .legal = is_legal,
     .explain = explain,
-    .code_bytes = code_bytes,
     .define = define,
 };

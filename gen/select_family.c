@@ -12,13 +12,13 @@ static const char *const variants[] = {"threshold", NULL};
 
 /* Counting and packing need vectors of eight words or more; else the portable kernel is as good. */
 static bool is_legal(const struct kernel *kernel) {
-    return isa_plain(kernel->isa) == kernel->isa && kernel->isa->lanes >= 8 &&
+    return kvmill_isa_plain(kernel->isa) == kernel->isa && kernel->isa->lanes >= 8 &&
            kernel->value[SCORE] == KVMILL_F32;
 }
 
 bool select_kernels(const struct isa *isa, struct kernel_list *list, struct error *error) {
     const struct kernel kernel = {.family = &select_pages_family,
-                                  .isa = isa_plain(isa),
+                                  .isa = kvmill_isa_plain(isa),
                                   .variant = variants[0],
                                   .value = {[SCORE] = KVMILL_F32}};
     return !is_legal(&kernel) || kernel_list_add(list, &kernel, error);
@@ -31,14 +31,11 @@ static void explain(const struct kernel *kernel, FILE *stream) {
                     "other of the least that is selected is found by counting.\n");
 }
 
-static int64_t code_bytes(const struct kernel *kernel) {
-    return kernel->isa->lanes == 16 ? 3900 : 5500;
-}
-
 static const char *const libraries[] = {"select", NULL};
 
 const struct family select_pages_family = {
     .name = "select_pages",
+    .folder = "select",
     .op = "flow",
     .libraries = libraries,
     .fields = select_fields,
@@ -47,5 +44,4 @@ const struct family select_pages_family = {
     .tunables = "select_tunables",
     .legal = is_legal,
     .explain = explain,
-    .code_bytes = code_bytes,
 };

@@ -6,16 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../ops/dtype.h"
 #include "../ops/flow_atom.h"
 #include "flow.h"
 #include "flow_program_family.h"
 #include "score_family.h"
 #include "select_family.h"
-
-bool is_flow_spec(const struct spec *spec) {
-    return spec->op == &flow_spec_op;
-}
+#include "spec_families.h"
+#include "spec_keys.h"
 
 const kvmill_flow *flow_of_spec(const struct spec *spec) {
     return &spec->flow->flow;
@@ -38,14 +35,14 @@ static bool read_attention(const struct json_place *place, struct flow_spec *flo
     struct spec *spec = &flow->attention;
     if (!json_get_object(&member, error))
         return false;
-    spec->op = spec_op_by_name("dynamic_batching.MultiHeadCacheAttention");
+    spec->op = kvmill_op_by_name("dynamic_batching.MultiHeadCacheAttention");
     snprintf(spec->where, sizeof spec->where, "%.120s: %s", member.file, member.path);
     member.value = json_copy(member.value);
     if (member.value == NULL)
         return out_of_memory(error);
     set_default(member.value, "cache_mode", json_integer(1));
     set_default(member.value, "attn_mask", json_false());
-    bool done = spec->op->read(&member, spec, error);
+    bool done = spec_read_op(&member, spec, error);
     json_decref(member.value);
     flow->flow.attention = &spec->attention.op;
     return done;
@@ -112,14 +109,9 @@ static bool read_dims(const struct json_place *place, const kvmill_flow *flow, s
     return true;
 }
 
-static bool read_real(const struct json_place *place, double *value, struct error *error) {
-    *value = json_number_value(place->value);
-    return json_is_number(place->value) || json_fail(error, place, "is no number; accepted: one");
-}
-
 static bool read_float(const struct json_place *place, float *value, struct error *error) {
     double real;
-    if (!read_real(place, &real, error))
+    if (!spec_read_real(place, &real, error))
         return false;
     *value = (float)real;
     return isfinite(*value) || json_fail(error, place, "is %g; accepted: a finite float32", real);
@@ -163,21 +155,9 @@ static bool read_list(const struct json_place *place, const char *key, size_t mo
 static bool read_dtype(const struct json_place *place, const kvmill_flow *flow, DLDataType *type,
                        struct error *error) {
     static const char *const words[] = {"float32", "float16", "bfloat16", NULL};
-    char suggestion[SUGGESTION_SIZE];
-    const char *text;
     struct json_place member = json_member(place, "dtype");
     *type = flow->attention->T1;
-    if (member.value == NULL)
-        return true;
-    if (!json_get_string(&member, &text, error))
-        return false;
-    const struct kvmill_dtype *found = kvmill_dtype_by_name(text);
-    suggest_word(text, words, suggestion);
-    if (found == NULL)
-        return json_fail(error, &member, "is \"%.40s\"; %saccepted: float32, float16, bfloat16",
-                         text, suggestion);
-    *type = found->dl;
-    return true;
+    return member.value == NULL || spec_read_type(&member, words, type, error);
 }
 
 static bool read_field(const struct json_place *place, struct flow_spec *flow, size_t i,
@@ -341,7 +321,7 @@ static bool read_number(const struct json_place *place, const char *key, double 
         return true;
     if (member.value == NULL)
         return json_fail(error, &member, "is missing; accepted: a number");
-    return read_real(&member, value, error);
+    return spec_read_real(&member, value, error);
 }
 
 static bool read_shape(const struct json_place *place, const kvmill_flow *flow, kvmill_flow_op *op,
@@ -507,18 +487,24 @@ static bool read_layers(const struct json_place *place, struct flow_spec *spec,
                      &spec->flow.layers_skip_count, error);
 }
 
-static bool read_flow(const struct json_place *place, struct spec *spec, struct error *error) {
-    static const char *const known[] = {"op",          "purpose", "name",      "attention",
-                                        "fields",      "cache",   "constants", "index",
-                                        "layers_skip", "select",  "summary",   NULL};
+static bool begin(struct spec *spec, struct error *error) {
     struct flow_spec *flow = spec->flow = calloc(1, sizeof *flow);
     if (flow == NULL)
         return out_of_memory(error);
+    spec_init_parts(spec);
+    return true;
+}
+
+static void *part(struct spec *spec, int number) {
+    (void)number;
+    return &spec->flow->flow;
+}
+
+/* Members depend on each other, in this order. */
+static bool complete(const struct json_place *place, struct spec *spec, struct error *error) {
+    struct flow_spec *flow = spec->flow;
     flow->source = json_incref(place->value);
-    kvmill_flow_init(&flow->flow);
-    return json_only_keys(place, known, error) && read_attention(place, flow, error) &&
-           read_select(place, &flow->flow.select, error) &&
-           read_optional_word(place, "summary", &flow->flow.summary, error) &&
+    return read_attention(place, flow, error) && read_select(place, &flow->flow.select, error) &&
            read_layers(place, flow, error) && read_lists(place, flow, error) &&
            (attention_spec_is_open(&flow->attention) || check_flow(spec, error));
 }
@@ -533,7 +519,7 @@ static void write_flow(const struct spec *spec, json_t *object) {
         if (json_object_get(object, key) == NULL)
             json_object_set(object, key, value);
     }
-    spec->flow->attention.op->write(&spec->flow->attention, attention);
+    spec_write_op(&spec->flow->attention, attention);
     json_object_set_new(object, "attention", attention);
 }
 
@@ -570,18 +556,20 @@ static bool flow_kernels(const struct spec *spec, const struct isa *isa, struct 
     kvmill_error reason;
     if (kvmill_flow_verify(&spec->flow->flow, &problem, &reason) != KVMILL_OK)
         return fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
-    return attention->op->kernels(attention, isa, list, error) &&
+    return spec_kernels(attention, isa, list, error) &&
            flow_program_kernels(&problem, isa, list, error) &&
            index_kernels(&problem, isa, list, error);
 }
 
-const struct spec_op flow_spec_op = {
-    .name = "flow",
-    .read = read_flow,
+const struct spec_family flow_specs = {
+    .begin = begin,
+    .part = part,
+    .complete = complete,
+    .write = write_flow,
+    .free = free_flow,
     .check = check_flow,
     .kernels = flow_kernels,
     .without_kernels = "no family of kernels takes its types",
-    .write = write_flow,
-    .free = free_flow,
     .define_plan = flow_define_plan,
+    .words = flow_words,
 };

@@ -1,4 +1,4 @@
-/* stablehlo.gather and stablehlo.scatter in spec files, and as specs from StableHLO text.
+/* stablehlo.gather and stablehlo.scatter in spec files.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -8,68 +8,16 @@
 #include "../ops/gather.h"
 #include "../ops/gather_fold.h"
 #include "../ops/scatter_shape.h"
+#include "ffi.h"
 #include "gather_family.h"
 #include "rows_family.h"
 #include "scatter_family.h"
 #include "scatter_region_family.h"
-#include "spec.h"
+#include "spec_families.h"
+#include "spec_keys.h"
 #include "stablehlo.h"
 
-bool is_gather_spec(const struct spec *spec) {
-    return spec->op == &gather_spec;
-}
-
-bool is_window_spec(const struct spec *spec) {
-    return spec->op == &gather_spec || spec->op == &window_scatter_spec;
-}
-
-/* ---- Reading ---- */
-
-static bool read_axes(const struct json_place *place, const char *key, struct axes *axes,
-                      struct error *error) {
-    struct json_place member = json_member(place, key);
-    axes->count = 0;
-    if (!json_given(&member))
-        return true;
-    if (!json_get_array(&member, error))
-        return false;
-    size_t count = json_array_size(member.value);
-    if (count > KVMILL_MOST_RANK)
-        return json_fail(error, &member, "has %zu elements; accepted: at most %d", count,
-                         (int)KVMILL_MOST_RANK);
-    for (size_t i = 0; i < count; i++) {
-        struct json_place element = json_element(&member, i);
-        if (!json_get_integer(&element, INT64_MIN, INT64_MAX, &axes->items[i], error))
-            return false;
-    }
-    axes->count = (int)count;
-    return true;
-}
-
-static bool read_flag(const struct json_place *place, const char *key, bool *flag,
-                      struct error *error) {
-    struct json_place member = json_member(place, key);
-    *flag = json_is_true(member.value);
-    return !json_given(&member) || json_is_boolean(member.value) ||
-           json_fail(error, &member, "is no truth value; accepted: true, false");
-}
-
-static bool read_vector_dim(const struct json_place *place, int64_t *dim, struct error *error) {
-    struct json_place member = json_member(place, "index_vector_dim");
-    *dim = 0;
-    return !json_given(&member) || json_get_integer(&member, INT64_MIN, INT64_MAX, dim, error);
-}
-
-/* A word, cut where it is too long to be one that is accepted. */
-static bool read_word(const struct json_place *place, const char *key, char *word, size_t size,
-                      struct error *error) {
-    const char *text = "";
-    struct json_place member = json_member(place, key);
-    if (json_given(&member) && !json_get_string(&member, &text, error))
-        return false;
-    snprintf(word, size, "%s", text);
-    return true;
-}
+/* ---- Tensors ---- */
 
 /* "tensor<2x3xf32>" */
 static bool read_shape(const struct json_place *place, struct tensor_shape *shape,
@@ -112,17 +60,17 @@ static bool read_shapes(const struct json_place *place, const char *key,
     return true;
 }
 
-static bool read_fill(const struct json_place *place, struct gather_problem *problem,
-                      struct error *error) {
+/* fill_value */
+static bool read_fill(const struct json_place *place, struct spec *spec,
+                      const struct op_member *member, struct error *error) {
     static const kvmill_element_type number = {.dtype = {kDLFloat, 64, 1}};
-    struct json_place member = json_member(place, "fill_value");
-    problem->has_fill = json_given(&member);
-    if (!problem->has_fill)
-        return true;
-    if (!json_is_number(member.value))
-        return json_fail(error, &member, "is no number; accepted: one, or none for JAX's choice");
-    double value = json_number_value(member.value);
+    struct gather_problem *problem = spec->gather;
+    (void)member;
+    if (!json_is_number(place->value))
+        return json_fail(error, place, "is no number; accepted: one, or none for JAX's choice");
+    double value = json_number_value(place->value);
     struct kvmill_scalar scalar = {{kvmill_bits_of(number.dtype, value), 0}};
+    problem->has_fill = true;
     problem->fill = kvmill_scalar_convert(&number, &problem->operand.element, scalar);
     return true;
 }
@@ -136,44 +84,37 @@ static bool check_gather(const struct spec *spec, struct error *error) {
            fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
 }
 
-static bool read_gather(const struct json_place *place, struct spec *spec, struct error *error) {
-    static const char *const known[] = {"op",
-                                        "purpose",
-                                        "name",
-                                        "operand",
-                                        "start_indices",
-                                        "result",
-                                        "offset_dims",
-                                        "collapsed_slice_dims",
-                                        "operand_batching_dims",
-                                        "start_indices_batching_dims",
-                                        "start_index_map",
-                                        "index_vector_dim",
-                                        "slice_sizes",
-                                        "indices_are_sorted",
-                                        "mode",
-                                        "fill_value",
-                                        NULL};
-    struct gather_problem *problem = spec->gather = calloc(1, sizeof *problem);
-    if (problem == NULL)
+static bool begin_gather(struct spec *spec, struct error *error) {
+    spec->gather = calloc(1, sizeof *spec->gather);
+    if (spec->gather == NULL)
         return out_of_memory(error);
+    spec_init_parts(spec);
+    return true;
+}
+
+static void *gather_part(struct spec *spec, int number) {
+    (void)number;
+    return &spec->gather->op;
+}
+
+static struct axes *gather_axes(struct spec *spec) {
+    return spec->gather->axes;
+}
+
+static bool read_gather_tensors(const struct json_place *place, struct spec *spec,
+                                struct error *error) {
+    struct gather_problem *problem = spec->gather;
     struct json_place result = json_member(place, "result");
     problem->has_result = json_given(&result);
-    return json_only_keys(place, known, error) &&
-           read_member_shape(place, "operand", &problem->operand, error) &&
+    return read_member_shape(place, "operand", &problem->operand, error) &&
            read_member_shape(place, "start_indices", &problem->start_indices, error) &&
-           (!problem->has_result || read_shape(&result, &problem->result, error)) &&
-           read_axes(place, "offset_dims", &problem->offset_dims, error) &&
-           read_axes(place, "collapsed_slice_dims", &problem->collapsed_slice_dims, error) &&
-           read_axes(place, "operand_batching_dims", &problem->operand_batching_dims, error) &&
-           read_axes(place, "start_indices_batching_dims", &problem->start_indices_batching_dims,
-                     error) &&
-           read_axes(place, "start_index_map", &problem->start_index_map, error) &&
-           read_axes(place, "slice_sizes", &problem->slice_sizes, error) &&
-           read_vector_dim(place, &problem->index_vector_dim, error) &&
-           read_flag(place, "indices_are_sorted", &problem->indices_are_sorted, error) &&
-           read_word(place, "mode", problem->mode, sizeof problem->mode, error) &&
-           read_fill(place, problem, error) && check_gather(spec, error);
+           (!problem->has_result || read_shape(&result, &problem->result, error));
+}
+
+static bool complete_gather(const struct json_place *place, struct spec *spec,
+                            struct error *error) {
+    (void)place;
+    return check_gather(spec, error);
 }
 
 /* ---- Regions ---- */
@@ -263,8 +204,9 @@ static bool check_scatter(const struct spec *spec, struct error *error) {
            fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
 }
 
-static bool read_scatter_tensors(const struct json_place *place, struct scatter_problem *problem,
+static bool read_scatter_tensors(const struct json_place *place, struct spec *spec,
                                  struct error *error) {
+    struct scatter_problem *problem = spec->window_scatter;
     int updates, results;
     struct json_place given = json_member(place, "results");
     problem->has_results = json_given(&given);
@@ -282,53 +224,29 @@ static bool read_scatter_tensors(const struct json_place *place, struct scatter_
                      problem->count);
 }
 
-static bool read_scatter(const struct json_place *place, struct spec *spec, struct error *error) {
-    static const char *const known[] = {"op",
-                                        "purpose",
-                                        "name",
-                                        "inputs",
-                                        "scatter_indices",
-                                        "updates",
-                                        "results",
-                                        "update_window_dims",
-                                        "inserted_window_dims",
-                                        "input_batching_dims",
-                                        "scatter_indices_batching_dims",
-                                        "scatter_dims_to_operand_dims",
-                                        "index_vector_dim",
-                                        "indices_are_sorted",
-                                        "unique_indices",
-                                        "window_out_of_bounds",
-                                        "update_computation",
-                                        "captures",
-                                        NULL};
-    struct scatter_problem *problem = spec->window_scatter = calloc(1, sizeof *problem);
-    if (problem == NULL)
+static bool begin_scatter(struct spec *spec, struct error *error) {
+    spec->window_scatter = calloc(1, sizeof *spec->window_scatter);
+    if (spec->window_scatter == NULL)
         return out_of_memory(error);
-    return json_only_keys(place, known, error) && read_scatter_tensors(place, problem, error) &&
-           read_axes(place, "update_window_dims", &problem->update_window_dims, error) &&
-           read_axes(place, "inserted_window_dims", &problem->inserted_window_dims, error) &&
-           read_axes(place, "input_batching_dims", &problem->input_batching_dims, error) &&
-           read_axes(place, "scatter_indices_batching_dims",
-                     &problem->scatter_indices_batching_dims, error) &&
-           read_axes(place, "scatter_dims_to_operand_dims", &problem->scatter_dims_to_operand_dims,
-                     error) &&
-           read_vector_dim(place, &problem->index_vector_dim, error) &&
-           read_flag(place, "indices_are_sorted", &problem->indices_are_sorted, error) &&
-           read_flag(place, "unique_indices", &problem->unique_indices, error) &&
-           read_word(place, "window_out_of_bounds", problem->window_out_of_bounds,
-                     sizeof problem->window_out_of_bounds, error) &&
-           read_computation(place, problem, error) && check_scatter(spec, error);
+    spec_init_parts(spec);
+    return true;
+}
+
+static void *scatter_part(struct spec *spec, int number) {
+    (void)number;
+    return &spec->window_scatter->op;
+}
+
+static struct axes *scatter_axes(struct spec *spec) {
+    return spec->window_scatter->axes;
+}
+
+static bool complete_scatter(const struct json_place *place, struct spec *spec,
+                             struct error *error) {
+    return read_computation(place, spec->window_scatter, error) && check_scatter(spec, error);
 }
 
 /* ---- Writing ---- */
-
-static void write_axes(json_t *object, const char *key, const struct axes *axes) {
-    json_t *list = json_array();
-    for (int i = 0; i < axes->count; i++)
-        json_array_append_new(list, json_integer(axes->items[i]));
-    json_object_set_new(object, key, list);
-}
 
 static json_t *write_shape(const struct tensor_shape *shape) {
     struct text text = {0};
@@ -355,46 +273,56 @@ static void write_name(const struct spec *spec, json_t *object) {
 }
 
 static void write_gather(const struct spec *spec, json_t *object) {
-    const struct gather_problem *problem = spec->gather;
-    static const kvmill_element_type number = {.dtype = {kDLFloat, 64, 1}};
     write_name(spec, object);
-    json_object_set_new(object, "operand", write_shape(&problem->operand));
-    json_object_set_new(object, "start_indices", write_shape(&problem->start_indices));
-    write_axes(object, "offset_dims", &problem->offset_dims);
-    write_axes(object, "collapsed_slice_dims", &problem->collapsed_slice_dims);
-    write_axes(object, "operand_batching_dims", &problem->operand_batching_dims);
-    write_axes(object, "start_indices_batching_dims", &problem->start_indices_batching_dims);
-    write_axes(object, "start_index_map", &problem->start_index_map);
-    json_object_set_new(object, "index_vector_dim", json_integer(problem->index_vector_dim));
-    write_axes(object, "slice_sizes", &problem->slice_sizes);
-    if (problem->indices_are_sorted)
-        json_object_set_new(object, "indices_are_sorted", json_true());
-    if (problem->mode[0])
-        json_object_set_new(object, "mode", json_string(problem->mode));
-    struct kvmill_scalar fill =
-        kvmill_scalar_convert(&problem->operand.element, &number, problem->fill);
-    if (problem->has_fill)
-        json_object_set_new(object, "fill_value",
-                            json_real(kvmill_float_of(number.dtype, fill.word[0])));
+    json_object_set_new(object, "operand", write_shape(&spec->gather->operand));
+    json_object_set_new(object, "start_indices", write_shape(&spec->gather->start_indices));
+    spec_write_attributes(spec, object);
 }
 
-static void write_region(const struct scatter_problem *problem, json_t *object) {
+static json_t *write_fill(const struct spec *spec, const struct op_member *member) {
+    static const kvmill_element_type number = {.dtype = {kDLFloat, 64, 1}};
+    const struct gather_problem *problem = spec->gather;
+    (void)member;
+    if (!problem->has_fill)
+        return NULL;
+    struct kvmill_scalar fill =
+        kvmill_scalar_convert(&problem->operand.element, &number, problem->fill);
+    return json_real(kvmill_float_of(number.dtype, fill.word[0]));
+}
+
+static json_t *write_computation(const struct scatter_problem *problem) {
     struct text text = {0};
+    if (problem->update_computation[0])
+        return json_string(problem->update_computation);
+    json_t *words = region_write(problem, &text) ? json_string(text.data) : NULL;
+    text_free(&text);
+    return words;
+}
+
+static const kvmill_element_type *capture_element(const struct scatter_problem *problem,
+                                                  int number) {
+    static const kvmill_element_type unused = {.dtype = {kDLFloat, 32, 1}};
+    for (int k = problem->op_count - 1; k >= 0; k--)
+        if (strcmp(problem->ops[k].name, "capture") == 0 &&
+            problem->ops[k].value[0] == (uint64_t)number)
+            return &problem->ops[k].element;
+    return &unused;
+}
+
+static json_t *write_captures(const struct scatter_problem *problem) {
+    if (problem->update_computation[0] || problem->capture_count == 0)
+        return NULL;
     json_t *captures = json_array();
-    if (region_write(problem, &text))
-        json_object_set_new(object, "update_computation", json_string(text.data));
     for (int i = 0; i < problem->capture_count; i++) {
-        struct tensor_shape shape = {.element = {.dtype = {kDLFloat, 32, 1}}};
-        for (int k = 0; k < problem->op_count; k++)
-            if (strcmp(problem->ops[k].name, "capture") == 0 &&
-                problem->ops[k].value[0] == (uint64_t)i)
-                shape.element = problem->ops[k].element;
+        struct tensor_shape shape = {.element = *capture_element(problem, i)};
         json_array_append_new(captures, write_shape(&shape));
     }
-    if (problem->capture_count > 0)
-        json_object_set(object, "captures", captures);
-    json_decref(captures);
-    text_free(&text);
+    return captures;
+}
+
+static json_t *write_scatter_own(const struct spec *spec, const struct op_member *member) {
+    return (strcmp(member->name, "captures") == 0 ? write_captures
+                                                  : write_computation)(spec->window_scatter);
 }
 
 static void write_scatter(const struct spec *spec, json_t *object) {
@@ -405,93 +333,7 @@ static void write_scatter(const struct spec *spec, json_t *object) {
     write_shapes(object, "updates", problem->updates, problem->count);
     if (problem->has_results)
         write_shapes(object, "results", problem->results, problem->count);
-    write_axes(object, "update_window_dims", &problem->update_window_dims);
-    write_axes(object, "inserted_window_dims", &problem->inserted_window_dims);
-    write_axes(object, "input_batching_dims", &problem->input_batching_dims);
-    write_axes(object, "scatter_indices_batching_dims", &problem->scatter_indices_batching_dims);
-    write_axes(object, "scatter_dims_to_operand_dims", &problem->scatter_dims_to_operand_dims);
-    json_object_set_new(object, "index_vector_dim", json_integer(problem->index_vector_dim));
-    if (problem->indices_are_sorted)
-        json_object_set_new(object, "indices_are_sorted", json_true());
-    if (problem->unique_indices)
-        json_object_set_new(object, "unique_indices", json_true());
-    if (problem->window_out_of_bounds[0])
-        json_object_set_new(object, "window_out_of_bounds",
-                            json_string(problem->window_out_of_bounds));
-    if (problem->update_computation[0])
-        json_object_set_new(object, "update_computation", json_string(problem->update_computation));
-    else
-        write_region(problem, object);
-}
-
-/* ---- From text ---- */
-
-/* Words of ours that look like gather or scatter and are neither. */
-static bool check_scope(const struct mlir_file *file, const struct mlir_op *op,
-                        struct error *error) {
-    static const char *const others[] = {"stablehlo.select_and_scatter", "stablehlo.reduce_scatter",
-                                         "stablehlo.all_gather"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strcmp(others[i], op->name) == 0)
-            return mlir_fail(error, file, op->at,
-                             "%s: not an op that kvmill has; accepted: stablehlo.gather, "
-                             "stablehlo.dynamic_gather, stablehlo.scatter",
-                             op->name);
-    return true;
-}
-
-static bool add_spec(const struct mlir_file *file, const struct mlir_function *function,
-                     const struct mlir_op *op, struct spec_list *list, struct error *error) {
-    struct spec *spec = spec_list_append(list, error);
-    if (spec == NULL)
-        return false;
-    snprintf(spec->where, sizeof spec->where, "%.200s: @%.*s: %s", file->name,
-             (int)(function->name.length < 40 ? function->name.length : 40), function->name.text,
-             op->name);
-    spec->op = is_mlir_gather(op) ? &gather_spec : &window_scatter_spec;
-    if (is_mlir_scatter(op)) {
-        spec->window_scatter = calloc(1, sizeof *spec->window_scatter);
-        return spec->window_scatter != NULL
-                   ? scatter_of_mlir(file, function, op, spec->window_scatter, error)
-                   : out_of_memory(error);
-    }
-    spec->gather = calloc(1, sizeof *spec->gather);
-    if (spec->gather == NULL)
-        return out_of_memory(error);
-    return gather_of_mlir(file, function, op, spec->gather, error) &&
-           gather_require_slices(file, op, spec->gather, error);
-}
-
-static bool add_specs(const struct mlir_file *file, const struct mlir_function *function,
-                      const struct mlir_block *block, struct spec_list *list, struct error *error) {
-    for (const struct mlir_op *op = block->first; op != NULL; op = op->next) {
-        bool ours = is_mlir_gather(op) || is_mlir_scatter(op);
-        if (!check_scope(file, op, error) || (ours && !add_spec(file, function, op, list, error)))
-            return false;
-        for (int i = 0; !ours && i < op->region_count; i++)
-            if (!add_specs(file, function, &op->regions[i], list, error))
-                return false;
-    }
-    return true;
-}
-
-bool is_mlir_name(const char *name) {
-    size_t length = strlen(name);
-    return length > 5 && strcmp(name + length - 5, ".mlir") == 0;
-}
-
-bool specs_of_mlir(const char *name, struct spec_list *list, struct error *error) {
-    struct mlir_file file;
-    bool done = mlir_read(name, &file, error);
-    for (const struct mlir_chunk *c = file.chunks; done && c != NULL; c = c->next)
-        for (const struct mlir_function *f = c->functions; done && f != NULL; f = f->next)
-            done = add_specs(&file, f, &f->body, list, error);
-    mlir_free(&file);
-    return done &&
-           (list->count > 0 || fail(error, EXIT_USER,
-                                    "%s: no op of kvmill in it; accepted: stablehlo.gather, "
-                                    "stablehlo.dynamic_gather, stablehlo.scatter",
-                                    name));
+    spec_write_attributes(spec, object);
 }
 
 /* ---- The ops ---- */
@@ -579,7 +421,8 @@ static void why_no_scatter_kernels(const struct spec *spec, char *words, size_t 
     check_again(spec, &checked, NULL);
     const char *why = kvmill_scatter_region_of(&checked.view.op, &checked.windows, &checked.program,
                                                &text, &shape);
-    snprintf(words, size, "%s", why ? why : window_scatter_spec.without_kernels);
+    if (why != NULL)
+        snprintf(words, size, "%s", why);
 }
 
 static bool scatter_spec_kernels(const struct spec *spec, const struct isa *isa,
@@ -596,23 +439,36 @@ static bool scatter_spec_kernels(const struct spec *spec, const struct isa *isa,
     return done && (list->count == before || rows_kernels(&bytes, isa, list, error));
 }
 
-const struct spec_op gather_spec = {
-    .name = "stablehlo.gather",
-    .read = read_gather,
+const struct spec_family gather_specs = {
+    .begin = begin_gather,
+    .part = gather_part,
+    .axes = gather_axes,
+    .read_tensors = read_gather_tensors,
+    .read_own = read_fill,
+    .complete = complete_gather,
+    .null_is_absent = true,
+    .write = write_gather,
+    .write_own = write_fill,
+    .free = free_gather,
     .check = check_gather,
     .kernels = gather_spec_kernels,
+    .handler = &gather_handler,
     .without_kernels = "its result is empty",
-    .write = write_gather,
-    .free = free_gather,
 };
 
-const struct spec_op window_scatter_spec = {
-    .name = "stablehlo.scatter",
-    .read = read_scatter,
+const struct spec_family window_scatter_specs = {
+    .begin = begin_scatter,
+    .part = scatter_part,
+    .axes = scatter_axes,
+    .read_tensors = read_scatter_tensors,
+    .complete = complete_scatter,
+    .null_is_absent = true,
+    .write = write_scatter,
+    .write_own = write_scatter_own,
+    .free = free_scatter,
     .check = check_scatter,
     .kernels = scatter_spec_kernels,
+    .handler = &scatter_handler,
     .without_kernels = "no kernel computes with its types, or has as many index components",
     .why_none = why_no_scatter_kernels,
-    .write = write_scatter,
-    .free = free_scatter,
 };

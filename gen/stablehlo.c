@@ -5,14 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/text.h"
+#include "../defs/op.h"
 #include "../ops/fail.h"
-#include "text.h"
 
 /* ---- Views ---- */
-
-static kvmill_dims dims_of(const struct axes *axes) {
-    return (kvmill_dims){axes->items, (size_t)axes->count};
-}
 
 DLTensor tensor_view(const struct tensor_shape *shape) {
     return (DLTensor){.device = {kDLCPU, 0},
@@ -21,29 +18,32 @@ DLTensor tensor_view(const struct tensor_shape *shape) {
                       .shape = (int64_t *)(uintptr_t)shape->dims};
 }
 
+/* The lists of an op's struct, in its description's order. */
+static void set_lists(const struct op_struct *part, void *op, const struct axes *axes) {
+    for (int i = 0; i < part->member_count; i++)
+        if (part->members[i].kind == OP_DIMS) {
+            *(kvmill_dims *)kvmill_member_at(&part->members[i], op) =
+                (kvmill_dims){axes->items, (size_t)axes->count};
+            axes++;
+        }
+}
+
 void gather_view_make(const struct gather_problem *problem, struct gather_view *view) {
+    kvmill_gather *op = &view->op;
     view->operand = tensor_view(&problem->operand);
     view->start_indices = tensor_view(&problem->start_indices);
     view->result = tensor_view(&problem->result);
-    view->op = (kvmill_gather){
-        .struct_size = sizeof view->op,
-        .offset_dims = dims_of(&problem->offset_dims),
-        .collapsed_slice_dims = dims_of(&problem->collapsed_slice_dims),
-        .operand_batching_dims = dims_of(&problem->operand_batching_dims),
-        .start_indices_batching_dims = dims_of(&problem->start_indices_batching_dims),
-        .start_index_map = dims_of(&problem->start_index_map),
-        .slice_sizes = {problem->slices_open ? NULL : problem->slice_sizes.items,
-                        (size_t)problem->slice_sizes.count},
-        .index_vector_dim = problem->index_vector_dim,
-        .indices_are_sorted = problem->indices_are_sorted,
-        .mode = problem->mode[0] ? problem->mode : NULL,
-        .fill_value = problem->has_fill ? &problem->fill : NULL,
-        .operand = &view->operand,
-        .start_indices = &view->start_indices,
-        .result = problem->has_result ? &view->result : NULL,
-        .operand_element = &problem->operand.element,
-        .result_element = problem->has_result ? &problem->result.element : NULL,
-    };
+    *op = problem->op;
+    op->struct_size = sizeof *op;
+    set_lists(kvmill_op_of(OP_GATHER, 0)->parts[0], op, problem->axes);
+    if (problem->slices_open)
+        op->slice_sizes.items = NULL;
+    op->fill_value = problem->has_fill ? &problem->fill : NULL;
+    op->operand = &view->operand;
+    op->start_indices = &view->start_indices;
+    op->result = problem->has_result ? &view->result : NULL;
+    op->operand_element = &problem->operand.element;
+    op->result_element = problem->has_result ? &problem->result.element : NULL;
 }
 
 static void view_list(const struct tensor_shape *shapes, int count, DLTensor *tensors,
@@ -53,6 +53,23 @@ static void view_list(const struct tensor_shape *shapes, int count, DLTensor *te
         list[i] = &tensors[i];
         elements[i] = shapes[i].element;
     }
+}
+
+static void view_op(const struct scatter_problem *problem, struct scatter_view *view) {
+    kvmill_scatter *op = &view->op;
+    *op = problem->op;
+    op->struct_size = sizeof *op;
+    set_lists(kvmill_op_of(OP_SCATTER, 0)->parts[0], op, problem->axes);
+    op->update_computation = problem->update_computation[0] ? problem->update_computation : NULL;
+    op->region = &view->region;
+    op->count = (size_t)problem->count;
+    op->inputs = view->input_list;
+    op->updates = view->update_list;
+    op->scatter_indices = &view->scatter_indices;
+    op->results = problem->has_results ? view->result_list : NULL;
+    op->elements = view->elements;
+    op->update_elements = view->update_elements;
+    op->result_elements = problem->has_results ? view->result_elements : NULL;
 }
 
 void scatter_view_make(const struct scatter_problem *problem, struct scatter_view *view) {
@@ -67,29 +84,7 @@ void scatter_view_make(const struct scatter_problem *problem, struct scatter_vie
                                    .op_count = (size_t)problem->op_count,
                                    .results = problem->returned,
                                    .capture_count = (size_t)problem->capture_count};
-    view->op = (kvmill_scatter){
-        .struct_size = sizeof view->op,
-        .update_window_dims = dims_of(&problem->update_window_dims),
-        .inserted_window_dims = dims_of(&problem->inserted_window_dims),
-        .input_batching_dims = dims_of(&problem->input_batching_dims),
-        .scatter_indices_batching_dims = dims_of(&problem->scatter_indices_batching_dims),
-        .scatter_dims_to_operand_dims = dims_of(&problem->scatter_dims_to_operand_dims),
-        .index_vector_dim = problem->index_vector_dim,
-        .indices_are_sorted = problem->indices_are_sorted,
-        .unique_indices = problem->unique_indices,
-        .window_out_of_bounds =
-            problem->window_out_of_bounds[0] ? problem->window_out_of_bounds : NULL,
-        .update_computation = problem->update_computation[0] ? problem->update_computation : NULL,
-        .region = &view->region,
-        .count = (size_t)problem->count,
-        .inputs = view->input_list,
-        .updates = view->update_list,
-        .scatter_indices = &view->scatter_indices,
-        .results = problem->has_results ? view->result_list : NULL,
-        .elements = view->elements,
-        .update_elements = view->update_elements,
-        .result_elements = problem->has_results ? view->result_elements : NULL,
-    };
+    view_op(problem, view);
 }
 
 /* ---- Writing ---- */

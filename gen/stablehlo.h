@@ -5,9 +5,9 @@
 #ifndef KVMILL_GEN_STABLEHLO_H
 #define KVMILL_GEN_STABLEHLO_H
 
+#include "../import/stablehlo/mlir.h"
 #include "../ops/region.h"
 #include "../ops/windows.h"
-#include "mlir.h"
 
 /* A list of axes. */
 struct axes {
@@ -23,13 +23,15 @@ struct tensor_shape {
 };
 
 struct gather_problem {
-    struct axes offset_dims, collapsed_slice_dims, operand_batching_dims,
-        start_indices_batching_dims;
-    struct axes start_index_map, slice_sizes;
+    kvmill_gather op; /* numbers, flags and words; lists and tensors are here */
+    union {           /* as kvmill_gather orders them */
+        struct {
+            struct axes offset_dims, collapsed_slice_dims, operand_batching_dims,
+                start_indices_batching_dims, start_index_map, slice_sizes;
+        };
+        struct axes axes[6];
+    };
     bool slices_open; /* dynamic_gather: only the run knows them; slice_sizes.count says how many */
-    int64_t index_vector_dim;
-    bool indices_are_sorted;
-    char mode[8];
     bool has_fill;
     struct kvmill_scalar fill;
     struct tensor_shape operand, start_indices, result;
@@ -37,11 +39,14 @@ struct gather_problem {
 };
 
 struct scatter_problem {
-    struct axes update_window_dims, inserted_window_dims, input_batching_dims;
-    struct axes scatter_indices_batching_dims, scatter_dims_to_operand_dims;
-    int64_t index_vector_dim;
-    bool indices_are_sorted, unique_indices;
-    char window_out_of_bounds[16];
+    kvmill_scatter op; /* as that of a gather */
+    union {
+        struct {
+            struct axes update_window_dims, inserted_window_dims, input_batching_dims,
+                scatter_indices_batching_dims, scatter_dims_to_operand_dims;
+        };
+        struct axes axes[5];
+    };
     char update_computation[16]; /* "": the region */
     kvmill_element_type arguments[2 * KVMILL_MOST_INPUTS];
     kvmill_region_op ops[KVMILL_MOST_REGION_OPS]; /* their words are constants */

@@ -4,7 +4,7 @@
 #ifndef KVMILL_GEN_STATEMENT_H
 #define KVMILL_GEN_STATEMENT_H
 
-#include "text.h"
+#include "../base/text.h"
 
 enum { MOST_STATEMENT_WORDS = 2 + 16, STATEMENT_WORD_SIZE = 24 };
 

@@ -173,15 +173,11 @@ bool tuning_check(const struct kernel *kernel, struct error *error) {
 
 /* ---- Other variants ---- */
 
-static const struct isa *extended_by(const struct isa *isa) {
-    return isa->extends ? isa_by_name(isa->extends, strlen(isa->extends)) : NULL;
-}
-
 /* The list is in the order of isa.c, where extensions come behind what they extend. */
 static const struct isa *most_extended(const struct isa *isa, const struct isa_list *isas) {
     const struct isa *most = isa;
     for (int i = 0; i < isas->count; i++)
-        if (isa_plain(isas->items[i]) == isa_plain(isa))
+        if (kvmill_isa_plain(isas->items[i]) == kvmill_isa_plain(isa))
             most = isas->items[i];
     return most;
 }
@@ -194,7 +190,7 @@ bool kernel_alternatives(const struct kernel *kernel, const struct isa_list *isa
         other.tuning[0] = '\0';
         other.isa = most_extended(kernel->isa, isas);
         while (other.isa != NULL && !kernel->family->legal(&other))
-            other.isa = extended_by(other.isa);
+            other.isa = kvmill_isa_extended(other.isa);
         if (other.isa != NULL && !kernel_list_add(list, &other, error))
             return false;
     }

@@ -227,6 +227,109 @@ kvmill_status kvmill_plan_multi_head_cache_attention(const kvmill_cache_attentio
                                                      const kvmill_plan_options *options,
                                                      kvmill_plan **plan, kvmill_error *error);
 
+/* ---- Attention over any cache ------------------------------------------------------------- */
+
+/* CacheAttend: attention over keys and values that are anywhere, written by anybody.  It stores
+   nothing.  Ours; cache attention and ONNX's are special cases of it.
+
+   score of a query at position p and a key at position j = softmax_scale * q.k; then softcap * tanh
+   (score / softcap); then + slope * (j - p) + attn_mask.  Query head h uses kv head h / (num_heads
+   / num_kv_heads).  A query that sees nothing gives 0, and lse -infinity.  Rows of the cache that
+   no query sees are not read. */
+typedef struct kvmill_cache_attend {
+    size_t struct_size;     /* sizeof (kvmill_cache_attend) */
+    int64_t num_heads;      /* H; required */
+    int64_t num_kv_heads;   /* G; 0 = num_heads */
+    int64_t key_head_dim;   /* D; required */
+    int64_t value_head_dim; /* E; 0 = key_head_dim */
+    DLDataType T1;          /* query: float32, float16, bfloat16 */
+    DLDataType output_T1;   /* attn_output: T1 (bits 0), or float32 */
+    DLDataType mask_T1;     /* attn_mask: bool, float16, bfloat16, float32; bits 0: there is none */
+
+    /* Formats of K and V, as of cache attention: elements T2 where quant_bit is 0; codes of 8 or 4
+       bits in groups that share a scale T3; or a cache_format's blocks.  4-bit codes may be given
+       as uint8, two in each, so that their rows may have strides.  value_T2 bits 0: V has K's
+       format. */
+    int64_t key_quant_bit, key_quant_group, value_quant_bit, value_quant_group;
+    DLDataType key_T2, key_T3, value_T2, value_T3;
+    const char *key_cache_format, *value_cache_format;
+
+    int64_t page_size;    /* rows of a page; 128 */
+    double softmax_scale; /* 0 = 1 / sqrt (key_head_dim) */
+    double softcap;       /* 0 = none */
+    const char *math;     /* "f32" (NULL) or "fast", as of cache attention */
+    int32_t is_causal;    /* 0; else a query sees no key after its own position */
+    int64_t window;       /* 0 = none; else a query sees the last `window` positions, its own
+                             included */
+    int64_t right_window; /* -1 = none; else that many positions after its own, if not causal */
+    int32_t is_alibi;     /* there are slopes: those of alibi_slopes, or computed: 2^(-max_bias (k +
+                             1) / n) for the first n heads, n the largest power of two <=
+                             alibi_heads; 2^(-max_bias m / 2 n), m = 1, 3, 5 ..., for the rest */
+    int32_t alibi_of_mask;            /* slopes multiply attn_mask, and nothing else is added */
+    int64_t alibi_heads, alibi_first; /* heads of the whole model (0 = num_heads), and the first of
+                                         these here */
+    double max_bias;                  /* 0 = 8 */
+} kvmill_cache_attend;
+
+/* Order of the tensors; those that are not given are NULL.  B sequences of S queries each, or of N
+   queries together, from query_starts[b] to query_starts[b + 1].
+
+   query (B, S, H, D), or (N, H, D) with query_starts     T1
+   key, value: see below; the last dim as the format has it, of whole rows; others of any strides
+   key_scale, value_scale                                 as key and value, last dim groups; T3
+   query_starts (B + 1)                                   int64 or int32, as all numbers here
+   lengths (B)            rows of each sequence that are there
+   ranges (N, 2)          first and end position that each query sees, whatever is_causal and the
+                          windows are; N = B * S
+   page_ids (P), page_starts (B + 1)   row j of a sequence is row j % page_size of page
+                          page_ids[page_starts[b] + j / page_size]; page_starts (B * G + 1): lists
+                          of each kv head, those of head g in place b * G + g
+   slots (M), slot_starts (B + 1)      row j is row slots[slot_starts[b] + j]
+   positions (N)          of queries; else the last ones of their sequence
+   key_positions          of rows: key's shape without (G, D); else their places in the sequence
+   attn_mask (T), (S, T), (H, S, T), (B, H, S, T)         mask_T1; true is seen, floats are added,
+                          -infinity hides; other dims may be 1; with query_starts S is N, and B 1.
+                          Keys from T on are hidden.  Any strides
+   alibi_slopes (H)       float32
+   sinks (H)              float32 or T1; scores that have no value
+   attn_output            query's shape, the last dim E   output_T1
+   lse (B, S, H), (N, H)  float32; or NULL: logarithms of the sums of exp (score)
+
+   Rows are named by lengths, ranges, page_ids or slots; of these there is one, but lengths may cut
+   off the last page of lists.  key and value are (B, T, G, D), a cache for each sequence, or (C, G,
+   D), one for all; with pages (C, G, D) or (pages, page_size, G, D); with slots (C, G, D). */
+enum {
+    KVMILL_CACHE_ATTEND_QUERY = 0,
+    KVMILL_CACHE_ATTEND_KEY = 1,
+    KVMILL_CACHE_ATTEND_VALUE = 2,
+    KVMILL_CACHE_ATTEND_KEY_SCALE = 3,
+    KVMILL_CACHE_ATTEND_VALUE_SCALE = 4,
+    KVMILL_CACHE_ATTEND_QUERY_STARTS = 5,
+    KVMILL_CACHE_ATTEND_LENGTHS = 6,
+    KVMILL_CACHE_ATTEND_RANGES = 7,
+    KVMILL_CACHE_ATTEND_PAGE_IDS = 8,
+    KVMILL_CACHE_ATTEND_PAGE_STARTS = 9,
+    KVMILL_CACHE_ATTEND_SLOTS = 10,
+    KVMILL_CACHE_ATTEND_SLOT_STARTS = 11,
+    KVMILL_CACHE_ATTEND_POSITIONS = 12,
+    KVMILL_CACHE_ATTEND_KEY_POSITIONS = 13,
+    KVMILL_CACHE_ATTEND_MASK = 14,
+    KVMILL_CACHE_ATTEND_ALIBI_SLOPES = 15,
+    KVMILL_CACHE_ATTEND_SINKS = 16,
+    KVMILL_CACHE_ATTEND_OUTPUT = 17,
+    KVMILL_CACHE_ATTEND_LSE = 18,
+    KVMILL_CACHE_ATTEND_TENSORS = 19
+};
+
+/* All 0 or NULL but struct_size, page_size 128, right_window -1. */
+void kvmill_cache_attend_init(kvmill_cache_attend *op);
+
+/* The plan needs no shapes: those come with the tensors of each run.  Otherwise as
+   kvmill_plan_tensor_scatter. */
+kvmill_status kvmill_plan_cache_attend(const kvmill_cache_attend *op,
+                                       const kvmill_plan_options *options, kvmill_plan **plan,
+                                       kvmill_error *error);
+
 /* ---- ONNX Attention ----------------------------------------------------------------------- */
 
 /* ONNX Attention, opsets 23, 24 and 25, with the semantics of ONNX 1.23.  Attributes have the names

@@ -86,7 +86,10 @@ enum kvmill_element {
     KVMILL_I8 = 4,
     KVMILL_I4 = 5, /* two's complement, element 2i in the low nibble of byte i */
     KVMILL_Q8_0 = 6,
-    KVMILL_Q4_0 = 7
+    KVMILL_Q4_0 = 7,
+    KVMILL_E4M3 = 8, /* 4 bits of exponent, 3 of mantissa, no infinity: largest 448 */
+    KVMILL_E5M2 = 9,
+    KVMILL_Q5_1 = 10 /* a block: a float16 scale, a float16 minimum, 32 fifth bits, 16 bytes as Q4_0 */
 };
 
 /* A row of one kv head as it lies in a cache. */
@@ -94,11 +97,11 @@ struct kvmill_format {
     int32_t element; /* enum kvmill_element */
     int32_t dim;     /* elements of a row */
     int32_t scale;   /* of I8 and I4: KVMILL_F32, F16 or BF16; else 0 */
-    int32_t group;   /* of I8 and I4: elements that share a scale, dividing dim; else 0 */
+    int32_t quant_group; /* of I8 and I4: elements that share a scale, dividing dim; else 0 */
 };
 
 /* K or V of one sequence in one layer.  Row r of kv head h begins r * row_stride + h * head_stride bytes
-   behind `data`, its scales (dim / group of them, in one piece) likewise behind `scale`. */
+   behind `data`, its scales (dim / quant_group of them, in one piece) likewise behind `scale`. */
 struct kvmill_cache_rows {
     unsigned char *data, *scale;
     int64_t row_stride, head_stride;
@@ -411,7 +414,7 @@ struct kvmill_kernel {
     uint32_t abi;
     uint32_t family;      /* enum kvmill_family */
     const char *symbol;   /* what it computes __ how */
-    const char *isa;      /* "scalar", "avx2", "avx512", "avx512vnni", "avx512fp16", "neon" */
+    const char *isa;      /* its name: kvmill_isa_name lists them */
     const void *shape;    /* the family's shape struct */
     uint32_t whole_batch; /* a unit of work covers all heads of a batch entry */
     void (*run)(const void *problem, int64_t first, int64_t last);

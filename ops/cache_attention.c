@@ -3,12 +3,12 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
-#include "dtype.h"
+#include "../defs/dtype.h"
+#include "attributes.h"
 #include "fail.h"
-
-/* Far beyond any model, and small enough that no product of a few of them overflows. */
-enum { MOST_HEADS = 1 << 20, MOST_DIM = 1 << 16, BLOCK = 32 };
 
 const char *kvmill_cache_op_name(enum kvmill_cache_op which) {
     static const char *const names[] = {"KeyValueCache", "MultiHeadAttention",
@@ -17,72 +17,7 @@ const char *kvmill_cache_op_name(enum kvmill_cache_op which) {
 }
 
 void kvmill_cache_attention_init(kvmill_cache_attention *op) {
-    *op = (kvmill_cache_attention){
-        .struct_size = sizeof *op,
-        .is_causal = 1,
-        .num_layer = 1,
-        .quant_group = 8,
-        .page_size = 128,
-        .num_repeat = 1,
-    };
-}
-
-/* ---- Ranges ---- */
-
-/* Which ops have an attribute. */
-enum { OF_CACHE = 1, OF_ATTEND = 2, OF_FUSED = 4, OF_STORE = OF_CACHE | OF_FUSED };
-enum { OF_SCORES = OF_ATTEND | OF_FUSED, OF_ALL = OF_CACHE | OF_ATTEND | OF_FUSED };
-
-struct range {
-    unsigned ops;
-    const char *name;
-    int64_t value, least, most;
-};
-
-static kvmill_status refuse_range(const struct range *range, kvmill_error *error) {
-    if (range->most == INT64_MAX)
-        return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
-                           "%s is %" PRId64 "; accepted: %" PRId64 " or more", range->name,
-                           range->value, range->least);
-    return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
-                       "%s is %" PRId64 "; accepted: %" PRId64 " to %" PRId64, range->name,
-                       range->value, range->least, range->most);
-}
-
-static kvmill_status check_ranges(const struct range *ranges, size_t count,
-                                  enum kvmill_cache_op which, kvmill_error *error) {
-    for (size_t i = 0; i < count; i++) {
-        const struct range *range = &ranges[i];
-        if (range->ops >> which & 1 && (range->value < range->least || range->value > range->most))
-            return refuse_range(range, error);
-    }
-    return KVMILL_OK;
-}
-
-/* Pages of one head after the other are there for pages alone. */
-static int64_t last_layout(const kvmill_cache_attention *op) {
-    return !op->dynamic_batching ? 1 : op->cache_mode == 1 ? 4 : 3;
-}
-
-/* A page size, a window and counts of heads are bounded by themselves alone. */
-static kvmill_status check_counts(const kvmill_cache_attention *op, enum kvmill_cache_op which,
-                                  kvmill_error *error) {
-    const struct range ranges[] = {
-        {OF_SCORES, "num_heads", op->num_heads, 1, MOST_HEADS},
-        {OF_ALL, "head_dim", op->head_dim, 1, MOST_DIM},
-        {OF_SCORES, "num_kv_heads", op->num_kv_heads, 0, MOST_HEADS},
-        {OF_CACHE, "num_kv_heads", op->num_kv_heads, 1, MOST_HEADS},
-        {OF_STORE, "num_layer", op->num_layer, 1, INT64_MAX},
-        {OF_STORE, "layer_idx", op->layer_idx, 0, op->num_layer - 1},
-        {OF_STORE, "cache_layout", op->cache_layout, 0, last_layout(op)},
-        {OF_STORE, "cache_mode", op->dynamic_batching ? op->cache_mode : 0, 0, 1},
-        {OF_STORE, "page_size", op->dynamic_batching && op->cache_mode ? op->page_size : 1, 1,
-         INT64_MAX},
-        {OF_CACHE, "num_repeat", op->num_repeat, 1, MOST_HEADS},
-        {OF_SCORES, "window", op->window, 0, INT64_MAX},
-        {OF_ALL, "value_head_dim", op->value_differs ? op->value_head_dim : 0, 0, MOST_DIM},
-    };
-    return check_ranges(ranges, sizeof ranges / sizeof *ranges, which, error);
+    kvmill_op_init(kvmill_op_of(OP_CACHE_ATTENTION, 0)->parts[0], op);
 }
 
 /* ---- Heads ---- */
@@ -105,14 +40,17 @@ static kvmill_status check_heads(const kvmill_cache_attention *op, enum kvmill_c
                        op->num_kv_heads, op->num_heads);
 }
 
+static kvmill_status refuse_integer(const char *name, int64_t value, int64_t least, int64_t most,
+                                    kvmill_error *error) {
+    return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                       "%s is %" PRId64 "; accepted: %" PRId64 " to %" PRId64, name, value, least,
+                       most);
+}
+
 /* Heads [first, first + num_heads) of the whole model's. */
 static kvmill_status check_alibi(const kvmill_cache_attention *op,
                                  struct kvmill_cache_geometry *geometry, kvmill_error *error) {
-    int64_t heads = or_default(op->alibi_heads, op->num_heads);
-    const struct range ranges[] = {
-        {OF_SCORES, "alibi_heads", heads, op->num_heads, MOST_HEADS},
-        {OF_SCORES, "alibi_first", op->alibi_first, 0, heads - op->num_heads},
-    };
+    int64_t heads = or_default(op->alibi_heads, op->num_heads), first = op->alibi_first;
     geometry->alibi = op->is_alibi != 0;
     geometry->alibi_heads = heads;
     geometry->alibi_first = op->alibi_first;
@@ -122,7 +60,11 @@ static kvmill_status check_alibi(const kvmill_cache_attention *op,
     if (!isfinite((float)op->alibi_scale))
         return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
                            "alibi_scale is %g; accepted: a finite float32, 0 = 1", op->alibi_scale);
-    return check_ranges(ranges, 2, geometry->which, error);
+    if (heads < op->num_heads || heads > OP_MOST_HEADS)
+        return refuse_integer("alibi_heads", heads, op->num_heads, OP_MOST_HEADS, error);
+    if (first < 0 || first > heads - op->num_heads)
+        return refuse_integer("alibi_first", first, 0, heads - op->num_heads, error);
+    return KVMILL_OK;
 }
 
 /* ---- Scores ---- */
@@ -135,23 +77,13 @@ static kvmill_status check_factor(const char *name, double value, kvmill_error *
                        name, value);
 }
 
-static kvmill_status check_math(const kvmill_cache_attention *op,
-                                struct kvmill_cache_geometry *geometry, kvmill_error *error) {
-    const char *math = op->math ? op->math : "f32";
-    if (strcmp(math, "f32") != 0 && strcmp(math, "fast") != 0)
-        return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
-                           "math is \"%.40s\"; accepted: \"f32\", \"fast\"", math);
-    geometry->math = strcmp(math, "fast") == 0 ? KVMILL_MATH_FAST : KVMILL_MATH_F32;
-    return KVMILL_OK;
-}
-
 static kvmill_status check_scores(const kvmill_cache_attention *op,
                                   struct kvmill_cache_geometry *geometry, kvmill_error *error) {
     kvmill_status status = check_factor("softmax_scale", op->softmax_scale, error);
     if (status == KVMILL_OK)
         status = check_factor("softcap", op->softcap, error);
-    if (status == KVMILL_OK)
-        status = check_math(op, geometry, error);
+    bool fast = op->math != NULL && strcmp(op->math, "fast") == 0;
+    geometry->math = fast ? KVMILL_MATH_FAST : KVMILL_MATH_F32;
     geometry->causal = op->is_causal != 0;
     geometry->window = op->window;
     geometry->softcap = op->softcap;
@@ -161,24 +93,16 @@ static kvmill_status check_scores(const kvmill_cache_attention *op,
 
 /* ---- Types ---- */
 
-static const struct {
-    DLDataType dl;
-    enum kvmill_element element;
-} elements[] = {
-    {{kDLFloat, 32, 1}, KVMILL_F32},   {{kDLFloat, 16, 1}, KVMILL_F16},
-    {{kDLBfloat, 16, 1}, KVMILL_BF16}, {{kDLInt, 8, 1}, KVMILL_I8},
-    {{kDLInt, 4, 1}, KVMILL_I4},
-};
-
-int kvmill_element_of(DLDataType type) {
-    for (size_t i = 0; i < sizeof elements / sizeof *elements; i++)
-        if (kvmill_dtype_equal(elements[i].dl, type))
-            return elements[i].element;
-    return 0;
+static const char *list_activations(char text[KVMILL_WORDS_SIZE]) {
+    const char *words[KVMILL_MOST_FORMATS + 1];
+    kvmill_activation_words(words);
+    return kvmill_list_words(words, "", text);
 }
 
-bool kvmill_is_float(int element) {
-    return element == KVMILL_F32 || element == KVMILL_F16 || element == KVMILL_BF16;
+static const char *list_formats(int scales, char text[KVMILL_WORDS_SIZE]) {
+    const char *words[KVMILL_MOST_FORMATS + 1];
+    kvmill_format_words(scales, words);
+    return kvmill_list_words(words, "", text);
 }
 
 static kvmill_status refuse_type(const char *prefix, const char *name, DLDataType type,
@@ -190,111 +114,106 @@ static kvmill_status refuse_type(const char *prefix, const char *name, DLDataTyp
 static kvmill_status check_activation(const kvmill_cache_attention *op,
                                       struct kvmill_cache_geometry *geometry, kvmill_error *error) {
     bool raw = geometry->which == KVMILL_KEY_VALUE_CACHE;
+    char accepted[KVMILL_WORDS_SIZE];
     geometry->activation = kvmill_element_of(op->T1);
-    if (kvmill_is_float(geometry->activation) || (raw && geometry->activation == KVMILL_I8))
+    if (kvmill_is_activation(geometry->activation) || (raw && geometry->activation == KVMILL_I8))
         return KVMILL_OK;
-    return refuse_type("", "T1", op->T1,
-                       raw ? "float32, float16, bfloat16, int8" : "float32, float16, bfloat16",
-                       error);
+    return kvmill_fail(error, KVMILL_E_DTYPE, "T1 is %s; accepted: %s%s", kvmill_dtype_name(op->T1),
+                       list_activations(accepted), raw ? ", int8" : "");
 }
 
 /* ---- Formats of K and V ---- */
 
-/* The attributes of K's cache, or of V's. */
-struct side {
-    const char *prefix; /* of their names */
-    int64_t dim, quant_bit, quant_group;
-    DLDataType T2, T3;
-    const char *format;
-};
-
-static struct side key_side(const kvmill_cache_attention *op) {
-    return (struct side){"",     op->head_dim, op->quant_bit,   op->quant_group,
-                         op->T2, op->T3,       op->cache_format};
+static struct kvmill_side key_side(const kvmill_cache_attention *op) {
+    return (struct kvmill_side){"",     op->head_dim, op->quant_bit,   op->quant_group,
+                                op->T2, op->T3,       op->cache_format};
 }
 
-static struct side value_side(const kvmill_cache_attention *op) {
+static struct kvmill_side value_side(const kvmill_cache_attention *op) {
     if (!op->value_differs)
         return key_side(op);
-    return (struct side){"value_",
-                         or_default(op->value_head_dim, op->head_dim),
-                         op->value_quant_bit,
-                         or_default(op->value_quant_group, op->quant_group),
-                         op->value_T2,
-                         op->value_T3,
-                         op->value_cache_format};
+    return (struct kvmill_side){"value_",
+                                or_default(op->value_head_dim, op->head_dim),
+                                op->value_quant_bit,
+                                or_default(op->value_quant_group, op->quant_group),
+                                op->value_T2,
+                                op->value_T3,
+                                op->value_cache_format};
 }
 
-static int block_element(const char *format) {
-    return strcmp(format, "q8_0") == 0   ? KVMILL_Q8_0
-           : strcmp(format, "q4_0") == 0 ? KVMILL_Q4_0
-                                         : 0;
-}
-
-static kvmill_status check_blocks(const struct side *side, struct kvmill_format *format,
+static kvmill_status check_blocks(const struct kvmill_side *side, struct kvmill_format *format,
                                   kvmill_error *error) {
-    format->element = block_element(side->format);
-    if (format->element == 0)
-        return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
-                           "%scache_format is \"%.40s\"; accepted: \"q8_0\", \"q4_0\", or NULL",
-                           side->prefix, side->format);
+    format->element = kvmill_format_of_word(side->format, KVMILL_SCALES_IN_BLOCKS);
     if (side->quant_bit != 0)
         return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
                            "%squant_bit is %" PRId64 "; accepted with cache_format \"%s\": 0",
                            side->prefix, side->quant_bit, side->format);
-    if (side->dim % BLOCK != 0)
+    const struct kvmill_format_parts *parts = kvmill_format_parts(format->element);
+    if (!kvmill_format_is_legal(format))
         return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
                            "%shead_dim is %" PRId64
                            "; accepted with cache_format \"%s\": multiples of %d",
-                           side->prefix, side->dim, side->format, BLOCK);
-    if (!kvmill_dtype_equal(side->T2, (DLDataType){kDLUInt, 8, 1}))
+                           side->prefix, side->dim, side->format, parts->block);
+    if (!kvmill_dtype_equal(side->T2, parts->dtype))
         return refuse_type(side->prefix, "T2", side->T2, "uint8, with a cache_format", error);
     return KVMILL_OK;
 }
 
-static kvmill_status check_plain(const struct side *side, struct kvmill_format *format, bool raw,
-                                 kvmill_error *error) {
+static kvmill_status check_plain(const struct kvmill_side *side, struct kvmill_format *format,
+                                 bool raw, kvmill_error *error) {
+    char accepted[KVMILL_WORDS_SIZE];
     format->element = kvmill_element_of(side->T2);
-    if (raw ? format->element == KVMILL_I8 : kvmill_is_float(format->element))
+    if (raw ? format->element == KVMILL_I8 : kvmill_is_plain(format->element))
         return KVMILL_OK;
-    return refuse_type(side->prefix, "T2", side->T2,
-                       raw ? "int8, with T1 int8" : "float32, float16, bfloat16, with quant_bit 0",
-                       error);
+    return kvmill_fail(error, KVMILL_E_DTYPE, "%sT2 is %s; accepted: %s%s", side->prefix,
+                       kvmill_dtype_name(side->T2),
+                       raw ? "int8" : list_formats(KVMILL_WITHOUT_SCALES, accepted),
+                       raw ? ", with T1 int8" : ", with quant_bit 0");
 }
 
-static kvmill_status check_group(const struct side *side, kvmill_error *error) {
-    bool nibbles = side->quant_bit == 4;
-    if (side->quant_group >= 1 && side->dim % side->quant_group == 0 &&
-        !(nibbles && side->quant_group % 2 != 0))
+static kvmill_status check_group(const struct kvmill_side *side, const struct kvmill_format *format,
+                                 kvmill_error *error) {
+    int multiple = kvmill_format_multiple(kvmill_format_parts(format->element));
+    if (kvmill_format_is_legal(format))
         return KVMILL_OK;
     return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
                        "%squant_group is %" PRId64 "; accepted: %sdivisors of %shead_dim, %" PRId64,
-                       side->prefix, side->quant_group, nibbles ? "even " : "", side->prefix,
+                       side->prefix, side->quant_group, multiple == 2 ? "even " : "", side->prefix,
                        side->dim);
 }
 
-static kvmill_status check_quantised(const struct side *side, struct kvmill_format *format,
+static kvmill_status check_quantised(const struct kvmill_side *side, struct kvmill_format *format,
                                      kvmill_error *error) {
-    format->element = side->quant_bit == 8 ? KVMILL_I8 : KVMILL_I4;
+    const struct kvmill_format_parts *parts = kvmill_format_parts(format->element);
+    char accepted[KVMILL_WORDS_SIZE];
     format->scale = kvmill_element_of(side->T3);
-    format->group = (int32_t)side->quant_group;
-    if (kvmill_element_of(side->T2) != format->element)
-        return refuse_type(
-            side->prefix, "T2", side->T2,
-            side->quant_bit == 8 ? "int8, with quant_bit 8" : "int4, with quant_bit 4", error);
-    if (!kvmill_is_float(format->scale))
-        return refuse_type(side->prefix, "T3", side->T3, "float32, float16, bfloat16", error);
-    return check_group(side, error);
+    format->quant_group = side->quant_group <= side->dim ? (int32_t)side->quant_group : 0;
+    if (!kvmill_dtype_equal(side->T2, parts->dtype)) {
+        snprintf(accepted, sizeof accepted, "%s, with quant_bit %d", parts->word, parts->bits);
+        return refuse_type(side->prefix, "T2", side->T2, accepted, error);
+    }
+    if (!kvmill_is_activation(format->scale))
+        return refuse_type(side->prefix, "T3", side->T3, list_activations(accepted), error);
+    return check_group(side, format, error);
+}
+
+static kvmill_status refuse_bits(const struct kvmill_side *side, bool raw, kvmill_error *error) {
+    char accepted[32] = "0";
+    for (int bits = 1; bits <= 8 && !raw; bits++)
+        if (kvmill_format_of_bits(bits, KVMILL_SCALES_OF_GROUPS) != 0)
+            snprintf(accepted + strlen(accepted), sizeof accepted - strlen(accepted), ", %d", bits);
+    return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "%squant_bit is %" PRId64 "; accepted: %s%s",
+                       side->prefix, side->quant_bit, accepted, raw ? ", with T1 int8" : "");
 }
 
 /* D11 to D13, D41. */
-static kvmill_status check_format(const struct side *side, struct kvmill_format *format,
-                                  int activation, kvmill_error *error) {
+kvmill_status kvmill_check_side(const struct kvmill_side *side, struct kvmill_format *format,
+                                int activation, kvmill_error *error) {
     bool raw = activation == KVMILL_I8;
     *format = (struct kvmill_format){.dim = (int32_t)side->dim};
-    if (side->quant_bit != 0 && (raw || (side->quant_bit != 8 && side->quant_bit != 4)))
-        return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "%squant_bit is %" PRId64 "; accepted: %s",
-                           side->prefix, side->quant_bit, raw ? "0, with T1 int8" : "0, 4, 8");
+    format->element = kvmill_format_of_bits(side->quant_bit, KVMILL_SCALES_OF_GROUPS);
+    if (side->quant_bit != 0 && (raw || format->element == 0))
+        return refuse_bits(side, raw, error);
     if (side->format != NULL && raw)
         return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
                            "%scache_format is \"%.40s\"; accepted with T1 int8: NULL", side->prefix,
@@ -308,16 +227,17 @@ static kvmill_status check_format(const struct side *side, struct kvmill_format 
 /* MultiHeadAttention has no cache: what it attends over are activations. */
 static kvmill_status check_formats(const kvmill_cache_attention *op,
                                    struct kvmill_cache_geometry *geometry, kvmill_error *error) {
-    struct side key = key_side(op), value = value_side(op);
+    struct kvmill_side key = key_side(op), value = value_side(op);
     geometry->value_differs = op->value_differs != 0;
     if (geometry->which == KVMILL_MULTI_HEAD_ATTENTION) {
         geometry->key = (struct kvmill_format){geometry->activation, (int32_t)key.dim, 0, 0};
         geometry->value = (struct kvmill_format){geometry->activation, (int32_t)value.dim, 0, 0};
         return KVMILL_OK;
     }
-    kvmill_status status = check_format(&key, &geometry->key, geometry->activation, error);
-    return status == KVMILL_OK ? check_format(&value, &geometry->value, geometry->activation, error)
-                               : status;
+    kvmill_status status = kvmill_check_side(&key, &geometry->key, geometry->activation, error);
+    return status == KVMILL_OK
+               ? kvmill_check_side(&value, &geometry->value, geometry->activation, error)
+               : status;
 }
 
 /* ---- All of it ---- */
@@ -337,7 +257,8 @@ kvmill_status kvmill_cache_attention_check(const kvmill_cache_attention *op,
                                            struct kvmill_cache_geometry *geometry,
                                            kvmill_error *error) {
     struct kvmill_cache_geometry found = {.which = which};
-    kvmill_status status = check_counts(op, which, error);
+    int number = op->dynamic_batching ? which + 3 : which;
+    kvmill_status status = kvmill_check_members(OP_CACHE_ATTENTION, number, op, error);
     if (status == KVMILL_OK)
         status = check_heads(op, which, &found, error);
     if (status == KVMILL_OK)
@@ -373,32 +294,6 @@ struct kvmill_attend_shape kvmill_attend_shape_of(const struct kvmill_cache_geom
         .math = geometry->math,
         .terms = (geometry->softcap != 0 ? KVMILL_TERM_SOFTCAP : 0) | (bias ? KVMILL_TERM_BIAS : 0),
     };
-}
-
-static int64_t element_bytes(int element, int64_t count) {
-    switch (element) {
-    case KVMILL_F32:
-        return 4 * count;
-    case KVMILL_F16:
-    case KVMILL_BF16:
-        return 2 * count;
-    case KVMILL_I4:
-        return count / 2;
-    case KVMILL_Q8_0:
-        return count / BLOCK * (2 + BLOCK);
-    case KVMILL_Q4_0:
-        return count / BLOCK * (2 + BLOCK / 2);
-    default:
-        return count;
-    }
-}
-
-int64_t kvmill_format_row_bytes(const struct kvmill_format *format) {
-    return element_bytes(format->element, format->dim);
-}
-
-int64_t kvmill_format_scale_bytes(const struct kvmill_format *format) {
-    return format->group ? element_bytes(format->scale, format->dim / format->group) : 0;
 }
 
 /* ---- ALiBi ---- */

@@ -9,6 +9,8 @@
 
 #include <kvmill.h>
 
+#include "../defs/format.h"
+
 enum kvmill_cache_op {
     KVMILL_KEY_VALUE_CACHE,
     KVMILL_MULTI_HEAD_ATTENTION,
@@ -40,22 +42,24 @@ kvmill_status kvmill_cache_attention_check(const kvmill_cache_attention *op,
                                            struct kvmill_cache_geometry *geometry,
                                            kvmill_error *error);
 
+/* The attributes of K's cache, or of V's. */
+struct kvmill_side {
+    const char *prefix; /* of their names */
+    int64_t dim, quant_bit, quant_group;
+    DLDataType T2, T3;
+    const char *format;
+};
+
+/* The format that they name. */
+kvmill_status kvmill_check_side(const struct kvmill_side *side, struct kvmill_format *format,
+                                int activation, kvmill_error *error);
+
 /* Shapes of the kernels a problem needs; rows and workspace of an attend shape stay 0.  With
    `masked`, attend kernels take an attn_mask as well. */
 struct kvmill_convert_shape kvmill_convert_shape_of(const struct kvmill_cache_geometry *geometry,
                                                     bool value);
 struct kvmill_attend_shape kvmill_attend_shape_of(const struct kvmill_cache_geometry *geometry,
                                                   bool masked);
-
-/* enum kvmill_element of F32, F16, BF16, I8 and I4; 0 for a type that is none of them. */
-int kvmill_element_of(DLDataType type);
-
-/* F32, F16 and BF16. */
-bool kvmill_is_float(int element);
-
-/* Bytes of one row, and of its scales. */
-int64_t kvmill_format_row_bytes(const struct kvmill_format *format);
-int64_t kvmill_format_scale_bytes(const struct kvmill_format *format);
 
 /* Factor of the ALiBi bias of a head: 2^(-8 (k + 1) / n) for the first n heads, n the largest power
    of two <= heads; 2^(-4 m / n), m = 1, 3, 5 ..., for the rest. */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "dtype.h"
+#include "../defs/dtype.h"
 
 /* ---- Types ---- */
 

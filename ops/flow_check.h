@@ -1,4 +1,4 @@
-/* Checking a flow: what its declarations (flow.c) and its programs (flow_program.c) have in common.
+/* Checking a flow: what its declarations (flow_check.c) and its programs (flow_program.c) have in common.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_FLOW_CHECK_H

@@ -41,20 +41,6 @@ __attribute__((format(printf, 2, 3))) static bool refuse(struct writer *writer, 
 
 /* ---- Values ---- */
 
-static const char *element_word(int element) {
-    static const char *const words[] = {
-        "none",
-        [KVMILL_F32] = "f32",
-        [KVMILL_F16] = "f16",
-        [KVMILL_BF16] = "bf16",
-        [KVMILL_I8] = "i8",
-        [KVMILL_I4] = "i4",
-        [KVMILL_Q8_0] = "q8_0",
-        [KVMILL_Q4_0] = "q4_0",
-    };
-    return words[element];
-}
-
 /* Results that are no fields are counted. */
 static int count_results(const struct writer *writer, int value) {
     int count = 0;
@@ -97,15 +83,15 @@ static void add_shape(struct writer *writer, const struct kvmill_flow_shape *sha
 static void add_rows(struct writer *writer, int number, const struct kvmill_format *format) {
     add(writer, "; rows");
     add_name(writer, number);
-    add(writer, " %s %s %" PRId32, element_word(format->element), element_word(format->scale),
-        format->group);
+    add(writer, " %s %s %" PRId32, kvmill_format_name(format->element),
+        kvmill_format_name(format->scale), format->quant_group);
     add_shape(writer, &writer->program->values[number].shape);
 }
 
 static void add_place(struct writer *writer, const char *word, int number, int element) {
     add(writer, "; %s", word);
     add_name(writer, number);
-    add(writer, " %s", element_word(element));
+    add(writer, " %s", kvmill_format_name(element));
     add_shape(writer, &writer->program->values[number].shape);
 }
 

@@ -4,8 +4,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "attributes.h"
 #include "element.h"
 #include "fail.h"
+#include "refuse.h"
 
 static const char *const words[] = {
     [KVMILL_WORD_WINDOW] = "offset_dims",
@@ -131,16 +133,14 @@ static void unfold(const kvmill_gather *op, struct kvmill_windows *windows) {
 static kvmill_status check_result_shape(const kvmill_gather *op,
                                         const struct kvmill_windows *windows, kvmill_error *error) {
     int64_t dims[KVMILL_MOST_RANK];
-    struct kvmill_shape_text have, want;
-    DLTensor wanted = {.ndim = windows->windowed_rank, .shape = dims};
     kvmill_gather_result(windows, dims);
-    bool same = op->result->ndim == wanted.ndim;
-    for (int d = 0; same && d < wanted.ndim; d++)
+    bool same = op->result->ndim == windows->windowed_rank;
+    for (int d = 0; same && d < windows->windowed_rank; d++)
         same = kvmill_may_be_equal(op->result->shape[d], dims[d]);
     if (same)
         return KVMILL_OK;
-    return kvmill_fail(error, KVMILL_E_SHAPE, "C22: the result has shape %s; accepted: %s",
-                       kvmill_shape_words(op->result, &have), kvmill_shape_words(&wanted, &want));
+    return kvmill_refuse_shape("C22: the result", op->result, windows->windowed_rank, dims, "",
+                               error);
 }
 
 kvmill_element_type kvmill_gather_operand_element(const kvmill_gather *op) {
@@ -180,18 +180,15 @@ static kvmill_status check_result(const kvmill_gather *op, kvmill_error *error) 
 
 static kvmill_status check_tensors(const kvmill_gather *op, kvmill_error *error) {
     if (op->operand == NULL || op->start_indices == NULL)
-        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL; a tensor is required",
-                           op->operand == NULL ? "operand" : "start_indices");
+        return kvmill_refuse_null(op->operand == NULL ? "operand" : "start_indices", error);
     kvmill_status status = kvmill_check_rank("operand", op->operand, error);
     if (status == KVMILL_OK)
         status = kvmill_check_rank("start_indices", op->start_indices, error);
     if (status == KVMILL_OK && op->result != NULL)
         status = kvmill_check_rank("the result", op->result, error);
     if (status == KVMILL_OK && kvmill_kind_of(op->operand->dtype) == KVMILL_NO_KIND)
-        return kvmill_fail(
-            error, KVMILL_E_DTYPE,
-            "operand has type code %d with %d bits; accepted: the types of StableHLO",
-            op->operand->dtype.code, op->operand->dtype.bits);
+        return kvmill_refuse_type_code("operand", op->operand->dtype, "the types of StableHLO",
+                                       error);
     return status;
 }
 
@@ -235,13 +232,6 @@ static kvmill_status check_empty_slices(const kvmill_gather *op,
     return KVMILL_OK;
 }
 
-static kvmill_status check_mode(const kvmill_gather *op, kvmill_error *error) {
-    if (op->mode == NULL || strcmp(op->mode, "clip") == 0 || strcmp(op->mode, "fill") == 0)
-        return KVMILL_OK;
-    return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "mode is \"%.40s\"; accepted: \"clip\", \"fill\"",
-                       op->mode);
-}
-
 static kvmill_status check_all_known(const kvmill_gather *op, kvmill_error *error) {
     kvmill_status status = kvmill_check_known("operand", op->operand, error);
     if (status == KVMILL_OK)
@@ -259,7 +249,7 @@ kvmill_status kvmill_gather_check(const kvmill_gather *op, struct kvmill_windows
     if (status == KVMILL_OK)
         status = check_all_known(op, error);
     if (status == KVMILL_OK)
-        status = check_mode(op, error);
+        status = kvmill_check_members(OP_GATHER, 0, op, error);
     if (status != KVMILL_OK)
         return status;
     int64_t dims[KVMILL_MOST_RANK];

@@ -3,16 +3,20 @@
 
 #include <string.h>
 
+#include "extent.h"
+
 int64_t *kvmill_loops_add(struct loops *loops, int64_t extent) {
     loops->extent[loops->count] = extent;
     return loops->step[loops->count++];
 }
 
 static bool walks_on(const struct loops *loops, int outer, int inner) {
+    bool overflow = false;
     for (int s = 0; s < loops->sides; s++)
-        if (loops->step[outer][s] != loops->step[inner][s] * loops->extent[inner])
+        if (loops->step[outer][s] !=
+            kvmill_times(loops->step[inner][s], loops->extent[inner], &overflow))
             return false;
-    return true;
+    return !overflow;
 }
 
 static void move(struct loops *loops, int to, int from) {

@@ -4,26 +4,19 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "dtype.h"
+#include "../defs/dtype.h"
+#include "attributes.h"
 #include "fail.h"
+#include "refuse.h"
 #include "tensor_scatter.h"
 
-/* Small enough that no product of two of them overflows. */
-enum { MOST_HEADS = 1 << 20, MOST_DIM = 1 << 16 };
-
-enum { FIRST_OPSET = 23, LAST_OPSET = 25 };
-enum { OPSET_OF_NONPAD = 24, OPSET_OF_SCATTER = 24, OPSET_OF_WINDOWS = 25 };
+enum { OPSET_OF_NONPAD = 24, OPSET_OF_WINDOWS = 25 };
 
 /* TensorProto's numbers of element types. */
 enum { PRECISION_FLOAT = 1, PRECISION_HALF = 10, PRECISION_DOUBLE = 11, PRECISION_BFLOAT16 = 16 };
 
 void kvmill_attention_init(kvmill_attention *op) {
-    *op = (kvmill_attention){
-        .struct_size = sizeof *op,
-        .opset = LAST_OPSET,
-        .left_window_size = -1,
-        .right_window_size = -1,
-    };
+    kvmill_op_init(kvmill_op_of(OP_ATTENTION, 0)->parts[0], op);
 }
 
 enum { ALL_TENSORS = KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS };
@@ -92,8 +85,7 @@ struct checked {
 static kvmill_status check_presence(const struct checked *checked) {
     for (int i = KVMILL_ATTENTION_Q; i <= KVMILL_ATTENTION_V; i++)
         if (checked->tensor[i] == NULL)
-            return kvmill_fail(checked->error, KVMILL_E_NULL, "%s is NULL; a tensor is required",
-                               kvmill_attention_names[i]);
+            return kvmill_refuse_null(kvmill_attention_names[i], checked->error);
     bool key = checked->op->past_key != NULL, value = checked->op->past_value != NULL;
     if (key != value || (checked->geometry.step && !key))
         return kvmill_fail(
@@ -119,32 +111,6 @@ static kvmill_status check_nonpad(const struct checked *checked) {
 }
 
 /* ---- Attributes ---- */
-
-struct range {
-    const char *name;
-    int64_t value, least, most;
-};
-
-static kvmill_status check_ranges(const struct checked *checked) {
-    const kvmill_attention *op = checked->op;
-    bool has_windows = op->opset >= OPSET_OF_WINDOWS, step = checked->geometry.step;
-    const struct range ranges[] = {
-        {"opset", op->opset, step ? OPSET_OF_SCATTER : FIRST_OPSET, LAST_OPSET},
-        {"is_causal", op->is_causal, 0, 1},
-        {"qk_matmul_output_mode", op->qk_matmul_output_mode, 0, 3},
-        {"q_num_heads", op->q_num_heads, 0, MOST_HEADS},
-        {"kv_num_heads", op->kv_num_heads, 0, MOST_HEADS},
-        {"left_window_size", op->left_window_size, -1, has_windows ? INT64_MAX : -1},
-        {"right_window_size", op->right_window_size, -1, has_windows ? INT64_MAX : -1},
-    };
-    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
-        if (ranges[i].value < ranges[i].least || ranges[i].value > ranges[i].most)
-            return kvmill_fail(
-                checked->error, KVMILL_E_ATTRIBUTE,
-                "%s is %" PRId64 "; accepted in opset %" PRId64 ": %" PRId64 " to %" PRId64,
-                ranges[i].name, ranges[i].value, op->opset, ranges[i].least, ranges[i].most);
-    return KVMILL_OK;
-}
 
 static kvmill_status check_precision(const struct checked *checked) {
     switch (checked->op->softmax_precision) {
@@ -172,7 +138,8 @@ static kvmill_status check_factor(const struct checked *checked, const char *nam
 }
 
 static kvmill_status check_attributes(const struct checked *checked) {
-    kvmill_status status = check_ranges(checked);
+    kvmill_status status =
+        kvmill_check_members(OP_ATTENTION, checked->geometry.step, checked->op, checked->error);
     if (status == KVMILL_OK)
         status = check_precision(checked);
     if (status == KVMILL_OK)
@@ -184,7 +151,7 @@ static kvmill_status check_attributes(const struct checked *checked) {
 
 bool kvmill_attention_takes(DLDataType type) {
     return kvmill_dtype_equal(type, (DLDataType){kDLFloat, 64, 1}) ||
-           kvmill_is_float(kvmill_element_of(type));
+           kvmill_is_activation(kvmill_element_of(type));
 }
 
 /* bool, and all numbers but complex ones, of whole bytes. */
@@ -195,9 +162,9 @@ static bool is_mask_type(DLDataType type) {
 }
 
 static kvmill_status refuse_type(const struct checked *checked, int which, const char *accepted) {
-    return kvmill_fail(checked->error, KVMILL_E_DTYPE, "%s has type %s; accepted: %s",
-                       kvmill_attention_names[which],
-                       kvmill_dtype_name(checked->tensor[which]->dtype), accepted);
+    return kvmill_refuse_type(kvmill_attention_names[which],
+                              kvmill_dtype_name(checked->tensor[which]->dtype), accepted,
+                              checked->error);
 }
 
 /* The type of a tensor is that of another, or of itself. */
@@ -235,27 +202,12 @@ static kvmill_status check_types(const struct checked *checked) {
 
 /* ---- Sizes ---- */
 
-static kvmill_status check_dims(const struct checked *checked, int which) {
-    const DLTensor *tensor = checked->tensor[which];
-    struct kvmill_shape_text words;
-    int64_t most = kvmill_dtype_most(tensor->dtype), count = kvmill_element_count(tensor);
-    for (int d = 0; d < tensor->ndim; d++)
-        if (tensor->shape[d] < KVMILL_DYNAMIC)
-            return kvmill_fail(checked->error, KVMILL_E_SHAPE,
-                               "dim %d of %s is %" PRId64 "; accepted: 0 or more, or dynamic", d,
-                               kvmill_attention_names[which], tensor->shape[d]);
-    if (count < KVMILL_DYNAMIC || count > most)
-        return kvmill_fail(checked->error, KVMILL_E_OVERFLOW,
-                           "%s has shape %s; accepted: at most %" PRId64 " elements",
-                           kvmill_attention_names[which], kvmill_shape_words(tensor, &words), most);
-    return KVMILL_OK;
-}
-
 static kvmill_status check_sizes(const struct checked *checked) {
     kvmill_status status = KVMILL_OK;
     for (int i = 0; status == KVMILL_OK && i < ALL_TENSORS; i++)
         if (checked->tensor[i] != NULL)
-            status = check_dims(checked, i);
+            status = kvmill_check_dims(kvmill_attention_names[i], checked->tensor[i],
+                                       KVMILL_DYNAMIC, checked->error);
     return status;
 }
 
@@ -287,11 +239,12 @@ static kvmill_status find_heads(const struct checked *checked, int which, const 
                            "%s is %" PRId64 "; accepted in opset %" PRId64
                            " with tensors of rank 4: none",
                            name, attribute, checked->op->opset);
-    if (*heads < 1 || *heads > MOST_HEADS || (given && attribute != *heads))
+    if (*heads < 1 || *heads > OP_MOST_HEADS || (given && attribute != *heads))
         return kvmill_fail(checked->error, given ? KVMILL_E_ATTRIBUTE : KVMILL_E_SHAPE,
                            "dim 1 of %s is %" PRId64 " and %s %" PRId64
                            "; accepted: a known number of heads, 1 to %d",
-                           kvmill_attention_names[which], *heads, name, attribute, (int)MOST_HEADS);
+                           kvmill_attention_names[which], *heads, name, attribute,
+                           (int)OP_MOST_HEADS);
     return KVMILL_OK;
 }
 
@@ -302,12 +255,12 @@ static kvmill_status find_dim(const struct checked *checked, int which, int64_t 
     int last = tensor->ndim - 1;
     int64_t together = checked->geometry.packed ? heads : 1;
     *dim = tensor->shape[last] / together;
-    if (*dim >= 1 && *dim <= MOST_DIM && tensor->shape[last] % together == 0)
+    if (*dim >= 1 && *dim <= OP_MOST_DIM && tensor->shape[last] % together == 0)
         return KVMILL_OK;
     return kvmill_fail(
         checked->error, KVMILL_E_SHAPE,
         "dim %d of %s is %" PRId64 "; accepted: a known number, %" PRId64 " times 1 to %d", last,
-        kvmill_attention_names[which], tensor->shape[last], together, (int)MOST_DIM);
+        kvmill_attention_names[which], tensor->shape[last], together, (int)OP_MOST_DIM);
 }
 
 static kvmill_status check_heads(struct checked *checked) {
@@ -407,12 +360,8 @@ static bool may_be_equal(int64_t a, int64_t b) {
 
 static kvmill_status refuse_shape(const struct checked *checked, int which,
                                   const struct shape *wanted, const char *more) {
-    struct kvmill_shape_text have, want;
-    const DLTensor like = {.ndim = wanted->rank, .shape = (int64_t *)wanted->dims};
-    return kvmill_fail(checked->error, KVMILL_E_SHAPE, "%s has shape %s; accepted: %s%s",
-                       kvmill_attention_names[which],
-                       kvmill_shape_words(checked->tensor[which], &have),
-                       kvmill_shape_words(&like, &want), more);
+    return kvmill_refuse_shape(kvmill_attention_names[which], checked->tensor[which], wanted->rank,
+                               wanted->dims, more, checked->error);
 }
 
 static kvmill_status check_shape(const struct checked *checked, int which) {
@@ -446,17 +395,21 @@ static int64_t known(int64_t a, int64_t b) {
     return a == KVMILL_DYNAMIC ? b : a;
 }
 
+/* A tensor of another rank is refused later, and tells nothing. */
+static int64_t past_rows(const DLTensor *past, int rank) {
+    if (past == NULL)
+        return 0;
+    return past->ndim == rank ? past->shape[rank - 2] : KVMILL_DYNAMIC;
+}
+
 static void find_counts(struct checked *checked) {
     struct kvmill_attention_geometry *geometry = &checked->geometry;
     const kvmill_attention *op = checked->op;
     int rows = geometry->packed ? 1 : 2, rank = geometry->step ? op->Q->ndim : 4;
-    bool has_past =
-        op->past_key != NULL && op->past_key->ndim == rank && op->past_value->ndim == rank;
     geometry->batch = known(op->Q->shape[0], known(op->K->shape[0], op->V->shape[0]));
     geometry->queries = op->Q->shape[rows];
     geometry->keys = known(op->K->shape[rows], op->V->shape[rows]);
-    geometry->past =
-        has_past ? known(op->past_key->shape[rank - 2], op->past_value->shape[rank - 2]) : 0;
+    geometry->past = known(past_rows(op->past_key, rank), past_rows(op->past_value, rank));
 }
 
 static kvmill_status check_shapes(struct checked *checked) {
@@ -505,11 +458,7 @@ static kvmill_status check(struct checked *checked) {
 /* ---- Steps ---- */
 
 static kvmill_status check_mode(struct checked *checked) {
-    const char *mode = checked->mode != NULL ? checked->mode : "linear";
-    checked->geometry.circular = strcmp(mode, "circular") == 0;
-    if (strcmp(mode, "linear") != 0 && !checked->geometry.circular)
-        return kvmill_fail(checked->error, KVMILL_E_ATTRIBUTE,
-                           "mode is \"%.40s\"; accepted: \"linear\", \"circular\"", mode);
+    checked->geometry.circular = checked->mode != NULL && strcmp(checked->mode, "circular") == 0;
     if (checked->op->qk_matmul_output != NULL)
         return kvmill_fail(checked->error, KVMILL_E_ATTRIBUTE,
                            "qk_matmul_output is given; accepted: NULL, a step has none");
@@ -552,7 +501,10 @@ kvmill_status kvmill_attention_step_check(const kvmill_tensor_scatter_attention 
         .op = op->attention, .mode = op->mode, .geometry = {.step = true}, .error = error};
     kvmill_attention_tensors(op->attention, checked.tensor);
     checked.tensor[KVMILL_ATTENTION_WRITE_INDICES] = op->write_indices;
-    kvmill_status status = check_mode(&checked);
+    const struct op *own = kvmill_op_of(OP_ATTENTION, 1);
+    kvmill_status status = kvmill_check_attributes(own, own->parts[2], op, error);
+    if (status == KVMILL_OK)
+        status = check_mode(&checked);
     if (status == KVMILL_OK)
         status = check(&checked);
     if (status == KVMILL_OK)

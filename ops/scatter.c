@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attributes.h"
 #include "fail.h"
+#include "refuse.h"
 
 static const char *const words[] = {
     [KVMILL_WORD_WINDOW] = "update_window_dims",
@@ -62,15 +64,13 @@ static kvmill_status check_given(const char *name, const DLTensor *const *tensor
     for (size_t i = 0; i < count; i++) {
         snprintf(words_of_it, sizeof words_of_it, "%s[%zu]", name, i);
         if (tensors == NULL || tensors[i] == NULL)
-            return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL; a tensor is required",
-                               words_of_it);
+            return kvmill_refuse_null(words_of_it, error);
         kvmill_status status = kvmill_check_rank(words_of_it, tensors[i], error);
         if (status != KVMILL_OK)
             return status;
         if (kvmill_kind_of(tensors[i]->dtype) == KVMILL_NO_KIND)
-            return kvmill_fail(error, KVMILL_E_DTYPE,
-                               "%s has type code %d with %d bits; accepted: the types of StableHLO",
-                               words_of_it, tensors[i]->dtype.code, tensors[i]->dtype.bits);
+            return kvmill_refuse_type_code(words_of_it, tensors[i]->dtype, "the types of StableHLO",
+                                           error);
     }
     return KVMILL_OK;
 }
@@ -107,12 +107,12 @@ static bool is_same_shape(const DLTensor *a, const DLTensor *b) {
 
 static kvmill_status check_one_shape(int number, const char *name, const DLTensor *const *tensors,
                                      const DLTensor *first, size_t count, kvmill_error *error) {
-    struct kvmill_shape_text have, want;
-    for (size_t i = 0; i < count; i++)
+    char words[64];
+    for (size_t i = 0; i < count; i++) {
+        snprintf(words, sizeof words, "C%d: %s[%zu]", number, name, i);
         if (!is_same_shape(tensors[i], first))
-            return kvmill_fail(error, KVMILL_E_SHAPE, "C%d: %s[%zu] has shape %s; accepted: %s",
-                               number, name, i, kvmill_shape_words(tensors[i], &have),
-                               kvmill_shape_words(first, &want));
+            return kvmill_refuse_shape(words, tensors[i], first->ndim, first->shape, "", error);
+    }
     return KVMILL_OK;
 }
 
@@ -289,15 +289,6 @@ kvmill_status kvmill_scatter_verify(const kvmill_scatter *op, struct kvmill_prog
     return status == KVMILL_OK ? check_results(op, program, error) : status;
 }
 
-static kvmill_status check_switch(const kvmill_scatter *op, kvmill_error *error) {
-    const char *word = op->window_out_of_bounds;
-    if (word == NULL || strcmp(word, "skip_element") == 0 || strcmp(word, "skip_window") == 0)
-        return KVMILL_OK;
-    return kvmill_fail(
-        error, KVMILL_E_ATTRIBUTE,
-        "window_out_of_bounds is \"%.40s\"; accepted: \"skip_element\", \"skip_window\"", word);
-}
-
 kvmill_status kvmill_scatter_check(const kvmill_scatter *op, struct kvmill_windows *windows,
                                    struct kvmill_program *program, kvmill_error *error) {
     kvmill_status status = kvmill_scatter_verify(op, program, error);
@@ -311,7 +302,7 @@ kvmill_status kvmill_scatter_check(const kvmill_scatter *op, struct kvmill_windo
     if (status == KVMILL_OK)
         status = kvmill_check_known("scatter_indices", op->scatter_indices, error);
     if (status == KVMILL_OK)
-        status = check_switch(op, error);
+        status = kvmill_check_members(OP_SCATTER, 0, op, error);
     if (status == KVMILL_OK)
         unfold(op, windows);
     return status;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "dtype.h"
+#include "../defs/dtype.h"
 
 static const char *const combiner_names[] = {
     [KVMILL_COMBINE_REPLACE] = "replace",   [KVMILL_COMBINE_ADD] = "add",

@@ -4,53 +4,21 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "dtype.h"
+#include "../defs/dtype.h"
+#include "attributes.h"
+#include "extent.h"
 #include "fail.h"
-
-#define OVERFLOWS (-2)
-
-/* ---- Counts ---- */
-
-int64_t kvmill_element_count(const DLTensor *tensor) {
-    int64_t count = 1;
-    bool dynamic = false, overflow = false;
-    for (int d = 0; d < tensor->ndim; d++) {
-        if (tensor->shape[d] == 0)
-            return 0;
-        if (tensor->shape[d] == KVMILL_DYNAMIC)
-            dynamic = true;
-        else
-            overflow |= __builtin_mul_overflow(count, tensor->shape[d], &count);
-    }
-    return overflow ? OVERFLOWS : dynamic ? KVMILL_DYNAMIC : count;
-}
-
-static kvmill_status check_size(const DLTensor *tensor, const char *name, kvmill_error *error) {
-    struct kvmill_shape_text words;
-    int64_t limit = kvmill_dtype_most(tensor->dtype);
-    int64_t count = kvmill_element_count(tensor);
-    if (count == OVERFLOWS || count > limit)
-        return kvmill_fail(error, KVMILL_E_OVERFLOW,
-                           "%s has shape %s; accepted: at most %" PRId64 " elements", name,
-                           kvmill_shape_words(tensor, &words), limit);
-    return KVMILL_OK;
-}
+#include "refuse.h"
 
 /* ---- Checks, in the order a reader of the specification meets them ---- */
 
 static kvmill_status check_dims(const DLTensor *tensor, const char *name, kvmill_error *error) {
-    for (int d = 0; d < tensor->ndim; d++)
-        if (tensor->shape[d] < KVMILL_DYNAMIC)
-            return kvmill_fail(error, KVMILL_E_SHAPE,
-                               "dim %d of %s is %" PRId64 "; accepted: 0 or more, or dynamic", d,
-                               name, tensor->shape[d]);
-    return check_size(tensor, name, error);
+    return kvmill_check_dims(name, tensor, KVMILL_DYNAMIC, error);
 }
 
 static kvmill_status check_presence(const kvmill_tensor_scatter *op, kvmill_error *error) {
     if (op->past_cache == NULL || op->update == NULL)
-        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL; a tensor is required",
-                           op->past_cache == NULL ? "past_cache" : "update");
+        return kvmill_refuse_null(op->past_cache == NULL ? "past_cache" : "update", error);
     return KVMILL_OK;
 }
 
@@ -67,28 +35,18 @@ static kvmill_status check_axis(const kvmill_tensor_scatter *op, kvmill_error *e
     return KVMILL_OK;
 }
 
-static kvmill_status check_mode(const kvmill_tensor_scatter *op, kvmill_error *error) {
-    if (op->mode == NULL || strcmp(op->mode, "linear") == 0 || strcmp(op->mode, "circular") == 0)
-        return KVMILL_OK;
-    return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
-                       "mode is \"%.40s\"; accepted: \"linear\", \"circular\"", op->mode);
-}
-
 static kvmill_status check_dtype(const DLTensor *tensor, const char *name, DLDataType wanted,
                                  kvmill_error *error) {
     if (kvmill_dtype_equal(tensor->dtype, wanted))
         return KVMILL_OK;
-    return kvmill_fail(error, KVMILL_E_DTYPE, "%s has type %s; accepted: %s", name,
-                       kvmill_dtype_name(tensor->dtype), kvmill_dtype_name(wanted));
+    return kvmill_refuse_type(name, kvmill_dtype_name(tensor->dtype), kvmill_dtype_name(wanted),
+                              error);
 }
 
 static kvmill_status check_dtypes(const kvmill_tensor_scatter *op, kvmill_error *error) {
     DLDataType type = op->past_cache->dtype;
     if (!kvmill_dtype_known(type))
-        return kvmill_fail(error, KVMILL_E_DTYPE,
-                           "past_cache has type code %d with %d bits and %d lanes; accepted: the "
-                           "types of TensorScatter-24",
-                           type.code, type.bits, type.lanes);
+        return kvmill_refuse_type_code("past_cache", type, "the types of TensorScatter-24", error);
     kvmill_status status = check_dtype(op->update, "update", type, error);
     if (status == KVMILL_OK && op->present_cache != NULL)
         status = check_dtype(op->present_cache, "present_cache", type, error);
@@ -102,23 +60,23 @@ static bool may_be_equal(int64_t a, int64_t b) {
     return a == b || a == KVMILL_DYNAMIC || b == KVMILL_DYNAMIC;
 }
 
-/* All dims of `tensor` equal those of past_cache, but for dim `except`. */
+/* All dims of `tensor` equal those of past_cache, except dim `except`. */
 static kvmill_status check_same_shape(const kvmill_tensor_scatter *op, const DLTensor *tensor,
                                       const char *name, int except, kvmill_error *error) {
     const DLTensor *past = op->past_cache;
-    struct kvmill_shape_text have, want;
     bool same = tensor->ndim == past->ndim;
     for (int d = 0; same && d < past->ndim; d++)
         same = d == except || may_be_equal(tensor->shape[d], past->shape[d]);
     if (same)
         return check_dims(tensor, name, error);
-    return kvmill_fail(error, KVMILL_E_SHAPE, "%s has shape %s; accepted: past_cache's, %s%s", name,
-                       kvmill_shape_words(tensor, &have), kvmill_shape_words(past, &want),
-                       except < 0 ? "" : ", but for the sequence axis");
+    return kvmill_refuse_shape(
+        name, tensor, past->ndim, past->shape,
+        except < 0 ? ", as past_cache" : ", as past_cache except on the sequence axis", error);
 }
 
-static kvmill_status check_rows(const kvmill_tensor_scatter *op, int axis, kvmill_error *error) {
-    int64_t rows = op->update->shape[axis], capacity = op->past_cache->shape[axis];
+kvmill_status kvmill_tensor_scatter_check_rows(const DLTensor *past, const DLTensor *update,
+                                               int axis, kvmill_error *error) {
+    int64_t rows = update->shape[axis], capacity = past->shape[axis];
     if (rows <= capacity || capacity == KVMILL_DYNAMIC)
         return KVMILL_OK;
     return kvmill_fail(error, KVMILL_E_SHAPE,
@@ -129,14 +87,12 @@ static kvmill_status check_rows(const kvmill_tensor_scatter *op, int axis, kvmil
 
 static kvmill_status check_indices(const kvmill_tensor_scatter *op, kvmill_error *error) {
     const DLTensor *indices = op->write_indices;
-    struct kvmill_shape_text words, batch;
     if (indices == NULL)
         return KVMILL_OK;
     if (indices->ndim == 1 && may_be_equal(indices->shape[0], op->past_cache->shape[0]))
         return check_dims(indices, "write_indices", error);
-    DLTensor wanted = {.ndim = 1, .shape = op->past_cache->shape};
-    return kvmill_fail(error, KVMILL_E_SHAPE, "write_indices has shape %s; accepted: %s, the batch",
-                       kvmill_shape_words(indices, &words), kvmill_shape_words(&wanted, &batch));
+    return kvmill_refuse_shape("write_indices", indices, 1, op->past_cache->shape, ", the batch",
+                               error);
 }
 
 static kvmill_status check_shapes(const kvmill_tensor_scatter *op, int axis, kvmill_error *error) {
@@ -146,7 +102,7 @@ static kvmill_status check_shapes(const kvmill_tensor_scatter *op, int axis, kvm
     if (status == KVMILL_OK && op->present_cache != NULL)
         status = check_same_shape(op, op->present_cache, "present_cache", -1, error);
     if (status == KVMILL_OK)
-        status = check_rows(op, axis, error);
+        status = kvmill_tensor_scatter_check_rows(op->past_cache, op->update, axis, error);
     return status == KVMILL_OK ? check_indices(op, error) : status;
 }
 
@@ -166,20 +122,11 @@ int64_t kvmill_tensor_scatter_dim(const kvmill_tensor_scatter *op, int axis, int
 /* Product of the cache's dims [from, to).  Too large only where another dim is 0, so that nothing
    moves: any value will do. */
 static int64_t folded(const kvmill_tensor_scatter *op, int axis, int from, int to) {
-    int64_t count = 1;
-    bool dynamic = false, overflow = false;
-    for (int d = from; d < to; d++) {
-        int64_t dim = kvmill_tensor_scatter_dim(op, axis, d);
-        if (dim == 0)
-            return 0;
-        if (dim == KVMILL_DYNAMIC)
-            dynamic = true;
-        else
-            overflow |= __builtin_mul_overflow(count, dim, &count);
-    }
-    return overflow || count > kvmill_dtype_most(op->past_cache->dtype) ? 0
-           : dynamic                                                    ? KVMILL_DYNAMIC
-                                                                        : count;
+    struct kvmill_count count = {.product = 1};
+    for (int d = from; d < to; d++)
+        kvmill_count_extent(&count, kvmill_tensor_scatter_dim(op, axis, d));
+    bool is_too_large = count.overflow || count.product > kvmill_dtype_most(op->past_cache->dtype);
+    return is_too_large ? 0 : kvmill_counted(&count);
 }
 
 static struct kvmill_row_geometry fold(const kvmill_tensor_scatter *op, int axis) {
@@ -201,7 +148,7 @@ kvmill_status kvmill_tensor_scatter_check(const kvmill_tensor_scatter *op,
     if (status == KVMILL_OK)
         status = check_axis(op, error);
     if (status == KVMILL_OK)
-        status = check_mode(op, error);
+        status = kvmill_check_members(OP_TENSOR_SCATTER, 0, op, error);
     if (status == KVMILL_OK)
         status = check_dtypes(op, error);
     if (status != KVMILL_OK)

@@ -22,6 +22,10 @@ kvmill_status kvmill_tensor_scatter_check(const kvmill_tensor_scatter *op,
                                           struct kvmill_row_geometry *geometry,
                                           kvmill_error *error);
 
+/* The rows of update fit the capacity, as far as both are known. */
+kvmill_status kvmill_tensor_scatter_check_rows(const DLTensor *past, const DLTensor *update,
+                                               int axis, kvmill_error *error);
+
 /* Dim d of the cache as far as any of the prototypes tells; KVMILL_DYNAMIC when none does. */
 int64_t kvmill_tensor_scatter_dim(const kvmill_tensor_scatter *op, int axis, int d);
 
@@ -29,8 +33,5 @@ int64_t kvmill_tensor_scatter_dim(const kvmill_tensor_scatter *op, int axis, int
    type may begin in the middle of a byte. */
 struct kvmill_rows_shape kvmill_rows_shape_of(const struct kvmill_row_geometry *geometry,
                                               DLDataType dtype);
-
-/* Elements of a tensor; KVMILL_DYNAMIC where a dim is; < -1 when it overflows int64. */
-int64_t kvmill_element_count(const DLTensor *tensor);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "element.h"
 #include "fail.h"
+#include "refuse.h"
 
 /* ---- Lists of axes ---- */
 
@@ -258,17 +259,6 @@ kvmill_status kvmill_check_rank(const char *name, const DLTensor *tensor, kvmill
                        tensor->ndim, (int)KVMILL_MOST_RANK);
 }
 
-static bool overflows(const DLTensor *tensor) {
-    int64_t count = kvmill_element_bytes(tensor->dtype);
-    bool overflow = false;
-    for (int d = 0; d < tensor->ndim; d++) {
-        if (tensor->shape[d] == 0)
-            return false;
-        overflow |= __builtin_mul_overflow(count, tensor->shape[d], &count);
-    }
-    return overflow;
-}
-
 kvmill_status kvmill_check_known(const char *name, const DLTensor *tensor, kvmill_error *error) {
     struct kvmill_shape_text words;
     for (int d = 0; d < tensor->ndim; d++)
@@ -278,11 +268,7 @@ kvmill_status kvmill_check_known(const char *name, const DLTensor *tensor, kvmil
                 "%s has shape %s; accepted: known extents, as kernels are made for one "
                 "shape (axis %d is not)",
                 name, kvmill_shape_words(tensor, &words), d);
-    if (overflows(tensor))
-        return kvmill_fail(error, KVMILL_E_OVERFLOW,
-                           "%s has shape %s; accepted: at most PTRDIFF_MAX bytes", name,
-                           kvmill_shape_words(tensor, &words));
-    return KVMILL_OK;
+    return kvmill_check_dims(name, tensor, 0, error);
 }
 
 /* ---- Unfolding ---- */

@@ -24,6 +24,8 @@ enum oracle_type attention_type(DLDataType type) {
         return type.bits == 4 ? ORACLE_I4 : ORACLE_I8;
     if (type.code == kDLBfloat)
         return ORACLE_BF16;
+    if (type.bits == 8)
+        return type.code == KVMILL_DL_FLOAT8_E5M2 ? ORACLE_E5M2 : ORACLE_E4M3;
     return type.bits == 16 ? ORACLE_F16 : ORACLE_F32;
 }
 
@@ -72,7 +74,9 @@ static struct side side_of(const struct attention *a, bool value) {
 
 static enum oracle_type type_of(const struct side *side) {
     if (side->format != NULL)
-        return strcmp(side->format, "q8_0") == 0 ? ORACLE_Q8_0 : ORACLE_Q4_0;
+        return strcmp(side->format, "q8_0") == 0   ? ORACLE_Q8_0
+               : strcmp(side->format, "q5_1") == 0 ? ORACLE_Q5_1
+                                                   : ORACLE_Q4_0;
     return attention_type(side->T2);
 }
 
@@ -187,8 +191,11 @@ static double between(struct dice *dice, double least, double most) {
 /* Any NaN of the type. */
 static void put_nan(enum oracle_type type, unsigned char *array, int64_t number,
                     struct dice *dice) {
-    static const uint32_t infinity[] = {
-        [ORACLE_F32] = 0x7f800000, [ORACLE_F16] = 0x7c00, [ORACLE_BF16] = 0x7f80};
+    static const uint32_t infinity[] = {[ORACLE_F32] = 0x7f800000,
+                                        [ORACLE_F16] = 0x7c00,
+                                        [ORACLE_BF16] = 0x7f80,
+                                        [ORACLE_E4M3] = 0x7f,
+                                        [ORACLE_E5M2] = 0x7c};
     int64_t size = oracle_bytes(type, 1);
     uint32_t bits = (uint32_t)dice_bits(dice) | infinity[type] | 1;
     for (int64_t i = 0; i < size; i++)
@@ -383,12 +390,18 @@ static void open_side(struct attention *a, bool value, struct dice *dice) {
     }
 }
 
+static bool is_blocks(enum oracle_type type) {
+    return type == ORACLE_Q8_0 || type == ORACLE_Q4_0 || type == ORACLE_Q5_1;
+}
+
 /* llama.cpp's blocks: noise, but for a scale that is NaN until a row is written. */
 static void set_block_scales(const struct oracle_side *side, int64_t row, bool valid,
                              struct dice *dice) {
     unsigned char *block = side->data + row * oracle_bytes(side->type, side->dim);
-    double code = side->type == ORACLE_Q8_0 ? 100 : 6;
+    double code = side->type == ORACLE_Q8_0 ? 100 : side->type == ORACLE_Q5_1 ? 16 : 6;
     for (int64_t i = 0; i < side->dim; i += 32, block += oracle_bytes(side->type, 32)) {
+        if (side->type == ORACLE_Q5_1)
+            oracle_put(ORACLE_F16, block, 1, between(dice, -1, 0));
         if (valid)
             oracle_put(ORACLE_F16, block, 0, between(dice, 0.2, 1) / code);
         else
@@ -399,12 +412,12 @@ static void set_block_scales(const struct oracle_side *side, int64_t row, bool v
 static void fill_row(const struct oracle_side *side, int64_t row, struct dice *dice) {
     double code = side->type == ORACLE_I4 ? 6 : 100;
     int64_t first = row * side->dim, groups = side->group != 0 ? side->dim / side->group : 0;
-    if (side->type == ORACLE_Q8_0 || side->type == ORACLE_Q4_0) {
+    if (is_blocks(side->type)) {
         set_block_scales(side, row, true, dice);
         return;
     }
     for (int64_t i = first; i < first + side->dim; i++)
-        if (side->type <= ORACLE_BF16)
+        if (side->type <= ORACLE_BF16 || side->type == ORACLE_E4M3 || side->type == ORACLE_E5M2)
             oracle_put(side->type, side->data, i, between(dice, -1, 1));
     for (int64_t g = row * groups; g < (row + 1) * groups; g++)
         oracle_put(side->scale_type, side->scale, g, between(dice, 0.2, 1) / code);
@@ -415,7 +428,7 @@ static void spoil_blocks(const struct oracle_attention *problem, const struct or
     const struct oracle_cache *cache = &problem->cache;
     int64_t rows = (cache->dynamic ? 1 : cache->batch) * cache->layers * cache->sides *
                    cache->capacity * cache->heads;
-    if (side->type == ORACLE_Q8_0 || side->type == ORACLE_Q4_0)
+    if (is_blocks(side->type))
         for (int64_t row = 0; row < rows; row++)
             set_block_scales(side, row, false, dice);
 }

@@ -55,7 +55,7 @@ step() {
 few="DEFAULT_SPECS=specs/rows.json TEST_SPECS=specs/few.json --disable-static"
 
 # Valgrind knows AVX2 and no more; sanitizers watch the rest.
-beyond_avx2=scalar,avx512,avx512vnni,avx512fp16
+beyond_avx2=$(./kvmill isas | awk '($2 == "any" || $2 == "x86_64") && $1 != "avx2" {print $1}' | paste -s -d , -)
 
 # Compilers and sanitizers differ in what they see of a case, not in how many random ones there are.
 slow="TESTS_ENVIRONMENT=KVMILL_TEST_SLOW=1"
@@ -74,7 +74,7 @@ variant() {
 
 # The longest first, as in tests/local.am.
 programs="tests/t_cache_attention tests/t_attention_cases tests/t_windows tests/t_rows tests/t_convert tests/t_scatter
-tests/t_cases tests/t_api tests/t_threads tests/t_by_size tests/t_portable_kernels tests/t_config tests/t_names tests/t_m4 tests/t_specs
+tests/t_cases tests/t_api tests/t_threads tests/t_by_size tests/t_cache_attend tests/t_cache_attend_cases tests/t_formats tests/t_ops tests/t_described tests/t_pack_key tests/t_portable_kernels tests/t_config tests/t_names tests/t_m4 tests/t_specs
 tests/t_space tests/t_statistics tests/t_strategy tests/t_database tests/t_environment tests/t_simulate tests/t_assignment tests/t_problem
 tests/t_flows tests/t_flow_specs tests/t_flow_oracle tests/t_flow_decode tests/t_scores tests/t_flow_fused tests/t_flow_accuracy tests/t_page_lists
 tests/t_flow_plans tests/t_flow_tokens tests/t_flow_moves tests/t_flow_edges tests/t_flow_errors tests/t_onnx_attention tests/t_onnx_cases

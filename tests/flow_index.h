@@ -4,7 +4,7 @@
 #ifndef KVMILL_TESTS_FLOW_INDEX_H
 #define KVMILL_TESTS_FLOW_INDEX_H
 
-#include "../runtime/flow.h"
+#include "../runtime/flow/flow.h"
 
 static inline const float *score_all(const struct flow_scoring *scoring, float *workspace) {
     const struct flow_span all = {0, scoring->pages};

@@ -19,7 +19,7 @@
 
 #include <stdint.h>
 
-#include "../gen/text.h"
+#include "../base/text.h"
 
 /* The file of that text; aborts where the text is wrong.  Release with text_free. */
 void onnx_write(const char *description, struct text *file);

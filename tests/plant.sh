@@ -12,6 +12,14 @@ open(name, "w", encoding="utf8").write(text.replace(old, new, 1))
 PYTHON
 }
 
+# copy_sources DIRECTORY... -- of the source tree, without what a build has left there.
+copy_sources() {
+    (cd "$srcdir" && find "$@" -name '*.[ch]') | while read -r source; do
+        mkdir -p "$(dirname "$source")"
+        cp "$srcdir/$source" "$source"
+    done
+}
+
 # One fault in eight is built, unless KVMILL_ALL_FAULTS is set: all take hours together.  KVMILL_FAULTS_TURN says which
 # eighth.  The others are planted only, so that one whose text has moved is seen.
 faults_of=8

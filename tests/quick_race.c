@@ -2,7 +2,7 @@
    seconds.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "../tune/timer.h"
+#include "../base/timer.h"
 
 void timer_race(struct contender *contenders, int count, double seconds) {
     (void)seconds;

@@ -158,14 +158,25 @@ static void test_long_texts(void) {
 
 /* ---- Instruction sets ---- */
 
+/* Each is better than those before it that are there. */
+static bool in_order(const char *const *names) {
+    int last = -1;
+    for (; *names != NULL; names++) {
+        int rank = isa_rank(*names);
+        if (rank >= 0 && rank <= last)
+            return false;
+        last = rank > last ? rank : last;
+    }
+    return true;
+}
+
 static void test_isas(void) {
-    static const char *const names[] = {"scalar", "neon",       "avx2",
-                                        "avx512", "avx512vnni", "avx512fp16"};
-    const size_t count = sizeof names / sizeof *names;
-    bool good = true;
-    for (size_t i = 0; i < count; i++)
-        good &= isa_rank(names[i]) == (int)i;
-    ok(good && kvmill_isa_name(count) == NULL && kvmill_isa_name(1000) == NULL,
+    static const char *const names[] = {"scalar", "avx2",       "avx512",
+                                        "avx512vnni", "avx512fp16", NULL};
+    size_t count = 0;
+    while (kvmill_isa_name(count) != NULL)
+        count++;
+    ok(isa_rank("scalar") == 0 && in_order(names) && count >= 1 && kvmill_isa_name(1000) == NULL,
        "the instruction sets have names, worst first");
     ok(kvmill_isa_usable("scalar"), "every CPU runs scalar");
     ok(!kvmill_isa_usable("") && !kvmill_isa_usable("AVX2") && !kvmill_isa_usable("sse9"),
@@ -216,7 +227,10 @@ static void restore_environment(void) {
 }
 
 static const char *outermost(void) {
-    return *outer_cap ? outer_cap : "avx512";
+    const char *name, *best = "scalar";
+    for (size_t i = 0; (name = kvmill_isa_name(i)) != NULL; i++)
+        best = name;
+    return *outer_cap ? outer_cap : best;
 }
 
 static void test_caps(void) {
@@ -232,7 +246,7 @@ static void test_caps(void) {
         describe(&usual, &wish, text);
         ok(uses_isa(text, best_isa(cap)), "options.isa %s: kernels of %s", name, best_isa(cap));
     }
-    kvmill_plan_options options = all_packs("avx512");
+    kvmill_plan_options options = all_packs(kvmill_isa_name(1) ? kvmill_isa_name(1) : "scalar");
     set_environment("scalar");
     describe(&usual, &options, text);
     ok(uses_isa(text, "scalar"), "the lower cap wins: KVMILL_ISA");

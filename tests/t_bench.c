@@ -1,12 +1,15 @@
 /* What `kvmill bench` measures, with a race that takes no time and runs that fail on demand.
 
    SPDX-License-Identifier: Apache-2.0 */
-#define timer_race quick_race
 #define kvmill_run run_or_fail
-#include "../bench/bench_rows.c"
-#include "../bench/rows_scene.c"
+#include "../bench/scene_call.c"
 #undef kvmill_run
 
+#include <stdio.h>
+
+#include "../base/timer.h"
+#include "../bench/bench.h"
+#include "../bench/scene_rows.h"
 #include "tap.h"
 
 static int runs_to_fail;
@@ -24,7 +27,7 @@ kvmill_status run_or_fail(const kvmill_plan *plan, const DLTensor *const *tensor
 }
 
 /* Each contender at many slots, the last one included. */
-void quick_race(struct contender *contenders, int count, double seconds) {
+void timer_race(struct contender *contenders, int count, double seconds) {
     (void)seconds;
     for (int i = 0; i < count; i++) {
         for (int64_t k = 0; k < 64; k++)
@@ -47,9 +50,9 @@ static bool add_spec(struct spec_list *specs, const char *dtype, int rank, const
     int64_t update[LONGEST_RANK];
     memcpy(update, dims, (size_t)rank * sizeof *dims);
     update[axis < 0 ? axis + rank : axis] = rows;
-    spec->op = &tensor_scatter_spec;
-    spec->scatter.axis = axis;
-    strcpy(spec->scatter.mode, "linear");
+    spec->op = kvmill_op_of(OP_TENSOR_SCATTER, 0);
+    spec->scatter.op.axis = axis;
+    spec->scatter.op.mode = "linear";
     spec->scatter.dtype = kvmill_dtype_by_name(dtype)->dl;
     spec->scatter.past_cache.dtype = spec->scatter.update.dtype = spec->scatter.dtype;
     return spec_set_shape(&spec->scatter.past_cache, dims, rank, &error) &&
@@ -61,8 +64,9 @@ static int bench(const char *dtype, int rank, const int64_t *dims, int64_t axis,
     struct spec_list specs = {0};
     const kvmill_pack pack = {.abi = KVMILL_KERNEL_ABI, .name = "none"};
     results.count = 0;
+    const struct scene_setting setting = {.pack = &pack, .threads = 1};
     bool done = add_spec(&specs, dtype, rank, dims, axis, rows) &&
-                bench_rows(&specs.items[0], &pack, 1, &results, &error);
+                bench_rows(&specs.items[0], &setting, &results, &error);
     spec_list_free(&specs);
     return done ? results.count : -1;
 }
@@ -103,12 +107,11 @@ static void test_axes(void) {
 static void test_dims_of_the_update(void) {
     const int64_t past[] = {KVMILL_DYNAMIC, 2, 4, 8}, update[] = {3, 2, 1, 8};
     struct spec_list specs = {0};
-    struct rows_case each;
+    struct run_size size;
     bool done = add_spec(&specs, "float16", 4, past, -2, 1) &&
                 spec_set_shape(&specs.items[0].scatter.update, update, 4, &error) &&
-                rows_case_open(&each, &specs.items[0], &error) &&
-                rows_case_size(&each, 64, 1 << 20);
-    ok(done && dim_of(&each, 0) == 3, "a batch that only the update tells");
+                rows_size(&specs.items[0], 64, 1 << 20, &size);
+    ok(done && size.batch == 3, "a batch that only the update tells");
     spec_list_free(&specs);
 }
 

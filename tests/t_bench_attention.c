@@ -9,8 +9,7 @@
 #include <unistd.h>
 
 #include "../bench/attention_work.h"
-#include "../bench/bench_attention.h"
-#include "../bench/bench_limits.h"
+#include "../bench/bench.h"
 #include "../bench/limits.h"
 #include "bad_attend.h"
 #include "tap.h"
@@ -128,7 +127,7 @@ static void test_bytes(void) {
     ok(attention_row_bytes(&half) == 4096, "float16: 4096 bytes a token");
     ok(attention_row_bytes(&bytes) == 8 * 2 * (128 + 32), "int8 with 16 scales a row");
     ok(attention_row_bytes(&nibbles) == 8 * 2 * (64 + 8), "int4 with 4 scales a row");
-    const struct attention_size size = {8, 1, 4096}, few = {1, 8, 4096};
+    const struct run_size size = {8, 1, 4096}, few = {1, 8, 4096};
     ok(attention_read_bytes(&half, &size) == 8.0 * 4096 * 4096, "all positions of all sequences");
     ok(attention_store_bytes(&bytes, &size) == 8.0 * (4096 + 2560), "a row in, a row out");
     half.window = 1000;
@@ -141,26 +140,25 @@ static void test_bytes(void) {
 static void test_flops(void) {
     struct kvmill_cache_geometry g = llama(KVMILL_F16, 0);
     double pair = 2 * 32 * 256;
-    ok(attention_flops(&g, &(struct attention_size){1, 1, 4096}) == pair * 4096, "one query");
-    ok(attention_flops(&g, &(struct attention_size){1, 512, 512}) == pair * 512 * 513 / 2,
+    ok(attention_flops(&g, &(struct run_size){1, 1, 4096}) == pair * 4096, "one query");
+    ok(attention_flops(&g, &(struct run_size){1, 512, 512}) == pair * 512 * 513 / 2,
        "a prompt: the masked half is not counted");
-    ok(attention_flops(&g, &(struct attention_size){2, 512, 4096}) ==
+    ok(attention_flops(&g, &(struct run_size){2, 512, 4096}) ==
            2 * pair * (512.0 * 3584 + 512 * 513 / 2),
        "a chunk of one");
     g.window = 100;
-    ok(attention_flops(&g, &(struct attention_size){1, 512, 512}) ==
-           pair * (100 * 101 / 2 + 412 * 100),
+    ok(attention_flops(&g, &(struct run_size){1, 512, 512}) == pair * (100 * 101 / 2 + 412 * 100),
        "with a window");
     g.window = 0;
     g.causal = false;
-    ok(attention_flops(&g, &(struct attention_size){1, 16, 512}) == pair * 16 * 512, "all see all");
+    ok(attention_flops(&g, &(struct run_size){1, 16, 512}) == pair * 16 * 512, "all see all");
 }
 
 static void test_bars(void) {
     struct kvmill_cache_geometry g = llama(KVMILL_I4, 32), half = llama(KVMILL_F16, 0);
     g.math = KVMILL_MATH_FAST;
     ok(attention_decode_bar(&g, "avx512vnni") == 0.70, "int4, fast");
-    g.key.group = g.value.group = 8;
+    g.key.quant_group = g.value.quant_group = 8;
     ok(near(attention_decode_bar(&g, "avx512vnni"), 0.63), "  a tenth less by eight");
     ok(attention_decode_bar(&half, "avx512") == 0.85, "float16");
     ok(attention_decode_bar(&half, "avx2") == 0.70, "  with AVX2");
@@ -204,13 +202,17 @@ static kvmill_cache_attention small_op(const char *type) {
 
 enum { SMALL_ROTATION = 1 << 20 };
 
+static void make_spec(struct spec *spec, kvmill_cache_attention op) {
+    attention_spec_begin(spec, KVMILL_MULTI_HEAD_CACHE_ATTENTION, false);
+    spec->attention.op = op;
+    strcpy(spec->where, "test");
+}
+
 static int bench(const kvmill_cache_attention *op, int threads) {
     static const kvmill_pack none = {.abi = KVMILL_KERNEL_ABI, .name = "none"};
-    const struct attention_setting setting = {&none, threads, false, SMALL_ROTATION};
+    const struct scene_setting setting = {&none, threads, false, SMALL_ROTATION};
     struct spec spec;
-    attention_spec_begin(&spec, KVMILL_MULTI_HEAD_CACHE_ATTENTION, false);
-    spec.attention.op = *op;
-    strcpy(spec.where, "test");
+    make_spec(&spec, *op);
     results.count = 0;
     if (bench_attention(&spec, &setting, &results, &error))
         return results.count;
@@ -249,34 +251,40 @@ static const struct kvmill_convert_shape half_rows = {KVMILL_F16, {KVMILL_F16, 3
 static const struct kvmill_kernel bad_write = {
     KVMILL_KERNEL_ABI, KVMILL_WRITE_ROWS, "bad__scalar_write", "scalar", &half_rows, 0,
     write_nothing};
-static bool check(const struct kvmill_kernel *kernel,
-                  bool (*is_right)(struct attention_call *, struct error *)) {
+static bool check(const struct kvmill_kernel *kernel, enum scene_step step) {
     const kvmill_pack pack = {.abi = KVMILL_KERNEL_ABI,
                               .count = kernel != NULL,
                               .name = "bad",
                               .kernels = &kernel,
                               .manifest = ""};
-    const struct attention_setting setting = {&pack, 2, false, SMALL_ROTATION};
-    const kvmill_cache_attention op = small_op("float16");
-    struct attention_scene scene;
-    struct attention_call call;
+    const kvmill_pack *packs = &pack;
+    const kvmill_plan_options options = {
+        .struct_size = sizeof options, .packs = &packs, .pack_count = 1, .threads = 2};
+    static struct scene scene;
+    struct spec spec;
+    struct scene_call call;
+    struct owned_plan plan = {0};
     struct pool *pool = pool_open(2);
-    bool right = attention_open(&scene, &op, &setting, NULL, &error) &&
-                 attention_set_shape(&scene, 1, 64, 8, &error);
-    attention_call_open(&call, &scene, &(struct attention_size){1, 8, 64}, pool);
-    right = right && is_right(&call, &error);
-    attention_close(&scene);
+    const struct run_size size = {1, 8, 64};
+    make_spec(&spec, small_op("float16"));
+    bool right = scene_open(&scene, &spec, &size, SMALL_ROTATION, false, &error) &&
+                 scene_plan(&scene, STEP_RUN, &options, &plan, &error);
+    scene_call_open(&call, &scene, step, &size, &plan, pool);
+    right = right && scene_check(&call, &error);
+    owned_plan_close(&plan);
+    scene_close(&scene);
     pool_close(pool);
     return right;
 }
 
 static void test_checks(void) {
-    ok(check(NULL, attention_check_run), "attention that is right");
-    ok(check(NULL, attention_check_store), "rows that are right");
-    ok(!check(&bad_attend, attention_check_run), "attention that is wrong is found");
+    ok(check(NULL, STEP_RUN), "attention that is right");
+    ok(check(NULL, STEP_STORE), "rows that are right");
+    ok(!check(&bad_attend, STEP_RUN), "attention that is wrong is found");
     ok(strstr(error.text, "an output is ") != NULL, "  which says so");
-    ok(!check(&bad_write, attention_check_store), "rows that are not written are found");
-    ok(strstr(error.text, "rows are not stored") != NULL, "  which says so");
+    ok(!check(&bad_write, STEP_STORE), "rows that are not written are found");
+    ok(strstr(error.text, "its result is not that of the portable kernel") != NULL,
+       "  which says so");
 }
 
 int main(void) {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../bench/bench_onnx.h"
-#include "../bench/onnx_scene.h"
+#include "../bench/bench.h"
+#include "../bench/scene_onnx.h"
 #include "bad_attend.h"
 #include "tap.h"
 
@@ -67,21 +67,24 @@ static const struct work works[] = {
     {"no shapes", "{\"op\": \"Attention\", \"opset\": 24, \"T1\": \"float16\"}", 0, 0, 0, 0},
 };
 
-static bool is_worth(const struct spec *spec, const struct attention_size *size, double bytes,
+static bool is_worth(const struct spec *spec, const struct run_size *size, double bytes,
                      double flops) {
-    struct onnx_scene scene;
-    if (!onnx_scene_serves(spec, size))
+    static struct scene scene;
+    struct scene_call call;
+    if (!onnx_serves(spec, size))
         return bytes == 0 && flops == 0;
-    bool done = onnx_scene_open(&scene, spec, size, SMALL_ROTATION, &error);
-    bool same = done && onnx_scene_bytes(&scene) == bytes && onnx_scene_flops(&scene) == flops;
-    if (done && !same)
-        diag("%g bytes, %g operations", onnx_scene_bytes(&scene), onnx_scene_flops(&scene));
-    onnx_scene_close(&scene);
+    bool done = scene_open(&scene, spec, size, SMALL_ROTATION, false, &error), same = false;
+    if (done) {
+        scene_call_open(&call, &scene, STEP_RUN, size, NULL, NULL);
+        same = scene_call_bytes(&call) == bytes && scene_call_flops(&call) == flops;
+        diag("%g bytes, %g operations", scene_call_bytes(&call), scene_call_flops(&call));
+    }
+    scene_close(&scene);
     return same;
 }
 
 static void test_work(void) {
-    const struct attention_size decode = {1, 1, 4096}, prefill = {1, 512, 512};
+    const struct run_size decode = {1, 1, 4096}, prefill = {1, 512, 512};
     for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
         const struct work *work = &works[i];
         struct spec_list list;
@@ -99,7 +102,7 @@ static void test_work(void) {
 /* The number of results; -1 after a failure. */
 static int bench(const char *text, int threads) {
     static const kvmill_pack none = {.abi = KVMILL_KERNEL_ABI, .name = "none"};
-    const struct attention_setting setting = {&none, threads, false, SMALL_ROTATION};
+    const struct scene_setting setting = {&none, threads, false, SMALL_ROTATION};
     struct spec_list list;
     open_spec(text, &list);
     results.count = 0;
@@ -177,19 +180,20 @@ static bool check(const kvmill_pack *pack) {
     const kvmill_plan_options options = {
         .struct_size = sizeof options, .packs = &pack, .pack_count = 1, .threads = 2};
     struct spec_list list;
-    struct onnx_scene scene;
+    static struct scene scene;
+    struct scene_call call;
     struct owned_plan plan = {0};
     struct pool *pool = pool_open(2);
+    const struct run_size size = {2, 3, 70};
     open_spec("{\"op\": \"Attention\", " HALVES "\"Q\": [\"?\", 4, \"?\", 32], "
               "\"K\": [\"?\", 2, \"?\", 32], \"V\": [\"?\", 2, \"?\", 32]" NONPAD "}",
               &list);
-    bool right = onnx_scene_open(&scene, list.items, &(struct attention_size){2, 3, 70},
-                                 SMALL_ROTATION, &error) &&
-                 onnx_scene_plan(&scene, &options, &plan, &error) &&
-                 onnx_scene_expect(&scene, pool, &error) &&
-                 onnx_scene_check(&scene, &plan, pool, &error);
+    bool right = scene_open(&scene, list.items, &size, SMALL_ROTATION, false, &error) &&
+                 scene_plan(&scene, STEP_RUN, &options, &plan, &error);
+    scene_call_open(&call, &scene, STEP_RUN, &size, &plan, pool);
+    right = right && scene_check(&call, &error);
     owned_plan_close(&plan);
-    onnx_scene_close(&scene);
+    scene_close(&scene);
     spec_list_free(&list);
     pool_close(pool);
     return right;

@@ -4,7 +4,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "../runtime/by_size.h"
+#include "../runtime/core/by_size.h"
 #include "attention.h"
 #include "tap.h"
 

@@ -18,7 +18,9 @@ static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default, &kvmill_
 enum { PACKS = sizeof packs / sizeof *packs };
 
 static const DLDataType f32 = {kDLFloat, 32, 1}, f16 = {kDLFloat, 16, 1}, bf16 = {kDLBfloat, 16, 1},
-                        i8 = {kDLInt, 8, 1}, i4 = {kDLInt, 4, 1}, u8 = {kDLUInt, 8, 1};
+                        e4m3 = {KVMILL_DL_FLOAT8_E4M3FN, 8, 1},
+                        e5m2 = {KVMILL_DL_FLOAT8_E5M2, 8, 1}, i8 = {kDLInt, 8, 1},
+                        i4 = {kDLInt, 4, 1}, u8 = {kDLUInt, 8, 1};
 
 static uint64_t seed;
 
@@ -50,7 +52,7 @@ static int64_t choose_group(int64_t dim, int64_t multiple, struct dice *dice) {
 }
 
 static struct format choose_format(int64_t dim, struct dice *dice) {
-    static const char *const blocks[] = {"q8_0", "q4_0"};
+    static const char *const blocks[] = {"q8_0", "q4_0", "q5_1"};
     struct format format = {.T2 = choose_float(dice), .T3 = choose_float(dice), .group = 8};
     int64_t kind = dice_range(dice, 0, 9);
     if (kind < 3 && dim % 2 == 0) {
@@ -62,8 +64,10 @@ static struct format choose_format(int64_t dim, struct dice *dice) {
         format.group = choose_group(dim, 1, dice);
         format.T2 = i8;
     } else if (kind == 6 && dim % 32 == 0) {
-        format.blocks = blocks[dice_range(dice, 0, 1)];
+        format.blocks = blocks[dice_range(dice, 0, 2)];
         format.T2 = u8;
+    } else if (kind == 7) {
+        format.T2 = dice_once_in(dice, 2) ? e4m3 : e5m2;
     }
     return format;
 }
@@ -392,8 +396,9 @@ static void test_kind(enum kind kind, bool use_packs) {
 
 static DLDataType dl_of(int element) {
     const DLDataType types[] = {
-        [KVMILL_F32] = f32, [KVMILL_F16] = f16, [KVMILL_BF16] = bf16, [KVMILL_I8] = i8,
-        [KVMILL_I4] = i4,   [KVMILL_Q8_0] = u8, [KVMILL_Q4_0] = u8};
+        [KVMILL_F32] = f32,   [KVMILL_F16] = f16, [KVMILL_BF16] = bf16, [KVMILL_I8] = i8,
+        [KVMILL_I4] = i4,     [KVMILL_Q8_0] = u8, [KVMILL_Q4_0] = u8,   [KVMILL_E4M3] = e4m3,
+        [KVMILL_E5M2] = e5m2, [KVMILL_Q5_1] = u8};
     return element == 0 ? f32 : types[element];
 }
 
@@ -403,17 +408,18 @@ static struct format format_of(const struct kvmill_format *kernel, bool raw) {
                                         : element == KVMILL_I8 ? 8
                                         : element == KVMILL_I4 ? 4
                                                                : 0,
-                           .group = kernel->group,
+                           .group = kernel->quant_group,
                            .T2 = dl_of(element),
                            .T3 = dl_of(kernel->scale),
                            .blocks = element == KVMILL_Q8_0   ? "q8_0"
                                      : element == KVMILL_Q4_0 ? "q4_0"
+                                     : element == KVMILL_Q5_1 ? "q5_1"
                                                               : NULL};
 }
 
 static bool is_same_format(const struct kvmill_format *a, const struct kvmill_format *b) {
     return a->element == b->element && a->dim == b->dim && a->scale == b->scale &&
-           a->group == b->group;
+           a->quant_group == b->quant_group;
 }
 
 static void set_formats(struct attention *a, int activation, const struct kvmill_format *key,
@@ -511,11 +517,15 @@ static bool is_selected(const struct attention *a, const struct kvmill_kernel *k
 }
 
 /* Slow runs take every kernel of small packs, a few of large ones. */
+enum { SMALL_PACKS = 200 };
+
 static int cases_of_kernel(struct dice *dice) {
     int64_t kernels = 0;
     for (int p = 0; p < PACKS; p++)
         kernels += packs[p]->count;
-    return is_slow_run() ? dice_once_in(dice, 1 + kernels / 100) : 3;
+    if (!is_slow_run())
+        return 3;
+    return kernels < SMALL_PACKS ? 2 : dice_once_in(dice, 1 + kernels / 100);
 }
 
 static bool run_kernel(const struct kvmill_kernel *kernel, struct dice *dice) {

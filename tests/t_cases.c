@@ -1114,6 +1114,27 @@ static void test_zero_beside_huge(void) {
     }
 }
 
+/* Strides of prototypes that leave a dim open are looked at by a run; a plan only folds them. */
+static void test_open_huge_strides(void) {
+    int64_t open[] = {-1, 2, 3, 5, 4}, rows[] = {-1, 2, 3, 2, 4}, batch[] = {2, 2, 3, 5, 4};
+    int64_t strides[] = {INT64_MAX, INT64_MIN, INT64_MAX / 2, 4, 1};
+    kvmill_plan *plan = NULL;
+    kvmill_error error;
+    kvmill_call call;
+    unsigned char byte = 0;
+    DLTensor past = {&byte, {kDLCPU, 0}, 5, float32, open, strides, 0};
+    DLTensor update = {&byte, {kDLCPU, 0}, 5, float32, rows, NULL, 0};
+    kvmill_tensor_scatter op = {
+        .struct_size = sizeof op, .axis = -2, .past_cache = &past, .update = &update};
+    const DLTensor *const tensors[] = {&past, &update, NULL, &past};
+    bool good = kvmill_plan_tensor_scatter(&op, NULL, &plan, &error) == KVMILL_OK;
+    past.shape = batch;
+    ok(good && is_status(kvmill_begin(&call, plan, tensors, NULL, &error), KVMILL_E_OVERFLOW,
+                         &error, (const char *const[]){"past_cache", NULL}),
+       "overflow: strides that a plan could not judge");
+    kvmill_plan_destroy(plan);
+}
+
 /* The most bytes there may be: still a valid plan, whatever its size in bits. */
 static void test_largest(void) {
     const int64_t most = PTRDIFF_MAX / 16;
@@ -1377,6 +1398,7 @@ int main(void) {
     test_overflows();
     test_zero_beside_huge();
     test_largest();
+    test_open_huge_strides();
     test_strides();
     test_published_linear();
     test_published_3d();

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../gen/config.h"
-#include "../gen/json.h"
+#include "../import/hf/config.h"
+#include "../base/json.h"
 #include "tap.h"
 
 static char folder[] = "/tmp/t_config.XXXXXX";

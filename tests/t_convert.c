@@ -32,19 +32,21 @@ static bool is_writer(const struct kvmill_kernel *kernel) {
 }
 
 static bool is_float(int element) {
-    return element <= KVMILL_BF16;
+    return element <= KVMILL_BF16 || element == KVMILL_E4M3 || element == KVMILL_E5M2;
 }
 
 static bool is_blocks(int element) {
-    return element >= KVMILL_Q8_0;
+    return element == KVMILL_Q8_0 || element == KVMILL_Q4_0 || element == KVMILL_Q5_1;
 }
 
 static bool is_copy(const struct kvmill_convert_shape *shape) {
-    return shape->activation == shape->format.element && shape->format.group == 0;
+    return shape->activation == shape->format.element && shape->format.quant_group == 0;
 }
 
 static int64_t group_of(const struct kvmill_format *format) {
-    return is_blocks(format->element) ? BLOCK : format->group ? format->group : format->dim;
+    return is_blocks(format->element) ? BLOCK
+           : format->quant_group      ? format->quant_group
+                                      : format->dim;
 }
 
 static int64_t data_bytes(const struct kvmill_format *format) {
@@ -52,7 +54,9 @@ static int64_t data_bytes(const struct kvmill_format *format) {
 }
 
 static int64_t scale_bytes(const struct kvmill_format *format) {
-    return format->group ? oracle_bytes(type_of(format->scale), format->dim / format->group) : 0;
+    return format->quant_group
+               ? oracle_bytes(type_of(format->scale), format->dim / format->quant_group)
+               : 0;
 }
 
 static int64_t activation_bytes(const struct kvmill_convert_shape *shape) {
@@ -97,13 +101,43 @@ static void mend_block(int element, double *numbers, unsigned char *block, bool 
     }
 }
 
+/* The same of blocks with a minimum: NaN where an element is not finite; where the range is not,
+   codes 0; where it has no inverse, codes of all above the minimum are 31. */
+static void mend_range(double *numbers, unsigned char *block, bool after) {
+    double least = numbers[0], most = numbers[0];
+    bool finite = true;
+    for (int i = 0; i < BLOCK; i++) {
+        finite &= isfinite(numbers[i]) != 0;
+        least = fmin(least, numbers[i]);
+        most = fmax(most, numbers[i]);
+    }
+    float range = (float)(most - least), scale = finite ? range / 31.0f : NAN;
+    bool open = isfinite(scale) && scale != 0 && !isfinite(1 / scale);
+    if (isfinite(scale) && !open)
+        return;
+    for (int i = 0; i < BLOCK && !after; i++)
+        numbers[i] = 0;
+    if (!after)
+        return;
+    oracle_put(ORACLE_F16, block, 0, (double)scale);
+    oracle_put(ORACLE_F16, block, 1, finite ? least : (double)NAN);
+    for (int i = 0; i < BLOCK && open; i++) {
+        bool above = numbers[i] > least;
+        block[4 + i / 8] = (unsigned char)(block[4 + i / 8] | above << i % 8);
+        block[8 + i % 16] = (unsigned char)(block[8 + i % 16] | (above ? 15 : 0) << i / 16 * 4);
+    }
+}
+
 static void mend_blocks(const struct kvmill_format *format, double *numbers, unsigned char *row,
                         bool after) {
     if (!is_blocks(format->element))
         return;
     int64_t step = oracle_bytes(type_of(format->element), BLOCK);
     for (int64_t i = 0; i < format->dim; i += BLOCK, row += step)
-        mend_block(format->element, numbers + i, row, after);
+        if (format->element == KVMILL_Q5_1)
+            mend_range(numbers + i, row, after);
+        else
+            mend_block(format->element, numbers + i, row, after);
 }
 
 static struct oracle_side side_of(const struct kvmill_format *format, unsigned char *data,
@@ -111,7 +145,7 @@ static struct oracle_side side_of(const struct kvmill_format *format, unsigned c
     return (struct oracle_side){.type = type_of(format->element),
                                 .scale_type = format->scale ? type_of(format->scale) : ORACLE_F32,
                                 .dim = format->dim,
-                                .group = format->group,
+                                .group = format->quant_group,
                                 .data = data,
                                 .scale = scale};
 }
@@ -167,7 +201,8 @@ static double near_half(enum oracle_type type, double peak, int most, struct dic
 
 /* Halfway between two neighbours of a shorter type. */
 static double any_midpoint(struct dice *dice) {
-    enum oracle_type type = dice_once_in(dice, 2) ? ORACLE_F16 : ORACLE_BF16;
+    static const enum oracle_type types[] = {ORACLE_F16, ORACLE_BF16, ORACLE_E4M3, ORACLE_E5M2};
+    enum oracle_type type = types[dice_range(dice, 0, 3)];
     uint32_t bits = (uint32_t)dice_bits(dice) & 0x7fff;
     double x = oracle_decode(type, bits) / 2 + oracle_decode(type, bits + 1) / 2;
     return isfinite(x) ? x : 0;
@@ -207,7 +242,10 @@ static void fill_activations(const struct kvmill_convert_shape *shape, unsigned 
                              struct dice *dice) {
     const struct kvmill_format *format = &shape->format;
     int64_t group = group_of(format);
-    int most = format->element == KVMILL_I4 ? 7 : format->element == KVMILL_Q4_0 ? 8 : 127;
+    int most = format->element == KVMILL_I4     ? 7
+               : format->element == KVMILL_Q4_0 ? 8
+               : format->element == KVMILL_Q5_1 ? 31
+                                                : 127;
     for (int64_t i = 0; is_float(shape->activation) && i < format->dim; i += group)
         fill_group(type_of(shape->activation), row, i, group, most, dice);
 }
@@ -229,11 +267,11 @@ static void fill_cache_row(const struct kvmill_format *format, unsigned char *da
                            unsigned char *scale, struct dice *dice) {
     if (is_float(format->element))
         fill_floats(type_of(format->element), data, format->dim, dice);
-    if (format->group)
-        fill_floats(type_of(format->scale), scale, format->dim / format->group, dice);
+    if (format->quant_group)
+        fill_floats(type_of(format->scale), scale, format->dim / format->quant_group, dice);
     int64_t step = oracle_bytes(type_of(format->element), BLOCK);
     for (int64_t i = 0; is_blocks(format->element) && i < format->dim / BLOCK; i++)
-        fill_floats(ORACLE_F16, data + i * step, 1, dice);
+        fill_floats(ORACLE_F16, data + i * step, format->element == KVMILL_Q5_1 ? 2 : 1, dice);
 }
 
 /* ---- Problems ---- */
@@ -307,8 +345,9 @@ static void open_problem(struct problem *problem, const struct kvmill_kernel *ke
         .activation = problem->activation.fence.data,
         .token_stride = problem->activation.row,
         .head_stride = problem->activation.head,
-        .cache = {problem->data.fence.data, shape->format.group ? problem->scale.fence.data : NULL,
-                  problem->data.row, problem->data.head, problem->scale.row, problem->scale.head},
+        .cache = {problem->data.fence.data,
+                  shape->format.quant_group ? problem->scale.fence.data : NULL, problem->data.row,
+                  problem->data.head, problem->scale.row, problem->scale.head},
         .slot = problem->slot,
         .heads = heads,
         .repeat = repeat,
@@ -515,7 +554,7 @@ static const struct known known[] = {
 
 static bool fits(const struct known *k, const struct kvmill_convert_shape *shape) {
     return shape->activation == k->activation && shape->format.element == k->element &&
-           shape->format.scale == k->scale && shape->format.group == k->group;
+           shape->format.scale == k->scale && shape->format.quant_group == k->group;
 }
 
 static bool is_read_back(const struct known *k) {
@@ -615,7 +654,7 @@ static bool has_more(const struct sweep *sweep) {
 static void next_row(struct sweep *sweep, unsigned char *row) {
     enum oracle_type type = type_of(sweep->shape->activation);
     for (int64_t i = 0; i < sweep->shape->format.dim; i++) {
-        bool first = i % sweep->shape->format.group == 0;
+        bool first = i % sweep->shape->format.quant_group == 0;
         oracle_put(type, row, i,
                    !has_more(sweep) ? 0
                    : first          ? oracle_decode(type, sweep->peak)
@@ -657,7 +696,7 @@ static void test_sweep(const struct kvmill_kernel *kernel) {
     static int count;
     const struct kvmill_convert_shape *shape = kernel->shape;
     char what[32];
-    if (!is_writer(kernel) || shape->format.element != KVMILL_I8 || shape->format.group < 8 ||
+    if (!is_writer(kernel) || shape->format.element != KVMILL_I8 || shape->format.quant_group < 8 ||
         (shape->activation != KVMILL_F16 && shape->activation != KVMILL_BF16))
         return;
     snprintf(what, sizeof what, "%d %.24s", shape->activation, kernel->isa);

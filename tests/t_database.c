@@ -337,6 +337,155 @@ static void test_damage(void) {
     free(whole);
 }
 
+/* ---- Made to do harm ---- */
+
+enum { PAGE = 4096, LEVELS = 15, CHILDREN = 400 };
+
+static void put(char *at, int bytes, unsigned value) {
+    for (int i = bytes; i-- > 0; value >>= 8)
+        at[i] = (char)value;
+}
+
+/* An inner page of a table, all of whose children are one page. */
+static void make_inner(char *page, unsigned child) {
+    enum { HEAD = 12, CELL = 5, ROW = 1 };
+    memset(page, 0, PAGE);
+    page[0] = 5;
+    put(page + 3, 2, CHILDREN);
+    put(page + 5, 2, PAGE - CHILDREN * CELL);
+    put(page + 8, 4, child);
+    for (int i = 0; i < CHILDREN; i++) {
+        char *cell = page + PAGE - (i + 1) * CELL;
+        put(page + HEAD + 2 * i, 2, (unsigned)(cell - page));
+        put(cell, 4, child);
+        cell[4] = ROW;
+    }
+}
+
+static unsigned root_of_sweeps(void) {
+    sqlite3 *handle;
+    sqlite3_stmt *statement;
+    sqlite3_open(path, &handle);
+    sqlite3_prepare_v2(handle, "SELECT rootpage FROM sqlite_schema WHERE name = 'sweep'", -1,
+                       &statement, NULL);
+    sqlite3_step(statement);
+    unsigned root = (unsigned)sqlite3_column_int(statement, 0);
+    sqlite3_finalize(statement);
+    sqlite3_close(handle);
+    return root;
+}
+
+static void test_other_schemas(void) {
+    static const struct {
+        const char *sql, *words, *name;
+    } cases[] = {
+        {"CREATE TRIGGER lose AFTER INSERT ON result BEGIN DELETE FROM result; END",
+         "has a trigger \"lose\" that is not kvmill's", "a trigger"},
+        {"ALTER TABLE result RENAME TO old; CREATE VIEW result AS WITH RECURSIVE n(i) AS (SELECT 1 "
+         "UNION ALL SELECT i + 1 FROM n) SELECT old.* FROM old, n",
+         "not kvmill's", "an endless view in the place of a table"},
+        {"CREATE TABLE more (a)", "has a table \"more\" that", "a table more"},
+        {"DROP TABLE result", "lacks a table", "a table less"},
+        {"CREATE INDEX by_time ON result (measured)", "has a index \"by_time\" that", "an index"},
+        {"DROP TABLE result; CREATE TABLE result (id INTEGER PRIMARY KEY, sweep, candidate, "
+         "is_default, outcome, message, samples, baseline, limit_kind, limit_rate, code_bytes, "
+         "measured, environment, UNIQUE (sweep, candidate, measured))",
+         "has a table \"result\" that", "another definition of a table"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        remove_database();
+        fill(1);
+        change("PRAGMA journal_mode = DELETE");
+        change(cases[i].sql);
+        expect_unusable(DATABASE_READ, EXIT_USER, cases[i].words, cases[i].name);
+        expect_unusable(DATABASE_CREATE, EXIT_USER, cases[i].words, "  to write, too");
+    }
+}
+
+static void test_unknown_format(void) {
+    char *data;
+    remove_database();
+    fill(1);
+    change("PRAGMA journal_mode = DELETE");
+    size_t length = read_whole(&data);
+    put(data + 44, 4, 77);
+    write_file(data, length);
+    expect_unusable(DATABASE_READ, EXIT_USER, "SQLite", "a format that SQLite does not know");
+    free(data);
+}
+
+static void test_names(void) {
+    static const char *const names[] = {":memory:", "", "file:x.sqlite", "file::memory:"};
+    struct error error;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        ok(database_open(names[i], DATABASE_CREATE, &error) == NULL &&
+               error.exit_code == EXIT_USER && strstr(error.text, "accepted: the name of a file"),
+           "refused: a database called \"%s\"", names[i]);
+}
+
+/* What a terminal would obey is in no result, whoever stored it. */
+static void test_control_characters(void) {
+    static const char *const columns[] = {"UPDATE sweep SET cpu = 'a' || char(27) || '[2J'",
+                                          "UPDATE result SET candidate = 'a' || char(7)",
+                                          "UPDATE result SET environment = 'a' || char(155)",
+                                          "UPDATE result SET message = 'a' || char(27) || '[2J'"};
+    struct error error;
+    char shown[64];
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+        struct sweeps sweeps;
+        remove_database();
+        fill(1);
+        change("PRAGMA journal_mode = DELETE");
+        change("DELETE FROM result WHERE id > 1");
+        change(columns[i]);
+        struct database *database = open_as(DATABASE_READ);
+        ok(!database_read(database, &sweeps, &error) && error.exit_code == EXIT_USER &&
+               strstr(error.text, "control character"),
+           "refused: %s", columns[i]);
+        database_close(database);
+        sweeps_free(&sweeps);
+    }
+    text_show("\x1b[2J\xc2\x9b"
+              "1\xff \xc3\xa4\n\x7f",
+              shown, sizeof shown);
+    ok(strcmp(shown, "\\x1b[2J\\xc2\\x9b1\\xff \xc3\xa4\n\\x7f") == 0,
+       "control characters are shown in hexadecimal");
+    text_show("abc\x01", shown, 7);
+    ok(strcmp(shown, "abc") == 0, "and cut where it does not fit");
+}
+
+/* A table that is 400 times itself, fifteen times over. */
+static void test_endless(void) {
+    char *data;
+    struct error error;
+    struct sweeps sweeps = {0};
+    remove_database();
+    fill(2);
+    change("PRAGMA journal_mode = DELETE");
+    unsigned root = root_of_sweeps();
+    size_t length = read_whole(&data), pages = length / PAGE;
+    char *larger = calloc(pages + LEVELS, PAGE);
+    memcpy(larger, data, length);
+    memcpy(larger + pages * PAGE, larger + (root - 1) * PAGE, PAGE);
+    for (unsigned i = 1; i < LEVELS; i++)
+        make_inner(larger + (pages + i) * PAGE, (unsigned)pages + i);
+    make_inner(larger + (root - 1) * PAGE, (unsigned)pages + LEVELS);
+    put(larger + 28, 4, (unsigned)pages + LEVELS);
+    remove_database();
+    write_file(larger, (pages + LEVELS) * PAGE);
+    struct database *database = database_open(path, DATABASE_READ, &error);
+    ok(database != NULL, "a table of its own size to the fifteenth is opened");
+    ok(database != NULL && !database_read(database, &sweeps, &error) &&
+           error.exit_code == EXIT_USER,
+       "and refused when it takes too long");
+    diag("%s", error.text);
+    database_close(database);
+    sweeps_free(&sweeps);
+    remove_database();
+    free(larger);
+    free(data);
+}
+
 /* ---- Others, and the system ---- */
 
 static pid_t start(void (*work)(int), int argument) {
@@ -569,6 +718,11 @@ int main(void) {
     test_cuts();
     test_foreign();
     test_damage();
+    test_other_schemas();
+    test_unknown_format();
+    test_names();
+    test_control_characters();
+    test_endless();
     test_two_writers();
     test_kill();
     test_full_disk();

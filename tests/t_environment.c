@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../gen/kernel.h"
+#include "../gen/families.h"
 #include "../tune/environment.h"
 #include "../tune/machine.h"
 #include "sweeps.h"
@@ -154,22 +154,22 @@ static void test_misfits(void) {
 static void write_family(const struct family *family) {
     char path[160];
     for (int i = 0; family->variants[i] != NULL; i++) {
-        snprintf(path, sizeof path, "/templates/kernel/%s_%s.c.m4", family->name,
+        snprintf(path, sizeof path, "/templates/kernel/%s/%s_%s.c.m4", family->folder, family->name,
                  family->variants[i]);
         put(path, "a");
     }
     for (int i = 0; family->libraries[i] != NULL; i++) {
-        snprintf(path, sizeof path, "/templates/kernel/%s.m4", family->libraries[i]);
+        snprintf(path, sizeof path, "/templates/kernel/%s/%s.m4", family->folder, family->libraries[i]);
         put(path, "a");
     }
-    snprintf(path, sizeof path, "/templates/kernel/%s.m4", family->tunables);
+    snprintf(path, sizeof path, "/templates/kernel/%s/%s.m4", family->folder, family->tunables);
     put(path, "a");
 }
 
 static void write_templates(void) {
     put("/templates/lib/a.m4", "a");
     put("/templates/isa/a.m4", "a");
-    put("/templates/dtype/a.m4", "a");
+    put("/templates/format/a.m4", "a");
     for (size_t i = 0; family_at(i) != NULL; i++)
         write_family(family_at(i));
 }
@@ -187,10 +187,10 @@ static void test_hash(void) {
     snprintf(path, sizeof path, "%s/templates", root);
     ok(machine_hash_templates(path, &first, &error), "templates have a hash, %s", first.templates);
     put("/templates/lib/a.m4~", "b");
-    put("/templates/kernel/none.m4", "b");
+    put("/templates/kernel/gather/none.m4", "b");
     ok(machine_hash_templates(path, &second, &error) && same_of(&first, &second, ""),
        "of what kernels are made of alone");
-    put("/templates/kernel/gather_windows.c.m4", "b");
+    put("/templates/kernel/gather/gather_windows.c.m4", "b");
     ok(machine_hash_templates(path, &second, &error) && !same_of(&first, &second, ""),
        "which their text changes");
     ok(!same_of(&first, &second, gather) && same_of(&first, &second, attend),

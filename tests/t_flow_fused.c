@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "../gen/flow.h"
-#include "../runtime/flow.h"
-#include "../runtime/numbers.h"
+#include "../runtime/flow/flow.h"
+#include "../runtime/core/numbers.h"
 #include "fence.h"
 #include "flow_index.h"
 #include "tap.h"

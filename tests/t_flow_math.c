@@ -3,7 +3,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
-#include "../runtime/flow_math.h"
+#include "../runtime/flow/flow_math.h"
 #include "fence.h"
 #include "tap.h"
 

@@ -13,9 +13,9 @@
 #include "../gen/flow.h"
 #include "../gen/flow_program_family.h"
 #include "../ops/flow_text.h"
-#include "../runtime/flow.h"
-#include "../runtime/numbers.h"
-#include "../runtime/portable.h"
+#include "../runtime/flow/flow.h"
+#include "../runtime/core/numbers.h"
+#include "../runtime/portable/portable.h"
 #include "flow_index.h"
 #include "flow_texts.h"
 #include "tap.h"
@@ -383,7 +383,7 @@ static void try_file(const char *path) {
     if (!specs_read(path, &specs, &error))
         bail_out("%s", error.text);
     for (size_t i = 0; i < specs.count; i++)
-        if (is_flow_spec(&specs.items[i]))
+        if (spec_is(&specs.items[i], OP_FLOW))
             try_flow(&specs.items[i]);
     spec_list_free(&specs);
 }

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "../gen/flow.h"
-#include "../ops/dtype.h"
+#include "../defs/dtype.h"
 #include "../ops/flow_atom.h"
 #include "tap.h"
 
@@ -334,7 +334,7 @@ static const struct refusal refusals[] = {
     {"a word divided by 0", FIELDS("{\"name\": \"c\", \"shape\": [1, \"head_dim/0\"]}"),
      "/fields/0/shape/1: ", "a divisor"},
     {"a field of integers", FIELDS("{\"name\": \"c\", \"shape\": [1, 16], \"dtype\": \"int8\"}"),
-     "/fields/0: ", "dtype is int8; accepted: float32, float16, bfloat16"},
+     "/fields/0/dtype: ", "is \"int8\"; accepted: float32, float16, bfloat16"},
     {"a dtype like a known one",
      FIELDS("{\"name\": \"c\", \"shape\": [1, 16], \"dtype\": \"floot32\"}"),
      "/fields/0/dtype: ", "did you mean \"float32\"?"},
@@ -565,7 +565,7 @@ static const struct refusal refusals[] = {
     {"a key of select like a known one", SELECT("\"topk\": 3"),
      "/select/topk: ", "is not a known key"},
     {"a summary that is another word", FLOW(GOOD ", \"summary\": \"late\""),
-     "/summary: ", "is \"late\"; accepted: \"on_complete\", \"incremental\""},
+     "/summary: ", "is \"late\"; accepted: on_complete, incremental"},
 
     /* Summaries of a part of a page */
     {"groups of a partial page",

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "../gen/flow.h"
-#include "../runtime/flow.h"
-#include "../runtime/portable.h"
+#include "../runtime/flow/flow.h"
+#include "../runtime/portable/portable.h"
 #include "fence.h"
 #include "flow_index.h"
 #include "oracle/cache_attention.h"
@@ -359,7 +359,7 @@ static void open_side(struct scene *scene, int v, struct dice *dice) {
     scene->side[v] = (struct oracle_side){oracle_type_of(format->element),
                                           oracle_type_of(format->scale),
                                           format->dim,
-                                          format->group,
+                                          format->quant_group,
                                           NULL,
                                           NULL};
     fence_open(&scene->data[v], (size_t)(slots * heads * bytes), 0, FENCE_ABOVE, dice);

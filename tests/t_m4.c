@@ -9,14 +9,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../gen/isa.h"
+#include "../gen/isa_list.h"
 #include "../gen/m4.h"
 #include "tap.h"
 
 /* ---- A template directory of our own: the library is the real one, test.m4 is ours ---- */
 
 static char folder[] = "/tmp/t_m4.XXXXXX";
-static const char *const library[] = {"lib", "isa", "dtype", "kernel", "pack"};
+static const char *const library[] = {"lib", "isa", "format", "kernel", "pack"};
 enum { PARTS = sizeof library / sizeof *library };
 
 static const char *in_folder(const char *name) {
@@ -264,17 +264,17 @@ struct isa_files {
 
 static int add_isa(struct isa_files *files, int at, const struct isa *isa) {
     if (isa->extends != NULL)
-        at = add_isa(files, at, isa_by_name(isa->extends, strlen(isa->extends)));
+        at = add_isa(files, at, kvmill_isa_extended(isa));
     snprintf(files->names[at], sizeof files->names[at], "isa/%s.m4", isa->name);
     return at + 1;
 }
 
 /* `last` ends with NULL. */
 static void list_files(struct isa_files *files, const struct isa *isa, const char *const *last) {
-    static const char *const first[] = {"lib/base.m4", "lib/words.m4", "-"};
+    static const char *const first[] = {"lib/base.m4", "lib/words.m4", "lib/vocabulary.m4", "-"};
     int count = 0, isas = add_isa(files, 0, isa);
     files->expansion = (struct expansion){0};
-    for (int i = 0; i < 3; i++)
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
         files->expansion.files[count++] = first[i];
     for (int i = 0; i < isas; i++)
         files->expansion.files[count++] = files->names[i];
@@ -331,14 +331,15 @@ static void read_template(const char *name, char *text, size_t size) {
 static void test_contract_word(const char *word) {
     char template[128], message[64];
     struct expansion expansion = {
-        .files = {"lib/base.m4", "lib/words.m4", "-", "isa/avx2.m4", "test.m4", "isa/contract.m4"}};
+        .files = {"lib/base.m4", "lib/words.m4", "lib/vocabulary.m4", "-", "isa/scalar.m4", "test.m4",
+                  "isa/contract.m4"}};
     struct error error;
     snprintf(template, sizeof template, "m4_undefine(«%s»)m4_dnl\n", word);
     snprintf(message, sizeof message, "must define %s\n", word);
     write_template(template);
     const char *text = expand_files(&expansion, &error);
     bool told = text == NULL && error.exit_code == EXIT_BUG && strstr(error.text, message) &&
-                (strcmp(word, "km_isa") == 0 || strstr(error.text, "isa/avx2.m4")) &&
+                (strcmp(word, "km_isa") == 0 || strstr(error.text, "isa/scalar.m4")) &&
                 strstr(error.text, "isa/contract.m4:");
     if (!ok(told, "an instruction set without %s is refused, naming file and word", word))
         diag("%s", text ? "accepted" : error.text);
@@ -385,12 +386,26 @@ static int test_contract_words(void) {
     return words;
 }
 
+/* An instruction set has versions of words that there are. */
+static void test_unknown_word(void) {
+    struct expansion expansion = {
+        .files = {"lib/base.m4", "lib/vocabulary.m4", "-", "isa/scalar.m4", "test.m4"}};
+    struct error error;
+    write_template("km_define(«load_f99», « »)");
+    const char *text = expand_files(&expansion, &error);
+    bool told = text == NULL && error.exit_code == EXIT_BUG &&
+                strstr(error.text, "test.m4:1: load_f99 has no meaning: ");
+    if (!ok(told, "a word that the vocabulary does not have is refused, naming file and word"))
+        diag("%s", text ? "accepted" : error.text);
+}
+
 static void test_contract(void) {
     struct isa_list isas;
     struct isa_words every;
     struct error error;
     int words = test_contract_words();
     ok(words >= 5, "the contract has %d words", words);
+    test_unknown_word();
     if (!isa_list_parse(isa_join(",", &every), &isas, &error))
         bail_out("%s", error.text);
     for (int i = 0; i < isas.count; i++) {

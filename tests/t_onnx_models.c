@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../gen/onnx.h"
+#include "../import/onnx/onnx.h"
 #include "../gen/spec.h"
 #include "fence.h"
 #include "onnx_text.h"
@@ -293,7 +293,7 @@ static const struct {
     {OPSET D "input i int64 2 2\ninput u float32 2\nnode ScatterND d,i,u o\ninfo o float32 9 9\n",
      "\"o\" is float32 [4, 5]; accepted: what the model says, float32 [9, 9]"},
     {OPSET CACHE "node TensorScatter p,u o mode=round\n",
-     "node 0 (TensorScatter): mode is \"round\""},
+     "node 0 (TensorScatter)/mode: is \"round\""},
     {OPSET CACHE "node TensorScatter p,u o axis=0\n", "node 0 (TensorScatter): axis is 0"},
     {OPSET CACHE "node TensorScatter u,p o\n", "node 0 (TensorScatter): "},
     {OPSET "input p float32 2 4 5\ninput u float16 2 1 5\nnode TensorScatter p,u o\n",

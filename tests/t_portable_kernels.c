@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../runtime/cache_row.h"
-#include "../runtime/numbers.h"
-#include "../runtime/portable.h"
+#include "../runtime/core/numbers.h"
+#include "../runtime/portable/cache_row.h"
+#include "../runtime/portable/portable.h"
 #include "fence.h"
 #include "tap.h"
 
@@ -238,8 +238,9 @@ static int64_t data_bytes(const struct kvmill_format *format) {
 }
 
 static int64_t scale_bytes(const struct kvmill_format *format) {
-    return format->scale == 0 ? 0
-                              : format->dim / format->group * (format->scale == KVMILL_F32 ? 4 : 2);
+    return format->scale == 0
+               ? 0
+               : format->dim / format->quant_group * (format->scale == KVMILL_F32 ? 4 : 2);
 }
 
 static void one_row_open(struct one_row *row, const struct kvmill_convert_shape *shape,
@@ -279,7 +280,7 @@ static bool is_written(const struct known_row *known, const struct one_row *row)
                  code_at(format->element, row->data.data, i), known->codes[i]);
             return false;
         }
-    for (int g = 0; g < format->dim / format->group; g++)
+    for (int g = 0; g < format->dim / format->quant_group; g++)
         if (scale_at(format->scale, row->scale.data, g) != known->scales[g]) {
             diag("%s: scale %d is %#x, not %#x", known->name, g,
                  scale_at(format->scale, row->scale.data, g), known->scales[g]);

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../runtime/numbers.h"
-#include "../runtime/portable.h"
+#include "../runtime/core/numbers.h"
+#include "../runtime/portable/portable.h"
 #include "fence.h"
 #include "tap.h"
 #include "walk.h"

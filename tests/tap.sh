@@ -53,6 +53,26 @@ expect() {
     [ $result -eq 0 ] || { echo "# exit $got, expected $code; wanted: $words"; diag all.log; }
 }
 
+# Instruction sets: a test that needs one which the table lacks, or this CPU, is skipped.
+has_isa() {
+    "$kvmill" isas | awk -v name="$1" '$1 == name {found = 1} END {exit !found}'
+}
+
+runs_isa() {
+    "$kvmill" isas | awk -v name="$1" '$1 == name && $4 == "yes" {found = 1} END {exit !found}'
+}
+
+# those_isas NAME... -- by commas, those that there are.
+those_isas() {
+    for isa in "$@"; do
+        ! has_isa "$isa" || echo "$isa"
+    done | paste -s -d , -
+}
+
+every_isa() {
+    "$kvmill" isas | awk 'NR > 1 {print $1}'
+}
+
 done_testing() {
     echo "1..$tap_count"
     [ "$tap_failed" -eq 0 ] && [ "$tap_count" -gt 0 ]

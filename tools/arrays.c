@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "../ops/extent.h"
 #include "../ops/fail.h"
-#include "../ops/tensor_scatter.h"
 #include "run_op.h"
 
 bool array_require(const char *name, const struct npy *npy, struct error *error) {

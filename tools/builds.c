@@ -3,81 +3,38 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <glob.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "../base/process.h"
+#include "../base/signals.h"
 #include "make.h"
 #include "remove_tree.h"
+#include "scratch.h"
 
 static const char pack_name[] = "candidate";
 
 struct builds {
-    char *directory; /* has one for each build that is kept, or under way, of the symbol's name */
-    int lock;        /* on the directory */
+    struct scratch scratch; /* has a directory for each build that is kept, or under way, of the
+                               symbol's name */
     struct build *items;
     size_t count;
 };
 
-/* ---- The directory: its lock goes with the process, however that ends ---- */
-
-enum { ABANDONED_SECONDS = 60 }; /* more than from mkdtemp to the lock */
-
-/* Below 0: it is another's. */
-static int lock_directory(const char *path) {
-    int lock = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) == 0)
-        return lock;
-    close(lock);
-    return -1;
-}
-
-static bool is_old_and_ours(int directory) {
-    struct stat status;
-    return fstat(directory, &status) == 0 && status.st_uid == geteuid() &&
-           status.st_mtime < time(NULL) - ABANDONED_SECONDS;
-}
-
-static void remove_abandoned(const char *path) {
-    int lock = lock_directory(path);
-    if (lock >= 0 && is_old_and_ours(lock))
-        remove_tree(path);
-    if (lock >= 0)
-        close(lock);
-}
-
-/* What tuners that were killed have left. */
-static void sweep(const char *below) {
-    glob_t found = {0};
-    char *pattern = path_join(below, "kvmill-tune.*");
-    if (pattern != NULL && glob(pattern, GLOB_NOSORT, NULL, &found) == 0)
-        for (size_t i = 0; i < found.gl_pathc; i++)
-            remove_abandoned(found.gl_pathv[i]);
-    globfree(&found);
-    free(pattern);
-}
-
 struct builds *builds_open(const char *below, struct error *error) {
     struct builds *builds = calloc(1, sizeof *builds);
-    char *directory = path_join(below, "kvmill-tune.XXXXXX");
-    sweep(below);
-    if (builds == NULL || directory == NULL) {
+    if (builds == NULL) {
         out_of_memory(error);
-    } else if (mkdtemp(directory) == NULL) {
-        fail_errno(error, "make the directory", directory);
-    } else {
-        *builds = (struct builds){.directory = directory, .lock = lock_directory(directory)};
-        return builds;
+        return NULL;
     }
-    free(directory);
+    if (scratch_open(below, "kvmill-tune", &builds->scratch, error))
+        return builds;
     free(builds);
     return NULL;
 }
@@ -85,10 +42,7 @@ struct builds *builds_open(const char *below, struct error *error) {
 void builds_close(struct builds *builds) {
     if (builds == NULL)
         return;
-    remove_tree(builds->directory);
-    if (builds->lock >= 0)
-        close(builds->lock);
-    free(builds->directory);
+    scratch_close(&builds->scratch);
     free(builds->items);
     free(builds);
 }
@@ -99,7 +53,7 @@ enum { PATH_SIZE = 4096 };
 
 static void name_file(const struct builds *builds, const struct build *build, const char *name,
                       char path[PATH_SIZE]) {
-    snprintf(path, PATH_SIZE, "%s/%s/%s", builds->directory, build->symbol, name);
+    snprintf(path, PATH_SIZE, "%s/%s/%s", builds->scratch.directory, build->symbol, name);
 }
 
 static bool write_pack(const struct kernel *kernel, const char *directory, struct error *error) {
@@ -127,6 +81,7 @@ static void compile_and_exit(const struct builds *builds, const struct build *bu
     name_file(builds, build, "message", message);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* nobody else would look for it */
     if (write_pack(kernel, directory, &error) && run_make(directory, log, &error))
         _exit(0);
     FILE *stream = fopen(message, "w");
@@ -190,14 +145,22 @@ static void read_message(const struct builds *builds, struct build *build) {
 static bool keep_library(const struct builds *builds, const struct build *build) {
     char from[PATH_SIZE], to[PATH_SIZE];
     name_file(builds, build, "libcandidate.so", from);
-    snprintf(to, sizeof to, "%s/libcandidate.so.%s", builds->directory, build->symbol);
+    snprintf(to, sizeof to, "%s/libcandidate.so.%s", builds->scratch.directory, build->symbol);
     return rename(from, to) == 0;
+}
+
+static int wait_for(pid_t child) {
+    int status = 0;
+    if (!process_wait(child, INT32_MAX, &status)) {
+        kill(child, SIGTERM);
+        TEMP_FAILURE_RETRY(waitpid(child, &status, 0));
+    }
+    return status;
 }
 
 static void finish(const struct builds *builds, struct build *build, pid_t child) {
     char directory[PATH_SIZE];
-    int status = 0;
-    TEMP_FAILURE_RETRY(waitpid(child, &status, 0));
+    int status = wait_for(child);
     build->compiled = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     build->code_bytes = build->compiled ? measure_code(builds, build) : 0;
     build->compiled = build->compiled && keep_library(builds, build);
@@ -245,19 +208,22 @@ static bool add_new(struct builds *builds, const struct kernel *const *kernels, 
     return true;
 }
 
-/* Build `next` is started while fewer than `jobs` are under way, else the oldest is waited for. */
+/* Build `next` is started while fewer than `jobs` are under way, else the oldest is waited for.  A
+   signal leaves the rest. */
 static bool compile_all(struct builds *builds, size_t first, const struct kernel *const *news,
                         pid_t *children, int jobs, struct error *error) {
     int count = (int)(builds->count - first), started = 0, finished = 0;
     bool done = true;
     while (finished < started || (done && started < count)) {
-        if (done && started < count && started - finished < jobs) {
+        if (done && started < count && started - finished < jobs && !signals_noted) {
             done = start(builds, &builds->items[first + (size_t)started], news[started],
                          &children[started], error);
             started += done;
-        } else {
+        } else if (finished < started) {
             finish(builds, &builds->items[first + (size_t)finished], children[finished]);
             finished++;
+        } else {
+            break;
         }
     }
     builds->count = first + (size_t)finished;
@@ -283,6 +249,6 @@ bool builds_make(struct builds *builds, const struct kernel *const *kernels, int
 bool builds_load(const struct builds *builds, const struct build *build, struct built_pack *pack,
                  struct error *error) {
     char path[PATH_SIZE];
-    snprintf(path, sizeof path, "%s/libcandidate.so.%s", builds->directory, build->symbol);
+    snprintf(path, sizeof path, "%s/libcandidate.so.%s", builds->scratch.directory, build->symbol);
     return built_pack_load(path, pack, error);
 }

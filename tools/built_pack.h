@@ -10,10 +10,11 @@
 
 struct built_pack {
     void *library; /* of dlopen */
+    int file;      /* that it was loaded from; below 0 where that does not matter */
     const kvmill_pack *pack;
 };
 
-/* Build under $XDG_CACHE_HOME/kvmill unless the same files were built there before, and load. */
+/* Load what is kept of the same files (pack_cache.h), else build it. */
 bool built_pack_make(const struct pack *pack, struct built_pack *built, struct error *error);
 
 /* Load lib<name>.so, whose pack is kvmill_pack_<name>. */

@@ -8,10 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../base/text.h"
+
 static void set_failure(struct candidate *candidate, enum outcome outcome, const char *message) {
     candidate->outcome = outcome;
-    snprintf(candidate->message, sizeof candidate->message, "%.*s", (int)strcspn(message, "\n"),
-             message);
+    text_show(message, candidate->message, sizeof candidate->message);
+    candidate->message[strcspn(candidate->message, "\n")] = '\0';
 }
 
 /* ---- Building ---- */
@@ -19,8 +21,10 @@ static void set_failure(struct candidate *candidate, enum outcome outcome, const
 static void load(struct candidate *candidate, const struct builds *builds) {
     const struct build *build = builds_find(builds, &candidate->kernel);
     struct error error;
-    candidate->code_bytes = build->code_bytes;
-    if (!build->compiled)
+    candidate->code_bytes = build != NULL ? build->code_bytes : 0;
+    if (build == NULL)
+        set_failure(candidate, OUTCOME_COMPILE, "interrupted");
+    else if (!build->compiled)
         set_failure(candidate, OUTCOME_COMPILE, build->message);
     else if (!builds_load(builds, build, &candidate->built, &error))
         set_failure(candidate, OUTCOME_COMPILE, error.text);
@@ -46,7 +50,7 @@ static void check_and_exit(struct candidate *candidate, struct tune_work *work, 
     signal(SIGALRM, SIG_DFL);
     alarm(seconds);
     work->pool = pool_open(1); /* threads do not outlive a fork */
-    if (work->pool != NULL && work->kind->check(work, &candidate->plan, &error))
+    if (work->pool != NULL && tune_work_check(work, &candidate->plan, &error))
         _exit(0);
     ssize_t ignored = write(pipe_end, error.text, strlen(error.text));
     (void)ignored;
@@ -91,7 +95,7 @@ bool candidate_check(struct candidate *candidate, struct tune_work *work, const 
         return true;
     const kvmill_plan_options options = {
         .struct_size = sizeof options, .packs = packs, .pack_count = 2, .threads = threads};
-    if (!work->kind->plan(work, &options, &candidate->plan, &refusal)) {
+    if (!tune_work_plan(work, &options, &candidate->plan, &refusal)) {
         set_failure(candidate, OUTCOME_REFUSED, refusal.text);
         return true;
     }

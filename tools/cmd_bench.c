@@ -8,23 +8,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../bench/bench_attention.h"
-#include "../bench/bench_flow.h"
-#include "../bench/bench_gather.h"
-#include "../bench/bench_limits.h"
-#include "../bench/bench_onnx.h"
-#include "../bench/bench_rows.h"
-#include "../bench/bench_scatter.h"
-#include "../bench/bench_select.h"
+#include "../bench/bench.h"
 #include "../gen/m4.h"
 #include "built_pack.h"
 #include "commands.h"
 #include "inputs.h"
+#include "make.h"
 
 static const struct option_help options[] = {
     INPUT_OPTIONS,
     {"threads", "N", "most threads to measure with (all of this machine)"},
     {"bars", NULL, "attention at every size that there is a bar for (most of an hour)"},
+    COMPILE_OPTIONS,
     {"json", "FILE", "write the results there too"},
     {NULL, NULL, NULL},
 };
@@ -168,41 +163,21 @@ static bool bench_one_call(struct bench_results *results, struct error *error) {
     return done;
 }
 
+static bool has(const struct spec_list *specs, enum op_family family) {
+    for (size_t i = 0; i < specs->count; i++)
+        if (spec_is(&specs->items[i], family))
+            return true;
+    return false;
+}
+
 static bool has_attention(const struct spec_list *specs) {
-    for (size_t i = 0; i < specs->count; i++)
-        if (is_attention_spec(&specs->items[i]) || is_onnx_attention_spec(&specs->items[i]))
-            return true;
-    return false;
+    return has(specs, OP_CACHE_ATTENTION) || has(specs, OP_ATTENTION);
 }
 
-static bool has_rows(const struct spec_list *specs) {
-    for (size_t i = 0; i < specs->count; i++)
-        if (!is_attention_spec(&specs->items[i]) && !is_window_spec(&specs->items[i]) &&
-            !is_flow_spec(&specs->items[i]) && !is_onnx_attention_spec(&specs->items[i]))
-            return true;
-    return false;
-}
-
-static bool bench_spec(const struct spec *spec, const struct attention_setting *setting,
-                       struct bench_results *results, struct error *error) {
-    if (is_attention_spec(spec))
-        return bench_attention(spec, setting, results, error);
-    if (is_gather_spec(spec))
-        return bench_gather(spec, setting->pack, setting->threads, results, error);
-    if (is_window_spec(spec))
-        return bench_scatter(spec, setting->pack, setting->threads, results, error);
-    if (is_onnx_attention_spec(spec))
-        return bench_onnx(spec, setting, results, error);
-    if (is_flow_spec(spec))
-        return bench_flow(spec, setting, results, error) &&
-               bench_select(setting->pack, results, error);
-    return bench_rows(spec, setting->pack, setting->threads, results, error);
-}
-
-static bool bench_all(const struct spec_list *specs, const struct attention_setting *setting,
+static bool bench_all(const struct spec_list *specs, const struct scene_setting *setting,
                       struct bench_results *results, struct error *error) {
     bool terminal = isatty(STDERR_FILENO), done = true;
-    if ((has_rows(specs) && !bench_one_call(results, error)) ||
+    if ((has(specs, OP_TENSOR_SCATTER) && !bench_one_call(results, error)) ||
         (has_attention(specs) && !bench_limits(setting->threads, limit_bytes, results, error)))
         return false;
     for (size_t i = 0; done && i < specs->count; i++) {
@@ -267,9 +242,9 @@ static bool bench(const struct options *given, struct error *error) {
     long threads = sysconf(_SC_NPROCESSORS_ONLN);
     const char *json = option_value(given, "json");
     bool done = option_integer(given, "threads", 1, 256, &threads, error) &&
-                open_pack(given, &inputs, &built, error);
-    const struct attention_setting setting = {
-        built.pack, (int)threads, option_value(given, "bars") != NULL, ATTENTION_ROTATION};
+                make_read_options(given, error) && open_pack(given, &inputs, &built, error);
+    const struct scene_setting setting = {built.pack, (int)threads,
+                                          option_value(given, "bars") != NULL, ATTENTION_ROTATION};
     done = done && bench_all(&inputs.specs, &setting, &results, error);
     if (results.count > 0)
         print_results(&results);

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../gen/kernel.h"
-#include "../gen/output.h"
+#include "../gen/families.h"
+#include "../base/output.h"
 #include "../tune/assignment.h"
 #include "../tune/database.h"
 #include "../tune/machine.h"

@@ -20,6 +20,19 @@ static const struct option_help options[] = {
     {NULL, NULL, NULL},
 };
 
+/* A symbol that names its program by a number alone says neither the text nor its size. */
+static bool print_size(const struct kernel *kernel, struct error *error) {
+    struct text source = {0};
+    struct error unknown;
+    if (kernel->family->complete != NULL && !kernel->family->complete(kernel, &unknown))
+        return true;
+    bool done = kernel_source(kernel, &source, error);
+    if (done)
+        printf("; about %" PRId64 " bytes of code", source_code_bytes(&source));
+    text_free(&source);
+    return done;
+}
+
 /* tuned: NULL without --tuned. */
 static bool explain_kernel(const struct kernel *kernel, const struct sweeps *tuned,
                            struct error *error) {
@@ -27,9 +40,10 @@ static bool explain_kernel(const struct kernel *kernel, const struct sweeps *tun
     kernel_symbol(kernel, symbol);
     printf("%s\n", symbol);
     kernel->family->explain(kernel, stdout);
-    printf("For %s of instruction set %s; about %" PRId64 " bytes of code.\n", kernel->family->op,
-           kernel->isa->name, kernel->family->code_bytes(kernel));
-    bool done = tuned == NULL || tuned_explain(tuned, kernel, error);
+    printf("For %s of instruction set %s", kernel->family->op, kernel->isa->name);
+    bool done = print_size(kernel, error);
+    printf(".\n");
+    done = done && (tuned == NULL || tuned_explain(tuned, kernel, error));
     printf("\n");
     return done;
 }
@@ -67,9 +81,10 @@ static bool explain_flows(const struct spec_list *specs, struct error *error) {
     struct text text = {0};
     bool done = true;
     for (size_t i = 0; done && i < specs->count; i++)
-        if (is_flow_spec(&specs->items[i]))
+        if (spec_family_of(&specs->items[i])->words != NULL)
             done = text_print(&text, "%s: ", specs->items[i].where) &&
-                   flow_words(&specs->items[i], &text) && text_print(&text, "\n\n");
+                   spec_family_of(&specs->items[i])->words(&specs->items[i], &text) &&
+                   text_print(&text, "\n\n");
     if (done && text.length > 0)
         printf("%s", text.data);
     text_free(&text);

@@ -13,6 +13,7 @@ static const struct option_help options[] = {
     INPUT_OPTIONS,
     {"o", "DIR", "where the pack goes (required)"},
     {"build", NULL, "compile it too: make -C DIR"},
+    COMPILE_OPTIONS,
     {"ffi", NULL, "a handler for each gather and scatter, too, that jitted JAX can call"},
     {"tuned", "DB",
      "take what won in this database, text or directory; may be given several times"},
@@ -22,7 +23,7 @@ static const struct option_help options[] = {
 static void print_handlers(const struct pack *pack) {
     char name[HANDLER_SIZE];
     for (size_t i = 0; pack->handlers && i < pack->specs->count; i++)
-        if (can_be_handler(&pack->specs->items[i])) {
+        if (handler_of(&pack->specs->items[i]) != NULL) {
             handler_name(pack, i, name);
             printf("  %s: %s\n", name, pack->specs->items[i].where);
         }
@@ -36,7 +37,7 @@ static bool write_pack(const struct inputs *inputs, const char *directory, struc
     if (done)
         printf("%s: pack %s, %zu kernels, about %lld KiB of code; %d of %zu files written\n",
                directory, inputs->name, inputs->pack.kernels.count,
-               (long long)(pack_code_bytes(&inputs->pack.kernels, NULL) + 1023) / 1024, written,
+               (long long)(pack_code_bytes(&inputs->pack, &output, NULL) + 1023) / 1024, written,
                output.count);
     if (done)
         print_handlers(&inputs->pack);
@@ -63,7 +64,7 @@ static bool generate(const struct options *given, struct error *error) {
     const char *directory = option_value(given, "o");
     if (directory == NULL)
         return fail(error, EXIT_USER, "no target; accepted: -o DIR");
-    bool done = inputs_read(given, directory, &inputs, error) &&
+    bool done = make_read_options(given, error) && inputs_read(given, directory, &inputs, error) &&
                 choose_handlers(given, &inputs, error) &&
                 (option_value(given, "tuned") == NULL || apply_tuned(given, &inputs, error)) &&
                 write_pack(&inputs, directory, error);

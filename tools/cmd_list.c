@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "../gen/pack.h"
-#include "../gen/text.h"
+#include "../base/text.h"
 #include "../tune/problem.h"
 #include "commands.h"
 #include "kernel_table.h"

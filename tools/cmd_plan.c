@@ -64,12 +64,13 @@ static void print_specs(const struct spec_list *specs) {
     printf("\n");
 }
 
-static void print_sizes(const struct inputs *inputs) {
+static void print_sizes(const struct inputs *inputs, const struct output *files) {
+    const struct pack *pack = &inputs->pack;
     for (int i = 0; i < inputs->isas.count; i++)
         printf("%s: about %" PRId64 " bytes of code\n", inputs->isas.items[i]->name,
-               pack_code_bytes(&inputs->pack.kernels, inputs->isas.items[i]));
+               pack_code_bytes(pack, files, inputs->isas.items[i]));
     printf("pack %s: %zu kernels, about %" PRId64 " bytes of code\n", inputs->name,
-           inputs->pack.kernels.count, pack_code_bytes(&inputs->pack.kernels, NULL));
+           pack->kernels.count, pack_code_bytes(pack, files, NULL));
 }
 
 /* ---- What kernels leave open ---- */
@@ -133,23 +134,31 @@ static bool print_variants(const struct inputs *inputs, struct error *error) {
     return true;
 }
 
-static void print_plan(const struct inputs *inputs) {
+static void print_plan(const struct inputs *inputs, const struct output *files) {
     if (inputs->model.layer_count > 0)
         print_layers(&inputs->model);
     printf("%zu specs\n", inputs->specs.count);
     print_specs(&inputs->specs);
     print_kernel_table(&inputs->pack.kernels);
     printf("\n");
-    print_sizes(inputs);
+    print_sizes(inputs, files);
+}
+
+static bool plan_pack(const struct inputs *inputs, struct error *error) {
+    struct output files = {0};
+    bool done = pack_files(&inputs->pack, &files, error);
+    if (done)
+        print_plan(inputs, &files);
+    output_free(&files);
+    return done;
 }
 
 static bool plan(const struct options *given, struct error *error) {
     struct inputs inputs = {0};
     bool done = inputs_read(given, NULL, &inputs, error);
-    if (done && option_value(given, "variants"))
-        done = print_variants(&inputs, error);
-    else if (done)
-        print_plan(&inputs);
+    if (done)
+        done = option_value(given, "variants") ? print_variants(&inputs, error)
+                                               : plan_pack(&inputs, error);
     inputs_free(&inputs);
     return done;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../gen/output.h"
+#include "../base/output.h"
 #include "../tune/report.h"
 #include "../tune/sweep_file.h"
 #include "commands.h"

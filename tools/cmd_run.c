@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../gen/onnx.h"
+#include "../import/onnx/onnx.h"
 #include "commands.h"
+#include "make.h"
 #include "run_mlir.h"
 #include "run_onnx.h"
 #include "run_spec.h"
@@ -18,8 +19,11 @@ static const struct option_help options[] = {
     {"isa", "ISA", "instruction set (the best this CPU has)"},
     {"portable", NULL, "the portable kernels, as a .mlir file has without --pack"},
     {"threads", "N", "threads to run on (1)"},
+    COMPILE_OPTIONS,
     {"step", "STEP", "of a flow: append, index, attend, decode (decode)"},
     {"pack", "LIBRARY", "the kernels of a built pack, for a .mlir file"},
+    {"max-steps", "N", "of a .mlir file: ops count 100, elements 1 (10000000000)"},
+    {"max-memory", "MIB", "of a .mlir file: for all values at a time (1024)"},
     {"window-out-of-bounds", "WORD",
      "skip_element or skip_window, for the scatters of a .mlir file"},
     {NULL, NULL, NULL},
@@ -34,18 +38,16 @@ struct names {
 };
 
 static struct names input_names(const struct spec *spec) {
-    const struct run_op *op = run_op_of(spec);
-    struct names names = {.count = op->tensors};
-    for (int i = 0; i < op->tensors; i++)
-        names.name[i] = op->input(spec, i);
+    struct names names = {.count = run_op_of(spec)->tensors};
+    for (int i = 0; i < names.count; i++)
+        names.name[i] = run_input(spec, i);
     return names;
 }
 
 static struct names output_names(const struct spec *spec) {
-    const struct run_op *op = run_op_of(spec);
-    struct names names = {.count = op->tensors};
-    for (int i = 0; i < op->tensors; i++)
-        names.name[i] = op->output(spec, i);
+    struct names names = {.count = run_op_of(spec)->tensors};
+    for (int i = 0; i < names.count; i++)
+        names.name[i] = run_output(spec, i);
     return names;
 }
 
@@ -174,8 +176,9 @@ static bool choose_step(const struct options *given, struct spec *spec, struct e
     const char *step = option_value(given, "step");
     if (step == NULL)
         return true;
-    return is_flow_spec(spec) ? flow_run_choose(spec, step, error)
-                              : fail(error, EXIT_USER, "--step goes with a flow");
+    bool (*choose)(struct spec *, const char *, struct error *) = run_op_of(spec)->choose;
+    return choose != NULL ? choose(spec, step, error)
+                          : fail(error, EXIT_USER, "--step goes with a flow");
 }
 
 static bool run(const struct options *given, struct error *error) {
@@ -184,6 +187,8 @@ static bool run(const struct options *given, struct error *error) {
     if (given->rest_count != 1)
         return fail(error, EXIT_USER, "kvmill run: %d arguments; accepted: one SPECS file",
                     given->rest_count);
+    if (!make_read_options(given, error))
+        return false;
     if (is_mlir_name(given->rest[0]))
         return run_mlir(given, given->rest[0], error);
     if (is_onnx_name(given->rest[0]))

@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/signals.h"
 #include "../tune/database.h"
 #include "../tune/environment.h"
 #include "commands.h"
 #include "inputs.h"
+#include "make.h"
 #include "tune_follow.h"
 #include "tune_lead.h"
 #include "tune_progress.h"
@@ -25,6 +27,7 @@ static const struct option_help options[] = {
     {"samples", "N", "of a full measurement, 6 to 512 (27)"},
     {"evaluations", "N", "of each kernel and problem at most (no bound)"},
     {"patience", "SECONDS", "for the check of a candidate, 1 to 3600 (60)"},
+    COMPILE_OPTIONS,
     {"resume", NULL, "as without it: what the database knows is not measured again"},
     {"progress", "KIND", "text, json: a line for each candidate on standard output (text)"},
     {NULL, NULL, NULL},
@@ -46,12 +49,6 @@ struct tuning {
     struct tune_progress progress;
     struct tune_standing standing; /* of the item under way */
 };
-
-static volatile sig_atomic_t interrupted;
-
-static void interrupt(int number) {
-    interrupted = number;
-}
 
 /* ---- Sweeps ---- */
 
@@ -78,7 +75,7 @@ static bool tune_item(struct tuning *tuning, const struct tune_item *item, doubl
 /* Each gets its share of what is left. */
 static bool tune_all(struct tuning *tuning, struct error *error) {
     int count = tuning->items.count;
-    for (int i = 0; i < count && !interrupted; i++) {
+    for (int i = 0; i < count && !signals_noted; i++) {
         double left = progress_seconds_left(&tuning->progress);
         if (left > 0 && !tune_item(tuning, &tuning->items.items[i], left / (count - i), error))
             return false;
@@ -88,9 +85,9 @@ static bool tune_all(struct tuning *tuning, struct error *error) {
 
 static bool finish(const struct tuning *tuning, struct error *error) {
     const struct tune_progress *progress = &tuning->progress;
-    progress_finish(progress, interrupted != 0);
-    if (interrupted)
-        return fail(error, 128 + interrupted, "interrupted; what was measured is kept");
+    progress_finish(progress, signals_noted != 0);
+    if (signals_noted)
+        return fail(error, 128 + signals_noted, "interrupted; what was measured is kept");
     return progress->measured + progress->failed + progress->known > 0 ||
            fail(error, EXIT_USER,
                 "--budget of %g s is over before the first candidate: building the pack takes "
@@ -140,7 +137,8 @@ static bool read_options(const struct options *given, struct tuning *tuning, str
         !option_integer(given, "seed", 0, 1000000000, &seed, error) ||
         !option_integer(given, "samples", 6, MOST_SAMPLES, &samples, error) ||
         !option_integer(given, "evaluations", 1, 1000000, &evaluations, error) ||
-        !option_integer(given, "patience", 1, 3600, &patience, error))
+        !option_integer(given, "patience", 1, 3600, &patience, error) ||
+        !make_read_options(given, error))
         return false;
     tuning->progress.end = timer_now() + tuning->budget;
     tuning->setting = (struct tune_setting){.jobs = (int)jobs,
@@ -151,7 +149,7 @@ static bool read_options(const struct options *given, struct tuning *tuning, str
                                                        .samples = (int)samples,
                                                        .evaluations = evaluations,
                                                        .now = clock_now},
-                                            .interrupted = &interrupted};
+                                            .interrupted = &signals_noted};
     return true;
 }
 
@@ -205,16 +203,15 @@ static void close_tuning(struct tuning *tuning) {
     text_free(&tuning->environment);
 }
 
-static void catch_signals(void) {
-    const struct sigaction action = {.sa_handler = interrupt};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+static void note_signals(void) {
+    signals_note_one(SIGINT);
+    signals_note_one(SIGTERM);
 }
 
 static bool tune_alone(const struct options *given, struct tuning *tuning, struct error *error) {
     if (!open_database(given, tuning, error) || !open_setting(tuning, error))
         return false;
-    catch_signals();
+    note_signals();
     return tune_all(tuning, error) && finish(tuning, error);
 }
 
@@ -228,8 +225,8 @@ static bool lead(const struct options *given, struct tuning *tuning, struct erro
                                          .known = &tuning->known,
                                          .progress = &tuning->progress,
                                          .patience = tuning->setting.patience,
-                                         .interrupted = &interrupted};
-    catch_signals();
+                                         .interrupted = &signals_noted};
+    note_signals();
     bool done = tune_lead(&setting, &lost, error) && finish(tuning, error);
     lead_dismiss(&tuning->ranks, done && !lost);
     return done;
@@ -240,7 +237,7 @@ static bool open_follower(struct tuning *tuning, struct error *error) {
     if (!turns_open(&tuning->turns, ranks_directory(), error))
         return false;
     tuning->setting.turns = &tuning->turns;
-    tuning->turns.interrupted = &interrupted;
+    tuning->turns.interrupted = &signals_noted;
     return turns_take(&tuning->turns, TURN_ALONE, error) && open_setting(tuning, error) &&
            turns_take(&tuning->turns, TURN_NONE, error);
 }
@@ -250,11 +247,11 @@ static bool follow(struct tuning *tuning, bool ready, struct error *error) {
     struct ranks *ranks = &tuning->ranks;
     struct error ignored;
     bool together = false;
-    catch_signals();
+    note_signals();
     if (!follow_greet(ranks, error) || !ready || !open_follower(tuning, error) ||
         !follow_work(ranks, &tuning->setting, &tuning->items, &together, error)) {
         turns_take(tuning->setting.turns, TURN_NONE, &ignored);
-        follow_rest(ranks, error, &interrupted, &together);
+        follow_rest(ranks, error, &signals_noted, &together);
     }
     if (together)
         ranks_close(ranks);

@@ -6,16 +6,20 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../gen/onnx.h"
+#include "../import/onnx/onnx.h"
 
 static bool read_cache_type(const struct options *options, struct cache_choice *choice,
                             struct error *error) {
-    const char *name = option_value(options, "cache");
+    const char *name = option_value(options, "cache"), *words[KVMILL_MOST_FORMATS + 1];
+    char accepted[KVMILL_WORDS_SIZE];
     if (name == NULL)
         return true;
-    choice->type = cache_type_by_name(name);
-    return choice->type != NULL ||
-           fail(error, EXIT_USER, "--cache: \"%.40s\"; accepted: %s", name, cache_type_words);
+    choice->type = kvmill_format_parts(kvmill_format_of_word(name, KVMILL_ANY_SCALES));
+    if (choice->type != NULL)
+        return true;
+    kvmill_format_words(KVMILL_ANY_SCALES, words);
+    return fail(error, EXIT_USER, "--cache: \"%.40s\"; accepted: %s", name,
+                kvmill_list_words(words, "", accepted));
 }
 
 /* A group is one of int8 or int4; whether it divides the heads' size is for the specs to say. */
@@ -24,7 +28,7 @@ static bool read_group(const struct options *options, struct cache_choice *choic
     long group = 0;
     if (!option_integer(options, "quant-group", 1, 65536, &group, error))
         return false;
-    if (group != 0 && (choice->type == NULL || choice->type->quant_bit == 0))
+    if (group != 0 && (choice->type == NULL || choice->type->scales != KVMILL_SCALES_OF_GROUPS))
         return fail(error, EXIT_USER, "--quant-group goes with --cache int8 or int4");
     choice->quant_group = group;
     return true;
@@ -58,7 +62,7 @@ static void note_without_attention(const char *file, const struct model *model) 
 static void note_dense(const char *file, const struct spec_list *specs) {
     for (size_t i = 0; i < specs->count; i++) {
         const struct attention_spec *attention = &specs->items[i].attention;
-        if (is_attention_spec(&specs->items[i]) && attention->op.window > 0)
+        if (spec_is(&specs->items[i], OP_CACHE_ATTENTION) && attention->op.window > 0)
             fprintf(stderr,
                     "%s: note: layers %s have a window of %" PRId64
                     ", and stay dense beside the flow\n",
@@ -91,7 +95,8 @@ static bool read_specs(const struct options *options, const char *file, struct i
                                              "math",  "flow",        NULL};
     for (int i = 0; for_models[i] != NULL; i++)
         if (option_value(options, for_models[i]))
-            return fail(error, EXIT_USER, "--%s goes with --model and a config; a spec says it itself",
+            return fail(error, EXIT_USER,
+                        "--%s goes with --model and a config; a spec says it itself",
                         for_models[i]);
     return specs_read(file, &inputs->specs, error);
 }
@@ -135,9 +140,7 @@ static bool set_name(const struct options *options, const char *directory, struc
 
 static void note_portable(const struct spec *spec) {
     char words[256];
-    snprintf(words, sizeof words, "%s", spec->op->without_kernels);
-    if (spec->op->why_none != NULL)
-        spec->op->why_none(spec, words, sizeof words);
+    spec_without_kernels(spec, words, sizeof words);
     fprintf(stderr, "%s: note: no kernel is generated (%s); the portable one serves it\n",
             spec->where, words);
 }
@@ -148,7 +151,7 @@ bool note_without_kernels(const struct spec_list *specs, const struct isa *isa,
     fputs(specs->notes.length ? specs->notes.data : "", stderr);
     for (size_t i = 0; i < specs->count; i++) {
         struct kernel_list own = {0};
-        bool done = specs->items[i].op->kernels(&specs->items[i], isa, &own, error);
+        bool done = spec_kernels(&specs->items[i], isa, &own, error);
         if (done && own.count == 0)
             note_portable(&specs->items[i]);
         kernel_list_free(&own);

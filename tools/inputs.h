@@ -11,8 +11,7 @@
 #define INPUT_OPTIONS                                                                              \
     {"model", "CONFIG", "a Hugging Face config.json, or an ONNX model, .onnx"},                                             \
         {"kernels", "SPECS", "a spec file: kvmill-specs(5)"},                                      \
-        {"cache", "TYPE",                                                                          \
-         "float32, float16, bfloat16, int8, int4, q8_0, q4_0 (the model's type)"},                 \
+        {"cache", "TYPE", "type or format of the caches: kvmill(1) has a list (the model's type)"}, \
         {"quant-group", "N", "elements of int8 and int4 that share a scale (8)"},                  \
         {"cache-layout", "N", "0, 2 token-major, 1, 3 head-major (both)"},                         \
         {"math", "KIND", "arithmetic of attention: f32, or fast with larger errors (f32)"},        \

@@ -35,7 +35,7 @@ static void join_words(const struct kernel *kernel, bool modes, char words[SYMBO
     for (int i = 0; i < kernel->family->field_count; i++) {
         if (is_shown(kernel, i, modes) && at < SYMBOL_SIZE)
             at += (size_t)snprintf(words + at, SYMBOL_SIZE - at, "%s%s", at ? "_" : "",
-                                   kernel->family->fields[i].words[kernel->value[i]]);
+                                   field_word(&kernel->family->fields[i], kernel->value[i]));
     }
 }
 

@@ -1,16 +1,20 @@
 /* kvmill: the command.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <kvmill.h>
 
+#include "../base/text.h"
 #include "commands.h"
 
 static const struct command *const commands[] = {
-    &generate_command, &plan_command, &list_command,   &explain_command, &run_command,
-    &bench_command,    &db_command,   &report_command, &tune_command,
+    &generate_command, &plan_command, &list_command, &explain_command, &isas_command, &run_command,
+    &bench_command, &db_command,   &report_command, &tune_command,
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 
@@ -33,14 +37,25 @@ static int refuse(const char *word) {
     const char *names[COMMAND_COUNT + 1] = {NULL};
     for (int i = 0; i < COMMAND_COUNT; i++)
         names[i] = commands[i]->name;
-    char suggestion[SUGGESTION_SIZE];
+    char suggestion[SUGGESTION_SIZE], shown[400];
     suggest_word(word, names, suggestion);
-    fprintf(stderr, "kvmill: unknown command \"%.100s\"; %s`kvmill --help` lists them\n", word,
+    text_show(word, shown, sizeof shown);
+    fprintf(stderr, "kvmill: unknown command \"%.100s\"; %s`kvmill --help` lists them\n", shown,
             suggestion);
     return EXIT_USER;
 }
 
+/* A file that is opened must not become a standard stream: what is said there would go into it. The
+   stand-ins refuse what their stream is for. */
+static void fill_standard_streams(void) {
+    for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
+        if (fcntl(stream, F_GETFD) < 0)
+            open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int main(int argc, char **argv) {
+    fill_standard_streams();
+    signal(SIGXFSZ, SIG_IGN); /* a write fails instead, and the message says of which file */
     if (argc < 2) {
         fprintf(stderr, "kvmill: no command; `kvmill --help` lists them\n");
         return EXIT_USER;

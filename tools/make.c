@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "make.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "../base/output.h"
+#include "../base/process.h"
+#include "../base/signals.h"
 #include "../gen/m4.h"
-#include "../gen/process.h"
+
+static long most_seconds = 3600;
+
+bool make_read_options(const struct options *given, struct error *error) {
+    return option_integer(given, "compile-timeout", 1, 1000000, &most_seconds, error);
+}
 
 static const char *make_program(void) {
     const char *program = getenv("KVMILL_MAKE");
@@ -21,12 +31,50 @@ static void tell_library(void) {
     setenv("KVMILL_LIBS", library_libs(), 0);
 }
 
-/* What make says are messages, not data: both its streams go to `messages`. */
+/* Whether a file of a megabyte can be written there; else errno says why. */
+static bool has_room(const char *directory) {
+    static const char block[1 << 16];
+    char *path = path_join(directory, "kvmill-room.XXXXXX");
+    int file = path != NULL ? mkostemp(path, O_CLOEXEC) : -1, reason = 0;
+    for (int i = 0; file >= 0 && reason == 0 && i < 16; i++)
+        reason = write(file, block, sizeof block) < 0 ? errno : 0;
+    if (file >= 0) {
+        unlink(path);
+        close(file);
+    }
+    free(path);
+    errno = reason;
+    return reason == 0;
+}
+
+/* Compilers need room there, and for what they forget. */
+static bool lacks_room(const char *directory) {
+    const char *temporary = getenv("TMPDIR");
+    return !has_room(directory) || !has_room(temporary && *temporary ? temporary : "/tmp");
+}
+
+static bool fail_to_compile(const char *directory, const char *log, struct error *error) {
+    if (lacks_room(directory))
+        return fail(error, EXIT_ENVIRONMENT,
+                    "%s: the kernels did not compile: a megabyte cannot be written: %s%s%s",
+                    directory, strerror(errno), log ? "; see " : "", log ? log : "");
+    return fail(error, EXIT_ENVIRONMENT,
+                "%s: the kernels did not compile%s%s; a C compiler (cc) is needed, CC "
+                "names another",
+                directory, log ? ", see " : "", log ? log : "");
+}
+
+/* Compilers read nothing; and a group of its own must not ask a terminal.  What make says are
+   messages, not data: both its streams go to `messages`. */
 static bool make_to(const char *directory, int messages, int *status, struct error *error) {
     char *arguments[] = {
         (char *)make_program(), "--no-print-directory", "-j2", "-C", (char *)directory, NULL};
-    const int streams[STANDARD_STREAMS] = {-1, messages, messages};
-    return process_run(arguments, streams, "GNU make", status, error);
+    int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    const int streams[STANDARD_STREAMS] = {nothing, messages, messages};
+    bool done = process_run_group(arguments, streams, "GNU make", (int)most_seconds, status, error);
+    if (nothing >= 0)
+        close(nothing);
+    return done;
 }
 
 bool run_make(const char *directory, const char *log, struct error *error) {
@@ -37,11 +85,5 @@ bool run_make(const char *directory, const char *log, struct error *error) {
     bool done = make_to(directory, messages, &status, error);
     if (log != NULL)
         close(messages);
-    if (!done)
-        return false;
-    return status == 0 ||
-           fail(error, EXIT_ENVIRONMENT,
-                "%s: the kernels did not compile%s%s; a C compiler (cc) is needed, CC "
-                "names another",
-                directory, log ? ", see " : "", log ? log : "");
+    return done && (status == 0 || fail_to_compile(directory, log, error));
 }

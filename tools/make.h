@@ -4,7 +4,14 @@
 #ifndef KVMILL_TOOLS_MAKE_H
 #define KVMILL_TOOLS_MAKE_H
 
-#include "../gen/error.h"
+#include "options.h"
+
+/* Of all commands that compile. */
+#define COMPILE_OPTIONS                                                                            \
+    { "compile-timeout", "SECONDS", "end compilers that take longer, 1 to 1000000 (3600)" }
+
+/* Take the option: it holds for every run_make. */
+bool make_read_options(const struct options *given, struct error *error);
 
 /* make -C directory; its output goes to `log` (NULL: standard error). */
 bool run_make(const char *directory, const char *log, struct error *error);

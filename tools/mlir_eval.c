@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int64_t most_bytes = (int64_t)4 << 30; /* of all arrays */
 enum { DEEPEST_CALL = 64 };
 
 bool eval_fail(struct evaluation *evaluation, const struct mlir_op *op, const char *format, ...) {
@@ -40,10 +39,12 @@ struct array *array_make(struct evaluation *evaluation, const struct mlir_op *op
     for (int d = 0; d < shape->rank; d++)
         if (__builtin_mul_overflow(array->count, shape->dims[d], &array->count))
             array->count = INT64_MAX / 32; /* unless another extent is 0 */
-    if (array->count > most_bytes || bytes_of(array) > most_bytes - evaluation->bytes) {
+    if (array->count > evaluation->most_bytes ||
+        bytes_of(array) > evaluation->most_bytes - evaluation->bytes) {
         eval_fail(evaluation, op,
-                  "needs an array of %" PRId64 " elements; accepted: 4 GiB for all values",
-                  array->count);
+                  "needs an array of %" PRId64
+                  " elements; accepted: %lld MiB for all values; --max-memory allows more",
+                  array->count, (long long)(evaluation->most_bytes >> 20));
         free(array);
         return NULL;
     }
@@ -280,8 +281,26 @@ static bool refuse_op(struct evaluation *evaluation, const struct mlir_op *op) {
         "iota, call, checks");
 }
 
+/* What an op writes is bounded by --max-memory, or read by the next. */
+static bool count_steps(struct evaluation *evaluation, const struct frame *frame,
+                        const struct mlir_op *op) {
+    enum { STEPS_OF_OP = 100 };
+    int64_t steps = STEPS_OF_OP;
+    for (int i = 0; i < op->operand_count; i++)
+        steps += operand_of(frame, op, i)->count;
+    if (steps <= evaluation->most_steps - evaluation->steps) {
+        evaluation->steps += steps;
+        return true;
+    }
+    return eval_fail(evaluation, op,
+                     "the program takes more than %" PRId64 " steps; --max-steps allows more",
+                     evaluation->most_steps);
+}
+
 static bool eval_op(struct evaluation *evaluation, struct frame *frame, const struct mlir_op *op) {
     const char *name = mlir_short_name(op);
+    if (!count_steps(evaluation, frame, op))
+        return false;
     if (strncmp(op->name, "check.", 6) == 0)
         return eval_check(evaluation, frame, op, op->name + 6);
     const struct evaluator *evaluator = evaluator_of(name);

@@ -26,8 +26,10 @@ struct evaluation {
     const char *window_out_of_bounds; /* of all scatters; NULL: as StableHLO says */
     int passed, failed;
     int windows, portables; /* gathers and scatters that were run, and those by portable kernels */
-    char by_portable[MOST_PORTABLE][160]; /* "stablehlo.gather (why)", each once, "" behind the last */
-    int64_t bytes;                     /* that all arrays hold */
+    char by_portable[MOST_PORTABLE]
+                    [160];     /* "stablehlo.gather (why)", each once, "" behind the last */
+    int64_t bytes, most_bytes; /* that all arrays hold */
+    int64_t steps, most_steps; /* that were taken: see eval_op */
 };
 
 /* A call of a function: its values so far. */

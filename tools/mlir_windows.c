@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../tune/threads.h"
+#include "../base/threads.h"
 #include "mlir_eval.h"
 
 static DLTensor tensor_of(const struct array *array) {

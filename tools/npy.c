@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../gen/output.h"
-#include "../ops/dtype.h"
+#include "../base/output.h"
+#include "../base/product.h"
+#include "../defs/dtype.h"
 
 static const char magic[] = "\x93NUMPY";
 
@@ -95,26 +96,21 @@ static bool set_fortran_strides(struct npy *npy) {
     return true;
 }
 
-static bool parse_order(const char *header, struct npy *npy) {
+static bool parse_order(const char *header, bool *fortran) {
     const char *at = value_of(header, "'fortran_order'");
-    if (at == NULL)
-        return false;
-    if (strncmp(at, "True", 4) == 0)
-        return set_fortran_strides(npy);
-    return strncmp(at, "False", 5) == 0;
+    *fortran = at != NULL && strncmp(at, "True", 4) == 0;
+    return at != NULL && (*fortran || strncmp(at, "False", 5) == 0);
 }
 
 static bool fits_memory(const struct npy *npy) {
     int64_t bytes = npy->tensor.dtype.bits / 8;
-    for (int d = 0; d < npy->tensor.ndim; d++)
-        if (__builtin_mul_overflow(bytes, npy->tensor.shape[d], &bytes))
-            return false;
-    return true;
+    return product_fits(npy->tensor.shape, npy->tensor.ndim, &bytes);
 }
 
 static bool parse_header(const char *path, const char *header, struct npy *npy,
                          struct error *error) {
-    if (!parse_descr(header, npy) || !parse_shape(header, npy) || !parse_order(header, npy))
+    bool fortran;
+    if (!parse_descr(header, npy) || !parse_shape(header, npy) || !parse_order(header, &fortran))
         return fail(error, EXIT_USER, "%s: damaged header; accepted: a .npy file", path);
     const struct kvmill_dtype *dtype = dtype_of(npy->descr);
     if (dtype == NULL)
@@ -123,7 +119,9 @@ static bool parse_header(const char *path, const char *header, struct npy *npy,
                     npy->descr);
     npy->tensor.dtype = dtype->dl;
     npy->tensor.device.device_type = kDLCPU;
-    return fits_memory(npy) || fail(error, EXIT_USER, "%s: the shape is too large", path);
+    if (!fits_memory(npy))
+        return fail(error, EXIT_USER, "%s: the shape is too large", path);
+    return !fortran || set_fortran_strides(npy) || out_of_memory(error);
 }
 
 /* ---- Reading ---- */

@@ -6,7 +6,7 @@
 
 #include <kvmill.h>
 
-#include "../gen/error.h"
+#include "../base/error.h"
 
 struct npy {
     DLTensor tensor; /* owns shape, strides and data; strides only in Fortran order */

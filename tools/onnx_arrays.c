@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../ops/tensor_scatter.h"
+#include "../ops/extent.h"
 #include "run_op.h"
 
 /* ---- Values ---- */
@@ -134,7 +134,7 @@ struct starts {
 };
 
 static struct starts starts_of(const struct spec *spec) {
-    if (is_gather_spec(spec))
+    if (spec_is(spec, OP_GATHER))
         return (struct starts){&spec->gather->start_index_map, &spec->gather->operand};
     return (struct starts){&spec->window_scatter->scatter_dims_to_operand_dims,
                            &spec->window_scatter->inputs[0]};

@@ -6,7 +6,7 @@
 #ifndef KVMILL_TOOLS_ONNX_ARRAYS_H
 #define KVMILL_TOOLS_ONNX_ARRAYS_H
 
-#include "../gen/onnx_ops.h"
+#include "../import/onnx/onnx_ops.h"
 #include "../gen/stablehlo.h"
 #include "npy.h"
 

@@ -2,10 +2,14 @@
 #include "options.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "../base/text.h"
 
 static int option_count(const struct option_help *options) {
     int count = 0;
@@ -139,15 +143,22 @@ bool option_integer(const struct options *options, const char *name, long least,
 
 /* ---- Ending ---- */
 
+/* Names in it come from files. */
 static int report(const struct error *error) {
-    fprintf(stderr, "%s\n", error->text);
+    char shown[4 * sizeof error->text];
+    text_show(error->text, shown, sizeof shown);
+    fprintf(stderr, "%s\n", shown);
     return error->exit_code;
 }
 
+/* Of what failed before the last flush errno no longer tells. */
 int finish_output(void) {
     struct error error;
-    if (fflush(stdout) == 0 && !ferror(stdout))
+    bool failed_before = ferror(stdout) != 0;
+    if (fflush(stdout) == 0 && !failed_before)
         return 0;
+    if (failed_before)
+        errno = fcntl(STDOUT_FILENO, F_GETFL) < 0 ? EBADF : ENOSPC;
     fail_errno(&error, "write", "standard output");
     return report(&error);
 }

@@ -4,7 +4,7 @@
 #ifndef KVMILL_TOOLS_OPTIONS_H
 #define KVMILL_TOOLS_OPTIONS_H
 
-#include "../gen/error.h"
+#include "../base/error.h"
 
 struct option_help {
     const char *name;     /* long name; "o" alone means -o */

@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-#include "../gen/error.h"
+#include "../base/error.h"
 
 struct ranks {
     int rank, count; /* 0 and 1 without a job */

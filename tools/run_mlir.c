@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run_mlir.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,12 +47,17 @@ bool run_mlir(const struct options *given, const char *name, struct error *error
         .portable = option_value(given, "portable") != NULL,
         .window_out_of_bounds = option_value(given, "window-out-of-bounds"),
     };
-    long threads = 1;
+    long threads = 1, steps = 10000000000, mebibytes = 1024;
     const char *library = option_value(given, "pack");
     struct built_pack built = {0};
-    if (!option_integer(given, "threads", 1, 256, &threads, error) || !check_options(given, error))
+    if (!option_integer(given, "threads", 1, 256, &threads, error) ||
+        !option_integer(given, "max-steps", 1, LONG_MAX, &steps, error) ||
+        !option_integer(given, "max-memory", 1, 1 << 20, &mebibytes, error) ||
+        !check_options(given, error))
         return false;
     evaluation.threads = (int)threads;
+    evaluation.most_steps = steps;
+    evaluation.most_bytes = (int64_t)mebibytes << 20;
     bool done = library == NULL || built_pack_load(library, &built, error);
     evaluation.pack = built.pack;
     done = done && mlir_read(name, &file, error) && mlir_run(&evaluation) &&

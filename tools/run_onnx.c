@@ -146,9 +146,8 @@ static bool check_ops(struct execution *run, struct error *error) {
 }
 
 static int find_tensor(const struct spec *spec, const char *name, bool is_output) {
-    const struct run_op *op = run_op_of(spec);
-    for (int i = 0; i < op->tensors; i++) {
-        const char *own = is_output ? op->output(spec, i) : op->input(spec, i);
+    for (int i = 0; i < run_op_of(spec)->tensors; i++) {
+        const char *own = is_output ? run_output(spec, i) : run_input(spec, i);
         if (own != NULL && strcmp(own, name) == 0)
             return i;
     }
@@ -241,7 +240,7 @@ static bool set_data(struct step *step, struct error *error) {
         &step->arrays.tensor[find_tensor(step->spec, step->call.op->inputs[0], false)];
     if (!array_leads(shape, data))
         return true;
-    if (!is_gather_spec(step->spec) &&
+    if (!spec_is(step->spec, OP_GATHER) &&
         (!array_copy(data, &step->whole, error) || !replace(data, &step->whole, error)))
         return false;
     return array_lead(shape, data, error);
@@ -301,9 +300,8 @@ static void take_results(struct execution *run, struct step *step) {
 }
 
 static void end_step(struct step *step) {
-    const struct run_op *op = run_op_of(step->spec);
-    for (int i = 0; i < op->tensors; i++) {
-        if (op->input(step->spec, i) != NULL || is_given(&step->whole))
+    for (int i = 0; i < run_op_of(step->spec)->tensors; i++) {
+        if (run_input(step->spec, i) != NULL || is_given(&step->whole))
             array_return(&step->arrays.tensor[i]);
         npy_free(&step->arrays.tensor[i]);
         npy_free(&step->arrays.file[i]);

@@ -4,7 +4,7 @@
 #ifndef KVMILL_TOOLS_RUN_ONNX_H
 #define KVMILL_TOOLS_RUN_ONNX_H
 
-#include "../gen/error.h"
+#include "../base/error.h"
 #include "options.h"
 
 /* Run a model all of whose nodes are kvmill's, from arrays of --in to arrays of --out. */

@@ -20,7 +20,7 @@ struct arrays {
 
 struct run_op {
     int tensors;
-    /* The name of a tensor that this spec takes from --in, or gives to --out; NULL: it does not. */
+    /* run_input and run_output, where the description does not tell them; or NULL. */
     const char *(*input)(const struct spec *spec, int tensor);
     const char *(*output)(const struct spec *spec, int tensor);
     /* Give the arrays the spec's types and the spec what the arrays know; make the outputs. */
@@ -28,15 +28,21 @@ struct run_op {
     kvmill_status (*plan)(const struct spec *spec, const struct arrays *arrays,
                           const kvmill_plan_options *options, kvmill_plan **plan,
                           kvmill_error *reason);
+    /* Take the word of --step; or NULL. */
+    bool (*choose)(struct spec *spec, const char *word, struct error *error);
     /* Of outputs, what only the run has told; or NULL. */
     void (*finish)(const struct spec *spec, struct arrays *arrays);
 };
 
-extern const struct run_op tensor_scatter_run, cache_attention_run, onnx_attention_run, gather_run,
-    scatter_run, flow_run;
+extern const struct run_op plain_run, tensor_scatter_run, cache_attention_run, cache_attend_run,
+    onnx_attention_run, gather_run, scatter_run, flow_run;
 
-/* The step of a flow that is run: "append", "index", "attend", "decode". */
-bool flow_run_choose(struct spec *spec, const char *word, struct error *error);
+/* That of the spec's family. */
+const struct run_op *run_op_of(const struct spec *spec);
+
+/* The name of a tensor that this spec takes from --in, or gives to --out; NULL: it does not. */
+const char *run_input(const struct spec *spec, int tensor);
+const char *run_output(const struct spec *spec, int tensor);
 
 /* ---- For those who prepare ---- */
 
@@ -63,14 +69,39 @@ bool array_is_integer(const char *name, DLDataType type, const struct npy *npy,
 /* For what is updated in place: `file` is the array as it was read, before it is adopted. */
 bool array_keep(const char *name, const struct npy *npy, struct npy *file, struct error *error);
 
+/* ---- By the op's description ---- */
+
+/* An op, and its attributes and types as kvmill_op_type wants them. */
+struct described {
+    const struct op *op;
+    const void *base, *types;
+};
+
+/* Those of a spec that keeps both as it is described. */
+struct described described_by(const struct spec *spec);
+
+const char *described_input(const struct described *described, int index);
+const char *described_output(const struct described *described, int index);
+
+/* All tensors that must be given are. */
+bool described_require(const struct described *described, const struct arrays *arrays,
+                       struct error *error);
+
+/* Give all arrays their types; what is updated in place is kept for its file. */
+bool described_adopt(const struct described *described, struct arrays *arrays, struct error *error);
+
+/* Give the inputs the types a spec says, and the spec's tensors the inputs' dims; what must be
+   given, or the spec names, is. */
+bool run_reconcile(struct spec *spec, struct arrays *arrays, struct error *error);
+
+/* Make an output. */
+bool described_make(const struct described *described, int index, const int64_t *dims, int rank,
+                    struct arrays *arrays, struct error *error);
+
 /* ---- Cache attention, for flows: their attention is a spec of its own ---- */
 
 /* As many layers as the cache has, where the spec does not say. */
 void attention_learn_layers(struct spec *spec, const struct npy *cache);
-
-/* Give a tensor the spec's type. */
-bool attention_adopt(const struct spec *spec, int tensor, struct arrays *arrays,
-                     struct error *error);
 
 /* Make attn_output, and lse where there is one, for the query. */
 bool attention_make_scores(const struct spec *spec, struct arrays *arrays, struct error *error);

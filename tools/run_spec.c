@@ -4,16 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../tune/threads.h"
+#include "../base/threads.h"
 
 const struct run_op *run_op_of(const struct spec *spec) {
-    if (is_window_spec(spec))
-        return is_gather_spec(spec) ? &gather_run : &scatter_run;
-    if (is_onnx_attention_spec(spec))
-        return &onnx_attention_run;
-    if (is_flow_spec(spec))
-        return &flow_run;
-    return is_attention_spec(spec) ? &cache_attention_run : &tensor_scatter_run;
+    static const struct run_op *const families[OP_FAMILIES] = {
+        [OP_PLAIN] = &plain_run,
+        [OP_TENSOR_SCATTER] = &tensor_scatter_run,
+        [OP_CACHE_ATTENTION] = &cache_attention_run,
+        [OP_CACHE_ATTEND] = &cache_attend_run,
+        [OP_ATTENTION] = &onnx_attention_run,
+        [OP_GATHER] = &gather_run,
+        [OP_SCATTER] = &scatter_run,
+        [OP_FLOW] = &flow_run,
+    };
+    return families[spec->op->family];
 }
 
 /* The best this CPU has, or what KVMILL_ISA caps it to. */
@@ -38,10 +42,11 @@ static int rank_of(const char *isa) {
 
 static bool parse_isa(const char *wanted, struct isa_list *isas, struct error *error) {
     struct isa_words words;
-    if (strchr(wanted, ',') != NULL)
-        return fail(error, EXIT_USER, "--isa: \"%.40s\" is a list; accepted: one of %s", wanted,
-                    isa_join(", ", &words));
-    return isa_list_parse(wanted, isas, error);
+    if (!isa_list_parse(wanted, isas, error))
+        return false;
+    return (strchr(wanted, ',') == NULL && isas->count == 1) ||
+           fail(error, EXIT_USER, "--isa: \"%.40s\" is a list; accepted: one of %s", wanted,
+                isa_join(", ", &words));
 }
 
 static bool check_isa(const struct isa *isa, struct error *error) {

@@ -27,6 +27,4 @@ bool spec_runner_build(struct spec_runner *runner, const struct spec_list *specs
 bool spec_runner_run(const struct spec_runner *runner, const struct spec *spec,
                      const struct arrays *arrays, struct error *error);
 
-const struct run_op *run_op_of(const struct spec *spec);
-
 #endif

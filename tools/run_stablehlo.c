@@ -48,18 +48,6 @@ static bool make_output(DLDataType dtype, const int64_t *dims, int rank, struct 
 
 /* ---- Gather ---- */
 
-static const char *const gather_names[] = {"operand", "start_indices", "result"};
-
-static const char *gather_input(const struct spec *spec, int tensor) {
-    (void)spec;
-    return tensor == KVMILL_RESULT ? NULL : gather_names[tensor];
-}
-
-static const char *gather_output(const struct spec *spec, int tensor) {
-    (void)spec;
-    return tensor == KVMILL_RESULT ? gather_names[tensor] : NULL;
-}
-
 static bool prepare_gather(struct spec *spec, struct arrays *arrays, struct error *error) {
     const struct gather_problem *problem = spec->gather;
     int64_t dims[KVMILL_MOST_RANK];
@@ -70,10 +58,9 @@ static bool prepare_gather(struct spec *spec, struct arrays *arrays, struct erro
     if (kvmill_gather_check(&view.op, &windows, &reason) != KVMILL_OK)
         return fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
     kvmill_gather_result(&windows, dims);
-    return adopt(gather_names[KVMILL_OPERAND], &problem->operand, &arrays->tensor[KVMILL_OPERAND],
+    return adopt("operand", &problem->operand, &arrays->tensor[KVMILL_OPERAND], error) &&
+           adopt("start_indices", &problem->start_indices, &arrays->tensor[KVMILL_START_INDICES],
                  error) &&
-           adopt(gather_names[KVMILL_START_INDICES], &problem->start_indices,
-                 &arrays->tensor[KVMILL_START_INDICES], error) &&
            make_output(problem->operand.element.dtype, dims, windows.windowed_rank, arrays,
                        KVMILL_RESULT, error);
 }
@@ -89,8 +76,6 @@ static kvmill_status plan_gather(const struct spec *spec, const struct arrays *a
 
 const struct run_op gather_run = {
     .tensors = KVMILL_GATHER_TENSORS,
-    .input = gather_input,
-    .output = gather_output,
     .prepare = prepare_gather,
     .plan = plan_gather,
 };

@@ -4,47 +4,10 @@
 #include "../ops/tensor_scatter.h"
 #include "run_op.h"
 
-static const char *const names[] = {"past_cache", "update", "write_indices", "present_cache"};
-
-static const char *input(const struct spec *spec, int tensor) {
-    (void)spec;
-    return tensor == KVMILL_PRESENT_CACHE ? NULL : names[tensor];
-}
-
-static const char *output(const struct spec *spec, int tensor) {
-    (void)spec;
-    return tensor == KVMILL_PRESENT_CACHE ? names[tensor] : NULL;
-}
-
-/* A spec that names them means them. */
-static bool check_indices(const struct spec *spec, const struct npy *indices, struct error *error) {
-    if (is_given(indices))
-        return array_is_index("write_indices", indices, error);
-    return spec->scatter.write_indices.shape == NULL ||
-           fail(error, EXIT_USER,
-                "no write_indices, which the spec names; accepted: --in "
-                "write_indices=FILE.npy");
-}
-
-static bool reconcile_all(struct spec *spec, struct arrays *arrays, struct error *error) {
-    DLTensor *tensors[] = {&spec->scatter.past_cache, &spec->scatter.update,
-                           &spec->scatter.write_indices};
-    if (!check_indices(spec, &arrays->tensor[KVMILL_WRITE_INDICES], error))
-        return false;
-    for (int i = 0; i < 3; i++)
-        if (is_given(&arrays->tensor[i]) &&
-            !array_reconcile(names[i], tensors[i], &arrays->tensor[i], error))
-            return false;
-    return true;
-}
-
 static bool prepare(struct spec *spec, struct arrays *arrays, struct error *error) {
     struct npy *past = &arrays->tensor[KVMILL_PAST_CACHE];
-    for (int i = 0; i < KVMILL_WRITE_INDICES; i++)
-        if (!array_require(names[i], &arrays->tensor[i], error))
-            return false;
-    return npy_like(past, &arrays->file[KVMILL_PRESENT_CACHE], error) &&
-           reconcile_all(spec, arrays, error) && spec->op->check(spec, error) &&
+    return (!is_given(past) || npy_like(past, &arrays->file[KVMILL_PRESENT_CACHE], error)) &&
+           run_reconcile(spec, arrays, error) && spec_check(spec, error) &&
            npy_like(past, &arrays->tensor[KVMILL_PRESENT_CACHE], error);
 }
 
@@ -62,8 +25,6 @@ static kvmill_status plan(const struct spec *spec, const struct arrays *arrays,
 
 const struct run_op tensor_scatter_run = {
     .tensors = KVMILL_TENSOR_SCATTER_TENSORS,
-    .input = input,
-    .output = output,
     .prepare = prepare,
     .plan = plan,
 };

@@ -6,9 +6,6 @@
 
 #include "tune_space.h"
 
-static const struct tune_problem *const problems[] = {
-    attention_problems, rows_problems, windows_problems, flow_problems, onnx_problems};
-
 static bool is_listed(const struct tune_items *items, const struct tune_item *item) {
     for (int i = 0; i < items->count; i++)
         if (strcmp(items->items[i].symbol, item->symbol) == 0 &&
@@ -47,7 +44,7 @@ static bool add(struct tune_items *items, const struct source *from, const struc
     struct tune_item item = {.spec = spec, .problem = problem};
     struct error ignored;
     bool open = false;
-    if (!problem->find_kernel(spec, from->pack, item.symbol, error))
+    if (!tune_problem_kernel(problem, spec, from->pack, item.symbol, error))
         return false;
     if (!kernel_parse(item.symbol, &item.kernel, &ignored) ||
         item.kernel.family->tunables == NULL || is_listed(items, &item))
@@ -60,7 +57,7 @@ static bool add_problem(struct tune_items *items, const struct source *from,
                         const struct tune_problem *problem, struct error *error) {
     bool done = true;
     for (size_t i = 0; done && i < from->specs->count; i++)
-        if (problem->serves(&from->specs->items[i]))
+        if (tune_problem_serves(problem, &from->specs->items[i]))
             done = add(items, from, &from->specs->items[i], problem, error);
     return done;
 }
@@ -68,18 +65,17 @@ static bool add_problem(struct tune_items *items, const struct source *from,
 bool tune_items_list(const struct spec_list *specs, const kvmill_pack *pack,
                      const struct isa_list *isas, struct tune_items *items, struct error *error) {
     const struct source from = {specs, pack, isas};
+    char words[256];
     bool done = true;
     *items = (struct tune_items){0};
-    for (size_t i = 0; i < sizeof problems / sizeof *problems; i++)
-        for (int p = 0; done && problems[i][p].words != NULL; p++)
-            done = add_problem(items, &from, &problems[i][p], error);
-    return done &&
-           (items->count > 0 ||
-            fail(error, EXIT_USER,
-                 "nothing to tune: no spec has a kernel that leaves something open on this "
-                 "CPU; accepted: MultiHeadCacheAttention with a static batch, Attention, "
-                 "TensorScatterAttention, TensorScatter, "
-                 "flow, stablehlo.gather, stablehlo.scatter with one input and a combiner"));
+    for (const struct tune_problem *problem = tune_problems; done && problem->words; problem++)
+        done = add_problem(items, &from, problem, error);
+    scene_op_words(words);
+    return done && (items->count > 0 ||
+                    fail(error, EXIT_USER,
+                         "nothing to tune: no spec has a kernel that leaves something open on this "
+                         "CPU; accepted: %s",
+                         words));
 }
 
 void tune_items_free(struct tune_items *items) {

@@ -11,7 +11,7 @@
 #include <kvmill.h>
 
 #include "../tune/sweep_text.h"
-#include "../tune/timer.h"
+#include "../base/timer.h"
 #include "tune_follow.h"
 
 /* Seconds: how often is looked for ranks that are lost, when a follower may ask again, and how long

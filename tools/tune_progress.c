@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "../tune/timer.h"
+#include "../base/timer.h"
 #include "tune_walk.h"
 
 double progress_seconds_left(const struct tune_progress *progress) {

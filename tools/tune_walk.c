@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../gen/text.h"
+#include "../base/text.h"
 #include "../tune/resume.h"
 #include "../tune/statistics.h"
 #include "candidate.h"
@@ -102,8 +102,7 @@ static bool open_walk(struct walk *walk, const struct sweeps *known, double seco
     const struct tune_setting *setting = walk->setting;
     if (!turns_take(setting->turns, TURN_TOGETHER, error))
         return false;
-    walk->work =
-        item->problem->open(item->problem, item->spec, setting->pack, setting->threads, error);
+    walk->work = tune_work_open(item->problem, item->spec, setting->pack, setting->threads, error);
     if (walk->work == NULL || !set_rest(&walk->rest, setting->pack, item->symbol, error))
         return false;
     set_key(walk);

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../tune/timer.h"
+#include "../base/timer.h"
 
 /* Bytes of the file that are locked: whoever wants the room stands in the gate until it has it, so
    that nobody overtakes who waits to be alone. */

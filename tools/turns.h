@@ -10,7 +10,7 @@
 
 #include <signal.h>
 
-#include "../gen/error.h"
+#include "../base/error.h"
 
 enum turn { TURN_NONE, TURN_TOGETHER, TURN_ALONE };
 

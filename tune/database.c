@@ -6,20 +6,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "../gen/hash.h"
+#include "../base/hash.h"
 #include "sweep_text.h"
 
 enum {
     APPLICATION_ID = 0x6b766d6c, /* "kvml" */
     SCHEMA_VERSION = 1,
-    PATIENCE = 10000 /* milliseconds that a lock is waited for */
+    PATIENCE = 10000, /* milliseconds that a lock is waited for */
+    STEPS = 10000     /* of SQLite's machine, in a round */
 };
 
 struct database {
     sqlite3 *handle;
     char *path;
+    bool is_ours;                /* its schema is */
+    int64_t rounds, most_rounds; /* of STEPS, in the work at hand */
+    int64_t rows, most_rows;     /* that it has read */
 };
 
 /* ---- Errors ---- */
@@ -37,6 +42,16 @@ static const struct {
     {SQLITE_IOERR, EXIT_ENVIRONMENT, "cannot be read or written; what it held before is whole"},
     {SQLITE_CANTOPEN, EXIT_ENVIRONMENT, "cannot open"},
     {SQLITE_NOMEM, EXIT_ENVIRONMENT, "out of memory"},
+    {SQLITE_PERM, EXIT_ENVIRONMENT, "cannot open"},
+    {SQLITE_INTERRUPT, EXIT_USER,
+     "asks for more work than one of its size can need; restore it, or import an export of it into "
+     "a "
+     "new one"},
+    {SQLITE_TOOBIG, EXIT_USER, "holds more in one place than any result needs"},
+    {SQLITE_CONSTRAINT, EXIT_USER,
+     "is damaged; restore it, or import an export of it into a new one"},
+    {SQLITE_MISMATCH, EXIT_USER,
+     "is damaged; restore it, or import an export of it into a new one"},
 };
 
 /* What SQLite said last. */
@@ -47,7 +62,66 @@ static bool fail_database(const struct database *database, struct error *error) 
         if (meanings[i].code == code)
             return fail(error, meanings[i].exit_code, "%.600s: %s (SQLite: %.200s)", database->path,
                         meanings[i].words, said);
-    return fail(error, EXIT_BUG, "%.600s: SQLite: %.200s", database->path, said);
+    return fail(error, database->is_ours ? EXIT_BUG : EXIT_USER, "%.600s: SQLite: %.200s",
+                database->path, said);
+}
+
+/* ---- Limits: what a file says must not keep us busy ---- */
+
+static int count_round(void *context) {
+    struct database *database = context;
+    return ++database->rounds > database->most_rounds;
+}
+
+static int64_t size_of(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 ? (int64_t)status.st_size : 0;
+}
+
+/* For the work that begins: thousands of steps for each result there could be, and no more rows
+ * than fit. */
+static void allow_work(struct database *database) {
+    enum { LEAST_ROUNDS = 200, BYTES_OF_ROUND = 500, BYTES_OF_ROW = 32 };
+    char *log = sqlite3_mprintf("%s-wal", database->path);
+    int64_t size = size_of(database->path) + (log != NULL ? size_of(log) : 0);
+    sqlite3_free(log);
+    database->rounds = database->rows = 0;
+    database->most_rounds = LEAST_ROUNDS + size / BYTES_OF_ROUND;
+    database->most_rows = size / BYTES_OF_ROW;
+}
+
+static bool count_row(struct database *database, struct error *error) {
+    return ++database->rows <= database->most_rows ||
+           fail(error, EXIT_USER,
+                "%.600s: has more rows than a file of its size can hold; restore it, or import an "
+                "export of it into a new one",
+                database->path);
+}
+
+/* Nothing in it is run, and nothing in it is taken for a part of SQLite. */
+static void restrict_handle(struct database *database) {
+    static const struct {
+        int what, most;
+    } limits[] = {{SQLITE_LIMIT_LENGTH, 64 << 20},
+                  {SQLITE_LIMIT_SQL_LENGTH, 1 << 16},
+                  {SQLITE_LIMIT_COLUMN, 64},
+                  {SQLITE_LIMIT_EXPR_DEPTH, 64},
+                  {SQLITE_LIMIT_COMPOUND_SELECT, 4},
+                  {SQLITE_LIMIT_ATTACHED, 0},
+                  {SQLITE_LIMIT_VARIABLE_NUMBER, 64},
+                  {SQLITE_LIMIT_TRIGGER_DEPTH, 1},
+                  {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 64}};
+    static const struct {
+        int what, on;
+    } settings[] = {{SQLITE_DBCONFIG_DEFENSIVE, 1},      {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+                    {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0}, {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
+                    {SQLITE_DBCONFIG_DQS_DDL, 0},        {SQLITE_DBCONFIG_DQS_DML, 0}};
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        sqlite3_limit(database->handle, limits[i].what, limits[i].most);
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        sqlite3_db_config(database->handle, settings[i].what, settings[i].on, NULL);
+    sqlite3_progress_handler(database->handle, STEPS, count_round, database);
+    allow_work(database);
 }
 
 /* ---- Statements ---- */
@@ -102,26 +176,28 @@ static bool finish(struct database *database, bool done, struct error *error) {
 
 /* ---- The schema ---- */
 
-static const char schema[] =
+static const char sweep_table[] =
     "CREATE TABLE sweep (id INTEGER PRIMARY KEY, cpu TEXT NOT NULL, compiler TEXT NOT NULL,"
     " flags TEXT NOT NULL, templates TEXT NOT NULL, isa TEXT NOT NULL, spec TEXT NOT NULL,"
     " problem TEXT NOT NULL, threads INTEGER NOT NULL CHECK (threads > 0), bytes REAL NOT NULL,"
     " flops REAL NOT NULL, spec_hash TEXT NOT NULL,"
     " UNIQUE (spec_hash, spec, problem, threads, isa, cpu, compiler, flags, templates, bytes, "
-    "flops)) STRICT;"
+    "flops)) STRICT";
+static const char result_table[] =
     "CREATE TABLE result (id INTEGER PRIMARY KEY, sweep INTEGER NOT NULL REFERENCES sweep (id),"
     " candidate TEXT NOT NULL, is_default INTEGER NOT NULL, outcome TEXT NOT NULL"
     " CHECK (outcome IN ('measured', 'compile', 'crash', 'hang', 'wrong', 'refused')),"
     " message TEXT NOT NULL, samples TEXT NOT NULL, baseline TEXT NOT NULL, limit_kind TEXT NOT "
     "NULL,"
     " limit_rate REAL NOT NULL, code_bytes INTEGER NOT NULL, measured INTEGER NOT NULL,"
-    " environment TEXT NOT NULL, UNIQUE (sweep, candidate, measured)) STRICT;";
+    " environment TEXT NOT NULL, UNIQUE (sweep, candidate, measured)) STRICT";
 
 static bool create_tables(struct database *database, struct error *error) {
     char marks[96];
     snprintf(marks, sizeof marks, "PRAGMA application_id = %d; PRAGMA user_version = %d",
              APPLICATION_ID, SCHEMA_VERSION);
-    return execute(database, schema, error) && execute(database, marks, error);
+    return execute(database, sweep_table, error) && execute(database, result_table, error) &&
+           execute(database, marks, error);
 }
 
 /* Of two processes that begin an empty file at once the second finds the tables there. */
@@ -149,6 +225,47 @@ static bool check_version(struct database *database, struct error *error) {
                 version, SCHEMA_VERSION);
 }
 
+/* One of the two tables, or the index that SQLite makes of what is UNIQUE in it. */
+static bool is_part_of_ours(const char *type, const char *name, const char *sql) {
+    if (strcmp(type, "index") == 0)
+        return sql == NULL && (strcmp(name, "sqlite_autoindex_sweep_1") == 0 ||
+                               strcmp(name, "sqlite_autoindex_result_1") == 0);
+    return strcmp(type, "table") == 0 && sql != NULL &&
+           ((strcmp(name, "sweep") == 0 && strcmp(sql, sweep_table) == 0) ||
+            (strcmp(name, "result") == 0 && strcmp(sql, result_table) == 0));
+}
+
+static bool check_part(struct database *database, sqlite3_stmt *statement, struct error *error) {
+    const char *type = (const char *)sqlite3_column_text(statement, 0);
+    const char *name = (const char *)sqlite3_column_text(statement, 1);
+    type = type != NULL ? type : "";
+    name = name != NULL ? name : "";
+    return is_part_of_ours(type, name, (const char *)sqlite3_column_text(statement, 2)) ||
+           fail(error, EXIT_USER,
+                "%.600s: has a %.20s \"%.100s\" that is not kvmill's; accepted: the tables that "
+                "kvmill tune or db made, and nothing else",
+                database->path, type, name);
+}
+
+/* Two tables with an index each. */
+static bool check_schema(struct database *database, struct error *error) {
+    enum { PARTS = 4 };
+    bool row = true, done = true;
+    int parts = -1;
+    sqlite3_stmt *statement = prepare(database, "SELECT type, name, sql FROM sqlite_schema", error);
+    if (statement == NULL)
+        return false;
+    for (; done && row; parts++)
+        done = step(database, statement, &row, error) &&
+               (!row || check_part(database, statement, error));
+    sqlite3_finalize(statement);
+    database->is_ours = done && parts == PARTS;
+    return done && (database->is_ours ||
+                    fail(error, EXIT_USER,
+                         "%.600s: lacks a table; accepted: those that kvmill tune or db made",
+                         database->path));
+}
+
 /* ---- Opening ---- */
 
 static const int flags_of[] = {
@@ -167,9 +284,11 @@ static bool use_log(struct database *database, enum database_use use, struct err
 
 static bool is_usable(struct database *database, enum database_use use, struct error *error) {
     sqlite3_busy_timeout(database->handle, PATIENCE);
+    restrict_handle(database);
     if (use == DATABASE_CREATE && !create_if_empty(database, error))
         return false;
-    return check_version(database, error) && use_log(database, use, error) &&
+    return check_version(database, error) && check_schema(database, error) &&
+           use_log(database, use, error) &&
            (use == DATABASE_READ || database_check(database, error));
 }
 
@@ -209,7 +328,19 @@ static bool is_there(const char *path, struct error *error) {
     return true;
 }
 
+/* What SQLite would not take for the name of a file. */
+static bool check_name(const char *path, struct error *error) {
+    return (*path != '\0' && *path != ':' && strncmp(path, "file:", strlen("file:")) != 0) ||
+           fail(
+               error, EXIT_USER,
+               "\"%.600s\": would be kept nowhere, or not under that name; accepted: the name of a "
+               "file, \"./%.100s\" if that is one",
+               path, path);
+}
+
 struct database *database_open(const char *path, enum database_use use, struct error *error) {
+    if (!check_name(path, error))
+        return NULL;
     if (use != DATABASE_CREATE && !is_there(path, error))
         return NULL;
     struct database *database = calloc(1, sizeof *database);
@@ -258,6 +389,7 @@ static bool check_with(struct database *database, const char *pragma, struct err
 }
 
 bool database_check(struct database *database, struct error *error) {
+    allow_work(database);
     return check_with(database, "PRAGMA integrity_check(1)", error);
 }
 
@@ -448,6 +580,8 @@ static bool refuse_row(struct database *database, const char *candidate, const c
 static bool add_row(struct database *database, sqlite3_stmt *statement, const struct sweep_key *key,
                     struct sweeps *sweeps, struct error *error) {
     struct sweep_result result;
+    if (!count_row(database, error))
+        return false;
     const char *fault = read_result(statement, &result);
     bool done = fault == NULL ? sweeps_add(sweeps, key, &result, error)
                               : refuse_row(database, result.candidate, fault, error);
@@ -474,6 +608,8 @@ static bool read_results(struct database *database, int64_t sweep, const struct 
 static bool read_sweep(struct database *database, sqlite3_stmt *statement, struct sweeps *sweeps,
                        struct error *error) {
     struct sweep_key key = {0};
+    if (!count_row(database, error))
+        return false;
     read_key(statement, &key);
     const char *fault = sweep_key_fault(&key);
     if (fault != NULL)
@@ -495,6 +631,7 @@ static bool read_all(struct database *database, struct sweeps *sweeps, struct er
 /* One transaction, so that what others add meanwhile is in it wholly or not at all. */
 bool database_read(struct database *database, struct sweeps *sweeps, struct error *error) {
     *sweeps = (struct sweeps){0};
+    allow_work(database);
     bool done = execute(database, "BEGIN", error);
     done = finish(database, done && read_all(database, sweeps, error), error);
     sweeps_sort(sweeps);
@@ -545,6 +682,7 @@ static bool add_result(struct database *database, const struct sweep_key *key,
                        struct error *error) {
     int64_t sweep = 0;
     bool there;
+    allow_work(database);
     if (!refuse_fault(sweep_key_fault(key), error) ||
         !refuse_fault(sweep_result_fault(result), error) || !insert_sweep(database, key, error) ||
         !find_sweep(database, key, &sweep, error) ||
@@ -600,6 +738,7 @@ static bool remove_result(struct database *database, int64_t sweep,
 static bool remove_sweep(struct database *database, const struct sweep *sweep,
                          struct error *error) {
     int64_t id;
+    allow_work(database);
     bool done = find_sweep(database, &sweep->key, &id, error);
     for (size_t i = 0; done && i < sweep->count; i++)
         done = remove_result(database, id, &sweep->results[i], error);

@@ -4,7 +4,7 @@
 #ifndef KVMILL_TUNE_ENVIRONMENT_H
 #define KVMILL_TUNE_ENVIRONMENT_H
 
-#include "../gen/text.h"
+#include "../base/text.h"
 
 enum { WORD_SIZE = 32, CPU_SIZE = 128 };
 

@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../gen/hash.h"
-#include "../gen/kernel.h"
+#include "../base/compiler.h"
+#include "../base/hash.h"
+#include "../base/output.h"
+#include "../base/text.h"
+#include "../gen/families.h"
 #include "../gen/m4.h"
-#include "../gen/output.h"
 #include "environment.h"
 
 /* ---- The templates ---- */
@@ -67,22 +69,22 @@ static bool hash_directory(const char *directory, const char *name, uint64_t *st
     return done;
 }
 
-static bool hash_kernel_file(const char *directory, const char *words, const char *variant,
-                             uint64_t *state, struct error *error) {
+static bool hash_kernel_file(const char *directory, const struct family *family, const char *words,
+                             const char *variant, uint64_t *state, struct error *error) {
     char name[160];
-    snprintf(name, sizeof name, variant != NULL ? "kernel/%s_%s.c.m4" : "kernel/%s.m4", words,
-             variant);
+    snprintf(name, sizeof name, variant != NULL ? "kernel/%s/%s_%s.c.m4" : "kernel/%s/%s.m4",
+             family->folder, words, variant);
     return hash_file(directory, name, state, error);
 }
 
 static bool hash_family(const char *directory, const struct family *family, uint64_t *state,
                         struct error *error) {
     bool done = family->tunables == NULL ||
-                hash_kernel_file(directory, family->tunables, NULL, state, error);
+                hash_kernel_file(directory, family, family->tunables, NULL, state, error);
     for (int i = 0; done && family->libraries[i] != NULL; i++)
-        done = hash_kernel_file(directory, family->libraries[i], NULL, state, error);
+        done = hash_kernel_file(directory, family, family->libraries[i], NULL, state, error);
     for (int i = 0; done && family->variants[i] != NULL; i++)
-        done = hash_kernel_file(directory, family->name, family->variants[i], state, error);
+        done = hash_kernel_file(directory, family, family->name, family->variants[i], state, error);
     return done;
 }
 
@@ -91,7 +93,7 @@ static void print_hash(uint64_t state, char hash[HASH_SIZE]) {
 }
 
 bool machine_hash_templates(const char *directory, struct machine *machine, struct error *error) {
-    static const char *const shared[] = {"dtype", "isa", "lib"};
+    static const char *const shared[] = {"format", "isa", "lib"};
     uint64_t common = HASH_START;
     bool done = true;
     for (size_t i = 0; done && i < sizeof shared / sizeof *shared; i++)
@@ -129,26 +131,14 @@ static const char *variable(const char *name, const char *otherwise) {
     return value != NULL && *value != '\0' ? value : otherwise;
 }
 
-static void read_compiler(struct machine *machine) {
-    struct text command = {0};
-    FILE *pipe = NULL;
-    strcpy(machine->compiler, "unknown");
-    if (text_print(&command, "LC_ALL=C %s --version 2>/dev/null", variable("CC", "cc")))
-        pipe = popen(command.data, "r");
-    if (pipe != NULL && fgets(machine->compiler, sizeof machine->compiler, pipe) == NULL)
-        strcpy(machine->compiler, "unknown");
-    if (pipe != NULL)
-        pclose(pipe);
-    machine->compiler[strcspn(machine->compiler, "\n")] = '\0';
-    text_free(&command);
-}
-
 bool machine_read(struct machine *machine, struct error *error) {
     struct environment environment;
     environment_read("", &environment);
-    snprintf(machine->cpu, sizeof machine->cpu, "%s", environment.cpu);
-    snprintf(machine->flags, sizeof machine->flags, "%.255s", variable("CFLAGS", "-O3"));
-    read_compiler(machine);
+    text_show(environment.cpu, machine->cpu, sizeof machine->cpu);
+    text_show(variable("CFLAGS", "-O3"), machine->flags, sizeof machine->flags);
+    char compiler[COMPILER_SIZE];
+    compiler_words(compiler);
+    text_show(compiler, machine->compiler, sizeof machine->compiler);
     return read_templates(machine, error);
 }
 

@@ -4,13 +4,14 @@
 #ifndef KVMILL_TUNE_MACHINE_H
 #define KVMILL_TUNE_MACHINE_H
 
+#include "../base/compiler.h"
 #include "sweep.h"
 
 enum { HASH_SIZE = 17, MOST_FAMILIES = 16 };
 
 /* templates: the hash of all that kernels are made of, and of what each family is made of. */
 struct machine {
-    char cpu[128], compiler[128], flags[256], templates[HASH_SIZE];
+    char cpu[128], compiler[COMPILER_SIZE], flags[256], templates[HASH_SIZE];
     char family_templates[MOST_FAMILIES][HASH_SIZE]; /* in the order of family_at */
 };
 

@@ -3,24 +3,32 @@
 
 #include <math.h>
 
+#include "../base/text.h"
+
+static void print_character(FILE *out, char c) {
+    switch (c) {
+    case '<':
+        fputs("&lt;", out);
+        break;
+    case '>':
+        fputs("&gt;", out);
+        break;
+    case '&':
+        fputs("&amp;", out);
+        break;
+    case '"':
+        fputs("&quot;", out);
+        break;
+    default:
+        putc(c, out);
+    }
+}
+
 void print_escaped(FILE *out, const char *text) {
-    for (; *text != '\0'; text++)
-        switch (*text) {
-        case '<':
-            fputs("&lt;", out);
-            break;
-        case '>':
-            fputs("&gt;", out);
-            break;
-        case '&':
-            fputs("&amp;", out);
-            break;
-        case '"':
-            fputs("&quot;", out);
-            break;
-        default:
-            putc(*text, out);
-        }
+    char shown[2048];
+    text_show(text, shown, sizeof shown);
+    for (const char *at = shown; *at != '\0'; at++)
+        print_character(out, *at);
 }
 
 /* ---- Elements ---- */

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "../gen/text.h"
+#include "../base/text.h"
 
 enum { MOST_PARAMETERS = 16, MOST_VALUES = 64 };
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/text.h"
+
 static const char *const limit_words[] = {
     [LIMIT_NONE] = "none", [LIMIT_BYTES] = "bytes", [LIMIT_FLOPS] = "flops"};
 
@@ -241,10 +243,6 @@ bool sweep_results_equal(const struct sweep_result *a, const struct sweep_result
 /* What is beyond these was not measured, and would only break figures that are made of it. */
 static const double least_seconds = 1e-12, most_seconds = 1e6, most_work = 1e18;
 
-static bool is_line(const char *text) {
-    return strchr(text, '\n') == NULL;
-}
-
 static bool is_within(double value, double least, double most) {
     return value >= least && value <= most;
 }
@@ -255,8 +253,8 @@ static bool is_work(double value) {
 
 const char *sweep_key_fault(const struct sweep_key *key) {
     for (int i = 0; i < KEY_STRINGS; i++)
-        if (!is_line(sweep_key_text(key, i)))
-            return "a key with a newline";
+        if (!text_is_plain(sweep_key_text(key, i), ""))
+            return "a key with a control character";
     if (*key->cpu == '\0' || *key->spec == '\0' || *key->isa == '\0')
         return "no cpu, isa or spec";
     if (key->threads < 1)
@@ -275,8 +273,11 @@ static bool are_times(const double *samples, int count) {
 
 const char *sweep_result_fault(const struct sweep_result *result) {
     bool measured = result->outcome == OUTCOME_MEASURED;
-    if (*result->candidate == '\0' || !is_line(result->candidate) || !is_line(result->environment))
-        return "no candidate, or a newline in it";
+    if (*result->candidate == '\0')
+        return "no candidate";
+    if (!text_is_plain(result->candidate, "") || !text_is_plain(result->environment, "") ||
+        !text_is_plain(result->message, "\n"))
+        return "a control character";
     if (measured != (result->sample_count > 0))
         return measured ? "measured, but without samples" : "failed, but with samples";
     if (!are_times(result->samples, result->sample_count) ||

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../gen/error.h"
+#include "../base/error.h"
 #include "outcome.h"
 
 /* What results depend on beside the candidate. */

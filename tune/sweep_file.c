@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../gen/text.h"
+#include "../base/text.h"
 #include "database.h"
 #include "sweep_text.h"
 

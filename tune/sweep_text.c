@@ -47,7 +47,7 @@ double *samples_parse(const char *text, int *count) {
 
 /* ---- Times ---- */
 
-enum { TIME_SIZE = 40, MILLION = 1000000 };
+enum { TIME_SIZE = 40, DIGITS = 6, MILLION = 1000000 };
 
 static void print_time(int64_t measured, char text[TIME_SIZE]) {
     struct tm fields;
@@ -62,7 +62,7 @@ static bool parse_time(const char *text, int64_t *measured) {
     struct tm fields = {0};
     char again[TIME_SIZE];
     const char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", &fields);
-    if (end == NULL || *end != '.')
+    if (end == NULL || *end != '.' || strspn(end + 1, "0123456789") != DIGITS)
         return false;
     *measured = (int64_t)timegm(&fields) * MILLION + strtol(end + 1, NULL, 10);
     print_time(*measured, again);

@@ -14,7 +14,7 @@
 #ifndef KVMILL_TUNE_SWEEP_TEXT_H
 #define KVMILL_TUNE_SWEEP_TEXT_H
 
-#include "../gen/text.h"
+#include "../base/text.h"
 #include "sweep.h"
 
 /* The sweeps must be sorted. */

@@ -56,14 +56,10 @@ from ctypes import (
     POINTER,
     Structure,
     byref,
-    c_char,
     c_char_p,
     c_double,
     c_float,
-    c_int,
-    c_int32,
     c_int64,
-    c_size_t,
     c_void_p,
 )
 from dataclasses import dataclass
@@ -71,6 +67,9 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+
+import kvmill_c as c
+from kvmill_tables import TENSORS, TYPES
 
 __all__ = [
     "Attention",
@@ -97,346 +96,29 @@ Prototype = np.ndarray | Shape
 Operand = np.ndarray | Sequence[int] | int | None
 
 
-# ---- What kvmill.h and dlpack.h declare ----
-
-
-class _DLDevice(Structure):
-    _fields_ = [("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32)]
-
-
-class _DLDataType(Structure):
-    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
-
-
-class _DLTensor(Structure):
-    _fields_ = [
-        ("data", c_void_p),
-        ("device", _DLDevice),
-        ("ndim", ctypes.c_int32),
-        ("dtype", _DLDataType),
-        ("shape", POINTER(c_int64)),
-        ("strides", POINTER(c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    ]
-
-
-class _Error(Structure):
-    _fields_ = [("message", c_char * 256)]
-
-
-class _PackHead(Structure):
-    _fields_ = [("abi", ctypes.c_uint32), ("count", ctypes.c_uint32)]
-
-
-class _PlanOptions(Structure):
-    _fields_ = [
-        ("struct_size", c_size_t),
-        ("packs", POINTER(c_void_p)),
-        ("pack_count", c_size_t),
-        ("isa", c_char_p),
-        ("portable", c_int),
-        ("threads", c_int),
-    ]
-
-
-class _TensorScatterOp(Structure):
-    _fields_ = [
-        ("struct_size", c_size_t),
-        ("axis", c_int64),
-        ("mode", c_char_p),
-        ("past_cache", POINTER(_DLTensor)),
-        ("update", POINTER(_DLTensor)),
-        ("write_indices", POINTER(_DLTensor)),
-        ("present_cache", POINTER(_DLTensor)),
-    ]
-
-
-_ATTENTION_INPUTS = (
-    *("Q", "K", "V", "attn_mask", "past_key", "past_value", "nonpad_kv_seqlen"),
-)
-_ATTENTION_OUTPUTS = ("Y", "present_key", "present_value", "qk_matmul_output")
-
-
-class _AttentionOp(Structure):
-    _fields_ = [
-        ("struct_size", c_size_t),
-        ("opset", c_int64),
-        ("is_causal", c_int64),
-        ("q_num_heads", c_int64),
-        ("kv_num_heads", c_int64),
-        ("scale", c_double),
-        ("softcap", c_double),
-        ("softmax_precision", c_int64),
-        ("qk_matmul_output_mode", c_int64),
-        ("left_window_size", c_int64),
-        ("right_window_size", c_int64),
-        *((name, POINTER(_DLTensor)) for name in _ATTENTION_INPUTS + _ATTENTION_OUTPUTS),
-    ]
-
-
-class _AttentionStepOp(Structure):
-    _fields_ = [
-        ("struct_size", c_size_t),
-        ("attention", POINTER(_AttentionOp)),
-        ("mode", c_char_p),
-        ("write_indices", POINTER(_DLTensor)),
-    ]
-
-
-class _CacheAttentionOp(Structure):
-    _fields_ = [
-        ("struct_size", c_size_t),
-        *[(name, c_int32) for name in ("dynamic_batching", "is_causal", "is_alibi")],
-        *[
-            (name, c_int64)
-            for name in (
-                *("num_heads", "head_dim", "num_kv_heads", "num_layer", "layer_idx"),
-                *("quant_bit", "quant_group", "cache_layout", "cache_mode", "page_size"),
-                "num_repeat",
-            )
-        ],
-        *[(name, _DLDataType) for name in ("T1", "T2", "T3")],
-        ("softmax_scale", c_double),
-        ("window", c_int64),
-        ("softcap", c_double),
-        ("math", c_char_p),
-        ("partial", c_int32),
-        ("empty_is_nan", c_int32),
-        ("alibi_heads", c_int64),
-        ("alibi_first", c_int64),
-        ("alibi_scale", c_double),
-        ("value_differs", c_int32),
-        *[
-            (name, c_int64)
-            for name in ("value_head_dim", "value_quant_bit", "value_quant_group")
-        ],
-        *[(name, _DLDataType) for name in ("value_T2", "value_T3")],
-        ("cache_format", c_char_p),
-        ("value_cache_format", c_char_p),
-    ]
-
-
-class _Dims(Structure):
-    _fields_ = [("items", POINTER(c_int64)), ("count", c_size_t)]
-
-
-class _GatherOp(Structure):
-    _fields_ = [
-        ("struct_size", c_size_t),
-        *[
-            (name, _Dims)
-            for name in (
-                *("offset_dims", "collapsed_slice_dims", "operand_batching_dims"),
-                *("start_indices_batching_dims", "start_index_map", "slice_sizes"),
-            )
-        ],
-        ("index_vector_dim", c_int64),
-        ("indices_are_sorted", c_int32),
-        ("mode", c_char_p),
-        ("fill_value", c_void_p),
-        ("operand", POINTER(_DLTensor)),
-        ("start_indices", POINTER(_DLTensor)),
-        ("result", POINTER(_DLTensor)),
-        ("operand_element", c_void_p),
-        ("result_element", c_void_p),
-    ]
-
-
-class _ScatterOp(Structure):
-    _fields_ = [
-        ("struct_size", c_size_t),
-        *[
-            (name, _Dims)
-            for name in (
-                *("update_window_dims", "inserted_window_dims", "input_batching_dims"),
-                *("scatter_indices_batching_dims", "scatter_dims_to_operand_dims"),
-            )
-        ],
-        ("index_vector_dim", c_int64),
-        ("indices_are_sorted", c_int32),
-        ("unique_indices", c_int32),
-        ("window_out_of_bounds", c_char_p),
-        ("update_computation", c_char_p),
-        ("region", c_void_p),
-        ("count", c_size_t),
-        ("inputs", POINTER(POINTER(_DLTensor))),
-        ("updates", POINTER(POINTER(_DLTensor))),
-        ("scatter_indices", POINTER(_DLTensor)),
-        ("results", POINTER(POINTER(_DLTensor))),
-        *[(name, c_void_p) for name in ("elements", "update_elements", "result_elements")],
-    ]
-
-
-class _FlowField(Structure):
-    _fields_ = [
-        ("name", c_char_p),
-        ("rows", c_int64),
-        ("columns", c_int64),
-        ("dtype", _DLDataType),
-    ]
-
-
-class _FlowConstant(Structure):
-    _fields_ = [
-        ("name", c_char_p),
-        *[(name, c_int64) for name in ("taps", "rows", "columns")],
-        ("values", POINTER(c_float)),
-    ]
-
-
-class _FlowOp(Structure):
-    _fields_ = [
-        ("op", c_char_p),
-        ("inputs", c_char_p * 2),
-        ("output", c_char_p),
-        *[(name, c_double) for name in ("alpha", "beta", "scale")],
-        ("dims", ctypes.c_uint32),
-        *[(name, c_int64) for name in ("group", "start", "end", "rows", "columns")],
-    ]
-
-
-class _FlowSelect(Structure):
-    _fields_ = [
-        *[
-            (name, c_int64)
-            for name in (
-                *("topk_val", "reserved_bos", "reserved_eos"),
-                *("ratio_numerator", "ratio_denominator", "cap", "dense_below"),
-            )
-        ],
-        ("order", c_char_p),
-        ("scope", c_char_p),
-    ]
-
-
-class _FlowProgram(Structure):
-    """kvmill_flow."""
-
-    _fields_ = [
-        ("struct_size", c_size_t),
-        ("attention", POINTER(_CacheAttentionOp)),
-        ("fields", POINTER(_FlowField)),
-        ("field_count", c_size_t),
-        ("constants", POINTER(_FlowConstant)),
-        ("constant_count", c_size_t),
-        ("cache", POINTER(_FlowOp)),
-        ("index", POINTER(_FlowOp)),
-        ("cache_count", c_size_t),
-        ("index_count", c_size_t),
-        ("select", _FlowSelect),
-        ("summary", c_char_p),
-        ("layers_skip", POINTER(c_int64)),
-        ("layers_skip_count", c_size_t),
-    ]
-
-
-class _Fraction(Structure):
-    _fields_ = [("numerator", c_int64), ("denominator", c_int64)]
-
-
-class _FlowLayout(Structure):
-    _fields_ = [
-        ("struct_size", c_size_t),
-        *[(name, c_int64) for name in ("page_size", "kv_heads", "group", "page_bytes")],
-        *[(name, _Fraction) for name in ("ratio_elements", "ratio_bytes", "ratio_fields")],
-    ]
-
-
-class _FlowLimits(Structure):
-    _fields_ = [
-        ("struct_size", c_size_t),
-        *[(name, c_int64) for name in ("batch", "pages", "cache_pages")],
-    ]
-
-
-class _Call(Structure):
-    _fields_ = [("opaque", ctypes.c_uint64 * 192)]
-
-
-_CPU = 1
-_DYNAMIC = -1
-_SONAME = "libkvmill.so.0"
-
-
-def _load_library() -> ctypes.CDLL:
-    library = ctypes.CDLL(os.environ.get("KVMILL_LIBRARY") or _SONAME)
-    signatures = {
-        "kvmill_version": (c_char_p, []),
-        "kvmill_status_name": (c_char_p, [c_int]),
-        "kvmill_plan_tensor_scatter": (
-            c_int,
-            [POINTER(_TensorScatterOp), POINTER(_PlanOptions), POINTER(c_void_p), POINTER(_Error)],
-        ),
-        **{
-            f"kvmill_plan_{op}": (
-                c_int,
-                [
-                    POINTER(_CacheAttentionOp),
-                    POINTER(_PlanOptions),
-                    POINTER(c_void_p),
-                    POINTER(_Error),
-                ],
-            )
-            for op in ("key_value_cache", "multi_head_attention", "multi_head_cache_attention")
-        },
-        "kvmill_plan_attention": (
-            c_int,
-            [POINTER(_AttentionOp), POINTER(_PlanOptions), POINTER(c_void_p), POINTER(_Error)],
-        ),
-        "kvmill_plan_tensor_scatter_attention": (
-            c_int,
-            [POINTER(_AttentionStepOp), POINTER(_PlanOptions), POINTER(c_void_p), POINTER(_Error)],
-        ),
-        "kvmill_attention_init": (None, [POINTER(_AttentionOp)]),
-        "kvmill_plan_gather": (
-            c_int,
-            [POINTER(_GatherOp), POINTER(_PlanOptions), POINTER(c_void_p), POINTER(_Error)],
-        ),
-        "kvmill_plan_scatter": (
-            c_int,
-            [POINTER(_ScatterOp), POINTER(_PlanOptions), POINTER(c_void_p), POINTER(_Error)],
-        ),
-        **{
-            f"kvmill_plan_flow_{step}": (
-                c_int,
-                [
-                    *(POINTER(_FlowProgram), POINTER(_FlowLimits), POINTER(_PlanOptions)),
-                    *(POINTER(c_void_p), POINTER(_Error)),
-                ],
-            )
-            for step in ("append", "index", "attend", "decode")
-        },
-        "kvmill_flow_describe": (
-            c_int,
-            [POINTER(_FlowProgram), POINTER(_FlowLayout), POINTER(_Error)],
-        ),
-        "kvmill_cache_attention_init": (None, [POINTER(_CacheAttentionOp)]),
-        "kvmill_merge_partials": (
-            None,
-            [c_int64, c_void_p, c_void_p, c_int64, c_int64, c_void_p, c_void_p],
-        ),
-        "kvmill_plan_workspace_size": (c_size_t, [c_void_p]),
-        "kvmill_plan_destroy": (None, [c_void_p]),
-        "kvmill_plan_describe": (c_size_t, [c_void_p, c_char_p, c_size_t]),
-        "kvmill_run": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
-        "kvmill_run_parallel": (c_int, [c_void_p] * 6),
-        "kvmill_begin": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
-        "kvmill_parts": (c_int64, [c_void_p]),
-        "kvmill_part": (None, [c_void_p, c_int64]),
-        "kvmill_next": (c_int, [c_void_p]),
-    }
-    for name, (result, arguments) in signatures.items():
-        function = getattr(library, name)
-        function.restype, function.argtypes = result, arguments
-    return library
-
-
-_library = _load_library()
-
-
 def version() -> str:
     """Version of the library in use."""
-    return _library.kvmill_version().decode()
+    return c.library.kvmill_version().decode()
+
+
+# ---- What the tables say of tensors ----
+
+
+def _ordered(*ops: str) -> tuple[str, ...]:
+    """Names of the tensors of ops that share a list, in its order."""
+    indices = {name: index for op in ops for name, index, *_ in TENSORS[op]}
+    return tuple(sorted(indices, key=indices.get))
+
+
+def _names_of(use: str, *ops: str) -> tuple[str, ...]:
+    """Those that are "in", "out" or "inout"."""
+    used = {name for op in ops for name, _, how, _ in TENSORS[op] if how == use}
+    return tuple(name for name in _ordered(*ops) if name in used)
+
+
+def _types_of(*ops: str) -> dict[str, str]:
+    """Their types: names, or attributes that tell them."""
+    return {name: word for op in ops for name, _, _, word in TENSORS[op]}
 
 
 # ---- Errors ----
@@ -456,9 +138,9 @@ class KvmillError(RuntimeError):
         self.message = message
 
 
-def _check(status: int, error: _Error) -> None:
+def _check(status: int, error: c.Error) -> None:
     if status != 0:
-        name = _library.kvmill_status_name(status).decode()
+        name = c.library.kvmill_status_name(status).decode()
         raise KvmillError(status, name, error.message.decode(errors="replace"))
 
 
@@ -477,40 +159,11 @@ class _DType:
         return max(self.bits // 8, 1)
 
 
-_DTYPES = {
-    name: _DType(name, code, bits)
-    for name, code, bits in [
-        ("int8", 0, 8),
-        ("int16", 0, 16),
-        ("int32", 0, 32),
-        ("int64", 0, 64),
-        ("uint8", 1, 8),
-        ("uint16", 1, 16),
-        ("uint32", 1, 32),
-        ("uint64", 1, 64),
-        ("float16", 2, 16),
-        ("float32", 2, 32),
-        ("float64", 2, 64),
-        ("string", 3, 64),
-        ("bfloat16", 4, 16),
-        ("complex64", 5, 64),
-        ("complex128", 5, 128),
-        ("bool", 6, 8),
-        ("float8e4m3fn", 10, 8),
-        ("float8e4m3fnuz", 11, 8),
-        ("float8e5m2", 12, 8),
-        ("float8e5m2fnuz", 13, 8),
-        ("float8e8m0", 14, 8),
-        ("int4", 0, 4),
-        ("uint4", 1, 4),
-        ("float4e2m1", 17, 4),
-    ]
-}
+_DTYPES = {name: _DType(name, code, bits) for name, (code, bits, _) in TYPES.items()}
 
-# Names of ml_dtypes, NumPy and ONNX for the same types.
+# Names of ONNX, NumPy and ml_dtypes for the same types.
 _ALIASES = {
-    "float": "float32",
-    "double": "float64",
+    **{alias: name for name, (_, _, alias) in TYPES.items() if alias},
     "object": "string",
     "float8_e4m3fn": "float8e4m3fn",
     "float8_e4m3fnuz": "float8e4m3fnuz",
@@ -567,13 +220,13 @@ def _tensor(
     shape: Sequence[int],
     data: int | None = None,
     strides: Sequence[int] | None = None,
-) -> _DLTensor:
+) -> c.DLTensor:
     vector = c_int64 * len(shape)
-    return _DLTensor(
+    return c.DLTensor(
         data=data,
-        device=_DLDevice(_CPU, 0),
+        device=c.DLDevice(c.CPU, 0),
         ndim=len(shape),
-        dtype=_DLDataType(dtype.code, dtype.bits, 1),
+        dtype=c.DLDataType(dtype.code, dtype.bits, 1),
         shape=vector(*shape),
         strides=None if strides is None else vector(*strides),
     )
@@ -591,7 +244,7 @@ def _strides_of(array: np.ndarray) -> list[int] | None:
     return [stride // array.itemsize for stride in array.strides]
 
 
-def _array_tensor(array: np.ndarray, declared: _DType | None = None) -> _DLTensor:
+def _array_tensor(array: np.ndarray, declared: _DType | None = None) -> c.DLTensor:
     dtype = _dtype_of(array, declared)
     return _tensor(dtype, array.shape, array.ctypes.data, _strides_of(array))
 
@@ -603,7 +256,7 @@ def _is_staged(array: np.ndarray, dtype: _DType) -> bool:
 
 def _prototype_tensor(
     prototype: Prototype, declared: _DType | None, open_dims: Collection[int]
-) -> _DLTensor:
+) -> c.DLTensor:
     if isinstance(prototype, tuple):
         if declared is None:
             raise TypeError("a shape was given without dtype; accepted: both, or an array")
@@ -612,11 +265,11 @@ def _prototype_tensor(
         array = np.asarray(prototype)
         dtype, shape = _dtype_of(array, declared), array.shape
         strides = None if _is_staged(array, dtype) else _strides_of(array)
-    dims = [_DYNAMIC if dim is None or d in open_dims else dim for d, dim in enumerate(shape)]
+    dims = [c.DYNAMIC if dim is None or d in open_dims else dim for d, dim in enumerate(shape)]
     return _tensor(dtype, dims, strides=strides)
 
 
-def _reference(tensor: _DLTensor | None):
+def _reference(tensor: c.DLTensor | None):
     return None if tensor is None else ctypes.pointer(tensor)
 
 
@@ -639,7 +292,7 @@ class Pack:
         self.name = match[1]
         library = ctypes.CDLL(os.fspath(Path(path).resolve()))
         try:
-            self._head = _PackHead.in_dll(library, f"kvmill_pack_{self.name}")
+            self._head = c.PackHead.in_dll(library, f"kvmill_pack_{self.name}")
         except ValueError as error:
             raise ValueError(f"{os.fspath(path)} is not a pack: {error}") from error
 
@@ -651,10 +304,10 @@ class Pack:
 
 def _plan_options(
     packs: Sequence[Pack], portable: bool, isa: str | None, threads: int = 0
-) -> _PlanOptions:
+) -> c.PlanOptions:
     pointers = (c_void_p * len(packs))(*(ctypes.addressof(pack._head) for pack in packs))
-    return _PlanOptions(
-        struct_size=ctypes.sizeof(_PlanOptions),
+    return c.PlanOptions(
+        struct_size=ctypes.sizeof(c.PlanOptions),
         packs=pointers,
         pack_count=len(packs),
         isa=isa.encode() if isa else None,
@@ -667,18 +320,18 @@ def _plan_options(
 
 
 def _make_plan(owner: object, function: str, *arguments: Structure) -> c_void_p:
-    """A plan that lives as long as its owner; the last argument is a _PlanOptions."""
-    error, handle = _Error(), c_void_p()
-    status = getattr(_library, function)(*map(byref, arguments), byref(handle), byref(error))
+    """A plan that lives as long as its owner; the last argument is a c.PlanOptions."""
+    error, handle = c.Error(), c_void_p()
+    status = getattr(c.library, function)(*map(byref, arguments), byref(handle), byref(error))
     _check(status, error)
-    weakref.finalize(owner, _library.kvmill_plan_destroy, handle)
+    weakref.finalize(owner, c.library.kvmill_plan_destroy, handle)
     return handle
 
 
 def _describe(handle: c_void_p) -> str:
-    size = _library.kvmill_plan_describe(handle, None, 0) + 1
+    size = c.library.kvmill_plan_describe(handle, None, 0) + 1
     text = ctypes.create_string_buffer(size)
-    _library.kvmill_plan_describe(handle, text, size)
+    c.library.kvmill_plan_describe(handle, text, size)
     return text.value.decode()
 
 
@@ -712,14 +365,14 @@ class Call:
     def __init__(
         self,
         plan: TensorScatter | Gather | Scatter | Attention | TensorScatterAttention | _CacheAttention,
-        tensors: Sequence[_DLTensor | None],
+        tensors: Sequence[c.DLTensor | None],
         arrays: tuple,
     ) -> None:
-        workspace = _make_workspace(_library.kvmill_plan_workspace_size(plan._handle))
+        workspace = _make_workspace(c.library.kvmill_plan_workspace_size(plan._handle))
         self._owners = plan, tensors, arrays, workspace
-        self._tensors = (POINTER(_DLTensor) * len(tensors))(*map(_reference, tensors))
-        self._error = _Error()
-        self._call = _Call()
+        self._tensors = (POINTER(c.DLTensor) * len(tensors))(*map(_reference, tensors))
+        self._error = c.Error()
+        self._call = c.Call()
         self._run_arguments = (
             plan._handle,
             byref(self._tensors),
@@ -729,7 +382,7 @@ class Call:
 
     def run(self) -> None:
         """Run on the calling thread.  Raises KvmillError; then nothing has been written."""
-        _check(_library.kvmill_run(*self._run_arguments), self._error)
+        _check(c.library.kvmill_run(*self._run_arguments), self._error)
 
     def run_threads(self, executor: Executor) -> None:
         """Run on the threads of a concurrent.futures.ThreadPoolExecutor.
@@ -748,24 +401,24 @@ class Call:
         Raises KvmillError; then nothing has been written."""
         plan, tensors, workspace, error = self._run_arguments
         _check(
-            _library.kvmill_run_parallel(plan, tensors, workspace, parallel_for, data, error),
+            c.library.kvmill_run_parallel(plan, tensors, workspace, parallel_for, data, error),
             self._error,
         )
 
     def begin(self) -> int:
         """Start a run in parts; returns their number.  Raises KvmillError."""
-        _check(_library.kvmill_begin(byref(self._call), *self._run_arguments), self._error)
-        return _library.kvmill_parts(byref(self._call))
+        _check(c.library.kvmill_begin(byref(self._call), *self._run_arguments), self._error)
+        return c.library.kvmill_parts(byref(self._call))
 
     def part(self, index: int) -> None:
         """Run one part; index must be in [0, parts), which is not checked."""
-        _library.kvmill_part(byref(self._call), index)
+        c.library.kvmill_part(byref(self._call), index)
 
     def next(self) -> int | None:
         """End a phase, when all of its parts are done.  Returns the number of parts of the next
         one; None when the run is done."""
-        more = _library.kvmill_next(byref(self._call))
-        return _library.kvmill_parts(byref(self._call)) if more else None
+        more = c.library.kvmill_next(byref(self._call))
+        return c.library.kvmill_parts(byref(self._call)) if more else None
 
 
 class TensorScatter:
@@ -809,8 +462,8 @@ class TensorScatter:
         self._declared = None if dtype is None else _dtype_named(dtype)
         self._packs = tuple(packs)
         tensors = self._prototypes(past, update, write_indices, axis, dynamic)
-        op = _TensorScatterOp(
-            ctypes.sizeof(_TensorScatterOp), axis, mode.encode(), *map(_reference, tensors)
+        op = c.TensorScatterOp(
+            ctypes.sizeof(c.TensorScatterOp), axis, mode.encode(), *map(_reference, tensors)
         )
         options = _plan_options(self._packs, portable, isa)
         self._handle = _make_plan(self, "kvmill_plan_tensor_scatter", op, options)
@@ -822,11 +475,11 @@ class TensorScatter:
         write_indices: Prototype | None,
         axis: int,
         dynamic: Collection[str],
-    ) -> list[_DLTensor | None]:
+    ) -> list[c.DLTensor | None]:
         rank = len(past) if isinstance(past, tuple) else np.ndim(past)
         dim_of = {"batch": 0, "capacity": axis % max(rank, 1), "rows": axis % max(rank, 1)}
 
-        def tensor(prototype: Prototype, declared: _DType | None, *names: str) -> _DLTensor:
+        def tensor(prototype: Prototype, declared: _DType | None, *names: str) -> c.DLTensor:
             open_dims = {dim_of[name] for name in names if name in dynamic}
             return _prototype_tensor(prototype, declared, open_dims)
 
@@ -895,7 +548,7 @@ class TensorScatter:
         return present
 
     def _call(
-        self, tensors: Sequence[_DLTensor], write_indices: np.ndarray | None, arrays: tuple
+        self, tensors: Sequence[c.DLTensor], write_indices: np.ndarray | None, arrays: tuple
     ) -> Call:
         past, update, present = tensors
         indices = None if write_indices is None else np.asarray(write_indices)
@@ -951,12 +604,15 @@ def _require_writable(array: np.ndarray, name: str = "present") -> None:
 
 # ---- ONNX Attention ----
 
+_ATTENTION_INPUTS = _names_of("in", "Attention")
+_ATTENTION_OUTPUTS = _names_of("out", "Attention")
 
-def _attention_op(opset: int, attributes: dict[str, float]) -> _AttentionOp:
-    op = _AttentionOp()
-    _library.kvmill_attention_init(byref(op))
+
+def _attention_op(opset: int, attributes: dict[str, float]) -> c.AttentionOp:
+    op = c.AttentionOp()
+    c.library.kvmill_attention_init(byref(op))
     op.opset = opset
-    fields = {name for name, kind in _AttentionOp._fields_ if kind in (c_int64, c_double)}
+    fields = {name for name, kind in c.AttentionOp._fields_ if kind in (c_int64, c_double)}
     for name, value in attributes.items():
         if name not in fields:
             raise TypeError(f"attribute {name!r}; accepted: those of Attention-{opset}")
@@ -972,7 +628,7 @@ class _OnnxAttention:
     _names: tuple[str, ...]
     _outputs: Sequence[str]
 
-    def _prototype(self, name: str, array: np.ndarray, dynamic: Collection[str]) -> _DLTensor:
+    def _prototype(self, name: str, array: np.ndarray, dynamic: Collection[str]) -> c.DLTensor:
         unknown = set(dynamic) - {"batch", *self._rows.values()}
         if unknown:
             accepted = ["batch", *dict.fromkeys(self._rows.values())]
@@ -990,7 +646,7 @@ class _OnnxAttention:
     @property
     def workspace_size(self) -> int:
         """Bytes of workspace of a run."""
-        return _library.kvmill_plan_workspace_size(self._handle)
+        return c.library.kvmill_plan_workspace_size(self._handle)
 
     def _bind(self, tensors: dict[str, np.ndarray | None]) -> Call:
         unknown = set(tensors) - set(self._names)
@@ -1020,7 +676,7 @@ class Attention(_OnnxAttention):
     """
 
     _rows = {"Q": "queries", "K": "keys", "V": "keys", "past_key": "past", "past_value": "past"}
-    _names = _ATTENTION_INPUTS + _ATTENTION_OUTPUTS
+    _names = _ordered("Attention")
 
     def __init__(
         self,
@@ -1057,7 +713,7 @@ class Attention(_OnnxAttention):
         }
         for name in self._outputs[1:]:
             like = V if name == "present_value" else Q
-            prototypes[name] = _tensor(_dtype_of(like, None), [_DYNAMIC] * 4)
+            prototypes[name] = _tensor(_dtype_of(like, None), [c.DYNAMIC] * 4)
         for name, tensor in prototypes.items():
             setattr(op, name, _reference(tensor))
         options = _plan_options(self._packs, portable, isa, threads)
@@ -1112,7 +768,7 @@ class TensorScatterAttention(_OnnxAttention):
         **dict.fromkeys(("Q", "K", "V"), "queries"),
         **dict.fromkeys(("past_key", "past_value"), "capacity"),
     }
-    _names = (*_ATTENTION_INPUTS, *_ATTENTION_OUTPUTS, "write_indices")
+    _names = _ordered("TensorScatterAttention", "Attention")
     _outputs = ("Y", "present_key", "present_value")
 
     def __init__(
@@ -1146,8 +802,8 @@ class TensorScatterAttention(_OnnxAttention):
         for name in _ATTENTION_INPUTS:
             setattr(attention, name, _reference(prototypes[name]))
         self._heads = attention.q_num_heads, attention.kv_num_heads
-        op = _AttentionStepOp(
-            ctypes.sizeof(_AttentionStepOp),
+        op = c.AttentionStepOp(
+            ctypes.sizeof(c.AttentionStepOp),
             ctypes.pointer(attention),
             mode.encode(),
             _reference(prototypes["write_indices"]),
@@ -1200,8 +856,8 @@ class TensorScatterAttention(_OnnxAttention):
 # ---- StableHLO ----
 
 
-def _dims(items: Sequence[int]) -> _Dims:
-    return _Dims((c_int64 * len(items))(*items), len(items))
+def _dims(items: Sequence[int]) -> c.Dims:
+    return c.Dims((c_int64 * len(items))(*items), len(items))
 
 
 class Gather:
@@ -1249,15 +905,14 @@ class Gather:
             _window_tensor(start_indices, index_type),
         ]
         fill = _fill_of(operand, fill_value)
-        op = _GatherOp(
-            ctypes.sizeof(_GatherOp),
-            *map(
-                _dims,
-                (
-                    *(offset_dims, collapsed_slice_dims, operand_batching_dims),
-                    *(start_indices_batching_dims, start_index_map, slice_sizes),
-                ),
-            ),
+        op = c.GatherOp(
+            ctypes.sizeof(c.GatherOp),
+            offset_dims=_dims(offset_dims),
+            collapsed_slice_dims=_dims(collapsed_slice_dims),
+            operand_batching_dims=_dims(operand_batching_dims),
+            start_indices_batching_dims=_dims(start_indices_batching_dims),
+            start_index_map=_dims(start_index_map),
+            slice_sizes=_dims(slice_sizes),
             index_vector_dim=index_vector_dim,
             indices_are_sorted=indices_are_sorted,
             mode=mode.encode(),
@@ -1302,7 +957,7 @@ class Gather:
         return result
 
 
-def _window_tensor(prototype: Prototype, declared: _DType | None) -> _DLTensor:
+def _window_tensor(prototype: Prototype, declared: _DType | None) -> c.DLTensor:
     """A prototype whose elements are as NumPy holds them."""
     if isinstance(prototype, tuple):
         return _prototype_tensor(prototype, declared, ())
@@ -1336,8 +991,8 @@ def _list_of(arrays: Arrays) -> list[np.ndarray]:
     return [arrays] if isinstance(arrays, np.ndarray) else list(arrays)
 
 
-def _references(tensors: Sequence[_DLTensor]):
-    return (POINTER(_DLTensor) * len(tensors))(*map(_reference, tensors))
+def _references(tensors: Sequence[c.DLTensor]):
+    return (POINTER(c.DLTensor) * len(tensors))(*map(_reference, tensors))
 
 
 class Scatter:
@@ -1385,18 +1040,18 @@ class Scatter:
             raise ValueError(
                 f"{len(prototypes[1])} updates; accepted: as many as inputs, {len(prototypes[0])}"
             )
-        op = _ScatterOp(
-            ctypes.sizeof(_ScatterOp),
-            _dims(update_window_dims),
-            _dims(inserted_window_dims),
-            _dims(input_batching_dims),
-            _dims(scatter_indices_batching_dims),
-            _dims(scatter_dims_to_operand_dims),
-            index_vector_dim,
-            indices_are_sorted,
-            unique_indices,
-            window_out_of_bounds.encode(),
-            update_computation.encode(),
+        op = c.ScatterOp(
+            ctypes.sizeof(c.ScatterOp),
+            update_window_dims=_dims(update_window_dims),
+            inserted_window_dims=_dims(inserted_window_dims),
+            input_batching_dims=_dims(input_batching_dims),
+            scatter_indices_batching_dims=_dims(scatter_indices_batching_dims),
+            scatter_dims_to_operand_dims=_dims(scatter_dims_to_operand_dims),
+            index_vector_dim=index_vector_dim,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            window_out_of_bounds=window_out_of_bounds.encode(),
+            update_computation=update_computation.encode(),
             count=len(prototypes[0]),
             inputs=_references(prototypes[0]),
             updates=_references(prototypes[1]),
@@ -1452,19 +1107,16 @@ class Scatter:
 
 # ---- Cache attention ----
 
-# In the order of kvmill.h.
-_ATTENTION_TENSORS = (
-    *("query", "current_key", "current_value", "key", "value", "start_pos"),
-    *("seqstarts", "kvstarts", "cachestarts", "decoding_batches", "max_seqlen", "max_kvlen"),
-    *("cache", "scale", "value_cache", "value_scale", "attn_mask", "sinks", "attn_output", "lse"),
+_CACHE_OPS = tuple(
+    prefix + op
+    for prefix in ("", "dynamic_batching.")
+    for op in ("KeyValueCache", "MultiHeadAttention", "MultiHeadCacheAttention")
 )
-_ATTENTION_CACHES = ("cache", "scale", "value_cache", "value_scale")
-_ACTIVATIONS = (
-    *("query", "current_key", "current_value", "key", "value"),
-    *("attn_mask", "attn_output"),
-)
+_ATTENTION_TENSORS = _ordered(*_CACHE_OPS)
+_ATTENTION_TYPES = _types_of(*_CACHE_OPS)
+_ATTENTION_CACHES = _names_of("inout", *_CACHE_OPS)
 
-_ATTENTION_ATTRIBUTES = {name for name, _ in _CacheAttentionOp._fields_} - {
+_ATTENTION_ATTRIBUTES = {name for name, _ in c.CacheAttentionOp._fields_} - {
     "struct_size",
     "value_differs",
 }
@@ -1473,9 +1125,9 @@ _VALUE_ATTRIBUTES = {name for name in _ATTENTION_ATTRIBUTES if name.startswith("
 
 def _attribute(kind: type, value: object) -> object:
     """An attribute as its C type; element types and words are given by name."""
-    if kind is _DLDataType:
+    if kind is c.DLDataType:
         dtype = _dtype_named(value)
-        return _DLDataType(dtype.code, dtype.bits, 1)
+        return c.DLDataType(dtype.code, dtype.bits, 1)
     return value.encode() if isinstance(value, str) else value
 
 
@@ -1517,13 +1169,13 @@ class _CacheAttention:
         options = _plan_options(self._packs, portable, isa, threads)
         self._handle = _make_plan(self, self._function, self._op, options)
 
-    def _make_op(self, T1: str, given: dict[str, object]) -> _CacheAttentionOp:
-        op = _CacheAttentionOp()
-        _library.kvmill_cache_attention_init(byref(op))
+    def _make_op(self, T1: str, given: dict[str, object]) -> c.CacheAttentionOp:
+        op = c.CacheAttentionOp()
+        c.library.kvmill_cache_attention_init(byref(op))
         attributes = {"T1": T1, **given}
         self._types = self._complete_types(attributes)
         op.value_differs = not _VALUE_ATTRIBUTES.isdisjoint(given)
-        kinds = dict(_CacheAttentionOp._fields_)
+        kinds = dict(c.CacheAttentionOp._fields_)
         for name, value in (attributes | self._types).items():
             if value is not None:
                 setattr(op, name, _attribute(kinds[name], value))
@@ -1565,7 +1217,7 @@ class _CacheAttention:
     @property
     def workspace_size(self) -> int:
         """Bytes that a Call allocates for the library's use."""
-        return _library.kvmill_plan_workspace_size(self._handle)
+        return c.library.kvmill_plan_workspace_size(self._handle)
 
     def prepare(self, **tensors: Operand) -> Call:
         """Bind the plan to arrays, outputs included, for runs without the cost of Python's side.
@@ -1586,12 +1238,11 @@ class _CacheAttention:
 
     def _declared(self, name: str) -> _DType | None:
         """The element type of a tensor; None where the array's own tells."""
-        partial_output = name == "attn_output" and self._op.partial
-        types = {"cache": "T2", "scale": "T3", "value_cache": "value_T2", "value_scale": "value_T3"}
-        word = "T1" if name in _ACTIVATIONS and not partial_output else types.get(name)
+        is_partial = name == "attn_output" and self._op.partial
+        word = None if is_partial else _ATTENTION_TYPES.get(name)
         return _dtype_named(self._types[word]) if word in self._types else None
 
-    def _tensor(self, name: str, array: np.ndarray | None) -> _DLTensor | None:
+    def _tensor(self, name: str, array: np.ndarray | None) -> c.DLTensor | None:
         if array is None:
             return None
         declared = self._declared(name)
@@ -1681,8 +1332,9 @@ class MultiHeadCacheAttention(_Attending):
         [B, pages], decoding_batches, max_seqlen, max_kvlen: int64; attn_mask, sinks if wanted.
 
         cache and scale are updated in place.  A bfloat16 array is one of ml_dtypes, or its bits as
-        uint16; an int4 cache is uint8, two elements each, the last dim head_dim / 2.  attn_output
-        and lse: arrays to write to, else new ones are made (attn_output as query, float32 with
+        uint16, a float8 one likewise as uint8; an int4 cache is uint8, two elements each, the last
+        dim head_dim / 2; with a cache_format it is uint8, the bytes of blocks.  attn_output and
+        lse: arrays to write to, else new ones are made (attn_output as query, float32 with
         partial).  The caller owns all arrays.  executor: a ThreadPoolExecutor to run on; no more
         than `threads` of its workers help at a time.
 
@@ -1745,12 +1397,9 @@ class KeyValueCache(_CacheAttention):
         return np.empty(shape, current.dtype)
 
 
-_FLOW_TENSORS = (
-    *("seq_len", "page_indptr", "page_ids", "slot_mapping"),
-    *("sel_indptr", "sel", "block_ids"),
-)
-_FLOW_PAGES = ("page_ids", "sel", "block_ids")
 _FLOW_STEPS = ("append", "index", "attend", "decode")
+_FLOW_TENSORS = tuple(name for name in _ordered(*_FLOW_STEPS) if name not in _ATTENTION_TENSORS)
+_FLOW_TYPES = _types_of(*_FLOW_STEPS)
 _FLOW_ALL = 2**31 - 1
 
 # What alpha and beta are where a flow does not say; of ops that are not here 0 and 1.
@@ -1792,18 +1441,18 @@ class Flow:
         if spec.get("op") != "flow":
             raise ValueError(f"op is {spec.get('op')!r}; accepted: 'flow'")
         self._set_attention({**spec.get("attention", {}), **attention})
-        self._flow = _FlowProgram(
-            struct_size=ctypes.sizeof(_FlowProgram),
+        self._flow = c.FlowProgram(
+            struct_size=ctypes.sizeof(c.FlowProgram),
             attention=ctypes.pointer(self._attention._op),
             select=self._select(spec.get("select", {})),
             summary=_word(spec.get("summary")),
         )
-        self._set("fields", "field_count", _FlowField, map(self._field, spec.get("fields", ())))
+        self._set("fields", "field_count", c.FlowField, map(self._field, spec.get("fields", ())))
         constants = map(self._constant, spec.get("constants", ()))
-        self._set("constants", "constant_count", _FlowConstant, constants)
+        self._set("constants", "constant_count", c.FlowConstant, constants)
         for program in ("cache", "index"):
             ops = map(self._op, spec.get(program, ()))
-            self._set(program, f"{program}_count", _FlowOp, ops)
+            self._set(program, f"{program}_count", c.FlowOp, ops)
         self._set("layers_skip", "layers_skip_count", c_int64, spec.get("layers_skip", ()))
         self._layout = self._describe()
 
@@ -1840,21 +1489,21 @@ class Flow:
             raise ValueError(f"dim {dim!r}; accepted: a number, {', '.join(sizes)}, or one by n")
         return sizes[word] // by
 
-    def _field(self, given: dict) -> _FlowField:
+    def _field(self, given: dict) -> c.FlowField:
         _known("fields", given, "name", "shape", "dtype", needed=("name", "shape"))
         rows, columns = map(self._dim, given["shape"])
         dtype = _dtype_named(given.get("dtype", self._attention._types["T1"]))
-        return _FlowField(
-            given["name"].encode(), rows, columns, _DLDataType(dtype.code, dtype.bits, 1)
+        return c.FlowField(
+            given["name"].encode(), rows, columns, c.DLDataType(dtype.code, dtype.bits, 1)
         )
 
-    def _constant(self, given: dict) -> _FlowConstant:
+    def _constant(self, given: dict) -> c.FlowConstant:
         _known("constants", given, *(known := ("name", "shape", "values")), needed=known)
         shape = [1, *map(self._dim, given["shape"])][-3:]
         values = np.broadcast_to(np.asarray(given["values"], np.float32), int(np.prod(shape)))
-        return _FlowConstant(given["name"].encode(), *shape, (c_float * values.size)(*values))
+        return c.FlowConstant(given["name"].encode(), *shape, (c_float * values.size)(*values))
 
-    def _op(self, given: dict) -> _FlowOp:
+    def _op(self, given: dict) -> c.FlowOp:
         numbers = ("alpha", "beta", "scale", "dim", "group", "start", "end", "shape")
         _known("op", given, "op", "inputs", "output", *numbers, needed=("op",))
         _known(given["op"], given, *given, needed=_FLOW_REQUIRED.get(given["op"], ()))
@@ -1864,7 +1513,7 @@ class Flow:
         if len(names) > 2:
             raise ValueError(f"{given['op']}: {len(names)} inputs; accepted: at most 2")
         rows, columns = map(self._dim, given.get("shape", (0, 0)))
-        return _FlowOp(
+        return c.FlowOp(
             op=given["op"].encode(),
             inputs=(c_char_p * 2)(*names),
             output=_word(given.get("output")),
@@ -1878,7 +1527,7 @@ class Flow:
         )
 
     @staticmethod
-    def _select(given: dict) -> _FlowSelect:
+    def _select(given: dict) -> c.FlowSelect:
         counts = ("topk_val", "reserved_bos", "reserved_eos", "cap", "dense_below")
         _known("select", given, *counts, "topk_ratio", "order", "scope")
         try:
@@ -1890,7 +1539,7 @@ class Flow:
         values |= {name: given[name] for name in counts if name in given}
         if values["topk_val"] == "all":
             values["topk_val"] = _FLOW_ALL
-        return _FlowSelect(
+        return c.FlowSelect(
             ratio_numerator=ratio.numerator,
             ratio_denominator=ratio.denominator,
             order=_word(given.get("order")),
@@ -1898,10 +1547,10 @@ class Flow:
             **values,
         )
 
-    def _describe(self) -> _FlowLayout:
-        layout, error = _FlowLayout(struct_size=ctypes.sizeof(_FlowLayout)), _Error()
+    def _describe(self) -> c.FlowLayout:
+        layout, error = c.FlowLayout(struct_size=ctypes.sizeof(c.FlowLayout)), c.Error()
         _check(
-            _library.kvmill_flow_describe(byref(self._flow), byref(layout), byref(error)), error
+            c.library.kvmill_flow_describe(byref(self._flow), byref(layout), byref(error)), error
         )
         return layout
 
@@ -1947,7 +1596,7 @@ class Flow:
         """
         if step not in _FLOW_STEPS:
             raise ValueError(f"step {step!r}; accepted: {', '.join(_FLOW_STEPS)}")
-        limits = _FlowLimits(ctypes.sizeof(_FlowLimits), batch, pages, cache_pages)
+        limits = c.FlowLimits(ctypes.sizeof(c.FlowLimits), batch, pages, cache_pages)
         options = _plan_options(tuple(packs), portable, isa, threads)
         return FlowStep(self, step, limits, options, tuple(packs))
 
@@ -1961,8 +1610,8 @@ class FlowStep(_Attending):
         self,
         flow: Flow,
         step: str,
-        limits: _FlowLimits,
-        options: _PlanOptions,
+        limits: c.FlowLimits,
+        options: c.PlanOptions,
         packs: tuple[Pack, ...],
     ) -> None:
         self._op, self._types = flow._attention._op, flow._attention._types
@@ -1980,9 +1629,8 @@ class FlowStep(_Attending):
         self._outputs = {"append": (), "index": ("sel_indptr", "sel")}.get(step, results)
         ops = flow._flow.index[: flow._flow.index_count]
         saved = (op.output.decode() for op in ops if op.op == b"Save")
-        self._written = {"append": (*_ATTENTION_CACHES, *fields), "attend": ()}.get(
-            step, (*_FLOW_TENSORS[-3:], *saved)
-        )
+        fields_written = {"append": fields, "attend": ()}.get(step, saved)
+        self._written = (*_names_of("inout", step), *_names_of("out", step), *fields_written)
         self._handle = _make_plan(self, f"kvmill_plan_flow_{step}", flow._flow, limits, options)
 
     def _declared(self, name: str) -> _DType | None:
@@ -2008,7 +1656,7 @@ class FlowStep(_Attending):
             if np.size(array) > 0 and np.asarray(array).dtype.kind not in "iu":
                 raise TypeError(f"{name} has type {np.asarray(array).dtype}; accepted: integers")
         return tensors | {
-            name: np.asarray(array, np.int32 if name in _FLOW_PAGES else np.int64)
+            name: np.asarray(array, _FLOW_TYPES[name])
             for name, array in given.items()
         }
 
@@ -2063,7 +1711,7 @@ def merge_partials(
         )
     output, lse = np.empty_like(outputs[0]), np.empty_like(lses[0])
     pointers = c_void_p * len(outputs)
-    _library.kvmill_merge_partials(
+    c.library.kvmill_merge_partials(
         len(outputs),
         pointers(*(array.ctypes.data for array in outputs)),
         pointers(*(array.ctypes.data for array in lses)),

@@ -40,5 +40,6 @@ m4_define(«km_head», «/* $1
    Generated; to reproduce: kvmill explain --source km_symbol */
 m4_ifelse(«$2», «», «», «$2
 »)#include "kvmill_kernel.h"
-»)
+
+km_kernel_begins»)
 m4_divert(0)m4_dnl

@@ -6,11 +6,7 @@ m4_define(«km_function», «m4_ifelse(m4_defn(«km_target»), «», «», «__a
 »)static $1
 $2»)
 
-m4_dnl km_inlines -- defines what km_inline(TYPE, DECLARATION) says: head of a function that is always inlined,
-m4_dnl and need not be used.
-m4_define(«km_inlines», «#define INLINED static inline __attribute__((always_inline, unused«»m4_ifelse(m4_defn(«km_target»), «», «», «, target("km_target")»)))
-
-»)
+m4_dnl km_inline(TYPE, DECLARATION) -- head of a function that is always inlined, and need not be used.
 m4_define(«km_inline», «INLINED $1
 $2»)
 

@@ -1,307 +1,255 @@
-m4_divert(-1)
-m4_dnl vectors.m4 -- vectors of km_floats floats in C that every compiler knows.  An instruction set that can do
-m4_dnl better redefines a word; each word is the text of one or more C functions.
-
-m4_define(«km_floats», 4)
-m4_dnl Sums that fit into registers beside what is added.
-m4_define(«km_sums», 8)
+m4_dnl vectors.m4 -- types, and words that compute with vectors, compare, reduce and rearrange them.
 
 m4_dnl km_lane_list(EXPRESSION OF L, LANES) -- the expression for every lane, by commas.
-m4_define(«km_lane_list», «km_each(«L», 0, m4_eval(m4_ifelse(«$2», «», km_floats, «$2») - 1), 1, «m4_ifelse(L, 0, «», «, »)$1»)»)
+m4_define(«km_lane_list», «km_each(«L», 0, m4_eval(m4_ifelse(«$2», «», km_lanes, «$2») - 1), 1, «m4_ifelse(L, 0, «», «, »)$1»)»)
 
-m4_dnl km_vectors -- all of them.
-m4_define(«km_vectors», «km_inlines«»m4_dnl
-enum { LANES = km_floats };
-typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef int32_t vi __attribute__((vector_size(4 * LANES)));
-typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
-typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef int8_t bytes __attribute__((vector_size(LANES)));
-typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+m4_dnl km_by_lane(TYPE, EXPRESSION OF i) -- the body of a function that returns a vector of these.
+m4_define(«km_by_lane», «
+    $1 result = {0};
+    for (int i = 0; i < LANES; i++)
+        result[i] = $2;
+    return result;
+»)
 
-km_inline(«vf», «load(const float *from)»)
+m4_dnl ---- Types: floats, signed and unsigned integers, 16 bits of as many elements; 64 bytes or fewer in all ----
+
+m4_define(«_km_vector_type», «km_typedef(«$1», «typedef $2 $1 __attribute__((vector_size($3 * LANES)$4));
+»)»)
+km_helper(«INLINED», «#define INLINED static inline __attribute__((always_inline, unused«»m4_ifelse(m4_defn(«km_target»), «», «», «, target("km_target")»)))
+
+»)
+km_typedef(«LANES», «enum { LANES = km_lanes };
+»)
+_km_vector_type(«vf», «float», 4)
+_km_vector_type(«vi», «int32_t», 4)
+_km_vector_type(«vu», «uint32_t», 4)
+_km_vector_type(«vf_any», «float», 4, «, aligned(1), may_alias»)
+_km_vector_type(«vi_any», «int32_t», 4, «, aligned(1), may_alias»)
+_km_vector_type(«halves», «uint16_t», 2)
+_km_vector_type(«all_bytes», «uint8_t», 4)
+_km_vector_type(«all_shorts», «uint16_t», 4)
+
+m4_dnl ---- Bits of a float ----
+
+km_helper(«bits_of», «km_inline(«uint32_t», «bits_of(float value)»)
 {
-    return *(const vf_any *)from;
+    uint32_t u;
+    memcpy(&u, &value, sizeof u);
+    return u;
 }
 
-km_inline(«void», «store(float *to, vf x)»)
+»)
+km_helper(«float_of», «km_inline(«float», «float_of(uint32_t u)»)
 {
-    *(vf_any *)to = x;
+    float value;
+    memcpy(&value, &u, sizeof value);
+    return value;
 }
 
-km_inline(«vf», «all(float x)»)
-{
+»)
+
+m4_dnl ---- Arithmetic ----
+
+km_word(«broadcast», «vf», «float x», «
     return (vf){km_lane_list(«x»)};
-}
-
-/* Where the mask is all ones a, where it is 0 b.  */
-km_inline(«vf», «choose(vi mask, vf a, vf b)»)
-{
-    return (vf)((mask & (vi)a) | (~mask & (vi)b));
-}
-
-km_inline(«vi», «load_words(const int32_t *from)»)
-{
-    return *(const vi_any *)from;
-}
-
-km_inline(«void», «store_words(int32_t *to, vi x)»)
-{
-    *(vi_any *)to = x;
-}
-
-km_inline(«vi», «all_words(int32_t x)»)
-{
+»)
+km_word(«broadcast_words», «vi», «int32_t x», «
     return (vi){km_lane_list(«x»)};
-}
+»)
+m4_dnl broadcast_pair(p) -- the first for the lower half of the lanes, the second for the upper.
+km_word(«broadcast_pair», «vf», «const float *p», «km_by_lane(«vf», «p[i >= LANES / 2]»)»)
 
-km_inline(«vf», «magnitude(vf x)»)
-{
+m4_dnl choose(mask, a, b) -- where the mask is all ones a, where it is 0 b.
+km_word(«choose», «vf», «vi mask, vf a, vf b», «
+    return (vf)((mask & (vi)a) | (~mask & (vi)b));
+»)
+km_word(«abs_f32», «vf», «vf x», «
     return (vf)((vi)x & 0x7fffffff);
-}
+»)
+m4_dnl max_f32(a, b), min_f32(a, b) -- the second where one is NaN, or where both are zeros.
+km_word(«max_f32», «vf», «vf a, vf b», «km_by_lane(«vf», «a[i] > b[i] ? a[i] : b[i]»)», «
+    return choose(a > b, a, b);
+»)
+km_word(«min_f32», «vf», «vf a, vf b», «km_by_lane(«vf», «a[i] < b[i] ? a[i] : b[i]»)», «
+    return choose(a < b, a, b);
+»)
+m4_dnl at_most(b, most) -- integers, none of them above that.
+km_word(«at_most», «vi», «vi b, int32_t most», «km_by_lane(«vi», «b[i] < most ? b[i] : most»)», «
+    vi limit = broadcast_words(most);
+    return (vi)choose(b < limit, (vf)b, (vf)limit);
+»)
+m4_dnl multiply(x, y) -- rounded, whatever is done with it: compilers make one instruction of a product and a sum if they
+m4_dnl see both.
+km_word(«multiply», «vf», «vf x, vf y», «km_by_lane(«vf», «x[i] * y[i]»)», «
+    vf v = x * y;
+    __asm__("" : "+km_register"(v));
+    return v;
+»)
 
-km_vector_arithmetic
-km_vector_halves
-/* Polynomial of least relative error, 2e-9.  NaN stays NaN.  */
-km_inline(«vf», «power_of_2(vf x)»)
-{
-    vf f = fraction(x);
-    vf y = all(0.0001534581201f);
+m4_dnl round_even(x), round_away(x), truncate(x) -- to the nearest integer, halves to the even one; halves away from 0; the
+m4_dnl whole part.  At magnitudes of 2^23 floats are the integers.  What is no int32_t, NaN, too, gives any integer.
+km_word(«round_even», «vi», «vf x», «km_by_lane(«vi», «(int32_t)bits_of(x[i] + 0x1.8p23f) - 0x4b400000»)», «
+    return (vi)(x + 0x1.8p23f) - 0x4b400000;
+»)
+km_word(«round_away», «vi», «vf x», «
+    vi n = round_even(x);
+    for (int i = 0; i < LANES; i++) {
+        float rest = x[i] - (float)n[i];
+        n[i] += (x[i] > 0 && rest == 0.5f) - (x[i] < 0 && rest == -0.5f);
+    }
+    return n;
+», «
+    vi n = round_even(x);
+    vf rest = x - __builtin_convertvector(n, vf);
+    return n - ((x > 0.f) & (rest == 0.5f)) + ((x < 0.f) & (rest == -0.5f));
+»)
+km_word(«truncate», «vi», «vf x», «km_by_lane(«vi», «(int32_t)x[i]»)», «
+    return __builtin_convertvector(x, vi);
+»)
+
+m4_dnl divide_TYPE(x, s, inverse) -- x / s, where inverse is 1 / s; of types but f32 x / s with as many bits as a TYPE
+m4_dnl has, however small it is.  The power of two makes those bits the last of a sum.
+km_word(«divide_f32», «vf», «vf x, vf s, vf inverse», «
+    (void)inverse;
+    return x / s;
+»)
+m4_define(«_km_divide_short», «
+    vf q = x / s, power = (vf)((vi)q & 0x7f800000) * $1;
+    (void)inverse;
+    return (q + power) - power;
+»)
+km_word(«divide_f16», «vf», «vf x, vf s, vf inverse», «_km_divide_short(0x1.8p13f)»)
+km_word(«divide_bf16», «vf», «vf x, vf s, vf inverse», «_km_divide_short(0x1.8p16f)»)
+
+m4_dnl ---- Powers of two ----
+
+m4_dnl fraction_of(x) -- x less the nearest whole number; where 2^x is 0 that of a larger x.
+km_word(«fraction_of», «vf», «vf x», «
+    x = max_f32(broadcast(-150.f), x);
+    return x - (x + 12582912.f - 12582912.f);
+»)
+m4_dnl times_power(x, n) -- x * 2^n, x in [1/2, 2]; 0, or what is less than 2^-125, where n < -125.
+km_word(«times_power», «vf», «vf x, vf n», «
+    vi exponent = __builtin_convertvector(choose(n > -126.f, n, broadcast(-126.f)), vi);
+    vf result = x * (vf)((exponent + 127) << 23);
+    return choose(n < -125.f, broadcast(0.f), result);
+»)
+m4_dnl power_of_2(x) -- a polynomial of least relative error, 2e-9.  NaN stays NaN.
+km_word(«power_of_2», «vf», «vf x», «
+    vf f = fraction_of(x);
+    vf y = broadcast(0.0001534581201f);
     y = y * f + 0.001339993122f;
     y = y * f + 0.009618488957f;
     y = y * f + 0.05550328777f;
     y = y * f + 0.2402264689f;
     y = y * f + 0.6931472057f;
     y = y * f + 1.0f;
-    return scaled(y, x - f);
-}
-
-/* Lanes outside [low, high) become -infinity.  */
-km_inline(«vf», «hide(vf x, int64_t low, int64_t high)»)
-{
-    const vi lane = {km_lane_list(«L»)};
-    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
-    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
-    return choose((lane >= from) & (lane < to), x, all(-__builtin_inff()));
-}
-
-km_vector_reductions
-km_vector_widened
-km_vector_spread_bytes
-km_vector_types
-km_vector_quads
-m4_ifdef(«km_vector_codes», «km_vector_codes
-»)m4_dnl
-m4_ifdef(«km_vector_float16», «km_vector_float16
-»)m4_dnl
-km_vector_transpose»)
-
-m4_define(«km_vector_arithmetic», «/* The second where one is NaN.  */
-km_inline(«vf», «larger(vf a, vf b)»)
-{
-    return choose(a > b, a, b);
-}
-
-/* x less the nearest whole number; where 2^x is 0 that of a larger x.  */
-km_inline(«vf», «fraction(vf x)»)
-{
-    x = larger(all(-150.f), x);
-    return x - (x + 12582912.f - 12582912.f);
-}
-
-/* x * 2^n, x in [1/2, 2]; 0 where n < -125.  */
-km_inline(«vf», «scaled(vf x, vf n)»)
-{
-    vi exponent = __builtin_convertvector(choose(n > -126.f, n, all(-126.f)), vi);
-    vf result = x * (vf)((exponent + 127) << 23);
-    return choose(n < -125.f, all(0.f), result);
-}
+    return times_power(y, x - f);
 »)
 
-m4_define(«km_vector_halves», «/* float16 and back, to nearest even.  */
-km_inline(«vf», «from_halves(halves h)»)
-{
-    vu bits = __builtin_convertvector(h, vu), magnitude = bits & 0x7fff;
-    vf normal = (vf)((magnitude << 13) + (112U << 23));
-    vf special = (vf)((magnitude << 13) | 0x7f800000U);
-    vf small = __builtin_convertvector((vi)magnitude, vf) * 0x1p-24f;
-    vf x = choose((vi)magnitude >= 0x7c00, special, choose((vi)magnitude < 0x400, small, normal));
-    return (vf)((vu)x | (bits & 0x8000) << 16);
-}
+m4_dnl ---- Reductions and masks ----
 
-km_inline(«halves», «to_halves(vf x)»)
-{
-    vu bits = (vu)x, sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
-    vu normal = (magnitude - (112U << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
-    vu small = (vu)((vf)magnitude + 0.5f) - (vu)all(0.5f);
-    vu nan = (magnitude >> 13 & 0x3ff) | 0x7e00;
-    vi is_small = (vi)magnitude < (113 << 23), is_large = (vi)magnitude >= 0x477ff000;
-    vi is_nan = (vi)magnitude > 0x7f800000;
-    vu result = (vu)choose(is_small, (vf)small, (vf)normal);
-    result = (vu)choose(is_large, (vf)((vu){0} + 0x7c00), (vf)result);
-    result = (vu)choose(is_nan, (vf)nan, (vf)result);
-    return __builtin_convertvector(result | sign, halves);
-}
-»)
-
-m4_define(«km_vector_reductions», «km_inline(«float», «largest_of(vf x)»)
-{
+km_word(«largest_of», «float», «vf x», «
     float y = x[0];
     for (int i = 1; i < LANES; i++)
         y = x[i] > y ? x[i] : y;
     return y;
-}
-
-km_inline(«float», «sum_of(vf x)»)
-{
+»)
+km_word(«sum_of», «float», «vf x», «
     float y = x[0];
     for (int i = 1; i < LANES; i++)
         y += x[i];
     return y;
-}
+»)
+m4_dnl any_from(b, least) -- is one at least that?  is_any_negative(b)
+km_word(«any_from», «int», «vi b, int32_t least», «
+    int any = 0;
+    for (int i = 0; i < LANES; i++)
+        any |= b[i] >= least;
+    return any;
+»)
+km_word(«is_any_negative», «int», «vi b», «
+    int any = 0;
+    for (int i = 0; i < LANES; i++)
+        any |= b[i] < 0;
+    return any;
+»)
+m4_dnl lanes_from(x, least) -- a bit for each lane where x is not below `least`.
+km_word(«lanes_from», «uint32_t», «vi x, vi least», «
+    uint32_t lanes = 0;
+    for (int i = 0; i < LANES; i++)
+        lanes |= (uint32_t)(x[i] >= least[i]) << i;
+    return lanes;
+»)
+m4_dnl add_lanes_from(sum, x, least) -- one more in these lanes.
+km_word(«add_lanes_from», «vi», «vi sum, vi x, vi least», «km_by_lane(«vi», «sum[i] + (x[i] >= least[i])»)», «
+    return sum - (x >= least);
+»)
+m4_dnl pack_lanes(x, lanes) -- these lanes, one after the other; what follows them is any.
+km_word(«pack_lanes», «vi», «vi x, uint32_t lanes», «
+    vi y = {0};
+    int count = 0;
+    for (int i = 0; i < LANES; i++)
+        if (lanes >> i & 1)
+            y[count++] = x[i];
+    return y;
+»)
+m4_dnl hide_outside(x, low, high) -- lanes outside [low, high) become -infinity.
+km_word(«hide_outside», «vf», «vf x, int64_t low, int64_t high», «
+    const vi lane = {km_lane_list(«L»)};
+    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
+    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
+    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
 »)
 
-m4_define(«km_vector_load_i8», «km_inline(«vf», «load_i8(const void *from)»)
-{
-    bytes b;
-    memcpy(&b, from, sizeof b);
-    return __builtin_convertvector(__builtin_convertvector(b, vi), vf);
-}
-»)
-m4_define(«km_vector_spread_bytes», «/* A byte in each lane; each of half as many bytes in two lanes.  */
-km_inline(«vi», «spread(const void *from)»)
-{
-    typedef uint8_t unsigned_bytes __attribute__((vector_size(LANES)));
-    unsigned_bytes b;
-    memcpy(&b, from, sizeof b);
-    return __builtin_convertvector(b, vi);
-}
-
-km_inline(«vi», «spread_twice(uint64_t bytes)»)
-{
-    return (vi){km_lane_list(«(int32_t)(bytes >> m4_eval(L / 2 * 8) & 255)»)};
-}
-»)
-m4_define(«km_vector_widened», «km_inline(«vu», «widened(halves h)»)
-{
-    return __builtin_convertvector(h, vu);
-}
-»)
-
-m4_dnl Loads and stores of LANES elements of a type, and of fewer: load_TYPE, load_some_TYPE, store_TYPE,
-m4_dnl store_some_TYPE.  Nothing behind the last element is touched.
-m4_define(«km_vector_types», «km_inline(«vf», «load_f32(const void *from)»)
-{
-    return *(const vf_any *)from;
-}
-
-km_inline(«void», «store_f32(void *to, vf x)»)
-{
-    *(vf_any *)to = x;
-}
-
-km_inline(«vf», «load_f16(const void *from)»)
-{
-    halves h;
-    memcpy(&h, from, sizeof h);
-    return from_halves(h);
-}
-
-km_inline(«void», «store_f16(void *to, vf x)»)
-{
-    halves h = to_halves(x);
-    memcpy(to, &h, sizeof h);
-}
-
-km_inline(«vf», «load_bf16(const void *from)»)
-{
-    halves h;
-    memcpy(&h, from, sizeof h);
-    return (vf)(widened(h) << 16);
-}
-
-km_inline(«void», «store_bf16(void *to, vf x)»)
-{
-    vu bits = (vu)x, rounded = bits + 0x7fff + (bits >> 16 & 1);
-    vu result = (vu)choose(x != x, (vf)(bits | 0x400000), (vf)rounded) >> 16;
-    halves h = __builtin_convertvector(result, halves);
-    memcpy(to, &h, sizeof h);
-}
-
-km_vector_load_i8
-km_load_some(«f32», 4)
-km_load_some(«f16», 2)
-km_load_some(«bf16», 2)
-km_load_some(«i8», 1)
-km_store_some(«f32», 4)
-km_store_some(«f16», 2)
-km_store_some(«bf16», 2)»)
-
-m4_define(«km_load_some», «km_inline(«vf», «load_some_$1(const void *from, size_t count)»)
-{
-    unsigned char whole[$2 * LANES] = {0};
-    memcpy(whole, from, count * $2);
-    return load_$1(whole);
-}
-»)
-
-m4_define(«km_store_some», «km_inline(«void», «store_some_$1(void *to, vf x, size_t count)»)
-{
-    unsigned char whole[$2 * LANES];
-    store_$1(whole, x);
-    memcpy(to, whole, count * $2);
-}
-»)
+m4_dnl ---- Places ----
 
 m4_dnl Quads are the pieces of four lanes; QUADS of them make a vector.
-m4_define(«km_vector_quads», «enum { QUADS = LANES / 4 };
-
-km_vector_repeat
-/* Quad q of the result holds the sums of the quads q of a, b, c and d.  */
-km_inline(«vf», «sum_quads(vf a, vf b, vf c, vf d)»)
-{
+km_typedef(«QUADS», «enum { QUADS = LANES / 4 };
+»)
+m4_dnl load_quad(from) -- four floats in every quad; store_quads(to, step, x) -- quad q to to[q * step].
+km_word(«load_quad», «vf», «const float *from», «km_by_lane(«vf», «from[i % 4]»)», «
+    return __builtin_shufflevector(*(const vf_any *)from, *(const vf_any *)from, km_lane_list(«m4_eval(L % 4)»));
+»)
+km_word(«store_quads», «void», «float *to, int64_t step, vf x», «
+    for (int q = 0; q < QUADS; q++)
+        for (int i = 0; i < 4; i++)
+            to[q * step + i] = x[4 * q + i];
+», «
+    for (int q = 0; q < QUADS; q++)
+        memcpy(to + q * step, (const char *)&x + 16 * q, 16);
+»)
+m4_dnl sum_quads(a, b, c, d) -- quad q of the result holds the sums of the quads q of a, b, c and d.
+km_word(«sum_quads», «vf», «vf a, vf b, vf c, vf d», «
+    vf y = {0};
+    for (int q = 0; q < LANES; q += 4) {
+        y[q] = (a[q] + a[q + 2]) + (a[q + 1] + a[q + 3]);
+        y[q + 1] = (b[q] + b[q + 2]) + (b[q + 1] + b[q + 3]);
+        y[q + 2] = (c[q] + c[q + 2]) + (c[q + 1] + c[q + 3]);
+        y[q + 3] = (d[q] + d[q + 2]) + (d[q + 1] + d[q + 3]);
+    }
+    return y;
+», «
     vf ab = _km_unpack(«a», «b», 0) + _km_unpack(«a», «b», 2);
     vf cd = _km_unpack(«c», «d», 0) + _km_unpack(«c», «d», 2);
-    return __builtin_shufflevector(ab, cd, km_lane_list(«m4_eval(L / 4 * 4 + L % 2 + (L % 4 > 1) * km_floats)»)) +
-           __builtin_shufflevector(ab, cd, km_lane_list(«m4_eval(L / 4 * 4 + L % 2 + 2 + (L % 4 > 1) * km_floats)»));
-}
-
-km_vector_store_quads»)
-
-m4_dnl repeat (from): four floats in every quad.  store_quads (to, step, x): quad q to to[q * step].
-m4_define(«km_vector_repeat», «km_inline(«vf», «repeat(const float *from)»)
-{
-    return load(from);
-}
+    return __builtin_shufflevector(ab, cd, km_lane_list(«m4_eval(L / 4 * 4 + L % 2 + (L % 4 > 1) * km_lanes)»)) +
+           __builtin_shufflevector(ab, cd, km_lane_list(«m4_eval(L / 4 * 4 + L % 2 + 2 + (L % 4 > 1) * km_lanes)»));
 »)
-m4_define(«km_vector_store_quads», «km_inline(«void», «store_quads(float *to, int64_t step, vf x)»)
-{
-    (void)step;
-    store(to, x);
-}
-»)
-m4_define(«_km_unpack», «__builtin_shufflevector($1, $2, km_lane_list(«m4_eval(L / 4 * 4 + $3 + L % 4 / 2 + (L % 2) * km_floats)»))»)
+m4_define(«_km_unpack», «__builtin_shufflevector($1, $2, km_lane_list(«m4_eval(L / 4 * 4 + $3 + L % 4 / 2 + (L % 2) * km_lanes)»))»)
 
-m4_dnl transpose: x[i][j] becomes x[j][i]; blocks of 1, 2, 4 ... lanes change places with those of the vector
-m4_dnl so many further on.
-m4_define(«km_vector_transpose», «km_inline(«void», «transpose(vf x[LANES])»)
-{
+m4_dnl transpose(x) -- x[i][j] becomes x[j][i].  As vectors: blocks of 1, 2, 4 ... lanes change places with those of the
+m4_dnl vector so many further on.
+km_word(«transpose», «void», «vf x[LANES]», «
+    for (int i = 0; i < LANES; i++)
+        for (int j = 0; j < i; j++) {
+            float a = x[i][j];
+            x[i][j] = x[j][i];
+            x[j][i] = a;
+        }
+», «
     vf a, b;
-_km_transpose(1)}
-»)
-m4_define(«_km_transpose», «m4_ifelse(m4_eval($1 < km_floats), 1, «km_each(«I», 0, m4_eval(km_floats - 1), 1, «km_if(I & $1, «», «    a = x[I], b = x[m4_eval(I + $1)];
-    x[I] = __builtin_shufflevector(a, b, km_lane_list(«km_if(L & $1, «m4_eval(L - $1 + km_floats)», «L»)»));
-    x[m4_eval(I + $1)] = __builtin_shufflevector(a, b, km_lane_list(«km_if(L & $1, «m4_eval(L + km_floats)», «m4_eval(L + $1)»)»));
+_km_transpose(1)»)
+m4_define(«_km_transpose», «m4_ifelse(m4_eval($1 < km_lanes), 1, «km_each(«I», 0, m4_eval(km_lanes - 1), 1, «km_if(I & $1, «», «    a = x[I], b = x[m4_eval(I + $1)];
+    x[I] = __builtin_shufflevector(a, b, km_lane_list(«km_if(L & $1, «m4_eval(L - $1 + km_lanes)», «L»)»));
+    x[m4_eval(I + $1)] = __builtin_shufflevector(a, b, km_lane_list(«km_if(L & $1, «m4_eval(L + km_lanes)», «m4_eval(L + $1)»)»));
 »)»)_km_transpose(m4_eval($1 * 2))»)»)
-
-m4_dnl product: compilers contract products and sums if they see both.
-m4_define(«km_vector_product», «_km_vector_product(«m»)»)
-m4_define(«_km_vector_product», «km_inline(«vf», «product(vf x, vf y)»)
-{
-    vf v = x * y;
-    __asm__("" : "+$1"(v));
-    return v;
-}
-»)
-m4_divert(0)m4_dnl

@@ -21,16 +21,24 @@ import pmx_reference as reference
 from pmx_reference import Attributes, Tensors
 from tap import Tap
 
-CASES = 96
+CASES = 128
 # Beyond what the op may look at.
 UNITS = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
-POISON = {"float32": np.nan, "float16": np.nan, "bfloat16": 0x7FC0}
+POISON = {
+    "float32": np.nan,
+    "float16": np.nan,
+    "bfloat16": 0x7FC0,
+    "float8e4m3fn": np.nan,
+    "float8e5m2": np.nan,
+}
+POISON_OF_BLOCKS = 0x7E  # scales that are NaN
 
 # ---- Random configurations ----
 
 # Heads, kv heads, head size: those that the packs have kernels for, and odd ones.
 HEADS = [(32, 8, 128), (14, 2, 64), (9, 3, 64), (16, 2, 64), (6, 2, 80), (5, 1, 100), (3, 3, 24)]
 TYPES = ("float32", "float16", "bfloat16")
+FLOAT8 = ("float8e4m3fn", "float8e5m2")
 
 
 def random_group(rng: np.random.Generator, head_dim: int, bits: int) -> int:
@@ -40,17 +48,18 @@ def random_group(rng: np.random.Generator, head_dim: int, bits: int) -> int:
 
 def random_attributes(rng: np.random.Generator) -> Attributes:
     heads, kv_heads, dim = HEADS[rng.integers(len(HEADS))]
-    bits = int(rng.choice([0, 8, 8, 4]))
+    bits = int(rng.choice([0, 0, 8, 8, 4]))
     T1 = str(rng.choice(TYPES))
     dynamic = bool(rng.random() < 0.5)
     layers = int(rng.integers(1, 4))
-    plain = T1 if rng.random() < 0.6 else str(rng.choice(TYPES))
+    plain = T1 if rng.random() < 0.4 else str(rng.choice(TYPES + FLOAT8))
+    blocks = dim % reference.BLOCK == 0 and bits == 0 and rng.random() < 0.4
     return Attributes(
         num_heads=heads,
         num_kv_heads=kv_heads,
         head_dim=dim,
         T1=T1,
-        T2={0: plain, 8: "int8", 4: "int4"}[bits],
+        T2="uint8" if blocks else {0: plain, 8: "int8", 4: "int4"}[bits],
         T3=str(rng.choice(TYPES)),
         is_causal=bool(rng.random() < 0.8),
         is_alibi=bool(rng.random() < 0.2),
@@ -63,6 +72,7 @@ def random_attributes(rng: np.random.Generator) -> Attributes:
         page_size=int(rng.choice([1, 4, 7, 16, 128])),
         num_repeat=int(rng.integers(1, 4)),
         dynamic_batching=dynamic,
+        cache_format="q5_1" if blocks else None,
     )
 
 
@@ -122,11 +132,12 @@ def poisoned_cache(
     rng: np.random.Generator, attributes: Attributes, batch: int, slots: int
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """A cache with nothing in it yet but what must never be read."""
-    dims = reference.cache_dims(attributes, batch, slots)
+    dims, last = reference.cache_dims(attributes, batch, slots), reference.last_dim(attributes)
+    if attributes.cache_format:
+        return np.full((*dims, last), POISON_OF_BLOCKS, np.uint8), None
     if attributes.quant_bit == 0:
         storage = reference.STORAGE[attributes.T2]
-        return np.full((*dims, attributes.head_dim), POISON[attributes.T2], storage), None
-    last = attributes.head_dim * attributes.quant_bit // 8
+        return np.full((*dims, last), POISON[attributes.T2], storage), None
     codes = np.int8 if attributes.quant_bit == 8 else np.uint8
     cache = rng.integers(-128, 128, (*dims, last)).astype(np.int8).view(codes)
     groups = attributes.head_dim // attributes.quant_group
@@ -403,6 +414,21 @@ def check_partials() -> None:
     assert np.abs(output - want).max() < 1e-6, np.abs(output - want).max()
 
 
+def check_float8(T2: str, options: dict) -> None:
+    """Every float16, those that are not finite among them, is rounded as ml_dtypes has it, or
+    saturates."""
+    rows = np.arange(1 << 16, dtype=np.uint16).view(np.float16).reshape(1, 512, 1, 128)
+    cache = np.zeros((1, 1, 2, 512, 1, 128), reference.STORAGE[T2])
+    plan = kvmill.KeyValueCache(num_kv_heads=1, head_dim=128, T1="float16", T2=T2, **options)
+    got = plan.run(current_key=rows, current_value=-rows, start_pos=0, cache=cache)
+    for kv, given in enumerate((rows, -rows)):
+        want = reference.encode(T2, given)
+        stored, nan = cache[0, 0, kv].reshape(want.shape), np.isnan(given)
+        assert np.array_equal(np.isnan(stored), nan), "NaN where there was none, or none left"
+        same_bits(stored[~nan], want[~nan], f"{T2}, stored")
+        same_bits(got[kv][~nan], want[~nan].astype(np.float16), f"{T2}, read back")
+
+
 def run_case(rng: np.random.Generator) -> Answer:
     attributes = random_attributes(rng)
     return answer(attributes, random_tensors(rng, attributes))
@@ -421,5 +447,10 @@ def run_all(tap: Tap, packs: Sequence[kvmill.Pack], seed: int) -> None:
             tap.run(
                 f"{op}: {len(cases)} configurations are as PMX's reference ({variant.name})",
                 partial(check_all, check, cases, variant),
+            )
+        for T2 in FLOAT8:
+            tap.run(
+                f"every float16 as {T2} ({variant.name})",
+                partial(check_float8, T2, variant.options),
             )
     tap.run("partial results of two halves, merged", check_partials)

@@ -11,11 +11,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import ml_dtypes
 import numpy as np
 
 # ---- Types ----
 
-STORAGE = {"float32": np.float32, "float16": np.float16, "bfloat16": np.uint16}
+STORAGE = {
+    "float32": np.float32,
+    "float16": np.float16,
+    "bfloat16": np.uint16,
+    "float8e4m3fn": ml_dtypes.float8_e4m3fn,
+    "float8e5m2": ml_dtypes.float8_e5m2,
+}
+# Of those that saturate.
+LARGEST = {"float8e4m3fn": 448, "float8e5m2": 57344}
 
 
 def round_to(dtype: str, values: np.ndarray) -> np.ndarray:
@@ -25,8 +34,10 @@ def round_to(dtype: str, values: np.ndarray) -> np.ndarray:
 def encode(dtype: str, values: np.ndarray) -> np.ndarray:
     """Float32 values as they lie in memory, rounded to nearest even."""
     values = np.asarray(values, np.float32)
+    if dtype in LARGEST:
+        values = np.clip(values, -LARGEST[dtype], LARGEST[dtype])
     if dtype != "bfloat16":
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             return values.astype(STORAGE[dtype])
     bits = np.ascontiguousarray(values).view(np.uint32)
     rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
@@ -72,6 +83,41 @@ def unpack_int4(packed: np.ndarray) -> np.ndarray:
     return ((nibbles ^ 8) - 8).reshape(*packed.shape[:-1], 2 * packed.shape[-1])
 
 
+# ---- llama.cpp's blocks ----
+
+BLOCK = 32
+BLOCK_BYTES = {"q5_1": 24}
+
+
+def pack_q5_1(rows: np.ndarray) -> np.ndarray:
+    """Of 32 elements: scale and least one in float16, 4 bytes of fifth bits, then element i in the
+    low and i + 16 in the high half of byte i."""
+    count = rows.shape[-1] // BLOCK
+    blocks = rows.reshape(*rows.shape[:-1], count, BLOCK)
+    least = np.take_along_axis(blocks, blocks.argmin(-1, keepdims=True), -1)
+    extent = blocks.max(-1, keepdims=True) - least + np.float32(0)  # never -0
+    scale = extent / np.float32(31)
+    with np.errstate(divide="ignore"):
+        inverse = np.where(scale == 0, np.float32(0), np.float32(1) / scale)
+    codes = ((blocks - least) * inverse + np.float32(0.5)).astype(np.uint8)
+    parts = (
+        np.concatenate([scale, least], -1).astype(np.float16).view(np.uint8),
+        np.packbits(codes >> 4, -1, bitorder="little"),
+        codes[..., :16] & 15 | codes[..., 16:] << 4,
+    )
+    return np.concatenate(parts, -1).reshape(*rows.shape[:-1], count * BLOCK_BYTES["q5_1"])
+
+
+def unpack_q5_1(packed: np.ndarray) -> np.ndarray:
+    count = packed.shape[-1] // BLOCK_BYTES["q5_1"]
+    blocks = packed.reshape(*packed.shape[:-1], count, BLOCK_BYTES["q5_1"])
+    scale, least = np.moveaxis(np.ascontiguousarray(blocks[..., :4]).view(np.float16), -1, 0)
+    fifth = np.unpackbits(blocks[..., 4:8], -1, bitorder="little")
+    codes = np.concatenate([blocks[..., 8:] & 15, blocks[..., 8:] >> 4], -1) + 16 * fifth
+    rows = codes * scale[..., None].astype(np.float32) + least[..., None].astype(np.float32)
+    return rows.reshape(*packed.shape[:-1], count * BLOCK)
+
+
 # ---- The ops' attributes ----
 
 
@@ -96,6 +142,7 @@ class Attributes:
     page_size: int = 128
     num_repeat: int = 1
     dynamic_batching: bool = False
+    cache_format: str | None = None
 
     @property
     def ratio(self) -> int:
@@ -121,6 +168,13 @@ def cache_dims(attributes: Attributes, batch: int, slots: int) -> tuple[int, ...
     return tuple(dims[axis] for axis in order)
 
 
+def last_dim(attributes: Attributes) -> int:
+    """Elements of a row of the cache, as NumPy has them."""
+    if attributes.cache_format:
+        return attributes.head_dim // BLOCK * BLOCK_BYTES[attributes.cache_format]
+    return attributes.head_dim * (attributes.quant_bit or 8) // 8
+
+
 def layer_view(attributes: Attributes, cache: np.ndarray, b: int) -> np.ndarray:
     """[kv, slot, head, last dim] of sequence b in the layer; a view."""
     if attributes.dynamic_batching:
@@ -139,6 +193,9 @@ def store(
     slots: np.ndarray,
 ) -> None:
     """Rows [token, head, dim] of T1 into slots of [kv, slot, head, ...]."""
+    if attributes.cache_format:
+        cache[kv, slots] = pack_q5_1(current)
+        return
     if attributes.quant_bit == 0:
         cache[kv, slots] = encode(attributes.T2, current)
         return
@@ -153,6 +210,8 @@ def load(
     attributes: Attributes, cache: np.ndarray, scale: np.ndarray | None, kv: int, slots: np.ndarray
 ) -> np.ndarray:
     rows = cache[kv, slots]
+    if attributes.cache_format:
+        return round_to(attributes.T1, unpack_q5_1(rows))
     if attributes.quant_bit == 0:
         return round_to(attributes.T1, decode(attributes.T2, rows))
     codes = unpack_int4(rows) if attributes.quant_bit == 4 else rows

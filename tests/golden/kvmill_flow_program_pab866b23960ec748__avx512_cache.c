@@ -9,28 +9,57 @@
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
+enum { LANES = 16 };
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+
 #define INLINED static inline __attribute__((always_inline, unused, target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 
-typedef __m512 lanes;
-typedef __m512i bits;
-
-INLINED lanes
-all(const float *p)
+INLINED vf
+from_halves(halves h)
 {
-    return _mm512_set1_ps(*p);
+    return _mm512_cvtph_ps((__m256i)h);
 }
 
-INLINED lanes
-each(const float *p)
+INLINED vf
+load_f16(const void *from)
 {
-    return _mm512_loadu_ps(p);
+    halves h;
+    memcpy(&h, from, sizeof h);
+    return from_halves(h);
 }
 
 INLINED void
-keep(float *p, lanes v)
+store_f32(void *to, vf x)
 {
-    _mm512_storeu_ps(p, v);
-    __asm__("" : "+m"(*(kvmill_word64 *)p));
+    *(vf_any *)to = x;
+}
+
+INLINED void
+store_kept(float *to, vf x)
+{
+    store_f32(to, x);
+    __asm__("" : "+m"(*(kvmill_word64 *)to));
+}
+
+INLINED vf
+load_f32(const void *from)
+{
+    return *(const vf_any *)from;
+}
+
+INLINED halves
+to_halves(vf x)
+{
+    return (halves)_mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+}
+
+INLINED void
+store_f16(void *to, vf x)
+{
+    halves h = to_halves(x);
+    memcpy(to, &h, sizeof h);
 }
 
 INLINED uint32_t
@@ -49,49 +78,19 @@ float_of(uint32_t u)
     return value;
 }
 
-INLINED lanes
-load_f16(const unsigned char *from)
-{
-    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)from));
-}
-
-INLINED float
-single_f16(const unsigned char *from)
-{
-    return _cvtsh_ss(*(const kvmill_word2 *)from);
-}
-
-INLINED void
-put_f16(unsigned char *to, float v)
-{
-    *(kvmill_word2 *)to = _cvtss_sh(v, _MM_FROUND_TO_NEAREST_INT);
-}
-
 INLINED void
 take_f16(float *to, const unsigned char *from, int64_t count)
 {
     int64_t i = 0;
     for (; i + 16 <= count; i += 16)
-        keep(to + i, load_f16(from + 2 * i));
+        store_kept(to + i, load_f16(from + 2 * i));
     if (i < count) {
         unsigned char part[32] = {0};
         float rest[16];
         memcpy(part, from + 2 * i, (size_t)(count - i) * 2);
-        keep(rest, load_f16(part));
+        store_kept(rest, load_f16(part));
         memcpy(to + i, rest, (size_t)(count - i) * sizeof *to);
     }
-}
-
-INLINED __m256i
-half_of(lanes v)
-{
-    return _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT);
-}
-
-INLINED void
-store_f16(unsigned char *to, lanes v)
-{
-    _mm256_storeu_si256((__m256i *)to, half_of(v));
 }
 
 INLINED void
@@ -100,15 +99,15 @@ give_f16_some(unsigned char *to, float *from, size_t some, int direction)
     float exact[16] = {0}, near[16];
     uint16_t half[16];
     memcpy(exact, from, some * sizeof *exact);
-    store_f16((unsigned char *)half, each(exact));
-    keep(near, load_f16((const unsigned char *)half));
+    store_f16((unsigned char *)half, load_f32(exact));
+    store_kept(near, load_f16((const unsigned char *)half));
     for (int l = 0; direction != 0 && l < 16; l++) {
         uint32_t u = half[l], is_negative = u >> 15;
         uint32_t beyond = direction > 0 ? near[l] < exact[l] : near[l] > exact[l];
         uint32_t inwards = direction > 0 ? is_negative : 1 - is_negative;
         half[l] = (uint16_t)(u + beyond - 2 * (beyond & inwards));
     }
-    keep(near, load_f16((const unsigned char *)half));
+    store_kept(near, load_f16((const unsigned char *)half));
     memcpy(to, half, some * sizeof *half);
     memcpy(from, near, some * sizeof *near);
 }
@@ -121,14 +120,6 @@ give_f16(unsigned char *to, float *from, int64_t count, int direction)
         give_f16_some(to + 2 * i, from + i, 16, direction);
     if (i < count)
         give_f16_some(to + 2 * i, from + i, (size_t)(count - i), direction);
-}
-
-INLINED lanes
-product(lanes x, lanes y)
-{
-    lanes v = _mm512_mul_ps(x, y);
-    __asm__("" : "+v"(v));
-    return v;
 }
 
 INLINED void

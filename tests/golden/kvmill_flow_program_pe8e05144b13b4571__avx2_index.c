@@ -12,28 +12,57 @@
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
+enum { LANES = 8 };
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+
 #define INLINED static inline __attribute__((always_inline, unused, target("avx2,fma,f16c")))
 
-typedef __m256 lanes;
-typedef __m256i bits;
-
-INLINED lanes
-all(const float *p)
+INLINED vf
+from_halves(halves h)
 {
-    return _mm256_set1_ps(*p);
+    return _mm256_cvtph_ps((__m128i)h);
 }
 
-INLINED lanes
-each(const float *p)
+INLINED vf
+load_f16(const void *from)
 {
-    return _mm256_loadu_ps(p);
+    halves h;
+    memcpy(&h, from, sizeof h);
+    return from_halves(h);
 }
 
 INLINED void
-keep(float *p, lanes v)
+store_f32(void *to, vf x)
 {
-    _mm256_storeu_ps(p, v);
-    __asm__("" : "+m"(*(kvmill_word32 *)p));
+    *(vf_any *)to = x;
+}
+
+INLINED void
+store_kept(float *to, vf x)
+{
+    store_f32(to, x);
+    __asm__("" : "+m"(*(kvmill_word32 *)to));
+}
+
+INLINED vf
+load_f32(const void *from)
+{
+    return *(const vf_any *)from;
+}
+
+INLINED halves
+to_halves(vf x)
+{
+    return (halves)_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+}
+
+INLINED void
+store_f16(void *to, vf x)
+{
+    halves h = to_halves(x);
+    memcpy(to, &h, sizeof h);
 }
 
 INLINED uint32_t
@@ -52,49 +81,19 @@ float_of(uint32_t u)
     return value;
 }
 
-INLINED lanes
-load_f16(const unsigned char *from)
-{
-    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)from));
-}
-
-INLINED float
-single_f16(const unsigned char *from)
-{
-    return _cvtsh_ss(*(const kvmill_word2 *)from);
-}
-
-INLINED void
-put_f16(unsigned char *to, float v)
-{
-    *(kvmill_word2 *)to = _cvtss_sh(v, _MM_FROUND_TO_NEAREST_INT);
-}
-
 INLINED void
 take_f16(float *to, const unsigned char *from, int64_t count)
 {
     int64_t i = 0;
     for (; i + 8 <= count; i += 8)
-        keep(to + i, load_f16(from + 2 * i));
+        store_kept(to + i, load_f16(from + 2 * i));
     if (i < count) {
         unsigned char part[16] = {0};
         float rest[8];
         memcpy(part, from + 2 * i, (size_t)(count - i) * 2);
-        keep(rest, load_f16(part));
+        store_kept(rest, load_f16(part));
         memcpy(to + i, rest, (size_t)(count - i) * sizeof *to);
     }
-}
-
-INLINED __m128i
-half_of(lanes v)
-{
-    return _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT);
-}
-
-INLINED void
-store_f16(unsigned char *to, lanes v)
-{
-    _mm_storeu_si128((__m128i *)to, half_of(v));
 }
 
 INLINED void
@@ -103,15 +102,15 @@ give_f16_some(unsigned char *to, float *from, size_t some, int direction)
     float exact[8] = {0}, near[8];
     uint16_t half[8];
     memcpy(exact, from, some * sizeof *exact);
-    store_f16((unsigned char *)half, each(exact));
-    keep(near, load_f16((const unsigned char *)half));
+    store_f16((unsigned char *)half, load_f32(exact));
+    store_kept(near, load_f16((const unsigned char *)half));
     for (int l = 0; direction != 0 && l < 8; l++) {
         uint32_t u = half[l], is_negative = u >> 15;
         uint32_t beyond = direction > 0 ? near[l] < exact[l] : near[l] > exact[l];
         uint32_t inwards = direction > 0 ? is_negative : 1 - is_negative;
         half[l] = (uint16_t)(u + beyond - 2 * (beyond & inwards));
     }
-    keep(near, load_f16((const unsigned char *)half));
+    store_kept(near, load_f16((const unsigned char *)half));
     memcpy(to, half, some * sizeof *half);
     memcpy(from, near, some * sizeof *near);
 }

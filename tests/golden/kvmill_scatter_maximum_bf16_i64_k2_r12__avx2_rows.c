@@ -3,56 +3,54 @@
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
+enum { LANES = 8 };
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+
 #define INLINED static inline __attribute__((always_inline, unused, target("avx2,fma,f16c")))
 
-typedef __m256 lanes;
-typedef __m256i bits;
-
-INLINED lanes
-value_bf16(bits b)
+INLINED vu
+widened(halves h)
 {
-    return _mm256_castsi256_ps(_mm256_slli_epi32(b, 16));
+    return (vu)_mm256_cvtepu16_epi32((__m128i)h);
 }
 
-INLINED lanes
-load_bf16(const unsigned char *from)
+INLINED vf
+load_bf16(const void *from)
 {
-    return value_bf16(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)from)));
+    halves h;
+    memcpy(&h, from, sizeof h);
+    return (vf)(widened(h) << 16);
 }
 
-INLINED __m128i
-words_of(__m256i b)
+INLINED __m256i
+brain_above(vf x)
 {
-    return _mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi32(b, b), 0x08));
-}
-
-INLINED bits
-brain_above(lanes v)
-{
-    __m256i u = _mm256_castps_si256(v), odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
+    __m256i u = _mm256_castps_si256(x), odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
     __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(u, odd), _mm256_set1_epi32(0x7fff));
     __m256 quiet = _mm256_castsi256_ps(_mm256_or_si256(u, _mm256_set1_epi32(0x400000)));
-    return _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(rounded), quiet, _mm256_cmp_ps(v, v, _CMP_UNORD_Q)));
+    return _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(rounded), quiet, _mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
 }
 
-INLINED __m128i
-brain_of(lanes v)
+INLINED halves
+narrowed(vi b)
 {
-    return words_of(_mm256_srli_epi32(brain_above(v), 16));
+    return (halves)_mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)b, (__m256i)b), 0x08));
+}
+
+INLINED halves
+to_brains(vf x)
+{
+    return narrowed((vi)_mm256_srli_epi32(brain_above(x), 16));
 }
 
 INLINED void
-store_bf16(unsigned char *to, lanes v)
+store_bf16(void *to, vf x)
 {
-    _mm_storeu_si128((__m128i *)to, brain_of(v));
-}
-
-INLINED uint32_t
-bits_of(float value)
-{
-    uint32_t u;
-    memcpy(&u, &value, sizeof u);
-    return u;
+    halves h = to_brains(x);
+    memcpy(to, &h, sizeof h);
 }
 
 INLINED float
@@ -64,16 +62,30 @@ float_of(uint32_t u)
 }
 
 INLINED float
-single_bf16(const unsigned char *from)
+load_one_bf16(const void *from)
 {
     return float_of((uint32_t)*(const kvmill_word2 *)from << 16);
 }
 
-INLINED void
-put_bf16(unsigned char *to, float v)
+INLINED uint32_t
+bits_of(float value)
 {
-    uint32_t u = bits_of(v);
-    *(kvmill_word2 *)to = (uint16_t)((u & 0x7fffffff) > 255u << 23 ? u >> 16 | 0x40 : (u + 0x7fff + (u >> 16 & 1)) >> 16);
+    uint32_t u;
+    memcpy(&u, &value, sizeof u);
+    return u;
+}
+
+INLINED uint32_t
+brain_of(float value)
+{
+    uint32_t u = bits_of(value);
+    return (u & 0x7fffffff) > 255u << 23 ? u >> 16 | 0x40 : (u + 0x7fff + (u >> 16 & 1)) >> 16;
+}
+
+INLINED void
+store_one_bf16(void *to, float x)
+{
+    *(kvmill_word2 *)to = (uint16_t)brain_of(x);
 }
 
 typedef int32_t mask __attribute__((vector_size(32)));
@@ -81,15 +93,15 @@ typedef int32_t mask __attribute__((vector_size(32)));
 INLINED void
 combine_16(unsigned char *to, const unsigned char *from)
 {
-    lanes a = load_bf16(to), b = load_bf16(from);
-    store_bf16(to, (lanes)(((mask)(((a > b) | (a != a))) & (mask)a) | (~(mask)(((a > b) | (a != a))) & ((mask)b & ((mask)a | ~(mask)(a == b))))));
+    vf a = load_bf16(to), b = load_bf16(from);
+    store_bf16(to, (vf)(((mask)(((a > b) | (a != a))) & (mask)a) | (~(mask)(((a > b) | (a != a))) & ((mask)b & ((mask)a | ~(mask)(a == b))))));
 }
 
 INLINED void
 combine_one(unsigned char *to, const unsigned char *from)
 {
-    float a = single_bf16(to), b = single_bf16(from);
-    put_bf16(to, a != a || a > b || (a == b && !__builtin_signbit(a)) ? a : b);
+    float a = load_one_bf16(to), b = load_one_bf16(from);
+    store_one_bf16(to, a != a || a > b || (a == b && !__builtin_signbit(a)) ? a : b);
 }
 
 __attribute__((target("avx2,fma,f16c")))

@@ -3,165 +3,24 @@
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
-#define INLINED static inline __attribute__((always_inline, unused, target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
-
 enum { LANES = 16 };
 typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef int32_t vi __attribute__((vector_size(4 * LANES)));
-typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
-typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef int8_t bytes __attribute__((vector_size(LANES)));
 typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+
+#define INLINED static inline __attribute__((always_inline, unused, target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 
 INLINED vf
-load(const float *from)
-{
-    return *(const vf_any *)from;
-}
-
-INLINED void
-store(float *to, vf x)
-{
-    *(vf_any *)to = x;
-}
-
-INLINED vf
-all(float x)
+broadcast(float x)
 {
     return (vf){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
-}
-
-/* Where the mask is all ones a, where it is 0 b.  */
-INLINED vf
-choose(vi mask, vf a, vf b)
-{
-    return (vf)((mask & (vi)a) | (~mask & (vi)b));
-}
-
-INLINED vi
-load_words(const int32_t *from)
-{
-    return *(const vi_any *)from;
-}
-
-INLINED void
-store_words(int32_t *to, vi x)
-{
-    *(vi_any *)to = x;
-}
-
-INLINED vi
-all_words(int32_t x)
-{
-    return (vi){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
-}
-
-INLINED vf
-magnitude(vf x)
-{
-    return (vf)((vi)x & 0x7fffffff);
-}
-
-/* The second where one is NaN.  */
-INLINED vf
-larger(vf a, vf b)
-{
-    return _mm512_max_ps(a, b);
-}
-
-INLINED vf
-fraction(vf x)
-{
-    return _mm512_reduce_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
-
-/* x * 2^n.  */
-INLINED vf
-scaled(vf x, vf n)
-{
-    return _mm512_scalef_ps(x, n);
 }
 
 INLINED vf
 from_halves(halves h)
 {
     return _mm512_cvtph_ps((__m256i)h);
-}
-
-INLINED halves
-to_halves(vf x)
-{
-    return (halves)_mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
-}
-
-/* Polynomial of least relative error, 2e-9.  NaN stays NaN.  */
-INLINED vf
-power_of_2(vf x)
-{
-    vf f = fraction(x);
-    vf y = all(0.0001534581201f);
-    y = y * f + 0.001339993122f;
-    y = y * f + 0.009618488957f;
-    y = y * f + 0.05550328777f;
-    y = y * f + 0.2402264689f;
-    y = y * f + 0.6931472057f;
-    y = y * f + 1.0f;
-    return scaled(y, x - f);
-}
-
-/* Lanes outside [low, high) become -infinity.  */
-INLINED vf
-hide(vf x, int64_t low, int64_t high)
-{
-    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
-    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
-    return choose((lane >= from) & (lane < to), x, all(-__builtin_inff()));
-}
-
-INLINED float
-largest_of(vf x)
-{
-    return _mm512_reduce_max_ps(x);
-}
-
-INLINED float
-sum_of(vf x)
-{
-    return _mm512_reduce_add_ps(x);
-}
-
-INLINED vu
-widened(halves h)
-{
-    return (vu)_mm512_cvtepu16_epi32((__m256i)h);
-}
-
-/* A byte in each lane; each of half as many bytes in two lanes.  */
-INLINED vi
-spread(const void *from)
-{
-    return (vi)_mm512_cvtepu8_epi32(_mm_loadu_si128(from));
-}
-
-INLINED vi
-spread_twice(uint64_t bytes)
-{
-    __m128i x = _mm_cvtsi64_si128((long long)bytes);
-    return (vi)_mm512_cvtepu8_epi32(_mm_unpacklo_epi8(x, x));
-}
-
-INLINED vf
-load_f32(const void *from)
-{
-    return *(const vf_any *)from;
-}
-
-INLINED void
-store_f32(void *to, vf x)
-{
-    *(vf_any *)to = x;
 }
 
 INLINED vf
@@ -172,101 +31,42 @@ load_f16(const void *from)
     return from_halves(h);
 }
 
-INLINED void
-store_f16(void *to, vf x)
+INLINED vf
+load_f32(const void *from)
 {
-    halves h = to_halves(x);
-    memcpy(to, &h, sizeof h);
+    return *(const vf_any *)from;
 }
 
 INLINED vf
-load_bf16(const void *from)
+max_f32(vf a, vf b)
 {
-    halves h;
-    memcpy(&h, from, sizeof h);
-    return (vf)(widened(h) << 16);
-}
-
-INLINED void
-store_bf16(void *to, vf x)
-{
-    vu bits = (vu)x, rounded = bits + 0x7fff + (bits >> 16 & 1);
-    vu result = (vu)choose(x != x, (vf)(bits | 0x400000), (vf)rounded) >> 16;
-    halves h = __builtin_convertvector(result, halves);
-    memcpy(to, &h, sizeof h);
+    return _mm512_max_ps(a, b);
 }
 
 INLINED vf
-load_i8(const void *from)
+min_f32(vf a, vf b)
 {
-    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(from)));
+    return _mm512_min_ps(a, b);
 }
 
 INLINED vf
-load_some_f32(const void *from, size_t count)
+abs_f32(vf x)
 {
-    unsigned char whole[4 * LANES] = {0};
-    memcpy(whole, from, count * 4);
-    return load_f32(whole);
+    return (vf)((vi)x & 0x7fffffff);
 }
 
-INLINED vf
-load_some_f16(const void *from, size_t count)
+INLINED vi
+broadcast_words(int32_t x)
 {
-    unsigned char whole[2 * LANES] = {0};
-    memcpy(whole, from, count * 2);
-    return load_f16(whole);
+    return (vi){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
 }
 
-INLINED vf
-load_some_bf16(const void *from, size_t count)
+INLINED uint32_t
+lanes_from(vi x, vi least)
 {
-    unsigned char whole[2 * LANES] = {0};
-    memcpy(whole, from, count * 2);
-    return load_bf16(whole);
+    return _mm512_cmpge_epi32_mask((__m512i)x, (__m512i)least);
 }
 
-INLINED vf
-load_some_i8(const void *from, size_t count)
-{
-    unsigned char whole[1 * LANES] = {0};
-    memcpy(whole, from, count * 1);
-    return load_i8(whole);
-}
-
-INLINED void
-store_some_f32(void *to, vf x, size_t count)
-{
-    unsigned char whole[4 * LANES];
-    store_f32(whole, x);
-    memcpy(to, whole, count * 4);
-}
-
-INLINED void
-store_some_f16(void *to, vf x, size_t count)
-{
-    unsigned char whole[2 * LANES];
-    store_f16(whole, x);
-    memcpy(to, whole, count * 2);
-}
-
-INLINED void
-store_some_bf16(void *to, vf x, size_t count)
-{
-    unsigned char whole[2 * LANES];
-    store_bf16(whole, x);
-    memcpy(to, whole, count * 2);
-}
-
-enum { QUADS = LANES / 4 };
-
-INLINED vf
-repeat(const float *from)
-{
-    return _mm512_broadcast_f32x4(_mm_loadu_ps(from));
-}
-
-/* Quad q of the result holds the sums of the quads q of a, b, c and d.  */
 INLINED vf
 sum_quads(vf a, vf b, vf c, vf d)
 {
@@ -277,99 +77,18 @@ sum_quads(vf a, vf b, vf c, vf d)
 }
 
 INLINED void
-store_quads(float *to, int64_t step, vf x)
+store_f32(void *to, vf x)
 {
-    _mm_storeu_ps(to + 0 * step, _mm512_extractf32x4_ps(x, 0));
-    _mm_storeu_ps(to + 1 * step, _mm512_extractf32x4_ps(x, 1));
-    _mm_storeu_ps(to + 2 * step, _mm512_extractf32x4_ps(x, 2));
-    _mm_storeu_ps(to + 3 * step, _mm512_extractf32x4_ps(x, 3));
+    *(vf_any *)to = x;
 }
 
 INLINED void
-transpose(vf x[LANES])
+store_some_f32(void *to, vf x, size_t count)
 {
-    vf y[16];
-    y[0] = _mm512_unpacklo_ps(x[0], x[1]);
-    y[1] = _mm512_unpackhi_ps(x[0], x[1]);
-    y[2] = _mm512_unpacklo_ps(x[2], x[3]);
-    y[3] = _mm512_unpackhi_ps(x[2], x[3]);
-    y[4] = _mm512_unpacklo_ps(x[4], x[5]);
-    y[5] = _mm512_unpackhi_ps(x[4], x[5]);
-    y[6] = _mm512_unpacklo_ps(x[6], x[7]);
-    y[7] = _mm512_unpackhi_ps(x[6], x[7]);
-    y[8] = _mm512_unpacklo_ps(x[8], x[9]);
-    y[9] = _mm512_unpackhi_ps(x[8], x[9]);
-    y[10] = _mm512_unpacklo_ps(x[10], x[11]);
-    y[11] = _mm512_unpackhi_ps(x[10], x[11]);
-    y[12] = _mm512_unpacklo_ps(x[12], x[13]);
-    y[13] = _mm512_unpackhi_ps(x[12], x[13]);
-    y[14] = _mm512_unpacklo_ps(x[14], x[15]);
-    y[15] = _mm512_unpackhi_ps(x[14], x[15]);
-    x[0] = (vf)_mm512_unpacklo_pd((__m512d)y[0], (__m512d)y[2]);
-    x[1] = (vf)_mm512_unpackhi_pd((__m512d)y[0], (__m512d)y[2]);
-    x[2] = (vf)_mm512_unpacklo_pd((__m512d)y[1], (__m512d)y[3]);
-    x[3] = (vf)_mm512_unpackhi_pd((__m512d)y[1], (__m512d)y[3]);
-    x[4] = (vf)_mm512_unpacklo_pd((__m512d)y[4], (__m512d)y[6]);
-    x[5] = (vf)_mm512_unpackhi_pd((__m512d)y[4], (__m512d)y[6]);
-    x[6] = (vf)_mm512_unpacklo_pd((__m512d)y[5], (__m512d)y[7]);
-    x[7] = (vf)_mm512_unpackhi_pd((__m512d)y[5], (__m512d)y[7]);
-    x[8] = (vf)_mm512_unpacklo_pd((__m512d)y[8], (__m512d)y[10]);
-    x[9] = (vf)_mm512_unpackhi_pd((__m512d)y[8], (__m512d)y[10]);
-    x[10] = (vf)_mm512_unpacklo_pd((__m512d)y[9], (__m512d)y[11]);
-    x[11] = (vf)_mm512_unpackhi_pd((__m512d)y[9], (__m512d)y[11]);
-    x[12] = (vf)_mm512_unpacklo_pd((__m512d)y[12], (__m512d)y[14]);
-    x[13] = (vf)_mm512_unpackhi_pd((__m512d)y[12], (__m512d)y[14]);
-    x[14] = (vf)_mm512_unpacklo_pd((__m512d)y[13], (__m512d)y[15]);
-    x[15] = (vf)_mm512_unpackhi_pd((__m512d)y[13], (__m512d)y[15]);
-    y[0] = _mm512_shuffle_f32x4(x[0], x[4], 0x88);
-    y[4] = _mm512_shuffle_f32x4(x[0], x[4], 0xdd);
-    y[1] = _mm512_shuffle_f32x4(x[1], x[5], 0x88);
-    y[5] = _mm512_shuffle_f32x4(x[1], x[5], 0xdd);
-    y[2] = _mm512_shuffle_f32x4(x[2], x[6], 0x88);
-    y[6] = _mm512_shuffle_f32x4(x[2], x[6], 0xdd);
-    y[3] = _mm512_shuffle_f32x4(x[3], x[7], 0x88);
-    y[7] = _mm512_shuffle_f32x4(x[3], x[7], 0xdd);
-    y[8] = _mm512_shuffle_f32x4(x[8], x[12], 0x88);
-    y[12] = _mm512_shuffle_f32x4(x[8], x[12], 0xdd);
-    y[9] = _mm512_shuffle_f32x4(x[9], x[13], 0x88);
-    y[13] = _mm512_shuffle_f32x4(x[9], x[13], 0xdd);
-    y[10] = _mm512_shuffle_f32x4(x[10], x[14], 0x88);
-    y[14] = _mm512_shuffle_f32x4(x[10], x[14], 0xdd);
-    y[11] = _mm512_shuffle_f32x4(x[11], x[15], 0x88);
-    y[15] = _mm512_shuffle_f32x4(x[11], x[15], 0xdd);
-    x[0] = _mm512_shuffle_f32x4(y[0], y[8], 0x88);
-    x[8] = _mm512_shuffle_f32x4(y[0], y[8], 0xdd);
-    x[1] = _mm512_shuffle_f32x4(y[1], y[9], 0x88);
-    x[9] = _mm512_shuffle_f32x4(y[1], y[9], 0xdd);
-    x[2] = _mm512_shuffle_f32x4(y[2], y[10], 0x88);
-    x[10] = _mm512_shuffle_f32x4(y[2], y[10], 0xdd);
-    x[3] = _mm512_shuffle_f32x4(y[3], y[11], 0x88);
-    x[11] = _mm512_shuffle_f32x4(y[3], y[11], 0xdd);
-    x[4] = _mm512_shuffle_f32x4(y[4], y[12], 0x88);
-    x[12] = _mm512_shuffle_f32x4(y[4], y[12], 0xdd);
-    x[5] = _mm512_shuffle_f32x4(y[5], y[13], 0x88);
-    x[13] = _mm512_shuffle_f32x4(y[5], y[13], 0xdd);
-    x[6] = _mm512_shuffle_f32x4(y[6], y[14], 0x88);
-    x[14] = _mm512_shuffle_f32x4(y[6], y[14], 0xdd);
-    x[7] = _mm512_shuffle_f32x4(y[7], y[15], 0x88);
-    x[15] = _mm512_shuffle_f32x4(y[7], y[15], 0xdd);
+    unsigned char whole[4 * LANES];
+    store_f32(whole, x);
+    memcpy(to, whole, count * 4);
 }
-
-/* Lanes where x is not below `least`.  */
-INLINED uint32_t
-lanes_from(vi x, vi least)
-{
-    return _mm512_cmpge_epi32_mask((__m512i)x, (__m512i)least);
-}
-
-
-/* The second where one is NaN.  */
-INLINED vf
-smaller(vf a, vf b)
-{
-    return _mm512_min_ps(a, b);
-}
-
 
 enum {
     QUERY = 512,
@@ -394,10 +113,10 @@ add_page(const struct kvmill_score_pages *p, int64_t u, vf sums[][LANES], int la
     const unsigned char *ahead_c = p->field[0] + at;
     const unsigned char *ahead_d = p->field[1] + at;
     {
-        vf s_0_0 = all(0.f);
-        vf s_1_0 = all(0.f);
-        vf s_2_0 = all(0.f);
-        vf s_3_0 = all(0.f);
+        vf s_0_0 = broadcast(0.f);
+        vf s_1_0 = broadcast(0.f);
+        vf s_2_0 = broadcast(0.f);
+        vf s_3_0 = broadcast(0.f);
         __builtin_prefetch(near_c + 0 * 2, 0, 3);
         __builtin_prefetch(near_d + 0 * 2, 0, 3);
         __builtin_prefetch(ahead_c + 0 * 2, 0, 2);
@@ -405,26 +124,26 @@ add_page(const struct kvmill_score_pages *p, int64_t u, vf sums[][LANES], int la
         {
             vf c = load_f16(page_c + (0) * 2);
             vf d = load_f16(page_d + (0) * 2);
-            vf q_0 = load(query + 0);
-            s_0_0 += larger(q_0 * c, q_0 * d);
-            vf q_1 = load(query + 128 + 0);
-            s_1_0 += larger(q_1 * c, q_1 * d);
-            vf q_2 = load(query + 256 + 0);
-            s_2_0 += larger(q_2 * c, q_2 * d);
-            vf q_3 = load(query + 384 + 0);
-            s_3_0 += larger(q_3 * c, q_3 * d);
+            vf q_0 = load_f32(query + 0);
+            s_0_0 += max_f32(q_0 * c, q_0 * d);
+            vf q_1 = load_f32(query + 128 + 0);
+            s_1_0 += max_f32(q_1 * c, q_1 * d);
+            vf q_2 = load_f32(query + 256 + 0);
+            s_2_0 += max_f32(q_2 * c, q_2 * d);
+            vf q_3 = load_f32(query + 384 + 0);
+            s_3_0 += max_f32(q_3 * c, q_3 * d);
         }
         {
             vf c = load_f16(page_c + (0 + 16) * 2);
             vf d = load_f16(page_d + (0 + 16) * 2);
-            vf q_0 = load(query + 0 + 16);
-            s_0_0 += larger(q_0 * c, q_0 * d);
-            vf q_1 = load(query + 128 + 0 + 16);
-            s_1_0 += larger(q_1 * c, q_1 * d);
-            vf q_2 = load(query + 256 + 0 + 16);
-            s_2_0 += larger(q_2 * c, q_2 * d);
-            vf q_3 = load(query + 384 + 0 + 16);
-            s_3_0 += larger(q_3 * c, q_3 * d);
+            vf q_0 = load_f32(query + 0 + 16);
+            s_0_0 += max_f32(q_0 * c, q_0 * d);
+            vf q_1 = load_f32(query + 128 + 0 + 16);
+            s_1_0 += max_f32(q_1 * c, q_1 * d);
+            vf q_2 = load_f32(query + 256 + 0 + 16);
+            s_2_0 += max_f32(q_2 * c, q_2 * d);
+            vf q_3 = load_f32(query + 384 + 0 + 16);
+            s_3_0 += max_f32(q_3 * c, q_3 * d);
         }
         __builtin_prefetch(near_c + 32 * 2, 0, 3);
         __builtin_prefetch(near_d + 32 * 2, 0, 3);
@@ -433,26 +152,26 @@ add_page(const struct kvmill_score_pages *p, int64_t u, vf sums[][LANES], int la
         {
             vf c = load_f16(page_c + (32) * 2);
             vf d = load_f16(page_d + (32) * 2);
-            vf q_0 = load(query + 32);
-            s_0_0 += larger(q_0 * c, q_0 * d);
-            vf q_1 = load(query + 128 + 32);
-            s_1_0 += larger(q_1 * c, q_1 * d);
-            vf q_2 = load(query + 256 + 32);
-            s_2_0 += larger(q_2 * c, q_2 * d);
-            vf q_3 = load(query + 384 + 32);
-            s_3_0 += larger(q_3 * c, q_3 * d);
+            vf q_0 = load_f32(query + 32);
+            s_0_0 += max_f32(q_0 * c, q_0 * d);
+            vf q_1 = load_f32(query + 128 + 32);
+            s_1_0 += max_f32(q_1 * c, q_1 * d);
+            vf q_2 = load_f32(query + 256 + 32);
+            s_2_0 += max_f32(q_2 * c, q_2 * d);
+            vf q_3 = load_f32(query + 384 + 32);
+            s_3_0 += max_f32(q_3 * c, q_3 * d);
         }
         {
             vf c = load_f16(page_c + (32 + 16) * 2);
             vf d = load_f16(page_d + (32 + 16) * 2);
-            vf q_0 = load(query + 32 + 16);
-            s_0_0 += larger(q_0 * c, q_0 * d);
-            vf q_1 = load(query + 128 + 32 + 16);
-            s_1_0 += larger(q_1 * c, q_1 * d);
-            vf q_2 = load(query + 256 + 32 + 16);
-            s_2_0 += larger(q_2 * c, q_2 * d);
-            vf q_3 = load(query + 384 + 32 + 16);
-            s_3_0 += larger(q_3 * c, q_3 * d);
+            vf q_0 = load_f32(query + 32 + 16);
+            s_0_0 += max_f32(q_0 * c, q_0 * d);
+            vf q_1 = load_f32(query + 128 + 32 + 16);
+            s_1_0 += max_f32(q_1 * c, q_1 * d);
+            vf q_2 = load_f32(query + 256 + 32 + 16);
+            s_2_0 += max_f32(q_2 * c, q_2 * d);
+            vf q_3 = load_f32(query + 384 + 32 + 16);
+            s_3_0 += max_f32(q_3 * c, q_3 * d);
         }
         __builtin_prefetch(near_c + 64 * 2, 0, 3);
         __builtin_prefetch(near_d + 64 * 2, 0, 3);
@@ -461,26 +180,26 @@ add_page(const struct kvmill_score_pages *p, int64_t u, vf sums[][LANES], int la
         {
             vf c = load_f16(page_c + (64) * 2);
             vf d = load_f16(page_d + (64) * 2);
-            vf q_0 = load(query + 64);
-            s_0_0 += larger(q_0 * c, q_0 * d);
-            vf q_1 = load(query + 128 + 64);
-            s_1_0 += larger(q_1 * c, q_1 * d);
-            vf q_2 = load(query + 256 + 64);
-            s_2_0 += larger(q_2 * c, q_2 * d);
-            vf q_3 = load(query + 384 + 64);
-            s_3_0 += larger(q_3 * c, q_3 * d);
+            vf q_0 = load_f32(query + 64);
+            s_0_0 += max_f32(q_0 * c, q_0 * d);
+            vf q_1 = load_f32(query + 128 + 64);
+            s_1_0 += max_f32(q_1 * c, q_1 * d);
+            vf q_2 = load_f32(query + 256 + 64);
+            s_2_0 += max_f32(q_2 * c, q_2 * d);
+            vf q_3 = load_f32(query + 384 + 64);
+            s_3_0 += max_f32(q_3 * c, q_3 * d);
         }
         {
             vf c = load_f16(page_c + (64 + 16) * 2);
             vf d = load_f16(page_d + (64 + 16) * 2);
-            vf q_0 = load(query + 64 + 16);
-            s_0_0 += larger(q_0 * c, q_0 * d);
-            vf q_1 = load(query + 128 + 64 + 16);
-            s_1_0 += larger(q_1 * c, q_1 * d);
-            vf q_2 = load(query + 256 + 64 + 16);
-            s_2_0 += larger(q_2 * c, q_2 * d);
-            vf q_3 = load(query + 384 + 64 + 16);
-            s_3_0 += larger(q_3 * c, q_3 * d);
+            vf q_0 = load_f32(query + 64 + 16);
+            s_0_0 += max_f32(q_0 * c, q_0 * d);
+            vf q_1 = load_f32(query + 128 + 64 + 16);
+            s_1_0 += max_f32(q_1 * c, q_1 * d);
+            vf q_2 = load_f32(query + 256 + 64 + 16);
+            s_2_0 += max_f32(q_2 * c, q_2 * d);
+            vf q_3 = load_f32(query + 384 + 64 + 16);
+            s_3_0 += max_f32(q_3 * c, q_3 * d);
         }
         __builtin_prefetch(near_c + 96 * 2, 0, 3);
         __builtin_prefetch(near_d + 96 * 2, 0, 3);
@@ -489,26 +208,26 @@ add_page(const struct kvmill_score_pages *p, int64_t u, vf sums[][LANES], int la
         {
             vf c = load_f16(page_c + (96) * 2);
             vf d = load_f16(page_d + (96) * 2);
-            vf q_0 = load(query + 96);
-            s_0_0 += larger(q_0 * c, q_0 * d);
-            vf q_1 = load(query + 128 + 96);
-            s_1_0 += larger(q_1 * c, q_1 * d);
-            vf q_2 = load(query + 256 + 96);
-            s_2_0 += larger(q_2 * c, q_2 * d);
-            vf q_3 = load(query + 384 + 96);
-            s_3_0 += larger(q_3 * c, q_3 * d);
+            vf q_0 = load_f32(query + 96);
+            s_0_0 += max_f32(q_0 * c, q_0 * d);
+            vf q_1 = load_f32(query + 128 + 96);
+            s_1_0 += max_f32(q_1 * c, q_1 * d);
+            vf q_2 = load_f32(query + 256 + 96);
+            s_2_0 += max_f32(q_2 * c, q_2 * d);
+            vf q_3 = load_f32(query + 384 + 96);
+            s_3_0 += max_f32(q_3 * c, q_3 * d);
         }
         {
             vf c = load_f16(page_c + (96 + 16) * 2);
             vf d = load_f16(page_d + (96 + 16) * 2);
-            vf q_0 = load(query + 96 + 16);
-            s_0_0 += larger(q_0 * c, q_0 * d);
-            vf q_1 = load(query + 128 + 96 + 16);
-            s_1_0 += larger(q_1 * c, q_1 * d);
-            vf q_2 = load(query + 256 + 96 + 16);
-            s_2_0 += larger(q_2 * c, q_2 * d);
-            vf q_3 = load(query + 384 + 96 + 16);
-            s_3_0 += larger(q_3 * c, q_3 * d);
+            vf q_0 = load_f32(query + 96 + 16);
+            s_0_0 += max_f32(q_0 * c, q_0 * d);
+            vf q_1 = load_f32(query + 128 + 96 + 16);
+            s_1_0 += max_f32(q_1 * c, q_1 * d);
+            vf q_2 = load_f32(query + 256 + 96 + 16);
+            s_2_0 += max_f32(q_2 * c, q_2 * d);
+            vf q_3 = load_f32(query + 384 + 96 + 16);
+            s_3_0 += max_f32(q_3 * c, q_3 * d);
         }
         sums[0][lane] = s_0_0;
         sums[1][lane] = s_1_0;
@@ -554,10 +273,10 @@ add_exactly(const struct kvmill_score_pages *p, int64_t u, const struct parts *q
     const unsigned char *ahead_c = p->field[0] + at;
     const unsigned char *ahead_d = p->field[1] + at;
     {
-        vf s_0_0 = all(0.f);
-        vf s_1_0 = all(0.f);
-        vf s_2_0 = all(0.f);
-        vf s_3_0 = all(0.f);
+        vf s_0_0 = broadcast(0.f);
+        vf s_1_0 = broadcast(0.f);
+        vf s_2_0 = broadcast(0.f);
+        vf s_3_0 = broadcast(0.f);
         __builtin_prefetch(near_c + 0 * 2, 0, 3);
         __builtin_prefetch(near_d + 0 * 2, 0, 3);
         __builtin_prefetch(ahead_c + 0 * 2, 0, 2);
@@ -565,28 +284,28 @@ add_exactly(const struct kvmill_score_pages *p, int64_t u, const struct parts *q
         {
             vf c = load_f16(page_c + (0) * 2);
             vf d = load_f16(page_d + (0) * 2);
-            vf high = larger(c, d), low = smaller(d, c); /* each NaN is in one of them */
-            s_0_0 += load(query->above + 0) * high;
-            s_0_0 += load(query->below + 0) * low;
-            s_1_0 += load(query->above + 128 + 0) * high;
-            s_1_0 += load(query->below + 128 + 0) * low;
-            s_2_0 += load(query->above + 256 + 0) * high;
-            s_2_0 += load(query->below + 256 + 0) * low;
-            s_3_0 += load(query->above + 384 + 0) * high;
-            s_3_0 += load(query->below + 384 + 0) * low;
+            vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
+            s_0_0 += load_f32(query->above + 0) * high;
+            s_0_0 += load_f32(query->below + 0) * low;
+            s_1_0 += load_f32(query->above + 128 + 0) * high;
+            s_1_0 += load_f32(query->below + 128 + 0) * low;
+            s_2_0 += load_f32(query->above + 256 + 0) * high;
+            s_2_0 += load_f32(query->below + 256 + 0) * low;
+            s_3_0 += load_f32(query->above + 384 + 0) * high;
+            s_3_0 += load_f32(query->below + 384 + 0) * low;
         }
         {
             vf c = load_f16(page_c + (0 + 16) * 2);
             vf d = load_f16(page_d + (0 + 16) * 2);
-            vf high = larger(c, d), low = smaller(d, c); /* each NaN is in one of them */
-            s_0_0 += load(query->above + 0 + 16) * high;
-            s_0_0 += load(query->below + 0 + 16) * low;
-            s_1_0 += load(query->above + 128 + 0 + 16) * high;
-            s_1_0 += load(query->below + 128 + 0 + 16) * low;
-            s_2_0 += load(query->above + 256 + 0 + 16) * high;
-            s_2_0 += load(query->below + 256 + 0 + 16) * low;
-            s_3_0 += load(query->above + 384 + 0 + 16) * high;
-            s_3_0 += load(query->below + 384 + 0 + 16) * low;
+            vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
+            s_0_0 += load_f32(query->above + 0 + 16) * high;
+            s_0_0 += load_f32(query->below + 0 + 16) * low;
+            s_1_0 += load_f32(query->above + 128 + 0 + 16) * high;
+            s_1_0 += load_f32(query->below + 128 + 0 + 16) * low;
+            s_2_0 += load_f32(query->above + 256 + 0 + 16) * high;
+            s_2_0 += load_f32(query->below + 256 + 0 + 16) * low;
+            s_3_0 += load_f32(query->above + 384 + 0 + 16) * high;
+            s_3_0 += load_f32(query->below + 384 + 0 + 16) * low;
         }
         __builtin_prefetch(near_c + 32 * 2, 0, 3);
         __builtin_prefetch(near_d + 32 * 2, 0, 3);
@@ -595,28 +314,28 @@ add_exactly(const struct kvmill_score_pages *p, int64_t u, const struct parts *q
         {
             vf c = load_f16(page_c + (32) * 2);
             vf d = load_f16(page_d + (32) * 2);
-            vf high = larger(c, d), low = smaller(d, c); /* each NaN is in one of them */
-            s_0_0 += load(query->above + 32) * high;
-            s_0_0 += load(query->below + 32) * low;
-            s_1_0 += load(query->above + 128 + 32) * high;
-            s_1_0 += load(query->below + 128 + 32) * low;
-            s_2_0 += load(query->above + 256 + 32) * high;
-            s_2_0 += load(query->below + 256 + 32) * low;
-            s_3_0 += load(query->above + 384 + 32) * high;
-            s_3_0 += load(query->below + 384 + 32) * low;
+            vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
+            s_0_0 += load_f32(query->above + 32) * high;
+            s_0_0 += load_f32(query->below + 32) * low;
+            s_1_0 += load_f32(query->above + 128 + 32) * high;
+            s_1_0 += load_f32(query->below + 128 + 32) * low;
+            s_2_0 += load_f32(query->above + 256 + 32) * high;
+            s_2_0 += load_f32(query->below + 256 + 32) * low;
+            s_3_0 += load_f32(query->above + 384 + 32) * high;
+            s_3_0 += load_f32(query->below + 384 + 32) * low;
         }
         {
             vf c = load_f16(page_c + (32 + 16) * 2);
             vf d = load_f16(page_d + (32 + 16) * 2);
-            vf high = larger(c, d), low = smaller(d, c); /* each NaN is in one of them */
-            s_0_0 += load(query->above + 32 + 16) * high;
-            s_0_0 += load(query->below + 32 + 16) * low;
-            s_1_0 += load(query->above + 128 + 32 + 16) * high;
-            s_1_0 += load(query->below + 128 + 32 + 16) * low;
-            s_2_0 += load(query->above + 256 + 32 + 16) * high;
-            s_2_0 += load(query->below + 256 + 32 + 16) * low;
-            s_3_0 += load(query->above + 384 + 32 + 16) * high;
-            s_3_0 += load(query->below + 384 + 32 + 16) * low;
+            vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
+            s_0_0 += load_f32(query->above + 32 + 16) * high;
+            s_0_0 += load_f32(query->below + 32 + 16) * low;
+            s_1_0 += load_f32(query->above + 128 + 32 + 16) * high;
+            s_1_0 += load_f32(query->below + 128 + 32 + 16) * low;
+            s_2_0 += load_f32(query->above + 256 + 32 + 16) * high;
+            s_2_0 += load_f32(query->below + 256 + 32 + 16) * low;
+            s_3_0 += load_f32(query->above + 384 + 32 + 16) * high;
+            s_3_0 += load_f32(query->below + 384 + 32 + 16) * low;
         }
         __builtin_prefetch(near_c + 64 * 2, 0, 3);
         __builtin_prefetch(near_d + 64 * 2, 0, 3);
@@ -625,28 +344,28 @@ add_exactly(const struct kvmill_score_pages *p, int64_t u, const struct parts *q
         {
             vf c = load_f16(page_c + (64) * 2);
             vf d = load_f16(page_d + (64) * 2);
-            vf high = larger(c, d), low = smaller(d, c); /* each NaN is in one of them */
-            s_0_0 += load(query->above + 64) * high;
-            s_0_0 += load(query->below + 64) * low;
-            s_1_0 += load(query->above + 128 + 64) * high;
-            s_1_0 += load(query->below + 128 + 64) * low;
-            s_2_0 += load(query->above + 256 + 64) * high;
-            s_2_0 += load(query->below + 256 + 64) * low;
-            s_3_0 += load(query->above + 384 + 64) * high;
-            s_3_0 += load(query->below + 384 + 64) * low;
+            vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
+            s_0_0 += load_f32(query->above + 64) * high;
+            s_0_0 += load_f32(query->below + 64) * low;
+            s_1_0 += load_f32(query->above + 128 + 64) * high;
+            s_1_0 += load_f32(query->below + 128 + 64) * low;
+            s_2_0 += load_f32(query->above + 256 + 64) * high;
+            s_2_0 += load_f32(query->below + 256 + 64) * low;
+            s_3_0 += load_f32(query->above + 384 + 64) * high;
+            s_3_0 += load_f32(query->below + 384 + 64) * low;
         }
         {
             vf c = load_f16(page_c + (64 + 16) * 2);
             vf d = load_f16(page_d + (64 + 16) * 2);
-            vf high = larger(c, d), low = smaller(d, c); /* each NaN is in one of them */
-            s_0_0 += load(query->above + 64 + 16) * high;
-            s_0_0 += load(query->below + 64 + 16) * low;
-            s_1_0 += load(query->above + 128 + 64 + 16) * high;
-            s_1_0 += load(query->below + 128 + 64 + 16) * low;
-            s_2_0 += load(query->above + 256 + 64 + 16) * high;
-            s_2_0 += load(query->below + 256 + 64 + 16) * low;
-            s_3_0 += load(query->above + 384 + 64 + 16) * high;
-            s_3_0 += load(query->below + 384 + 64 + 16) * low;
+            vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
+            s_0_0 += load_f32(query->above + 64 + 16) * high;
+            s_0_0 += load_f32(query->below + 64 + 16) * low;
+            s_1_0 += load_f32(query->above + 128 + 64 + 16) * high;
+            s_1_0 += load_f32(query->below + 128 + 64 + 16) * low;
+            s_2_0 += load_f32(query->above + 256 + 64 + 16) * high;
+            s_2_0 += load_f32(query->below + 256 + 64 + 16) * low;
+            s_3_0 += load_f32(query->above + 384 + 64 + 16) * high;
+            s_3_0 += load_f32(query->below + 384 + 64 + 16) * low;
         }
         __builtin_prefetch(near_c + 96 * 2, 0, 3);
         __builtin_prefetch(near_d + 96 * 2, 0, 3);
@@ -655,28 +374,28 @@ add_exactly(const struct kvmill_score_pages *p, int64_t u, const struct parts *q
         {
             vf c = load_f16(page_c + (96) * 2);
             vf d = load_f16(page_d + (96) * 2);
-            vf high = larger(c, d), low = smaller(d, c); /* each NaN is in one of them */
-            s_0_0 += load(query->above + 96) * high;
-            s_0_0 += load(query->below + 96) * low;
-            s_1_0 += load(query->above + 128 + 96) * high;
-            s_1_0 += load(query->below + 128 + 96) * low;
-            s_2_0 += load(query->above + 256 + 96) * high;
-            s_2_0 += load(query->below + 256 + 96) * low;
-            s_3_0 += load(query->above + 384 + 96) * high;
-            s_3_0 += load(query->below + 384 + 96) * low;
+            vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
+            s_0_0 += load_f32(query->above + 96) * high;
+            s_0_0 += load_f32(query->below + 96) * low;
+            s_1_0 += load_f32(query->above + 128 + 96) * high;
+            s_1_0 += load_f32(query->below + 128 + 96) * low;
+            s_2_0 += load_f32(query->above + 256 + 96) * high;
+            s_2_0 += load_f32(query->below + 256 + 96) * low;
+            s_3_0 += load_f32(query->above + 384 + 96) * high;
+            s_3_0 += load_f32(query->below + 384 + 96) * low;
         }
         {
             vf c = load_f16(page_c + (96 + 16) * 2);
             vf d = load_f16(page_d + (96 + 16) * 2);
-            vf high = larger(c, d), low = smaller(d, c); /* each NaN is in one of them */
-            s_0_0 += load(query->above + 96 + 16) * high;
-            s_0_0 += load(query->below + 96 + 16) * low;
-            s_1_0 += load(query->above + 128 + 96 + 16) * high;
-            s_1_0 += load(query->below + 128 + 96 + 16) * low;
-            s_2_0 += load(query->above + 256 + 96 + 16) * high;
-            s_2_0 += load(query->below + 256 + 96 + 16) * low;
-            s_3_0 += load(query->above + 384 + 96 + 16) * high;
-            s_3_0 += load(query->below + 384 + 96 + 16) * low;
+            vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
+            s_0_0 += load_f32(query->above + 96 + 16) * high;
+            s_0_0 += load_f32(query->below + 96 + 16) * low;
+            s_1_0 += load_f32(query->above + 128 + 96 + 16) * high;
+            s_1_0 += load_f32(query->below + 128 + 96 + 16) * low;
+            s_2_0 += load_f32(query->above + 256 + 96 + 16) * high;
+            s_2_0 += load_f32(query->below + 256 + 96 + 16) * low;
+            s_3_0 += load_f32(query->above + 384 + 96 + 16) * high;
+            s_3_0 += load_f32(query->below + 384 + 96 + 16) * low;
         }
         sums[0][lane] = s_0_0;
         sums[1][lane] = s_1_0;
@@ -684,7 +403,7 @@ add_exactly(const struct kvmill_score_pages *p, int64_t u, const struct parts *q
         sums[3][lane] = s_3_0;
     }
     vf some = sums[0][lane];
-    return lanes_from((vi)magnitude(some), all_words(0x7f800000)) == 0;
+    return lanes_from((vi)abs_f32(some), broadcast_words(0x7f800000)) == 0;
 }
 
 /* Lanes 8 and 4 apart, of every fourth page; then 2 and 1 apart.  */
@@ -710,9 +429,9 @@ finish(vf sums[][LANES], float *score, int64_t count)
     vf x_2 = sum_lanes(sums[2]);
     vf x_3 = sum_lanes(sums[3]);
     vf y_0 = x_0;
-    y_0 = larger(x_1, y_0);
-    y_0 = larger(x_2, y_0);
-    y_0 = larger(x_3, y_0);
+    y_0 = max_f32(x_1, y_0);
+    y_0 = max_f32(x_2, y_0);
+    y_0 = max_f32(x_3, y_0);
     x_0 = y_0;
     store_some_f32(score, x_0, (size_t)count);
 }

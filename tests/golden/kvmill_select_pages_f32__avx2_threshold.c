@@ -3,211 +3,30 @@
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
-#define INLINED static inline __attribute__((always_inline, unused, target("avx2,fma,f16c")))
-
 enum { LANES = 8 };
-typedef float vf __attribute__((vector_size(4 * LANES)));
 typedef int32_t vi __attribute__((vector_size(4 * LANES)));
-typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
+typedef float vf __attribute__((vector_size(4 * LANES)));
 typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef int8_t bytes __attribute__((vector_size(LANES)));
-typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+
+#define INLINED static inline __attribute__((always_inline, unused, target("avx2,fma,f16c")))
 
 INLINED vf
-load(const float *from)
-{
-    return *(const vf_any *)from;
-}
-
-INLINED void
-store(float *to, vf x)
-{
-    *(vf_any *)to = x;
-}
-
-INLINED vf
-all(float x)
+broadcast(float x)
 {
     return (vf){x, x, x, x, x, x, x, x};
 }
 
-/* Where the mask is all ones a, where it is 0 b.  */
 INLINED vf
-choose(vi mask, vf a, vf b)
-{
-    return (vf)((mask & (vi)a) | (~mask & (vi)b));
-}
-
-INLINED vi
-load_words(const int32_t *from)
-{
-    return *(const vi_any *)from;
-}
-
-INLINED void
-store_words(int32_t *to, vi x)
-{
-    *(vi_any *)to = x;
-}
-
-INLINED vi
-all_words(int32_t x)
-{
-    return (vi){x, x, x, x, x, x, x, x};
-}
-
-INLINED vf
-magnitude(vf x)
-{
-    return (vf)((vi)x & 0x7fffffff);
-}
-
-/* The second where one is NaN.  */
-INLINED vf
-larger(vf a, vf b)
+max_f32(vf a, vf b)
 {
     return _mm256_max_ps(a, b);
-}
-
-INLINED vf
-fraction(vf x)
-{
-    x = _mm256_max_ps(_mm256_set1_ps(-150.f), x);
-    return x - _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
-
-/* x * 2^n, x in [1/2, 2]; 0 where n < -125.  */
-INLINED vf
-scaled(vf x, vf n)
-{
-    __m256i exponent = _mm256_cvtps_epi32(n);
-    __m256 power = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(exponent, _mm256_set1_epi32(127)), 23));
-    __m256 gone = _mm256_cmp_ps(n, _mm256_set1_ps(-125.f), _CMP_LT_OQ);
-    return _mm256_andnot_ps(gone, _mm256_mul_ps(x, power));
-}
-
-INLINED vf
-from_halves(halves h)
-{
-    return _mm256_cvtph_ps((__m128i)h);
-}
-
-INLINED halves
-to_halves(vf x)
-{
-    return (halves)_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
-}
-
-/* Polynomial of least relative error, 2e-9.  NaN stays NaN.  */
-INLINED vf
-power_of_2(vf x)
-{
-    vf f = fraction(x);
-    vf y = all(0.0001534581201f);
-    y = y * f + 0.001339993122f;
-    y = y * f + 0.009618488957f;
-    y = y * f + 0.05550328777f;
-    y = y * f + 0.2402264689f;
-    y = y * f + 0.6931472057f;
-    y = y * f + 1.0f;
-    return scaled(y, x - f);
-}
-
-/* Lanes outside [low, high) become -infinity.  */
-INLINED vf
-hide(vf x, int64_t low, int64_t high)
-{
-    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
-    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
-    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
-    return choose((lane >= from) & (lane < to), x, all(-__builtin_inff()));
-}
-
-INLINED float
-largest_of(vf x)
-{
-    __m128 y = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
-    y = _mm_max_ps(y, _mm_movehl_ps(y, y));
-    return _mm_cvtss_f32(_mm_max_ss(y, _mm_movehdup_ps(y)));
-}
-
-INLINED float
-sum_of(vf x)
-{
-    __m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
-    y = _mm_add_ps(y, _mm_movehl_ps(y, y));
-    return _mm_cvtss_f32(_mm_add_ss(y, _mm_movehdup_ps(y)));
-}
-
-INLINED vu
-widened(halves h)
-{
-    return (vu)_mm256_cvtepu16_epi32((__m128i)h);
-}
-
-/* A byte in each lane; each of half as many bytes in two lanes.  */
-INLINED vi
-spread(const void *from)
-{
-    return (vi)_mm256_cvtepu8_epi32(_mm_loadl_epi64(from));
-}
-
-INLINED vi
-spread_twice(uint64_t bytes)
-{
-    __m128i x = _mm_cvtsi64_si128((long long)bytes);
-    return (vi)_mm256_cvtepu8_epi32(_mm_unpacklo_epi8(x, x));
 }
 
 INLINED vf
 load_f32(const void *from)
 {
     return *(const vf_any *)from;
-}
-
-INLINED void
-store_f32(void *to, vf x)
-{
-    *(vf_any *)to = x;
-}
-
-INLINED vf
-load_f16(const void *from)
-{
-    halves h;
-    memcpy(&h, from, sizeof h);
-    return from_halves(h);
-}
-
-INLINED void
-store_f16(void *to, vf x)
-{
-    halves h = to_halves(x);
-    memcpy(to, &h, sizeof h);
-}
-
-INLINED vf
-load_bf16(const void *from)
-{
-    halves h;
-    memcpy(&h, from, sizeof h);
-    return (vf)(widened(h) << 16);
-}
-
-INLINED void
-store_bf16(void *to, vf x)
-{
-    vu bits = (vu)x, rounded = bits + 0x7fff + (bits >> 16 & 1);
-    vu result = (vu)choose(x != x, (vf)(bits | 0x400000), (vf)rounded) >> 16;
-    halves h = __builtin_convertvector(result, halves);
-    memcpy(to, &h, sizeof h);
-}
-
-INLINED vf
-load_i8(const void *from)
-{
-    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(from)));
 }
 
 INLINED vf
@@ -218,113 +37,43 @@ load_some_f32(const void *from, size_t count)
     return load_f32(whole);
 }
 
-INLINED vf
-load_some_f16(const void *from, size_t count)
+INLINED vi
+broadcast_words(int32_t x)
 {
-    unsigned char whole[2 * LANES] = {0};
-    memcpy(whole, from, count * 2);
-    return load_f16(whole);
+    return (vi){x, x, x, x, x, x, x, x};
 }
 
 INLINED vf
-load_some_bf16(const void *from, size_t count)
+choose(vi mask, vf a, vf b)
 {
-    unsigned char whole[2 * LANES] = {0};
-    memcpy(whole, from, count * 2);
-    return load_bf16(whole);
-}
-
-INLINED vf
-load_some_i8(const void *from, size_t count)
-{
-    unsigned char whole[1 * LANES] = {0};
-    memcpy(whole, from, count * 1);
-    return load_i8(whole);
+    return (vf)((mask & (vi)a) | (~mask & (vi)b));
 }
 
 INLINED void
-store_some_f32(void *to, vf x, size_t count)
+store_words(int32_t *to, vi x)
 {
-    unsigned char whole[4 * LANES];
-    store_f32(whole, x);
-    memcpy(to, whole, count * 4);
+    *(vi_any *)to = x;
 }
 
-INLINED void
-store_some_f16(void *to, vf x, size_t count)
+INLINED vi
+load_words(const int32_t *from)
 {
-    unsigned char whole[2 * LANES];
-    store_f16(whole, x);
-    memcpy(to, whole, count * 2);
+    return *(const vi_any *)from;
 }
 
-INLINED void
-store_some_bf16(void *to, vf x, size_t count)
+INLINED vi
+add_lanes_from(vi sum, vi x, vi least)
 {
-    unsigned char whole[2 * LANES];
-    store_bf16(whole, x);
-    memcpy(to, whole, count * 2);
+    return sum + 1 + (vi)_mm256_cmpgt_epi32((__m256i)least, (__m256i)x);
 }
 
-enum { QUADS = LANES / 4 };
-
-INLINED vf
-repeat(const float *from)
+INLINED uint32_t
+lanes_from(vi x, vi least)
 {
-    return _mm256_broadcast_ps((const __m128 *)from);
+    return 255 & ~(uint32_t)_mm256_movemask_ps((__m256)_mm256_cmpgt_epi32((__m256i)least, (__m256i)x));
 }
 
-/* Quad q of the result holds the sums of the quads q of a, b, c and d.  */
-INLINED vf
-sum_quads(vf a, vf b, vf c, vf d)
-{
-    vf ab = __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13) + __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15);
-    vf cd = __builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13) + __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15);
-    return __builtin_shufflevector(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13) +
-           __builtin_shufflevector(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15);
-}
-
-INLINED void
-store_quads(float *to, int64_t step, vf x)
-{
-    _mm_storeu_ps(to, _mm256_castps256_ps128(x));
-    _mm_storeu_ps(to + step, _mm256_extractf128_ps(x, 1));
-}
-
-INLINED void
-transpose(vf x[LANES])
-{
-    vf y[8];
-    y[0] = _mm256_unpacklo_ps(x[0], x[1]);
-    y[1] = _mm256_unpackhi_ps(x[0], x[1]);
-    y[2] = _mm256_unpacklo_ps(x[2], x[3]);
-    y[3] = _mm256_unpackhi_ps(x[2], x[3]);
-    y[4] = _mm256_unpacklo_ps(x[4], x[5]);
-    y[5] = _mm256_unpackhi_ps(x[4], x[5]);
-    y[6] = _mm256_unpacklo_ps(x[6], x[7]);
-    y[7] = _mm256_unpackhi_ps(x[6], x[7]);
-    x[0] = _mm256_shuffle_ps(y[0], y[2], 0x44);
-    x[1] = _mm256_shuffle_ps(y[0], y[2], 0xee);
-    x[2] = _mm256_shuffle_ps(y[1], y[3], 0x44);
-    x[3] = _mm256_shuffle_ps(y[1], y[3], 0xee);
-    x[4] = _mm256_shuffle_ps(y[4], y[6], 0x44);
-    x[5] = _mm256_shuffle_ps(y[4], y[6], 0xee);
-    x[6] = _mm256_shuffle_ps(y[5], y[7], 0x44);
-    x[7] = _mm256_shuffle_ps(y[5], y[7], 0xee);
-    y[0] = _mm256_permute2f128_ps(x[0], x[4], 0x20);
-    y[4] = _mm256_permute2f128_ps(x[0], x[4], 0x31);
-    y[1] = _mm256_permute2f128_ps(x[1], x[5], 0x20);
-    y[5] = _mm256_permute2f128_ps(x[1], x[5], 0x31);
-    y[2] = _mm256_permute2f128_ps(x[2], x[6], 0x20);
-    y[6] = _mm256_permute2f128_ps(x[2], x[6], 0x31);
-    y[3] = _mm256_permute2f128_ps(x[3], x[7], 0x20);
-    y[7] = _mm256_permute2f128_ps(x[3], x[7], 0x31);
-    for (int i = 0; i < 8; i++)
-        x[i] = y[i];
-}
-
-/* Numbers of the lanes of a mask.  */
-static const uint8_t lanes_of[256][8] = {
+static const uint8_t numbers_of_lanes[256][8] = {
     { },
     { 0, },
     { 1, },
@@ -583,31 +332,16 @@ static const uint8_t lanes_of[256][8] = {
     { 0, 1, 2, 3, 4, 5, 6, 7, },
 };
 
-/* Lanes where x is not below `least`.  */
-INLINED uint32_t
-lanes_from(vi x, vi least)
-{
-    return 255 & ~(uint32_t)_mm256_movemask_ps((__m256)_mm256_cmpgt_epi32((__m256i)least, (__m256i)x));
-}
-
-/* One more in these lanes.  */
 INLINED vi
-counted(vi sum, vi x, vi least)
+pack_lanes(vi x, uint32_t lanes)
 {
-    return sum + 1 + (vi)_mm256_cmpgt_epi32((__m256i)least, (__m256i)x);
-}
-
-/* Those lanes, one behind the other.  */
-INLINED vi
-packed(vi x, uint32_t lanes)
-{
-    return (vi)_mm256_permutevar8x32_epi32((__m256i)x, _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)lanes_of[lanes])));
+    return (vi)_mm256_permutevar8x32_epi32((__m256i)x, _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)numbers_of_lanes[lanes])));
 }
 
 INLINED void
 store_some_words(int32_t *to, vi x, int count)
 {
-    const vi lane = { 0, 1, 2, 3, 4, 5, 6, 7 };
+    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
     _mm256_maskstore_epi32(to, (__m256i)(lane < count), (__m256i)x);
 }
 
@@ -622,7 +356,7 @@ enum {
 INLINED vi
 keys_of(vf score)
 {
-    vi bits = (vi)(larger(score, all(-__builtin_inff())) + all(0.f));
+    vi bits = (vi)(max_f32(score, broadcast(-__builtin_inff())) + broadcast(0.f));
     return bits ^ (bits >> 31 & 0x7fffffff);
 }
 
@@ -632,9 +366,9 @@ keys_at(const struct kvmill_select_pages *p, int64_t i)
 {
     const vi lane = { 0, 1, 2, 3, 4, 5, 6, 7 };
     if (i + LANES <= p->count)
-        return keys_of(load(p->score + i));
+        return keys_of(load_f32(p->score + i));
     vi keys = keys_of(load_some_f32(p->score + i, (size_t)(p->count - i)));
-    return (vi)choose(lane < (int32_t)(p->count - i), (vf)keys, (vf)all_words(INT32_MIN));
+    return (vi)choose(lane < (int32_t)(p->count - i), (vf)keys, (vf)broadcast_words(INT32_MIN));
 }
 
 /* Keys of which one is the threshold: those in [low, high].  */
@@ -651,22 +385,22 @@ struct search {
 INLINED void
 pad(struct search *s)
 {
-    store_words(s->keys + s->count + 0, all_words(INT32_MIN));
-    store_words(s->keys + s->count + 8, all_words(INT32_MIN));
-    store_words(s->keys + s->count + 16, all_words(INT32_MIN));
-    store_words(s->keys + s->count + 24, all_words(INT32_MIN));
+    store_words(s->keys + s->count + 0, broadcast_words(INT32_MIN));
+    store_words(s->keys + s->count + 8, broadcast_words(INT32_MIN));
+    store_words(s->keys + s->count + 16, broadcast_words(INT32_MIN));
+    store_words(s->keys + s->count + 24, broadcast_words(INT32_MIN));
 }
 
 INLINED int64_t
 count_from(const struct search *s, int32_t least)
 {
-    vi sum = all_words(0), from = all_words(least);
+    vi sum = broadcast_words(0), from = broadcast_words(least);
     int64_t count = 0;
     for (int64_t i = 0; i < s->count; i += STRIP) {
-        sum = counted(sum, load_words(s->keys + i + 0), from);
-        sum = counted(sum, load_words(s->keys + i + 8), from);
-        sum = counted(sum, load_words(s->keys + i + 16), from);
-        sum = counted(sum, load_words(s->keys + i + 24), from);
+        sum = add_lanes_from(sum, load_words(s->keys + i + 0), from);
+        sum = add_lanes_from(sum, load_words(s->keys + i + 8), from);
+        sum = add_lanes_from(sum, load_words(s->keys + i + 16), from);
+        sum = add_lanes_from(sum, load_words(s->keys + i + 24), from);
     }
     for (int i = 0; i < LANES; i++)
         count += sum[i];
@@ -677,12 +411,12 @@ count_from(const struct search *s, int32_t least)
 INLINED void
 pack(struct search *s)
 {
-    vi low = all_words(s->low), high = all_words(s->high);
+    vi low = broadcast_words(s->low), high = broadcast_words(s->high);
     int64_t kept = 0;
     for (int64_t i = 0; i < s->count; i += LANES) {
         vi x = load_words(s->keys + i);
         uint32_t lanes = lanes_from(x, low) & lanes_from(high, x);
-        store_words(s->keys + kept, packed(x, lanes));
+        store_words(s->keys + kept, pack_lanes(x, lanes));
         kept += __builtin_popcount(lanes);
     }
     s->count = kept;
@@ -783,7 +517,7 @@ __attribute__((target("avx2,fma,f16c")))
 static void
 list_from(const struct kvmill_select_pages *p, int32_t threshold, int64_t equal)
 {
-    vi least = all_words(threshold), place = { 0, 1, 2, 3, 4, 5, 6, 7 };
+    vi least = broadcast_words(threshold), place = { 0, 1, 2, 3, 4, 5, 6, 7 };
     int32_t *list = p->list;
     for (int64_t i = 0; i < p->count; i += LANES, place += LANES) {
         vi x = keys_at(p, i);
@@ -794,7 +528,7 @@ list_from(const struct kvmill_select_pages *p, int32_t threshold, int64_t equal)
             taken -= last;
         }
         equal -= __builtin_popcount(same);
-        store_some_words(list, packed(place, taken), __builtin_popcount(taken));
+        store_some_words(list, pack_lanes(place, taken), __builtin_popcount(taken));
         list += __builtin_popcount(taken);
     }
 }

@@ -3,162 +3,167 @@
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
+enum { LANES = 16 };
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+
 #define INLINED static inline __attribute__((always_inline, unused, target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 
-typedef __m512 lanes;
-typedef __m512i bits;
-
-INLINED lanes
-all(const float *p)
+INLINED vi
+magnitudes_u16(const void *from)
 {
-    return _mm512_set1_ps(*p);
+    return (vi)_mm512_and_si512(_mm512_loadu_si512((const __m512i *)from), _mm512_set1_epi16(0x7fff));
 }
 
-INLINED lanes
-each(const float *p)
+INLINED vi
+larger_u16(vi a, vi b)
 {
-    return _mm512_loadu_ps(p);
+    return (vi)_mm512_max_epu16((__m512i)a, (__m512i)b);
 }
 
-INLINED void
-keep(float *p, lanes v)
+INLINED vi
+halved_u16(vi a, vi b)
 {
-    _mm512_storeu_ps(p, v);
-    __asm__("" : "+m"(*(kvmill_word64 *)p));
+    return larger_u16((vi)_mm512_unpacklo_epi64((__m512i)a, (__m512i)b), (vi)_mm512_unpackhi_epi64((__m512i)a, (__m512i)b));
 }
 
-INLINED lanes
-pairs(const float *p)
+INLINED vi
+quartered_u16(vi a, vi b)
 {
-    return _mm512_mask_broadcastss_ps(_mm512_set1_ps(p[0]), 0xff00, _mm_load_ss(p + 1));
+    return larger_u16((vi)_mm512_shuffle_ps((vf)a, (vf)b, 0x88), (vi)_mm512_shuffle_ps((vf)a, (vf)b, 0xdd));
 }
 
-INLINED int
-any_from(bits b, int32_t least)
-{
-    return _mm512_cmpge_epi32_mask(b, _mm512_set1_epi32(least));
-}
-
-INLINED lanes
-at_least(lanes v, float least)
-{
-    return _mm512_max_ps(_mm512_set1_ps(least), v);
-}
-
-INLINED bits
-nearest(lanes v)
-{
-    return _mm512_cvtps_epi32(v);
-}
-
-INLINED bits
-magnitude(const unsigned char *from)
-{
-    return _mm512_and_si512(_mm512_loadu_si512(from), _mm512_set1_epi16(0x7fff));
-}
-
-INLINED bits
-larger(bits a, bits b)
-{
-    return _mm512_max_epu16(a, b);
-}
-
-INLINED bits
-nothing(void)
-{
-    return _mm512_setzero_si512();
-}
-
-INLINED bits
-fold(bits a, bits b)
-{
-    return larger(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd));
-}
-
-INLINED bits
-in_order(bits b)
+INLINED __m512i
+in_order(__m512i b)
 {
     return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), b);
 }
 
-INLINED bits
-halves(bits a, bits b)
+INLINED vi
+largest_u16(vi a, vi b, vi c, vi d)
 {
-    return larger(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+    vi m = quartered_u16(halved_u16(a, b), halved_u16(c, d));
+    m = larger_u16(m, (vi)((vu)m >> 16)) & 0xffff;
+    return (vi)in_order((__m512i)m);
 }
 
-INLINED bits
-quarters(bits a, bits b)
+INLINED vf
+broadcast(float x)
 {
-    __m512 x = _mm512_castsi512_ps(a), y = _mm512_castsi512_ps(b);
-    return larger(_mm512_castps_si512(_mm512_shuffle_ps(x, y, 0x88)), _mm512_castps_si512(_mm512_shuffle_ps(x, y, 0xdd)));
+    return (vf){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
 }
 
-INLINED bits
-largest(bits a, bits b, bits c, bits d)
+INLINED halves
+narrowed(vi b)
 {
-    bits m = quarters(halves(a, b), halves(c, d));
-    m = _mm512_and_si512(larger(m, _mm512_srli_epi32(m, 16)), _mm512_set1_epi32(0xffff));
-    return in_order(m);
+    return (halves)_mm512_cvtepi32_epi16((__m512i)b);
 }
 
-INLINED lanes
-value_f16(bits b)
+INLINED vf
+from_halves(halves h)
 {
-    return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(b));
+    return _mm512_cvtph_ps((__m256i)h);
 }
 
-INLINED lanes
-load_f16(const unsigned char *from)
+INLINED vf
+value_f16(vi b)
 {
-    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)from));
+    return from_halves(narrowed(b));
 }
 
-INLINED lanes
-quotient_f16(lanes x, lanes s, lanes inverse)
+INLINED halves
+to_halves(vf x)
 {
-    lanes q = _mm512_mul_ps(x, inverse);
-    lanes power = _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(q), _mm512_set1_epi32(0x7f800000))), more = _mm512_set1_ps(0x1.8p13f);
+    return (halves)_mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+}
+
+INLINED vf
+round_f16(vf x)
+{
+    return from_halves(to_halves(x));
+}
+
+INLINED vf
+max_f32(vf a, vf b)
+{
+    return _mm512_max_ps(a, b);
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
+}
+
+INLINED void
+store_kept(float *to, vf x)
+{
+    store_f32(to, x);
+    __asm__("" : "+m"(*(kvmill_word64 *)to));
+}
+
+INLINED int
+any_from(vi b, int32_t least)
+{
+    return _mm512_cmpge_epi32_mask((__m512i)b, _mm512_set1_epi32(least));
+}
+
+INLINED void
+store_f16(void *to, vf x)
+{
+    halves h = to_halves(x);
+    memcpy(to, &h, sizeof h);
+}
+
+INLINED vf
+load_f16(const void *from)
+{
+    halves h;
+    memcpy(&h, from, sizeof h);
+    return from_halves(h);
+}
+
+INLINED vf
+broadcast_pair(const float *p)
+{
+    return _mm512_mask_broadcastss_ps(_mm512_set1_ps(p[0]), 0xff00, _mm_load_ss(p + 1));
+}
+
+INLINED vf
+divide_f16(vf x, vf s, vf inverse)
+{
+    vf q = x * inverse, power = (vf)((vi)q & 0x7f800000), more = _mm512_set1_ps(0x1.8p13f);
     (void)s;
     return _mm512_fnmadd_ps(power, more, _mm512_fmadd_ps(power, more, q));
 }
 
-INLINED __m256i
-half_of(lanes v)
+INLINED vi
+round_even(vf x)
 {
-    return _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT);
+    return (vi)_mm512_cvtps_epi32(x);
 }
 
-INLINED void
-store_f16(unsigned char *to, lanes v)
+INLINED __m512i
+codes_of(vi c0, vi c1, vi c2, vi c3, int most)
 {
-    _mm256_storeu_si256((__m256i *)to, half_of(v));
-}
-
-INLINED bits
-codes_of(bits c0, bits c1, bits c2, bits c3, int most)
-{
-    bits c = _mm512_packs_epi16(_mm512_packs_epi32(c0, c1), _mm512_packs_epi32(c2, c3));
+    __m512i c = _mm512_packs_epi16(_mm512_packs_epi32((__m512i)c0, (__m512i)c1), _mm512_packs_epi32((__m512i)c2, (__m512i)c3));
     c = _mm512_max_epi8(_mm512_min_epi8(c, _mm512_set1_epi8((char)most)), _mm512_set1_epi8((char)-most));
     return in_order(c);
 }
 
 INLINED void
-store_i8(unsigned char *to, bits c0, bits c1, bits c2, bits c3)
-{
-    _mm512_storeu_si512(to, codes_of(c0, c1, c2, c3, 127));
-}
-
-INLINED void
-around_i8(unsigned char *to, bits c0, bits c1, bits c2, bits c3)
+stream_i8(void *to, vi c0, vi c1, vi c2, vi c3)
 {
     _mm512_stream_si512((__m512i *)to, codes_of(c0, c1, c2, c3, 127));
 }
 
-INLINED lanes
-round_f16(lanes v)
+INLINED void
+store_i8(void *to, vi c0, vi c1, vi c2, vi c3)
 {
-    return _mm512_cvtph_ps(half_of(v));
+    _mm512_storeu_si512((__m512i *)to, codes_of(c0, c1, c2, c3, 127));
 }
 
 /* Groups with an element that is not finite have a scale that is not, and codes 0.  */
@@ -184,30 +189,26 @@ stream_row(const unsigned char *from, unsigned char *to, unsigned char *scales)
     __attribute__((aligned(64))) float scale[16];
     __attribute__((aligned(64))) float inverse[16];
     {
-        bits peak_bits = largest(
-            magnitude(from + 0),
-            magnitude(from + 64),
-            magnitude(from + 128),
-            magnitude(from + 192));
-        lanes s = at_least(round_f16(value_f16(peak_bits) / 127.0f), 0x1.5p-17f);
-        keep(scale + 0, s);
-        keep(inverse + 0, 1.0f / s);
+        vi peak_bits = largest_u16(magnitudes_u16(from + 0), magnitudes_u16(from + 64), magnitudes_u16(from + 128), magnitudes_u16(from + 192));
+        vf s = max_f32(broadcast(0x1.5p-17f), round_f16(value_f16(peak_bits) / 127.0f));
+        store_kept(scale + 0, s);
+        store_kept(inverse + 0, 1.0f / s);
         wild |= any_from(peak_bits, 0x7c00);
         store_f16(scales + 0, s);
     }
     {
-        bits c0 = nearest(quotient_f16(load_f16(from + 0), pairs(scale + 0), pairs(inverse + 0)));
-        bits c1 = nearest(quotient_f16(load_f16(from + 32), pairs(scale + 2), pairs(inverse + 2)));
-        bits c2 = nearest(quotient_f16(load_f16(from + 64), pairs(scale + 4), pairs(inverse + 4)));
-        bits c3 = nearest(quotient_f16(load_f16(from + 96), pairs(scale + 6), pairs(inverse + 6)));
-        around_i8(to + 0, c0, c1, c2, c3);
+        vi c0 = round_even(divide_f16(load_f16(from + 0), broadcast_pair(scale + 0), broadcast_pair(inverse + 0)));
+        vi c1 = round_even(divide_f16(load_f16(from + 32), broadcast_pair(scale + 2), broadcast_pair(inverse + 2)));
+        vi c2 = round_even(divide_f16(load_f16(from + 64), broadcast_pair(scale + 4), broadcast_pair(inverse + 4)));
+        vi c3 = round_even(divide_f16(load_f16(from + 96), broadcast_pair(scale + 6), broadcast_pair(inverse + 6)));
+        stream_i8(to + 0, c0, c1, c2, c3);
     }
     {
-        bits c0 = nearest(quotient_f16(load_f16(from + 128), pairs(scale + 8), pairs(inverse + 8)));
-        bits c1 = nearest(quotient_f16(load_f16(from + 160), pairs(scale + 10), pairs(inverse + 10)));
-        bits c2 = nearest(quotient_f16(load_f16(from + 192), pairs(scale + 12), pairs(inverse + 12)));
-        bits c3 = nearest(quotient_f16(load_f16(from + 224), pairs(scale + 14), pairs(inverse + 14)));
-        around_i8(to + 64, c0, c1, c2, c3);
+        vi c0 = round_even(divide_f16(load_f16(from + 128), broadcast_pair(scale + 8), broadcast_pair(inverse + 8)));
+        vi c1 = round_even(divide_f16(load_f16(from + 160), broadcast_pair(scale + 10), broadcast_pair(inverse + 10)));
+        vi c2 = round_even(divide_f16(load_f16(from + 192), broadcast_pair(scale + 12), broadcast_pair(inverse + 12)));
+        vi c3 = round_even(divide_f16(load_f16(from + 224), broadcast_pair(scale + 14), broadcast_pair(inverse + 14)));
+        stream_i8(to + 64, c0, c1, c2, c3);
     }
     if (wild)
         empty_groups(scale, to, scales);
@@ -243,29 +244,25 @@ store_row(const unsigned char *from, unsigned char *to, unsigned char *scales)
     __attribute__((aligned(64))) float scale[16];
     __attribute__((aligned(64))) float inverse[16];
     {
-        bits peak_bits = largest(
-            magnitude(from + 0),
-            magnitude(from + 64),
-            magnitude(from + 128),
-            magnitude(from + 192));
-        lanes s = at_least(round_f16(value_f16(peak_bits) / 127.0f), 0x1.5p-17f);
-        keep(scale + 0, s);
-        keep(inverse + 0, 1.0f / s);
+        vi peak_bits = largest_u16(magnitudes_u16(from + 0), magnitudes_u16(from + 64), magnitudes_u16(from + 128), magnitudes_u16(from + 192));
+        vf s = max_f32(broadcast(0x1.5p-17f), round_f16(value_f16(peak_bits) / 127.0f));
+        store_kept(scale + 0, s);
+        store_kept(inverse + 0, 1.0f / s);
         wild |= any_from(peak_bits, 0x7c00);
         store_f16(scales + 0, s);
     }
     {
-        bits c0 = nearest(quotient_f16(load_f16(from + 0), pairs(scale + 0), pairs(inverse + 0)));
-        bits c1 = nearest(quotient_f16(load_f16(from + 32), pairs(scale + 2), pairs(inverse + 2)));
-        bits c2 = nearest(quotient_f16(load_f16(from + 64), pairs(scale + 4), pairs(inverse + 4)));
-        bits c3 = nearest(quotient_f16(load_f16(from + 96), pairs(scale + 6), pairs(inverse + 6)));
+        vi c0 = round_even(divide_f16(load_f16(from + 0), broadcast_pair(scale + 0), broadcast_pair(inverse + 0)));
+        vi c1 = round_even(divide_f16(load_f16(from + 32), broadcast_pair(scale + 2), broadcast_pair(inverse + 2)));
+        vi c2 = round_even(divide_f16(load_f16(from + 64), broadcast_pair(scale + 4), broadcast_pair(inverse + 4)));
+        vi c3 = round_even(divide_f16(load_f16(from + 96), broadcast_pair(scale + 6), broadcast_pair(inverse + 6)));
         store_i8(to + 0, c0, c1, c2, c3);
     }
     {
-        bits c0 = nearest(quotient_f16(load_f16(from + 128), pairs(scale + 8), pairs(inverse + 8)));
-        bits c1 = nearest(quotient_f16(load_f16(from + 160), pairs(scale + 10), pairs(inverse + 10)));
-        bits c2 = nearest(quotient_f16(load_f16(from + 192), pairs(scale + 12), pairs(inverse + 12)));
-        bits c3 = nearest(quotient_f16(load_f16(from + 224), pairs(scale + 14), pairs(inverse + 14)));
+        vi c0 = round_even(divide_f16(load_f16(from + 128), broadcast_pair(scale + 8), broadcast_pair(inverse + 8)));
+        vi c1 = round_even(divide_f16(load_f16(from + 160), broadcast_pair(scale + 10), broadcast_pair(inverse + 10)));
+        vi c2 = round_even(divide_f16(load_f16(from + 192), broadcast_pair(scale + 12), broadcast_pair(inverse + 12)));
+        vi c3 = round_even(divide_f16(load_f16(from + 224), broadcast_pair(scale + 14), broadcast_pair(inverse + 14)));
         store_i8(to + 64, c0, c1, c2, c3);
     }
     if (wild)
@@ -307,7 +304,7 @@ run(const void *problem, int64_t first, int64_t last)
 
 static const struct kvmill_convert_shape shape = {
     .activation = KVMILL_F16,
-    .format = {.element = KVMILL_I8, .dim = 128, .scale = KVMILL_F16, .group = 8},
+    .format = {.element = KVMILL_I8, .dim = 128, .scale = KVMILL_F16, .quant_group = 8},
 };
 
 const struct kvmill_kernel kvmill_write_rows_f16_i8_f16_d128_g8__avx512_groups = {

@@ -11,12 +11,15 @@ enum { BLOCK = 32 };
 
 struct floating {
     int mantissa, exponent; /* bits */
+    int saturates, finite;
 };
 
 static const struct floating floating[] = {
-    [ORACLE_F32] = {23, 8},
-    [ORACLE_F16] = {10, 5},
-    [ORACLE_BF16] = {7, 8},
+    [ORACLE_F32] = {.mantissa = 23, .exponent = 8},
+    [ORACLE_F16] = {.mantissa = 10, .exponent = 5},
+    [ORACLE_BF16] = {.mantissa = 7, .exponent = 8},
+    [ORACLE_E4M3] = {.mantissa = 3, .exponent = 4, .saturates = 1, .finite = 1},
+    [ORACLE_E5M2] = {.mantissa = 2, .exponent = 5, .saturates = 1},
 };
 
 static int least_exponent(struct floating type) {
@@ -50,19 +53,31 @@ static int quantum_of(struct floating type, double x) {
     return exponent - type.mantissa;
 }
 
+/* E4M3 has one more exponent, of which the last mantissa is NaN's. */
+static double largest_number(struct floating type) {
+    return scaled(2 - scaled(type.finite ? 2 : 1, -type.mantissa),
+                  most_exponent(type) + type.finite);
+}
+
+static double saturated(struct floating type, double x) {
+    return type.saturates && fabs(x) > largest_number(type) ? copysign(largest_number(type), x) : x;
+}
+
 double oracle_round(enum oracle_type number, double x) {
     struct floating type = floating[number];
     if (x == 0 || !isfinite(x))
-        return x;
+        return saturated(type, x);
     int quantum = quantum_of(type, x);
     double rounded = scaled(nearbyint(scaled(x, -quantum)), quantum);
-    return fabs(rounded) >= scaled(1, most_exponent(type) + 1) ? copysign(INFINITY, x) : rounded;
+    rounded = saturated(type, rounded);
+    return fabs(rounded) >= scaled(1, most_exponent(type) + 1 + type.finite) ? copysign(INFINITY, x)
+                                                                             : rounded;
 }
 
 static uint32_t encode_magnitude(struct floating type, double x) {
     uint32_t infinity = ((1u << type.exponent) - 1) << type.mantissa;
     if (isnan(x))
-        return infinity | 1u << (type.mantissa - 1);
+        return infinity | (type.finite ? 7u : 1u << (type.mantissa - 1));
     if (isinf(x))
         return infinity;
     if (x < scaled(1, least_exponent(type)))
@@ -83,7 +98,7 @@ double oracle_decode(enum oracle_type number, uint32_t bits) {
     uint32_t mantissa = bits & ((1u << type.mantissa) - 1);
     int exponent = (int)(bits >> type.mantissa & ((1u << type.exponent) - 1));
     double sign = bits >> (type.mantissa + type.exponent) & 1 ? -1 : 1;
-    if (exponent == (1 << type.exponent) - 1)
+    if (exponent == (1 << type.exponent) - 1 && (!type.finite || mantissa == 7))
         return mantissa != 0 ? NAN : sign * INFINITY;
     if (exponent == 0)
         return sign * scaled(mantissa, least_exponent(type) - type.mantissa);
@@ -101,9 +116,13 @@ int64_t oracle_bytes(enum oracle_type type, int64_t count) {
     case ORACLE_BF16:
         return 2 * count;
     case ORACLE_I8:
+    case ORACLE_E4M3:
+    case ORACLE_E5M2:
         return count;
     case ORACLE_I4:
         return (count + 1) / 2;
+    case ORACLE_Q5_1:
+        return count / BLOCK * (2 + 2 + 4 + BLOCK / 2);
     case ORACLE_Q8_0:
         return count / BLOCK * (2 + BLOCK);
     default:
@@ -177,7 +196,7 @@ static unsigned char *row_of(const struct oracle_side *side, int64_t row) {
 }
 
 static int is_blocks(enum oracle_type type) {
-    return type == ORACLE_Q8_0 || type == ORACLE_Q4_0;
+    return type == ORACLE_Q8_0 || type == ORACLE_Q4_0 || type == ORACLE_Q5_1;
 }
 
 static int is_integer(enum oracle_type type) {
@@ -262,9 +281,35 @@ static void write_q4_0(unsigned char *block, const double *x) {
     }
 }
 
+/* Of finite numbers, with a range that has an inverse. */
+static void write_q5_1(unsigned char *block, const double *x) {
+    double least = x[0], most = x[0];
+    for (int i = 1; i < BLOCK; i++) {
+        least = x[i] < least ? x[i] : least;
+        most = x[i] > most ? x[i] : most;
+    }
+    double scale = f32(f32(most - least) / 31), factor = inverse(scale);
+    oracle_put(ORACLE_F16, block, 0, scale);
+    oracle_put(ORACLE_F16, block, 1, least);
+    memset(block + 4, 0, 4);
+    for (int i = 0; i < BLOCK; i++) {
+        int code = (int)f32(f32(f32(x[i] - least) * factor) + 0.5), half = BLOCK / 2;
+        put_nibble(block + 8, i < half ? 2 * i : 2 * (i - half) + 1, code & 15);
+        block[4 + i / 8] = (unsigned char)(block[4 + i / 8] | (code >> 4) << i % 8);
+    }
+}
+
+static double read_q5_1(const unsigned char *block, int i) {
+    int half = BLOCK / 2, fifth = block[4 + i / 8] >> i % 8 & 1;
+    int code = get_nibble(block + 8, i < half ? 2 * i : 2 * (i - half) + 1) + 16 * fifth;
+    return f32(code * oracle_get(ORACLE_F16, block, 0) + oracle_get(ORACLE_F16, block, 1));
+}
+
 static double read_block(enum oracle_type type, const unsigned char *block, int i) {
     double scale = oracle_get(ORACLE_F16, block, 0);
     int half = BLOCK / 2;
+    if (type == ORACLE_Q5_1)
+        return read_q5_1(block, i);
     if (type == ORACLE_Q8_0)
         return scale * oracle_get(ORACLE_I8, block + 2, i);
     return scale * (get_nibble(block + 2, i < half ? 2 * i : 2 * (i - half) + 1) - 8);
@@ -273,7 +318,9 @@ static double read_block(enum oracle_type type, const unsigned char *block, int 
 static void write_blocks(const struct oracle_side *side, int64_t row, const double *x) {
     unsigned char *block = row_of(side, row);
     for (int64_t i = 0; i < side->dim; i += BLOCK) {
-        (side->type == ORACLE_Q8_0 ? write_q8_0 : write_q4_0)(block, x + i);
+        (side->type == ORACLE_Q8_0   ? write_q8_0
+         : side->type == ORACLE_Q4_0 ? write_q4_0
+                                     : write_q5_1)(block, x + i);
         block += oracle_bytes(side->type, BLOCK);
     }
 }

@@ -1,5 +1,5 @@
-/* What PMX cache attention (KeyValueCache, MultiHeadAttention, MultiHeadCacheAttention) means, number by
-   number: the measure of every kernel and plan.
+/* What PMX cache attention (KeyValueCache, MultiHeadAttention, MultiHeadCacheAttention) means,
+   number by number: the measure of every kernel and plan.
 
    Arithmetic is double, rounded where the operators' reference rounds.  Shares nothing with what it
    judges, works on plain arrays without gaps, and has no concern but to be obvious.
@@ -20,7 +20,10 @@ enum oracle_type {
     ORACLE_I8,
     ORACLE_I4, /* element 2i in the low nibble of byte i */
     ORACLE_Q8_0,
-    ORACLE_Q4_0 /* llama.cpp's blocks of 32 */
+    ORACLE_Q4_0, /* llama.cpp's blocks of 32 */
+    ORACLE_E4M3, /* without infinities; these two saturate */
+    ORACLE_E5M2,
+    ORACLE_Q5_1 /* of 32, with a minimum */
 };
 
 /* Floating types only: nearest, ties to even, with subnormals and overflow to infinity. */
@@ -49,7 +52,7 @@ struct oracle_side {
 struct oracle_cache {
     bool dynamic;
     int64_t layout, page_size; /* of the layout that has pages */
-    int64_t batch; /* static */
+    int64_t batch;             /* static */
     int64_t layers, sides, capacity, heads;
 };
 

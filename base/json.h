@@ -1,0 +1,47 @@
+/* Reading JSON with errors a user can act on: syntax errors as file:line:column, errors of meaning
+   as file: /json/path.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_BASE_JSON_H
+#define KVMILL_BASE_JSON_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "error.h"
+
+/* A value and where it came from. */
+struct json_place {
+    const char *file;
+    char path[192]; /* "/kernels/0/axis"; "" is the whole document */
+    json_t *value;  /* borrowed */
+};
+
+/* The whole document; duplicate keys, more than 16 MiB, and anything but an object are refused.
+   Returns NULL on error; release with json_decref. */
+json_t *json_read(const char *file, struct error *error);
+
+struct json_place json_root(const char *file, json_t *value);
+struct json_place json_member(const struct json_place *object,
+                              const char *key); /* value may be NULL */
+struct json_place json_element(const struct json_place *array, size_t index);
+
+/* "file: /path: " + message; EXIT_USER; false. */
+__attribute__((format(printf, 3, 4))) bool json_fail(struct error *error,
+                                                     const struct json_place *place,
+                                                     const char *format, ...);
+
+/* Present and not null. */
+bool json_given(const struct json_place *place);
+
+/* Typed reads; false with a message naming what was found and what is accepted. */
+bool json_get_integer(const struct json_place *place, int64_t least, int64_t most, int64_t *value,
+                      struct error *error);
+bool json_get_string(const struct json_place *place, const char **value, struct error *error);
+bool json_get_array(const struct json_place *place, struct error *error);
+bool json_get_object(const struct json_place *place, struct error *error);
+
+/* Refuse members of object that are not in `known` (ends with NULL), suggesting the nearest. */
+bool json_only_keys(const struct json_place *object, const char *const *known, struct error *error);
+
+#endif

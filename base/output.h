@@ -1,0 +1,35 @@
+/* Writing a set of files so that a directory holds either all of them or what it held before.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_BASE_OUTPUT_H
+#define KVMILL_BASE_OUTPUT_H
+
+#include "text.h"
+
+struct output_file {
+    char *name;
+    struct text text;
+};
+
+struct output {
+    struct output_file *files;
+    size_t count;
+};
+
+/* A new empty file; NULL when out of memory.  The pointer is good until the next call. */
+struct output_file *output_add(struct output *output, const char *name, struct error *error);
+
+/* Make the directory unless it is there; `made` tells. */
+bool output_make_directory(const char *directory, bool *made, struct error *error);
+
+/* Write all files into a directory: each into a temporary beside its place first, then, when all
+   are there, renamed; files that are equal already keep their time.  `written` counts the others.
+   Symbolic links are followed; what is there and no regular file is refused. */
+bool output_write(const struct output *output, const char *directory, int *written,
+                  struct error *error);
+void output_free(struct output *output);
+
+/* "directory/name", to be freed; NULL when out of memory. */
+char *path_join(const char *directory, const char *name);
+
+#endif

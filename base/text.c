@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool text_append(struct text *text, const char *data, size_t length) {
+    char *grown = realloc(text->data, text->length + length + 1);
+    if (grown == NULL)
+        return false;
+    memcpy(grown + text->length, data, length);
+    text->data = grown;
+    text->length += length;
+    grown[text->length] = '\0';
+    return true;
+}
+
+bool text_print(struct text *text, const char *format, ...) {
+    char *piece;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vasprintf(&piece, format, arguments);
+    va_end(arguments);
+    if (length < 0)
+        return false;
+    bool done = text_append(text, piece, (size_t)length);
+    free(piece);
+    return done;
+}
+
+/* ---- What a terminal would take for an order ---- */
+
+/* Bytes of the UTF-8 character there; 0: it is none. */
+static int utf8_length(const unsigned char *at) {
+    int length = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
+    if (at[0] > 0xf4)
+        return 0;
+    for (int i = 1; i < length; i++)
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+    return length;
+}
+
+/* Bytes of the character there if it is plain, else 0. */
+static int plain_length(const char *text) {
+    const unsigned char *at = (const unsigned char *)text;
+    bool is_control = at[0] < 0x20 || at[0] == 0x7f || (at[0] == 0xc2 && at[1] < 0xa0);
+    return is_control ? 0 : utf8_length(at);
+}
+
+bool text_is_plain(const char *text, const char *allowed) {
+    for (int length; *text != '\0'; text += length)
+        if ((length = strchr(allowed, *text) != NULL ? 1 : plain_length(text)) == 0)
+            return false;
+    return true;
+}
+
+void text_show(const char *text, char *shown, size_t size) {
+    enum { LONGEST = 4 };
+    size_t at = 0;
+    while (*text != '\0' && at + LONGEST < size) {
+        int length = *text == '\n' ? 1 : plain_length(text);
+        if (length > 0)
+            memcpy(shown + at, text, (size_t)length);
+        else
+            snprintf(shown + at, size - at, "\\x%02x", (unsigned char)*text);
+        at += length > 0 ? (size_t)length : LONGEST;
+        text += length > 0 ? length : 1;
+    }
+    shown[at] = '\0';
+}
+
+void text_free(struct text *text) {
+    free(text->data);
+    *text = (struct text){0};
+}

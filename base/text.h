@@ -1,0 +1,28 @@
+/* Text that grows.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_BASE_TEXT_H
+#define KVMILL_BASE_TEXT_H
+
+#include <stddef.h>
+
+#include "error.h"
+
+struct text {
+    char *data; /* ends with NUL; NULL while empty */
+    size_t length;
+};
+
+/* false: out of memory. */
+__attribute__((format(printf, 2, 3))) bool text_print(struct text *text, const char *format, ...);
+bool text_append(struct text *text, const char *data, size_t length);
+void text_free(struct text *text);
+
+/* Whether it holds neither control characters, but for those in `allowed`, nor what is no UTF-8. */
+bool text_is_plain(const char *text, const char *allowed);
+
+/* As it may go to a terminal or a page: what is not plain, but for newlines, as \x1b.  Cut where it
+   would not fit. */
+void text_show(const char *text, char *shown, size_t size);
+
+#endif

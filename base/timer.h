@@ -1,0 +1,41 @@
+/* Timing that can be compared: contenders take turns, so that drift of the machine hits all alike.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_BASE_TIMER_H
+#define KVMILL_BASE_TIMER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pool.h"
+
+/* Something to time.  run (context, k) does the work once; k counts the calls, for rotating data.
+ */
+struct contender {
+    const char *name;
+    void (*run)(void *context, int64_t k);
+    void *context;
+    struct pool *pool; /* whose threads are awake when a sample begins; or NULL */
+    double median;     /* seconds of one call, set by timer_race */
+};
+
+enum { MOST_CONTENDERS = 8 };
+
+/* Time them in turn for about `seconds` in all, at least 7 rounds; a sample lasts at least a
+   millisecond (short calls are repeated). */
+void timer_race(struct contender *contenders, int count, double seconds);
+
+/* Time them in turn: samples[i] gets seconds of one call of contender i, a sample from every round.
+   `least` to `most` rounds, until is_enough (context, rounds) says so; how many there were. */
+struct timer_rounds {
+    int least, most;
+    bool (*is_enough)(void *context, int rounds);
+    void *context;
+};
+int timer_take_rounds(const struct contender *contenders, int count,
+                      const struct timer_rounds *rounds, double *const samples[]);
+
+/* Monotonic clock. */
+double timer_now(void);
+
+#endif

@@ -1,0 +1,65 @@
+/* Cases of a bench: runs by one thread and by all, held against what the machine can do.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_BENCH_RACE_H
+#define KVMILL_BENCH_RACE_H
+
+#include "../base/timer.h"
+#include "results.h"
+#include "rivals.h"
+
+enum { TEAMS = 2, MOST_RIVALS = READINGS }; /* one thread, and all */
+
+/* A spec that is measured. */
+struct bench {
+    const struct spec *spec;
+    const struct scene_setting *setting;
+    struct bench_results *results;
+    struct scene scene;
+    struct owned_plan plans[SCENE_STEPS];
+    struct pool *pools[TEAMS];
+    int teams;
+    const char *cap; /* best instruction set to be used; NULL: any */
+    const char *isa; /* that peaks are of; NULL: any */
+};
+
+/* Pools for one thread and for as many as there are; close it after a failure, too. */
+bool bench_open(struct bench *bench, const struct spec *spec, const struct scene_setting *setting,
+                struct bench_results *results, struct error *error);
+void bench_close(struct bench *bench);
+
+/* Plan a step of the scene, which must be open. */
+bool bench_plan(struct bench *bench, enum scene_step step, struct error *error);
+
+/* The spec's purpose, or that word. */
+const char *bench_purpose(const struct bench *bench, const char *word);
+
+/* A new line of results. */
+struct bench_result *bench_add(struct bench *bench, const char *what, enum scene_step step,
+                               const struct kernel_words *words, int team, double seconds);
+
+/* A race of all teams, each with rivals of its own.  Each team has a line of results, in which the
+   best rival is the limit. */
+struct bench_case {
+    char what[128];
+    enum scene_step step;
+    struct run_size size;
+    const struct kernel_words *words; /* the kernel's place in the plan */
+    double seconds;                   /* of the race */
+    /* Before it: what fails is quick, and must not win.  NULL: a run without an error. */
+    bool (*is_right)(struct scene_call *call, struct error *error);
+    void (*run)(void *call, int64_t k); /* NULL: run_call */
+    rival_maker *rivals;
+    int rival_count;
+    struct scene_call *others; /* of rivals that are calls: each team's; or NULL */
+    const char *limit;         /* in words; NULL: the rival's */
+    double more;               /* seconds that are added to it */
+    double bars[TEAMS];
+    bool in_flops; /* flops are what is done, not bytes */
+    bool compares; /* a line more: all threads against one; its bar is for two */
+    bool scaling_has_bytes;
+    double scaling_bar;
+};
+bool bench_race(struct bench *bench, const struct bench_case *each, struct error *error);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rivals.h"
+
+#include "attention_work.h"
+#include "scene_windows.h"
+
+static const int64_t read_bytes = 32 << 20; /* of one reading */
+
+void run_rival(void *context, int64_t k) {
+    struct rival *rival = context;
+    (void)k;
+    rival->run(rival);
+}
+
+void run_call(void *context, int64_t k) {
+    (void)k;
+    scene_call_next(context, NULL);
+}
+
+/* ---- Reading, and multiplying and adding ---- */
+
+static void run_reading(struct rival *rival) {
+    struct scene *scene = rival->call->scene;
+    int64_t bytes = read_bytes;
+    const unsigned char *from = scene_next_bytes(scene, scene->read, &bytes);
+    limit_read(
+        &(struct reading){(const char *)from, (size_t)bytes, rival->streams, rival->call->pool});
+    rival->done = (double)bytes;
+}
+
+void rival_read(struct rival *rival, struct scene_call *call, int i) {
+    *rival = (struct rival){.name = kinds_of_reading[i].name,
+                            .call = call,
+                            .run = run_reading,
+                            .by_unit = true,
+                            .streams = kinds_of_reading[i].streams};
+}
+
+static void run_adding(struct rival *rival) {
+    rival->done = 2 * limit_multiply_add(rival->peak, rival->call->pool);
+}
+
+void rival_add(struct rival *rival, struct scene_call *call, int i) {
+    (void)i;
+    *rival = (struct rival){.name = "multiply-add",
+                            .call = call,
+                            .run = run_adding,
+                            .by_unit = true,
+                            .peak = peak_of(NULL)};
+}
+
+/* ---- Copying ---- */
+
+static void run_copying(struct rival *rival) {
+    struct scene *scene = rival->call->scene;
+    int64_t bytes = rival->bytes;
+    char *to = (char *)scene_next_bytes(scene, rival->to, &bytes);
+    const char *from = (const char *)scene_next_bytes(scene, rival->from, &bytes);
+    rival->copy(&(struct copy){to, from, (size_t)bytes, rival->call->pool});
+    rival->done = 2 * (double)bytes;
+}
+
+static void make_copy(struct rival *rival, struct scene_call *call, int i, int to, int from,
+                      int64_t bytes) {
+    static const struct {
+        const char *name;
+        void (*copy)(const struct copy *copy);
+    } copies[] = {{"memcpy", limit_memcpy},
+                  {"nontemporal", limit_nontemporal},
+                  {"nontemporal x4", limit_nontemporal_pages}};
+    *rival = (struct rival){.name = copies[i].name,
+                            .call = call,
+                            .run = run_copying,
+                            .to = to,
+                            .from = from,
+                            .bytes = bytes,
+                            .copy = copies[i].copy};
+}
+
+void rival_store(struct rival *rival, struct scene_call *call, int i) {
+    make_copy(rival, call, i, KVMILL_CACHE, KVMILL_CURRENT_KEY,
+              attention_activation_bytes(&call->scene->attention.geometry, &call->size));
+}
+
+void rival_rows(struct rival *rival, struct scene_call *call, int i) {
+    int from = call->in_place ? KVMILL_UPDATE : KVMILL_PAST_CACHE;
+    make_copy(rival, call, i, call->in_place ? KVMILL_PAST_CACHE : KVMILL_PRESENT_CACHE, from,
+              scene_tensor_bytes(call->scene, from));
+}
+
+void rival_gather(struct rival *rival, struct scene_call *call, int i) {
+    int64_t operand = scene_tensor_bytes(call->scene, KVMILL_OPERAND);
+    int64_t result = scene_tensor_bytes(call->scene, KVMILL_RESULT);
+    make_copy(rival, call, i, KVMILL_RESULT, KVMILL_OPERAND, operand < result ? operand : result);
+}
+
+static void run_touching(struct rival *rival) {
+    scatter_touch(rival->call);
+    rival->done = scene_call_bytes(rival->call);
+}
+
+void rival_touch(struct rival *rival, struct scene_call *call, int i) {
+    (void)i;
+    *rival = (struct rival){.name = "memory", .call = call, .run = run_touching};
+}

@@ -1,0 +1,252 @@
+/* Sparse flows: a pool of pages that is more than the processor's caches hold, requests that take
+   turns in it, queries that are new for every call.  Calls of appending have the number of the slot
+   in the last page as their `tokens`.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "scene_flow.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attention_work.h"
+#include "scene_fill.h"
+#include "scene_op.h"
+
+static const int64_t most_bytes = INT64_C(6) << 30;
+
+static const struct kvmill_cache_geometry *geometry_of(const struct scene *scene) {
+    return &scene->flow.problem.geometry;
+}
+
+/* ---- Sizes ---- */
+
+static int64_t pool_pages(const struct scene *scene) {
+    return scene->flow.pages * scene->flow.requests;
+}
+
+double flow_attend_bytes(const struct scene *scene, int64_t pages) {
+    const struct kvmill_cache_geometry *g = geometry_of(scene);
+    return (double)(pages * g->page_size * attention_row_bytes(g));
+}
+
+static bool is_loaded(const struct kvmill_flow_program *program, int source, int number) {
+    for (int i = 0; i < program->value_count; i++)
+        if ((int)program->values[i].source == source && program->values[i].number == number)
+            return program->values[i].uses > 0;
+    return false;
+}
+
+double flow_index_bytes(const struct scene *scene) {
+    const struct kvmill_flow_problem *problem = &scene->flow.problem;
+    const struct kvmill_flow_program *program = &problem->programs[KVMILL_INDEX_PROGRAM];
+    const struct kvmill_cache_geometry *g = geometry_of(scene);
+    int64_t bytes = 0;
+    for (int i = 0; i < problem->field_count; i++)
+        if (is_loaded(program, KVMILL_FLOW_FIELD, i))
+            bytes += problem->fields[i].bytes;
+    if (is_loaded(program, KVMILL_FLOW_KEY, 0))
+        bytes += g->page_size * attention_format_bytes(&g->key);
+    if (is_loaded(program, KVMILL_FLOW_VALUE, 0))
+        bytes += g->page_size * attention_format_bytes(&g->value);
+    return (double)(bytes * g->kv_heads * flow_candidates(scene));
+}
+
+int64_t flow_selected(const struct scene *scene) {
+    int64_t most = kvmill_flow_budget_of(&scene->flow.problem.budget, scene->flow.pages);
+    return most < scene->flow.pages ? most : scene->flow.pages;
+}
+
+int64_t flow_candidates(const struct scene *scene) {
+    const struct kvmill_flow_budget *budget = &scene->flow.problem.budget;
+    bool scores = kvmill_flow_scores(budget) && flow_selected(scene) < scene->flow.pages;
+    return scores ? scene->flow.pages - budget->bos - budget->eos : 0;
+}
+
+static double bytes(const struct scene_call *call) {
+    const struct scene *scene = call->scene;
+    if (call->step == STEP_INDEX)
+        return flow_index_bytes(scene);
+    if (call->step == STEP_ATTEND)
+        return flow_attend_bytes(scene, scene->flow.pages);
+    return flow_attend_bytes(scene, flow_selected(scene)) + flow_index_bytes(scene);
+}
+
+/* ---- Opening ---- */
+
+static bool open(struct scene *scene, struct error *error) {
+    const kvmill_flow *flow = flow_of_spec(scene->spec);
+    kvmill_error reason;
+    scene->flow.attention = one_layer_of(flow->attention);
+    scene->flow.bound = *flow;
+    scene->flow.bound.attention = &scene->flow.attention;
+    scene->flow.bound.layers_skip_count = 0;
+    if (kvmill_flow_verify(&scene->flow.bound, &scene->flow.problem, &reason) != KVMILL_OK)
+        return fail(error, EXIT_USER, "%s", reason.message);
+    for (int i = 0; i < scene->flow.problem.field_count; i++)
+        scene->use[KVMILL_FLOW_FIELDS + i] = USE_SAME;
+    int64_t page = geometry_of(scene)->page_size;
+    scene->flow.pages = (scene->size.positions + page - 1) / page;
+    double each = flow_attend_bytes(scene, scene->flow.pages);
+    scene->flow.requests = 1 + (int64_t)((double)scene->rotation / each);
+    return each * (double)scene->flow.requests <= (double)most_bytes ||
+           fail(error, EXIT_ENVIRONMENT, "not enough memory for %" PRId64 " pages",
+                pool_pages(scene));
+}
+
+static bool shuffle_pages(struct scene *scene, struct error *error) {
+    int64_t count = pool_pages(scene);
+    uint64_t state = 1;
+    free(scene->flow.ids);
+    scene->flow.ids = malloc((size_t)count * sizeof *scene->flow.ids);
+    for (int64_t i = 0; scene->flow.ids != NULL && i < count; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        int64_t j = (int64_t)((state >> 33) % (uint64_t)(i + 1));
+        scene->flow.ids[i] = scene->flow.ids[j];
+        scene->flow.ids[j] = (int32_t)i;
+    }
+    return scene->flow.ids != NULL || out_of_memory(error);
+}
+
+static void close_flow(struct scene *scene) {
+    free(scene->flow.ids);
+}
+
+/* ---- Tensors ---- */
+
+static const DLDataType int64_type = {kDLInt, 64, 1}, int32_type = {kDLInt, 32, 1};
+
+static void shape_side(struct scene_call *call, int side) {
+    const struct scene *scene = call->scene;
+    const struct kvmill_cache_geometry *g = geometry_of(scene);
+    int64_t slots = pool_pages(scene) * g->page_size, kinds = side_kinds(g);
+    int64_t last = side_last_dim(g, side);
+    const int64_t dims[][6] = {{slots, 1, kinds, g->kv_heads, last},
+                               {1, slots, kinds, g->kv_heads, last},
+                               {1, kinds, slots, g->kv_heads, last},
+                               {1, kinds, g->kv_heads, slots, last},
+                               {1, kinds, pool_pages(scene), g->kv_heads, g->page_size, last}};
+    if (side_row_bytes(g, side) > 0)
+        scene_set_tensor(call, KVMILL_CACHE + side, side_type(&scene->flow.attention, side),
+                         g->layout == 4 ? 6 : 5, dims[g->layout]);
+}
+
+static void shape_field(struct scene_call *call, int i) {
+    const struct scene *scene = call->scene;
+    const struct kvmill_flow_field_data *field = &scene->flow.problem.fields[i];
+    const int64_t dims[] = {pool_pages(scene), geometry_of(scene)->kv_heads, field->rows,
+                            field->columns};
+    scene_set_tensor(call, KVMILL_FLOW_FIELDS + i, scene->flow.bound.fields[i].dtype, 4, dims);
+}
+
+/* Of a step, or of them all together: what its description says, pages, and lists that it makes. */
+static void shape_step(struct scene_call *call, const struct op *step) {
+    const struct scene *scene = call->scene;
+    const struct kvmill_cache_geometry *g = geometry_of(scene);
+    int64_t rows = kvmill_flow_rows_of_request(&scene->flow.problem), starts = rows + 1;
+    int64_t list = rows * flow_selected(scene);
+    const struct op_dim words[] = {{"B", 1},          {"T", 1},
+                                   {"H", g->heads},   {"KVH", g->kv_heads},
+                                   {"D", g->key.dim}, {"E", g->value.dim},
+                                   {NULL, 0}};
+    scene_set_described(call, step, &scene->flow.attention, words);
+    if (step->number != OP_FLOW_APPEND)
+        scene_set_tensor(call, KVMILL_PAGE_IDS, int32_type, 1, &scene->flow.pages);
+    if (step->number == OP_FLOW_INDEX) {
+        scene_set_tensor(call, KVMILL_SEL_INDPTR, int64_type, 1, &starts);
+        scene_set_tensor(call, KVMILL_SEL, int32_type, 1, &list);
+    }
+}
+
+/* Memory is for all steps. */
+static void shape(struct scene_call *call) {
+    static const int numbers[SCENE_STEPS] = {[STEP_RUN] = OP_FLOW_DECODE,
+                                             [STEP_APPEND] = OP_FLOW_APPEND,
+                                             [STEP_INDEX] = OP_FLOW_INDEX,
+                                             [STEP_ATTEND] = OP_FLOW_ATTEND};
+    for (int i = 0; i < OP_FLOW_STEPS; i++)
+        shape_step(call, &kvmill_flow_steps[i]);
+    memset(call->given, 0, sizeof call->given);
+    shape_step(call, &kvmill_flow_steps[numbers[call->step]]);
+    for (int i = 0; i < SIDES; i++)
+        shape_side(call, i);
+    for (int i = 0; i < call->scene->flow.problem.field_count; i++)
+        shape_field(call, i);
+    for (int i = 0; call->step == STEP_ATTEND && i < KVMILL_MOST_FLOW_FIELDS; i++)
+        call->given[KVMILL_FLOW_FIELDS + i] = NULL;
+}
+
+/* Fields have numbers for every page, so that no two pages score alike. */
+static bool fill(struct scene *scene, int tensor) {
+    int side = tensor - KVMILL_CACHE, field = tensor - KVMILL_FLOW_FIELDS;
+    if (side >= 0 && side < SIDES)
+        side_fill(scene, geometry_of(scene), side);
+    else if (field >= 0)
+        fill_memory_floats(&scene->memory[tensor], scene->flow.problem.fields[field].element, 1,
+                           (uint32_t)(SIDES + field));
+    else
+        return false;
+    return true;
+}
+
+/* ---- The next request ---- */
+
+static void move(struct scene_call *call, int64_t turn) {
+    const struct scene *scene = call->scene;
+    int32_t *ids = scene->flow.ids + turn % scene->flow.requests * scene->flow.pages;
+    call->numbers[0] =
+        call->step == STEP_APPEND
+            ? ids[scene->flow.pages - 1] * geometry_of(scene)->page_size + call->size.tokens
+            : scene->size.positions;
+    call->numbers[1] = 0;
+    call->numbers[2] = scene->flow.pages;
+    call->tensors[KVMILL_SLOT_MAPPING].data = call->tensors[KVMILL_SEQ_LEN].data = call->numbers;
+    call->tensors[KVMILL_PAGE_INDPTR].data = call->numbers + 1;
+    call->tensors[KVMILL_PAGE_IDS].data = ids;
+}
+
+static kvmill_status plan(const struct scene_call *call, const kvmill_plan_options *options,
+                          kvmill_plan **plan, kvmill_error *reason) {
+    static kvmill_status (*const makers[SCENE_STEPS])(
+        const kvmill_flow *, const kvmill_flow_limits *, const kvmill_plan_options *,
+        kvmill_plan **, kvmill_error *) = {[STEP_RUN] = kvmill_plan_flow_decode,
+                                           [STEP_APPEND] = kvmill_plan_flow_append,
+                                           [STEP_INDEX] = kvmill_plan_flow_index,
+                                           [STEP_ATTEND] = kvmill_plan_flow_attend};
+    const struct scene *scene = call->scene;
+    const kvmill_flow_limits limits = {sizeof limits, 1, scene->flow.pages, pool_pages(scene)};
+    return makers[call->step](&scene->flow.bound, &limits, options, plan, reason);
+}
+
+/* Caches and fields are of all requests. */
+static bool knows(const struct spec *spec) {
+    return spec_is(spec, OP_FLOW);
+}
+
+const struct scene_op flow_scene_op = {
+    .words = "flow",
+    .knows = knows,
+    .open = open,
+    .shape = shape,
+    .fill = fill,
+    .finish = shuffle_pages,
+    .close = close_flow,
+    .plan = plan,
+    .move = move,
+    .bytes = bytes,
+    .rotation = 512 << 20,
+    .count = SCENE_TENSORS,
+    .use = {[KVMILL_QUERY] = USE_INPUT,
+            [KVMILL_CURRENT_KEY] = USE_INPUT,
+            [KVMILL_CURRENT_VALUE] = USE_INPUT,
+            [KVMILL_CACHE] = USE_SAME,
+            [KVMILL_SCALE] = USE_SAME,
+            [KVMILL_VALUE_CACHE] = USE_SAME,
+            [KVMILL_VALUE_SCALE] = USE_SAME,
+            [KVMILL_ATTN_OUTPUT] = USE_SAME,
+            [KVMILL_SEL_INDPTR] = USE_SAME,
+            [KVMILL_SEL] = USE_SAME},
+    .output = KVMILL_ATTN_OUTPUT,
+    .read = KVMILL_CACHE,
+    .written = {KVMILL_SEL},
+};

@@ -1,0 +1,15 @@
+/* Sizes of a TensorScatter: what its spec leaves open.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_BENCH_SCENE_ROWS_H
+#define KVMILL_BENCH_SCENE_ROWS_H
+
+#include "scene.h"
+
+bool rows_is_decode(const struct spec *spec);
+
+/* Open dims: the batch, then a capacity that makes the cache `bytes` large and holds a row, then
+   rows.  false: nothing would move, or more than can be counted. */
+bool rows_size(const struct spec *spec, int64_t batch, int64_t bytes, struct run_size *size);
+
+#endif

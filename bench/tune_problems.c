@@ -1,0 +1,97 @@
+/* What kernels are measured with.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "scene_onnx.h"
+#include "scene_op.h"
+#include "scene_rows.h"
+#include "scene_windows.h"
+#include "tune_work.h"
+
+/* States would move from run to run. */
+static bool has_scores(const struct spec *spec, const struct run_size *size) {
+    struct kvmill_flow_problem problem;
+    (void)size;
+    if (kvmill_flow_verify(flow_of_spec(spec), &problem, NULL) != KVMILL_OK)
+        return false;
+    for (int i = 0; i < problem.field_count; i++)
+        if (problem.fields[i].saved)
+            return false;
+    return kvmill_flow_scores(&problem.budget);
+}
+
+static bool has_result(const struct spec *spec, const struct run_size *size) {
+    static struct scene scene;
+    struct error ignored;
+    return scene_begin(&scene, spec, size, 0, false, &ignored) && windows_move(&scene);
+}
+
+static bool has_rows(const struct spec *spec, const struct run_size *size) {
+    struct run_size ignored;
+    return rows_size(spec, size->batch, rows_scene_op.rotation, &ignored);
+}
+
+/* ---- Kinds ---- */
+
+enum { NONTEMPORAL = 1, STREAMS_8 = READINGS - 1 }; /* of rivals that copy; that read */
+
+static const struct tune_kind decode = {
+    .op = &attention_scene_op, .kernel = &decode_words, .rival = rival_read, .which = STREAMS_8};
+static const struct tune_kind prefill = {
+    .op = &attention_scene_op, .kernel = &prefill_words, .rival = rival_add, .in_flops = true};
+static const struct tune_kind store = {.op = &attention_scene_op,
+                                       .kernel = &write_words,
+                                       .rival = rival_store,
+                                       .which = NONTEMPORAL,
+                                       .step = STEP_STORE};
+static const struct tune_kind in_place = {.op = &rows_scene_op,
+                                          .kernel = &store_words,
+                                          .rival = rival_rows,
+                                          .which = NONTEMPORAL,
+                                          .in_place = true,
+                                          .serves = has_rows};
+static const struct tune_kind functional = {.op = &rows_scene_op,
+                                            .kernel = &keep_words,
+                                            .rival = rival_rows,
+                                            .which = NONTEMPORAL,
+                                            .serves = has_rows};
+static const struct tune_kind gather = {
+    .op = &gather_scene_op, .kernel = &gather_words, .rival = rival_gather, .serves = has_result};
+static const struct tune_kind scatter = {
+    .op = &scatter_scene_op, .kernel = &apply_words, .rival = rival_touch, .in_place = true};
+static const struct tune_kind index_step = {.op = &flow_scene_op,
+                                            .kernel = &score_words,
+                                            .rival = rival_read,
+                                            .which = STREAMS_8,
+                                            .step = STEP_INDEX,
+                                            .serves = has_scores};
+static const struct tune_kind onnx_decode = {.op = &onnx_scene_op,
+                                             .kernel = &decode_words,
+                                             .rival = rival_read,
+                                             .which = STREAMS_8,
+                                             .serves = onnx_serves};
+static const struct tune_kind onnx_prefill = {.op = &onnx_scene_op,
+                                              .kernel = &prefill_words,
+                                              .rival = rival_add,
+                                              .in_flops = true,
+                                              .serves = onnx_serves};
+
+/* In the order in which they matter. */
+const struct tune_problem tune_problems[] = {
+    {"decode 1 on 4096", &decode, {1, 1, 4096}},
+    {"prefill 512 on 512", &prefill, {1, 512, 512}},
+    {"decode 1 on 512", &decode, {1, 1, 512}},
+    {"decode 64 on 512", &decode, {64, 1, 512}},
+    {"prefill 128 on 4096", &prefill, {1, 128, 4096}},
+    {"store 512", &store, {1, 512, 512}},
+    {"store 64 rows", &store, {64, 1, 512}},
+    {"update 64 in place", &in_place, {64, 0, 0}},
+    {"update 1 in place", &in_place, {1, 0, 0}},
+    {"update 8 functional", &functional, {8, 0, 0}},
+    {"gather", &gather, {0, 0, 0}},
+    {"scatter in place", &scatter, {0, 0, 0}},
+    {"index 32768", &index_step, {1, 0, 32768}},
+    {"index 4096", &index_step, {1, 0, 4096}},
+    {"Attention 1 on 4096", &onnx_decode, {1, 1, 4096}},
+    {"Attention 512 on 512", &onnx_prefill, {1, 512, 512}},
+    {NULL, NULL, {0, 0, 0}},
+};

@@ -1,0 +1,239 @@
+"""What kvmill.h and dlpack.h declare, for kvmill.py: structs, and the library's functions.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import (
+    POINTER,
+    Structure,
+    c_char,
+    c_char_p,
+    c_double,
+    c_float,
+    c_int,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_void_p,
+)
+
+from kvmill_tables import STRUCTS
+
+
+class DLDevice(Structure):
+    _fields_ = [("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32)]
+
+
+class DLDataType(Structure):
+    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
+
+
+class DLTensor(Structure):
+    _fields_ = [
+        ("data", c_void_p),
+        ("device", DLDevice),
+        ("ndim", ctypes.c_int32),
+        ("dtype", DLDataType),
+        ("shape", POINTER(c_int64)),
+        ("strides", POINTER(c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+class Error(Structure):
+    _fields_ = [("message", c_char * 256)]
+
+
+class PackHead(Structure):
+    _fields_ = [("abi", ctypes.c_uint32), ("count", ctypes.c_uint32)]
+
+
+class PlanOptions(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("packs", POINTER(c_void_p)),
+        ("pack_count", c_size_t),
+        ("isa", c_char_p),
+        ("portable", c_int),
+        ("threads", c_int),
+    ]
+
+
+class Dims(Structure):
+    _fields_ = [("items", POINTER(c_int64)), ("count", c_size_t)]
+
+
+_KINDS = {
+    "size": c_size_t,
+    "int32": c_int32,
+    "int64": c_int64,
+    "double": c_double,
+    "type": DLDataType,
+    "word": c_char_p,
+    "dims": Dims,
+    "tensor": POINTER(DLTensor),
+    "pointer": c_void_p,
+}
+
+
+def _struct(name: str, **kinds: type) -> type[Structure]:
+    """A struct of the tables; kinds: what members are that a kind does not say."""
+    size, members = STRUCTS[name]
+    fields = [(member, kinds.get(member) or _KINDS[kind]) for member, kind, _ in members]
+    struct = type(name, (Structure,), {"_fields_": fields})
+    offsets = [getattr(struct, member).offset for member, _ in fields]
+    if ctypes.sizeof(struct) != size or offsets != [offset for *_, offset in members]:
+        raise ImportError(f"{name} is laid out otherwise on this machine")
+    return struct
+
+
+class FlowField(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("rows", c_int64),
+        ("columns", c_int64),
+        ("dtype", DLDataType),
+    ]
+
+
+class FlowConstant(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        *[(name, c_int64) for name in ("taps", "rows", "columns")],
+        ("values", POINTER(c_float)),
+    ]
+
+
+class FlowOp(Structure):
+    _fields_ = [
+        ("op", c_char_p),
+        ("inputs", c_char_p * 2),
+        ("output", c_char_p),
+        *[(name, c_double) for name in ("alpha", "beta", "scale")],
+        ("dims", ctypes.c_uint32),
+        *[(name, c_int64) for name in ("group", "start", "end", "rows", "columns")],
+    ]
+
+
+class FlowSelect(Structure):
+    _fields_ = [
+        *[
+            (name, c_int64)
+            for name in (
+                *("topk_val", "reserved_bos", "reserved_eos"),
+                *("ratio_numerator", "ratio_denominator", "cap", "dense_below"),
+            )
+        ],
+        ("order", c_char_p),
+        ("scope", c_char_p),
+    ]
+
+
+_Tensors = POINTER(POINTER(DLTensor))
+
+TensorScatterOp = _struct("kvmill_tensor_scatter")
+AttentionOp = _struct("kvmill_attention")
+AttentionStepOp = _struct("kvmill_tensor_scatter_attention", attention=POINTER(AttentionOp))
+CacheAttentionOp = _struct("kvmill_cache_attention")
+GatherOp = _struct("kvmill_gather")
+ScatterOp = _struct(
+    "kvmill_scatter",
+    update_computation=c_char_p,
+    inputs=_Tensors,
+    updates=_Tensors,
+    results=_Tensors,
+)
+FlowProgram = _struct(
+    "kvmill_flow",
+    attention=POINTER(CacheAttentionOp),
+    fields=POINTER(FlowField),
+    constants=POINTER(FlowConstant),
+    cache=POINTER(FlowOp),
+    index=POINTER(FlowOp),
+    select=FlowSelect,
+    layers_skip=POINTER(c_int64),
+)
+
+
+class Fraction(Structure):
+    _fields_ = [("numerator", c_int64), ("denominator", c_int64)]
+
+
+class FlowLayout(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        *[(name, c_int64) for name in ("page_size", "kv_heads", "group", "page_bytes")],
+        *[(name, Fraction) for name in ("ratio_elements", "ratio_bytes", "ratio_fields")],
+    ]
+
+
+class FlowLimits(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        *[(name, c_int64) for name in ("batch", "pages", "cache_pages")],
+    ]
+
+
+class Call(Structure):
+    _fields_ = [("opaque", ctypes.c_uint64 * 192)]
+
+
+CPU = 1
+DYNAMIC = -1
+_SONAME = "libkvmill.so.0"
+
+
+_PLANNED = {
+    "tensor_scatter": TensorScatterOp,
+    "key_value_cache": CacheAttentionOp,
+    "multi_head_attention": CacheAttentionOp,
+    "multi_head_cache_attention": CacheAttentionOp,
+    "attention": AttentionOp,
+    "tensor_scatter_attention": AttentionStepOp,
+    "gather": GatherOp,
+    "scatter": ScatterOp,
+}
+
+
+def _load_library() -> ctypes.CDLL:
+    library = ctypes.CDLL(os.environ.get("KVMILL_LIBRARY") or _SONAME)
+    plan = POINTER(PlanOptions), POINTER(c_void_p), POINTER(Error)
+    signatures = {
+        "kvmill_version": (c_char_p, []),
+        "kvmill_status_name": (c_char_p, [c_int]),
+        **{f"kvmill_plan_{op}": (c_int, [POINTER(kind), *plan]) for op, kind in _PLANNED.items()},
+        **{
+            f"kvmill_plan_flow_{step}": (c_int, [POINTER(FlowProgram), POINTER(FlowLimits), *plan])
+            for step in ("append", "index", "attend", "decode")
+        },
+        "kvmill_attention_init": (None, [POINTER(AttentionOp)]),
+        "kvmill_flow_describe": (
+            c_int,
+            [POINTER(FlowProgram), POINTER(FlowLayout), POINTER(Error)],
+        ),
+        "kvmill_cache_attention_init": (None, [POINTER(CacheAttentionOp)]),
+        "kvmill_merge_partials": (
+            None,
+            [c_int64, c_void_p, c_void_p, c_int64, c_int64, c_void_p, c_void_p],
+        ),
+        "kvmill_plan_workspace_size": (c_size_t, [c_void_p]),
+        "kvmill_plan_destroy": (None, [c_void_p]),
+        "kvmill_plan_describe": (c_size_t, [c_void_p, c_char_p, c_size_t]),
+        "kvmill_run": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
+        "kvmill_run_parallel": (c_int, [c_void_p] * 6),
+        "kvmill_begin": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
+        "kvmill_parts": (c_int64, [c_void_p]),
+        "kvmill_part": (None, [c_void_p, c_int64]),
+        "kvmill_next": (c_int, [c_void_p]),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+library = _load_library()

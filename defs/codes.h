@@ -1,0 +1,18 @@
+/* Codes of formats of integers: how they lie in bytes.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_DEFS_CODES_H
+#define KVMILL_DEFS_CODES_H
+
+#include "format.h"
+
+/* Codes [from, from + count) of a row whose format has no blocks, or of a block, as what they stand
+   for before scale and minimum. */
+void kvmill_unpack_codes(const struct kvmill_format_parts *parts, const unsigned char *data,
+                         int64_t from, int64_t count, int *codes);
+
+/* The same back; bits of other codes stay. */
+void kvmill_pack_codes(const struct kvmill_format_parts *parts, const int *codes, int64_t from,
+                       int64_t count, unsigned char *data);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "format.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "dtype.h"
+
+/* By enum kvmill_element. */
+static const struct kvmill_format_parts formats[] = {
+    [KVMILL_F32] = {.name = "f32",
+                    .word = "float32",
+                    .dtype = {kDLFloat, 32, 1},
+                    .activation = true,
+                    .bits = 32,
+                    .real = {.exponent = 8, .mantissa = 23},
+                    .scales = KVMILL_WITHOUT_SCALES},
+    [KVMILL_F16] = {.name = "f16",
+                    .word = "float16",
+                    .dtype = {kDLFloat, 16, 1},
+                    .activation = true,
+                    .bits = 16,
+                    .real = {.exponent = 5, .mantissa = 10},
+                    .scales = KVMILL_WITHOUT_SCALES},
+    [KVMILL_BF16] = {.name = "bf16",
+                     .word = "bfloat16",
+                     .dtype = {kDLBfloat, 16, 1},
+                     .activation = true,
+                     .bits = 16,
+                     .real = {.exponent = 8, .mantissa = 7},
+                     .scales = KVMILL_WITHOUT_SCALES},
+    [KVMILL_I8] = {.name = "i8",
+                   .word = "int8",
+                   .dtype = {kDLInt, 8, 1},
+                   .code = KVMILL_CODE_SIGNED,
+                   .bits = 8,
+                   .scales = KVMILL_SCALES_OF_GROUPS,
+                   .rule = KVMILL_RULE_GROUPS},
+    [KVMILL_I4] = {.name = "i4",
+                   .word = "int4",
+                   .dtype = {kDLInt, 4, 1},
+                   .code = KVMILL_CODE_SIGNED,
+                   .bits = 4,
+                   .scales = KVMILL_SCALES_OF_GROUPS,
+                   .rule = KVMILL_RULE_GROUPS},
+    [KVMILL_Q8_0] = {.name = "q8_0",
+                     .word = "q8_0",
+                     .template = "q8_0",
+                     .dtype = {kDLUInt, 8, 1},
+                     .code = KVMILL_CODE_SIGNED,
+                     .bits = 8,
+                     .scales = KVMILL_SCALES_IN_BLOCKS,
+                     .block = 32,
+                     .rule = KVMILL_RULE_OUTWARDS},
+    [KVMILL_Q4_0] = {.name = "q4_0",
+                     .word = "q4_0",
+                     .template = "q4_0",
+                     .dtype = {kDLUInt, 8, 1},
+                     .code = KVMILL_CODE_OFFSET,
+                     .bits = 4,
+                     .packing = KVMILL_PACKED_HALVES,
+                     .scales = KVMILL_SCALES_IN_BLOCKS,
+                     .block = 32,
+                     .rule = KVMILL_RULE_EXTREME},
+    [KVMILL_E4M3] = {.name = "e4m3",
+                     .word = "float8e4m3fn",
+                     .template = "float8",
+                     .dtype = {KVMILL_DL_FLOAT8_E4M3FN, 8, 1},
+                     .bits = 8,
+                     .real = {.exponent = 4, .mantissa = 3, .finite = true, .saturates = true},
+                     .scales = KVMILL_WITHOUT_SCALES},
+    [KVMILL_E5M2] = {.name = "e5m2",
+                     .word = "float8e5m2",
+                     .template = "float8",
+                     .dtype = {KVMILL_DL_FLOAT8_E5M2, 8, 1},
+                     .bits = 8,
+                     .real = {.exponent = 5, .mantissa = 2, .saturates = true},
+                     .scales = KVMILL_WITHOUT_SCALES},
+    [KVMILL_Q5_1] = {.name = "q5_1",
+                     .word = "q5_1",
+                     .template = "q5_1",
+                     .dtype = {kDLUInt, 8, 1},
+                     .code = KVMILL_CODE_UNSIGNED,
+                     .bits = 5,
+                     .packing = KVMILL_PACKED_HALVES,
+                     .scales = KVMILL_SCALES_IN_BLOCKS,
+                     .block = 32,
+                     .minimum = true,
+                     .rule = KVMILL_RULE_RANGE},
+};
+enum { END = sizeof formats / sizeof *formats };
+_Static_assert((int)END <= (int)KVMILL_MOST_FORMATS, "a larger KVMILL_MOST_FORMATS");
+
+/* What the table says, as tables of ops need it; tests/t_formats.c compares them. */
+const char *const kvmill_block_words[] = {"q8_0", "q4_0", "q5_1", NULL};
+const char *const kvmill_row_types[] = {"float32", "float16",      "bfloat16",   "int8", "int4",
+                                        "uint8",   "float8e4m3fn", "float8e5m2", NULL};
+
+const struct kvmill_format_parts *kvmill_format_parts(int element) {
+    return element > 0 && element < END ? &formats[element] : NULL;
+}
+
+const char *kvmill_format_name(int64_t element) {
+    return element == 0 ? "none" : element < END ? formats[element].name : NULL;
+}
+
+/* ---- Looking up ---- */
+
+int kvmill_format_of_word(const char *word, int scales) {
+    for (int i = 1; i < END; i++)
+        if ((formats[i].scales & scales) != 0 && strcmp(formats[i].word, word) == 0)
+            return i;
+    return 0;
+}
+
+int kvmill_format_of_bits(int64_t bits, int scales) {
+    for (int i = 1; i < END; i++)
+        if ((formats[i].scales & scales) != 0 && formats[i].bits == bits)
+            return i;
+    return 0;
+}
+
+int kvmill_element_of(DLDataType type) {
+    for (int i = 1; i < END; i++)
+        if (formats[i].block == 0 && kvmill_dtype_equal(formats[i].dtype, type))
+            return i;
+    return 0;
+}
+
+/* ---- What can be ---- */
+
+bool kvmill_is_activation(int element) {
+    const struct kvmill_format_parts *parts = kvmill_format_parts(element);
+    return parts != NULL && parts->activation;
+}
+
+bool kvmill_is_plain(int element) {
+    const struct kvmill_format_parts *parts = kvmill_format_parts(element);
+    return parts != NULL && parts->scales == KVMILL_WITHOUT_SCALES;
+}
+
+/* The least codes in turn that fill bytes. */
+static int whole_bytes(int bits) {
+    int codes = 1;
+    while (codes * bits % 8 != 0)
+        codes *= 2;
+    return codes;
+}
+
+int kvmill_format_multiple(const struct kvmill_format_parts *parts) {
+    return parts->block > 0 ? parts->block : whole_bytes(parts->bits);
+}
+
+bool kvmill_format_is_legal(const struct kvmill_format *format) {
+    const struct kvmill_format_parts *parts = kvmill_format_parts(format->element);
+    if (parts == NULL || format->dim < 1)
+        return false;
+    int multiple = kvmill_format_multiple(parts);
+    if (parts->scales != KVMILL_SCALES_OF_GROUPS)
+        return format->scale == 0 && format->quant_group == 0 && format->dim % multiple == 0;
+    return kvmill_is_activation(format->scale) && format->quant_group >= 1 &&
+           format->quant_group % multiple == 0 && format->dim % format->quant_group == 0;
+}
+
+/* ---- Sizes ---- */
+
+enum { HALF_BYTES = 2 };
+
+int kvmill_format_codes_bytes(const struct kvmill_format_parts *parts) {
+    return parts->block * parts->bits / 8;
+}
+
+int kvmill_format_codes_at(const struct kvmill_format_parts *parts) {
+    return parts->block == 0 ? 0 : HALF_BYTES + (parts->minimum ? HALF_BYTES : 0);
+}
+
+int kvmill_format_block_bytes(const struct kvmill_format_parts *parts) {
+    return kvmill_format_codes_at(parts) + kvmill_format_codes_bytes(parts);
+}
+
+int kvmill_format_code_offset(const struct kvmill_format_parts *parts) {
+    return parts->code == KVMILL_CODE_OFFSET ? 1 << (parts->bits - 1) : 0;
+}
+
+int kvmill_format_most_code(const struct kvmill_format_parts *parts) {
+    return parts->code == KVMILL_CODE_SIGNED ? (1 << (parts->bits - 1)) - 1
+                                             : (1 << parts->bits) - 1;
+}
+
+static int64_t bytes_of(const struct kvmill_format_parts *parts, int64_t count) {
+    return parts->block > 0 ? count / parts->block * kvmill_format_block_bytes(parts)
+                            : count * parts->bits / 8;
+}
+
+int64_t kvmill_format_row_bytes(const struct kvmill_format *format) {
+    return bytes_of(&formats[format->element], format->dim);
+}
+
+int64_t kvmill_format_scale_bytes(const struct kvmill_format *format) {
+    return format->quant_group > 0
+               ? bytes_of(&formats[format->scale], format->dim / format->quant_group)
+               : 0;
+}
+
+int64_t kvmill_format_last_dim(const struct kvmill_format *format) {
+    return formats[format->element].block > 0 ? kvmill_format_row_bytes(format) : format->dim;
+}
+
+int64_t kvmill_format_group(const struct kvmill_format *format) {
+    int block = formats[format->element].block;
+    return block > 0 ? block : format->quant_group;
+}
+
+/* ---- Words ---- */
+
+void kvmill_format_words(int scales, const char *words[KVMILL_MOST_FORMATS + 1]) {
+    int count = 0;
+    for (int i = 1; i < END; i++)
+        if ((formats[i].scales & scales) != 0)
+            words[count++] = formats[i].word;
+    words[count] = NULL;
+}
+
+void kvmill_activation_words(const char *words[KVMILL_MOST_FORMATS + 1]) {
+    int count = 0;
+    for (int i = 1; i < END; i++)
+        if (formats[i].activation)
+            words[count++] = formats[i].word;
+    words[count] = NULL;
+}
+
+const char *kvmill_list_words(const char *const *words, const char *quote,
+                              char text[KVMILL_WORDS_SIZE]) {
+    size_t at = 0;
+    text[0] = '\0';
+    for (int i = 0; words[i] != NULL && at < KVMILL_WORDS_SIZE; i++)
+        at += (size_t)snprintf(text + at, KVMILL_WORDS_SIZE - at, "%s%s%s%s", i ? ", " : "", quote,
+                               words[i], quote);
+    return text;
+}

@@ -1,0 +1,122 @@
+/* Formats of cache rows: a row of format.c says what each consists of, and all else about it
+   follows from these parts.  A format is known by its number, an enum kvmill_element.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_DEFS_FORMAT_H
+#define KVMILL_DEFS_FORMAT_H
+
+#include <stdbool.h>
+
+#include <kvmill.h>
+
+/* What a code stands for. */
+enum kvmill_code {
+    KVMILL_CODE_FLOAT,
+    KVMILL_CODE_SIGNED,  /* two's complement */
+    KVMILL_CODE_OFFSET,  /* the code less 2^(bits - 1) */
+    KVMILL_CODE_UNSIGNED /* the code */
+};
+
+/* How codes lie in bytes. */
+enum kvmill_packing {
+    KVMILL_PACKED_IN_TURN, /* in the order of elements, the first in the lowest bits */
+    KVMILL_PACKED_HALVES   /* of a block: the bits above the fourth of all codes in turn; then their
+                              nibbles, the low ones those of its first half */
+};
+
+/* Where scales are.  Bits, so that they make sets. */
+enum kvmill_scales {
+    KVMILL_WITHOUT_SCALES = 1,
+    KVMILL_SCALES_OF_GROUPS = 2, /* in a tensor of their own, of a type that the problem says */
+    KVMILL_SCALES_IN_BLOCKS = 4, /* float16, before the codes of a block */
+    KVMILL_ANY_SCALES = 7
+};
+
+/* The rule that codes are made by. */
+enum kvmill_rule {
+    KVMILL_RULE_ROUND,    /* the nearest number, half to even */
+    KVMILL_RULE_GROUPS,   /* PMX's: scale = largest magnitude / most, half to even */
+    KVMILL_RULE_OUTWARDS, /* llama.cpp's: scale = largest magnitude / most, half away from zero */
+    KVMILL_RULE_EXTREME, /* llama.cpp's: the largest magnitude becomes the code of most magnitude */
+    KVMILL_RULE_RANGE    /* llama.cpp's: from the minimum to the maximum */
+};
+
+/* Of a float: 1 sign bit, then these. */
+struct kvmill_float_parts {
+    int exponent, mantissa; /* bits */
+    bool finite;            /* no infinities: all numbers but one are such */
+    bool saturates;         /* what is too large becomes the largest number */
+};
+
+struct kvmill_format_parts {
+    const char *name; /* in symbols and templates */
+    const char *word; /* in specs, descriptions, --cache */
+    const char *template; /* templates/format/<template>.m4: its arithmetic, where that is new; or NULL */
+    DLDataType dtype; /* of the tensor; blocks are bytes */
+    bool activation;  /* queries, outputs and scales may be of it */
+    enum kvmill_code code;
+    int bits; /* of a code */
+    struct kvmill_float_parts real;
+    enum kvmill_packing packing;
+    enum kvmill_scales scales;
+    int block;    /* elements of a block, or 0 */
+    bool minimum; /* float16, after the scale: what code 0 stands for */
+    enum kvmill_rule rule;
+};
+
+enum { KVMILL_MOST_FORMATS = 32, KVMILL_MOST_BLOCK = 64 };
+
+/* NULL for a number that is no format's; the first is 1. */
+const struct kvmill_format_parts *kvmill_format_parts(int element);
+
+/* "none" of 0, NULL beyond the last. */
+const char *kvmill_format_name(int64_t element);
+
+/* 0 where there is none. */
+int kvmill_format_of_word(const char *word, int scales);
+int kvmill_format_of_bits(int64_t bits, int scales);
+int kvmill_element_of(DLDataType type); /* a tensor's, where its elements are those of a row */
+
+/* Float32, float16 and bfloat16; what is cached as numbers, without scales. */
+bool kvmill_is_activation(int element);
+bool kvmill_is_plain(int element);
+
+/* Whether there can be such rows.  An element that is none, a dim, a scale or a group that it
+   cannot have: all that is to be said of it. */
+bool kvmill_format_is_legal(const struct kvmill_format *format);
+
+/* What dims, or groups where scales are of groups, are multiples of. */
+int kvmill_format_multiple(const struct kvmill_format_parts *parts);
+
+/* ---- Sizes ---- */
+
+int kvmill_format_codes_bytes(const struct kvmill_format_parts *parts); /* of a block */
+int kvmill_format_block_bytes(const struct kvmill_format_parts *parts);
+int kvmill_format_codes_at(const struct kvmill_format_parts *parts);    /* bytes before the codes */
+int kvmill_format_code_offset(const struct kvmill_format_parts *parts); /* the code of 0 */
+int kvmill_format_most_code(const struct kvmill_format_parts *parts);   /* that a rule makes */
+
+/* Bytes of one row, and of its scales; elements of the last dim of a cache. */
+int64_t kvmill_format_row_bytes(const struct kvmill_format *format);
+int64_t kvmill_format_scale_bytes(const struct kvmill_format *format);
+int64_t kvmill_format_last_dim(const struct kvmill_format *format);
+
+/* Elements that share a scale; 0: none do. */
+int64_t kvmill_format_group(const struct kvmill_format *format);
+
+/* ---- Words ---- */
+
+/* Those of formats with these scales, or of activations; ends with NULL. */
+void kvmill_format_words(int scales, const char *words[KVMILL_MOST_FORMATS + 1]);
+void kvmill_activation_words(const char *words[KVMILL_MOST_FORMATS + 1]);
+
+/* The words of formats in blocks; types that tensors of rows have, each once.  End with NULL. */
+extern const char *const kvmill_block_words[], *const kvmill_row_types[];
+
+enum { KVMILL_WORDS_SIZE = 256 };
+
+/* "a, b, c", each word between quotes. */
+const char *kvmill_list_words(const char *const *words, const char *quote,
+                              char text[KVMILL_WORDS_SIZE]);
+
+#endif

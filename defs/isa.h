@@ -1,0 +1,50 @@
+/* The instruction sets there are templates for: a row of isa.c and templates/isa/NAME.m4 make one.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_DEFS_ISA_H
+#define KVMILL_DEFS_ISA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum cpu { CPU_ANY, CPU_X86_64, CPU_AARCH64, CPU_COUNT };
+
+/* Their names, by number. */
+extern const char *const kvmill_cpus[];
+
+/* What only some instruction sets can do, as bits. */
+enum { ISA_INTEGER_PRODUCTS = 1, ISA_HALF_ARITHMETIC = 2 };
+
+struct isa {
+    const char *name;
+    const char *extends; /* the instruction set this one adds instructions to, or NULL */
+    enum cpu cpu;
+    const char *features; /* what a CPU must have, beside those of what it extends, by commas */
+    int level;            /* extensions are of one level with what they extend */
+    int64_t move_bytes;   /* widest load and store */
+    int64_t stream_bytes; /* the same around the caches; 0: there is none */
+    int64_t lanes;        /* floats of a vector: km_lanes */
+    int64_t registers;    /* vectors that fit into registers */
+    unsigned gives;
+};
+
+/* Worst first, extensions after what they extend; the last has no name. */
+extern const struct isa kvmill_isas[];
+
+/* NULL when there is none of that name. */
+const struct isa *kvmill_isa_by_name(const char *name, size_t length);
+
+/* What it extends, or NULL. */
+const struct isa *kvmill_isa_extended(const struct isa *isa);
+
+/* What it extends, all the way down: kernels that have no use for an extension are made for that. */
+const struct isa *kvmill_isa_plain(const struct isa *isa);
+
+/* The least of it that can do this, or NULL. */
+const struct isa *kvmill_isa_giving(const struct isa *isa, unsigned what);
+
+/* Whether CPUs of that kind may have it. */
+bool kvmill_isa_is_of(const struct isa *isa, enum cpu cpu);
+
+#endif

@@ -1,0 +1,336 @@
+/* PMX cache attention: KeyValueCache, MultiHeadAttention, MultiHeadCacheAttention, and the same
+   with dynamic batching.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "format.h"
+#include "op_tables.h"
+
+/* By enum kvmill_cache_op; then the same with dynamic batching. */
+enum {
+    STATIC = 7,
+    DYNAMIC = STATIC << 3,
+    CACHE = 1 | 1 << 3,  /* KeyValueCache */
+    INPUTS = 2 | 2 << 3, /* MultiHeadAttention */
+    FUSED = 4 | 4 << 3,  /* MultiHeadCacheAttention */
+    STORE = CACHE | FUSED,
+    SCORES = INPUTS | FUSED,
+    ALL = STATIC | DYNAMIC
+};
+
+/* ---- Attributes ---- */
+
+static const char *const math_words[] = {"f32", "fast", NULL};
+
+#define MEMBER(NAME, KIND, OPS)                                                                    \
+    .name = #NAME, .kind = (KIND), .offset = offsetof(kvmill_cache_attention, NAME), .ops = (OPS)
+#define PMX .source = OP_PMX, .always = true
+#define V   .with = "value_differs"
+static const struct op_member members[] = {
+    {MEMBER(struct_size, OP_SIZE, 0)},
+    {MEMBER(dynamic_batching, OP_FLAG, 0)},
+    {MEMBER(num_heads, OP_COUNT, SCORES), PMX, .needed = SCORES, .help = "Query heads."},
+    {MEMBER(head_dim, OP_COUNT, ALL), PMX, .needed = SCORES,
+     .help = "Elements of a head.  KeyValueCache takes it from its inputs in run."},
+    {MEMBER(is_causal, OP_FLAG, SCORES), PMX, .initial = 1,
+     .help = "The query at position p sees positions 0 to p."},
+    {MEMBER(is_alibi, OP_FLAG, SCORES), PMX,
+     .help =
+         "Adds slopes of positions to scores.  Beware: as in PMX, it masks later keys even where "
+         "is_causal is false."},
+    {MEMBER(num_kv_heads, OP_COUNT, ALL), PMX,
+     .help = "Divides num_heads; 0: num_heads.  KeyValueCache takes it from its inputs in run."},
+    {MEMBER(num_layer, OP_COUNT, STORE), PMX, .initial = 1,
+     .help = "Layers of the cache; for run the cache's shape tells it where it is left out."},
+    {MEMBER(layer_idx, OP_COUNT, STORE), PMX, .help = "The layer in question."},
+    {MEMBER(quant_bit, OP_COUNT, STORE), PMX,
+     .help =
+         "Bits of a quantised cache's codes: 0, 8 or 4.  int4 is a definition of kvmill's, for PMX "
+         "names it "
+         "without one: quantised as int8 but to -7 ... 7, two's complement, element 2i in the low "
+         "half of byte i; kvmill(3) has the formulas."},
+    {MEMBER(quant_group, OP_COUNT, STORE), PMX, .initial = 8,
+     .help = "Elements that share a scale: a divisor of head_dim, even with quant_bit 4."},
+    {MEMBER(cache_layout, OP_COUNT, STORE), PMX,
+     .help = "Order of the cache's dims: 0 or 1; with dynamic batching 0 to 3, paged 0 to 4."},
+    {MEMBER(cache_mode, OP_COUNT, STORE &DYNAMIC), PMX, .help = "0: offsets, 1: pages."},
+    {MEMBER(page_size, OP_COUNT, STORE &DYNAMIC), PMX, .initial = 128, .help = "Slots of a page."},
+    {MEMBER(num_repeat, OP_COUNT, CACHE), PMX, .initial = 1,
+     .help = "How many times each head is read back."},
+    {MEMBER(T1, OP_TYPE, ALL), PMX, .needed = ALL, .words = kvmill_row_types,
+     .help =
+         "Activations: float32, float16, bfloat16; KeyValueCache also int8: codes as they are."},
+    {MEMBER(T2, OP_TYPE, STORE), PMX, .words = kvmill_row_types,
+     .help = "Elements of the cache.  Default: T1; int8 or int4, as quant_bit says; uint8 with a "
+             "cache_format."},
+    {MEMBER(T3, OP_TYPE, STORE), PMX, .words = kvmill_row_types,
+     .help =
+         "Scales: float32, float16, bfloat16.  Default: float16, with T1 float32 that.  Every step "
+         "of "
+         "quantising is in the arithmetic of T1, then the scale is rounded to T3: with T1 float32 "
+         "and T3 float16 it loses up to 2^-11 of its value, up to 0.3 % where it is below 2^-14, "
+         "and becomes infinite beyond 65504."},
+    {MEMBER(softmax_scale, OP_REAL, SCORES), .help = "Factor of scores; 0: 1 / sqrt (head_dim)."},
+    {MEMBER(window, OP_COUNT, SCORES),
+     .help = "A query sees this many positions, its own included; 0: all."},
+    {MEMBER(softcap, OP_REAL, SCORES),
+     .help = "Scores become softcap * tanh (score / softcap) before any mask; 0: none."},
+    {MEMBER(math, OP_WORD, SCORES), .words = math_words,
+     .help = "f32, the default: errors as of sums in float32.  fast: float16 or integer "
+             "arithmetic, errors up to "
+             "3e-3 of the largest output.  A choice, part of the plan and of the kernels' names; "
+             "nothing "
+             "switches to it by itself.  Kernels of f32 serve fast plans, too, where there is none "
+             "that is faster."},
+    {MEMBER(partial, OP_FLAG, SCORES),
+     .help =
+         "attn_output is float32, and lse an output: results over parts of the keys that can be "
+         "merged."},
+    {MEMBER(empty_is_nan, OP_FLAG, SCORES),
+     .help = "A query that sees nothing gives NaN as in PMX's reference, not 0."},
+    {MEMBER(alibi_heads, OP_COUNT, SCORES), .help = "Heads of the whole model; 0: num_heads."},
+    {MEMBER(alibi_first, OP_COUNT, SCORES), .help = "The first of these here."},
+    {MEMBER(alibi_scale, OP_REAL, SCORES), .help = "Factor of all slopes; 0: 1."},
+    {MEMBER(cache_format, OP_WORD, STORE), .words = kvmill_block_words,
+     .help = "Rows are llama.cpp's blocks of 32 elements, their bytes the last dim; no scale."},
+    {MEMBER(value_differs, OP_FLAG, 0)},
+    {MEMBER(value_head_dim, OP_COUNT, ALL), V, .help = "V's head_dim; default: K's."},
+    {MEMBER(value_quant_bit, OP_COUNT, STORE), V, .help = "V's quant_bit."},
+    {MEMBER(value_quant_group, OP_COUNT, STORE), V, .help = "V's quant_group; default: K's."},
+    {MEMBER(value_T2, OP_TYPE, STORE), V, .words = kvmill_row_types, .help = "V's T2."},
+    {MEMBER(value_T3, OP_TYPE, STORE), V, .words = kvmill_row_types, .help = "V's T3; default: K's."},
+    {MEMBER(value_cache_format, OP_WORD, STORE), V, .words = kvmill_block_words,
+     .help = "V's cache_format."},
+    {.name = "attn_mask",
+     .kind = OP_OWN,
+     .ops = SCORES,
+     .help = "Whether there are kernels for calls with an attn_mask, too; a truth value, default "
+             "true.  Calls "
+             "without one have kernels of their own, which are faster."},
+};
+#undef MEMBER
+#undef PMX
+#undef V
+
+#define RANGE(NAME, OPS, LEAST, MOST)                                                              \
+    .name = #NAME, .offset = offsetof(kvmill_cache_attention, NAME), .ops = (OPS),                 \
+    .least = (LEAST), .most = (MOST)
+static const struct op_range ranges[] = {
+    {RANGE(num_heads, SCORES, 1, OP_MOST_HEADS)},
+    {RANGE(head_dim, ALL, 1, OP_MOST_DIM)},
+    {RANGE(num_kv_heads, SCORES, 0, OP_MOST_HEADS)},
+    {RANGE(num_kv_heads, CACHE, 1, OP_MOST_HEADS)},
+    {RANGE(num_layer, STORE, 1, INT64_MAX)},
+    {RANGE(layer_idx, STORE, 0, 0), .below = "num_layer"},
+    {RANGE(cache_layout, STORE &STATIC, 0, 1)},
+    {RANGE(cache_mode, STORE &DYNAMIC, 0, 1)},
+    {RANGE(cache_layout, STORE &DYNAMIC, 0, 4), .when = {{"cache_mode"}}},
+    {RANGE(cache_layout, STORE &DYNAMIC, 0, 3), .when = {{"!cache_mode"}}},
+    {RANGE(page_size, STORE &DYNAMIC, 1, INT64_MAX), .when = {{"cache_mode"}}},
+    {RANGE(num_repeat, CACHE, 1, OP_MOST_HEADS)},
+    {RANGE(window, SCORES, 0, INT64_MAX)},
+    {RANGE(value_head_dim, ALL, 0, OP_MOST_DIM), .when = {{"value_differs"}}},
+};
+
+const struct op_struct kvmill_cache_attention_attributes = {
+    .name = "kvmill_cache_attention",
+    .size = sizeof(kvmill_cache_attention),
+    OP_MEMBERS(members),
+    OP_RANGES(ranges),
+};
+
+/* ---- Tensors ---- */
+
+static const char dims[] =
+    "B is sequences, S new tokens of each and P its positions, T and Q those of "
+    "all sequences, H query heads, KVH kv heads, D and E elements of a key "
+    "and of a value, R num_repeat:";
+
+static const struct op_tensor tensors[] = {
+    {.name = "query",
+     .index = KVMILL_QUERY,
+     .in = SCORES,
+     .needed = SCORES,
+     .rows = true,
+     .type = "T1",
+     .shape = "B S H D",
+     .dynamic_shape = "T H D",
+     .help = "New queries."},
+    {.name = "current_key",
+     .index = KVMILL_CURRENT_KEY,
+     .in = STORE,
+     .needed = STORE,
+     .rows = true,
+     .type = "T1",
+     .shape = "B S KVH D",
+     .dynamic_shape = "T KVH D",
+     .help = "New keys."},
+    {.name = "current_value",
+     .index = KVMILL_CURRENT_VALUE,
+     .in = STORE,
+     .needed = STORE,
+     .rows = true,
+     .type = "T1",
+     .shape = "B S KVH E",
+     .dynamic_shape = "T KVH E",
+     .help = "New values."},
+    {.name = "key",
+     .index = KVMILL_KEY,
+     .in = INPUTS,
+     .needed = INPUTS,
+     .out = CACHE,
+     .rows = true,
+     .type = "T1",
+     .shape = "B P KVH*R D",
+     .dynamic_shape = "Q KVH*R D",
+     .help = "Keys that are attended to, or read back."},
+    {.name = "value",
+     .index = KVMILL_VALUE,
+     .in = INPUTS,
+     .needed = INPUTS,
+     .out = CACHE,
+     .rows = true,
+     .type = "T1",
+     .shape = "B P KVH*R E",
+     .dynamic_shape = "Q KVH*R E",
+     .help = "Values that are attended to, or read back."},
+    {.name = "start_pos",
+     .index = KVMILL_START_POS,
+     .in = STORE,
+     .needed = STORE,
+     .type = "int64",
+     .shape = "1 | ",
+     .dynamic_shape = "B",
+     .help = "Positions before the new tokens."},
+    {.name = "seqstarts",
+     .index = KVMILL_SEQSTARTS,
+     .in = DYNAMIC,
+     .needed = DYNAMIC,
+     .type = "int64",
+     .shape = "B+1",
+     .help = "Where each sequence's new tokens begin."},
+    {.name = "kvstarts",
+     .index = KVMILL_KVSTARTS,
+     .in = DYNAMIC,
+     .needed = DYNAMIC,
+     .type = "int64",
+     .shape = "B+1",
+     .help = "Where each sequence's positions begin."},
+    {.name = "cachestarts",
+     .index = KVMILL_CACHESTARTS,
+     .in = STORE & DYNAMIC,
+     .needed = STORE & DYNAMIC,
+     .type = "int64",
+     .help = "Slots of each sequence: the first, or with cache_mode 1 those of its pages."},
+    {.name = "decoding_batches",
+     .index = KVMILL_DECODING_BATCHES,
+     .in = SCORES & DYNAMIC,
+     .needed = SCORES & DYNAMIC,
+     .type = "int64",
+     .shape = "1 | ",
+     .help = "How many sequences, the first ones, have one new token."},
+    {.name = "max_seqlen",
+     .index = KVMILL_MAX_SEQLEN,
+     .in = DYNAMIC,
+     .needed = DYNAMIC,
+     .hint = true,
+     .type = "int64",
+     .shape = "1 | ",
+     .help = "Most new tokens of a sequence."},
+    {.name = "max_kvlen",
+     .index = KVMILL_MAX_KVLEN,
+     .in = DYNAMIC,
+     .needed = DYNAMIC,
+     .hint = true,
+     .type = "int64",
+     .shape = "1 | ",
+     .help = "Most positions of a sequence."},
+    {.name = "cache",
+     .index = KVMILL_CACHE,
+     .in = STORE,
+     .needed = STORE,
+     .out = STORE,
+     .rows = true,
+     .type = "T2",
+     .help = "Keys and values, as cache_layout orders them."},
+    {.name = "scale",
+     .index = KVMILL_SCALE,
+     .in = STORE,
+     .needed = STORE,
+     .out = STORE,
+     .rows = true,
+     .used = {{"quant_bit"}},
+     .type = "T3",
+     .help = "Shaped as cache except the last dim: one for each quant_group."},
+    {.name = "value_cache",
+     .index = KVMILL_VALUE_CACHE,
+     .in = STORE,
+     .needed = STORE,
+     .out = STORE,
+     .rows = true,
+     .when = {{"value_differs"}},
+     .type = "value_T2",
+     .help = "Values alone."},
+    {.name = "value_scale",
+     .index = KVMILL_VALUE_SCALE,
+     .in = STORE,
+     .needed = STORE,
+     .out = STORE,
+     .rows = true,
+     .when = {{"value_differs"}},
+     .used = {{"value_quant_bit"}},
+     .type = "value_T3",
+     .help = "Of value_cache."},
+    {.name = "attn_mask",
+     .index = KVMILL_ATTN_MASK,
+     .in = SCORES,
+     .rows = true,
+     .empty_is_absent = true,
+     .type = "T1",
+     .shape = "S P | H S P | B H S P | 1 H S P",
+     .dynamic_shape = "T Q | H T Q",
+     .help = "Added to scores; its last dim may be longer."},
+    {.name = "sinks",
+     .index = KVMILL_SINKS,
+     .in = SCORES,
+     .type = "T1",
+     .or_type = "float32",
+     .shape = "H",
+     .help = "A score of each head that no value belongs to."},
+    {.name = "attn_output",
+     .index = KVMILL_ATTN_OUTPUT,
+     .out = SCORES,
+     .rows = true,
+     .type = "T1",
+     .wide_type = "float32",
+     .wide_when = {{"partial"}},
+     .shape = "B S H E",
+     .dynamic_shape = "T H E",
+     .help = "The result."},
+    {.name = "lse",
+     .index = KVMILL_LSE,
+     .out = SCORES,
+     .when = {{"partial"}},
+     .type = "float32",
+     .shape = "B S H",
+     .dynamic_shape = "T H",
+     .help = "Logarithms of the sums of exp (score)."},
+};
+
+/* ---- The ops ---- */
+
+#define CACHE_OP(NAME, NUMBER, HELP)                                                               \
+    {                                                                                              \
+        .name = (NAME), .family = OP_CACHE_ATTENTION, .number = (NUMBER), .dynamic = (NUMBER) > 2, \
+        .source = OP_PMX, .named = true, .parts = {&kvmill_cache_attention_attributes},            \
+        OP_TENSORS(tensors), .dims = dims, .help = (HELP)                                          \
+    }
+const struct op kvmill_cache_attention_ops[] = {
+    CACHE_OP("KeyValueCache", 0, "Store new keys and values and read the cache back."),
+    CACHE_OP("MultiHeadAttention", 1, "Attend over keys and values that are given."),
+    CACHE_OP("MultiHeadCacheAttention", 2, "Store, and attend over what is then in the cache."),
+    CACHE_OP("dynamic_batching.KeyValueCache", 3, "KeyValueCache of sequences of any lengths."),
+    CACHE_OP("dynamic_batching.MultiHeadAttention", 4,
+             "MultiHeadAttention of sequences of any lengths."),
+    CACHE_OP("dynamic_batching.MultiHeadCacheAttention", 5,
+             "MultiHeadCacheAttention of sequences of any lengths."),
+};

@@ -1,0 +1,222 @@
+/* Sparse flows: what of a flow is data, and the tensors of its steps.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "op_tables.h"
+
+/* ---- The flow ---- */
+
+#define MEMBER(NAME, KIND)                                                                         \
+    .name = #NAME, .kind = (KIND), .offset = offsetof(kvmill_flow, NAME), .source = OP_VFLOW
+#define READ(NAME) MEMBER(NAME, OP_POINTER), .ops = 1
+
+static const char *const summary_words[] = {"on_complete", "incremental", NULL};
+
+static const struct op_member members[] = {
+    {MEMBER(struct_size, OP_SIZE)},
+    {READ(attention), .needed = 1,
+     .help = "The attributes of dynamic_batching.MultiHeadCacheAttention; cache_mode is 1."},
+    {READ(fields), .help = "Matrices of each page beside K and V: name, shape, dtype."},
+    {MEMBER(field_count, OP_SIZE)},
+    {READ(cache), .help = "The program that fills the fields from a page."},
+    {READ(constants), .help = "Numbers of the index program: name, shape, values."},
+    {MEMBER(constant_count, OP_SIZE)},
+    {READ(index), .help = "The program that scores pages for a query."},
+    {MEMBER(cache_count, OP_SIZE)},
+    {MEMBER(index_count, OP_SIZE)},
+    {READ(layers_skip), .help = "Layers that read all pages and keep no fields."},
+    {MEMBER(layers_skip_count, OP_SIZE)},
+    {MEMBER(select, OP_STRUCT), .ops = 1, .help = "How many pages are attended to."},
+    {MEMBER(summary, OP_WORD), .ops = 1, .words = summary_words,
+     .help = "on_complete, the default: fields are filled when a page's last slot is written; "
+             "incremental: of a "
+             "page's first rows, too."},
+};
+#undef MEMBER
+
+static const struct op_struct flow_struct = {
+    .name = "kvmill_flow",
+    .size = sizeof(kvmill_flow),
+    OP_MEMBERS(members),
+};
+
+/* ---- Tensors ---- */
+
+enum {
+    DECODE = 1 << OP_FLOW_DECODE,
+    APPEND = 1 << OP_FLOW_APPEND,
+    INDEX = 1 << OP_FLOW_INDEX,
+    ATTEND = 1 << OP_FLOW_ATTEND,
+    SCORES = DECODE | INDEX,
+    OUTPUT = DECODE | ATTEND,
+    REQUESTS = SCORES | ATTEND,
+    ALL = REQUESTS | APPEND
+};
+
+static const char dims[] =
+    "B is requests, T tokens, R rows of a request, H query heads, KVH kv heads, D "
+    "and E elements of a key and of a value:";
+
+/* Types and conditions are members of the flow's attention. */
+static const struct op_tensor tensors[] = {
+    {.name = "query",
+     .index = KVMILL_QUERY,
+     .in = REQUESTS,
+     .needed = REQUESTS,
+     .rows = true,
+     .type = "T1",
+     .shape = "T H D",
+     .help = "New queries."},
+    {.name = "current_key",
+     .index = KVMILL_CURRENT_KEY,
+     .in = APPEND,
+     .needed = APPEND,
+     .rows = true,
+     .type = "T1",
+     .shape = "T KVH D",
+     .help = "New keys."},
+    {.name = "current_value",
+     .index = KVMILL_CURRENT_VALUE,
+     .in = APPEND,
+     .needed = APPEND,
+     .rows = true,
+     .type = "T1",
+     .shape = "T KVH E",
+     .help = "New values."},
+    {.name = "seqstarts",
+     .index = KVMILL_SEQSTARTS,
+     .in = ATTEND,
+     .type = "int64",
+     .shape = "B+1",
+     .help = "Where each request's tokens begin; without it each has one."},
+    {.name = "cache",
+     .index = KVMILL_CACHE,
+     .in = ALL,
+     .needed = ALL,
+     .out = APPEND,
+     .rows = true,
+     .type = "T2",
+     .help = "Keys and values."},
+    {.name = "scale",
+     .index = KVMILL_SCALE,
+     .in = ALL,
+     .needed = ALL,
+     .out = APPEND,
+     .rows = true,
+     .used = {{"quant_bit"}},
+     .type = "T3",
+     .help = "Of cache."},
+    {.name = "value_cache",
+     .index = KVMILL_VALUE_CACHE,
+     .in = ALL,
+     .needed = ALL,
+     .out = APPEND,
+     .rows = true,
+     .when = {{"value_differs"}},
+     .type = "value_T2",
+     .help = "Values alone."},
+    {.name = "value_scale",
+     .index = KVMILL_VALUE_SCALE,
+     .in = ALL,
+     .needed = ALL,
+     .out = APPEND,
+     .rows = true,
+     .when = {{"value_differs"}},
+     .used = {{"value_quant_bit"}},
+     .type = "value_T3",
+     .help = "Of value_cache."},
+    {.name = "sinks",
+     .index = KVMILL_SINKS,
+     .in = OUTPUT,
+     .type = "T1",
+     .or_type = "float32",
+     .shape = "H",
+     .help = "A score of each head that no value belongs to."},
+    {.name = "attn_output",
+     .index = KVMILL_ATTN_OUTPUT,
+     .out = OUTPUT,
+     .rows = true,
+     .type = "T1",
+     .wide_type = "float32",
+     .wide_when = {{"partial"}},
+     .shape = "T H E",
+     .help = "The result."},
+    {.name = "lse",
+     .index = KVMILL_LSE,
+     .out = OUTPUT,
+     .when = {{"partial"}},
+     .type = "float32",
+     .shape = "T H",
+     .help = "Logarithms of the sums of exp (score)."},
+    {.name = "seq_len",
+     .index = KVMILL_SEQ_LEN,
+     .in = REQUESTS,
+     .needed = REQUESTS,
+     .type = "int64",
+     .shape = "B",
+     .help = "Tokens of each request, new ones included."},
+    {.name = "page_indptr",
+     .index = KVMILL_PAGE_INDPTR,
+     .in = REQUESTS,
+     .needed = REQUESTS,
+     .type = "int64",
+     .shape = "B+1",
+     .help = "Where each request's pages begin in page_ids."},
+    {.name = "page_ids",
+     .index = KVMILL_PAGE_IDS,
+     .in = REQUESTS,
+     .needed = REQUESTS,
+     .type = "int32",
+     .help = "Pages of the requests, one after the other."},
+    {.name = "slot_mapping",
+     .index = KVMILL_SLOT_MAPPING,
+     .in = APPEND,
+     .needed = APPEND,
+     .type = "int64",
+     .shape = "T",
+     .help = "The cache's row for each token, -1: not written."},
+    {.name = "sel_indptr",
+     .index = KVMILL_SEL_INDPTR,
+     .in = ATTEND,
+     .out = SCORES,
+     .type = "int64",
+     .shape = "B*R+1",
+     .help = "Where the list of each row begins in sel."},
+    {.name = "sel",
+     .index = KVMILL_SEL,
+     .in = ATTEND,
+     .out = SCORES,
+     .type = "int32",
+     .help = "Pages that are selected, as the request counts them."},
+    {.name = "block_ids",
+     .index = KVMILL_BLOCK_IDS,
+     .out = SCORES,
+     .type = "int32",
+     .help = "The same as vFlow lists them."},
+};
+
+/* ---- The op, and its steps ---- */
+
+const struct op kvmill_flow_op_def = {
+    .name = "flow",
+    .family = OP_FLOW,
+    .source = OP_VFLOW,
+    .dynamic = true,
+    .named = true,
+    .parts = {&flow_struct},
+    OP_TENSORS(tensors),
+    .dims = dims,
+    .help = "Attention over a paged cache that reads some of the pages alone.",
+};
+
+#define STEP(NAME, NUMBER, HELP)                                                                   \
+    {                                                                                              \
+        .name = (NAME), .family = OP_FLOW, .number = (NUMBER), .dynamic = true,                    \
+        .source = OP_VFLOW, .parts = {&kvmill_cache_attention_attributes}, OP_TENSORS(tensors),    \
+        .help = (HELP)                                                                             \
+    }
+const struct op kvmill_flow_steps[OP_FLOW_STEPS] = {
+    STEP("decode", OP_FLOW_DECODE, "Select pages and attend to them."),
+    STEP("append", OP_FLOW_APPEND, "Store new tokens, and fill the fields of pages."),
+    STEP("index", OP_FLOW_INDEX, "Select pages."),
+    STEP("attend", OP_FLOW_ATTEND, "Attend to pages that are selected, or to all."),
+};

@@ -1,0 +1,21 @@
+/* The descriptions of ops, for the registry.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_DEFS_OP_TABLES_H
+#define KVMILL_DEFS_OP_TABLES_H
+
+#include "op.h"
+
+#define OP_MEMBERS(TABLE) .members = (TABLE), .member_count = sizeof(TABLE) / sizeof *(TABLE)
+#define OP_RANGES(TABLE)  .ranges = (TABLE), .range_count = sizeof(TABLE) / sizeof *(TABLE)
+#define OP_TENSORS(TABLE) .tensors = (TABLE), .tensor_count = sizeof(TABLE) / sizeof *(TABLE)
+
+extern const char *const kvmill_mode_words[]; /* of slots: linear, circular */
+
+extern const struct op_struct kvmill_cache_attention_attributes;
+extern const struct op kvmill_cache_attention_ops[]; /* by enum kvmill_cache_op; then dynamic */
+extern const struct op kvmill_attention_ops[];       /* Attention, TensorScatterAttention */
+extern const struct op kvmill_gather_op, kvmill_scatter_op, kvmill_flow_op_def;
+extern const struct op kvmill_cache_attend_op;
+
+#endif

@@ -1,0 +1,14 @@
+#!/bin/sh
+# refresh-tables.sh DESCRIBE [OUT]: what DESCRIBE (doc/describe_ops of a build) prints, put into the manual page and the Python
+# binding, or into copies of them below OUT.  SPDX-License-Identifier: Apache-2.0
+set -e
+top=$(dirname "$0")/..
+out=${2:-$top}
+mkdir -p "$out/doc" "$out/bindings/python"
+"$1" python >"$out/bindings/python/kvmill_tables.py"
+awk -v describe="$1" '
+    /^\.\\" End of what describe_ops prints/ { inside = 0 }
+    !inside { print }
+    /^\.\\" describe_ops manual / { inside = 1; fflush(); system("\"" describe "\" manual " $4) }
+' "$top/doc/kvmill-specs.5" >"$out/doc/kvmill-specs.5.new"
+mv "$out/doc/kvmill-specs.5.new" "$out/doc/kvmill-specs.5"

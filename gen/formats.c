@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "formats.h"
+
+#include <stdio.h>
+
+#include "../defs/format.h"
+
+enum { NAME_SIZE = 64 };
+
+static void name_part(const char *part, const struct kvmill_format_parts *parts,
+                      char name[NAME_SIZE]) {
+    snprintf(name, NAME_SIZE, "%s_%s", part, parts->name);
+}
+
+static bool define_number(struct expansion *expansion, const char *part,
+                          const struct kvmill_format_parts *parts, int64_t value) {
+    char name[NAME_SIZE];
+    name_part(part, parts, name);
+    return define_integer(expansion, name, value);
+}
+
+static bool define_word(struct expansion *expansion, const char *part,
+                        const struct kvmill_format_parts *parts, const char *word) {
+    char name[NAME_SIZE];
+    name_part(part, parts, name);
+    return define_text(expansion, name, word);
+}
+
+static bool define_codes(struct expansion *expansion, const struct kvmill_format_parts *parts) {
+    bool is_float = parts->code == KVMILL_CODE_FLOAT;
+    return define_number(expansion, "bits", parts, parts->bits) &&
+           define_number(expansion, "is_float", parts, is_float) &&
+           define_number(expansion, "is_signed", parts, parts->code == KVMILL_CODE_SIGNED) &&
+           define_number(expansion, "in_turn", parts, parts->packing == KVMILL_PACKED_IN_TURN) &&
+           define_number(expansion, "offset", parts, kvmill_format_code_offset(parts)) &&
+           define_number(expansion, "most", parts, is_float ? 0 : kvmill_format_most_code(parts)) &&
+           define_number(expansion, "exponent", parts, parts->real.exponent) &&
+           define_number(expansion, "mantissa", parts, parts->real.mantissa) &&
+           define_number(expansion, "is_finite", parts, parts->real.finite);
+}
+
+static bool define_scales(struct expansion *expansion, const struct kvmill_format_parts *parts) {
+    static const char *const rules[] = {
+        [KVMILL_RULE_ROUND] = "round",       [KVMILL_RULE_GROUPS] = "groups",
+        [KVMILL_RULE_OUTWARDS] = "outwards", [KVMILL_RULE_EXTREME] = "extreme",
+        [KVMILL_RULE_RANGE] = "range",
+    };
+    static const char *const scales[] = {
+        [KVMILL_WITHOUT_SCALES] = "none",
+        [KVMILL_SCALES_OF_GROUPS] = "groups",
+        [KVMILL_SCALES_IN_BLOCKS] = "blocks",
+    };
+    return define_word(expansion, "rule", parts, rules[parts->rule]) &&
+           define_word(expansion, "scales_of", parts, scales[parts->scales]) &&
+           define_number(expansion, "block", parts, parts->block) &&
+           define_number(expansion, "block_bytes", parts, kvmill_format_block_bytes(parts)) &&
+           define_number(expansion, "codes_at", parts, kvmill_format_codes_at(parts)) &&
+           define_number(expansion, "has_minimum", parts, parts->minimum);
+}
+
+bool define_formats(struct expansion *expansion) {
+    const struct kvmill_format_parts *parts;
+    char names[KVMILL_WORDS_SIZE];
+    const char *list[KVMILL_MOST_FORMATS + 1] = {NULL};
+    bool done = true;
+    for (int i = 1; (parts = kvmill_format_parts(i)) != NULL; i++) {
+        list[i - 1] = parts->name;
+        done = done && define_codes(expansion, parts) && define_scales(expansion, parts);
+    }
+    return done && define_text(expansion, "formats", kvmill_list_words(list, "", names));
+}

@@ -1,0 +1,26 @@
+/* Lists of instruction sets, as a user writes them.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_GEN_ISA_LIST_H
+#define KVMILL_GEN_ISA_LIST_H
+
+#include "../base/error.h"
+#include "../defs/isa.h"
+
+enum { MOST_ISAS = 8 };
+
+struct isa_list {
+    const struct isa *items[MOST_ISAS];
+    int count;
+};
+
+/* All there are, joined by `between`; the text is the caller's. */
+struct isa_words {
+    char text[128];
+};
+const char *isa_join(const char *between, struct isa_words *words);
+
+/* Names by commas; the name of a CPU stands for all that it may have, and NULL for "x86_64". */
+bool isa_list_parse(const char *text, struct isa_list *list, struct error *error);
+
+#endif

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pack.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../base/signals.h"
+#include "../defs/format.h"
+#include "ffi.h"
+#include "flow.h"
+#include "formats.h"
+#include "m4.h"
+
+/* A file of a pack is not empty: a program that prints nothing is not m4. */
+static bool expand_file(const struct expansion *expansion, struct text *text, struct error *error) {
+    return expand(expansion, text, error) &&
+           (text->length > 0 ||
+            fail(error, EXIT_ENVIRONMENT, "m4 printed nothing; KVMILL_M4 must name GNU m4"));
+}
+
+/* ---- Kernels ---- */
+
+static bool define_tuning(struct expansion *expansion, const char *tuning) {
+    char name[TUNING_SIZE];
+    int64_t value;
+    while (next_tunable(&tuning, name, &value))
+        if (!define_integer(expansion, name, value))
+            return false;
+    return true;
+}
+
+static bool define_kernel(struct expansion *expansion, const struct kernel *kernel,
+                          const char *symbol) {
+    bool done = define_text(expansion, "symbol", symbol) &&
+                define_text(expansion, "variant", kernel->variant) &&
+                define_integer(expansion, "straight_units", STRAIGHT_LINE_UNITS);
+    for (int i = 0; done && i < kernel->family->field_count; i++) {
+        const struct field *field = &kernel->family->fields[i];
+        done = field->prefix
+                   ? define_integer(expansion, field->name, kernel->value[i])
+                   : define_text(expansion, field->name, field_word(field, kernel->value[i]));
+    }
+    return done && define_tuning(expansion, kernel->tuning) &&
+           (!kernel->family->formats || define_formats(expansion)) &&
+           (kernel->family->define == NULL || kernel->family->define(kernel, expansion));
+}
+
+/* The files of one expansion, in order. */
+struct files {
+    char paths[MOST_TEMPLATES][128];
+    int count;
+};
+
+static void add_path(struct files *files, const char *directory, const char *name) {
+    char *path = files->paths[files->count++];
+    snprintf(path, sizeof files->paths[0], "%s/%s.m4", directory, name);
+    for (int i = 0; i < files->count - 1; i++)
+        if (strcmp(files->paths[i], path) == 0)
+            files->count--;
+}
+
+static void add_kernel_path(struct files *files, const struct family *family, const char *name) {
+    char folder[64];
+    snprintf(folder, sizeof folder, "kernel/%s", family->folder);
+    add_path(files, folder, name);
+}
+
+/* An extension adds its words to those of what it extends. */
+static void add_isa(struct files *files, const struct isa *isa) {
+    if (isa->extends != NULL)
+        add_isa(files, kvmill_isa_extended(isa));
+    add_path(files, "isa", isa->name);
+}
+
+/* What their rows have in common, then the files of those that have arithmetic of their own. */
+static void add_formats(struct files *files) {
+    const struct kvmill_format_parts *parts;
+    add_path(files, "format", "rows");
+    for (int i = 1; (parts = kvmill_format_parts(i)) != NULL; i++)
+        if (parts->template != NULL)
+            add_path(files, "format", parts->template);
+}
+
+static void add_types(struct files *files, const struct kernel *kernel) {
+    if (kernel->family->formats)
+        add_formats(files);
+    for (int i = 0; i < kernel->family->field_count; i++)
+        if ((kernel->family->fields[i].flags & FIELD_TYPE) != 0)
+            add_path(files, "format", field_word(&kernel->family->fields[i], kernel->value[i]));
+}
+
+/* Library, definitions, instruction set, its contract, element types, what is left open. */
+static void list_files(struct files *files, const struct kernel *kernel) {
+    add_path(files, "lib", "base");
+    add_path(files, "lib", "tunables");
+    add_path(files, "lib", "words");
+    add_path(files, "lib", "vocabulary");
+    strcpy(files->paths[files->count++], "-");
+    add_isa(files, kernel->isa);
+    add_path(files, "isa", "contract");
+    add_path(files, "lib", "kernel");
+    add_types(files, kernel);
+    if (kernel->family->tunables != NULL)
+        add_kernel_path(files, kernel->family, kernel->family->tunables);
+}
+
+static void add_algorithm(struct files *files, const struct kernel *kernel) {
+    char variant[96];
+    for (int i = 0; kernel->family->libraries[i] != NULL; i++)
+        add_kernel_path(files, kernel->family, kernel->family->libraries[i]);
+    snprintf(variant, sizeof variant, "%s_%s.c", kernel->family->name, kernel->variant);
+    add_kernel_path(files, kernel->family, variant);
+}
+
+static bool expand_kernel(const struct kernel *kernel, const struct files *files, struct text *text,
+                          struct error *error) {
+    char symbol[SYMBOL_SIZE];
+    struct expansion expansion = {.files = {NULL}};
+    for (int i = 0; i < files->count; i++)
+        expansion.files[i] = files->paths[i];
+    kernel_symbol(kernel, symbol);
+    bool done = define_kernel(&expansion, kernel, symbol) || out_of_memory(error);
+    done = done && expand_file(&expansion, text, error);
+    text_free(&expansion.definitions);
+    return done;
+}
+
+bool kernel_source(const struct kernel *kernel, struct text *text, struct error *error) {
+    struct files files = {.count = 0};
+    if (kernel->family->complete != NULL && !kernel->family->complete(kernel, error))
+        return false;
+    list_files(&files, kernel);
+    add_algorithm(&files, kernel);
+    return expand_kernel(kernel, &files, text, error);
+}
+
+bool kernel_space(const struct kernel *kernel, struct text *text, struct error *error) {
+    struct files files = {.count = 0};
+    if (kernel->family->tunables == NULL)
+        return true;
+    list_files(&files, kernel);
+    add_path(&files, "lib", "space");
+    return expand_kernel(kernel, &files, text, error);
+}
+
+static bool add_kernel(const struct kernel *kernel, struct output *output, struct error *error) {
+    char symbol[SYMBOL_SIZE], name[SYMBOL_SIZE + 2];
+    kernel_symbol(kernel, symbol);
+    snprintf(name, sizeof name, "%s.c", symbol);
+    struct output_file *file = output_add(output, name, error);
+    return file != NULL && kernel_source(kernel, &file->text, error);
+}
+
+/* ---- The files around them ---- */
+
+static bool define_symbols(struct expansion *expansion, const struct kernel_list *kernels) {
+    struct text symbols = {0};
+    char symbol[SYMBOL_SIZE];
+    bool done = true;
+    for (size_t i = 0; done && i < kernels->count; i++) {
+        kernel_symbol(&kernels->items[i], symbol);
+        done = text_print(&symbols, "%s%s", i ? ", " : "", symbol);
+    }
+    done = done && define_text(expansion, "symbols", symbols.data ? symbols.data : "");
+    text_free(&symbols);
+    return done;
+}
+
+/* Calls of km_measured_row. */
+static bool define_measured(struct expansion *expansion, const struct measured_list *list) {
+    struct text rows = {0};
+    char symbol[SYMBOL_SIZE];
+    bool done = true;
+    for (size_t i = 0; done && i < list->count; i++) {
+        const struct measured_kernel *item = &list->items[i];
+        kernel_symbol(&item->kernel, symbol);
+        done = text_print(
+            &rows, "km_measured_row(«%s», %d, %" PRId64 ", %" PRId64 ", %" PRId64 ", «%s»)", symbol,
+            item->choice, item->size.batch, item->size.tokens, item->size.positions, item->problem);
+    }
+    done = done && define_integer(expansion, "measured_count", (int64_t)list->count) &&
+           define_text(expansion, "measured", rows.data ? rows.data : "");
+    text_free(&rows);
+    return done;
+}
+
+/* Calls of km_plan_function: the specs that have names. */
+static bool define_plans(struct expansion *expansion, const struct spec_list *specs) {
+    struct text plans = {0};
+    bool done = true;
+    for (size_t i = 0; done && i < specs->count; i++) {
+        const struct spec *spec = &specs->items[i];
+        const struct spec_family *family = spec_family_of(spec);
+        done = family->define_plan == NULL || family->define_plan(spec, &plans);
+    }
+    done = done && define_text(expansion, "plans", plans.data ? plans.data : "");
+    text_free(&plans);
+    return done;
+}
+
+/* Calls of km_flow_words. */
+static bool define_flows(struct expansion *expansion, const struct spec_list *specs) {
+    struct text flows = {0};
+    bool done = true;
+    for (size_t i = 0; done && i < specs->count; i++)
+        if (spec_family_of(&specs->items[i])->words != NULL)
+            done = text_print(&flows, "km_flow_words(«%s: ",
+                              specs->items[i].name[0] ? specs->items[i].name : "flow") &&
+                   spec_family_of(&specs->items[i])->words(&specs->items[i], &flows) &&
+                   text_print(&flows, "»)");
+    done = done && define_text(expansion, "flows", flows.data ? flows.data : "");
+    text_free(&flows);
+    return done;
+}
+
+/* Names of the files that have a handler, by commas. */
+static bool define_handlers(struct expansion *expansion, const struct pack *pack) {
+    struct text names = {0};
+    char name[HANDLER_SIZE];
+    int count = 0;
+    bool done = true;
+    for (size_t i = 0; done && pack->handlers && i < pack->specs->count; i++)
+        if (handler_of(&pack->specs->items[i]) != NULL) {
+            handler_name(pack, i, name);
+            done = text_print(&names, "%s%s", count++ ? ", " : "", name);
+        }
+    done = done && define_integer(expansion, "handler_count", count) &&
+           define_text(expansion, "handlers", names.data ? names.data : "");
+    text_free(&names);
+    return done;
+}
+
+static bool define_pack(struct expansion *expansion, const struct pack *pack) {
+    return define_text(expansion, "pack", pack->name) &&
+           define_text(expansion, "version", KVMILL_VERSION) &&
+           define_integer(expansion, "kernel_count", (int64_t)pack->kernels.count) &&
+           define_symbols(expansion, &pack->kernels) &&
+           define_measured(expansion, &pack->measured) && define_plans(expansion, pack->specs) &&
+           define_flows(expansion, pack->specs) && define_handlers(expansion, pack);
+}
+
+/* File `suffix` of the pack, or `suffix` itself where it is a whole name, from templates/pack. */
+static bool add_file(const struct pack *pack, const char *name, const char *template,
+                     struct output *output, struct error *error) {
+    struct output_file *file = output_add(output, name, error);
+    struct expansion expansion = {.files = {"lib/base.m4", "-", template}};
+    if (file == NULL)
+        return false;
+    bool done = define_pack(&expansion, pack) || out_of_memory(error);
+    done = done && expand_file(&expansion, &file->text, error);
+    text_free(&expansion.definitions);
+    return done;
+}
+
+static bool add_named(const struct pack *pack, const char *suffix, const char *template,
+                      struct output *output, struct error *error) {
+    char name[128];
+    snprintf(name, sizeof name, "%s%s", pack->name, suffix);
+    return add_file(pack, name, template, output, error);
+}
+
+static bool add_handler(const struct pack *pack, size_t at, struct output *output,
+                        struct error *error) {
+    char handler[HANDLER_SIZE], name[HANDLER_SIZE + 2];
+    const struct spec *spec = &pack->specs->items[at];
+    const struct handler *own = handler_of(spec);
+    struct expansion expansion = {.files = {"lib/base.m4", "-", "pack/ffi.m4", own->template}};
+    handler_name(pack, at, handler);
+    snprintf(name, sizeof name, "%s.c", handler);
+    struct output_file *file = output_add(output, name, error);
+    bool done = file != NULL &&
+                ((define_text(&expansion, "pack", pack->name) &&
+                  define_text(&expansion, "version", KVMILL_VERSION) &&
+                  define_text(&expansion, "handler", handler) && own->define(&expansion, spec)) ||
+                 out_of_memory(error)) &&
+                expand_file(&expansion, &file->text, error);
+    text_free(&expansion.definitions);
+    return done;
+}
+
+static bool add_handlers(const struct pack *pack, struct output *output, struct error *error) {
+    for (size_t i = 0; pack->handlers && i < pack->specs->count; i++)
+        if (handler_of(&pack->specs->items[i]) != NULL && !add_handler(pack, i, output, error))
+            return false;
+    return true;
+}
+
+static bool add_specs(const struct pack *pack, struct output *output, struct error *error) {
+    struct output_file *file = output_add(output, "specs.json", error);
+    json_t *specs = specs_write(pack->specs);
+    char *dump = json_dumps(specs, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
+    bool done = file != NULL &&
+                ((dump != NULL && text_print(&file->text, "%s\n", dump)) || out_of_memory(error));
+    free(dump);
+    json_decref(specs);
+    return done;
+}
+
+/* The header travels with the pack. */
+static bool add_kernel_header(struct output *output, struct error *error) {
+    char path[1280], block[4096];
+    struct output_file *file = output_add(output, "kvmill_kernel.h", error);
+    snprintf(path, sizeof path, "%s/include/kvmill_kernel.h", data_directory());
+    FILE *stream = file ? fopen(path, "rb") : NULL;
+    size_t got;
+    if (stream == NULL)
+        return file != NULL && fail_errno(error, "read", path);
+    bool done = true;
+    while (done && (got = fread(block, 1, sizeof block, stream)) > 0)
+        done = text_append(&file->text, block, got);
+    fclose(stream);
+    return done || out_of_memory(error);
+}
+
+bool pack_files(const struct pack *pack, struct output *output, struct error *error) {
+    for (size_t i = 0; i < pack->kernels.count; i++)
+        if (!add_kernel(&pack->kernels.items[i], output, error))
+            return false;
+    return add_named(pack, ".c", "pack/registry.c.m4", output, error) &&
+           add_named(pack, ".h", "pack/header.h.m4", output, error) &&
+           add_named(pack, "_plan.h", "pack/plan.h.m4", output, error) &&
+           add_named(pack, ".pc", "pack/pc.m4", output, error) &&
+           add_file(pack, "Makefile", "pack/makefile.m4", output, error) &&
+           add_handlers(pack, output, error) && add_specs(pack, output, error) &&
+           add_kernel_header(output, error);
+}
+
+/* ---- Writing ---- */
+
+static bool is_in(const struct output *output, const char *name) {
+    for (size_t i = 0; i < output->count; i++)
+        if (strcmp(output->files[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The name is that of a kernel's source or object that this pack does not have. */
+static bool is_stale(const struct output *output, const char *name) {
+    char source[SYMBOL_SIZE + 2];
+    struct kernel kernel;
+    struct error ignored;
+    size_t length = strlen(name);
+    if (length < 3 || length >= sizeof source || name[length - 2] != '.' ||
+        (name[length - 1] != 'c' && name[length - 1] != 'o'))
+        return false;
+    memcpy(source, name, length + 1);
+    source[length - 2] = '\0';
+    if (!kernel_parse(source, &kernel, &ignored))
+        return false;
+    strcpy(source + length - 2, ".c");
+    return !is_in(output, source);
+}
+
+static void remove_stale(const struct output *output, const char *directory) {
+    DIR *stream = opendir(directory);
+    struct dirent *entry;
+    while (stream != NULL && (entry = readdir(stream)) != NULL)
+        if (is_stale(output, entry->d_name))
+            unlinkat(dirfd(stream), entry->d_name, 0);
+    if (stream != NULL)
+        closedir(stream);
+}
+
+static bool write_and_sweep(const struct output *output, const char *directory, int *written,
+                            struct error *error) {
+    bool made;
+    if (!output_make_directory(directory, &made, error))
+        return false;
+    bool done = output_write(output, directory, written, error);
+    if (done)
+        remove_stale(output, directory);
+    else if (made)
+        rmdir(directory);
+    return done;
+}
+
+bool pack_write(const struct output *output, const char *directory, int *written,
+                struct error *error) {
+    sigset_t before = signals_hold();
+    bool done = write_and_sweep(output, directory, written, error);
+    signals_release(before);
+    return done;
+}
+
+/* ---- Facts about a pack ---- */
+
+bool measured_list_add(struct measured_list *list, const struct measured_kernel *measured,
+                       struct error *error) {
+    struct measured_kernel *items = realloc(list->items, (list->count + 1) * sizeof *list->items);
+    if (items == NULL)
+        return out_of_memory(error);
+    list->items = items;
+    items[list->count++] = *measured;
+    return true;
+}
+
+void measured_list_free(struct measured_list *list) {
+    free(list->items);
+    *list = (struct measured_list){0};
+}
+
+/* What gcc 12 -O3 makes of a line of C, on average over the kernels of whole models. */
+enum { LINE_CODE_BYTES = 14 };
+
+int64_t source_code_bytes(const struct text *source) {
+    int64_t lines = 0;
+    for (size_t i = 0; i < source->length; i++)
+        lines += source->data[i] == '\n';
+    return lines * LINE_CODE_BYTES;
+}
+
+int64_t pack_code_bytes(const struct pack *pack, const struct output *files,
+                        const struct isa *isa) {
+    int64_t bytes = 0;
+    for (size_t i = 0; i < pack->kernels.count; i++)
+        if (isa == NULL || pack->kernels.items[i].isa == isa)
+            bytes += source_code_bytes(&files->files[i].text);
+    return bytes;
+}
+
+static bool is_identifier(const char *name) {
+    size_t length = strlen(name);
+    bool good = length > 0 && length <= 64 && !isdigit((unsigned char)name[0]);
+    for (size_t i = 0; good && i < length; i++)
+        good = isalnum((unsigned char)name[i]) || name[i] == '_';
+    return good;
+}
+
+/* Words of the templates would expand, and the files of the library would be shadowed. */
+static bool is_reserved(const char *name) {
+    static const char *const ours[] = {"kvmill", "kvmill_ffi", "kvmill_kernel", "kvmill_openmp",
+                                       NULL};
+    const char *word = name + strspn(name, "_");
+    for (int i = 0; ours[i] != NULL; i++)
+        if (strcmp(name, ours[i]) == 0)
+            return true;
+    return strncmp(word, "km_", 3) == 0 || strncmp(word, "m4_", 3) == 0 ||
+           (name[0] >= 'A' && name[0] <= 'Z' && name[1] == '\0'); /* a loop counter */
+}
+
+bool pack_name_check(const char *name, struct error *error) {
+    if (is_identifier(name) && !is_reserved(name))
+        return true;
+    return fail(error, EXIT_USER,
+                "\"%.64s\" cannot name a pack (--name, or the last part of -o); accepted: a C "
+                "identifier of at most 64 letters, digits and underscores%s",
+                name,
+                is_identifier(name)
+                    ? ", but not km_..., m4_..., a single capital, kvmill, kvmill_ffi, "
+                      "kvmill_kernel or kvmill_openmp"
+                    : "");
+}

@@ -1,0 +1,12 @@
+/* The families of ops that have something particular about their specs; the others are plain.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_GEN_SPEC_FAMILIES_H
+#define KVMILL_GEN_SPEC_FAMILIES_H
+
+#include "spec.h"
+
+extern const struct spec_family tensor_scatter_specs, cache_attention_specs, cache_attend_specs,
+    onnx_attention_specs, gather_specs, window_scatter_specs, flow_specs, plain_specs;
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "spec_keys.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "../defs/dtype.h"
+#include "stablehlo.h"
+
+/* ---- Members of a spec's op ---- */
+
+/* One of them, and where the spec keeps it. */
+struct entry {
+    const struct op_struct *part;
+    const struct op_member *member;
+    void *base;
+    struct axes *axes; /* of a list */
+};
+
+enum { MOST_KEYS = 64 };
+
+/* Those that specs of this op may say; their number. */
+static int list_entries(const struct spec *spec, struct entry entries[MOST_KEYS]) {
+    struct spec *own = (struct spec *)(uintptr_t)spec;
+    const struct spec_family *family = spec_family_of(spec);
+    struct axes *axes = family->axes ? family->axes(own) : NULL;
+    int count = 0;
+    for (int p = 0; p < OP_PARTS && spec->op->parts[p] != NULL; p++) {
+        const struct op_struct *part = spec->op->parts[p];
+        for (int m = 0; m < part->member_count; m++) {
+            const struct op_member *member = &part->members[m];
+            if (member->ops & kvmill_op_bit(spec->op))
+                entries[count++] = (struct entry){part, member, family->part(own, p), axes};
+            if (member->kind == OP_DIMS)
+                axes++;
+        }
+    }
+    return count;
+}
+
+/* The tensor of a description that the spec says a shape of; NULL: it does not. */
+static DLTensor *shape_of(const struct spec *spec, const struct op_tensor *tensor) {
+    const struct spec_family *family = spec_family_of(spec);
+    bool has = ((tensor->in | tensor->out) & kvmill_op_bit(spec->op)) != 0;
+    return family->tensor && has ? family->tensor((struct spec *)(uintptr_t)spec, tensor->index)
+                                 : NULL;
+}
+
+/* ---- Reading ---- */
+
+static bool check_keys(const struct json_place *place, const struct spec *spec,
+                       struct error *error) {
+    const struct spec_family *family = spec_family_of(spec);
+    const char *known[MOST_KEYS] = {"op"};
+    struct entry entries[MOST_KEYS];
+    int members = list_entries(spec, entries), count = 1;
+    for (int i = 0; i < members; i++)
+        known[count++] = entries[i].member->name;
+    for (int i = 0; i < spec->op->tensor_count; i++)
+        if (family->read_tensors != NULL || shape_of(spec, &spec->op->tensors[i]) != NULL)
+            known[count++] = spec->op->tensors[i].name;
+    known[count++] = "purpose";
+    if (spec->op->named)
+        known[count++] = "name";
+    if (family->more_key != NULL)
+        known[count++] = family->more_key;
+    return json_only_keys(place, known, error);
+}
+
+static bool read_axes(const struct json_place *place, struct axes *axes, struct error *error) {
+    axes->count = 0;
+    if (!json_get_array(place, error))
+        return false;
+    size_t count = json_array_size(place->value);
+    if (count > KVMILL_MOST_RANK)
+        return json_fail(error, place, "has %zu elements; accepted: at most %d", count,
+                         (int)KVMILL_MOST_RANK);
+    for (size_t i = 0; i < count; i++) {
+        struct json_place element = json_element(place, i);
+        if (!json_get_integer(&element, INT64_MIN, INT64_MAX, &axes->items[i], error))
+            return false;
+    }
+    axes->count = (int)count;
+    return true;
+}
+
+static bool read_member(const struct json_place *place, const struct entry *entry,
+                        struct error *error) {
+    void *at = kvmill_member_at(entry->member, entry->base);
+    switch (entry->member->kind) {
+    case OP_COUNT:
+        return json_get_integer(place, INT32_MIN, INT64_MAX, at, error);
+    case OP_AXIS:
+        return json_get_integer(place, INT32_MIN, INT32_MAX, at, error);
+    case OP_INTEGER:
+        return json_get_integer(place, INT64_MIN, INT64_MAX, at, error);
+    case OP_FLAG:
+        return spec_read_flag(place, at, error);
+    case OP_REAL:
+        return spec_read_real(place, at, error);
+    case OP_TYPE:
+        return spec_read_type(place, entry->member->words, at, error);
+    case OP_WORD:
+        return spec_read_word(place, entry->member->words, at, error);
+    case OP_DIMS:
+        return read_axes(place, entry->axes, error);
+    default:
+        return true;
+    }
+}
+
+static bool refuse_missing(const struct json_place *place, const struct op_member *member,
+                           struct error *error) {
+    return json_fail(error, place, "is missing; accepted: %s",
+                     member->kind == OP_TYPE ? "an element type" : "a count");
+}
+
+static bool is_own(const struct op_member *member) {
+    return member->kind == OP_OWN || member->kind == OP_POINTER || member->kind == OP_STRUCT;
+}
+
+static bool read_entry(const struct json_place *place, struct spec *spec, const struct entry *entry,
+                       struct error *error) {
+    const struct spec_family *family = spec_family_of(spec);
+    const struct op_member *member = entry->member;
+    struct json_place at = json_member(place, member->name);
+    bool given = family->null_is_absent ? json_given(&at) : at.value != NULL;
+    bool needed = (member->needed & kvmill_op_bit(spec->op)) != 0;
+    if (is_own(member))
+        return family->read_own == NULL || !(given || needed) ||
+               family->read_own(&at, spec, member, error);
+    if (!given)
+        return !needed || refuse_missing(&at, member, error);
+    if (member->with != NULL)
+        *(int32_t *)kvmill_member_at(kvmill_op_member(entry->part, member->with), entry->base) = 1;
+    return read_member(&at, entry, error);
+}
+
+static bool read_shapes(const struct json_place *place, struct spec *spec, struct error *error) {
+    for (int i = 0; i < spec->op->tensor_count; i++) {
+        const struct op_tensor *tensor = &spec->op->tensors[i];
+        DLTensor *shape = shape_of(spec, tensor);
+        struct json_place member = json_member(place, tensor->name);
+        if (shape != NULL && !spec_read_shape(&member, shape, error))
+            return false;
+    }
+    return true;
+}
+
+bool spec_read_keys(const struct json_place *place, struct spec *spec, struct error *error) {
+    const struct spec_family *family = spec_family_of(spec);
+    struct entry entries[MOST_KEYS];
+    if (!check_keys(place, spec, error) ||
+        (family->read_tensors != NULL && !family->read_tensors(place, spec, error)))
+        return false;
+    int count = list_entries(spec, entries);
+    for (int i = 0; i < count; i++)
+        if (!read_entry(place, spec, &entries[i], error))
+            return false;
+    return read_shapes(place, spec, error);
+}
+
+/* ---- Writing ---- */
+
+static json_t *type_as_json(const DLDataType *type) {
+    return type->bits != 0 ? json_string(kvmill_dtype_name(*type)) : NULL;
+}
+
+static json_t *word_as_json(const struct op_member *member, const char *word) {
+    if (word == NULL && member->always)
+        word = member->words[0];
+    return word != NULL ? json_string(word) : NULL;
+}
+
+static json_t *axes_as_json(const struct axes *axes) {
+    json_t *list = json_array();
+    for (int i = 0; i < axes->count; i++)
+        json_array_append_new(list, json_integer(axes->items[i]));
+    return list;
+}
+
+/* NULL for what is not set. */
+static json_t *as_json(const struct spec *spec, const struct entry *entry) {
+    const struct op_member *member = entry->member;
+    const void *at = kvmill_member_of(member, entry->base);
+    switch (member->kind) {
+    case OP_COUNT:
+    case OP_AXIS:
+    case OP_INTEGER:
+        return json_integer(*(const int64_t *)at);
+    case OP_FLAG:
+        return json_boolean(*(const int32_t *)at);
+    case OP_REAL:
+        return json_real(*(const double *)at);
+    case OP_TYPE:
+        return type_as_json(at);
+    case OP_WORD:
+        return word_as_json(member, *(const char *const *)at);
+    case OP_DIMS:
+        return axes_as_json(entry->axes);
+    default:
+        return spec_family_of(spec)->write_own(spec, member);
+    }
+}
+
+/* What goes with a flag is written where the flag is set, and all of it. */
+static bool is_written(const struct spec *spec, const struct entry *entry) {
+    const struct spec_family *family = spec_family_of(spec);
+    const struct op_member *member = entry->member;
+    const struct op_condition with = {{member->with}};
+    if (family->is_left_out != NULL && family->is_left_out(spec, member))
+        return false;
+    if (member->with != NULL)
+        return kvmill_op_holds(entry->part, entry->base, &with);
+    return member->always || is_own(member) || !kvmill_member_is_default(member, entry->base);
+}
+
+void spec_write_attributes(const struct spec *spec, json_t *object) {
+    struct entry entries[MOST_KEYS];
+    int count = list_entries(spec, entries);
+    for (int i = 0; i < count; i++) {
+        json_t *value = is_written(spec, &entries[i]) ? as_json(spec, &entries[i]) : NULL;
+        if (value != NULL)
+            json_object_set_new(object, entries[i].member->name, value);
+    }
+}
+
+void spec_write_shapes(const struct spec *spec, json_t *object) {
+    for (int i = 0; i < spec->op->tensor_count; i++) {
+        const DLTensor *shape = shape_of(spec, &spec->op->tensors[i]);
+        if (shape != NULL && shape->shape != NULL)
+            json_object_set_new(object, spec->op->tensors[i].name, spec_write_shape(shape));
+    }
+}
+
+/* ---- The functions of a pack's header ---- */
+
+static const char *code_word(DLDataType type) {
+    return type.code == kDLFloat    ? "kDLFloat"
+           : type.code == kDLBfloat ? "kDLBfloat"
+           : type.code == kDLInt    ? "kDLInt"
+                                    : "kDLUInt";
+}
+
+static bool define_type(const char *name, DLDataType type, struct text *text) {
+    return type.bits == 0 ||
+           text_print(text, "km_set_type(«%s», «%s», «%d»)", name, code_word(type), type.bits);
+}
+
+static bool define_member(const struct op_member *member, const void *at, struct text *text) {
+    switch (member->kind) {
+    case OP_FLAG:
+        return text_print(text, "km_set(«%s», «%d»)", member->name, *(const int32_t *)at);
+    case OP_REAL:
+        return text_print(text, "km_set(«%s», «%.17g»)", member->name, *(const double *)at);
+    case OP_TYPE:
+        return define_type(member->name, *(const DLDataType *)at, text);
+    case OP_WORD:
+        return text_print(text, "km_set(«%s», «\"%s\"»)", member->name, *(const char *const *)at);
+    default:
+        return text_print(text, "km_set(«%s», «%" PRId64 "»)", member->name, *(const int64_t *)at);
+    }
+}
+
+static bool is_defined(const struct spec *spec, const struct entry *entry) {
+    return !is_own(entry->member) && is_written(spec, entry) &&
+           !kvmill_member_is_default(entry->member, entry->base);
+}
+
+/* Flags that no spec says, but that keys or the op's name have set. */
+static bool define_implied(const struct op_struct *part, const void *base, struct text *text) {
+    bool done = true;
+    for (int i = 0; done && i < part->member_count; i++) {
+        const struct op_member *member = &part->members[i];
+        if (member->kind == OP_FLAG && member->ops == 0 && !kvmill_member_is_zero(member, base))
+            done = define_member(member, kvmill_member_of(member, base), text);
+    }
+    return done;
+}
+
+bool spec_define_members(const struct spec *spec, struct text *text) {
+    struct entry entries[MOST_KEYS];
+    int count = list_entries(spec, entries);
+    bool done = count == 0 || define_implied(entries[0].part, entries[0].base, text);
+    for (int i = 0; done && i < count; i++)
+        if (is_defined(spec, &entries[i]))
+            done = define_member(entries[i].member,
+                                 kvmill_member_of(entries[i].member, entries[i].base), text);
+    return done;
+}

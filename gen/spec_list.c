@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "spec.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../import/onnx/onnx.h"
+#include "spec_families.h"
+#include "spec_keys.h"
+
+/* ---- Families ---- */
+
+static const struct spec_family *const families[OP_FAMILIES] = {
+    [OP_PLAIN] = &plain_specs,
+    [OP_TENSOR_SCATTER] = &tensor_scatter_specs,
+    [OP_CACHE_ATTENTION] = &cache_attention_specs,
+    [OP_CACHE_ATTEND] = &cache_attend_specs,
+    [OP_ATTENTION] = &onnx_attention_specs,
+    [OP_GATHER] = &gather_specs,
+    [OP_SCATTER] = &window_scatter_specs,
+    [OP_FLOW] = &flow_specs,
+};
+
+const struct spec_family *spec_family_of(const struct spec *spec) {
+    return families[spec->op->family];
+}
+
+void spec_init_parts(struct spec *spec) {
+    for (int i = 0; i < OP_PARTS && spec->op->parts[i] != NULL; i++)
+        kvmill_op_init(spec->op->parts[i], spec_family_of(spec)->part(spec, i));
+}
+
+bool spec_begin(struct spec *spec, const struct op *op, struct error *error) {
+    const struct spec_family *family = families[op->family];
+    spec->op = op;
+    if (family->begin != NULL)
+        return family->begin(spec, error);
+    spec_init_parts(spec);
+    return true;
+}
+
+bool spec_read_op(const struct json_place *place, struct spec *spec, struct error *error) {
+    const struct spec_family *family = spec_family_of(spec);
+    return spec_begin(spec, spec->op, error) && spec_read_keys(place, spec, error) &&
+           (family->complete == NULL || family->complete(place, spec, error));
+}
+
+void spec_write_op(const struct spec *spec, json_t *object) {
+    spec_family_of(spec)->write(spec, object);
+}
+
+bool spec_check(const struct spec *spec, struct error *error) {
+    return spec_family_of(spec)->check(spec, error);
+}
+
+void spec_without_kernels(const struct spec *spec, char *words, size_t size) {
+    const struct spec_family *family = spec_family_of(spec);
+    snprintf(words, size, "%s", family->without_kernels);
+    if (family->why_none != NULL)
+        family->why_none(spec, words, size);
+}
+
+/* ---- Lists ---- */
+
+struct spec *spec_list_append(struct spec_list *list, struct error *error) {
+    struct spec *items = realloc(list->items, (list->count + 1) * sizeof *items);
+    if (items == NULL) {
+        out_of_memory(error);
+        return NULL;
+    }
+    list->items = items;
+    memset(&items[list->count], 0, sizeof *items);
+    return &items[list->count++];
+}
+
+/* A spec whose op is not known yet, or any more, owns nothing. */
+static void free_spec(struct spec *spec) {
+    if (spec->op != NULL && spec_family_of(spec)->free != NULL)
+        spec_family_of(spec)->free(spec);
+}
+
+void spec_list_drop(struct spec_list *list) {
+    free_spec(&list->items[--list->count]);
+}
+
+void spec_list_free(struct spec_list *list) {
+    for (size_t i = 0; i < list->count; i++)
+        free_spec(&list->items[i]);
+    free(list->items);
+    text_free(&list->notes);
+    *list = (struct spec_list){0};
+}
+
+/* ---- Reading ---- */
+
+enum { MOST_OPS = 63 };
+
+static bool refuse_op(const struct json_place *place, const char *name, struct error *error) {
+    const char *names[MOST_OPS + 1] = {NULL};
+    char accepted[512] = "";
+    for (int i = 0; i < MOST_OPS && kvmill_ops[i] != NULL; i++) {
+        names[i] = kvmill_ops[i]->name;
+        snprintf(accepted + strlen(accepted), sizeof accepted - strlen(accepted), "%s%s",
+                 i ? ", " : "", names[i]);
+    }
+    const char *nearest = nearest_word(name, names);
+    if (nearest != NULL)
+        return json_fail(error, place, "is \"%.64s\"; did you mean \"%s\"?", name, nearest);
+    return json_fail(error, place, "is \"%.64s\"; accepted: %s", name, accepted);
+}
+
+static bool read_op(const struct json_place *place, const struct op **op, struct error *error) {
+    const char *name;
+    struct json_place member = json_member(place, "op");
+    if (!json_get_string(&member, &name, error))
+        return false;
+    *op = kvmill_op_by_name(name);
+    return *op != NULL || refuse_op(&member, name, error);
+}
+
+static bool read_purpose(const struct json_place *place, char purpose[64], struct error *error) {
+    const char *text = "";
+    struct json_place member = json_member(place, "purpose");
+    if (member.value != NULL && !json_get_string(&member, &text, error))
+        return false;
+    if (snprintf(purpose, 64, "%s", text) >= 64)
+        return json_fail(error, &member, "is %zu bytes long; accepted: at most 63", strlen(text));
+    return true;
+}
+
+static bool is_name(const char *text) {
+    return islower((unsigned char)*text) &&
+           text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0' &&
+           strncmp(text, "km_", 3) != 0 && strncmp(text, "m4_", 3) != 0;
+}
+
+static bool read_name(const struct json_place *place, struct spec *spec, struct error *error) {
+    return spec_read_label(place, "name", is_name,
+                           "small letters, digits and underscores, a letter first (not km_ or m4_)",
+                           spec->name, sizeof spec->name, error);
+}
+
+bool spec_read(const struct json_place *place, struct spec_list *list, struct error *error) {
+    struct spec *spec = spec_list_append(list, error);
+    if (spec != NULL)
+        snprintf(spec->where, sizeof spec->where, "%.120s: %s", place->file,
+                 place->path[0] ? place->path : "/");
+    return spec != NULL && json_get_object(place, error) && read_op(place, &spec->op, error) &&
+           read_purpose(place, spec->purpose, error) && read_name(place, spec, error) &&
+           spec_read_op(place, spec, error);
+}
+
+static bool read_kernels(const struct json_place *root, struct spec_list *list,
+                         struct error *error) {
+    static const char *const known[] = {"kernels", NULL};
+    struct json_place kernels = json_member(root, "kernels");
+    if (!json_only_keys(root, known, error) || !json_get_array(&kernels, error))
+        return false;
+    size_t count = json_array_size(kernels.value);
+    if (count == 0)
+        return json_fail(error, &kernels, "is empty; accepted: at least one spec");
+    for (size_t i = 0; i < count; i++) {
+        struct json_place element = json_element(&kernels, i);
+        if (!spec_read(&element, list, error))
+            return false;
+    }
+    return true;
+}
+
+/* A mistyped "kernels" should not be taken for a spec without an op. */
+static bool is_single_spec(const struct json_place *root) {
+    return json_object_get(root->value, "op") != NULL;
+}
+
+/* A pack's header has one function of a name. */
+static bool check_names(const struct spec_list *list, struct error *error) {
+    for (size_t i = 0; i < list->count; i++)
+        for (size_t j = 0; list->items[i].name[0] && j < i; j++)
+            if (strcmp(list->items[i].name, list->items[j].name) == 0)
+                return fail(error, EXIT_USER, "%s/name: is \"%s\", which an earlier spec has, too",
+                            list->items[i].where, list->items[i].name);
+    return true;
+}
+
+bool specs_read(const char *file, struct spec_list *list, struct error *error) {
+    if (is_mlir_name(file))
+        return specs_of_mlir(file, list, error);
+    if (is_onnx_name(file))
+        return specs_of_onnx(file, list, error);
+    json_t *document = json_read(file, error);
+    if (document == NULL)
+        return false;
+    struct json_place root = json_root(file, document);
+    bool done =
+        is_single_spec(&root) ? spec_read(&root, list, error) : read_kernels(&root, list, error);
+    json_decref(document);
+    return done && check_names(list, error);
+}
+
+/* ---- Writing ---- */
+
+json_t *spec_write(const struct spec *spec) {
+    json_t *object = json_object();
+    json_object_set_new(object, "op", json_string(spec->op->name));
+    if (spec->purpose[0])
+        json_object_set_new(object, "purpose", json_string(spec->purpose));
+    spec_write_op(spec, object);
+    return object;
+}
+
+json_t *specs_write(const struct spec_list *list) {
+    json_t *kernels = json_array();
+    for (size_t i = 0; i < list->count; i++)
+        json_array_append_new(kernels, spec_write(&list->items[i]));
+    return json_pack("{s:o}", "kernels", kernels);
+}
+
+/* ---- Kernels ---- */
+
+bool spec_kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *kernels,
+                  struct error *error) {
+    return spec_family_of(spec)->kernels(spec, isa, kernels, error);
+}
+
+bool specs_kernels(const struct spec_list *list, const struct isa_list *isas,
+                   struct kernel_list *kernels, struct error *error) {
+    for (size_t i = 0; i < list->count; i++)
+        for (int j = 0; j < isas->count; j++)
+            if (!spec_kernels(&list->items[i], isas->items[j], kernels, error))
+                return false;
+    return true;
+}

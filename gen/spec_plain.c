@@ -1,0 +1,91 @@
+/* Specs of ops whose description says all: a struct of attributes, and tensors by their shapes.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "../ops/attributes.h"
+#include "spec_families.h"
+#include "spec_keys.h"
+
+enum { MOST_TENSORS = 24 };
+
+struct plain_spec {
+    void *part[OP_PARTS];
+    DLTensor tensor[MOST_TENSORS]; /* by index; those that the spec does not say have no shape */
+};
+
+static void release(struct spec *spec) {
+    if (spec->plain == NULL)
+        return;
+    for (int i = 0; i < OP_PARTS; i++)
+        free(spec->plain->part[i]);
+    for (int i = 0; i < MOST_TENSORS; i++)
+        free(spec->plain->tensor[i].shape);
+    free(spec->plain);
+}
+
+static bool begin(struct spec *spec, struct error *error) {
+    bool done = (spec->plain = calloc(1, sizeof *spec->plain)) != NULL;
+    for (int i = 0; done && i < OP_PARTS && spec->op->parts[i] != NULL; i++)
+        done = (spec->plain->part[i] = calloc(1, spec->op->parts[i]->size)) != NULL;
+    if (!done)
+        return out_of_memory(error);
+    spec_init_parts(spec);
+    return true;
+}
+
+static void *part(struct spec *spec, int number) {
+    return spec->plain->part[number];
+}
+
+static DLTensor *tensor(struct spec *spec, int index) {
+    return &spec->plain->tensor[index];
+}
+
+static bool check(const struct spec *spec, struct error *error) {
+    kvmill_error reason;
+    for (int i = 0; i < OP_PARTS && spec->op->parts[i] != NULL; i++)
+        if (kvmill_check_attributes(spec->op, spec->op->parts[i], spec->plain->part[i], &reason) !=
+            KVMILL_OK)
+            return fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
+    return true;
+}
+
+/* Tensors have the types that the description names. */
+static void set_types(struct spec *spec) {
+    const struct op *op = spec->op;
+    void *const *parts = spec->plain->part;
+    for (int i = 0; i < op->tensor_count; i++)
+        spec->plain->tensor[op->tensors[i].index].dtype =
+            kvmill_op_type(op, parts[0], kvmill_op_types(op) == op->parts[0] ? parts[0] : parts[1],
+                           &op->tensors[i]);
+}
+
+static bool complete(const struct json_place *place, struct spec *spec, struct error *error) {
+    (void)place;
+    set_types(spec);
+    return check(spec, error);
+}
+
+static void write(const struct spec *spec, json_t *object) {
+    spec_write_attributes(spec, object);
+    spec_write_shapes(spec, object);
+}
+
+static bool no_kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
+                       struct error *error) {
+    (void)spec, (void)isa, (void)list, (void)error;
+    return true;
+}
+
+const struct spec_family plain_specs = {
+    .begin = begin,
+    .free = release,
+    .part = part,
+    .tensor = tensor,
+    .complete = complete,
+    .write = write,
+    .check = check,
+    .kernels = no_kernels,
+    .without_kernels = "a portable function computes it",
+};

@@ -1,0 +1,53 @@
+/* Reading a model's Hugging Face config.json: what each layer stores in its key/value cache.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_IMPORT_HF_CONFIG_H
+#define KVMILL_IMPORT_HF_CONFIG_H
+
+#include <stdint.h>
+
+#include "../../defs/dtype.h"
+#include "../../base/error.h"
+
+enum layer_kind {
+    LAYER_FULL,    /* every query sees all earlier tokens */
+    LAYER_SLIDING, /* the last `window` tokens, the query's own included */
+    LAYER_LATENT,  /* multi-head latent attention: one shared row per token; V is a view of K */
+    LAYER_NONE     /* no cache of its own: linear attention, state space, or an earlier layer's */
+};
+
+/* The cache geometry of one layer, and what attention over it needs to know. */
+struct layer {
+    enum layer_kind kind;
+    int64_t query_heads;
+    int64_t kv_heads;  /* latent: 1 */
+    int64_t key_dim;   /* latent: kv_lora_rank + qk_rope_head_dim */
+    int64_t value_dim; /* latent: kv_lora_rank, stored inside the key row */
+    int64_t window;    /* sliding: tokens seen; else 0 */
+    double scale;      /* of the scores; 1 / sqrt (key_dim) unless the config says otherwise */
+    double softcap;    /* of the scores; 0 = none */
+    bool sinks;        /* learned attention sinks */
+};
+
+struct model {
+    char type[64];                    /* model_type of the part that was read */
+    const struct kvmill_dtype *dtype; /* of activations, and so of an unquantised cache */
+    int64_t hidden;
+    int64_t max_positions; /* 0 when the config does not say */
+    double alibi_bias_max; /* 0 = no ALiBi */
+    bool alibi_scaled;     /* the bias is added before the scale is applied (Falcon) */
+    int layer_count;
+    struct layer *layers;
+};
+
+/* Read a config.json.  On success release with model_free; on failure nothing is held. */
+bool model_read(const char *file, struct model *model, struct error *error);
+void model_free(struct model *model);
+
+/* Whether the kernels of one serve the other. */
+bool layers_attend_alike(const struct layer *a, const struct layer *b);
+
+/* Bytes of K and V one token takes in all layers, unquantised, windows not taken into account. */
+int64_t model_bytes_per_token(const struct model *model);
+
+#endif

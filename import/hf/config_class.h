@@ -1,0 +1,40 @@
+/* What a model's class knows and its config.json may leave unsaid.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_IMPORT_HF_CONFIG_CLASS_H
+#define KVMILL_IMPORT_HF_CONFIG_CLASS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Values of omitted keys; 0 where the class has none. */
+struct model_class {
+    const char *type; /* model_type, without a trailing "_text" */
+    int64_t hidden;
+    int64_t layers;
+    int64_t heads;
+    int64_t kv_heads; /* 0: as many as query heads */
+    int64_t head_dim; /* 0: hidden / heads */
+    int64_t positions;
+    int64_t window;
+    int64_t pattern;          /* every pattern-th layer is full, the others slide; 0: all alike */
+    int64_t first_sliding;    /* without a pattern: layers before this one are full */
+    int64_t full_interval;    /* every n-th layer is full, the others have no cache */
+    int64_t kv_shared_layers; /* at the end; they read the cache of earlier layers */
+    int64_t global_head_dim;  /* of full layers, where it differs */
+    int64_t kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim;
+    double scale; /* fixed by the class, whatever the keys say */
+    double query_pre_attn_scalar;
+    double softcap;
+    bool window_off;   /* unless use_sliding_window is true */
+    bool last_full;    /* the last layer is full, whatever layer_types says */
+    bool multi_query;  /* one KV head, unless new_decoder_architecture */
+    bool alibi;        /* unless `alibi` is false */
+    bool alibi_scaled; /* see struct model */
+    bool sinks;
+};
+
+/* An empty row for types that need no rule. */
+const struct model_class *model_class_of(const char *type);
+
+#endif

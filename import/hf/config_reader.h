@@ -1,0 +1,35 @@
+/* The parts of the config reader share this; model_read is the way in.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_IMPORT_HF_CONFIG_READER_H
+#define KVMILL_IMPORT_HF_CONFIG_READER_H
+
+#include "config.h"
+#include "config_class.h"
+#include "config_key.h"
+
+enum { MOST_LAYERS = 4096, MOST_HEADS = 65536, MOST_HEAD_DIM = 65536 };
+#define MOST_HIDDEN    (INT64_C(1) << 31)
+#define MOST_POSITIONS (INT64_C(1) << 40)
+
+struct reader {
+    struct json_place outer;
+    struct json_place text;      /* the decoder's part; may be outer itself */
+    struct json_place attention; /* attn_config of MPT and DBRX; value NULL when there is none */
+    const struct model_class *class;
+    struct model *model;
+    struct layer common; /* what the layers have in common; scale 0: 1 / sqrt (key_dim) */
+    struct error *error;
+};
+
+/* Fill r->common: heads, sizes, scale, soft-cap, sinks. */
+bool config_common(struct reader *r);
+
+/* Allocate model->layers and fill them from common. */
+bool config_layers(struct reader *r);
+
+/* `place` is where the KV heads were found. */
+bool config_check_heads(struct reader *r, const struct json_place *place,
+                        const struct layer *layer);
+
+#endif

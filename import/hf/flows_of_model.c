@@ -1,0 +1,145 @@
+/* A model's sparse flows: a file's flow with the attention of each kind of layer that attends to
+   all that it stores.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <string.h>
+
+#include "../../gen/flow.h"
+
+/* A file's flow on its way to the layers of a model. */
+struct binding {
+    const char *file;
+    json_t *source;
+    const struct model *model;
+    bool layout_chosen; /* else the file's */
+    int count;          /* of flows so far */
+};
+
+static bool attends_to_all(const struct spec *spec) {
+    return spec_is(spec, OP_CACHE_ATTENTION) && spec->attention.op.window == 0 &&
+           attention_op_of(spec) == KVMILL_MULTI_HEAD_CACHE_ATTENTION;
+}
+
+/* ---- Layers ---- */
+
+/* What is no number is for the reader of flows to refuse. */
+static bool is_skipped(const struct binding *binding, int layer) {
+    size_t i;
+    json_t *item;
+    json_array_foreach(json_object_get(binding->source, "layers_skip"), i, item) {
+        if (json_is_integer(item) && json_integer_value(item) == layer)
+            return true;
+    }
+    return false;
+}
+
+/* The first layer of the spec's kind that keeps fields; -1: there is none. */
+static int first_layer(const struct binding *binding, const struct spec *spec) {
+    const struct model *model = binding->model;
+    const struct layer *own = &model->layers[spec->attention.first_layer];
+    for (int i = spec->attention.first_layer; i < model->layer_count; i++)
+        if (layers_attend_alike(&model->layers[i], own) && !is_skipped(binding, i))
+            return i;
+    return -1;
+}
+
+static bool check_layers(const struct binding *binding, const struct spec *spec,
+                         struct error *error) {
+    const kvmill_flow *flow = flow_of_spec(spec);
+    for (size_t i = 0; i < flow->layers_skip_count; i++)
+        if (flow->layers_skip[i] >= binding->model->layer_count)
+            return fail(error, EXIT_USER,
+                        "%s: /layers_skip/%zu: is %" PRId64 "; accepted: 0 to %d, the model's "
+                        "layers",
+                        binding->file, i, flow->layers_skip[i], binding->model->layer_count - 1);
+    return true;
+}
+
+/* ---- Attention ---- */
+
+static void copy_member(const json_t *from, const char *key, json_t *to) {
+    json_t *value = json_object_get(from, key);
+    if (value != NULL)
+        json_object_set(to, key, value);
+}
+
+/* Heads, types and scores are the model's, in pages as the file has them. */
+static json_t *bind_attention(const struct binding *binding, const struct spec *spec, int layer) {
+    const json_t *own = json_object_get(binding->source, "attention");
+    json_t *attention = json_object();
+    spec_write_op(spec, attention);
+    json_object_del(attention, "name");
+    json_object_set_new(attention, "num_layer", json_integer(binding->model->layer_count));
+    json_object_set_new(attention, "layer_idx", json_integer(layer));
+    json_object_set_new(attention, "cache_mode", json_integer(1));
+    copy_member(own, "page_size", attention);
+    if (!binding->layout_chosen)
+        copy_member(own, "cache_layout", attention);
+    return attention;
+}
+
+/* ---- Flows ---- */
+
+/* "flow", or what the file says; a second geometry: "flow_2". */
+static void set_name(const struct binding *binding, json_t *bound) {
+    json_t *given = json_object_get(bound, "name");
+    if (given == NULL)
+        json_object_set_new(bound, "name", json_string("flow"));
+    else if (!json_is_string(given))
+        return;
+    if (binding->count > 0)
+        json_object_set_new(bound, "name",
+                            json_sprintf("%s_%d", json_string_value(json_object_get(bound, "name")),
+                                         binding->count + 1));
+}
+
+static json_t *bind(const struct binding *binding, const struct spec *spec, int layer) {
+    json_t *bound = json_copy(binding->source);
+    if (bound == NULL)
+        return NULL;
+    set_name(binding, bound);
+    json_object_set_new(bound, "attention", bind_attention(binding, spec, layer));
+    return bound;
+}
+
+static bool add(struct binding *binding, size_t at, struct spec_list *list, struct error *error) {
+    int layer = first_layer(binding, &list->items[at]);
+    if (layer < 0)
+        return true;
+    json_t *bound = bind(binding, &list->items[at], layer);
+    struct json_place place = json_root(binding->file, bound);
+    bool done = bound != NULL ? spec_read(&place, list, error) : out_of_memory(error);
+    json_decref(bound);
+    binding->count++;
+    return done && check_layers(binding, &list->items[list->count - 1], error);
+}
+
+static bool add_to_all(struct binding *binding, struct spec_list *list, struct error *error) {
+    const char *op = json_string_value(json_object_get(binding->source, "op"));
+    size_t count = list->count;
+    bool any = false;
+    if (op == NULL || strcmp(op, "flow") != 0)
+        return fail(error, EXIT_USER, "%s: /op: is no flow; accepted: \"flow\"", binding->file);
+    for (size_t i = 0; i < count; i++) {
+        any |= attends_to_all(&list->items[i]);
+        if (attends_to_all(&list->items[i]) && !add(binding, i, list, error))
+            return false;
+    }
+    if (!any)
+        return fail(error, EXIT_USER, "%s: no layer of the model attends to all that it stores",
+                    binding->file);
+    return binding->count > 0 ||
+           fail(error, EXIT_USER,
+                "%s: /layers_skip: has all layers that attend to all that they store; accepted: "
+                "some of them",
+                binding->file);
+}
+
+bool specs_add_flow(const char *file, const struct model *model, const struct cache_choice *choice,
+                    struct spec_list *list, struct error *error) {
+    struct binding binding = {file, json_read(file, error), model, choice->layout >= 0, 0};
+    bool done = binding.source != NULL && add_to_all(&binding, list, error);
+    json_decref(binding.source);
+    return done;
+}

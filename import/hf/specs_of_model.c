@@ -1,0 +1,303 @@
+/* What a model's cache needs: for every distinct layer geometry the updates of K and V, one token
+   (decode) or many (prefill), in both cache layouts; and its attention.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "../../gen/spec.h"
+
+/* One tensor of one layer: what its rows are, and the ring it lives in. */
+struct cache_part {
+    const char *name; /* "key", "value", "key and value", "latent" */
+    int64_t heads, row;
+    int64_t ring; /* slots of a circular cache; 0 = linear */
+};
+
+/* Layouts as in `--cache-layout`. */
+enum { TOKEN_MAJOR, HEAD_MAJOR, LAYOUTS };
+static const char *const layout_words[] = {"token-major", "head-major"};
+
+static bool set_shapes(struct spec *spec, const struct cache_part *part, int layout, int64_t rows,
+                       int64_t capacity, struct error *error) {
+    const int64_t any = KVMILL_DYNAMIC;
+    const int64_t head_cache[] = {any, part->heads, capacity, part->row};
+    const int64_t head_update[] = {any, part->heads, rows, part->row};
+    const int64_t token_cache[] = {any, capacity, part->heads * part->row};
+    const int64_t token_update[] = {any, rows, part->heads * part->row};
+    bool by_head = layout == HEAD_MAJOR;
+    int rank = by_head ? 4 : 3;
+    struct scatter_spec *scatter = &spec->scatter;
+    return spec_set_shape(&scatter->past_cache, by_head ? head_cache : token_cache, rank, error) &&
+           spec_set_shape(&scatter->update, by_head ? head_update : token_update, rank, error) &&
+           spec_set_shape(&scatter->write_indices, &any, 1, error);
+}
+
+static bool add_spec(struct spec_list *list, const struct cache_part *part, DLDataType dtype,
+                     int layout, int64_t rows, int64_t capacity, struct error *error) {
+    struct spec *spec = spec_list_append(list, error);
+    if (spec == NULL)
+        return false;
+    scatter_spec_begin(spec, part->ring ? "circular" : "linear", dtype);
+    snprintf(spec->purpose, sizeof spec->purpose, "%s %s, %s", rows == 1 ? "decode" : "prefill",
+             part->name, layout_words[layout]);
+    strcpy(spec->where, spec->purpose);
+    return set_shapes(spec, part, layout, rows, capacity, error);
+}
+
+/* A ring is as long as its window, or longer where prefill comes in chunks. */
+static bool add_capacities(struct spec_list *list, const struct cache_part *part, DLDataType dtype,
+                           int layout, int64_t rows, struct error *error) {
+    return (part->ring == 0 || add_spec(list, part, dtype, layout, rows, part->ring, error)) &&
+           add_spec(list, part, dtype, layout, rows, KVMILL_DYNAMIC, error);
+}
+
+static bool add_part(struct spec_list *list, const struct cache_part *part, DLDataType dtype,
+                     const struct cache_choice *choice, struct error *error) {
+    for (int layout = 0; layout < LAYOUTS; layout++) {
+        if (choice->layout >= 0 && choice->layout % LAYOUTS != layout)
+            continue;
+        if (!add_capacities(list, part, dtype, layout, 1, error) ||
+            !add_capacities(list, part, dtype, layout, KVMILL_DYNAMIC, error))
+            return false;
+    }
+    return true;
+}
+
+/* K and V of one layer; one part where they are alike. */
+static int parts_of_layer(const struct layer *layer, struct cache_part parts[2]) {
+    struct cache_part key = {"key", layer->kv_heads, layer->key_dim, layer->window};
+    struct cache_part value = {"value", layer->kv_heads, layer->value_dim, layer->window};
+    if (layer->kind == LAYER_NONE)
+        return 0;
+    parts[0] = key;
+    parts[1] = value;
+    if (layer->kind == LAYER_LATENT)
+        parts[0].name = "latent";
+    else if (key.row == value.row)
+        parts[0].name = "key and value";
+    else
+        return 2;
+    return 1;
+}
+
+static bool same_part(const struct cache_part *a, const struct cache_part *b) {
+    return strcmp(a->name, b->name) == 0 && a->heads == b->heads && a->row == b->row &&
+           a->ring == b->ring;
+}
+
+static bool is_new(const struct model *model, int layer, const struct cache_part *part) {
+    struct cache_part earlier[2];
+    for (int i = 0; i < layer; i++) {
+        int count = parts_of_layer(&model->layers[i], earlier);
+        for (int j = 0; j < count; j++)
+            if (same_part(part, &earlier[j]))
+                return false;
+    }
+    return true;
+}
+
+/* ---- Types of a cache ---- */
+
+static bool is_plain(const struct kvmill_format_parts *type) {
+    return type == NULL || type->scales == KVMILL_WITHOUT_SCALES;
+}
+
+static DLDataType cache_dtype(const struct model *model, const struct cache_choice *choice) {
+    return choice->type ? choice->type->dtype : model->dtype->dl;
+}
+
+/* ---- Rows ---- */
+
+/* Rows of codes come from quantising, which attention does itself. */
+static bool add_rows(const struct model *model, const struct cache_choice *choice,
+                     struct spec_list *list, struct error *error) {
+    struct cache_part parts[2];
+    for (int i = 0; i < model->layer_count; i++) {
+        int count = parts_of_layer(&model->layers[i], parts);
+        for (int j = 0; j < count; j++)
+            if (is_new(model, i, &parts[j]) &&
+                !add_part(list, &parts[j], cache_dtype(model, choice), choice, error))
+                return false;
+    }
+    return true;
+}
+
+/* ---- Attention ---- */
+
+const char *model_without_attention(const struct model *model) {
+    return model->alibi_bias_max == 0 || model->alibi_bias_max == 8
+               ? NULL
+               : "its alibi_bias_max is not 8, which the slopes of cache attention are made for";
+}
+
+/* Whether an earlier layer attends alike. */
+static bool is_repeated(const struct model *model, int layer) {
+    for (int i = 0; i < layer; i++)
+        if (layers_attend_alike(&model->layers[i], &model->layers[layer]))
+            return true;
+    return false;
+}
+
+/* "attention", "attention_sliding"; a second geometry of the kind: "attention_2". */
+static void set_name(const struct model *model, int layer, char name[48]) {
+    static const char *const words[] = {
+        [LAYER_FULL] = "attention",
+        [LAYER_SLIDING] = "attention_sliding",
+        [LAYER_LATENT] = "attention_latent",
+    };
+    enum layer_kind kind = model->layers[layer].kind;
+    int earlier = 0;
+    for (int i = 0; i < layer; i++)
+        earlier += model->layers[i].kind == kind && !is_repeated(model, i);
+    snprintf(name, 48, "%s", words[kind]);
+    if (earlier > 0)
+        snprintf(name + strlen(name), 48 - strlen(name), "_%d", earlier + 1);
+}
+
+/* Behind the last layer of those in a row, from `first` on, that attend as `layer` does. */
+static int end_of_run(const struct model *model, int layer, int first) {
+    while (first < model->layer_count &&
+           layers_attend_alike(&model->layers[first], &model->layers[layer]))
+        first++;
+    return first;
+}
+
+static void print_range(char range[32], bool comma, int first, int last) {
+    snprintf(range, 32, "%s%d", comma ? ", " : "", first);
+    if (last > first)
+        snprintf(range + strlen(range), 32 - strlen(range), "-%d", last);
+}
+
+/* "0-4, 6-10, ...": the layers that attend as this one. */
+static void set_layers(const struct model *model, int layer, char layers[160]) {
+    static const char more[] = ", ...";
+    char range[32];
+    size_t at = 0;
+    for (int i = layer, end; i < model->layer_count; i = end + 1) {
+        end = end_of_run(model, layer, i);
+        if (end == i)
+            continue;
+        print_range(range, at > 0, i, end - 1);
+        bool fits = at + strlen(range) + sizeof more <= 160;
+        strcpy(layers + at, fits ? range : more);
+        if (!fits)
+            return;
+        at += strlen(range);
+    }
+}
+
+static void set_purpose(struct spec *spec, const struct layer *layer) {
+    static const char *const words[] = {
+        [LAYER_FULL] = "attention",
+        [LAYER_SLIDING] = "sliding attention",
+        [LAYER_LATENT] = "latent attention, value a view of key",
+    };
+    snprintf(spec->purpose, sizeof spec->purpose, "%s%s", words[layer->kind],
+             layer->sinks ? ", with sinks" : "");
+}
+
+/* 0: the default. */
+static double scale_of(const struct layer *layer) {
+    double usual = 1 / sqrt((double)layer->key_dim);
+    return fabs(layer->scale - usual) <= 1e-12 * usual ? 0 : layer->scale;
+}
+
+/* Falcon adds the bias before it scales: the slopes are scaled, too. */
+static void set_alibi(kvmill_cache_attention *op, const struct model *model,
+                      const struct layer *layer) {
+    op->is_alibi = model->alibi_bias_max != 0;
+    if (op->is_alibi && model->alibi_scaled)
+        op->alibi_scale = layer->scale;
+}
+
+static void set_scores(kvmill_cache_attention *op, const struct model *model,
+                       const struct layer *layer, bool fast) {
+    op->num_heads = layer->query_heads;
+    op->num_kv_heads = layer->kv_heads;
+    op->head_dim = layer->key_dim;
+    op->softmax_scale = scale_of(layer);
+    op->softcap = layer->softcap;
+    op->window = layer->window;
+    op->math = fast ? "fast" : NULL;
+    op->value_differs = layer->value_dim != layer->key_dim;
+    op->value_head_dim = op->value_differs ? layer->value_dim : 0;
+    set_alibi(op, model, layer);
+}
+
+static void set_cache(kvmill_cache_attention *op, const struct cache_choice *choice,
+                      DLDataType T2) {
+    op->cache_layout = choice->layout < 0 ? 0 : choice->layout;
+    op->T2 = T2;
+    if (choice->quant_group != 0)
+        op->quant_group = choice->quant_group;
+    if (choice->type != NULL && choice->type->scales == KVMILL_SCALES_OF_GROUPS)
+        op->quant_bit = choice->type->bits;
+    if (choice->type != NULL && choice->type->scales == KVMILL_SCALES_IN_BLOCKS)
+        op->cache_format = choice->type->word;
+}
+
+static bool refuse_latent(const struct cache_choice *choice, struct error *error) {
+    const char *words[KVMILL_MOST_FORMATS + 1];
+    char accepted[KVMILL_WORDS_SIZE];
+    kvmill_activation_words(words);
+    return fail(error, EXIT_USER,
+                "--cache: \"%s\"; accepted for latent layers, whose values are views of their "
+                "keys: %s",
+                choice->type->word, kvmill_list_words(words, "", accepted));
+}
+
+/* A latent cache is stored as rows, and attended as what it is: its rows are the keys, and the
+   values are their beginnings. */
+static bool begin_attention(struct spec *spec, const struct model *model, const struct layer *layer,
+                            const struct cache_choice *choice, struct error *error) {
+    bool latent = layer->kind == LAYER_LATENT, dynamic = choice->layout > 1;
+    kvmill_cache_attention *op = &spec->attention.op;
+    if (latent && choice->type != NULL && !choice->type->activation)
+        return refuse_latent(choice, error);
+    attention_spec_begin(
+        spec, latent ? KVMILL_MULTI_HEAD_ATTENTION : KVMILL_MULTI_HEAD_CACHE_ATTENTION, dynamic);
+    set_scores(op, model, layer, choice->fast);
+    op->T1 = latent ? cache_dtype(model, choice) : model->dtype->dl;
+    if (!latent)
+        set_cache(op, choice, cache_dtype(model, choice));
+    spec->attention.masked = false;
+    attention_spec_complete(spec);
+    return true;
+}
+
+static bool add_layer(const struct model *model, int layer, const struct cache_choice *choice,
+                      struct spec_list *list, struct error *error) {
+    struct spec *spec = spec_list_append(list, error);
+    if (spec == NULL || !begin_attention(spec, model, &model->layers[layer], choice, error))
+        return false;
+    set_purpose(spec, &model->layers[layer]);
+    strcpy(spec->where, spec->purpose);
+    set_name(model, layer, spec->name);
+    set_layers(model, layer, spec->attention.layers);
+    spec->attention.first_layer = layer;
+    return spec_check(spec, error);
+}
+
+static bool add_attention(const struct model *model, const struct cache_choice *choice,
+                          struct spec_list *list, struct error *error) {
+    if (model_without_attention(model) != NULL)
+        return true;
+    for (int i = 0; i < model->layer_count; i++)
+        if (model->layers[i].kind != LAYER_NONE && !is_repeated(model, i) &&
+            !add_layer(model, i, choice, list, error))
+            return false;
+    return true;
+}
+
+/* ---- All of it ---- */
+
+bool specs_of_model(const struct model *model, const struct cache_choice *choice,
+                    struct spec_list *list, struct error *error) {
+    if (is_plain(choice->type) && !add_rows(model, choice, list, error))
+        return false;
+    return add_attention(model, choice, list, error) &&
+           (list->count > 0 ||
+            fail(error, EXIT_USER, "no layer of this model has a key/value cache"));
+}

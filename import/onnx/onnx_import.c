@@ -1,0 +1,428 @@
+/* The main graph of a message: names become values, in the order of its nodes.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../defs/dtype.h"
+#include "../../base/hash.h"
+#include "onnx_reader.h"
+
+enum { LAST_DATA_TYPE = 28 };
+
+struct reader {
+    struct onnx_model *model;
+    const Onnx__Graph *graph;
+    struct error *error;
+    int *slots; /* by the hash of a name: number of the value + 1; 0: free */
+    size_t slot_count;
+};
+
+static const char *text_of(const char *text) {
+    return text ? text : "";
+}
+
+static void *allocate(struct reader *reader, size_t count, size_t size) {
+    return onnx_allocate(reader->model, count, size, reader->error);
+}
+
+/* ---- Names ---- */
+
+static int *slot_of(struct reader *reader, const char *name) {
+    size_t at = hash_bytes(HASH_START, name, strlen(name)) % reader->slot_count;
+    while (reader->slots[at] != 0 &&
+           strcmp(reader->model->values[reader->slots[at] - 1].name, name) != 0)
+        at = (at + 1) % reader->slot_count;
+    return &reader->slots[at];
+}
+
+static struct onnx_value *find(struct reader *reader, const char *name) {
+    int slot = *slot_of(reader, name);
+    return slot ? &reader->model->values[slot - 1] : NULL;
+}
+
+/* NULL with the error set: something else has the name.  `node`: what makes it, or NULL. */
+static struct onnx_value *define(struct reader *reader, const struct onnx_node *node,
+                                 const char *name) {
+    struct onnx_model *model = reader->model;
+    int *slot = slot_of(reader, name);
+    if (*slot != 0 || name[0] == '\0') {
+        onnx_fail(reader->error, model, node, "\"%.80s\" is %s; accepted: a name of its own", name,
+                  *slot ? "defined twice" : "no name of a value");
+        return NULL;
+    }
+    struct onnx_value *value = &model->values[model->value_count++];
+    *slot = model->value_count;
+    value->name = name;
+    return value;
+}
+
+static int number_of(const struct reader *reader, const struct onnx_value *value) {
+    return (int)(value - reader->model->values);
+}
+
+/* ---- Types ---- */
+
+static bool set_data_type(struct reader *reader, struct onnx_value *value, int data_type) {
+    value->data_type = data_type;
+    value->dtype = onnx_dtype(data_type);
+    return (data_type >= 0 && data_type <= LAST_DATA_TYPE) ||
+           onnx_fail(reader->error, reader->model, NULL,
+                     "\"%.80s\" has element type %d; accepted: 1 to %d, as ONNX numbers them",
+                     value->name, data_type, (int)LAST_DATA_TYPE);
+}
+
+/* -1 is what some exporters write for an extent that they do not know. */
+static bool set_shape(struct reader *reader, struct onnx_value *value, const Onnx__Shape *shape) {
+    value->has_shape = true;
+    value->rank = (int)shape->n_dim;
+    value->dims = allocate(reader, shape->n_dim, sizeof *value->dims);
+    for (int d = 0; value->dims != NULL && d < value->rank; d++) {
+        const Onnx__Dim *dim = shape->dim[d];
+        value->dims[d] = dim->has_value && dim->value != -1 ? dim->value : KVMILL_DYNAMIC;
+        if (dim->has_value && dim->value < -1)
+            return onnx_fail(reader->error, reader->model, NULL,
+                             "\"%.80s\" has extent %" PRId64 " along axis %d; accepted: 0 or more, "
+                             "or a name",
+                             value->name, dim->value, d);
+    }
+    return value->dims != NULL;
+}
+
+/* Of another thing than a tensor nothing is known. */
+static bool set_type(struct reader *reader, struct onnx_value *value, const Onnx__ValueInfo *info) {
+    const Onnx__TensorType *type = info->type ? info->type->tensor : NULL;
+    return type == NULL || (set_data_type(reader, value, type->elem_type) &&
+                            (type->shape == NULL || set_shape(reader, value, type->shape)));
+}
+
+/* ---- Constants ---- */
+
+/* The lists of a tensor, each with the types that it is for, a bit for each of ONNX's numbers. */
+struct list {
+    const void *data;
+    size_t count;
+    int wide;
+    uint32_t types;
+};
+
+static struct onnx_constant constant_of(const Onnx__Tensor *tensor) {
+    enum { FLOATS = 1 << 1 | 1 << 14, DOUBLES = 1 << 11 | 1 << 15, LONGS = 1 << 7 };
+    enum { UNSIGNED = 1 << 12 | 1 << 13, STRINGS = 1 << 8 };
+    const struct list lists[] = {
+        {tensor->raw.data, tensor->raw.len, 1, ~(uint32_t)STRINGS},
+        {tensor->float_data, tensor->n_float_data, 4, FLOATS},
+        {tensor->double_data, tensor->n_double_data, 8, DOUBLES},
+        {tensor->int64_data, tensor->n_int64_data, 8, LONGS},
+        {tensor->uint64_data, tensor->n_uint64_data, 8, UNSIGNED},
+        {tensor->int32_data, tensor->n_int32_data, 4,
+         ~(uint32_t)(FLOATS | DOUBLES | LONGS | UNSIGNED | STRINGS)},
+    };
+    struct onnx_constant constant = {.place = ONNX_HERE, .wide = 1};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        if (lists[i].count > 0 && (lists[i].types >> tensor->data_type & 1))
+            constant =
+                (struct onnx_constant){ONNX_HERE, lists[i].data, lists[i].count, lists[i].wide};
+    if (tensor->location != 0)
+        constant.place = ONNX_ELSEWHERE;
+    return constant;
+}
+
+static bool set_tensor(struct reader *reader, struct onnx_value *value,
+                       const Onnx__Tensor *tensor) {
+    if (!set_data_type(reader, value, tensor->data_type))
+        return false;
+    value->has_shape = true;
+    value->rank = (int)tensor->n_dims;
+    value->dims = tensor->dims;
+    value->constant = constant_of(tensor);
+    for (int d = 0; d < value->rank; d++)
+        if (value->dims[d] < 0)
+            return onnx_fail(reader->error, reader->model, NULL,
+                             "\"%.80s\" has extent %" PRId64 " along axis %d; accepted: 0 or more",
+                             value->name, value->dims[d], d);
+    return true;
+}
+
+/* What an attribute of a Constant gives, where it is numbers. */
+static void set_numbers(struct onnx_value *value, struct onnx_attribute *attribute) {
+    bool list = attribute->kind == ONNX_FLOATS || attribute->kind == ONNX_INTEGERS;
+    bool floats = attribute->kind == ONNX_FLOATS || attribute->kind == ONNX_FLOAT;
+    const void *numbers = floats ? (const void *)attribute->numbers : attribute->integers;
+    const void *number = floats ? (const void *)&attribute->number : &attribute->integer;
+    value->data_type = floats ? 1 : 7;
+    value->dtype = onnx_dtype(value->data_type);
+    value->has_shape = true;
+    value->rank = list;
+    value->dims = &attribute->count;
+    value->constant = (struct onnx_constant){ONNX_HERE, list ? numbers : number,
+                                             list ? (size_t)attribute->count : 1, floats ? 4 : 8};
+}
+
+static void set_constant(struct onnx_value *value, struct onnx_attribute *attribute) {
+    const char *name = value->name;
+    switch (attribute->kind) {
+    case ONNX_TENSOR:
+        *value = *attribute->tensor;
+        value->name = name;
+        break;
+    case ONNX_FLOAT:
+    case ONNX_INTEGER:
+    case ONNX_FLOATS:
+    case ONNX_INTEGERS:
+        set_numbers(value, attribute);
+        break;
+    default: /* strings, sparse tensors: nothing is known of it */
+        break;
+    }
+}
+
+/* ---- Nodes ---- */
+
+/* Files before IR version 2 leave the type to what is there. */
+static int kind_of(const Onnx__Attribute *message) {
+    if (message->has_type && message->type != 0)
+        return message->type;
+    return message->has_i       ? ONNX_INTEGER
+           : message->has_f     ? ONNX_FLOAT
+           : message->has_s     ? ONNX_STRING
+           : message->t         ? ONNX_TENSOR
+           : message->has_graph ? ONNX_GRAPH
+           : message->n_floats  ? ONNX_FLOATS
+           : message->n_ints    ? ONNX_INTEGERS
+                                : ONNX_NOTHING;
+}
+
+static bool read_tensor(struct reader *reader, const Onnx__Tensor *tensor,
+                        struct onnx_attribute *attribute) {
+    struct onnx_value *value = allocate(reader, 1, sizeof *value);
+    if (value == NULL)
+        return false;
+    value->name = attribute->name;
+    attribute->tensor = value;
+    return set_tensor(reader, value, tensor);
+}
+
+static bool read_attribute(struct reader *reader, const struct onnx_node *node,
+                           const Onnx__Attribute *message, struct onnx_attribute *attribute) {
+    *attribute = (struct onnx_attribute){
+        .name = text_of(message->name),
+        .kind = kind_of(message),
+        .number = message->f,
+        .integer = message->i,
+        .text = (const char *)message->s.data,
+        .length = message->s.len,
+        .count = (int64_t)message->n_ints,
+        .integers = message->ints,
+        .numbers = message->floats,
+    };
+    if (attribute->kind == ONNX_FLOATS)
+        attribute->count = (int64_t)message->n_floats;
+    if (attribute->kind != ONNX_TENSOR)
+        return true;
+    return message->t != NULL
+               ? read_tensor(reader, message->t, attribute)
+               : onnx_fail(reader->error, reader->model, node,
+                           "%.60s has no tensor; accepted: one, as its type says", attribute->name);
+}
+
+static bool read_attributes(struct reader *reader, const Onnx__Node *message,
+                            struct onnx_node *node) {
+    node->attribute_count = (int)message->n_attribute;
+    node->attributes = allocate(reader, message->n_attribute, sizeof *node->attributes);
+    bool done = node->attributes != NULL;
+    for (int i = 0; done && i < node->attribute_count; i++)
+        done = read_attribute(reader, node, message->attribute[i], &node->attributes[i]);
+    return done;
+}
+
+/* Nodes are in an order in which all that one needs is there: so there is no cycle either. */
+static bool read_inputs(struct reader *reader, const Onnx__Node *message, struct onnx_node *node) {
+    node->input_count = (int)message->n_input;
+    node->inputs = allocate(reader, message->n_input, sizeof *node->inputs);
+    for (int i = 0; node->inputs != NULL && i < node->input_count; i++) {
+        const struct onnx_value *value = find(reader, message->input[i]);
+        node->inputs[i] = value ? number_of(reader, value) : ONNX_ABSENT;
+        if (value == NULL && message->input[i][0] != '\0')
+            return onnx_fail(reader->error, reader->model, node,
+                             "input \"%.80s\" is nothing so far; accepted: inputs of the graph, "
+                             "initialisers, outputs of the nodes before",
+                             message->input[i]);
+    }
+    return node->inputs != NULL;
+}
+
+static bool read_outputs(struct reader *reader, const Onnx__Node *message, struct onnx_node *node) {
+    node->output_count = (int)message->n_output;
+    node->outputs = allocate(reader, message->n_output, sizeof *node->outputs);
+    for (int i = 0; node->outputs != NULL && i < node->output_count; i++) {
+        node->outputs[i] = ONNX_ABSENT;
+        if (message->output[i][0] == '\0')
+            continue;
+        struct onnx_value *value = define(reader, node, message->output[i]);
+        if (value == NULL)
+            return false;
+        value->is_made = true;
+        node->outputs[i] = number_of(reader, value);
+    }
+    return node->outputs != NULL;
+}
+
+static bool gives_constant(const struct onnx_node *node) {
+    return onnx_is_constant(node) && node->output_count == 1 && node->attribute_count == 1 &&
+           node->outputs[0] != ONNX_ABSENT;
+}
+
+static bool read_node(struct reader *reader, const Onnx__Node *message, struct onnx_node *node) {
+    node->name = text_of(message->name);
+    node->op = text_of(message->op_type);
+    node->domain = text_of(message->domain);
+    if (strcmp(node->domain, "ai.onnx") == 0)
+        node->domain = "";
+    if (node->op[0] == '\0')
+        return onnx_fail(reader->error, reader->model, node, "has no op; accepted: an op_type");
+    if (!read_attributes(reader, message, node) || !read_inputs(reader, message, node) ||
+        !read_outputs(reader, message, node))
+        return false;
+    if (gives_constant(node))
+        set_constant(&reader->model->values[node->outputs[0]], &node->attributes[0]);
+    return true;
+}
+
+static bool read_nodes(struct reader *reader) {
+    struct onnx_model *model = reader->model;
+    model->nodes = allocate(reader, reader->graph->n_node, sizeof *model->nodes);
+    bool done = model->nodes != NULL;
+    for (size_t i = 0; done && i < reader->graph->n_node; i++)
+        done = read_node(reader, reader->graph->node[i], &model->nodes[model->node_count++]);
+    return done;
+}
+
+/* ---- Inputs, initialisers, outputs ---- */
+
+static bool read_graph_inputs(struct reader *reader) {
+    struct onnx_model *model = reader->model;
+    model->inputs = allocate(reader, reader->graph->n_input, sizeof *model->inputs);
+    for (size_t i = 0; model->inputs != NULL && i < reader->graph->n_input; i++) {
+        const Onnx__ValueInfo *info = reader->graph->input[i];
+        struct onnx_value *value = define(reader, NULL, text_of(info->name));
+        if (value == NULL || !set_type(reader, value, info))
+            return false;
+        model->inputs[model->input_count++] = number_of(reader, value);
+    }
+    return model->inputs != NULL;
+}
+
+/* An input of that name has it for a default, and its type. */
+static bool read_initialiser(struct reader *reader, const Onnx__Tensor *tensor) {
+    const char *name = text_of(tensor->name);
+    struct onnx_value *value = find(reader, name);
+    if (value == NULL || value->constant.place != ONNX_NOWHERE)
+        value = define(reader, NULL, name);
+    else if (value->data_type != 0 && value->data_type != tensor->data_type)
+        return onnx_fail(reader->error, reader->model, NULL,
+                         "initialiser \"%.80s\" has type %d, as an input it has %d; accepted: one "
+                         "type",
+                         name, tensor->data_type, value->data_type);
+    return value != NULL && set_tensor(reader, value, tensor);
+}
+
+static bool read_initialisers(struct reader *reader) {
+    const Onnx__Graph *graph = reader->graph;
+    for (size_t i = 0; i < graph->n_initializer; i++)
+        if (!read_initialiser(reader, graph->initializer[i]))
+            return false;
+    for (size_t i = 0; i < graph->n_sparse_initializer; i++) {
+        const Onnx__Tensor *tensor = graph->sparse_initializer[i]->values;
+        if (define(reader, NULL, tensor ? text_of(tensor->name) : "") == NULL)
+            return false;
+    }
+    return true;
+}
+
+/* What a node makes has its type from here. */
+static bool read_info(struct reader *reader, const Onnx__ValueInfo *info) {
+    struct onnx_value *value = find(reader, text_of(info->name));
+    bool open = value != NULL && value->is_made && value->data_type == 0;
+    return !open || set_type(reader, value, info);
+}
+
+static bool read_infos(struct reader *reader) {
+    const Onnx__Graph *graph = reader->graph;
+    for (size_t i = 0; i < graph->n_value_info; i++)
+        if (!read_info(reader, graph->value_info[i]))
+            return false;
+    for (size_t i = 0; i < graph->n_output; i++)
+        if (!read_info(reader, graph->output[i]))
+            return false;
+    return true;
+}
+
+static bool read_graph_outputs(struct reader *reader) {
+    struct onnx_model *model = reader->model;
+    model->outputs = allocate(reader, reader->graph->n_output, sizeof *model->outputs);
+    for (size_t i = 0; model->outputs != NULL && i < reader->graph->n_output; i++) {
+        const char *name = text_of(reader->graph->output[i]->name);
+        const struct onnx_value *value = find(reader, name);
+        if (value == NULL)
+            return onnx_fail(reader->error, model, NULL,
+                             "output \"%.80s\" of the graph is made by no node; accepted: the name "
+                             "of a value",
+                             name);
+        model->outputs[model->output_count++] = number_of(reader, value);
+    }
+    return model->outputs != NULL;
+}
+
+/* ---- All of it ---- */
+
+static size_t count_names(const Onnx__Graph *graph) {
+    size_t count = graph->n_input + graph->n_initializer + graph->n_sparse_initializer;
+    for (size_t i = 0; i < graph->n_node; i++)
+        count += graph->node[i]->n_output;
+    return count;
+}
+
+static bool make_tables(struct reader *reader) {
+    size_t count = count_names(reader->graph);
+    if (count > INT32_MAX / 2)
+        return onnx_fail(reader->error, reader->model, NULL,
+                         "%zu values; accepted: at most 2 to the 30", count);
+    reader->slot_count = 2 * count + 1;
+    reader->model->values = allocate(reader, count, sizeof *reader->model->values);
+    reader->slots = allocate(reader, reader->slot_count, sizeof *reader->slots);
+    return reader->model->values != NULL && reader->slots != NULL;
+}
+
+static bool read_opset(struct onnx_model *model, const Onnx__Model *message, struct error *error) {
+    for (size_t i = 0; i < message->n_opset_import; i++) {
+        const char *domain = text_of(message->opset_import[i]->domain);
+        int64_t version = message->opset_import[i]->version;
+        if (domain[0] != '\0' && strcmp(domain, "ai.onnx") != 0)
+            continue;
+        if (version < 1 || version > ONNX_LAST_OPSET ||
+            (model->opset != 0 && model->opset != version))
+            return onnx_fail(error, model, NULL,
+                             "imports opset %" PRId64 " of ONNX's ops; accepted: one of 1 to %d",
+                             version, (int)ONNX_LAST_OPSET);
+        model->opset = version;
+    }
+    return true;
+}
+
+static bool read_graph(struct onnx_model *model, const Onnx__Model *message, struct error *error) {
+    struct reader reader = {.model = model, .graph = message->graph, .error = error};
+    model->function_count = (int)message->n_functions;
+    if (message->graph == NULL)
+        return onnx_fail(error, model, NULL, "has no graph; accepted: an ONNX model");
+    return read_opset(model, message, error) && make_tables(&reader) &&
+           read_graph_inputs(&reader) && read_initialisers(&reader) && read_nodes(&reader) &&
+           read_infos(&reader) && read_graph_outputs(&reader);
+}
+
+bool onnx_read(const char *file, struct onnx_model *model, struct error *error) {
+    *model = (struct onnx_model){.file = file};
+    const Onnx__Model *message = onnx_unpack(model, error);
+    return message != NULL && read_graph(model, message, error);
+}

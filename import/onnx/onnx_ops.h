@@ -1,0 +1,77 @@
+/* The ops of ONNX that kvmill has: how a node of them becomes a spec.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_IMPORT_ONNX_ONNX_OPS_H
+#define KVMILL_IMPORT_ONNX_ONNX_OPS_H
+
+#include "onnx.h"
+#include "../../gen/spec.h"
+
+struct onnx_call;
+
+enum { MOST_ONNX_TENSORS = 8 };
+
+struct onnx_op {
+    const char *name;
+    const char *spec; /* the op of its specs; without that in this kvmill, nodes are left alone */
+    int first_opset;
+    const char *const *attributes;                                              /* ends with NULL */
+    const char *inputs[MOST_ONNX_TENSORS + 1], *outputs[MOST_ONNX_TENSORS + 1]; /* in the spec */
+    int required; /* inputs; those behind are optional */
+    bool open;    /* extents may be left to the run; but for those that `knows` is for, or NULL */
+    bool (*knows)(const struct onnx_value *value, int input);
+    const char *known; /* what must be known beside types, in words */
+    bool from_index;   /* 0 is the first of an axis; ONNX counts negative indices from its end */
+    bool (*add)(const struct onnx_call *call, struct spec_list *list, struct error *error);
+};
+
+/* A node of an op. */
+struct onnx_call {
+    struct onnx_model *model;
+    const struct onnx_node *node;
+    const struct onnx_op *op;
+};
+
+/* NULL: kvmill has no such op, the node is left alone. */
+const struct onnx_op *onnx_op_of(const struct onnx_node *node);
+
+/* "TensorScatter, Gather, ..." */
+const char *onnx_op_names(char text[160]);
+
+/* The value of an input or output; NULL: not given. */
+struct onnx_value *onnx_input(const struct onnx_call *call, int i);
+struct onnx_value *onnx_output(const struct onnx_call *call, int i);
+
+/* Whether the model tells enough of its tensors for a spec; else what it does not tell. */
+bool onnx_is_complete(const struct onnx_call *call, char *words, size_t size);
+
+/* The node has what the op takes: inputs, outputs, attributes, opset. */
+bool onnx_check_call(const struct onnx_call *call, struct error *error);
+
+/* Specs of nodes, each once. */
+struct onnx_specs {
+    struct spec_list *list;
+    json_t *seen; /* by their text: their places in the list */
+};
+bool onnx_specs_begin(struct onnx_specs *specs, struct spec_list *list, struct error *error);
+void onnx_specs_end(struct onnx_specs *specs); /* the list stays */
+
+/* The spec of a node that is right and complete; types and shapes of its outputs become known. */
+bool onnx_specs_add(struct onnx_specs *specs, const struct onnx_call *call, int *place,
+                    struct error *error);
+
+/* A new spec, named in messages as the node is, without an op so far; NULL with the error set. */
+struct spec *onnx_begin_spec(const struct onnx_call *call, struct spec_list *list,
+                             struct error *error);
+
+/* ---- Gathers and scatters (onnx_windows.c) ---- */
+
+bool onnx_add_gather(const struct onnx_call *call, struct spec_list *list, struct error *error);
+bool onnx_add_gather_elements(const struct onnx_call *call, struct spec_list *list,
+                              struct error *error);
+bool onnx_add_gather_nd(const struct onnx_call *call, struct spec_list *list, struct error *error);
+bool onnx_add_scatter_elements(const struct onnx_call *call, struct spec_list *list,
+                               struct error *error);
+bool onnx_add_scatter_nd(const struct onnx_call *call, struct spec_list *list, struct error *error);
+
+#endif

@@ -1,0 +1,268 @@
+/* Files of StableHLO text: chunks, modules, functions.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "mlir.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mlir_reader.h"
+#include "../../base/text.h"
+
+enum { LARGEST_MLIR = 256 << 20 };
+
+/* ---- Functions ---- */
+
+/* -> type, or -> (type {..}, ..) */
+static bool parse_results(struct mlir_reader *reader, struct mlir_function *function) {
+    struct mlir_attr ignored = {0};
+    if (!mlir_accept(reader, "->"))
+        return true;
+    bool in_list = mlir_accept(reader, "(");
+    if (in_list && mlir_accept(reader, ")"))
+        return true;
+    do {
+        function->results =
+            mlir_grow(reader, function->results, function->result_count, sizeof *function->results);
+        if (function->results == NULL ||
+            !mlir_parse_type(reader, &function->results[function->result_count++]) ||
+            (in_list && mlir_accept(reader, "{") && !mlir_parse_fields(reader, "}", &ignored)))
+            return false;
+        ignored.count = 0;
+    } while (in_list && mlir_accept(reader, ","));
+    return !in_list || mlir_expect(reader, ")");
+}
+
+static void begin_function(struct mlir_reader *reader, struct mlir_function *function) {
+    reader->function = function;
+    reader->names = NULL;
+    reader->newest = NULL;
+}
+
+/* Behind "func.func". */
+static bool parse_function(struct mlir_reader *reader, struct mlir_function **end) {
+    struct mlir_attr ignored = {0};
+    struct mlir_function *function = mlir_allocate(reader, 1, sizeof *function);
+    if (function == NULL)
+        return false;
+    begin_function(reader, function);
+    if (!mlir_accept(reader, "public"))
+        mlir_accept(reader, "private");
+    mlir_skip(reader);
+    function->at = reader->at;
+    if (!mlir_take_sigil(reader, '@', &function->name) ||
+        (mlir_peek(reader) == '(' && !mlir_parse_arguments(reader, &function->body)) ||
+        !parse_results(reader, function) ||
+        (mlir_accept(reader, "attributes") &&
+         (!mlir_expect(reader, "{") || !mlir_parse_fields(reader, "}", &ignored))))
+        return false;
+    function->has_body = mlir_accept(reader, "{");
+    if (function->has_body && !mlir_parse_ops(reader, &function->body, "}"))
+        return false;
+    if (mlir_accept(reader, "loc") &&
+        (!mlir_expect(reader, "(") || !mlir_skip_balanced(reader, '(', ')')))
+        return false;
+    *end = function;
+    return true;
+}
+
+/* ---- Modules ---- */
+
+/* A line that begins with # or !: names for locations and such. */
+static bool skip_alias(struct mlir_reader *reader) {
+    int c = mlir_peek(reader);
+    if (c != '#' && c != '!')
+        return false;
+    while (reader->at < reader->file->length && reader->file->text[reader->at] != '\n')
+        reader->at++;
+    return true;
+}
+
+static bool parse_module(struct mlir_reader *reader, struct mlir_function **functions);
+
+/* Functions and modules, up to `close`; "": to the end. */
+static bool parse_body(struct mlir_reader *reader, const char *close,
+                       struct mlir_function **functions) {
+    while (close[0] ? !mlir_accept(reader, close) : mlir_peek(reader) != 0) {
+        while (*functions != NULL)
+            functions = &(*functions)->next;
+        if (skip_alias(reader))
+            continue;
+        if (mlir_accept(reader, "module") ? !parse_module(reader, functions)
+            : mlir_accept(reader, "func.func") || mlir_accept(reader, "func")
+                ? !parse_function(reader, functions)
+                : !mlir_refuse(reader,
+                               "neither module nor function; accepted: module, func.func%s%s",
+                               close[0] ? ", " : "", close))
+            return false;
+    }
+    return true;
+}
+
+/* Behind "module". */
+static bool parse_module(struct mlir_reader *reader, struct mlir_function **functions) {
+    struct mlir_word name;
+    struct mlir_attr ignored = {0};
+    if (!mlir_enter(reader) || (mlir_peek(reader) == '@' && !mlir_take_sigil(reader, '@', &name)) ||
+        (mlir_accept(reader, "attributes") &&
+         (!mlir_expect(reader, "{") || !mlir_parse_fields(reader, "}", &ignored))) ||
+        !mlir_expect(reader, "{") || !parse_body(reader, "}", functions))
+        return false;
+    mlir_leave(reader);
+    return !mlir_accept(reader, "loc") ||
+           (mlir_expect(reader, "(") && mlir_skip_balanced(reader, '(', ')'));
+}
+
+/* ---- Chunks ---- */
+
+/* The offset of the next line of "// -----", or the length; *behind is what follows it. */
+static size_t find_separator(const struct mlir_file *file, size_t from, size_t *behind) {
+    static const char separator[] = "// -----";
+    for (size_t at = from; at < file->length;) {
+        const char *end = memchr(file->text + at, '\n', file->length - at);
+        size_t next = end ? (size_t)(end - file->text) + 1 : file->length;
+        *behind = next;
+        if (next - at >= sizeof separator - 1 &&
+            memcmp(file->text + at, separator, sizeof separator - 1) == 0)
+            return at;
+        at = next;
+    }
+    *behind = file->length;
+    return file->length;
+}
+
+static bool parse_chunks(struct mlir_reader *reader) {
+    struct mlir_file *file = reader->file;
+    struct mlir_chunk **end = &file->chunks;
+    size_t length = file->length, behind = 0;
+    for (size_t from = 0; from < length || file->chunks == NULL; from = behind) {
+        *end = mlir_allocate(reader, 1, sizeof **end);
+        if (*end == NULL)
+            return false;
+        file->length = find_separator(file, from, &behind);
+        reader->at = from;
+        bool done = parse_body(reader, "", &(*end)->functions);
+        file->length = length;
+        if (!done)
+            return false;
+        end = &(*end)->next;
+    }
+    return true;
+}
+
+/* ---- Texts ---- */
+
+static bool begin(const char *name, const char *text, size_t length, struct mlir_file *file,
+                  struct mlir_reader *reader, struct error *error) {
+    *file = (struct mlir_file){.length = length};
+    *reader = (struct mlir_reader){.file = file, .error = error};
+    snprintf(file->name, sizeof file->name, "%s", name);
+    file->text = malloc(length + 1);
+    if (file->text == NULL)
+        return fail(error, EXIT_ENVIRONMENT, "%s: out of memory", name);
+    memcpy(file->text, text, length);
+    file->text[length] = '\0';
+    return true;
+}
+
+bool mlir_read_text(const char *name, const char *text, size_t length, struct mlir_file *file,
+                    struct error *error) {
+    struct mlir_reader reader;
+    if (!begin(name, text, length, file, &reader, error))
+        return false;
+    if (memchr(text, '\0', length) != NULL)
+        return mlir_fail(error, file,
+                         (size_t)((char *)memchr(file->text, '\0', length) - file->text),
+                         "a byte of value 0; accepted: text");
+    return parse_chunks(&reader);
+}
+
+static bool add_capture(struct mlir_reader *reader, const struct mlir_capture *capture,
+                        struct mlir_block *block) {
+    struct mlir_file types;
+    const struct mlir_type *type;
+    int number;
+    struct mlir_type *copy = mlir_allocate(reader, 1, sizeof *copy);
+    bool done = copy != NULL &&
+                mlir_read_type(reader->file->name, capture->type, &types, &type, reader->error);
+    if (copy != NULL && done) {
+        done =
+            !type->is_tensor || type->rank == 0 ||
+            fail(reader->error, EXIT_USER, "%s: capture %s is %s; accepted: a scalar, tensor<f32>",
+                 reader->file->name, capture->name, capture->type);
+        *copy = *type;
+        copy->dims = NULL;
+        copy->word = (struct mlir_word){capture->type, strlen(capture->type)};
+        mlir_free(&types);
+    } else if (copy != NULL) {
+        mlir_free(&types);
+    }
+    struct mlir_word name = {capture->name, strlen(capture->name)};
+    if (name.length > 0 && name.text[0] == '%')
+        name = (struct mlir_word){name.text + 1, name.length - 1};
+    struct mlir_value value = {.name = name, .type = copy};
+    block->argument_count++;
+    return done && mlir_add_value(reader, &value, &number) && mlir_define(reader, name, number, 1);
+}
+
+bool mlir_read_region(const char *name, const char *text, const struct mlir_capture *captures,
+                      int capture_count, struct mlir_file *file, struct error *error) {
+    struct mlir_reader reader;
+    struct mlir_word label;
+    if (!begin(name, text, strlen(text), file, &reader, error))
+        return false;
+    file->chunks = mlir_allocate(&reader, 1, sizeof *file->chunks);
+    struct mlir_function *function =
+        file->chunks ? mlir_allocate(&reader, 1, sizeof *function) : NULL;
+    if (function == NULL)
+        return false;
+    file->chunks->functions = function;
+    begin_function(&reader, function);
+    struct mlir_block outside = {0};
+    for (int i = 0; i < capture_count; i++)
+        if (!add_capture(&reader, &captures[i], &outside))
+            return false;
+    function->has_body = true;
+    return mlir_take_sigil(&reader, '^', &label) &&
+           mlir_parse_arguments(&reader, &function->body) && mlir_expect(&reader, ":") &&
+           mlir_parse_ops(&reader, &function->body, "");
+}
+
+bool mlir_read_type(const char *name, const char *text, struct mlir_file *file,
+                    const struct mlir_type **type, struct error *error) {
+    struct mlir_reader reader;
+    return begin(name, text, strlen(text), file, &reader, error) &&
+           mlir_parse_type(&reader, type) &&
+           (mlir_peek(&reader) == 0 || mlir_refuse(&reader, "more than a type; accepted: one"));
+}
+
+/* ---- Files ---- */
+
+static bool read_stream(const char *name, FILE *stream, struct text *text, struct error *error) {
+    static char block[1 << 16];
+    size_t got;
+    while ((got = fread(block, 1, sizeof block, stream)) > 0) {
+        if (text->length + got > LARGEST_MLIR)
+            return fail(error, EXIT_USER, "%s: larger than 256 MiB; accepted: StableHLO text",
+                        name);
+        if (!text_append(text, block, got))
+            return fail(error, EXIT_ENVIRONMENT, "%s: out of memory", name);
+    }
+    return !ferror(stream) || fail(error, errno == EISDIR ? EXIT_USER : EXIT_ENVIRONMENT,
+                                   "%s: cannot read: %s", name, strerror(errno));
+}
+
+bool mlir_read(const char *name, struct mlir_file *file, struct error *error) {
+    struct text text = {0};
+    *file = (struct mlir_file){0};
+    FILE *stream = fopen(name, "rb");
+    if (stream == NULL)
+        return fail(error, EXIT_USER, "%s: cannot read: %s", name, strerror(errno));
+    bool done = read_stream(name, stream, &text, error) &&
+                mlir_read_text(name, text.data ? text.data : "", text.length, file, error);
+    text_free(&text);
+    fclose(stream);
+    return done;
+}

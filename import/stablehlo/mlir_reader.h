@@ -1,0 +1,94 @@
+/* Inside the reader of StableHLO text.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_IMPORT_STABLEHLO_MLIR_READER_H
+#define KVMILL_IMPORT_STABLEHLO_MLIR_READER_H
+
+#include "mlir.h"
+
+enum { MLIR_DEEPEST = 64 };
+
+struct mlir_name;
+
+struct mlir_reader {
+    struct mlir_file *file;
+    struct error *error;
+    size_t at;
+    int depth; /* of regions, lists and dicts */
+    struct mlir_function *function;
+    struct mlir_name **names; /* buckets; of the function being read */
+    struct mlir_name *newest;
+    int room; /* in function->values */
+};
+
+/* ---- Text (mlir_text.c) ---- */
+
+/* Memory of the file, zeroed; NULL and the error when there is none. */
+void *mlir_allocate(struct mlir_reader *reader, size_t count, size_t size);
+
+/* "file:line:column: what; accepted: ..." at the reader's place, which is where the next word is.
+ */
+__attribute__((format(printf, 2, 3))) bool mlir_refuse(struct mlir_reader *reader,
+                                                       const char *format, ...);
+
+/* Skip spaces and comments. */
+void mlir_skip(struct mlir_reader *reader);
+
+/* The next character behind spaces; 0 at the end. */
+int mlir_peek(struct mlir_reader *reader);
+
+/* Take `text` if it comes next; a word must end there. */
+bool mlir_accept(struct mlir_reader *reader, const char *text);
+bool mlir_expect(struct mlir_reader *reader, const char *text);
+
+/* A bare word: letters, digits, _ $ . and -, not at its beginning; length 0 when there is none. */
+struct mlir_word mlir_take_word(struct mlir_reader *reader);
+
+/* What follows a sigil: % @ # ! ^ */
+bool mlir_take_sigil(struct mlir_reader *reader, char sigil, struct mlir_word *word);
+bool mlir_take_string(struct mlir_reader *reader, struct mlir_word *word);
+
+/* A number as written; length 0 when there is none. */
+struct mlir_word mlir_take_number(struct mlir_reader *reader);
+bool mlir_take_integer(struct mlir_reader *reader, int64_t *value);
+
+/* Behind an opening bracket: skip to behind the one that closes it. */
+bool mlir_skip_balanced(struct mlir_reader *reader, char open, char close);
+
+bool mlir_enter(struct mlir_reader *reader);
+void mlir_leave(struct mlir_reader *reader);
+
+/* Append to an array of the file's; the array moves as it grows. */
+void *mlir_grow(struct mlir_reader *reader, void *array, int count, size_t size);
+
+/* ---- Types, literals, attributes, ops ---- */
+
+bool mlir_parse_type(struct mlir_reader *reader, const struct mlir_type **type);
+
+/* type { "," type }, up to the closing parenthesis that the caller takes. */
+bool mlir_parse_types(struct mlir_reader *reader, const struct mlir_type ***types, int *count);
+
+/* Behind "dense": <..> : type */
+bool mlir_parse_dense(struct mlir_reader *reader, struct mlir_literal *literal);
+
+bool mlir_parse_attr(struct mlir_reader *reader, struct mlir_attr *attr);
+
+/* Behind an opening bracket: key [= attr] {, ..} and `close`; adds to what dict has. */
+bool mlir_parse_fields(struct mlir_reader *reader, const char *close, struct mlir_attr *dict);
+bool mlir_add_attr(struct mlir_reader *reader, struct mlir_attr *dict, struct mlir_word key,
+                   const struct mlir_attr *value);
+
+/* Ops up to a closing brace, which is taken. */
+bool mlir_parse_ops(struct mlir_reader *reader, struct mlir_block *block, const char *close);
+
+/* (%a: type, ..) as values of the function. */
+bool mlir_parse_arguments(struct mlir_reader *reader, struct mlir_block *block);
+
+/* ---- Names of values ---- */
+
+bool mlir_define(struct mlir_reader *reader, struct mlir_word name, int value, int count);
+bool mlir_add_value(struct mlir_reader *reader, const struct mlir_value *value, int *number);
+bool mlir_parse_use(struct mlir_reader *reader, int *value);
+void mlir_forget(struct mlir_reader *reader, struct mlir_name *newest);
+
+#endif

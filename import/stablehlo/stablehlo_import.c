@@ -1,0 +1,619 @@
+/* Gathers and scatters found in StableHLO text.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../defs/dtype.h"
+#include "../../ops/gather.h"
+#include "../../ops/scatter.h"
+#include "../../gen/stablehlo.h"
+
+bool is_mlir_gather(const struct mlir_op *op) {
+    return strcmp(op->name, "stablehlo.gather") == 0 ||
+           strcmp(op->name, "stablehlo.dynamic_gather") == 0;
+}
+
+bool is_mlir_scatter(const struct mlir_op *op) {
+    return strcmp(op->name, "stablehlo.scatter") == 0;
+}
+
+/* For messages: not all of a word that has no end. */
+static int word_length(struct mlir_word word) {
+    return word.length < 80 ? (int)word.length : 80;
+}
+
+/* ---- Attributes ---- */
+
+/* Integers in one axis, not too many. */
+static bool is_list_type(const struct mlir_type *type) {
+    if (!type->is_tensor || type->is_unranked || type->rank != 1)
+        return false;
+    enum kvmill_kind kind = kvmill_kind_of(type->element.dtype);
+    return (kind == KVMILL_INT || kind == KVMILL_UINT) && type->dims[0] >= 0 &&
+           type->dims[0] <= KVMILL_MOST_RANK;
+}
+
+static void read_integers(const struct mlir_literal *literal, struct axes *axes) {
+    DLDataType dtype = literal->type->element.dtype;
+    axes->count = (int)literal->type->dims[0];
+    for (int i = 0; i < axes->count; i++) {
+        int64_t at = literal->is_splat ? 0 : i;
+        const unsigned char *data = literal->data + at * kvmill_element_bytes(dtype);
+        axes->items[i] = (int64_t)kvmill_integer_of(dtype, kvmill_scalar_load(dtype, data).word[0]);
+    }
+}
+
+/* A list of integers: [1, 2], array<i64: 1, 2> or dense<[1, 2]> : tensor<2xi64>. */
+static bool read_axes(const struct mlir_file *file, const char *key, const struct mlir_attr *attr,
+                      struct axes *axes, struct error *error) {
+    axes->count = 0;
+    if (attr == NULL)
+        return true;
+    if (attr->kind == MLIR_DENSE && is_list_type(attr->literal.type)) {
+        read_integers(&attr->literal, axes);
+        return true;
+    }
+    if (attr->kind != MLIR_LIST)
+        return mlir_fail(error, file, attr->at,
+                         "%s is no list of integers; accepted: [0, 1], array<i64: 0, 1>", key);
+    for (int i = 0; i < attr->count; i++) {
+        if (attr->items[i].kind != MLIR_INTEGER)
+            return mlir_fail(error, file, attr->items[i].at,
+                             "%s[%d] is no integer; accepted: [0, 1]", key, i);
+        if (axes->count == KVMILL_MOST_RANK)
+            return mlir_fail(error, file, attr->at,
+                             "%s has more than %d elements; accepted: at most "
+                             "that many",
+                             key, (int)KVMILL_MOST_RANK);
+        axes->items[axes->count++] = attr->items[i].integer;
+    }
+    return true;
+}
+
+static bool read_flag(const struct mlir_file *file, const struct mlir_attr *dict, const char *key,
+                      int32_t *flag, struct error *error) {
+    const struct mlir_attr *attr = mlir_attr_of(dict, key);
+    *flag = attr != NULL && (attr->kind == MLIR_UNIT || attr->integer != 0);
+    if (attr == NULL || attr->kind == MLIR_BOOL || attr->kind == MLIR_UNIT)
+        return true;
+    return mlir_fail(error, file, attr->at, "%s is no truth value; accepted: true, false", key);
+}
+
+/* Fields of #stablehlo.gather<..>: where each goes. */
+struct field {
+    const char *key;
+    struct axes *axes; /* NULL: index_vector_dim */
+};
+
+static bool check_keys(const struct mlir_file *file, const struct mlir_op *op,
+                       const struct mlir_attr *dict, const struct field *fields, int count,
+                       struct error *error) {
+    for (int i = 0; i < dict->count; i++) {
+        bool known = mlir_word_is(dict->keys[i], "index_vector_dim");
+        for (int k = 0; !known && k < count; k++)
+            known = mlir_word_is(dict->keys[i], fields[k].key);
+        size_t length = dict->keys[i].length < 60 ? dict->keys[i].length : 60;
+        if (!known)
+            return mlir_fail(error, file, dict->items[i].at,
+                             "%s: %.*s is not a known field; accepted: %s, %s, %s, %s, %s, "
+                             "index_vector_dim",
+                             op->name, (int)length, dict->keys[i].text, fields[0].key,
+                             fields[1].key, fields[2].key, fields[3].key, fields[4].key);
+    }
+    return true;
+}
+
+static bool read_numbers(const struct mlir_file *file, const struct mlir_op *op, const char *key,
+                         const char *name, const struct field *fields, int count,
+                         int64_t *index_vector_dim, struct error *error) {
+    const struct mlir_attr *dict = mlir_attr_of(&op->attrs, key);
+    if (dict == NULL || dict->kind != MLIR_DICT || !mlir_word_is(dict->word, name))
+        return mlir_fail(error, file, dict ? dict->at : op->at, "%s: no %s; accepted: %s = #%s<..>",
+                         op->name, key, key, name);
+    if (!check_keys(file, op, dict, fields, count, error))
+        return false;
+    for (int i = 0; i < count; i++)
+        if (!read_axes(file, fields[i].key, mlir_attr_of(dict, fields[i].key), fields[i].axes,
+                       error))
+            return false;
+    const struct mlir_attr *vector = mlir_attr_of(dict, "index_vector_dim");
+    *index_vector_dim = vector ? vector->integer : 0;
+    return vector == NULL || vector->kind == MLIR_INTEGER ||
+           mlir_fail(error, file, vector->at,
+                     "index_vector_dim is no integer; accepted: 0, 1, ...");
+}
+
+/* ---- Types ---- */
+
+static const struct mlir_type *operand_type(const struct mlir_function *function,
+                                            const struct mlir_op *op, int i) {
+    return function->values[op->operands[i]].type;
+}
+
+static bool refuse_shape(const struct mlir_file *file, const char *op, const char *tensor,
+                         const struct mlir_type *type, size_t at, const char *what,
+                         struct error *error) {
+    return mlir_fail(
+        error, file, at,
+        "%s: %s is %.*s, %s; accepted: known extents, as kernels are made for one shape", op,
+        tensor, word_length(type->word), type->word.text, what);
+}
+
+bool shape_of_mlir(const struct mlir_file *file, const char *op, const char *tensor,
+                   const struct mlir_type *type, size_t at, bool known, struct tensor_shape *shape,
+                   struct error *error) {
+    if (!type->is_tensor)
+        return mlir_fail(error, file, at, "%s: %s is %.*s; accepted: a tensor", op, tensor,
+                         word_length(type->word), type->word.text);
+    if (type->is_unranked)
+        return refuse_shape(file, op, tensor, type, at, "which has no rank", error);
+    if (known && type->has_encoding)
+        return refuse_shape(file, op, tensor, type, at, "which has bounds or an encoding", error);
+    for (int d = 0; known && d < type->rank; d++)
+        if (type->dims[d] == KVMILL_DYNAMIC) {
+            char words[40];
+            snprintf(words, sizeof words, "and axis %d is not known", d);
+            return refuse_shape(file, op, tensor, type, at, words, error);
+        }
+    shape->element = type->element;
+    shape->rank = type->rank;
+    if (type->rank > 0)
+        memcpy(shape->dims, type->dims, (size_t)type->rank * sizeof *type->dims);
+    return true;
+}
+
+static bool fail_op(const struct mlir_file *file, const struct mlir_op *op,
+                    const kvmill_error *reason, struct error *error) {
+    return mlir_fail(error, file, op->at, "%s: %s", op->name, reason->message);
+}
+
+/* ---- Gather ---- */
+
+static bool read_gather_shapes(const struct mlir_file *file, const struct mlir_function *function,
+                               const struct mlir_op *op, bool known, struct gather_problem *problem,
+                               struct error *error) {
+    problem->has_result = true;
+    return shape_of_mlir(file, op->name, "operand", operand_type(function, op, 0), op->at, known,
+                         &problem->operand, error) &&
+           shape_of_mlir(file, op->name, "start_indices", operand_type(function, op, 1), op->at,
+                         known, &problem->start_indices, error) &&
+           shape_of_mlir(file, op->name, "the result", function->values[op->first_result].type,
+                         op->at, known, &problem->result, error);
+}
+
+bool mlir_is_literal_of(const struct mlir_attr *value, const struct mlir_type *type) {
+    return value->kind == MLIR_DENSE && !type->is_unranked &&
+           mlir_same_shape(value->literal.type, type) &&
+           kvmill_dtype_equal(value->literal.type->element.dtype, type->element.dtype);
+}
+
+/* A 1-D tensor of integers, as constants or open. */
+static bool read_slice_operand(const struct mlir_file *file, const struct mlir_function *function,
+                               const struct mlir_op *op, struct gather_problem *problem,
+                               struct error *error) {
+    const struct mlir_value *value = &function->values[op->operands[2]];
+    const struct mlir_type *type = value->type;
+    if (!is_list_type(type))
+        return mlir_fail(
+            error, file, op->at,
+            "%s: slice_sizes is %.*s; accepted: integers, at most %d of them, in one axis",
+            op->name, word_length(type->word), type->word.text, (int)KVMILL_MOST_RANK);
+    const struct mlir_attr *constant = NULL;
+    if (value->op != NULL && strcmp(value->op->name, "stablehlo.constant") == 0)
+        constant = mlir_attr_of(&value->op->attrs, "value");
+    problem->slice_sizes.count = (int)type->dims[0];
+    problem->slices_open = constant == NULL;
+    if (constant != NULL && !mlir_is_literal_of(constant, type))
+        return mlir_fail(error, file, value->op->at,
+                         "%s: value and result differ in type; accepted: one type",
+                         value->op->name);
+    if (constant != NULL)
+        read_integers(&constant->literal, &problem->slice_sizes);
+    return true;
+}
+
+static bool read_gather(const struct mlir_file *file, const struct mlir_function *function,
+                        const struct mlir_op *op, struct gather_problem *problem,
+                        struct error *error) {
+    const struct field fields[] = {
+        {"offset_dims", &problem->offset_dims},
+        {"collapsed_slice_dims", &problem->collapsed_slice_dims},
+        {"operand_batching_dims", &problem->operand_batching_dims},
+        {"start_indices_batching_dims", &problem->start_indices_batching_dims},
+        {"start_index_map", &problem->start_index_map},
+    };
+    bool is_dynamic = strcmp(op->name, "stablehlo.dynamic_gather") == 0;
+    if (op->operand_count != 2 + is_dynamic || op->result_count != 1)
+        return mlir_fail(error, file, op->at, "%s: %d operands and %d results; accepted: %d and 1",
+                         op->name, op->operand_count, op->result_count, 2 + is_dynamic);
+    if (!read_numbers(file, op, "dimension_numbers", "stablehlo.gather", fields, 5,
+                      &problem->op.index_vector_dim, error) ||
+        !read_flag(file, &op->attrs, "indices_are_sorted", &problem->op.indices_are_sorted, error))
+        return false;
+    if (is_dynamic)
+        return read_slice_operand(file, function, op, problem, error);
+    const struct mlir_attr *sizes = mlir_attr_of(&op->attrs, "slice_sizes");
+    if (sizes == NULL)
+        return mlir_fail(error, file, op->at, "%s: no slice_sizes; accepted: array<i64: 1, 2>",
+                         op->name);
+    return read_axes(file, "slice_sizes", sizes, &problem->slice_sizes, error);
+}
+
+bool gather_of_mlir(const struct mlir_file *file, const struct mlir_function *function,
+                    const struct mlir_op *op, struct gather_problem *problem, struct error *error) {
+    struct gather_view view;
+    struct kvmill_windows windows;
+    kvmill_error reason;
+    memset(problem, 0, sizeof *problem);
+    if (!read_gather(file, function, op, problem, error) ||
+        !read_gather_shapes(file, function, op, false, problem, error))
+        return false;
+    gather_view_make(problem, &view);
+    if (kvmill_gather_verify(&view.op, &reason) != KVMILL_OK)
+        return fail_op(file, op, &reason, error);
+    if (!read_gather_shapes(file, function, op, true, problem, error))
+        return false;
+    return problem->slices_open || kvmill_gather_check(&view.op, &windows, &reason) == KVMILL_OK ||
+           fail_op(file, op, &reason, error);
+}
+
+bool gather_require_slices(const struct mlir_file *file, const struct mlir_op *op,
+                           const struct gather_problem *problem, struct error *error) {
+    return !problem->slices_open ||
+           mlir_fail(
+               error, file, op->at,
+               "%s: slice_sizes is no constant; accepted: stablehlo.constant, as kernels are made "
+               "for one shape",
+               op->name);
+}
+
+/* ---- Regions ---- */
+
+/* Where a region is being read. */
+struct region_reader {
+    const struct mlir_file *file;
+    const struct mlir_function *function;
+    int first_argument, first_inner;
+    struct scatter_problem *problem;
+    struct error *error;
+    int place[KVMILL_MOST_REGION_OPS]; /* number of the value that op i of the problem gives */
+};
+
+static bool add_region_op(struct region_reader *reader, const kvmill_region_op *op, int value,
+                          size_t at, int32_t *number) {
+    struct scatter_problem *problem = reader->problem;
+    if (problem->op_count == KVMILL_MOST_REGION_OPS)
+        return mlir_fail(reader->error, reader->file, at,
+                         "a region of more than %d ops; accepted: at most that many",
+                         (int)KVMILL_MOST_REGION_OPS);
+    reader->place[problem->op_count] = value;
+    *number = problem->argument_count + problem->op_count;
+    problem->ops[problem->op_count++] = *op;
+    return true;
+}
+
+static bool is_scalar(const struct mlir_type *type) {
+    return type->is_tensor && !type->is_unranked && type->rank == 0;
+}
+
+static bool check_scalar(struct region_reader *reader, const struct mlir_type *type, size_t at) {
+    return is_scalar(type) ||
+           mlir_fail(reader->error, reader->file, at,
+                     "%.*s in a scatter's region; accepted: scalars, tensor<f32>",
+                     word_length(type->word), type->word.text);
+}
+
+static bool add_literal(struct region_reader *reader, const struct mlir_op *op, int value,
+                        int32_t *number) {
+    const struct mlir_attr *constant = mlir_attr_of(&op->attrs, "value");
+    const struct mlir_type *type = reader->function->values[value].type;
+    if (constant == NULL || !is_scalar(type) || !mlir_is_literal_of(constant, type))
+        return mlir_fail(reader->error, reader->file, op->at,
+                         "a constant without a scalar; accepted: dense<1.0> : tensor<f32>");
+    struct kvmill_scalar scalar = kvmill_scalar_load(type->element.dtype, constant->literal.data);
+    kvmill_region_op added = {.name = "constant", .element = type->element};
+    memcpy(added.value, scalar.word, sizeof added.value);
+    return add_region_op(reader, &added, value, op->at, number);
+}
+
+/* A scalar from outside: a constant is taken over, another is captured. */
+static bool add_capture(struct region_reader *reader, int value, size_t at, int32_t *number) {
+    const struct mlir_value *outer = &reader->function->values[value];
+    struct scatter_problem *problem = reader->problem;
+    if (!check_scalar(reader, outer->type, at))
+        return false;
+    if (outer->op != NULL && strcmp(outer->op->name, "stablehlo.constant") == 0)
+        return add_literal(reader, outer->op, value, number);
+    if (problem->capture_count == KVMILL_MOST_CAPTURES)
+        return mlir_fail(reader->error, reader->file, at,
+                         "a region that captures more than %d scalars; accepted: at most that many",
+                         (int)KVMILL_MOST_CAPTURES);
+    kvmill_region_op added = {.name = "capture",
+                              .element = outer->type->element,
+                              .value = {(uint64_t)problem->capture_count}};
+    problem->captured[problem->capture_count++] = value;
+    return add_region_op(reader, &added, value, at, number);
+}
+
+/* The number in the problem of a value of the function. */
+static bool number_of(struct region_reader *reader, int value, size_t at, int32_t *number) {
+    struct scatter_problem *problem = reader->problem;
+    int argument = value - reader->first_argument;
+    if (argument >= 0 && argument < problem->argument_count) {
+        *number = argument;
+        return true;
+    }
+    for (int i = 0; i < problem->op_count; i++)
+        if (reader->place[i] == value) {
+            *number = problem->argument_count + i;
+            return true;
+        }
+    return value < reader->first_inner ? add_capture(reader, value, at, number)
+                                       : mlir_fail(reader->error, reader->file, at,
+                                                   "a value of another region; accepted: "
+                                                   "arguments, and what the region computes");
+}
+
+/* Text of the file as one of the words that ops have. */
+const char *mlir_comparison_word(const struct mlir_attr *attr) {
+    static const char *const words[] = {"EQ", "NE",     "GE",       "GT",    "LE",
+                                        "LT", "SIGNED", "UNSIGNED", "FLOAT", "TOTALORDER"};
+    struct mlir_word word = attr->kind == MLIR_TYPE ? attr->type->word : attr->word;
+    if (attr->kind == MLIR_OPAQUE || attr->kind == MLIR_DICT)
+        return NULL;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (mlir_word_is(word, words[i]))
+            return words[i];
+    return NULL;
+}
+
+static bool set_compare_words(struct region_reader *reader, const struct mlir_op *op,
+                              kvmill_region_op *added) {
+    const struct mlir_attr *direction = mlir_attr_of(&op->attrs, "comparison_direction");
+    const struct mlir_attr *type = mlir_attr_of(&op->attrs, "compare_type");
+    added->comparison_direction = direction ? mlir_comparison_word(direction) : NULL;
+    added->compare_type = type ? mlir_comparison_word(type) : NULL;
+    return (added->comparison_direction != NULL && (type == NULL || added->compare_type != NULL)) ||
+           mlir_fail(
+               reader->error, reader->file, op->at,
+               "%s: no comparison_direction, or an unknown word; accepted: EQ, NE, GE, GT, LE, LT, "
+               "and SIGNED, UNSIGNED, FLOAT, TOTALORDER",
+               op->name);
+}
+
+static bool add_step(struct region_reader *reader, const struct mlir_op *op) {
+    const struct kvmill_scalar_op *scalar = kvmill_scalar_op_by_name(mlir_short_name(op));
+    int32_t number;
+    if (strcmp(op->name, "stablehlo.constant") == 0)
+        return add_literal(reader, op, op->first_result, &number);
+    if (scalar == NULL || strncmp(op->name, "stablehlo.", 10) != 0)
+        return mlir_fail(
+            reader->error, reader->file, op->at,
+            "%s in a scatter's region; accepted: elementwise ops, compare, select, convert, "
+            "constant, return",
+            op->name);
+    if (op->operand_count != scalar->operands || op->result_count != 1)
+        return mlir_fail(reader->error, reader->file, op->at,
+                         "%s: %d operands and %d results; accepted: %d and 1", op->name,
+                         op->operand_count, op->result_count, scalar->operands);
+    const struct mlir_type *type = reader->function->values[op->first_result].type;
+    kvmill_region_op added = {.name = scalar->name, .element = type->element};
+    if (!check_scalar(reader, type, op->at))
+        return false;
+    for (int i = 0; i < scalar->operands; i++)
+        if (!number_of(reader, op->operands[i], op->at, &added.operands[i]))
+            return false;
+    if (strcmp(scalar->name, "compare") == 0 && !set_compare_words(reader, op, &added))
+        return false;
+    return add_region_op(reader, &added, op->first_result, op->at, &number);
+}
+
+static bool is_return(const struct mlir_op *op) {
+    return strcmp(op->name, "stablehlo.return") == 0;
+}
+
+static bool set_returned(struct region_reader *reader, const struct mlir_op *op) {
+    struct scatter_problem *problem = reader->problem;
+    if (op->operand_count > KVMILL_MOST_INPUTS)
+        return mlir_fail(reader->error, reader->file, op->at,
+                         "%d values returned; accepted: 1 to %d", op->operand_count,
+                         (int)KVMILL_MOST_INPUTS);
+    problem->return_count = op->operand_count;
+    for (int i = 0; i < op->operand_count; i++)
+        if (!number_of(reader, op->operands[i], op->at, &problem->returned[i]))
+            return false;
+    return true;
+}
+
+static bool set_arguments(struct region_reader *reader, const struct mlir_block *block, size_t at) {
+    struct scatter_problem *problem = reader->problem;
+    if (block->argument_count > 2 * KVMILL_MOST_INPUTS)
+        return mlir_fail(reader->error, reader->file, at,
+                         "a region of %d arguments; accepted: 2 to %d", block->argument_count,
+                         2 * KVMILL_MOST_INPUTS);
+    problem->argument_count = block->argument_count;
+    for (int i = 0; i < block->argument_count; i++) {
+        const struct mlir_value *value = &reader->function->values[block->first_argument + i];
+        if (!is_scalar(value->type))
+            return mlir_fail(
+                reader->error, reader->file, value->at,
+                "C23: argument %d of the region is %.*s; accepted: scalars, tensor<f32>", i,
+                word_length(value->type->word), value->type->word.text);
+        problem->arguments[i] = value->type->element;
+    }
+    return true;
+}
+
+/* The last op of a block, if it is a return. */
+static const struct mlir_op *return_of(const struct mlir_block *block) {
+    return block->last != NULL && is_return(block->last) ? block->last : NULL;
+}
+
+/* What is returned are scalars, of the types of the first arguments. */
+static bool check_returned(struct region_reader *reader, const struct mlir_block *block,
+                           const struct mlir_op *op) {
+    for (int i = 0; i < op->operand_count && i < block->argument_count; i++) {
+        const struct mlir_value *values = reader->function->values;
+        const struct mlir_type *type = values[op->operands[i]].type;
+        if (!mlir_type_equal(type, values[block->first_argument + i].type))
+            return mlir_fail(
+                reader->error, reader->file, op->at,
+                "stablehlo.scatter: C23: the region returns %.*s; accepted: the type of its "
+                "argument %d, %.*s",
+                word_length(type->word), type->word.text, i,
+                word_length(values[block->first_argument + i].type->word),
+                values[block->first_argument + i].type->word.text);
+    }
+    return true;
+}
+
+bool region_of_mlir(const struct mlir_file *file, const struct mlir_function *function,
+                    const struct mlir_block *block, int first_inner,
+                    struct scatter_problem *problem, struct error *error) {
+    struct region_reader reader = {
+        .file = file,
+        .function = function,
+        .first_argument = block->first_argument,
+        .first_inner = first_inner,
+        .problem = problem,
+        .error = error,
+    };
+    const struct mlir_op *last = return_of(block);
+    size_t at = block->first ? block->first->at : 0;
+    if (last == NULL)
+        return mlir_fail(error, file, at,
+                         "a region without stablehlo.return at its end; accepted: one");
+    if (!set_arguments(&reader, block, at) || !check_returned(&reader, block, last))
+        return false;
+    for (const struct mlir_op *op = block->first; op != last; op = op->next)
+        if (!add_step(&reader, op))
+            return false;
+    return set_returned(&reader, last);
+}
+
+/* ---- Scatter ---- */
+
+static bool read_scatter_numbers(const struct mlir_file *file, const struct mlir_op *op,
+                                 struct scatter_problem *problem, struct error *error) {
+    const struct field fields[] = {
+        {"update_window_dims", &problem->update_window_dims},
+        {"inserted_window_dims", &problem->inserted_window_dims},
+        {"input_batching_dims", &problem->input_batching_dims},
+        {"scatter_indices_batching_dims", &problem->scatter_indices_batching_dims},
+        {"scatter_dims_to_operand_dims", &problem->scatter_dims_to_operand_dims},
+    };
+    return read_numbers(file, op, "scatter_dimension_numbers", "stablehlo.scatter", fields, 5,
+                        &problem->op.index_vector_dim, error) &&
+           read_flag(file, &op->attrs, "indices_are_sorted", &problem->op.indices_are_sorted, error) &&
+           read_flag(file, &op->attrs, "unique_indices", &problem->op.unique_indices, error);
+}
+
+static bool read_list(const struct mlir_file *file, const struct mlir_function *function,
+                      const struct mlir_op *op, const char *name, int first, int count, bool known,
+                      struct tensor_shape *shapes, struct error *error) {
+    char words[32];
+    for (int i = 0; i < count; i++) {
+        snprintf(words, sizeof words, "%s[%d]", name, i);
+        if (!shape_of_mlir(file, op->name, words, operand_type(function, op, first + i), op->at,
+                           known, &shapes[i], error))
+            return false;
+    }
+    return true;
+}
+
+static bool read_result_shapes(const struct mlir_file *file, const struct mlir_function *function,
+                               const struct mlir_op *op, bool known,
+                               struct scatter_problem *problem, struct error *error) {
+    problem->has_results = true;
+    for (int i = 0; i < problem->count; i++)
+        if (!shape_of_mlir(file, op->name, "the result",
+                           function->values[op->first_result + i].type, op->at, known,
+                           &problem->results[i], error))
+            return false;
+    return true;
+}
+
+static bool read_scatter_shapes(const struct mlir_file *file, const struct mlir_function *function,
+                                const struct mlir_op *op, bool known,
+                                struct scatter_problem *problem, struct error *error) {
+    int n = problem->count;
+    return read_list(file, function, op, "inputs", 0, n, known, problem->inputs, error) &&
+           shape_of_mlir(file, op->name, "scatter_indices", operand_type(function, op, n), op->at,
+                         known, &problem->scatter_indices, error) &&
+           read_list(file, function, op, "updates", n + 1, n, known, problem->updates, error) &&
+           read_result_shapes(file, function, op, known, problem, error);
+}
+
+static bool check_counts(const struct mlir_file *file, const struct mlir_op *op,
+                         const struct scatter_problem *problem, struct error *error) {
+    int n = problem->count;
+    if (op->operand_count % 2 == 0 || n < 1 || n > KVMILL_MOST_INPUTS)
+        return mlir_fail(
+            error, file, op->at,
+            "%s: C5: %d operands; accepted: inputs, scatter_indices and as many updates as "
+            "inputs, 1 to %d",
+            op->name, op->operand_count, (int)KVMILL_MOST_INPUTS);
+    if (op->result_count != n)
+        return mlir_fail(error, file, op->at,
+                         "%s: C25: %d results for %d inputs; accepted: as many", op->name,
+                         op->result_count, n);
+    if (op->region_count != 1)
+        return mlir_fail(error, file, op->at, "%s: %d regions; accepted: 1", op->name,
+                         op->region_count);
+    return true;
+}
+
+static bool check_region_counts(const struct mlir_file *file, const struct mlir_op *op,
+                                const struct scatter_problem *problem, struct error *error) {
+    int n = problem->count;
+    if (problem->argument_count == 2 * n && problem->return_count == n)
+        return true;
+    return mlir_fail(
+        error, file, op->at,
+        "%s: C23: a region of %d arguments that returns %d values; accepted for %d inputs: %d "
+        "and %d",
+        op->name, problem->argument_count, problem->return_count, n, 2 * n, n);
+}
+
+/* One op of the two halves of the arguments, or the second half itself: by its name, which kernels
+   are made for. */
+static void name_region(struct scatter_problem *problem) {
+    const kvmill_region_op *op = &problem->ops[0];
+    int returned = problem->returned[0];
+    bool combines = problem->op_count == 1 && op->operands[0] == 0 && op->operands[1] == 1 &&
+                    kvmill_is_combiner(op->name) && returned == 2;
+    bool replaces = problem->op_count == 0 && returned == 1;
+    bool promotes = !kvmill_element_equal(&problem->arguments[0], &problem->inputs[0].element);
+    if (problem->count == 1 && !promotes && (combines || replaces))
+        snprintf(problem->update_computation, sizeof problem->update_computation, "%s",
+                 combines ? op->name : "replace");
+}
+
+bool scatter_of_mlir(const struct mlir_file *file, const struct mlir_function *function,
+                     const struct mlir_op *op, struct scatter_problem *problem,
+                     struct error *error) {
+    struct scatter_view view;
+    struct kvmill_windows windows;
+    struct kvmill_program program;
+    kvmill_error reason;
+    memset(problem, 0, sizeof *problem);
+    problem->count = op->operand_count / 2;
+    if (!check_counts(file, op, problem, error) ||
+        !read_scatter_numbers(file, op, problem, error) ||
+        !read_scatter_shapes(file, function, op, false, problem, error) ||
+        !region_of_mlir(file, function, &op->regions[0], op->regions[0].first_argument, problem,
+                        error) ||
+        !check_region_counts(file, op, problem, error))
+        return false;
+    scatter_view_make(problem, &view);
+    if (kvmill_scatter_verify(&view.op, &program, &reason) != KVMILL_OK)
+        return fail_op(file, op, &reason, error);
+    if (!read_scatter_shapes(file, function, op, true, problem, error))
+        return false;
+    name_region(problem);
+    scatter_view_make(problem, &view);
+    return kvmill_scatter_check(&view.op, &windows, &program, &reason) == KVMILL_OK ||
+           fail_op(file, op, &reason, error);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "attributes.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fail.h"
+
+static kvmill_status refuse_range(const struct op_range *range, int64_t value, int64_t most,
+                                  kvmill_error *error) {
+    if (most == INT64_MAX)
+        return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                           "%s is %" PRId64 "; accepted: %" PRId64 " or more", range->name, value,
+                           range->least);
+    return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                       "%s is %" PRId64 "; accepted: %" PRId64 " to %" PRId64, range->name, value,
+                       range->least, most);
+}
+
+static kvmill_status check_range(const struct op *op, const struct op_struct *part,
+                                 const struct op_range *range, const void *base,
+                                 kvmill_error *error) {
+    int64_t most = range->most;
+    if (!(range->ops & kvmill_op_bit(op)) || !kvmill_op_holds(part, base, &range->when))
+        return KVMILL_OK;
+    if (range->below != NULL)
+        most = kvmill_member_value(kvmill_op_member(part, range->below), base) - 1;
+    int64_t value = *(const int64_t *)(const void *)((const char *)base + range->offset);
+    return value >= range->least && value <= most ? KVMILL_OK
+                                                  : refuse_range(range, value, most, error);
+}
+
+/* Before its source had it, a member has its default. */
+static kvmill_status check_since(const struct op_struct *part, const struct op_member *member,
+                                 const void *base, kvmill_error *error) {
+    if (member->since == 0 || kvmill_member_is_default(member, base))
+        return KVMILL_OK;
+    int64_t version = kvmill_member_value(kvmill_op_member(part, "opset"), base);
+    if (version >= member->since)
+        return KVMILL_OK;
+    return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                       "%s is %" PRId64 "; accepted: %" PRId64 ", in opset %" PRId64, member->name,
+                       kvmill_member_value(member, base), member->initial, version);
+}
+
+static bool is_among(const char *word, const char *const *words) {
+    for (; *words != NULL; words++)
+        if (strcmp(word, *words) == 0)
+            return true;
+    return false;
+}
+
+static kvmill_status check_word(const struct op_member *member, const void *base,
+                                kvmill_error *error) {
+    char accepted[128] = "";
+    const char *word = *(const char *const *)kvmill_member_of(member, base);
+    if (word == NULL || is_among(word, member->words))
+        return KVMILL_OK;
+    for (int i = 0; member->words[i] != NULL; i++)
+        snprintf(accepted + strlen(accepted), sizeof accepted - strlen(accepted), "%s\"%s\"",
+                 i ? ", " : "", member->words[i]);
+    return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "%s is \"%.40s\"; accepted: %s", member->name,
+                       word, accepted);
+}
+
+/* What goes with a flag counts where the flag is set. */
+static bool is_said(const struct op_struct *part, const struct op_member *member,
+                    const void *base) {
+    const struct op_condition with = {{member->with}};
+    return kvmill_op_holds(part, base, &with);
+}
+
+kvmill_status kvmill_check_attributes(const struct op *op, const struct op_struct *part,
+                                      const void *base, kvmill_error *error) {
+    kvmill_status status = KVMILL_OK;
+    for (int i = 0; status == KVMILL_OK && i < part->range_count; i++)
+        status = check_range(op, part, &part->ranges[i], base, error);
+    for (int i = 0; status == KVMILL_OK && i < part->member_count; i++) {
+        const struct op_member *member = &part->members[i];
+        if (!(member->ops & kvmill_op_bit(op)) || !is_said(part, member, base))
+            continue;
+        status = check_since(part, member, base, error);
+        if (status == KVMILL_OK && member->kind == OP_WORD)
+            status = check_word(member, base, error);
+    }
+    return status;
+}
+
+kvmill_status kvmill_check_members(enum op_family family, int number, const void *base,
+                                   kvmill_error *error) {
+    const struct op *op = kvmill_op_of(family, number);
+    return kvmill_check_attributes(op, op->parts[0], base, error);
+}

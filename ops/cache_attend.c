@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cache_attend.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "../defs/dtype.h"
+#include "attributes.h"
+#include "fail.h"
+
+static const DLDataType bool_type = {KVMILL_DL_BOOL, 8, 1}, float32_type = {kDLFloat, 32, 1};
+
+enum { MOST_BIAS = 8 };
+
+void kvmill_cache_attend_init(kvmill_cache_attend *op) {
+    kvmill_op_init(kvmill_op_of(OP_CACHE_ATTEND, 0)->parts[0], op);
+}
+
+static int64_t or_default(int64_t value, int64_t otherwise) {
+    return value ? value : otherwise;
+}
+
+/* ---- Tensors ---- */
+
+struct kvmill_attend_tensor kvmill_cache_attend_tensor(const kvmill_cache_attend *op, int index) {
+    const struct op *known = kvmill_op_of(OP_CACHE_ATTEND, 0);
+    const struct op_tensor *tensor = kvmill_op_tensor(known, index);
+    enum op_presence presence = kvmill_op_presence(known, op, tensor);
+    DLDataType type = kvmill_op_type(known, op, op, tensor);
+    DLDataType other = kvmill_op_other_type(known, op, tensor);
+    if (kvmill_dtype_equal(type, (DLDataType){kDLInt, 4, 1}))
+        other = (DLDataType){kDLUInt, 8, 1};
+    return (struct kvmill_attend_tensor){
+        .name = tensor->name,
+        .needed = presence == OP_REQUIRED && index != KVMILL_CACHE_ATTEND_LSE,
+        .absent = presence == OP_ABSENT,
+        .output = kvmill_op_gives(known, op, tensor),
+        .rows = tensor->rows,
+        .type = type,
+        .or_type = other,
+    };
+}
+
+kvmill_cache_attend kvmill_cache_attend_resolve(const kvmill_cache_attend *op) {
+    kvmill_cache_attend found = *op;
+    if (op->value_T2.bits != 0)
+        return found;
+    found.value_quant_bit = op->key_quant_bit;
+    found.value_quant_group = op->key_quant_group;
+    found.value_T2 = op->key_T2;
+    found.value_T3 = op->key_T3;
+    found.value_cache_format = op->key_cache_format;
+    return found;
+}
+
+/* ---- Heads ---- */
+
+static int64_t whole_heads(const kvmill_cache_attend *op) {
+    return or_default(op->alibi_heads, op->num_heads);
+}
+
+static kvmill_status check_heads(const kvmill_cache_attend *op,
+                                 struct kvmill_cache_geometry *geometry, kvmill_error *error) {
+    int64_t last = whole_heads(op) - op->num_heads;
+    geometry->heads = op->num_heads;
+    geometry->kv_heads = or_default(op->num_kv_heads, op->num_heads);
+    geometry->ratio = geometry->heads / geometry->kv_heads;
+    geometry->alibi = op->is_alibi != 0;
+    if (geometry->heads % geometry->kv_heads != 0)
+        return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                           "num_kv_heads is %" PRId64
+                           "; accepted: 0, or a divisor of num_heads, %" PRId64,
+                           op->num_kv_heads, op->num_heads);
+    if (op->is_alibi && last < 0)
+        return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                           "alibi_heads is %" PRId64 "; accepted: 0, or %" PRId64 " or more",
+                           op->alibi_heads, op->num_heads);
+    if (op->is_alibi && op->alibi_first > last)
+        return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                           "alibi_first is %" PRId64 "; accepted: 0 to %" PRId64, op->alibi_first,
+                           last);
+    return KVMILL_OK;
+}
+
+float kvmill_cache_attend_slope(const kvmill_cache_attend *op, int64_t head) {
+    double bias = op->max_bias == 0 ? MOST_BIAS : op->max_bias;
+    return (float)pow(kvmill_alibi_slope(whole_heads(op), op->alibi_first + head),
+                      bias / MOST_BIAS);
+}
+
+/* ---- Types ---- */
+
+static kvmill_status refuse_type(const char *name, DLDataType type, const char *accepted,
+                                 kvmill_error *error) {
+    return kvmill_fail(error, KVMILL_E_DTYPE, "%s is %s; accepted: %s", name,
+                       kvmill_dtype_name(type), accepted);
+}
+
+/* What is added to scores must be exact in the kernels' type. */
+static bool wants_float32(const kvmill_cache_attend *op) {
+    bool same = !kvmill_cache_attend_is_masked(op) || kvmill_dtype_equal(op->mask_T1, bool_type) ||
+                kvmill_dtype_equal(op->mask_T1, op->T1);
+    return op->is_alibi != 0 || !same;
+}
+
+static kvmill_status check_types(const kvmill_cache_attend *op,
+                                 struct kvmill_cache_geometry *geometry, kvmill_error *error) {
+    bool has_output = op->output_T1.bits != 0;
+    if (!kvmill_is_activation(kvmill_element_of(op->T1)))
+        return refuse_type("T1", op->T1, "float32, float16, bfloat16", error);
+    if (has_output && !kvmill_dtype_equal(op->output_T1, op->T1) &&
+        !kvmill_dtype_equal(op->output_T1, float32_type))
+        return refuse_type("output_T1", op->output_T1, "T1's, float32", error);
+    if (kvmill_cache_attend_is_masked(op) && !kvmill_dtype_equal(op->mask_T1, bool_type) &&
+        !kvmill_is_activation(kvmill_element_of(op->mask_T1)))
+        return refuse_type("mask_T1", op->mask_T1, "bool, float16, bfloat16, float32", error);
+    geometry->activation = wants_float32(op) ? KVMILL_F32 : kvmill_element_of(op->T1);
+    return KVMILL_OK;
+}
+
+/* Without value_T2, V has K's format. */
+static bool says_half_a_format(const kvmill_cache_attend *op) {
+    return op->value_T2.bits == 0 && (op->value_quant_bit != 0 || op->value_quant_group != 0 ||
+                                      op->value_T3.bits != 0 || op->value_cache_format != NULL);
+}
+
+static kvmill_status check_formats(const kvmill_cache_attend *op,
+                                   struct kvmill_cache_geometry *geometry, kvmill_error *error) {
+    const struct kvmill_side key = {
+        "key_",     op->key_head_dim, op->key_quant_bit,   op->key_quant_group,
+        op->key_T2, op->key_T3,       op->key_cache_format};
+    const struct kvmill_side own = {
+        "value_",     op->value_head_dim, op->value_quant_bit,   op->value_quant_group,
+        op->value_T2, op->value_T3,       op->value_cache_format};
+    if (says_half_a_format(op))
+        return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                           "value_T2 is not set; accepted with value_quant_bit, value_quant_group, "
+                           "value_T3 or value_cache_format: the type of V's elements");
+    geometry->value_differs = op->value_T2.bits != 0;
+    struct kvmill_side value = geometry->value_differs ? own : key;
+    value.dim = or_default(op->value_head_dim, op->key_head_dim);
+    kvmill_status status = kvmill_check_side(&key, &geometry->key, geometry->activation, error);
+    return status == KVMILL_OK
+               ? kvmill_check_side(&value, &geometry->value, geometry->activation, error)
+               : status;
+}
+
+/* ---- Scores ---- */
+
+static kvmill_status check_scores(const kvmill_cache_attend *op,
+                                  struct kvmill_cache_geometry *geometry, kvmill_error *error) {
+    const struct {
+        const char *name;
+        double value;
+    } factors[] = {
+        {"softmax_scale", op->softmax_scale}, {"softcap", op->softcap}, {"max_bias", op->max_bias}};
+    for (size_t i = 0; i < sizeof factors / sizeof *factors; i++)
+        if (!(factors[i].value >= 0) || !isfinite((float)factors[i].value))
+            return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                               "%s is %g; accepted: 0 or more, a finite float32", factors[i].name,
+                               factors[i].value);
+    bool fast = op->math != NULL && strcmp(op->math, "fast") == 0;
+    geometry->math = fast ? KVMILL_MATH_FAST : KVMILL_MATH_F32;
+    geometry->causal = op->is_causal != 0;
+    geometry->window = op->window;
+    geometry->softcap = op->softcap;
+    geometry->page_size = op->page_size;
+    geometry->scale =
+        op->softmax_scale == 0 ? 1 / sqrt((double)op->key_head_dim) : op->softmax_scale;
+    return KVMILL_OK;
+}
+
+kvmill_status kvmill_cache_attend_check(const kvmill_cache_attend *op,
+                                        struct kvmill_cache_geometry *geometry,
+                                        kvmill_error *error) {
+    struct kvmill_cache_geometry found = {
+        .which = KVMILL_MULTI_HEAD_ATTENTION, .layers = 1, .repeat = 1, .alibi_scale = 1};
+    kvmill_status status = kvmill_check_members(OP_CACHE_ATTEND, 0, op, error);
+    if (status == KVMILL_OK)
+        status = check_heads(op, &found, error);
+    if (status == KVMILL_OK)
+        status = check_types(op, &found, error);
+    if (status == KVMILL_OK)
+        status = check_formats(op, &found, error);
+    if (status == KVMILL_OK)
+        status = check_scores(op, &found, error);
+    if (status == KVMILL_OK)
+        *geometry = found;
+    return status;
+}
+
+struct kvmill_attend_shape kvmill_cache_attend_shape(const kvmill_cache_attend *op,
+                                                     const struct kvmill_cache_geometry *geometry,
+                                                     bool masked) {
+    struct kvmill_cache_geometry scores = *geometry;
+    scores.alibi = geometry->alibi && !op->alibi_of_mask;
+    return kvmill_attend_shape_of(&scores, masked);
+}

@@ -1,0 +1,64 @@
+/* Products and sums of extents and strides, which may be anything that a caller writes: they are
+   defined whatever comes out, and say when it does not fit.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_OPS_EXTENT_H
+#define KVMILL_OPS_EXTENT_H
+
+#include <stdbool.h>
+
+#include <kvmill.h>
+
+/* `overflow` is set where the result does not fit, and stays set. */
+static inline int64_t kvmill_times(int64_t a, int64_t b, bool *overflow) {
+    *overflow |= __builtin_mul_overflow(a, b, &a);
+    return a;
+}
+
+static inline int64_t kvmill_plus(int64_t a, int64_t b, bool *overflow) {
+    *overflow |= __builtin_add_overflow(a, b, &a);
+    return a;
+}
+
+/* |a|; INT64_MIN has none. */
+static inline int64_t kvmill_magnitude(int64_t a, bool *overflow) {
+    return a < 0 ? kvmill_times(a, -1, overflow) : a;
+}
+
+/* Elements of extents, taken one by one; begins as {1}. */
+struct kvmill_count {
+    int64_t product; /* of the known ones */
+    bool empty, dynamic, overflow;
+};
+
+static inline void kvmill_count_extent(struct kvmill_count *count, int64_t extent) {
+    count->empty |= extent == 0;
+    count->dynamic |= extent == KVMILL_DYNAMIC;
+    if (extent != KVMILL_DYNAMIC)
+        count->product = kvmill_times(count->product, extent, &count->overflow);
+}
+
+enum { KVMILL_TOO_MANY = -2 };
+
+/* 0 as soon as an extent is; KVMILL_TOO_MANY for more than int64 holds; KVMILL_DYNAMIC where one is
+   not known. */
+static inline int64_t kvmill_counted(const struct kvmill_count *count) {
+    return count->empty      ? 0
+           : count->overflow ? KVMILL_TOO_MANY
+           : count->dynamic  ? KVMILL_DYNAMIC
+                             : count->product;
+}
+
+static inline int64_t kvmill_count_of(const int64_t *extents, int rank) {
+    struct kvmill_count count = {.product = 1};
+    for (int d = 0; d < rank; d++)
+        kvmill_count_extent(&count, extents[d]);
+    return kvmill_counted(&count);
+}
+
+/* Elements of a tensor, likewise. */
+static inline int64_t kvmill_element_count(const DLTensor *tensor) {
+    return kvmill_count_of(tensor->shape, tensor->ndim);
+}
+
+#endif

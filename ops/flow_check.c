@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "flow.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "../defs/dtype.h"
+#include "flow_check.h"
+
+/* ---- Names ---- */
+
+bool kvmill_flow_is_reserved(const char *name) {
+    return strcmp(name, "q") == 0 || strcmp(name, "k") == 0 || strcmp(name, "v") == 0;
+}
+
+kvmill_status kvmill_flow_check_name(const struct checker *checker, const char *name) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+    static const char digits[] = "0123456789";
+    if (name == NULL)
+        return REFUSE(checker, NULL, "the name is NULL");
+    size_t length = strlen(name), at = strspn(name, letters);
+    while (at > 0 && at < length && strchr(digits, name[at]) != NULL)
+        at += 1 + strspn(name + at + 1, letters);
+    bool ours = strncmp(name, "km_", 3) == 0 || strncmp(name, "m4_", 3) == 0;
+    if (length == 0 || length > 47 || at != length || ours)
+        return REFUSE(
+            checker, ATTRIBUTE,
+            "the name is \"%.60s\"; accepted: 1 to 47 letters, digits and underscores, no "
+            "digit first (not km_ or m4_)",
+            name);
+    return KVMILL_OK;
+}
+
+int kvmill_flow_find_field(const kvmill_flow *flow, const char *name) {
+    int field = (int)flow->field_count - 1;
+    while (field >= 0 && strcmp(flow->fields[field].name, name) != 0)
+        field--;
+    return field;
+}
+
+static kvmill_status check_new_name(const struct checker *checker, const char *name, bool taken) {
+    kvmill_status status = kvmill_flow_check_name(checker, name);
+    if (status != KVMILL_OK)
+        return status;
+    if (kvmill_flow_is_reserved(name))
+        return REFUSE(checker, ATTRIBUTE, "the name is \"%s\", which is reserved", name);
+    return taken ? REFUSE(checker, ATTRIBUTE, "the name is \"%s\", which is given already", name)
+                 : KVMILL_OK;
+}
+
+/* ---- Numbers in a range ---- */
+
+struct range {
+    const char *list, *name;
+    int64_t value, least, most;
+};
+
+static kvmill_status check_ranges(struct checker *checker, const struct range *ranges,
+                                  size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const struct range *range = &ranges[i];
+        stand_at(checker, range->list, -1);
+        if (range->value < range->least || range->value > range->most)
+            return REFUSE(checker, ATTRIBUTE,
+                          "%s is %" PRId64 "; accepted: %" PRId64 " to %" PRId64, range->name,
+                          range->value, range->least, range->most);
+    }
+    return KVMILL_OK;
+}
+
+static kvmill_status check_counts(struct checker *checker) {
+    const kvmill_flow *flow = checker->flow;
+    const struct range ranges[] = {
+        {"fields", "the count", (int64_t)flow->field_count, 0, KVMILL_MOST_FLOW_FIELDS},
+        {"constants", "the count", (int64_t)flow->constant_count, 0, KVMILL_MOST_FLOW_CONSTANTS},
+        {"cache", "the count", (int64_t)flow->cache_count, 0, KVMILL_MOST_FLOW_OPS},
+        {"index", "the count", (int64_t)flow->index_count, 0, KVMILL_MOST_FLOW_OPS},
+    };
+    return check_ranges(checker, ranges, sizeof ranges / sizeof *ranges);
+}
+
+/* ---- Attention ---- */
+
+static kvmill_status check_paged(struct checker *checker) {
+    const kvmill_cache_attention *attention = checker->flow->attention;
+    const struct range ranges[] = {
+        {"attention", "dynamic_batching", attention->dynamic_batching != 0, 1, 1},
+        {"attention", "cache_mode", attention->cache_mode, 1, 1},
+        {"attention", "page_size", attention->page_size, 1, KVMILL_MOST_FLOW_DIM},
+        {"attention", "is_alibi", attention->is_alibi != 0, 0, 0},
+    };
+    return check_ranges(checker, ranges, sizeof ranges / sizeof *ranges);
+}
+
+static kvmill_status check_attention(struct checker *checker) {
+    stand_at(checker, "attention", -1);
+    if (checker->flow->attention == NULL)
+        return REFUSE(checker, NULL, "attention is NULL");
+    kvmill_status status = check_paged(checker);
+    if (status != KVMILL_OK)
+        return status;
+    return kvmill_cache_attention_check(checker->flow->attention, KVMILL_MULTI_HEAD_CACHE_ATTENTION,
+                                        &checker->problem->geometry, checker->error);
+}
+
+/* ---- Words ---- */
+
+/* The place of a word in a list that ends with NULL; NULL is the first; -1 when there is none. */
+static int place_of_word(const char *word, const char *const *words) {
+    int place = 0;
+    if (word == NULL)
+        return 0;
+    while (words[place] != NULL && strcmp(words[place], word) != 0)
+        place++;
+    return words[place] == NULL ? -1 : place;
+}
+
+static kvmill_status check_words(struct checker *checker) {
+    static const char *const orders[] = {"logical", "score", NULL};
+    static const char *const scopes[] = {"kv_head", "query_head", "request", NULL};
+    static const char *const summaries[] = {"on_complete", "incremental", NULL};
+    const struct {
+        const char *list, *word, *accepted;
+        const char *const *words;
+    } given[] = {
+        {"select/order", checker->flow->select.order, "\"logical\", \"score\"", orders},
+        {"select/scope", checker->flow->select.scope, "\"kv_head\", \"query_head\", \"request\"",
+         scopes},
+        {"summary", checker->flow->summary, "\"on_complete\", \"incremental\"", summaries},
+    };
+    int place[3];
+    for (int i = 0; i < 3; i++) {
+        place[i] = place_of_word(given[i].word, given[i].words);
+        stand_at(checker, given[i].list, -1);
+        if (place[i] < 0)
+            return REFUSE(checker, ATTRIBUTE, "is \"%.40s\"; accepted: %s", given[i].word,
+                          given[i].accepted);
+    }
+    checker->problem->by_score = place[0];
+    checker->problem->scope = (enum kvmill_flow_scope)place[1];
+    checker->problem->incremental = place[2];
+    stand_at(checker, "select/order", -1);
+    if (place[0] && checker->problem->geometry.window > 0)
+        return REFUSE(checker, ATTRIBUTE, "is \"score\"; accepted with a window: \"logical\"");
+    return KVMILL_OK;
+}
+
+/* ---- Selection ---- */
+
+/* What is read of the last page may be a part of it, and that has no summary of its own. */
+static kvmill_status check_tail(struct checker *checker) {
+    const struct kvmill_flow_problem *problem = checker->problem;
+    stand_at(checker, "select/reserved_eos", -1);
+    if (problem->budget.eos > 0 || (problem->incremental && problem->geometry.page_size == 1))
+        return KVMILL_OK;
+    return REFUSE(checker, ATTRIBUTE,
+                  "reserved_eos is 0; accepted: 1 or more, as the last page may be partial and "
+                  "without a summary; 0 with page_size 1 and \"incremental\" summaries");
+}
+
+static kvmill_status check_select(struct checker *checker) {
+    const kvmill_flow_select *select = &checker->flow->select;
+    bool has_ratio = select->ratio_denominator != 0 || select->ratio_numerator != 0;
+    const struct range ranges[] = {
+        {"select/topk_val", "topk_val", select->topk_val, 0, KVMILL_FLOW_ALL},
+        {"select/reserved_bos", "reserved_bos", select->reserved_bos, 0, KVMILL_FLOW_ALL},
+        {"select/reserved_eos", "reserved_eos", select->reserved_eos, 0, KVMILL_FLOW_ALL},
+        {"select/topk_ratio", "the denominator of topk_ratio", select->ratio_denominator, has_ratio,
+         INT32_MAX},
+        {"select/topk_ratio", "the numerator of topk_ratio", select->ratio_numerator, 0,
+         select->ratio_denominator},
+        {"select/cap", "cap", select->cap, 0, KVMILL_FLOW_ALL},
+        {"select/dense_below", "dense_below", select->dense_below, 0, INT64_MAX},
+    };
+    checker->problem->budget = (struct kvmill_flow_budget){
+        select->topk_val,        select->reserved_bos,      select->reserved_eos,
+        select->ratio_numerator, select->ratio_denominator, select->cap,
+        select->dense_below};
+    kvmill_status status = check_ranges(checker, ranges, sizeof ranges / sizeof *ranges);
+    return status == KVMILL_OK ? check_tail(checker) : status;
+}
+
+int64_t kvmill_flow_budget_of(const struct kvmill_flow_budget *budget, int64_t pages) {
+    int64_t reserved = budget->bos + budget->eos, most = budget->k + reserved;
+    int64_t share = budget->denominator ? pages * budget->numerator / budget->denominator : 0;
+    if (share > most)
+        most = share;
+    int64_t cap = budget->cap > reserved ? budget->cap : reserved;
+    return budget->cap > 0 && cap < most ? cap : most;
+}
+
+int64_t kvmill_flow_rows_of_request(const struct kvmill_flow_problem *problem) {
+    switch (problem->scope) {
+    case KVMILL_SCOPE_REQUEST:
+        return 1;
+    case KVMILL_SCOPE_QUERY_HEAD:
+        return problem->geometry.heads;
+    default:
+        return problem->geometry.kv_heads;
+    }
+}
+
+bool kvmill_flow_scores(const struct kvmill_flow_budget *budget) {
+    bool is_capped = budget->cap > 0;
+    bool is_all = budget->k == KVMILL_FLOW_ALL && !is_capped;
+    bool is_none = (budget->k == 0 && budget->numerator == 0) ||
+                   (is_capped && budget->cap <= budget->bos + budget->eos);
+    return !is_all && !is_none;
+}
+
+/* ---- Fields and constants ---- */
+
+kvmill_status kvmill_flow_check_dims(struct checker *checker, int64_t rows, int64_t columns) {
+    if (rows > 0 && rows <= KVMILL_MOST_FLOW_ELEMENTS && columns > 0 &&
+        columns <= KVMILL_MOST_FLOW_ELEMENTS && rows * columns <= KVMILL_MOST_FLOW_ELEMENTS)
+        return KVMILL_OK;
+    return REFUSE(checker, SHAPE,
+                  "the shape is [%" PRId64 ", %" PRId64
+                  "]; accepted: positive dims, %d elements at "
+                  "most",
+                  rows, columns, (int)KVMILL_MOST_FLOW_ELEMENTS);
+}
+
+/* Those that steps have beside fields, which are called by their names, too. */
+static bool is_tensor_name(const char *name) {
+    static const char *const tensors[] = {"query",         "current_key",
+                                          "current_value", "key",
+                                          "value",         "start_pos",
+                                          "seqstarts",     "kvstarts",
+                                          "cachestarts",   "decoding_batches",
+                                          "max_seqlen",    "max_kvlen",
+                                          "cache",         "scale",
+                                          "value_cache",   "value_scale",
+                                          "attn_mask",     "sinks",
+                                          "attn_output",   "lse",
+                                          "seq_len",       "page_indptr",
+                                          "page_ids",      "sel_indptr",
+                                          "sel",           "block_ids",
+                                          "slot_mapping",  NULL};
+    return place_of_word(name, tensors) >= 0;
+}
+
+static kvmill_status check_field(struct checker *checker, int i) {
+    const kvmill_flow_field *field = &checker->flow->fields[i];
+    const kvmill_flow before = {.fields = checker->flow->fields, .field_count = (size_t)i};
+    stand_at(checker, "fields", i);
+    kvmill_status status = check_new_name(
+        checker, field->name, field->name && kvmill_flow_find_field(&before, field->name) >= 0);
+    if (status == KVMILL_OK && is_tensor_name(field->name))
+        return REFUSE(checker, ATTRIBUTE, "the name is \"%s\", which is another tensor's",
+                      field->name);
+    if (status == KVMILL_OK)
+        status = kvmill_flow_check_dims(checker, field->rows, field->columns);
+    if (status != KVMILL_OK)
+        return status;
+    int element = kvmill_element_of(field->dtype);
+    if (!kvmill_is_activation(element))
+        return REFUSE(checker, DTYPE, "dtype is %s; accepted: float32, float16, bfloat16",
+                      kvmill_dtype_name(field->dtype));
+    checker->problem->fields[i] = (struct kvmill_flow_field_data){
+        element, field->rows, field->columns,
+        kvmill_dtype_bytes(field->dtype, field->rows * field->columns), false};
+    return KVMILL_OK;
+}
+
+static bool is_constant_name(const kvmill_flow *flow, int count, const char *name) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(flow->constants[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static kvmill_status check_constant(struct checker *checker, int i) {
+    const kvmill_flow *flow = checker->flow;
+    const kvmill_flow_constant *constant = &flow->constants[i];
+    const char *name = constant->name;
+    stand_at(checker, "constants", i);
+    kvmill_status status = check_new_name(
+        checker, name,
+        name && (kvmill_flow_find_field(flow, name) >= 0 || is_constant_name(flow, i, name)));
+    if (status == KVMILL_OK)
+        status = kvmill_flow_check_dims(checker, constant->rows, constant->columns);
+    if (status != KVMILL_OK)
+        return status;
+    if (constant->taps < 1 || constant->taps > KVMILL_MOST_FLOW_DIM)
+        return REFUSE(checker, SHAPE, "taps is %" PRId64 "; accepted: 1 to %d", constant->taps,
+                      (int)KVMILL_MOST_FLOW_DIM);
+    if (constant->values == NULL)
+        return REFUSE(checker, NULL, "values is NULL");
+    checker->problem->constants[i] = (struct kvmill_flow_constant_data){
+        constant->values,
+        {false, false, constant->taps, constant->rows, constant->columns},
+    };
+    return KVMILL_OK;
+}
+
+static kvmill_status check_declarations(struct checker *checker) {
+    const kvmill_flow *flow = checker->flow;
+    kvmill_status status = KVMILL_OK;
+    for (int i = 0; status == KVMILL_OK && i < (int)flow->field_count; i++)
+        status = check_field(checker, i);
+    for (int i = 0; status == KVMILL_OK && i < (int)flow->constant_count; i++)
+        status = check_constant(checker, i);
+    checker->problem->field_count = (int)flow->field_count;
+    checker->problem->constant_count = (int)flow->constant_count;
+    return status;
+}
+
+/* ---- All of it ---- */
+
+/* Layers as attention counts them. */
+static kvmill_status check_layers(struct checker *checker) {
+    const kvmill_flow *flow = checker->flow;
+    const struct kvmill_cache_geometry *geometry = &checker->problem->geometry;
+    stand_at(checker, "layers_skip", -1);
+    if (flow->layers_skip_count > 0 && flow->layers_skip == NULL)
+        return REFUSE(checker, NULL, "is NULL");
+    for (size_t i = 0; i < flow->layers_skip_count; i++) {
+        if (flow->layers_skip[i] < 0)
+            return REFUSE(checker, ATTRIBUTE, "has layer %" PRId64 "; accepted: 0 or more",
+                          flow->layers_skip[i]);
+        checker->problem->skipped |= flow->layers_skip[i] == geometry->layer;
+    }
+    if (checker->problem->skipped)
+        checker->problem->budget.dense_below = INT64_MAX;
+    return KVMILL_OK;
+}
+
+static kvmill_status set_group(struct checker *checker) {
+    struct kvmill_flow_problem *problem = checker->problem;
+    problem->group = problem->scope == KVMILL_SCOPE_QUERY_HEAD ? 1 : problem->geometry.ratio;
+    return KVMILL_OK;
+}
+
+kvmill_status kvmill_flow_check(const kvmill_flow *flow, struct kvmill_flow_problem *problem,
+                                struct kvmill_flow_place *place, kvmill_error *error) {
+    static kvmill_status (*const checks[])(struct checker *) = {
+        check_counts, check_attention, check_words,        set_group,
+        check_select, check_layers,    check_declarations, kvmill_flow_check_programs,
+    };
+    struct checker checker = {.flow = flow, .problem = problem, .place = place, .error = error};
+    memset(problem, 0, sizeof *problem);
+    kvmill_status status = KVMILL_OK;
+    for (size_t i = 0; status == KVMILL_OK && i < sizeof checks / sizeof *checks; i++)
+        status = checks[i](&checker);
+    return status;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "refuse.h"
+
+#include <inttypes.h>
+
+#include "../defs/dtype.h"
+#include "extent.h"
+#include "fail.h"
+
+kvmill_status kvmill_refuse_null(const char *name, kvmill_error *error) {
+    return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL; a tensor is required", name);
+}
+
+kvmill_status kvmill_refuse_type(const char *name, const char *type, const char *accepted,
+                                 kvmill_error *error) {
+    return kvmill_fail(error, KVMILL_E_DTYPE, "%s has type %s; accepted: %s", name, type, accepted);
+}
+
+kvmill_status kvmill_refuse_type_code(const char *name, DLDataType type, const char *accepted,
+                                      kvmill_error *error) {
+    return kvmill_fail(error, KVMILL_E_DTYPE,
+                       "%s has type code %d with %d bits and %d lanes; accepted: %s", name,
+                       type.code, type.bits, type.lanes, accepted);
+}
+
+kvmill_status kvmill_refuse_shape(const char *name, const DLTensor *tensor, int rank,
+                                  const int64_t *dims, const char *more, kvmill_error *error) {
+    struct kvmill_shape_text have, want;
+    const DLTensor wanted = {.ndim = rank, .shape = (int64_t *)(uintptr_t)dims};
+    return kvmill_fail(error, KVMILL_E_SHAPE, "%s has shape %s; accepted: %s%s", name,
+                       kvmill_shape_words(tensor, &have), kvmill_shape_words(&wanted, &want), more);
+}
+
+kvmill_status kvmill_check_dims(const char *name, const DLTensor *tensor, int64_t least,
+                                kvmill_error *error) {
+    struct kvmill_shape_text words;
+    int64_t most = kvmill_dtype_most(tensor->dtype), count = kvmill_element_count(tensor);
+    for (int d = 0; d < tensor->ndim; d++)
+        if (tensor->shape[d] < least)
+            return kvmill_fail(error, KVMILL_E_SHAPE,
+                               "dim %d of %s is %" PRId64 "; accepted: 0 or more%s", d, name,
+                               tensor->shape[d], least < 0 ? ", or dynamic" : "");
+    if (count == KVMILL_TOO_MANY || count > most)
+        return kvmill_fail(error, KVMILL_E_OVERFLOW,
+                           "%s has shape %s; accepted: at most %" PRId64 " elements", name,
+                           kvmill_shape_words(tensor, &words), most);
+    return KVMILL_OK;
+}

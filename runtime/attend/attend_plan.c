@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "attend_plan.h"
+
+#include "../../ops/fail.h"
+#include "../core/numbers.h"
+#include "../core/slots.h"
+#include "../portable/portable.h"
+#include "mask.h"
+
+enum { MOST_THREADS = 4096 };
+
+kvmill_status kvmill_check_threads(const kvmill_plan_options *options, int *threads,
+                                   kvmill_error *error) {
+    *threads = options && options->threads ? options->threads : 1;
+    if (*threads >= 1 && *threads <= MOST_THREADS)
+        return KVMILL_OK;
+    return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "options.threads is %d; accepted: 0 to %d",
+                       *threads, (int)MOST_THREADS);
+}
+
+struct attend_plan kvmill_attend_plan_of(const struct kvmill_cache_geometry *geometry,
+                                         int threads) {
+    return (struct attend_plan){
+        .heads = geometry->heads,
+        .kv_heads = geometry->kv_heads,
+        .ratio = geometry->ratio,
+        .key_dim = geometry->key.dim,
+        .value_dim = geometry->value.dim,
+        .activation = geometry->activation,
+        .query = geometry->activation,
+        .output = geometry->activation,
+        .threads = threads,
+        .scale = (float)geometry->scale,
+        .softcap = (float)geometry->softcap,
+    };
+}
+
+/* ---- Kernels ---- */
+
+static void set_rows(struct tiles *tiles) {
+    tiles->wanted.rows = KVMILL_PORTABLE_ATTEND_ROWS;
+    tiles->wanted.workspace = kvmill_portable_attend_workspace(&tiles->wanted);
+    for (int i = 0; i < tiles->selection.count; i++)
+        tiles->rows[i] = tile_shape(tiles, tiles->selection.tiles[i].kernel)->rows;
+}
+
+void kvmill_select_tiles(const struct shelf *shelf, const struct kvmill_attend_shape *wanted,
+                         struct tiles *tiles) {
+    tiles->wanted = *wanted;
+    tiles->selection = kvmill_select_attend(shelf, &tiles->wanted);
+    set_rows(tiles);
+}
+
+void kvmill_say_tiles(struct words *words, const struct tiles *tiles) {
+    const struct attend_selection *selection = &tiles->selection;
+    for (int i = 0; i < selection->count; i++)
+        kvmill_say(words, "%s %s", i ? "," : "", selection->tiles[i].kernel->symbol);
+    kvmill_say(words, " (%s%s)", selection->portable ? "" : "pack ", selection->origin);
+    for (int i = 0; i < selection->count; i++)
+        kvmill_said(words, kvmill_by_size_words(&selection->tiles[i], words->at, words->left));
+}
+
+/* ---- The workspace ---- */
+
+/* The largest workspace of the kernels for tiles of one size. */
+static int64_t kernel_room(const struct tiles *tiles, int i) {
+    const struct by_size *by_size = &tiles->selection.tiles[i];
+    int64_t room = tile_shape(tiles, by_size->kernel)->workspace;
+    for (uint32_t n = 0; n < by_size->count; n++)
+        room = kvmill_max(room, tile_shape(tiles, by_size->measured[n].kernel)->workspace);
+    return room;
+}
+
+static int64_t mask_room(const struct attend_plan *plan, int64_t rows) {
+    int64_t bytes = kvmill_activation_bytes(plan->activation);
+    return plan->converts ? whole_lines(rows * KVMILL_MASK_POSITIONS * bytes) : 0;
+}
+
+static int64_t query_room(const struct attend_plan *plan, int64_t rows) {
+    int64_t bytes = plan->key_dim * kvmill_activation_bytes(plan->activation);
+    return plan->query != plan->activation ? whole_lines(rows * bytes) : 0;
+}
+
+static void lay_slot_out(struct attend_plan *plan, int64_t rows, int64_t kernel) {
+    struct workspace_layout *layout = &plan->layout;
+    int64_t partial = whole_lines(rows * partial_floats(plan) * (int64_t)sizeof(float));
+    layout->kernel = SLOT_HEAD;
+    layout->rows = layout->kernel + whole_lines(kernel);
+    layout->slots = layout->rows + whole_lines(rows * (int64_t)sizeof(struct kvmill_query_row));
+    layout->partial =
+        layout->slots + whole_lines((MOST_POSITIONS + AHEAD) * (int64_t)sizeof(int64_t));
+    layout->masks = layout->partial + partial;
+    layout->queries = layout->masks + mask_room(plan, rows);
+    layout->size = layout->queries + query_room(plan, rows);
+}
+
+size_t kvmill_attend_lay_out(struct attend_plan *plan) {
+    struct workspace_layout *layout = &plan->layout;
+    int64_t rows = 0, kernel = 0;
+    for (int m = 0; m < 2; m++)
+        for (int i = 0; i < plan->tiles[m].selection.count; i++) {
+            rows = kvmill_max(rows, plan->tiles[m].rows[i]);
+            kernel = kvmill_max(kernel, kernel_room(&plan->tiles[m], i));
+        }
+    lay_slot_out(plan, rows, kernel);
+    layout->shared = layout->size * plan->threads;
+    layout->more = layout->shared + PARTIAL_ROOM;
+    return (size_t)layout->more;
+}

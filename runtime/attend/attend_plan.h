@@ -1,0 +1,73 @@
+/* What a plan of attention knows: numbers, kernels, where things are in the workspace.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_RUNTIME_ATTEND_ATTEND_PLAN_H
+#define KVMILL_RUNTIME_ATTEND_ATTEND_PLAN_H
+
+#include "../../ops/cache_attention.h"
+#include "../core/select.h"
+#include "../core/words.h"
+
+/* Kernels of all tile sizes, ascending. */
+struct tiles {
+    struct attend_selection selection;
+    int rows[MOST_TILES];
+    struct kvmill_attend_shape wanted; /* the portable kernel has no shape of its own */
+};
+
+/* What a kernel's problems have as shape. */
+static inline const struct kvmill_attend_shape *tile_shape(const struct tiles *tiles,
+                                                           const struct kvmill_kernel *kernel) {
+    return tiles->selection.portable ? &tiles->wanted : kernel->shape;
+}
+
+/* Where things are in the workspace: for every thread a slot, then the partial results that are
+   merged.  A slot begins with the flag that says who has it. */
+struct workspace_layout {
+    int64_t kernel, rows, slots, partial, masks, queries; /* in a thread's slot */
+    int64_t size;                                         /* of a thread's slot */
+    int64_t shared;                                       /* partial results */
+    int64_t more;                                         /* after them */
+};
+
+/* Bytes of all partial results. */
+enum { PARTIAL_ROOM = 4 << 20 };
+
+/* Most positions of a kernel's call, and how many it is told ahead. */
+enum { MOST_POSITIONS = 2048, AHEAD = 128 };
+
+struct attend_plan {
+    int64_t heads, kv_heads, ratio;
+    int64_t key_dim, value_dim;
+    int activation;    /* of kernels */
+    int query, output; /* elements of tensors */
+    int threads;
+    float scale, softcap, empty;
+    bool converts;         /* masks, or may */
+    struct tiles tiles[2]; /* [1]: with a mask */
+    struct workspace_layout layout;
+};
+
+/* Threads that a plan is made for. */
+kvmill_status kvmill_check_threads(const kvmill_plan_options *options, int *threads,
+                                   kvmill_error *error);
+
+/* All but kernels and layout. */
+struct attend_plan kvmill_attend_plan_of(const struct kvmill_cache_geometry *geometry, int threads);
+
+/* The kernels that attend, without or with a mask.  The shape's rows and workspace are set. */
+void kvmill_select_tiles(const struct shelf *shelf, const struct kvmill_attend_shape *wanted,
+                         struct tiles *tiles);
+
+/* " SYMBOL, SYMBOL (pack NAME)" */
+void kvmill_say_tiles(struct words *words, const struct tiles *tiles);
+
+/* Lay the workspace out, for the largest of the plan's tiles; returns its bytes. */
+size_t kvmill_attend_lay_out(struct attend_plan *plan);
+
+/* Floats of a row's partial result. */
+static inline int64_t partial_floats(const struct attend_plan *plan) {
+    return 2 + plan->value_dim;
+}
+
+#endif

@@ -1,0 +1,59 @@
+/* Where the rows of a sequence's positions are in a cache.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_RUNTIME_ATTEND_PAGES_H
+#define KVMILL_RUNTIME_ATTEND_PAGES_H
+
+#include <stdint.h>
+
+#include <kvmill_kernel.h>
+
+/* Integers of 32 or 64 bits at any address. */
+struct number_array {
+    const void *data; /* NULL: there are none */
+    int bits;
+    int64_t stride; /* in integers */
+};
+
+static inline int64_t number_at(const struct number_array *numbers, int64_t i) {
+    if (numbers->bits == 32)
+        return (int32_t)((const kvmill_word4 *)numbers->data)[i * numbers->stride];
+    return ((const kvmill_index *)numbers->data)[i * numbers->stride];
+}
+
+/* Those from number i on. */
+static inline struct number_array numbers_from(const struct number_array *numbers, int64_t i) {
+    struct number_array rest = *numbers;
+    if (rest.data != NULL)
+        rest.data = (const unsigned char *)rest.data + i * rest.stride * (rest.bits / 8);
+    return rest;
+}
+
+/* Pages of `size` positions, whose rows lie side by side.  A page has a number, and begins at row
+   number / unit * rows.  A slot is a page of one row.  Without numbers all
+   positions are in one page, which begins at row `start`; in a ring it follows itself. */
+struct attend_pages {
+    int64_t size; /* INT64_MAX: one page has all positions */
+    struct number_array numbers;
+    const int32_t *list; /* the pages that are attended to, as indices of numbers; NULL: all */
+    int64_t unit, rows;
+    int64_t start;
+};
+
+/* Rows side by side. */
+struct row_span {
+    int64_t row, count;
+};
+
+static inline struct attend_pages one_page(int64_t start) {
+    return (struct attend_pages){.size = INT64_MAX, .start = start};
+}
+
+/* The rows of positions from `position` on: at most `count`, and not beyond the page. */
+struct row_span kvmill_row_span(const struct attend_pages *pages, int64_t position, int64_t count);
+
+/* The rows of positions [first, first + count), one by one. */
+void kvmill_fill_slots(const struct attend_pages *pages, int64_t first, int64_t count,
+                       int64_t *slots);
+
+#endif

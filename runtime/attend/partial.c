@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "partial.h"
+
+#include <math.h>
+
+#include <kvmill.h>
+
+#include "../core/numbers.h"
+
+/* Elements that are summed at a time. */
+enum { PIECE = 128 };
+
+/* ---- Scores ---- */
+
+static float largest_of(const float *scores, int64_t count, int64_t step) {
+    float largest = -INFINITY;
+    for (int64_t i = 0; i < count; i++)
+        largest = scores[i * step] > largest ? scores[i * step] : largest;
+    return largest;
+}
+
+/* exp (score - largest), also of infinities. */
+static float weight_of(float score, float largest) {
+    return score == largest ? 1 : expf(score - largest);
+}
+
+/* ---- Partial results of kernels ---- */
+
+/* The weights, and the total with them.  A result that saw nothing has no sums. */
+static float weigh(const struct partials *partials, float largest, float *weights) {
+    float total = 0;
+    for (int64_t i = 0; i < partials->count; i++) {
+        const float *partial = partials->first + i * partials->step;
+        weights[i] = partial[1] == 0 ? 0 : weight_of(partial[0], largest);
+        total += weights[i] * partial[1];
+    }
+    return total;
+}
+
+/* Elements [from, from + count) of the sums. */
+static void sum_up(const struct partials *partials, const float *weights, int64_t from,
+                   int64_t count, float *sums) {
+    memset(sums, 0, (size_t)count * sizeof *sums);
+    for (int64_t i = 0; i < partials->count; i++) {
+        const float *sum = partials->first + i * partials->step + KVMILL_PARTIAL_HEAD + from;
+        for (int64_t d = 0; weights[i] != 0 && d < count; d++)
+            sums[d] += weights[i] * sum[d];
+    }
+}
+
+static void put_lse(unsigned char *at, float largest, float total) {
+    float lse = total == 0 ? -INFINITY : largest + logf(total);
+    memcpy(at, &lse, sizeof lse);
+}
+
+void kvmill_merge_row(const struct partials *partials, const struct merged_row *row) {
+    float weights[KVMILL_MOST_PARTIALS], sums[PIECE];
+    float largest = largest_of(partials->first, partials->count, partials->step);
+    float total = weigh(partials, largest, weights);
+    for (int64_t from = 0; from < partials->dim; from += PIECE) {
+        int64_t count = partials->dim - from < PIECE ? partials->dim - from : PIECE;
+        sum_up(partials, weights, from, count, sums);
+        for (int64_t d = 0; d < count; d++)
+            kvmill_store_float(row->element, row->output, from + d,
+                               total == 0 ? partials->empty : sums[d] / total);
+    }
+    if (row->lse != NULL)
+        put_lse(row->lse, largest, total);
+}
+
+/* ---- Partial results of callers ---- */
+
+static float lse_of(const float *const *lses, int64_t count, int64_t row, float *largest) {
+    float total = 0;
+    *largest = -INFINITY;
+    for (int64_t i = 0; i < count; i++)
+        *largest = lses[i][row] > *largest ? lses[i][row] : *largest;
+    for (int64_t i = 0; i < count; i++)
+        total += lses[i][row] == -INFINITY ? 0 : weight_of(lses[i][row], *largest);
+    return total;
+}
+
+/* Elements [from, from + count) of a row.  Where nobody saw anything, all say the same. */
+static void merge_piece(int64_t inputs, const float *const *outputs, const float *const *lses,
+                        int64_t row, int64_t at, int64_t count, float *output) {
+    float sums[PIECE] = {0}, largest;
+    float total = lse_of(lses, inputs, row, &largest);
+    for (int64_t i = 0; i < inputs; i++) {
+        bool saw = lses[i][row] != -INFINITY;
+        float weight = saw ? weight_of(lses[i][row], largest) / total : total == 0 && i == 0;
+        for (int64_t d = 0; weight != 0 && d < count; d++)
+            sums[d] += weight * outputs[i][at + d];
+    }
+    memcpy(output + at, sums, (size_t)count * sizeof *sums);
+}
+
+void kvmill_merge_partials(int64_t count, const float *const *outputs, const float *const *lses,
+                           int64_t rows, int64_t dim, float *output, float *lse) {
+    for (int64_t row = 0; row < rows; row++) {
+        for (int64_t d = 0; d < dim; d += PIECE)
+            merge_piece(count, outputs, lses, row, row * dim + d, dim - d < PIECE ? dim - d : PIECE,
+                        output);
+        float largest, total = lse_of(lses, count, row, &largest);
+        lse[row] = total == 0 ? -INFINITY : largest + logf(total);
+    }
+}

@@ -1,0 +1,19 @@
+/* From partial results to where the rows of a tile go.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_RUNTIME_ATTEND_RESULTS_H
+#define KVMILL_RUNTIME_ATTEND_RESULTS_H
+
+#include "tiles.h"
+
+/* The partial result of a problem's rows that see nothing, `floats` each. */
+void kvmill_put_nothing(const struct kvmill_attend *problem, int64_t floats);
+
+/* Partial results to where the tile's rows go; pieces are `step` floats apart. */
+void kvmill_finish_tile(const struct attend_view *view, const struct tile *tile,
+                        const float *partial, int64_t step);
+
+/* Where the partial results of a unit's pieces are. */
+float *kvmill_shared_partials(const struct attend_view *view, int64_t unit);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tiles.h"
+
+#include "../core/numbers.h"
+#include "partial.h"
+
+/* When units are cut: if there are fewer than `units`, into pieces of `positions` or more. */
+struct cutting {
+    int64_t units, positions;
+};
+
+/* Where a page holds the rows of all heads, pieces are as short as the pages that the processor can
+   translate at once, so that the heads after the first find them there. */
+static const struct cutting heads_apart = {64, 2048}, heads_together = {512, 512};
+
+/* What the borders of pieces are multiples of. */
+enum { BORDER = 64 };
+
+static const struct cutting *cutting_of(const struct attend_view *view) {
+    const struct kvmill_cache_rows *rows = &view->side[0][0].rows;
+    return rows->head_stride < rows->row_stride ? &heads_together : &heads_apart;
+}
+
+/* ---- Tiles ---- */
+
+static int64_t tiles_of(const struct attend_view *view, int64_t b) {
+    int64_t tokens = count_of(&view->tokens, b);
+    return (tokens + view->cuts.tokens - 1) / view->cuts.tokens * view->cuts.parts;
+}
+
+/* Units of the sequences before b, counted so that any b is found at once: where tiles have several
+   tokens, sequence b may begin with one unit a head too many. */
+static int64_t units_before(const void *context, int64_t b) {
+    const struct attend_view *view = context;
+    const struct attend_cuts *cuts = &view->cuts;
+    int64_t tokens = count_before(&view->tokens, b);
+    int64_t tiles = tokens / cuts->tokens * cuts->parts + (cuts->tokens > 1 ? b : 0);
+    return tiles * view->plan->kv_heads;
+}
+
+/* Query heads differ where masks do.  What sees nothing does not count. */
+static void see_together(const struct attend_view *view, struct tile *tile) {
+    int64_t step = view->mask.skips && view->mask.rows.head != 0 ? 1 : tile->heads;
+    tile->first = INT64_MAX, tile->last = 0;
+    for (int64_t i = 0; i < tile->rows; i += step) {
+        int64_t first, last;
+        kvmill_see_through(view, &tile->sequence, tile->b, head_of_row(tile, i),
+                           token_of_row(tile, i), &first, &last);
+        if (first < last) {
+            tile->first = kvmill_min(tile->first, first);
+            tile->last = kvmill_max(tile->last, last);
+        }
+    }
+    tile->first = kvmill_min(tile->first, tile->last);
+}
+
+static int64_t pieces_of(const struct attend_view *view, const struct tile *tile) {
+    int64_t positions = tile->last - tile->first;
+    return kvmill_max(1, kvmill_min(view->cuts.splits, positions / cutting_of(view)->positions));
+}
+
+const struct kvmill_kernel *kvmill_kernel_for(const struct attend_view *view,
+                                              const struct tiles *tiles, int64_t rows) {
+    int i = 0;
+    while (i + 1 < tiles->selection.count && tiles->rows[i] < rows)
+        i++;
+    return kvmill_kernel_of_size(&tiles->selection.tiles[i], &view->size);
+}
+
+/* Tile number `number` of a kv head of a sequence; false if there is none. */
+static bool set_tile(const struct attend_view *view, int64_t b, int64_t kv_head, int64_t number,
+                     struct tile *tile) {
+    int64_t ratio = view->plan->ratio, parts = view->cuts.parts;
+    int64_t part = number % parts, from = ratio * part / parts;
+    if (number < 0)
+        return false;
+    tile->b = b;
+    tile->kv_head = kv_head;
+    tile->token = number / parts * view->cuts.tokens;
+    tile->first_head = kv_head * ratio + from;
+    tile->heads = ratio * (part + 1) / parts - from;
+    tile->rows =
+        tile->heads * kvmill_min(view->cuts.tokens, count_of(&view->tokens, b) - tile->token);
+    tile->kernel = kvmill_kernel_for(view, view->cuts.tiles, tile->rows);
+    view->look(view, b, tile->first_head, &tile->sequence);
+    see_together(view, tile);
+    tile->pieces = pieces_of(view, tile);
+    return true;
+}
+
+int64_t kvmill_piece_border(const struct tile *tile, int64_t piece) {
+    int64_t count = tile->last - tile->first;
+    if (piece == tile->pieces)
+        return tile->last;
+    return tile->first + count / BORDER * piece / tile->pieces * BORDER;
+}
+
+/* ---- Units ---- */
+
+/* The last tiles of a causal sequence are the longest, so they go first.  `room` tiles are counted
+   for each head. */
+static bool set_unit(const struct attend_view *view, int64_t b, int64_t unit, int64_t room,
+                     struct tile *tile) {
+    return set_tile(view, b, unit / room, tiles_of(view, b) - 1 - unit % room, tile);
+}
+
+static bool find_among_many(const struct attend_view *view, int64_t unit, struct tile *tile) {
+    int64_t b = kvmill_find_sequence(view->batch, units_before, view, unit);
+    int64_t before = units_before(view, b), after = units_before(view, b + 1);
+    return set_unit(view, b, unit - before, (after - before) / view->plan->kv_heads, tile);
+}
+
+/* Exactly the units there are. */
+static bool find_among_few(const struct attend_view *view, int64_t unit, struct tile *tile) {
+    int64_t heads = view->plan->kv_heads, b = 0;
+    for (; unit >= tiles_of(view, b) * heads; b++)
+        unit -= tiles_of(view, b) * heads;
+    return set_unit(view, b, unit, tiles_of(view, b), tile);
+}
+
+bool kvmill_units_are_few(const struct attend_view *view) {
+    return view->cuts.units < cutting_of(view)->units;
+}
+
+int64_t kvmill_unit_numbers(const struct attend_view *view) {
+    return kvmill_units_are_few(view) ? view->cuts.units : units_before(view, view->batch);
+}
+
+bool kvmill_find_unit(const struct attend_view *view, int64_t number, struct tile *tile) {
+    return kvmill_units_are_few(view) ? find_among_few(view, number, tile)
+                                      : find_among_many(view, number, tile);
+}
+
+/* ---- Preparation ---- */
+
+static bool are_alike(const struct attend_view *view) {
+    return view->tokens.starts.data == NULL;
+}
+
+/* Sequences to look at for all of them to be known. */
+static int64_t kinds_of(const struct attend_view *view) {
+    return are_alike(view) ? kvmill_min(view->batch, 1) : view->batch;
+}
+
+static int64_t count_units(const struct attend_view *view) {
+    int64_t tiles = 0, kinds = kinds_of(view);
+    for (int64_t b = 0; b < kinds; b++)
+        tiles += tiles_of(view, b);
+    return tiles * (are_alike(view) ? view->batch : 1) * view->plan->kv_heads;
+}
+
+static int64_t most_tokens(const struct attend_view *view) {
+    int64_t tokens = 0, kinds = kinds_of(view);
+    for (int64_t b = 0; b < kinds; b++)
+        tokens = kvmill_max(tokens, count_of(&view->tokens, b));
+    return tokens;
+}
+
+/* At least as many positions as any tile sees. */
+static int64_t longest(const struct attend_view *view) {
+    bool is_cut = view->window > 0 && view->window < view->longest;
+    return is_cut ? kvmill_min(view->longest, view->window + view->cuts.tokens) : view->longest;
+}
+
+int64_t kvmill_piece_floats(const struct attend_view *view) {
+    return view->cuts.rows * partial_floats(view->plan);
+}
+
+static int64_t count_splits(const struct attend_view *view) {
+    int64_t bytes = view->cuts.units * kvmill_piece_floats(view) * (int64_t)sizeof(float);
+    if (view->cuts.units == 0 || !kvmill_units_are_few(view))
+        return 1;
+    int64_t room = kvmill_min(KVMILL_MOST_PARTIALS, PARTIAL_ROOM / bytes);
+    return kvmill_max(1, kvmill_min(room, longest(view) / cutting_of(view)->positions));
+}
+
+void kvmill_cut(struct attend_view *view, const struct tiles *tiles) {
+    struct attend_cuts *cuts = &view->cuts;
+    int64_t ratio = view->plan->ratio, rows = tiles->rows[tiles->selection.count - 1];
+    cuts->tiles = tiles;
+    cuts->tokens = kvmill_max(1, kvmill_min(rows / ratio, most_tokens(view)));
+    cuts->parts = view->heads_apart ? ratio : (ratio + rows - 1) / rows;
+    cuts->rows = kvmill_min(rows, cuts->tokens * ratio);
+    cuts->units = count_units(view);
+    cuts->splits = count_splits(view);
+}

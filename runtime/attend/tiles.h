@@ -1,0 +1,59 @@
+/* How a run is cut.  A tile is some query rows that share a kv head: all query heads of one token
+   after the other.  A unit is a tile of one sequence; where there are few of them, each is cut into
+   pieces of its positions, whose partial results are merged in a phase of its own.  Cuts depend on
+   shapes and lengths alone, never on threads.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_RUNTIME_ATTEND_TILES_H
+#define KVMILL_RUNTIME_ATTEND_TILES_H
+
+#include "attend_plan.h"
+#include "view.h"
+
+/* Query rows [0, rows) of a kv head of sequence b: `heads` query heads from first_head on, at each
+   of the tokens from `token` on. */
+struct tile {
+    int64_t b, kv_head, token, first_head, heads, rows;
+    const struct kvmill_kernel *kernel;
+    struct attend_sequence sequence;
+    int64_t first, last; /* what its rows see together */
+    int64_t pieces;
+};
+
+/* Query head and token of the i-th row of a tile. */
+static inline int64_t head_of_row(const struct tile *tile, int64_t i) {
+    return tile->first_head + i % tile->heads;
+}
+
+static inline int64_t token_of_row(const struct tile *tile, int64_t i) {
+    return tile->token + i / tile->heads;
+}
+
+/* The i-th row of a tile in a tensor. */
+static inline unsigned char *row_of_tile(const struct attend_view *view,
+                                         const struct token_rows *rows, const struct tile *tile,
+                                         int64_t i) {
+    return row_at(view, rows, tile->b, head_of_row(tile, i), token_of_row(tile, i));
+}
+
+/* Cut a view into tiles, units and pieces; sets view->cuts. */
+void kvmill_cut(struct attend_view *view, const struct tiles *tiles);
+
+/* Units are few, so that they may have pieces. */
+bool kvmill_units_are_few(const struct attend_view *view);
+
+/* The kernel with the smallest tile that holds the rows, else the largest. */
+const struct kvmill_kernel *kvmill_kernel_for(const struct attend_view *view,
+                                              const struct tiles *tiles, int64_t rows);
+
+/* Numbers to find units by; where units are many, some of them find none. */
+int64_t kvmill_unit_numbers(const struct attend_view *view);
+bool kvmill_find_unit(const struct attend_view *view, int64_t number, struct tile *tile);
+
+/* The first position of a piece; that of piece number `pieces` is the tile's last. */
+int64_t kvmill_piece_border(const struct tile *tile, int64_t piece);
+
+/* Floats of one piece's partial results. */
+int64_t kvmill_piece_floats(const struct attend_view *view);
+
+#endif

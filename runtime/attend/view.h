@@ -1,0 +1,148 @@
+/* What the attend engine works on.  An op makes a view of its tensors: where queries, keys, values
+   and results are, which positions a token sees, and what is added to scores.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_RUNTIME_ATTEND_VIEW_H
+#define KVMILL_RUNTIME_ATTEND_VIEW_H
+
+#include <stdbool.h>
+
+#include <kvmill.h>
+#include <kvmill_kernel.h>
+
+#include "mask.h"
+#include "pages.h"
+
+struct index_array {
+    const kvmill_index *data;
+    int64_t stride;
+};
+
+static inline int64_t index_at(struct index_array array, int64_t i) {
+    return array.data[i * array.stride];
+}
+
+/* Tokens, or positions, of sequences: those of b are counted from starts[b] to starts[b + 1]; or
+   all sequences have the same number. */
+struct sequence_counts {
+    struct number_array starts;
+    int64_t each;
+};
+
+static inline int64_t count_before(const struct sequence_counts *counts, int64_t b) {
+    return counts->starts.data != NULL ? number_at(&counts->starts, b) : b * counts->each;
+}
+
+static inline int64_t count_of(const struct sequence_counts *counts, int64_t b) {
+    return count_before(counts, b + 1) - count_before(counts, b);
+}
+
+/* Where a tensor that counts tokens through all sequences has those of b. */
+static inline int64_t offset_of_sequence(const struct sequence_counts *counts, int64_t b) {
+    return counts->starts.data != NULL ? number_at(&counts->starts, b) : 0;
+}
+
+/* K or V: the address of sequence 0, and bytes between sequences. */
+struct cache_side {
+    struct kvmill_cache_rows rows;
+    int64_t batch, scale_batch;
+};
+
+/* A number for each query head; data NULL: none. */
+struct head_numbers {
+    const unsigned char *data;
+    int64_t stride;
+    int element;
+};
+
+/* The positions of a sequence as the query heads of a tile see them.  A token at position p sees
+   [p - left, p + right], as far as these are in [first, length), and of them the last `most`; or a
+   range of its own. */
+struct attend_sequence {
+    int64_t length;
+    int64_t origin;                /* position of token 0 */
+    struct number_array positions; /* of tokens; data NULL: one after the other from there */
+    struct number_array ranges[2]; /* by token: first and end; or data NULL */
+    struct number_array cells;     /* positions of cache rows, by which left and right go then */
+    int64_t left, right;           /* -1: no end */
+    int64_t first;
+    int64_t most;
+    int64_t tokens;               /* those after them see nothing */
+    int64_t joint;                /* positions from there on are in the second piece of memory */
+    struct attend_pages pages[2]; /* of both pieces; the second begins at its position 0 */
+    int64_t column;               /* of the mask, for position 0 */
+};
+
+/* A sequence that sees itself whole, in one page. */
+static inline struct attend_sequence whole_sequence(int64_t length) {
+    return (struct attend_sequence){.length = length,
+                                    .left = -1,
+                                    .right = -1,
+                                    .most = INT64_MAX,
+                                    .tokens = INT64_MAX,
+                                    .joint = INT64_MAX,
+                                    .pages = {one_page(0), one_page(0)}};
+}
+
+/* How a run is cut; kvmill_attend_prepare sets it. */
+struct attend_cuts {
+    const struct tiles *tiles;
+    int64_t tokens; /* of a tile */
+    int64_t parts;  /* tiles that share the query heads of a kv head */
+    int64_t rows;   /* query rows of a tile */
+    int64_t units;  /* tiles of all sequences and kv heads */
+    int64_t splits; /* most pieces of a unit */
+};
+
+struct attend_plan;
+
+struct attend_view {
+    const struct attend_plan *plan;
+    unsigned char *workspace;
+    int64_t batch;
+    struct sequence_counts tokens;
+    struct token_rows query, output, lse; /* lse.data NULL: not wanted */
+    struct cache_side side[2][2];         /* of both pieces of memory: K, V */
+    struct mask_view mask;
+    bool converts; /* what is added is computed for each call of a kernel */
+    bool compacts; /* and rows of the cache that no query of a tile sees are left out of it */
+    struct head_numbers sinks, slopes;
+    /* The sequence as the query heads from `head` on see it. */
+    void (*look)(const struct attend_view *view, int64_t b, int64_t head,
+                 struct attend_sequence *sequence);
+    bool heads_apart; /* tiles of one query head each */
+    int64_t longest;  /* most positions of a sequence */
+    int64_t window;   /* positions that a token sees at most; 0: all */
+    struct kvmill_call_size size;
+    struct attend_cuts cuts;
+};
+
+/* Address of a query head at token t of sequence b. */
+static inline unsigned char *row_at(const struct attend_view *view, const struct token_rows *rows,
+                                    int64_t b, int64_t head, int64_t t) {
+    return rows->data + b * rows->batch + head * rows->head +
+           (offset_of_sequence(&view->tokens, b) + t) * rows->token;
+}
+
+static inline int64_t position_of(const struct attend_sequence *sequence, int64_t t) {
+    return sequence->positions.data != NULL ? number_at(&sequence->positions, t)
+                                            : sequence->origin + t;
+}
+
+/* Positions [*first, *last) that token t sees. */
+void kvmill_see(const struct attend_sequence *sequence, int64_t t, int64_t *first, int64_t *last);
+
+/* The mask of a query head at token t of sequence b for the position. */
+const unsigned char *kvmill_mask_at(const struct attend_view *view,
+                                    const struct attend_sequence *sequence, int64_t b, int64_t head,
+                                    int64_t t, int64_t position);
+
+/* The same without what the mask hides at either end, where a view says so. */
+void kvmill_see_through(const struct attend_view *view, const struct attend_sequence *sequence,
+                        int64_t b, int64_t head, int64_t t, int64_t *first, int64_t *last);
+
+/* Last b in [0, batch) with before (context, b) <= number. */
+int64_t kvmill_find_sequence(int64_t batch, int64_t (*before)(const void *context, int64_t b),
+                             const void *context, int64_t number);
+
+#endif

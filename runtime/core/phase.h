@@ -1,0 +1,27 @@
+/* Runs in several phases: the hooks of an op whose calls go from one phase to the next.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_RUNTIME_CORE_PHASE_H
+#define KVMILL_RUNTIME_CORE_PHASE_H
+
+#include "plan.h"
+
+/* The parts of a phase may run in any order. */
+struct phase {
+    int64_t (*parts)(const struct call *call);
+    void (*part)(const struct call *call, int64_t part);
+};
+
+/* A call begins with this. */
+struct phased_call {
+    struct call base;
+    const struct phase *const *phase; /* the present one, and those after it; ends with NULL */
+};
+
+int64_t kvmill_phase_parts(const struct call *call);
+void kvmill_phase_part(const struct call *call, int64_t part);
+
+/* Phases without parts are passed over. */
+bool kvmill_phase_next(struct call *call);
+
+#endif

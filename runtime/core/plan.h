@@ -1,0 +1,47 @@
+/* Plans and calls, as every op sees them.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_RUNTIME_CORE_PLAN_H
+#define KVMILL_RUNTIME_CORE_PLAN_H
+
+#include <stdbool.h>
+
+#include <kvmill.h>
+
+/* A run under way, in the caller's kvmill_call.  Every op's call begins with this; its own data
+   follows, and kvmill_call has the room for it. */
+struct call {
+    const kvmill_plan *plan;
+    void *workspace;
+};
+
+/* What an op adds to a plan.  A run has one phase or several; the parts of a phase may run in any
+   order and on any thread. */
+struct plan_op {
+    /* Validate the tensors and fill the call up to its first phase; write to no tensor. */
+    kvmill_status (*begin)(struct call *call, const DLTensor *const *tensors, kvmill_error *error);
+    /* Parts of the present phase, and one of them. */
+    int64_t (*parts)(const struct call *call);
+    void (*part)(const struct call *call, int64_t part);
+    /* All parts of the present phase on one thread; NULL: one after the other. */
+    void (*all)(const struct call *call);
+    /* When all parts are done: go on to the next phase, if there is one. */
+    bool (*next)(struct call *call);
+    void (*destroy)(kvmill_plan *plan);
+};
+
+/* Every plan begins with this; the op's own data follows. */
+struct kvmill_plan {
+    const struct plan_op *op;
+    size_t workspace_size;
+    char description[4096];
+};
+
+/* Refuse structs of another version of the library; options may be NULL. */
+kvmill_status kvmill_plan_check_sizes(size_t op_size, size_t wanted,
+                                      const kvmill_plan_options *options, kvmill_error *error);
+
+/* With KVMILL_VERBOSE set, say on standard error what was planned. */
+void kvmill_plan_announce(const kvmill_plan *plan);
+
+#endif

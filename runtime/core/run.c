@@ -1,0 +1,107 @@
+/* Running a plan: serially, in parts, and over a caller's parallel loop.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "../../ops/fail.h"
+#include "plan.h"
+
+enum { WORKSPACE_ALIGNMENT = 64 };
+
+static struct call *call_of(kvmill_call *call) {
+    return (struct call *)(void *)call;
+}
+
+static const struct call *const_call_of(const kvmill_call *call) {
+    return (const struct call *)(const void *)call;
+}
+
+static kvmill_status check_workspace(const kvmill_plan *plan, const void *workspace,
+                                     kvmill_error *error) {
+    if (workspace == NULL)
+        return kvmill_fail(error, KVMILL_E_WORKSPACE, "workspace is NULL; %zu bytes are needed",
+                           plan->workspace_size);
+    if ((uintptr_t)workspace % WORKSPACE_ALIGNMENT != 0)
+        return kvmill_fail(error, KVMILL_E_WORKSPACE,
+                           "workspace is at %p; accepted: multiples of %d", workspace,
+                           (int)WORKSPACE_ALIGNMENT);
+    return KVMILL_OK;
+}
+
+static kvmill_status begin(struct call *call, const kvmill_plan *plan,
+                           const DLTensor *const *tensors, void *workspace, kvmill_error *error) {
+    if (plan == NULL || tensors == NULL)
+        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "tensors");
+    kvmill_status status =
+        plan->workspace_size > 0 ? check_workspace(plan, workspace, error) : KVMILL_OK;
+    if (status != KVMILL_OK)
+        return status;
+    call->plan = plan;
+    call->workspace = workspace;
+    return plan->op->begin(call, tensors, error);
+}
+
+/* All parts of a phase. */
+static void run_phase(const struct call *call) {
+    const struct plan_op *op = call->plan->op;
+    if (op->all != NULL) {
+        op->all(call);
+        return;
+    }
+    int64_t parts = op->parts(call);
+    for (int64_t part = 0; part < parts; part++)
+        op->part(call, part);
+}
+
+kvmill_status kvmill_run(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
+                         kvmill_error *error) {
+    kvmill_call opaque;
+    struct call *call = call_of(&opaque);
+    kvmill_status status = begin(call, plan, tensors, workspace, error);
+    if (status != KVMILL_OK)
+        return status;
+    do
+        run_phase(call);
+    while (plan->op->next(call));
+    return kvmill_succeed(error);
+}
+
+kvmill_status kvmill_begin(kvmill_call *call, const kvmill_plan *plan,
+                           const DLTensor *const *tensors, void *workspace, kvmill_error *error) {
+    if (call == NULL)
+        return kvmill_fail(error, KVMILL_E_NULL, "call is NULL");
+    kvmill_status status = begin(call_of(call), plan, tensors, workspace, error);
+    return status == KVMILL_OK ? kvmill_succeed(error) : status;
+}
+
+int64_t kvmill_parts(const kvmill_call *opaque) {
+    const struct call *call = const_call_of(opaque);
+    return call->plan->op->parts(call);
+}
+
+void kvmill_part(const kvmill_call *opaque, int64_t part) {
+    const struct call *call = const_call_of(opaque);
+    call->plan->op->part(call, part);
+}
+
+int kvmill_next(kvmill_call *opaque) {
+    struct call *call = call_of(opaque);
+    return call->plan->op->next(call);
+}
+
+static void part_of_call(void *context, int64_t part) {
+    kvmill_part(context, part);
+}
+
+kvmill_status kvmill_run_parallel(const kvmill_plan *plan, const DLTensor *const *tensors,
+                                  void *workspace, kvmill_parallel_for parallel_for, void *data,
+                                  kvmill_error *error) {
+    kvmill_call call;
+    if (parallel_for == NULL)
+        return kvmill_fail(error, KVMILL_E_NULL, "parallel_for is NULL");
+    kvmill_status status = kvmill_begin(&call, plan, tensors, workspace, error);
+    if (status != KVMILL_OK)
+        return status;
+    do
+        parallel_for(data, kvmill_parts(&call), part_of_call, &call);
+    while (kvmill_next(&call));
+    return KVMILL_OK;
+}

@@ -1,0 +1,29 @@
+/* Places in a workspace, one for each thread that runs parts: a part takes one that no other has.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_RUNTIME_CORE_SLOTS_H
+#define KVMILL_RUNTIME_CORE_SLOTS_H
+
+#include <stdint.h>
+
+/* A slot begins with a line for the flag that says who has it. */
+enum { SLOT_HEAD = 64 };
+
+struct thread_slots {
+    unsigned char *first;
+    int64_t size; /* of a slot, a multiple of 64 */
+    int count;
+};
+
+static inline int64_t whole_lines(int64_t bytes) {
+    return (bytes + 63) / 64 * 64;
+}
+
+/* Nobody has any; before the first part. */
+void kvmill_clear_slots(const struct thread_slots *slots);
+
+/* One that is free; waits where more threads run than there are slots. */
+unsigned char *kvmill_take_slot(const struct thread_slots *slots);
+void kvmill_give_slot(unsigned char *slot);
+
+#endif

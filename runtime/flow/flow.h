@@ -1,0 +1,241 @@
+/* The portable side of sparse flows: how many pages a row has (flow_rows.c), summaries and scores
+   (flow_summary.c, flow_score.c, over flow_ops.c), and what is selected (flow_select.c).  None of
+   it allocates; what a row needs is in a workspace of the caller's.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_RUNTIME_FLOW_FLOW_H
+#define KVMILL_RUNTIME_FLOW_FLOW_H
+
+#include "../../ops/flow_schedule.h"
+#include "../core/select.h"
+
+/* ---- Pages of a row ---- */
+
+/* Of one request: pages, how many of them are selected, and the rows of the last one. */
+struct flow_row {
+    int64_t pages, selected, last_rows;
+};
+
+/* length 0: no pages. */
+struct flow_row kvmill_flow_row_of(const struct kvmill_flow_budget *budget, int64_t page_size,
+                                   int64_t length);
+
+static inline bool flow_is_whole(const struct flow_row *row) {
+    return row->selected == row->pages;
+}
+
+/* The requests of a call: request b has pages [indptr[b], indptr[b + 1]) of ids, which are below
+   page_count, and length[b] tokens. */
+struct flow_batch {
+    int64_t batch, page_count;
+    const int64_t *indptr;
+    const int32_t *ids;
+    const int64_t *length;
+    int64_t id_count; /* of ids, used or not */
+};
+
+kvmill_status kvmill_flow_check_batch(const struct kvmill_flow_problem *problem,
+                                      const struct flow_batch *batch, kvmill_error *error);
+
+/* Lists that a caller made: that of row r is [starts[r], starts[r + 1]) of list, which has `count`.
+ */
+struct flow_lists {
+    const int64_t *starts;
+    const int32_t *list;
+    int64_t count;
+};
+
+/* Lists of a checked batch; with a window they ascend. */
+kvmill_status kvmill_flow_check_lists(const struct kvmill_flow_problem *problem,
+                                      const struct flow_batch *batch,
+                                      const struct flow_lists *lists, kvmill_error *error);
+
+/* Set starts[batch * rows of a request + 1] to where the lists of a checked batch's rows begin. */
+void kvmill_flow_count_rows(const struct kvmill_flow_problem *problem,
+                            const struct flow_batch *batch, int64_t *starts);
+
+/* ---- Selection ---- */
+
+struct flow_kernels;
+
+/* How pages are selected: by the portable kernel where kernels is NULL.  keys are words for the
+   candidates and KVMILL_SELECT_PADDING more. */
+struct flow_selector {
+    const struct flow_kernels *kernels;
+    int32_t *keys;
+};
+
+/* The pages of a row that is not selected whole; score[i] is that of page bos + i. */
+void kvmill_flow_list(const struct kvmill_flow_problem *problem, const struct flow_row *row,
+                      const struct flow_selector *selector, const float *score, int32_t *list);
+
+/* All pages of a row. */
+void kvmill_flow_list_all(const struct flow_row *row, int32_t *list);
+
+/* As vFlow has them: ids[list[i]] * kv_heads + head. */
+void kvmill_flow_absolute(const int32_t *list, int64_t count, const int32_t *ids, int64_t kv_heads,
+                          int64_t head, int32_t *absolute);
+
+/* ---- Programs ---- */
+
+/* Numbers that a program computes with: of one page, or of all that are scored. */
+struct flow_matrix {
+    const float *data;
+    int64_t rows, columns;
+};
+
+/* An op on matrices; out has the shape that ops/flow_op.c says. */
+struct flow_eval {
+    const struct kvmill_flow_step *step;
+    struct flow_matrix in[2];
+    int64_t rows, columns;
+    float *out;
+};
+
+/* An op on one page. */
+void kvmill_flow_eval(const struct flow_eval *eval);
+
+/* An op over `pages` pages: in[0].data has them one behind the other, and so has out where each
+   page gets a matrix; in[1] are weights [taps, rows, columns]. */
+void kvmill_flow_eval_pages(const struct flow_eval *eval, int64_t pages, int64_t taps);
+
+/* The cache and the fields of a layer.  Field i of page p and kv head h is (p * kv_heads + h) *
+   fields[i].bytes behind field[i]. */
+struct flow_cache {
+    struct kvmill_cache_rows key, value;
+    int64_t page_rows; /* row_strides from a page to the next */
+    unsigned char *field[KVMILL_MOST_FLOW_FIELDS];
+};
+
+/* ---- New tokens ---- */
+
+/* K and V (0, 1) of new tokens, activations at strides in bytes; token t goes to row slot[t] of the
+   cache, or nowhere where that is -1. */
+struct flow_tokens {
+    const unsigned char *data[2];
+    int64_t token_stride[2], head_stride[2];
+    const int64_t *slot;
+    int64_t tokens;
+};
+
+/* Tokens [first, last) of them. */
+struct flow_span {
+    int64_t first, last;
+};
+
+/* What runs the programs, the atoms of the index program in their order, and selects. */
+struct flow_kernels {
+    struct selection program[KVMILL_FLOW_PROGRAMS];
+    struct selection score[KVMILL_MOST_FLOW_ATOMS], select;
+};
+
+/* The best of packs, or the library's own; a program has kernels that were made for it alone. */
+void kvmill_flow_select_kernels(const struct shelf *shelf,
+                                const struct kvmill_flow_problem *problem,
+                                const struct flow_schedule *schedule, struct flow_kernels *kernels);
+
+/* "; summarise with SYMBOL (pack NAME)", and "; index with SYMBOL ...; score with ...; select with
+   SYMBOL (WHY)", into `size` bytes of text, cut where it does not fit.  The bytes that are used. */
+size_t kvmill_flow_cache_words(const struct flow_kernels *kernels, char *text, size_t size);
+size_t kvmill_flow_index_words(const struct flow_kernels *kernels,
+                               const struct flow_schedule *schedule, char *text, size_t size);
+
+/* ---- Summaries ---- */
+
+/* The fields of a page of which `rows` rows are there, of one kv head. */
+void kvmill_flow_summarise(const struct kvmill_flow_problem *problem,
+                           const struct flow_schedule *schedule, const struct flow_cache *cache,
+                           int64_t page, int64_t kv_head, int64_t rows, float *workspace);
+
+/* The pages that tokens of a call, whose rows are in the cache, have completed, or begun.  All kv
+   heads.  The last token that went to a page tells how many rows it has, and is the one that
+   counts.  kernels: or NULL, the portable ones. */
+void kvmill_flow_summarise_span(const struct kvmill_flow_problem *problem,
+                                const struct flow_schedule *schedule,
+                                const struct flow_kernels *kernels, const struct flow_cache *cache,
+                                const struct flow_tokens *tokens, const struct flow_span *span,
+                                float *workspace);
+
+/* ---- Appending ---- */
+
+/* Slots are in the cache's pages, and no page is begun twice: tokens of a page are neighbours.
+   `seen` has a bit for each page, of any value. */
+kvmill_status kvmill_flow_check_slots(const struct kvmill_flow_problem *problem,
+                                      const struct flow_tokens *tokens, int64_t page_count,
+                                      unsigned char *seen, kvmill_error *error);
+
+/* How K, or V, is written. */
+struct flow_writer {
+    const struct kvmill_kernel *kernel;
+    const struct kvmill_convert_shape *shape;
+    struct kvmill_cache_rows cache;
+    int64_t heads, page_size, page_rows;
+};
+
+/* The rows of checked tokens; v: 0 of K, 1 of V. */
+void kvmill_flow_write(const struct flow_writer *writer, const struct flow_tokens *tokens, int v,
+                       const struct flow_span *span);
+
+/* ---- Scores ---- */
+
+/* Of pages ids[0 .. pages) for one kv head: query has `group` rows of activations, query_stride
+   bytes apart. */
+struct flow_scoring {
+    const struct kvmill_flow_problem *problem;
+    const struct flow_schedule *schedule; /* of the index program */
+    const struct flow_kernels *kernels;   /* or NULL: the portable ones */
+    const struct flow_cache *cache;
+    const unsigned char *query;
+    int64_t query_stride;
+    const int32_t *ids;
+    int64_t pages, kv_head;
+};
+
+/* What needs the query alone; then atoms, of any pages in any order; then all the rest, which moves
+   the state of fields that are saved, and gives the scores, which lie in the workspace. */
+void kvmill_flow_prepare(const struct flow_scoring *scoring, float *workspace);
+void kvmill_flow_score_span(const struct flow_scoring *scoring, const struct flow_span *span,
+                            float *workspace);
+const float *kvmill_flow_finish(const struct flow_scoring *scoring, float *workspace);
+
+/* ---- Lists ---- */
+
+/* Query head h of request b, head_dim activations, is b * request + h * head bytes behind data. */
+struct flow_queries {
+    const unsigned char *data;
+    int64_t request, head;
+};
+
+/* What the lists of a batch are made of.  Scores are of kv heads, or of query heads: their
+   workspaces, row_bytes each, lie one behind the other, request by request. */
+struct flow_index {
+    const struct kvmill_flow_problem *problem;
+    const struct flow_schedule *schedule; /* of the index program */
+    const struct flow_kernels *kernels;   /* or NULL: the portable ones */
+    const struct flow_cache *cache;
+    const struct flow_batch *batch;
+    const struct flow_queries *queries;
+    unsigned char *workspace;
+    int64_t row_bytes;
+};
+
+/* Heads of a request that are scored, and bytes for each, of requests of so many pages at most. */
+int64_t kvmill_flow_scored_heads(const struct kvmill_flow_problem *problem);
+int64_t kvmill_flow_head_workspace(const struct kvmill_flow_problem *problem,
+                                   const struct flow_schedule *schedule, int64_t pages);
+
+/* Bytes to make a list with. */
+int64_t kvmill_flow_list_workspace(const struct kvmill_flow_problem *problem, int64_t pages);
+
+/* Pages of request b that are scored; 0 where it is read whole. */
+int64_t kvmill_flow_candidates(const struct flow_index *index, int64_t b);
+
+/* One after the other for request b: each head; spans of its pages, for all heads; the list of row
+   r, as many pages as kvmill_flow_count_rows says.  Rows of one kv head go one after the other. */
+void kvmill_flow_prepare_head(const struct flow_index *index, int64_t b, int64_t head);
+void kvmill_flow_score_heads(const struct flow_index *index, int64_t b,
+                             const struct flow_span *span);
+void kvmill_flow_list_row(const struct flow_index *index, int64_t b, int64_t r, void *workspace,
+                          int32_t *list);
+
+#endif

@@ -1,0 +1,114 @@
+/* New tokens: which slots they may have, and their rows into the cache.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "flow.h"
+
+#include <inttypes.h>
+
+#include "../../ops/fail.h"
+
+/* ---- Validation ---- */
+
+/* Whether token t is in the page of the token before. */
+static bool stays(const int64_t *slot, int64_t t, int64_t size) {
+    return t > 0 && slot[t - 1] >= 0 && slot[t] >= 0 && slot[t - 1] / size == slot[t] / size;
+}
+
+static bool begins(const int64_t *slot, int64_t t, int64_t size) {
+    return slot[t] >= 0 && !stays(slot, t, size);
+}
+
+/* A row has one token, and a page's last one tells how many rows it has. */
+static kvmill_status check_slot(const int64_t *slot, int64_t t, int64_t slots, int64_t size,
+                                kvmill_error *error) {
+    if (slot[t] < -1 || slot[t] >= slots)
+        return kvmill_fail(error, KVMILL_E_INDEX_RANGE,
+                           "slot_mapping[%" PRId64 "] is %" PRId64 "; accepted: -1 to %" PRId64, t,
+                           slot[t], slots - 1);
+    if (stays(slot, t, size) && slot[t] <= slot[t - 1])
+        return kvmill_fail(error, KVMILL_E_ALIAS,
+                           "slot_mapping[%" PRId64 "] is %" PRId64
+                           ", of the page of the token before; accepted: above its %" PRId64,
+                           t, slot[t], slot[t - 1]);
+    return KVMILL_OK;
+}
+
+static void forget_pages(const struct flow_tokens *tokens, int64_t size, unsigned char *seen) {
+    for (int64_t t = 0; t < tokens->tokens; t++)
+        if (begins(tokens->slot, t, size))
+            seen[tokens->slot[t] / size / 8] &= (unsigned char)~(1u << tokens->slot[t] / size % 8);
+}
+
+static kvmill_status check_pages(const struct flow_tokens *tokens, int64_t size,
+                                 unsigned char *seen, kvmill_error *error) {
+    for (int64_t t = 0; t < tokens->tokens; t++) {
+        if (!begins(tokens->slot, t, size))
+            continue;
+        int64_t page = tokens->slot[t] / size;
+        unsigned bit = 1u << page % 8;
+        if (seen[page / 8] & bit)
+            return kvmill_fail(error, KVMILL_E_ALIAS,
+                               "slot_mapping[%" PRId64 "] is %" PRId64
+                               ", of a page that earlier tokens "
+                               "have left; accepted: each page's tokens together",
+                               t, tokens->slot[t]);
+        seen[page / 8] |= (unsigned char)bit;
+    }
+    return KVMILL_OK;
+}
+
+kvmill_status kvmill_flow_check_slots(const struct kvmill_flow_problem *problem,
+                                      const struct flow_tokens *tokens, int64_t page_count,
+                                      unsigned char *seen, kvmill_error *error) {
+    int64_t size = problem->geometry.page_size;
+    for (int64_t t = 0; t < tokens->tokens; t++) {
+        kvmill_status status = check_slot(tokens->slot, t, page_count * size, size, error);
+        if (status != KVMILL_OK)
+            return status;
+    }
+    forget_pages(tokens, size, seen);
+    kvmill_status status = check_pages(tokens, size, seen, error);
+    return status == KVMILL_OK ? kvmill_succeed(error) : status;
+}
+
+/* ---- Writing ---- */
+
+enum { MOST_ROWS = 256 };
+
+static int64_t end_of_run(const struct flow_tokens *tokens, int64_t first, int64_t last) {
+    while (first < last && tokens->slot[first] >= 0)
+        first++;
+    return first;
+}
+
+/* Tokens [first, end), which all have slots. */
+static void write_run(const struct flow_writer *writer, const struct flow_tokens *tokens, int v,
+                      int64_t first, int64_t end) {
+    int64_t row[MOST_ROWS];
+    struct kvmill_convert convert = {
+        .shape = writer->shape,
+        .token_stride = tokens->token_stride[v],
+        .head_stride = tokens->head_stride[v],
+        .cache = writer->cache,
+        .slot = row,
+        .heads = writer->heads,
+        .repeat = 1,
+    };
+    for (int64_t count; first < end; first += count) {
+        count = end - first < MOST_ROWS ? end - first : MOST_ROWS;
+        for (int64_t i = 0; i < count; i++)
+            row[i] = tokens->slot[first + i] / writer->page_size * writer->page_rows +
+                     tokens->slot[first + i] % writer->page_size;
+        convert.activation =
+            (unsigned char *)(uintptr_t)tokens->data[v] + first * convert.token_stride;
+        writer->kernel->run(&convert, 0, count);
+    }
+}
+
+void kvmill_flow_write(const struct flow_writer *writer, const struct flow_tokens *tokens, int v,
+                       const struct flow_span *span) {
+    for (int64_t first = span->first, end; first < span->last; first = end + 1) {
+        end = end_of_run(tokens, first, span->last);
+        write_run(writer, tokens, v, first, end);
+    }
+}

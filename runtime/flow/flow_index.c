@@ -1,0 +1,115 @@
+/* The lists of a batch: candidates are scored, the best of them selected.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "flow.h"
+#include "../core/slots.h"
+
+static int64_t candidates_of(const struct kvmill_flow_problem *problem, int64_t pages) {
+    int64_t candidates = pages - problem->budget.bos - problem->budget.eos;
+    return candidates > 0 ? candidates : 0;
+}
+
+static struct flow_row row_of(const struct flow_index *index, int64_t b) {
+    return kvmill_flow_row_of(&index->problem->budget, index->problem->geometry.page_size,
+                              index->batch->length[b]);
+}
+
+int64_t kvmill_flow_candidates(const struct flow_index *index, int64_t b) {
+    struct flow_row row = row_of(index, b);
+    bool scores = row.selected > index->problem->budget.bos + index->problem->budget.eos;
+    return flow_is_whole(&row) || !scores ? 0 : candidates_of(index->problem, row.pages);
+}
+
+/* ---- Workspaces ---- */
+
+int64_t kvmill_flow_scored_heads(const struct kvmill_flow_problem *problem) {
+    return problem->scope == KVMILL_SCOPE_QUERY_HEAD ? problem->geometry.heads
+                                                     : problem->geometry.kv_heads;
+}
+
+int64_t kvmill_flow_head_workspace(const struct kvmill_flow_problem *problem,
+                                   const struct flow_schedule *schedule, int64_t pages) {
+    int64_t bytes = kvmill_flow_workspace(schedule, candidates_of(problem, pages));
+    return whole_lines(bytes);
+}
+
+/* The sums of all heads' scores, then keys. */
+int64_t kvmill_flow_list_workspace(const struct kvmill_flow_problem *problem, int64_t pages) {
+    return (2 * candidates_of(problem, pages) + KVMILL_SELECT_PADDING) * (int64_t)sizeof(float);
+}
+
+static float *workspace_of(const struct flow_index *index, int64_t b, int64_t head) {
+    int64_t number = b * kvmill_flow_scored_heads(index->problem) + head;
+    return (float *)(void *)(index->workspace + number * index->row_bytes);
+}
+
+/* ---- Scores ---- */
+
+static struct flow_scoring scoring_of(const struct flow_index *index, int64_t b, int64_t head) {
+    const struct kvmill_flow_problem *problem = index->problem;
+    int64_t ratio = problem->geometry.ratio;
+    bool alone = problem->scope == KVMILL_SCOPE_QUERY_HEAD;
+    return (struct flow_scoring){
+        .problem = problem,
+        .schedule = index->schedule,
+        .kernels = index->kernels,
+        .cache = index->cache,
+        .query = index->queries->data + b * index->queries->request +
+                 head * (alone ? 1 : ratio) * index->queries->head,
+        .query_stride = index->queries->head,
+        .ids = index->batch->ids + index->batch->indptr[b] + problem->budget.bos,
+        .pages = kvmill_flow_candidates(index, b),
+        .kv_head = alone ? head / ratio : head,
+    };
+}
+
+void kvmill_flow_prepare_head(const struct flow_index *index, int64_t b, int64_t head) {
+    const struct flow_scoring scoring = scoring_of(index, b, head);
+    if (scoring.pages > 0)
+        kvmill_flow_prepare(&scoring, workspace_of(index, b, head));
+}
+
+/* Heads of a page lie side by side: of a few pages at a time the processor knows where they are. */
+void kvmill_flow_score_heads(const struct flow_index *index, int64_t b,
+                             const struct flow_span *span) {
+    for (int64_t head = 0; head < kvmill_flow_scored_heads(index->problem); head++) {
+        const struct flow_scoring scoring = scoring_of(index, b, head);
+        kvmill_flow_score_span(&scoring, span, workspace_of(index, b, head));
+    }
+}
+
+static const float *finish_head(const struct flow_index *index, int64_t b, int64_t head) {
+    const struct flow_scoring scoring = scoring_of(index, b, head);
+    return kvmill_flow_finish(&scoring, workspace_of(index, b, head));
+}
+
+static const float *finish_request(const struct flow_index *index, int64_t b, float *sums) {
+    int64_t candidates = kvmill_flow_candidates(index, b);
+    for (int64_t head = 0; head < index->problem->geometry.kv_heads; head++) {
+        const float *scores = finish_head(index, b, head);
+        for (int64_t i = 0; i < candidates; i++)
+            sums[i] = head == 0 ? scores[i] : sums[i] + scores[i];
+    }
+    return sums;
+}
+
+/* ---- Lists ---- */
+
+static const float *finish_row(const struct flow_index *index, int64_t b, int64_t r, float *sums) {
+    return index->problem->scope == KVMILL_SCOPE_REQUEST ? finish_request(index, b, sums)
+                                                         : finish_head(index, b, r);
+}
+
+void kvmill_flow_list_row(const struct flow_index *index, int64_t b, int64_t r, void *workspace,
+                          int32_t *list) {
+    struct flow_row row = row_of(index, b);
+    int64_t candidates = kvmill_flow_candidates(index, b);
+    float *sums = workspace;
+    const struct flow_selector selector = {index->kernels, (int32_t *)workspace + candidates};
+    if (flow_is_whole(&row)) {
+        kvmill_flow_list_all(&row, list);
+        return;
+    }
+    kvmill_flow_list(index->problem, &row, &selector,
+                     candidates > 0 ? finish_row(index, b, r, sums) : NULL, list);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "flow_page.h"
+
+#include "../portable/cache_row.h"
+#include "../core/numbers.h"
+
+/* ---- K and V ---- */
+
+static void load_rows(const struct flow_page *page, const struct kvmill_cache_rows *cache,
+                      const struct kvmill_format *format, float *data) {
+    int64_t first = page->number * page->cache->page_rows;
+    for (int64_t r = 0; r < page->rows; r++) {
+        int64_t slot = first + r;
+        const unsigned char *row =
+            cache->data + slot * cache->row_stride + page->kv_head * cache->head_stride;
+        const unsigned char *scale = cache->scale == NULL
+                                         ? NULL
+                                         : cache->scale + slot * cache->scale_row_stride +
+                                               page->kv_head * cache->scale_head_stride;
+        kvmill_load_cache_row(format, row, scale, 0, format->dim, data + r * format->dim);
+    }
+}
+
+/* ---- Fields ---- */
+
+static unsigned char *field_at(const struct flow_page *page, int field) {
+    int64_t number = page->number * page->problem->geometry.kv_heads + page->kv_head;
+    return page->cache->field[field] + number * page->problem->fields[field].bytes;
+}
+
+static void load_field(const struct flow_page *page, int field, float *data) {
+    const struct kvmill_flow_field_data *known = &page->problem->fields[field];
+    for (int64_t i = 0; i < known->rows * known->columns; i++)
+        data[i] = kvmill_load_float(known->element, field_at(page, field), i);
+}
+
+void kvmill_flow_load(const struct flow_page *page, const struct kvmill_flow_value *value,
+                      float *data) {
+    const struct kvmill_cache_geometry *geometry = &page->problem->geometry;
+    if (value->source == KVMILL_FLOW_FIELD)
+        load_field(page, value->number, data);
+    else if (value->source == KVMILL_FLOW_KEY)
+        load_rows(page, &page->cache->key, &geometry->key, data);
+    else
+        load_rows(page, &page->cache->value, &geometry->value, data);
+}
+
+/* ---- Rounding ---- */
+
+static bool is_maximum(int code) {
+    return code == KVMILL_FLOW_MAX || code == KVMILL_FLOW_MAX_INTERLEAVE ||
+           code == KVMILL_FLOW_MAXIMUM;
+}
+
+static bool is_minimum(int code) {
+    return code == KVMILL_FLOW_MIN || code == KVMILL_FLOW_MIN_INTERLEAVE ||
+           code == KVMILL_FLOW_MINIMUM;
+}
+
+/* Numbers of half precision next to each other have bits next to each other. */
+static float next_above(int element, float value) {
+    unsigned char half[sizeof(float)];
+    uint16_t bits;
+    kvmill_store_float(element, half, 0, value);
+    memcpy(&bits, half, sizeof bits);
+    bits = bits & 0x8000 ? (uint16_t)(bits - 1) : (uint16_t)(bits + 1);
+    memcpy(half, &bits, sizeof bits);
+    return kvmill_load_float(element, half, 0);
+}
+
+/* The least number of the type that is not below `value`. */
+static float round_up(int element, float value) {
+    float nearest = kvmill_round_as(element, value);
+    return nearest < value ? next_above(element, nearest) : nearest;
+}
+
+static float rounded(int element, int code, float value) {
+    if (is_maximum(code))
+        return round_up(element, value);
+    return is_minimum(code) ? -round_up(element, -value) : kvmill_round_as(element, value);
+}
+
+void kvmill_flow_store(const struct flow_page *page, int field, int code, const float *data) {
+    const struct kvmill_flow_field_data *known = &page->problem->fields[field];
+    for (int64_t i = 0; i < known->rows * known->columns; i++)
+        kvmill_store_float(known->element, field_at(page, field), i,
+                           rounded(known->element, code, data[i]));
+}

@@ -1,0 +1,25 @@
+/* A page's K, V and fields as floats, and floats as fields.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_RUNTIME_FLOW_FLOW_PAGE_H
+#define KVMILL_RUNTIME_FLOW_FLOW_PAGE_H
+
+#include "flow.h"
+
+/* A page of one kv head. */
+struct flow_page {
+    const struct kvmill_flow_problem *problem;
+    const struct flow_cache *cache;
+    int64_t number, kv_head;
+    int64_t rows; /* that are there */
+};
+
+/* What a value of a page is, KEY, VALUE or FIELD. */
+void kvmill_flow_load(const struct flow_page *page, const struct kvmill_flow_value *value,
+                      float *data);
+
+/* A field, rounded to its type: not below what a Max gives (code), not above what a Min gives, else
+   to the nearest. */
+void kvmill_flow_store(const struct flow_page *page, int field, int code, const float *data);
+
+#endif

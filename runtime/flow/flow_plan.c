@@ -1,0 +1,265 @@
+/* Planning the steps of sparse flows.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "flow_plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../../ops/fail.h"
+
+/* ---- Running ---- */
+
+const struct phase *const kvmill_flow_phases[FLOW_STEPS][6] = {
+    [FLOW_APPEND] = {&kvmill_flow_write_phase, &kvmill_flow_summarise_phase, NULL},
+    [FLOW_INDEX] = {&kvmill_flow_prepare_phase, &kvmill_flow_score_phase, &kvmill_flow_list_phase,
+                    NULL},
+    [FLOW_ATTEND] = {&kvmill_flow_attend_phase, &kvmill_flow_merge_phase, NULL},
+    [FLOW_DECODE] = {&kvmill_flow_prepare_phase, &kvmill_flow_score_phase, &kvmill_flow_list_phase,
+                     &kvmill_flow_attend_phase, &kvmill_flow_merge_phase, NULL},
+};
+
+static void destroy(kvmill_plan *base) {
+    struct flow_plan *plan = (struct flow_plan *)(void *)base;
+    kvmill_plan_destroy(plan->attend ? &plan->attend->base : NULL);
+    free(plan->constants);
+    free(plan);
+}
+
+static const struct plan_op flow_op = {
+    .begin = kvmill_flow_begin,
+    .parts = kvmill_phase_parts,
+    .part = kvmill_phase_part,
+    .next = kvmill_phase_next,
+    .destroy = destroy,
+};
+
+/* ---- The workspace ---- */
+
+/* Pages that are selected of the longest request; those of shorter ones are no more. */
+static int64_t most_selected(const struct flow_plan *plan) {
+    const struct kvmill_flow_budget *budget = &plan->problem.budget;
+    int64_t size = plan->problem.geometry.page_size, pages = plan->limits.pages;
+    int64_t whole = budget->dense_below / size + (budget->dense_below % size != 0);
+    int64_t some = kvmill_flow_budget_of(budget, pages), most = whole > some ? whole : some;
+    return most < pages ? most : pages;
+}
+
+static int64_t slot_bytes(const struct flow_plan *plan) {
+    const struct flow_schedule *schedules = plan->schedules;
+    switch (plan->step) {
+    case FLOW_APPEND:
+        return kvmill_flow_workspace(&schedules[KVMILL_CACHE_PROGRAM], 0);
+    case FLOW_ATTEND:
+        return -SLOT_HEAD;
+    default:
+        return kvmill_flow_list_workspace(&plan->problem, plan->limits.pages);
+    }
+}
+
+/* No fewer bytes than lists, scores and what programs keep of pages take: that may be too much for
+   64 bits. */
+static double most_bytes(const struct flow_plan *plan) {
+    bool scores = plan->step == FLOW_DECODE || plan->step == FLOW_INDEX;
+    double heads = (double)plan->limits.batch * (double)plan->problem.geometry.heads;
+    double kept = (double)plan->schedules[KVMILL_INDEX_PROGRAM].page_floats + 3;
+    double each = (double)plan->limits.pages * kept * sizeof(float);
+    return scores ? (heads + plan->threads) * each : 0;
+}
+
+static kvmill_status check_workspace(const struct flow_plan *plan, kvmill_error *error) {
+    double bytes = most_bytes(plan);
+    if (bytes < 0x1p62)
+        return KVMILL_OK;
+    return kvmill_fail(error, KVMILL_E_OVERFLOW,
+                       "limits.batch is %" PRId64 " and limits.pages is %" PRId64
+                       ", for which a workspace may have %.3g bytes; accepted: less than 2^62",
+                       plan->limits.batch, plan->limits.pages, bytes);
+}
+
+static void lay_out(struct flow_plan *plan) {
+    struct flow_room *room = &plan->room;
+    bool has_lists = plan->step == FLOW_INDEX || plan->step == FLOW_DECODE;
+    bool attends = plan->step == FLOW_ATTEND || plan->step == FLOW_DECODE;
+    int64_t rows = plan->limits.batch * kvmill_flow_rows_of_request(&plan->problem);
+    int64_t starts = has_lists ? (rows + 1) * (int64_t)sizeof(int64_t) : 0;
+    int64_t list =
+        plan->step == FLOW_DECODE ? rows * most_selected(plan) * (int64_t)sizeof(int32_t) : 0;
+    int64_t heads = has_lists && !plan->problem.skipped
+                        ? plan->limits.batch * kvmill_flow_scored_heads(&plan->problem)
+                        : 0;
+    int64_t seen = plan->step == FLOW_APPEND ? plan->limits.cache_pages / 8 + 1 : 0;
+    room->list = room->starts + whole_lines(starts);
+    room->seen = room->list + whole_lines(list);
+    room->scores = room->seen + whole_lines(seen);
+    room->head = kvmill_flow_head_workspace(&plan->problem, &plan->schedules[KVMILL_INDEX_PROGRAM],
+                                            plan->limits.pages);
+    room->slots = room->scores + room->head * heads;
+    room->slot = whole_lines(SLOT_HEAD + slot_bytes(plan));
+    room->attend = room->slots + room->slot * plan->threads;
+    plan->base.workspace_size =
+        (size_t)room->attend + (attends ? plan->attend->base.workspace_size : 0);
+}
+
+/* ---- Kernels ---- */
+
+static kvmill_status select_kernels(struct flow_plan *plan, const kvmill_plan_options *options,
+                                    kvmill_error *error) {
+    struct shelf shelf;
+    kvmill_status status = kvmill_open_shelf(options, &shelf, error);
+    if (status == KVMILL_OK)
+        kvmill_flow_select_kernels(&shelf, &plan->problem, &plan->schedules[KVMILL_INDEX_PROGRAM],
+                                   &plan->kernels);
+    return status;
+}
+
+/* ---- Words ---- */
+
+static size_t say_selection(const struct flow_plan *plan, char *text, size_t size) {
+    const struct kvmill_flow_budget *budget = &plan->problem.budget;
+    int count = 0;
+    if (plan->problem.skipped)
+        count = snprintf(text, size, ", layer without fields");
+    else if (kvmill_flow_scores(budget))
+        count = snprintf(text, size, ", %" PRId64 " + %" PRId64 " + %" PRId64 " pages selected",
+                         budget->bos, budget->k, budget->eos);
+    return (size_t)count;
+}
+
+static void describe(struct flow_plan *plan) {
+    static const char *const steps[FLOW_STEPS] = {"append", "index", "attend", "decode"};
+    char *text = plan->base.description;
+    size_t size = sizeof plan->base.description;
+    size_t used = (size_t)snprintf(text, size, "flow, %s, pages of %" PRId64, steps[plan->step],
+                                   plan->problem.geometry.page_size);
+    used += say_selection(plan, text + used, size - used);
+    if (plan->step == FLOW_APPEND && plan->problem.programs[KVMILL_CACHE_PROGRAM].step_count > 0)
+        used += kvmill_flow_cache_words(&plan->kernels, text + used, size - used);
+    if (plan->step == FLOW_INDEX || plan->step == FLOW_DECODE)
+        used += kvmill_flow_index_words(&plan->kernels, &plan->schedules[KVMILL_INDEX_PROGRAM],
+                                        text + used, size - used);
+    snprintf(text + used, size - used, "; %s", plan->attend->base.description);
+}
+
+/* ---- Plans ---- */
+
+static kvmill_status check_limit(const char *name, int64_t value, kvmill_error *error) {
+    if (value >= 0 && value <= INT32_MAX)
+        return KVMILL_OK;
+    return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                       "limits.%s is %" PRId64 "; accepted: 0 to %" PRId32, name, value, INT32_MAX);
+}
+
+static kvmill_status check_limits(const kvmill_flow_limits *limits, kvmill_error *error) {
+    if (limits->struct_size < sizeof *limits)
+        return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "limits.struct_size is %zu; accepted: %zu",
+                           limits->struct_size, sizeof *limits);
+    kvmill_status status = check_limit("batch", limits->batch, error);
+    if (status == KVMILL_OK)
+        status = check_limit("pages", limits->pages, error);
+    return status == KVMILL_OK ? check_limit("cache_pages", limits->cache_pages, error) : status;
+}
+
+static size_t constant_floats(const struct kvmill_flow_constant_data *constant) {
+    return (size_t)(constant->shape.taps * constant->shape.rows * constant->shape.columns);
+}
+
+/* The plan's own: the caller's may go. */
+static bool keep_constants(struct flow_plan *plan) {
+    struct kvmill_flow_problem *problem = &plan->problem;
+    size_t total = 1;
+    for (int i = 0; i < problem->constant_count; i++)
+        total += constant_floats(&problem->constants[i]);
+    float *next = plan->constants = malloc(total * sizeof *next);
+    for (int i = 0; next != NULL && i < problem->constant_count; i++) {
+        size_t count = constant_floats(&problem->constants[i]);
+        memcpy(next, problem->constants[i].values, count * sizeof *next);
+        problem->constants[i].values = next;
+        next += count;
+    }
+    return next != NULL;
+}
+
+static kvmill_status fill(struct flow_plan *plan, const kvmill_flow *flow,
+                          const kvmill_plan_options *options, kvmill_error *error) {
+    kvmill_status status = kvmill_flow_verify(flow, &plan->problem, error);
+    if (status == KVMILL_OK)
+        status = kvmill_make_cache_plan(flow->attention, KVMILL_MULTI_HEAD_CACHE_ATTENTION, options,
+                                        &plan->attend, error);
+    if (status != KVMILL_OK)
+        return status;
+    if (!keep_constants(plan))
+        return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
+    for (int part = 0; part < KVMILL_FLOW_PROGRAMS; part++)
+        kvmill_flow_schedule(&plan->problem, (enum kvmill_flow_part)part, &plan->schedules[part]);
+    status = select_kernels(plan, options, error);
+    if (status != KVMILL_OK)
+        return status;
+    plan->threads = plan->attend->attend.threads;
+    kvmill_flow_expect(plan, flow);
+    status = check_workspace(plan, error);
+    if (status != KVMILL_OK)
+        return status;
+    lay_out(plan);
+    describe(plan);
+    return KVMILL_OK;
+}
+
+static kvmill_status make(const kvmill_flow *flow, enum flow_step step,
+                          const kvmill_flow_limits *limits, const kvmill_plan_options *options,
+                          kvmill_plan **plan, kvmill_error *error) {
+    struct flow_plan *made = calloc(1, sizeof *made);
+    if (made == NULL)
+        return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
+    made->base.op = &flow_op;
+    made->step = step;
+    made->limits = *limits;
+    kvmill_status status = fill(made, flow, options, error);
+    if (status != KVMILL_OK) {
+        destroy(&made->base);
+        return status;
+    }
+    *plan = &made->base;
+    kvmill_plan_announce(*plan);
+    return kvmill_succeed(error);
+}
+
+static kvmill_status plan_step(const kvmill_flow *flow, enum flow_step step,
+                               const kvmill_flow_limits *limits, const kvmill_plan_options *options,
+                               kvmill_plan **plan, kvmill_error *error) {
+    if (plan == NULL || flow == NULL || limits == NULL)
+        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL",
+                           plan == NULL   ? "plan"
+                           : flow == NULL ? "flow"
+                                          : "limits");
+    *plan = NULL;
+    kvmill_status status = kvmill_plan_check_sizes(flow->struct_size, sizeof *flow, options, error);
+    if (status == KVMILL_OK)
+        status = check_limits(limits, error);
+    return status == KVMILL_OK ? make(flow, step, limits, options, plan, error) : status;
+}
+
+kvmill_status kvmill_plan_flow_append(const kvmill_flow *flow, const kvmill_flow_limits *limits,
+                                      const kvmill_plan_options *options, kvmill_plan **plan,
+                                      kvmill_error *error) {
+    return plan_step(flow, FLOW_APPEND, limits, options, plan, error);
+}
+
+kvmill_status kvmill_plan_flow_index(const kvmill_flow *flow, const kvmill_flow_limits *limits,
+                                     const kvmill_plan_options *options, kvmill_plan **plan,
+                                     kvmill_error *error) {
+    return plan_step(flow, FLOW_INDEX, limits, options, plan, error);
+}
+
+kvmill_status kvmill_plan_flow_attend(const kvmill_flow *flow, const kvmill_flow_limits *limits,
+                                      const kvmill_plan_options *options, kvmill_plan **plan,
+                                      kvmill_error *error) {
+    return plan_step(flow, FLOW_ATTEND, limits, options, plan, error);
+}
+
+kvmill_status kvmill_plan_flow_decode(const kvmill_flow *flow, const kvmill_flow_limits *limits,
+                                      const kvmill_plan_options *options, kvmill_plan **plan,
+                                      kvmill_error *error) {
+    return plan_step(flow, FLOW_DECODE, limits, options, plan, error);
+}

@@ -1,0 +1,76 @@
+/* The plans of sparse flows: made by flow_plan.c, their runs checked by flow_check.c, what the
+   phases do is in flow_phases.c.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_RUNTIME_FLOW_FLOW_PLAN_H
+#define KVMILL_RUNTIME_FLOW_FLOW_PLAN_H
+
+#include "../core/slots.h"
+#include "../ops/cache_attention.h"
+#include "flow.h"
+
+enum { KVMILL_MOST_FLOW_TENSORS = KVMILL_FLOW_FIELDS + KVMILL_MOST_FLOW_FIELDS };
+
+enum flow_step { FLOW_APPEND, FLOW_INDEX, FLOW_ATTEND, FLOW_DECODE, FLOW_STEPS };
+
+/* Where things lie in the workspace, in bytes. */
+struct flow_room {
+    int64_t starts, list; /* of lists */
+    int64_t seen;         /* a bit for each page */
+    int64_t scores, head; /* of heads that are scored, each that long */
+    int64_t slots, slot;  /* of threads, likewise */
+    int64_t attend;
+};
+
+struct flow_plan {
+    kvmill_plan base;
+    enum flow_step step;
+    struct kvmill_flow_problem problem;
+    struct flow_schedule schedules[KVMILL_FLOW_PROGRAMS];
+    struct flow_kernels kernels;
+    struct cache_plan *attend; /* owned */
+    float *constants;          /* owned */
+    kvmill_flow_limits limits;
+    int threads;
+    int tensors;
+    struct tensor_rule rules[KVMILL_MOST_FLOW_TENSORS];
+    char field_names[KVMILL_MOST_FLOW_FIELDS][48];
+    int64_t field_dims[KVMILL_MOST_FLOW_FIELDS][4]; /* of the rules */
+    struct flow_room room;
+};
+
+struct flow_call {
+    struct phased_call base;
+    struct cache_call attend;
+    struct flow_cache cache;
+    struct flow_batch batch;
+    struct flow_queries queries;
+    struct flow_tokens tokens;
+    int64_t *starts, *given_starts; /* of the lists; where the caller wants them, or NULL */
+    int32_t *list, *block_ids;      /* block_ids: or NULL */
+    int64_t most_candidates;        /* pages that are scored of a request */
+};
+
+_Static_assert(sizeof(struct flow_call) <= sizeof(kvmill_call), "kvmill_call is too small");
+
+static inline const struct flow_plan *flow_plan_of(const struct flow_call *call) {
+    return (const struct flow_plan *)(const void *)call->base.base.plan;
+}
+
+/* Set what a plan demands of every tensor. */
+void kvmill_flow_expect(struct flow_plan *plan, const kvmill_flow *flow);
+
+/* Validate a run and fill the call; op.begin. */
+kvmill_status kvmill_flow_begin(struct call *call, const DLTensor *const *tensors,
+                                kvmill_error *error);
+
+/* The pages of a run as what attention sees; call->attend is set otherwise. */
+void kvmill_flow_set_view(struct flow_call *call);
+
+extern const struct phase *const kvmill_flow_phases[FLOW_STEPS][6];
+
+extern const struct phase kvmill_flow_write_phase, kvmill_flow_summarise_phase,
+    kvmill_flow_prepare_phase, kvmill_flow_score_phase, kvmill_flow_list_phase,
+    kvmill_flow_attend_phase, kvmill_flow_merge_phase;
+
+#endif

@@ -1,0 +1,146 @@
+/* How many pages each row of a batch has, and how many of them are selected.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "flow.h"
+
+#include <inttypes.h>
+
+#include "../../ops/fail.h"
+
+struct flow_row kvmill_flow_row_of(const struct kvmill_flow_budget *budget, int64_t page_size,
+                                   int64_t length) {
+    int64_t pages = length / page_size + (length % page_size != 0);
+    int64_t most = length < budget->dense_below ? pages : kvmill_flow_budget_of(budget, pages);
+    return (struct flow_row){pages, pages < most ? pages : most,
+                             pages == 0 ? 0 : length - (pages - 1) * page_size};
+}
+
+/* ---- Validation ---- */
+
+static kvmill_status check_request(const struct kvmill_flow_problem *problem,
+                                   const struct flow_batch *batch, int64_t b, kvmill_error *error) {
+    int64_t first = batch->indptr[b], pages = batch->indptr[b + 1], length = batch->length[b];
+    int64_t size = problem->geometry.page_size;
+    if (pages < first)
+        return kvmill_fail(error, KVMILL_E_INDEX_RANGE,
+                           "page_indptr[%" PRId64 "] is %" PRId64 "; accepted: %" PRId64
+                           " or more, as the one before",
+                           b + 1, pages, first);
+    pages -= first;
+    if (length < 0)
+        return kvmill_fail(error, KVMILL_E_INDEX_NEGATIVE,
+                           "seq_len[%" PRId64 "] is %" PRId64 "; accepted: 0 or more", b, length);
+    int64_t needed = length / size + (length % size != 0);
+    if (pages != needed)
+        return kvmill_fail(error, KVMILL_E_SHAPE,
+                           "seq_len[%" PRId64 "] is %" PRId64 ", in %" PRId64
+                           " pages; accepted: %" PRId64 " pages of %" PRId64,
+                           b, length, pages, needed, size);
+    return KVMILL_OK;
+}
+
+static kvmill_status check_ids(const struct flow_batch *batch, kvmill_error *error) {
+    if (batch->indptr[batch->batch] > batch->id_count)
+        return kvmill_fail(error, KVMILL_E_SHAPE,
+                           "page_indptr[%" PRId64 "] is %" PRId64 "; accepted: at most %" PRId64
+                           ", as page_ids has",
+                           batch->batch, (int64_t)batch->indptr[batch->batch], batch->id_count);
+    for (int64_t i = 0; i < batch->indptr[batch->batch]; i++)
+        if (batch->ids[i] < 0 || batch->ids[i] >= batch->page_count)
+            return kvmill_fail(error, KVMILL_E_INDEX_RANGE,
+                               "page_ids[%" PRId64 "] is %" PRId32 "; accepted: 0 to %" PRId64, i,
+                               batch->ids[i], batch->page_count - 1);
+    return KVMILL_OK;
+}
+
+/* Absolute ids are 32 bits wide. */
+kvmill_status kvmill_flow_check_batch(const struct kvmill_flow_problem *problem,
+                                      const struct flow_batch *batch, kvmill_error *error) {
+    int64_t kv_heads = problem->geometry.kv_heads;
+    if (batch->page_count > INT32_MAX / kv_heads)
+        return kvmill_fail(error, KVMILL_E_OVERFLOW,
+                           "%" PRId64 " pages of %" PRId64 " kv heads; accepted: less than 2^31 "
+                           "together",
+                           batch->page_count, kv_heads);
+    if (batch->indptr[0] != 0)
+        return kvmill_fail(error, KVMILL_E_INDEX_RANGE,
+                           "page_indptr[0] is %" PRId64 "; accepted: 0", batch->indptr[0]);
+    for (int64_t b = 0; b < batch->batch; b++) {
+        kvmill_status status = check_request(problem, batch, b, error);
+        if (status != KVMILL_OK)
+            return status;
+    }
+    return check_ids(batch, error);
+}
+
+/* A list of `count` pages of the `pages` of a request, `first` of all lists. */
+struct listed {
+    const int32_t *page;
+    int64_t first, count, pages;
+    bool ascends, ends; /* must; with the last page, which may be partial */
+};
+
+static kvmill_status refuse_entry(const struct listed *listed, int64_t i, int64_t first,
+                                  int64_t last, kvmill_error *error) {
+    return kvmill_fail(error, KVMILL_E_INDEX_RANGE,
+                       "sel[%" PRId64 "] is %" PRId32 "; accepted: %" PRId64 " to %" PRId64,
+                       listed->first + i, listed->page[i], first, last);
+}
+
+static kvmill_status check_entries(const struct listed *listed, kvmill_error *error) {
+    int64_t least = 0;
+    for (int64_t i = 0; i < listed->count; i++) {
+        bool is_end = listed->ends && i + 1 == listed->count;
+        int64_t last = listed->pages - 1 - (listed->ends && !is_end), first = is_end ? last : least;
+        if (listed->page[i] < first || listed->page[i] > last)
+            return refuse_entry(listed, i, first, last, error);
+        least = listed->ascends ? listed->page[i] + 1 : 0;
+    }
+    return KVMILL_OK;
+}
+
+static kvmill_status check_list(const struct flow_lists *lists, int64_t row,
+                                const struct listed *listed, kvmill_error *error) {
+    int64_t first = lists->starts[row], end = lists->starts[row + 1];
+    int64_t room = lists->count - first, most = listed->pages < room ? listed->pages : room;
+    if (listed->count >= 0 && listed->count <= most)
+        return check_entries(listed, error);
+    return kvmill_fail(error, KVMILL_E_INDEX_RANGE,
+                       "sel_indptr[%" PRId64 "] is %" PRId64 "; accepted: %" PRId64 " to %" PRId64,
+                       row + 1, end, first, first + (most > 0 ? most : 0));
+}
+
+kvmill_status kvmill_flow_check_lists(const struct kvmill_flow_problem *problem,
+                                      const struct flow_batch *batch,
+                                      const struct flow_lists *lists, kvmill_error *error) {
+    int64_t rows = kvmill_flow_rows_of_request(problem);
+    kvmill_status status = KVMILL_OK;
+    if (lists->starts[0] != 0)
+        return kvmill_fail(error, KVMILL_E_INDEX_RANGE, "sel_indptr[0] is %" PRId64 "; accepted: 0",
+                           lists->starts[0]);
+    for (int64_t row = 0; status == KVMILL_OK && row < batch->batch * rows; row++) {
+        int64_t b = row / rows, first = lists->starts[row], end = lists->starts[row + 1];
+        const struct listed listed = {lists->list + first,
+                                      first,
+                                      end < first ? -1 : end - first,
+                                      batch->indptr[b + 1] - batch->indptr[b],
+                                      problem->geometry.window > 0,
+                                      problem->geometry.page_size > 1};
+        status = check_list(lists, row, &listed, error);
+    }
+    return status;
+}
+
+/* ---- Counting ---- */
+
+void kvmill_flow_count_rows(const struct kvmill_flow_problem *problem,
+                            const struct flow_batch *batch, int64_t *starts) {
+    int64_t rows = kvmill_flow_rows_of_request(problem), total = 0;
+    for (int64_t b = 0; b < batch->batch; b++) {
+        struct flow_row row =
+            kvmill_flow_row_of(&problem->budget, problem->geometry.page_size, batch->length[b]);
+        for (int64_t r = 0; r < rows; r++, total += row.selected)
+            starts[b * rows + r] = total;
+    }
+    starts[batch->batch * rows] = total;
+}

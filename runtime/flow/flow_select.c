@@ -1,0 +1,81 @@
+/* Which pages of a row are selected: the first, the last, and the best between them.  One total
+   order, score descending, then page ascending: so the set does not depend on how it is found.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "flow.h"
+#include "../portable/portable.h"
+#include "../portable/score_key.h"
+
+/* ---- The best first ---- */
+
+/* Whether page a comes behind page b. */
+static bool is_behind(const float *score, int32_t a, int32_t b) {
+    uint32_t first = kvmill_score_key(score[a]), second = kvmill_score_key(score[b]);
+    return first < second || (first == second && a > b);
+}
+
+/* Let entry i of a heap sink to its place. */
+static void sink(const float *score, int32_t *list, int64_t count, int64_t i) {
+    for (int64_t child; (child = 2 * i + 1) < count; i = child) {
+        if (child + 1 < count && is_behind(score, list[child + 1], list[child]))
+            child++;
+        if (!is_behind(score, list[child], list[i]))
+            return;
+        int32_t entry = list[i];
+        list[i] = list[child];
+        list[child] = entry;
+    }
+}
+
+/* Heapsort: the one that comes last is on top. */
+static void sort_by_score(const float *score, int32_t *list, int64_t count) {
+    for (int64_t i = count / 2; i > 0; i--)
+        sink(score, list, count, i - 1);
+    for (int64_t last = count - 1; last > 0; last--) {
+        int32_t entry = list[0];
+        list[0] = list[last];
+        list[last] = entry;
+        sink(score, list, last, 0);
+    }
+}
+
+/* ---- Lists ---- */
+
+static void list_run(int64_t first, int64_t count, int32_t *list) {
+    for (int64_t i = 0; i < count; i++)
+        list[i] = (int32_t)(first + i);
+}
+
+void kvmill_flow_list_all(const struct flow_row *row, int32_t *list) {
+    list_run(0, row->pages, list);
+}
+
+static void select_best(const struct flow_selector *selector, const float *score, int64_t count,
+                        int64_t wanted, int32_t *list) {
+    const struct kvmill_select_pages pages = {score, count, wanted, list, selector->keys};
+    const struct kvmill_call_size size = {1, 1, count};
+    const struct kvmill_kernel *kernel =
+        selector->kernels == NULL ? &kvmill_portable_select_pages
+                                  : kvmill_selected_kernel(&selector->kernels->select, &size);
+    kernel->run(&pages, 0, 1);
+}
+
+void kvmill_flow_list(const struct kvmill_flow_problem *problem, const struct flow_row *row,
+                      const struct flow_selector *selector, const float *score, int32_t *list) {
+    int64_t bos = problem->budget.bos, eos = problem->budget.eos;
+    int64_t wanted = row->selected - bos - eos;
+    list_run(0, bos, list);
+    if (wanted > 0)
+        select_best(selector, score, row->pages - bos - eos, wanted, list + bos);
+    if (wanted > 0 && problem->by_score)
+        sort_by_score(score, list + bos, wanted);
+    for (int64_t i = 0; i < wanted; i++)
+        list[bos + i] += (int32_t)bos;
+    list_run(row->pages - eos, eos, list + bos + wanted);
+}
+
+void kvmill_flow_absolute(const int32_t *list, int64_t count, const int32_t *ids, int64_t kv_heads,
+                          int64_t head, int32_t *absolute) {
+    for (int64_t i = 0; i < count; i++)
+        absolute[i] = (int32_t)(ids[list[i]] * kv_heads + head);
+}

@@ -1,0 +1,115 @@
+/* Summaries of pages: the cache program of a flow.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "flow_run.h"
+#include "../portable/portable.h"
+
+static void load_inputs(const struct flow_run *run, const struct flow_page *page) {
+    for (int i = 0; i < FLOW_FIRST_FIELD; i++)
+        if (run->schedule->loaded[i])
+            kvmill_flow_load(page, &run->program->values[i], flow_place(run, i, 0));
+}
+
+/* Later ops read a field as it is stored. */
+static void write_field(const struct flow_run *run, const struct flow_page *page,
+                        const struct kvmill_flow_step *step) {
+    int value = FLOW_FIRST_FIELD + step->field;
+    float *data = flow_place(run, value, 0);
+    kvmill_flow_run_step(run, step, value, 0);
+    kvmill_flow_store(page, step->field, step->code, data);
+    kvmill_flow_load(page, &run->program->values[value], data);
+}
+
+void kvmill_flow_summarise(const struct kvmill_flow_problem *problem,
+                           const struct flow_schedule *schedule, const struct flow_cache *cache,
+                           int64_t page, int64_t kv_head, int64_t rows, float *workspace) {
+    const struct kvmill_flow_program *program = &problem->programs[KVMILL_CACHE_PROGRAM];
+    const struct flow_run run = {problem, program, schedule, workspace, 0, rows};
+    const struct flow_page known = {problem, cache, page, kv_head, rows};
+    load_inputs(&run, &known);
+    for (int i = 0; i < program->step_count; i++) {
+        const struct kvmill_flow_step *step = &program->steps[i];
+        if (step->field >= 0)
+            write_field(&run, &known, step);
+        else
+            kvmill_flow_run_step(&run, step, step->output, 0);
+    }
+}
+
+/* Rows of the page that token t tells a summary of; 0: it tells none. */
+static int64_t rows_told(const struct kvmill_flow_problem *problem,
+                         const struct flow_tokens *tokens, int64_t t) {
+    const int64_t *slot = tokens->slot;
+    int64_t size = problem->geometry.page_size;
+    if (slot[t] < 0)
+        return 0;
+    if (!problem->incremental)
+        return (slot[t] + 1) % size == 0 ? size : 0;
+    bool is_last =
+        t + 1 == tokens->tokens || slot[t + 1] < 0 || slot[t + 1] / size != slot[t] / size;
+    return is_last ? slot[t] % size + 1 : 0;
+}
+
+/* ---- Kernels ---- */
+
+/* What the library's own kernel knows of a summary. */
+struct summaries {
+    struct flow_interpreted interpreted;
+    const struct kvmill_flow_problem *problem;
+    const struct flow_schedule *schedule;
+    const struct flow_cache *cache;
+};
+
+static void interpret(const struct flow_interpreted *interpreted, const void *problem,
+                      int64_t first, int64_t last) {
+    const struct summaries *known = (const struct summaries *)(const void *)interpreted;
+    const struct kvmill_flow_summary *summary = problem;
+    for (int64_t head = first; head < last; head++)
+        kvmill_flow_summarise(known->problem, known->schedule, known->cache, summary->page, head,
+                              summary->rows, summary->workspace);
+}
+
+static struct kvmill_cache_rows rows_from(const struct kvmill_cache_rows *rows, int64_t slot) {
+    struct kvmill_cache_rows from = *rows;
+    from.data += slot * rows->row_stride;
+    if (rows->scale != NULL)
+        from.scale += slot * rows->scale_row_stride;
+    return from;
+}
+
+static const struct kvmill_kernel *kernel_of(const struct flow_kernels *kernels, int64_t rows) {
+    const struct kvmill_call_size size = {1, rows, rows};
+    return kernels == NULL ? &kvmill_portable_flow_program
+                           : kvmill_selected_kernel(&kernels->program[KVMILL_CACHE_PROGRAM], &size);
+}
+
+static void summarise_page(const struct summaries *known, const struct flow_kernels *kernels,
+                           int64_t page, int64_t rows, float *workspace) {
+    const struct kvmill_cache_geometry *geometry = &known->problem->geometry;
+    int64_t row = page * known->cache->page_rows;
+    const struct kvmill_flow_summary summary = {
+        .program = known,
+        .key = rows_from(&known->cache->key, row),
+        .value = rows_from(&known->cache->value, row),
+        .field = known->cache->field,
+        .page = page,
+        .kv_heads = geometry->kv_heads,
+        .rows = rows,
+        .workspace = workspace,
+    };
+    kernel_of(kernels, rows)->run(&summary, 0, geometry->kv_heads);
+}
+
+void kvmill_flow_summarise_span(const struct kvmill_flow_problem *problem,
+                                const struct flow_schedule *schedule,
+                                const struct flow_kernels *kernels, const struct flow_cache *cache,
+                                const struct flow_tokens *tokens, const struct flow_span *span,
+                                float *workspace) {
+    const struct summaries known = {{interpret}, problem, schedule, cache};
+    for (int64_t t = span->first; t < span->last; t++) {
+        int64_t rows = rows_told(problem, tokens, t);
+        if (rows > 0)
+            summarise_page(&known, kernels, tokens->slot[t] / problem->geometry.page_size, rows,
+                           workspace);
+    }
+}

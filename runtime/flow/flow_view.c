@@ -1,0 +1,109 @@
+/* What attention sees of a sparse flow: pages of requests, or those that lists name.  There is one
+   list for each row of a request; the last page is the last of a list.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
+
+#include "../core/numbers.h"
+#include "flow_plan.h"
+
+static const struct flow_call *call_of_view(const struct attend_view *view) {
+    return (const struct flow_call *)(const void *)((const unsigned char *)view -
+                                                    offsetof(struct flow_call, attend.base.view));
+}
+
+static const struct kvmill_cache_geometry *geometry_of(const struct flow_call *call) {
+    return &flow_plan_of(call)->problem.geometry;
+}
+
+/* ---- Lists ---- */
+
+/* The list of a query head. */
+struct list {
+    const int32_t *pages; /* NULL: all */
+    int64_t count;
+};
+
+static int64_t pages_of(const struct flow_call *call, int64_t b) {
+    return call->batch.indptr[b + 1] - call->batch.indptr[b];
+}
+
+static struct list list_of(const struct flow_call *call, int64_t b, int64_t head) {
+    int64_t rows = kvmill_flow_rows_of_request(&flow_plan_of(call)->problem);
+    int64_t row = b * rows + head * rows / geometry_of(call)->heads;
+    if (call->starts == NULL)
+        return (struct list){NULL, pages_of(call, b)};
+    return (struct list){call->list + call->starts[row], call->starts[row + 1] - call->starts[row]};
+}
+
+/* Positions along a list. */
+static int64_t length_of(const struct flow_call *call, int64_t b, const struct list *list) {
+    int64_t missing = (pages_of(call, b) - list->count) * geometry_of(call)->page_size;
+    return list->count == 0 ? 0 : call->batch.length[b] - missing;
+}
+
+/* The first entry that is not below `page`; pages ascend. */
+static int64_t find_entry(const struct list *list, int64_t page) {
+    int64_t first = 0, last = list->count;
+    while (first < last) {
+        int64_t middle = first + (last - first) / 2;
+        if (list->pages[middle] < page)
+            first = middle + 1;
+        else
+            last = middle;
+    }
+    return first;
+}
+
+/* The first position along a list that a window begins with, which leaves the last `window` tokens
+   of the request. */
+static int64_t first_in_window(const struct flow_call *call, int64_t b, const struct list *list) {
+    int64_t size = geometry_of(call)->page_size;
+    int64_t first = call->batch.length[b] - geometry_of(call)->window, page = first / size;
+    if (first <= 0)
+        return 0;
+    int64_t entry = find_entry(list, page);
+    return entry * size + (entry < list->count && list->pages[entry] == page ? first % size : 0);
+}
+
+/* ---- The view ---- */
+
+static void look(const struct attend_view *view, int64_t b, int64_t head,
+                 struct attend_sequence *sequence) {
+    const struct flow_call *call = call_of_view(view);
+    const struct list list = list_of(call, b, head);
+    *sequence = whole_sequence(length_of(call, b, &list));
+    sequence->origin = sequence->length - count_of(&view->tokens, b);
+    sequence->right = kvmill_is_causal(&call->attend, b) ? 0 : -1;
+    if (view->window > 0 && list.pages != NULL)
+        sequence->first = first_in_window(call, b, &list);
+    else
+        sequence->left = view->window > 0 ? view->window - 1 : -1;
+    sequence->pages[0] = (struct attend_pages){
+        .size = geometry_of(call)->page_size,
+        .numbers = {call->batch.ids + call->batch.indptr[b], 32, 1},
+        .list = list.pages,
+        .unit = 1,
+        .rows = call->cache.page_rows,
+    };
+}
+
+static int64_t longest(const struct flow_call *call) {
+    int64_t length = 0, heads = geometry_of(call)->heads;
+    int64_t rows = call->starts ? kvmill_flow_rows_of_request(&flow_plan_of(call)->problem) : 1;
+    for (int64_t n = 0; n < call->batch.batch * rows; n++) {
+        const struct list list = list_of(call, n / rows, n % rows * heads / rows);
+        length = kvmill_max(length, length_of(call, n / rows, &list));
+    }
+    return length;
+}
+
+/* Where query heads may have lists of their own, those without have the same tiles, so that whole
+   rows have the bits of dense ones. */
+void kvmill_flow_set_view(struct flow_call *call) {
+    struct attend_view *view = &call->attend.base.view;
+    bool one_each = view->tokens.starts.data == NULL;
+    view->look = look;
+    view->longest = longest(call);
+    view->heads_apart = one_each && flow_plan_of(call)->problem.scope == KVMILL_SCOPE_QUERY_HEAD;
+}

@@ -1,0 +1,247 @@
+/* What a run of CacheAttend checks: tensors, shapes, numbers.  Nothing has been written when it
+   fails.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+
+#include "../../ops/fail.h"
+#include "../core/numbers.h"
+#include "../core/tensor.h"
+#include "cache_attend.h"
+
+static const DLTensor *tensor_of(const struct attend_given *given, int which) {
+    return given->base.tensors[which];
+}
+
+static const struct kvmill_cache_geometry *geometry_of(const struct attend_given *given) {
+    return &given->plan->geometry;
+}
+
+/* ---- Queries ---- */
+
+/* (B, S, H, D), or (N, H, D) with query_starts. */
+static kvmill_status check_queries(struct attend_given *given) {
+    struct attend_view *view = &given->call->base.view;
+    const DLTensor *query = tensor_of(given, KVMILL_CACHE_ATTEND_QUERY);
+    const DLTensor *starts = tensor_of(given, KVMILL_CACHE_ATTEND_QUERY_STARTS);
+    const int64_t dims[] = {KVMILL_DYNAMIC, KVMILL_DYNAMIC, geometry_of(given)->heads,
+                            geometry_of(given)->key.dim};
+    kvmill_status status = kvmill_check_shape(&given->base, KVMILL_CACHE_ATTEND_QUERY,
+                                              starts ? 3 : 4, dims + (starts != NULL));
+    if (status != KVMILL_OK)
+        return status;
+    view->batch = query->shape[0];
+    view->tokens.each = query->shape[1];
+    given->call->queries = query->shape[0] * query->shape[1];
+    if (starts == NULL)
+        return KVMILL_OK;
+    given->call->queries = query->shape[0];
+    if (starts->ndim != 1 || starts->shape[0] < 1)
+        return kvmill_check_shape(&given->base, KVMILL_CACHE_ATTEND_QUERY_STARTS, 1, &(int64_t){1});
+    view->batch = starts->shape[0] - 1;
+    view->tokens.each = 0;
+    view->tokens.starts = kvmill_numbers_of(given, KVMILL_CACHE_ATTEND_QUERY_STARTS);
+    return kvmill_check_starts(given, KVMILL_CACHE_ATTEND_QUERY_STARTS, view->batch,
+                               query->shape[0]);
+}
+
+/* A result of each query, the last dim only where `dim` is not 0. */
+static kvmill_status check_results(const struct attend_given *given, int which, int64_t dim) {
+    const DLTensor *query = tensor_of(given, KVMILL_CACHE_ATTEND_QUERY);
+    int64_t dims[4];
+    if (tensor_of(given, which) == NULL)
+        return KVMILL_OK;
+    memcpy(dims, query->shape, (size_t)query->ndim * sizeof *dims);
+    dims[query->ndim - 1] = dim;
+    return kvmill_check_shape(&given->base, which, query->ndim - (dim == 0), dims);
+}
+
+/* ---- The cache ---- */
+
+static bool has_pages(const struct attend_given *given) {
+    return tensor_of(given, KVMILL_CACHE_ATTEND_PAGE_IDS) != NULL;
+}
+
+/* Elements of the last dim: of blocks, and of codes of 4 bits as uint8, bytes. */
+static int64_t last_dim(const struct attend_given *given, int which,
+                        const struct kvmill_format *format) {
+    bool bytes = tensor_of(given, which)->dtype.code == kDLUInt;
+    return bytes ? kvmill_format_row_bytes(format) : format->dim;
+}
+
+static kvmill_status check_key(struct attend_given *given) {
+    const DLTensor *key = tensor_of(given, KVMILL_CACHE_ATTEND_KEY);
+    const struct kvmill_cache_geometry *geometry = geometry_of(given);
+    bool slots = tensor_of(given, KVMILL_CACHE_ATTEND_SLOTS) != NULL, pages = has_pages(given);
+    int64_t dims[] = {pages ? KVMILL_DYNAMIC : given->call->base.view.batch,
+                      pages ? geometry->page_size : KVMILL_DYNAMIC, geometry->kv_heads,
+                      last_dim(given, KVMILL_CACHE_ATTEND_KEY, &geometry->key)};
+    if (slots || key->ndim != 4)
+        dims[1] = KVMILL_DYNAMIC;
+    int rank = slots || key->ndim != 4 ? 3 : 4;
+    kvmill_status status =
+        kvmill_check_shape(&given->base, KVMILL_CACHE_ATTEND_KEY, rank, dims + 4 - rank);
+    if (status != KVMILL_OK)
+        return status;
+    given->call->rows = rank == 3 ? key->shape[0] : key->shape[1] * (pages ? key->shape[0] : 1);
+    return KVMILL_OK;
+}
+
+/* As key, except for the last dim. */
+static kvmill_status check_beside_key(const struct attend_given *given, int which, int64_t last) {
+    const DLTensor *key = tensor_of(given, KVMILL_CACHE_ATTEND_KEY);
+    int64_t dims[4];
+    if (tensor_of(given, which) == NULL)
+        return KVMILL_OK;
+    memcpy(dims, key->shape, (size_t)key->ndim * sizeof *dims);
+    dims[key->ndim - 1] = last;
+    return kvmill_check_shape(&given->base, which, key->ndim, dims);
+}
+
+static int64_t groups_of(const struct kvmill_format *format) {
+    return format->quant_group > 0 ? format->dim / format->quant_group : 0;
+}
+
+/* From one page to the next, in rows: the same everywhere. */
+static kvmill_status check_page_rows(struct attend_given *given, int which) {
+    const DLTensor *tensor = tensor_of(given, which);
+    int64_t known = given->call->page_rows;
+    if (tensor == NULL || tensor->ndim != 4 || tensor->shape[0] < 2 || tensor->shape[1] < 2)
+        return KVMILL_OK;
+    int64_t page = kvmill_tensor_stride(tensor, 0), row = kvmill_tensor_stride(tensor, 1);
+    if (row > 0 && page % row == 0 && (known == 0 || known == page / row)) {
+        given->call->page_rows = page / row;
+        return KVMILL_OK;
+    }
+    return kvmill_fail(given->base.error, KVMILL_E_STRIDE,
+                       "%s has stride %" PRId64 " for pages and %" PRId64
+                       " for rows; accepted: a multiple, the same for key, value and scales",
+                       given->base.rules[which].name, page, row);
+}
+
+static kvmill_status check_cache(struct attend_given *given) {
+    const struct kvmill_format *key = &geometry_of(given)->key, *value = &geometry_of(given)->value;
+    kvmill_status status = check_key(given);
+    if (status == KVMILL_OK)
+        status = check_beside_key(given, KVMILL_CACHE_ATTEND_VALUE,
+                                  last_dim(given, KVMILL_CACHE_ATTEND_VALUE, value));
+    if (status == KVMILL_OK)
+        status = check_beside_key(given, KVMILL_CACHE_ATTEND_KEY_SCALE, groups_of(key));
+    if (status == KVMILL_OK)
+        status = check_beside_key(given, KVMILL_CACHE_ATTEND_VALUE_SCALE, groups_of(value));
+    for (int i = KVMILL_CACHE_ATTEND_KEY;
+         status == KVMILL_OK && has_pages(given) && i <= KVMILL_CACHE_ATTEND_VALUE_SCALE; i++)
+        status = check_page_rows(given, i);
+    if (given->call->page_rows == 0)
+        given->call->page_rows = geometry_of(given)->page_size;
+    return status;
+}
+
+/* ---- Positions ---- */
+
+/* So that distances do not overflow. */
+static const int64_t farthest = (int64_t)1 << 62;
+
+static kvmill_status check_positions(const struct attend_given *given) {
+    const DLTensor *positions = tensor_of(given, KVMILL_CACHE_ATTEND_POSITIONS);
+    int64_t queries = given->call->queries;
+    if (positions == NULL)
+        return KVMILL_OK;
+    kvmill_status status =
+        kvmill_check_shape(&given->base, KVMILL_CACHE_ATTEND_POSITIONS, 1, &queries);
+    for (int64_t n = 0; status == KVMILL_OK && n < queries; n++)
+        status = kvmill_check_number(given, KVMILL_CACHE_ATTEND_POSITIONS, n, -farthest, farthest);
+    return status;
+}
+
+/* Of (B, T), (C), or (pages, page_size), as key. */
+static kvmill_status check_key_positions(const struct attend_given *given) {
+    const DLTensor *key = tensor_of(given, KVMILL_CACHE_ATTEND_KEY);
+    const DLTensor *positions = tensor_of(given, KVMILL_CACHE_ATTEND_KEY_POSITIONS);
+    if (positions == NULL)
+        return KVMILL_OK;
+    kvmill_status status = kvmill_check_shape(&given->base, KVMILL_CACHE_ATTEND_KEY_POSITIONS,
+                                              key->ndim - 2, key->shape);
+    if (status != KVMILL_OK)
+        return status;
+    if (!kvmill_tensor_is_dense_from(positions, 0))
+        return kvmill_fail(given->base.error, KVMILL_E_STRIDE,
+                           "key_positions has strides; accepted: row-major without gaps");
+    const struct number_array numbers = {tensor_data(positions), positions->dtype.bits, 1};
+    int64_t count = positions->shape[0] * (positions->ndim == 2 ? positions->shape[1] : 1);
+    for (int64_t i = 0; i < count; i++)
+        if (number_at(&numbers, i) < -farthest || number_at(&numbers, i) > farthest)
+            return kvmill_fail(given->base.error, KVMILL_E_INDEX_RANGE,
+                               "key_positions has %" PRId64 " in place %" PRId64
+                               "; accepted: %" PRId64 " to %" PRId64,
+                               number_at(&numbers, i), i, -farthest, farthest);
+    return KVMILL_OK;
+}
+
+/* ---- What is added ---- */
+
+/* As many dims as it has of (B, H, S, T), each of that size or 1; T is any. */
+static kvmill_status check_mask(const struct attend_given *given) {
+    const struct attend_view *view = &given->call->base.view;
+    const DLTensor *mask = tensor_of(given, KVMILL_CACHE_ATTEND_MASK);
+    bool together = view->tokens.starts.data != NULL;
+    int64_t dims[] = {together ? 1 : view->batch, geometry_of(given)->heads,
+                      together ? given->call->queries : view->tokens.each, KVMILL_DYNAMIC};
+    if (mask == NULL)
+        return KVMILL_OK;
+    int rank = mask->ndim < 1 ? 1 : mask->ndim > 4 ? 4 : mask->ndim;
+    for (int d = 0; d + 1 < rank && d < mask->ndim; d++)
+        if (mask->shape[d] == 1)
+            dims[4 - rank + d] = 1;
+    return kvmill_check_shape(&given->base, KVMILL_CACHE_ATTEND_MASK, rank, dims + 4 - rank);
+}
+
+static kvmill_status check_heads(const struct attend_given *given, int which) {
+    if (tensor_of(given, which) == NULL)
+        return KVMILL_OK;
+    return kvmill_check_shape(&given->base, which, 1, &geometry_of(given)->heads);
+}
+
+/* ---- All of it ---- */
+
+static kvmill_status check_shapes(struct attend_given *given) {
+    kvmill_status status = check_queries(given);
+    if (status == KVMILL_OK)
+        status = check_cache(given);
+    if (status == KVMILL_OK)
+        status = kvmill_check_lists(given);
+    if (status == KVMILL_OK)
+        status = check_positions(given);
+    if (status == KVMILL_OK)
+        status = check_key_positions(given);
+    if (status == KVMILL_OK)
+        status = check_mask(given);
+    if (status == KVMILL_OK)
+        status = check_heads(given, KVMILL_CACHE_ATTEND_ALIBI_SLOPES);
+    if (status == KVMILL_OK)
+        status = check_heads(given, KVMILL_CACHE_ATTEND_SINKS);
+    if (status == KVMILL_OK)
+        status = check_results(given, KVMILL_CACHE_ATTEND_OUTPUT, geometry_of(given)->value.dim);
+    return status == KVMILL_OK ? check_results(given, KVMILL_CACHE_ATTEND_LSE, 0) : status;
+}
+
+kvmill_status kvmill_cache_attend_begin(struct cache_attend_call *call,
+                                        const DLTensor *const *tensors, kvmill_error *error) {
+    const DLTensor *known[KVMILL_CACHE_ATTEND_TENSORS];
+    const struct cache_attend_plan *plan = cache_attend_plan_of(call);
+    struct attend_given given = {
+        .base = {plan->rules, KVMILL_CACHE_ATTEND_TENSORS, "CacheAttend", known, error, NULL},
+        .plan = plan,
+        .call = call,
+    };
+    kvmill_status status = kvmill_check_given(&given.base, tensors);
+    if (status == KVMILL_OK)
+        status = kvmill_check_overlaps(&given.base);
+    if (status == KVMILL_OK)
+        status = kvmill_check_places(&given);
+    if (status == KVMILL_OK)
+        status = check_shapes(&given);
+    if (status == KVMILL_OK)
+        kvmill_cache_attend_set_view(&given);
+    return status;
+}

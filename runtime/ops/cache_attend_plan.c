@@ -1,0 +1,130 @@
+/* Planning CacheAttend.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "../../defs/dtype.h"
+#include "../../ops/fail.h"
+#include "cache_attend.h"
+
+static const struct phase *const phases[] = {&kvmill_attend_phase, &kvmill_merge_phase, NULL};
+
+static void destroy(kvmill_plan *plan) {
+    free(plan);
+}
+
+static kvmill_status begin(struct call *base, const DLTensor *const *tensors, kvmill_error *error) {
+    struct cache_attend_call *call = (struct cache_attend_call *)(void *)base;
+    *call = (struct cache_attend_call){.base = {.base = {*base, phases}}};
+    kvmill_status status = kvmill_cache_attend_begin(call, tensors, error);
+    if (status == KVMILL_OK)
+        kvmill_attend_prepare(&call->base.view);
+    return status;
+}
+
+static const struct plan_op cache_attend_op = {
+    .begin = begin,
+    .parts = kvmill_phase_parts,
+    .part = kvmill_phase_part,
+    .next = kvmill_phase_next,
+    .destroy = destroy,
+};
+
+/* ---- Words ---- */
+
+static void describe(struct cache_attend_plan *plan) {
+    const struct kvmill_cache_geometry *geometry = &plan->geometry;
+    const kvmill_cache_attend *op = &plan->op;
+    struct words words = {plan->base.description, sizeof plan->base.description};
+    kvmill_say(&words, "CacheAttend, %" PRId64 " heads on %" PRId64 ", query %s of %d",
+               geometry->heads, geometry->kv_heads, kvmill_dtype_name(op->T1), geometry->key.dim);
+    kvmill_say(&words, ", K %s, V %s of %d", kvmill_dtype_name(op->key_T2),
+               kvmill_dtype_name(op->value_T2), geometry->value.dim);
+    if (kvmill_cache_attend_is_masked(op))
+        kvmill_say(&words, ", attn_mask %s", kvmill_dtype_name(op->mask_T1));
+    for (int m = 0; m < 2; m++) {
+        kvmill_say(&words, "; %s with", m ? "where a mask says more than a range" : "attend");
+        kvmill_say_tiles(&words, &plan->attend.tiles[m]);
+    }
+}
+
+/* ---- Plans ---- */
+
+static void set_rules(struct cache_attend_plan *plan) {
+    for (int i = 0; i < KVMILL_CACHE_ATTEND_TENSORS; i++) {
+        const struct kvmill_attend_tensor tensor = kvmill_cache_attend_tensor(&plan->op, i);
+        plan->rules[i] = (struct tensor_rule){
+            .name = tensor.name,
+            .presence = tensor.absent   ? ABSENT
+                        : tensor.needed ? REQUIRED
+                                        : OPTIONAL,
+            .type = tensor.type,
+            .or_type = tensor.or_type,
+            .output = tensor.output,
+            .rows = tensor.rows,
+        };
+    }
+}
+
+static struct cache_attend_plan *allocate(const kvmill_cache_attend *op,
+                                          const struct kvmill_cache_geometry *geometry,
+                                          int threads) {
+    size_t slopes = geometry->alibi ? (size_t)geometry->heads * sizeof(float) : 0;
+    struct cache_attend_plan *plan = calloc(1, sizeof *plan + slopes);
+    if (plan == NULL)
+        return NULL;
+    DLDataType output = op->output_T1.bits ? op->output_T1 : op->T1;
+    plan->base.op = &cache_attend_op;
+    plan->op = kvmill_cache_attend_resolve(op);
+    plan->geometry = *geometry;
+    plan->attend = kvmill_attend_plan_of(geometry, threads);
+    plan->attend.query = kvmill_element_of(op->T1);
+    plan->attend.output = kvmill_element_of(output);
+    plan->attend.converts = true;
+    for (int64_t head = 0; geometry->alibi && head < geometry->heads; head++)
+        plan->slopes[head] = kvmill_cache_attend_slope(op, head);
+    set_rules(plan);
+    return plan;
+}
+
+static void select_kernels(struct cache_attend_plan *plan, const struct shelf *shelf) {
+    for (int masked = 0; masked < 2; masked++) {
+        const struct kvmill_attend_shape wanted =
+            kvmill_cache_attend_shape(&plan->op, &plan->geometry, masked);
+        kvmill_select_tiles(shelf, &wanted, &plan->attend.tiles[masked]);
+    }
+    plan->base.workspace_size = kvmill_attend_lay_out(&plan->attend);
+    describe(plan);
+}
+
+static kvmill_status make_plan(const kvmill_cache_attend *op, const kvmill_plan_options *options,
+                               kvmill_plan **plan, kvmill_error *error) {
+    struct kvmill_cache_geometry geometry;
+    struct shelf shelf;
+    int threads;
+    kvmill_status status = kvmill_cache_attend_check(op, &geometry, error);
+    if (status == KVMILL_OK)
+        status = kvmill_check_threads(options, &threads, error);
+    if (status == KVMILL_OK)
+        status = kvmill_open_shelf(options, &shelf, error);
+    if (status != KVMILL_OK)
+        return status;
+    struct cache_attend_plan *made = allocate(op, &geometry, threads);
+    if (made == NULL)
+        return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
+    select_kernels(made, &shelf);
+    *plan = &made->base;
+    kvmill_plan_announce(*plan);
+    return kvmill_succeed(error);
+}
+
+kvmill_status kvmill_plan_cache_attend(const kvmill_cache_attend *op,
+                                       const kvmill_plan_options *options, kvmill_plan **plan,
+                                       kvmill_error *error) {
+    if (plan == NULL || op == NULL)
+        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "op");
+    *plan = NULL;
+    kvmill_status status = kvmill_plan_check_sizes(op->struct_size, sizeof *op, options, error);
+    return status == KVMILL_OK ? make_plan(op, options, plan, error) : status;
+}

@@ -1,0 +1,112 @@
+/* The plans of PMX cache attention: made by cache_attention_plan.c, their runs checked by
+   cache_attention_check.c and cache_attention_tensors.c.  What a run does to the cache is in
+   cache_attention_rows.c, what attention sees of it in cache_attention_view.c.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_RUNTIME_OPS_CACHE_ATTENTION_H
+#define KVMILL_RUNTIME_OPS_CACHE_ATTENTION_H
+
+#include "../../ops/cache_attention.h"
+#include "../attend/engine.h"
+#include "../core/check.h"
+#include "../core/phase.h"
+
+/* ---- Plans ---- */
+
+/* Dims of a cache; batch is -1 where sequences share the slots.  row: of a page's rows, where
+   `slot` is that of pages; else 0. */
+struct cache_layout {
+    int rank, batch, layer, kv, slot, head, row;
+};
+
+struct cache_plan {
+    kvmill_plan base;
+    struct kvmill_cache_geometry geometry;
+    struct cache_layout layout;
+    char name[48]; /* of the op */
+    struct tensor_rule rules[KVMILL_CACHE_ATTENTION_TENSORS];
+    struct kvmill_convert_shape shapes[2]; /* of K and V */
+    struct by_size writers[2], readers[2]; /* likewise */
+    struct attend_plan attend;
+    bool partial;
+    const struct phase *const *phases; /* end with NULL */
+    float slopes[];                    /* of ALiBi, by query head */
+};
+
+/* Everything of a plan but the announcement. */
+kvmill_status kvmill_make_cache_plan(const kvmill_cache_attention *op, enum kvmill_cache_op which,
+                                     const kvmill_plan_options *options, struct cache_plan **plan,
+                                     kvmill_error *error);
+
+/* ---- Runs ---- */
+
+struct cache_call {
+    struct attend_call base;
+    int64_t tokens;                /* of all sequences together: new ones */
+    struct sequence_counts length; /* positions of sequences */
+    int64_t positions;             /* of all sequences together */
+    struct index_array cachestarts;
+    int64_t page_stride, page_head; /* page_head: between kv heads with lists of their own, or 0 */
+    int64_t page_rows;              /* row_strides from a page to the next */
+    int64_t decoding;               /* so many sequences know no causal mask */
+    struct token_rows current[2];   /* key and value, to be written */
+    struct token_rows loaded[2];    /* to be read back */
+};
+
+_Static_assert(sizeof(struct cache_call) <= sizeof(kvmill_call), "kvmill_call is too small");
+
+static inline const struct cache_plan *cache_plan_of(const struct cache_call *call) {
+    return (const struct cache_plan *)(const void *)call->base.base.base.plan;
+}
+
+static inline int64_t tokens_of(const struct cache_call *call, int64_t b) {
+    return count_of(&call->base.view.tokens, b);
+}
+
+static inline int64_t positions_of(const struct cache_call *call, int64_t b) {
+    return count_of(&call->length, b);
+}
+
+/* A sequence is causal; only tokens that are not alone can be. */
+bool kvmill_is_causal(const struct cache_call *call, int64_t b);
+
+/* Where positions of sequence b are for a query head. */
+struct attend_pages kvmill_cache_pages(const struct cache_call *call, int64_t b, int64_t head);
+
+/* What attention asks of a run whose tensors are known. */
+void kvmill_set_view(struct cache_call *call);
+
+/* The mean of the sequences; of positions those that a window lets see. */
+struct kvmill_call_size kvmill_size_of_call(const struct cache_call *call);
+
+/* ---- Validation ---- */
+
+/* A run while it is checked. */
+struct given {
+    struct given_tensors base;
+    const struct cache_plan *plan;
+    struct cache_call *call;
+    int64_t capacity; /* rows of a sequence, or of all */
+};
+
+/* Set what a plan demands of every tensor. */
+void kvmill_cache_attention_expect(struct cache_plan *plan, const kvmill_cache_attention *op);
+
+/* Shapes of the caches and their scales, once the batch is known; sets the capacity. */
+kvmill_status kvmill_check_caches(struct given *given);
+
+/* Shapes of all others, once all lengths are known. */
+kvmill_status kvmill_check_activations(const struct given *given);
+
+/* All addresses of the call. */
+void kvmill_set_addresses(const struct given *given);
+
+/* Validate a run and fill the call; op.begin. */
+kvmill_status kvmill_cache_attention_begin(struct call *call, const DLTensor *const *tensors,
+                                           kvmill_error *error);
+
+/* ---- Phases ---- */
+
+extern const struct phase kvmill_write_phase, kvmill_read_phase;
+
+#endif

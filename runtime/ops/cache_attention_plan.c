@@ -1,0 +1,225 @@
+/* Planning PMX cache attention.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../../ops/fail.h"
+#include "../core/words.h"
+#include "../portable/portable.h"
+#include "cache_attention.h"
+
+/* ---- Running ---- */
+
+static const struct phase *const *phases_of(enum kvmill_cache_op which) {
+    static const struct phase *const phases[][4] = {
+        [KVMILL_KEY_VALUE_CACHE] = {&kvmill_write_phase, &kvmill_read_phase, NULL},
+        [KVMILL_MULTI_HEAD_ATTENTION] = {&kvmill_attend_phase, &kvmill_merge_phase, NULL},
+        [KVMILL_MULTI_HEAD_CACHE_ATTENTION] = {&kvmill_write_phase, &kvmill_attend_phase,
+                                               &kvmill_merge_phase, NULL},
+    };
+    return phases[which];
+}
+
+static void destroy(kvmill_plan *plan) {
+    free(plan);
+}
+
+static const struct plan_op cache_attention_op = {
+    .begin = kvmill_cache_attention_begin,
+    .parts = kvmill_phase_parts,
+    .part = kvmill_phase_part,
+    .next = kvmill_phase_next,
+    .destroy = destroy,
+};
+
+/* ---- Kernels ---- */
+
+static const struct cache_layout *layout_of(const struct kvmill_cache_geometry *geometry) {
+    static const struct cache_layout of_static[] = {
+        {.rank = 6, .batch = 0, .layer = 1, .kv = 2, .slot = 3, .head = 4},
+        {.rank = 6, .layer = 0, .batch = 1, .kv = 2, .head = 3, .slot = 4},
+    };
+    static const struct cache_layout of_dynamic[] = {
+        {.rank = 5, .batch = -1, .slot = 0, .layer = 1, .kv = 2, .head = 3},
+        {.rank = 5, .batch = -1, .layer = 0, .slot = 1, .kv = 2, .head = 3},
+        {.rank = 5, .batch = -1, .layer = 0, .kv = 1, .slot = 2, .head = 3},
+        {.rank = 5, .batch = -1, .layer = 0, .kv = 1, .head = 2, .slot = 3},
+        {.rank = 6, .batch = -1, .layer = 0, .kv = 1, .slot = 2, .head = 3, .row = 4},
+    };
+    bool has_cache = geometry->which != KVMILL_MULTI_HEAD_ATTENTION;
+    return (geometry->dynamic ? of_dynamic : of_static) + (has_cache ? geometry->layout : 0);
+}
+
+static void say_by_size(struct words *words, const struct by_size *by_size) {
+    kvmill_said(words, kvmill_by_size_words(by_size, words->at, words->left));
+}
+
+static void say_kernel(struct words *words, const char *what, const struct selection *selection,
+                       const struct kvmill_kernel *portable) {
+    const struct kvmill_kernel *kernel = selection->by_size.kernel;
+    kvmill_say(words, "; %s with %s (%s%s)", what, kernel->symbol,
+               kernel == portable ? "" : "pack ", selection->origin);
+    say_by_size(words, &selection->by_size);
+}
+
+static void select_rows(struct cache_plan *plan, const struct shelf *shelf, struct words *words) {
+    static const char *const writes[] = {"write K", "write V"};
+    static const char *const reads[] = {"read K", "read V"};
+    for (int v = 0; v < 2; v++) {
+        plan->shapes[v] = kvmill_convert_shape_of(&plan->geometry, v);
+        const struct wanted writer = {KVMILL_WRITE_ROWS, &plan->shapes[v],
+                                      &kvmill_portable_write_rows};
+        const struct wanted reader = {KVMILL_READ_ROWS, &plan->shapes[v],
+                                      &kvmill_portable_read_rows};
+        struct selection selection = kvmill_select_kernel(shelf, &writer);
+        plan->writers[v] = selection.by_size;
+        say_kernel(words, writes[v], &selection, &kvmill_portable_write_rows);
+        if (plan->geometry.which != KVMILL_KEY_VALUE_CACHE)
+            continue;
+        selection = kvmill_select_kernel(shelf, &reader);
+        plan->readers[v] = selection.by_size;
+        say_kernel(words, reads[v], &selection, &kvmill_portable_read_rows);
+    }
+}
+
+static void select_tiles(struct cache_plan *plan, const struct shelf *shelf, struct words *words) {
+    static const char *const whats[] = {"attend", "with a mask"};
+    for (int masked = 0; masked < 2; masked++) {
+        struct tiles *tiles = &plan->attend.tiles[masked];
+        const struct kvmill_attend_shape wanted = kvmill_attend_shape_of(&plan->geometry, masked);
+        kvmill_select_tiles(shelf, &wanted, tiles);
+        if (masked == 0 || tiles->wanted.terms != plan->attend.tiles[0].wanted.terms) {
+            kvmill_say(words, "; %s with", whats[masked]);
+            kvmill_say_tiles(words, tiles);
+        }
+    }
+}
+
+/* ---- Words ---- */
+
+static const char *element_name(int element) {
+    return kvmill_format_parts(element)->word;
+}
+
+static void say_format(struct words *words, const char *what, const struct kvmill_format *format) {
+    kvmill_say(words, ", %s of %d %s", what, format->dim, element_name(format->element));
+    if (format->quant_group > 0)
+        kvmill_say(words, " in groups of %d, scales %s", format->quant_group,
+                   element_name(format->scale));
+}
+
+static void say_problem(struct words *words, const struct kvmill_cache_geometry *geometry) {
+    kvmill_say(words, "%s%s, %" PRId64 " heads", geometry->dynamic ? "dynamic_batching." : "",
+               kvmill_cache_op_name(geometry->which), geometry->heads);
+    if (geometry->ratio != 1)
+        kvmill_say(words, " on %" PRId64, geometry->kv_heads);
+    kvmill_say(words, ", activations %s", element_name(geometry->activation));
+    say_format(words, "K", &geometry->key);
+    say_format(words, "V", &geometry->value);
+    if (geometry->which != KVMILL_MULTI_HEAD_ATTENTION)
+        kvmill_say(words, ", layout %" PRId64 "%s", geometry->layout,
+                   geometry->paged ? ", paged" : "");
+    if (geometry->which != KVMILL_KEY_VALUE_CACHE)
+        kvmill_say(words, ", math %s", geometry->math == KVMILL_MATH_FAST ? "fast" : "f32");
+}
+
+static void select_kernels(struct cache_plan *plan, const struct shelf *shelf) {
+    struct words words = {plan->base.description, sizeof plan->base.description};
+    say_problem(&words, &plan->geometry);
+    if (plan->geometry.which != KVMILL_MULTI_HEAD_ATTENTION)
+        select_rows(plan, shelf, &words);
+    if (plan->geometry.which == KVMILL_KEY_VALUE_CACHE)
+        return;
+    select_tiles(plan, shelf, &words);
+    plan->base.workspace_size = kvmill_attend_lay_out(&plan->attend);
+}
+
+/* ---- Plans ---- */
+
+static void set_slopes(struct cache_plan *plan) {
+    const struct kvmill_cache_geometry *geometry = &plan->geometry;
+    for (int64_t head = 0; geometry->alibi && head < geometry->heads; head++)
+        plan->slopes[head] =
+            (float)(geometry->alibi_scale *
+                    kvmill_alibi_slope(geometry->alibi_heads, geometry->alibi_first + head));
+}
+
+static struct cache_plan *allocate(const kvmill_cache_attention *op,
+                                   const struct kvmill_cache_geometry *geometry, int threads) {
+    size_t slopes = geometry->alibi ? (size_t)geometry->heads * sizeof(float) : 0;
+    struct cache_plan *plan = calloc(1, sizeof *plan + slopes);
+    if (plan == NULL)
+        return NULL;
+    plan->base.op = &cache_attention_op;
+    plan->geometry = *geometry;
+    plan->layout = *layout_of(geometry);
+    plan->attend = kvmill_attend_plan_of(geometry, threads);
+    plan->phases = phases_of(geometry->which);
+    plan->partial = op->partial != 0 && geometry->which != KVMILL_KEY_VALUE_CACHE;
+    if (plan->partial)
+        plan->attend.output = KVMILL_F32;
+    plan->attend.empty = op->empty_is_nan ? NAN : 0;
+    set_slopes(plan);
+    snprintf(plan->name, sizeof plan->name, "%s%s", geometry->dynamic ? "dynamic_batching." : "",
+             kvmill_cache_op_name(geometry->which));
+    kvmill_cache_attention_expect(plan, op);
+    return plan;
+}
+
+kvmill_status kvmill_make_cache_plan(const kvmill_cache_attention *op, enum kvmill_cache_op which,
+                                     const kvmill_plan_options *options, struct cache_plan **plan,
+                                     kvmill_error *error) {
+    struct kvmill_cache_geometry geometry;
+    struct shelf shelf;
+    int threads;
+    kvmill_status status = kvmill_cache_attention_check(op, which, &geometry, error);
+    if (status == KVMILL_OK)
+        status = kvmill_check_threads(options, &threads, error);
+    if (status == KVMILL_OK)
+        status = kvmill_open_shelf(options, &shelf, error);
+    if (status != KVMILL_OK)
+        return status;
+    *plan = allocate(op, &geometry, threads);
+    if (*plan == NULL)
+        return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
+    select_kernels(*plan, &shelf);
+    return kvmill_succeed(error);
+}
+
+static kvmill_status plan_op(const kvmill_cache_attention *op, enum kvmill_cache_op which,
+                             const kvmill_plan_options *options, kvmill_plan **plan,
+                             kvmill_error *error) {
+    if (plan == NULL || op == NULL)
+        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "op");
+    *plan = NULL;
+    struct cache_plan *made;
+    kvmill_status status = kvmill_plan_check_sizes(op->struct_size, sizeof *op, options, error);
+    if (status == KVMILL_OK)
+        status = kvmill_make_cache_plan(op, which, options, &made, error);
+    if (status != KVMILL_OK)
+        return status;
+    *plan = &made->base;
+    kvmill_plan_announce(*plan);
+    return KVMILL_OK;
+}
+
+kvmill_status kvmill_plan_key_value_cache(const kvmill_cache_attention *op,
+                                          const kvmill_plan_options *options, kvmill_plan **plan,
+                                          kvmill_error *error) {
+    return plan_op(op, KVMILL_KEY_VALUE_CACHE, options, plan, error);
+}
+
+kvmill_status kvmill_plan_multi_head_attention(const kvmill_cache_attention *op,
+                                               const kvmill_plan_options *options,
+                                               kvmill_plan **plan, kvmill_error *error) {
+    return plan_op(op, KVMILL_MULTI_HEAD_ATTENTION, options, plan, error);
+}
+
+kvmill_status kvmill_plan_multi_head_cache_attention(const kvmill_cache_attention *op,
+                                                     const kvmill_plan_options *options,
+                                                     kvmill_plan **plan, kvmill_error *error) {
+    return plan_op(op, KVMILL_MULTI_HEAD_CACHE_ATTENTION, options, plan, error);
+}

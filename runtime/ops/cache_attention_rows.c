@@ -1,0 +1,157 @@
+/* What cache attention does to the cache: new rows are written, all rows read back.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "cache_attention.h"
+
+#include "../core/numbers.h"
+
+/* A part moves about that many bytes, and more than that altogether goes around the caches. */
+static const int64_t part_bytes = 32 << 10;
+
+/* Rows of one call of a kernel. */
+enum { MOST_SLOTS = 512 };
+
+/* ---- One way ---- */
+
+/* Rows of the cache to or from activations, whose tokens are the new ones or all positions. */
+struct way {
+    bool writes;
+    const struct sequence_counts *counts;
+    const struct token_rows *activations;
+    int64_t heads, repeat, total;
+};
+
+static struct way way_to(const struct cache_call *call) {
+    return (struct way){true,
+                        &call->base.view.tokens,
+                        call->current,
+                        cache_plan_of(call)->geometry.kv_heads,
+                        1,
+                        call->tokens};
+}
+
+static struct way way_back(const struct cache_call *call) {
+    const struct kvmill_cache_geometry *geometry = &cache_plan_of(call)->geometry;
+    return (struct way){
+        false, &call->length, call->loaded, geometry->kv_heads, geometry->repeat, call->positions};
+}
+
+/* Bytes that are written for a token. */
+static int64_t token_bytes(const struct cache_call *call, const struct way *way) {
+    const struct kvmill_cache_geometry *geometry = &cache_plan_of(call)->geometry;
+    struct kvmill_format plain[] = {geometry->key, geometry->value};
+    for (int v = 0; v < 2; v++)
+        if (!way->writes)
+            plain[v] = (struct kvmill_format){geometry->activation, plain[v].dim, 0, 0};
+    return way->heads * way->repeat *
+           (kvmill_format_row_bytes(&plain[0]) + kvmill_format_row_bytes(&plain[1]));
+}
+
+static int64_t part_tokens(const struct cache_call *call, const struct way *way) {
+    int64_t tokens = part_bytes / token_bytes(call, way);
+    return tokens > 0 ? tokens : 1;
+}
+
+static int64_t count_parts(const struct cache_call *call, const struct way *way) {
+    int64_t tokens = part_tokens(call, way);
+    return (way->total + tokens - 1) / tokens;
+}
+
+/* Activations of token 0 of a sequence. */
+static unsigned char *activation_at(const struct way *way, const struct token_rows *rows,
+                                    int64_t b) {
+    return rows->data + b * rows->batch + offset_of_sequence(way->counts, b) * rows->token;
+}
+
+/* The address of a side in sequence b. */
+static struct kvmill_cache_rows rows_of(const struct cache_side *side, int64_t b) {
+    struct kvmill_cache_rows rows = side->rows;
+    rows.data += b * side->batch;
+    if (rows.scale != NULL)
+        rows.scale += b * side->scale_batch;
+    return rows;
+}
+
+/* K and V (v = 0, 1) of tokens [first, first + count) of a sequence, whose rows are in `slots`. */
+static void move_rows(const struct cache_call *call, const struct way *way, int v, int64_t b,
+                      int64_t first, int64_t count, const int64_t *slots) {
+    const struct cache_plan *plan = cache_plan_of(call);
+    const struct token_rows *rows = &way->activations[v];
+    const struct by_size *kernels = way->writes ? plan->writers : plan->readers;
+    const struct kvmill_convert problem = {
+        .shape = &plan->shapes[v],
+        .activation = activation_at(way, rows, b) + first * rows->token,
+        .token_stride = rows->token,
+        .head_stride = rows->head,
+        .cache = rows_of(&call->base.view.side[0][v], b),
+        .slot = slots,
+        .heads = way->heads,
+        .repeat = way->repeat,
+        .stream = way->total * token_bytes(call, way) > part_bytes,
+    };
+    kvmill_kernel_of_size(&kernels[v], &call->base.view.size)->run(&problem, 0, count);
+}
+
+/* Tokens [first, last) of a sequence. */
+static void move_tokens(const struct cache_call *call, const struct way *way, int64_t b,
+                        int64_t first, int64_t last) {
+    int64_t slots[MOST_SLOTS];
+    int64_t older = way->writes ? positions_of(call, b) - tokens_of(call, b) : 0;
+    const struct attend_pages pages = kvmill_cache_pages(call, b, 0);
+    for (; first < last; first += MOST_SLOTS) {
+        int64_t count = kvmill_min(MOST_SLOTS, last - first);
+        kvmill_fill_slots(&pages, older + first, count, slots);
+        for (int v = 0; v < 2; v++)
+            move_rows(call, way, v, b, first, count, slots);
+    }
+}
+
+static int64_t before(const void *counts, int64_t b) {
+    return count_before(counts, b);
+}
+
+/* Tokens [first, last) of all sequences together. */
+static void move_range(const struct cache_call *call, const struct way *way, int64_t first,
+                       int64_t last) {
+    int64_t b = kvmill_find_sequence(call->base.view.batch, before, way->counts, first);
+    for (; first < last; b++) {
+        int64_t begin = count_before(way->counts, b);
+        int64_t end = kvmill_min(last, count_before(way->counts, b + 1));
+        move_tokens(call, way, b, first - begin, end - begin);
+        first = end;
+    }
+}
+
+static void move_part(const struct cache_call *call, const struct way *way, int64_t part) {
+    int64_t tokens = part_tokens(call, way);
+    move_range(call, way, part * tokens, kvmill_min(way->total, (part + 1) * tokens));
+}
+
+/* ---- Phases ---- */
+
+static const struct cache_call *call_of(const struct call *base) {
+    return (const struct cache_call *)(const void *)base;
+}
+
+static int64_t write_parts(const struct call *base) {
+    struct way way = way_to(call_of(base));
+    return count_parts(call_of(base), &way);
+}
+
+static void write_part(const struct call *base, int64_t part) {
+    struct way way = way_to(call_of(base));
+    move_part(call_of(base), &way, part);
+}
+
+static int64_t read_parts(const struct call *base) {
+    struct way way = way_back(call_of(base));
+    return count_parts(call_of(base), &way);
+}
+
+static void read_part(const struct call *base, int64_t part) {
+    struct way way = way_back(call_of(base));
+    move_part(call_of(base), &way, part);
+}
+
+const struct phase kvmill_write_phase = {write_parts, write_part};
+const struct phase kvmill_read_phase = {read_parts, read_part};

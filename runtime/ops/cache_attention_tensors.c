@@ -1,0 +1,363 @@
+/* The tensors of cache attention: which there are, what they must look like, where they lie.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+
+#include "../../defs/dtype.h"
+#include "../../ops/fail.h"
+#include "../../ops/tensor_scatter.h"
+#include "../core/numbers.h"
+#include "../core/tensor.h"
+#include "cache_attention.h"
+
+static const char *const names[KVMILL_CACHE_ATTENTION_TENSORS] = {
+    [KVMILL_QUERY] = "query",
+    [KVMILL_CURRENT_KEY] = "current_key",
+    [KVMILL_CURRENT_VALUE] = "current_value",
+    [KVMILL_KEY] = "key",
+    [KVMILL_VALUE] = "value",
+    [KVMILL_START_POS] = "start_pos",
+    [KVMILL_SEQSTARTS] = "seqstarts",
+    [KVMILL_KVSTARTS] = "kvstarts",
+    [KVMILL_CACHESTARTS] = "cachestarts",
+    [KVMILL_DECODING_BATCHES] = "decoding_batches",
+    [KVMILL_MAX_SEQLEN] = "max_seqlen",
+    [KVMILL_MAX_KVLEN] = "max_kvlen",
+    [KVMILL_CACHE] = "cache",
+    [KVMILL_SCALE] = "scale",
+    [KVMILL_VALUE_CACHE] = "value_cache",
+    [KVMILL_VALUE_SCALE] = "value_scale",
+    [KVMILL_ATTN_MASK] = "attn_mask",
+    [KVMILL_SINKS] = "sinks",
+    [KVMILL_ATTN_OUTPUT] = "attn_output",
+    [KVMILL_LSE] = "lse",
+};
+
+static const DLDataType int64_type = {kDLInt, 64, 1}, float32_type = {kDLFloat, 32, 1};
+
+/* ---- Which tensors there are ---- */
+
+static enum presence when(bool given) {
+    return given ? REQUIRED : ABSENT;
+}
+
+/* Kernels walk the last dim of these. */
+static bool has_rows(int which) {
+    return which < KVMILL_START_POS || (which >= KVMILL_CACHE && which <= KVMILL_ATTN_MASK) ||
+           which == KVMILL_ATTN_OUTPUT;
+}
+
+static void expect(struct cache_plan *plan, int which, enum presence presence, DLDataType type) {
+    plan->rules[which] = (struct tensor_rule){
+        .name = names[which], .presence = presence, .type = type, .rows = has_rows(which)};
+}
+
+static void expect_numbers(struct cache_plan *plan) {
+    bool dynamic = plan->geometry.dynamic;
+    bool has_cache = plan->geometry.which != KVMILL_MULTI_HEAD_ATTENTION;
+    bool has_query = plan->geometry.which != KVMILL_KEY_VALUE_CACHE;
+    expect(plan, KVMILL_START_POS, when(has_cache), int64_type);
+    expect(plan, KVMILL_SEQSTARTS, when(dynamic), int64_type);
+    expect(plan, KVMILL_KVSTARTS, when(dynamic), int64_type);
+    expect(plan, KVMILL_CACHESTARTS, when(dynamic && has_cache), int64_type);
+    expect(plan, KVMILL_DECODING_BATCHES, when(dynamic && has_query), int64_type);
+    expect(plan, KVMILL_MAX_SEQLEN, when(dynamic), int64_type);
+    expect(plan, KVMILL_MAX_KVLEN, when(dynamic), int64_type);
+}
+
+static void expect_cache(struct cache_plan *plan, int cache, bool has_cache, int group,
+                         DLDataType type, DLDataType scale) {
+    expect(plan, cache, when(has_cache), type);
+    expect(plan, cache + 1, !has_cache ? ABSENT : group > 0 ? REQUIRED : IGNORED, scale);
+}
+
+static void expect_caches(struct cache_plan *plan, const kvmill_cache_attention *op) {
+    const struct kvmill_cache_geometry *geometry = &plan->geometry;
+    bool has_cache = geometry->which != KVMILL_MULTI_HEAD_ATTENTION;
+    expect_cache(plan, KVMILL_CACHE, has_cache, geometry->key.quant_group, op->T2, op->T3);
+    expect_cache(plan, KVMILL_VALUE_CACHE, has_cache && geometry->value_differs,
+                 geometry->value.quant_group, op->value_T2, op->value_T3);
+}
+
+static void set_outputs(struct cache_plan *plan, bool writes_key) {
+    static const int outputs[] = {KVMILL_CACHE,       KVMILL_SCALE,       KVMILL_VALUE_CACHE,
+                                  KVMILL_VALUE_SCALE, KVMILL_ATTN_OUTPUT, KVMILL_LSE};
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
+        plan->rules[outputs[i]].output = true;
+    plan->rules[KVMILL_KEY].output = plan->rules[KVMILL_VALUE].output = writes_key;
+}
+
+void kvmill_cache_attention_expect(struct cache_plan *plan, const kvmill_cache_attention *op) {
+    enum kvmill_cache_op which = plan->geometry.which;
+    bool has_query = which != KVMILL_KEY_VALUE_CACHE;
+    bool has_current = which != KVMILL_MULTI_HEAD_ATTENTION;
+    bool has_key = which != KVMILL_MULTI_HEAD_CACHE_ATTENTION;
+    enum presence extra = has_query ? OPTIONAL : ABSENT;
+    expect_numbers(plan);
+    expect_caches(plan, op);
+    expect(plan, KVMILL_QUERY, when(has_query), op->T1);
+    expect(plan, KVMILL_CURRENT_KEY, when(has_current), op->T1);
+    expect(plan, KVMILL_CURRENT_VALUE, when(has_current), op->T1);
+    expect(plan, KVMILL_KEY, when(has_key), op->T1);
+    expect(plan, KVMILL_VALUE, when(has_key), op->T1);
+    expect(plan, KVMILL_ATTN_MASK, extra, op->T1);
+    expect(plan, KVMILL_SINKS, extra, op->T1);
+    expect(plan, KVMILL_ATTN_OUTPUT, when(has_query), plan->partial ? float32_type : op->T1);
+    expect(plan, KVMILL_LSE, when(has_query && plan->partial), float32_type);
+    plan->rules[KVMILL_ATTN_MASK].empty_is_absent = true;
+    plan->rules[KVMILL_SINKS].or_type = float32_type;
+    set_outputs(plan, which == KVMILL_KEY_VALUE_CACHE);
+}
+
+/* ---- Caches ---- */
+
+static kvmill_status check_cache_shape(const struct given *given, int cache, int64_t last) {
+    const struct cache_layout *layout = &given->plan->layout;
+    const struct kvmill_cache_geometry *geometry = &given->plan->geometry;
+    int64_t dims[6];
+    for (int d = 0; d < layout->rank; d++)
+        dims[d] = KVMILL_DYNAMIC;
+    dims[layout->layer] = geometry->layers;
+    dims[layout->kv] = geometry->value_differs ? 1 : 2;
+    dims[layout->head] = geometry->kv_heads;
+    if (layout->row > 0)
+        dims[layout->row] = geometry->page_size;
+    dims[layout->rank - 1] = last;
+    return kvmill_check_shape(&given->base, cache, layout->rank, dims);
+}
+
+/* The scales have the cache's shape but for the last dim.  An empty one is none. */
+static kvmill_status check_scale_shape(const struct given *given, int cache, int64_t last) {
+    const DLTensor *tensor = given->base.tensors[cache];
+    if (kvmill_tensor_is_empty(given->base.tensors[cache + 1]) && !kvmill_tensor_is_empty(tensor))
+        return kvmill_fail(given->base.error, KVMILL_E_NULL, "%s is empty; a tensor is required",
+                           names[cache + 1]);
+    int64_t dims[6];
+    memcpy(dims, tensor->shape, (size_t)tensor->ndim * sizeof *dims);
+    dims[tensor->ndim - 1] = last;
+    return kvmill_check_shape(&given->base, cache + 1, tensor->ndim, dims);
+}
+
+static kvmill_status check_cache_batch(const struct given *given, int cache) {
+    int batch = given->plan->layout.batch;
+    if (batch < 0 || given->base.tensors[cache]->shape[batch] >= given->call->base.view.batch)
+        return KVMILL_OK;
+    return kvmill_fail(given->base.error, KVMILL_E_SHAPE,
+                       "dim %d of %s is %" PRId64 "; accepted: %" PRId64 " or more, the batch",
+                       batch, names[cache], given->base.tensors[cache]->shape[batch],
+                       given->call->base.view.batch);
+}
+
+/* From one page to the next, where pages are a dim. */
+static kvmill_status check_page_stride(struct given *given, int which) {
+    const struct cache_layout *layout = &given->plan->layout;
+    const DLTensor *tensor = given->base.tensors[which];
+    if (tensor == NULL || tensor->shape[layout->row] < 2 || tensor->shape[layout->slot] < 2)
+        return KVMILL_OK;
+    int64_t row = kvmill_tensor_stride(tensor, layout->row);
+    int64_t page = kvmill_tensor_stride(tensor, layout->slot), known = given->call->page_rows;
+    if (row > 0 && page % row == 0 && (known == 0 || known == page / row)) {
+        given->call->page_rows = page / row;
+        return KVMILL_OK;
+    }
+    return kvmill_fail(given->base.error, KVMILL_E_STRIDE,
+                       "%s has stride %" PRId64 " for pages and %" PRId64
+                       " for rows; accepted: a multiple, the same in all caches and scales",
+                       names[which], page, row);
+}
+
+static kvmill_status check_pages_apart(struct given *given, int cache) {
+    if (given->plan->layout.row == 0)
+        return KVMILL_OK;
+    kvmill_status status = check_page_stride(given, cache);
+    return status == KVMILL_OK ? check_page_stride(given, cache + 1) : status;
+}
+
+static kvmill_status check_cache(struct given *given, int cache,
+                                 const struct kvmill_format *format) {
+    if (given->base.tensors[cache] == NULL)
+        return KVMILL_OK;
+    kvmill_status status = check_cache_shape(given, cache, kvmill_format_last_dim(format));
+    if (status == KVMILL_OK)
+        status = check_cache_batch(given, cache);
+    if (status == KVMILL_OK && given->base.tensors[cache + 1] != NULL)
+        status = check_scale_shape(given, cache, format->dim / format->quant_group);
+    if (status != KVMILL_OK)
+        return status;
+    int64_t capacity = given->base.tensors[cache]->shape[given->plan->layout.slot];
+    if (given->plan->layout.row > 0)
+        capacity *= given->plan->geometry.page_size;
+    given->capacity = capacity < given->capacity ? capacity : given->capacity;
+    return check_pages_apart(given, cache);
+}
+
+kvmill_status kvmill_check_caches(struct given *given) {
+    const struct kvmill_cache_geometry *geometry = &given->plan->geometry;
+    given->capacity = INT64_MAX;
+    kvmill_status status = check_cache(given, KVMILL_CACHE, &geometry->key);
+    if (status == KVMILL_OK)
+        status = check_cache(given, KVMILL_VALUE_CACHE, &geometry->value);
+    if (given->call->page_rows == 0)
+        given->call->page_rows =
+            given->plan->layout.row > 0 && geometry->page_size == 1 ? 1 : geometry->page_size;
+    return status;
+}
+
+/* ---- Activations ---- */
+
+/* [batch, tokens or positions, heads, dim], in dynamic batches without the first dim; the last dim
+   only where `dim` is not 0. */
+static kvmill_status check_tokens(const struct given *given, int which, bool all, int64_t heads,
+                                  int64_t dim) {
+    const struct cache_call *call = given->call;
+    bool dynamic = given->plan->geometry.dynamic;
+    int64_t count = dynamic ? all ? call->positions : call->tokens
+                    : all   ? call->length.each
+                            : call->base.view.tokens.each;
+    const int64_t dims[] = {call->base.view.batch, count, heads, dim};
+    if (given->base.tensors[which] == NULL)
+        return KVMILL_OK;
+    return kvmill_check_shape(&given->base, which, (dim != 0) + (dynamic ? 2 : 3), dims + dynamic);
+}
+
+/* Dims of a mask of the most dims: as many of the last ones as it has. */
+static kvmill_status check_mask(const struct given *given) {
+    const struct cache_call *call = given->call;
+    const DLTensor *mask = given->base.tensors[KVMILL_ATTN_MASK];
+    bool dynamic = given->plan->geometry.dynamic;
+    int64_t columns = dynamic ? call->positions : call->length.each;
+    int64_t dims[] = {call->base.view.batch, given->plan->geometry.heads,
+                      dynamic ? call->tokens : call->base.view.tokens.each, columns};
+    if (mask == NULL)
+        return KVMILL_OK;
+    int most = dynamic ? 3 : 4, rank = mask->ndim < 2 ? 2 : mask->ndim > most ? most : mask->ndim;
+    if (mask->ndim == rank && mask->shape[rank - 1] > columns)
+        dims[3] = KVMILL_DYNAMIC;
+    if (mask->ndim == 4 && mask->shape[0] == 1)
+        dims[0] = 1;
+    return kvmill_check_shape(&given->base, KVMILL_ATTN_MASK, rank, dims + 4 - rank);
+}
+
+kvmill_status kvmill_check_activations(const struct given *given) {
+    const struct kvmill_cache_geometry *geometry = &given->plan->geometry;
+    int64_t kv_heads = geometry->kv_heads, loaded = kv_heads * geometry->repeat;
+    const struct {
+        int which;
+        bool all;
+        int64_t heads, dim;
+    } rows[] = {
+        {KVMILL_QUERY, false, geometry->heads, geometry->key.dim},
+        {KVMILL_CURRENT_KEY, false, kv_heads, geometry->key.dim},
+        {KVMILL_CURRENT_VALUE, false, kv_heads, geometry->value.dim},
+        {KVMILL_KEY, true, loaded, geometry->key.dim},
+        {KVMILL_VALUE, true, loaded, geometry->value.dim},
+        {KVMILL_ATTN_OUTPUT, false, geometry->heads, geometry->value.dim},
+        {KVMILL_LSE, false, geometry->heads, 0},
+    };
+    kvmill_status status = KVMILL_OK;
+    for (size_t i = 0; status == KVMILL_OK && i < sizeof rows / sizeof *rows; i++)
+        status = check_tokens(given, rows[i].which, rows[i].all, rows[i].heads, rows[i].dim);
+    if (status == KVMILL_OK && given->base.tensors[KVMILL_SINKS] != NULL)
+        status = kvmill_check_shape(&given->base, KVMILL_SINKS, 1, &geometry->heads);
+    return status == KVMILL_OK ? check_mask(given) : status;
+}
+
+/* ---- Addresses ---- */
+
+/* The dims of tokens and heads are those behind the batch, if there is one. */
+static struct token_rows rows_of(const struct given *given, int which) {
+    const DLTensor *tensor = given->base.tensors[which];
+    int token = given->plan->geometry.dynamic ? 0 : 1;
+    if (tensor == NULL)
+        return (struct token_rows){0};
+    return (struct token_rows){tensor_data(tensor), kvmill_tensor_step(tensor, token - 1),
+                               kvmill_tensor_step(tensor, token),
+                               kvmill_tensor_step(tensor, token + 1)};
+}
+
+static struct mask_view mask_of(const struct given *given) {
+    const DLTensor *mask = given->base.tensors[KVMILL_ATTN_MASK];
+    if (mask == NULL)
+        return (struct mask_view){0};
+    int rank = mask->ndim;
+    return (struct mask_view){
+        .rows = {tensor_data(mask), kvmill_tensor_step(mask, rank - 4),
+                 kvmill_tensor_step(mask, rank - 2), kvmill_tensor_step(mask, rank - 3)},
+        .key = kvmill_activation_bytes(given->plan->geometry.activation),
+        .as_it_is = true,
+    };
+}
+
+/* Of MultiHeadAttention: key and value themselves are the rows. */
+static struct cache_side plain_side(const struct given *given, int which) {
+    struct token_rows rows = rows_of(given, which);
+    return (struct cache_side){
+        .rows = {.data = rows.data, .row_stride = rows.token, .head_stride = rows.head},
+        .batch = rows.batch,
+    };
+}
+
+/* Address of K (v = 0) or V of the layer. */
+static unsigned char *layer_of(const struct given *given, const DLTensor *tensor, int v) {
+    const struct cache_layout *layout = &given->plan->layout;
+    return tensor_data(tensor) +
+           given->plan->geometry.layer * kvmill_tensor_step(tensor, layout->layer) +
+           v * kvmill_tensor_step(tensor, layout->kv);
+}
+
+/* Pages of one row are rows. */
+static int64_t row_step(const struct given *given, const DLTensor *tensor) {
+    const struct cache_layout *layout = &given->plan->layout;
+    bool in_pages = layout->row > 0 && given->plan->geometry.page_size > 1;
+    return kvmill_tensor_step(tensor, in_pages ? layout->row : layout->slot);
+}
+
+/* v = 1 lies behind K in one tensor, or is the only part of another. */
+static struct cache_side cache_side_of(const struct given *given, int v) {
+    bool differs = given->plan->geometry.value_differs;
+    const struct cache_layout *layout = &given->plan->layout;
+    const DLTensor *cache = given->base.tensors[differs && v ? KVMILL_VALUE_CACHE : KVMILL_CACHE];
+    const DLTensor *scale = given->base.tensors[differs && v ? KVMILL_VALUE_SCALE : KVMILL_SCALE];
+    if (cache == NULL)
+        return (struct cache_side){0};
+    struct cache_side side = {
+        .rows = {.data = layer_of(given, cache, v),
+                 .row_stride = row_step(given, cache),
+                 .head_stride = kvmill_tensor_step(cache, layout->head)},
+        .batch = kvmill_tensor_step(cache, layout->batch),
+    };
+    if (scale == NULL)
+        return side;
+    side.rows.scale = layer_of(given, scale, v);
+    side.rows.scale_row_stride = row_step(given, scale);
+    side.rows.scale_head_stride = kvmill_tensor_step(scale, layout->head);
+    side.scale_batch = kvmill_tensor_step(scale, layout->batch);
+    return side;
+}
+
+static struct head_numbers sinks_of(const struct given *given) {
+    const DLTensor *sinks = given->base.tensors[KVMILL_SINKS];
+    if (sinks == NULL)
+        return (struct head_numbers){0};
+    return (struct head_numbers){tensor_data(sinks), kvmill_tensor_step(sinks, 0),
+                                 kvmill_dtype_equal(sinks->dtype, float32_type)
+                                     ? KVMILL_F32
+                                     : given->plan->geometry.activation};
+}
+
+void kvmill_set_addresses(const struct given *given) {
+    struct cache_call *call = given->call;
+    struct attend_view *view = &call->base.view;
+    bool plain = given->plan->geometry.which == KVMILL_MULTI_HEAD_ATTENTION;
+    for (int v = 0; v < 2; v++) {
+        view->side[0][v] = plain ? plain_side(given, KVMILL_KEY + v) : cache_side_of(given, v);
+        call->current[v] = rows_of(given, KVMILL_CURRENT_KEY + v);
+        call->loaded[v] = rows_of(given, KVMILL_KEY + v);
+    }
+    view->query = rows_of(given, KVMILL_QUERY);
+    view->output = rows_of(given, KVMILL_ATTN_OUTPUT);
+    view->lse = rows_of(given, KVMILL_LSE);
+    view->mask = mask_of(given);
+    view->sinks = sinks_of(given);
+    kvmill_set_view(call);
+}

@@ -1,0 +1,188 @@
+/* Planning ONNX Attention.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../../defs/dtype.h"
+#include "../../ops/fail.h"
+#include "../core/words.h"
+#include "onnx_attention.h"
+
+static void destroy(kvmill_plan *base) {
+    struct onnx_plan *plan = (struct onnx_plan *)(void *)base;
+    for (int v = 0; v < 2; v++)
+        kvmill_plan_destroy(plan->scatter[v]);
+    free(plan);
+}
+
+static const struct plan_op onnx_attention_op = {
+    .begin = kvmill_onnx_attention_begin,
+    .parts = kvmill_phase_parts,
+    .part = kvmill_phase_part,
+    .next = kvmill_phase_next,
+    .destroy = destroy,
+};
+
+const struct phase *const kvmill_onnx_phases[] = {
+    &kvmill_attend_phase,  &kvmill_merge_phase,   &kvmill_wide_phase, &kvmill_scores_phase,
+    &kvmill_present_phase, &kvmill_scatter_phase, &kvmill_ring_phase, NULL};
+
+/* ---- Words ---- */
+
+static void say_problem(struct words *words, const struct onnx_plan *onnx) {
+    const struct kvmill_attention_geometry *geometry = &onnx->geometry;
+    kvmill_say(words, "%s-%" PRId64 "%s, %" PRId64 " heads on %" PRId64,
+               geometry->step ? "TensorScatterAttention" : "Attention", onnx->op.opset,
+               geometry->circular ? " circular" : "", geometry->heads, geometry->kv_heads);
+    kvmill_say(words, ", Q and K %s of %" PRId64 ", V %s of %" PRId64,
+               kvmill_dtype_name(onnx->types[KVMILL_ATTENTION_Q]), geometry->key_dim,
+               kvmill_dtype_name(onnx->types[KVMILL_ATTENTION_V]), geometry->value_dim);
+    if (onnx->has[KVMILL_ATTENTION_MASK])
+        kvmill_say(words, ", attn_mask %s", kvmill_dtype_name(onnx->types[KVMILL_ATTENTION_MASK]));
+}
+
+static void say_kernels(struct onnx_plan *plan) {
+    static const char portable[] = " a portable function in float64 (no family of kernels has it)";
+    struct words words = {plan->base.description, sizeof plan->base.description};
+    say_problem(&words, plan);
+    kvmill_say(&words, "; attend with");
+    if (plan->geometry.is_wide)
+        kvmill_say(&words, "%s", portable);
+    else
+        kvmill_say_tiles(&words, &plan->attend.tiles[plan->has[KVMILL_ATTENTION_MASK]]);
+    for (int v = 0; v < 2 && plan->scatter[v] != NULL; v++) {
+        kvmill_say(&words, "; then ");
+        kvmill_said(&words, kvmill_plan_describe(plan->scatter[v], words.at, words.left));
+    }
+    if (plan->geometry.step && plan->scatter[0] == NULL)
+        kvmill_say(&words, "; then store K and V with a portable copy (without padding)");
+    if (plan->has[KVMILL_ATTENTION_QK_MATMUL_OUTPUT])
+        kvmill_say(&words, "; qk_matmul_output of mode %" PRId64 " with%s",
+                   plan->op.qk_matmul_output_mode, portable);
+}
+
+/* ---- Plans ---- */
+
+/* What is to be planned; step is NULL where it is Attention alone. */
+struct source {
+    const kvmill_attention *op;
+    const kvmill_tensor_scatter_attention *step;
+    struct kvmill_attention_geometry geometry;
+};
+
+/* A step has all outputs; in its prototype they may be missing. */
+static bool has_tensor(const struct source *source, const DLTensor *tensor, int which) {
+    bool cache = source->step != NULL &&
+                 (which == KVMILL_ATTENTION_PRESENT_KEY || which == KVMILL_ATTENTION_PRESENT_VALUE);
+    return tensor != NULL || which == KVMILL_ATTENTION_Y || cache;
+}
+
+static DLDataType type_of(const struct source *source, const DLTensor *tensor, int which) {
+    if (tensor != NULL)
+        return tensor->dtype;
+    return which == KVMILL_ATTENTION_PRESENT_VALUE ? source->op->V->dtype : source->op->Q->dtype;
+}
+
+static void set_onnx(const struct source *source, struct onnx_plan *onnx) {
+    const DLTensor *tensors[ALL_ATTENTION_TENSORS];
+    kvmill_attention_tensors(source->op, tensors);
+    tensors[KVMILL_ATTENTION_WRITE_INDICES] = source->step ? source->step->write_indices : NULL;
+    onnx->op = *source->op;
+    onnx->geometry = source->geometry;
+    for (int i = 0; i < ALL_ATTENTION_TENSORS; i++) {
+        onnx->has[i] = has_tensor(source, tensors[i], i);
+        onnx->types[i] = type_of(source, tensors[i], i);
+    }
+}
+
+static struct onnx_plan *allocate(const struct source *source, int threads) {
+    const struct kvmill_cache_geometry geometry =
+        kvmill_attention_cache_geometry(source->op, &source->geometry);
+    struct onnx_plan *plan = calloc(1, sizeof *plan);
+    if (plan == NULL)
+        return NULL;
+    set_onnx(source, plan);
+    plan->base.op = &onnx_attention_op;
+    plan->name = source->step ? "TensorScatterAttention" : "Attention";
+    plan->attend = kvmill_attend_plan_of(&geometry, threads);
+    plan->attend.converts = plan->has[KVMILL_ATTENTION_MASK];
+    return plan;
+}
+
+/* In a ring padding would replace keys that are still to be seen. */
+static kvmill_status plan_scatters(const struct source *source, const kvmill_plan_options *options,
+                                   struct onnx_plan *onnx, kvmill_error *error) {
+    kvmill_status status = KVMILL_OK;
+    bool padded = source->geometry.circular && onnx->has[KVMILL_ATTENTION_NONPAD_KV_SEQLEN];
+    for (int v = 0; status == KVMILL_OK && source->step != NULL && !padded && v < 2; v++) {
+        const kvmill_tensor_scatter scatter = kvmill_attention_scatter(source->step, v);
+        status = kvmill_plan_tensor_scatter(&scatter, options, &onnx->scatter[v], error);
+    }
+    return status;
+}
+
+static void select_kernels(struct onnx_plan *plan, const struct shelf *shelf) {
+    bool masked = plan->has[KVMILL_ATTENTION_MASK];
+    const struct kvmill_cache_geometry geometry =
+        kvmill_attention_cache_geometry(&plan->op, &plan->geometry);
+    const struct kvmill_attend_shape wanted = kvmill_attend_shape_of(&geometry, masked);
+    if (!plan->geometry.is_wide)
+        kvmill_select_tiles(shelf, &wanted, &plan->attend.tiles[masked]);
+    plan->base.workspace_size = kvmill_attend_lay_out(&plan->attend) + sizeof(struct onnx_run);
+    say_kernels(plan);
+}
+
+static kvmill_status make_plan(const struct source *source, const kvmill_plan_options *options,
+                               kvmill_plan **plan, kvmill_error *error) {
+    struct shelf shelf;
+    int threads;
+    kvmill_status status = kvmill_check_threads(options, &threads, error);
+    if (status == KVMILL_OK)
+        status = kvmill_open_shelf(options, &shelf, error);
+    if (status != KVMILL_OK)
+        return status;
+    struct onnx_plan *made = allocate(source, threads);
+    if (made == NULL)
+        return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
+    status = plan_scatters(source, options, made, error);
+    if (status != KVMILL_OK) {
+        destroy(&made->base);
+        return status;
+    }
+    select_kernels(made, &shelf);
+    *plan = &made->base;
+    kvmill_plan_announce(*plan);
+    return kvmill_succeed(error);
+}
+
+kvmill_status kvmill_plan_attention(const kvmill_attention *op, const kvmill_plan_options *options,
+                                    kvmill_plan **plan, kvmill_error *error) {
+    struct source source = {.op = op};
+    if (plan == NULL || op == NULL)
+        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "op");
+    *plan = NULL;
+    kvmill_status status = kvmill_plan_check_sizes(op->struct_size, sizeof *op, options, error);
+    if (status == KVMILL_OK)
+        status = kvmill_attention_check(op, &source.geometry, error);
+    return status == KVMILL_OK ? make_plan(&source, options, plan, error) : status;
+}
+
+kvmill_status kvmill_plan_tensor_scatter_attention(const kvmill_tensor_scatter_attention *op,
+                                                   const kvmill_plan_options *options,
+                                                   kvmill_plan **plan, kvmill_error *error) {
+    if (plan == NULL || op == NULL)
+        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "op");
+    *plan = NULL;
+    kvmill_status status = kvmill_plan_check_sizes(op->struct_size, sizeof *op, options, error);
+    if (status == KVMILL_OK && op->attention == NULL)
+        status = kvmill_fail(error, KVMILL_E_NULL, "op.attention is NULL");
+    if (status != KVMILL_OK)
+        return status;
+    struct source source = {.op = op->attention, .step = op};
+    status = kvmill_plan_check_sizes(source.op->struct_size, sizeof *source.op, NULL, error);
+    if (status == KVMILL_OK)
+        status = kvmill_attention_step_check(op, &source.geometry, error);
+    return status == KVMILL_OK ? make_plan(&source, options, plan, error) : status;
+}

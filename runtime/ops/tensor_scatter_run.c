@@ -1,0 +1,344 @@
+/* A run of ONNX TensorScatter-24: validation, then two tasks: keep the rows of past that no update
+   replaces (unless in place), store the rows of update.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "tensor_scatter.h"
+
+#include <inttypes.h>
+
+#include "../../defs/dtype.h"
+#include "../../ops/extent.h"
+#include "../../ops/fail.h"
+#include "../core/tensor.h"
+
+/* A part moves about 2^18 bytes: enough to be worth handing to a thread, and for the kernel to get
+   into its stride. */
+enum { part_shift = 18 };
+
+/* What is kept goes to a fresh cache; from here on it will not stay in the second-level cache
+   anyway, and stores that bypass it spare the read for ownership. */
+static const int64_t stream_keep_bytes = 4 << 20;
+
+/* Rows in the middle of a cache are rarely in the processor's caches: from a few rows on, reading
+   them only to overwrite them is most of the time (doc/performance.md). */
+static const int64_t stream_store_bytes = 8 << 10;
+
+static const struct tensor_scatter_plan *plan_of(const struct tensor_scatter_call *call) {
+    return (const struct tensor_scatter_plan *)(const void *)call->base.plan;
+}
+
+/* ---- Looks ---- */
+
+/* write_indices has no view: it is one-dimensional. */
+struct views {
+    struct tensor_view past, update, present;
+};
+
+static bool has_known_dims(const DLTensor *tensor) {
+    return kvmill_element_count(tensor) >= 0;
+}
+
+static struct views look(const DLTensor *const *tensors, int axis) {
+    return (struct views){
+        .past = kvmill_tensor_look(tensors[KVMILL_PAST_CACHE], axis),
+        .update = kvmill_tensor_look(tensors[KVMILL_UPDATE], axis),
+        .present = kvmill_tensor_look(tensors[KVMILL_PRESENT_CACHE], axis),
+    };
+}
+
+static kvmill_status check_views(const struct tensor_scatter_plan *plan, const struct views *views,
+                                 kvmill_error *error) {
+    bool any_strides = plan->store.kernel == &kvmill_portable_store_rows &&
+                       plan->keep.kernel == &kvmill_portable_keep_rows;
+    if (any_strides || (views->past.folds && views->update.folds && views->present.folds))
+        return KVMILL_OK;
+    return kvmill_fail(
+        error, KVMILL_E_STRIDE,
+        "the strides do not fold to [batch, heads, slot, row] with rows in one piece, "
+        "as the planned kernels need; plan with these strides");
+}
+
+/* ---- The problem in kernel units ---- */
+
+/* Not a division: this runs a dozen times per call. */
+static int64_t units_of(const struct tensor_scatter_plan *plan, int64_t elements) {
+    return elements * plan->unit_factor >> plan->unit_shift;
+}
+
+static struct kvmill_row_strides strides_of(const struct tensor_scatter_plan *plan,
+                                            const struct tensor_view *view) {
+    return (struct kvmill_row_strides){
+        .batch = units_of(plan, view->strides.batch),
+        .head = units_of(plan, view->strides.head),
+        .row = units_of(plan, view->strides.row),
+    };
+}
+
+/* All but the addresses. */
+static void set_rows(const struct tensor_scatter_plan *plan, const struct views *views,
+                     struct kvmill_rows *rows) {
+    const DLTensor *past = views->past.tensor, *update = views->update.tensor;
+    rows->batch = past->shape[0];
+    rows->heads = views->past.heads;
+    rows->capacity = past->shape[plan->geometry.axis];
+    rows->rows = update->shape[plan->geometry.axis];
+    rows->row = units_of(plan, views->past.row);
+    rows->past_stride = strides_of(plan, &views->past);
+    rows->update_stride = strides_of(plan, &views->update);
+    rows->present_stride = strides_of(plan, &views->present);
+}
+
+/* ---- Tasks ---- */
+
+static int64_t clamp(int64_t x, int64_t least, int64_t most) {
+    return x < least ? least : x > most ? most : x;
+}
+
+/* Parts that `units` kernel units are worth. */
+static int64_t worth(const struct tensor_scatter_plan *plan, int64_t units) {
+    int shift = plan->shape.unit_bits == 4 ? part_shift + 1 : part_shift;
+    return units >> shift;
+}
+
+/* Nibble rows share bytes with their neighbours: slabs go in pairs and are not cut. */
+static void set_chunks(const struct tensor_scatter_plan *plan, struct kvmill_rows *rows,
+                       int64_t slots) {
+    rows->chunks =
+        plan->shape.unit_bits == 4 ? 1 : clamp(worth(plan, slots * rows->row), 1, slots + !slots);
+}
+
+static const struct kvmill_kernel *kernel_for(const struct by_size *by_size,
+                                              const struct kvmill_rows *rows) {
+    const struct kvmill_call_size size = {rows->batch, rows->rows, rows->capacity};
+    return by_size->count == 0 ? by_size->kernel : kvmill_nearest_kernel(by_size, &size);
+}
+
+static void add_task(const struct tensor_scatter_plan *plan, struct tensor_scatter_call *call,
+                     const struct by_size *by_size, int64_t slots) {
+    const struct kvmill_rows *rows = &call->problem.rows;
+    const struct kvmill_kernel *kernel = kernel_for(by_size, rows);
+    int64_t slabs = rows->batch * rows->heads;
+    int64_t units = kernel->whole_batch ? rows->batch : slabs * rows->chunks;
+    if (slots == 0)
+        return;
+    call->tasks[call->task_count++] = (struct task){
+        .kernel = kernel,
+        .units = units,
+        .parts = clamp(worth(plan, slabs * slots * rows->row), 1, units),
+        .granule = plan->shape.unit_bits == 4 ? 2 : 1,
+    };
+}
+
+static bool is_nothing(const struct kvmill_rows *rows) {
+    return rows->batch == 0 || rows->heads == 0 || rows->capacity == 0 || rows->row == 0;
+}
+
+static void set_tasks(const struct tensor_scatter_plan *plan, struct tensor_scatter_call *call,
+                      bool in_place) {
+    struct kvmill_rows *rows = &call->problem.rows;
+    call->task_count = 0;
+    call->serial = plan->shape.unit_bits == 4 && !in_place;
+    if (is_nothing(rows))
+        return;
+    int64_t slot_units = rows->batch * rows->heads * rows->row;
+    set_chunks(plan, rows, in_place ? rows->rows : rows->capacity);
+    rows->stream_keep = slot_units * rows->capacity >= stream_keep_bytes;
+    rows->stream_store = slot_units * rows->rows >= stream_store_bytes;
+    if (!in_place)
+        add_task(plan, call, &plan->keep, rows->capacity - rows->rows);
+    add_task(plan, call, &plan->store, rows->rows);
+}
+
+static void prepare(const struct tensor_scatter_plan *plan, const struct views *views,
+                    bool in_place, struct tensor_scatter_call *call) {
+    call->base.plan = &plan->base;
+    call->problem.axis = plan->geometry.axis;
+    call->problem.in_place = in_place;
+    call->problem.count = views->present.count;
+    set_rows(plan, views, &call->problem.rows);
+    set_tasks(plan, call, in_place);
+}
+
+/* So that a run need not count. */
+static void set_bytes(struct tensor_rule *rule) {
+    rule->bytes = kvmill_dtype_bytes(rule->type, kvmill_count_of(rule->dims, rule->rank));
+}
+
+static bool is_dense_prototype(const DLTensor *tensor) {
+    return tensor->strides == NULL && has_known_dims(tensor);
+}
+
+void kvmill_tensor_scatter_prepare(struct tensor_scatter_plan *plan,
+                                   const kvmill_tensor_scatter *op) {
+    const DLTensor *tensors[] = {op->past_cache, op->update, NULL, op->past_cache};
+    plan->is_prepared = is_dense_prototype(op->past_cache) && is_dense_prototype(op->update);
+    if (!plan->is_prepared)
+        return;
+    struct views views = look(tensors, plan->geometry.axis);
+    prepare(plan, &views, false, &plan->prepared[0]);
+    prepare(plan, &views, true, &plan->prepared[1]);
+    for (int i = 0; i < KVMILL_TENSOR_SCATTER_TENSORS; i++)
+        if (plan->rules[i].presence != ABSENT)
+            set_bytes(&plan->rules[i]);
+}
+
+/* ---- Addresses ---- */
+
+static void set_addresses(struct rows_problem *problem, const DLTensor *const *tensors) {
+    const DLTensor *indices = tensors[KVMILL_WRITE_INDICES];
+    problem->past = tensors[KVMILL_PAST_CACHE];
+    problem->update = tensors[KVMILL_UPDATE];
+    problem->present = tensors[KVMILL_PRESENT_CACHE];
+    problem->rows.past = tensor_data(problem->past);
+    problem->rows.update = tensor_data(problem->update);
+    problem->rows.present = tensor_data(problem->present);
+    problem->rows.starts =
+        indices ? (const kvmill_index *)(const void *)tensor_data(indices) : NULL;
+    problem->rows.starts_stride = indices && indices->strides ? indices->strides[0] : 1;
+}
+
+/* ---- Indices ---- */
+
+static kvmill_status check_starts(const struct kvmill_rows *rows, bool circular,
+                                  kvmill_error *error) {
+    int64_t most = circular ? INT64_MAX : rows->capacity - rows->rows;
+    for (int64_t b = 0; rows->starts != NULL && b < rows->batch; b++) {
+        int64_t start = rows->starts[b * rows->starts_stride];
+        if (start < 0)
+            return kvmill_fail(error, KVMILL_E_INDEX_NEGATIVE,
+                               "write_indices[%" PRId64 "] is %" PRId64 "; accepted: 0 to %" PRId64,
+                               b, start, most);
+        if (start > most)
+            return kvmill_fail(error, KVMILL_E_INDEX_RANGE,
+                               "write_indices[%" PRId64 "] is %" PRId64 "; accepted: 0 to %" PRId64
+                               " (capacity %" PRId64 ", %" PRId64 " rows)",
+                               b, start, most, rows->capacity, rows->rows);
+    }
+    return KVMILL_OK;
+}
+
+/* ---- The op ---- */
+
+static bool is_dense_of(const struct tensor_scatter_plan *plan, const DLTensor *tensor,
+                        const int64_t *dims) {
+    return tensor != NULL && tensor->ndim == plan->rank &&
+           kvmill_dtype_equal(tensor->dtype, plan->dtype) && tensor->strides == NULL &&
+           memcmp(tensor->shape, dims, (size_t)plan->rank * sizeof *dims) == 0;
+}
+
+static bool is_dense_vector(const DLTensor *tensor, int64_t count) {
+    return tensor->ndim == 1 && tensor->shape[0] == count && tensor->strides == NULL &&
+           kvmill_dtype_equal(tensor->dtype, (DLDataType){kDLInt, 64, 1});
+}
+
+/* The tensors are just the prototypes of a prepared plan, with data: as most runs' are. */
+static bool is_as_prepared(const struct tensor_scatter_plan *plan, const DLTensor *const *tensors) {
+    const DLTensor *past = tensors[KVMILL_PAST_CACHE], *present = tensors[KVMILL_PRESENT_CACHE];
+    const DLTensor *indices = tensors[KVMILL_WRITE_INDICES];
+    return plan->is_prepared && is_dense_of(plan, past, plan->dims) &&
+           is_dense_of(plan, tensors[KVMILL_UPDATE], plan->dims + plan->rank) &&
+           (past == present || is_dense_of(plan, present, plan->dims)) &&
+           (indices != NULL) == plan->has_indices &&
+           (indices == NULL || is_dense_vector(indices, plan->dims[0]));
+}
+
+/* Anything else. */
+static kvmill_status shape_call(struct tensor_scatter_call *call, const struct given_tensors *given,
+                                const DLTensor *const *tensors) {
+    const struct tensor_scatter_plan *plan = plan_of(call);
+    const DLTensor *past = tensors[KVMILL_PAST_CACHE], *update = tensors[KVMILL_UPDATE];
+    int axis = plan->geometry.axis;
+    kvmill_status status = kvmill_check_given(given, tensors);
+    if (status == KVMILL_OK)
+        status = kvmill_tensor_scatter_check_rows(past, update, axis, given->error);
+    if (status != KVMILL_OK)
+        return status;
+    struct views views = look(tensors, axis);
+    status = check_views(plan, &views, given->error);
+    if (status == KVMILL_OK)
+        prepare(plan, &views, kvmill_tensor_is_same_memory(past, tensors[KVMILL_PRESENT_CACHE]),
+                call);
+    return status;
+}
+
+static kvmill_status begin(struct tensor_scatter_call *call, const DLTensor *const *tensors,
+                           kvmill_error *error) {
+    const struct tensor_scatter_plan *plan = plan_of(call);
+    const DLTensor *known[KVMILL_TENSOR_SCATTER_TENSORS];
+    const struct given_tensors given = {
+        plan->rules, KVMILL_TENSOR_SCATTER_TENSORS, "TensorScatter", known, error, NULL};
+    kvmill_status status;
+    memcpy(known, tensors, sizeof known);
+    if (is_as_prepared(plan, tensors)) {
+        *call = plan->prepared[tensor_data(known[KVMILL_PAST_CACHE]) ==
+                               tensor_data(known[KVMILL_PRESENT_CACHE])];
+        status = kvmill_check_memory(&given);
+    } else {
+        status = shape_call(call, &given, tensors);
+    }
+    if (status == KVMILL_OK)
+        status = kvmill_check_overlaps(&given);
+    if (status != KVMILL_OK)
+        return status;
+    set_addresses(&call->problem, tensors);
+    return check_starts(&call->problem.rows, plan->geometry.circular, error);
+}
+
+kvmill_status kvmill_tensor_scatter_begin(struct call *call, const DLTensor *const *tensors,
+                                          kvmill_error *error) {
+    return begin((struct tensor_scatter_call *)(void *)call, tensors, error);
+}
+
+/* ---- Parts ---- */
+
+static const struct tensor_scatter_call *const_call_of(const struct call *call) {
+    return (const struct tensor_scatter_call *)(const void *)call;
+}
+
+static void run_task(const struct tensor_scatter_call *call, const struct task *task, int64_t first,
+                     int64_t last) {
+    if (first < last)
+        task->kernel->run(&call->problem, first, last);
+}
+
+void kvmill_tensor_scatter_all(const struct call *base) {
+    const struct tensor_scatter_call *call = const_call_of(base);
+    for (int t = 0; t < call->task_count; t++)
+        run_task(call, &call->tasks[t], 0, call->tasks[t].units);
+}
+
+int64_t kvmill_tensor_scatter_parts(const struct call *base) {
+    const struct tensor_scatter_call *call = const_call_of(base);
+    int64_t parts = 0;
+    for (int t = 0; t < call->task_count; t++)
+        parts += call->tasks[t].parts;
+    return call->serial && parts > 0 ? 1 : parts;
+}
+
+/* First unit of a part of a task. */
+static int64_t boundary(const struct task *task, int64_t part) {
+    if (part == task->parts)
+        return task->units;
+    return task->units * part / task->parts / task->granule * task->granule;
+}
+
+void kvmill_tensor_scatter_part(const struct call *base, int64_t part) {
+    const struct tensor_scatter_call *call = const_call_of(base);
+    if (call->serial) {
+        kvmill_tensor_scatter_all(base);
+        return;
+    }
+    const struct task *task = call->tasks;
+    while (part >= task->parts)
+        part -= task++->parts;
+    run_task(call, task, boundary(task, part), boundary(task, part + 1));
+}
+
+/* The only phase.  The unused half of the last byte of a fresh 4-bit cache is 0. */
+bool kvmill_tensor_scatter_next(struct call *base) {
+    const struct rows_problem *problem = &const_call_of(base)->problem;
+    if (kvmill_dtype_bits(problem->present->dtype) == 4 && !problem->in_place &&
+        problem->count % 2 != 0)
+        tensor_data(problem->present)[problem->count / 2] &= 0x0f;
+    return false;
+}

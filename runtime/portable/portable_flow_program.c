@@ -1,0 +1,19 @@
+/* A program of a flow by its interpreter.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "../flow/flow_run.h"
+#include "portable.h"
+
+static void run(const void *problem, int64_t first, int64_t last) {
+    const struct flow_interpreted *interpreted;
+    memcpy(&interpreted, problem, sizeof interpreted);
+    interpreted->run(interpreted, problem, first, last);
+}
+
+const struct kvmill_kernel kvmill_portable_flow_program = {
+    .abi = KVMILL_KERNEL_ABI,
+    .family = KVMILL_FLOW_PROGRAM,
+    .symbol = "kvmill_flow_program__portable",
+    .isa = "scalar",
+    .run = run,
+};

@@ -1,0 +1,113 @@
+/* STORE_ROWS and KEEP_ROWS for every type, rank and stride: what runs where no pack fits.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "rows.h"
+
+#include "../../defs/dtype.h"
+#include "../core/tensor.h"
+
+/* Offset, in elements, of index number `index` of the dims [from, to), counted row-major. */
+static int64_t offset_of(const DLTensor *tensor, int from, int to, int64_t index) {
+    int64_t offset = 0;
+    for (int d = to - 1; d >= from; d--) {
+        offset += index % tensor->shape[d] * kvmill_tensor_stride(tensor, d);
+        index /= tensor->shape[d];
+    }
+    return offset;
+}
+
+static int64_t row_offset(const DLTensor *tensor, int axis, int64_t slab, int64_t slot) {
+    return offset_of(tensor, 0, axis, slab) + slot * kvmill_tensor_stride(tensor, axis);
+}
+
+static unsigned nibble_at(const unsigned char *data, int64_t element) {
+    return data[element / 2] >> (element % 2 * 4) & 0xf;
+}
+
+static void set_nibble(unsigned char *data, int64_t element, unsigned value) {
+    int shift = (int)(element % 2 * 4);
+    unsigned other = data[element / 2] & (0xf0u >> shift);
+    data[element / 2] = (unsigned char)(other | value << shift);
+}
+
+static void copy_element(const DLTensor *to, int64_t at, const DLTensor *from, int64_t source) {
+    int bits = kvmill_dtype_bits(to->dtype);
+    int64_t bytes = bits / 8;
+    if (bits == 4)
+        set_nibble(tensor_data(to), at, nibble_at(tensor_data(from), source));
+    else
+        memcpy(tensor_data(to) + at * bytes, tensor_data(from) + source * bytes, (size_t)bytes);
+}
+
+static bool is_byte_run(const DLTensor *tensor, int axis, int64_t row) {
+    return kvmill_tensor_is_dense_from(tensor, axis + 1) &&
+           (kvmill_dtype_bits(tensor->dtype) != 4 || row % 2 == 0);
+}
+
+/* Copy row `source` of `from` to row `slot` of `to`, both of slab number `slab`. */
+static void copy_row(const struct rows_problem *problem, int64_t slab, int64_t slot,
+                     const DLTensor *from, int64_t source) {
+    const DLTensor *to = problem->present;
+    int axis = problem->axis;
+    int64_t row = 1;
+    for (int d = axis + 1; d < to->ndim; d++)
+        row *= to->shape[d];
+    int64_t at = row_offset(to, axis, slab, slot), begin = row_offset(from, axis, slab, source);
+    if (is_byte_run(to, axis, row) && is_byte_run(from, axis, row)) {
+        memcpy(tensor_data(to) + kvmill_dtype_bytes(to->dtype, at),
+               tensor_data(from) + kvmill_dtype_bytes(to->dtype, begin),
+               (size_t)kvmill_dtype_bytes(to->dtype, row));
+        return;
+    }
+    for (int64_t e = 0; e < row; e++)
+        copy_element(to, at + offset_of(to, axis + 1, to->ndim, e), from,
+                     begin + offset_of(from, axis + 1, to->ndim, e));
+}
+
+/* Slot of the first new row of a slab. */
+static int64_t first_slot(const struct kvmill_rows *rows, int64_t slab) {
+    int64_t batch = slab / rows->heads;
+    return rows->starts == NULL ? 0 : rows->starts[batch * rows->starts_stride] % rows->capacity;
+}
+
+static void store_rows(const void *argument, int64_t first, int64_t last) {
+    const struct rows_problem *problem = argument;
+    const struct kvmill_rows *rows = &problem->rows;
+    for (int64_t unit = first; unit < last; unit++) {
+        int64_t slab = unit / rows->chunks, chunk = unit % rows->chunks;
+        int64_t end = rows->rows * (chunk + 1) / rows->chunks;
+        for (int64_t s = rows->rows * chunk / rows->chunks; s < end; s++)
+            copy_row(problem, slab, (first_slot(rows, slab) + s) % rows->capacity, problem->update,
+                     s);
+    }
+}
+
+static void keep_rows(const void *argument, int64_t first, int64_t last) {
+    const struct rows_problem *problem = argument;
+    const struct kvmill_rows *rows = &problem->rows;
+    for (int64_t unit = first; unit < last; unit++) {
+        int64_t slab = unit / rows->chunks, chunk = unit % rows->chunks;
+        int64_t end = rows->capacity * (chunk + 1) / rows->chunks;
+        for (int64_t slot = rows->capacity * chunk / rows->chunks; slot < end; slot++) {
+            int64_t age = slot - first_slot(rows, slab);
+            if ((age < 0 ? age + rows->capacity : age) >= rows->rows)
+                copy_row(problem, slab, slot, problem->past, slot);
+        }
+    }
+}
+
+const struct kvmill_kernel kvmill_portable_store_rows = {
+    .abi = KVMILL_KERNEL_ABI,
+    .family = KVMILL_STORE_ROWS,
+    .symbol = "kvmill_store_rows__portable",
+    .isa = "scalar",
+    .run = store_rows,
+};
+
+const struct kvmill_kernel kvmill_portable_keep_rows = {
+    .abi = KVMILL_KERNEL_ABI,
+    .family = KVMILL_KEEP_ROWS,
+    .symbol = "kvmill_keep_rows__portable",
+    .isa = "scalar",
+    .run = keep_rows,
+};

@@ -1,0 +1,24 @@
+/* Problems of the families STORE_ROWS and KEEP_ROWS as the runtime hands them to kernels.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_RUNTIME_PORTABLE_ROWS_H
+#define KVMILL_RUNTIME_PORTABLE_ROWS_H
+
+#include <stdbool.h>
+
+#include <kvmill.h>
+
+/* Generated kernels see only `rows`, in kernel units.  The portable ones take the tensors as they
+   are, so that any strides will do. */
+struct rows_problem {
+    struct kvmill_rows rows;
+    const DLTensor *past, *update, *present;
+    int axis;
+    int64_t count; /* elements of present */
+    bool in_place;
+};
+
+extern const struct kvmill_kernel kvmill_portable_store_rows;
+extern const struct kvmill_kernel kvmill_portable_keep_rows;
+
+#endif

@@ -1,0 +1,42 @@
+m4_divert(-1)
+m4_dnl float8.m4 -- floats of 8 bits, by their parts: what is too large is stored as the largest number, NaN stays NaN.
+
+m4_dnl _km_float8_end(T) -- the bits of infinity, or of the NaN after the largest number.
+m4_define(«_km_float8_end», «km_if(km_part(«is_finite», $1), 127, «m4_eval(128 - (1 << km_part(«mantissa», $1)))»)»)
+m4_define(«_km_float8_shift», «m4_eval(23 - km_part(«mantissa», $1))»)
+m4_define(«_km_float8_gap», «m4_eval(128 - (1 << (km_part(«exponent», $1) - 1)))»)
+
+m4_dnl What has no exponent counts the least number, 2^(gap - 126 - mantissa).
+m4_define(«_km_float8_unit», «0x1p«»m4_eval(_km_float8_gap($1) - 126 - km_part(«mantissa», $1))«»f»)
+
+m4_define(«_km_float8_words», «km_word(«load_$1», «vf», «const void *from», «
+    vi b = load_u8(from), magnitude = b & 0x7f;
+    vi quiet = (magnitude > m4_eval(_km_float8_end(«$1») - km_part(«is_finite», «$1»))) & 0x400000;
+    vf normal = (vf)((magnitude << _km_float8_shift(«$1»)) + (_km_float8_gap(«$1») << 23));
+    vf small = __builtin_convertvector(magnitude, vf) * _km_float8_unit(«$1»);
+    vf special = (vf)((magnitude << _km_float8_shift(«$1»)) | 0x7f800000 | quiet);
+    vf x = choose(magnitude >= _km_float8_end(«$1»), special, choose(magnitude < m4_eval(1 << km_part(«mantissa», «$1»)), small, normal));
+    return (vf)((vi)x | (b & 0x80) << 24);
+»)
+km_word(«load_some_$1», «vf», «const void *from, size_t count», «
+    unsigned char whole[LANES] = {0};
+    memcpy(whole, from, count);
+    return load_$1(whole);
+»)
+m4_dnl Next to a number of which the last place is the least number, sums are rounded to it.
+km_word(«store_$1», «void», «void *to, vf x», «
+    const vf next = broadcast(0x1p23f * _km_float8_unit(«$1»));
+    vi magnitude = (vi)x & 0x7fffffff, sign = (vi)((vu)x >> 24 & 0x80);
+    vi odd = magnitude >> _km_float8_shift(«$1») & 1, half = odd + m4_eval((1 << (_km_float8_shift(«$1») - 1)) - 1);
+    vi normal = (magnitude - (_km_float8_gap(«$1») << 23) + half) >> _km_float8_shift(«$1»);
+    vi small = (vi)((vf)magnitude + next) - (vi)next;
+    vi near = (vi)choose(magnitude < m4_eval(_km_float8_gap(«$1») + 1) << 23, (vf)small, (vf)normal);
+    vi nan = km_if(km_part(«is_finite», «$1»), «broadcast_words(0x7f)», «(magnitude >> _km_float8_shift(«$1») & m4_eval((1 << km_part(«mantissa», «$1»)) - 1)) | m4_eval(_km_float8_end(«$1») + (1 << (km_part(«mantissa», «$1») - 1)))»);
+    near = at_most(near, m4_eval(_km_float8_end(«$1») - 1));
+    store_low_bytes(to, (vi)choose(magnitude > 0x7f800000, (vf)nan, (vf)near) | sign);
+»)
+km_word(«stream_$1», «void», «void *to, vf x», «
+    store_$1(to, x);
+»)»)
+km_for_words(«T», «e4m3, e5m2», «_km_float8_words(T)»)
+m4_divert(0)m4_dnl

@@ -1,0 +1,173 @@
+m4_dnl x86.m4 -- what instruction sets for x86-64 share, which give the bits of a vector: km_bits.
+m4_define(«km_headers», «#include <immintrin.h>»)
+m4_define(«km_lanes», «m4_eval(km_bits / 32)»)
+m4_define(«km_peak_bytes», «m4_eval(km_bits / 8)»)
+m4_define(«km_steps_unrolled», 96)
+
+m4_dnl km_v(OP) -- of whole vectors; km_half(OP) -- of half as many bits, by the instruction set; km_vi, km_half_vi -- their integers.
+m4_define(«km_v», «_mm«»km_bits«»_$1»)
+m4_define(«km_vi», «__m«»km_bits«»i»)
+m4_define(«km_half_bits», «m4_eval(km_bits / 2)»)
+m4_define(«km_half_vi», «__m«»km_half_bits«»i»)
+
+m4_dnl km_stream_W(TO, FROM) -- store around the caches; TO is aligned.  Assembly, because intrinsics cost
+m4_dnl the compiler a quarter of a second for every kernel.
+m4_define(«km_stream_bytes», «km_peak_bytes»)
+m4_define(«km_stream_by», «__asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word$1 *)($2)) : "km_register"(*(const kvmill_word$1 *)($3)))»)
+m4_define(«km_stream_end», «__builtin_ia32_sfence()»)
+
+m4_dnl ---- Elements ----
+
+m4_dnl km_load_quarter(FROM) -- a byte for each lane.
+km_define(«load_i8», «
+    return km_v(cvtepi32_ps)(km_v(cvtepi8_epi32)(km_load_quarter(from)));
+»)
+km_define(«load_u8», «
+    return (vi)km_v(cvtepu8_epi32)(km_load_quarter(from));
+»)
+km_define(«twice», «
+    __m128i x = _mm_cvtsi64_si128((long long)bytes);
+    return (vi)km_v(cvtepu8_epi32)(_mm_unpacklo_epi8(x, x));
+»)
+km_define(«widened», «
+    return (vu)km_v(cvtepu16_epi32)((km_half_vi)h);
+»)
+km_define(«from_halves», «
+    return km_v(cvtph_ps)((km_half_vi)h);
+»)
+km_define(«to_halves», «
+    return (halves)km_v(cvtps_ph)(x, _MM_FROUND_TO_NEAREST_INT);
+»)
+km_define(«load_one_f16», «
+    return _cvtsh_ss(*(const kvmill_word2 *)from);
+»)
+km_define(«store_one_f16», «
+    *(kvmill_word2 *)to = _cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT);
+»)
+m4_dnl brain_above(x) -- in the upper halves of words; NaN stays quiet.
+km_define(«to_brains», «
+    return narrowed((vi)km_v(srli_epi32)(brain_above(x), 16));
+»)
+km_define(«round_bf16», «
+    return (vf)km_v(and_si«»km_bits)(brain_above(x), km_v(set1_epi32)((int)0xffff0000));
+»)
+km_define(«store_kept», «
+    store_f32(to, x);
+    __asm__("" : "+m"(*(kvmill_word«»m4_eval(km_bits / 8) *)to));
+»)
+km_define(«stream_f32», «
+    km_v(stream_ps)((float *)to, x);
+»)
+km_define(«stream_f16», «
+    km_half(stream_si«»km_half_bits)((km_half_vi *)to, (km_half_vi)to_halves(x));
+»)
+km_define(«stream_bf16», «
+    km_half(stream_si«»km_half_bits)((km_half_vi *)to, (km_half_vi)to_brains(x));
+»)
+
+m4_dnl ---- Arithmetic ----
+
+km_define(«max_f32», «
+    return km_v(max_ps)(a, b);
+»)
+km_define(«min_f32», «
+    return km_v(min_ps)(a, b);
+»)
+km_define(«at_most», «
+    return (vi)km_v(min_epi32)((km_vi)b, km_v(set1_epi32)(most));
+»)
+km_define(«round_even», «
+    return (vi)km_v(cvtps_epi32)(x);
+»)
+m4_dnl Just below one half: 0.5 minus its last place.
+km_define(«round_away», «
+    vf half = (vf)(((vi)x & INT32_MIN) | 0x3effffff);
+    return (vi)km_v(cvttps_epi32)(x + half);
+»)
+km_define(«truncate», «
+    return (vi)km_v(cvttps_epi32)(x);
+»)
+
+m4_dnl The quotients themselves, to the last bit, at a fraction of what a division takes.  Correcting the
+m4_dnl product with the inverse by its exact remainder gives the nearest float, if the product is off by no
+m4_dnl more than one unit in the last place and the inverse is correctly rounded (Markstein); a first
+m4_dnl correction brings it there.  Scales are 1e-5 and more: nothing that gives another code than 0 is
+m4_dnl subnormal.  Shorter types have so few operands that all pairs could be tried: none needs a correction.
+km_helper(«corrected», «km_inline(«vf», «corrected(vf q, vf x, vf s, vf inverse)»)
+{
+    return km_v(fmadd_ps)(km_v(fnmadd_ps)(q, s, x), inverse, q);
+}
+
+»)
+km_define(«divide_f32», «
+    return corrected(corrected(x * inverse, x, s, inverse), x, s, inverse);
+»)
+m4_define(«_km_divide_short_by_fma», «
+    vf q = x * inverse, power = (vf)((vi)q & 0x7f800000), more = km_v(set1_ps)($1);
+    (void)s;
+    return km_v(fnmadd_ps)(power, more, km_v(fmadd_ps)(power, more, q));
+»)
+km_define(«divide_f16», «_km_divide_short_by_fma(0x1.8p13f)»)
+km_define(«divide_bf16», «_km_divide_short_by_fma(0x1.8p16f)»)
+
+m4_dnl ---- Codes ----
+
+m4_dnl in_order(b) -- of four vectors, 16 bytes of each in every 16 bytes: one after the other.
+km_helper(«codes_of», «km_inline(«km_vi», «codes_of(vi c0, vi c1, vi c2, vi c3, int most)»)
+{
+    km_vi c = km_v(packs_epi16)(km_v(packs_epi32)((km_vi)c0, (km_vi)c1), km_v(packs_epi32)((km_vi)c2, (km_vi)c3));
+    c = km_v(max_epi8)(km_v(min_epi8)(c, km_v(set1_epi8)((char)most)), km_v(set1_epi8)((char)-most));
+    return in_order(c);
+}
+
+»)
+m4_dnl Bytes 2i and 2i + 1 to one: the first + 16 * the second; low_bytes(b) -- of pairs of them.
+km_helper(«nibbles_of», «km_inline(«km_half_vi», «nibbles_of(km_vi c)»)
+{
+    return low_bytes(km_v(maddubs_epi16)(km_v(and_si«»km_bits)(c, km_v(set1_epi8)(0x0f)), km_v(set1_epi16)(0x1001)));
+}
+
+»)
+km_define(«store_i8», «
+    km_v(storeu_si«»km_bits)((km_vi *)to, codes_of(c0, c1, c2, c3, 127));
+»)
+km_define(«store_i4», «
+    km_half(storeu_si«»km_half_bits)((km_half_vi *)to, nibbles_of(codes_of(c0, c1, c2, c3, 7)));
+»)
+km_define(«stream_i8», «
+    km_v(stream_si«»km_bits)((km_vi *)to, codes_of(c0, c1, c2, c3, 127));
+»)
+km_define(«stream_i4», «
+    km_half(stream_si«»km_half_bits)((km_half_vi *)to, nibbles_of(codes_of(c0, c1, c2, c3, 7)));
+»)
+
+m4_dnl ---- Largest magnitudes: of pieces of 16 bytes, even_pieces(a, b) and odd_pieces(a, b) ----
+
+m4_define(«_km_peaks_by», «km_define(«magnitudes_u$1», «
+    return (vi)km_v(and_si«»km_bits)(km_v(loadu_si«»km_bits)((const km_vi *)from), km_v(set1_epi$1)($2));
+»)
+km_define(«larger_u$1», «
+    return (vi)km_v(max_epu$1)((km_vi)a, (km_vi)b);
+»)
+km_define(«fold_u$1», «
+    return larger_u$1(even_pieces(a, b), odd_pieces(a, b));
+»)
+km_helper(«halved_u$1», «km_inline(«vi», «halved_u$1(vi a, vi b)»)
+{
+    return larger_u$1((vi)km_v(unpacklo_epi64)((km_vi)a, (km_vi)b), (vi)km_v(unpackhi_epi64)((km_vi)a, (km_vi)b));
+}
+
+»)
+km_helper(«quartered_u$1», «km_inline(«vi», «quartered_u$1(vi a, vi b)»)
+{
+    return larger_u$1((vi)km_v(shuffle_ps)((vf)a, (vf)b, 0x88), (vi)km_v(shuffle_ps)((vf)a, (vf)b, 0xdd));
+}
+
+»)
+km_define(«largest_u$1», «
+    vi m = quartered_u$1(halved_u$1(a, b), halved_u$1(c, d));
+$3    return (vi)in_order((km_vi)m);
+»)»)
+_km_peaks_by(16, 0x7fff, «    m = larger_u16(m, (vi)((vu)m >> 16)) & 0xffff;
+»)
+_km_peaks_by(32, 0x7fffffff, «»)

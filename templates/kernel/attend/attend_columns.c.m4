@@ -1,0 +1,59 @@
+m4_divert(-1)
+m4_dnl attend_columns -- keys with positions in the lanes: for many query rows.
+
+m4_define(«km_query_and_key», «    float query[ROWS][KEY_PADDED];
+    float key[KEY_PADDED][BLOCK];
+»)
+
+m4_define(«km_set_query», «km_inline(«void», «set_query(struct work *w, int64_t r, const float *x)»)
+{
+    memcpy(w->query[r], x, sizeof w->query[r]);
+}
+»)
+
+m4_dnl _km_columns(DIM, COUNT) -- COUNT elements from DIM on of LANES keys.
+m4_define(«_km_columns», «km_each(«I», 0, m4_eval(km_lanes - 1), 1, «            x[I] = km_take(«key», «row[I]», «t + I», «$1», $2);
+»)m4_dnl
+            transpose(x);
+km_each(«I», 0, m4_eval(km_lanes - 1), 1, «            store_f32(w->key[$1 + I] + t, x[I]);
+»)»)
+
+m4_define(«km_take_keys», «km_take_scales(«key»)
+km_inline(«void», «take_keys(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+{
+    (void)p, (void)at;
+km_if(km_scales(«key») > 0, «    take_key_scales(p, w, at, n);
+»)m4_dnl
+    for (int64_t t = 0; t < n; t += LANES) {
+        const unsigned char *const *row = w->key_row + t;
+        vf x[LANES];
+        for (int64_t i = 0; i < LANES; i++) {
+km_fetch_near(«key», «t + i», 0, km_lines(«key»))m4_dnl
+km_fetch(«keys», «t + i», km_block)m4_dnl
+        }
+        for (int d = 0; d < km_key_whole; d += LANES) {
+_km_columns(«d», km_lanes)m4_dnl
+        }
+km_if(km_key_whole < km_key_dim, «_km_columns(«km_key_whole», m4_eval(km_key_dim - km_key_whole))»)m4_dnl
+    }
+}
+»)
+
+m4_dnl Strips of km_strip vectors, then of half as many, down to one: rows of the diagonal see a part of a block.
+m4_define(«_km_score_strip», «km_product(«score_strip_$1», «struct work *w, int64_t r, int64_t t», $1, «broadcast(0.f)», «KEY_DIM»,
+  «broadcast(w->query[r + R][k])», «load_f32(w->key[k] + t + m4_eval(V * km_lanes))», «store_f32(w->score[r + R] + t + m4_eval(V * km_lanes), s_«»R«»_«»V)»)
+»)
+m4_define(«_km_score_from», «    for (; t + m4_eval(($1 - 1) * km_lanes) < n; t += m4_eval($1 * km_lanes))
+        score_strip_$1(w, r, t);
+»)
+m4_define(«km_score», «km_halving(km_strip, «_km_score_strip»)m4_dnl
+km_inline(«void», «score(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t at, int64_t n)»)
+{
+    int64_t t = 0;
+    (void)p, (void)at;
+km_halving(km_strip, «_km_score_from»)m4_dnl
+}
+»)
+m4_divert(0)m4_dnl
+km_head(«Attend: scores and sums in float32, positions in the lanes.», km_headers)
+km_attend«»m4_dnl

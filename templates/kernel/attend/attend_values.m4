@@ -1,0 +1,129 @@
+m4_divert(-1)
+m4_dnl attend_values.m4 -- values as integer codes: the weights of a row, times the scales of a group, become
+m4_dnl km_limbs unsigned digits of base 256, and sums of products of four positions are exact.
+
+m4_define(«km_value_groups», «km_scales(«value»)»)
+m4_define(«km_value_halves», «m4_eval(km_word_dims(km_value) / 4)»)
+m4_dnl Vectors of a strip share a scale.
+m4_define(«km_value_strip», «km_if(km_group_of(«value») % (2 * km_lanes) == 0 && km_value_vectors % 2 == 0, 2, 1)»)
+m4_define(«km_value_strips», «m4_eval(km_value_vectors / km_value_strip)»)
+
+m4_define(«km_value_work», «    int32_t value[BLOCK / 4][VALUE_DIM]; /* four positions side by side */
+    uint8_t weight[TILE][km_value_groups][km_limbs][BLOCK];
+    float value_size[km_value_groups][BLOCK]; /* scales without their sign */
+    float value_nan[km_value_groups];         /* 0, or NaN where a scale of the block is none */
+    int has_signs;                            /* a scale of the block is negative */
+    float value_unit[km_value_groups][ALL_ROWS], per_value_unit[km_value_groups][ALL_ROWS]; /* of a weight's last digit */
+»)
+
+m4_dnl _km_four(DIM) -- codes from DIM on of four rows.
+m4_define(«_km_four», «km_four(km_value, «row[0]», «row[1]», «row[2]», «row[3]», «$1»)»)
+
+m4_dnl Weights have no sign: that of a scale, which hardly ever has one, goes to the codes.
+m4_define(«_km_signed», «(w->has_signs ? with_signs($1, &w->value_scale[d / km_group_of(«value»)][t]) : $1)»)
+
+m4_define(«km_set_sizes», «km_inline(«void», «set_sizes(struct work *w, int64_t n)»)
+{
+    vi signs = {0};
+    for (int g = 0; g < km_value_groups; g++) {
+        vf none = broadcast(0.f);
+        for (int64_t t = 0; t < n; t += LANES) {
+            vf scale = load_f32(w->value_scale[g] + t), x = abs_f32(scale);
+            signs |= (vi)scale;
+            store_f32(w->value_size[g] + t, x);
+            none += x * 0.f;
+        }
+        w->value_nan[g] = sum_of(none);
+    }
+    w->has_signs = is_any_negative(signs);
+}
+»)
+
+m4_dnl The largest product of a row's weights with the scales of a group decides what a digit is worth.
+m4_define(«km_set_units», «km_inline(«void», «set_units(struct work *w, int64_t r, vf top[km_value_groups][LANES])»)
+{
+    const float most = m4_ifelse(km_limbs, 1, «255.f», km_limbs, 2, «65535.f», «16700000.f»);
+    for (int g = 0; g < km_value_groups; g++) {
+        vf largest = largest_of_each(top[g]);
+        store_f32(w->value_unit[g] + r, largest / most);
+        store_f32(w->per_value_unit[g] + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
+    }
+}
+»)
+
+m4_define(«km_take_values_as_codes», «km_take_scales(«value»)
+km_set_sizes
+km_inline(«void», «take_values(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+{
+    take_value_scales(p, w, at, n);
+    set_sizes(w, n);
+    for (int64_t t = 0; t < n; t += 4) {
+        const unsigned char *const *row = w->value_row + t;
+        for (int64_t i = 0; i < 4; i++) {
+km_fetch_near(«value», «t + i», 0, km_lines(«value»))m4_dnl
+km_fetch(«values», «t + i», km_block)m4_dnl
+        }
+km_if(km_value_halves == 1, «        for (int d = 0; d < VALUE_DIM; d += LANES)
+            store_words(&w->value[t / 4][d], side_by_side(_km_signed(«_km_four(«d»)»)));
+», «        for (int d = 0; d < VALUE_DIM; d += 2 * LANES) {
+            vi x = _km_four(«d») ^ km_word_flip(km_value);
+            store_words(&w->value[t / 4][d], side_by_side(_km_signed(«low_codes(x)»)));
+            store_words(&w->value[t / 4][d + LANES], side_by_side(_km_signed(«low_codes(x >> 4)»)));
+        }
+»)m4_dnl
+    }
+}
+»)
+
+m4_define(«km_split_weights», «/* Of row i of the tile that begins with row r.  */
+km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t i, int64_t n)»)
+{
+    for (int g = 0; g < km_value_groups; g++)
+        for (int64_t t = 0; t < n; t += LANES) {
+            vi x = round_even(load_f32(w->score[r + i] + t) * load_f32(w->value_size[g] + t) * w->per_value_unit[g][r + i]);
+km_each(«I», 0, m4_eval(km_limbs - 1), 1, «            store_low_bytes(&w->weight[i][g][I][t], x >> m4_eval(8 * I));
+»)m4_dnl
+        }
+}
+»)
+
+m4_define(«_km_each_value_sum», «km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«V», 0, m4_eval(km_value_strip - 1), 1, «$1»)»)»)
+
+m4_define(«km_gather_codes», «km_split_weights
+km_inline(«void», «gather_strip(struct work *w, int64_t r, int strip, int64_t n)»)
+{
+    const int v = strip * m4_eval(km_value_strip * km_lanes), g = v / km_group_of(«value»);
+_km_each_value_sum(«km_each(«I», 0, m4_eval(km_limbs - 1), 1, «    vi s_«»R«»_«»V«»_«»I = {0};
+»)»)m4_dnl
+    for (int64_t k = 0; k < (n + 3) / 4; k++) {
+km_fetch(«gather», «strip * (BLOCK / 4) + k», m4_eval(km_value_strips * km_block / 4))m4_dnl
+km_each(«V», 0, m4_eval(km_value_strip - 1), 1, «        vi b_«»V = load_words(&w->value[k][v + m4_eval(V * km_lanes)]);
+»)km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«I», 0, m4_eval(km_limbs - 1), 1, «        vi a_«»R«»_«»I = broadcast_words(*(const kvmill_word4 *)&w->weight[R][g][I][4 * k]);
+km_each(«V», 0, m4_eval(km_value_strip - 1), 1, «        s_«»R«»_«»V«»_«»I = add_products(s_«»R«»_«»V«»_«»I, a_«»R«»_«»I, b_«»V);
+»)»)»)m4_dnl
+    }
+_km_each_value_sum(«    float *to_«»R«»_«»V = w->sum[r + R] + v + m4_eval(V * km_lanes);
+    store_f32(to_«»R«»_«»V, load_f32(to_«»R«»_«»V) * w->grow[r + R] + (km_number(«s_«»R«»_«»V»)) * (w->value_unit[g][r + R] + w->value_nan[g]));
+»)}
+
+km_inline(«void», «gather(struct work *w, int64_t r, int64_t n)»)
+{
+    for (int64_t i = 0; i < TILE; i++)
+        split_weights(w, r, i, n);
+    for (int strip = 0; strip < km_value_strips; strip++)
+        gather_strip(w, r, strip, n);
+}
+»)
+
+m4_dnl Where nibbles are every other element, so are the sums.
+m4_define(«km_set_order», «km_if(km_value_halves == 1, «», «km_if(km_part(«in_turn», km_value), «km_inline(«void», «set_order(float *sum)»)
+{
+    for (int d = 0; d < VALUE_DIM; d += 2 * LANES) {
+        vf even = load_f32(sum + d), odd = load_f32(sum + d + LANES);
+        store_f32(sum + d, __builtin_shufflevector(even, odd, km_lane_list(«m4_eval(L / 2 + L % 2 * km_lanes)»)));
+        store_f32(sum + d + LANES, __builtin_shufflevector(even, odd, km_lane_list(«m4_eval(L / 2 + km_lanes / 2 + L % 2 * km_lanes)»)));
+    }
+}
+»)»)»)
+m4_define(«km_has_order», «km_if(km_value_codes, «km_if(km_value_halves == 2, «km_part(«in_turn», km_value)», 0)», 0)»)
+m4_divert(0)m4_dnl

@@ -1,0 +1,489 @@
+m4_divert(-1)
+m4_dnl flow_program.m4 -- programs of sparse flows, op after op in straight order.  Values are matrices of floats in a struct that
+m4_dnl lies in the workspace, so that compilers know that they do not overlap; loops have constant ends wherever pages are whole.
+m4_dnl Sums have the order of runtime/flow/flow_ops.c; a product is a sum with a -0 that no compiler can see through, or it would become
+m4_dnl one instruction with the next sum, which rounds once.
+km_need_all(«the spec that has the flow», «km_program», «km_steps»)
+
+m4_dnl ---- Statements ----
+
+m4_dnl km_each_step(PREFIX) -- every statement WORD ... as PREFIX_WORD(...), where there is such a macro.
+m4_define(«km_each_step», «m4_pushdef(«_km_prefix», «$1»)km_steps«»m4_popdef(«_km_prefix»)»)
+m4_define(«km_step», «_km_step(_km_prefix«_$1», m4_shift($@))»)
+m4_define(«_km_step», «m4_ifdef(«$1», «m4_indir(«$1», m4_shift($@))»)»)
+
+m4_dnl km_rows_of(VALUE) -- in C; km_room_of(VALUE) -- as many as there may be; km_columns_of(VALUE).
+m4_define(«km_rows_of», «m4_ifelse(m4_indir(«_km_rows_$1»), «n», «rows», «m4_indir(«_km_rows_$1»)»)»)
+m4_define(«km_room_of», «m4_ifelse(m4_indir(«_km_rows_$1»), «n», «km_page», «m4_indir(«_km_rows_$1»)»)»)
+m4_define(«km_columns_of», «m4_indir(«_km_columns_$1»)»)
+m4_define(«_km_shape», «m4_define(«_km_rows_$1», «$2»)m4_define(«_km_columns_$1», «$3»)»)
+
+m4_dnl What later passes look up.  An index program's steps begin with when they are done.
+m4_define(«_km_fact_cache», «m4_define(«km_page», «$1»)m4_define(«km_is_growing», m4_ifelse(«$2», «growing», 1, 0))»)
+m4_define(«_km_fact_index», «m4_define(«km_stages», «$1»)m4_define(«km_page», «$2»)m4_define(«km_is_growing», 0)»)
+m4_define(«_km_fact_rows», «_km_shape(«$1», «$5», «$6»)_km_take_type(«$2»)_km_take_type(«$3»)»)
+m4_define(«_km_fact_field», «_km_shape(«$1», «$3», «$4»)m4_define(«_km_type_$1», «$2»)_km_take_type(«$2»)_km_give_type(«$2»)»)
+m4_define(«_km_fact_query», «_km_shape(«$1», «$3», «$4»)_km_take_type(«$2»)»)
+m4_define(«_km_fact_constant», «_km_shape(«$1», «$3», «$4»)m4_define(«_km_taps_$1», «$2»)»)
+m4_define(«_km_fact_atom», «_km_shape(«$1», «$2», «$3»)»)
+m4_define(«_km_fact_keep», «m4_define(«_km_kept_$1»)»)
+m4_define(«_km_fact_step», «m4_ifdef(«_km_type_$1», «», «_km_shape(«$1», «$2», «$3»)»)»)
+m4_define(«_km_fact_once», «_km_shape(«$2», «$3», «$4»)»)
+m4_define(«_km_fact_over», «_km_shape(«$2», «$3», «$4»)»)
+m4_define(«_km_fact_page», «_km_shape(«$2», «$3», «$4»)m4_define(«_km_has_$1»)_km_mark(«$1», m4_shift(m4_shift(m4_shift(m4_shift($@)))))»)
+m4_dnl _km_need_STAGE_VALUE: read there, by words of a step that are values.
+m4_define(«_km_mark», «m4_ifelse(«$2», «», «», «m4_define(«_km_need_$1_$2»)_km_mark(«$1», m4_shift(m4_shift($@)))»)»)
+m4_dnl Types that are loaded, and stored, one after the other.
+m4_define(«_km_take_type», «m4_ifelse(«$1», «f32», «», «m4_ifdef(«km_is_float_$1», «km_if(km_part(«is_float», «$1»), «m4_define(«_km_takes_$1»)»)»)»)»)
+m4_define(«_km_give_type», «m4_ifelse(m4_index(« f16 bf16 », « $1 »), -1, «», «m4_define(«_km_gives_$1»)»)»)
+km_each_step(«_km_fact»)
+
+m4_dnl km_size_of(VALUE) -- floats of it.
+m4_define(«km_size_of», «m4_eval(km_room_of(«$1») * km_columns_of(«$1»))»)
+
+m4_dnl What lies in the workspace: km_value_floats that are members of a struct, then those that are kept for all pages.
+m4_define(«km_value_floats», 0)
+m4_define(«km_page_floats», 0)
+m4_define(«_km_lay», «m4_ifdef(«_km_kept_$1», «m4_define(«_km_offset_$1», km_page_floats)_km_count(«km_page_floats», «$1»)», «_km_count(«km_value_floats», «$1»)»)»)
+m4_define(«_km_count», «m4_define(«$1», m4_eval($1 + km_size_of(«$2»)))»)
+m4_define(«km_each_place», «m4_pushdef(«_km_at_place», m4_defn(«$1»))km_each_step(«_km_placed»)m4_popdef(«_km_at_place»)»)
+m4_define(«_km_placed_rows», «_km_at_place(«$1»)»)
+m4_define(«_km_placed_field», «_km_at_place(«$1»)»)
+m4_define(«_km_placed_query», «_km_at_place(«$1»)»)
+m4_define(«_km_placed_atom», «_km_at_place(«$1»)»)
+m4_define(«_km_placed_step», «m4_ifdef(«_km_type_$1», «», «_km_at_place(«$1»)»)»)
+m4_define(«_km_placed_once», «_km_at_place(«$2»)»)
+m4_define(«_km_placed_over», «_km_at_place(«$2»)»)
+m4_define(«_km_placed_page», «_km_at_place(«$2»)»)
+km_each_place(«_km_lay»)
+
+m4_dnl km_values -- the struct.
+m4_define(«_km_member», «m4_ifdef(«_km_kept_$1», «», «    float $1[km_size_of(«$1»)];
+»)»)
+m4_define(«km_values», «struct values {
+km_each_place(«_km_member»)};
+
+»)
+
+m4_dnl ---- Elements of memory ----
+
+m4_dnl km_take(TYPE, TO, FROM, COUNT) -- floats of elements; km_give(TYPE, TO, FROM, COUNT, DIRECTION) -- elements of floats, which
+m4_dnl become what was stored: not below what they were where DIRECTION is 1, not above where it is -1.
+m4_define(«km_take», «m4_ifelse(«$1», «f32», «memcpy($2, $3, m4_eval(4 * ($4)))», «take_$1($2, $3, $4)»)»)
+m4_define(«km_give», «m4_ifelse(«$1», «f32», «memcpy($2, $3, m4_eval(4 * ($4)))», «give_$1($2, $3, $4, $5)»)»)
+
+m4_define(«_km_take_function», «m4_ifdef(«_km_takes_$1», «km_inline(«void», «take_$1(float *to, const unsigned char *from, int64_t count)»)
+{
+    int64_t i = 0;
+    for (; i + km_lanes <= count; i += km_lanes)
+        store_kept(to + i, load_$1(from + km_size(«$1») * i));
+    if (i < count) {
+        unsigned char part[m4_eval(km_size(«$1») * km_lanes)] = {0};
+        float rest[km_lanes];
+        memcpy(part, from + km_size(«$1») * i, (size_t)(count - i) * km_size(«$1»));
+        store_kept(rest, load_$1(part));
+        memcpy(to + i, rest, (size_t)(count - i) * sizeof *to);
+    }
+}
+
+»)»)
+
+m4_dnl Numbers of half precision next to each other have bits next to each other, and the nearest has the sign of what it stands for.
+m4_define(«_km_give_function», «m4_ifdef(«_km_gives_$1», «km_inline(«void», «give_$1_some(unsigned char *to, float *from, size_t some, int direction)»)
+{
+    float exact[km_lanes] = {0}, near[km_lanes];
+    uint16_t half[km_lanes];
+    memcpy(exact, from, some * sizeof *exact);
+    store_$1((unsigned char *)half, load_f32(exact));
+    store_kept(near, load_$1((const unsigned char *)half));
+    for (int l = 0; direction != 0 && l < km_lanes; l++) {
+        uint32_t u = half[l], is_negative = u >> 15;
+        uint32_t beyond = direction > 0 ? near[l] < exact[l] : near[l] > exact[l];
+        uint32_t inwards = direction > 0 ? is_negative : 1 - is_negative;
+        half[l] = (uint16_t)(u + beyond - 2 * (beyond & inwards));
+    }
+    store_kept(near, load_$1((const unsigned char *)half));
+    memcpy(to, half, some * sizeof *half);
+    memcpy(from, near, some * sizeof *near);
+}
+
+km_inline(«void», «give_$1(unsigned char *to, float *from, int64_t count, int direction)»)
+{
+    int64_t i = 0;
+    for (; i + km_lanes <= count; i += km_lanes)
+        give_$1_some(to + 2 * i, from + i, km_lanes, direction);
+    if (i < count)
+        give_$1_some(to + 2 * i, from + i, (size_t)(count - i), direction);
+}
+
+»)»)
+
+m4_dnl km_single(TYPE, ADDRESS)
+m4_define(«km_single», «m4_ifelse(«$1», «f32», «float_of(*(const kvmill_word4 *)($2))», «load_one_$1($2)»)»)
+
+m4_dnl ---- Rows of the cache: load_NAME (to, from, scales) ----
+
+m4_define(«km_row_loader», «km_inline(«void», «load_$1(float *to, const unsigned char *from, const unsigned char *scales)»)
+{
+m4_indir(«_km_load_»km_part(«scales_of», «$2»), «$2», «$3», «$4», «$6»)}
+
+»)
+m4_define(«_km_loader_rows», «km_row_loader($@)»)
+
+m4_dnl _km_load_KIND(ELEMENT, SCALE, GROUP, DIM)
+m4_define(«_km_load_none», «    (void)scales;
+    km_take(«$1», «to», «from», «$4»);
+»)
+
+m4_define(«_km_padded», «m4_eval(($1 + km_lanes - 1) / km_lanes * km_lanes)»)
+m4_define(«_km_whole», «m4_eval($1 / km_lanes * km_lanes)»)
+m4_define(«_km_code_bytes», «m4_eval(km_offset_of(«$1», «$2»))»)
+m4_define(«_km_codes», «km_codes_of(«$1», «$2», «$3», km_lanes)»)
+m4_dnl The scale of a group for all of a vector, or one for each element.
+m4_define(«_km_is_even», «m4_eval($1 % km_lanes == 0)»)
+m4_define(«_km_scales», «m4_ifelse(_km_is_even(«$1»), 1, «broadcast(scale[$2 / $1])», «load_f32(spread + $2)»)»)
+m4_define(«_km_load_groups», «    float scale[m4_eval($4 / $3)];
+    for (int g = 0; g < m4_eval($4 / $3); g++)
+        scale[g] = km_single(«$2», «scales + km_size(«$2») * g»);
+m4_ifelse(_km_is_even(«$3»), 1, «», «    float spread[_km_padded(«$4»)] = {0};
+    for (int i = 0; i < $4; i++)
+        spread[i] = scale[i / $3];
+»)m4_dnl
+    for (int i = 0; i < _km_whole(«$4»); i += km_lanes)
+        store_kept(to + i, multiply(_km_codes(«$1», «from», «i»), _km_scales(«$3», «i»)));
+m4_ifelse(m4_eval($4 % km_lanes), 0, «», «    unsigned char part[km_lanes] = {0};
+    float rest[km_lanes];
+    memcpy(part, from + _km_code_bytes(«$1», _km_whole(«$4»)), _km_code_bytes(«$1», «$4 % km_lanes»));
+    store_kept(rest, multiply(_km_codes(«$1», «part», 0), _km_scales(«$3», _km_whole(«$4»))));
+    memcpy(to + _km_whole(«$4»), rest, m4_eval($4 % km_lanes * 4));
+»)»)
+
+m4_define(«_km_block_loop», «        for (int i = 0; i < km_part(«piece», «$1»); i += km_lanes)
+            store_kept(to + b * km_part(«block», «$1») + $2 + i, multiply(m4_indir(«km_block_codes_$1», «block», «i», $2), broadcast(scale))km_if(km_part(«has_minimum», «$1»), « + minimum»));
+»)
+m4_define(«_km_load_blocks», «    (void)scales;
+    for (int b = 0; b < m4_eval($4 / km_part(«block», «$1»)); b++) {
+        const unsigned char *block = from + b * km_part(«block_bytes», «$1»);
+        const float scale = load_one_f16(block);
+km_if(km_part(«has_minimum», «$1»), «        const float minimum = load_one_f16(block + 2);
+»)m4_dnl
+km_each(«FIRST», 0, km_part(«block», «$1») - 1, km_part(«piece», «$1»), «_km_block_loop(«$1», FIRST)»)m4_dnl
+    }
+»)
+
+m4_dnl km_load_rows(NAME, ELEMENT, SCALE, GROUP, ROWS, COLUMNS, SLOT, HEAD) -- those of a page, from row SLOT of the cache on.
+m4_define(«km_load_rows», «m4_pushdef(«SIDE», «m4_ifelse(«$1», «k», «key», «value»)»)    for (int64_t r = 0; r < km_rows_of(«$1»); r++)
+        load_$1(km_place(«$1») + r * $6, p->SIDE.data + ($7 + r) * p->SIDE.row_stride + $8 * p->SIDE.head_stride, m4_ifelse(«$3», «none», «NULL», «p->SIDE.scale + ($7 + r) * p->SIDE.scale_row_stride + $8 * p->SIDE.scale_head_stride»));
+m4_popdef(«SIDE»)»)
+
+m4_dnl km_field_at(FIELD, PAGE, HEAD) -- its address.
+m4_define(«km_field_at», «p->field[m4_substr(«$1», 1)] + ($2 * p->kv_heads + $3) * m4_eval(km_size_of(«$1») * km_size(m4_indir(«_km_type_$1»)))»)
+
+m4_dnl ---- Arithmetic ----
+
+m4_dnl _km_with(TEXT, X, Y) -- text of X and Y.
+m4_define(«_km_with», «m4_pushdef(«X», «$2»)m4_pushdef(«Y», «$3»)$1«»m4_popdef(«X», «Y»)»)
+
+m4_dnl km_times(A, B) -- rounded before it is added to anything.
+m4_define(«km_times», «($1 * $2 + minus_0)»)
+
+m4_dnl km_arithmetic -- sums, roots, exponentials.  Where all terms are one after the other they go to sixteen lanes.
+m4_define(«km_arithmetic», «km_inline(«float», «chosen(uint32_t truth, float a, float b)»)
+{
+    return float_of(bits_of(b) ^ ((bits_of(a) ^ bits_of(b)) & -truth));
+}
+
+/* Newton's, in double: rounded to float it is the root of a float.  */
+km_inline(«float», «root(float x)»)
+{
+    double wide = x, y;
+    uint64_t u;
+    memcpy(&u, &wide, sizeof u);
+    u = (u >> 1) + 0x1ff7a3bea91d9b1b;
+    memcpy(&y, &u, sizeof y);
+    for (int i = 0; i < 5; i++)
+        y = 0.5 * (y + wide / y);
+    return chosen((x > 0) & (x < __builtin_inff()), (float)y, x);
+}
+
+km_inline(«float», «exponential(float x, float minus_0)»)
+{
+    float above = x > 89.f ? 89.f : x, within = above < -104.f ? -104.f : above;
+    float shifted = km_times(«within», «1.44269504f») + 0x1.8p23f, n = shifted - 0x1.8p23f;
+    float first = within - km_times(«n», «0x1.63p-1f»), r = first - km_times(«n», «-2.12194440e-4f»);
+    float y = 1.9875691500e-4f;
+    y = km_times(«y», «r») + 1.3981999507e-3f;
+    y = km_times(«y», «r») + 8.3334519073e-3f;
+    y = km_times(«y», «r») + 4.1665795894e-2f;
+    y = km_times(«y», «r») + 1.6666665459e-1f;
+    y = km_times(«y», «r») + 5.0000001201e-1f;
+    y = km_times(«km_times(«y», «r»)», «r») + r + 1.f;
+    int32_t k = (int32_t)(bits_of(shifted) - 0x4b400000u), half = k >> 1;
+    return km_times(«km_times(«y», «float_of((uint32_t)(half + 127) << 23)»)», «float_of((uint32_t)(k - half + 127) << 23)»);
+}
+
+km_inline(«float», «logarithm(float x, float minus_0)»)
+{
+    uint32_t small = x < 0x1p-126f;
+    uint32_t u = bits_of(chosen(small, x * 0x1p23f, x));
+    int32_t exponent = (int32_t)(u - 0x3f3504f3u) >> 23;
+    float z = float_of(u - ((uint32_t)exponent << 23)) - 1.f, square = km_times(«z», «z»);
+    float n = (float)(exponent - 23 * (int32_t)small);
+    float y = 7.0376836292e-2f;
+    y = km_times(«y», «z») + -1.1514610310e-1f;
+    y = km_times(«y», «z») + 1.1676998740e-1f;
+    y = km_times(«y», «z») + -1.2420140846e-1f;
+    y = km_times(«y», «z») + 1.4249322787e-1f;
+    y = km_times(«y», «z») + -1.6668057665e-1f;
+    y = km_times(«y», «z») + 2.0000714765e-1f;
+    y = km_times(«y», «z») + -2.4999993993e-1f;
+    y = km_times(«y», «z») + 3.3333331174e-1f;
+    y = km_times(«km_times(«y», «z»)», «square») + km_times(«n», «-2.12194440e-4f»);
+    y = z + (y - km_times(«0.5f», «square»)) + km_times(«n», «0x1.63p-1f»);
+    y = chosen(x < __builtin_inff(), y, x);
+    y = chosen(x == 0, -__builtin_inff(), y);
+    return chosen(x < 0, __builtin_nanf(""), y);
+}
+
+enum { TERMS = 16 };
+
+km_inline(«float», «added(float lane[TERMS])»)
+{
+    for (int l = 0; l < 8; l++)
+        lane[l] += lane[l + 8];
+    for (int l = 0; l < 4; l++)
+        lane[l] += lane[l + 4];
+    return (lane[0] + lane[2]) + (lane[1] + lane[3]);
+}
+
+_km_across(«sum», «const float *x», «x[i + l]»)
+_km_across(«squares», «const float *x», «km_times(«x[i + l]», «x[i + l]»)»)
+_km_across(«dot», «const float *x, const float *y», «km_times(«x[i + l]», «y[i + l]»)»)
+_km_extreme_across(«largest», «>»)
+_km_extreme_across(«least», «<»)
+_km_down(«sum», «0.f», «Y + X», 0)
+_km_down(«squares», «0.f», «Y + km_times(«X», «X»)», 0)
+_km_down(«largest», «x[j]», «X > Y ? X : Y», 1)
+_km_down(«least», «x[j]», «X < Y ? X : Y», 1)
+»)
+
+m4_dnl _km_across(NAME, INPUTS, TERM) -- of `count` numbers that lie side by side.
+m4_define(«_km_across», «km_inline(«float», «$1_across($2, int64_t count, float minus_0)»)
+{
+    float lane[TERMS] = {0};
+    int64_t i = 0;
+    (void)minus_0;
+    for (; i + TERMS <= count; i += TERMS)
+        for (int l = 0; l < TERMS; l++)
+            lane[l] += $3;
+    for (int l = 0; l < count % TERMS; l++)
+        lane[l] += $3;
+    return added(lane);
+}
+»)
+m4_define(«_km_extreme_across», «km_inline(«float», «$1_across(const float *x, int64_t count)»)
+{
+    float y = x[0];
+    for (int64_t i = 1; i < count; i++)
+        y = x[i] $2 y ? x[i] : y;
+    return y;
+}
+»)
+m4_dnl _km_down(NAME, BEGIN, NEXT, FIRST) -- to[j] of column j of the rows of x, in their order, from row FIRST on.  A plain copy
+m4_dnl would become a slow instruction.
+m4_define(«_km_down», «km_inline(«void», «$1_down(float *restrict to, const float *restrict x, int64_t count, int64_t columns, float minus_0)»)
+{
+    for (int64_t j = 0; j < columns; j++)
+        to[j] = $2 + minus_0;
+    for (int64_t r = $4; r < count; r++)
+        for (int64_t j = 0; j < columns; j++)
+            _km_with(«to[j] = $3;», «x[r * columns + j]», «to[j]»)
+}
+»)
+
+m4_dnl ---- Ops: km_op_NAME(VALUE, ROWS, COLUMNS, ATTRIBUTES..., INPUTS...) -- C text ----
+
+m4_dnl km_place(VALUE) -- its floats; km_element(VALUE, I, J) -- one of them; a dim of 1 stands for any.
+m4_define(«km_place», «m4_ifdef(«_km_kept_$1», «(all_$1 + s * km_size_of(«$1»))», «m4_ifdef(«_km_taps_$1», «p->constant[m4_substr(«$1», 1)]», «w->$1»)»)»)
+m4_define(«km_element», «km_place(«$1»)[m4_ifelse(km_rows_of(«$1»), 1, «», «($2) * km_columns_of(«$1») + »)m4_ifelse(km_columns_of(«$1»), 1, 0, «$3»)]»)
+
+m4_dnl _km_over(VALUE, TEXT of I, J) -- every element of it; _km_flat(VALUE, TEXT of I) -- in one loop.
+m4_define(«_km_over», «    for (int64_t i = 0; i < km_rows_of(«$1»); i++)
+        for (int64_t j = 0; j < km_columns_of(«$1»); j++)
+            km_element(«$1», «i», «j») = $2;
+»)
+m4_define(«_km_flat», «    for (int64_t i = 0; i < km_rows_of(«$1») * km_columns_of(«$1»); i++)
+        km_place(«$1»)[i] = $2;
+»)
+
+m4_dnl _km_reduce(VALUE, DIM, X, ACROSS, DOWN, FINISH) -- of groups of columns, or of rows.
+m4_define(«_km_group», «m4_ifelse(km_rows_of(«$2»), «rows», «rows», «m4_eval(km_rows_of(«$2») / km_rows_of(«$1»))»)»)
+m4_define(«_km_reduce», «m4_ifelse(«$2», 1, «    for (int64_t i = 0; i < km_rows_of(«$1»); i++)
+        $4_down(km_place(«$1») + i * km_columns_of(«$1»), km_place(«$3») + i * _km_group(«$1», «$3») * km_columns_of(«$3»), _km_group(«$1», «$3»), km_columns_of(«$3»), minus_0);
+», «_km_over(«$1», «$4_across(km_place(«$3») + i * km_columns_of(«$3») + j * _km_width(«$1», «$3»), _km_width(«$1», «$3»)«»m4_ifelse(m4_index(« sum squares », « $4 »), -1, «», «, minus_0»))»)»)»)
+m4_define(«_km_width», «m4_eval(km_columns_of(«$2») / km_columns_of(«$1»))»)
+m4_define(«_km_mean», «_km_reduce(«$1», «$2», «$3», «sum»)_km_flat(«$1», «km_place(«$1»)[i] / (float)m4_ifelse(«$2», 1, «_km_group(«$1», «$3»)», «_km_width(«$1», «$3»)»)»)»)
+m4_define(«_km_norm», «_km_reduce(«$1», «$2», «$3», «squares»)_km_flat(«$1», «root(km_place(«$1»)[i])»)»)
+
+m4_define(«km_op_Sum», «_km_reduce(«$1», «$4», «$5», «sum»)»)
+m4_define(«km_op_Mean», «_km_mean(«$1», «$4», «$5»)»)
+m4_define(«km_op_Max», «_km_reduce(«$1», «$4», «$5», «largest»)»)
+m4_define(«km_op_Min», «_km_reduce(«$1», «$4», «$5», «least»)»)
+m4_define(«km_op_L2Norm», «_km_norm(«$1», «$4», «$5»)»)
+m4_define(«km_op_MeanInterleave», «_km_mean(«$1», «$4», «$6»)»)
+m4_define(«km_op_MaxInterleave», «_km_reduce(«$1», «$4», «$6», «largest»)»)
+m4_define(«km_op_MinInterleave», «_km_reduce(«$1», «$4», «$6», «least»)»)
+m4_define(«km_op_L2NormInterleave», «_km_norm(«$1», «$4», «$6»)»)
+
+m4_define(«km_op_GeMM», «_km_over(«$1», «dot_across(km_place(«$4») + j * km_columns_of(«$4»), km_place(«$5») + i * km_columns_of(«$5»), km_columns_of(«$4»), minus_0)»)»)
+
+m4_dnl _km_unary(VALUE, X, TEXT of X), _km_binary(VALUE, X, Y, TEXT of X and Y) -- in one loop where all have one shape.
+m4_define(«_km_shape_of», «m4_indir(«_km_rows_$1»)x«»km_columns_of(«$1»)»)
+m4_define(«_km_is_flat», «m4_ifelse(_km_shape_of(«$1»):_km_shape_of(«$1»), _km_shape_of(«$2»):_km_shape_of(«$3»), 1, 0)»)
+m4_define(«_km_unary», «_km_with(«_km_flat(«$1», «$3»)», «km_place(«$2»)[i]»)»)
+m4_define(«_km_binary», «m4_ifelse(_km_is_flat(«$1», «$2», «$3»), 1,
+  «_km_with(«_km_flat(«$1», «$4»)», «km_place(«$2»)[i]», «km_place(«$3»)[i]»)»,
+  «_km_with(«_km_over(«$1», «$4»)», «km_element(«$2», «i», «j»)», «km_element(«$3», «i», «j»)»)»)»)
+
+m4_define(«km_op_Multiply», «_km_binary(«$1», «$4», «$5», «km_times(«X», «Y»)»)»)
+m4_define(«km_op_Maximum», «_km_binary(«$1», «$4», «$5», «X > Y ? X : Y»)»)
+m4_define(«km_op_Minimum», «_km_binary(«$1», «$4», «$5», «X < Y ? X : Y»)»)
+m4_define(«km_op_Add», «_km_binary(«$1», «$6», «$7», «_km_scaled(«$4», «X») + _km_scaled(«$5», «Y»)»)»)
+m4_define(«_km_where», «_km_binary(«$1», «$2», «$3», «X $4 Y ? 0.f : -1e30f»)»)
+m4_define(«km_op_WhereEqual», «_km_where(«$1», «$4», «$5», «==»)»)
+m4_define(«km_op_WhereNotEqual», «_km_where(«$1», «$4», «$5», «!=»)»)
+m4_define(«km_op_WhereGreater», «_km_where(«$1», «$4», «$5», «>»)»)
+m4_define(«km_op_WhereGreaterEqual», «_km_where(«$1», «$4», «$5», «>=»)»)
+m4_define(«km_op_WhereLess», «_km_where(«$1», «$4», «$5», «<»)»)
+m4_define(«km_op_WhereLessEqual», «_km_where(«$1», «$4», «$5», «<=»)»)
+
+m4_dnl _km_float(NUMBER); _km_scaled(NUMBER, X) -- the product; _km_affine(ALPHA, BETA) -- of X.
+m4_define(«_km_float», «($1«»f)»)
+m4_define(«_km_scaled», «m4_ifelse(«$1», «0x1p+0», «$2», «km_times(«_km_float(«$1»)», «$2»)»)»)
+m4_define(«_km_affine», «(_km_scaled(«$2», «X») + _km_float(«$1»))»)
+m4_define(«km_op_Relu», «_km_unary(«$1», «$6», «X >= _km_float(«$4») ? X : _km_float(«$5»)»)»)
+m4_define(«km_op_Sigmoid», «_km_unary(«$1», «$6», «1 / (1 + exponential(_km_affine(«$4», «$5»), minus_0))»)»)
+m4_define(«km_op_Silu», «_km_unary(«$1», «$6», «X / (1 + exponential(_km_affine(«$4», «$5»), minus_0))»)»)
+m4_define(«km_op_Add_Mul», «_km_unary(«$1», «$6», «_km_affine(«$4», «$5»)»)»)
+m4_define(«km_op_Abs», «_km_unary(«$1», «$6», «_km_affine(«$4», «$5») < 0 ? -_km_affine(«$4», «$5») : _km_affine(«$4», «$5»)»)»)
+m4_define(«km_op_Log», «_km_unary(«$1», «$6», «logarithm(_km_affine(«$4», «$5»), minus_0)»)»)
+m4_define(«km_op_Exp», «_km_unary(«$1», «$6», «exponential(_km_affine(«$4», «$5»), minus_0)»)»)
+
+m4_dnl What Kron reads of an input at row i and column j: _km_kron(DIMS, VALUE, ROW of i, COLUMN of j).
+m4_define(«_km_kron», «km_element(«$2», m4_ifelse(m4_index(«$1», 1), -1, «i», «$3»), m4_ifelse(m4_index(«$1», 2), -1, «j», «$4»))»)
+m4_define(«km_op_Kron», «_km_over(«$1», «km_times(«_km_kron(«$4», «$5», «i / km_rows_of(«$6»)», «j / km_columns_of(«$6»)»)», «_km_kron(«$4», «$6», «i % km_rows_of(«$6»)», «j % km_columns_of(«$6»)»)»)»)»)
+
+m4_define(«km_op_Transpose», «_km_over(«$1», «km_element(«$4», «j», «i»)»)»)
+m4_define(«km_op_Reshape», «    memcpy(km_place(«$1»), km_place(«$4»), m4_eval(4 * km_rows_of(«$1») * km_columns_of(«$1»)));
+»)
+m4_define(«km_op_MaskSlice», «m4_pushdef(«I», «m4_ifelse(«$6», 1, «i», «j»)»)_km_over(«$1», «(I >= $7) & (I < $8) ? _km_float(«$4») : _km_float(«$5»)»)m4_popdef(«I»)»)
+m4_define(«km_op_Fill», «_km_flat(«$1», «_km_float(«$4»)»)»)
+
+m4_define(«km_op_Load», m4_defn(«km_op_Reshape»))
+
+m4_dnl ---- Ops over pages: km_over_NAME(VALUE, ATTRIBUTES..., INPUTS...) ----
+
+m4_dnl km_over_pages -- what they call.  Element e of page s is x[s * size + e]; page s goes to lane s % TERMS.
+m4_define(«km_over_pages», «_km_over_sum(«sum», «X»)_km_over_sum(«squares», «km_times(«X», «X»)»)_km_over_extreme(«largest», «>»)_km_over_extreme(«least», «<»)»)
+m4_define(«_km_over_sum», «km_inline(«void», «$1_over(float *to, const float *x, int64_t pages, int64_t size, float minus_0)»)
+{
+    if (size == 1) {
+        *to = $1_across(x, pages, minus_0);
+        return;
+    }
+    for (int64_t first = 0; first < size; first += TERMS) {
+        float lane[TERMS][TERMS] = {{0}};
+        int64_t some = size - first < TERMS ? size - first : TERMS;
+        for (int64_t s = 0; s < pages; s++)
+            for (int64_t e = 0; e < some; e++)
+                lane[s % TERMS][e] += _km_with(«$2», «x[s * size + first + e]»);
+        for (int apart = TERMS / 2; apart > 0; apart /= 2)
+            for (int l = 0; l < apart; l++)
+                for (int64_t e = 0; e < some; e++)
+                    lane[l][e] += lane[l + apart][e];
+        for (int64_t e = 0; e < some; e++)
+            to[first + e] = lane[0][e];
+    }
+}
+
+»)
+m4_define(«_km_over_extreme», «km_inline(«void», «$1_over(float *to, const float *x, int64_t pages, int64_t size)»)
+{
+    for (int64_t e = 0; e < size; e++)
+        to[e] = pages > 0 ? x[e] : 0;
+    for (int64_t s = 1; s < pages; s++)
+        for (int64_t e = 0; e < size; e++)
+            to[e] = x[s * size + e] $2 to[e] ? x[s * size + e] : to[e];
+}
+
+»)
+
+m4_define(«km_over_Sum», «    sum_over(w->$1, all_$3, p->pages, km_size_of(«$3»), minus_0);
+»)
+m4_define(«km_over_Mean», «km_over_Sum($@)    for (int64_t i = 0; i < km_size_of(«$3»); i++)
+        w->$1[i] = p->pages > 0 ? w->$1[i] / (float)p->pages : 0;
+»)
+m4_define(«km_over_Max», «    largest_over(w->$1, all_$3, p->pages, km_size_of(«$3»));
+»)
+m4_define(«km_over_Min», «    least_over(w->$1, all_$3, p->pages, km_size_of(«$3»));
+»)
+m4_define(«km_over_L2Norm», «    squares_over(w->$1, all_$3, p->pages, km_size_of(«$3»), minus_0);
+    for (int64_t i = 0; i < km_size_of(«$3»); i++)
+        w->$1[i] = root(w->$1[i]);
+»)
+m4_dnl _km_each_page(VALUE, TEXT of S and E) -- every element of every page.
+m4_define(«_km_each_page», «    for (int64_t s = 0; s < p->pages; s++)
+        for (int64_t e = 0; e < km_size_of(«$1»); e++)
+            all_$1[s * km_size_of(«$1») + e] = $2;
+»)
+m4_define(«_km_element_of», «all_$1[s * km_size_of(«$1») + e]»)
+m4_define(«km_over_Softmax», «    {
+    float of_row[km_size_of(«$1»)];
+_km_each_page(«$1», «km_times(«_km_float(«$2»)», «_km_element_of(«$4»)»)»)    largest_over(of_row, all_$1, p->pages, km_size_of(«$1»));
+_km_each_page(«$1», «exponential(_km_element_of(«$1») - of_row[e], minus_0)»)    sum_over(of_row, all_$1, p->pages, km_size_of(«$1»), minus_0);
+_km_each_page(«$1», «_km_element_of(«$1») / of_row[e]»)    }
+»)
+m4_define(«km_over_Normalize», «    {
+    float of_row[km_size_of(«$1»)];
+    squares_over(of_row, all_$3, p->pages, km_size_of(«$1»), minus_0);
+    for (int64_t e = 0; e < km_size_of(«$1»); e++)
+        of_row[e] = root(of_row[e]);
+_km_each_page(«$1», «_km_element_of(«$3») / of_row[e]»)    }
+»)
+m4_dnl Taps outside the row count as 0, which changes no sum.
+m4_define(«_km_half_taps», «m4_eval(m4_indir(«_km_taps_$1») / 2)»)
+m4_define(«km_over_Conv1d», «    for (int64_t s = 0; s < p->pages; s++) {
+        const int64_t low = s < _km_half_taps(«$4») ? _km_half_taps(«$4») - s : 0;
+        const int64_t beyond = p->pages + _km_half_taps(«$4») - s, high = beyond < m4_indir(«_km_taps_$4») ? beyond : m4_indir(«_km_taps_$4»);
+        for (int64_t e = 0; e < km_size_of(«$1»); e++)
+            _km_element_of(«$1») = 0;
+        for (int64_t t = low; t < high; t++)
+            for (int64_t e = 0; e < km_size_of(«$1»); e++)
+                _km_element_of(«$1») += km_times(«km_place(«$4»)[t * km_size_of(«$1») + e]», «all_$3[(s + t - _km_half_taps(«$4»)) * km_size_of(«$1») + e]»);
+    }
+»)
+
+m4_dnl ---- Text of files ----
+
+m4_dnl km_program_head(SUMMARY) -- and the functions that programs call.
+m4_define(«km_program_head», «/* $1
+   «»m4_patsubst(km_program, «; », «;
+   »).
+   Generated; to reproduce: kvmill explain --kernels specs.json --source km_symbol */
+m4_ifelse(km_headers, «», «», «km_headers
+»)#include "kvmill_kernel.h"
+
+km_kernel_begins
+km_for_words(«FORMAT», «km_formats», «_km_take_function(FORMAT)»)_km_give_function(«f16»)_km_give_function(«bf16»)km_each_step(«_km_loader»)km_values«»km_arithmetic»)
+
+m4_dnl km_minus_0 -- which no compiler knows.
+m4_define(«km_minus_0», «    float zero = -0.f;
+    __asm__("" : "+m"(zero));
+    const float minus_0 = zero;
+    (void)minus_0;
+»)
+
+m4_define(«km_program_descriptor», «km_descriptor(«KVMILL_FLOW_PROGRAM», «kvmill_flow_program_shape shape = {
+    .program = "km_program",
+}», 0)»)
+m4_divert(0)m4_dnl

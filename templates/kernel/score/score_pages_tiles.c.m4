@@ -1,0 +1,37 @@
+m4_dnl score_pages_tiles -- a page after the other; what is left of their sums for as many as there are lanes.
+km_head(«Score pages by their summaries.», km_headers)
+enum {
+km_if(km_is_exact, «    QUERY = m4_eval(km_heads * km_dim),
+»)m4_dnl
+    SCORES = km_scores, /* of a page, before they are folded */
+    LEFT = km_left,     /* and then */
+    NEAR = km_near,   /* pages ahead that are brought into the first cache */
+    AHEAD = km_ahead, /* and into the second */
+};
+
+km_add_page
+km_if(km_is_exact, «km_split_query
+»)m4_dnl
+km_sum_lanes
+km_finish
+km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
+{
+    const struct kvmill_score_pages *p = problem;
+    vf sums[SCORES][LANES];
+km_if(km_is_exact, «    struct parts parts;
+    int is_exact = split_query(p->query, &parts);
+»)m4_dnl
+    for (int64_t u = first; u < last; u += LANES) {
+        int64_t count = last - u < LANES ? last - u : LANES;
+        if (count < LANES)
+            memset(sums, 0, sizeof sums);
+        for (int lane = 0; lane < count; lane++)
+km_if(km_is_exact, «            if (!is_exact || !add_exactly(p, u + lane, &parts, sums, lane))
+                add_page(p, u + lane, sums, lane);
+», «            add_page(p, u + lane, sums, lane);
+»)m4_dnl
+        finish(sums, p->score + u * LEFT, count);
+    }
+}
+
+km_score_descriptor«»m4_dnl

@@ -1,0 +1,177 @@
+m4_dnl codes.m4 -- words for small integers: storing codes, the largest magnitudes of groups, products of codes; and
+m4_dnl arithmetic on float16.
+
+m4_dnl ---- Storing codes of four vectors, one after the other ----
+
+km_helper(«clamped_codes», «km_inline(«vi», «clamped_codes(vi c, int32_t most)»)
+{
+    vi high = broadcast_words(most), low = -high;
+    c = (vi)choose(c < high, (vf)c, (vf)high);
+    return (vi)choose(c > low, (vf)c, (vf)low);
+}
+
+»)
+m4_dnl store_i8, store_i4 -- in [-127, 127]; in [-7, 7], two to a byte, low nibble first.
+m4_define(«_km_each_code», «
+    const vi c[] = {c0, c1, c2, c3};
+    for (int i = 0; i < 4 * LANES; i++) {
+        int32_t code = c[i / LANES][i % LANES], most = $1;
+        code = code > most ? most : code < -most ? -most : code;
+        $2;
+    }
+»)
+km_word(«store_i8», «void», «void *to, vi c0, vi c1, vi c2, vi c3», «_km_each_code(127, «((int8_t *)to)[i] = (int8_t)code»)», «km_each(«K», 0, 3, 1, «
+    store_low_bytes((char *)to + m4_eval(K * km_lanes), clamped_codes(c«»K, 127));»)
+»)
+km_word(«store_i4», «void», «void *to, vi c0, vi c1, vi c2, vi c3», «_km_each_code(7, «((uint8_t *)to)[i / 2] = (uint8_t)(i % 2 == 0 ? code & 15 : ((uint8_t *)to)[i / 2] | code << 4)»)», «
+    uint8_t codes[4 * LANES];km_each(«K», 0, 3, 1, «
+    store_low_bytes(codes + m4_eval(K * km_lanes), clamped_codes(c«»K, 7));»)
+    for (int i = 0; i < 2 * LANES; i++)
+        ((uint8_t *)to)[i] = (uint8_t)((codes[2 * i] & 15) | codes[2 * i + 1] << 4);
+»)
+km_word(«store_low_bytes», «void», «void *to, vi x», «
+    for (int i = 0; i < LANES; i++)
+        ((uint8_t *)to)[i] = (uint8_t)x[i];
+», «
+    all_bytes b = (all_bytes)x;
+    b = __builtin_shufflevector(b, b, km_lane_list(«m4_eval(2 * L)», «m4_eval(4 * km_lanes)»));
+    b = __builtin_shufflevector(b, b, km_lane_list(«m4_eval(2 * L)», «m4_eval(4 * km_lanes)»));
+    memcpy(to, &b, LANES);
+»)
+
+m4_dnl ---- Largest magnitudes, compared as integers: infinity is above all numbers, and NaN above infinity.  u16, u32: the
+m4_dnl size of an element ----
+
+m4_dnl magnitudes_U(from) -- of a vector of elements; larger_U(a, b).
+m4_dnl fold_U(a, b) -- of two vectors whose groups span more than 16 bytes: pieces of 16 bytes next to each other become one.
+m4_dnl largest_U(a, b, c, d) -- of four vectors, one after the other, with a group in every 16 bytes: the largest of each.
+m4_define(«_km_peaks», «km_typedef(«elements_$1», «typedef $2 elements_$1 __attribute__((vector_size(4 * LANES)));
+»)
+km_word(«magnitudes_$1», «vi», «const void *from», «
+    elements_$1 x;
+    memcpy(&x, from, sizeof x);
+    return (vi)(x & $3);
+»)
+km_word(«larger_$1», «vi», «vi a, vi b», «
+    elements_$1 x = (elements_$1)a, y = (elements_$1)b;
+    for (int i = 0; i < LANES * $4; i++)
+        x[i] = x[i] > y[i] ? x[i] : y[i];
+    return (vi)x;
+»)
+km_word(«fold_$1», «vi», «vi a, vi b», «
+    vi even = {0}, odd = {0};
+    for (int i = 0; i < LANES; i++) {
+        int at = i / 4 * 8 + i % 4;
+        even[i] = at < LANES ? a[at] : b[at - LANES];
+        odd[i] = at + 4 < LANES ? a[at + 4] : b[at + 4 - LANES];
+    }
+    return larger_$1(even, odd);
+»)
+km_word(«largest_$1», «vi», «vi a, vi b, vi c, vi d», «
+    const vi four[] = {a, b, c, d};
+    vi y = {0};
+    for (int i = 0; i < 4 * LANES; i++) {
+        elements_$1 x = (elements_$1)four[i / LANES];
+        for (int j = 0; j < $4; j++) {
+            int32_t element = (int32_t)x[i % LANES * $4 + j];
+            y[i / 4] = element > y[i / 4] ? element : y[i / 4];
+        }
+    }
+    return y;
+»)»)
+_km_peaks(«u16», «uint16_t», 0x7fff, 2)
+_km_peaks(«u32», «uint32_t», 0x7fffffff, 1)
+
+m4_dnl ---- Bytes of codes ----
+
+m4_dnl add_products(sum, a, b) -- sum[i] + the products of the four unsigned bytes a[i] with the four signed bytes b[i].
+km_word(«add_products», «vi», «vi sum, vi a, vi b», «
+    for (int i = 0; i < LANES; i++)
+        for (int j = 0; j < 32; j += 8)
+            sum[i] += (a[i] >> j & 255) * (int8_t)(b[i] >> j);
+    return sum;
+»)
+m4_dnl load_some_bytes(from, count) -- of a vector; 0 after them.
+km_word(«load_some_bytes», «vi», «const void *from, unsigned count», «
+    vi x = {0};
+    memcpy(&x, from, count < sizeof x ? count : sizeof x);
+    return x;
+»)
+m4_dnl load_four(a, b, c, d) -- LANES bytes from each of four places.
+km_word(«load_four», «vi», «const void *a, const void *b, const void *c, const void *d», «
+    const void *const from[] = {a, b, c, d};
+    vi x;
+    for (int i = 0; i < 4; i++)
+        memcpy((char *)&x + i * LANES, from[i], LANES);
+    return x;
+»)
+m4_dnl side_by_side(x) -- of four rows of LANES bytes: lane i gets byte i of each.
+km_word(«side_by_side», «vi», «vi x», «
+    uint8_t from[4][LANES], to[LANES][4];
+    memcpy(from, &x, sizeof x);
+    for (int i = 0; i < LANES; i++)
+        for (int j = 0; j < 4; j++)
+            to[i][j] = from[j][i];
+    memcpy(&x, to, sizeof x);
+    return x;
+»)
+m4_dnl low_codes(x) -- the low nibbles of all bytes, less 8.
+km_word(«low_codes», «vi», «vi x», «
+    int8_t b[4 * LANES];
+    memcpy(b, &x, sizeof x);
+    for (int i = 0; i < 4 * LANES; i++)
+        b[i] = (int8_t)((b[i] & 15) - 8);
+    memcpy(&x, b, sizeof x);
+    return x;
+»)
+m4_dnl with_signs(x, scale) -- the bytes of quarter i, negated where scale[i] is negative.
+km_word(«with_signs», «vi», «vi x, const float *scale», «
+    int8_t b[4 * LANES];
+    memcpy(b, &x, sizeof x);
+    for (int i = 0; i < 4 * LANES; i++)
+        b[i] = (int8_t)(__builtin_signbit(scale[i / LANES]) ? -b[i] : b[i]);
+    memcpy(&x, b, sizeof x);
+    return x;
+»)
+
+m4_dnl ---- Float16: vectors of HALVES numbers ----
+
+km_typedef(«HALVES», «enum { HALVES = 2 * LANES };
+»)
+km_typedef(«vh», «typedef _Float16 vh __attribute__((vector_size(2 * HALVES)));
+»)
+m4_define(«_km_by_half», «
+    vh y = {0};
+    for (int i = 0; i < HALVES; i++)
+        y[i] = $1;
+    return y;
+»)
+km_word(«load_vh», «vh», «const void *from», «
+    vh x;
+    memcpy(&x, from, sizeof x);
+    return x;
+»)
+km_word(«store_vh», «void», «void *to, vh x», «
+    memcpy(to, &x, sizeof x);
+»)
+m4_dnl store_twice(to, x) -- each as two halves of a word; broadcast_twice(pair) -- such a word.
+km_word(«store_twice», «void», «uint32_t *to, vf x», «
+    for (int i = 0; i < LANES; i++)
+        to[i] = half_of(x[i]) * 0x10001;
+»)
+km_word(«broadcast_twice», «vh», «uint32_t pair», «
+    return (vh)broadcast_words((int32_t)pair);
+»)
+km_word(«join_halves», «vh», «vf low, vf high», «
+    halves half[] = {to_halves(low), to_halves(high)};
+    return load_vh(half);
+»)
+km_word(«load_vh_i8», «vh», «const void *from», «_km_by_half(«((const int8_t *)from)[i]»)»)
+km_word(«load_vh_i4», «vh», «const void *from», «_km_by_half(«((((const uint8_t *)from)[i / 2] >> i % 2 * 4 & 15) ^ 8) - 8»)»)
+m4_dnl spread_halves(from, group) -- a factor for each `group` halves; HALVES of them can be read.
+km_word(«spread_halves», «vh», «const void *from, int group», «_km_by_half(«((const _Float16 *)from)[i / group]»)»)
+m4_dnl add_halves(to, grow, x) -- to = grow * to + x.
+km_word(«add_halves», «void», «float *to, float grow, vh x», «
+    for (int i = 0; i < HALVES; i++)
+        to[i] = to[i] * grow + (float)x[i];
+»)

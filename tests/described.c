@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "described.h"
+
+#include <string.h>
+
+static const DLDataType f32 = {kDLFloat, 32, 1}, f16 = {kDLFloat, 16, 1}, i8 = {kDLInt, 8, 1};
+static const kvmill_plan_options options = {.struct_size = sizeof options, .threads = 1};
+
+const struct described_tensor *described_tensor(const struct scene *scene,
+                                                const struct op_tensor *tensor) {
+    const struct described_tensor *row = scene->by->tensors;
+    while (row->name != NULL && strcmp(row->name, tensor->name) != 0)
+        row++;
+    return row;
+}
+
+static int64_t roll(struct scene *scene, int64_t least, int64_t most) {
+    return dice_range(scene->dice, least, most);
+}
+
+static DLDataType roll_float(struct scene *scene) {
+    return roll(scene, 0, 1) ? f32 : f16;
+}
+
+/* ---- Words ---- */
+
+static void bind(struct scene *scene, const char *word, int64_t value) {
+    struct op_dim *last = scene->words;
+    while (last->word != NULL)
+        last++;
+    *last = (struct op_dim){word, value};
+}
+
+/* A batch, tokens of each sequence, and positions before them. */
+static void bind_call(struct scene *scene, bool dynamic) {
+    int64_t batch = roll(scene, 2, 3), tokens = roll(scene, 2, 3), past = roll(scene, 1, 3);
+    int64_t all = past + tokens;
+    bind(scene, "B", batch);
+    bind(scene, "S", tokens);
+    bind(scene, "PAST", past);
+    bind(scene, "ALL", all);
+    bind(scene, "P", all);
+    bind(scene, "Q", batch * all);
+    bind(scene, "T", batch * tokens);
+    bind(scene, "N", batch * tokens);
+    bind(scene, "C", dynamic ? batch * all + 1 : all + 1);
+}
+
+static int64_t or_else(int64_t value, int64_t other) {
+    return value != 0 ? value : other;
+}
+
+static void bind_heads(struct scene *scene, const char *kv_word, int64_t heads, int64_t kv_heads,
+                       int64_t dim, int64_t value_dim) {
+    bind(scene, "H", heads);
+    bind(scene, kv_word, or_else(kv_heads, heads));
+    bind(scene, "D", dim);
+    bind(scene, "E", or_else(value_dim, dim));
+}
+
+/* ---- PMX ---- */
+
+static void start_cache(struct scene *scene) {
+    kvmill_cache_attention *op = &scene->base.cache;
+    kvmill_cache_attention_init(op);
+    op->dynamic_batching = scene->attributes->dynamic;
+    op->num_kv_heads = 2;
+    op->num_heads = 2 * roll(scene, 1, 3);
+    op->head_dim = 16 * roll(scene, 1, 2);
+    op->num_layer = 2;
+    op->layer_idx = roll(scene, 0, 1);
+    op->T1 = op->T2 = roll_float(scene);
+    op->value_T2 = op->T1;
+    op->partial = strstr(scene->op->name, "KeyValue") == NULL && roll(scene, 0, 1);
+    op->value_differs = (int32_t)roll(scene, 0, 1);
+    if (roll(scene, 0, 1)) {
+        op->quant_bit = 8;
+        op->T2 = i8;
+        op->T3 = f16;
+    }
+}
+
+static void bind_cache(struct scene *scene) {
+    const kvmill_cache_attention *op = &scene->base.cache;
+    bind_call(scene, op->dynamic_batching != 0);
+    bind_heads(scene, "KVH", op->num_heads, op->num_kv_heads, op->head_dim,
+               op->value_differs ? op->value_head_dim : 0);
+    bind(scene, "R", op->num_repeat);
+    bind(scene, "L", op->num_layer);
+    bind(scene, "KV", op->value_differs ? 1 : 2);
+    bind(scene, "U", op->quant_group > 0 ? op->head_dim / op->quant_group : 0);
+}
+
+static kvmill_status plan_store(const struct scene *scene, kvmill_plan **plan,
+                                kvmill_error *error) {
+    return kvmill_plan_key_value_cache(&scene->base.cache, &options, plan, error);
+}
+
+static kvmill_status plan_scores(const struct scene *scene, kvmill_plan **plan,
+                                 kvmill_error *error) {
+    return kvmill_plan_multi_head_attention(&scene->base.cache, &options, plan, error);
+}
+
+static kvmill_status plan_fused(const struct scene *scene, kvmill_plan **plan,
+                                kvmill_error *error) {
+    return kvmill_plan_multi_head_cache_attention(&scene->base.cache, &options, plan, error);
+}
+
+static const struct described_tensor static_tensors[] = {
+    {.name = "start_pos", .first = "PAST"},
+    {.name = "cache", .shape = "B L KV C KVH D"},
+    {.name = "scale", .shape = "B L KV C KVH U"},
+    {.name = "value_cache", .shape = "B L KV C KVH E"},
+    {.name = NULL},
+};
+
+static const struct described_tensor dynamic_tensors[] = {
+    {.name = "start_pos", .first = "PAST"},
+    {.name = "seqstarts", .step = "S"},
+    {.name = "kvstarts", .step = "ALL"},
+    {.name = "cachestarts", .shape = "B", .step = "ALL"},
+    {.name = "max_seqlen", .first = "S"},
+    {.name = "max_kvlen", .first = "ALL"},
+    {.name = "cache", .shape = "C L KV KVH D", .loose = true},
+    {.name = "scale", .shape = "C L KV KVH U"},
+    {.name = "value_cache", .shape = "C L KV KVH E", .loose = true},
+    {.name = NULL},
+};
+
+/* ---- CacheAttend ---- */
+
+static void start_attend(struct scene *scene) {
+    kvmill_cache_attend *op = &scene->base.attend;
+    kvmill_cache_attend_init(op);
+    op->num_kv_heads = 2;
+    op->num_heads = 2 * roll(scene, 1, 3);
+    op->key_head_dim = 16 * roll(scene, 1, 2);
+    op->T1 = op->key_T2 = op->value_T2 = roll_float(scene);
+    op->is_alibi = (int32_t)roll(scene, 0, 1);
+    if (roll(scene, 0, 1))
+        op->mask_T1 = f32;
+    if (roll(scene, 0, 1)) {
+        op->key_quant_bit = op->key_quant_group = 8;
+        op->key_T2 = i8;
+        op->key_T3 = f16;
+    }
+}
+
+static void bind_attend(struct scene *scene) {
+    const kvmill_cache_attend *op = &scene->base.attend;
+    bind_call(scene, false);
+    bind_heads(scene, "G", op->num_heads, op->num_kv_heads, op->key_head_dim, op->value_head_dim);
+    bind(scene, "U", op->key_quant_group > 0 ? op->key_head_dim / op->key_quant_group : 0);
+    bind(scene, "V", op->value_quant_group > 0 ? op->key_head_dim / op->value_quant_group : 0);
+    bind(scene, "M", 4);
+}
+
+static kvmill_status plan_attend(const struct scene *scene, kvmill_plan **plan,
+                                 kvmill_error *error) {
+    return kvmill_plan_cache_attend(&scene->base.attend, &options, plan, error);
+}
+
+static const struct described_tensor attend_tensors[] = {
+    {.name = "key", .shape = "B C G D"},
+    {.name = "value", .shape = "B C G E"},
+    {.name = "key_scale", .shape = "B C G U"},
+    {.name = "value_scale", .shape = "B C G V"},
+    {.name = "lengths", .first = "ALL", .given = true},
+    {.name = "query_starts", .step = "S"},
+    {.name = "key_positions", .shape = "B C"},
+    {.name = "attn_mask", .loose = true},
+    {.name = "lse", .spare = true},
+    {.name = NULL},
+};
+
+/* ---- ONNX ---- */
+
+static void start_onnx(struct scene *scene) {
+    kvmill_attention_init(&scene->base.onnx);
+    scene->types[0] = roll_float(scene);
+    scene->types[1] = roll_float(scene);
+    scene->types[2] = scene->types[0];
+}
+
+/* Without a past all keys are new ones; those of a step go into a cache that has room. */
+static void bind_onnx(struct scene *scene) {
+    bool step = scene->op->number == 1;
+    int64_t queries = roll(scene, 2, 3), keys = step ? queries : roll(scene, 2, 4);
+    bind(scene, "B", roll(scene, 2, 3));
+    bind(scene, "S", queries);
+    bind(scene, "N", keys);
+    bind(scene, "P", keys + 2);
+    bind(scene, "T", step ? keys + 2 : keys);
+    bind_heads(scene, "G", 2 * roll(scene, 1, 2), 2, 8 * roll(scene, 1, 2), 8 * roll(scene, 1, 2));
+}
+
+static kvmill_status plan_onnx(const struct scene *scene, kvmill_plan **plan, kvmill_error *error) {
+    return kvmill_plan_attention(&scene->base.onnx, &options, plan, error);
+}
+
+static kvmill_status plan_step(const struct scene *scene, kvmill_plan **plan, kvmill_error *error) {
+    const kvmill_tensor_scatter_attention step = {
+        .struct_size = sizeof step,
+        .attention = &scene->base.onnx,
+        .write_indices = scene->tensors[KVMILL_ATTENTION_WRITE_INDICES],
+    };
+    return kvmill_plan_tensor_scatter_attention(&step, &options, plan, error);
+}
+
+static const struct described_tensor no_rows[] = {{.name = NULL}};
+
+/* ---- TensorScatter ---- */
+
+static void start_scatter(struct scene *scene) {
+    static const struct kvmill_tensor_scatter none = {.struct_size = sizeof none, .axis = -2};
+    scene->base.scatter = none;
+    scene->base.scatter.mode = roll(scene, 0, 1) ? "circular" : "linear";
+    scene->types[0] = roll_float(scene);
+}
+
+static void bind_scatter(struct scene *scene) {
+    bind(scene, "B", roll(scene, 2, 3));
+    bind(scene, "C", roll(scene, 4, 6));
+    bind(scene, "N", roll(scene, 2, 3));
+    bind(scene, "W", roll(scene, 2, 9));
+}
+
+static kvmill_status plan_scatter(const struct scene *scene, kvmill_plan **plan,
+                                  kvmill_error *error) {
+    return kvmill_plan_tensor_scatter(&scene->base.scatter, &options, plan, error);
+}
+
+static const struct described_tensor scatter_tensors[] = {
+    {.name = "past_cache", .shape = "B C W"},
+    {.name = "update", .shape = "B N W"},
+    {.name = "present_cache", .shape = "B C W"},
+    {.name = NULL},
+};
+
+/* ---- Flows ---- */
+
+static void start_flow(struct scene *scene) {
+    kvmill_cache_attention *op = &scene->base.cache;
+    start_cache(scene);
+    op->cache_mode = 1;
+    op->page_size = 4;
+    op->num_layer = 1;
+    op->layer_idx = 0;
+}
+
+/* Requests of a page each, of which the last token is new. */
+static void bind_flow(struct scene *scene) {
+    const kvmill_cache_attention *op = &scene->base.cache;
+    int64_t batch = roll(scene, 2, 3);
+    bind(scene, "B", batch);
+    bind(scene, "T", batch);
+    bind(scene, "R", or_else(op->num_kv_heads, op->num_heads));
+    bind(scene, "SIZE", op->page_size);
+    bind(scene, "C", batch * op->page_size);
+    bind_heads(scene, "KVH", op->num_heads, op->num_kv_heads, op->head_dim,
+               op->value_differs ? op->value_head_dim : 0);
+    bind(scene, "L", op->num_layer);
+    bind(scene, "KV", op->value_differs ? 1 : 2);
+    bind(scene, "U", op->quant_group > 0 ? op->head_dim / op->quant_group : 0);
+}
+
+/* Pages are scored by the mean of their keys. */
+static kvmill_status plan_flow(const struct scene *scene, kvmill_plan **plan, kvmill_error *error) {
+    static kvmill_status (*const plans[])(const kvmill_flow *, const kvmill_flow_limits *,
+                                          const kvmill_plan_options *, kvmill_plan **,
+                                          kvmill_error *) = {
+        [OP_FLOW_DECODE] = kvmill_plan_flow_decode,
+        [OP_FLOW_APPEND] = kvmill_plan_flow_append,
+        [OP_FLOW_INDEX] = kvmill_plan_flow_index,
+        [OP_FLOW_ATTEND] = kvmill_plan_flow_attend,
+    };
+    static const kvmill_flow_op index[] = {
+        {.op = "Mean", .inputs = {"k"}, .output = "mean", .dims = 1u << 1},
+        {.op = "GeMM", .inputs = {"q", "mean"}, .output = "scores"},
+        {.op = "Max", .inputs = {"scores"}, .output = "score", .dims = 1u << 2},
+        {.op = "topK", .inputs = {"score"}},
+    };
+    const kvmill_flow_limits limits = {sizeof limits, 4, 4, 16};
+    kvmill_flow flow;
+    kvmill_flow_init(&flow);
+    flow.attention = &scene->base.cache;
+    flow.index = index;
+    flow.index_count = sizeof index / sizeof *index;
+    flow.select.topk_val = flow.select.reserved_eos = 1;
+    return plans[scene->op->number](&flow, &limits, &options, plan, error);
+}
+
+static const struct described_tensor flow_tensors[] = {
+    {.name = "cache", .shape = "C L KV KVH D", .loose = true},
+    {.name = "scale", .shape = "C L KV KVH U"},
+    {.name = "value_cache", .shape = "C L KV KVH E", .loose = true},
+    {.name = "seqstarts", .step = "1"},
+    {.name = "seq_len", .first = "SIZE"},
+    {.name = "page_indptr", .step = "1"},
+    {.name = "page_ids", .shape = "B", .step = "1"},
+    {.name = "slot_mapping", .step = "SIZE"},
+    {.name = "sel_indptr", .step = "1", .spare = true},
+    {.name = "sel", .shape = "B*R", .spare = true},
+    {.name = "block_ids", .shape = "B*R", .spare = true},
+    {.name = NULL},
+};
+
+/* ---- All ---- */
+
+#define CACHE(NAME, ROWS, PLAN)                                                                    \
+    {                                                                                              \
+        .name = (NAME), .count = KVMILL_CACHE_ATTENTION_TENSORS, .call_words = "B S P Q T C",      \
+        .tensors = (ROWS), .start = start_cache, .bind = bind_cache, .plan = (PLAN)                \
+    }
+#define FLOW(NAME)                                                                                 \
+    {                                                                                              \
+        .name = (NAME), .attributes = "dynamic_batching.MultiHeadCacheAttention",                  \
+        .count = KVMILL_FLOW_FIELDS, .aligned = true, .call_words = "B T R C",                     \
+        .tensors = flow_tensors, .start = start_flow, .bind = bind_flow, .plan = plan_flow         \
+    }
+const struct described_case described_cases[] = {
+    CACHE("KeyValueCache", static_tensors, plan_store),
+    CACHE("MultiHeadAttention", static_tensors, plan_scores),
+    CACHE("MultiHeadCacheAttention", static_tensors, plan_fused),
+    CACHE("dynamic_batching.KeyValueCache", dynamic_tensors, plan_store),
+    CACHE("dynamic_batching.MultiHeadAttention", dynamic_tensors, plan_scores),
+    CACHE("dynamic_batching.MultiHeadCacheAttention", dynamic_tensors, plan_fused),
+    {.name = "CacheAttend",
+     .count = KVMILL_CACHE_ATTEND_TENSORS,
+     .call_words = "B S N C T P M",
+     .tensors = attend_tensors,
+     .start = start_attend,
+     .bind = bind_attend,
+     .plan = plan_attend},
+    {.name = "Attention",
+     .count = KVMILL_ATTENTION_TENSORS,
+     .call_words = "B H S N T G P D E",
+     .tensors = no_rows,
+     .start = start_onnx,
+     .bind = bind_onnx,
+     .plan = plan_onnx},
+    {.name = "TensorScatterAttention",
+     .count = KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS,
+     .call_words = "B H S N T G P D E",
+     .tensors = no_rows,
+     .start = start_onnx,
+     .bind = bind_onnx,
+     .plan = plan_step},
+    {.name = "TensorScatter",
+     .count = KVMILL_TENSOR_SCATTER_TENSORS,
+     .call_words = "B C N W",
+     .tensors = scatter_tensors,
+     .start = start_scatter,
+     .bind = bind_scatter,
+     .plan = plan_scatter},
+    FLOW("decode"),
+    FLOW("append"),
+    FLOW("index"),
+    FLOW("attend"),
+    {.name = NULL},
+};

@@ -1,0 +1,88 @@
+/* Calls made from the descriptions of ops: attributes, words of shapes, tensors; what a description
+   cannot say is a row of the op's case.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TESTS_DESCRIBED_H
+#define KVMILL_TESTS_DESCRIBED_H
+
+#include "../defs/op.h"
+#include "fence.h"
+
+enum { MOST_TENSORS = 32, MOST_TYPES = 3 };
+
+/* What the description leaves open about a tensor; NULL and false: nothing. */
+struct described_tensor {
+    const char *name;
+    const char *shape;        /* in words */
+    const char *first, *step; /* integers: their values, in words; NULL: 0 */
+    bool given;               /* optional, and the call needs it */
+    bool spare;               /* an output that a run may leave out */
+    bool loose;               /* the first dim may be any that has room */
+};
+
+struct scene;
+
+struct described_case {
+    const char *name;       /* of the op */
+    const char *attributes; /* of the op whose ranges are meant; NULL: its own */
+    int count;              /* of tensors in a plan's list */
+    bool aligned;           /* tensors are at multiples of their elements */
+    const char *call_words; /* dims that no attribute says */
+    const struct described_tensor *tensors;
+    void (*start)(struct scene *scene); /* legal attributes and types */
+    void (*bind)(struct scene *scene);  /* the words that follow from them */
+    kvmill_status (*plan)(const struct scene *scene, kvmill_plan **plan, kvmill_error *error);
+};
+
+struct scene {
+    const struct described_case *by;
+    const struct op *op, *attributes;
+    struct dice *dice;
+    union {
+        kvmill_cache_attention cache;
+        kvmill_cache_attend attend;
+        kvmill_attention onnx;
+        kvmill_tensor_scatter scatter;
+    } base;
+    DLDataType types[MOST_TYPES];
+    struct op_dim words[OP_MOST_WORDS];
+    struct fenced_tensor memory[MOST_TENSORS];
+    const DLTensor *tensors[MOST_TENSORS];
+};
+
+/* Up to one without a name. */
+extern const struct described_case described_cases[];
+
+/* What the case says of a tensor; an empty row where it says nothing. */
+const struct described_tensor *described_tensor(const struct scene *scene,
+                                                const struct op_tensor *tensor);
+
+/* ---- Scenes ---- */
+
+/* Legal attributes of the op, any of which may be changed before the scene is opened. */
+void scene_start(struct scene *scene, const struct op *op, const struct described_case *by,
+                 struct dice *dice);
+
+/* Give up to three attributes other values that their ranges and words allow. */
+void scene_draw_members(struct scene *scene);
+
+/* The tensors of a call: those that are required, and of the optional ones that can do without one
+   in so many; 0: none of these. */
+void scene_open(struct scene *scene, int64_t optional_once_in);
+void scene_close(struct scene *scene);
+
+const struct op_struct *scene_attributes(const struct scene *scene);
+
+/* An integer or a flag. */
+void scene_set_integer(const struct op_member *member, void *base, int64_t value);
+
+/* A range of the scene's op, under its condition; and the most it allows. */
+bool scene_range_holds(const struct scene *scene, const struct op_range *range);
+int64_t scene_range_most(const struct scene *scene, const struct op_range *range);
+
+DLDataType scene_type(const struct scene *scene, const struct op_tensor *tensor);
+
+/* In words; NULL where nobody says. */
+const char *scene_shape(const struct scene *scene, const struct op_tensor *tensor);
+
+#endif

@@ -1,0 +1,201 @@
+/* Scenes: attributes and tensors as descriptions have them.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "../defs/dtype.h"
+#include "described.h"
+
+/* ---- Attributes ---- */
+
+const struct op_struct *scene_attributes(const struct scene *scene) {
+    return scene->attributes->parts[0];
+}
+
+void scene_set_integer(const struct op_member *member, void *base, int64_t value) {
+    if (member->kind == OP_FLAG)
+        *(int32_t *)kvmill_member_at(member, base) = value != 0;
+    else
+        *(int64_t *)kvmill_member_at(member, base) = value;
+}
+
+bool scene_range_holds(const struct scene *scene, const struct op_range *range) {
+    return (range->ops & kvmill_op_bit(scene->attributes)) != 0 &&
+           kvmill_op_holds(scene_attributes(scene), &scene->base, &range->when);
+}
+
+int64_t scene_range_most(const struct scene *scene, const struct op_range *range) {
+    if (range->below == NULL)
+        return range->most;
+    return kvmill_member_value(kvmill_op_member(scene_attributes(scene), range->below),
+                               &scene->base) -
+           1;
+}
+
+static int64_t draw_integer(const struct scene *scene, const struct op_member *member) {
+    static const int64_t others[] = {0, 1, 4, 8, -2};
+    for (int i = 0; i < scene_attributes(scene)->range_count; i++) {
+        const struct op_range *range = &scene_attributes(scene)->ranges[i];
+        if (range->offset != member->offset || !scene_range_holds(scene, range))
+            continue;
+        int64_t most = scene_range_most(scene, range);
+        return dice_range(scene->dice, range->least,
+                          most > range->least + 6 ? range->least + 6 : most);
+    }
+    return others[dice_range(scene->dice, 0, 4)];
+}
+
+static const char *draw_word(const struct scene *scene, const char *const *words) {
+    int64_t count = 0;
+    while (words[count] != NULL)
+        count++;
+    return words[dice_range(scene->dice, 0, count)];
+}
+
+static void draw_member(struct scene *scene, const struct op_member *member) {
+    static const double reals[] = {0, 0.25, 2};
+    void *at = kvmill_member_at(member, &scene->base);
+    const char *word = member->words != NULL ? draw_word(scene, member->words) : NULL;
+    switch (member->kind) {
+    case OP_FLAG:
+    case OP_COUNT:
+    case OP_INTEGER:
+    case OP_AXIS:
+        scene_set_integer(member, &scene->base, draw_integer(scene, member));
+        break;
+    case OP_REAL:
+        *(double *)at = reals[dice_range(scene->dice, 0, 2)];
+        break;
+    case OP_TYPE:
+        *(DLDataType *)at = word ? kvmill_dtype_by_name(word)->dl : (DLDataType){0};
+        break;
+    case OP_WORD:
+        *(const char **)at = word;
+        break;
+    default:
+        break;
+    }
+}
+
+void scene_draw_members(struct scene *scene) {
+    const struct op_struct *part = scene_attributes(scene);
+    for (int64_t n = dice_range(scene->dice, 0, 3); n > 0; n--) {
+        const struct op_member *member =
+            &part->members[dice_range(scene->dice, 0, part->member_count - 1)];
+        if (member->ops & kvmill_op_bit(scene->attributes))
+            draw_member(scene, member);
+    }
+}
+
+/* ---- Tensors ---- */
+
+static const void *types_of(const struct scene *scene) {
+    bool apart = kvmill_op_types(scene->op)->name == NULL;
+    return apart ? (const void *)scene->types : (const void *)&scene->base;
+}
+
+DLDataType scene_type(const struct scene *scene, const struct op_tensor *tensor) {
+    static const DLDataType any = {kDLFloat, 32, 1};
+    DLDataType type = kvmill_op_type(scene->op, &scene->base, types_of(scene), tensor);
+    return type.bits != 0 ? type : any;
+}
+
+const char *scene_shape(const struct scene *scene, const struct op_tensor *tensor) {
+    const char *told = described_tensor(scene, tensor)->shape;
+    return told != NULL ? told : kvmill_op_shape_words(scene->op, tensor);
+}
+
+static int64_t value_of(const struct scene *scene, const char *word) {
+    int64_t dims[OP_MOST_RANK];
+    return word != NULL && kvmill_op_shape(word, 0, scene->words, dims) == 1 ? dims[0] : 0;
+}
+
+static void fill(const struct scene *scene, const struct op_tensor *tensor,
+                 const struct fenced_tensor *memory) {
+    const struct described_tensor *row = described_tensor(scene, tensor);
+    int64_t first = value_of(scene, row->first), step = value_of(scene, row->step);
+    memset(memory->fence.data, 0, memory->fence.size);
+    if (memory->dl.dtype.code != kDLInt || memory->dl.dtype.bits < 32)
+        return;
+    size_t bytes = memory->dl.dtype.bits / 8;
+    for (size_t i = 0; i < memory->fence.size / bytes; i++) {
+        int64_t value = first + (int64_t)i * step;
+        memcpy(memory->fence.data + i * bytes, &value, bytes);
+    }
+}
+
+static bool has_bytes(const int64_t *dims, int rank) {
+    int64_t count = 1;
+    for (int d = 0; d < rank; d++)
+        count = dims[d] < 0 || dims[d] > 1 << 20 ? 0 : count * dims[d];
+    return count > 0 && count < 1 << 24;
+}
+
+static bool is_aligned(const struct fenced_tensor *memory) {
+    return (uintptr_t)memory->fence.data % (size_t)kvmill_dtype_bytes(memory->dl.dtype, 1) == 0;
+}
+
+/* NULL where neither the description nor the case says a shape. */
+static void give(struct scene *scene, const struct op_tensor *tensor) {
+    int64_t dims[OP_MOST_RANK];
+    int rank = kvmill_op_shape(scene_shape(scene, tensor), 0, scene->words, dims);
+    if (rank < 0 || !has_bytes(dims, rank))
+        return;
+    struct fenced_tensor *memory = &scene->memory[tensor->index];
+    tensor_open(memory, scene_type(scene, tensor), rank, dims, NULL, scene->dice);
+    while (scene->by->aligned && !is_aligned(memory)) {
+        tensor_close(memory);
+        tensor_open(memory, scene_type(scene, tensor), rank, dims, NULL, scene->dice);
+    }
+    fill(scene, tensor, memory);
+    scene->tensors[tensor->index] = &memory->dl;
+}
+
+static void give_tensors(struct scene *scene, int64_t optional_once_in) {
+    for (int i = 0; i < scene->op->tensor_count; i++) {
+        const struct op_tensor *tensor = &scene->op->tensors[i];
+        enum op_presence presence = kvmill_op_presence(scene->op, &scene->base, tensor);
+        bool extra = described_tensor(scene, tensor)->given ||
+                     (optional_once_in > 0 && dice_once_in(scene->dice, optional_once_in));
+        if (tensor->index < scene->by->count &&
+            (presence == OP_REQUIRED || (presence == OP_OPTIONAL && extra)))
+            give(scene, tensor);
+    }
+}
+
+/* Where attributes have them: prototypes. */
+static void set_prototypes(struct scene *scene) {
+    const struct op_struct *part = scene->op->parts[0];
+    for (int i = 0; i < part->member_count; i++)
+        for (int t = 0; t < scene->op->tensor_count; t++) {
+            const struct op_tensor *tensor = &scene->op->tensors[t];
+            if (part->members[i].kind == OP_TENSOR && tensor->index < scene->by->count &&
+                strcmp(tensor->name, part->members[i].name) == 0)
+                *(const DLTensor **)kvmill_member_at(&part->members[i], &scene->base) =
+                    scene->tensors[tensor->index];
+        }
+}
+
+/* ---- A scene ---- */
+
+void scene_start(struct scene *scene, const struct op *op, const struct described_case *by,
+                 struct dice *dice) {
+    memset(scene, 0, sizeof *scene);
+    scene->by = by;
+    scene->op = op;
+    scene->attributes = by->attributes ? kvmill_op_by_name(by->attributes) : op;
+    scene->dice = dice;
+    by->start(scene);
+}
+
+void scene_open(struct scene *scene, int64_t optional_once_in) {
+    scene->by->bind(scene);
+    give_tensors(scene, optional_once_in);
+    set_prototypes(scene);
+}
+
+void scene_close(struct scene *scene) {
+    for (int i = 0; i < MOST_TENSORS; i++)
+        if (scene->memory[i].fence.pages != NULL)
+            tensor_close(&scene->memory[i]);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cache_attend.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const double unit = 0x1p-24;
+
+static int64_t sequence_of(const struct oracle_attend *problem, int64_t n) {
+    int64_t b = 0;
+    while (problem->starts[b + 1] <= n)
+        b++;
+    return b;
+}
+
+static int64_t list_of(const struct oracle_attend *problem, int64_t n, int64_t h) {
+    return sequence_of(problem, n) * problem->kv_heads + h / (problem->heads / problem->kv_heads);
+}
+
+static double mask_at(const struct oracle_attend *problem, int64_t n, int64_t h, int64_t j) {
+    const int64_t *dims = problem->mask_dims;
+    int64_t b = sequence_of(problem, n), t = problem->together ? n : n - problem->starts[b];
+    if (j >= dims[3])
+        return -INFINITY;
+    int64_t at = dims[0] == 1 ? 0 : b;
+    at = at * dims[1] + (dims[1] == 1 ? 0 : h);
+    at = at * dims[2] + (dims[2] == 1 ? 0 : t);
+    return problem->mask[at * dims[3] + j];
+}
+
+static int64_t position_of(const struct oracle_attend *problem, int64_t n, int64_t list) {
+    int64_t b = sequence_of(problem, n);
+    if (problem->positions != NULL)
+        return problem->positions[n];
+    return problem->lengths[list] - (problem->starts[b + 1] - n);
+}
+
+static bool is_near(const struct oracle_attend *problem, int64_t key, int64_t query) {
+    if (problem->is_causal && key > query)
+        return false;
+    if (!problem->is_causal && problem->right_window >= 0 && key > query + problem->right_window)
+        return false;
+    return problem->window == 0 || key > query - problem->window;
+}
+
+bool oracle_attend_sees(const struct oracle_attend *problem, int64_t n, int64_t h, int64_t j,
+                        double *added) {
+    int64_t list = list_of(problem, n, h), query = position_of(problem, n, list);
+    int64_t cell = problem->cells[list][j];
+    int64_t key = problem->key_positions ? problem->key_positions[cell] : j;
+    *added = problem->mask ? mask_at(problem, n, h, j) : 0;
+    if (*added == -(double)INFINITY)
+        return false;
+    if (problem->ranges != NULL) {
+        if (j < problem->ranges[2 * n] || j >= problem->ranges[2 * n + 1])
+            return false;
+    }
+    if ((problem->ranges == NULL || problem->key_positions != NULL) &&
+        !is_near(problem, key, query))
+        return false;
+    if (problem->slopes != NULL && problem->slopes_of_mask)
+        *added *= problem->slopes[h];
+    else if (problem->slopes != NULL)
+        *added += problem->slopes[h] * (double)(key - query);
+    return true;
+}
+
+/* A score, and what it may err. */
+static double score_of(const struct oracle_attend *problem, int64_t n, int64_t h, int64_t cell,
+                       double added, double *error) {
+    int64_t g = h / (problem->heads / problem->kv_heads);
+    const double *q = problem->q + (n * problem->heads + h) * problem->dim;
+    const double *k = problem->k + (cell * problem->kv_heads + g) * problem->dim;
+    double sum = 0, size = 0;
+    for (int64_t d = 0; d < problem->dim; d++) {
+        sum += q[d] * k[d];
+        size += fabs(q[d] * k[d]);
+    }
+    double score = sum * problem->scale;
+    *error = unit * ((double)problem->dim + 8) * size * problem->scale;
+    if (problem->softcap > 0) {
+        score = problem->softcap * tanh(score / problem->softcap);
+        *error += 16 * unit * problem->softcap;
+    }
+    *error += 8 * unit * (fabs(score) + fabs(added));
+    return score + added;
+}
+
+void oracle_attend_row(const struct oracle_attend *problem, int64_t n, int64_t h, double *y,
+                       double *error, double *lse, double *lse_error) {
+    int64_t list = list_of(problem, n, h), count = problem->lengths[list];
+    int64_t g = h / (problem->heads / problem->kv_heads);
+    double *scores = malloc((size_t)(count + 1) * sizeof *scores);
+    double most = problem->sinks ? problem->sinks[h] : -INFINITY, worst = 0, total = 0, added;
+    for (int64_t j = 0; j < count; j++) {
+        double off = 0;
+        scores[j] = -INFINITY;
+        if (oracle_attend_sees(problem, n, h, j, &added))
+            scores[j] = score_of(problem, n, h, problem->cells[list][j], added, &off);
+        most = fmax(most, scores[j]);
+        worst = fmax(worst, off);
+    }
+    if (problem->sinks != NULL)
+        total = exp(problem->sinks[h] - most);
+    for (int64_t j = 0; j < count && most > -(double)INFINITY; j++)
+        total += exp(scores[j] - most);
+    for (int64_t e = 0; e < problem->value_dim; e++)
+        y[e] = error[e] = 0;
+    double bound = 2 * worst + 2 * ((double)count + 24) * unit;
+    for (int64_t j = 0; j < count && total > 0; j++) {
+        double weight = exp(scores[j] - most) / total;
+        const double *v =
+            problem->v + (problem->cells[list][j] * problem->kv_heads + g) * problem->value_dim;
+        for (int64_t e = 0; weight > 0 && e < problem->value_dim; e++) {
+            y[e] += weight * v[e];
+            error[e] += bound * weight * fabs(v[e]);
+        }
+    }
+    *lse = total > 0 ? most + log(total) : -INFINITY;
+    *lse_error = total > 0 ? bound + 4 * unit * fabs(*lse) : 0;
+    free(scores);
+}

@@ -1,0 +1,39 @@
+/* What CacheAttend means, number by number.  Arithmetic is double.  Shares nothing with what it
+   judges, and has no concern but to be obvious.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TESTS_ORACLE_CACHE_ATTEND_H
+#define KVMILL_TESTS_ORACLE_CACHE_ATTEND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct oracle_attend {
+    int64_t batch, heads, kv_heads, dim, value_dim, queries;
+    const int64_t *starts;  /* [batch + 1]: queries of each sequence */
+    const int64_t *lengths; /* [batch * kv_heads] */
+    int64_t *const *cells;  /* [batch * kv_heads]: row of each position in k and v */
+    const int64_t *positions, *key_positions; /* of queries, of rows; NULL: as a rule */
+    const int64_t *ranges;                    /* [queries, 2], or NULL */
+    bool is_causal;
+    int64_t window, right_window;
+    const double *mask;   /* NULL: none; -infinity hides */
+    int64_t mask_dims[4]; /* batch or 1, heads or 1, queries of a sequence or all together or 1,
+                             positions */
+    bool together;        /* queries of the mask are counted through all sequences */
+    const double *slopes; /* [heads], or NULL */
+    bool slopes_of_mask;
+    double scale, softcap;
+    const double *sinks;     /* [heads], or NULL */
+    const double *q, *k, *v; /* [queries, heads, dim], [rows, kv_heads, dim or value_dim] */
+};
+
+/* Whether query n sees position j of its sequence as head h does, and what is added then. */
+bool oracle_attend_sees(const struct oracle_attend *problem, int64_t n, int64_t h, int64_t j,
+                        double *added);
+
+/* y: value_dim numbers, error: what float32 arithmetic may err of each. */
+void oracle_attend_row(const struct oracle_attend *problem, int64_t n, int64_t h, double *y,
+                       double *error, double *lse, double *lse_error);
+
+#endif

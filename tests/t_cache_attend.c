@@ -1,0 +1,671 @@
+/* CacheAttend against its oracle: places, formats, masks, strides and terms at random, rows that no
+   query sees left poison; the same bits at any number of threads and for rows named otherwise; and
+   a table of refusals.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <kvmill.h>
+
+#include "crew.h"
+#include "fence.h"
+#include "oracle/cache_attend.h"
+#include "oracle/cache_attention.h"
+#include "tap.h"
+
+extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
+
+static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default, &kvmill_pack_kvmill_test};
+static const kvmill_plan_options options_of[] = {
+    {.struct_size = sizeof(kvmill_plan_options), .threads = 4},
+    {.struct_size = sizeof(kvmill_plan_options), .packs = packs, .pack_count = 2, .threads = 4}};
+
+static const DLDataType f32 = {kDLFloat, 32, 1}, f16 = {kDLFloat, 16, 1}, bf16 = {kDLBfloat, 16, 1},
+                        i32 = {kDLInt, 32, 1}, i64 = {kDLInt, 64, 1},
+                        boolean = {KVMILL_DL_BOOL, 8, 1};
+
+static struct dice dice;
+
+/* ---- Numbers of tensors ---- */
+
+static enum oracle_type oracle_type_of(DLDataType type) {
+    return type.code == kDLBfloat ? ORACLE_BF16 : type.bits == 16 ? ORACLE_F16 : ORACLE_F32;
+}
+
+static void put_integer(DLDataType type, unsigned char *at, int64_t value) {
+    int32_t small = (int32_t)value;
+    memcpy(at, type.bits == 32 ? (const void *)&small : (const void *)&value, type.bits / 8);
+}
+
+static void put(DLDataType type, unsigned char *at, double value) {
+    if (type.code == kDLInt)
+        put_integer(type, at, (int64_t)value);
+    else if (type.bits == 8)
+        *at = value == 0;
+    else
+        oracle_put(oracle_type_of(type), at, 0, value);
+}
+
+static double get(DLDataType type, const unsigned char *at) {
+    return oracle_get(oracle_type_of(type), at, 0);
+}
+
+static unsigned char *element(const struct fenced_tensor *tensor, const int64_t *index) {
+    int64_t offset = 0;
+    for (int d = 0; d < tensor->dl.ndim; d++)
+        offset += index[d] * tensor->strides[d];
+    return (unsigned char *)tensor->dl.data + tensor->dl.byte_offset +
+           offset * tensor->dl.dtype.bits / 8;
+}
+
+/* Of a row-major tensor, or any other, in row-major order. */
+static unsigned char *nth(const struct fenced_tensor *tensor, int64_t n) {
+    int64_t index[MOST_DIMS];
+    for (int d = tensor->dl.ndim - 1; d >= 0; d--) {
+        index[d] = n % tensor->shape[d];
+        n /= tensor->shape[d];
+    }
+    return element(tensor, index);
+}
+
+/* Rows of the last dim are whole; gaps and orders of the others are random, if it is not dense. */
+static void open_strided(struct fenced_tensor *tensor, DLDataType type, int rank,
+                         const int64_t *shape, bool dense) {
+    int64_t strides[MOST_DIMS], order[MOST_DIMS], step = shape[rank - 1] > 0 ? shape[rank - 1] : 1;
+    strides[rank - 1] = 1;
+    for (int d = 0; d < rank; d++)
+        order[d] = rank - 2 - d;
+    if (!dense && rank > 2 && dice_once_in(&dice, 2)) {
+        int64_t last = order[0];
+        order[0] = order[1], order[1] = last;
+    }
+    for (int i = 0; i + 1 < rank; i++) {
+        step += !dense && dice_once_in(&dice, 3) ? dice_range(&dice, 0, 3) * 16 : 0;
+        strides[order[i]] = step;
+        step *= shape[order[i]] > 0 ? shape[order[i]] : 1;
+    }
+    tensor_open(tensor, type, rank, shape, strides, &dice);
+}
+
+static void open_numbers(struct fenced_tensor *tensor, int rank, const int64_t *shape) {
+    tensor_open(tensor, dice_once_in(&dice, 2) ? i32 : i64, rank, shape, NULL, &dice);
+}
+
+/* ---- Formats ---- */
+
+struct format {
+    const char *name;
+    DLDataType T2, T3, tensor;
+    int64_t bits, group;
+    const char *blocks;
+};
+
+static const struct format formats[] = {
+    {"float32", {kDLFloat, 32, 1}, {0}, {kDLFloat, 32, 1}, 0, 0, NULL},
+    {"float16", {kDLFloat, 16, 1}, {0}, {kDLFloat, 16, 1}, 0, 0, NULL},
+    {"bfloat16", {kDLBfloat, 16, 1}, {0}, {kDLBfloat, 16, 1}, 0, 0, NULL},
+    {"int8", {kDLInt, 8, 1}, {kDLFloat, 32, 1}, {kDLInt, 8, 1}, 8, 8, NULL},
+    {"int4", {kDLInt, 4, 1}, {kDLFloat, 16, 1}, {kDLUInt, 8, 1}, 4, 16, NULL},
+    {"q8_0", {kDLUInt, 8, 1}, {0}, {kDLUInt, 8, 1}, 0, 0, "q8_0"},
+    {"q4_0", {kDLUInt, 8, 1}, {0}, {kDLUInt, 8, 1}, 0, 0, "q4_0"},
+};
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+static int64_t elements_of_row(const struct format *format, int64_t dim) {
+    if (format->blocks != NULL)
+        return dim / 32 * (format->blocks[1] == '8' ? 34 : 18);
+    return format->bits == 4 ? dim / 2 : dim;
+}
+
+static double scale_of_row(void) {
+    return (double)dice_range(&dice, 1, 8) / 256;
+}
+
+static void fill_plain(const struct format *format, int64_t dim, unsigned char *row,
+                       double *numbers) {
+    for (int64_t d = 0; d < dim; d++) {
+        numbers[d] = (double)dice_range(&dice, -32, 32) / 16;
+        put(format->T2, row + d * format->T2.bits / 8, numbers[d]);
+    }
+}
+
+static void fill_codes(const struct format *format, int64_t dim, unsigned char *row,
+                       unsigned char *scales, double *numbers) {
+    double scale = 0;
+    memset(row, 0, (size_t)elements_of_row(format, dim));
+    for (int64_t d = 0; d < dim; d++) {
+        int64_t most = format->bits == 8 ? 127 : 7, code = dice_range(&dice, -most, most);
+        if (d % format->group == 0) {
+            scale = scale_of_row();
+            put(format->T3, scales + d / format->group * format->T3.bits / 8, scale);
+        }
+        numbers[d] = (double)code * scale;
+        if (format->bits == 8)
+            row[d] = (unsigned char)code;
+        else
+            row[d / 2] |= (unsigned char)((code & 15) << d % 2 * 4);
+    }
+}
+
+static void fill_blocks(const struct format *format, int64_t dim, unsigned char *row,
+                        double *numbers) {
+    bool bytes = format->blocks[1] == '8';
+    for (int64_t b = 0; b < dim / 32; b++, row += bytes ? 34 : 18) {
+        double scale = scale_of_row();
+        memset(row, 0, bytes ? 34 : 18);
+        put(f16, row, scale);
+        for (int d = 0; d < 32; d++) {
+            int64_t code = bytes ? dice_range(&dice, -127, 127) : dice_range(&dice, -8, 7);
+            numbers[b * 32 + d] = (double)code * scale;
+            if (bytes)
+                row[2 + d] = (unsigned char)code;
+            else
+                row[2 + d % 16] |= (unsigned char)((code + 8) << d / 16 * 4);
+        }
+    }
+}
+
+static void fill_row(const struct format *format, int64_t dim, unsigned char *row,
+                     unsigned char *scales, double *numbers) {
+    if (format->blocks != NULL)
+        fill_blocks(format, dim, row, numbers);
+    else if (format->bits != 0)
+        fill_codes(format, dim, row, scales, numbers);
+    else
+        fill_plain(format, dim, row, numbers);
+}
+
+/* ---- Problems ---- */
+
+enum place { LENGTHS, SHARED, RANGES, PAGES, PAGES_OF_HEADS, PAGE_DIM, SLOTS, PLACES };
+enum { MOST_LISTS = 64 };
+
+struct problem {
+    kvmill_cache_attend op;
+    enum place place;
+    const struct format *format[2];
+    bool ragged;
+    int64_t each, rows, cells; /* queries of a sequence; rows of a cache; of all caches */
+    int64_t heads_apart, *starts, *lengths, *lists[MOST_LISTS];
+    int64_t *positions, *key_positions, *ranges;
+    double *mask, *slopes, *sinks;
+    struct oracle_attend oracle;
+    struct fenced_tensor tensor[KVMILL_CACHE_ATTEND_TENSORS];
+    const DLTensor *tensors[KVMILL_CACHE_ATTEND_TENSORS];
+    char words[256];
+};
+
+static struct fenced_tensor *use(struct problem *p, int which) {
+    p->tensors[which] = &p->tensor[which].dl;
+    return &p->tensor[which];
+}
+
+static void *array(int64_t count, size_t size) {
+    return calloc((size_t)count + 1, size);
+}
+
+static void put_all(struct fenced_tensor *tensor, const int64_t *numbers) {
+    int64_t count = 1;
+    for (int d = 0; d < tensor->dl.ndim; d++)
+        count *= tensor->shape[d];
+    for (int64_t i = 0; i < count; i++)
+        put(tensor->dl.dtype, nth(tensor, i), (double)numbers[i]);
+}
+
+static void choose_op(struct problem *p) {
+    static const int64_t heads[][2] = {{71, 1}, {8, 2}, {5, 1}, {4, 4}, {6, 2}, {1, 1}};
+    static const int64_t dims[] = {16, 64, 80, 40, 128, 32};
+    const DLDataType types[] = {f32, f16, bf16}, masks[] = {boolean, f16, bf16, f32};
+    int64_t which = dice_range(&dice, 0, 5), k = dice_range(&dice, 0, FORMATS - 1);
+    kvmill_cache_attend *op = &p->op;
+    kvmill_cache_attend_init(op);
+    p->format[0] = p->format[1] = &formats[k];
+    op->num_heads = heads[which][0], op->num_kv_heads = heads[which][1];
+    op->T1 = types[dice_range(&dice, 0, 2)];
+    if (dice_once_in(&dice, 3))
+        op->output_T1 = f32;
+    if (dice_once_in(&dice, 2))
+        op->mask_T1 = masks[dice_range(&dice, 0, 3)];
+    if (dice_once_in(&dice, 3))
+        p->format[1] = &formats[dice_range(&dice, 0, FORMATS - 1)];
+    bool blocks = p->format[0]->blocks || p->format[1]->blocks || dice_once_in(&dice, 3);
+    op->key_head_dim = blocks ? 64 : dims[dice_range(&dice, 0, 2)];
+    op->value_head_dim = dice_once_in(&dice, 2) ? 0 : blocks ? 32 : dims[dice_range(&dice, 0, 2)];
+    if (p->format[0]->bits || p->format[1]->bits)
+        op->key_head_dim = 64, op->value_head_dim = op->value_head_dim ? 32 : 0;
+    op->key_T2 = p->format[0]->T2, op->key_T3 = p->format[0]->T3;
+    op->key_quant_bit = p->format[0]->bits, op->key_quant_group = p->format[0]->group;
+    op->key_cache_format = p->format[0]->blocks;
+    if (p->format[1] != p->format[0]) {
+        op->value_T2 = p->format[1]->T2, op->value_T3 = p->format[1]->T3;
+        op->value_quant_bit = p->format[1]->bits, op->value_quant_group = p->format[1]->group;
+        op->value_cache_format = p->format[1]->blocks;
+    }
+    op->page_size = dice_range(&dice, 1, 9);
+    op->softcap = dice_once_in(&dice, 4) ? 3 : 0;
+    op->is_causal = dice_once_in(&dice, 2);
+    op->window = dice_once_in(&dice, 3) ? dice_range(&dice, 1, 40) : 0;
+    op->right_window = dice_once_in(&dice, 4) ? dice_range(&dice, 0, 5) : -1;
+    op->is_alibi = dice_once_in(&dice, 4);
+    op->alibi_of_mask = op->is_alibi && op->mask_T1.bits && dice_once_in(&dice, 2);
+}
+
+/* Queries and rows of sequences. */
+static void choose_sizes(struct problem *p, bool is_long) {
+    struct oracle_attend *o = &p->oracle;
+    int64_t most = is_long ? 5000 : dice_once_in(&dice, 4) ? 300 : 40;
+    p->place = (enum place)dice_range(&dice, 0, PLACES - 1);
+    if (p->op.num_kv_heads == 1 && p->place == PAGES_OF_HEADS)
+        p->place = PAGES;
+    p->ragged = dice_once_in(&dice, 2);
+    p->each = is_long ? 1 : dice_range(&dice, 0, 4);
+    o->batch = is_long ? 1 : dice_range(&dice, dice_once_in(&dice, 20) ? 0 : 1, 3);
+    o->heads = p->op.num_heads, o->kv_heads = p->op.num_kv_heads;
+    o->dim = p->op.key_head_dim;
+    o->value_dim = p->op.value_head_dim ? p->op.value_head_dim : o->dim;
+    p->starts = array(o->batch + 1, sizeof(int64_t));
+    p->lengths = array(o->batch * o->kv_heads, sizeof(int64_t));
+    for (int64_t b = 0; b < o->batch; b++) {
+        p->starts[b + 1] =
+            p->starts[b] + (p->ragged && !is_long ? dice_range(&dice, 0, 9) : p->each);
+        int64_t length = is_long ? most : dice_range(&dice, 0, most);
+        for (int64_t g = 0; g < o->kv_heads; g++)
+            p->lengths[b * o->kv_heads + g] = length;
+    }
+    o->queries = p->starts[o->batch];
+    p->rows = most + dice_range(&dice, 0, 3);
+    if (p->place >= PAGES)
+        p->rows = (most / p->op.page_size + 2) * p->op.page_size * 2;
+    p->cells = p->place == LENGTHS ? p->rows * o->batch : p->rows;
+}
+
+/* ---- Where rows are ---- */
+
+static void choose_pages(struct problem *p) {
+    struct oracle_attend *o = &p->oracle;
+    int64_t size = p->op.page_size, pages = p->rows / size;
+    int64_t owners = o->batch * (p->place == PAGES_OF_HEADS ? o->kv_heads : 1), total = 0;
+    int64_t *starts = array(owners + 1, sizeof *starts), *ids = array(owners * (pages + 1), 8);
+    int64_t *order = array(pages, sizeof *order);
+    for (int64_t n = 0; n < owners; n++) {
+        int64_t b = p->place == PAGES_OF_HEADS ? n / o->kv_heads : n;
+        int64_t length = p->lengths[b * o->kv_heads], count = (length + size - 1) / size;
+        dice_order(&dice, order, pages);
+        memcpy(ids + total, order, (size_t)count * sizeof *ids);
+        for (int64_t g = 0; g < o->kv_heads; g++)
+            for (int64_t j = 0; j < length; j++)
+                if (p->place != PAGES_OF_HEADS || g == n % o->kv_heads)
+                    p->lists[b * o->kv_heads + g][j] = order[j / size] * size + j % size;
+        starts[n + 1] = total += count;
+    }
+    open_numbers(use(p, KVMILL_CACHE_ATTEND_PAGE_IDS), 1, &total);
+    put_all(&p->tensor[KVMILL_CACHE_ATTEND_PAGE_IDS], ids);
+    open_numbers(use(p, KVMILL_CACHE_ATTEND_PAGE_STARTS), 1, &(int64_t){owners + 1});
+    put_all(&p->tensor[KVMILL_CACHE_ATTEND_PAGE_STARTS], starts);
+    free(starts), free(ids), free(order);
+}
+
+static void choose_slots(struct problem *p) {
+    struct oracle_attend *o = &p->oracle;
+    int64_t *starts = array(o->batch + 1, sizeof *starts), total = 0;
+    int64_t *slots = array(o->batch * p->rows, sizeof *slots);
+    for (int64_t b = 0; b < o->batch; b++) {
+        int64_t length = p->lengths[b * o->kv_heads];
+        for (int64_t j = 0; j < length; j++) {
+            slots[total + j] = dice_range(&dice, 0, p->rows - 1);
+            for (int64_t g = 0; g < o->kv_heads; g++)
+                p->lists[b * o->kv_heads + g][j] = slots[total + j];
+        }
+        starts[b + 1] = total += length;
+    }
+    open_numbers(use(p, KVMILL_CACHE_ATTEND_SLOTS), 1, &total);
+    put_all(&p->tensor[KVMILL_CACHE_ATTEND_SLOTS], slots);
+    open_numbers(use(p, KVMILL_CACHE_ATTEND_SLOT_STARTS), 1, &(int64_t){o->batch + 1});
+    put_all(&p->tensor[KVMILL_CACHE_ATTEND_SLOT_STARTS], starts);
+    free(starts), free(slots);
+}
+
+static void choose_ranges(struct problem *p) {
+    struct oracle_attend *o = &p->oracle;
+    p->ranges = array(2 * o->queries, sizeof *p->ranges);
+    for (int64_t n = 0; n < o->queries; n++) {
+        p->ranges[2 * n] = dice_range(&dice, 0, p->rows);
+        p->ranges[2 * n + 1] = dice_range(&dice, p->ranges[2 * n], p->rows);
+    }
+    open_numbers(use(p, KVMILL_CACHE_ATTEND_RANGES), 2, (int64_t[]){o->queries, 2});
+    put_all(&p->tensor[KVMILL_CACHE_ATTEND_RANGES], p->ranges);
+}
+
+static void choose_places(struct problem *p) {
+    struct oracle_attend *o = &p->oracle;
+    for (int64_t n = 0; n < o->batch * o->kv_heads; n++) {
+        if (p->place == RANGES)
+            p->lengths[n] = p->rows;
+        p->lists[n] = array(p->lengths[n], sizeof(int64_t));
+        for (int64_t j = 0; j < p->lengths[n]; j++)
+            p->lists[n][j] = (p->place == LENGTHS ? n / o->kv_heads * p->rows : 0) + j;
+    }
+    if (p->place == RANGES)
+        choose_ranges(p);
+    else if (p->place == SLOTS)
+        choose_slots(p);
+    else if (p->place >= PAGES)
+        choose_pages(p);
+    if (p->place == RANGES || p->place == SLOTS)
+        return;
+    open_numbers(use(p, KVMILL_CACHE_ATTEND_LENGTHS), 1, &o->batch);
+    for (int64_t b = 0; b < o->batch; b++)
+        put(p->tensor[KVMILL_CACHE_ATTEND_LENGTHS].dl.dtype,
+            nth(&p->tensor[KVMILL_CACHE_ATTEND_LENGTHS], b), (double)p->lengths[b * o->kv_heads]);
+}
+
+/* ---- What is added ---- */
+
+/* Random numbers; hidden at the ends; blocks of hidden ones. */
+static void fill_mask(struct problem *p, int64_t rows, int64_t columns, DLDataType type) {
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t kind = dice_range(&dice, 0, 3), first = dice_range(&dice, 0, columns);
+        int64_t last = dice_range(&dice, first, columns);
+        for (int64_t j = 0; j < columns; j++) {
+            double *at = &p->mask[r * columns + j];
+            bool ends = j < first || j >= last, block = (j / 64 + r) % 3 != 0;
+            bool some = dice_once_in(&dice, 3);
+            *at = kind > 1 && type.bits > 8 ? (double)dice_range(&dice, -32, 32) / 16 : 0;
+            if (kind == 0 ? ends : kind == 1 ? block : kind == 2 && some)
+                *at = -INFINITY;
+        }
+    }
+}
+
+static void choose_mask(struct problem *p) {
+    struct oracle_attend *o = &p->oracle;
+    int rank = (int)dice_range(&dice, 1, 4);
+    int64_t longest = 1;
+    for (int64_t n = 0; n < o->batch * o->kv_heads; n++)
+        longest = p->lengths[n] > longest ? p->lengths[n] : longest;
+    int64_t dims[] = {p->ragged ? 1 : o->batch, o->heads, p->ragged ? o->queries : p->each,
+                      dice_once_in(&dice, 3) ? dice_range(&dice, 1, longest) : longest};
+    for (int d = 0; d < 3; d++)
+        if (d < 4 - rank || dice_once_in(&dice, 3))
+            dims[d] = 1;
+    p->mask = array(dims[0] * dims[1] * dims[2] * dims[3], sizeof *p->mask);
+    fill_mask(p, dims[0] * dims[1] * dims[2], dims[3], p->op.mask_T1);
+    memcpy(o->mask_dims, dims, sizeof dims);
+    struct fenced_tensor *mask = use(p, KVMILL_CACHE_ATTEND_MASK);
+    open_strided(mask, p->op.mask_T1, rank, dims + 4 - rank, false);
+    for (int64_t i = 0; i < dims[0] * dims[1] * dims[2] * dims[3]; i++)
+        put(p->op.mask_T1, nth(mask, i), p->mask[i]);
+}
+
+static double *choose_heads(struct problem *p, int which, DLDataType type) {
+    double *numbers = array(p->oracle.heads, sizeof *numbers);
+    tensor_open(use(p, which), type, 1, &p->oracle.heads, NULL, &dice);
+    for (int64_t h = 0; h < p->oracle.heads; h++) {
+        numbers[h] = (double)dice_range(&dice, 1, 16) / 16;
+        put(type, nth(&p->tensor[which], h), numbers[h]);
+    }
+    return numbers;
+}
+
+static void choose_terms(struct problem *p) {
+    struct oracle_attend *o = &p->oracle;
+    if (p->op.mask_T1.bits)
+        choose_mask(p);
+    if (dice_once_in(&dice, 3))
+        p->sinks =
+            choose_heads(p, KVMILL_CACHE_ATTEND_SINKS, dice_once_in(&dice, 2) ? f32 : p->op.T1);
+    if (p->op.is_alibi && dice_once_in(&dice, 2))
+        p->slopes = choose_heads(p, KVMILL_CACHE_ATTEND_ALIBI_SLOPES, f32);
+    else if (p->op.is_alibi) {
+        int64_t n = 1;
+        while (2 * n <= o->heads)
+            n *= 2;
+        p->slopes = array(o->heads, sizeof *p->slopes);
+        for (int64_t h = 0; h < o->heads; h++)
+            p->slopes[h] =
+                (double)(float)(h < n ? exp2(-8.0 * (double)(h + 1) / (double)n)
+                                      : exp2(-4.0 * (double)(2 * (h - n) + 1) / (double)n));
+    }
+    if (dice_once_in(&dice, 4)) {
+        p->positions = array(o->queries, sizeof *p->positions);
+        for (int64_t n = 0; n < o->queries; n++)
+            p->positions[n] = dice_range(&dice, 0, 60);
+        open_numbers(use(p, KVMILL_CACHE_ATTEND_POSITIONS), 1, &o->queries);
+        put_all(&p->tensor[KVMILL_CACHE_ATTEND_POSITIONS], p->positions);
+    }
+}
+
+/* ---- Tensors ---- */
+
+static int cache_shape(const struct problem *p, int64_t last, int64_t *shape) {
+    const struct oracle_attend *o = &p->oracle;
+    const int64_t four[] = {p->place == LENGTHS ? o->batch : p->rows / p->op.page_size,
+                            p->place == LENGTHS ? p->rows : p->op.page_size, o->kv_heads, last};
+    const int64_t three[] = {p->rows, o->kv_heads, last};
+    bool is_four = p->place == LENGTHS || p->place == PAGE_DIM;
+    memcpy(shape, is_four ? four : three, (is_four ? 4 : 3) * sizeof *shape);
+    return is_four ? 4 : 3;
+}
+
+static void choose_key_positions(struct problem *p) {
+    int64_t shape[4];
+    int rank = cache_shape(p, 1, shape) - 2;
+    if (!dice_once_in(&dice, 5))
+        return;
+    p->key_positions = array(p->cells, sizeof *p->key_positions);
+    for (int64_t c = 0; c < p->cells; c++)
+        p->key_positions[c] = dice_range(&dice, 0, 60);
+    open_numbers(use(p, KVMILL_CACHE_ATTEND_KEY_POSITIONS), rank, shape);
+    put_all(&p->tensor[KVMILL_CACHE_ATTEND_KEY_POSITIONS], p->key_positions);
+}
+
+static bool is_seen(const struct problem *p, int64_t cell, int64_t g) {
+    const struct oracle_attend *o = &p->oracle;
+    int64_t ratio = o->heads / o->kv_heads;
+    double added;
+    for (int64_t b = 0; b < o->batch; b++)
+        for (int64_t j = 0; j < o->lengths[b * o->kv_heads + g]; j++)
+            for (int64_t n = o->starts[b];
+                 o->cells[b * o->kv_heads + g][j] == cell && n < o->starts[b + 1]; n++)
+                for (int64_t h = g * ratio; h < (g + 1) * ratio; h++)
+                    if (oracle_attend_sees(o, n, h, j, &added))
+                        return true;
+    return false;
+}
+
+/* Only rows that are seen are written; the rest stays poison. */
+static void open_caches(struct problem *p, bool is_long) {
+    struct oracle_attend *o = &p->oracle;
+    int64_t dims[] = {o->dim, o->value_dim}, shape[4];
+    double *numbers[2];
+    for (int v = 0; v < 2; v++) {
+        const struct format *format = p->format[v];
+        int rank = cache_shape(p, elements_of_row(format, dims[v]), shape);
+        open_strided(use(p, KVMILL_CACHE_ATTEND_KEY + v), format->tensor, rank, shape,
+                     p->place == PAGE_DIM);
+        numbers[v] = array(p->cells * o->kv_heads * dims[v], sizeof(double));
+        if (format->bits == 0)
+            continue;
+        shape[rank - 1] = dims[v] / format->group;
+        tensor_open(use(p, KVMILL_CACHE_ATTEND_KEY_SCALE + v), format->T3, rank, shape, NULL,
+                    &dice);
+    }
+    for (int64_t i = 0; i < p->cells * o->kv_heads; i++) {
+        bool seen = is_long || is_seen(p, i / o->kv_heads, i % o->kv_heads);
+        for (int v = 0; v < 2 && seen; v++) {
+            bool scaled = p->format[v]->bits != 0;
+            fill_row(p->format[v], dims[v],
+                     nth(&p->tensor[KVMILL_CACHE_ATTEND_KEY + v],
+                         i * elements_of_row(p->format[v], dims[v])),
+                     scaled ? nth(&p->tensor[KVMILL_CACHE_ATTEND_KEY_SCALE + v],
+                                  i * dims[v] / p->format[v]->group)
+                            : NULL,
+                     numbers[v] + i * dims[v]);
+        }
+    }
+    o->k = numbers[0], o->v = numbers[1];
+}
+
+static void open_queries(struct problem *p) {
+    struct oracle_attend *o = &p->oracle;
+    int64_t shape[] = {o->batch, p->each, o->heads, o->dim}, *dims = shape;
+    double *q = array(o->queries * o->heads * o->dim, sizeof *q);
+    int rank = 4;
+    if (p->ragged) {
+        dims++, rank = 3, shape[1] = o->queries;
+        open_numbers(use(p, KVMILL_CACHE_ATTEND_QUERY_STARTS), 1, &(int64_t){o->batch + 1});
+        put_all(&p->tensor[KVMILL_CACHE_ATTEND_QUERY_STARTS], p->starts);
+    }
+    open_strided(use(p, KVMILL_CACHE_ATTEND_QUERY), p->op.T1, rank, dims, false);
+    for (int64_t i = 0; i < o->queries * o->heads * o->dim; i++) {
+        q[i] = (double)dice_range(&dice, -32, 32) / 16;
+        put(p->op.T1, nth(&p->tensor[KVMILL_CACHE_ATTEND_QUERY], i), q[i]);
+    }
+    o->q = q;
+    dims[rank - 1] = o->value_dim;
+    open_strided(use(p, KVMILL_CACHE_ATTEND_OUTPUT),
+                 p->op.output_T1.bits ? p->op.output_T1 : p->op.T1, rank, dims, false);
+    if (dice_once_in(&dice, 2))
+        tensor_open(use(p, KVMILL_CACHE_ATTEND_LSE), f32, rank - 1, dims, NULL, &dice);
+}
+
+static void open_problem(struct problem *p, bool is_long) {
+    struct oracle_attend *o = &p->oracle;
+    *p = (struct problem){.rows = 0};
+    choose_op(p);
+    choose_sizes(p, is_long);
+    choose_places(p);
+    choose_terms(p);
+    choose_key_positions(p);
+    o->starts = p->starts, o->lengths = p->lengths, o->cells = p->lists;
+    o->positions = p->positions, o->key_positions = p->key_positions, o->ranges = p->ranges;
+    o->is_causal = p->op.is_causal, o->window = p->op.window;
+    o->right_window = p->op.right_window;
+    o->mask = p->mask, o->together = p->ragged;
+    o->slopes = p->slopes, o->slopes_of_mask = p->op.alibi_of_mask;
+    o->scale = 1 / sqrt((double)o->dim), o->softcap = p->op.softcap, o->sinks = p->sinks;
+    open_caches(p, is_long);
+    open_queries(p);
+    snprintf(p->words, sizeof p->words,
+             "place %d, K %s, V %s, %" PRId64 "/%" PRId64 " heads, D %" PRId64 ", E %" PRId64
+             ", B %" PRId64 ", %" PRId64 " queries%s%s%s%s%s%s",
+             p->place, p->format[0]->name, p->format[1]->name, o->heads, o->kv_heads, o->dim,
+             o->value_dim, o->batch, o->queries, p->mask ? ", mask" : "",
+             p->slopes ? ", slopes" : "", p->sinks ? ", sinks" : "",
+             p->positions ? ", positions" : "", p->key_positions ? ", key positions" : "",
+             p->op.is_causal ? ", causal" : "");
+}
+
+static void close_problem(struct problem *p) {
+    for (int i = 0; i < KVMILL_CACHE_ATTEND_TENSORS; i++)
+        if (p->tensors[i] != NULL)
+            tensor_close(&p->tensor[i]);
+    for (int i = 0; i < MOST_LISTS; i++)
+        free(p->lists[i]);
+    free((void *)p->oracle.k), free((void *)p->oracle.v), free((void *)p->oracle.q);
+    free(p->starts), free(p->lengths), free(p->positions), free(p->key_positions);
+    free(p->ranges), free(p->mask), free(p->slopes), free(p->sinks);
+}
+
+/* ---- Judging ---- */
+
+static double rounding(DLDataType type) {
+    return type.bits == 32 ? 0x1p-24 : type.code == kDLBfloat ? 0x1p-8 : 0x1p-11;
+}
+
+static bool is_right(double found, double wanted, double error) {
+    return found == wanted || fabs(found - wanted) <= error;
+}
+
+static bool judge_row(const struct problem *p, int64_t n, int64_t h) {
+    const struct oracle_attend *o = &p->oracle;
+    const struct fenced_tensor *output = &p->tensor[KVMILL_CACHE_ATTEND_OUTPUT];
+    double y[512], error[512], lse, lse_error;
+    int64_t row = n * o->heads + h;
+    oracle_attend_row(o, n, h, y, error, &lse, &lse_error);
+    for (int64_t e = 0; e < o->value_dim; e++) {
+        double found = get(output->dl.dtype, nth(output, row * o->value_dim + e));
+        double most = error[e] + rounding(output->dl.dtype) * fabs(y[e]) + 0x1p-25;
+        if (!is_right(found, y[e], most)) {
+            diag("query %" PRId64 ", head %" PRId64 ", element %" PRId64 ": %.9g, not %.9g +- %.2g",
+                 n, h, e, found, y[e], most);
+            return false;
+        }
+    }
+    if (p->tensors[KVMILL_CACHE_ATTEND_LSE] == NULL)
+        return true;
+    double found = get(f32, nth(&p->tensor[KVMILL_CACHE_ATTEND_LSE], row));
+    if (!is_right(found, lse, lse_error + 1e-6))
+        diag("lse of query %" PRId64 ", head %" PRId64 ": %.9g, not %.9g", n, h, found, lse);
+    return is_right(found, lse, lse_error + 1e-6);
+}
+
+static bool judge(const struct problem *p) {
+    bool good = true;
+    for (int64_t i = 0; good && i < p->oracle.queries * p->oracle.heads; i++)
+        good = judge_row(p, i / p->oracle.heads, i % p->oracle.heads);
+    return good;
+}
+
+/* The same bits on other numbers of threads. */
+static bool repeats(struct problem *p, const kvmill_plan *plan, void *workspace) {
+    struct fenced_tensor again;
+    kvmill_error error;
+    int64_t where;
+    tensor_open_copy(&again, &p->tensor[KVMILL_CACHE_ATTEND_OUTPUT], &dice);
+    p->tensors[KVMILL_CACHE_ATTEND_OUTPUT] = &again.dl;
+    bool good = run_in_parts(plan, p->tensors, workspace, (int)dice_range(&dice, 1, 4), &dice,
+                             &error) == KVMILL_OK &&
+                tensor_is_equal(&again, &p->tensor[KVMILL_CACHE_ATTEND_OUTPUT], &where);
+    p->tensors[KVMILL_CACHE_ATTEND_OUTPUT] = &p->tensor[KVMILL_CACHE_ATTEND_OUTPUT].dl;
+    tensor_close(&again);
+    return good;
+}
+
+static bool try_problem(struct problem *p, int with) {
+    kvmill_plan *plan;
+    kvmill_error error;
+    if (kvmill_plan_cache_attend(&p->op, &options_of[with], &plan, &error) != KVMILL_OK) {
+        diag("%s", error.message);
+        return false;
+    }
+    void *workspace = aligned_alloc(64, kvmill_plan_workspace_size(plan) / 64 * 64 + 64);
+    bool good = kvmill_run(plan, p->tensors, workspace, &error) == KVMILL_OK;
+    if (!good)
+        diag("%s", error.message);
+    good = good && judge(p);
+    if (good && !repeats(p, plan, workspace)) {
+        diag("other bits in parts");
+        good = false;
+    }
+    free(workspace);
+    kvmill_plan_destroy(plan);
+    return good;
+}
+
+static void try_many(int count, bool is_long) {
+    int wrong = 0;
+    static struct problem p;
+    for (int i = 0; i < count; i++) {
+        open_problem(&p, is_long);
+        fence_explain_traps(p.words);
+        for (int with = 0; with < 2; with++)
+            if (!try_problem(&p, with)) {
+                diag("%s, with%s packs", p.words, with ? "" : "out");
+                wrong++;
+            }
+        close_problem(&p);
+    }
+    ok(wrong == 0, "%d %s problems are right", count, is_long ? "long" : "random");
+}
+
+int main(void) {
+    dice = dice_for(dice_seed(), "cache attend");
+    try_many(is_slow_run() ? 60 : 400, false);
+    try_many(is_slow_run() ? 4 : 24, true);
+    return done_testing();
+}

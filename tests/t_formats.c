@@ -1,0 +1,276 @@
+/* Formats of cache rows: what follows from their parts, against what is known of each; formats that
+   there are none of yet; the pages that list them.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../defs/codes.h"
+#include "../defs/dtype.h"
+#include "../runtime/core/numbers.h"
+#include "tap.h"
+
+/* ---- Known formats ---- */
+
+static const struct {
+    int element;
+    const char *name, *word, *dtype;
+    int row_bytes, group, multiple; /* of 64 elements */
+} known[] = {
+    {KVMILL_F32, "f32", "float32", "float32", 256, 0, 1},
+    {KVMILL_F16, "f16", "float16", "float16", 128, 0, 1},
+    {KVMILL_BF16, "bf16", "bfloat16", "bfloat16", 128, 0, 1},
+    {KVMILL_I8, "i8", "int8", "int8", 64, 16, 1},
+    {KVMILL_I4, "i4", "int4", "int4", 32, 16, 2},
+    {KVMILL_Q8_0, "q8_0", "q8_0", "uint8", 68, 32, 32},
+    {KVMILL_Q4_0, "q4_0", "q4_0", "uint8", 36, 32, 32},
+    {KVMILL_E4M3, "e4m3", "float8e4m3fn", "float8e4m3fn", 64, 0, 1},
+    {KVMILL_E5M2, "e5m2", "float8e5m2", "float8e5m2", 64, 0, 1},
+    {KVMILL_Q5_1, "q5_1", "q5_1", "uint8", 48, 32, 32},
+};
+enum { KNOWN = sizeof known / sizeof *known };
+
+static void test_known(int i) {
+    const struct kvmill_format_parts *parts = kvmill_format_parts(known[i].element);
+    bool scaled = parts->scales == KVMILL_SCALES_OF_GROUPS;
+    const struct kvmill_format row = {known[i].element, 64, scaled ? KVMILL_F16 : 0,
+                                      scaled ? known[i].group : 0};
+    ok(strcmp(parts->name, known[i].name) == 0 && strcmp(parts->word, known[i].word) == 0 &&
+           strcmp(kvmill_dtype_name(parts->dtype), known[i].dtype) == 0 &&
+           kvmill_format_of_word(known[i].word, KVMILL_ANY_SCALES) == known[i].element,
+       "%s: its words", known[i].name);
+    ok(kvmill_format_row_bytes(&row) == known[i].row_bytes &&
+           kvmill_format_scale_bytes(&row) == (scaled ? 64 / known[i].group * 2 : 0) &&
+           kvmill_format_group(&row) == known[i].group &&
+           kvmill_format_multiple(parts) == known[i].multiple,
+       "%s: a row has %" PRId64 " bytes", known[i].name, kvmill_format_row_bytes(&row));
+}
+
+static void test_legality(void) {
+    static const struct {
+        struct kvmill_format format;
+        bool legal;
+    } cases[] = {
+        {{KVMILL_F16, 1, 0, 0}, true},           {{KVMILL_F16, 0, 0, 0}, false},
+        {{KVMILL_F16, 8, KVMILL_F16, 8}, false}, {{0, 8, 0, 0}, false},
+        {{KVMILL_MOST_FORMATS, 8, 0, 0}, false}, {{KVMILL_I8, 9, KVMILL_F32, 3}, true},
+        {{KVMILL_I8, 9, KVMILL_F32, 2}, false},  {{KVMILL_I8, 9, 0, 3}, false},
+        {{KVMILL_I8, 9, KVMILL_I8, 3}, false},   {{KVMILL_I8, 9, KVMILL_F32, 0}, false},
+        {{KVMILL_I4, 12, KVMILL_F16, 6}, true},  {{KVMILL_I4, 12, KVMILL_F16, 3}, false},
+        {{KVMILL_Q8_0, 64, 0, 0}, true},         {{KVMILL_Q8_0, 48, 0, 0}, false},
+        {{KVMILL_Q4_0, 32, 0, 32}, false},
+    };
+    int wrong = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        wrong += kvmill_format_is_legal(&cases[i].format) != cases[i].legal;
+    ok(wrong == 0, "what rows there can be (%d wrong)", wrong);
+}
+
+static int place_of(const char *word, const char *const *words) {
+    int i = 0;
+    while (words[i] != NULL && strcmp(words[i], word) != 0)
+        i++;
+    return words[i] != NULL ? i : -1;
+}
+
+static bool types_are_listed(void) {
+    const struct kvmill_format_parts *parts;
+    unsigned seen = 0, all = 0;
+    for (int i = 1; (parts = kvmill_format_parts(i)) != NULL; i++) {
+        int place = place_of(kvmill_dtype_name(parts->dtype), kvmill_row_types);
+        seen |= place < 0 ? 1u << 31 : 1u << place;
+    }
+    for (int i = 0; kvmill_row_types[i] != NULL; i++)
+        all |= place_of(kvmill_row_types[i], kvmill_row_types) == i ? 1u << i : 1u << 30;
+    return seen == all;
+}
+
+static void test_words(void) {
+    const char *words[KVMILL_MOST_FORMATS + 1];
+    char text[KVMILL_WORDS_SIZE], other[KVMILL_WORDS_SIZE];
+    kvmill_activation_words(words);
+    ok(strcmp(kvmill_list_words(words, "", text), "float32, float16, bfloat16") == 0,
+       "activations: %s", text);
+    kvmill_format_words(KVMILL_SCALES_OF_GROUPS | KVMILL_SCALES_IN_BLOCKS, words);
+    ok(strncmp(kvmill_list_words(words, "'", text), "'int8', 'int4', 'q8_0', 'q4_0'", 30) == 0,
+       "quantised: %s", text);
+    kvmill_format_words(KVMILL_SCALES_IN_BLOCKS, words);
+    ok(strcmp(kvmill_list_words(words, "", text),
+              kvmill_list_words(kvmill_block_words, "", other)) == 0,
+       "formats in blocks are listed for ops: %s", text);
+    ok(types_are_listed(), "types of rows are listed for ops, each once");
+    ok(strcmp(kvmill_format_name(0), "none") == 0 && kvmill_format_name(KNOWN + 99) == NULL,
+       "names begin with none, and end");
+}
+
+/* ---- Codes of any bits ---- */
+
+static int numbers_of(const struct kvmill_format_parts *parts) {
+    return parts->block > 0 ? parts->block : 64;
+}
+
+/* Codes that differ from their neighbours in every bit. */
+static void set_codes(const struct kvmill_format_parts *parts, int *codes) {
+    int least = parts->code == KVMILL_CODE_UNSIGNED ? 0 : -(1 << (parts->bits - 1));
+    for (int i = 0; i < numbers_of(parts); i++)
+        codes[i] = least + (i * 11 & ((1 << parts->bits) - 1));
+}
+
+static void test_codes(const struct kvmill_format_parts *parts) {
+    int codes[64], back[64], wrong = 0;
+    unsigned char data[64], all[64];
+    memset(data, 0xff, sizeof data);
+    set_codes(parts, codes);
+    kvmill_pack_codes(parts, codes, 0, numbers_of(parts), data);
+    memset(all, 0, sizeof all);
+    for (int i = numbers_of(parts) - 1; i >= 0; i--)
+        kvmill_pack_codes(parts, codes + i, i, 1, all);
+    int bytes = numbers_of(parts) * parts->bits / 8;
+    for (int i = bytes; i < 64; i++)
+        wrong += data[i] != 0xff;
+    kvmill_unpack_codes(parts, data, 0, numbers_of(parts), back);
+    ok(wrong == 0 && memcmp(data, all, (size_t)bytes) == 0 &&
+           memcmp(codes, back, (size_t)numbers_of(parts) * sizeof *codes) == 0,
+       "%d bits, %s, %s, in %d bytes and back", parts->bits,
+       parts->packing == KVMILL_PACKED_IN_TURN ? "in turn" : "in halves",
+       parts->code == KVMILL_CODE_SIGNED   ? "signed"
+       : parts->code == KVMILL_CODE_OFFSET ? "with an offset"
+                                           : "unsigned",
+       bytes);
+}
+
+static void test_all_codes(void) {
+    struct kvmill_format_parts parts = {.bits = 0};
+    for (parts.bits = 1; parts.bits <= 8; parts.bits++)
+        for (int code = KVMILL_CODE_SIGNED; code <= KVMILL_CODE_UNSIGNED; code++) {
+            parts.code = (enum kvmill_code)code;
+            parts.block = 0;
+            parts.packing = KVMILL_PACKED_IN_TURN;
+            test_codes(&parts);
+            parts.block = 32;
+            parts.packing = KVMILL_PACKED_HALVES;
+            if (parts.bits >= 4)
+                test_codes(&parts);
+        }
+}
+
+/* Fifth bits in the order of elements, then nibbles: low ones of the first half. */
+static void test_halves(void) {
+    const struct kvmill_format_parts parts = {
+        .code = KVMILL_CODE_UNSIGNED, .bits = 5, .packing = KVMILL_PACKED_HALVES, .block = 32};
+    unsigned char data[20] = {0};
+    int codes[32] = {[0] = 0x11, [9] = 0x1f, [16] = 2, [31] = 0x18};
+    kvmill_pack_codes(&parts, codes, 0, 32, data);
+    ok(data[0] == 1 && data[1] == 2 && data[2] == 0 && data[3] == 0x80 && data[4] == 0x21 &&
+           data[13] == 0xf && data[19] == 0x80,
+       "fifth bits of 32 codes, then their nibbles");
+}
+
+/* ---- Floats of 8 bits ---- */
+
+/* By the book; NaN for what is not a number. */
+static double number_of(struct kvmill_float_parts parts, int magnitude) {
+    int exponent = magnitude >> parts.mantissa, fraction = magnitude & ((1 << parts.mantissa) - 1);
+    int last = (1 << parts.exponent) - 1, bias = last / 2;
+    if (exponent == last && (parts.finite ? fraction == (1 << parts.mantissa) - 1 : fraction != 0))
+        return NAN;
+    if (exponent == last && !parts.finite)
+        return INFINITY;
+    int whole = exponent == 0 ? fraction : fraction + (1 << parts.mantissa);
+    return ldexp(whole, (exponent == 0 ? 1 : exponent) - bias - parts.mantissa);
+}
+
+static bool is_read(struct kvmill_float_parts parts, int magnitude) {
+    double number = number_of(parts, magnitude);
+    float have = kvmill_number_of_bits(parts, (uint32_t)magnitude);
+    float negative = kvmill_number_of_bits(parts, (uint32_t)magnitude | 0x80);
+    return isnan(number) ? isnan(have) && isnan(negative)
+                         : have == number && negative == -number && signbit(negative);
+}
+
+static bool becomes(struct kvmill_float_parts parts, double value, int magnitude) {
+    return kvmill_bits_of_number(parts, (float)value) == (uint32_t)magnitude &&
+           kvmill_bits_of_number(parts, -(float)value) == ((uint32_t)magnitude | 0x80);
+}
+
+/* Halfway between neighbours: to even; a hair beside it: to the nearer. */
+static bool is_nearest(struct kvmill_float_parts parts, int magnitude) {
+    float half = (float)((number_of(parts, magnitude) + number_of(parts, magnitude + 1)) / 2);
+    return becomes(parts, half, magnitude + magnitude % 2) &&
+           becomes(parts, nextafterf(half, 0), magnitude) &&
+           becomes(parts, nextafterf(half, INFINITY), magnitude + 1);
+}
+
+static void test_float8(const char *name, struct kvmill_float_parts parts, int last) {
+    int misread = 0, misrounded = 0;
+    for (int i = 0; i < 128; i++)
+        misread += !is_read(parts, i);
+    for (int i = 0; i < last; i++)
+        misrounded += !becomes(parts, number_of(parts, i), i) || !is_nearest(parts, i);
+    ok(misread == 0, "%s: all bits are the right numbers (%d wrong)", name, misread);
+    ok(misrounded == 0, "%s: numbers to the nearest, half to even (%d wrong)", name, misrounded);
+    double largest = number_of(parts, last);
+    ok(isfinite(largest) && becomes(parts, largest, last) &&
+           becomes(parts, nextafter(largest * 1.5, 0), last) && becomes(parts, 1e30, last) &&
+           becomes(parts, INFINITY, last),
+       "%s: %g and all above is %g", name, largest, largest);
+    float nan = kvmill_float_of_bits(0x7fc00000);
+    ok(isnan(number_of(parts, (int)kvmill_bits_of_number(parts, nan))) &&
+           kvmill_bits_of_number(parts, -nan) >> 7 == 1,
+       "%s: NaN stays NaN, with its sign", name);
+}
+
+/* ---- Pages ---- */
+
+/* A word of its own; quotes of man pages end with a letter. */
+static bool is_in(const char *line, const char *word) {
+    for (const char *at = line; (at = strstr(at, word)) != NULL; at++) {
+        char after = at[strlen(word)];
+        bool begins = at == line || !isalnum((unsigned char)at[-1]) ||
+                      (at - line >= 4 && strncmp(at - 4, "\\(dq", 4) == 0);
+        if (begins && !isalnum((unsigned char)after) && after != '_')
+            return true;
+    }
+    return false;
+}
+
+static bool has_word(const char *page, const char *word) {
+    char path[512], line[1024];
+    bool found = false;
+    const char *srcdir = getenv("srcdir");
+    snprintf(path, sizeof path, "%s/%s", srcdir ? srcdir : ".", page);
+    FILE *file = fopen(path, "r");
+    while (file != NULL && !found && fgets(line, sizeof line, file) != NULL)
+        found = is_in(line, word);
+    if (file != NULL)
+        fclose(file);
+    return found;
+}
+
+static void test_pages(void) {
+    static const char *const pages[] = {"README.md", "doc/kvmill.1", "doc/kvmill-specs.5"};
+    const struct kvmill_format_parts *parts;
+    for (int i = 1; (parts = kvmill_format_parts(i)) != NULL; i++)
+        for (int p = 0; p < 3; p++)
+            ok(has_word(pages[p], parts->word), "%s lists %s", pages[p], parts->word);
+}
+
+int main(void) {
+    for (int i = 0; i < KNOWN; i++)
+        test_known(i);
+    ok(kvmill_format_parts(0) == NULL && kvmill_format_parts(KNOWN + 1) == NULL &&
+           kvmill_format_parts(-1) == NULL,
+       "no format is forgotten here");
+    test_legality();
+    test_words();
+    test_all_codes();
+    test_halves();
+    test_float8("e4m3", (struct kvmill_float_parts){4, 3, true, true}, 0x7e);
+    test_float8("e5m2", (struct kvmill_float_parts){5, 2, false, true}, 0x7b);
+    test_pages();
+    return done_testing();
+}

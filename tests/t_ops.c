@@ -1,0 +1,218 @@
+/* Descriptions of ops: that they are whole, and what they say where the header says it in words.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "../defs/dtype.h"
+#include "../defs/format.h"
+#include "../defs/op.h"
+#include "../ops/attributes.h"
+#include "tap.h"
+
+/* ---- Structs ---- */
+
+static const struct op_member *member_at(const struct op_struct *part, size_t offset) {
+    for (int i = 0; i < part->member_count; i++)
+        if (part->members[i].kind != OP_OWN && part->members[i].offset == offset)
+            return &part->members[i];
+    return NULL;
+}
+
+static size_t size_of(const struct op_member *member) {
+    return member->kind == OP_STRUCT ? sizeof(kvmill_flow_select) : kvmill_member_size(member);
+}
+
+/* Every byte is a member's, or is there to align the next one to 8. */
+static bool is_whole(const struct op_struct *part) {
+    size_t at = 0;
+    while (at < part->size) {
+        const struct op_member *member = member_at(part, at);
+        if (member == NULL && at % 8 == 0) {
+            diag("%s: no member at %zu", part->name ? part->name : "types", at);
+            return false;
+        }
+        at += member ? size_of(member) : 4;
+    }
+    return at == part->size;
+}
+
+static bool names_members(const struct op_struct *part, const struct op_condition *condition) {
+    for (int i = 0; i < OP_CONDITIONS && condition->names[i] != NULL; i++)
+        if (!kvmill_op_member(part, condition->names[i] + (condition->names[i][0] == '!')))
+            return false;
+    return true;
+}
+
+static bool has_members(const struct op_struct *part) {
+    bool good = true;
+    for (int i = 0; i < part->member_count; i++)
+        good = good && (part->members[i].kind != OP_WORD || part->members[i].words != NULL) &&
+               (part->members[i].with == NULL || kvmill_op_member(part, part->members[i].with));
+    for (int i = 0; i < part->range_count; i++) {
+        const struct op_range *range = &part->ranges[i];
+        const struct op_member *member = kvmill_op_member(part, range->name);
+        good = good && member != NULL && member->offset == range->offset &&
+               names_members(part, &range->when) &&
+               (range->below == NULL || kvmill_op_member(part, range->below));
+    }
+    return good;
+}
+
+static void test_structs(void) {
+    for (int i = 0; kvmill_ops[i] != NULL; i++)
+        for (int p = 0; p < OP_PARTS && kvmill_ops[i]->parts[p] != NULL; p++) {
+            const struct op_struct *part = kvmill_ops[i]->parts[p];
+            ok(is_whole(part), "%s, struct %d: all of it is described", kvmill_ops[i]->name, p);
+            ok(has_members(part), "  and what its rows name is there");
+        }
+}
+
+/* ---- Tensors ---- */
+
+static bool knows_type(const struct op *op, const char *type) {
+    return type == NULL || kvmill_op_member(kvmill_op_types(op), type) ||
+           kvmill_dtype_by_name(type);
+}
+
+static bool has_shape(const char *shape) {
+    static const struct op_dim words[] = {{"B", 2},   {"S", 3},  {"H", 4}, {"D", 5}, {"E", 6},
+                                          {"KVH", 2}, {"T", 7},  {"Q", 8}, {"P", 9}, {"R", 1},
+                                          {"G", 10},  {"N", 11}, {"M", 12}, {NULL, 0}};
+    int64_t dims[OP_MOST_RANK];
+    if (shape == NULL)
+        return true;
+    for (int which = 0;; which++) {
+        int rank = kvmill_op_shape(shape, which, words, dims);
+        if (rank < 0)
+            return which > 0;
+        for (int d = 0; d < rank; d++)
+            if (dims[d] < 1)
+                return false;
+    }
+}
+
+static bool is_described(const struct op *op, const struct op_tensor *tensor) {
+    bool conditions = names_members(op->parts[0], &tensor->when) &&
+                      names_members(op->parts[0], &tensor->used) &&
+                      names_members(op->parts[0], &tensor->wide_when);
+    bool types = knows_type(op, tensor->type) && knows_type(op, tensor->or_type) &&
+                 knows_type(op, tensor->wide_type);
+    return conditions && types && has_shape(tensor->shape) && has_shape(tensor->dynamic_shape) &&
+           (tensor->in | tensor->out) != 0 && (tensor->needed & ~tensor->in) == 0 &&
+           tensor->help != NULL;
+}
+
+static void test_op_tensors(const struct op *op) {
+    bool good = true;
+    for (int i = 0; i < op->tensor_count; i++) {
+        good = good && is_described(op, &op->tensors[i]);
+        for (int j = 0; j < i; j++)
+            good = good && strcmp(op->tensors[i].name, op->tensors[j].name) != 0 &&
+                   (op->tensors[i].index < 0 || op->tensors[i].index != op->tensors[j].index);
+    }
+    ok(good, "%s: its tensors are told apart, and their words have a meaning", op->name);
+}
+
+static void test_tensors(void) {
+    for (int i = 0; kvmill_ops[i] != NULL; i++)
+        if (kvmill_ops[i]->family != OP_FLOW)
+            test_op_tensors(kvmill_ops[i]);
+    for (int i = 0; i < OP_FLOW_STEPS; i++)
+        test_op_tensors(&kvmill_flow_steps[i]);
+}
+
+/* ---- Some of what they say, written from the header ---- */
+
+static enum op_presence presence(const struct op *op, const void *base, int tensor) {
+    return kvmill_op_presence(op, base, kvmill_op_tensor(op, tensor));
+}
+
+static void test_presence(void) {
+    const struct op *fused = kvmill_op_by_name("MultiHeadCacheAttention");
+    const struct op *paged = kvmill_op_by_name("dynamic_batching.MultiHeadCacheAttention");
+    const struct op *store = kvmill_op_by_name("KeyValueCache");
+    kvmill_cache_attention op;
+    kvmill_cache_attention_init(&op);
+    op.T1 = (DLDataType){kDLFloat, 16, 1};
+    ok(presence(fused, &op, KVMILL_QUERY) == OP_REQUIRED &&
+           presence(store, &op, KVMILL_QUERY) == OP_ABSENT,
+       "a query is for what attends");
+    ok(presence(fused, &op, KVMILL_SEQSTARTS) == OP_ABSENT &&
+           presence(paged, &op, KVMILL_SEQSTARTS) == OP_REQUIRED,
+       "seqstarts are for dynamic batching");
+    ok(presence(fused, &op, KVMILL_SCALE) == OP_IGNORED &&
+           presence(fused, &op, KVMILL_VALUE_CACHE) == OP_ABSENT &&
+           presence(fused, &op, KVMILL_ATTN_MASK) == OP_OPTIONAL,
+       "no codes, no scale; one cache of K and V; a mask may be");
+    ok(presence(fused, &op, KVMILL_LSE) == OP_ABSENT &&
+           kvmill_op_type(fused, &op, &op, kvmill_op_tensor(fused, KVMILL_ATTN_OUTPUT)).bits == 16,
+       "a result in T1");
+    op.quant_bit = op.partial = op.value_differs = 1;
+    ok(presence(fused, &op, KVMILL_SCALE) == OP_REQUIRED &&
+           presence(fused, &op, KVMILL_VALUE_SCALE) == OP_IGNORED,
+       "codes of K have a scale, V is apart without one");
+    ok(presence(fused, &op, KVMILL_LSE) == OP_REQUIRED &&
+           kvmill_op_type(fused, &op, &op, kvmill_op_tensor(fused, KVMILL_ATTN_OUTPUT)).bits == 32,
+       "partial results in float32, with lse");
+}
+
+static void test_ranges(void) {
+    const struct op *op = kvmill_op_by_name("dynamic_batching.KeyValueCache");
+    kvmill_cache_attention it;
+    kvmill_error error;
+    kvmill_cache_attention_init(&it);
+    it.head_dim = it.num_kv_heads = 8;
+    ok(kvmill_check_attributes(op, op->parts[0], &it, &error) == KVMILL_OK, "a good cache");
+    it.cache_layout = 4;
+    ok(kvmill_check_attributes(op, op->parts[0], &it, &error) == KVMILL_E_ATTRIBUTE &&
+           strcmp(error.message, "cache_layout is 4; accepted: 0 to 3") == 0,
+       "layout 4 needs pages: %s", error.message);
+    it.cache_mode = 1;
+    ok(kvmill_check_attributes(op, op->parts[0], &it, &error) == KVMILL_OK, "which it has");
+    it.page_size = 0;
+    ok(kvmill_check_attributes(op, op->parts[0], &it, &error) == KVMILL_E_ATTRIBUTE &&
+           strcmp(error.message, "page_size is 0; accepted: 1 or more") == 0,
+       "pages have slots: %s", error.message);
+    it.page_size = 1;
+    it.layer_idx = 1;
+    ok(kvmill_check_attributes(op, op->parts[0], &it, &error) == KVMILL_E_ATTRIBUTE &&
+           strcmp(error.message, "layer_idx is 1; accepted: 0 to 0") == 0,
+       "a layer is one of num_layer: %s", error.message);
+}
+
+/* Caches may be of every type that rows can have, whichever op reads them. */
+static void test_row_types(void) {
+    for (int i = 0; kvmill_ops[i] != NULL; i++) {
+        const struct op_struct *part = kvmill_ops[i]->parts[0];
+        bool of_rows = true;
+        for (int m = 0; m < part->member_count; m++)
+            if (part->members[m].kind == OP_TYPE && strstr(part->members[m].name, "T2") != NULL)
+                of_rows = of_rows && part->members[m].words == kvmill_row_types;
+        ok(of_rows, "%s: its caches are of any type of rows", kvmill_ops[i]->name);
+    }
+}
+
+static void test_shapes(void) {
+    struct op_dim words[OP_MOST_WORDS] = {{NULL, 0}};
+    int64_t shape[] = {2, 3, 20}, dims[OP_MOST_RANK];
+    const DLTensor tensor = {.ndim = 3, .shape = shape};
+    ok(kvmill_op_learn("B N D", &tensor, words) && kvmill_op_shape("B*N+1", 0, words, dims) == 1 &&
+           dims[0] == 7,
+       "dims tell words, words tell dims");
+    shape[0] = 4;
+    ok(!kvmill_op_learn("B N D", &tensor, words), "a word has one value");
+    ok(kvmill_op_shape("B S | D", 0, words, dims) == -1 &&
+           kvmill_op_shape("B S | D", 1, words, dims) == 1 && dims[0] == 20 &&
+           kvmill_op_shape("B S | D", 2, words, dims) == -1,
+       "alternatives, and words without a value");
+}
+
+int main(void) {
+    test_structs();
+    test_tensors();
+    test_presence();
+    test_ranges();
+    test_row_types();
+    test_shapes();
+    return done_testing();
+}

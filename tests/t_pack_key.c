@@ -1,0 +1,119 @@
+/* What a compiled pack is kept under: the files, the compiler and its flags; the CPU where these
+   depend on it.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../tools/pack_key.h"
+#include "tap.h"
+
+/* Of FIPS 180-4, and the lengths around a block. */
+static void test_hash(void) {
+    static const struct {
+        const char *data;
+        int times;
+        const char *hash;
+    } cases[] = {
+        {"", 1, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {"abc", 1, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1,
+         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+        {"aaaaaaaaaa", 100000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sha256 sha;
+        char text[SHA256_TEXT];
+        sha256_begin(&sha);
+        for (int k = 0; k < cases[i].times; k++)
+            sha256_add(&sha, cases[i].data, strlen(cases[i].data));
+        sha256_end(&sha, text);
+        ok(strcmp(text, cases[i].hash) == 0, "SHA-256 of %d times %zu bytes", cases[i].times,
+           strlen(cases[i].data));
+    }
+}
+
+static char root[] = "/tmp/t_pack_key.XXXXXX";
+
+static void describe_cpu(const char *text) {
+    char path[64];
+    snprintf(path, sizeof path, "%s/proc", root);
+    mkdir(path, 0700);
+    strcat(path, "/cpuinfo");
+    FILE *stream = fopen(path, "w");
+    if (stream == NULL || fputs(text, stream) < 0 || fclose(stream) != 0)
+        bail_out("cannot write %s", path);
+}
+
+static void remove_root(void) {
+    char path[64];
+    snprintf(path, sizeof path, "%s/proc/cpuinfo", root);
+    unlink(path);
+    *strrchr(path, '/') = '\0';
+    rmdir(path);
+    rmdir(root);
+}
+
+/* Whether the key changes from one CPU to the other. */
+static bool depends(const struct output *output, const char *a, const char *b) {
+    char first[SHA256_TEXT], second[SHA256_TEXT];
+    describe_cpu(a);
+    pack_key(output, root, first);
+    describe_cpu(b);
+    pack_key(output, root, second);
+    return strcmp(first, second) != 0;
+}
+
+static void test_cpu(const struct output *output) {
+    static const char cpu[] = "processor: 0\nmodel name: A\ncpu MHz: 1000\nflags: sse avx\n\n";
+    static const char faster[] = "processor: 0\nmodel name: A\ncpu MHz: 2000\nflags: sse avx\n\n";
+    static const char other[] = "processor: 0\nmodel name: A\ncpu MHz: 1000\nflags: sse\n\n";
+    setenv("CFLAGS", "-O2 -march=native", 1);
+    ok(depends(output, cpu, other), "-march=native: the CPU is part of the key");
+    ok(!depends(output, cpu, faster), "  but not its clock");
+    setenv("CFLAGS", "-O2", 1);
+    setenv("CC", "cc -mtune=native", 1);
+    ok(depends(output, cpu, other), "  also with the compiler's name");
+    unsetenv("CC");
+    ok(!depends(output, cpu, other), "other flags: it is not");
+}
+
+/* Whether a change of one of them changes the key. */
+static void test_files(struct output *output) {
+    char before[SHA256_TEXT], after[SHA256_TEXT];
+    struct error error;
+    pack_key(output, root, before);
+    setenv("LDFLAGS", "-s", 1);
+    pack_key(output, root, after);
+    ok(strcmp(before, after) != 0, "flags are part of it");
+    unsetenv("LDFLAGS");
+    struct output_file *file = output_add(output, "b", &error);
+    if (file == NULL || !text_append(&file->text, "y", 1))
+        bail_out("%s", "out of memory");
+    pack_key(output, root, before);
+    output->files[0].text.data[0] = 'z';
+    pack_key(output, root, after);
+    ok(strcmp(before, after) != 0, "and so is what the files hold");
+}
+
+int main(void) {
+    struct output output = {0};
+    struct error error;
+    if (mkdtemp(root) == NULL)
+        bail_out("cannot make %s", root);
+    atexit(remove_root);
+    unsetenv("CC");
+    unsetenv("CPPFLAGS");
+    unsetenv("LDFLAGS");
+    struct output_file *file = output_add(&output, "a", &error);
+    if (file == NULL || !text_append(&file->text, "x", 1))
+        bail_out("%s", "out of memory");
+    test_hash();
+    test_cpu(&output);
+    test_files(&output);
+    output_free(&output);
+    return done_testing();
+}

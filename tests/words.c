@@ -1,0 +1,455 @@
+/* words -- every word of the vocabulary as an instruction set has it, beside its meaning in plain
+   C: on random arguments, and on those where such functions go wrong.  tests/words.c.m4 makes what
+   this calls.  Writes a line of TAP for each word.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "words.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+    ROUNDS = 4000,
+    WRITTEN_ROUNDS = 1000,
+    MOST_VALUES = 6, /* a result and five arguments */
+    READ = 1024,
+    WRITTEN = 2048,
+};
+
+/* ---- Random and awkward numbers ---- */
+
+static uint64_t state = 1;
+static int round_number;
+
+static uint64_t random_bits(void) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    return (state ^= state << 17) * 0x2545f4914f6cdd1d >> 16;
+}
+
+static int below(int n) {
+    return (int)(random_bits() % (uint64_t)n);
+}
+
+static float float_of(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static float edge_float(void) {
+    static const uint32_t edges[] = {
+        0,          0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345, 0x7f800001,
+        1,          0x80000001, 0x007fffff, 0x00800000, 0x7f7fffff, 0xff7fffff, 0x3f800000,
+        0xbf800000, 0x3f000000, 0x3effffff, 0x3f000001, 0x477fe000, 0x477fefff, 0x477ff000,
+        0x33800000, 0x33000000, 0x33000001, 0x38800000, 0x387fffff, 0x3f808000, 0x3f818000,
+        0x7f7f8000, 0x4b000000, 0xcb000001};
+    return float_of(edges[below(sizeof edges / sizeof *edges)]);
+}
+
+/* Halfway between two numbers of `bits` bits less, or next to that. */
+static float tie(int bits) {
+    uint32_t u = (uint32_t)random_bits() & 0xbfffffff, half = 1u << (bits - 1);
+    u = (u & ~(2 * half - 1)) | half;
+    return float_of(u + (uint32_t)below(3) - 1);
+}
+
+static float some_float(void) {
+    switch (below(6)) {
+    case 0:
+        return edge_float();
+    case 1:
+        return float_of((uint32_t)random_bits());
+    case 2:
+        return tie(13);
+    case 3:
+        return tie(16);
+    case 4:
+        return ldexpf((float)(below(2000001) - 1000000), -14 - below(14));
+    default:
+        return (float)(below(513) - 256) / 2;
+    }
+}
+
+static int32_t some_word(void) {
+    static const int32_t edges[] = {0,    1,    -1,   INT32_MAX, INT32_MIN, 127, 128,
+                                    -127, -128, -129, 7,         8,         -7,  -8,
+                                    -9,   255,  256,  65535,     0x7f800000};
+    switch (below(4)) {
+    case 0:
+        return edges[below(sizeof edges / sizeof *edges)];
+    case 1:
+        return below(513) - 256;
+    case 2:
+        return below(17) - 8;
+    default:
+        return (int32_t)random_bits();
+    }
+}
+
+/* All halves come, one after the other. */
+static uint16_t some_half(int i, int lanes) {
+    return (uint16_t)(round_number * lanes + i);
+}
+
+/* ---- Arguments that may not be just any ---- */
+
+static void every_float(union value *v, int lanes, float (*make)(void)) {
+    for (int i = 0; i < lanes; i++)
+        v->floats[i] = make();
+}
+
+static float moderate_float(void) {
+    return ldexpf((float)(below(2000001) - 1000000), -20);
+}
+
+void moderate(union value *v, int lanes) {
+    for (int k = 1; k < 5; k++)
+        every_float(&v[k], lanes, moderate_float);
+}
+
+static float exponent(void) {
+    return below(50) == 0 ? NAN : (float)(below(240001) - 120000) / 1000;
+}
+
+void exponents(union value *v, int lanes) {
+    every_float(&v[1], lanes, exponent);
+}
+
+static float mantissa(void) {
+    return 0.5f + (float)below(1500001) / 1000000;
+}
+
+static float power(void) {
+    return (float)(below(252) - 125);
+}
+
+void mantissa_and_power(union value *v, int lanes) {
+    every_float(&v[1], lanes, mantissa);
+    every_float(&v[2], lanes, power);
+}
+
+static float near_integer(void) {
+    float x = (float)(below(2) ? below(300) - 150 : below(1 << 23) - (1 << 22)) / 2;
+    return below(2) ? x : nextafterf(x, below(2) ? INFINITY : -INFINITY);
+}
+
+void near_integers(union value *v, int lanes) {
+    every_float(&v[1], lanes, near_integer);
+}
+
+/* A number of a type with so many bits less. */
+static float shortened(float x, int bits) {
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return float_of(u & ~((1u << bits) - 1));
+}
+
+static void quotient(union value *v, int lanes, int bits) {
+    for (int i = 0; i < lanes; i++) {
+        float scale =
+            shortened(ldexpf(1 + (float)below(1 << 23) / (1 << 23), below(16) - 12), bits);
+        float codes = (float)(below(254001) - 127000) / 1000;
+        v[1].floats[i] = shortened(scale * codes, bits);
+        v[2].floats[i] = scale;
+        v[3].floats[i] = 1 / scale;
+    }
+}
+
+void quotient_of_floats(union value *v, int lanes) {
+    quotient(v, lanes, 0);
+}
+
+void quotient_of_halves(union value *v, int lanes) {
+    quotient(v, lanes, 13);
+}
+
+void quotient_of_brains(union value *v, int lanes) {
+    quotient(v, lanes, 16);
+}
+
+void below_65536(union value *v, int lanes) {
+    for (int i = 0; i < lanes; i++)
+        v[1].words[i] = some_half(i, lanes);
+}
+
+void least_of_several(union value *v, int lanes) {
+    v[2].words[0] = below(2) ? v[1].words[below(lanes)] : some_word();
+    v[2].words[0] += v[2].words[0] == INT32_MIN;
+}
+
+void lanes_of_mask(union value *v, int lanes) {
+    v[2].bits[0] &= (1u << lanes) - 1;
+}
+
+void step_of_quads(union value *v, int lanes) {
+    (void)lanes;
+    v[2].wide = 4 + below(13);
+}
+
+void nibble_shift(union value *v, int lanes) {
+    (void)lanes;
+    v[2].count = below(2) ? 4 : 0;
+}
+
+void even_count(union value *v, int lanes) {
+    (void)lanes;
+    v[2].count &= ~(size_t)1;
+}
+
+void small_sums(union value *v, int lanes) {
+    for (int i = 0; i < lanes; i++)
+        v[1].words[i] /= 4;
+}
+
+void magnitudes_of_16(union value *v, int lanes) {
+    for (int k = 1; k <= 4; k++)
+        for (int i = 0; i < lanes; i++)
+            v[k].words[i] &= 0x7fff7fff;
+}
+
+void magnitudes_of_32(union value *v, int lanes) {
+    for (int k = 1; k <= 4; k++)
+        for (int i = 0; i < lanes; i++)
+            v[k].words[i] &= 0x7fffffff;
+}
+
+void group_of_halves(union value *v, int lanes) {
+    (void)lanes;
+    v[2].count = (size_t)1 << below(6);
+}
+
+/* ---- A case ---- */
+
+/* What is read ends where memory does; what is written has guards on both sides. */
+struct scene {
+    unsigned char *end[4];
+    unsigned char written[2][WRITTEN] __attribute__((aligned(64)));
+};
+
+static void make_vector(union value *v, char kind, int lanes) {
+    for (int i = 0; i < lanes; i++)
+        if (kind == 'v')
+            v->floats[i] = some_float();
+        else
+            v->words[i] = some_word();
+    for (int i = 0; (kind == 'h' && i < lanes) || (kind == 'x' && i < 2 * lanes); i++)
+        v->halves[i] = some_half(i, lanes);
+}
+
+static void make_number(union value *v, char kind, int lanes) {
+    if (kind == 'f')
+        v->floats[0] = some_float();
+    else if (kind == 'i' || kind == 'u')
+        v->words[0] = some_word();
+    else if (kind == 'b')
+        v->wide = (int64_t)random_bits() << 16 ^ (int64_t)random_bits();
+    else if (kind == 'l')
+        v->wide = below(8) ? below(3 * lanes) - lanes : (int64_t)(random_bits() << 20);
+    else
+        v->count = (size_t)below(lanes + 1);
+}
+
+static void fill_read(unsigned char *to, int bytes, int bits) {
+    for (int i = 0; i + 4 <= bytes && bits == 32; i += 4) {
+        float x = some_float();
+        memcpy(to + i, &x, 4);
+    }
+    for (int i = 0; i < bytes && bits < 32; i++)
+        to[i] = (unsigned char)(bits == 16 ? some_half(i / 2, bytes / 2) >> i % 2 * 8
+                                           : round_number + i);
+}
+
+static size_t count_of(const struct word *word, const union value *v) {
+    const char *at = strchr(word->parameters, 'n');
+    return at != NULL ? v[1 + (at - word->parameters)].count : 0;
+}
+
+static void make_read(const struct word *word, union value *v, struct scene *scene, int lanes) {
+    size_t elements = word->read_elements < 0
+                          ? count_of(word, v)
+                          : (size_t)(word->read_elements ? word->read_elements : lanes);
+    size_t bytes = (elements * (size_t)word->read_bits + 7) / 8;
+    for (int k = 0, read = 0; word->parameters[k] != '\0'; k++)
+        if (word->parameters[k] == 'p') {
+            unsigned char *from = scene->end[read++] - bytes;
+            fill_read(from, (int)bytes, word->read_bits);
+            v[k + 1].pointer = from;
+        }
+}
+
+static bool writes(const struct word *word) {
+    return strpbrk(word->parameters, "qa") != NULL;
+}
+
+static void make_written(struct scene *scene) {
+    for (int i = 0; i < WRITTEN; i += 4) {
+        float x = some_float();
+        memcpy(scene->written[0] + i, &x, 4);
+    }
+    memcpy(scene->written[1], scene->written[0], WRITTEN);
+}
+
+static void make_case(const struct word *word, union value *v, struct scene *scene, int lanes) {
+    memset(v, 0, MOST_VALUES * sizeof *v);
+    for (int k = 0; word->parameters[k] != '\0'; k++)
+        if (strchr("vwhx", word->parameters[k]) != NULL)
+            make_vector(&v[k + 1], word->parameters[k], lanes);
+        else if (strchr("pqa", word->parameters[k]) == NULL)
+            make_number(&v[k + 1], word->parameters[k], lanes);
+    if (word->given != NULL)
+        word->given(v, lanes);
+    make_read(word, v, scene, lanes);
+    if (writes(word))
+        make_written(scene);
+}
+
+/* Vectors at a time are stored where they are aligned; of others that cannot matter. */
+static void call(const struct word *word, union value *v, unsigned char *written) {
+    int at = strncmp(word->name, "stream_", 7) == 0 || strchr(word->parameters, 'a')
+                 ? 128
+                 : 128 + round_number % 16 * 4;
+    for (int k = 0; word->parameters[k] != '\0'; k++)
+        if (word->parameters[k] == 'q' || word->parameters[k] == 'a')
+            v[k + 1].pointer = written + at;
+    word->call(v);
+}
+
+/* ---- Judging ---- */
+
+static bool is_nan(uint32_t bits) {
+    return (bits & 0x7fffffff) > 0x7f800000;
+}
+
+static float largest_argument(const struct word *word, const union value *v, int lanes) {
+    float largest = 0;
+    for (int k = 0; word->parameters[k] != '\0'; k++)
+        for (int i = 0; word->parameters[k] == 'v' && i < lanes; i++)
+            largest = fmaxf(largest, fabsf(v[k + 1].floats[i]));
+    return largest;
+}
+
+static bool same_float(const struct word *word, const union value *v, uint32_t a, uint32_t b,
+                       int lanes) {
+    if (a == b || (is_nan(a) && is_nan(b)))
+        return true;
+    return word->tolerance > 0 &&
+           fabsf(float_of(a) - float_of(b)) <= word->tolerance * largest_argument(word, v, lanes);
+}
+
+static bool same_half(uint16_t a, uint16_t b) {
+    return a == b || ((a & 0x7fff) > 0x7c00 && (b & 0x7fff) > 0x7c00);
+}
+
+static bool same_result(const struct word *word, const union value *got, const union value *meant,
+                        int lanes) {
+    int size = word->result == '-' ? 0 : strchr("vw", word->result) ? lanes : 1;
+    bool is_float = word->result == 'v' || word->result == 'f';
+    if (strcmp(word->name, "pack_lanes") == 0)
+        size = __builtin_popcount(meant[2].bits[0]);
+    if (word->result == 'h')
+        return memcmp(got, meant, 2 * (size_t)lanes) == 0;
+    for (int i = 0; word->result == 'x' && i < 2 * lanes; i++)
+        if (!same_half(got->halves[i], meant->halves[i]))
+            return false;
+    for (int i = 0; word->result != 'x' && i < size; i++)
+        if (is_float ? !same_float(word, meant, got->bits[i], meant->bits[i], lanes)
+                     : got->bits[i] != meant->bits[i])
+            return false;
+    return true;
+}
+
+/* Whether one is positive: truths differ in what they are. */
+static void make_truth(const struct word *word, union value *v) {
+    if (strcmp(word->name, "any_from") == 0)
+        v[0].words[0] = v[0].words[0] != 0;
+}
+
+static bool same_written(const struct word *word, const struct scene *scene) {
+    if (!writes(word))
+        return true;
+    if (strcmp(word->name, "add_halves") != 0)
+        return memcmp(scene->written[0], scene->written[1], WRITTEN) == 0;
+    for (int i = 0; i < WRITTEN; i += 4) {
+        uint32_t a, b;
+        memcpy(&a, scene->written[0] + i, 4);
+        memcpy(&b, scene->written[1] + i, 4);
+        if (a != b && !(is_nan(a) && is_nan(b)))
+            return false;
+    }
+    return true;
+}
+
+static void show(const struct word *word, const union value *got, const union value *meant,
+                 int lanes) {
+    printf("# %s, round %d:", word->name, round_number);
+    for (int i = 0; i < lanes; i++)
+        printf(" %08x/%08x", got[0].bits[i], meant[0].bits[i]);
+    printf("\n# of");
+    for (int k = 1; k < MOST_VALUES; k++)
+        for (int i = 0; i < lanes; i++)
+            printf("%s%08x", i ? " " : " | ", meant[k].bits[i]);
+    printf("\n");
+}
+
+/* All halves come where there are any. */
+static int rounds_of(const struct word *word) {
+    bool has_halves = strpbrk(word->parameters, "hx") != NULL || word->read_bits == 16 ||
+                      word->given == below_65536;
+    return has_halves ? 65536 / lanes_of_isa : writes(word) ? WRITTEN_ROUNDS : ROUNDS;
+}
+
+static int cases_of(const struct word *isa, const struct word *meaning, struct scene *scene,
+                    bool *good) {
+    int cases = 0, lanes = lanes_of_isa;
+    union value got[MOST_VALUES], meant[MOST_VALUES];
+    *good = true;
+    for (round_number = 0; *good && round_number < rounds_of(meaning); round_number++, cases++) {
+        make_case(meaning, meant, scene, lanes);
+        memcpy(got, meant, sizeof got);
+        call(isa, got, scene->written[0]);
+        call(meaning, meant, scene->written[1]);
+        make_truth(meaning, got);
+        make_truth(meaning, meant);
+        *good = same_result(meaning, got, meant, lanes) && same_written(meaning, scene);
+    }
+    if (!*good)
+        show(meaning, got, meant, lanes);
+    return cases;
+}
+
+static void make_ends(struct scene *scene) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (int k = 0; k < 4; k++) {
+        unsigned char *pages =
+            mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (pages == MAP_FAILED || mprotect(pages + page, page, PROT_NONE) != 0) {
+            printf("Bail out! no memory that ends\n");
+            exit(1);
+        }
+        scene->end[k] = pages + page;
+    }
+}
+
+int main(void) {
+    static struct scene scene;
+    int failed = 0, count = 0;
+    setvbuf(stdout, NULL, _IOLBF, 0); /* a word may crash */
+    make_ends(&scene);
+    for (; words_meant[count].name != NULL; count++) {
+        bool good;
+        printf("# %s\n", words_meant[count].name);
+        int cases = cases_of(&words_of_isa[count], &words_meant[count], &scene, &good);
+        good = good && cases > 0 && lanes_of_isa == lanes_meant;
+        printf("%sok %d - %s: %d cases\n", good ? "" : "not ", count + 1, words_meant[count].name,
+               cases);
+        failed += !good;
+    }
+    printf("1..%d\n", count);
+    return failed != 0;
+}

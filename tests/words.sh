@@ -1,0 +1,33 @@
+# The words of an instruction set against what they mean; sourced by tests that run them.
+
+# words_of ISA TEMPLATES COMPILER RUN -- TAP of all words; RUN is an emulator, or nothing.
+words_of() {
+    chain=$1
+    case $1 in
+    avx512vnni) chain="avx512 $1" ;;
+    avx512fp16) chain="avx512 avx512vnni $1" ;;
+    esac
+    isa_files=
+    for part in $chain; do isa_files="$isa_files $2/isa/$part.m4"; done
+    for mode in isa meaning; do
+        # shellcheck disable=SC2086
+        echo "m4_define(«km_mode», «$mode»)m4_dnl" |
+            "$M4" -P -E -E "$2/lib/base.m4" "$2/lib/words.m4" "$2/lib/vocabulary.m4" - $isa_files "$2/isa/contract.m4" \
+                "$2/lib/kernel.m4" "$srcdir/tests/words.c.m4" >"words_$mode.c" || return 1
+    done
+    # shellcheck disable=SC2086
+    $3 -std=gnu11 -O1 -ffp-contract=off -Wall -Wextra -Werror -Wno-psabi -Wno-unused-function -Iheaders -I"$srcdir/include" -I"$srcdir/tests" \
+        ${5:-} -o words words_isa.c words_meaning.c "$srcdir/tests/words.c" -lm || return 1
+    $4 ./words
+}
+
+# test_words ISA COMPILER RUN OPTIONS -- one result; words that are wrong, or of which no case ran, are named.
+test_words() {
+    words_of "$1" "$srcdir/templates" "$2" "$3" "${4:-}" >log 2>&1
+    result=$?
+    tested=$(grep -c '^ok .*: [1-9][0-9]* cases' log)
+    [ $result -eq 0 ] && [ "$tested" -ge 85 ]
+    result=$?
+    ok $result "$1: $tested words do what they mean"
+    [ $result -eq 0 ] || grep -v '^ok' log | head -n 20 | diag
+}

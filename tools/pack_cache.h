@@ -1,0 +1,30 @@
+/* Compiled packs kept for the next time, where nobody else can change them.
+
+   The directory $XDG_CACHE_HOME/kvmill, or $HOME/.cache/kvmill, holds one for each pack, named
+   after the first digits of its key: what was compiled, and a stamp with the whole key and the
+   library's size and hash.  A library is used if all of that is right, and all is the effective
+   user's and writable for nobody else; what is not is compiled anew.  Where the directory itself is
+   not ours alone a temporary one takes its place.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TOOLS_PACK_CACHE_H
+#define KVMILL_TOOLS_PACK_CACHE_H
+
+#include "../base/output.h"
+#include "scratch.h"
+
+struct pack_cache {
+    char *path;
+    int directory;
+    struct scratch scratch; /* if that is what is used */
+};
+
+bool pack_cache_open(struct pack_cache *cache, struct error *error);
+void pack_cache_close(struct pack_cache *cache);
+
+/* The library lib<name>.so of the pack with these files: the one that is kept, else one that is
+   built now.  A descriptor, whose contents were checked; below 0 after an error. */
+int pack_cache_library(const struct pack_cache *cache, const struct output *output,
+                       const char *name, struct error *error);
+
+#endif

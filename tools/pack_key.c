@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pack_key.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/compiler.h"
+
+/* With its length: what follows cannot be taken for a part of it. */
+static void add_bytes(struct sha256 *sha, const char *data, size_t length) {
+    uint64_t count = length;
+    sha256_add(sha, &count, sizeof count);
+    sha256_add(sha, data, length);
+}
+
+static void add_text(struct sha256 *sha, const char *text) {
+    add_bytes(sha, text, strlen(text));
+}
+
+/* Lines of /proc/cpuinfo that do not change from moment to moment. */
+static bool describes_cpu(const char *line) {
+    static const char *const starts[] = {"vendor_id", "cpu family", "model", "stepping",
+                                         "flags",     "Features",   "CPU ",  NULL};
+    for (int i = 0; starts[i] != NULL; i++)
+        if (strncmp(line, starts[i], strlen(starts[i])) == 0)
+            return true;
+    return false;
+}
+
+/* The first processor stands for all. */
+static void add_cpu(struct sha256 *sha, const char *root) {
+    char *path = path_join(root, "proc/cpuinfo"), *line = NULL;
+    size_t room = 0;
+    FILE *stream = path != NULL ? fopen(path, "r") : NULL;
+    while (stream != NULL && getline(&line, &room, stream) > 1)
+        if (describes_cpu(line))
+            add_text(sha, line);
+    if (stream != NULL)
+        fclose(stream);
+    free(line);
+    free(path);
+}
+
+void pack_key(const struct output *output, const char *root, char key[SHA256_TEXT]) {
+    static const char *const variables[] = {"CC", "CFLAGS", "CPPFLAGS", "LDFLAGS"};
+    char compiler[COMPILER_SIZE];
+    struct sha256 sha;
+    bool is_native = false;
+    sha256_begin(&sha);
+    for (size_t i = 0; i < output->count; i++) {
+        add_text(&sha, output->files[i].name);
+        add_bytes(&sha, output->files[i].text.data, output->files[i].text.length);
+    }
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *value = getenv(variables[i]);
+        add_text(&sha, value ? value : "");
+        is_native = is_native || (value && strstr(value, "native"));
+    }
+    compiler_words(compiler);
+    add_text(&sha, compiler);
+    if (is_native)
+        add_cpu(&sha, root);
+    sha256_end(&sha, key);
+}

@@ -1,0 +1,14 @@
+/* What a compiled pack depends on, as a word.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TOOLS_PACK_KEY_H
+#define KVMILL_TOOLS_PACK_KEY_H
+
+#include "../base/output.h"
+#include "../base/sha256.h"
+
+/* Of the files, the compiler and its flags, and where these say "native" of the CPU, as /proc below
+   `root` ("") describes it. */
+void pack_key(const struct output *output, const char *root, char key[SHA256_TEXT]);
+
+#endif

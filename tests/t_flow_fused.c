@@ -59,15 +59,25 @@ static unsigned char *random_floats(int element, int64_t count, int strange, str
     return memory;
 }
 
-/* [slot, head, dim] of activations: what flows that ship have for a cache. */
+/* Codes are any bytes: what these programs compute comes from fields. */
+static unsigned char *random_codes(int64_t bytes, struct dice *dice) {
+    unsigned char *memory = take((size_t)bytes);
+    for (int64_t i = 0; i < bytes; i++)
+        memory[i] = (unsigned char)dice_range(dice, 0, 255);
+    return memory;
+}
+
+/* [slot, head, dim]. */
 static struct kvmill_cache_rows random_cache(const struct scene *scene,
                                              const struct kvmill_format *format,
                                              struct dice *dice) {
     const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;
     int64_t row = kvmill_format_row_bytes(format);
-    int64_t count = POOL * geometry->page_size * geometry->kv_heads * format->dim;
+    int64_t rows = POOL * geometry->page_size * geometry->kv_heads;
     return (struct kvmill_cache_rows){
-        .data = random_floats(format->element, count, 0, dice),
+        .data = kvmill_is_activation(format->element)
+                    ? random_floats(format->element, rows * format->dim, 0, dice)
+                    : random_codes(rows * row, dice),
         .row_stride = geometry->kv_heads * row,
         .head_stride = row,
     };

@@ -46,4 +46,10 @@ static inline int64_t kvmill_dtype_most(DLDataType type) {
     return bytes == 0 ? PTRDIFF_MAX : PTRDIFF_MAX / bytes;
 }
 
+/* More than that, without a division: every run asks. */
+static inline bool kvmill_dtype_is_too_many(DLDataType type, int64_t count) {
+    int64_t bytes;
+    return __builtin_mul_overflow(count, kvmill_dtype_bits(type) / 8, &bytes);
+}
+
 #endif

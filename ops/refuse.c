@@ -34,15 +34,15 @@ kvmill_status kvmill_refuse_shape(const char *name, const DLTensor *tensor, int 
 kvmill_status kvmill_check_dims(const char *name, const DLTensor *tensor, int64_t least,
                                 kvmill_error *error) {
     struct kvmill_shape_text words;
-    int64_t most = kvmill_dtype_most(tensor->dtype), count = kvmill_element_count(tensor);
+    int64_t count = kvmill_element_count(tensor);
     for (int d = 0; d < tensor->ndim; d++)
         if (tensor->shape[d] < least)
             return kvmill_fail(error, KVMILL_E_SHAPE,
                                "dim %d of %s is %" PRId64 "; accepted: 0 or more%s", d, name,
                                tensor->shape[d], least < 0 ? ", or dynamic" : "");
-    if (count == KVMILL_TOO_MANY || count > most)
+    if (count == KVMILL_TOO_MANY || kvmill_dtype_is_too_many(tensor->dtype, count))
         return kvmill_fail(error, KVMILL_E_OVERFLOW,
                            "%s has shape %s; accepted: at most %" PRId64 " elements", name,
-                           kvmill_shape_words(tensor, &words), most);
+                           kvmill_shape_words(tensor, &words), kvmill_dtype_most(tensor->dtype));
     return KVMILL_OK;
 }

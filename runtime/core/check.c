@@ -63,15 +63,14 @@ kvmill_status kvmill_check_shape(const struct given_tensors *given, int which, i
 
 /* ---- Strides ---- */
 
-/* The tensor as the bytes it is made of. */
-static DLTensor bytes_of(const DLTensor *tensor) {
-    DLTensor bytes = *tensor;
-    bytes.dtype = (DLDataType){kDLUInt, (uint8_t)(kvmill_element_bytes(tensor->dtype) * 8), 1};
+/* The tensor, or of StableHLO's the bytes it is made of. */
+static const DLTensor *as_stored(const struct tensor_rule *rule, const DLTensor *tensor,
+                                 DLTensor *bytes) {
+    if (!rule->stablehlo)
+        return tensor;
+    *bytes = *tensor;
+    bytes->dtype = (DLDataType){kDLUInt, (uint8_t)(kvmill_element_bytes(tensor->dtype) * 8), 1};
     return bytes;
-}
-
-static DLTensor as_stored(const struct tensor_rule *rule, const DLTensor *tensor) {
-    return rule->stablehlo ? bytes_of(tensor) : *tensor;
 }
 
 static kvmill_status check_rows(const struct given_tensors *given, int which,
@@ -92,17 +91,18 @@ static kvmill_status check_rows(const struct given_tensors *given, int which,
 
 static kvmill_status check_strides(const struct given_tensors *given, int which) {
     const struct tensor_rule *rule = &given->rules[which];
-    const DLTensor tensor = as_stored(rule, given->tensors[which]);
-    if (tensor.strides == NULL || kvmill_tensor_is_empty(&tensor))
+    DLTensor bytes;
+    const DLTensor *tensor = as_stored(rule, given->tensors[which], &bytes);
+    if (tensor->strides == NULL || kvmill_tensor_is_empty(tensor))
         return KVMILL_OK;
-    if (!kvmill_tensor_is_reachable(&tensor))
+    if (!kvmill_tensor_is_reachable(tensor))
         return kvmill_fail(given->error, KVMILL_E_OVERFLOW,
                            "the strides of %s reach further than PTRDIFF_MAX bytes", rule->name);
-    if (rule->output && !kvmill_tensor_is_injective(&tensor))
+    if (rule->output && !kvmill_tensor_is_injective(tensor))
         return kvmill_fail(given->error, KVMILL_E_STRIDE,
                            "the strides of %s let elements overlap; accepted: one place each",
                            rule->name);
-    return check_rows(given, which, &tensor);
+    return check_rows(given, which, tensor);
 }
 
 kvmill_status kvmill_check_strides(const struct given_tensors *given) {
@@ -228,20 +228,18 @@ static kvmill_status refuse_overlap(const struct given_tensors *given, int outpu
         may_replace(given, output, other) ? ", or the same memory and strides (in place)" : "");
 }
 
-/* Apart, because most tensors have known sizes. */
-__attribute__((noinline)) static struct tensor_span stored_span_of(const struct tensor_rule *rule,
-                                                                   const DLTensor *tensor) {
-    const DLTensor stored = as_stored(rule, tensor);
-    return kvmill_tensor_span_of(&stored);
-}
-
-static struct tensor_span span_of(const struct tensor_rule *rule, const DLTensor *tensor) {
-    if (tensor == NULL)
-        return (struct tensor_span){0, 0};
-    if (tensor->strides != NULL || rule->bytes == 0)
-        return stored_span_of(rule, tensor);
-    uintptr_t data = (uintptr_t)tensor_data(tensor);
-    return (struct tensor_span){data, data + (uintptr_t)rule->bytes};
+static void find_span(const struct given_tensors *given, int which, struct tensor_span *span) {
+    const struct tensor_rule *rule = &given->rules[which];
+    const DLTensor *tensor = given->tensors[which];
+    DLTensor bytes;
+    if (tensor == NULL) {
+        *span = (struct tensor_span){0, 0};
+    } else if (given->as_planned) {
+        span->begin = (uintptr_t)tensor_data(tensor) + (uintptr_t)rule->begin;
+        span->end = (uintptr_t)tensor_data(tensor) + (uintptr_t)rule->end;
+    } else {
+        *span = kvmill_tensor_span_of(as_stored(rule, tensor, &bytes));
+    }
 }
 
 static kvmill_status check_output(const struct given_tensors *given,
@@ -257,7 +255,7 @@ kvmill_status kvmill_check_overlaps(const struct given_tensors *given) {
     struct tensor_span spans[MOST_GIVEN];
     kvmill_status status = KVMILL_OK;
     for (int i = 0; i < given->count; i++)
-        spans[i] = span_of(&given->rules[i], given->tensors[i]);
+        find_span(given, i, &spans[i]);
     for (int o = 0; status == KVMILL_OK && o < given->count; o++)
         if (given->rules[o].output && given->tensors[o] != NULL)
             status = check_output(given, spans, o);

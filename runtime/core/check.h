@@ -29,6 +29,7 @@
 #define KVMILL_RUNTIME_CORE_CHECK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include <kvmill.h>
 
@@ -36,7 +37,7 @@
    what is IGNORED counts as absent. */
 enum presence { ABSENT, OPTIONAL, REQUIRED, PLANNED, IGNORED };
 
-enum { MOST_GIVEN = 96 };
+enum { MOST_GIVEN = 128 }; /* a power of two: kvmill_dim_of divides by it */
 
 struct tensor_rule {
     const char *name;
@@ -44,7 +45,6 @@ struct tensor_rule {
     DLDataType type, or_type; /* or_type.bits 0: there is no other */
     int rank;
     const int64_t *dims; /* NUMBER, KVMILL_DYNAMIC or kvmill_dim_of(); NULL: the op checks them */
-    int64_t bytes;       /* of a tensor with these dims and without strides; 0: unknown */
     bool output;
     bool rows;    /* kernels walk the last dim: its stride is 1 */
     bool dense;   /* row-major without gaps */
@@ -53,6 +53,7 @@ struct tensor_rule {
     bool stablehlo; /* its words for types; elements of fewer than 8 bits take a byte each */
     bool in_place;  /* an output that may have the memory and strides of the tensor it replaces */
     int replaces;
+    ptrdiff_t begin, end; /* bytes from its data, where it is laid out as planned */
 };
 
 /* A dim that is dim d of an earlier tensor, which is REQUIRED. */
@@ -69,6 +70,7 @@ struct given_tensors {
     kvmill_error *error;
     /* An output may overlap that tensor in the way it does; NULL: as the rules say. */
     bool (*may_overlap)(const struct given_tensors *given, int output, int other);
+    bool as_planned; /* shapes and strides are the plan's, and the rules know where tensors end */
 };
 
 /* Each by itself; sets tensors[]. */

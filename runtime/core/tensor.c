@@ -150,14 +150,13 @@ static void fold_strides(const DLTensor *tensor, int axis, struct tensor_view *v
                   fold_heads(tensor, axis, &view->strides.head);
 }
 
-struct tensor_view kvmill_tensor_look(const DLTensor *tensor, int axis) {
-    struct tensor_view view = {.tensor = tensor, .folds = true};
+void kvmill_tensor_look(const DLTensor *tensor, int axis, struct tensor_view *view) {
+    *view = (struct tensor_view){.tensor = tensor, .folds = true};
     if (kvmill_tensor_is_empty(tensor))
-        return view;
-    count_dense(tensor, axis, &view);
+        return;
+    count_dense(tensor, axis, view);
     if (tensor->strides != NULL)
-        fold_strides(tensor, axis, &view);
-    return view;
+        fold_strides(tensor, axis, view);
 }
 
 /* ---- Spans ---- */

@@ -47,7 +47,7 @@ struct tensor_view {
     bool folds; /* the strides do, and rows lie in one piece */
 };
 
-struct tensor_view kvmill_tensor_look(const DLTensor *tensor, int axis);
+void kvmill_tensor_look(const DLTensor *tensor, int axis, struct tensor_view *view);
 
 /* Addresses from the first byte to after the last; those of an empty tensor overlap nothing. */
 struct tensor_span {

@@ -243,7 +243,8 @@ kvmill_status kvmill_onnx_attention_begin(struct call *base, const DLTensor *con
     checked.base = (struct given_tensors){
         rules,      plan->geometry.step ? ALL_ATTENTION_TENSORS : KVMILL_ATTENTION_TENSORS,
         plan->name, checked.tensor,
-        error,      plan->geometry.step ? is_same_cache : is_in_place};
+        error,      plan->geometry.step ? is_same_cache : is_in_place,
+        false};
     set_rules(plan, rules);
     *run = (struct onnx_run){.plan = plan};
     *call = (struct onnx_call){.base = {.base = {*base, kvmill_onnx_phases}}, .run = run};

@@ -39,11 +39,13 @@ struct tensor_scatter_plan {
     int unit_shift;
     bool has_indices;
     struct by_size store, keep;
-    bool is_prepared;                       /* all dims known and no strides: `prepared` holds */
-    struct tensor_scatter_call prepared[2]; /* a run but for its addresses; [1] in place */
+    bool is_prepared;                       /* all dims known, none 0: `prepared` holds */
+    struct tensor_scatter_call prepared[2]; /* a run without its addresses; [1] in place */
     struct tensor_rule rules[KVMILL_TENSOR_SCATTER_TENSORS];
     int rank;
-    int64_t dims[]; /* of the rules: past_cache's, update's, present_cache's, write_indices' */
+    const int64_t *past_strides, *update_strides; /* NULL: row-major without gaps */
+    int64_t numbers[]; /* dims of past_cache, update, present_cache and write_indices, for the
+                          rules; the strides */
 };
 
 /* Validate a run and set up its tasks; op.begin. */

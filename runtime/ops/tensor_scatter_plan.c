@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../../defs/dtype.h"
 #include "../../ops/fail.h"
@@ -26,7 +27,10 @@ static const struct plan_op tensor_scatter_op = {
 
 /* Counts that only the run knows do not matter here. */
 static bool prototype_folds(const DLTensor *tensor, int axis) {
-    return tensor == NULL || kvmill_tensor_look(tensor, axis).folds;
+    struct tensor_view view = {.folds = true};
+    if (tensor != NULL)
+        kvmill_tensor_look(tensor, axis, &view);
+    return view.folds;
 }
 
 static bool prototypes_fold(const kvmill_tensor_scatter *op, int axis) {
@@ -44,7 +48,7 @@ static void set_units(struct tensor_scatter_plan *plan) {
 /* What one prototype leaves open another may tell; what none tells, past_cache does in a run. */
 static void set_dims(struct tensor_scatter_plan *plan, const kvmill_tensor_scatter *op) {
     int axis = plan->geometry.axis, rank = plan->rank;
-    int64_t *past = plan->dims, *update = past + rank, *present = update + rank;
+    int64_t *past = plan->numbers, *update = past + rank, *present = update + rank;
     for (int d = 0; d < rank; d++) {
         past[d] = kvmill_tensor_scatter_dim(op, axis, d);
         present[d] = past[d] == KVMILL_DYNAMIC ? kvmill_dim_of(KVMILL_PAST_CACHE, d) : past[d];
@@ -60,7 +64,7 @@ static void set_rules(struct tensor_scatter_plan *plan) {
     struct tensor_rule *present = &plan->rules[KVMILL_PRESENT_CACHE];
     *past = *update = *present = rows;
     past->name = "past_cache";
-    past->dims = plan->dims;
+    past->dims = plan->numbers;
     update->name = "update";
     update->dims = past->dims + plan->rank;
     present->name = "present_cache";
@@ -76,11 +80,17 @@ static void set_rules(struct tensor_scatter_plan *plan) {
     };
 }
 
+static const int64_t *keep_strides(const DLTensor *tensor, int64_t *to) {
+    if (tensor->strides == NULL)
+        return NULL;
+    return memcpy(to, tensor->strides, (size_t)tensor->ndim * sizeof *to);
+}
+
 static struct tensor_scatter_plan *allocate(const kvmill_tensor_scatter *op,
                                             const struct kvmill_row_geometry *geometry) {
     int rank = op->past_cache->ndim;
     size_t dims = sizeof(int64_t) * (size_t)rank;
-    struct tensor_scatter_plan *plan = calloc(1, sizeof *plan + 3 * dims + sizeof(int64_t));
+    struct tensor_scatter_plan *plan = calloc(1, sizeof *plan + 5 * dims + sizeof(int64_t));
     if (plan == NULL)
         return NULL;
     plan->base.op = &tensor_scatter_op;
@@ -92,6 +102,9 @@ static struct tensor_scatter_plan *allocate(const kvmill_tensor_scatter *op,
     plan->rank = rank;
     set_dims(plan, op);
     set_rules(plan);
+    int64_t *strides = plan->numbers + 3 * rank + 1;
+    plan->past_strides = keep_strides(op->past_cache, strides);
+    plan->update_strides = keep_strides(op->update, strides + rank);
     return plan;
 }
 

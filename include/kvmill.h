@@ -11,7 +11,8 @@
 #define KVMILL_H
 
 #include <dlpack/dlpack.h>
-#include <kvmill_kernel.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -79,6 +80,10 @@ typedef struct kvmill_error {
 /* ---- Plans -------------------------------------------------------------------------------- */
 
 typedef struct kvmill_plan kvmill_plan;
+
+/* A pack of generated kernels, as the header of a pack declares it: kvmill_pack_NAME.  Immutable, any
+   thread.  What is in it is between packs and the library (kvmill_kernel.h). */
+typedef struct kvmill_pack kvmill_pack;
 
 typedef struct kvmill_plan_options {
     size_t struct_size;              /* sizeof (kvmill_plan_options) */

@@ -445,7 +445,6 @@ struct kvmill_pack {
     uint32_t measured_count;
     const struct kvmill_measured *measured; /* records of one choice are neighbours; since ABI 3 */
 };
-typedef struct kvmill_pack kvmill_pack;
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include <kvmill.h>
+#include <kvmill_kernel.h>
 
 #include "../defs/format.h"
 

@@ -6,7 +6,7 @@
 
 enum { FIRST_ABI = 3 }; /* whose packs have records */
 
-struct by_size kvmill_by_size_of(const kvmill_pack *pack, const struct kvmill_kernel *kernel) {
+struct by_size kvmill_by_size_of(const struct kvmill_pack *pack, const struct kvmill_kernel *kernel) {
     uint32_t count = pack->abi < FIRST_ABI ? 0 : pack->measured_count, first = 0;
     const struct kvmill_measured *measured = count > 0 ? pack->measured : NULL;
     while (first < count && measured[first].kernel != kernel)

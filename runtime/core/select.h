@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include <kvmill.h>
+#include <kvmill_kernel.h>
 
 #include "by_size.h"
 

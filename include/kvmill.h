@@ -81,8 +81,8 @@ typedef struct kvmill_error {
 
 typedef struct kvmill_plan kvmill_plan;
 
-/* A pack of generated kernels, as the header of a pack declares it: kvmill_pack_NAME.  Immutable, any
-   thread.  What is in it is between packs and the library (kvmill_kernel.h). */
+/* A pack of generated kernels, as the pack's own header declares it: kvmill_pack_NAME.  Immutable,
+   for any thread.  What is in it is between packs and the library (kvmill_kernel.h). */
 typedef struct kvmill_pack kvmill_pack;
 
 typedef struct kvmill_plan_options {
@@ -111,10 +111,10 @@ typedef struct kvmill_tensor_scatter {
 
 /* Order of the tensors a TensorScatter plan runs on. */
 enum {
-    KVMILL_PAST_CACHE = 0,
-    KVMILL_UPDATE = 1,
-    KVMILL_WRITE_INDICES = 2,
-    KVMILL_PRESENT_CACHE = 3,
+    KVMILL_TENSOR_SCATTER_PAST_CACHE = 0,
+    KVMILL_TENSOR_SCATTER_UPDATE = 1,
+    KVMILL_TENSOR_SCATTER_WRITE_INDICES = 2,
+    KVMILL_TENSOR_SCATTER_PRESENT_CACHE = 3,
     KVMILL_TENSOR_SCATTER_TENSORS = 4
 };
 
@@ -193,26 +193,26 @@ typedef struct kvmill_cache_attention {
    head attends to, though the cache may hold more.  Positions are counted along the list.  Pages of
    new tokens are the same for all heads. */
 enum {
-    KVMILL_QUERY = 0,
-    KVMILL_CURRENT_KEY = 1,
-    KVMILL_CURRENT_VALUE = 2,
-    KVMILL_KEY = 3,
-    KVMILL_VALUE = 4,
-    KVMILL_START_POS = 5,
-    KVMILL_SEQSTARTS = 6,
-    KVMILL_KVSTARTS = 7,
-    KVMILL_CACHESTARTS = 8,
-    KVMILL_DECODING_BATCHES = 9,
-    KVMILL_MAX_SEQLEN = 10,
-    KVMILL_MAX_KVLEN = 11,
-    KVMILL_CACHE = 12,
-    KVMILL_SCALE = 13,
-    KVMILL_VALUE_CACHE = 14,
-    KVMILL_VALUE_SCALE = 15,
-    KVMILL_ATTN_MASK = 16,
-    KVMILL_SINKS = 17,
-    KVMILL_ATTN_OUTPUT = 18,
-    KVMILL_LSE = 19,
+    KVMILL_CACHE_ATTENTION_QUERY = 0,
+    KVMILL_CACHE_ATTENTION_CURRENT_KEY = 1,
+    KVMILL_CACHE_ATTENTION_CURRENT_VALUE = 2,
+    KVMILL_CACHE_ATTENTION_KEY = 3,
+    KVMILL_CACHE_ATTENTION_VALUE = 4,
+    KVMILL_CACHE_ATTENTION_START_POS = 5,
+    KVMILL_CACHE_ATTENTION_SEQSTARTS = 6,
+    KVMILL_CACHE_ATTENTION_KVSTARTS = 7,
+    KVMILL_CACHE_ATTENTION_CACHESTARTS = 8,
+    KVMILL_CACHE_ATTENTION_DECODING_BATCHES = 9,
+    KVMILL_CACHE_ATTENTION_MAX_SEQLEN = 10,
+    KVMILL_CACHE_ATTENTION_MAX_KVLEN = 11,
+    KVMILL_CACHE_ATTENTION_CACHE = 12,
+    KVMILL_CACHE_ATTENTION_SCALE = 13,
+    KVMILL_CACHE_ATTENTION_VALUE_CACHE = 14,
+    KVMILL_CACHE_ATTENTION_VALUE_SCALE = 15,
+    KVMILL_CACHE_ATTENTION_ATTN_MASK = 16,
+    KVMILL_CACHE_ATTENTION_SINKS = 17,
+    KVMILL_CACHE_ATTENTION_ATTN_OUTPUT = 18,
+    KVMILL_CACHE_ATTENTION_LSE = 19,
     KVMILL_CACHE_ATTENTION_TENSORS = 20
 };
 
@@ -318,10 +318,10 @@ enum {
     KVMILL_CACHE_ATTEND_SLOT_STARTS = 11,
     KVMILL_CACHE_ATTEND_POSITIONS = 12,
     KVMILL_CACHE_ATTEND_KEY_POSITIONS = 13,
-    KVMILL_CACHE_ATTEND_MASK = 14,
+    KVMILL_CACHE_ATTEND_ATTN_MASK = 14,
     KVMILL_CACHE_ATTEND_ALIBI_SLOPES = 15,
     KVMILL_CACHE_ATTEND_SINKS = 16,
-    KVMILL_CACHE_ATTEND_OUTPUT = 17,
+    KVMILL_CACHE_ATTEND_ATTN_OUTPUT = 17,
     KVMILL_CACHE_ATTEND_LSE = 18,
     KVMILL_CACHE_ATTEND_TENSORS = 19
 };
@@ -393,7 +393,7 @@ enum {
     KVMILL_ATTENTION_Q = 0,
     KVMILL_ATTENTION_K = 1,
     KVMILL_ATTENTION_V = 2,
-    KVMILL_ATTENTION_MASK = 3,
+    KVMILL_ATTENTION_ATTN_MASK = 3,
     KVMILL_ATTENTION_PAST_KEY = 4,
     KVMILL_ATTENTION_PAST_VALUE = 5,
     KVMILL_ATTENTION_NONPAD_KV_SEQLEN = 6,
@@ -436,7 +436,10 @@ typedef struct kvmill_tensor_scatter_attention {
 
 /* It runs on the tensors of Attention and one more.  In place: present_key is past_key, and
    present_value past_value, in any combination. */
-enum { KVMILL_ATTENTION_WRITE_INDICES = 11, KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS = 12 };
+enum {
+    KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES = KVMILL_ATTENTION_TENSORS,
+    KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS
+};
 
 kvmill_status kvmill_plan_tensor_scatter_attention(const kvmill_tensor_scatter_attention *op,
                                                    const kvmill_plan_options *options,
@@ -486,7 +489,12 @@ typedef struct kvmill_gather {
 } kvmill_gather;
 
 /* Order of the tensors a gather plan runs on. */
-enum { KVMILL_OPERAND = 0, KVMILL_START_INDICES = 1, KVMILL_RESULT = 2, KVMILL_GATHER_TENSORS = 3 };
+enum {
+    KVMILL_GATHER_OPERAND = 0,
+    KVMILL_GATHER_START_INDICES = 1,
+    KVMILL_GATHER_RESULT = 2,
+    KVMILL_GATHER_TENSORS = 3
+};
 
 /* An op of a scatter's region: a pure function of scalars, by its name without "stablehlo.":
    abs add and atan2 cbrt ceil clamp compare convert cosine count_leading_zeros divide exponential
@@ -764,13 +772,13 @@ typedef struct kvmill_flow_limits {
    page_ids, sel and block_ids may be longer than what is used; integers are at multiples of their
    size and have no strides. */
 enum {
-    KVMILL_SEQ_LEN = KVMILL_CACHE_ATTENTION_TENSORS,
-    KVMILL_PAGE_INDPTR,
-    KVMILL_PAGE_IDS,
-    KVMILL_SLOT_MAPPING,
-    KVMILL_SEL_INDPTR,
-    KVMILL_SEL,
-    KVMILL_BLOCK_IDS,
+    KVMILL_FLOW_SEQ_LEN = KVMILL_CACHE_ATTENTION_TENSORS,
+    KVMILL_FLOW_PAGE_INDPTR,
+    KVMILL_FLOW_PAGE_IDS,
+    KVMILL_FLOW_SLOT_MAPPING,
+    KVMILL_FLOW_SEL_INDPTR,
+    KVMILL_FLOW_SEL,
+    KVMILL_FLOW_BLOCK_IDS,
     KVMILL_FLOW_FIELDS /* and as many as the flow has */
 };
 

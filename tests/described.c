@@ -202,7 +202,7 @@ static kvmill_status plan_step(const struct scene *scene, kvmill_plan **plan, kv
     const kvmill_tensor_scatter_attention step = {
         .struct_size = sizeof step,
         .attention = &scene->base.onnx,
-        .write_indices = scene->tensors[KVMILL_ATTENTION_WRITE_INDICES],
+        .write_indices = scene->tensors[KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES],
     };
     return kvmill_plan_tensor_scatter_attention(&step, &options, plan, error);
 }

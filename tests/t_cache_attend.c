@@ -395,7 +395,7 @@ static void choose_mask(struct problem *p) {
     p->mask = array(dims[0] * dims[1] * dims[2] * dims[3], sizeof *p->mask);
     fill_mask(p, dims[0] * dims[1] * dims[2], dims[3], p->op.mask_T1);
     memcpy(o->mask_dims, dims, sizeof dims);
-    struct fenced_tensor *mask = use(p, KVMILL_CACHE_ATTEND_MASK);
+    struct fenced_tensor *mask = use(p, KVMILL_CACHE_ATTEND_ATTN_MASK);
     open_strided(mask, p->op.mask_T1, rank, dims + 4 - rank, false);
     for (int64_t i = 0; i < dims[0] * dims[1] * dims[2] * dims[3]; i++)
         put(p->op.mask_T1, nth(mask, i), p->mask[i]);
@@ -527,7 +527,7 @@ static void open_queries(struct problem *p) {
     }
     o->q = q;
     dims[rank - 1] = o->value_dim;
-    open_strided(use(p, KVMILL_CACHE_ATTEND_OUTPUT),
+    open_strided(use(p, KVMILL_CACHE_ATTEND_ATTN_OUTPUT),
                  p->op.output_T1.bits ? p->op.output_T1 : p->op.T1, rank, dims, false);
     if (dice_once_in(&dice, 2))
         tensor_open(use(p, KVMILL_CACHE_ATTEND_LSE), f32, rank - 1, dims, NULL, &dice);
@@ -583,7 +583,7 @@ static bool is_right(double found, double wanted, double error) {
 
 static bool judge_row(const struct problem *p, int64_t n, int64_t h) {
     const struct oracle_attend *o = &p->oracle;
-    const struct fenced_tensor *output = &p->tensor[KVMILL_CACHE_ATTEND_OUTPUT];
+    const struct fenced_tensor *output = &p->tensor[KVMILL_CACHE_ATTEND_ATTN_OUTPUT];
     double y[512], error[512], lse, lse_error;
     int64_t row = n * o->heads + h;
     oracle_attend_row(o, n, h, y, error, &lse, &lse_error);
@@ -616,12 +616,12 @@ static bool repeats(struct problem *p, const kvmill_plan *plan, void *workspace)
     struct fenced_tensor again;
     kvmill_error error;
     int64_t where;
-    tensor_open_copy(&again, &p->tensor[KVMILL_CACHE_ATTEND_OUTPUT], &dice);
-    p->tensors[KVMILL_CACHE_ATTEND_OUTPUT] = &again.dl;
+    tensor_open_copy(&again, &p->tensor[KVMILL_CACHE_ATTEND_ATTN_OUTPUT], &dice);
+    p->tensors[KVMILL_CACHE_ATTEND_ATTN_OUTPUT] = &again.dl;
     bool good = run_in_parts(plan, p->tensors, workspace, (int)dice_range(&dice, 1, 4), &dice,
                              &error) == KVMILL_OK &&
-                tensor_is_equal(&again, &p->tensor[KVMILL_CACHE_ATTEND_OUTPUT], &where);
-    p->tensors[KVMILL_CACHE_ATTEND_OUTPUT] = &p->tensor[KVMILL_CACHE_ATTEND_OUTPUT].dl;
+                tensor_is_equal(&again, &p->tensor[KVMILL_CACHE_ATTEND_ATTN_OUTPUT], &where);
+    p->tensors[KVMILL_CACHE_ATTEND_ATTN_OUTPUT] = &p->tensor[KVMILL_CACHE_ATTEND_ATTN_OUTPUT].dl;
     tensor_close(&again);
     return good;
 }

@@ -621,13 +621,13 @@ static void open_slice(struct attention *slice, const struct attention *whole, i
                                 .tokens = {whole->tokens[0]},
                                 .start = {last - first - whole->tokens[0]}};
     attention_open(slice, dice);
-    memcpy(slice->dense[KVMILL_QUERY], whole->dense[KVMILL_QUERY],
+    memcpy(slice->dense[KVMILL_CACHE_ATTENTION_QUERY], whole->dense[KVMILL_CACHE_ATTENTION_QUERY],
            (size_t)(whole->tokens[0] * whole->op.num_heads * whole->op.head_dim * 4));
-    for (int i = KVMILL_KEY; i <= KVMILL_VALUE; i++) {
+    for (int i = KVMILL_CACHE_ATTENTION_KEY; i <= KVMILL_CACHE_ATTENTION_VALUE; i++) {
         memcpy(slice->dense[i], whole->dense[i] + first * row, (size_t)((last - first) * row));
         attention_refresh(slice, i);
     }
-    attention_refresh(slice, KVMILL_QUERY);
+    attention_refresh(slice, KVMILL_CACHE_ATTENTION_QUERY);
 }
 
 static bool run_slice(const struct attention *slice, struct dice *dice) {
@@ -654,15 +654,15 @@ static void merge_into(struct attention *whole, const struct attention *slices, 
     int64_t rows = whole->tokens[0] * whole->op.num_heads, dim = whole->op.head_dim;
     float *outputs[3], *lses[3];
     for (int64_t i = 0; i < count; i++) {
-        outputs[i] = copy_of(&slices[i], KVMILL_ATTN_OUTPUT, rows * dim);
-        lses[i] = copy_of(&slices[i], KVMILL_LSE, rows);
+        outputs[i] = copy_of(&slices[i], KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, rows * dim);
+        lses[i] = copy_of(&slices[i], KVMILL_CACHE_ATTENTION_LSE, rows);
     }
     kvmill_merge_partials(count, (const float *const *)outputs, (const float *const *)lses, rows,
                           dim, outputs[0], lses[0]);
-    memcpy(whole->dense[KVMILL_ATTN_OUTPUT], outputs[0], (size_t)(rows * dim * 4));
-    memcpy(whole->dense[KVMILL_LSE], lses[0], (size_t)(rows * 4));
-    attention_refresh(whole, KVMILL_ATTN_OUTPUT);
-    attention_refresh(whole, KVMILL_LSE);
+    memcpy(whole->dense[KVMILL_CACHE_ATTENTION_ATTN_OUTPUT], outputs[0], (size_t)(rows * dim * 4));
+    memcpy(whole->dense[KVMILL_CACHE_ATTENTION_LSE], lses[0], (size_t)(rows * 4));
+    attention_refresh(whole, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
+    attention_refresh(whole, KVMILL_CACHE_ATTENTION_LSE);
     for (int64_t i = 0; i < count; i++) {
         free(outputs[i]);
         free(lses[i]);

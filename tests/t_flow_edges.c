@@ -49,7 +49,7 @@ static bool is_right(struct flow_step *step) {
     flow_step_put_lists(step);
     flow_step_give(step, STEP_ATTEND, true);
     right = flow_step_runs(step, STEP_ATTEND, &two_threads, 3, &dice) && right;
-    return right && flow_step_is_same(step, KVMILL_ATTN_OUTPUT);
+    return right && flow_step_is_same(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
 }
 
 static void check(struct flow_step *step, const char *what) {
@@ -106,7 +106,7 @@ static bool is_dense(struct flow_step *step) {
     flow_step_keep(step, &dice);
     flow_step_give(step, STEP_ATTEND, false);
     right = right && flow_step_runs(step, STEP_ATTEND, &two_threads, 2, &dice);
-    return right && flow_step_is_same(step, KVMILL_ATTN_OUTPUT);
+    return right && flow_step_is_same(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
 }
 
 static void test_all(void) {

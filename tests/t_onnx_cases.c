@@ -514,8 +514,8 @@ static void test_far_starts(void) {
         problem.starts[1] = 5 + ((int64_t)1 << 62) % 5;
         onnx_open(&problem, &dice);
         onnx_expect(&problem, &dice);
-        set_number(&problem, KVMILL_ATTENTION_WRITE_INDICES, 0, INT64_MAX);
-        set_number(&problem, KVMILL_ATTENTION_WRITE_INDICES, 1, (int64_t)1 << 62);
+        set_number(&problem, KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES, 0, INT64_MAX);
+        set_number(&problem, KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES, 1, (int64_t)1 << 62);
         good = good && run(&problem, i % 2, 0) && onnx_is_right(&problem);
         onnx_close(&problem);
     }
@@ -580,7 +580,7 @@ static void fresh_draft(bool step) {
     SHAPE(KVMILL_ATTENTION_Q, f32, 2, 6, 3, 8);
     SHAPE(KVMILL_ATTENTION_K, f32, 2, 2, step ? 3 : 5, 8);
     SHAPE(KVMILL_ATTENTION_V, f32, 2, 2, step ? 3 : 5, 10);
-    SHAPE(KVMILL_ATTENTION_MASK, boolean, 3, step ? 9 : 5);
+    SHAPE(KVMILL_ATTENTION_ATTN_MASK, boolean, 3, step ? 9 : 5);
     SHAPE(KVMILL_ATTENTION_PAST_KEY, f32, 2, 2, step ? 9 : 4, 8);
     SHAPE(KVMILL_ATTENTION_PAST_VALUE, f32, 2, 2, step ? 9 : 4, 10);
     SHAPE(KVMILL_ATTENTION_NONPAD_KV_SEQLEN, i64, 2);
@@ -588,7 +588,7 @@ static void fresh_draft(bool step) {
     SHAPE(KVMILL_ATTENTION_PRESENT_KEY, f32, 2, 2, step ? 9 : 5, 8);
     SHAPE(KVMILL_ATTENTION_PRESENT_VALUE, f32, 2, 2, step ? 9 : 5, 10);
     SHAPE(KVMILL_ATTENTION_QK_MATMUL_OUTPUT, f32, 2, 6, 3, 5);
-    SHAPE(KVMILL_ATTENTION_WRITE_INDICES, i64, 2);
+    SHAPE(KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES, i64, 2);
     draft.op.Q = &draft.t[0].tensor;
     draft.op.K = &draft.t[1].tensor;
     draft.op.V = &draft.t[2].tensor;
@@ -597,7 +597,7 @@ static void fresh_draft(bool step) {
     draft.step = (kvmill_tensor_scatter_attention){
         .struct_size = sizeof draft.step,
         .attention = &draft.op,
-        .write_indices = &draft.t[KVMILL_ATTENTION_WRITE_INDICES].tensor,
+        .write_indices = &draft.t[KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES].tensor,
     };
 }
 
@@ -641,7 +641,7 @@ static void give(int i) {
                                              draft.op.present_value,
                                              draft.op.qk_matmul_output};
     tensors[i] = &draft.t[i].tensor;
-    draft.op.attn_mask = tensors[KVMILL_ATTENTION_MASK];
+    draft.op.attn_mask = tensors[KVMILL_ATTENTION_ATTN_MASK];
     draft.op.past_key = tensors[KVMILL_ATTENTION_PAST_KEY];
     draft.op.past_value = tensors[KVMILL_ATTENTION_PAST_VALUE];
     draft.op.nonpad_kv_seqlen = tensors[KVMILL_ATTENTION_NONPAD_KV_SEQLEN];
@@ -719,10 +719,10 @@ static void test_types(void) {
         {KVMILL_ATTENTION_Q, {kDLInt, 8, 1}, "Q has type int8; accepted: float16"},
         {KVMILL_ATTENTION_K, {kDLFloat, 16, 1}, "K has type float16; accepted: float32"},
         {KVMILL_ATTENTION_V, {kDLInt, 32, 1}, "V has type int32; accepted: float16"},
-        {KVMILL_ATTENTION_MASK,
+        {KVMILL_ATTENTION_ATTN_MASK,
          {kDLComplex, 64, 1},
          "attn_mask has type complex64; accepted: bool"},
-        {KVMILL_ATTENTION_MASK, {kDLInt, 4, 1}, "attn_mask has type int4"},
+        {KVMILL_ATTENTION_ATTN_MASK, {kDLInt, 4, 1}, "attn_mask has type int4"},
         {KVMILL_ATTENTION_NONPAD_KV_SEQLEN, {kDLInt, 32, 1}, "nonpad_kv_seqlen has type int32"},
         {KVMILL_ATTENTION_Y, {kDLFloat, 64, 1}, "Y has type float64; accepted: float32"},
         {KVMILL_ATTENTION_PRESENT_VALUE, {kDLFloat, 16, 1}, "present_value has type float16"},
@@ -755,8 +755,9 @@ static void test_shapes(void) {
         {KVMILL_ATTENTION_Y, 3, 8, "Y has shape [2, 6, 3, 8]; accepted: [2, 6, 3, 10]"},
         {KVMILL_ATTENTION_PRESENT_KEY, 2, 6, "present_key has shape [2, 2, 6, 8]"},
         {KVMILL_ATTENTION_QK_MATMUL_OUTPUT, 3, 6, "qk_matmul_output has shape [2, 6, 3, 6]"},
-        {KVMILL_ATTENTION_MASK, 1, 6, "attn_mask has shape [3, 6]; accepted: [2, 6, 3, 5], or its"},
-        {KVMILL_ATTENTION_MASK, 0, 2, "attn_mask has shape [2, 5]"},
+        {KVMILL_ATTENTION_ATTN_MASK, 1, 6,
+         "attn_mask has shape [3, 6]; accepted: [2, 6, 3, 5], or its"},
+        {KVMILL_ATTENTION_ATTN_MASK, 0, 2, "attn_mask has shape [2, 5]"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         give(cases[i].tensor);
@@ -779,8 +780,8 @@ static void test_ranks(void) {
     for (int i = 0; i < 2; i++) {
         proto(KVMILL_ATTENTION_Q)->tensor.ndim = ranks[i];
         planned(false, KVMILL_E_SHAPE, "; accepted: 3 or 4");
-        give(KVMILL_ATTENTION_MASK);
-        proto(KVMILL_ATTENTION_MASK)->tensor.ndim = i ? 5 : 0;
+        give(KVMILL_ATTENTION_ATTN_MASK);
+        proto(KVMILL_ATTENTION_ATTN_MASK)->tensor.ndim = i ? 5 : 0;
         planned(false, KVMILL_E_SHAPE, "attn_mask has shape");
     }
     proto(KVMILL_ATTENTION_K)->tensor.ndim = 3;
@@ -794,12 +795,12 @@ static void test_ranks(void) {
     SHAPE(KVMILL_ATTENTION_V, f32, 2, 5, 20);
     draft.op.q_num_heads = 6, draft.op.kv_num_heads = 2;
     planned(false, KVMILL_E_SHAPE, "dim 2 of Q is 47; accepted: a known number, 6 times 1 to");
-    give(KVMILL_ATTENTION_MASK);
-    SHAPE(KVMILL_ATTENTION_MASK, boolean, 4);
+    give(KVMILL_ATTENTION_ATTN_MASK);
+    SHAPE(KVMILL_ATTENTION_ATTN_MASK, boolean, 4);
     draft.op.opset = 23;
     planned(false, KVMILL_E_SHAPE, "attn_mask has shape [4]; accepted: [2, 6, 3, 5], or its last");
-    give(KVMILL_ATTENTION_MASK);
-    SHAPE(KVMILL_ATTENTION_MASK, boolean, 1);
+    give(KVMILL_ATTENTION_ATTN_MASK);
+    SHAPE(KVMILL_ATTENTION_ATTN_MASK, boolean, 1);
     draft.op.opset = 23;
     planned(false, KVMILL_E_SHAPE, "attn_mask has shape [1]");
 }
@@ -809,7 +810,7 @@ static void test_steps(void) {
     draft.step.mode = "Circular";
     planned(true, KVMILL_E_ATTRIBUTE, "mode is \"Circular\"; accepted: \"linear\", \"circular\"");
     draft.step.mode = "circular";
-    give(KVMILL_ATTENTION_MASK);
+    give(KVMILL_ATTENTION_ATTN_MASK);
     planned(true, KVMILL_E_ATTRIBUTE, "attn_mask is given; accepted: NULL, with mode \"circular\"");
     give(KVMILL_ATTENTION_QK_MATMUL_OUTPUT);
     planned(true, KVMILL_E_ATTRIBUTE, "qk_matmul_output is given");
@@ -828,9 +829,9 @@ static void test_steps(void) {
     planned(true, KVMILL_E_SHAPE, "K has 3 rows; accepted: at most the 2 of past_key");
     proto(KVMILL_ATTENTION_PAST_KEY)->shape[1] = 6;
     planned(true, KVMILL_E_SHAPE, "past_key has shape [2, 6, 9, 8]; accepted: [2, 2, 9, 8]");
-    proto(KVMILL_ATTENTION_WRITE_INDICES)->tensor.dtype.bits = 32;
+    proto(KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES)->tensor.dtype.bits = 32;
     planned(true, KVMILL_E_DTYPE, "write_indices has type int32; accepted: int64");
-    proto(KVMILL_ATTENTION_WRITE_INDICES)->shape[0] = 1;
+    proto(KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES)->shape[0] = 1;
     planned(true, KVMILL_E_SHAPE, "write_indices has shape [1]; accepted: [2]");
 }
 
@@ -886,7 +887,8 @@ static void test_numbers(void) {
 
 static void test_step_numbers(bool circular) {
     struct onnx_problem problem = some_problem(f32);
-    const int nonpad = KVMILL_ATTENTION_NONPAD_KV_SEQLEN, starts = KVMILL_ATTENTION_WRITE_INDICES;
+    const int nonpad = KVMILL_ATTENTION_NONPAD_KV_SEQLEN,
+              starts = KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES;
     problem.step = problem.has_starts = problem.has_nonpad = true;
     problem.circular = circular;
     problem.queries = problem.keys = 3;

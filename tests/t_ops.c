@@ -134,25 +134,25 @@ static void test_presence(void) {
     kvmill_cache_attention op;
     kvmill_cache_attention_init(&op);
     op.T1 = (DLDataType){kDLFloat, 16, 1};
-    ok(presence(fused, &op, KVMILL_QUERY) == OP_REQUIRED &&
-           presence(store, &op, KVMILL_QUERY) == OP_ABSENT,
+    ok(presence(fused, &op, KVMILL_CACHE_ATTENTION_QUERY) == OP_REQUIRED &&
+           presence(store, &op, KVMILL_CACHE_ATTENTION_QUERY) == OP_ABSENT,
        "a query is for what attends");
-    ok(presence(fused, &op, KVMILL_SEQSTARTS) == OP_ABSENT &&
-           presence(paged, &op, KVMILL_SEQSTARTS) == OP_REQUIRED,
+    ok(presence(fused, &op, KVMILL_CACHE_ATTENTION_SEQSTARTS) == OP_ABSENT &&
+           presence(paged, &op, KVMILL_CACHE_ATTENTION_SEQSTARTS) == OP_REQUIRED,
        "seqstarts are for dynamic batching");
-    ok(presence(fused, &op, KVMILL_SCALE) == OP_IGNORED &&
-           presence(fused, &op, KVMILL_VALUE_CACHE) == OP_ABSENT &&
-           presence(fused, &op, KVMILL_ATTN_MASK) == OP_OPTIONAL,
+    ok(presence(fused, &op, KVMILL_CACHE_ATTENTION_SCALE) == OP_IGNORED &&
+           presence(fused, &op, KVMILL_CACHE_ATTENTION_VALUE_CACHE) == OP_ABSENT &&
+           presence(fused, &op, KVMILL_CACHE_ATTENTION_ATTN_MASK) == OP_OPTIONAL,
        "no codes, no scale; one cache of K and V; a mask may be");
-    ok(presence(fused, &op, KVMILL_LSE) == OP_ABSENT &&
-           kvmill_op_type(fused, &op, &op, kvmill_op_tensor(fused, KVMILL_ATTN_OUTPUT)).bits == 16,
+    ok(presence(fused, &op, KVMILL_CACHE_ATTENTION_LSE) == OP_ABSENT &&
+           kvmill_op_type(fused, &op, &op, kvmill_op_tensor(fused, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT)).bits == 16,
        "a result in T1");
     op.quant_bit = op.partial = op.value_differs = 1;
-    ok(presence(fused, &op, KVMILL_SCALE) == OP_REQUIRED &&
-           presence(fused, &op, KVMILL_VALUE_SCALE) == OP_IGNORED,
+    ok(presence(fused, &op, KVMILL_CACHE_ATTENTION_SCALE) == OP_REQUIRED &&
+           presence(fused, &op, KVMILL_CACHE_ATTENTION_VALUE_SCALE) == OP_IGNORED,
        "codes of K have a scale, V is apart without one");
-    ok(presence(fused, &op, KVMILL_LSE) == OP_REQUIRED &&
-           kvmill_op_type(fused, &op, &op, kvmill_op_tensor(fused, KVMILL_ATTN_OUTPUT)).bits == 32,
+    ok(presence(fused, &op, KVMILL_CACHE_ATTENTION_LSE) == OP_REQUIRED &&
+           kvmill_op_type(fused, &op, &op, kvmill_op_tensor(fused, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT)).bits == 32,
        "partial results in float32, with lse");
 }
 

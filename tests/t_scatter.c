@@ -526,7 +526,8 @@ static void test_small_nibbles(bool use_packs) {
    present neither, so that whoever touches a nibble changes it. */
 static void count_writers(const kvmill_plan *plan, const DLTensor *const *tensors, size_t size,
                           unsigned char *writers) {
-    unsigned char *present = tensors[KVMILL_PRESENT_CACHE]->data, *before = malloc(size);
+    unsigned char *present = tensors[KVMILL_TENSOR_SCATTER_PRESENT_CACHE]->data,
+                  *before = malloc(size);
     kvmill_call call;
     if (before == NULL || kvmill_begin(&call, plan, tensors, NULL, NULL) != KVMILL_OK)
         bail_out("cannot begin");

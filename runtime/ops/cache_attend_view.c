@@ -95,7 +95,7 @@ static struct cache_side side_of(const struct attend_given *given, int v) {
 }
 
 static struct mask_view mask_of(const struct attend_given *given) {
-    const DLTensor *mask = given->base.tensors[KVMILL_CACHE_ATTEND_MASK];
+    const DLTensor *mask = given->base.tensors[KVMILL_CACHE_ATTEND_ATTN_MASK];
     if (mask == NULL)
         return (struct mask_view){0};
     struct mask_view view = kvmill_mask_view_of(mask);
@@ -153,7 +153,7 @@ void kvmill_cache_attend_set_view(const struct attend_given *given) {
     view->plan = &given->plan->attend;
     view->workspace = call->base.base.base.workspace;
     view->query = rows_of(given, KVMILL_CACHE_ATTEND_QUERY);
-    view->output = rows_of(given, KVMILL_CACHE_ATTEND_OUTPUT);
+    view->output = rows_of(given, KVMILL_CACHE_ATTEND_ATTN_OUTPUT);
     view->lse = rows_of(given, KVMILL_CACHE_ATTEND_LSE);
     for (int v = 0; v < 2; v++)
         view->side[0][v] = side_of(given, v);

@@ -39,7 +39,7 @@ static void expect(struct gather_plan *plan, int which, const char *name, const 
         .type = tensor->dtype,
         .rank = tensor->ndim,
         .dims = plan->dims[which],
-        .output = which == KVMILL_RESULT,
+        .output = which == KVMILL_GATHER_RESULT,
         .stablehlo = true,
     };
 }
@@ -48,9 +48,9 @@ static void set_rules(struct gather_plan *plan, const kvmill_gather *op) {
     const struct kvmill_windows *windows = &plan->facts.windows;
     int64_t dims[KVMILL_MOST_RANK];
     kvmill_gather_result(windows, dims);
-    expect(plan, KVMILL_OPERAND, "operand", op->operand);
-    expect(plan, KVMILL_START_INDICES, "start_indices", op->start_indices);
-    expect(plan, KVMILL_RESULT, "result",
+    expect(plan, KVMILL_GATHER_OPERAND, "operand", op->operand);
+    expect(plan, KVMILL_GATHER_START_INDICES, "start_indices", op->start_indices);
+    expect(plan, KVMILL_GATHER_RESULT, "result",
            &(DLTensor){.dtype = op->operand->dtype, .ndim = windows->windowed_rank, .shape = dims});
 }
 

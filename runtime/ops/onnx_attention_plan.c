@@ -39,8 +39,9 @@ static void say_problem(struct words *words, const struct onnx_plan *onnx) {
     kvmill_say(words, ", Q and K %s of %" PRId64 ", V %s of %" PRId64,
                kvmill_dtype_name(onnx->types[KVMILL_ATTENTION_Q]), geometry->key_dim,
                kvmill_dtype_name(onnx->types[KVMILL_ATTENTION_V]), geometry->value_dim);
-    if (onnx->has[KVMILL_ATTENTION_MASK])
-        kvmill_say(words, ", attn_mask %s", kvmill_dtype_name(onnx->types[KVMILL_ATTENTION_MASK]));
+    if (onnx->has[KVMILL_ATTENTION_ATTN_MASK])
+        kvmill_say(words, ", attn_mask %s",
+                   kvmill_dtype_name(onnx->types[KVMILL_ATTENTION_ATTN_MASK]));
 }
 
 static void say_kernels(struct onnx_plan *plan) {
@@ -51,7 +52,7 @@ static void say_kernels(struct onnx_plan *plan) {
     if (plan->geometry.is_wide)
         kvmill_say(&words, "%s", portable);
     else
-        kvmill_say_tiles(&words, &plan->attend.tiles[plan->has[KVMILL_ATTENTION_MASK]]);
+        kvmill_say_tiles(&words, &plan->attend.tiles[plan->has[KVMILL_ATTENTION_ATTN_MASK]]);
     for (int v = 0; v < 2 && plan->scatter[v] != NULL; v++) {
         kvmill_say(&words, "; then ");
         kvmill_said(&words, kvmill_plan_describe(plan->scatter[v], words.at, words.left));
@@ -88,7 +89,8 @@ static DLDataType type_of(const struct source *source, const DLTensor *tensor, i
 static void set_onnx(const struct source *source, struct onnx_plan *onnx) {
     const DLTensor *tensors[ALL_ATTENTION_TENSORS];
     kvmill_attention_tensors(source->op, tensors);
-    tensors[KVMILL_ATTENTION_WRITE_INDICES] = source->step ? source->step->write_indices : NULL;
+    tensors[KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES] =
+        source->step ? source->step->write_indices : NULL;
     onnx->op = *source->op;
     onnx->geometry = source->geometry;
     for (int i = 0; i < ALL_ATTENTION_TENSORS; i++) {
@@ -107,7 +109,7 @@ static struct onnx_plan *allocate(const struct source *source, int threads) {
     plan->base.op = &onnx_attention_op;
     plan->name = source->step ? "TensorScatterAttention" : "Attention";
     plan->attend = kvmill_attend_plan_of(&geometry, threads);
-    plan->attend.converts = plan->has[KVMILL_ATTENTION_MASK];
+    plan->attend.converts = plan->has[KVMILL_ATTENTION_ATTN_MASK];
     return plan;
 }
 
@@ -124,7 +126,7 @@ static kvmill_status plan_scatters(const struct source *source, const kvmill_pla
 }
 
 static void select_kernels(struct onnx_plan *plan, const struct shelf *shelf) {
-    bool masked = plan->has[KVMILL_ATTENTION_MASK];
+    bool masked = plan->has[KVMILL_ATTENTION_ATTN_MASK];
     const struct kvmill_cache_geometry geometry =
         kvmill_attention_cache_geometry(&plan->op, &plan->geometry);
     const struct kvmill_attend_shape wanted = kvmill_attend_shape_of(&geometry, masked);

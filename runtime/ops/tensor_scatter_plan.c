@@ -47,7 +47,8 @@ static void set_dims(struct tensor_scatter_plan *plan, const kvmill_tensor_scatt
     int64_t *past = plan->dims, *update = past + rank, *present = update + rank;
     for (int d = 0; d < rank; d++) {
         past[d] = kvmill_tensor_scatter_dim(op, axis, d);
-        present[d] = past[d] == KVMILL_DYNAMIC ? kvmill_dim_of(KVMILL_PAST_CACHE, d) : past[d];
+        present[d] = past[d] == KVMILL_DYNAMIC ? kvmill_dim_of(KVMILL_TENSOR_SCATTER_PAST_CACHE, d)
+                                               : past[d];
         update[d] = d == axis ? op->update->shape[d] : present[d];
     }
     present[rank] = present[0]; /* of write_indices: the batch */
@@ -55,9 +56,9 @@ static void set_dims(struct tensor_scatter_plan *plan, const kvmill_tensor_scatt
 
 static void set_rules(struct tensor_scatter_plan *plan) {
     const struct tensor_rule rows = {.presence = REQUIRED, .type = plan->dtype, .rank = plan->rank};
-    struct tensor_rule *past = &plan->rules[KVMILL_PAST_CACHE];
-    struct tensor_rule *update = &plan->rules[KVMILL_UPDATE];
-    struct tensor_rule *present = &plan->rules[KVMILL_PRESENT_CACHE];
+    struct tensor_rule *past = &plan->rules[KVMILL_TENSOR_SCATTER_PAST_CACHE];
+    struct tensor_rule *update = &plan->rules[KVMILL_TENSOR_SCATTER_UPDATE];
+    struct tensor_rule *present = &plan->rules[KVMILL_TENSOR_SCATTER_PRESENT_CACHE];
     *past = *update = *present = rows;
     past->name = "past_cache";
     past->dims = plan->dims;
@@ -66,8 +67,8 @@ static void set_rules(struct tensor_scatter_plan *plan) {
     present->name = "present_cache";
     present->dims = update->dims + plan->rank;
     present->output = present->in_place = true;
-    present->replaces = KVMILL_PAST_CACHE;
-    plan->rules[KVMILL_WRITE_INDICES] = (struct tensor_rule){
+    present->replaces = KVMILL_TENSOR_SCATTER_PAST_CACHE;
+    plan->rules[KVMILL_TENSOR_SCATTER_WRITE_INDICES] = (struct tensor_rule){
         .name = "write_indices",
         .presence = plan->has_indices ? PLANNED : ABSENT,
         .type = {kDLInt, 64, 1},

@@ -40,9 +40,9 @@ static bool has_known_dims(const DLTensor *tensor) {
 
 static struct views look(const DLTensor *const *tensors, int axis) {
     return (struct views){
-        .past = kvmill_tensor_look(tensors[KVMILL_PAST_CACHE], axis),
-        .update = kvmill_tensor_look(tensors[KVMILL_UPDATE], axis),
-        .present = kvmill_tensor_look(tensors[KVMILL_PRESENT_CACHE], axis),
+        .past = kvmill_tensor_look(tensors[KVMILL_TENSOR_SCATTER_PAST_CACHE], axis),
+        .update = kvmill_tensor_look(tensors[KVMILL_TENSOR_SCATTER_UPDATE], axis),
+        .present = kvmill_tensor_look(tensors[KVMILL_TENSOR_SCATTER_PRESENT_CACHE], axis),
     };
 }
 
@@ -185,10 +185,10 @@ void kvmill_tensor_scatter_prepare(struct tensor_scatter_plan *plan,
 /* ---- Addresses ---- */
 
 static void set_addresses(struct rows_problem *problem, const DLTensor *const *tensors) {
-    const DLTensor *indices = tensors[KVMILL_WRITE_INDICES];
-    problem->past = tensors[KVMILL_PAST_CACHE];
-    problem->update = tensors[KVMILL_UPDATE];
-    problem->present = tensors[KVMILL_PRESENT_CACHE];
+    const DLTensor *indices = tensors[KVMILL_TENSOR_SCATTER_WRITE_INDICES];
+    problem->past = tensors[KVMILL_TENSOR_SCATTER_PAST_CACHE];
+    problem->update = tensors[KVMILL_TENSOR_SCATTER_UPDATE];
+    problem->present = tensors[KVMILL_TENSOR_SCATTER_PRESENT_CACHE];
     problem->rows.past = tensor_data(problem->past);
     problem->rows.update = tensor_data(problem->update);
     problem->rows.present = tensor_data(problem->present);
@@ -233,10 +233,11 @@ static bool is_dense_vector(const DLTensor *tensor, int64_t count) {
 
 /* The tensors are just the prototypes of a prepared plan, with data: as most runs' are. */
 static bool is_as_prepared(const struct tensor_scatter_plan *plan, const DLTensor *const *tensors) {
-    const DLTensor *past = tensors[KVMILL_PAST_CACHE], *present = tensors[KVMILL_PRESENT_CACHE];
-    const DLTensor *indices = tensors[KVMILL_WRITE_INDICES];
+    const DLTensor *past = tensors[KVMILL_TENSOR_SCATTER_PAST_CACHE],
+                   *present = tensors[KVMILL_TENSOR_SCATTER_PRESENT_CACHE];
+    const DLTensor *indices = tensors[KVMILL_TENSOR_SCATTER_WRITE_INDICES];
     return plan->is_prepared && is_dense_of(plan, past, plan->dims) &&
-           is_dense_of(plan, tensors[KVMILL_UPDATE], plan->dims + plan->rank) &&
+           is_dense_of(plan, tensors[KVMILL_TENSOR_SCATTER_UPDATE], plan->dims + plan->rank) &&
            (past == present || is_dense_of(plan, present, plan->dims)) &&
            (indices != NULL) == plan->has_indices &&
            (indices == NULL || is_dense_vector(indices, plan->dims[0]));
@@ -246,7 +247,8 @@ static bool is_as_prepared(const struct tensor_scatter_plan *plan, const DLTenso
 static kvmill_status shape_call(struct tensor_scatter_call *call, const struct given_tensors *given,
                                 const DLTensor *const *tensors) {
     const struct tensor_scatter_plan *plan = plan_of(call);
-    const DLTensor *past = tensors[KVMILL_PAST_CACHE], *update = tensors[KVMILL_UPDATE];
+    const DLTensor *past = tensors[KVMILL_TENSOR_SCATTER_PAST_CACHE],
+                   *update = tensors[KVMILL_TENSOR_SCATTER_UPDATE];
     int axis = plan->geometry.axis;
     kvmill_status status = kvmill_check_given(given, tensors);
     if (status == KVMILL_OK)
@@ -256,7 +258,8 @@ static kvmill_status shape_call(struct tensor_scatter_call *call, const struct g
     struct views views = look(tensors, axis);
     status = check_views(plan, &views, given->error);
     if (status == KVMILL_OK)
-        prepare(plan, &views, kvmill_tensor_is_same_memory(past, tensors[KVMILL_PRESENT_CACHE]),
+        prepare(plan, &views,
+                kvmill_tensor_is_same_memory(past, tensors[KVMILL_TENSOR_SCATTER_PRESENT_CACHE]),
                 call);
     return status;
 }
@@ -270,8 +273,8 @@ static kvmill_status begin(struct tensor_scatter_call *call, const DLTensor *con
     kvmill_status status;
     memcpy(known, tensors, sizeof known);
     if (is_as_prepared(plan, tensors)) {
-        *call = plan->prepared[tensor_data(known[KVMILL_PAST_CACHE]) ==
-                               tensor_data(known[KVMILL_PRESENT_CACHE])];
+        *call = plan->prepared[tensor_data(known[KVMILL_TENSOR_SCATTER_PAST_CACHE]) ==
+                               tensor_data(known[KVMILL_TENSOR_SCATTER_PRESENT_CACHE])];
         status = kvmill_check_memory(&given);
     } else {
         status = shape_call(call, &given, tensors);

@@ -79,6 +79,13 @@ static const struct op tensor_scatter = {
     .help = "Write the rows of update into a copy of past_cache.",
 };
 
+/* ---- Structs that are no op's ---- */
+
+#define SIZE_ALONE(NAME) .name = #NAME, .size = sizeof(NAME)
+const struct op_struct kvmill_plan_options_struct = {SIZE_ALONE(kvmill_plan_options)};
+const struct op_struct kvmill_flow_layout_struct = {SIZE_ALONE(kvmill_flow_layout)};
+const struct op_struct kvmill_flow_limits_struct = {SIZE_ALONE(kvmill_flow_limits)};
+
 /* ---- The registry ---- */
 
 const struct op *const kvmill_ops[] = {

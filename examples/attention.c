@@ -108,7 +108,7 @@ int main(void) {
     kvmill_plan_options options = {
         .struct_size = sizeof options, .packs = packs, .pack_count = 1, .threads = THREADS};
     kvmill_cache_attention op;
-    kvmill_cache_attention_init(&op);
+    kvmill_cache_attention_init(&op, sizeof op);
     op.num_heads = HEADS;
     op.num_kv_heads = KV_HEADS;
     op.head_dim = HEAD_DIM;

@@ -44,7 +44,8 @@ typedef enum kvmill_status {
     KVMILL_E_WORKSPACE = 11,     /* workspace missing or too small */
     KVMILL_E_MEMORY = 12,        /* out of memory; plan creation only */
     KVMILL_E_ISA = 13,           /* an instruction set this build or CPU does not know */
-    KVMILL_E_PACK = 14           /* a pack of another ABI */
+    KVMILL_E_PACK = 14,          /* a pack of another ABI */
+    KVMILL_E_VERSION = 15        /* a struct says more than this version of the library knows */
 } kvmill_status;
 
 /* "KVMILL_E_SHAPE" etc.; never NULL.  Any thread. */
@@ -54,6 +55,23 @@ const char *kvmill_status_name(kvmill_status status);
 typedef struct kvmill_error {
     char message[256]; /* which argument, its value, what is accepted; "" on success */
 } kvmill_error;
+
+/* ---- Structs ------------------------------------------------------------------------------ */
+
+/* Structs that may grow begin with struct_size, the size that the program was compiled with, so that
+   programs and libraries of different versions work together:
+
+   - A smaller struct, of an older program: members that it lacks have their defaults.
+   - A larger one, of a newer program: accepted where all bytes after those that this library knows
+     are 0, else KVMILL_E_VERSION.  Members are only ever added at the end.
+   - Any other size (0, above 4096, no multiple of sizeof (size_t)) is KVMILL_E_ATTRIBUTE.
+
+   kvmill_NAME_init (&op, sizeof op) sets struct_size and every default; all plan functions, specs
+   and bindings have the same defaults.  Where no other default is named it is 0, or NULL; so members
+   whose default is not 0 must be set by whoever does without the init function.  It writes
+   struct_size bytes, does nothing where the pointer is NULL or the size is one of no struct, and may
+   be called on any thread.  The library reads a struct, and what it points to, during the call that
+   it is given to, and keeps nothing of it. */
 
 /* ---- Tensors ------------------------------------------------------------------------------ */
 
@@ -95,6 +113,9 @@ typedef struct kvmill_plan_options {
                         workspace; 0 = 1.  More threads than that wait for each other */
 } kvmill_plan_options;
 
+/* No packs, one thread. */
+void kvmill_plan_options_init(kvmill_plan_options *options, size_t struct_size);
+
 /* ONNX TensorScatter (opset 24): present = past with `rows` new rows of update written along
    `axis`, from slot write_indices[b] of batch entry b on; circular mode wraps around.
 
@@ -108,6 +129,9 @@ typedef struct kvmill_tensor_scatter {
     const char *mode;   /* "linear" or "circular"; NULL = linear */
     const DLTensor *past_cache, *update, *write_indices, *present_cache;
 } kvmill_tensor_scatter;
+
+/* axis -2. */
+void kvmill_tensor_scatter_init(kvmill_tensor_scatter *op, size_t struct_size);
 
 /* Order of the tensors a TensorScatter plan runs on. */
 enum {
@@ -216,9 +240,8 @@ enum {
     KVMILL_CACHE_ATTENTION_TENSORS = 20
 };
 
-/* All attributes 0 or NULL but struct_size, is_causal 1, num_layer 1, quant_group 8, page_size 128,
-   num_repeat 1. */
-void kvmill_cache_attention_init(kvmill_cache_attention *op);
+/* is_causal 1, num_layer 1, quant_group 8, page_size 128, num_repeat 1. */
+void kvmill_cache_attention_init(kvmill_cache_attention *op, size_t struct_size);
 
 /* The plans need no shapes: those come with the tensors of each run.  Otherwise as
    kvmill_plan_tensor_scatter. */
@@ -326,8 +349,8 @@ enum {
     KVMILL_CACHE_ATTEND_TENSORS = 19
 };
 
-/* All 0 or NULL but struct_size, page_size 128, right_window -1. */
-void kvmill_cache_attend_init(kvmill_cache_attend *op);
+/* page_size 128, right_window -1. */
+void kvmill_cache_attend_init(kvmill_cache_attend *op, size_t struct_size);
 
 /* The plan needs no shapes: those come with the tensors of each run.  Otherwise as
    kvmill_plan_tensor_scatter. */
@@ -404,8 +427,8 @@ enum {
     KVMILL_ATTENTION_TENSORS = 11
 };
 
-/* All 0 or NULL but struct_size, opset 25, and windows -1. */
-void kvmill_attention_init(kvmill_attention *op);
+/* opset 25, windows -1. */
+void kvmill_attention_init(kvmill_attention *op, size_t struct_size);
 
 /* Otherwise as kvmill_plan_tensor_scatter.  What no kernel of a pack computes (T1 or T2 float64,
    softmax_precision 11, qk_matmul_output) a portable one does, and kvmill_plan_describe says so. */
@@ -433,6 +456,8 @@ typedef struct kvmill_tensor_scatter_attention {
     const char *mode;                  /* "linear" or "circular"; NULL = linear */
     const DLTensor *write_indices;     /* int64 (B), or NULL for all zero */
 } kvmill_tensor_scatter_attention;
+
+void kvmill_tensor_scatter_attention_init(kvmill_tensor_scatter_attention *op, size_t struct_size);
 
 /* It runs on the tensors of Attention and one more.  In place: present_key is past_key, and
    present_value past_value, in any combination. */
@@ -487,6 +512,8 @@ typedef struct kvmill_gather {
     /* Where they are quantized; NULL = the tensor's dtype. */
     const kvmill_element_type *operand_element, *result_element;
 } kvmill_gather;
+
+void kvmill_gather_init(kvmill_gather *op, size_t struct_size);
 
 /* Order of the tensors a gather plan runs on. */
 enum {
@@ -548,6 +575,8 @@ typedef struct kvmill_scatter {
     const kvmill_element_type *update_elements; /* NULL = the dtypes, or those of inputs */
     const kvmill_element_type *result_elements; /* NULL = the dtypes, or those of the region */
 } kvmill_scatter;
+
+void kvmill_scatter_init(kvmill_scatter *op, size_t struct_size);
 
 /* A scatter plan runs on inputs, scatter_indices, updates, results and captures (rank 0), in this
    order.  In place: results[i] is inputs[i], for all i or none, and no type changes. */
@@ -727,10 +756,12 @@ typedef struct kvmill_flow_layout {
     kvmill_fraction ratio_fields;   /* of that, the fields alone */
 } kvmill_flow_layout;
 
-/* struct_size alone is set. */
-void kvmill_flow_init(kvmill_flow *flow);
+/* The flow's attention is a struct of its own, which kvmill_cache_attention_init sets. */
+void kvmill_flow_init(kvmill_flow *flow, size_t struct_size);
+void kvmill_flow_layout_init(kvmill_flow_layout *layout, size_t struct_size);
 
-/* Check everything about a flow and say what it keeps.  layout may be NULL. */
+/* Check everything about a flow and say what it keeps.  layout may be NULL; else its struct_size is
+   set, and of a larger one the bytes that this library does not know become 0.  Any thread. */
 kvmill_status kvmill_flow_describe(const kvmill_flow *flow, kvmill_flow_layout *layout,
                                    kvmill_error *error);
 
@@ -745,6 +776,8 @@ typedef struct kvmill_flow_limits {
     int64_t pages;       /* of a request */
     int64_t cache_pages; /* of the cache; append alone looks at it */
 } kvmill_flow_limits;
+
+void kvmill_flow_limits_init(kvmill_flow_limits *limits, size_t struct_size);
 
 /* Order of the tensors that plans of flows run on: those of cache attention of the same name, then
    these; others are NULL.  B requests, T tokens, R rows of a request (kv heads, query heads or 1,

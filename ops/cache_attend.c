@@ -12,10 +12,6 @@ static const DLDataType bool_type = {KVMILL_DL_BOOL, 8, 1}, float32_type = {kDLF
 
 enum { MOST_BIAS = 8 };
 
-void kvmill_cache_attend_init(kvmill_cache_attend *op) {
-    kvmill_op_init(kvmill_op_of(OP_CACHE_ATTEND, 0)->parts[0], op);
-}
-
 static int64_t or_default(int64_t value, int64_t otherwise) {
     return value ? value : otherwise;
 }

@@ -16,10 +16,6 @@ const char *kvmill_cache_op_name(enum kvmill_cache_op which) {
     return names[which];
 }
 
-void kvmill_cache_attention_init(kvmill_cache_attention *op) {
-    kvmill_op_init(kvmill_op_of(OP_CACHE_ATTENTION, 0)->parts[0], op);
-}
-
 /* ---- Heads ---- */
 
 static int64_t or_default(int64_t value, int64_t otherwise) {

@@ -15,10 +15,6 @@ enum { OPSET_OF_NONPAD = 24, OPSET_OF_WINDOWS = 25 };
 /* TensorProto's numbers of element types. */
 enum { PRECISION_FLOAT = 1, PRECISION_HALF = 10, PRECISION_DOUBLE = 11, PRECISION_BFLOAT16 = 16 };
 
-void kvmill_attention_init(kvmill_attention *op) {
-    kvmill_op_init(kvmill_op_of(OP_ATTENTION, 0)->parts[0], op);
-}
-
 enum { ALL_TENSORS = KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS };
 
 /* ---- Tensors ---- */

@@ -73,7 +73,7 @@ static int64_t dim_for(const struct format *format, int64_t number) {
 
 static void choose_attention(kvmill_cache_attention *op, int64_t number, struct dice *dice) {
     const struct format *format = &formats[number % COUNT(formats)];
-    kvmill_cache_attention_init(op);
+    kvmill_cache_attention_init(op, sizeof *op);
     set_format(op, format);
     op->dynamic_batching = op->cache_mode = 1;
     op->num_heads = head_counts[number % COUNT(head_counts)][0];

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "attention.h"
 #include "tap.h"
@@ -31,7 +32,7 @@ static struct dice dice;
 
 static struct attention empty_scene(enum cache_op which) {
     struct attention a = {.which = which, .decoding_rank = 1, .query_size = 3};
-    kvmill_cache_attention_init(&a.op);
+    kvmill_cache_attention_init(&a.op, sizeof a.op);
     a.op.T1 = a.op.T2 = a.op.T3 = f32;
     return a;
 }

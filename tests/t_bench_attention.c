@@ -184,7 +184,7 @@ static void test_verdicts(void) {
 
 static kvmill_cache_attention small_op(const char *type) {
     kvmill_cache_attention op;
-    kvmill_cache_attention_init(&op);
+    kvmill_cache_attention_init(&op, sizeof op);
     op.num_heads = 4;
     op.num_kv_heads = 2;
     op.head_dim = 32;

@@ -142,7 +142,7 @@ static void test_nearest(void) {
 
 static struct attention scene(int64_t sequences, int64_t tokens, int64_t positions) {
     struct attention a = {.which = MULTI_HEAD_CACHE_ATTENTION, .query_size = 1};
-    kvmill_cache_attention_init(&a.op);
+    kvmill_cache_attention_init(&a.op, sizeof a.op);
     a.op.T1 = a.op.T2 = a.op.T3 = (DLDataType){kDLFloat, 32, 1};
     a.op.num_heads = a.op.num_kv_heads = 1;
     a.op.head_dim = DIM;

@@ -222,7 +222,7 @@ static void choose_op(struct problem *p) {
     const DLDataType types[] = {f32, f16, bf16}, masks[] = {boolean, f16, bf16, f32};
     int64_t which = dice_range(&dice, 0, 5), k = dice_range(&dice, 0, FORMATS - 1);
     kvmill_cache_attend *op = &p->op;
-    kvmill_cache_attend_init(op);
+    kvmill_cache_attend_init(op, sizeof *op);
     p->format[0] = p->format[1] = &formats[k];
     op->num_heads = heads[which][0], op->num_kv_heads = heads[which][1];
     op->T1 = types[dice_range(&dice, 0, 2)];

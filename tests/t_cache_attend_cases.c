@@ -58,7 +58,7 @@ static void set_lists(struct scene *s) {
 
 static void set_scene(struct scene *s) {
     memset(s, 0, sizeof *s);
-    kvmill_cache_attend_init(&s->op);
+    kvmill_cache_attend_init(&s->op, sizeof s->op);
     s->op.num_heads = H, s->op.num_kv_heads = G, s->op.key_head_dim = D;
     s->op.T1 = s->op.key_T2 = f32;
     s->op.page_size = PAGE;

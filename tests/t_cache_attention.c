@@ -258,7 +258,7 @@ static void choose_attention(struct attention *a, enum kind kind, struct dice *d
     a->which =
         (enum cache_op)PICK(dice, KEY_VALUE_CACHE, MULTI_HEAD_ATTENTION, MULTI_HEAD_CACHE_ATTENTION,
                             MULTI_HEAD_CACHE_ATTENTION, MULTI_HEAD_CACHE_ATTENTION);
-    kvmill_cache_attention_init(&a->op);
+    kvmill_cache_attention_init(&a->op, sizeof a->op);
     choose_place(a, dice);
     choose_types(a, dice);
     choose_heads(a, dice);
@@ -484,7 +484,7 @@ static void fit_convert(struct attention *a, const struct kvmill_convert_shape *
 }
 
 static void fit_kernel(struct attention *a, const struct kvmill_kernel *kernel, struct dice *dice) {
-    kvmill_cache_attention_init(&a->op);
+    kvmill_cache_attention_init(&a->op, sizeof a->op);
     choose_place(a, dice);
     if (kernel->family == KVMILL_ATTEND)
         fit_attend(a, kernel->shape, dice);
@@ -674,7 +674,7 @@ static void open_whole(struct attention *whole, struct dice *dice) {
                                 .sequences = 1,
                                 .tokens = {dice_range(dice, 1, 4)},
                                 .query_size = 4};
-    kvmill_cache_attention_init(&whole->op);
+    kvmill_cache_attention_init(&whole->op, sizeof whole->op);
     whole->op.T1 = f32;
     whole->op.num_kv_heads = 2;
     whole->op.num_heads = 2 * PICK(dice, 1, 3, 4);

@@ -4,8 +4,10 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <kvmill_kernel.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "fence.h"
 #include "oracle/tensor_scatter.h"

@@ -22,7 +22,7 @@ static struct dice dice;
 static void set_step(struct flow_step *step, int64_t page_size, int64_t dim,
                      const int64_t *lengths) {
     kvmill_cache_attention *op = &step->attention.op;
-    kvmill_cache_attention_init(op);
+    kvmill_cache_attention_init(op, sizeof *op);
     op->dynamic_batching = op->cache_mode = 1;
     op->num_heads = 4;
     op->num_kv_heads = 2;

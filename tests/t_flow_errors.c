@@ -30,7 +30,7 @@ static void open_step(int64_t window) {
     step = (struct flow_step){.select = {.topk_val = 2, .reserved_bos = 1, .reserved_eos = 1},
                               .field_type = f16};
     kvmill_cache_attention *op = &step.attention.op;
-    kvmill_cache_attention_init(op);
+    kvmill_cache_attention_init(op, sizeof *op);
     op->dynamic_batching = op->cache_mode = op->partial = 1;
     op->num_heads = 4;
     op->num_kv_heads = 2;
@@ -632,7 +632,8 @@ static void test_plan_limits(enum flow_step_kind kind) {
         kvmill_flow_limits limits;
         const char *what;
     } rows[] = {
-        {{sizeof(kvmill_flow_limits) - 1, 1, 1, 1}, "limits.struct_size is 31; accepted: 32"},
+        {{sizeof(kvmill_flow_limits) - 1, 1, 1, 1},
+         "limits.struct_size is 31; accepted: sizeof (kvmill_flow_limits), which is 32"},
         {{sizeof(kvmill_flow_limits), -1, 1, 1}, "limits.batch is -1; accepted: 0 to 2147483647"},
         {{sizeof(kvmill_flow_limits), 1, 2147483648, 1}, "limits.pages is 2147483648; accepted"},
         {{sizeof(kvmill_flow_limits), 1, 1, INT64_MIN}, "limits.cache_pages is -922337203"},
@@ -646,16 +647,16 @@ static void test_plan_limits(enum flow_step_kind kind) {
 }
 
 static void test_plans(enum flow_step_kind kind) {
-    const kvmill_plan_options small = {.struct_size = 8},
+    const kvmill_plan_options small = {.struct_size = 4},
                               unknown = {.struct_size = sizeof unknown, .isa = "avx1024"},
                               many = {.struct_size = sizeof many, .threads = -1};
     test_plan_limits(kind);
-    refuse_plan(kind, &small, KVMILL_E_ATTRIBUTE, "struct_size is 8; accepted:");
+    refuse_plan(kind, &small, KVMILL_E_ATTRIBUTE, "struct_size is 4; accepted:");
     refuse_plan(kind, &unknown, KVMILL_E_ISA, "avx1024");
     refuse_plan(kind, &many, KVMILL_E_ATTRIBUTE, "threads is -1");
     const kvmill_flow kept = step.flow;
-    step.flow.struct_size = 8;
-    refuse_plan(kind, NULL, KVMILL_E_ATTRIBUTE, "struct_size is 8; accepted:");
+    step.flow.struct_size = 4;
+    refuse_plan(kind, NULL, KVMILL_E_ATTRIBUTE, "struct_size is 4; accepted:");
     step.flow = kept;
     step.flow.select.topk_val = -1;
     refuse_plan(kind, NULL, KVMILL_E_ATTRIBUTE, "topk_val is -1; accepted: 0 to");

@@ -211,7 +211,7 @@ static void test_long_rows(uint64_t seed) {
         .topk_val = 20, .reserved_bos = 1, .reserved_eos = 1, .dense_below = 6000};
     struct flow_step step = {.select = select, .field_type = {kDLFloat, 32, 1}};
     struct attention *a = &step.attention;
-    kvmill_cache_attention_init(&a->op);
+    kvmill_cache_attention_init(&a->op, sizeof a->op);
     a->op.dynamic_batching = a->op.cache_mode = 1;
     a->op.num_heads = 4;
     a->op.num_kv_heads = 1;

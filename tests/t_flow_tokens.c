@@ -387,7 +387,7 @@ static void test_halves(uint64_t seed) {
         .select = {.topk_val = 9, .reserved_bos = 1, .reserved_eos = 1, .scope = "request"},
         .field_type = {kDLFloat, 32, 1}};
     kvmill_cache_attention *op = &step.attention.op;
-    kvmill_cache_attention_init(op);
+    kvmill_cache_attention_init(op, sizeof *op);
     op->dynamic_batching = op->cache_mode = op->partial = 1;
     op->num_heads = HALF_HEADS;
     op->num_kv_heads = 2;

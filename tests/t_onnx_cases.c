@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "onnx_problem.h"
 #include "tap.h"
@@ -124,7 +125,7 @@ static struct onnx_problem problem_of(const struct view *view) {
         .mask_rank = view->mask > 0,
         .mask_dims = {view->mask},
     };
-    kvmill_attention_init(&problem.op);
+    kvmill_attention_init(&problem.op, sizeof problem.op);
     problem.op.opset = view->opset;
     problem.op.is_causal = view->is_causal;
     problem.op.left_window_size = view->left;
@@ -201,7 +202,7 @@ static struct onnx_problem some_problem(DLDataType T1) {
         .value_dim = 10,
         .keys = 9,
     };
-    kvmill_attention_init(&problem.op);
+    kvmill_attention_init(&problem.op, sizeof problem.op);
     return problem;
 }
 
@@ -416,7 +417,7 @@ static void test_in_place(void) {
     for (int i = 0; i < 24; i++)
         (&q[0][0][0][0])[i] = (float)(i % 5) - 2;
     Y.data = y;
-    kvmill_attention_init(&op);
+    kvmill_attention_init(&op, sizeof op);
     op.Q = &Q, op.K = &key.fresh, op.V = &value.fresh;
     op.past_key = &key.past, op.past_value = &value.past;
     for (int pass = 0; pass < 2; pass++) {
@@ -575,7 +576,7 @@ static void shape(int i, DLDataType type, int rank, const int64_t *dims) {
           (int64_t[]){__VA_ARGS__})
 
 static void fresh_draft(bool step) {
-    kvmill_attention_init(&draft.op);
+    kvmill_attention_init(&draft.op, sizeof draft.op);
     draft.op.opset = 24;
     SHAPE(KVMILL_ATTENTION_Q, f32, 2, 6, 3, 8);
     SHAPE(KVMILL_ATTENTION_K, f32, 2, 2, step ? 3 : 5, 8);
@@ -685,8 +686,8 @@ static void test_attributes(void) {
         draft.op.softcap = factors[i];
         planned(false, KVMILL_E_ATTRIBUTE, "softcap is ");
     }
-    draft.op.struct_size = 8;
-    planned(false, KVMILL_E_ATTRIBUTE, "op.struct_size is 8");
+    draft.op.struct_size = 4;
+    planned(false, KVMILL_E_ATTRIBUTE, "op.struct_size is 4");
 }
 
 static void test_presence(void) {
@@ -820,8 +821,8 @@ static void test_steps(void) {
     planned(true, KVMILL_E_NULL, "past_key is NULL; accepted: past_key and past_value");
     draft.step.attention = NULL;
     planned(true, KVMILL_E_NULL, "op.attention is NULL");
-    draft.step.struct_size = 8;
-    planned(true, KVMILL_E_ATTRIBUTE, "op.struct_size is 8");
+    draft.step.struct_size = 4;
+    planned(true, KVMILL_E_ATTRIBUTE, "op.struct_size is 4");
     proto(KVMILL_ATTENTION_Q)->shape[2] = 4;
     planned(true, KVMILL_E_SHAPE, "K has 3 rows; accepted: Q's, 4");
     for (int i = 0; i < 2; i++)

@@ -132,7 +132,7 @@ static void test_presence(void) {
     const struct op *paged = kvmill_op_by_name("dynamic_batching.MultiHeadCacheAttention");
     const struct op *store = kvmill_op_by_name("KeyValueCache");
     kvmill_cache_attention op;
-    kvmill_cache_attention_init(&op);
+    kvmill_cache_attention_init(&op, sizeof op);
     op.T1 = (DLDataType){kDLFloat, 16, 1};
     ok(presence(fused, &op, KVMILL_CACHE_ATTENTION_QUERY) == OP_REQUIRED &&
            presence(store, &op, KVMILL_CACHE_ATTENTION_QUERY) == OP_ABSENT,
@@ -160,7 +160,7 @@ static void test_ranges(void) {
     const struct op *op = kvmill_op_by_name("dynamic_batching.KeyValueCache");
     kvmill_cache_attention it;
     kvmill_error error;
-    kvmill_cache_attention_init(&it);
+    kvmill_cache_attention_init(&it, sizeof it);
     it.head_dim = it.num_kv_heads = 8;
     ok(kvmill_check_attributes(op, op->parts[0], &it, &error) == KVMILL_OK, "a good cache");
     it.cache_layout = 4;

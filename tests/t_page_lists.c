@@ -59,7 +59,7 @@ static void open_scene(const struct scene *scene, struct attention *a) {
                             .query_size = 3,
                             .sequences = REQUESTS,
                             .has_sinks = scene->sinks};
-    kvmill_cache_attention_init(&a->op);
+    kvmill_cache_attention_init(&a->op, sizeof a->op);
     a->op.dynamic_batching = a->op.cache_mode = 1;
     a->op.num_heads = scene->heads;
     a->op.num_kv_heads = scene->kv_heads;

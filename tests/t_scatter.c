@@ -3,8 +3,10 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <kvmill_kernel.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "crew.h"
 #include "fence.h"

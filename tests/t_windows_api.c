@@ -60,8 +60,8 @@ static void refuse_gather(kvmill_gather op, kvmill_status wanted, const char *wo
 static void refuse_gather_plans(void) {
     static const int64_t zero[] = {0};
     kvmill_gather op = good_gather();
-    op.struct_size = 8;
-    refuse_gather(op, KVMILL_E_ATTRIBUTE, "op.struct_size is 8");
+    op.struct_size = 4;
+    refuse_gather(op, KVMILL_E_ATTRIBUTE, "op.struct_size is 4");
     op = good_gather();
     op.operand = NULL;
     refuse_gather(op, KVMILL_E_NULL, "operand is NULL");

@@ -297,14 +297,11 @@ static kvmill_status check_packs(const struct shelf *shelf, kvmill_error *error)
 
 kvmill_status kvmill_open_shelf(const kvmill_plan_options *options, struct shelf *shelf,
                                 kvmill_error *error) {
-    *shelf = (struct shelf){0};
-    if (options != NULL) {
-        shelf->packs = options->packs;
-        shelf->pack_count = options->pack_count;
-        shelf->portable_reason = options->portable ? "asked for" : NULL;
-    }
+    *shelf = (struct shelf){
+        .packs = options->packs,
+        .pack_count = options->pack_count,
+        .portable_reason = options->portable ? "asked for" : NULL,
+    };
     kvmill_status status = check_packs(shelf, error);
-    return status == KVMILL_OK
-               ? kvmill_isa_cap(options ? options->isa : NULL, &shelf->isa_cap, error)
-               : status;
+    return status == KVMILL_OK ? kvmill_isa_cap(options->isa, &shelf->isa_cap, error) : status;
 }

@@ -31,7 +31,7 @@ struct shelf {
     const char *portable_reason; /* why no pack will do, or NULL */
 };
 
-/* Refuse packs of another ABI and instruction sets of no name; options may be NULL. */
+/* Refuse packs of another ABI and instruction sets of no name. */
 kvmill_status kvmill_open_shelf(const kvmill_plan_options *options, struct shelf *shelf,
                                 kvmill_error *error);
 

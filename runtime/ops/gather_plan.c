@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../defs/op_tables.h"
 #include "../../ops/element.h"
 #include "../../ops/fail.h"
 #include "../../ops/gather.h"
@@ -103,21 +104,21 @@ static struct gather_plan *make(const kvmill_gather *op, const struct kvmill_win
     return plan;
 }
 
-kvmill_status kvmill_plan_gather(const kvmill_gather *op, const kvmill_plan_options *options,
+kvmill_status kvmill_plan_gather(const kvmill_gather *given, const kvmill_plan_options *options,
                                  kvmill_plan **plan, kvmill_error *error) {
     struct kvmill_windows windows;
     struct shelf shelf;
-    if (plan == NULL || op == NULL)
-        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "op");
-    *plan = NULL;
-    kvmill_status status = kvmill_plan_check_sizes(op->struct_size, sizeof *op, options, error);
+    kvmill_gather op;
+    struct plan_call call = {
+        .part = kvmill_gather_op.parts[0], .given = given, .op = &op, .plan = plan};
+    kvmill_status status = kvmill_plan_take(&call, "op", options, error);
     if (status == KVMILL_OK)
-        status = kvmill_gather_check(op, &windows, error);
+        status = kvmill_gather_check(&op, &windows, error);
     if (status == KVMILL_OK)
-        status = kvmill_open_shelf(options, &shelf, error);
+        status = kvmill_open_shelf(&call.options, &shelf, error);
     if (status != KVMILL_OK)
         return status;
-    struct gather_plan *made = make(op, &windows, &shelf);
+    struct gather_plan *made = make(&op, &windows, &shelf);
     if (made == NULL)
         return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
     *plan = &made->base;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "../../defs/dtype.h"
+#include "../../defs/op_tables.h"
 #include "../../ops/fail.h"
 #include "../core/words.h"
 #include "onnx_attention.h"
@@ -139,13 +140,10 @@ static void select_kernels(struct onnx_plan *plan, const struct shelf *shelf) {
 static kvmill_status make_plan(const struct source *source, const kvmill_plan_options *options,
                                kvmill_plan **plan, kvmill_error *error) {
     struct shelf shelf;
-    int threads;
-    kvmill_status status = kvmill_check_threads(options, &threads, error);
-    if (status == KVMILL_OK)
-        status = kvmill_open_shelf(options, &shelf, error);
+    kvmill_status status = kvmill_open_shelf(options, &shelf, error);
     if (status != KVMILL_OK)
         return status;
-    struct onnx_plan *made = allocate(source, threads);
+    struct onnx_plan *made = allocate(source, options->threads);
     if (made == NULL)
         return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
     status = plan_scatters(source, options, made, error);
@@ -159,32 +157,32 @@ static kvmill_status make_plan(const struct source *source, const kvmill_plan_op
     return kvmill_succeed(error);
 }
 
-kvmill_status kvmill_plan_attention(const kvmill_attention *op, const kvmill_plan_options *options,
-                                    kvmill_plan **plan, kvmill_error *error) {
-    struct source source = {.op = op};
-    if (plan == NULL || op == NULL)
-        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "op");
-    *plan = NULL;
-    kvmill_status status = kvmill_plan_check_sizes(op->struct_size, sizeof *op, options, error);
+kvmill_status kvmill_plan_attention(const kvmill_attention *given,
+                                    const kvmill_plan_options *options, kvmill_plan **plan,
+                                    kvmill_error *error) {
+    kvmill_attention op;
+    struct source source = {.op = &op};
+    struct plan_call call = {
+        .part = kvmill_attention_ops[0].parts[0], .given = given, .op = &op, .plan = plan};
+    kvmill_status status = kvmill_plan_take(&call, "op", options, error);
     if (status == KVMILL_OK)
-        status = kvmill_attention_check(op, &source.geometry, error);
-    return status == KVMILL_OK ? make_plan(&source, options, plan, error) : status;
+        status = kvmill_attention_check(&op, &source.geometry, error);
+    return status == KVMILL_OK ? make_plan(&source, &call.options, plan, error) : status;
 }
 
-kvmill_status kvmill_plan_tensor_scatter_attention(const kvmill_tensor_scatter_attention *op,
+kvmill_status kvmill_plan_tensor_scatter_attention(const kvmill_tensor_scatter_attention *given,
                                                    const kvmill_plan_options *options,
                                                    kvmill_plan **plan, kvmill_error *error) {
-    if (plan == NULL || op == NULL)
-        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "op");
-    *plan = NULL;
-    kvmill_status status = kvmill_plan_check_sizes(op->struct_size, sizeof *op, options, error);
-    if (status == KVMILL_OK && op->attention == NULL)
-        status = kvmill_fail(error, KVMILL_E_NULL, "op.attention is NULL");
-    if (status != KVMILL_OK)
-        return status;
-    struct source source = {.op = op->attention, .step = op};
-    status = kvmill_plan_check_sizes(source.op->struct_size, sizeof *source.op, NULL, error);
+    kvmill_attention attention;
+    kvmill_tensor_scatter_attention op;
+    struct source source = {.op = &attention, .step = &op};
+    struct plan_call call = {.part = &kvmill_step_struct, .given = given, .op = &op, .plan = plan};
+    kvmill_status status = kvmill_plan_take(&call, "op", options, error);
     if (status == KVMILL_OK)
-        status = kvmill_attention_step_check(op, &source.geometry, error);
-    return status == KVMILL_OK ? make_plan(&source, options, plan, error) : status;
+        status = kvmill_take_struct(kvmill_attention_ops[0].parts[0], "op.attention", op.attention,
+                                    &attention, error);
+    op.attention = &attention;
+    if (status == KVMILL_OK)
+        status = kvmill_attention_step_check(&op, &source.geometry, error);
+    return status == KVMILL_OK ? make_plan(&source, &call.options, plan, error) : status;
 }

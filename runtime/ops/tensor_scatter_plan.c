@@ -150,24 +150,26 @@ static kvmill_status select_kernels(struct tensor_scatter_plan *plan,
     return KVMILL_OK;
 }
 
-kvmill_status kvmill_plan_tensor_scatter(const kvmill_tensor_scatter *op,
+kvmill_status kvmill_plan_tensor_scatter(const kvmill_tensor_scatter *given,
                                          const kvmill_plan_options *options, kvmill_plan **plan,
                                          kvmill_error *error) {
     struct kvmill_row_geometry geometry;
-    if (plan == NULL || op == NULL)
-        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "op");
-    *plan = NULL;
-    kvmill_status status = kvmill_plan_check_sizes(op->struct_size, sizeof *op, options, error);
+    kvmill_tensor_scatter op;
+    struct plan_call call = {.part = kvmill_op_of(OP_TENSOR_SCATTER, 0)->parts[0],
+                             .given = given,
+                             .op = &op,
+                             .plan = plan};
+    kvmill_status status = kvmill_plan_take(&call, "op", options, error);
     if (status == KVMILL_OK)
-        status = kvmill_tensor_scatter_check(op, &geometry, error);
+        status = kvmill_tensor_scatter_check(&op, &geometry, error);
     if (status != KVMILL_OK)
         return status;
-    struct tensor_scatter_plan *made = allocate(op, &geometry);
+    struct tensor_scatter_plan *made = allocate(&op, &geometry);
     if (made == NULL)
         return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
-    status = check_strides(made, op, error);
+    status = check_strides(made, &op, error);
     if (status == KVMILL_OK)
-        status = select_kernels(made, op, options, error);
+        status = select_kernels(made, &op, &call.options, error);
     if (status != KVMILL_OK) {
         free(made);
         return status;

@@ -45,10 +45,12 @@ static const struct op_member members[] = {
      .help = "f32, or fast: errors up to 3e-3 of the "
              "largest output."},
     {MEMBER(is_causal, OP_FLAG), .help = "The query at position p sees positions 0 to p."},
-    {MEMBER(window, OP_COUNT),
-     .help = "A query sees this many positions, its own included; 0: all."},
-    {MEMBER(right_window, OP_INTEGER), .initial = -1,
-     .help = "Positions that a query sees after its own, if it is not causal; -1: all."},
+    {MEMBER(left_window_size, OP_INTEGER), .initial = -1, .was = "window", .was_more = 1,
+     .help = "Positions that a query sees before its own; -1: all.  Specs of version 0.1 say window, "
+             "which counts the query's own, too; 0: all."},
+    {MEMBER(right_window_size, OP_INTEGER), .initial = -1, .was = "right_window",
+     .help = "Positions that a query sees after its own, if it is not causal; -1: all.  Specs of "
+             "version 0.1 say right_window."},
     {MEMBER(is_alibi, OP_FLAG), .help = "There are slopes: alibi_slopes, or computed ones."},
     {MEMBER(alibi_of_mask, OP_FLAG), .help = "Slopes multiply attn_mask."},
     {MEMBER(alibi_heads, OP_COUNT), .help = "Heads of the whole model; 0: num_heads."},
@@ -63,8 +65,8 @@ static const struct op_member members[] = {
 static const struct op_range ranges[] = {
     {RANGE(num_heads, 1, OP_MOST_HEADS)},   {RANGE(num_kv_heads, 0, OP_MOST_HEADS)},
     {RANGE(key_head_dim, 1, OP_MOST_DIM)},  {RANGE(value_head_dim, 0, OP_MOST_DIM)},
-    {RANGE(page_size, 1, INT32_MAX)},       {RANGE(window, 0, INT64_MAX)},
-    {RANGE(right_window, -1, INT64_MAX)},   {RANGE(alibi_heads, 0, OP_MOST_HEADS)},
+    {RANGE(page_size, 1, INT32_MAX)},       {RANGE(left_window_size, -1, INT64_MAX)},
+    {RANGE(right_window_size, -1, INT64_MAX)},   {RANGE(alibi_heads, 0, OP_MOST_HEADS)},
     {RANGE(alibi_first, 0, OP_MOST_HEADS)},
 };
 

@@ -70,8 +70,9 @@ static const struct op_member members[] = {
          "and T3 float16 it loses up to 2^-11 of its value, up to 0.3 % where it is below 2^-14, "
          "and becomes infinite beyond 65504."},
     {MEMBER(softmax_scale, OP_REAL, SCORES), .help = "Factor of scores; 0: 1 / sqrt (head_dim)."},
-    {MEMBER(window, OP_COUNT, SCORES),
-     .help = "A query sees this many positions, its own included; 0: all."},
+    {MEMBER(left_window_size, OP_INTEGER, SCORES), .initial = -1, .was = "window", .was_more = 1,
+     .help = "Positions that a query sees before its own; -1: all.  Specs of version 0.1 say window, "
+             "which counts the query's own, too; 0: all."},
     {MEMBER(softcap, OP_REAL, SCORES),
      .help = "Scores become softcap * tanh (score / softcap) before any mask; 0: none."},
     {MEMBER(math, OP_WORD, SCORES), .words = math_words,
@@ -127,7 +128,7 @@ static const struct op_range ranges[] = {
     {RANGE(cache_layout, STORE &DYNAMIC, 0, 3), .when = {{"!cache_mode"}}},
     {RANGE(page_size, STORE &DYNAMIC, 1, INT64_MAX), .when = {{"cache_mode"}}},
     {RANGE(num_repeat, CACHE, 1, OP_MOST_HEADS)},
-    {RANGE(window, SCORES, 0, INT64_MAX)},
+    {RANGE(left_window_size, SCORES, -1, INT64_MAX)},
     {RANGE(value_head_dim, ALL, 0, OP_MOST_DIM), .when = {{"value_differs"}}},
 };
 

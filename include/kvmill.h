@@ -58,20 +58,27 @@ typedef struct kvmill_error {
 
 /* ---- Structs ------------------------------------------------------------------------------ */
 
-/* Structs that may grow begin with struct_size, the size that the program was compiled with, so that
-   programs and libraries of different versions work together:
+/* Structs that may grow begin with struct_size, the size that the program was compiled with, so
+   that programs and libraries of different versions work together:
 
    - A smaller struct, of an older program: members that it lacks have their defaults.
    - A larger one, of a newer program: accepted where all bytes after those that this library knows
      are 0, else KVMILL_E_VERSION.  Members are only ever added at the end.
    - Any other size (0, above 4096, no multiple of sizeof (size_t)) is KVMILL_E_ATTRIBUTE.
 
-   kvmill_NAME_init (&op, sizeof op) sets struct_size and every default; all plan functions, specs
-   and bindings have the same defaults.  Where no other default is named it is 0, or NULL; so members
-   whose default is not 0 must be set by whoever does without the init function.  It writes
-   struct_size bytes, does nothing where the pointer is NULL or the size is one of no struct, and may
-   be called on any thread.  The library reads a struct, and what it points to, during the call that
-   it is given to, and keeps nothing of it. */
+   kvmill_NAME_init (&op, sizeof op) sets struct_size and every default; plan functions, specs and
+   bindings have the same defaults.  A default that no comment names is 0, or NULL; a member whose
+   default is another must be set by whoever does without the init function.  It writes struct_size
+   bytes, does nothing where the pointer is NULL or the size is no struct's, and may be called on
+   any thread.  The library reads a struct, and what it points to, during the call that it is given
+   to, and keeps nothing of it unless a comment says so. */
+
+/* ---- Windows ------------------------------------------------------------------------------ */
+
+/* Windows mean the same everywhere, which is what ONNX and flash attention say: a query at position
+   p sees the positions j with p - left_window_size <= j <= p + right_window_size, of those that
+   nothing else hides.  -1, the default, is no bound; 0 is nothing on that side.  So a model's
+   sliding window of n positions, the query's own included, is left_window_size n - 1. */
 
 /* ---- Tensors ------------------------------------------------------------------------------ */
 
@@ -172,7 +179,7 @@ typedef struct kvmill_cache_attention {
     double softmax_scale; /* 0 = 1 / sqrt (head_dim) */
 
     /* Ours. */
-    int64_t window; /* 0 = none; else a query sees the last `window` positions, its own included */
+    int64_t left_window_size; /* -1; see Windows */
     double softcap; /* 0 = none; else softcap * tanh (score / softcap) before any mask */
     const char *math; /* "f32" (NULL), or "fast": float16 or integer arithmetic, error at most 3e-3
                          of the largest output */
@@ -240,7 +247,7 @@ enum {
     KVMILL_CACHE_ATTENTION_TENSORS = 20
 };
 
-/* is_causal 1, num_layer 1, quant_group 8, page_size 128, num_repeat 1. */
+/* is_causal 1, num_layer 1, quant_group 8, page_size 128, num_repeat 1, left_window_size -1. */
 void kvmill_cache_attention_init(kvmill_cache_attention *op, size_t struct_size);
 
 /* The plans need no shapes: those come with the tensors of each run.  Otherwise as
@@ -287,9 +294,8 @@ typedef struct kvmill_cache_attend {
     double softcap;       /* 0 = none */
     const char *math;     /* "f32" (NULL) or "fast", as of cache attention */
     int32_t is_causal;    /* 0; else a query sees no key after its own position */
-    int64_t window;       /* 0 = none; else a query sees the last `window` positions, its own
-                             included */
-    int64_t right_window; /* -1 = none; else that many positions after its own, if not causal */
+    int64_t left_window_size, right_window_size; /* -1; see Windows.  The second counts where
+                                                    is_causal is 0 */
     int32_t is_alibi;     /* there are slopes: those of alibi_slopes, or computed: 2^(-max_bias (k +
                              1) / n) for the first n heads, n the largest power of two <=
                              alibi_heads; 2^(-max_bias m / 2 n), m = 1, 3, 5 ..., for the rest */
@@ -349,7 +355,7 @@ enum {
     KVMILL_CACHE_ATTEND_TENSORS = 19
 };
 
-/* page_size 128, right_window -1. */
+/* page_size 128, windows -1. */
 void kvmill_cache_attend_init(kvmill_cache_attend *op, size_t struct_size);
 
 /* The plan needs no shapes: those come with the tensors of each run.  Otherwise as
@@ -387,8 +393,8 @@ typedef struct kvmill_attention {
     int64_t
         qk_matmul_output_mode; /* 0: scaled products, 1: after softcap, 2: after masks, 3: softmax.
                                   Keys from nonpad_kv_seqlen on give 0 in modes 0 and 1 */
-    int64_t left_window_size;  /* -1: unbounded; else p - left_window_size <= j.  Opset 25 */
-    int64_t right_window_size; /* -1: unbounded; else j <= p + right_window_size.  Opset 25 */
+    int64_t left_window_size;  /* -1; see Windows.  Opset 25 */
+    int64_t right_window_size; /* -1 */
     const DLTensor *Q, *K, *V, *attn_mask, *past_key, *past_value, *nonpad_kv_seqlen;
     const DLTensor *Y, *present_key, *present_value, *qk_matmul_output;
 } kvmill_attention;

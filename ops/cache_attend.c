@@ -158,7 +158,7 @@ static kvmill_status check_scores(const kvmill_cache_attend *op,
     bool fast = op->math != NULL && strcmp(op->math, "fast") == 0;
     geometry->math = fast ? KVMILL_MATH_FAST : KVMILL_MATH_F32;
     geometry->causal = op->is_causal != 0;
-    geometry->window = op->window;
+    geometry->window = kvmill_window_of(op->left_window_size);
     geometry->softcap = op->softcap;
     geometry->page_size = op->page_size;
     geometry->scale =

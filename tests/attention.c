@@ -646,7 +646,7 @@ static void set_scores(const struct attention *a, struct oracle_attention *probl
     problem->empty_is_nan = op->empty_is_nan;
     problem->scale = op->softmax_scale != 0 ? op->softmax_scale : 1 / sqrt((double)op->head_dim);
     problem->softcap = op->softcap;
-    problem->window = op->window;
+    problem->window = op->left_window_size + 1;
     problem->alibi_scale = op->alibi_scale != 0 ? op->alibi_scale : 1;
     problem->alibi_heads = op->alibi_heads;
     problem->alibi_first = op->alibi_first;
@@ -697,9 +697,9 @@ static void put_into_words(struct attention *a) {
         attention_type(op->T1), key.dim, type_of(&key), key.quant_bit ? key.group : 0,
         attention_type(key.T3), value.dim, type_of(&value), value.quant_bit ? value.group : 0,
         attention_type(value.T3), op->layer_idx, op->num_layer, op->cache_layout, op->cache_mode,
-        op->page_size, op->is_causal, op->is_alibi, op->window, op->softcap, a->mask_rank,
-        a->mask_padding, a->has_sinks, op->partial, op->math ? op->math : "f32", a->decoding,
-        op->num_repeat, a->spread == SPREAD ? ", strided" : "");
+        op->page_size, op->is_causal, op->is_alibi, op->left_window_size + 1, op->softcap,
+        a->mask_rank, a->mask_padding, a->has_sinks, op->partial, op->math ? op->math : "f32",
+        a->decoding, op->num_repeat, a->spread == SPREAD ? ", strided" : "");
     for (int64_t b = 0; b < a->sequences && (size_t)at < size; b++)
         at += snprintf(a->words + at, size - (size_t)at, " %" PRId64 "@%" PRId64, a->tokens[b],
                        a->start[b]);

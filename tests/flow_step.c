@@ -83,7 +83,7 @@ static void choose_attention(kvmill_cache_attention *op, int64_t number, struct 
     op->cache_layout = number % 5;
     op->num_layer = dice_range(dice, 1, 2);
     op->layer_idx = dice_range(dice, 0, op->num_layer - 1);
-    op->window = dice_once_in(dice, 3) ? dice_range(dice, 1, 6 * op->page_size) : 0;
+    op->left_window_size = dice_once_in(dice, 3) ? dice_range(dice, 0, 6 * op->page_size - 1) : -1;
     op->softcap = dice_once_in(dice, 4) ? 3 : 0;
     op->partial = dice_once_in(dice, 3);
     if (dice_once_in(dice, 5))
@@ -92,7 +92,7 @@ static void choose_attention(kvmill_cache_attention *op, int64_t number, struct 
 
 static void choose_select(struct flow_step *step, int64_t number, struct dice *dice) {
     kvmill_flow_select *select = &step->select;
-    bool by_score = step->attention.op.window == 0 && dice_once_in(dice, 2);
+    bool by_score = step->attention.op.left_window_size < 0 && dice_once_in(dice, 2);
     select->topk_val = dice_once_in(dice, 5) ? 0 : dice_range(dice, 1, 4);
     select->reserved_bos = dice_range(dice, 0, 2);
     select->reserved_eos = dice_range(dice, 1, 2);
@@ -617,7 +617,7 @@ struct seen {
 };
 
 static bool is_in_window(const struct flow_step *step, int64_t request, int64_t token) {
-    int64_t window = step->attention.op.window;
+    int64_t window = step->attention.op.left_window_size + 1;
     return window == 0 || token >= step->length[request] - window;
 }
 

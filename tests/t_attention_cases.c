@@ -926,7 +926,7 @@ static void set_softmax_scale(struct attention *a, int64_t v) {
 }
 
 static void set_window(struct attention *a, int64_t v) {
-    a->op.window = v;
+    a->op.left_window_size = v - 1;
     set_all(a, 20, 5);
 }
 
@@ -958,7 +958,7 @@ static void set_long(struct attention *a, int64_t v) {
     a->tokens[0] = 1 + v % 2 * 2;
     a->has_sinks = v & 2;
     a->op.partial = v >> 2 & 1;
-    a->op.window = v & 8 ? a->start[0] * 3 / 5 : 0;
+    a->op.left_window_size = v & 8 ? a->start[0] * 3 / 5 - 1 : -1;
     a->mask_rank = v & 16 ? 2 : 0;
     set_format(a, v & 1 ? 8 : 0, 8);
 }
@@ -1362,7 +1362,11 @@ static void test_refused_attributes(void) {
          {"cache_layout", "-1"}},
         {"cache_mode 2", D, offsetof(kvmill_cache_attention, cache_mode), 2, {"cache_mode", "2"}},
         {"num_repeat 0", KS, offsetof(kvmill_cache_attention, num_repeat), 0, {"num_repeat", "0"}},
-        {"window -1", S, offsetof(kvmill_cache_attention, window), -1, {"window", "-1"}},
+        {"left_window_size -2",
+         S,
+         offsetof(kvmill_cache_attention, left_window_size),
+         -2,
+         {"left_window_size", "-2"}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (int o = 0; o < OPS; o++)

@@ -237,7 +237,7 @@ static void test_cases(void) {
     op.value_differs = 1;
     op.value_head_dim = 16;
     op.value_T2 = op.T1;
-    op.window = 100;
+    op.left_window_size = 99;
     ok(bench(&op, 2) == 9, "values that differ from keys, a window");
 }
 

@@ -198,7 +198,7 @@ static void test_calls(void) {
     ok(takes(scene(1, 16, 40), &pack, CHUNK), "of more tokens");
     ok(takes(scene(1, 1, 4100), &pack, LONG), "also where positions are split");
     struct attention a = scene(1, 1, 1000);
-    a.op.window = 64;
+    a.op.left_window_size = 63;
     ok(takes(a, &pack, SMALL), "a window lets see less of a cache");
     a = scene(2, 1, 20);
     a.op.dynamic_batching = 1;

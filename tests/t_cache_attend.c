@@ -248,8 +248,8 @@ static void choose_op(struct problem *p) {
     op->page_size = dice_range(&dice, 1, 9);
     op->softcap = dice_once_in(&dice, 4) ? 3 : 0;
     op->is_causal = dice_once_in(&dice, 2);
-    op->window = dice_once_in(&dice, 3) ? dice_range(&dice, 1, 40) : 0;
-    op->right_window = dice_once_in(&dice, 4) ? dice_range(&dice, 0, 5) : -1;
+    op->left_window_size = dice_once_in(&dice, 3) ? dice_range(&dice, 0, 39) : -1;
+    op->right_window_size = dice_once_in(&dice, 4) ? dice_range(&dice, 0, 5) : -1;
     op->is_alibi = dice_once_in(&dice, 4);
     op->alibi_of_mask = op->is_alibi && op->mask_T1.bits && dice_once_in(&dice, 2);
 }
@@ -543,8 +543,8 @@ static void open_problem(struct problem *p, bool is_long) {
     choose_key_positions(p);
     o->starts = p->starts, o->lengths = p->lengths, o->cells = p->lists;
     o->positions = p->positions, o->key_positions = p->key_positions, o->ranges = p->ranges;
-    o->is_causal = p->op.is_causal, o->window = p->op.window;
-    o->right_window = p->op.right_window;
+    o->is_causal = p->op.is_causal, o->window = p->op.left_window_size + 1;
+    o->right_window = p->op.right_window_size;
     o->mask = p->mask, o->together = p->ragged;
     o->slopes = p->slopes, o->slopes_of_mask = p->op.alibi_of_mask;
     o->scale = 1 / sqrt((double)o->dim), o->softcap = p->op.softcap, o->sinks = p->sinks;

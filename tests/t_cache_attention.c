@@ -172,7 +172,7 @@ static void choose_scores(struct attention *a, struct dice *dice) {
     kvmill_cache_attention *op = &a->op;
     op->is_causal = !dice_once_in(dice, 4);
     op->softmax_scale = dice_once_in(dice, 6) ? 0.13 : 0;
-    op->window = dice_once_in(dice, 4) ? PICK(dice, 1, 2, 7, 64, 4096) : 0;
+    op->left_window_size = dice_once_in(dice, 4) ? PICK(dice, 0, 1, 6, 63, 4095) : -1;
     op->softcap = dice_once_in(dice, 4) ? 3 : 0;
     op->math = dice_once_in(dice, 5) ? "fast" : dice_once_in(dice, 2) ? "f32" : NULL;
     op->partial = dice_once_in(dice, 6);
@@ -462,7 +462,7 @@ static void fit_attend(struct attention *a, const struct kvmill_attend_shape *sh
     set_formats(a, shape->activation, &shape->key, &shape->value, dice);
     a->query_size = PICK(dice, 1, 3, 6);
     a->op.is_causal = !dice_once_in(dice, 4);
-    a->op.window = dice_once_in(dice, 6) ? PICK(dice, 1, 7, 64) : 0;
+    a->op.left_window_size = dice_once_in(dice, 6) ? PICK(dice, 0, 6, 63) : -1;
     a->op.partial = dice_once_in(dice, 8);
     a->op.math = shape->math == KVMILL_MATH_FAST ? "fast" : NULL;
     a->op.softcap = shape->terms & KVMILL_TERM_SOFTCAP ? 3 : 0;

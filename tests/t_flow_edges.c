@@ -77,7 +77,7 @@ static void test_tokens_as_pages(void) {
     struct flow_step windowed = {.select = few, .summary = "incremental"};
     windowed.select.reserved_eos = 0;
     set_step(&windowed, 1, 32, lengths);
-    windowed.attention.op.window = 90;
+    windowed.attention.op.left_window_size = 89;
     check(&windowed, "  nor with a window");
 }
 

@@ -41,7 +41,7 @@ static void open_step(int64_t window) {
     op->T1 = f32;
     op->T2 = i8;
     op->T3 = f16;
-    op->window = window;
+    op->left_window_size = window - 1;
     step.attention.has_sinks = true;
     step.attention.sequences = 4;
     memcpy(step.attention.start, starts, sizeof starts);

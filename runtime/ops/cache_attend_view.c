@@ -42,8 +42,8 @@ static void look(const struct attend_view *view, int64_t b, int64_t head,
     sequence->origin = sequence->length - count_of(&view->tokens, b);
     if (view->mask.rows.data != NULL || view->mask.skips)
         sequence->length = kvmill_min(sequence->length, view->mask.columns);
-    sequence->left = plan->op.window > 0 ? plan->op.window - 1 : -1;
-    sequence->right = plan->op.is_causal ? 0 : plan->op.right_window;
+    sequence->left = plan->geometry.window - 1;
+    sequence->right = plan->op.is_causal ? 0 : plan->op.right_window_size;
     sequence->positions = numbers_from(&call->positions, before);
     for (int i = 0; i < 2; i++)
         sequence->ranges[i] = numbers_from(&call->ranges[i], before);
@@ -164,6 +164,6 @@ void kvmill_cache_attend_set_view(const struct attend_given *given) {
     view->slopes = slopes_of(given);
     view->look = look;
     view->longest = longest(call, &positions);
-    view->window = call->key_positions.data ? 0 : given->plan->op.window;
+    view->window = call->key_positions.data ? 0 : given->plan->geometry.window;
     view->size = (struct kvmill_call_size){batch, call->queries / batch, positions / batch};
 }

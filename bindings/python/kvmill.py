@@ -610,7 +610,7 @@ _ATTENTION_OUTPUTS = _names_of("out", "Attention")
 
 def _attention_op(opset: int, attributes: dict[str, float]) -> c.AttentionOp:
     op = c.AttentionOp()
-    c.library.kvmill_attention_init(byref(op))
+    c.library.kvmill_attention_init(byref(op), ctypes.sizeof(op))
     op.opset = opset
     fields = {name for name, kind in c.AttentionOp._fields_ if kind in (c_int64, c_double)}
     for name, value in attributes.items():
@@ -1171,7 +1171,7 @@ class _CacheAttention:
 
     def _make_op(self, T1: str, given: dict[str, object]) -> c.CacheAttentionOp:
         op = c.CacheAttentionOp()
-        c.library.kvmill_cache_attention_init(byref(op))
+        c.library.kvmill_cache_attention_init(byref(op), ctypes.sizeof(op))
         attributes = {"T1": T1, **given}
         self._types = self._complete_types(attributes)
         op.value_differs = not _VALUE_ATTRIBUTES.isdisjoint(given)

@@ -19,9 +19,9 @@ extern "C" {
 #endif
 
 #define KVMILL_VERSION_MAJOR 0
-#define KVMILL_VERSION_MINOR 1
+#define KVMILL_VERSION_MINOR 2
 #define KVMILL_VERSION_PATCH 0
-#define KVMILL_VERSION       "0.1.0"
+#define KVMILL_VERSION       "0.2.0"
 
 /* Version of the library that is linked, as text.  Any thread. */
 const char *kvmill_version(void);
@@ -44,7 +44,7 @@ typedef enum kvmill_status {
     KVMILL_E_WORKSPACE = 11,     /* workspace missing or too small */
     KVMILL_E_MEMORY = 12,        /* out of memory; plan creation only */
     KVMILL_E_ISA = 13,           /* an instruction set this build or CPU does not know */
-    KVMILL_E_PACK = 14,          /* a pack of another ABI */
+    KVMILL_E_PACK = 14,          /* a pack of another version, to be generated again */
     KVMILL_E_VERSION = 15        /* a struct says more than this version of the library knows */
 } kvmill_status;
 

@@ -1068,7 +1068,13 @@ static void test_packs(void) {
     strange.abi = 999;
     const kvmill_pack *const list[] = {&kvmill_pack_kvmill_test, &strange, NULL};
     test_pack_refused(list, 2, KVMILL_E_PACK, "999", "a pack of another ABI");
-    test_pack_refused(list + 1, 1, KVMILL_E_PACK, "pack 0", "a pack of another ABI alone");
+    test_pack_refused(list + 1, 1, KVMILL_E_PACK, "options.packs[0]", "a pack of another ABI alone");
+    strange.abi = 3;
+    strange.name = "old";
+    test_pack_refused(list + 1, 1, KVMILL_E_PACK,
+                      "options.packs[0], old, has kernel ABI 3 of kvmill 0.1; libkvmill "
+                      KVMILL_VERSION " takes 4 to ",
+                      "a pack of version 0.1, by its name and both versions");
     test_pack_refused(list + 2, 1, KVMILL_E_NULL, "packs[0]", "a pack that is NULL");
     test_pack_refused(NULL, 3, KVMILL_E_NULL, "packs is NULL", "no list of packs");
 }

@@ -83,7 +83,12 @@ typedef struct kvmill_error {
 /* ---- Tensors ------------------------------------------------------------------------------ */
 
 /* Tensors are DLPack DLTensors in CPU memory; strides (in elements, NULL = row-major) and
-   byte_offset are honoured.  kvmill borrows them for the duration of a call.  4-bit types are
+   byte_offset are honoured.  kvmill borrows them for the duration of a call.  A tensor is looked at
+   as a stranger's: rank 0 to 64 (KVMILL_E_SHAPE), then a shape that is not NULL, then dims, strides,
+   a byte_offset of at most PTRDIFF_MAX (KVMILL_E_OVERFLOW), and data that is not NULL unless it is
+   empty.  What cannot be checked: that the memory is there, as large as shape and strides say, and
+   changed by nobody else while a call uses it; that texts end; that pointers that are not NULL point
+   to what their type says.  4-bit types are
    packed two per byte, low nibble first, over the whole tensor, and must be row-major without gaps.
    Type codes that DLPack 0.6 lacks, with the values later versions gave them: */
 #define KVMILL_DL_BOOL               6
@@ -595,9 +600,12 @@ kvmill_status kvmill_plan_scatter(const kvmill_scatter *op, const kvmill_plan_op
 
 /* Merge partial results of the same queries over disjoint keys: output = sum of exp (lse[i] - lse)
    * outputs[i], lse = log of the sum of exp (lse[i]).  outputs: count arrays of [rows, dim]; lses:
-   count arrays of [rows]; output and lse may be one of the inputs. */
-void kvmill_merge_partials(int64_t count, const float *const *outputs, const float *const *lses,
-                           int64_t rows, int64_t dim, float *output, float *lse);
+   count arrays of [rows], row-major without gaps; output and lse may be one of the inputs, and do
+   not overlap otherwise.  count 0: output is 0 and lse -infinity.  KVMILL_E_NULL, KVMILL_E_SHAPE (a
+   negative number) and KVMILL_E_OVERFLOW leave output and lse as they are.  Any thread. */
+kvmill_status kvmill_merge_partials(int64_t count, const float *const *outputs,
+                                    const float *const *lses, int64_t rows, int64_t dim,
+                                    float *output, float *lse);
 
 /* Create a plan; *plan is NULL on error.  options NULL = no packs, portable kernels.  The plan is
    immutable and may be shared by threads; release it with kvmill_plan_destroy.  The environment
@@ -607,20 +615,24 @@ kvmill_status kvmill_plan_tensor_scatter(const kvmill_tensor_scatter *op,
                                          const kvmill_plan_options *options, kvmill_plan **plan,
                                          kvmill_error *error);
 
-/* NULL is allowed. */
+/* Release a plan that no call uses any more; NULL is allowed.  Any thread. */
 void kvmill_plan_destroy(kvmill_plan *plan);
 
 /* Write what was planned, which kernels were selected and why; at most size bytes with the final
-   NUL.  Returns the length of the whole text, like snprintf. */
+   NUL, none where text is NULL.  Returns the length of the whole text, like snprintf; of a plan that
+   is NULL, 0 and "".  Any thread. */
 size_t kvmill_plan_describe(const kvmill_plan *plan, char *text, size_t size);
 
 /* Bytes of workspace a run of the plan needs, 64-byte aligned; 0 for TensorScatter.  It does not
-   grow with the length of the cache.  Runs at the same time need a workspace each. */
+   grow with the length of the cache.  Runs at the same time need a workspace each.  0 where plan is
+   NULL.  Any thread. */
 size_t kvmill_plan_workspace_size(const kvmill_plan *plan);
 
 /* ---- Running ------------------------------------------------------------------------------ */
 
-/* Run on the calling thread.  tensors: in the op's order; an absent optional one is NULL.  In
+/* Run on the calling thread; any number of threads may run one plan at a time.  workspace: as many
+   bytes as kvmill_plan_workspace_size says, at a multiple of 64; NULL where that is 0.  tensors: in
+   the op's order, as many as its enumeration counts; an absent optional one is NULL.  In
    place: past_cache and present_cache are the same memory and strides.  Other overlaps of an output
    with anything are refused (KVMILL_E_ALIAS). */
 kvmill_status kvmill_run(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
@@ -634,7 +646,11 @@ kvmill_status kvmill_run(const kvmill_plan *plan, const DLTensor *const *tensors
            each part in [0, kvmill_parts (&call)), any thread, any order: kvmill_part (&call, part);
        while (kvmill_next (&call));                          // when all of these are done
 
-   The result does not depend on who runs what.  The tensors must stay valid until the end. */
+   The result does not depend on who runs what.  The tensors and the workspace must stay valid until
+   the end.  A call that kvmill_begin has refused, and one that has ended, has 0 parts, and
+   kvmill_next gives 0; so has one that is all zeros.  kvmill_part does nothing where there is no
+   such part.  A kvmill_call that was never begun, or a phase that is ended while parts run, cannot
+   be told from a good one. */
 typedef struct kvmill_call {
     uint64_t opaque[192];
 } kvmill_call;
@@ -772,7 +788,7 @@ kvmill_status kvmill_flow_describe(const kvmill_flow *flow, kvmill_flow_layout *
                                    kvmill_error *error);
 
 /* Field number i: those of the flow in their order, then "k", then "v", whose dtype is the cache's.
-   0 when there is none. */
+   0 when there is none, or something is NULL that must not be.  The name belongs to the flow. */
 int kvmill_flow_field_at(const kvmill_flow *flow, size_t i, kvmill_flow_field *field);
 
 /* What a plan is made for, at most: its workspace has a few bytes for each page. */
@@ -845,10 +861,11 @@ kvmill_status kvmill_plan_flow_decode(const kvmill_flow *flow, const kvmill_flow
 
 /* ---- CPU ---------------------------------------------------------------------------------- */
 
-/* Name of the i-th instruction set kvmill generates for, worst first, or NULL behind the last. */
+/* Name of the i-th instruction set kvmill generates for, worst first, or NULL after the last.  Any
+   thread, as the next. */
 const char *kvmill_isa_name(size_t i);
 
-/* Whether this CPU (and operating system) runs it; unknown names give 0. */
+/* Whether this CPU (and operating system) runs it; unknown names, and NULL, give 0. */
 int kvmill_isa_usable(const char *isa);
 
 #ifdef __cplusplus

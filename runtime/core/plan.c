@@ -20,11 +20,14 @@ void kvmill_plan_destroy(kvmill_plan *plan) {
 }
 
 size_t kvmill_plan_describe(const kvmill_plan *plan, char *text, size_t size) {
-    return (size_t)snprintf(text, size, "%s", plan->description);
+    const char *words = plan != NULL ? plan->description : "";
+    if (text != NULL && size > 0)
+        snprintf(text, size, "%s", words);
+    return strlen(words);
 }
 
 size_t kvmill_plan_workspace_size(const kvmill_plan *plan) {
-    return plan->workspace_size;
+    return plan != NULL ? plan->workspace_size : 0;
 }
 
 enum { MOST_THREADS = 4096 };

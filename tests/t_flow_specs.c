@@ -318,7 +318,13 @@ static const struct refusal refusals[] = {
     {"a name that begins with a digit", FIELDS("{\"name\": \"1c\", \"shape\": [1, 1]}"),
      "/fields/0: ", "no digit first"},
     {"a name of the templates", FIELDS("{\"name\": \"km_c\", \"shape\": [1, 1]}"),
-     "/fields/0: ", "(not km_ or m4_)"},
+     "/fields/0: ", "nor km_ or m4_ (after any underscores)"},
+    {"a macro of the templates", FIELDS("{\"name\": \"_km_each\", \"shape\": [1, 1]}"),
+     "/fields/0: ", "letters, digits and underscores, no digit first, nor km_ or m4_"},
+    {"a macro of m4's", FIELDS("{\"name\": \"__m4_dnl\", \"shape\": [1, 1]}"),
+     "/fields/0: ", "nor km_ or m4_ (after any underscores)"},
+    {"a control character", FIELDS("{\"name\": \"c\\u001b[2J\", \"shape\": [1, 1]}"),
+     "/fields/0/name: ", "has a control character; accepted: text"},
     {"a field of no rows", FIELDS("{\"name\": \"c\", \"shape\": [0, 16]}"),
      "/fields/0: ", "[0, 16]; accepted: positive dims"},
     {"a field of -1 columns", FIELDS("{\"name\": \"c\", \"shape\": [1, -1]}"),
@@ -848,7 +854,7 @@ static void test_describe(void) {
                                     {.op = "topK", .inputs = {"s"}}};
     kvmill_flow_init(&flow, sizeof flow);
     refused_by(NULL, NULL, KVMILL_E_NULL, "flow is NULL");
-    refused_by(&flow, NULL, KVMILL_E_NULL, "attention: attention is NULL");
+    refused_by(&flow, NULL, KVMILL_E_NULL, "flow.attention is NULL");
     make_attention(&attention, 4, 8);
     flow.attention = &attention;
     flow.fields = fields;

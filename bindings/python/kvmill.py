@@ -1423,6 +1423,16 @@ def _word(text: str | None) -> bytes | None:
     return None if text is None else text.encode()
 
 
+def _of_0_1(attention: dict) -> dict:
+    """The attention of a flow, whose window of version 0.1 counts a query's own position, too."""
+    if "window" not in attention:
+        return attention
+    others = {name: value for name, value in attention.items() if name != "window"}
+    if "left_window_size" in others:
+        raise ValueError("attention has window and left_window_size; accepted: one of them")
+    return {**others, "left_window_size": attention["window"] - 1}
+
+
 class Flow:
     """A sparse flow: attention over a paged cache that reads some of the pages alone.
 
@@ -1440,7 +1450,7 @@ class Flow:
         _known("flow", spec, *keys, "select", "summary", "layers_skip")
         if spec.get("op") != "flow":
             raise ValueError(f"op is {spec.get('op')!r}; accepted: 'flow'")
-        self._set_attention({**spec.get("attention", {}), **attention})
+        self._set_attention({**_of_0_1(spec.get("attention", {})), **attention})
         self._flow = c.FlowProgram(
             struct_size=ctypes.sizeof(c.FlowProgram),
             attention=ctypes.pointer(self._attention._op),

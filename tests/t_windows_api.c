@@ -139,6 +139,9 @@ static void refuse_gather_runs(void) {
     r = result;
     r.data = result_data + 2; /* and back, around the end of all addresses */
     r.byte_offset = 0 - (uint64_t)sizeof result_data;
+    refuse_run(plan, tensors, KVMILL_E_OVERFLOW,
+               "the byte_offset of result is 18446744073709551608; accepted: 0 to");
+    r = result;
     i.strides = nowhere;
     ok(kvmill_run(plan, tensors, NULL, &error) == KVMILL_OK && result_data[0] == 3 &&
            result_data[1] == 1,

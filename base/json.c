@@ -114,8 +114,10 @@ bool json_get_integer(const struct json_place *place, int64_t least, int64_t mos
 
 bool json_get_string(const struct json_place *place, const char **value, struct error *error) {
     *value = json_string_value(place->value);
-    return *value != NULL ||
-           json_fail(error, place, "is %s; accepted: a string", found(place->value));
+    if (*value == NULL)
+        return json_fail(error, place, "is %s; accepted: a string", found(place->value));
+    return text_is_plain(*value, "\t\n") ||
+           json_fail(error, place, "has a control character; accepted: text");
 }
 
 bool json_get_array(const struct json_place *place, struct error *error) {

@@ -16,8 +16,8 @@ static const int64_t in_place_bytes = 512 << 20; /* more than the last-level cac
 
 static void copy_rows(const struct scene_call *call, int64_t slab, int64_t start) {
     const struct kvmill_row_geometry *g = &call->scene->rows;
-    const DLTensor *present = call->given[KVMILL_PRESENT_CACHE];
-    const DLTensor *update = call->given[KVMILL_UPDATE];
+    const DLTensor *present = call->given[KVMILL_TENSOR_SCATTER_PRESENT_CACHE];
+    const DLTensor *update = call->given[KVMILL_TENSOR_SCATTER_UPDATE];
     int64_t run = call->size.tokens * g->row, bits = kvmill_dtype_bits(update->dtype);
     int64_t to = (slab * call->size.positions + start) * g->row * bits / 8;
     memcpy((char *)present->data + to, (char *)update->data + slab * run * bits / 8,
@@ -27,7 +27,7 @@ static void copy_rows(const struct scene_call *call, int64_t slab, int64_t start
 /* A loop of memcpy calls over the same runs of rows; those of odd nibbles lose half a byte. */
 static void run_memcpy_rows(struct rival *rival) {
     struct scene_call *call = rival->call;
-    const int64_t *starts = call->tensors[KVMILL_WRITE_INDICES].data;
+    const int64_t *starts = call->tensors[KVMILL_TENSOR_SCATTER_WRITE_INDICES].data;
     int64_t heads = call->scene->rows.heads;
     scene_call_move(call);
     for (int64_t slab = 0; slab < call->size.batch * heads; slab++)
@@ -41,8 +41,9 @@ static void memcpy_rows(struct rival *rival, struct scene_call *call, int i) {
 
 static void run_memcpy_row(struct rival *rival) {
     const struct scene_call *call = rival->call;
-    memcpy(call->given[KVMILL_PRESENT_CACHE]->data, call->given[KVMILL_UPDATE]->data,
-           (size_t)scene_tensor_bytes(call->scene, KVMILL_UPDATE));
+    memcpy(call->given[KVMILL_TENSOR_SCATTER_PRESENT_CACHE]->data,
+           call->given[KVMILL_TENSOR_SCATTER_UPDATE]->data,
+           (size_t)scene_tensor_bytes(call->scene, KVMILL_TENSOR_SCATTER_UPDATE));
 }
 
 static void memcpy_row(struct rival *rival, struct scene_call *call, int i) {
@@ -78,7 +79,7 @@ static bool race_functional(struct bench *bench, const struct run_size *size, st
         return false;
     snprintf(each.what, sizeof each.what, "%s, functional, %" PRId64 " MiB",
              bench_purpose(bench, "TensorScatter"),
-             scene_tensor_bytes(&bench->scene, KVMILL_PAST_CACHE) >> 20);
+             scene_tensor_bytes(&bench->scene, KVMILL_TENSOR_SCATTER_PAST_CACHE) >> 20);
     return race(bench, &each, error);
 }
 
@@ -122,7 +123,7 @@ static bool race_call(struct bench *bench, const struct run_size *size, struct e
     if (!scene_open(&bench->scene, bench->spec, size, 0, true, error))
         return false;
     snprintf(each.what, sizeof each.what, "one call of kvmill_run, one row of %" PRId64 " bytes",
-             scene_tensor_bytes(&bench->scene, KVMILL_UPDATE));
+             scene_tensor_bytes(&bench->scene, KVMILL_TENSOR_SCATTER_UPDATE));
     return race(bench, &each, error);
 }
 

@@ -102,7 +102,8 @@ static void run_store_rows(void *context, int64_t k) {
     struct scene_call *call = &rows->call;
     call->size.positions = place(call->scene, k) + 1;
     scene_call_move(call);
-    for (int i = KVMILL_CACHE; rows->warm && i <= KVMILL_VALUE_SCALE; i++)
+    for (int i = KVMILL_CACHE_ATTENTION_CACHE;
+         rows->warm && i <= KVMILL_CACHE_ATTENTION_VALUE_SCALE; i++)
         call->tensors[i].data = call->scene->memory[i].data;
     scene_call_run(call, NULL);
 }
@@ -114,7 +115,7 @@ static void copy_side(struct scene *scene, unsigned char *cache, int64_t row, in
     bool by_head = scene->attention.geometry.layout == 1;
     limit_copy_rows(&(struct copy_rows){
         .to = (char *)cache + slot * (by_head ? row : heads * row),
-        .from = (const char *)scene_next_bytes(scene, KVMILL_CURRENT_KEY, &bytes),
+        .from = (const char *)scene_next_bytes(scene, KVMILL_CACHE_ATTENTION_CURRENT_KEY, &bytes),
         .bytes = (size_t)row,
         .tokens = scene->size.batch,
         .heads = heads,
@@ -129,7 +130,7 @@ static void run_copy_rows(void *context, int64_t k) {
     const struct rows_call *rows = context;
     struct scene *scene = rows->call.scene;
     const struct kvmill_cache_geometry *g = &scene->attention.geometry;
-    const struct scene_memory *memory = &scene->memory[KVMILL_CACHE];
+    const struct scene_memory *memory = &scene->memory[KVMILL_CACHE_ATTENTION_CACHE];
     int64_t row = g->key.dim * (g->activation == KVMILL_F32 ? 4 : 2);
     int64_t side = g->kv_heads * scene->size.positions * row, cache = scene->size.batch * 2 * side;
     unsigned char *at = memory->data + (rows->warm ? 0 : k % (memory->bytes / cache) * cache);

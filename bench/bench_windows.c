@@ -42,7 +42,7 @@ static bool has_bars(const struct scene *scene) {
 }
 
 static bool race_gather(struct bench *bench, struct error *error) {
-    int64_t bytes = scene_tensor_bytes(&bench->scene, KVMILL_RESULT);
+    int64_t bytes = scene_tensor_bytes(&bench->scene, KVMILL_GATHER_RESULT);
     bool small = bytes < small_bytes, bars = has_bars(&bench->scene);
     struct bench_case each = {.words = &gather_words,
                               .seconds = seconds_per_case,

@@ -78,20 +78,23 @@ static void make_copy(struct rival *rival, struct scene_call *call, int i, int t
 }
 
 void rival_store(struct rival *rival, struct scene_call *call, int i) {
-    make_copy(rival, call, i, KVMILL_CACHE, KVMILL_CURRENT_KEY,
+    make_copy(rival, call, i, KVMILL_CACHE_ATTENTION_CACHE, KVMILL_CACHE_ATTENTION_CURRENT_KEY,
               attention_activation_bytes(&call->scene->attention.geometry, &call->size));
 }
 
 void rival_rows(struct rival *rival, struct scene_call *call, int i) {
-    int from = call->in_place ? KVMILL_UPDATE : KVMILL_PAST_CACHE;
-    make_copy(rival, call, i, call->in_place ? KVMILL_PAST_CACHE : KVMILL_PRESENT_CACHE, from,
-              scene_tensor_bytes(call->scene, from));
+    int from = call->in_place ? KVMILL_TENSOR_SCATTER_UPDATE : KVMILL_TENSOR_SCATTER_PAST_CACHE;
+    make_copy(rival, call, i,
+              call->in_place ? KVMILL_TENSOR_SCATTER_PAST_CACHE
+                             : KVMILL_TENSOR_SCATTER_PRESENT_CACHE,
+              from, scene_tensor_bytes(call->scene, from));
 }
 
 void rival_gather(struct rival *rival, struct scene_call *call, int i) {
-    int64_t operand = scene_tensor_bytes(call->scene, KVMILL_OPERAND);
-    int64_t result = scene_tensor_bytes(call->scene, KVMILL_RESULT);
-    make_copy(rival, call, i, KVMILL_RESULT, KVMILL_OPERAND, operand < result ? operand : result);
+    int64_t operand = scene_tensor_bytes(call->scene, KVMILL_GATHER_OPERAND);
+    int64_t result = scene_tensor_bytes(call->scene, KVMILL_GATHER_RESULT);
+    make_copy(rival, call, i, KVMILL_GATHER_RESULT, KVMILL_GATHER_OPERAND,
+              operand < result ? operand : result);
 }
 
 static void run_touching(struct rival *rival) {

@@ -31,7 +31,7 @@ static void shape_side(struct scene_call *call, int side) {
     const int64_t dims[2][6] = {{b, 1, kinds, slots, heads, last},
                                 {1, b, kinds, heads, slots, last}};
     if (side_row_bytes(g, side) > 0)
-        scene_set_tensor(call, KVMILL_CACHE + side, side_type(&scene->attention.op, side), 6,
+        scene_set_tensor(call, KVMILL_CACHE_ATTENTION_CACHE + side, side_type(&scene->attention.op, side), 6,
                          dims[g->layout]);
 }
 
@@ -48,16 +48,16 @@ static void shape(struct scene_call *call) {
 }
 
 static bool fill(struct scene *scene, int tensor) {
-    if (tensor < KVMILL_CACHE || tensor >= KVMILL_CACHE + SIDES)
+    if (tensor < KVMILL_CACHE_ATTENTION_CACHE || tensor >= KVMILL_CACHE_ATTENTION_CACHE + SIDES)
         return false;
-    side_fill(scene, geometry_of(scene), tensor - KVMILL_CACHE);
+    side_fill(scene, geometry_of(scene), tensor - KVMILL_CACHE_ATTENTION_CACHE);
     return true;
 }
 
 static void move(struct scene_call *call, int64_t turn) {
     (void)turn;
     call->numbers[0] = call->size.positions - call->size.tokens;
-    call->tensors[KVMILL_START_POS].data = call->numbers;
+    call->tensors[KVMILL_CACHE_ATTENTION_START_POS].data = call->numbers;
 }
 
 static kvmill_status plan(const struct scene_call *call, const kvmill_plan_options *options,
@@ -93,27 +93,27 @@ static void cut_activations(struct scene_call *cut, int which, int64_t b, int64_
 }
 
 static void cut_side(struct scene_call *cut, int side, int64_t b) {
-    DLTensor *tensor = &cut->tensors[KVMILL_CACHE + side];
-    if (cut->given[KVMILL_CACHE + side] == NULL)
+    DLTensor *tensor = &cut->tensors[KVMILL_CACHE_ATTENTION_CACHE + side];
+    if (cut->given[KVMILL_CACHE_ATTENTION_CACHE + side] == NULL)
         return;
     tensor->data = (unsigned char *)tensor->data +
-                   b * scene_tensor_bytes(cut->scene, KVMILL_CACHE + side) / cut->scene->size.batch;
+                   b * scene_tensor_bytes(cut->scene, KVMILL_CACHE_ATTENTION_CACHE + side) / cut->scene->size.batch;
     tensor->shape[geometry_of(cut->scene)->layout == 0 ? 0 : 1] = 1;
 }
 
 /* The same call for one token of one sequence; its tensors are its own. */
 static void cut_call(const struct scene_call *call, int64_t b, int64_t token,
                      struct scene_call *cut) {
-    static const int activations[] = {KVMILL_QUERY, KVMILL_CURRENT_KEY, KVMILL_CURRENT_VALUE,
-                                      KVMILL_ATTN_OUTPUT};
+    static const int activations[] = {KVMILL_CACHE_ATTENTION_QUERY, KVMILL_CACHE_ATTENTION_CURRENT_KEY, KVMILL_CACHE_ATTENTION_CURRENT_VALUE,
+                                      KVMILL_CACHE_ATTENTION_ATTN_OUTPUT};
     *cut = *call;
     for (int i = 0; i < KVMILL_CACHE_ATTENTION_TENSORS; i++) {
         cut->tensors[i].shape = cut->dims[i];
         cut->given[i] = call->given[i] != NULL ? &cut->tensors[i] : NULL;
     }
     cut->numbers[0] += token;
-    cut->tensors[KVMILL_START_POS].data = cut->numbers;
-    cut->tensors[KVMILL_ATTN_OUTPUT].data = call->scene->expected.data;
+    cut->tensors[KVMILL_CACHE_ATTENTION_START_POS].data = cut->numbers;
+    cut->tensors[KVMILL_CACHE_ATTENTION_ATTN_OUTPUT].data = call->scene->expected.data;
     for (int i = 0; i < 4; i++)
         cut_activations(cut, activations[i], b, token);
     for (int i = 0; i < SIDES; i++)
@@ -164,15 +164,15 @@ const struct scene_op attention_scene_op = {
     .expect = expect,
     .rotation = ATTENTION_ROTATION,
     .count = KVMILL_CACHE_ATTENTION_TENSORS,
-    .use = {[KVMILL_QUERY] = USE_INPUT,
-            [KVMILL_CURRENT_KEY] = USE_INPUT,
-            [KVMILL_CURRENT_VALUE] = USE_INPUT,
-            [KVMILL_CACHE] = USE_CACHE,
-            [KVMILL_SCALE] = USE_CACHE,
-            [KVMILL_VALUE_CACHE] = USE_CACHE,
-            [KVMILL_VALUE_SCALE] = USE_CACHE,
-            [KVMILL_ATTN_OUTPUT] = USE_SAME},
-    .output = KVMILL_ATTN_OUTPUT,
-    .read = KVMILL_CACHE,
-    .written = {KVMILL_CACHE, KVMILL_SCALE, KVMILL_VALUE_CACHE, KVMILL_VALUE_SCALE},
+    .use = {[KVMILL_CACHE_ATTENTION_QUERY] = USE_INPUT,
+            [KVMILL_CACHE_ATTENTION_CURRENT_KEY] = USE_INPUT,
+            [KVMILL_CACHE_ATTENTION_CURRENT_VALUE] = USE_INPUT,
+            [KVMILL_CACHE_ATTENTION_CACHE] = USE_CACHE,
+            [KVMILL_CACHE_ATTENTION_SCALE] = USE_CACHE,
+            [KVMILL_CACHE_ATTENTION_VALUE_CACHE] = USE_CACHE,
+            [KVMILL_CACHE_ATTENTION_VALUE_SCALE] = USE_CACHE,
+            [KVMILL_CACHE_ATTENTION_ATTN_OUTPUT] = USE_SAME},
+    .output = KVMILL_CACHE_ATTENTION_ATTN_OUTPUT,
+    .read = KVMILL_CACHE_ATTENTION_CACHE,
+    .written = {KVMILL_CACHE_ATTENTION_CACHE, KVMILL_CACHE_ATTENTION_SCALE, KVMILL_CACHE_ATTENTION_VALUE_CACHE, KVMILL_CACHE_ATTENTION_VALUE_SCALE},
 };

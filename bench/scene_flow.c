@@ -127,8 +127,9 @@ static void shape_side(struct scene_call *call, int side) {
                                {1, kinds, g->kv_heads, slots, last},
                                {1, kinds, pool_pages(scene), g->kv_heads, g->page_size, last}};
     if (side_row_bytes(g, side) > 0)
-        scene_set_tensor(call, KVMILL_CACHE + side, side_type(&scene->flow.attention, side),
-                         g->layout == 4 ? 6 : 5, dims[g->layout]);
+        scene_set_tensor(call, KVMILL_CACHE_ATTENTION_CACHE + side,
+                         side_type(&scene->flow.attention, side), g->layout == 4 ? 6 : 5,
+                         dims[g->layout]);
 }
 
 static void shape_field(struct scene_call *call, int i) {
@@ -151,10 +152,10 @@ static void shape_step(struct scene_call *call, const struct op *step) {
                                    {NULL, 0}};
     scene_set_described(call, step, &scene->flow.attention, words);
     if (step->number != OP_FLOW_APPEND)
-        scene_set_tensor(call, KVMILL_PAGE_IDS, int32_type, 1, &scene->flow.pages);
+        scene_set_tensor(call, KVMILL_FLOW_PAGE_IDS, int32_type, 1, &scene->flow.pages);
     if (step->number == OP_FLOW_INDEX) {
-        scene_set_tensor(call, KVMILL_SEL_INDPTR, int64_type, 1, &starts);
-        scene_set_tensor(call, KVMILL_SEL, int32_type, 1, &list);
+        scene_set_tensor(call, KVMILL_FLOW_SEL_INDPTR, int64_type, 1, &starts);
+        scene_set_tensor(call, KVMILL_FLOW_SEL, int32_type, 1, &list);
     }
 }
 
@@ -178,7 +179,7 @@ static void shape(struct scene_call *call) {
 
 /* Fields have numbers for every page, so that no two pages score alike. */
 static bool fill(struct scene *scene, int tensor) {
-    int side = tensor - KVMILL_CACHE, field = tensor - KVMILL_FLOW_FIELDS;
+    int side = tensor - KVMILL_CACHE_ATTENTION_CACHE, field = tensor - KVMILL_FLOW_FIELDS;
     if (side >= 0 && side < SIDES)
         side_fill(scene, geometry_of(scene), side);
     else if (field >= 0)
@@ -200,9 +201,10 @@ static void move(struct scene_call *call, int64_t turn) {
             : scene->size.positions;
     call->numbers[1] = 0;
     call->numbers[2] = scene->flow.pages;
-    call->tensors[KVMILL_SLOT_MAPPING].data = call->tensors[KVMILL_SEQ_LEN].data = call->numbers;
-    call->tensors[KVMILL_PAGE_INDPTR].data = call->numbers + 1;
-    call->tensors[KVMILL_PAGE_IDS].data = ids;
+    call->tensors[KVMILL_FLOW_SLOT_MAPPING].data = call->tensors[KVMILL_FLOW_SEQ_LEN].data =
+        call->numbers;
+    call->tensors[KVMILL_FLOW_PAGE_INDPTR].data = call->numbers + 1;
+    call->tensors[KVMILL_FLOW_PAGE_IDS].data = ids;
 }
 
 static kvmill_status plan(const struct scene_call *call, const kvmill_plan_options *options,
@@ -236,17 +238,17 @@ const struct scene_op flow_scene_op = {
     .bytes = bytes,
     .rotation = 512 << 20,
     .count = SCENE_TENSORS,
-    .use = {[KVMILL_QUERY] = USE_INPUT,
-            [KVMILL_CURRENT_KEY] = USE_INPUT,
-            [KVMILL_CURRENT_VALUE] = USE_INPUT,
-            [KVMILL_CACHE] = USE_SAME,
-            [KVMILL_SCALE] = USE_SAME,
-            [KVMILL_VALUE_CACHE] = USE_SAME,
-            [KVMILL_VALUE_SCALE] = USE_SAME,
-            [KVMILL_ATTN_OUTPUT] = USE_SAME,
-            [KVMILL_SEL_INDPTR] = USE_SAME,
-            [KVMILL_SEL] = USE_SAME},
-    .output = KVMILL_ATTN_OUTPUT,
-    .read = KVMILL_CACHE,
-    .written = {KVMILL_SEL},
+    .use = {[KVMILL_CACHE_ATTENTION_QUERY] = USE_INPUT,
+            [KVMILL_CACHE_ATTENTION_CURRENT_KEY] = USE_INPUT,
+            [KVMILL_CACHE_ATTENTION_CURRENT_VALUE] = USE_INPUT,
+            [KVMILL_CACHE_ATTENTION_CACHE] = USE_SAME,
+            [KVMILL_CACHE_ATTENTION_SCALE] = USE_SAME,
+            [KVMILL_CACHE_ATTENTION_VALUE_CACHE] = USE_SAME,
+            [KVMILL_CACHE_ATTENTION_VALUE_SCALE] = USE_SAME,
+            [KVMILL_CACHE_ATTENTION_ATTN_OUTPUT] = USE_SAME,
+            [KVMILL_FLOW_SEL_INDPTR] = USE_SAME,
+            [KVMILL_FLOW_SEL] = USE_SAME},
+    .output = KVMILL_CACHE_ATTENTION_ATTN_OUTPUT,
+    .read = KVMILL_CACHE_ATTENTION_CACHE,
+    .written = {KVMILL_FLOW_SEL},
 };

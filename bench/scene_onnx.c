@@ -168,7 +168,7 @@ static bool open(struct scene *scene, struct error *error) {
 static bool is_needed(const struct spec *spec, int tensor) {
     bool of_step = tensor == KVMILL_ATTENTION_PRESENT_KEY ||
                    tensor == KVMILL_ATTENTION_PRESENT_VALUE ||
-                   tensor == KVMILL_ATTENTION_WRITE_INDICES;
+                   tensor == KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES;
     return tensor == KVMILL_ATTENTION_Y || has(spec, tensor) ||
            (of_step && is_onnx_attention_step(spec));
 }
@@ -190,7 +190,7 @@ static void shape_tensor(struct scene_call *call, int i) {
     int64_t dims[4];
     scene_set_tensor(call, i, planned->dtype,
                      kvmill_attention_shape(&scene->onnx.geometry, i, dims), dims);
-    if (i == KVMILL_ATTENTION_MASK)
+    if (i == KVMILL_ATTENTION_ATTN_MASK)
         cut_mask(planned, &call->tensors[i]);
     if (is_cached(scene, i))
         call->tensors[i].strides = scene->onnx.strides[is_value(i)];
@@ -211,10 +211,11 @@ static bool fill(struct scene *scene, int i) {
         return false;
     if (i <= KVMILL_ATTENTION_V)
         fill_memory_floats(memory, kvmill_element_of(type), 3, (uint32_t)i);
-    else if (i == KVMILL_ATTENTION_MASK && type.code == KVMILL_DL_BOOL)
+    else if (i == KVMILL_ATTENTION_ATTN_MASK && type.code == KVMILL_DL_BOOL)
         memset(memory->data, 1, (size_t)memory->bytes);
-    else if (i == KVMILL_ATTENTION_NONPAD_KV_SEQLEN || i == KVMILL_ATTENTION_WRITE_INDICES)
-        fill_memory_numbers(memory, i == KVMILL_ATTENTION_WRITE_INDICES
+    else if (i == KVMILL_ATTENTION_NONPAD_KV_SEQLEN ||
+             i == KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES)
+        fill_memory_numbers(memory, i == KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES
                                         ? positions - scene->size.tokens
                                         : positions);
     return true;

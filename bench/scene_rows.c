@@ -86,10 +86,11 @@ static void shape(struct scene_call *call) {
     DLDataType type = call->scene->spec->scatter.dtype;
     const int64_t cache[] = {call->size.batch, g->heads, call->size.positions, g->row};
     const int64_t update[] = {call->size.batch, g->heads, call->size.tokens, g->row};
-    scene_set_tensor(call, KVMILL_PAST_CACHE, type, 4, cache);
-    scene_set_tensor(call, KVMILL_UPDATE, type, 4, update);
-    scene_set_tensor(call, KVMILL_WRITE_INDICES, (DLDataType){kDLInt, 64, 1}, 1, cache);
-    scene_set_tensor(call, KVMILL_PRESENT_CACHE, type, 4, cache);
+    scene_set_tensor(call, KVMILL_TENSOR_SCATTER_PAST_CACHE, type, 4, cache);
+    scene_set_tensor(call, KVMILL_TENSOR_SCATTER_UPDATE, type, 4, update);
+    scene_set_tensor(call, KVMILL_TENSOR_SCATTER_WRITE_INDICES, (DLDataType){kDLInt, 64, 1}, 1,
+                     cache);
+    scene_set_tensor(call, KVMILL_TENSOR_SCATTER_PRESENT_CACHE, type, 4, cache);
 }
 
 static kvmill_status plan(const struct scene_call *call, const kvmill_plan_options *options,
@@ -98,16 +99,16 @@ static kvmill_status plan(const struct scene_call *call, const kvmill_plan_optio
         .struct_size = sizeof op,
         .axis = 2,
         .mode = call->scene->spec->scatter.op.mode,
-        .past_cache = call->given[KVMILL_PAST_CACHE],
-        .update = call->given[KVMILL_UPDATE],
-        .write_indices = call->given[KVMILL_WRITE_INDICES],
+        .past_cache = call->given[KVMILL_TENSOR_SCATTER_PAST_CACHE],
+        .update = call->given[KVMILL_TENSOR_SCATTER_UPDATE],
+        .write_indices = call->given[KVMILL_TENSOR_SCATTER_WRITE_INDICES],
     };
     return kvmill_plan_tensor_scatter(&op, options, plan, reason);
 }
 
 /* Other slots for every call, so that a row is not in the cache because it was written just now. */
 static void move(struct scene_call *call, int64_t turn) {
-    int64_t *starts = call->tensors[KVMILL_WRITE_INDICES].data;
+    int64_t *starts = call->tensors[KVMILL_TENSOR_SCATTER_WRITE_INDICES].data;
     int64_t span = call->size.positions - call->size.tokens + 1;
     for (int64_t b = 0; b < call->size.batch; b++)
         starts[b] = (turn * 7919 + b * 131) % span;
@@ -115,8 +116,9 @@ static void move(struct scene_call *call, int64_t turn) {
 
 /* Read and written at least. */
 static double bytes(const struct scene_call *call) {
-    return 2.0 * (double)scene_tensor_bytes(call->scene,
-                                            call->in_place ? KVMILL_UPDATE : KVMILL_PAST_CACHE);
+    return 2.0 * (double)scene_tensor_bytes(call->scene, call->in_place
+                                                             ? KVMILL_TENSOR_SCATTER_UPDATE
+                                                             : KVMILL_TENSOR_SCATTER_PAST_CACHE);
 }
 
 const struct scene_op rows_scene_op = {
@@ -130,9 +132,9 @@ const struct scene_op rows_scene_op = {
     .rotation = 512 << 20,
     .count = KVMILL_TENSOR_SCATTER_TENSORS,
     .use = {USE_SAME, USE_SAME, USE_SAME, USE_SAME},
-    .output = KVMILL_PRESENT_CACHE,
-    .read = KVMILL_PAST_CACHE,
-    .past = KVMILL_PAST_CACHE,
-    .present = KVMILL_PRESENT_CACHE,
-    .written = {KVMILL_PRESENT_CACHE},
+    .output = KVMILL_TENSOR_SCATTER_PRESENT_CACHE,
+    .read = KVMILL_TENSOR_SCATTER_PAST_CACHE,
+    .past = KVMILL_TENSOR_SCATTER_PAST_CACHE,
+    .present = KVMILL_TENSOR_SCATTER_PRESENT_CACHE,
+    .written = {KVMILL_TENSOR_SCATTER_PRESENT_CACHE},
 };

@@ -38,8 +38,8 @@ int64_t side_kinds(const struct kvmill_cache_geometry *geometry) {
 }
 
 void side_fill(struct scene *scene, const struct kvmill_cache_geometry *geometry, int side) {
-    fill_memory_rows(&scene->memory[KVMILL_CACHE + side], format_of(geometry, side), is_scale(side),
-                     side_row_bytes(geometry, side), (uint32_t)side);
+    fill_memory_rows(&scene->memory[KVMILL_CACHE_ATTENTION_CACHE + side], format_of(geometry, side),
+                     is_scale(side), side_row_bytes(geometry, side), (uint32_t)side);
 }
 
 kvmill_cache_attention one_layer_of(const kvmill_cache_attention *op) {

@@ -20,7 +20,7 @@ static void give(struct scene_call *call, int which, const DLTensor *tensor) {
 bool windows_move(const struct scene *scene) {
     struct scene_call call = {.scene = (struct scene *)(uintptr_t)scene, .size = scene->size};
     scene->op->shape(&call);
-    int last = scene->op == &gather_scene_op ? KVMILL_RESULT : 2;
+    int last = scene->op == &gather_scene_op ? KVMILL_GATHER_RESULT : 2;
     return scene_bytes_of(scene, &call.tensors[last]) > 0 &&
            scene_bytes_of(scene, &call.tensors[0]) > 0;
 }
@@ -41,19 +41,19 @@ static void shape_gather(struct scene_call *call) {
     DLTensor result = scene->gather.view.operand;
     result.ndim = scene->gather.windows.windowed_rank;
     result.shape = scene->gather.result;
-    give(call, KVMILL_OPERAND, &scene->gather.view.operand);
-    give(call, KVMILL_START_INDICES, &scene->gather.view.start_indices);
-    give(call, KVMILL_RESULT, &result);
+    give(call, KVMILL_GATHER_OPERAND, &scene->gather.view.operand);
+    give(call, KVMILL_GATHER_START_INDICES, &scene->gather.view.start_indices);
+    give(call, KVMILL_GATHER_RESULT, &result);
 }
 
 /* Sets of indices name more bytes together than caches hold. */
 static int64_t walked_by_gather(const struct scene *scene) {
-    return scene_tensor_bytes(scene, KVMILL_RESULT);
+    return scene_tensor_bytes(scene, KVMILL_GATHER_RESULT);
 }
 
 static bool fill_gather(struct scene *scene, int tensor) {
     const DLTensor *indices = &scene->gather.view.start_indices;
-    if (tensor != KVMILL_START_INDICES)
+    if (tensor != KVMILL_GATHER_START_INDICES)
         return false;
     if (scene_bytes_of(scene, indices) > 0)
         fill_memory_indices(&scene->memory[tensor], &scene->gather.windows, indices, 1);
@@ -66,7 +66,7 @@ static kvmill_status plan_gather(const struct scene_call *call, const kvmill_pla
 }
 
 static double bytes_of_gather(const struct scene_call *call) {
-    return 2.0 * (double)scene_tensor_bytes(call->scene, KVMILL_RESULT);
+    return 2.0 * (double)scene_tensor_bytes(call->scene, KVMILL_GATHER_RESULT);
 }
 
 static bool knows_gather(const struct spec *spec) {
@@ -86,9 +86,9 @@ const struct scene_op gather_scene_op = {
     .count = KVMILL_GATHER_TENSORS,
     .unpacked = true,
     .use = {USE_SAME, USE_CACHE, USE_SAME},
-    .output = KVMILL_RESULT,
-    .read = KVMILL_OPERAND,
-    .written = {KVMILL_RESULT},
+    .output = KVMILL_GATHER_RESULT,
+    .read = KVMILL_GATHER_OPERAND,
+    .written = {KVMILL_GATHER_RESULT},
 };
 
 /* ---- Scatter ---- */

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include <kvmill.h>
+#include <kvmill_kernel.h>
 
 /* What a code stands for. */
 enum kvmill_code {

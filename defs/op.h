@@ -63,6 +63,8 @@ struct op_member {
     bool always;              /* written where it is the default, too */
     int64_t initial;          /* the default of an integer; what else is 0 or NULL */
     const char *with;         /* said together with this flag, which saying it sets; or NULL */
+    const char *was;          /* what specs of version 0.1 call an integer; or NULL */
+    int64_t was_more;         /* and how much more they say */
     const char *const *words; /* that are accepted, up to NULL */
     const char *help;
 };

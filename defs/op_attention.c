@@ -88,7 +88,7 @@ static const struct op_member step_members[] = {
      .words = kvmill_mode_words, .help = "circular: slots wrap around at the end of the caches."},
     {MEMBER(write_indices), .kind = OP_TENSOR},
 };
-static const struct op_struct step_struct = {
+const struct op_struct kvmill_step_struct = {
     .name = "kvmill_tensor_scatter_attention",
     .size = sizeof(kvmill_tensor_scatter_attention),
     OP_MEMBERS(step_members),
@@ -126,7 +126,7 @@ static const struct op_tensor tensors[] = {
      .shape = "B G N E | B N G*E",
      .help = "New values."},
     {.name = "attn_mask",
-     .index = KVMILL_ATTENTION_MASK,
+     .index = KVMILL_ATTENTION_ATTN_MASK,
      .in = BOTH,
      .type = "U",
      .shape = "B H S T | H S T | S T | T",
@@ -183,7 +183,7 @@ static const struct op_tensor tensors[] = {
      .shape = "B H S T",
      .help = "Scores."},
     {.name = "write_indices",
-     .index = KVMILL_ATTENTION_WRITE_INDICES,
+     .index = KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES,
      .in = STEP,
      .type = "int64",
      .shape = "B",
@@ -205,7 +205,7 @@ const struct op kvmill_attention_ops[] = {
      .family = OP_ATTENTION,
      .number = 1,
      .source = OP_OURS,
-     .parts = {&attributes, &type_struct, &step_struct},
+     .parts = {&attributes, &type_struct, &kvmill_step_struct},
      OP_TENSORS(tensors),
      .dims = dims,
      .help = "TensorScatter of K and V, then Attention, in one plan."},

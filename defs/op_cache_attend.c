@@ -45,10 +45,12 @@ static const struct op_member members[] = {
      .help = "f32, or fast: errors up to 3e-3 of the "
              "largest output."},
     {MEMBER(is_causal, OP_FLAG), .help = "The query at position p sees positions 0 to p."},
-    {MEMBER(window, OP_COUNT),
-     .help = "A query sees this many positions, its own included; 0: all."},
-    {MEMBER(right_window, OP_INTEGER), .initial = -1,
-     .help = "Positions that a query sees after its own, if it is not causal; -1: all."},
+    {MEMBER(left_window_size, OP_INTEGER), .initial = -1, .was = "window", .was_more = 1,
+     .help = "Positions that a query sees before its own; -1: all.  Specs of version 0.1 say window, "
+             "which counts the query's own, too; 0: all."},
+    {MEMBER(right_window_size, OP_INTEGER), .initial = -1, .was = "right_window",
+     .help = "Positions that a query sees after its own, if it is not causal; -1: all.  Specs of "
+             "version 0.1 say right_window."},
     {MEMBER(is_alibi, OP_FLAG), .help = "There are slopes: alibi_slopes, or computed ones."},
     {MEMBER(alibi_of_mask, OP_FLAG), .help = "Slopes multiply attn_mask."},
     {MEMBER(alibi_heads, OP_COUNT), .help = "Heads of the whole model; 0: num_heads."},
@@ -63,8 +65,8 @@ static const struct op_member members[] = {
 static const struct op_range ranges[] = {
     {RANGE(num_heads, 1, OP_MOST_HEADS)},   {RANGE(num_kv_heads, 0, OP_MOST_HEADS)},
     {RANGE(key_head_dim, 1, OP_MOST_DIM)},  {RANGE(value_head_dim, 0, OP_MOST_DIM)},
-    {RANGE(page_size, 1, INT32_MAX)},       {RANGE(window, 0, INT64_MAX)},
-    {RANGE(right_window, -1, INT64_MAX)},   {RANGE(alibi_heads, 0, OP_MOST_HEADS)},
+    {RANGE(page_size, 1, INT32_MAX)},       {RANGE(left_window_size, -1, INT64_MAX)},
+    {RANGE(right_window_size, -1, INT64_MAX)},   {RANGE(alibi_heads, 0, OP_MOST_HEADS)},
     {RANGE(alibi_first, 0, OP_MOST_HEADS)},
 };
 
@@ -104,13 +106,13 @@ static const struct op_tensor tensors[] = {
      .help = "Where each sequence's slots begin."},
     {TENSOR(positions, POSITIONS), NUMBERS, .shape = "N", .help = "Positions of queries."},
     {TENSOR(key_positions, KEY_POSITIONS), NUMBERS, .help = "Positions of the cache's rows."},
-    {TENSOR(attn_mask, MASK), .needed = 1, .when = {{"mask_T1"}}, .type = "mask_T1",
+    {TENSOR(attn_mask, ATTN_MASK), .needed = 1, .when = {{"mask_T1"}}, .type = "mask_T1",
      .shape = "T | S T | H S T | B H S T", .help = "Hides keys, or is added to scores."},
     {TENSOR(alibi_slopes, ALIBI_SLOPES), .when = {{"is_alibi"}}, .type = "float32", .shape = "H",
      .help = "Slopes of query heads."},
     {TENSOR(sinks, SINKS), .type = "T1", .or_type = "float32", .shape = "H",
      .help = "A score of each head that no value belongs to."},
-    {RESULT(attn_output, OUTPUT), .rows = true, .type = "T1", .wide_type = "output_T1",
+    {RESULT(attn_output, ATTN_OUTPUT), .rows = true, .type = "T1", .wide_type = "output_T1",
      .wide_when = {{"output_T1"}}, .shape = "B S H E | N H E", .help = "The result."},
     {RESULT(lse, LSE), .type = "float32", .shape = "B S H | N H",
      .help = "Logarithms of the sums of exp (score); may be left out."},

@@ -45,26 +45,26 @@ static const struct op_struct scatter_type_struct = {.size = sizeof(DLDataType),
 
 static const struct op_tensor scatter_tensors[] = {
     {.name = "past_cache",
-     .index = KVMILL_PAST_CACHE,
+     .index = KVMILL_TENSOR_SCATTER_PAST_CACHE,
      .in = 1,
      .needed = 1,
      .type = "dtype",
      .help = "The cache, rank 2 or more.  Dim axis is the capacity."},
     {.name = "update",
-     .index = KVMILL_UPDATE,
+     .index = KVMILL_TENSOR_SCATTER_UPDATE,
      .in = 1,
      .needed = 1,
      .type = "dtype",
      .help = "New rows: shaped as past_cache except dim axis, which counts them and is at most the "
              "capacity."},
     {.name = "write_indices",
-     .index = KVMILL_WRITE_INDICES,
+     .index = KVMILL_TENSOR_SCATTER_WRITE_INDICES,
      .in = 1,
      .type = "int64",
      .shape = "B",
      .help = "The slot of each batch entry's first new row; default 0."},
     {.name = "present_cache",
-     .index = KVMILL_PRESENT_CACHE,
+     .index = KVMILL_TENSOR_SCATTER_PRESENT_CACHE,
      .out = 1,
      .type = "dtype",
      .help = "The cache afterwards."},
@@ -78,6 +78,13 @@ static const struct op tensor_scatter = {
     OP_TENSORS(scatter_tensors),
     .help = "Write the rows of update into a copy of past_cache.",
 };
+
+/* ---- Structs that are no op's ---- */
+
+#define SIZE_ALONE(NAME) .name = #NAME, .size = sizeof(NAME)
+const struct op_struct kvmill_plan_options_struct = {SIZE_ALONE(kvmill_plan_options)};
+const struct op_struct kvmill_flow_layout_struct = {SIZE_ALONE(kvmill_flow_layout)};
+const struct op_struct kvmill_flow_limits_struct = {SIZE_ALONE(kvmill_flow_limits)};
 
 /* ---- The registry ---- */
 

@@ -48,17 +48,17 @@ static const struct op_struct gather_struct = {
 
 static const struct op_tensor gather_tensors[] = {
     {.name = "operand",
-     .index = KVMILL_OPERAND,
+     .index = KVMILL_GATHER_OPERAND,
      .in = 1,
      .needed = 1,
      .help = "What windows are taken from."},
     {.name = "start_indices",
-     .index = KVMILL_START_INDICES,
+     .index = KVMILL_GATHER_START_INDICES,
      .in = 1,
      .needed = 1,
      .help = "Integers: where the windows start."},
     {.name = "result",
-     .index = KVMILL_RESULT,
+     .index = KVMILL_GATHER_RESULT,
      .out = 1,
      .help = "The windows; a spec need not say it."},
 };

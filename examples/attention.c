@@ -83,9 +83,13 @@ static kvmill_status attend(const kvmill_plan *plan, void *workspace, int64_t st
     DLTensor scale = tensor(scales, 6, scale_shape, float16);
     DLTensor start_pos = tensor(&start, 0, NULL, int64);
     const DLTensor *tensors[KVMILL_CACHE_ATTENTION_TENSORS] = {
-        [KVMILL_QUERY] = &q,        [KVMILL_CURRENT_KEY] = &k,       [KVMILL_CURRENT_VALUE] = &v,
-        [KVMILL_CACHE] = &cache,    [KVMILL_START_POS] = &start_pos, [KVMILL_SCALE] = &scale,
-        [KVMILL_ATTN_OUTPUT] = &out};
+        [KVMILL_CACHE_ATTENTION_QUERY] = &q,
+        [KVMILL_CACHE_ATTENTION_CURRENT_KEY] = &k,
+        [KVMILL_CACHE_ATTENTION_CURRENT_VALUE] = &v,
+        [KVMILL_CACHE_ATTENTION_CACHE] = &cache,
+        [KVMILL_CACHE_ATTENTION_START_POS] = &start_pos,
+        [KVMILL_CACHE_ATTENTION_SCALE] = &scale,
+        [KVMILL_CACHE_ATTENTION_ATTN_OUTPUT] = &out};
 #ifdef _OPENMP
     return kvmill_run_openmp(plan, tensors, workspace, THREADS, error);
 #else
@@ -104,7 +108,7 @@ int main(void) {
     kvmill_plan_options options = {
         .struct_size = sizeof options, .packs = packs, .pack_count = 1, .threads = THREADS};
     kvmill_cache_attention op;
-    kvmill_cache_attention_init(&op);
+    kvmill_cache_attention_init(&op, sizeof op);
     op.num_heads = HEADS;
     op.num_kv_heads = KV_HEADS;
     op.head_dim = HEAD_DIM;

@@ -207,13 +207,13 @@ static void set_tokens(struct model *model, int64_t start, int64_t tokens) {
 
 static void run_layer(struct model *model, const kvmill_plan *plan, void *workspace, int threads) {
     const DLTensor *tensors[KVMILL_CACHE_ATTENTION_TENSORS] = {
-        [KVMILL_QUERY] = &model->query.dl,
-        [KVMILL_CURRENT_KEY] = &model->key.dl,
-        [KVMILL_CURRENT_VALUE] = &model->value.dl,
-        [KVMILL_START_POS] = &model->start.dl,
-        [KVMILL_CACHE] = &model->cache.dl,
-        [KVMILL_SCALE] = model->scale_data ? &model->scale.dl : NULL,
-        [KVMILL_ATTN_OUTPUT] = &model->output.dl,
+        [KVMILL_CACHE_ATTENTION_QUERY] = &model->query.dl,
+        [KVMILL_CACHE_ATTENTION_CURRENT_KEY] = &model->key.dl,
+        [KVMILL_CACHE_ATTENTION_CURRENT_VALUE] = &model->value.dl,
+        [KVMILL_CACHE_ATTENTION_START_POS] = &model->start.dl,
+        [KVMILL_CACHE_ATTENTION_CACHE] = &model->cache.dl,
+        [KVMILL_CACHE_ATTENTION_SCALE] = model->scale_data ? &model->scale.dl : NULL,
+        [KVMILL_CACHE_ATTENTION_ATTN_OUTPUT] = &model->output.dl,
     };
     run_plan(plan, tensors, workspace, threads);
 }

@@ -178,7 +178,7 @@ static void give(struct arguments *arguments, int which, void *data, DLDataType 
 static void give_layer(const struct layers *layers, int method, int64_t layer,
                        struct arguments *arguments) {
     *arguments = (struct arguments){0};
-    GIVE(KVMILL_CACHE, layers->cache, float16, 5, LAYERS, 2, KV_HEADS, TOKENS, DIM);
+    GIVE(KVMILL_CACHE_ATTENTION_CACHE, layers->cache, float16, 5, LAYERS, 2, KV_HEADS, TOKENS, DIM);
     for (int i = 0; method >= 0 && i < methods[method].fields; i++)
         GIVE(KVMILL_FLOW_FIELDS + i, layers->fields[method][i] + layer * FIELD, bfloat16, 4, PAGES,
              KV_HEADS, 1, DIM);
@@ -190,14 +190,14 @@ static void decode(struct layers *layers, int method, int64_t layer, const struc
     static int64_t length = TOKENS, indptr[] = {0, PAGES};
     struct arguments all, *arguments = &all;
     give_layer(layers, method, layer, arguments);
-    GIVE(KVMILL_QUERY, layers->query, bfloat16, 3, 1, HEADS, DIM);
-    GIVE(KVMILL_ATTN_OUTPUT, layers->output, bfloat16, 3, 1, HEADS, DIM);
-    GIVE(KVMILL_SEQ_LEN, &length, int64, 1, 1);
-    GIVE(KVMILL_PAGE_INDPTR, indptr, int64, 1, 2);
-    GIVE(KVMILL_PAGE_IDS, layers->ids, int32, 1, PAGES);
+    GIVE(KVMILL_CACHE_ATTENTION_QUERY, layers->query, bfloat16, 3, 1, HEADS, DIM);
+    GIVE(KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, layers->output, bfloat16, 3, 1, HEADS, DIM);
+    GIVE(KVMILL_FLOW_SEQ_LEN, &length, int64, 1, 1);
+    GIVE(KVMILL_FLOW_PAGE_INDPTR, indptr, int64, 1, 2);
+    GIVE(KVMILL_FLOW_PAGE_IDS, layers->ids, int32, 1, PAGES);
     if (method >= 0) {
-        GIVE(KVMILL_SEL_INDPTR, layers->starts, int64, 1, KV_HEADS + 1);
-        GIVE(KVMILL_SEL, layers->list, int32, 1, KV_HEADS * PAGES);
+        GIVE(KVMILL_FLOW_SEL_INDPTR, layers->starts, int64, 1, KV_HEADS + 1);
+        GIVE(KVMILL_FLOW_SEL, layers->list, int32, 1, KV_HEADS * PAGES);
     }
     run_step(step, arguments->tensors, threads);
 }
@@ -208,9 +208,9 @@ static void append(const struct layers *layers, int method) {
     struct arguments all, *arguments = &all;
     struct step step = open_step(&methods[method], kvmill_plan_flow_append, 0, false);
     give_layer(layers, method, 0, arguments);
-    GIVE(KVMILL_CURRENT_KEY, layers->key, bfloat16, 3, TOKENS, KV_HEADS, DIM);
-    GIVE(KVMILL_CURRENT_VALUE, layers->value, bfloat16, 3, TOKENS, KV_HEADS, DIM);
-    GIVE(KVMILL_SLOT_MAPPING, layers->slots, int64, 1, TOKENS);
+    GIVE(KVMILL_CACHE_ATTENTION_CURRENT_KEY, layers->key, bfloat16, 3, TOKENS, KV_HEADS, DIM);
+    GIVE(KVMILL_CACHE_ATTENTION_CURRENT_VALUE, layers->value, bfloat16, 3, TOKENS, KV_HEADS, DIM);
+    GIVE(KVMILL_FLOW_SLOT_MAPPING, layers->slots, int64, 1, TOKENS);
     run_step(&step, arguments->tensors, most_threads());
     close_step(&step);
 }

@@ -148,9 +148,9 @@ static void append(struct layer *layer, int64_t tokens) {
     DLTensor lowest = tensor(layer->lowest, 4, field_shape, bfloat16);
     DLTensor mapping = tensor(slots, 1, count, int64);
     const DLTensor *tensors[KVMILL_FLOW_FIELDS + 2] = {
-        [KVMILL_CURRENT_KEY] = &k,       [KVMILL_CURRENT_VALUE] = &v,
-        [KVMILL_CACHE] = &cache,         [KVMILL_SLOT_MAPPING] = &mapping,
-        [KVMILL_FLOW_FIELDS] = &highest, [KVMILL_FLOW_FIELDS + 1] = &lowest};
+        [KVMILL_CACHE_ATTENTION_CURRENT_KEY] = &k, [KVMILL_CACHE_ATTENTION_CURRENT_VALUE] = &v,
+        [KVMILL_CACHE_ATTENTION_CACHE] = &cache,   [KVMILL_FLOW_SLOT_MAPPING] = &mapping,
+        [KVMILL_FLOW_FIELDS] = &highest,           [KVMILL_FLOW_FIELDS + 1] = &lowest};
     run(&layer->append, tensors);
 }
 
@@ -167,14 +167,14 @@ static void decode(struct layer *layer) {
     DLTensor length = tensor(&layer->length, 1, one, int64), from = tensor(indptr, 1, two, int64);
     DLTensor ids = tensor(layer->ids, 1, pages, int32);
     DLTensor sel_indptr = tensor(starts, 1, lists, int64), sel = tensor(list, 1, most, int32);
-    const DLTensor *tensors[KVMILL_FLOW_FIELDS + 2] = {[KVMILL_QUERY] = &q,
-                                                       [KVMILL_CACHE] = &cache,
-                                                       [KVMILL_SEQ_LEN] = &length,
-                                                       [KVMILL_PAGE_INDPTR] = &from,
-                                                       [KVMILL_PAGE_IDS] = &ids,
-                                                       [KVMILL_SEL_INDPTR] = &sel_indptr,
-                                                       [KVMILL_SEL] = &sel,
-                                                       [KVMILL_ATTN_OUTPUT] = &out,
+    const DLTensor *tensors[KVMILL_FLOW_FIELDS + 2] = {[KVMILL_CACHE_ATTENTION_QUERY] = &q,
+                                                       [KVMILL_CACHE_ATTENTION_CACHE] = &cache,
+                                                       [KVMILL_FLOW_SEQ_LEN] = &length,
+                                                       [KVMILL_FLOW_PAGE_INDPTR] = &from,
+                                                       [KVMILL_FLOW_PAGE_IDS] = &ids,
+                                                       [KVMILL_FLOW_SEL_INDPTR] = &sel_indptr,
+                                                       [KVMILL_FLOW_SEL] = &sel,
+                                                       [KVMILL_CACHE_ATTENTION_ATTN_OUTPUT] = &out,
                                                        [KVMILL_FLOW_FIELDS] = &highest,
                                                        [KVMILL_FLOW_FIELDS + 1] = &lowest};
     run(&layer->decode, tensors);

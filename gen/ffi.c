@@ -147,7 +147,7 @@ static bool define_gather(struct expansion *expansion, const struct spec *spec) 
     if (problem->has_fill)
         snprintf(fill, sizeof fill, "0x%" PRIx64 ", 0x%" PRIx64, problem->fill.word[0],
                  problem->fill.word[1]);
-    return define_all(expansion, spec, KVMILL_RESULT, 1, KVMILL_RESULT) &&
+    return define_all(expansion, spec, KVMILL_GATHER_RESULT, 1, KVMILL_GATHER_RESULT) &&
            define_integer(expansion, "index_vector_dim", problem->op.index_vector_dim) &&
            define_integer(expansion, "indices_are_sorted", problem->op.indices_are_sorted) &&
            define_text(expansion, "mode", problem->op.mode ? problem->op.mode : "clip") &&

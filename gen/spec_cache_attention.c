@@ -227,7 +227,8 @@ bool attention_define_comment(const struct spec *spec, struct text *text) {
                                   op->num_heads == 1 ? "" : "s");
     done = done && text_print(text, "%" PRId64 " KV head%s of %" PRId64, kv_heads,
                               kv_heads == 1 ? "" : "s", op->head_dim);
-    return done && (op->window == 0 || text_print(text, ", a window of %" PRId64, op->window));
+    int64_t window = kvmill_window_of(op->left_window_size);
+    return done && (window == 0 || text_print(text, ", a window of %" PRId64, window));
 }
 
 /* km_plan_function(NAME, OP, COMMENT, WHETHER LAYERS ARE COUNTED, MEMBERS) */

@@ -54,8 +54,11 @@ static bool check_keys(const struct json_place *place, const struct spec *spec,
     const char *known[MOST_KEYS] = {"op"};
     struct entry entries[MOST_KEYS];
     int members = list_entries(spec, entries), count = 1;
-    for (int i = 0; i < members; i++)
+    for (int i = 0; i < members; i++) {
         known[count++] = entries[i].member->name;
+        if (entries[i].member->was != NULL)
+            known[count++] = entries[i].member->was;
+    }
     for (int i = 0; i < spec->op->tensor_count; i++)
         if (family->read_tensors != NULL || shape_of(spec, &spec->op->tensors[i]) != NULL)
             known[count++] = spec->op->tensors[i].name;
@@ -119,6 +122,23 @@ static bool is_own(const struct op_member *member) {
     return member->kind == OP_OWN || member->kind == OP_POINTER || member->kind == OP_STRUCT;
 }
 
+/* What specs of version 0.1 say in other words. */
+static bool read_former(const struct json_place *place, const struct entry *entry, bool given,
+                        struct error *error) {
+    const struct op_member *member = entry->member;
+    struct json_place at = json_member(place, member->was);
+    int64_t least = member->initial + member->was_more;
+    int64_t *value = kvmill_member_at(member, entry->base);
+    if (at.value == NULL)
+        return true;
+    if (given)
+        return json_fail(error, &at, "is given beside %s; accepted: one of them", member->name);
+    if (!json_get_integer(&at, least, INT64_MAX, value, error))
+        return false;
+    *value -= member->was_more;
+    return true;
+}
+
 static bool read_entry(const struct json_place *place, struct spec *spec, const struct entry *entry,
                        struct error *error) {
     const struct spec_family *family = spec_family_of(spec);
@@ -126,6 +146,8 @@ static bool read_entry(const struct json_place *place, struct spec *spec, const 
     struct json_place at = json_member(place, member->name);
     bool given = family->null_is_absent ? json_given(&at) : at.value != NULL;
     bool needed = (member->needed & kvmill_op_bit(spec->op)) != 0;
+    if (member->was != NULL && !read_former(place, entry, given, error))
+        return false;
     if (is_own(member))
         return family->read_own == NULL || !(given || needed) ||
                family->read_own(&at, spec, member, error);

@@ -34,7 +34,8 @@ kvmill_attention onnx_attention_op_of(const struct spec *spec) {
 
 kvmill_tensor_scatter_attention onnx_attention_step_of(const struct spec *spec,
                                                        const kvmill_attention *attention) {
-    const DLTensor *indices = &spec->onnx_attention.tensor[KVMILL_ATTENTION_WRITE_INDICES];
+    const DLTensor *indices =
+        &spec->onnx_attention.tensor[KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES];
     kvmill_tensor_scatter_attention step = spec->onnx_attention.step;
     step.attention = attention;
     step.write_indices = indices->shape != NULL ? indices : NULL;
@@ -91,7 +92,7 @@ static void complete_types(struct onnx_attention_spec *onnx) {
     DLDataType *types = onnx->types;
     if (types[V_TYPE].bits == 0)
         types[V_TYPE] = types[Q_TYPE];
-    if (types[MASK_TYPE].bits == 0 && onnx->tensor[KVMILL_ATTENTION_MASK].shape != NULL)
+    if (types[MASK_TYPE].bits == 0 && onnx->tensor[KVMILL_ATTENTION_ATTN_MASK].shape != NULL)
         types[MASK_TYPE] = types[Q_TYPE];
 }
 

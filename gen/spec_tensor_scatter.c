@@ -52,9 +52,9 @@ static void *part(struct spec *spec, int number) {
 
 static DLTensor *tensor(struct spec *spec, int index) {
     DLTensor *const tensors[KVMILL_TENSOR_SCATTER_TENSORS] = {
-        [KVMILL_PAST_CACHE] = &spec->scatter.past_cache,
-        [KVMILL_UPDATE] = &spec->scatter.update,
-        [KVMILL_WRITE_INDICES] = &spec->scatter.write_indices,
+        [KVMILL_TENSOR_SCATTER_PAST_CACHE] = &spec->scatter.past_cache,
+        [KVMILL_TENSOR_SCATTER_UPDATE] = &spec->scatter.update,
+        [KVMILL_TENSOR_SCATTER_WRITE_INDICES] = &spec->scatter.write_indices,
     };
     return tensors[index];
 }

@@ -11,16 +11,17 @@
 #define KVMILL_H
 
 #include <dlpack/dlpack.h>
-#include <kvmill_kernel.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 #define KVMILL_VERSION_MAJOR 0
-#define KVMILL_VERSION_MINOR 1
+#define KVMILL_VERSION_MINOR 2
 #define KVMILL_VERSION_PATCH 0
-#define KVMILL_VERSION       "0.1.0"
+#define KVMILL_VERSION       "0.2.0"
 
 /* Version of the library that is linked, as text.  Any thread. */
 const char *kvmill_version(void);
@@ -43,7 +44,8 @@ typedef enum kvmill_status {
     KVMILL_E_WORKSPACE = 11,     /* workspace missing or too small */
     KVMILL_E_MEMORY = 12,        /* out of memory; plan creation only */
     KVMILL_E_ISA = 13,           /* an instruction set this build or CPU does not know */
-    KVMILL_E_PACK = 14           /* a pack of another ABI */
+    KVMILL_E_PACK = 14,          /* a pack of another version, to be generated again */
+    KVMILL_E_VERSION = 15        /* a struct says more than this version of the library knows */
 } kvmill_status;
 
 /* "KVMILL_E_SHAPE" etc.; never NULL.  Any thread. */
@@ -54,10 +56,39 @@ typedef struct kvmill_error {
     char message[256]; /* which argument, its value, what is accepted; "" on success */
 } kvmill_error;
 
+/* ---- Structs ------------------------------------------------------------------------------ */
+
+/* Structs that may grow begin with struct_size, the size that the program was compiled with, so
+   that programs and libraries of different versions work together:
+
+   - A smaller struct, of an older program: members that it lacks have their defaults.
+   - A larger one, of a newer program: accepted where all bytes after those that this library knows
+     are 0, else KVMILL_E_VERSION.  Members are only ever added at the end.
+   - Any other size (0, above 4096, no multiple of sizeof (size_t)) is KVMILL_E_ATTRIBUTE.
+
+   kvmill_NAME_init (&op, sizeof op) sets struct_size and every default; plan functions, specs and
+   bindings have the same defaults.  A default that no comment names is 0, or NULL; a member whose
+   default is another must be set by whoever does without the init function.  It writes struct_size
+   bytes, does nothing where the pointer is NULL or the size is no struct's, and may be called on
+   any thread.  The library reads a struct, and what it points to, during the call that it is given
+   to, and keeps nothing of it unless a comment says so. */
+
+/* ---- Windows ------------------------------------------------------------------------------ */
+
+/* Windows mean the same everywhere, which is what ONNX and flash attention say: a query at position
+   p sees the positions j with p - left_window_size <= j <= p + right_window_size, of those that
+   nothing else hides.  -1, the default, is no bound; 0 is nothing on that side.  So a model's
+   sliding window of n positions, the query's own included, is left_window_size n - 1. */
+
 /* ---- Tensors ------------------------------------------------------------------------------ */
 
 /* Tensors are DLPack DLTensors in CPU memory; strides (in elements, NULL = row-major) and
-   byte_offset are honoured.  kvmill borrows them for the duration of a call.  4-bit types are
+   byte_offset are honoured.  kvmill borrows them for the duration of a call.  A tensor is looked at
+   as a stranger's: rank 0 to 64 (KVMILL_E_SHAPE), then a shape that is not NULL, then dims, strides,
+   a byte_offset of at most PTRDIFF_MAX (KVMILL_E_OVERFLOW), and data that is not NULL unless it is
+   empty.  What cannot be checked: that the memory is there, as large as shape and strides say, and
+   changed by nobody else while a call uses it; that texts end; that pointers that are not NULL point
+   to what their type says.  4-bit types are
    packed two per byte, low nibble first, over the whole tensor, and must be row-major without gaps.
    Type codes that DLPack 0.6 lacks, with the values later versions gave them: */
 #define KVMILL_DL_BOOL               6
@@ -80,6 +111,10 @@ typedef struct kvmill_error {
 
 typedef struct kvmill_plan kvmill_plan;
 
+/* A pack of generated kernels, as the pack's own header declares it: kvmill_pack_NAME.  Immutable,
+   for any thread.  What is in it is between packs and the library (kvmill_kernel.h). */
+typedef struct kvmill_pack kvmill_pack;
+
 typedef struct kvmill_plan_options {
     size_t struct_size;              /* sizeof (kvmill_plan_options) */
     const kvmill_pack *const *packs; /* searched for the best kernel; borrowed by the plan */
@@ -89,6 +124,9 @@ typedef struct kvmill_plan_options {
     int threads;     /* most threads that run parts of one call at a time, for the size of the
                         workspace; 0 = 1.  More threads than that wait for each other */
 } kvmill_plan_options;
+
+/* No packs, one thread. */
+void kvmill_plan_options_init(kvmill_plan_options *options, size_t struct_size);
 
 /* ONNX TensorScatter (opset 24): present = past with `rows` new rows of update written along
    `axis`, from slot write_indices[b] of batch entry b on; circular mode wraps around.
@@ -104,12 +142,15 @@ typedef struct kvmill_tensor_scatter {
     const DLTensor *past_cache, *update, *write_indices, *present_cache;
 } kvmill_tensor_scatter;
 
+/* axis -2. */
+void kvmill_tensor_scatter_init(kvmill_tensor_scatter *op, size_t struct_size);
+
 /* Order of the tensors a TensorScatter plan runs on. */
 enum {
-    KVMILL_PAST_CACHE = 0,
-    KVMILL_UPDATE = 1,
-    KVMILL_WRITE_INDICES = 2,
-    KVMILL_PRESENT_CACHE = 3,
+    KVMILL_TENSOR_SCATTER_PAST_CACHE = 0,
+    KVMILL_TENSOR_SCATTER_UPDATE = 1,
+    KVMILL_TENSOR_SCATTER_WRITE_INDICES = 2,
+    KVMILL_TENSOR_SCATTER_PRESENT_CACHE = 3,
     KVMILL_TENSOR_SCATTER_TENSORS = 4
 };
 
@@ -143,7 +184,7 @@ typedef struct kvmill_cache_attention {
     double softmax_scale; /* 0 = 1 / sqrt (head_dim) */
 
     /* Ours. */
-    int64_t window; /* 0 = none; else a query sees the last `window` positions, its own included */
+    int64_t left_window_size; /* -1; see Windows */
     double softcap; /* 0 = none; else softcap * tanh (score / softcap) before any mask */
     const char *math; /* "f32" (NULL), or "fast": float16 or integer arithmetic, error at most 3e-3
                          of the largest output */
@@ -188,32 +229,31 @@ typedef struct kvmill_cache_attention {
    head attends to, though the cache may hold more.  Positions are counted along the list.  Pages of
    new tokens are the same for all heads. */
 enum {
-    KVMILL_QUERY = 0,
-    KVMILL_CURRENT_KEY = 1,
-    KVMILL_CURRENT_VALUE = 2,
-    KVMILL_KEY = 3,
-    KVMILL_VALUE = 4,
-    KVMILL_START_POS = 5,
-    KVMILL_SEQSTARTS = 6,
-    KVMILL_KVSTARTS = 7,
-    KVMILL_CACHESTARTS = 8,
-    KVMILL_DECODING_BATCHES = 9,
-    KVMILL_MAX_SEQLEN = 10,
-    KVMILL_MAX_KVLEN = 11,
-    KVMILL_CACHE = 12,
-    KVMILL_SCALE = 13,
-    KVMILL_VALUE_CACHE = 14,
-    KVMILL_VALUE_SCALE = 15,
-    KVMILL_ATTN_MASK = 16,
-    KVMILL_SINKS = 17,
-    KVMILL_ATTN_OUTPUT = 18,
-    KVMILL_LSE = 19,
+    KVMILL_CACHE_ATTENTION_QUERY = 0,
+    KVMILL_CACHE_ATTENTION_CURRENT_KEY = 1,
+    KVMILL_CACHE_ATTENTION_CURRENT_VALUE = 2,
+    KVMILL_CACHE_ATTENTION_KEY = 3,
+    KVMILL_CACHE_ATTENTION_VALUE = 4,
+    KVMILL_CACHE_ATTENTION_START_POS = 5,
+    KVMILL_CACHE_ATTENTION_SEQSTARTS = 6,
+    KVMILL_CACHE_ATTENTION_KVSTARTS = 7,
+    KVMILL_CACHE_ATTENTION_CACHESTARTS = 8,
+    KVMILL_CACHE_ATTENTION_DECODING_BATCHES = 9,
+    KVMILL_CACHE_ATTENTION_MAX_SEQLEN = 10,
+    KVMILL_CACHE_ATTENTION_MAX_KVLEN = 11,
+    KVMILL_CACHE_ATTENTION_CACHE = 12,
+    KVMILL_CACHE_ATTENTION_SCALE = 13,
+    KVMILL_CACHE_ATTENTION_VALUE_CACHE = 14,
+    KVMILL_CACHE_ATTENTION_VALUE_SCALE = 15,
+    KVMILL_CACHE_ATTENTION_ATTN_MASK = 16,
+    KVMILL_CACHE_ATTENTION_SINKS = 17,
+    KVMILL_CACHE_ATTENTION_ATTN_OUTPUT = 18,
+    KVMILL_CACHE_ATTENTION_LSE = 19,
     KVMILL_CACHE_ATTENTION_TENSORS = 20
 };
 
-/* All attributes 0 or NULL but struct_size, is_causal 1, num_layer 1, quant_group 8, page_size 128,
-   num_repeat 1. */
-void kvmill_cache_attention_init(kvmill_cache_attention *op);
+/* is_causal 1, num_layer 1, quant_group 8, page_size 128, num_repeat 1, left_window_size -1. */
+void kvmill_cache_attention_init(kvmill_cache_attention *op, size_t struct_size);
 
 /* The plans need no shapes: those come with the tensors of each run.  Otherwise as
    kvmill_plan_tensor_scatter. */
@@ -259,9 +299,8 @@ typedef struct kvmill_cache_attend {
     double softcap;       /* 0 = none */
     const char *math;     /* "f32" (NULL) or "fast", as of cache attention */
     int32_t is_causal;    /* 0; else a query sees no key after its own position */
-    int64_t window;       /* 0 = none; else a query sees the last `window` positions, its own
-                             included */
-    int64_t right_window; /* -1 = none; else that many positions after its own, if not causal */
+    int64_t left_window_size, right_window_size; /* -1; see Windows.  The second counts where
+                                                    is_causal is 0 */
     int32_t is_alibi;     /* there are slopes: those of alibi_slopes, or computed: 2^(-max_bias (k +
                              1) / n) for the first n heads, n the largest power of two <=
                              alibi_heads; 2^(-max_bias m / 2 n), m = 1, 3, 5 ..., for the rest */
@@ -313,16 +352,16 @@ enum {
     KVMILL_CACHE_ATTEND_SLOT_STARTS = 11,
     KVMILL_CACHE_ATTEND_POSITIONS = 12,
     KVMILL_CACHE_ATTEND_KEY_POSITIONS = 13,
-    KVMILL_CACHE_ATTEND_MASK = 14,
+    KVMILL_CACHE_ATTEND_ATTN_MASK = 14,
     KVMILL_CACHE_ATTEND_ALIBI_SLOPES = 15,
     KVMILL_CACHE_ATTEND_SINKS = 16,
-    KVMILL_CACHE_ATTEND_OUTPUT = 17,
+    KVMILL_CACHE_ATTEND_ATTN_OUTPUT = 17,
     KVMILL_CACHE_ATTEND_LSE = 18,
     KVMILL_CACHE_ATTEND_TENSORS = 19
 };
 
-/* All 0 or NULL but struct_size, page_size 128, right_window -1. */
-void kvmill_cache_attend_init(kvmill_cache_attend *op);
+/* page_size 128, windows -1. */
+void kvmill_cache_attend_init(kvmill_cache_attend *op, size_t struct_size);
 
 /* The plan needs no shapes: those come with the tensors of each run.  Otherwise as
    kvmill_plan_tensor_scatter. */
@@ -359,8 +398,8 @@ typedef struct kvmill_attention {
     int64_t
         qk_matmul_output_mode; /* 0: scaled products, 1: after softcap, 2: after masks, 3: softmax.
                                   Keys from nonpad_kv_seqlen on give 0 in modes 0 and 1 */
-    int64_t left_window_size;  /* -1: unbounded; else p - left_window_size <= j.  Opset 25 */
-    int64_t right_window_size; /* -1: unbounded; else j <= p + right_window_size.  Opset 25 */
+    int64_t left_window_size;  /* -1; see Windows.  Opset 25 */
+    int64_t right_window_size; /* -1 */
     const DLTensor *Q, *K, *V, *attn_mask, *past_key, *past_value, *nonpad_kv_seqlen;
     const DLTensor *Y, *present_key, *present_value, *qk_matmul_output;
 } kvmill_attention;
@@ -388,7 +427,7 @@ enum {
     KVMILL_ATTENTION_Q = 0,
     KVMILL_ATTENTION_K = 1,
     KVMILL_ATTENTION_V = 2,
-    KVMILL_ATTENTION_MASK = 3,
+    KVMILL_ATTENTION_ATTN_MASK = 3,
     KVMILL_ATTENTION_PAST_KEY = 4,
     KVMILL_ATTENTION_PAST_VALUE = 5,
     KVMILL_ATTENTION_NONPAD_KV_SEQLEN = 6,
@@ -399,8 +438,8 @@ enum {
     KVMILL_ATTENTION_TENSORS = 11
 };
 
-/* All 0 or NULL but struct_size, opset 25, and windows -1. */
-void kvmill_attention_init(kvmill_attention *op);
+/* opset 25, windows -1. */
+void kvmill_attention_init(kvmill_attention *op, size_t struct_size);
 
 /* Otherwise as kvmill_plan_tensor_scatter.  What no kernel of a pack computes (T1 or T2 float64,
    softmax_precision 11, qk_matmul_output) a portable one does, and kvmill_plan_describe says so. */
@@ -429,9 +468,14 @@ typedef struct kvmill_tensor_scatter_attention {
     const DLTensor *write_indices;     /* int64 (B), or NULL for all zero */
 } kvmill_tensor_scatter_attention;
 
+void kvmill_tensor_scatter_attention_init(kvmill_tensor_scatter_attention *op, size_t struct_size);
+
 /* It runs on the tensors of Attention and one more.  In place: present_key is past_key, and
    present_value past_value, in any combination. */
-enum { KVMILL_ATTENTION_WRITE_INDICES = 11, KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS = 12 };
+enum {
+    KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES = KVMILL_ATTENTION_TENSORS,
+    KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS
+};
 
 kvmill_status kvmill_plan_tensor_scatter_attention(const kvmill_tensor_scatter_attention *op,
                                                    const kvmill_plan_options *options,
@@ -480,8 +524,15 @@ typedef struct kvmill_gather {
     const kvmill_element_type *operand_element, *result_element;
 } kvmill_gather;
 
+void kvmill_gather_init(kvmill_gather *op, size_t struct_size);
+
 /* Order of the tensors a gather plan runs on. */
-enum { KVMILL_OPERAND = 0, KVMILL_START_INDICES = 1, KVMILL_RESULT = 2, KVMILL_GATHER_TENSORS = 3 };
+enum {
+    KVMILL_GATHER_OPERAND = 0,
+    KVMILL_GATHER_START_INDICES = 1,
+    KVMILL_GATHER_RESULT = 2,
+    KVMILL_GATHER_TENSORS = 3
+};
 
 /* An op of a scatter's region: a pure function of scalars, by its name without "stablehlo.":
    abs add and atan2 cbrt ceil clamp compare convert cosine count_leading_zeros divide exponential
@@ -536,6 +587,8 @@ typedef struct kvmill_scatter {
     const kvmill_element_type *result_elements; /* NULL = the dtypes, or those of the region */
 } kvmill_scatter;
 
+void kvmill_scatter_init(kvmill_scatter *op, size_t struct_size);
+
 /* A scatter plan runs on inputs, scatter_indices, updates, results and captures (rank 0), in this
    order.  In place: results[i] is inputs[i], for all i or none, and no type changes. */
 
@@ -547,9 +600,12 @@ kvmill_status kvmill_plan_scatter(const kvmill_scatter *op, const kvmill_plan_op
 
 /* Merge partial results of the same queries over disjoint keys: output = sum of exp (lse[i] - lse)
    * outputs[i], lse = log of the sum of exp (lse[i]).  outputs: count arrays of [rows, dim]; lses:
-   count arrays of [rows]; output and lse may be one of the inputs. */
-void kvmill_merge_partials(int64_t count, const float *const *outputs, const float *const *lses,
-                           int64_t rows, int64_t dim, float *output, float *lse);
+   count arrays of [rows], row-major without gaps; output and lse may be one of the inputs, and do
+   not overlap otherwise.  count 0: output is 0 and lse -infinity.  KVMILL_E_NULL, KVMILL_E_SHAPE (a
+   negative number) and KVMILL_E_OVERFLOW leave output and lse as they are.  Any thread. */
+kvmill_status kvmill_merge_partials(int64_t count, const float *const *outputs,
+                                    const float *const *lses, int64_t rows, int64_t dim,
+                                    float *output, float *lse);
 
 /* Create a plan; *plan is NULL on error.  options NULL = no packs, portable kernels.  The plan is
    immutable and may be shared by threads; release it with kvmill_plan_destroy.  The environment
@@ -559,20 +615,24 @@ kvmill_status kvmill_plan_tensor_scatter(const kvmill_tensor_scatter *op,
                                          const kvmill_plan_options *options, kvmill_plan **plan,
                                          kvmill_error *error);
 
-/* NULL is allowed. */
+/* Release a plan that no call uses any more; NULL is allowed.  Any thread. */
 void kvmill_plan_destroy(kvmill_plan *plan);
 
 /* Write what was planned, which kernels were selected and why; at most size bytes with the final
-   NUL.  Returns the length of the whole text, like snprintf. */
+   NUL, none where text is NULL.  Returns the length of the whole text, like snprintf; of a plan that
+   is NULL, 0 and "".  Any thread. */
 size_t kvmill_plan_describe(const kvmill_plan *plan, char *text, size_t size);
 
 /* Bytes of workspace a run of the plan needs, 64-byte aligned; 0 for TensorScatter.  It does not
-   grow with the length of the cache.  Runs at the same time need a workspace each. */
+   grow with the length of the cache.  Runs at the same time need a workspace each.  0 where plan is
+   NULL.  Any thread. */
 size_t kvmill_plan_workspace_size(const kvmill_plan *plan);
 
 /* ---- Running ------------------------------------------------------------------------------ */
 
-/* Run on the calling thread.  tensors: in the op's order; an absent optional one is NULL.  In
+/* Run on the calling thread; any number of threads may run one plan at a time.  workspace: as many
+   bytes as kvmill_plan_workspace_size says, at a multiple of 64; NULL where that is 0.  tensors: in
+   the op's order, as many as its enumeration counts; an absent optional one is NULL.  In
    place: past_cache and present_cache are the same memory and strides.  Other overlaps of an output
    with anything are refused (KVMILL_E_ALIAS). */
 kvmill_status kvmill_run(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
@@ -586,7 +646,11 @@ kvmill_status kvmill_run(const kvmill_plan *plan, const DLTensor *const *tensors
            each part in [0, kvmill_parts (&call)), any thread, any order: kvmill_part (&call, part);
        while (kvmill_next (&call));                          // when all of these are done
 
-   The result does not depend on who runs what.  The tensors must stay valid until the end. */
+   The result does not depend on who runs what.  The tensors and the workspace must stay valid until
+   the end.  A call that kvmill_begin has refused, and one that has ended, has 0 parts, and
+   kvmill_next gives 0; so has one that is all zeros.  kvmill_part does nothing where there is no
+   such part.  A kvmill_call that was never begun, or a phase that is ended while parts run, cannot
+   be told from a good one. */
 typedef struct kvmill_call {
     uint64_t opaque[192];
 } kvmill_call;
@@ -714,15 +778,17 @@ typedef struct kvmill_flow_layout {
     kvmill_fraction ratio_fields;   /* of that, the fields alone */
 } kvmill_flow_layout;
 
-/* struct_size alone is set. */
-void kvmill_flow_init(kvmill_flow *flow);
+/* The flow's attention is a struct of its own, which kvmill_cache_attention_init sets. */
+void kvmill_flow_init(kvmill_flow *flow, size_t struct_size);
+void kvmill_flow_layout_init(kvmill_flow_layout *layout, size_t struct_size);
 
-/* Check everything about a flow and say what it keeps.  layout may be NULL. */
+/* Check everything about a flow and say what it keeps.  layout may be NULL; else its struct_size is
+   set, and of a larger one the bytes that this library does not know become 0.  Any thread. */
 kvmill_status kvmill_flow_describe(const kvmill_flow *flow, kvmill_flow_layout *layout,
                                    kvmill_error *error);
 
 /* Field number i: those of the flow in their order, then "k", then "v", whose dtype is the cache's.
-   0 when there is none. */
+   0 when there is none, or something is NULL that must not be.  The name belongs to the flow. */
 int kvmill_flow_field_at(const kvmill_flow *flow, size_t i, kvmill_flow_field *field);
 
 /* What a plan is made for, at most: its workspace has a few bytes for each page. */
@@ -732,6 +798,8 @@ typedef struct kvmill_flow_limits {
     int64_t pages;       /* of a request */
     int64_t cache_pages; /* of the cache; append alone looks at it */
 } kvmill_flow_limits;
+
+void kvmill_flow_limits_init(kvmill_flow_limits *limits, size_t struct_size);
 
 /* Order of the tensors that plans of flows run on: those of cache attention of the same name, then
    these; others are NULL.  B requests, T tokens, R rows of a request (kv heads, query heads or 1,
@@ -759,13 +827,13 @@ typedef struct kvmill_flow_limits {
    page_ids, sel and block_ids may be longer than what is used; integers are at multiples of their
    size and have no strides. */
 enum {
-    KVMILL_SEQ_LEN = KVMILL_CACHE_ATTENTION_TENSORS,
-    KVMILL_PAGE_INDPTR,
-    KVMILL_PAGE_IDS,
-    KVMILL_SLOT_MAPPING,
-    KVMILL_SEL_INDPTR,
-    KVMILL_SEL,
-    KVMILL_BLOCK_IDS,
+    KVMILL_FLOW_SEQ_LEN = KVMILL_CACHE_ATTENTION_TENSORS,
+    KVMILL_FLOW_PAGE_INDPTR,
+    KVMILL_FLOW_PAGE_IDS,
+    KVMILL_FLOW_SLOT_MAPPING,
+    KVMILL_FLOW_SEL_INDPTR,
+    KVMILL_FLOW_SEL,
+    KVMILL_FLOW_BLOCK_IDS,
     KVMILL_FLOW_FIELDS /* and as many as the flow has */
 };
 
@@ -793,10 +861,11 @@ kvmill_status kvmill_plan_flow_decode(const kvmill_flow *flow, const kvmill_flow
 
 /* ---- CPU ---------------------------------------------------------------------------------- */
 
-/* Name of the i-th instruction set kvmill generates for, worst first, or NULL behind the last. */
+/* Name of the i-th instruction set kvmill generates for, worst first, or NULL after the last.  Any
+   thread, as the next. */
 const char *kvmill_isa_name(size_t i);
 
-/* Whether this CPU (and operating system) runs it; unknown names give 0. */
+/* Whether this CPU (and operating system) runs it; unknown names, and NULL, give 0. */
 int kvmill_isa_usable(const char *isa);
 
 #ifdef __cplusplus

@@ -15,10 +15,10 @@
 extern "C" {
 #endif
 
-#define KVMILL_KERNEL_ABI 3
+#define KVMILL_KERNEL_ABI 4
 
-/* The oldest that the runtime can use: of those below 3 packs end with `manifest`. */
-#define KVMILL_OLDEST_KERNEL_ABI 2
+/* The oldest that the runtime can use.  Packs of kvmill 0.1 have 3 and less. */
+#define KVMILL_OLDEST_KERNEL_ABI 4
 
 /* A shape field that the kernel leaves open: it serves every value. */
 #define KVMILL_ANY (-1)
@@ -435,7 +435,8 @@ struct kvmill_measured {
     struct kvmill_call_size size;
 };
 
-/* A pack: kernels generated together.  A value; immutable; may be shared by threads. */
+/* A pack: kernels generated together.  A value; immutable; may be shared by threads.  abi, count and
+   name are where they are in every ABI. */
 struct kvmill_pack {
     uint32_t abi;
     uint32_t count;
@@ -443,9 +444,8 @@ struct kvmill_pack {
     const struct kvmill_kernel *const *kernels;
     const char *manifest; /* the symbols, a line each, behind a marker `kvmill list` looks for */
     uint32_t measured_count;
-    const struct kvmill_measured *measured; /* records of one choice are neighbours; since ABI 3 */
+    const struct kvmill_measured *measured; /* records of one choice are neighbours */
 };
-typedef struct kvmill_pack kvmill_pack;
 
 #ifdef __cplusplus
 }

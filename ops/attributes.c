@@ -7,6 +7,8 @@
 
 #include "fail.h"
 
+enum { MOST_ITEMS = 64 }; /* of a list of axes */
+
 static kvmill_status refuse_range(const struct op_range *range, int64_t value, int64_t most,
                                   kvmill_error *error) {
     if (most == INT64_MAX)
@@ -83,6 +85,30 @@ kvmill_status kvmill_check_attributes(const struct op *op, const struct op_struc
         status = check_since(part, member, base, error);
         if (status == KVMILL_OK && member->kind == OP_WORD)
             status = check_word(member, base, error);
+    }
+    return status;
+}
+
+static kvmill_status check_list(const char *name, const kvmill_dims *list, bool may_be_open,
+                                kvmill_error *error) {
+    if (list->count > MOST_ITEMS)
+        return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "%s has %zu items; accepted: 0 to %d", name,
+                           list->count, (int)MOST_ITEMS);
+    if (list->count > 0 && list->items == NULL && !may_be_open)
+        return kvmill_fail(error, KVMILL_E_NULL, "%s.items is NULL; its count is %zu", name,
+                           list->count);
+    return KVMILL_OK;
+}
+
+kvmill_status kvmill_check_axis_lists(enum op_family family, const void *base, const char *open,
+                                      kvmill_error *error) {
+    const struct op_struct *part = kvmill_op_of(family, 0)->parts[0];
+    kvmill_status status = KVMILL_OK;
+    for (int i = 0; status == KVMILL_OK && i < part->member_count; i++) {
+        const struct op_member *member = &part->members[i];
+        if (member->kind == OP_DIMS)
+            status = check_list(member->name, kvmill_member_of(member, base),
+                                open != NULL && strcmp(member->name, open) == 0, error);
     }
     return status;
 }

@@ -14,4 +14,9 @@ kvmill_status kvmill_check_attributes(const struct op *op, const struct op_struc
 kvmill_status kvmill_check_members(enum op_family family, int number, const void *base,
                                    kvmill_error *error);
 
+/* The lists of axes in it: of no more items than any tensor has axes, and not NULL, except the one
+   called `open`, whose items may be unknown; or NULL. */
+kvmill_status kvmill_check_axis_lists(enum op_family family, const void *base, const char *open,
+                                 kvmill_error *error);
+
 #endif

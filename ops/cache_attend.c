@@ -12,10 +12,6 @@ static const DLDataType bool_type = {KVMILL_DL_BOOL, 8, 1}, float32_type = {kDLF
 
 enum { MOST_BIAS = 8 };
 
-void kvmill_cache_attend_init(kvmill_cache_attend *op) {
-    kvmill_op_init(kvmill_op_of(OP_CACHE_ATTEND, 0)->parts[0], op);
-}
-
 static int64_t or_default(int64_t value, int64_t otherwise) {
     return value ? value : otherwise;
 }
@@ -162,7 +158,7 @@ static kvmill_status check_scores(const kvmill_cache_attend *op,
     bool fast = op->math != NULL && strcmp(op->math, "fast") == 0;
     geometry->math = fast ? KVMILL_MATH_FAST : KVMILL_MATH_F32;
     geometry->causal = op->is_causal != 0;
-    geometry->window = op->window;
+    geometry->window = kvmill_window_of(op->left_window_size);
     geometry->softcap = op->softcap;
     geometry->page_size = op->page_size;
     geometry->scale =

@@ -16,10 +16,6 @@ const char *kvmill_cache_op_name(enum kvmill_cache_op which) {
     return names[which];
 }
 
-void kvmill_cache_attention_init(kvmill_cache_attention *op) {
-    kvmill_op_init(kvmill_op_of(OP_CACHE_ATTENTION, 0)->parts[0], op);
-}
-
 /* ---- Heads ---- */
 
 static int64_t or_default(int64_t value, int64_t otherwise) {
@@ -85,7 +81,7 @@ static kvmill_status check_scores(const kvmill_cache_attention *op,
     bool fast = op->math != NULL && strcmp(op->math, "fast") == 0;
     geometry->math = fast ? KVMILL_MATH_FAST : KVMILL_MATH_F32;
     geometry->causal = op->is_causal != 0;
-    geometry->window = op->window;
+    geometry->window = kvmill_window_of(op->left_window_size);
     geometry->softcap = op->softcap;
     geometry->scale = op->softmax_scale == 0 ? 1 / sqrt((double)op->head_dim) : op->softmax_scale;
     return status == KVMILL_OK ? check_alibi(op, geometry, error) : status;

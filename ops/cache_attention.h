@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include <kvmill.h>
+#include <kvmill_kernel.h>
 
 #include "../defs/format.h"
 
@@ -21,6 +22,12 @@ enum kvmill_cache_op {
 const char *kvmill_cache_op_name(enum kvmill_cache_op which);
 
 /* The attributes resolved: defaults filled in, types as kernels see them. */
+/* Positions that a query sees, its own included; 0: all. */
+static inline int64_t kvmill_window_of(int64_t left_window_size) {
+    bool is_bound = left_window_size >= 0 && left_window_size < INT64_MAX;
+    return is_bound ? left_window_size + 1 : 0;
+}
+
 struct kvmill_cache_geometry {
     enum kvmill_cache_op which;
     bool dynamic, causal, alibi, paged;
@@ -31,7 +38,7 @@ struct kvmill_cache_geometry {
     bool value_differs;
     int math;
     double scale, softcap;
-    int64_t window;
+    int64_t window; /* kvmill_window_of */
     int64_t alibi_heads, alibi_first;
     double alibi_scale;
 };

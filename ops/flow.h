@@ -198,6 +198,15 @@ struct kvmill_flow_place {
     int number;
 };
 
+/* A caller's flow and its attention as this library has them. */
+struct kvmill_own_flow {
+    kvmill_flow flow;
+    kvmill_cache_attention attention;
+};
+
+/* The attention of a flow that was taken; the flow refers to the copy then. */
+kvmill_status kvmill_take_flow_attention(struct kvmill_own_flow *own, kvmill_error *error);
+
 /* Check everything.  Messages do not repeat the place. */
 kvmill_status kvmill_flow_check(const kvmill_flow *flow, struct kvmill_flow_problem *problem,
                                 struct kvmill_flow_place *place, kvmill_error *error);
@@ -206,7 +215,7 @@ kvmill_status kvmill_flow_check(const kvmill_flow *flow, struct kvmill_flow_prob
 kvmill_status kvmill_flow_verify(const kvmill_flow *flow, struct kvmill_flow_problem *problem,
                                  kvmill_error *error);
 
-/* The layout of a checked flow; struct_size is not looked at. */
+/* The layout of a checked flow but for struct_size. */
 void kvmill_flow_layout_of(const struct kvmill_flow_problem *problem, kvmill_flow_layout *layout);
 
 /* ---- Pages of a row ---- */

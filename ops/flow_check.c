@@ -21,12 +21,13 @@ kvmill_status kvmill_flow_check_name(const struct checker *checker, const char *
     size_t length = strlen(name), at = strspn(name, letters);
     while (at > 0 && at < length && strchr(digits, name[at]) != NULL)
         at += 1 + strspn(name + at + 1, letters);
-    bool ours = strncmp(name, "km_", 3) == 0 || strncmp(name, "m4_", 3) == 0;
+    const char *word = name + strspn(name, "_"); /* templates' own macros may begin with _ */
+    bool ours = strncmp(word, "km_", 3) == 0 || strncmp(word, "m4_", 3) == 0;
     if (length == 0 || length > 47 || at != length || ours)
         return REFUSE(
             checker, ATTRIBUTE,
             "the name is \"%.60s\"; accepted: 1 to 47 letters, digits and underscores, no "
-            "digit first (not km_ or m4_)",
+            "digit first, nor km_ or m4_ (after any underscores)",
             name);
     return KVMILL_OK;
 }
@@ -50,6 +51,8 @@ static kvmill_status check_new_name(const struct checker *checker, const char *n
 
 /* ---- Numbers in a range ---- */
 
+enum { MOST_LAYERS = 1 << 16 };
+
 struct range {
     const char *list, *name;
     int64_t value, least, most;
@@ -68,6 +71,27 @@ static kvmill_status check_ranges(struct checker *checker, const struct range *r
     return KVMILL_OK;
 }
 
+static kvmill_status check_lists(struct checker *checker) {
+    const kvmill_flow *flow = checker->flow;
+    const struct {
+        const char *list;
+        const void *items;
+        size_t count;
+    } lists[] = {
+        {"fields", flow->fields, flow->field_count},
+        {"constants", flow->constants, flow->constant_count},
+        {"cache", flow->cache, flow->cache_count},
+        {"index", flow->index, flow->index_count},
+        {"layers_skip", flow->layers_skip, flow->layers_skip_count},
+    };
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        stand_at(checker, lists[i].list, -1);
+        if (lists[i].items == NULL && lists[i].count > 0)
+            return REFUSE(checker, NULL, "is NULL; its count is %zu", lists[i].count);
+    }
+    return KVMILL_OK;
+}
+
 static kvmill_status check_counts(struct checker *checker) {
     const kvmill_flow *flow = checker->flow;
     const struct range ranges[] = {
@@ -75,8 +99,10 @@ static kvmill_status check_counts(struct checker *checker) {
         {"constants", "the count", (int64_t)flow->constant_count, 0, KVMILL_MOST_FLOW_CONSTANTS},
         {"cache", "the count", (int64_t)flow->cache_count, 0, KVMILL_MOST_FLOW_OPS},
         {"index", "the count", (int64_t)flow->index_count, 0, KVMILL_MOST_FLOW_OPS},
+        {"layers_skip", "the count", (int64_t)flow->layers_skip_count, 0, MOST_LAYERS},
     };
-    return check_ranges(checker, ranges, sizeof ranges / sizeof *ranges);
+    kvmill_status status = check_ranges(checker, ranges, sizeof ranges / sizeof *ranges);
+    return status == KVMILL_OK ? check_lists(checker) : status;
 }
 
 /* ---- Attention ---- */
@@ -313,8 +339,6 @@ static kvmill_status check_layers(struct checker *checker) {
     const kvmill_flow *flow = checker->flow;
     const struct kvmill_cache_geometry *geometry = &checker->problem->geometry;
     stand_at(checker, "layers_skip", -1);
-    if (flow->layers_skip_count > 0 && flow->layers_skip == NULL)
-        return REFUSE(checker, NULL, "is NULL");
     for (size_t i = 0; i < flow->layers_skip_count; i++) {
         if (flow->layers_skip[i] < 0)
             return REFUSE(checker, ATTRIBUTE, "has layer %" PRId64 "; accepted: 0 or more",

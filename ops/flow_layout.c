@@ -1,8 +1,10 @@
 /* What a flow keeps for each page, and what the library says about flows.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include "../defs/op_tables.h"
 #include "fail.h"
 #include "flow.h"
+#include "structs.h"
 
 /* ---- What a flow keeps ---- */
 
@@ -42,10 +44,6 @@ void kvmill_flow_layout_of(const struct kvmill_flow_problem *problem, kvmill_flo
 
 /* ---- For the library's users ---- */
 
-void kvmill_flow_init(kvmill_flow *flow) {
-    *flow = (kvmill_flow){.struct_size = sizeof *flow};
-}
-
 /* The place in front of the message. */
 static kvmill_status tell_place(const struct kvmill_flow_place *place, kvmill_status status,
                                 const kvmill_error *reason, kvmill_error *error) {
@@ -57,19 +55,39 @@ static kvmill_status tell_place(const struct kvmill_flow_place *place, kvmill_st
                        reason->message);
 }
 
+kvmill_status kvmill_take_flow_attention(struct kvmill_own_flow *own, kvmill_error *error) {
+    kvmill_status status = kvmill_take_struct(&kvmill_cache_attention_attributes, "flow.attention",
+                                              own->flow.attention, &own->attention, error);
+    own->flow.attention = &own->attention;
+    return status;
+}
+
+static kvmill_status take_flow(const kvmill_flow *given, struct kvmill_own_flow *own,
+                               kvmill_error *error) {
+    kvmill_status status =
+        kvmill_take_struct(kvmill_flow_op_def.parts[0], "flow", given, &own->flow, error);
+    return status == KVMILL_OK ? kvmill_take_flow_attention(own, error) : status;
+}
+
+/* K or V as a field. */
+static kvmill_flow_field cache_field(const kvmill_cache_attention *attention, bool is_value) {
+    bool differs = is_value && attention->value_differs;
+    return (kvmill_flow_field){is_value ? "v" : "k", attention->page_size,
+                               differs && attention->value_head_dim ? attention->value_head_dim
+                                                                    : attention->head_dim,
+                               differs ? attention->value_T2 : attention->T2};
+}
+
 int kvmill_flow_field_at(const kvmill_flow *flow, size_t i, kvmill_flow_field *field) {
-    const kvmill_cache_attention *attention = flow->attention;
-    if (i < flow->field_count) {
-        *field = flow->fields[i];
-        return 1;
-    }
-    bool is_value = i == flow->field_count + 1, differs = is_value && attention->value_differs;
-    if (i > flow->field_count + 1)
+    struct kvmill_own_flow own;
+    if (field == NULL || take_flow(flow, &own, NULL) != KVMILL_OK)
         return 0;
-    *field = (kvmill_flow_field){is_value ? "v" : "k", attention->page_size,
-                                 differs && attention->value_head_dim ? attention->value_head_dim
-                                                                      : attention->head_dim,
-                                 differs ? attention->value_T2 : attention->T2};
+    if (i < own.flow.field_count && own.flow.fields == NULL)
+        return 0;
+    if (i >= own.flow.field_count && i - own.flow.field_count > 1)
+        return 0;
+    *field = i < own.flow.field_count ? own.flow.fields[i]
+                                      : cache_field(&own.attention, i > own.flow.field_count);
     return 1;
 }
 
@@ -81,26 +99,16 @@ kvmill_status kvmill_flow_verify(const kvmill_flow *flow, struct kvmill_flow_pro
     return status == KVMILL_OK ? kvmill_succeed(error) : tell_place(&place, status, &reason, error);
 }
 
-static kvmill_status check_sizes(const kvmill_flow *flow, const kvmill_flow_layout *layout,
-                                 kvmill_error *error) {
-    if (flow == NULL)
-        return kvmill_fail(error, KVMILL_E_NULL, "flow is NULL");
-    if (flow->struct_size < sizeof *flow)
-        return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "flow.struct_size is %zu; accepted: %zu",
-                           flow->struct_size, sizeof *flow);
-    if (layout != NULL && layout->struct_size < sizeof *layout)
-        return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "layout.struct_size is %zu; accepted: %zu",
-                           layout->struct_size, sizeof *layout);
-    return KVMILL_OK;
-}
-
 kvmill_status kvmill_flow_describe(const kvmill_flow *flow, kvmill_flow_layout *layout,
                                    kvmill_error *error) {
     struct kvmill_flow_problem problem;
-    kvmill_status status = check_sizes(flow, layout, error);
+    struct kvmill_own_flow own;
+    kvmill_flow_layout own_layout = {0};
+    kvmill_status status = take_flow(flow, &own, error);
     if (status == KVMILL_OK)
-        status = kvmill_flow_verify(flow, &problem, error);
-    if (status == KVMILL_OK && layout != NULL)
-        kvmill_flow_layout_of(&problem, layout);
-    return status;
+        status = kvmill_flow_verify(&own.flow, &problem, error);
+    if (status != KVMILL_OK || layout == NULL)
+        return status;
+    kvmill_flow_layout_of(&problem, &own_layout);
+    return kvmill_give_struct(&kvmill_flow_layout_struct, "layout", &own_layout, layout, error);
 }

@@ -181,7 +181,9 @@ static kvmill_status check_result(const kvmill_gather *op, kvmill_error *error) 
 static kvmill_status check_tensors(const kvmill_gather *op, kvmill_error *error) {
     if (op->operand == NULL || op->start_indices == NULL)
         return kvmill_refuse_null(op->operand == NULL ? "operand" : "start_indices", error);
-    kvmill_status status = kvmill_check_rank("operand", op->operand, error);
+    kvmill_status status = kvmill_check_axis_lists(OP_GATHER, op, "slice_sizes", error);
+    if (status == KVMILL_OK)
+        status = kvmill_check_rank("operand", op->operand, error);
     if (status == KVMILL_OK)
         status = kvmill_check_rank("start_indices", op->start_indices, error);
     if (status == KVMILL_OK && op->result != NULL)

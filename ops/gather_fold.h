@@ -4,6 +4,8 @@
 #ifndef KVMILL_OPS_GATHER_FOLD_H
 #define KVMILL_OPS_GATHER_FOLD_H
 
+#include <kvmill_kernel.h>
+
 #include "windows.h"
 
 /* Windows that are longer in one piece are cut, and a kernel need not know their size; loops that

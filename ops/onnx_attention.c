@@ -15,10 +15,6 @@ enum { OPSET_OF_NONPAD = 24, OPSET_OF_WINDOWS = 25 };
 /* TensorProto's numbers of element types. */
 enum { PRECISION_FLOAT = 1, PRECISION_HALF = 10, PRECISION_DOUBLE = 11, PRECISION_BFLOAT16 = 16 };
 
-void kvmill_attention_init(kvmill_attention *op) {
-    kvmill_op_init(kvmill_op_of(OP_ATTENTION, 0)->parts[0], op);
-}
-
 enum { ALL_TENSORS = KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS };
 
 /* ---- Tensors ---- */
@@ -27,7 +23,7 @@ const char *const kvmill_attention_names[KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS
     [KVMILL_ATTENTION_Q] = "Q",
     [KVMILL_ATTENTION_K] = "K",
     [KVMILL_ATTENTION_V] = "V",
-    [KVMILL_ATTENTION_MASK] = "attn_mask",
+    [KVMILL_ATTENTION_ATTN_MASK] = "attn_mask",
     [KVMILL_ATTENTION_PAST_KEY] = "past_key",
     [KVMILL_ATTENTION_PAST_VALUE] = "past_value",
     [KVMILL_ATTENTION_NONPAD_KV_SEQLEN] = "nonpad_kv_seqlen",
@@ -35,7 +31,7 @@ const char *const kvmill_attention_names[KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS
     [KVMILL_ATTENTION_PRESENT_KEY] = "present_key",
     [KVMILL_ATTENTION_PRESENT_VALUE] = "present_value",
     [KVMILL_ATTENTION_QK_MATMUL_OUTPUT] = "qk_matmul_output",
-    [KVMILL_ATTENTION_WRITE_INDICES] = "write_indices",
+    [KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES] = "write_indices",
 };
 
 void kvmill_attention_tensors(const kvmill_attention *op, const DLTensor **tensors) {
@@ -174,10 +170,10 @@ static DLDataType wanted_type(const struct checked *checked, int which) {
     case KVMILL_ATTENTION_PAST_VALUE:
     case KVMILL_ATTENTION_PRESENT_VALUE:
         return checked->op->V->dtype;
-    case KVMILL_ATTENTION_MASK:
+    case KVMILL_ATTENTION_ATTN_MASK:
         return checked->op->attn_mask->dtype;
     case KVMILL_ATTENTION_NONPAD_KV_SEQLEN:
-    case KVMILL_ATTENTION_WRITE_INDICES:
+    case KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES:
         return (DLDataType){kDLInt, 64, 1};
     default:
         return checked->op->Q->dtype;
@@ -191,7 +187,7 @@ static kvmill_status check_types(const struct checked *checked) {
     if (!kvmill_attention_takes(checked->op->V->dtype))
         return refuse_type(checked, KVMILL_ATTENTION_V, floats);
     if (checked->op->attn_mask != NULL && !is_mask_type(checked->op->attn_mask->dtype))
-        return refuse_type(checked, KVMILL_ATTENTION_MASK,
+        return refuse_type(checked, KVMILL_ATTENTION_ATTN_MASK,
                            "bool, integers of 8 to 64 bits, float16, bfloat16, float32, float64");
     for (int i = 0; i < ALL_TENSORS; i++)
         if (checked->tensor[i] != NULL &&
@@ -334,7 +330,7 @@ static struct shape shape_of(const struct kvmill_attention_geometry *g, int whic
     case KVMILL_ATTENTION_PAST_VALUE:
         return of_cache(g, g->past, g->value_dim);
     case KVMILL_ATTENTION_NONPAD_KV_SEQLEN:
-    case KVMILL_ATTENTION_WRITE_INDICES:
+    case KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES:
         return (struct shape){1, {g->batch}};
     case KVMILL_ATTENTION_Y:
         return of_heads(g, g->heads, g->queries, g->value_dim);
@@ -377,7 +373,7 @@ static kvmill_status check_shape(const struct checked *checked, int which) {
    24 the last dim is that of keys; then it may be shorter, and 1 is no exception. */
 static kvmill_status check_mask(const struct checked *checked) {
     const DLTensor *mask = checked->op->attn_mask;
-    struct shape all = shape_of(&checked->geometry, KVMILL_ATTENTION_MASK);
+    struct shape all = shape_of(&checked->geometry, KVMILL_ATTENTION_ATTN_MASK);
     bool same = mask->ndim >= 1 && mask->ndim <= MOST_RANK;
     for (int d = 0; same && d + 1 < mask->ndim; d++)
         same = mask->shape[d] == 1 || may_be_equal(mask->shape[d], all.dims[4 - mask->ndim + d]);
@@ -385,7 +381,7 @@ static kvmill_status check_mask(const struct checked *checked) {
     bool may_be_short = checked->op->opset >= OPSET_OF_NONPAD;
     if (same && (may_be_equal(last, keys) || (may_be_short && last < keys)))
         return KVMILL_OK;
-    return refuse_shape(checked, KVMILL_ATTENTION_MASK, &all,
+    return refuse_shape(checked, KVMILL_ATTENTION_ATTN_MASK, &all,
                         may_be_short ? ", or its last dims, the last or any 1, or the last less"
                                      : ", or its last dims, any but the last 1");
 }
@@ -417,7 +413,8 @@ static kvmill_status check_shapes(struct checked *checked) {
     find_counts(checked);
     for (int i = 0; status == KVMILL_OK && i < ALL_TENSORS; i++)
         if (checked->tensor[i] != NULL)
-            status = i == KVMILL_ATTENTION_MASK ? check_mask(checked) : check_shape(checked, i);
+            status =
+                i == KVMILL_ATTENTION_ATTN_MASK ? check_mask(checked) : check_shape(checked, i);
     return status;
 }
 
@@ -500,7 +497,7 @@ kvmill_status kvmill_attention_step_check(const kvmill_tensor_scatter_attention 
     struct checked checked = {
         .op = op->attention, .mode = op->mode, .geometry = {.step = true}, .error = error};
     kvmill_attention_tensors(op->attention, checked.tensor);
-    checked.tensor[KVMILL_ATTENTION_WRITE_INDICES] = op->write_indices;
+    checked.tensor[KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES] = op->write_indices;
     const struct op *own = kvmill_op_of(OP_ATTENTION, 1);
     kvmill_status status = kvmill_check_attributes(own, own->parts[2], op, error);
     if (status == KVMILL_OK)

@@ -7,6 +7,8 @@
 #include "extent.h"
 #include "fail.h"
 
+enum { MOST_RANK = 64 };
+
 kvmill_status kvmill_refuse_null(const char *name, kvmill_error *error) {
     return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL; a tensor is required", name);
 }
@@ -31,9 +33,22 @@ kvmill_status kvmill_refuse_shape(const char *name, const DLTensor *tensor, int 
                        kvmill_shape_words(tensor, &have), kvmill_shape_words(&wanted, &want), more);
 }
 
+kvmill_status kvmill_check_form(const char *name, const DLTensor *tensor, kvmill_error *error) {
+    if (tensor->ndim < 0 || tensor->ndim > MOST_RANK)
+        return kvmill_fail(error, KVMILL_E_SHAPE, "%s has rank %d; accepted: 0 to %d", name,
+                           tensor->ndim, (int)MOST_RANK);
+    if (tensor->ndim > 0 && tensor->shape == NULL)
+        return kvmill_fail(error, KVMILL_E_NULL, "the shape of %s is NULL; its rank is %d", name,
+                           tensor->ndim);
+    return KVMILL_OK;
+}
+
 kvmill_status kvmill_check_dims(const char *name, const DLTensor *tensor, int64_t least,
                                 kvmill_error *error) {
     struct kvmill_shape_text words;
+    kvmill_status status = kvmill_check_form(name, tensor, error);
+    if (status != KVMILL_OK)
+        return status;
     int64_t count = kvmill_element_count(tensor);
     for (int d = 0; d < tensor->ndim; d++)
         if (tensor->shape[d] < least)

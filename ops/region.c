@@ -127,6 +127,9 @@ kvmill_status kvmill_program_make(const kvmill_region *region, size_t count,
     kvmill_status status = check_counts(region, count, error);
     if (status != KVMILL_OK)
         return status;
+    if (region->ops == NULL && region->op_count > 0)
+        return kvmill_fail(error, KVMILL_E_NULL, "region: ops is NULL; its count is %zu",
+                           region->op_count);
     memset(program, 0, sizeof *program);
     program->arguments = (int)(2 * count);
     program->ops = (int)region->op_count;

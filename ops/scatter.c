@@ -79,7 +79,9 @@ static kvmill_status check_tensors(const kvmill_scatter *op, kvmill_error *error
     if (op->count == 0 || op->count > KVMILL_MOST_INPUTS)
         return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "C5: %zu inputs; accepted: 1 to %d",
                            op->count, (int)KVMILL_MOST_INPUTS);
-    kvmill_status status = check_given("inputs", op->inputs, op->count, error);
+    kvmill_status status = kvmill_check_axis_lists(OP_SCATTER, op, NULL, error);
+    if (status == KVMILL_OK)
+        status = check_given("inputs", op->inputs, op->count, error);
     if (status == KVMILL_OK)
         status = check_given("scatter_indices", &op->scatter_indices, 1, error);
     if (status == KVMILL_OK)

@@ -22,6 +22,21 @@ static kvmill_status check_presence(const kvmill_tensor_scatter *op, kvmill_erro
     return KVMILL_OK;
 }
 
+static kvmill_status check_forms(const kvmill_tensor_scatter *op, kvmill_error *error) {
+    const struct {
+        const char *name;
+        const DLTensor *tensor;
+    } given[] = {{"past_cache", op->past_cache},
+                 {"update", op->update},
+                 {"write_indices", op->write_indices},
+                 {"present_cache", op->present_cache}};
+    kvmill_status status = check_presence(op, error);
+    for (size_t i = 0; status == KVMILL_OK && i < sizeof given / sizeof *given; i++)
+        if (given[i].tensor != NULL)
+            status = kvmill_check_form(given[i].name, given[i].tensor, error);
+    return status;
+}
+
 static kvmill_status check_axis(const kvmill_tensor_scatter *op, kvmill_error *error) {
     int64_t rank = op->past_cache->ndim;
     if (rank < 2)
@@ -144,7 +159,7 @@ static struct kvmill_row_geometry fold(const kvmill_tensor_scatter *op, int axis
 kvmill_status kvmill_tensor_scatter_check(const kvmill_tensor_scatter *op,
                                           struct kvmill_row_geometry *geometry,
                                           kvmill_error *error) {
-    kvmill_status status = check_presence(op, error);
+    kvmill_status status = check_forms(op, error);
     if (status == KVMILL_OK)
         status = check_axis(op, error);
     if (status == KVMILL_OK)

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include <kvmill.h>
+#include <kvmill_kernel.h>
 
 /* A TensorScatter of any rank is one of rank 4: cache [batch, heads, capacity, row], update
    [batch, heads, rows, row].  Counts are elements; KVMILL_DYNAMIC where not known yet. */

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tap.h"
 
@@ -258,20 +259,20 @@ static void open_lengths(struct attention *a, struct dice *dice) {
     int64_t starts = a->sequences + 1;
     if (!a->op.dynamic_batching) {
         if (has_cache(a))
-            open_number(a, KVMILL_START_POS, a->start[0], dice);
+            open_number(a, KVMILL_CACHE_ATTENTION_START_POS, a->start[0], dice);
         return;
     }
-    open_tensor(a, KVMILL_SEQSTARTS, int64, 1, &starts, dice);
-    fill_numbers(a, KVMILL_SEQSTARTS, starts, a->seqstarts);
-    open_tensor(a, KVMILL_KVSTARTS, int64, 1, &starts, dice);
-    fill_numbers(a, KVMILL_KVSTARTS, starts, a->kvstarts);
-    open_number(a, KVMILL_MAX_SEQLEN, a->longest_tokens + a->max_slack, dice);
-    open_number(a, KVMILL_MAX_KVLEN, a->longest_length + a->max_slack, dice);
+    open_tensor(a, KVMILL_CACHE_ATTENTION_SEQSTARTS, int64, 1, &starts, dice);
+    fill_numbers(a, KVMILL_CACHE_ATTENTION_SEQSTARTS, starts, a->seqstarts);
+    open_tensor(a, KVMILL_CACHE_ATTENTION_KVSTARTS, int64, 1, &starts, dice);
+    fill_numbers(a, KVMILL_CACHE_ATTENTION_KVSTARTS, starts, a->kvstarts);
+    open_number(a, KVMILL_CACHE_ATTENTION_MAX_SEQLEN, a->longest_tokens + a->max_slack, dice);
+    open_number(a, KVMILL_CACHE_ATTENTION_MAX_KVLEN, a->longest_length + a->max_slack, dice);
     if (has_query(a))
-        open_number(a, KVMILL_DECODING_BATCHES, a->decoding, dice);
+        open_number(a, KVMILL_CACHE_ATTENTION_DECODING_BATCHES, a->decoding, dice);
     if (has_cache(a)) {
-        open_tensor(a, KVMILL_START_POS, int64, 1, &a->sequences, dice);
-        fill_numbers(a, KVMILL_START_POS, a->sequences, a->start);
+        open_tensor(a, KVMILL_CACHE_ATTENTION_START_POS, int64, 1, &a->sequences, dice);
+        fill_numbers(a, KVMILL_CACHE_ATTENTION_START_POS, a->sequences, a->start);
     }
 }
 
@@ -286,8 +287,8 @@ static void place_offsets(struct attention *a, struct dice *dice) {
         a->capacity = next + length_of(a, order[i]);
         next = a->capacity + dice_range(dice, 0, 2);
     }
-    open_tensor(a, KVMILL_CACHESTARTS, int64, 1, &a->sequences, dice);
-    fill_numbers(a, KVMILL_CACHESTARTS, a->sequences, starts);
+    open_tensor(a, KVMILL_CACHE_ATTENTION_CACHESTARTS, int64, 1, &a->sequences, dice);
+    fill_numbers(a, KVMILL_CACHE_ATTENTION_CACHESTARTS, a->sequences, starts);
 }
 
 static int64_t pages_of(const struct attention *a, int64_t b) {
@@ -346,8 +347,9 @@ static void place_pages(struct attention *a, struct dice *dice) {
         if (may_share(a, b))
             table[b * a->pages] = table[0];
     }
-    open_tensor(a, KVMILL_CACHESTARTS, int64, 2, (const int64_t[]){a->sequences, a->pages}, dice);
-    fill_numbers(a, KVMILL_CACHESTARTS, a->sequences * a->pages, table);
+    open_tensor(a, KVMILL_CACHE_ATTENTION_CACHESTARTS, int64, 2,
+                (const int64_t[]){a->sequences, a->pages}, dice);
+    fill_numbers(a, KVMILL_CACHE_ATTENTION_CACHESTARTS, a->sequences * a->pages, table);
     free(table);
     free(order);
 }
@@ -379,7 +381,7 @@ static int cache_shape(const struct attention *a, int64_t last, int64_t *dims) {
 static void open_side(struct attention *a, bool value, struct dice *dice) {
     struct side side = side_of(a, value);
     int64_t dims[6];
-    int cache = value ? KVMILL_VALUE_CACHE : KVMILL_CACHE;
+    int cache = value ? KVMILL_CACHE_ATTENTION_VALUE_CACHE : KVMILL_CACHE_ATTENTION_CACHE;
     int rank = cache_shape(a, last_dim(&side), dims);
     open_tensor(a, cache, side.T2, rank, dims, dice);
     fill_nan(a, cache, dice);
@@ -458,7 +460,7 @@ static void open_cache(struct attention *a, struct dice *dice) {
         spoil_blocks(&problem, &problem.value, dice);
     fill_past(a, false, dice);
     fill_past(a, true, dice);
-    for (int i = KVMILL_CACHE; i <= KVMILL_VALUE_SCALE; i++)
+    for (int i = KVMILL_CACHE_ATTENTION_CACHE; i <= KVMILL_CACHE_ATTENTION_VALUE_SCALE; i++)
         if (is_open(&a->tensor[i]))
             attention_refresh(a, i);
 }
@@ -491,9 +493,11 @@ static void open_mask_tensor(struct attention *a, struct dice *dice) {
                        a->longest_length + a->mask_padding};
     int64_t ragged[] = {H, a->seqstarts[a->sequences], a->kvstarts[a->sequences] + a->mask_padding};
     if (a->op.dynamic_batching)
-        open_tensor(a, KVMILL_ATTN_MASK, a->op.T1, a->mask_rank, ragged + 3 - a->mask_rank, dice);
+        open_tensor(a, KVMILL_CACHE_ATTENTION_ATTN_MASK, a->op.T1, a->mask_rank,
+                    ragged + 3 - a->mask_rank, dice);
     else
-        open_tensor(a, KVMILL_ATTN_MASK, a->op.T1, a->mask_rank, fixed + 4 - a->mask_rank, dice);
+        open_tensor(a, KVMILL_CACHE_ATTENTION_ATTN_MASK, a->op.T1, a->mask_rank,
+                    fixed + 4 - a->mask_rank, dice);
 }
 
 static double choose_mask(struct dice *dice) {
@@ -512,7 +516,7 @@ static void fill_mask_rows(struct attention *a, const struct oracle_attention *p
     for (int64_t t = a->seqstarts[b]; t < a->seqstarts[b + 1]; t++) {
         bool empty = dice_once_in(dice, 20);
         for (int64_t j = 0; j < length_of(a, b); j++)
-            oracle_put(problem->activation, a->dense[KVMILL_ATTN_MASK],
+            oracle_put(problem->activation, a->dense[KVMILL_CACHE_ATTENTION_ATTN_MASK],
                        mask_number(problem, b, h, t, j), empty ? -INFINITY : choose_mask(dice));
     }
 }
@@ -520,29 +524,32 @@ static void fill_mask_rows(struct attention *a, const struct oracle_attention *p
 /* What is not a score's is NaN. */
 static void open_mask(struct attention *a, struct dice *dice) {
     open_mask_tensor(a, dice);
-    fill_nan(a, KVMILL_ATTN_MASK, dice);
+    fill_nan(a, KVMILL_CACHE_ATTENTION_ATTN_MASK, dice);
     struct oracle_attention problem = attention_problem(a);
     for (int64_t b = 0; b < a->sequences; b++)
         for (int64_t h = 0; h < a->op.num_heads; h++)
             fill_mask_rows(a, &problem, b, h, dice);
-    attention_refresh(a, KVMILL_ATTN_MASK);
+    attention_refresh(a, KVMILL_CACHE_ATTENTION_ATTN_MASK);
 }
 
 static void open_sinks(struct attention *a, struct dice *dice) {
     DLDataType type = a->sinks_are_activations ? a->op.T1 : float32;
-    open_tensor(a, KVMILL_SINKS, type, 1, &a->op.num_heads, dice);
+    open_tensor(a, KVMILL_CACHE_ATTENTION_SINKS, type, 1, &a->op.num_heads, dice);
     for (int64_t h = 0; h < a->op.num_heads; h++)
-        oracle_put(attention_type(type), a->dense[KVMILL_SINKS], h, between(dice, -2, 3));
-    attention_refresh(a, KVMILL_SINKS);
+        oracle_put(attention_type(type), a->dense[KVMILL_CACHE_ATTENTION_SINKS], h,
+                   between(dice, -2, 3));
+    attention_refresh(a, KVMILL_CACHE_ATTENTION_SINKS);
 }
 
 static void open_scores(struct attention *a, struct dice *dice) {
     const kvmill_cache_attention *op = &a->op;
-    open_input(a, KVMILL_QUERY, a->seqstarts, op->num_heads, op->head_dim, a->query_size, dice);
-    open_activations(a, KVMILL_ATTN_OUTPUT, op->partial ? float32 : op->T1, a->seqstarts,
-                     op->num_heads, value_dim(a), dice);
+    open_input(a, KVMILL_CACHE_ATTENTION_QUERY, a->seqstarts, op->num_heads, op->head_dim,
+               a->query_size, dice);
+    open_activations(a, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, op->partial ? float32 : op->T1,
+                     a->seqstarts, op->num_heads, value_dim(a), dice);
     if (op->partial)
-        open_activations(a, KVMILL_LSE, float32, a->seqstarts, op->num_heads, 0, dice);
+        open_activations(a, KVMILL_CACHE_ATTENTION_LSE, float32, a->seqstarts, op->num_heads, 0,
+                         dice);
     if (a->mask_rank != 0)
         open_mask(a, dice);
     if (a->has_sinks)
@@ -552,16 +559,20 @@ static void open_scores(struct attention *a, struct dice *dice) {
 static void open_keys(struct attention *a, struct dice *dice) {
     int64_t heads = kv_heads(a), repeated = heads * a->op.num_repeat;
     if (has_cache(a)) {
-        open_input(a, KVMILL_CURRENT_KEY, a->seqstarts, heads, a->op.head_dim, 1, dice);
-        open_input(a, KVMILL_CURRENT_VALUE, a->seqstarts, heads, value_dim(a), 1, dice);
+        open_input(a, KVMILL_CACHE_ATTENTION_CURRENT_KEY, a->seqstarts, heads, a->op.head_dim, 1,
+                   dice);
+        open_input(a, KVMILL_CACHE_ATTENTION_CURRENT_VALUE, a->seqstarts, heads, value_dim(a), 1,
+                   dice);
         open_cache(a, dice);
     } else {
-        open_input(a, KVMILL_KEY, a->kvstarts, heads, a->op.head_dim, 1, dice);
-        open_input(a, KVMILL_VALUE, a->kvstarts, heads, value_dim(a), 1, dice);
+        open_input(a, KVMILL_CACHE_ATTENTION_KEY, a->kvstarts, heads, a->op.head_dim, 1, dice);
+        open_input(a, KVMILL_CACHE_ATTENTION_VALUE, a->kvstarts, heads, value_dim(a), 1, dice);
     }
     if (!has_query(a)) {
-        open_activations(a, KVMILL_KEY, a->op.T1, a->kvstarts, repeated, a->op.head_dim, dice);
-        open_activations(a, KVMILL_VALUE, a->op.T1, a->kvstarts, repeated, value_dim(a), dice);
+        open_activations(a, KVMILL_CACHE_ATTENTION_KEY, a->op.T1, a->kvstarts, repeated,
+                         a->op.head_dim, dice);
+        open_activations(a, KVMILL_CACHE_ATTENTION_VALUE, a->op.T1, a->kvstarts, repeated,
+                         value_dim(a), dice);
     }
 }
 
@@ -569,7 +580,8 @@ static void open_keys(struct attention *a, struct dice *dice) {
 
 static struct oracle_side dense_side(const struct attention *a, bool value) {
     struct side side = side_of(a, value);
-    int tensor = value && a->op.value_differs ? KVMILL_VALUE_CACHE : KVMILL_CACHE;
+    int tensor = value && a->op.value_differs ? KVMILL_CACHE_ATTENTION_VALUE_CACHE
+                                              : KVMILL_CACHE_ATTENTION_CACHE;
     return (struct oracle_side){.type = type_of(&side),
                                 .scale_type = attention_type(side.T3),
                                 .dim = side.dim,
@@ -591,7 +603,8 @@ static void set_cache(const struct attention *a, struct oracle_attention *proble
     problem->layer = op->layer_idx;
     problem->key = dense_side(a, false);
     problem->value = dense_side(a, true);
-    problem->cachestarts = (const int64_t *)(const void *)a->dense[KVMILL_CACHESTARTS];
+    problem->cachestarts =
+        (const int64_t *)(const void *)a->dense[KVMILL_CACHE_ATTENTION_CACHESTARTS];
 }
 
 /* The inputs of MultiHeadAttention are like a cache of one layer, sequences end to end. */
@@ -602,10 +615,10 @@ static void set_inputs(const struct attention *a, struct oracle_attention *probl
                                            .sides = 1,
                                            .capacity = a->kvstarts[a->sequences],
                                            .heads = kv_heads(a)};
-    problem->key =
-        (struct oracle_side){.type = type, .dim = a->op.head_dim, .data = a->dense[KVMILL_KEY]};
-    problem->value =
-        (struct oracle_side){.type = type, .dim = value_dim(a), .data = a->dense[KVMILL_VALUE]};
+    problem->key = (struct oracle_side){
+        .type = type, .dim = a->op.head_dim, .data = a->dense[KVMILL_CACHE_ATTENTION_KEY]};
+    problem->value = (struct oracle_side){
+        .type = type, .dim = value_dim(a), .data = a->dense[KVMILL_CACHE_ATTENTION_VALUE]};
     problem->cachestarts = a->kvstarts;
 }
 
@@ -613,7 +626,7 @@ static void set_mask(const struct attention *a, struct oracle_attention *problem
     int rank = a->mask_rank;
     int64_t width = a->longest_length + a->mask_padding, each = a->longest_tokens;
     int64_t heads = a->op.num_heads;
-    problem->mask = rank != 0 ? a->dense[KVMILL_ATTN_MASK] : NULL;
+    problem->mask = rank != 0 ? a->dense[KVMILL_CACHE_ATTENTION_ATTN_MASK] : NULL;
     if (a->op.dynamic_batching) {
         problem->mask_token = a->kvstarts[a->sequences] + a->mask_padding;
         problem->mask_head = rank == 3 ? a->seqstarts[a->sequences] * problem->mask_token : 0;
@@ -633,11 +646,11 @@ static void set_scores(const struct attention *a, struct oracle_attention *probl
     problem->empty_is_nan = op->empty_is_nan;
     problem->scale = op->softmax_scale != 0 ? op->softmax_scale : 1 / sqrt((double)op->head_dim);
     problem->softcap = op->softcap;
-    problem->window = op->window;
+    problem->window = op->left_window_size + 1;
     problem->alibi_scale = op->alibi_scale != 0 ? op->alibi_scale : 1;
     problem->alibi_heads = op->alibi_heads;
     problem->alibi_first = op->alibi_first;
-    problem->sinks = a->has_sinks ? a->dense[KVMILL_SINKS] : NULL;
+    problem->sinks = a->has_sinks ? a->dense[KVMILL_CACHE_ATTENTION_SINKS] : NULL;
     problem->sinks_type = a->sinks_are_activations ? attention_type(op->T1) : ORACLE_F32;
     set_mask(a, problem);
 }
@@ -648,9 +661,9 @@ struct oracle_attention attention_problem(const struct attention *a) {
         .heads = has_query(a) ? a->op.num_heads : kv_heads(a),
         .kv_heads = kv_heads(a),
         .repeat = a->op.num_repeat,
-        .query = a->dense[KVMILL_QUERY],
-        .current_key = a->dense[KVMILL_CURRENT_KEY],
-        .current_value = a->dense[KVMILL_CURRENT_VALUE],
+        .query = a->dense[KVMILL_CACHE_ATTENTION_QUERY],
+        .current_key = a->dense[KVMILL_CACHE_ATTENTION_CURRENT_KEY],
+        .current_value = a->dense[KVMILL_CACHE_ATTENTION_CURRENT_VALUE],
         .sequences = a->sequences,
         .seqstarts = a->seqstarts,
         .kvstarts = a->kvstarts,
@@ -684,9 +697,9 @@ static void put_into_words(struct attention *a) {
         attention_type(op->T1), key.dim, type_of(&key), key.quant_bit ? key.group : 0,
         attention_type(key.T3), value.dim, type_of(&value), value.quant_bit ? value.group : 0,
         attention_type(value.T3), op->layer_idx, op->num_layer, op->cache_layout, op->cache_mode,
-        op->page_size, op->is_causal, op->is_alibi, op->window, op->softcap, a->mask_rank,
-        a->mask_padding, a->has_sinks, op->partial, op->math ? op->math : "f32", a->decoding,
-        op->num_repeat, a->spread == SPREAD ? ", strided" : "");
+        op->page_size, op->is_causal, op->is_alibi, op->left_window_size + 1, op->softcap,
+        a->mask_rank, a->mask_padding, a->has_sinks, op->partial, op->math ? op->math : "f32",
+        a->decoding, op->num_repeat, a->spread == SPREAD ? ", strided" : "");
     for (int64_t b = 0; b < a->sequences && (size_t)at < size; b++)
         at += snprintf(a->words + at, size - (size_t)at, " %" PRId64 "@%" PRId64, a->tokens[b],
                        a->start[b]);
@@ -718,10 +731,10 @@ void attention_close(struct attention *a) {
 /* ---- What to expect ---- */
 
 static bool is_output(const struct attention *a, int i) {
-    if (i == KVMILL_KEY || i == KVMILL_VALUE)
+    if (i == KVMILL_CACHE_ATTENTION_KEY || i == KVMILL_CACHE_ATTENTION_VALUE)
         return !has_query(a);
-    return (i >= KVMILL_CACHE && i <= KVMILL_VALUE_SCALE) || i == KVMILL_ATTN_OUTPUT ||
-           i == KVMILL_LSE;
+    return (i >= KVMILL_CACHE_ATTENTION_CACHE && i <= KVMILL_CACHE_ATTENTION_VALUE_SCALE) ||
+           i == KVMILL_CACHE_ATTENTION_ATTN_OUTPUT || i == KVMILL_CACHE_ATTENTION_LSE;
 }
 
 static void allocate_result(struct attention *a) {
@@ -733,7 +746,7 @@ static void allocate_result(struct attention *a) {
 }
 
 static double find_largest(const struct attention *a) {
-    int64_t count = count_elements(&a->tensor[KVMILL_ATTN_OUTPUT].dl);
+    int64_t count = count_elements(&a->tensor[KVMILL_CACHE_ATTENTION_ATTN_OUTPUT].dl);
     double largest = 0;
     for (int64_t i = 0; i < count; i++)
         if (fabs(a->result.output[i]) > largest)
@@ -747,7 +760,8 @@ static void ask_oracle(struct attention *a) {
     if (has_cache(a))
         oracle_store(&problem);
     if (!has_query(a)) {
-        oracle_load(&problem, a->dense[KVMILL_KEY], a->dense[KVMILL_VALUE]);
+        oracle_load(&problem, a->dense[KVMILL_CACHE_ATTENTION_KEY],
+                    a->dense[KVMILL_CACHE_ATTENTION_VALUE]);
         return;
     }
     allocate_result(a);
@@ -808,7 +822,8 @@ double attention_rounding(DLDataType type, double x) {
 /* What arithmetic may err, and then the rounding of the result.  For `fast` arithmetic its promise,
    3e-3 of the largest output; its scores err no more than that of theirs. */
 static bool is_close(const struct attention *a, int i, int64_t number, double have) {
-    bool lse = i == KVMILL_LSE, fast = a->op.math != NULL && strcmp(a->op.math, "fast") == 0;
+    bool lse = i == KVMILL_CACHE_ATTENTION_LSE,
+         fast = a->op.math != NULL && strcmp(a->op.math, "fast") == 0;
     double want = lse ? a->result.lse[number] : a->result.output[number];
     double error = lse ? a->result.lse_error[number] : a->result.output_error[number];
     if (fast)
@@ -828,7 +843,7 @@ static bool absorb_close(struct attention *a, int i) {
         int64_t at = distance_of(tensor, n);
         double have = oracle_get(type, first_of(tensor) + at, 0);
         if (!is_close(a, i, n, have)) {
-            bool lse = i == KVMILL_LSE;
+            bool lse = i == KVMILL_CACHE_ATTENTION_LSE;
             diag("%s[%" PRId64 "]: have %.9g, want %.9g +- %.3g", attention_tensor_name(i), n, have,
                  lse ? a->result.lse[n] : a->result.output[n],
                  lse ? a->result.lse_error[n] : a->result.output_error[n]);
@@ -878,7 +893,7 @@ static bool is_same(const struct attention *a, int i, const struct fenced_tensor
 }
 
 static bool is_tensor_right(struct attention *a, int i) {
-    if (i == KVMILL_ATTN_OUTPUT || i == KVMILL_LSE) {
+    if (i == KVMILL_CACHE_ATTENTION_ATTN_OUTPUT || i == KVMILL_CACHE_ATTENTION_LSE) {
         if (!absorb_close(a, i))
             return false;
     } else if (is_output(a, i) && is_number(a->tensor[i].dl.dtype)) {

@@ -2,8 +2,10 @@
    attended. Arguments: sequences, new tokens and positions of each.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include <kvmill_kernel.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "attention.h"
 #include "tap.h"
@@ -96,7 +98,7 @@ int main(int count, char **arguments) {
     const kvmill_pack pack = watched();
     if (count != 4)
         bail_out("accepted: SEQUENCES TOKENS POSITIONS");
-    kvmill_cache_attention_init(&a.op);
+    kvmill_cache_attention_init(&a.op, sizeof a.op);
     a.op.T1 = a.op.T2 = a.op.T3 = (DLDataType){kDLFloat, 32, 1};
     a.op.num_heads = 2;
     a.op.num_kv_heads = 1;

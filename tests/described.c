@@ -62,7 +62,7 @@ static void bind_heads(struct scene *scene, const char *kv_word, int64_t heads, 
 
 static void start_cache(struct scene *scene) {
     kvmill_cache_attention *op = &scene->base.cache;
-    kvmill_cache_attention_init(op);
+    kvmill_cache_attention_init(op, sizeof *op);
     op->dynamic_batching = scene->attributes->dynamic;
     op->num_kv_heads = 2;
     op->num_heads = 2 * roll(scene, 1, 3);
@@ -131,7 +131,7 @@ static const struct described_tensor dynamic_tensors[] = {
 
 static void start_attend(struct scene *scene) {
     kvmill_cache_attend *op = &scene->base.attend;
-    kvmill_cache_attend_init(op);
+    kvmill_cache_attend_init(op, sizeof *op);
     op->num_kv_heads = 2;
     op->num_heads = 2 * roll(scene, 1, 3);
     op->key_head_dim = 16 * roll(scene, 1, 2);
@@ -176,7 +176,7 @@ static const struct described_tensor attend_tensors[] = {
 /* ---- ONNX ---- */
 
 static void start_onnx(struct scene *scene) {
-    kvmill_attention_init(&scene->base.onnx);
+    kvmill_attention_init(&scene->base.onnx, sizeof scene->base.onnx);
     scene->types[0] = roll_float(scene);
     scene->types[1] = roll_float(scene);
     scene->types[2] = scene->types[0];
@@ -202,7 +202,7 @@ static kvmill_status plan_step(const struct scene *scene, kvmill_plan **plan, kv
     const kvmill_tensor_scatter_attention step = {
         .struct_size = sizeof step,
         .attention = &scene->base.onnx,
-        .write_indices = scene->tensors[KVMILL_ATTENTION_WRITE_INDICES],
+        .write_indices = scene->tensors[KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES],
     };
     return kvmill_plan_tensor_scatter_attention(&step, &options, plan, error);
 }
@@ -282,7 +282,7 @@ static kvmill_status plan_flow(const struct scene *scene, kvmill_plan **plan, kv
     };
     const kvmill_flow_limits limits = {sizeof limits, 4, 4, 16};
     kvmill_flow flow;
-    kvmill_flow_init(&flow);
+    kvmill_flow_init(&flow, sizeof flow);
     flow.attention = &scene->base.cache;
     flow.index = index;
     flow.index_count = sizeof index / sizeof *index;

@@ -73,7 +73,7 @@ static int64_t dim_for(const struct format *format, int64_t number) {
 
 static void choose_attention(kvmill_cache_attention *op, int64_t number, struct dice *dice) {
     const struct format *format = &formats[number % COUNT(formats)];
-    kvmill_cache_attention_init(op);
+    kvmill_cache_attention_init(op, sizeof *op);
     set_format(op, format);
     op->dynamic_batching = op->cache_mode = 1;
     op->num_heads = head_counts[number % COUNT(head_counts)][0];
@@ -83,7 +83,7 @@ static void choose_attention(kvmill_cache_attention *op, int64_t number, struct 
     op->cache_layout = number % 5;
     op->num_layer = dice_range(dice, 1, 2);
     op->layer_idx = dice_range(dice, 0, op->num_layer - 1);
-    op->window = dice_once_in(dice, 3) ? dice_range(dice, 1, 6 * op->page_size) : 0;
+    op->left_window_size = dice_once_in(dice, 3) ? dice_range(dice, 0, 6 * op->page_size - 1) : -1;
     op->softcap = dice_once_in(dice, 4) ? 3 : 0;
     op->partial = dice_once_in(dice, 3);
     if (dice_once_in(dice, 5))
@@ -92,7 +92,7 @@ static void choose_attention(kvmill_cache_attention *op, int64_t number, struct 
 
 static void choose_select(struct flow_step *step, int64_t number, struct dice *dice) {
     kvmill_flow_select *select = &step->select;
-    bool by_score = step->attention.op.window == 0 && dice_once_in(dice, 2);
+    bool by_score = step->attention.op.left_window_size < 0 && dice_once_in(dice, 2);
     select->topk_val = dice_once_in(dice, 5) ? 0 : dice_range(dice, 1, 4);
     select->reserved_bos = dice_range(dice, 0, 2);
     select->reserved_eos = dice_range(dice, 1, 2);
@@ -270,16 +270,17 @@ static void fill_query(struct flow_step *step, struct dice *dice) {
     for (int64_t b = 0; b < step->attention.sequences; b++)
         for (int64_t h = 0; h < heads(step); h++)
             for (int64_t i = 0; i < step->attention.op.head_dim; i++)
-                oracle_put(type, element_at(step, KVMILL_QUERY, b, h, i), 0,
+                oracle_put(type, element_at(step, KVMILL_CACHE_ATTENTION_QUERY, b, h, i), 0,
                            (double)dice_range(dice, -3, 3));
 }
 
 static void open_scores(struct flow_step *step, struct dice *dice) {
     const kvmill_cache_attention *op = &step->attention.op;
-    open_rows(step, KVMILL_QUERY, op->T1, op->head_dim, dice);
-    open_rows(step, KVMILL_ATTN_OUTPUT, op->partial ? float32 : op->T1, value_dim(step), dice);
+    open_rows(step, KVMILL_CACHE_ATTENTION_QUERY, op->T1, op->head_dim, dice);
+    open_rows(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, op->partial ? float32 : op->T1,
+              value_dim(step), dice);
     if (op->partial)
-        open_rows(step, KVMILL_LSE, float32, 0, dice);
+        open_rows(step, KVMILL_CACHE_ATTENTION_LSE, float32, 0, dice);
     fill_query(step, dice);
 }
 
@@ -287,12 +288,13 @@ static void open_scores(struct flow_step *step, struct dice *dice) {
 
 /* The numbers of pages follow from where the attention's are. */
 int32_t *flow_step_page(struct flow_step *step, int64_t request, int64_t page) {
-    return (int32_t *)flow_step_data(step, KVMILL_PAGE_IDS) + step->indptr[request] + page;
+    return (int32_t *)flow_step_data(step, KVMILL_FLOW_PAGE_IDS) + step->indptr[request] + page;
 }
 
 static void fill_page_ids(struct flow_step *step) {
     const struct attention *a = &step->attention;
-    const int64_t *table = (const int64_t *)(const void *)a->dense[KVMILL_CACHESTARTS];
+    const int64_t *table =
+        (const int64_t *)(const void *)a->dense[KVMILL_CACHE_ATTENTION_CACHESTARTS];
     for (int64_t b = 0; b < a->sequences; b++)
         for (int64_t p = 0; p < flow_step_pages(step, b); p++)
             *flow_step_page(step, b, p) = (int32_t)(table[b * a->pages + p] / page_size(step));
@@ -313,14 +315,15 @@ static void open_requests(struct flow_step *step, struct dice *dice) {
         step->indptr[b + 1] = step->indptr[b] + flow_step_pages(step, b);
     }
     int64_t pages = step->indptr[a->sequences], rows = a->sequences * step->rows;
-    open_int64s(step, KVMILL_SEQ_LEN, a->sequences, step->length, dice);
-    open_int64s(step, KVMILL_SEQSTARTS, a->sequences + 1, a->seqstarts, dice);
-    open_int64s(step, KVMILL_PAGE_INDPTR, a->sequences + 1, step->indptr, dice);
-    open_numbers(step, KVMILL_PAGE_IDS, int32, pages + dice_range(dice, 0, 3), dice);
+    open_int64s(step, KVMILL_FLOW_SEQ_LEN, a->sequences, step->length, dice);
+    open_int64s(step, KVMILL_CACHE_ATTENTION_SEQSTARTS, a->sequences + 1, a->seqstarts, dice);
+    open_int64s(step, KVMILL_FLOW_PAGE_INDPTR, a->sequences + 1, step->indptr, dice);
+    open_numbers(step, KVMILL_FLOW_PAGE_IDS, int32, pages + dice_range(dice, 0, 3), dice);
     fill_page_ids(step);
-    open_numbers(step, KVMILL_SEL_INDPTR, int64, rows + 1, dice);
-    open_numbers(step, KVMILL_SEL, int32, pages * step->rows + dice_range(dice, 0, 3), dice);
-    open_numbers(step, KVMILL_BLOCK_IDS, int32, pages * step->rows + dice_range(dice, 0, 3), dice);
+    open_numbers(step, KVMILL_FLOW_SEL_INDPTR, int64, rows + 1, dice);
+    open_numbers(step, KVMILL_FLOW_SEL, int32, pages * step->rows + dice_range(dice, 0, 3), dice);
+    open_numbers(step, KVMILL_FLOW_BLOCK_IDS, int32, pages * step->rows + dice_range(dice, 0, 3),
+                 dice);
     set_limits(step);
 }
 
@@ -330,8 +333,8 @@ static void open_requests(struct flow_step *step, struct dice *dice) {
 static void open_slots(struct flow_step *step, struct dice *dice) {
     struct attention *a = &step->attention;
     const struct oracle_attention problem = attention_problem(a);
-    open_numbers(step, KVMILL_SLOT_MAPPING, int64, a->seqstarts[a->sequences], dice);
-    int64_t *slot = flow_step_data(step, KVMILL_SLOT_MAPPING);
+    open_numbers(step, KVMILL_FLOW_SLOT_MAPPING, int64, a->seqstarts[a->sequences], dice);
+    int64_t *slot = flow_step_data(step, KVMILL_FLOW_SLOT_MAPPING);
     for (int64_t b = 0; b < a->sequences; b++) {
         bool padding = dice_once_in(dice, 5);
         for (int64_t t = 0; t < a->tokens[b]; t++)
@@ -401,15 +404,24 @@ void flow_step_open(struct flow_step *step, struct dice *dice) {
 static const struct {
     int which;
     unsigned kinds, with_lists;
-} uses[] = {{KVMILL_QUERY, 0xe, 0},          {KVMILL_CURRENT_KEY, 1, 0},
-            {KVMILL_CURRENT_VALUE, 1, 0},    {KVMILL_CACHE, 0xf, 0},
-            {KVMILL_SCALE, 0xf, 0},          {KVMILL_VALUE_CACHE, 0xf, 0},
-            {KVMILL_VALUE_SCALE, 0xf, 0},    {KVMILL_SINKS, 0xc, 0},
-            {KVMILL_ATTN_OUTPUT, 0xc, 0},    {KVMILL_LSE, 0xc, 0},
-            {KVMILL_SEQ_LEN, 0xe, 0},        {KVMILL_PAGE_INDPTR, 0xe, 0},
-            {KVMILL_PAGE_IDS, 0xe, 0},       {KVMILL_SLOT_MAPPING, 1, 0},
-            {KVMILL_SEL_INDPTR, 2, 0xc},     {KVMILL_SEL, 2, 0xc},
-            {KVMILL_BLOCK_IDS, 2, 8},        {KVMILL_FLOW_FIELDS, 0xb, 0},
+} uses[] = {{KVMILL_CACHE_ATTENTION_QUERY, 0xe, 0},
+            {KVMILL_CACHE_ATTENTION_CURRENT_KEY, 1, 0},
+            {KVMILL_CACHE_ATTENTION_CURRENT_VALUE, 1, 0},
+            {KVMILL_CACHE_ATTENTION_CACHE, 0xf, 0},
+            {KVMILL_CACHE_ATTENTION_SCALE, 0xf, 0},
+            {KVMILL_CACHE_ATTENTION_VALUE_CACHE, 0xf, 0},
+            {KVMILL_CACHE_ATTENTION_VALUE_SCALE, 0xf, 0},
+            {KVMILL_CACHE_ATTENTION_SINKS, 0xc, 0},
+            {KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, 0xc, 0},
+            {KVMILL_CACHE_ATTENTION_LSE, 0xc, 0},
+            {KVMILL_FLOW_SEQ_LEN, 0xe, 0},
+            {KVMILL_FLOW_PAGE_INDPTR, 0xe, 0},
+            {KVMILL_FLOW_PAGE_IDS, 0xe, 0},
+            {KVMILL_FLOW_SLOT_MAPPING, 1, 0},
+            {KVMILL_FLOW_SEL_INDPTR, 2, 0xc},
+            {KVMILL_FLOW_SEL, 2, 0xc},
+            {KVMILL_FLOW_BLOCK_IDS, 2, 8},
+            {KVMILL_FLOW_FIELDS, 0xb, 0},
             {KVMILL_FLOW_FIELDS + 1, 0xb, 0}};
 
 void flow_step_give(struct flow_step *step, enum flow_step_kind kind, bool lists) {
@@ -423,13 +435,14 @@ void flow_step_give(struct flow_step *step, enum flow_step_kind kind, bool lists
 }
 
 static bool is_output(enum flow_step_kind kind, int which) {
-    bool is_cache = which >= KVMILL_CACHE && which <= KVMILL_VALUE_SCALE;
-    bool is_list = which >= KVMILL_SEL_INDPTR && which <= KVMILL_BLOCK_IDS;
+    bool is_cache =
+        which >= KVMILL_CACHE_ATTENTION_CACHE && which <= KVMILL_CACHE_ATTENTION_VALUE_SCALE;
+    bool is_list = which >= KVMILL_FLOW_SEL_INDPTR && which <= KVMILL_FLOW_BLOCK_IDS;
     if (kind == STEP_APPEND)
         return is_cache || which >= KVMILL_FLOW_FIELDS;
     if (is_list)
         return kind != STEP_ATTEND;
-    return which == KVMILL_ATTN_OUTPUT || which == KVMILL_LSE;
+    return which == KVMILL_CACHE_ATTENTION_ATTN_OUTPUT || which == KVMILL_CACHE_ATTENTION_LSE;
 }
 
 /* ---- Running ---- */
@@ -513,9 +526,10 @@ static double *query_of(struct flow_step *step, const struct scorer *scorer) {
     double *query = take(scorer->group * dim, sizeof *query);
     for (int64_t g = 0; g < scorer->group; g++)
         for (int64_t i = 0; i < dim; i++)
-            query[g * dim + i] = oracle_get(
-                attention_type(step->attention.op.T1),
-                element_at(step, KVMILL_QUERY, scorer->request, scorer->first_head + g, i), 0);
+            query[g * dim + i] = oracle_get(attention_type(step->attention.op.T1),
+                                            element_at(step, KVMILL_CACHE_ATTENTION_QUERY,
+                                                       scorer->request, scorer->first_head + g, i),
+                                            0);
     return query;
 }
 
@@ -589,9 +603,9 @@ static void expect_lists(struct flow_step *step, bool dense) {
 
 void flow_step_put_lists(struct flow_step *step) {
     int64_t rows = step->attention.sequences * step->rows;
-    memcpy(flow_step_data(step, KVMILL_SEL_INDPTR), step->starts,
+    memcpy(flow_step_data(step, KVMILL_FLOW_SEL_INDPTR), step->starts,
            (size_t)(rows + 1) * sizeof *step->starts);
-    memcpy(flow_step_data(step, KVMILL_SEL), step->list,
+    memcpy(flow_step_data(step, KVMILL_FLOW_SEL), step->list,
            (size_t)step->starts[rows] * sizeof *step->list);
 }
 
@@ -603,7 +617,7 @@ struct seen {
 };
 
 static bool is_in_window(const struct flow_step *step, int64_t request, int64_t token) {
-    int64_t window = step->attention.op.window;
+    int64_t window = step->attention.op.left_window_size + 1;
     return window == 0 || token >= step->length[request] - window;
 }
 
@@ -661,7 +675,8 @@ static unsigned char *gather_query(struct flow_step *step, int64_t head) {
     enum oracle_type type = attention_type(step->attention.op.T1);
     unsigned char *query = take(oracle_bytes(type, batch * dim), 1);
     for (int64_t b = 0; b < batch; b++)
-        memcpy(query + oracle_bytes(type, b * dim), element_at(step, KVMILL_QUERY, b, head, 0),
+        memcpy(query + oracle_bytes(type, b * dim),
+               element_at(step, KVMILL_CACHE_ATTENTION_QUERY, b, head, 0),
                (size_t)oracle_bytes(type, dim));
     return query;
 }
@@ -735,8 +750,8 @@ void flow_step_close(struct flow_step *step) {
 /* ---- Judging ---- */
 
 static bool is_list_right(struct flow_step *step, int64_t row) {
-    const int32_t *list = flow_step_data(step, KVMILL_SEL);
-    const int32_t *ids = flow_step_data(step, KVMILL_BLOCK_IDS);
+    const int32_t *list = flow_step_data(step, KVMILL_FLOW_SEL);
+    const int32_t *ids = flow_step_data(step, KVMILL_FLOW_BLOCK_IDS);
     int64_t request = row / step->rows;
     int64_t kv_head = row % step->rows * kv_heads(step) / step->rows;
     for (int64_t i = step->starts[row]; i < step->starts[row + 1]; i++) {
@@ -752,7 +767,7 @@ static bool is_list_right(struct flow_step *step, int64_t row) {
 
 bool flow_step_lists_are_right(struct flow_step *step) {
     int64_t rows = step->attention.sequences * step->rows;
-    bool right = memcmp(flow_step_data(step, KVMILL_SEL_INDPTR), step->starts,
+    bool right = memcmp(flow_step_data(step, KVMILL_FLOW_SEL_INDPTR), step->starts,
                         (size_t)(rows + 1) * sizeof *step->starts) == 0;
     if (!right)
         diag("sel_indptr; %s", step->attention.words);
@@ -784,10 +799,11 @@ bool flow_step_output_is_right(struct flow_step *step) {
     for (int64_t row = 0; row < step->attention.sequences * heads(step); row++) {
         int64_t place[] = {row / heads(step), row % heads(step), 0};
         if (step->attention.op.partial &&
-            !is_close(step, KVMILL_LSE, place, step->result.lse[row], step->result.lse_error[row]))
+            !is_close(step, KVMILL_CACHE_ATTENTION_LSE, place, step->result.lse[row],
+                      step->result.lse_error[row]))
             return false;
         for (; place[2] < dim; place[2]++)
-            if (!is_close(step, KVMILL_ATTN_OUTPUT, place,
+            if (!is_close(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, place,
                           step->result.output[row * dim + place[2]],
                           step->result.output_error[row * dim + place[2]]))
                 return false;

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "crew.h"
 #include "oracle/cache_attention.h"
@@ -14,13 +15,13 @@ enum {
     Q = KVMILL_ATTENTION_Q,
     K = KVMILL_ATTENTION_K,
     V = KVMILL_ATTENTION_V,
-    MASK = KVMILL_ATTENTION_MASK,
+    MASK = KVMILL_ATTENTION_ATTN_MASK,
     PAST = KVMILL_ATTENTION_PAST_KEY,
     NONPAD = KVMILL_ATTENTION_NONPAD_KV_SEQLEN,
     Y = KVMILL_ATTENTION_Y,
     PRESENT = KVMILL_ATTENTION_PRESENT_KEY,
     QK = KVMILL_ATTENTION_QK_MATMUL_OUTPUT,
-    STARTS = KVMILL_ATTENTION_WRITE_INDICES
+    STARTS = KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES
 };
 
 /* ---- Numbers of any type ---- */

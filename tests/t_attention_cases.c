@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "attention.h"
 #include "tap.h"
@@ -31,7 +32,7 @@ static struct dice dice;
 
 static struct attention empty_scene(enum cache_op which) {
     struct attention a = {.which = which, .decoding_rank = 1, .query_size = 3};
-    kvmill_cache_attention_init(&a.op);
+    kvmill_cache_attention_init(&a.op, sizeof a.op);
     a.op.T1 = a.op.T2 = a.op.T3 = f32;
     return a;
 }
@@ -309,7 +310,8 @@ static bool has_back(const struct quantised *q) {
 
 static bool oracle_agrees(const struct attention *a, const struct quantised *q) {
     for (int64_t i = 0; i < q->dim; i++)
-        if (oracle_get(attention_type(a->op.T2), a->dense[KVMILL_CACHE], i) != q->codes[i]) {
+        if (oracle_get(attention_type(a->op.T2), a->dense[KVMILL_CACHE_ATTENTION_CACHE], i) !=
+            q->codes[i]) {
             diag("the oracle's code %" PRId64 " is wrong", i);
             return false;
         }
@@ -326,13 +328,13 @@ static void test_quantised(const struct quantised *q) {
     for (int64_t g = 0; g < q->dim / q->group; g++)
         scales[g] = oracle_decode(attention_type(*q->T3), q->scales[g]);
     attention_open(&a, &dice);
-    set_numbers(&a, KVMILL_CURRENT_KEY, 0, q->dim, q->x);
-    set_numbers(&a, KVMILL_CURRENT_VALUE, 0, q->dim, q->x);
+    set_numbers(&a, KVMILL_CACHE_ATTENTION_CURRENT_KEY, 0, q->dim, q->x);
+    set_numbers(&a, KVMILL_CACHE_ATTENTION_CURRENT_VALUE, 0, q->dim, q->x);
     bool good = runs(&a) && oracle_agrees(&a, q) &&
-                are_near(&a, KVMILL_CACHE, 0, q->dim, q->codes, 0) &&
-                are_near(&a, KVMILL_SCALE, 0, q->dim / q->group, scales, 0) &&
-                are_near(&a, KVMILL_CACHE, q->dim, q->dim, q->codes, 0) &&
-                (!has_back(q) || are_near(&a, KVMILL_KEY, 0, q->dim, q->back, 0));
+                are_near(&a, KVMILL_CACHE_ATTENTION_CACHE, 0, q->dim, q->codes, 0) &&
+                are_near(&a, KVMILL_CACHE_ATTENTION_SCALE, 0, q->dim / q->group, scales, 0) &&
+                are_near(&a, KVMILL_CACHE_ATTENTION_CACHE, q->dim, q->dim, q->codes, 0) &&
+                (!has_back(q) || are_near(&a, KVMILL_CACHE_ATTENTION_KEY, 0, q->dim, q->back, 0));
     attention_close(&a);
     ok(good, "%s", q->name);
 }
@@ -347,8 +349,9 @@ static void test_nibbles(void) {
     struct attention a = small_scene(KEY_VALUE_CACHE, 0, 1, 8);
     set_format(&a, 4, 8);
     attention_open(&a, &dice);
-    set_numbers(&a, KVMILL_CURRENT_KEY, 0, 8, x);
-    bool good = runs(&a) && memcmp(bytes_of(&a, KVMILL_CACHE), want, sizeof want) == 0;
+    set_numbers(&a, KVMILL_CACHE_ATTENTION_CURRENT_KEY, 0, 8, x);
+    bool good =
+        runs(&a) && memcmp(bytes_of(&a, KVMILL_CACHE_ATTENTION_CACHE), want, sizeof want) == 0;
     attention_close(&a);
     ok(good, "I1 bytes 97 04 22 ac");
 }
@@ -361,8 +364,8 @@ static void test_blocks(const char *format, double extreme, const unsigned char 
     a.op.cache_format = format;
     a.op.T2 = u8;
     attention_open(&a, &dice);
-    set_numbers(&a, KVMILL_CURRENT_KEY, 0, 32, x);
-    bool good = runs(&a) && memcmp(bytes_of(&a, KVMILL_CACHE), want, 10) == 0;
+    set_numbers(&a, KVMILL_CACHE_ATTENTION_CURRENT_KEY, 0, 32, x);
+    bool good = runs(&a) && memcmp(bytes_of(&a, KVMILL_CACHE_ATTENTION_CACHE), want, 10) == 0;
     attention_close(&a);
     ok(good, "%s blocks as llama.cpp has them", format);
 }
@@ -383,13 +386,16 @@ static void test_quantisation(void) {
 /* The op writes `marker` where the reference says. */
 static bool lands_at(struct attention *a, int64_t from, int64_t element, int64_t scale) {
     attention_open(a, &dice);
-    attention_set(a, KVMILL_CURRENT_VALUE, from, 100);
+    attention_set(a, KVMILL_CACHE_ATTENTION_CURRENT_VALUE, from, 100);
     bool good = runs(a);
     if (a->op.quant_bit == 0)
-        good = good && are_near(a, KVMILL_CACHE, element, 1, (const double[]){100}, 0);
+        good =
+            good && are_near(a, KVMILL_CACHE_ATTENTION_CACHE, element, 1, (const double[]){100}, 0);
     else
-        good = good && are_near(a, KVMILL_CACHE, element, 1, (const double[]){127}, 0) &&
-               are_near(a, KVMILL_SCALE, scale, 1, (const double[]){(double)(100.0f / 127)}, 0);
+        good = good &&
+               are_near(a, KVMILL_CACHE_ATTENTION_CACHE, element, 1, (const double[]){127}, 0) &&
+               are_near(a, KVMILL_CACHE_ATTENTION_SCALE, scale, 1,
+                        (const double[]){(double)(100.0f / 127)}, 0);
     attention_close(a);
     return good;
 }
@@ -434,10 +440,11 @@ static bool is_dynamic_address(int64_t layout, int64_t bits, int64_t element, in
             break;
     }
     attention_open(&a, &dice);
-    attention_set(&a, KVMILL_CACHESTARTS, 0, 5);
-    attention_set(&a, KVMILL_CURRENT_VALUE, 11, 100);
+    attention_set(&a, KVMILL_CACHE_ATTENTION_CACHESTARTS, 0, 5);
+    attention_set(&a, KVMILL_CACHE_ATTENTION_CURRENT_VALUE, 11, 100);
     bool good = a.capacity == 16 && runs(&a) &&
-                are_near(&a, KVMILL_CACHE, element, 1, (const double[]){bits ? 127 : 100}, 0);
+                are_near(&a, KVMILL_CACHE_ATTENTION_CACHE, element, 1,
+                         (const double[]){bits ? 127 : 100}, 0);
     attention_close(&a);
     return good;
 }
@@ -452,7 +459,7 @@ static void test_dynamic_address(int64_t layout, int64_t element, int64_t scale)
 static void number_rows(struct attention *a) {
     for (int64_t row = 0; row < a->capacity; row++)
         for (int64_t i = 0; i < 8; i++)
-            attention_set(a, KVMILL_CACHE, row * 8 + i, (double)row);
+            attention_set(a, KVMILL_CACHE_ATTENTION_CACHE, row * 8 + i, (double)row);
 }
 
 static void test_pages(void) {
@@ -467,19 +474,22 @@ static void test_pages(void) {
     attention_open(&a, &dice);
     bool good = a.capacity >= 16;
     for (int64_t i = 0; i < 4; i++)
-        attention_set(&a, KVMILL_CACHESTARTS, i / 2 * a.pages + i % 2, (double)table[i]);
+        attention_set(&a, KVMILL_CACHE_ATTENTION_CACHESTARTS, i / 2 * a.pages + i % 2,
+                      (double)table[i]);
     number_rows(&a);
     for (int64_t t = 0; t < 3; t++)
         for (int64_t i = 0; i < 4; i++)
-            attention_set(&a, KVMILL_CURRENT_KEY, t * 4 + i,
+            attention_set(&a, KVMILL_CACHE_ATTENTION_CURRENT_KEY, t * 4 + i,
                           (double)(t == 0   ? 11
                                    : t == 1 ? 0
                                             : 13));
     good = good && runs(&a);
     for (int64_t j = 0; j < 11; j++)
-        good = good && are_near(&a, KVMILL_KEY, j * 4, 1, (const double[]){(double)loaded[j]}, 0);
+        good = good && are_near(&a, KVMILL_CACHE_ATTENTION_KEY, j * 4, 1,
+                                (const double[]){(double)loaded[j]}, 0);
     for (int64_t row = 0; row < 14; row++)
-        good = good && are_near(&a, KVMILL_CACHE, row * 8, 1, (const double[]){(double)row}, 0);
+        good = good && are_near(&a, KVMILL_CACHE_ATTENTION_CACHE, row * 8, 1,
+                                (const double[]){(double)row}, 0);
     attention_close(&a);
     ok(good, "A3 pages: stores at rows 11, 0, 13, loads in order");
 }
@@ -507,7 +517,8 @@ static void test_slopes(int64_t heads, const double *exponents) {
     bool good = runs(&a);
     for (int64_t h = 0; h < heads && good; h++) {
         double slope = pow(2, exponents[h]), want = log(1 + exp(-slope));
-        good = oracle_alibi_slope(heads, h) == slope && are_near(&a, KVMILL_LSE, h, 1, &want, 3e-7);
+        good = oracle_alibi_slope(heads, h) == slope &&
+               are_near(&a, KVMILL_CACHE_ATTENTION_LSE, h, 1, &want, 3e-7);
     }
     attention_close(&a);
     ok(good, "S1 slopes of %" PRId64 " heads", heads);
@@ -522,7 +533,7 @@ static void test_bias(void) {
     a.op.alibi_scale = 256;
     a.query_size = 0;
     attention_open(&a, &dice);
-    bool good = runs(&a) && are_near(&a, KVMILL_LSE, 0, 2, want, 1e-6);
+    bool good = runs(&a) && are_near(&a, KVMILL_CACHE_ATTENTION_LSE, 0, 2, want, 1e-6);
     attention_close(&a);
     ok(good, "S2 bias of two tokens behind three");
 }
@@ -550,15 +561,17 @@ static void open_attention(struct attention *a, int64_t bits) {
     oracle_write_row(&problem.key, ORACLE_F32, oracle_row(&problem.cache, 0, 1, 0, 0, 0), row);
     row[0] = 1;
     oracle_write_row(&problem.value, ORACLE_F32, oracle_row(&problem.cache, 0, 1, 1, 0, 0), row);
-    attention_refresh(a, KVMILL_CACHE);
+    attention_refresh(a, KVMILL_CACHE_ATTENTION_CACHE);
     if (bits != 0)
-        attention_refresh(a, KVMILL_SCALE);
+        attention_refresh(a, KVMILL_CACHE_ATTENTION_SCALE);
     for (int64_t t = 0; t < 2; t++)
         for (int64_t i = 0; i < dim; i++) {
-            attention_set(a, KVMILL_CURRENT_KEY, t * dim + i, i == 0 ? ln2 * (double)(t + 1) : 0);
-            attention_set(a, KVMILL_CURRENT_VALUE, t * dim + i, i == t + 1);
-            attention_set(a, KVMILL_QUERY, t * 2 * dim + i, i == 0 ? sqrt((double)dim) : 0);
-            attention_set(a, KVMILL_QUERY, (t * 2 + 1) * dim + i, 0);
+            attention_set(a, KVMILL_CACHE_ATTENTION_CURRENT_KEY, t * dim + i,
+                          i == 0 ? ln2 * (double)(t + 1) : 0);
+            attention_set(a, KVMILL_CACHE_ATTENTION_CURRENT_VALUE, t * dim + i, i == t + 1);
+            attention_set(a, KVMILL_CACHE_ATTENTION_QUERY, t * 2 * dim + i,
+                          i == 0 ? sqrt((double)dim) : 0);
+            attention_set(a, KVMILL_CACHE_ATTENTION_QUERY, (t * 2 + 1) * dim + i, 0);
         }
     free(row);
 }
@@ -575,7 +588,8 @@ static struct attention attention_scene(int64_t dim) {
 static void check_rows(struct attention *a, const double want[4][4], const char *name) {
     bool good = runs(a);
     for (int64_t row = 0; good && row < 4; row++)
-        good = are_near(a, KVMILL_ATTN_OUTPUT, row * a->op.head_dim, 4, want[row], 1e-6);
+        good = are_near(a, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, row * a->op.head_dim, 4, want[row],
+                        1e-6);
     attention_close(a);
     ok(good, "%s", name);
 }
@@ -596,8 +610,8 @@ static void test_masked(void) {
     a.mask_padding = 13;
     open_attention(&a, 0);
     for (int64_t j = 0; j < 3; j++) {
-        attention_set(&a, KVMILL_ATTN_MASK, j, 0);
-        attention_set(&a, KVMILL_ATTN_MASK, 16 + j, added[j]);
+        attention_set(&a, KVMILL_CACHE_ATTENTION_ATTN_MASK, j, 0);
+        attention_set(&a, KVMILL_CACHE_ATTENTION_ATTN_MASK, 16 + j, added[j]);
     }
     double total = 4 + 2 + 1;
     const double want[4][4] = {{1.0 / 3, 2.0 / 3},
@@ -614,7 +628,7 @@ static void test_alibi_output(int is_causal) {
     a.op.is_causal = is_causal;
     open_attention(&a, 0);
     for (int64_t i = 0; i < 16; i++)
-        attention_set(&a, KVMILL_QUERY, i, 0);
+        attention_set(&a, KVMILL_CACHE_ATTENTION_QUERY, i, 0);
     double n1 = 1 + exp(-s), n2 = 1 + exp(-s) + exp(-2 * s);
     double o1 = 1 + exp(-t), o2 = 1 + exp(-t) + exp(-2 * t);
     const double want[4][4] = {{exp(-s) / n1, 1 / n1},
@@ -631,12 +645,13 @@ static bool is_kept(const struct attention *a) {
     struct oracle_attention problem = attention_problem(a);
     int64_t rows = 2 * 2 * 2 * a->capacity;
     for (int64_t row = 0; row < rows; row++) {
-        const unsigned char *was = a->before[KVMILL_CACHE].fence.data + row * 16;
+        const unsigned char *was = a->before[KVMILL_CACHE_ATTENTION_CACHE].fence.data + row * 16;
         bool written = row == oracle_row(&problem.cache, 0, 1, 0, 1, 0) ||
                        row == oracle_row(&problem.cache, 0, 1, 0, 2, 0) ||
                        row == oracle_row(&problem.cache, 0, 1, 1, 1, 0) ||
                        row == oracle_row(&problem.cache, 0, 1, 1, 2, 0);
-        if (!written && memcmp(a->tensor[KVMILL_CACHE].fence.data + row * 16, was, 16) != 0)
+        if (!written &&
+            memcmp(a->tensor[KVMILL_CACHE_ATTENTION_CACHE].fence.data + row * 16, was, 16) != 0)
             return false;
     }
     return true;
@@ -911,7 +926,7 @@ static void set_softmax_scale(struct attention *a, int64_t v) {
 }
 
 static void set_window(struct attention *a, int64_t v) {
-    a->op.window = v;
+    a->op.left_window_size = v - 1;
     set_all(a, 20, 5);
 }
 
@@ -943,7 +958,7 @@ static void set_long(struct attention *a, int64_t v) {
     a->tokens[0] = 1 + v % 2 * 2;
     a->has_sinks = v & 2;
     a->op.partial = v >> 2 & 1;
-    a->op.window = v & 8 ? a->start[0] * 3 / 5 : 0;
+    a->op.left_window_size = v & 8 ? a->start[0] * 3 / 5 - 1 : -1;
     a->mask_rank = v & 16 ? 2 : 0;
     set_format(a, v & 1 ? 8 : 0, 8);
 }
@@ -1046,7 +1061,7 @@ static bool ignores_scale(void) {
     attention_open(&a, &dice);
     tensor_open(&scale, f16, 1, NUMBERS(3), NULL, &dice);
     fence_protect(&scale.fence, true);
-    a.given[KVMILL_SCALE] = &scale.dl;
+    a.given[KVMILL_CACHE_ATTENTION_SCALE] = &scale.dl;
     bool good = runs(&a) && fence_is_intact(&scale.fence, &where);
     tensor_close(&scale);
     attention_close(&a);
@@ -1054,11 +1069,12 @@ static bool ignores_scale(void) {
 }
 
 static void test_absence(void) {
-    ok(runs_with(S | D | K, 0, 0, KVMILL_SCALE, NULL), "checklist 24 no scale with quant_bit 0");
-    ok(runs_with(S | D | K, 0, 0, KVMILL_SCALE, &empty_tensor),
+    ok(runs_with(S | D | K, 0, 0, KVMILL_CACHE_ATTENTION_SCALE, NULL),
+       "checklist 24 no scale with quant_bit 0");
+    ok(runs_with(S | D | K, 0, 0, KVMILL_CACHE_ATTENTION_SCALE, &empty_tensor),
        "checklist 24 an empty scale with quant_bit 0");
     ok(ignores_scale(), "checklist 24 a scale with quant_bit 0 is ignored");
-    ok(runs_with(S | D | M, 0, 0, KVMILL_ATTN_MASK, &empty_tensor),
+    ok(runs_with(S | D | M, 0, 0, KVMILL_CACHE_ATTENTION_ATTN_MASK, &empty_tensor),
        "checklist 25, 26 an empty attn_mask is none");
 }
 
@@ -1069,7 +1085,8 @@ static bool is_nan_where_visible(const struct attention *a, int64_t token, int64
     int64_t dim = a->op.head_dim, ratio = heads / 2;
     for (int64_t h = 0; h < heads; h++)
         for (int64_t d = 0; d < dim; d++) {
-            double x = attention_get(a, KVMILL_ATTN_OUTPUT, (token * heads + h) * dim + d);
+            double x =
+                attention_get(a, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, (token * heads + h) * dim + d);
             bool poisoned = h / ratio == 0 && d < 8;
             if ((isnan(x) != 0) != poisoned) {
                 diag("head %" PRId64 ", element %" PRId64 " is %g", h, d, x);
@@ -1087,7 +1104,7 @@ static void test_not_finite(double poison, int64_t bits, const char *name) {
         set_all(&a, 7, 1);
         set_format(&a, bits, 8);
         attention_open(&a, &dice);
-        attention_set(&a, KVMILL_CURRENT_VALUE, 3, poison);
+        attention_set(&a, KVMILL_CACHE_ATTENTION_CURRENT_VALUE, 3, poison);
         attention_expect(&a, &dice);
         good = attention_plan(&a, &options_of[packed], &plan, NULL) == KVMILL_OK &&
                run_way(&a, plan, 2, NULL) == KVMILL_OK && attention_is_right(&a) &&
@@ -1102,8 +1119,8 @@ static void test_not_finite_kept(double poison, int64_t bits, const char *name) 
     struct attention a = usual(KEY_VALUE_CACHE, 0);
     set_format(&a, bits, 8);
     attention_open(&a, &dice);
-    attention_set(&a, KVMILL_CURRENT_KEY, 5, poison);
-    attention_set(&a, KVMILL_CURRENT_KEY, 6, 1);
+    attention_set(&a, KVMILL_CACHE_ATTENTION_CURRENT_KEY, 5, poison);
+    attention_set(&a, KVMILL_CACHE_ATTENTION_CURRENT_KEY, 6, 1);
     bool good = runs(&a);
     attention_close(&a);
     ok(good, "KeyValueCache: %s in a group of %" PRId64 " bits", name, bits);
@@ -1117,10 +1134,10 @@ static void test_not_finite_key(int64_t start) {
     a.sequences = 1;
     set_format(&a, 8, 8);
     attention_open(&a, &dice);
-    attention_set(&a, KVMILL_CURRENT_KEY, 2 * 16 + 3, NAN);
-    bool good = runs(&a) && isnan(attention_get(&a, KVMILL_ATTN_OUTPUT, 6 * 16)) &&
-                !isnan(attention_get(&a, KVMILL_ATTN_OUTPUT, 0)) &&
-                !isnan(attention_get(&a, KVMILL_ATTN_OUTPUT, 9 * 16));
+    attention_set(&a, KVMILL_CACHE_ATTENTION_CURRENT_KEY, 2 * 16 + 3, NAN);
+    bool good = runs(&a) && isnan(attention_get(&a, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, 6 * 16)) &&
+                !isnan(attention_get(&a, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, 0)) &&
+                !isnan(attention_get(&a, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, 9 * 16));
     attention_close(&a);
     ok(good, "NaN in the last key of %" PRId64 ": NaN where it is visible", start + 2);
 }
@@ -1283,7 +1300,7 @@ static void refuse_page(int64_t number, int64_t value, const char *name, kvmill_
                         const char *const *words) {
     struct attention a;
     open_paged(&a);
-    poke(&a, KVMILL_CACHESTARTS, number, value);
+    poke(&a, KVMILL_CACHE_ATTENTION_CACHESTARTS, number, value);
     run_refused(&a, status, name, words);
 }
 
@@ -1345,7 +1362,11 @@ static void test_refused_attributes(void) {
          {"cache_layout", "-1"}},
         {"cache_mode 2", D, offsetof(kvmill_cache_attention, cache_mode), 2, {"cache_mode", "2"}},
         {"num_repeat 0", KS, offsetof(kvmill_cache_attention, num_repeat), 0, {"num_repeat", "0"}},
-        {"window -1", S, offsetof(kvmill_cache_attention, window), -1, {"window", "-1"}},
+        {"left_window_size -2",
+         S,
+         offsetof(kvmill_cache_attention, left_window_size),
+         -2,
+         {"left_window_size", "-2"}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (int o = 0; o < OPS; o++)
@@ -1415,44 +1436,46 @@ static void test_refused_types(void) {
 }
 
 static void test_refused_positions(void) {
-    refuse_number(0, KVMILL_START_POS, 0, -1, KVMILL_E_INDEX_NEGATIVE, "start_pos -1",
-                  WORDS("start_pos", "-1", "accepted"));
-    refuse_number(0, KVMILL_START_POS, 0, 8, KVMILL_E_INDEX_RANGE, "start_pos + S beyond capacity",
-                  WORDS("start_pos", "8", "accepted"));
-    refuse_number(0, KVMILL_START_POS, 0, INT64_MAX, KVMILL_E_INDEX_RANGE, "start_pos 2^63 - 1",
-                  WORDS("start_pos", "9223372036854775807", "accepted"));
-    refuse_number(1, KVMILL_START_POS, 1, -1, KVMILL_E_INDEX_NEGATIVE, "start_pos[1] -1",
-                  WORDS("start_pos", "-1"));
-    refuse_number(1, KVMILL_START_POS, 2, 11, KVMILL_E_SHAPE, "kvlen other than start_pos + seqlen",
-                  WORDS("kvstarts", "12"));
-    refuse_number(1, KVMILL_KVSTARTS, 1, 9, KVMILL_E_SHAPE, "kvstarts that disagree",
+    refuse_number(0, KVMILL_CACHE_ATTENTION_START_POS, 0, -1, KVMILL_E_INDEX_NEGATIVE,
+                  "start_pos -1", WORDS("start_pos", "-1", "accepted"));
+    refuse_number(0, KVMILL_CACHE_ATTENTION_START_POS, 0, 8, KVMILL_E_INDEX_RANGE,
+                  "start_pos + S beyond capacity", WORDS("start_pos", "8", "accepted"));
+    refuse_number(0, KVMILL_CACHE_ATTENTION_START_POS, 0, INT64_MAX, KVMILL_E_INDEX_RANGE,
+                  "start_pos 2^63 - 1", WORDS("start_pos", "9223372036854775807", "accepted"));
+    refuse_number(1, KVMILL_CACHE_ATTENTION_START_POS, 1, -1, KVMILL_E_INDEX_NEGATIVE,
+                  "start_pos[1] -1", WORDS("start_pos", "-1"));
+    refuse_number(1, KVMILL_CACHE_ATTENTION_START_POS, 2, 11, KVMILL_E_SHAPE,
+                  "kvlen other than start_pos + seqlen", WORDS("kvstarts", "12"));
+    refuse_number(1, KVMILL_CACHE_ATTENTION_KVSTARTS, 1, 9, KVMILL_E_SHAPE,
+                  "kvstarts that disagree", WORDS("kvstarts"));
+    refuse_number(1, KVMILL_CACHE_ATTENTION_KVSTARTS, 0, 1, KVMILL_E_SHAPE, "kvstarts[0] 1",
                   WORDS("kvstarts"));
-    refuse_number(1, KVMILL_KVSTARTS, 0, 1, KVMILL_E_SHAPE, "kvstarts[0] 1", WORDS("kvstarts"));
-    refuse_number(1, KVMILL_SEQSTARTS, 0, 1, KVMILL_E_SHAPE, "seqstarts[0] 1", WORDS("seqstarts"));
-    refuse_number(1, KVMILL_SEQSTARTS, 2, 2, KVMILL_E_SHAPE, "seqstarts that fall",
+    refuse_number(1, KVMILL_CACHE_ATTENTION_SEQSTARTS, 0, 1, KVMILL_E_SHAPE, "seqstarts[0] 1",
+                  WORDS("seqstarts"));
+    refuse_number(1, KVMILL_CACHE_ATTENTION_SEQSTARTS, 2, 2, KVMILL_E_SHAPE, "seqstarts that fall",
                   WORDS("seqstarts", "2"));
-    refuse_number(1, KVMILL_DECODING_BATCHES, 0, 4, KVMILL_E_INDEX_RANGE, "decoding_batches 4 of 3",
-                  WORDS("decoding_batches", "4", "3"));
-    refuse_number(1, KVMILL_DECODING_BATCHES, 0, -1, KVMILL_E_INDEX_NEGATIVE, "decoding_batches -1",
-                  WORDS("decoding_batches", "-1"));
-    refuse_number(1, KVMILL_MAX_SEQLEN, 0, 4, KVMILL_E_INDEX_RANGE, "max_seqlen 4 of 5",
-                  WORDS("max_seqlen", "4", "5"));
-    refuse_number(1, KVMILL_MAX_KVLEN, 0, 12, KVMILL_E_INDEX_RANGE, "max_kvlen 12 of 13",
-                  WORDS("max_kvlen", "12", "13"));
+    refuse_number(1, KVMILL_CACHE_ATTENTION_DECODING_BATCHES, 0, 4, KVMILL_E_INDEX_RANGE,
+                  "decoding_batches 4 of 3", WORDS("decoding_batches", "4", "3"));
+    refuse_number(1, KVMILL_CACHE_ATTENTION_DECODING_BATCHES, 0, -1, KVMILL_E_INDEX_NEGATIVE,
+                  "decoding_batches -1", WORDS("decoding_batches", "-1"));
+    refuse_number(1, KVMILL_CACHE_ATTENTION_MAX_SEQLEN, 0, 4, KVMILL_E_INDEX_RANGE,
+                  "max_seqlen 4 of 5", WORDS("max_seqlen", "4", "5"));
+    refuse_number(1, KVMILL_CACHE_ATTENTION_MAX_KVLEN, 0, 12, KVMILL_E_INDEX_RANGE,
+                  "max_kvlen 12 of 13", WORDS("max_kvlen", "12", "13"));
     struct attention a;
     open_usual(&a, MULTI_HEAD_CACHE_ATTENTION, 1, 0);
-    poke(&a, KVMILL_SEQSTARTS, 3, 10);
-    poke(&a, KVMILL_START_POS, 2, 11);
+    poke(&a, KVMILL_CACHE_ATTENTION_SEQSTARTS, 3, 10);
+    poke(&a, KVMILL_CACHE_ATTENTION_START_POS, 2, 11);
     run_refused(&a, KVMILL_E_SHAPE, "seqstarts beyond query", WORDS("seqstarts", "10", "9"));
 }
 
 static void test_refused_tables(void) {
-    refuse_number(1, KVMILL_CACHESTARTS, 0, -1, KVMILL_E_INDEX_NEGATIVE, "cachestarts[0] -1",
-                  WORDS("cachestarts", "-1", "accepted"));
-    refuse_number(1, KVMILL_CACHESTARTS, 2, 1000, KVMILL_E_INDEX_RANGE, "cachestarts[2] 1000",
-                  WORDS("cachestarts", "1000", "accepted"));
-    refuse_number(1, KVMILL_CACHESTARTS, 1, INT64_MAX, KVMILL_E_INDEX_RANGE, "cachestarts 2^63 - 1",
-                  WORDS("cachestarts", "9223372036854775807"));
+    refuse_number(1, KVMILL_CACHE_ATTENTION_CACHESTARTS, 0, -1, KVMILL_E_INDEX_NEGATIVE,
+                  "cachestarts[0] -1", WORDS("cachestarts", "-1", "accepted"));
+    refuse_number(1, KVMILL_CACHE_ATTENTION_CACHESTARTS, 2, 1000, KVMILL_E_INDEX_RANGE,
+                  "cachestarts[2] 1000", WORDS("cachestarts", "1000", "accepted"));
+    refuse_number(1, KVMILL_CACHE_ATTENTION_CACHESTARTS, 1, INT64_MAX, KVMILL_E_INDEX_RANGE,
+                  "cachestarts 2^63 - 1", WORDS("cachestarts", "9223372036854775807"));
     refuse_page(0, -1, "a page that is used is -1", KVMILL_E_INDEX_NEGATIVE,
                 WORDS("cachestarts", "-1", "accepted"));
     refuse_page(1, 4000, "a page begins beyond the cache", KVMILL_E_INDEX_RANGE,
@@ -1461,11 +1484,11 @@ static void test_refused_tables(void) {
                 WORDS("cachestarts", "9223372036854775806"));
     struct attention a;
     open_paged(&a);
-    poke(&a, KVMILL_CACHESTARTS, 1, a.capacity - 3);
+    poke(&a, KVMILL_CACHE_ATTENTION_CACHESTARTS, 1, a.capacity - 3);
     run_refused(&a, KVMILL_E_INDEX_RANGE, "a full page ends beyond the cache",
                 WORDS("cachestarts", "accepted"));
     open_paged(&a);
-    disguise(&a, KVMILL_CACHESTARTS)->shape[1] = 2;
+    disguise(&a, KVMILL_CACHE_ATTENTION_CACHESTARTS)->shape[1] = 2;
     run_refused(&a, KVMILL_E_SHAPE, "a table of too few pages", WORDS("cachestarts", "2"));
 }
 
@@ -1482,53 +1505,68 @@ static void test_refused_pages(void) {
     struct attention a;
     int64_t start;
     open_split_pages(&a);
-    memcpy(&start, a.dense[KVMILL_CACHESTARTS], sizeof start);
-    poke(&a, KVMILL_CACHESTARTS, 0, start > 0 ? start - 1 : 1);
+    memcpy(&start, a.dense[KVMILL_CACHE_ATTENTION_CACHESTARTS], sizeof start);
+    poke(&a, KVMILL_CACHE_ATTENTION_CACHESTARTS, 0, start > 0 ? start - 1 : 1);
     run_refused(&a, KVMILL_E_INDEX_RANGE, "a page begins within one",
                 WORDS("cachestarts", "multiples of page_size, 4"));
     open_split_pages(&a);
-    memcpy(strides, a.tensor[KVMILL_CACHE].strides, sizeof strides);
+    memcpy(strides, a.tensor[KVMILL_CACHE_ATTENTION_CACHE].strides, sizeof strides);
     strides[0] *= 4, strides[1] *= 2, strides[2] += 1;
-    struct disguise *cache = disguise(&a, KVMILL_CACHE);
+    struct disguise *cache = disguise(&a, KVMILL_CACHE_ATTENTION_CACHE);
     cache->dl.strides = strides;
     cache->dl.data = room;
     run_refused(&a, KVMILL_E_STRIDE, "rows do not fit between pages",
                 WORDS("cache", "for pages", "for rows"));
     open_split_pages(&a);
-    disguise(&a, KVMILL_CACHE)->shape[4] = 3;
+    disguise(&a, KVMILL_CACHE_ATTENTION_CACHE)->shape[4] = 3;
     run_refused(&a, KVMILL_E_SHAPE, "pages of other rows", WORDS("cache", "3", "4"));
 }
 
 static void test_refused_shapes(void) {
-    refuse_dim(0, KVMILL_CACHE, 0, 1, "batch 2, cache for 1", WORDS("cache", "1"));
-    refuse_dim(0, KVMILL_CACHE, 1, 3, "cache of 3 layers, num_layer 2", WORDS("cache", "3", "2"));
-    refuse_dim(0, KVMILL_CACHE, 2, 1, "cache without V", WORDS("cache", "1"));
-    refuse_dim(0, KVMILL_CACHE, 4, 6, "cache of num_heads", WORDS("cache", "6"));
-    refuse_dim(0, KVMILL_CACHE, 5, 8, "cache of rows of 8", WORDS("cache", "8"));
-    refuse_dim(0, KVMILL_SCALE, 5, 1, "scale for another quant_group", WORDS("scale"));
-    refuse_dim(0, KVMILL_SCALE, 3, 9, "scale of fewer rows than the cache", WORDS("scale"));
-    refuse_dim(1, KVMILL_SCALE, 0, 9, "scale of fewer rows, dynamic", WORDS("scale"));
-    refuse_dim(0, KVMILL_QUERY, 2, 4, "query of 4 heads", WORDS("query", "4"));
-    refuse_dim(0, KVMILL_QUERY, 3, 8, "query of size 8", WORDS("query", "8"));
-    refuse_dim(0, KVMILL_CURRENT_KEY, 1, 2, "current_key of fewer tokens", WORDS("current_key"));
-    refuse_dim(0, KVMILL_CURRENT_VALUE, 0, 1, "current_value of another batch",
+    refuse_dim(0, KVMILL_CACHE_ATTENTION_CACHE, 0, 1, "batch 2, cache for 1", WORDS("cache", "1"));
+    refuse_dim(0, KVMILL_CACHE_ATTENTION_CACHE, 1, 3, "cache of 3 layers, num_layer 2",
+               WORDS("cache", "3", "2"));
+    refuse_dim(0, KVMILL_CACHE_ATTENTION_CACHE, 2, 1, "cache without V", WORDS("cache", "1"));
+    refuse_dim(0, KVMILL_CACHE_ATTENTION_CACHE, 4, 6, "cache of num_heads", WORDS("cache", "6"));
+    refuse_dim(0, KVMILL_CACHE_ATTENTION_CACHE, 5, 8, "cache of rows of 8", WORDS("cache", "8"));
+    refuse_dim(0, KVMILL_CACHE_ATTENTION_SCALE, 5, 1, "scale for another quant_group",
+               WORDS("scale"));
+    refuse_dim(0, KVMILL_CACHE_ATTENTION_SCALE, 3, 9, "scale of fewer rows than the cache",
+               WORDS("scale"));
+    refuse_dim(1, KVMILL_CACHE_ATTENTION_SCALE, 0, 9, "scale of fewer rows, dynamic",
+               WORDS("scale"));
+    refuse_dim(0, KVMILL_CACHE_ATTENTION_QUERY, 2, 4, "query of 4 heads", WORDS("query", "4"));
+    refuse_dim(0, KVMILL_CACHE_ATTENTION_QUERY, 3, 8, "query of size 8", WORDS("query", "8"));
+    refuse_dim(0, KVMILL_CACHE_ATTENTION_CURRENT_KEY, 1, 2, "current_key of fewer tokens",
+               WORDS("current_key"));
+    refuse_dim(0, KVMILL_CACHE_ATTENTION_CURRENT_VALUE, 0, 1, "current_value of another batch",
                WORDS("current_value"));
-    refuse_dim(0, KVMILL_ATTN_OUTPUT, 1, 2, "attn_output of fewer tokens", WORDS("attn_output"));
-    refuse_dim(0, KVMILL_ATTN_MASK, 2, 9, "attn_mask narrower than the keys",
+    refuse_dim(0, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, 1, 2, "attn_output of fewer tokens",
+               WORDS("attn_output"));
+    refuse_dim(0, KVMILL_CACHE_ATTENTION_ATTN_MASK, 2, 9, "attn_mask narrower than the keys",
                WORDS("attn_mask", "9"));
-    refuse_dim(0, KVMILL_ATTN_MASK, 1, 2, "attn_mask of fewer tokens", WORDS("attn_mask"));
-    refuse_dim(0, KVMILL_ATTN_MASK, 0, 3, "attn_mask of 3 heads", WORDS("attn_mask", "3"));
-    refuse_dim(0, KVMILL_ATTN_MASK, 0, 1, "attn_mask of 1 head of 6", WORDS("attn_mask", "1", "6"));
-    refuse_dim(1, KVMILL_ATTN_MASK, 1, 2, "attn_mask of fewer tokens, dynamic", WORDS("attn_mask"));
-    refuse_dim(1, KVMILL_ATTN_MASK, 2, 9, "attn_mask narrower, dynamic", WORDS("attn_mask"));
-    refuse_dim(1, KVMILL_KVSTARTS, 0, 3, "kvstarts of another batch", WORDS("kvstarts", "3"));
-    refuse_dim(1, KVMILL_START_POS, 0, 2, "start_pos of another batch", WORDS("start_pos", "2"));
-    refuse_dim(1, KVMILL_CACHESTARTS, 0, 2, "cachestarts of another batch",
+    refuse_dim(0, KVMILL_CACHE_ATTENTION_ATTN_MASK, 1, 2, "attn_mask of fewer tokens",
+               WORDS("attn_mask"));
+    refuse_dim(0, KVMILL_CACHE_ATTENTION_ATTN_MASK, 0, 3, "attn_mask of 3 heads",
+               WORDS("attn_mask", "3"));
+    refuse_dim(0, KVMILL_CACHE_ATTENTION_ATTN_MASK, 0, 1, "attn_mask of 1 head of 6",
+               WORDS("attn_mask", "1", "6"));
+    refuse_dim(1, KVMILL_CACHE_ATTENTION_ATTN_MASK, 1, 2, "attn_mask of fewer tokens, dynamic",
+               WORDS("attn_mask"));
+    refuse_dim(1, KVMILL_CACHE_ATTENTION_ATTN_MASK, 2, 9, "attn_mask narrower, dynamic",
+               WORDS("attn_mask"));
+    refuse_dim(1, KVMILL_CACHE_ATTENTION_KVSTARTS, 0, 3, "kvstarts of another batch",
+               WORDS("kvstarts", "3"));
+    refuse_dim(1, KVMILL_CACHE_ATTENTION_START_POS, 0, 2, "start_pos of another batch",
+               WORDS("start_pos", "2"));
+    refuse_dim(1, KVMILL_CACHE_ATTENTION_CACHESTARTS, 0, 2, "cachestarts of another batch",
                WORDS("cachestarts", "2"));
-    refuse_rank(KVMILL_ATTN_MASK, 1, "attn_mask of 1 dimension", WORDS("attn_mask"));
-    refuse_rank(KVMILL_ATTN_MASK, 5, "attn_mask of 5 dimensions", WORDS("attn_mask"));
-    refuse_rank(KVMILL_QUERY, 3, "query of 3 dimensions", WORDS("query"));
-    refuse_rank(KVMILL_CACHE, 5, "cache of 5 dimensions", WORDS("cache"));
+    refuse_rank(KVMILL_CACHE_ATTENTION_ATTN_MASK, 1, "attn_mask of 1 dimension",
+                WORDS("attn_mask"));
+    refuse_rank(KVMILL_CACHE_ATTENTION_ATTN_MASK, 5, "attn_mask of 5 dimensions",
+                WORDS("attn_mask"));
+    refuse_rank(KVMILL_CACHE_ATTENTION_QUERY, 3, "query of 3 dimensions", WORDS("query"));
+    refuse_rank(KVMILL_CACHE_ATTENTION_CACHE, 5, "cache of 5 dimensions", WORDS("cache"));
 }
 
 static void refuse_dim_of(enum cache_op which, int dynamic, int tensor, int dim, int64_t value,
@@ -1540,41 +1578,51 @@ static void refuse_dim_of(enum cache_op which, int dynamic, int tensor, int dim,
 }
 
 static void test_refused_shapes_of_parts(void) {
-    refuse_dim_of(KEY_VALUE_CACHE, 0, KVMILL_KEY, 1, 9, "KeyValueCache: key of fewer positions",
-                  WORDS("key", "9", "10"));
-    refuse_dim_of(KEY_VALUE_CACHE, 0, KVMILL_VALUE, 2, 1, "KeyValueCache: value of fewer heads",
-                  WORDS("value", "1", "2"));
-    refuse_dim_of(KEY_VALUE_CACHE, 1, KVMILL_KEY, 0, 4, "dynamic KeyValueCache: key too short",
-                  WORDS("kvstarts", "28", "4"));
-    refuse_dim_of(MULTI_HEAD_ATTENTION, 0, KVMILL_KEY, 0, 1,
+    refuse_dim_of(KEY_VALUE_CACHE, 0, KVMILL_CACHE_ATTENTION_KEY, 1, 9,
+                  "KeyValueCache: key of fewer positions", WORDS("key", "9", "10"));
+    refuse_dim_of(KEY_VALUE_CACHE, 0, KVMILL_CACHE_ATTENTION_VALUE, 2, 1,
+                  "KeyValueCache: value of fewer heads", WORDS("value", "1", "2"));
+    refuse_dim_of(KEY_VALUE_CACHE, 1, KVMILL_CACHE_ATTENTION_KEY, 0, 4,
+                  "dynamic KeyValueCache: key too short", WORDS("kvstarts", "28", "4"));
+    refuse_dim_of(MULTI_HEAD_ATTENTION, 0, KVMILL_CACHE_ATTENTION_KEY, 0, 1,
                   "MultiHeadAttention: key of another batch", WORDS("key", "1", "2"));
-    refuse_dim_of(MULTI_HEAD_ATTENTION, 0, KVMILL_VALUE, 1, 5,
+    refuse_dim_of(MULTI_HEAD_ATTENTION, 0, KVMILL_CACHE_ATTENTION_VALUE, 1, 5,
                   "MultiHeadAttention: value of other positions", WORDS("value", "5", "10"));
-    refuse_dim_of(MULTI_HEAD_ATTENTION, 1, KVMILL_KEY, 1, 3,
+    refuse_dim_of(MULTI_HEAD_ATTENTION, 1, KVMILL_CACHE_ATTENTION_KEY, 1, 3,
                   "dynamic MultiHeadAttention: key of 3 heads", WORDS("key", "3", "2"));
 }
 
 static void test_refused_tensors(void) {
-    refuse_type(KVMILL_QUERY, f16, "query float16, planned float32", WORDS("query", "float16"));
-    refuse_type(KVMILL_CURRENT_KEY, i32, "current_key int32", WORDS("current_key", "int32"));
-    refuse_type(KVMILL_CACHE, u8, "cache uint8, planned int8", WORDS("cache", "uint8"));
-    refuse_type(KVMILL_SCALE, f16, "scale float16, planned float32", WORDS("scale", "float16"));
-    refuse_type(KVMILL_ATTN_MASK, f16, "attn_mask float16, T1 float32",
+    refuse_type(KVMILL_CACHE_ATTENTION_QUERY, f16, "query float16, planned float32",
+                WORDS("query", "float16"));
+    refuse_type(KVMILL_CACHE_ATTENTION_CURRENT_KEY, i32, "current_key int32",
+                WORDS("current_key", "int32"));
+    refuse_type(KVMILL_CACHE_ATTENTION_CACHE, u8, "cache uint8, planned int8",
+                WORDS("cache", "uint8"));
+    refuse_type(KVMILL_CACHE_ATTENTION_SCALE, f16, "scale float16, planned float32",
+                WORDS("scale", "float16"));
+    refuse_type(KVMILL_CACHE_ATTENTION_ATTN_MASK, f16, "attn_mask float16, T1 float32",
                 WORDS("attn_mask", "float16", "float32"));
-    refuse_type(KVMILL_START_POS, f64, "start_pos float64", WORDS("start_pos", "float64"));
-    refuse_type(KVMILL_SINKS, i32, "sinks int32", WORDS("sinks", "int32"));
-    refuse_type(KVMILL_ATTN_OUTPUT, i32, "attn_output int32", WORDS("attn_output", "int32"));
+    refuse_type(KVMILL_CACHE_ATTENTION_START_POS, f64, "start_pos float64",
+                WORDS("start_pos", "float64"));
+    refuse_type(KVMILL_CACHE_ATTENTION_SINKS, i32, "sinks int32", WORDS("sinks", "int32"));
+    refuse_type(KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, i32, "attn_output int32",
+                WORDS("attn_output", "int32"));
     static const int required[] = {
-        KVMILL_QUERY,       KVMILL_CURRENT_KEY, KVMILL_CURRENT_VALUE, KVMILL_START_POS,
-        KVMILL_SEQSTARTS,   KVMILL_KVSTARTS,    KVMILL_CACHESTARTS,   KVMILL_DECODING_BATCHES,
-        KVMILL_MAX_SEQLEN,  KVMILL_MAX_KVLEN,   KVMILL_CACHE,         KVMILL_SCALE,
-        KVMILL_ATTN_OUTPUT, KVMILL_LSE};
+        KVMILL_CACHE_ATTENTION_QUERY,         KVMILL_CACHE_ATTENTION_CURRENT_KEY,
+        KVMILL_CACHE_ATTENTION_CURRENT_VALUE, KVMILL_CACHE_ATTENTION_START_POS,
+        KVMILL_CACHE_ATTENTION_SEQSTARTS,     KVMILL_CACHE_ATTENTION_KVSTARTS,
+        KVMILL_CACHE_ATTENTION_CACHESTARTS,   KVMILL_CACHE_ATTENTION_DECODING_BATCHES,
+        KVMILL_CACHE_ATTENTION_MAX_SEQLEN,    KVMILL_CACHE_ATTENTION_MAX_KVLEN,
+        KVMILL_CACHE_ATTENTION_CACHE,         KVMILL_CACHE_ATTENTION_SCALE,
+        KVMILL_CACHE_ATTENTION_ATTN_OUTPUT,   KVMILL_CACHE_ATTENTION_LSE};
     for (size_t i = 0; i < sizeof required / sizeof *required; i++) {
         char name[64];
         snprintf(name, sizeof name, "no %s", attention_tensor_name(required[i]));
         refuse_missing(required[i], NULL, KVMILL_E_NULL, name);
     }
-    refuse_missing(KVMILL_SCALE, &empty_tensor, KVMILL_E_NULL, "an empty scale with quant_bit 8");
+    refuse_missing(KVMILL_CACHE_ATTENTION_SCALE, &empty_tensor, KVMILL_E_NULL,
+                   "an empty scale with quant_bit 8");
 }
 
 static void refuse_overlap(int tensor, int over, const char *name) {
@@ -1589,11 +1637,16 @@ static void refuse_overlap(int tensor, int over, const char *name) {
 }
 
 static void test_refused_overlaps(void) {
-    refuse_overlap(KVMILL_CURRENT_KEY, KVMILL_CACHE, "current_key in the cache");
-    refuse_overlap(KVMILL_QUERY, KVMILL_CACHE, "query in the cache");
-    refuse_overlap(KVMILL_ATTN_OUTPUT, KVMILL_CACHE, "attn_output in the cache");
-    refuse_overlap(KVMILL_ATTN_OUTPUT, KVMILL_QUERY, "attn_output over query");
-    refuse_overlap(KVMILL_START_POS, KVMILL_CACHE, "start_pos in the cache");
+    refuse_overlap(KVMILL_CACHE_ATTENTION_CURRENT_KEY, KVMILL_CACHE_ATTENTION_CACHE,
+                   "current_key in the cache");
+    refuse_overlap(KVMILL_CACHE_ATTENTION_QUERY, KVMILL_CACHE_ATTENTION_CACHE,
+                   "query in the cache");
+    refuse_overlap(KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, KVMILL_CACHE_ATTENTION_CACHE,
+                   "attn_output in the cache");
+    refuse_overlap(KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, KVMILL_CACHE_ATTENTION_QUERY,
+                   "attn_output over query");
+    refuse_overlap(KVMILL_CACHE_ATTENTION_START_POS, KVMILL_CACHE_ATTENTION_CACHE,
+                   "start_pos in the cache");
 }
 
 static void test_refused_workspace(void) {
@@ -1618,7 +1671,7 @@ static void test_refused_workspace(void) {
 static void test_refused_device(void) {
     struct attention a;
     open_usual(&a, MULTI_HEAD_CACHE_ATTENTION, 0, 0);
-    disguise(&a, KVMILL_CACHE)->dl.device.device_type = kDLCUDA;
+    disguise(&a, KVMILL_CACHE_ATTENTION_CACHE)->dl.device.device_type = kDLCUDA;
     run_refused(&a, KVMILL_E_DEVICE, "cache on another device", WORDS("cache"));
 }
 

@@ -184,7 +184,7 @@ static void test_verdicts(void) {
 
 static kvmill_cache_attention small_op(const char *type) {
     kvmill_cache_attention op;
-    kvmill_cache_attention_init(&op);
+    kvmill_cache_attention_init(&op, sizeof op);
     op.num_heads = 4;
     op.num_kv_heads = 2;
     op.head_dim = 32;
@@ -237,7 +237,7 @@ static void test_cases(void) {
     op.value_differs = 1;
     op.value_head_dim = 16;
     op.value_T2 = op.T1;
-    op.window = 100;
+    op.left_window_size = 99;
     ok(bench(&op, 2) == 9, "values that differ from keys, a window");
 }
 

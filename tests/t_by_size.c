@@ -142,7 +142,7 @@ static void test_nearest(void) {
 
 static struct attention scene(int64_t sequences, int64_t tokens, int64_t positions) {
     struct attention a = {.which = MULTI_HEAD_CACHE_ATTENTION, .query_size = 1};
-    kvmill_cache_attention_init(&a.op);
+    kvmill_cache_attention_init(&a.op, sizeof a.op);
     a.op.T1 = a.op.T2 = a.op.T3 = (DLDataType){kDLFloat, 32, 1};
     a.op.num_heads = a.op.num_kv_heads = 1;
     a.op.head_dim = DIM;
@@ -198,7 +198,7 @@ static void test_calls(void) {
     ok(takes(scene(1, 16, 40), &pack, CHUNK), "of more tokens");
     ok(takes(scene(1, 1, 4100), &pack, LONG), "also where positions are split");
     struct attention a = scene(1, 1, 1000);
-    a.op.window = 64;
+    a.op.left_window_size = 63;
     ok(takes(a, &pack, SMALL), "a window lets see less of a cache");
     a = scene(2, 1, 20);
     a.op.dynamic_batching = 1;
@@ -251,9 +251,6 @@ static void test_packs(void) {
     kvmill_pack other = pack;
     other.measured_count = 0;
     ok(takes(scene(16, 1, 64), &other, SMALL), "without records: the first kernel");
-    other = pack;
-    other.abi = 2;
-    ok(takes(scene(16, 1, 64), &other, SMALL), "a pack of ABI 2 has none");
     struct kvmill_measured unusable[RECORDS];
     memcpy(unusable, measured, sizeof unusable);
     unusable[2].kernel = &stranger;

@@ -222,7 +222,7 @@ static void choose_op(struct problem *p) {
     const DLDataType types[] = {f32, f16, bf16}, masks[] = {boolean, f16, bf16, f32};
     int64_t which = dice_range(&dice, 0, 5), k = dice_range(&dice, 0, FORMATS - 1);
     kvmill_cache_attend *op = &p->op;
-    kvmill_cache_attend_init(op);
+    kvmill_cache_attend_init(op, sizeof *op);
     p->format[0] = p->format[1] = &formats[k];
     op->num_heads = heads[which][0], op->num_kv_heads = heads[which][1];
     op->T1 = types[dice_range(&dice, 0, 2)];
@@ -248,8 +248,8 @@ static void choose_op(struct problem *p) {
     op->page_size = dice_range(&dice, 1, 9);
     op->softcap = dice_once_in(&dice, 4) ? 3 : 0;
     op->is_causal = dice_once_in(&dice, 2);
-    op->window = dice_once_in(&dice, 3) ? dice_range(&dice, 1, 40) : 0;
-    op->right_window = dice_once_in(&dice, 4) ? dice_range(&dice, 0, 5) : -1;
+    op->left_window_size = dice_once_in(&dice, 3) ? dice_range(&dice, 0, 39) : -1;
+    op->right_window_size = dice_once_in(&dice, 4) ? dice_range(&dice, 0, 5) : -1;
     op->is_alibi = dice_once_in(&dice, 4);
     op->alibi_of_mask = op->is_alibi && op->mask_T1.bits && dice_once_in(&dice, 2);
 }
@@ -395,7 +395,7 @@ static void choose_mask(struct problem *p) {
     p->mask = array(dims[0] * dims[1] * dims[2] * dims[3], sizeof *p->mask);
     fill_mask(p, dims[0] * dims[1] * dims[2], dims[3], p->op.mask_T1);
     memcpy(o->mask_dims, dims, sizeof dims);
-    struct fenced_tensor *mask = use(p, KVMILL_CACHE_ATTEND_MASK);
+    struct fenced_tensor *mask = use(p, KVMILL_CACHE_ATTEND_ATTN_MASK);
     open_strided(mask, p->op.mask_T1, rank, dims + 4 - rank, false);
     for (int64_t i = 0; i < dims[0] * dims[1] * dims[2] * dims[3]; i++)
         put(p->op.mask_T1, nth(mask, i), p->mask[i]);
@@ -527,7 +527,7 @@ static void open_queries(struct problem *p) {
     }
     o->q = q;
     dims[rank - 1] = o->value_dim;
-    open_strided(use(p, KVMILL_CACHE_ATTEND_OUTPUT),
+    open_strided(use(p, KVMILL_CACHE_ATTEND_ATTN_OUTPUT),
                  p->op.output_T1.bits ? p->op.output_T1 : p->op.T1, rank, dims, false);
     if (dice_once_in(&dice, 2))
         tensor_open(use(p, KVMILL_CACHE_ATTEND_LSE), f32, rank - 1, dims, NULL, &dice);
@@ -543,8 +543,8 @@ static void open_problem(struct problem *p, bool is_long) {
     choose_key_positions(p);
     o->starts = p->starts, o->lengths = p->lengths, o->cells = p->lists;
     o->positions = p->positions, o->key_positions = p->key_positions, o->ranges = p->ranges;
-    o->is_causal = p->op.is_causal, o->window = p->op.window;
-    o->right_window = p->op.right_window;
+    o->is_causal = p->op.is_causal, o->window = p->op.left_window_size + 1;
+    o->right_window = p->op.right_window_size;
     o->mask = p->mask, o->together = p->ragged;
     o->slopes = p->slopes, o->slopes_of_mask = p->op.alibi_of_mask;
     o->scale = 1 / sqrt((double)o->dim), o->softcap = p->op.softcap, o->sinks = p->sinks;
@@ -583,7 +583,7 @@ static bool is_right(double found, double wanted, double error) {
 
 static bool judge_row(const struct problem *p, int64_t n, int64_t h) {
     const struct oracle_attend *o = &p->oracle;
-    const struct fenced_tensor *output = &p->tensor[KVMILL_CACHE_ATTEND_OUTPUT];
+    const struct fenced_tensor *output = &p->tensor[KVMILL_CACHE_ATTEND_ATTN_OUTPUT];
     double y[512], error[512], lse, lse_error;
     int64_t row = n * o->heads + h;
     oracle_attend_row(o, n, h, y, error, &lse, &lse_error);
@@ -616,12 +616,12 @@ static bool repeats(struct problem *p, const kvmill_plan *plan, void *workspace)
     struct fenced_tensor again;
     kvmill_error error;
     int64_t where;
-    tensor_open_copy(&again, &p->tensor[KVMILL_CACHE_ATTEND_OUTPUT], &dice);
-    p->tensors[KVMILL_CACHE_ATTEND_OUTPUT] = &again.dl;
+    tensor_open_copy(&again, &p->tensor[KVMILL_CACHE_ATTEND_ATTN_OUTPUT], &dice);
+    p->tensors[KVMILL_CACHE_ATTEND_ATTN_OUTPUT] = &again.dl;
     bool good = run_in_parts(plan, p->tensors, workspace, (int)dice_range(&dice, 1, 4), &dice,
                              &error) == KVMILL_OK &&
-                tensor_is_equal(&again, &p->tensor[KVMILL_CACHE_ATTEND_OUTPUT], &where);
-    p->tensors[KVMILL_CACHE_ATTEND_OUTPUT] = &p->tensor[KVMILL_CACHE_ATTEND_OUTPUT].dl;
+                tensor_is_equal(&again, &p->tensor[KVMILL_CACHE_ATTEND_ATTN_OUTPUT], &where);
+    p->tensors[KVMILL_CACHE_ATTEND_ATTN_OUTPUT] = &p->tensor[KVMILL_CACHE_ATTEND_ATTN_OUTPUT].dl;
     tensor_close(&again);
     return good;
 }

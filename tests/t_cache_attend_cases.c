@@ -58,7 +58,7 @@ static void set_lists(struct scene *s) {
 
 static void set_scene(struct scene *s) {
     memset(s, 0, sizeof *s);
-    kvmill_cache_attend_init(&s->op);
+    kvmill_cache_attend_init(&s->op, sizeof s->op);
     s->op.num_heads = H, s->op.num_kv_heads = G, s->op.key_head_dim = D;
     s->op.T1 = s->op.key_T2 = f32;
     s->op.page_size = PAGE;
@@ -67,7 +67,7 @@ static void set_scene(struct scene *s) {
         s->numbers[i] = (float)dice_range(&dice, -64, 64) / 64;
     set_lists(s);
     give(s, KVMILL_CACHE_ATTEND_QUERY, f32, s->numbers, 4, B, S, H, D);
-    give(s, KVMILL_CACHE_ATTEND_OUTPUT, f32, s->output, 4, B, S, H, D);
+    give(s, KVMILL_CACHE_ATTEND_ATTN_OUTPUT, f32, s->output, 4, B, S, H, D);
     give(s, KVMILL_CACHE_ATTEND_LSE, f32, s->lse, 3, B, S, H, 0);
 }
 
@@ -121,7 +121,7 @@ static void by_ranges(struct scene *s) {
 static void by_mask(struct scene *s) {
     by_lengths(s);
     s->op.mask_T1 = boolean;
-    give(s, KVMILL_CACHE_ATTEND_MASK, boolean, s->mask, 1, T, 0, 0, 0);
+    give(s, KVMILL_CACHE_ATTEND_ATTN_MASK, boolean, s->mask, 1, T, 0, 0, 0);
 }
 
 static kvmill_status run(struct scene *s, kvmill_error *error) {
@@ -235,11 +235,11 @@ static void missing_mask(struct scene *s) {
     s->op.mask_T1 = boolean;
 }
 static void surplus_mask(struct scene *s) {
-    give(s, KVMILL_CACHE_ATTEND_MASK, boolean, s->mask, 1, T, 0, 0, 0);
+    give(s, KVMILL_CACHE_ATTEND_ATTN_MASK, boolean, s->mask, 1, T, 0, 0, 0);
 }
 static void wide_mask(struct scene *s) {
     by_mask(s);
-    give(s, KVMILL_CACHE_ATTEND_MASK, boolean, s->mask, 2, 3, 4, 0, 0);
+    give(s, KVMILL_CACHE_ATTEND_ATTN_MASK, boolean, s->mask, 2, 3, 4, 0, 0);
 }
 static void half_key(struct scene *s) {
     s->tensor[KVMILL_CACHE_ATTEND_KEY].dtype = f16;
@@ -248,7 +248,7 @@ static void other_value(struct scene *s) {
     s->shape[KVMILL_CACHE_ATTEND_VALUE][1] = T - 1;
 }
 static void output_on_query(struct scene *s) {
-    s->tensor[KVMILL_CACHE_ATTEND_OUTPUT].data = s->numbers;
+    s->tensor[KVMILL_CACHE_ATTEND_ATTN_OUTPUT].data = s->numbers;
 }
 static void far_position(struct scene *s) {
     s->positions[1] = INT64_MAX;

@@ -172,7 +172,7 @@ static void choose_scores(struct attention *a, struct dice *dice) {
     kvmill_cache_attention *op = &a->op;
     op->is_causal = !dice_once_in(dice, 4);
     op->softmax_scale = dice_once_in(dice, 6) ? 0.13 : 0;
-    op->window = dice_once_in(dice, 4) ? PICK(dice, 1, 2, 7, 64, 4096) : 0;
+    op->left_window_size = dice_once_in(dice, 4) ? PICK(dice, 0, 1, 6, 63, 4095) : -1;
     op->softcap = dice_once_in(dice, 4) ? 3 : 0;
     op->math = dice_once_in(dice, 5) ? "fast" : dice_once_in(dice, 2) ? "f32" : NULL;
     op->partial = dice_once_in(dice, 6);
@@ -258,7 +258,7 @@ static void choose_attention(struct attention *a, enum kind kind, struct dice *d
     a->which =
         (enum cache_op)PICK(dice, KEY_VALUE_CACHE, MULTI_HEAD_ATTENTION, MULTI_HEAD_CACHE_ATTENTION,
                             MULTI_HEAD_CACHE_ATTENTION, MULTI_HEAD_CACHE_ATTENTION);
-    kvmill_cache_attention_init(&a->op);
+    kvmill_cache_attention_init(&a->op, sizeof a->op);
     choose_place(a, dice);
     choose_types(a, dice);
     choose_heads(a, dice);
@@ -462,7 +462,7 @@ static void fit_attend(struct attention *a, const struct kvmill_attend_shape *sh
     set_formats(a, shape->activation, &shape->key, &shape->value, dice);
     a->query_size = PICK(dice, 1, 3, 6);
     a->op.is_causal = !dice_once_in(dice, 4);
-    a->op.window = dice_once_in(dice, 6) ? PICK(dice, 1, 7, 64) : 0;
+    a->op.left_window_size = dice_once_in(dice, 6) ? PICK(dice, 0, 6, 63) : -1;
     a->op.partial = dice_once_in(dice, 8);
     a->op.math = shape->math == KVMILL_MATH_FAST ? "fast" : NULL;
     a->op.softcap = shape->terms & KVMILL_TERM_SOFTCAP ? 3 : 0;
@@ -484,7 +484,7 @@ static void fit_convert(struct attention *a, const struct kvmill_convert_shape *
 }
 
 static void fit_kernel(struct attention *a, const struct kvmill_kernel *kernel, struct dice *dice) {
-    kvmill_cache_attention_init(&a->op);
+    kvmill_cache_attention_init(&a->op, sizeof a->op);
     choose_place(a, dice);
     if (kernel->family == KVMILL_ATTEND)
         fit_attend(a, kernel->shape, dice);
@@ -621,13 +621,13 @@ static void open_slice(struct attention *slice, const struct attention *whole, i
                                 .tokens = {whole->tokens[0]},
                                 .start = {last - first - whole->tokens[0]}};
     attention_open(slice, dice);
-    memcpy(slice->dense[KVMILL_QUERY], whole->dense[KVMILL_QUERY],
+    memcpy(slice->dense[KVMILL_CACHE_ATTENTION_QUERY], whole->dense[KVMILL_CACHE_ATTENTION_QUERY],
            (size_t)(whole->tokens[0] * whole->op.num_heads * whole->op.head_dim * 4));
-    for (int i = KVMILL_KEY; i <= KVMILL_VALUE; i++) {
+    for (int i = KVMILL_CACHE_ATTENTION_KEY; i <= KVMILL_CACHE_ATTENTION_VALUE; i++) {
         memcpy(slice->dense[i], whole->dense[i] + first * row, (size_t)((last - first) * row));
         attention_refresh(slice, i);
     }
-    attention_refresh(slice, KVMILL_QUERY);
+    attention_refresh(slice, KVMILL_CACHE_ATTENTION_QUERY);
 }
 
 static bool run_slice(const struct attention *slice, struct dice *dice) {
@@ -654,15 +654,15 @@ static void merge_into(struct attention *whole, const struct attention *slices, 
     int64_t rows = whole->tokens[0] * whole->op.num_heads, dim = whole->op.head_dim;
     float *outputs[3], *lses[3];
     for (int64_t i = 0; i < count; i++) {
-        outputs[i] = copy_of(&slices[i], KVMILL_ATTN_OUTPUT, rows * dim);
-        lses[i] = copy_of(&slices[i], KVMILL_LSE, rows);
+        outputs[i] = copy_of(&slices[i], KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, rows * dim);
+        lses[i] = copy_of(&slices[i], KVMILL_CACHE_ATTENTION_LSE, rows);
     }
     kvmill_merge_partials(count, (const float *const *)outputs, (const float *const *)lses, rows,
                           dim, outputs[0], lses[0]);
-    memcpy(whole->dense[KVMILL_ATTN_OUTPUT], outputs[0], (size_t)(rows * dim * 4));
-    memcpy(whole->dense[KVMILL_LSE], lses[0], (size_t)(rows * 4));
-    attention_refresh(whole, KVMILL_ATTN_OUTPUT);
-    attention_refresh(whole, KVMILL_LSE);
+    memcpy(whole->dense[KVMILL_CACHE_ATTENTION_ATTN_OUTPUT], outputs[0], (size_t)(rows * dim * 4));
+    memcpy(whole->dense[KVMILL_CACHE_ATTENTION_LSE], lses[0], (size_t)(rows * 4));
+    attention_refresh(whole, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
+    attention_refresh(whole, KVMILL_CACHE_ATTENTION_LSE);
     for (int64_t i = 0; i < count; i++) {
         free(outputs[i]);
         free(lses[i]);
@@ -674,7 +674,7 @@ static void open_whole(struct attention *whole, struct dice *dice) {
                                 .sequences = 1,
                                 .tokens = {dice_range(dice, 1, 4)},
                                 .query_size = 4};
-    kvmill_cache_attention_init(&whole->op);
+    kvmill_cache_attention_init(&whole->op, sizeof whole->op);
     whole->op.T1 = f32;
     whole->op.num_kv_heads = 2;
     whole->op.num_heads = 2 * PICK(dice, 1, 3, 4);

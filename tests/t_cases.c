@@ -4,8 +4,10 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <kvmill_kernel.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "fence.h"
 #include "oracle/tensor_scatter.h"
@@ -41,19 +43,19 @@ struct scene {
 };
 
 static struct fenced_tensor *past_of(struct scene *scene) {
-    return &scene->tensor[KVMILL_PAST_CACHE];
+    return &scene->tensor[KVMILL_TENSOR_SCATTER_PAST_CACHE];
 }
 
 static struct fenced_tensor *update_of(struct scene *scene) {
-    return &scene->tensor[KVMILL_UPDATE];
+    return &scene->tensor[KVMILL_TENSOR_SCATTER_UPDATE];
 }
 
 static struct fenced_tensor *indices_of(struct scene *scene) {
-    return &scene->tensor[KVMILL_WRITE_INDICES];
+    return &scene->tensor[KVMILL_TENSOR_SCATTER_WRITE_INDICES];
 }
 
 static struct fenced_tensor *present_of(struct scene *scene) {
-    return &scene->tensor[KVMILL_PRESENT_CACHE];
+    return &scene->tensor[KVMILL_TENSOR_SCATTER_PRESENT_CACHE];
 }
 
 static void close_scene(struct scene *scene) {
@@ -69,7 +71,7 @@ static void replace(struct scene *scene, int i, DLDataType dtype, int rank, cons
 }
 
 static void set_indices(struct scene *scene, int64_t count, const int64_t *indices) {
-    replace(scene, KVMILL_WRITE_INDICES, int64, 1, &count, NULL);
+    replace(scene, KVMILL_TENSOR_SCATTER_WRITE_INDICES, int64, 1, &count, NULL);
     memcpy(indices_of(scene)->fence.data, indices, (size_t)count * sizeof *indices);
     scene->planned_with_indices = true;
 }
@@ -78,9 +80,9 @@ static void set_indices(struct scene *scene, int64_t count, const int64_t *indic
 static void open_scene(struct scene *scene, const char *mode, DLDataType dtype, int rank,
                        const int64_t *cache_dims, const int64_t *update_dims) {
     *scene = (struct scene){.axis = rank > 2 ? -2 : 1, .mode = mode, .planning = AS_GIVEN};
-    replace(scene, KVMILL_PAST_CACHE, dtype, rank, cache_dims, NULL);
-    replace(scene, KVMILL_UPDATE, dtype, rank, update_dims, NULL);
-    replace(scene, KVMILL_PRESENT_CACHE, dtype, rank, cache_dims, NULL);
+    replace(scene, KVMILL_TENSOR_SCATTER_PAST_CACHE, dtype, rank, cache_dims, NULL);
+    replace(scene, KVMILL_TENSOR_SCATTER_UPDATE, dtype, rank, update_dims, NULL);
+    replace(scene, KVMILL_TENSOR_SCATTER_PRESENT_CACHE, dtype, rank, cache_dims, NULL);
 }
 
 /* The scene most rows begin with: B 2, H 3, M 5, S 2, I 4, linear, starts 1 and 3. */
@@ -90,7 +92,8 @@ static void open_usual(struct scene *scene) {
 }
 
 static void make_in_place(struct scene *scene) {
-    scene->given[KVMILL_PRESENT_CACHE] = scene->given[KVMILL_PAST_CACHE];
+    scene->given[KVMILL_TENSOR_SCATTER_PRESENT_CACHE] =
+        scene->given[KVMILL_TENSOR_SCATTER_PAST_CACHE];
 }
 
 /* ---- Planning it ---- */
@@ -109,10 +112,10 @@ static kvmill_status plan_as_given(const struct scene *scene, const kvmill_plan_
         .struct_size = sizeof op,
         .axis = scene->axis,
         .mode = scene->mode,
-        .past_cache = scene->given[KVMILL_PAST_CACHE],
-        .update = scene->given[KVMILL_UPDATE],
-        .write_indices = scene->given[KVMILL_WRITE_INDICES],
-        .present_cache = scene->given[KVMILL_PRESENT_CACHE],
+        .past_cache = scene->given[KVMILL_TENSOR_SCATTER_PAST_CACHE],
+        .update = scene->given[KVMILL_TENSOR_SCATTER_UPDATE],
+        .write_indices = scene->given[KVMILL_TENSOR_SCATTER_WRITE_INDICES],
+        .present_cache = scene->given[KVMILL_TENSOR_SCATTER_PRESENT_CACHE],
     };
     return kvmill_plan_tensor_scatter(&op, options, plan, error);
 }
@@ -123,13 +126,15 @@ static kvmill_status plan_dynamic(const struct scene *scene, const kvmill_plan_o
     int64_t open[MOST_DIMS];
     for (int d = 0; d < MOST_DIMS; d++)
         open[d] = KVMILL_DYNAMIC;
-    const DLTensor *past = &scene->tensor[KVMILL_PAST_CACHE].dl;
+    const DLTensor *past = &scene->tensor[KVMILL_TENSOR_SCATTER_PAST_CACHE].dl;
     DLTensor cache = {.ndim = past->ndim, .dtype = past->dtype, .shape = open};
     DLTensor indices = {.ndim = 1, .dtype = int64, .shape = open};
     struct scene prototypes = *scene;
-    prototypes.given[KVMILL_PAST_CACHE] = prototypes.given[KVMILL_UPDATE] = &cache;
-    prototypes.given[KVMILL_PRESENT_CACHE] = NULL;
-    prototypes.given[KVMILL_WRITE_INDICES] = scene->planned_with_indices ? &indices : NULL;
+    prototypes.given[KVMILL_TENSOR_SCATTER_PAST_CACHE] =
+        prototypes.given[KVMILL_TENSOR_SCATTER_UPDATE] = &cache;
+    prototypes.given[KVMILL_TENSOR_SCATTER_PRESENT_CACHE] = NULL;
+    prototypes.given[KVMILL_TENSOR_SCATTER_WRITE_INDICES] =
+        scene->planned_with_indices ? &indices : NULL;
     return plan_as_given(&prototypes, options, plan, error);
 }
 
@@ -204,19 +209,21 @@ static bool is_unchanged(const struct scene *scene, const struct snapshot *snaps
 }
 
 static const struct fenced_tensor *output_of(const struct scene *scene) {
-    bool in_place = scene->given[KVMILL_PRESENT_CACHE] == scene->given[KVMILL_PAST_CACHE];
-    return &scene->tensor[in_place ? KVMILL_PAST_CACHE : KVMILL_PRESENT_CACHE];
+    bool in_place = scene->given[KVMILL_TENSOR_SCATTER_PRESENT_CACHE] ==
+                    scene->given[KVMILL_TENSOR_SCATTER_PAST_CACHE];
+    return &scene->tensor[in_place ? KVMILL_TENSOR_SCATTER_PAST_CACHE
+                                   : KVMILL_TENSOR_SCATTER_PRESENT_CACHE];
 }
 
 static void compute_expected(const struct scene *scene, struct fenced_tensor *expected) {
     const struct fenced_tensor *output = output_of(scene);
     int axis = (int)(scene->axis < 0 ? scene->axis + output->dl.ndim : scene->axis);
-    bool in_place = output == &scene->tensor[KVMILL_PAST_CACHE];
+    bool in_place = output == &scene->tensor[KVMILL_TENSOR_SCATTER_PAST_CACHE];
     tensor_open_copy(expected, output, &dice);
     oracle_tensor_scatter(axis, scene->mode != NULL && strcmp(scene->mode, "circular") == 0,
-                          in_place ? &expected->dl : scene->given[KVMILL_PAST_CACHE],
-                          scene->given[KVMILL_UPDATE], scene->given[KVMILL_WRITE_INDICES],
-                          &expected->dl);
+                          in_place ? &expected->dl : scene->given[KVMILL_TENSOR_SCATTER_PAST_CACHE],
+                          scene->given[KVMILL_TENSOR_SCATTER_UPDATE],
+                          scene->given[KVMILL_TENSOR_SCATTER_WRITE_INDICES], &expected->dl);
 }
 
 static bool is_as_expected(const struct scene *scene, const struct fenced_tensor *expected) {
@@ -366,7 +373,7 @@ static void test_axis(void) {
         int axis = (int)(good[i] + 4) % 4;
         int64_t dims[] = {2, 3, 3, 3};
         dims[axis] = 2;
-        replace(&scene, KVMILL_UPDATE, float32, 4, dims, NULL);
+        replace(&scene, KVMILL_TENSOR_SCATTER_UPDATE, float32, 4, dims, NULL);
         set_indices(&scene, 2, DIMS(1, 0));
         snprintf(name, sizeof name, "row 1: axis %" PRId64 " of rank 4", good[i]);
         runs(&scene, name);
@@ -397,10 +404,10 @@ static void test_rank(void) {
         runs(&scene, name);
     }
     open_usual(&scene);
-    replace(&scene, KVMILL_UPDATE, float32, 3, DIMS(2, 3, 2), NULL);
+    replace(&scene, KVMILL_TENSOR_SCATTER_UPDATE, float32, 3, DIMS(2, 3, 2), NULL);
     plan_fails(&scene, KVMILL_E_SHAPE, "row 5: update of another rank", "update", "[2, 3, 2]");
     open_usual(&scene);
-    replace(&scene, KVMILL_PRESENT_CACHE, float32, 3, DIMS(2, 3, 5), NULL);
+    replace(&scene, KVMILL_TENSOR_SCATTER_PRESENT_CACHE, float32, 3, DIMS(2, 3, 5), NULL);
     plan_fails(&scene, KVMILL_E_SHAPE, "row 5: present_cache of another rank", "present_cache");
 }
 
@@ -422,7 +429,7 @@ static void test_misfit(int tensor, DLDataType dtype, int rank, const int64_t *d
 }
 
 static void test_shapes(void) {
-    const int update = KVMILL_UPDATE, present = KVMILL_PRESENT_CACHE;
+    const int update = KVMILL_TENSOR_SCATTER_UPDATE, present = KVMILL_TENSOR_SCATTER_PRESENT_CACHE;
     test_misfit(update, float32, 3, DIMS(2, 3, 2), KVMILL_E_SHAPE, "update", "[2, 3, 2]",
                 "row 5: ranks differ");
     test_misfit(update, float32, 4, DIMS(1, 3, 2, 4), KVMILL_E_SHAPE, "update", "[1, 3, 2, 4]",
@@ -443,7 +450,7 @@ static void test_too_many_rows_circular(void) {
     struct scene scene;
     open_usual(&scene);
     scene.mode = "circular";
-    replace(&scene, KVMILL_UPDATE, float32, 4, DIMS(2, 3, 6, 4), NULL);
+    replace(&scene, KVMILL_TENSOR_SCATTER_UPDATE, float32, 4, DIMS(2, 3, 6, 4), NULL);
     plan_fails(&scene, KVMILL_E_SHAPE, "row 7: more rows than slots, circular", "6 rows", "5");
 }
 
@@ -562,14 +569,14 @@ static void test_absent_indices(void) {
     run_fails(&scene, KVMILL_E_SHAPE, "row 14: planned without indices, run with", "write_indices");
     open_usual(&scene);
     scene.planning = DYNAMIC;
-    scene.given[KVMILL_WRITE_INDICES] = NULL;
+    scene.given[KVMILL_TENSOR_SCATTER_WRITE_INDICES] = NULL;
     run_fails(&scene, KVMILL_E_SHAPE, "row 14: planned with indices, run without", "write_indices");
 }
 
 /* ---- Rows 15 and 16: the indices themselves ---- */
 
 static void test_indices(void) {
-    const int indices = KVMILL_WRITE_INDICES;
+    const int indices = KVMILL_TENSOR_SCATTER_WRITE_INDICES;
     test_misfit(indices, int32, 1, DIMS(2), KVMILL_E_DTYPE, "write_indices", "int32",
                 "row 15: int32 indices");
     test_misfit(indices, (DLDataType){kDLUInt, 64, 1}, 1, DIMS(2), KVMILL_E_DTYPE, "write_indices",
@@ -651,10 +658,10 @@ static void test_mode(void) {
 }
 
 static void test_types(void) {
-    test_misfit(KVMILL_UPDATE, int32, 4, DIMS(2, 3, 2, 4), KVMILL_E_DTYPE, "update", "int32",
-                "row 21: update of another type");
-    test_misfit(KVMILL_PRESENT_CACHE, int32, 4, DIMS(2, 3, 5, 4), KVMILL_E_DTYPE, "present_cache",
-                "int32", "row 21: present_cache of another type");
+    test_misfit(KVMILL_TENSOR_SCATTER_UPDATE, int32, 4, DIMS(2, 3, 2, 4), KVMILL_E_DTYPE, "update",
+                "int32", "row 21: update of another type");
+    test_misfit(KVMILL_TENSOR_SCATTER_PRESENT_CACHE, int32, 4, DIMS(2, 3, 5, 4), KVMILL_E_DTYPE,
+                "present_cache", "int32", "row 21: present_cache of another type");
     static const DLDataType unknown[] = {{kDLInt, 2, 1}, {kDLUInt, 2, 1}, {kDLFloat, 32, 2},
                                          {99, 8, 1},     {kDLInt, 0, 1},  {kDLInt, 8, 0}};
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
@@ -769,7 +776,7 @@ static void test_in_place(void) {
     kvmill_plan *plan = NULL;
     kvmill_error error;
     bool good = plan_as_given(&scene, &with_packs, &plan, &error) == KVMILL_OK;
-    other.given[KVMILL_PRESENT_CACHE] = &same;
+    other.given[KVMILL_TENSOR_SCATTER_PRESENT_CACHE] = &same;
     good = good && run_way(0, plan, other.given, &error) == KVMILL_OK &&
            is_as_expected(&scene, &expected);
     ok(good, "row 25: in place, the same memory in other words");
@@ -783,7 +790,7 @@ static void test_partial_overlap(int64_t offset, bool shifted_past) {
     struct scene scene;
     char name[80];
     open_usual(&scene);
-    replace(&scene, KVMILL_PAST_CACHE, uint8, 1, DIMS(1200), NULL);
+    replace(&scene, KVMILL_TENSOR_SCATTER_PAST_CACHE, uint8, 1, DIMS(1200), NULL);
     struct fenced_tensor *past = past_of(&scene);
     past->dl = update_of(&scene)->dl;
     memcpy(past->shape, DIMS(2, 3, 5, 4), 4 * sizeof(int64_t));
@@ -811,7 +818,8 @@ static void test_input_overlap(int input, int64_t offset, const char *words, boo
 static void test_same_begin_other_strides(void) {
     struct scene scene;
     open_usual(&scene);
-    replace(&scene, KVMILL_PRESENT_CACHE, float32, 4, DIMS(2, 3, 5, 4), DIMS(60, 4, 12, 1));
+    replace(&scene, KVMILL_TENSOR_SCATTER_PRESENT_CACHE, float32, 4, DIMS(2, 3, 5, 4),
+            DIMS(60, 4, 12, 1));
     move_into(present_of(&scene), past_of(&scene), 0);
     run_fails(&scene, KVMILL_E_ALIAS, "row 25: the same memory, other strides",
               "past_cache overlaps present_cache", "strides");
@@ -824,15 +832,18 @@ static void test_overlaps(void) {
         test_partial_overlap(offsets[i], true);
     }
     for (int in_place = 0; in_place < 2; in_place++) {
-        test_input_overlap(KVMILL_UPDATE, 0, "update overlaps present_cache", in_place);
-        test_input_overlap(KVMILL_UPDATE, 479, "update overlaps present_cache", in_place);
-        test_input_overlap(KVMILL_UPDATE, -191, "update overlaps present_cache", in_place);
-        test_input_overlap(KVMILL_WRITE_INDICES, 100, "write_indices overlaps present_cache",
+        test_input_overlap(KVMILL_TENSOR_SCATTER_UPDATE, 0, "update overlaps present_cache",
                            in_place);
-        test_input_overlap(KVMILL_WRITE_INDICES, 479, "write_indices overlaps present_cache",
+        test_input_overlap(KVMILL_TENSOR_SCATTER_UPDATE, 479, "update overlaps present_cache",
                            in_place);
-        test_input_overlap(KVMILL_WRITE_INDICES, -15, "write_indices overlaps present_cache",
+        test_input_overlap(KVMILL_TENSOR_SCATTER_UPDATE, -191, "update overlaps present_cache",
                            in_place);
+        test_input_overlap(KVMILL_TENSOR_SCATTER_WRITE_INDICES, 100,
+                           "write_indices overlaps present_cache", in_place);
+        test_input_overlap(KVMILL_TENSOR_SCATTER_WRITE_INDICES, 479,
+                           "write_indices overlaps present_cache", in_place);
+        test_input_overlap(KVMILL_TENSOR_SCATTER_WRITE_INDICES, -15,
+                           "write_indices overlaps present_cache", in_place);
     }
     test_same_begin_other_strides();
 }
@@ -865,10 +876,14 @@ static void test_neighbours(int first, int second, int third, int fourth) {
 }
 
 static void test_all_neighbours(void) {
-    test_neighbours(KVMILL_PAST_CACHE, KVMILL_PRESENT_CACHE, KVMILL_UPDATE, KVMILL_WRITE_INDICES);
-    test_neighbours(KVMILL_UPDATE, KVMILL_PRESENT_CACHE, KVMILL_PAST_CACHE, KVMILL_WRITE_INDICES);
-    test_neighbours(KVMILL_PAST_CACHE, KVMILL_WRITE_INDICES, KVMILL_PRESENT_CACHE, KVMILL_UPDATE);
-    test_neighbours(KVMILL_UPDATE, KVMILL_PAST_CACHE, KVMILL_PRESENT_CACHE, KVMILL_WRITE_INDICES);
+    test_neighbours(KVMILL_TENSOR_SCATTER_PAST_CACHE, KVMILL_TENSOR_SCATTER_PRESENT_CACHE,
+                    KVMILL_TENSOR_SCATTER_UPDATE, KVMILL_TENSOR_SCATTER_WRITE_INDICES);
+    test_neighbours(KVMILL_TENSOR_SCATTER_UPDATE, KVMILL_TENSOR_SCATTER_PRESENT_CACHE,
+                    KVMILL_TENSOR_SCATTER_PAST_CACHE, KVMILL_TENSOR_SCATTER_WRITE_INDICES);
+    test_neighbours(KVMILL_TENSOR_SCATTER_PAST_CACHE, KVMILL_TENSOR_SCATTER_WRITE_INDICES,
+                    KVMILL_TENSOR_SCATTER_PRESENT_CACHE, KVMILL_TENSOR_SCATTER_UPDATE);
+    test_neighbours(KVMILL_TENSOR_SCATTER_UPDATE, KVMILL_TENSOR_SCATTER_PAST_CACHE,
+                    KVMILL_TENSOR_SCATTER_PRESENT_CACHE, KVMILL_TENSOR_SCATTER_WRITE_INDICES);
 }
 
 static void test_empty_inside(void) {
@@ -915,7 +930,7 @@ static void test_null_data(void) {
     }
     for (int i = 0; i < TENSORS; i++) {
         struct scene scene;
-        if (i == KVMILL_WRITE_INDICES)
+        if (i == KVMILL_TENSOR_SCATTER_WRITE_INDICES)
             continue;
         open_usual(&scene);
         scene.planning = DYNAMIC;
@@ -939,7 +954,7 @@ static void test_misalignment(void) {
         struct scene moved = scene;
         DLTensor present = present_of(&scene)->dl;
         present.data = pool.fence.data + offset;
-        moved.given[KVMILL_PRESENT_CACHE] = &present;
+        moved.given[KVMILL_TENSOR_SCATTER_PRESENT_CACHE] = &present;
         good = run_way(0, plan, moved.given, NULL) == KVMILL_OK &&
                memcmp(pool.fence.data + offset, expected.fence.data, 480) == 0;
         tensor_close(&expected);
@@ -986,10 +1001,10 @@ static void test_null_arguments(void) {
     kvmill_plan_destroy(NULL);
     close_scene(&scene);
     open_usual(&scene);
-    scene.given[KVMILL_PAST_CACHE] = NULL;
+    scene.given[KVMILL_TENSOR_SCATTER_PAST_CACHE] = NULL;
     plan_fails(&scene, KVMILL_E_NULL, "NULL past_cache to plan for", "past_cache");
     open_usual(&scene);
-    scene.given[KVMILL_UPDATE] = NULL;
+    scene.given[KVMILL_TENSOR_SCATTER_UPDATE] = NULL;
     plan_fails(&scene, KVMILL_E_NULL, "NULL update to plan for", "update");
 }
 
@@ -998,7 +1013,7 @@ static void test_device_in_place(void) {
     open_usual(&scene);
     DLTensor elsewhere = past_of(&scene)->dl;
     elsewhere.device.device_type = kDLCUDA;
-    scene.given[KVMILL_PRESENT_CACHE] = &elsewhere;
+    scene.given[KVMILL_TENSOR_SCATTER_PRESENT_CACHE] = &elsewhere;
     run_fails(&scene, KVMILL_E_DEVICE, "the same address on another device", "present_cache");
 }
 
@@ -1020,8 +1035,8 @@ static void test_struct_sizes(void) {
     kvmill_error error;
     open_usual(&scene);
     kvmill_tensor_scatter op = {.axis = 2,
-                                .past_cache = scene.given[KVMILL_PAST_CACHE],
-                                .update = scene.given[KVMILL_UPDATE]};
+                                .past_cache = scene.given[KVMILL_TENSOR_SCATTER_PAST_CACHE],
+                                .update = scene.given[KVMILL_TENSOR_SCATTER_UPDATE]};
     ok(is_status(kvmill_plan_tensor_scatter(&op, NULL, &plan, &error), KVMILL_E_ATTRIBUTE, &error,
                  (const char *const[]){"op.struct_size is 0", NULL}),
        "struct_size 0 of the op");
@@ -1053,7 +1068,13 @@ static void test_packs(void) {
     strange.abi = 999;
     const kvmill_pack *const list[] = {&kvmill_pack_kvmill_test, &strange, NULL};
     test_pack_refused(list, 2, KVMILL_E_PACK, "999", "a pack of another ABI");
-    test_pack_refused(list + 1, 1, KVMILL_E_PACK, "pack 0", "a pack of another ABI alone");
+    test_pack_refused(list + 1, 1, KVMILL_E_PACK, "options.packs[0]", "a pack of another ABI alone");
+    strange.abi = 3;
+    strange.name = "old";
+    test_pack_refused(list + 1, 1, KVMILL_E_PACK,
+                      "options.packs[0], old, has kernel ABI 3 of kvmill 0.1; libkvmill "
+                      KVMILL_VERSION " takes 4 to ",
+                      "a pack of version 0.1, by its name and both versions");
     test_pack_refused(list + 2, 1, KVMILL_E_NULL, "packs[0]", "a pack that is NULL");
     test_pack_refused(NULL, 3, KVMILL_E_NULL, "packs is NULL", "no list of packs");
 }
@@ -1107,7 +1128,7 @@ static void test_zero_beside_huge(void) {
     for (int dynamic = 0; dynamic < 2; dynamic++) {
         open_scene(&scene, "circular", float32, 5, DIMS(0, 1, 1, 1, 1), DIMS(0, 1, 1, 1, 1));
         for (int i = 0; i < TENSORS; i++)
-            if (i != KVMILL_WRITE_INDICES)
+            if (i != KVMILL_TENSOR_SCATTER_WRITE_INDICES)
                 memcpy(scene.tensor[i].shape, DIMS(0, big, big, 1, big), 5 * sizeof(int64_t));
         scene.planning = dynamic;
         runs(&scene, "overflow: not where another dim is 0");
@@ -1153,7 +1174,8 @@ static void test_largest(void) {
 static void open_nibble_strides(struct scene *scene, int tensor) {
     open_nibbles(scene);
     scene->tensor[tensor].dl.strides = scene->tensor[tensor].strides;
-    memcpy(scene->tensor[tensor].strides, tensor == KVMILL_UPDATE ? DIMS(6, 6, 2) : DIMS(12, 4, 1),
+    memcpy(scene->tensor[tensor].strides,
+           tensor == KVMILL_TENSOR_SCATTER_UPDATE ? DIMS(6, 6, 2) : DIMS(12, 4, 1),
            3 * sizeof(int64_t));
 }
 
@@ -1177,7 +1199,7 @@ static void test_nibble_strides(void) {
 
 static void open_strided_present(struct scene *scene, const int64_t *strides) {
     open_usual(scene);
-    replace(scene, KVMILL_PRESENT_CACHE, float32, 4, DIMS(2, 3, 5, 4), strides);
+    replace(scene, KVMILL_TENSOR_SCATTER_PRESENT_CACHE, float32, 4, DIMS(2, 3, 5, 4), strides);
 }
 
 static void test_overlapping_strides(const int64_t *strides, const char *name) {
@@ -1194,7 +1216,8 @@ static void test_unplanned_strides(void) {
     for (int kernels = PORTABLE_ONLY; kernels <= PACKS_ONLY; kernels++) {
         struct scene scene;
         open_usual(&scene);
-        replace(&scene, KVMILL_PAST_CACHE, float32, 4, DIMS(2, 3, 5, 4), DIMS(60, 20, 1, 5));
+        replace(&scene, KVMILL_TENSOR_SCATTER_PAST_CACHE, float32, 4, DIMS(2, 3, 5, 4),
+                DIMS(60, 20, 1, 5));
         scene.planning = DYNAMIC;
         scene.kernels = kernels;
         if (kernels == PORTABLE_ONLY)
@@ -1208,13 +1231,16 @@ static void test_unplanned_strides(void) {
 static void test_repeated_update(void) {
     struct scene scene;
     open_scene(&scene, "linear", float32, 5, DIMS(2, 3, 2, 5, 4), DIMS(2, 3, 2, 2, 4));
-    replace(&scene, KVMILL_UPDATE, float32, 5, DIMS(2, 3, 2, 2, 4), DIMS(24, 8, 0, 4, 1));
+    replace(&scene, KVMILL_TENSOR_SCATTER_UPDATE, float32, 5, DIMS(2, 3, 2, 2, 4),
+            DIMS(24, 8, 0, 4, 1));
     runs(&scene, "an update repeated over its last head dim");
     open_scene(&scene, "linear", float32, 5, DIMS(2, 3, 2, 5, 4), DIMS(2, 3, 2, 2, 4));
-    replace(&scene, KVMILL_UPDATE, float32, 5, DIMS(2, 3, 2, 2, 4), DIMS(16, 0, 8, 4, 1));
+    replace(&scene, KVMILL_TENSOR_SCATTER_UPDATE, float32, 5, DIMS(2, 3, 2, 2, 4),
+            DIMS(16, 0, 8, 4, 1));
     runs(&scene, "an update repeated over its first head dim");
     open_scene(&scene, "linear", float32, 5, DIMS(2, 3, 2, 5, 4), DIMS(2, 3, 2, 2, 4));
-    replace(&scene, KVMILL_UPDATE, float32, 5, DIMS(2, 3, 2, 2, 4), DIMS(0, 0, 0, 0, 1));
+    replace(&scene, KVMILL_TENSOR_SCATTER_UPDATE, float32, 5, DIMS(2, 3, 2, 2, 4),
+            DIMS(0, 0, 0, 0, 1));
     runs(&scene, "an update of one row, repeated");
 }
 
@@ -1222,7 +1248,7 @@ static void test_repeated_update(void) {
 static void test_interleaved_present(void) {
     struct scene scene;
     open_scene(&scene, "linear", float32, 2, DIMS(2, 3), DIMS(2, 1));
-    replace(&scene, KVMILL_PRESENT_CACHE, float32, 2, DIMS(2, 3), DIMS(3, 2));
+    replace(&scene, KVMILL_TENSOR_SCATTER_PRESENT_CACHE, float32, 2, DIMS(2, 3), DIMS(3, 2));
     plan_fails(&scene, KVMILL_E_STRIDE, "present_cache with interleaved strides", "present_cache");
 }
 

@@ -167,7 +167,7 @@ static bool run(const struct decoder *decoder, int step, const struct arguments 
 
 static void give_caches(const struct decoder *decoder, bool fields, struct arguments *arguments) {
     memset(arguments, 0, sizeof *arguments);
-    GIVE(KVMILL_CACHE, decoder->memory, f32, 5, 1, 2, KV_HEADS, SLOTS, DIM);
+    GIVE(KVMILL_CACHE_ATTENTION_CACHE, decoder->memory, f32, 5, 1, 2, KV_HEADS, SLOTS, DIM);
     for (size_t i = 0; fields && i < decoder->flow->field_count; i++)
         GIVE(KVMILL_FLOW_FIELDS + (int)i, decoder->fields[i], decoder->flow->fields[i].dtype, 4,
              POOL, KV_HEADS, decoder->flow->fields[i].rows, decoder->flow->fields[i].columns);
@@ -188,9 +188,9 @@ static bool append(struct decoder *decoder, const int64_t most[REQUESTS], struct
     for (int b = 0; b < REQUESTS; b++)
         slot[b] = decoder->length[b] < most[b] ? slot_of(decoder, b, decoder->length[b]++) : -1;
     give_caches(decoder, true, arguments);
-    GIVE(KVMILL_CURRENT_KEY, decoder->key, f32, 3, REQUESTS, KV_HEADS, DIM);
-    GIVE(KVMILL_CURRENT_VALUE, decoder->value, f32, 3, REQUESTS, KV_HEADS, DIM);
-    GIVE(KVMILL_SLOT_MAPPING, slot, i64, 1, REQUESTS);
+    GIVE(KVMILL_CACHE_ATTENTION_CURRENT_KEY, decoder->key, f32, 3, REQUESTS, KV_HEADS, DIM);
+    GIVE(KVMILL_CACHE_ATTENTION_CURRENT_VALUE, decoder->value, f32, 3, REQUESTS, KV_HEADS, DIM);
+    GIVE(KVMILL_FLOW_SLOT_MAPPING, slot, i64, 1, REQUESTS);
     return run(decoder, APPEND, arguments);
 }
 
@@ -212,15 +212,15 @@ static void give_requests(struct decoder *decoder, struct table *table,
         memcpy(table->ids + table->indptr[b], decoder->ids[b],
                (size_t)pages_of(decoder, b) * sizeof *table->ids);
     }
-    GIVE(KVMILL_QUERY, decoder->query, f32, 3, REQUESTS, HEADS, DIM);
-    GIVE(KVMILL_SEQ_LEN, decoder->length, i64, 1, REQUESTS);
-    GIVE(KVMILL_PAGE_INDPTR, table->indptr, i64, 1, REQUESTS + 1);
-    GIVE(KVMILL_PAGE_IDS, table->ids, i32, 1, POOL);
+    GIVE(KVMILL_CACHE_ATTENTION_QUERY, decoder->query, f32, 3, REQUESTS, HEADS, DIM);
+    GIVE(KVMILL_FLOW_SEQ_LEN, decoder->length, i64, 1, REQUESTS);
+    GIVE(KVMILL_FLOW_PAGE_INDPTR, table->indptr, i64, 1, REQUESTS + 1);
+    GIVE(KVMILL_FLOW_PAGE_IDS, table->ids, i32, 1, POOL);
 }
 
 static void give_lists(struct decoder *decoder, struct arguments *arguments) {
-    GIVE(KVMILL_SEL_INDPTR, decoder->starts, i64, 1, REQUESTS * KV_HEADS + 1);
-    GIVE(KVMILL_SEL, decoder->list, i32, 1, REQUESTS * KV_HEADS * MOST_PAGES);
+    GIVE(KVMILL_FLOW_SEL_INDPTR, decoder->starts, i64, 1, REQUESTS * KV_HEADS + 1);
+    GIVE(KVMILL_FLOW_SEL, decoder->list, i32, 1, REQUESTS * KV_HEADS * MOST_PAGES);
 }
 
 /* Decode, which tells its lists. */
@@ -230,7 +230,7 @@ static bool decode_step(struct decoder *decoder) {
     give_caches(decoder, true, arguments);
     give_requests(decoder, &table, arguments);
     give_lists(decoder, arguments);
-    GIVE(KVMILL_ATTN_OUTPUT, decoder->output, f32, 3, REQUESTS, HEADS, DIM);
+    GIVE(KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, decoder->output, f32, 3, REQUESTS, HEADS, DIM);
     return run(decoder, DECODE, arguments);
 }
 
@@ -242,7 +242,7 @@ static bool attend(struct decoder *decoder, bool sparse, float *output) {
     give_requests(decoder, &table, arguments);
     if (sparse)
         give_lists(decoder, arguments);
-    GIVE(KVMILL_ATTN_OUTPUT, output, f32, 3, REQUESTS, HEADS, DIM);
+    GIVE(KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, output, f32, 3, REQUESTS, HEADS, DIM);
     return run(decoder, ATTEND, arguments);
 }
 

@@ -22,7 +22,7 @@ static struct dice dice;
 static void set_step(struct flow_step *step, int64_t page_size, int64_t dim,
                      const int64_t *lengths) {
     kvmill_cache_attention *op = &step->attention.op;
-    kvmill_cache_attention_init(op);
+    kvmill_cache_attention_init(op, sizeof *op);
     op->dynamic_batching = op->cache_mode = 1;
     op->num_heads = 4;
     op->num_kv_heads = 2;
@@ -49,7 +49,7 @@ static bool is_right(struct flow_step *step) {
     flow_step_put_lists(step);
     flow_step_give(step, STEP_ATTEND, true);
     right = flow_step_runs(step, STEP_ATTEND, &two_threads, 3, &dice) && right;
-    return right && flow_step_is_same(step, KVMILL_ATTN_OUTPUT);
+    return right && flow_step_is_same(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
 }
 
 static void check(struct flow_step *step, const char *what) {
@@ -77,7 +77,7 @@ static void test_tokens_as_pages(void) {
     struct flow_step windowed = {.select = few, .summary = "incremental"};
     windowed.select.reserved_eos = 0;
     set_step(&windowed, 1, 32, lengths);
-    windowed.attention.op.window = 90;
+    windowed.attention.op.left_window_size = 89;
     check(&windowed, "  nor with a window");
 }
 
@@ -106,7 +106,7 @@ static bool is_dense(struct flow_step *step) {
     flow_step_keep(step, &dice);
     flow_step_give(step, STEP_ATTEND, false);
     right = right && flow_step_runs(step, STEP_ATTEND, &two_threads, 2, &dice);
-    return right && flow_step_is_same(step, KVMILL_ATTN_OUTPUT);
+    return right && flow_step_is_same(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
 }
 
 static void test_all(void) {

@@ -30,7 +30,7 @@ static void open_step(int64_t window) {
     step = (struct flow_step){.select = {.topk_val = 2, .reserved_bos = 1, .reserved_eos = 1},
                               .field_type = f16};
     kvmill_cache_attention *op = &step.attention.op;
-    kvmill_cache_attention_init(op);
+    kvmill_cache_attention_init(op, sizeof *op);
     op->dynamic_batching = op->cache_mode = op->partial = 1;
     op->num_heads = 4;
     op->num_kv_heads = 2;
@@ -41,7 +41,7 @@ static void open_step(int64_t window) {
     op->T1 = f32;
     op->T2 = i8;
     op->T3 = f16;
-    op->window = window;
+    op->left_window_size = window - 1;
     step.attention.has_sinks = true;
     step.attention.sequences = 4;
     memcpy(step.attention.start, starts, sizeof starts);
@@ -156,7 +156,8 @@ static const struct {
 
 /* Index does not look at caches that its program does not read. */
 static bool is_looked_at(enum flow_step_kind kind, int which) {
-    bool is_cache = which >= KVMILL_CACHE && which <= KVMILL_VALUE_SCALE;
+    bool is_cache =
+        which >= KVMILL_CACHE_ATTENTION_CACHE && which <= KVMILL_CACHE_ATTENTION_VALUE_SCALE;
     return step.given[which] != NULL && !(kind == STEP_INDEX && is_cache);
 }
 
@@ -181,8 +182,8 @@ static void test_bends(enum flow_step_kind kind) {
 /* ---- Which are given ---- */
 
 static bool is_optional(enum flow_step_kind kind, int which) {
-    return which == KVMILL_SINKS || which == KVMILL_BLOCK_IDS ||
-           (kind != STEP_INDEX && (which == KVMILL_SEL || which == KVMILL_SEL_INDPTR));
+    return which == KVMILL_CACHE_ATTENTION_SINKS || which == KVMILL_FLOW_BLOCK_IDS ||
+           (kind != STEP_INDEX && (which == KVMILL_FLOW_SEL || which == KVMILL_FLOW_SEL_INDPTR));
 }
 
 static void test_presence(enum flow_step_kind kind) {
@@ -192,14 +193,15 @@ static void test_presence(enum flow_step_kind kind) {
     for (int which = 0; which < FLOW_STEP_TENSORS; which++) {
         const DLTensor *kept = step.given[which];
         bool is_given = kept != NULL, may_be = is_optional(kind, which) ||
-                                               which == KVMILL_SEQSTARTS ||
-                                               which == KVMILL_VALUE_SCALE;
-        step.given[which] = is_given ? NULL : &flow_step_tensor(&step, KVMILL_SEQ_LEN)->dl;
+                                               which == KVMILL_CACHE_ATTENTION_SEQSTARTS ||
+                                               which == KVMILL_CACHE_ATTENTION_VALUE_SCALE;
+        step.given[which] = is_given ? NULL : &flow_step_tensor(&step, KVMILL_FLOW_SEQ_LEN)->dl;
         snprintf(what, sizeof what, "%s is %s", name_of(which),
                  is_given ? "NULL; a tensor is required" : "given; accepted: NULL, this step");
         if (is_given && is_looked_at(kind, which) && !is_optional(kind, which))
             required = is_refused(kind, KVMILL_E_NULL, what) && required;
-        if (!is_given && !(may_be && kind == STEP_ATTEND) && which != KVMILL_VALUE_SCALE)
+        if (!is_given && !(may_be && kind == STEP_ATTEND) &&
+            which != KVMILL_CACHE_ATTENTION_VALUE_SCALE)
             absent = is_refused(kind, KVMILL_E_SHAPE, what) && absent;
         step.given[which] = kept;
     }
@@ -211,11 +213,13 @@ static void test_presence(enum flow_step_kind kind) {
 
 static bool is_output(enum flow_step_kind kind, int which) {
     bool of_append =
-        (which >= KVMILL_CACHE && which <= KVMILL_VALUE_SCALE) || which >= KVMILL_FLOW_FIELDS;
-    bool is_list = which >= KVMILL_SEL_INDPTR && which <= KVMILL_BLOCK_IDS;
+        (which >= KVMILL_CACHE_ATTENTION_CACHE && which <= KVMILL_CACHE_ATTENTION_VALUE_SCALE) ||
+        which >= KVMILL_FLOW_FIELDS;
+    bool is_list = which >= KVMILL_FLOW_SEL_INDPTR && which <= KVMILL_FLOW_BLOCK_IDS;
     if (kind == STEP_APPEND)
         return of_append;
-    return which == KVMILL_ATTN_OUTPUT || which == KVMILL_LSE || (is_list && kind != STEP_ATTEND);
+    return which == KVMILL_CACHE_ATTENTION_ATTN_OUTPUT || which == KVMILL_CACHE_ATTENTION_LSE ||
+           (is_list && kind != STEP_ATTEND);
 }
 
 /* The smaller of the two in the memory of the other. */
@@ -254,7 +258,8 @@ static void test_overlaps(enum flow_step_kind kind) {
 /* ---- Integers ---- */
 
 static bool is_vector(int which) {
-    return which == KVMILL_SEQSTARTS || (which >= KVMILL_SEQ_LEN && which <= KVMILL_BLOCK_IDS);
+    return which == KVMILL_CACHE_ATTENTION_SEQSTARTS ||
+           (which >= KVMILL_FLOW_SEQ_LEN && which <= KVMILL_FLOW_BLOCK_IDS);
 }
 
 static void test_vectors(enum flow_step_kind kind) {
@@ -316,23 +321,27 @@ static void test_number(const struct number *number) {
 /* Requests of 127, 47, 38 and 0 tokens in pages [0, 8), [8, 11), [11, 14), [14, 14). */
 static void test_requests(enum flow_step_kind kind) {
     const struct number numbers[] = {
-        {kind, KVMILL_SEQ_LEN, 1, -1, KVMILL_E_INDEX_NEGATIVE,
+        {kind, KVMILL_FLOW_SEQ_LEN, 1, -1, KVMILL_E_INDEX_NEGATIVE,
          "seq_len[1] is -1; accepted: 0 or more"},
-        {kind, KVMILL_SEQ_LEN, 1, 49, KVMILL_E_SHAPE,
+        {kind, KVMILL_FLOW_SEQ_LEN, 1, 49, KVMILL_E_SHAPE,
          "seq_len[1] is 49, in 3 pages; accepted: 4 pages of 16"},
-        {kind, KVMILL_SEQ_LEN, 1, 32, KVMILL_E_SHAPE, "seq_len[1] is 32, in 3 pages"},
-        {kind, KVMILL_SEQ_LEN, 3, 1, KVMILL_E_SHAPE, "seq_len[3] is 1, in 0 pages"},
-        {kind, KVMILL_SEQ_LEN, 0, INT64_MAX, KVMILL_E_SHAPE, "seq_len[0] is 9223372036854775807"},
-        {kind, KVMILL_PAGE_INDPTR, 0, 1, KVMILL_E_INDEX_RANGE, "page_indptr[0] is 1; accepted: 0"},
-        {kind, KVMILL_PAGE_INDPTR, 2, 7, KVMILL_E_INDEX_RANGE,
+        {kind, KVMILL_FLOW_SEQ_LEN, 1, 32, KVMILL_E_SHAPE, "seq_len[1] is 32, in 3 pages"},
+        {kind, KVMILL_FLOW_SEQ_LEN, 3, 1, KVMILL_E_SHAPE, "seq_len[3] is 1, in 0 pages"},
+        {kind, KVMILL_FLOW_SEQ_LEN, 0, INT64_MAX, KVMILL_E_SHAPE,
+         "seq_len[0] is 9223372036854775807"},
+        {kind, KVMILL_FLOW_PAGE_INDPTR, 0, 1, KVMILL_E_INDEX_RANGE,
+         "page_indptr[0] is 1; accepted: 0"},
+        {kind, KVMILL_FLOW_PAGE_INDPTR, 2, 7, KVMILL_E_INDEX_RANGE,
          "page_indptr[2] is 7; accepted: 8 or more"},
-        {kind, KVMILL_PAGE_INDPTR, 1, INT64_MIN, KVMILL_E_INDEX_RANGE, "page_indptr[1] is -92233"},
-        {kind, KVMILL_PAGE_INDPTR, 4, 15, KVMILL_E_SHAPE, "seq_len[3] is 0, in 1 pages"},
-        {kind, KVMILL_PAGE_INDPTR, 4, INT64_MAX, KVMILL_E_SHAPE, "seq_len[3] is 0, in 92233"},
-        {kind, KVMILL_PAGE_IDS, 9, -1, KVMILL_E_INDEX_RANGE, "page_ids[9] is -1; accepted: 0 to"},
-        {kind, KVMILL_PAGE_IDS, 13, INT32_MAX, KVMILL_E_INDEX_RANGE,
+        {kind, KVMILL_FLOW_PAGE_INDPTR, 1, INT64_MIN, KVMILL_E_INDEX_RANGE,
+         "page_indptr[1] is -92233"},
+        {kind, KVMILL_FLOW_PAGE_INDPTR, 4, 15, KVMILL_E_SHAPE, "seq_len[3] is 0, in 1 pages"},
+        {kind, KVMILL_FLOW_PAGE_INDPTR, 4, INT64_MAX, KVMILL_E_SHAPE, "seq_len[3] is 0, in 92233"},
+        {kind, KVMILL_FLOW_PAGE_IDS, 9, -1, KVMILL_E_INDEX_RANGE,
+         "page_ids[9] is -1; accepted: 0 to"},
+        {kind, KVMILL_FLOW_PAGE_IDS, 13, INT32_MAX, KVMILL_E_INDEX_RANGE,
          "page_ids[13] is 2147483647; accepted: 0 to"},
-        {kind, KVMILL_PAGE_IDS, 0, step.limits.cache_pages, KVMILL_E_INDEX_RANGE,
+        {kind, KVMILL_FLOW_PAGE_IDS, 0, step.limits.cache_pages, KVMILL_E_INDEX_RANGE,
          "page_ids[0] is 1"},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -342,52 +351,53 @@ static void test_requests(enum flow_step_kind kind) {
 /* Lists of 4, 3, 3 and 0 pages for each of 2 kv heads: they begin at 0 4 8 11 14 17 20 20 20. */
 static void test_lists(void) {
     static const struct number numbers[] = {
-        {STEP_ATTEND, KVMILL_SEL_INDPTR, 0, 1, KVMILL_E_INDEX_RANGE,
+        {STEP_ATTEND, KVMILL_FLOW_SEL_INDPTR, 0, 1, KVMILL_E_INDEX_RANGE,
          "sel_indptr[0] is 1; accepted: 0"},
-        {STEP_ATTEND, KVMILL_SEL_INDPTR, 2, 3, KVMILL_E_INDEX_RANGE,
+        {STEP_ATTEND, KVMILL_FLOW_SEL_INDPTR, 2, 3, KVMILL_E_INDEX_RANGE,
          "sel_indptr[2] is 3; accepted: 4 to 12"},
-        {STEP_ATTEND, KVMILL_SEL_INDPTR, 2, INT64_MIN, KVMILL_E_INDEX_RANGE,
+        {STEP_ATTEND, KVMILL_FLOW_SEL_INDPTR, 2, INT64_MIN, KVMILL_E_INDEX_RANGE,
          "sel_indptr[2] is -9223372036854775808; accepted: 4 to 12"},
-        {STEP_ATTEND, KVMILL_SEL_INDPTR, 2, INT64_MAX, KVMILL_E_INDEX_RANGE,
+        {STEP_ATTEND, KVMILL_FLOW_SEL_INDPTR, 2, INT64_MAX, KVMILL_E_INDEX_RANGE,
          "sel_indptr[2] is 9223372036854775807; accepted: 4 to 12"},
-        {STEP_ATTEND, KVMILL_SEL_INDPTR, 3, 12, KVMILL_E_INDEX_RANGE,
+        {STEP_ATTEND, KVMILL_FLOW_SEL_INDPTR, 3, 12, KVMILL_E_INDEX_RANGE,
          "sel_indptr[3] is 12; accepted: 8 to 11"},
-        {STEP_ATTEND, KVMILL_SEL_INDPTR, 8, 21, KVMILL_E_INDEX_RANGE,
+        {STEP_ATTEND, KVMILL_FLOW_SEL_INDPTR, 8, 21, KVMILL_E_INDEX_RANGE,
          "sel_indptr[8] is 21; accepted: 20 to 20"},
-        {STEP_ATTEND, KVMILL_SEL, 1, -1, KVMILL_E_INDEX_RANGE, "sel[1] is -1; accepted: 0 to 6"},
-        {STEP_ATTEND, KVMILL_SEL, 1, 7, KVMILL_E_INDEX_RANGE, "sel[1] is 7; accepted: 0 to 6"},
-        {STEP_ATTEND, KVMILL_SEL, 3, 6, KVMILL_E_INDEX_RANGE, "sel[3] is 6; accepted: 7 to 7"},
-        {STEP_ATTEND, KVMILL_SEL, 7, 8, KVMILL_E_INDEX_RANGE, "sel[7] is 8; accepted: 7 to 7"},
-        {STEP_ATTEND, KVMILL_SEL, 19, INT32_MIN, KVMILL_E_INDEX_RANGE,
+        {STEP_ATTEND, KVMILL_FLOW_SEL, 1, -1, KVMILL_E_INDEX_RANGE,
+         "sel[1] is -1; accepted: 0 to 6"},
+        {STEP_ATTEND, KVMILL_FLOW_SEL, 1, 7, KVMILL_E_INDEX_RANGE, "sel[1] is 7; accepted: 0 to 6"},
+        {STEP_ATTEND, KVMILL_FLOW_SEL, 3, 6, KVMILL_E_INDEX_RANGE, "sel[3] is 6; accepted: 7 to 7"},
+        {STEP_ATTEND, KVMILL_FLOW_SEL, 7, 8, KVMILL_E_INDEX_RANGE, "sel[7] is 8; accepted: 7 to 7"},
+        {STEP_ATTEND, KVMILL_FLOW_SEL, 19, INT32_MIN, KVMILL_E_INDEX_RANGE,
          "sel[19] is -2147483648; accepted: 2 to 2"},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         test_number(&numbers[i]);
     flow_step_give(&step, STEP_ATTEND, true);
-    bend(KVMILL_SEL)->shape[0] = 18;
+    bend(KVMILL_FLOW_SEL)->shape[0] = 18;
     ok(is_refused(STEP_ATTEND, KVMILL_E_INDEX_RANGE, "sel_indptr[6] is 20; accepted: 17 to 18"),
        "attend: lists beyond sel");
 }
 
 /* With a window, lists ascend; without one, pages may come in any order, and again. */
 static void test_order(void) {
-    int32_t *list = flow_step_data(&step, KVMILL_SEL);
-    int64_t third = put(KVMILL_SEL, 2, list[1]);
+    int32_t *list = flow_step_data(&step, KVMILL_FLOW_SEL);
+    int64_t third = put(KVMILL_FLOW_SEL, 2, list[1]);
     flow_step_give(&step, STEP_ATTEND, true);
     ok(is_accepted(STEP_ATTEND), "attend: a page twice");
-    put(KVMILL_SEL, 2, third);
+    put(KVMILL_FLOW_SEL, 2, third);
     flow_step_close(&step);
     open_step(40);
-    put(KVMILL_SEL, 1, 5);
+    put(KVMILL_FLOW_SEL, 1, 5);
     const struct number again = {
-        STEP_ATTEND, KVMILL_SEL, 2, 5, KVMILL_E_INDEX_RANGE, "sel[2] is 5; accepted: 6 to 6"};
+        STEP_ATTEND, KVMILL_FLOW_SEL, 2, 5, KVMILL_E_INDEX_RANGE, "sel[2] is 5; accepted: 6 to 6"};
     test_number(&again);
     flow_step_close(&step);
 }
 
 /* New tokens: 9 of the first request, padding or not, 5 of the third. */
 static void test_slots(void) {
-    int64_t *slot = flow_step_data(&step, KVMILL_SLOT_MAPPING);
+    int64_t *slot = flow_step_data(&step, KVMILL_FLOW_SLOT_MAPPING);
     int64_t slots = step.limits.cache_pages * 16;
     for (int64_t t = 0; t < 14; t++)
         slot[t] = t < 9 ? 32 + t : t + 7;
@@ -395,18 +405,18 @@ static void test_slots(void) {
     snprintf(beyond, sizeof beyond, "slot_mapping[3] is %" PRId64 "; accepted: -1 to %" PRId64,
              slots, slots - 1);
     const struct number numbers[] = {
-        {STEP_APPEND, KVMILL_SLOT_MAPPING, 3, -2, KVMILL_E_INDEX_RANGE,
+        {STEP_APPEND, KVMILL_FLOW_SLOT_MAPPING, 3, -2, KVMILL_E_INDEX_RANGE,
          "slot_mapping[3] is -2; accepted: -1 to"},
-        {STEP_APPEND, KVMILL_SLOT_MAPPING, 3, INT64_MIN, KVMILL_E_INDEX_RANGE,
+        {STEP_APPEND, KVMILL_FLOW_SLOT_MAPPING, 3, INT64_MIN, KVMILL_E_INDEX_RANGE,
          "slot_mapping[3] is -9223372036854775808; accepted: -1 to"},
-        {STEP_APPEND, KVMILL_SLOT_MAPPING, 3, slots, KVMILL_E_INDEX_RANGE, beyond},
-        {STEP_APPEND, KVMILL_SLOT_MAPPING, 3, 34, KVMILL_E_ALIAS,
+        {STEP_APPEND, KVMILL_FLOW_SLOT_MAPPING, 3, slots, KVMILL_E_INDEX_RANGE, beyond},
+        {STEP_APPEND, KVMILL_FLOW_SLOT_MAPPING, 3, 34, KVMILL_E_ALIAS,
          "slot_mapping[3] is 34, of the page of the token before; accepted: above its 34"},
-        {STEP_APPEND, KVMILL_SLOT_MAPPING, 3, 33, KVMILL_E_ALIAS,
+        {STEP_APPEND, KVMILL_FLOW_SLOT_MAPPING, 3, 33, KVMILL_E_ALIAS,
          "slot_mapping[3] is 33, of the page of the token before; accepted: above its 34"},
-        {STEP_APPEND, KVMILL_SLOT_MAPPING, 11, 45, KVMILL_E_ALIAS,
+        {STEP_APPEND, KVMILL_FLOW_SLOT_MAPPING, 11, 45, KVMILL_E_ALIAS,
          "slot_mapping[11] is 45, of a page that earlier tokens have left"},
-        {STEP_APPEND, KVMILL_SLOT_MAPPING, 3, -1, KVMILL_E_ALIAS,
+        {STEP_APPEND, KVMILL_FLOW_SLOT_MAPPING, 3, -1, KVMILL_E_ALIAS,
          "slot_mapping[4] is 36, of a page that earlier tokens have left"},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -427,24 +437,31 @@ struct size {
 
 static void test_sizes(void) {
     static const struct size sizes[] = {
-        {STEP_INDEX, KVMILL_PAGE_INDPTR, 0, -1, KVMILL_E_SHAPE,
+        {STEP_INDEX, KVMILL_FLOW_PAGE_INDPTR, 0, -1, KVMILL_E_SHAPE,
          "page_indptr has shape [4]; accepted: [5]"},
-        {STEP_INDEX, KVMILL_SEL_INDPTR, 0, -1, KVMILL_E_SHAPE,
+        {STEP_INDEX, KVMILL_FLOW_SEL_INDPTR, 0, -1, KVMILL_E_SHAPE,
          "sel_indptr has shape [8]; accepted: [9]"},
-        {STEP_DECODE, KVMILL_SEL, 0, -12, KVMILL_E_SHAPE, "elements; accepted: 20 or more"},
-        {STEP_INDEX, KVMILL_BLOCK_IDS, 0, -12, KVMILL_E_SHAPE, "elements; accepted: 20 or more"},
-        {STEP_DECODE, KVMILL_QUERY, 0, -1, KVMILL_E_SHAPE,
+        {STEP_DECODE, KVMILL_FLOW_SEL, 0, -12, KVMILL_E_SHAPE, "elements; accepted: 20 or more"},
+        {STEP_INDEX, KVMILL_FLOW_BLOCK_IDS, 0, -12, KVMILL_E_SHAPE,
+         "elements; accepted: 20 or more"},
+        {STEP_DECODE, KVMILL_CACHE_ATTENTION_QUERY, 0, -1, KVMILL_E_SHAPE,
          "query has shape [3, 4, 32]; accepted: [4, 4, 32]"},
-        {STEP_ATTEND, KVMILL_QUERY, 1, -1, KVMILL_E_SHAPE, "query has shape [4, 3, 32]"},
-        {STEP_INDEX, KVMILL_QUERY, 2, -1, KVMILL_E_SHAPE, "query has shape [4, 4, 31]"},
-        {STEP_DECODE, KVMILL_ATTN_OUTPUT, 0, -1, KVMILL_E_SHAPE, "attn_output has shape [3,"},
-        {STEP_ATTEND, KVMILL_LSE, 0, -1, KVMILL_E_SHAPE, "lse has shape [3, 4]; accepted: [4, 4]"},
-        {STEP_DECODE, KVMILL_SINKS, 0, -1, KVMILL_E_SHAPE, "sinks has shape [3]; accepted: [4]"},
-        {STEP_DECODE, KVMILL_CACHE, 2, -1, KVMILL_E_SHAPE, "cache has shape ["},
-        {STEP_ATTEND, KVMILL_SCALE, 4, -1, KVMILL_E_SHAPE, "scale has shape ["},
-        {STEP_APPEND, KVMILL_CURRENT_KEY, 0, -1, KVMILL_E_SHAPE,
+        {STEP_ATTEND, KVMILL_CACHE_ATTENTION_QUERY, 1, -1, KVMILL_E_SHAPE,
+         "query has shape [4, 3, 32]"},
+        {STEP_INDEX, KVMILL_CACHE_ATTENTION_QUERY, 2, -1, KVMILL_E_SHAPE,
+         "query has shape [4, 4, 31]"},
+        {STEP_DECODE, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, 0, -1, KVMILL_E_SHAPE,
+         "attn_output has shape [3,"},
+        {STEP_ATTEND, KVMILL_CACHE_ATTENTION_LSE, 0, -1, KVMILL_E_SHAPE,
+         "lse has shape [3, 4]; accepted: [4, 4]"},
+        {STEP_DECODE, KVMILL_CACHE_ATTENTION_SINKS, 0, -1, KVMILL_E_SHAPE,
+         "sinks has shape [3]; accepted: [4]"},
+        {STEP_DECODE, KVMILL_CACHE_ATTENTION_CACHE, 2, -1, KVMILL_E_SHAPE, "cache has shape ["},
+        {STEP_ATTEND, KVMILL_CACHE_ATTENTION_SCALE, 4, -1, KVMILL_E_SHAPE, "scale has shape ["},
+        {STEP_APPEND, KVMILL_CACHE_ATTENTION_CURRENT_KEY, 0, -1, KVMILL_E_SHAPE,
          "current_key has shape [13, 2, 32]; accepted: [14, 2, 32]"},
-        {STEP_APPEND, KVMILL_CURRENT_VALUE, 1, -1, KVMILL_E_SHAPE, "current_value has shape [14,"},
+        {STEP_APPEND, KVMILL_CACHE_ATTENTION_CURRENT_VALUE, 1, -1, KVMILL_E_SHAPE,
+         "current_value has shape [14,"},
         {STEP_APPEND, KVMILL_FLOW_FIELDS, 1, -1, KVMILL_E_SHAPE, "kmax has shape ["},
         {STEP_DECODE, KVMILL_FLOW_FIELDS + 1, 3, -1, KVMILL_E_SHAPE, "kmin has shape ["},
         {STEP_INDEX, KVMILL_FLOW_FIELDS + 1, 2, 1, KVMILL_E_SHAPE, "kmin has shape ["},
@@ -475,12 +492,12 @@ static void test_fields(void) {
     ok(is_refused(STEP_DECODE, KVMILL_E_INDEX_RANGE, "; accepted: 0 to 1"),
        "decode: pages that a field has not");
     flow_step_give(&step, STEP_DECODE, true);
-    bent = bend(KVMILL_ATTN_OUTPUT);
+    bent = bend(KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
     bent->strides[1] = 0;
     ok(is_refused(STEP_DECODE, KVMILL_E_STRIDE, "the strides of attn_output let elements overlap"),
        "decode: heads of the output in one place");
     flow_step_give(&step, STEP_DECODE, true);
-    bent = bend(KVMILL_QUERY);
+    bent = bend(KVMILL_CACHE_ATTENTION_QUERY);
     bent->strides[2] = 2;
     bent->strides[0] = bent->strides[1] = 0;
     bent->shape[2] = 16;
@@ -552,7 +569,7 @@ static void test_names(void) {
 }
 
 static void test_pairs(void) {
-    static const int pair[] = {KVMILL_SEL, KVMILL_SEL_INDPTR};
+    static const int pair[] = {KVMILL_FLOW_SEL, KVMILL_FLOW_SEL_INDPTR};
     static const enum flow_step_kind kinds[] = {STEP_ATTEND, STEP_DECODE};
     for (int n = 0; n < 4; n++) {
         char what[96];
@@ -585,14 +602,14 @@ static void test_seqstarts(void) {
                              .dtype = {kDLInt, 64, 1},
                              .shape = &count};
     flow_step_give(&step, STEP_ATTEND, false);
-    step.given[KVMILL_SEQSTARTS] = &tensor;
+    step.given[KVMILL_CACHE_ATTENTION_SEQSTARTS] = &tensor;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         memcpy(starts, rows[i].starts, sizeof starts);
         ok(is_refused(STEP_ATTEND, KVMILL_E_SHAPE, rows[i].what), "attend: %s", rows[i].what);
     }
     memcpy(starts, (int64_t[]){0, 1, 2, 4, 4}, sizeof starts);
     flow_step_give(&step, STEP_ATTEND, true);
-    step.given[KVMILL_SEQSTARTS] = &tensor;
+    step.given[KVMILL_CACHE_ATTENTION_SEQSTARTS] = &tensor;
     ok(is_refused(STEP_ATTEND, KVMILL_E_SHAPE,
                   "seqstarts is given; accepted with sel: NULL, one token of each request"),
        "attend: several tokens along lists");
@@ -615,7 +632,8 @@ static void test_plan_limits(enum flow_step_kind kind) {
         kvmill_flow_limits limits;
         const char *what;
     } rows[] = {
-        {{sizeof(kvmill_flow_limits) - 1, 1, 1, 1}, "limits.struct_size is 31; accepted: 32"},
+        {{sizeof(kvmill_flow_limits) - 1, 1, 1, 1},
+         "limits.struct_size is 31; accepted: sizeof (kvmill_flow_limits), which is 32"},
         {{sizeof(kvmill_flow_limits), -1, 1, 1}, "limits.batch is -1; accepted: 0 to 2147483647"},
         {{sizeof(kvmill_flow_limits), 1, 2147483648, 1}, "limits.pages is 2147483648; accepted"},
         {{sizeof(kvmill_flow_limits), 1, 1, INT64_MIN}, "limits.cache_pages is -922337203"},
@@ -629,16 +647,16 @@ static void test_plan_limits(enum flow_step_kind kind) {
 }
 
 static void test_plans(enum flow_step_kind kind) {
-    const kvmill_plan_options small = {.struct_size = 8},
+    const kvmill_plan_options small = {.struct_size = 4},
                               unknown = {.struct_size = sizeof unknown, .isa = "avx1024"},
                               many = {.struct_size = sizeof many, .threads = -1};
     test_plan_limits(kind);
-    refuse_plan(kind, &small, KVMILL_E_ATTRIBUTE, "struct_size is 8; accepted:");
+    refuse_plan(kind, &small, KVMILL_E_ATTRIBUTE, "struct_size is 4; accepted:");
     refuse_plan(kind, &unknown, KVMILL_E_ISA, "avx1024");
     refuse_plan(kind, &many, KVMILL_E_ATTRIBUTE, "threads is -1");
     const kvmill_flow kept = step.flow;
-    step.flow.struct_size = 8;
-    refuse_plan(kind, NULL, KVMILL_E_ATTRIBUTE, "struct_size is 8; accepted:");
+    step.flow.struct_size = 4;
+    refuse_plan(kind, NULL, KVMILL_E_ATTRIBUTE, "struct_size is 4; accepted:");
     step.flow = kept;
     step.flow.select.topk_val = -1;
     refuse_plan(kind, NULL, KVMILL_E_ATTRIBUTE, "topk_val is -1; accepted: 0 to");

@@ -44,13 +44,13 @@ struct decoded {
 };
 
 static void copy_output(struct flow_step *step, struct decoded *decoded) {
-    const struct fenced_tensor *tensor = flow_step_tensor(step, KVMILL_ATTN_OUTPUT);
+    const struct fenced_tensor *tensor = flow_step_tensor(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
     int64_t size = tensor->dl.dtype.bits / 8, heads = tensor->shape[1];
     decoded->row = (size_t)(tensor->shape[2] * size);
     decoded->output = take(tensor->shape[0] * heads, decoded->row);
     for (int64_t n = 0; n < tensor->shape[0] * heads; n++)
         memcpy(decoded->output + (size_t)n * decoded->row,
-               (unsigned char *)flow_step_data(step, KVMILL_ATTN_OUTPUT) +
+               (unsigned char *)flow_step_data(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT) +
                    (n / heads * tensor->strides[0] + n % heads * tensor->strides[1]) * size,
                decoded->row);
 }
@@ -61,10 +61,10 @@ static bool decode(struct flow_step *step, struct decoded *decoded, struct dice 
     bool ran = flow_step_runs(step, STEP_DECODE, options, (int)dice_range(dice, 0, 3), dice);
     decoded->starts = take(rows + 1, sizeof *decoded->starts);
     if (ran)
-        memcpy(decoded->starts, flow_step_data(step, KVMILL_SEL_INDPTR),
+        memcpy(decoded->starts, flow_step_data(step, KVMILL_FLOW_SEL_INDPTR),
                (size_t)(rows + 1) * sizeof *decoded->starts);
     decoded->list = take(decoded->starts[rows], sizeof *decoded->list);
-    memcpy(decoded->list, flow_step_data(step, KVMILL_SEL),
+    memcpy(decoded->list, flow_step_data(step, KVMILL_FLOW_SEL),
            (size_t)decoded->starts[rows] * sizeof *decoded->list);
     copy_output(step, decoded);
     return ran;
@@ -145,7 +145,7 @@ static void move_row(const struct rows *from, const struct rows *to, int64_t old
 }
 
 static void refresh_caches(struct flow_step *step) {
-    for (int i = KVMILL_CACHE; i <= KVMILL_VALUE_SCALE; i++)
+    for (int i = KVMILL_CACHE_ATTENTION_CACHE; i <= KVMILL_CACHE_ATTENTION_VALUE_SCALE; i++)
         if (step->attention.tensor[i].fence.pages != NULL)
             attention_refresh(&step->attention, i);
 }
@@ -165,7 +165,7 @@ static void move_pages(struct flow_step *step, const int64_t *place) {
     const struct oracle_attention to = attention_problem(&step->attention);
     struct attention before = step->attention;
     int64_t size = step->attention.op.page_size;
-    for (int i = KVMILL_CACHE; i <= KVMILL_VALUE_SCALE; i++)
+    for (int i = KVMILL_CACHE_ATTENTION_CACHE; i <= KVMILL_CACHE_ATTENTION_VALUE_SCALE; i++)
         if (before.tensor[i].fence.pages != NULL) {
             before.dense[i] = take((int64_t)dense_size(step, i), 1);
             memcpy(before.dense[i], step->attention.dense[i], dense_size(step, i));
@@ -177,7 +177,7 @@ static void move_pages(struct flow_step *step, const int64_t *place) {
             for (int64_t h = 0; h < to.kv_heads; h++)
                 move_row(&old, &new, s, place[s / size] * size + s % size, h);
     }
-    for (int i = KVMILL_CACHE; i <= KVMILL_VALUE_SCALE; i++)
+    for (int i = KVMILL_CACHE_ATTENTION_CACHE; i <= KVMILL_CACHE_ATTENTION_VALUE_SCALE; i++)
         if (before.tensor[i].fence.pages != NULL)
             free(before.dense[i]);
     refresh_caches(step);
@@ -258,7 +258,7 @@ static bool survives_poison(struct flow_step *step, const struct decoded *wanted
 /* ---- Requests in another order ---- */
 
 static void move_query(struct flow_step *step, const unsigned char *old, int64_t from, int64_t to) {
-    const struct fenced_tensor *query = flow_step_tensor(step, KVMILL_QUERY);
+    const struct fenced_tensor *query = flow_step_tensor(step, KVMILL_CACHE_ATTENTION_QUERY);
     int64_t size = query->dl.dtype.bits / 8, first = (int64_t)query->dl.byte_offset;
     int64_t row = ((query->shape[1] - 1) * query->strides[1] + query->shape[2]) * size;
     memcpy((unsigned char *)query->dl.data + first + to * query->strides[0] * size,
@@ -267,16 +267,16 @@ static void move_query(struct flow_step *step, const unsigned char *old, int64_t
 
 /* Request order[b] becomes request b; several may be the same one. */
 static void order_requests(struct flow_step *step, const int64_t *order) {
-    unsigned char *query = copy_of(step, KVMILL_QUERY);
-    int32_t *ids = copy_of(step, KVMILL_PAGE_IDS);
-    int64_t *length = flow_step_data(step, KVMILL_SEQ_LEN);
-    int64_t *indptr = flow_step_data(step, KVMILL_PAGE_INDPTR);
+    unsigned char *query = copy_of(step, KVMILL_CACHE_ATTENTION_QUERY);
+    int32_t *ids = copy_of(step, KVMILL_FLOW_PAGE_IDS);
+    int64_t *length = flow_step_data(step, KVMILL_FLOW_SEQ_LEN);
+    int64_t *indptr = flow_step_data(step, KVMILL_FLOW_PAGE_INDPTR);
     for (int64_t b = 0; b < step->attention.sequences; b++) {
         int64_t from = order[b], pages = flow_step_pages(step, from);
         move_query(step, query, from, b);
         length[b] = step->length[from];
         indptr[b + 1] = indptr[b] + pages;
-        memcpy((int32_t *)flow_step_data(step, KVMILL_PAGE_IDS) + indptr[b],
+        memcpy((int32_t *)flow_step_data(step, KVMILL_FLOW_PAGE_IDS) + indptr[b],
                ids + step->indptr[from], (size_t)pages * sizeof *ids);
     }
     free(query);

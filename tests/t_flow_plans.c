@@ -49,7 +49,7 @@ static bool runs_to(struct flow_step *step, enum flow_step_kind kind,
                     struct dice *dice) {
     flow_step_restore(step);
     return flow_step_runs(step, kind, options, threads, dice) &&
-           has_bytes(step, KVMILL_ATTN_OUTPUT, output);
+           has_bytes(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, output);
 }
 
 /* ---- What is right ---- */
@@ -58,7 +58,8 @@ static bool indexes(struct flow_step *step, const kvmill_plan_options *options, 
     flow_step_restore(step);
     flow_step_give(step, STEP_INDEX, true);
     return flow_step_runs(step, STEP_INDEX, options, (int)dice_range(dice, 0, 3), dice) &&
-           flow_step_lists_are_right(step) && flow_step_is_same(step, KVMILL_ATTN_OUTPUT);
+           flow_step_lists_are_right(step) &&
+           flow_step_is_same(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
 }
 
 static bool decodes(struct flow_step *step, const kvmill_plan_options *options, struct dice *dice) {
@@ -71,7 +72,7 @@ static bool decodes(struct flow_step *step, const kvmill_plan_options *options, 
 /* Without the lists, and along them as index gave them: the bits of decode. */
 static bool attends_likewise(struct flow_step *step, const kvmill_plan_options *options,
                              struct dice *dice) {
-    unsigned char *output = bytes_of(step, KVMILL_ATTN_OUTPUT);
+    unsigned char *output = bytes_of(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
     flow_step_give(step, STEP_DECODE, false);
     bool same = runs_to(step, STEP_DECODE, options, 0, output, dice);
     flow_step_restore(step);
@@ -86,7 +87,7 @@ static bool attends_likewise(struct flow_step *step, const kvmill_plan_options *
 /* Any order, more and fewer threads than there is room for. */
 static bool threads_agree(struct flow_step *step, bool has_packs, struct dice *dice) {
     static const int counts[][2] = {{1, 1}, {2, 2}, {1, 3}, {3, 2}, {2, 8}, {8, 8}};
-    unsigned char *output = bytes_of(step, KVMILL_ATTN_OUTPUT);
+    unsigned char *output = bytes_of(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
     bool same = true;
     flow_step_give(step, STEP_DECODE, true);
     for (int64_t i = 0; same && i < (is_slow_run() ? 3 : 6); i++) {
@@ -104,24 +105,25 @@ static bool is_whole(const struct flow_step *step, int64_t request) {
 }
 
 static unsigned char *request_at(struct flow_step *step, int64_t request, size_t *size) {
-    const struct fenced_tensor *output = flow_step_tensor(step, KVMILL_ATTN_OUTPUT);
+    const struct fenced_tensor *output = flow_step_tensor(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
     size_t bytes = output->dl.dtype.bits / 8;
     *size = (size_t)((output->shape[1] - 1) * output->strides[1] + output->shape[2]) * bytes;
-    return (unsigned char *)flow_step_data(step, KVMILL_ATTN_OUTPUT) +
+    return (unsigned char *)flow_step_data(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT) +
            (size_t)(request * output->strides[0]) * bytes;
 }
 
 /* Dense attention is right, and a request that is whole has its bits. */
 static bool dense_agrees(struct flow_step *step, const kvmill_plan_options *options, int *whole,
                          struct dice *dice) {
-    unsigned char *output = bytes_of(step, KVMILL_ATTN_OUTPUT);
+    unsigned char *output = bytes_of(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
     size_t before = 0, size;
     flow_step_restore(step);
     flow_step_give(step, STEP_ATTEND, false);
     bool right = flow_step_runs(step, STEP_ATTEND, options, 2, dice);
     for (int64_t b = 0; right && b < step->attention.sequences; b++) {
         unsigned char *row = request_at(step, b, &size);
-        before = (size_t)(row - flow_step_tensor(step, KVMILL_ATTN_OUTPUT)->fence.data);
+        before =
+            (size_t)(row - flow_step_tensor(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT)->fence.data);
         right = !is_whole(step, b) || memcmp(row, output + before, size) == 0;
         *whole += is_whole(step, b) && step->length[b] > 0;
     }
@@ -209,7 +211,7 @@ static void test_long_rows(uint64_t seed) {
         .topk_val = 20, .reserved_bos = 1, .reserved_eos = 1, .dense_below = 6000};
     struct flow_step step = {.select = select, .field_type = {kDLFloat, 32, 1}};
     struct attention *a = &step.attention;
-    kvmill_cache_attention_init(&a->op);
+    kvmill_cache_attention_init(&a->op, sizeof a->op);
     a->op.dynamic_batching = a->op.cache_mode = 1;
     a->op.num_heads = 4;
     a->op.num_kv_heads = 1;

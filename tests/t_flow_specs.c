@@ -318,7 +318,13 @@ static const struct refusal refusals[] = {
     {"a name that begins with a digit", FIELDS("{\"name\": \"1c\", \"shape\": [1, 1]}"),
      "/fields/0: ", "no digit first"},
     {"a name of the templates", FIELDS("{\"name\": \"km_c\", \"shape\": [1, 1]}"),
-     "/fields/0: ", "(not km_ or m4_)"},
+     "/fields/0: ", "nor km_ or m4_ (after any underscores)"},
+    {"a macro of the templates", FIELDS("{\"name\": \"_km_each\", \"shape\": [1, 1]}"),
+     "/fields/0: ", "letters, digits and underscores, no digit first, nor km_ or m4_"},
+    {"a macro of m4's", FIELDS("{\"name\": \"__m4_dnl\", \"shape\": [1, 1]}"),
+     "/fields/0: ", "nor km_ or m4_ (after any underscores)"},
+    {"a control character", FIELDS("{\"name\": \"c\\u001b[2J\", \"shape\": [1, 1]}"),
+     "/fields/0/name: ", "has a control character; accepted: text"},
     {"a field of no rows", FIELDS("{\"name\": \"c\", \"shape\": [0, 16]}"),
      "/fields/0: ", "[0, 16]; accepted: positive dims"},
     {"a field of -1 columns", FIELDS("{\"name\": \"c\", \"shape\": [1, -1]}"),
@@ -727,7 +733,7 @@ static void test_whole(void) {
 static const DLDataType f32 = {kDLFloat, 32, 1}, bf16 = {kDLBfloat, 16, 1};
 
 static void make_attention(kvmill_cache_attention *attention, int64_t page, int64_t dim) {
-    kvmill_cache_attention_init(attention);
+    kvmill_cache_attention_init(attention, sizeof *attention);
     attention->dynamic_batching = 1;
     attention->cache_mode = 1;
     attention->num_heads = attention->num_kv_heads = 1;
@@ -752,7 +758,7 @@ static void test_fields(void) {
     attention.value_differs = 1;
     attention.value_head_dim = 64;
     attention.value_T2 = f32;
-    kvmill_flow_init(&flow);
+    kvmill_flow_init(&flow, sizeof flow);
     flow.attention = &attention;
     flow.fields = fields;
     flow.field_count = 2;
@@ -846,9 +852,9 @@ static void test_describe(void) {
     kvmill_flow_op cache[] = {{.op = "Max", .inputs = {"k"}, .output = "c", .dims = 1 << 1}};
     const kvmill_flow_op index[] = {{.op = "GeMM", .inputs = {"q", "c"}, .output = "s"},
                                     {.op = "topK", .inputs = {"s"}}};
-    kvmill_flow_init(&flow);
+    kvmill_flow_init(&flow, sizeof flow);
     refused_by(NULL, NULL, KVMILL_E_NULL, "flow is NULL");
-    refused_by(&flow, NULL, KVMILL_E_NULL, "attention: attention is NULL");
+    refused_by(&flow, NULL, KVMILL_E_NULL, "flow.attention is NULL");
     make_attention(&attention, 4, 8);
     flow.attention = &attention;
     flow.fields = fields;
@@ -861,11 +867,11 @@ static void test_describe(void) {
            layout.page_bytes == 2 * 4 * 8 * 2 + 8 * 4 && layout.group == 1 && layout.kv_heads == 1,
        "a flow of the caller's own");
     ok(kvmill_flow_describe(&flow, NULL, NULL) == KVMILL_OK, "without a layout");
-    flow.struct_size = 8;
-    refused_by(&flow, NULL, KVMILL_E_ATTRIBUTE, "flow.struct_size is 8; accepted: ");
+    flow.struct_size = 4;
+    refused_by(&flow, NULL, KVMILL_E_ATTRIBUTE, "flow.struct_size is 4; accepted: ");
     flow.struct_size = sizeof flow;
-    layout.struct_size = 8;
-    refused_by(&flow, &layout, KVMILL_E_ATTRIBUTE, "layout.struct_size is 8; accepted: ");
+    layout.struct_size = 4;
+    refused_by(&flow, &layout, KVMILL_E_ATTRIBUTE, "layout.struct_size is 4; accepted: ");
     flow.field_count = 2;
     refused_by(&flow, NULL, KVMILL_E_NULL, "fields[1]: the name is NULL");
     flow.field_count = 33;

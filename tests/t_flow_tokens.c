@@ -168,21 +168,22 @@ static void choose_slots(struct pool *pool, int64_t *slot, int64_t tokens, struc
     free(order);
 }
 
-enum { CACHES = KVMILL_VALUE_SCALE - KVMILL_CACHE + 1 };
+enum { CACHES = KVMILL_CACHE_ATTENTION_VALUE_SCALE - KVMILL_CACHE_ATTENTION_CACHE + 1 };
 
 /* Rows are put where they must be into what was there before; leaves all as it was before. */
 static bool are_rows_right(struct flow_step *step) {
     void *have[CACHES];
     bool right = true;
     for (int i = 0; i < CACHES; i++)
-        have[i] = copy_of(&step->attention.tensor[KVMILL_CACHE + i]);
+        have[i] = copy_of(&step->attention.tensor[KVMILL_CACHE_ATTENTION_CACHE + i]);
     flow_step_restore(step);
     for (int i = 0; i < CACHES; i++) {
-        const struct fenced_tensor *tensor = &step->attention.tensor[KVMILL_CACHE + i];
+        const struct fenced_tensor *tensor =
+            &step->attention.tensor[KVMILL_CACHE_ATTENTION_CACHE + i];
         if (have[i] != NULL)
-            attention_refresh(&step->attention, KVMILL_CACHE + i);
+            attention_refresh(&step->attention, KVMILL_CACHE_ATTENTION_CACHE + i);
         if (!has_bytes(tensor, have[i])) {
-            diag("%s is not as wanted", attention_tensor_name(KVMILL_CACHE + i));
+            diag("%s is not as wanted", attention_tensor_name(KVMILL_CACHE_ATTENTION_CACHE + i));
             right = false;
         }
         free(have[i]);
@@ -204,7 +205,7 @@ static bool are_fields_right(struct pool *pool) {
 static bool appends(struct pool *pool, const kvmill_plan_options *options, struct dice *dice) {
     struct flow_step *step = pool->step;
     int64_t tokens = step->attention.seqstarts[step->attention.sequences];
-    int64_t *slot = flow_step_data(step, KVMILL_SLOT_MAPPING);
+    int64_t *slot = flow_step_data(step, KVMILL_FLOW_SLOT_MAPPING);
     choose_slots(pool, slot, tokens, dice);
     flow_step_keep(step, dice);
     expect_append(pool, slot, tokens);
@@ -249,7 +250,9 @@ static bool is_same_output(struct flow_step *step, void *const outputs[2]) {
     bool same = true;
     for (int i = 0; i < 2; i++)
         if (outputs[i] != NULL)
-            same = has_bytes(&step->attention.tensor[KVMILL_ATTN_OUTPUT + i], outputs[i]) && same;
+            same = has_bytes(&step->attention.tensor[KVMILL_CACHE_ATTENTION_ATTN_OUTPUT + i],
+                             outputs[i]) &&
+                   same;
     return same;
 }
 
@@ -270,20 +273,22 @@ static bool runs_dense(struct attention *a, const kvmill_plan_options *options, 
 
 static bool prefills(struct flow_step *step, const kvmill_plan_options *options,
                      struct dice *dice) {
-    static const int theirs[] = {KVMILL_QUERY, KVMILL_ATTN_OUTPUT, KVMILL_LSE};
+    static const int theirs[] = {KVMILL_CACHE_ATTENTION_QUERY, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT,
+                                 KVMILL_CACHE_ATTENTION_LSE};
     struct attention *a = &step->attention;
     void *outputs[2] = {NULL, NULL};
     bool right = runs_dense(a, options, dice);
     for (int i = 0; i < 1 + a->op.partial; i++) {
-        outputs[i] = copy_of(&a->tensor[KVMILL_ATTN_OUTPUT + i]);
-        memcpy(a->tensor[KVMILL_ATTN_OUTPUT + i].fence.data,
-               a->before[KVMILL_ATTN_OUTPUT + i].fence.data,
-               a->tensor[KVMILL_ATTN_OUTPUT + i].fence.size);
+        outputs[i] = copy_of(&a->tensor[KVMILL_CACHE_ATTENTION_ATTN_OUTPUT + i]);
+        memcpy(a->tensor[KVMILL_CACHE_ATTENTION_ATTN_OUTPUT + i].fence.data,
+               a->before[KVMILL_CACHE_ATTENTION_ATTN_OUTPUT + i].fence.data,
+               a->tensor[KVMILL_CACHE_ATTENTION_ATTN_OUTPUT + i].fence.size);
     }
     flow_step_give(step, STEP_ATTEND, false);
     for (int i = 0; i < 2 + a->op.partial; i++)
         step->given[theirs[i]] = &a->tensor[theirs[i]].dl;
-    step->given[KVMILL_SEQSTARTS] = &step->tensor[KVMILL_SEQSTARTS].dl;
+    step->given[KVMILL_CACHE_ATTENTION_SEQSTARTS] =
+        &step->tensor[KVMILL_CACHE_ATTENTION_SEQSTARTS].dl;
     right = right &&
             flow_step_runs(step, STEP_ATTEND, options, (int)dice_range(dice, 0, 3), dice) &&
             is_same_output(step, outputs);
@@ -346,11 +351,11 @@ static bool attend_half(struct flow_step *step, struct half *half, struct dice *
                    output = tensor_of(half->output, f32, shape, 3),
                    lse = tensor_of(half->lse, f32, shape, 2);
     flow_step_give(step, STEP_ATTEND, false);
-    step->given[KVMILL_SEQ_LEN] = &length;
-    step->given[KVMILL_PAGE_INDPTR] = &indptr;
-    step->given[KVMILL_PAGE_IDS] = &ids;
-    step->given[KVMILL_ATTN_OUTPUT] = &output;
-    step->given[KVMILL_LSE] = &lse;
+    step->given[KVMILL_FLOW_SEQ_LEN] = &length;
+    step->given[KVMILL_FLOW_PAGE_INDPTR] = &indptr;
+    step->given[KVMILL_FLOW_PAGE_IDS] = &ids;
+    step->given[KVMILL_CACHE_ATTENTION_ATTN_OUTPUT] = &output;
+    step->given[KVMILL_CACHE_ATTENTION_LSE] = &lse;
     return flow_step_runs(step, STEP_ATTEND, &options_of[1], 0, dice);
 }
 
@@ -382,7 +387,7 @@ static void test_halves(uint64_t seed) {
         .select = {.topk_val = 9, .reserved_bos = 1, .reserved_eos = 1, .scope = "request"},
         .field_type = {kDLFloat, 32, 1}};
     kvmill_cache_attention *op = &step.attention.op;
-    kvmill_cache_attention_init(op);
+    kvmill_cache_attention_init(op, sizeof *op);
     op->dynamic_batching = op->cache_mode = op->partial = 1;
     op->num_heads = HALF_HEADS;
     op->num_kv_heads = 2;

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "fence.h"
 #include "oracle/windows.h"
@@ -76,9 +77,9 @@ static void set_op(struct scene *scene, const struct problem *problem, const cha
         .index_vector_dim = 2,
         .mode = mode,
         .fill_value = "what is outside",
-        .operand = &scene->tensors[KVMILL_OPERAND],
-        .start_indices = &scene->tensors[KVMILL_START_INDICES],
-        .result = &scene->tensors[KVMILL_RESULT],
+        .operand = &scene->tensors[KVMILL_GATHER_OPERAND],
+        .start_indices = &scene->tensors[KVMILL_GATHER_START_INDICES],
+        .result = &scene->tensors[KVMILL_GATHER_RESULT],
     };
 }
 
@@ -92,10 +93,12 @@ static void open_scene(struct dice *dice, const struct problem *problem, const c
            sizeof dims);
     const DLDataType element =
         problem->element_bytes == 16 ? (DLDataType){kDLComplex, 128, 1} : type;
-    open_tensor(dice, &scene->operand, &scene->tensors[KVMILL_OPERAND], element, scene->dims);
-    open_tensor(dice, &scene->indices, &scene->tensors[KVMILL_START_INDICES], problem->index,
+    open_tensor(dice, &scene->operand, &scene->tensors[KVMILL_GATHER_OPERAND], element,
+                scene->dims);
+    open_tensor(dice, &scene->indices, &scene->tensors[KVMILL_GATHER_START_INDICES], problem->index,
                 scene->index_dims);
-    open_tensor(dice, &scene->result, &scene->tensors[KVMILL_RESULT], element, scene->result_dims);
+    open_tensor(dice, &scene->result, &scene->tensors[KVMILL_GATHER_RESULT], element,
+                scene->result_dims);
     fence_open(&scene->expected, scene->result.size, 0, FENCE_ABOVE, dice);
     for (size_t i = 0; i < scene->operand.size; i++)
         scene->operand.data[i] = (unsigned char)dice_bits(dice);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "onnx_problem.h"
 #include "tap.h"
@@ -64,7 +65,7 @@ static void choose_types(struct onnx_problem *problem, struct dice *dice) {
 static void choose_attributes(struct onnx_problem *problem, struct dice *dice) {
     static const int64_t precisions[] = {0, 1, 10, 11, 16};
     kvmill_attention *op = &problem->op;
-    kvmill_attention_init(op);
+    kvmill_attention_init(op, sizeof *op);
     op->opset = dice_range(dice, problem->step ? 24 : 23, 25);
     op->is_causal = dice_range(dice, 0, 1);
     op->scale = dice_once_in(dice, 3) ? 0.3 : 0;

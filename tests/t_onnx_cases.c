@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "onnx_problem.h"
 #include "tap.h"
@@ -124,7 +125,7 @@ static struct onnx_problem problem_of(const struct view *view) {
         .mask_rank = view->mask > 0,
         .mask_dims = {view->mask},
     };
-    kvmill_attention_init(&problem.op);
+    kvmill_attention_init(&problem.op, sizeof problem.op);
     problem.op.opset = view->opset;
     problem.op.is_causal = view->is_causal;
     problem.op.left_window_size = view->left;
@@ -201,7 +202,7 @@ static struct onnx_problem some_problem(DLDataType T1) {
         .value_dim = 10,
         .keys = 9,
     };
-    kvmill_attention_init(&problem.op);
+    kvmill_attention_init(&problem.op, sizeof problem.op);
     return problem;
 }
 
@@ -416,7 +417,7 @@ static void test_in_place(void) {
     for (int i = 0; i < 24; i++)
         (&q[0][0][0][0])[i] = (float)(i % 5) - 2;
     Y.data = y;
-    kvmill_attention_init(&op);
+    kvmill_attention_init(&op, sizeof op);
     op.Q = &Q, op.K = &key.fresh, op.V = &value.fresh;
     op.past_key = &key.past, op.past_value = &value.past;
     for (int pass = 0; pass < 2; pass++) {
@@ -514,8 +515,8 @@ static void test_far_starts(void) {
         problem.starts[1] = 5 + ((int64_t)1 << 62) % 5;
         onnx_open(&problem, &dice);
         onnx_expect(&problem, &dice);
-        set_number(&problem, KVMILL_ATTENTION_WRITE_INDICES, 0, INT64_MAX);
-        set_number(&problem, KVMILL_ATTENTION_WRITE_INDICES, 1, (int64_t)1 << 62);
+        set_number(&problem, KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES, 0, INT64_MAX);
+        set_number(&problem, KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES, 1, (int64_t)1 << 62);
         good = good && run(&problem, i % 2, 0) && onnx_is_right(&problem);
         onnx_close(&problem);
     }
@@ -575,12 +576,12 @@ static void shape(int i, DLDataType type, int rank, const int64_t *dims) {
           (int64_t[]){__VA_ARGS__})
 
 static void fresh_draft(bool step) {
-    kvmill_attention_init(&draft.op);
+    kvmill_attention_init(&draft.op, sizeof draft.op);
     draft.op.opset = 24;
     SHAPE(KVMILL_ATTENTION_Q, f32, 2, 6, 3, 8);
     SHAPE(KVMILL_ATTENTION_K, f32, 2, 2, step ? 3 : 5, 8);
     SHAPE(KVMILL_ATTENTION_V, f32, 2, 2, step ? 3 : 5, 10);
-    SHAPE(KVMILL_ATTENTION_MASK, boolean, 3, step ? 9 : 5);
+    SHAPE(KVMILL_ATTENTION_ATTN_MASK, boolean, 3, step ? 9 : 5);
     SHAPE(KVMILL_ATTENTION_PAST_KEY, f32, 2, 2, step ? 9 : 4, 8);
     SHAPE(KVMILL_ATTENTION_PAST_VALUE, f32, 2, 2, step ? 9 : 4, 10);
     SHAPE(KVMILL_ATTENTION_NONPAD_KV_SEQLEN, i64, 2);
@@ -588,7 +589,7 @@ static void fresh_draft(bool step) {
     SHAPE(KVMILL_ATTENTION_PRESENT_KEY, f32, 2, 2, step ? 9 : 5, 8);
     SHAPE(KVMILL_ATTENTION_PRESENT_VALUE, f32, 2, 2, step ? 9 : 5, 10);
     SHAPE(KVMILL_ATTENTION_QK_MATMUL_OUTPUT, f32, 2, 6, 3, 5);
-    SHAPE(KVMILL_ATTENTION_WRITE_INDICES, i64, 2);
+    SHAPE(KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES, i64, 2);
     draft.op.Q = &draft.t[0].tensor;
     draft.op.K = &draft.t[1].tensor;
     draft.op.V = &draft.t[2].tensor;
@@ -597,7 +598,7 @@ static void fresh_draft(bool step) {
     draft.step = (kvmill_tensor_scatter_attention){
         .struct_size = sizeof draft.step,
         .attention = &draft.op,
-        .write_indices = &draft.t[KVMILL_ATTENTION_WRITE_INDICES].tensor,
+        .write_indices = &draft.t[KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES].tensor,
     };
 }
 
@@ -641,7 +642,7 @@ static void give(int i) {
                                              draft.op.present_value,
                                              draft.op.qk_matmul_output};
     tensors[i] = &draft.t[i].tensor;
-    draft.op.attn_mask = tensors[KVMILL_ATTENTION_MASK];
+    draft.op.attn_mask = tensors[KVMILL_ATTENTION_ATTN_MASK];
     draft.op.past_key = tensors[KVMILL_ATTENTION_PAST_KEY];
     draft.op.past_value = tensors[KVMILL_ATTENTION_PAST_VALUE];
     draft.op.nonpad_kv_seqlen = tensors[KVMILL_ATTENTION_NONPAD_KV_SEQLEN];
@@ -685,8 +686,8 @@ static void test_attributes(void) {
         draft.op.softcap = factors[i];
         planned(false, KVMILL_E_ATTRIBUTE, "softcap is ");
     }
-    draft.op.struct_size = 8;
-    planned(false, KVMILL_E_ATTRIBUTE, "op.struct_size is 8");
+    draft.op.struct_size = 4;
+    planned(false, KVMILL_E_ATTRIBUTE, "op.struct_size is 4");
 }
 
 static void test_presence(void) {
@@ -719,10 +720,10 @@ static void test_types(void) {
         {KVMILL_ATTENTION_Q, {kDLInt, 8, 1}, "Q has type int8; accepted: float16"},
         {KVMILL_ATTENTION_K, {kDLFloat, 16, 1}, "K has type float16; accepted: float32"},
         {KVMILL_ATTENTION_V, {kDLInt, 32, 1}, "V has type int32; accepted: float16"},
-        {KVMILL_ATTENTION_MASK,
+        {KVMILL_ATTENTION_ATTN_MASK,
          {kDLComplex, 64, 1},
          "attn_mask has type complex64; accepted: bool"},
-        {KVMILL_ATTENTION_MASK, {kDLInt, 4, 1}, "attn_mask has type int4"},
+        {KVMILL_ATTENTION_ATTN_MASK, {kDLInt, 4, 1}, "attn_mask has type int4"},
         {KVMILL_ATTENTION_NONPAD_KV_SEQLEN, {kDLInt, 32, 1}, "nonpad_kv_seqlen has type int32"},
         {KVMILL_ATTENTION_Y, {kDLFloat, 64, 1}, "Y has type float64; accepted: float32"},
         {KVMILL_ATTENTION_PRESENT_VALUE, {kDLFloat, 16, 1}, "present_value has type float16"},
@@ -755,8 +756,9 @@ static void test_shapes(void) {
         {KVMILL_ATTENTION_Y, 3, 8, "Y has shape [2, 6, 3, 8]; accepted: [2, 6, 3, 10]"},
         {KVMILL_ATTENTION_PRESENT_KEY, 2, 6, "present_key has shape [2, 2, 6, 8]"},
         {KVMILL_ATTENTION_QK_MATMUL_OUTPUT, 3, 6, "qk_matmul_output has shape [2, 6, 3, 6]"},
-        {KVMILL_ATTENTION_MASK, 1, 6, "attn_mask has shape [3, 6]; accepted: [2, 6, 3, 5], or its"},
-        {KVMILL_ATTENTION_MASK, 0, 2, "attn_mask has shape [2, 5]"},
+        {KVMILL_ATTENTION_ATTN_MASK, 1, 6,
+         "attn_mask has shape [3, 6]; accepted: [2, 6, 3, 5], or its"},
+        {KVMILL_ATTENTION_ATTN_MASK, 0, 2, "attn_mask has shape [2, 5]"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         give(cases[i].tensor);
@@ -779,8 +781,8 @@ static void test_ranks(void) {
     for (int i = 0; i < 2; i++) {
         proto(KVMILL_ATTENTION_Q)->tensor.ndim = ranks[i];
         planned(false, KVMILL_E_SHAPE, "; accepted: 3 or 4");
-        give(KVMILL_ATTENTION_MASK);
-        proto(KVMILL_ATTENTION_MASK)->tensor.ndim = i ? 5 : 0;
+        give(KVMILL_ATTENTION_ATTN_MASK);
+        proto(KVMILL_ATTENTION_ATTN_MASK)->tensor.ndim = i ? 5 : 0;
         planned(false, KVMILL_E_SHAPE, "attn_mask has shape");
     }
     proto(KVMILL_ATTENTION_K)->tensor.ndim = 3;
@@ -794,12 +796,12 @@ static void test_ranks(void) {
     SHAPE(KVMILL_ATTENTION_V, f32, 2, 5, 20);
     draft.op.q_num_heads = 6, draft.op.kv_num_heads = 2;
     planned(false, KVMILL_E_SHAPE, "dim 2 of Q is 47; accepted: a known number, 6 times 1 to");
-    give(KVMILL_ATTENTION_MASK);
-    SHAPE(KVMILL_ATTENTION_MASK, boolean, 4);
+    give(KVMILL_ATTENTION_ATTN_MASK);
+    SHAPE(KVMILL_ATTENTION_ATTN_MASK, boolean, 4);
     draft.op.opset = 23;
     planned(false, KVMILL_E_SHAPE, "attn_mask has shape [4]; accepted: [2, 6, 3, 5], or its last");
-    give(KVMILL_ATTENTION_MASK);
-    SHAPE(KVMILL_ATTENTION_MASK, boolean, 1);
+    give(KVMILL_ATTENTION_ATTN_MASK);
+    SHAPE(KVMILL_ATTENTION_ATTN_MASK, boolean, 1);
     draft.op.opset = 23;
     planned(false, KVMILL_E_SHAPE, "attn_mask has shape [1]");
 }
@@ -809,7 +811,7 @@ static void test_steps(void) {
     draft.step.mode = "Circular";
     planned(true, KVMILL_E_ATTRIBUTE, "mode is \"Circular\"; accepted: \"linear\", \"circular\"");
     draft.step.mode = "circular";
-    give(KVMILL_ATTENTION_MASK);
+    give(KVMILL_ATTENTION_ATTN_MASK);
     planned(true, KVMILL_E_ATTRIBUTE, "attn_mask is given; accepted: NULL, with mode \"circular\"");
     give(KVMILL_ATTENTION_QK_MATMUL_OUTPUT);
     planned(true, KVMILL_E_ATTRIBUTE, "qk_matmul_output is given");
@@ -819,8 +821,8 @@ static void test_steps(void) {
     planned(true, KVMILL_E_NULL, "past_key is NULL; accepted: past_key and past_value");
     draft.step.attention = NULL;
     planned(true, KVMILL_E_NULL, "op.attention is NULL");
-    draft.step.struct_size = 8;
-    planned(true, KVMILL_E_ATTRIBUTE, "op.struct_size is 8");
+    draft.step.struct_size = 4;
+    planned(true, KVMILL_E_ATTRIBUTE, "op.struct_size is 4");
     proto(KVMILL_ATTENTION_Q)->shape[2] = 4;
     planned(true, KVMILL_E_SHAPE, "K has 3 rows; accepted: Q's, 4");
     for (int i = 0; i < 2; i++)
@@ -828,9 +830,9 @@ static void test_steps(void) {
     planned(true, KVMILL_E_SHAPE, "K has 3 rows; accepted: at most the 2 of past_key");
     proto(KVMILL_ATTENTION_PAST_KEY)->shape[1] = 6;
     planned(true, KVMILL_E_SHAPE, "past_key has shape [2, 6, 9, 8]; accepted: [2, 2, 9, 8]");
-    proto(KVMILL_ATTENTION_WRITE_INDICES)->tensor.dtype.bits = 32;
+    proto(KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES)->tensor.dtype.bits = 32;
     planned(true, KVMILL_E_DTYPE, "write_indices has type int32; accepted: int64");
-    proto(KVMILL_ATTENTION_WRITE_INDICES)->shape[0] = 1;
+    proto(KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES)->shape[0] = 1;
     planned(true, KVMILL_E_SHAPE, "write_indices has shape [1]; accepted: [2]");
 }
 
@@ -886,7 +888,8 @@ static void test_numbers(void) {
 
 static void test_step_numbers(bool circular) {
     struct onnx_problem problem = some_problem(f32);
-    const int nonpad = KVMILL_ATTENTION_NONPAD_KV_SEQLEN, starts = KVMILL_ATTENTION_WRITE_INDICES;
+    const int nonpad = KVMILL_ATTENTION_NONPAD_KV_SEQLEN,
+              starts = KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES;
     problem.step = problem.has_starts = problem.has_nonpad = true;
     problem.circular = circular;
     problem.queries = problem.keys = 3;

@@ -132,27 +132,27 @@ static void test_presence(void) {
     const struct op *paged = kvmill_op_by_name("dynamic_batching.MultiHeadCacheAttention");
     const struct op *store = kvmill_op_by_name("KeyValueCache");
     kvmill_cache_attention op;
-    kvmill_cache_attention_init(&op);
+    kvmill_cache_attention_init(&op, sizeof op);
     op.T1 = (DLDataType){kDLFloat, 16, 1};
-    ok(presence(fused, &op, KVMILL_QUERY) == OP_REQUIRED &&
-           presence(store, &op, KVMILL_QUERY) == OP_ABSENT,
+    ok(presence(fused, &op, KVMILL_CACHE_ATTENTION_QUERY) == OP_REQUIRED &&
+           presence(store, &op, KVMILL_CACHE_ATTENTION_QUERY) == OP_ABSENT,
        "a query is for what attends");
-    ok(presence(fused, &op, KVMILL_SEQSTARTS) == OP_ABSENT &&
-           presence(paged, &op, KVMILL_SEQSTARTS) == OP_REQUIRED,
+    ok(presence(fused, &op, KVMILL_CACHE_ATTENTION_SEQSTARTS) == OP_ABSENT &&
+           presence(paged, &op, KVMILL_CACHE_ATTENTION_SEQSTARTS) == OP_REQUIRED,
        "seqstarts are for dynamic batching");
-    ok(presence(fused, &op, KVMILL_SCALE) == OP_IGNORED &&
-           presence(fused, &op, KVMILL_VALUE_CACHE) == OP_ABSENT &&
-           presence(fused, &op, KVMILL_ATTN_MASK) == OP_OPTIONAL,
+    ok(presence(fused, &op, KVMILL_CACHE_ATTENTION_SCALE) == OP_IGNORED &&
+           presence(fused, &op, KVMILL_CACHE_ATTENTION_VALUE_CACHE) == OP_ABSENT &&
+           presence(fused, &op, KVMILL_CACHE_ATTENTION_ATTN_MASK) == OP_OPTIONAL,
        "no codes, no scale; one cache of K and V; a mask may be");
-    ok(presence(fused, &op, KVMILL_LSE) == OP_ABSENT &&
-           kvmill_op_type(fused, &op, &op, kvmill_op_tensor(fused, KVMILL_ATTN_OUTPUT)).bits == 16,
+    ok(presence(fused, &op, KVMILL_CACHE_ATTENTION_LSE) == OP_ABSENT &&
+           kvmill_op_type(fused, &op, &op, kvmill_op_tensor(fused, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT)).bits == 16,
        "a result in T1");
     op.quant_bit = op.partial = op.value_differs = 1;
-    ok(presence(fused, &op, KVMILL_SCALE) == OP_REQUIRED &&
-           presence(fused, &op, KVMILL_VALUE_SCALE) == OP_IGNORED,
+    ok(presence(fused, &op, KVMILL_CACHE_ATTENTION_SCALE) == OP_REQUIRED &&
+           presence(fused, &op, KVMILL_CACHE_ATTENTION_VALUE_SCALE) == OP_IGNORED,
        "codes of K have a scale, V is apart without one");
-    ok(presence(fused, &op, KVMILL_LSE) == OP_REQUIRED &&
-           kvmill_op_type(fused, &op, &op, kvmill_op_tensor(fused, KVMILL_ATTN_OUTPUT)).bits == 32,
+    ok(presence(fused, &op, KVMILL_CACHE_ATTENTION_LSE) == OP_REQUIRED &&
+           kvmill_op_type(fused, &op, &op, kvmill_op_tensor(fused, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT)).bits == 32,
        "partial results in float32, with lse");
 }
 
@@ -160,7 +160,7 @@ static void test_ranges(void) {
     const struct op *op = kvmill_op_by_name("dynamic_batching.KeyValueCache");
     kvmill_cache_attention it;
     kvmill_error error;
-    kvmill_cache_attention_init(&it);
+    kvmill_cache_attention_init(&it, sizeof it);
     it.head_dim = it.num_kv_heads = 8;
     ok(kvmill_check_attributes(op, op->parts[0], &it, &error) == KVMILL_OK, "a good cache");
     it.cache_layout = 4;

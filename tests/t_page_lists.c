@@ -59,7 +59,7 @@ static void open_scene(const struct scene *scene, struct attention *a) {
                             .query_size = 3,
                             .sequences = REQUESTS,
                             .has_sinks = scene->sinks};
-    kvmill_cache_attention_init(&a->op);
+    kvmill_cache_attention_init(&a->op, sizeof a->op);
     a->op.dynamic_batching = a->op.cache_mode = 1;
     a->op.num_heads = scene->heads;
     a->op.num_kv_heads = scene->kv_heads;
@@ -96,7 +96,7 @@ static kvmill_status run(struct attention *a, const kvmill_plan_options *options
 }
 
 static size_t output_size(const struct attention *a) {
-    return a->tensor[KVMILL_ATTN_OUTPUT].fence.size;
+    return a->tensor[KVMILL_CACHE_ATTENTION_ATTN_OUTPUT].fence.size;
 }
 
 /* A copy of the output of a run; NULL where it failed. */
@@ -112,7 +112,7 @@ static unsigned char *output_of(struct attention *a, const kvmill_plan_options *
     unsigned char *copy = malloc(output_size(a));
     if (copy == NULL)
         bail_out("out of memory");
-    memcpy(copy, a->tensor[KVMILL_ATTN_OUTPUT].fence.data, output_size(a));
+    memcpy(copy, a->tensor[KVMILL_CACHE_ATTENTION_ATTN_OUTPUT].fence.data, output_size(a));
     return copy;
 }
 
@@ -133,7 +133,7 @@ static DLTensor vector(int64_t *numbers, int64_t *count) {
 }
 
 static const int64_t *table_of(const struct attention *a) {
-    return (const int64_t *)(const void *)a->dense[KVMILL_CACHESTARTS];
+    return (const int64_t *)(const void *)a->dense[KVMILL_CACHE_ATTENTION_CACHESTARTS];
 }
 
 static int64_t pages_of(const struct attention *a, int64_t b) {
@@ -187,16 +187,17 @@ static void lists_give(struct lists *lists, struct attention *a, int64_t head) {
                               .dtype = i64,
                               .shape = lists->shape,
                               .strides = lists->strides};
-    a->given[KVMILL_CACHESTARTS] = &lists->table;
-    a->given[KVMILL_START_POS] = &lists->start_tensor;
-    a->given[KVMILL_KVSTARTS] = &lists->kvstarts_tensor;
+    a->given[KVMILL_CACHE_ATTENTION_CACHESTARTS] = &lists->table;
+    a->given[KVMILL_CACHE_ATTENTION_START_POS] = &lists->start_tensor;
+    a->given[KVMILL_CACHE_ATTENTION_KVSTARTS] = &lists->kvstarts_tensor;
 }
 
 static void lists_close(struct lists *lists, struct attention *a) {
     free(lists->rows);
-    a->given[KVMILL_CACHESTARTS] = &a->tensor[KVMILL_CACHESTARTS].dl;
-    a->given[KVMILL_START_POS] = &a->tensor[KVMILL_START_POS].dl;
-    a->given[KVMILL_KVSTARTS] = &a->tensor[KVMILL_KVSTARTS].dl;
+    a->given[KVMILL_CACHE_ATTENTION_CACHESTARTS] =
+        &a->tensor[KVMILL_CACHE_ATTENTION_CACHESTARTS].dl;
+    a->given[KVMILL_CACHE_ATTENTION_START_POS] = &a->tensor[KVMILL_CACHE_ATTENTION_START_POS].dl;
+    a->given[KVMILL_CACHE_ATTENTION_KVSTARTS] = &a->tensor[KVMILL_CACHE_ATTENTION_KVSTARTS].dl;
 }
 
 /* ---- With all pages ---- */
@@ -229,7 +230,7 @@ static bool heads_equal(const struct attention *a, int64_t head, const unsigned 
                         const unsigned char *y) {
     int64_t ratio = a->op.num_heads / a->op.num_kv_heads;
     size_t row = (size_t)a->op.head_dim * (a->op.T1.bits / 8), group = (size_t)ratio * row;
-    const struct fenced_tensor *output = &a->tensor[KVMILL_ATTN_OUTPUT];
+    const struct fenced_tensor *output = &a->tensor[KVMILL_CACHE_ATTENTION_ATTN_OUTPUT];
     const unsigned char *first = (const unsigned char *)output->dl.data + output->dl.byte_offset;
     size_t before = (size_t)(first - output->fence.data);
     for (int64_t b = 0; b < REQUESTS; b++) {

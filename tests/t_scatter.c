@@ -3,8 +3,10 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <kvmill_kernel.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "crew.h"
 #include "fence.h"
@@ -526,7 +528,8 @@ static void test_small_nibbles(bool use_packs) {
    present neither, so that whoever touches a nibble changes it. */
 static void count_writers(const kvmill_plan *plan, const DLTensor *const *tensors, size_t size,
                           unsigned char *writers) {
-    unsigned char *present = tensors[KVMILL_PRESENT_CACHE]->data, *before = malloc(size);
+    unsigned char *present = tensors[KVMILL_TENSOR_SCATTER_PRESENT_CACHE]->data,
+                  *before = malloc(size);
     kvmill_call call;
     if (before == NULL || kvmill_begin(&call, plan, tensors, NULL, NULL) != KVMILL_OK)
         bail_out("cannot begin");

@@ -376,6 +376,10 @@ static const struct refusal attention_refusals[] = {
     /* Kinds of values */
     {"a count that is a word", FUSED(", \"window\": \"1\""),
      ": /window: ", "is a string; accepted: an integer"},
+    {"a window of 0.1 below its range", FUSED(", \"window\": -1"),
+     ": /window: ", "is -1; accepted: 0 to 9223372036854775807"},
+    {"a window in both words", FUSED(", \"window\": 2, \"left_window_size\": 1"),
+     ": /window: ", "is given beside left_window_size; accepted: one of them"},
     {"a truth value of 2", FUSED(", \"is_alibi\": 2"),
      ": /is_alibi: ", "is no truth value; accepted: true, false, 1, 0"},
     {"a truth value of null", FUSED(", \"attn_mask\": null"),
@@ -474,8 +478,10 @@ static void test_attention(void) {
     test_implied(STORE(", \"head_dim\": 64, \"num_kv_heads\": 2, \"quant_bit\": 8"), "T3",
                  "\"float32\"");
     test_implied(FUSED(", \"layer_idx\": 3"), "num_layer", "none");
+    test_implied(DYNAMIC(", \"window\": 64"), "left_window_size", "63");
+    test_implied(DYNAMIC(", \"window\": 0"), "left_window_size", "none");
     test_round_trip("every attribute of ours",
-                    DYNAMIC(", \"window\": 64, \"softcap\": 30.5, \"math\": \"fast\", "
+                    DYNAMIC(", \"left_window_size\": 63, \"softcap\": 30.5, \"math\": \"fast\", "
                             "\"partial\": 1, \"empty_is_nan\": true, \"is_alibi\": 1, "
                             "\"alibi_heads\": 16, \"alibi_first\": 8, \"alibi_scale\": 0.1, "
                             "\"value_head_dim\": 96, \"value_quant_bit\": 8, "
@@ -513,7 +519,8 @@ static void test_anywhere(void) {
     test_implied(ANYWHERE(""), "value_T2", "\"int8\"");
     test_implied(ANYWHERE(""), "value_quant_group", "8");
     test_implied(ANYWHERE(", \"value_T2\": \"float16\""), "value_quant_bit", "none");
-    test_round_trip("CacheAttend", ANYWHERE(", \"mask_T1\": \"bool\", \"right_window\": 3"));
+    test_implied(ANYWHERE(", \"right_window\": 3"), "right_window_size", "3");
+    test_round_trip("CacheAttend", ANYWHERE(", \"mask_T1\": \"bool\", \"right_window_size\": 3"));
 }
 
 /* Specs of ONNX Attention that are right but for what is added. */
@@ -833,8 +840,8 @@ static void describe_attention(const struct spec *spec, char *text, size_t size)
                          attention->layers, op->num_heads, op->num_kv_heads, op->head_dim);
     if (op->value_differs)
         at += (size_t)snprintf(text + at, size - at, "/%" PRId64, op->value_head_dim);
-    if (op->window)
-        at += (size_t)snprintf(text + at, size - at, ", window %" PRId64, op->window);
+    if (op->left_window_size >= 0)
+        at += (size_t)snprintf(text + at, size - at, ", window %" PRId64, op->left_window_size + 1);
     if (op->softcap != 0)
         snprintf(text + at, size - at, ", softcap %g", op->softcap);
 }

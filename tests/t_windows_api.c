@@ -60,8 +60,8 @@ static void refuse_gather(kvmill_gather op, kvmill_status wanted, const char *wo
 static void refuse_gather_plans(void) {
     static const int64_t zero[] = {0};
     kvmill_gather op = good_gather();
-    op.struct_size = 8;
-    refuse_gather(op, KVMILL_E_ATTRIBUTE, "op.struct_size is 8");
+    op.struct_size = 4;
+    refuse_gather(op, KVMILL_E_ATTRIBUTE, "op.struct_size is 4");
     op = good_gather();
     op.operand = NULL;
     refuse_gather(op, KVMILL_E_NULL, "operand is NULL");
@@ -139,6 +139,9 @@ static void refuse_gather_runs(void) {
     r = result;
     r.data = result_data + 2; /* and back, around the end of all addresses */
     r.byte_offset = 0 - (uint64_t)sizeof result_data;
+    refuse_run(plan, tensors, KVMILL_E_OVERFLOW,
+               "the byte_offset of result is 18446744073709551608; accepted: 0 to");
+    r = result;
     i.strides = nowhere;
     ok(kvmill_run(plan, tensors, NULL, &error) == KVMILL_OK && result_data[0] == 3 &&
            result_data[1] == 1,

@@ -55,14 +55,21 @@ static bool parse_size(char *line, struct contents *contents, struct error *erro
            (text_print(&contents->sizes, "  %-22s %s\n", words + 1, line) || out_of_memory(error));
 }
 
+/* A pack may be anybody's: what orders a terminal about is damage. */
+static bool parse_flow(const char *path, const char *at, size_t length, struct contents *contents,
+                       struct error *error) {
+    size_t from = contents->flows.length;
+    if (!text_print(&contents->flows, "  %.*s\n", (int)length, at))
+        return out_of_memory(error);
+    return text_is_plain(contents->flows.data + from, "\n") || is_damaged(path, error);
+}
+
 static bool parse_line(const char *path, const char *at, size_t length, struct contents *contents,
                        struct error *error) {
     static const char size[] = "@for ", flow[] = "@flow ";
     char line[SYMBOL_SIZE + PROBLEM_SIZE];
     if (strncmp(at, flow, strlen(flow)) == 0)
-        return text_print(&contents->flows, "  %.*s\n", (int)(length - strlen(flow)),
-                          at + strlen(flow)) ||
-               out_of_memory(error);
+        return parse_flow(path, at + strlen(flow), length - strlen(flow), contents, error);
     if (length >= sizeof line)
         return is_damaged(path, error);
     memcpy(line, at, length);

@@ -62,11 +62,11 @@ static void note_without_attention(const char *file, const struct model *model) 
 static void note_dense(const char *file, const struct spec_list *specs) {
     for (size_t i = 0; i < specs->count; i++) {
         const struct attention_spec *attention = &specs->items[i].attention;
-        if (spec_is(&specs->items[i], OP_CACHE_ATTENTION) && attention->op.window > 0)
+        if (spec_is(&specs->items[i], OP_CACHE_ATTENTION) && attention->op.left_window_size >= 0)
             fprintf(stderr,
                     "%s: note: layers %s have a window of %" PRId64
                     ", and stay dense beside the flow\n",
-                    file, attention->layers, attention->op.window);
+                    file, attention->layers, kvmill_window_of(attention->op.left_window_size));
     }
 }
 

@@ -13,8 +13,8 @@ static int64_t dim_from_end(const struct npy *npy, int back) {
 /* KeyValueCache has no attributes for what its inputs say. */
 static void learn_heads(struct spec *spec, const struct arrays *arrays) {
     kvmill_cache_attention *op = &spec->attention.op;
-    const struct npy *key = &arrays->tensor[KVMILL_CURRENT_KEY];
-    const struct npy *value = &arrays->tensor[KVMILL_CURRENT_VALUE];
+    const struct npy *key = &arrays->tensor[KVMILL_CACHE_ATTENTION_CURRENT_KEY];
+    const struct npy *value = &arrays->tensor[KVMILL_CACHE_ATTENTION_CURRENT_VALUE];
     if (op->num_kv_heads == 0)
         op->num_kv_heads = dim_from_end(key, 2);
     if (op->head_dim == 0)
@@ -40,16 +40,16 @@ static int64_t value_dim(const kvmill_cache_attention *op) {
 bool attention_make_scores(const struct spec *spec, struct arrays *arrays, struct error *error) {
     const kvmill_cache_attention *op = &spec->attention.op;
     struct described described = described_by(spec);
-    DLTensor query = arrays->tensor[KVMILL_QUERY].tensor;
+    DLTensor query = arrays->tensor[KVMILL_CACHE_ATTENTION_QUERY].tensor;
     if (query.ndim == 0)
         return fail(error, EXIT_USER, "query has no dims; accepted: 3, dynamic batching, or 4");
-    if (op->partial &&
-        !described_make(&described, KVMILL_LSE, query.shape, query.ndim - 1, arrays, error))
+    if (op->partial && !described_make(&described, KVMILL_CACHE_ATTENTION_LSE, query.shape,
+                                       query.ndim - 1, arrays, error))
         return false;
     int64_t last = query.shape[query.ndim - 1];
     query.shape[query.ndim - 1] = value_dim(op);
-    bool done =
-        described_make(&described, KVMILL_ATTN_OUTPUT, query.shape, query.ndim, arrays, error);
+    bool done = described_make(&described, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, query.shape,
+                               query.ndim, arrays, error);
     query.shape[query.ndim - 1] = last;
     return done;
 }
@@ -61,11 +61,12 @@ static int64_t last_index(const struct npy *npy) {
 
 /* Rows that KeyValueCache reads back.  What the cache cannot hold is for the library to refuse. */
 static int64_t rows_of(const struct spec *spec, const struct arrays *arrays) {
-    int64_t most = kvmill_element_count(&arrays->tensor[KVMILL_CACHE].tensor), rows;
+    int64_t most = kvmill_element_count(&arrays->tensor[KVMILL_CACHE_ATTENTION_CACHE].tensor), rows;
     if (spec->attention.op.dynamic_batching)
-        rows = last_index(&arrays->tensor[KVMILL_KVSTARTS]);
-    else if (__builtin_add_overflow(last_index(&arrays->tensor[KVMILL_START_POS]),
-                                    dim_from_end(&arrays->tensor[KVMILL_CURRENT_KEY], 3), &rows))
+        rows = last_index(&arrays->tensor[KVMILL_CACHE_ATTENTION_KVSTARTS]);
+    else if (__builtin_add_overflow(
+                 last_index(&arrays->tensor[KVMILL_CACHE_ATTENTION_START_POS]),
+                 dim_from_end(&arrays->tensor[KVMILL_CACHE_ATTENTION_CURRENT_KEY], 3), &rows))
         return 0;
     return rows < 0 || rows > most ? 0 : rows;
 }
@@ -74,12 +75,14 @@ static bool make_rows(const struct spec *spec, struct arrays *arrays, struct err
     const kvmill_cache_attention *op = &spec->attention.op;
     struct described described = described_by(spec);
     int64_t heads = op->num_kv_heads * op->num_repeat;
-    int64_t batch = dim_from_end(&arrays->tensor[KVMILL_CURRENT_KEY], 4);
+    int64_t batch = dim_from_end(&arrays->tensor[KVMILL_CACHE_ATTENTION_CURRENT_KEY], 4);
     int64_t key[] = {batch, rows_of(spec, arrays), heads, op->head_dim};
     int64_t value[] = {batch, key[1], heads, value_dim(op)};
     int skip = op->dynamic_batching != 0;
-    return described_make(&described, KVMILL_KEY, key + skip, 4 - skip, arrays, error) &&
-           described_make(&described, KVMILL_VALUE, value + skip, 4 - skip, arrays, error);
+    return described_make(&described, KVMILL_CACHE_ATTENTION_KEY, key + skip, 4 - skip, arrays,
+                          error) &&
+           described_make(&described, KVMILL_CACHE_ATTENTION_VALUE, value + skip, 4 - skip, arrays,
+                          error);
 }
 
 /* ---- Hints that were not given ---- */
@@ -105,8 +108,10 @@ static bool make_hint(struct npy *hint, const struct npy *starts, struct error *
 static bool make_hints(const struct spec *spec, struct arrays *arrays, struct error *error) {
     struct npy *tensor = arrays->tensor;
     return !spec->attention.op.dynamic_batching ||
-           (make_hint(&tensor[KVMILL_MAX_SEQLEN], &tensor[KVMILL_SEQSTARTS], error) &&
-            make_hint(&tensor[KVMILL_MAX_KVLEN], &tensor[KVMILL_KVSTARTS], error));
+           (make_hint(&tensor[KVMILL_CACHE_ATTENTION_MAX_SEQLEN],
+                      &tensor[KVMILL_CACHE_ATTENTION_SEQSTARTS], error) &&
+            make_hint(&tensor[KVMILL_CACHE_ATTENTION_MAX_KVLEN],
+                      &tensor[KVMILL_CACHE_ATTENTION_KVSTARTS], error));
 }
 
 /* ---- All of it ---- */
@@ -118,7 +123,7 @@ static bool prepare(struct spec *spec, struct arrays *arrays, struct error *erro
         return false;
     if (store)
         learn_heads(spec, arrays);
-    attention_learn_layers(spec, &arrays->tensor[KVMILL_CACHE]);
+    attention_learn_layers(spec, &arrays->tensor[KVMILL_CACHE_ATTENTION_CACHE]);
     return described_adopt(&described, arrays, error) && spec_check(spec, error) &&
            make_hints(spec, arrays, error) &&
            (store ? make_rows(spec, arrays, error) : attention_make_scores(spec, arrays, error));

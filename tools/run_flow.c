@@ -117,32 +117,34 @@ static int64_t rows_of_request(const kvmill_flow *flow) {
 /* Lists with room for all pages; index always gives them, decode where somebody wants them. */
 static bool make_lists(const struct spec *spec, struct arrays *arrays, struct error *error) {
     int64_t rows = rows_of_request(flow_of_spec(spec));
-    int64_t requests = length_of(&arrays->tensor[KVMILL_SEQ_LEN]);
-    int64_t pages = length_of(&arrays->tensor[KVMILL_PAGE_IDS]);
+    int64_t requests = length_of(&arrays->tensor[KVMILL_FLOW_SEQ_LEN]);
+    int64_t pages = length_of(&arrays->tensor[KVMILL_FLOW_PAGE_IDS]);
     struct described described = described_step(spec);
     int64_t starts = requests * rows + 1, numbers = pages * rows;
-    bool wanted = runs(spec, OP_FLOW_INDEX) || arrays->output[KVMILL_SEL_INDPTR] != NULL ||
-                  arrays->output[KVMILL_SEL] != NULL || arrays->output[KVMILL_BLOCK_IDS] != NULL;
-    return !wanted || (described_make(&described, KVMILL_SEL_INDPTR, &starts, 1, arrays, error) &&
-                       described_make(&described, KVMILL_SEL, &numbers, 1, arrays, error) &&
-                       described_make(&described, KVMILL_BLOCK_IDS, &numbers, 1, arrays, error));
+    bool wanted = runs(spec, OP_FLOW_INDEX) || arrays->output[KVMILL_FLOW_SEL_INDPTR] != NULL ||
+                  arrays->output[KVMILL_FLOW_SEL] != NULL ||
+                  arrays->output[KVMILL_FLOW_BLOCK_IDS] != NULL;
+    return !wanted ||
+           (described_make(&described, KVMILL_FLOW_SEL_INDPTR, &starts, 1, arrays, error) &&
+            described_make(&described, KVMILL_FLOW_SEL, &numbers, 1, arrays, error) &&
+            described_make(&described, KVMILL_FLOW_BLOCK_IDS, &numbers, 1, arrays, error));
 }
 
 /* To what is used. */
 static void cut_lists(const struct spec *spec, struct arrays *arrays) {
-    const struct npy *starts = &arrays->tensor[KVMILL_SEL_INDPTR];
+    const struct npy *starts = &arrays->tensor[KVMILL_FLOW_SEL_INDPTR];
     if (!scores(spec) || !is_given(starts))
         return;
     int64_t used = ((const int64_t *)starts->tensor.data)[length_of(starts) - 1];
-    arrays->tensor[KVMILL_SEL].tensor.shape[0] = used;
-    arrays->tensor[KVMILL_BLOCK_IDS].tensor.shape[0] = used;
+    arrays->tensor[KVMILL_FLOW_SEL].tensor.shape[0] = used;
+    arrays->tensor[KVMILL_FLOW_BLOCK_IDS].tensor.shape[0] = used;
 }
 
 /* ---- All of it ---- */
 
 static bool prepare(struct spec *spec, struct arrays *arrays, struct error *error) {
     bool attends = runs(spec, OP_FLOW_DECODE) || runs(spec, OP_FLOW_ATTEND);
-    attention_learn_layers(&spec->flow->attention, &arrays->tensor[KVMILL_CACHE]);
+    attention_learn_layers(&spec->flow->attention, &arrays->tensor[KVMILL_CACHE_ATTENTION_CACHE]);
     return adopt_all(spec, arrays, error) && spec_check(spec, error) &&
            (!attends || attention_make_scores(&spec->flow->attention, arrays, error)) &&
            (!scores(spec) || make_lists(spec, arrays, error));
@@ -150,12 +152,12 @@ static bool prepare(struct spec *spec, struct arrays *arrays, struct error *erro
 
 /* As many pages as there can be of rows of which an element is a byte at least. */
 static kvmill_flow_limits limits_of(const struct spec *spec, const struct arrays *arrays) {
-    int64_t slots = (int64_t)npy_bytes(&arrays->tensor[KVMILL_CACHE]);
+    int64_t slots = (int64_t)npy_bytes(&arrays->tensor[KVMILL_CACHE_ATTENTION_CACHE]);
     int64_t pages = slots / flow_of_spec(spec)->attention->page_size;
     return (kvmill_flow_limits){
         .struct_size = sizeof(kvmill_flow_limits),
-        .batch = length_of(&arrays->tensor[KVMILL_SEQ_LEN]),
-        .pages = length_of(&arrays->tensor[KVMILL_PAGE_IDS]),
+        .batch = length_of(&arrays->tensor[KVMILL_FLOW_SEQ_LEN]),
+        .pages = length_of(&arrays->tensor[KVMILL_FLOW_PAGE_IDS]),
         .cache_pages = pages < INT32_MAX ? pages : INT32_MAX,
     };
 }

@@ -58,11 +58,11 @@ static bool prepare_gather(struct spec *spec, struct arrays *arrays, struct erro
     if (kvmill_gather_check(&view.op, &windows, &reason) != KVMILL_OK)
         return fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
     kvmill_gather_result(&windows, dims);
-    return adopt("operand", &problem->operand, &arrays->tensor[KVMILL_OPERAND], error) &&
-           adopt("start_indices", &problem->start_indices, &arrays->tensor[KVMILL_START_INDICES],
-                 error) &&
+    return adopt("operand", &problem->operand, &arrays->tensor[KVMILL_GATHER_OPERAND], error) &&
+           adopt("start_indices", &problem->start_indices,
+                 &arrays->tensor[KVMILL_GATHER_START_INDICES], error) &&
            make_output(problem->operand.element.dtype, dims, windows.windowed_rank, arrays,
-                       KVMILL_RESULT, error);
+                       KVMILL_GATHER_RESULT, error);
 }
 
 static kvmill_status plan_gather(const struct spec *spec, const struct arrays *arrays,

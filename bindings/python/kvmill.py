@@ -610,7 +610,7 @@ _ATTENTION_OUTPUTS = _names_of("out", "Attention")
 
 def _attention_op(opset: int, attributes: dict[str, float]) -> c.AttentionOp:
     op = c.AttentionOp()
-    c.library.kvmill_attention_init(byref(op))
+    c.library.kvmill_attention_init(byref(op), ctypes.sizeof(op))
     op.opset = opset
     fields = {name for name, kind in c.AttentionOp._fields_ if kind in (c_int64, c_double)}
     for name, value in attributes.items():
@@ -1171,7 +1171,7 @@ class _CacheAttention:
 
     def _make_op(self, T1: str, given: dict[str, object]) -> c.CacheAttentionOp:
         op = c.CacheAttentionOp()
-        c.library.kvmill_cache_attention_init(byref(op))
+        c.library.kvmill_cache_attention_init(byref(op), ctypes.sizeof(op))
         attributes = {"T1": T1, **given}
         self._types = self._complete_types(attributes)
         op.value_differs = not _VALUE_ATTRIBUTES.isdisjoint(given)
@@ -1423,6 +1423,16 @@ def _word(text: str | None) -> bytes | None:
     return None if text is None else text.encode()
 
 
+def _of_0_1(attention: dict) -> dict:
+    """The attention of a flow, whose window of version 0.1 counts a query's own position, too."""
+    if "window" not in attention:
+        return attention
+    others = {name: value for name, value in attention.items() if name != "window"}
+    if "left_window_size" in others:
+        raise ValueError("attention has window and left_window_size; accepted: one of them")
+    return {**others, "left_window_size": attention["window"] - 1}
+
+
 class Flow:
     """A sparse flow: attention over a paged cache that reads some of the pages alone.
 
@@ -1440,7 +1450,7 @@ class Flow:
         _known("flow", spec, *keys, "select", "summary", "layers_skip")
         if spec.get("op") != "flow":
             raise ValueError(f"op is {spec.get('op')!r}; accepted: 'flow'")
-        self._set_attention({**spec.get("attention", {}), **attention})
+        self._set_attention({**_of_0_1(spec.get("attention", {})), **attention})
         self._flow = c.FlowProgram(
             struct_size=ctypes.sizeof(c.FlowProgram),
             attention=ctypes.pointer(self._attention._op),

@@ -184,7 +184,7 @@ class Call(Structure):
 
 CPU = 1
 DYNAMIC = -1
-_SONAME = "libkvmill.so.0"
+_SONAME = "libkvmill.so.1"
 
 
 _PLANNED = {
@@ -210,12 +210,12 @@ def _load_library() -> ctypes.CDLL:
             f"kvmill_plan_flow_{step}": (c_int, [POINTER(FlowProgram), POINTER(FlowLimits), *plan])
             for step in ("append", "index", "attend", "decode")
         },
-        "kvmill_attention_init": (None, [POINTER(AttentionOp)]),
+        "kvmill_attention_init": (None, [POINTER(AttentionOp), c_size_t]),
         "kvmill_flow_describe": (
             c_int,
             [POINTER(FlowProgram), POINTER(FlowLayout), POINTER(Error)],
         ),
-        "kvmill_cache_attention_init": (None, [POINTER(CacheAttentionOp)]),
+        "kvmill_cache_attention_init": (None, [POINTER(CacheAttentionOp), c_size_t]),
         "kvmill_merge_partials": (
             None,
             [c_int64, c_void_p, c_void_p, c_int64, c_int64, c_void_p, c_void_p],

@@ -17,7 +17,7 @@ struct binding {
 };
 
 static bool attends_to_all(const struct spec *spec) {
-    return spec_is(spec, OP_CACHE_ATTENTION) && spec->attention.op.window == 0 &&
+    return spec_is(spec, OP_CACHE_ATTENTION) && spec->attention.op.left_window_size < 0 &&
            attention_op_of(spec) == KVMILL_MULTI_HEAD_CACHE_ATTENTION;
 }
 

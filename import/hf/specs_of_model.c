@@ -219,7 +219,7 @@ static void set_scores(kvmill_cache_attention *op, const struct model *model,
     op->head_dim = layer->key_dim;
     op->softmax_scale = scale_of(layer);
     op->softcap = layer->softcap;
-    op->window = layer->window;
+    op->left_window_size = layer->window - 1;
     op->math = fast ? "fast" : NULL;
     op->value_differs = layer->value_dim != layer->key_dim;
     op->value_head_dim = op->value_differs ? layer->value_dim : 0;

@@ -7,17 +7,6 @@
 #include "../portable/portable.h"
 #include "mask.h"
 
-enum { MOST_THREADS = 4096 };
-
-kvmill_status kvmill_check_threads(const kvmill_plan_options *options, int *threads,
-                                   kvmill_error *error) {
-    *threads = options && options->threads ? options->threads : 1;
-    if (*threads >= 1 && *threads <= MOST_THREADS)
-        return KVMILL_OK;
-    return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "options.threads is %d; accepted: 0 to %d",
-                       *threads, (int)MOST_THREADS);
-}
-
 struct attend_plan kvmill_attend_plan_of(const struct kvmill_cache_geometry *geometry,
                                          int threads) {
     return (struct attend_plan){

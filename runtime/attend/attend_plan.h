@@ -48,10 +48,6 @@ struct attend_plan {
     struct workspace_layout layout;
 };
 
-/* Threads that a plan is made for. */
-kvmill_status kvmill_check_threads(const kvmill_plan_options *options, int *threads,
-                                   kvmill_error *error);
-
 /* All but kernels and layout. */
 struct attend_plan kvmill_attend_plan_of(const struct kvmill_cache_geometry *geometry, int threads);
 

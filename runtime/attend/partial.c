@@ -5,6 +5,7 @@
 
 #include <kvmill.h>
 
+#include "../../ops/extent.h"
 #include "../core/numbers.h"
 
 /* Elements that are summed at a time. */
@@ -94,13 +95,36 @@ static void merge_piece(int64_t inputs, const float *const *outputs, const float
     memcpy(output + at, sums, (size_t)count * sizeof *sums);
 }
 
-void kvmill_merge_partials(int64_t count, const float *const *outputs, const float *const *lses,
-                           int64_t rows, int64_t dim, float *output, float *lse) {
-    for (int64_t row = 0; row < rows; row++) {
+static kvmill_status check_merge(int64_t count, const float *const *outputs,
+                                 const float *const *lses, int64_t rows, int64_t dim,
+                                 const float *output, const float *lse) {
+    bool overflow = false;
+    int64_t elements = kvmill_times(rows, dim, &overflow);
+    if (count < 0 || rows < 0 || dim < 0)
+        return KVMILL_E_SHAPE;
+    if (overflow || elements > PTRDIFF_MAX / (int64_t)sizeof *output)
+        return KVMILL_E_OVERFLOW;
+    if (rows == 0)
+        return KVMILL_OK;
+    if (lse == NULL || (output == NULL && dim > 0) ||
+        (count > 0 && (lses == NULL || (outputs == NULL && dim > 0))))
+        return KVMILL_E_NULL;
+    for (int64_t i = 0; i < count; i++)
+        if (lses[i] == NULL || (dim > 0 && outputs[i] == NULL))
+            return KVMILL_E_NULL;
+    return KVMILL_OK;
+}
+
+kvmill_status kvmill_merge_partials(int64_t count, const float *const *outputs,
+                                    const float *const *lses, int64_t rows, int64_t dim,
+                                    float *output, float *lse) {
+    kvmill_status status = check_merge(count, outputs, lses, rows, dim, output, lse);
+    for (int64_t row = 0; status == KVMILL_OK && row < rows; row++) {
         for (int64_t d = 0; d < dim; d += PIECE)
             merge_piece(count, outputs, lses, row, row * dim + d, dim - d < PIECE ? dim - d : PIECE,
                         output);
         float largest, total = lse_of(lses, count, row, &largest);
         lse[row] = total == 0 ? -INFINITY : largest + logf(total);
     }
+    return status;
 }

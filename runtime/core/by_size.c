@@ -4,10 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { FIRST_ABI = 3 }; /* whose packs have records */
-
-struct by_size kvmill_by_size_of(const kvmill_pack *pack, const struct kvmill_kernel *kernel) {
-    uint32_t count = pack->abi < FIRST_ABI ? 0 : pack->measured_count, first = 0;
+struct by_size kvmill_by_size_of(const struct kvmill_pack *pack,
+                                 const struct kvmill_kernel *kernel) {
+    uint32_t count = pack->measured_count, first = 0;
     const struct kvmill_measured *measured = count > 0 ? pack->measured : NULL;
     while (first < count && measured[first].kernel != kernel)
         first++;

@@ -13,7 +13,7 @@ struct by_size {
 };
 
 /* The kernel with its choice in the pack. */
-struct by_size kvmill_by_size_of(const kvmill_pack *pack, const struct kvmill_kernel *kernel);
+struct by_size kvmill_by_size_of(const struct kvmill_pack *pack, const struct kvmill_kernel *kernel);
 
 /* The kernel whose size is nearest: by the ratios of batches, tokens and positions; of equally near
    ones the first.  The size is all that counts, so that the same call gets the same kernel on any

@@ -119,6 +119,10 @@ kvmill_status kvmill_check_strides(const struct given_tensors *given) {
 static kvmill_status refuse_memory(const struct given_tensors *given, int which) {
     const DLTensor *tensor = given->tensors[which];
     const char *name = given->rules[which].name;
+    if (tensor->byte_offset > PTRDIFF_MAX)
+        return kvmill_fail(given->error, KVMILL_E_OVERFLOW,
+                           "the byte_offset of %s is %" PRIu64 "; accepted: 0 to %td", name,
+                           tensor->byte_offset, PTRDIFF_MAX);
     if (tensor->device.device_type != kDLCPU)
         return kvmill_fail(given->error, KVMILL_E_DEVICE,
                            "%s is on device type %d; accepted: kDLCPU (%d)", name,
@@ -150,7 +154,8 @@ kvmill_status kvmill_check_alignment(const struct given_tensors *given) {
 }
 
 static bool is_in_memory(const DLTensor *tensor) {
-    return tensor->device.device_type == kDLCPU && tensor->data != NULL;
+    return tensor->device.device_type == kDLCPU && tensor->data != NULL &&
+           tensor->byte_offset <= PTRDIFF_MAX;
 }
 
 kvmill_status kvmill_check_memory(const struct given_tensors *given) {
@@ -190,21 +195,29 @@ static kvmill_status check_presence(const struct given_tensors *given, int which
     return KVMILL_OK;
 }
 
-static bool counts_as_absent(const struct tensor_rule *rule, const DLTensor *tensor) {
-    return tensor == NULL || rule->presence == IGNORED ||
-           (rule->empty_is_absent && kvmill_tensor_is_empty(tensor));
+static bool is_left_alone(const struct tensor_rule *rule, const DLTensor *tensor) {
+    return tensor == NULL || rule->presence == IGNORED;
+}
+
+static kvmill_status check_one(const struct given_tensors *given, int which,
+                               const DLTensor *tensor) {
+    const struct tensor_rule *rule = &given->rules[which];
+    bool is_absent = is_left_alone(rule, tensor);
+    kvmill_status status =
+        is_absent ? KVMILL_OK : kvmill_check_form(rule->name, tensor, given->error);
+    if (status != KVMILL_OK)
+        return status;
+    is_absent = is_absent || (rule->empty_is_absent && kvmill_tensor_is_empty(tensor));
+    given->tensors[which] = is_absent ? NULL : tensor;
+    status = check_presence(given, which, tensor);
+    return status == KVMILL_OK && !is_absent ? check_tensor(given, which) : status;
 }
 
 kvmill_status kvmill_check_given(const struct given_tensors *given,
                                  const DLTensor *const *tensors) {
     kvmill_status status = KVMILL_OK;
-    for (int i = 0; status == KVMILL_OK && i < given->count; i++) {
-        bool is_absent = counts_as_absent(&given->rules[i], tensors[i]);
-        given->tensors[i] = is_absent ? NULL : tensors[i];
-        status = check_presence(given, i, tensors[i]);
-        if (status == KVMILL_OK && !is_absent)
-            status = check_tensor(given, i);
-    }
+    for (int i = 0; status == KVMILL_OK && i < given->count; i++)
+        status = check_one(given, i, tensors[i]);
     return status;
 }
 

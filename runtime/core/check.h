@@ -2,6 +2,8 @@
    is looked at in this order, and what is wrong has one wording (ops/refuse.h has those that specs
    and plans share):
 
+     SHAPE     NAME has rank RANK; accepted: 0 to 64
+     NULL      the shape of NAME is NULL; its rank is RANK
      NULL      NAME is NULL; a tensor is required
      SHAPE     NAME is NULL; the plan was made with it
      SHAPE     NAME is given; accepted: NULL, this OP has none
@@ -14,6 +16,7 @@
      STRIDE    NAME has strides; accepted for 4-bit types: row-major without gaps
      STRIDE    NAME has strides; accepted: row-major without gaps
      STRIDE    the last dim of NAME has stride STRIDE; accepted: 1
+     OVERFLOW  the byte_offset of NAME is OFFSET; accepted: 0 to PTRDIFF_MAX
      DEVICE    NAME is on device type TYPE; accepted: kDLCPU (1)
      NULL      the data of NAME is NULL; it has COUNT elements
 

@@ -85,7 +85,7 @@ int kvmill_isa_level(const char *name) {
 }
 
 int kvmill_isa_usable(const char *isa) {
-    int rank = kvmill_isa_rank(isa);
+    int rank = isa != NULL ? kvmill_isa_rank(isa) : -1;
     return rank >= 0 && is_usable(&kvmill_isas[rank]);
 }
 

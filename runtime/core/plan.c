@@ -5,7 +5,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "../../defs/op_tables.h"
 #include "../../ops/fail.h"
 
 const char *kvmill_version(void) {
@@ -18,23 +20,42 @@ void kvmill_plan_destroy(kvmill_plan *plan) {
 }
 
 size_t kvmill_plan_describe(const kvmill_plan *plan, char *text, size_t size) {
-    return (size_t)snprintf(text, size, "%s", plan->description);
+    const char *words = plan != NULL ? plan->description : "";
+    if (text != NULL && size > 0)
+        snprintf(text, size, "%s", words);
+    return strlen(words);
 }
 
 size_t kvmill_plan_workspace_size(const kvmill_plan *plan) {
-    return plan->workspace_size;
+    return plan != NULL ? plan->workspace_size : 0;
 }
 
-/* The struct_size fields let the structs grow; this is the first version. */
-kvmill_status kvmill_plan_check_sizes(size_t op_size, size_t wanted,
-                                      const kvmill_plan_options *options, kvmill_error *error) {
-    if (op_size < wanted)
-        return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "op.struct_size is %zu; accepted: %zu",
-                           op_size, wanted);
-    if (options != NULL && options->struct_size < sizeof *options)
-        return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "options.struct_size is %zu; accepted: %zu",
-                           options->struct_size, sizeof *options);
+enum { MOST_THREADS = 4096 };
+
+static kvmill_status take_options(const kvmill_plan_options *given, kvmill_plan_options *own,
+                                  kvmill_error *error) {
+    kvmill_status status = KVMILL_OK;
+    if (given == NULL)
+        kvmill_op_init(&kvmill_plan_options_struct, own);
+    else
+        status = kvmill_take_struct(&kvmill_plan_options_struct, "options", given, own, error);
+    if (status != KVMILL_OK)
+        return status;
+    if (own->threads < 0 || own->threads > MOST_THREADS)
+        return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "options.threads is %d; accepted: 0 to %d",
+                           own->threads, (int)MOST_THREADS);
+    if (own->threads == 0)
+        own->threads = 1;
     return KVMILL_OK;
+}
+
+kvmill_status kvmill_plan_take(struct plan_call *call, const char *name,
+                               const kvmill_plan_options *options, kvmill_error *error) {
+    if (call->plan == NULL)
+        return kvmill_fail(error, KVMILL_E_NULL, "plan is NULL");
+    *call->plan = NULL;
+    kvmill_status status = kvmill_take_struct(call->part, name, call->given, call->op, error);
+    return status == KVMILL_OK ? take_options(options, &call->options, error) : status;
 }
 
 void kvmill_plan_announce(const kvmill_plan *plan) {

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include <kvmill.h>
+#include "../../ops/structs.h"
 
 /* A run under way, in the caller's kvmill_call.  Every op's call begins with this; its own data
    follows, and kvmill_call has the room for it. */
@@ -37,9 +37,18 @@ struct kvmill_plan {
     char description[4096];
 };
 
-/* Refuse structs of another version of the library; options may be NULL. */
-kvmill_status kvmill_plan_check_sizes(size_t op_size, size_t wanted,
-                                      const kvmill_plan_options *options, kvmill_error *error);
+/* What a caller hands to a plan function, as this library has it: `op` is filled from `given`, a
+   struct of that kind.  *plan is NULL afterwards; options that are NULL have their defaults, and
+   threads are at least 1. */
+struct plan_call {
+    const struct op_struct *part;
+    const void *given;
+    void *op;
+    kvmill_plan **plan;
+    kvmill_plan_options options;
+};
+kvmill_status kvmill_plan_take(struct plan_call *call, const char *name,
+                               const kvmill_plan_options *options, kvmill_error *error);
 
 /* With KVMILL_VERBOSE set, say on standard error what was planned. */
 void kvmill_plan_announce(const kvmill_plan *plan);

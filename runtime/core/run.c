@@ -28,6 +28,7 @@ static kvmill_status check_workspace(const kvmill_plan *plan, const void *worksp
 
 static kvmill_status begin(struct call *call, const kvmill_plan *plan,
                            const DLTensor *const *tensors, void *workspace, kvmill_error *error) {
+    call->plan = NULL;
     if (plan == NULL || tensors == NULL)
         return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "tensors");
     kvmill_status status =
@@ -36,7 +37,10 @@ static kvmill_status begin(struct call *call, const kvmill_plan *plan,
         return status;
     call->plan = plan;
     call->workspace = workspace;
-    return plan->op->begin(call, tensors, error);
+    status = plan->op->begin(call, tensors, error);
+    if (status != KVMILL_OK)
+        call->plan = NULL;
+    return status;
 }
 
 /* All parts of a phase. */
@@ -72,19 +76,28 @@ kvmill_status kvmill_begin(kvmill_call *call, const kvmill_plan *plan,
     return status == KVMILL_OK ? kvmill_succeed(error) : status;
 }
 
+/* Between a begin that went well and the end. */
+static bool is_under_way(const struct call *call) {
+    return call != NULL && call->plan != NULL;
+}
+
 int64_t kvmill_parts(const kvmill_call *opaque) {
     const struct call *call = const_call_of(opaque);
-    return call->plan->op->parts(call);
+    return is_under_way(call) ? call->plan->op->parts(call) : 0;
 }
 
 void kvmill_part(const kvmill_call *opaque, int64_t part) {
     const struct call *call = const_call_of(opaque);
-    call->plan->op->part(call, part);
+    if (part >= 0 && part < kvmill_parts(opaque))
+        call->plan->op->part(call, part);
 }
 
 int kvmill_next(kvmill_call *opaque) {
     struct call *call = call_of(opaque);
-    return call->plan->op->next(call);
+    bool goes_on = is_under_way(call) && call->plan->op->next(call);
+    if (call != NULL && !goes_on)
+        call->plan = NULL;
+    return goes_on;
 }
 
 static void part_of_call(void *context, int64_t part) {

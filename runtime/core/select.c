@@ -275,8 +275,19 @@ struct attend_selection kvmill_select_attend(const struct shelf *shelf,
 
 /* ---- The shelf ---- */
 
+enum { FIRST_OF_0_2 = 4 }; /* kernel ABI */
+
 static bool is_usable(uint32_t abi) {
     return abi >= KVMILL_OLDEST_KERNEL_ABI && abi <= KVMILL_KERNEL_ABI;
+}
+
+static kvmill_status refuse_abi(const struct kvmill_pack *pack, size_t place, kvmill_error *error) {
+    return kvmill_fail(error, KVMILL_E_PACK,
+                       "options.packs[%zu], %.80s, has kernel ABI %u%s; libkvmill %s takes %d to "
+                       "%d: generate the pack again",
+                       place, pack->name ? pack->name : "without a name", pack->abi,
+                       pack->abi < FIRST_OF_0_2 ? " of kvmill 0.1" : "", KVMILL_VERSION,
+                       KVMILL_OLDEST_KERNEL_ABI, KVMILL_KERNEL_ABI);
 }
 
 static kvmill_status check_packs(const struct shelf *shelf, kvmill_error *error) {
@@ -287,24 +298,18 @@ static kvmill_status check_packs(const struct shelf *shelf, kvmill_error *error)
         if (shelf->packs[i] == NULL)
             return kvmill_fail(error, KVMILL_E_NULL, "options.packs[%zu] is NULL", i);
         if (!is_usable(shelf->packs[i]->abi))
-            return kvmill_fail(
-                error, KVMILL_E_PACK,
-                "pack %zu was made for kernel ABI %u; accepted: %d to %d (generate it again)", i,
-                shelf->packs[i]->abi, KVMILL_OLDEST_KERNEL_ABI, KVMILL_KERNEL_ABI);
+            return refuse_abi(shelf->packs[i], i, error);
     }
     return KVMILL_OK;
 }
 
 kvmill_status kvmill_open_shelf(const kvmill_plan_options *options, struct shelf *shelf,
                                 kvmill_error *error) {
-    *shelf = (struct shelf){0};
-    if (options != NULL) {
-        shelf->packs = options->packs;
-        shelf->pack_count = options->pack_count;
-        shelf->portable_reason = options->portable ? "asked for" : NULL;
-    }
+    *shelf = (struct shelf){
+        .packs = options->packs,
+        .pack_count = options->pack_count,
+        .portable_reason = options->portable ? "asked for" : NULL,
+    };
     kvmill_status status = check_packs(shelf, error);
-    return status == KVMILL_OK
-               ? kvmill_isa_cap(options ? options->isa : NULL, &shelf->isa_cap, error)
-               : status;
+    return status == KVMILL_OK ? kvmill_isa_cap(options->isa, &shelf->isa_cap, error) : status;
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include <kvmill.h>
+#include <kvmill_kernel.h>
 
 #include "by_size.h"
 
@@ -30,7 +31,7 @@ struct shelf {
     const char *portable_reason; /* why no pack will do, or NULL */
 };
 
-/* Refuse packs of another ABI and instruction sets of no name; options may be NULL. */
+/* Refuse packs of another ABI and instruction sets of no name. */
 kvmill_status kvmill_open_shelf(const kvmill_plan_options *options, struct shelf *shelf,
                                 kvmill_error *error);
 

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include <kvmill.h>
+#include <kvmill_kernel.h>
 
 /* Address of element 0; any byte_offset gives one, also from NULL. */
 static inline unsigned char *tensor_data(const DLTensor *tensor) {

@@ -31,14 +31,14 @@ enum {
 };
 
 static const struct use numbers[] = {
-    {KVMILL_SEQ_LEN, "seq_len", REQUESTS, 0, 0, &int64_type},
-    {KVMILL_PAGE_INDPTR, "page_indptr", REQUESTS, 0, 0, &int64_type},
-    {KVMILL_PAGE_IDS, "page_ids", REQUESTS, 0, 0, &int32_type},
-    {KVMILL_SEQSTARTS, "seqstarts", 0, ATTEND, 0, &int64_type},
-    {KVMILL_SLOT_MAPPING, "slot_mapping", APPEND, 0, 0, &int64_type},
-    {KVMILL_SEL_INDPTR, "sel_indptr", INDEX, ATTEND | DECODE, INDEX | DECODE, &int64_type},
-    {KVMILL_SEL, "sel", INDEX, ATTEND | DECODE, INDEX | DECODE, &int32_type},
-    {KVMILL_BLOCK_IDS, "block_ids", 0, INDEX | DECODE, INDEX | DECODE, &int32_type},
+    {KVMILL_FLOW_SEQ_LEN, "seq_len", REQUESTS, 0, 0, &int64_type},
+    {KVMILL_FLOW_PAGE_INDPTR, "page_indptr", REQUESTS, 0, 0, &int64_type},
+    {KVMILL_FLOW_PAGE_IDS, "page_ids", REQUESTS, 0, 0, &int32_type},
+    {KVMILL_CACHE_ATTENTION_SEQSTARTS, "seqstarts", 0, ATTEND, 0, &int64_type},
+    {KVMILL_FLOW_SLOT_MAPPING, "slot_mapping", APPEND, 0, 0, &int64_type},
+    {KVMILL_FLOW_SEL_INDPTR, "sel_indptr", INDEX, ATTEND | DECODE, INDEX | DECODE, &int64_type},
+    {KVMILL_FLOW_SEL, "sel", INDEX, ATTEND | DECODE, INDEX | DECODE, &int32_type},
+    {KVMILL_FLOW_BLOCK_IDS, "block_ids", 0, INDEX | DECODE, INDEX | DECODE, &int32_type},
 };
 
 static enum presence presence_in(const struct flow_plan *plan, unsigned required,
@@ -100,29 +100,30 @@ static void expect_fields(struct flow_plan *plan, const kvmill_flow *flow) {
 /* Of cache attention, whose rules hold but for these. */
 static void adapt_attention(struct flow_plan *plan) {
     static const struct use uses[] = {
-        {.which = KVMILL_QUERY, .required = REQUESTS},
-        {.which = KVMILL_CURRENT_KEY, .required = APPEND},
-        {.which = KVMILL_CURRENT_VALUE, .required = APPEND},
-        {.which = KVMILL_START_POS},
-        {.which = KVMILL_KVSTARTS},
-        {.which = KVMILL_CACHESTARTS},
-        {.which = KVMILL_DECODING_BATCHES},
-        {.which = KVMILL_MAX_SEQLEN},
-        {.which = KVMILL_MAX_KVLEN},
-        {.which = KVMILL_ATTN_MASK},
-        {.which = KVMILL_SINKS, .optional = ATTEND | DECODE},
+        {.which = KVMILL_CACHE_ATTENTION_QUERY, .required = REQUESTS},
+        {.which = KVMILL_CACHE_ATTENTION_CURRENT_KEY, .required = APPEND},
+        {.which = KVMILL_CACHE_ATTENTION_CURRENT_VALUE, .required = APPEND},
+        {.which = KVMILL_CACHE_ATTENTION_START_POS},
+        {.which = KVMILL_CACHE_ATTENTION_KVSTARTS},
+        {.which = KVMILL_CACHE_ATTENTION_CACHESTARTS},
+        {.which = KVMILL_CACHE_ATTENTION_DECODING_BATCHES},
+        {.which = KVMILL_CACHE_ATTENTION_MAX_SEQLEN},
+        {.which = KVMILL_CACHE_ATTENTION_MAX_KVLEN},
+        {.which = KVMILL_CACHE_ATTENTION_ATTN_MASK},
+        {.which = KVMILL_CACHE_ATTENTION_SINKS, .optional = ATTEND | DECODE},
     };
     for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
         plan->rules[uses[i].which].presence = presence_in(plan, uses[i].required, uses[i].optional);
     bool attends = plan->step == FLOW_ATTEND || plan->step == FLOW_DECODE;
-    for (int i = KVMILL_ATTN_OUTPUT; i <= KVMILL_LSE && !attends; i++)
+    for (int i = KVMILL_CACHE_ATTENTION_ATTN_OUTPUT; i <= KVMILL_CACHE_ATTENTION_LSE && !attends;
+         i++)
         plan->rules[i].presence = ABSENT;
 }
 
 /* Caches are written by append alone; index reads them if its program does. */
 static void adapt_caches(struct flow_plan *plan) {
     bool reads = plan->step != FLOW_INDEX || index_reads(plan, 0) || index_reads(plan, 1);
-    for (int i = KVMILL_CACHE; i <= KVMILL_VALUE_SCALE; i++) {
+    for (int i = KVMILL_CACHE_ATTENTION_CACHE; i <= KVMILL_CACHE_ATTENTION_VALUE_SCALE; i++) {
         plan->rules[i].output = plan->step == FLOW_APPEND;
         if (!reads && plan->rules[i].presence == REQUIRED)
             plan->rules[i].presence = IGNORED;
@@ -217,9 +218,9 @@ static kvmill_status check_append(struct checked *checked) {
                            "the cache has %" PRId64 " pages; accepted: at most %" PRId64
                            ", limits.cache_pages",
                            pages, plan->limits.cache_pages);
-    call->attend.tokens = tensor_of(checked, KVMILL_SLOT_MAPPING)->shape[0];
+    call->attend.tokens = tensor_of(checked, KVMILL_FLOW_SLOT_MAPPING)->shape[0];
     call->attend.base.view.batch = 1;
-    call->tokens.slot = data_of(checked, KVMILL_SLOT_MAPPING);
+    call->tokens.slot = data_of(checked, KVMILL_FLOW_SLOT_MAPPING);
     call->tokens.tokens = call->attend.tokens;
     kvmill_status status = kvmill_check_activations(&checked->given);
     return status != KVMILL_OK
@@ -259,14 +260,14 @@ static kvmill_status check_limits(const struct checked *checked) {
 
 static kvmill_status check_requests(struct checked *checked) {
     struct flow_batch *batch = &checked->call->batch;
-    batch->batch = tensor_of(checked, KVMILL_SEQ_LEN)->shape[0];
-    kvmill_status status = check_count(checked, KVMILL_PAGE_INDPTR, batch->batch + 1);
+    batch->batch = tensor_of(checked, KVMILL_FLOW_SEQ_LEN)->shape[0];
+    kvmill_status status = check_count(checked, KVMILL_FLOW_PAGE_INDPTR, batch->batch + 1);
     if (status != KVMILL_OK)
         return status;
-    batch->length = data_of(checked, KVMILL_SEQ_LEN);
-    batch->indptr = data_of(checked, KVMILL_PAGE_INDPTR);
-    batch->ids = data_of(checked, KVMILL_PAGE_IDS);
-    batch->id_count = tensor_of(checked, KVMILL_PAGE_IDS)->shape[0];
+    batch->length = data_of(checked, KVMILL_FLOW_SEQ_LEN);
+    batch->indptr = data_of(checked, KVMILL_FLOW_PAGE_INDPTR);
+    batch->ids = data_of(checked, KVMILL_FLOW_PAGE_IDS);
+    batch->id_count = tensor_of(checked, KVMILL_FLOW_PAGE_IDS)->shape[0];
     status = kvmill_flow_check_batch(&checked->plan->problem, batch, error_of(checked));
     return status == KVMILL_OK ? check_limits(checked) : status;
 }
@@ -294,10 +295,11 @@ static kvmill_status check_tokens(struct checked *checked) {
     attend->base.view.tokens.each = 1;
     for (int64_t b = 0; b < checked->call->batch.batch; b++)
         attend->positions += checked->call->batch.length[b];
-    if (tensor_of(checked, KVMILL_SEQSTARTS) == NULL)
+    if (tensor_of(checked, KVMILL_CACHE_ATTENTION_SEQSTARTS) == NULL)
         return KVMILL_OK;
-    const int64_t *starts = data_of(checked, KVMILL_SEQSTARTS);
-    kvmill_status status = check_count(checked, KVMILL_SEQSTARTS, checked->call->batch.batch + 1);
+    const int64_t *starts = data_of(checked, KVMILL_CACHE_ATTENTION_SEQSTARTS);
+    kvmill_status status =
+        check_count(checked, KVMILL_CACHE_ATTENTION_SEQSTARTS, checked->call->batch.batch + 1);
     if (status == KVMILL_OK)
         status = check_starts(checked, starts);
     if (status != KVMILL_OK)
@@ -315,16 +317,16 @@ static int64_t list_rows(const struct checked *checked) {
 
 static kvmill_status check_given_lists(struct checked *checked) {
     struct flow_call *call = checked->call;
-    if (tensor_of(checked, KVMILL_SEL) == NULL)
+    if (tensor_of(checked, KVMILL_FLOW_SEL) == NULL)
         return KVMILL_OK;
-    if (tensor_of(checked, KVMILL_SEQSTARTS) != NULL)
+    if (tensor_of(checked, KVMILL_CACHE_ATTENTION_SEQSTARTS) != NULL)
         return kvmill_fail(
             error_of(checked), KVMILL_E_SHAPE,
             "seqstarts is given; accepted with sel: NULL, one token of each request");
-    call->starts = data_of(checked, KVMILL_SEL_INDPTR);
-    call->list = data_of(checked, KVMILL_SEL);
+    call->starts = data_of(checked, KVMILL_FLOW_SEL_INDPTR);
+    call->list = data_of(checked, KVMILL_FLOW_SEL);
     const struct flow_lists lists = {call->starts, call->list,
-                                     tensor_of(checked, KVMILL_SEL)->shape[0]};
+                                     tensor_of(checked, KVMILL_FLOW_SEL)->shape[0]};
     return kvmill_flow_check_lists(&checked->plan->problem, &call->batch, &lists,
                                    error_of(checked));
 }
@@ -337,23 +339,23 @@ static kvmill_status count_lists(struct checked *checked) {
     call->starts = room_at(checked, room->starts);
     kvmill_flow_count_rows(&checked->plan->problem, &call->batch, call->starts);
     int64_t total = call->starts[list_rows(checked)];
-    kvmill_status status = check_room(checked, KVMILL_SEL, total);
+    kvmill_status status = check_room(checked, KVMILL_FLOW_SEL, total);
     if (status == KVMILL_OK)
-        status = check_room(checked, KVMILL_BLOCK_IDS, total);
-    call->given_starts = data_of(checked, KVMILL_SEL_INDPTR);
-    call->block_ids = data_of(checked, KVMILL_BLOCK_IDS);
-    call->list = tensor_of(checked, KVMILL_SEL) ? data_of(checked, KVMILL_SEL)
-                                                : room_at(checked, room->list);
+        status = check_room(checked, KVMILL_FLOW_BLOCK_IDS, total);
+    call->given_starts = data_of(checked, KVMILL_FLOW_SEL_INDPTR);
+    call->block_ids = data_of(checked, KVMILL_FLOW_BLOCK_IDS);
+    call->list = tensor_of(checked, KVMILL_FLOW_SEL) ? data_of(checked, KVMILL_FLOW_SEL)
+                                                     : room_at(checked, room->list);
     return status;
 }
 
 static kvmill_status check_lists(struct checked *checked) {
-    bool has_list = tensor_of(checked, KVMILL_SEL) != NULL;
-    if (has_list != (tensor_of(checked, KVMILL_SEL_INDPTR) != NULL))
+    bool has_list = tensor_of(checked, KVMILL_FLOW_SEL) != NULL;
+    if (has_list != (tensor_of(checked, KVMILL_FLOW_SEL_INDPTR) != NULL))
         return kvmill_fail(error_of(checked), KVMILL_E_NULL, "%s is NULL; accepted: both %s",
                            has_list ? "sel_indptr" : "sel", "sel_indptr and sel, or none");
     kvmill_status status =
-        has_list ? check_count(checked, KVMILL_SEL_INDPTR, list_rows(checked) + 1) : KVMILL_OK;
+        has_list ? check_count(checked, KVMILL_FLOW_SEL_INDPTR, list_rows(checked) + 1) : KVMILL_OK;
     if (status != KVMILL_OK)
         return status;
     return checked->plan->step == FLOW_ATTEND ? check_given_lists(checked) : count_lists(checked);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../defs/op_tables.h"
 #include "../../ops/fail.h"
 
 /* ---- Running ---- */
@@ -152,9 +153,6 @@ static kvmill_status check_limit(const char *name, int64_t value, kvmill_error *
 }
 
 static kvmill_status check_limits(const kvmill_flow_limits *limits, kvmill_error *error) {
-    if (limits->struct_size < sizeof *limits)
-        return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "limits.struct_size is %zu; accepted: %zu",
-                           limits->struct_size, sizeof *limits);
     kvmill_status status = check_limit("batch", limits->batch, error);
     if (status == KVMILL_OK)
         status = check_limit("pages", limits->pages, error);
@@ -225,19 +223,27 @@ static kvmill_status make(const kvmill_flow *flow, enum flow_step step,
     return kvmill_succeed(error);
 }
 
+static kvmill_status take(struct plan_call *call, struct kvmill_own_flow *own,
+                          const kvmill_flow_limits *given, kvmill_flow_limits *limits,
+                          const kvmill_plan_options *options, kvmill_error *error) {
+    kvmill_status status = kvmill_plan_take(call, "flow", options, error);
+    if (status == KVMILL_OK)
+        status = kvmill_take_flow_attention(own, error);
+    if (status == KVMILL_OK)
+        status = kvmill_take_struct(&kvmill_flow_limits_struct, "limits", given, limits, error);
+    return status == KVMILL_OK ? check_limits(limits, error) : status;
+}
+
 static kvmill_status plan_step(const kvmill_flow *flow, enum flow_step step,
                                const kvmill_flow_limits *limits, const kvmill_plan_options *options,
                                kvmill_plan **plan, kvmill_error *error) {
-    if (plan == NULL || flow == NULL || limits == NULL)
-        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL",
-                           plan == NULL   ? "plan"
-                           : flow == NULL ? "flow"
-                                          : "limits");
-    *plan = NULL;
-    kvmill_status status = kvmill_plan_check_sizes(flow->struct_size, sizeof *flow, options, error);
-    if (status == KVMILL_OK)
-        status = check_limits(limits, error);
-    return status == KVMILL_OK ? make(flow, step, limits, options, plan, error) : status;
+    struct kvmill_own_flow own;
+    kvmill_flow_limits own_limits;
+    struct plan_call call = {
+        .part = kvmill_flow_op_def.parts[0], .given = flow, .op = &own.flow, .plan = plan};
+    kvmill_status status = take(&call, &own, limits, &own_limits, options, error);
+    return status == KVMILL_OK ? make(&own.flow, step, &own_limits, &call.options, plan, error)
+                               : status;
 }
 
 kvmill_status kvmill_plan_flow_append(const kvmill_flow *flow, const kvmill_flow_limits *limits,

@@ -183,7 +183,7 @@ static kvmill_status check_key_positions(const struct attend_given *given) {
 /* As many dims as it has of (B, H, S, T), each of that size or 1; T is any. */
 static kvmill_status check_mask(const struct attend_given *given) {
     const struct attend_view *view = &given->call->base.view;
-    const DLTensor *mask = tensor_of(given, KVMILL_CACHE_ATTEND_MASK);
+    const DLTensor *mask = tensor_of(given, KVMILL_CACHE_ATTEND_ATTN_MASK);
     bool together = view->tokens.starts.data != NULL;
     int64_t dims[] = {together ? 1 : view->batch, geometry_of(given)->heads,
                       together ? given->call->queries : view->tokens.each, KVMILL_DYNAMIC};
@@ -193,7 +193,7 @@ static kvmill_status check_mask(const struct attend_given *given) {
     for (int d = 0; d + 1 < rank && d < mask->ndim; d++)
         if (mask->shape[d] == 1)
             dims[4 - rank + d] = 1;
-    return kvmill_check_shape(&given->base, KVMILL_CACHE_ATTEND_MASK, rank, dims + 4 - rank);
+    return kvmill_check_shape(&given->base, KVMILL_CACHE_ATTEND_ATTN_MASK, rank, dims + 4 - rank);
 }
 
 static kvmill_status check_heads(const struct attend_given *given, int which) {
@@ -221,7 +221,8 @@ static kvmill_status check_shapes(struct attend_given *given) {
     if (status == KVMILL_OK)
         status = check_heads(given, KVMILL_CACHE_ATTEND_SINKS);
     if (status == KVMILL_OK)
-        status = check_results(given, KVMILL_CACHE_ATTEND_OUTPUT, geometry_of(given)->value.dim);
+        status =
+            check_results(given, KVMILL_CACHE_ATTEND_ATTN_OUTPUT, geometry_of(given)->value.dim);
     return status == KVMILL_OK ? check_results(given, KVMILL_CACHE_ATTEND_LSE, 0) : status;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../../defs/dtype.h"
+#include "../../defs/op_tables.h"
 #include "../../ops/fail.h"
 #include "cache_attend.h"
 
@@ -102,15 +103,12 @@ static kvmill_status make_plan(const kvmill_cache_attend *op, const kvmill_plan_
                                kvmill_plan **plan, kvmill_error *error) {
     struct kvmill_cache_geometry geometry;
     struct shelf shelf;
-    int threads;
     kvmill_status status = kvmill_cache_attend_check(op, &geometry, error);
-    if (status == KVMILL_OK)
-        status = kvmill_check_threads(options, &threads, error);
     if (status == KVMILL_OK)
         status = kvmill_open_shelf(options, &shelf, error);
     if (status != KVMILL_OK)
         return status;
-    struct cache_attend_plan *made = allocate(op, &geometry, threads);
+    struct cache_attend_plan *made = allocate(op, &geometry, options->threads);
     if (made == NULL)
         return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
     select_kernels(made, &shelf);
@@ -119,12 +117,12 @@ static kvmill_status make_plan(const kvmill_cache_attend *op, const kvmill_plan_
     return kvmill_succeed(error);
 }
 
-kvmill_status kvmill_plan_cache_attend(const kvmill_cache_attend *op,
+kvmill_status kvmill_plan_cache_attend(const kvmill_cache_attend *given,
                                        const kvmill_plan_options *options, kvmill_plan **plan,
                                        kvmill_error *error) {
-    if (plan == NULL || op == NULL)
-        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "op");
-    *plan = NULL;
-    kvmill_status status = kvmill_plan_check_sizes(op->struct_size, sizeof *op, options, error);
-    return status == KVMILL_OK ? make_plan(op, options, plan, error) : status;
+    kvmill_cache_attend op;
+    struct plan_call call = {
+        .part = kvmill_cache_attend_op.parts[0], .given = given, .op = &op, .plan = plan};
+    kvmill_status status = kvmill_plan_take(&call, "op", options, error);
+    return status == KVMILL_OK ? make_plan(&op, &call.options, plan, error) : status;
 }

@@ -42,8 +42,8 @@ static void look(const struct attend_view *view, int64_t b, int64_t head,
     sequence->origin = sequence->length - count_of(&view->tokens, b);
     if (view->mask.rows.data != NULL || view->mask.skips)
         sequence->length = kvmill_min(sequence->length, view->mask.columns);
-    sequence->left = plan->op.window > 0 ? plan->op.window - 1 : -1;
-    sequence->right = plan->op.is_causal ? 0 : plan->op.right_window;
+    sequence->left = plan->geometry.window - 1;
+    sequence->right = plan->op.is_causal ? 0 : plan->op.right_window_size;
     sequence->positions = numbers_from(&call->positions, before);
     for (int i = 0; i < 2; i++)
         sequence->ranges[i] = numbers_from(&call->ranges[i], before);
@@ -95,7 +95,7 @@ static struct cache_side side_of(const struct attend_given *given, int v) {
 }
 
 static struct mask_view mask_of(const struct attend_given *given) {
-    const DLTensor *mask = given->base.tensors[KVMILL_CACHE_ATTEND_MASK];
+    const DLTensor *mask = given->base.tensors[KVMILL_CACHE_ATTEND_ATTN_MASK];
     if (mask == NULL)
         return (struct mask_view){0};
     struct mask_view view = kvmill_mask_view_of(mask);
@@ -153,7 +153,7 @@ void kvmill_cache_attend_set_view(const struct attend_given *given) {
     view->plan = &given->plan->attend;
     view->workspace = call->base.base.base.workspace;
     view->query = rows_of(given, KVMILL_CACHE_ATTEND_QUERY);
-    view->output = rows_of(given, KVMILL_CACHE_ATTEND_OUTPUT);
+    view->output = rows_of(given, KVMILL_CACHE_ATTEND_ATTN_OUTPUT);
     view->lse = rows_of(given, KVMILL_CACHE_ATTEND_LSE);
     for (int v = 0; v < 2; v++)
         view->side[0][v] = side_of(given, v);
@@ -164,6 +164,6 @@ void kvmill_cache_attend_set_view(const struct attend_given *given) {
     view->slopes = slopes_of(given);
     view->look = look;
     view->longest = longest(call, &positions);
-    view->window = call->key_positions.data ? 0 : given->plan->op.window;
+    view->window = call->key_positions.data ? 0 : given->plan->geometry.window;
     view->size = (struct kvmill_call_size){batch, call->queries / batch, positions / batch};
 }

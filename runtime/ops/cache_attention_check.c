@@ -50,8 +50,9 @@ static const char *range_words(int64_t first, int64_t last, struct range_text *w
 static kvmill_status status_of(int which, int64_t value) {
     if (value < 0)
         return KVMILL_E_INDEX_NEGATIVE;
-    return which == KVMILL_SEQSTARTS || which == KVMILL_KVSTARTS ? KVMILL_E_SHAPE
-                                                                 : KVMILL_E_INDEX_RANGE;
+    return which == KVMILL_CACHE_ATTENTION_SEQSTARTS || which == KVMILL_CACHE_ATTENTION_KVSTARTS
+               ? KVMILL_E_SHAPE
+               : KVMILL_E_INDEX_RANGE;
 }
 
 /* index: of the element, in brackets; "" for the only one. */
@@ -93,16 +94,18 @@ static kvmill_status check_one(const struct given *given, int which, int64_t fir
 /* Batch and new tokens are those of query or current_key. */
 static kvmill_status set_batch(struct given *given) {
     static const int64_t any[] = {KVMILL_DYNAMIC, KVMILL_DYNAMIC, KVMILL_DYNAMIC, KVMILL_DYNAMIC};
-    int lead = given->base.tensors[KVMILL_QUERY] ? KVMILL_QUERY : KVMILL_CURRENT_KEY;
+    int lead = given->base.tensors[KVMILL_CACHE_ATTENTION_QUERY]
+                   ? KVMILL_CACHE_ATTENTION_QUERY
+                   : KVMILL_CACHE_ATTENTION_CURRENT_KEY;
     kvmill_status status = kvmill_check_shape(&given->base, lead, 4, any);
     if (status == KVMILL_OK && !has_cache(given))
-        status = kvmill_check_shape(&given->base, KVMILL_KEY, 4, any);
+        status = kvmill_check_shape(&given->base, KVMILL_CACHE_ATTENTION_KEY, 4, any);
     if (status != KVMILL_OK)
         return status;
     given->call->base.view.batch = given->base.tensors[lead]->shape[0];
     given->call->base.view.tokens.each = given->base.tensors[lead]->shape[1];
     if (!has_cache(given))
-        given->call->length.each = given->base.tensors[KVMILL_KEY]->shape[1];
+        given->call->length.each = given->base.tensors[KVMILL_CACHE_ATTENTION_KEY]->shape[1];
     return KVMILL_OK;
 }
 
@@ -114,7 +117,7 @@ static kvmill_status check_start(struct given *given) {
                            "current_key has %" PRId64 " tokens; accepted: at most the %" PRId64
                            " rows of the cache",
                            call->base.view.tokens.each, given->capacity);
-    kvmill_status status = check_one(given, KVMILL_START_POS, 0, room, &start);
+    kvmill_status status = check_one(given, KVMILL_CACHE_ATTENTION_START_POS, 0, room, &start);
     if (status == KVMILL_OK)
         call->length.each = start + call->base.view.tokens.each;
     return status;
@@ -150,28 +153,33 @@ static kvmill_status check_total(const struct given *given, int which, int rows)
 }
 
 static kvmill_status check_totals(const struct given *given) {
-    int lead = given->base.tensors[KVMILL_QUERY] ? KVMILL_QUERY : KVMILL_CURRENT_KEY;
-    kvmill_status status = check_total(given, KVMILL_SEQSTARTS, lead);
-    return status == KVMILL_OK ? check_total(given, KVMILL_KVSTARTS, KVMILL_KEY) : status;
+    int lead = given->base.tensors[KVMILL_CACHE_ATTENTION_QUERY]
+                   ? KVMILL_CACHE_ATTENTION_QUERY
+                   : KVMILL_CACHE_ATTENTION_CURRENT_KEY;
+    kvmill_status status = check_total(given, KVMILL_CACHE_ATTENTION_SEQSTARTS, lead);
+    return status == KVMILL_OK
+               ? check_total(given, KVMILL_CACHE_ATTENTION_KVSTARTS, KVMILL_CACHE_ATTENTION_KEY)
+               : status;
 }
 
 static kvmill_status check_lengths(struct given *given) {
     struct cache_call *call = given->call;
-    const DLTensor *seqstarts = given->base.tensors[KVMILL_SEQSTARTS];
+    const DLTensor *seqstarts = given->base.tensors[KVMILL_CACHE_ATTENTION_SEQSTARTS];
     if (seqstarts->ndim != 1 || seqstarts->shape[0] < 1)
-        return kvmill_check_shape(&given->base, KVMILL_SEQSTARTS, 1, &(int64_t){1});
+        return kvmill_check_shape(&given->base, KVMILL_CACHE_ATTENTION_SEQSTARTS, 1, &(int64_t){1});
     call->base.view.batch = seqstarts->shape[0] - 1;
-    kvmill_status status = kvmill_check_shape(&given->base, KVMILL_KVSTARTS, 1, seqstarts->shape);
+    kvmill_status status =
+        kvmill_check_shape(&given->base, KVMILL_CACHE_ATTENTION_KVSTARTS, 1, seqstarts->shape);
     if (status == KVMILL_OK)
-        status = check_sums(given, KVMILL_SEQSTARTS);
+        status = check_sums(given, KVMILL_CACHE_ATTENTION_SEQSTARTS);
     if (status == KVMILL_OK)
-        status = check_sums(given, KVMILL_KVSTARTS);
+        status = check_sums(given, KVMILL_CACHE_ATTENTION_KVSTARTS);
     if (status == KVMILL_OK)
         status = check_totals(given);
     if (status != KVMILL_OK)
         return status;
-    call->base.view.tokens.starts = numbers_of(given, KVMILL_SEQSTARTS);
-    call->length.starts = numbers_of(given, KVMILL_KVSTARTS);
+    call->base.view.tokens.starts = numbers_of(given, KVMILL_CACHE_ATTENTION_SEQSTARTS);
+    call->length.starts = numbers_of(given, KVMILL_CACHE_ATTENTION_KVSTARTS);
     return KVMILL_OK;
 }
 
@@ -180,18 +188,20 @@ static kvmill_status refuse_length(const struct given *given, int64_t b) {
                        "kvstarts[%" PRId64 "] - kvstarts[%" PRId64 "] is %" PRId64
                        "; accepted: %" PRId64 ", start_pos[%" PRId64 "] + its tokens in seqstarts",
                        b + 1, b, positions_of(given->call, b),
-                       index_at(array_of(given, KVMILL_START_POS), b) + tokens_of(given->call, b),
+                       index_at(array_of(given, KVMILL_CACHE_ATTENTION_START_POS), b) +
+                           tokens_of(given->call, b),
                        b);
 }
 
 /* kvlen = start_pos + seqlen. */
 static kvmill_status check_starts(const struct given *given) {
     const struct cache_call *call = given->call;
-    kvmill_status status =
-        kvmill_check_shape(&given->base, KVMILL_START_POS, 1, &call->base.view.batch);
+    kvmill_status status = kvmill_check_shape(&given->base, KVMILL_CACHE_ATTENTION_START_POS, 1,
+                                              &call->base.view.batch);
     for (int64_t b = 0; status == KVMILL_OK && b < call->base.view.batch; b++) {
-        status = check_element(given, KVMILL_START_POS, b, 0, INT64_MAX - tokens_of(call, b));
-        if (status == KVMILL_OK && index_at(array_of(given, KVMILL_START_POS), b) !=
+        status = check_element(given, KVMILL_CACHE_ATTENTION_START_POS, b, 0,
+                               INT64_MAX - tokens_of(call, b));
+        if (status == KVMILL_OK && index_at(array_of(given, KVMILL_CACHE_ATTENTION_START_POS), b) !=
                                        positions_of(call, b) - tokens_of(call, b))
             status = refuse_length(given, b);
     }
@@ -206,17 +216,19 @@ static kvmill_status check_bounds(const struct given *given) {
         tokens = tokens_of(call, b) > tokens ? tokens_of(call, b) : tokens;
         positions = positions_of(call, b) > positions ? positions_of(call, b) : positions;
     }
-    kvmill_status status = check_one(given, KVMILL_MAX_SEQLEN, tokens, INT64_MAX, &unused);
-    return status == KVMILL_OK ? check_one(given, KVMILL_MAX_KVLEN, positions, INT64_MAX, &unused)
-                               : status;
+    kvmill_status status =
+        check_one(given, KVMILL_CACHE_ATTENTION_MAX_SEQLEN, tokens, INT64_MAX, &unused);
+    return status == KVMILL_OK
+               ? check_one(given, KVMILL_CACHE_ATTENTION_MAX_KVLEN, positions, INT64_MAX, &unused)
+               : status;
 }
 
 /* ---- Dynamic batch: places ---- */
 
 static kvmill_status check_offsets(struct given *given) {
     struct cache_call *call = given->call;
-    kvmill_status status =
-        kvmill_check_shape(&given->base, KVMILL_CACHESTARTS, 1, &call->base.view.batch);
+    kvmill_status status = kvmill_check_shape(&given->base, KVMILL_CACHE_ATTENTION_CACHESTARTS, 1,
+                                              &call->base.view.batch);
     for (int64_t b = 0; status == KVMILL_OK && b < call->base.view.batch; b++) {
         int64_t length = positions_of(call, b);
         if (length > given->capacity)
@@ -224,7 +236,8 @@ static kvmill_status check_offsets(struct given *given) {
                                "sequence %" PRId64 " of kvstarts has %" PRId64
                                " positions; accepted: at most the %" PRId64 " rows of the cache",
                                b, length, given->capacity);
-        status = check_element(given, KVMILL_CACHESTARTS, b, 0, given->capacity - length);
+        status = check_element(given, KVMILL_CACHE_ATTENTION_CACHESTARTS, b, 0,
+                               given->capacity - length);
     }
     return status;
 }
@@ -241,7 +254,7 @@ static kvmill_status refuse_page(const struct given *given, const struct page_li
     if (list->head >= 0)
         snprintf(head, sizeof head, "%" PRId64 ", ", list->head);
     snprintf(index, sizeof index, "[%" PRId64 ", %s%" PRId64 "]", list->b, head, page);
-    return refuse_number(given, KVMILL_CACHESTARTS, index,
+    return refuse_number(given, KVMILL_CACHE_ATTENTION_CACHESTARTS, index,
                          list->rows[page * given->call->page_stride], first, last);
 }
 
@@ -295,18 +308,19 @@ static kvmill_status check_list(const struct given *given, const struct page_lis
 
 /* KeyValueCache reads all heads of a row at once. */
 static bool has_lists_of_heads(const struct given *given) {
-    return given->base.tensors[KVMILL_CACHESTARTS]->ndim == 3 &&
+    return given->base.tensors[KVMILL_CACHE_ATTENTION_CACHESTARTS]->ndim == 3 &&
            given->plan->geometry.which == KVMILL_MULTI_HEAD_CACHE_ATTENTION;
 }
 
 static kvmill_status check_pages(struct given *given) {
     struct cache_call *call = given->call;
-    const DLTensor *table = given->base.tensors[KVMILL_CACHESTARTS];
+    const DLTensor *table = given->base.tensors[KVMILL_CACHE_ATTENTION_CACHESTARTS];
     bool of_heads = has_lists_of_heads(given);
     int64_t lists = of_heads ? given->plan->geometry.kv_heads : 1;
     const int64_t dims[] = {call->base.view.batch, of_heads ? lists : KVMILL_DYNAMIC,
                             KVMILL_DYNAMIC};
-    kvmill_status status = kvmill_check_shape(&given->base, KVMILL_CACHESTARTS, 2 + of_heads, dims);
+    kvmill_status status =
+        kvmill_check_shape(&given->base, KVMILL_CACHE_ATTENTION_CACHESTARTS, 2 + of_heads, dims);
     if (status != KVMILL_OK)
         return status;
     call->page_stride = kvmill_tensor_stride(table, 1 + of_heads);
@@ -327,16 +341,16 @@ static kvmill_status check_places(struct given *given) {
         status = check_starts(given);
     if (status != KVMILL_OK)
         return status;
-    given->call->cachestarts = array_of(given, KVMILL_CACHESTARTS);
+    given->call->cachestarts = array_of(given, KVMILL_CACHE_ATTENTION_CACHESTARTS);
     return given->plan->geometry.paged ? check_pages(given) : check_offsets(given);
 }
 
 static kvmill_status check_dynamic(struct given *given) {
     struct cache_call *call = given->call;
     kvmill_status status = check_lengths(given);
-    if (status == KVMILL_OK && given->base.tensors[KVMILL_DECODING_BATCHES] != NULL)
-        status =
-            check_one(given, KVMILL_DECODING_BATCHES, 0, call->base.view.batch, &call->decoding);
+    if (status == KVMILL_OK && given->base.tensors[KVMILL_CACHE_ATTENTION_DECODING_BATCHES] != NULL)
+        status = check_one(given, KVMILL_CACHE_ATTENTION_DECODING_BATCHES, 0, call->base.view.batch,
+                           &call->decoding);
     if (status == KVMILL_OK)
         status = check_bounds(given);
     return status == KVMILL_OK && has_cache(given) ? check_places(given) : status;
@@ -388,7 +402,7 @@ kvmill_status kvmill_cache_attention_begin(struct call *base, const DLTensor *co
     if (status != KVMILL_OK)
         return status;
     kvmill_set_addresses(&given);
-    if (given.base.tensors[KVMILL_QUERY] != NULL)
+    if (given.base.tensors[KVMILL_CACHE_ATTENTION_QUERY] != NULL)
         kvmill_attend_prepare(&call->base.view);
     return KVMILL_OK;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../defs/op_tables.h"
 #include "../../ops/fail.h"
 #include "../core/words.h"
 #include "../portable/portable.h"
@@ -174,31 +175,28 @@ kvmill_status kvmill_make_cache_plan(const kvmill_cache_attention *op, enum kvmi
                                      kvmill_error *error) {
     struct kvmill_cache_geometry geometry;
     struct shelf shelf;
-    int threads;
     kvmill_status status = kvmill_cache_attention_check(op, which, &geometry, error);
-    if (status == KVMILL_OK)
-        status = kvmill_check_threads(options, &threads, error);
     if (status == KVMILL_OK)
         status = kvmill_open_shelf(options, &shelf, error);
     if (status != KVMILL_OK)
         return status;
-    *plan = allocate(op, &geometry, threads);
+    *plan = allocate(op, &geometry, options->threads);
     if (*plan == NULL)
         return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
     select_kernels(*plan, &shelf);
     return kvmill_succeed(error);
 }
 
-static kvmill_status plan_op(const kvmill_cache_attention *op, enum kvmill_cache_op which,
+static kvmill_status plan_op(const kvmill_cache_attention *given, enum kvmill_cache_op which,
                              const kvmill_plan_options *options, kvmill_plan **plan,
                              kvmill_error *error) {
-    if (plan == NULL || op == NULL)
-        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "op");
-    *plan = NULL;
     struct cache_plan *made;
-    kvmill_status status = kvmill_plan_check_sizes(op->struct_size, sizeof *op, options, error);
+    kvmill_cache_attention op;
+    struct plan_call call = {
+        .part = &kvmill_cache_attention_attributes, .given = given, .op = &op, .plan = plan};
+    kvmill_status status = kvmill_plan_take(&call, "op", options, error);
     if (status == KVMILL_OK)
-        status = kvmill_make_cache_plan(op, which, options, &made, error);
+        status = kvmill_make_cache_plan(&op, which, &call.options, &made, error);
     if (status != KVMILL_OK)
         return status;
     *plan = &made->base;

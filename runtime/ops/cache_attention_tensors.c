@@ -11,26 +11,26 @@
 #include "cache_attention.h"
 
 static const char *const names[KVMILL_CACHE_ATTENTION_TENSORS] = {
-    [KVMILL_QUERY] = "query",
-    [KVMILL_CURRENT_KEY] = "current_key",
-    [KVMILL_CURRENT_VALUE] = "current_value",
-    [KVMILL_KEY] = "key",
-    [KVMILL_VALUE] = "value",
-    [KVMILL_START_POS] = "start_pos",
-    [KVMILL_SEQSTARTS] = "seqstarts",
-    [KVMILL_KVSTARTS] = "kvstarts",
-    [KVMILL_CACHESTARTS] = "cachestarts",
-    [KVMILL_DECODING_BATCHES] = "decoding_batches",
-    [KVMILL_MAX_SEQLEN] = "max_seqlen",
-    [KVMILL_MAX_KVLEN] = "max_kvlen",
-    [KVMILL_CACHE] = "cache",
-    [KVMILL_SCALE] = "scale",
-    [KVMILL_VALUE_CACHE] = "value_cache",
-    [KVMILL_VALUE_SCALE] = "value_scale",
-    [KVMILL_ATTN_MASK] = "attn_mask",
-    [KVMILL_SINKS] = "sinks",
-    [KVMILL_ATTN_OUTPUT] = "attn_output",
-    [KVMILL_LSE] = "lse",
+    [KVMILL_CACHE_ATTENTION_QUERY] = "query",
+    [KVMILL_CACHE_ATTENTION_CURRENT_KEY] = "current_key",
+    [KVMILL_CACHE_ATTENTION_CURRENT_VALUE] = "current_value",
+    [KVMILL_CACHE_ATTENTION_KEY] = "key",
+    [KVMILL_CACHE_ATTENTION_VALUE] = "value",
+    [KVMILL_CACHE_ATTENTION_START_POS] = "start_pos",
+    [KVMILL_CACHE_ATTENTION_SEQSTARTS] = "seqstarts",
+    [KVMILL_CACHE_ATTENTION_KVSTARTS] = "kvstarts",
+    [KVMILL_CACHE_ATTENTION_CACHESTARTS] = "cachestarts",
+    [KVMILL_CACHE_ATTENTION_DECODING_BATCHES] = "decoding_batches",
+    [KVMILL_CACHE_ATTENTION_MAX_SEQLEN] = "max_seqlen",
+    [KVMILL_CACHE_ATTENTION_MAX_KVLEN] = "max_kvlen",
+    [KVMILL_CACHE_ATTENTION_CACHE] = "cache",
+    [KVMILL_CACHE_ATTENTION_SCALE] = "scale",
+    [KVMILL_CACHE_ATTENTION_VALUE_CACHE] = "value_cache",
+    [KVMILL_CACHE_ATTENTION_VALUE_SCALE] = "value_scale",
+    [KVMILL_CACHE_ATTENTION_ATTN_MASK] = "attn_mask",
+    [KVMILL_CACHE_ATTENTION_SINKS] = "sinks",
+    [KVMILL_CACHE_ATTENTION_ATTN_OUTPUT] = "attn_output",
+    [KVMILL_CACHE_ATTENTION_LSE] = "lse",
 };
 
 static const DLDataType int64_type = {kDLInt, 64, 1}, float32_type = {kDLFloat, 32, 1};
@@ -43,8 +43,9 @@ static enum presence when(bool given) {
 
 /* Kernels walk the last dim of these. */
 static bool has_rows(int which) {
-    return which < KVMILL_START_POS || (which >= KVMILL_CACHE && which <= KVMILL_ATTN_MASK) ||
-           which == KVMILL_ATTN_OUTPUT;
+    return which < KVMILL_CACHE_ATTENTION_START_POS ||
+           (which >= KVMILL_CACHE_ATTENTION_CACHE && which <= KVMILL_CACHE_ATTENTION_ATTN_MASK) ||
+           which == KVMILL_CACHE_ATTENTION_ATTN_OUTPUT;
 }
 
 static void expect(struct cache_plan *plan, int which, enum presence presence, DLDataType type) {
@@ -56,13 +57,13 @@ static void expect_numbers(struct cache_plan *plan) {
     bool dynamic = plan->geometry.dynamic;
     bool has_cache = plan->geometry.which != KVMILL_MULTI_HEAD_ATTENTION;
     bool has_query = plan->geometry.which != KVMILL_KEY_VALUE_CACHE;
-    expect(plan, KVMILL_START_POS, when(has_cache), int64_type);
-    expect(plan, KVMILL_SEQSTARTS, when(dynamic), int64_type);
-    expect(plan, KVMILL_KVSTARTS, when(dynamic), int64_type);
-    expect(plan, KVMILL_CACHESTARTS, when(dynamic && has_cache), int64_type);
-    expect(plan, KVMILL_DECODING_BATCHES, when(dynamic && has_query), int64_type);
-    expect(plan, KVMILL_MAX_SEQLEN, when(dynamic), int64_type);
-    expect(plan, KVMILL_MAX_KVLEN, when(dynamic), int64_type);
+    expect(plan, KVMILL_CACHE_ATTENTION_START_POS, when(has_cache), int64_type);
+    expect(plan, KVMILL_CACHE_ATTENTION_SEQSTARTS, when(dynamic), int64_type);
+    expect(plan, KVMILL_CACHE_ATTENTION_KVSTARTS, when(dynamic), int64_type);
+    expect(plan, KVMILL_CACHE_ATTENTION_CACHESTARTS, when(dynamic && has_cache), int64_type);
+    expect(plan, KVMILL_CACHE_ATTENTION_DECODING_BATCHES, when(dynamic && has_query), int64_type);
+    expect(plan, KVMILL_CACHE_ATTENTION_MAX_SEQLEN, when(dynamic), int64_type);
+    expect(plan, KVMILL_CACHE_ATTENTION_MAX_KVLEN, when(dynamic), int64_type);
 }
 
 static void expect_cache(struct cache_plan *plan, int cache, bool has_cache, int group,
@@ -74,17 +75,21 @@ static void expect_cache(struct cache_plan *plan, int cache, bool has_cache, int
 static void expect_caches(struct cache_plan *plan, const kvmill_cache_attention *op) {
     const struct kvmill_cache_geometry *geometry = &plan->geometry;
     bool has_cache = geometry->which != KVMILL_MULTI_HEAD_ATTENTION;
-    expect_cache(plan, KVMILL_CACHE, has_cache, geometry->key.quant_group, op->T2, op->T3);
-    expect_cache(plan, KVMILL_VALUE_CACHE, has_cache && geometry->value_differs,
+    expect_cache(plan, KVMILL_CACHE_ATTENTION_CACHE, has_cache, geometry->key.quant_group, op->T2,
+                 op->T3);
+    expect_cache(plan, KVMILL_CACHE_ATTENTION_VALUE_CACHE, has_cache && geometry->value_differs,
                  geometry->value.quant_group, op->value_T2, op->value_T3);
 }
 
 static void set_outputs(struct cache_plan *plan, bool writes_key) {
-    static const int outputs[] = {KVMILL_CACHE,       KVMILL_SCALE,       KVMILL_VALUE_CACHE,
-                                  KVMILL_VALUE_SCALE, KVMILL_ATTN_OUTPUT, KVMILL_LSE};
+    static const int outputs[] = {
+        KVMILL_CACHE_ATTENTION_CACHE,       KVMILL_CACHE_ATTENTION_SCALE,
+        KVMILL_CACHE_ATTENTION_VALUE_CACHE, KVMILL_CACHE_ATTENTION_VALUE_SCALE,
+        KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, KVMILL_CACHE_ATTENTION_LSE};
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
         plan->rules[outputs[i]].output = true;
-    plan->rules[KVMILL_KEY].output = plan->rules[KVMILL_VALUE].output = writes_key;
+    plan->rules[KVMILL_CACHE_ATTENTION_KEY].output =
+        plan->rules[KVMILL_CACHE_ATTENTION_VALUE].output = writes_key;
 }
 
 void kvmill_cache_attention_expect(struct cache_plan *plan, const kvmill_cache_attention *op) {
@@ -95,17 +100,18 @@ void kvmill_cache_attention_expect(struct cache_plan *plan, const kvmill_cache_a
     enum presence extra = has_query ? OPTIONAL : ABSENT;
     expect_numbers(plan);
     expect_caches(plan, op);
-    expect(plan, KVMILL_QUERY, when(has_query), op->T1);
-    expect(plan, KVMILL_CURRENT_KEY, when(has_current), op->T1);
-    expect(plan, KVMILL_CURRENT_VALUE, when(has_current), op->T1);
-    expect(plan, KVMILL_KEY, when(has_key), op->T1);
-    expect(plan, KVMILL_VALUE, when(has_key), op->T1);
-    expect(plan, KVMILL_ATTN_MASK, extra, op->T1);
-    expect(plan, KVMILL_SINKS, extra, op->T1);
-    expect(plan, KVMILL_ATTN_OUTPUT, when(has_query), plan->partial ? float32_type : op->T1);
-    expect(plan, KVMILL_LSE, when(has_query && plan->partial), float32_type);
-    plan->rules[KVMILL_ATTN_MASK].empty_is_absent = true;
-    plan->rules[KVMILL_SINKS].or_type = float32_type;
+    expect(plan, KVMILL_CACHE_ATTENTION_QUERY, when(has_query), op->T1);
+    expect(plan, KVMILL_CACHE_ATTENTION_CURRENT_KEY, when(has_current), op->T1);
+    expect(plan, KVMILL_CACHE_ATTENTION_CURRENT_VALUE, when(has_current), op->T1);
+    expect(plan, KVMILL_CACHE_ATTENTION_KEY, when(has_key), op->T1);
+    expect(plan, KVMILL_CACHE_ATTENTION_VALUE, when(has_key), op->T1);
+    expect(plan, KVMILL_CACHE_ATTENTION_ATTN_MASK, extra, op->T1);
+    expect(plan, KVMILL_CACHE_ATTENTION_SINKS, extra, op->T1);
+    expect(plan, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, when(has_query),
+           plan->partial ? float32_type : op->T1);
+    expect(plan, KVMILL_CACHE_ATTENTION_LSE, when(has_query && plan->partial), float32_type);
+    plan->rules[KVMILL_CACHE_ATTENTION_ATTN_MASK].empty_is_absent = true;
+    plan->rules[KVMILL_CACHE_ATTENTION_SINKS].or_type = float32_type;
     set_outputs(plan, which == KVMILL_KEY_VALUE_CACHE);
 }
 
@@ -194,9 +200,9 @@ static kvmill_status check_cache(struct given *given, int cache,
 kvmill_status kvmill_check_caches(struct given *given) {
     const struct kvmill_cache_geometry *geometry = &given->plan->geometry;
     given->capacity = INT64_MAX;
-    kvmill_status status = check_cache(given, KVMILL_CACHE, &geometry->key);
+    kvmill_status status = check_cache(given, KVMILL_CACHE_ATTENTION_CACHE, &geometry->key);
     if (status == KVMILL_OK)
-        status = check_cache(given, KVMILL_VALUE_CACHE, &geometry->value);
+        status = check_cache(given, KVMILL_CACHE_ATTENTION_VALUE_CACHE, &geometry->value);
     if (given->call->page_rows == 0)
         given->call->page_rows =
             given->plan->layout.row > 0 && geometry->page_size == 1 ? 1 : geometry->page_size;
@@ -223,7 +229,7 @@ static kvmill_status check_tokens(const struct given *given, int which, bool all
 /* Dims of a mask of the most dims: as many of the last ones as it has. */
 static kvmill_status check_mask(const struct given *given) {
     const struct cache_call *call = given->call;
-    const DLTensor *mask = given->base.tensors[KVMILL_ATTN_MASK];
+    const DLTensor *mask = given->base.tensors[KVMILL_CACHE_ATTENTION_ATTN_MASK];
     bool dynamic = given->plan->geometry.dynamic;
     int64_t columns = dynamic ? call->positions : call->length.each;
     int64_t dims[] = {call->base.view.batch, given->plan->geometry.heads,
@@ -235,7 +241,8 @@ static kvmill_status check_mask(const struct given *given) {
         dims[3] = KVMILL_DYNAMIC;
     if (mask->ndim == 4 && mask->shape[0] == 1)
         dims[0] = 1;
-    return kvmill_check_shape(&given->base, KVMILL_ATTN_MASK, rank, dims + 4 - rank);
+    return kvmill_check_shape(&given->base, KVMILL_CACHE_ATTENTION_ATTN_MASK, rank,
+                              dims + 4 - rank);
 }
 
 kvmill_status kvmill_check_activations(const struct given *given) {
@@ -246,19 +253,20 @@ kvmill_status kvmill_check_activations(const struct given *given) {
         bool all;
         int64_t heads, dim;
     } rows[] = {
-        {KVMILL_QUERY, false, geometry->heads, geometry->key.dim},
-        {KVMILL_CURRENT_KEY, false, kv_heads, geometry->key.dim},
-        {KVMILL_CURRENT_VALUE, false, kv_heads, geometry->value.dim},
-        {KVMILL_KEY, true, loaded, geometry->key.dim},
-        {KVMILL_VALUE, true, loaded, geometry->value.dim},
-        {KVMILL_ATTN_OUTPUT, false, geometry->heads, geometry->value.dim},
-        {KVMILL_LSE, false, geometry->heads, 0},
+        {KVMILL_CACHE_ATTENTION_QUERY, false, geometry->heads, geometry->key.dim},
+        {KVMILL_CACHE_ATTENTION_CURRENT_KEY, false, kv_heads, geometry->key.dim},
+        {KVMILL_CACHE_ATTENTION_CURRENT_VALUE, false, kv_heads, geometry->value.dim},
+        {KVMILL_CACHE_ATTENTION_KEY, true, loaded, geometry->key.dim},
+        {KVMILL_CACHE_ATTENTION_VALUE, true, loaded, geometry->value.dim},
+        {KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, false, geometry->heads, geometry->value.dim},
+        {KVMILL_CACHE_ATTENTION_LSE, false, geometry->heads, 0},
     };
     kvmill_status status = KVMILL_OK;
     for (size_t i = 0; status == KVMILL_OK && i < sizeof rows / sizeof *rows; i++)
         status = check_tokens(given, rows[i].which, rows[i].all, rows[i].heads, rows[i].dim);
-    if (status == KVMILL_OK && given->base.tensors[KVMILL_SINKS] != NULL)
-        status = kvmill_check_shape(&given->base, KVMILL_SINKS, 1, &geometry->heads);
+    if (status == KVMILL_OK && given->base.tensors[KVMILL_CACHE_ATTENTION_SINKS] != NULL)
+        status =
+            kvmill_check_shape(&given->base, KVMILL_CACHE_ATTENTION_SINKS, 1, &geometry->heads);
     return status == KVMILL_OK ? check_mask(given) : status;
 }
 
@@ -276,7 +284,7 @@ static struct token_rows rows_of(const struct given *given, int which) {
 }
 
 static struct mask_view mask_of(const struct given *given) {
-    const DLTensor *mask = given->base.tensors[KVMILL_ATTN_MASK];
+    const DLTensor *mask = given->base.tensors[KVMILL_CACHE_ATTENTION_ATTN_MASK];
     if (mask == NULL)
         return (struct mask_view){0};
     int rank = mask->ndim;
@@ -316,8 +324,10 @@ static int64_t row_step(const struct given *given, const DLTensor *tensor) {
 static struct cache_side cache_side_of(const struct given *given, int v) {
     bool differs = given->plan->geometry.value_differs;
     const struct cache_layout *layout = &given->plan->layout;
-    const DLTensor *cache = given->base.tensors[differs && v ? KVMILL_VALUE_CACHE : KVMILL_CACHE];
-    const DLTensor *scale = given->base.tensors[differs && v ? KVMILL_VALUE_SCALE : KVMILL_SCALE];
+    const DLTensor *cache = given->base.tensors[differs && v ? KVMILL_CACHE_ATTENTION_VALUE_CACHE
+                                                             : KVMILL_CACHE_ATTENTION_CACHE];
+    const DLTensor *scale = given->base.tensors[differs && v ? KVMILL_CACHE_ATTENTION_VALUE_SCALE
+                                                             : KVMILL_CACHE_ATTENTION_SCALE];
     if (cache == NULL)
         return (struct cache_side){0};
     struct cache_side side = {
@@ -336,7 +346,7 @@ static struct cache_side cache_side_of(const struct given *given, int v) {
 }
 
 static struct head_numbers sinks_of(const struct given *given) {
-    const DLTensor *sinks = given->base.tensors[KVMILL_SINKS];
+    const DLTensor *sinks = given->base.tensors[KVMILL_CACHE_ATTENTION_SINKS];
     if (sinks == NULL)
         return (struct head_numbers){0};
     return (struct head_numbers){tensor_data(sinks), kvmill_tensor_step(sinks, 0),
@@ -350,13 +360,14 @@ void kvmill_set_addresses(const struct given *given) {
     struct attend_view *view = &call->base.view;
     bool plain = given->plan->geometry.which == KVMILL_MULTI_HEAD_ATTENTION;
     for (int v = 0; v < 2; v++) {
-        view->side[0][v] = plain ? plain_side(given, KVMILL_KEY + v) : cache_side_of(given, v);
-        call->current[v] = rows_of(given, KVMILL_CURRENT_KEY + v);
-        call->loaded[v] = rows_of(given, KVMILL_KEY + v);
+        view->side[0][v] =
+            plain ? plain_side(given, KVMILL_CACHE_ATTENTION_KEY + v) : cache_side_of(given, v);
+        call->current[v] = rows_of(given, KVMILL_CACHE_ATTENTION_CURRENT_KEY + v);
+        call->loaded[v] = rows_of(given, KVMILL_CACHE_ATTENTION_KEY + v);
     }
-    view->query = rows_of(given, KVMILL_QUERY);
-    view->output = rows_of(given, KVMILL_ATTN_OUTPUT);
-    view->lse = rows_of(given, KVMILL_LSE);
+    view->query = rows_of(given, KVMILL_CACHE_ATTENTION_QUERY);
+    view->output = rows_of(given, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
+    view->lse = rows_of(given, KVMILL_CACHE_ATTENTION_LSE);
     view->mask = mask_of(given);
     view->sinks = sinks_of(given);
     kvmill_set_view(call);

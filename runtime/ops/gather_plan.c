@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../defs/op_tables.h"
 #include "../../ops/element.h"
 #include "../../ops/fail.h"
 #include "../../ops/gather.h"
@@ -39,7 +40,7 @@ static void expect(struct gather_plan *plan, int which, const char *name, const 
         .type = tensor->dtype,
         .rank = tensor->ndim,
         .dims = plan->dims[which],
-        .output = which == KVMILL_RESULT,
+        .output = which == KVMILL_GATHER_RESULT,
         .stablehlo = true,
     };
 }
@@ -48,9 +49,9 @@ static void set_rules(struct gather_plan *plan, const kvmill_gather *op) {
     const struct kvmill_windows *windows = &plan->facts.windows;
     int64_t dims[KVMILL_MOST_RANK];
     kvmill_gather_result(windows, dims);
-    expect(plan, KVMILL_OPERAND, "operand", op->operand);
-    expect(plan, KVMILL_START_INDICES, "start_indices", op->start_indices);
-    expect(plan, KVMILL_RESULT, "result",
+    expect(plan, KVMILL_GATHER_OPERAND, "operand", op->operand);
+    expect(plan, KVMILL_GATHER_START_INDICES, "start_indices", op->start_indices);
+    expect(plan, KVMILL_GATHER_RESULT, "result",
            &(DLTensor){.dtype = op->operand->dtype, .ndim = windows->windowed_rank, .shape = dims});
 }
 
@@ -103,21 +104,21 @@ static struct gather_plan *make(const kvmill_gather *op, const struct kvmill_win
     return plan;
 }
 
-kvmill_status kvmill_plan_gather(const kvmill_gather *op, const kvmill_plan_options *options,
+kvmill_status kvmill_plan_gather(const kvmill_gather *given, const kvmill_plan_options *options,
                                  kvmill_plan **plan, kvmill_error *error) {
     struct kvmill_windows windows;
     struct shelf shelf;
-    if (plan == NULL || op == NULL)
-        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "op");
-    *plan = NULL;
-    kvmill_status status = kvmill_plan_check_sizes(op->struct_size, sizeof *op, options, error);
+    kvmill_gather op;
+    struct plan_call call = {
+        .part = kvmill_gather_op.parts[0], .given = given, .op = &op, .plan = plan};
+    kvmill_status status = kvmill_plan_take(&call, "op", options, error);
     if (status == KVMILL_OK)
-        status = kvmill_gather_check(op, &windows, error);
+        status = kvmill_gather_check(&op, &windows, error);
     if (status == KVMILL_OK)
-        status = kvmill_open_shelf(options, &shelf, error);
+        status = kvmill_open_shelf(&call.options, &shelf, error);
     if (status != KVMILL_OK)
         return status;
-    struct gather_plan *made = make(op, &windows, &shelf);
+    struct gather_plan *made = make(&op, &windows, &shelf);
     if (made == NULL)
         return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
     *plan = &made->base;

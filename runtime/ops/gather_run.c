@@ -35,9 +35,9 @@ static void set_steps(const DLTensor *tensor, int64_t *steps) {
 static void fold_strides(const struct gather_call *call, struct kvmill_gather_geometry *geometry) {
     const struct gather_plan *plan = plan_of(call);
     struct kvmill_gather_steps steps;
-    set_steps(call->tensors[KVMILL_OPERAND], steps.operand);
-    set_steps(call->tensors[KVMILL_START_INDICES], steps.indices);
-    set_steps(call->tensors[KVMILL_RESULT], steps.result);
+    set_steps(call->tensors[KVMILL_GATHER_OPERAND], steps.operand);
+    set_steps(call->tensors[KVMILL_GATHER_START_INDICES], steps.indices);
+    set_steps(call->tensors[KVMILL_GATHER_RESULT], steps.result);
     kvmill_gather_fold(&plan->facts, &steps, geometry);
     memcpy(geometry->fill, plan->dense.fill, sizeof geometry->fill);
 }
@@ -90,9 +90,9 @@ static void run_units(const struct gather_call *call, int64_t first, int64_t las
     struct kvmill_gather_geometry strided;
     const struct kvmill_gather_windows problem = {
         .geometry = call->is_dense ? &plan_of(call)->dense : &strided,
-        .operand = tensor_data(call->tensors[KVMILL_OPERAND]),
-        .indices = tensor_data(call->tensors[KVMILL_START_INDICES]),
-        .result = tensor_data(call->tensors[KVMILL_RESULT]),
+        .operand = tensor_data(call->tensors[KVMILL_GATHER_OPERAND]),
+        .indices = tensor_data(call->tensors[KVMILL_GATHER_START_INDICES]),
+        .result = tensor_data(call->tensors[KVMILL_GATHER_RESULT]),
     };
     if (!call->is_dense)
         fold_strides(call, &strided);

@@ -88,8 +88,8 @@ static void set_rules(const struct onnx_plan *plan, struct tensor_rule *rules) {
             .name = kvmill_attention_names[i],
             .presence = plan->has[i] ? REQUIRED : ABSENT,
             .type = plan->types[i],
-            .output = i >= KVMILL_ATTENTION_Y && i < KVMILL_ATTENTION_WRITE_INDICES,
-            .rows = plan->types[i].code != kDLInt && i != KVMILL_ATTENTION_MASK,
+            .output = i >= KVMILL_ATTENTION_Y && i < KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES,
+            .rows = plan->types[i].code != kDLInt && i != KVMILL_ATTENTION_ATTN_MASK,
         };
 }
 
@@ -115,7 +115,7 @@ static kvmill_status check_start(const struct checked *checked, int64_t b, int64
     const struct kvmill_attention_geometry *geometry = &run->geometry;
     int64_t most = geometry->circular ? INT64_MAX : geometry->past - geometry->keys;
     *start = run->starts.data != NULL ? index_at(run->starts, b) : 0;
-    return check_number(checked, KVMILL_ATTENTION_WRITE_INDICES, b, *start, 0, most);
+    return check_number(checked, KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES, b, *start, 0, most);
 }
 
 /* What is valid: in a step what was before, and some of the new rows. */
@@ -148,7 +148,7 @@ static kvmill_status check_op(const struct checked *checked) {
     const kvmill_tensor_scatter_attention step = {
         .attention = &op,
         .mode = planned->circular ? "circular" : "linear",
-        .write_indices = checked->tensor[KVMILL_ATTENTION_WRITE_INDICES],
+        .write_indices = checked->tensor[KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES],
     };
     kvmill_attention_set_tensors(checked->tensor, &op);
     return planned->step ? kvmill_attention_step_check(&step, geometry, checked->error)
@@ -166,7 +166,7 @@ static kvmill_status check(struct checked *checked, const DLTensor *const *tenso
     if (status != KVMILL_OK)
         return status;
     checked->run->lengths = array_of(checked->tensor[KVMILL_ATTENTION_NONPAD_KV_SEQLEN]);
-    checked->run->starts = array_of(checked->tensor[KVMILL_ATTENTION_WRITE_INDICES]);
+    checked->run->starts = array_of(checked->tensor[KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES]);
     return check_lengths(checked);
 }
 
@@ -209,7 +209,7 @@ static void set_sides(const struct checked *checked, struct attend_view *view) {
 static void set_addresses(const struct checked *checked, struct attend_view *view) {
     struct onnx_run *run = checked->run;
     set_sides(checked, view);
-    view->mask = kvmill_mask_view_of(checked->tensor[KVMILL_ATTENTION_MASK]);
+    view->mask = kvmill_mask_view_of(checked->tensor[KVMILL_ATTENTION_ATTN_MASK]);
     view->query = rows_of(checked->tensor[KVMILL_ATTENTION_Q], run->geometry.key_dim);
     view->output = rows_of(checked->tensor[KVMILL_ATTENTION_Y], run->geometry.value_dim);
     run->scores = rows_of(checked->tensor[KVMILL_ATTENTION_QK_MATMUL_OUTPUT], 0);
@@ -224,7 +224,7 @@ static kvmill_status begin_scatters(const struct checked *checked) {
         const DLTensor *const tensors[] = {
             checked->tensor[KVMILL_ATTENTION_PAST_KEY + v],
             checked->tensor[KVMILL_ATTENTION_K + v],
-            checked->tensor[KVMILL_ATTENTION_WRITE_INDICES],
+            checked->tensor[KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES],
             checked->tensor[KVMILL_ATTENTION_PRESENT_KEY + v],
         };
         status = kvmill_begin(&checked->run->scatter[v], checked->plan->scatter[v], tensors, NULL,

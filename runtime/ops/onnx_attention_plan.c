@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "../../defs/dtype.h"
+#include "../../defs/op_tables.h"
 #include "../../ops/fail.h"
 #include "../core/words.h"
 #include "onnx_attention.h"
@@ -39,8 +40,9 @@ static void say_problem(struct words *words, const struct onnx_plan *onnx) {
     kvmill_say(words, ", Q and K %s of %" PRId64 ", V %s of %" PRId64,
                kvmill_dtype_name(onnx->types[KVMILL_ATTENTION_Q]), geometry->key_dim,
                kvmill_dtype_name(onnx->types[KVMILL_ATTENTION_V]), geometry->value_dim);
-    if (onnx->has[KVMILL_ATTENTION_MASK])
-        kvmill_say(words, ", attn_mask %s", kvmill_dtype_name(onnx->types[KVMILL_ATTENTION_MASK]));
+    if (onnx->has[KVMILL_ATTENTION_ATTN_MASK])
+        kvmill_say(words, ", attn_mask %s",
+                   kvmill_dtype_name(onnx->types[KVMILL_ATTENTION_ATTN_MASK]));
 }
 
 static void say_kernels(struct onnx_plan *plan) {
@@ -51,7 +53,7 @@ static void say_kernels(struct onnx_plan *plan) {
     if (plan->geometry.is_wide)
         kvmill_say(&words, "%s", portable);
     else
-        kvmill_say_tiles(&words, &plan->attend.tiles[plan->has[KVMILL_ATTENTION_MASK]]);
+        kvmill_say_tiles(&words, &plan->attend.tiles[plan->has[KVMILL_ATTENTION_ATTN_MASK]]);
     for (int v = 0; v < 2 && plan->scatter[v] != NULL; v++) {
         kvmill_say(&words, "; then ");
         kvmill_said(&words, kvmill_plan_describe(plan->scatter[v], words.at, words.left));
@@ -88,7 +90,8 @@ static DLDataType type_of(const struct source *source, const DLTensor *tensor, i
 static void set_onnx(const struct source *source, struct onnx_plan *onnx) {
     const DLTensor *tensors[ALL_ATTENTION_TENSORS];
     kvmill_attention_tensors(source->op, tensors);
-    tensors[KVMILL_ATTENTION_WRITE_INDICES] = source->step ? source->step->write_indices : NULL;
+    tensors[KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES] =
+        source->step ? source->step->write_indices : NULL;
     onnx->op = *source->op;
     onnx->geometry = source->geometry;
     for (int i = 0; i < ALL_ATTENTION_TENSORS; i++) {
@@ -107,7 +110,7 @@ static struct onnx_plan *allocate(const struct source *source, int threads) {
     plan->base.op = &onnx_attention_op;
     plan->name = source->step ? "TensorScatterAttention" : "Attention";
     plan->attend = kvmill_attend_plan_of(&geometry, threads);
-    plan->attend.converts = plan->has[KVMILL_ATTENTION_MASK];
+    plan->attend.converts = plan->has[KVMILL_ATTENTION_ATTN_MASK];
     return plan;
 }
 
@@ -124,7 +127,7 @@ static kvmill_status plan_scatters(const struct source *source, const kvmill_pla
 }
 
 static void select_kernels(struct onnx_plan *plan, const struct shelf *shelf) {
-    bool masked = plan->has[KVMILL_ATTENTION_MASK];
+    bool masked = plan->has[KVMILL_ATTENTION_ATTN_MASK];
     const struct kvmill_cache_geometry geometry =
         kvmill_attention_cache_geometry(&plan->op, &plan->geometry);
     const struct kvmill_attend_shape wanted = kvmill_attend_shape_of(&geometry, masked);
@@ -137,13 +140,10 @@ static void select_kernels(struct onnx_plan *plan, const struct shelf *shelf) {
 static kvmill_status make_plan(const struct source *source, const kvmill_plan_options *options,
                                kvmill_plan **plan, kvmill_error *error) {
     struct shelf shelf;
-    int threads;
-    kvmill_status status = kvmill_check_threads(options, &threads, error);
-    if (status == KVMILL_OK)
-        status = kvmill_open_shelf(options, &shelf, error);
+    kvmill_status status = kvmill_open_shelf(options, &shelf, error);
     if (status != KVMILL_OK)
         return status;
-    struct onnx_plan *made = allocate(source, threads);
+    struct onnx_plan *made = allocate(source, options->threads);
     if (made == NULL)
         return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
     status = plan_scatters(source, options, made, error);
@@ -157,32 +157,32 @@ static kvmill_status make_plan(const struct source *source, const kvmill_plan_op
     return kvmill_succeed(error);
 }
 
-kvmill_status kvmill_plan_attention(const kvmill_attention *op, const kvmill_plan_options *options,
-                                    kvmill_plan **plan, kvmill_error *error) {
-    struct source source = {.op = op};
-    if (plan == NULL || op == NULL)
-        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "op");
-    *plan = NULL;
-    kvmill_status status = kvmill_plan_check_sizes(op->struct_size, sizeof *op, options, error);
+kvmill_status kvmill_plan_attention(const kvmill_attention *given,
+                                    const kvmill_plan_options *options, kvmill_plan **plan,
+                                    kvmill_error *error) {
+    kvmill_attention op;
+    struct source source = {.op = &op};
+    struct plan_call call = {
+        .part = kvmill_attention_ops[0].parts[0], .given = given, .op = &op, .plan = plan};
+    kvmill_status status = kvmill_plan_take(&call, "op", options, error);
     if (status == KVMILL_OK)
-        status = kvmill_attention_check(op, &source.geometry, error);
-    return status == KVMILL_OK ? make_plan(&source, options, plan, error) : status;
+        status = kvmill_attention_check(&op, &source.geometry, error);
+    return status == KVMILL_OK ? make_plan(&source, &call.options, plan, error) : status;
 }
 
-kvmill_status kvmill_plan_tensor_scatter_attention(const kvmill_tensor_scatter_attention *op,
+kvmill_status kvmill_plan_tensor_scatter_attention(const kvmill_tensor_scatter_attention *given,
                                                    const kvmill_plan_options *options,
                                                    kvmill_plan **plan, kvmill_error *error) {
-    if (plan == NULL || op == NULL)
-        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "op");
-    *plan = NULL;
-    kvmill_status status = kvmill_plan_check_sizes(op->struct_size, sizeof *op, options, error);
-    if (status == KVMILL_OK && op->attention == NULL)
-        status = kvmill_fail(error, KVMILL_E_NULL, "op.attention is NULL");
-    if (status != KVMILL_OK)
-        return status;
-    struct source source = {.op = op->attention, .step = op};
-    status = kvmill_plan_check_sizes(source.op->struct_size, sizeof *source.op, NULL, error);
+    kvmill_attention attention;
+    kvmill_tensor_scatter_attention op;
+    struct source source = {.op = &attention, .step = &op};
+    struct plan_call call = {.part = &kvmill_step_struct, .given = given, .op = &op, .plan = plan};
+    kvmill_status status = kvmill_plan_take(&call, "op", options, error);
     if (status == KVMILL_OK)
-        status = kvmill_attention_step_check(op, &source.geometry, error);
-    return status == KVMILL_OK ? make_plan(&source, options, plan, error) : status;
+        status = kvmill_take_struct(kvmill_attention_ops[0].parts[0], "op.attention", op.attention,
+                                    &attention, error);
+    op.attention = &attention;
+    if (status == KVMILL_OK)
+        status = kvmill_attention_step_check(&op, &source.geometry, error);
+    return status == KVMILL_OK ? make_plan(&source, &call.options, plan, error) : status;
 }

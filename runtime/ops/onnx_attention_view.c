@@ -66,7 +66,7 @@ static void look(const struct attend_view *view, int64_t b, int64_t head,
     const struct onnx_run *run = run_of_view(view);
     (void)head;
     *sequence = whole_sequence(kvmill_onnx_length(run, b));
-    if (run->plan->has[KVMILL_ATTENTION_MASK])
+    if (run->plan->has[KVMILL_ATTENTION_ATTN_MASK])
         sequence->length = kvmill_min(sequence->length, view->mask.columns);
     sequence->origin = offset_of(run, b);
     sequence->left = run->geometry.left;
@@ -96,7 +96,7 @@ void kvmill_onnx_set_view(struct onnx_call *call) {
     view->batch = geometry->batch;
     view->tokens.each = geometry->queries;
     view->look = look;
-    view->converts = call->run->plan->has[KVMILL_ATTENTION_MASK];
+    view->converts = call->run->plan->has[KVMILL_ATTENTION_ATTN_MASK];
     view->longest = longest(call->run);
     view->size = geometry->batch > 0
                      ? (struct kvmill_call_size){geometry->batch, geometry->queries, view->longest}

@@ -84,7 +84,7 @@ static double mask_at(const struct wide_row *row, int64_t key) {
     DLDataType T1 = row->run->plan->types[KVMILL_ATTENTION_Q];
     unsigned char rounded[sizeof(double)];
     double bias;
-    if (!row->run->plan->has[KVMILL_ATTENTION_MASK])
+    if (!row->run->plan->has[KVMILL_ATTENTION_ATTN_MASK])
         return 0;
     mask->read(row_at(row->view, &mask->rows, row->b, row->head, row->query) + key * mask->key,
                mask->key, 1, &bias);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../defs/op_tables.h"
 #include "../../ops/extent.h"
 #include "../../ops/fail.h"
 #include "../core/select.h"
@@ -362,18 +363,18 @@ static kvmill_status fill(struct scatter_plan *plan, const kvmill_scatter *op,
     return KVMILL_OK;
 }
 
-kvmill_status kvmill_plan_scatter(const kvmill_scatter *op, const kvmill_plan_options *options,
+kvmill_status kvmill_plan_scatter(const kvmill_scatter *given, const kvmill_plan_options *options,
                                   kvmill_plan **plan, kvmill_error *error) {
-    if (plan == NULL || op == NULL)
-        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "op");
-    *plan = NULL;
-    kvmill_status status = kvmill_plan_check_sizes(op->struct_size, sizeof *op, options, error);
+    kvmill_scatter op;
+    struct plan_call call = {
+        .part = kvmill_scatter_op.parts[0], .given = given, .op = &op, .plan = plan};
+    kvmill_status status = kvmill_plan_take(&call, "op", options, error);
     if (status != KVMILL_OK)
         return status;
     struct scatter_plan *made = calloc(1, sizeof *made);
     if (made == NULL)
         return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
-    status = fill(made, op, options, error);
+    status = fill(made, &op, &call.options, error);
     if (status != KVMILL_OK) {
         free(made);
         return status;

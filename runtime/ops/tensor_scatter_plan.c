@@ -51,7 +51,8 @@ static void set_dims(struct tensor_scatter_plan *plan, const kvmill_tensor_scatt
     int64_t *past = plan->numbers, *update = past + rank, *present = update + rank;
     for (int d = 0; d < rank; d++) {
         past[d] = kvmill_tensor_scatter_dim(op, axis, d);
-        present[d] = past[d] == KVMILL_DYNAMIC ? kvmill_dim_of(KVMILL_PAST_CACHE, d) : past[d];
+        present[d] = past[d] == KVMILL_DYNAMIC ? kvmill_dim_of(KVMILL_TENSOR_SCATTER_PAST_CACHE, d)
+                                               : past[d];
         update[d] = d == axis ? op->update->shape[d] : present[d];
     }
     present[rank] = present[0]; /* of write_indices: the batch */
@@ -59,9 +60,9 @@ static void set_dims(struct tensor_scatter_plan *plan, const kvmill_tensor_scatt
 
 static void set_rules(struct tensor_scatter_plan *plan) {
     const struct tensor_rule rows = {.presence = REQUIRED, .type = plan->dtype, .rank = plan->rank};
-    struct tensor_rule *past = &plan->rules[KVMILL_PAST_CACHE];
-    struct tensor_rule *update = &plan->rules[KVMILL_UPDATE];
-    struct tensor_rule *present = &plan->rules[KVMILL_PRESENT_CACHE];
+    struct tensor_rule *past = &plan->rules[KVMILL_TENSOR_SCATTER_PAST_CACHE];
+    struct tensor_rule *update = &plan->rules[KVMILL_TENSOR_SCATTER_UPDATE];
+    struct tensor_rule *present = &plan->rules[KVMILL_TENSOR_SCATTER_PRESENT_CACHE];
     *past = *update = *present = rows;
     past->name = "past_cache";
     past->dims = plan->numbers;
@@ -70,8 +71,8 @@ static void set_rules(struct tensor_scatter_plan *plan) {
     present->name = "present_cache";
     present->dims = update->dims + plan->rank;
     present->output = present->in_place = true;
-    present->replaces = KVMILL_PAST_CACHE;
-    plan->rules[KVMILL_WRITE_INDICES] = (struct tensor_rule){
+    present->replaces = KVMILL_TENSOR_SCATTER_PAST_CACHE;
+    plan->rules[KVMILL_TENSOR_SCATTER_WRITE_INDICES] = (struct tensor_rule){
         .name = "write_indices",
         .presence = plan->has_indices ? PLANNED : ABSENT,
         .type = {kDLInt, 64, 1},
@@ -162,24 +163,26 @@ static kvmill_status select_kernels(struct tensor_scatter_plan *plan,
     return KVMILL_OK;
 }
 
-kvmill_status kvmill_plan_tensor_scatter(const kvmill_tensor_scatter *op,
+kvmill_status kvmill_plan_tensor_scatter(const kvmill_tensor_scatter *given,
                                          const kvmill_plan_options *options, kvmill_plan **plan,
                                          kvmill_error *error) {
     struct kvmill_row_geometry geometry;
-    if (plan == NULL || op == NULL)
-        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "op");
-    *plan = NULL;
-    kvmill_status status = kvmill_plan_check_sizes(op->struct_size, sizeof *op, options, error);
+    kvmill_tensor_scatter op;
+    struct plan_call call = {.part = kvmill_op_of(OP_TENSOR_SCATTER, 0)->parts[0],
+                             .given = given,
+                             .op = &op,
+                             .plan = plan};
+    kvmill_status status = kvmill_plan_take(&call, "op", options, error);
     if (status == KVMILL_OK)
-        status = kvmill_tensor_scatter_check(op, &geometry, error);
+        status = kvmill_tensor_scatter_check(&op, &geometry, error);
     if (status != KVMILL_OK)
         return status;
-    struct tensor_scatter_plan *made = allocate(op, &geometry);
+    struct tensor_scatter_plan *made = allocate(&op, &geometry);
     if (made == NULL)
         return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
-    status = check_strides(made, op, error);
+    status = check_strides(made, &op, error);
     if (status == KVMILL_OK)
-        status = select_kernels(made, op, options, error);
+        status = select_kernels(made, &op, &call.options, error);
     if (status != KVMILL_OK) {
         free(made);
         return status;

@@ -35,9 +35,9 @@ struct views {
 };
 
 static void look(const DLTensor *const *tensors, int axis, struct views *views) {
-    kvmill_tensor_look(tensors[KVMILL_PAST_CACHE], axis, &views->past);
-    kvmill_tensor_look(tensors[KVMILL_UPDATE], axis, &views->update);
-    kvmill_tensor_look(tensors[KVMILL_PRESENT_CACHE], axis, &views->present);
+    kvmill_tensor_look(tensors[KVMILL_TENSOR_SCATTER_PAST_CACHE], axis, &views->past);
+    kvmill_tensor_look(tensors[KVMILL_TENSOR_SCATTER_UPDATE], axis, &views->update);
+    kvmill_tensor_look(tensors[KVMILL_TENSOR_SCATTER_PRESENT_CACHE], axis, &views->present);
 }
 
 static kvmill_status check_views(const struct tensor_scatter_plan *plan, const struct views *views,
@@ -181,7 +181,7 @@ void kvmill_tensor_scatter_prepare(struct tensor_scatter_plan *plan,
     look(tensors, plan->geometry.axis, &views);
     prepare(plan, &views, false, &plan->prepared[0]);
     prepare(plan, &views, true, &plan->prepared[1]);
-    tensors[KVMILL_WRITE_INDICES] = &indices;
+    tensors[KVMILL_TENSOR_SCATTER_WRITE_INDICES] = &indices;
     for (int i = 0; i < KVMILL_TENSOR_SCATTER_TENSORS; i++)
         set_ends(&plan->rules[i], tensors[i]);
 }
@@ -189,10 +189,10 @@ void kvmill_tensor_scatter_prepare(struct tensor_scatter_plan *plan,
 /* ---- Addresses ---- */
 
 static void set_addresses(struct rows_problem *problem, const DLTensor *const *tensors) {
-    const DLTensor *indices = tensors[KVMILL_WRITE_INDICES];
-    problem->past = tensors[KVMILL_PAST_CACHE];
-    problem->update = tensors[KVMILL_UPDATE];
-    problem->present = tensors[KVMILL_PRESENT_CACHE];
+    const DLTensor *indices = tensors[KVMILL_TENSOR_SCATTER_WRITE_INDICES];
+    problem->past = tensors[KVMILL_TENSOR_SCATTER_PAST_CACHE];
+    problem->update = tensors[KVMILL_TENSOR_SCATTER_UPDATE];
+    problem->present = tensors[KVMILL_TENSOR_SCATTER_PRESENT_CACHE];
     problem->rows.past = tensor_data(problem->past);
     problem->rows.update = tensor_data(problem->update);
     problem->rows.present = tensor_data(problem->present);
@@ -234,24 +234,27 @@ static bool are_equal(const int64_t *a, const int64_t *b, int count) {
 static bool is_laid_out(const struct tensor_scatter_plan *plan, const DLTensor *tensor,
                         const int64_t *dims, const int64_t *strides) {
     return tensor != NULL && tensor->ndim == plan->rank &&
-           kvmill_dtype_equal(tensor->dtype, plan->dtype) &&
+           kvmill_dtype_equal(tensor->dtype, plan->dtype) && tensor->shape != NULL &&
            (tensor->strides == NULL) == (strides == NULL) &&
            are_equal(tensor->shape, dims, plan->rank) &&
            (strides == NULL || are_equal(tensor->strides, strides, plan->rank));
 }
 
 static bool is_dense_vector(const DLTensor *tensor, int64_t count) {
-    return tensor->ndim == 1 && tensor->shape[0] == count && tensor->strides == NULL &&
+    return tensor->ndim == 1 && tensor->shape != NULL && tensor->shape[0] == count &&
+           tensor->strides == NULL &&
            kvmill_dtype_equal(tensor->dtype, (DLDataType){kDLInt, 64, 1});
 }
 
 /* The tensors are just the prototypes of a prepared plan, with data: as most runs' are. */
 static bool is_as_prepared(const struct tensor_scatter_plan *plan, const DLTensor *const *tensors) {
-    const DLTensor *past = tensors[KVMILL_PAST_CACHE], *present = tensors[KVMILL_PRESENT_CACHE];
-    const DLTensor *indices = tensors[KVMILL_WRITE_INDICES];
+    const DLTensor *past = tensors[KVMILL_TENSOR_SCATTER_PAST_CACHE],
+                   *present = tensors[KVMILL_TENSOR_SCATTER_PRESENT_CACHE];
+    const DLTensor *indices = tensors[KVMILL_TENSOR_SCATTER_WRITE_INDICES];
     const int64_t *dims = plan->numbers;
     return plan->is_prepared && is_laid_out(plan, past, dims, plan->past_strides) &&
-           is_laid_out(plan, tensors[KVMILL_UPDATE], dims + plan->rank, plan->update_strides) &&
+           is_laid_out(plan, tensors[KVMILL_TENSOR_SCATTER_UPDATE], dims + plan->rank,
+                       plan->update_strides) &&
            (past == present || is_laid_out(plan, present, dims, plan->past_strides)) &&
            (indices != NULL) == plan->has_indices &&
            (indices == NULL || is_dense_vector(indices, dims[0]));
@@ -261,7 +264,8 @@ static bool is_as_prepared(const struct tensor_scatter_plan *plan, const DLTenso
 static kvmill_status shape_call(struct tensor_scatter_call *call, const struct given_tensors *given,
                                 const DLTensor *const *tensors) {
     const struct tensor_scatter_plan *plan = plan_of(call);
-    const DLTensor *past = tensors[KVMILL_PAST_CACHE], *update = tensors[KVMILL_UPDATE];
+    const DLTensor *past = tensors[KVMILL_TENSOR_SCATTER_PAST_CACHE],
+                   *update = tensors[KVMILL_TENSOR_SCATTER_UPDATE];
     int axis = plan->geometry.axis;
     kvmill_status status = kvmill_check_given(given, tensors);
     if (status == KVMILL_OK)
@@ -272,7 +276,8 @@ static kvmill_status shape_call(struct tensor_scatter_call *call, const struct g
     look(tensors, axis, &views);
     status = check_views(plan, &views, given->error);
     if (status == KVMILL_OK)
-        prepare(plan, &views, kvmill_tensor_is_same_memory(past, tensors[KVMILL_PRESENT_CACHE]),
+        prepare(plan, &views,
+                kvmill_tensor_is_same_memory(past, tensors[KVMILL_TENSOR_SCATTER_PRESENT_CACHE]),
                 call);
     return status;
 }
@@ -297,8 +302,8 @@ static kvmill_status begin(struct tensor_scatter_call *call, const DLTensor *con
     kvmill_status status;
     memcpy(known, tensors, sizeof known);
     if (given.as_planned) {
-        take_prepared(&plan->prepared[tensor_data(known[KVMILL_PAST_CACHE]) ==
-                                      tensor_data(known[KVMILL_PRESENT_CACHE])],
+        take_prepared(&plan->prepared[tensor_data(known[KVMILL_TENSOR_SCATTER_PAST_CACHE]) ==
+                                      tensor_data(known[KVMILL_TENSOR_SCATTER_PRESENT_CACHE])],
                       call);
         status = kvmill_check_memory(&given);
     } else {

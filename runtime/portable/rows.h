@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include <kvmill.h>
+#include <kvmill_kernel.h>
 
 /* Generated kernels see only `rows`, in kernel units.  The portable ones take the tensors as they
    are, so that any strides will do. */

@@ -5,13 +5,12 @@
 #ifndef KVMILL_PACK_«»km_pack«»_H
 #define KVMILL_PACK_«»km_pack«»_H
 
-#include "kvmill_kernel.h"
-
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-extern const kvmill_pack kvmill_pack_«»km_pack;
+struct kvmill_pack;
+extern const struct kvmill_pack kvmill_pack_«»km_pack;
 
 #ifdef __cplusplus
 }

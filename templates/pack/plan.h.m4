@@ -11,7 +11,7 @@ m4_dnl km_plan_function(NAME, OP, COMMENT, LAYERS, MEMBERS) -- init and plan; LA
 m4_define(«km_plan_function», «
 /* $3. */
 static inline void km_pack«»_init_$1(kvmill_cache_attention *op) {
-    kvmill_cache_attention_init(op);
+    kvmill_cache_attention_init(op, sizeof *op);
 $5}
 
 static inline kvmill_status km_pack«»_plan_$1(km_if($4, «int64_t num_layer, int64_t layer_idx,
@@ -58,9 +58,9 @@ m4_dnl km_flow_functions(NAME, COMMENT, LISTS, MEMBERS, ATTENTION) -- init and t
 m4_define(«km_flow_functions», «km_flow_options
 /* $2. */
 static inline void km_pack«»_init_$1(kvmill_flow *flow, kvmill_cache_attention *op, int64_t layer_idx) {
-    kvmill_cache_attention_init(op);
+    kvmill_cache_attention_init(op, sizeof *op);
 $5    op->layer_idx = layer_idx;
-    kvmill_flow_init(flow);
+    kvmill_flow_init(flow, sizeof *flow);
     flow->attention = op;
 $3$4}
 km_flow_plan(«$1», «append»)m4_dnl

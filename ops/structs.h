@@ -1,0 +1,21 @@
+/* Structs of callers, who may have been compiled against another version of the library: the one
+   home of what struct_size means.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_OPS_STRUCTS_H
+#define KVMILL_OPS_STRUCTS_H
+
+#include "../defs/op.h"
+
+/* Copy a caller's struct to `own`, a struct of this library.  What a smaller one lacks has its
+   default; a larger one has nothing but zeros after what this library knows, or is refused.  `name`
+   is for messages: NAME is NULL, NAME.struct_size is ... */
+kvmill_status kvmill_take_struct(const struct op_struct *part, const char *name, const void *given,
+                                 void *own, kvmill_error *error);
+
+/* Copy a struct of this library to a caller's, whose struct_size is set: as much as there is room
+   for, and zeros after it.  The caller's struct_size stays. */
+kvmill_status kvmill_give_struct(const struct op_struct *part, const char *name, const void *own,
+                                 void *given, kvmill_error *error);
+
+#endif

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "callers.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../defs/op_tables.h"
+
+/* ---- Good structs ---- */
+
+static const DLDataType f32 = {kDLFloat, 32, 1};
+
+#define TENSOR(TYPE, ...)                                                                          \
+    {                                                                                              \
+        .device = {kDLCPU, 0}, .dtype = TYPE, .shape = (int64_t[]){__VA_ARGS__},                   \
+        .ndim = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)                                 \
+    }
+#define F32                                                                                        \
+    { kDLFloat, 32, 1 }
+#define I32                                                                                        \
+    { kDLInt, 32, 1 }
+static DLTensor past = TENSOR(F32, 2, 3, 8, 4), update = TENSOR(F32, 2, 3, 1, 4);
+static DLTensor query = TENSOR(F32, 2, 4, 1, 8), key = TENSOR(F32, 2, 4, 3, 8);
+static DLTensor fresh = TENSOR(F32, 2, 4, 1, 8), cache = TENSOR(F32, 2, 4, 6, 8);
+static DLTensor operand = TENSOR(F32, 3), starts = TENSOR(I32, 2, 1), windows = TENSOR(F32, 2);
+static const int64_t axis_0[] = {0}, size_1[] = {1};
+static const DLTensor *const inputs[] = {&operand}, *const updates[] = {&windows};
+static const kvmill_element_type element = {.dtype = F32};
+static const kvmill_element_type arguments[] = {{.dtype = F32}, {.dtype = F32}};
+static const kvmill_region_op sum[] = {
+    {.name = "add", .element = {.dtype = F32}, .operands = {0, 1, 0}}};
+static const int32_t results[] = {2};
+static const kvmill_region region = {arguments, sum, 1, results, 0};
+static const kvmill_flow_field fields[] = {{"mean", 1, 8, F32}};
+static const float one[] = {1};
+static const kvmill_flow_constant constants[] = {{"one", 1, 1, 1, one}};
+static const kvmill_flow_op cache_program[] = {
+    {.op = "Mean", .inputs = {"k"}, .output = "mean", .dims = 1u << 1}};
+static const kvmill_flow_op index_program[] = {
+    {.op = "GeMM", .inputs = {"q", "mean"}, .output = "scores"},
+    {.op = "Max", .inputs = {"scores"}, .output = "score", .dims = 1u << 2},
+    {.op = "Multiply", .inputs = {"score", "one"}, .output = "scaled"},
+    {.op = "topK", .inputs = {"scaled"}},
+};
+
+static kvmill_plan_options options;
+static kvmill_tensor_scatter tensor_scatter;
+static kvmill_cache_attention cache_attention, flow_attention;
+static kvmill_cache_attend cache_attend;
+static kvmill_attention attention, step_attention;
+static kvmill_tensor_scatter_attention step;
+static kvmill_gather gather;
+static kvmill_scatter scatter;
+static kvmill_flow_layout layout;
+kvmill_flow callers_flow;
+kvmill_flow_limits callers_limits;
+
+static void set_tensor_scatter(void) {
+    kvmill_tensor_scatter_init(&tensor_scatter, sizeof tensor_scatter);
+    tensor_scatter.past_cache = &past;
+    tensor_scatter.update = &update;
+}
+
+static void set_cache_attention(kvmill_cache_attention *op) {
+    kvmill_cache_attention_init(op, sizeof *op);
+    op->num_heads = 4;
+    op->num_kv_heads = 2;
+    op->head_dim = 8;
+    op->T1 = op->T2 = f32;
+}
+
+static void set_cache_attend(void) {
+    kvmill_cache_attend_init(&cache_attend, sizeof cache_attend);
+    cache_attend.num_heads = 4;
+    cache_attend.key_head_dim = 8;
+    cache_attend.T1 = cache_attend.key_T2 = f32;
+}
+
+static void set_attention(void) {
+    kvmill_attention_init(&attention, sizeof attention);
+    attention.Q = &query;
+    attention.K = attention.V = &key;
+    step_attention = attention;
+    step_attention.K = step_attention.V = &fresh;
+    step_attention.past_key = step_attention.past_value = &cache;
+    step_attention.present_key = step_attention.present_value = &cache;
+    kvmill_tensor_scatter_attention_init(&step, sizeof step);
+    step.attention = &step_attention;
+}
+
+static void set_windows(void) {
+    kvmill_gather_init(&gather, sizeof gather);
+    gather.collapsed_slice_dims = gather.start_index_map = (kvmill_dims){axis_0, 1};
+    gather.slice_sizes = (kvmill_dims){size_1, 1};
+    gather.index_vector_dim = 1;
+    gather.operand = &operand;
+    gather.start_indices = &starts;
+    gather.result = &windows;
+    gather.operand_element = gather.result_element = &element;
+    kvmill_scatter_init(&scatter, sizeof scatter);
+    scatter.inserted_window_dims = (kvmill_dims){axis_0, 1};
+    scatter.scatter_dims_to_operand_dims = (kvmill_dims){axis_0, 1};
+    scatter.index_vector_dim = 1;
+    scatter.region = &region;
+    scatter.count = 1;
+    scatter.inputs = inputs;
+    scatter.updates = updates;
+    scatter.scatter_indices = &starts;
+    scatter.results = inputs;
+}
+
+static void set_flow(void) {
+    set_cache_attention(&flow_attention);
+    flow_attention.dynamic_batching = 1;
+    flow_attention.cache_mode = 1;
+    flow_attention.page_size = 4;
+    kvmill_flow_init(&callers_flow, sizeof callers_flow);
+    callers_flow.attention = &flow_attention;
+    callers_flow.fields = fields;
+    callers_flow.field_count = 1;
+    callers_flow.constants = constants;
+    callers_flow.constant_count = 1;
+    callers_flow.cache = cache_program;
+    callers_flow.cache_count = 1;
+    callers_flow.index = index_program;
+    callers_flow.index_count = sizeof index_program / sizeof *index_program;
+    callers_flow.select.topk_val = callers_flow.select.reserved_eos = 1;
+    kvmill_flow_limits_init(&callers_limits, sizeof callers_limits);
+    callers_limits.batch = callers_limits.pages = callers_limits.cache_pages = 4;
+}
+
+void callers_open(void) {
+    kvmill_plan_options_init(&options, sizeof options);
+    options.threads = 2;
+    kvmill_flow_layout_init(&layout, sizeof layout);
+    set_tensor_scatter();
+    set_cache_attention(&cache_attention);
+    set_cache_attend();
+    set_attention();
+    set_windows();
+    set_flow();
+}
+
+/* ---- Plan functions ---- */
+
+#define PLAN(NAME)                                                                                 \
+    static kvmill_status plan_##NAME(const void *op, const kvmill_plan_options *with,              \
+                                     kvmill_plan **plan, kvmill_error *error) {                    \
+        return kvmill_plan_##NAME(op, with, plan, error);                                          \
+    }
+#define PLAN_STEP(NAME)                                                                            \
+    static kvmill_status plan_##NAME(const void *op, const kvmill_plan_options *with,              \
+                                     kvmill_plan **plan, kvmill_error *error) {                    \
+        return kvmill_plan_##NAME(op, &callers_limits, with, plan, error);                         \
+    }
+PLAN(tensor_scatter)
+PLAN(key_value_cache)
+PLAN(multi_head_attention)
+PLAN(multi_head_cache_attention)
+PLAN(cache_attend)
+PLAN(attention)
+PLAN(tensor_scatter_attention)
+PLAN(gather)
+PLAN(scatter)
+PLAN_STEP(flow_append)
+PLAN_STEP(flow_index)
+PLAN_STEP(flow_attend)
+PLAN_STEP(flow_decode)
+
+const struct plan_function plan_functions[PLAN_FUNCTIONS] = {
+    {"kvmill_plan_tensor_scatter", &tensor_scatter, plan_tensor_scatter},
+    {"kvmill_plan_key_value_cache", &cache_attention, plan_key_value_cache},
+    {"kvmill_plan_multi_head_attention", &cache_attention, plan_multi_head_attention},
+    {"kvmill_plan_multi_head_cache_attention", &cache_attention, plan_multi_head_cache_attention},
+    {"kvmill_plan_cache_attend", &cache_attend, plan_cache_attend},
+    {"kvmill_plan_attention", &attention, plan_attention},
+    {"kvmill_plan_tensor_scatter_attention", &step, plan_tensor_scatter_attention},
+    {"kvmill_plan_gather", &gather, plan_gather},
+    {"kvmill_plan_scatter", &scatter, plan_scatter},
+    {"kvmill_plan_flow_append", &callers_flow, plan_flow_append},
+    {"kvmill_plan_flow_index", &callers_flow, plan_flow_index},
+    {"kvmill_plan_flow_attend", &callers_flow, plan_flow_attend},
+    {"kvmill_plan_flow_decode", &callers_flow, plan_flow_decode},
+};
+
+/* ---- Calls by struct ---- */
+
+static void finish(kvmill_plan *plan, struct answer *answer) {
+    kvmill_plan_describe(plan, answer->text, sizeof answer->text);
+    kvmill_plan_destroy(plan);
+}
+
+#define CALL(NAME)                                                                                 \
+    static void call_##NAME(const void *given, struct answer *answer) {                            \
+        kvmill_plan *plan = NULL;                                                                  \
+        answer->status = plan_##NAME(given, &options, &plan, &answer->error);                      \
+        finish(plan, answer);                                                                      \
+    }
+CALL(tensor_scatter)
+CALL(key_value_cache)
+CALL(multi_head_attention)
+CALL(multi_head_cache_attention)
+CALL(cache_attend)
+CALL(attention)
+CALL(tensor_scatter_attention)
+CALL(gather)
+CALL(scatter)
+CALL(flow_append)
+CALL(flow_index)
+CALL(flow_attend)
+CALL(flow_decode)
+
+static void call_options(const void *given, struct answer *answer) {
+    kvmill_plan *plan = NULL;
+    answer->status = kvmill_plan_tensor_scatter(&tensor_scatter, given, &plan, &answer->error);
+    finish(plan, answer);
+}
+
+static void call_step_attention(const void *given, struct answer *answer) {
+    kvmill_tensor_scatter_attention bent = step;
+    bent.attention = given;
+    call_tensor_scatter_attention(&bent, answer);
+}
+
+static void call_flow_attention(const void *given, struct answer *answer) {
+    kvmill_flow bent = callers_flow;
+    bent.attention = given;
+    call_flow_append(&bent, answer);
+}
+
+static void call_limits(const void *given, struct answer *answer) {
+    kvmill_plan *plan = NULL;
+    answer->status = kvmill_plan_flow_decode(&callers_flow, given, &options, &plan, &answer->error);
+    finish(plan, answer);
+}
+
+static void tell_layout(const kvmill_flow *flow, void *given, struct answer *answer) {
+    const kvmill_flow_layout *told = given;
+    answer->status = kvmill_flow_describe(flow, given, &answer->error);
+    if (given != NULL && answer->status == KVMILL_OK && told->struct_size >= sizeof layout)
+        snprintf(answer->text, sizeof answer->text, "%" PRId64 " %" PRId64, told->page_bytes,
+                 told->ratio_fields.denominator);
+}
+
+static void call_layout(const void *given, struct answer *answer) {
+    tell_layout(&callers_flow, (void *)(uintptr_t)given, answer);
+}
+
+static void call_describe(const void *given, struct answer *answer) {
+    kvmill_flow_layout told = layout;
+    tell_layout(given, &told, answer);
+}
+
+static void call_field_at(const void *given, struct answer *answer) {
+    kvmill_flow_field field = {0};
+    if (kvmill_flow_field_at(given, 0, &field))
+        snprintf(answer->text, sizeof answer->text, "%s %" PRId64, field.name, field.columns);
+    kvmill_flow_describe(given, NULL, &answer->error);
+    answer->status = kvmill_flow_describe(given, NULL, NULL);
+}
+
+#define INIT(NAME)                                                                                 \
+    static void init_##NAME(void *given, size_t size) {                                            \
+        kvmill_##NAME##_init(given, size);                                                         \
+    }
+INIT(plan_options)
+INIT(tensor_scatter)
+INIT(cache_attention)
+INIT(cache_attend)
+INIT(attention)
+INIT(tensor_scatter_attention)
+INIT(gather)
+INIT(scatter)
+INIT(flow)
+INIT(flow_layout)
+INIT(flow_limits)
+
+#define OP(NAME, OP_OF, GOOD, CALL, INIT)                                                          \
+    { .name = (NAME), .what = "op", .op = (OP_OF), .good = (GOOD), .call = (CALL), .init = (INIT) }
+#define CACHE(FUNCTION)                                                                            \
+    {                                                                                              \
+        .name = "kvmill_plan_" #FUNCTION, .what = "op", .own = &kvmill_cache_attention_attributes, \
+        .good = &cache_attention, .call = call_##FUNCTION, .init = init_cache_attention            \
+    }
+#define FLOW(NAME, CALL)                                                                           \
+    {                                                                                              \
+        .name = (NAME), .what = "flow", .op = &kvmill_flow_op_def, .good = &callers_flow,          \
+        .call = (CALL), .init = init_flow                                                          \
+    }
+const struct caller callers[] = {
+    {.name = "options",
+     .what = "options",
+     .own = &kvmill_plan_options_struct,
+     .good = &options,
+     .call = call_options,
+     .init = init_plan_options,
+     .may_be_null = true},
+    OP("kvmill_plan_tensor_scatter", NULL, &tensor_scatter, call_tensor_scatter,
+       init_tensor_scatter),
+    CACHE(key_value_cache),
+    CACHE(multi_head_attention),
+    CACHE(multi_head_cache_attention),
+    OP("kvmill_plan_cache_attend", &kvmill_cache_attend_op, &cache_attend, call_cache_attend,
+       init_cache_attend),
+    OP("kvmill_plan_attention", &kvmill_attention_ops[0], &attention, call_attention,
+       init_attention),
+    {.name = "kvmill_plan_tensor_scatter_attention",
+     .what = "op",
+     .own = &kvmill_step_struct,
+     .good = &step,
+     .call = call_tensor_scatter_attention,
+     .init = init_tensor_scatter_attention},
+    {.name = "the attention of a step",
+     .what = "op.attention",
+     .op = &kvmill_attention_ops[0],
+     .good = &step_attention,
+     .call = call_step_attention,
+     .init = init_attention},
+    OP("kvmill_plan_gather", &kvmill_gather_op, &gather, call_gather, init_gather),
+    OP("kvmill_plan_scatter", &kvmill_scatter_op, &scatter, call_scatter, init_scatter),
+    FLOW("kvmill_flow_describe", call_describe),
+    FLOW("kvmill_flow_field_at", call_field_at),
+    FLOW("kvmill_plan_flow_append", call_flow_append),
+    FLOW("kvmill_plan_flow_index", call_flow_index),
+    FLOW("kvmill_plan_flow_attend", call_flow_attend),
+    FLOW("kvmill_plan_flow_decode", call_flow_decode),
+    {.name = "the attention of a flow",
+     .what = "flow.attention",
+     .own = &kvmill_cache_attention_attributes,
+     .good = &flow_attention,
+     .call = call_flow_attention,
+     .init = init_cache_attention},
+    {.name = "limits",
+     .what = "limits",
+     .own = &kvmill_flow_limits_struct,
+     .good = &callers_limits,
+     .call = call_limits,
+     .init = init_flow_limits},
+    {.name = "a layout",
+     .what = "layout",
+     .own = &kvmill_flow_layout_struct,
+     .good = &layout,
+     .call = call_layout,
+     .init = init_flow_layout,
+     .may_be_null = true,
+     .is_result = true},
+    {.name = NULL},
+};
+
+const struct op_struct *caller_part(const struct caller *caller) {
+    if (caller->own != NULL)
+        return caller->own;
+    return (caller->op != NULL ? caller->op : kvmill_op_of(OP_TENSOR_SCATTER, 0))->parts[0];
+}

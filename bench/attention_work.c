@@ -15,17 +15,14 @@ int64_t attention_row_bytes(const struct kvmill_cache_geometry *geometry) {
            (attention_format_bytes(&geometry->key) + attention_format_bytes(&geometry->value));
 }
 
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* Positions that new token `token` sees. */
 static int64_t seen(const struct kvmill_cache_geometry *geometry, const struct run_size *size,
                     int64_t token) {
     int64_t position = size->positions - size->tokens + token, after = 0;
     if (!geometry->causal && !geometry->alibi)
         after = size->positions - 1 - position;
-    int64_t before = geometry->window > 0 ? smaller(geometry->window, position + 1) : position + 1;
+    int64_t before =
+        geometry->window > 0 ? kvmill_min(geometry->window, position + 1) : position + 1;
     return before + after;
 }
 

@@ -18,7 +18,7 @@ static void read_by_most(struct rival *rival, struct scene_call *call, int i) {
 }
 
 static bool race(struct bench *bench, const struct run_size *size, struct error *error) {
-    char words[64];
+    char words[SAID_SIZE];
     bool few = size->tokens <= FEW_TOKENS;
     struct bench_case each = {.size = *size,
                               .words = few ? &decode_words : &prefill_words,
@@ -29,7 +29,7 @@ static bool race(struct bench *bench, const struct run_size *size, struct error 
                               .in_flops = !few,
                               .compares = true};
     bench->scene.op->say(&bench->scene, words);
-    snprintf(each.what, sizeof each.what, "%s %s, batch %" PRId64 ", %" PRId64 " on %" PRId64,
+    snprintf(each.what, sizeof each.what, "%s %.90s, batch %" PRId64 ", %" PRId64 " on %" PRId64,
              bench->spec->op->name, words, size->batch, size->tokens, size->positions);
     return bench_race(bench, &each, error);
 }

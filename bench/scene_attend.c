@@ -27,14 +27,14 @@ static bool open(struct scene *scene, struct error *error) {
            fail(error, EXIT_USER, "%s", reason.message);
 }
 
-static void say(const struct scene *scene, char words[64]) {
+static void say(const struct scene *scene, char words[SAID_SIZE]) {
     const struct kvmill_cache_geometry *g = &scene->attend;
     char key[24], value[24];
     bench_format_name(&g->key, key);
     bench_format_name(&g->value, value);
     bool same = memcmp(&g->key, &g->value, sizeof g->key) == 0;
-    snprintf(words, 64, "%" PRId64 "/%" PRId64 " x %d %s%s%s%s", g->heads, g->kv_heads, g->key.dim,
-             key, same ? "" : " and ", same ? "" : value,
+    snprintf(words, SAID_SIZE, "%" PRId64 "/%" PRId64 " x %d %s%s%s%s", g->heads, g->kv_heads,
+             g->key.dim, key, same ? "" : " and ", same ? "" : value,
              g->math == KVMILL_MATH_FAST ? " fast" : "");
 }
 

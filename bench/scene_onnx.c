@@ -248,9 +248,9 @@ static bool knows(const struct spec *spec) {
     return spec_is(spec, OP_ATTENTION);
 }
 
-static void say(const struct scene *scene, char words[64]) {
+static void say(const struct scene *scene, char words[SAID_SIZE]) {
     const struct kvmill_attention_geometry *g = &scene->onnx.geometry;
-    snprintf(words, 64, "%" PRId64 "/%" PRId64 " x %" PRId64 " %s", g->heads, g->kv_heads,
+    snprintf(words, SAID_SIZE, "%" PRId64 "/%" PRId64 " x %" PRId64 " %s", g->heads, g->kv_heads,
              g->key_dim,
              kvmill_dtype_name(scene->spec->onnx_attention.tensor[KVMILL_ATTENTION_Q].dtype));
 }

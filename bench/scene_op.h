@@ -7,10 +7,12 @@
 #include "../defs/op.h"
 #include "scene.h"
 
+enum { SAID_SIZE = 120 };
+
 struct scene_op {
     const char *words; /* which specs, in messages */
     bool (*knows)(const struct spec *spec);
-    void (*say)(const struct scene *scene, char words[64]); /* heads and types; or NULL */
+    void (*say)(const struct scene *scene, char words[SAID_SIZE]); /* heads and types; or NULL */
     /* Check the spec, and set the op's own part of the scene; use, share, read, where they are not
        those below. */
     bool (*open)(struct scene *scene, struct error *error);

@@ -15,33 +15,49 @@ int64_t attention_row_bytes(const struct kvmill_cache_geometry *geometry) {
            (attention_format_bytes(&geometry->key) + attention_format_bytes(&geometry->value));
 }
 
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
+static int64_t first_seen(const struct attention_sight *sight, int64_t token) {
+    int64_t position = sight->first + token;
+    return sight->left < 0 ? 0 : kvmill_max(position - sight->left, 0);
 }
 
-/* Positions that new token `token` sees. */
-static int64_t seen(const struct kvmill_cache_geometry *geometry, const struct run_size *size,
-                    int64_t token) {
-    int64_t position = size->positions - size->tokens + token, after = 0;
-    if (!geometry->causal && !geometry->alibi)
-        after = size->positions - 1 - position;
-    int64_t before = geometry->window > 0 ? smaller(geometry->window, position + 1) : position + 1;
-    return before + after;
+/* The one after it. */
+static int64_t end_of_seen(const struct attention_sight *sight, int64_t token) {
+    int64_t after = sight->positions - (sight->first + token);
+    bool bounded = sight->right >= 0 && sight->right < after;
+    return bounded ? sight->first + token + 1 + sight->right : sight->positions;
 }
 
-/* All rows between the first that the first token sees and the last one. */
+double attention_pairs(const struct attention_sight *sight) {
+    double pairs = 0;
+    for (int64_t token = 0; token < sight->tokens; token++)
+        pairs += (double)(end_of_seen(sight, token) - first_seen(sight, token));
+    return pairs;
+}
+
+int64_t attention_rows(const struct attention_sight *sight) {
+    return end_of_seen(sight, sight->tokens - 1) - first_seen(sight, 0);
+}
+
+/* New tokens are the last. */
+static struct attention_sight sight_of(const struct kvmill_cache_geometry *geometry,
+                                       const struct run_size *size) {
+    return (struct attention_sight){.first = size->positions - size->tokens,
+                                    .tokens = size->tokens,
+                                    .positions = size->positions,
+                                    .left = geometry->window - 1,
+                                    .right = geometry->causal || geometry->alibi ? 0 : -1};
+}
+
 double attention_read_bytes(const struct kvmill_cache_geometry *geometry,
                             const struct run_size *size) {
-    int64_t first = size->positions - size->tokens + 1 - geometry->window;
-    int64_t rows = size->positions - (geometry->window > 0 && first > 0 ? first : 0);
-    return (double)size->batch * (double)rows * (double)attention_row_bytes(geometry);
+    const struct attention_sight sight = sight_of(geometry, size);
+    return (double)size->batch * (double)attention_rows(&sight) *
+           (double)attention_row_bytes(geometry);
 }
 
 double attention_flops(const struct kvmill_cache_geometry *geometry, const struct run_size *size) {
-    double pairs = 0;
-    for (int64_t token = 0; token < size->tokens; token++)
-        pairs += (double)seen(geometry, size, token);
-    return 2 * pairs * (double)size->batch * (double)geometry->heads *
+    const struct attention_sight sight = sight_of(geometry, size);
+    return 2 * attention_pairs(&sight) * (double)size->batch * (double)geometry->heads *
            (geometry->key.dim + geometry->value.dim);
 }
 

@@ -12,6 +12,17 @@ int64_t attention_format_bytes(const struct kvmill_format *format);
 /* Bytes of K and V, and their scales, in a row of all kv heads. */
 int64_t attention_row_bytes(const struct kvmill_cache_geometry *geometry);
 
+/* What queries see: of `positions`, `tokens` queries from position `first` on see `left` before
+   their own and `right` after it; -1: all. */
+struct attention_sight {
+    int64_t first, tokens, positions, left, right;
+};
+
+/* Pairs of a query and a position that it sees; rows between the first and the last that any
+   sees. */
+double attention_pairs(const struct attention_sight *sight);
+int64_t attention_rows(const struct attention_sight *sight);
+
 /* Bytes of the cache that a call has to read, each once. */
 double attention_read_bytes(const struct kvmill_cache_geometry *geometry,
                             const struct run_size *size);

@@ -16,6 +16,10 @@ bool bench_spec(const struct spec *spec, const struct scene_setting *setting,
 bool bench_attention(const struct spec *spec, const struct scene_setting *setting,
                      struct bench_results *results, struct error *error);
 
+/* CacheAttend: 1 token on 4096 and 512 on 512, likewise. */
+bool bench_attend(const struct spec *spec, const struct scene_setting *setting,
+                  struct bench_results *results, struct error *error);
+
 /* Attention and TensorScatterAttention: 1 token on 4096 and 512 on 512, or what the spec fixes
    instead; few new tokens against reading memory, many against the peak of multiply-adds. */
 bool bench_onnx(const struct spec *spec, const struct scene_setting *setting,

@@ -70,6 +70,7 @@ struct scene {
             kvmill_cache_attention op;
             struct kvmill_cache_geometry geometry;
         } attention;
+        struct kvmill_cache_geometry attend;
         struct {
             struct kvmill_attention_geometry geometry;
             int64_t strides[2][4]; /* of caches of K and V */

@@ -139,9 +139,9 @@ bool scene_resize(struct scene *scene, const struct run_size *size, struct error
 
 /* ---- Opening ---- */
 
-static const struct scene_op *const ops[] = {&attention_scene_op, &onnx_scene_op,
-                                             &rows_scene_op,      &flow_scene_op,
-                                             &gather_scene_op,    &scatter_scene_op};
+static const struct scene_op *const ops[] = {
+    &attention_scene_op, &attend_scene_op, &onnx_scene_op,   &rows_scene_op,
+    &flow_scene_op,      &gather_scene_op, &scatter_scene_op};
 
 const struct scene_op *scene_op_of(const struct spec *spec) {
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
@@ -206,14 +206,10 @@ bool scene_plan(const struct scene *scene, enum scene_step step, const kvmill_pl
 
 /* ---- Rotation ---- */
 
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* Of one set, a place that is another every time; at a line. */
 unsigned char *scene_next_bytes(struct scene *scene, int tensor, int64_t *bytes) {
     const struct scene_memory *memory = &scene->memory[scene->share[tensor]];
-    *bytes = smaller(*bytes, memory->set * memory->sets);
+    *bytes = kvmill_min(*bytes, memory->set * memory->sets);
     int64_t sets = (*bytes + memory->set - 1) / memory->set;
     if (memory->sets == 1)
         return memory->data + scene->turn++ * 7919 % (memory->set / *bytes) * *bytes / LINE * LINE;

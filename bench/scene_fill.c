@@ -68,25 +68,21 @@ static void fill_rows(const struct kvmill_format *format, unsigned char *to, int
 
 /* ---- Memory ---- */
 
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* The first `part` bytes again and again. */
 static void repeat(struct scene_memory *memory, int64_t part) {
     for (int64_t at = part; at < memory->bytes; at += part)
-        memcpy(memory->data + at, memory->data, (size_t)smaller(part, memory->bytes - at));
+        memcpy(memory->data + at, memory->data, (size_t)kvmill_min(part, memory->bytes - at));
 }
 
 void fill_memory_floats(struct scene_memory *memory, int element, float most, uint32_t seed) {
-    int64_t part = smaller(PATTERN_NUMBERS * kvmill_activation_bytes(element), memory->bytes);
+    int64_t part = kvmill_min(PATTERN_NUMBERS * kvmill_activation_bytes(element), memory->bytes);
     fill_floats(element, memory->data, part, -most, most, &seed);
     repeat(memory, part);
 }
 
 void fill_memory_rows(struct scene_memory *memory, const struct kvmill_format *format, bool scales,
                       int64_t row, uint32_t seed) {
-    int64_t part = smaller(PATTERN_ROWS * row, memory->bytes / row * row);
+    int64_t part = kvmill_min(PATTERN_ROWS * row, memory->bytes / row * row);
     if (scales)
         fill_scales(kvmill_format_parts(format->element), format->scale, memory->data, part, &seed);
     else
@@ -121,7 +117,8 @@ static void count_starts(const struct kvmill_windows *windows, DLDataType type,
     count[0] = 1;
     for (int d = 0; d < windows->rank; d++)
         if (windows->component[d] != KVMILL_NOT_THERE)
-            count[windows->component[d]] = smaller(windows->dim[d] - windows->window[d], most) + 1;
+            count[windows->component[d]] =
+                kvmill_min(windows->dim[d] - windows->window[d], most) + 1;
 }
 
 /* Elements from one component of a vector to the next. */

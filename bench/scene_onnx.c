@@ -5,8 +5,12 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "scene_onnx.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "../defs/dtype.h"
+#include "attention_work.h"
 #include "scene_fill.h"
 #include "scene_op.h"
 
@@ -84,36 +88,31 @@ bool onnx_own_size(const struct spec *spec, const struct run_size *usual, struct
 
 /* ---- What is read and computed ---- */
 
-struct span {
-    int64_t first, last;
-};
-
-static struct span seen(const struct scene *scene, int64_t token) {
+static struct attention_sight sight_of(const struct scene *scene) {
     const struct kvmill_attention_geometry *g = &scene->onnx.geometry;
     int64_t positions = scene->size.positions;
-    int64_t p = (is_at_end(scene->spec) ? positions - scene->size.tokens : 0) + token;
-    bool bounded = g->right >= 0 && g->right < positions - p;
-    return (struct span){g->left < 0 || g->left > p ? 0 : p - g->left,
-                         bounded ? p + 1 + g->right : positions};
+    return (struct attention_sight){.first =
+                                        is_at_end(scene->spec) ? positions - scene->size.tokens : 0,
+                                    .tokens = g->queries,
+                                    .positions = positions,
+                                    .left = g->left,
+                                    .right = g->right};
 }
 
 static double bytes(const struct scene_call *call) {
     const struct kvmill_attention_geometry *g = &call->scene->onnx.geometry;
     const DLTensor *tensor = call->scene->spec->onnx_attention.tensor;
-    int64_t rows = seen(call->scene, g->queries - 1).last - seen(call->scene, 0).first;
+    const struct attention_sight sight = sight_of(call->scene);
     int64_t row = g->key_dim * (tensor[KVMILL_ATTENTION_K].dtype.bits / 8) +
                   g->value_dim * (tensor[KVMILL_ATTENTION_V].dtype.bits / 8);
-    return (double)(g->batch * g->kv_heads) * (double)rows * (double)row;
+    return (double)(g->batch * g->kv_heads) * (double)attention_rows(&sight) * (double)row;
 }
 
 static double flops(const struct scene_call *call) {
     const struct kvmill_attention_geometry *g = &call->scene->onnx.geometry;
-    double pairs = 0;
-    for (int64_t token = 0; token < g->queries; token++) {
-        struct span span = seen(call->scene, token);
-        pairs += (double)(span.last - span.first);
-    }
-    return 2 * pairs * (double)(g->batch * g->heads) * (double)(g->key_dim + g->value_dim);
+    const struct attention_sight sight = sight_of(call->scene);
+    return 2 * attention_pairs(&sight) * (double)(g->batch * g->heads) *
+           (double)(g->key_dim + g->value_dim);
 }
 
 /* ---- Which tensors lie in caches ---- */
@@ -250,9 +249,17 @@ static bool knows(const struct spec *spec) {
     return spec_is(spec, OP_ATTENTION);
 }
 
+static void say(const struct scene *scene, char words[SAID_SIZE]) {
+    const struct kvmill_attention_geometry *g = &scene->onnx.geometry;
+    snprintf(words, SAID_SIZE, "%" PRId64 "/%" PRId64 " x %" PRId64 " %s", g->heads, g->kv_heads,
+             g->key_dim,
+             kvmill_dtype_name(scene->spec->onnx_attention.tensor[KVMILL_ATTENTION_Q].dtype));
+}
+
 const struct scene_op onnx_scene_op = {
     .words = "Attention, TensorScatterAttention",
     .knows = knows,
+    .say = say,
     .open = open,
     .shape = shape,
     .fill = fill,

@@ -7,9 +7,12 @@
 #include "../defs/op.h"
 #include "scene.h"
 
+enum { SAID_SIZE = 120 };
+
 struct scene_op {
     const char *words; /* which specs, in messages */
     bool (*knows)(const struct spec *spec);
+    void (*say)(const struct scene *scene, char words[SAID_SIZE]); /* heads and types; or NULL */
     /* Check the spec, and set the op's own part of the scene; use, share, read, where they are not
        those below. */
     bool (*open)(struct scene *scene, struct error *error);
@@ -44,8 +47,8 @@ struct scene_op {
     int written[4];     /* tensors that have the portable kernels' bytes; ends with 0 */
 };
 
-extern const struct scene_op attention_scene_op, onnx_scene_op, flow_scene_op, rows_scene_op,
-    gather_scene_op, scatter_scene_op;
+extern const struct scene_op attention_scene_op, attend_scene_op, onnx_scene_op, flow_scene_op,
+    rows_scene_op, gather_scene_op, scatter_scene_op;
 
 /* NULL: its runs are not timed. */
 const struct scene_op *scene_op_of(const struct spec *spec);

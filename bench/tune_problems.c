@@ -64,6 +64,10 @@ static const struct tune_kind index_step = {.op = &flow_scene_op,
                                             .which = STREAMS_8,
                                             .step = STEP_INDEX,
                                             .serves = has_scores};
+static const struct tune_kind attend_decode = {
+    .op = &attend_scene_op, .kernel = &decode_words, .rival = rival_read, .which = STREAMS_8};
+static const struct tune_kind attend_prefill = {
+    .op = &attend_scene_op, .kernel = &prefill_words, .rival = rival_add, .in_flops = true};
 static const struct tune_kind onnx_decode = {.op = &onnx_scene_op,
                                              .kernel = &decode_words,
                                              .rival = rival_read,
@@ -93,5 +97,7 @@ const struct tune_problem tune_problems[] = {
     {"index 4096", &index_step, {1, 0, 4096}},
     {"Attention 1 on 4096", &onnx_decode, {1, 1, 4096}},
     {"Attention 512 on 512", &onnx_prefill, {1, 512, 512}},
+    {"CacheAttend 1 on 4096", &attend_decode, {1, 1, 4096}},
+    {"CacheAttend 512 on 512", &attend_prefill, {1, 512, 512}},
     {NULL, NULL, {0, 0, 0}},
 };

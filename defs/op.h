@@ -95,6 +95,7 @@ struct op_tensor {
     int index; /* in the list */
     op_set in, out;
     op_set needed;            /* of those that take it: those that must */
+    op_set optional;          /* of those that give it: those whose runs may leave it out */
     struct op_condition when; /* else there is none */
     struct op_condition used; /* else it may be given, and is left alone */
     bool hint;                /* needed, and `kvmill run` makes it from others */

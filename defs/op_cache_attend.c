@@ -80,7 +80,6 @@ static const struct op_struct attributes = {
 /* ---- Tensors ---- */
 
 #define TENSOR(NAME, INDEX) .name = #NAME, .index = KVMILL_CACHE_ATTEND_##INDEX, .in = 1
-#define RESULT(NAME, INDEX) .name = #NAME, .index = KVMILL_CACHE_ATTEND_##INDEX, .out = 1
 #define NUMBERS             .type = "int64", .or_type = "int32"
 static const struct op_tensor tensors[] = {
     {TENSOR(query, QUERY), .needed = 1, .rows = true, .type = "T1", .shape = "B S H D | N H D",
@@ -110,18 +109,17 @@ static const struct op_tensor tensors[] = {
      .shape = "T | S T | H S T | B H S T", .help = "Hides keys, or is added to scores."},
     {TENSOR(alibi_slopes, ALIBI_SLOPES), .when = {{"is_alibi"}}, .type = "float32", .shape = "H",
      .help = "Slopes of query heads."},
-    {TENSOR(sinks, SINKS), .type = "T1", .or_type = "float32", .shape = "H",
-     .help = "A score of each head that no value belongs to."},
-    {RESULT(attn_output, ATTN_OUTPUT), .rows = true, .type = "T1", .wide_type = "output_T1",
-     .wide_when = {{"output_T1"}}, .shape = "B S H E | N H E", .help = "The result."},
-    {RESULT(lse, LSE), .type = "float32", .shape = "B S H | N H",
-     .help = "Logarithms of the sums of exp (score); may be left out."},
+    OP_SINKS(KVMILL_CACHE_ATTEND_SINKS, 1),
+    {OP_ATTN_OUTPUT(KVMILL_CACHE_ATTEND_ATTN_OUTPUT, 1, "output_T1", "output_T1"),
+     .shape = "B S H E | N H E"},
+    {OP_LSE(KVMILL_CACHE_ATTEND_LSE, 1), .optional = 1, .shape = "B S H | N H"},
 };
 
 const struct op kvmill_cache_attend_op = {
     .name = "CacheAttend",
     .family = OP_CACHE_ATTEND,
     .source = OP_OURS,
+    .named = true,
     .parts = {&attributes},
     OP_TENSORS(tensors),
     .help = "Attend over keys and values that are anywhere, written by anybody.",

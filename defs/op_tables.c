@@ -194,7 +194,7 @@ bool kvmill_op_holds(const struct op_struct *part, const void *base,
 
 enum op_presence kvmill_op_presence(const struct op *op, const void *base,
                                     const struct op_tensor *tensor) {
-    op_set bit = kvmill_op_bit(op), gives = tensor->out & ~tensor->in;
+    op_set bit = kvmill_op_bit(op), gives = tensor->out & ~tensor->in & ~tensor->optional;
     if (((tensor->in | tensor->out) & bit) == 0)
         return OP_ABSENT;
     if (!kvmill_op_holds(op->parts[0], base, &tensor->when))

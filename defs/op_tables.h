@@ -10,6 +10,19 @@
 #define OP_RANGES(TABLE)  .ranges = (TABLE), .range_count = sizeof(TABLE) / sizeof *(TABLE)
 #define OP_TENSORS(TABLE) .tensors = (TABLE), .tensor_count = sizeof(TABLE) / sizeof *(TABLE)
 
+/* Tensors that everything that attends describes alike. */
+#define OP_SINKS(INDEX, OPS)                                                                       \
+    {                                                                                              \
+        .name = "sinks", .index = (INDEX), .in = (OPS), .type = "T1", .or_type = "float32",        \
+        .shape = "H", .help = "A score of each head that no value belongs to."                     \
+    }
+#define OP_ATTN_OUTPUT(INDEX, OPS, WIDE_TYPE, WIDE_WHEN)                                           \
+    .name = "attn_output", .index = (INDEX), .out = (OPS), .rows = true, .type = "T1",             \
+    .wide_type = (WIDE_TYPE), .wide_when = {{WIDE_WHEN}}, .help = "The result."
+#define OP_LSE(INDEX, OPS)                                                                         \
+    .name = "lse", .index = (INDEX), .out = (OPS), .type = "float32",                              \
+    .help = "Logarithms of the sums of exp (score)."
+
 extern const char *const kvmill_mode_words[]; /* of slots: linear, circular */
 
 extern const struct op_struct kvmill_cache_attention_attributes;

@@ -92,6 +92,8 @@ static void print_shape(const char *shape) {
 static void print_tensor(const struct op *op, const struct op_tensor *tensor) {
     bool in = tensor->in != 0, out = tensor->out != 0;
     printf(".TP\n.BR %s \" (%s", tensor->name, in && out ? "in, out" : in ? "in" : "out");
+    if (tensor->optional != 0)
+        printf(", may be left out");
     if (tensor->type != NULL)
         printf("; %s", tensor->type);
     if (tensor->or_type != NULL)
@@ -180,15 +182,33 @@ static void print_structs(void) {
     printf("}\n\n");
 }
 
+static void print_tensor_row(const struct op_tensor *tensor, op_set bit) {
+    const char *in = tensor->in & bit ? "in" : "", *out = tensor->out & bit ? "out" : "";
+    if (!*in && !*out)
+        return;
+    printf("        Tensor(\"%s\", %d, \"%s%s\", \"%s\"", tensor->name, tensor->index, in, out,
+           tensor->type ? tensor->type : "");
+    if (tensor->wide_type != NULL)
+        printf(", \"%s\", \"%s\"", tensor->wide_type, tensor->wide_when.names[0]);
+    printf("),\n");
+}
+
 static void print_op(const struct op *op) {
-    op_set bit = kvmill_op_bit(op);
     printf("    \"%s\": [\n", op->name);
-    for (int i = 0; i < op->tensor_count; i++) {
-        const struct op_tensor *tensor = &op->tensors[i];
-        const char *in = tensor->in & bit ? "in" : "", *out = tensor->out & bit ? "out" : "";
-        if (*in || *out)
-            printf("        (\"%s\", %d, \"%s%s\", \"%s\"),\n", tensor->name, tensor->index, in,
-                   out, tensor->type ? tensor->type : "");
+    for (int i = 0; i < op->tensor_count; i++)
+        print_tensor_row(&op->tensors[i], kvmill_op_bit(op));
+    printf("    ],\n");
+}
+
+/* Ranges that hold whatever other members are. */
+static void print_ranges(const struct op *op) {
+    const struct op_struct *part = op->parts[0];
+    printf("    \"%s\": [\n", op->name);
+    for (int i = 0; i < part->range_count; i++) {
+        const struct op_range *range = &part->ranges[i];
+        if (range->ops & kvmill_op_bit(op) && !range->below && !range->when.names[0])
+            printf("        (\"%s\", %" PRId64 ", %" PRId64 "),\n", range->name, range->least,
+                   range->most);
     }
     printf("    ],\n");
 }
@@ -205,12 +225,23 @@ static void print_types(void) {
 static void print_python(void) {
     printf("\"\"\"What kvmill.h declares of ops, as their descriptions in defs/ have it.\n\n"
            "Printed by doc/describe_ops; not edited.\n\n"
-           "SPDX-License-Identifier: Apache-2.0\n\"\"\"\n\n");
+           "SPDX-License-Identifier: Apache-2.0\n\"\"\"\n\n"
+           "from typing import NamedTuple\n\n\n"
+           "class Tensor(NamedTuple):\n"
+           "    name: str\n"
+           "    index: int  # in the plan's list, or -1\n"
+           "    use: str  # \"in\", \"out\" or \"inout\"\n"
+           "    type: str  # a name, a member that tells it, or none\n"
+           "    wide: str = \"\"  # instead, where member wide_when is set\n"
+           "    wide_when: str = \"\"\n\n\n");
     print_types();
     print_structs();
-    printf("# op: tensors: (name, index in the plan's list or -1, \"in\", \"out\" or \"inout\", "
-           "type: a\n"
-           "# name, a member that tells it, or none)\n"
+    printf("# op: attributes of limited range: (name, least, most)\nRANGES = {\n");
+    for (int i = 0; kvmill_ops[i] != NULL; i++)
+        if (kvmill_ops[i]->parts[0]->range_count > 0)
+            print_ranges(kvmill_ops[i]);
+    printf("}\n\n"
+           "# op: tensors\n"
            "TENSORS = {\n");
     for (int i = 0; kvmill_ops[i] != NULL; i++)
         if (kvmill_ops[i]->family != OP_FLOW)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../defs/format.h"
+#include "../ops/extent.h"
 #include "m4.h"
 
 static const char *const terms[] = {"plain", "cap", "bias", "capbias", NULL};
@@ -114,10 +115,6 @@ static int64_t digits(const struct kernel *kernel) {
     return kernel->value[MATH] == KVMILL_MATH_FAST ? 2 : 3;
 }
 
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* ---- Definitions ---- */
 
 static bool define(const struct kernel *kernel, struct expansion *expansion) {
@@ -216,7 +213,7 @@ enum { FEW_ROWS = 32, MANY_ROWS = 96, MOST_ROWS = 128 };
 
 bool attend_kernels(const struct kvmill_attend_shape *shape, int64_t ratio, const struct isa *isa,
                     struct kernel_list *list, struct error *error) {
-    int64_t one = smaller(ratio, MOST_ROWS);
+    int64_t one = kvmill_min(ratio, MOST_ROWS);
     return add_kernel(shape, one, isa, list, error) &&
            (2 * one > FEW_ROWS || add_kernel(shape, FEW_ROWS, isa, list, error)) &&
            (2 * one > MANY_ROWS || add_kernel(shape, MANY_ROWS, isa, list, error));

@@ -215,7 +215,10 @@ enum { UNSET_QUANT_BIT = -1 }; /* value_quant_bit: as K's, with all that goes wi
 /* Types that are not given follow from those that are, V's from K's. */
 void attention_spec_complete(struct spec *spec);
 
-/* For the functions of a pack's header: heads and window in words. */
+/* For the functions of a pack's header: heads and window in words, with a spec's layers; heads 0:
+   it has no queries. */
+bool attention_define_heads(int64_t heads, int64_t kv_heads, int64_t head_dim, int64_t window,
+                            struct text *text);
 bool attention_define_comment(const struct spec *spec, struct text *text);
 
 /* Whether only the arrays of a run tell all there is to know. */

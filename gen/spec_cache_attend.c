@@ -1,7 +1,9 @@
 /* CacheAttend in spec files.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include "../defs/dtype.h"
 #include "../ops/cache_attend.h"
+#include "../ops/cache_attention.h"
 #include "attend_family.h"
 #include "spec_families.h"
 #include "spec_keys.h"
@@ -44,11 +46,39 @@ static bool kernels(const struct spec *spec, const struct isa *isa, struct kerne
     return done;
 }
 
+static void write(const struct spec *spec, json_t *object) {
+    spec_write_attributes(spec, object);
+    if (spec->name[0])
+        json_object_set_new(object, "name", json_string(spec->name));
+}
+
+/* ---- The function of a pack's header ---- */
+
+static bool define_comment(const struct spec *spec, struct text *text) {
+    const kvmill_cache_attend *op = &spec->cache_attend;
+    int64_t kv_heads = op->num_kv_heads ? op->num_kv_heads : op->num_heads;
+    return text_print(text, "Attention over any cache: ") &&
+           attention_define_heads(op->num_heads, kv_heads, op->key_head_dim,
+                                  kvmill_window_of(op->left_window_size), text) &&
+           text_print(text, ", K %s and V %s", kvmill_dtype_name(op->key_T2),
+                      kvmill_dtype_name(op->value_T2));
+}
+
+/* km_plan_function(NAME, STRUCT, OP, COMMENT, 0, MEMBERS) */
+static bool define_plan(const struct spec *spec, struct text *text) {
+    return spec->name[0] == '\0' ||
+           (text_print(text, "km_plan_function(«%s», «cache_attend», «cache_attend», «",
+                       spec->name) &&
+            define_comment(spec, text) && text_print(text, "», 0, «") &&
+            spec_define_members(spec, text) && text_print(text, "»)m4_dnl\n"));
+}
+
 const struct spec_family cache_attend_specs = {
     .part = part,
     .complete = complete,
-    .write = spec_write_attributes,
+    .write = write,
     .check = check,
     .kernels = kernels,
     .without_kernels = "no family of kernels takes its types",
+    .define_plan = define_plan,
 };

@@ -217,26 +217,30 @@ static bool kernels(const struct spec *spec, const struct isa *isa, struct kerne
 
 /* ---- The function of a pack's header ---- */
 
+bool attention_define_heads(int64_t heads, int64_t kv_heads, int64_t head_dim, int64_t window,
+                            struct text *text) {
+    bool done = heads == 0 ||
+                text_print(text, "%" PRId64 " query head%s on ", heads, heads == 1 ? "" : "s");
+    done = done && text_print(text, "%" PRId64 " KV head%s of %" PRId64, kv_heads,
+                              kv_heads == 1 ? "" : "s", head_dim);
+    return done && (window == 0 || text_print(text, ", a window of %" PRId64, window));
+}
+
 bool attention_define_comment(const struct spec *spec, struct text *text) {
     const kvmill_cache_attention *op = &spec->attention.op;
     const char *layers = spec->attention.layers;
     int64_t kv_heads = op->num_kv_heads ? op->num_kv_heads : op->num_heads;
-    bool done = !layers[0] || text_print(text, "Layers %s: ", layers);
-    if (has_scores(spec))
-        done = done && text_print(text, "%" PRId64 " query head%s on ", op->num_heads,
-                                  op->num_heads == 1 ? "" : "s");
-    done = done && text_print(text, "%" PRId64 " KV head%s of %" PRId64, kv_heads,
-                              kv_heads == 1 ? "" : "s", op->head_dim);
-    int64_t window = kvmill_window_of(op->left_window_size);
-    return done && (window == 0 || text_print(text, ", a window of %" PRId64, window));
+    return (!layers[0] || text_print(text, "Layers %s: ", layers)) &&
+           attention_define_heads(has_scores(spec) ? op->num_heads : 0, kv_heads, op->head_dim,
+                                  kvmill_window_of(op->left_window_size), text);
 }
 
-/* km_plan_function(NAME, OP, COMMENT, WHETHER LAYERS ARE COUNTED, MEMBERS) */
+/* km_plan_function(NAME, STRUCT, OP, COMMENT, WHETHER LAYERS ARE COUNTED, MEMBERS) */
 static bool define_plan(const struct spec *spec, struct text *text) {
     static const char *const ops[] = {"key_value_cache", "multi_head_attention",
                                       "multi_head_cache_attention"};
     return spec->name[0] == '\0' ||
-           (text_print(text, "km_plan_function(«%s», «%s», «", spec->name,
+           (text_print(text, "km_plan_function(«%s», «cache_attention», «%s», «", spec->name,
                        ops[attention_op_of(spec)]) &&
             attention_define_comment(spec, text) && text_print(text, "», %d, «", has_cache(spec)) &&
             spec_define_members(spec, text) && text_print(text, "»)m4_dnl\n"));

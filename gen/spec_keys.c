@@ -257,16 +257,17 @@ void spec_write_shapes(const struct spec *spec, json_t *object) {
 
 /* ---- The functions of a pack's header ---- */
 
-static const char *code_word(DLDataType type) {
-    return type.code == kDLFloat    ? "kDLFloat"
-           : type.code == kDLBfloat ? "kDLBfloat"
-           : type.code == kDLInt    ? "kDLInt"
-                                    : "kDLUInt";
-}
-
+/* Codes that DLPack has no words for, as of float8, are numbers. */
 static bool define_type(const char *name, DLDataType type, struct text *text) {
-    return type.bits == 0 ||
-           text_print(text, "km_set_type(«%s», «%s», «%d»)", name, code_word(type), type.bits);
+    static const char *const words[] = {[kDLInt] = "kDLInt",
+                                        [kDLUInt] = "kDLUInt",
+                                        [kDLFloat] = "kDLFloat",
+                                        [kDLBfloat] = "kDLBfloat"};
+    bool has_word = type.code < sizeof words / sizeof *words && words[type.code] != NULL;
+    char number[8];
+    snprintf(number, sizeof number, "%d", type.code);
+    return type.bits == 0 || text_print(text, "km_set_type(«%s», «%s», «%d»)", name,
+                                        has_word ? words[type.code] : number, type.bits);
 }
 
 static bool define_member(const struct op_member *member, const void *at, struct text *text) {

@@ -2,9 +2,11 @@
 #include "attributes.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "../defs/dtype.h"
 #include "fail.h"
 
 enum { MOST_ITEMS = 64 }; /* of a list of axes */
@@ -117,4 +119,23 @@ kvmill_status kvmill_check_members(enum op_family family, int number, const void
                                    kvmill_error *error) {
     const struct op *op = kvmill_op_of(family, number);
     return kvmill_check_attributes(op, op->parts[0], base, error);
+}
+
+kvmill_status kvmill_check_factor(const char *name, double value, kvmill_error *error) {
+    if (value >= 0 && isfinite((float)value))
+        return KVMILL_OK;
+    return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "%s is %g; accepted: 0 or more, a finite float32",
+                       name, value);
+}
+
+kvmill_status kvmill_refuse_member_type(const char *prefix, const char *name, DLDataType type,
+                                        const char *accepted, kvmill_error *error) {
+    return kvmill_fail(error, KVMILL_E_DTYPE, "%s%s is %s; accepted: %s", prefix, name,
+                       kvmill_dtype_name(type), accepted);
+}
+
+const char *kvmill_list_activations(char text[KVMILL_WORDS_SIZE]) {
+    const char *words[KVMILL_MOST_FORMATS + 1];
+    kvmill_activation_words(words);
+    return kvmill_list_words(words, "", text);
 }

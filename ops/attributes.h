@@ -4,6 +4,7 @@
 #ifndef KVMILL_OPS_ATTRIBUTES_H
 #define KVMILL_OPS_ATTRIBUTES_H
 
+#include "../defs/format.h"
 #include "../defs/op.h"
 
 /* Ranges, words and versions of the members of one of the op's structs. */
@@ -18,5 +19,15 @@ kvmill_status kvmill_check_members(enum op_family family, int number, const void
    called `open`, whose items may be unknown; or NULL. */
 kvmill_status kvmill_check_axis_lists(enum op_family family, const void *base, const char *open,
                                  kvmill_error *error);
+
+/* A number that is not negative, and finite as the float32 it is used as. */
+kvmill_status kvmill_check_factor(const char *name, double value, kvmill_error *error);
+
+/* PREFIX NAME is TYPE; accepted: ACCEPTED */
+kvmill_status kvmill_refuse_member_type(const char *prefix, const char *name, DLDataType type,
+                                        const char *accepted, kvmill_error *error);
+
+/* "float32, float16, bfloat16": the types of activations. */
+const char *kvmill_list_activations(char text[KVMILL_WORDS_SIZE]);
 
 #endif

@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "../defs/dtype.h"
 #include "attributes.h"
@@ -28,7 +30,7 @@ struct kvmill_attend_tensor kvmill_cache_attend_tensor(const kvmill_cache_attend
         other = (DLDataType){kDLUInt, 8, 1};
     return (struct kvmill_attend_tensor){
         .name = tensor->name,
-        .needed = presence == OP_REQUIRED && index != KVMILL_CACHE_ATTEND_LSE,
+        .needed = presence == OP_REQUIRED,
         .absent = presence == OP_ABSENT,
         .output = kvmill_op_gives(known, op, tensor),
         .rows = tensor->rows,
@@ -86,12 +88,6 @@ float kvmill_cache_attend_slope(const kvmill_cache_attend *op, int64_t head) {
 
 /* ---- Types ---- */
 
-static kvmill_status refuse_type(const char *name, DLDataType type, const char *accepted,
-                                 kvmill_error *error) {
-    return kvmill_fail(error, KVMILL_E_DTYPE, "%s is %s; accepted: %s", name,
-                       kvmill_dtype_name(type), accepted);
-}
-
 /* What is added to scores must be exact in the kernels' type. */
 static bool wants_float32(const kvmill_cache_attend *op) {
     bool same = !kvmill_cache_attend_is_masked(op) || kvmill_dtype_equal(op->mask_T1, bool_type) ||
@@ -102,14 +98,16 @@ static bool wants_float32(const kvmill_cache_attend *op) {
 static kvmill_status check_types(const kvmill_cache_attend *op,
                                  struct kvmill_cache_geometry *geometry, kvmill_error *error) {
     bool has_output = op->output_T1.bits != 0;
+    char activations[KVMILL_WORDS_SIZE], accepted[KVMILL_WORDS_SIZE + 8];
+    snprintf(accepted, sizeof accepted, "bool, %s", kvmill_list_activations(activations));
     if (!kvmill_is_activation(kvmill_element_of(op->T1)))
-        return refuse_type("T1", op->T1, "float32, float16, bfloat16", error);
+        return kvmill_refuse_member_type("", "T1", op->T1, activations, error);
     if (has_output && !kvmill_dtype_equal(op->output_T1, op->T1) &&
         !kvmill_dtype_equal(op->output_T1, float32_type))
-        return refuse_type("output_T1", op->output_T1, "T1's, float32", error);
+        return kvmill_refuse_member_type("", "output_T1", op->output_T1, "T1's, float32", error);
     if (kvmill_cache_attend_is_masked(op) && !kvmill_dtype_equal(op->mask_T1, bool_type) &&
         !kvmill_is_activation(kvmill_element_of(op->mask_T1)))
-        return refuse_type("mask_T1", op->mask_T1, "bool, float16, bfloat16, float32", error);
+        return kvmill_refuse_member_type("", "mask_T1", op->mask_T1, accepted, error);
     geometry->activation = wants_float32(op) ? KVMILL_F32 : kvmill_element_of(op->T1);
     return KVMILL_OK;
 }
@@ -145,16 +143,11 @@ static kvmill_status check_formats(const kvmill_cache_attend *op,
 
 static kvmill_status check_scores(const kvmill_cache_attend *op,
                                   struct kvmill_cache_geometry *geometry, kvmill_error *error) {
-    const struct {
-        const char *name;
-        double value;
-    } factors[] = {
-        {"softmax_scale", op->softmax_scale}, {"softcap", op->softcap}, {"max_bias", op->max_bias}};
-    for (size_t i = 0; i < sizeof factors / sizeof *factors; i++)
-        if (!(factors[i].value >= 0) || !isfinite((float)factors[i].value))
-            return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
-                               "%s is %g; accepted: 0 or more, a finite float32", factors[i].name,
-                               factors[i].value);
+    kvmill_status status = kvmill_check_factor("softmax_scale", op->softmax_scale, error);
+    if (status == KVMILL_OK)
+        status = kvmill_check_factor("softcap", op->softcap, error);
+    if (status == KVMILL_OK)
+        status = kvmill_check_factor("max_bias", op->max_bias, error);
     bool fast = op->math != NULL && strcmp(op->math, "fast") == 0;
     geometry->math = fast ? KVMILL_MATH_FAST : KVMILL_MATH_F32;
     geometry->causal = op->is_causal != 0;
@@ -163,7 +156,7 @@ static kvmill_status check_scores(const kvmill_cache_attend *op,
     geometry->page_size = op->page_size;
     geometry->scale =
         op->softmax_scale == 0 ? 1 / sqrt((double)op->key_head_dim) : op->softmax_scale;
-    return KVMILL_OK;
+    return status;
 }
 
 kvmill_status kvmill_cache_attend_check(const kvmill_cache_attend *op,

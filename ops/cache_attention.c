@@ -65,19 +65,11 @@ static kvmill_status check_alibi(const kvmill_cache_attention *op,
 
 /* ---- Scores ---- */
 
-/* Not negative, and finite as the float32 it is used as. */
-static kvmill_status check_factor(const char *name, double value, kvmill_error *error) {
-    if (value >= 0 && isfinite((float)value))
-        return KVMILL_OK;
-    return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "%s is %g; accepted: 0 or more, a finite float32",
-                       name, value);
-}
-
 static kvmill_status check_scores(const kvmill_cache_attention *op,
                                   struct kvmill_cache_geometry *geometry, kvmill_error *error) {
-    kvmill_status status = check_factor("softmax_scale", op->softmax_scale, error);
+    kvmill_status status = kvmill_check_factor("softmax_scale", op->softmax_scale, error);
     if (status == KVMILL_OK)
-        status = check_factor("softcap", op->softcap, error);
+        status = kvmill_check_factor("softcap", op->softcap, error);
     bool fast = op->math != NULL && strcmp(op->math, "fast") == 0;
     geometry->math = fast ? KVMILL_MATH_FAST : KVMILL_MATH_F32;
     geometry->causal = op->is_causal != 0;
@@ -89,22 +81,10 @@ static kvmill_status check_scores(const kvmill_cache_attention *op,
 
 /* ---- Types ---- */
 
-static const char *list_activations(char text[KVMILL_WORDS_SIZE]) {
-    const char *words[KVMILL_MOST_FORMATS + 1];
-    kvmill_activation_words(words);
-    return kvmill_list_words(words, "", text);
-}
-
 static const char *list_formats(int scales, char text[KVMILL_WORDS_SIZE]) {
     const char *words[KVMILL_MOST_FORMATS + 1];
     kvmill_format_words(scales, words);
     return kvmill_list_words(words, "", text);
-}
-
-static kvmill_status refuse_type(const char *prefix, const char *name, DLDataType type,
-                                 const char *accepted, kvmill_error *error) {
-    return kvmill_fail(error, KVMILL_E_DTYPE, "%s%s is %s; accepted: %s", prefix, name,
-                       kvmill_dtype_name(type), accepted);
 }
 
 static kvmill_status check_activation(const kvmill_cache_attention *op,
@@ -115,7 +95,7 @@ static kvmill_status check_activation(const kvmill_cache_attention *op,
     if (kvmill_is_activation(geometry->activation) || (raw && geometry->activation == KVMILL_I8))
         return KVMILL_OK;
     return kvmill_fail(error, KVMILL_E_DTYPE, "T1 is %s; accepted: %s%s", kvmill_dtype_name(op->T1),
-                       list_activations(accepted), raw ? ", int8" : "");
+                       kvmill_list_activations(accepted), raw ? ", int8" : "");
 }
 
 /* ---- Formats of K and V ---- */
@@ -151,7 +131,8 @@ static kvmill_status check_blocks(const struct kvmill_side *side, struct kvmill_
                            "; accepted with cache_format \"%s\": multiples of %d",
                            side->prefix, side->dim, side->format, parts->block);
     if (!kvmill_dtype_equal(side->T2, parts->dtype))
-        return refuse_type(side->prefix, "T2", side->T2, "uint8, with a cache_format", error);
+        return kvmill_refuse_member_type(side->prefix, "T2", side->T2, "uint8, with a cache_format",
+                                         error);
     return KVMILL_OK;
 }
 
@@ -186,10 +167,11 @@ static kvmill_status check_quantised(const struct kvmill_side *side, struct kvmi
     format->quant_group = side->quant_group <= side->dim ? (int32_t)side->quant_group : 0;
     if (!kvmill_dtype_equal(side->T2, parts->dtype)) {
         snprintf(accepted, sizeof accepted, "%s, with quant_bit %d", parts->word, parts->bits);
-        return refuse_type(side->prefix, "T2", side->T2, accepted, error);
+        return kvmill_refuse_member_type(side->prefix, "T2", side->T2, accepted, error);
     }
     if (!kvmill_is_activation(format->scale))
-        return refuse_type(side->prefix, "T3", side->T3, list_activations(accepted), error);
+        return kvmill_refuse_member_type(side->prefix, "T3", side->T3,
+                                         kvmill_list_activations(accepted), error);
     return check_group(side, format, error);
 }
 

@@ -1,5 +1,5 @@
-/* Products and sums of extents and strides, which may be anything that a caller writes: they are
-   defined whatever comes out, and say when it does not fit.
+/* Extents and strides, which may be anything that a caller writes: the smaller and the larger of
+   two; products and sums, which are defined whatever comes out, and say when it does not fit.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_EXTENT_H
@@ -8,6 +8,14 @@
 #include <stdbool.h>
 
 #include <kvmill.h>
+
+static inline int64_t kvmill_min(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static inline int64_t kvmill_max(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
 
 /* `overflow` is set where the result does not fit, and stays set. */
 static inline int64_t kvmill_times(int64_t a, int64_t b, bool *overflow) {

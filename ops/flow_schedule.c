@@ -5,9 +5,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "flow_schedule.h"
 
-static int most(int a, int b) {
-    return a > b ? a : b;
-}
+#include "extent.h"
 
 bool kvmill_flow_is_over_pages(const struct kvmill_flow_step *step) {
     const struct kvmill_flow_kind *kind = kvmill_flow_kind_at(step->code);
@@ -18,11 +16,11 @@ bool kvmill_flow_is_over_pages(const struct kvmill_flow_step *step) {
 static void set_stage(const struct kvmill_flow_step *step, struct flow_schedule *schedule) {
     int stage = 0;
     for (int i = 0; i < 2 && step->input[i] >= 0; i++)
-        stage = most(stage, schedule->stage[step->input[i]]);
+        stage = (int)kvmill_max(stage, schedule->stage[step->input[i]]);
     stage += kvmill_flow_is_over_pages(step);
     if (step->output >= 0)
         schedule->stage[step->output] = stage;
-    schedule->stages = most(schedule->stages, stage + 1);
+    schedule->stages = (int)kvmill_max(schedule->stages, stage + 1);
 }
 
 /* An input of a page can be loaded again. */

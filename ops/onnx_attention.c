@@ -126,21 +126,16 @@ static kvmill_status check_precision(const struct checked *checked) {
 
 /* A negative scale has no square root, which the standard multiplies Q and K by; a negative cap is
    none in one place of the standard and one in another. */
-static kvmill_status check_factor(const struct checked *checked, const char *name, double value) {
-    if (value >= 0 && isfinite((float)value))
-        return KVMILL_OK;
-    return kvmill_fail(checked->error, KVMILL_E_ATTRIBUTE,
-                       "%s is %g; accepted: 0 or more, a finite float32", name, value);
-}
-
 static kvmill_status check_attributes(const struct checked *checked) {
     kvmill_status status =
         kvmill_check_members(OP_ATTENTION, checked->geometry.step, checked->op, checked->error);
     if (status == KVMILL_OK)
         status = check_precision(checked);
     if (status == KVMILL_OK)
-        status = check_factor(checked, "scale", checked->op->scale);
-    return status == KVMILL_OK ? check_factor(checked, "softcap", checked->op->softcap) : status;
+        status = kvmill_check_factor("scale", checked->op->scale, checked->error);
+    return status == KVMILL_OK
+               ? kvmill_check_factor("softcap", checked->op->softcap, checked->error)
+               : status;
 }
 
 /* ---- Types ---- */

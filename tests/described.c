@@ -169,7 +169,6 @@ static const struct described_tensor attend_tensors[] = {
     {.name = "query_starts", .step = "S"},
     {.name = "key_positions", .shape = "B C"},
     {.name = "attn_mask", .loose = true},
-    {.name = "lse", .spare = true},
     {.name = NULL},
 };
 
@@ -299,9 +298,9 @@ static const struct described_tensor flow_tensors[] = {
     {.name = "page_indptr", .step = "1"},
     {.name = "page_ids", .shape = "B", .step = "1"},
     {.name = "slot_mapping", .step = "SIZE"},
-    {.name = "sel_indptr", .step = "1", .spare = true},
-    {.name = "sel", .shape = "B*R", .spare = true},
-    {.name = "block_ids", .shape = "B*R", .spare = true},
+    {.name = "sel_indptr", .step = "1"},
+    {.name = "sel", .shape = "B*R"},
+    {.name = "block_ids", .shape = "B*R"},
     {.name = NULL},
 };
 

@@ -16,7 +16,6 @@ struct described_tensor {
     const char *shape;        /* in words */
     const char *first, *step; /* integers: their values, in words; NULL: 0 */
     bool given;               /* optional, and the call needs it */
-    bool spare;               /* an output that a run may leave out */
     bool loose;               /* the first dim may be any that has room */
 };
 

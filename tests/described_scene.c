@@ -155,7 +155,7 @@ static void give_tensors(struct scene *scene, int64_t optional_once_in) {
     for (int i = 0; i < scene->op->tensor_count; i++) {
         const struct op_tensor *tensor = &scene->op->tensors[i];
         enum op_presence presence = kvmill_op_presence(scene->op, &scene->base, tensor);
-        bool extra = described_tensor(scene, tensor)->given ||
+        bool extra = described_tensor(scene, tensor)->given || tensor->optional != 0 ||
                      (optional_once_in > 0 && dice_once_in(scene->dice, optional_once_in));
         if (tensor->index < scene->by->count &&
             (presence == OP_REQUIRED || (presence == OP_OPTIONAL && extra)))

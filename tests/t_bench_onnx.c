@@ -1,5 +1,6 @@
-/* What `kvmill bench` and `kvmill tune` measure of ONNX Attention: which sizes a spec has, how much
-   there is to do, runs on tensors of every form, and that kernels that are wrong are found.
+/* What `kvmill bench` and `kvmill tune` measure of ONNX Attention and of CacheAttend: which sizes a
+   spec has, how much there is to do, runs on tensors of every form, and that kernels that are wrong
+   are found.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
@@ -20,6 +21,10 @@ enum { SMALL_ROTATION = 1 << 20 };
     "\"Q\": [\"?\", 4, \"?\", 32], \"K\": [\"?\", 2, \"?\", 32], \"V\": [\"?\", 2, \"?\", 16]"
 #define PASTS  ", \"past_key\": [\"?\", 2, \"?\", 32], \"past_value\": [\"?\", 2, \"?\", 16]"
 #define NONPAD ", \"nonpad_kv_seqlen\": [\"?\"]"
+#define ANY                                                                                        \
+    "{\"op\": \"CacheAttend\", \"T1\": \"float16\", \"num_heads\": 4, \"num_kv_heads\": 2, "       \
+    "\"key_head_dim\": 32, "
+#define SHORT_VALUES "\"value_head_dim\": 16, \"key_T2\": \"float16\""
 
 /* ---- Specs ---- */
 
@@ -62,6 +67,18 @@ static const struct work works[] = {
      "{\"op\": \"TensorScatterAttention\", \"is_causal\": 1, \"mode\": \"circular\", " HALVES SHAPES
          PASTS NONPAD "}",
      4096.0 * ROW, 4096.0 * PAIR, 512.0 * ROW, 512.0 * 513 / 2 * PAIR},
+    {"any cache", ANY SHORT_VALUES "}", 4096.0 * ROW, 4096.0 * PAIR, 512.0 * ROW,
+     512.0 * 512 * PAIR},
+    {"any cache, slopes, which hide nothing", ANY SHORT_VALUES ", \"is_alibi\": true}",
+     4096.0 * ROW, 4096.0 * PAIR, 512.0 * ROW, 512.0 * 512 * PAIR},
+    {"any cache, causal in a window", ANY SHORT_VALUES ", \"is_causal\": true, \"window\": 100}",
+     100.0 * ROW, 100.0 * PAIR, 512.0 * ROW, (100 * 101 / 2 + 412 * 100.0) * PAIR},
+    {"any cache, windows to both sides", ANY SHORT_VALUES ", \"window\": 10, \"right_window\": 5}",
+     10.0 * ROW, 10.0 * PAIR, 512.0 * ROW, (512 * 15 - 9 * 10 / 2.0 - 5 * 6 / 2.0) * PAIR},
+    {"any cache, codes with scales, and blocks",
+     ANY "\"key_quant_bit\": 8, \"key_quant_group\": 8, \"key_T2\": \"int8\", "
+         "\"key_T3\": \"float16\", \"value_T2\": \"uint8\", \"value_cache_format\": \"q5_1\"}",
+     4096.0 * 2 * (32 + 8 + 24), 4096.0 * 512, 512.0 * 2 * (32 + 8 + 24), 512.0 * 512 * 512},
     {"double", "{\"op\": \"Attention\", \"opset\": 24, \"T1\": \"float64\", " SHAPES "}", 0, 0, 0,
      0},
     {"no shapes", "{\"op\": \"Attention\", \"opset\": 24, \"T1\": \"float16\"}", 0, 0, 0, 0},
@@ -71,7 +88,7 @@ static bool is_worth(const struct spec *spec, const struct run_size *size, doubl
                      double flops) {
     static struct scene scene;
     struct scene_call call;
-    if (!onnx_serves(spec, size))
+    if (spec_is(spec, OP_ATTENTION) && !onnx_serves(spec, size))
         return bytes == 0 && flops == 0;
     bool done = scene_open(&scene, spec, size, SMALL_ROTATION, false, &error), same = false;
     if (done) {
@@ -106,7 +123,7 @@ static int bench(const char *text, int threads) {
     struct spec_list list;
     open_spec(text, &list);
     results.count = 0;
-    bool done = bench_onnx(list.items, &setting, &results, &error);
+    bool done = bench_spec(list.items, &setting, &results, &error);
     spec_list_free(&list);
     if (!done)
         diag("%s", error.text);
@@ -164,9 +181,23 @@ static void test_forms(void) {
     ok(results.items[0].limit != NULL && results.items[0].bar == 0, "  a limit, and no bar");
 }
 
+static void test_any_cache(void) {
+    ok(bench(ANY "\"key_quant_bit\": 4, \"key_quant_group\": 8, \"key_T2\": \"int4\", "
+                 "\"key_T3\": \"float32\", \"mask_T1\": \"bfloat16\", \"output_T1\": "
+                 "\"float32\"}",
+             2) == 6,
+       "CacheAttend: two sizes, by one thread, by two, and these compared: %s",
+       results.count > 0 ? results.items[0].what : error.text);
+    ok(strcmp(results.items[0].what, "CacheAttend 4/2 x 32 int4 g8, batch 1, 1 on 4096") == 0 &&
+           results.items[0].limit != NULL && results.items[0].bytes > 0 &&
+           results.items[3].flops > 0,
+       "  against reading and multiply-adds");
+}
+
 /* A note on standard error says so. */
 static void test_left_out(void) {
-    ok(bench(works[8].text, 1) == 0, "double: nothing is timed");
+    const struct work *last = &works[sizeof works / sizeof *works - 1];
+    ok(bench(last[-1].text, 1) == 0, "double: nothing is timed");
     ok(bench("{\"op\": \"Attention\", \"opset\": 24, \"T1\": \"float32\", \"Q\": [2, 3, 4, 8], "
              "\"K\": [2, 3, 6, 8], \"V\": [2, 3, 6, 8], \"past_key\": [2, 3, 2, 8], "
              "\"past_value\": [2, 3, 2, 8]}",
@@ -176,7 +207,7 @@ static void test_left_out(void) {
 
 /* ---- Kernels that are wrong ---- */
 
-static bool check(const kvmill_pack *pack) {
+static bool check(const char *text, const kvmill_pack *pack) {
     const kvmill_plan_options options = {
         .struct_size = sizeof options, .packs = &pack, .pack_count = 1, .threads = 2};
     struct spec_list list;
@@ -185,9 +216,7 @@ static bool check(const kvmill_pack *pack) {
     struct owned_plan plan = {0};
     struct pool *pool = pool_open(2);
     const struct run_size size = {2, 3, 70};
-    open_spec("{\"op\": \"Attention\", " HALVES "\"Q\": [\"?\", 4, \"?\", 32], "
-              "\"K\": [\"?\", 2, \"?\", 32], \"V\": [\"?\", 2, \"?\", 32]" NONPAD "}",
-              &list);
+    open_spec(text, &list);
     bool right = scene_open(&scene, list.items, &size, SMALL_ROTATION, false, &error) &&
                  scene_plan(&scene, STEP_RUN, &options, &plan, &error);
     scene_call_open(&call, &scene, STEP_RUN, &size, &plan, pool);
@@ -204,9 +233,15 @@ static void test_checks(void) {
     static const kvmill_pack none = {.abi = KVMILL_KERNEL_ABI, .name = "none"};
     static const kvmill_pack bad = {
         .abi = KVMILL_KERNEL_ABI, .count = 1, .name = "bad", .kernels = kernels, .manifest = ""};
-    ok(check(&none), "attention that is right");
-    ok(!check(&bad) && strstr(error.text, "an output is ") != NULL,
-       "attention that is wrong is found: %s", error.text);
+    static const char *const texts[] = {
+        "{\"op\": \"Attention\", " HALVES "\"Q\": [\"?\", 4, \"?\", 32], "
+        "\"K\": [\"?\", 2, \"?\", 32], \"V\": [\"?\", 2, \"?\", 32]" NONPAD "}",
+        ANY "\"key_T2\": \"float16\"}"};
+    for (int i = 0; i < 2; i++) {
+        ok(check(texts[i], &none), "attention that is right");
+        ok(!check(texts[i], &bad) && strstr(error.text, "an output is ") != NULL,
+           "attention that is wrong is found: %s", error.text);
+    }
 }
 
 int main(void) {
@@ -215,7 +250,9 @@ int main(void) {
     test_checks();
     if (getenv("KVMILL_TEST_SLOW") != NULL)
         skip_test("cases: too slow here");
-    else
+    else {
         test_forms();
+        test_any_cache();
+    }
     return done_testing();
 }

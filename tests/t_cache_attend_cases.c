@@ -274,7 +274,7 @@ static const struct refusal {
      odd_kv_heads},
     {"T1 is int8; accepted: float32, float16, bfloat16", KVMILL_E_DTYPE, query_of_codes},
     {"output_T1 is float16; accepted: T1's, float32", KVMILL_E_DTYPE, long_output},
-    {"mask_T1 is int64; accepted: bool, float16, bfloat16, float32", KVMILL_E_DTYPE,
+    {"mask_T1 is int64; accepted: bool, float32, float16, bfloat16", KVMILL_E_DTYPE,
      mask_of_integers},
     {"key_quant_group is 0; accepted: divisors of key_head_dim, 64", KVMILL_E_ATTRIBUTE, no_group},
     {"softcap is -1; accepted: 0 or more, a finite float32", KVMILL_E_ATTRIBUTE, small_softcap},

@@ -250,9 +250,17 @@ static void bend_call(struct bent *bent, struct counts *counts) {
     expect_refusal(bent, &bent->dl, "the first extent", true, counts);
 }
 
+/* A plan that knows of an output has it in every run. */
+static bool is_demanded(const struct bent *bent) {
+    const struct op *op = bent->scene->op;
+    const struct op_member *planned = kvmill_op_member(op->parts[0], bent->tensor->name);
+    return (bent->tensor->optional & kvmill_op_bit(op)) == 0 ||
+           (planned != NULL && planned->kind == OP_TENSOR);
+}
+
 static void bend_tensor(struct bent *bent, struct counts *counts) {
     static const DLDataType wide = {kDLFloat, 64, 1};
-    if (!described_tensor(bent->scene, bent->tensor)->spare)
+    if (is_demanded(bent))
         expect_refusal(bent, NULL, "NULL", false, counts);
     bend(bent);
     bent->dl.dtype = wide;
@@ -290,7 +298,8 @@ static void bend_tensors(struct scene *scene, const kvmill_plan *plan, struct co
             continue;
         if (presence == OP_ABSENT)
             give_surplus(&bent, counts);
-        else if (presence == OP_REQUIRED && scene->tensors[bent.tensor->index] != NULL)
+        else if (scene->tensors[bent.tensor->index] != NULL &&
+                 (presence == OP_REQUIRED || bent.tensor->optional != 0))
             bend_tensor(&bent, counts);
         else if (presence == OP_REQUIRED)
             bail_out("%s: nobody says the shape of %s", scene->op->name, bent.tensor->name);

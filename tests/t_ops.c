@@ -75,8 +75,8 @@ static bool knows_type(const struct op *op, const char *type) {
 }
 
 static bool has_shape(const char *shape) {
-    static const struct op_dim words[] = {{"B", 2},   {"S", 3},  {"H", 4}, {"D", 5}, {"E", 6},
-                                          {"KVH", 2}, {"T", 7},  {"Q", 8}, {"P", 9}, {"R", 1},
+    static const struct op_dim words[] = {{"B", 2},   {"S", 3},  {"H", 4},  {"D", 5}, {"E", 6},
+                                          {"KVH", 2}, {"T", 7},  {"Q", 8},  {"P", 9}, {"R", 1},
                                           {"G", 10},  {"N", 11}, {"M", 12}, {NULL, 0}};
     int64_t dims[OP_MOST_RANK];
     if (shape == NULL)
@@ -99,7 +99,7 @@ static bool is_described(const struct op *op, const struct op_tensor *tensor) {
                  knows_type(op, tensor->wide_type);
     return conditions && types && has_shape(tensor->shape) && has_shape(tensor->dynamic_shape) &&
            (tensor->in | tensor->out) != 0 && (tensor->needed & ~tensor->in) == 0 &&
-           tensor->help != NULL;
+           (tensor->optional & ~tensor->out) == 0 && tensor->help != NULL;
 }
 
 static void test_op_tensors(const struct op *op) {

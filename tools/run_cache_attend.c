@@ -16,9 +16,8 @@ static bool make_outputs(const struct spec *spec, struct arrays *arrays, struct 
     for (int d = 0; d + 1 < rank; d++)
         dims[d] = query->shape[d];
     dims[rank - 1] = op->value_head_dim ? op->value_head_dim : op->key_head_dim;
-    bool wants_lse = arrays->output[KVMILL_CACHE_ATTEND_LSE] != NULL;
     return described_make(&described, KVMILL_CACHE_ATTEND_ATTN_OUTPUT, dims, rank, arrays, error) &&
-           (!wants_lse ||
+           (!run_makes(spec, arrays, KVMILL_CACHE_ATTEND_LSE) ||
             described_make(&described, KVMILL_CACHE_ATTEND_LSE, dims, rank - 1, arrays, error));
 }
 

@@ -157,13 +157,13 @@ static int find_tensor(const struct spec *spec, const char *name, bool is_output
 /* What the op calls its tensors is what running it calls them. */
 static bool check_names(const struct onnx_call *call, const struct spec *spec,
                         struct error *error) {
-    for (int i = 0; i < MOST_ONNX_TENSORS; i++) {
-        const char *input = call->op->inputs[i], *output = call->op->outputs[i];
-        if ((onnx_input(call, i) && find_tensor(spec, input, false) < 0) ||
-            (onnx_output(call, i) && find_tensor(spec, output, true) < 0))
-            return fail(error, EXIT_BUG, "%s: tensor %d has no place in a run", spec->where, i);
-    }
-    return true;
+    const char *name;
+    bool known = true;
+    for (int i = 0; (name = onnx_input_name(call, i)) != NULL; i++)
+        known = known && (onnx_input(call, i) == NULL || find_tensor(spec, name, false) >= 0);
+    for (int i = 0; (name = onnx_output_name(call, i)) != NULL; i++)
+        known = known && (onnx_output(call, i) == NULL || find_tensor(spec, name, true) >= 0);
+    return known || fail(error, EXIT_BUG, "%s: a tensor has no place in a run", spec->where);
 }
 
 static bool add_spec(struct execution *run, int node, struct error *error) {
@@ -208,13 +208,13 @@ struct step {
 };
 
 static bool set_inputs(struct execution *run, struct step *step, struct error *error) {
-    const char *const *names = step->call.op->inputs;
-    for (int i = 0; names[i] != NULL; i++) {
+    const char *name;
+    for (int i = 0; (name = onnx_input_name(&step->call, i)) != NULL; i++) {
         const struct onnx_value *value = onnx_input(&step->call, i);
         if (value == NULL)
             continue;
         const struct npy *npy = array_of(run, value, error);
-        int tensor = find_tensor(step->spec, names[i], false);
+        int tensor = find_tensor(step->spec, name, false);
         if (npy == NULL || !array_borrow(npy, &step->arrays.tensor[tensor], error))
             return false;
     }
@@ -223,10 +223,10 @@ static bool set_inputs(struct execution *run, struct step *step, struct error *e
 
 /* Outputs that the node names are wanted. */
 static void name_outputs(struct step *step) {
-    const char *const *names = step->call.op->outputs;
-    for (int i = 0; names[i] != NULL; i++)
+    const char *name;
+    for (int i = 0; (name = onnx_output_name(&step->call, i)) != NULL; i++)
         if (onnx_output(&step->call, i) != NULL)
-            step->arrays.output[find_tensor(step->spec, names[i], true)] = names[i];
+            step->arrays.output[find_tensor(step->spec, name, true)] = name;
 }
 
 static bool replace(struct npy *view, const struct npy *with, struct error *error) {
@@ -237,7 +237,7 @@ static bool replace(struct npy *view, const struct npy *with, struct error *erro
 static bool set_data(struct step *step, struct error *error) {
     const struct tensor_shape *shape = window_data(step->spec);
     struct npy *data =
-        &step->arrays.tensor[find_tensor(step->spec, step->call.op->inputs[0], false)];
+        &step->arrays.tensor[find_tensor(step->spec, onnx_input_name(&step->call, 0), false)];
     if (!array_leads(shape, data))
         return true;
     if (!spec_is(step->spec, OP_GATHER) &&
@@ -247,7 +247,7 @@ static bool set_data(struct step *step, struct error *error) {
 }
 
 static bool set_indices(struct step *step, struct error *error) {
-    int tensor = find_tensor(step->spec, step->call.op->inputs[1], false);
+    int tensor = find_tensor(step->spec, onnx_input_name(&step->call, 1), false);
     struct npy *indices = &step->arrays.tensor[tensor];
     return array_copy(indices, &step->indices, error) &&
            onnx_wrap_indices(&step->call, step->spec, &step->indices.tensor, error) &&
@@ -256,7 +256,7 @@ static bool set_indices(struct step *step, struct error *error) {
 
 /* Preparing has made a result; in place it is not wanted. */
 static bool set_result(struct step *step, struct error *error) {
-    int tensor = find_tensor(step->spec, step->call.op->outputs[0], true);
+    int tensor = find_tensor(step->spec, onnx_output_name(&step->call, 0), true);
     struct npy *result = &step->arrays.tensor[tensor];
     DLDataType dtype = result->tensor.dtype;
     if (!is_given(&step->whole))
@@ -290,11 +290,11 @@ static void take_result(struct step *step, int tensor, struct npy *value) {
 }
 
 static void take_results(struct execution *run, struct step *step) {
-    const char *const *names = step->call.op->outputs;
-    for (int i = 0; names[i] != NULL; i++) {
+    const char *name;
+    for (int i = 0; (name = onnx_output_name(&step->call, i)) != NULL; i++) {
         const struct onnx_value *value = onnx_output(&step->call, i);
         if (value != NULL)
-            take_result(step, find_tensor(step->spec, names[i], true),
+            take_result(step, find_tensor(step->spec, name, true),
                         &run->values[value - run->model.values]);
     }
 }

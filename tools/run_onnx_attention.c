@@ -22,11 +22,10 @@ static bool make_output(struct spec *spec, const struct kvmill_attention_geometr
     return true;
 }
 
-/* Y and, of a step, the caches always; others where they are asked for, or the spec names them. */
+/* What the spec names is planned, and so must be there. */
 static bool is_wanted(const struct spec *spec, const struct arrays *arrays, int tensor) {
-    bool always = tensor == KVMILL_ATTENTION_Y || is_onnx_attention_step(spec);
-    return run_output(spec, tensor) != NULL && (always || arrays->output[tensor] != NULL ||
-                                                spec->onnx_attention.tensor[tensor].shape != NULL);
+    bool planned = spec->onnx_attention.tensor[tensor].shape != NULL;
+    return run_makes(spec, arrays, tensor) || (planned && run_output(spec, tensor) != NULL);
 }
 
 static bool prepare(struct spec *spec, struct arrays *arrays, struct error *error) {

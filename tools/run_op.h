@@ -71,6 +71,9 @@ bool array_keep(const char *name, const struct npy *npy, struct npy *file, struc
 
 /* ---- By the op's description ---- */
 
+/* Whether a run makes an output: unless it may be left out, and nobody asks for it. */
+bool run_makes(const struct spec *spec, const struct arrays *arrays, int tensor);
+
 /* An op, and its attributes and types as kvmill_op_type wants them. */
 struct described {
     const struct op *op;

@@ -4,6 +4,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "../ops/fail.h"
 #include "run_op.h"
 
 /* ---- Plans ---- */
@@ -11,12 +12,21 @@
 typedef kvmill_status plan_function(const void *op, const kvmill_plan_options *options,
                                     kvmill_plan **plan, kvmill_error *error);
 
+/* By the names of ops; the last has none. */
 static const struct {
     const char *op;
     plan_function *plan;
 } plans[] = {
     {NULL, NULL},
 };
+
+/* NULL: nobody has given the op's. */
+static plan_function *plan_of(const char *op) {
+    int i = 0;
+    while (plans[i].op != NULL && strcmp(plans[i].op, op) != 0)
+        i++;
+    return plans[i].plan;
+}
 
 /* The spec's attributes, with its tensors. */
 static void *op_of(struct spec *spec, const struct arrays *arrays) {
@@ -36,10 +46,11 @@ static void *op_of(struct spec *spec, const struct arrays *arrays) {
 static kvmill_status plan(const struct spec *spec, const struct arrays *arrays,
                           const kvmill_plan_options *options, kvmill_plan **plan,
                           kvmill_error *reason) {
-    int i = 0;
-    while (strcmp(plans[i].op, spec->op->name) != 0)
-        i++;
-    return plans[i].plan(op_of((struct spec *)(uintptr_t)spec, arrays), options, plan, reason);
+    plan_function *make = plan_of(spec->op->name);
+    if (make == NULL)
+        return kvmill_fail(reason, KVMILL_E_ATTRIBUTE,
+                           "op is \"%s\"; accepted by run: ops with a plan", spec->op->name);
+    return make(op_of((struct spec *)(uintptr_t)spec, arrays), options, plan, reason);
 }
 
 /* ---- Arrays ---- */

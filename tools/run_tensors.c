@@ -116,6 +116,12 @@ bool run_reconcile(struct spec *spec, struct arrays *arrays, struct error *error
 
 /* ---- Names of a spec's tensors ---- */
 
+bool run_makes(const struct spec *spec, const struct arrays *arrays, int tensor) {
+    const struct op_tensor *known = kvmill_op_tensor(spec->op, tensor);
+    bool optional = known != NULL && (known->optional & kvmill_op_bit(spec->op)) != 0;
+    return run_output(spec, tensor) != NULL && (!optional || arrays->output[tensor] != NULL);
+}
+
 const char *run_input(const struct spec *spec, int tensor) {
     const struct run_op *op = run_op_of(spec);
     struct described described = described_by(spec);

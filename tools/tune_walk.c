@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "../base/text.h"
+#include "../ops/extent.h"
 #include "../tune/resume.h"
 #include "../tune/statistics.h"
 #include "candidate.h"
@@ -126,10 +127,6 @@ static void enter(struct walk *walk, const struct point *point) {
         (struct candidate){.kernel = tune_space_kernel(walk->space, point)};
 }
 
-static int smaller(int a, int b) {
-    return a < b ? a : b;
-}
-
 /* Questions that may be answered together; none: there are no more. */
 static bool ask(struct walk *walk, struct error *error) {
     struct question question;
@@ -138,9 +135,9 @@ static bool ask(struct walk *walk, struct error *error) {
     while (walk->count < MOST_CANDIDATES &&
            (answer = search_ask(walk->search, &question)) == ANSWER_POINT) {
         enter(walk, &question.point);
-        walk->most = walk->most > question.samples ? walk->most : question.samples;
+        walk->most = (int)kvmill_max(walk->most, question.samples);
     }
-    walk->least = smaller(walk->most, EARLIEST_END);
+    walk->least = (int)kvmill_min(walk->most, EARLIEST_END);
     return answer != ANSWER_NO_MEMORY || out_of_memory(error);
 }
 
@@ -333,8 +330,8 @@ static bool hold_final(struct walk *walk, const struct sweeps *known, bool any_n
     if (walk->results.count == 0)
         return true;
     walk->count = 0;
-    walk->least = smaller(full + 1, MOST_SAMPLES);
-    walk->most = smaller(FINAL_ROUNDS * full, MOST_SAMPLES);
+    walk->least = (int)kvmill_min(full + 1, MOST_SAMPLES);
+    walk->most = (int)kvmill_min(FINAL_ROUNDS * full, MOST_SAMPLES);
     bool done = sweep_rank(&walk->results.items[0], &ranking, error) &&
                 enter_all(walk, known, any_new, &ranking, error);
     ranking_free(&ranking);

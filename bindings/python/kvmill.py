@@ -11,6 +11,9 @@
         query=q, current_key=k, current_value=v, start_pos=17, cache=cache, scale=scale
     )
 
+    plan = kvmill.CacheAttend(num_heads=32, num_kv_heads=8, key_head_dim=128, T1="float16")
+    attn_output = plan.run(query=q, key=k, value=v, lengths=[17])
+
     plan = kvmill.Gather(
         table, ids, offset_dims=[1], collapsed_slice_dims=[0], start_index_map=[0],
         index_vector_dim=1, slice_sizes=[1, 4096], packs=[pack]
@@ -73,6 +76,7 @@ from kvmill_tables import TENSORS, TYPES
 
 __all__ = [
     "Attention",
+    "CacheAttend",
     "Call",
     "Flow",
     "FlowStep",
@@ -106,19 +110,19 @@ def version() -> str:
 
 def _ordered(*ops: str) -> tuple[str, ...]:
     """Names of the tensors of ops that share a list, in its order."""
-    indices = {name: index for op in ops for name, index, *_ in TENSORS[op]}
+    indices = {tensor.name: tensor.index for op in ops for tensor in TENSORS[op]}
     return tuple(sorted(indices, key=indices.get))
 
 
 def _names_of(use: str, *ops: str) -> tuple[str, ...]:
     """Those that are "in", "out" or "inout"."""
-    used = {name for op in ops for name, _, how, _ in TENSORS[op] if how == use}
+    used = {tensor.name for op in ops for tensor in TENSORS[op] if tensor.use == use}
     return tuple(name for name in _ordered(*ops) if name in used)
 
 
 def _types_of(*ops: str) -> dict[str, str]:
     """Their types: names, or attributes that tell them."""
-    return {name: word for op in ops for name, _, _, word in TENSORS[op]}
+    return {tensor.name: tensor.type for op in ops for tensor in TENSORS[op]}
 
 
 # ---- Errors ----
@@ -292,7 +296,7 @@ class Pack:
         self.name = match[1]
         library = ctypes.CDLL(os.fspath(Path(path).resolve()))
         try:
-            self._head = c.PackHead.in_dll(library, f"kvmill_pack_{self.name}")
+            self._head = c.Pack.in_dll(library, f"kvmill_pack_{self.name}")
         except ValueError as error:
             raise ValueError(f"{os.fspath(path)} is not a pack: {error}") from error
 
@@ -1140,10 +1144,18 @@ def _scale_type(T1: str) -> str:
     return "float32" if _dtype_named(T1).bits == 32 else "float16"
 
 
+def _set_members(op: Structure, members: dict[str, object]) -> None:
+    kinds = dict(type(op)._fields_)
+    for name, value in members.items():
+        if value is not None:
+            setattr(op, name, _attribute(kinds[name], value))
+
+
 class _CacheAttention:
-    """What the three ops have in common."""
+    """What ops that read caches have in common."""
 
     _function = ""  # of the library
+    _attributes: Collection[str] = _ATTENTION_ATTRIBUTES
     _names: tuple[str, ...] = _ATTENTION_TENSORS
     _written: tuple[str, ...] = _ATTENTION_CACHES
     _outputs: tuple[str, ...] = ()
@@ -1158,11 +1170,10 @@ class _CacheAttention:
         threads: int = 1,
         **attributes: int | float | str | bool,
     ) -> None:
-        unknown = set(attributes) - _ATTENTION_ATTRIBUTES
+        unknown = set(attributes) - self._attributes
         if unknown:
             raise TypeError(
-                f"attributes {sorted(unknown)}; "
-                f"accepted: {', '.join(sorted(_ATTENTION_ATTRIBUTES))}"
+                f"attributes {sorted(unknown)}; accepted: {', '.join(sorted(self._attributes))}"
             )
         self._packs = tuple(packs)
         self._op = self._make_op(T1, attributes)
@@ -1175,10 +1186,7 @@ class _CacheAttention:
         attributes = {"T1": T1, **given}
         self._types = self._complete_types(attributes)
         op.value_differs = not _VALUE_ATTRIBUTES.isdisjoint(given)
-        kinds = dict(c.CacheAttentionOp._fields_)
-        for name, value in (attributes | self._types).items():
-            if value is not None:
-                setattr(op, name, _attribute(kinds[name], value))
+        _set_members(op, attributes | self._types)
         return op
 
     @staticmethod
@@ -1257,10 +1265,11 @@ class _CacheAttention:
         return _tensor(declared, shape, array.ctypes.data)
 
     def _run(
-        self, tensors: dict, executor: Executor | None
+        self, tensors: dict, executor: Executor | None, wanted: tuple[str, ...] = ()
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         tensors = {name: None if a is None else np.asarray(a) for name, a in tensors.items()}
-        for name in self._outputs:
+        wanted = wanted or self._outputs
+        for name in wanted:
             if tensors.get(name) is None:
                 tensors[name] = self._new_output(name, tensors)
         call = self.prepare(**tensors)
@@ -1268,7 +1277,7 @@ class _CacheAttention:
             call.run()
         else:
             call.run_threads(executor)
-        outputs = tuple(tensors[name] for name in self._outputs)
+        outputs = tuple(tensors[name] for name in wanted)
         return outputs[0] if len(outputs) == 1 else outputs
 
     def _new_output(self, name: str, tensors: dict) -> np.ndarray:
@@ -1395,6 +1404,108 @@ class KeyValueCache(_CacheAttention):
             tokens = (current.shape[0], int(start) + current.shape[1])
         shape = (*(max(count, 0) for count in tokens), heads, current.shape[-1])
         return np.empty(shape, current.dtype)
+
+
+class CacheAttend(_CacheAttention):
+    """A plan of CacheAttend: attention over keys and values that are anywhere, written by anybody.
+
+    T1: element type of query, "float32", "float16" or "bfloat16".
+    attributes: those of kvmill_cache_attend, by their names in kvmill.h, where their defaults are;
+        num_heads and key_head_dim have none.  key_T2 defaults to what key_quant_bit and
+        key_cache_format say, else to T1; key_T3 to float16, with T1 float32 to that; V's likewise
+        where any of value_quant_bit, value_cache_format and value_T2 is given, else V has K's
+        format.  mask_T1 has to be given for an attn_mask.
+    packs, portable, isa, threads: as of MultiHeadCacheAttention.
+
+    The plan needs no shapes; it may run in any number of threads at a time.  Raises KvmillError for
+    what the library refuses, TypeError for unknown names.
+    """
+
+    _function = "kvmill_plan_cache_attend"
+    _attributes = frozenset(name for name, _ in c.CacheAttendOp._fields_) - {"struct_size"}
+    _names = _ordered("CacheAttend")
+    _written = _names_of("out", "CacheAttend")
+    _outputs = ("attn_output",)
+    _rows = {tensor.name: tensor for tensor in TENSORS["CacheAttend"]}
+
+    def _make_op(self, T1: str, given: dict[str, object]) -> c.CacheAttendOp:
+        op = c.CacheAttendOp()
+        c.library.kvmill_cache_attend_init(byref(op), ctypes.sizeof(op))
+        attributes = {"T1": T1, **given}
+        said = {name for name, value in given.items() if value is not None}
+        attributes |= self._side_types("key_", attributes)
+        if not said.isdisjoint({"value_quant_bit", "value_cache_format", "value_T2"}):
+            attributes |= self._side_types("value_", attributes)
+        types = {name for name, kind in c.CacheAttendOp._fields_ if kind is c.DLDataType}
+        self._types = {name: attributes[name] for name in types if attributes.get(name)}
+        if "value_T2" not in self._types:
+            self._types |= {"value_T2": self._types["key_T2"], "value_T3": self._types["key_T3"]}
+        _set_members(op, attributes)
+        return op
+
+    @staticmethod
+    def _side_types(side: str, given: dict) -> dict[str, str]:
+        """T2 and T3 of "key_" or "value_"."""
+        default = _cache_type(
+            given["T1"], given.get(f"{side}quant_bit") or 0, given.get(f"{side}cache_format")
+        )
+        return {
+            f"{side}T2": given.get(f"{side}T2") or default,
+            f"{side}T3": given.get(f"{side}T3") or _scale_type(given["T1"]),
+        }
+
+    def _declared(self, name: str) -> _DType | None:
+        row = self._rows[name]
+        word = row.wide if row.wide_when in self._types else row.type
+        return _dtype_named(self._types[word]) if word in self._types else None
+
+    def _tensor(self, name: str, array: np.ndarray | None) -> c.DLTensor | None:
+        """4-bit codes are handed over as bytes of two: so their rows may have strides."""
+        declared = None if array is None else self._declared(name)
+        if declared is None or declared.bits != 4:
+            return super()._tensor(name, array)
+        if array.dtype != np.uint8:
+            raise TypeError(
+                f"{name} of {array.dtype}; accepted for {declared.name}: uint8, two elements each"
+            )
+        return _array_tensor(array)
+
+    def run(
+        self,
+        *,
+        executor: Executor | None = None,
+        lse: np.ndarray | bool = False,
+        **tensors: Operand,
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """Run on arrays; returns attn_output, with lse (attn_output, lse).
+
+        B sequences, S queries of each or N of all, H query heads, G kv heads, D = key_head_dim:
+        query [B, S, H, D], or [N, H, D] with query_starts [B + 1]; key and value [B, T, G, D] or
+        [C, G, D], with page lists also [pages, page_size, G, D], their last dim as the format has
+        it, the others of any strides; key_scale, value_scale where the format has them.
+
+        Rows are named by one of lengths [B]; ranges [N, 2]; page_ids and page_starts [B + 1] or
+        [B * G + 1]; slots and slot_starts [B + 1].  If wanted: positions [N], key_positions,
+        attn_mask [T], [S, T], [H, S, T] or [B, H, S, T], alibi_slopes [H], sinks [H].  Numbers are
+        int64 or int32 arrays, or sequences; all else is as kvmill.h says.
+
+        Types that NumPy lacks are as of MultiHeadCacheAttention; 4-bit codes are uint8, two each.
+        attn_output: an array to write to, else a new one is made; lse: likewise, or True for a new
+        one.  The caller owns all arrays.  executor: a ThreadPoolExecutor to run on.
+
+        Raises KvmillError (then nothing has been written), TypeError and ValueError.
+        """
+        given = isinstance(lse, np.ndarray)
+        wanted = ("attn_output", "lse") if given or lse else ("attn_output",)
+        return self._run({**tensors, "lse": lse if given else None}, executor, wanted)
+
+    def _new_output(self, name: str, tensors: dict) -> np.ndarray:
+        query = _required(tensors, "query", 3)
+        if name == "lse":
+            return np.empty(query.shape[:-1], np.float32)
+        is_wide = self._declared(name).name == "float32"
+        dim = self._op.value_head_dim or self._op.key_head_dim
+        return np.empty((*query.shape[:-1], dim), np.float32 if is_wide else query.dtype)
 
 
 _FLOW_STEPS = ("append", "index", "attend", "decode")

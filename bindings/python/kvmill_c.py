@@ -1,5 +1,8 @@
 """What kvmill.h and dlpack.h declare, for kvmill.py: structs, and the library's functions.
 
+Structs of ops come from their descriptions (kvmill_tables.py); of the others, _c_name_ says which of
+C's they are.  tests/python.test holds every field of both to the headers.
+
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -25,14 +28,17 @@ from kvmill_tables import STRUCTS
 
 
 class DLDevice(Structure):
+    _c_name_ = "DLDevice"
     _fields_ = [("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32)]
 
 
 class DLDataType(Structure):
+    _c_name_ = "DLDataType"
     _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
 
 
 class DLTensor(Structure):
+    _c_name_ = "DLTensor"
     _fields_ = [
         ("data", c_void_p),
         ("device", DLDevice),
@@ -45,14 +51,25 @@ class DLTensor(Structure):
 
 
 class Error(Structure):
+    _c_name_ = "kvmill_error"
     _fields_ = [("message", c_char * 256)]
 
 
-class PackHead(Structure):
-    _fields_ = [("abi", ctypes.c_uint32), ("count", ctypes.c_uint32)]
+class Pack(Structure):
+    _c_name_ = "kvmill_pack"
+    _fields_ = [
+        ("abi", ctypes.c_uint32),
+        ("count", ctypes.c_uint32),
+        ("name", c_char_p),
+        ("kernels", c_void_p),
+        ("manifest", c_char_p),
+        ("measured_count", ctypes.c_uint32),
+        ("measured", c_void_p),
+    ]
 
 
 class PlanOptions(Structure):
+    _c_name_ = "kvmill_plan_options"
     _fields_ = [
         ("struct_size", c_size_t),
         ("packs", POINTER(c_void_p)),
@@ -64,6 +81,7 @@ class PlanOptions(Structure):
 
 
 class Dims(Structure):
+    _c_name_ = "kvmill_dims"
     _fields_ = [("items", POINTER(c_int64)), ("count", c_size_t)]
 
 
@@ -84,7 +102,7 @@ def _struct(name: str, **kinds: type) -> type[Structure]:
     """A struct of the tables; kinds: what members are that a kind does not say."""
     size, members = STRUCTS[name]
     fields = [(member, kinds.get(member) or _KINDS[kind]) for member, kind, _ in members]
-    struct = type(name, (Structure,), {"_fields_": fields})
+    struct = type(name, (Structure,), {"_c_name_": name, "_fields_": fields})
     offsets = [getattr(struct, member).offset for member, _ in fields]
     if ctypes.sizeof(struct) != size or offsets != [offset for *_, offset in members]:
         raise ImportError(f"{name} is laid out otherwise on this machine")
@@ -92,6 +110,7 @@ def _struct(name: str, **kinds: type) -> type[Structure]:
 
 
 class FlowField(Structure):
+    _c_name_ = "kvmill_flow_field"
     _fields_ = [
         ("name", c_char_p),
         ("rows", c_int64),
@@ -101,6 +120,7 @@ class FlowField(Structure):
 
 
 class FlowConstant(Structure):
+    _c_name_ = "kvmill_flow_constant"
     _fields_ = [
         ("name", c_char_p),
         *[(name, c_int64) for name in ("taps", "rows", "columns")],
@@ -109,6 +129,7 @@ class FlowConstant(Structure):
 
 
 class FlowOp(Structure):
+    _c_name_ = "kvmill_flow_op"
     _fields_ = [
         ("op", c_char_p),
         ("inputs", c_char_p * 2),
@@ -120,6 +141,7 @@ class FlowOp(Structure):
 
 
 class FlowSelect(Structure):
+    _c_name_ = "kvmill_flow_select"
     _fields_ = [
         *[
             (name, c_int64)
@@ -139,6 +161,7 @@ TensorScatterOp = _struct("kvmill_tensor_scatter")
 AttentionOp = _struct("kvmill_attention")
 AttentionStepOp = _struct("kvmill_tensor_scatter_attention", attention=POINTER(AttentionOp))
 CacheAttentionOp = _struct("kvmill_cache_attention")
+CacheAttendOp = _struct("kvmill_cache_attend")
 GatherOp = _struct("kvmill_gather")
 ScatterOp = _struct(
     "kvmill_scatter",
@@ -160,10 +183,12 @@ FlowProgram = _struct(
 
 
 class Fraction(Structure):
+    _c_name_ = "kvmill_fraction"
     _fields_ = [("numerator", c_int64), ("denominator", c_int64)]
 
 
 class FlowLayout(Structure):
+    _c_name_ = "kvmill_flow_layout"
     _fields_ = [
         ("struct_size", c_size_t),
         *[(name, c_int64) for name in ("page_size", "kv_heads", "group", "page_bytes")],
@@ -172,6 +197,7 @@ class FlowLayout(Structure):
 
 
 class FlowLimits(Structure):
+    _c_name_ = "kvmill_flow_limits"
     _fields_ = [
         ("struct_size", c_size_t),
         *[(name, c_int64) for name in ("batch", "pages", "cache_pages")],
@@ -179,6 +205,7 @@ class FlowLimits(Structure):
 
 
 class Call(Structure):
+    _c_name_ = "kvmill_call"
     _fields_ = [("opaque", ctypes.c_uint64 * 192)]
 
 
@@ -192,6 +219,7 @@ _PLANNED = {
     "key_value_cache": CacheAttentionOp,
     "multi_head_attention": CacheAttentionOp,
     "multi_head_cache_attention": CacheAttentionOp,
+    "cache_attend": CacheAttendOp,
     "attention": AttentionOp,
     "tensor_scatter_attention": AttentionStepOp,
     "gather": GatherOp,
@@ -216,6 +244,7 @@ def _load_library() -> ctypes.CDLL:
             [POINTER(FlowProgram), POINTER(FlowLayout), POINTER(Error)],
         ),
         "kvmill_cache_attention_init": (None, [POINTER(CacheAttentionOp), c_size_t]),
+        "kvmill_cache_attend_init": (None, [POINTER(CacheAttendOp), c_size_t]),
         "kvmill_merge_partials": (
             None,
             [c_int64, c_void_p, c_void_p, c_int64, c_int64, c_void_p, c_void_p],

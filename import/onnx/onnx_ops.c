@@ -31,9 +31,42 @@ static bool is_complete_value(const struct onnx_call *call, const struct onnx_va
     return typed && onnx_is_known(value) && kvmill_kind_of(value->dtype) != KVMILL_NO_KIND;
 }
 
+static const struct op *spec_op_of(const struct onnx_call *call) {
+    return kvmill_op_by_name(call->op->spec);
+}
+
+/* Input or output number i of its nodes; NULL: they have no more. */
+static const struct op_tensor *tensor_at(const struct op *op, bool out, int i) {
+    for (int t = 0; t < op->tensor_count; t++) {
+        const struct op_tensor *tensor = &op->tensors[t];
+        if (((out ? tensor->out : tensor->in) & kvmill_op_bit(op)) != 0 && i-- == 0)
+            return tensor;
+    }
+    return NULL;
+}
+
+static const char *name_of(const struct op_tensor *tensor) {
+    return tensor != NULL ? tensor->name : NULL;
+}
+
+const char *onnx_input_name(const struct onnx_call *call, int i) {
+    return name_of(tensor_at(spec_op_of(call), false, i));
+}
+
+const char *onnx_output_name(const struct onnx_call *call, int i) {
+    return name_of(tensor_at(spec_op_of(call), true, i));
+}
+
+static int count_tensors(const struct op *op, bool out) {
+    int count = 0;
+    while (tensor_at(op, out, count) != NULL)
+        count++;
+    return count;
+}
+
 bool onnx_is_complete(const struct onnx_call *call, char *words, size_t size) {
     struct onnx_type_text type;
-    for (int i = 0; call->op->inputs[i] != NULL; i++) {
+    for (int i = 0; tensor_at(spec_op_of(call), false, i) != NULL; i++) {
         const struct onnx_value *value = onnx_input(call, i);
         if (value == NULL || is_complete_value(call, value, i))
             continue;
@@ -66,21 +99,15 @@ static json_t *dims_of(const struct onnx_value *value) {
     return dims;
 }
 
-static const struct op_tensor *tensor_named(const struct op *op, const char *name) {
-    int i = 0;
-    while (strcmp(op->tensors[i].name, name) != 0)
-        i++;
-    return &op->tensors[i];
-}
-
 /* Shapes; the first tensor of a type that specs say says it. */
 static void write_tensors(const struct onnx_call *call, const struct op *op, json_t *object) {
-    for (int i = 0; call->op->inputs[i] != NULL; i++) {
+    const struct op_tensor *tensor;
+    for (int i = 0; (tensor = tensor_at(op, false, i)) != NULL; i++) {
         const struct onnx_value *value = onnx_input(call, i);
+        const char *type = tensor->type;
         if (value == NULL)
             continue;
-        const char *type = tensor_named(op, call->op->inputs[i])->type;
-        json_object_set_new(object, call->op->inputs[i], dims_of(value));
+        json_object_set_new(object, tensor->name, dims_of(value));
         if (kvmill_op_member(kvmill_op_types(op), type) && !json_object_get(object, type))
             json_object_set_new(object, type, json_string(kvmill_dtype_name(value->dtype)));
     }
@@ -118,7 +145,7 @@ static int64_t meaning_opset(const struct onnx_model *model) {
 
 /* The node as the spec of its op would say it. */
 static bool read_node(const struct onnx_call *call, struct spec_list *list, struct error *error) {
-    const struct op *op = kvmill_op_by_name(call->op->spec);
+    const struct op *op = spec_op_of(call);
     struct json_place place = {.file = call->model->file, .value = json_object()};
     onnx_name_node(call->model, call->node, place.path, sizeof place.path);
     json_object_set_new(place.value, "op", json_string(op->name));
@@ -189,47 +216,24 @@ static bool add_attention(const struct onnx_call *call, struct spec_list *list,
 
 /* ---- The table ---- */
 
-static const char *const axis_and_mode[] = {"axis", "mode", NULL};
 static const char *const axis_alone[] = {"axis", NULL};
 static const char *const batch_dims[] = {"batch_dims", NULL};
 static const char *const axis_and_reduction[] = {"axis", "reduction", NULL};
 static const char *const reduction_alone[] = {"reduction", NULL};
-static const char *const of_attention[] = {"is_causal",
-                                           "kv_num_heads",
-                                           "left_window_size",
-                                           "q_num_heads",
-                                           "qk_matmul_output_mode",
-                                           "right_window_size",
-                                           "scale",
-                                           "softcap",
-                                           "softmax_precision",
-                                           NULL};
 
-#define GATHERED                                                                                   \
-    .spec = "stablehlo.gather", .inputs = {"operand", "start_indices"}, .required = 2,             \
-    .outputs = {"result"}, .known = "known extents", .from_index = true
-#define SCATTERED                                                                                  \
-    .spec = "stablehlo.scatter", .inputs = {"inputs", "scatter_indices", "updates"},               \
-    .required = 3, .outputs = {"results"}, .known = "known extents", .from_index = true
+#define GATHERED  .spec = "stablehlo.gather", .known = "known extents", .from_index = true
+#define SCATTERED .spec = "stablehlo.scatter", .known = "known extents", .from_index = true
 
 static const struct onnx_op ops[] = {
     {.name = "TensorScatter",
      .spec = "TensorScatter",
      .first_opset = 24,
-     .attributes = axis_and_mode,
-     .inputs = {"past_cache", "update", "write_indices"},
-     .required = 2,
-     .outputs = {"present_cache"},
      .open = true,
      .known = "rank",
      .add = add_tensor_scatter},
     {.name = "Attention",
      .spec = "Attention",
      .first_opset = 23,
-     .attributes = of_attention,
-     .inputs = {"Q", "K", "V", "attn_mask", "past_key", "past_value", "nonpad_kv_seqlen"},
-     .required = 3,
-     .outputs = {"Y", "present_key", "present_value", "qk_matmul_output"},
      .open = true,
      .knows = knows_heads,
      .known = "rank, numbers and sizes of heads",
@@ -279,27 +283,21 @@ const char *onnx_op_names(char text[160]) {
 
 /* ---- Any of them ---- */
 
-static int count_names(const char *const *names) {
-    int count = 0;
-    while (names[count] != NULL)
-        count++;
-    return count;
-}
-
 static bool check_inputs(const struct onnx_call *call, struct error *error) {
-    int most = count_names(call->op->inputs);
+    const struct op *op = spec_op_of(call);
+    int most = count_tensors(op, false);
     if (call->node->input_count > most)
         return onnx_fail(error, call->model, call->node, "%d inputs; accepted: at most %d",
                          call->node->input_count, most);
-    for (int i = 0; i < call->op->required; i++)
-        if (onnx_input(call, i) == NULL)
+    for (int i = 0; i < most; i++)
+        if (onnx_input(call, i) == NULL && tensor_at(op, false, i)->needed & kvmill_op_bit(op))
             return onnx_fail(error, call->model, call->node,
                              "input %d is not there; accepted: one that is", i);
     return true;
 }
 
 static bool check_outputs(const struct onnx_call *call, struct error *error) {
-    int most = count_names(call->op->outputs);
+    int most = count_tensors(spec_op_of(call), true);
     return (call->node->output_count <= most && onnx_output(call, 0) != NULL) ||
            onnx_fail(error, call->model, call->node,
                      "%d outputs; accepted: 1 to %d, the first with a name",
@@ -313,9 +311,27 @@ static bool check_opset(const struct onnx_call *call, struct error *error) {
                      call->model->opset, call->op->first_opset, (int)ONNX_LAST_OPSET);
 }
 
+enum { MOST_ATTRIBUTES = 32 };
+
+/* Those that are ONNX's of the first struct, without the opset, which the model has. */
+static const char *const *attributes_of(const struct onnx_call *call,
+                                        const char *names[MOST_ATTRIBUTES + 1]) {
+    const struct op *op = spec_op_of(call);
+    int count = 0;
+    for (int i = 0; i < op->parts[0]->member_count && count < MOST_ATTRIBUTES; i++) {
+        const struct op_member *member = &op->parts[0]->members[i];
+        if (member->ops & kvmill_op_bit(op) && member->source == OP_ONNX &&
+            strcmp(member->name, "opset") != 0)
+            names[count++] = member->name;
+    }
+    names[count] = NULL;
+    return call->op->attributes != NULL ? call->op->attributes : names;
+}
+
 bool onnx_check_call(const struct onnx_call *call, struct error *error) {
+    const char *names[MOST_ATTRIBUTES + 1];
     return check_opset(call, error) && check_inputs(call, error) && check_outputs(call, error) &&
-           onnx_only_attributes(call->model, call->node, call->op->attributes, error);
+           onnx_only_attributes(call->model, call->node, attributes_of(call, names), error);
 }
 
 /* ---- Specs, each once ---- */

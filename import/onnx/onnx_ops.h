@@ -4,21 +4,18 @@
 #ifndef KVMILL_IMPORT_ONNX_ONNX_OPS_H
 #define KVMILL_IMPORT_ONNX_ONNX_OPS_H
 
-#include "onnx.h"
 #include "../../gen/spec.h"
+#include "onnx.h"
 
 struct onnx_call;
 
-enum { MOST_ONNX_TENSORS = 8 };
-
+/* Its inputs and outputs are those of `spec`, in the description's order. */
 struct onnx_op {
     const char *name;
     const char *spec; /* the op of its specs; without that in this kvmill, nodes are left alone */
     int first_opset;
-    const char *const *attributes;                                              /* ends with NULL */
-    const char *inputs[MOST_ONNX_TENSORS + 1], *outputs[MOST_ONNX_TENSORS + 1]; /* in the spec */
-    int required; /* inputs; those behind are optional */
-    bool open;    /* extents may be left to the run; but for those that `knows` is for, or NULL */
+    const char *const *attributes; /* ends with NULL; NULL: those of `spec` that are ONNX's */
+    bool open; /* extents may be left to the run; but for those that `knows` is for, or NULL */
     bool (*knows)(const struct onnx_value *value, int input);
     const char *known; /* what must be known beside types, in words */
     bool from_index;   /* 0 is the first of an axis; ONNX counts negative indices from its end */
@@ -37,6 +34,10 @@ const struct onnx_op *onnx_op_of(const struct onnx_node *node);
 
 /* "TensorScatter, Gather, ..." */
 const char *onnx_op_names(char text[160]);
+
+/* What the spec calls an input or output; NULL: the op has no more. */
+const char *onnx_input_name(const struct onnx_call *call, int i);
+const char *onnx_output_name(const struct onnx_call *call, int i);
 
 /* The value of an input or output; NULL: not given. */
 struct onnx_value *onnx_input(const struct onnx_call *call, int i);

@@ -4,19 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../ops/extent.h"
 #include "mlir_reader.h"
-
-static int least(size_t a, int b) {
-    return a < (size_t)b ? (int)a : b;
-}
 
 bool mlir_add_attr(struct mlir_reader *reader, struct mlir_attr *dict, struct mlir_word key,
                    const struct mlir_attr *value) {
     for (int i = 0; i < dict->count; i++)
         if (dict->keys[i].length == key.length &&
             memcmp(dict->keys[i].text, key.text, key.length) == 0)
-            return mlir_refuse(reader, "%.*s is given twice; accepted: once", least(key.length, 60),
-                               key.text);
+            return mlir_refuse(reader, "%.*s is given twice; accepted: once",
+                               (int)kvmill_min((int64_t)key.length, 60), key.text);
     dict->kind = MLIR_DICT;
     dict->items = mlir_grow(reader, dict->items, dict->count, sizeof *dict->items);
     dict->keys =

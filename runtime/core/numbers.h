@@ -10,14 +10,7 @@
 #include <kvmill_kernel.h>
 
 #include "../../defs/format.h"
-
-static inline int64_t kvmill_min(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static inline int64_t kvmill_max(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
+#include "../../ops/extent.h"
 
 static inline uint32_t kvmill_bits_of_float(float value) {
     uint32_t bits;

@@ -101,10 +101,6 @@ static void set_types(struct scatter_plan *plan, const kvmill_scatter *op) {
 
 /* ---- Parts ---- */
 
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* Axes of updates up to the last of the index space: their order is the order of updates. */
 static void set_outer(struct scatter_plan *plan, const DLTensor *updates) {
     const struct kvmill_windows *windows = &plan->windows;
@@ -181,11 +177,11 @@ static void choose_split(struct scatter_plan *plan) {
 static int64_t most_parts(const struct scatter_plan *plan) {
     const struct kvmill_windows *windows = &plan->windows;
     int d = plan->split;
-    int64_t most = least(windows->dim[d], MOST_APPLY_PARTS);
+    int64_t most = kvmill_min(windows->dim[d], MOST_APPLY_PARTS);
     if (plan->own_axis == KVMILL_NOT_THERE)
-        most = least(most, window_elements(windows) / 8);
+        most = kvmill_min(most, window_elements(windows) / 8);
     if (windows->component[d] == KVMILL_NOT_THERE && is_inner(plan, d))
-        most = least(most, windows->window[d] / least_piece(plan));
+        most = kvmill_min(most, windows->window[d] / least_piece(plan));
     return most > 1 ? most : 1;
 }
 
@@ -206,7 +202,7 @@ static void split_updates(struct scatter_plan *plan, int64_t worth) {
     if (windows->space_rank == 0 || plan->own_axis != KVMILL_NOT_THERE)
         return;
     int longest = longest_points(plan);
-    int64_t parts = least(least(worth, windows->space[longest]), MOST_APPLY_PARTS);
+    int64_t parts = kvmill_min(kvmill_min(worth, windows->space[longest]), MOST_APPLY_PARTS);
     if (parts <= plan->apply_parts)
         return;
     plan->split = KVMILL_NOT_THERE;
@@ -223,7 +219,7 @@ static void set_split(struct scatter_plan *plan, int64_t updates, bool unique) {
     if (worth < 2 || !plan->has_updates)
         return;
     if (plan->split != KVMILL_NOT_THERE)
-        plan->apply_parts = least(worth, most_parts(plan));
+        plan->apply_parts = kvmill_min(worth, most_parts(plan));
     if (unique)
         split_updates(plan, worth);
 }

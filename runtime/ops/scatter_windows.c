@@ -1,6 +1,7 @@
 /* A scatter as loops over points and windows: what generated kernels are given.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include "../../ops/extent.h"
 #include "../core/loops.h"
 #include "../core/tensor.h"
 #include "scatter.h"
@@ -45,10 +46,6 @@ static bool begin_at(struct view *view, int64_t *step, int64_t first, int64_t la
     return first < last;
 }
 
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 static void copy_loops(const struct loops *loops, struct kvmill_scatter_loop *to, int32_t *count) {
     *count = loops->count;
     for (int i = 0; i < loops->count; i++)
@@ -80,7 +77,7 @@ static bool add_point_loop(struct view *view, struct loops *loops, int axis) {
     int64_t first = 0, last = view->updates->shape[axis];
     if (axis == view->plan->own_axis) {
         first = view->part->own_first;
-        last = least(last, view->part->own_last);
+        last = kvmill_min(last, view->part->own_last);
     }
     int64_t *step = kvmill_loops_add(loops, last - first);
     step[RESULT] = result_step(view, axis);
@@ -120,7 +117,7 @@ static bool add_window_loop(struct view *view, struct loops *loops, int d) {
     bool owns = view->plan->split == d && !is_moved(view, d);
     int64_t first = owns ? view->part->own_first : 0, last = view->windows->window[d];
     if (owns)
-        last = least(last, view->part->own_last);
+        last = kvmill_min(last, view->part->own_last);
     int64_t *step = kvmill_loops_add(loops, last - first);
     step[RESULT] = kvmill_unpacked_step(view->result, d);
     step[UPDATES] = kvmill_unpacked_step(view->updates, view->windows->axis[d]);

@@ -2,9 +2,10 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../../ops/element.h"
+#include "../../ops/extent.h"
 #include "../core/loops.h"
-#include "portable.h"
 #include "../core/tensor.h"
+#include "portable.h"
 
 /* Where a window begins: in indices its vector. */
 struct place {
@@ -76,10 +77,6 @@ static void set_loops(const struct kvmill_gather_geometry *geometry, struct loop
     }
 }
 
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* Units of work are pieces of windows; all but the last of a window are equally long. */
 static void run(const void *pointer, int64_t first, int64_t last) {
     const struct kvmill_gather_windows *problem = pointer;
@@ -92,7 +89,7 @@ static void run(const void *pointer, int64_t first, int64_t last) {
         bool outside = move_to_window(&piece, &place);
         unsigned char *const base[] = {(unsigned char *)(uintptr_t)place.operand + begin,
                                        place.result + begin};
-        piece.bytes = smaller(piece.piece, problem->geometry->bytes - begin);
+        piece.bytes = kvmill_min(piece.piece, problem->geometry->bytes - begin);
         if (outside && piece.shape.fill)
             kvmill_loops_walk(&loops, base, fill_bytes, &piece);
         else

@@ -1,9 +1,9 @@
 /* The kernel for every shape of SCORE_PAGES: the ops of flows, a piece of a row at a time.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "../flow/flow.h"
 #include "../core/lanes.h"
 #include "../core/numbers.h"
+#include "../flow/flow.h"
 #include "portable.h"
 
 /* Elements that are converted together, of a multiple of LANES. */
@@ -14,16 +14,12 @@ struct piece {
     float field[2][PIECE];
 };
 
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* ---- Scores of one block ---- */
 
 static void load_piece(const struct kvmill_score_pages *problem, int64_t page, int64_t block,
                        struct piece *piece) {
     const struct kvmill_score_shape *shape = problem->shape;
-    piece->count = smaller(PIECE, shape->dim - piece->first);
+    piece->count = kvmill_min(PIECE, shape->dim - piece->first);
     for (int f = 0; f < (shape->kind == KVMILL_SCORE_BOUND ? 2 : 1); f++)
         for (int64_t i = 0; i < piece->count; i++)
             piece->field[f][i] =

@@ -7,22 +7,22 @@ m4_define(«km_set_type», «    op->$1.code = $2;
     op->$1.lanes = 1;
 »)
 
-m4_dnl km_plan_function(NAME, OP, COMMENT, LAYERS, MEMBERS) -- init and plan; LAYERS: it has a cache of several.
+m4_dnl km_plan_function(NAME, STRUCT, OP, COMMENT, LAYERS, MEMBERS) -- init and plan; LAYERS: it has a cache of several.
 m4_define(«km_plan_function», «
-/* $3. */
-static inline void km_pack«»_init_$1(kvmill_cache_attention *op) {
-    kvmill_cache_attention_init(op, sizeof *op);
-$5}
+/* $4. */
+static inline void km_pack«»_init_$1(kvmill_$2 *op) {
+    kvmill_$2_init(op, sizeof *op);
+$6}
 
-static inline kvmill_status km_pack«»_plan_$1(km_if($4, «int64_t num_layer, int64_t layer_idx,
+static inline kvmill_status km_pack«»_plan_$1(km_if($5, «int64_t num_layer, int64_t layer_idx,
     »)int threads, kvmill_plan **plan, kvmill_error *error) {
     static const kvmill_pack *const packs[] = {&kvmill_pack_«»km_pack};
     kvmill_plan_options options = {sizeof options, packs, 1, NULL, 0, threads};
-    kvmill_cache_attention op;
+    kvmill_$2 op;
     km_pack«»_init_$1(&op);
-km_if($4, «    op.num_layer = num_layer;
+km_if($5, «    op.num_layer = num_layer;
     op.layer_idx = layer_idx;
-»)    return kvmill_plan_$2(&op, &options, plan, error);
+»)    return kvmill_plan_$3(&op, &options, plan, error);
 }
 »)
 
@@ -87,8 +87,8 @@ m4_divert(0)m4_dnl
 
    km_pack«»_init_NAME fills in the attributes; a caller may then change them (dynamic batching, a
    layout, partial results) and plan by hand.  km_pack«»_plan_NAME plans with this pack: for layer
-   layer_idx of a cache that holds num_layer layers, and for `threads` threads; *plan is released with
-   kvmill_plan_destroy.
+   layer_idx of a cache that holds num_layer layers (CacheAttend has none), and for `threads` threads;
+   *plan is released with kvmill_plan_destroy.
 
    Of a sparse flow, km_pack«»_init_NAME fills in the flow, whose attention is *op; both must live as
    long as the flow is used, the rest is constant.  km_pack«»_plan_NAME_append, _index, _attend and _decode

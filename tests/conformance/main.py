@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import sys
 
+import cache_attend
 import ffi
 import flows
 import gather
@@ -44,6 +45,7 @@ def main() -> int:
         onnx_models.run(tap, os.environ["KVMILL_COMMAND"], seed)
     onnx_attention.run(tap, packs, seed)
     pmx.run_all(tap, packs, seed)
+    cache_attend.run(tap, packs, seed)
     gather.run(tap, packs, seed)
     jax_windows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)
     flows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)

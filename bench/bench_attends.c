@@ -1,11 +1,13 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops that attend over what a run is given.
+
+   SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "../defs/dtype.h"
 #include "bench.h"
 #include "race.h"
 #include "scene_onnx.h"
+#include "scene_op.h"
 
 static const double seconds_per_case = 1.0;
 enum { FEW_TOKENS = 8 };
@@ -16,7 +18,7 @@ static void read_by_most(struct rival *rival, struct scene_call *call, int i) {
 }
 
 static bool race(struct bench *bench, const struct run_size *size, struct error *error) {
-    const struct kvmill_attention_geometry *g = &bench->scene.onnx.geometry;
+    char words[SAID_SIZE];
     bool few = size->tokens <= FEW_TOKENS;
     struct bench_case each = {.size = *size,
                               .words = few ? &decode_words : &prefill_words,
@@ -26,12 +28,9 @@ static bool race(struct bench *bench, const struct run_size *size, struct error 
                               .rival_count = 1,
                               .in_flops = !few,
                               .compares = true};
-    snprintf(each.what, sizeof each.what,
-             "%s %" PRId64 "/%" PRId64 " x %" PRId64 " %s, batch %" PRId64 ", %" PRId64
-             " on %" PRId64,
-             bench->spec->op->name, g->heads, g->kv_heads, g->key_dim,
-             kvmill_dtype_name(bench->spec->onnx_attention.tensor[KVMILL_ATTENTION_Q].dtype),
-             size->batch, size->tokens, size->positions);
+    bench->scene.op->say(&bench->scene, words);
+    snprintf(each.what, sizeof each.what, "%s %.90s, batch %" PRId64 ", %" PRId64 " on %" PRId64,
+             bench->spec->op->name, words, size->batch, size->tokens, size->positions);
     return bench_race(bench, &each, error);
 }
 
@@ -47,12 +46,22 @@ static bool bench_size(const struct spec *spec, const struct run_size *size,
     return done || fail(error, reason.exit_code, "%s: %.900s", spec->where, reason.text);
 }
 
+enum { SIZES = 2 };
+static const struct run_size sizes[SIZES] = {{1, 1, 4096}, {1, 512, 512}};
+
+bool bench_attend(const struct spec *spec, const struct scene_setting *setting,
+                  struct bench_results *results, struct error *error) {
+    bool done = true;
+    for (int i = 0; done && i < SIZES; i++)
+        done = bench_size(spec, &sizes[i], setting, results, error);
+    return done;
+}
+
 bool bench_onnx(const struct spec *spec, const struct scene_setting *setting,
                 struct bench_results *results, struct error *error) {
-    static const struct run_size sizes[] = {{1, 1, 4096}, {1, 512, 512}};
     struct run_size own;
     bool done = true, any = false;
-    for (int i = 0; done && i < 2; i++)
+    for (int i = 0; done && i < SIZES; i++)
         if (onnx_serves(spec, &sizes[i])) {
             done = bench_size(spec, &sizes[i], setting, results, error);
             any = true;

@@ -1,0 +1,165 @@
+/* CacheAttend: each sequence has a cache of its own, token after token, all of it valid; the
+   queries are the last positions, and masks hide nothing.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../ops/cache_attend.h"
+#include "../ops/extent.h"
+#include "attention_work.h"
+#include "bench_attention.h"
+#include "scene_fill.h"
+#include "scene_op.h"
+
+static const kvmill_cache_attend *op_of(const struct scene *scene) {
+    return &scene->spec->cache_attend;
+}
+
+static bool knows(const struct spec *spec) {
+    return spec_is(spec, OP_CACHE_ATTEND);
+}
+
+static bool open(struct scene *scene, struct error *error) {
+    kvmill_error reason;
+    return kvmill_cache_attend_check(op_of(scene), &scene->attend, &reason) == KVMILL_OK ||
+           fail(error, EXIT_USER, "%s", reason.message);
+}
+
+static void say(const struct scene *scene, char words[SAID_SIZE]) {
+    const struct kvmill_cache_geometry *g = &scene->attend;
+    char key[24], value[24];
+    bench_format_name(&g->key, key);
+    bench_format_name(&g->value, value);
+    bool same = memcmp(&g->key, &g->value, sizeof g->key) == 0;
+    snprintf(words, SAID_SIZE, "%" PRId64 "/%" PRId64 " x %d %s%s%s%s", g->heads, g->kv_heads,
+             g->key.dim, key, same ? "" : " and ", same ? "" : value,
+             g->math == KVMILL_MATH_FAST ? " fast" : "");
+}
+
+/* ---- Tensors ---- */
+
+/* Keys, values and the scales of either, as they are listed. */
+enum { FIRST_SIDE = KVMILL_CACHE_ATTEND_KEY, LAST_SIDE = KVMILL_CACHE_ATTEND_VALUE_SCALE };
+
+static bool is_side(int tensor) {
+    return tensor >= FIRST_SIDE && tensor <= LAST_SIDE;
+}
+
+static bool is_scale(int tensor) {
+    return tensor >= KVMILL_CACHE_ATTEND_KEY_SCALE;
+}
+
+static const struct kvmill_format *format_of(const struct scene *scene, int tensor) {
+    bool value = tensor == KVMILL_CACHE_ATTEND_VALUE || tensor == KVMILL_CACHE_ATTEND_VALUE_SCALE;
+    return value ? &scene->attend.value : &scene->attend.key;
+}
+
+static void shape_side(struct scene_call *call, int tensor) {
+    const struct scene *scene = call->scene;
+    const struct kvmill_format *format = format_of(scene, tensor);
+    const struct kvmill_attend_tensor known = kvmill_cache_attend_tensor(op_of(scene), tensor);
+    const int64_t dims[] = {scene->size.batch, scene->size.positions, scene->attend.kv_heads,
+                            is_scale(tensor) ? format->dim / kvmill_max(format->quant_group, 1)
+                                             : kvmill_format_last_dim(format)};
+    if (!known.absent)
+        scene_set_tensor(call, tensor, known.type, 4, dims);
+}
+
+static void shape(struct scene_call *call) {
+    const struct kvmill_cache_geometry *g = &call->scene->attend;
+    static const DLDataType int64 = {kDLInt, 64, 1};
+    const struct op_dim words[] = {{"B", call->size.batch},
+                                   {"S", call->size.tokens},
+                                   {"T", call->scene->size.positions},
+                                   {"H", g->heads},
+                                   {"D", g->key.dim},
+                                   {"E", g->value.dim},
+                                   {NULL, 0}};
+    scene_set_described(call, call->scene->spec->op, op_of(call->scene), words);
+    for (int i = FIRST_SIDE; i <= LAST_SIDE; i++)
+        shape_side(call, i);
+    scene_set_tensor(call, KVMILL_CACHE_ATTEND_LENGTHS, int64, 1, &call->size.batch);
+}
+
+/* A mask that is added is zero. */
+static bool fill(struct scene *scene, int i) {
+    struct scene_memory *memory = &scene->memory[i];
+    const struct kvmill_format *format = format_of(scene, i);
+    if (is_side(i))
+        fill_memory_rows(memory, format, is_scale(i),
+                         is_scale(i) ? kvmill_format_scale_bytes(format)
+                                     : kvmill_format_row_bytes(format),
+                         (uint32_t)i);
+    else if (i == KVMILL_CACHE_ATTEND_LENGTHS)
+        fill_memory_numbers(memory, scene->size.positions);
+    else if (i == KVMILL_CACHE_ATTEND_ATTN_MASK)
+        memset(memory->data, op_of(scene)->mask_T1.code == KVMILL_DL_BOOL, (size_t)memory->bytes);
+    else
+        return false;
+    return true;
+}
+
+static kvmill_status plan(const struct scene_call *call, const kvmill_plan_options *options,
+                          kvmill_plan **plan, kvmill_error *reason) {
+    return kvmill_plan_cache_attend(op_of(call->scene), options, plan, reason);
+}
+
+/* ---- Work ---- */
+
+/* Slopes hide nothing here, and windows may go to the right. */
+static struct attention_sight sight_of(const struct scene_call *call) {
+    const kvmill_cache_attend *op = op_of(call->scene);
+    return (struct attention_sight){.first = call->size.positions - call->size.tokens,
+                                    .tokens = call->size.tokens,
+                                    .positions = call->size.positions,
+                                    .left = op->left_window_size,
+                                    .right = op->is_causal ? 0 : op->right_window_size};
+}
+
+static double bytes(const struct scene_call *call) {
+    const struct attention_sight sight = sight_of(call);
+    return (double)call->size.batch * (double)attention_rows(&sight) *
+           (double)attention_row_bytes(&call->scene->attend);
+}
+
+static double flops(const struct scene_call *call) {
+    const struct kvmill_cache_geometry *g = &call->scene->attend;
+    const struct attention_sight sight = sight_of(call);
+    return 2 * attention_pairs(&sight) * (double)(call->size.batch * g->heads) *
+           (g->key.dim + g->value.dim);
+}
+
+/* Of the output's type, which need not be the kernels'. */
+static struct kvmill_cache_geometry arithmetic(const struct scene *scene) {
+    struct kvmill_cache_geometry found = scene->attend;
+    found.activation = kvmill_element_of(
+        kvmill_cache_attend_tensor(op_of(scene), KVMILL_CACHE_ATTEND_ATTN_OUTPUT).type);
+    return found;
+}
+
+const struct scene_op attend_scene_op = {
+    .words = "CacheAttend",
+    .knows = knows,
+    .say = say,
+    .open = open,
+    .shape = shape,
+    .fill = fill,
+    .plan = plan,
+    .bytes = bytes,
+    .flops = flops,
+    .arithmetic = arithmetic,
+    .rotation = ATTENTION_ROTATION,
+    .count = KVMILL_CACHE_ATTEND_TENSORS,
+    .use = {[KVMILL_CACHE_ATTEND_QUERY] = USE_INPUT,
+            [KVMILL_CACHE_ATTEND_KEY] = USE_CACHE,
+            [KVMILL_CACHE_ATTEND_VALUE] = USE_CACHE,
+            [KVMILL_CACHE_ATTEND_KEY_SCALE] = USE_CACHE,
+            [KVMILL_CACHE_ATTEND_VALUE_SCALE] = USE_CACHE,
+            [KVMILL_CACHE_ATTEND_LENGTHS] = USE_SAME,
+            [KVMILL_CACHE_ATTEND_ATTN_MASK] = USE_SAME,
+            [KVMILL_CACHE_ATTEND_ATTN_OUTPUT] = USE_SAME},
+    .output = KVMILL_CACHE_ATTEND_ATTN_OUTPUT,
+    .read = KVMILL_CACHE_ATTEND_KEY,
+};

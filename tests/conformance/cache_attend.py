@@ -1,0 +1,553 @@
+"""The CacheAttend of kvmill.py: random caches, masks and ways to name rows, held to NumPy in float64.
+
+Rows that no list names are NaN, or have scales that are.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+
+import kvmill
+import ml_dtypes
+import numpy as np
+import pmx_reference as reference
+from kvmill_tables import RANGES
+from tap import Tap
+
+CASES = 120
+HEADS = [(8, 2, 64, 64), (6, 3, 32, 96), (5, 1, 100, 24), (3, 3, 24, 7), (4, 2, 128, 32)]
+TYPES = ("float32", "float16", "bfloat16")
+PLAIN = (*TYPES, *reference.LARGEST)
+BLOCKS = {"q8_0": 34, "q4_0": 18, "q5_1": reference.BLOCK_BYTES["q5_1"]}
+CODES = {"int8": 8, "int4": 4}
+ROWS = ("lengths of caches", "lengths of one cache", "ranges", "pages", "pages of heads", "slots")
+UNIT = 2.0**-24
+ROUNDING = {"float32": UNIT, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+
+
+# ---- Rows of a format: as they lie in memory, and what they say ----
+
+
+@dataclass
+class Side:
+    """K or V: rows [C, G, last dim], scales [C, G, groups] or None, values [C, G, dim]."""
+
+    rows: np.ndarray
+    scales: np.ndarray | None
+    values: np.ndarray
+    attributes: dict
+
+
+def plain_side(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Side:
+    rows = reference.encode(dtype, rng.standard_normal(shape))
+    return Side(rows, None, reference.decode(dtype, rows), {"T2": dtype})
+
+
+def code_side(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Side:
+    bits, dim = CODES[dtype], shape[-1]
+    group = int(rng.choice([g for g in range(2, dim + 1, 2) if dim % g == 0]))
+    codes = rng.integers(-7, 8, shape).astype(np.int8) if bits == 4 else None
+    codes = rng.integers(-127, 128, shape).astype(np.int8) if codes is None else codes
+    T3 = str(rng.choice(TYPES))
+    scales = reference.encode(T3, rng.random((*shape[:-1], dim // group)) * 2.0 ** (1 - bits))
+    values = codes.astype(np.float64) * np.repeat(reference.decode(T3, scales), group, -1)
+    rows = reference.pack_int4(codes) if bits == 4 else codes
+    return Side(rows, scales, values, {"quant_bit": bits, "quant_group": group, "T3": T3})
+
+
+def block_side(rng: np.random.Generator, word: str, shape: tuple[int, ...]) -> Side:
+    """Any bytes are codes; a block begins with its scale, of q5_1 with its least value, too."""
+    count = shape[-1] // reference.BLOCK
+    blocks = rng.integers(0, 256, (*shape[:-1], count, BLOCKS[word])).astype(np.uint8)
+    numbers = (rng.random((*blocks.shape[:-1], 2)) * 2 - 1).astype(np.float16)
+    numbers[..., 0] *= np.float16(2.0**-7 if word == "q8_0" else 2.0**-3)
+    kept = 4 if word == "q5_1" else 2
+    blocks[..., :kept] = numbers.view(np.uint8)[..., :kept]
+    scale = numbers[..., :1].astype(np.float64)
+    if word == "q8_0":
+        values = blocks[..., 2:].view(np.int8) * scale
+    elif word == "q4_0":
+        halves = np.concatenate([blocks[..., 2:] & 15, blocks[..., 2:] >> 4], -1)
+        values = (halves.astype(np.float64) - 8) * scale
+    else:
+        values = reference.unpack_q5_1(blocks.reshape(*shape[:-1], -1))
+    rows = blocks.reshape(*shape[:-1], -1)
+    return Side(rows, None, values.reshape(shape), {"cache_format": word})
+
+
+def random_side(rng: np.random.Generator, shape: tuple[int, ...]) -> Side:
+    formats = [*PLAIN, *(CODES if shape[-1] % 2 == 0 else ())]
+    formats += BLOCKS if shape[-1] % reference.BLOCK == 0 else ()
+    name = str(rng.choice(formats))
+    make = plain_side if name in PLAIN else code_side if name in CODES else block_side
+    return make(rng, name, shape)
+
+
+def spread(rng: np.random.Generator, array: np.ndarray, unnamed: np.ndarray) -> np.ndarray:
+    """A copy with room between rows, or heads before rows; rows that nobody names are NaN."""
+    copy = np.ascontiguousarray(array)
+    copy.view(np.uint8)[unnamed] = 0xFF
+    if rng.random() < 0.5:
+        return np.ascontiguousarray(copy.swapaxes(0, 1)).swapaxes(0, 1)
+    wide = np.zeros((*copy.shape[:-1], copy.shape[-1] + 3), copy.dtype)
+    wide[..., : copy.shape[-1]] = copy
+    return wide[..., : copy.shape[-1]]
+
+
+# ---- Which rows there are ----
+
+
+@dataclass
+class Case:
+    """A call, and what the oracle has to know of it."""
+
+    attributes: dict
+    tensors: dict
+    starts: np.ndarray  # queries of each sequence
+    cells: list  # rows of each sequence and kv head, in their order
+    positions: np.ndarray  # of queries
+    sides: tuple[Side, Side] | None = None
+    key_positions: np.ndarray | None = None  # of rows
+    ranges: np.ndarray | None = None
+    facts: Counter = field(default_factory=Counter)
+
+    @property
+    def heads(self) -> int:
+        return self.attributes["num_heads"]
+
+    @property
+    def kv_heads(self) -> int:
+        return self.attributes["num_kv_heads"]
+
+
+def sums(counts: np.ndarray) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(counts)])
+
+
+def integers(rng: np.random.Generator, numbers: object) -> np.ndarray:
+    return np.asarray(numbers, np.int64 if rng.random() < 0.5 else np.int32)
+
+
+def name_pages(
+    rng: np.random.Generator, tensors: dict, lengths: np.ndarray, size: int, heads: int, pages: int
+) -> list[np.ndarray]:
+    """Lists of pages that no other list has, of sequences or of their kv heads."""
+    counts = np.repeat(-(-lengths // size), heads)
+    ids = rng.permutation(pages)[: counts.sum()]
+    starts = sums(counts)
+    tensors["page_ids"], tensors["page_starts"] = integers(rng, ids), integers(rng, starts)
+    if rng.random() < 0.5 or (lengths % size).any():
+        tensors["lengths"] = integers(rng, lengths)
+    lists = [ids[a:b] for a, b in zip(starts[:-1], starts[1:], strict=True)]
+    spans = np.repeat(lengths, heads)
+    return [
+        (pages[:, None] * size + np.arange(size)).reshape(-1)[:length]
+        for pages, length in zip(lists, spans, strict=True)
+    ]
+
+
+def random_rows(
+    rng: np.random.Generator, way: str, lengths: np.ndarray, kv_heads: int, size: int
+) -> tuple[dict, list, int, int | None]:
+    """Tensors that name rows, cells of each list, rows of the cache, and rows of each sequence's
+    own cache or None."""
+    tensors: dict = {}
+    batch, most = len(lengths), int(lengths.max()) + int(rng.integers(0, 4))
+    if way.startswith("pages"):
+        heads = kv_heads if way == "pages of heads" else 1
+        pages = int((-(-lengths // size)).sum()) * heads + 2
+        lists = name_pages(rng, tensors, lengths, size, heads, pages)
+        lists = lists if heads > 1 else [cells for cells in lists for _ in range(kv_heads)]
+        return tensors, lists, pages * size, None
+    if way == "slots":
+        count = int(lengths.sum())
+        slots = rng.permutation(count + 5)[:count]
+        tensors["slots"] = integers(rng, slots)
+        tensors["slot_starts"] = integers(rng, sums(lengths))
+        lists = np.split(slots, np.cumsum(lengths)[:-1])
+        return tensors, [cells for cells in lists for _ in range(kv_heads)], count + 5, None
+    own = way != "lengths of one cache"
+    lists = [np.arange(n) + (b * most if own else 0) for b, n in enumerate(lengths)]
+    if way != "ranges":
+        tensors["lengths"] = integers(rng, lengths)
+    every = [cells for cells in lists for _ in range(kv_heads)]
+    return tensors, every, most * (batch if own else 1), most if own else None
+
+
+def random_ranges(
+    rng: np.random.Generator, case: Case, lengths: np.ndarray, sequence: np.ndarray
+) -> None:
+    first = rng.integers(0, lengths[sequence] + 1)
+    last = np.maximum(first, rng.integers(0, lengths[sequence] + 1))
+    case.ranges = np.stack([first, last], -1)
+    case.tensors["ranges"] = integers(rng, case.ranges)
+
+
+# ---- What is added to scores ----
+
+
+def random_mask(rng: np.random.Generator, case: Case, most: int, counts: np.ndarray) -> None:
+    """Of any rank and type; dims may be 1, the last may be short or long."""
+    together = "query_starts" in case.tensors
+    rows = int(counts.sum()) if together else int(counts[0])
+    lead = (1 if together else len(counts), case.heads, rows)
+    rank = int(rng.integers(1, 5))
+    dims = [int(n) if rng.random() < 0.6 else 1 for n in lead][4 - rank :]
+    shape = (*dims, most + int(rng.integers(-2, 3)) if most > 2 else most)
+    kind = str(rng.choice(["bool", *TYPES]))
+    case.attributes["mask_T1"] = kind
+    hidden = rng.random(shape) < 0.3
+    if kind == "bool":
+        case.tensors["attn_mask"] = ~hidden
+    else:
+        mask = np.where(hidden, -np.inf, rng.standard_normal(shape))
+        case.tensors["attn_mask"] = reference.encode(kind, mask)
+    case.facts[f"mask {kind}, rank {rank}"] += 1
+
+
+def random_terms(rng: np.random.Generator, case: Case) -> None:
+    attributes, tensors = case.attributes, case.tensors
+    if rng.random() < 0.4:
+        attributes["is_causal"] = True
+    if rng.random() < 0.3:
+        attributes["left_window_size"] = int(rng.integers(0, 20))
+    if rng.random() < 0.2:
+        attributes["right_window_size"] = int(rng.integers(0, 5))
+    if rng.random() < 0.25:
+        attributes["softcap"] = 5.0
+    if rng.random() < 0.25:
+        attributes["softmax_scale"] = 0.25
+    if rng.random() < 0.3:
+        attributes["is_alibi"] = True
+        attributes["alibi_of_mask"] = bool("attn_mask" in tensors and rng.random() < 0.5)
+        if rng.random() < 0.5:
+            tensors["alibi_slopes"] = rng.random(case.heads).astype(np.float32)
+    if rng.random() < 0.25:
+        dtype = "float32" if rng.random() < 0.5 else attributes["T1"]
+        tensors["sinks"] = reference.encode(dtype, rng.standard_normal(case.heads))
+
+
+# ---- A case ----
+
+
+def set_sides(
+    rng: np.random.Generator, case: Case, rows: int, own: int | None, D: int, E: int
+) -> None:
+    """K and V, in the shapes that the op takes for that way to name rows."""
+    key, value = (random_side(rng, (rows, case.kv_heads, dim)) for dim in (D, E))
+    named = np.unique(np.concatenate([np.empty(0, np.int64), *case.cells])).astype(np.int64)
+    unnamed = np.setdiff1d(np.arange(rows), named)
+    size = case.attributes["page_size"]
+    split = own or (size if "page_ids" in case.tensors and rng.random() < 0.5 else None)
+    for name, side in (("key", key), ("value", value)):
+        parts = {name: side.rows, f"{name}_scale": side.scales}
+        for part, array in parts.items():
+            if array is None:
+                continue
+            array = spread(rng, array, unnamed)
+            apart = (-1, split, *array.shape[1:])
+            case.tensors[part] = array if split is None else array.reshape(apart)
+        case.attributes |= {f"{name}_{word}": fact for word, fact in side.attributes.items()}
+        case.facts[f"{name} {'/'.join(map(str, side.attributes.values()))}"] += 1
+    case.sides = key, value
+
+
+def random_case(rng: np.random.Generator, way: str) -> Case:
+    H, G, D, E = HEADS[rng.integers(len(HEADS))]
+    T1, batch, size = str(rng.choice(TYPES)), int(rng.integers(1, 4)), int(rng.choice([1, 4, 7, 16]))
+    lengths = rng.choice([1, 5, 17, 60], batch) + rng.integers(0, 4, batch)
+    tensors, cells, rows, own = random_rows(rng, way, lengths, G, size)
+    ragged = bool(rng.random() < 0.5)
+    counts = rng.integers(1, 6, batch) if ragged else np.full(batch, rng.integers(1, 6))
+    starts = sums(counts)
+    attributes = dict(num_heads=H, num_kv_heads=G, key_head_dim=D, value_head_dim=E, T1=T1)
+    attributes |= {"page_size": size, "output_T1": "float32" if rng.random() < 0.3 else None}
+    positions = np.concatenate([n - c + np.arange(c) for n, c in zip(lengths, counts, strict=True)])
+    case = Case(attributes, tensors, starts, cells, positions)
+    lead = (int(starts[-1]),) if ragged else (batch, int(counts[0]))
+    tensors["query"] = reference.encode(T1, rng.standard_normal((*lead, H, D)))
+    if ragged:
+        tensors["query_starts"] = integers(rng, starts)
+    if way == "ranges":
+        random_ranges(rng, case, lengths, np.repeat(np.arange(batch), counts))
+    if way == "ranges" or rng.random() < 0.3:
+        case.positions = positions + rng.integers(-3, 4, len(positions))
+        tensors["positions"] = integers(rng, case.positions)
+    if way == "slots" and rng.random() < 0.5:
+        case.key_positions = rng.integers(0, 70, rows)
+        tensors["key_positions"] = integers(rng, case.key_positions)
+    set_sides(rng, case, rows, own, D, E)
+    if rng.random() < 0.6:
+        random_mask(rng, case, int(lengths.max()), counts)
+    random_terms(rng, case)
+    case.facts[f"rows by {way}"] += 1
+    return case
+
+
+# ---- The oracle ----
+
+
+def hides(case: Case, n: int, j: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Which of a list's rows query n does not see: places j, positions `at`."""
+    attributes, p = case.attributes, case.positions[n]
+    hidden = np.zeros(len(j), bool)
+    if case.ranges is not None:
+        hidden |= (j < case.ranges[n, 0]) | (j >= case.ranges[n, 1])
+        if case.key_positions is None:
+            return hidden
+    if attributes.get("is_causal"):
+        hidden |= at > p
+    elif attributes.get("right_window_size", -1) >= 0:
+        hidden |= at > p + attributes["right_window_size"]
+    if attributes.get("left_window_size", -1) >= 0:
+        hidden |= at < p - attributes["left_window_size"]
+    return hidden
+
+
+def mask_row(case: Case, b: int, n: int, h: int, count: int) -> np.ndarray:
+    mask = case.tensors.get("attn_mask")
+    if mask is None:
+        return np.zeros(count)
+    if mask.dtype == bool:
+        mask = np.where(mask, 0.0, -np.inf)
+    else:
+        mask = reference.decode(case.attributes["mask_T1"], mask)
+    mask = mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
+    row = n if "query_starts" in case.tensors else n - case.starts[b]
+    place = [i if extent > 1 else 0 for i, extent in zip((b, h, row), mask.shape, strict=False)]
+    added = np.full(count, -np.inf)
+    given = mask[tuple(place)][:count]
+    added[: len(given)] = given
+    return added
+
+
+def slopes_of(case: Case) -> np.ndarray | None:
+    if not case.attributes.get("is_alibi"):
+        return None
+    given = case.tensors.get("alibi_slopes")
+    return reference.alibi_slopes(case.heads) if given is None else given
+
+
+def scores_of(case: Case, b: int, n: int, h: int, cells: np.ndarray) -> tuple[np.ndarray, float]:
+    """Scores, -infinity where nothing is seen, and what float32 may err of them."""
+    attributes, j = case.attributes, np.arange(len(cells))
+    at = j if case.key_positions is None else case.key_positions[cells]
+    query = reference.decode(attributes["T1"], case.tensors["query"]).reshape(
+        -1, case.heads, attributes["key_head_dim"]
+    )[n, h].astype(np.float64)
+    keys = case.sides[0].values[cells, h * case.kv_heads // case.heads].astype(np.float64)
+    scale = attributes.get("softmax_scale") or attributes["key_head_dim"] ** -0.5
+    scores = keys @ query * scale
+    off = UNIT * (len(query) + 8) * (np.abs(keys) @ np.abs(query)) * scale
+    cap = attributes.get("softcap")
+    if cap:
+        scores, off = cap * np.tanh(scores / cap), off + 16 * UNIT * cap
+    added, slopes = mask_row(case, b, n, h, len(cells)), slopes_of(case)
+    hidden = hides(case, n, j, at) | (added == -np.inf)
+    added[hidden] = 0
+    if slopes is not None and attributes["alibi_of_mask"]:
+        added = added * slopes[h]
+    elif slopes is not None:
+        added = added + slopes[h].astype(np.float64) * (at - case.positions[n])
+    off = off + 8 * UNIT * (np.abs(scores) + np.abs(added))
+    return np.where(hidden, -np.inf, scores + added), float(off.max(initial=0, where=~hidden))
+
+
+def attend(case: Case, b: int, n: int, h: int) -> tuple[np.ndarray, np.ndarray, float, float]:
+    """Output and lse of query n and head h, and what they may err."""
+    g = h * case.kv_heads // case.heads
+    cells = case.cells[b * case.kv_heads + g]
+    scores, off = scores_of(case, b, n, h, cells)
+    values = case.sides[1].values[cells, g].astype(np.float64)
+    sinks = case.tensors.get("sinks")
+    if sinks is not None:
+        dtype = "float32" if sinks.dtype == np.float32 else case.attributes["T1"]
+        scores = np.append(scores, reference.decode(dtype, sinks)[h].astype(np.float64))
+        values = np.append(values, np.zeros((1, values.shape[1])), 0)
+    most = scores.max(initial=-np.inf)
+    if most == -np.inf:
+        return np.zeros(values.shape[1]), np.zeros(values.shape[1]), -np.inf, 0
+    weights = np.exp(scores - most)
+    lse = most + np.log(weights.sum())
+    weights /= weights.sum()
+    seen = weights > 0
+    bound = 2 * off + 2 * (len(cells) + 24) * UNIT
+    error = bound * (weights[seen] @ np.abs(values[seen]))
+    return weights[seen] @ values[seen], error, lse, bound + 4 * UNIT * abs(lse)
+
+
+# ---- Running kvmill ----
+
+
+@dataclass(frozen=True)
+class Variant:
+    name: str
+    options: dict
+    threads: int
+
+
+def all_variants(packs: Sequence[kvmill.Pack]) -> list[Variant]:
+    return [Variant("packs", {"packs": packs}, 1), Variant("portable", {"portable": True}, 2)]
+
+
+def check_case(case: Case, variant: Variant) -> None:
+    plan = kvmill.CacheAttend(threads=variant.threads, **case.attributes, **variant.options)
+    with ThreadPoolExecutor(variant.threads) as executor:
+        pool = executor if variant.threads > 1 else None
+        output, lse = plan.run(executor=pool, lse=True, **case.tensors)
+    dtype = case.attributes["output_T1"] or case.attributes["T1"]
+    E = case.attributes["value_head_dim"]
+    assert output.shape == (*case.tensors["query"].shape[:-1], E), output.shape
+    assert lse.shape == output.shape[:-1] and lse.dtype == np.float32
+    rows = reference.decode(dtype, output).reshape(-1, case.heads, E)
+    sums_ = lse.reshape(-1, case.heads)
+    for n in range(len(rows)):
+        b = int(np.searchsorted(case.starts, n, "right")) - 1
+        for h in range(case.heads):
+            check_row(dtype, rows[n, h], sums_[n, h], attend(case, b, n, h), f"query {n}, head {h}")
+
+
+def check_row(dtype: str, row: np.ndarray, lse: float, want: tuple, what: str) -> None:
+    output, error, want_lse, lse_error = want
+    allowed = error + ROUNDING[dtype] * (np.abs(output) + error) + 2.0**-24
+    off = np.abs(row - output)
+    assert (off <= allowed).all(), f"{what}: off by {off.max()}; allowed: {allowed[off.argmax()]}"
+    same = lse == want_lse or abs(lse - want_lse) <= lse_error
+    assert same, f"{what}: lse {lse}, not {want_lse}"
+
+
+def check_all(cases: Sequence[Case], variant: Variant) -> None:
+    for number, case in enumerate(cases):
+        try:
+            check_case(case, variant)
+        except Exception as error:
+            shapes = {name: array.shape for name, array in case.tensors.items()}
+            raise AssertionError(f"case {number}: {case.attributes}, {shapes}") from error
+
+
+def check_facts(cases: Sequence[Case]) -> None:
+    """Every way to name rows, every format of K and of V and every type of mask was there."""
+    facts = sum((case.facts for case in cases), Counter())
+    words = " ".join(facts)
+    for way in ROWS:
+        assert facts[f"rows by {way}"], way
+    for word in (*PLAIN, *BLOCKS):
+        assert f"key {word}" in words and f"value {word}" in words, word
+    for bits in CODES.values():
+        assert f"key {bits}/" in words and f"value {bits}/" in words, bits
+    for kind in ("bool", *TYPES):
+        assert f"mask {kind}" in words, kind
+
+
+# ---- Results, and what is refused ----
+
+FEW = {"num_heads": 4, "num_kv_heads": 2, "key_head_dim": 8, "T1": "float32"}
+
+
+def few_tensors() -> dict:
+    rng = np.random.default_rng(3)
+    query, key, value = (
+        rng.standard_normal(shape).astype(np.float32)
+        for shape in ((1, 2, 4, 8), (1, 9, 2, 8), (1, 9, 2, 8))
+    )
+    return {"query": query, "key": key, "value": value, "lengths": [7]}
+
+
+def check_results() -> None:
+    """New arrays, a caller's own, and a call that is prepared: the same bits."""
+    plan, tensors = kvmill.CacheAttend(**FEW), few_tensors()
+    want, want_lse = plan.run(lse=True, **tensors)
+    alone = plan.run(**tensors)
+    assert np.abs(alone - want).max() < 1e-6
+    output, lse = np.zeros_like(want), np.zeros_like(want_lse)
+    got = plan.run(attn_output=output, lse=lse, **tensors)
+    assert got[0] is output and got[1] is lse
+    assert output.tobytes() == want.tobytes() and lse.tobytes() == want_lse.tobytes()
+    plan.prepare(attn_output=output, **tensors).run()
+    assert output.tobytes() == alone.tobytes()
+    assert "CacheAttend" in plan.describe() and plan.workspace_size > 0
+
+
+def check_raw_bits() -> None:
+    """Types that NumPy lacks by ml_dtypes, and the same bits as integers."""
+    tensors = few_tensors()
+    plan = kvmill.CacheAttend(**FEW | {"T1": "bfloat16", "key_T2": "float8e4m3fn"})
+    own = {
+        "query": tensors["query"].astype(ml_dtypes.bfloat16),
+        "key": tensors["key"].astype(ml_dtypes.float8_e4m3fn),
+        "value": tensors["value"].astype(ml_dtypes.float8_e4m3fn),
+        "lengths": [7],
+    }
+    bits = {"query": np.uint16, "key": np.uint8, "value": np.uint8}
+    raw = own | {name: own[name].view(kind) for name, kind in bits.items()}
+    want, got = plan.run(**own), plan.run(**raw)
+    assert want.dtype == ml_dtypes.bfloat16 and got.dtype == np.uint16
+    assert want.tobytes() == got.tobytes()
+
+
+def refused(kind: type, words: str, make: Callable[[], object]) -> None:
+    try:
+        make()
+    except kind as error:
+        assert words in str(error), f"{error}; expected {words!r}"
+    else:
+        raise AssertionError(f"nothing was refused; expected {words!r}")
+
+
+def check_ranges() -> None:
+    """The library's text, for every attribute that the description limits."""
+    for name, least, most in RANGES["CacheAttend"]:
+        accepted = f"{least} or more" if most == 2**63 - 1 else f"{least} to {most}"
+        for value in (least - 1, most + 1):
+            if value >= 2**63:
+                continue
+            words = f"KVMILL_E_ATTRIBUTE: {name} is {value}; accepted: {accepted}"
+            given = FEW | {name: value}
+            refused(kvmill.KvmillError, words, partial(kvmill.CacheAttend, **given))
+
+
+def check_refusals() -> None:
+    plan, tensors = kvmill.CacheAttend(**FEW), few_tensors()
+
+    def run(**changes: object) -> Callable[[], object]:
+        return lambda: plan.run(**tensors | changes)
+
+    failed = kvmill.KvmillError
+    refused(failed, "query is NULL", lambda: plan.prepare().run())
+    refused(failed, "key has type float64", run(key=tensors["key"].astype(np.float64)))
+    refused(failed, "value has shape [1, 9, 2, 7]", run(value=tensors["value"][..., :7]))
+    refused(failed, "KVMILL_E_", run(lengths=None))
+    refused(failed, "KVMILL_E_INDEX", run(lengths=[10]))
+    refused(failed, "KVMILL_E_", run(slots=[1], slot_starts=[0, 1]))
+    refused(failed, "attn_mask", run(attn_mask=np.zeros(9, np.float32)))
+    refused(failed, "softcap is -1", lambda: kvmill.CacheAttend(**FEW, softcap=-1.0))
+    refused(failed, "math is \"slow\"", lambda: kvmill.CacheAttend(**FEW, math="slow"))
+    refused(TypeError, "head_dim", lambda: kvmill.CacheAttend(**FEW, head_dim=8))
+    refused(TypeError, "tensors ['cache']", run(cache=tensors["key"]))
+    refused(TypeError, "element type 'float5'", lambda: kvmill.CacheAttend(**FEW, key_T2="float5"))
+    codes = kvmill.CacheAttend(**FEW, key_quant_bit=4, key_quant_group=8)
+    apart = tensors | {"key": tensors["key"].astype(ml_dtypes.int4)}
+    refused(TypeError, "accepted for int4: uint8", lambda: codes.run(**apart))
+    output = np.full((1, 2, 4, 8), 5, np.float32)
+    refused(failed, "KVMILL_E_INDEX", run(lengths=[10], attn_output=output))
+    assert (output == 5).all(), "what was refused has written"
+    output.flags.writeable = False
+    refused(ValueError, "attn_output is read-only", run(attn_output=output))
+
+
+def run(tap: Tap, packs: Sequence[kvmill.Pack], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    cases = [random_case(rng, ROWS[i % len(ROWS)]) for i in range(CASES)]
+    for variant in all_variants(packs):
+        tap.run(f"CacheAttend, {len(cases)} cases, {variant.name}", partial(check_all, cases, variant))
+    tap.run("  of every way to name rows, every format and every mask", lambda: check_facts(cases))
+    tap.run("CacheAttend's results", check_results)
+    tap.run("CacheAttend on raw bits", check_raw_bits)
+    tap.run("CacheAttend's ranges are refused in the library's words", check_ranges)
+    tap.run("CacheAttend refuses", check_refusals)

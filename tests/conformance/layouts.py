@@ -1,0 +1,59 @@
+"""Prints C that compiles where the structs of kvmill_c.py are those of kvmill.h: size, name, place and
+size of every field, and no other field.
+
+KVMILL_LIBRARY: as for kvmill.py.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+
+import kvmill_c
+
+
+def structs() -> list[type[ctypes.Structure]]:
+    kinds = (kind for kind in vars(kvmill_c).values() if isinstance(kind, type))
+    return [
+        kind
+        for kind in kinds
+        if issubclass(kind, ctypes.Structure) and kind is not ctypes.Structure
+    ]
+
+
+def is_scalar(kind: type) -> bool:
+    return not issubclass(kind, (ctypes.Structure, ctypes.Array))
+
+
+def print_struct(struct: type[ctypes.Structure]) -> None:
+    """An initialiser too few, or too many, is a field that one side alone has."""
+    name = struct._c_name_
+    print(f'_Static_assert(sizeof({name}) == {ctypes.sizeof(struct)}, "{name}");')
+    for field, kind in struct._fields_:
+        place = getattr(struct, field)
+        print(
+            f"_Static_assert(offsetof({name}, {field}) == {place.offset} &&\n"
+            f"               sizeof((({name} *)0)->{field}) == {ctypes.sizeof(kind)},\n"
+            f'               "{name}.{field}");'
+        )
+    nothing = ", ".join("0" if is_scalar(kind) else "{0}" for _, kind in struct._fields_)
+    print(f"extern const {name} {name}_fields;\nconst {name} {name}_fields = {{{nothing}}};")
+
+
+def main() -> int:
+    unnamed = [kind.__name__ for kind in structs() if not hasattr(kind, "_c_name_")]
+    if unnamed:
+        print(f"without a name in C: {', '.join(unnamed)}", file=sys.stderr)
+        return 1
+    print("#include <stddef.h>\n\n#include <kvmill.h>\n")
+    for kind in structs():
+        print_struct(kind)
+    print(f'_Static_assert(KVMILL_DYNAMIC == {kvmill_c.DYNAMIC}, "KVMILL_DYNAMIC");')
+    print(f'_Static_assert(kDLCPU == {kvmill_c.CPU}, "kDLCPU");')
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -7,10 +7,25 @@ jobs=$(nproc)
 passed=0
 skipped=0
 failed=0
+began=$(date +%s)
+began_used=0
 
 say() {
     echo
     echo "== $*"
+}
+
+# processor_seconds -- of all that ran here so far.
+processor_seconds() {
+    times >times.now
+    sed 's/s//g; s/m/ /g' times.now | awk 'NR == 2 {printf "%d\n", 60 * ($1 + $3) + $2 + $4}'
+}
+
+# took -- what the stage that ends here took.
+took() {
+    now=$(date +%s) used=$(processor_seconds)
+    echo "took $((now - began)) s, $((used - began_used)) s of processor time"
+    began=$now began_used=$used
 }
 
 # name_failures DIRECTORY -- for the end, where who reads the last lines finds them.
@@ -26,6 +41,7 @@ tests() {
     directory=$1
     shift
     find "$directory/tests" -name '*.trs' -exec rm -f {} + 2>/dev/null
+    : >"$directory/times.log"
     (cd "$directory" && "$@")
     status=$?
     name_failures "$directory"
@@ -35,6 +51,8 @@ tests() {
     passed=$((passed + $(echo "$results" | grep -c 'PASS')))
     skipped=$((skipped + $(echo "$results" | grep -c 'SKIP')))
     failed=$((failed + bad))
+    echo "the longest, in seconds of processor time: $(sort -rn "$directory/times.log" | head -n 8 | paste -s -d , -)"
+    took
 }
 
 # step NAME COMMAND... -- one more thing that passes or fails.
@@ -49,13 +67,14 @@ step() {
         echo "FAIL: $name" | tee -a failures.log
         tail -n 40 step.log
     fi
+    took
 }
 
 # Compiling takes most of the time of a build; variants make do with few kernels and one kind of library.
 few="DEFAULT_SPECS=specs/rows.json TEST_SPECS=specs/few.json --disable-static"
 
-# Valgrind knows AVX2 and no more; sanitizers watch the rest.
-beyond_avx2=$(./kvmill isas | awk '($2 == "any" || $2 == "x86_64") && $1 != "avx2" {print $1}' | paste -s -d , -)
+# Valgrind knows AVX2 and no more; sanitizers watch the rest that this machine has.
+beyond_avx2=$(./kvmill isas | awk '$4 == "yes" && $1 != "avx2" {print $1}' | paste -s -d , -)
 
 # Compilers and sanitizers differ in what they see of a case, not in how many random ones there are.
 slow="TESTS_ENVIRONMENT=KVMILL_TEST_SLOW=1"
@@ -72,25 +91,14 @@ variant() {
     tests "$directory" sh -c "make --no-print-directory -s -j$jobs && make --no-print-directory -j$jobs check $what"
 }
 
-# The longest first, as in tests/local.am.
-programs="tests/t_cache_attention tests/t_attention_cases tests/t_windows tests/t_rows tests/t_convert tests/t_scatter
-tests/t_cases tests/t_api tests/t_threads tests/t_by_size tests/t_cache_attend tests/t_cache_attend_cases tests/t_formats tests/t_ops tests/t_described tests/t_pack_key tests/t_portable_kernels tests/t_config tests/t_names tests/t_m4 tests/t_specs
-tests/t_space tests/t_statistics tests/t_strategy tests/t_database tests/t_environment tests/t_simulate tests/t_assignment tests/t_problem
-tests/t_flows tests/t_flow_specs tests/t_flow_oracle tests/t_flow_decode tests/t_scores tests/t_flow_fused tests/t_flow_accuracy tests/t_page_lists
-tests/t_flow_plans tests/t_flow_tokens tests/t_flow_moves tests/t_flow_edges tests/t_flow_errors tests/t_onnx_attention tests/t_onnx_cases
-tests/t_windows_api tests/t_long_gathers tests/t_variadic tests/t_ffi tests/t_regions tests/t_stablehlo_files tests/t_stablehlo_reader
-tests/t_stablehlo_numbers"
-! grep -q "^ONNX='yes'" tests/environment.sh || programs="$programs tests/t_onnx_models"
-
 : >failures.log
 say "make check"
 tests . make --no-print-directory -j"$jobs" check
 say "make check-valgrind (capped at AVX2)"
 step "memcheck and helgrind" make --no-print-directory -j"$jobs" check-valgrind
-variant sanitizers "$slow TESTS='tests/windows.test tests/run.test tests/command.test tests/onnx.test $programs tests/db.test tests/report.test'" --enable-sanitizers=address,undefined CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=$beyond_avx2
-threads="tests/t_threads tests/t_ffi tests/t_flow_tokens tests/t_flow_moves tests/t_onnx_attention"
-variant threads "$slow TESTS='$threads' check_PROGRAMS='$threads'" --enable-sanitizers=thread CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=avx2
-variant clang "$slow TESTS='$programs'" CC=clang CFLAGS='-O2 -Werror' PACK_OPTIMIZE=-O2
+variant sanitizers "$slow TESTS='\$(SCRIPTS_OF_C) \$(PROGRAM_TESTS)'" --enable-sanitizers=address,undefined CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=$beyond_avx2
+variant threads "$slow TESTS='\$(THREAD_TESTS)' check_PROGRAMS='\$(THREAD_TESTS)'" --enable-sanitizers=thread CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=avx2
+variant clang "$slow TESTS='\$(PROGRAM_TESTS)'" CC=clang CFLAGS='-O2 -Werror' PACK_OPTIMIZE=-O2
 
 say "make distcheck"
 step "the tarball builds, installs and cleans up after itself" make --no-print-directory -j"$jobs" distcheck TESTS=tests/t_api

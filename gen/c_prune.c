@@ -32,7 +32,7 @@ static size_t after_brackets(const struct c_text *text, size_t at) {
 
 struct item {
     size_t first, end;
-    struct c_token name; /* C_OTHER: others may see it, or it has none */
+    struct c_token name; /* C_OTHER: others may see it, or it has none; C_MARK: constants have */
     bool is_enum, is_used;
 };
 
@@ -73,7 +73,9 @@ static void name_declared(const struct c_text *text, size_t at, size_t end, stru
         if (text->tokens[at].kind == C_WORD)
             name = text->tokens[at];
     }
-    if (item->is_enum || is_own || c_is(&text->tokens[at], "{"))
+    if (item->is_enum)
+        item->name.kind = C_MARK;
+    else if (is_own || c_is(&text->tokens[at], "{"))
         item->name = name;
 }
 

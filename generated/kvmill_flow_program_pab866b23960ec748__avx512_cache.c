@@ -123,8 +123,6 @@ struct values {
     float f1[128];
 };
 
-enum { TERMS = 16 };
-
 INLINED void
 largest_down(float *restrict to, const float *restrict x, int64_t count, int64_t columns, float minus_0)
 {

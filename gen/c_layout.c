@@ -52,7 +52,11 @@ static void put(struct layout *layout, const struct c_token *token) {
 }
 
 static void put_blanks(struct layout *layout, size_t count) {
-    layout->done = layout->done && text_print(layout->text, "%*s", (int)count, "");
+    static const char blanks[] = "                                ";
+    for (size_t some; layout->done && count > 0; count -= some) {
+        some = count < sizeof blanks - 1 ? count : sizeof blanks - 1;
+        layout->done = text_append(layout->text, blanks, some);
+    }
 }
 
 /* ---- Lines that are too long ---- */
@@ -143,7 +147,7 @@ static void put_wrapped(struct layout *layout, size_t first, size_t end, size_t 
         }
         if ((first = stop) < end) {
             column = continuation(layout, first, end, &nest);
-            layout->done = layout->done && text_print(layout->text, "\n");
+            layout->done = layout->done && text_append(layout->text, "\n", 1);
             put_blanks(layout, column);
         }
     }

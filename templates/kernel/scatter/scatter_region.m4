@@ -325,7 +325,8 @@ _km_each_slot(«        const km_value(km_result) r«»S = _km_from_memory(km_re
 »)_km_each_slot(«        (void)r«»S;
         (void)u«»S;
 »)    }
-}
+_km_each_slot(«    (void)from_«»S;
+»)}
 
 »)
 

@@ -219,6 +219,10 @@ bool attend_kernels(const struct kvmill_attend_shape *shape, int64_t ratio, cons
            (2 * one > MANY_ROWS || add_kernel(shape, MANY_ROWS, isa, list, error));
 }
 
+bool attend_is_fast(const struct kernel *kernel) {
+    return kernel->family == &attend_family && kernel->value[MATH] == KVMILL_MATH_FAST;
+}
+
 /* ---- Words ---- */
 
 static void explain_side(const struct kernel *kernel, int side, const char *name, FILE *stream) {

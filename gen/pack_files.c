@@ -10,6 +10,7 @@
 
 #include "../base/signals.h"
 #include "../defs/format.h"
+#include "c_text.h"
 #include "ffi.h"
 #include "flow.h"
 #include "formats.h"
@@ -133,9 +134,10 @@ bool kernel_source(const struct kernel *kernel, struct text *text, struct error 
     struct files files = {.count = 0};
     if (kernel->family->complete != NULL && !kernel->family->complete(kernel, error))
         return false;
+    size_t before = text->length;
     list_files(&files, kernel);
     add_algorithm(&files, kernel);
-    return expand_kernel(kernel, &files, text, error);
+    return expand_kernel(kernel, &files, text, error) && c_text_tidy(text, before, error);
 }
 
 bool kernel_space(const struct kernel *kernel, struct text *text, struct error *error) {

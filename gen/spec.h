@@ -128,6 +128,9 @@ bool spec_check(const struct spec *spec, struct error *error);
 /* Why there may be no kernels for it. */
 void spec_without_kernels(const struct spec *spec, char *words, size_t size);
 
+/* Whether it asks for math "fast". */
+bool spec_wants_fast(const struct spec *spec);
+
 /* Whether its op is of the family. */
 static inline bool spec_is(const struct spec *spec, enum op_family family) {
     return spec->op->family == family;

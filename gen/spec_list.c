@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../import/onnx/onnx.h"
+#include "flow.h"
 #include "spec_families.h"
 #include "spec_keys.h"
 
@@ -52,6 +53,15 @@ void spec_write_op(const struct spec *spec, json_t *object) {
 
 bool spec_check(const struct spec *spec, struct error *error) {
     return spec_family_of(spec)->check(spec, error);
+}
+
+bool spec_wants_fast(const struct spec *spec) {
+    const char *math = spec_is(spec, OP_CACHE_ATTENTION) ? spec->attention.op.math
+                       : spec_is(spec, OP_CACHE_ATTEND)  ? spec->cache_attend.math
+                                                         : NULL;
+    if (spec_is(spec, OP_FLOW))
+        return spec_wants_fast(&spec->flow->attention);
+    return math != NULL && strcmp(math, "fast") == 0;
 }
 
 void spec_without_kernels(const struct spec *spec, char *words, size_t size) {

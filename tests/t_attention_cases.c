@@ -1692,6 +1692,30 @@ static void test_other_geometry(void) {
     ok(agrees(a), "and they are right");
 }
 
+/* The description of a plan of these heads says that no kernel has fast arithmetic, if so. */
+static bool says_fast(const char *math, int64_t head_dim, const kvmill_plan_options *options,
+                      bool wanted) {
+    static char text[16384];
+    struct attention a = usual(MULTI_HEAD_CACHE_ATTENTION, 0);
+    kvmill_plan *plan;
+    a.op.head_dim = head_dim;
+    a.op.math = math;
+    if (attention_plan(&a, options, &plan, NULL) != KVMILL_OK)
+        return false;
+    kvmill_plan_describe(plan, text, sizeof text);
+    kvmill_plan_destroy(plan);
+    bool is_fast = strstr(text, "_fast__") != NULL;
+    return !is_fast && (strstr(text, "no kernel of math fast") != NULL) == wanted;
+}
+
+static void test_math_words(void) {
+    ok(says_fast("fast", 16, &options_of[0], true),
+       "math fast without packs: the description says that no kernel has it");
+    ok(says_fast("fast", 44, &options_of[1], true), "  and of a pack of other geometry");
+    ok(says_fast("f32", 16, &options_of[0], false) && says_fast(NULL, 16, &options_of[0], false),
+       "  but not where it is not asked for");
+}
+
 static void test_refusals(void) {
     test_refused_attributes();
     test_refused_formats();
@@ -1718,5 +1742,6 @@ int main(void) {
     test_absence();
     test_groups();
     test_refusals();
+    test_math_words();
     return done_testing();
 }

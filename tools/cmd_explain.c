@@ -102,7 +102,7 @@ static bool kernels_of(const struct options *given, struct kernel_list *kernels,
     bool done = isa_list_parse(option_value(given, "isa"), &isas, error) &&
                 specs_read(given->rest[0], &specs, error) &&
                 specs_kernels(&specs, &isas, kernels, error) &&
-                note_without_kernels(&specs, isas.items[0], error) &&
+                note_without_kernels(&specs, &isas, error) &&
                 (option_value(given, "source") || explain_flows(&specs, error));
     spec_list_free(&specs);
     return done;

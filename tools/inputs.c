@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../gen/attend_family.h"
 #include "../import/onnx/onnx.h"
 
 static bool read_cache_type(const struct options *options, struct cache_choice *choice,
@@ -145,19 +146,45 @@ static void note_portable(const struct spec *spec) {
             spec->where, words);
 }
 
+/* Of one instruction set: whether there are kernels, and such of fast arithmetic. */
+static bool look_for_kernels(const struct spec *spec, const struct isa *isa, bool *any, bool *fast,
+                             struct error *error) {
+    struct kernel_list own = {0};
+    bool done = spec_kernels(spec, isa, &own, error);
+    *any = own.count > 0;
+    *fast = false;
+    for (size_t i = 0; i < own.count; i++)
+        *fast |= attend_is_fast(&own.items[i]);
+    kernel_list_free(&own);
+    return done;
+}
+
+static bool note_spec(const struct spec *spec, const struct isa_list *isas, struct error *error) {
+    struct text exact = {0};
+    bool any, fast, done = look_for_kernels(spec, isas->items[0], &any, &fast, error);
+    if (done && !any)
+        note_portable(spec);
+    for (int i = 0; done && spec_wants_fast(spec) && i < isas->count; i++) {
+        done = look_for_kernels(spec, isas->items[i], &any, &fast, error);
+        if (done && !fast &&
+            !text_print(&exact, "%s%s", exact.length ? ", " : "", isas->items[i]->name))
+            done = out_of_memory(error);
+    }
+    if (done && exact.length > 0)
+        fprintf(stderr,
+                "%s: note: math fast has no kernels of its own on %s; those of f32 serve it\n",
+                spec->where, exact.data);
+    text_free(&exact);
+    return done;
+}
+
 /* Nothing is silently left out. */
-bool note_without_kernels(const struct spec_list *specs, const struct isa *isa,
+bool note_without_kernels(const struct spec_list *specs, const struct isa_list *isas,
                           struct error *error) {
     fputs(specs->notes.length ? specs->notes.data : "", stderr);
-    for (size_t i = 0; i < specs->count; i++) {
-        struct kernel_list own = {0};
-        bool done = spec_kernels(&specs->items[i], isa, &own, error);
-        if (done && own.count == 0)
-            note_portable(&specs->items[i]);
-        kernel_list_free(&own);
-        if (!done)
+    for (size_t i = 0; i < specs->count; i++)
+        if (!note_spec(&specs->items[i], isas, error))
             return false;
-    }
     return true;
 }
 
@@ -170,7 +197,7 @@ bool inputs_read(const struct options *options, const char *directory, struct in
     inputs->pack.name = inputs->name;
     inputs->pack.specs = &inputs->specs;
     return specs_kernels(&inputs->specs, &inputs->isas, &inputs->pack.kernels, error) &&
-           note_without_kernels(&inputs->specs, inputs->isas.items[0], error);
+           note_without_kernels(&inputs->specs, &inputs->isas, error);
 }
 
 void inputs_free(struct inputs *inputs) {

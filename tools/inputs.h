@@ -34,8 +34,9 @@ bool inputs_read(const struct options *options, const char *directory, struct in
                  struct error *error);
 void inputs_free(struct inputs *inputs);
 
-/* Say what reading left alone, and which specs only the portable kernels serve, and why. */
-bool note_without_kernels(const struct spec_list *specs, const struct isa *isa,
+/* Say what reading left alone, which specs only the portable kernels serve, and why, and which that
+   ask for math "fast" have exact kernels alone. */
+bool note_without_kernels(const struct spec_list *specs, const struct isa_list *isas,
                           struct error *error);
 
 #endif

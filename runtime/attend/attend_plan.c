@@ -40,11 +40,20 @@ void kvmill_select_tiles(const struct shelf *shelf, const struct kvmill_attend_s
     set_rows(tiles);
 }
 
+static bool is_fast(const struct tiles *tiles) {
+    for (int i = 0; !tiles->selection.portable && i < tiles->selection.count; i++)
+        if (tile_shape(tiles, tiles->selection.tiles[i].kernel)->math == KVMILL_MATH_FAST)
+            return true;
+    return false;
+}
+
 void kvmill_say_tiles(struct words *words, const struct tiles *tiles) {
     const struct attend_selection *selection = &tiles->selection;
     for (int i = 0; i < selection->count; i++)
         kvmill_say(words, "%s %s", i ? "," : "", selection->tiles[i].kernel->symbol);
     kvmill_say(words, " (%s%s)", selection->portable ? "" : "pack ", selection->origin);
+    if (tiles->wanted.math == KVMILL_MATH_FAST && !is_fast(tiles))
+        kvmill_say(words, ", no kernel of math fast");
     for (int i = 0; i < selection->count; i++)
         kvmill_said(words, kvmill_by_size_words(&selection->tiles[i], words->at, words->left));
 }

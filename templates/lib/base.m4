@@ -36,10 +36,21 @@ m4_dnl km_count(VALUE) -- a shape field in C: the number, or KVMILL_ANY.
 m4_define(«km_count», «m4_ifelse($1, -1, «KVMILL_ANY», «$1»)»)
 
 m4_dnl km_head(SUMMARY, HEADERS) -- the first lines of a kernel's file.
-m4_define(«km_head», «/* $1
-   Generated; to reproduce: kvmill explain --source km_symbol */
+m4_define(«km_head», «_km_head(«$1», «$2», «kvmill explain --source km_symbol»)»)
+m4_define(«_km_head», «/* $1
+   Generated; to reproduce:
+   $3 */
 m4_ifelse(«$2», «», «», «$2
 »)#include "kvmill_kernel.h"
 
 km_kernel_begins»)
+
+m4_dnl km_program_head(SUMMARY, PROGRAM, HEADERS) -- of a kernel that a program of statements is the shape of.
+m4_define(«km_program_head», «_km_head(«$1
+   m4_patsubst(«$2», «; », «;
+   »).», «$3», «kvmill explain --kernels specs.json --source km_symbol»)»)
+
+m4_dnl km_program_string(PROGRAM) -- as a string, a statement in each line.
+m4_define(«km_program_string», «m4_patsubst(«"$1"», «; », «; "
+"»)»)
 m4_divert(0)m4_dnl

@@ -15,7 +15,9 @@ m4_dnl ---- Types: floats, signed and unsigned integers, 16 bits of as many elem
 
 m4_define(«_km_vector_type», «km_typedef(«$1», «typedef $2 $1 __attribute__((vector_size($3 * LANES)$4));
 »)»)
-km_helper(«INLINED», «#define INLINED static inline __attribute__((always_inline, unused«»m4_ifelse(m4_defn(«km_target»), «», «», «, target("km_target")»)))
+km_helper(«INLINED», «#define INLINED m4_ifelse(m4_defn(«km_target»), «», «», «\
+    »)static inline __attribute__((always_inline«»m4_ifelse(m4_defn(«km_target»), «», «», «, \
+                                 target("km_target")»)))
 
 »)
 km_typedef(«LANES», «enum { LANES = km_lanes };

@@ -4,14 +4,22 @@ m4_dnl calls them.  Each has one name, one signature and a meaning in plain C.  
 m4_dnl anything better gets, and what every other version is tested against.
 
 m4_dnl km_lanes -- elements of a vector; km_sums -- sums that fit into registers beside what is added;
-m4_dnl km_steps_unrolled -- steps through a row that are straight-line code;
 m4_dnl km_peak_bytes -- bytes of a vector that the words for magnitudes take; 0: a loop is better;
 m4_dnl km_register -- the constraint of assembly for a vector.
 m4_define(«km_lanes», 4)
 m4_define(«km_sums», 8)
-m4_define(«km_steps_unrolled», 1)
 m4_define(«km_peak_bytes», 0)
 m4_define(«km_register», «m»)
+
+m4_dnl How much is straight-line code; more is a loop.  A file has at most a few thousand lines then, which compilers take
+m4_dnl seconds for, and a loop that long waits for memory rather than for its own instructions.
+m4_dnl km_straight_units -- units of rows that are copied: STRAIGHT_LINE_UNITS of gen/kernel.h, since the generator decides by it;
+m4_dnl km_most_moves -- moves of all runs of bytes of a window that is gathered;
+m4_dnl km_most_vectors -- vectors of a page that is scored, for all of its blocks;
+m4_dnl km_steps_unrolled -- vectors of a row that is converted, unless tuned; an instruction set may have another.
+m4_define(«km_most_moves», 64)
+m4_define(«km_most_vectors», 8)
+m4_define(«km_steps_unrolled», 1)
 
 m4_dnl km_include(FILE) -- a file of the same folder.
 m4_define(«km_include», «m4_include(m4_regexp(m4___file__, «.*/», «\&$1.m4»))»)

@@ -125,6 +125,7 @@ _km_row(«$1»)}
 km_function(«void», «$2_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)»)
 {
     const struct kvmill_convert p = *problem;
+    /* The loop nest: tokens, then heads; $2_row() goes through a row.  */
     for (int64_t t = first; t < last; t++) {
         const unsigned char *from = p.activation + t * p.token_stride;
         unsigned char *to = p.cache.data + p.slot[t] * p.cache.row_stride;
@@ -157,6 +158,7 @@ _km_row(«$1»)}
 km_function(«void», «$2_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)»)
 {
     const struct kvmill_convert p = *problem;
+    /* The loop nest: tokens, then heads; $2_row() goes through a row.  */
     for (int64_t t = first; t < last; t++) {
         unsigned char *to = p.activation + t * p.token_stride;
         const unsigned char *from = p.cache.data + p.slot[t] * p.cache.row_stride;

@@ -88,8 +88,9 @@ m4_define(«_km_take_function», «m4_ifdef(«_km_takes_$1», «km_inline(«void
 
 »)»)
 
+m4_dnl Not inlined: of a field in straight-line code clang would take minutes, for all of its small copies.
 m4_dnl Numbers of half precision next to each other have bits next to each other, and the nearest has the sign of what it stands for.
-m4_define(«_km_give_function», «m4_ifdef(«_km_gives_$1», «km_inline(«void», «give_$1_some(unsigned char *to, float *from, size_t some, int direction)»)
+m4_define(«_km_give_function», «m4_ifdef(«_km_gives_$1», «km_function(«__attribute__((noinline)) void», «give_$1_some(unsigned char *to, float *from, size_t some, int direction)»)
 {
     float exact[km_lanes] = {0}, near[km_lanes];
     uint16_t half[km_lanes];
@@ -308,19 +309,19 @@ m4_define(«km_place», «m4_ifdef(«_km_kept_$1», «(all_$1 + s * km_size_of(�
 m4_define(«km_element», «km_place(«$1»)[m4_ifelse(km_rows_of(«$1»), 1, «», «($2) * km_columns_of(«$1») + »)m4_ifelse(km_columns_of(«$1»), 1, 0, «$3»)]»)
 
 m4_dnl _km_over(VALUE, TEXT of I, J) -- every element of it; _km_flat(VALUE, TEXT of I) -- in one loop.
-m4_define(«_km_over», «    for (int64_t i = 0; i < km_rows_of(«$1»); i++)
-        for (int64_t j = 0; j < km_columns_of(«$1»); j++)
-            km_element(«$1», «i», «j») = $2;
-»)
-m4_define(«_km_flat», «    for (int64_t i = 0; i < km_rows_of(«$1») * km_columns_of(«$1»); i++)
-        km_place(«$1»)[i] = $2;
-»)
+m4_define(«_km_over», «_km_for(«i», km_rows_of(«$1»), «_km_for(«j», km_columns_of(«$1»), «            km_element(«$1», «i», «j») = $2;
+»)»)»)
+m4_define(«_km_flat», «_km_for(«i», «km_rows_of(«$1») * km_columns_of(«$1»)», «        km_place(«$1»)[i] = $2;
+»)»)
+m4_dnl _km_for(VAR, COUNT, STATEMENT) -- a loop, or where the count is 1 the statement alone, VAR being 0.
+m4_define(«_km_for», «m4_ifelse(_km_count_of($2), 1, «m4_pushdef(«$1», 0)$3«»m4_popdef(«$1»)», «    for (int64_t $1 = 0; $1 < $2; $1++)
+$3»)»)
+m4_define(«_km_count_of», «m4_ifelse(m4_index(«$*», «rows»), -1, «m4_eval($*)», «rows»)»)
 
 m4_dnl _km_reduce(VALUE, DIM, X, ACROSS, DOWN, FINISH) -- of groups of columns, or of rows.
 m4_define(«_km_group», «m4_ifelse(km_rows_of(«$2»), «rows», «rows», «m4_eval(km_rows_of(«$2») / km_rows_of(«$1»))»)»)
-m4_define(«_km_reduce», «m4_ifelse(«$2», 1, «    for (int64_t i = 0; i < km_rows_of(«$1»); i++)
-        $4_down(km_place(«$1») + i * km_columns_of(«$1»), km_place(«$3») + i * _km_group(«$1», «$3») * km_columns_of(«$3»), _km_group(«$1», «$3»), km_columns_of(«$3»), minus_0);
-», «_km_over(«$1», «$4_across(km_place(«$3») + i * km_columns_of(«$3») + j * _km_width(«$1», «$3»), _km_width(«$1», «$3»)«»m4_ifelse(m4_index(« sum squares », « $4 »), -1, «», «, minus_0»))»)»)»)
+m4_define(«_km_reduce», «m4_ifelse(«$2», 1, «_km_for(«i», km_rows_of(«$1»), «        $4_down(km_place(«$1») + i * km_columns_of(«$1»), km_place(«$3») + i * _km_group(«$1», «$3») * km_columns_of(«$3»), _km_group(«$1», «$3»), km_columns_of(«$3»), minus_0);
+»)», «_km_over(«$1», «$4_across(km_place(«$3») + i * km_columns_of(«$3») + j * _km_width(«$1», «$3»), _km_width(«$1», «$3»)«»m4_ifelse(m4_index(« sum squares », « $4 »), -1, «», «, minus_0»))»)»)»)
 m4_define(«_km_width», «m4_eval(km_columns_of(«$2») / km_columns_of(«$1»))»)
 m4_define(«_km_mean», «_km_reduce(«$1», «$2», «$3», «sum»)_km_flat(«$1», «km_place(«$1»)[i] / (float)m4_ifelse(«$2», 1, «_km_group(«$1», «$3»)», «_km_width(«$1», «$3»)»)»)»)
 m4_define(«_km_norm», «_km_reduce(«$1», «$2», «$3», «squares»)_km_flat(«$1», «root(km_place(«$1»)[i])»)»)
@@ -465,25 +466,25 @@ m4_define(«km_over_Conv1d», «    for (int64_t s = 0; s < p->pages; s++) {
 
 m4_dnl ---- Text of files ----
 
-m4_dnl km_program_head(SUMMARY) -- and the functions that programs call.
-m4_define(«km_program_head», «/* $1
-   «»m4_patsubst(km_program, «; », «;
-   »).
-   Generated; to reproduce: kvmill explain --kernels specs.json --source km_symbol */
-m4_ifelse(km_headers, «», «», «km_headers
-»)#include "kvmill_kernel.h"
-
-km_kernel_begins
-km_for_words(«FORMAT», «km_formats», «_km_take_function(FORMAT)»)_km_give_function(«f16»)_km_give_function(«bf16»)km_each_step(«_km_loader»)km_values«»km_arithmetic»)
+m4_dnl km_flow_head(SUMMARY) -- and the functions that programs call.
+m4_define(«km_flow_head», «km_program_head(«$1», m4_defn(«km_program»), m4_defn(«km_headers»))
+km_for_words(«FORMAT», «km_formats», «_km_take_function(FORMAT)»)_km_give_function(«f16»)_km_give_function(«bf16»)km_each_step(«_km_loader»)km_values«»km_arithmetic«»km_hidden_zero»)
 
 m4_dnl km_minus_0 -- which no compiler knows.
-m4_define(«km_minus_0», «    float zero = -0.f;
+m4_define(«km_hidden_zero», «/* -0, of which no compiler knows that it changes no sum.  */
+km_inline(«float», «hidden_zero(void)»)
+{
+    float zero = -0.f;
     __asm__("" : "+m"(zero));
-    const float minus_0 = zero;
+    return zero;
+}
+
+»)
+m4_define(«km_minus_0», «    const float minus_0 = hidden_zero();
     (void)minus_0;
 »)
 
 m4_define(«km_program_descriptor», «km_descriptor(«KVMILL_FLOW_PROGRAM», «kvmill_flow_program_shape shape = {
-    .program = "km_program",
+    .program = km_program_string(m4_defn(«km_program»)),
 }», 0)»)
 m4_divert(0)m4_dnl

@@ -6,11 +6,12 @@ m4_define(«_km_store», «    km_give(m4_indir(«_km_type_$1»), «km_field_at(
 »)m4_dnl
 m4_define(«_km_code_step», «
 m4_indir(«km_op_$4», «$1», «$2», «$3», m4_shift(m4_shift(m4_shift(m4_shift($@)))))m4_ifdef(«_km_type_$1», «_km_store(«$1», «$4»)»)»)m4_dnl
-km_program_head(«Summarise a page of one kv head.»)
+km_flow_head(«Summarise a page of one kv head.»)
 km_function(«void», «summarise(const struct kvmill_flow_summary *p, int64_t head, struct values *w)»)
 {
 km_if(km_is_growing, «    const int64_t rows = p->rows;
-»)km_minus_0«»km_each_step(«_km_load»)km_each_step(«_km_code»)}
+»)km_minus_0«»    /* The loop nest: the rows of the page; then step after step, of each its rows and columns.  */
+km_each_step(«_km_load»)km_each_step(«_km_code»)}
 
 km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
 {

@@ -22,6 +22,7 @@ m4_define(«_km_use_all», «m4_ifdef(«_km_kept_$1», «    (void)all_$1;
 »)»)m4_dnl
 m4_define(«_km_places», «    struct values *w = (struct values *)(void *)p->workspace;
 km_each_place(«_km_all»)km_each_place(«_km_use_all»)    (void)w;
+    (void)p;
 »)m4_dnl
 m4_define(«_km_keeps_input», «m4_ifdef(«_km_kept_$1», «1»)»)m4_dnl
 m4_define(«_km_kept_rows», «_km_keeps_input(«$1»)»)m4_dnl
@@ -59,7 +60,7 @@ m4_define(«_km_save_save», «    for (int64_t s = 0; s < p->pages; s++)
             m4_ifelse(m4_indir(«_km_type_$1»), «f32», «memcpy(km_field_at(«$1», «p->ids[s]», «p->kv_head») + e * 4, part, some * 4)», «give_«»m4_indir(«_km_type_$1»)(km_field_at(«$1», «p->ids[s]», «p->kv_head») + e * 2, part, (int64_t)some, 0)»);
         }
 »)m4_dnl
-km_program_head(«Score the pages of a row.»)
+km_flow_head(«Score the pages of a row.»)
 km_over_pages«»km_each(«STAGE», 0, km_stages - 1, 1, «_km_stage»)km_function(«void», «save(const struct kvmill_flow_scores *p)»)
 {
 _km_places«»km_each_step(«_km_save»)}
@@ -67,6 +68,7 @@ _km_places«»km_each_step(«_km_save»)}
 km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
 {
     static void (*const phases[])(const struct kvmill_flow_scores *p) = {km_each(«STAGE», 0, km_stages - 1, 1, «begin_«»STAGE, pages_«»STAGE, »)save};
+    /* The loop nest: phases, of each its pages; of these step after step, its rows and columns.  */
     for (int64_t phase = first; phase < last; phase++)
         phases[phase](problem);
 }

@@ -97,7 +97,6 @@ m4_dnl ---- Windows ----
 
 m4_dnl km_window(BODY, TO, FROM, NEXT) -- BODY(TO, FROM, NEXT) for each run of bytes of a window; NEXT is a window like
 m4_dnl FROM.  Straight-line code where that is short.
-m4_define(«km_most_moves», 64)
 m4_define(«km_moves_of_run», «((km_if(km_bytes < km_block, km_bytes, km_block) + _km_widest(km_widths) - 1) / _km_widest(km_widths))»)
 m4_define(«_km_widest», «$1»)
 m4_define(«km_window», «_km_loop(1, km_turns, «$1», «$2», «$3», «$4»)»)

@@ -9,6 +9,7 @@ km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
     const struct starts starts = starts_of(g);
     int64_t turn[KVMILL_MOST_GATHER_AXES];
     int64_t around = km_if(km_around, «g->result_bytes >= km_around * INT64_C(1024)», 0);
+    /* The loop nest: pieces of windows; in copy_long() their bytes.  */
     for (int64_t u = first; u < last; u++) {
         struct place at = place_of(p, u / g->pieces, turn);
         int64_t begin = u % g->pieces * g->piece, left = g->bytes - begin;

@@ -74,6 +74,7 @@ km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
     struct place at = place_of(p, first, turn);
 km_if(km_around, «    int around = goes_around(p);
 »)m4_dnl
+    /* The loop nest: lines of windows; in gather_line() the windows of a line, of each its bytes.  */
     while (first < last) {
         int64_t line = g->axis[inner].extent - turn[inner], left = last - first;
         int64_t count = line < left ? line : left;

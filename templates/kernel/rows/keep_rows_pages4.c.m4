@@ -21,6 +21,7 @@ km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
 {
     const struct kvmill_rows p = *(const struct kvmill_rows *)problem;
     const int64_t step = p.present_stride.row, past_step = p.past_stride.row;
+    /* The loop nest: chunks of the slots of a head; in copy_run() the rows of a chunk.  */
     for (int64_t u = first; u < last; u++) {
 km_unit_of_work«»m4_dnl
         int64_t at = b * p.present_stride.batch + h * p.present_stride.head;

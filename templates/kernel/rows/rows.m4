@@ -85,6 +85,7 @@ m4_define(«_km_store_loop», «km_function(«void», «$1(const void *problem, 
     const struct kvmill_rows p = *(const struct kvmill_rows *)problem;
     unsigned char *to = p.present;
     const unsigned char *from = p.update;
+    /* The loop nest: batch entries; of each its heads, of each of these the new rows.  */
     for (int64_t b = first; b < last; b++) {
         int64_t at = b * p.present_stride.batch, begin = b * p.update_stride.batch;
         int64_t slot = first_slot(&p, b);

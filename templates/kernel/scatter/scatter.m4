@@ -130,7 +130,7 @@ m4_dnl km_point_loads(TURN, SUFFIX) -- the components of point TURN as start_K_S
 m4_define(«km_point_loads», «km_for_starts(«        int64_t start_«»K«»_$2 = load_index(at.vector + ($1) * step.index_step + offset_«»K);
 »)»)
 m4_dnl km_point_inside(SUFFIX) -- whether the window is; km_point_to(TURN, SUFFIX) -- where it begins.
-m4_define(«km_point_inside», «km_for_starts(«((uint64_t)start_«»K«»_$1 - (uint64_t)low_«»K < count_«»K) & »)1»)
+m4_define(«km_point_inside», «km_if(km_components, «km_for_starts(«m4_ifelse(K, 0, «», « & »)((uint64_t)start_«»K«»_$1 - (uint64_t)low_«»K < count_«»K)»)», 1)»)
 m4_define(«km_point_to», «at.to + ($1) * step.result_step«»km_for_starts(« + start_«»K«»_$2 * step_«»K»)»)
 m4_define(«km_point_from», «at.from + ($1) * step.update_step»)
 
@@ -222,7 +222,9 @@ m4_define(«km_points», «km_inline(«void», «points_by(const struct kvmill_s
           const struct kvmill_scatter_loop step, const int64_t last_step)»)
 {
 km_point_constants(«km_if(K == km_components - 1, last_step, «p->start[K].result_step»)»)    int64_t i = 0;
-$1    (void)p, (void)inside, (void)last_step;
+$1    (void)p;
+    (void)inside;
+    (void)last_step;
 }
 
 km_function(«void», «points(const struct kvmill_scatter_windows *p, struct place at, struct inside inside)»)
@@ -277,7 +279,8 @@ km_if(km_finds_runs, «km_run_functions»)«»km_apart(«void», «walk_points(c
     }
 km_if(km_finds_runs, «    if (depth == p->point_loops - 2 && repeat(p, depth, at, turn))
         return;
-»)    for (int64_t i = 0; i < loop->count; i++) {
+»)    /* The loop nest: this loop over points and those in it, down to points(); there windows, or their elements.  */
+    for (int64_t i = 0; i < loop->count; i++) {
         turn[depth] = i;
         walk_points(p, depth + 1, at, turn);
         at.to += loop->result_step;
@@ -291,7 +294,8 @@ km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
     const struct kvmill_scatter_windows *p = problem;
     struct place at = {p->result, p->updates, p->indices};
     int64_t turn[KVMILL_MOST_SCATTER_LOOPS] = {0};
-    (void)first, (void)last;
+    (void)first;
+    (void)last;
     walk_points(p, 0, at, turn);
 }
 
@@ -299,8 +303,8 @@ km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
 
 m4_dnl km_single_points -- points, where windows are one element: it is inside, or nothing is done.  The components of
 m4_dnl several points are loaded together; elements are combined in order, since points may have the same one.
-m4_define(«km_single_point», «        if (km_point_inside(«$2»))
-            combine_one(km_context«»km_point_to(«$1», «$2»), km_point_from(«$1»));
+m4_define(«km_single_point», «km_if(km_components, «        if (km_point_inside(«$2»))
+    »)        combine_one(km_context«»km_point_to(«$1», «$2»), km_point_from(«$1»));
 »)
 m4_define(«km_single_points», «km_points(«m4_ifelse(km_unroll, 1, «», «    for (; i + km_unroll <= step.count; i += km_unroll) {
 km_each(«U», 0, km_unroll - 1, 1, «km_point_ahead(«i + U»)km_point_loads(«i + U», U)»)km_each(«U», 0, km_unroll - 1, 1, «km_single_point(«i + U», U)»)    }
@@ -320,10 +324,11 @@ m4_define(«km_walked_rows», «km_function(«void», «combine_rows(const struc
 
 m4_dnl km_row_points -- points, where windows are rows.
 m4_define(«km_row_points», «km_points(«    for (; i < step.count; i++) {
-km_point_ahead(«i»)km_point_loads(«i», 0)        if (km_point_inside(0))
-            combine_rows(p, p->rows, p->row_loops, km_point_to(«i», 0), km_point_from(«i»));
-        else
+km_point_ahead(«i»)km_point_loads(«i», 0)km_if(km_components, «        if (km_point_inside(0))
+    »)        combine_rows(p, p->rows, p->row_loops, km_point_to(«i», 0), km_point_from(«i»));
+km_if(km_components, «        else
             km_point_partial(«i», 0)
+»)m4_dnl
     }
 »)»)
 

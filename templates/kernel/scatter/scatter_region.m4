@@ -322,9 +322,11 @@ _km_steps(«_km_zero_step»)_km_steps(«_km_number_step»)    (void)slots;
 _km_each_slot(«        const km_value(km_result) r«»S = _km_from_memory(km_result, «((const memory_«»km_result *)to_«»S)[i]»);
         const km_value(km_update) u«»S = _km_from_memory(km_update, «((const memory_«»km_update *)from_«»S)[i]»);
 »)_km_steps(«_km_loop_step»)_km_each_slot(«        ((memory_«»km_result *)to_«»S)[i] = km_return;
-»)        _km_each_slot(«(void)r«»S, (void)u«»S«»km_if(S < km_slots - 1, «, »)»);
-    }
-}
+»)_km_each_slot(«        (void)r«»S;
+        (void)u«»S;
+»)    }
+_km_each_slot(«    (void)from_«»S;
+»)}
 
 »)
 
@@ -351,15 +353,10 @@ m4_define(«km_size», «km_type_size(km_result_0)»)
 m4_define(«km_update_size», «km_type_size(km_update_0)»)
 m4_define(«km_context», «p, »)
 
-m4_define(«km_region_head», «/* $1
-   «»km_region.
-   Generated; to reproduce: kvmill explain --kernels specs.json --source km_symbol */
-#include "kvmill_kernel.h"
-
-km_kernel_begins»)
+m4_define(«km_region_head», «km_program_head(«$1», m4_defn(«km_region»), «»)»)
 
 m4_define(«km_region_descriptor», «km_descriptor(«KVMILL_SCATTER_REGION», «kvmill_scatter_region_shape shape = {
-    .program = "km_region",
+    .program = km_program_string(m4_defn(«km_region»)),
     .index_code = km_index_code,
     .index_bits = km_index_bits,
     .components = km_components,

@@ -56,7 +56,7 @@ km_if(km_is_bound, «    const unsigned char *$1_d = p->field[1] + at;
 »)»)»)
 
 m4_dnl Whole lines of a row: in straight-line code if a page has few vectors.
-m4_define(«_km_add_lines», «km_if(km_blocks * km_lined <= 8 * km_lanes, «km_each(«K», 0, km_lined - 1, km_line, «_km_add_line($1, $2, $3, K)»)», «        for (int i = 0; i < km_lined; i += km_line) {
+m4_define(«_km_add_lines», «km_if(km_blocks * km_lined <= km_most_vectors * km_lanes, «km_each(«K», 0, km_lined - 1, km_line, «_km_add_line($1, $2, $3, K)»)», «        for (int i = 0; i < km_lined; i += km_line) {
 _km_add_line($1, $2, $3, «i»)        }
 »)»)
 m4_define(«_km_add_line», «km_if($2 == 0, «km_fetch_line($1, «$4»)»)km_each(«I», 0, km_line - 1, 16, «km_add_terms($1, $2, $3, «$4«»_km_plus(I)», 16)»)»)

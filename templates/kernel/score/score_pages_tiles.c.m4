@@ -5,8 +5,9 @@ km_if(km_is_exact, «    QUERY = m4_eval(km_heads * km_dim),
 »)m4_dnl
     SCORES = km_scores, /* of a page, before they are folded */
     LEFT = km_left,     /* and then */
-    NEAR = km_near,   /* pages ahead that are brought into the first cache */
-    AHEAD = km_ahead, /* and into the second */
+km_if(km_near, «    NEAR = km_near, /* pages ahead that are brought into the first cache */
+»)km_if(km_ahead, «    AHEAD = km_ahead, /* pages ahead that are brought into the second cache */
+»)m4_dnl
 };
 
 km_add_page
@@ -21,6 +22,7 @@ km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
 km_if(km_is_exact, «    struct parts parts;
     int is_exact = split_query(p->query, &parts);
 »)m4_dnl
+    /* The loop nest: as many pages as there are lanes; of each its blocks, heads and elements.  */
     for (int64_t u = first; u < last; u += LANES) {
         int64_t count = last - u < LANES ? last - u : LANES;
         if (count < LANES)

@@ -6,8 +6,9 @@ km_head(«Select the best pages by their scores.», km_headers)
 enum {
     STRIP = m4_eval(km_strip * km_lanes), /* keys that are counted at a time */
     SHRINK = km_shrink, /* keys are packed when so few can still be the threshold */
-    SAMPLE = km_sample,
+km_if(km_sample, «    SAMPLE = km_sample,
     GUESS = km_guess, /* scores from which the threshold is guessed first */
+»)m4_dnl
 };
 
 km_score_keys
@@ -31,6 +32,7 @@ km_inline(«int64_t», «count_from(const struct search *s, int32_t least)»)
 {
     vi sum = broadcast_words(0), from = broadcast_words(least);
     int64_t count = 0;
+    /* The loop nest: strips of keys; this is called for every half of the range.  */
     for (int64_t i = 0; i < s->count; i += STRIP) {
 km_each_vector(«        sum = add_lanes_from(sum, load_words(s->keys + i + m4_eval(V * km_lanes)), from);
 »)    }

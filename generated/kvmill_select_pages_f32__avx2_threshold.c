@@ -1,5 +1,6 @@
 /* Select the best pages by their scores.
-   Generated; to reproduce: kvmill explain --source kvmill_select_pages_f32__avx2_threshold */
+   Generated; to reproduce:
+   kvmill explain --source kvmill_select_pages_f32__avx2_threshold */
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
@@ -9,7 +10,9 @@ typedef float vf __attribute__((vector_size(4 * LANES)));
 typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 
-#define INLINED static inline __attribute__((always_inline, unused, target("avx2,fma,f16c")))
+#define INLINED \
+    static inline __attribute__((always_inline, \
+                                 target("avx2,fma,f16c")))
 
 INLINED vf
 broadcast(float x)
@@ -335,7 +338,8 @@ static const uint8_t numbers_of_lanes[256][8] = {
 INLINED vi
 pack_lanes(vi x, uint32_t lanes)
 {
-    return (vi)_mm256_permutevar8x32_epi32((__m256i)x, _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)numbers_of_lanes[lanes])));
+    return (vi)_mm256_permutevar8x32_epi32((__m256i)x,
+           _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)numbers_of_lanes[lanes])));
 }
 
 INLINED void
@@ -374,10 +378,10 @@ keys_at(const struct kvmill_select_pages *p, int64_t i)
 /* Keys of which one is the threshold: those in [low, high].  */
 struct search {
     int32_t *keys;
-    int64_t count;     /* in memory, */
+    int64_t count; /* in memory, */
     int64_t undecided; /* how many of these are in the range, */
-    int64_t beyond;    /* and how many beyond it */
-    int64_t above;     /* keys beyond it in memory or not */
+    int64_t beyond; /* and how many beyond it */
+    int64_t above; /* keys beyond it in memory or not */
     int32_t low, high;
 };
 
@@ -385,7 +389,7 @@ struct search {
 INLINED void
 pad(struct search *s)
 {
-    store_words(s->keys + s->count + 0, broadcast_words(INT32_MIN));
+    store_words(s->keys + s->count, broadcast_words(INT32_MIN));
     store_words(s->keys + s->count + 8, broadcast_words(INT32_MIN));
     store_words(s->keys + s->count + 16, broadcast_words(INT32_MIN));
     store_words(s->keys + s->count + 24, broadcast_words(INT32_MIN));
@@ -396,8 +400,9 @@ count_from(const struct search *s, int32_t least)
 {
     vi sum = broadcast_words(0), from = broadcast_words(least);
     int64_t count = 0;
+    /* The loop nest: strips of keys; this is called for every half of the range.  */
     for (int64_t i = 0; i < s->count; i += STRIP) {
-        sum = add_lanes_from(sum, load_words(s->keys + i + 0), from);
+        sum = add_lanes_from(sum, load_words(s->keys + i), from);
         sum = add_lanes_from(sum, load_words(s->keys + i + 8), from);
         sum = add_lanes_from(sum, load_words(s->keys + i + 16), from);
         sum = add_lanes_from(sum, load_words(s->keys + i + 24), from);

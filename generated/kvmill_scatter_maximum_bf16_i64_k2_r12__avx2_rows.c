@@ -1,5 +1,6 @@
 /* Scatter: rows of windows.
-   Generated; to reproduce: kvmill explain --source kvmill_scatter_maximum_bf16_i64_k2_r12__avx2_rows */
+   Generated; to reproduce:
+   kvmill explain --source kvmill_scatter_maximum_bf16_i64_k2_r12__avx2_rows */
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
@@ -9,7 +10,9 @@ typedef float vf __attribute__((vector_size(4 * LANES)));
 typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
 typedef int32_t vi __attribute__((vector_size(4 * LANES)));
 
-#define INLINED static inline __attribute__((always_inline, unused, target("avx2,fma,f16c")))
+#define INLINED \
+    static inline __attribute__((always_inline, \
+                                 target("avx2,fma,f16c")))
 
 INLINED vu
 widened(halves h)
@@ -31,7 +34,8 @@ brain_above(vf x)
     __m256i u = _mm256_castps_si256(x), odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
     __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(u, odd), _mm256_set1_epi32(0x7fff));
     __m256 quiet = _mm256_castsi256_ps(_mm256_or_si256(u, _mm256_set1_epi32(0x400000)));
-    return _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(rounded), quiet, _mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
+    return _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(rounded), quiet,
+                                                _mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
 }
 
 INLINED halves
@@ -94,7 +98,8 @@ INLINED void
 combine_16(unsigned char *to, const unsigned char *from)
 {
     vf a = load_bf16(to), b = load_bf16(from);
-    store_bf16(to, (vf)(((mask)(((a > b) | (a != a))) & (mask)a) | (~(mask)(((a > b) | (a != a))) & ((mask)b & ((mask)a | ~(mask)(a == b))))));
+    store_bf16(to, (vf)(((mask)((a > b) | (a != a)) & (mask)a) |
+                        (~(mask)((a > b) | (a != a)) & ((mask)b & ((mask)a | ~(mask)(a == b))))));
 }
 
 INLINED void
@@ -110,7 +115,7 @@ combine_row(unsigned char *to, const unsigned char *from, int64_t count)
 {
     int64_t i = 0, bytes = count * 2;
     for (; i + 32 <= bytes; i += 32) {
-        combine_16(to + i + 0, from + i + 0);
+        combine_16(to + i, from + i);
         combine_16(to + i + 16, from + i + 16);
     }
     for (; i + 16 <= bytes; i += 16)
@@ -191,8 +196,8 @@ cut(struct kvmill_scatter_loop *loop, int64_t low, int64_t high, unsigned char *
 /* What may be written of a window whose index vector is not inside.  */
 __attribute__((target("avx2,fma,f16c")))
 static __attribute__((noinline)) void
-partial(const struct kvmill_scatter_windows *p, const struct inside *inside, const int64_t *start,
-        unsigned char *to, const unsigned char *from)
+partial(const struct kvmill_scatter_windows *p, const struct inside *inside, const int64_t *start, unsigned char *to,
+        const unsigned char *from)
 {
     struct kvmill_scatter_loop loop[KVMILL_MOST_SCATTER_LOOPS];
     memcpy(loop, p->window, (size_t)p->window_loops * sizeof *loop);
@@ -210,8 +215,8 @@ partial(const struct kvmill_scatter_windows *p, const struct inside *inside, con
 
 __attribute__((target("avx2,fma,f16c")))
 static __attribute__((noinline)) void
-combine_rows(const struct kvmill_scatter_windows *p, const struct kvmill_scatter_loop *loop, int loops, unsigned char *to,
-             const unsigned char *from)
+combine_rows(const struct kvmill_scatter_windows *p, const struct kvmill_scatter_loop *loop, int loops,
+             unsigned char *to, const unsigned char *from)
 {
     if (!p->fits) {
         walk(loop, loops, to, from);
@@ -222,7 +227,7 @@ combine_rows(const struct kvmill_scatter_windows *p, const struct kvmill_scatter
             combine_rows(p, loop + 1, loops - 1, to + i * loop->result_step, from + i * loop->update_step);
         return;
     }
-    combine_16(to + 0, from + 0);
+    combine_16(to, from);
     combine_one(to + 16, from + 16);
     combine_one(to + 18, from + 18);
     combine_one(to + 20, from + 20);
@@ -241,17 +246,17 @@ points_by(const struct kvmill_scatter_windows *p, struct place at, struct inside
     const uint64_t count_1 = inside.count[1];
     int64_t i = 0;
     for (; i < step.count; i++) {
-        int64_t start_0_0 = load_index(at.vector + (i) * step.index_step + offset_0);
-        int64_t start_1_0 = load_index(at.vector + (i) * step.index_step + offset_1);
-        if (((uint64_t)start_0_0 - (uint64_t)low_0 < count_0) & ((uint64_t)start_1_0 - (uint64_t)low_1 < count_1) & 1)
-            combine_rows(p, p->rows, p->row_loops, at.to + (i) * step.result_step + start_0_0 * step_0 + start_1_0 * step_1, at.from + (i) * step.update_step);
+        int64_t start_0_0 = load_index(at.vector + i * step.index_step + offset_0);
+        int64_t start_1_0 = load_index(at.vector + i * step.index_step + offset_1);
+        if (((uint64_t)start_0_0 - (uint64_t)low_0 < count_0) & ((uint64_t)start_1_0 - (uint64_t)low_1 < count_1))
+            combine_rows(p, p->rows, p->row_loops, at.to + i * step.result_step + start_0_0 * step_0 +
+                         start_1_0 * step_1, at.from + i * step.update_step);
         else
             {
-            const int64_t start[] = {start_0_0, start_1_0, 0};
-            partial(p, &inside, start, at.to + (i) * step.result_step, at.from + (i) * step.update_step);
-        }
+                const int64_t start[] = {start_0_0, start_1_0, 0};
+                partial(p, &inside, start, at.to + i * step.result_step, at.from + i * step.update_step);
+            }
     }
-    (void)p, (void)inside, (void)last_step;
 }
 
 __attribute__((target("avx2,fma,f16c")))
@@ -303,6 +308,7 @@ walk_points(const struct kvmill_scatter_windows *p, int depth, struct place at, 
         points(p, at, inside_at(p, turn));
         return;
     }
+    /* The loop nest: this loop over points and those in it, down to points(); there windows, or their elements.  */
     for (int64_t i = 0; i < loop->count; i++) {
         turn[depth] = i;
         walk_points(p, depth + 1, at, turn);
@@ -319,7 +325,8 @@ run(const void *problem, int64_t first, int64_t last)
     const struct kvmill_scatter_windows *p = problem;
     struct place at = {p->result, p->updates, p->indices};
     int64_t turn[KVMILL_MOST_SCATTER_LOOPS] = {0};
-    (void)first, (void)last;
+    (void)first;
+    (void)last;
     walk_points(p, 0, at, turn);
 }
 

@@ -1,37 +1,45 @@
 /* Keep rows: what no update replaces.
-   Generated; to reproduce: kvmill explain --source kvmill_keep_rows_u8__avx512_pages4 */
+   Generated; to reproduce:
+   kvmill explain --source kvmill_keep_rows_u8__avx512_pages4 */
 #include "kvmill_kernel.h"
 
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 static void
-copy_long(unsigned char *to, int64_t at, const unsigned char *from, int64_t begin, int64_t count,
-          int64_t stream)
+copy_long(unsigned char *to, int64_t at, const unsigned char *from, int64_t begin, int64_t count, int64_t stream)
 {
     enum { PAGE = 4096, PAGES = 4 };
     unsigned char *target = to + at;
     const unsigned char *source = from + begin;
     if (stream && count >= 64) {
-        int64_t head = -(uintptr_t)target & (64 - 1);
+        int64_t head = -(uintptr_t)target & 63;
         memcpy(target, source, (size_t)head);
         target += head;
         source += head;
         count -= head;
         for (; count >= PAGE * PAGES; count -= PAGE * PAGES) {
             for (int64_t i = 0; i < PAGE; i += 128) {
-        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(target + i + 0 * PAGE + 0)) : "v"(*(const kvmill_word64 *)(source + i + 0 * PAGE + 0)));
-        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(target + i + 0 * PAGE + 64)) : "v"(*(const kvmill_word64 *)(source + i + 0 * PAGE + 64)));
-        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(target + i + 1 * PAGE + 0)) : "v"(*(const kvmill_word64 *)(source + i + 1 * PAGE + 0)));
-        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(target + i + 1 * PAGE + 64)) : "v"(*(const kvmill_word64 *)(source + i + 1 * PAGE + 64)));
-        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(target + i + 2 * PAGE + 0)) : "v"(*(const kvmill_word64 *)(source + i + 2 * PAGE + 0)));
-        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(target + i + 2 * PAGE + 64)) : "v"(*(const kvmill_word64 *)(source + i + 2 * PAGE + 64)));
-        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(target + i + 3 * PAGE + 0)) : "v"(*(const kvmill_word64 *)(source + i + 3 * PAGE + 0)));
-        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(target + i + 3 * PAGE + 64)) : "v"(*(const kvmill_word64 *)(source + i + 3 * PAGE + 64)));
+                __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(target + i)) :
+                                 "v"(*(const kvmill_word64 *)(source + i)));
+                __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(target + i + 64)) :
+                                 "v"(*(const kvmill_word64 *)(source + i + 64)));
+                __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(target + i + PAGE)) :
+                                 "v"(*(const kvmill_word64 *)(source + i + PAGE)));
+                __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(target + i + PAGE + 64)) :
+                                 "v"(*(const kvmill_word64 *)(source + i + PAGE + 64)));
+                __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(target + i + 2 * PAGE)) :
+                                 "v"(*(const kvmill_word64 *)(source + i + 2 * PAGE)));
+                __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(target + i + 2 * PAGE + 64)) :
+                                 "v"(*(const kvmill_word64 *)(source + i + 2 * PAGE + 64)));
+                __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(target + i + 3 * PAGE)) :
+                                 "v"(*(const kvmill_word64 *)(source + i + 3 * PAGE)));
+                __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(target + i + 3 * PAGE + 64)) :
+                                 "v"(*(const kvmill_word64 *)(source + i + 3 * PAGE + 64)));
             }
             target += PAGE * PAGES;
             source += PAGE * PAGES;
         }
         for (; count >= 64; count -= 64) {
-        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(target + 0)) : "v"(*(const kvmill_word64 *)(source + 0)));
+            __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)target) : "v"(*(const kvmill_word64 *)source));
             target += 64;
             source += 64;
         }
@@ -51,8 +59,8 @@ first_slot(const struct kvmill_rows *p, int64_t b)
 
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 static void
-copy_run(const struct kvmill_rows *p, int64_t at, int64_t at_step, const unsigned char *from,
-         int64_t begin, int64_t begin_step, int64_t count)
+copy_run(const struct kvmill_rows *p, int64_t at, int64_t at_step, const unsigned char *from, int64_t begin,
+         int64_t begin_step, int64_t count)
 {
     unsigned char *to = p->present;
     if (count <= 0)
@@ -84,6 +92,7 @@ run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_rows p = *(const struct kvmill_rows *)problem;
     const int64_t step = p.present_stride.row, past_step = p.past_stride.row;
+    /* The loop nest: chunks of the slots of a head; in copy_run() the rows of a chunk.  */
     for (int64_t u = first; u < last; u++) {
         int64_t slab = u / p.chunks, chunk = u % p.chunks;
         int64_t b = slab / p.heads, h = slab % p.heads;
@@ -92,10 +101,8 @@ run(const void *problem, int64_t first, int64_t last)
         int64_t low = p.capacity * chunk / p.chunks, high = p.capacity * (chunk + 1) / p.chunks;
         int64_t slot = first_slot(&p, b), end = slot + p.rows;
         int64_t below = max(low, end - p.capacity), above = max(low, end);
-        copy_run(&p, at + below * step, step, p.past, begin + below * past_step, past_step,
-                 min(high, slot) - below);
-        copy_run(&p, at + above * step, step, p.past, begin + above * past_step, past_step,
-                 high - above);
+        copy_run(&p, at + below * step, step, p.past, begin + below * past_step, past_step, min(high, slot) - below);
+        copy_run(&p, at + above * step, step, p.past, begin + above * past_step, past_step, high - above);
     }
 }
 

@@ -1,8 +1,11 @@
 /* Gather windows: of a known size, one after the other.
-   Generated; to reproduce: kvmill explain --source kvmill_gather_u8_i32_clip_c1_d8192__avx512_windows */
+   Generated; to reproduce:
+   kvmill explain --source kvmill_gather_u8_i32_clip_c1_d8192__avx512_windows */
 #include "kvmill_kernel.h"
 
-#define INLINED static inline __attribute__((always_inline, unused, target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+#define INLINED \
+    static inline __attribute__((always_inline, \
+                                 target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 
 struct starts {
     struct kvmill_gather_component component[1];
@@ -18,7 +21,6 @@ INLINED struct starts
 starts_of(const struct kvmill_gather_geometry *g)
 {
     struct starts starts = { { { 0 } } };
-    (void)g;
     starts.component[0] = g->component[0];
     return starts;
 }
@@ -34,9 +36,9 @@ clamped(int64_t start, int64_t most)
 INLINED const unsigned char *
 window_at(const struct starts *starts, struct place at)
 {
-    (void)starts;
     const unsigned char *index0 = at.indices + starts->component[0].index;
-    at.operand += clamped((int32_t)*(const kvmill_word4 *)index0, starts->component[0].most) * starts->component[0].from;
+    at.operand += clamped((int32_t)*(const kvmill_word4 *)index0, starts->component[0].most) *
+        starts->component[0].from;
     return at.operand;
 }
 
@@ -75,24 +77,24 @@ gather_line(const struct kvmill_gather_geometry *g, struct place at, int64_t cou
         move(&later, &axis, 1);
         const unsigned char *from = window_at(&starts, at), *next = window_at(&starts, later);
         for (int64_t byte = 0; byte + 128 <= 4096; byte += 128) {
-        __builtin_prefetch(next + byte + 0 + 0);
-        __builtin_prefetch(next + byte + 0 + 64);
-        *(kvmill_word64 *)(at.result + byte + 0 + 0) = *(const kvmill_word64 *)(from + byte + 0 + 0);
-        *(kvmill_word64 *)(at.result + byte + 0 + 64) = *(const kvmill_word64 *)(from + byte + 0 + 64);
-        __builtin_prefetch(next + byte + 4096 + 0);
-        __builtin_prefetch(next + byte + 4096 + 64);
-        *(kvmill_word64 *)(at.result + byte + 4096 + 0) = *(const kvmill_word64 *)(from + byte + 4096 + 0);
-        *(kvmill_word64 *)(at.result + byte + 4096 + 64) = *(const kvmill_word64 *)(from + byte + 4096 + 64);
+            __builtin_prefetch(next + byte);
+            __builtin_prefetch(next + byte + 64);
+            *(kvmill_word64 *)(at.result + byte) = *(const kvmill_word64 *)(from + byte);
+            *(kvmill_word64 *)(at.result + byte + 64) = *(const kvmill_word64 *)(from + byte + 64);
+            __builtin_prefetch(next + byte + 4096);
+            __builtin_prefetch(next + byte + 4160);
+            *(kvmill_word64 *)(at.result + byte + 4096) = *(const kvmill_word64 *)(from + byte + 4096);
+            *(kvmill_word64 *)(at.result + byte + 4160) = *(const kvmill_word64 *)(from + byte + 4160);
         }
         move(&at, &axis, 1);
     }
     for (; i < count; i++) {
         const unsigned char *from = window_at(&starts, at);
         for (int64_t byte = 0; byte + 128 <= 4096; byte += 128) {
-        *(kvmill_word64 *)(at.result + byte + 0 + 0) = *(const kvmill_word64 *)(from + byte + 0 + 0);
-        *(kvmill_word64 *)(at.result + byte + 0 + 64) = *(const kvmill_word64 *)(from + byte + 0 + 64);
-        *(kvmill_word64 *)(at.result + byte + 4096 + 0) = *(const kvmill_word64 *)(from + byte + 4096 + 0);
-        *(kvmill_word64 *)(at.result + byte + 4096 + 64) = *(const kvmill_word64 *)(from + byte + 4096 + 64);
+            *(kvmill_word64 *)(at.result + byte) = *(const kvmill_word64 *)(from + byte);
+            *(kvmill_word64 *)(at.result + byte + 64) = *(const kvmill_word64 *)(from + byte + 64);
+            *(kvmill_word64 *)(at.result + byte + 4096) = *(const kvmill_word64 *)(from + byte + 4096);
+            *(kvmill_word64 *)(at.result + byte + 4160) = *(const kvmill_word64 *)(from + byte + 4160);
         }
         move(&at, &axis, 1);
     }
@@ -110,24 +112,32 @@ gather_line_around(const struct kvmill_gather_geometry *g, struct place at, int6
         move(&later, &axis, 1);
         const unsigned char *from = window_at(&starts, at), *next = window_at(&starts, later);
         for (int64_t byte = 0; byte + 128 <= 4096; byte += 128) {
-        __builtin_prefetch(next + byte + 0 + 0);
-        __builtin_prefetch(next + byte + 0 + 64);
-        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 0 + 0)) : "v"(*(const kvmill_word64 *)(from + byte + 0 + 0)));
-        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 0 + 64)) : "v"(*(const kvmill_word64 *)(from + byte + 0 + 64)));
-        __builtin_prefetch(next + byte + 4096 + 0);
-        __builtin_prefetch(next + byte + 4096 + 64);
-        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 4096 + 0)) : "v"(*(const kvmill_word64 *)(from + byte + 4096 + 0)));
-        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 4096 + 64)) : "v"(*(const kvmill_word64 *)(from + byte + 4096 + 64)));
+            __builtin_prefetch(next + byte);
+            __builtin_prefetch(next + byte + 64);
+            __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte)) :
+                             "v"(*(const kvmill_word64 *)(from + byte)));
+            __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 64)) :
+                             "v"(*(const kvmill_word64 *)(from + byte + 64)));
+            __builtin_prefetch(next + byte + 4096);
+            __builtin_prefetch(next + byte + 4160);
+            __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 4096)) :
+                             "v"(*(const kvmill_word64 *)(from + byte + 4096)));
+            __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 4160)) :
+                             "v"(*(const kvmill_word64 *)(from + byte + 4160)));
         }
         move(&at, &axis, 1);
     }
     for (; i < count; i++) {
         const unsigned char *from = window_at(&starts, at);
         for (int64_t byte = 0; byte + 128 <= 4096; byte += 128) {
-        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 0 + 0)) : "v"(*(const kvmill_word64 *)(from + byte + 0 + 0)));
-        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 0 + 64)) : "v"(*(const kvmill_word64 *)(from + byte + 0 + 64)));
-        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 4096 + 0)) : "v"(*(const kvmill_word64 *)(from + byte + 4096 + 0)));
-        __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 4096 + 64)) : "v"(*(const kvmill_word64 *)(from + byte + 4096 + 64)));
+            __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte)) :
+                             "v"(*(const kvmill_word64 *)(from + byte)));
+            __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 64)) :
+                             "v"(*(const kvmill_word64 *)(from + byte + 64)));
+            __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 4096)) :
+                             "v"(*(const kvmill_word64 *)(from + byte + 4096)));
+            __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 4160)) :
+                             "v"(*(const kvmill_word64 *)(from + byte + 4160)));
         }
         move(&at, &axis, 1);
     }
@@ -141,7 +151,7 @@ goes_around(const struct kvmill_gather_windows *p)
     int64_t all = (int64_t)(uintptr_t)p->result;
     for (int64_t a = 0; a < g->axes; a++)
         all |= g->axis[a].to;
-    return g->result_bytes >= 4096 * INT64_C(1024) && all % 64 == 0;
+    return g->result_bytes >= 4194304 && all % 64 == 0;
 }
 
 /* To the first window of the next line.  */
@@ -170,6 +180,7 @@ run(const void *problem, int64_t first, int64_t last)
     int64_t turn[KVMILL_MOST_GATHER_AXES], inner = g->axes - 1;
     struct place at = place_of(p, first, turn);
     int around = goes_around(p);
+    /* The loop nest: lines of windows; in gather_line() the windows of a line, of each its bytes.  */
     while (first < last) {
         int64_t line = g->axis[inner].extent - turn[inner], left = last - first;
         int64_t count = line < left ? line : left;

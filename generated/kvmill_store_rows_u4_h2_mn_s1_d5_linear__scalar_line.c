@@ -1,5 +1,6 @@
 /* Store rows: all heads of a batch entry in straight-line code.
-   Generated; to reproduce: kvmill explain --source kvmill_store_rows_u4_h2_mn_s1_d5_linear__scalar_line */
+   Generated; to reproduce:
+   kvmill explain --source kvmill_store_rows_u4_h2_mn_s1_d5_linear__scalar_line */
 #include "kvmill_kernel.h"
 
 static unsigned
@@ -19,6 +20,7 @@ set_high(unsigned char *to, unsigned nibble)
 {
     *to = (unsigned char)((*to & 0x0f) | nibble << 4);
 }
+
 static int64_t
 first_slot(const struct kvmill_rows *p, int64_t b)
 {
@@ -34,6 +36,7 @@ run(const void *problem, int64_t first, int64_t last)
     const struct kvmill_rows p = *(const struct kvmill_rows *)problem;
     unsigned char *to = p.present;
     const unsigned char *from = p.update;
+    /* The loop nest: batch entries; of each its heads, of each of these the new rows.  */
     for (int64_t b = first; b < last; b++) {
         int64_t at = b * p.present_stride.batch, begin = b * p.update_stride.batch;
         int64_t slot = first_slot(&p, b);
@@ -43,15 +46,15 @@ run(const void *problem, int64_t first, int64_t last)
         {
             unsigned char *t = to + (slot_0 + at) / 2 + (slot_0 + at) % 2;
             if ((slot_0 + at) % 2 == 0)
-                set_low(t + 2, nibble_at(from, (begin) + 4));
+                set_low(t + 2, nibble_at(from, begin + 4));
             else
                 set_high(t - 1, nibble_at(from, begin));
-            const unsigned char *f = from + ((begin) + (slot_0 + at) % 2) / 2;
-            if (((slot_0 + at) + (begin)) % 2 == 0) {
-        *(kvmill_word2 *)(t + 0) = *(const kvmill_word2 *)(f + 0);
+            const unsigned char *f = from + (begin + (slot_0 + at) % 2) / 2;
+            if ((slot_0 + at + begin) % 2 == 0) {
+                *(kvmill_word2 *)t = *(const kvmill_word2 *)f;
             } else {
-        *(t + 0) = (unsigned char)(*(f + 0) >> 4 | *((f + 0) + 1) << 4);
-        *(t + 1) = (unsigned char)(*(f + 1) >> 4 | *((f + 1) + 1) << 4);
+                *t = (unsigned char)(*f >> 4 | *(f + 1) << 4);
+                *(t + 1) = (unsigned char)(*(f + 1) >> 4 | *(f + 2) << 4);
             }
         }
         at += p.present_stride.head;
@@ -60,15 +63,15 @@ run(const void *problem, int64_t first, int64_t last)
         {
             unsigned char *t = to + (slot_0 + at) / 2 + (slot_0 + at) % 2;
             if ((slot_0 + at) % 2 == 0)
-                set_low(t + 2, nibble_at(from, (begin) + 4));
+                set_low(t + 2, nibble_at(from, begin + 4));
             else
                 set_high(t - 1, nibble_at(from, begin));
-            const unsigned char *f = from + ((begin) + (slot_0 + at) % 2) / 2;
-            if (((slot_0 + at) + (begin)) % 2 == 0) {
-        *(kvmill_word2 *)(t + 0) = *(const kvmill_word2 *)(f + 0);
+            const unsigned char *f = from + (begin + (slot_0 + at) % 2) / 2;
+            if ((slot_0 + at + begin) % 2 == 0) {
+                *(kvmill_word2 *)t = *(const kvmill_word2 *)f;
             } else {
-        *(t + 0) = (unsigned char)(*(f + 0) >> 4 | *((f + 0) + 1) << 4);
-        *(t + 1) = (unsigned char)(*(f + 1) >> 4 | *((f + 1) + 1) << 4);
+                *t = (unsigned char)(*f >> 4 | *(f + 1) << 4);
+                *(t + 1) = (unsigned char)(*(f + 1) >> 4 | *(f + 2) << 4);
             }
         }
         at += p.present_stride.head;

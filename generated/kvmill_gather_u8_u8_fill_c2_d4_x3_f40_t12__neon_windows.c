@@ -1,8 +1,9 @@
 /* Gather windows: of a known size, one after the other.
-   Generated; to reproduce: kvmill explain --source kvmill_gather_u8_u8_fill_c2_d4_x3_f40_t12__neon_windows */
+   Generated; to reproduce:
+   kvmill explain --source kvmill_gather_u8_u8_fill_c2_d4_x3_f40_t12__neon_windows */
 #include "kvmill_kernel.h"
 
-#define INLINED static inline __attribute__((always_inline, unused))
+#define INLINED static inline __attribute__((always_inline))
 
 struct starts {
     struct kvmill_gather_component component[2];
@@ -18,7 +19,6 @@ INLINED struct starts
 starts_of(const struct kvmill_gather_geometry *g)
 {
     struct starts starts = { { { 0 } } };
-    (void)g;
     starts.component[0] = g->component[0];
     starts.component[1] = g->component[1];
     return starts;
@@ -35,7 +35,6 @@ clamped(int64_t start, int64_t most)
 INLINED const unsigned char *
 window_at(const struct starts *starts, struct place at)
 {
-    (void)starts;
     const unsigned char *index0 = at.indices + starts->component[0].index;
     at.operand += clamped(*index0, starts->component[0].most) * starts->component[0].from;
     const unsigned char *index1 = at.indices + starts->component[1].index;
@@ -47,7 +46,6 @@ INLINED int
 is_outside(const struct starts *starts, struct place at)
 {
     int outside = 0;
-    (void)starts;
     const unsigned char *index0 = at.indices + starts->component[0].index;
     outside |= (uint64_t)(int64_t)(*index0) > (uint64_t)starts->component[0].most;
     const unsigned char *index1 = at.indices + starts->component[1].index;
@@ -94,13 +92,13 @@ gather_line(const struct kvmill_gather_geometry *g, struct place at, int64_t cou
     for (; i < count; i++) {
         const unsigned char *from = window_at(&starts, at);
         if (is_outside(&starts, at)) {
-        fill_bytes(at.result + 0 * 12, g->fill, 4);
-        fill_bytes(at.result + 1 * 12, g->fill, 4);
-        fill_bytes(at.result + 2 * 12, g->fill, 4);
+            fill_bytes(at.result, g->fill, 4);
+            fill_bytes(at.result + 12, g->fill, 4);
+            fill_bytes(at.result + 24, g->fill, 4);
         } else {
-        *(kvmill_word4 *)(at.result + 0 * 12 + 0 + 0) = *(const kvmill_word4 *)(from + 0 * INT64_C(40) + 0 + 0);
-        *(kvmill_word4 *)(at.result + 1 * 12 + 0 + 0) = *(const kvmill_word4 *)(from + 1 * INT64_C(40) + 0 + 0);
-        *(kvmill_word4 *)(at.result + 2 * 12 + 0 + 0) = *(const kvmill_word4 *)(from + 2 * INT64_C(40) + 0 + 0);
+            *(kvmill_word4 *)(at.result) = *(const kvmill_word4 *)from;
+            *(kvmill_word4 *)(at.result + 12) = *(const kvmill_word4 *)(from + 40);
+            *(kvmill_word4 *)(at.result + 24) = *(const kvmill_word4 *)(from + 80);
         }
         move(&at, &axis, 1);
     }
@@ -129,6 +127,7 @@ run(const void *problem, int64_t first, int64_t last)
     const struct kvmill_gather_geometry *g = p->geometry;
     int64_t turn[KVMILL_MOST_GATHER_AXES], inner = g->axes - 1;
     struct place at = place_of(p, first, turn);
+    /* The loop nest: lines of windows; in gather_line() the windows of a line, of each its bytes.  */
     while (first < last) {
         int64_t line = g->axis[inner].extent - turn[inner], left = last - first;
         int64_t count = line < left ? line : left;

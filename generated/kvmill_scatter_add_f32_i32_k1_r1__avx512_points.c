@@ -1,13 +1,15 @@
 /* Scatter: one element for each index vector.
-   Generated; to reproduce: kvmill explain --source kvmill_scatter_add_f32_i32_k1_r1__avx512_points */
+   Generated; to reproduce:
+   kvmill explain --source kvmill_scatter_add_f32_i32_k1_r1__avx512_points */
 #include "kvmill_kernel.h"
 
-#define INLINED static inline __attribute__((always_inline, unused, target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+#define INLINED \
+    static inline __attribute__((always_inline, \
+                                 target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 
 typedef float number __attribute__((may_alias, aligned(1)));
 
 typedef float vector_64 __attribute__((vector_size(64)));
-typedef int32_t mask_64 __attribute__((vector_size(64)));
 typedef vector_64 any_64 __attribute__((may_alias, aligned(1)));
 
 INLINED void
@@ -18,7 +20,6 @@ combine_64(unsigned char *to, const unsigned char *from)
 }
 
 typedef float vector_32 __attribute__((vector_size(32)));
-typedef int32_t mask_32 __attribute__((vector_size(32)));
 typedef vector_32 any_32 __attribute__((may_alias, aligned(1)));
 
 INLINED void
@@ -29,7 +30,6 @@ combine_32(unsigned char *to, const unsigned char *from)
 }
 
 typedef float vector_16 __attribute__((vector_size(16)));
-typedef int32_t mask_16 __attribute__((vector_size(16)));
 typedef vector_16 any_16 __attribute__((may_alias, aligned(1)));
 
 INLINED void
@@ -40,7 +40,6 @@ combine_16(unsigned char *to, const unsigned char *from)
 }
 
 typedef float vector_8 __attribute__((vector_size(8)));
-typedef int32_t mask_8 __attribute__((vector_size(8)));
 typedef vector_8 any_8 __attribute__((may_alias, aligned(1)));
 
 INLINED void
@@ -105,45 +104,41 @@ points_by(const struct kvmill_scatter_windows *p, struct place at, struct inside
     const uint64_t count_0 = inside.count[0];
     int64_t i = 0;
     for (; i + 4 <= step.count; i += 4) {
-        if (i + 0 + 64 < step.count) {
-            const unsigned char *vector = at.vector + (i + 0 + 64) * step.index_step;
-            uint64_t address = (uintptr_t)at.to + (uint64_t)((i + 0 + 64) * step.result_step);
+        if (i + 64 < step.count) {
+            const unsigned char *vector = at.vector + (i + 64) * step.index_step;
+            uint64_t address = (uintptr_t)at.to + (uint64_t)((i + 64) * step.result_step);
             address += (uint64_t)load_index(vector + offset_0) * (uint64_t)step_0;
-            (void)vector;
             __builtin_prefetch((const void *)(uintptr_t)address, 1);
         }
-        int64_t start_0_0 = load_index(at.vector + (i + 0) * step.index_step + offset_0);
-        if (i + 1 + 64 < step.count) {
-            const unsigned char *vector = at.vector + (i + 1 + 64) * step.index_step;
-            uint64_t address = (uintptr_t)at.to + (uint64_t)((i + 1 + 64) * step.result_step);
+        int64_t start_0_0 = load_index(at.vector + i * step.index_step + offset_0);
+        if (i + 65 < step.count) {
+            const unsigned char *vector = at.vector + (i + 65) * step.index_step;
+            uint64_t address = (uintptr_t)at.to + (uint64_t)((i + 65) * step.result_step);
             address += (uint64_t)load_index(vector + offset_0) * (uint64_t)step_0;
-            (void)vector;
             __builtin_prefetch((const void *)(uintptr_t)address, 1);
         }
         int64_t start_0_1 = load_index(at.vector + (i + 1) * step.index_step + offset_0);
-        if (i + 2 + 64 < step.count) {
-            const unsigned char *vector = at.vector + (i + 2 + 64) * step.index_step;
-            uint64_t address = (uintptr_t)at.to + (uint64_t)((i + 2 + 64) * step.result_step);
+        if (i + 66 < step.count) {
+            const unsigned char *vector = at.vector + (i + 66) * step.index_step;
+            uint64_t address = (uintptr_t)at.to + (uint64_t)((i + 66) * step.result_step);
             address += (uint64_t)load_index(vector + offset_0) * (uint64_t)step_0;
-            (void)vector;
             __builtin_prefetch((const void *)(uintptr_t)address, 1);
         }
         int64_t start_0_2 = load_index(at.vector + (i + 2) * step.index_step + offset_0);
-        if (i + 3 + 64 < step.count) {
-            const unsigned char *vector = at.vector + (i + 3 + 64) * step.index_step;
-            uint64_t address = (uintptr_t)at.to + (uint64_t)((i + 3 + 64) * step.result_step);
+        if (i + 67 < step.count) {
+            const unsigned char *vector = at.vector + (i + 67) * step.index_step;
+            uint64_t address = (uintptr_t)at.to + (uint64_t)((i + 67) * step.result_step);
             address += (uint64_t)load_index(vector + offset_0) * (uint64_t)step_0;
-            (void)vector;
             __builtin_prefetch((const void *)(uintptr_t)address, 1);
         }
         int64_t start_0_3 = load_index(at.vector + (i + 3) * step.index_step + offset_0);
-        if (((uint64_t)start_0_0 - (uint64_t)low_0 < count_0) & 1)
-            combine_one(at.to + (i + 0) * step.result_step + start_0_0 * step_0, at.from + (i + 0) * step.update_step);
-        if (((uint64_t)start_0_1 - (uint64_t)low_0 < count_0) & 1)
+        if ((uint64_t)start_0_0 - (uint64_t)low_0 < count_0)
+            combine_one(at.to + i * step.result_step + start_0_0 * step_0, at.from + i * step.update_step);
+        if ((uint64_t)start_0_1 - (uint64_t)low_0 < count_0)
             combine_one(at.to + (i + 1) * step.result_step + start_0_1 * step_0, at.from + (i + 1) * step.update_step);
-        if (((uint64_t)start_0_2 - (uint64_t)low_0 < count_0) & 1)
+        if ((uint64_t)start_0_2 - (uint64_t)low_0 < count_0)
             combine_one(at.to + (i + 2) * step.result_step + start_0_2 * step_0, at.from + (i + 2) * step.update_step);
-        if (((uint64_t)start_0_3 - (uint64_t)low_0 < count_0) & 1)
+        if ((uint64_t)start_0_3 - (uint64_t)low_0 < count_0)
             combine_one(at.to + (i + 3) * step.result_step + start_0_3 * step_0, at.from + (i + 3) * step.update_step);
     }
     for (; i < step.count; i++) {
@@ -151,14 +146,12 @@ points_by(const struct kvmill_scatter_windows *p, struct place at, struct inside
             const unsigned char *vector = at.vector + (i + 64) * step.index_step;
             uint64_t address = (uintptr_t)at.to + (uint64_t)((i + 64) * step.result_step);
             address += (uint64_t)load_index(vector + offset_0) * (uint64_t)step_0;
-            (void)vector;
             __builtin_prefetch((const void *)(uintptr_t)address, 1);
         }
-        int64_t start_0_0 = load_index(at.vector + (i) * step.index_step + offset_0);
-        if (((uint64_t)start_0_0 - (uint64_t)low_0 < count_0) & 1)
-            combine_one(at.to + (i) * step.result_step + start_0_0 * step_0, at.from + (i) * step.update_step);
+        int64_t start_0_0 = load_index(at.vector + i * step.index_step + offset_0);
+        if ((uint64_t)start_0_0 - (uint64_t)low_0 < count_0)
+            combine_one(at.to + i * step.result_step + start_0_0 * step_0, at.from + i * step.update_step);
     }
-    (void)p, (void)inside, (void)last_step;
 }
 
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
@@ -168,7 +161,8 @@ points(const struct kvmill_scatter_windows *p, struct place at, struct inside in
     const struct kvmill_scatter_loop step = p->point[p->point_loops - 1];
     const int64_t last_step = p->start[0].result_step;
     const struct kvmill_scatter_loop dense = {step.count, 0, 4, 4};
-    if (step.result_step == 0 && step.update_step == dense.update_step && step.index_step == dense.index_step && last_step == 4) {
+    if (step.result_step == 0 && step.update_step == dense.update_step && step.index_step == dense.index_step &&
+        last_step == 4) {
         points_by(p, at, inside, dense, 4);
         return;
     }
@@ -230,8 +224,8 @@ find_runs(const struct kvmill_scatter_windows *p, struct place at, struct inside
     const int64_t low_0 = inside.low[0];
     const uint64_t count_0 = inside.count[0];
     for (int64_t i = 0; i < step.count; i++) {
-        int64_t start_0_0 = load_index(at.vector + (i) * step.index_step + offset_0);
-        if (!(((uint64_t)start_0_0 - (uint64_t)low_0 < count_0) & 1))
+        int64_t start_0_0 = load_index(at.vector + i * step.index_step + offset_0);
+        if (!((uint64_t)start_0_0 - (uint64_t)low_0 < count_0))
             continue;
         int64_t to = i * step.result_step + start_0_0 * step_0;
         if (count > 0 && continues(&runs[count - 1], to, i))
@@ -261,8 +255,8 @@ repeat(const struct kvmill_scatter_windows *p, int depth, struct place at, const
         return 0;
     for (int64_t i = 0; i < loop->count; i++)
         for (int r = 0; r < count; r++)
-            combine_row(at.to + i * loop->result_step + runs[r].to,
-                        at.from + i * loop->update_step + runs[r].first * 4, runs[r].count);
+            combine_row(at.to + i * loop->result_step + runs[r].to, at.from + i * loop->update_step + runs[r].first * 4,
+                        runs[r].count);
     return 1;
 }
 
@@ -277,6 +271,7 @@ walk_points(const struct kvmill_scatter_windows *p, int depth, struct place at, 
     }
     if (depth == p->point_loops - 2 && repeat(p, depth, at, turn))
         return;
+    /* The loop nest: this loop over points and those in it, down to points(); there windows, or their elements.  */
     for (int64_t i = 0; i < loop->count; i++) {
         turn[depth] = i;
         walk_points(p, depth + 1, at, turn);
@@ -293,7 +288,8 @@ run(const void *problem, int64_t first, int64_t last)
     const struct kvmill_scatter_windows *p = problem;
     struct place at = {p->result, p->updates, p->indices};
     int64_t turn[KVMILL_MOST_SCATTER_LOOPS] = {0};
-    (void)first, (void)last;
+    (void)first;
+    (void)last;
     walk_points(p, 0, at, turn);
 }
 

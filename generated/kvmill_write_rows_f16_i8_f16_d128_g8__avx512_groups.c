@@ -1,5 +1,6 @@
 /* Write rows: codes with a scale for each group of elements.
-   Generated; to reproduce: kvmill explain --source kvmill_write_rows_f16_i8_f16_d128_g8__avx512_groups */
+   Generated; to reproduce:
+   kvmill explain --source kvmill_write_rows_f16_i8_f16_d128_g8__avx512_groups */
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
@@ -10,7 +11,9 @@ typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
 typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 
-#define INLINED static inline __attribute__((always_inline, unused, target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+#define INLINED \
+    static inline __attribute__((always_inline, \
+                                 target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 
 INLINED vi
 magnitudes_u16(const void *from)
@@ -27,7 +30,8 @@ larger_u16(vi a, vi b)
 INLINED vi
 halved_u16(vi a, vi b)
 {
-    return larger_u16((vi)_mm512_unpacklo_epi64((__m512i)a, (__m512i)b), (vi)_mm512_unpackhi_epi64((__m512i)a, (__m512i)b));
+    return larger_u16((vi)_mm512_unpacklo_epi64((__m512i)a, (__m512i)b),
+                      (vi)_mm512_unpackhi_epi64((__m512i)a, (__m512i)b));
 }
 
 INLINED vi
@@ -149,7 +153,8 @@ round_even(vf x)
 INLINED __m512i
 codes_of(vi c0, vi c1, vi c2, vi c3, int most)
 {
-    __m512i c = _mm512_packs_epi16(_mm512_packs_epi32((__m512i)c0, (__m512i)c1), _mm512_packs_epi32((__m512i)c2, (__m512i)c3));
+    __m512i c = _mm512_packs_epi16(_mm512_packs_epi32((__m512i)c0, (__m512i)c1),
+                                   _mm512_packs_epi32((__m512i)c2, (__m512i)c3));
     c = _mm512_max_epi8(_mm512_min_epi8(c, _mm512_set1_epi8((char)most)), _mm512_set1_epi8((char)-most));
     return in_order(c);
 }
@@ -189,19 +194,20 @@ stream_row(const unsigned char *from, unsigned char *to, unsigned char *scales)
     __attribute__((aligned(64))) float scale[16];
     __attribute__((aligned(64))) float inverse[16];
     {
-        vi peak_bits = largest_u16(magnitudes_u16(from + 0), magnitudes_u16(from + 64), magnitudes_u16(from + 128), magnitudes_u16(from + 192));
+        vi peak_bits = largest_u16(magnitudes_u16(from), magnitudes_u16(from + 64), magnitudes_u16(from + 128),
+                                   magnitudes_u16(from + 192));
         vf s = max_f32(broadcast(0x1.5p-17f), round_f16(value_f16(peak_bits) / 127.0f));
-        store_kept(scale + 0, s);
-        store_kept(inverse + 0, 1.0f / s);
+        store_kept(scale, s);
+        store_kept(inverse, 1.0f / s);
         wild |= any_from(peak_bits, 0x7c00);
-        store_f16(scales + 0, s);
+        store_f16(scales, s);
     }
     {
-        vi c0 = round_even(divide_f16(load_f16(from + 0), broadcast_pair(scale + 0), broadcast_pair(inverse + 0)));
+        vi c0 = round_even(divide_f16(load_f16(from), broadcast_pair(scale), broadcast_pair(inverse)));
         vi c1 = round_even(divide_f16(load_f16(from + 32), broadcast_pair(scale + 2), broadcast_pair(inverse + 2)));
         vi c2 = round_even(divide_f16(load_f16(from + 64), broadcast_pair(scale + 4), broadcast_pair(inverse + 4)));
         vi c3 = round_even(divide_f16(load_f16(from + 96), broadcast_pair(scale + 6), broadcast_pair(inverse + 6)));
-        stream_i8(to + 0, c0, c1, c2, c3);
+        stream_i8(to, c0, c1, c2, c3);
     }
     {
         vi c0 = round_even(divide_f16(load_f16(from + 128), broadcast_pair(scale + 8), broadcast_pair(inverse + 8)));
@@ -219,6 +225,7 @@ static void
 stream_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
 {
     const struct kvmill_convert p = *problem;
+    /* The loop nest: tokens, then heads; stream_row() goes through a row.  */
     for (int64_t t = first; t < last; t++) {
         const unsigned char *from = p.activation + t * p.token_stride;
         unsigned char *to = p.cache.data + p.slot[t] * p.cache.row_stride;
@@ -244,19 +251,20 @@ store_row(const unsigned char *from, unsigned char *to, unsigned char *scales)
     __attribute__((aligned(64))) float scale[16];
     __attribute__((aligned(64))) float inverse[16];
     {
-        vi peak_bits = largest_u16(magnitudes_u16(from + 0), magnitudes_u16(from + 64), magnitudes_u16(from + 128), magnitudes_u16(from + 192));
+        vi peak_bits = largest_u16(magnitudes_u16(from), magnitudes_u16(from + 64), magnitudes_u16(from + 128),
+                                   magnitudes_u16(from + 192));
         vf s = max_f32(broadcast(0x1.5p-17f), round_f16(value_f16(peak_bits) / 127.0f));
-        store_kept(scale + 0, s);
-        store_kept(inverse + 0, 1.0f / s);
+        store_kept(scale, s);
+        store_kept(inverse, 1.0f / s);
         wild |= any_from(peak_bits, 0x7c00);
-        store_f16(scales + 0, s);
+        store_f16(scales, s);
     }
     {
-        vi c0 = round_even(divide_f16(load_f16(from + 0), broadcast_pair(scale + 0), broadcast_pair(inverse + 0)));
+        vi c0 = round_even(divide_f16(load_f16(from), broadcast_pair(scale), broadcast_pair(inverse)));
         vi c1 = round_even(divide_f16(load_f16(from + 32), broadcast_pair(scale + 2), broadcast_pair(inverse + 2)));
         vi c2 = round_even(divide_f16(load_f16(from + 64), broadcast_pair(scale + 4), broadcast_pair(inverse + 4)));
         vi c3 = round_even(divide_f16(load_f16(from + 96), broadcast_pair(scale + 6), broadcast_pair(inverse + 6)));
-        store_i8(to + 0, c0, c1, c2, c3);
+        store_i8(to, c0, c1, c2, c3);
     }
     {
         vi c0 = round_even(divide_f16(load_f16(from + 128), broadcast_pair(scale + 8), broadcast_pair(inverse + 8)));
@@ -274,6 +282,7 @@ static void
 store_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
 {
     const struct kvmill_convert p = *problem;
+    /* The loop nest: tokens, then heads; store_row() goes through a row.  */
     for (int64_t t = first; t < last; t++) {
         const unsigned char *from = p.activation + t * p.token_stride;
         unsigned char *to = p.cache.data + p.slot[t] * p.cache.row_stride;

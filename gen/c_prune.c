@@ -1,0 +1,226 @@
+/* What is defined and not used goes: the function, type or object of a file that nothing else
+   names.  "(void)name;" in a template says that the name may be of no use: a local goes together
+   with its declaration; where it is used, only the statement goes.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "c_text.h"
+
+static bool is_same(const struct c_token *a, const struct c_token *b) {
+    return a->kind == C_WORD && b->kind == C_WORD && a->length == b->length &&
+           memcmp(a->at, b->at, a->length) == 0;
+}
+
+static void erase(struct c_text *text, size_t first, size_t end) {
+    memmove(text->tokens + first, text->tokens + end, (text->count - end) * sizeof *text->tokens);
+    text->count -= end - first;
+}
+
+/* What follows the bracket that is at `at`, or the token. */
+static size_t after_brackets(const struct c_text *text, size_t at) {
+    int depth = 0;
+    do {
+        depth += c_is_opener(&text->tokens[at]) - c_is_closer(&text->tokens[at]);
+        at++;
+    } while (at < text->count && depth > 0);
+    return at;
+}
+
+/* ---- Items: what stands in a file ---- */
+
+struct item {
+    size_t first, end;
+    struct c_token name; /* C_OTHER: others may see it, or it has none; C_MARK: constants have */
+    bool is_enum, is_used;
+};
+
+struct items {
+    struct item *items;
+    size_t count, room;
+};
+
+/* The end of the item that begins at `at`: a directive, a declaration with its ';', or a function
+ * with its body. */
+static size_t item_end(const struct c_text *text, size_t at) {
+    bool is_function = false;
+    if (text->tokens[at].kind == C_DIRECTIVE)
+        return at + 1;
+    while (at < text->count && !c_is(&text->tokens[at], ";")) {
+        bool is_body = is_function && c_is(&text->tokens[at], "{");
+        is_function = c_is(&text->tokens[at], "(");
+        at = after_brackets(text, at);
+        if (is_body)
+            return at;
+    }
+    return at + (at < text->count);
+}
+
+/* The last word in front of parameters, of '=', '[' or ';', or of the attributes of a type. */
+static void name_declared(const struct c_text *text, size_t at, size_t end, struct item *item) {
+    bool is_type = c_is(&text->tokens[at], "typedef"), is_own = is_type;
+    struct c_token name = {.kind = C_OTHER};
+    for (; at < end && strchr("([{=;", *text->tokens[at].at) == NULL; at++) {
+        if (c_is(&text->tokens[at], "__attribute__")) {
+            if (is_type)
+                break;
+            at = after_brackets(text, at + 1) - 1;
+            continue;
+        }
+        is_own |= c_is(&text->tokens[at], "static") || c_is(&text->tokens[at], "INLINED");
+        item->is_enum |= c_is(&text->tokens[at], "enum") && c_is(&text->tokens[at + 1], "{");
+        if (text->tokens[at].kind == C_WORD)
+            name = text->tokens[at];
+    }
+    if (item->is_enum)
+        item->name.kind = C_MARK;
+    else if (is_own || c_is(&text->tokens[at], "{"))
+        item->name = name;
+}
+
+static void name_directive(const struct c_token *directive, struct item *item) {
+    static const char define[] = "#define ";
+    if (strncmp(directive->at, define, strlen(define)) != 0)
+        return;
+    item->name = (struct c_token){.at = directive->at + strlen(define), .kind = C_WORD};
+    item->name.length = strcspn(item->name.at, " (");
+}
+
+static bool find_items(const struct c_text *text, struct items *items) {
+    for (size_t at = 0; at < text->count; at = items->items[items->count++].end) {
+        if (items->count == items->room) {
+            items->room = items->room * 2 + 64;
+            struct item *grown = realloc(items->items, items->room * sizeof *grown);
+            if (grown == NULL)
+                return false;
+            items->items = grown;
+        }
+        struct item *item = &items->items[items->count];
+        *item = (struct item){.first = at, .end = text->count, .name = {.kind = C_OTHER}};
+        while (at < text->count && text->tokens[at].kind == C_COMMENT)
+            at++;
+        if (at == text->count)
+            continue;
+        item->end = item_end(text, at);
+        if (text->tokens[at].kind == C_DIRECTIVE)
+            name_directive(&text->tokens[at], item);
+        else
+            name_declared(text, at, item->end, item);
+    }
+    return true;
+}
+
+/* ---- What is used ---- */
+
+static bool defines(const struct c_text *text, const struct item *item,
+                    const struct c_token *word) {
+    for (size_t at = item->first + 1; item->is_enum && at < item->end; at++)
+        if (is_same(&text->tokens[at], word) &&
+            (c_is(&text->tokens[at - 1], "{") || c_is(&text->tokens[at - 1], ",")))
+            return true;
+    return is_same(&item->name, word);
+}
+
+/* Marks it, and all that it names. */
+static void use(const struct c_text *text, struct items *items, struct item *item) {
+    item->is_used = true;
+    for (size_t at = item->first; at < item->end; at++)
+        for (size_t i = 0; text->tokens[at].kind == C_WORD && i < items->count; i++)
+            if (!items->items[i].is_used && defines(text, &items->items[i], &text->tokens[at]))
+                use(text, items, &items->items[i]);
+}
+
+static bool prune_items(struct c_text *text) {
+    struct items items = {0};
+    bool done = find_items(text, &items);
+    for (size_t i = 0; done && i < items.count; i++)
+        if (items.items[i].name.kind == C_OTHER && !items.items[i].is_used)
+            use(text, &items, &items.items[i]);
+    for (size_t i = items.count; done && i-- > 0;)
+        if (!items.items[i].is_used)
+            erase(text, items.items[i].first, items.items[i].end);
+    free(items.items);
+    return done;
+}
+
+/* ---- Locals ---- */
+
+/* "(void)NAME" */
+static bool is_unused(const struct c_text *text, size_t at) {
+    return at + 4 < text->count && c_is(&text->tokens[at], "(") &&
+           c_is(&text->tokens[at + 1], "void") && c_is(&text->tokens[at + 2], ")") &&
+           text->tokens[at + 3].kind == C_WORD;
+}
+
+/* And ";". */
+static bool is_disclaimer(const struct c_text *text, size_t at) {
+    return is_unused(text, at) && c_is(&text->tokens[at + 4], ";");
+}
+
+/* Of several in one statement each becomes its own. */
+static void part_disclaimers(struct c_text *text) {
+    for (size_t at = 0; at < text->count; at++)
+        if (is_unused(text, at) && c_is(&text->tokens[at + 4], ",") && is_unused(text, at + 5)) {
+            text->tokens[at + 4].at = ";";
+            text->tokens[at + 5].lines = 1;
+        }
+}
+
+static bool is_use(const struct c_text *text, size_t at, const struct c_token *name) {
+    const struct c_token *before = &text->tokens[at - 1];
+    return is_same(&text->tokens[at], name) && !c_is(before, ".") && !c_is(before, "->") &&
+           !c_is(before, "struct");
+}
+
+static bool is_end(const struct c_token *token) {
+    return token->kind == C_COMMENT || c_is(token, ";") || c_is(token, "{") || c_is(token, "}");
+}
+
+/* From the end of the statement before to the ';' of the declaration that has the word at `at`. */
+static void erase_declaration(struct c_text *text, size_t at) {
+    size_t first = at, end = at;
+    while (!is_end(&text->tokens[first - 1]))
+        first--;
+    while (!c_is(&text->tokens[end], ";"))
+        end = after_brackets(text, end);
+    erase(text, first, end + 1);
+}
+
+/* Settles the disclaimer at `at` of the function that begins with `first`; whether it went. */
+static bool settle(struct c_text *text, size_t first, size_t body, size_t end, size_t at) {
+    const struct c_token name = text->tokens[at + 3];
+    size_t uses = 0, declared = 0;
+    for (size_t i = end; i-- > first;)
+        if (i != at + 3 && is_use(text, i, &name)) {
+            declared = i;
+            uses++;
+        }
+    if (uses < 2 && declared < body)
+        return false;
+    erase(text, at, at + 5);
+    if (uses == 1)
+        erase_declaration(text, declared);
+    return true;
+}
+
+static void prune_locals(struct c_text *text) {
+    for (size_t first = 0, end; first < text->count; first = end) {
+        size_t before = text->count, body = first;
+        end = text->tokens[first].kind == C_COMMENT ? first + 1 : item_end(text, first);
+        while (body < end && !c_is(&text->tokens[body], "{"))
+            body++;
+        for (size_t at = body; at < end; at++)
+            while (is_disclaimer(text, at) && settle(text, first, body, end, at)) {
+                end -= before - text->count;
+                before = text->count;
+                at = body;
+            }
+    }
+}
+
+bool c_text_prune(struct c_text *text) {
+    part_disclaimers(text);
+    prune_locals(text);
+    return prune_items(text);
+}

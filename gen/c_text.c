@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "c_text.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool c_is(const struct c_token *token, const char *spelling) {
+    return token->kind != C_NUMBER && token->length == strlen(spelling) &&
+           memcmp(token->at, spelling, token->length) == 0;
+}
+
+bool c_is_opener(const struct c_token *token) {
+    return token->kind == C_MARK && strchr("([{", *token->at) != NULL;
+}
+
+bool c_is_closer(const struct c_token *token) {
+    return token->kind == C_MARK && strchr(")]}", *token->at) != NULL;
+}
+
+/* ---- Scanning ---- */
+
+static bool is_word(char c) {
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+static size_t comment_length(const char *at) {
+    const char *end = strstr(at + 2, "*/");
+    return end ? (size_t)(end + 2 - at) : strlen(at);
+}
+
+static size_t directive_length(const char *at) {
+    size_t length = strcspn(at, "\n");
+    while (at[length] == '\n' && at[length - 1] == '\\')
+        length += 1 + strcspn(at + length + 1, "\n");
+    return length;
+}
+
+static size_t quoted_length(const char *at) {
+    size_t length = 1;
+    while (at[length] != '\0' && at[length] != *at)
+        length += at[length] == '\\' && at[length + 1] != '\0' ? 2 : 1;
+    return length + (at[length] != '\0');
+}
+
+/* 0x1.8p-3f, 112u, 1e-5f */
+static size_t number_length(const char *at) {
+    size_t length = 0;
+    bool is_hex = at[0] == '0' && (at[1] == 'x' || at[1] == 'X');
+    while (is_word(at[length]) || at[length] == '.' ||
+           ((at[length] == '-' || at[length] == '+') &&
+            strchr(is_hex ? "pP" : "eE", at[length - 1]) != NULL))
+        length++;
+    return length;
+}
+
+static size_t mark_length(const char *at) {
+    static const char *const marks[] = {"<<=", ">>=", "...", "->", "++", "--", "<<", ">>",
+                                        "<=",  ">=",  "==",  "!=", "&&", "||", "+=", "-=",
+                                        "*=",  "/=",  "%=",  "&=", "|=", "^="};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (strncmp(at, marks[i], strlen(marks[i])) == 0)
+            return strlen(marks[i]);
+    return 1;
+}
+
+/* An int's worth of decimal digits. */
+static bool is_plain_number(const char *at, size_t length) {
+    return length < 10 && strspn(at, "0123456789") == length && (length == 1 || *at != '0');
+}
+
+static void scan_token(struct c_token *token, const char *at) {
+    token->at = at;
+    token->kind = C_MARK;
+    if (*at == '/' && at[1] == '*') {
+        token->kind = C_COMMENT;
+        token->length = comment_length(at);
+    } else if (*at == '#') {
+        token->kind = C_DIRECTIVE;
+        token->length = directive_length(at);
+    } else if (*at == '"' || *at == '\'') {
+        token->kind = C_OTHER;
+        token->length = quoted_length(at);
+    } else if (isdigit((unsigned char)*at)) {
+        token->length = number_length(at);
+        token->kind = is_plain_number(at, token->length) ? C_NUMBER : C_OTHER;
+        token->value = token->kind == C_NUMBER ? strtoll(at, NULL, 10) : 0;
+    } else if (is_word(*at)) {
+        token->kind = C_WORD;
+        while (is_word(at[token->length]))
+            token->length++;
+    } else {
+        token->length = mark_length(at);
+        char after = at[token->length];
+        token->is_binary = (token->space || token->lines > 0) &&
+                           (after == ' ' || (after == '\n' && *at != '*')) &&
+                           strchr("+-*/%<>=!&|^", *at) != NULL && !c_is(token, "=");
+    }
+}
+
+bool c_text_scan(const char *text, struct c_text *tokens) {
+    size_t room = 0;
+    *tokens = (struct c_text){0};
+    for (;;) {
+        struct c_token token = {0};
+        for (; *text == ' ' || *text == '\n'; text++) {
+            token.lines += *text == '\n' && token.lines < 2;
+            token.space = true;
+        }
+        if (*text == '\0')
+            return true;
+        if (tokens->count == room) {
+            room = room * 2 + 1024;
+            struct c_token *grown = realloc(tokens->tokens, room * sizeof *grown);
+            if (grown == NULL)
+                return false;
+            tokens->tokens = grown;
+        }
+        scan_token(&token, text);
+        tokens->tokens[tokens->count++] = token;
+        text += token.length;
+    }
+}
+
+bool c_text_tidy(struct text *text, size_t from, struct error *error) {
+    struct c_text tokens = {0};
+    struct text tidy = {0};
+    bool done = c_text_scan(text->data + from, &tokens);
+    if (done) {
+        c_text_fold(&tokens);
+        done = c_text_prune(&tokens) && c_text_lay_out(&tokens, &tidy);
+    }
+    free(tokens.tokens);
+    if (done) {
+        text->length = from;
+        done = text_append(text, tidy.data, tidy.length);
+    }
+    text_free(&tidy);
+    return done || out_of_memory(error);
+}

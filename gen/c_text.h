@@ -1,0 +1,58 @@
+/* The C text that templates expand to, as tokens: constants are folded, what nothing calls goes,
+   and lines are laid out.
+
+   Knows C as the templates write it: operators of two operands stand between blanks, casts and
+   operators of one operand do not, and a brace that ends its line opens a block.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_GEN_C_TEXT_H
+#define KVMILL_GEN_C_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../base/text.h"
+
+enum c_kind {
+    C_WORD,
+    C_NUMBER, /* a decimal integer without a suffix, an int */
+    C_OTHER,  /* other numbers, strings and characters */
+    C_MARK,   /* operators and brackets */
+    C_COMMENT,
+    C_DIRECTIVE, /* a line of the preprocessor, with those that continue it */
+};
+
+struct c_token {
+    const char *at;
+    size_t length;
+    int64_t value; /* of a number, which is written by it */
+    enum c_kind kind;
+    int lines;      /* newlines before it: 0, 1, or 2 for a blank line */
+    bool space;     /* or a blank */
+    bool is_binary; /* an operator of two operands */
+};
+
+struct c_text {
+    struct c_token *tokens;
+    size_t count;
+};
+
+/* Fold, prune and lay out `text` from its byte `from` on. */
+bool c_text_tidy(struct text *text, size_t from, struct error *error);
+
+/* The steps of that.  The tokens point into `text`, which must live as long.  false: out of memory.
+ */
+bool c_text_scan(const char *text, struct c_text *tokens);
+void c_text_fold(struct c_text *tokens);
+bool c_text_prune(struct c_text *tokens);
+bool c_text_lay_out(const struct c_text *tokens, struct text *text);
+
+bool c_is(const struct c_token *token, const char *spelling);
+bool c_is_opener(const struct c_token *token);
+bool c_is_closer(const struct c_token *token);
+
+/* How tightly an operator of two operands binds: 0 those that assign, and what is none. */
+int c_binding(const struct c_token *token);
+
+#endif

@@ -1,0 +1,478 @@
+/* Attend: scores and sums in float32, query rows in the lanes.
+   Generated; to reproduce:
+   kvmill explain --source kvmill_attend_f32_f32_f32_d8_e8_none_g0_none_j0_r2_plain_f32__avx2_quads */
+#include <immintrin.h>
+#include "kvmill_kernel.h"
+
+enum { LANES = 8 };
+typedef float vf __attribute__((vector_size(4 * LANES)));
+enum { QUADS = LANES / 4 };
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+
+#define INLINED \
+    static inline __attribute__((always_inline, \
+                                 target("avx2,fma,f16c")))
+
+INLINED vf
+broadcast(float x)
+{
+    return (vf){x, x, x, x, x, x, x, x};
+}
+
+INLINED vf
+load_f32(const void *from)
+{
+    return *(const vf_any *)from;
+}
+
+INLINED vf
+load_quad(const float *from)
+{
+    return _mm256_broadcast_ps((const __m128 *)from);
+}
+
+INLINED vf
+sum_quads(vf a, vf b, vf c, vf d)
+{
+    vf ab = __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13) +
+        __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15);
+    vf cd = __builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13) +
+        __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15);
+    return __builtin_shufflevector(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13) +
+           __builtin_shufflevector(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15);
+}
+
+INLINED void
+store_quads(float *to, int64_t step, vf x)
+{
+    _mm_storeu_ps(to, _mm256_castps256_ps128(x));
+    _mm_storeu_ps(to + step, _mm256_extractf128_ps(x, 1));
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
+}
+
+INLINED vf
+choose(vi mask, vf a, vf b)
+{
+    return (vf)((mask & (vi)a) | (~mask & (vi)b));
+}
+
+INLINED vf
+hide_outside(vf x, int64_t low, int64_t high)
+{
+    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
+    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
+    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
+}
+
+INLINED vf
+max_f32(vf a, vf b)
+{
+    return _mm256_max_ps(a, b);
+}
+
+INLINED vf
+fraction_of(vf x)
+{
+    x = max_f32(broadcast(-150.f), x);
+    return x - _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+INLINED vf
+times_power(vf x, vf n)
+{
+    __m256i exponent = _mm256_cvtps_epi32(n);
+    __m256 power = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(exponent, _mm256_set1_epi32(127)), 23));
+    __m256 gone = _mm256_cmp_ps(n, _mm256_set1_ps(-125.f), _CMP_LT_OQ);
+    return _mm256_andnot_ps(gone, _mm256_mul_ps(x, power));
+}
+
+INLINED vf
+power_of_2(vf x)
+{
+    vf f = fraction_of(x);
+    vf y = broadcast(0.0001534581201f);
+    y = y * f + 0.001339993122f;
+    y = y * f + 0.009618488957f;
+    y = y * f + 0.05550328777f;
+    y = y * f + 0.2402264689f;
+    y = y * f + 0.6931472057f;
+    y = y * f + 1.0f;
+    return times_power(y, x - f);
+}
+
+INLINED float
+largest_of(vf x)
+{
+    __m128 y = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    y = _mm_max_ps(y, _mm_movehl_ps(y, y));
+    return _mm_cvtss_f32(_mm_max_ss(y, _mm_movehdup_ps(y)));
+}
+
+INLINED float
+sum_of(vf x)
+{
+    __m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    y = _mm_add_ps(y, _mm_movehl_ps(y, y));
+    return _mm_cvtss_f32(_mm_add_ss(y, _mm_movehdup_ps(y)));
+}
+
+enum {
+    KEY_DIM = 8,
+    KEY_PADDED = 8,
+    VALUE_DIM = 8,
+    VALUE_PADDED = 8,
+    ROWS = 2,
+    ALL_ROWS = 8,
+    TILE = 2,
+    STRIP = 32,
+    BLOCK = 32,
+    NEAR = 8, /* rows ahead that are brought into the first cache */
+    AHEAD = 64, /* and into the second */
+    FOUND = BLOCK + (NEAR > LANES ? NEAR : LANES),
+    LISTED = BLOCK + AHEAD > FOUND ? BLOCK + AHEAD : FOUND,
+};
+
+struct work {
+    float query[1][KEY_PADDED / 4][LANES];
+    float sum[ROWS][VALUE_PADDED];
+    float score[ROWS][BLOCK]; /* then weights */
+    const unsigned char *key_row[FOUND], *value_row[FOUND]; /* of the block, and a little more */
+    const unsigned char *next[BLOCK * 2]; /* lines of the rows AHEAD */
+    int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
+    float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
+};
+
+static const float log2_e = 1.44269504f, ln_2 = 0.693147181f;
+
+INLINED int64_t
+smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Cache row of position i of the call; behind the last one, the last one again.  */
+INLINED int64_t
+slot_of(const struct kvmill_attend *p, int64_t i)
+{
+    return p->slot[smaller(i, p->count - 1)];
+}
+
+INLINED int64_t
+slot_ahead(const struct kvmill_attend *p, int64_t i)
+{
+    return p->slot[smaller(i, p->count + p->ahead - 1)];
+}
+
+INLINED void
+find_rows(const struct kvmill_attend *p, struct work *w, int64_t at)
+{
+    int64_t slot[LISTED];
+    if (at + LISTED <= p->count)
+        memcpy(slot, p->slot + at, sizeof slot);
+    else
+        for (int64_t t = 0; t < LISTED; t++)
+            slot[t] = t < BLOCK ? slot_of(p, at + t) : slot_ahead(p, at + t);
+    for (int64_t t = 0; t < FOUND; t++) {
+        w->key_row[t] = p->key + slot[t] * p->key_stride;
+        w->value_row[t] = p->value + slot[t] * p->value_stride;
+    }
+    for (int64_t t = 0; t < BLOCK; t++) {
+        const unsigned char *key = p->key + slot[AHEAD + t] * p->key_stride;
+        const unsigned char *value = p->value + slot[AHEAD + t] * p->value_stride;
+        w->next[t] = key;
+        w->next[BLOCK + t] = value;
+    }
+}
+
+INLINED void
+take_values(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    (void)p;
+    (void)w;
+    (void)at;
+    (void)n;
+}
+
+INLINED void
+score_positions(struct work *w, int64_t t)
+{
+    vf s_0_0 = broadcast(0.f);
+    vf s_1_0 = broadcast(0.f);
+    vf s_2_0 = broadcast(0.f);
+    vf s_3_0 = broadcast(0.f);
+    vf s_4_0 = broadcast(0.f);
+    vf s_5_0 = broadcast(0.f);
+    vf s_6_0 = broadcast(0.f);
+    vf s_7_0 = broadcast(0.f);
+    const float *key_0 = (const float *)w->key_row[t];
+    const float *key_1 = (const float *)w->key_row[t + 1];
+    const float *key_2 = (const float *)w->key_row[t + 2];
+    const float *key_3 = (const float *)w->key_row[t + 3];
+    const float *key_4 = (const float *)w->key_row[t + 4];
+    const float *key_5 = (const float *)w->key_row[t + 5];
+    const float *key_6 = (const float *)w->key_row[t + 6];
+    const float *key_7 = (const float *)w->key_row[t + 7];
+    const float *query = &w->query[0][0][0];
+    for (int d = 0; d < 2; d++) {
+        if ((t / 8 * 2 + d) * 4 < 28) __builtin_prefetch(w->next[(t / 8 * 2 + d) * 4], 0, 2);
+        if ((t / 8 * 2 + d) * 4 + 1 < 28) __builtin_prefetch(w->next[(t / 8 * 2 + d) * 4 + 1], 0, 2);
+        if ((t / 8 * 2 + d) * 4 + 2 < 28) __builtin_prefetch(w->next[(t / 8 * 2 + d) * 4 + 2], 0, 2);
+        if ((t / 8 * 2 + d) * 4 + 3 < 28) __builtin_prefetch(w->next[(t / 8 * 2 + d) * 4 + 3], 0, 2);
+        vf q_0 = load_f32(query);
+        vf k_0 = load_quad(key_0 + 4 * d);
+        s_0_0 += q_0 * k_0;
+        vf k_1 = load_quad(key_1 + 4 * d);
+        s_1_0 += q_0 * k_1;
+        vf k_2 = load_quad(key_2 + 4 * d);
+        s_2_0 += q_0 * k_2;
+        vf k_3 = load_quad(key_3 + 4 * d);
+        s_3_0 += q_0 * k_3;
+        vf k_4 = load_quad(key_4 + 4 * d);
+        s_4_0 += q_0 * k_4;
+        vf k_5 = load_quad(key_5 + 4 * d);
+        s_5_0 += q_0 * k_5;
+        vf k_6 = load_quad(key_6 + 4 * d);
+        s_6_0 += q_0 * k_6;
+        vf k_7 = load_quad(key_7 + 4 * d);
+        s_7_0 += q_0 * k_7;
+        query += LANES;
+    }
+    store_quads(w->score[0] + t, BLOCK, sum_quads(s_0_0, s_1_0, s_2_0, s_3_0));
+    store_quads(w->score[0] + t + 4, BLOCK, sum_quads(s_4_0, s_5_0, s_6_0, s_7_0));
+}
+
+INLINED void
+score(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t at, int64_t n)
+{
+    (void)p;
+    (void)r;
+    (void)at;
+    for (int64_t t = 0; t < n; t += 8)
+        score_positions(w, t);
+}
+
+INLINED void
+gather_strip_1(struct work *w, int64_t r, int64_t v, int64_t n)
+{
+    __auto_type s_0_0 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v);
+    __auto_type s_1_0 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v);
+    for (int64_t k = 0; k < n; k++) {
+        __builtin_prefetch(w->value_row[k + NEAR] + v / LANES * 64, 0, 3);
+        if (v / LANES * BLOCK + k < 29) __builtin_prefetch(w->next[35 + (v / LANES * BLOCK + k)], 0, 2);
+        __auto_type b_0 = load_f32(w->value_row[k] + v * 4);
+        __auto_type a_0 = broadcast(w->score[r][k]);
+        s_0_0 += a_0 * b_0;
+        __auto_type a_1 = broadcast(w->score[r + 1][k]);
+        s_1_0 += a_1 * b_0;
+    }
+    store_f32(w->sum[r] + v, s_0_0);
+    store_f32(w->sum[r + 1] + v, s_1_0);
+}
+
+INLINED void
+gather(struct work *w, int64_t r, int64_t n)
+{
+    gather_strip_1(w, r, 0, n);
+}
+
+/* Adds the terms of row r to its scores and hides what it does not see; the largest of each lane.  */
+INLINED vf
+finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
+{
+    const struct kvmill_query_row *row = &p->row[r];
+    int64_t n = w->seen[r], low = row->first - from, high = smaller(row->last - from, n);
+    vf top = broadcast(-__builtin_inff());
+    for (int64_t t = 0; t < n; t += LANES) {
+        vf x = load_f32(w->score[r] + t);
+        if (low > t || high < t + LANES)
+            x = hide_outside(x, low - t, high - t);
+        store_f32(w->score[r] + t, x);
+        top = max_f32(top, x);
+    }
+    return top;
+}
+
+/* Scores of row r become weights; the sums of each lane.  */
+INLINED vf
+exponentials(struct work *w, int64_t r, float base)
+{
+    vf total = broadcast(0.f);
+    for (int64_t t = 0; t < w->seen[r]; t += LANES) {
+        vf x = power_of_2(load_f32(w->score[r] + t) - base);
+        store_f32(w->score[r] + t, x);
+        total += x;
+    }
+    return total;
+}
+
+INLINED vf
+largest_of_each(vf x[LANES])
+{
+    float y[LANES] = {0};
+    for (int i = 0; i < ROWS; i++)
+        y[i] = largest_of(x[i]);
+    return load_f32(y);
+}
+
+INLINED vf
+sum_of_each(vf x[LANES])
+{
+    float y[LANES] = {0};
+    for (int i = 0; i < ROWS; i++)
+        y[i] = sum_of(x[i]);
+    return load_f32(y);
+}
+
+/* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
+INLINED void
+weigh(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
+{
+    int64_t rows = smaller(LANES, p->rows - r);
+    vf x[LANES];
+    for (int64_t i = 0; i < LANES; i++)
+        x[i] = broadcast(-__builtin_inff());
+    for (int64_t i = 0; i < rows; i++)
+        x[i] = finish_scores(p, w, r + i, from);
+    vf before = load_f32(w->largest + r), largest = max_f32(before, largest_of_each(x));
+    vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
+    float bases[LANES];
+    store_f32(bases, base);
+    for (int64_t i = 0; i < rows; i++) {
+        x[i] = exponentials(w, r + i, bases[i]);
+        if ((r + i) * 4 < 7) __builtin_prefetch(w->next[28 + (r + i) * 4], 0, 2);
+        if ((r + i) * 4 + 1 < 7) __builtin_prefetch(w->next[28 + (r + i) * 4 + 1], 0, 2);
+        if ((r + i) * 4 + 2 < 7) __builtin_prefetch(w->next[28 + (r + i) * 4 + 2], 0, 2);
+        if ((r + i) * 4 + 3 < 7) __builtin_prefetch(w->next[28 + (r + i) * 4 + 3], 0, 2);
+    }
+    for (int64_t i = rows; i < LANES; i++)
+        x[i] = broadcast(0.f);
+    store_f32(w->largest + r, largest);
+    store_f32(w->grow + r, grow);
+    store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
+}
+
+INLINED void
+set_query(struct work *w, int64_t r, const float *x)
+{
+    for (int d = 0; d < KEY_PADDED / 4; d++)
+        memcpy(&w->query[r / QUADS][d][r % QUADS * 4], x + 4 * d, 4 * sizeof *x);
+}
+
+INLINED void
+begin(const struct kvmill_attend *p, struct work *w)
+{
+    vf factor = broadcast(p->scale * log2_e);
+    memset(w->query, 0, sizeof w->query);
+    memset(w->sum, 0, sizeof w->sum);
+    for (int64_t r = 0; r < ALL_ROWS; r++) {
+        w->grow[r] = 1.f;
+        w->total[r] = 0.f;
+        w->largest[r] = -__builtin_inff();
+    }
+    for (int64_t r = 0; r < p->rows; r++) {
+        const unsigned char *query = p->row[r].query;
+        float x[KEY_PADDED];
+        for (int d = 0; d < 8; d += LANES)
+            store_f32(x + d, load_f32(query + d * 4) * factor);
+        set_query(w, r, x);
+        if (p->row[r].sink > -__builtin_inff()) {
+            w->largest[r] = p->row[r].sink * log2_e;
+            w->total[r] = 1.f;
+        }
+    }
+}
+
+INLINED void
+end(const struct kvmill_attend *p, struct work *w)
+{
+    enum { WHOLE = VALUE_DIM / LANES * LANES };
+    for (int64_t r = 0; r < p->rows; r++) {
+        int seen = w->largest[r] > -__builtin_inff() || w->total[r] != w->total[r];
+        vf factor = broadcast(p->partial != NULL ? 1.f : seen ? 1.f / w->total[r] : 0.f);
+        vf empty = broadcast(seen || p->partial != NULL ? 0.f : p->empty);
+        if (p->partial != NULL) {
+            float *to = p->partial + r * (2 + VALUE_DIM);
+            to[0] = w->largest[r] * ln_2;
+            to[1] = w->total[r];
+            memcpy(to + 2, w->sum[r], VALUE_DIM * sizeof *to);
+            continue;
+        }
+        unsigned char *to = p->row[r].output;
+        for (int d = 0; d < WHOLE; d += LANES)
+            store_f32(to + d * 4, load_f32(w->sum[r] + d) * factor + empty);
+    }
+}
+
+/* How many of the n positions from `from` on some row of the tile sees; 0 also where all begin later.  */
+INLINED int64_t
+seen_by(const struct kvmill_attend *p, int64_t r, int64_t from, int64_t n)
+{
+    int64_t first = INT64_MAX, last = 0;
+    for (int64_t i = r; i < smaller(r + TILE, p->rows); i++) {
+        first = smaller(first, p->row[i].first);
+        last = last > p->row[i].last ? last : p->row[i].last;
+    }
+    return first >= from + n || last <= from ? 0 : smaller(n, last - from);
+}
+
+INLINED void
+attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    find_rows(p, w, at);
+    take_values(p, w, at, n);
+    for (int64_t r = 0; r < p->rows; r += TILE) {
+        int64_t seen = seen_by(p, r, p->first + at, n);
+        for (int64_t i = r; i < r + TILE; i++)
+            w->seen[i] = seen;
+        if (seen > 0)
+            score(p, w, r, at, seen);
+    }
+    for (int64_t r = 0; r < p->rows; r += LANES)
+        weigh(p, w, r, p->first + at);
+    for (int64_t r = 0; r < p->rows; r += TILE)
+        if (w->seen[r] > 0)
+            gather(w, r, w->seen[r]);
+}
+
+__attribute__((target("avx2,fma,f16c")))
+static void
+run(const void *problem, int64_t first, int64_t last)
+{
+    const struct kvmill_attend *p = problem;
+    struct work *w = p->workspace;
+    (void)first;
+    (void)last;
+    if (p->begin)
+        begin(p, w);
+    for (int64_t at = 0; at < p->count; at += BLOCK)
+        attend_block(p, w, at, smaller(BLOCK, p->count - at));
+    if (p->end)
+        end(p, w);
+}
+
+static const struct kvmill_attend_shape shape = {
+    .activation = KVMILL_F32,
+    .key = {KVMILL_F32, 8, 0, 0},
+    .value = {KVMILL_F32, 8, 0, 0},
+    .rows = 2,
+    .math = KVMILL_MATH_F32,
+    .terms = 0,
+    .workspace = sizeof(struct work),
+};
+
+const struct kvmill_kernel kvmill_attend_f32_f32_f32_d8_e8_none_g0_none_j0_r2_plain_f32__avx2_quads = {
+    .abi = KVMILL_KERNEL_ABI,
+    .family = KVMILL_ATTEND,
+    .symbol = "kvmill_attend_f32_f32_f32_d8_e8_none_g0_none_j0_r2_plain_f32__avx2_quads",
+    .isa = "avx2",
+    .shape = &shape,
+    .whole_batch = 0,
+    .run = run,
+};

@@ -1,0 +1,554 @@
+/* Attend: scores and sums in float32, positions in the lanes.
+   Generated; to reproduce:
+   kvmill explain --source kvmill_attend_f32_f32_f32_d8_e8_none_g0_none_j0_r8_plain_f32__avx2_columns */
+#include <immintrin.h>
+#include "kvmill_kernel.h"
+
+enum { LANES = 8 };
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+
+#define INLINED \
+    static inline __attribute__((always_inline, \
+                                 target("avx2,fma,f16c")))
+
+INLINED vf
+load_f32(const void *from)
+{
+    return *(const vf_any *)from;
+}
+
+INLINED void
+transpose(vf x[LANES])
+{
+    vf y[8];
+    y[0] = _mm256_unpacklo_ps(x[0], x[1]);
+    y[1] = _mm256_unpackhi_ps(x[0], x[1]);
+    y[2] = _mm256_unpacklo_ps(x[2], x[3]);
+    y[3] = _mm256_unpackhi_ps(x[2], x[3]);
+    y[4] = _mm256_unpacklo_ps(x[4], x[5]);
+    y[5] = _mm256_unpackhi_ps(x[4], x[5]);
+    y[6] = _mm256_unpacklo_ps(x[6], x[7]);
+    y[7] = _mm256_unpackhi_ps(x[6], x[7]);
+    x[0] = _mm256_shuffle_ps(y[0], y[2], 0x44);
+    x[1] = _mm256_shuffle_ps(y[0], y[2], 0xee);
+    x[2] = _mm256_shuffle_ps(y[1], y[3], 0x44);
+    x[3] = _mm256_shuffle_ps(y[1], y[3], 0xee);
+    x[4] = _mm256_shuffle_ps(y[4], y[6], 0x44);
+    x[5] = _mm256_shuffle_ps(y[4], y[6], 0xee);
+    x[6] = _mm256_shuffle_ps(y[5], y[7], 0x44);
+    x[7] = _mm256_shuffle_ps(y[5], y[7], 0xee);
+    y[0] = _mm256_permute2f128_ps(x[0], x[4], 0x20);
+    y[4] = _mm256_permute2f128_ps(x[0], x[4], 0x31);
+    y[1] = _mm256_permute2f128_ps(x[1], x[5], 0x20);
+    y[5] = _mm256_permute2f128_ps(x[1], x[5], 0x31);
+    y[2] = _mm256_permute2f128_ps(x[2], x[6], 0x20);
+    y[6] = _mm256_permute2f128_ps(x[2], x[6], 0x31);
+    y[3] = _mm256_permute2f128_ps(x[3], x[7], 0x20);
+    y[7] = _mm256_permute2f128_ps(x[3], x[7], 0x31);
+    for (int i = 0; i < 8; i++)
+        x[i] = y[i];
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
+}
+
+INLINED vf
+broadcast(float x)
+{
+    return (vf){x, x, x, x, x, x, x, x};
+}
+
+INLINED vf
+choose(vi mask, vf a, vf b)
+{
+    return (vf)((mask & (vi)a) | (~mask & (vi)b));
+}
+
+INLINED vf
+hide_outside(vf x, int64_t low, int64_t high)
+{
+    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
+    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
+    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
+}
+
+INLINED vf
+max_f32(vf a, vf b)
+{
+    return _mm256_max_ps(a, b);
+}
+
+INLINED vf
+fraction_of(vf x)
+{
+    x = max_f32(broadcast(-150.f), x);
+    return x - _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+INLINED vf
+times_power(vf x, vf n)
+{
+    __m256i exponent = _mm256_cvtps_epi32(n);
+    __m256 power = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(exponent, _mm256_set1_epi32(127)), 23));
+    __m256 gone = _mm256_cmp_ps(n, _mm256_set1_ps(-125.f), _CMP_LT_OQ);
+    return _mm256_andnot_ps(gone, _mm256_mul_ps(x, power));
+}
+
+INLINED vf
+power_of_2(vf x)
+{
+    vf f = fraction_of(x);
+    vf y = broadcast(0.0001534581201f);
+    y = y * f + 0.001339993122f;
+    y = y * f + 0.009618488957f;
+    y = y * f + 0.05550328777f;
+    y = y * f + 0.2402264689f;
+    y = y * f + 0.6931472057f;
+    y = y * f + 1.0f;
+    return times_power(y, x - f);
+}
+
+enum {
+    KEY_DIM = 8,
+    KEY_PADDED = 8,
+    VALUE_DIM = 8,
+    VALUE_PADDED = 8,
+    ROWS = 12,
+    ALL_ROWS = 16,
+    TILE = 6,
+    STRIP = 16,
+    BLOCK = 64,
+    NEAR = 8, /* rows ahead that are brought into the first cache */
+    AHEAD = 64, /* and into the second */
+    FOUND = BLOCK + (NEAR > LANES ? NEAR : LANES),
+    LISTED = BLOCK + AHEAD > FOUND ? BLOCK + AHEAD : FOUND,
+};
+
+struct work {
+    float query[ROWS][KEY_PADDED];
+    float key[KEY_PADDED][BLOCK];
+    float sum[ROWS][VALUE_PADDED];
+    float score[ROWS][BLOCK]; /* then weights */
+    const unsigned char *key_row[FOUND], *value_row[FOUND]; /* of the block, and a little more */
+    const unsigned char *next[BLOCK * 2]; /* lines of the rows AHEAD */
+    int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
+    float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
+};
+
+static const float log2_e = 1.44269504f, ln_2 = 0.693147181f;
+
+INLINED int64_t
+smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Cache row of position i of the call; behind the last one, the last one again.  */
+INLINED int64_t
+slot_of(const struct kvmill_attend *p, int64_t i)
+{
+    return p->slot[smaller(i, p->count - 1)];
+}
+
+INLINED int64_t
+slot_ahead(const struct kvmill_attend *p, int64_t i)
+{
+    return p->slot[smaller(i, p->count + p->ahead - 1)];
+}
+
+INLINED void
+find_rows(const struct kvmill_attend *p, struct work *w, int64_t at)
+{
+    int64_t slot[LISTED];
+    if (at + LISTED <= p->count)
+        memcpy(slot, p->slot + at, sizeof slot);
+    else
+        for (int64_t t = 0; t < LISTED; t++)
+            slot[t] = t < BLOCK ? slot_of(p, at + t) : slot_ahead(p, at + t);
+    for (int64_t t = 0; t < FOUND; t++) {
+        w->key_row[t] = p->key + slot[t] * p->key_stride;
+        w->value_row[t] = p->value + slot[t] * p->value_stride;
+    }
+    for (int64_t t = 0; t < BLOCK; t++) {
+        const unsigned char *key = p->key + slot[AHEAD + t] * p->key_stride;
+        const unsigned char *value = p->value + slot[AHEAD + t] * p->value_stride;
+        w->next[t] = key;
+        w->next[BLOCK + t] = value;
+    }
+}
+
+INLINED void
+take_keys(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    (void)p;
+    (void)at;
+    for (int64_t t = 0; t < n; t += LANES) {
+        const unsigned char *const *row = w->key_row + t;
+        vf x[LANES];
+        for (int64_t i = 0; i < LANES; i++) {
+            __builtin_prefetch(w->key_row[t + i + NEAR], 0, 3);
+            __builtin_prefetch(w->next[t + i], 0, 2);
+        }
+        for (int d = 0; d < 8; d += LANES) {
+            x[0] = load_f32(row[0] + d * 4);
+            x[1] = load_f32(row[1] + d * 4);
+            x[2] = load_f32(row[2] + d * 4);
+            x[3] = load_f32(row[3] + d * 4);
+            x[4] = load_f32(row[4] + d * 4);
+            x[5] = load_f32(row[5] + d * 4);
+            x[6] = load_f32(row[6] + d * 4);
+            x[7] = load_f32(row[7] + d * 4);
+            transpose(x);
+            store_f32(w->key[d] + t, x[0]);
+            store_f32(w->key[d + 1] + t, x[1]);
+            store_f32(w->key[d + 2] + t, x[2]);
+            store_f32(w->key[d + 3] + t, x[3]);
+            store_f32(w->key[d + 4] + t, x[4]);
+            store_f32(w->key[d + 5] + t, x[5]);
+            store_f32(w->key[d + 6] + t, x[6]);
+            store_f32(w->key[d + 7] + t, x[7]);
+        }
+    }
+}
+
+INLINED void
+take_values(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    (void)p;
+    (void)w;
+    (void)at;
+    (void)n;
+}
+
+INLINED void
+score_strip_2(struct work *w, int64_t r, int64_t t)
+{
+    __auto_type s_0_0 = broadcast(0.f);
+    __auto_type s_0_1 = broadcast(0.f);
+    __auto_type s_1_0 = broadcast(0.f);
+    __auto_type s_1_1 = broadcast(0.f);
+    __auto_type s_2_0 = broadcast(0.f);
+    __auto_type s_2_1 = broadcast(0.f);
+    __auto_type s_3_0 = broadcast(0.f);
+    __auto_type s_3_1 = broadcast(0.f);
+    __auto_type s_4_0 = broadcast(0.f);
+    __auto_type s_4_1 = broadcast(0.f);
+    __auto_type s_5_0 = broadcast(0.f);
+    __auto_type s_5_1 = broadcast(0.f);
+    for (int64_t k = 0; k < KEY_DIM; k++) {
+        __auto_type b_0 = load_f32(w->key[k] + t);
+        __auto_type b_1 = load_f32(w->key[k] + t + 8);
+        __auto_type a_0 = broadcast(w->query[r][k]);
+        s_0_0 += a_0 * b_0;
+        s_0_1 += a_0 * b_1;
+        __auto_type a_1 = broadcast(w->query[r + 1][k]);
+        s_1_0 += a_1 * b_0;
+        s_1_1 += a_1 * b_1;
+        __auto_type a_2 = broadcast(w->query[r + 2][k]);
+        s_2_0 += a_2 * b_0;
+        s_2_1 += a_2 * b_1;
+        __auto_type a_3 = broadcast(w->query[r + 3][k]);
+        s_3_0 += a_3 * b_0;
+        s_3_1 += a_3 * b_1;
+        __auto_type a_4 = broadcast(w->query[r + 4][k]);
+        s_4_0 += a_4 * b_0;
+        s_4_1 += a_4 * b_1;
+        __auto_type a_5 = broadcast(w->query[r + 5][k]);
+        s_5_0 += a_5 * b_0;
+        s_5_1 += a_5 * b_1;
+    }
+    store_f32(w->score[r] + t, s_0_0);
+    store_f32(w->score[r] + t + 8, s_0_1);
+    store_f32(w->score[r + 1] + t, s_1_0);
+    store_f32(w->score[r + 1] + t + 8, s_1_1);
+    store_f32(w->score[r + 2] + t, s_2_0);
+    store_f32(w->score[r + 2] + t + 8, s_2_1);
+    store_f32(w->score[r + 3] + t, s_3_0);
+    store_f32(w->score[r + 3] + t + 8, s_3_1);
+    store_f32(w->score[r + 4] + t, s_4_0);
+    store_f32(w->score[r + 4] + t + 8, s_4_1);
+    store_f32(w->score[r + 5] + t, s_5_0);
+    store_f32(w->score[r + 5] + t + 8, s_5_1);
+}
+
+INLINED void
+score_strip_1(struct work *w, int64_t r, int64_t t)
+{
+    __auto_type s_0_0 = broadcast(0.f);
+    __auto_type s_1_0 = broadcast(0.f);
+    __auto_type s_2_0 = broadcast(0.f);
+    __auto_type s_3_0 = broadcast(0.f);
+    __auto_type s_4_0 = broadcast(0.f);
+    __auto_type s_5_0 = broadcast(0.f);
+    for (int64_t k = 0; k < KEY_DIM; k++) {
+        __auto_type b_0 = load_f32(w->key[k] + t);
+        __auto_type a_0 = broadcast(w->query[r][k]);
+        s_0_0 += a_0 * b_0;
+        __auto_type a_1 = broadcast(w->query[r + 1][k]);
+        s_1_0 += a_1 * b_0;
+        __auto_type a_2 = broadcast(w->query[r + 2][k]);
+        s_2_0 += a_2 * b_0;
+        __auto_type a_3 = broadcast(w->query[r + 3][k]);
+        s_3_0 += a_3 * b_0;
+        __auto_type a_4 = broadcast(w->query[r + 4][k]);
+        s_4_0 += a_4 * b_0;
+        __auto_type a_5 = broadcast(w->query[r + 5][k]);
+        s_5_0 += a_5 * b_0;
+    }
+    store_f32(w->score[r] + t, s_0_0);
+    store_f32(w->score[r + 1] + t, s_1_0);
+    store_f32(w->score[r + 2] + t, s_2_0);
+    store_f32(w->score[r + 3] + t, s_3_0);
+    store_f32(w->score[r + 4] + t, s_4_0);
+    store_f32(w->score[r + 5] + t, s_5_0);
+}
+
+INLINED void
+score(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t at, int64_t n)
+{
+    int64_t t = 0;
+    (void)p;
+    (void)at;
+    for (; t + 8 < n; t += 16)
+        score_strip_2(w, r, t);
+    for (; t < n; t += 8)
+        score_strip_1(w, r, t);
+}
+
+INLINED void
+gather_strip_1(struct work *w, int64_t r, int64_t v, int64_t n)
+{
+    __auto_type s_0_0 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v);
+    __auto_type s_1_0 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v);
+    __auto_type s_2_0 = broadcast(w->grow[r + 2]) * load_f32(w->sum[r + 2] + v);
+    __auto_type s_3_0 = broadcast(w->grow[r + 3]) * load_f32(w->sum[r + 3] + v);
+    __auto_type s_4_0 = broadcast(w->grow[r + 4]) * load_f32(w->sum[r + 4] + v);
+    __auto_type s_5_0 = broadcast(w->grow[r + 5]) * load_f32(w->sum[r + 5] + v);
+    for (int64_t k = 0; k < n; k++) {
+        __builtin_prefetch(w->value_row[k + NEAR] + v / LANES * 64, 0, 3);
+        __auto_type b_0 = load_f32(w->value_row[k] + v * 4);
+        __auto_type a_0 = broadcast(w->score[r][k]);
+        s_0_0 += a_0 * b_0;
+        __auto_type a_1 = broadcast(w->score[r + 1][k]);
+        s_1_0 += a_1 * b_0;
+        __auto_type a_2 = broadcast(w->score[r + 2][k]);
+        s_2_0 += a_2 * b_0;
+        __auto_type a_3 = broadcast(w->score[r + 3][k]);
+        s_3_0 += a_3 * b_0;
+        __auto_type a_4 = broadcast(w->score[r + 4][k]);
+        s_4_0 += a_4 * b_0;
+        __auto_type a_5 = broadcast(w->score[r + 5][k]);
+        s_5_0 += a_5 * b_0;
+    }
+    store_f32(w->sum[r] + v, s_0_0);
+    store_f32(w->sum[r + 1] + v, s_1_0);
+    store_f32(w->sum[r + 2] + v, s_2_0);
+    store_f32(w->sum[r + 3] + v, s_3_0);
+    store_f32(w->sum[r + 4] + v, s_4_0);
+    store_f32(w->sum[r + 5] + v, s_5_0);
+}
+
+INLINED void
+gather(struct work *w, int64_t r, int64_t n)
+{
+    gather_strip_1(w, r, 0, n);
+}
+
+/* Adds the terms of row r to its scores and hides what it does not see; the largest of each lane.  */
+INLINED vf
+finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
+{
+    const struct kvmill_query_row *row = &p->row[r];
+    int64_t n = w->seen[r], low = row->first - from, high = smaller(row->last - from, n);
+    vf top = broadcast(-__builtin_inff());
+    for (int64_t t = 0; t < n; t += LANES) {
+        vf x = load_f32(w->score[r] + t);
+        if (low > t || high < t + LANES)
+            x = hide_outside(x, low - t, high - t);
+        store_f32(w->score[r] + t, x);
+        top = max_f32(top, x);
+    }
+    return top;
+}
+
+/* Scores of row r become weights; the sums of each lane.  */
+INLINED vf
+exponentials(struct work *w, int64_t r, float base)
+{
+    vf total = broadcast(0.f);
+    for (int64_t t = 0; t < w->seen[r]; t += LANES) {
+        vf x = power_of_2(load_f32(w->score[r] + t) - base);
+        store_f32(w->score[r] + t, x);
+        total += x;
+    }
+    return total;
+}
+
+INLINED vf
+largest_of_each(vf x[LANES])
+{
+    transpose(x);
+    vf y = x[0];
+    for (int i = 1; i < LANES; i++)
+        y = max_f32(y, x[i]);
+    return y;
+}
+
+INLINED vf
+sum_of_each(vf x[LANES])
+{
+    transpose(x);
+    vf y = x[0];
+    for (int i = 1; i < LANES; i++)
+        y = y + x[i];
+    return y;
+}
+
+/* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
+INLINED void
+weigh(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
+{
+    int64_t rows = smaller(LANES, p->rows - r);
+    vf x[LANES];
+    for (int64_t i = 0; i < LANES; i++)
+        x[i] = broadcast(-__builtin_inff());
+    for (int64_t i = 0; i < rows; i++)
+        x[i] = finish_scores(p, w, r + i, from);
+    vf before = load_f32(w->largest + r), largest = max_f32(before, largest_of_each(x));
+    vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
+    float bases[LANES];
+    store_f32(bases, base);
+    for (int64_t i = 0; i < rows; i++) {
+        x[i] = exponentials(w, r + i, bases[i]);
+    }
+    for (int64_t i = rows; i < LANES; i++)
+        x[i] = broadcast(0.f);
+    store_f32(w->largest + r, largest);
+    store_f32(w->grow + r, grow);
+    store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
+}
+
+INLINED void
+set_query(struct work *w, int64_t r, const float *x)
+{
+    memcpy(w->query[r], x, sizeof w->query[r]);
+}
+
+INLINED void
+begin(const struct kvmill_attend *p, struct work *w)
+{
+    vf factor = broadcast(p->scale * log2_e);
+    memset(w->query, 0, sizeof w->query);
+    memset(w->sum, 0, sizeof w->sum);
+    for (int64_t r = 0; r < ALL_ROWS; r++) {
+        w->grow[r] = 1.f;
+        w->total[r] = 0.f;
+        w->largest[r] = -__builtin_inff();
+    }
+    for (int64_t r = 0; r < p->rows; r++) {
+        const unsigned char *query = p->row[r].query;
+        float x[KEY_PADDED];
+        for (int d = 0; d < 8; d += LANES)
+            store_f32(x + d, load_f32(query + d * 4) * factor);
+        set_query(w, r, x);
+        if (p->row[r].sink > -__builtin_inff()) {
+            w->largest[r] = p->row[r].sink * log2_e;
+            w->total[r] = 1.f;
+        }
+    }
+}
+
+INLINED void
+end(const struct kvmill_attend *p, struct work *w)
+{
+    enum { WHOLE = VALUE_DIM / LANES * LANES };
+    for (int64_t r = 0; r < p->rows; r++) {
+        int seen = w->largest[r] > -__builtin_inff() || w->total[r] != w->total[r];
+        vf factor = broadcast(p->partial != NULL ? 1.f : seen ? 1.f / w->total[r] : 0.f);
+        vf empty = broadcast(seen || p->partial != NULL ? 0.f : p->empty);
+        if (p->partial != NULL) {
+            float *to = p->partial + r * (2 + VALUE_DIM);
+            to[0] = w->largest[r] * ln_2;
+            to[1] = w->total[r];
+            memcpy(to + 2, w->sum[r], VALUE_DIM * sizeof *to);
+            continue;
+        }
+        unsigned char *to = p->row[r].output;
+        for (int d = 0; d < WHOLE; d += LANES)
+            store_f32(to + d * 4, load_f32(w->sum[r] + d) * factor + empty);
+    }
+}
+
+/* How many of the n positions from `from` on some row of the tile sees; 0 also where all begin later.  */
+INLINED int64_t
+seen_by(const struct kvmill_attend *p, int64_t r, int64_t from, int64_t n)
+{
+    int64_t first = INT64_MAX, last = 0;
+    for (int64_t i = r; i < smaller(r + TILE, p->rows); i++) {
+        first = smaller(first, p->row[i].first);
+        last = last > p->row[i].last ? last : p->row[i].last;
+    }
+    return first >= from + n || last <= from ? 0 : smaller(n, last - from);
+}
+
+INLINED void
+attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    find_rows(p, w, at);
+    take_keys(p, w, at, n);
+    take_values(p, w, at, n);
+    for (int64_t r = 0; r < p->rows; r += TILE) {
+        int64_t seen = seen_by(p, r, p->first + at, n);
+        for (int64_t i = r; i < r + TILE; i++)
+            w->seen[i] = seen;
+        if (seen > 0)
+            score(p, w, r, at, seen);
+    }
+    for (int64_t r = 0; r < p->rows; r += LANES)
+        weigh(p, w, r, p->first + at);
+    for (int64_t r = 0; r < p->rows; r += TILE)
+        if (w->seen[r] > 0)
+            gather(w, r, w->seen[r]);
+}
+
+__attribute__((target("avx2,fma,f16c")))
+static void
+run(const void *problem, int64_t first, int64_t last)
+{
+    const struct kvmill_attend *p = problem;
+    struct work *w = p->workspace;
+    (void)first;
+    (void)last;
+    if (p->begin)
+        begin(p, w);
+    for (int64_t at = 0; at < p->count; at += BLOCK)
+        attend_block(p, w, at, smaller(BLOCK, p->count - at));
+    if (p->end)
+        end(p, w);
+}
+
+static const struct kvmill_attend_shape shape = {
+    .activation = KVMILL_F32,
+    .key = {KVMILL_F32, 8, 0, 0},
+    .value = {KVMILL_F32, 8, 0, 0},
+    .rows = 8,
+    .math = KVMILL_MATH_F32,
+    .terms = 0,
+    .workspace = sizeof(struct work),
+};
+
+const struct kvmill_kernel kvmill_attend_f32_f32_f32_d8_e8_none_g0_none_j0_r8_plain_f32__avx2_columns = {
+    .abi = KVMILL_KERNEL_ABI,
+    .family = KVMILL_ATTEND,
+    .symbol = "kvmill_attend_f32_f32_f32_d8_e8_none_g0_none_j0_r8_plain_f32__avx2_columns",
+    .isa = "avx2",
+    .shape = &shape,
+    .whole_batch = 0,
+    .run = run,
+};

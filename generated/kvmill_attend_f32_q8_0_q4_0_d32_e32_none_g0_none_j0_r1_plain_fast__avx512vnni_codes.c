@@ -1,0 +1,840 @@
+/* Attend: scores from integer codes.
+   Generated; to reproduce:
+   kvmill explain --source kvmill_attend_f32_q8_0_q4_0_d32_e32_none_g0_none_j0_r1_plain_fast__avx512vnni_codes */
+#include <immintrin.h>
+#include "kvmill_kernel.h"
+
+enum { LANES = 16 };
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+
+#define INLINED \
+    static inline __attribute__((always_inline, \
+                                 target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
+
+INLINED vf
+from_halves(halves h)
+{
+    return _mm512_cvtph_ps((__m256i)h);
+}
+
+INLINED vf
+load_f16(const void *from)
+{
+    halves h;
+    memcpy(&h, from, sizeof h);
+    return from_halves(h);
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
+}
+
+INLINED vi
+load_four(const void *a, const void *b, const void *c, const void *d)
+{
+    __m512i x = _mm512_castsi128_si512(_mm_loadu_si128(a));
+    x = _mm512_inserti32x4(x, _mm_loadu_si128(b), 1);
+    x = _mm512_inserti32x4(x, _mm_loadu_si128(c), 2);
+    return (vi)_mm512_inserti32x4(x, _mm_loadu_si128(d), 3);
+}
+
+INLINED void
+transpose(vf x[LANES])
+{
+    vf y[16];
+    y[0] = _mm512_unpacklo_ps(x[0], x[1]);
+    y[1] = _mm512_unpackhi_ps(x[0], x[1]);
+    y[2] = _mm512_unpacklo_ps(x[2], x[3]);
+    y[3] = _mm512_unpackhi_ps(x[2], x[3]);
+    y[4] = _mm512_unpacklo_ps(x[4], x[5]);
+    y[5] = _mm512_unpackhi_ps(x[4], x[5]);
+    y[6] = _mm512_unpacklo_ps(x[6], x[7]);
+    y[7] = _mm512_unpackhi_ps(x[6], x[7]);
+    y[8] = _mm512_unpacklo_ps(x[8], x[9]);
+    y[9] = _mm512_unpackhi_ps(x[8], x[9]);
+    y[10] = _mm512_unpacklo_ps(x[10], x[11]);
+    y[11] = _mm512_unpackhi_ps(x[10], x[11]);
+    y[12] = _mm512_unpacklo_ps(x[12], x[13]);
+    y[13] = _mm512_unpackhi_ps(x[12], x[13]);
+    y[14] = _mm512_unpacklo_ps(x[14], x[15]);
+    y[15] = _mm512_unpackhi_ps(x[14], x[15]);
+    x[0] = (vf)_mm512_unpacklo_pd((__m512d)y[0], (__m512d)y[2]);
+    x[1] = (vf)_mm512_unpackhi_pd((__m512d)y[0], (__m512d)y[2]);
+    x[2] = (vf)_mm512_unpacklo_pd((__m512d)y[1], (__m512d)y[3]);
+    x[3] = (vf)_mm512_unpackhi_pd((__m512d)y[1], (__m512d)y[3]);
+    x[4] = (vf)_mm512_unpacklo_pd((__m512d)y[4], (__m512d)y[6]);
+    x[5] = (vf)_mm512_unpackhi_pd((__m512d)y[4], (__m512d)y[6]);
+    x[6] = (vf)_mm512_unpacklo_pd((__m512d)y[5], (__m512d)y[7]);
+    x[7] = (vf)_mm512_unpackhi_pd((__m512d)y[5], (__m512d)y[7]);
+    x[8] = (vf)_mm512_unpacklo_pd((__m512d)y[8], (__m512d)y[10]);
+    x[9] = (vf)_mm512_unpackhi_pd((__m512d)y[8], (__m512d)y[10]);
+    x[10] = (vf)_mm512_unpacklo_pd((__m512d)y[9], (__m512d)y[11]);
+    x[11] = (vf)_mm512_unpackhi_pd((__m512d)y[9], (__m512d)y[11]);
+    x[12] = (vf)_mm512_unpacklo_pd((__m512d)y[12], (__m512d)y[14]);
+    x[13] = (vf)_mm512_unpackhi_pd((__m512d)y[12], (__m512d)y[14]);
+    x[14] = (vf)_mm512_unpacklo_pd((__m512d)y[13], (__m512d)y[15]);
+    x[15] = (vf)_mm512_unpackhi_pd((__m512d)y[13], (__m512d)y[15]);
+    y[0] = _mm512_shuffle_f32x4(x[0], x[4], 0x88);
+    y[4] = _mm512_shuffle_f32x4(x[0], x[4], 0xdd);
+    y[1] = _mm512_shuffle_f32x4(x[1], x[5], 0x88);
+    y[5] = _mm512_shuffle_f32x4(x[1], x[5], 0xdd);
+    y[2] = _mm512_shuffle_f32x4(x[2], x[6], 0x88);
+    y[6] = _mm512_shuffle_f32x4(x[2], x[6], 0xdd);
+    y[3] = _mm512_shuffle_f32x4(x[3], x[7], 0x88);
+    y[7] = _mm512_shuffle_f32x4(x[3], x[7], 0xdd);
+    y[8] = _mm512_shuffle_f32x4(x[8], x[12], 0x88);
+    y[12] = _mm512_shuffle_f32x4(x[8], x[12], 0xdd);
+    y[9] = _mm512_shuffle_f32x4(x[9], x[13], 0x88);
+    y[13] = _mm512_shuffle_f32x4(x[9], x[13], 0xdd);
+    y[10] = _mm512_shuffle_f32x4(x[10], x[14], 0x88);
+    y[14] = _mm512_shuffle_f32x4(x[10], x[14], 0xdd);
+    y[11] = _mm512_shuffle_f32x4(x[11], x[15], 0x88);
+    y[15] = _mm512_shuffle_f32x4(x[11], x[15], 0xdd);
+    x[0] = _mm512_shuffle_f32x4(y[0], y[8], 0x88);
+    x[8] = _mm512_shuffle_f32x4(y[0], y[8], 0xdd);
+    x[1] = _mm512_shuffle_f32x4(y[1], y[9], 0x88);
+    x[9] = _mm512_shuffle_f32x4(y[1], y[9], 0xdd);
+    x[2] = _mm512_shuffle_f32x4(y[2], y[10], 0x88);
+    x[10] = _mm512_shuffle_f32x4(y[2], y[10], 0xdd);
+    x[3] = _mm512_shuffle_f32x4(y[3], y[11], 0x88);
+    x[11] = _mm512_shuffle_f32x4(y[3], y[11], 0xdd);
+    x[4] = _mm512_shuffle_f32x4(y[4], y[12], 0x88);
+    x[12] = _mm512_shuffle_f32x4(y[4], y[12], 0xdd);
+    x[5] = _mm512_shuffle_f32x4(y[5], y[13], 0x88);
+    x[13] = _mm512_shuffle_f32x4(y[5], y[13], 0xdd);
+    x[6] = _mm512_shuffle_f32x4(y[6], y[14], 0x88);
+    x[14] = _mm512_shuffle_f32x4(y[6], y[14], 0xdd);
+    x[7] = _mm512_shuffle_f32x4(y[7], y[15], 0x88);
+    x[15] = _mm512_shuffle_f32x4(y[7], y[15], 0xdd);
+}
+
+INLINED void
+store_words(int32_t *to, vi x)
+{
+    *(vi_any *)to = x;
+}
+
+INLINED vf
+broadcast(float x)
+{
+    return (vf){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
+}
+
+INLINED vf
+load_f32(const void *from)
+{
+    return *(const vf_any *)from;
+}
+
+INLINED vf
+abs_f32(vf x)
+{
+    return (vf)((vi)x & 0x7fffffff);
+}
+
+INLINED float
+sum_of(vf x)
+{
+    return _mm512_reduce_add_ps(x);
+}
+
+INLINED int
+is_any_negative(vi b)
+{
+    return _mm512_movepi32_mask((__m512i)b) != 0;
+}
+
+INLINED vi
+low_codes(vi x)
+{
+    return (vi)_mm512_sub_epi8((__m512i)(x & 0x0f0f0f0f), _mm512_set1_epi8(8));
+}
+
+INLINED vi
+with_signs(vi x, const float *scale)
+{
+    const __m512i quarter = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+    __m512i all = _mm512_castsi128_si512(_mm_srai_epi32(_mm_loadu_si128((const __m128i *)scale), 31));
+    __m512i mask = _mm512_permutexvar_epi32(quarter, all);
+    return (vi)_mm512_sub_epi8(_mm512_xor_si512((__m512i)x, mask), mask);
+}
+
+INLINED vi
+side_by_side(vi x)
+{
+    const __m512i lanes = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i turn = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+    return (vi)_mm512_shuffle_epi8(_mm512_permutexvar_epi32(lanes, (__m512i)x), turn);
+}
+
+INLINED vi
+load_words(const int32_t *from)
+{
+    return *(const vi_any *)from;
+}
+
+INLINED vi
+broadcast_words(int32_t x)
+{
+    return (vi){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
+}
+
+INLINED vi
+add_products(vi sum, vi a, vi b)
+{
+    return (vi)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)a, (__m512i)b);
+}
+
+INLINED vi
+round_even(vf x)
+{
+    return (vi)_mm512_cvtps_epi32(x);
+}
+
+INLINED void
+store_low_bytes(void *to, vi x)
+{
+    _mm_storeu_si128((__m128i *)to, _mm512_cvtepi32_epi8((__m512i)x));
+}
+
+INLINED vf
+choose(vi mask, vf a, vf b)
+{
+    return (vf)((mask & (vi)a) | (~mask & (vi)b));
+}
+
+INLINED vf
+hide_outside(vf x, int64_t low, int64_t high)
+{
+    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
+    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
+    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
+}
+
+INLINED vf
+max_f32(vf a, vf b)
+{
+    return _mm512_max_ps(a, b);
+}
+
+INLINED vf
+fraction_of(vf x)
+{
+    return _mm512_reduce_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+INLINED vf
+times_power(vf x, vf n)
+{
+    return _mm512_scalef_ps(x, n);
+}
+
+INLINED vf
+power_of_2(vf x)
+{
+    vf f = fraction_of(x);
+    vf y = broadcast(0.0001534581201f);
+    y = y * f + 0.001339993122f;
+    y = y * f + 0.009618488957f;
+    y = y * f + 0.05550328777f;
+    y = y * f + 0.2402264689f;
+    y = y * f + 0.6931472057f;
+    y = y * f + 1.0f;
+    return times_power(y, x - f);
+}
+
+INLINED float
+largest_of(vf x)
+{
+    return _mm512_reduce_max_ps(x);
+}
+
+enum {
+    KEY_DIM = 32,
+    KEY_PADDED = 32,
+    VALUE_DIM = 32,
+    VALUE_PADDED = 32,
+    ROWS = 1,
+    ALL_ROWS = 16,
+    TILE = 1,
+    STRIP = 64,
+    BLOCK = 64,
+    NEAR = 8, /* rows ahead that are brought into the first cache */
+    AHEAD = 64, /* and into the second */
+    FOUND = BLOCK + (NEAR > LANES ? NEAR : LANES),
+    LISTED = BLOCK + AHEAD > FOUND ? BLOCK + AHEAD : FOUND,
+};
+
+struct work {
+    int32_t key[8][BLOCK];
+    int32_t query[ROWS][2][KEY_DIM / 4];
+    int32_t offset[ROWS][2][1];
+    float unit[ROWS]; /* of a query's last digit */
+    float sum[ROWS][VALUE_PADDED];
+    float score[ROWS][BLOCK]; /* then weights */
+    int32_t value[BLOCK / 4][VALUE_DIM]; /* four positions side by side */
+    uint8_t weight[TILE][1][2][BLOCK];
+    float value_size[1][BLOCK]; /* scales without their sign */
+    float value_nan[1]; /* 0, or NaN where a scale of the block is none */
+    int has_signs; /* a scale of the block is negative */
+    float value_unit[1][ALL_ROWS], per_value_unit[1][ALL_ROWS]; /* of a weight's last digit */
+    const unsigned char *key_row[FOUND], *value_row[FOUND]; /* of the block, and a little more */
+    const unsigned char *next[BLOCK * 2]; /* lines of the rows AHEAD */
+    float key_scale[1][BLOCK];
+    float value_scale[1][BLOCK];
+    int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
+    float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
+};
+
+static const float log2_e = 1.44269504f, ln_2 = 0.693147181f;
+
+INLINED int64_t
+smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Cache row of position i of the call; behind the last one, the last one again.  */
+INLINED int64_t
+slot_of(const struct kvmill_attend *p, int64_t i)
+{
+    return p->slot[smaller(i, p->count - 1)];
+}
+
+INLINED int64_t
+slot_ahead(const struct kvmill_attend *p, int64_t i)
+{
+    return p->slot[smaller(i, p->count + p->ahead - 1)];
+}
+
+INLINED void
+find_rows(const struct kvmill_attend *p, struct work *w, int64_t at)
+{
+    int64_t slot[LISTED];
+    if (at + LISTED <= p->count)
+        memcpy(slot, p->slot + at, sizeof slot);
+    else
+        for (int64_t t = 0; t < LISTED; t++)
+            slot[t] = t < BLOCK ? slot_of(p, at + t) : slot_ahead(p, at + t);
+    for (int64_t t = 0; t < FOUND; t++) {
+        w->key_row[t] = p->key + slot[t] * p->key_stride;
+        w->value_row[t] = p->value + slot[t] * p->value_stride;
+    }
+    for (int64_t t = 0; t < BLOCK; t++) {
+        const unsigned char *key = p->key + slot[AHEAD + t] * p->key_stride;
+        const unsigned char *value = p->value + slot[AHEAD + t] * p->value_stride;
+        w->next[t] = key;
+        w->next[BLOCK + t] = value;
+    }
+}
+
+INLINED void
+take_key_scales(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    uint16_t raw[1][BLOCK];
+    for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++) {
+        const unsigned char *from = p->key + slot_of(p, at + t) * p->key_stride;
+        memcpy(&raw[0][t], from, 2);
+    }
+    for (int g = 0; g < 1; g++)
+        for (int64_t t = 0; t < n; t += LANES)
+            store_f32(w->key_scale[g] + t, load_f16(raw[g] + t));
+}
+
+INLINED void
+take_keys(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    take_key_scales(p, w, at, n);
+    for (int64_t t = 0; t < n; t += LANES) {
+        const unsigned char *const *row = w->key_row + t;
+        vf x[LANES];
+        for (int64_t i = 0; i < LANES; i++) {
+            __builtin_prefetch(w->key_row[t + i + NEAR], 0, 3);
+            if (t + i < 25) __builtin_prefetch(w->next[t + i], 0, 2);
+        }
+        for (int d = 0; d < 0; d += LANES) {
+            x[0] = (vf)load_four(row[0] + d / 8 * 34 + 2, row[0] + d / 8 * 34 + 18, row[0] + d / 8 * 34 + 36,
+                                 row[0] + d / 8 * 34 + 52);
+            x[1] = (vf)load_four(row[1] + d / 8 * 34 + 2, row[1] + d / 8 * 34 + 18, row[1] + d / 8 * 34 + 36,
+                                 row[1] + d / 8 * 34 + 52);
+            x[2] = (vf)load_four(row[2] + d / 8 * 34 + 2, row[2] + d / 8 * 34 + 18, row[2] + d / 8 * 34 + 36,
+                                 row[2] + d / 8 * 34 + 52);
+            x[3] = (vf)load_four(row[3] + d / 8 * 34 + 2, row[3] + d / 8 * 34 + 18, row[3] + d / 8 * 34 + 36,
+                                 row[3] + d / 8 * 34 + 52);
+            x[4] = (vf)load_four(row[4] + d / 8 * 34 + 2, row[4] + d / 8 * 34 + 18, row[4] + d / 8 * 34 + 36,
+                                 row[4] + d / 8 * 34 + 52);
+            x[5] = (vf)load_four(row[5] + d / 8 * 34 + 2, row[5] + d / 8 * 34 + 18, row[5] + d / 8 * 34 + 36,
+                                 row[5] + d / 8 * 34 + 52);
+            x[6] = (vf)load_four(row[6] + d / 8 * 34 + 2, row[6] + d / 8 * 34 + 18, row[6] + d / 8 * 34 + 36,
+                                 row[6] + d / 8 * 34 + 52);
+            x[7] = (vf)load_four(row[7] + d / 8 * 34 + 2, row[7] + d / 8 * 34 + 18, row[7] + d / 8 * 34 + 36,
+                                 row[7] + d / 8 * 34 + 52);
+            x[8] = (vf)load_four(row[8] + d / 8 * 34 + 2, row[8] + d / 8 * 34 + 18, row[8] + d / 8 * 34 + 36,
+                                 row[8] + d / 8 * 34 + 52);
+            x[9] = (vf)load_four(row[9] + d / 8 * 34 + 2, row[9] + d / 8 * 34 + 18, row[9] + d / 8 * 34 + 36,
+                                 row[9] + d / 8 * 34 + 52);
+            x[10] = (vf)load_four(row[10] + d / 8 * 34 + 2, row[10] + d / 8 * 34 + 18, row[10] + d / 8 * 34 + 36,
+                                  row[10] + d / 8 * 34 + 52);
+            x[11] = (vf)load_four(row[11] + d / 8 * 34 + 2, row[11] + d / 8 * 34 + 18, row[11] + d / 8 * 34 + 36,
+                                  row[11] + d / 8 * 34 + 52);
+            x[12] = (vf)load_four(row[12] + d / 8 * 34 + 2, row[12] + d / 8 * 34 + 18, row[12] + d / 8 * 34 + 36,
+                                  row[12] + d / 8 * 34 + 52);
+            x[13] = (vf)load_four(row[13] + d / 8 * 34 + 2, row[13] + d / 8 * 34 + 18, row[13] + d / 8 * 34 + 36,
+                                  row[13] + d / 8 * 34 + 52);
+            x[14] = (vf)load_four(row[14] + d / 8 * 34 + 2, row[14] + d / 8 * 34 + 18, row[14] + d / 8 * 34 + 36,
+                                  row[14] + d / 8 * 34 + 52);
+            x[15] = (vf)load_four(row[15] + d / 8 * 34 + 2, row[15] + d / 8 * 34 + 18, row[15] + d / 8 * 34 + 36,
+                                  row[15] + d / 8 * 34 + 52);
+            transpose(x);
+            store_words(&w->key[d][t], (vi)x[0] ^ (int32_t)0x80808080);
+            store_words(&w->key[d + 1][t], (vi)x[1] ^ (int32_t)0x80808080);
+            store_words(&w->key[d + 2][t], (vi)x[2] ^ (int32_t)0x80808080);
+            store_words(&w->key[d + 3][t], (vi)x[3] ^ (int32_t)0x80808080);
+            store_words(&w->key[d + 4][t], (vi)x[4] ^ (int32_t)0x80808080);
+            store_words(&w->key[d + 5][t], (vi)x[5] ^ (int32_t)0x80808080);
+            store_words(&w->key[d + 6][t], (vi)x[6] ^ (int32_t)0x80808080);
+            store_words(&w->key[d + 7][t], (vi)x[7] ^ (int32_t)0x80808080);
+            store_words(&w->key[d + 8][t], (vi)x[8] ^ (int32_t)0x80808080);
+            store_words(&w->key[d + 9][t], (vi)x[9] ^ (int32_t)0x80808080);
+            store_words(&w->key[d + 10][t], (vi)x[10] ^ (int32_t)0x80808080);
+            store_words(&w->key[d + 11][t], (vi)x[11] ^ (int32_t)0x80808080);
+            store_words(&w->key[d + 12][t], (vi)x[12] ^ (int32_t)0x80808080);
+            store_words(&w->key[d + 13][t], (vi)x[13] ^ (int32_t)0x80808080);
+            store_words(&w->key[d + 14][t], (vi)x[14] ^ (int32_t)0x80808080);
+            store_words(&w->key[d + 15][t], (vi)x[15] ^ (int32_t)0x80808080);
+        }
+        {
+            x[0] = (vf)load_four(row[0] + 2, row[0] + 18, row[0] + 2, row[0] + 18);
+            x[1] = (vf)load_four(row[1] + 2, row[1] + 18, row[1] + 2, row[1] + 18);
+            x[2] = (vf)load_four(row[2] + 2, row[2] + 18, row[2] + 2, row[2] + 18);
+            x[3] = (vf)load_four(row[3] + 2, row[3] + 18, row[3] + 2, row[3] + 18);
+            x[4] = (vf)load_four(row[4] + 2, row[4] + 18, row[4] + 2, row[4] + 18);
+            x[5] = (vf)load_four(row[5] + 2, row[5] + 18, row[5] + 2, row[5] + 18);
+            x[6] = (vf)load_four(row[6] + 2, row[6] + 18, row[6] + 2, row[6] + 18);
+            x[7] = (vf)load_four(row[7] + 2, row[7] + 18, row[7] + 2, row[7] + 18);
+            x[8] = (vf)load_four(row[8] + 2, row[8] + 18, row[8] + 2, row[8] + 18);
+            x[9] = (vf)load_four(row[9] + 2, row[9] + 18, row[9] + 2, row[9] + 18);
+            x[10] = (vf)load_four(row[10] + 2, row[10] + 18, row[10] + 2, row[10] + 18);
+            x[11] = (vf)load_four(row[11] + 2, row[11] + 18, row[11] + 2, row[11] + 18);
+            x[12] = (vf)load_four(row[12] + 2, row[12] + 18, row[12] + 2, row[12] + 18);
+            x[13] = (vf)load_four(row[13] + 2, row[13] + 18, row[13] + 2, row[13] + 18);
+            x[14] = (vf)load_four(row[14] + 2, row[14] + 18, row[14] + 2, row[14] + 18);
+            x[15] = (vf)load_four(row[15] + 2, row[15] + 18, row[15] + 2, row[15] + 18);
+            transpose(x);
+            store_words(&w->key[0][t], (vi)x[0] ^ (int32_t)0x80808080);
+            store_words(&w->key[1][t], (vi)x[1] ^ (int32_t)0x80808080);
+            store_words(&w->key[2][t], (vi)x[2] ^ (int32_t)0x80808080);
+            store_words(&w->key[3][t], (vi)x[3] ^ (int32_t)0x80808080);
+            store_words(&w->key[4][t], (vi)x[4] ^ (int32_t)0x80808080);
+            store_words(&w->key[5][t], (vi)x[5] ^ (int32_t)0x80808080);
+            store_words(&w->key[6][t], (vi)x[6] ^ (int32_t)0x80808080);
+            store_words(&w->key[7][t], (vi)x[7] ^ (int32_t)0x80808080);
+        }
+    }
+}
+
+INLINED void
+take_value_scales(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    uint16_t raw[1][BLOCK];
+    for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++) {
+        const unsigned char *from = p->value + slot_of(p, at + t) * p->value_stride;
+        memcpy(&raw[0][t], from, 2);
+    }
+    for (int g = 0; g < 1; g++)
+        for (int64_t t = 0; t < n; t += LANES)
+            store_f32(w->value_scale[g] + t, load_f16(raw[g] + t));
+}
+
+INLINED void
+set_sizes(struct work *w, int64_t n)
+{
+    vi signs = {0};
+    for (int g = 0; g < 1; g++) {
+        vf none = broadcast(0.f);
+        for (int64_t t = 0; t < n; t += LANES) {
+            vf scale = load_f32(w->value_scale[g] + t), x = abs_f32(scale);
+            signs |= (vi)scale;
+            store_f32(w->value_size[g] + t, x);
+            none += x * 0.f;
+        }
+        w->value_nan[g] = sum_of(none);
+    }
+    w->has_signs = is_any_negative(signs);
+}
+
+INLINED void
+take_values(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    take_value_scales(p, w, at, n);
+    set_sizes(w, n);
+    for (int64_t t = 0; t < n; t += 4) {
+        const unsigned char *const *row = w->value_row + t;
+        for (int64_t i = 0; i < 4; i++) {
+            __builtin_prefetch(w->value_row[t + i + NEAR], 0, 3);
+            if (t + i < 26) __builtin_prefetch(w->next[70 + (t + i)], 0, 2);
+        }
+        for (int d = 0; d < VALUE_DIM; d += 2 * LANES) {
+            vi x = load_four(row[0] + d / 32 * 18 + 2, row[1] + d / 32 * 18 + 2, row[2] + d / 32 * 18 + 2,
+                             row[3] + d / 32 * 18 + 2) ^ 0;
+            store_words(&w->value[t / 4][d], side_by_side(w->has_signs ?
+                with_signs(low_codes(x), &w->value_scale[d / 32][t]) : low_codes(x)));
+            store_words(&w->value[t / 4][d + LANES], side_by_side(w->has_signs ?
+                with_signs(low_codes(x >> 4), &w->value_scale[d / 32][t]) : low_codes(x >> 4)));
+        }
+    }
+}
+
+INLINED void
+score_strip(struct work *w, int64_t r, int64_t t)
+{
+    vf total[TILE][2] = {{{0}}};
+    for (int g = 0; g < 1; g++) {
+        vi s_0_0_0 = (vi){0} + w->offset[r][0][g];
+        vi s_0_0_1 = (vi){0} + w->offset[r][1][g];
+        vi s_0_1_0 = (vi){0} + w->offset[r][0][g];
+        vi s_0_1_1 = (vi){0} + w->offset[r][1][g];
+        for (int i = 0; i < 8; i++) {
+            int64_t k = g * 8 + i;
+            __builtin_prefetch(w->next[25 + (t / 32 * 8 + k) * 2], 0, 2);
+            __builtin_prefetch(w->next[25 + (t / 32 * 8 + k) * 2 + 1], 0, 2);
+            vi k_0 = load_words(&w->key[k][t]);
+            vi k_1 = load_words(&w->key[k][t + 16]);
+            vi b_0_0 = k_0;
+            vi b_0_1 = k_1;
+            vi a_0_0_0 = broadcast_words(w->query[r][0][k]);
+            s_0_0_0 = add_products(s_0_0_0, b_0_0, a_0_0_0);
+            s_0_1_0 = add_products(s_0_1_0, b_0_1, a_0_0_0);
+            vi a_0_0_1 = broadcast_words(w->query[r][1][k]);
+            s_0_0_1 = add_products(s_0_0_1, b_0_0, a_0_0_1);
+            s_0_1_1 = add_products(s_0_1_1, b_0_1, a_0_0_1);
+        }
+        vf y_0_0 = (__builtin_convertvector(s_0_0_1, vf) * 256.f + __builtin_convertvector(s_0_0_0, vf)) *
+            load_f32(w->key_scale[g] + t);
+        total[0][0] += y_0_0;
+        vf y_0_1 = (__builtin_convertvector(s_0_1_1, vf) * 256.f + __builtin_convertvector(s_0_1_0, vf)) *
+            load_f32(w->key_scale[g] + t + 16);
+        total[0][1] += y_0_1;
+    }
+    store_f32(w->score[r] + t, total[0][0] * w->unit[r]);
+    store_f32(w->score[r] + t + 16, total[0][1] * w->unit[r]);
+}
+
+INLINED void
+score(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t at, int64_t n)
+{
+    (void)p;
+    (void)at;
+    for (int64_t t = 0; t < n; t += 32)
+        score_strip(w, r, t);
+}
+
+/* Of row i of the tile that begins with row r.  */
+INLINED void
+split_weights(struct work *w, int64_t r, int64_t i, int64_t n)
+{
+    for (int g = 0; g < 1; g++)
+        for (int64_t t = 0; t < n; t += LANES) {
+            vi x = round_even(load_f32(w->score[r + i] + t) * load_f32(w->value_size[g] + t) *
+                              w->per_value_unit[g][r + i]);
+            store_low_bytes(&w->weight[i][g][0][t], x >> 0);
+            store_low_bytes(&w->weight[i][g][1][t], x >> 8);
+        }
+}
+
+INLINED void
+gather_strip(struct work *w, int64_t r, int strip, int64_t n)
+{
+    const int v = strip * 32, g = v / 32;
+    vi s_0_0_0 = {0};
+    vi s_0_0_1 = {0};
+    vi s_0_1_0 = {0};
+    vi s_0_1_1 = {0};
+    for (int64_t k = 0; k < (n + 3) / 4; k++) {
+        __builtin_prefetch(w->next[96 + (strip * (BLOCK / 4) + k) * 2], 0, 2);
+        __builtin_prefetch(w->next[96 + (strip * (BLOCK / 4) + k) * 2 + 1], 0, 2);
+        vi b_0 = load_words(&w->value[k][v]);
+        vi b_1 = load_words(&w->value[k][v + 16]);
+        vi a_0_0 = broadcast_words(*(const kvmill_word4 *)&w->weight[0][g][0][4 * k]);
+        s_0_0_0 = add_products(s_0_0_0, a_0_0, b_0);
+        s_0_1_0 = add_products(s_0_1_0, a_0_0, b_1);
+        vi a_0_1 = broadcast_words(*(const kvmill_word4 *)&w->weight[0][g][1][4 * k]);
+        s_0_0_1 = add_products(s_0_0_1, a_0_1, b_0);
+        s_0_1_1 = add_products(s_0_1_1, a_0_1, b_1);
+    }
+    float *to_0_0 = w->sum[r] + v;
+    store_f32(to_0_0, load_f32(to_0_0) * w->grow[r] +
+              (__builtin_convertvector(s_0_0_1, vf) * 256.f + __builtin_convertvector(s_0_0_0, vf)) *
+              (w->value_unit[g][r] + w->value_nan[g]));
+    float *to_0_1 = w->sum[r] + v + 16;
+    store_f32(to_0_1, load_f32(to_0_1) * w->grow[r] +
+              (__builtin_convertvector(s_0_1_1, vf) * 256.f + __builtin_convertvector(s_0_1_0, vf)) *
+              (w->value_unit[g][r] + w->value_nan[g]));
+}
+
+INLINED void
+gather(struct work *w, int64_t r, int64_t n)
+{
+    for (int64_t i = 0; i < TILE; i++)
+        split_weights(w, r, i, n);
+    for (int strip = 0; strip < 1; strip++)
+        gather_strip(w, r, strip, n);
+}
+
+/* Adds the terms of row r to its scores and hides what it does not see; the largest of each lane.  */
+INLINED vf
+finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
+{
+    const struct kvmill_query_row *row = &p->row[r];
+    int64_t n = w->seen[r], low = row->first - from, high = smaller(row->last - from, n);
+    vf top = broadcast(-__builtin_inff());
+    for (int64_t t = 0; t < n; t += LANES) {
+        vf x = load_f32(w->score[r] + t);
+        if (low > t || high < t + LANES)
+            x = hide_outside(x, low - t, high - t);
+        store_f32(w->score[r] + t, x);
+        top = max_f32(top, x);
+    }
+    return top;
+}
+
+/* Scores of row r become weights; the sums of each lane.  */
+INLINED vf
+exponentials(struct work *w, int64_t r, float base, vf top[1][LANES])
+{
+    vf total = broadcast(0.f);
+    for (int64_t t = 0; t < w->seen[r]; t += LANES) {
+        vf x = power_of_2(load_f32(w->score[r] + t) - base);
+        store_f32(w->score[r] + t, x);
+        total += x;
+        for (int g = 0; g < 1; g++)
+            top[g][r % LANES] = max_f32(x * load_f32(w->value_size[g] + t), top[g][r % LANES]);
+    }
+    return total;
+}
+
+INLINED vf
+largest_of_each(vf x[LANES])
+{
+    float y[LANES] = {0};
+    for (int i = 0; i < ROWS; i++)
+        y[i] = largest_of(x[i]);
+    return load_f32(y);
+}
+
+INLINED vf
+sum_of_each(vf x[LANES])
+{
+    float y[LANES] = {0};
+    for (int i = 0; i < ROWS; i++)
+        y[i] = sum_of(x[i]);
+    return load_f32(y);
+}
+
+INLINED void
+set_units(struct work *w, int64_t r, vf top[1][LANES])
+{
+    const float most = 65535.f;
+    for (int g = 0; g < 1; g++) {
+        vf largest = largest_of_each(top[g]);
+        store_f32(w->value_unit[g] + r, largest / most);
+        store_f32(w->per_value_unit[g] + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
+    }
+}
+
+/* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
+INLINED void
+weigh(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
+{
+    int64_t rows = smaller(LANES, p->rows - r);
+    vf x[LANES];
+    for (int64_t i = 0; i < LANES; i++)
+        x[i] = broadcast(-__builtin_inff());
+    for (int64_t i = 0; i < rows; i++)
+        x[i] = finish_scores(p, w, r + i, from);
+    vf before = load_f32(w->largest + r), largest = max_f32(before, largest_of_each(x));
+    vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
+    float bases[LANES];
+    vf top[1][LANES] = {{{0}}};
+    store_f32(bases, base);
+    for (int64_t i = 0; i < rows; i++) {
+        x[i] = exponentials(w, r + i, bases[i], top);
+        __builtin_prefetch(w->next[57 + (r + i) * 13], 0, 2);
+        __builtin_prefetch(w->next[57 + (r + i) * 13 + 1], 0, 2);
+        __builtin_prefetch(w->next[57 + (r + i) * 13 + 2], 0, 2);
+        __builtin_prefetch(w->next[57 + (r + i) * 13 + 3], 0, 2);
+        __builtin_prefetch(w->next[57 + (r + i) * 13 + 4], 0, 2);
+        __builtin_prefetch(w->next[57 + (r + i) * 13 + 5], 0, 2);
+        __builtin_prefetch(w->next[57 + (r + i) * 13 + 6], 0, 2);
+        __builtin_prefetch(w->next[57 + (r + i) * 13 + 7], 0, 2);
+        __builtin_prefetch(w->next[57 + (r + i) * 13 + 8], 0, 2);
+        __builtin_prefetch(w->next[57 + (r + i) * 13 + 9], 0, 2);
+        __builtin_prefetch(w->next[57 + (r + i) * 13 + 10], 0, 2);
+        __builtin_prefetch(w->next[57 + (r + i) * 13 + 11], 0, 2);
+        __builtin_prefetch(w->next[57 + (r + i) * 13 + 12], 0, 2);
+    }
+    for (int64_t i = rows; i < LANES; i++)
+        x[i] = broadcast(0.f);
+    store_f32(w->largest + r, largest);
+    store_f32(w->grow + r, grow);
+    store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
+    set_units(w, r, top);
+}
+
+/* The digits of x; what the last one is worth, NaN where x has one.  */
+INLINED float
+split_query(const float *x, int8_t digit[2][KEY_DIM])
+{
+    const float most = 127.f * 256.f;
+    vf top = broadcast(0.f), sum = broadcast(0.f);
+    for (int d = 0; d < KEY_DIM; d += LANES) {
+        top = max_f32(top, abs_f32(load_f32(x + d)));
+        sum += load_f32(x + d);
+    }
+    float largest = largest_of(top), factor = largest > 0.f ? most / largest : 0.f;
+    for (int d = 0; d < KEY_DIM; d += LANES) {
+        vi rest = round_even(load_f32(x + d) * factor);
+        for (int i = 0; i < 2; i++) {
+            vi low = ((rest + 128) & 255) - 128;
+            store_low_bytes(&digit[i][d], low);
+            rest = (rest - low) >> 8;
+        }
+    }
+    return largest / most + sum_of(sum) * 0.f;
+}
+
+INLINED void
+set_query(struct work *w, int64_t r, const float *x)
+{
+    int8_t digit[2][KEY_DIM];
+    w->unit[r] = split_query(x, digit);
+    for (int i = 0; i < 2; i++) {
+        for (int g = 0; g < 1; g++) {
+            int32_t total = 0;
+            for (int d = 0; d < KEY_DIM; d++)
+                total += digit[i][g * KEY_DIM + d];
+            w->offset[r][i][g] = -128 * total;
+        }
+        memcpy(w->query[r][i], digit[i], KEY_DIM);
+    }
+}
+
+INLINED void
+begin(const struct kvmill_attend *p, struct work *w)
+{
+    vf factor = broadcast(p->scale * log2_e);
+    memset(w->query, 0, sizeof w->query);
+    memset(w->sum, 0, sizeof w->sum);
+    for (int64_t r = 0; r < ALL_ROWS; r++) {
+        w->grow[r] = 1.f;
+        w->total[r] = 0.f;
+        w->largest[r] = -__builtin_inff();
+    }
+    for (int64_t r = 0; r < p->rows; r++) {
+        const unsigned char *query = p->row[r].query;
+        float x[KEY_PADDED];
+        for (int d = 0; d < 32; d += LANES)
+            store_f32(x + d, load_f32(query + d * 4) * factor);
+        set_query(w, r, x);
+        if (p->row[r].sink > -__builtin_inff()) {
+            w->largest[r] = p->row[r].sink * log2_e;
+            w->total[r] = 1.f;
+        }
+    }
+}
+
+INLINED void
+end(const struct kvmill_attend *p, struct work *w)
+{
+    enum { WHOLE = VALUE_DIM / LANES * LANES };
+    for (int64_t r = 0; r < p->rows; r++) {
+        int seen = w->largest[r] > -__builtin_inff() || w->total[r] != w->total[r];
+        vf factor = broadcast(p->partial != NULL ? 1.f : seen ? 1.f / w->total[r] : 0.f);
+        vf empty = broadcast(seen || p->partial != NULL ? 0.f : p->empty);
+        if (p->partial != NULL) {
+            float *to = p->partial + r * (2 + VALUE_DIM);
+            to[0] = w->largest[r] * ln_2;
+            to[1] = w->total[r];
+            memcpy(to + 2, w->sum[r], VALUE_DIM * sizeof *to);
+            continue;
+        }
+        unsigned char *to = p->row[r].output;
+        for (int d = 0; d < WHOLE; d += LANES)
+            store_f32(to + d * 4, load_f32(w->sum[r] + d) * factor + empty);
+    }
+}
+
+/* How many of the n positions from `from` on some row of the tile sees; 0 also where all begin later.  */
+INLINED int64_t
+seen_by(const struct kvmill_attend *p, int64_t r, int64_t from, int64_t n)
+{
+    int64_t first = INT64_MAX, last = 0;
+    for (int64_t i = r; i < smaller(r + TILE, p->rows); i++) {
+        first = smaller(first, p->row[i].first);
+        last = last > p->row[i].last ? last : p->row[i].last;
+    }
+    return first >= from + n || last <= from ? 0 : smaller(n, last - from);
+}
+
+INLINED void
+attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    find_rows(p, w, at);
+    take_keys(p, w, at, n);
+    take_values(p, w, at, n);
+    for (int64_t r = 0; r < p->rows; r += TILE) {
+        int64_t seen = seen_by(p, r, p->first + at, n);
+        for (int64_t i = r; i < r + TILE; i++)
+            w->seen[i] = seen;
+        if (seen > 0)
+            score(p, w, r, at, seen);
+    }
+    for (int64_t r = 0; r < p->rows; r += LANES)
+        weigh(p, w, r, p->first + at);
+    for (int64_t r = 0; r < p->rows; r += TILE)
+        if (w->seen[r] > 0)
+            gather(w, r, w->seen[r]);
+}
+
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
+static void
+run(const void *problem, int64_t first, int64_t last)
+{
+    const struct kvmill_attend *p = problem;
+    struct work *w = p->workspace;
+    (void)first;
+    (void)last;
+    if (p->begin)
+        begin(p, w);
+    for (int64_t at = 0; at < p->count; at += BLOCK)
+        attend_block(p, w, at, smaller(BLOCK, p->count - at));
+    if (p->end)
+        end(p, w);
+}
+
+static const struct kvmill_attend_shape shape = {
+    .activation = KVMILL_F32,
+    .key = {KVMILL_Q8_0, 32, 0, 0},
+    .value = {KVMILL_Q4_0, 32, 0, 0},
+    .rows = 1,
+    .math = KVMILL_MATH_FAST,
+    .terms = 0,
+    .workspace = sizeof(struct work),
+};
+
+const struct kvmill_kernel kvmill_attend_f32_q8_0_q4_0_d32_e32_none_g0_none_j0_r1_plain_fast__avx512vnni_codes = {
+    .abi = KVMILL_KERNEL_ABI,
+    .family = KVMILL_ATTEND,
+    .symbol = "kvmill_attend_f32_q8_0_q4_0_d32_e32_none_g0_none_j0_r1_plain_fast__avx512vnni_codes",
+    .isa = "avx512vnni",
+    .shape = &shape,
+    .whole_batch = 0,
+    .run = run,
+};

@@ -1,0 +1,320 @@
+/* Write rows: blocks of 32 elements with their scale.
+   Generated; to reproduce:
+   kvmill explain --source kvmill_write_rows_bf16_q4_0_none_d64_g0__avx2_blocks */
+#include <immintrin.h>
+#include "kvmill_kernel.h"
+
+enum { LANES = 8 };
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+
+#define INLINED \
+    static inline __attribute__((always_inline, \
+                                 target("avx2,fma,f16c")))
+
+INLINED vi
+magnitudes_u16(const void *from)
+{
+    return (vi)_mm256_and_si256(_mm256_loadu_si256((const __m256i *)from), _mm256_set1_epi16(0x7fff));
+}
+
+INLINED vi
+larger_u16(vi a, vi b)
+{
+    return (vi)_mm256_max_epu16((__m256i)a, (__m256i)b);
+}
+
+INLINED vi
+fold_u16(vi a, vi b)
+{
+    return larger_u16((vi)_mm256_permute2x128_si256((__m256i)a, (__m256i)b, 0x20),
+                      (vi)_mm256_permute2x128_si256((__m256i)a, (__m256i)b, 0x31));
+}
+
+INLINED vi
+halved_u16(vi a, vi b)
+{
+    return larger_u16((vi)_mm256_unpacklo_epi64((__m256i)a, (__m256i)b),
+                      (vi)_mm256_unpackhi_epi64((__m256i)a, (__m256i)b));
+}
+
+INLINED vi
+quartered_u16(vi a, vi b)
+{
+    return larger_u16((vi)_mm256_shuffle_ps((vf)a, (vf)b, 0x88), (vi)_mm256_shuffle_ps((vf)a, (vf)b, 0xdd));
+}
+
+INLINED __m256i
+in_order(__m256i b)
+{
+    return _mm256_permutevar8x32_epi32(b, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+INLINED vi
+largest_u16(vi a, vi b, vi c, vi d)
+{
+    vi m = quartered_u16(halved_u16(a, b), halved_u16(c, d));
+    m = larger_u16(m, (vi)((vu)m >> 16)) & 0xffff;
+    return (vi)in_order((__m256i)m);
+}
+
+INLINED void
+store_words(int32_t *to, vi x)
+{
+    *(vi_any *)to = x;
+}
+
+INLINED vf
+value_bf16(vi b)
+{
+    return (vf)(b << 16);
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
+}
+
+INLINED void
+store_kept(float *to, vf x)
+{
+    store_f32(to, x);
+    __asm__("" : "+m"(*(kvmill_word32 *)to));
+}
+
+INLINED vf
+load_f32(const void *from)
+{
+    return *(const vf_any *)from;
+}
+
+INLINED halves
+to_halves(vf x)
+{
+    return (halves)_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+}
+
+INLINED void
+store_f16(void *to, vf x)
+{
+    halves h = to_halves(x);
+    memcpy(to, &h, sizeof h);
+}
+
+INLINED vu
+widened(halves h)
+{
+    return (vu)_mm256_cvtepu16_epi32((__m128i)h);
+}
+
+INLINED vf
+load_bf16(const void *from)
+{
+    halves h;
+    memcpy(&h, from, sizeof h);
+    return (vf)(widened(h) << 16);
+}
+
+INLINED vf
+broadcast(float x)
+{
+    return (vf){x, x, x, x, x, x, x, x};
+}
+
+INLINED vf
+multiply(vf x, vf y)
+{
+    vf v = x * y;
+    __asm__("" : "+x"(v));
+    return v;
+}
+
+INLINED vi
+truncate(vf x)
+{
+    return (vi)_mm256_cvttps_epi32(x);
+}
+
+INLINED vi
+at_most(vi b, int32_t most)
+{
+    return (vi)_mm256_min_epi32((__m256i)b, _mm256_set1_epi32(most));
+}
+
+INLINED halves
+narrowed(vi b)
+{
+    return (halves)_mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)b, (__m256i)b), 0x08));
+}
+
+INLINED void
+store_low_bytes(void *to, vi x)
+{
+    __m128i w = (__m128i)narrowed(x & 0xff);
+    _mm_storel_epi64((__m128i *)to, _mm_packus_epi16(w, w));
+}
+
+/* Whether the first element of that magnitude is negative; zeros are not.  */
+static int
+is_negative(const unsigned char *from, int32_t peak)
+{
+    uint32_t element = 0;
+    for (int i = 0; i < 32; i++) {
+        element = *(const kvmill_word2 *)(from + i * 2);
+        if ((element & ~(1u << 15)) == (uint32_t)peak)
+            break;
+    }
+    return peak != 0 && element >> 15;
+}
+
+static float
+inverse_of(float scale)
+{
+    return scale == 0 ? 0 : 1 / scale;
+}
+
+static int
+is_finite(float x)
+{
+    return x - x == 0;
+}
+
+/* The code where the inverse of the scale overflows: the farthest on the element's side.  */
+static int
+extreme_code(uint32_t element, float inverse)
+{
+    if (element << 17 == 0)
+        return 8;
+    return (element >> 15 & 1) == (inverse < 0) ? 15 : 0;
+}
+
+static void
+extreme_block(const unsigned char *from, float inverse, unsigned char *to)
+{
+    for (int i = 0; i < 16; i++)
+        to[2 + i] = (unsigned char)(extreme_code(*(const kvmill_word2 *)(from + i * 2), inverse) |
+                                    extreme_code(*(const kvmill_word2 *)(from + (i + 16) * 2), inverse) << 4);
+}
+
+static void
+empty_block(float scale, unsigned char *to)
+{
+    uint16_t half = scale == scale ? scale > 0 ? 0x7c00 : 0xfc00 : 0x7e00;
+    memcpy(to, &half, sizeof half);
+    for (int i = 0; i < 16; i++)
+        to[2 + i] = 0x88;
+}
+
+/* Blocks with an element that is not finite have a scale that is not, and codes 0.  */
+static __attribute__((noinline, cold)) void
+mend_blocks(const unsigned char *from, const float *scale, const float *inverse, unsigned char *to)
+{
+    for (int b = 0; b < 2; b++, from += 64, to += 18) {
+        if (!is_finite(scale[b]))
+            empty_block(scale[b], to);
+        else if (!is_finite(inverse[b]))
+            extreme_block(from, inverse[b], to);
+    }
+}
+
+__attribute__((target("avx2,fma,f16c")))
+static void
+store_row(const unsigned char *from, unsigned char *to, unsigned char *scales)
+{
+    (void)scales;
+    int32_t peak[8];
+    __attribute__((aligned(64))) float scale[8];
+    __attribute__((aligned(64))) float inverse[8];
+    unsigned char halves[16];
+    int wild = 0;
+    {
+        vi peak_bits = largest_u16(fold_u16(larger_u16(magnitudes_u16(from), magnitudes_u16(from + 32)),
+            larger_u16(magnitudes_u16(from + 64), magnitudes_u16(from + 96))), (vi){0}, (vi){0}, (vi){0});
+        store_words(peak, peak_bits);
+        store_kept(scale, value_bf16(peak_bits));
+    }
+    for (int b = 0; b < 2; b++) {
+        scale[b] = scale[b] / (is_negative(from + b * 64, peak[b]) ? 8.0f : -8.0f);
+        inverse[b] = inverse_of(scale[b]);
+        wild |= !is_finite(scale[b]) || !is_finite(inverse[b]);
+    }
+    store_f16(halves, load_f32(scale));
+    for (int b = 0; b < 2; b++)
+        memcpy(to + b * 18, halves + 2 * b, 2);
+    {
+        {
+            vi low = at_most(truncate(multiply(load_bf16(from), broadcast(inverse[0])) + 8.5f), 15);
+            vi high = at_most(truncate(multiply(load_bf16(from + 32), broadcast(inverse[0])) + 8.5f), 15);
+            store_low_bytes(to + 2, low | high << 4);
+        }
+        {
+            vi low = at_most(truncate(multiply(load_bf16(from + 16), broadcast(inverse[0])) + 8.5f), 15);
+            vi high = at_most(truncate(multiply(load_bf16(from + 48), broadcast(inverse[0])) + 8.5f), 15);
+            store_low_bytes(to + 10, low | high << 4);
+        }
+    }
+    {
+        {
+            vi low = at_most(truncate(multiply(load_bf16(from + 64), broadcast(inverse[1])) + 8.5f), 15);
+            vi high = at_most(truncate(multiply(load_bf16(from + 96), broadcast(inverse[1])) + 8.5f), 15);
+            store_low_bytes(to + 20, low | high << 4);
+        }
+        {
+            vi low = at_most(truncate(multiply(load_bf16(from + 80), broadcast(inverse[1])) + 8.5f), 15);
+            vi high = at_most(truncate(multiply(load_bf16(from + 112), broadcast(inverse[1])) + 8.5f), 15);
+            store_low_bytes(to + 28, low | high << 4);
+        }
+    }
+    if (wild)
+        mend_blocks(from, scale, inverse, to);
+}
+
+__attribute__((target("avx2,fma,f16c")))
+static void
+store_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
+{
+    const struct kvmill_convert p = *problem;
+    /* The loop nest: tokens, then heads; store_row() goes through a row.  */
+    for (int64_t t = first; t < last; t++) {
+        const unsigned char *from = p.activation + t * p.token_stride;
+        unsigned char *to = p.cache.data + p.slot[t] * p.cache.row_stride;
+        unsigned char *scales = p.cache.scale;
+        if (scales != NULL)
+            scales += p.slot[t] * p.cache.scale_row_stride;
+        for (int64_t h = 0; h < p.heads; h++) {
+            store_row(from, to, scales);
+            from += p.head_stride;
+            to += p.cache.head_stride;
+            if (scales != NULL)
+                scales += p.cache.scale_head_stride;
+        }
+    }
+}
+
+__attribute__((target("avx2,fma,f16c")))
+static void
+run(const void *problem, int64_t first, int64_t last)
+{
+    const struct kvmill_convert *p = problem;
+    store_rows(p, first, last);
+}
+
+static const struct kvmill_convert_shape shape = {
+    .activation = KVMILL_BF16,
+    .format = {.element = KVMILL_Q4_0, .dim = 64, .scale = 0, .quant_group = 0},
+};
+
+const struct kvmill_kernel kvmill_write_rows_bf16_q4_0_none_d64_g0__avx2_blocks = {
+    .abi = KVMILL_KERNEL_ABI,
+    .family = KVMILL_WRITE_ROWS,
+    .symbol = "kvmill_write_rows_bf16_q4_0_none_d64_g0__avx2_blocks",
+    .isa = "avx2",
+    .shape = &shape,
+    .whole_batch = 1,
+    .run = run,
+};

@@ -1,0 +1,11 @@
+#!/bin/sh
+# Write the kernels of this folder anew: refresh.sh KVMILL.  The list of them is the files that are here.
+set -eu
+kvmill=${1:?usage: refresh.sh KVMILL (the command, as built)}
+generated=$(cd "$(dirname "$0")" && pwd)
+KVMILL_DATADIR=$(cd "$generated/.." && pwd)
+export KVMILL_DATADIR
+for file in "$generated"/kvmill_*.c; do
+    "$kvmill" explain --kernels "$generated/programs.json" --source "$(basename "$file" .c)" >"$file.new"
+    mv "$file.new" "$file"
+done

@@ -1,0 +1,35 @@
+# Rules of generated text: a line for each that is broken.  SPDX-License-Identifier: Apache-2.0
+function wrong(what) {
+    printf "%s:%d: %s: %s\n", FILENAME, FNR, what, $0
+}
+FNR == 1 { depth = 0; in_comment = 0; last = "" }
+{
+    if (length($0) > 120) wrong("longer than 120")
+    if ($0 ~ /[ \t]$/) wrong("a blank at the end")
+    if ($0 ~ /\t/) wrong("a tab")
+    if ($0 == "" && (last == "" || last ~ /\{$/)) wrong("a blank line too many")
+    if ($0 ~ /^ *\}/ && last == "" && FNR > 1) wrong("a blank line at the end of a block")
+    code = $0
+    gsub(/"([^"\\]|\\.)*"/, "\"\"", code)
+    gsub(/\/\*.*\*\//, "", code)
+    if (in_comment || code ~ /\/\*/) {
+        in_comment = code !~ /\*\//
+        last = $0
+        next
+    }
+    if (code ~ / [+-] 0([];,) ]|$)/ || code ~ /(\(|\[|, |= |return )0 \+ /) wrong("a sum with 0")
+    if (code ~ / [*\/] 1([];,) ]|$)/ || code ~ /(\(|\[|, |= |return )1 \* /) wrong("a product with 1")
+    if (code ~ / \* 0([];,) ]|$)/ || code ~ /(\(|\[|, |= |return )0 \* /) wrong("a product with 0")
+    if (code ~ /(^|[^A-Za-z_0-9.)] ?)\([0-9]+\)/ && code !~ /(aligned|vector_size)\(/) wrong("a number in parentheses")
+    if (code ~ /(\(|\[|, |= |return )[0-9]+ [-+*\/%] [0-9]+([];,) ]|$)/) wrong("numbers that could be one")
+    if (code ~ /(if|while) \([0-9]+\)/) wrong("a condition on a number")
+    match($0, /^ */)
+    indent = RLENGTH
+    if ($0 ~ /^ *\}/) depth--
+    if ($0 != "" && $0 !~ /^#/ && previous ~ /[;{}]$/ && (indent % 4 != 0 || indent < 4 * depth)) wrong("indented by " indent)
+    if ($0 ~ /^[ ]*[^ }]/ && previous ~ /\{$/ && indent <= opened) wrong("not deeper than its block")
+    if (previous ~ /[;{}]$/ || previous == "") start = indent
+    if (code ~ /\{$/) { depth++; opened = start }
+    if ($0 != "") previous = code
+    last = $0
+}

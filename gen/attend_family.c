@@ -263,8 +263,10 @@ static void explain(const struct kernel *kernel, FILE *stream) {
     explain_how(kernel, stream);
 }
 
-static const char *const attend_libraries[] = {"attend", "attend_values", "attend_half_values",
-                                               NULL};
+static const char *const attend_libraries[] = {
+    "attend",     "load", "prefetch",         "softmax",
+    "accumulate", "run",  "accumulate_codes", "accumulate_halves",
+    NULL};
 
 const struct family attend_family = {
     .name = "attend",

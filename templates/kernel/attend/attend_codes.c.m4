@@ -70,10 +70,10 @@ km_each(«I», 0, m4_eval($2 - 1), 1, «            store_words(&w->key[$1 + I][
 »)»)
 
 m4_define(«km_whole_words», «m4_eval(km_key_words / km_lanes * km_lanes)»)
-m4_define(«km_take_keys», «km_take_scales(«key»)
-km_inline(«void», «take_keys(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+m4_define(«km_load_keys», «km_load_scales(«key»)
+km_inline(«void», «load_keys(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
 {
-    take_key_scales(p, w, at, n);
+    load_key_scales(p, w, at, n);
     for (int64_t t = 0; t < n; t += LANES) {
         const unsigned char *const *row = w->key_row + t;
         vf x[LANES];

@@ -19,14 +19,14 @@ m4_define(«km_set_query», «km_inline(«void», «set_query(struct work *w, in
 }
 »)
 
-m4_define(«km_score», «km_take_scales(«key»)
+m4_define(«km_score», «km_load_scales(«key»)
 km_inline(«void», «score_positions(struct work *w, int64_t t)»)
 {
 km_if(km_key_direct, «», «    for (int64_t i = 0; i < km_positions; i++) {
         const unsigned char *row = w->key_row[t + i];
 km_fetch_near(«key», «t + i», 0, km_lines(«key»))m4_dnl
 km_fetch(«keys», «t + i», km_block)m4_dnl
-km_each(«D», 0, m4_eval(km_key_dim - 1), km_lanes, «        store_f32(w->key[i] + D, km_take(«key», «row», «t + i», D, m4_eval(km_key_dim - D)));
+km_each(«D», 0, m4_eval(km_key_dim - 1), km_lanes, «        store_f32(w->key[i] + D, km_load(«key», «row», «t + i», D, m4_eval(km_key_dim - D)));
 »)m4_dnl
     }
 »)m4_dnl
@@ -51,7 +51,7 @@ km_each(«T», 0, m4_eval(km_positions - 1), 4, «km_each(«V», 0, m4_eval(km_r
 km_inline(«void», «score(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t at, int64_t n)»)
 {
     (void)p, (void)r, (void)at;
-km_if(km_scales(«key») > 0, «    take_key_scales(p, w, at, n);
+km_if(km_scales(«key») > 0, «    load_key_scales(p, w, at, n);
 »)m4_dnl
     for (int64_t t = 0; t < n; t += km_positions)
         score_positions(w, t);

@@ -59,10 +59,7 @@ km_inline(«void», «load_values(const struct kvmill_attend *p, struct work *w,
     set_sizes(w, n);
     for (int64_t t = 0; t < n; t += 4) {
         const unsigned char *const *row = w->value_row + t;
-        for (int64_t i = 0; i < 4; i++) {
-km_fetch_near(«value», «t + i», 0, km_lines(«value»))m4_dnl
-km_fetch(«values», «t + i», km_block)m4_dnl
-        }
+km_fetch_near(«value», «t», 4)km_fetch(«value», «t», 4)m4_dnl
 km_if(km_value_halves == 1, «        for (int d = 0; d < VALUE_DIM; d += LANES)
             store_words(&w->value[t / 4][d], side_by_side(_km_signed(«_km_four(«d»)»)));
 », «        for (int d = 0; d < VALUE_DIM; d += 2 * LANES) {
@@ -96,7 +93,6 @@ km_inline(«void», «accumulate_strip(struct work *w, int64_t r, int strip, int
 _km_each_value_sum(«km_each(«I», 0, m4_eval(km_limbs - 1), 1, «    vi s_«»R«»_«»V«»_«»I = {0};
 »)»)m4_dnl
     for (int64_t k = 0; k < (n + 3) / 4; k++) {
-km_fetch(«accumulate», «strip * (BLOCK / 4) + k», m4_eval(km_value_strips * km_block / 4))m4_dnl
 km_each(«V», 0, m4_eval(km_value_strip - 1), 1, «        vi b_«»V = load_words(&w->value[k][v + m4_eval(V * km_lanes)]);
 »)km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«I», 0, m4_eval(km_limbs - 1), 1, «        vi a_«»R«»_«»I = broadcast_words(*(const kvmill_word4 *)&w->weight[R][g][I][4 * k]);
 km_each(«V», 0, m4_eval(km_value_strip - 1), 1, «        s_«»R«»_«»V«»_«»I = add_products(s_«»R«»_«»V«»_«»I, a_«»R«»_«»I, b_«»V);
@@ -115,15 +111,4 @@ km_inline(«void», «accumulate(struct work *w, int64_t r, int64_t n)»)
 }
 »)
 
-m4_dnl Where nibbles are every other element, so are the sums.
-m4_define(«km_set_order», «km_if(km_value_halves == 1, «», «km_if(km_part(«in_turn», km_value), «km_inline(«void», «set_order(float *sum)»)
-{
-    for (int d = 0; d < VALUE_DIM; d += 2 * LANES) {
-        vf even = load_f32(sum + d), odd = load_f32(sum + d + LANES);
-        store_f32(sum + d, __builtin_shufflevector(even, odd, km_lane_list(«m4_eval(L / 2 + L % 2 * km_lanes)»)));
-        store_f32(sum + d + LANES, __builtin_shufflevector(even, odd, km_lane_list(«m4_eval(L / 2 + km_lanes / 2 + L % 2 * km_lanes)»)));
-    }
-}
-»)»)»)
-m4_define(«km_has_order», «km_if(km_value_codes, «km_if(km_value_halves == 2, «km_part(«in_turn», km_value)», 0)», 0)»)
 m4_divert(0)m4_dnl

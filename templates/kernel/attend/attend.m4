@@ -33,8 +33,9 @@ m4_define(«km_attend_types», «enum {
     BLOCK = km_block,
     NEAR = km_near,   /* rows ahead that are brought into the first cache */
     AHEAD = km_ahead, /* and into the second */
-    FOUND = BLOCK + (NEAR > LANES ? NEAR : LANES),
-    LISTED = BLOCK + AHEAD > FOUND ? BLOCK + AHEAD : FOUND,
+    PIECE = 8,        /* rows of a step that fetches */
+    SPARE = m4_eval(km_most_of(km_most_of(km_near, km_ahead), km_lanes) + 8),
+    FOUND = BLOCK + SPARE,
 };
 
 struct work {
@@ -42,10 +43,9 @@ km_query_and_key«»m4_dnl
     float sum[ROWS][VALUE_PADDED];
     float score[ROWS][BLOCK]; /* then weights */
 km_if(km_value_codes, «km_value_work«»», «km_if(km_half_values, «km_half_work«»», «km_if(km_direct, «», «    float value[BLOCK][VALUE_PADDED];
+»)km_if(km_folded, «    float weight[km_scales(«value»)][TILE][BLOCK]; /* times scales */
 »)»)»)m4_dnl
-    const unsigned char *key_row[FOUND], *value_row[FOUND]; /* of the block, and a little more */
-km_if(km_ahead > 0, «    const unsigned char *next[BLOCK * km_row_lines]; /* lines of the rows AHEAD */
-»)m4_dnl
+    const unsigned char *key_row[FOUND], *value_row[FOUND]; /* of the block, and of those after it */
 _km_scale_table(«key»)_km_scale_table(«value»)m4_dnl
     int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
     float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
@@ -63,32 +63,30 @@ km_inline(«int64_t», «smaller(int64_t a, int64_t b)»)
     return a < b ? a : b;
 }
 
-/* Cache row of position i of the call; behind the last one, the last one again.  */
+/* Cache row of position i of the call; after the last one, the last one again.  */
 km_inline(«int64_t», «slot_of(const struct kvmill_attend *p, int64_t i)»)
 {
     return p->slot[smaller(i, p->count - 1)];
-}
-
-km_inline(«int64_t», «slot_ahead(const struct kvmill_attend *p, int64_t i)»)
-{
-    return p->slot[smaller(i, p->count + p->ahead - 1)];
 }
 
 »)
 
 m4_dnl km_product(NAME, PARAMETERS, VECTORS, BEGIN, STEPS, LEFT, RIGHT, END, FETCH) -- defines NAME: a register tile of km_tile
 m4_dnl rows by VECTORS vectors; each of the STEPS adds LEFT, a vector for row R, times RIGHT, vector V; END keeps a
-m4_dnl sum, s_R_V.
+m4_dnl sum, s_R_V.  Between PIECE steps it does what FETCH says.
 m4_define(«km_product», «km_inline(«void», «$1($2)»)
 {
 km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«V», 0, m4_eval($3 - 1), 1, «    __auto_type s_«»R«»_«»V = $4;
 »)»)m4_dnl
-    for (int64_t k = 0; k < $5; k++) {
-$9«»km_each(«V», 0, m4_eval($3 - 1), 1, «        __auto_type b_«»V = $7;
+m4_ifelse(«$9», «», «    for (int64_t k = 0; k < $5; k++) {
+», «    for (int64_t next = 0; next < $5; next += PIECE) {
+$9«»        for (int64_t k = next, end = smaller(next + PIECE, $5); k < end; k++) {
+»)km_each(«V», 0, m4_eval($3 - 1), 1, «        __auto_type b_«»V = $7;
 »)km_each(«R», 0, m4_eval(km_tile - 1), 1, «        __auto_type a_«»R = $6;
 km_each(«V», 0, m4_eval($3 - 1), 1, «        s_«»R«»_«»V += a_«»R * b_«»V;
 »)»)    }
-km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«V», 0, m4_eval($3 - 1), 1, «    $8;
+m4_ifelse(«$9», «», «», «    }
+»)km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«V», 0, m4_eval($3 - 1), 1, «    $8;
 »)»)}
 »)
 
@@ -102,6 +100,7 @@ m4_define(«_km_float», «__builtin_convertvector($1, vf)»)
 m4_dnl km_attend -- the whole file behind its head.
 m4_define(«km_attend», «km_attend_types
 km_attend_words
+km_define_fetch
 km_find_rows
 m4_ifdef(«km_load_keys», «km_load_keys»)
 km_if(km_value_codes, «km_load_values_as_codes», «km_if(km_half_values, «km_load_values_as_halves», «km_load_values»)»)

@@ -94,26 +94,28 @@ km_if(_km_in_blocks($1), «km_each(«G», 0, km_scales(«$1») - 1, 1, «       
 }
 »)
 
-m4_dnl km_find_rows -- defines find_rows: where the rows of a block are, and those that come later.
-m4_define(«km_find_rows», «km_inline(«void», «find_rows(const struct kvmill_attend *p, struct work *w, int64_t at)»)
+m4_dnl km_find_rows -- defines find_rows: where the rows of a block are, and SPARE of those that come later.
+m4_define(«km_find_rows», «/* Those from row t of the block on; `last` is the last position that there is a slot for.  */
+km_inline(«void», «find_from(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t t, int64_t end, int64_t last)»)
 {
-    int64_t slot[LISTED];
-    if (at + LISTED <= p->count)
-        memcpy(slot, p->slot + at, sizeof slot);
-    else
-        for (int64_t t = 0; t < LISTED; t++)
-            slot[t] = t < BLOCK ? slot_of(p, at + t) : slot_ahead(p, at + t);
-    for (int64_t t = 0; t < FOUND; t++) {
-        w->key_row[t] = p->key + slot[t] * p->key_stride;
-        w->value_row[t] = p->value + slot[t] * p->value_stride;
+    for (; t < end; t++) {
+        int64_t slot = p->slot[smaller(at + t, last)];
+        w->key_row[t] = p->key + slot * p->key_stride;
+        w->value_row[t] = p->value + slot * p->value_stride;
+km_fetch_scale(«key»)km_fetch_scale(«value»)m4_dnl
     }
-km_if(km_ahead > 0, «    for (int64_t t = 0; t < BLOCK; t++) {
-        const unsigned char *key = p->key + slot[AHEAD + t] * p->key_stride;
-        const unsigned char *value = p->value + slot[AHEAD + t] * p->value_stride;
-km_each(«I», 0, m4_eval(km_lines(«key») - 1), 1, «        w->next[t * km_lines(«key») + I] = key + m4_eval(I * 64);
-»)km_each(«I», 0, m4_eval(km_lines(«value») - 1), 1, «        w->next[BLOCK * km_lines(«key») + t * km_lines(«value») + I] = value + m4_eval(I * 64);
-»)    }
-»)m4_dnl
+}
+
+km_inline(«void», «find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+{
+    int64_t known = 0;
+    if (at > 0 && n == BLOCK) {
+        memmove(w->key_row, w->key_row + BLOCK, SPARE * sizeof *w->key_row);
+        memmove(w->value_row, w->value_row + BLOCK, SPARE * sizeof *w->value_row);
+        known = SPARE;
+    }
+    find_from(p, w, at, known, BLOCK, p->count - 1);
+    find_from(p, w, at, known > BLOCK ? known : BLOCK, FOUND, p->count + p->ahead - 1);
 }
 »)
 
@@ -126,8 +128,7 @@ km_if(km_scales(«value») > 0, «    load_value_scales(p, w, at, n);
     (void)p, (void)w, (void)at, (void)n;
 km_if(km_direct, «», «    for (int64_t t = 0; t < n; t++) {
         const unsigned char *row = w->value_row[t];
-km_fetch_near(«value», «t», 0, km_lines(«value»))m4_dnl
-km_fetch(«values», «t», km_block)m4_dnl
+km_fetch_near(«value», «t», 1)km_fetch(«value», «t», 1)m4_dnl
 km_each(«V», 0, m4_eval(km_value_vectors - 1), 1, «        store_f32(w->value[t] + m4_eval(V * km_lanes), km_load(«value», «row», «t», m4_eval(V * km_lanes), m4_eval(km_value_dim - V * km_lanes)));
 »)    }
 »)m4_dnl

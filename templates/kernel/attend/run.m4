@@ -67,7 +67,7 @@ km_inline(«int64_t», «seen_by(const struct kvmill_attend *p, int64_t r, int64
 
 km_inline(«void», «attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
 {
-    find_rows(p, w, at);
+    find_rows(p, w, at, n);
 m4_ifdef(«km_load_keys», «    load_keys(p, w, at, n);
 »)m4_dnl
     load_values(p, w, at, n);

@@ -100,7 +100,6 @@ km_if(km_value_codes, «    vf top[km_value_groups][LANES] = {{{0}}};
     store_f32(bases, base);
     for (int64_t i = 0; i < rows; i++) {
         x[i] = exponentials(w, r + i, bases[i]km_if(km_value_codes, «, top»));
-km_fetch(«softmax», «r + i», km_tile)m4_dnl
     }
     for (int64_t i = rows; i < LANES; i++)
         x[i] = broadcast(0.f);

@@ -75,8 +75,9 @@ static void test_limits(void) {
         copies[i](&(struct copy){to, from, sizeof from, pool});
         ok(memcmp(to, from, sizeof from) == 0, "copy number %d copies all", i);
     }
-    for (int streams = 1; streams <= 16; streams++)
-        limit_read(&(struct reading){from, sizeof from, streams, pool});
+    for (int i = 0; i < READINGS; i++)
+        limit_read(&(struct reading){from, sizeof from, kinds_of_reading[i].streams, pool,
+                                     kinds_of_reading[i].fetches, kinds_of_reading[i].narrow});
     ok(limit_multiply_add(PEAK_PLAIN, pool) > 0 &&
            limit_multiply_add(peak_of(NULL), pool) >= limit_multiply_add(PEAK_PLAIN, pool),
        "wider vectors, more multiply-adds");
@@ -106,9 +107,9 @@ static void test_copy_rows(void) {
 
 static void test_all_limits(void) {
     results.count = 0;
-    ok(bench_limits(2, 1 << 20, &results, &error) && results.count == 14,
-       "seven limits, with one and with two threads");
-    ok(results.items[0].bytes == 1 << 20 && results.items[6].flops > 0, "  bytes, and operations");
+    ok(bench_limits(2, 1 << 20, &results, &error) && results.count == 32,
+       "sixteen limits, with one and with two threads");
+    ok(results.items[0].bytes == 1 << 18 && results.items[15].flops > 0, "  bytes, and operations");
 }
 
 /* ---- Arithmetic ---- */

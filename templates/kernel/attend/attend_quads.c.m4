@@ -37,15 +37,16 @@ km_if(km_key_direct, «km_each(«T», 0, m4_eval(km_positions - 1), 1, «    con
 »)m4_dnl
     const float *query = &w->query[0][0][0];
     for (int line = 0; line < km_line_steps; line++) {
-km_fetch_line(«key», «t», km_positions, «line»)m4_dnl
-    for (int d = line * m4_eval(km_quad_dims / km_line_steps); d < (line + 1) * m4_eval(km_quad_dims / km_line_steps); d++) {
-km_each(«V», 0, m4_eval(km_row_vectors - 1), 1, «        vf q_«»V = load_f32(query + V * KEY_PADDED * QUADS);
-»)km_each(«T», 0, m4_eval(km_positions - 1), 1, «        vf k_«»T = load_quad(km_if(km_key_direct, «key_«»T + 4 * d», «key + T * KEY_PADDED»));
-km_each(«V», 0, m4_eval(km_row_vectors - 1), 1, «        s_«»T«»_«»V += q_«»V * k_«»T;
-»)»)        query += LANES;
-km_if(km_key_direct, «», «        key += 4;
+km_if(km_line_steps == km_lines(«key»), «km_fetch_line(«key», «t», km_positions, «line»)», «km_fetch(«key», «t», km_positions)»)m4_dnl
+        for (int d = 0; d < m4_eval(km_quad_dims / km_line_steps); d++) {
+km_each(«V», 0, m4_eval(km_row_vectors - 1), 1, «            vf q_«»V = load_f32(query + V * KEY_PADDED * QUADS);
+»)km_each(«T», 0, m4_eval(km_positions - 1), 1, «            vf k_«»T = load_quad(km_if(km_key_direct, «key_«»T», «key + T * KEY_PADDED»));
+km_each(«V», 0, m4_eval(km_row_vectors - 1), 1, «            s_«»T«»_«»V += q_«»V * k_«»T;
+»)»)            query += LANES;
+km_if(km_key_direct, «km_each(«T», 0, m4_eval(km_positions - 1), 1, «            key_«»T += 4;
+»)», «            key += 4;
 »)m4_dnl
-    }
+        }
     }
 km_each(«T», 0, m4_eval(km_positions - 1), 4, «km_each(«V», 0, m4_eval(km_row_vectors - 1), 1, «    store_quads(w->score[V * QUADS] + t + T, BLOCK, sum_quads(s_«»T«»_«»V, s_«»m4_eval(T + 1)«»_«»V, s_«»m4_eval(T + 2)«»_«»V, s_«»m4_eval(T + 3)«»_«»V));
 »)»)}

@@ -2,16 +2,9 @@
 #include "timer.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 enum { LEAST_ROUNDS = 7, MOST_ROUNDS = 301 };
 static const double least_sample = 1e-3;
-
-double timer_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* Seconds that `repeats` calls take; *k goes on from call to call. */
 static double sample(const struct contender *contender, int64_t repeats, int64_t *k) {
@@ -82,5 +75,6 @@ void timer_race(struct contender *contenders, int count, double seconds) {
     for (int i = 0; i < count; i++) {
         qsort(samples[i], (size_t)rounds, sizeof(double), compare);
         contenders[i].median = samples[i][rounds / 2];
+        contenders[i].spread = samples[i][rounds * 3 / 4] / samples[i][rounds / 4];
     }
 }

@@ -17,9 +17,10 @@ struct contender {
     void *context;
     struct pool *pool; /* whose threads are awake when a sample begins; or NULL */
     double median;     /* seconds of one call, set by timer_race */
+    double spread;     /* the upper quartile over the lower one, set by timer_race */
 };
 
-enum { MOST_CONTENDERS = 8 };
+enum { MOST_CONTENDERS = 32 };
 
 /* Time them in turn for about `seconds` in all, at least 7 rounds; a sample lasts at least a
    millisecond (short calls are repeated). */

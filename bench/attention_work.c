@@ -84,11 +84,11 @@ struct bars {
 
 static const struct bars *bars_of(const struct kvmill_cache_geometry *geometry) {
     static const struct bars floats = {{0.93, 0}, 0.80, {0.70, 0}};
-    static const struct bars halves = {{0.85, 0.93}, 0.70, {0.70, 0.95}};
-    static const struct bars brains = {{0.85, 0.93}, 0, {0.70, 0}};
-    static const struct bars bytes = {{0.66, 0.88}, 0.45, {0.65, 0.95}};
-    static const struct bars bytes_by_8 = {{0.62, 0.86}, 0.45, {0.65, 0.95}};
-    static const struct bars nibbles = {{0.35, 0.70}, 0, {0.60, 0.85}};
+    static const struct bars halves = {{0.85, 0.93}, 0.60, {0.70, 0.95}};
+    static const struct bars brains = {{0.85, 0.93}, 0.60, {0.70, 0}};
+    static const struct bars bytes = {{0.66, 0.88}, 0.35, {0.65, 0.95}};
+    static const struct bars bytes_by_8 = {{0.62, 0.86}, 0.30, {0.65, 0.95}};
+    static const struct bars nibbles = {{0.35, 0.70}, 0.20, {0.60, 0.85}};
     static const struct bars nibbles_by_8 = {{0.35 * 0.9, 0.70 * 0.9}, 0, {0.60, 0.85}};
     const struct kvmill_format *key = &geometry->key;
     if (memcmp(key, &geometry->value, sizeof *key) != 0)

@@ -53,6 +53,7 @@ void bench_say_case(const struct attention_bench *bench, const char *kind,
 static bool race(struct attention_bench *bench, const char *kind, const struct run_size *size,
                  struct bench_case *each, struct error *error) {
     each->size = *size;
+    each->rows = (double)(size->batch * size->positions * attention_geometry(bench)->kv_heads);
     each->seconds = seconds_per_race;
     each->is_right = scene_check;
     each->compares = true;

@@ -28,8 +28,10 @@ static void enter(struct bench *bench, int team, struct team_race *race) {
     }
     for (int i = 0; i < READINGS; i++) {
         rival_read(&race->readings[i], &race->calls[0], i);
-        race->contenders[FIRST_READING + i] =
-            (struct contender){race->readings[i].name, run_rival, &race->readings[i], pool, 0};
+        race->contenders[FIRST_READING + i] = (struct contender){.name = race->readings[i].name,
+                                                                 .run = run_rival,
+                                                                 .context = &race->readings[i],
+                                                                 .pool = pool};
     }
 }
 

@@ -10,30 +10,52 @@
 
 static const double seconds_per_race = 1.0;
 
-static void add_limit(struct bench_results *results, const char *what, const struct pool *pool,
-                      double seconds, double bytes, double flops) {
+static struct bench_result *add_limit(struct bench_results *results, const char *what,
+                                      const struct pool *pool, double seconds, double bytes,
+                                      double flops) {
     struct bench_result *result = bench_results_add(results);
     snprintf(result->what, sizeof result->what, "limit: %s", what);
     result->threads = pool_threads(pool);
     result->seconds = seconds;
     result->bytes = bytes;
     result->flops = flops;
+    return result;
 }
 
+/* Of all the memory, so that no cache holds what comes next. */
+static int64_t piece_bytes(int64_t bytes) {
+    return bytes / 4 < 64 << 20 ? bytes / 4 : 64 << 20;
+}
+
+/* Piece k of memory that pieces of that size divide. */
+static char *piece(char *memory, int64_t bytes, size_t size, int64_t k) {
+    return memory + k % (bytes / (int64_t)size) * (int64_t)size;
+}
+
+struct limit_reading {
+    struct reading reading;
+    char *memory;
+    int64_t bytes;
+};
+
 static void run_limit_read(void *context, int64_t k) {
-    (void)k;
-    limit_read(context);
+    struct limit_reading *each = context;
+    each->reading.from = piece(each->memory, each->bytes, each->reading.bytes, k);
+    limit_read(&each->reading);
 }
 
 struct limit_copy {
     struct copy copy;
     void (*function)(const struct copy *copy);
+    int64_t bytes; /* of either side's memory */
 };
 
 static void run_limit_copy(void *context, int64_t k) {
     const struct limit_copy *each = context;
-    (void)k;
-    each->function(&each->copy);
+    struct copy copy = each->copy;
+    copy.to = piece(copy.to, each->bytes, copy.bytes, k);
+    copy.from = piece((char *)copy.from, each->bytes, copy.bytes, k);
+    each->function(&copy);
 }
 
 struct adder {
@@ -54,26 +76,39 @@ static double run_peak(struct adder *adder, struct pool *pool) {
     return race.median;
 }
 
+enum { COPIES = 3 };
+
 static void race_limits(char *memory, int64_t bytes, struct pool *pool,
                         struct bench_results *results) {
     static void (*const copies[])(const struct copy *) = {limit_memcpy, limit_nontemporal,
                                                           limit_nontemporal_pages};
     static const char *const names[] = {"memcpy", "copy, nontemporal",
                                         "copy, nontemporal, 4 pages"};
-    struct reading readings[READINGS];
-    struct limit_copy each[3];
-    struct contender race[READINGS + 3];
+    int64_t size = piece_bytes(bytes);
+    struct limit_reading readings[READINGS];
+    struct limit_copy each[COPIES];
+    struct contender race[READINGS + COPIES];
     for (int i = 0; i < READINGS; i++) {
-        readings[i] = (struct reading){memory, (size_t)bytes, kinds_of_reading[i].streams, pool};
-        race[i] =
-            (struct contender){kinds_of_reading[i].name, run_limit_read, &readings[i], pool, 0};
-        each[i] =
-            (struct limit_copy){{memory, memory + bytes / 2, (size_t)bytes / 2, pool}, copies[i]};
-        race[READINGS + i] = (struct contender){names[i], run_limit_copy, &each[i], pool, 0};
+        const struct kind_of_reading *kind = &kinds_of_reading[i];
+        readings[i] = (struct limit_reading){
+            {memory, (size_t)size, kind->streams, pool, kind->fetches, kind->narrow},
+            memory,
+            bytes};
+        race[i] = (struct contender){
+            .name = kind->name, .run = run_limit_read, .context = &readings[i], .pool = pool};
     }
-    timer_race(race, READINGS + 3, seconds_per_race);
-    for (int i = 0; i < READINGS + 3; i++) /* a copy reads and writes half as much each */
-        add_limit(results, race[i].name, pool, race[i].median, (double)bytes, 0);
+    for (int i = 0; i < COPIES; i++) {
+        each[i] = (struct limit_copy){
+            {memory, memory + bytes / 2, (size_t)size / 2, pool}, copies[i], bytes / 2};
+        race[READINGS + i] = (struct contender){
+            .name = names[i], .run = run_limit_copy, .context = &each[i], .pool = pool};
+    }
+    timer_race(race, READINGS + COPIES, seconds_per_race);
+    for (int i = 0; i < READINGS + COPIES; i++) { /* a copy reads and writes half as much each */
+        struct bench_result *result =
+            add_limit(results, race[i].name, pool, race[i].median, (double)size, 0);
+        result->spread = race[i].spread;
+    }
     struct adder adder;
     double seconds = run_peak(&adder, pool);
     add_limit(results, "multiply-add, float32", pool, seconds, 0, 2 * adder.count);

@@ -3,37 +3,56 @@
 
 #include "limits.h"
 
-enum { LINE = 64, MOST_STREAMS = 16 };
+enum { LINE = 64, MOST_STREAMS = 16, POWERS = 5, FETCHED = 1024 };
 
 /* `lines` of every stream; streams lie `step` bytes apart.  What is returned depends on all. */
 typedef uint64_t read_function(const char *from, size_t lines, size_t step);
 
-/* The streams in turn, a line of each: straight-line code for every number of them. */
-#define DEFINE_READ(NAME, TARGET, STREAMS)                                                         \
+/* The streams in turn, a line of each: straight-line code for every number of them.  AHEAD: bytes
+   from there that are fetched; 0: none. */
+#define DEFINE_READ(NAME, TARGET, VECTOR, STREAMS, AHEAD)                                          \
     TARGET static uint64_t NAME##_##STREAMS(const char *from, size_t lines, size_t step) {         \
-        kvmill_word64 sum = {0};                                                                   \
+        VECTOR sum = {0};                                                                          \
+        uint64_t all = 0;                                                                          \
         for (size_t i = 0; i < lines * LINE; i += LINE)                                            \
-            for (size_t s = 0; s < STREAMS; s++)                                                   \
-                sum ^= *(const kvmill_word64 *)(const void *)(from + s * step + i);                \
-        return sum[0] ^ sum[1] ^ sum[2] ^ sum[3] ^ sum[4] ^ sum[5] ^ sum[6] ^ sum[7];              \
+            for (size_t s = 0; s < STREAMS; s++) {                                                 \
+                const char *line = from + s * step + i;                                            \
+                if (AHEAD > 0)                                                                     \
+                    __builtin_prefetch(line + AHEAD);                                              \
+                for (size_t j = 0; j < LINE; j += sizeof sum)                                      \
+                    sum ^= *(const VECTOR *)(const void *)(line + j);                              \
+            }                                                                                      \
+        for (size_t j = 0; j < sizeof sum / sizeof all; j++)                                       \
+            all ^= sum[j];                                                                         \
+        return all;                                                                                \
     }
-#define DEFINE_READS(NAME, TARGET)                                                                 \
-    DEFINE_READ(NAME, TARGET, 1)                                                                   \
-    DEFINE_READ(NAME, TARGET, 2)                                                                   \
-    DEFINE_READ(NAME, TARGET, 4)                                                                   \
-    DEFINE_READ(NAME, TARGET, 8)                                                                   \
-    DEFINE_READ(NAME, TARGET, 16)                                                                  \
-    static read_function *const NAME[] = {NAME##_1, NAME##_2, NAME##_4, NAME##_8, NAME##_16};
+#define DEFINE_READS(NAME, TARGET, VECTOR, AHEAD)                                                  \
+    DEFINE_READ(NAME, TARGET, VECTOR, 1, AHEAD)                                                    \
+    DEFINE_READ(NAME, TARGET, VECTOR, 2, AHEAD)                                                    \
+    DEFINE_READ(NAME, TARGET, VECTOR, 4, AHEAD)                                                    \
+    DEFINE_READ(NAME, TARGET, VECTOR, 8, AHEAD)                                                    \
+    DEFINE_READ(NAME, TARGET, VECTOR, 16, AHEAD)                                                   \
+    static read_function *const NAME[POWERS] = {NAME##_1, NAME##_2, NAME##_4, NAME##_8, NAME##_16};
+#define DEFINE_BOTH(NAME, TARGET, VECTOR)                                                          \
+    DEFINE_READS(NAME, TARGET, VECTOR, 0)                                                          \
+    DEFINE_READS(NAME##_ahead, TARGET, VECTOR, FETCHED)
 
-DEFINE_READS(plain, )
+DEFINE_BOTH(plain, , kvmill_word16)
 #ifdef __x86_64__
-DEFINE_READS(wide, __attribute__((target("avx512f"))))
-static read_function *const *functions(void) {
-    return __builtin_cpu_supports("avx512f") ? wide : plain;
+DEFINE_BOTH(avx2, __attribute__((target("avx2"))), kvmill_word32)
+DEFINE_BOTH(avx512, __attribute__((target("avx512f"))), kvmill_word64)
+
+/* By vectors as wide as there are, or half as wide. */
+static read_function *const *functions(const struct reading *reading) {
+    if (__builtin_cpu_supports("avx512f") && !reading->narrow)
+        return reading->fetches ? avx512_ahead : avx512;
+    if (__builtin_cpu_supports("avx2"))
+        return reading->fetches ? avx2_ahead : avx2;
+    return reading->fetches ? plain_ahead : plain;
 }
 #else
-static read_function *const *functions(void) {
-    return plain;
+static read_function *const *functions(const struct reading *reading) {
+    return reading->fetches ? plain_ahead : plain;
 }
 #endif
 
@@ -53,7 +72,7 @@ static void read_share(void *context, int64_t index) {
     size_t share = reading->bytes / threads / LINE * LINE;
     size_t step = (share >> power) / LINE * LINE;
     volatile uint64_t sink =
-        functions()[power](reading->from + (size_t)index * share, step / LINE, step);
+        functions(reading)[power](reading->from + (size_t)index * share, step / LINE, step);
     (void)sink;
 }
 
@@ -63,4 +82,9 @@ void limit_read(const struct reading *reading) {
 }
 
 const struct kind_of_reading kinds_of_reading[READINGS] = {
-    {1, "read, 1 stream"}, {4, "read, 4 streams"}, {8, "read, 8 streams"}};
+    {1, false, false, "read x1"},        {2, false, false, "read x2"},
+    {4, false, false, "read x4"},        {8, false, false, "read x8"},
+    {1, true, false, "read x1, fetch"},  {2, true, false, "read x2, fetch"},
+    {4, true, false, "read x4, fetch"},  {8, true, false, "read x8, fetch"},
+    {1, false, true, "read x1, half"},   {4, false, true, "read x4, half"},
+    {1, true, true, "read x1, f, half"}, {4, true, true, "read x4, f, half"}};

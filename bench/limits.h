@@ -5,6 +5,7 @@
 #ifndef KVMILL_BENCH_LIMITS_H
 #define KVMILL_BENCH_LIMITS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,22 +43,31 @@ void limit_copy_rows(const struct copy_rows *copy);
 
 /* ---- Reading ---- */
 
-/* All of `bytes`, a share per thread, in `streams` (1 to 16) of equal length side by side. */
+/* All of `bytes`, a share per thread, in `streams` (1 to 16) of equal length side by side, by
+   vectors as wide as the CPU has. */
 struct reading {
     const char *from;
     size_t bytes;
     int streams;
     struct pool *pool;
+    bool fetches; /* lines are fetched ahead */
+    bool narrow;  /* no vectors of 64 bytes */
 };
 
 void limit_read(const struct reading *reading);
 
-/* Numbers of streams worth trying: which is best depends on the machine. */
-enum { READINGS = 3 };
+/* Ways to read worth trying: which is best depends on the machine. */
+enum { READINGS = 12, READ_BY_8 = 3 };
 extern const struct kind_of_reading {
     int streams;
+    bool fetches, narrow;
     const char *name;
 } kinds_of_reading[READINGS];
+
+/* ---- The clock ---- */
+
+/* Cycles of a second, from additions that wait for each other: half a millisecond. */
+double limit_clock(void);
 
 /* ---- Multiplying and adding ---- */
 

@@ -91,8 +91,8 @@ static bool enter(struct bench *bench, const struct bench_case *each, struct rac
         each->rivals(rival, &team->call, i);
         rival->peak = peak_of(bench->isa);
         rival->other = each->others != NULL ? &each->others[t] : NULL;
-        race->contenders[race->count++] =
-            (struct contender){rival->name, run_rival, rival, pool, 0};
+        race->contenders[race->count++] = (struct contender){
+            .name = rival->name, .run = run_rival, .context = rival, .pool = pool};
     }
     return is_right(each, &team->call, error);
 }
@@ -108,15 +108,34 @@ static double limit_seconds(const struct bench_case *each, const struct team *te
     return rival->by_unit ? work_of(each, &team->call) / rival->done * seconds : seconds;
 }
 
-static void add_team(struct bench *bench, const struct bench_case *each, const struct team *team,
-                     int t) {
-    struct bench_result *result =
-        bench_add(bench, each->what, each->step, each->words, t, team->contender->median);
+static int best_rival(const struct bench_case *each, const struct team *team) {
     int best = 0;
     for (int i = 1; i < each->rival_count; i++)
         if (limit_seconds(each, team, i) < limit_seconds(each, team, best))
             best = i;
+    return best;
+}
+
+/* For the reader: what a token of a kv head costs, and what the bytes would cost one core. */
+static void add_figures(const struct bench_case *each, const struct race *race,
+                        struct bench_result *result) {
+    const struct team *one = &race->teams[0];
+    result->rows = each->rows;
+    result->hertz = limit_clock();
+    if (!each->in_flops)
+        result->one = limit_seconds(each, one, best_rival(each, one));
+}
+
+static void add_team(struct bench *bench, const struct bench_case *each, const struct race *race,
+                     int t) {
+    const struct team *team = &race->teams[t];
+    struct bench_result *result =
+        bench_add(bench, each->what, each->step, each->words, t, team->contender->median);
+    int best = best_rival(each, team);
+    if (each->rows > 0)
+        add_figures(each, race, result);
     *(each->in_flops ? &result->flops : &result->bytes) = work_of(each, &team->call);
+    result->spread = team->others[best].spread;
     bench_compare(result, each->limit != NULL ? each->limit : team->others[best].name,
                   limit_seconds(each, team, best) + each->more, each->bars[t]);
 }
@@ -140,7 +159,7 @@ bool bench_race(struct bench *bench, const struct bench_case *each, struct error
             return false;
     timer_race(race.contenders, race.count, each->seconds);
     for (int t = 0; t < bench->teams; t++)
-        add_team(bench, each, &race.teams[t], t);
+        add_team(bench, each, &race, t);
     if (each->compares && bench->teams > 1)
         add_scaling(bench, each, &race);
     return true;

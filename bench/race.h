@@ -59,6 +59,7 @@ struct bench_case {
     bool compares; /* a line more: all threads against one; its bar is for two */
     bool scaling_has_bytes;
     double scaling_bar;
+    double rows; /* of a kv head that a call attends to; 0: no attention */
 };
 bool bench_race(struct bench *bench, const struct bench_case *each, struct error *error);
 

@@ -21,6 +21,27 @@ double bench_ratio(const struct bench_result *result) {
     return result->limit != NULL ? result->limit_seconds / result->seconds : 0;
 }
 
+double bench_cycles(const struct bench_result *result) {
+    return result->rows > 0 ? result->seconds * result->threads * result->hertz / result->rows : 0;
+}
+
+double bench_share_of_core(const struct bench_result *result) {
+    return result->one / result->seconds;
+}
+
+static const double steady_spread = 1.1;
+
+int bench_unsteady(const struct bench_results *results, int *of) {
+    int unsteady = 0;
+    *of = 0;
+    for (int i = 0; i < results->count; i++) {
+        double spread = results->items[i].spread;
+        *of += spread > 0;
+        unsteady += spread > steady_spread;
+    }
+    return unsteady;
+}
+
 const char *bench_verdict(const struct bench_result *result) {
     if (result->bar == 0)
         return "";

@@ -19,7 +19,13 @@ struct bench_result {
     double bytes, flops; /* of one call; 0: not counted */
     const char *limit;   /* what it is compared with; NULL: nothing */
     double limit_seconds;
-    double bar; /* least ratio that was asked for; 0: none */
+    double spread; /* of what it is compared with: quartiles of its times, one over the other; 0:
+                      not known */
+    double rows;   /* of a kv head that a call attends to, one token of a sequence each; 0: no
+                      attention */
+    double hertz;  /* of the clock meanwhile */
+    double one;    /* its bytes by the best reading of one core, seconds; 0: not known */
+    double bar;    /* least ratio that was asked for; 0: none */
 };
 
 enum { MOST_RESULTS = 4096 };
@@ -34,6 +40,13 @@ struct bench_result *bench_results_add(struct bench_results *results);
 
 /* What it is held against; bar 0: none was asked for. */
 void bench_compare(struct bench_result *result, const char *limit, double seconds, double bar);
+
+/* The threads' cycles for a token of a kv head; the share of what one core reads; 0: not known. */
+double bench_cycles(const struct bench_result *result);
+double bench_share_of_core(const struct bench_result *result);
+
+/* How many of the limits varied by more than a tenth, half of the time, and how many there were. */
+int bench_unsteady(const struct bench_results *results, int *of);
 
 double bench_ratio(const struct bench_result *result);
 

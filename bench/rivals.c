@@ -4,7 +4,7 @@
 #include "attention_work.h"
 #include "scene_windows.h"
 
-static const int64_t read_bytes = 32 << 20; /* of one reading */
+static const int64_t read_bytes = 64 << 20; /* of one reading */
 
 void run_rival(void *context, int64_t k) {
     struct rival *rival = context;
@@ -23,8 +23,8 @@ static void run_reading(struct rival *rival) {
     struct scene *scene = rival->call->scene;
     int64_t bytes = read_bytes;
     const unsigned char *from = scene_next_bytes(scene, scene->read, &bytes);
-    limit_read(
-        &(struct reading){(const char *)from, (size_t)bytes, rival->streams, rival->call->pool});
+    limit_read(&(struct reading){(const char *)from, (size_t)bytes, rival->kind->streams,
+                                 rival->call->pool, rival->kind->fetches, rival->kind->narrow});
     rival->done = (double)bytes;
 }
 
@@ -33,7 +33,7 @@ void rival_read(struct rival *rival, struct scene_call *call, int i) {
                             .call = call,
                             .run = run_reading,
                             .by_unit = true,
-                            .streams = kinds_of_reading[i].streams};
+                            .kind = &kinds_of_reading[i]};
 }
 
 static void run_adding(struct rival *rival) {

@@ -14,9 +14,9 @@ struct rival {
     struct scene_call *other; /* that does the same otherwise, if it is a call */
     double done;              /* bytes or operations of the last run */
     bool by_unit;             /* what counts is the time for each of these, not that of a run */
-    int streams;              /* of readings */
-    enum peak peak;           /* of multiplying and adding */
-    int to, from;             /* tensors to copy, and bytes of them */
+    const struct kind_of_reading *kind; /* of readings */
+    enum peak peak;                     /* of multiplying and adding */
+    int to, from;                       /* tensors to copy, and bytes of them */
     int64_t bytes;
     void (*copy)(const struct copy *copy);
 };

@@ -231,8 +231,10 @@ void scatter_touch(const struct scene_call *call) {
                               (size_t)memory[INPUT].set, call->pool};
     if (!call->in_place)
         limit_nontemporal_pages(&copy);
-    limit_read(&(struct reading){(const char *)memory[UPDATES].data, (size_t)memory[UPDATES].set, 4,
-                                 call->pool});
+    limit_read(&(struct reading){.from = (const char *)memory[UPDATES].data,
+                                 .bytes = (size_t)memory[UPDATES].set,
+                                 .streams = 4,
+                                 .pool = call->pool});
     pool_for(call->pool, touching.threads, touch_lines, &touching);
 }
 

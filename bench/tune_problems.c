@@ -32,10 +32,10 @@ static bool has_rows(const struct spec *spec, const struct run_size *size) {
 
 /* ---- Kinds ---- */
 
-enum { NONTEMPORAL = 1, STREAMS_8 = READINGS - 1 }; /* of rivals that copy; that read */
+enum { NONTEMPORAL = 1 }; /* of rivals that copy */
 
 static const struct tune_kind decode = {
-    .op = &attention_scene_op, .kernel = &decode_words, .rival = rival_read, .which = STREAMS_8};
+    .op = &attention_scene_op, .kernel = &decode_words, .rival = rival_read, .which = READ_BY_8};
 static const struct tune_kind prefill = {
     .op = &attention_scene_op, .kernel = &prefill_words, .rival = rival_add, .in_flops = true};
 static const struct tune_kind store = {.op = &attention_scene_op,
@@ -61,7 +61,7 @@ static const struct tune_kind scatter = {
 static const struct tune_kind index_step = {.op = &flow_scene_op,
                                             .kernel = &score_words,
                                             .rival = rival_read,
-                                            .which = STREAMS_8,
+                                            .which = READ_BY_8,
                                             .step = STEP_INDEX,
                                             .serves = has_scores};
 static const struct tune_kind attend_decode = {
@@ -71,7 +71,7 @@ static const struct tune_kind attend_prefill = {
 static const struct tune_kind onnx_decode = {.op = &onnx_scene_op,
                                              .kernel = &decode_words,
                                              .rival = rival_read,
-                                             .which = STREAMS_8,
+                                             .which = READ_BY_8,
                                              .serves = onnx_serves};
 static const struct tune_kind onnx_prefill = {.op = &onnx_scene_op,
                                               .kernel = &prefill_words,

@@ -42,15 +42,18 @@ static const struct field attend_fields[] = {
     [MATH] = {"math", NULL, maths, 0},
 };
 
-/* codes: scores from integer codes; quads: few query rows, in the lanes; columns: positions in the
-   lanes.  In order of preference. */
-static const char *const variants[] = {"codes", "quads", "columns", NULL};
+/* codes: scores by integer products of codes; words: codes that become floats in registers, for few
+   query rows; quads: few query rows, in the lanes; columns: positions in the lanes.  In order of
+   preference. */
+static const char *const variants[] = {"codes", "words", "quads", "columns", NULL};
 
 static bool is(const struct kernel *kernel, const char *variant) {
     return strcmp(kernel->variant, variant) == 0;
 }
 
 /* ---- What an instruction set can do ---- */
+
+enum { MOST_QUAD_ROWS = 8 };
 
 static bool has(const struct isa *isa, unsigned what) {
     return kvmill_isa_giving(isa, what) != NULL;
@@ -88,6 +91,13 @@ static bool keys_can_be_codes(const struct kernel *kernel) {
            group_of(kernel, KEY) % word == 0;
 }
 
+/* Groups are whole words, rows whole pieces of four. */
+static bool keys_can_be_words(const struct kernel *kernel) {
+    int64_t word = word_dims(kernel, KEY);
+    return word > 0 && kernel->value[ROWS] <= MOST_QUAD_ROWS &&
+           kernel->value[KEY_DIM] % (4 * word) == 0 && group_of(kernel, KEY) % word == 0;
+}
+
 static bool halves_are_wanted(const struct kernel *kernel) {
     return kernel->value[MATH] == KVMILL_MATH_FAST && has(kernel->isa, ISA_HALF_ARITHMETIC) &&
            kernel->value[VALUE_DIM] % (2 * kernel->isa->lanes) == 0;
@@ -108,8 +118,6 @@ static bool values_can_be_codes(const struct kernel *kernel) {
            group_of(kernel, VALUE) % dims == 0;
 }
 
-enum { MOST_QUAD_ROWS = 8 };
-
 /* Digits of base 256 that queries and weights have. */
 static int64_t digits(const struct kernel *kernel) {
     return kernel->value[MATH] == KVMILL_MATH_FAST ? 2 : 3;
@@ -128,6 +136,8 @@ static bool define(const struct kernel *kernel, struct expansion *expansion) {
 static bool can_be(const struct kernel *kernel, const char *variant) {
     if (strcmp(variant, "codes") == 0)
         return keys_can_be_codes(kernel);
+    if (strcmp(variant, "words") == 0)
+        return keys_can_be_words(kernel);
     return strcmp(variant, "quads") != 0 || kernel->value[ROWS] <= MOST_QUAD_ROWS;
 }
 
@@ -244,10 +254,12 @@ static void explain_how(const struct kernel *kernel, FILE *stream) {
                                               : "converted to float32");
     else
         fprintf(stream, "%s\n%s",
-                is(kernel, "quads") ? "Each key is read once, for all query rows together, which "
-                                      "lie side by side in vectors."
-                                    : "A block of keys is turned, so that a vector holds "
-                                      "positions, once for all query rows.",
+                is(kernel, "words")   ? "Codes become floats in registers, where a vector holds "
+                                        "positions."
+                : is(kernel, "quads") ? "Each key is read once, for all query rows together, which "
+                                        "lie side by side in vectors."
+                                      : "A block of keys is turned, so that a vector holds "
+                                        "positions, once for all query rows.",
                 values_can_be_halves(kernel) ? "Weights and values are float16.\n" : "");
 }
 
@@ -264,8 +276,10 @@ static void explain(const struct kernel *kernel, FILE *stream) {
     explain_how(kernel, stream);
 }
 
-static const char *const attend_libraries[] = {"attend", "attend_values", "attend_half_values",
-                                               NULL};
+static const char *const attend_libraries[] = {
+    "attend",     "load", "prefetch",         "softmax",
+    "accumulate", "run",  "accumulate_codes", "accumulate_halves",
+    NULL};
 
 const struct family attend_family = {
     .name = "attend",

@@ -8,7 +8,7 @@
 
 #include "../base/text.h"
 
-enum { MOST_TEMPLATES = 24 };
+enum { MOST_TEMPLATES = 32 };
 
 /* One expansion: the files of templates/ in order; the definitions stand where "-" does. */
 struct expansion {

@@ -75,8 +75,9 @@ static void test_limits(void) {
         copies[i](&(struct copy){to, from, sizeof from, pool});
         ok(memcmp(to, from, sizeof from) == 0, "copy number %d copies all", i);
     }
-    for (int streams = 1; streams <= 16; streams++)
-        limit_read(&(struct reading){from, sizeof from, streams, pool});
+    for (int i = 0; i < READINGS; i++)
+        limit_read(&(struct reading){from, sizeof from, kinds_of_reading[i].streams, pool,
+                                     kinds_of_reading[i].fetches, kinds_of_reading[i].narrow});
     ok(limit_multiply_add(PEAK_PLAIN, pool) > 0 &&
            limit_multiply_add(peak_of(NULL), pool) >= limit_multiply_add(PEAK_PLAIN, pool),
        "wider vectors, more multiply-adds");
@@ -106,9 +107,9 @@ static void test_copy_rows(void) {
 
 static void test_all_limits(void) {
     results.count = 0;
-    ok(bench_limits(2, 1 << 20, &results, &error) && results.count == 14,
-       "seven limits, with one and with two threads");
-    ok(results.items[0].bytes == 1 << 20 && results.items[6].flops > 0, "  bytes, and operations");
+    ok(bench_limits(2, 1 << 20, &results, &error) && results.count == 32,
+       "sixteen limits, with one and with two threads");
+    ok(results.items[0].bytes == 1 << 18 && results.items[15].flops > 0, "  bytes, and operations");
 }
 
 /* ---- Arithmetic ---- */
@@ -161,7 +162,7 @@ static void test_bars(void) {
     g.key.quant_group = g.value.quant_group = 8;
     ok(near(attention_decode_bar(&g, "avx512vnni"), 0.63), "  a tenth less by eight");
     ok(attention_decode_bar(&half, "avx512") == 0.85, "float16");
-    ok(attention_decode_bar(&half, "avx2") == 0.70, "  with AVX2");
+    ok(attention_decode_bar(&half, "avx2") == 0.60, "  with AVX2");
     ok(attention_decode_bar(&half, "") == 0, "  the portable kernel has none");
     ok(attention_prefill_bar(&half, "avx512", 512) == 0.70, "a prompt");
     ok(near(attention_prefill_bar(&half, "avx512", 16), 0.70 * 2 / 3), "  a chunk of 16");

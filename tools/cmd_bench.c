@@ -77,6 +77,17 @@ static void print_rate(const struct bench_result *r) {
         printf(" %17s", "");
 }
 
+static void print_figures(const struct bench_result *r) {
+    char bytes[16] = "", cycles[16] = "", share[16] = "";
+    if (r->rows > 0 && r->bytes > 0)
+        snprintf(bytes, sizeof bytes, "%.2f", r->bytes / (1 << 20));
+    if (r->rows > 0)
+        snprintf(cycles, sizeof cycles, "%.1f", bench_cycles(r));
+    if (r->one > 0)
+        snprintf(share, sizeof share, "%.2f", bench_share_of_core(r));
+    printf(" %8s %7s %5s", bytes, cycles, share);
+}
+
 static void print_limit(const struct bench_result *r) {
     char bar[16] = "", ratio[16] = "";
     if (r->limit != NULL)
@@ -88,14 +99,23 @@ static void print_limit(const struct bench_result *r) {
 }
 
 static void print_results(const struct bench_results *results) {
-    printf("%-66s %7s %14s %17s  %-15s %6s %5s %-5s  %s\n", "CASE", "THREADS", "TIME", "RATE   ",
-           "AGAINST", "RATIO", "BAR", "", "KERNEL");
+    bool attends = false;
+    int of, unsteady = bench_unsteady(results, &of);
+    printf("%-66s %7s %14s %17s %8s %7s %5s  %-15s %6s %5s %-5s  %s\n", "CASE", "THREADS", "TIME",
+           "RATE   ", "MIB", "CYCLES", "CORE", "AGAINST", "RATIO", "BAR", "", "KERNEL");
     for (int i = 0; i < results->count; i++) {
         const struct bench_result *r = &results->items[i];
         printf("%-66s %7d %11.3f us", r->what, r->threads, r->seconds * 1e6);
         print_rate(r);
+        print_figures(r);
+        attends |= r->rows > 0;
         print_limit(r);
     }
+    if (attends)
+        printf("CYCLES: of a token and kv head; CORE: the share of what one core reads.\n");
+    if (4 * unsteady > of)
+        printf("This machine was not quiet: %d of %d limits varied by more than a tenth.\n",
+               unsteady, of);
 }
 
 /* Absent where there is none. */
@@ -114,6 +134,9 @@ static json_t *json_of_result(const struct bench_result *r) {
     set_positive(object, "against_seconds", r->limit_seconds);
     set_positive(object, "ratio", bench_ratio(r));
     set_positive(object, "bar", r->bar);
+    set_positive(object, "cycles", bench_cycles(r));
+    set_positive(object, "share_of_core", bench_share_of_core(r));
+    set_positive(object, "spread", r->spread);
     return object;
 }
 

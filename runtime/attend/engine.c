@@ -3,13 +3,14 @@
 
 #include <math.h>
 
+#include "../core/cpu.h"
 #include "../core/numbers.h"
 #include "../core/slots.h"
 #include "results.h"
 #include "tiles.h"
 
-/* Places that positions are read from in turn, and least positions of each. */
-enum { STREAMS = 4, LEAST_STREAM = 64 };
+/* Least positions of each of the places that are read from in turn. */
+enum { LEAST_STREAM = 64 };
 
 static struct thread_slots slots_of(const struct attend_view *view) {
     return (struct thread_slots){view->workspace, view->plan->layout.size, view->plan->threads};
@@ -136,9 +137,10 @@ static bool sees_all(const struct kvmill_attend *problem, int64_t first, int64_t
 /* Positions whose order does not matter are read from several places in turn: memory delivers
    more than from one. */
 static int64_t streams_of(const struct kvmill_attend *problem, int64_t first, int64_t count) {
+    int64_t streams = kvmill_memory_streams();
     bool any_order =
         (problem->shape->terms & KVMILL_TERM_BIAS) == 0 && sees_all(problem, first, first + count);
-    return any_order && count >= STREAMS * LEAST_STREAM && count % STREAMS == 0 ? STREAMS : 1;
+    return any_order && count >= streams * LEAST_STREAM && count % streams == 0 ? streams : 1;
 }
 
 /* The first `wanted` slots of a kernel's call for `count` positions, in the order they are read. */
@@ -369,7 +371,8 @@ static void call_kernel(struct work *work, const struct span *span, const struct
         set_addresses(work, 1);
     problem->first = span->first;
     problem->count = span->last - span->first;
-    problem->ahead = follows ? kvmill_min(AHEAD, count / STREAMS * STREAMS) : 0;
+    problem->ahead =
+        follows ? kvmill_min(AHEAD, count / KVMILL_MOST_STREAMS * KVMILL_MOST_STREAMS) : 0;
     problem->end = next->first == last;
     list_slots(work, span->first, problem->count, problem->count, slots);
     list_slots(work, next->first, count, problem->ahead, slots + problem->count);

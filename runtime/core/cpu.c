@@ -52,6 +52,15 @@ static int has_feature(const char *name, size_t length) {
 }
 #endif
 
+/* Prefetchers of Intel's follow several streams better than one; AMD's lose them, and one is a quarter faster. */
+int kvmill_memory_streams(void) {
+#if defined __x86_64__ || defined __i386__
+    return __builtin_cpu_is("amd") ? 1 : KVMILL_MOST_STREAMS;
+#else
+    return KVMILL_MOST_STREAMS;
+#endif
+}
+
 static int has_features(const char *names) {
     while (*names != '\0') {
         size_t length = strcspn(names, ",");

@@ -15,4 +15,8 @@ int kvmill_isa_level(const char *name);
 /* The best rank that may be used: capped by `wanted` (NULL = no wish) and by KVMILL_ISA. */
 kvmill_status kvmill_isa_cap(const char *wanted, int *rank, kvmill_error *error);
 
+/* Places that a long piece of memory is best read from in turn: 1 or KVMILL_MOST_STREAMS. */
+enum { KVMILL_MOST_STREAMS = 4 };
+int kvmill_memory_streams(void);
+
 #endif

@@ -91,6 +91,11 @@ m4_dnl ---- Places ----
 km_define(«load_quad», «
     return _mm256_broadcast_ps((const __m128 *)from);
 »)
+m4_dnl Loads that broadcast need no port for shuffles, which an insertion would.
+km_define(«load_quads», «
+    (void)c, (void)d;
+    return _mm256_blend_ps(_mm256_broadcast_ps((const __m128 *)a), _mm256_broadcast_ps((const __m128 *)b), 0xf0);
+»)
 km_define(«store_quads», «
     _mm_storeu_ps(to, _mm256_castps256_ps128(x));
     _mm_storeu_ps(to + step, _mm256_extractf128_ps(x, 1));

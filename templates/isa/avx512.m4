@@ -77,6 +77,12 @@ m4_dnl ---- Places ----
 km_define(«load_quad», «
     return _mm512_broadcast_f32x4(_mm_loadu_ps(from));
 »)
+km_define(«load_quads», «
+    __m512 x = _mm512_broadcast_f32x4(_mm_loadu_ps(a));
+    x = _mm512_mask_broadcast_f32x4(x, 0x00f0, _mm_loadu_ps(b));
+    x = _mm512_mask_broadcast_f32x4(x, 0x0f00, _mm_loadu_ps(c));
+    return _mm512_mask_broadcast_f32x4(x, 0xf000, _mm_loadu_ps(d));
+»)
 km_define(«store_quads», «
 km_each(«Q», 0, 3, 1, «    _mm_storeu_ps(to + Q * step, _mm512_extractf32x4_ps(x, Q));
 »)»)

@@ -22,6 +22,9 @@ m4_dnl km_load_quarter(FROM) -- a byte for each lane.
 km_define(«load_i8», «
     return km_v(cvtepi32_ps)(km_v(cvtepi8_epi32)(km_load_quarter(from)));
 »)
+km_define(«load_s8», «
+    return (vi)km_v(cvtepi8_epi32)(km_load_quarter(from));
+»)
 km_define(«load_u8», «
     return (vi)km_v(cvtepu8_epi32)(km_load_quarter(from));
 »)

@@ -221,6 +221,29 @@ km_word(«store_quads», «void», «float *to, int64_t step, vf x», «
     for (int q = 0; q < QUADS; q++)
         memcpy(to + q * step, (const char *)&x + 16 * q, 16);
 »)
+m4_dnl load_quads(a, b, c, d) -- four floats from each of as many places as there are quads.
+km_word(«load_quads», «vf», «const void *a, const void *b, const void *c, const void *d», «
+    const void *const from[] = {a, b, c, d};
+    vf x;
+    for (int q = 0; q < QUADS; q++)
+        memcpy((char *)&x + 16 * q, from[q], 16);
+    return x;
+»)
+m4_dnl transpose_quads(x) -- x[i][j] of each quad becomes x[j][i].
+km_word(«transpose_quads», «void», «vf x[4]», «
+    for (int q = 0; q < LANES; q += 4)
+        for (int i = 0; i < 4; i++)
+            for (int j = 0; j < i; j++) {
+                float a = x[i][q + j];
+                x[i][q + j] = x[j][q + i];
+                x[j][q + i] = a;
+            }
+», «
+    vf a = _km_unpack(«x[0]», «x[1]», 0), b = _km_unpack(«x[2]», «x[3]», 0);
+    vf c = _km_unpack(«x[0]», «x[1]», 2), d = _km_unpack(«x[2]», «x[3]», 2);
+    x[0] = _km_low_pairs(«a», «b»), x[1] = _km_high_pairs(«a», «b»);
+    x[2] = _km_low_pairs(«c», «d»), x[3] = _km_high_pairs(«c», «d»);
+»)
 m4_dnl sum_quads(a, b, c, d) -- quad q of the result holds the sums of the quads q of a, b, c and d.
 km_word(«sum_quads», «vf», «vf a, vf b, vf c, vf d», «
     vf y = {0};
@@ -234,9 +257,10 @@ km_word(«sum_quads», «vf», «vf a, vf b, vf c, vf d», «
 », «
     vf ab = _km_unpack(«a», «b», 0) + _km_unpack(«a», «b», 2);
     vf cd = _km_unpack(«c», «d», 0) + _km_unpack(«c», «d», 2);
-    return __builtin_shufflevector(ab, cd, km_lane_list(«m4_eval(L / 4 * 4 + L % 2 + (L % 4 > 1) * km_lanes)»)) +
-           __builtin_shufflevector(ab, cd, km_lane_list(«m4_eval(L / 4 * 4 + L % 2 + 2 + (L % 4 > 1) * km_lanes)»));
+    return _km_low_pairs(«ab», «cd») + _km_high_pairs(«ab», «cd»);
 »)
+m4_define(«_km_low_pairs», «__builtin_shufflevector($1, $2, km_lane_list(«m4_eval(L / 4 * 4 + L % 2 + (L % 4 > 1) * km_lanes)»))»)
+m4_define(«_km_high_pairs», «__builtin_shufflevector($1, $2, km_lane_list(«m4_eval(L / 4 * 4 + L % 2 + 2 + (L % 4 > 1) * km_lanes)»))»)
 m4_define(«_km_unpack», «__builtin_shufflevector($1, $2, km_lane_list(«m4_eval(L / 4 * 4 + $3 + L % 4 / 2 + (L % 2) * km_lanes)»))»)
 
 m4_dnl transpose(x) -- x[i][j] becomes x[j][i].  As vectors: blocks of 1, 2, 4 ... lanes change places with those of the

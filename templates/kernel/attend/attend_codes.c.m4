@@ -70,17 +70,14 @@ km_each(«I», 0, m4_eval($2 - 1), 1, «            store_words(&w->key[$1 + I][
 »)»)
 
 m4_define(«km_whole_words», «m4_eval(km_key_words / km_lanes * km_lanes)»)
-m4_define(«km_take_keys», «km_take_scales(«key»)
-km_inline(«void», «take_keys(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+m4_define(«km_load_keys», «km_load_scales(«key»)
+km_inline(«void», «load_keys(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
 {
-    take_key_scales(p, w, at, n);
+    load_key_scales(p, w, at, n);
     for (int64_t t = 0; t < n; t += LANES) {
         const unsigned char *const *row = w->key_row + t;
         vf x[LANES];
-        for (int64_t i = 0; i < LANES; i++) {
-km_fetch_near(«key», «t + i», 0, km_lines(«key»))m4_dnl
-km_fetch(«keys», «t + i», km_block)m4_dnl
-        }
+km_fetch_near(«key», «t», «LANES»)km_fetch(«key», «t», «LANES»)m4_dnl
         for (int d = 0; d < km_whole_words; d += LANES) {
 _km_key_columns(«d», km_lanes)m4_dnl
         }
@@ -102,7 +99,6 @@ _km_each_sum(«km_each(«I», 0, m4_eval(km_limbs - 1), 1, «        vi s_«»R�
 »)»)m4_dnl
         for (int i = 0; i < km_group_words; i++) {
             int64_t k = g * km_group_words + i;
-km_fetch(«score», «t / m4_eval(km_words * km_lanes) * km_key_words + k», m4_eval(km_block / (km_words * km_lanes) * km_key_words))m4_dnl
 km_each(«V», 0, m4_eval(km_words - 1), 1, «            vi k_«»V = load_words(&w->key[k][t + m4_eval(V * km_lanes)]);
 »)km_each(«H», 0, m4_eval(km_halves - 1), 1, «m4_dnl
 km_each(«V», 0, m4_eval(km_words - 1), 1, «            vi b_«»H«»_«»V = km_if(km_halves == 1, «k_«»V», «k_«»V >> m4_eval(4 * H) & 0x0f0f0f0f»);

@@ -12,25 +12,22 @@ m4_define(«km_set_query», «km_inline(«void», «set_query(struct work *w, in
 »)
 
 m4_dnl _km_columns(DIM, COUNT) -- COUNT elements from DIM on of LANES keys.
-m4_define(«_km_columns», «km_each(«I», 0, m4_eval(km_lanes - 1), 1, «            x[I] = km_take(«key», «row[I]», «t + I», «$1», $2);
+m4_define(«_km_columns», «km_each(«I», 0, m4_eval(km_lanes - 1), 1, «            x[I] = km_load(«key», «row[I]», «t + I», «$1», $2);
 »)m4_dnl
             transpose(x);
 km_each(«I», 0, m4_eval(km_lanes - 1), 1, «            store_f32(w->key[$1 + I] + t, x[I]);
 »)»)
 
-m4_define(«km_take_keys», «km_take_scales(«key»)
-km_inline(«void», «take_keys(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+m4_define(«km_load_keys», «km_load_scales(«key»)
+km_inline(«void», «load_keys(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
 {
     (void)p, (void)at;
-km_if(km_scales(«key») > 0, «    take_key_scales(p, w, at, n);
+km_if(km_scales(«key») > 0, «    load_key_scales(p, w, at, n);
 »)m4_dnl
     for (int64_t t = 0; t < n; t += LANES) {
         const unsigned char *const *row = w->key_row + t;
         vf x[LANES];
-        for (int64_t i = 0; i < LANES; i++) {
-km_fetch_near(«key», «t + i», 0, km_lines(«key»))m4_dnl
-km_fetch(«keys», «t + i», km_block)m4_dnl
-        }
+km_fetch_near(«key», «t», «LANES»)km_fetch(«key», «t», «LANES»)m4_dnl
         for (int d = 0; d < km_key_whole; d += LANES) {
 _km_columns(«d», km_lanes)m4_dnl
         }

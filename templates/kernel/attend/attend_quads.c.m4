@@ -5,7 +5,8 @@ m4_dnl for few query rows, where laying out the keys would cost more than their 
 m4_define(«km_row_vectors», «m4_eval(km_padded_rows * 4 / km_lanes)»)
 m4_dnl A key that needs no conversion is read where it lies.
 m4_define(«km_key_direct», «m4_ifelse(km_key, «f32», «m4_eval(km_key_dim % 4 == 0)», 0)»)
-km_if(km_key_direct, «m4_define(«km_share_score», «0, 450»)»)
+m4_dnl The lines AHEAD are fetched one of each row at a time, if their number divides that of quads.
+m4_define(«km_line_steps», «km_if(km_quad_dims % km_lines(«key») == 0, km_lines(«key»), 1)»)
 m4_define(«km_quad_dims», «m4_eval((km_key_dim + 3) / 4)»)
 
 m4_define(«km_query_and_key», «    float query[km_row_vectors][KEY_PADDED / 4][LANES];
@@ -19,14 +20,13 @@ m4_define(«km_set_query», «km_inline(«void», «set_query(struct work *w, in
 }
 »)
 
-m4_define(«km_score», «km_take_scales(«key»)
+m4_define(«km_score», «km_load_scales(«key»)
 km_inline(«void», «score_positions(struct work *w, int64_t t)»)
 {
 km_if(km_key_direct, «», «    for (int64_t i = 0; i < km_positions; i++) {
         const unsigned char *row = w->key_row[t + i];
-km_fetch_near(«key», «t + i», 0, km_lines(«key»))m4_dnl
-km_fetch(«keys», «t + i», km_block)m4_dnl
-km_each(«D», 0, m4_eval(km_key_dim - 1), km_lanes, «        store_f32(w->key[i] + D, km_take(«key», «row», «t + i», D, m4_eval(km_key_dim - D)));
+km_fetch_near(«key», «t + i», 1)m4_dnl
+km_each(«D», 0, m4_eval(km_key_dim - 1), km_lanes, «        store_f32(w->key[i] + D, km_load(«key», «row», «t + i», D, m4_eval(km_key_dim - D)));
 »)m4_dnl
     }
 »)m4_dnl
@@ -36,14 +36,17 @@ km_if(km_key_direct, «km_each(«T», 0, m4_eval(km_positions - 1), 1, «    con
 »)», «    const float *key = w->key[0];
 »)m4_dnl
     const float *query = &w->query[0][0][0];
-    for (int d = 0; d < km_quad_dims; d++) {
-km_fetch(«score», «t / km_positions * km_quad_dims + d», m4_eval(km_block / km_positions * km_quad_dims))m4_dnl
-km_each(«V», 0, m4_eval(km_row_vectors - 1), 1, «        vf q_«»V = load_f32(query + V * KEY_PADDED * QUADS);
-»)km_each(«T», 0, m4_eval(km_positions - 1), 1, «        vf k_«»T = load_quad(km_if(km_key_direct, «key_«»T + 4 * d», «key + T * KEY_PADDED»));
-km_each(«V», 0, m4_eval(km_row_vectors - 1), 1, «        s_«»T«»_«»V += q_«»V * k_«»T;
-»)»)        query += LANES;
-km_if(km_key_direct, «», «        key += 4;
+    for (int line = 0; line < km_line_steps; line++) {
+km_if(km_line_steps == km_lines(«key»), «km_fetch_line(«key», «t», km_positions, «line»)», «km_fetch(«key», «t», km_positions)»)m4_dnl
+        for (int d = 0; d < m4_eval(km_quad_dims / km_line_steps); d++) {
+km_each(«V», 0, m4_eval(km_row_vectors - 1), 1, «            vf q_«»V = load_f32(query + V * KEY_PADDED * QUADS);
+»)km_each(«T», 0, m4_eval(km_positions - 1), 1, «            vf k_«»T = load_quad(km_if(km_key_direct, «key_«»T», «key + T * KEY_PADDED»));
+km_each(«V», 0, m4_eval(km_row_vectors - 1), 1, «            s_«»T«»_«»V += q_«»V * k_«»T;
+»)»)            query += LANES;
+km_if(km_key_direct, «km_each(«T», 0, m4_eval(km_positions - 1), 1, «            key_«»T += 4;
+»)», «            key += 4;
 »)m4_dnl
+        }
     }
 km_each(«T», 0, m4_eval(km_positions - 1), 4, «km_each(«V», 0, m4_eval(km_row_vectors - 1), 1, «    store_quads(w->score[V * QUADS] + t + T, BLOCK, sum_quads(s_«»T«»_«»V, s_«»m4_eval(T + 1)«»_«»V, s_«»m4_eval(T + 2)«»_«»V, s_«»m4_eval(T + 3)«»_«»V));
 »)»)}
@@ -51,7 +54,7 @@ km_each(«T», 0, m4_eval(km_positions - 1), 4, «km_each(«V», 0, m4_eval(km_r
 km_inline(«void», «score(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t at, int64_t n)»)
 {
     (void)p, (void)r, (void)at;
-km_if(km_scales(«key») > 0, «    take_key_scales(p, w, at, n);
+km_if(km_scales(«key») > 0, «    load_key_scales(p, w, at, n);
 »)m4_dnl
     for (int64_t t = 0; t < n; t += km_positions)
         score_positions(w, t);

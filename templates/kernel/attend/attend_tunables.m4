@@ -5,10 +5,12 @@ km_need_all(«the generator», «km_registers», «km_summing_codes», «km_summ
 m4_dnl Rows come in whole vectors where they share them; quads are one tile.
 m4_define(«km_quads», «m4_ifelse(km_variant, «quads», 1, 0)»)
 m4_define(«km_codes», «m4_ifelse(km_variant, «codes», 1, 0)»)
+m4_define(«km_in_words», «m4_ifelse(km_variant, «words», 1, 0)»)
 m4_define(«km_most_sums», «(km_registers * 3 / 4)»)
+m4_define(«km_most_of», «km_if(($1) > ($2), «m4_eval($1)», «m4_eval($2)»)»)
 m4_define(«km_least», «km_if(($1) < ($2), «m4_eval($1)», «m4_eval($2)»)»)
 
-m4_define(«km_usual_tile», «km_if(km_quads, km_rows, «km_if(km_codes, 4, 6)»)»)
+m4_define(«km_usual_tile», «km_if(km_quads, km_rows, «km_if(km_codes || km_in_words, 4, 6)»)»)
 km_tunable(«tile», «km_least(km_rows, km_usual_tile)», «km_if(km_quads, km_rows, «1, 2, 3, 4, 5, 6, 8, 12»)», «query rows of a register tile»)
 km_limit(«km_tile <= km_rows», «a tile has more rows than the kernel»)
 
@@ -17,7 +19,7 @@ km_limit(«km_tile * km_strip <= km_most_sums || km_strip == 1», «the sums of 
 
 m4_dnl Sums of float16 are over a block: over 64 positions of codes one in some million outputs errs by more than is promised.
 km_tunable(«block», «km_if((km_quads && m4_ifelse(km_key, «f32», 1, 0)) || (km_codes && km_summing_halves), 32, 64)», «16, 32, 64, 128», «positions that are scored, weighed and summed up together»)
-km_limit(«km_if(km_quads || km_codes, 1, «km_block % (km_strip * km_lanes) == 0»)», «a strip is longer than the block»)
+km_limit(«km_if(km_quads || km_codes || km_in_words, 1, «km_block % (km_strip * km_lanes) == 0»)», «a strip is longer than the block»)
 
 km_tunable(«near», 8, «0, 4, 8, 16», «rows ahead that are brought into the first cache»)
 km_tunable(«ahead», 64, «0, 32, 64, 128», «rows ahead that are brought into the second cache»)
@@ -29,13 +31,14 @@ km_limit(«km_if(km_quads, «km_block % km_positions == 0», 1)», «a block is 
 
 m4_dnl km_limbs -- digits of base 256 that queries and weights have among codes: as exact as float32, or fast.
 m4_define(«km_limbs», «m4_ifelse(km_math, «f32», 3, 2)»)
-km_tunable(«words», «km_if(km_codes, 2, 0)», «km_if(km_codes, «1, 2, 4», 0)», «vectors of positions that are multiplied with codes of a query»)
-km_limit(«km_if(km_codes, «km_block % (km_words * km_lanes) == 0», 1)», «a block is no multiple of the positions at a time»)
+km_tunable(«words», «km_if(km_codes || km_in_words, 2, 0)», «km_if(km_codes || km_in_words, «1, 2, 4», 0)», «vectors of positions that are multiplied with codes of a query»)
+km_limit(«km_if(km_codes || km_in_words, «km_block % (km_words * km_lanes) == 0», 1)», «a block is no multiple of the positions at a time»)
+km_limit(«km_if(km_in_words, «km_tile * km_words <= km_most_sums», 1)», «the sums of a tile leave too few registers»)
 km_limit(«km_if(km_codes, «km_tile * km_words * km_limbs <= km_most_sums», 1)», «the digits of a tile leave too few registers»)
 
 m4_dnl 0: as float32, 1: as codes, 2: as float16.
 km_tunable(«summing», «km_if(km_summing_halves, 2, km_summing_codes)», «0«»km_if(km_summing_codes, «, 1»)«»km_if(km_summing_halves, «, 2»)», «values as float32 (0), codes (1), float16 (2)»)
-km_tunable(«direct», «km_value_dim % km_lanes == 0 && km_preset_summing != 1 && (km_rows <= km_preset_tile || m4_ifelse(km_value, «f32», 1, 0))», «0, 1», «values are converted where they are used (1), or before (0)»)
+km_tunable(«direct», «km_value_dim % km_lanes == 0 && km_preset_summing != 1 && (km_rows <= km_preset_tile || km_in_words || m4_ifelse(km_value, «f32», 1, 0))», «0, 1», «values are converted where they are used (1), or before (0)»)
 km_limit(«km_if(km_direct, «(km_value_dim % km_lanes == 0 && km_summing != 1)», 1)», «values cannot be used where they lie»)
 
 km_limit(«km_summing != 2 || !km_codes || km_block <= 32», «sums of float16 over so many positions err too much»)

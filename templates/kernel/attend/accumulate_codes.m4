@@ -1,5 +1,5 @@
 m4_divert(-1)
-m4_dnl attend_values.m4 -- values as integer codes: the weights of a row, times the scales of a group, become
+m4_dnl accumulate_codes.m4 -- values as integer codes: the weights of a row, times the scales of a group, become
 m4_dnl km_limbs unsigned digits of base 256, and sums of products of four positions are exact.
 
 m4_define(«km_value_groups», «km_scales(«value»)»)
@@ -51,18 +51,15 @@ m4_define(«km_set_units», «km_inline(«void», «set_units(struct work *w, in
 }
 »)
 
-m4_define(«km_take_values_as_codes», «km_take_scales(«value»)
+m4_define(«km_load_values_as_codes», «km_load_scales(«value»)
 km_set_sizes
-km_inline(«void», «take_values(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+km_inline(«void», «load_values(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
 {
-    take_value_scales(p, w, at, n);
+    load_value_scales(p, w, at, n);
     set_sizes(w, n);
     for (int64_t t = 0; t < n; t += 4) {
         const unsigned char *const *row = w->value_row + t;
-        for (int64_t i = 0; i < 4; i++) {
-km_fetch_near(«value», «t + i», 0, km_lines(«value»))m4_dnl
-km_fetch(«values», «t + i», km_block)m4_dnl
-        }
+km_fetch_near(«value», «t», 4)km_fetch(«value», «t», 4)m4_dnl
 km_if(km_value_halves == 1, «        for (int d = 0; d < VALUE_DIM; d += LANES)
             store_words(&w->value[t / 4][d], side_by_side(_km_signed(«_km_four(«d»)»)));
 », «        for (int d = 0; d < VALUE_DIM; d += 2 * LANES) {
@@ -89,14 +86,13 @@ km_each(«I», 0, m4_eval(km_limbs - 1), 1, «            store_low_bytes(&w->we
 
 m4_define(«_km_each_value_sum», «km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«V», 0, m4_eval(km_value_strip - 1), 1, «$1»)»)»)
 
-m4_define(«km_gather_codes», «km_split_weights
-km_inline(«void», «gather_strip(struct work *w, int64_t r, int strip, int64_t n)»)
+m4_define(«km_accumulate_codes», «km_split_weights
+km_inline(«void», «accumulate_strip(struct work *w, int64_t r, int strip, int64_t n)»)
 {
     const int v = strip * m4_eval(km_value_strip * km_lanes), g = v / km_group_of(«value»);
 _km_each_value_sum(«km_each(«I», 0, m4_eval(km_limbs - 1), 1, «    vi s_«»R«»_«»V«»_«»I = {0};
 »)»)m4_dnl
     for (int64_t k = 0; k < (n + 3) / 4; k++) {
-km_fetch(«gather», «strip * (BLOCK / 4) + k», m4_eval(km_value_strips * km_block / 4))m4_dnl
 km_each(«V», 0, m4_eval(km_value_strip - 1), 1, «        vi b_«»V = load_words(&w->value[k][v + m4_eval(V * km_lanes)]);
 »)km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«I», 0, m4_eval(km_limbs - 1), 1, «        vi a_«»R«»_«»I = broadcast_words(*(const kvmill_word4 *)&w->weight[R][g][I][4 * k]);
 km_each(«V», 0, m4_eval(km_value_strip - 1), 1, «        s_«»R«»_«»V«»_«»I = add_products(s_«»R«»_«»V«»_«»I, a_«»R«»_«»I, b_«»V);
@@ -106,24 +102,13 @@ _km_each_value_sum(«    float *to_«»R«»_«»V = w->sum[r + R] + v + m4_eval
     store_f32(to_«»R«»_«»V, load_f32(to_«»R«»_«»V) * w->grow[r + R] + (km_number(«s_«»R«»_«»V»)) * (w->value_unit[g][r + R] + w->value_nan[g]));
 »)}
 
-km_inline(«void», «gather(struct work *w, int64_t r, int64_t n)»)
+km_inline(«void», «accumulate(struct work *w, int64_t r, int64_t n)»)
 {
     for (int64_t i = 0; i < TILE; i++)
         split_weights(w, r, i, n);
     for (int strip = 0; strip < km_value_strips; strip++)
-        gather_strip(w, r, strip, n);
+        accumulate_strip(w, r, strip, n);
 }
 »)
 
-m4_dnl Where nibbles are every other element, so are the sums.
-m4_define(«km_set_order», «km_if(km_value_halves == 1, «», «km_if(km_part(«in_turn», km_value), «km_inline(«void», «set_order(float *sum)»)
-{
-    for (int d = 0; d < VALUE_DIM; d += 2 * LANES) {
-        vf even = load_f32(sum + d), odd = load_f32(sum + d + LANES);
-        store_f32(sum + d, __builtin_shufflevector(even, odd, km_lane_list(«m4_eval(L / 2 + L % 2 * km_lanes)»)));
-        store_f32(sum + d + LANES, __builtin_shufflevector(even, odd, km_lane_list(«m4_eval(L / 2 + km_lanes / 2 + L % 2 * km_lanes)»)));
-    }
-}
-»)»)»)
-m4_define(«km_has_order», «km_if(km_value_codes, «km_if(km_value_halves == 2, «km_part(«in_turn», km_value)», 0)», 0)»)
 m4_divert(0)m4_dnl

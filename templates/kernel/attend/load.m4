@@ -1,0 +1,137 @@
+m4_divert(-1)
+m4_dnl load.m4 -- where the rows of a block are, its scales, and its values as floats.
+m4_dnl km_load(SIDE, ROW, T, DIM, COUNT) -- LANES elements of a row of SIDE (key, value) from DIM on, as floats; T is its
+m4_dnl place in the block.
+m4_define(«km_load», «km_codes_of(km_$1, «$2», «$4», $5)km_if(km_scales(«$1»), « * km_spread(«km_factor_at(«scale», «$1», «$3», «$4»)», «$4», km_group_of(«$1»))»)km_if(km_minimums(«$1»), « + km_spread(«km_factor_at(«minimum», «$1», «$3», «$4»)», «$4», km_group_of(«$1»))»)»)
+
+m4_dnl Scales of a block: by group, then position, where a vector has one scale; else by position, then group.
+m4_dnl km_scales(SIDE), km_minimums(SIDE) -- how many of them a row has.
+m4_define(«km_scales», «m4_ifelse(km_part(«scales_of», km_$1), «none», 0, «m4_eval(km_$1_dim / km_group_of(«$1»))»)»)
+m4_define(«km_minimums», «km_if(km_part(«has_minimum», km_$1), «km_scales(«$1»)», 0)»)
+m4_define(«km_group_of», «km_if(_km_in_blocks(«$1»), «km_part(«block», km_$1)», «km_$1_quant_group»)»)
+m4_define(«_km_in_blocks», «km_is_in(km_$1, «blocks»)»)
+m4_define(«km_by_group», «(km_group_of($1) % m4_ifelse($1, «value», «m4_eval(km_lanes * (1 + km_half_values))», km_lanes) == 0 m4_ifdef(«km_$1_by_codes», «|| 1») m4_ifelse($1, «value», «|| km_value_codes»))»)
+m4_dnl km_factor_at(WHAT, SIDE, T, DIM) -- the scale or minimum of an element.
+m4_define(«km_factor_at», «km_if(km_by_group($2), «w->$2_$1[($4) / km_group_of($2)][$3]», «w->$2_$1[$3] + ($4) / km_group_of($2)»)»)
+
+m4_dnl km_spread(SCALES, DIM, GROUP) -- the factor of each lane.
+m4_define(«km_spread», «km_if($3 % km_lanes == 0, «broadcast($1)», «km_if(km_lanes % $3 == 0, «__builtin_shufflevector(load_f32($1), load_f32($1), km_lane_list(«m4_eval(L / $3)»))», «((vf){km_lane_list(«($1)[(($2) + L) / $3 - ($2) / $3]»)})»)»)»)
+
+m4_dnl km_load_scales -- defines load_SIDE_scales (p, w, at, n): the scales of a block as floats.
+m4_define(«km_load_scales», «km_if(km_scales(«$1») == 0, «», «km_if(km_by_group($1), «km_if(km_scales(«$1») % km_lanes == 0 && !_km_in_blocks($1), «_km_scales_turned(«$1»)», «km_if(_km_scale_words(«$1») <= 2 && !_km_in_blocks($1), «_km_scales_in_words(«$1»)», «_km_scales_by_group(«$1»)»)»)», «_km_scales_by_row(«$1»)»)»)»)
+
+m4_define(«_km_scale_type», «km_if(_km_in_blocks(«$1»), «f16», «m4_indir(«km_$1_scale»)»)»)
+m4_define(«_km_scale_c_type», «m4_ifelse(_km_scale_type(«$1»), «f32», «uint32_t», «uint16_t»)»)
+m4_define(«_km_scale_size», «m4_ifelse(_km_scale_type(«$1»), «f32», 4, 2)»)
+m4_define(«_km_scale_row», «km_if(_km_in_blocks(«$1»), «p->$1 + slot_of(p, at + t) * p->$1_stride», «p->$1_scale + slot_of(p, at + t) * p->$1_scale_stride»)»)
+m4_define(«_km_scale_step», «km_if(_km_in_blocks(«$1»), «km_part(«block_bytes», km_$1)», «_km_scale_size(«$1»)»)»)
+
+m4_dnl _km_factors_by_group(WHAT, SIDE, AT) -- load_SIDE_WHATs, which lie AT bytes into each step.
+m4_define(«_km_factors_by_group», «km_inline(«void», «load_$2_$1s(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+{
+    _km_scale_c_type(«$2») raw[km_scales(«$2»)][BLOCK];
+    for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++) {
+        const unsigned char *from = _km_scale_row(«$2»);
+km_each(«G», 0, km_scales(«$2») - 1, 1, «        memcpy(&raw[G][t], from + m4_eval(G * _km_scale_step(«$2») + $3), _km_scale_size(«$2»));
+»)    }
+    for (int g = 0; g < km_scales(«$2»); g++)
+        for (int64_t t = 0; t < n; t += LANES)
+            store_f32(w->$2_$1[g] + t, km_typed(«load», _km_scale_type(«$2»))(raw[g] + t));
+$4}
+»)
+m4_define(«_km_scales_by_group», «km_if(km_minimums(«$1»), «_km_factors_by_group(«minimum», «$1», _km_scale_size(«$1»), «»)
+»)_km_factors_by_group(«scale», «$1», 0, «km_if(km_minimums(«$1»), «    load_$1_minimums(p, w, at, n);
+»)»)»)
+
+m4_dnl All scales of a row are one or two words of 32 bits: those of sixteen rows are taken apart together.
+m4_define(«_km_scale_words», «m4_eval((km_scales(«$1») * _km_scale_size(«$1») + 3) / 4)»)
+m4_define(«_km_scale_of_f32», «(vf)$1»)
+m4_define(«_km_scale_of_f16», «from_halves(__builtin_convertvector($1 >> $2 & 0xffff, halves))»)
+m4_define(«_km_scale_of_bf16», «(vf)($1 >> $2 << 16)»)
+m4_define(«_km_scales_in_words», «km_inline(«void», «load_$1_scales(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+{
+    uint32_t raw[BLOCK * _km_scale_words(«$1»)];
+    for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++)
+        memcpy(&raw[t * _km_scale_words(«$1»)], _km_scale_row(«$1»), m4_eval(km_scales(«$1») * _km_scale_size(«$1»)));
+    for (int64_t t = 0; t < n; t += LANES) {
+        const uint32_t *from = raw + t * _km_scale_words(«$1»);
+        vu word_0 = (vu)load_words((const int32_t *)from);
+km_if(_km_scale_words(«$1») == 2, «        vu more = (vu)load_words((const int32_t *)from + LANES);
+        vu word_1 = __builtin_shufflevector(word_0, more, km_lane_list(«m4_eval(2 * L + 1)»));
+        word_0 = __builtin_shufflevector(word_0, more, km_lane_list(«m4_eval(2 * L)»));
+»)km_each(«G», 0, km_scales(«$1») - 1, 1, «        store_f32(w->$1_scale[G] + t, m4_indir(«_km_scale_of_»_km_scale_type(«$1»), «word_«»m4_eval(G * _km_scale_size(«$1») / 4)», m4_eval(G * _km_scale_size(«$1») % 4 * 8)));
+»)    }
+}
+»)
+
+m4_define(«_km_scales_turned», «km_inline(«void», «load_$1_scales(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+{
+    for (int64_t first = 0; first < n; first += LANES) {
+        for (int g = 0; g < km_scales(«$1»); g += LANES) {
+            vf x[LANES];
+            for (int64_t i = 0; i < LANES; i++) {
+                int64_t t = first + i;
+                x[i] = km_typed(«load», _km_scale_type(«$1»))(_km_scale_row(«$1») + g * _km_scale_size(«$1»));
+            }
+            transpose(x);
+            for (int i = 0; i < LANES; i++)
+                store_f32(w->$1_scale[g + i] + first, x[i]);
+        }
+    }
+}
+»)
+
+m4_define(«_km_scales_by_row», «km_inline(«void», «load_$1_scales(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+{
+    _km_scale_c_type(«$1») raw[BLOCK][km_scales(«$1»)];
+    for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++) {
+        const unsigned char *from = _km_scale_row(«$1»);
+km_if(_km_in_blocks($1), «km_each(«G», 0, km_scales(«$1») - 1, 1, «        memcpy(&raw[t][G], from + m4_eval(G * _km_scale_step(«$1»)), _km_scale_size(«$1»));
+»)», «        memcpy(raw[t], from, sizeof raw[t]);
+»)    }
+    for (int64_t i = 0; i < n * km_scales(«$1»); i += LANES)
+        store_f32(w->$1_scale[0] + i, km_typed(«load», _km_scale_type(«$1»))(raw[0] + i));
+}
+»)
+
+m4_dnl km_find_rows -- defines find_rows: where the rows of a block are, and SPARE of those that come later.
+m4_define(«km_find_rows», «/* Those from row t of the block on; `last` is the last position that there is a slot for.  */
+km_inline(«void», «find_from(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t t, int64_t end, int64_t last)»)
+{
+    for (; t < end; t++) {
+        int64_t slot = p->slot[smaller(at + t, last)];
+        w->key_row[t] = p->key + slot * p->key_stride;
+        w->value_row[t] = p->value + slot * p->value_stride;
+km_fetch_scale(«key»)km_fetch_scale(«value»)m4_dnl
+    }
+}
+
+km_inline(«void», «find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+{
+    int64_t known = 0;
+    if (at > 0 && n == BLOCK) {
+        memmove(w->key_row, w->key_row + BLOCK, SPARE * sizeof *w->key_row);
+        memmove(w->value_row, w->value_row + BLOCK, SPARE * sizeof *w->value_row);
+        known = SPARE;
+    }
+    find_from(p, w, at, known, BLOCK, p->count - 1);
+    find_from(p, w, at, known > BLOCK ? known : BLOCK, FOUND, p->count + p->ahead - 1);
+}
+»)
+
+m4_dnl km_load_values -- defines load_values: the values of a block.
+m4_define(«km_load_values», «km_load_scales(«value»)
+km_inline(«void», «load_values(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+{
+km_if(km_scales(«value») > 0, «    load_value_scales(p, w, at, n);
+»)m4_dnl
+    (void)p, (void)w, (void)at, (void)n;
+km_if(km_direct, «», «    for (int64_t t = 0; t < n; t++) {
+        const unsigned char *row = w->value_row[t];
+km_fetch_near(«value», «t», 1)km_fetch(«value», «t», 1)m4_dnl
+km_each(«V», 0, m4_eval(km_value_vectors - 1), 1, «        store_f32(w->value[t] + m4_eval(V * km_lanes), km_load(«value», «row», «t», m4_eval(V * km_lanes), m4_eval(km_value_dim - V * km_lanes)));
+»)    }
+»)m4_dnl
+}
+»)
+m4_divert(0)m4_dnl

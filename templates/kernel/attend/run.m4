@@ -1,0 +1,102 @@
+m4_divert(-1)
+m4_dnl run.m4 -- a call: begin, block by block, end.
+m4_dnl km_begin -- defines begin: empty sums, and the queries in float32 with all factors of the score.
+m4_define(«km_begin», «km_inline(«void», «begin(const struct kvmill_attend *p, struct work *w)»)
+{
+    vf factor = broadcast(p->scale * log2_e);
+    memset(w->query, 0, sizeof w->query);
+    memset(w->sum, 0, sizeof w->sum);
+    for (int64_t r = 0; r < ALL_ROWS; r++) {
+        w->grow[r] = 1.f;
+        w->total[r] = 0.f;
+        w->largest[r] = -__builtin_inff();
+    }
+    for (int64_t r = 0; r < p->rows; r++) {
+        const unsigned char *query = p->row[r].query;
+        float x[KEY_PADDED];
+        for (int d = 0; d < km_key_whole; d += LANES)
+            store_f32(x + d, km_typed(«load», km_activation)(query + d * km_size(km_activation)) * factor);
+km_if(km_key_whole < km_key_dim, «        store_f32(x + km_key_whole, km_typed(«load_some», km_activation)(query + m4_eval(km_key_whole * km_size(km_activation)), m4_eval(km_key_dim - km_key_whole)) * factor);
+»)m4_dnl
+        set_query(w, r, x);
+        if (p->row[r].sink > -__builtin_inff()) {
+            w->largest[r] = p->row[r].sink * log2_e;
+            w->total[r] = 1.f;
+        }
+    }
+}
+»)
+
+m4_dnl km_end -- defines end: outputs, or partial results.
+m4_define(«km_end», «km_inline(«void», «end(const struct kvmill_attend *p, struct work *w)»)
+{
+    enum { WHOLE = VALUE_DIM / LANES * LANES };
+    for (int64_t r = 0; r < p->rows; r++) {
+        int seen = w->largest[r] > -__builtin_inff() || w->total[r] != w->total[r];
+km_if(km_has_order, «        set_order(w->sum[r]);
+»)m4_dnl
+        vf factor = broadcast(p->partial != NULL ? 1.f : seen ? 1.f / w->total[r] : 0.f);
+        vf empty = broadcast(seen || p->partial != NULL ? 0.f : p->empty);
+        if (p->partial != NULL) {
+            float *to = p->partial + r * (2 + VALUE_DIM);
+            to[0] = w->largest[r] * ln_2;
+            to[1] = w->total[r];
+            memcpy(to + 2, w->sum[r], VALUE_DIM * sizeof *to);
+            continue;
+        }
+        unsigned char *to = p->row[r].output;
+        for (int d = 0; d < WHOLE; d += LANES)
+            km_typed(«store», km_activation)(to + d * km_size(km_activation), load_f32(w->sum[r] + d) * factor + empty);
+km_if(km_value_dim % km_lanes, «        km_typed(«store_some», km_activation)(to + WHOLE * km_size(km_activation), load_f32(w->sum[r] + WHOLE) * factor + empty, VALUE_DIM - WHOLE);
+»)m4_dnl
+    }
+}
+»)
+
+m4_dnl km_attend_run -- defines run.
+m4_define(«km_attend_run», «/* How many of the n positions from `from` on some row of the tile sees; 0 also where all begin later.  */
+km_inline(«int64_t», «seen_by(const struct kvmill_attend *p, int64_t r, int64_t from, int64_t n)»)
+{
+    int64_t first = INT64_MAX, last = 0;
+    for (int64_t i = r; i < smaller(r + TILE, p->rows); i++) {
+        first = smaller(first, p->row[i].first);
+        last = last > p->row[i].last ? last : p->row[i].last;
+    }
+    return first >= from + n || last <= from ? 0 : smaller(n, last - from);
+}
+
+km_inline(«void», «attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+{
+    find_rows(p, w, at, n);
+m4_ifdef(«km_load_keys», «    load_keys(p, w, at, n);
+»)m4_dnl
+    load_values(p, w, at, n);
+    for (int64_t r = 0; r < p->rows; r += TILE) {
+        int64_t seen = seen_by(p, r, p->first + at, n);
+        for (int64_t i = r; i < r + TILE; i++)
+            w->seen[i] = seen;
+        if (seen > 0)
+            score(p, w, r, at, seen);
+    }
+    for (int64_t r = 0; r < p->rows; r += LANES)
+        softmax(p, w, r, p->first + at);
+    for (int64_t r = 0; r < p->rows; r += TILE)
+        if (w->seen[r] > 0)
+            accumulate(w, r, w->seen[r]);
+}
+
+km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
+{
+    const struct kvmill_attend *p = problem;
+    struct work *w = p->workspace;
+    (void)first;
+    (void)last;
+    if (p->begin)
+        begin(p, w);
+    for (int64_t at = 0; at < p->count; at += BLOCK)
+        attend_block(p, w, at, smaller(BLOCK, p->count - at));
+    if (p->end)
+        end(p, w);
+}
+»)
+m4_divert(0)m4_dnl

@@ -1,0 +1,113 @@
+m4_divert(-1)
+m4_dnl softmax.m4 -- scores become weights.
+m4_define(«km_has_cap», «m4_ifelse(km_terms, «cap», 1, km_terms, «capbias», 1, 0)»)
+m4_define(«km_has_bias», «m4_ifelse(km_terms, «bias», 1, km_terms, «capbias», 1, 0)»)
+
+m4_dnl km_across(NAME, TOGETHER) -- defines NAME_of_each: lane i gets NAME of the lanes of x[i], by TOGETHER of y and x[i].  Few are turned one by one.
+m4_define(«km_across», «km_inline(«vf», «$1_of_each(vf x[LANES])»)
+{
+km_if(km_rows * 2 < km_lanes, «    float y[LANES] = {0};
+    for (int i = 0; i < ROWS; i++)
+        y[i] = $1_of(x[i]);
+    return load_f32(y);
+», «    transpose(x);
+    vf y = x[0];
+    for (int i = 1; i < LANES; i++)
+        y = $2;
+    return y;
+»)}
+»)
+
+m4_dnl km_softmax -- defines softmax: the weights in a block that begins at position `from`.
+m4_define(«km_softmax», «m4_dnl
+km_if(km_has_cap, «km_inline(«vf», «capped(vf x, float cap)»)
+{
+    vf t = power_of_2(abs_f32(x) * (-2.f * log2_e / cap)), y = (1.f - t) / (1.f + t) * cap;
+    return choose(x < 0.f, -y, y);
+}
+
+»)m4_dnl
+km_if(km_has_bias, «km_inline(«vf», «load_mask(const unsigned char *from, int64_t count)»)
+{
+    if (count >= LANES)
+        return km_typed(«load», km_activation)(from);
+    return km_typed(«load_some», km_activation)(from, (size_t)count);
+}
+
+/* ALiBi and mask of `count` positions from `position` on.  */
+km_inline(«vf», «bias(const struct kvmill_query_row *row, int64_t position, int64_t count)»)
+{
+    const vi lane = {km_lane_list(«L»)};
+    vi distance = lane + (int32_t)(position - row->origin);
+    vf x = __builtin_convertvector(distance, vf) * row->slope;
+    return row->mask == NULL ? x : x + load_mask(row->mask + position * km_size(km_activation), count);
+}
+
+»)m4_dnl
+/* Adds the terms of row r to its scores and hides what it does not see; the largest of each lane.  */
+km_inline(«vf», «finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)»)
+{
+    const struct kvmill_query_row *row = &p->row[r];
+    int64_t n = w->seen[r], low = row->first - from, high = smaller(row->last - from, n);
+    vf top = broadcast(-__builtin_inff());
+    for (int64_t t = 0; t < n; t += LANES) {
+        vf x = load_f32(w->score[r] + t);
+km_if(km_has_cap, «        if (p->softcap != 0.f)
+            x = capped(x, p->softcap * log2_e);
+»)km_if(km_has_bias, «        x += bias(row, from + t, n - t) * log2_e;
+»)m4_dnl
+        if (low > t || high < t + LANES)
+            x = hide_outside(x, low - t, high - t);
+        store_f32(w->score[r] + t, x);
+        top = max_f32(top, x);
+    }
+    return top;
+}
+
+/* Scores of row r become weights; the sums of each lane.  */
+km_inline(«vf», «exponentials(struct work *w, int64_t r, float base«»km_if(km_value_codes, «, vf top[km_value_groups][LANES]»))»)
+{
+    vf total = broadcast(0.f);
+    for (int64_t t = 0; t < w->seen[r]; t += LANES) {
+        vf x = power_of_2(load_f32(w->score[r] + t) - base);
+        store_f32(w->score[r] + t, x);
+        total += x;
+km_if(km_value_codes, «        for (int g = 0; g < km_value_groups; g++)
+            top[g][r % LANES] = max_f32(x * load_f32(w->value_size[g] + t), top[g][r % LANES]);
+»)m4_dnl
+    }
+    return total;
+}
+
+km_across(«largest», «max_f32(y, x[i])»)
+km_across(«sum», «y + x[i]»)
+km_if(km_value_codes, «km_set_units
+»)m4_dnl
+/* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
+km_inline(«void», «softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)»)
+{
+    int64_t rows = smaller(LANES, p->rows - r);
+    vf x[LANES];
+    for (int64_t i = 0; i < LANES; i++)
+        x[i] = broadcast(-__builtin_inff());
+    for (int64_t i = 0; i < rows; i++)
+        x[i] = finish_scores(p, w, r + i, from);
+    vf before = load_f32(w->largest + r), largest = max_f32(before, largest_of_each(x));
+    vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
+    float bases[LANES];
+km_if(km_value_codes, «    vf top[km_value_groups][LANES] = {{{0}}};
+»)m4_dnl
+    store_f32(bases, base);
+    for (int64_t i = 0; i < rows; i++) {
+        x[i] = exponentials(w, r + i, bases[i]km_if(km_value_codes, «, top»));
+    }
+    for (int64_t i = rows; i < LANES; i++)
+        x[i] = broadcast(0.f);
+    store_f32(w->largest + r, largest);
+    store_f32(w->grow + r, grow);
+    store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
+km_if(km_value_codes, «    set_units(w, r, top);
+»)m4_dnl
+}
+»)
+m4_divert(0)m4_dnl

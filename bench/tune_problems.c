@@ -65,7 +65,7 @@ static const struct tune_kind index_step = {.op = &flow_scene_op,
                                             .step = STEP_INDEX,
                                             .serves = has_scores};
 static const struct tune_kind attend_decode = {
-    .op = &attend_scene_op, .kernel = &decode_words, .rival = rival_read, .which = STREAMS_8};
+    .op = &attend_scene_op, .kernel = &decode_words, .rival = rival_read, .which = READ_BY_8};
 static const struct tune_kind attend_prefill = {
     .op = &attend_scene_op, .kernel = &prefill_words, .rival = rival_add, .in_flops = true};
 static const struct tune_kind onnx_decode = {.op = &onnx_scene_op,

@@ -126,8 +126,9 @@ enum {
     BLOCK = 64,
     NEAR = 8, /* rows ahead that are brought into the first cache */
     AHEAD = 64, /* and into the second */
-    FOUND = BLOCK + (NEAR > LANES ? NEAR : LANES),
-    LISTED = BLOCK + AHEAD > FOUND ? BLOCK + AHEAD : FOUND,
+    PIECE = 8, /* rows of a step that fetches */
+    SPARE = 72,
+    FOUND = BLOCK + SPARE,
 };
 
 struct work {
@@ -135,8 +136,7 @@ struct work {
     float key[KEY_PADDED][BLOCK];
     float sum[ROWS][VALUE_PADDED];
     float score[ROWS][BLOCK]; /* then weights */
-    const unsigned char *key_row[FOUND], *value_row[FOUND]; /* of the block, and a little more */
-    const unsigned char *next[BLOCK * 2]; /* lines of the rows AHEAD */
+    const unsigned char *key_row[FOUND], *value_row[FOUND]; /* of the block, and of those after it */
     int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
     float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
 };
@@ -149,52 +149,76 @@ smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Cache row of position i of the call; behind the last one, the last one again.  */
-INLINED int64_t
-slot_of(const struct kvmill_attend *p, int64_t i)
-{
-    return p->slot[smaller(i, p->count - 1)];
-}
-
-INLINED int64_t
-slot_ahead(const struct kvmill_attend *p, int64_t i)
-{
-    return p->slot[smaller(i, p->count + p->ahead - 1)];
-}
-
 INLINED void
-find_rows(const struct kvmill_attend *p, struct work *w, int64_t at)
+fetch_key_rows(const struct work *w, int64_t first, int64_t count)
 {
-    int64_t slot[LISTED];
-    if (at + LISTED <= p->count)
-        memcpy(slot, p->slot + at, sizeof slot);
-    else
-        for (int64_t t = 0; t < LISTED; t++)
-            slot[t] = t < BLOCK ? slot_of(p, at + t) : slot_ahead(p, at + t);
-    for (int64_t t = 0; t < FOUND; t++) {
-        w->key_row[t] = p->key + slot[t] * p->key_stride;
-        w->value_row[t] = p->value + slot[t] * p->value_stride;
-    }
-    for (int64_t t = 0; t < BLOCK; t++) {
-        const unsigned char *key = p->key + slot[AHEAD + t] * p->key_stride;
-        const unsigned char *value = p->value + slot[AHEAD + t] * p->value_stride;
-        w->next[t] = key;
-        w->next[BLOCK + t] = value;
+    for (int64_t t = first; t < first + count; t++) {
+        const unsigned char *row = w->key_row[t];
+        __builtin_prefetch(row, 0, 2);
     }
 }
 
 INLINED void
-take_keys(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+fetch_value_rows(const struct work *w, int64_t first, int64_t count)
+{
+    for (int64_t t = first; t < first + count; t++) {
+        const unsigned char *row = w->value_row[t];
+        __builtin_prefetch(row, 0, 2);
+    }
+}
+
+INLINED void
+fetch_near_key_rows(const struct work *w, int64_t first, int64_t count)
+{
+    for (int64_t t = first; t < first + count; t++) {
+        const unsigned char *row = w->key_row[t];
+        __builtin_prefetch(row, 0, 3);
+    }
+}
+
+INLINED void
+fetch_near_value_rows(const struct work *w, int64_t first, int64_t count)
+{
+    for (int64_t t = first; t < first + count; t++) {
+        const unsigned char *row = w->value_row[t];
+        __builtin_prefetch(row, 0, 3);
+    }
+}
+
+/* Those from row t of the block on; `last` is the last position that there is a slot for.  */
+INLINED void
+find_from(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t t, int64_t end, int64_t last)
+{
+    for (; t < end; t++) {
+        int64_t slot = p->slot[smaller(at + t, last)];
+        w->key_row[t] = p->key + slot * p->key_stride;
+        w->value_row[t] = p->value + slot * p->value_stride;
+    }
+}
+
+INLINED void
+find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    int64_t known = 0;
+    if (at > 0 && n == BLOCK) {
+        memmove(w->key_row, w->key_row + BLOCK, SPARE * sizeof *w->key_row);
+        memmove(w->value_row, w->value_row + BLOCK, SPARE * sizeof *w->value_row);
+        known = SPARE;
+    }
+    find_from(p, w, at, known, BLOCK, p->count - 1);
+    find_from(p, w, at, known > BLOCK ? known : BLOCK, FOUND, p->count + p->ahead - 1);
+}
+
+INLINED void
+load_keys(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
     (void)p;
     (void)at;
     for (int64_t t = 0; t < n; t += LANES) {
         const unsigned char *const *row = w->key_row + t;
         vf x[LANES];
-        for (int64_t i = 0; i < LANES; i++) {
-            __builtin_prefetch(w->key_row[t + i + NEAR], 0, 3);
-            __builtin_prefetch(w->next[t + i], 0, 2);
-        }
+        fetch_near_key_rows(w, t + NEAR, LANES);
+        fetch_key_rows(w, t + AHEAD, LANES);
         for (int d = 0; d < 8; d += LANES) {
             x[0] = load_f32(row[0] + d * 4);
             x[1] = load_f32(row[1] + d * 4);
@@ -218,7 +242,7 @@ take_keys(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 }
 
 INLINED void
-take_values(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+load_values(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
     (void)p;
     (void)w;
@@ -322,7 +346,7 @@ score(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t at, int6
 }
 
 INLINED void
-gather_strip_1(struct work *w, int64_t r, int64_t v, int64_t n)
+accumulate_strip_1(struct work *w, int64_t r, int64_t v, int64_t n)
 {
     __auto_type s_0_0 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v);
     __auto_type s_1_0 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v);
@@ -330,21 +354,26 @@ gather_strip_1(struct work *w, int64_t r, int64_t v, int64_t n)
     __auto_type s_3_0 = broadcast(w->grow[r + 3]) * load_f32(w->sum[r + 3] + v);
     __auto_type s_4_0 = broadcast(w->grow[r + 4]) * load_f32(w->sum[r + 4] + v);
     __auto_type s_5_0 = broadcast(w->grow[r + 5]) * load_f32(w->sum[r + 5] + v);
-    for (int64_t k = 0; k < n; k++) {
-        __builtin_prefetch(w->value_row[k + NEAR] + v / LANES * 64, 0, 3);
-        __auto_type b_0 = load_f32(w->value_row[k] + v * 4);
-        __auto_type a_0 = broadcast(w->score[r][k]);
-        s_0_0 += a_0 * b_0;
-        __auto_type a_1 = broadcast(w->score[r + 1][k]);
-        s_1_0 += a_1 * b_0;
-        __auto_type a_2 = broadcast(w->score[r + 2][k]);
-        s_2_0 += a_2 * b_0;
-        __auto_type a_3 = broadcast(w->score[r + 3][k]);
-        s_3_0 += a_3 * b_0;
-        __auto_type a_4 = broadcast(w->score[r + 4][k]);
-        s_4_0 += a_4 * b_0;
-        __auto_type a_5 = broadcast(w->score[r + 5][k]);
-        s_5_0 += a_5 * b_0;
+    for (int64_t next = 0; next < n; next += PIECE) {
+        if (r == 0 && v == 0)
+            fetch_near_value_rows(w, next + NEAR, PIECE);
+        if (r == 0)
+            fetch_value_rows(w, next + v / 8 * 8 + AHEAD, 8);
+        for (int64_t k = next, end = smaller(next + PIECE, n); k < end; k++) {
+            __auto_type b_0 = load_f32(w->value_row[k] + v * 4);
+            __auto_type a_0 = broadcast(w->score[r][k]);
+            s_0_0 += a_0 * b_0;
+            __auto_type a_1 = broadcast(w->score[r + 1][k]);
+            s_1_0 += a_1 * b_0;
+            __auto_type a_2 = broadcast(w->score[r + 2][k]);
+            s_2_0 += a_2 * b_0;
+            __auto_type a_3 = broadcast(w->score[r + 3][k]);
+            s_3_0 += a_3 * b_0;
+            __auto_type a_4 = broadcast(w->score[r + 4][k]);
+            s_4_0 += a_4 * b_0;
+            __auto_type a_5 = broadcast(w->score[r + 5][k]);
+            s_5_0 += a_5 * b_0;
+        }
     }
     store_f32(w->sum[r] + v, s_0_0);
     store_f32(w->sum[r + 1] + v, s_1_0);
@@ -355,9 +384,9 @@ gather_strip_1(struct work *w, int64_t r, int64_t v, int64_t n)
 }
 
 INLINED void
-gather(struct work *w, int64_t r, int64_t n)
+accumulate(struct work *w, int64_t r, int64_t n)
 {
-    gather_strip_1(w, r, 0, n);
+    accumulate_strip_1(w, r, 0, n);
 }
 
 /* Adds the terms of row r to its scores and hides what it does not see; the largest of each lane.  */
@@ -412,7 +441,7 @@ sum_of_each(vf x[LANES])
 
 /* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
 INLINED void
-weigh(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
+softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
 {
     int64_t rows = smaller(LANES, p->rows - r);
     vf x[LANES];
@@ -500,9 +529,9 @@ seen_by(const struct kvmill_attend *p, int64_t r, int64_t from, int64_t n)
 INLINED void
 attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
-    find_rows(p, w, at);
-    take_keys(p, w, at, n);
-    take_values(p, w, at, n);
+    find_rows(p, w, at, n);
+    load_keys(p, w, at, n);
+    load_values(p, w, at, n);
     for (int64_t r = 0; r < p->rows; r += TILE) {
         int64_t seen = seen_by(p, r, p->first + at, n);
         for (int64_t i = r; i < r + TILE; i++)
@@ -511,10 +540,10 @@ attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t 
             score(p, w, r, at, seen);
     }
     for (int64_t r = 0; r < p->rows; r += LANES)
-        weigh(p, w, r, p->first + at);
+        softmax(p, w, r, p->first + at);
     for (int64_t r = 0; r < p->rows; r += TILE)
         if (w->seen[r] > 0)
-            gather(w, r, w->seen[r]);
+            accumulate(w, r, w->seen[r]);
 }
 
 __attribute__((target("avx2,fma,f16c")))

@@ -268,8 +268,9 @@ enum {
     BLOCK = 64,
     NEAR = 8, /* rows ahead that are brought into the first cache */
     AHEAD = 64, /* and into the second */
-    FOUND = BLOCK + (NEAR > LANES ? NEAR : LANES),
-    LISTED = BLOCK + AHEAD > FOUND ? BLOCK + AHEAD : FOUND,
+    PIECE = 8, /* rows of a step that fetches */
+    SPARE = 72,
+    FOUND = BLOCK + SPARE,
 };
 
 struct work {
@@ -285,8 +286,7 @@ struct work {
     float value_nan[1]; /* 0, or NaN where a scale of the block is none */
     int has_signs; /* a scale of the block is negative */
     float value_unit[1][ALL_ROWS], per_value_unit[1][ALL_ROWS]; /* of a weight's last digit */
-    const unsigned char *key_row[FOUND], *value_row[FOUND]; /* of the block, and a little more */
-    const unsigned char *next[BLOCK * 2]; /* lines of the rows AHEAD */
+    const unsigned char *key_row[FOUND], *value_row[FOUND]; /* of the block, and of those after it */
     float key_scale[1][BLOCK];
     float value_scale[1][BLOCK];
     int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
@@ -301,42 +301,75 @@ smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Cache row of position i of the call; behind the last one, the last one again.  */
+/* Cache row of position i of the call; after the last one, the last one again.  */
 INLINED int64_t
 slot_of(const struct kvmill_attend *p, int64_t i)
 {
     return p->slot[smaller(i, p->count - 1)];
 }
 
-INLINED int64_t
-slot_ahead(const struct kvmill_attend *p, int64_t i)
-{
-    return p->slot[smaller(i, p->count + p->ahead - 1)];
-}
-
 INLINED void
-find_rows(const struct kvmill_attend *p, struct work *w, int64_t at)
+fetch_key_rows(const struct work *w, int64_t first, int64_t count)
 {
-    int64_t slot[LISTED];
-    if (at + LISTED <= p->count)
-        memcpy(slot, p->slot + at, sizeof slot);
-    else
-        for (int64_t t = 0; t < LISTED; t++)
-            slot[t] = t < BLOCK ? slot_of(p, at + t) : slot_ahead(p, at + t);
-    for (int64_t t = 0; t < FOUND; t++) {
-        w->key_row[t] = p->key + slot[t] * p->key_stride;
-        w->value_row[t] = p->value + slot[t] * p->value_stride;
-    }
-    for (int64_t t = 0; t < BLOCK; t++) {
-        const unsigned char *key = p->key + slot[AHEAD + t] * p->key_stride;
-        const unsigned char *value = p->value + slot[AHEAD + t] * p->value_stride;
-        w->next[t] = key;
-        w->next[BLOCK + t] = value;
+    for (int64_t t = first; t < first + count; t++) {
+        const unsigned char *row = w->key_row[t];
+        __builtin_prefetch(row, 0, 2);
     }
 }
 
 INLINED void
-take_key_scales(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+fetch_value_rows(const struct work *w, int64_t first, int64_t count)
+{
+    for (int64_t t = first; t < first + count; t++) {
+        const unsigned char *row = w->value_row[t];
+        __builtin_prefetch(row, 0, 2);
+    }
+}
+
+INLINED void
+fetch_near_key_rows(const struct work *w, int64_t first, int64_t count)
+{
+    for (int64_t t = first; t < first + count; t++) {
+        const unsigned char *row = w->key_row[t];
+        __builtin_prefetch(row, 0, 3);
+    }
+}
+
+INLINED void
+fetch_near_value_rows(const struct work *w, int64_t first, int64_t count)
+{
+    for (int64_t t = first; t < first + count; t++) {
+        const unsigned char *row = w->value_row[t];
+        __builtin_prefetch(row, 0, 3);
+    }
+}
+
+/* Those from row t of the block on; `last` is the last position that there is a slot for.  */
+INLINED void
+find_from(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t t, int64_t end, int64_t last)
+{
+    for (; t < end; t++) {
+        int64_t slot = p->slot[smaller(at + t, last)];
+        w->key_row[t] = p->key + slot * p->key_stride;
+        w->value_row[t] = p->value + slot * p->value_stride;
+    }
+}
+
+INLINED void
+find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    int64_t known = 0;
+    if (at > 0 && n == BLOCK) {
+        memmove(w->key_row, w->key_row + BLOCK, SPARE * sizeof *w->key_row);
+        memmove(w->value_row, w->value_row + BLOCK, SPARE * sizeof *w->value_row);
+        known = SPARE;
+    }
+    find_from(p, w, at, known, BLOCK, p->count - 1);
+    find_from(p, w, at, known > BLOCK ? known : BLOCK, FOUND, p->count + p->ahead - 1);
+}
+
+INLINED void
+load_key_scales(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
     uint16_t raw[1][BLOCK];
     for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++) {
@@ -349,16 +382,14 @@ take_key_scales(const struct kvmill_attend *p, struct work *w, int64_t at, int64
 }
 
 INLINED void
-take_keys(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+load_keys(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
-    take_key_scales(p, w, at, n);
+    load_key_scales(p, w, at, n);
     for (int64_t t = 0; t < n; t += LANES) {
         const unsigned char *const *row = w->key_row + t;
         vf x[LANES];
-        for (int64_t i = 0; i < LANES; i++) {
-            __builtin_prefetch(w->key_row[t + i + NEAR], 0, 3);
-            if (t + i < 25) __builtin_prefetch(w->next[t + i], 0, 2);
-        }
+        fetch_near_key_rows(w, t + NEAR, LANES);
+        fetch_key_rows(w, t + AHEAD, LANES);
         for (int d = 0; d < 0; d += LANES) {
             x[0] = (vf)load_four(row[0] + d / 8 * 34 + 2, row[0] + d / 8 * 34 + 18, row[0] + d / 8 * 34 + 36,
                                  row[0] + d / 8 * 34 + 52);
@@ -441,7 +472,7 @@ take_keys(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 }
 
 INLINED void
-take_value_scales(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+load_value_scales(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
     uint16_t raw[1][BLOCK];
     for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++) {
@@ -471,16 +502,14 @@ set_sizes(struct work *w, int64_t n)
 }
 
 INLINED void
-take_values(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+load_values(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
-    take_value_scales(p, w, at, n);
+    load_value_scales(p, w, at, n);
     set_sizes(w, n);
     for (int64_t t = 0; t < n; t += 4) {
         const unsigned char *const *row = w->value_row + t;
-        for (int64_t i = 0; i < 4; i++) {
-            __builtin_prefetch(w->value_row[t + i + NEAR], 0, 3);
-            if (t + i < 26) __builtin_prefetch(w->next[70 + (t + i)], 0, 2);
-        }
+        fetch_near_value_rows(w, t + NEAR, 4);
+        fetch_value_rows(w, t + AHEAD, 4);
         for (int d = 0; d < VALUE_DIM; d += 2 * LANES) {
             vi x = load_four(row[0] + d / 32 * 18 + 2, row[1] + d / 32 * 18 + 2, row[2] + d / 32 * 18 + 2,
                              row[3] + d / 32 * 18 + 2) ^ 0;
@@ -503,8 +532,6 @@ score_strip(struct work *w, int64_t r, int64_t t)
         vi s_0_1_1 = (vi){0} + w->offset[r][1][g];
         for (int i = 0; i < 8; i++) {
             int64_t k = g * 8 + i;
-            __builtin_prefetch(w->next[25 + (t / 32 * 8 + k) * 2], 0, 2);
-            __builtin_prefetch(w->next[25 + (t / 32 * 8 + k) * 2 + 1], 0, 2);
             vi k_0 = load_words(&w->key[k][t]);
             vi k_1 = load_words(&w->key[k][t + 16]);
             vi b_0_0 = k_0;
@@ -550,7 +577,7 @@ split_weights(struct work *w, int64_t r, int64_t i, int64_t n)
 }
 
 INLINED void
-gather_strip(struct work *w, int64_t r, int strip, int64_t n)
+accumulate_strip(struct work *w, int64_t r, int strip, int64_t n)
 {
     const int v = strip * 32, g = v / 32;
     vi s_0_0_0 = {0};
@@ -558,8 +585,6 @@ gather_strip(struct work *w, int64_t r, int strip, int64_t n)
     vi s_0_1_0 = {0};
     vi s_0_1_1 = {0};
     for (int64_t k = 0; k < (n + 3) / 4; k++) {
-        __builtin_prefetch(w->next[96 + (strip * (BLOCK / 4) + k) * 2], 0, 2);
-        __builtin_prefetch(w->next[96 + (strip * (BLOCK / 4) + k) * 2 + 1], 0, 2);
         vi b_0 = load_words(&w->value[k][v]);
         vi b_1 = load_words(&w->value[k][v + 16]);
         vi a_0_0 = broadcast_words(*(const kvmill_word4 *)&w->weight[0][g][0][4 * k]);
@@ -580,12 +605,12 @@ gather_strip(struct work *w, int64_t r, int strip, int64_t n)
 }
 
 INLINED void
-gather(struct work *w, int64_t r, int64_t n)
+accumulate(struct work *w, int64_t r, int64_t n)
 {
     for (int64_t i = 0; i < TILE; i++)
         split_weights(w, r, i, n);
     for (int strip = 0; strip < 1; strip++)
-        gather_strip(w, r, strip, n);
+        accumulate_strip(w, r, strip, n);
 }
 
 /* Adds the terms of row r to its scores and hides what it does not see; the largest of each lane.  */
@@ -651,7 +676,7 @@ set_units(struct work *w, int64_t r, vf top[1][LANES])
 
 /* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
 INLINED void
-weigh(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
+softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
 {
     int64_t rows = smaller(LANES, p->rows - r);
     vf x[LANES];
@@ -666,19 +691,6 @@ weigh(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
     store_f32(bases, base);
     for (int64_t i = 0; i < rows; i++) {
         x[i] = exponentials(w, r + i, bases[i], top);
-        __builtin_prefetch(w->next[57 + (r + i) * 13], 0, 2);
-        __builtin_prefetch(w->next[57 + (r + i) * 13 + 1], 0, 2);
-        __builtin_prefetch(w->next[57 + (r + i) * 13 + 2], 0, 2);
-        __builtin_prefetch(w->next[57 + (r + i) * 13 + 3], 0, 2);
-        __builtin_prefetch(w->next[57 + (r + i) * 13 + 4], 0, 2);
-        __builtin_prefetch(w->next[57 + (r + i) * 13 + 5], 0, 2);
-        __builtin_prefetch(w->next[57 + (r + i) * 13 + 6], 0, 2);
-        __builtin_prefetch(w->next[57 + (r + i) * 13 + 7], 0, 2);
-        __builtin_prefetch(w->next[57 + (r + i) * 13 + 8], 0, 2);
-        __builtin_prefetch(w->next[57 + (r + i) * 13 + 9], 0, 2);
-        __builtin_prefetch(w->next[57 + (r + i) * 13 + 10], 0, 2);
-        __builtin_prefetch(w->next[57 + (r + i) * 13 + 11], 0, 2);
-        __builtin_prefetch(w->next[57 + (r + i) * 13 + 12], 0, 2);
     }
     for (int64_t i = rows; i < LANES; i++)
         x[i] = broadcast(0.f);
@@ -786,9 +798,9 @@ seen_by(const struct kvmill_attend *p, int64_t r, int64_t from, int64_t n)
 INLINED void
 attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
-    find_rows(p, w, at);
-    take_keys(p, w, at, n);
-    take_values(p, w, at, n);
+    find_rows(p, w, at, n);
+    load_keys(p, w, at, n);
+    load_values(p, w, at, n);
     for (int64_t r = 0; r < p->rows; r += TILE) {
         int64_t seen = seen_by(p, r, p->first + at, n);
         for (int64_t i = r; i < r + TILE; i++)
@@ -797,10 +809,10 @@ attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t 
             score(p, w, r, at, seen);
     }
     for (int64_t r = 0; r < p->rows; r += LANES)
-        weigh(p, w, r, p->first + at);
+        softmax(p, w, r, p->first + at);
     for (int64_t r = 0; r < p->rows; r += TILE)
         if (w->seen[r] > 0)
-            gather(w, r, w->seen[r]);
+            accumulate(w, r, w->seen[r]);
 }
 
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))

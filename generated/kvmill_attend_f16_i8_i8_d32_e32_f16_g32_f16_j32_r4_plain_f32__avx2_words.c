@@ -1,0 +1,874 @@
+/* Attend: scores in float32 from integer codes, positions in the lanes.
+   Generated; to reproduce:
+   kvmill explain --source kvmill_attend_f16_i8_i8_d32_e32_f16_g32_f16_j32_r4_plain_f32__avx2_words */
+#include <immintrin.h>
+#include "kvmill_kernel.h"
+
+enum { LANES = 8 };
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+
+#define INLINED \
+    static inline __attribute__((always_inline, \
+                                 target("avx2,fma,f16c")))
+
+INLINED vi
+load_words(const int32_t *from)
+{
+    return *(const vi_any *)from;
+}
+
+INLINED vf
+from_halves(halves h)
+{
+    return _mm256_cvtph_ps((__m128i)h);
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
+}
+
+INLINED vf
+load_quads(const void *a, const void *b, const void *c, const void *d)
+{
+    (void)c;
+    (void)d;
+    return _mm256_blend_ps(_mm256_broadcast_ps((const __m128 *)a), _mm256_broadcast_ps((const __m128 *)b), 0xf0);
+}
+
+INLINED void
+transpose_quads(vf x[4])
+{
+    vf a = __builtin_shufflevector(x[0], x[1], 0, 8, 1, 9, 4, 12, 5, 13), b =
+        __builtin_shufflevector(x[2], x[3], 0, 8, 1, 9, 4, 12, 5, 13);
+    vf c = __builtin_shufflevector(x[0], x[1], 2, 10, 3, 11, 6, 14, 7, 15), d =
+        __builtin_shufflevector(x[2], x[3], 2, 10, 3, 11, 6, 14, 7, 15);
+    x[0] = __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13), x[1] =
+        __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
+    x[2] = __builtin_shufflevector(c, d, 0, 1, 8, 9, 4, 5, 12, 13), x[3] =
+        __builtin_shufflevector(c, d, 2, 3, 10, 11, 6, 7, 14, 15);
+}
+
+INLINED vf
+broadcast(float x)
+{
+    return (vf){x, x, x, x, x, x, x, x};
+}
+
+INLINED vf
+load_f32(const void *from)
+{
+    return *(const vf_any *)from;
+}
+
+INLINED vf
+load_i8(const void *from)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)from)));
+}
+
+INLINED vf
+choose(vi mask, vf a, vf b)
+{
+    return (vf)((mask & (vi)a) | (~mask & (vi)b));
+}
+
+INLINED vf
+hide_outside(vf x, int64_t low, int64_t high)
+{
+    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
+    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
+    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
+}
+
+INLINED vf
+max_f32(vf a, vf b)
+{
+    return _mm256_max_ps(a, b);
+}
+
+INLINED vf
+fraction_of(vf x)
+{
+    x = max_f32(broadcast(-150.f), x);
+    return x - _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+INLINED vf
+times_power(vf x, vf n)
+{
+    __m256i exponent = _mm256_cvtps_epi32(n);
+    __m256 power = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(exponent, _mm256_set1_epi32(127)), 23));
+    __m256 gone = _mm256_cmp_ps(n, _mm256_set1_ps(-125.f), _CMP_LT_OQ);
+    return _mm256_andnot_ps(gone, _mm256_mul_ps(x, power));
+}
+
+INLINED vf
+power_of_2(vf x)
+{
+    vf f = fraction_of(x);
+    vf y = broadcast(0.0001534581201f);
+    y = y * f + 0.001339993122f;
+    y = y * f + 0.009618488957f;
+    y = y * f + 0.05550328777f;
+    y = y * f + 0.2402264689f;
+    y = y * f + 0.6931472057f;
+    y = y * f + 1.0f;
+    return times_power(y, x - f);
+}
+
+INLINED void
+transpose(vf x[LANES])
+{
+    vf y[8];
+    y[0] = _mm256_unpacklo_ps(x[0], x[1]);
+    y[1] = _mm256_unpackhi_ps(x[0], x[1]);
+    y[2] = _mm256_unpacklo_ps(x[2], x[3]);
+    y[3] = _mm256_unpackhi_ps(x[2], x[3]);
+    y[4] = _mm256_unpacklo_ps(x[4], x[5]);
+    y[5] = _mm256_unpackhi_ps(x[4], x[5]);
+    y[6] = _mm256_unpacklo_ps(x[6], x[7]);
+    y[7] = _mm256_unpackhi_ps(x[6], x[7]);
+    x[0] = _mm256_shuffle_ps(y[0], y[2], 0x44);
+    x[1] = _mm256_shuffle_ps(y[0], y[2], 0xee);
+    x[2] = _mm256_shuffle_ps(y[1], y[3], 0x44);
+    x[3] = _mm256_shuffle_ps(y[1], y[3], 0xee);
+    x[4] = _mm256_shuffle_ps(y[4], y[6], 0x44);
+    x[5] = _mm256_shuffle_ps(y[4], y[6], 0xee);
+    x[6] = _mm256_shuffle_ps(y[5], y[7], 0x44);
+    x[7] = _mm256_shuffle_ps(y[5], y[7], 0xee);
+    y[0] = _mm256_permute2f128_ps(x[0], x[4], 0x20);
+    y[4] = _mm256_permute2f128_ps(x[0], x[4], 0x31);
+    y[1] = _mm256_permute2f128_ps(x[1], x[5], 0x20);
+    y[5] = _mm256_permute2f128_ps(x[1], x[5], 0x31);
+    y[2] = _mm256_permute2f128_ps(x[2], x[6], 0x20);
+    y[6] = _mm256_permute2f128_ps(x[2], x[6], 0x31);
+    y[3] = _mm256_permute2f128_ps(x[3], x[7], 0x20);
+    y[7] = _mm256_permute2f128_ps(x[3], x[7], 0x31);
+    for (int i = 0; i < 8; i++)
+        x[i] = y[i];
+}
+
+INLINED vf
+load_f16(const void *from)
+{
+    halves h;
+    memcpy(&h, from, sizeof h);
+    return from_halves(h);
+}
+
+INLINED halves
+to_halves(vf x)
+{
+    return (halves)_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+}
+
+INLINED void
+store_f16(void *to, vf x)
+{
+    halves h = to_halves(x);
+    memcpy(to, &h, sizeof h);
+}
+
+enum {
+    KEY_DIM = 32,
+    KEY_PADDED = 32,
+    VALUE_DIM = 32,
+    VALUE_PADDED = 32,
+    ROWS = 4,
+    ALL_ROWS = 8,
+    TILE = 4,
+    STRIP = 16,
+    BLOCK = 64,
+    NEAR = 8, /* rows ahead that are brought into the first cache */
+    AHEAD = 64, /* and into the second */
+    PIECE = 8, /* rows of a step that fetches */
+    SPARE = 72,
+    FOUND = BLOCK + SPARE,
+};
+
+struct work {
+    int32_t key[KEY_DIM / 4][BLOCK];
+    float query[ROWS][KEY_DIM]; /* in the order of codes */
+    float sum[ROWS][VALUE_PADDED];
+    float score[ROWS][BLOCK]; /* then weights */
+    float weight[1][TILE][BLOCK]; /* times scales */
+    const unsigned char *key_row[FOUND], *value_row[FOUND]; /* of the block, and of those after it */
+    float key_scale[1][BLOCK];
+    float value_scale[1][BLOCK];
+    int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
+    float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
+};
+
+static const float log2_e = 1.44269504f, ln_2 = 0.693147181f;
+
+INLINED int64_t
+smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Cache row of position i of the call; after the last one, the last one again.  */
+INLINED int64_t
+slot_of(const struct kvmill_attend *p, int64_t i)
+{
+    return p->slot[smaller(i, p->count - 1)];
+}
+
+INLINED void
+fetch_key_rows(const struct work *w, int64_t first, int64_t count)
+{
+    for (int64_t t = first; t < first + count; t++) {
+        const unsigned char *row = w->key_row[t];
+        __builtin_prefetch(row, 0, 2);
+    }
+}
+
+INLINED void
+fetch_value_rows(const struct work *w, int64_t first, int64_t count)
+{
+    for (int64_t t = first; t < first + count; t++) {
+        const unsigned char *row = w->value_row[t];
+        __builtin_prefetch(row, 0, 2);
+    }
+}
+
+INLINED void
+fetch_near_key_rows(const struct work *w, int64_t first, int64_t count)
+{
+    for (int64_t t = first; t < first + count; t++) {
+        const unsigned char *row = w->key_row[t];
+        __builtin_prefetch(row, 0, 3);
+    }
+}
+
+INLINED void
+fetch_near_value_rows(const struct work *w, int64_t first, int64_t count)
+{
+    for (int64_t t = first; t < first + count; t++) {
+        const unsigned char *row = w->value_row[t];
+        __builtin_prefetch(row, 0, 3);
+    }
+}
+
+/* Those from row t of the block on; `last` is the last position that there is a slot for.  */
+INLINED void
+find_from(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t t, int64_t end, int64_t last)
+{
+    for (; t < end; t++) {
+        int64_t slot = p->slot[smaller(at + t, last)];
+        w->key_row[t] = p->key + slot * p->key_stride;
+        w->value_row[t] = p->value + slot * p->value_stride;
+        __builtin_prefetch(p->key_scale + slot * p->key_scale_stride, 0, 3);
+        __builtin_prefetch(p->value_scale + slot * p->value_scale_stride, 0, 3);
+    }
+}
+
+INLINED void
+find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    int64_t known = 0;
+    if (at > 0 && n == BLOCK) {
+        memmove(w->key_row, w->key_row + BLOCK, SPARE * sizeof *w->key_row);
+        memmove(w->value_row, w->value_row + BLOCK, SPARE * sizeof *w->value_row);
+        known = SPARE;
+    }
+    find_from(p, w, at, known, BLOCK, p->count - 1);
+    find_from(p, w, at, known > BLOCK ? known : BLOCK, FOUND, p->count + p->ahead - 1);
+}
+
+INLINED void
+load_key_scales(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    uint32_t raw[BLOCK];
+    for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++)
+        memcpy(&raw[t], p->key_scale + slot_of(p, at + t) * p->key_scale_stride, 2);
+    for (int64_t t = 0; t < n; t += LANES) {
+        const uint32_t *from = raw + t;
+        vu word_0 = (vu)load_words((const int32_t *)from);
+        store_f32(w->key_scale[0] + t, from_halves(__builtin_convertvector(word_0 >> 0 & 0xffff, halves)));
+    }
+}
+
+/* Four words from byte `from` on of LANES rows, with positions in the lanes.  */
+INLINED void
+load_columns(const unsigned char *const *row, int64_t from, int32_t (*to)[BLOCK], int64_t t)
+{
+    vf x[4];
+    for (int i = 0; i < 4; i++)
+        x[i] = load_quads(row[i] + from, row[(i + 4) % LANES] + from, row[(i + 8) % LANES] + from,
+                          row[(i + 12) % LANES] + from);
+    transpose_quads(x);
+    for (int i = 0; i < 4; i++)
+        store_f32(&to[i][t], x[i]);
+}
+
+INLINED void
+load_keys(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    load_key_scales(p, w, at, n);
+    for (int64_t t = 0; t < n; t += LANES) {
+        const unsigned char *row[LANES]; /* stores of words do not change these */
+        memcpy(row, w->key_row + t, sizeof row);
+        fetch_near_key_rows(w, t + NEAR, LANES);
+        load_columns(row, 0, w->key, t);
+        load_columns(row, 16, w->key + 4, t);
+    }
+}
+
+INLINED void
+load_value_scales(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    uint32_t raw[BLOCK];
+    for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++)
+        memcpy(&raw[t], p->value_scale + slot_of(p, at + t) * p->value_scale_stride, 2);
+    for (int64_t t = 0; t < n; t += LANES) {
+        const uint32_t *from = raw + t;
+        vu word_0 = (vu)load_words((const int32_t *)from);
+        store_f32(w->value_scale[0] + t, from_halves(__builtin_convertvector(word_0 >> 0 & 0xffff, halves)));
+    }
+}
+
+INLINED void
+load_values(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    load_value_scales(p, w, at, n);
+}
+
+INLINED void
+score_strip(struct work *w, int64_t r, int64_t t)
+{
+    vf total[TILE][2] = {{{0}}};
+    for (int g = 0; g < 1; g++) {
+        vf s_0_0 = {0};
+        vf s_0_1 = {0};
+        vf s_1_0 = {0};
+        vf s_1_1 = {0};
+        vf s_2_0 = {0};
+        vf s_2_1 = {0};
+        vf s_3_0 = {0};
+        vf s_3_1 = {0};
+        for (int64_t k = g * 8; k < (g + 1) * 8; k += 4) {
+            fetch_key_rows(w, t + k / 4 * 8 + AHEAD, 8);
+            vi k_0_0 = load_words(&w->key[k][t]);
+            vi k_0_1 = load_words(&w->key[k][t + 8]);
+            vf b_0_0_0 = __builtin_convertvector((k_0_0 << 24) >> 24, vf);
+            vf b_0_0_1 = __builtin_convertvector((k_0_1 << 24) >> 24, vf);
+            vf a_0_0_0 = broadcast(w->query[r][k * 4]);
+            s_0_0 += a_0_0_0 * b_0_0_0;
+            s_0_1 += a_0_0_0 * b_0_0_1;
+            vf a_0_0_1 = broadcast(w->query[r + 1][k * 4]);
+            s_1_0 += a_0_0_1 * b_0_0_0;
+            s_1_1 += a_0_0_1 * b_0_0_1;
+            vf a_0_0_2 = broadcast(w->query[r + 2][k * 4]);
+            s_2_0 += a_0_0_2 * b_0_0_0;
+            s_2_1 += a_0_0_2 * b_0_0_1;
+            vf a_0_0_3 = broadcast(w->query[r + 3][k * 4]);
+            s_3_0 += a_0_0_3 * b_0_0_0;
+            s_3_1 += a_0_0_3 * b_0_0_1;
+            vf b_0_1_0 = __builtin_convertvector((k_0_0 << 16) >> 24, vf);
+            vf b_0_1_1 = __builtin_convertvector((k_0_1 << 16) >> 24, vf);
+            vf a_0_1_0 = broadcast(w->query[r][k * 4 + 1]);
+            s_0_0 += a_0_1_0 * b_0_1_0;
+            s_0_1 += a_0_1_0 * b_0_1_1;
+            vf a_0_1_1 = broadcast(w->query[r + 1][k * 4 + 1]);
+            s_1_0 += a_0_1_1 * b_0_1_0;
+            s_1_1 += a_0_1_1 * b_0_1_1;
+            vf a_0_1_2 = broadcast(w->query[r + 2][k * 4 + 1]);
+            s_2_0 += a_0_1_2 * b_0_1_0;
+            s_2_1 += a_0_1_2 * b_0_1_1;
+            vf a_0_1_3 = broadcast(w->query[r + 3][k * 4 + 1]);
+            s_3_0 += a_0_1_3 * b_0_1_0;
+            s_3_1 += a_0_1_3 * b_0_1_1;
+            vf b_0_2_0 = __builtin_convertvector((k_0_0 << 8) >> 24, vf);
+            vf b_0_2_1 = __builtin_convertvector((k_0_1 << 8) >> 24, vf);
+            vf a_0_2_0 = broadcast(w->query[r][k * 4 + 2]);
+            s_0_0 += a_0_2_0 * b_0_2_0;
+            s_0_1 += a_0_2_0 * b_0_2_1;
+            vf a_0_2_1 = broadcast(w->query[r + 1][k * 4 + 2]);
+            s_1_0 += a_0_2_1 * b_0_2_0;
+            s_1_1 += a_0_2_1 * b_0_2_1;
+            vf a_0_2_2 = broadcast(w->query[r + 2][k * 4 + 2]);
+            s_2_0 += a_0_2_2 * b_0_2_0;
+            s_2_1 += a_0_2_2 * b_0_2_1;
+            vf a_0_2_3 = broadcast(w->query[r + 3][k * 4 + 2]);
+            s_3_0 += a_0_2_3 * b_0_2_0;
+            s_3_1 += a_0_2_3 * b_0_2_1;
+            vf b_0_3_0 = __builtin_convertvector(k_0_0 >> 24, vf);
+            vf b_0_3_1 = __builtin_convertvector(k_0_1 >> 24, vf);
+            vf a_0_3_0 = broadcast(w->query[r][k * 4 + 3]);
+            s_0_0 += a_0_3_0 * b_0_3_0;
+            s_0_1 += a_0_3_0 * b_0_3_1;
+            vf a_0_3_1 = broadcast(w->query[r + 1][k * 4 + 3]);
+            s_1_0 += a_0_3_1 * b_0_3_0;
+            s_1_1 += a_0_3_1 * b_0_3_1;
+            vf a_0_3_2 = broadcast(w->query[r + 2][k * 4 + 3]);
+            s_2_0 += a_0_3_2 * b_0_3_0;
+            s_2_1 += a_0_3_2 * b_0_3_1;
+            vf a_0_3_3 = broadcast(w->query[r + 3][k * 4 + 3]);
+            s_3_0 += a_0_3_3 * b_0_3_0;
+            s_3_1 += a_0_3_3 * b_0_3_1;
+            vi k_1_0 = load_words(&w->key[k + 1][t]);
+            vi k_1_1 = load_words(&w->key[k + 1][t + 8]);
+            vf b_1_0_0 = __builtin_convertvector((k_1_0 << 24) >> 24, vf);
+            vf b_1_0_1 = __builtin_convertvector((k_1_1 << 24) >> 24, vf);
+            vf a_1_0_0 = broadcast(w->query[r][(k + 1) * 4]);
+            s_0_0 += a_1_0_0 * b_1_0_0;
+            s_0_1 += a_1_0_0 * b_1_0_1;
+            vf a_1_0_1 = broadcast(w->query[r + 1][(k + 1) * 4]);
+            s_1_0 += a_1_0_1 * b_1_0_0;
+            s_1_1 += a_1_0_1 * b_1_0_1;
+            vf a_1_0_2 = broadcast(w->query[r + 2][(k + 1) * 4]);
+            s_2_0 += a_1_0_2 * b_1_0_0;
+            s_2_1 += a_1_0_2 * b_1_0_1;
+            vf a_1_0_3 = broadcast(w->query[r + 3][(k + 1) * 4]);
+            s_3_0 += a_1_0_3 * b_1_0_0;
+            s_3_1 += a_1_0_3 * b_1_0_1;
+            vf b_1_1_0 = __builtin_convertvector((k_1_0 << 16) >> 24, vf);
+            vf b_1_1_1 = __builtin_convertvector((k_1_1 << 16) >> 24, vf);
+            vf a_1_1_0 = broadcast(w->query[r][(k + 1) * 4 + 1]);
+            s_0_0 += a_1_1_0 * b_1_1_0;
+            s_0_1 += a_1_1_0 * b_1_1_1;
+            vf a_1_1_1 = broadcast(w->query[r + 1][(k + 1) * 4 + 1]);
+            s_1_0 += a_1_1_1 * b_1_1_0;
+            s_1_1 += a_1_1_1 * b_1_1_1;
+            vf a_1_1_2 = broadcast(w->query[r + 2][(k + 1) * 4 + 1]);
+            s_2_0 += a_1_1_2 * b_1_1_0;
+            s_2_1 += a_1_1_2 * b_1_1_1;
+            vf a_1_1_3 = broadcast(w->query[r + 3][(k + 1) * 4 + 1]);
+            s_3_0 += a_1_1_3 * b_1_1_0;
+            s_3_1 += a_1_1_3 * b_1_1_1;
+            vf b_1_2_0 = __builtin_convertvector((k_1_0 << 8) >> 24, vf);
+            vf b_1_2_1 = __builtin_convertvector((k_1_1 << 8) >> 24, vf);
+            vf a_1_2_0 = broadcast(w->query[r][(k + 1) * 4 + 2]);
+            s_0_0 += a_1_2_0 * b_1_2_0;
+            s_0_1 += a_1_2_0 * b_1_2_1;
+            vf a_1_2_1 = broadcast(w->query[r + 1][(k + 1) * 4 + 2]);
+            s_1_0 += a_1_2_1 * b_1_2_0;
+            s_1_1 += a_1_2_1 * b_1_2_1;
+            vf a_1_2_2 = broadcast(w->query[r + 2][(k + 1) * 4 + 2]);
+            s_2_0 += a_1_2_2 * b_1_2_0;
+            s_2_1 += a_1_2_2 * b_1_2_1;
+            vf a_1_2_3 = broadcast(w->query[r + 3][(k + 1) * 4 + 2]);
+            s_3_0 += a_1_2_3 * b_1_2_0;
+            s_3_1 += a_1_2_3 * b_1_2_1;
+            vf b_1_3_0 = __builtin_convertvector(k_1_0 >> 24, vf);
+            vf b_1_3_1 = __builtin_convertvector(k_1_1 >> 24, vf);
+            vf a_1_3_0 = broadcast(w->query[r][(k + 1) * 4 + 3]);
+            s_0_0 += a_1_3_0 * b_1_3_0;
+            s_0_1 += a_1_3_0 * b_1_3_1;
+            vf a_1_3_1 = broadcast(w->query[r + 1][(k + 1) * 4 + 3]);
+            s_1_0 += a_1_3_1 * b_1_3_0;
+            s_1_1 += a_1_3_1 * b_1_3_1;
+            vf a_1_3_2 = broadcast(w->query[r + 2][(k + 1) * 4 + 3]);
+            s_2_0 += a_1_3_2 * b_1_3_0;
+            s_2_1 += a_1_3_2 * b_1_3_1;
+            vf a_1_3_3 = broadcast(w->query[r + 3][(k + 1) * 4 + 3]);
+            s_3_0 += a_1_3_3 * b_1_3_0;
+            s_3_1 += a_1_3_3 * b_1_3_1;
+            vi k_2_0 = load_words(&w->key[k + 2][t]);
+            vi k_2_1 = load_words(&w->key[k + 2][t + 8]);
+            vf b_2_0_0 = __builtin_convertvector((k_2_0 << 24) >> 24, vf);
+            vf b_2_0_1 = __builtin_convertvector((k_2_1 << 24) >> 24, vf);
+            vf a_2_0_0 = broadcast(w->query[r][(k + 2) * 4]);
+            s_0_0 += a_2_0_0 * b_2_0_0;
+            s_0_1 += a_2_0_0 * b_2_0_1;
+            vf a_2_0_1 = broadcast(w->query[r + 1][(k + 2) * 4]);
+            s_1_0 += a_2_0_1 * b_2_0_0;
+            s_1_1 += a_2_0_1 * b_2_0_1;
+            vf a_2_0_2 = broadcast(w->query[r + 2][(k + 2) * 4]);
+            s_2_0 += a_2_0_2 * b_2_0_0;
+            s_2_1 += a_2_0_2 * b_2_0_1;
+            vf a_2_0_3 = broadcast(w->query[r + 3][(k + 2) * 4]);
+            s_3_0 += a_2_0_3 * b_2_0_0;
+            s_3_1 += a_2_0_3 * b_2_0_1;
+            vf b_2_1_0 = __builtin_convertvector((k_2_0 << 16) >> 24, vf);
+            vf b_2_1_1 = __builtin_convertvector((k_2_1 << 16) >> 24, vf);
+            vf a_2_1_0 = broadcast(w->query[r][(k + 2) * 4 + 1]);
+            s_0_0 += a_2_1_0 * b_2_1_0;
+            s_0_1 += a_2_1_0 * b_2_1_1;
+            vf a_2_1_1 = broadcast(w->query[r + 1][(k + 2) * 4 + 1]);
+            s_1_0 += a_2_1_1 * b_2_1_0;
+            s_1_1 += a_2_1_1 * b_2_1_1;
+            vf a_2_1_2 = broadcast(w->query[r + 2][(k + 2) * 4 + 1]);
+            s_2_0 += a_2_1_2 * b_2_1_0;
+            s_2_1 += a_2_1_2 * b_2_1_1;
+            vf a_2_1_3 = broadcast(w->query[r + 3][(k + 2) * 4 + 1]);
+            s_3_0 += a_2_1_3 * b_2_1_0;
+            s_3_1 += a_2_1_3 * b_2_1_1;
+            vf b_2_2_0 = __builtin_convertvector((k_2_0 << 8) >> 24, vf);
+            vf b_2_2_1 = __builtin_convertvector((k_2_1 << 8) >> 24, vf);
+            vf a_2_2_0 = broadcast(w->query[r][(k + 2) * 4 + 2]);
+            s_0_0 += a_2_2_0 * b_2_2_0;
+            s_0_1 += a_2_2_0 * b_2_2_1;
+            vf a_2_2_1 = broadcast(w->query[r + 1][(k + 2) * 4 + 2]);
+            s_1_0 += a_2_2_1 * b_2_2_0;
+            s_1_1 += a_2_2_1 * b_2_2_1;
+            vf a_2_2_2 = broadcast(w->query[r + 2][(k + 2) * 4 + 2]);
+            s_2_0 += a_2_2_2 * b_2_2_0;
+            s_2_1 += a_2_2_2 * b_2_2_1;
+            vf a_2_2_3 = broadcast(w->query[r + 3][(k + 2) * 4 + 2]);
+            s_3_0 += a_2_2_3 * b_2_2_0;
+            s_3_1 += a_2_2_3 * b_2_2_1;
+            vf b_2_3_0 = __builtin_convertvector(k_2_0 >> 24, vf);
+            vf b_2_3_1 = __builtin_convertvector(k_2_1 >> 24, vf);
+            vf a_2_3_0 = broadcast(w->query[r][(k + 2) * 4 + 3]);
+            s_0_0 += a_2_3_0 * b_2_3_0;
+            s_0_1 += a_2_3_0 * b_2_3_1;
+            vf a_2_3_1 = broadcast(w->query[r + 1][(k + 2) * 4 + 3]);
+            s_1_0 += a_2_3_1 * b_2_3_0;
+            s_1_1 += a_2_3_1 * b_2_3_1;
+            vf a_2_3_2 = broadcast(w->query[r + 2][(k + 2) * 4 + 3]);
+            s_2_0 += a_2_3_2 * b_2_3_0;
+            s_2_1 += a_2_3_2 * b_2_3_1;
+            vf a_2_3_3 = broadcast(w->query[r + 3][(k + 2) * 4 + 3]);
+            s_3_0 += a_2_3_3 * b_2_3_0;
+            s_3_1 += a_2_3_3 * b_2_3_1;
+            vi k_3_0 = load_words(&w->key[k + 3][t]);
+            vi k_3_1 = load_words(&w->key[k + 3][t + 8]);
+            vf b_3_0_0 = __builtin_convertvector((k_3_0 << 24) >> 24, vf);
+            vf b_3_0_1 = __builtin_convertvector((k_3_1 << 24) >> 24, vf);
+            vf a_3_0_0 = broadcast(w->query[r][(k + 3) * 4]);
+            s_0_0 += a_3_0_0 * b_3_0_0;
+            s_0_1 += a_3_0_0 * b_3_0_1;
+            vf a_3_0_1 = broadcast(w->query[r + 1][(k + 3) * 4]);
+            s_1_0 += a_3_0_1 * b_3_0_0;
+            s_1_1 += a_3_0_1 * b_3_0_1;
+            vf a_3_0_2 = broadcast(w->query[r + 2][(k + 3) * 4]);
+            s_2_0 += a_3_0_2 * b_3_0_0;
+            s_2_1 += a_3_0_2 * b_3_0_1;
+            vf a_3_0_3 = broadcast(w->query[r + 3][(k + 3) * 4]);
+            s_3_0 += a_3_0_3 * b_3_0_0;
+            s_3_1 += a_3_0_3 * b_3_0_1;
+            vf b_3_1_0 = __builtin_convertvector((k_3_0 << 16) >> 24, vf);
+            vf b_3_1_1 = __builtin_convertvector((k_3_1 << 16) >> 24, vf);
+            vf a_3_1_0 = broadcast(w->query[r][(k + 3) * 4 + 1]);
+            s_0_0 += a_3_1_0 * b_3_1_0;
+            s_0_1 += a_3_1_0 * b_3_1_1;
+            vf a_3_1_1 = broadcast(w->query[r + 1][(k + 3) * 4 + 1]);
+            s_1_0 += a_3_1_1 * b_3_1_0;
+            s_1_1 += a_3_1_1 * b_3_1_1;
+            vf a_3_1_2 = broadcast(w->query[r + 2][(k + 3) * 4 + 1]);
+            s_2_0 += a_3_1_2 * b_3_1_0;
+            s_2_1 += a_3_1_2 * b_3_1_1;
+            vf a_3_1_3 = broadcast(w->query[r + 3][(k + 3) * 4 + 1]);
+            s_3_0 += a_3_1_3 * b_3_1_0;
+            s_3_1 += a_3_1_3 * b_3_1_1;
+            vf b_3_2_0 = __builtin_convertvector((k_3_0 << 8) >> 24, vf);
+            vf b_3_2_1 = __builtin_convertvector((k_3_1 << 8) >> 24, vf);
+            vf a_3_2_0 = broadcast(w->query[r][(k + 3) * 4 + 2]);
+            s_0_0 += a_3_2_0 * b_3_2_0;
+            s_0_1 += a_3_2_0 * b_3_2_1;
+            vf a_3_2_1 = broadcast(w->query[r + 1][(k + 3) * 4 + 2]);
+            s_1_0 += a_3_2_1 * b_3_2_0;
+            s_1_1 += a_3_2_1 * b_3_2_1;
+            vf a_3_2_2 = broadcast(w->query[r + 2][(k + 3) * 4 + 2]);
+            s_2_0 += a_3_2_2 * b_3_2_0;
+            s_2_1 += a_3_2_2 * b_3_2_1;
+            vf a_3_2_3 = broadcast(w->query[r + 3][(k + 3) * 4 + 2]);
+            s_3_0 += a_3_2_3 * b_3_2_0;
+            s_3_1 += a_3_2_3 * b_3_2_1;
+            vf b_3_3_0 = __builtin_convertvector(k_3_0 >> 24, vf);
+            vf b_3_3_1 = __builtin_convertvector(k_3_1 >> 24, vf);
+            vf a_3_3_0 = broadcast(w->query[r][(k + 3) * 4 + 3]);
+            s_0_0 += a_3_3_0 * b_3_3_0;
+            s_0_1 += a_3_3_0 * b_3_3_1;
+            vf a_3_3_1 = broadcast(w->query[r + 1][(k + 3) * 4 + 3]);
+            s_1_0 += a_3_3_1 * b_3_3_0;
+            s_1_1 += a_3_3_1 * b_3_3_1;
+            vf a_3_3_2 = broadcast(w->query[r + 2][(k + 3) * 4 + 3]);
+            s_2_0 += a_3_3_2 * b_3_3_0;
+            s_2_1 += a_3_3_2 * b_3_3_1;
+            vf a_3_3_3 = broadcast(w->query[r + 3][(k + 3) * 4 + 3]);
+            s_3_0 += a_3_3_3 * b_3_3_0;
+            s_3_1 += a_3_3_3 * b_3_3_1;
+        }
+        total[0][0] += s_0_0 * load_f32(w->key_scale[g] + t);
+        total[0][1] += s_0_1 * load_f32(w->key_scale[g] + t + 8);
+        total[1][0] += s_1_0 * load_f32(w->key_scale[g] + t);
+        total[1][1] += s_1_1 * load_f32(w->key_scale[g] + t + 8);
+        total[2][0] += s_2_0 * load_f32(w->key_scale[g] + t);
+        total[2][1] += s_2_1 * load_f32(w->key_scale[g] + t + 8);
+        total[3][0] += s_3_0 * load_f32(w->key_scale[g] + t);
+        total[3][1] += s_3_1 * load_f32(w->key_scale[g] + t + 8);
+    }
+    store_f32(w->score[r] + t, total[0][0]);
+    store_f32(w->score[r] + t + 8, total[0][1]);
+    store_f32(w->score[r + 1] + t, total[1][0]);
+    store_f32(w->score[r + 1] + t + 8, total[1][1]);
+    store_f32(w->score[r + 2] + t, total[2][0]);
+    store_f32(w->score[r + 2] + t + 8, total[2][1]);
+    store_f32(w->score[r + 3] + t, total[3][0]);
+    store_f32(w->score[r + 3] + t + 8, total[3][1]);
+}
+
+INLINED void
+score(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t at, int64_t n)
+{
+    (void)p;
+    (void)at;
+    for (int64_t t = 0; t < n; t += 16)
+        score_strip(w, r, t);
+}
+
+/* The weights of a tile, times the scales of each group.  */
+INLINED void
+scale_weights(struct work *w, int64_t r, int64_t n)
+{
+    for (int g = 0; g < 1; g++)
+        for (int64_t i = 0; i < TILE; i++)
+            for (int64_t t = 0; t < n; t += LANES)
+                store_f32(w->weight[g][i] + t, load_f32(w->score[r + i] + t) * load_f32(w->value_scale[g] + t));
+}
+
+INLINED void
+accumulate_strip_2(struct work *w, int64_t r, int64_t v, int64_t n)
+{
+    __auto_type s_0_0 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v);
+    __auto_type s_0_1 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v + 8);
+    __auto_type s_1_0 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v);
+    __auto_type s_1_1 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v + 8);
+    __auto_type s_2_0 = broadcast(w->grow[r + 2]) * load_f32(w->sum[r + 2] + v);
+    __auto_type s_2_1 = broadcast(w->grow[r + 2]) * load_f32(w->sum[r + 2] + v + 8);
+    __auto_type s_3_0 = broadcast(w->grow[r + 3]) * load_f32(w->sum[r + 3] + v);
+    __auto_type s_3_1 = broadcast(w->grow[r + 3]) * load_f32(w->sum[r + 3] + v + 8);
+    for (int64_t next = 0; next < n; next += PIECE) {
+        if (r == 0 && v == 0)
+            fetch_near_value_rows(w, next + NEAR, PIECE);
+        if (r == 0)
+            fetch_value_rows(w, next + v / 16 * 4 + AHEAD, 4);
+        for (int64_t k = next, end = smaller(next + PIECE, n); k < end; k++) {
+            __auto_type b_0 = load_i8(w->value_row[k] + v);
+            __auto_type b_1 = load_i8(w->value_row[k] + (v + 8));
+            __auto_type a_0 = broadcast(w->weight[v / 32][0][k]);
+            s_0_0 += a_0 * b_0;
+            s_0_1 += a_0 * b_1;
+            __auto_type a_1 = broadcast(w->weight[v / 32][1][k]);
+            s_1_0 += a_1 * b_0;
+            s_1_1 += a_1 * b_1;
+            __auto_type a_2 = broadcast(w->weight[v / 32][2][k]);
+            s_2_0 += a_2 * b_0;
+            s_2_1 += a_2 * b_1;
+            __auto_type a_3 = broadcast(w->weight[v / 32][3][k]);
+            s_3_0 += a_3 * b_0;
+            s_3_1 += a_3 * b_1;
+        }
+    }
+    store_f32(w->sum[r] + v, s_0_0);
+    store_f32(w->sum[r] + v + 8, s_0_1);
+    store_f32(w->sum[r + 1] + v, s_1_0);
+    store_f32(w->sum[r + 1] + v + 8, s_1_1);
+    store_f32(w->sum[r + 2] + v, s_2_0);
+    store_f32(w->sum[r + 2] + v + 8, s_2_1);
+    store_f32(w->sum[r + 3] + v, s_3_0);
+    store_f32(w->sum[r + 3] + v + 8, s_3_1);
+}
+
+INLINED void
+accumulate(struct work *w, int64_t r, int64_t n)
+{
+    scale_weights(w, r, n);
+    for (int64_t v = 0; v < 32; v += STRIP)
+        accumulate_strip_2(w, r, v, n);
+}
+
+/* Adds the terms of row r to its scores and hides what it does not see; the largest of each lane.  */
+INLINED vf
+finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
+{
+    const struct kvmill_query_row *row = &p->row[r];
+    int64_t n = w->seen[r], low = row->first - from, high = smaller(row->last - from, n);
+    vf top = broadcast(-__builtin_inff());
+    for (int64_t t = 0; t < n; t += LANES) {
+        vf x = load_f32(w->score[r] + t);
+        if (low > t || high < t + LANES)
+            x = hide_outside(x, low - t, high - t);
+        store_f32(w->score[r] + t, x);
+        top = max_f32(top, x);
+    }
+    return top;
+}
+
+/* Scores of row r become weights; the sums of each lane.  */
+INLINED vf
+exponentials(struct work *w, int64_t r, float base)
+{
+    vf total = broadcast(0.f);
+    for (int64_t t = 0; t < w->seen[r]; t += LANES) {
+        vf x = power_of_2(load_f32(w->score[r] + t) - base);
+        store_f32(w->score[r] + t, x);
+        total += x;
+    }
+    return total;
+}
+
+INLINED vf
+largest_of_each(vf x[LANES])
+{
+    transpose(x);
+    vf y = x[0];
+    for (int i = 1; i < LANES; i++)
+        y = max_f32(y, x[i]);
+    return y;
+}
+
+INLINED vf
+sum_of_each(vf x[LANES])
+{
+    transpose(x);
+    vf y = x[0];
+    for (int i = 1; i < LANES; i++)
+        y = y + x[i];
+    return y;
+}
+
+/* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
+INLINED void
+softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
+{
+    int64_t rows = smaller(LANES, p->rows - r);
+    vf x[LANES];
+    for (int64_t i = 0; i < LANES; i++)
+        x[i] = broadcast(-__builtin_inff());
+    for (int64_t i = 0; i < rows; i++)
+        x[i] = finish_scores(p, w, r + i, from);
+    vf before = load_f32(w->largest + r), largest = max_f32(before, largest_of_each(x));
+    vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
+    float bases[LANES];
+    store_f32(bases, base);
+    for (int64_t i = 0; i < rows; i++) {
+        x[i] = exponentials(w, r + i, bases[i]);
+    }
+    for (int64_t i = rows; i < LANES; i++)
+        x[i] = broadcast(0.f);
+    store_f32(w->largest + r, largest);
+    store_f32(w->grow + r, grow);
+    store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
+}
+
+INLINED void
+set_query(struct work *w, int64_t r, const float *x)
+{
+    for (int i = 0; i < KEY_DIM; i++)
+        w->query[r][i] = x[i];
+}
+
+INLINED void
+begin(const struct kvmill_attend *p, struct work *w)
+{
+    vf factor = broadcast(p->scale * log2_e);
+    memset(w->query, 0, sizeof w->query);
+    memset(w->sum, 0, sizeof w->sum);
+    for (int64_t r = 0; r < ALL_ROWS; r++) {
+        w->grow[r] = 1.f;
+        w->total[r] = 0.f;
+        w->largest[r] = -__builtin_inff();
+    }
+    for (int64_t r = 0; r < p->rows; r++) {
+        const unsigned char *query = p->row[r].query;
+        float x[KEY_PADDED];
+        for (int d = 0; d < 32; d += LANES)
+            store_f32(x + d, load_f16(query + d * 2) * factor);
+        set_query(w, r, x);
+        if (p->row[r].sink > -__builtin_inff()) {
+            w->largest[r] = p->row[r].sink * log2_e;
+            w->total[r] = 1.f;
+        }
+    }
+}
+
+INLINED void
+end(const struct kvmill_attend *p, struct work *w)
+{
+    enum { WHOLE = VALUE_DIM / LANES * LANES };
+    for (int64_t r = 0; r < p->rows; r++) {
+        int seen = w->largest[r] > -__builtin_inff() || w->total[r] != w->total[r];
+        vf factor = broadcast(p->partial != NULL ? 1.f : seen ? 1.f / w->total[r] : 0.f);
+        vf empty = broadcast(seen || p->partial != NULL ? 0.f : p->empty);
+        if (p->partial != NULL) {
+            float *to = p->partial + r * (2 + VALUE_DIM);
+            to[0] = w->largest[r] * ln_2;
+            to[1] = w->total[r];
+            memcpy(to + 2, w->sum[r], VALUE_DIM * sizeof *to);
+            continue;
+        }
+        unsigned char *to = p->row[r].output;
+        for (int d = 0; d < WHOLE; d += LANES)
+            store_f16(to + d * 2, load_f32(w->sum[r] + d) * factor + empty);
+    }
+}
+
+/* How many of the n positions from `from` on some row of the tile sees; 0 also where all begin later.  */
+INLINED int64_t
+seen_by(const struct kvmill_attend *p, int64_t r, int64_t from, int64_t n)
+{
+    int64_t first = INT64_MAX, last = 0;
+    for (int64_t i = r; i < smaller(r + TILE, p->rows); i++) {
+        first = smaller(first, p->row[i].first);
+        last = last > p->row[i].last ? last : p->row[i].last;
+    }
+    return first >= from + n || last <= from ? 0 : smaller(n, last - from);
+}
+
+INLINED void
+attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    find_rows(p, w, at, n);
+    load_keys(p, w, at, n);
+    load_values(p, w, at, n);
+    for (int64_t r = 0; r < p->rows; r += TILE) {
+        int64_t seen = seen_by(p, r, p->first + at, n);
+        for (int64_t i = r; i < r + TILE; i++)
+            w->seen[i] = seen;
+        if (seen > 0)
+            score(p, w, r, at, seen);
+    }
+    for (int64_t r = 0; r < p->rows; r += LANES)
+        softmax(p, w, r, p->first + at);
+    for (int64_t r = 0; r < p->rows; r += TILE)
+        if (w->seen[r] > 0)
+            accumulate(w, r, w->seen[r]);
+}
+
+__attribute__((target("avx2,fma,f16c")))
+static void
+run(const void *problem, int64_t first, int64_t last)
+{
+    const struct kvmill_attend *p = problem;
+    struct work *w = p->workspace;
+    (void)first;
+    (void)last;
+    if (p->begin)
+        begin(p, w);
+    for (int64_t at = 0; at < p->count; at += BLOCK)
+        attend_block(p, w, at, smaller(BLOCK, p->count - at));
+    if (p->end)
+        end(p, w);
+}
+
+static const struct kvmill_attend_shape shape = {
+    .activation = KVMILL_F16,
+    .key = {KVMILL_I8, 32, KVMILL_F16, 32},
+    .value = {KVMILL_I8, 32, KVMILL_F16, 32},
+    .rows = 4,
+    .math = KVMILL_MATH_F32,
+    .terms = 0,
+    .workspace = sizeof(struct work),
+};
+
+const struct kvmill_kernel kvmill_attend_f16_i8_i8_d32_e32_f16_g32_f16_j32_r4_plain_f32__avx2_words = {
+    .abi = KVMILL_KERNEL_ABI,
+    .family = KVMILL_ATTEND,
+    .symbol = "kvmill_attend_f16_i8_i8_d32_e32_f16_g32_f16_j32_r4_plain_f32__avx2_words",
+    .isa = "avx2",
+    .shape = &shape,
+    .whole_batch = 0,
+    .run = run,
+};

@@ -31,9 +31,23 @@ kvmill_status kvmill_refuse_shape(const char *name, const DLTensor *tensor, int 
                        kvmill_shape_words(tensor, &have), kvmill_shape_words(&wanted, &want), more);
 }
 
+kvmill_status kvmill_check_readable(const char *name, const DLTensor *tensor, kvmill_error *error) {
+    enum { MOST_LISTED = 64 };
+    if (tensor->ndim < 0 || tensor->ndim > MOST_LISTED)
+        return kvmill_fail(error, KVMILL_E_SHAPE, "%s has rank %d; accepted: 0 to %d", name,
+                           tensor->ndim, (int)MOST_LISTED);
+    if (tensor->shape == NULL && tensor->ndim > 0)
+        return kvmill_fail(error, KVMILL_E_NULL, "the shape of %s is NULL; it has rank %d", name,
+                           tensor->ndim);
+    return KVMILL_OK;
+}
+
 kvmill_status kvmill_check_dims(const char *name, const DLTensor *tensor, int64_t least,
                                 kvmill_error *error) {
     struct kvmill_shape_text words;
+    kvmill_status status = kvmill_check_readable(name, tensor, error);
+    if (status != KVMILL_OK)
+        return status;
     int64_t most = kvmill_dtype_most(tensor->dtype), count = kvmill_element_count(tensor);
     for (int d = 0; d < tensor->ndim; d++)
         if (tensor->shape[d] < least)

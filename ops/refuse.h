@@ -21,7 +21,13 @@ kvmill_status kvmill_refuse_type_code(const char *name, DLDataType type, const c
 kvmill_status kvmill_refuse_shape(const char *name, const DLTensor *tensor, int rank,
                                   const int64_t *dims, const char *more, kvmill_error *error);
 
-/* dim D of NAME is DIM; accepted: 0 or more, or dynamic
+/* NAME has rank RANK; accepted: 0 to 64
+   the shape of NAME is NULL; it has rank RANK
+   Before anything looks at a dim or a stride. */
+kvmill_status kvmill_check_readable(const char *name, const DLTensor *tensor, kvmill_error *error);
+
+/* What kvmill_check_readable says, and
+   dim D of NAME is DIM; accepted: 0 or more, or dynamic
    NAME has shape SHAPE; accepted: at most COUNT elements
    `least` is 0 in a run, and KVMILL_DYNAMIC where dims may be left open. */
 kvmill_status kvmill_check_dims(const char *name, const DLTensor *tensor, int64_t least,

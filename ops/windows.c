@@ -254,7 +254,7 @@ kvmill_status kvmill_check_map_range(int number, const struct kvmill_numbers *nu
 
 kvmill_status kvmill_check_rank(const char *name, const DLTensor *tensor, kvmill_error *error) {
     if (tensor->ndim >= 0 && tensor->ndim <= KVMILL_MOST_RANK)
-        return KVMILL_OK;
+        return kvmill_check_readable(name, tensor, error);
     return kvmill_fail(error, KVMILL_E_SHAPE, "%s has rank %d; accepted: 0 to %d", name,
                        tensor->ndim, (int)KVMILL_MOST_RANK);
 }

@@ -92,6 +92,9 @@ threads="tests/t_threads tests/t_ffi tests/t_flow_tokens tests/t_flow_moves test
 variant threads "$slow TESTS='$threads' check_PROGRAMS='$threads'" --enable-sanitizers=thread CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=avx2
 variant clang "$slow TESTS='$programs'" CC=clang CFLAGS='-O2 -Werror' PACK_OPTIMIZE=-O2
 
+say "make fuzz: 20 seconds of each target"
+step "fuzzers" make --no-print-directory fuzz SECONDS=20
+
 say "make distcheck"
 step "the tarball builds, installs and cleans up after itself" make --no-print-directory -j"$jobs" distcheck TESTS=tests/t_api
 

@@ -127,6 +127,10 @@ static kvmill_status refuse_memory(const struct given_tensors *given, int which)
         return kvmill_fail(given->error, KVMILL_E_NULL,
                            "the data of %s is NULL; it has %" PRId64 " elements", name,
                            kvmill_element_count(tensor));
+    if (tensor->byte_offset > PTRDIFF_MAX)
+        return kvmill_fail(given->error, KVMILL_E_OVERFLOW,
+                           "byte_offset of %s is %" PRIu64 "; accepted: at most PTRDIFF_MAX", name,
+                           tensor->byte_offset);
     return KVMILL_OK;
 }
 
@@ -150,7 +154,8 @@ kvmill_status kvmill_check_alignment(const struct given_tensors *given) {
 }
 
 static bool is_in_memory(const DLTensor *tensor) {
-    return tensor->device.device_type == kDLCPU && tensor->data != NULL;
+    return tensor->device.device_type == kDLCPU && tensor->data != NULL &&
+           tensor->byte_offset <= PTRDIFF_MAX;
 }
 
 kvmill_status kvmill_check_memory(const struct given_tensors *given) {
@@ -199,6 +204,10 @@ kvmill_status kvmill_check_given(const struct given_tensors *given,
                                  const DLTensor *const *tensors) {
     kvmill_status status = KVMILL_OK;
     for (int i = 0; status == KVMILL_OK && i < given->count; i++) {
+        if (tensors[i] != NULL && given->rules[i].presence != IGNORED)
+            status = kvmill_check_readable(given->rules[i].name, tensors[i], given->error);
+        if (status != KVMILL_OK)
+            return status;
         bool is_absent = counts_as_absent(&given->rules[i], tensors[i]);
         given->tensors[i] = is_absent ? NULL : tensors[i];
         status = check_presence(given, i, tensors[i]);

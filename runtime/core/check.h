@@ -3,6 +3,8 @@
    and plans share):
 
      NULL      NAME is NULL; a tensor is required
+     SHAPE     NAME has rank RANK; accepted: 0 to 64
+     NULL      the shape of NAME is NULL; it has rank RANK
      SHAPE     NAME is NULL; the plan was made with it
      SHAPE     NAME is given; accepted: NULL, this OP has none
      DTYPE     NAME has type TYPE; accepted: TYPE, TYPE
@@ -16,6 +18,7 @@
      STRIDE    the last dim of NAME has stride STRIDE; accepted: 1
      DEVICE    NAME is on device type TYPE; accepted: kDLCPU (1)
      NULL      the data of NAME is NULL; it has COUNT elements
+     OVERFLOW  byte_offset of NAME is OFFSET; accepted: at most PTRDIFF_MAX
 
    and after all of them:
 

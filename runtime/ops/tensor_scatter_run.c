@@ -223,11 +223,11 @@ static bool is_dense_of(const struct tensor_scatter_plan *plan, const DLTensor *
                         const int64_t *dims) {
     return tensor != NULL && tensor->ndim == plan->rank &&
            kvmill_dtype_equal(tensor->dtype, plan->dtype) && tensor->strides == NULL &&
-           memcmp(tensor->shape, dims, (size_t)plan->rank * sizeof *dims) == 0;
+           tensor->shape != NULL && memcmp(tensor->shape, dims, (size_t)plan->rank * sizeof *dims) == 0;
 }
 
 static bool is_dense_vector(const DLTensor *tensor, int64_t count) {
-    return tensor->ndim == 1 && tensor->shape[0] == count && tensor->strides == NULL &&
+    return tensor->ndim == 1 && tensor->shape != NULL && tensor->shape[0] == count && tensor->strides == NULL &&
            kvmill_dtype_equal(tensor->dtype, (DLDataType){kDLInt, 64, 1});
 }
 

@@ -22,6 +22,17 @@ static kvmill_status check_presence(const kvmill_tensor_scatter *op, kvmill_erro
     return KVMILL_OK;
 }
 
+static kvmill_status check_readable(const kvmill_tensor_scatter *op, kvmill_error *error) {
+    kvmill_status status = kvmill_check_readable("past_cache", op->past_cache, error);
+    if (status == KVMILL_OK)
+        status = kvmill_check_readable("update", op->update, error);
+    if (status == KVMILL_OK && op->write_indices != NULL)
+        status = kvmill_check_readable("write_indices", op->write_indices, error);
+    if (status == KVMILL_OK && op->present_cache != NULL)
+        status = kvmill_check_readable("present_cache", op->present_cache, error);
+    return status;
+}
+
 static kvmill_status check_axis(const kvmill_tensor_scatter *op, kvmill_error *error) {
     int64_t rank = op->past_cache->ndim;
     if (rank < 2)
@@ -145,6 +156,8 @@ kvmill_status kvmill_tensor_scatter_check(const kvmill_tensor_scatter *op,
                                           struct kvmill_row_geometry *geometry,
                                           kvmill_error *error) {
     kvmill_status status = check_presence(op, error);
+    if (status == KVMILL_OK)
+        status = check_readable(op, error);
     if (status == KVMILL_OK)
         status = check_axis(op, error);
     if (status == KVMILL_OK)

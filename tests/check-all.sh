@@ -74,7 +74,7 @@ variant() {
 
 # The longest first, as in tests/local.am.
 programs="tests/t_cache_attention tests/t_attention_cases tests/t_windows tests/t_rows tests/t_convert tests/t_scatter
-tests/t_cases tests/t_api tests/t_threads tests/t_by_size tests/t_cache_attend tests/t_cache_attend_cases tests/t_formats tests/t_ops tests/t_described tests/t_pack_key tests/t_portable_kernels tests/t_config tests/t_names tests/t_m4 tests/t_specs
+tests/t_cases tests/t_api tests/t_threads tests/t_by_size tests/t_cache_attend tests/t_cache_attend_cases tests/t_formats tests/t_ops tests/t_described tests/t_fuzz tests/t_pack_key tests/t_portable_kernels tests/t_config tests/t_names tests/t_m4 tests/t_specs
 tests/t_space tests/t_statistics tests/t_strategy tests/t_database tests/t_environment tests/t_simulate tests/t_assignment tests/t_problem
 tests/t_flows tests/t_flow_specs tests/t_flow_oracle tests/t_flow_decode tests/t_scores tests/t_flow_fused tests/t_flow_accuracy tests/t_page_lists
 tests/t_flow_plans tests/t_flow_tokens tests/t_flow_moves tests/t_flow_edges tests/t_flow_errors tests/t_onnx_attention tests/t_onnx_cases
@@ -88,8 +88,9 @@ tests . make --no-print-directory -j"$jobs" check
 say "make check-valgrind (capped at AVX2)"
 step "memcheck and helgrind" make --no-print-directory -j"$jobs" check-valgrind
 variant sanitizers "$slow TESTS='tests/windows.test tests/run.test tests/command.test tests/onnx.test $programs tests/db.test tests/report.test'" --enable-sanitizers=address,undefined CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=$beyond_avx2
-threads="tests/t_threads tests/t_ffi tests/t_flow_tokens tests/t_flow_moves tests/t_onnx_attention"
-variant threads "$slow TESTS='$threads' check_PROGRAMS='$threads'" --enable-sanitizers=thread CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=avx2
+threads="tests/t_cache_attention tests/t_threads tests/t_ffi tests/t_flow_tokens tests/t_flow_moves tests/t_flow_plans tests/t_onnx_attention
+tests/t_cache_attend tests/t_scatter tests/t_windows tests/t_variadic tests/t_regions"
+variant threads "TESTS_ENVIRONMENT='KVMILL_TEST_SLOW=1 KVMILL_TEST_THREADS=8' TESTS='$threads' check_PROGRAMS='$threads'" --enable-sanitizers=thread CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=avx2
 variant clang "$slow TESTS='$programs'" CC=clang CFLAGS='-O2 -Werror' PACK_OPTIMIZE=-O2
 
 say "make fuzz: 20 seconds of each target"

@@ -45,10 +45,11 @@ static void run(const struct fuzz_target *target, size_t size) {
 static int replay(const struct fuzz_target *target, const char *path) {
     snprintf(now, sizeof now, "%s: %s", target->name, path);
     size_t size = read_seed(path);
+    size_t cuts = is_slow_run() ? 0 : CUTS;
     run(target, size);
-    for (size_t i = 1; i <= CUTS; i++)
-        run(target, size * i / (CUTS + 1));
-    return 1 + CUTS;
+    for (size_t i = 1; i <= cuts; i++)
+        run(target, size * i / (cuts + 1));
+    return 1 + (int)cuts;
 }
 
 static int replay_all(const struct fuzz_target *target, const char *pattern) {
@@ -70,7 +71,7 @@ static void test_target(const struct fuzz_target *target) {
     int runs = replay_all(target, pattern);
     if (target->more != NULL)
         runs += replay_all(target, target->more);
-    ok(runs > CUTS, "%s: %d runs", target->name, runs);
+    ok(runs > 0, "%s: %d runs", target->name, runs);
 }
 
 /* t_fuzz TARGET FILE... -- those alone. */

@@ -182,8 +182,10 @@ bool npy_read(const char *path, struct npy *npy, struct error *error) {
     bool done = false;
     *npy = (struct npy){0};
     if (stream == NULL)
-        fail(error, EXIT_USER, "%s: cannot read: %s", path, strerror(errno));
-    else if (header == NULL || !read_header(stream, header))
+        fail_to_use(error, "read", path);
+    else if (header == NULL)
+        out_of_memory(error);
+    else if (!read_header(stream, header))
         fail(error, EXIT_USER, "%s: not a .npy file of format 1 to 3", path);
     else
         done = parse_header(path, header, npy, error) && read_data(stream, path, npy, error);

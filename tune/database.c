@@ -323,7 +323,7 @@ static int open_handle(const char *path, enum database_use use, sqlite3 **handle
 static bool is_there(const char *path, struct error *error) {
     FILE *stream = fopen(path, "rb");
     if (stream == NULL)
-        return fail_errno(error, "open", path) || (error->exit_code = EXIT_USER, false);
+        return fail_to_use(error, "open", path);
     fclose(stream);
     return true;
 }

@@ -174,7 +174,7 @@ static bool list_directory(const char *directory, struct contents *contents, str
     struct dirent **names;
     int count = scandir(directory, &names, may_be_registry, alphasort);
     if (count < 0)
-        return fail_to_read(directory, error);
+        return fail_to_use(error, "read", directory);
     bool done = list_sources(directory, names, count, contents, error);
     for (int i = 0; i < count; i++)
         free(names[i]);

@@ -45,7 +45,9 @@ static bool read_text(const char *path, struct sweeps *sweeps, struct error *err
 
 bool sweeps_read_file(const char *path, struct sweeps *sweeps, struct error *error) {
     *sweeps = (struct sweeps){0};
-    return is_database(path) ? read_database(path, sweeps, error) : read_text(path, sweeps, error);
+    bool is;
+    return is_database(path, &is, error) &&
+           (is ? read_database(path, sweeps, error) : read_text(path, sweeps, error));
 }
 
 /* ---- A directory ---- */

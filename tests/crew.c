@@ -35,6 +35,8 @@ void crew_share(int threads, int64_t parts, void (*part)(void *context, int64_t 
     threads = crew_size(threads);
     if (threads < 1 || threads > MOST_THREADS)
         bail_out("%d threads; accepted: 1 to %d", threads, (int)MOST_THREADS);
+    if (parts < threads)
+        threads = (int)parts; /* the others would have nothing to do */
     struct crew crew = {.part = part, .context = context, .parts = parts};
     for (int t = 1; t < threads; t++)
         if (pthread_create(&thread[t - 1], NULL, work, &crew) != 0)

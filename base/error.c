@@ -23,6 +23,16 @@ bool fail_errno(struct error *error, const char *what, const char *path) {
     return fail(error, EXIT_ENVIRONMENT, "%s: cannot %s: %s", path, what, strerror(errno));
 }
 
+static bool is_of_system(int reason) {
+    return reason == EMFILE || reason == ENFILE || reason == ENOMEM || reason == EIO;
+}
+
+bool fail_to_use(struct error *error, const char *what, const char *path) {
+    int reason = errno;
+    return fail(error, is_of_system(reason) ? EXIT_ENVIRONMENT : EXIT_USER, "%s: cannot %s: %s",
+                path, what, strerror(reason));
+}
+
 static int least(int a, int b, int c) {
     int ab = a < b ? a : b;
     return ab < c ? ab : c;

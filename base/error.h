@@ -24,6 +24,10 @@ __attribute__((format(printf, 3, 4))) bool fail(struct error *error, int exit_co
 /* The same for a failed system call on `path`: EXIT_ENVIRONMENT, with errno in words. */
 bool fail_errno(struct error *error, const char *what, const char *path);
 
+/* The same for a file of the user's that cannot be opened or read: EXIT_USER, except where the name
+   is not to blame: too many open files, memory, a disk that fails. */
+bool fail_to_use(struct error *error, const char *what, const char *path);
+
 /* EXIT_ENVIRONMENT, of malloc and its like. */
 bool out_of_memory(struct error *error);
 

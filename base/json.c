@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "json.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,16 +38,13 @@ static bool read_stream(const char *file, FILE *stream, struct text *text, struc
             return fail(error, EXIT_USER, "%s: larger than 16 MiB; accepted: a config or spec file",
                         file);
     }
-    if (!ferror(stream))
-        return true;
-    return fail(error, errno == EISDIR ? EXIT_USER : EXIT_ENVIRONMENT, "%s: cannot read: %s", file,
-                strerror(errno));
+    return !ferror(stream) || fail_to_use(error, "read", file);
 }
 
 json_t *json_read(const char *file, struct error *error) {
     FILE *stream = fopen(file, "rb");
     if (stream == NULL) {
-        fail(error, EXIT_USER, "%s: cannot read: %s", file, strerror(errno));
+        fail_to_use(error, "read", file);
         return NULL;
     }
     struct text text = {0};

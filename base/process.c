@@ -14,23 +14,36 @@
 
 extern char **environ;
 
+struct start {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+};
+
+/* 0, or why not: without all of its streams a child would use ours. */
+static int set_start(struct start *start, const int streams[STANDARD_STREAMS], pid_t group) {
+    int reason = 0;
+    for (int i = 0; reason == 0 && i < STANDARD_STREAMS; i++)
+        if (streams[i] >= 0)
+            reason = posix_spawn_file_actions_adddup2(&start->actions, streams[i], i);
+    if (reason == 0 && group != 0)
+        reason = posix_spawnattr_setpgroup(&start->attributes, group);
+    if (reason == 0 && group != 0)
+        reason = posix_spawnattr_setflags(&start->attributes, POSIX_SPAWN_SETPGROUP);
+    return reason;
+}
+
 /* group 0: this process's own. */
 static int spawn(char *const *arguments, const int streams[STANDARD_STREAMS], pid_t group,
                  pid_t *child) {
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    posix_spawnattr_init(&attributes);
-    posix_spawn_file_actions_init(&actions);
-    for (int i = 0; i < STANDARD_STREAMS; i++)
-        if (streams[i] >= 0)
-            posix_spawn_file_actions_adddup2(&actions, streams[i], i);
-    if (group != 0) {
-        posix_spawnattr_setpgroup(&attributes, group);
-        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-    }
-    int reason = posix_spawnp(child, arguments[0], &actions, &attributes, arguments, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
+    struct start start;
+    posix_spawnattr_init(&start.attributes);
+    posix_spawn_file_actions_init(&start.actions);
+    int reason = set_start(&start, streams, group);
+    if (reason == 0)
+        reason = posix_spawnp(child, arguments[0], &start.actions, &start.attributes, arguments,
+                              environ);
+    posix_spawn_file_actions_destroy(&start.actions);
+    posix_spawnattr_destroy(&start.attributes);
     return reason;
 }
 

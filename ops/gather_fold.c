@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "element.h"
+#include "extent.h"
 #include "gather.h"
 #include "loops.h"
 
@@ -26,9 +27,10 @@ void kvmill_gather_facts_set(const kvmill_gather *op, const struct kvmill_window
 /* ---- Steps ---- */
 
 static void dense_steps(int rank, const int64_t *dims, int64_t bytes, int64_t *steps) {
+    bool overflow = false; /* of an empty tensor: nobody steps along it */
     for (int d = rank - 1; d >= 0; d--) {
         steps[d] = bytes;
-        bytes *= dims[d];
+        bytes = kvmill_times(bytes, dims[d], &overflow);
     }
 }
 

@@ -97,8 +97,11 @@ tests . make --no-print-directory -j"$jobs" check
 say "make check-valgrind (capped at AVX2)"
 step "memcheck and helgrind" make --no-print-directory -j"$jobs" check-valgrind
 variant sanitizers "$slow TESTS='\$(SCRIPTS_OF_C) \$(PROGRAM_TESTS)'" --enable-sanitizers=address,undefined CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=$beyond_avx2
-variant threads "$slow TESTS='\$(THREAD_TESTS)' check_PROGRAMS='\$(THREAD_TESTS)'" --enable-sanitizers=thread CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=avx2
+variant threads "TESTS_ENVIRONMENT='KVMILL_TEST_SLOW=1 KVMILL_TEST_THREADS=8' TESTS='\$(THREAD_TESTS)' check_PROGRAMS='\$(THREAD_TESTS)'" --enable-sanitizers=thread CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=avx2
 variant clang "$slow TESTS='\$(PROGRAM_TESTS)'" CC=clang CFLAGS='-O2 -Werror' PACK_OPTIMIZE=-O2
+
+say "make fuzz: 20 seconds of each target"
+step "fuzzers" make --no-print-directory fuzz SECONDS=20
 
 say "make distcheck"
 step "the tarball builds, installs and cleans up after itself" make --no-print-directory -j"$jobs" distcheck TESTS=tests/t_api

@@ -22,10 +22,21 @@ static void *work(void *argument) {
     return NULL;
 }
 
+/* Thread sanitizers see what they are shown. */
+static int crew_size(int threads) {
+    const char *wanted = getenv("KVMILL_TEST_THREADS");
+    return wanted != NULL && *wanted != '\0' ? atoi(wanted) : threads;
+}
+
 void crew_share(int threads, int64_t parts, void (*part)(void *context, int64_t index),
                 void *context) {
     enum { MOST_THREADS = 8 };
     pthread_t thread[MOST_THREADS];
+    threads = crew_size(threads);
+    if (threads < 1 || threads > MOST_THREADS)
+        bail_out("%d threads; accepted: 1 to %d", threads, (int)MOST_THREADS);
+    if (parts < threads)
+        threads = (int)parts; /* the others would have nothing to do */
     struct crew crew = {.part = part, .context = context, .parts = parts};
     for (int t = 1; t < threads; t++)
         if (pthread_create(&thread[t - 1], NULL, work, &crew) != 0)
@@ -47,7 +58,7 @@ static void run_part(void *context, int64_t index) {
     kvmill_part(phase->call, phase->order[index]);
 }
 
-static void run_phase(const kvmill_call *call, int threads, struct dice *dice) {
+void crew_run_phase(const kvmill_call *call, int threads, struct dice *dice) {
     int64_t parts = kvmill_parts(call);
     struct phase phase = {call, malloc((size_t)(parts + 1) * sizeof *phase.order)};
     dice_order(dice, phase.order, parts);
@@ -64,7 +75,7 @@ kvmill_status run_in_parts(const kvmill_plan *plan, const DLTensor *const *tenso
     if (status != KVMILL_OK)
         return status;
     do
-        run_phase(&call, threads, dice);
+        crew_run_phase(&call, threads, dice);
     while (kvmill_next(&call));
     return KVMILL_OK;
 }

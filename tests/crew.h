@@ -8,10 +8,16 @@
 
 #include "fence.h"
 
+/* KVMILL_TEST_THREADS says how many threads there are in all of these, whatever the test asks for.
+ */
+
 /* part (context, i) for i from 0 to parts - 1, each once, by so many threads: 1 to 8, of which the
    caller's is one. */
 void crew_share(int threads, int64_t parts, void (*part)(void *context, int64_t index),
                 void *context);
+
+/* The parts of a call's phase in any order on so many threads: 1 to 8. */
+void crew_run_phase(const kvmill_call *call, int threads, struct dice *dice);
 
 /* The parts of every phase in any order on so many threads; 0: kvmill_run. */
 kvmill_status run_in_parts(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,

@@ -4,7 +4,6 @@
 #include <string.h>
 
 static const DLDataType f32 = {kDLFloat, 32, 1}, f16 = {kDLFloat, 16, 1}, i8 = {kDLInt, 8, 1};
-static const kvmill_plan_options options = {.struct_size = sizeof options, .threads = 1};
 
 const struct described_tensor *described_tensor(const struct scene *scene,
                                                 const struct op_tensor *tensor) {
@@ -91,19 +90,19 @@ static void bind_cache(struct scene *scene) {
     bind(scene, "U", op->quant_group > 0 ? op->head_dim / op->quant_group : 0);
 }
 
-static kvmill_status plan_store(const struct scene *scene, kvmill_plan **plan,
-                                kvmill_error *error) {
-    return kvmill_plan_key_value_cache(&scene->base.cache, &options, plan, error);
+static kvmill_status plan_store(const struct scene *scene, const kvmill_plan_options *options,
+                                kvmill_plan **plan, kvmill_error *error) {
+    return kvmill_plan_key_value_cache(&scene->base.cache, options, plan, error);
 }
 
-static kvmill_status plan_scores(const struct scene *scene, kvmill_plan **plan,
-                                 kvmill_error *error) {
-    return kvmill_plan_multi_head_attention(&scene->base.cache, &options, plan, error);
+static kvmill_status plan_scores(const struct scene *scene, const kvmill_plan_options *options,
+                                 kvmill_plan **plan, kvmill_error *error) {
+    return kvmill_plan_multi_head_attention(&scene->base.cache, options, plan, error);
 }
 
-static kvmill_status plan_fused(const struct scene *scene, kvmill_plan **plan,
-                                kvmill_error *error) {
-    return kvmill_plan_multi_head_cache_attention(&scene->base.cache, &options, plan, error);
+static kvmill_status plan_fused(const struct scene *scene, const kvmill_plan_options *options,
+                                kvmill_plan **plan, kvmill_error *error) {
+    return kvmill_plan_multi_head_cache_attention(&scene->base.cache, options, plan, error);
 }
 
 static const struct described_tensor static_tensors[] = {
@@ -155,9 +154,9 @@ static void bind_attend(struct scene *scene) {
     bind(scene, "M", 4);
 }
 
-static kvmill_status plan_attend(const struct scene *scene, kvmill_plan **plan,
-                                 kvmill_error *error) {
-    return kvmill_plan_cache_attend(&scene->base.attend, &options, plan, error);
+static kvmill_status plan_attend(const struct scene *scene, const kvmill_plan_options *options,
+                                 kvmill_plan **plan, kvmill_error *error) {
+    return kvmill_plan_cache_attend(&scene->base.attend, options, plan, error);
 }
 
 static const struct described_tensor attend_tensors[] = {
@@ -193,17 +192,19 @@ static void bind_onnx(struct scene *scene) {
     bind_heads(scene, "G", 2 * roll(scene, 1, 2), 2, 8 * roll(scene, 1, 2), 8 * roll(scene, 1, 2));
 }
 
-static kvmill_status plan_onnx(const struct scene *scene, kvmill_plan **plan, kvmill_error *error) {
-    return kvmill_plan_attention(&scene->base.onnx, &options, plan, error);
+static kvmill_status plan_onnx(const struct scene *scene, const kvmill_plan_options *options,
+                               kvmill_plan **plan, kvmill_error *error) {
+    return kvmill_plan_attention(&scene->base.onnx, options, plan, error);
 }
 
-static kvmill_status plan_step(const struct scene *scene, kvmill_plan **plan, kvmill_error *error) {
+static kvmill_status plan_step(const struct scene *scene, const kvmill_plan_options *options,
+                               kvmill_plan **plan, kvmill_error *error) {
     const kvmill_tensor_scatter_attention step = {
         .struct_size = sizeof step,
         .attention = &scene->base.onnx,
         .write_indices = scene->tensors[KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES],
     };
-    return kvmill_plan_tensor_scatter_attention(&step, &options, plan, error);
+    return kvmill_plan_tensor_scatter_attention(&step, options, plan, error);
 }
 
 static const struct described_tensor no_rows[] = {{.name = NULL}};
@@ -224,9 +225,9 @@ static void bind_scatter(struct scene *scene) {
     bind(scene, "W", roll(scene, 2, 9));
 }
 
-static kvmill_status plan_scatter(const struct scene *scene, kvmill_plan **plan,
-                                  kvmill_error *error) {
-    return kvmill_plan_tensor_scatter(&scene->base.scatter, &options, plan, error);
+static kvmill_status plan_scatter(const struct scene *scene, const kvmill_plan_options *options,
+                                  kvmill_plan **plan, kvmill_error *error) {
+    return kvmill_plan_tensor_scatter(&scene->base.scatter, options, plan, error);
 }
 
 static const struct described_tensor scatter_tensors[] = {
@@ -264,7 +265,8 @@ static void bind_flow(struct scene *scene) {
 }
 
 /* Pages are scored by the mean of their keys. */
-static kvmill_status plan_flow(const struct scene *scene, kvmill_plan **plan, kvmill_error *error) {
+static kvmill_status plan_flow(const struct scene *scene, const kvmill_plan_options *options,
+                               kvmill_plan **plan, kvmill_error *error) {
     static kvmill_status (*const plans[])(const kvmill_flow *, const kvmill_flow_limits *,
                                           const kvmill_plan_options *, kvmill_plan **,
                                           kvmill_error *) = {
@@ -286,7 +288,7 @@ static kvmill_status plan_flow(const struct scene *scene, kvmill_plan **plan, kv
     flow.index = index;
     flow.index_count = sizeof index / sizeof *index;
     flow.select.topk_val = flow.select.reserved_eos = 1;
-    return plans[scene->op->number](&flow, &limits, &options, plan, error);
+    return plans[scene->op->number](&flow, &limits, options, plan, error);
 }
 
 static const struct described_tensor flow_tensors[] = {

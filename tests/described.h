@@ -30,7 +30,8 @@ struct described_case {
     const struct described_tensor *tensors;
     void (*start)(struct scene *scene); /* legal attributes and types */
     void (*bind)(struct scene *scene);  /* the words that follow from them */
-    kvmill_status (*plan)(const struct scene *scene, kvmill_plan **plan, kvmill_error *error);
+    kvmill_status (*plan)(const struct scene *scene, const kvmill_plan_options *options,
+                          kvmill_plan **plan, kvmill_error *error);
 };
 
 struct scene {
@@ -60,15 +61,15 @@ const struct described_tensor *described_tensor(const struct scene *scene,
 
 /* Legal attributes of the op, any of which may be changed before the scene is opened. */
 void scene_start(struct scene *scene, const struct op *op, const struct described_case *by,
-                 struct dice *dice);
+                     struct dice *dice);
 
 /* Give up to three attributes other values that their ranges and words allow. */
 void scene_draw_members(struct scene *scene);
 
 /* The tensors of a call: those that are required, and of the optional ones that can do without one
    in so many; 0: none of these. */
-void scene_open(struct scene *scene, int64_t optional_once_in);
-void scene_close(struct scene *scene);
+void described_open(struct scene *scene, int64_t optional_once_in);
+void described_close(struct scene *scene);
 
 const struct op_struct *scene_attributes(const struct scene *scene);
 

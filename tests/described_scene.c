@@ -179,7 +179,7 @@ static void set_prototypes(struct scene *scene) {
 /* ---- A scene ---- */
 
 void scene_start(struct scene *scene, const struct op *op, const struct described_case *by,
-                 struct dice *dice) {
+                     struct dice *dice) {
     memset(scene, 0, sizeof *scene);
     scene->by = by;
     scene->op = op;
@@ -188,13 +188,13 @@ void scene_start(struct scene *scene, const struct op *op, const struct describe
     by->start(scene);
 }
 
-void scene_open(struct scene *scene, int64_t optional_once_in) {
+void described_open(struct scene *scene, int64_t optional_once_in) {
     scene->by->bind(scene);
     give_tensors(scene, optional_once_in);
     set_prototypes(scene);
 }
 
-void scene_close(struct scene *scene) {
+void described_close(struct scene *scene) {
     for (int i = 0; i < MOST_TENSORS; i++)
         if (scene->memory[i].fence.pages != NULL)
             tensor_close(&scene->memory[i]);

@@ -23,14 +23,26 @@ uint64_t dice_seed(void) {
 
 /* FNV-1a. */
 struct dice dice_for(uint64_t seed, const char *words) {
-    struct dice dice = {seed ^ 0xcbf29ce484222325};
+    struct dice dice = {.state = seed ^ 0xcbf29ce484222325};
     for (; *words; words++)
         dice.state = (dice.state ^ (unsigned char)*words) * 0x100000001b3;
     return dice;
 }
 
+struct dice dice_of_bytes(const unsigned char *bytes, size_t size) {
+    return (struct dice){.bytes = bytes, .left = size};
+}
+
+static uint64_t take_bytes(struct dice *dice) {
+    uint64_t low = *dice->bytes++, high = --dice->left > 0 ? *dice->bytes++ : 0;
+    dice->left -= dice->left > 0;
+    return low | high << 8;
+}
+
 /* SplitMix64. */
 uint64_t dice_bits(struct dice *dice) {
+    if (dice->left > 0)
+        return take_bytes(dice);
     uint64_t x = dice->state += 0x9e3779b97f4a7c15;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
     x = (x ^ x >> 27) * 0x94d049bb133111eb;

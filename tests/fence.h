@@ -13,6 +13,8 @@
 
 struct dice {
     uint64_t state;
+    const unsigned char *bytes; /* that numbers come from while there are any left */
+    size_t left;
 };
 
 /* The seed of this run: KVMILL_SEED, or a fixed one; says which in a TAP remark. */
@@ -20,6 +22,9 @@ uint64_t dice_seed(void);
 
 /* `words` gives every test numbers of its own. */
 struct dice dice_for(uint64_t seed, const char *words);
+
+/* Numbers that somebody chose, two bytes each, who keeps them; then the same ones always. */
+struct dice dice_of_bytes(const unsigned char *bytes, size_t size);
 
 uint64_t dice_bits(struct dice *dice);
 

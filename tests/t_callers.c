@@ -235,7 +235,7 @@ static void try_prototype(struct scene *scene, const struct op_member *member,
     *at = &bent.dl;
     snprintf(doing, sizeof doing, "%s, prototype %s with %s", scene->op->name, member->name,
              bend->what);
-    kvmill_status status = scene->by->plan(scene, &plan, &error);
+    kvmill_status status = scene->by->plan(scene, NULL, &plan, &error);
     *at = good;
     counts->tried++;
     bool strides = bend->stride != 0 && status == KVMILL_OK; /* a run looks at them */
@@ -301,11 +301,11 @@ static kvmill_plan *open_good(struct scene *scene, const struct op *op,
     for (int i = 1; i <= DRAWS; i++) {
         kvmill_plan *plan = NULL;
         scene_start(scene, op, by, &dice);
-        scene_open(scene, i < DRAWS ? 2 : 0);
-        if (by->plan(scene, &plan, &error) == KVMILL_OK && run(scene, plan, &error) == KVMILL_OK)
+        described_open(scene, i < DRAWS ? 2 : 0);
+        if (by->plan(scene, NULL, &plan, &error) == KVMILL_OK && run(scene, plan, &error) == KVMILL_OK)
             return plan;
         kvmill_plan_destroy(plan);
-        scene_close(scene);
+        described_close(scene);
     }
     bail_out("no call of %s works: %s", op->name, error.message);
 }
@@ -322,7 +322,7 @@ static void test_op(const struct op *op, const struct described_case *by) {
     test_workspace(&scene, plan);
     test_parts(&scene, plan);
     kvmill_plan_destroy(plan);
-    scene_close(&scene);
+    described_close(&scene);
 }
 
 static const struct op *op_of(const struct described_case *by) {

@@ -13,6 +13,8 @@
 
 enum { DRAWS = 150, ROUNDS = 6 };
 
+static const kvmill_plan_options options = {.struct_size = sizeof options, .threads = 1};
+
 static struct dice dice;
 
 /* What was done with an op, and how much of it went wrong. */
@@ -105,7 +107,7 @@ static bool are_fences_intact(const struct scene *scene) {
 static void draw_one(struct scene *scene, struct counts *counts) {
     kvmill_plan *plan = NULL;
     kvmill_error error;
-    kvmill_status status = scene->by->plan(scene, &plan, &error);
+    kvmill_status status = scene->by->plan(scene, &options, &plan, &error);
     if (status == KVMILL_OK)
         status = run(scene, plan, scene->tensors, &error);
     bool named = status == KVMILL_OK || names_tensor(scene, error.message) ||
@@ -123,9 +125,9 @@ static void test_draws(const struct op *op, const struct described_case *by,
     for (int i = 0; i < (is_slow_run() ? DRAWS / 10 : DRAWS); i++) {
         scene_start(&scene, op, by, &dice);
         scene_draw_members(&scene);
-        scene_open(&scene, 12);
+        described_open(&scene, 12);
         draw_one(&scene, counts);
-        scene_close(&scene);
+        described_close(&scene);
     }
 }
 
@@ -138,7 +140,7 @@ static void expect_range(struct scene *scene, const struct op_range *range, int6
     const struct op_member *member = kvmill_op_member(scene_attributes(scene), range->name);
     int64_t before = kvmill_member_value(member, &scene->base);
     scene_set_integer(member, &scene->base, value);
-    kvmill_status status = scene->by->plan(scene, &plan, &error);
+    kvmill_status status = scene->by->plan(scene, &options, &plan, &error);
     if (status != KVMILL_E_ATTRIBUTE || !is_about(error.message, range->name))
         wrong(counts, range->name, scene->op->name, status, &error);
     scene_set_integer(member, &scene->base, before);
@@ -149,8 +151,9 @@ static void expect_range(struct scene *scene, const struct op_range *range, int6
 static void set_condition(struct scene *scene, const struct op_condition *condition) {
     for (int i = 0; i < OP_CONDITIONS && condition->names[i] != NULL; i++) {
         bool zero = condition->names[i][0] == '!';
-        scene_set_integer(kvmill_op_member(scene_attributes(scene), condition->names[i] + zero),
-                          &scene->base, !zero);
+        scene_set_integer(
+            kvmill_op_member(scene_attributes(scene), condition->names[i] + zero), &scene->base,
+            !zero);
     }
 }
 
@@ -165,11 +168,11 @@ static void test_ranges(const struct op *op, const struct described_case *by,
             set_condition(&scene, &range->when);
         if (!scene_range_holds(&scene, range))
             continue;
-        scene_open(&scene, 0);
+        described_open(&scene, 0);
         expect_range(&scene, range, range->least - 1, counts);
         if (scene_range_most(&scene, range) < INT64_MAX)
             expect_range(&scene, range, scene_range_most(&scene, range) + 1, counts);
-        scene_close(&scene);
+        described_close(&scene);
     }
 }
 
@@ -313,8 +316,8 @@ static void test_tensors(const struct op *op, const struct described_case *by,
         kvmill_plan *plan = NULL;
         kvmill_error error;
         scene_start(&scene, op, by, &dice);
-        scene_open(&scene, 0);
-        kvmill_status status = by->plan(&scene, &plan, &error);
+        described_open(&scene, 0);
+        kvmill_status status = by->plan(&scene, &options, &plan, &error);
         if (status == KVMILL_OK)
             status = run(&scene, plan, scene.tensors, &error);
         if (status != KVMILL_OK)
@@ -322,7 +325,7 @@ static void test_tensors(const struct op *op, const struct described_case *by,
         else
             bend_tensors(&scene, plan, counts);
         kvmill_plan_destroy(plan);
-        scene_close(&scene);
+        described_close(&scene);
     }
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crew.h"
 #include "fence.h"
 #include "oracle/windows.h"
 #include "tap.h"
@@ -118,12 +119,7 @@ static void run_shuffled(struct dice *dice, const kvmill_plan *plan,
     kvmill_call call;
     if (kvmill_begin(&call, plan, tensors, NULL, NULL) != KVMILL_OK)
         return;
-    int64_t parts = kvmill_parts(&call);
-    int64_t *order = malloc((size_t)parts * sizeof *order);
-    dice_order(dice, order, parts);
-    for (int64_t i = 0; i < parts; i++)
-        kvmill_part(&call, order[i]);
-    free(order);
+    crew_run_phase(&call, 1, dice);
 }
 
 static bool is_as_expected(const struct scene *scene) {

@@ -10,6 +10,7 @@
 
 #include "../ops/element.h"
 #include "../ops/region_text.h"
+#include "crew.h"
 #include "region_texts.h"
 #include "tap.h"
 #include "walk.h"
@@ -250,17 +251,15 @@ static void set_op(struct dice *dice, struct problem *it) {
 
 /* ---- Both ways ---- */
 
-static kvmill_status run_parts(const kvmill_plan *plan, const DLTensor *const *tensors,
-                               kvmill_error *error) {
+static kvmill_status run_parts(struct dice *dice, const kvmill_plan *plan,
+                               const DLTensor *const *tensors, kvmill_error *error) {
     kvmill_call call;
     kvmill_status status = kvmill_begin(&call, plan, tensors, NULL, error);
     if (status != KVMILL_OK)
         return status;
     do {
-        int64_t parts = kvmill_parts(&call);
-        seen.many_parts += parts > 1;
-        for (int64_t i = parts - 1; i >= 0; i--)
-            kvmill_part(&call, i);
+        seen.many_parts += kvmill_parts(&call) > 1;
+        crew_run_phase(&call, 1, dice);
     } while (kvmill_next(&call));
     return KVMILL_OK;
 }
@@ -275,7 +274,7 @@ static bool run(struct dice *dice, struct problem *it, const kvmill_plan_options
     if (status == KVMILL_OK) {
         kvmill_plan_describe(plan, words, sizeof words);
         status = dice_once_in(dice, 2) ? kvmill_run(plan, it->tensors, NULL, &error)
-                                       : run_parts(plan, it->tensors, &error);
+                                       : run_parts(dice, plan, it->tensors, &error);
         kvmill_plan_destroy(plan);
     }
     if (status != KVMILL_OK) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crew.h"
 #include "fence.h"
 #include "oracle/windows.h"
 #include "tap.h"
@@ -214,12 +215,8 @@ static bool run(struct dice *dice, const kvmill_scatter *op, const DLTensor *con
         return false;
     }
     do {
-        int64_t parts = kvmill_parts(&call), *order = malloc((size_t)(parts + 1) * sizeof *order);
-        dice_order(dice, order, parts);
-        for (int64_t i = 0; i < parts; i++)
-            kvmill_part(&call, order[i]);
-        free(order);
-        last = parts;
+        last = kvmill_parts(&call);
+        crew_run_phase(&call, 1, dice);
     } while (kvmill_next(&call));
     most_parts = last > most_parts ? last : most_parts;
     kvmill_plan_destroy(plan);

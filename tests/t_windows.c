@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crew.h"
 #include "fence.h"
 #include "oracle/windows.h"
 #include "tap.h"
@@ -294,13 +295,8 @@ static kvmill_status run_shuffled(struct dice *dice, const kvmill_plan *plan,
     if (status != KVMILL_OK)
         return status;
     do {
-        int64_t parts = kvmill_parts(&call);
-        int64_t *order = malloc((size_t)(parts + 1) * sizeof *order);
-        dice_order(dice, order, parts);
-        for (int64_t i = 0; i < parts; i++)
-            kvmill_part(&call, order[i]);
-        seen.many_parts += parts > 1;
-        free(order);
+        seen.many_parts += kvmill_parts(&call) > 1;
+        crew_run_phase(&call, 1, dice);
     } while (kvmill_next(&call));
     return KVMILL_OK;
 }

@@ -333,7 +333,10 @@ static bool print_fits(const char *path, const size_t results[MISFITS], struct e
 }
 
 static bool check_pages(const char *path, struct error *error) {
-    if (!is_database(path))
+    bool is;
+    if (!is_database(path, &is, error))
+        return false;
+    if (!is)
         return true;
     struct database *database = database_open(path, DATABASE_READ, error);
     bool done = database != NULL && database_check(database, error);

@@ -2,21 +2,16 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../gen/pack.h"
 #include "../base/text.h"
+#include "../gen/pack.h"
 #include "../tune/problem.h"
 #include "commands.h"
 #include "kernel_table.h"
-
-static bool cannot_read(const char *path, struct error *error) {
-    return fail(error, EXIT_USER, "%s: cannot read: %s", path, strerror(errno));
-}
 
 static bool holds_no_pack(const char *path, struct error *error) {
     return fail(error, EXIT_USER, "%s: holds no pack; accepted: a pack's directory or library",
@@ -101,12 +96,12 @@ static bool read_file(const char *path, struct text *text, struct error *error) 
     size_t got;
     FILE *stream = fopen(path, "rb");
     if (stream == NULL)
-        return cannot_read(path, error);
+        return fail_to_use(error, "read", path);
     bool done = true;
     while (done && (got = fread(block, 1, sizeof block, stream)) > 0)
         done = text_append(text, block, got) || out_of_memory(error);
     if (done && ferror(stream))
-        done = cannot_read(path, error);
+        done = fail_to_use(error, "read", path);
     fclose(stream);
     return done;
 }
@@ -186,7 +181,7 @@ static bool list_directory(const char *directory, struct contents *contents, str
     struct dirent **names;
     int count = scandir(directory, &names, may_be_registry, alphasort);
     if (count < 0)
-        return cannot_read(directory, error);
+        return fail_to_use(error, "read", directory);
     bool done = list_sources(directory, names, count, contents, error);
     for (int i = 0; i < count; i++)
         free(names[i]);
@@ -213,7 +208,7 @@ static bool list(const struct options *given, struct error *error) {
                     given->rest_count);
     const char *path = given->rest[0];
     if (stat(path, &status) != 0)
-        return cannot_read(path, error);
+        return fail_to_use(error, "read", path);
     bool done = S_ISDIR(status.st_mode) ? list_directory(path, &contents, error)
                                         : list_library(path, &contents, error);
     if (done)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "../base/output.h"
 #include "../base/product.h"
@@ -144,15 +145,32 @@ static bool read_header(FILE *stream, char header[LARGEST_HEADER + 1]) {
     return true;
 }
 
+/* Of a regular file: what is left of it. */
+static bool is_shorter(FILE *stream, size_t bytes, size_t *have) {
+    struct stat status;
+    off_t at = ftello(stream);
+    if (at < 0 || fstat(fileno(stream), &status) != 0 || !S_ISREG(status.st_mode))
+        return false;
+    *have = status.st_size > at ? (size_t)(status.st_size - at) : 0;
+    return *have < bytes;
+}
+
+static bool refuse_length(const char *path, size_t have, size_t bytes, struct error *error) {
+    return fail(error, EXIT_USER, "%s: holds %zu bytes of data; its shape needs %zu", path, have,
+                bytes);
+}
+
+/* A header may say more than there is memory for. */
 static bool read_data(FILE *stream, const char *path, struct npy *npy, struct error *error) {
-    size_t bytes = npy_bytes(npy);
+    size_t bytes = npy_bytes(npy), got;
+    if (is_shorter(stream, bytes, &got))
+        return refuse_length(path, got, bytes, error);
     npy->tensor.data = malloc(bytes + 1);
     if (npy->tensor.data == NULL)
         return fail(error, EXIT_ENVIRONMENT, "%s: out of memory for %zu bytes", path, bytes);
-    size_t got = fread(npy->tensor.data, 1, bytes, stream);
+    got = fread(npy->tensor.data, 1, bytes, stream);
     if (got != bytes)
-        return fail(error, EXIT_USER, "%s: holds %zu bytes of data; its shape needs %zu", path, got,
-                    bytes);
+        return refuse_length(path, got, bytes, error);
     return fgetc(stream) == EOF ||
            fail(error, EXIT_USER, "%s: goes on behind the %zu bytes that its shape needs", path,
                 bytes);
@@ -164,8 +182,10 @@ bool npy_read(const char *path, struct npy *npy, struct error *error) {
     bool done = false;
     *npy = (struct npy){0};
     if (stream == NULL)
-        fail(error, EXIT_USER, "%s: cannot read: %s", path, strerror(errno));
-    else if (header == NULL || !read_header(stream, header))
+        fail_to_use(error, "read", path);
+    else if (header == NULL)
+        out_of_memory(error);
+    else if (!read_header(stream, header))
         fail(error, EXIT_USER, "%s: not a .npy file of format 1 to 3", path);
     else
         done = parse_header(path, header, npy, error) && read_data(stream, path, npy, error);

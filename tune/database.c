@@ -323,7 +323,7 @@ static int open_handle(const char *path, enum database_use use, sqlite3 **handle
 static bool is_there(const char *path, struct error *error) {
     FILE *stream = fopen(path, "rb");
     if (stream == NULL)
-        return fail_errno(error, "open", path) || (error->exit_code = EXIT_USER, false);
+        return fail_to_use(error, "open", path);
     fclose(stream);
     return true;
 }
@@ -364,14 +364,17 @@ void database_close(struct database *database) {
     free(database);
 }
 
-bool is_database(const char *path) {
+bool is_database(const char *path, bool *is, struct error *error) {
     static const char magic[16] = "SQLite format 3";
     char start[sizeof magic];
     FILE *stream = fopen(path, "rb");
-    size_t length = stream != NULL ? fread(start, 1, sizeof start, stream) : 1;
-    if (stream != NULL)
-        fclose(stream);
-    return length == 0 || (length == sizeof magic && memcmp(start, magic, sizeof magic) == 0);
+    if (stream == NULL)
+        return fail_to_use(error, "open", path);
+    size_t length = fread(start, 1, sizeof start, stream);
+    *is = !ferror(stream) &&
+          (length == 0 || (length == sizeof magic && memcmp(start, magic, sizeof magic) == 0));
+    fclose(stream);
+    return true;
 }
 
 static bool check_with(struct database *database, const char *pragma, struct error *error) {
@@ -402,11 +405,11 @@ static void bind_text(sqlite3_stmt *statement, int at, const char *text) {
 static bool bind_samples(sqlite3_stmt *statement, int at, const double *samples, int count,
                          struct error *error) {
     struct text text = {0};
-    if (!samples_print(samples, samples != NULL ? count : 0, &text))
-        return out_of_memory(error);
-    bind_text(statement, at, text.data);
+    bool done = samples_print(samples, samples != NULL ? count : 0, &text);
+    if (done)
+        bind_text(statement, at, text.data);
     text_free(&text);
-    return true;
+    return done || out_of_memory(error);
 }
 
 /* Strings, threads, bytes, flops: in the order of `key_columns`. */

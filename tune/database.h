@@ -22,8 +22,8 @@ enum database_use { DATABASE_READ, DATABASE_WRITE, DATABASE_CREATE };
 struct database *database_open(const char *path, enum database_use use, struct error *error);
 void database_close(struct database *database); /* NULL is allowed */
 
-/* Whether the file begins as SQLite's do; an empty one does, too. */
-bool is_database(const char *path);
+/* Whether the file begins as SQLite's do; an empty one does, too.  false: it cannot be opened. */
+bool is_database(const char *path, bool *is, struct error *error);
 
 /* What adding did. */
 struct additions {

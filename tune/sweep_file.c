@@ -35,7 +35,7 @@ static bool read_text(const char *path, struct sweeps *sweeps, struct error *err
     struct text text = {0};
     FILE *stream = fopen(path, "rb");
     if (stream == NULL)
-        return fail_errno(error, "open", path) || (error->exit_code = EXIT_USER, false);
+        return fail_to_use(error, "open", path);
     bool done = read_stream(stream, path, &text, error) &&
                 sweeps_parse(path, text.data != NULL ? text.data : "", sweeps, error);
     fclose(stream);
@@ -45,7 +45,9 @@ static bool read_text(const char *path, struct sweeps *sweeps, struct error *err
 
 bool sweeps_read_file(const char *path, struct sweeps *sweeps, struct error *error) {
     *sweeps = (struct sweeps){0};
-    return is_database(path) ? read_database(path, sweeps, error) : read_text(path, sweeps, error);
+    bool is;
+    return is_database(path, &is, error) &&
+           (is ? read_database(path, sweeps, error) : read_text(path, sweeps, error));
 }
 
 /* ---- A directory ---- */

@@ -56,7 +56,7 @@ static Onnx__Model *read_and_unpack(FILE *stream, struct onnx_model *model, stru
 Onnx__Model *onnx_unpack(struct onnx_model *model, struct error *error) {
     FILE *stream = fopen(model->file, "rb");
     if (stream == NULL) {
-        fail(error, EXIT_USER, "%s: cannot read: %s", model->file, strerror(errno));
+        fail_to_use(error, "read", model->file);
         return NULL;
     }
     Onnx__Model *message = read_and_unpack(stream, model, error);

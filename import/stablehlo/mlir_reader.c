@@ -3,13 +3,12 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "mlir.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "mlir_reader.h"
 #include "../../base/text.h"
+#include "mlir_reader.h"
 
 enum { LARGEST_MLIR = 256 << 20 };
 
@@ -250,8 +249,7 @@ static bool read_stream(const char *name, FILE *stream, struct text *text, struc
         if (!text_append(text, block, got))
             return fail(error, EXIT_ENVIRONMENT, "%s: out of memory", name);
     }
-    return !ferror(stream) || fail(error, errno == EISDIR ? EXIT_USER : EXIT_ENVIRONMENT,
-                                   "%s: cannot read: %s", name, strerror(errno));
+    return !ferror(stream) || fail_to_use(error, "read", name);
 }
 
 bool mlir_read(const char *name, struct mlir_file *file, struct error *error) {
@@ -259,7 +257,7 @@ bool mlir_read(const char *name, struct mlir_file *file, struct error *error) {
     *file = (struct mlir_file){0};
     FILE *stream = fopen(name, "rb");
     if (stream == NULL)
-        return fail(error, EXIT_USER, "%s: cannot read: %s", name, strerror(errno));
+        return fail_to_use(error, "read", name);
     bool done = read_stream(name, stream, &text, error) &&
                 mlir_read_text(name, text.data ? text.data : "", text.length, file, error);
     text_free(&text);

@@ -42,6 +42,8 @@ void kvmill_see(const struct attend_sequence *sequence, int64_t t, int64_t *firs
 const unsigned char *kvmill_mask_at(const struct attend_view *view,
                                     const struct attend_sequence *sequence, int64_t b, int64_t head,
                                     int64_t t, int64_t position) {
+    if (view->mask.rows.data == NULL) /* no columns, and so no memory */
+        return NULL;
     return row_at(view, &view->mask.rows, b, head, t) +
            (sequence->column + position) * view->mask.key;
 }

@@ -34,8 +34,10 @@ static kvmill_status check_type(const struct given_tensors *given, int which,
 
 /* What a dim of a rule stands for. */
 static int64_t meant(const struct given_tensors *given, int64_t dim) {
+    if (dim >= KVMILL_DYNAMIC)
+        return dim;
     int64_t place = KVMILL_DYNAMIC - 1 - dim;
-    return place < 0 ? dim : given->tensors[place % MOST_GIVEN]->shape[place / MOST_GIVEN];
+    return given->tensors[place % MOST_GIVEN]->shape[place / MOST_GIVEN];
 }
 
 static bool has_shape(const struct given_tensors *given, const DLTensor *tensor, int rank,

@@ -47,7 +47,7 @@ def main() -> int:
     if unnamed:
         print(f"without a name in C: {', '.join(unnamed)}", file=sys.stderr)
         return 1
-    print("#include <stddef.h>\n\n#include <kvmill.h>\n")
+    print("#include <stddef.h>\n\n#include <kvmill.h>\n#include <kvmill_kernel.h>\n")
     for kind in structs():
         print_struct(kind)
     print(f'_Static_assert(KVMILL_DYNAMIC == {kvmill_c.DYNAMIC}, "KVMILL_DYNAMIC");')

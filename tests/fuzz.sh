@@ -1,0 +1,76 @@
+#!/bin/sh
+# fuzz.sh SECONDS [TARGET...] -- from a build directory: libFuzzer on every target for so long, each from its seeds, with the
+# kernels of the best instruction set that this machine has. Inputs that found something new stay in fuzz/corpus, for the next
+# time; those that end a target are findings, in fuzz/findings: mend it, and make them seeds.
+set -eu
+seconds=$1
+shift
+source=$(cd "$(dirname "$0")/.." && pwd)
+here=$PWD/fuzz
+mkdir -p "$here/build" "$here/findings" "$here/logs" "$here/scratch"
+best=$(./kvmill isas | awk '$4 == "yes" {best = $1} END {print best}')
+
+# Without a Makefile of its own it was not configured.
+build() {
+    cd "$here/build"
+    [ -f Makefile ] || "$source/configure" --quiet CC="${FUZZ_CC:-clang}" CFLAGS='-O1 -g1 -fsanitize=fuzzer-no-link' --disable-shared \
+        --enable-sanitizers=address,undefined DEFAULT_SPECS=specs/rows.json TEST_SPECS=specs/few.json PACK_OPTIMIZE=-O1 \
+        PACK_ISAS="$best" >/dev/null
+    make --no-print-directory -s -j"$(nproc)" tests/fuzz/fuzz
+}
+
+# one TARGET
+one() {
+    dictionary=$source/tests/fuzz/dictionaries/$1.txt
+    case $1 in config | spec | flow) dictionary=$source/tests/fuzz/dictionaries/json.txt ;;
+    evaluation) dictionary=$source/tests/fuzz/dictionaries/mlir.txt ;; esac
+    mkdir -p "$here/corpus/$1"
+    [ ! -f "$dictionary" ] || set -- "$1" -dict="$dictionary"
+    target=$1
+    shift
+    # shellcheck disable=SC2086
+    KVMILL_FUZZ=$target TMPDIR=$here/scratch srcdir=$source "$here/build/tests/fuzz/fuzz" "$@" -max_total_time="$seconds" \
+        -timeout=20 -rss_limit_mb=3000 -close_fd_mask=3 -print_final_stats=1 -artifact_prefix="$here/findings/$target-" \
+        "$here/corpus/$target" $(seeds_of "$target") >"$here/logs/$target.log" 2>&1
+}
+
+seeds_of() {
+    echo "$source/tests/fuzz/seeds/$1"
+    case $1 in
+    config) echo "$source/configs/models" ;;
+    flow) echo "$source/configs/flows" ;;
+    mlir | evaluation) echo "$source/tests/programs" ;;
+    esac
+}
+
+# "TARGET: 12345 runs, cov 2345, ft 4567"; the finding, if there is one.
+report() {
+    awk -v target="$1" '/cov: / {for (i = 1; i < NF; i++) {if ($i == "cov:") cov = $(i + 1); if ($i == "ft:") ft = $(i + 1)}}
+        /stat::number_of_executed_units/ {runs = $2}
+        END {printf "%s: %d runs, cov %d, ft %d\n", target, runs, cov, ft}' "$here/logs/$1.log"
+    grep -hE '^fuzz: |ERROR: |runtime error|SUMMARY|Test unit written' "$here/logs/$1.log" || true
+}
+
+build
+[ $# -gt 0 ] || set -- $("$here/build/tests/fuzz/fuzz" 2>&1 | sed -n 's/^KVMILL_FUZZ: accepted://p')
+export KVMILL_DATADIR="$source"
+failed=0
+running=
+# Twice as many at once as there are processors: each has the time that it was promised by the clock.
+for target in "$@"; do
+    one "$target" &
+    running="$running $target:$!"
+    if [ "$(echo "$running" | wc -w)" -ge $((2 * $(nproc))) ]; then
+        first=${running# }
+        first=${first%% *}
+        running=${running#" $first"}
+        wait "${first#*:}" || failed=1
+        report "${first%:*}"
+    fi
+done
+for first in $running; do
+    wait "${first#*:}" || failed=1
+    report "${first%:*}"
+done
+rm -rf "$here/scratch"
+exit $failed

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fuzz.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../../base/hash.h"
+#include "../../base/output.h"
+#include "../../tools/remove_tree.h"
+
+enum { KIB = 1024 };
+
+const struct fuzz_target fuzz_targets[] = {
+    {"config", fuzz_config, "configs/models/*.json", 4 * KIB},
+    {"spec", fuzz_spec, NULL, 2 * KIB},
+    {"flow", fuzz_flow, "configs/flows/*.json", 4 * KIB},
+    {"mlir", fuzz_mlir, NULL, 4 * KIB},
+    {"evaluation", fuzz_evaluation, NULL, 4 * KIB},
+    {"onnx", fuzz_onnx, NULL, 2 * KIB},
+    {"npy", fuzz_npy, NULL, 512},
+    {"tune", fuzz_tune, NULL, 4 * KIB},
+    {"database", fuzz_database, NULL, 48 * KIB},
+    {"command", fuzz_command, NULL, 512},
+    {"calls", fuzz_calls, NULL, 512},
+    {"windows", fuzz_windows, NULL, 512},
+    {0},
+};
+
+const struct fuzz_target *fuzz_target_of(const char *name) {
+    const struct fuzz_target *target = fuzz_targets;
+    while (target->name != NULL && strcmp(target->name, name) != 0)
+        target++;
+    return target->name != NULL ? target : NULL;
+}
+
+void fuzz_require(bool holds, const char *format, ...) {
+    va_list arguments;
+    if (holds)
+        return;
+    va_start(arguments, format);
+    fputs("fuzz: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    abort();
+}
+
+void fuzz_require_refusal(const struct error *error) {
+    fuzz_require(error->exit_code == EXIT_USER && strlen(error->text) > 10,
+                 "refused with exit code %d: \"%s\"", error->exit_code, error->text);
+}
+
+unsigned fuzz_number(const unsigned char *data, size_t size) {
+    return (unsigned)(hash_bytes(HASH_START, data, size) >> 32);
+}
+
+/* ---- Files ---- */
+
+const char *fuzz_file(int which, const void *data, size_t size) {
+    static int files[2] = {-1, -1};
+    static char names[2][32];
+    if (files[which] < 0)
+        files[which] = memfd_create("fuzz", MFD_CLOEXEC);
+    snprintf(names[which], sizeof names[which], "/proc/self/fd/%d", files[which]);
+    fuzz_require(files[which] >= 0 && ftruncate(files[which], 0) == 0 &&
+                     pwrite(files[which], data, size, 0) == (ssize_t)size,
+                 "no file in memory");
+    return names[which];
+}
+
+static char directory[256];
+
+static void remove_directory(void) {
+    remove_tree(directory);
+}
+
+const char *fuzz_directory(void) {
+    const char *below = getenv("TMPDIR");
+    if (directory[0] != '\0')
+        return directory;
+    snprintf(directory, sizeof directory, "%s/kvmill-fuzz.XXXXXX",
+             below && *below ? below : P_tmpdir);
+    fuzz_require(mkdtemp(directory) != NULL, "%s: cannot make it", directory);
+    atexit(remove_directory);
+    return directory;
+}
+
+char *fuzz_tree_file(const char *name) {
+    const char *tree = getenv("srcdir");
+    char *path = path_join(tree ? tree : KVMILL_SOURCEDIR, name);
+    fuzz_require(path != NULL, "out of memory");
+    return path;
+}

@@ -1,0 +1,113 @@
+/* The command line: a word a line. It works in a directory of its own, with one file of each kind,
+   and has neither m4 nor make.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#define main kvmill_main
+int kvmill_main(int argc, char **argv);
+#include "../../tools/main.c"
+#undef main
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "../../base/output.h"
+#include "../../tools/remove_tree.h"
+#include "fuzz.h"
+
+enum { MOST_WORDS = 64 };
+
+static const struct {
+    const char *name, *text;
+} files[] = {
+    {"one.json", "{\"op\": \"TensorScatter\", \"dtype\": \"uint8\"}"},
+    {"config.json", "{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"hidden_size\": 256, "
+                    "\"num_attention_heads\": 4, \"num_key_value_heads\": 2}"},
+    {"flow.json", "{\"op\": \"flow\", \"attention\": {\"page_size\": 16}, "
+                  "\"index\": [{\"op\": \"topK\", \"inputs\": [\"k\"]}]}"},
+    {"text.mlir", "func.func @main() {\n  %a = stablehlo.constant dense<1> : tensor<i32>\n"
+                  "  check.expect_eq_const %a, dense<1> : tensor<i32>\n  return\n}\n"},
+    {"empty.tune", "kvmill-tune 1\n\nend 0\n"},
+    {"empty.db", ""},
+};
+
+static void make_file(const char *name, const void *data, size_t size) {
+    FILE *stream = fopen(name, "wb");
+    fuzz_require(stream != NULL && fwrite(data, 1, size, stream) == size && fclose(stream) == 0,
+                 "%s: cannot write", name);
+}
+
+/* Bytes of that shape. */
+static void make_array(const char *name, const char *shape, int count) {
+    char bytes[256];
+    memset(bytes, 1, sizeof bytes);
+    int length =
+        snprintf(bytes, sizeof bytes,
+                 "\x93NUMPY%c%cv%c{'descr': '|u1', 'fortran_order': False, 'shape': (%s), }", 1, 0,
+                 0, shape);
+    memset(bytes + length, ' ', 127 - (size_t)length);
+    bytes[127] = '\n';
+    make_file(name, bytes, 128 + (size_t)count);
+}
+
+static void make_files(void) {
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        make_file(files[i].name, files[i].text, strlen(files[i].text));
+    make_array("past.npy", "1, 4, 3", 12);
+    make_array("update.npy", "1, 1, 3", 3);
+}
+
+/* Again for each command: an earlier one may have written there. */
+static void enter_directory(void) {
+    static char *path;
+    if (path == NULL) {
+        path = path_join(fuzz_directory(), "command");
+        setenv("XDG_CACHE_HOME", fuzz_directory(), 1);
+        setenv("KVMILL_M4", "/nonexistent/m4", 1);
+        setenv("KVMILL_MAKE", "/nonexistent/make", 1);
+        setenv("CC", "/nonexistent/cc", 1);
+    }
+    remove_tree(path);
+    fuzz_require(mkdir(path, 0700) == 0 && chdir(path) == 0, "%s: cannot use it", path);
+    make_files();
+}
+
+/* Nothing outside is written, and no library of the system loaded. */
+static bool stays_inside(const char *word) {
+    const char *value = strchr(word, '=');
+    return word[0] != '/' && (value == NULL || value[1] != '/') && strstr(word, "..") == NULL &&
+           strstr(word, "lib") == NULL && strstr(word, "/proc") == NULL;
+}
+
+static int split(char *text, char *words[MOST_WORDS + 2]) {
+    int count = 0;
+    words[count++] = (char *)"kvmill";
+    for (char *word = strtok(text, "\n"); word != NULL && count <= MOST_WORDS;
+         word = strtok(NULL, "\n")) {
+        if (!stays_inside(word))
+            return 0;
+        words[count++] = word;
+    }
+    words[count] = NULL;
+    return count;
+}
+
+/* getopt begins anew, wherever the last command ended it. */
+static int run_words(int count, char **words) {
+    optind = 0;
+    getopt(1, words, "");
+    int code = kvmill_main(count, words);
+    fflush(stdout);
+    return code;
+}
+
+void fuzz_command(const unsigned char *data, size_t size) {
+    char *words[MOST_WORDS + 2], *text = strndup((const char *)data, size);
+    fuzz_require(text != NULL, "out of memory");
+    int count = split(text, words);
+    if (count > 1) {
+        enter_directory();
+        int code = run_words(count, words);
+        fuzz_require(code >= 0 && code <= EXIT_ENVIRONMENT, "exit code %d", code);
+    }
+    free(text);
+}

@@ -1,0 +1,15 @@
+/* StableHLO text: the gathers and scatters in it as specs.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "fuzz.h"
+#include "fuzz_specs.h"
+
+void fuzz_mlir(const unsigned char *data, size_t size) {
+    struct spec_list specs = {0};
+    struct error error = {0};
+    if (specs_of_mlir(fuzz_file(0, data, size), &specs, &error))
+        fuzz_check_specs(&specs);
+    else
+        fuzz_require_refusal(&error);
+    spec_list_free(&specs);
+}

@@ -1,0 +1,316 @@
+/* A library to be preloaded: the call of that number, of those of one kind, fails.
+
+       KVMILL_INJECT=KIND:NUMBER     KIND: memory open write rename sync fork; NUMBER 0: none
+       KVMILL_INJECT_COUNT=FILE      how many there were, and how many blocks of memory are left
+
+   In the process that begins alone, not in its children.  Calls that libc makes of its own are not
+   seen, except for those of malloc.  Blocks count where the command or its library took them.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum kind { MEMORY, OPEN, WRITE, RENAME, SYNC, FORK, KINDS };
+
+static const char *const names[KINDS] = {"memory", "open", "write", "rename", "sync", "fork"};
+static const int reasons[KINDS] = {ENOMEM, EMFILE, ENOSPC, EIO, EIO, EAGAIN};
+
+static long number_to_fail;
+static enum kind kind_to_fail = KINDS;
+static atomic_long calls;
+static pid_t process;
+static char count_file[256];
+static _Thread_local bool inside; /* a call that this library makes */
+
+static void *next_of(const char *name) {
+    inside = true;
+    void *function = dlsym(RTLD_NEXT, name);
+    inside = false;
+    return function;
+}
+
+#define NEXT(NAME)                                                                                 \
+    static __typeof__(NAME) *next;                                                                 \
+    if (next == NULL)                                                                              \
+        next = (__typeof__(NAME) *)(uintptr_t)next_of(#NAME)
+
+static bool fails(enum kind kind) {
+    if (kind != kind_to_fail || inside || getpid() != process)
+        return false;
+    if (atomic_fetch_add(&calls, 1) + 1 != number_to_fail)
+        return false;
+    errno = reasons[kind];
+    return true;
+}
+
+/* ---- Blocks that the command and its library took ---- */
+
+enum { MOST_BLOCKS = 1 << 16, MOST_SHOWN = 8 };
+
+static struct block {
+    void *data;
+    const void *caller;
+} blocks[MOST_BLOCKS];
+static long block_count;
+static atomic_flag busy = ATOMIC_FLAG_INIT;
+
+/* Where the block is, or an empty place where it would be. */
+static struct block *place_of(const void *data) {
+    size_t at = (uintptr_t)data / 16 * 0x9e3779b97f4a7c15 >> 48;
+    while (blocks[at].data != NULL && blocks[at].data != data)
+        at = (at + 1) % MOST_BLOCKS;
+    return &blocks[at];
+}
+
+/* What comes after an empty place moves there, so that it is found. */
+static void remove_block(struct block *place) {
+    size_t at = (size_t)(place - blocks);
+    block_count--;
+    place->data = NULL;
+    while (blocks[at = (at + 1) % MOST_BLOCKS].data != NULL) {
+        const struct block moved = blocks[at];
+        blocks[at].data = NULL;
+        *place_of(moved.data) = moved;
+    }
+}
+
+static void lock(void) {
+    while (atomic_flag_test_and_set(&busy))
+        ;
+}
+
+static bool is_ours(const void *caller) {
+    Dl_info info;
+    inside = true;
+    bool found = dladdr(caller, &info) != 0 && info.dli_fname != NULL;
+    inside = false;
+    return found && strstr(info.dli_fname, "kvmill") != NULL;
+}
+
+static void *note(void *data, const void *caller) {
+    if (process == 0 || inside || data == NULL || !is_ours(caller))
+        return data;
+    lock();
+    if (block_count < MOST_BLOCKS / 2) {
+        *place_of(data) = (struct block){data, caller};
+        block_count++;
+    }
+    atomic_flag_clear(&busy);
+    return data;
+}
+
+static void forget(void *data) {
+    if (process == 0 || data == NULL)
+        return;
+    lock();
+    struct block *place = place_of(data);
+    if (place->data != NULL)
+        remove_block(place);
+    atomic_flag_clear(&busy);
+}
+
+static void print_blocks(FILE *stream) {
+    int shown = 0;
+    for (size_t i = 0; i < MOST_BLOCKS && shown < MOST_SHOWN; i++) {
+        Dl_info info;
+        if (blocks[i].data == NULL || dladdr(blocks[i].caller, &info) == 0)
+            continue;
+        fprintf(stream, "%s+%#lx\n", info.dli_fname,
+                (unsigned long)((uintptr_t)blocks[i].caller - (uintptr_t)info.dli_fbase));
+        shown++;
+    }
+}
+
+/* ---- Beginning and end ---- */
+
+__attribute__((constructor)) static void begin(void) {
+    const char *wanted = getenv("KVMILL_INJECT"), *file = getenv("KVMILL_INJECT_COUNT");
+    if (wanted == NULL || file == NULL)
+        return;
+    for (int kind = 0; kind < KINDS; kind++)
+        if (strncmp(wanted, names[kind], strlen(names[kind])) == 0 &&
+            wanted[strlen(names[kind])] == ':') {
+            number_to_fail = atol(wanted + strlen(names[kind]) + 1);
+            kind_to_fail = (enum kind)kind;
+        }
+    snprintf(count_file, sizeof count_file, "%s", file);
+    unsetenv("KVMILL_INJECT");
+    process = getpid();
+}
+
+__attribute__((destructor)) static void end(void) {
+    if (process != getpid() || process == 0)
+        return;
+    inside = true;
+    FILE *stream = fopen(count_file, "w");
+    if (stream != NULL) {
+        fprintf(stream, "%ld %ld\n", (long)calls, block_count);
+        print_blocks(stream);
+        fclose(stream);
+    }
+}
+
+/* ---- Memory ---- */
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *data, size_t size);
+void *__libc_memalign(size_t alignment, size_t size);
+void __libc_free(void *data);
+
+#define CALLER __builtin_return_address(0)
+
+void *malloc(size_t size) {
+    return fails(MEMORY) ? NULL : note(__libc_malloc(size), CALLER);
+}
+
+void *calloc(size_t count, size_t size) {
+    return fails(MEMORY) ? NULL : note(__libc_calloc(count, size), CALLER);
+}
+
+void *realloc(void *data, size_t size) {
+    if (fails(MEMORY))
+        return NULL;
+    forget(data);
+    return note(__libc_realloc(data, size), CALLER);
+}
+
+void *aligned_alloc(size_t alignment, size_t size) {
+    return fails(MEMORY) ? NULL : note(__libc_memalign(alignment, size), CALLER);
+}
+
+int posix_memalign(void **data, size_t alignment, size_t size) {
+    void *got = fails(MEMORY) ? NULL : note(__libc_memalign(alignment, size), CALLER);
+    if (got == NULL)
+        return ENOMEM;
+    *data = got;
+    return 0;
+}
+
+char *strndup(const char *text, size_t size) {
+    size_t length = strnlen(text, size);
+    char *copy = fails(MEMORY) ? NULL : note(__libc_malloc(length + 1), CALLER);
+    if (copy != NULL) {
+        memcpy(copy, text, length);
+        copy[length] = '\0';
+    }
+    return copy;
+}
+
+char *strdup(const char *text) {
+    size_t length = strlen(text) + 1;
+    char *copy = fails(MEMORY) ? NULL : note(__libc_malloc(length), CALLER);
+    return copy != NULL ? memcpy(copy, text, length) : NULL;
+}
+
+void free(void *data) {
+    int reason = errno;
+    forget(data);
+    __libc_free(data);
+    errno = reason;
+}
+
+/* ---- Files ---- */
+
+#define MODE_OF(FLAGS)                                                                             \
+    mode_t mode = 0;                                                                               \
+    if (((FLAGS) & O_CREAT) != 0) {                                                                \
+        va_list arguments;                                                                         \
+        va_start(arguments, flags);                                                                \
+        mode = va_arg(arguments, mode_t);                                                          \
+        va_end(arguments);                                                                         \
+    }
+
+int open(const char *path, int flags, ...) {
+    NEXT(open);
+    MODE_OF(flags)
+    return fails(OPEN) ? -1 : next(path, flags, mode);
+}
+
+int open64(const char *path, int flags, ...) {
+    NEXT(open64);
+    MODE_OF(flags)
+    return fails(OPEN) ? -1 : next(path, flags, mode);
+}
+
+int openat(int directory, const char *path, int flags, ...) {
+    NEXT(openat);
+    MODE_OF(flags)
+    return fails(OPEN) ? -1 : next(directory, path, flags, mode);
+}
+
+FILE *fopen(const char *path, const char *mode) {
+    NEXT(fopen);
+    return fails(OPEN) ? NULL : next(path, mode);
+}
+
+int mkostemp(char *name, int flags) {
+    NEXT(mkostemp);
+    return fails(OPEN) ? -1 : next(name, flags);
+}
+
+char *mkdtemp(char *name) {
+    NEXT(mkdtemp);
+    return fails(OPEN) ? NULL : next(name);
+}
+
+int mkdir(const char *path, mode_t mode) {
+    NEXT(mkdir);
+    return fails(OPEN) ? -1 : next(path, mode);
+}
+
+ssize_t write(int file, const void *data, size_t size) {
+    NEXT(write);
+    return file > STDERR_FILENO && fails(WRITE) ? -1 : next(file, data, size);
+}
+
+ssize_t pwrite(int file, const void *data, size_t size, off_t at) {
+    NEXT(pwrite);
+    return fails(WRITE) ? -1 : next(file, data, size, at);
+}
+
+ssize_t pwrite64(int file, const void *data, size_t size, off64_t at) {
+    NEXT(pwrite64);
+    return fails(WRITE) ? -1 : next(file, data, size, at);
+}
+
+int rename(const char *from, const char *to) {
+    NEXT(rename);
+    return fails(RENAME) ? -1 : next(from, to);
+}
+
+int fsync(int file) {
+    NEXT(fsync);
+    return fails(SYNC) ? -1 : next(file);
+}
+
+int fdatasync(int file) {
+    NEXT(fdatasync);
+    return fails(SYNC) ? -1 : next(file);
+}
+
+/* ---- Processes ---- */
+
+pid_t fork(void) {
+    NEXT(fork);
+    return fails(FORK) ? -1 : next();
+}
+
+int posix_spawnp(pid_t *child, const char *program, const posix_spawn_file_actions_t *actions,
+                 const posix_spawnattr_t *attributes, char *const *arguments,
+                 char *const *environment) {
+    NEXT(posix_spawnp);
+    return fails(FORK) ? EAGAIN
+                       : next(child, program, actions, attributes, arguments, environment);
+}

@@ -1,0 +1,92 @@
+/* The fuzzers' targets on all that was ever found, and on seeds that were cut.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fence.h"
+#include "fuzz/fuzz.h"
+#include "tap.h"
+
+enum { CUTS = 4, LARGEST_SEED = 1 << 20, SECONDS = 60 };
+
+static unsigned char bytes[LARGEST_SEED];
+static char now[256]; /* what runs, for when it ends the process */
+
+static size_t read_seed(const char *path) {
+    FILE *stream = fopen(path, "rb");
+    if (stream == NULL)
+        bail_out("%s: cannot read", path);
+    size_t size = fread(bytes, 1, sizeof bytes, stream);
+    fclose(stream);
+    return size;
+}
+
+/* In memory of its own, so that a sanitizer sees where it ends. */
+static void run(const struct fuzz_target *target, size_t size) {
+    unsigned char *own = malloc(size + 1);
+    if (own == NULL)
+        bail_out("no memory");
+    memcpy(own, bytes, size);
+    int out = dup(STDOUT_FILENO); /* what commands say is no result of a test */
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    alarm(SECONDS);
+    target->run(own, size);
+    alarm(0);
+    fflush(stdout);
+    dup2(out, STDOUT_FILENO);
+    close(out);
+    free(own);
+}
+
+static int replay(const struct fuzz_target *target, const char *path) {
+    snprintf(now, sizeof now, "%s: %s", target->name, path);
+    size_t size = read_seed(path);
+    size_t cuts = is_slow_run() ? 0 : CUTS;
+    run(target, size);
+    for (size_t i = 1; i <= cuts; i++)
+        run(target, size * i / (cuts + 1));
+    return 1 + (int)cuts;
+}
+
+static int replay_all(const struct fuzz_target *target, const char *pattern) {
+    glob_t found = {0};
+    int runs = 0;
+    char *path = fuzz_tree_file(pattern);
+    if (glob(path, 0, NULL, &found) != 0)
+        bail_out("%s: no seeds", path);
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        runs += replay(target, found.gl_pathv[i]);
+    globfree(&found);
+    free(path);
+    return runs;
+}
+
+static void test_target(const struct fuzz_target *target) {
+    char pattern[128];
+    snprintf(pattern, sizeof pattern, "tests/fuzz/seeds/%s/*.seed", target->name);
+    int runs = replay_all(target, pattern);
+    if (target->more != NULL)
+        runs += replay_all(target, target->more);
+    ok(runs > 0, "%s: %d runs", target->name, runs);
+}
+
+/* t_fuzz TARGET FILE... -- those alone. */
+static int replay_files(char **words) {
+    const struct fuzz_target *target = fuzz_target_of(words[1]);
+    for (char **file = words + 2; target != NULL && *file != NULL; file++)
+        replay(target, *file);
+    return target != NULL ? 0 : EXIT_FAILURE;
+}
+
+int main(int argc, char **argv) {
+    fence_explain_traps(now);
+    if (argc > 2)
+        return replay_files(argv);
+    for (int i = 0; fuzz_targets[i].name != NULL; i++)
+        test_target(&fuzz_targets[i]);
+    return done_testing();
+}

@@ -71,8 +71,9 @@ static const struct op_member members[] = {
          "and becomes infinite beyond 65504."},
     {MEMBER(softmax_scale, OP_REAL, SCORES), .help = "Factor of scores; 0: 1 / sqrt (head_dim)."},
     {MEMBER(left_window_size, OP_INTEGER, SCORES), .initial = -1, .was = "window", .was_more = 1,
-     .help = "Positions that a query sees before its own; -1: all.  Specs of version 0.1 say window, "
-             "which counts the query's own, too; 0: all."},
+     .help =
+         "Positions that a query sees before its own; -1: all.  Specs of version 0.1 say window, "
+         "which counts the query's own, too; 0: all."},
     {MEMBER(softcap, OP_REAL, SCORES),
      .help = "Scores become softcap * tanh (score / softcap) before any mask; 0: none."},
     {MEMBER(math, OP_WORD, SCORES), .words = math_words,
@@ -292,9 +293,10 @@ static const struct op_tensor tensors[] = {
      .dynamic_shape = "T Q | H T Q",
      .help = "Added to scores; its last dim may be longer."},
     OP_SINKS(KVMILL_CACHE_ATTENTION_SINKS, SCORES),
-    {OP_ATTN_OUTPUT(KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, SCORES, "float32", "partial"), .shape = "B S H E",
-     .dynamic_shape = "T H E"},
-    {OP_LSE(KVMILL_CACHE_ATTENTION_LSE, SCORES), .when = {{"partial"}}, .shape = "B S H", .dynamic_shape = "T H"},
+    {OP_ATTN_OUTPUT(KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, SCORES, "float32", "partial"),
+     .shape = "B S H E", .dynamic_shape = "T H E"},
+    {OP_LSE(KVMILL_CACHE_ATTENTION_LSE, SCORES), .when = {{"partial"}}, .shape = "B S H",
+     .dynamic_shape = "T H"},
 };
 
 /* ---- The ops ---- */

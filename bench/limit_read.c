@@ -82,9 +82,9 @@ void limit_read(const struct reading *reading) {
 }
 
 const struct kind_of_reading kinds_of_reading[READINGS] = {
-    {1, false, false, "read x1"},        {2, false, false, "read x2"},
-    {4, false, false, "read x4"},        {8, false, false, "read x8"},
-    {1, true, false, "read x1, fetch"},  {2, true, false, "read x2, fetch"},
-    {4, true, false, "read x4, fetch"},  {8, true, false, "read x8, fetch"},
-    {1, false, true, "read x1, half"},   {4, false, true, "read x4, half"},
-    {1, true, true, "read x1, f, half"}, {4, true, true, "read x4, f, half"}};
+    {1, false, false, "read, 1 stream"},  {2, false, false, "read, 2 streams"},
+    {4, false, false, "read, 4 streams"}, {8, false, false, "read, 8 streams"},
+    {1, true, false, "prefetch, 1"},      {2, true, false, "prefetch, 2"},
+    {4, true, false, "prefetch, 4"},      {8, true, false, "prefetch, 8"},
+    {1, false, true, "read, 1, 32 B"},    {4, false, true, "read, 4, 32 B"},
+    {1, true, true, "prefetch, 1, 32 B"}, {4, true, true, "prefetch, 4, 32 B"}};

@@ -15,15 +15,11 @@ say() {
     echo "== $*"
 }
 
-# processor_seconds -- of all that ran here so far.
-processor_seconds() {
-    times >times.now
-    sed 's/s//g; s/m/ /g' times.now | awk 'NR == 2 {printf "%d\n", 60 * ($1 + $3) + $2 + $4}'
-}
-
-# took -- what the stage that ends here took.
+# took -- what the stage that ends here took.  times speaks of the shell that asks: not of a subshell.
 took() {
-    now=$(date +%s) used=$(processor_seconds)
+    times >times.now
+    now=$(date +%s)
+    used=$(sed 's/s//g; s/m/ /g' times.now | awk 'NR == 2 {printf "%d\n", 60 * ($1 + $3) + $2 + $4}')
     echo "took $((now - began)) s, $((used - began_used)) s of processor time"
     began=$now began_used=$used
 }

@@ -441,7 +441,7 @@ kvmill_status kvmill_flow_begin(struct call *base, const DLTensor *const *tensor
     call->attend.base.base.base =
         (struct call){&plan->attend->base, (unsigned char *)base->workspace + plan->room.attend};
     struct checked checked = {
-        .given = {.base = {plan->rules, plan->tensors, "step of a flow", known, error, NULL},
+        .given = {.base = {plan->rules, plan->tensors, "step of a flow", known, error, NULL, false},
                   .plan = plan->attend,
                   .call = &call->attend},
         .plan = plan,

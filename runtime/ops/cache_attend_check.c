@@ -231,7 +231,8 @@ kvmill_status kvmill_cache_attend_begin(struct cache_attend_call *call,
     const DLTensor *known[KVMILL_CACHE_ATTEND_TENSORS];
     const struct cache_attend_plan *plan = cache_attend_plan_of(call);
     struct attend_given given = {
-        .base = {plan->rules, KVMILL_CACHE_ATTEND_TENSORS, "CacheAttend", known, error, NULL},
+        .base = {plan->rules, KVMILL_CACHE_ATTEND_TENSORS, "CacheAttend", known, error, NULL,
+                 false},
         .plan = plan,
         .call = call,
     };

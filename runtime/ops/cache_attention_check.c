@@ -393,7 +393,8 @@ kvmill_status kvmill_cache_attention_begin(struct call *base, const DLTensor *co
     const DLTensor *known[KVMILL_CACHE_ATTENTION_TENSORS];
     const struct cache_plan *plan = cache_plan_of(call);
     struct given given = {
-        .base = {plan->rules, KVMILL_CACHE_ATTENTION_TENSORS, plan->name, known, error, NULL},
+        .base = {plan->rules, KVMILL_CACHE_ATTENTION_TENSORS, plan->name, known, error, NULL,
+                 false},
         .plan = plan,
         .call = call,
     };

@@ -18,10 +18,10 @@ __attribute__((format(printf, 2, 3))) bool text_print(struct text *text, const c
 bool text_append(struct text *text, const char *data, size_t length);
 void text_free(struct text *text);
 
-/* Whether it holds neither control characters, but for those in `allowed`, nor what is no UTF-8. */
+/* Whether it holds neither control characters, except those in `allowed`, nor what is no UTF-8. */
 bool text_is_plain(const char *text, const char *allowed);
 
-/* As it may go to a terminal or a page: what is not plain, but for newlines, as \x1b.  Cut where it
+/* As it may go to a terminal or a page: what is not plain, except newlines, as \x1b.  Cut where it
    would not fit. */
 void text_show(const char *text, char *shown, size_t size);
 

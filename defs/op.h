@@ -153,7 +153,7 @@ extern const struct op kvmill_flow_steps[OP_FLOW_STEPS];
 
 /* ---- Attributes ---- */
 
-/* Zero but for struct_size and defaults. */
+/* Zero, except struct_size and defaults. */
 void kvmill_op_init(const struct op_struct *part, void *base);
 
 /* NULL when there is none of that name. */

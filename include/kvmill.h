@@ -132,7 +132,7 @@ void kvmill_plan_options_init(kvmill_plan_options *options, size_t struct_size);
    `axis`, from slot write_indices[b] of batch entry b on; circular mode wraps around.
 
    The tensors are prototypes: shape, dtype and strides count, data is not looked at; a dim may be
-   KVMILL_DYNAMIC.  past_cache and present_cache: equal shapes, rank >= 2.  update: the same but for
+   KVMILL_DYNAMIC.  past_cache and present_cache: equal shapes, rank >= 2.  update: the same except
    dim `axis`, which may be smaller.  write_indices: int64 [batch], or NULL for all zero.
    present_cache NULL = laid out as past_cache. */
 typedef struct kvmill_tensor_scatter {
@@ -383,7 +383,7 @@ kvmill_status kvmill_plan_cache_attend(const kvmill_cache_attend *op,
    nonpad_kv_seqlen[b] on are not read.
 
    The tensors are prototypes, as those of kvmill_tensor_scatter; NULL: there is none, and so it
-   must be in each run, but for Y, which may be NULL here.  Numbers and sizes of heads must be
+   must be in each run, except Y, which may be NULL here.  Numbers and sizes of heads must be
    known. */
 typedef struct kvmill_attention {
     size_t struct_size;        /* sizeof (kvmill_attention) */
@@ -422,7 +422,7 @@ typedef struct kvmill_attention {
 
    Any of the last three may be missing.  A present tensor may begin with the memory of the past, or
    end with that of K or V (same addresses and strides): that part is left as it is.  Other overlaps
-   of outputs are refused.  The last dim of tensors has stride 1, but for attn_mask's. */
+   of outputs are refused.  The last dim of tensors has stride 1, except attn_mask's. */
 enum {
     KVMILL_ATTENTION_Q = 0,
     KVMILL_ATTENTION_K = 1,
@@ -688,8 +688,8 @@ typedef struct kvmill_flow_field {
     DLDataType dtype; /* float32, float16, bfloat16 */
 } kvmill_flow_field;
 
-/* Numbers of the index program, [taps, rows, columns] in row-major order.  taps 1 but for the
-   weights of Conv1d. */
+/* Numbers of the index program, [taps, rows, columns] in row-major order.  taps is 1, except
+   for the weights of Conv1d. */
 typedef struct kvmill_flow_constant {
     const char *name;
     int64_t taps, rows, columns;

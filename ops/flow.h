@@ -215,7 +215,7 @@ kvmill_status kvmill_flow_check(const kvmill_flow *flow, struct kvmill_flow_prob
 kvmill_status kvmill_flow_verify(const kvmill_flow *flow, struct kvmill_flow_problem *problem,
                                  kvmill_error *error);
 
-/* The layout of a checked flow but for struct_size. */
+/* The layout of a checked flow, except struct_size. */
 void kvmill_flow_layout_of(const struct kvmill_flow_problem *problem, kvmill_flow_layout *layout);
 
 /* ---- Pages of a row ---- */

@@ -431,7 +431,7 @@ class TensorScatter:
 
     past, update, write_indices: prototypes, arrays whose data is not looked at, or tuples with the
     shape, in which None is a dim known only to a run; a tuple needs dtype.  past: [batch, ...],
-    rank >= 2; update: the same but for dim `axis`, which may be smaller; write_indices: int64
+    rank >= 2; update: the same except dim `axis`, which may be smaller; write_indices: int64
     [batch], or None for all zero.
 
     axis: [-rank + 1, -1] or [1, rank - 1].
@@ -529,7 +529,7 @@ class TensorScatter:
 
         present: None for a new, row-major array; past itself to work in place; or another array of
         the same shape and type.  The caller owns all arrays; other overlaps of present with
-        another array are refused, but for 4-bit types and strings, which are copied on the way.
+        another array are refused, except 4-bit types and strings, which are copied on the way.
 
         May be called by many threads at a time, on different present arrays.  Raises KvmillError
         (then nothing has been written), TypeError and ValueError.
@@ -1355,7 +1355,7 @@ class MultiHeadCacheAttention(_Attending):
 class MultiHeadAttention(_Attending):
     """A plan of PMX MultiHeadAttention: attend over keys and values that are given.
 
-    Parameters as of MultiHeadCacheAttention, but for those of a cache; value_head_dim where values
+    Parameters as of MultiHeadCacheAttention, except those of a cache; value_head_dim where values
     are not as long as keys.
     """
 
@@ -1376,7 +1376,7 @@ class KeyValueCache(_CacheAttention):
     """A plan of PMX KeyValueCache: store current_key and current_value in the cache, then read all
     of it back.
 
-    Parameters as of MultiHeadCacheAttention, but for those of scores; head_dim and num_kv_heads are
+    Parameters as of MultiHeadCacheAttention, except those of scores; head_dim and num_kv_heads are
     required, num_repeat says how many times each head is read back.  T1 and T2 may both be int8:
     codes are copied.
     """

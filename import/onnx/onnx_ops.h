@@ -15,7 +15,7 @@ struct onnx_op {
     const char *spec; /* the op of its specs; without that in this kvmill, nodes are left alone */
     int first_opset;
     const char *const *attributes; /* ends with NULL; NULL: those of `spec` that are ONNX's */
-    bool open; /* extents may be left to the run; but for those that `knows` is for, or NULL */
+    bool open; /* extents may be left to the run, except those that `knows` is for, or NULL */
     bool (*knows)(const struct onnx_value *value, int input);
     const char *known; /* what must be known beside types, in words */
     bool from_index;   /* 0 is the first of an axis; ONNX counts negative indices from its end */

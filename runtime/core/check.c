@@ -197,14 +197,10 @@ static kvmill_status check_presence(const struct given_tensors *given, int which
     return KVMILL_OK;
 }
 
-static bool is_left_alone(const struct tensor_rule *rule, const DLTensor *tensor) {
-    return tensor == NULL || rule->presence == IGNORED;
-}
-
 static kvmill_status check_one(const struct given_tensors *given, int which,
                                const DLTensor *tensor) {
     const struct tensor_rule *rule = &given->rules[which];
-    bool is_absent = is_left_alone(rule, tensor);
+    bool is_absent = tensor == NULL || rule->presence == IGNORED;
     kvmill_status status =
         is_absent ? KVMILL_OK : kvmill_check_form(rule->name, tensor, given->error);
     if (status != KVMILL_OK)

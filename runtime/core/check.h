@@ -5,8 +5,6 @@
      SHAPE     NAME has rank RANK; accepted: 0 to 64
      NULL      the shape of NAME is NULL; its rank is RANK
      NULL      NAME is NULL; a tensor is required
-     SHAPE     NAME has rank RANK; accepted: 0 to 64
-     NULL      the shape of NAME is NULL; it has rank RANK
      SHAPE     NAME is NULL; the plan was made with it
      SHAPE     NAME is given; accepted: NULL, this OP has none
      DTYPE     NAME has type TYPE; accepted: TYPE, TYPE

@@ -19,8 +19,7 @@ struct selection {
 /* The one of them for a call of that size. */
 static inline const struct kvmill_kernel *kvmill_selected_kernel(
     const struct selection *selection, const struct kvmill_call_size *size) {
-    return selection->by_size.count == 0 ? selection->by_size.kernel
-                                         : kvmill_nearest_kernel(&selection->by_size, size);
+    return kvmill_kernel_of_size(&selection->by_size, size);
 }
 
 /* Where and how far to look: the same for all kernels of a plan. */

@@ -97,7 +97,7 @@ static void expect_fields(struct flow_plan *plan, const kvmill_flow *flow) {
     }
 }
 
-/* Of cache attention, whose rules hold but for these. */
+/* The rules of cache attention hold, except these. */
 static void adapt_attention(struct flow_plan *plan) {
     static const struct use uses[] = {
         {.which = KVMILL_CACHE_ATTENTION_QUERY, .required = REQUESTS},

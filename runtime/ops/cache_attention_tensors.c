@@ -132,7 +132,7 @@ static kvmill_status check_cache_shape(const struct given *given, int cache, int
     return kvmill_check_shape(&given->base, cache, layout->rank, dims);
 }
 
-/* The scales have the cache's shape but for the last dim.  An empty one is none. */
+/* The scales have the cache's shape, except the last dim.  An empty one is none. */
 static kvmill_status check_scale_shape(const struct given *given, int cache, int64_t last) {
     const DLTensor *tensor = given->base.tensors[cache];
     if (kvmill_tensor_is_empty(given->base.tensors[cache + 1]) && !kvmill_tensor_is_empty(tensor))

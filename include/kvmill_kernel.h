@@ -15,10 +15,10 @@
 extern "C" {
 #endif
 
-#define KVMILL_KERNEL_ABI 4
+#define KVMILL_KERNEL_ABI 5
 
 /* The oldest that the runtime can use.  Packs of kvmill 0.1 have 3 and less. */
-#define KVMILL_OLDEST_KERNEL_ABI 4
+#define KVMILL_OLDEST_KERNEL_ABI 5
 
 /* A shape field that the kernel leaves open: it serves every value. */
 #define KVMILL_ANY (-1)
@@ -159,22 +159,27 @@ struct kvmill_query_row {
     float sink;  /* score of the attention sink, which has no value; -INFINITY: none */
 };
 
-/* The problem of ATTEND: rows [0, rows) attend positions [first, first + count), of which position
-   first + i lies in cache row slot[i] of the kv head that the addresses below are those of.  Calls
+/* Rows of a cache that lie one after the other: `count` of them, from row `slot` on. */
+struct kvmill_extent {
+    int64_t slot, count;
+};
+
+/* The problem of ATTEND: rows [0, rows) attend positions [first, first + count), which lie in the rows
+   of extent[0], then those of extent[1] and so on, up to an extent without rows; rows after `count`
+   are those that the next call will read.  The addresses are those of row 0 of a kv head.  Calls
    with one workspace continue each other: `begin` on the first, `end` on the last.  At the end row r
    goes to its output: sum / total, or `empty` where it saw nothing; or, where partial is not NULL, to
    partial + r * (2 + value.dim) floats: the largest score, the total of exp (score - largest), then
    the sums of exp (score - largest) * v.  The sink is counted at `begin`.
-   No row of the cache but those of slot[0 .. count) is read; slot[count .. count + ahead) are rows
-   that the next call will read.  run () is called with units 0 and 1. */
+   Only the rows of the `count` positions are read.  run () is called with units 0 and 1. */
 struct kvmill_attend {
     const struct kvmill_attend_shape *shape;
     const struct kvmill_query_row *row;
     int64_t rows;
     const unsigned char *key, *value, *key_scale, *value_scale;
     int64_t key_stride, value_stride, key_scale_stride, value_scale_stride;
-    const int64_t *slot;
-    int64_t first, count, ahead;
+    const struct kvmill_extent *extent;
+    int64_t first, count;
     float scale, softcap, empty;
     int32_t begin, end;
     float *partial;

@@ -74,6 +74,11 @@ static int64_t mask_room(const struct attend_plan *plan, int64_t rows) {
     return plan->converts ? whole_lines(rows * KVMILL_MASK_POSITIONS * bytes) : 0;
 }
 
+/* Where masks say which rows are read. */
+static int64_t slot_room(const struct attend_plan *plan) {
+    return plan->converts ? whole_lines(KVMILL_MASK_POSITIONS * (int64_t)sizeof(int64_t)) : 0;
+}
+
 static int64_t query_room(const struct attend_plan *plan, int64_t rows) {
     int64_t bytes = plan->key_dim * kvmill_activation_bytes(plan->activation);
     return plan->query != plan->activation ? whole_lines(rows * bytes) : 0;
@@ -84,11 +89,12 @@ static void lay_slot_out(struct attend_plan *plan, int64_t rows, int64_t kernel)
     int64_t partial = whole_lines(rows * partial_floats(plan) * (int64_t)sizeof(float));
     layout->kernel = SLOT_HEAD;
     layout->rows = layout->kernel + whole_lines(kernel);
-    layout->slots = layout->rows + whole_lines(rows * (int64_t)sizeof(struct kvmill_query_row));
+    layout->extents = layout->rows + whole_lines(rows * (int64_t)sizeof(struct kvmill_query_row));
     layout->partial =
-        layout->slots + whole_lines((MOST_POSITIONS + AHEAD) * (int64_t)sizeof(int64_t));
+        layout->extents + whole_lines(MOST_EXTENTS * (int64_t)sizeof(struct kvmill_extent));
     layout->masks = layout->partial + partial;
-    layout->queries = layout->masks + mask_room(plan, rows);
+    layout->slots = layout->masks + mask_room(plan, rows);
+    layout->queries = layout->slots + slot_room(plan);
     layout->size = layout->queries + query_room(plan, rows);
 }
 

@@ -24,7 +24,7 @@ static inline const struct kvmill_attend_shape *tile_shape(const struct tiles *t
 /* Where things are in the workspace: for every thread a slot, then the partial results that are
    merged.  A slot begins with the flag that says who has it. */
 struct workspace_layout {
-    int64_t kernel, rows, slots, partial, masks, queries; /* in a thread's slot */
+    int64_t kernel, rows, extents, partial, masks, slots, queries; /* in a thread's slot */
     int64_t size;                                         /* of a thread's slot */
     int64_t shared;                                       /* partial results */
     int64_t more;                                         /* after them */
@@ -33,8 +33,8 @@ struct workspace_layout {
 /* Bytes of all partial results. */
 enum { PARTIAL_ROOM = 4 << 20 };
 
-/* Most positions of a kernel's call, and how many it is told ahead. */
-enum { MOST_POSITIONS = 2048, AHEAD = 128 };
+/* Most positions of a kernel's call, and how many of the next it is told. */
+enum { MOST_POSITIONS = 2048, AHEAD = 128, MOST_EXTENTS = MOST_POSITIONS + AHEAD + 1 };
 
 struct attend_plan {
     int64_t heads, kv_heads, ratio;

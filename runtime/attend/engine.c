@@ -111,13 +111,22 @@ static void set_addresses(struct work *work, int piece) {
     problem->value_scale_stride = value->rows.scale_row_stride;
 }
 
+static struct kvmill_extent *extents_of(const struct work *work) {
+    return (struct kvmill_extent *)(void *)(work->slot + work->view->plan->layout.extents);
+}
+
+/* Where masks say which rows are read: theirs, one by one. */
+static int64_t *slots_in(const struct work *work) {
+    return (int64_t *)(void *)(work->slot + work->view->plan->layout.slots);
+}
+
 static struct kvmill_attend problem_of(const struct work *work) {
     const struct attend_plan *plan = work->view->plan;
     return (struct kvmill_attend){
         .shape = tile_shape(work->tiles, work->kernel),
         .row = work->rows,
         .rows = work->tile->rows,
-        .slot = (const int64_t *)(void *)(work->slot + plan->layout.slots),
+        .extent = extents_of(work),
         .scale = plan->scale,
         .softcap = plan->softcap,
         .empty = plan->empty,
@@ -126,6 +135,11 @@ static struct kvmill_attend problem_of(const struct work *work) {
 }
 
 /* ---- The rows that a kernel reads ---- */
+
+/* Positions of a kernel's call. */
+struct span {
+    int64_t first, last;
+};
 
 static bool sees_all(const struct kvmill_attend *problem, int64_t first, int64_t last) {
     for (int64_t i = 0; i < problem->rows; i++)
@@ -140,21 +154,17 @@ static int64_t streams_of(const struct kvmill_attend *problem, int64_t first, in
     int64_t streams = kvmill_memory_streams();
     bool any_order =
         (problem->shape->terms & KVMILL_TERM_BIAS) == 0 && sees_all(problem, first, first + count);
-    return any_order && count >= streams * LEAST_STREAM && count % streams == 0 ? streams : 1;
+    return any_order && count >= streams * LEAST_STREAM ? streams : 1;
 }
 
-/* The first `wanted` slots of a kernel's call for `count` positions, in the order they are read. */
-static void list_slots(const struct work *work, int64_t first, int64_t count, int64_t wanted,
-                       int64_t *slots) {
-    int64_t stream[MOST_POSITIONS], streams = streams_of(&work->problem, first, count);
-    int64_t joint = work->tile->sequence.joint, each = wanted / streams;
-    bool second = first >= joint;
-    for (int64_t s = 0; s < streams; s++) {
-        kvmill_fill_slots(&work->tile->sequence.pages[second],
-                          first - (second ? joint : 0) + count / streams * s, each, stream);
-        for (int64_t i = 0; i < each; i++)
-            slots[i * streams + s] = stream[i];
-    }
+/* Appends the first `wanted` rows of a kernel's call for a span, in the order they are read. */
+static struct kvmill_extent *list_rows(const struct work *work, const struct span *span,
+                                       int64_t wanted, struct kvmill_extent *to) {
+    int64_t joint = work->tile->sequence.joint, count = span->last - span->first;
+    bool second = span->first >= joint;
+    return kvmill_append_in_turn(&work->tile->sequence.pages[second],
+                                 span->first - (second ? joint : 0), count,
+                                 streams_of(&work->problem, span->first, count), wanted, to);
 }
 
 /* ---- Masks ---- */
@@ -229,7 +239,7 @@ static unsigned char *mask_of_row(const struct work *work, int64_t i) {
 /* The masks of `count` positions from `at` on, after the first `before` of a call. */
 static void set_block(struct work *work, int64_t at, int64_t count, int64_t before) {
     int activation = work->view->plan->activation;
-    const int64_t *slots = work->problem.slot + before;
+    const int64_t *slots = slots_in(work) + before;
     for (int64_t i = 0; i < work->tile->rows; i++) {
         const struct mask_terms terms = terms_of(work, i, at, slots);
         struct kvmill_query_row row;
@@ -254,7 +264,7 @@ static bool is_seen(const struct work *work, int64_t column) {
 
 static void move_column(const struct work *work, int64_t to, int64_t from) {
     int64_t bytes = kvmill_activation_bytes(work->view->plan->activation);
-    int64_t *slots = (int64_t *)work->problem.slot;
+    int64_t *slots = slots_in(work);
     slots[to] = slots[from];
     for (int64_t i = 0; i < work->tile->rows; i++)
         if (!shares_mask(work, i))
@@ -268,8 +278,7 @@ static int64_t take_seen(struct work *work, int64_t at, int64_t count, int64_t b
     int64_t seen = before;
     if (is_hidden(work, at, count))
         return 0;
-    kvmill_fill_slots(&work->tile->sequence.pages[0], at, count,
-                      (int64_t *)work->problem.slot + before);
+    kvmill_fill_slots(&work->tile->sequence.pages[0], at, count, slots_in(work) + before);
     set_block(work, at, count, before);
     for (int64_t column = before; column < before + count; column++)
         if (is_seen(work, column))
@@ -295,6 +304,15 @@ static void set_columns(struct work *work, int64_t count) {
     }
 }
 
+/* A call for the first `count` columns. */
+static void call_for_columns(struct work *work, int64_t count) {
+    work->problem.count = count;
+    set_columns(work, count);
+    kvmill_join_slots(slots_in(work), count, extents_of(work));
+    work->kernel->run(&work->problem, 0, 1);
+    work->problem.begin = 0;
+}
+
 /* Calls for what rows see of [first, last), block by block; false if there is none. */
 static bool call_for_seen(struct work *work, int64_t first, int64_t last) {
     struct kvmill_attend *problem = &work->problem;
@@ -303,20 +321,15 @@ static bool call_for_seen(struct work *work, int64_t first, int64_t last) {
     for (int64_t at = first; at < last; at += BLOCK) {
         int64_t seen = take_seen(work, at, kvmill_min(BLOCK, last - at), before);
         if (seen > 0 && before + seen > KVMILL_MASK_POSITIONS - BLOCK) {
-            problem->count = before;
-            set_columns(work, before);
-            work->kernel->run(problem, 0, 1);
-            problem->begin = 0;
+            call_for_columns(work, before);
             before = 0;
             seen = take_seen(work, at, kvmill_min(BLOCK, last - at), before);
         }
         before += seen;
     }
-    problem->count = before;
     problem->end = 1;
-    set_columns(work, before);
     if (before > 0)
-        work->kernel->run(problem, 0, 1);
+        call_for_columns(work, before);
     return before > 0;
 }
 
@@ -348,10 +361,6 @@ static bool says_nothing(const struct work *work, int64_t first, int64_t last) {
 
 /* ---- One piece of a unit ---- */
 
-struct span {
-    int64_t first, last;
-};
-
 /* What a call of the kernel takes of [at, last): positions of one piece of memory. */
 static struct span span_from(const struct work *work, int64_t at, int64_t last) {
     int64_t joint = work->tile->sequence.joint;
@@ -366,16 +375,15 @@ static void call_kernel(struct work *work, const struct span *span, const struct
     struct kvmill_attend *problem = &work->problem;
     int64_t joint = work->tile->sequence.joint, count = next->last - next->first;
     bool follows = next->first < last && (span->first >= joint || next->first < joint);
-    int64_t *slots = (int64_t *)problem->slot;
     if (span->first >= joint)
         set_addresses(work, 1);
     problem->first = span->first;
     problem->count = span->last - span->first;
-    problem->ahead =
-        follows ? kvmill_min(AHEAD, count / KVMILL_MOST_STREAMS * KVMILL_MOST_STREAMS) : 0;
     problem->end = next->first == last;
-    list_slots(work, span->first, problem->count, problem->count, slots);
-    list_slots(work, next->first, count, problem->ahead, slots + problem->count);
+    struct kvmill_extent *end = list_rows(work, span, problem->count, extents_of(work));
+    if (follows)
+        end = list_rows(work, next, kvmill_min(AHEAD, count), end);
+    *end = (struct kvmill_extent){0};
     if (work->converts)
         set_masks(work);
     work->kernel->run(problem, 0, 1);

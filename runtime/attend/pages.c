@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pages.h"
 
+#include "../core/numbers.h"
+
 static int64_t first_row(const struct attend_pages *pages, int64_t page) {
     if (pages->numbers.data == NULL)
         return pages->start;
@@ -8,18 +10,56 @@ static int64_t first_row(const struct attend_pages *pages, int64_t page) {
     return number / pages->unit * pages->rows;
 }
 
-struct row_span kvmill_row_span(const struct attend_pages *pages, int64_t position, int64_t count) {
+struct kvmill_extent kvmill_extent_at(const struct attend_pages *pages, int64_t position,
+                                      int64_t count) {
     int64_t page = position / pages->size, at = position % pages->size;
-    int64_t left = pages->size - at;
-    return (struct row_span){first_row(pages, page) + at, left < count ? left : count};
+    return (struct kvmill_extent){first_row(pages, page) + at, kvmill_min(pages->size - at, count)};
+}
+
+struct kvmill_extent *kvmill_append_extents(const struct attend_pages *pages, int64_t first,
+                                            int64_t count, struct kvmill_extent *to) {
+    for (int64_t end = first + count; first < end; first += to++->count)
+        *to = kvmill_extent_at(pages, first, end - first);
+    return to;
+}
+
+/* Rows of a stream that are read before the next stream's. */
+enum { ROWS_OF_TURN = 16 };
+
+struct kvmill_extent *kvmill_append_in_turn(const struct attend_pages *pages, int64_t first,
+                                            int64_t count, int64_t streams, int64_t wanted,
+                                            struct kvmill_extent *to) {
+    int64_t turns = (count + streams * ROWS_OF_TURN - 1) / (streams * ROWS_OF_TURN);
+    int64_t apart = turns * ROWS_OF_TURN; /* a stream's first position and the next one's */
+    if (streams == 1)
+        return kvmill_append_extents(pages, first, wanted, to);
+    for (int64_t turn = 0; turn < turns; turn++)
+        for (int64_t stream = 0; stream < streams; stream++) {
+            int64_t at = stream * apart + turn * ROWS_OF_TURN;
+            int64_t rows = kvmill_min(kvmill_min(ROWS_OF_TURN, count - at), wanted);
+            if (rows > 0) {
+                to = kvmill_append_extents(pages, first + at, rows, to);
+                wanted -= rows;
+            }
+        }
+    return to;
 }
 
 void kvmill_fill_slots(const struct attend_pages *pages, int64_t first, int64_t count,
                        int64_t *slots) {
     for (int64_t done = 0; done < count;) {
-        const struct row_span span = kvmill_row_span(pages, first + done, count - done);
-        for (int64_t i = 0; i < span.count; i++)
-            slots[done + i] = span.row + i;
-        done += span.count;
+        const struct kvmill_extent extent = kvmill_extent_at(pages, first + done, count - done);
+        for (int64_t i = 0; i < extent.count; i++)
+            slots[done++] = extent.slot + i;
     }
+}
+
+void kvmill_join_slots(const int64_t *slots, int64_t count, struct kvmill_extent *to) {
+    *to = (struct kvmill_extent){0};
+    for (int64_t i = 0; i < count; i++)
+        if (to->count > 0 && slots[i] == to->slot + to->count)
+            to->count++;
+        else
+            *(to += to->count > 0) = (struct kvmill_extent){slots[i], 1};
+    to[to->count > 0] = (struct kvmill_extent){0};
 }

@@ -40,20 +40,29 @@ struct attend_pages {
     int64_t start;
 };
 
-/* Rows side by side. */
-struct row_span {
-    int64_t row, count;
-};
-
 static inline struct attend_pages one_page(int64_t start) {
     return (struct attend_pages){.size = INT64_MAX, .start = start};
 }
 
 /* The rows of positions from `position` on: at most `count`, and not beyond the page. */
-struct row_span kvmill_row_span(const struct attend_pages *pages, int64_t position, int64_t count);
+struct kvmill_extent kvmill_extent_at(const struct attend_pages *pages, int64_t position,
+                                      int64_t count);
+
+/* Appends the rows of positions [first, first + count); returns the end of the list. */
+struct kvmill_extent *kvmill_append_extents(const struct attend_pages *pages, int64_t first,
+                                            int64_t count, struct kvmill_extent *to);
+
+/* The same by `streams` places from which rows are read in turn, some at a time; the first `wanted`
+   rows of that order. */
+struct kvmill_extent *kvmill_append_in_turn(const struct attend_pages *pages, int64_t first,
+                                            int64_t count, int64_t streams, int64_t wanted,
+                                            struct kvmill_extent *to);
 
 /* The rows of positions [first, first + count), one by one. */
 void kvmill_fill_slots(const struct attend_pages *pages, int64_t first, int64_t count,
                        int64_t *slots);
+
+/* The same rows as a list that ends with an extent without rows; at most `count` and that one. */
+void kvmill_join_slots(const int64_t *slots, int64_t count, struct kvmill_extent *to);
 
 #endif

@@ -51,7 +51,7 @@ static const unsigned char *key_row(const struct wide_row *row, int v, int64_t k
     int64_t joint = row->sequence.joint, head = row->head / row->run->geometry.ratio;
     bool second = key >= joint;
     const struct cache_side *side = &row->view->side[second][v];
-    int64_t slot = kvmill_row_span(&row->sequence.pages[second], second ? key - joint : key, 1).row;
+    int64_t slot = kvmill_extent_at(&row->sequence.pages[second], second ? key - joint : key, 1).slot;
     return side->rows.data + row->b * side->batch + head * side->rows.head_stride +
            slot * side->rows.row_stride;
 }

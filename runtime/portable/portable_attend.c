@@ -170,15 +170,22 @@ static void attend_position(const struct kvmill_attend *problem, const struct wo
             add_weighted(work->sum + r * dim, work->row, dim, weight[r]);
 }
 
+static void attend_extents(const struct kvmill_attend *problem, const struct work *work) {
+    const struct kvmill_extent *extent = problem->extent;
+    int64_t position = problem->first, end = position + problem->count;
+    for (; position < end; extent++)
+        for (int64_t i = 0; i < extent->count && position < end; i++, position++)
+            if (is_seen(problem, position))
+                attend_position(problem, work, position, extent->slot + i);
+}
+
 static void attend(const void *argument, int64_t first, int64_t last) {
     const struct kvmill_attend *problem = argument;
     struct work work = work_in(problem->workspace, problem->shape);
     (void)first, (void)last; /* one unit */
     for (int64_t r = 0; problem->begin && r < problem->rows; r++)
         begin_row(problem, &work, r);
-    for (int64_t i = 0; i < problem->count; i++)
-        if (is_seen(problem, problem->first + i))
-            attend_position(problem, &work, problem->first + i, problem->slot[i]);
+    attend_extents(problem, &work);
     for (int64_t r = 0; problem->end && r < problem->rows; r++)
         end_row(problem, &work, r);
 }

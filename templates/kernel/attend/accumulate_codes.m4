@@ -53,9 +53,9 @@ m4_define(«km_set_units», «km_inline(«void», «set_units(struct work *w, in
 
 m4_define(«km_load_values_as_codes», «km_load_scales(«value»)
 km_set_sizes
-km_inline(«void», «load_values(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+km_inline(«void», «load_values(struct work *w, int64_t n)»)
 {
-    load_value_scales(p, w, at, n);
+    load_value_scales(w, n);
     set_sizes(w, n);
     for (int64_t t = 0; t < n; t += 4) {
         const unsigned char *const *row = w->value_row + t;

@@ -27,10 +27,10 @@ m4_define(«_km_set_half_scales», «km_if(km_by_group(«value»), «    for (in
 »)»)
 
 m4_define(«km_load_values_as_halves», «km_load_scales(«value»)
-km_inline(«void», «load_values(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+km_inline(«void», «load_values(struct work *w, int64_t n)»)
 {
-    (void)p, (void)w, (void)at, (void)n;
-km_if(km_scales(«value») > 0, «    load_value_scales(p, w, at, n);
+    (void)w, (void)n;
+km_if(km_scales(«value») > 0, «    load_value_scales(w, n);
 »)m4_dnl
 km_if(km_half_scales, «_km_set_half_scales«»»)m4_dnl
 km_if(km_direct, «», «    for (int64_t t = 0; t < n; t++) {

@@ -38,6 +38,13 @@ m4_define(«km_attend_types», «enum {
     FOUND = BLOCK + SPARE,
 };
 
+/* A position's row in an extent, which has so many left.  */
+struct place {
+    const struct kvmill_extent *extent;
+    int64_t left;
+km_each_address(«_km_address»)m4_dnl
+};
+
 struct work {
 km_query_and_key«»m4_dnl
     float sum[ROWS][VALUE_PADDED];
@@ -45,7 +52,9 @@ km_query_and_key«»m4_dnl
 km_if(km_value_codes, «km_value_work«»», «km_if(km_half_values, «km_half_work«»», «km_if(km_direct, «», «    float value[BLOCK][VALUE_PADDED];
 »)km_if(km_folded, «    float weight[km_scales(«value»)][TILE][BLOCK]; /* times scales */
 »)»)»)m4_dnl
-    const unsigned char *key_row[FOUND], *value_row[FOUND]; /* of the block, and of those after it */
+    /* Rows of the block, and of those after it; where the next one is.  */
+km_each_address(«_km_row_list»)m4_dnl
+    struct place next;
 _km_scale_table(«key»)_km_scale_table(«value»)m4_dnl
     int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
     float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
@@ -61,12 +70,6 @@ m4_define(«km_attend_words», «static const float log2_e = 1.44269504f, ln_2 =
 km_inline(«int64_t», «smaller(int64_t a, int64_t b)»)
 {
     return a < b ? a : b;
-}
-
-/* Cache row of position i of the call; after the last one, the last one again.  */
-km_inline(«int64_t», «slot_of(const struct kvmill_attend *p, int64_t i)»)
-{
-    return p->slot[smaller(i, p->count - 1)];
 }
 
 »)

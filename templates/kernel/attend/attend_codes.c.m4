@@ -71,9 +71,9 @@ km_each(«I», 0, m4_eval($2 - 1), 1, «            store_words(&w->key[$1 + I][
 
 m4_define(«km_whole_words», «m4_eval(km_key_words / km_lanes * km_lanes)»)
 m4_define(«km_load_keys», «km_load_scales(«key»)
-km_inline(«void», «load_keys(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+km_inline(«void», «load_keys(struct work *w, int64_t n)»)
 {
-    load_key_scales(p, w, at, n);
+    load_key_scales(w, n);
     for (int64_t t = 0; t < n; t += LANES) {
         const unsigned char *const *row = w->key_row + t;
         vf x[LANES];
@@ -112,9 +112,8 @@ _km_each_sum(«        vf y_«»R«»_«»V = (km_number(«s_«»R«»_«»V»))
 _km_each_sum(«    store_f32(w->score[r + R] + t + m4_eval(V * km_lanes), total[R][V] * w->unit[r + R]);
 »)}
 
-km_inline(«void», «score(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t at, int64_t n)»)
+km_inline(«void», «score(struct work *w, int64_t r, int64_t n)»)
 {
-    (void)p, (void)at;
     for (int64_t t = 0; t < n; t += m4_eval(km_words * km_lanes))
         score_strip(w, r, t);
 }

@@ -19,10 +19,9 @@ km_each(«I», 0, m4_eval(km_lanes - 1), 1, «            store_f32(w->key[$1 + 
 »)»)
 
 m4_define(«km_load_keys», «km_load_scales(«key»)
-km_inline(«void», «load_keys(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+km_inline(«void», «load_keys(struct work *w, int64_t n)»)
 {
-    (void)p, (void)at;
-km_if(km_scales(«key») > 0, «    load_key_scales(p, w, at, n);
+km_if(km_scales(«key») > 0, «    load_key_scales(w, n);
 »)m4_dnl
     for (int64_t t = 0; t < n; t += LANES) {
         const unsigned char *const *row = w->key_row + t;
@@ -44,10 +43,9 @@ m4_define(«_km_score_from», «    for (; t + m4_eval(($1 - 1) * km_lanes) < n;
         score_strip_$1(w, r, t);
 »)
 m4_define(«km_score», «km_halving(km_strip, «_km_score_strip»)m4_dnl
-km_inline(«void», «score(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t at, int64_t n)»)
+km_inline(«void», «score(struct work *w, int64_t r, int64_t n)»)
 {
     int64_t t = 0;
-    (void)p, (void)at;
 km_halving(km_strip, «_km_score_from»)m4_dnl
 }
 »)

@@ -51,10 +51,10 @@ km_if(km_key_direct, «km_each(«T», 0, m4_eval(km_positions - 1), 1, «       
 km_each(«T», 0, m4_eval(km_positions - 1), 4, «km_each(«V», 0, m4_eval(km_row_vectors - 1), 1, «    store_quads(w->score[V * QUADS] + t + T, BLOCK, sum_quads(s_«»T«»_«»V, s_«»m4_eval(T + 1)«»_«»V, s_«»m4_eval(T + 2)«»_«»V, s_«»m4_eval(T + 3)«»_«»V));
 »)»)}
 
-km_inline(«void», «score(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t at, int64_t n)»)
+km_inline(«void», «score(struct work *w, int64_t r, int64_t n)»)
 {
-    (void)p, (void)r, (void)at;
-km_if(km_scales(«key») > 0, «    load_key_scales(p, w, at, n);
+    (void)r;
+km_if(km_scales(«key») > 0, «    load_key_scales(w, n);
 »)m4_dnl
     for (int64_t t = 0; t < n; t += km_positions)
         score_positions(w, t);

@@ -37,9 +37,9 @@ km_inline(«void», «load_columns(const unsigned char *const *row, int64_t from
         store_f32(&to[i][t], x[i]);
 }
 
-km_inline(«void», «load_keys(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+km_inline(«void», «load_keys(struct work *w, int64_t n)»)
 {
-    load_key_scales(p, w, at, n);
+    load_key_scales(w, n);
     for (int64_t t = 0; t < n; t += LANES) {
         const unsigned char *row[LANES]; /* stores of words do not change these */
         memcpy(row, w->key_row + t, sizeof row);
@@ -84,9 +84,8 @@ _km_each_sum(«        total[R][V] += s_«»R«»_«»V * load_f32(w->key_scale[
 _km_each_sum(«    store_f32(w->score[r + R] + t + m4_eval(V * km_lanes), total[R][V]);
 »)}
 
-km_inline(«void», «score(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t at, int64_t n)»)
+km_inline(«void», «score(struct work *w, int64_t r, int64_t n)»)
 {
-    (void)p, (void)at;
     for (int64_t t = 0; t < n; t += m4_eval(km_words * km_lanes))
         score_strip(w, r, t);
 }

@@ -17,17 +17,19 @@ m4_define(«km_factor_at», «km_if(km_by_group($2), «w->$2_$1[($4) / km_group_
 m4_dnl km_spread(SCALES, DIM, GROUP) -- the factor of each lane.
 m4_define(«km_spread», «km_if($3 % km_lanes == 0, «broadcast($1)», «km_if(km_lanes % $3 == 0, «__builtin_shufflevector(load_f32($1), load_f32($1), km_lane_list(«m4_eval(L / $3)»))», «((vf){km_lane_list(«($1)[(($2) + L) / $3 - ($2) / $3]»)})»)»)»)
 
-m4_dnl km_load_scales -- defines load_SIDE_scales (p, w, at, n): the scales of a block as floats.
+m4_dnl km_load_scales -- defines load_SIDE_scales (w, n): the scales of a block as floats.
 m4_define(«km_load_scales», «km_if(km_scales(«$1») == 0, «», «km_if(km_by_group($1), «km_if(km_scales(«$1») % km_lanes == 0 && !_km_in_blocks($1), «_km_scales_turned(«$1»)», «km_if(_km_scale_words(«$1») <= 2 && !_km_in_blocks($1), «_km_scales_in_words(«$1»)», «_km_scales_by_group(«$1»)»)»)», «_km_scales_by_row(«$1»)»)»)»)
 
 m4_define(«_km_scale_type», «km_if(_km_in_blocks(«$1»), «f16», «m4_indir(«km_$1_scale»)»)»)
 m4_define(«_km_scale_c_type», «m4_ifelse(_km_scale_type(«$1»), «f32», «uint32_t», «uint16_t»)»)
 m4_define(«_km_scale_size», «m4_ifelse(_km_scale_type(«$1»), «f32», 4, 2)»)
-m4_define(«_km_scale_row», «km_if(_km_in_blocks(«$1»), «p->$1 + slot_of(p, at + t) * p->$1_stride», «p->$1_scale + slot_of(p, at + t) * p->$1_scale_stride»)»)
+m4_dnl A scale is in its block, or in a row of its own.
+m4_define(«km_scales_apart», «(km_scales(«$1») > 0 && !_km_in_blocks(«$1»))»)
+m4_define(«_km_scale_row», «km_if(km_scales_apart(«$1»), «w->$1_scale_row[t]», «w->$1_row[t]»)»)
 m4_define(«_km_scale_step», «km_if(_km_in_blocks(«$1»), «km_part(«block_bytes», km_$1)», «_km_scale_size(«$1»)»)»)
 
 m4_dnl _km_factors_by_group(WHAT, SIDE, AT) -- load_SIDE_WHATs, which lie AT bytes into each step.
-m4_define(«_km_factors_by_group», «km_inline(«void», «load_$2_$1s(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+m4_define(«_km_factors_by_group», «km_inline(«void», «load_$2_$1s(struct work *w, int64_t n)»)
 {
     _km_scale_c_type(«$2») raw[km_scales(«$2»)][BLOCK];
     for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++) {
@@ -40,7 +42,7 @@ km_each(«G», 0, km_scales(«$2») - 1, 1, «        memcpy(&raw[G][t], from + 
 $4}
 »)
 m4_define(«_km_scales_by_group», «km_if(km_minimums(«$1»), «_km_factors_by_group(«minimum», «$1», _km_scale_size(«$1»), «»)
-»)_km_factors_by_group(«scale», «$1», 0, «km_if(km_minimums(«$1»), «    load_$1_minimums(p, w, at, n);
+»)_km_factors_by_group(«scale», «$1», 0, «km_if(km_minimums(«$1»), «    load_$1_minimums(w, n);
 »)»)»)
 
 m4_dnl All scales of a row are one or two words of 32 bits: those of sixteen rows are taken apart together.
@@ -48,7 +50,7 @@ m4_define(«_km_scale_words», «m4_eval((km_scales(«$1») * _km_scale_size(«$
 m4_define(«_km_scale_of_f32», «(vf)$1»)
 m4_define(«_km_scale_of_f16», «from_halves(__builtin_convertvector($1 >> $2 & 0xffff, halves))»)
 m4_define(«_km_scale_of_bf16», «(vf)($1 >> $2 << 16)»)
-m4_define(«_km_scales_in_words», «km_inline(«void», «load_$1_scales(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+m4_define(«_km_scales_in_words», «km_inline(«void», «load_$1_scales(struct work *w, int64_t n)»)
 {
     uint32_t raw[BLOCK * _km_scale_words(«$1»)];
     for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++)
@@ -64,7 +66,7 @@ km_if(_km_scale_words(«$1») == 2, «        vu more = (vu)load_words((const in
 }
 »)
 
-m4_define(«_km_scales_turned», «km_inline(«void», «load_$1_scales(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+m4_define(«_km_scales_turned», «km_inline(«void», «load_$1_scales(struct work *w, int64_t n)»)
 {
     for (int64_t first = 0; first < n; first += LANES) {
         for (int g = 0; g < km_scales(«$1»); g += LANES) {
@@ -81,7 +83,7 @@ m4_define(«_km_scales_turned», «km_inline(«void», «load_$1_scales(const st
 }
 »)
 
-m4_define(«_km_scales_by_row», «km_inline(«void», «load_$1_scales(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+m4_define(«_km_scales_by_row», «km_inline(«void», «load_$1_scales(struct work *w, int64_t n)»)
 {
     _km_scale_c_type(«$1») raw[BLOCK][km_scales(«$1»)];
     for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++) {
@@ -94,38 +96,72 @@ km_if(_km_in_blocks($1), «km_each(«G», 0, km_scales(«$1») - 1, 1, «       
 }
 »)
 
+m4_dnl km_each_address(MACRO) -- MACRO of everything that has an address for each position.
+m4_define(«km_each_address», «$1(«key»)$1(«value»)km_if(km_scales_apart(«key»), «$1(«key_scale»)»)km_if(km_scales_apart(«value»), «$1(«value_scale»)»)»)
+m4_define(«_km_row_list», «    const unsigned char *$1_row[FOUND];
+»)
+m4_define(«_km_address», «    const unsigned char *$1;
+»)
+m4_define(«_km_first_address», «        .$1 = p->$1 + extent->slot * p->$1_stride,
+»)
+m4_define(«_km_note_address», «        w->$1_row[t] = next.$1;
+»)
+m4_define(«_km_next_address», «            next.$1 += p->$1_stride;
+»)
+m4_define(«_km_keep_rows», «        memmove(w->$1_row, w->$1_row + BLOCK, SPARE * sizeof *w->$1_row);
+»)
+m4_define(«_km_repeat_row», «        w->$1_row[t] = w->$1_row[n - 1];
+»)
+
 m4_dnl km_find_rows -- defines find_rows: where the rows of a block are, and SPARE of those that come later.
-m4_define(«km_find_rows», «/* Those from row t of the block on; `last` is the last position that there is a slot for.  */
-km_inline(«void», «find_from(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t t, int64_t end, int64_t last)»)
+m4_define(«km_find_rows», «km_inline(«struct place», «begin_of(const struct kvmill_attend *p, const struct kvmill_extent *extent)»)
 {
-    for (; t < end; t++) {
-        int64_t slot = p->slot[smaller(at + t, last)];
-        w->key_row[t] = p->key + slot * p->key_stride;
-        w->value_row[t] = p->value + slot * p->value_stride;
-km_fetch_scale(«key»)km_fetch_scale(«value»)m4_dnl
+    return (struct place){
+        .extent = extent,
+        .left = extent->count,
+km_each_address(«_km_first_address»)m4_dnl
+    };
+}
+
+/* Rows [t, FOUND) of the list; after the last extent its last row again.  */
+km_inline(«void», «find_from(const struct kvmill_attend *p, struct work *w, int64_t t)»)
+{
+    struct place next = w->next;
+    for (; t < FOUND; t++) {
+km_each_address(«_km_note_address»)km_fetch_scale(«key»)km_fetch_scale(«value»)m4_dnl
+        if (--next.left > 0) {
+km_each_address(«_km_next_address»)m4_dnl
+        } else if (next.extent[1].count > 0) {
+            next = begin_of(p, next.extent + 1);
+        } else {
+            next.left = 1;
+        }
     }
+    w->next = next;
 }
 
 km_inline(«void», «find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
 {
-    int64_t known = 0;
-    if (at > 0 && n == BLOCK) {
-        memmove(w->key_row, w->key_row + BLOCK, SPARE * sizeof *w->key_row);
-        memmove(w->value_row, w->value_row + BLOCK, SPARE * sizeof *w->value_row);
-        known = SPARE;
+    if (at == 0) {
+        w->next = begin_of(p, p->extent);
+        find_from(p, w, 0);
+    } else {
+km_each_address(«_km_keep_rows»)m4_dnl
+        find_from(p, w, SPARE);
     }
-    find_from(p, w, at, known, BLOCK, p->count - 1);
-    find_from(p, w, at, known > BLOCK ? known : BLOCK, FOUND, p->count + p->ahead - 1);
+    for (int64_t t = n; t < BLOCK; t++) {
+km_each_address(«_km_repeat_row»)m4_dnl
+    }
 }
 »)
 
 m4_dnl km_load_values -- defines load_values: the values of a block.
 m4_define(«km_load_values», «km_load_scales(«value»)
-km_inline(«void», «load_values(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
+km_inline(«void», «load_values(struct work *w, int64_t n)»)
 {
-km_if(km_scales(«value») > 0, «    load_value_scales(p, w, at, n);
+km_if(km_scales(«value») > 0, «    load_value_scales(w, n);
 »)m4_dnl
-    (void)p, (void)w, (void)at, (void)n;
+    (void)w, (void)n;
 km_if(km_direct, «», «    for (int64_t t = 0; t < n; t++) {
         const unsigned char *row = w->value_row[t];
 km_fetch_near(«value», «t», 1)km_fetch(«value», «t», 1)m4_dnl

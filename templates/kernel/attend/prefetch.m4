@@ -15,7 +15,7 @@ m4_define(«km_fetch_line», «km_if(km_ahead > 0, «km_each(«I», 0, m4_eval($
 »)»)»)
 
 m4_dnl km_fetch_scale(SIDE) -- of a row that is found AHEAD.
-m4_define(«km_fetch_scale», «km_if(km_scales(«$1») > 0 && km_ahead > 0 && !_km_in_blocks(«$1»), «        __builtin_prefetch(p->$1_scale + slot * p->$1_scale_stride, 0, 3);
+m4_define(«km_fetch_scale», «km_if(km_ahead > 0 && km_scales_apart(«$1»), «        __builtin_prefetch(next.$1_scale, 0, 3);
 »)»)
 
 m4_dnl km_define_fetch -- defines them.

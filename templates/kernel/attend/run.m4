@@ -68,15 +68,15 @@ km_inline(«int64_t», «seen_by(const struct kvmill_attend *p, int64_t r, int64
 km_inline(«void», «attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
 {
     find_rows(p, w, at, n);
-m4_ifdef(«km_load_keys», «    load_keys(p, w, at, n);
+m4_ifdef(«km_load_keys», «    load_keys(w, n);
 »)m4_dnl
-    load_values(p, w, at, n);
+    load_values(w, n);
     for (int64_t r = 0; r < p->rows; r += TILE) {
         int64_t seen = seen_by(p, r, p->first + at, n);
         for (int64_t i = r; i < r + TILE; i++)
             w->seen[i] = seen;
         if (seen > 0)
-            score(p, w, r, at, seen);
+            score(w, r, seen);
     }
     for (int64_t r = 0; r < p->rows; r += LANES)
         softmax(p, w, r, p->first + at);

@@ -190,14 +190,11 @@ class Check:
     variables: dict[str, str] = field(default_factory=dict)
     isa: str = "scalar"  # that the machine must have
     reads_onnx: bool = False
-    by_streams: bool = False  # kvmill_memory_streams: AMD's processors get one
 
     def missing(self) -> str:
         """What this machine lacks, or nothing."""
         if self.reads_onnx and os.environ["ONNX"] != "yes":
             return "no protobuf-c"
-        if self.by_streams and "AuthenticAMD" in Path("/proc/cpuinfo").read_text():
-            return "one stream of memory"
         return "" if runs_isa(self.isa) else f"no {self.isa}"
 
     def linked(self) -> list[Kernels]:
@@ -214,7 +211,6 @@ CHECKS = {
     "windows": Check(["t_windows"], [SCATTER, DEFAULT], seeded(), "avx2"),
     "gathers": Check(["t_windows", "t_long_gathers"], [GATHERS], seeded(KVMILL_WINDOWS_CASES="24"), "avx2"),
     "attention": Check(ATTEND, [ATTENTION, DEFAULT], seeded(), "avx2"),
-    "streams": Check(ATTEND, [ATTENTION, DEFAULT], seeded(), "avx2", by_streams=True),
     "codes": Check(ATTEND, [ATTENTION_CODES, DEFAULT], seeded("avx512vnni"), "avx512vnni"),
     "halves": Check(ATTEND, [ATTENTION_HALVES, DEFAULT], seeded("avx512fp16"), "avx512fp16"),
     "t_ffi": Check(["t_ffi"], [HANDLERS], seeded(), "avx2"),

@@ -462,7 +462,7 @@ enum { MOST_POSITIONS = 60, MOST_ROWS = 5 };
 struct attention {
     struct kvmill_attend_shape shape;
     struct fence key, value, key_scale, value_scale, workspace;
-    int64_t slot[MOST_POSITIONS];
+    struct kvmill_extent extent[MOST_POSITIONS + 1]; /* a row each */
     int64_t positions;
     unsigned char *query, *mask, *output;
     struct kvmill_query_row row[MOST_ROWS];
@@ -534,7 +534,7 @@ static void attention_open(struct attention *a, struct dice *dice) {
     fill(a->query, a->shape.activation, MOST_ROWS * a->shape.key.dim, dice);
     fill(a->mask, a->shape.activation, MOST_ROWS * a->positions, dice);
     for (int64_t i = 0; i < a->positions; i++) {
-        a->slot[i] = 2 * i;
+        a->extent[i] = (struct kvmill_extent){2 * i, 1};
         if (dice_once_in(dice, 6))
             kvmill_store_float(a->shape.activation, a->mask, i, -INFINITY);
     }
@@ -591,12 +591,12 @@ static double true_sums(const struct attention *a, const struct kvmill_query_row
     for (int i = 0; i < a->shape.value.dim; i++)
         sum[i] = 0;
     for (int64_t j = row->first; j < row->last; j++) {
-        kvmill_load_cache_row(&a->shape.key, a->key.data + a->slot[j] * a->problem.key_stride,
-                              a->key_scale.data + a->slot[j] * a->problem.key_scale_stride, 0,
+        kvmill_load_cache_row(&a->shape.key, a->key.data + a->extent[j].slot * a->problem.key_stride,
+                              a->key_scale.data + a->extent[j].slot * a->problem.key_scale_stride, 0,
                               a->shape.key.dim, buffer);
         double weight = exp(true_score(a, row, j, buffer));
-        kvmill_load_cache_row(&a->shape.value, a->value.data + a->slot[j] * a->problem.value_stride,
-                              a->value_scale.data + a->slot[j] * a->problem.value_scale_stride, 0,
+        kvmill_load_cache_row(&a->shape.value, a->value.data + a->extent[j].slot * a->problem.value_stride,
+                              a->value_scale.data + a->extent[j].slot * a->problem.value_scale_stride, 0,
                               a->shape.value.dim, buffer);
         for (int i = 0; i < a->shape.value.dim; i++)
             sum[i] += weight * buffer[i];
@@ -647,7 +647,7 @@ static void run_in_pieces(struct attention *a, float *partial, struct dice *dice
     do {
         next = dice_range(dice, at, a->positions);
         a->problem.first = at;
-        a->problem.slot = a->slot + at;
+        a->problem.extent = a->extent + at;
         a->problem.count = next - at;
         a->problem.begin = at == 0;
         a->problem.end = next == a->positions;
@@ -682,7 +682,7 @@ static void test_poison(void) {
     struct kvmill_attend_shape shape = {
         KVMILL_F32, {KVMILL_F32, 1, 0, 0}, {KVMILL_F32, 1, 0, 0}, 0, 0, 0, 0};
     float key[3] = {1, 1, NAN}, value[3] = {5, INFINITY, NAN}, query = 1, output[2];
-    const int64_t slot[3] = {0, 1, 2};
+    const struct kvmill_extent extents[2] = {{0, 3}};
     struct kvmill_query_row row[2] = {{.query = (unsigned char *)&query,
                                        .output = (unsigned char *)&output[0],
                                        .last = 1,
@@ -700,7 +700,7 @@ static void test_poison(void) {
                                     .value = (unsigned char *)value,
                                     .key_stride = 4,
                                     .value_stride = 4,
-                                    .slot = slot,
+                                    .extent = extents,
                                     .count = 3,
                                     .scale = 1,
                                     .begin = 1,

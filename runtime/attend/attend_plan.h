@@ -25,9 +25,9 @@ static inline const struct kvmill_attend_shape *tile_shape(const struct tiles *t
    merged.  A slot begins with the flag that says who has it. */
 struct workspace_layout {
     int64_t kernel, rows, extents, partial, masks, slots, queries; /* in a thread's slot */
-    int64_t size;                                         /* of a thread's slot */
-    int64_t shared;                                       /* partial results */
-    int64_t more;                                         /* after them */
+    int64_t size;                                                  /* of a thread's slot */
+    int64_t shared;                                                /* partial results */
+    int64_t more;                                                  /* after them */
 };
 
 /* Bytes of all partial results. */

@@ -1,0 +1,100 @@
+/* Extents of cache rows, which kernels walk, against the rows one by one.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <string.h>
+
+#include "../runtime/attend/pages.h"
+#include "fence.h"
+#include "tap.h"
+
+enum { MOST = 400, PAGES = 500 };
+
+static int32_t page_numbers[PAGES], page_list[PAGES];
+
+static void set_pages(struct attend_pages *pages, struct dice *dice) {
+    for (int i = 0; i < PAGES; i++) {
+        page_numbers[i] = (int32_t)dice_range(dice, 0, 1000);
+        page_list[i] = (int32_t)dice_range(dice, 0, PAGES - 1);
+    }
+    *pages = one_page(dice_range(dice, 0, 100));
+    if (dice_once_in(dice, 4))
+        return;
+    pages->size = dice_range(dice, 1, 40);
+    pages->numbers = (struct number_array){page_numbers, 32, 1};
+    pages->list = dice_once_in(dice, 2) ? page_list : NULL;
+    pages->unit = 1;
+    pages->rows = pages->size + dice_range(dice, 0, 3);
+}
+
+/* The rows of a list one by one; -1 where an extent is empty or there are more than `count`. */
+static int64_t rows_of(const struct kvmill_extent *list, const struct kvmill_extent *end,
+                       int64_t *rows) {
+    int64_t count = 0;
+    for (; list < end; list++) {
+        if (list->count <= 0 || count + list->count > MOST)
+            return -1;
+        for (int64_t i = 0; i < list->count; i++)
+            rows[count++] = list->slot + i;
+    }
+    return count;
+}
+
+static int64_t length_of(const struct kvmill_extent *list) {
+    int64_t length = 0;
+    while (list[length].count > 0)
+        length++;
+    return length;
+}
+
+static bool follows_pages(struct dice *dice) {
+    struct attend_pages pages;
+    struct kvmill_extent list[MOST + 1];
+    int64_t want[MOST], have[MOST];
+    int64_t first = dice_range(dice, 0, 90), count = dice_range(dice, 0, MOST);
+    set_pages(&pages, dice);
+    kvmill_fill_slots(&pages, first, count, want);
+    if (rows_of(list, kvmill_append_extents(&pages, first, count, list), have) != count ||
+        memcmp(have, want, (size_t)count * sizeof *want) != 0)
+        return false;
+    kvmill_join_slots(want, count, list);
+    return rows_of(list, list + length_of(list), have) == count &&
+           memcmp(have, want, (size_t)count * sizeof *want) == 0;
+}
+
+/* Every position once, those of a stream ascending, and `wanted` are the first of all. */
+static bool takes_turns(struct dice *dice) {
+    const struct attend_pages pages = one_page(0);
+    struct kvmill_extent list[MOST + 1];
+    int64_t all[MOST], some[MOST], streams = dice_range(dice, 1, 4);
+    int64_t first = dice_range(dice, 0, 90), count = dice_range(dice, streams * 64, MOST);
+    int64_t wanted = dice_range(dice, 0, count), borders = 0;
+    bool seen[MOST] = {false};
+    if (rows_of(list, kvmill_append_in_turn(&pages, first, count, streams, count, list), all) !=
+            count ||
+        rows_of(list, kvmill_append_in_turn(&pages, first, count, streams, wanted, list), some) !=
+            wanted ||
+        memcmp(all, some, (size_t)wanted * sizeof *all) != 0)
+        return false;
+    for (int64_t i = 0; i < count; i++) {
+        if (all[i] < first || all[i] >= first + count || seen[all[i] - first])
+            return false;
+        seen[all[i] - first] = true;
+        borders += i > 0 && all[i] != all[i - 1] + 1;
+    }
+    return streams == 1 ? borders == 0 : borders >= 2 * streams - 1;
+}
+
+static void test(bool (*holds)(struct dice *dice), struct dice *dice, const char *words) {
+    int64_t wrong = 0, cases = 2000;
+    for (int64_t i = 0; i < cases; i++)
+        wrong += !holds(dice);
+    ok(wrong == 0, "%s: %" PRId64 " lists, %" PRId64 " wrong", words, cases, wrong);
+}
+
+int main(void) {
+    struct dice dice = dice_for(dice_seed(), "extents");
+    test(follows_pages, &dice, "extents of pages and of slots are the rows one by one");
+    test(takes_turns, &dice, "streams in turn read every row once");
+    return done_testing();
+}

@@ -131,12 +131,23 @@ enum {
     FOUND = BLOCK + SPARE,
 };
 
+/* A position's row in an extent, which has so many left.  */
+struct place {
+    const struct kvmill_extent *extent;
+    int64_t left;
+    const unsigned char *key;
+    const unsigned char *value;
+};
+
 struct work {
     float query[ROWS][KEY_PADDED];
     float key[KEY_PADDED][BLOCK];
     float sum[ROWS][VALUE_PADDED];
     float score[ROWS][BLOCK]; /* then weights */
-    const unsigned char *key_row[FOUND], *value_row[FOUND]; /* of the block, and of those after it */
+    /* Rows of the block, and of those after it; where the next one is.  */
+    const unsigned char *key_row[FOUND];
+    const unsigned char *value_row[FOUND];
+    struct place next;
     int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
     float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
 };
@@ -185,35 +196,57 @@ fetch_near_value_rows(const struct work *w, int64_t first, int64_t count)
     }
 }
 
-/* Those from row t of the block on; `last` is the last position that there is a slot for.  */
-INLINED void
-find_from(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t t, int64_t end, int64_t last)
+INLINED struct place
+begin_of(const struct kvmill_attend *p, const struct kvmill_extent *extent)
 {
-    for (; t < end; t++) {
-        int64_t slot = p->slot[smaller(at + t, last)];
-        w->key_row[t] = p->key + slot * p->key_stride;
-        w->value_row[t] = p->value + slot * p->value_stride;
+    return (struct place){
+        .extent = extent,
+        .left = extent->count,
+        .key = p->key + extent->slot * p->key_stride,
+        .value = p->value + extent->slot * p->value_stride,
+    };
+}
+
+/* Rows [t, FOUND) of the list; after the last extent its last row again.  */
+INLINED void
+find_from(const struct kvmill_attend *p, struct work *w, int64_t t)
+{
+    struct place next = w->next;
+    for (; t < FOUND; t++) {
+        w->key_row[t] = next.key;
+        w->value_row[t] = next.value;
+        if (--next.left > 0) {
+            next.key += p->key_stride;
+            next.value += p->value_stride;
+        } else if (next.extent[1].count > 0) {
+            next = begin_of(p, next.extent + 1);
+        } else {
+            next.left = 1;
+        }
     }
+    w->next = next;
 }
 
 INLINED void
 find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
-    int64_t known = 0;
-    if (at > 0 && n == BLOCK) {
+    if (at == 0) {
+        w->next = begin_of(p, p->extent);
+        find_from(p, w, 0);
+    } else {
         memmove(w->key_row, w->key_row + BLOCK, SPARE * sizeof *w->key_row);
         memmove(w->value_row, w->value_row + BLOCK, SPARE * sizeof *w->value_row);
-        known = SPARE;
+        find_from(p, w, SPARE);
     }
-    find_from(p, w, at, known, BLOCK, p->count - 1);
-    find_from(p, w, at, known > BLOCK ? known : BLOCK, FOUND, p->count + p->ahead - 1);
+    for (int64_t t = n; t < BLOCK; t++) {
+        w->key_row[t] = w->key_row[n - 1];
+        w->value_row[t] = w->value_row[n - 1];
+    }
 }
 
 INLINED void
-load_keys(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+load_keys(struct work *w, int64_t n)
 {
-    (void)p;
-    (void)at;
     for (int64_t t = 0; t < n; t += LANES) {
         const unsigned char *const *row = w->key_row + t;
         vf x[LANES];
@@ -242,11 +275,9 @@ load_keys(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 }
 
 INLINED void
-load_values(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+load_values(struct work *w, int64_t n)
 {
-    (void)p;
     (void)w;
-    (void)at;
     (void)n;
 }
 
@@ -334,11 +365,9 @@ score_strip_1(struct work *w, int64_t r, int64_t t)
 }
 
 INLINED void
-score(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t at, int64_t n)
+score(struct work *w, int64_t r, int64_t n)
 {
     int64_t t = 0;
-    (void)p;
-    (void)at;
     for (; t + 8 < n; t += 16)
         score_strip_2(w, r, t);
     for (; t < n; t += 8)
@@ -530,14 +559,14 @@ INLINED void
 attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
     find_rows(p, w, at, n);
-    load_keys(p, w, at, n);
-    load_values(p, w, at, n);
+    load_keys(w, n);
+    load_values(w, n);
     for (int64_t r = 0; r < p->rows; r += TILE) {
         int64_t seen = seen_by(p, r, p->first + at, n);
         for (int64_t i = r; i < r + TILE; i++)
             w->seen[i] = seen;
         if (seen > 0)
-            score(p, w, r, at, seen);
+            score(w, r, seen);
     }
     for (int64_t r = 0; r < p->rows; r += LANES)
         softmax(p, w, r, p->first + at);

@@ -273,6 +273,14 @@ enum {
     FOUND = BLOCK + SPARE,
 };
 
+/* A position's row in an extent, which has so many left.  */
+struct place {
+    const struct kvmill_extent *extent;
+    int64_t left;
+    const unsigned char *key;
+    const unsigned char *value;
+};
+
 struct work {
     int32_t key[8][BLOCK];
     int32_t query[ROWS][2][KEY_DIM / 4];
@@ -286,7 +294,10 @@ struct work {
     float value_nan[1]; /* 0, or NaN where a scale of the block is none */
     int has_signs; /* a scale of the block is negative */
     float value_unit[1][ALL_ROWS], per_value_unit[1][ALL_ROWS]; /* of a weight's last digit */
-    const unsigned char *key_row[FOUND], *value_row[FOUND]; /* of the block, and of those after it */
+    /* Rows of the block, and of those after it; where the next one is.  */
+    const unsigned char *key_row[FOUND];
+    const unsigned char *value_row[FOUND];
+    struct place next;
     float key_scale[1][BLOCK];
     float value_scale[1][BLOCK];
     int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
@@ -299,13 +310,6 @@ INLINED int64_t
 smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
-}
-
-/* Cache row of position i of the call; after the last one, the last one again.  */
-INLINED int64_t
-slot_of(const struct kvmill_attend *p, int64_t i)
-{
-    return p->slot[smaller(i, p->count - 1)];
 }
 
 INLINED void
@@ -344,36 +348,60 @@ fetch_near_value_rows(const struct work *w, int64_t first, int64_t count)
     }
 }
 
-/* Those from row t of the block on; `last` is the last position that there is a slot for.  */
-INLINED void
-find_from(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t t, int64_t end, int64_t last)
+INLINED struct place
+begin_of(const struct kvmill_attend *p, const struct kvmill_extent *extent)
 {
-    for (; t < end; t++) {
-        int64_t slot = p->slot[smaller(at + t, last)];
-        w->key_row[t] = p->key + slot * p->key_stride;
-        w->value_row[t] = p->value + slot * p->value_stride;
+    return (struct place){
+        .extent = extent,
+        .left = extent->count,
+        .key = p->key + extent->slot * p->key_stride,
+        .value = p->value + extent->slot * p->value_stride,
+    };
+}
+
+/* Rows [t, FOUND) of the list; after the last extent its last row again.  */
+INLINED void
+find_from(const struct kvmill_attend *p, struct work *w, int64_t t)
+{
+    struct place next = w->next;
+    for (; t < FOUND; t++) {
+        w->key_row[t] = next.key;
+        w->value_row[t] = next.value;
+        if (--next.left > 0) {
+            next.key += p->key_stride;
+            next.value += p->value_stride;
+        } else if (next.extent[1].count > 0) {
+            next = begin_of(p, next.extent + 1);
+        } else {
+            next.left = 1;
+        }
     }
+    w->next = next;
 }
 
 INLINED void
 find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
-    int64_t known = 0;
-    if (at > 0 && n == BLOCK) {
+    if (at == 0) {
+        w->next = begin_of(p, p->extent);
+        find_from(p, w, 0);
+    } else {
         memmove(w->key_row, w->key_row + BLOCK, SPARE * sizeof *w->key_row);
         memmove(w->value_row, w->value_row + BLOCK, SPARE * sizeof *w->value_row);
-        known = SPARE;
+        find_from(p, w, SPARE);
     }
-    find_from(p, w, at, known, BLOCK, p->count - 1);
-    find_from(p, w, at, known > BLOCK ? known : BLOCK, FOUND, p->count + p->ahead - 1);
+    for (int64_t t = n; t < BLOCK; t++) {
+        w->key_row[t] = w->key_row[n - 1];
+        w->value_row[t] = w->value_row[n - 1];
+    }
 }
 
 INLINED void
-load_key_scales(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+load_key_scales(struct work *w, int64_t n)
 {
     uint16_t raw[1][BLOCK];
     for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++) {
-        const unsigned char *from = p->key + slot_of(p, at + t) * p->key_stride;
+        const unsigned char *from = w->key_row[t];
         memcpy(&raw[0][t], from, 2);
     }
     for (int g = 0; g < 1; g++)
@@ -382,9 +410,9 @@ load_key_scales(const struct kvmill_attend *p, struct work *w, int64_t at, int64
 }
 
 INLINED void
-load_keys(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+load_keys(struct work *w, int64_t n)
 {
-    load_key_scales(p, w, at, n);
+    load_key_scales(w, n);
     for (int64_t t = 0; t < n; t += LANES) {
         const unsigned char *const *row = w->key_row + t;
         vf x[LANES];
@@ -472,11 +500,11 @@ load_keys(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 }
 
 INLINED void
-load_value_scales(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+load_value_scales(struct work *w, int64_t n)
 {
     uint16_t raw[1][BLOCK];
     for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++) {
-        const unsigned char *from = p->value + slot_of(p, at + t) * p->value_stride;
+        const unsigned char *from = w->value_row[t];
         memcpy(&raw[0][t], from, 2);
     }
     for (int g = 0; g < 1; g++)
@@ -502,9 +530,9 @@ set_sizes(struct work *w, int64_t n)
 }
 
 INLINED void
-load_values(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+load_values(struct work *w, int64_t n)
 {
-    load_value_scales(p, w, at, n);
+    load_value_scales(w, n);
     set_sizes(w, n);
     for (int64_t t = 0; t < n; t += 4) {
         const unsigned char *const *row = w->value_row + t;
@@ -555,10 +583,8 @@ score_strip(struct work *w, int64_t r, int64_t t)
 }
 
 INLINED void
-score(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t at, int64_t n)
+score(struct work *w, int64_t r, int64_t n)
 {
-    (void)p;
-    (void)at;
     for (int64_t t = 0; t < n; t += 32)
         score_strip(w, r, t);
 }
@@ -799,14 +825,14 @@ INLINED void
 attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
     find_rows(p, w, at, n);
-    load_keys(p, w, at, n);
-    load_values(p, w, at, n);
+    load_keys(w, n);
+    load_values(w, n);
     for (int64_t r = 0; r < p->rows; r += TILE) {
         int64_t seen = seen_by(p, r, p->first + at, n);
         for (int64_t i = r; i < r + TILE; i++)
             w->seen[i] = seen;
         if (seen > 0)
-            score(p, w, r, at, seen);
+            score(w, r, seen);
     }
     for (int64_t r = 0; r < p->rows; r += LANES)
         softmax(p, w, r, p->first + at);

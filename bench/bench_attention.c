@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../defs/arithmetic.h"
 #include "bench.h"
 #include "scene_op.h"
 
@@ -26,10 +27,9 @@ static void set_name(struct attention_bench *bench) {
     bench_format_name(&g->value, value);
     bool same = memcmp(&g->key, &g->value, sizeof g->key) == 0;
     snprintf(bench->name, sizeof bench->name,
-             "%" PRId64 "/%" PRId64 " x %d %s%s%s%s, layout %" PRId64 "%s%s", g->heads, g->kv_heads,
-             g->key.dim, key, same ? "" : " and ", same ? "" : value,
-             g->math == KVMILL_MATH_FAST ? " fast" : "", g->layout, cap ? ", " : "",
-             cap ? cap : "");
+             "%" PRId64 "/%" PRId64 " x %d %s%s%s%s%s, layout %" PRId64 "%s%s", g->heads, g->kv_heads,
+             g->key.dim, key, same ? "" : " and ", same ? "" : value, g->math ? " " : "",
+             g->math ? kvmill_math_names[g->math] : "", g->layout, cap ? ", " : "", cap ? cap : "");
 }
 
 /* After the double underscore of a symbol, up to the next one. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../defs/arithmetic.h"
 #include "../ops/cache_attend.h"
 #include "../ops/extent.h"
 #include "attention_work.h"
@@ -33,9 +34,9 @@ static void say(const struct scene *scene, char words[SAID_SIZE]) {
     bench_format_name(&g->key, key);
     bench_format_name(&g->value, value);
     bool same = memcmp(&g->key, &g->value, sizeof g->key) == 0;
-    snprintf(words, SAID_SIZE, "%" PRId64 "/%" PRId64 " x %d %s%s%s%s", g->heads, g->kv_heads,
-             g->key.dim, key, same ? "" : " and ", same ? "" : value,
-             g->math == KVMILL_MATH_FAST ? " fast" : "");
+    snprintf(words, SAID_SIZE, "%" PRId64 "/%" PRId64 " x %d %s%s%s%s%s", g->heads, g->kv_heads,
+             g->key.dim, key, same ? "" : " and ", same ? "" : value, g->math ? " " : "",
+             g->math ? kvmill_math_names[g->math] : "");
 }
 
 /* ---- Tensors ---- */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../defs/arithmetic.h"
 #include "../runtime/core/numbers.h"
 #include "memory.h"
 #include "scene_op.h"
@@ -73,7 +74,7 @@ static double tolerance_of(const struct kvmill_cache_geometry *geometry) {
     double rounding = geometry->activation == KVMILL_F16    ? 0x1p-10
                       : geometry->activation == KVMILL_BF16 ? 0x1p-7
                                                             : 0;
-    return (geometry->math == KVMILL_MATH_FAST ? 3e-3 : 1e-4) + rounding;
+    return 1e-4 + kvmill_math_errors[geometry->math] + rounding;
 }
 
 /* NaN is as far off as can be. */

@@ -14,7 +14,7 @@ enum cpu { CPU_ANY, CPU_X86_64, CPU_AARCH64, CPU_COUNT };
 extern const char *const kvmill_cpus[];
 
 /* What only some instruction sets can do, as bits. */
-enum { ISA_INTEGER_PRODUCTS = 1, ISA_HALF_ARITHMETIC = 2 };
+enum { ISA_INTEGER_PRODUCTS = 1, ISA_HALF_ARITHMETIC = 2, ISA_PAIR_PRODUCTS = 4 };
 
 struct isa {
     const char *name;

@@ -2,13 +2,13 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "format.h"
+#include "arithmetic.h"
 #include "op_tables.h"
 
 /* ---- Attributes ---- */
 
 static const char *const types[] = {"float32", "float16", "bfloat16", "int8",
                                     "int4",    "uint8",   "bool",     NULL};
-static const char *const math_words[] = {"f32", "fast", NULL};
 
 #define MEMBER(NAME, KIND)                                                                         \
     .name = #NAME, .kind = (KIND), .offset = offsetof(kvmill_cache_attend, NAME), .ops = 1
@@ -41,7 +41,7 @@ static const struct op_member members[] = {
     {MEMBER(page_size, OP_COUNT), .initial = 128, .help = "Rows of a page."},
     {MEMBER(softmax_scale, OP_REAL), .help = "Factor of scores; 0: 1 / sqrt (key_head_dim)."},
     {MEMBER(softcap, OP_REAL), .help = "Scores become softcap * tanh (score / softcap); 0: none."},
-    {MEMBER(math, OP_WORD), .words = math_words,
+    {MEMBER(math, OP_WORD), .words = kvmill_math_names,
      .help = "f32, or fast: errors up to 3e-3 of the "
              "largest output."},
     {MEMBER(is_causal, OP_FLAG), .help = "The query at position p sees positions 0 to p."},

@@ -3,6 +3,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "format.h"
+#include "arithmetic.h"
 #include "op_tables.h"
 
 /* By enum kvmill_cache_op; then the same with dynamic batching. */
@@ -19,7 +20,6 @@ enum {
 
 /* ---- Attributes ---- */
 
-static const char *const math_words[] = {"f32", "fast", NULL};
 
 #define MEMBER(NAME, KIND, OPS)                                                                    \
     .name = #NAME, .kind = (KIND), .offset = offsetof(kvmill_cache_attention, NAME), .ops = (OPS)
@@ -76,7 +76,7 @@ static const struct op_member members[] = {
          "which counts the query's own, too; 0: all."},
     {MEMBER(softcap, OP_REAL, SCORES),
      .help = "Scores become softcap * tanh (score / softcap) before any mask; 0: none."},
-    {MEMBER(math, OP_WORD, SCORES), .words = math_words,
+    {MEMBER(math, OP_WORD, SCORES), .words = kvmill_math_names,
      .help = "f32, the default: errors as of sums in float32.  fast: float16 or integer "
              "arithmetic, errors up to "
              "3e-3 of the largest output.  A choice, part of the plan and of the kernels' names; "

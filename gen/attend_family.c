@@ -4,12 +4,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "../defs/arithmetic.h"
 #include "../defs/format.h"
 #include "../ops/extent.h"
 #include "m4.h"
 
 static const char *const terms[] = {"plain", "cap", "bias", "capbias", NULL};
-static const char *const maths[] = {"f32", "fast", NULL};
 
 enum {
     ACTIVATION,
@@ -39,13 +39,13 @@ static const struct field attend_fields[] = {
     [VALUE_GROUP] = {"value_quant_group", "j", NULL, 0},
     [ROWS] = {"rows", "r", NULL, 0},
     [TERMS] = {"terms", NULL, terms, 0},
-    [MATH] = {"math", NULL, maths, 0},
+    [MATH] = {"math", NULL, kvmill_math_names, 0},
 };
 
-/* codes: scores by integer products of codes; words: codes that become floats in registers, for few
-   query rows; quads: few query rows, in the lanes; columns: positions in the lanes.  In order of
-   preference. */
-static const char *const variants[] = {"codes", "words", "quads", "columns", NULL};
+/* codes: scores by integer products of codes; pairs: by products of 16 bits; words: codes that
+   become floats in registers, for few query rows; quads: few query rows, in the lanes; columns:
+   positions in the lanes.  In order of preference. */
+static const char *const variants[] = {"codes", "pairs", "words", "quads", "columns", NULL};
 
 static bool is(const struct kernel *kernel, const char *variant) {
     return strcmp(kernel->variant, variant) == 0;
@@ -98,6 +98,15 @@ static bool keys_can_be_words(const struct kernel *kernel) {
            kernel->value[KEY_DIM] % (4 * word) == 0 && group_of(kernel, KEY) % word == 0;
 }
 
+/* The same, and sums of a group of any codes fit 32 bits. */
+static bool keys_can_be_pairs(const struct kernel *kernel) {
+    int64_t word = word_dims(kernel, KEY), most = word > 0 ? 1 << (32 / word - 1) : 0;
+    return word > 0 && kernel->value[MATH] >= KVMILL_MATH_NEAR &&
+           has(kernel->isa, ISA_PAIR_PRODUCTS) && kernel->value[KEY_DIM] % (4 * word) == 0 &&
+           kernel->value[KEY_DIM] % kernel->isa->lanes == 0 && group_of(kernel, KEY) % word == 0 &&
+           group_of(kernel, KEY) * most * INT16_MAX <= INT32_MAX;
+}
+
 static bool halves_are_wanted(const struct kernel *kernel) {
     return kernel->value[MATH] == KVMILL_MATH_FAST && has(kernel->isa, ISA_HALF_ARITHMETIC) &&
            kernel->value[VALUE_DIM] % (2 * kernel->isa->lanes) == 0;
@@ -118,9 +127,16 @@ static bool values_can_be_codes(const struct kernel *kernel) {
            group_of(kernel, VALUE) % dims == 0;
 }
 
+/* Vectors of pairs lie in a group, and in a block. */
+static bool values_can_be_pairs(const struct kernel *kernel) {
+    int64_t dims = word_dims(kernel, VALUE) / 2 * kernel->isa->lanes;
+    return is(kernel, "pairs") && dims > 0 && kernel->value[VALUE_DIM] % dims == 0 &&
+           group_of(kernel, VALUE) % dims == 0;
+}
+
 /* Digits of base 256 that queries and weights have. */
 static int64_t digits(const struct kernel *kernel) {
-    return kernel->value[MATH] == KVMILL_MATH_FAST ? 2 : 3;
+    return kernel->value[MATH] >= KVMILL_MATH_NEAR ? 2 : 3;
 }
 
 /* ---- Definitions ---- */
@@ -128,7 +144,8 @@ static int64_t digits(const struct kernel *kernel) {
 static bool define(const struct kernel *kernel, struct expansion *expansion) {
     return define_integer(expansion, "registers", kernel->isa->registers) &&
            define_integer(expansion, "summing_codes", values_can_be_codes(kernel)) &&
-           define_integer(expansion, "summing_halves", values_can_be_halves(kernel));
+           define_integer(expansion, "summing_halves", values_can_be_halves(kernel)) &&
+           define_integer(expansion, "summing_pairs", values_can_be_pairs(kernel));
 }
 
 /* ---- Which kernels there are ---- */
@@ -136,6 +153,8 @@ static bool define(const struct kernel *kernel, struct expansion *expansion) {
 static bool can_be(const struct kernel *kernel, const char *variant) {
     if (strcmp(variant, "codes") == 0)
         return keys_can_be_codes(kernel);
+    if (strcmp(variant, "pairs") == 0)
+        return keys_can_be_pairs(kernel);
     if (strcmp(variant, "words") == 0)
         return keys_can_be_words(kernel);
     return strcmp(variant, "quads") != 0 || kernel->value[ROWS] <= MOST_QUAD_ROWS;
@@ -144,7 +163,7 @@ static bool can_be(const struct kernel *kernel, const char *variant) {
 /* The least group of codes that pay: each group costs what turns its digits into a number, and
    nibbles have to be taken apart. */
 static int64_t least_group(const struct kernel *kernel) {
-    bool fast = kernel->value[MATH] == KVMILL_MATH_FAST,
+    bool fast = kernel->value[MATH] >= KVMILL_MATH_NEAR,
          few = kernel->value[ROWS] <= MOST_QUAD_ROWS;
     if (word_dims(kernel, KEY) == 8)
         return few ? 1 : INT64_MAX;
@@ -166,7 +185,15 @@ static const char *best_variant(const struct kernel *kernel) {
 static unsigned asks_for(const struct kernel *kernel) {
     if (values_can_be_halves(kernel))
         return ISA_HALF_ARITHMETIC;
-    return is(kernel, "codes") ? ISA_INTEGER_PRODUCTS : 0;
+    return is(kernel, "codes") ? ISA_INTEGER_PRODUCTS : is(kernel, "pairs") ? ISA_PAIR_PRODUCTS : 0;
+}
+
+/* The kind of arithmetic that a kernel has, of those that serve what is wanted. */
+static int64_t math_of(const struct kernel *kernel) {
+    unsigned what = asks_for(kernel);
+    return what == 0                     ? KVMILL_MATH_F32
+           : what == ISA_HALF_ARITHMETIC ? kernel->value[MATH]
+                                         : kvmill_min(kernel->value[MATH], KVMILL_MATH_NEAR);
 }
 
 /* The instruction set a kernel is made for: no more of it than is used. */
@@ -210,8 +237,7 @@ static struct kernel kernel_of(const struct kvmill_attend_shape *shape, int64_t 
 static bool add_kernel(const struct kvmill_attend_shape *shape, int64_t rows, const struct isa *isa,
                        struct kernel_list *list, struct error *error) {
     struct kernel kernel = kernel_of(shape, rows, isa);
-    if (asks_for(&kernel) == 0)
-        kernel.value[MATH] = KVMILL_MATH_F32;
+    kernel.value[MATH] = math_of(&kernel);
     kernel.isa = isa_used(&kernel);
     return kernel_list_add(list, &kernel, error);
 }
@@ -229,8 +255,8 @@ bool attend_kernels(const struct kvmill_attend_shape *shape, int64_t ratio, cons
            (2 * one > MANY_ROWS || add_kernel(shape, MANY_ROWS, isa, list, error));
 }
 
-bool attend_is_fast(const struct kernel *kernel) {
-    return kernel->family == &attend_family && kernel->value[MATH] == KVMILL_MATH_FAST;
+bool attend_is_approximate(const struct kernel *kernel) {
+    return kernel->family == &attend_family && kernel->value[MATH] != KVMILL_MATH_F32;
 }
 
 /* ---- Words ---- */
@@ -252,6 +278,12 @@ static void explain_how(const struct kernel *kernel, FILE *stream) {
                 values_can_be_halves(kernel)  ? "summed up in float16"
                 : values_can_be_codes(kernel) ? "summed up the same way"
                                               : "converted to float32");
+    else if (is(kernel, "pairs"))
+        fprintf(
+            stream,
+            "Scores are exact sums of products of 16 bits: queries have one such digit.\nValues "
+            "are %s.\n",
+            values_can_be_pairs(kernel) ? "summed up the same way" : "converted to float32");
     else
         fprintf(stream, "%s\n%s",
                 is(kernel, "words")   ? "Codes become floats in registers, where a vector holds "
@@ -277,9 +309,9 @@ static void explain(const struct kernel *kernel, FILE *stream) {
 }
 
 static const char *const attend_libraries[] = {
-    "attend",     "load", "prefetch",         "softmax",
-    "accumulate", "run",  "accumulate_codes", "accumulate_halves",
-    NULL};
+    "attend",     "load",        "prefetch",         "softmax",
+    "accumulate", "run",         "accumulate_codes", "accumulate_halves",
+    "turned",     "value_units", "accumulate_pairs", NULL};
 
 const struct family attend_family = {
     .name = "attend",

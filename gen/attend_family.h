@@ -15,7 +15,7 @@ extern const struct family attend_family;
 bool attend_kernels(const struct kvmill_attend_shape *shape, int64_t ratio, const struct isa *isa,
                     struct kernel_list *list, struct error *error);
 
-/* Whether it attends with the arithmetic of math "fast". */
-bool attend_is_fast(const struct kernel *kernel);
+/* Whether it attends with an arithmetic of larger errors than "f32". */
+bool attend_is_approximate(const struct kernel *kernel);
 
 #endif

@@ -128,8 +128,8 @@ bool spec_check(const struct spec *spec, struct error *error);
 /* Why there may be no kernels for it. */
 void spec_without_kernels(const struct spec *spec, char *words, size_t size);
 
-/* Whether it asks for math "fast". */
-bool spec_wants_fast(const struct spec *spec);
+/* The kind of arithmetic that it asks for: enum kvmill_math. */
+int spec_math(const struct spec *spec);
 
 /* Whether its op is of the family. */
 static inline bool spec_is(const struct spec *spec, enum op_family family) {
@@ -150,7 +150,7 @@ struct cache_choice {
     int layout;                    /* 0 and 2 token-major, 1 and 3 head-major; 2 and 3 are those of
                                       dynamic batching; -1: rows in both, attention in 0 */
     int64_t quant_group;           /* 0: 8 */
-    bool fast;                     /* math "fast" */
+    const char *math;              /* a kind of arithmetic, or NULL */
 };
 bool specs_of_model(const struct model *model, const struct cache_choice *choice,
                     struct spec_list *list, struct error *error);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../defs/arithmetic.h"
 #include "../import/onnx/onnx.h"
 #include "flow.h"
 #include "spec_families.h"
@@ -55,13 +56,13 @@ bool spec_check(const struct spec *spec, struct error *error) {
     return spec_family_of(spec)->check(spec, error);
 }
 
-bool spec_wants_fast(const struct spec *spec) {
+int spec_math(const struct spec *spec) {
     const char *math = spec_is(spec, OP_CACHE_ATTENTION) ? spec->attention.op.math
                        : spec_is(spec, OP_CACHE_ATTEND)  ? spec->cache_attend.math
                                                          : NULL;
     if (spec_is(spec, OP_FLOW))
-        return spec_wants_fast(&spec->flow->attention);
-    return math != NULL && strcmp(math, "fast") == 0;
+        return spec_math(&spec->flow->attention);
+    return kvmill_math_of(math);
 }
 
 void spec_without_kernels(const struct spec *spec, char *words, size_t size) {

@@ -186,8 +186,8 @@ typedef struct kvmill_cache_attention {
     /* Ours. */
     int64_t left_window_size; /* -1; see Windows */
     double softcap; /* 0 = none; else softcap * tanh (score / softcap) before any mask */
-    const char *math; /* "f32" (NULL), or "fast": float16 or integer arithmetic, error at most 3e-3
-                         of the largest output */
+    const char *math; /* "f32" (NULL); "near": integer arithmetic where that is faster, error at most
+                         5e-4 of the largest output; "fast": float16, too, at most 3e-3 */
     int32_t partial;  /* attn_output is float32, and lse is an output: the logarithm of the sum of
                          exp (score), float32, of attn_output's shape without the last dim */
     int32_t empty_is_nan; /* a row that sees nothing gives NaN as in PMX's reference, else 0 */
@@ -297,7 +297,7 @@ typedef struct kvmill_cache_attend {
     int64_t page_size;    /* rows of a page; 128 */
     double softmax_scale; /* 0 = 1 / sqrt (key_head_dim) */
     double softcap;       /* 0 = none */
-    const char *math;     /* "f32" (NULL) or "fast", as of cache attention */
+    const char *math;     /* "f32" (NULL), "near" or "fast", as of cache attention */
     int32_t is_causal;    /* 0; else a query sees no key after its own position */
     int64_t left_window_size, right_window_size; /* -1; see Windows.  The second counts where
                                                     is_causal is 0 */

@@ -129,9 +129,9 @@ struct kvmill_convert {
 
 /* ---- Attention ---- */
 
-/* Kinds of arithmetic.  F32: errors as of float32 sums.  FAST: float16 or integer arithmetic, the error
-   at most 3e-3 of the largest output. */
-enum kvmill_math { KVMILL_MATH_F32 = 0, KVMILL_MATH_FAST = 1 };
+/* Kinds of arithmetic, by their error.  F32: as of float32 sums.  NEAR: integer arithmetic, at most
+   5e-4 of the largest output.  FAST: float16, too, at most 3e-3. */
+enum kvmill_math { KVMILL_MATH_F32 = 0, KVMILL_MATH_NEAR = 1, KVMILL_MATH_FAST = 2 };
 
 /* Score terms that cost time in every score, so that kernels come with and without them. */
 enum { KVMILL_TERM_SOFTCAP = 1, KVMILL_TERM_BIAS = 2 };

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../defs/arithmetic.h"
 #include "../defs/dtype.h"
 #include "attributes.h"
 #include "fail.h"
@@ -70,8 +71,7 @@ static kvmill_status check_scores(const kvmill_cache_attention *op,
     kvmill_status status = kvmill_check_factor("softmax_scale", op->softmax_scale, error);
     if (status == KVMILL_OK)
         status = kvmill_check_factor("softcap", op->softcap, error);
-    bool fast = op->math != NULL && strcmp(op->math, "fast") == 0;
-    geometry->math = fast ? KVMILL_MATH_FAST : KVMILL_MATH_F32;
+    geometry->math = kvmill_math_of(op->math);
     geometry->causal = op->is_causal != 0;
     geometry->window = kvmill_window_of(op->left_window_size);
     geometry->softcap = op->softcap;

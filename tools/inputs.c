@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../defs/arithmetic.h"
 #include "../gen/attend_family.h"
 #include "../import/onnx/onnx.h"
 
@@ -38,9 +39,10 @@ static bool read_group(const struct options *options, struct cache_choice *choic
 static bool read_math(const struct options *options, struct cache_choice *choice,
                       struct error *error) {
     const char *name = option_value(options, "math");
-    choice->fast = name != NULL && strcmp(name, "fast") == 0;
-    return name == NULL || choice->fast || strcmp(name, "f32") == 0 ||
-           fail(error, EXIT_USER, "--math: \"%.40s\"; accepted: f32, fast", name);
+    int math = kvmill_math_of(name);
+    choice->math = math > KVMILL_MATH_F32 ? kvmill_math_names[math] : NULL;
+    return math >= 0 ||
+           fail(error, EXIT_USER, "--math: \"%.40s\"; accepted: f32, near, fast", name);
 }
 
 static bool read_choice(const struct options *options, struct cache_choice *choice,
@@ -146,34 +148,35 @@ static void note_portable(const struct spec *spec) {
             spec->where, words);
 }
 
-/* Of one instruction set: whether there are kernels, and such of fast arithmetic. */
-static bool look_for_kernels(const struct spec *spec, const struct isa *isa, bool *any, bool *fast,
-                             struct error *error) {
+/* Of one instruction set: whether there are kernels, and such of the arithmetic that is asked for.
+ */
+static bool look_for_kernels(const struct spec *spec, const struct isa *isa, bool *any,
+                             bool *own_math, struct error *error) {
     struct kernel_list own = {0};
     bool done = spec_kernels(spec, isa, &own, error);
     *any = own.count > 0;
-    *fast = false;
+    *own_math = false;
     for (size_t i = 0; i < own.count; i++)
-        *fast |= attend_is_fast(&own.items[i]);
+        *own_math |= attend_is_approximate(&own.items[i]);
     kernel_list_free(&own);
     return done;
 }
 
 static bool note_spec(const struct spec *spec, const struct isa_list *isas, struct error *error) {
     struct text exact = {0};
-    bool any, fast, done = look_for_kernels(spec, isas->items[0], &any, &fast, error);
+    bool any, own_math, done = look_for_kernels(spec, isas->items[0], &any, &own_math, error);
     if (done && !any)
         note_portable(spec);
-    for (int i = 0; done && spec_wants_fast(spec) && i < isas->count; i++) {
-        done = look_for_kernels(spec, isas->items[i], &any, &fast, error);
-        if (done && !fast &&
+    for (int i = 0; done && spec_math(spec) != KVMILL_MATH_F32 && i < isas->count; i++) {
+        done = look_for_kernels(spec, isas->items[i], &any, &own_math, error);
+        if (done && !own_math &&
             !text_print(&exact, "%s%s", exact.length ? ", " : "", isas->items[i]->name))
             done = out_of_memory(error);
     }
     if (done && exact.length > 0)
         fprintf(stderr,
-                "%s: note: math fast has no kernels of its own on %s; those of f32 serve it\n",
-                spec->where, exact.data);
+                "%s: note: math %s has no kernels of its own on %s; those of f32 serve it\n",
+                spec->where, kvmill_math_names[spec_math(spec)], exact.data);
     text_free(&exact);
     return done;
 }

@@ -14,7 +14,7 @@
         {"cache", "TYPE", "type or format of the caches: kvmill(1) has a list (the model's type)"}, \
         {"quant-group", "N", "elements of int8 and int4 that share a scale (8)"},                  \
         {"cache-layout", "N", "0, 2 token-major, 1, 3 head-major (both)"},                         \
-        {"math", "KIND", "arithmetic of attention: f32, or fast with larger errors (f32)"},        \
+        {"math", "KIND", "arithmetic of attention: f32, or near or fast with larger errors (f32)"},        \
         {"flow", "FILE", "a sparse flow, for the layers that attend to all of their cache"},       \
         {"isa", "LIST", "instruction sets, by commas (all for x86-64)"}, {                         \
         "name", "NAME", "name of the pack, a C identifier (from DIR)"                              \
@@ -35,7 +35,7 @@ bool inputs_read(const struct options *options, const char *directory, struct in
 void inputs_free(struct inputs *inputs);
 
 /* Say what reading left alone, which specs only the portable kernels serve, and why, and which that
-   ask for math "fast" have exact kernels alone. */
+   ask for another math than "f32" have kernels of that alone. */
 bool note_without_kernels(const struct spec_list *specs, const struct isa_list *isas,
                           struct error *error);
 

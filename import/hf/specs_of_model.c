@@ -213,14 +213,14 @@ static void set_alibi(kvmill_cache_attention *op, const struct model *model,
 }
 
 static void set_scores(kvmill_cache_attention *op, const struct model *model,
-                       const struct layer *layer, bool fast) {
+                       const struct layer *layer, const char *math) {
     op->num_heads = layer->query_heads;
     op->num_kv_heads = layer->kv_heads;
     op->head_dim = layer->key_dim;
     op->softmax_scale = scale_of(layer);
     op->softcap = layer->softcap;
     op->left_window_size = layer->window - 1;
-    op->math = fast ? "fast" : NULL;
+    op->math = math;
     op->value_differs = layer->value_dim != layer->key_dim;
     op->value_head_dim = op->value_differs ? layer->value_dim : 0;
     set_alibi(op, model, layer);
@@ -258,7 +258,7 @@ static bool begin_attention(struct spec *spec, const struct model *model, const 
         return refuse_latent(choice, error);
     attention_spec_begin(
         spec, latent ? KVMILL_MULTI_HEAD_ATTENTION : KVMILL_MULTI_HEAD_CACHE_ATTENTION, dynamic);
-    set_scores(op, model, layer, choice->fast);
+    set_scores(op, model, layer, choice->math);
     op->T1 = latent ? cache_dtype(model, choice) : model->dtype->dl;
     if (!latent)
         set_cache(op, choice, cache_dtype(model, choice));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attend_plan.h"
 
+#include "../../defs/arithmetic.h"
 #include "../../ops/fail.h"
 #include "../core/numbers.h"
 #include "../core/slots.h"
@@ -40,9 +41,9 @@ void kvmill_select_tiles(const struct shelf *shelf, const struct kvmill_attend_s
     set_rows(tiles);
 }
 
-static bool is_fast(const struct tiles *tiles) {
+static bool is_approximate(const struct tiles *tiles) {
     for (int i = 0; !tiles->selection.portable && i < tiles->selection.count; i++)
-        if (tile_shape(tiles, tiles->selection.tiles[i].kernel)->math == KVMILL_MATH_FAST)
+        if (tile_shape(tiles, tiles->selection.tiles[i].kernel)->math != KVMILL_MATH_F32)
             return true;
     return false;
 }
@@ -52,8 +53,8 @@ void kvmill_say_tiles(struct words *words, const struct tiles *tiles) {
     for (int i = 0; i < selection->count; i++)
         kvmill_say(words, "%s %s", i ? "," : "", selection->tiles[i].kernel->symbol);
     kvmill_say(words, " (%s%s)", selection->portable ? "" : "pack ", selection->origin);
-    if (tiles->wanted.math == KVMILL_MATH_FAST && !is_fast(tiles))
-        kvmill_say(words, ", no kernel of math fast");
+    if (tiles->wanted.math != KVMILL_MATH_F32 && !is_approximate(tiles))
+        kvmill_say(words, ", no kernel of math %s", kvmill_math_names[tiles->wanted.math]);
     for (int i = 0; i < selection->count; i++)
         kvmill_said(words, kvmill_by_size_words(&selection->tiles[i], words->at, words->left));
 }

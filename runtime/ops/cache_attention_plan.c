@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../defs/arithmetic.h"
 #include "../../defs/op_tables.h"
 #include "../../ops/fail.h"
 #include "../core/words.h"
@@ -124,7 +125,7 @@ static void say_problem(struct words *words, const struct kvmill_cache_geometry 
         kvmill_say(words, ", layout %" PRId64 "%s", geometry->layout,
                    geometry->paged ? ", paged" : "");
     if (geometry->which != KVMILL_KEY_VALUE_CACHE)
-        kvmill_say(words, ", math %s", geometry->math == KVMILL_MATH_FAST ? "fast" : "f32");
+        kvmill_say(words, ", math %s", kvmill_math_names[geometry->math]);
 }
 
 static void select_kernels(struct cache_plan *plan, const struct shelf *shelf) {

@@ -126,6 +126,10 @@ km_helper(«low_bytes», «km_inline(«__m128i», «low_bytes(__m256i b)»)
 }
 
 »)
+km_define(«load_pairs», «
+    __m256i x = _mm256_broadcastsi128_si256(_mm_loadu_si128(a)), y = _mm256_broadcastsi128_si256(_mm_loadu_si128(b));
+    return (vi)_mm256_blend_epi32(_mm256_unpacklo_epi16(x, y), _mm256_unpackhi_epi16(x, y), 0xf0);
+»)
 m4_define(«even_pieces», «(vi)_mm256_permute2x128_si256((__m256i)$1, (__m256i)$2, 0x20)»)
 m4_define(«odd_pieces», «(vi)_mm256_permute2x128_si256((__m256i)$1, (__m256i)$2, 0x31)»)
 m4_divert(0)m4_dnl

@@ -107,6 +107,10 @@ km_helper(«in_order», «km_inline(«__m512i», «in_order(__m512i b)»)
 }
 
 »)
+km_define(«load_pairs», «
+    __m512i x = _mm512_cvtepu16_epi32(_mm256_loadu_si256(a)), y = _mm512_cvtepu16_epi32(_mm256_loadu_si256(b));
+    return (vi)_mm512_or_si512(x, _mm512_slli_epi32(y, 16));
+»)
 m4_define(«low_bytes», «_mm512_cvtepi16_epi8($1)»)
 m4_define(«even_pieces», «(vi)_mm512_shuffle_i32x4((__m512i)$1, (__m512i)$2, 0x88)»)
 m4_define(«odd_pieces», «(vi)_mm512_shuffle_i32x4((__m512i)$1, (__m512i)$2, 0xdd)»)

@@ -144,6 +144,19 @@ km_define(«stream_i4», «
     km_half(stream_si«»km_half_bits)((km_half_vi *)to, nibbles_of(codes_of(c0, c1, c2, c3, 7)));
 »)
 
+m4_dnl ---- Pairs ----
+
+m4_dnl The sum is named after each addition: compilers would turn chains of additions around and run out of registers.
+km_define(«add_pairs», «
+    sum += (vi)km_v(madd_epi16)((km_vi)a, (km_vi)b);
+    __asm__("" : "+km_register"(sum));
+    return sum;
+»)
+m4_dnl A product with (1, 0), because shifts would need two.
+km_define(«even_codes», «
+    return (vi)km_v(maddubs_epi16)(km_v(set1_epi16)(1), (km_vi)x);
+»)
+
 m4_dnl ---- Largest magnitudes: of pieces of 16 bytes, even_pieces(a, b) and odd_pieces(a, b) ----
 
 m4_define(«_km_peaks_by», «km_define(«magnitudes_u$1», «

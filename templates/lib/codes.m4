@@ -91,6 +91,25 @@ km_word(«add_products», «vi», «vi sum, vi a, vi b», «
             sum[i] += (a[i] >> j & 255) * (int8_t)(b[i] >> j);
     return sum;
 »)
+m4_dnl Pairs: a word is two signed integers of 16 bits.
+m4_dnl add_pairs(sum, a, b) -- sum[i] + the products of the lower halves and of the upper halves.
+km_word(«add_pairs», «vi», «vi sum, vi a, vi b», «
+    for (int i = 0; i < LANES; i++)
+        for (int j = 0; j < 32; j += 16)
+            sum[i] = (int32_t)((uint32_t)sum[i] + (uint32_t)((int16_t)(a[i] >> j) * (int16_t)(b[i] >> j)));
+    return sum;
+»)
+m4_dnl load_pairs(a, b) -- LANES times 16 bits from each of two places: lower halves, and upper halves.
+km_word(«load_pairs», «vi», «const void *a, const void *b», «km_by_lane(«vi», «((const kvmill_word2 *)a)[i] | (int32_t)((uint32_t)((const kvmill_word2 *)b)[i] << 16)»)»)
+m4_dnl even_codes(x), odd_codes(x) -- of the two signed bytes of each 16 bits the lower one, and the upper.
+km_typedef(«shorts», «typedef int16_t shorts __attribute__((vector_size(4 * LANES)));
+»)
+km_word(«even_codes», «vi», «vi x», «
+    return (vi)(((shorts)x << 8) >> 8);
+»)
+km_word(«odd_codes», «vi», «vi x», «
+    return (vi)((shorts)x >> 8);
+»)
 m4_dnl load_some_bytes(from, count) -- of a vector; 0 after them.
 km_word(«load_some_bytes», «vi», «const void *from, unsigned count», «
     vi x = {0};

@@ -50,8 +50,8 @@ km_if(km_value_vectors >= km_strip, «    for (int64_t v = 0; v < m4_eval(km_val
 »)
 
 m4_dnl km_has_order -- sums are not in the order of elements: nibbles of bytes are vectors next to each other.
-m4_define(«km_has_order», «km_if(km_value_codes, «(km_value_halves == 2 && km_part(«in_turn», km_value))», «km_if(km_half_values, 0, km_nibbles)»)»)
-m4_define(«km_set_order», «km_if(km_has_order, «km_if(km_part(«in_turn», km_value), «_km_set_order_of_pairs», «_km_set_order_of_blocks»)»)»)
+m4_define(«km_has_order», «km_if(km_value_pairs, 1, «km_if(km_value_codes, «(km_value_halves == 2 && km_part(«in_turn», km_value))», «km_if(km_half_values, 0, km_nibbles)»)»)»)
+m4_define(«km_set_order», «km_if(km_value_pairs, «_km_set_order_of_pieces», «km_if(km_has_order, «km_if(km_part(«in_turn», km_value), «_km_set_order_of_pairs», «_km_set_order_of_blocks»)»)»)»)
 m4_define(«_km_set_order_of_pairs», «km_inline(«void», «set_order(float *sum)»)
 {
     for (int d = 0; d < VALUE_DIM; d += 2 * LANES) {

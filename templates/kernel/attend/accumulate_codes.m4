@@ -2,7 +2,6 @@ m4_divert(-1)
 m4_dnl accumulate_codes.m4 -- values as integer codes: the weights of a row, times the scales of a group, become
 m4_dnl km_limbs unsigned digits of base 256, and sums of products of four positions are exact.
 
-m4_define(«km_value_groups», «km_scales(«value»)»)
 m4_define(«km_value_halves», «m4_eval(km_word_dims(km_value) / 4)»)
 m4_dnl Vectors of a strip share a scale.
 m4_define(«km_value_strip», «km_if(km_group_of(«value») % (2 * km_lanes) == 0 && km_value_vectors % 2 == 0, 2, 1)»)
@@ -10,10 +9,8 @@ m4_define(«km_value_strips», «m4_eval(km_value_vectors / km_value_strip)»)
 
 m4_define(«km_value_work», «    int32_t value[BLOCK / 4][VALUE_DIM]; /* four positions side by side */
     uint8_t weight[TILE][km_value_groups][km_limbs][BLOCK];
-    float value_size[km_value_groups][BLOCK]; /* scales without their sign */
-    float value_nan[km_value_groups];         /* 0, or NaN where a scale of the block is none */
-    int has_signs;                            /* a scale of the block is negative */
-    float value_unit[km_value_groups][ALL_ROWS], per_value_unit[km_value_groups][ALL_ROWS]; /* of a weight's last digit */
+km_unit_work«»m4_dnl
+    int has_signs; /* a scale of the block is negative */
 »)
 
 m4_dnl _km_four(DIM) -- codes from DIM on of four rows.
@@ -22,41 +19,12 @@ m4_define(«_km_four», «km_four(km_value, «row[0]», «row[1]», «row[2]», 
 m4_dnl Weights have no sign: that of a scale, which hardly ever has one, goes to the codes.
 m4_define(«_km_signed», «(w->has_signs ? with_signs($1, &w->value_scale[d / km_group_of(«value»)][t]) : $1)»)
 
-m4_define(«km_set_sizes», «km_inline(«void», «set_sizes(struct work *w, int64_t n)»)
-{
-    vi signs = {0};
-    for (int g = 0; g < km_value_groups; g++) {
-        vf none = broadcast(0.f);
-        for (int64_t t = 0; t < n; t += LANES) {
-            vf scale = load_f32(w->value_scale[g] + t), x = abs_f32(scale);
-            signs |= (vi)scale;
-            store_f32(w->value_size[g] + t, x);
-            none += x * 0.f;
-        }
-        w->value_nan[g] = sum_of(none);
-    }
-    w->has_signs = is_any_negative(signs);
-}
-»)
-
-m4_dnl The largest product of a row's weights with the scales of a group decides what a digit is worth.
-m4_define(«km_set_units», «km_inline(«void», «set_units(struct work *w, int64_t r, vf top[km_value_groups][LANES])»)
-{
-    const float most = m4_ifelse(km_limbs, 1, «255.f», km_limbs, 2, «65535.f», «16700000.f»);
-    for (int g = 0; g < km_value_groups; g++) {
-        vf largest = largest_of_each(top[g]);
-        store_f32(w->value_unit[g] + r, largest / most);
-        store_f32(w->per_value_unit[g] + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
-    }
-}
-»)
-
 m4_define(«km_load_values_as_codes», «km_load_scales(«value»)
 km_set_sizes
 km_inline(«void», «load_values(struct work *w, int64_t n)»)
 {
     load_value_scales(w, n);
-    set_sizes(w, n);
+    w->has_signs = set_sizes(w, n);
     for (int64_t t = 0; t < n; t += 4) {
         const unsigned char *const *row = w->value_row + t;
 km_fetch_near(«value», «t», 4)km_fetch(«value», «t», 4)m4_dnl

@@ -38,23 +38,17 @@ m4_define(«km_attend_types», «enum {
     FOUND = BLOCK + SPARE,
 };
 
-/* A position's row in an extent, which has so many left.  */
-struct place {
-    const struct kvmill_extent *extent;
-    int64_t left;
-km_each_address(«_km_address»)m4_dnl
-};
-
 struct work {
 km_query_and_key«»m4_dnl
     float sum[ROWS][VALUE_PADDED];
     float score[ROWS][BLOCK]; /* then weights */
-km_if(km_value_codes, «km_value_work«»», «km_if(km_half_values, «km_half_work«»», «km_if(km_direct, «», «    float value[BLOCK][VALUE_PADDED];
+km_if(km_value_pairs, «km_pair_work«»km_unit_work«»», «km_if(km_value_codes, «km_value_work«»», «km_if(km_half_values, «km_half_work«»», «km_if(km_direct, «», «    float value[BLOCK][VALUE_PADDED];
 »)km_if(km_folded, «    float weight[km_scales(«value»)][TILE][BLOCK]; /* times scales */
-»)»)»)m4_dnl
-    /* Rows of the block, and of those after it; where the next one is.  */
+»)»)»)»)m4_dnl
+    /* Rows of the block, and of those after it; the extent of the next one, and how many of its are before that.  */
 km_each_address(«_km_row_list»)m4_dnl
-    struct place next;
+    const struct kvmill_extent *extent;
+    int64_t passed;
 _km_scale_table(«key»)_km_scale_table(«value»)m4_dnl
     int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
     float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
@@ -74,9 +68,10 @@ km_inline(«int64_t», «smaller(int64_t a, int64_t b)»)
 
 »)
 
-m4_dnl km_product(NAME, PARAMETERS, VECTORS, BEGIN, STEPS, LEFT, RIGHT, END, FETCH) -- defines NAME: a register tile of km_tile
+m4_dnl km_product(NAME, PARAMETERS, VECTORS, BEGIN, STEPS, LEFT, RIGHT, END, FETCH, ADD) -- defines NAME: a register tile of km_tile
 m4_dnl rows by VECTORS vectors; each of the STEPS adds LEFT, a vector for row R, times RIGHT, vector V; END keeps a
-m4_dnl sum, s_R_V.  Between PIECE steps it does what FETCH says.
+m4_dnl sum, s_R_V.  Between PIECE steps it does what FETCH says.  ADD(SUM, LEFT, RIGHT): how, if not as floats.
+m4_define(«_km_multiply_add», «$1 += $2 * $3»)
 m4_define(«km_product», «km_inline(«void», «$1($2)»)
 {
 km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«V», 0, m4_eval($3 - 1), 1, «    __auto_type s_«»R«»_«»V = $4;
@@ -86,7 +81,7 @@ m4_ifelse(«$9», «», «    for (int64_t k = 0; k < $5; k++) {
 $9«»        for (int64_t k = next, end = smaller(next + PIECE, $5); k < end; k++) {
 »)km_each(«V», 0, m4_eval($3 - 1), 1, «        __auto_type b_«»V = $7;
 »)km_each(«R», 0, m4_eval(km_tile - 1), 1, «        __auto_type a_«»R = $6;
-km_each(«V», 0, m4_eval($3 - 1), 1, «        s_«»R«»_«»V += a_«»R * b_«»V;
+km_each(«V», 0, m4_eval($3 - 1), 1, «        m4_ifelse(«$10», «», «_km_multiply_add», «$10»)(«s_«»R«»_«»V», «a_«»R», «b_«»V»);
 »)»)    }
 m4_ifelse(«$9», «», «», «    }
 »)km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«V», 0, m4_eval($3 - 1), 1, «    $8;
@@ -106,10 +101,10 @@ km_attend_words
 km_define_fetch
 km_find_rows
 m4_ifdef(«km_load_keys», «km_load_keys»)
-km_if(km_value_codes, «km_load_values_as_codes», «km_if(km_half_values, «km_load_values_as_halves», «km_load_values»)»)
+km_if(km_value_pairs, «km_load_values_of_pairs», «km_if(km_value_codes, «km_load_values_as_codes», «km_if(km_half_values, «km_load_values_as_halves», «km_load_values»)»)»)
 km_score
-km_if(km_value_codes, «km_accumulate_codes
-km_set_order», «km_if(km_half_values, «km_accumulate_halves», «km_accumulate»)»)
+km_if(km_value_pairs, «km_set_order«»km_accumulate_pairs», «km_if(km_value_codes, «km_accumulate_codes
+km_set_order», «km_if(km_half_values, «km_accumulate_halves», «km_accumulate»)»)»)
 km_softmax
 km_set_query
 km_begin
@@ -124,7 +119,7 @@ m4_define(«km_attend_descriptor», «km_descriptor(«KVMILL_ATTEND», «kvmill_
     .key = _km_format(«key»),
     .value = _km_format(«value»),
     .rows = km_rows,
-    .math = m4_ifelse(km_math, «f32», «KVMILL_MATH_F32», «KVMILL_MATH_FAST»),
+    .math = KVMILL_MATH_«»m4_translit(km_math, «a-z», «A-Z»),
     .terms = m4_eval(km_has_cap + 2 * km_has_bias),
     .workspace = sizeof(struct work),
 }», 0)»)

@@ -1,11 +1,12 @@
 m4_divert(-1)
 m4_dnl attend_tunables.m4 -- what kernels that attend leave open.
-km_need_all(«the generator», «km_registers», «km_summing_codes», «km_summing_halves»)
+km_need_all(«the generator», «km_registers», «km_summing_codes», «km_summing_halves», «km_summing_pairs»)
 
 m4_dnl Rows come in whole vectors where they share them; quads are one tile.
 m4_define(«km_quads», «m4_ifelse(km_variant, «quads», 1, 0)»)
 m4_define(«km_codes», «m4_ifelse(km_variant, «codes», 1, 0)»)
-m4_define(«km_in_words», «m4_ifelse(km_variant, «words», 1, 0)»)
+m4_dnl Keys are turned: positions in the lanes, a word of codes of each.
+m4_define(«km_in_words», «m4_ifelse(km_variant, «words», 1, km_variant, «pairs», 1, 0)»)
 m4_define(«km_most_sums», «(km_registers * 3 / 4)»)
 m4_define(«km_most_of», «km_if(($1) > ($2), «m4_eval($1)», «m4_eval($2)»)»)
 m4_define(«km_least», «km_if(($1) < ($2), «m4_eval($1)», «m4_eval($2)»)»)
@@ -36,13 +37,16 @@ km_limit(«km_if(km_codes || km_in_words, «km_block % (km_words * km_lanes) == 
 km_limit(«km_if(km_in_words, «km_tile * km_words <= km_most_sums», 1)», «the sums of a tile leave too few registers»)
 km_limit(«km_if(km_codes, «km_tile * km_words * km_limbs <= km_most_sums», 1)», «the digits of a tile leave too few registers»)
 
-m4_dnl 0: as float32, 1: as codes, 2: as float16.
-km_tunable(«summing», «km_if(km_summing_halves, 2, km_summing_codes)», «0«»km_if(km_summing_codes, «, 1»)«»km_if(km_summing_halves, «, 2»)», «values as float32 (0), codes (1), float16 (2)»)
-km_tunable(«direct», «km_value_dim % km_lanes == 0 && km_preset_summing != 1 && (km_rows <= km_preset_tile || km_in_words || m4_ifelse(km_value, «f32», 1, 0))», «0, 1», «values are converted where they are used (1), or before (0)»)
-km_limit(«km_if(km_direct, «(km_value_dim % km_lanes == 0 && km_summing != 1)», 1)», «values cannot be used where they lie»)
+m4_dnl 0: as float32, 1: as codes, 2: as float16, 3: as pairs of codes.
+km_tunable(«summing», «km_if(km_summing_pairs, 3, «km_if(km_summing_halves, 2, km_summing_codes)»)», «0«»km_if(km_summing_codes, «, 1»)«»km_if(km_summing_halves, «, 2»)«»km_if(km_summing_pairs, «, 3»)», «values as float32 (0), codes (1), float16 (2), pairs of codes (3)»)
+km_tunable(«direct», «km_value_dim % km_lanes == 0 && km_preset_summing % 2 == 0 && (km_rows <= km_preset_tile || km_in_words || m4_ifelse(km_value, «f32», 1, 0))», «0, 1», «values are converted where they are used (1), or before (0)»)
+km_limit(«km_if(km_direct, «(km_value_dim % km_lanes == 0 && km_summing % 2 == 0)», 1)», «values cannot be used where they lie»)
 
 km_limit(«km_summing != 2 || !km_codes || km_block <= 32», «sums of float16 over so many positions err too much»)
 
 m4_define(«km_value_codes», «m4_eval(km_summing == 1)»)
 m4_define(«km_half_values», «m4_eval(km_summing == 2)»)
+m4_define(«km_value_pairs», «m4_eval(km_summing == 3)»)
+m4_dnl Weights become integers.
+m4_define(«km_value_units», «(km_value_codes || km_value_pairs)»)
 m4_divert(0)m4_dnl

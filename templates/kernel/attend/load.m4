@@ -10,7 +10,7 @@ m4_define(«km_scales», «m4_ifelse(km_part(«scales_of», km_$1), «none», 0,
 m4_define(«km_minimums», «km_if(km_part(«has_minimum», km_$1), «km_scales(«$1»)», 0)»)
 m4_define(«km_group_of», «km_if(_km_in_blocks(«$1»), «km_part(«block», km_$1)», «km_$1_quant_group»)»)
 m4_define(«_km_in_blocks», «km_is_in(km_$1, «blocks»)»)
-m4_define(«km_by_group», «(km_group_of($1) % m4_ifelse($1, «value», «m4_eval(km_lanes * (1 + km_half_values))», km_lanes) == 0 m4_ifdef(«km_$1_by_codes», «|| 1») m4_ifelse($1, «value», «|| km_value_codes»))»)
+m4_define(«km_by_group», «(km_group_of($1) % m4_ifelse($1, «value», «m4_eval(km_lanes * (1 + km_half_values))», km_lanes) == 0 m4_ifdef(«km_$1_by_codes», «|| 1») m4_ifelse($1, «value», «|| km_value_units»))»)
 m4_dnl km_factor_at(WHAT, SIDE, T, DIM) -- the scale or minimum of an element.
 m4_define(«km_factor_at», «km_if(km_by_group($2), «w->$2_$1[($4) / km_group_of($2)][$3]», «w->$2_$1[$3] + ($4) / km_group_of($2)»)»)
 
@@ -100,13 +100,7 @@ m4_dnl km_each_address(MACRO) -- MACRO of everything that has an address for eac
 m4_define(«km_each_address», «$1(«key»)$1(«value»)km_if(km_scales_apart(«key»), «$1(«key_scale»)»)km_if(km_scales_apart(«value»), «$1(«value_scale»)»)»)
 m4_define(«_km_row_list», «    const unsigned char *$1_row[FOUND];
 »)
-m4_define(«_km_address», «    const unsigned char *$1;
-»)
-m4_define(«_km_first_address», «        .$1 = p->$1 + extent->slot * p->$1_stride,
-»)
-m4_define(«_km_note_address», «        w->$1_row[t] = next.$1;
-»)
-m4_define(«_km_next_address», «            next.$1 += p->$1_stride;
+m4_define(«_km_note_rows», «    set_rows(w->$1_row + t, p->$1 + slot * p->$1_stride, moves ? p->$1_stride : 0, n);
 »)
 m4_define(«_km_keep_rows», «        memmove(w->$1_row, w->$1_row + BLOCK, SPARE * sizeof *w->$1_row);
 »)
@@ -114,36 +108,39 @@ m4_define(«_km_repeat_row», «        w->$1_row[t] = w->$1_row[n - 1];
 »)
 
 m4_dnl km_find_rows -- defines find_rows: where the rows of a block are, and SPARE of those that come later.
-m4_define(«km_find_rows», «km_inline(«struct place», «begin_of(const struct kvmill_attend *p, const struct kvmill_extent *extent)»)
+m4_define(«km_find_rows», «km_inline(«void», «set_rows(const unsigned char **row, const unsigned char *first, int64_t stride, int64_t n)»)
 {
-    return (struct place){
-        .extent = extent,
-        .left = extent->count,
-km_each_address(«_km_first_address»)m4_dnl
-    };
+    for (int64_t i = 0; i < n; i++)
+        row[i] = first + i * stride;
+}
+
+/* Rows [t, t + n) of the list are those from `slot` on, or all the same.  */
+km_inline(«void», «note_rows(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot, int moves)»)
+{
+km_each_address(«_km_note_rows»)km_fetch_scales(«key»)km_fetch_scales(«value»)m4_dnl
 }
 
 /* Rows [t, FOUND) of the list; after the last extent its last row again.  */
 km_inline(«void», «find_from(const struct kvmill_attend *p, struct work *w, int64_t t)»)
 {
-    struct place next = w->next;
-    for (; t < FOUND; t++) {
-km_each_address(«_km_note_address»)km_fetch_scale(«key»)km_fetch_scale(«value»)m4_dnl
-        if (--next.left > 0) {
-km_each_address(«_km_next_address»)m4_dnl
-        } else if (next.extent[1].count > 0) {
-            next = begin_of(p, next.extent + 1);
-        } else {
-            next.left = 1;
+    while (t < FOUND) {
+        int ends = w->passed == w->extent->count, moves = !ends || w->extent[1].count > 0;
+        if (ends && moves) {
+            w->extent++;
+            w->passed = 0;
         }
+        int64_t n = moves ? smaller(FOUND - t, w->extent->count - w->passed) : FOUND - t;
+        note_rows(p, w, t, n, w->extent->slot + w->passed - !moves, moves);
+        w->passed += moves ? n : 0;
+        t += n;
     }
-    w->next = next;
 }
 
 km_inline(«void», «find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
 {
     if (at == 0) {
-        w->next = begin_of(p, p->extent);
+        w->extent = p->extent;
+        w->passed = 0;
         find_from(p, w, 0);
     } else {
 km_each_address(«_km_keep_rows»)m4_dnl

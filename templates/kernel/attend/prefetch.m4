@@ -14,8 +14,10 @@ m4_dnl km_fetch_line(SIDE, ROW, COUNT, LINE) -- one line of each.
 m4_define(«km_fetch_line», «km_if(km_ahead > 0, «km_each(«I», 0, m4_eval($3 - 1), 1, «        __builtin_prefetch(w->$1_row[$2 + AHEAD + I] + ($4) * 64, 0, 2);
 »)»)»)
 
-m4_dnl km_fetch_scale(SIDE) -- of a row that is found AHEAD.
-m4_define(«km_fetch_scale», «km_if(km_ahead > 0 && km_scales_apart(«$1»), «        __builtin_prefetch(next.$1_scale, 0, 3);
+m4_dnl km_fetch_scales(SIDE) -- of rows that are found AHEAD, where these are new: a line of them at a time.
+m4_define(«km_fetch_scales», «km_if(km_ahead > 0 && km_scales_apart(«$1»), «    int64_t $1_step = p->$1_scale_stride > 0 && p->$1_scale_stride < 64 ? 64 / p->$1_scale_stride : 1;
+    for (int64_t i = 0; moves && i < n; i += $1_step)
+        __builtin_prefetch(w->$1_scale_row[t + i], 0, 3);
 »)»)
 
 m4_dnl km_define_fetch -- defines them.

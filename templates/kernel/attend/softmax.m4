@@ -65,14 +65,14 @@ km_if(km_has_cap, «        if (p->softcap != 0.f)
 }
 
 /* Scores of row r become weights; the sums of each lane.  */
-km_inline(«vf», «exponentials(struct work *w, int64_t r, float base«»km_if(km_value_codes, «, vf top[km_value_groups][LANES]»))»)
+km_inline(«vf», «exponentials(struct work *w, int64_t r, float base«»km_if(km_value_units, «, vf top[km_value_groups][LANES]»))»)
 {
     vf total = broadcast(0.f);
     for (int64_t t = 0; t < w->seen[r]; t += LANES) {
         vf x = power_of_2(load_f32(w->score[r] + t) - base);
         store_f32(w->score[r] + t, x);
         total += x;
-km_if(km_value_codes, «        for (int g = 0; g < km_value_groups; g++)
+km_if(km_value_units, «        for (int g = 0; g < km_value_groups; g++)
             top[g][r % LANES] = max_f32(x * load_f32(w->value_size[g] + t), top[g][r % LANES]);
 »)m4_dnl
     }
@@ -81,7 +81,7 @@ km_if(km_value_codes, «        for (int g = 0; g < km_value_groups; g++)
 
 km_across(«largest», «max_f32(y, x[i])»)
 km_across(«sum», «y + x[i]»)
-km_if(km_value_codes, «km_set_units
+km_if(km_value_units, «km_set_units
 »)m4_dnl
 /* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
 km_inline(«void», «softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)»)
@@ -95,18 +95,18 @@ km_inline(«void», «softmax(const struct kvmill_attend *p, struct work *w, int
     vf before = load_f32(w->largest + r), largest = max_f32(before, largest_of_each(x));
     vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
     float bases[LANES];
-km_if(km_value_codes, «    vf top[km_value_groups][LANES] = {{{0}}};
+km_if(km_value_units, «    vf top[km_value_groups][LANES] = {{{0}}};
 »)m4_dnl
     store_f32(bases, base);
     for (int64_t i = 0; i < rows; i++) {
-        x[i] = exponentials(w, r + i, bases[i]km_if(km_value_codes, «, top»));
+        x[i] = exponentials(w, r + i, bases[i]km_if(km_value_units, «, top»));
     }
     for (int64_t i = rows; i < LANES; i++)
         x[i] = broadcast(0.f);
     store_f32(w->largest + r, largest);
     store_f32(w->grow + r, grow);
     store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
-km_if(km_value_codes, «    set_units(w, r, top);
+km_if(km_value_units, «    set_units(w, r, top);
 »)m4_dnl
 }
 »)

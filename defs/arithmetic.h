@@ -1,0 +1,18 @@
+/* Kinds of arithmetic of attention: what kernels may err.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_DEFS_ARITHMETIC_H
+#define KVMILL_DEFS_ARITHMETIC_H
+
+#include <kvmill_kernel.h>
+
+/* By enum kvmill_math: "f32", "near", "fast"; the last is NULL. */
+extern const char *const kvmill_math_names[];
+
+/* Of the largest output: the most that a kernel of the kind may err, beside float32 sums. */
+extern const double kvmill_math_errors[];
+
+/* NULL is f32; -1 for any other name. */
+int kvmill_math_of(const char *name);
+
+#endif

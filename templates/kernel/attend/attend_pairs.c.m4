@@ -1,0 +1,45 @@
+m4_divert(-1)
+m4_dnl attend_pairs -- keys as codes with positions in the lanes, which become pairs of 16 bits; a query is one digit of 16 bits
+m4_dnl for each element.  What is lost is 2^-16 of the largest element of the query.
+
+m4_define(«km_key_by_codes», 1)
+m4_define(«km_pieces_of_word», «m4_eval(km_key_word_dims / 2)»)
+m4_define(«km_query_and_key», «km_turned_keys«»m4_dnl
+    vi query[ROWS][KEY_DIM / 2]; /* pairs in all lanes, in the order of codes: an addition loads them itself */
+    float unit[ROWS];                 /* of a query's digit */
+»)
+
+m4_dnl A piece holds code I of a word and the one half a word further on.
+m4_define(«km_set_query», «km_inline(«void», «set_query(struct work *w, int64_t r, const float *x)»)
+{
+    enum { HALF = km_pieces_of_word };
+    vf top = broadcast(0.f), sum = broadcast(0.f);
+    int32_t digit[KEY_PADDED];
+    for (int d = 0; d < KEY_DIM; d += LANES) {
+        top = max_f32(top, abs_f32(load_f32(x + d)));
+        sum += load_f32(x + d);
+    }
+    float largest = largest_of(top), factor = largest > 0.f ? 32767.f / largest : 0.f;
+    for (int d = 0; d < KEY_DIM; d += LANES)
+        store_words(digit + d, round_even(load_f32(x + d) * factor));
+    for (int i = 0; i < KEY_DIM / 2; i++) {
+        int code = i / HALF * 2 * HALF + i % HALF;
+        int32_t low = digit[km_code_element(«code»)], high = digit[km_code_element(«(code + HALF)»)];
+        w->query[r][i] = broadcast_words((int32_t)((uint32_t)high << 16 | (uint16_t)low));
+    }
+    w->unit[r] = largest / 32767.f + sum_of(sum) * 0.f; /* NaN where x has one */
+}
+»)
+
+m4_define(«km_chains», 4)
+m4_define(«km_sum_type», «vi»)
+m4_define(«km_piece», «km_pair_of(km_key, «$1», «$2»)»)
+m4_define(«km_query_piece», «w->query[$1][$2]»)
+m4_define(«km_add», «$1 = add_pairs($1, $2, $3)»)
+m4_define(«km_sum», «__builtin_convertvector($1, vf)»)
+m4_define(«km_unit», « * w->unit[r + R]»)
+m4_define(«km_load_keys», «km_load_turned»)
+m4_define(«km_score», «km_score_turned»)
+m4_divert(0)m4_dnl
+km_head(«Attend: scores from pairs of integer codes, positions in the lanes.», km_headers)
+km_attend«»m4_dnl

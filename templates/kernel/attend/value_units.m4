@@ -1,0 +1,48 @@
+m4_divert(-1)
+m4_dnl value_units.m4 -- what a digit of a weight is worth, where weights become integers: for each row, block and group.
+m4_define(«km_value_groups», «km_scales(«value»)»)
+
+m4_define(«km_unit_work», «    float value_size[km_value_groups][BLOCK]; /* scales without their sign */
+    float value_nan[km_value_groups];         /* 0, or NaN where a scale of the block is none */
+    float value_unit[km_value_groups][ALL_ROWS], per_value_unit[km_value_groups][ALL_ROWS]; /* of a weight's last digit */
+»)
+
+m4_define(«km_set_sizes», «/* What scales are without their sign, and where one is none; whether one is negative.  */
+km_inline(«int», «set_sizes(struct work *w, int64_t n)»)
+{
+    vi signs = {0};
+    for (int g = 0; g < km_value_groups; g++) {
+        vf none = broadcast(0.f);
+        for (int64_t t = 0; t < n; t += LANES) {
+            vf scale = load_f32(w->value_scale[g] + t), x = abs_f32(scale);
+            signs |= (vi)scale;
+            store_f32(w->value_size[g] + t, x);
+            none += x * 0.f;
+        }
+        w->value_nan[g] = sum_of(none);
+    }
+    return is_any_negative(signs);
+}
+»)
+
+m4_dnl The largest product of a row's weights with the scales of a group decides what a digit is worth.
+m4_define(«km_set_units», «km_inline(«void», «set_units(struct work *w, int64_t r, vf top[km_value_groups][LANES])»)
+{
+    const float most = km_if(km_value_pairs, «32767.f», «m4_ifelse(km_limbs, 1, «255.f», km_limbs, 2, «65535.f», «16700000.f»)»);
+    for (int g = 0; g < km_value_groups; g++) {
+        vf largest = largest_of_each(top[g]);
+        store_f32(w->value_unit[g] + r, largest / most);
+        store_f32(w->per_value_unit[g] + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
+    }
+}
+»)
+
+m4_define(«km_load_values_of_pairs», «km_load_scales(«value»)
+km_set_sizes
+km_inline(«void», «load_values(struct work *w, int64_t n)»)
+{
+    load_value_scales(w, n);
+    set_sizes(w, n);
+}
+»)
+m4_divert(0)m4_dnl

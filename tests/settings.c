@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../defs/dtype.h"
+#include "tap.h"
+
+bool setting_next(const char **text, struct setting *setting) {
+    *text += strspn(*text, " ");
+    size_t length = strcspn(*text, " "), name = strcspn(*text, " =");
+    size_t value = length - name - (name < length);
+    if (name >= sizeof setting->name || value >= sizeof setting->value)
+        bail_out("too long: %s", *text);
+    snprintf(setting->name, sizeof setting->name, "%.*s", (int)name, *text);
+    snprintf(setting->value, sizeof setting->value, "%.*s", (int)value, *text + length - value);
+    *text += length;
+    return length > 0;
+}
+
+int64_t setting_integer(const char *value) {
+    char *end;
+    int64_t integer = strtoll(value, &end, 10);
+    if (strcmp(value, "max") == 0 || strcmp(value, "min") == 0)
+        return value[1] == 'a' ? INT64_MAX : INT64_MIN;
+    if (end == value || *end != '\0')
+        bail_out("\"%s\" is no integer", value);
+    return integer;
+}
+
+int setting_integers(const char *value, int64_t *integers, int most) {
+    int count = 0;
+    for (char word[32]; *value != '\0'; value += *value == ',') {
+        size_t length = strcspn(value, ",");
+        if (count == most)
+            bail_out("too many integers: %s", value);
+        snprintf(word, sizeof word, "%.*s", (int)length, value);
+        integers[count++] = setting_integer(word);
+        value += length;
+    }
+    return count;
+}
+
+DLDataType setting_type(const char *value) {
+    const struct kvmill_dtype *known = kvmill_dtype_by_name(value);
+    int code = 0, bits = 0, lanes = 0;
+    if (known != NULL)
+        return known->dl;
+    if (sscanf(value, "%d.%d.%d", &code, &bits, &lanes) != 3 && strcmp(value, "none") != 0)
+        bail_out("\"%s\" is no type", value);
+    return (DLDataType){(uint8_t)code, (uint8_t)bits, (uint16_t)lanes};
+}
+
+/* Attributes keep a pointer to their word: the last few live on. */
+static const char *keep(const char *word) {
+    static char kept[64][16];
+    static int last;
+    last = (last + 1) % 64;
+    snprintf(kept[last], sizeof *kept, "%.15s", word);
+    return kept[last];
+}
+
+bool setting_apply(const struct setting *setting, const struct op_struct *part, void *base) {
+    const struct op_member *member = kvmill_op_member(part, setting->name);
+    void *at = member != NULL ? kvmill_member_at(member, base) : NULL;
+    const char *value = setting->value;
+    if (member == NULL)
+        return false;
+    if (member->kind == OP_REAL)
+        *(double *)at = strtod(value, NULL);
+    else if (member->kind == OP_TYPE)
+        *(DLDataType *)at = setting_type(value);
+    else if (member->kind == OP_WORD)
+        *(const char **)at = strcmp(value, "-") == 0 ? NULL : keep(value);
+    else if (member->kind == OP_FLAG)
+        *(int32_t *)at = (int32_t)setting_integer(value);
+    else if (member->kind == OP_COUNT || member->kind == OP_INTEGER || member->kind == OP_AXIS)
+        *(int64_t *)at = setting_integer(value);
+    else
+        return false;
+    return true;
+}

@@ -359,7 +359,7 @@ static void place_sequences(struct attention *a, struct dice *dice) {
     a->capacity = a->op.dynamic_batching ? 0 : a->longest_length;
     if (a->op.dynamic_batching)
         (a->op.cache_mode == 1 ? place_pages : place_offsets)(a, dice);
-    a->capacity += a->spare_rows;
+    a->capacity = a->rows != 0 ? a->rows : a->capacity + a->spare_rows;
     if (has_split_pages(a))
         a->capacity += a->op.page_size - 1 - (a->capacity + a->op.page_size - 1) % a->op.page_size;
 }
@@ -493,10 +493,10 @@ static void open_mask_tensor(struct attention *a, struct dice *dice) {
                        a->longest_length + a->mask_padding};
     int64_t ragged[] = {H, a->seqstarts[a->sequences], a->kvstarts[a->sequences] + a->mask_padding};
     if (a->op.dynamic_batching)
-        open_tensor(a, KVMILL_CACHE_ATTENTION_ATTN_MASK, a->op.T1, a->mask_rank,
+        open_tensor(a, KVMILL_CACHE_ATTENTION_ATTN_MASK, a->op.T1, (int)a->mask_rank,
                     ragged + 3 - a->mask_rank, dice);
     else
-        open_tensor(a, KVMILL_CACHE_ATTENTION_ATTN_MASK, a->op.T1, a->mask_rank,
+        open_tensor(a, KVMILL_CACHE_ATTENTION_ATTN_MASK, a->op.T1, (int)a->mask_rank,
                     fixed + 4 - a->mask_rank, dice);
 }
 
@@ -623,7 +623,7 @@ static void set_inputs(const struct attention *a, struct oracle_attention *probl
 }
 
 static void set_mask(const struct attention *a, struct oracle_attention *problem) {
-    int rank = a->mask_rank;
+    int rank = (int)a->mask_rank;
     int64_t width = a->longest_length + a->mask_padding, each = a->longest_tokens;
     int64_t heads = a->op.num_heads;
     problem->mask = rank != 0 ? a->dense[KVMILL_CACHE_ATTENTION_ATTN_MASK] : NULL;
@@ -685,21 +685,22 @@ static void put_into_words(struct attention *a) {
     const kvmill_cache_attention *op = &a->op;
     struct side key = side_of(a, false), value = side_of(a, true);
     size_t size = sizeof a->words;
-    int at = snprintf(
-        a->words, size,
-        "%s%s, heads %" PRId64 "/%" PRId64 ", T1 %d, K %" PRId64 " type %d group %" PRId64
-        " scale %d, V %" PRId64 " type %d group %" PRId64 " scale %d, layer %" PRId64 "/%" PRId64
-        ", layout %" PRId64 ", mode %" PRId64 " page %" PRId64
-        ", causal %d alibi %d window %" PRId64 " softcap %g mask %d+%" PRId64
-        " sinks %d partial %d math %s decoding %" PRId64 " repeat %" PRId64
-        "%s, tokens from start:",
-        op->dynamic_batching ? "dynamic " : "", names[a->which], op->num_heads, op->num_kv_heads,
-        attention_type(op->T1), key.dim, type_of(&key), key.quant_bit ? key.group : 0,
-        attention_type(key.T3), value.dim, type_of(&value), value.quant_bit ? value.group : 0,
-        attention_type(value.T3), op->layer_idx, op->num_layer, op->cache_layout, op->cache_mode,
-        op->page_size, op->is_causal, op->is_alibi, op->left_window_size + 1, op->softcap,
-        a->mask_rank, a->mask_padding, a->has_sinks, op->partial, op->math ? op->math : "f32",
-        a->decoding, op->num_repeat, a->spread == SPREAD ? ", strided" : "");
+    int at =
+        snprintf(a->words, size,
+                 "%s%s, heads %" PRId64 "/%" PRId64 ", T1 %d, K %" PRId64 " type %d group %" PRId64
+                 " scale %d, V %" PRId64 " type %d group %" PRId64 " scale %d, layer %" PRId64
+                 "/%" PRId64 ", layout %" PRId64 ", mode %" PRId64 " page %" PRId64
+                 ", causal %d alibi %d window %" PRId64 " softcap %g mask %d+%" PRId64
+                 " sinks %d partial %d math %s decoding %" PRId64 " repeat %" PRId64
+                 "%s, tokens from start:",
+                 op->dynamic_batching ? "dynamic " : "", names[a->which], op->num_heads,
+                 op->num_kv_heads, attention_type(op->T1), key.dim, type_of(&key),
+                 key.quant_bit ? key.group : 0, attention_type(key.T3), value.dim, type_of(&value),
+                 value.quant_bit ? value.group : 0, attention_type(value.T3), op->layer_idx,
+                 op->num_layer, op->cache_layout, op->cache_mode, op->page_size, op->is_causal,
+                 op->is_alibi, op->left_window_size + 1, op->softcap, (int)a->mask_rank,
+                 a->mask_padding, a->has_sinks != 0, op->partial, op->math ? op->math : "f32",
+                 a->decoding, op->num_repeat, a->spread == SPREAD ? ", strided" : "");
     for (int64_t b = 0; b < a->sequences && (size_t)at < size; b++)
         at += snprintf(a->words + at, size - (size_t)at, " %" PRId64 "@%" PRId64, a->tokens[b],
                        a->start[b]);
@@ -806,6 +807,20 @@ kvmill_status attention_run(const struct attention *a, const kvmill_plan *plan, 
     protect_inputs(a, true);
     kvmill_status status = run_in_parts(plan, a->given, workspace, threads, dice, error);
     protect_inputs(a, false);
+    return status;
+}
+
+kvmill_status attention_run_fenced(const struct attention *a, const kvmill_plan *plan, int threads,
+                                   struct dice *dice, kvmill_error *error) {
+    size_t size = (kvmill_plan_workspace_size(plan) + 63) / 64 * 64;
+    struct fence workspace;
+    int64_t where;
+    fence_open(&workspace, size, 0, FENCE_ABOVE, dice);
+    kvmill_status status = attention_run(a, plan, workspace.data, threads, dice, error);
+    if (!fence_is_intact(&workspace, &where))
+        bail_out("byte %" PRId64 " is outside of the workspace, but was written: %s", where,
+                 a->words);
+    fence_close(&workspace);
     return status;
 }
 

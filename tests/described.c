@@ -150,7 +150,8 @@ static void bind_attend(struct scene *scene) {
     bind_call(scene, false);
     bind_heads(scene, "G", op->num_heads, op->num_kv_heads, op->key_head_dim, op->value_head_dim);
     scene_bind(scene, "U", op->key_quant_group > 0 ? op->key_head_dim / op->key_quant_group : 0);
-    scene_bind(scene, "V", op->value_quant_group > 0 ? op->key_head_dim / op->value_quant_group : 0);
+    scene_bind(scene, "V",
+               op->value_quant_group > 0 ? op->key_head_dim / op->value_quant_group : 0);
     scene_bind(scene, "M", 4);
 }
 

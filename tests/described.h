@@ -62,7 +62,7 @@ const struct described_tensor *described_tensor(const struct scene *scene,
 
 /* Legal attributes of the op, any of which may be changed before the scene is opened. */
 void scene_start(struct scene *scene, const struct op *op, const struct described_case *by,
-                     struct dice *dice);
+                 struct dice *dice);
 
 /* Give up to three attributes other values that their ranges and words allow. */
 void scene_draw_members(struct scene *scene);

@@ -178,7 +178,7 @@ void scene_set_prototypes(struct scene *scene) {
 /* ---- A scene ---- */
 
 void scene_start(struct scene *scene, const struct op *op, const struct described_case *by,
-                     struct dice *dice) {
+                 struct dice *dice) {
     memset(scene, 0, sizeof *scene);
     scene->by = by;
     scene->op = op;

@@ -12,8 +12,8 @@
      cache:null             there is none;  :surplus  :empty  :no-data  :device
      cache:at=query+16      its data is that of another tensor, 16 bytes further
 
-   When: "plan" is refused, for tensors as they are; "run", of a plan for the call as it was; "open",
-   of a plan that leaves dims open; "fine": no refusal.
+   When: "plan" is refused, for tensors as they are; "run", of a plan for the call as it was;
+   "open", of a plan that leaves dims open; "fine": no refusal.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
@@ -403,8 +403,7 @@ static bool is_run_as_said(const struct row *row, struct bend *bend, const kvmil
     bool good = sum != 0;
     for (int way = 0; good && way < 3; way++) {
         outcome.status = run(&bend->scene, plan, way, &outcome.error);
-        good = is_as_said(row, &outcome) &&
-               run(&bend->scene, plan, way, NULL) == outcome.status;
+        good = is_as_said(row, &outcome) && run(&bend->scene, plan, way, NULL) == outcome.status;
     }
     if (good && row->status != KVMILL_OK && sum_of(&bend->scene) != sum) {
         diag("a byte was changed");

@@ -15,36 +15,28 @@ const kvmill_plan_options attention_options[2] = {
 
 /* ---- What is wanted, in words ---- */
 
-#define WANTED(NAME, MEMBER)                                                                       \
-    { NAME, offsetof(struct attention, MEMBER) }
-static const struct {
-    const char *name;
-    size_t offset;
-} wanted[] = {
-    WANTED("batch", sequences),           WANTED("spare_batch", spare_batch),
-    WANTED("spare_rows", spare_rows),     WANTED("rows", rows),
-    WANTED("decoding", decoding),         WANTED("decoding_rank", decoding_rank),
-    WANTED("max_slack", max_slack),       WANTED("mask", mask_rank),
-    WANTED("mask_padding", mask_padding), WANTED("mask_one_batch", mask_one_batch),
-    WANTED("sinks", has_sinks),           WANTED("sinks_are_activations", sinks_are_activations),
-    WANTED("share_prefix", share_prefix), WANTED("query_size", query_size),
+static const struct wanted wanted[] = {
+    WANTED(struct attention, spare_batch),
+    WANTED(struct attention, spare_rows),
+    WANTED(struct attention, rows),
+    WANTED(struct attention, decoding),
+    WANTED(struct attention, decoding_rank),
+    WANTED(struct attention, max_slack),
+    WANTED(struct attention, mask_padding),
+    WANTED(struct attention, mask_one_batch),
+    WANTED(struct attention, sinks_are_activations),
+    WANTED(struct attention, share_prefix),
+    WANTED(struct attention, query_size),
+    {"batch", offsetof(struct attention, sequences)},
+    {"mask", offsetof(struct attention, mask_rank)},
+    {"sinks", offsetof(struct attention, has_sinks)},
+    {NULL, 0},
 };
 
 /* A number for all sequences, or one for each. */
 static void set_lengths(struct attention *a, int64_t *lengths, const char *value) {
-    int count = setting_integers(value, lengths, MOST_SEQUENCES);
-    for (int64_t b = 1; b < a->sequences && count == 1; b++)
-        lengths[b] = lengths[0];
+    int count = setting_spread(value, lengths, a->sequences);
     a->sequences = count > 1 ? count : a->sequences;
-}
-
-static void set_wanted(struct attention *a, const struct setting *setting) {
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
-        if (strcmp(wanted[i].name, setting->name) == 0) {
-            *(int64_t *)(void *)((char *)a + wanted[i].offset) = setting_integer(setting->value);
-            return;
-        }
-    bail_out("attention has no %s", setting->name);
 }
 
 void attention_say(struct attention *a, const char *settings) {
@@ -52,8 +44,8 @@ void attention_say(struct attention *a, const char *settings) {
     for (struct setting setting; setting_next(&settings, &setting);)
         if (strcmp(setting.name, "start") == 0 || strcmp(setting.name, "tokens") == 0)
             set_lengths(a, setting.name[0] == 's' ? a->start : a->tokens, setting.value);
-        else if (!setting_apply(&setting, part, &a->op))
-            set_wanted(a, &setting);
+        else if (!setting_want(&setting, wanted, a) && !setting_apply(&setting, part, &a->op))
+            bail_out("attention has no %s", setting.name);
 }
 
 /* ---- Scenes ---- */

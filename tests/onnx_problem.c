@@ -9,6 +9,7 @@
 
 #include "crew.h"
 #include "oracle/cache_attention.h"
+#include "settings.h"
 #include "tap.h"
 
 enum {
@@ -23,6 +24,66 @@ enum {
     QK = KVMILL_ATTENTION_QK_MATMUL_OUTPUT,
     STARTS = KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES
 };
+
+/* ---- What is wanted, in words ---- */
+
+static const struct wanted wanted[] = {
+    WANTED(struct onnx_problem, step),
+    WANTED(struct onnx_problem, circular),
+    WANTED(struct onnx_problem, packed),
+    WANTED(struct onnx_problem, batch),
+    WANTED(struct onnx_problem, heads),
+    WANTED(struct onnx_problem, kv_heads),
+    WANTED(struct onnx_problem, queries),
+    WANTED(struct onnx_problem, dim),
+    WANTED(struct onnx_problem, value_dim),
+    WANTED(struct onnx_problem, past),
+    WANTED(struct onnx_problem, keys),
+    WANTED(struct onnx_problem, mask_rank),
+    WANTED(struct onnx_problem, hidden_in),
+    WANTED(struct onnx_problem, qk),
+    WANTED(struct onnx_problem, in_place),
+    {"left", offsetof(struct onnx_problem, op.left_window_size)},
+    {"right", offsetof(struct onnx_problem, op.right_window_size)},
+    {NULL, 0},
+};
+
+/* What is not one integer. */
+static bool say_more(struct onnx_problem *problem, const struct setting *setting) {
+    const char *name = setting->name;
+    if (strcmp(name, "T1") == 0 || strcmp(name, "T2") == 0)
+        *(name[1] == '1' ? &problem->T1 : &problem->T2) = setting_type(setting->value);
+    else if (strcmp(name, "U") == 0)
+        problem->U = setting_type(setting->value);
+    else if (strcmp(name, "nonpad") == 0) {
+        problem->has_nonpad = true;
+        setting_spread(setting->value, problem->nonpad, problem->batch);
+    } else if (strcmp(name, "starts") == 0) {
+        problem->has_starts = true;
+        setting_spread(setting->value, problem->starts, problem->batch);
+    } else if (strcmp(name, "mask") == 0) {
+        problem->mask_rank = 1;
+        problem->mask_dims[0] = setting_integer(setting->value);
+    } else
+        return false;
+    return true;
+}
+
+void onnx_say(struct onnx_problem *problem, const char *settings) {
+    const struct op_struct *part = kvmill_op_by_name("Attention")->parts[0];
+    for (struct setting setting; setting_next(&settings, &setting);)
+        if (!say_more(problem, &setting) && !setting_want(&setting, wanted, problem) &&
+            !setting_apply(&setting, part, &problem->op))
+            bail_out("a problem has no %s", setting.name);
+}
+
+struct onnx_problem onnx_problem(const char *settings) {
+    struct onnx_problem problem = {.batch = 1};
+    kvmill_attention_init(&problem.op, sizeof problem.op);
+    onnx_say(&problem, "T1=float32 T2=float32 opset=24");
+    onnx_say(&problem, settings);
+    return problem;
+}
 
 /* ---- Numbers of any type ---- */
 
@@ -215,7 +276,7 @@ static void open_tensors(struct onnx_problem *problem, struct dice *dice) {
     if (problem->qk)
         open_rows(problem, QK, problem->T1, false, problem->queries, dice);
     if (problem->mask_rank > 0)
-        open_tensor(problem, MASK, problem->U, problem->mask_rank, problem->mask_dims, dice);
+        open_tensor(problem, MASK, problem->U, (int)problem->mask_rank, problem->mask_dims, dice);
     if (problem->has_nonpad)
         open_numbers(problem, NONPAD, problem->nonpad, dice);
     if (problem->has_starts)
@@ -274,14 +335,14 @@ void onnx_open(struct onnx_problem *problem, struct dice *dice) {
         "%s%s-%" PRId64 "%s%s, T1 %d.%d, T2 %d.%d, batch %" PRId64 ", heads %" PRId64 " on %" PRId64
         ", S %" PRId64 ", P %" PRId64 ", N %" PRId64 ", D %" PRId64 ", E %" PRId64
         ", causal %d, windows %" PRId64 " %" PRId64 ", softcap %g, mask rank %d of %d.%d%s%s"
-        ", qk %d mode %" PRId64,
+        ", qk %" PRId64 " mode %" PRId64,
         problem->step ? "step " : "", "Attention", problem->op.opset,
         problem->circular ? " circular" : "", problem->packed ? " packed" : "", problem->T1.code,
         problem->T1.bits, problem->T2.code, problem->T2.bits, problem->batch, problem->heads,
         problem->kv_heads, problem->queries, problem->past, problem->keys, problem->dim,
         problem->value_dim, (int)problem->op.is_causal, problem->op.left_window_size,
-        problem->op.right_window_size, problem->op.softcap, problem->mask_rank, problem->U.code,
-        problem->U.bits, problem->has_nonpad ? ", nonpad" : "",
+        problem->op.right_window_size, problem->op.softcap, (int)problem->mask_rank,
+        problem->U.code, problem->U.bits, problem->has_nonpad ? ", nonpad" : "",
         problem->in_place ? ", in place" : "", problem->qk, problem->op.qk_matmul_output_mode);
 }
 
@@ -370,7 +431,7 @@ static struct oracle_onnx question(const struct onnx_problem *problem) {
         .q = problem->q,
         .k = problem->k[0],
         .v = problem->k[1],
-        .mask = {problem->mask_rank, {0}, problem->U.code == KVMILL_DL_BOOL, problem->mask},
+        .mask = {(int)problem->mask_rank, {0}, problem->U.code == KVMILL_DL_BOOL, problem->mask},
         .is_causal = problem->op.is_causal != 0,
         .left = problem->op.left_window_size,
         .right = problem->op.right_window_size,

@@ -82,3 +82,20 @@ bool setting_apply(const struct setting *setting, const struct op_struct *part, 
         return false;
     return true;
 }
+
+bool setting_want(const struct setting *setting, const struct wanted *wanted, void *base) {
+    for (; wanted->name != NULL; wanted++)
+        if (strcmp(wanted->name, setting->name) == 0) {
+            *(int64_t *)(void *)((char *)base + wanted->offset) = setting_integer(setting->value);
+            return true;
+        }
+    return false;
+}
+
+int setting_spread(const char *value, int64_t *integers, int64_t count) {
+    enum { MOST = 16 };
+    int given = setting_integers(value, integers, MOST);
+    for (int64_t i = 1; i < count && given == 1; i++)
+        integers[i] = integers[0];
+    return given;
+}

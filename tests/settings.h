@@ -24,4 +24,16 @@ DLDataType setting_type(const char *value);
 /* Set the attribute of that name; false where there is none.  "-" is no word. */
 bool setting_apply(const struct setting *setting, const struct op_struct *part, void *base);
 
+/* Integers of a struct that settings say by their names; the last has none. */
+struct wanted {
+    const char *name;
+    size_t offset; /* of an int64_t */
+};
+#define WANTED(STRUCT, NAME)                                                                       \
+    { #NAME, offsetof(STRUCT, NAME) }
+bool setting_want(const struct setting *setting, const struct wanted *wanted, void *base);
+
+/* One integer for all of so many, or a list; how many the value has. */
+int setting_spread(const char *value, int64_t *integers, int64_t count);
+
 #endif

@@ -23,6 +23,7 @@
 
 #include "described.h"
 #include "settings.h"
+#include "table.h"
 #include "tap.h"
 
 extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
@@ -32,7 +33,7 @@ static const kvmill_plan_options options_of[] = {
     {.struct_size = sizeof(kvmill_plan_options)},
     {.struct_size = sizeof(kvmill_plan_options), .packs = packs, .pack_count = 2}};
 
-enum { MOST_CALLS = 64, MOST_ROWS = 40, MOST_COLUMNS = 5 };
+enum { MOST_CALLS = 64, MOST_ROWS = 40 };
 
 /* ---- Calls ---- */
 
@@ -455,38 +456,25 @@ static kvmill_status status_of(const char *name) {
     bail_out("%s is no status", name);
 }
 
-static void test_line(char *line, struct dice dice) {
-    char *columns[MOST_COLUMNS] = {"", "", "", "", ""};
-    line[strcspn(line, "\n")] = '\0';
-    for (int i = 0; i < MOST_COLUMNS && line != NULL; i++)
-        columns[i] = strsep(&line, "\t");
-    if (strcmp(columns[1], "call") == 0) {
-        define_call(columns[0], columns[2], columns[3]);
-        return;
-    }
-    struct row row = {find_call(columns[0]), columns[1], columns[3], columns[4],
-                      status_of(columns[2])};
-    if (row.call == NULL)
-        bail_out("no call %s", columns[0]);
-    test_row(&row, dice);
-}
-
 static void test_table(const char *name, uint64_t seed) {
-    char path[4096], line[1024];
-    snprintf(path, sizeof path, "%s/tests/tables/refusals/%s.tsv", KVMILL_SOURCEDIR, name);
-    FILE *file = fopen(path, "r");
-    if (file == NULL)
-        bail_out("cannot read %s", path);
+    struct table table = table_open(name);
     memset(calls, 0, sizeof calls);
-    while (fgets(line, sizeof line, file) != NULL)
-        if (line[0] != '#')
-            test_line(line, dice_for(seed, line));
-    fclose(file);
+    for (char *row[5]; table_next(&table, row, 5);) {
+        if (strcmp(row[1], "call") == 0) {
+            define_call(row[0], row[2], row[3]);
+            continue;
+        }
+        struct row one = {find_call(row[0]), row[1], row[3], row[4], status_of(row[2])};
+        if (one.call == NULL)
+            bail_out("no call %s", row[0]);
+        test_row(&one, dice_for(seed, row[3]));
+    }
+    table_close(&table);
 }
 
 int main(void) {
-    static const char *const names[] = {"cache_attention", "cache_attend", "attention",
-                                        "tensor_scatter"};
+    static const char *const names[] = {"refusals/cache_attention", "refusals/cache_attend",
+                                        "refusals/attention", "refusals/tensor_scatter"};
     uint64_t seed = dice_seed();
     for (int i = 0; i < 4; i++)
         test_table(names[i], seed);

@@ -7,73 +7,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attention.h"
+#include "attention_scenes.h"
 #include "tap.h"
-
-extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
-
-static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default, &kvmill_pack_kvmill_test};
-static const kvmill_plan_options options_of[] = {
-    {.struct_size = sizeof(kvmill_plan_options), .threads = 2},
-    {.struct_size = sizeof(kvmill_plan_options), .packs = packs, .pack_count = 2, .threads = 2}};
-
-#define F32                                                                                        \
-    { kDLFloat, 32, 1 }
-#define F16                                                                                        \
-    { kDLFloat, 16, 1 }
-#define BF16                                                                                       \
-    { kDLBfloat, 16, 1 }
-#define I8                                                                                         \
-    { kDLInt, 8, 1 }
-#define I4                                                                                         \
-    { kDLInt, 4, 1 }
-static const DLDataType i64 = {kDLInt, 64, 1};
 
 static struct dice dice;
 
 /* ---- Scenes ---- */
 
-struct scene {
+static const struct scene {
     const char *name;
-    DLDataType activation, cache;
-    int64_t bits, heads, kv_heads, dim, page_size, layout, longest;
-    double softcap;
-    bool sinks;
-};
-
-static const struct scene scenes[] = {
-    {"float32", F32, F32, 0, 4, 2, 16, 4, 3, 70, 0, false},
-    {"float16, tokens first", F16, F16, 0, 6, 2, 64, 16, 2, 300, 0, true},
-    {"bfloat16, a kv head", BF16, BF16, 0, 3, 1, 80, 5, 1, 90, 0, false},
-    {"int8", F16, I8, 8, 8, 4, 64, 16, 3, 260, 0, false},
-    {"int4, a soft-cap", F32, I4, 4, 6, 2, 16, 8, 0, 80, 3, false},
-    {"pages of a token", F32, F32, 0, 6, 2, 16, 1, 3, 60, 0, true},
-    {"pieces", F16, F16, 0, 6, 2, 64, 16, 3, 9000, 0, true},
+    int64_t longest;
+    const char *settings;
+} scenes[] = {
+    {"float32", 70,
+     "num_heads=4 num_kv_heads=2 head_dim=16 page_size=4 cache_layout=3 T1=float32 T2=float32"},
+    {"float16, tokens first", 300,
+     "num_heads=6 num_kv_heads=2 head_dim=64 page_size=16 cache_layout=2 T1=float16 T2=float16 "
+     "sinks=1"},
+    {"bfloat16, a kv head", 90,
+     "num_heads=3 num_kv_heads=1 head_dim=80 page_size=5 cache_layout=1 T1=bfloat16 T2=bfloat16"},
+    {"int8", 260,
+     "num_heads=8 num_kv_heads=4 head_dim=64 page_size=16 cache_layout=3 T1=float16 "
+     "T3=float16 " I8},
+    {"int4, a soft-cap", 80,
+     "num_heads=6 num_kv_heads=2 head_dim=16 page_size=8 cache_layout=0 softcap=3 " I4},
+    {"pages of a token", 60,
+     "num_heads=6 num_kv_heads=2 head_dim=16 page_size=1 cache_layout=3 sinks=1"},
+    {"pieces", 9000,
+     "num_heads=6 num_kv_heads=2 head_dim=64 page_size=16 cache_layout=3 T1=float16 T2=float16 "
+     "sinks=1"},
 };
 enum { SCENES = sizeof scenes / sizeof *scenes, REQUESTS = 3 };
 
 /* Three requests with a new token each. */
 static void open_scene(const struct scene *scene, struct attention *a) {
-    *a = (struct attention){.which = MULTI_HEAD_CACHE_ATTENTION,
-                            .decoding_rank = 1,
-                            .query_size = 3,
-                            .sequences = REQUESTS,
-                            .has_sinks = scene->sinks};
-    kvmill_cache_attention_init(&a->op, sizeof a->op);
-    a->op.dynamic_batching = a->op.cache_mode = 1;
-    a->op.num_heads = scene->heads;
-    a->op.num_kv_heads = scene->kv_heads;
-    a->op.head_dim = scene->dim;
-    a->op.page_size = scene->page_size;
-    a->op.cache_layout = scene->layout;
-    a->op.quant_bit = scene->bits;
-    a->op.softcap = scene->softcap;
-    a->op.T1 = a->op.T3 = scene->activation;
-    a->op.T2 = scene->cache;
-    for (int b = 0; b < REQUESTS; b++) {
-        a->tokens[b] = 1;
+    *a = attention_scene(D, "batch=3 tokens=1 cache_mode=1");
+    attention_say(a, scene->settings);
+    for (int b = 0; b < REQUESTS; b++)
         a->start[b] = b == 0 ? scene->longest - 1 : dice_range(&dice, 0, scene->longest - 1);
-    }
     attention_open(a, &dice);
     attention_expect(a, &dice);
 }
@@ -82,15 +53,10 @@ static void open_scene(const struct scene *scene, struct attention *a) {
 
 static kvmill_status run(struct attention *a, const kvmill_plan_options *options, int threads,
                          kvmill_error *error) {
-    struct fence workspace;
     kvmill_plan *plan;
     kvmill_status status = attention_plan(a, options, &plan, error);
-    if (status != KVMILL_OK)
-        return status;
-    fence_open(&workspace, (kvmill_plan_workspace_size(plan) + 63) / 64 * 64, 0, FENCE_ABOVE,
-               &dice);
-    status = attention_run(a, plan, workspace.data, threads, &dice, error);
-    fence_close(&workspace);
+    if (status == KVMILL_OK)
+        status = attention_run_fenced(a, plan, threads, &dice, error);
     kvmill_plan_destroy(plan);
     return status;
 }
@@ -126,6 +92,8 @@ struct lists {
     int64_t shape[3], strides[3];
     DLTensor table, start_tensor, kvstarts_tensor, most_tensor;
 };
+
+static const DLDataType i64 = {kDLInt, 64, 1};
 
 static DLTensor vector(int64_t *numbers, int64_t *count) {
     return (DLTensor){
@@ -207,11 +175,11 @@ static void test_all_pages(const struct scene *scene) {
         struct attention a;
         struct lists lists;
         open_scene(scene, &a);
-        unsigned char *dense = output_of(&a, &options_of[i / 2], 0);
+        unsigned char *dense = output_of(&a, &attention_options[i / 2], 0);
         bool right = dense != NULL && attention_is_right(&a);
         lists_open(&a, true, &lists);
         lists_give(&lists, &a, -1);
-        unsigned char *listed = output_of(&a, &options_of[i / 2], i % 2 ? 3 : 0);
+        unsigned char *listed = output_of(&a, &attention_options[i / 2], i % 2 ? 3 : 0);
         lists_close(&lists, &a);
         right = right && listed != NULL && memcmp(dense, listed, output_size(&a)) == 0 &&
                 attention_is_right(&a);
@@ -248,11 +216,11 @@ static void test_some_pages(const struct scene *scene) {
         open_scene(scene, &a);
         lists_open(&a, false, &lists);
         lists_give(&lists, &a, -1);
-        unsigned char *listed = output_of(&a, &options_of[i / 2], i % 2 ? 3 : 0);
+        unsigned char *listed = output_of(&a, &attention_options[i / 2], i % 2 ? 3 : 0);
         bool right = listed != NULL;
         for (int64_t h = 0; right && h < a.op.num_kv_heads; h++) {
             lists_give(&lists, &a, h);
-            unsigned char *alone = output_of(&a, &options_of[i / 2], 0);
+            unsigned char *alone = output_of(&a, &attention_options[i / 2], 0);
             right = alone != NULL && heads_equal(&a, h, listed, alone);
             free(alone);
         }
@@ -264,51 +232,6 @@ static void test_some_pages(const struct scene *scene) {
     }
 }
 
-/* ---- Refusals ---- */
-
-static void refused(struct attention *a, kvmill_status status, const char *what) {
-    kvmill_error error;
-    attention_restore(a);
-    kvmill_status found = run(a, &options_of[0], 0, &error);
-    if (!ok(found == status && strstr(error.message, what) != NULL && attention_is_untouched(a),
-            "refused: %s", what))
-        diag("%s: %s", kvmill_status_name(found), error.message);
-}
-
-static void test_refusals(void) {
-    struct attention a;
-    struct lists lists;
-    open_scene(&scenes[0], &a);
-    lists_open(&a, true, &lists);
-    lists_give(&lists, &a, -1);
-    int64_t last = pages_of(&a, 0) - 1, *row = &lists.rows[lists.most];
-    int64_t kept = row[last];
-    row[last] = kept + 1;
-    refused(&a, KVMILL_E_INDEX_RANGE, "cachestarts[0, 1, 17] is");
-    row[last] = kept;
-    kept = row[3];
-    row[3] = -4;
-    refused(&a, KVMILL_E_INDEX_NEGATIVE, "cachestarts[0, 1, 3] is -4; accepted: 0 to");
-    row[3] = 1 << 20;
-    refused(&a, KVMILL_E_INDEX_RANGE, "cachestarts[0, 1, 3] is 1048576; accepted: 0 to");
-    row[3] = kept;
-    row = &lists.rows[5 * lists.most];
-    kept = row[0];
-    row[0] = -4;
-    refused(&a, KVMILL_E_INDEX_NEGATIVE, "cachestarts[2, 1, 0] is -4; accepted: 0 to");
-    row[0] = kept;
-    lists.shape[1] = 1;
-    refused(&a, KVMILL_E_SHAPE, "cachestarts has shape [3, 1,");
-    lists.shape[1] = 2;
-    lists.shape[2] = 3;
-    refused(&a, KVMILL_E_SHAPE, "cachestarts has 3 pages of 4; accepted: enough for the 70");
-    lists.shape[2] = lists.most;
-    lists.table.ndim = 1;
-    refused(&a, KVMILL_E_SHAPE, "cachestarts has shape [3]; accepted: [3, ?]");
-    lists_close(&lists, &a);
-    attention_close(&a);
-}
-
 int main(void) {
     uint64_t seed = dice_seed();
     for (int i = 0; i < SCENES; i++) {
@@ -318,7 +241,5 @@ int main(void) {
         test_all_pages(&scenes[i]);
         test_some_pages(&scenes[i]);
     }
-    dice = dice_for(seed, "refusals");
-    test_refusals();
     return done_testing();
 }

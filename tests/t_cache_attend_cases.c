@@ -26,7 +26,7 @@ struct scene {
     kvmill_cache_attend op;
     float numbers[B * S * H * D + 2 * C * G * D], output[B * S * H * D], lse[B * S * H];
     int64_t lengths[B], ranges[B * S][2], ids[B * T / PAGE], page_starts[B + 1];
-    int64_t slots[C], slot_starts[B + 1],;
+    int64_t slots[C], slot_starts[B + 1];
     unsigned char mask[T + 1];
     DLTensor tensor[KVMILL_CACHE_ATTEND_TENSORS];
     int64_t shape[KVMILL_CACHE_ATTEND_TENSORS][4];
@@ -49,7 +49,6 @@ static void set_lists(struct scene *s) {
     for (int b = 0; b < B; b++) {
         s->lengths[b] = b == 0 ? T : 9;
         s->page_starts[b + 1] = (b + 1) * T / PAGE;
-        s->starts[b + 1] = (b + 1) * S;
         s->slot_starts[b + 1] = b == 0 ? T : T + 9;
     }
     for (int n = 0; n < B * S; n++)

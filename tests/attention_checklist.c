@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attention_scenes.h"
+#include "settings.h"
 #include "tap.h"
 
 /* Settings with alternatives in braces, any of which goes with any of the others. */
@@ -82,27 +83,23 @@ static const struct {
     {"ours: llama.cpp's blocks", S | D | K, "head_dim=64 T2=uint8 cache_format={q8_0|q4_0}"},
 };
 
+/* Which combination is wanted, and how many there are so far. */
+struct combination {
+    int64_t number, count;
+};
+
+static int64_t pick(void *context, int64_t alternatives) {
+    struct combination *combination = context;
+    int64_t picked = combination->number / combination->count % alternatives;
+    combination->count *= alternatives;
+    return picked;
+}
+
 /* One of the combinations; how many there are. */
-static int64_t choose(const char *settings, int64_t number, char *chosen) {
-    int64_t combinations = 1;
-    for (const char *at = settings; *at != '\0'; at++) {
-        int64_t alternatives = 1;
-        if (*at != '{') {
-            *chosen++ = *at;
-            continue;
-        }
-        for (const char *c = at; *c != '}'; c++)
-            alternatives += *c == '|';
-        at++;
-        for (int64_t skip = number / combinations % alternatives; skip > 0; skip--)
-            at = strchr(at, '|') + 1;
-        for (; *at != '|' && *at != '}'; at++)
-            *chosen++ = *at;
-        at = strchr(at, '}');
-        combinations *= alternatives;
-    }
-    *chosen = '\0';
-    return combinations;
+static int64_t choose(const char *settings, int64_t number, char chosen[256]) {
+    struct combination combination = {number, 1};
+    setting_choose(settings, pick, &combination, chosen, 256);
+    return combination.count;
 }
 
 static bool agrees(unsigned op, const char *settings, struct dice *dice) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../defs/dtype.h"
+#include "fence.h"
 #include "tap.h"
 
 bool setting_next(const char **text, struct setting *setting) {
@@ -98,4 +99,52 @@ int setting_spread(const char *value, int64_t *integers, int64_t count) {
     for (int64_t i = 1; i < count && given == 1; i++)
         integers[i] = integers[0];
     return given;
+}
+
+/* ---- Alternatives ---- */
+
+/* Where an alternative ends: at a bar or a brace that is not inside another one. */
+static const char *end_of(const char *at) {
+    for (int depth = 0; depth > 0 || (*at != '|' && *at != '}'); at++) {
+        if (*at == '\0')
+            bail_out("a brace is missing");
+        depth += (*at == '{') - (*at == '}');
+    }
+    return at;
+}
+
+struct chooser {
+    int64_t (*pick)(void *context, int64_t alternatives);
+    void *context;
+    char *to, *limit;
+};
+
+static void choose(struct chooser *chooser, const char *at, const char *end) {
+    while (at < end) {
+        if (*at != '{') {
+            if (chooser->to == chooser->limit)
+                bail_out("too many settings");
+            *chooser->to++ = *at++;
+            continue;
+        }
+        const char *close = end_of(at + 1), *first = at + 1;
+        int64_t count = 1;
+        for (; *close == '|'; close = end_of(close + 1))
+            count++;
+        for (int64_t skip = chooser->pick(chooser->context, count); skip > 0; skip--)
+            first = end_of(first) + 1;
+        choose(chooser, first, end_of(first));
+        at = close + 1;
+    }
+}
+
+void setting_choose(const char *settings, int64_t (*pick)(void *context, int64_t alternatives),
+                    void *context, char *chosen, size_t size) {
+    struct chooser chooser = {pick, context, chosen, chosen + size - 1};
+    choose(&chooser, settings, settings + strlen(settings));
+    *chooser.to = '\0';
+}
+
+int64_t setting_roll(void *dice, int64_t alternatives) {
+    return dice_range(dice, 0, alternatives - 1);
 }

@@ -24,6 +24,14 @@ DLDataType setting_type(const char *value);
 /* Set the attribute of that name; false where there is none.  "-" is no word. */
 bool setting_apply(const struct setting *setting, const struct op_struct *part, void *base);
 
+/* Settings with alternatives in braces, "T1={float32|float16}", any of which may have more inside:
+   `pick` chooses from so many. */
+void setting_choose(const char *settings, int64_t (*pick)(void *context, int64_t alternatives),
+                    void *context, char *chosen, size_t size);
+
+/* A `pick` by dice. */
+int64_t setting_roll(void *dice, int64_t alternatives);
+
 /* Integers of a struct that settings say by their names; the last has none. */
 struct wanted {
     const char *name;

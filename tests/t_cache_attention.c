@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "attention.h"
+#include "attention_scenes.h"
+#include "settings.h"
 #include "tap.h"
 #include "walk.h"
 
@@ -16,11 +17,6 @@ extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
 
 static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default, &kvmill_pack_kvmill_test};
 enum { PACKS = sizeof packs / sizeof *packs };
-
-static const DLDataType f32 = {kDLFloat, 32, 1}, f16 = {kDLFloat, 16, 1}, bf16 = {kDLBfloat, 16, 1},
-                        e4m3 = {KVMILL_DL_FLOAT8_E4M3FN, 8, 1},
-                        e5m2 = {KVMILL_DL_FLOAT8_E5M2, 8, 1}, i8 = {kDLInt, 8, 1},
-                        i4 = {kDLInt, 4, 1}, u8 = {kDLUInt, 8, 1};
 
 static uint64_t seed;
 
@@ -33,61 +29,31 @@ static struct { int64_t cases, many_parts, empty, paged, masked, spread, threads
 
 /* ---- Types and formats ---- */
 
-static DLDataType choose_float(struct dice *dice) {
-    const DLDataType types[] = {f32, f16, bf16};
-    return types[dice_range(dice, 0, 2)];
+static void say_one_of(struct attention *a, const char *settings, struct dice *dice) {
+    char chosen[512];
+    setting_choose(settings, setting_roll, dice, chosen, sizeof chosen);
+    attention_say(a, chosen);
 }
 
-/* A side of a cache: what the attributes of K and of V say. */
-struct format {
-    int64_t quant_bit, group;
-    DLDataType T2, T3;
-    const char *blocks;
-};
-
-static int64_t choose_group(int64_t dim, int64_t multiple, struct dice *dice) {
-    int64_t group = PICK(dice, 8, 8, 16, 32, 64, 128, 2, 4, 6, 10, dim, dim / 2);
-    bool divides = group > 0 && dim % group == 0 && group % multiple == 0;
-    return divides ? group : dim;
-}
-
-static struct format choose_format(int64_t dim, struct dice *dice) {
-    static const char *const blocks[] = {"q8_0", "q4_0", "q5_1"};
-    struct format format = {.T2 = choose_float(dice), .T3 = choose_float(dice), .group = 8};
-    int64_t kind = dice_range(dice, 0, 9);
-    if (kind < 3 && dim % 2 == 0) {
-        format.quant_bit = 4;
-        format.group = choose_group(dim, 2, dice);
-        format.T2 = i4;
-    } else if (kind < 6) {
-        format.quant_bit = 8;
-        format.group = choose_group(dim, 1, dice);
-        format.T2 = i8;
-    } else if (kind == 6 && dim % 32 == 0) {
-        format.blocks = blocks[dice_range(dice, 0, 2)];
-        format.T2 = u8;
-    } else if (kind == 7) {
-        format.T2 = dice_once_in(dice, 2) ? e4m3 : e5m2;
+/* V's attributes by the names of K's. */
+static void say_of_values(struct attention *a, const char *settings) {
+    char text[96];
+    for (struct setting setting; setting_next(&settings, &setting);) {
+        snprintf(text, sizeof text, "value_%.40s=%.40s", setting.name, setting.value);
+        attention_say(a, text);
     }
-    return format;
 }
 
-static void set_key_format(kvmill_cache_attention *op, const struct format *format) {
-    op->quant_bit = format->quant_bit;
-    op->quant_group = format->group;
-    op->T2 = format->T2;
-    op->T3 = format->T3;
-    op->cache_format = format->blocks;
-}
-
-static void set_value_format(kvmill_cache_attention *op, int64_t dim, const struct format *format) {
-    op->value_differs = 1;
-    op->value_head_dim = dim;
-    op->value_quant_bit = format->quant_bit;
-    op->value_quant_group = format->group;
-    op->value_T2 = format->T2;
-    op->value_T3 = format->T3;
-    op->value_cache_format = format->blocks;
+/* Groups that do not divide a row are all of it; odd rows have no nibbles, short ones no blocks. */
+static void mend_format(int64_t dim, int64_t *bits, int64_t *group, DLDataType *T2,
+                        const char **blocks) {
+    int64_t multiple = *bits == 4 ? 2 : 1;
+    if (*group <= 0 || dim % *group != 0 || *group % multiple != 0)
+        *group = dim;
+    if ((*bits == 4 && dim % 2 != 0) || (*blocks != NULL && dim % 32 != 0)) {
+        *bits = 0, *blocks = NULL;
+        *T2 = (DLDataType){kDLFloat, 32, 1};
+    }
 }
 
 /* ---- Geometry ---- */
@@ -97,9 +63,14 @@ enum kind { DECODE, CHUNK, PREFILL, MIXED, LONG, KINDS };
 static const char *const kind_names[] = {"decode", "chunks", "prefill", "mixed lengths",
                                          "long caches"};
 
-static int64_t choose_dim(struct dice *dice) {
-    return PICK(dice, 64, 64, 128, 128, 80, 96, 100, 112, 192, 256, 576, 4, 8, 10, 36, 40, 7);
-}
+#define FLOATS "{float32|float16|bfloat16}"
+#define DIMS   "{64|64|128|128|80|96|100|112|192|256|576|4|8|10|36|40|7}"
+#define GROUPS "quant_group={8|8|16|32|64|128|2|4|6|10|-1|-1} "
+#define FORMAT                                                                                     \
+    "T3=" FLOATS " {T2=int4 quant_bit=4 " GROUPS "|T2=int4 quant_bit=4 " GROUPS                    \
+    "|T2=int4 quant_bit=4 " GROUPS "|T2=int8 quant_bit=8 " GROUPS "|T2=int8 quant_bit=8 " GROUPS   \
+    "|T2=int8 quant_bit=8 " GROUPS "|T2=uint8 cache_format={q8_0|q4_0|q5_1}|"                      \
+    "T2={float8e4m3fn|float8e5m2}|T2=" FLOATS "|T2=" FLOATS "}"
 
 static void choose_heads(struct attention *a, struct dice *dice) {
     kvmill_cache_attention *op = &a->op;
@@ -116,68 +87,60 @@ static void choose_heads(struct attention *a, struct dice *dice) {
 
 static void choose_types(struct attention *a, struct dice *dice) {
     kvmill_cache_attention *op = &a->op;
-    op->head_dim = choose_dim(dice);
-    op->T1 = choose_float(dice);
-    struct format key = choose_format(op->head_dim, dice);
-    set_key_format(op, &key);
+    char value[256];
+    say_one_of(a, "T1=" FLOATS " head_dim=" DIMS " " FORMAT, dice);
+    mend_format(op->head_dim, &op->quant_bit, &op->quant_group, &op->T2, &op->cache_format);
     if (dice_once_in(dice, 4)) {
-        int64_t dim = dice_once_in(dice, 2) ? op->head_dim : choose_dim(dice);
-        struct format value = choose_format(dim, dice);
-        set_value_format(op, dim, &value);
+        setting_choose("head_dim={0|" DIMS "} " FORMAT, setting_roll, dice, value, sizeof value);
+        op->value_differs = 1;
+        say_of_values(a, value);
+        mend_format(op->value_head_dim ? op->value_head_dim : op->head_dim, &op->value_quant_bit,
+                    &op->value_quant_group, &op->value_T2, &op->value_cache_format);
     }
     if (a->which == KEY_VALUE_CACHE && dice_once_in(dice, 10)) {
-        op->T1 = op->T2 = op->value_T2 = i8;
-        op->quant_bit = op->value_quant_bit = 0;
-        op->cache_format = op->value_cache_format = NULL;
+        attention_say(a, "T1=int8 T2=int8 value_T2=int8 quant_bit=0 value_quant_bit=0");
+        attention_say(a, "cache_format=- value_cache_format=-");
     }
 }
 
 static void choose_place(struct attention *a, struct dice *dice) {
-    kvmill_cache_attention *op = &a->op;
-    op->dynamic_batching = (int32_t)dice_range(dice, 0, 1);
-    op->num_layer = PICK(dice, 1, 2, 3);
-    op->layer_idx = dice_range(dice, 0, op->num_layer - 1);
-    op->cache_mode = op->dynamic_batching ? dice_range(dice, 0, 1) : 0;
-    op->cache_layout = dice_range(dice, 0, op->dynamic_batching ? 3 + op->cache_mode : 1);
-    op->page_size = PICK(dice, 1, 3, 16, 128);
-    a->spare_batch = dice_range(dice, 0, 1);
-    a->spare_rows = PICK(dice, 0, 1, 5);
-    a->share_prefix = dice_once_in(dice, 3);
-    a->decoding_rank = dice_range(dice, 0, 1);
-    a->max_slack = PICK(dice, 0, 0, 17);
-    a->spread = dice_once_in(dice, 3) && op->cache_layout < 4 ? SPREAD : DENSE;
+    static const char *const layouts[] = {
+        "cache_layout={0|1}", "{cache_layout={0|1|2|3}|cache_mode=1 cache_layout={0|1|2|3|4}}"};
+    a->op.dynamic_batching = (int32_t)dice_range(dice, 0, 1);
+    say_one_of(a, layouts[a->op.dynamic_batching], dice);
+    say_one_of(a,
+               "{num_layer=1|num_layer=2 layer_idx={0|1}|num_layer=3 layer_idx={0|1|2}} "
+               "page_size={1|3|16|128} spare_batch={0|1} spare_rows={0|1|5} share_prefix={0|0|1} "
+               "decoding_rank={0|1} max_slack={0|0|17}",
+               dice);
+    a->spread = dice_once_in(dice, 3) && a->op.cache_layout < 4 ? SPREAD : DENSE;
 }
 
 static void choose_mask_shape(struct attention *a, struct dice *dice) {
-    a->mask_rank = (int)dice_range(dice, 2, a->op.dynamic_batching ? 3 : 4);
-    a->mask_padding = PICK(dice, 0, 1, 13);
-    a->mask_one_batch = a->op.dynamic_batching == 0 && dice_once_in(dice, 2);
+    say_one_of(a,
+               a->op.dynamic_batching ? "mask={2|3} mask_padding={0|1|13}"
+                                      : "mask={2|3|4} mask_padding={0|1|13} mask_one_batch={0|1}",
+               dice);
 }
 
 static void choose_sinks(struct attention *a, struct dice *dice) {
-    a->has_sinks = true;
-    a->sinks_are_activations = dice_once_in(dice, 2);
+    say_one_of(a, "sinks=1 sinks_are_activations={0|1}", dice);
 }
 
 static void choose_alibi(struct attention *a, struct dice *dice) {
-    a->op.is_alibi = 1;
-    a->op.alibi_scale = dice_once_in(dice, 4) ? 0.5 : 0;
-    if (dice_once_in(dice, 3)) {
-        a->op.alibi_first = dice_range(dice, 0, 3);
+    say_one_of(a, "is_alibi=1 alibi_scale={0|0|0|0.5} alibi_first={0|1|2|3}", dice);
+    if (dice_once_in(dice, 3))
         a->op.alibi_heads = a->op.num_heads + a->op.alibi_first + 1;
-    }
+    else
+        a->op.alibi_first = 0;
 }
 
 static void choose_scores(struct attention *a, struct dice *dice) {
-    kvmill_cache_attention *op = &a->op;
-    op->is_causal = !dice_once_in(dice, 4);
-    op->softmax_scale = dice_once_in(dice, 6) ? 0.13 : 0;
-    op->left_window_size = dice_once_in(dice, 4) ? PICK(dice, 0, 1, 6, 63, 4095) : -1;
-    op->softcap = dice_once_in(dice, 4) ? 3 : 0;
-    op->math = dice_once_in(dice, 5) ? "fast" : dice_once_in(dice, 2) ? "f32" : NULL;
-    op->partial = dice_once_in(dice, 6);
-    op->empty_is_nan = dice_once_in(dice, 3);
-    a->query_size = PICK(dice, 1, 1, 3, 6);
+    say_one_of(a,
+               "is_causal={0|1|1|1} softmax_scale={0|0|0|0|0|0.13} softcap={0|0|0|3} "
+               "left_window_size={-1|-1|-1|{0|1|6|63|4095}} math={-|-|f32|f32|fast} "
+               "partial={0|0|0|0|0|1} empty_is_nan={0|0|1} query_size={1|1|3|6}",
+               dice);
     if (dice_once_in(dice, 4))
         choose_alibi(a, dice);
     if (dice_once_in(dice, 3))
@@ -278,21 +241,6 @@ static void count_case(const struct attention *a) {
     seen.spread += a->spread == SPREAD;
 }
 
-/* Workspace of just the size, between fences. */
-static kvmill_status run_in_workspace(const struct attention *a, const kvmill_plan *plan,
-                                      int threads, struct dice *dice, kvmill_error *error) {
-    struct fence workspace;
-    int64_t where;
-    size_t size = kvmill_plan_workspace_size(plan);
-    fence_open(&workspace, (size + 63) / 64 * 64, 0, FENCE_ABOVE, dice);
-    kvmill_status status = attention_run(a, plan, workspace.data, threads, dice, error);
-    if (!fence_is_intact(&workspace, &where))
-        bail_out("byte %" PRId64 " is outside of the workspace, but was written: %s", where,
-                 a->words);
-    fence_close(&workspace);
-    return status;
-}
-
 /* Plan for `threads` and run on them; NULL when either failed. */
 static kvmill_plan *plan_and_run(const struct attention *a, kvmill_plan_options options,
                                  int threads, struct dice *dice) {
@@ -302,7 +250,7 @@ static kvmill_plan *plan_and_run(const struct attention *a, kvmill_plan_options 
     kvmill_status status = attention_plan(a, &options, &plan, &error);
     if (status == KVMILL_OK) {
         seen.threads[threads]++;
-        status = run_in_workspace(a, plan, threads, dice, &error);
+        status = attention_run_fenced(a, plan, threads, dice, &error);
     }
     if (status == KVMILL_OK)
         return plan;
@@ -394,27 +342,28 @@ static void test_kind(enum kind kind, bool use_packs) {
 
 /* ---- Every kernel of the packs ---- */
 
-static DLDataType dl_of(int element) {
-    const DLDataType types[] = {
-        [KVMILL_F32] = f32,   [KVMILL_F16] = f16, [KVMILL_BF16] = bf16, [KVMILL_I8] = i8,
-        [KVMILL_I4] = i4,     [KVMILL_Q8_0] = u8, [KVMILL_Q4_0] = u8,   [KVMILL_E4M3] = e4m3,
-        [KVMILL_E5M2] = e5m2, [KVMILL_Q5_1] = u8};
-    return element == 0 ? f32 : types[element];
-}
+/* By the number of an element. */
+static const char *const type_names[] = {[0] = "float32",
+                                         [KVMILL_F32] = "float32",
+                                         [KVMILL_F16] = "float16",
+                                         [KVMILL_BF16] = "bfloat16",
+                                         [KVMILL_I8] = "int8",
+                                         [KVMILL_I4] = "int4",
+                                         [KVMILL_Q8_0] = "uint8",
+                                         [KVMILL_Q4_0] = "uint8",
+                                         [KVMILL_Q5_1] = "uint8",
+                                         [KVMILL_E4M3] = "float8e4m3fn",
+                                         [KVMILL_E5M2] = "float8e5m2"};
 
-static struct format format_of(const struct kvmill_format *kernel, bool raw) {
-    int element = kernel->element;
-    return (struct format){.quant_bit = raw                    ? 0
-                                        : element == KVMILL_I8 ? 8
-                                        : element == KVMILL_I4 ? 4
-                                                               : 0,
-                           .group = kernel->quant_group,
-                           .T2 = dl_of(element),
-                           .T3 = dl_of(kernel->scale),
-                           .blocks = element == KVMILL_Q8_0   ? "q8_0"
-                                     : element == KVMILL_Q4_0 ? "q4_0"
-                                     : element == KVMILL_Q5_1 ? "q5_1"
-                                                              : NULL};
+static void describe_format(const struct kvmill_format *format, bool raw, char text[160]) {
+    int element = format->element, bits = element == KVMILL_I8 ? 8 : element == KVMILL_I4 ? 4 : 0;
+    snprintf(text, 160, "head_dim=%d T2=%s T3=%s quant_bit=%d quant_group=%d cache_format=%s",
+             (int)format->dim, type_names[element], type_names[format->scale], raw ? 0 : bits,
+             (int)format->quant_group,
+             element == KVMILL_Q8_0   ? "q8_0"
+             : element == KVMILL_Q4_0 ? "q4_0"
+             : element == KVMILL_Q5_1 ? "q5_1"
+                                      : "-");
 }
 
 static bool is_same_format(const struct kvmill_format *a, const struct kvmill_format *b) {
@@ -424,13 +373,15 @@ static bool is_same_format(const struct kvmill_format *a, const struct kvmill_fo
 
 static void set_formats(struct attention *a, int activation, const struct kvmill_format *key,
                         const struct kvmill_format *value, struct dice *dice) {
-    struct format k = format_of(key, activation == KVMILL_I8),
-                  v = format_of(value, activation == KVMILL_I8);
-    a->op.T1 = dl_of(activation);
-    a->op.head_dim = key->dim;
-    set_key_format(&a->op, &k);
-    if (!is_same_format(key, value) || dice_once_in(dice, 6))
-        set_value_format(&a->op, value->dim, &v);
+    char text[160];
+    a->op.T1 = setting_type(type_names[activation]);
+    describe_format(key, activation == KVMILL_I8, text);
+    attention_say(a, text);
+    if (is_same_format(key, value) && !dice_once_in(dice, 6))
+        return;
+    describe_format(value, activation == KVMILL_I8, text);
+    a->op.value_differs = 1;
+    say_of_values(a, text);
 }
 
 /* As many query heads as one call takes at one token, or fewer at more tokens. */
@@ -675,7 +626,7 @@ static void open_whole(struct attention *whole, struct dice *dice) {
                                 .tokens = {dice_range(dice, 1, 4)},
                                 .query_size = 4};
     kvmill_cache_attention_init(&whole->op, sizeof whole->op);
-    whole->op.T1 = f32;
+    whole->op.T1 = (DLDataType){kDLFloat, 32, 1};
     whole->op.num_kv_heads = 2;
     whole->op.num_heads = 2 * PICK(dice, 1, 3, 4);
     whole->op.head_dim = PICK(dice, 10, 64, 128);

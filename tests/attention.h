@@ -7,8 +7,7 @@
 #define KVMILL_TESTS_ATTENTION_H
 
 #include "crew.h"
-#include "fence.h"
-#include "oracle/cache_attention.h"
+#include "elements.h"
 
 enum cache_op { KEY_VALUE_CACHE, MULTI_HEAD_ATTENTION, MULTI_HEAD_CACHE_ATTENTION };
 
@@ -83,11 +82,5 @@ bool attention_is_untouched(const struct attention *attention);
 
 /* "cache", ... */
 const char *attention_tensor_name(int tensor);
-
-/* What rounding a result of that size to its type may err. */
-double attention_rounding(DLDataType type, double x);
-
-/* The library's type as the oracle's. */
-enum oracle_type attention_type(DLDataType type);
 
 #endif

@@ -85,37 +85,7 @@ struct onnx_problem onnx_problem(const char *settings) {
     return problem;
 }
 
-/* ---- Numbers of any type ---- */
-
-static bool is_float(DLDataType type) {
-    return type.code == kDLFloat || type.code == kDLBfloat;
-}
-
-static enum oracle_type type_of(DLDataType type) {
-    return type.code == kDLBfloat ? ORACLE_BF16 : type.bits == 16 ? ORACLE_F16 : ORACLE_F32;
-}
-
-static double get(DLDataType type, const unsigned char *at) {
-    double x;
-    if (type.bits != 64)
-        return oracle_get(type_of(type), at, 0);
-    memcpy(&x, at, sizeof x);
-    return x;
-}
-
-static void put_integer(DLDataType type, unsigned char *at, int64_t x) {
-    for (int i = 0; i < type.bits / 8; i++)
-        at[i] = (unsigned char)((uint64_t)x >> 8 * i);
-}
-
-static void put(DLDataType type, unsigned char *at, double x) {
-    if (!is_float(type))
-        put_integer(type, at, (int64_t)x);
-    else if (type.bits == 64)
-        memcpy(at, &x, sizeof x);
-    else
-        oracle_put(type_of(type), at, 0, x);
-}
+/* ---- Roundings ---- */
 
 static double round_f32(double x) {
     return oracle_round(ORACLE_F32, x);
@@ -138,22 +108,7 @@ typedef double (*rounding)(double x);
 static rounding rounding_of(DLDataType type) {
     static const rounding roundings[] = {
         [ORACLE_F32] = round_f32, [ORACLE_F16] = round_f16, [ORACLE_BF16] = round_bf16};
-    return type.bits == 64 ? round_f64 : roundings[type_of(type)];
-}
-
-/* Half a unit of the last place. */
-static double half_unit(DLDataType type, double x) {
-    static const double relative[] = {
-        [ORACLE_F32] = 0x1p-24, [ORACLE_F16] = 0x1p-11, [ORACLE_BF16] = 0x1p-8};
-    static const double smallest[] = {
-        [ORACLE_F32] = 0x1p-126, [ORACLE_F16] = 0x1p-25, [ORACLE_BF16] = 0x1p-126};
-    if (type.bits == 64)
-        return 0x1p-53 * fabs(x) + 0x1p-1000;
-    return relative[type_of(type)] * fabs(x) + smallest[type_of(type)];
-}
-
-static double between(struct dice *dice, double least, double most) {
-    return least + (most - least) * (double)(dice_bits(dice) >> 11) * 0x1p-53;
+    return type.bits == 64 ? round_f64 : roundings[attention_type(type)];
 }
 
 /* ---- Elements ---- */
@@ -175,44 +130,16 @@ static unsigned char *element(const struct onnx_problem *problem, int tensor, in
 
 double onnx_get(const struct onnx_problem *problem, int tensor, int64_t b, int64_t h, int64_t r,
                 int64_t d) {
-    return get(problem->tensor[tensor].dl.dtype, element(problem, tensor, b, h, r, d));
+    return number_get(problem->tensor[tensor].dl.dtype, element(problem, tensor, b, h, r, d));
 }
 
 void onnx_put(struct onnx_problem *problem, int tensor, int64_t b, int64_t h, int64_t r, int64_t d,
               double x) {
-    put(problem->tensor[tensor].dl.dtype, element(problem, tensor, b, h, r, d), x);
-}
-
-static int64_t count_mask(const struct onnx_problem *problem) {
-    int64_t count = 1;
-    for (int d = 0; d < problem->mask_rank; d++)
-        count *= problem->mask_dims[d];
-    return count;
-}
-
-static unsigned char *mask_at(const struct onnx_problem *problem, int64_t n) {
-    const struct fenced_tensor *t = &problem->tensor[MASK];
-    int64_t at = 0;
-    for (int d = t->dl.ndim - 1; d >= 0; d--) {
-        at += n % t->shape[d] * t->strides[d];
-        n /= t->shape[d];
-    }
-    return (unsigned char *)t->dl.data + t->dl.byte_offset + at * (t->dl.dtype.bits / 8);
+    number_put(problem->tensor[tensor].dl.dtype, element(problem, tensor, b, h, r, d), x);
 }
 
 void onnx_put_mask(struct onnx_problem *problem, int64_t n, double x) {
-    put(problem->U, mask_at(problem, n), x);
-}
-
-static double get_mask(const struct onnx_problem *problem, int64_t n) {
-    const unsigned char *at = mask_at(problem, n);
-    uint64_t bits = 0;
-    if (is_float(problem->U))
-        return get(problem->U, at);
-    for (int i = 0; i < problem->U.bits / 8; i++)
-        bits |= (uint64_t)at[i] << 8 * i;
-    int spare = 64 - problem->U.bits;
-    return problem->U.code == kDLInt ? (double)((int64_t)(bits << spare) >> spare) : (double)bits;
+    number_put(problem->U, tensor_element(&problem->tensor[MASK], n), x);
 }
 
 /* ---- Opening ---- */
@@ -306,19 +233,20 @@ static void fill_rows(struct onnx_problem *problem, int tensor, int64_t heads, i
             for (int64_t r = 0; r < rows; r++)
                 for (int64_t d = 0; d < dim_of(problem, tensor); d++)
                     onnx_put(problem, tensor, b, h, r, d,
-                             is_valid(problem, tensor, b, r) ? between(dice, -2, 2) : NAN);
+                             is_valid(problem, tensor, b, r) ? dice_between(dice, -2, 2) : NAN);
 }
 
 static void fill_mask(struct onnx_problem *problem, struct dice *dice) {
-    for (int64_t n = 0; problem->mask_rank > 0 && n < count_mask(problem); n++) {
+    for (int64_t n = 0; problem->mask_rank > 0 && n < tensor_count(&problem->tensor[MASK].dl);
+         n++) {
         bool hidden = problem->hidden_in > 0 && dice_once_in(dice, problem->hidden_in);
-        bool is_signed = is_float(problem->U) || problem->U.code == kDLInt;
+        bool is_signed = number_is_float(problem->U) || problem->U.code == kDLInt;
         if (problem->U.code == KVMILL_DL_BOOL)
             onnx_put_mask(problem, n, !hidden);
-        else if (is_float(problem->U) && hidden)
+        else if (number_is_float(problem->U) && hidden)
             onnx_put_mask(problem, n, -INFINITY);
         else
-            onnx_put_mask(problem, n, between(dice, is_signed ? -3 : 0, 3));
+            onnx_put_mask(problem, n, dice_between(dice, is_signed ? -3 : 0, 3));
     }
 }
 
@@ -346,10 +274,6 @@ void onnx_open(struct onnx_problem *problem, struct dice *dice) {
         problem->in_place ? ", in place" : "", problem->qk, problem->op.qk_matmul_output_mode);
 }
 
-static bool is_open(const struct fenced_tensor *tensor) {
-    return tensor->fence.pages != NULL;
-}
-
 static void free_numbers(struct onnx_problem *problem) {
     double *numbers[] = {
         problem->q,         problem->mask,           problem->k[0],     problem->k[1],
@@ -358,14 +282,14 @@ static void free_numbers(struct onnx_problem *problem) {
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         free(numbers[i]);
     for (int i = 0; i < ONNX_TENSORS; i++)
-        if (is_open(&problem->before[i]))
+        if (tensor_is_open(&problem->before[i]))
             tensor_close(&problem->before[i]);
 }
 
 void onnx_close(struct onnx_problem *problem) {
     free_numbers(problem);
     for (int i = 0; i < ONNX_TENSORS; i++)
-        if (is_open(&problem->tensor[i]))
+        if (tensor_is_open(&problem->tensor[i]))
             tensor_close(&problem->tensor[i]);
 }
 
@@ -407,9 +331,9 @@ static void take_all(struct onnx_problem *problem) {
     take_rows(problem, Q, problem->heads, problem->queries, 0, problem->queries, problem->q);
     for (int v = 0; v < 2; v++)
         take_keys(problem, v);
-    problem->mask = numbers(problem->mask_rank > 0 ? count_mask(problem) : 0);
-    for (int64_t n = 0; problem->mask_rank > 0 && n < count_mask(problem); n++)
-        problem->mask[n] = get_mask(problem, n);
+    problem->mask = numbers(problem->mask_rank > 0 ? tensor_count(&problem->tensor[MASK].dl) : 0);
+    for (int64_t n = 0; problem->mask_rank > 0 && n < tensor_count(&problem->tensor[MASK].dl); n++)
+        problem->mask[n] = number_get(problem->U, tensor_element(&problem->tensor[MASK], n));
     problem->result = (struct oracle_onnx_result){
         numbers(rows * problem->value_dim), numbers(rows * problem->value_dim),
         problem->qk ? numbers(rows * all) : NULL, problem->qk ? numbers(rows * all) : NULL};
@@ -464,7 +388,7 @@ void onnx_expect(struct onnx_problem *problem, struct dice *dice) {
     else
         oracle_onnx_attend(&oracle, &problem->result);
     for (int i = 0; i < ONNX_TENSORS; i++)
-        if (is_open(&problem->tensor[i]))
+        if (tensor_is_open(&problem->tensor[i]))
             tensor_open_copy(&problem->before[i], &problem->tensor[i], dice);
 }
 
@@ -511,7 +435,7 @@ static bool is_output(const struct onnx_problem *problem, int i) {
 
 static void protect_inputs(const struct onnx_problem *problem, bool read_only) {
     for (int i = 0; i < ONNX_TENSORS; i++)
-        if (is_open(&problem->tensor[i]) && !is_output(problem, i))
+        if (tensor_is_open(&problem->tensor[i]) && !is_output(problem, i))
             fence_protect(&problem->tensor[i].fence, read_only);
 }
 
@@ -533,7 +457,7 @@ kvmill_status onnx_run(const struct onnx_problem *problem, const kvmill_plan *pl
 static bool is_close(DLDataType type, double have, double want, double error) {
     if (isnan(want) || isinf(want))
         return isnan(want) ? isnan(have) != 0 : have == want;
-    return fabs(have - want) <= error + half_unit(type, fabs(want) + error);
+    return fabs(have - want) <= error + attention_rounding(type, fabs(want) + error);
 }
 
 /* Elements of an output; error NULL: they are exact. */
@@ -591,7 +515,7 @@ static bool is_same(const struct onnx_problem *problem, int i) {
 
 bool onnx_is_right(struct onnx_problem *problem) {
     for (int i = 0; i < ONNX_TENSORS; i++)
-        if (is_open(&problem->tensor[i]) &&
+        if (tensor_is_open(&problem->tensor[i]) &&
             !(is_as_before(problem, i) && (is_output(problem, i) || is_same(problem, i))))
             return false;
     return are_outputs_right(problem);
@@ -599,14 +523,14 @@ bool onnx_is_right(struct onnx_problem *problem) {
 
 bool onnx_is_untouched(const struct onnx_problem *problem) {
     for (int i = 0; i < ONNX_TENSORS; i++)
-        if (is_open(&problem->tensor[i]) && !is_same(problem, i))
+        if (tensor_is_open(&problem->tensor[i]) && !is_same(problem, i))
             return false;
     return true;
 }
 
 void onnx_restore(struct onnx_problem *problem) {
     for (int i = 0; i < ONNX_TENSORS; i++)
-        if (is_open(&problem->before[i]))
+        if (tensor_is_open(&problem->before[i]))
             memcpy(problem->tensor[i].fence.data, problem->before[i].fence.data,
                    problem->before[i].fence.size);
 }

@@ -6,7 +6,7 @@
 #ifndef KVMILL_TESTS_ONNX_PROBLEM_H
 #define KVMILL_TESTS_ONNX_PROBLEM_H
 
-#include "fence.h"
+#include "elements.h"
 #include "oracle/onnx_attention.h"
 
 enum { ONNX_TENSORS = KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS, MOST_ENTRIES = 8 };

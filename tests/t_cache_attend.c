@@ -12,9 +12,8 @@
 #include <kvmill.h>
 
 #include "crew.h"
-#include "fence.h"
+#include "elements.h"
 #include "oracle/cache_attend.h"
-#include "oracle/cache_attention.h"
 #include "tap.h"
 
 extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
@@ -32,44 +31,9 @@ static struct dice dice;
 
 /* ---- Numbers of tensors ---- */
 
-static enum oracle_type oracle_type_of(DLDataType type) {
-    return type.code == kDLBfloat ? ORACLE_BF16 : type.bits == 16 ? ORACLE_F16 : ORACLE_F32;
-}
-
-static void put_integer(DLDataType type, unsigned char *at, int64_t value) {
-    int32_t small = (int32_t)value;
-    memcpy(at, type.bits == 32 ? (const void *)&small : (const void *)&value, type.bits / 8);
-}
-
+/* bool is whether a key is seen. */
 static void put(DLDataType type, unsigned char *at, double value) {
-    if (type.code == kDLInt)
-        put_integer(type, at, (int64_t)value);
-    else if (type.bits == 8)
-        *at = value == 0;
-    else
-        oracle_put(oracle_type_of(type), at, 0, value);
-}
-
-static double get(DLDataType type, const unsigned char *at) {
-    return oracle_get(oracle_type_of(type), at, 0);
-}
-
-static unsigned char *element(const struct fenced_tensor *tensor, const int64_t *index) {
-    int64_t offset = 0;
-    for (int d = 0; d < tensor->dl.ndim; d++)
-        offset += index[d] * tensor->strides[d];
-    return (unsigned char *)tensor->dl.data + tensor->dl.byte_offset +
-           offset * tensor->dl.dtype.bits / 8;
-}
-
-/* Of a row-major tensor, or any other, in row-major order. */
-static unsigned char *nth(const struct fenced_tensor *tensor, int64_t n) {
-    int64_t index[MOST_DIMS];
-    for (int d = tensor->dl.ndim - 1; d >= 0; d--) {
-        index[d] = n % tensor->shape[d];
-        n /= tensor->shape[d];
-    }
-    return element(tensor, index);
+    number_put(type, at, type.code == KVMILL_DL_BOOL ? value == 0 : value);
 }
 
 /* Rows of the last dim are whole; gaps and orders of the others are random, if it is not dense. */
@@ -209,11 +173,8 @@ static void *array(int64_t count, size_t size) {
 }
 
 static void put_all(struct fenced_tensor *tensor, const int64_t *numbers) {
-    int64_t count = 1;
-    for (int d = 0; d < tensor->dl.ndim; d++)
-        count *= tensor->shape[d];
-    for (int64_t i = 0; i < count; i++)
-        put(tensor->dl.dtype, nth(tensor, i), (double)numbers[i]);
+    for (int64_t i = 0; i < tensor_count(&tensor->dl); i++)
+        put(tensor->dl.dtype, tensor_element(tensor, i), (double)numbers[i]);
 }
 
 static void choose_op(struct problem *p) {
@@ -363,7 +324,8 @@ static void choose_places(struct problem *p) {
     open_numbers(use(p, KVMILL_CACHE_ATTEND_LENGTHS), 1, &o->batch);
     for (int64_t b = 0; b < o->batch; b++)
         put(p->tensor[KVMILL_CACHE_ATTEND_LENGTHS].dl.dtype,
-            nth(&p->tensor[KVMILL_CACHE_ATTEND_LENGTHS], b), (double)p->lengths[b * o->kv_heads]);
+            tensor_element(&p->tensor[KVMILL_CACHE_ATTEND_LENGTHS], b),
+            (double)p->lengths[b * o->kv_heads]);
 }
 
 /* ---- What is added ---- */
@@ -401,7 +363,7 @@ static void choose_mask(struct problem *p) {
     struct fenced_tensor *mask = use(p, KVMILL_CACHE_ATTEND_ATTN_MASK);
     open_strided(mask, p->op.mask_T1, rank, dims + 4 - rank, false);
     for (int64_t i = 0; i < dims[0] * dims[1] * dims[2] * dims[3]; i++)
-        put(p->op.mask_T1, nth(mask, i), p->mask[i]);
+        put(p->op.mask_T1, tensor_element(mask, i), p->mask[i]);
 }
 
 static double *choose_heads(struct problem *p, int which, DLDataType type) {
@@ -409,7 +371,7 @@ static double *choose_heads(struct problem *p, int which, DLDataType type) {
     tensor_open(use(p, which), type, 1, &p->oracle.heads, NULL, &dice);
     for (int64_t h = 0; h < p->oracle.heads; h++) {
         numbers[h] = (double)dice_range(&dice, 1, 16) / 16;
-        put(type, nth(&p->tensor[which], h), numbers[h]);
+        put(type, tensor_element(&p->tensor[which], h), numbers[h]);
     }
     return numbers;
 }
@@ -482,12 +444,8 @@ static bool is_seen(const struct problem *p, int64_t cell, int64_t g) {
 
 /* NaN, as an element or as a scale, wherever the format has floats. */
 static void poison(struct fenced_tensor *tensor) {
-    size_t bytes = (size_t)(tensor->dl.dtype.bits + 7) / 8;
-    int64_t count = 1;
-    for (int d = 0; d < tensor->dl.ndim; d++)
-        count *= tensor->dl.shape[d];
-    for (int64_t i = 0; i < count; i++)
-        memset(nth(tensor, i), 0xff, bytes);
+    for (int64_t i = 0; i < tensor_count(&tensor->dl); i++)
+        memset(tensor_element(tensor, i), 0xff, tensor_bytes(&tensor->dl, 1));
 }
 
 /* Only rows that are seen are written; the rest stays poison. */
@@ -514,10 +472,10 @@ static void open_caches(struct problem *p, bool is_long) {
         for (int v = 0; v < 2 && seen; v++) {
             bool scaled = p->format[v]->bits != 0;
             fill_row(p->format[v], dims[v],
-                     nth(&p->tensor[KVMILL_CACHE_ATTEND_KEY + v],
-                         i * elements_of_row(p->format[v], dims[v])),
-                     scaled ? nth(&p->tensor[KVMILL_CACHE_ATTEND_KEY_SCALE + v],
-                                  i * dims[v] / p->format[v]->group)
+                     tensor_element(&p->tensor[KVMILL_CACHE_ATTEND_KEY + v],
+                                    i * elements_of_row(p->format[v], dims[v])),
+                     scaled ? tensor_element(&p->tensor[KVMILL_CACHE_ATTEND_KEY_SCALE + v],
+                                             i * dims[v] / p->format[v]->group)
                             : NULL,
                      numbers[v] + i * dims[v]);
         }
@@ -538,7 +496,7 @@ static void open_queries(struct problem *p) {
     open_strided(use(p, KVMILL_CACHE_ATTEND_QUERY), p->op.T1, rank, dims, false);
     for (int64_t i = 0; i < o->queries * o->heads * o->dim; i++) {
         q[i] = (double)dice_range(&dice, -32, 32) / 16;
-        put(p->op.T1, nth(&p->tensor[KVMILL_CACHE_ATTEND_QUERY], i), q[i]);
+        put(p->op.T1, tensor_element(&p->tensor[KVMILL_CACHE_ATTEND_QUERY], i), q[i]);
     }
     o->q = q;
     dims[rank - 1] = o->value_dim;
@@ -588,10 +546,6 @@ static void close_problem(struct problem *p) {
 
 /* ---- Judging ---- */
 
-static double rounding(DLDataType type) {
-    return type.bits == 32 ? 0x1p-24 : type.code == kDLBfloat ? 0x1p-8 : 0x1p-11;
-}
-
 static bool is_right(double found, double wanted, double error) {
     return found == wanted || fabs(found - wanted) <= error;
 }
@@ -603,8 +557,8 @@ static bool judge_row(const struct problem *p, int64_t n, int64_t h) {
     int64_t row = n * o->heads + h;
     oracle_attend_row(o, n, h, y, error, &lse, &lse_error);
     for (int64_t e = 0; e < o->value_dim; e++) {
-        double found = get(output->dl.dtype, nth(output, row * o->value_dim + e));
-        double most = error[e] + rounding(output->dl.dtype) * fabs(y[e]) + 0x1p-25;
+        double found = number_get(output->dl.dtype, tensor_element(output, row * o->value_dim + e));
+        double most = error[e] + attention_rounding(output->dl.dtype, y[e]) + 0x1p-25;
         if (!is_right(found, y[e], most)) {
             diag("query %" PRId64 ", head %" PRId64 ", element %" PRId64 ": %.9g, not %.9g +- %.2g",
                  n, h, e, found, y[e], most);
@@ -613,7 +567,7 @@ static bool judge_row(const struct problem *p, int64_t n, int64_t h) {
     }
     if (p->tensors[KVMILL_CACHE_ATTEND_LSE] == NULL)
         return true;
-    double found = get(f32, nth(&p->tensor[KVMILL_CACHE_ATTEND_LSE], row));
+    double found = number_get(f32, tensor_element(&p->tensor[KVMILL_CACHE_ATTEND_LSE], row));
     if (!is_right(found, lse, lse_error + 1e-6))
         diag("lse of query %" PRId64 ", head %" PRId64 ": %.9g, not %.9g", n, h, found, lse);
     return is_right(found, lse, lse_error + 1e-6);

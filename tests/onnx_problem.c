@@ -250,6 +250,20 @@ static void fill_mask(struct onnx_problem *problem, struct dice *dice) {
     }
 }
 
+static void put_into_words(struct onnx_problem *p) {
+    snprintf(
+        p->words, sizeof p->words,
+        "%s%s %s, T1 %d.%d, T2 %d.%d, mask rank %d of %d.%d, causal %d, softcap %g, qk mode %d",
+        p->step ? "a step" : "Attention", p->circular ? ", circular" : "",
+        p->packed ? ", packed" : "", p->T1.code, p->T1.bits, p->T2.code, p->T2.bits,
+        (int)p->mask_rank, p->U.code, p->U.bits, (int)p->op.is_causal, p->op.softcap,
+        p->qk ? (int)p->op.qk_matmul_output_mode : -1);
+    size_t length = strlen(p->words);
+    for (const struct wanted *w = wanted; w->name != NULL; w++, length = strlen(p->words))
+        snprintf(p->words + length, sizeof p->words - length, " %s=%" PRId64, w->name,
+                 *(const int64_t *)(const void *)((const char *)p + w->offset));
+}
+
 void onnx_open(struct onnx_problem *problem, struct dice *dice) {
     open_tensors(problem, dice);
     fill_rows(problem, Q, problem->heads, problem->queries, dice);
@@ -258,20 +272,7 @@ void onnx_open(struct onnx_problem *problem, struct dice *dice) {
     for (int v = 0; v < 2 && problem->given[PAST] != NULL; v++)
         fill_rows(problem, PAST + v, problem->kv_heads, problem->past, dice);
     fill_mask(problem, dice);
-    snprintf(
-        problem->words, sizeof problem->words,
-        "%s%s-%" PRId64 "%s%s, T1 %d.%d, T2 %d.%d, batch %" PRId64 ", heads %" PRId64 " on %" PRId64
-        ", S %" PRId64 ", P %" PRId64 ", N %" PRId64 ", D %" PRId64 ", E %" PRId64
-        ", causal %d, windows %" PRId64 " %" PRId64 ", softcap %g, mask rank %d of %d.%d%s%s"
-        ", qk %" PRId64 " mode %" PRId64,
-        problem->step ? "step " : "", "Attention", problem->op.opset,
-        problem->circular ? " circular" : "", problem->packed ? " packed" : "", problem->T1.code,
-        problem->T1.bits, problem->T2.code, problem->T2.bits, problem->batch, problem->heads,
-        problem->kv_heads, problem->queries, problem->past, problem->keys, problem->dim,
-        problem->value_dim, (int)problem->op.is_causal, problem->op.left_window_size,
-        problem->op.right_window_size, problem->op.softcap, (int)problem->mask_rank,
-        problem->U.code, problem->U.bits, problem->has_nonpad ? ", nonpad" : "",
-        problem->in_place ? ", in place" : "", problem->qk, problem->op.qk_matmul_output_mode);
+    put_into_words(problem);
 }
 
 static void free_numbers(struct onnx_problem *problem) {
@@ -519,13 +520,6 @@ bool onnx_is_right(struct onnx_problem *problem) {
             !(is_as_before(problem, i) && (is_output(problem, i) || is_same(problem, i))))
             return false;
     return are_outputs_right(problem);
-}
-
-bool onnx_is_untouched(const struct onnx_problem *problem) {
-    for (int i = 0; i < ONNX_TENSORS; i++)
-        if (tensor_is_open(&problem->tensor[i]) && !is_same(problem, i))
-            return false;
-    return true;
 }
 
 void onnx_restore(struct onnx_problem *problem) {

@@ -71,8 +71,7 @@ kvmill_status onnx_run(const struct onnx_problem *problem, const kvmill_plan *pl
 /* Outputs are as the oracle says, everything else is untouched. */
 bool onnx_is_right(struct onnx_problem *problem);
 
-/* All tensors are as they were. */
-bool onnx_is_untouched(const struct onnx_problem *problem);
+/* All tensors as they were. */
 void onnx_restore(struct onnx_problem *problem);
 
 #endif

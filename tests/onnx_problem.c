@@ -85,32 +85,6 @@ struct onnx_problem onnx_problem(const char *settings) {
     return problem;
 }
 
-/* ---- Roundings ---- */
-
-static double round_f32(double x) {
-    return oracle_round(ORACLE_F32, x);
-}
-
-static double round_f16(double x) {
-    return oracle_round(ORACLE_F16, x);
-}
-
-static double round_bf16(double x) {
-    return oracle_round(ORACLE_BF16, x);
-}
-
-static double round_f64(double x) {
-    return x;
-}
-
-typedef double (*rounding)(double x);
-
-static rounding rounding_of(DLDataType type) {
-    static const rounding roundings[] = {
-        [ORACLE_F32] = round_f32, [ORACLE_F16] = round_f16, [ORACLE_BF16] = round_bf16};
-    return type.bits == 64 ? round_f64 : roundings[attention_type(type)];
-}
-
 /* ---- Elements ---- */
 
 static int64_t dim_of(const struct onnx_problem *problem, int tensor) {
@@ -363,7 +337,8 @@ static struct oracle_onnx question(const struct onnx_problem *problem) {
         .scale = problem->op.scale != 0 ? problem->op.scale : 1 / sqrt((double)problem->dim),
         .softcap = problem->op.softcap,
         .qk_mode = (int)problem->op.qk_matmul_output_mode,
-        .round = rounding_of(problem->T1),
+        .type = attention_type(problem->T1),
+        .wide = wide,
         .unit = wide ? 0x1p-53 : 0x1p-24,
     };
     memcpy(oracle.mask.dims, problem->mask_dims, sizeof oracle.mask.dims);

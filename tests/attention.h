@@ -28,7 +28,8 @@ struct attention {
     int64_t mask_rank;               /* 0: none */
     int64_t mask_padding;
     int64_t mask_one_batch, has_sinks, sinks_are_activations, share_prefix; /* flags */
-    bool whole_pages; /* at multiples of their size, and all rows exist */
+    int64_t lists_of_heads; /* each has pages of its own, where it attends to pages */
+    bool whole_pages;       /* at multiples of their size, and all rows exist */
     int64_t query_size;
     enum spread spread;
 

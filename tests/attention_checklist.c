@@ -66,6 +66,13 @@ static const struct {
     {"32 no tokens, no sequences", S | KS, "batch=0 spare_batch={0|1}"},
     {"32 no tokens", S | D | K, "tokens=0 start={0|5}"},
     {"fewer keys than queries: aligned at the end", M, "start=-2 tokens={5|7}"},
+    {"ours: lists of pages of each kv head", D,
+     "cache_mode=1 lists_of_heads=1 start=70,0,31 page_size={1|4|16} cache_layout={0|1|2|3|4} {" I8
+     "|T1=float16 sinks=1|T1=bfloat16 num_kv_heads=1|softcap=3 " I4 "}"},
+    {"ours: such lists in pieces", D,
+     "cache_mode=1 lists_of_heads=1 batch=1 start=9000 tokens=1 page_size=16 cache_layout=3 "
+     "sinks=1 "
+     "T1=float16 T2=float16"},
     {"ours: window", S | D | M, "start=20 tokens=5 left_window_size={0|1|4|18|24|999}"},
     {"ours: softcap", S | D | M, "softcap={1|20}"},
     {"ours: sinks", S | D | M, "sinks=1 T1=float16 sinks_are_activations={0|1}"},

@@ -112,6 +112,7 @@ struct oracle_attention attention_problem(const struct attention *a) {
         .kvstarts = a->kvstarts,
         .start_pos = a->start,
         .pages = a->pages,
+        .lists = page_lists(a),
         .page_size = a->op.page_size,
         .decoding = a->op.dynamic_batching ? a->decoding : 0,
     };

@@ -26,6 +26,7 @@ static const struct wanted wanted[] = {
     WANTED(struct attention, mask_one_batch),
     WANTED(struct attention, sinks_are_activations),
     WANTED(struct attention, share_prefix),
+    WANTED(struct attention, lists_of_heads),
     WANTED(struct attention, query_size),
     {"batch", offsetof(struct attention, sequences)},
     {"mask", offsetof(struct attention, mask_rank)},

@@ -6,20 +6,26 @@
 
 /* ---- Store and load ---- */
 
-int64_t oracle_slot(const struct oracle_attention *problem, int64_t sequence, int64_t position) {
+int64_t oracle_slot_of_head(const struct oracle_attention *problem, int64_t sequence,
+                            int64_t kv_head, int64_t position) {
+    int64_t list = problem->lists > 0 ? sequence * problem->lists + kv_head : sequence;
     if (!problem->cache.dynamic)
         return position;
     if (problem->pages == 0)
         return problem->cachestarts[sequence] + position;
-    return problem->cachestarts[sequence * problem->pages + position / problem->page_size] +
+    return problem->cachestarts[list * problem->pages + position / problem->page_size] +
            position % problem->page_size;
+}
+
+int64_t oracle_slot(const struct oracle_attention *problem, int64_t sequence, int64_t position) {
+    return oracle_slot_of_head(problem, sequence, 0, position);
 }
 
 static int64_t row_at(const struct oracle_attention *problem, bool value, int64_t sequence,
                       int64_t position, int64_t kv_head) {
     int64_t side = value && problem->cache.sides == 2;
     return oracle_row(&problem->cache, sequence, problem->layer, side,
-                      oracle_slot(problem, sequence, position), kv_head);
+                      oracle_slot_of_head(problem, sequence, kv_head, position), kv_head);
 }
 
 static void get_row(enum oracle_type type, const unsigned char *array, int64_t row, int64_t dim,

@@ -55,7 +55,8 @@ struct oracle_attention {
 
     int64_t sequences;
     const int64_t *seqstarts, *kvstarts, *start_pos;
-    const int64_t *cachestarts; /* [sequences, pages]; not looked at in a static cache */
+    const int64_t *cachestarts; /* [sequences, lists, pages]; not looked at in a static cache */
+    int64_t lists;              /* of pages: one for each kv head, or 0: one for all */
     int64_t pages, page_size;   /* pages 0: cachestarts[b] + position */
     int64_t decoding;           /* the first sequences, which causality does not concern */
 
@@ -72,7 +73,10 @@ struct oracle_attention {
     enum oracle_type sinks_type;
 };
 
+/* Of kv head 0, or any. */
 int64_t oracle_slot(const struct oracle_attention *problem, int64_t sequence, int64_t position);
+int64_t oracle_slot_of_head(const struct oracle_attention *problem, int64_t sequence,
+                            int64_t kv_head, int64_t position);
 double oracle_alibi_slope(int64_t heads, int64_t head);
 
 /* The new K and V into the cache. */

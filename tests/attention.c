@@ -7,134 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attention_op.h"
 #include "tap.h"
 
 static const DLDataType int64 = {kDLInt, 64, 1}, float32 = {kDLFloat, 32, 1};
 
-const char *attention_tensor_name(int tensor) {
-    static const char *const names[TENSORS] = {
-        "query",       "current_key", "current_value", "key",         "value",
-        "start_pos",   "seqstarts",   "kvstarts",      "cachestarts", "decoding_batches",
-        "max_seqlen",  "max_kvlen",   "cache",         "scale",       "value_cache",
-        "value_scale", "attn_mask",   "sinks",         "attn_output", "lse"};
-    return names[tensor];
-}
-
-enum oracle_type attention_type(DLDataType type) {
-    if (type.code == kDLInt)
-        return type.bits == 4 ? ORACLE_I4 : ORACLE_I8;
-    if (type.code == kDLBfloat)
-        return ORACLE_BF16;
-    if (type.bits == 8)
-        return type.code == KVMILL_DL_FLOAT8_E5M2 ? ORACLE_E5M2 : ORACLE_E4M3;
-    return type.bits == 16 ? ORACLE_F16 : ORACLE_F32;
-}
-
-static bool is_number(DLDataType type) {
-    return type.code == kDLFloat || type.code == kDLBfloat;
-}
-
-/* ---- What an op has ---- */
-
-static bool has_cache(const struct attention *a) {
-    return a->which != MULTI_HEAD_ATTENTION;
-}
-
-static bool has_query(const struct attention *a) {
-    return a->which != KEY_VALUE_CACHE;
-}
-
-static int64_t kv_heads(const struct attention *a) {
-    return a->op.num_kv_heads != 0 ? a->op.num_kv_heads : a->op.num_heads;
-}
-
-static int64_t value_dim(const struct attention *a) {
-    bool own = a->op.value_differs && a->op.value_head_dim != 0;
-    return own ? a->op.value_head_dim : a->op.head_dim;
-}
-
-/* K's or V's attributes. */
-struct side {
-    int64_t dim, quant_bit, group;
-    DLDataType T2, T3;
-    const char *format;
-};
-
-static struct side side_of(const struct attention *a, bool value) {
-    const kvmill_cache_attention *op = &a->op;
-    if (value && op->value_differs)
-        return (struct side){value_dim(a),
-                             op->value_quant_bit,
-                             op->value_quant_group != 0 ? op->value_quant_group : op->quant_group,
-                             op->value_T2,
-                             op->value_T3,
-                             op->value_cache_format};
-    return (struct side){op->head_dim, op->quant_bit, op->quant_group,
-                         op->T2,       op->T3,        op->cache_format};
-}
-
-static enum oracle_type type_of(const struct side *side) {
-    if (side->format != NULL)
-        return strcmp(side->format, "q8_0") == 0   ? ORACLE_Q8_0
-               : strcmp(side->format, "q5_1") == 0 ? ORACLE_Q5_1
-                                                   : ORACLE_Q4_0;
-    return attention_type(side->T2);
-}
-
-static int64_t last_dim(const struct side *side) {
-    return side->format != NULL ? oracle_bytes(type_of(side), side->dim) : side->dim;
-}
-
 /* ---- Memory ---- */
-
-static int64_t count_elements(const DLTensor *tensor) {
-    int64_t count = 1;
-    for (int d = 0; d < tensor->ndim; d++)
-        count *= tensor->shape[d];
-    return count;
-}
-
-static size_t bytes_of(const DLTensor *tensor, int64_t count) {
-    return ((size_t)count * tensor->dtype.bits + 7) / 8;
-}
-
-/* Bytes from element 0 to element `number` of the tensor in row-major order. */
-static int64_t distance_of(const struct fenced_tensor *tensor, int64_t number) {
-    int64_t distance = 0;
-    for (int d = tensor->dl.ndim - 1; d >= 0; d--) {
-        distance += number % tensor->shape[d] * tensor->strides[d];
-        number /= tensor->shape[d];
-    }
-    return distance * tensor->dl.dtype.bits / 8;
-}
-
-static unsigned char *first_of(const struct fenced_tensor *tensor) {
-    return (unsigned char *)tensor->dl.data + tensor->dl.byte_offset;
-}
-
-static bool is_open(const struct fenced_tensor *tensor) {
-    return tensor->fence.pages != NULL;
-}
-
-/* As many elements are one piece of memory. */
-static int64_t elements_side_by_side(const struct fenced_tensor *tensor, int64_t count) {
-    int last = tensor->dl.ndim - 1;
-    if (tensor->dl.strides == NULL)
-        return count;
-    return last >= 0 && tensor->strides[last] == 1 ? tensor->shape[last] : 1;
-}
-
-/* Between a tensor and an array without gaps. */
-static void move_elements(const struct fenced_tensor *tensor, unsigned char *dense, bool gather) {
-    int64_t count = count_elements(&tensor->dl);
-    int64_t step = elements_side_by_side(tensor, count);
-    size_t run = bytes_of(&tensor->dl, step);
-    for (int64_t i = 0; i < count; i += step) {
-        unsigned char *place = first_of(tensor) + distance_of(tensor, i);
-        unsigned char *other = dense + bytes_of(&tensor->dl, i);
-        memcpy(gather ? other : place, gather ? place : other, run);
-    }
-}
 
 static void choose_strides(const struct attention *a, int rank, const int64_t *dims,
                            int64_t *strides, struct dice *dice) {
@@ -157,13 +35,13 @@ static void open_tensor(struct attention *a, int i, DLDataType dtype, int rank, 
     tensor_open(tensor, dtype, rank, dims, spread ? strides : NULL, dice);
     tensor->dl.data = (unsigned char *)tensor->dl.data - shift;
     tensor->dl.byte_offset += (uint64_t)shift;
-    a->dense[i] = malloc(bytes_of(&tensor->dl, count_elements(&tensor->dl)) + 1);
-    move_elements(tensor, a->dense[i], true);
+    a->dense[i] = malloc(tensor_bytes(&tensor->dl, tensor_count(&tensor->dl)) + 1);
+    tensor_move(tensor, a->dense[i], true);
     a->given[i] = &tensor->dl;
 }
 
 void attention_refresh(struct attention *a, int i) {
-    move_elements(&a->tensor[i], a->dense[i], false);
+    tensor_move(&a->tensor[i], a->dense[i], false);
 }
 
 void attention_set(struct attention *a, int i, int64_t number, double x) {
@@ -176,18 +54,14 @@ void attention_set(struct attention *a, int i, int64_t number, double x) {
 
 double attention_get(const struct attention *a, int i, int64_t number) {
     const struct fenced_tensor *tensor = &a->tensor[i];
-    unsigned char *dense = malloc(bytes_of(&tensor->dl, count_elements(&tensor->dl)) + 1);
-    move_elements(tensor, dense, true);
+    unsigned char *dense = malloc(tensor_bytes(&tensor->dl, tensor_count(&tensor->dl)) + 1);
+    tensor_move(tensor, dense, true);
     double x = oracle_get(attention_type(tensor->dl.dtype), dense, number);
     free(dense);
     return x;
 }
 
 /* ---- Contents ---- */
-
-static double between(struct dice *dice, double least, double most) {
-    return least + (most - least) * (double)(dice_bits(dice) >> 11) * 0x1p-53;
-}
 
 /* Any NaN of the type. */
 static void put_nan(enum oracle_type type, unsigned char *array, int64_t number,
@@ -204,21 +78,21 @@ static void put_nan(enum oracle_type type, unsigned char *array, int64_t number,
 }
 
 static void fill_nan(struct attention *a, int i, struct dice *dice) {
-    int64_t count = count_elements(&a->tensor[i].dl);
-    for (int64_t n = 0; n < count && is_number(a->tensor[i].dl.dtype); n++)
+    int64_t count = tensor_count(&a->tensor[i].dl);
+    for (int64_t n = 0; n < count && number_is_float(a->tensor[i].dl.dtype); n++)
         put_nan(attention_type(a->tensor[i].dl.dtype), a->dense[i], n, dice);
 }
 
 /* Numbers of many sizes, with zeros and ties, row by row. */
 static void fill_activations(struct attention *a, int i, double size, struct dice *dice) {
-    int64_t count = count_elements(&a->tensor[i].dl), kind = 0;
+    int64_t count = tensor_count(&a->tensor[i].dl), kind = 0;
     double factor = 1;
     for (int64_t n = 0; n < count; n++) {
         if (n % 16 == 0) {
             kind = dice_range(dice, 0, 19);
             factor = kind == 0 ? 0 : kind == 1 ? 1e-5 : kind == 2 ? 3 : 1;
         }
-        double x = between(dice, -size, size) * factor;
+        double x = dice_between(dice, -size, size) * factor;
         if (attention_type(a->tensor[i].dl.dtype) == ORACLE_I8)
             x = (double)dice_range(dice, -128, 127);
         oracle_put(attention_type(a->tensor[i].dl.dtype), a->dense[i], n,
@@ -332,24 +206,34 @@ static bool has_split_pages(const struct attention *a) {
     return a->op.dynamic_batching && a->op.cache_layout == 4;
 }
 
+/* Other heads have the pages of older tokens in another order. */
+static void turn_pages(const struct attention *a, int64_t b, int64_t *table) {
+    int64_t old = a->start[b] / a->op.page_size;
+    for (int64_t h = 1; h < page_lists(a); h++)
+        for (int64_t p = 0; p < a->pages; p++)
+            table[h * a->pages + p] = table[p < old ? (p + h) % old : p];
+}
+
 /* Pages anywhere, not even aligned where the layout does not know them; the rows behind the last
    one's used ones need not exist. */
 static void place_pages(struct attention *a, struct dice *dice) {
-    int64_t count = count_pages(a), next = 0;
+    int64_t count = count_pages(a), next = 0, lists = page_lists(a) + (page_lists(a) == 0);
     int64_t offset = a->whole_pages || has_split_pages(a) ? 0 : dice_range(dice, 0, 3);
     int64_t spare = dice_range(dice, 0, 2), *order = malloc((size_t)(count + spare + 1) * 8);
     a->pages += dice_range(dice, 0, 3) + (a->pages == 0);
-    int64_t *table = malloc((size_t)(a->sequences * a->pages + 1) * 8);
+    int64_t *table = malloc((size_t)(a->sequences * lists * a->pages + 1) * 8);
+    const int64_t dims[] = {a->sequences, page_lists(a) ? lists : a->pages, a->pages};
     dice_order(dice, order, count + spare);
     for (int64_t b = 0; b < a->sequences; b++) {
-        place_pages_of(a, b, order + next, offset, table + b * a->pages);
+        int64_t *pages = table + b * lists * a->pages;
+        place_pages_of(a, b, order + next, offset, pages);
         next += pages_of(a, b);
         if (may_share(a, b))
-            table[b * a->pages] = table[0];
+            pages[0] = table[0];
+        turn_pages(a, b, pages);
     }
-    open_tensor(a, KVMILL_CACHE_ATTENTION_CACHESTARTS, int64, 2,
-                (const int64_t[]){a->sequences, a->pages}, dice);
-    fill_numbers(a, KVMILL_CACHE_ATTENTION_CACHESTARTS, a->sequences * a->pages, table);
+    open_tensor(a, KVMILL_CACHE_ATTENTION_CACHESTARTS, int64, page_lists(a) ? 3 : 2, dims, dice);
+    fill_numbers(a, KVMILL_CACHE_ATTENTION_CACHESTARTS, a->sequences * lists * a->pages, table);
     free(table);
     free(order);
 }
@@ -359,7 +243,7 @@ static void place_sequences(struct attention *a, struct dice *dice) {
     a->capacity = a->op.dynamic_batching ? 0 : a->longest_length;
     if (a->op.dynamic_batching)
         (a->op.cache_mode == 1 ? place_pages : place_offsets)(a, dice);
-    a->capacity += a->spare_rows;
+    a->capacity = a->rows != 0 ? a->rows : a->capacity + a->spare_rows;
     if (has_split_pages(a))
         a->capacity += a->op.page_size - 1 - (a->capacity + a->op.page_size - 1) % a->op.page_size;
 }
@@ -403,9 +287,9 @@ static void set_block_scales(const struct oracle_side *side, int64_t row, bool v
     double code = side->type == ORACLE_Q8_0 ? 100 : side->type == ORACLE_Q5_1 ? 16 : 6;
     for (int64_t i = 0; i < side->dim; i += 32, block += oracle_bytes(side->type, 32)) {
         if (side->type == ORACLE_Q5_1)
-            oracle_put(ORACLE_F16, block, 1, between(dice, -1, 0));
+            oracle_put(ORACLE_F16, block, 1, dice_between(dice, -1, 0));
         if (valid)
-            oracle_put(ORACLE_F16, block, 0, between(dice, 0.2, 1) / code);
+            oracle_put(ORACLE_F16, block, 0, dice_between(dice, 0.2, 1) / code);
         else
             put_nan(ORACLE_F16, block, 0, dice);
     }
@@ -420,9 +304,9 @@ static void fill_row(const struct oracle_side *side, int64_t row, struct dice *d
     }
     for (int64_t i = first; i < first + side->dim; i++)
         if (side->type <= ORACLE_BF16 || side->type == ORACLE_E4M3 || side->type == ORACLE_E5M2)
-            oracle_put(side->type, side->data, i, between(dice, -1, 1));
+            oracle_put(side->type, side->data, i, dice_between(dice, -1, 1));
     for (int64_t g = row * groups; g < (row + 1) * groups; g++)
-        oracle_put(side->scale_type, side->scale, g, between(dice, 0.2, 1) / code);
+        oracle_put(side->scale_type, side->scale, g, dice_between(dice, 0.2, 1) / code);
 }
 
 static void spoil_blocks(const struct oracle_attention *problem, const struct oracle_side *side,
@@ -444,8 +328,8 @@ static void fill_past(struct attention *a, bool value, struct dice *dice) {
             for (int64_t h = 0; h < problem.kv_heads; h++)
                 fill_row(side,
                          oracle_row(&problem.cache, b, problem.layer,
-                                    value && problem.cache.sides == 2, oracle_slot(&problem, b, j),
-                                    h),
+                                    value && problem.cache.sides == 2,
+                                    oracle_slot_of_head(&problem, b, h, j), h),
                          dice);
 }
 
@@ -461,7 +345,7 @@ static void open_cache(struct attention *a, struct dice *dice) {
     fill_past(a, false, dice);
     fill_past(a, true, dice);
     for (int i = KVMILL_CACHE_ATTENTION_CACHE; i <= KVMILL_CACHE_ATTENTION_VALUE_SCALE; i++)
-        if (is_open(&a->tensor[i]))
+        if (tensor_is_open(&a->tensor[i]))
             attention_refresh(a, i);
 }
 
@@ -493,16 +377,16 @@ static void open_mask_tensor(struct attention *a, struct dice *dice) {
                        a->longest_length + a->mask_padding};
     int64_t ragged[] = {H, a->seqstarts[a->sequences], a->kvstarts[a->sequences] + a->mask_padding};
     if (a->op.dynamic_batching)
-        open_tensor(a, KVMILL_CACHE_ATTENTION_ATTN_MASK, a->op.T1, a->mask_rank,
+        open_tensor(a, KVMILL_CACHE_ATTENTION_ATTN_MASK, a->op.T1, (int)a->mask_rank,
                     ragged + 3 - a->mask_rank, dice);
     else
-        open_tensor(a, KVMILL_CACHE_ATTENTION_ATTN_MASK, a->op.T1, a->mask_rank,
+        open_tensor(a, KVMILL_CACHE_ATTENTION_ATTN_MASK, a->op.T1, (int)a->mask_rank,
                     fixed + 4 - a->mask_rank, dice);
 }
 
 static double choose_mask(struct dice *dice) {
     int64_t kind = dice_range(dice, 0, 5);
-    return kind == 0 ? -INFINITY : kind < 3 ? 0 : between(dice, -3, 1);
+    return kind == 0 ? -INFINITY : kind < 3 ? 0 : dice_between(dice, -3, 1);
 }
 
 static int64_t mask_number(const struct oracle_attention *problem, int64_t b, int64_t h, int64_t t,
@@ -537,7 +421,7 @@ static void open_sinks(struct attention *a, struct dice *dice) {
     open_tensor(a, KVMILL_CACHE_ATTENTION_SINKS, type, 1, &a->op.num_heads, dice);
     for (int64_t h = 0; h < a->op.num_heads; h++)
         oracle_put(attention_type(type), a->dense[KVMILL_CACHE_ATTENTION_SINKS], h,
-                   between(dice, -2, 3));
+                   dice_between(dice, -2, 3));
     attention_refresh(a, KVMILL_CACHE_ATTENTION_SINKS);
 }
 
@@ -576,107 +460,6 @@ static void open_keys(struct attention *a, struct dice *dice) {
     }
 }
 
-/* ---- The oracle's problem ---- */
-
-static struct oracle_side dense_side(const struct attention *a, bool value) {
-    struct side side = side_of(a, value);
-    int tensor = value && a->op.value_differs ? KVMILL_CACHE_ATTENTION_VALUE_CACHE
-                                              : KVMILL_CACHE_ATTENTION_CACHE;
-    return (struct oracle_side){.type = type_of(&side),
-                                .scale_type = attention_type(side.T3),
-                                .dim = side.dim,
-                                .group = side.quant_bit != 0 ? side.group : 0,
-                                .data = a->dense[tensor],
-                                .scale = a->dense[tensor + 1]};
-}
-
-static void set_cache(const struct attention *a, struct oracle_attention *problem) {
-    const kvmill_cache_attention *op = &a->op;
-    problem->cache = (struct oracle_cache){.dynamic = op->dynamic_batching,
-                                           .layout = op->cache_layout,
-                                           .page_size = op->page_size,
-                                           .batch = a->sequences + a->spare_batch,
-                                           .layers = op->num_layer,
-                                           .sides = op->value_differs ? 1 : 2,
-                                           .capacity = a->capacity,
-                                           .heads = kv_heads(a)};
-    problem->layer = op->layer_idx;
-    problem->key = dense_side(a, false);
-    problem->value = dense_side(a, true);
-    problem->cachestarts =
-        (const int64_t *)(const void *)a->dense[KVMILL_CACHE_ATTENTION_CACHESTARTS];
-}
-
-/* The inputs of MultiHeadAttention are like a cache of one layer, sequences end to end. */
-static void set_inputs(const struct attention *a, struct oracle_attention *problem) {
-    enum oracle_type type = attention_type(a->op.T1);
-    problem->cache = (struct oracle_cache){.dynamic = true,
-                                           .layers = 1,
-                                           .sides = 1,
-                                           .capacity = a->kvstarts[a->sequences],
-                                           .heads = kv_heads(a)};
-    problem->key = (struct oracle_side){
-        .type = type, .dim = a->op.head_dim, .data = a->dense[KVMILL_CACHE_ATTENTION_KEY]};
-    problem->value = (struct oracle_side){
-        .type = type, .dim = value_dim(a), .data = a->dense[KVMILL_CACHE_ATTENTION_VALUE]};
-    problem->cachestarts = a->kvstarts;
-}
-
-static void set_mask(const struct attention *a, struct oracle_attention *problem) {
-    int rank = a->mask_rank;
-    int64_t width = a->longest_length + a->mask_padding, each = a->longest_tokens;
-    int64_t heads = a->op.num_heads;
-    problem->mask = rank != 0 ? a->dense[KVMILL_CACHE_ATTENTION_ATTN_MASK] : NULL;
-    if (a->op.dynamic_batching) {
-        problem->mask_token = a->kvstarts[a->sequences] + a->mask_padding;
-        problem->mask_head = rank == 3 ? a->seqstarts[a->sequences] * problem->mask_token : 0;
-        problem->mask_kv = 1;
-        return;
-    }
-    problem->mask_token = width;
-    problem->mask_head = rank > 2 ? each * width : 0;
-    bool by_sequence = rank == 4 && !a->mask_one_batch;
-    problem->mask_sequence = (by_sequence ? heads * each * width : 0) - each * width;
-}
-
-static void set_scores(const struct attention *a, struct oracle_attention *problem) {
-    const kvmill_cache_attention *op = &a->op;
-    problem->causal = op->is_causal;
-    problem->alibi = op->is_alibi;
-    problem->empty_is_nan = op->empty_is_nan;
-    problem->scale = op->softmax_scale != 0 ? op->softmax_scale : 1 / sqrt((double)op->head_dim);
-    problem->softcap = op->softcap;
-    problem->window = op->left_window_size + 1;
-    problem->alibi_scale = op->alibi_scale != 0 ? op->alibi_scale : 1;
-    problem->alibi_heads = op->alibi_heads;
-    problem->alibi_first = op->alibi_first;
-    problem->sinks = a->has_sinks ? a->dense[KVMILL_CACHE_ATTENTION_SINKS] : NULL;
-    problem->sinks_type = a->sinks_are_activations ? attention_type(op->T1) : ORACLE_F32;
-    set_mask(a, problem);
-}
-
-struct oracle_attention attention_problem(const struct attention *a) {
-    struct oracle_attention problem = {
-        .activation = attention_type(a->op.T1),
-        .heads = has_query(a) ? a->op.num_heads : kv_heads(a),
-        .kv_heads = kv_heads(a),
-        .repeat = a->op.num_repeat,
-        .query = a->dense[KVMILL_CACHE_ATTENTION_QUERY],
-        .current_key = a->dense[KVMILL_CACHE_ATTENTION_CURRENT_KEY],
-        .current_value = a->dense[KVMILL_CACHE_ATTENTION_CURRENT_VALUE],
-        .sequences = a->sequences,
-        .seqstarts = a->seqstarts,
-        .kvstarts = a->kvstarts,
-        .start_pos = a->start,
-        .pages = a->pages,
-        .page_size = a->op.page_size,
-        .decoding = a->op.dynamic_batching ? a->decoding : 0,
-    };
-    (has_cache(a) ? set_cache : set_inputs)(a, &problem);
-    set_scores(a, &problem);
-    return problem;
-}
-
 /* ---- Open and close ---- */
 
 static void put_into_words(struct attention *a) {
@@ -685,21 +468,22 @@ static void put_into_words(struct attention *a) {
     const kvmill_cache_attention *op = &a->op;
     struct side key = side_of(a, false), value = side_of(a, true);
     size_t size = sizeof a->words;
-    int at = snprintf(
-        a->words, size,
-        "%s%s, heads %" PRId64 "/%" PRId64 ", T1 %d, K %" PRId64 " type %d group %" PRId64
-        " scale %d, V %" PRId64 " type %d group %" PRId64 " scale %d, layer %" PRId64 "/%" PRId64
-        ", layout %" PRId64 ", mode %" PRId64 " page %" PRId64
-        ", causal %d alibi %d window %" PRId64 " softcap %g mask %d+%" PRId64
-        " sinks %d partial %d math %s decoding %" PRId64 " repeat %" PRId64
-        "%s, tokens from start:",
-        op->dynamic_batching ? "dynamic " : "", names[a->which], op->num_heads, op->num_kv_heads,
-        attention_type(op->T1), key.dim, type_of(&key), key.quant_bit ? key.group : 0,
-        attention_type(key.T3), value.dim, type_of(&value), value.quant_bit ? value.group : 0,
-        attention_type(value.T3), op->layer_idx, op->num_layer, op->cache_layout, op->cache_mode,
-        op->page_size, op->is_causal, op->is_alibi, op->left_window_size + 1, op->softcap,
-        a->mask_rank, a->mask_padding, a->has_sinks, op->partial, op->math ? op->math : "f32",
-        a->decoding, op->num_repeat, a->spread == SPREAD ? ", strided" : "");
+    int at =
+        snprintf(a->words, size,
+                 "%s%s, heads %" PRId64 "/%" PRId64 ", T1 %d, K %" PRId64 " type %d group %" PRId64
+                 " scale %d, V %" PRId64 " type %d group %" PRId64 " scale %d, layer %" PRId64
+                 "/%" PRId64 ", layout %" PRId64 ", mode %" PRId64 " page %" PRId64
+                 ", causal %d alibi %d window %" PRId64 " softcap %g mask %d+%" PRId64
+                 " sinks %d partial %d math %s decoding %" PRId64 " repeat %" PRId64
+                 "%s, tokens from start:",
+                 op->dynamic_batching ? "dynamic " : "", names[a->which], op->num_heads,
+                 op->num_kv_heads, attention_type(op->T1), key.dim, type_of(&key),
+                 key.quant_bit ? key.group : 0, attention_type(key.T3), value.dim, type_of(&value),
+                 value.quant_bit ? value.group : 0, attention_type(value.T3), op->layer_idx,
+                 op->num_layer, op->cache_layout, op->cache_mode, op->page_size, op->is_causal,
+                 op->is_alibi, op->left_window_size + 1, op->softcap, (int)a->mask_rank,
+                 a->mask_padding, a->has_sinks != 0, op->partial, op->math ? op->math : "f32",
+                 a->decoding, op->num_repeat, a->spread == SPREAD ? ", strided" : "");
     for (int64_t b = 0; b < a->sequences && (size_t)at < size; b++)
         at += snprintf(a->words + at, size - (size_t)at, " %" PRId64 "@%" PRId64, a->tokens[b],
                        a->start[b]);
@@ -726,198 +510,4 @@ void attention_close(struct attention *a) {
     free(a->result.lse);
     free(a->result.lse_error);
     *a = (struct attention){0};
-}
-
-/* ---- What to expect ---- */
-
-static bool is_output(const struct attention *a, int i) {
-    if (i == KVMILL_CACHE_ATTENTION_KEY || i == KVMILL_CACHE_ATTENTION_VALUE)
-        return !has_query(a);
-    return (i >= KVMILL_CACHE_ATTENTION_CACHE && i <= KVMILL_CACHE_ATTENTION_VALUE_SCALE) ||
-           i == KVMILL_CACHE_ATTENTION_ATTN_OUTPUT || i == KVMILL_CACHE_ATTENTION_LSE;
-}
-
-static void allocate_result(struct attention *a) {
-    size_t rows = (size_t)(a->seqstarts[a->sequences] * a->op.num_heads + 1);
-    size_t numbers = rows * (size_t)value_dim(a);
-    a->result =
-        (struct oracle_result){calloc(numbers, sizeof(double)), calloc(numbers, sizeof(double)),
-                               calloc(rows, sizeof(double)), calloc(rows, sizeof(double))};
-}
-
-static double find_largest(const struct attention *a) {
-    int64_t count = count_elements(&a->tensor[KVMILL_CACHE_ATTENTION_ATTN_OUTPUT].dl);
-    double largest = 0;
-    for (int64_t i = 0; i < count; i++)
-        if (fabs(a->result.output[i]) > largest)
-            largest = fabs(a->result.output[i]);
-    return largest;
-}
-
-/* The dense arrays change with the oracle; the tensors keep what they had. */
-static void ask_oracle(struct attention *a) {
-    struct oracle_attention problem = attention_problem(a);
-    if (has_cache(a))
-        oracle_store(&problem);
-    if (!has_query(a)) {
-        oracle_load(&problem, a->dense[KVMILL_CACHE_ATTENTION_KEY],
-                    a->dense[KVMILL_CACHE_ATTENTION_VALUE]);
-        return;
-    }
-    allocate_result(a);
-    oracle_attend(&problem, &a->result);
-    a->largest = find_largest(a);
-}
-
-void attention_expect(struct attention *a, struct dice *dice) {
-    ask_oracle(a);
-    for (int i = 0; i < TENSORS; i++)
-        if (is_open(&a->tensor[i])) {
-            tensor_open_copy(&a->before[i], &a->tensor[i], dice);
-            tensor_open_copy(&a->expected[i], &a->tensor[i], dice);
-            if (is_output(a, i))
-                move_elements(&a->expected[i], a->dense[i], false);
-        }
-}
-
-/* ---- Running ---- */
-
-kvmill_status attention_plan(const struct attention *a, const kvmill_plan_options *options,
-                             kvmill_plan **plan, kvmill_error *error) {
-    switch (a->which) {
-    case KEY_VALUE_CACHE:
-        return kvmill_plan_key_value_cache(&a->op, options, plan, error);
-    case MULTI_HEAD_ATTENTION:
-        return kvmill_plan_multi_head_attention(&a->op, options, plan, error);
-    default:
-        return kvmill_plan_multi_head_cache_attention(&a->op, options, plan, error);
-    }
-}
-
-static void protect_inputs(const struct attention *a, bool read_only) {
-    for (int i = 0; i < TENSORS; i++)
-        if (is_open(&a->tensor[i]) && !is_output(a, i))
-            fence_protect(&a->tensor[i].fence, read_only);
-}
-
-kvmill_status attention_run(const struct attention *a, const kvmill_plan *plan, void *workspace,
-                            int threads, struct dice *dice, kvmill_error *error) {
-    fence_explain_traps(a->words);
-    protect_inputs(a, true);
-    kvmill_status status = run_in_parts(plan, a->given, workspace, threads, dice, error);
-    protect_inputs(a, false);
-    return status;
-}
-
-/* ---- Judging ---- */
-
-double attention_rounding(DLDataType type, double x) {
-    static const double relative[] = {
-        [ORACLE_F32] = 0x1p-24, [ORACLE_F16] = 0x1p-11, [ORACLE_BF16] = 0x1p-8};
-    static const double smallest[] = {
-        [ORACLE_F32] = 0x1p-126, [ORACLE_F16] = 0x1p-25, [ORACLE_BF16] = 0x1p-126};
-    return relative[attention_type(type)] * fabs(x) + smallest[attention_type(type)];
-}
-
-/* What arithmetic may err, and then the rounding of the result.  For `fast` arithmetic its promise,
-   3e-3 of the largest output; its scores err no more than that of theirs. */
-static bool is_close(const struct attention *a, int i, int64_t number, double have) {
-    bool lse = i == KVMILL_CACHE_ATTENTION_LSE,
-         fast = a->op.math != NULL && strcmp(a->op.math, "fast") == 0;
-    double want = lse ? a->result.lse[number] : a->result.output[number];
-    double error = lse ? a->result.lse_error[number] : a->result.output_error[number];
-    if (fast)
-        error = 3e-3 * (lse ? fmax(3, fabs(want)) : a->largest);
-    if (isnan(want) || isinf(want))
-        return isnan(want) ? isnan(have) != 0 : have == want;
-    return fabs(have - want) <=
-           error + attention_rounding(a->tensor[i].dl.dtype, fabs(want) + error);
-}
-
-/* Elements that are right though not the same bits are made the same. */
-static bool absorb_close(struct attention *a, int i) {
-    struct fenced_tensor *tensor = &a->tensor[i];
-    enum oracle_type type = attention_type(tensor->dl.dtype);
-    int64_t count = count_elements(&tensor->dl), size = (int64_t)bytes_of(&tensor->dl, 1);
-    for (int64_t n = 0; n < count; n++) {
-        int64_t at = distance_of(tensor, n);
-        double have = oracle_get(type, first_of(tensor) + at, 0);
-        if (!is_close(a, i, n, have)) {
-            bool lse = i == KVMILL_CACHE_ATTENTION_LSE;
-            diag("%s[%" PRId64 "]: have %.9g, want %.9g +- %.3g", attention_tensor_name(i), n, have,
-                 lse ? a->result.lse[n] : a->result.output[n],
-                 lse ? a->result.lse_error[n] : a->result.output_error[n]);
-            return false;
-        }
-        memcpy(first_of(&a->expected[i]) + at, first_of(tensor) + at, (size_t)size);
-    }
-    return true;
-}
-
-/* A NaN is as good as any other, where one was written. */
-static void absorb_nans(struct attention *a, int i) {
-    struct fenced_tensor *tensor = &a->tensor[i], *expected = &a->expected[i];
-    enum oracle_type type = attention_type(tensor->dl.dtype);
-    int64_t count = count_elements(&tensor->dl), size = (int64_t)bytes_of(&tensor->dl, 1), where;
-    if (tensor_is_equal(tensor, expected, &where))
-        return;
-    for (int64_t n = 0; n < count; n++) {
-        int64_t at = distance_of(tensor, n);
-        const unsigned char *was = first_of(&a->before[i]) + at;
-        unsigned char *want = first_of(expected) + at, *have = first_of(tensor) + at;
-        if (memcmp(was, want, (size_t)size) != 0 && isnan(oracle_get(type, want, 0)) &&
-            isnan(oracle_get(type, have, 0)))
-            memcpy(want, have, (size_t)size);
-    }
-}
-
-static bool is_intact(const struct attention *a, int i) {
-    int64_t where;
-    if (fence_is_intact(&a->tensor[i].fence, &where))
-        return true;
-    diag("byte %" PRId64 " is outside of %s, but was written", where, attention_tensor_name(i));
-    return false;
-}
-
-static bool is_same(const struct attention *a, int i, const struct fenced_tensor *want) {
-    const struct fenced_tensor *have = &a->tensor[i];
-    int64_t where;
-    if (!is_intact(a, i))
-        return false;
-    if (tensor_is_equal(have, want, &where))
-        return true;
-    diag("byte %" PRId64 " of %zu of %s: have %02x, want %02x, was %02x", where, have->fence.size,
-         attention_tensor_name(i), have->fence.data[where], want->fence.data[where],
-         a->before[i].fence.data[where]);
-    return false;
-}
-
-static bool is_tensor_right(struct attention *a, int i) {
-    if (i == KVMILL_CACHE_ATTENTION_ATTN_OUTPUT || i == KVMILL_CACHE_ATTENTION_LSE) {
-        if (!absorb_close(a, i))
-            return false;
-    } else if (is_output(a, i) && is_number(a->tensor[i].dl.dtype)) {
-        absorb_nans(a, i);
-    }
-    return is_same(a, i, &a->expected[i]);
-}
-
-bool attention_is_right(struct attention *a) {
-    for (int i = 0; i < TENSORS; i++)
-        if (is_open(&a->tensor[i]) && !is_tensor_right(a, i))
-            return false;
-    return true;
-}
-
-void attention_restore(struct attention *a) {
-    for (int i = 0; i < TENSORS; i++)
-        if (is_open(&a->before[i]))
-            memcpy(a->tensor[i].fence.data, a->before[i].fence.data, a->before[i].fence.size);
-}
-
-bool attention_is_untouched(const struct attention *a) {
-    for (int i = 0; i < TENSORS; i++)
-        if (is_open(&a->before[i]) && !is_same(a, i, &a->before[i]))
-            return false;
-    return true;
 }

@@ -7,8 +7,7 @@
 #define KVMILL_TESTS_ATTENTION_H
 
 #include "crew.h"
-#include "fence.h"
-#include "oracle/cache_attention.h"
+#include "elements.h"
 
 enum cache_op { KEY_VALUE_CACHE, MULTI_HEAD_ATTENTION, MULTI_HEAD_CACHE_ATTENTION };
 
@@ -23,13 +22,15 @@ struct attention {
     kvmill_cache_attention op;
     int64_t sequences, tokens[MOST_SEQUENCES], start[MOST_SEQUENCES]; /* static: all the same */
     int64_t spare_batch, spare_rows; /* of the cache, more than needed */
+    int64_t rows;                    /* of the cache, if not 0 */
     int64_t decoding, decoding_rank; /* rank of all inputs that are one number */
     int64_t max_slack;               /* what max_seqlen and max_kvlen say too much */
-    int mask_rank;                   /* 0: none */
+    int64_t mask_rank;               /* 0: none */
     int64_t mask_padding;
-    bool mask_one_batch, has_sinks, sinks_are_activations, share_prefix;
-    bool whole_pages; /* at multiples of their size, and all rows exist */
-    double query_size;
+    int64_t mask_one_batch, has_sinks, sinks_are_activations, share_prefix; /* flags */
+    int64_t lists_of_heads; /* each has pages of its own, where it attends to pages */
+    bool whole_pages;       /* at multiples of their size, and all rows exist */
+    int64_t query_size;
     enum spread spread;
 
     /* Made by it. */
@@ -67,9 +68,11 @@ kvmill_status attention_plan(const struct attention *attention, const kvmill_pla
                              kvmill_plan **plan, kvmill_error *error);
 
 /* Run the parts of every phase in any order on so many threads; 0: kvmill_run.  Traps writes to
-   inputs. */
+   inputs; the second, in a workspace of just the size, also those beside it. */
 kvmill_status attention_run(const struct attention *attention, const kvmill_plan *plan,
                             void *workspace, int threads, struct dice *dice, kvmill_error *error);
+kvmill_status attention_run_fenced(const struct attention *attention, const kvmill_plan *plan,
+                                   int threads, struct dice *dice, kvmill_error *error);
 
 /* All tensors are as the oracle says, and untouched elsewhere. */
 bool attention_is_right(struct attention *attention);
@@ -80,11 +83,5 @@ bool attention_is_untouched(const struct attention *attention);
 
 /* "cache", ... */
 const char *attention_tensor_name(int tensor);
-
-/* What rounding a result of that size to its type may err. */
-double attention_rounding(DLDataType type, double x);
-
-/* The library's type as the oracle's. */
-enum oracle_type attention_type(DLDataType type);
 
 #endif

@@ -23,26 +23,26 @@ static DLDataType roll_float(struct scene *scene) {
 
 /* ---- Words ---- */
 
-static void bind(struct scene *scene, const char *word, int64_t value) {
-    struct op_dim *last = scene->words;
-    while (last->word != NULL)
-        last++;
-    *last = (struct op_dim){word, value};
+int64_t scene_bind(struct scene *scene, const char *word, int64_t value) {
+    struct op_dim *dim = scene->words;
+    while (dim->word != NULL && strcmp(dim->word, word) != 0)
+        dim++;
+    if (dim->word == NULL)
+        *dim = (struct op_dim){word, value};
+    return dim->value;
 }
 
 /* A batch, tokens of each sequence, and positions before them. */
 static void bind_call(struct scene *scene, bool dynamic) {
-    int64_t batch = roll(scene, 2, 3), tokens = roll(scene, 2, 3), past = roll(scene, 1, 3);
-    int64_t all = past + tokens;
-    bind(scene, "B", batch);
-    bind(scene, "S", tokens);
-    bind(scene, "PAST", past);
-    bind(scene, "ALL", all);
-    bind(scene, "P", all);
-    bind(scene, "Q", batch * all);
-    bind(scene, "T", batch * tokens);
-    bind(scene, "N", batch * tokens);
-    bind(scene, "C", dynamic ? batch * all + 1 : all + 1);
+    int64_t batch = scene_bind(scene, "B", roll(scene, 2, 3));
+    int64_t tokens = scene_bind(scene, "S", roll(scene, 2, 3));
+    int64_t all = scene_bind(scene, "PAST", roll(scene, 1, 3)) + tokens;
+    scene_bind(scene, "ALL", all);
+    scene_bind(scene, "P", all);
+    scene_bind(scene, "Q", batch * all);
+    scene_bind(scene, "T", batch * tokens);
+    scene_bind(scene, "N", batch * tokens);
+    scene_bind(scene, "C", dynamic ? batch * all + 1 : all + 1);
 }
 
 static int64_t or_else(int64_t value, int64_t other) {
@@ -51,10 +51,10 @@ static int64_t or_else(int64_t value, int64_t other) {
 
 static void bind_heads(struct scene *scene, const char *kv_word, int64_t heads, int64_t kv_heads,
                        int64_t dim, int64_t value_dim) {
-    bind(scene, "H", heads);
-    bind(scene, kv_word, or_else(kv_heads, heads));
-    bind(scene, "D", dim);
-    bind(scene, "E", or_else(value_dim, dim));
+    scene_bind(scene, "H", heads);
+    scene_bind(scene, kv_word, or_else(kv_heads, heads));
+    scene_bind(scene, "D", dim);
+    scene_bind(scene, "E", or_else(value_dim, dim));
 }
 
 /* ---- PMX ---- */
@@ -84,10 +84,10 @@ static void bind_cache(struct scene *scene) {
     bind_call(scene, op->dynamic_batching != 0);
     bind_heads(scene, "KVH", op->num_heads, op->num_kv_heads, op->head_dim,
                op->value_differs ? op->value_head_dim : 0);
-    bind(scene, "R", op->num_repeat);
-    bind(scene, "L", op->num_layer);
-    bind(scene, "KV", op->value_differs ? 1 : 2);
-    bind(scene, "U", op->quant_group > 0 ? op->head_dim / op->quant_group : 0);
+    scene_bind(scene, "R", op->num_repeat);
+    scene_bind(scene, "L", op->num_layer);
+    scene_bind(scene, "KV", op->value_differs ? 1 : 2);
+    scene_bind(scene, "U", op->quant_group > 0 ? op->head_dim / op->quant_group : 0);
 }
 
 static kvmill_status plan_store(const struct scene *scene, const kvmill_plan_options *options,
@@ -149,9 +149,10 @@ static void bind_attend(struct scene *scene) {
     const kvmill_cache_attend *op = &scene->base.attend;
     bind_call(scene, false);
     bind_heads(scene, "G", op->num_heads, op->num_kv_heads, op->key_head_dim, op->value_head_dim);
-    bind(scene, "U", op->key_quant_group > 0 ? op->key_head_dim / op->key_quant_group : 0);
-    bind(scene, "V", op->value_quant_group > 0 ? op->key_head_dim / op->value_quant_group : 0);
-    bind(scene, "M", 4);
+    scene_bind(scene, "U", op->key_quant_group > 0 ? op->key_head_dim / op->key_quant_group : 0);
+    scene_bind(scene, "V",
+               op->value_quant_group > 0 ? op->key_head_dim / op->value_quant_group : 0);
+    scene_bind(scene, "M", 4);
 }
 
 static kvmill_status plan_attend(const struct scene *scene, const kvmill_plan_options *options,
@@ -183,12 +184,11 @@ static void start_onnx(struct scene *scene) {
 /* Without a past all keys are new ones; those of a step go into a cache that has room. */
 static void bind_onnx(struct scene *scene) {
     bool step = scene->op->number == 1;
-    int64_t queries = roll(scene, 2, 3), keys = step ? queries : roll(scene, 2, 4);
-    bind(scene, "B", roll(scene, 2, 3));
-    bind(scene, "S", queries);
-    bind(scene, "N", keys);
-    bind(scene, "P", keys + 2);
-    bind(scene, "T", step ? keys + 2 : keys);
+    int64_t queries = scene_bind(scene, "S", roll(scene, 2, 3));
+    int64_t keys = scene_bind(scene, "N", step ? queries : roll(scene, 2, 4));
+    scene_bind(scene, "B", roll(scene, 2, 3));
+    int64_t past = scene_bind(scene, "P", keys + 2);
+    scene_bind(scene, "T", step ? past : keys);
     bind_heads(scene, "G", 2 * roll(scene, 1, 2), 2, 8 * roll(scene, 1, 2), 8 * roll(scene, 1, 2));
 }
 
@@ -199,11 +199,10 @@ static kvmill_status plan_onnx(const struct scene *scene, const kvmill_plan_opti
 
 static kvmill_status plan_step(const struct scene *scene, const kvmill_plan_options *options,
                                kvmill_plan **plan, kvmill_error *error) {
-    const kvmill_tensor_scatter_attention step = {
-        .struct_size = sizeof step,
-        .attention = &scene->base.onnx,
-        .write_indices = scene->tensors[KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES],
-    };
+    kvmill_tensor_scatter_attention step = scene->step;
+    step.struct_size = sizeof step;
+    step.attention = &scene->base.onnx;
+    step.write_indices = scene->tensors[KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES];
     return kvmill_plan_tensor_scatter_attention(&step, options, plan, error);
 }
 
@@ -219,10 +218,11 @@ static void start_scatter(struct scene *scene) {
 }
 
 static void bind_scatter(struct scene *scene) {
-    bind(scene, "B", roll(scene, 2, 3));
-    bind(scene, "C", roll(scene, 4, 6));
-    bind(scene, "N", roll(scene, 2, 3));
-    bind(scene, "W", roll(scene, 2, 9));
+    scene_bind(scene, "B", roll(scene, 2, 3));
+    scene_bind(scene, "H", roll(scene, 1, 2));
+    scene_bind(scene, "C", roll(scene, 4, 6));
+    scene_bind(scene, "N", roll(scene, 2, 3));
+    scene_bind(scene, "W", roll(scene, 2, 9));
 }
 
 static kvmill_status plan_scatter(const struct scene *scene, const kvmill_plan_options *options,
@@ -231,9 +231,9 @@ static kvmill_status plan_scatter(const struct scene *scene, const kvmill_plan_o
 }
 
 static const struct described_tensor scatter_tensors[] = {
-    {.name = "past_cache", .shape = "B C W"},
-    {.name = "update", .shape = "B N W"},
-    {.name = "present_cache", .shape = "B C W"},
+    {.name = "past_cache", .shape = "B H C W"},
+    {.name = "update", .shape = "B H N W"},
+    {.name = "present_cache", .shape = "B H C W"},
     {.name = NULL},
 };
 
@@ -252,16 +252,16 @@ static void start_flow(struct scene *scene) {
 static void bind_flow(struct scene *scene) {
     const kvmill_cache_attention *op = &scene->base.cache;
     int64_t batch = roll(scene, 2, 3);
-    bind(scene, "B", batch);
-    bind(scene, "T", batch);
-    bind(scene, "R", or_else(op->num_kv_heads, op->num_heads));
-    bind(scene, "SIZE", op->page_size);
-    bind(scene, "C", batch * op->page_size);
+    scene_bind(scene, "B", batch);
+    scene_bind(scene, "T", batch);
+    scene_bind(scene, "R", or_else(op->num_kv_heads, op->num_heads));
+    scene_bind(scene, "SIZE", op->page_size);
+    scene_bind(scene, "C", batch * op->page_size);
     bind_heads(scene, "KVH", op->num_heads, op->num_kv_heads, op->head_dim,
                op->value_differs ? op->value_head_dim : 0);
-    bind(scene, "L", op->num_layer);
-    bind(scene, "KV", op->value_differs ? 1 : 2);
-    bind(scene, "U", op->quant_group > 0 ? op->head_dim / op->quant_group : 0);
+    scene_bind(scene, "L", op->num_layer);
+    scene_bind(scene, "KV", op->value_differs ? 1 : 2);
+    scene_bind(scene, "U", op->quant_group > 0 ? op->head_dim / op->quant_group : 0);
 }
 
 /* Pages are scored by the mean of their keys. */
@@ -349,7 +349,7 @@ const struct described_case described_cases[] = {
      .plan = plan_step},
     {.name = "TensorScatter",
      .count = KVMILL_TENSOR_SCATTER_TENSORS,
-     .call_words = "B C N W",
+     .call_words = "B H C N W",
      .tensors = scatter_tensors,
      .start = start_scatter,
      .bind = bind_scatter,

@@ -44,6 +44,7 @@ struct scene {
         kvmill_attention onnx;
         kvmill_tensor_scatter scatter;
     } base;
+    kvmill_tensor_scatter_attention step; /* of TensorScatterAttention: what is not in `base` */
     DLDataType types[MOST_TYPES];
     struct op_dim words[OP_MOST_WORDS];
     struct fenced_tensor memory[MOST_TENSORS];
@@ -61,7 +62,7 @@ const struct described_tensor *described_tensor(const struct scene *scene,
 
 /* Legal attributes of the op, any of which may be changed before the scene is opened. */
 void scene_start(struct scene *scene, const struct op *op, const struct described_case *by,
-                     struct dice *dice);
+                 struct dice *dice);
 
 /* Give up to three attributes other values that their ranges and words allow. */
 void scene_draw_members(struct scene *scene);
@@ -71,7 +72,13 @@ void scene_draw_members(struct scene *scene);
 void described_open(struct scene *scene, int64_t optional_once_in);
 void described_close(struct scene *scene);
 
+/* Where attributes have tensors, those of the call, to plan with. */
+void scene_set_prototypes(struct scene *scene);
+
 const struct op_struct *scene_attributes(const struct scene *scene);
+
+/* A dim, or what it is already: a test may say it before the scene is opened. */
+int64_t scene_bind(struct scene *scene, const char *word, int64_t value);
 
 /* An integer or a flag. */
 void scene_set_integer(const struct op_member *member, void *base, int64_t value);

@@ -163,8 +163,7 @@ static void give_tensors(struct scene *scene, int64_t optional_once_in) {
     }
 }
 
-/* Where attributes have them: prototypes. */
-static void set_prototypes(struct scene *scene) {
+void scene_set_prototypes(struct scene *scene) {
     const struct op_struct *part = scene->op->parts[0];
     for (int i = 0; i < part->member_count; i++)
         for (int t = 0; t < scene->op->tensor_count; t++) {
@@ -179,7 +178,7 @@ static void set_prototypes(struct scene *scene) {
 /* ---- A scene ---- */
 
 void scene_start(struct scene *scene, const struct op *op, const struct described_case *by,
-                     struct dice *dice) {
+                 struct dice *dice) {
     memset(scene, 0, sizeof *scene);
     scene->by = by;
     scene->op = op;
@@ -191,7 +190,7 @@ void scene_start(struct scene *scene, const struct op *op, const struct describe
 void described_open(struct scene *scene, int64_t optional_once_in) {
     scene->by->bind(scene);
     give_tensors(scene, optional_once_in);
-    set_prototypes(scene);
+    scene_set_prototypes(scene);
 }
 
 void described_close(struct scene *scene) {

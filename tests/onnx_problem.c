@@ -9,6 +9,7 @@
 
 #include "crew.h"
 #include "oracle/cache_attention.h"
+#include "settings.h"
 #include "tap.h"
 
 enum {
@@ -24,75 +25,64 @@ enum {
     STARTS = KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES
 };
 
-/* ---- Numbers of any type ---- */
+/* ---- What is wanted, in words ---- */
 
-static bool is_float(DLDataType type) {
-    return type.code == kDLFloat || type.code == kDLBfloat;
+static const struct wanted wanted[] = {
+    WANTED(struct onnx_problem, step),
+    WANTED(struct onnx_problem, circular),
+    WANTED(struct onnx_problem, packed),
+    WANTED(struct onnx_problem, batch),
+    WANTED(struct onnx_problem, heads),
+    WANTED(struct onnx_problem, kv_heads),
+    WANTED(struct onnx_problem, queries),
+    WANTED(struct onnx_problem, dim),
+    WANTED(struct onnx_problem, value_dim),
+    WANTED(struct onnx_problem, past),
+    WANTED(struct onnx_problem, keys),
+    WANTED(struct onnx_problem, mask_rank),
+    WANTED(struct onnx_problem, hidden_in),
+    WANTED(struct onnx_problem, qk),
+    WANTED(struct onnx_problem, in_place),
+    {"left", offsetof(struct onnx_problem, op.left_window_size)},
+    {"right", offsetof(struct onnx_problem, op.right_window_size)},
+    {NULL, 0},
+};
+
+/* What is not one integer. */
+static bool say_more(struct onnx_problem *problem, const struct setting *setting) {
+    const char *name = setting->name;
+    if (strcmp(name, "T1") == 0 || strcmp(name, "T2") == 0)
+        *(name[1] == '1' ? &problem->T1 : &problem->T2) = setting_type(setting->value);
+    else if (strcmp(name, "U") == 0)
+        problem->U = setting_type(setting->value);
+    else if (strcmp(name, "nonpad") == 0) {
+        problem->has_nonpad = true;
+        setting_spread(setting->value, problem->nonpad, problem->batch);
+    } else if (strcmp(name, "starts") == 0) {
+        problem->has_starts = true;
+        setting_spread(setting->value, problem->starts, problem->batch);
+    } else if (strcmp(name, "mask") == 0) {
+        problem->mask_rank = 1;
+        problem->mask_dims[0] = setting_integer(setting->value);
+    } else
+        return false;
+    return true;
 }
 
-static enum oracle_type type_of(DLDataType type) {
-    return type.code == kDLBfloat ? ORACLE_BF16 : type.bits == 16 ? ORACLE_F16 : ORACLE_F32;
+void onnx_say(struct onnx_problem *problem, const char *settings) {
+    const struct op_struct *part = kvmill_op_by_name("Attention")->parts[0];
+    for (struct setting setting; setting_next(&settings, &setting);)
+        if (!say_more(problem, &setting) && !setting_want(&setting, wanted, problem) &&
+            !setting_apply(&setting, part, &problem->op))
+            bail_out("a problem has no %s", setting.name);
 }
 
-static double get(DLDataType type, const unsigned char *at) {
-    double x;
-    if (type.bits != 64)
-        return oracle_get(type_of(type), at, 0);
-    memcpy(&x, at, sizeof x);
-    return x;
-}
-
-static void put_integer(DLDataType type, unsigned char *at, int64_t x) {
-    for (int i = 0; i < type.bits / 8; i++)
-        at[i] = (unsigned char)((uint64_t)x >> 8 * i);
-}
-
-static void put(DLDataType type, unsigned char *at, double x) {
-    if (!is_float(type))
-        put_integer(type, at, (int64_t)x);
-    else if (type.bits == 64)
-        memcpy(at, &x, sizeof x);
-    else
-        oracle_put(type_of(type), at, 0, x);
-}
-
-static double round_f32(double x) {
-    return oracle_round(ORACLE_F32, x);
-}
-
-static double round_f16(double x) {
-    return oracle_round(ORACLE_F16, x);
-}
-
-static double round_bf16(double x) {
-    return oracle_round(ORACLE_BF16, x);
-}
-
-static double round_f64(double x) {
-    return x;
-}
-
-typedef double (*rounding)(double x);
-
-static rounding rounding_of(DLDataType type) {
-    static const rounding roundings[] = {
-        [ORACLE_F32] = round_f32, [ORACLE_F16] = round_f16, [ORACLE_BF16] = round_bf16};
-    return type.bits == 64 ? round_f64 : roundings[type_of(type)];
-}
-
-/* Half a unit of the last place. */
-static double half_unit(DLDataType type, double x) {
-    static const double relative[] = {
-        [ORACLE_F32] = 0x1p-24, [ORACLE_F16] = 0x1p-11, [ORACLE_BF16] = 0x1p-8};
-    static const double smallest[] = {
-        [ORACLE_F32] = 0x1p-126, [ORACLE_F16] = 0x1p-25, [ORACLE_BF16] = 0x1p-126};
-    if (type.bits == 64)
-        return 0x1p-53 * fabs(x) + 0x1p-1000;
-    return relative[type_of(type)] * fabs(x) + smallest[type_of(type)];
-}
-
-static double between(struct dice *dice, double least, double most) {
-    return least + (most - least) * (double)(dice_bits(dice) >> 11) * 0x1p-53;
+struct onnx_problem onnx_problem(const char *settings) {
+    struct onnx_problem problem = {.batch = 1};
+    kvmill_attention_init(&problem.op, sizeof problem.op);
+    onnx_say(&problem, "T1=float32 T2=float32 opset=24");
+    onnx_say(&problem, settings);
+    return problem;
 }
 
 /* ---- Elements ---- */
@@ -114,44 +104,16 @@ static unsigned char *element(const struct onnx_problem *problem, int tensor, in
 
 double onnx_get(const struct onnx_problem *problem, int tensor, int64_t b, int64_t h, int64_t r,
                 int64_t d) {
-    return get(problem->tensor[tensor].dl.dtype, element(problem, tensor, b, h, r, d));
+    return number_get(problem->tensor[tensor].dl.dtype, element(problem, tensor, b, h, r, d));
 }
 
 void onnx_put(struct onnx_problem *problem, int tensor, int64_t b, int64_t h, int64_t r, int64_t d,
               double x) {
-    put(problem->tensor[tensor].dl.dtype, element(problem, tensor, b, h, r, d), x);
-}
-
-static int64_t count_mask(const struct onnx_problem *problem) {
-    int64_t count = 1;
-    for (int d = 0; d < problem->mask_rank; d++)
-        count *= problem->mask_dims[d];
-    return count;
-}
-
-static unsigned char *mask_at(const struct onnx_problem *problem, int64_t n) {
-    const struct fenced_tensor *t = &problem->tensor[MASK];
-    int64_t at = 0;
-    for (int d = t->dl.ndim - 1; d >= 0; d--) {
-        at += n % t->shape[d] * t->strides[d];
-        n /= t->shape[d];
-    }
-    return (unsigned char *)t->dl.data + t->dl.byte_offset + at * (t->dl.dtype.bits / 8);
+    number_put(problem->tensor[tensor].dl.dtype, element(problem, tensor, b, h, r, d), x);
 }
 
 void onnx_put_mask(struct onnx_problem *problem, int64_t n, double x) {
-    put(problem->U, mask_at(problem, n), x);
-}
-
-static double get_mask(const struct onnx_problem *problem, int64_t n) {
-    const unsigned char *at = mask_at(problem, n);
-    uint64_t bits = 0;
-    if (is_float(problem->U))
-        return get(problem->U, at);
-    for (int i = 0; i < problem->U.bits / 8; i++)
-        bits |= (uint64_t)at[i] << 8 * i;
-    int spare = 64 - problem->U.bits;
-    return problem->U.code == kDLInt ? (double)((int64_t)(bits << spare) >> spare) : (double)bits;
+    number_put(problem->U, tensor_element(&problem->tensor[MASK], n), x);
 }
 
 /* ---- Opening ---- */
@@ -215,7 +177,7 @@ static void open_tensors(struct onnx_problem *problem, struct dice *dice) {
     if (problem->qk)
         open_rows(problem, QK, problem->T1, false, problem->queries, dice);
     if (problem->mask_rank > 0)
-        open_tensor(problem, MASK, problem->U, problem->mask_rank, problem->mask_dims, dice);
+        open_tensor(problem, MASK, problem->U, (int)problem->mask_rank, problem->mask_dims, dice);
     if (problem->has_nonpad)
         open_numbers(problem, NONPAD, problem->nonpad, dice);
     if (problem->has_starts)
@@ -245,20 +207,35 @@ static void fill_rows(struct onnx_problem *problem, int tensor, int64_t heads, i
             for (int64_t r = 0; r < rows; r++)
                 for (int64_t d = 0; d < dim_of(problem, tensor); d++)
                     onnx_put(problem, tensor, b, h, r, d,
-                             is_valid(problem, tensor, b, r) ? between(dice, -2, 2) : NAN);
+                             is_valid(problem, tensor, b, r) ? dice_between(dice, -2, 2) : NAN);
 }
 
 static void fill_mask(struct onnx_problem *problem, struct dice *dice) {
-    for (int64_t n = 0; problem->mask_rank > 0 && n < count_mask(problem); n++) {
+    for (int64_t n = 0; problem->mask_rank > 0 && n < tensor_count(&problem->tensor[MASK].dl);
+         n++) {
         bool hidden = problem->hidden_in > 0 && dice_once_in(dice, problem->hidden_in);
-        bool is_signed = is_float(problem->U) || problem->U.code == kDLInt;
+        bool is_signed = number_is_float(problem->U) || problem->U.code == kDLInt;
         if (problem->U.code == KVMILL_DL_BOOL)
             onnx_put_mask(problem, n, !hidden);
-        else if (is_float(problem->U) && hidden)
+        else if (number_is_float(problem->U) && hidden)
             onnx_put_mask(problem, n, -INFINITY);
         else
-            onnx_put_mask(problem, n, between(dice, is_signed ? -3 : 0, 3));
+            onnx_put_mask(problem, n, dice_between(dice, is_signed ? -3 : 0, 3));
     }
+}
+
+static void put_into_words(struct onnx_problem *p) {
+    snprintf(
+        p->words, sizeof p->words,
+        "%s%s %s, T1 %d.%d, T2 %d.%d, mask rank %d of %d.%d, causal %d, softcap %g, qk mode %d",
+        p->step ? "a step" : "Attention", p->circular ? ", circular" : "",
+        p->packed ? ", packed" : "", p->T1.code, p->T1.bits, p->T2.code, p->T2.bits,
+        (int)p->mask_rank, p->U.code, p->U.bits, (int)p->op.is_causal, p->op.softcap,
+        p->qk ? (int)p->op.qk_matmul_output_mode : -1);
+    size_t length = strlen(p->words);
+    for (const struct wanted *w = wanted; w->name != NULL; w++, length = strlen(p->words))
+        snprintf(p->words + length, sizeof p->words - length, " %s=%" PRId64, w->name,
+                 *(const int64_t *)(const void *)((const char *)p + w->offset));
 }
 
 void onnx_open(struct onnx_problem *problem, struct dice *dice) {
@@ -269,24 +246,7 @@ void onnx_open(struct onnx_problem *problem, struct dice *dice) {
     for (int v = 0; v < 2 && problem->given[PAST] != NULL; v++)
         fill_rows(problem, PAST + v, problem->kv_heads, problem->past, dice);
     fill_mask(problem, dice);
-    snprintf(
-        problem->words, sizeof problem->words,
-        "%s%s-%" PRId64 "%s%s, T1 %d.%d, T2 %d.%d, batch %" PRId64 ", heads %" PRId64 " on %" PRId64
-        ", S %" PRId64 ", P %" PRId64 ", N %" PRId64 ", D %" PRId64 ", E %" PRId64
-        ", causal %d, windows %" PRId64 " %" PRId64 ", softcap %g, mask rank %d of %d.%d%s%s"
-        ", qk %d mode %" PRId64,
-        problem->step ? "step " : "", "Attention", problem->op.opset,
-        problem->circular ? " circular" : "", problem->packed ? " packed" : "", problem->T1.code,
-        problem->T1.bits, problem->T2.code, problem->T2.bits, problem->batch, problem->heads,
-        problem->kv_heads, problem->queries, problem->past, problem->keys, problem->dim,
-        problem->value_dim, (int)problem->op.is_causal, problem->op.left_window_size,
-        problem->op.right_window_size, problem->op.softcap, problem->mask_rank, problem->U.code,
-        problem->U.bits, problem->has_nonpad ? ", nonpad" : "",
-        problem->in_place ? ", in place" : "", problem->qk, problem->op.qk_matmul_output_mode);
-}
-
-static bool is_open(const struct fenced_tensor *tensor) {
-    return tensor->fence.pages != NULL;
+    put_into_words(problem);
 }
 
 static void free_numbers(struct onnx_problem *problem) {
@@ -297,14 +257,14 @@ static void free_numbers(struct onnx_problem *problem) {
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         free(numbers[i]);
     for (int i = 0; i < ONNX_TENSORS; i++)
-        if (is_open(&problem->before[i]))
+        if (tensor_is_open(&problem->before[i]))
             tensor_close(&problem->before[i]);
 }
 
 void onnx_close(struct onnx_problem *problem) {
     free_numbers(problem);
     for (int i = 0; i < ONNX_TENSORS; i++)
-        if (is_open(&problem->tensor[i]))
+        if (tensor_is_open(&problem->tensor[i]))
             tensor_close(&problem->tensor[i]);
 }
 
@@ -346,9 +306,9 @@ static void take_all(struct onnx_problem *problem) {
     take_rows(problem, Q, problem->heads, problem->queries, 0, problem->queries, problem->q);
     for (int v = 0; v < 2; v++)
         take_keys(problem, v);
-    problem->mask = numbers(problem->mask_rank > 0 ? count_mask(problem) : 0);
-    for (int64_t n = 0; problem->mask_rank > 0 && n < count_mask(problem); n++)
-        problem->mask[n] = get_mask(problem, n);
+    problem->mask = numbers(problem->mask_rank > 0 ? tensor_count(&problem->tensor[MASK].dl) : 0);
+    for (int64_t n = 0; problem->mask_rank > 0 && n < tensor_count(&problem->tensor[MASK].dl); n++)
+        problem->mask[n] = number_get(problem->U, tensor_element(&problem->tensor[MASK], n));
     problem->result = (struct oracle_onnx_result){
         numbers(rows * problem->value_dim), numbers(rows * problem->value_dim),
         problem->qk ? numbers(rows * all) : NULL, problem->qk ? numbers(rows * all) : NULL};
@@ -370,14 +330,15 @@ static struct oracle_onnx question(const struct onnx_problem *problem) {
         .q = problem->q,
         .k = problem->k[0],
         .v = problem->k[1],
-        .mask = {problem->mask_rank, {0}, problem->U.code == KVMILL_DL_BOOL, problem->mask},
+        .mask = {(int)problem->mask_rank, {0}, problem->U.code == KVMILL_DL_BOOL, problem->mask},
         .is_causal = problem->op.is_causal != 0,
         .left = problem->op.left_window_size,
         .right = problem->op.right_window_size,
         .scale = problem->op.scale != 0 ? problem->op.scale : 1 / sqrt((double)problem->dim),
         .softcap = problem->op.softcap,
         .qk_mode = (int)problem->op.qk_matmul_output_mode,
-        .round = rounding_of(problem->T1),
+        .type = attention_type(problem->T1),
+        .wide = wide,
         .unit = wide ? 0x1p-53 : 0x1p-24,
     };
     memcpy(oracle.mask.dims, problem->mask_dims, sizeof oracle.mask.dims);
@@ -403,7 +364,7 @@ void onnx_expect(struct onnx_problem *problem, struct dice *dice) {
     else
         oracle_onnx_attend(&oracle, &problem->result);
     for (int i = 0; i < ONNX_TENSORS; i++)
-        if (is_open(&problem->tensor[i]))
+        if (tensor_is_open(&problem->tensor[i]))
             tensor_open_copy(&problem->before[i], &problem->tensor[i], dice);
 }
 
@@ -450,7 +411,7 @@ static bool is_output(const struct onnx_problem *problem, int i) {
 
 static void protect_inputs(const struct onnx_problem *problem, bool read_only) {
     for (int i = 0; i < ONNX_TENSORS; i++)
-        if (is_open(&problem->tensor[i]) && !is_output(problem, i))
+        if (tensor_is_open(&problem->tensor[i]) && !is_output(problem, i))
             fence_protect(&problem->tensor[i].fence, read_only);
 }
 
@@ -472,7 +433,7 @@ kvmill_status onnx_run(const struct onnx_problem *problem, const kvmill_plan *pl
 static bool is_close(DLDataType type, double have, double want, double error) {
     if (isnan(want) || isinf(want))
         return isnan(want) ? isnan(have) != 0 : have == want;
-    return fabs(have - want) <= error + half_unit(type, fabs(want) + error);
+    return fabs(have - want) <= error + attention_rounding(type, fabs(want) + error);
 }
 
 /* Elements of an output; error NULL: they are exact. */
@@ -530,22 +491,15 @@ static bool is_same(const struct onnx_problem *problem, int i) {
 
 bool onnx_is_right(struct onnx_problem *problem) {
     for (int i = 0; i < ONNX_TENSORS; i++)
-        if (is_open(&problem->tensor[i]) &&
+        if (tensor_is_open(&problem->tensor[i]) &&
             !(is_as_before(problem, i) && (is_output(problem, i) || is_same(problem, i))))
             return false;
     return are_outputs_right(problem);
 }
 
-bool onnx_is_untouched(const struct onnx_problem *problem) {
-    for (int i = 0; i < ONNX_TENSORS; i++)
-        if (is_open(&problem->tensor[i]) && !is_same(problem, i))
-            return false;
-    return true;
-}
-
 void onnx_restore(struct onnx_problem *problem) {
     for (int i = 0; i < ONNX_TENSORS; i++)
-        if (is_open(&problem->before[i]))
+        if (tensor_is_open(&problem->before[i]))
             memcpy(problem->tensor[i].fence.data, problem->before[i].fence.data,
                    problem->before[i].fence.size);
 }

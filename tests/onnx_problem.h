@@ -6,24 +6,24 @@
 #ifndef KVMILL_TESTS_ONNX_PROBLEM_H
 #define KVMILL_TESTS_ONNX_PROBLEM_H
 
-#include "fence.h"
+#include "elements.h"
 #include "oracle/onnx_attention.h"
 
 enum { ONNX_TENSORS = KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS, MOST_ENTRIES = 8 };
 
 struct onnx_problem {
     /* For onnx_open: what is wanted. */
-    kvmill_attention op; /* its attributes */
-    bool step, circular, packed, spread;
+    kvmill_attention op;                    /* its attributes */
+    int64_t step, circular, packed, spread; /* flags */
     DLDataType T1, T2, U;
     int64_t batch, heads, kv_heads, queries, dim, value_dim;
-    int64_t past, keys; /* past: in a step the capacity */
-    bool has_nonpad, has_starts;
+    int64_t past, keys;             /* past: in a step the capacity */
+    int64_t has_nonpad, has_starts; /* flags, too */
     int64_t nonpad[MOST_ENTRIES], starts[MOST_ENTRIES];
-    int mask_rank; /* 0: none */
+    int64_t mask_rank; /* 0: none */
     int64_t mask_dims[4];
-    int64_t hidden_in; /* one in so many elements of the mask is hidden; 0: none */
-    bool present[2], qk, in_place;
+    int64_t hidden_in;                /* one in so many elements of the mask is hidden; 0: none */
+    int64_t present[2], qk, in_place; /* flags, too */
 
     /* Made by it.  Numbers are in the oracle's order. */
     struct fenced_tensor tensor[ONNX_TENSORS];
@@ -36,6 +36,12 @@ struct onnx_problem {
     struct oracle_onnx_result result;
     char words[512];
 };
+
+/* A batch of one in float32 with as many heads as kv heads, unless the settings say more.  They are
+   the op's attributes, left and right its windows, and the members above by their names; nonpad and
+   starts, for each entry or for all; mask: a number of columns. */
+struct onnx_problem onnx_problem(const char *settings);
+void onnx_say(struct onnx_problem *problem, const char *settings);
 
 /* A tensor's data may be changed after onnx_open by onnx_put; q, mask, k and fresh follow in
    onnx_expect. */
@@ -65,8 +71,7 @@ kvmill_status onnx_run(const struct onnx_problem *problem, const kvmill_plan *pl
 /* Outputs are as the oracle says, everything else is untouched. */
 bool onnx_is_right(struct onnx_problem *problem);
 
-/* All tensors are as they were. */
-bool onnx_is_untouched(const struct onnx_problem *problem);
+/* All tensors as they were. */
 void onnx_restore(struct onnx_problem *problem);
 
 #endif

@@ -1,5 +1,6 @@
-/* What `kvmill bench` measures of cache attention: its arithmetic, its limits, its pool of threads,
-   and that it finds kernels that are wrong.  With a race that takes no time.
+/* What `kvmill bench` and `kvmill tune` measure of attention: arithmetic, limits, the pool of
+   threads; of each op which sizes a spec has, how much there is to do, and that kernels that are
+   wrong are found.  With a race that takes no time.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
@@ -11,7 +12,9 @@
 #include "../bench/attention_work.h"
 #include "../bench/bench.h"
 #include "../bench/limits.h"
+#include "../bench/scene_onnx.h"
 #include "bad_attend.h"
+#include "table.h"
 #include "tap.h"
 
 static struct bench_results results;
@@ -181,65 +184,99 @@ static void test_verdicts(void) {
     ok(strcmp(bench_verdict(&r), "") == 0, "  that is none");
 }
 
-/* ---- Cases, by the portable kernels ---- */
-
-static kvmill_cache_attention small_op(const char *type) {
-    kvmill_cache_attention op;
-    kvmill_cache_attention_init(&op, sizeof op);
-    op.num_heads = 4;
-    op.num_kv_heads = 2;
-    op.head_dim = 32;
-    op.T1 = op.T2 = (DLDataType){kDLFloat, 16, 1};
-    op.T3 = op.T1;
-    if (strcmp(type, "int8") == 0 || strcmp(type, "int4") == 0) {
-        op.quant_bit = type[3] - '0';
-        op.T2 = (DLDataType){kDLInt, (uint8_t)op.quant_bit, 1};
-    } else if (strcmp(type, "float16") != 0) {
-        op.T2 = (DLDataType){kDLUInt, 8, 1};
-        op.cache_format = type;
-    }
-    return op;
-}
+/* ---- Specs ---- */
 
 enum { SMALL_ROTATION = 1 << 20 };
 
-static void make_spec(struct spec *spec, kvmill_cache_attention op) {
-    attention_spec_begin(spec, KVMILL_MULTI_HEAD_CACHE_ATTENTION, false);
-    spec->attention.op = op;
-    strcpy(spec->where, "test");
+static void open_spec(const char *text, struct spec_list *list) {
+    struct json_place place = {.file = "test", .value = json_loads(text, 0, NULL)};
+    *list = (struct spec_list){0};
+    if (place.value == NULL || !spec_read(&place, list, &error))
+        bail_out("%s: %s", text, place.value ? error.text : "no JSON");
+    json_decref(place.value);
 }
 
-static int bench(const kvmill_cache_attention *op, int threads) {
+static bool is_worth(const struct spec *spec, const struct run_size *size, double bytes,
+                     double flops) {
+    static struct scene scene;
+    struct scene_call call;
+    if (spec_is(spec, OP_ATTENTION) && !onnx_serves(spec, size))
+        return bytes == 0 && flops == 0;
+    bool done = scene_open(&scene, spec, size, SMALL_ROTATION, false, &error), same = false;
+    if (done) {
+        scene_call_open(&call, &scene, STEP_RUN, size, NULL, NULL);
+        same = scene_call_bytes(&call) == bytes && scene_call_flops(&call) == flops;
+        diag("%g bytes, %g operations", scene_call_bytes(&call), scene_call_flops(&call));
+    }
+    scene_close(&scene);
+    return same;
+}
+
+/* ROW: name, spec, bytes, operations, rows and pairs of both sizes. */
+static void test_work(char *const *row) {
+    static const struct run_size sizes[] = {{1, 1, 4096}, {1, 512, 512}};
+    double bytes = strtod(row[3], NULL), operations = strtod(row[4], NULL);
+    struct spec_list list;
+    open_spec(row[2], &list);
+    for (int i = 0; i < 2; i++)
+        ok(is_worth(list.items, &sizes[i], strtod(row[5 + 2 * i], NULL) * bytes,
+                    strtod(row[6 + 2 * i], NULL) * operations),
+           "%s: %s", row[1], i ? "512 on 512" : "one token on 4096");
+    spec_list_free(&list);
+}
+
+/* The number of results; -1 after a failure. */
+static int bench(const char *text, int threads) {
     static const kvmill_pack none = {.abi = KVMILL_KERNEL_ABI, .name = "none"};
     const struct scene_setting setting = {&none, threads, false, SMALL_ROTATION};
-    struct spec spec;
-    make_spec(&spec, *op);
+    struct spec_list list;
+    open_spec(text, &list);
     results.count = 0;
-    if (bench_attention(&spec, &setting, &results, &error))
-        return results.count;
-    diag("%s", error.text);
-    return -1;
+    bool done = bench_spec(list.items, &setting, &results, &error);
+    spec_list_free(&list);
+    if (!done)
+        diag("%s", error.text);
+    return done ? results.count : -1;
 }
 
-static void test_cases(void) {
-    static const char *const types[] = {"float16", "int8", "int4", "q8_0", "q4_0"};
-    for (int i = 0; i < 5; i++) {
-        kvmill_cache_attention op = small_op(types[i]);
-        ok(bench(&op, 2) == 9, "%s: three cases by one thread, by two, and these compared",
-           types[i]);
-    }
-    kvmill_cache_attention op = small_op("float16");
-    op.cache_layout = 1;
-    ok(bench(&op, 1) == 3, "one thread alone");
+/* ROW: name, spec, threads, results, words. */
+static void test_case(char *const *row) {
+    int count = bench(row[2], atoi(row[3])), wanted = atoi(row[4]);
+    const char *words = count > 0 ? results.items[0].what : "";
+    if (!ok(count == wanted && (row[5][0] == '\0' || strcmp(words, row[5]) == 0), "%s", row[1]))
+        diag("%d results: %s", count, words);
+}
+
+static void test_table(const char *kind, void (*test)(char *const *row)) {
+    struct table table = table_open("bench_attention");
+    for (char *row[9]; table_next(&table, row, 9);)
+        if (strcmp(row[0], kind) == 0)
+            test(row);
+    table_close(&table);
+}
+
+/* ---- What results say ---- */
+
+#define HALVES "\"T1\": \"float16\", \"num_heads\": 4, \"num_kv_heads\": 2, "
+#define CACHED                                                                                     \
+    "{\"op\": \"MultiHeadCacheAttention\", " HALVES "\"head_dim\": 32, \"T2\": \"float16\""
+#define ANY "{\"op\": \"CacheAttend\", " HALVES "\"key_head_dim\": 32, \"key_T2\": \"float16\"}"
+#define ONNX                                                                                       \
+    "{\"op\": \"Attention\", \"T1\": \"float16\", \"opset\": 25, \"Q\": [\"?\", 4, \"?\", 32], "   \
+    "\"K\": [\"?\", 2, \"?\", 32], \"V\": [\"?\", 2, \"?\", 32], \"nonpad_kv_seqlen\": [\"?\"]}"
+
+static void test_results(void) {
+    ok(bench(CACHED ", \"cache_layout\": 1}", 1) == 3, "one thread alone");
     ok(results.items[0].bytes == 4096.0 * 2 * 2 * 64, "  decode reads the cache once");
     ok(results.items[1].flops == 2 * 512 * 513 / 2 * 4 * 64.0, "  a prompt has so much to do");
     ok(results.items[2].bytes == 2 * 512.0 * 2 * 2 * 64, "  rows are read and written");
-    op = small_op("int8");
-    op.value_differs = 1;
-    op.value_head_dim = 16;
-    op.value_T2 = op.T1;
-    op.left_window_size = 99;
-    ok(bench(&op, 2) == 9, "values that differ from keys, a window");
+    ok(bench(ONNX, 1) == 2 && results.items[0].bytes > 0 && results.items[0].flops == 0 &&
+           results.items[1].flops > 0 && results.items[1].bytes == 0,
+       "ONNX: bytes of a token, operations of a prompt");
+    ok(results.items[0].limit != NULL && results.items[0].bar == 0, "  a limit, and no bar");
+    ok(bench(ANY, 2) == 6 && results.items[0].limit != NULL && results.items[0].bytes > 0 &&
+           results.items[3].flops > 0,
+       "CacheAttend: against reading and multiply-adds");
 }
 
 /* ---- Kernels that are wrong ---- */
@@ -252,7 +289,10 @@ static const struct kvmill_convert_shape half_rows = {KVMILL_F16, {KVMILL_F16, 3
 static const struct kvmill_kernel bad_write = {
     KVMILL_KERNEL_ABI, KVMILL_WRITE_ROWS, "bad__scalar_write", "scalar", &half_rows, 0,
     write_nothing};
-static bool check(const struct kvmill_kernel *kernel, enum scene_step step) {
+
+/* With a pack of that kernel alone. */
+static bool check(const char *text, const struct kvmill_kernel *kernel, enum scene_step step,
+                  struct run_size size) {
     const kvmill_pack pack = {.abi = KVMILL_KERNEL_ABI,
                               .count = kernel != NULL,
                               .name = "bad",
@@ -261,31 +301,38 @@ static bool check(const struct kvmill_kernel *kernel, enum scene_step step) {
     const kvmill_pack *packs = &pack;
     const kvmill_plan_options options = {
         .struct_size = sizeof options, .packs = &packs, .pack_count = 1, .threads = 2};
+    struct spec_list list;
     static struct scene scene;
-    struct spec spec;
     struct scene_call call;
     struct owned_plan plan = {0};
     struct pool *pool = pool_open(2);
-    const struct run_size size = {1, 8, 64};
-    make_spec(&spec, small_op("float16"));
-    bool right = scene_open(&scene, &spec, &size, SMALL_ROTATION, false, &error) &&
+    open_spec(text, &list);
+    bool right = scene_open(&scene, list.items, &size, SMALL_ROTATION, false, &error) &&
                  scene_plan(&scene, STEP_RUN, &options, &plan, &error);
     scene_call_open(&call, &scene, step, &size, &plan, pool);
     right = right && scene_check(&call, &error);
     owned_plan_close(&plan);
     scene_close(&scene);
+    spec_list_free(&list);
     pool_close(pool);
     return right;
 }
 
 static void test_checks(void) {
-    ok(check(NULL, STEP_RUN), "attention that is right");
-    ok(check(NULL, STEP_STORE), "rows that are right");
-    ok(!check(&bad_attend, STEP_RUN), "attention that is wrong is found");
-    ok(strstr(error.text, "an output is ") != NULL, "  which says so");
-    ok(!check(&bad_write, STEP_STORE), "rows that are not written are found");
-    ok(strstr(error.text, "its result is not that of the portable kernel") != NULL,
-       "  which says so");
+    static const struct {
+        const char *text;
+        struct run_size size;
+    } rows[] = {{CACHED "}", {1, 8, 64}}, {ONNX, {2, 3, 70}}, {ANY, {2, 3, 70}}};
+    for (int i = 0; i < 3; i++) {
+        ok(check(rows[i].text, NULL, STEP_RUN, rows[i].size), "attention that is right");
+        ok(!check(rows[i].text, &bad_attend, STEP_RUN, rows[i].size) &&
+               strstr(error.text, "an output is ") != NULL,
+           "attention that is wrong is found: %s", error.text);
+    }
+    ok(check(CACHED "}", NULL, STEP_STORE, rows[0].size), "rows that are right");
+    ok(!check(CACHED "}", &bad_write, STEP_STORE, rows[0].size) &&
+           strstr(error.text, "its result is not that of the portable kernel") != NULL,
+       "rows that are not written are found: %s", error.text);
 }
 
 int main(void) {
@@ -297,10 +344,13 @@ int main(void) {
     test_flops();
     test_bars();
     test_verdicts();
+    test_table("work", test_work);
     test_checks();
     if (getenv("KVMILL_TEST_SLOW") != NULL)
         skip_test("cases: too slow here");
-    else
-        test_cases();
+    else {
+        test_table("case", test_case);
+        test_results();
+    }
     return done_testing();
 }

@@ -12,9 +12,9 @@
 #include <kvmill.h>
 
 #include "crew.h"
-#include "fence.h"
+#include "elements.h"
 #include "oracle/cache_attend.h"
-#include "oracle/cache_attention.h"
+#include "settings.h"
 #include "tap.h"
 
 extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
@@ -24,52 +24,16 @@ static const kvmill_plan_options options_of[] = {
     {.struct_size = sizeof(kvmill_plan_options), .threads = 4},
     {.struct_size = sizeof(kvmill_plan_options), .packs = packs, .pack_count = 2, .threads = 4}};
 
-static const DLDataType f32 = {kDLFloat, 32, 1}, f16 = {kDLFloat, 16, 1}, bf16 = {kDLBfloat, 16, 1},
-                        i32 = {kDLInt, 32, 1}, i64 = {kDLInt, 64, 1},
-                        boolean = {KVMILL_DL_BOOL, 8, 1};
+static const DLDataType f32 = {kDLFloat, 32, 1}, f16 = {kDLFloat, 16, 1}, i32 = {kDLInt, 32, 1},
+                        i64 = {kDLInt, 64, 1};
 
 static struct dice dice;
 
 /* ---- Numbers of tensors ---- */
 
-static enum oracle_type oracle_type_of(DLDataType type) {
-    return type.code == kDLBfloat ? ORACLE_BF16 : type.bits == 16 ? ORACLE_F16 : ORACLE_F32;
-}
-
-static void put_integer(DLDataType type, unsigned char *at, int64_t value) {
-    int32_t small = (int32_t)value;
-    memcpy(at, type.bits == 32 ? (const void *)&small : (const void *)&value, type.bits / 8);
-}
-
+/* bool is whether a key is seen. */
 static void put(DLDataType type, unsigned char *at, double value) {
-    if (type.code == kDLInt)
-        put_integer(type, at, (int64_t)value);
-    else if (type.bits == 8)
-        *at = value == 0;
-    else
-        oracle_put(oracle_type_of(type), at, 0, value);
-}
-
-static double get(DLDataType type, const unsigned char *at) {
-    return oracle_get(oracle_type_of(type), at, 0);
-}
-
-static unsigned char *element(const struct fenced_tensor *tensor, const int64_t *index) {
-    int64_t offset = 0;
-    for (int d = 0; d < tensor->dl.ndim; d++)
-        offset += index[d] * tensor->strides[d];
-    return (unsigned char *)tensor->dl.data + tensor->dl.byte_offset +
-           offset * tensor->dl.dtype.bits / 8;
-}
-
-/* Of a row-major tensor, or any other, in row-major order. */
-static unsigned char *nth(const struct fenced_tensor *tensor, int64_t n) {
-    int64_t index[MOST_DIMS];
-    for (int d = tensor->dl.ndim - 1; d >= 0; d--) {
-        index[d] = n % tensor->shape[d];
-        n /= tensor->shape[d];
-    }
-    return element(tensor, index);
+    number_put(type, at, type.code == KVMILL_DL_BOOL ? value == 0 : value);
 }
 
 /* Rows of the last dim are whole; gaps and orders of the others are random, if it is not dense. */
@@ -98,85 +62,49 @@ static void open_numbers(struct fenced_tensor *tensor, int rank, const int64_t *
 /* ---- Formats ---- */
 
 struct format {
-    const char *name;
-    DLDataType T2, T3, tensor;
-    int64_t bits, group;
-    const char *blocks;
+    const char *name, *settings; /* of the cache; prefixed with key_ or value_ */
+    enum oracle_type type, scale;
+    int64_t group; /* 0: no scales */
+    DLDataType tensor;
 };
 
 static const struct format formats[] = {
-    {"float32", {kDLFloat, 32, 1}, {0}, {kDLFloat, 32, 1}, 0, 0, NULL},
-    {"float16", {kDLFloat, 16, 1}, {0}, {kDLFloat, 16, 1}, 0, 0, NULL},
-    {"bfloat16", {kDLBfloat, 16, 1}, {0}, {kDLBfloat, 16, 1}, 0, 0, NULL},
-    {"int8", {kDLInt, 8, 1}, {kDLFloat, 32, 1}, {kDLInt, 8, 1}, 8, 8, NULL},
-    {"int4", {kDLInt, 4, 1}, {kDLFloat, 16, 1}, {kDLUInt, 8, 1}, 4, 16, NULL},
-    {"q8_0", {kDLUInt, 8, 1}, {0}, {kDLUInt, 8, 1}, 0, 0, "q8_0"},
-    {"q4_0", {kDLUInt, 8, 1}, {0}, {kDLUInt, 8, 1}, 0, 0, "q4_0"},
+    {"float32", "T2=float32", ORACLE_F32, 0, 0, {kDLFloat, 32, 1}},
+    {"float16", "T2=float16", ORACLE_F16, 0, 0, {kDLFloat, 16, 1}},
+    {"bfloat16", "T2=bfloat16", ORACLE_BF16, 0, 0, {kDLBfloat, 16, 1}},
+    {"int8",
+     "T2=int8 T3=float32 quant_bit=8 quant_group=8",
+     ORACLE_I8,
+     ORACLE_F32,
+     8,
+     {kDLInt, 8, 1}},
+    {"int4",
+     "T2=int4 T3=float16 quant_bit=4 quant_group=16",
+     ORACLE_I4,
+     ORACLE_F16,
+     16,
+     {kDLUInt, 8, 1}},
+    {"q8_0", "T2=uint8 cache_format=q8_0", ORACLE_Q8_0, 0, 0, {kDLUInt, 8, 1}},
+    {"q4_0", "T2=uint8 cache_format=q4_0", ORACLE_Q4_0, 0, 0, {kDLUInt, 8, 1}},
 };
 enum { FORMATS = sizeof formats / sizeof *formats };
 
+static bool is_coded(const struct format *format) {
+    return oracle_is_blocks(format->type) || oracle_is_integer(format->type);
+}
+
 static int64_t elements_of_row(const struct format *format, int64_t dim) {
-    if (format->blocks != NULL)
-        return dim / 32 * (format->blocks[1] == '8' ? 34 : 18);
-    return format->bits == 4 ? dim / 2 : dim;
+    return oracle_bytes(format->type, dim) / (format->tensor.bits / 8);
 }
 
-static double scale_of_row(void) {
-    return (double)dice_range(&dice, 1, 8) / 256;
-}
-
-static void fill_plain(const struct format *format, int64_t dim, unsigned char *row,
-                       double *numbers) {
-    for (int64_t d = 0; d < dim; d++) {
-        numbers[d] = (double)dice_range(&dice, -32, 32) / 16;
-        put(format->T2, row + d * format->T2.bits / 8, numbers[d]);
-    }
-}
-
-static void fill_codes(const struct format *format, int64_t dim, unsigned char *row,
-                       unsigned char *scales, double *numbers) {
-    double scale = 0;
-    memset(row, 0, (size_t)elements_of_row(format, dim));
-    for (int64_t d = 0; d < dim; d++) {
-        int64_t most = format->bits == 8 ? 127 : 7, code = dice_range(&dice, -most, most);
-        if (d % format->group == 0) {
-            scale = scale_of_row();
-            put(format->T3, scales + d / format->group * format->T3.bits / 8, scale);
-        }
-        numbers[d] = (double)code * scale;
-        if (format->bits == 8)
-            row[d] = (unsigned char)code;
-        else
-            row[d / 2] |= (unsigned char)((code & 15) << d % 2 * 4);
-    }
-}
-
-static void fill_blocks(const struct format *format, int64_t dim, unsigned char *row,
-                        double *numbers) {
-    bool bytes = format->blocks[1] == '8';
-    for (int64_t b = 0; b < dim / 32; b++, row += bytes ? 34 : 18) {
-        double scale = scale_of_row();
-        memset(row, 0, bytes ? 34 : 18);
-        put(f16, row, scale);
-        for (int d = 0; d < 32; d++) {
-            int64_t code = bytes ? dice_range(&dice, -127, 127) : dice_range(&dice, -8, 7);
-            numbers[b * 32 + d] = (double)code * scale;
-            if (bytes)
-                row[2 + d] = (unsigned char)code;
-            else
-                row[2 + d % 16] |= (unsigned char)((code + 8) << d / 16 * 4);
-        }
-    }
-}
-
+/* A row, its scales, and the numbers they say. */
 static void fill_row(const struct format *format, int64_t dim, unsigned char *row,
                      unsigned char *scales, double *numbers) {
-    if (format->blocks != NULL)
-        fill_blocks(format, dim, row, numbers);
-    else if (format->bits != 0)
-        fill_codes(format, dim, row, scales, numbers);
-    else
-        fill_plain(format, dim, row, numbers);
+    const struct oracle_side side = {format->type, format->scale, dim, format->group, row, scales};
+    for (int64_t d = 0; d < dim; d++)
+        numbers[d] = (double)dice_range(&dice, -32, 32) / 16;
+    oracle_write_row(&side, ORACLE_F32, 0, numbers);
+    oracle_read_row_exact(&side, 0, numbers);
 }
 
 /* ---- Problems ---- */
@@ -209,48 +137,43 @@ static void *array(int64_t count, size_t size) {
 }
 
 static void put_all(struct fenced_tensor *tensor, const int64_t *numbers) {
-    int64_t count = 1;
-    for (int d = 0; d < tensor->dl.ndim; d++)
-        count *= tensor->shape[d];
-    for (int64_t i = 0; i < count; i++)
-        put(tensor->dl.dtype, nth(tensor, i), (double)numbers[i]);
+    for (int64_t i = 0; i < tensor_count(&tensor->dl); i++)
+        put(tensor->dl.dtype, tensor_element(tensor, i), (double)numbers[i]);
+}
+
+/* Attributes in words, with alternatives; their names may lack a prefix. */
+static void say(kvmill_cache_attend *op, const char *prefix, const char *settings) {
+    char chosen[512];
+    const char *text = chosen;
+    setting_choose(settings, setting_roll, &dice, chosen, sizeof chosen);
+    for (struct setting setting, whole; setting_next(&text, &setting);) {
+        whole = setting;
+        snprintf(whole.name, sizeof whole.name, "%s%.30s", prefix, setting.name);
+        if (!setting_apply(&whole, kvmill_op_by_name("CacheAttend")->parts[0], op))
+            bail_out("CacheAttend has no %s", whole.name);
+    }
 }
 
 static void choose_op(struct problem *p) {
-    static const int64_t heads[][2] = {{71, 1}, {8, 2}, {5, 1}, {4, 4}, {6, 2}, {1, 1}};
-    static const int64_t dims[] = {16, 64, 80, 40, 128, 32};
-    const DLDataType types[] = {f32, f16, bf16}, masks[] = {boolean, f16, bf16, f32};
-    int64_t which = dice_range(&dice, 0, 5), k = dice_range(&dice, 0, FORMATS - 1);
     kvmill_cache_attend *op = &p->op;
     kvmill_cache_attend_init(op, sizeof *op);
-    p->format[0] = p->format[1] = &formats[k];
-    op->num_heads = heads[which][0], op->num_kv_heads = heads[which][1];
-    op->T1 = types[dice_range(&dice, 0, 2)];
-    if (dice_once_in(&dice, 3))
-        op->output_T1 = f32;
-    if (dice_once_in(&dice, 2))
-        op->mask_T1 = masks[dice_range(&dice, 0, 3)];
+    p->format[0] = p->format[1] = &formats[dice_range(&dice, 0, FORMATS - 1)];
     if (dice_once_in(&dice, 3))
         p->format[1] = &formats[dice_range(&dice, 0, FORMATS - 1)];
-    bool blocks = p->format[0]->blocks || p->format[1]->blocks || dice_once_in(&dice, 3);
-    op->key_head_dim = blocks ? 64 : dims[dice_range(&dice, 0, 2)];
-    op->value_head_dim = dice_once_in(&dice, 2) ? 0 : blocks ? 32 : dims[dice_range(&dice, 0, 2)];
-    if (p->format[0]->bits || p->format[1]->bits)
-        op->key_head_dim = 64, op->value_head_dim = op->value_head_dim ? 32 : 0;
-    op->key_T2 = p->format[0]->T2, op->key_T3 = p->format[0]->T3;
-    op->key_quant_bit = p->format[0]->bits, op->key_quant_group = p->format[0]->group;
-    op->key_cache_format = p->format[0]->blocks;
-    if (p->format[1] != p->format[0]) {
-        op->value_T2 = p->format[1]->T2, op->value_T3 = p->format[1]->T3;
-        op->value_quant_bit = p->format[1]->bits, op->value_quant_group = p->format[1]->group;
-        op->value_cache_format = p->format[1]->blocks;
-    }
-    op->page_size = dice_range(&dice, 1, 9);
-    op->softcap = dice_once_in(&dice, 4) ? 3 : 0;
-    op->is_causal = dice_once_in(&dice, 2);
-    op->left_window_size = dice_once_in(&dice, 3) ? dice_range(&dice, 0, 39) : -1;
-    op->right_window_size = dice_once_in(&dice, 4) ? dice_range(&dice, 0, 5) : -1;
-    op->is_alibi = dice_once_in(&dice, 3);
+    say(op, "key_", p->format[0]->settings);
+    if (p->format[1] != p->format[0])
+        say(op, "value_", p->format[1]->settings);
+    say(op, "",
+        is_coded(p->format[0]) || is_coded(p->format[1])
+            ? "key_head_dim=64 value_head_dim={0|32}"
+            : "key_head_dim={16|64|80|40|128} value_head_dim={0|0|{16|64|80|32}}");
+    say(op, "",
+        "{num_heads=71 num_kv_heads=1|num_heads=8 num_kv_heads=2|num_heads=5 num_kv_heads=1|"
+        "num_heads=4 num_kv_heads=4|num_heads=6 num_kv_heads=2|num_heads=1 num_kv_heads=1} "
+        "T1={float32|float16|bfloat16} output_T1={none|none|float32} "
+        "mask_T1={none|{bool|float16|bfloat16|float32}} page_size={1|2|3|4|5|6|7|8|9} "
+        "softcap={0|0|0|3} is_causal={0|1} left_window_size={-1|-1|{0|1|5|17|39}} "
+        "right_window_size={-1|-1|-1|{0|1|5}} is_alibi={0|0|1}");
     op->alibi_of_mask = op->is_alibi && op->mask_T1.bits && !dice_once_in(&dice, 4);
 }
 
@@ -363,7 +286,8 @@ static void choose_places(struct problem *p) {
     open_numbers(use(p, KVMILL_CACHE_ATTEND_LENGTHS), 1, &o->batch);
     for (int64_t b = 0; b < o->batch; b++)
         put(p->tensor[KVMILL_CACHE_ATTEND_LENGTHS].dl.dtype,
-            nth(&p->tensor[KVMILL_CACHE_ATTEND_LENGTHS], b), (double)p->lengths[b * o->kv_heads]);
+            tensor_element(&p->tensor[KVMILL_CACHE_ATTEND_LENGTHS], b),
+            (double)p->lengths[b * o->kv_heads]);
 }
 
 /* ---- What is added ---- */
@@ -401,7 +325,7 @@ static void choose_mask(struct problem *p) {
     struct fenced_tensor *mask = use(p, KVMILL_CACHE_ATTEND_ATTN_MASK);
     open_strided(mask, p->op.mask_T1, rank, dims + 4 - rank, false);
     for (int64_t i = 0; i < dims[0] * dims[1] * dims[2] * dims[3]; i++)
-        put(p->op.mask_T1, nth(mask, i), p->mask[i]);
+        put(p->op.mask_T1, tensor_element(mask, i), p->mask[i]);
 }
 
 static double *choose_heads(struct problem *p, int which, DLDataType type) {
@@ -409,7 +333,7 @@ static double *choose_heads(struct problem *p, int which, DLDataType type) {
     tensor_open(use(p, which), type, 1, &p->oracle.heads, NULL, &dice);
     for (int64_t h = 0; h < p->oracle.heads; h++) {
         numbers[h] = (double)dice_range(&dice, 1, 16) / 16;
-        put(type, nth(&p->tensor[which], h), numbers[h]);
+        put(type, tensor_element(&p->tensor[which], h), numbers[h]);
     }
     return numbers;
 }
@@ -482,12 +406,8 @@ static bool is_seen(const struct problem *p, int64_t cell, int64_t g) {
 
 /* NaN, as an element or as a scale, wherever the format has floats. */
 static void poison(struct fenced_tensor *tensor) {
-    size_t bytes = (size_t)(tensor->dl.dtype.bits + 7) / 8;
-    int64_t count = 1;
-    for (int d = 0; d < tensor->dl.ndim; d++)
-        count *= tensor->dl.shape[d];
-    for (int64_t i = 0; i < count; i++)
-        memset(nth(tensor, i), 0xff, bytes);
+    for (int64_t i = 0; i < tensor_count(&tensor->dl); i++)
+        memset(tensor_element(tensor, i), 0xff, tensor_bytes(&tensor->dl, 1));
 }
 
 /* Only rows that are seen are written; the rest stays poison. */
@@ -502,22 +422,22 @@ static void open_caches(struct problem *p, bool is_long) {
                      p->place == PAGE_DIM);
         poison(&p->tensor[KVMILL_CACHE_ATTEND_KEY + v]);
         numbers[v] = array(p->cells * o->kv_heads * dims[v], sizeof(double));
-        if (format->bits == 0)
+        if (format->group == 0)
             continue;
         shape[rank - 1] = dims[v] / format->group;
-        tensor_open(use(p, KVMILL_CACHE_ATTEND_KEY_SCALE + v), format->T3, rank, shape, NULL,
-                    &dice);
+        tensor_open(use(p, KVMILL_CACHE_ATTEND_KEY_SCALE + v),
+                    format->scale == ORACLE_F16 ? f16 : f32, rank, shape, NULL, &dice);
         poison(&p->tensor[KVMILL_CACHE_ATTEND_KEY_SCALE + v]);
     }
     for (int64_t i = 0; i < p->cells * o->kv_heads; i++) {
         bool seen = is_long || is_seen(p, i / o->kv_heads, i % o->kv_heads);
         for (int v = 0; v < 2 && seen; v++) {
-            bool scaled = p->format[v]->bits != 0;
+            bool scaled = p->format[v]->group != 0;
             fill_row(p->format[v], dims[v],
-                     nth(&p->tensor[KVMILL_CACHE_ATTEND_KEY + v],
-                         i * elements_of_row(p->format[v], dims[v])),
-                     scaled ? nth(&p->tensor[KVMILL_CACHE_ATTEND_KEY_SCALE + v],
-                                  i * dims[v] / p->format[v]->group)
+                     tensor_element(&p->tensor[KVMILL_CACHE_ATTEND_KEY + v],
+                                    i * elements_of_row(p->format[v], dims[v])),
+                     scaled ? tensor_element(&p->tensor[KVMILL_CACHE_ATTEND_KEY_SCALE + v],
+                                             i * dims[v] / p->format[v]->group)
                             : NULL,
                      numbers[v] + i * dims[v]);
         }
@@ -538,7 +458,7 @@ static void open_queries(struct problem *p) {
     open_strided(use(p, KVMILL_CACHE_ATTEND_QUERY), p->op.T1, rank, dims, false);
     for (int64_t i = 0; i < o->queries * o->heads * o->dim; i++) {
         q[i] = (double)dice_range(&dice, -32, 32) / 16;
-        put(p->op.T1, nth(&p->tensor[KVMILL_CACHE_ATTEND_QUERY], i), q[i]);
+        put(p->op.T1, tensor_element(&p->tensor[KVMILL_CACHE_ATTEND_QUERY], i), q[i]);
     }
     o->q = q;
     dims[rank - 1] = o->value_dim;
@@ -588,10 +508,6 @@ static void close_problem(struct problem *p) {
 
 /* ---- Judging ---- */
 
-static double rounding(DLDataType type) {
-    return type.bits == 32 ? 0x1p-24 : type.code == kDLBfloat ? 0x1p-8 : 0x1p-11;
-}
-
 static bool is_right(double found, double wanted, double error) {
     return found == wanted || fabs(found - wanted) <= error;
 }
@@ -603,8 +519,8 @@ static bool judge_row(const struct problem *p, int64_t n, int64_t h) {
     int64_t row = n * o->heads + h;
     oracle_attend_row(o, n, h, y, error, &lse, &lse_error);
     for (int64_t e = 0; e < o->value_dim; e++) {
-        double found = get(output->dl.dtype, nth(output, row * o->value_dim + e));
-        double most = error[e] + rounding(output->dl.dtype) * fabs(y[e]) + 0x1p-25;
+        double found = number_get(output->dl.dtype, tensor_element(output, row * o->value_dim + e));
+        double most = error[e] + attention_rounding(output->dl.dtype, y[e]) + 0x1p-25;
         if (!is_right(found, y[e], most)) {
             diag("query %" PRId64 ", head %" PRId64 ", element %" PRId64 ": %.9g, not %.9g +- %.2g",
                  n, h, e, found, y[e], most);
@@ -613,7 +529,7 @@ static bool judge_row(const struct problem *p, int64_t n, int64_t h) {
     }
     if (p->tensors[KVMILL_CACHE_ATTEND_LSE] == NULL)
         return true;
-    double found = get(f32, nth(&p->tensor[KVMILL_CACHE_ATTEND_LSE], row));
+    double found = number_get(f32, tensor_element(&p->tensor[KVMILL_CACHE_ATTEND_LSE], row));
     if (!is_right(found, lse, lse_error + 1e-6))
         diag("lse of query %" PRId64 ", head %" PRId64 ": %.9g, not %.9g", n, h, found, lse);
     return is_right(found, lse, lse_error + 1e-6);

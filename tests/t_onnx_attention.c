@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "onnx_problem.h"
+#include "settings.h"
 #include "tap.h"
 
 extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
@@ -32,49 +33,43 @@ static struct {
 
 /* ---- Choosing ---- */
 
-static int64_t choose(struct dice *dice, const int64_t *of, int64_t count) {
-    return of[dice_range(dice, 0, count - 1)];
+static void say_one_of(struct onnx_problem *problem, const char *settings, struct dice *dice) {
+    char chosen[512];
+    setting_choose(settings, setting_roll, dice, chosen, sizeof chosen);
+    onnx_say(problem, chosen);
+}
+
+#define TYPE "{float32|float16|bfloat16|float64}"
+#define DIM  "{1|2|5|16|17|40}"
+
+static void choose_types(struct onnx_problem *problem, struct dice *dice) {
+    int64_t T1 = dice_range(dice, 0, TYPES - 1);
+    problem->T1 = problem->T2 = types[T1];
+    problem->U = mask_types[dice_range(dice, 0, MASK_TYPES - 1)];
+    say_one_of(problem, "{|| T2=" TYPE "}", dice);
+    seen.types[T1]++;
 }
 
 /* Heads and dims that the packs of the tests have kernels for, and others. */
 static void choose_heads(struct onnx_problem *problem, struct dice *dice) {
-    static const struct {
-        int64_t heads, kv_heads, dim, value_dim;
-    } known[] = {{6, 2, 24, 10}, {4, 4, 7, 7}, {5, 1, 33, 32}, {8, 2, 64, 64}};
-    static const int64_t dims[] = {1, 2, 5, 16, 17, 40};
-    if (dice_once_in(dice, 2)) {
-        int64_t i = dice_range(dice, 0, 3);
-        problem->heads = known[i].heads, problem->kv_heads = known[i].kv_heads;
-        problem->dim = known[i].dim, problem->value_dim = known[i].value_dim;
-        return;
-    }
-    problem->kv_heads = dice_range(dice, 1, 3);
-    problem->heads = problem->kv_heads * dice_range(dice, 1, 4);
-    problem->dim = choose(dice, dims, 6);
-    problem->value_dim = choose(dice, dims, 6);
-}
-
-static void choose_types(struct onnx_problem *problem, struct dice *dice) {
-    int64_t T1 = dice_range(dice, 0, TYPES - 1), U = dice_range(dice, 0, MASK_TYPES - 1);
-    problem->T1 = types[T1];
-    problem->T2 = dice_once_in(dice, 3) ? types[dice_range(dice, 0, TYPES - 1)] : types[T1];
-    problem->U = mask_types[U];
-    seen.types[T1]++;
+    say_one_of(
+        problem,
+        "{{heads=6 kv_heads=2 dim=24 value_dim=10|heads=4 kv_heads=4 dim=7 value_dim=7|"
+        "heads=5 kv_heads=1 dim=33 value_dim=32|heads=8 kv_heads=2 dim=64 value_dim=64}|"
+        "{kv_heads=1 heads={1|2|3|4}|kv_heads=2 heads={2|4|6|8}|kv_heads=3 heads={3|6|9|12}} "
+        "dim=" DIM " value_dim=" DIM "}",
+        dice);
 }
 
 static void choose_attributes(struct onnx_problem *problem, struct dice *dice) {
-    static const int64_t precisions[] = {0, 1, 10, 11, 16};
-    kvmill_attention *op = &problem->op;
-    kvmill_attention_init(op, sizeof *op);
-    op->opset = dice_range(dice, problem->step ? 24 : 23, 25);
-    op->is_causal = dice_range(dice, 0, 1);
-    op->scale = dice_once_in(dice, 3) ? 0.3 : 0;
-    op->softcap = dice_once_in(dice, 3) ? 1.5 : 0;
-    op->softmax_precision = dice_once_in(dice, 4) ? choose(dice, precisions, 5) : 0;
-    op->qk_matmul_output_mode = dice_range(dice, 0, 3);
-    if (op->opset == 25 && dice_once_in(dice, 2)) {
-        op->left_window_size = dice_range(dice, -1, 12);
-        op->right_window_size = dice_range(dice, -1, 5);
+    say_one_of(problem, problem->step ? "opset={24|25}" : "opset={23|24|25}", dice);
+    say_one_of(problem,
+               "is_causal={0|1} scale={0|0|0.3} softcap={0|0|1.5} qk_matmul_output_mode={0|1|2|3} "
+               "softmax_precision={0|0|0|{0|1|10|11|16}}",
+               dice);
+    if (problem->op.opset == 25 && dice_once_in(dice, 2)) {
+        problem->op.left_window_size = dice_range(dice, -1, 12);
+        problem->op.right_window_size = dice_range(dice, -1, 5);
         seen.windows++;
     }
 }
@@ -205,7 +200,7 @@ static bool run_problem(struct onnx_problem *problem, bool use_packs, struct dic
 }
 
 static bool run_case(bool step, bool use_packs, struct dice *dice) {
-    struct onnx_problem problem = {.step = step};
+    struct onnx_problem problem = onnx_problem(step ? "step=1" : "");
     choose_types(&problem, dice);
     choose_heads(&problem, dice);
     choose_shape(&problem, dice);

@@ -8,35 +8,7 @@
 #ifndef KVMILL_TESTS_ORACLE_CACHE_ATTENTION_H
 #define KVMILL_TESTS_ORACLE_CACHE_ATTENTION_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-/* ---- Numbers ---- */
-
-enum oracle_type {
-    ORACLE_F32,
-    ORACLE_F16,
-    ORACLE_BF16,
-    ORACLE_I8,
-    ORACLE_I4, /* element 2i in the low nibble of byte i */
-    ORACLE_Q8_0,
-    ORACLE_Q4_0, /* llama.cpp's blocks of 32 */
-    ORACLE_E4M3, /* without infinities; these two saturate */
-    ORACLE_E5M2,
-    ORACLE_Q5_1 /* of 32, with a minimum */
-};
-
-/* Floating types only: nearest, ties to even, with subnormals and overflow to infinity. */
-double oracle_round(enum oracle_type type, double x);
-uint32_t oracle_encode(enum oracle_type type, double x);
-double oracle_decode(enum oracle_type type, uint32_t bits);
-
-/* Element `number` of an array; of integers as well. */
-double oracle_get(enum oracle_type type, const unsigned char *array, int64_t number);
-void oracle_put(enum oracle_type type, unsigned char *array, int64_t number, double x);
-
-/* Bytes of `count` elements; of blocks, count is a multiple of 32. */
-int64_t oracle_bytes(enum oracle_type type, int64_t count);
+#include "numbers.h"
 
 /* ---- Caches ---- */
 
@@ -83,7 +55,8 @@ struct oracle_attention {
 
     int64_t sequences;
     const int64_t *seqstarts, *kvstarts, *start_pos;
-    const int64_t *cachestarts; /* [sequences, pages]; not looked at in a static cache */
+    const int64_t *cachestarts; /* [sequences, lists, pages]; not looked at in a static cache */
+    int64_t lists;              /* of pages: one for each kv head, or 0: one for all */
     int64_t pages, page_size;   /* pages 0: cachestarts[b] + position */
     int64_t decoding;           /* the first sequences, which causality does not concern */
 
@@ -100,7 +73,10 @@ struct oracle_attention {
     enum oracle_type sinks_type;
 };
 
+/* Of kv head 0, or any. */
 int64_t oracle_slot(const struct oracle_attention *problem, int64_t sequence, int64_t position);
+int64_t oracle_slot_of_head(const struct oracle_attention *problem, int64_t sequence,
+                            int64_t kv_head, int64_t position);
 double oracle_alibi_slope(int64_t heads, int64_t head);
 
 /* The new K and V into the cache. */

@@ -23,7 +23,7 @@ static double bias_of(const struct oracle_onnx *problem, const int64_t place[4])
     double x = mask->numbers[number];
     if (mask->is_bool)
         return x != 0 ? 0 : -INFINITY;
-    return problem->round(x);
+    return problem->wide ? x : oracle_round(problem->type, x);
 }
 
 /* A key at position j, for a query at position p. */

@@ -8,8 +8,7 @@
 #ifndef KVMILL_TESTS_ORACLE_ONNX_ATTENTION_H
 #define KVMILL_TESTS_ORACLE_ONNX_ATTENTION_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "numbers.h"
 
 /* A mask as the op has it: its dims are the last of [batch, heads, queries, keys]. */
 struct oracle_mask {
@@ -30,8 +29,9 @@ struct oracle_onnx {
     int64_t left, right; /* -1: unbounded */
     double scale, softcap;
     int qk_mode;
-    double (*round)(double x); /* to T1 */
-    double unit;               /* of the arithmetic that is judged: 2^-24, or 2^-53 */
+    enum oracle_type type; /* T1, unless `wide`: float64 */
+    bool wide;
+    double unit; /* of the arithmetic that is judged: 2^-24, or 2^-53 */
 };
 
 /* Arrays of [batch, heads, queries, value_dim] and [batch, heads, queries, past + keys].  The

@@ -1,0 +1,321 @@
+/* What the oracle says of problems of cache attention, and runs of them.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attention_op.h"
+#include "tap.h"
+
+const char *attention_tensor_name(int tensor) {
+    static const char *const names[TENSORS] = {
+        "query",       "current_key", "current_value", "key",         "value",
+        "start_pos",   "seqstarts",   "kvstarts",      "cachestarts", "decoding_batches",
+        "max_seqlen",  "max_kvlen",   "cache",         "scale",       "value_cache",
+        "value_scale", "attn_mask",   "sinks",         "attn_output", "lse"};
+    return names[tensor];
+}
+
+/* ---- The oracle's problem ---- */
+
+static struct oracle_side dense_side(const struct attention *a, bool value) {
+    struct side side = side_of(a, value);
+    int tensor = value && a->op.value_differs ? KVMILL_CACHE_ATTENTION_VALUE_CACHE
+                                              : KVMILL_CACHE_ATTENTION_CACHE;
+    return (struct oracle_side){.type = type_of(&side),
+                                .scale_type = attention_type(side.T3),
+                                .dim = side.dim,
+                                .group = side.quant_bit != 0 ? side.group : 0,
+                                .data = a->dense[tensor],
+                                .scale = a->dense[tensor + 1]};
+}
+
+static void set_cache(const struct attention *a, struct oracle_attention *problem) {
+    const kvmill_cache_attention *op = &a->op;
+    problem->cache = (struct oracle_cache){.dynamic = op->dynamic_batching,
+                                           .layout = op->cache_layout,
+                                           .page_size = op->page_size,
+                                           .batch = a->sequences + a->spare_batch,
+                                           .layers = op->num_layer,
+                                           .sides = op->value_differs ? 1 : 2,
+                                           .capacity = a->capacity,
+                                           .heads = kv_heads(a)};
+    problem->layer = op->layer_idx;
+    problem->key = dense_side(a, false);
+    problem->value = dense_side(a, true);
+    problem->cachestarts =
+        (const int64_t *)(const void *)a->dense[KVMILL_CACHE_ATTENTION_CACHESTARTS];
+}
+
+/* The inputs of MultiHeadAttention are like a cache of one layer, sequences end to end. */
+static void set_inputs(const struct attention *a, struct oracle_attention *problem) {
+    enum oracle_type type = attention_type(a->op.T1);
+    problem->cache = (struct oracle_cache){.dynamic = true,
+                                           .layers = 1,
+                                           .sides = 1,
+                                           .capacity = a->kvstarts[a->sequences],
+                                           .heads = kv_heads(a)};
+    problem->key = (struct oracle_side){
+        .type = type, .dim = a->op.head_dim, .data = a->dense[KVMILL_CACHE_ATTENTION_KEY]};
+    problem->value = (struct oracle_side){
+        .type = type, .dim = value_dim(a), .data = a->dense[KVMILL_CACHE_ATTENTION_VALUE]};
+    problem->cachestarts = a->kvstarts;
+}
+
+static void set_mask(const struct attention *a, struct oracle_attention *problem) {
+    int rank = (int)a->mask_rank;
+    int64_t width = a->longest_length + a->mask_padding, each = a->longest_tokens;
+    int64_t heads = a->op.num_heads;
+    problem->mask = rank != 0 ? a->dense[KVMILL_CACHE_ATTENTION_ATTN_MASK] : NULL;
+    if (a->op.dynamic_batching) {
+        problem->mask_token = a->kvstarts[a->sequences] + a->mask_padding;
+        problem->mask_head = rank == 3 ? a->seqstarts[a->sequences] * problem->mask_token : 0;
+        problem->mask_kv = 1;
+        return;
+    }
+    problem->mask_token = width;
+    problem->mask_head = rank > 2 ? each * width : 0;
+    bool by_sequence = rank == 4 && !a->mask_one_batch;
+    problem->mask_sequence = (by_sequence ? heads * each * width : 0) - each * width;
+}
+
+static void set_scores(const struct attention *a, struct oracle_attention *problem) {
+    const kvmill_cache_attention *op = &a->op;
+    problem->causal = op->is_causal;
+    problem->alibi = op->is_alibi;
+    problem->empty_is_nan = op->empty_is_nan;
+    problem->scale = op->softmax_scale != 0 ? op->softmax_scale : 1 / sqrt((double)op->head_dim);
+    problem->softcap = op->softcap;
+    problem->window = op->left_window_size + 1;
+    problem->alibi_scale = op->alibi_scale != 0 ? op->alibi_scale : 1;
+    problem->alibi_heads = op->alibi_heads;
+    problem->alibi_first = op->alibi_first;
+    problem->sinks = a->has_sinks ? a->dense[KVMILL_CACHE_ATTENTION_SINKS] : NULL;
+    problem->sinks_type = a->sinks_are_activations ? attention_type(op->T1) : ORACLE_F32;
+    set_mask(a, problem);
+}
+
+struct oracle_attention attention_problem(const struct attention *a) {
+    struct oracle_attention problem = {
+        .activation = attention_type(a->op.T1),
+        .heads = has_query(a) ? a->op.num_heads : kv_heads(a),
+        .kv_heads = kv_heads(a),
+        .repeat = a->op.num_repeat,
+        .query = a->dense[KVMILL_CACHE_ATTENTION_QUERY],
+        .current_key = a->dense[KVMILL_CACHE_ATTENTION_CURRENT_KEY],
+        .current_value = a->dense[KVMILL_CACHE_ATTENTION_CURRENT_VALUE],
+        .sequences = a->sequences,
+        .seqstarts = a->seqstarts,
+        .kvstarts = a->kvstarts,
+        .start_pos = a->start,
+        .pages = a->pages,
+        .lists = page_lists(a),
+        .page_size = a->op.page_size,
+        .decoding = a->op.dynamic_batching ? a->decoding : 0,
+    };
+    (has_cache(a) ? set_cache : set_inputs)(a, &problem);
+    set_scores(a, &problem);
+    return problem;
+}
+
+/* ---- What to expect ---- */
+
+static bool is_output(const struct attention *a, int i) {
+    if (i == KVMILL_CACHE_ATTENTION_KEY || i == KVMILL_CACHE_ATTENTION_VALUE)
+        return !has_query(a);
+    return (i >= KVMILL_CACHE_ATTENTION_CACHE && i <= KVMILL_CACHE_ATTENTION_VALUE_SCALE) ||
+           i == KVMILL_CACHE_ATTENTION_ATTN_OUTPUT || i == KVMILL_CACHE_ATTENTION_LSE;
+}
+
+static void allocate_result(struct attention *a) {
+    size_t rows = (size_t)(a->seqstarts[a->sequences] * a->op.num_heads + 1);
+    size_t numbers = rows * (size_t)value_dim(a);
+    a->result =
+        (struct oracle_result){calloc(numbers, sizeof(double)), calloc(numbers, sizeof(double)),
+                               calloc(rows, sizeof(double)), calloc(rows, sizeof(double))};
+}
+
+static double find_largest(const struct attention *a) {
+    int64_t count = tensor_count(&a->tensor[KVMILL_CACHE_ATTENTION_ATTN_OUTPUT].dl);
+    double largest = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (fabs(a->result.output[i]) > largest)
+            largest = fabs(a->result.output[i]);
+    return largest;
+}
+
+/* The dense arrays change with the oracle; the tensors keep what they had. */
+static void ask_oracle(struct attention *a) {
+    struct oracle_attention problem = attention_problem(a);
+    if (has_cache(a))
+        oracle_store(&problem);
+    if (!has_query(a)) {
+        oracle_load(&problem, a->dense[KVMILL_CACHE_ATTENTION_KEY],
+                    a->dense[KVMILL_CACHE_ATTENTION_VALUE]);
+        return;
+    }
+    allocate_result(a);
+    oracle_attend(&problem, &a->result);
+    a->largest = find_largest(a);
+}
+
+void attention_expect(struct attention *a, struct dice *dice) {
+    ask_oracle(a);
+    for (int i = 0; i < TENSORS; i++)
+        if (tensor_is_open(&a->tensor[i])) {
+            tensor_open_copy(&a->before[i], &a->tensor[i], dice);
+            tensor_open_copy(&a->expected[i], &a->tensor[i], dice);
+            if (is_output(a, i))
+                tensor_move(&a->expected[i], a->dense[i], false);
+        }
+}
+
+/* ---- Running ---- */
+
+kvmill_status attention_plan(const struct attention *a, const kvmill_plan_options *options,
+                             kvmill_plan **plan, kvmill_error *error) {
+    switch (a->which) {
+    case KEY_VALUE_CACHE:
+        return kvmill_plan_key_value_cache(&a->op, options, plan, error);
+    case MULTI_HEAD_ATTENTION:
+        return kvmill_plan_multi_head_attention(&a->op, options, plan, error);
+    default:
+        return kvmill_plan_multi_head_cache_attention(&a->op, options, plan, error);
+    }
+}
+
+static void protect_inputs(const struct attention *a, bool read_only) {
+    for (int i = 0; i < TENSORS; i++)
+        if (tensor_is_open(&a->tensor[i]) && !is_output(a, i))
+            fence_protect(&a->tensor[i].fence, read_only);
+}
+
+kvmill_status attention_run(const struct attention *a, const kvmill_plan *plan, void *workspace,
+                            int threads, struct dice *dice, kvmill_error *error) {
+    fence_explain_traps(a->words);
+    protect_inputs(a, true);
+    kvmill_status status = run_in_parts(plan, a->given, workspace, threads, dice, error);
+    protect_inputs(a, false);
+    return status;
+}
+
+kvmill_status attention_run_fenced(const struct attention *a, const kvmill_plan *plan, int threads,
+                                   struct dice *dice, kvmill_error *error) {
+    size_t size = (kvmill_plan_workspace_size(plan) + 63) / 64 * 64;
+    struct fence workspace;
+    int64_t where;
+    fence_open(&workspace, size, 0, FENCE_ABOVE, dice);
+    kvmill_status status = attention_run(a, plan, workspace.data, threads, dice, error);
+    if (!fence_is_intact(&workspace, &where))
+        bail_out("byte %" PRId64 " is outside of the workspace, but was written: %s", where,
+                 a->words);
+    fence_close(&workspace);
+    return status;
+}
+
+/* ---- Judging ---- */
+
+/* What arithmetic may err, and then the rounding of the result.  For `fast` arithmetic its promise,
+   3e-3 of the largest output; its scores err no more than that of theirs. */
+static bool is_close(const struct attention *a, int i, int64_t number, double have) {
+    bool lse = i == KVMILL_CACHE_ATTENTION_LSE,
+         fast = a->op.math != NULL && strcmp(a->op.math, "fast") == 0;
+    double want = lse ? a->result.lse[number] : a->result.output[number];
+    double error = lse ? a->result.lse_error[number] : a->result.output_error[number];
+    if (fast)
+        error = 3e-3 * (lse ? fmax(3, fabs(want)) : a->largest);
+    if (isnan(want) || isinf(want))
+        return isnan(want) ? isnan(have) != 0 : have == want;
+    return fabs(have - want) <=
+           error + attention_rounding(a->tensor[i].dl.dtype, fabs(want) + error);
+}
+
+/* Elements that are right though not the same bits are made the same. */
+static bool absorb_close(struct attention *a, int i) {
+    struct fenced_tensor *tensor = &a->tensor[i];
+    enum oracle_type type = attention_type(tensor->dl.dtype);
+    int64_t count = tensor_count(&tensor->dl), size = (int64_t)tensor_bytes(&tensor->dl, 1);
+    for (int64_t n = 0; n < count; n++) {
+        unsigned char *at = tensor_element(tensor, n);
+        double have = oracle_get(type, at, 0);
+        if (!is_close(a, i, n, have)) {
+            bool lse = i == KVMILL_CACHE_ATTENTION_LSE;
+            diag("%s[%" PRId64 "]: have %.9g, want %.9g +- %.3g", attention_tensor_name(i), n, have,
+                 lse ? a->result.lse[n] : a->result.output[n],
+                 lse ? a->result.lse_error[n] : a->result.output_error[n]);
+            return false;
+        }
+        memcpy(tensor_element(&a->expected[i], n), at, (size_t)size);
+    }
+    return true;
+}
+
+/* A NaN is as good as any other, where one was written. */
+static void absorb_nans(struct attention *a, int i) {
+    struct fenced_tensor *tensor = &a->tensor[i], *expected = &a->expected[i];
+    enum oracle_type type = attention_type(tensor->dl.dtype);
+    int64_t count = tensor_count(&tensor->dl), size = (int64_t)tensor_bytes(&tensor->dl, 1), where;
+    if (tensor_is_equal(tensor, expected, &where))
+        return;
+    for (int64_t n = 0; n < count; n++) {
+        const unsigned char *was = tensor_element(&a->before[i], n);
+        unsigned char *want = tensor_element(expected, n), *have = tensor_element(tensor, n);
+        if (memcmp(was, want, (size_t)size) != 0 && isnan(oracle_get(type, want, 0)) &&
+            isnan(oracle_get(type, have, 0)))
+            memcpy(want, have, (size_t)size);
+    }
+}
+
+static bool is_intact(const struct attention *a, int i) {
+    int64_t where;
+    if (fence_is_intact(&a->tensor[i].fence, &where))
+        return true;
+    diag("byte %" PRId64 " is outside of %s, but was written", where, attention_tensor_name(i));
+    return false;
+}
+
+static bool is_same(const struct attention *a, int i, const struct fenced_tensor *want) {
+    const struct fenced_tensor *have = &a->tensor[i];
+    int64_t where;
+    if (!is_intact(a, i))
+        return false;
+    if (tensor_is_equal(have, want, &where))
+        return true;
+    diag("byte %" PRId64 " of %zu of %s: have %02x, want %02x, was %02x", where, have->fence.size,
+         attention_tensor_name(i), have->fence.data[where], want->fence.data[where],
+         a->before[i].fence.data[where]);
+    return false;
+}
+
+static bool is_tensor_right(struct attention *a, int i) {
+    if (i == KVMILL_CACHE_ATTENTION_ATTN_OUTPUT || i == KVMILL_CACHE_ATTENTION_LSE) {
+        if (!absorb_close(a, i))
+            return false;
+    } else if (is_output(a, i) && number_is_float(a->tensor[i].dl.dtype)) {
+        absorb_nans(a, i);
+    }
+    return is_same(a, i, &a->expected[i]);
+}
+
+bool attention_is_right(struct attention *a) {
+    for (int i = 0; i < TENSORS; i++)
+        if (tensor_is_open(&a->tensor[i]) && !is_tensor_right(a, i))
+            return false;
+    return true;
+}
+
+void attention_restore(struct attention *a) {
+    for (int i = 0; i < TENSORS; i++)
+        if (tensor_is_open(&a->before[i]))
+            memcpy(a->tensor[i].fence.data, a->before[i].fence.data, a->before[i].fence.size);
+}
+
+bool attention_is_untouched(const struct attention *a) {
+    for (int i = 0; i < TENSORS; i++)
+        if (tensor_is_open(&a->before[i]) && !is_same(a, i, &a->before[i]))
+            return false;
+    return true;
+}

@@ -1,0 +1,67 @@
+/* What an op of cache attention has.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TESTS_ATTENTION_OP_H
+#define KVMILL_TESTS_ATTENTION_OP_H
+
+#include <string.h>
+
+#include "attention.h"
+
+static inline bool has_cache(const struct attention *a) {
+    return a->which != MULTI_HEAD_ATTENTION;
+}
+
+static inline bool has_query(const struct attention *a) {
+    return a->which != KEY_VALUE_CACHE;
+}
+
+static inline int64_t kv_heads(const struct attention *a) {
+    return a->op.num_kv_heads != 0 ? a->op.num_kv_heads : a->op.num_heads;
+}
+
+static inline int64_t value_dim(const struct attention *a) {
+    bool own = a->op.value_differs && a->op.value_head_dim != 0;
+    return own ? a->op.value_head_dim : a->op.head_dim;
+}
+
+/* Of pages for each sequence; 0: one, which all heads share. */
+static inline int64_t page_lists(const struct attention *a) {
+    bool any = a->lists_of_heads && a->op.dynamic_batching && a->op.cache_mode == 1 &&
+               a->which == MULTI_HEAD_CACHE_ATTENTION;
+    return any ? kv_heads(a) : 0;
+}
+
+/* K's or V's attributes. */
+struct side {
+    int64_t dim, quant_bit, group;
+    DLDataType T2, T3;
+    const char *format;
+};
+
+static inline struct side side_of(const struct attention *a, bool value) {
+    const kvmill_cache_attention *op = &a->op;
+    if (value && op->value_differs)
+        return (struct side){value_dim(a),
+                             op->value_quant_bit,
+                             op->value_quant_group != 0 ? op->value_quant_group : op->quant_group,
+                             op->value_T2,
+                             op->value_T3,
+                             op->value_cache_format};
+    return (struct side){op->head_dim, op->quant_bit, op->quant_group,
+                         op->T2,       op->T3,        op->cache_format};
+}
+
+static inline enum oracle_type type_of(const struct side *side) {
+    if (side->format != NULL)
+        return strcmp(side->format, "q8_0") == 0   ? ORACLE_Q8_0
+               : strcmp(side->format, "q5_1") == 0 ? ORACLE_Q5_1
+                                                   : ORACLE_Q4_0;
+    return attention_type(side->T2);
+}
+
+static inline int64_t last_dim(const struct side *side) {
+    return side->format != NULL ? oracle_bytes(type_of(side), side->dim) : side->dim;
+}
+
+#endif

@@ -1,0 +1,39 @@
+/* Elements of tensors as numbers, whatever their types and strides.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TESTS_ELEMENTS_H
+#define KVMILL_TESTS_ELEMENTS_H
+
+#include "fence.h"
+#include "oracle/cache_attention.h"
+
+int64_t tensor_count(const DLTensor *tensor);
+
+/* Of so many elements in one piece. */
+size_t tensor_bytes(const DLTensor *tensor, int64_t count);
+
+static inline bool tensor_is_open(const struct fenced_tensor *tensor) {
+    return tensor->fence.pages != NULL;
+}
+
+/* Element number `number` in row-major order. */
+unsigned char *tensor_element(const struct fenced_tensor *tensor, int64_t number);
+
+/* From a tensor into an array without gaps, or back. */
+void tensor_move(const struct fenced_tensor *tensor, unsigned char *dense, bool gather);
+
+/* The library's type as the oracle's: of numbers of at most 32 bits, int8 and int4. */
+enum oracle_type attention_type(DLDataType type);
+
+/* Numbers of whole bytes: floats, float64 too, integers and bool. */
+double number_get(DLDataType type, const unsigned char *at);
+void number_put(DLDataType type, unsigned char *at, double x);
+bool number_is_float(DLDataType type);
+
+/* What rounding a result of that size to its type may err: half a unit of the last place. */
+double attention_rounding(DLDataType type, double x);
+
+/* Any number between two. */
+double dice_between(struct dice *dice, double least, double most);
+
+#endif

@@ -1,0 +1,200 @@
+/* Rows of caches, as they are written and read.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
+#include "cache_attention.h"
+
+/* ---- Rows ---- */
+
+int64_t oracle_row(const struct oracle_cache *cache, int64_t b, int64_t l, int64_t kv, int64_t s,
+                   int64_t h) {
+    int64_t B = cache->batch, L = cache->layers, K = cache->sides, N = cache->capacity,
+            H = cache->heads, P = cache->page_size;
+    switch (cache->layout + (cache->dynamic ? 2 : 0)) {
+    case 0:
+        return (((b * L + l) * K + kv) * N + s) * H + h;
+    case 1:
+        return (((l * B + b) * K + kv) * H + h) * N + s;
+    case 2:
+        return ((s * L + l) * K + kv) * H + h;
+    case 3:
+        return ((l * N + s) * K + kv) * H + h;
+    case 4:
+        return ((l * K + kv) * N + s) * H + h;
+    case 5:
+        return ((l * K + kv) * H + h) * N + s;
+    default:
+        return (((l * K + kv) * (N / P) + s / P) * H + h) * P + s % P;
+    }
+}
+
+static unsigned char *row_of(const struct oracle_side *side, int64_t row) {
+    return side->data + row * oracle_bytes(side->type, side->dim);
+}
+
+/* NaN if there is any. */
+static double largest_magnitude(const double *x, int64_t count) {
+    double largest = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (isnan(x[i]) || fabs(x[i]) > largest)
+            largest = fabs(x[i]);
+    for (int64_t i = 0; i < count; i++)
+        if (isnan(x[i]))
+            largest = NAN;
+    return largest;
+}
+
+/* Each step rounded to the type of the activations; a non-finite group has codes 0.  Rounding the
+   double quotient of two short numbers again gives what one rounding gives. */
+static double scale_of_group(enum oracle_type activation, int most, const double *x,
+                             int64_t count) {
+    double largest = largest_magnitude(x, count);
+    if (!isfinite(largest))
+        return largest;
+    double least = oracle_round(activation, 1e-5);
+    double scale = oracle_round(activation, largest / most);
+    return scale > least ? scale : least;
+}
+
+static double code_of(enum oracle_type activation, int most, double x, double scale) {
+    if (!isfinite(scale))
+        return 0;
+    double code = nearbyint(oracle_round(activation, x / scale));
+    return code > most ? most : code < -most ? -most : code;
+}
+
+static void write_groups(const struct oracle_side *side, enum oracle_type activation, int64_t row,
+                         const double *x) {
+    int most = side->type == ORACLE_I8 ? 127 : 7;
+    int64_t groups = side->dim / side->group;
+    for (int64_t g = 0; g < groups; g++) {
+        double scale = scale_of_group(activation, most, x + g * side->group, side->group);
+        for (int64_t i = g * side->group; i < (g + 1) * side->group; i++)
+            oracle_put(side->type, side->data, row * side->dim + i,
+                       code_of(activation, most, x[i], scale));
+        oracle_put(side->scale_type, side->scale, row * groups + g, scale);
+    }
+}
+
+/* ---- llama.cpp's blocks: every step in float32 ---- */
+
+static double f32(double x) {
+    return oracle_round(ORACLE_F32, x);
+}
+
+static double inverse(double x) {
+    return x == 0 ? 0 : f32(1 / x);
+}
+
+static void write_q8_0(unsigned char *block, const double *x) {
+    double scale = f32(largest_magnitude(x, ORACLE_BLOCK) / 127), factor = inverse(scale);
+    oracle_put(ORACLE_F16, block, 0, scale);
+    for (int i = 0; i < ORACLE_BLOCK; i++)
+        oracle_put(ORACLE_I8, block + 2, i, round(f32(x[i] * factor)));
+}
+
+static double first_extreme(const double *x) {
+    double extreme = 0;
+    for (int i = 0; i < ORACLE_BLOCK; i++)
+        if (fabs(x[i]) > fabs(extreme))
+            extreme = x[i];
+    return extreme;
+}
+
+static void write_q4_0(unsigned char *block, const double *x) {
+    double scale = f32(first_extreme(x) / -8), factor = inverse(scale);
+    oracle_put(ORACLE_F16, block, 0, scale);
+    for (int i = 0; i < ORACLE_BLOCK; i++) {
+        int code = (int)f32(f32(x[i] * factor) + 8.5), half = ORACLE_BLOCK / 2;
+        oracle_put_nibble(block + 2, i < half ? 2 * i : 2 * (i - half) + 1, code < 15 ? code : 15);
+    }
+}
+
+/* Of finite numbers, with a range that has an inverse. */
+static void write_q5_1(unsigned char *block, const double *x) {
+    double least = x[0], most = x[0];
+    for (int i = 1; i < ORACLE_BLOCK; i++) {
+        least = x[i] < least ? x[i] : least;
+        most = x[i] > most ? x[i] : most;
+    }
+    double scale = f32(f32(most - least) / 31), factor = inverse(scale);
+    oracle_put(ORACLE_F16, block, 0, scale);
+    oracle_put(ORACLE_F16, block, 1, least);
+    memset(block + 4, 0, 4);
+    for (int i = 0; i < ORACLE_BLOCK; i++) {
+        int code = (int)f32(f32(f32(x[i] - least) * factor) + 0.5), half = ORACLE_BLOCK / 2;
+        oracle_put_nibble(block + 8, i < half ? 2 * i : 2 * (i - half) + 1, code & 15);
+        block[4 + i / 8] = (unsigned char)(block[4 + i / 8] | (code >> 4) << i % 8);
+    }
+}
+
+static double read_q5_1(const unsigned char *block, int i) {
+    int half = ORACLE_BLOCK / 2, fifth = block[4 + i / 8] >> i % 8 & 1;
+    int code = oracle_get_nibble(block + 8, i < half ? 2 * i : 2 * (i - half) + 1) + 16 * fifth;
+    return f32(code * oracle_get(ORACLE_F16, block, 0) + oracle_get(ORACLE_F16, block, 1));
+}
+
+static double read_block(enum oracle_type type, const unsigned char *block, int i) {
+    double scale = oracle_get(ORACLE_F16, block, 0);
+    int half = ORACLE_BLOCK / 2;
+    if (type == ORACLE_Q5_1)
+        return read_q5_1(block, i);
+    if (type == ORACLE_Q8_0)
+        return scale * oracle_get(ORACLE_I8, block + 2, i);
+    return scale * (oracle_get_nibble(block + 2, i < half ? 2 * i : 2 * (i - half) + 1) - 8);
+}
+
+static void write_blocks(const struct oracle_side *side, int64_t row, const double *x) {
+    unsigned char *block = row_of(side, row);
+    for (int64_t i = 0; i < side->dim; i += ORACLE_BLOCK) {
+        (side->type == ORACLE_Q8_0   ? write_q8_0
+         : side->type == ORACLE_Q4_0 ? write_q4_0
+                                     : write_q5_1)(block, x + i);
+        block += oracle_bytes(side->type, ORACLE_BLOCK);
+    }
+}
+
+/* ---- Rows of any type ---- */
+
+void oracle_write_row(const struct oracle_side *side, enum oracle_type activation, int64_t row,
+                      const double *numbers) {
+    if (oracle_is_blocks(side->type))
+        write_blocks(side, row, numbers);
+    else if (oracle_is_integer(side->type) && side->group != 0)
+        write_groups(side, activation, row, numbers);
+    else
+        for (int64_t i = 0; i < side->dim; i++)
+            oracle_put(side->type, side->data, row * side->dim + i, numbers[i]);
+}
+
+static double scale_at(const struct oracle_side *side, int64_t row, int64_t i) {
+    return oracle_get(side->scale_type, side->scale,
+                      row * (side->dim / side->group) + i / side->group);
+}
+
+void oracle_read_row_exact(const struct oracle_side *side, int64_t row, double *numbers) {
+    for (int64_t i = 0; i < side->dim; i++) {
+        const unsigned char *block =
+            row_of(side, row) + oracle_bytes(side->type, i / ORACLE_BLOCK * ORACLE_BLOCK);
+        if (oracle_is_blocks(side->type))
+            numbers[i] = read_block(side->type, block, (int)(i % ORACLE_BLOCK));
+        else
+            numbers[i] = oracle_get(side->type, side->data, row * side->dim + i);
+        if (oracle_is_integer(side->type) && side->group != 0)
+            numbers[i] *= scale_at(side, row, i);
+    }
+}
+
+void oracle_read_row(const struct oracle_side *side, enum oracle_type activation, int64_t row,
+                     double *numbers) {
+    oracle_read_row_exact(side, row, numbers);
+    bool scaled = oracle_is_integer(side->type) && side->group != 0;
+    for (int64_t i = 0; i < side->dim; i++) {
+        if (scaled)
+            numbers[i] = oracle_round(side->scale_type, numbers[i]);
+        if (activation != ORACLE_I8)
+            numbers[i] = oracle_round(activation, numbers[i]);
+    }
+}

@@ -1,0 +1,45 @@
+/* Numbers of the types that caches have.  Arithmetic is double; shares nothing with what is judged.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TESTS_ORACLE_NUMBERS_H
+#define KVMILL_TESTS_ORACLE_NUMBERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum oracle_type {
+    ORACLE_F32,
+    ORACLE_F16,
+    ORACLE_BF16,
+    ORACLE_I8,
+    ORACLE_I4, /* element 2i in the low nibble of byte i */
+    ORACLE_Q8_0,
+    ORACLE_Q4_0, /* llama.cpp's blocks of 32 */
+    ORACLE_E4M3, /* without infinities; these two saturate */
+    ORACLE_E5M2,
+    ORACLE_Q5_1 /* of 32, with a minimum */
+};
+
+/* Floating types only: nearest, ties to even, with subnormals and overflow to infinity. */
+double oracle_round(enum oracle_type type, double x);
+uint32_t oracle_encode(enum oracle_type type, double x);
+double oracle_decode(enum oracle_type type, uint32_t bits);
+
+/* Element `number` of an array; of integers as well. */
+double oracle_get(enum oracle_type type, const unsigned char *array, int64_t number);
+void oracle_put(enum oracle_type type, unsigned char *array, int64_t number, double x);
+
+/* Bytes of `count` elements; of blocks, count is a multiple of 32. */
+int64_t oracle_bytes(enum oracle_type type, int64_t count);
+
+/* llama.cpp's blocks, of so many elements. */
+enum { ORACLE_BLOCK = 32 };
+bool oracle_is_blocks(enum oracle_type type);
+
+/* int8 and int4. */
+bool oracle_is_integer(enum oracle_type type);
+
+int oracle_get_nibble(const unsigned char *array, int64_t number);
+void oracle_put_nibble(unsigned char *array, int64_t number, int nibble);
+
+#endif

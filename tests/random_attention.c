@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "random_attention.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "attention_scenes.h"
+#include "settings.h"
+
+/* ---- Types and formats ---- */
+
+static void say_one_of(struct attention *a, const char *settings, struct dice *dice) {
+    char chosen[512];
+    setting_choose(settings, setting_roll, dice, chosen, sizeof chosen);
+    attention_say(a, chosen);
+}
+
+/* V's attributes by the names of K's. */
+static void say_of_values(struct attention *a, const char *settings) {
+    char text[96];
+    for (struct setting setting; setting_next(&settings, &setting);) {
+        snprintf(text, sizeof text, "value_%.40s=%.40s", setting.name, setting.value);
+        attention_say(a, text);
+    }
+}
+
+/* Groups that do not divide a row are all of it; odd rows have no nibbles, short ones no blocks. */
+static void mend_format(int64_t dim, int64_t *bits, int64_t *group, DLDataType *T2,
+                        const char **blocks) {
+    int64_t multiple = *bits == 4 ? 2 : 1;
+    if (*group <= 0 || dim % *group != 0 || *group % multiple != 0)
+        *group = dim;
+    if ((*bits == 4 && dim % 2 != 0) || (*blocks != NULL && dim % 32 != 0)) {
+        *bits = 0, *blocks = NULL;
+        *T2 = (DLDataType){kDLFloat, 32, 1};
+    }
+}
+
+/* ---- Geometry ---- */
+
+const char *const random_kinds[KINDS] = {"decode", "chunks", "prefill", "mixed lengths",
+                                         "long caches"};
+
+#define FLOATS "{float32|float16|bfloat16}"
+#define DIMS   "{64|64|128|128|80|96|100|112|192|256|576|4|8|10|36|40|7}"
+#define GROUPS "quant_group={8|8|16|32|64|128|2|4|6|10|-1|-1} "
+#define FORMAT                                                                                     \
+    "T3=" FLOATS " {T2=int4 quant_bit=4 " GROUPS "|T2=int4 quant_bit=4 " GROUPS                    \
+    "|T2=int4 quant_bit=4 " GROUPS "|T2=int8 quant_bit=8 " GROUPS "|T2=int8 quant_bit=8 " GROUPS   \
+    "|T2=int8 quant_bit=8 " GROUPS "|T2=uint8 cache_format={q8_0|q4_0|q5_1}|"                      \
+    "T2={float8e4m3fn|float8e5m2}|T2=" FLOATS "|T2=" FLOATS "}"
+
+static void choose_heads(struct attention *a, struct dice *dice) {
+    kvmill_cache_attention *op = &a->op;
+    int64_t kv = PICK(dice, 1, 1, 2, 3, 5), ratio = PICK(dice, 1, 1, 2, 3, 4, 5, 7, 8, 16, 71);
+    if (a->which == KEY_VALUE_CACHE) {
+        op->num_kv_heads = kv;
+        op->num_repeat = PICK(dice, 1, 1, 2, 3);
+        return;
+    }
+    kv = ratio > 8 ? 1 : kv;
+    op->num_heads = kv * ratio;
+    op->num_kv_heads = ratio == 1 && dice_once_in(dice, 2) ? 0 : kv;
+}
+
+static void choose_types(struct attention *a, struct dice *dice) {
+    kvmill_cache_attention *op = &a->op;
+    char value[256];
+    say_one_of(a, "T1=" FLOATS " head_dim=" DIMS " " FORMAT, dice);
+    mend_format(op->head_dim, &op->quant_bit, &op->quant_group, &op->T2, &op->cache_format);
+    if (dice_once_in(dice, 4)) {
+        setting_choose("head_dim={0|" DIMS "} " FORMAT, setting_roll, dice, value, sizeof value);
+        op->value_differs = 1;
+        say_of_values(a, value);
+        mend_format(op->value_head_dim ? op->value_head_dim : op->head_dim, &op->value_quant_bit,
+                    &op->value_quant_group, &op->value_T2, &op->value_cache_format);
+    }
+    if (a->which == KEY_VALUE_CACHE && dice_once_in(dice, 10)) {
+        attention_say(a, "T1=int8 T2=int8 value_T2=int8 quant_bit=0 value_quant_bit=0");
+        attention_say(a, "cache_format=- value_cache_format=-");
+    }
+}
+
+static void choose_place(struct attention *a, struct dice *dice) {
+    static const char *const layouts[] = {
+        "cache_layout={0|1}", "{cache_layout={0|1|2|3}|cache_mode=1 cache_layout={0|1|2|3|4}}"};
+    a->op.dynamic_batching = (int32_t)dice_range(dice, 0, 1);
+    say_one_of(a, layouts[a->op.dynamic_batching], dice);
+    say_one_of(a,
+               "{num_layer=1|num_layer=2 layer_idx={0|1}|num_layer=3 layer_idx={0|1|2}} "
+               "page_size={1|3|16|128} spare_batch={0|1} spare_rows={0|1|5} share_prefix={0|0|1} "
+               "lists_of_heads={0|0|1} "
+               "decoding_rank={0|1} max_slack={0|0|17}",
+               dice);
+    a->spread = dice_once_in(dice, 3) && a->op.cache_layout < 4 ? SPREAD : DENSE;
+}
+
+static void choose_mask_shape(struct attention *a, struct dice *dice) {
+    say_one_of(a,
+               a->op.dynamic_batching ? "mask={2|3} mask_padding={0|1|13}"
+                                      : "mask={2|3|4} mask_padding={0|1|13} mask_one_batch={0|1}",
+               dice);
+}
+
+static void choose_sinks(struct attention *a, struct dice *dice) {
+    say_one_of(a, "sinks=1 sinks_are_activations={0|1}", dice);
+}
+
+static void choose_alibi(struct attention *a, struct dice *dice) {
+    say_one_of(a, "is_alibi=1 alibi_scale={0|0|0|0.5} alibi_first={0|1|2|3}", dice);
+    if (dice_once_in(dice, 3))
+        a->op.alibi_heads = a->op.num_heads + a->op.alibi_first + 1;
+    else
+        a->op.alibi_first = 0;
+}
+
+static void choose_scores(struct attention *a, struct dice *dice) {
+    say_one_of(a,
+               "is_causal={0|1|1|1} softmax_scale={0|0|0|0|0|0.13} softcap={0|0|0|3} "
+               "left_window_size={-1|-1|-1|{0|1|6|63|4095}} math={-|-|f32|f32|fast} "
+               "partial={0|0|0|0|0|1} empty_is_nan={0|0|1} query_size={1|1|3|6}",
+               dice);
+    if (dice_once_in(dice, 4))
+        choose_alibi(a, dice);
+    if (dice_once_in(dice, 3))
+        choose_mask_shape(a, dice);
+    if (dice_once_in(dice, 5))
+        choose_sinks(a, dice);
+}
+
+/* ---- Lengths ---- */
+
+static int64_t choose_tokens(enum kind kind, struct dice *dice) {
+    switch (kind) {
+    case DECODE:
+        return 1;
+    case CHUNK:
+        return PICK(dice, 2, 3, 5, 16, 17);
+    case PREFILL:
+        return PICK(dice, 15, 40, 64, 70, 130);
+    case LONG:
+        return PICK(dice, 1, 1, 2, 5);
+    default:
+        return PICK(dice, 0, 1, 1, 1, 2, 9, 33);
+    }
+}
+
+static int64_t choose_start(enum kind kind, struct dice *dice) {
+    if (kind == LONG)
+        return dice_range(dice, is_slow_run() ? 2100 : 900, is_slow_run() ? 2400 : 5000);
+    if (kind == PREFILL || dice_once_in(dice, 5))
+        return 0;
+    return PICK(dice, 1, 2, 15, 16, 40, 127, 130, 260);
+}
+
+/* Multiplications of the oracle. */
+static int64_t work_of(const struct attention *a) {
+    int64_t heads = a->which == KEY_VALUE_CACHE ? a->op.num_kv_heads : a->op.num_heads, sum = 0;
+    for (int64_t b = 0; b < a->sequences; b++)
+        sum += (a->tokens[b] + (a->which == KEY_VALUE_CACHE)) * (a->start[b] + a->tokens[b]);
+    return sum * heads * a->op.head_dim;
+}
+
+static bool is_affordable(const struct attention *a) {
+    int64_t most = is_slow_run() ? 500000 : 4000000;
+    return work_of(a) <= most;
+}
+
+/* Smaller until the oracle is done in a moment. */
+static void make_affordable(struct attention *a) {
+    while (a->sequences > 1 && !is_affordable(a))
+        a->sequences--;
+    for (int i = 0; i < 6 && !is_affordable(a); i++) {
+        a->start[0] /= 2;
+        a->tokens[0] -= a->tokens[0] / 2;
+    }
+    for (int64_t b = 1; b < a->sequences && !a->op.dynamic_batching; b++) {
+        a->tokens[b] = a->tokens[0];
+        a->start[b] = a->start[0];
+    }
+    if (a->decoding > a->sequences)
+        a->decoding = a->sequences;
+}
+
+void random_lengths(struct attention *a, enum kind kind, struct dice *dice) {
+    a->sequences = kind == LONG ? 1 : PICK(dice, 1, 2, 3, 5);
+    a->sequences = dice_once_in(dice, 30) ? 0 : a->sequences;
+    for (int64_t b = 0; b < a->sequences || b == 0; b++) {
+        a->tokens[b] = choose_tokens(kind, dice);
+        a->start[b] = choose_start(kind, dice);
+    }
+    for (int64_t b = 1; b < a->sequences && !a->op.dynamic_batching; b++) {
+        a->tokens[b] = a->tokens[0];
+        a->start[b] = a->start[0];
+    }
+    a->decoding = a->op.dynamic_batching ? dice_range(dice, 0, a->sequences) : 0;
+    make_affordable(a);
+}
+
+void random_attention(struct attention *a, enum kind kind, struct dice *dice) {
+    a->which =
+        (enum cache_op)PICK(dice, KEY_VALUE_CACHE, MULTI_HEAD_ATTENTION, MULTI_HEAD_CACHE_ATTENTION,
+                            MULTI_HEAD_CACHE_ATTENTION, MULTI_HEAD_CACHE_ATTENTION);
+    kvmill_cache_attention_init(&a->op, sizeof a->op);
+    choose_place(a, dice);
+    choose_types(a, dice);
+    choose_heads(a, dice);
+    if (a->which != KEY_VALUE_CACHE)
+        choose_scores(a, dice);
+    random_lengths(a, kind, dice);
+}
+
+/* ---- What kernels are for ---- */
+
+/* By the number of an element. */
+static const char *const type_names[] = {[0] = "float32",
+                                         [KVMILL_F32] = "float32",
+                                         [KVMILL_F16] = "float16",
+                                         [KVMILL_BF16] = "bfloat16",
+                                         [KVMILL_I8] = "int8",
+                                         [KVMILL_I4] = "int4",
+                                         [KVMILL_Q8_0] = "uint8",
+                                         [KVMILL_Q4_0] = "uint8",
+                                         [KVMILL_Q5_1] = "uint8",
+                                         [KVMILL_E4M3] = "float8e4m3fn",
+                                         [KVMILL_E5M2] = "float8e5m2"};
+
+static void describe_format(const struct kvmill_format *format, bool raw, char text[160]) {
+    int element = format->element, bits = element == KVMILL_I8 ? 8 : element == KVMILL_I4 ? 4 : 0;
+    snprintf(text, 160, "head_dim=%d T2=%s T3=%s quant_bit=%d quant_group=%d cache_format=%s",
+             (int)format->dim, type_names[element], type_names[format->scale], raw ? 0 : bits,
+             (int)format->quant_group,
+             element == KVMILL_Q8_0   ? "q8_0"
+             : element == KVMILL_Q4_0 ? "q4_0"
+             : element == KVMILL_Q5_1 ? "q5_1"
+                                      : "-");
+}
+
+static bool is_same_format(const struct kvmill_format *a, const struct kvmill_format *b) {
+    return a->element == b->element && a->dim == b->dim && a->scale == b->scale &&
+           a->quant_group == b->quant_group;
+}
+
+static void set_formats(struct attention *a, int activation, const struct kvmill_format *key,
+                        const struct kvmill_format *value, struct dice *dice) {
+    char text[160];
+    a->op.T1 = setting_type(type_names[activation]);
+    describe_format(key, activation == KVMILL_I8, text);
+    attention_say(a, text);
+    if (is_same_format(key, value) && !dice_once_in(dice, 6))
+        return;
+    describe_format(value, activation == KVMILL_I8, text);
+    a->op.value_differs = 1;
+    say_of_values(a, text);
+}
+
+/* As many query heads as one call takes at one token, or fewer at more tokens. */
+static void fill_rows(struct attention *a, int64_t rows, struct dice *dice) {
+    bool decode = rows <= 71 && dice_once_in(dice, 2);
+    int64_t ratio = decode ? rows : PICK(dice, 1, 2, 3, 4, 5, 7, 8);
+    int64_t tokens = decode ? 1 : (rows + ratio - 1) / ratio;
+    int64_t kv = PICK(dice, 1, 1, 2);
+    a->op.num_kv_heads = kv;
+    a->op.num_heads = kv * ratio;
+    a->sequences = a->op.dynamic_batching ? PICK(dice, 1, 2, 3) : PICK(dice, 1, 1, 2);
+    for (int64_t b = 0; b < a->sequences; b++) {
+        bool same = !a->op.dynamic_batching && b > 0;
+        int64_t more = decode ? 0 : PICK(dice, 0, 0, 1, tokens);
+        a->tokens[b] = same ? a->tokens[0] : tokens + more;
+        a->start[b] = same ? a->start[0] : PICK(dice, 0, 1, 7, 30, 100, 300, 1500);
+    }
+    make_affordable(a);
+}
+
+static bool is_activations(const struct kvmill_attend_shape *shape) {
+    return shape->key.element == shape->activation && shape->value.element == shape->activation;
+}
+
+static void fit_attend(struct attention *a, const struct kvmill_attend_shape *shape,
+                       struct dice *dice) {
+    bool plain = is_activations(shape) && dice_once_in(dice, 4);
+    a->which = plain ? MULTI_HEAD_ATTENTION : MULTI_HEAD_CACHE_ATTENTION;
+    set_formats(a, shape->activation, &shape->key, &shape->value, dice);
+    a->query_size = PICK(dice, 1, 3, 6);
+    a->op.is_causal = !dice_once_in(dice, 4);
+    a->op.left_window_size = dice_once_in(dice, 6) ? PICK(dice, 0, 6, 63) : -1;
+    a->op.partial = dice_once_in(dice, 8);
+    a->op.math = shape->math == KVMILL_MATH_FAST ? "fast" : NULL;
+    a->op.softcap = shape->terms & KVMILL_TERM_SOFTCAP ? 3 : 0;
+    fill_rows(a, shape->rows, dice);
+    if (shape->terms & KVMILL_TERM_BIAS && dice_once_in(dice, 2))
+        choose_alibi(a, dice);
+    else if (shape->terms & KVMILL_TERM_BIAS)
+        choose_mask_shape(a, dice);
+    if (dice_once_in(dice, 4))
+        choose_sinks(a, dice);
+}
+
+static void fit_convert(struct attention *a, const struct kvmill_convert_shape *shape,
+                        struct dice *dice) {
+    a->which = KEY_VALUE_CACHE;
+    set_formats(a, shape->activation, &shape->format, &shape->format, dice);
+    a->op.num_repeat = PICK(dice, 1, 1, 2);
+    fill_rows(a, PICK(dice, 1, 5, 30), dice);
+}
+
+void random_fit(struct attention *a, const struct kvmill_kernel *kernel, struct dice *dice) {
+    kvmill_cache_attention_init(&a->op, sizeof a->op);
+    choose_place(a, dice);
+    if (kernel->family == KVMILL_ATTEND)
+        fit_attend(a, kernel->shape, dice);
+    else
+        fit_convert(a, kernel->shape, dice);
+}

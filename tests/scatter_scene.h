@@ -1,0 +1,58 @@
+/* Scenes of TensorScatter: four tensors and how they are handed over, run in every way there is.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TESTS_SCATTER_SCENE_H
+#define KVMILL_TESTS_SCATTER_SCENE_H
+
+#include "fence.h"
+
+enum {
+    PAST = KVMILL_TENSOR_SCATTER_PAST_CACHE,
+    UPDATE = KVMILL_TENSOR_SCATTER_UPDATE,
+    INDICES = KVMILL_TENSOR_SCATTER_WRITE_INDICES,
+    PRESENT = KVMILL_TENSOR_SCATTER_PRESENT_CACHE,
+    TENSORS = KVMILL_TENSOR_SCATTER_TENSORS
+};
+struct scene {
+    int64_t axis;
+    const char *mode;
+    bool open; /* planned from prototypes with all dims open */
+    struct fenced_tensor tensor[TENSORS];
+    const DLTensor *given[TENSORS];
+    struct dice *dice;
+};
+
+extern const kvmill_plan_options scatter_packs;
+
+/* Words: axis, mode, dtype; past, update and present (past's) have dims, and past-strides ...;
+   starts are write_indices; "in-place"; "open": see above; "no-data". */
+void scene_open(struct scene *scene, const char *settings, struct dice *dice);
+void scene_close(struct scene *scene);
+
+void scene_make_in_place(struct scene *scene);
+void *scene_bytes(const struct scene *scene, int tensor);
+
+/* From the tensors, or as the scene says. */
+kvmill_status scene_plan_as_given(const struct scene *scene, const kvmill_plan_options *options,
+                                  kvmill_plan **plan, kvmill_error *error);
+kvmill_status scene_plan(const struct scene *scene, const kvmill_plan_options *options,
+                         kvmill_plan **plan, kvmill_error *error);
+
+/* What the oracle gives; released by tensor_close. */
+void scene_expect(const struct scene *scene, struct fenced_tensor *expected);
+
+/* By kvmill_run, in parts, or in a parallel loop. */
+enum { WAYS = 3 };
+kvmill_status scene_run_way(int way, const kvmill_plan *plan, const DLTensor *const *tensors,
+                            kvmill_error *error);
+
+/* Each way twice: after a run in place there is something else to begin with. */
+bool scene_run_ways(struct scene *scene, const kvmill_plan *plan,
+                    const struct fenced_tensor *expected);
+
+/* A test: with and without packs the scene gives what the oracle does, or these bytes.  Closes
+   it. */
+void scene_runs(struct scene *scene, const char *name);
+void scene_gives(struct scene *scene, const void *bytes, const char *name);
+
+#endif

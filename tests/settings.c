@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../defs/dtype.h"
+#include "fence.h"
+#include "tap.h"
+
+bool setting_next(const char **text, struct setting *setting) {
+    *text += strspn(*text, " ");
+    size_t length = strcspn(*text, " "), name = strcspn(*text, " =");
+    size_t value = length - name - (name < length);
+    if (name >= sizeof setting->name || value >= sizeof setting->value)
+        bail_out("too long: %s", *text);
+    snprintf(setting->name, sizeof setting->name, "%.*s", (int)name, *text);
+    snprintf(setting->value, sizeof setting->value, "%.*s", (int)value, *text + length - value);
+    *text += length;
+    return length > 0;
+}
+
+int64_t setting_integer(const char *value) {
+    char *end;
+    int64_t integer = strtoll(value, &end, 10);
+    if (strcmp(value, "max") == 0 || strcmp(value, "min") == 0)
+        return value[1] == 'a' ? INT64_MAX : INT64_MIN;
+    if (end == value || *end != '\0')
+        bail_out("\"%s\" is no integer", value);
+    return integer;
+}
+
+int setting_integers(const char *value, int64_t *integers, int most) {
+    int count = 0;
+    for (char word[32]; *value != '\0'; value += *value == ',') {
+        size_t length = strcspn(value, ",");
+        if (count == most)
+            bail_out("too many integers: %s", value);
+        snprintf(word, sizeof word, "%.*s", (int)length, value);
+        integers[count++] = setting_integer(word);
+        value += length;
+    }
+    return count;
+}
+
+DLDataType setting_type(const char *value) {
+    const struct kvmill_dtype *known = kvmill_dtype_by_name(value);
+    int code = 0, bits = 0, lanes = 0;
+    if (known != NULL)
+        return known->dl;
+    if (sscanf(value, "%d.%d.%d", &code, &bits, &lanes) != 3 && strcmp(value, "none") != 0)
+        bail_out("\"%s\" is no type", value);
+    return (DLDataType){(uint8_t)code, (uint8_t)bits, (uint16_t)lanes};
+}
+
+/* Attributes keep a pointer to their word: the last few live on. */
+static const char *keep(const char *word) {
+    static char kept[64][16];
+    static int last;
+    last = (last + 1) % 64;
+    snprintf(kept[last], sizeof *kept, "%.15s", word);
+    return kept[last];
+}
+
+bool setting_apply(const struct setting *setting, const struct op_struct *part, void *base) {
+    const struct op_member *member = kvmill_op_member(part, setting->name);
+    void *at = member != NULL ? kvmill_member_at(member, base) : NULL;
+    const char *value = setting->value;
+    if (member == NULL)
+        return false;
+    if (member->kind == OP_REAL)
+        *(double *)at = strtod(value, NULL);
+    else if (member->kind == OP_TYPE)
+        *(DLDataType *)at = setting_type(value);
+    else if (member->kind == OP_WORD)
+        *(const char **)at = strcmp(value, "-") == 0 ? NULL : keep(value);
+    else if (member->kind == OP_FLAG)
+        *(int32_t *)at = (int32_t)setting_integer(value);
+    else if (member->kind == OP_COUNT || member->kind == OP_INTEGER || member->kind == OP_AXIS)
+        *(int64_t *)at = setting_integer(value);
+    else
+        return false;
+    return true;
+}
+
+bool setting_want(const struct setting *setting, const struct wanted *wanted, void *base) {
+    for (; wanted->name != NULL; wanted++)
+        if (strcmp(wanted->name, setting->name) == 0) {
+            *(int64_t *)(void *)((char *)base + wanted->offset) = setting_integer(setting->value);
+            return true;
+        }
+    return false;
+}
+
+int setting_spread(const char *value, int64_t *integers, int64_t count) {
+    enum { MOST = 16 };
+    int given = setting_integers(value, integers, MOST);
+    for (int64_t i = 1; i < count && given == 1; i++)
+        integers[i] = integers[0];
+    return given;
+}
+
+/* ---- Alternatives ---- */
+
+/* Where an alternative ends: at a bar or a brace that is not inside another one. */
+static const char *end_of(const char *at) {
+    for (int depth = 0; depth > 0 || (*at != '|' && *at != '}'); at++) {
+        if (*at == '\0')
+            bail_out("a brace is missing");
+        depth += (*at == '{') - (*at == '}');
+    }
+    return at;
+}
+
+struct chooser {
+    int64_t (*pick)(void *context, int64_t alternatives);
+    void *context;
+    char *to, *limit;
+};
+
+static void choose(struct chooser *chooser, const char *at, const char *end) {
+    while (at < end) {
+        if (*at != '{') {
+            if (chooser->to == chooser->limit)
+                bail_out("too many settings");
+            *chooser->to++ = *at++;
+            continue;
+        }
+        const char *close = end_of(at + 1), *first = at + 1;
+        int64_t count = 1;
+        for (; *close == '|'; close = end_of(close + 1))
+            count++;
+        for (int64_t skip = chooser->pick(chooser->context, count); skip > 0; skip--)
+            first = end_of(first) + 1;
+        choose(chooser, first, end_of(first));
+        at = close + 1;
+    }
+}
+
+void setting_choose(const char *settings, int64_t (*pick)(void *context, int64_t alternatives),
+                    void *context, char *chosen, size_t size) {
+    struct chooser chooser = {pick, context, chosen, chosen + size - 1};
+    choose(&chooser, settings, settings + strlen(settings));
+    *chooser.to = '\0';
+}
+
+int64_t setting_roll(void *dice, int64_t alternatives) {
+    return dice_range(dice, 0, alternatives - 1);
+}

@@ -1,0 +1,47 @@
+/* Attributes of ops in words: "num_heads=6 T1=float16 softcap=nan".  By the ops' descriptions.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TESTS_SETTINGS_H
+#define KVMILL_TESTS_SETTINGS_H
+
+#include "../defs/op.h"
+
+/* One of the words that spaces part: "name=value", or a name alone, whose value is "". */
+struct setting {
+    char name[48], value[96];
+};
+
+/* The next one of a text, which moves on; false at its end. */
+bool setting_next(const char **text, struct setting *setting);
+
+/* The integers of a value, "7,0,12"; "max" and "min" are those of int64_t.  How many there are. */
+int setting_integers(const char *value, int64_t *integers, int most);
+int64_t setting_integer(const char *value);
+
+/* An element type; "none" is no type, and "code.bits.lanes" one without a name. */
+DLDataType setting_type(const char *value);
+
+/* Set the attribute of that name; false where there is none.  "-" is no word. */
+bool setting_apply(const struct setting *setting, const struct op_struct *part, void *base);
+
+/* Settings with alternatives in braces, "T1={float32|float16}", any of which may have more inside:
+   `pick` chooses from so many. */
+void setting_choose(const char *settings, int64_t (*pick)(void *context, int64_t alternatives),
+                    void *context, char *chosen, size_t size);
+
+/* A `pick` by dice. */
+int64_t setting_roll(void *dice, int64_t alternatives);
+
+/* Integers of a struct that settings say by their names; the last has none. */
+struct wanted {
+    const char *name;
+    size_t offset; /* of an int64_t */
+};
+#define WANTED(STRUCT, NAME)                                                                       \
+    { #NAME, offsetof(STRUCT, NAME) }
+bool setting_want(const struct setting *setting, const struct wanted *wanted, void *base);
+
+/* One integer for all of so many, or a list; how many the value has. */
+int setting_spread(const char *value, int64_t *integers, int64_t count);
+
+#endif

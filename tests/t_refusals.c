@@ -1,0 +1,482 @@
+/* What calls are refused, with which status and in which words, and that a refusal changes no byte
+   of any tensor: rows of tests/tables/refusals/, about the calls that t_described makes.
+
+   A row that names a call has columns: its name, "call", an op or the name of a call that it
+   varies, settings.  Others: the call, when it is refused, the status, what is changed, the
+   message, in which "..." stands for any text.  Settings and changes are words:
+
+     num_heads=6            an attribute
+     B=2                    a dim of the call, in capital letters
+     cache:is=C,L,KV        the tensor's shape, in such dims;  :given  :none  :first=S  :step=4
+     cache:type=int8        its type;  :shape=2,3  :strides=3,1  :.2=5 (a dim)  :[3]=7 (a number)
+     cache:null             there is none;  :surplus  :empty  :no-data  :device
+     cache:at=query+16      its data is that of another tensor, 16 bytes further
+
+   When: "plan" is refused, for tensors as they are; "run", of a plan for the call as it was;
+   "open", of a plan that leaves dims open; "fine": no refusal.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "described.h"
+#include "settings.h"
+#include "table.h"
+#include "tap.h"
+
+extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
+
+static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default, &kvmill_pack_kvmill_test};
+static const kvmill_plan_options options_of[] = {
+    {.struct_size = sizeof(kvmill_plan_options)},
+    {.struct_size = sizeof(kvmill_plan_options), .packs = packs, .pack_count = 2}};
+
+enum { MOST_CALLS = 64, MOST_ROWS = 40 };
+
+/* ---- Calls ---- */
+
+struct call {
+    char name[32], settings[1024];
+    const struct op *op;
+};
+
+static struct call calls[MOST_CALLS];
+
+static const struct call *find_call(const char *name) {
+    for (int i = 0; i < MOST_CALLS && calls[i].op != NULL; i++)
+        if (strcmp(calls[i].name, name) == 0)
+            return &calls[i];
+    return NULL;
+}
+
+static void define_call(const char *name, const char *of, const char *settings) {
+    const struct call *varied = find_call(of);
+    struct call *call = calls;
+    while (call->op != NULL)
+        call++;
+    if (call == &calls[MOST_CALLS - 1])
+        bail_out("too many calls");
+    call->op = varied ? varied->op : kvmill_op_by_name(of);
+    if (call->op == NULL)
+        bail_out("%s is neither an op nor a call", of);
+    snprintf(call->name, sizeof call->name, "%s", name);
+    size_t length = (size_t)snprintf(call->settings, sizeof call->settings, "%s %s",
+                                     varied ? varied->settings : "", settings);
+    if (length >= sizeof call->settings)
+        bail_out("%s says too much", name);
+}
+
+/* ---- A scene that is changed ---- */
+
+struct changed {
+    DLTensor dl;
+    int64_t shape[MOST_DIMS], strides[MOST_DIMS];
+};
+
+struct bend {
+    struct scene scene;
+    struct described_case by;
+    struct described_tensor rows[MOST_ROWS];
+    char words[MOST_ROWS][32];
+    int word_count;
+    struct changed changed[MOST_TENSORS];
+};
+
+static const char *keep(struct bend *bend, const char *word) {
+    char *kept = bend->words[bend->word_count++];
+    if (bend->word_count == MOST_ROWS || strlen(word) >= sizeof *bend->words)
+        bail_out("too many words, or too long: %s", word);
+    strcpy(kept, word);
+    for (char *c = kept; *c != '\0'; c++)
+        *c = *c == ',' ? ' ' : *c;
+    return kept;
+}
+
+static struct described_tensor *row_of(struct bend *bend, const char *name) {
+    struct described_tensor *row = bend->rows;
+    while (row->name != NULL && strcmp(row->name, name) != 0)
+        row++;
+    if (row->name == NULL)
+        row->name = keep(bend, name);
+    return row;
+}
+
+/* It says what a tensor will be, before there is one. */
+static bool is_foreseen(const char *what) {
+    static const char *const all[] = {"is", "first", "step", "given", "none"};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strcmp(what, all[i]) == 0)
+            return true;
+    return false;
+}
+
+static void foresee(struct described_tensor *row, const char *what, const char *value) {
+    if (strcmp(what, "is") == 0)
+        row->shape = value;
+    else if (strcmp(what, "first") == 0)
+        row->first = value;
+    else if (strcmp(what, "step") == 0)
+        row->step = value;
+    else if (strcmp(what, "given") == 0)
+        row->given = true;
+    else
+        row->shape = "?";
+}
+
+static const struct op_tensor *tensor_of(const struct scene *scene, const char *name) {
+    for (int i = 0; i < scene->op->tensor_count; i++)
+        if (strcmp(scene->op->tensors[i].name, name) == 0 &&
+            scene->op->tensors[i].index < scene->by->count)
+            return &scene->op->tensors[i];
+    bail_out("%s has no tensor %s", scene->op->name, name);
+}
+
+/* A copy of what the call has there. */
+static struct changed *changed_of(struct bend *bend, const char *name) {
+    int i = tensor_of(&bend->scene, name)->index;
+    struct changed *changed = &bend->changed[i];
+    const DLTensor *given = bend->scene.tensors[i];
+    if (given == &changed->dl)
+        return changed;
+    if (given == NULL)
+        bail_out("%s is not given", name);
+    changed->dl = *given;
+    for (int d = 0; d < MOST_DIMS; d++)
+        changed->shape[d] = d < given->ndim ? given->shape[d] : 1;
+    changed->dl.shape = changed->shape;
+    bend->scene.tensors[i] = &changed->dl;
+    return changed;
+}
+
+static void put_number(struct changed *changed, const char *index, const char *value) {
+    int64_t number = setting_integer(value);
+    memcpy((char *)changed->dl.data + changed->dl.byte_offset + atoi(index + 1) * 8, &number, 8);
+}
+
+static void move_data(struct bend *bend, struct changed *changed, const char *value) {
+    char name[32];
+    size_t length = strcspn(value, "+-");
+    snprintf(name, sizeof name, "%.*s", (int)length, value);
+    const DLTensor *other = bend->scene.tensors[tensor_of(&bend->scene, name)->index];
+    changed->dl.data = (char *)other->data + atoi(value + length);
+    changed->dl.byte_offset = other->byte_offset;
+}
+
+/* Where the call has none. */
+static void give_surplus(struct bend *bend, const struct op_tensor *tensor) {
+    static double data[2];
+    struct changed *changed = &bend->changed[tensor->index];
+    changed->shape[0] = 2;
+    changed->dl = (DLTensor){.data = data,
+                             .device = {kDLCPU, 0},
+                             .ndim = 1,
+                             .dtype = scene_type(&bend->scene, tensor),
+                             .shape = changed->shape};
+    bend->scene.tensors[tensor->index] = &changed->dl;
+}
+
+static void bend_tensor(struct bend *bend, const char *tensor, const char *what,
+                        const char *value) {
+    const struct op_tensor *described = tensor_of(&bend->scene, tensor);
+    if (strcmp(what, "surplus") == 0)
+        give_surplus(bend, described);
+    struct changed *changed = changed_of(bend, tensor);
+    if (strcmp(what, "null") == 0)
+        bend->scene.tensors[described->index] = NULL;
+    else if (strcmp(what, "empty") == 0)
+        changed->dl.ndim = 1, changed->shape[0] = 0;
+    else if (strcmp(what, "no-data") == 0)
+        changed->dl.data = NULL, changed->dl.byte_offset = 0;
+    else if (strcmp(what, "device") == 0)
+        changed->dl.device.device_type = kDLCUDA;
+    else if (strcmp(what, "type") == 0)
+        changed->dl.dtype = setting_type(value);
+    else if (strcmp(what, "at") == 0)
+        move_data(bend, changed, value);
+    else if (strcmp(what, "rank") == 0)
+        changed->dl.ndim = (int32_t)setting_integer(value);
+    else if (strcmp(what, "shape") == 0)
+        changed->dl.ndim = setting_integers(value, changed->shape, MOST_DIMS);
+    else if (strcmp(what, "strides") == 0) {
+        setting_integers(value, changed->strides, MOST_DIMS);
+        changed->dl.strides = changed->strides;
+    } else if (what[0] == '.')
+        changed->shape[atoi(what + 1)] = setting_integer(value);
+    else if (what[0] == '[')
+        put_number(changed, what, value);
+    else if (strcmp(what, "surplus") != 0)
+        bail_out("%s:%s says nothing", tensor, what);
+}
+
+static bool is_dim(const char *name) {
+    for (; isupper((unsigned char)*name); name++)
+        ;
+    return *name == '\0';
+}
+
+static void set_dim(struct bend *bend, const struct setting *setting) {
+    struct op_dim *dim = bend->scene.words;
+    int64_t value = setting_integer(setting->value);
+    scene_bind(&bend->scene, keep(bend, setting->name), value);
+    while (strcmp(dim->word, setting->name) != 0)
+        dim++;
+    dim->value = value;
+}
+
+static bool set_attribute(struct bend *bend, const struct setting *setting) {
+    struct scene *scene = &bend->scene;
+    const struct op_struct *types = kvmill_op_types(scene->op), *step = scene->op->parts[2];
+    return setting_apply(setting, scene_attributes(scene), &scene->base) ||
+           (types->name == NULL && setting_apply(setting, types, scene->types)) ||
+           (step != NULL && setting_apply(setting, step, &scene->step));
+}
+
+/* "cache:type" parts into "cache" and "type", "cache.2" into "cache" and ".2"; false: it is about
+   no tensor. */
+static bool split(struct setting *setting, char what[32]) {
+    char *at = strpbrk(setting->name, ":.[");
+    if (at == NULL)
+        return false;
+    snprintf(what, 32, "%s", at + (*at == ':'));
+    *at = '\0';
+    return true;
+}
+
+/* Settings before tensors are there; of changes only those that say what they will be. */
+static void apply_before(struct bend *bend, const char *text, bool attributes) {
+    char what[32];
+    for (struct setting setting; setting_next(&text, &setting);)
+        if (split(&setting, what)) {
+            if (is_foreseen(what))
+                foresee(row_of(bend, setting.name), what, keep(bend, setting.value));
+            else if (attributes)
+                bail_out("%s:%s comes too early", setting.name, what);
+        } else if (!(attributes && set_attribute(bend, &setting)) && is_dim(setting.name)) {
+            set_dim(bend, &setting);
+        }
+}
+
+static void apply_after(struct bend *bend, const char *text) {
+    char what[32];
+    for (struct setting setting; setting_next(&text, &setting);)
+        if (!split(&setting, what)) {
+            if (!set_attribute(bend, &setting) && !is_dim(setting.name))
+                bail_out("%s has no %s", bend->scene.op->name, setting.name);
+        } else if (!is_foreseen(what)) {
+            bend_tensor(bend, setting.name, what, setting.value);
+        }
+}
+
+static const struct described_case *case_of(const struct op *op) {
+    const struct described_case *by = described_cases;
+    while (by->name != NULL && strcmp(by->name, op->name) != 0)
+        by++;
+    if (by->name == NULL)
+        bail_out("%s has no case", op->name);
+    return by;
+}
+
+/* The call with all that a change says of tensors to come. */
+static void bend_open(struct bend *bend, const struct call *call, const char *change,
+                      struct dice *dice) {
+    const struct described_case *by = case_of(call->op);
+    memset(bend, 0, sizeof *bend);
+    for (int i = 0; by->tensors[i].name != NULL; i++)
+        bend->rows[i] = by->tensors[i];
+    scene_start(&bend->scene, call->op, by, dice);
+    bend->by = *by;
+    bend->by.tensors = bend->rows;
+    bend->scene.by = &bend->by;
+    kvmill_op_init(scene_attributes(&bend->scene), &bend->scene.base);
+    if (call->op->parts[2] != NULL)
+        kvmill_op_init(call->op->parts[2], &bend->scene.step);
+    if (call->op->family == OP_CACHE_ATTENTION)
+        bend->scene.base.cache.dynamic_batching = call->op->dynamic;
+    apply_before(bend, call->settings, true);
+    apply_before(bend, change, false);
+    described_open(&bend->scene, 0);
+}
+
+/* ---- What comes of it ---- */
+
+struct outcome {
+    kvmill_status status;
+    kvmill_error error;
+};
+
+/* Of all bytes of all tensors; 0 where one was written outside of them. */
+static uint64_t sum_of(const struct scene *scene) {
+    uint64_t sum = 1;
+    int64_t where;
+    for (int i = 0; i < MOST_TENSORS; i++) {
+        const struct fence *fence = &scene->memory[i].fence;
+        if (fence->pages != NULL && !fence_is_intact(fence, &where))
+            return 0;
+        for (size_t at = 0; at < fence->size; at++)
+            sum = (sum ^ fence->data[at]) * 1099511628211u;
+    }
+    return sum;
+}
+
+static kvmill_plan *plan(struct scene *scene, const kvmill_plan_options *options,
+                         struct outcome *outcome) {
+    kvmill_plan *plan = (kvmill_plan *)(void *)outcome;
+    scene_set_prototypes(scene);
+    outcome->status = scene->by->plan(scene, options, &plan, &outcome->error);
+    if (outcome->status != KVMILL_OK && plan != NULL)
+        bail_out("a plan that was refused is not NULL");
+    return plan;
+}
+
+/* Of tensors like these, none of whose dims is known. */
+static kvmill_plan *plan_open(struct scene *scene, const kvmill_plan_options *options,
+                              struct outcome *outcome) {
+    static int64_t shape[MOST_DIMS] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    const DLTensor *given[MOST_TENSORS];
+    DLTensor open[MOST_TENSORS];
+    memcpy(given, scene->tensors, sizeof given);
+    for (int i = 0; i < MOST_TENSORS; i++)
+        if (given[i] != NULL) {
+            open[i] = (DLTensor){.ndim = given[i]->ndim, .dtype = given[i]->dtype, .shape = shape};
+            scene->tensors[i] = &open[i];
+        }
+    kvmill_plan *made = plan(scene, options, outcome);
+    memcpy(scene->tensors, given, sizeof given);
+    return made;
+}
+
+static void run_part(void *data, int64_t parts, void (*part)(void *context, int64_t index),
+                     void *context) {
+    (void)data;
+    while (parts-- > 0)
+        part(context, parts);
+}
+
+/* By the function of that number. */
+static kvmill_status run(const struct scene *scene, const kvmill_plan *plan, int way,
+                         kvmill_error *error) {
+    size_t size = (kvmill_plan_workspace_size(plan) + 63) / 64 * 64;
+    void *workspace = size > 0 ? aligned_alloc(64, size) : NULL;
+    kvmill_call call;
+    kvmill_status status =
+        way == 0   ? kvmill_run(plan, scene->tensors, workspace, error)
+        : way == 1 ? kvmill_begin(&call, plan, scene->tensors, workspace, error)
+                   : kvmill_run_parallel(plan, scene->tensors, workspace, run_part, NULL, error);
+    free(workspace);
+    return status;
+}
+
+/* ---- Rows ---- */
+
+struct row {
+    const struct call *call;
+    const char *when, *change, *message;
+    kvmill_status status;
+};
+
+/* Pieces of the wanted text in this order; the whole text where there is no "...". */
+static bool matches(const char *text, const char *wanted) {
+    const char *gap = strstr(wanted, "...");
+    size_t length = gap ? (size_t)(gap - wanted) : strlen(wanted);
+    if (strncmp(text, wanted, length) != 0)
+        return false;
+    if (gap == NULL)
+        return text[length] == '\0';
+    for (const char *rest = text + length; *rest != '\0'; rest++)
+        if (matches(rest, gap + 3))
+            return true;
+    return gap[3] == '\0';
+}
+
+static bool is_as_said(const struct row *row, const struct outcome *outcome) {
+    const char *message = outcome->status == KVMILL_OK ? "" : outcome->error.message;
+    if (outcome->status == row->status && matches(message, row->message))
+        return true;
+    diag("%s: %s", kvmill_status_name(outcome->status), message);
+    return false;
+}
+
+static bool is_run_as_said(const struct row *row, struct bend *bend, const kvmill_plan *plan) {
+    struct outcome outcome;
+    uint64_t sum = sum_of(&bend->scene);
+    bool good = sum != 0;
+    for (int way = 0; good && way < 3; way++) {
+        outcome.status = run(&bend->scene, plan, way, &outcome.error);
+        good = is_as_said(row, &outcome) && run(&bend->scene, plan, way, NULL) == outcome.status;
+    }
+    if (good && row->status != KVMILL_OK && sum_of(&bend->scene) != sum) {
+        diag("a byte was changed");
+        good = false;
+    }
+    return good;
+}
+
+static bool is_so(const struct row *row, const kvmill_plan_options *options, struct dice dice) {
+    static struct bend bend;
+    struct outcome outcome = {KVMILL_OK, {""}};
+    bool at_plan = strcmp(row->when, "plan") == 0, is_open = strcmp(row->when, "open") == 0;
+    kvmill_plan *made = NULL;
+    bend_open(&bend, row->call, row->change, &dice);
+    if (!at_plan && strcmp(row->when, "fine") != 0)
+        made = (is_open ? plan_open : plan)(&bend.scene, options, &outcome);
+    apply_after(&bend, row->change);
+    uint64_t sum = sum_of(&bend.scene);
+    if (made == NULL)
+        made = plan(&bend.scene, options, &outcome);
+    bool good = at_plan ? is_as_said(row, &outcome) && sum_of(&bend.scene) == sum
+                        : made != NULL && is_run_as_said(row, &bend, made);
+    if (!at_plan && made == NULL)
+        diag("no plan: %s", outcome.error.message);
+    kvmill_plan_destroy(made);
+    described_close(&bend.scene);
+    return good;
+}
+
+static void test_row(struct row *row, struct dice dice) {
+    char when[32];
+    for (const char *at = row->when; *at != '\0'; at += strspn(at, ",")) {
+        snprintf(when, sizeof when, "%.*s", (int)strcspn(at, ","), at);
+        at += strlen(when);
+        struct row one = *row;
+        one.when = when;
+        ok(is_so(&one, &options_of[0], dice) && is_so(&one, &options_of[1], dice),
+           "%s, %s: %s: %s%s%s", row->call->name, when, row->change,
+           kvmill_status_name(row->status), row->message[0] ? ": " : "", row->message);
+    }
+}
+
+static kvmill_status status_of(const char *name) {
+    for (int status = KVMILL_OK; status <= KVMILL_E_VERSION; status++) {
+        const char *known = kvmill_status_name((kvmill_status)status);
+        if (strcmp(known + (status == KVMILL_OK ? 7 : 9), name) == 0)
+            return (kvmill_status)status;
+    }
+    bail_out("%s is no status", name);
+}
+
+static void test_table(const char *name, uint64_t seed) {
+    struct table table = table_open(name);
+    memset(calls, 0, sizeof calls);
+    for (char *row[5]; table_next(&table, row, 5);) {
+        if (strcmp(row[1], "call") == 0) {
+            define_call(row[0], row[2], row[3]);
+            continue;
+        }
+        struct row one = {find_call(row[0]), row[1], row[3], row[4], status_of(row[2])};
+        if (one.call == NULL)
+            bail_out("no call %s", row[0]);
+        test_row(&one, dice_for(seed, row[3]));
+    }
+    table_close(&table);
+}
+
+int main(void) {
+    static const char *const names[] = {"refusals/cache_attention", "refusals/cache_attend",
+                                        "refusals/attention", "refusals/tensor_scatter"};
+    uint64_t seed = dice_seed();
+    for (int i = 0; i < 4; i++)
+        test_table(names[i], seed);
+    return done_testing();
+}

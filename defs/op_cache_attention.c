@@ -77,8 +77,8 @@ static const struct op_member members[] = {
     {MEMBER(softcap, OP_REAL, SCORES),
      .help = "Scores become softcap * tanh (score / softcap) before any mask; 0: none."},
     {MEMBER(math, OP_WORD, SCORES), .words = kvmill_math_names,
-     .help = "f32, the default: errors as of sums in float32.  fast: float16 or integer "
-             "arithmetic, errors up to "
+     .help = "f32, the default: errors as of sums in float32.  near: integer arithmetic, errors up "
+             "to 5e-4 of the largest output.  fast: float16, too, errors up to "
              "3e-3 of the largest output.  A choice, part of the plan and of the kernels' names; "
              "nothing "
              "switches to it by itself.  Kernels of f32 serve fast plans, too, where there is none "

@@ -218,15 +218,27 @@ kvmill_status attention_run_fenced(const struct attention *a, const kvmill_plan 
 
 /* ---- Judging ---- */
 
-/* What arithmetic may err, and then the rounding of the result.  For `fast` arithmetic its promise,
-   3e-3 of the largest output; its scores err no more than that of theirs. */
+/* Of the largest output, as kinds of arithmetic promise; 0: of none, float32's is derived. */
+static double promise_of(const char *math) {
+    static const struct {
+        const char *math;
+        double error;
+    } promises[] = {{"near", 5e-4}, {"fast", 3e-3}};
+    for (size_t i = 0; math != NULL && i < sizeof promises / sizeof *promises; i++)
+        if (strcmp(math, promises[i].math) == 0)
+            return promises[i].error;
+    return 0;
+}
+
+/* What arithmetic may err, and then the rounding of the result.  Scores err no more of theirs than
+   is promised of outputs. */
 static bool is_close(const struct attention *a, int i, int64_t number, double have) {
-    bool lse = i == KVMILL_CACHE_ATTENTION_LSE,
-         fast = a->op.math != NULL && strcmp(a->op.math, "fast") == 0;
+    bool lse = i == KVMILL_CACHE_ATTENTION_LSE;
+    double promise = promise_of(a->op.math);
     double want = lse ? a->result.lse[number] : a->result.output[number];
     double error = lse ? a->result.lse_error[number] : a->result.output_error[number];
-    if (fast)
-        error = 3e-3 * (lse ? fmax(3, fabs(want)) : a->largest);
+    if (promise > 0)
+        error = promise * (lse ? fmax(3, fabs(want)) : a->largest);
     if (isnan(want) || isinf(want))
         return isnan(want) ? isnan(have) != 0 : have == want;
     return fabs(have - want) <=

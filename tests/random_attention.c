@@ -118,7 +118,7 @@ static void choose_alibi(struct attention *a, struct dice *dice) {
 static void choose_scores(struct attention *a, struct dice *dice) {
     say_one_of(a,
                "is_causal={0|1|1|1} softmax_scale={0|0|0|0|0|0.13} softcap={0|0|0|3} "
-               "left_window_size={-1|-1|-1|{0|1|6|63|4095}} math={-|-|f32|f32|fast} "
+               "left_window_size={-1|-1|-1|{0|1|6|63|4095}} math={-|-|f32|near|fast} "
                "partial={0|0|0|0|0|1} empty_is_nan={0|0|1} query_size={1|1|3|6}",
                dice);
     if (dice_once_in(dice, 4))
@@ -286,7 +286,9 @@ static void fit_attend(struct attention *a, const struct kvmill_attend_shape *sh
     a->op.is_causal = !dice_once_in(dice, 4);
     a->op.left_window_size = dice_once_in(dice, 6) ? PICK(dice, 0, 6, 63) : -1;
     a->op.partial = dice_once_in(dice, 8);
-    a->op.math = shape->math == KVMILL_MATH_FAST ? "fast" : NULL;
+    a->op.math = shape->math == KVMILL_MATH_FAST   ? "fast"
+                 : shape->math == KVMILL_MATH_NEAR ? "near"
+                                                   : NULL;
     a->op.softcap = shape->terms & KVMILL_TERM_SOFTCAP ? 3 : 0;
     fill_rows(a, shape->rows, dice);
     if (shape->terms & KVMILL_TERM_BIAS && dice_once_in(dice, 2))

@@ -97,7 +97,7 @@ PROBLEMS = [
 
 
 class Arrays:
-    """Inputs and outputs of a problem, shared by both sides but for an output that is copied to."""
+    """Inputs and outputs of a problem, shared by both sides except for an output that is copied to."""
 
     def __init__(self, problem: Problem) -> None:
         rng = np.random.default_rng(24)

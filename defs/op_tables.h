@@ -31,7 +31,7 @@ extern const struct op kvmill_attention_ops[];       /* Attention, TensorScatter
 extern const struct op kvmill_gather_op, kvmill_scatter_op, kvmill_flow_op_def;
 extern const struct op kvmill_cache_attend_op;
 
-/* Of what an op adds to another's: TensorScatterAttention's own. */
+/* What an op adds to another's: TensorScatterAttention's own. */
 extern const struct op_struct kvmill_step_struct;
 
 /* Structs that callers fill, and that are no op's. */

@@ -7,7 +7,7 @@
 
 #include "flow_schedule.h"
 
-/* Of a workspace: what kernels count with stays far below 2^31. */
+/* Floats of a workspace: what kernels count with stays far below 2^31. */
 enum { MOST_FLOATS = 1 << 20 };
 
 struct writer {
@@ -162,7 +162,7 @@ static void add_attributes(struct writer *writer, const struct kvmill_flow_step 
         add(writer, " %" PRId64 " %" PRId64, step->start, step->end);
 }
 
-/* Behind the word that says when. */
+/* After the word that says when. */
 static void add_op(struct writer *writer, const struct kvmill_flow_step *step, int output) {
     add_name(writer, output);
     add_shape(writer, &writer->program->values[output].shape);

@@ -146,7 +146,7 @@ static void note_portable(const struct spec *spec) {
             spec->where, words);
 }
 
-/* Of one instruction set: whether there are kernels, and such of fast arithmetic. */
+/* Whether an instruction set has kernels, and such of fast arithmetic. */
 static bool look_for_kernels(const struct spec *spec, const struct isa *isa, bool *any, bool *fast,
                              struct error *error) {
     struct kernel_list own = {0};

@@ -235,7 +235,7 @@ def against_command(rng: np.random.Generator, command: str, path: Path) -> None:
 
 
 def sizes() -> None:
-    opaque = re.search(r"uint64_t opaque\[(\d+)\]", (TREE / "include" / "kvmill.h").read_text())
+    opaque = re.search(r"uint64_t opaque\[(\d+)\]", (TREE / "include" / "kvmill_core.h").read_text())
     assert opaque and kvmill.c.Call.opaque.size == 8 * int(opaque[1])
 
 

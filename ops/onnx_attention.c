@@ -143,12 +143,19 @@ static kvmill_status check_types(const struct checked *checked) {
 
 /* ---- Sizes ---- */
 
+static kvmill_status check_size(const struct checked *checked, int which) {
+    const char *name = kvmill_attention_name(which);
+    const DLTensor *tensor = checked->tensor[which];
+    kvmill_status status = kvmill_check_form(name, tensor, checked->error);
+    return status == KVMILL_OK ? kvmill_check_dims(name, tensor, KVMILL_DYNAMIC, checked->error)
+                               : status;
+}
+
 static kvmill_status check_sizes(const struct checked *checked) {
     kvmill_status status = KVMILL_OK;
     for (int i = 0; status == KVMILL_OK && i < ALL_TENSORS; i++)
         if (checked->tensor[i] != NULL)
-            status = kvmill_check_dims(kvmill_attention_name(i), checked->tensor[i], KVMILL_DYNAMIC,
-                                       checked->error);
+            status = check_size(checked, i);
     return status;
 }
 

@@ -37,7 +37,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 
@@ -46,7 +46,7 @@ import numpy as np
 import onnxruntime
 from attention_graphs import Run, graphs_of, onnxruntime_runs
 from attention_problems import INT8_SCALE, SPECS, Arrays, Problem, problems_of, sets_of
-from sides import compile_openmp_for, environment, packs_of, parse_arguments, run_of, write_json
+from sides import compile_openmp_for, packs_of, parse_arguments, run_of, write_results
 
 ROUND_SECONDS = 0.004
 PAUSE_SECONDS = 0.005
@@ -367,8 +367,7 @@ def main() -> None:
             row = measure(problem, sets, packs, threads, openmp_for, arguments.rounds)
             rows.append(row)
             print_row(row)
-    results = [{**asdict(row), "ratio": row.ratio} for row in rows]
-    write_json(arguments.json, environment(onnxruntime=onnxruntime.__version__), results)
+    write_results(arguments.json, rows, onnxruntime=onnxruntime.__version__)
 
 
 if __name__ == "__main__":

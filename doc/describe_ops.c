@@ -37,7 +37,7 @@ static void print_ops(enum op_family family, op_set ops) {
         if (kvmill_ops[i]->family == family && ops & kvmill_op_bit(kvmill_ops[i])) {
             bool dynamic = kvmill_ops[i]->dynamic && ops & 1u << (kvmill_ops[i]->number - 3);
             if (!dynamic)
-                printf("%s%s", count++ ? ", " : "Of ", kvmill_ops[i]->name);
+                printf("%s%s", count++ ? ", " : "For ", kvmill_ops[i]->name);
         }
     fputs(count ? ".\n" : "", stdout);
 }

@@ -21,10 +21,10 @@ m4_define(«_km_shape», «m4_define(«_km_rows_$1», «$2»)m4_define(«_km_col
 m4_dnl What later passes look up.  An index program's steps begin with when they are done.
 m4_define(«_km_fact_cache», «m4_define(«km_page», «$1»)m4_define(«km_is_growing», m4_ifelse(«$2», «growing», 1, 0))»)
 m4_define(«_km_fact_index», «m4_define(«km_stages», «$1»)m4_define(«km_page», «$2»)m4_define(«km_is_growing», 0)»)
-m4_define(«_km_fact_rows», «_km_shape(«$1», «$5», «$6»)_km_take_type(«$2»)_km_take_type(«$3»)»)
+m4_define(«_km_fact_rows», «_km_shape(«$1», «$5», «$6»)_km_note_load(«$2»)_km_note_load(«$3»)»)
 m4_define(«_km_fact_field»,
-    «_km_shape(«$1», «$3», «$4»)m4_define(«_km_type_$1», «$2»)_km_take_type(«$2»)_km_give_type(«$2»)»)
-m4_define(«_km_fact_query», «_km_shape(«$1», «$3», «$4»)_km_take_type(«$2»)»)
+    «_km_shape(«$1», «$3», «$4»)m4_define(«_km_type_$1», «$2»)_km_note_load(«$2»)_km_note_store(«$2»)»)
+m4_define(«_km_fact_query», «_km_shape(«$1», «$3», «$4»)_km_note_load(«$2»)»)
 m4_define(«_km_fact_constant», «_km_shape(«$1», «$3», «$4»)m4_define(«_km_taps_$1», «$2»)»)
 m4_define(«_km_fact_atom», «_km_shape(«$1», «$2», «$3»)»)
 m4_define(«_km_fact_keep», «m4_define(«_km_kept_$1»)»)
@@ -36,9 +36,9 @@ m4_define(«_km_fact_page»,
 m4_dnl _km_need_STAGE_VALUE: read there, by words of a step that are values.
 m4_define(«_km_mark», «m4_ifelse(«$2», «», «», «m4_define(«_km_need_$1_$2»)_km_mark(«$1», m4_shift(m4_shift($@)))»)»)
 m4_dnl Types that are loaded, and stored, one after the other.
-m4_define(«_km_take_type», «m4_ifelse(«$1», «f32», «», «m4_ifdef(«km_is_float_$1»,
-    «km_if(km_part(«is_float», «$1»), «m4_define(«_km_takes_$1»)»)»)»)»)
-m4_define(«_km_give_type», «m4_ifelse(m4_index(« f16 bf16 », « $1 »), -1, «», «m4_define(«_km_gives_$1»)»)»)
+m4_define(«_km_note_load», «m4_ifelse(«$1», «f32», «», «m4_ifdef(«km_is_float_$1»,
+    «km_if(km_part(«is_float», «$1»), «m4_define(«_km_loads_$1»)»)»)»)»)
+m4_define(«_km_note_store», «m4_ifelse(m4_index(« f16 bf16 », « $1 »), -1, «», «m4_define(«_km_stores_$1»)»)»)
 km_each_step(«_km_fact»)
 
 m4_dnl km_size_of(VALUE) -- floats of it.
@@ -73,13 +73,15 @@ km_each_place(«_km_member»)};
 
 m4_dnl ---- Elements of memory ----
 
-m4_dnl km_take(TYPE, TO, FROM, COUNT) -- floats of elements; km_give(TYPE, TO, FROM, COUNT, DIRECTION) -- elements of
-m4_dnl floats, which become what was stored: not below what they were where DIRECTION is 1, not above where it is -1.
-m4_define(«km_take», «m4_ifelse(«$1», «f32», «memcpy($2, $3, m4_eval(4 * ($4)))», «take_$1($2, $3, $4)»)»)
-m4_define(«km_give», «m4_ifelse(«$1», «f32», «memcpy($2, $3, m4_eval(4 * ($4)))», «give_$1($2, $3, $4, $5)»)»)
+m4_dnl km_load_floats(TYPE, TO, FROM, COUNT) -- floats of elements; km_store_floats(TYPE, TO, FROM, COUNT, DIRECTION) --
+m4_dnl elements of floats, which become what was stored: not below what they were where DIRECTION is 1, not above where
+m4_dnl it is -1.
+m4_define(«km_load_floats», «m4_ifelse(«$1», «f32», «memcpy($2, $3, m4_eval(4 * ($4)))», «load_floats_$1($2, $3, $4)»)»)
+m4_define(«km_store_floats»,
+    «m4_ifelse(«$1», «f32», «memcpy($2, $3, m4_eval(4 * ($4)))», «store_floats_$1($2, $3, $4, $5)»)»)
 
-m4_define(«_km_take_function»,
-    «m4_ifdef(«_km_takes_$1», «km_inline(«void», «take_$1(float *to, const unsigned char *from, int64_t count)»)
+m4_define(«_km_load_function»,
+    «m4_ifdef(«_km_loads_$1», «km_inline(«void», «load_floats_$1(float *to, const unsigned char *from, int64_t count)»)
 {
     int64_t i = 0;
     for (; i + km_lanes <= count; i += km_lanes)
@@ -98,8 +100,8 @@ m4_define(«_km_take_function»,
 m4_dnl Not inlined: of a field in straight-line code clang would take minutes, for all of its small copies.
 m4_dnl Numbers of half precision next to each other have bits next to each other, and the nearest has the sign of what
 m4_dnl it stands for.
-m4_define(«_km_give_function», «m4_ifdef(«_km_gives_$1», «km_function(«__attribute__((noinline)) void»,
-    «give_$1_some(unsigned char *to, float *from, size_t some, int direction)»)
+m4_define(«_km_store_function», «m4_ifdef(«_km_stores_$1», «km_function(«__attribute__((noinline)) void»,
+    «store_some_floats_$1(unsigned char *to, float *from, size_t some, int direction)»)
 {
     float exact[km_lanes] = {0}, near[km_lanes];
     uint16_t half[km_lanes];
@@ -117,13 +119,13 @@ m4_define(«_km_give_function», «m4_ifdef(«_km_gives_$1», «km_function(«__
     memcpy(from, near, some * sizeof *near);
 }
 
-km_inline(«void», «give_$1(unsigned char *to, float *from, int64_t count, int direction)»)
+km_inline(«void», «store_floats_$1(unsigned char *to, float *from, int64_t count, int direction)»)
 {
     int64_t i = 0;
     for (; i + km_lanes <= count; i += km_lanes)
-        give_$1_some(to + 2 * i, from + i, km_lanes, direction);
+        store_some_floats_$1(to + 2 * i, from + i, km_lanes, direction);
     if (i < count)
-        give_$1_some(to + 2 * i, from + i, (size_t)(count - i), direction);
+        store_some_floats_$1(to + 2 * i, from + i, (size_t)(count - i), direction);
 }
 
 »)»)
@@ -143,7 +145,7 @@ m4_define(«_km_loader_rows», «km_row_loader($@)»)
 
 m4_dnl _km_load_KIND(ELEMENT, SCALE, GROUP, DIM)
 m4_define(«_km_load_none», «    (void)scales;
-    km_take(«$1», «to», «from», «$4»);
+    km_load_floats(«$1», «to», «from», «$4»);
 »)
 
 m4_define(«_km_padded», «m4_eval(($1 + km_lanes - 1) / km_lanes * km_lanes)»)
@@ -327,8 +329,8 @@ m4_dnl ---- Text of files ----
 m4_dnl km_flow_head(SUMMARY) -- and the functions that programs call.
 m4_define(«km_flow_head», «km_program_head(«$1», m4_defn(«km_program»), m4_defn(«km_headers»))
 km_for_words(«FORMAT», «km_formats»,
-    «_km_take_function(FORMAT)»)m4_dnl
-_km_give_function(«f16»)_km_give_function(«bf16»)km_each_step(«_km_loader»)km_values«»km_arithmetic«»km_hidden_zero»)
+    «_km_load_function(FORMAT)»)m4_dnl
+_km_store_function(«f16»)_km_store_function(«bf16»)km_each_step(«_km_loader»)km_values«»km_arithmetic«»km_hidden_zero»)
 
 m4_dnl km_minus_0 -- which no compiler knows.
 m4_define(«km_hidden_zero», «/* -0, of which no compiler knows that it changes no sum.  */

@@ -3,7 +3,7 @@ m4_define(«_km_load_rows», «km_load_rows($@, 0, «head»)»)m4_dnl
 m4_dnl A field is what was stored from then on.
 m4_define(«_km_direction», «m4_ifelse(m4_index(« Max MaxInterleave Maximum », « $1 »), -1,
     «m4_ifelse(m4_index(« Min MinInterleave Minimum », « $1 »), -1, 0, -1)», 1)»)m4_dnl
-m4_define(«_km_store», «    km_give(m4_indir(«_km_type_$1»), «km_field_at(«$1», «p->page», «head»)», «w->$1»,
+m4_define(«_km_store», «    km_store_floats(m4_indir(«_km_type_$1»), «km_field_at(«$1», «p->page», «head»)», «w->$1»,
     «km_size_of(«$1»)», «_km_direction(«$2»)»);
 »)m4_dnl
 m4_define(«_km_code_step», «

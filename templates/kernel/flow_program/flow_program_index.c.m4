@@ -5,11 +5,11 @@ m4_define(«_km_is_loaded»,
 m4_define(«_km_load_rows»,
     «m4_ifelse(_km_is_loaded(«$1»), 1, «km_load_rows($@, «page * p->page_rows», «p->kv_head»)»)»)m4_dnl
 m4_define(«_km_load_field», «m4_ifelse(_km_is_loaded(«$1»), 1,
-    «    km_take(«$2», «km_place(«$1»)», «km_field_at(«$1», «page», «p->kv_head»)», «km_size_of(«$1»)»);
+    «    km_load_floats(«$2», «km_place(«$1»)», «km_field_at(«$1», «page», «p->kv_head»)», «km_size_of(«$1»)»);
 »)»)m4_dnl
 m4_dnl The query, before anything else.
 m4_define(«_km_ask_query», «m4_ifelse(STAGE, 0, «    for (int64_t r = 0; r < $3; r++)
-        km_take(«$2», «w->$1 + r * $4», «p->query + r * p->query_stride», «$4»);
+        km_load_floats(«$2», «w->$1 + r * $4», «p->query + r * p->query_stride», «$4»);
 »)»)m4_dnl
 m4_dnl Steps of a stage.
 m4_define(«_km_op», «
@@ -64,9 +64,9 @@ m4_define(«_km_save_save», «    for (int64_t s = 0; s < p->pages; s++)
             size_t some = (size_t)(km_size_of(«$1») - e < TERMS ? km_size_of(«$1») - e : TERMS);
             memcpy(part, km_place(«$2») + e, some * sizeof *part);
             m4_ifelse(m4_indir(«_km_type_$1»), «f32»,
-                «memcpy(km_field_at(«$1», «p->ids[s]», «p->kv_head») + e * 4, part,
-                some * 4)», «give_«»m4_indir(«_km_type_$1»)(km_field_at(«$1», «p->ids[s]», «p->kv_head») + e * 2, part,
-                (int64_t)some, 0)»);
+                «memcpy(km_field_at(«$1», «p->ids[s]», «p->kv_head») + e * 4, part, some * 4)»,
+                «store_floats_«»m4_indir(«_km_type_$1»)(
+                    km_field_at(«$1», «p->ids[s]», «p->kv_head») + e * 2, part, (int64_t)some, 0)»);
         }
 »)m4_dnl
 km_flow_head(«Score the pages of a row.»)

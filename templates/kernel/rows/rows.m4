@@ -4,7 +4,7 @@ m4_dnl [batch, heads, slots, row]; struct kvmill_rows says how far apart things 
 km_need_all(«the definitions», «km_symbol», «km_unit», «km_variant», «km_straight_units», «km_around»)
 
 m4_dnl Shape fields that a family does not have are open.
-km_default(«km_heads», -1)km_default(«km_capacity», -1)km_default(«km_rows», -1)km_default(«km_row», -1)
+km_default(«km_heads», -1)km_default(«km_capacity», -1)km_default(«km_new_rows», -1)km_default(«km_row», -1)
 m4_dnl Any start can be wrapped: in a linear cache it costs a compare.
 km_default(«km_mode», «circular»)
 
@@ -58,7 +58,7 @@ m4_define(«km_unit_of_work», «        int64_t slab = u / p.chunks, chunk = u 
 
 m4_dnl km_store_head(COPY) -- the new rows of one head by COPY, then on to the next head.
 m4_define(«km_store_head»,
-    «km_each(«S», 0, km_rows - 1, 1, «m4_indir(«$1», km_row, «to», «slot_»S« + at», «from», «km_row_of(S)»)»)m4_dnl
+    «km_each(«S», 0, km_new_rows - 1, 1, «m4_indir(«$1», km_row, «to», «slot_»S« + at», «from», «km_row_of(S)»)»)m4_dnl
         at += p.present_stride.head;
         begin += p.update_stride.head;
 »)
@@ -96,7 +96,7 @@ m4_define(«_km_store_loop», «km_function(«void», «$1(const void *problem, 
         int64_t at = b * p.present_stride.batch, begin = b * p.update_stride.batch;
         int64_t slot = first_slot(&p, b);
         int64_t slot_0 = slot * p.present_stride.row;
-km_each(«S», 1, km_rows - 1, 1, «        slot = km_next_slot;
+km_each(«S», 1, km_new_rows - 1, 1, «        slot = km_next_slot;
         int64_t slot_«»S = slot * p.present_stride.row;
 »)m4_dnl
 
@@ -112,7 +112,7 @@ m4_define(«km_rows_descriptor», «km_descriptor(«$1», «kvmill_rows_shape sh
     .circular = m4_ifelse(km_mode, «circular», 1, 0),
     .heads = km_count(km_heads),
     .capacity = km_count(km_capacity),
-    .rows = km_count(km_rows),
+    .rows = km_count(km_new_rows),
     .row = km_count(km_row),
 }», «$2»)»)
 m4_divert(0)m4_dnl

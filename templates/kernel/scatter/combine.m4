@@ -19,12 +19,12 @@ m4_define(«km_number», m4_ifelse(km_kind, «halves», «float», km_element, �
 m4_define(«km_mask», «int»m4_ifelse(km_kind, «halves», 32, km_kind, «complex», m4_eval(km_element_bits / 2),
     km_wide_bits)«_t»)
 
-m4_dnl km_taken(NUMBERS), km_given(NUMBERS) -- integers of fewer than 8 bits as those of 8, and back.
+m4_dnl km_widened(NUMBERS), km_narrowed(NUMBERS) -- integers of fewer than 8 bits as those of 8, and back.
 m4_define(«km_bits_mask», «m4_eval((1 << km_element_bits) - 1)»)
 m4_define(«km_bits_sign», «m4_eval(1 << (km_element_bits - 1))»)
-m4_define(«km_taken», «m4_ifelse(km_is_narrow«»km_element_code, 10,
+m4_define(«km_widened», «m4_ifelse(km_is_narrow«»km_element_code, 10,
     «(($1 & km_bits_mask) ^ km_bits_sign) - km_bits_sign», km_is_narrow, 1, «$1 & km_bits_mask», «$1»)»)
-m4_define(«km_given», «km_if(km_is_narrow, «($1) & km_bits_mask», «$1»)»)
+m4_define(«km_narrowed», «km_if(km_is_narrow, «($1) & km_bits_mask», «$1»)»)
 
 m4_dnl ---- What is done: C text of a, in the result, and b, the update ----
 
@@ -70,8 +70,8 @@ m4_define(«_km_functions_integers», «typedef km_number number __attribute__((
 km_for_words(«W», «km_vector_widths», «_km_vector_function(W)»)
 km_inline(«void», «combine_one(unsigned char *to, const unsigned char *from)»)
 {
-    km_number a = km_taken(«*(const number *)to»), b = km_taken(«*(const number *)from»);
-    *(number *)to = km_given(«km_one»);
+    km_number a = km_widened(«*(const number *)to»), b = km_widened(«*(const number *)from»);
+    *(number *)to = km_narrowed(«km_one»);
 }
 
 »)
@@ -98,8 +98,8 @@ typedef vector_$1 any_$1 __attribute__((may_alias, aligned(1)));
 
 km_inline(«void», «combine_$1(unsigned char *to, const unsigned char *from)»)
 {
-    vector_$1 a = km_taken(«*(const any_$1 *)to»), b = km_taken(«*(const any_$1 *)from»);
-    *(any_$1 *)to = km_given(«km_all(«vector_$1», «mask_$1»)»);
+    vector_$1 a = km_widened(«*(const any_$1 *)to»), b = km_widened(«*(const any_$1 *)from»);
+    *(any_$1 *)to = km_narrowed(«km_all(«vector_$1», «mask_$1»)»);
 }
 »)
 

@@ -4,11 +4,11 @@ m4_dnl
 m4_dnl A sum has 16 lanes, which are added 8, 4, 2 and 1 apart at the end.  That is done for as many pages together
 m4_dnl as a vector has lanes, so that scores have pages in their lanes, and folds are of whole vectors.
 km_check_tuning«»m4_dnl
-km_need_all(«the definitions», «km_symbol», «km_kind», «km_element», «km_dim», «km_heads», «km_blocks», «km_registers»,
-    «km_over1», «km_by1», «km_over2», «km_by2»)
+km_need_all(«the definitions», «km_symbol», «km_kind», «km_element», «km_dim», «km_query_heads», «km_page_blocks»,
+    «km_registers», «km_over1», «km_by1», «km_over2», «km_by2»)
 
 m4_define(«km_is_bound», «m4_ifelse(km_kind, «bound», 1, 0)»)
-m4_define(«km_scores», «m4_eval(km_heads * km_blocks)»)
+m4_define(«km_scores», «m4_eval(km_query_heads * km_page_blocks)»)
 m4_dnl Vectors of a sum.
 m4_define(«km_strips», «m4_eval(16 / km_lanes)»)
 m4_define(«km_row_bytes», «km_row_bytes_of(km_element, $1)»)
@@ -18,13 +18,13 @@ m4_define(«km_lined», «m4_eval(km_dim / km_line * km_line)»)
 
 m4_dnl km_score_number(H, B) -- the number of a score in a page.
 m4_define(«km_score_number»,
-    «km_if(km_is_bound, «m4_eval(($1) * km_blocks + ($2))», «m4_eval(($2) * km_heads + ($1))»)»)
+    «km_if(km_is_bound, «m4_eval(($1) * km_page_blocks + ($2))», «m4_eval(($2) * km_query_heads + ($1))»)»)
 
 m4_dnl ---- Sums of a page ----
 
 m4_dnl Heads whose sums fit into half of the registers.
 m4_define(«km_heads_at_once»,
-    «km_if(km_registers / 2 / km_strips < km_heads, «m4_eval(km_registers / 2 / km_strips)», km_heads)»)
+    «km_if(km_registers / 2 / km_strips < km_query_heads, «m4_eval(km_registers / 2 / km_strips)», km_query_heads)»)
 
 m4_dnl km_add_terms(B, FIRST, LAST, DIM, COUNT) -- COUNT elements, 16 at most, of row B from DIM on, to the sums of
 m4_dnl heads FIRST to LAST.
@@ -32,12 +32,12 @@ m4_define(«km_add_terms», «km_each(«V», 0, km_strips - 1, 1,
     «km_if(V * km_lanes < $5,
     «_km_add_strip(«$1», $2, $3, «$4«»_km_plus(V * km_lanes)», m4_eval($5 - V * km_lanes))»)»)»)
 m4_define(«_km_plus», «m4_ifelse(m4_eval($1), 0, «», « + m4_eval($1)»)»)
-m4_define(«_km_take», «km_codes_of(km_element, «$1«»_km_plus($2 * km_row_bytes(km_dim))», «$3», $4)»)
+m4_define(«_km_load_codes», «km_codes_of(km_element, «$1«»_km_plus($2 * km_row_bytes(km_dim))», «$3», $4)»)
 m4_define(«_km_of_query», «km_if($4 < km_lanes, «load_some_f32($1«»_km_plus($2 * km_dim) + $3, $4)»,
     «load_f32($1«»_km_plus($2 * km_dim) + $3)»)»)
 m4_define(«_km_add_strip», «        {
-            vf c = _km_take(«page_c», $1, «$4», $5);
-km_if(km_is_bound, «            vf d = _km_take(«page_d», $1, «$4», $5);
+            vf c = _km_load_codes(«page_c», $1, «$4», $5);
+km_if(km_is_bound, «            vf d = _km_load_codes(«page_d», $1, «$4», $5);
 »)m4_indir(m4_defn(«km_add_heads»), $2, $3, «$4», $5)        }
 »)
 m4_dnl One head after the other, with products that are rounded; or with products that need not be.
@@ -66,7 +66,7 @@ km_if(km_is_bound, «    const unsigned char *$1_d = p->field[1] + at;
 »)»)»)
 
 m4_dnl Whole lines of a row: in straight-line code if a page has few vectors.
-m4_define(«_km_add_lines», «km_if(km_blocks * km_lined <= km_most_vectors * km_lanes,
+m4_define(«_km_add_lines», «km_if(km_page_blocks * km_lined <= km_most_vectors * km_lanes,
     «km_each(«K», 0, km_lined - 1, km_line,
     «_km_add_line($1, $2, $3, K)»)», «        for (int i = 0; i < km_lined; i += km_line) {
 _km_add_line($1, $2, $3, «i»)        }
@@ -89,10 +89,10 @@ m4_define(«_km_halved», «m4_ifelse($2, 4, «(s_«»$1«»_0 + s_«»$1«»_2)
 m4_define(«_km_add_rows», «    int64_t at = p->ids[u] * p->stride;
     const unsigned char *page_c = p->field[0] + at;
 km_if(km_is_bound, «    const unsigned char *page_d = p->field[1] + at;
-»)_km_page_there(«near», «NEAR»)_km_page_there(«ahead», «AHEAD»)km_each(«B», 0, km_blocks - 1, 1,
-    «km_each(«G», 0, km_heads - 1, km_heads_at_once,
-    «_km_add_row(B, G, km_if(G + km_heads_at_once < km_heads, «m4_eval(G + km_heads_at_once - 1)»,
-    «m4_eval(km_heads - 1)»))»)»)»)
+»)_km_page_there(«near», «NEAR»)_km_page_there(«ahead», «AHEAD»)km_each(«B», 0, km_page_blocks - 1, 1,
+    «km_each(«G», 0, km_query_heads - 1, km_heads_at_once,
+    «_km_add_row(B, G, km_if(G + km_heads_at_once < km_query_heads, «m4_eval(G + km_heads_at_once - 1)»,
+    «m4_eval(km_query_heads - 1)»))»)»)»)
 
 m4_define(«km_add_page», «/* The sums of a page, of which only lanes that share a vector are left to add.  */
 km_inline(«void», «add_page(const struct kvmill_score_pages *p, int64_t u, vf sums[][LANES], int lane)»)
@@ -106,7 +106,7 @@ m4_dnl not be rounded before they are added, and the larger of two products is o
 m4_dnl the product of the other and 0 changes no sum. That is so where all numbers are finite: a page of bounds with
 m4_dnl others, whose sums show them, is done again.
 m4_define(«km_is_exact»,
-    «m4_eval(km_has_own(«min_f32») && m4_ifelse(km_element, «f16», 1, 0) && km_heads * km_dim <= 4096)»)
+    «m4_eval(km_has_own(«min_f32») && m4_ifelse(km_element, «f16», 1, 0) && km_query_heads * km_dim <= 4096)»)
 m4_define(«km_query_parts», «km_if(km_is_bound, «above, below», «whole»)»)
 m4_define(«km_split_query», «struct parts {
     float km_if(km_is_bound, «above[QUERY + LANES], below[QUERY + LANES]»,
@@ -135,7 +135,7 @@ km_inline(«int», «add_exactly(const struct kvmill_score_pages *p, int64_t u, 
     vf sums[][LANES], int lane)»)
 {
 m4_define(«km_add_heads», «km_add_exact»)_km_add_rows«»km_if(km_is_bound,
-    «    vf some = km_each(«B», 0, km_blocks - 1, 1, «km_if(B > 0, « + »)sums[km_score_number(0, B)][lane]»);
+    «    vf some = km_each(«B», 0, km_page_blocks - 1, 1, «km_if(B > 0, « + »)sums[km_score_number(0, B)][lane]»);
     return lanes_from((vi)abs_f32(some), broadcast_words(0x7f800000)) == 0;
 », «    return 1;
 »)}
@@ -188,8 +188,8 @@ _km_divide($1, «$2», $3)»)
 
 m4_dnl km_fold(BY, OVER, Y) -- x_N, by km_score_number, become fewer; km_now_heads, km_now_blocks are how many there
 m4_dnl are.
-m4_define(«km_now_heads», km_heads)
-m4_define(«km_now_blocks», km_blocks)
+m4_define(«km_now_heads», km_query_heads)
+m4_define(«km_now_blocks», km_page_blocks)
 m4_define(«_km_now_number»,
     «km_if(km_is_bound, «m4_eval(($1) * km_now_blocks + ($2))», «m4_eval(($2) * km_now_heads + ($1))»)»)
 m4_define(«km_fold», «m4_ifelse($2, 0, «», $2, 1, «_km_fold_heads($1, «$3»)», $2, 2, «_km_fold_blocks($1, «$3»)»,
@@ -206,8 +206,8 @@ m4_define(«_km_rename», «km_each(«I», 0, $2 - 1, 1, «    x_«»I = $1_«»
 »)»)
 
 m4_dnl Scores that are left of a page.
-m4_define(«km_left», «m4_eval(km_if((km_over1 | km_over2) & 1, 1, km_heads) * km_if((km_over1 | km_over2) & 2, 1,
-    km_blocks))»)
+m4_define(«km_left», «m4_eval(km_if((km_over1 | km_over2) & 1, 1, km_query_heads) * km_if((km_over1 | km_over2) & 2, 1,
+    km_page_blocks))»)
 
 m4_define(«km_finish», «/* Scores of `count` pages from their sums.  */
 km_inline(«void», «finish(vf sums[][LANES], float *score, int64_t count)»)
@@ -228,8 +228,8 @@ m4_define(«km_score_descriptor», «km_descriptor(«KVMILL_SCORE_PAGES», «kvm
     .kind = km_kind_number,
     .element = km_element_number,
     .dim = km_dim,
-    .heads = km_heads,
-    .blocks = km_blocks,
+    .heads = km_query_heads,
+    .blocks = km_page_blocks,
     .folds = m4_eval((km_over1 > 0) + (km_over2 > 0)),
     .fold = { { km_over1, km_by1 }, { km_over2, km_by2 } },
 }», 0)»)

@@ -37,7 +37,7 @@ void output_free(struct output *output) {
 
 struct target {
     char *path;   /* as the user knows it */
-    char *place;  /* the same behind symbolic links */
+    char *place;  /* the same, symbolic links followed */
     char *beside; /* the temporary beside its place; NULL where there is none */
     bool is_equal;
 };

@@ -34,7 +34,7 @@ double attention_flops(const struct kvmill_cache_geometry *geometry, const struc
 double attention_store_bytes(const struct kvmill_cache_geometry *geometry,
                              const struct run_size *size);
 
-/* Of these, what K and V of the new tokens are as activations. */
+/* The part of these that K and V of the new tokens are as activations. */
 int64_t attention_activation_bytes(const struct kvmill_cache_geometry *geometry,
                                    const struct run_size *size);
 

@@ -22,7 +22,7 @@ static struct bench_result *add_limit(struct bench_results *results, const char 
     return result;
 }
 
-/* Of all the memory, so that no cache holds what comes next. */
+/* A quarter of the memory at most, so that no cache holds the next piece. */
 static int64_t piece_bytes(int64_t bytes) {
     return bytes / 4 < 64 << 20 ? bytes / 4 : 64 << 20;
 }

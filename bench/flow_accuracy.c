@@ -64,7 +64,7 @@ static bool has_page(struct page_list list, int64_t page) {
     return low < list.count && list.page[low] == page;
 }
 
-/* Keep the heaviest tokens in order, the new one behind its equals; returns how many there are. */
+/* Keep the heaviest tokens in order, the new one after its equals; returns how many there are. */
 static int insert(const double *mass, int64_t token, int64_t *heaviest, int count, int most) {
     int at = count < most ? count : most;
     while (at > 0 && mass[heaviest[at - 1]] < mass[token]) {
@@ -89,13 +89,13 @@ double mass_recall(const struct masses *masses, int head, struct page_list list,
 
 /* ---- The oracle ---- */
 
-struct weighed {
+struct page_mass {
     double mass;
     int32_t page;
 };
 
 static int compare_masses(const void *a, const void *b) {
-    const struct weighed *x = a, *y = b;
+    const struct page_mass *x = a, *y = b;
     return x->mass != y->mass ? (x->mass < y->mass) - (x->mass > y->mass)
                               : (x->page > y->page) - (x->page < y->page);
 }
@@ -105,12 +105,12 @@ static int compare_pages(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
-static void weigh(const struct masses *masses, int64_t first, int64_t count,
-                  struct weighed *weighed) {
+static void sum_masses(const struct masses *masses, int64_t first, int64_t count,
+                       struct page_mass *pages_by_mass) {
     for (int64_t i = 0; i < count; i++) {
-        weighed[i] = (struct weighed){0, (int32_t)(first + i)};
+        pages_by_mass[i] = (struct page_mass){0, (int32_t)(first + i)};
         for (int h = 0; h < masses->group; h++)
-            weighed[i].mass += page_mass(masses, h, first + i);
+            pages_by_mass[i].mass += page_mass(masses, h, first + i);
     }
 }
 
@@ -118,17 +118,17 @@ void oracle_list(const struct masses *masses, int64_t bos, int64_t eos, int32_t 
                  int64_t count) {
     int64_t pages = (masses->tokens + masses->page_size - 1) / masses->page_size;
     int64_t between = pages - bos - eos;
-    struct weighed *weighed = malloc((size_t)between * sizeof *weighed);
-    if (weighed == NULL)
+    struct page_mass *pages_by_mass = malloc((size_t)between * sizeof *pages_by_mass);
+    if (pages_by_mass == NULL)
         abort();
-    weigh(masses, bos, between, weighed);
-    qsort(weighed, (size_t)between, sizeof *weighed, compare_masses);
+    sum_masses(masses, bos, between, pages_by_mass);
+    qsort(pages_by_mass, (size_t)between, sizeof *pages_by_mass, compare_masses);
     for (int64_t i = 0; i < count; i++)
         list[i] = (int32_t)(i < bos            ? i
                             : i >= count - eos ? pages - (count - i)
-                                               : weighed[i - bos].page);
+                                               : pages_by_mass[i - bos].page);
     qsort(list, (size_t)count, sizeof *list, compare_pages);
-    free(weighed);
+    free(pages_by_mass);
 }
 
 double list_overlap(struct page_list a, struct page_list b) {

@@ -1,5 +1,5 @@
-/* How well a selection of pages stands for all of them: what attention would have weighed, and what
-   becomes of its output.  A row is one kv head of a request, with the group of query heads on it.
+/* How well a selection of pages stands for all of them: the softmax weights that its tokens would
+   have, and what becomes of its output.  A row is one kv head of a request, with the group of query heads on it.
    Lists are ascending page numbers of a row.
 
    SPDX-License-Identifier: Apache-2.0 */
@@ -27,7 +27,7 @@ void masses_fill(const struct masses *masses, const float *query, const float *k
 /* Mass of the tokens of the pages, 0 to 1. */
 double mass_coverage(const struct masses *masses, int head, struct page_list list);
 
-/* Of the `most` heaviest tokens (of equal ones the first) the share that is in the pages. */
+/* The share of the `most` heaviest tokens (the first of equal ones) that is in the pages. */
 enum { MOST_HEAVIEST = 64 };
 double mass_recall(const struct masses *masses, int head, struct page_list list, int most);
 
@@ -46,7 +46,8 @@ struct difference {
 };
 struct difference vector_difference(const float *a, const float *b, int64_t count);
 
-/* Of many values, which it sorts: low is the 5th percentile, the value that a twentieth is below.
+/* A summary of many values, which it sorts: low is the 5th percentile, the value that a twentieth
+ * is below.
  */
 struct spread {
     double mean, low, least;

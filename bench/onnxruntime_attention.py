@@ -33,70 +33,27 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import ctypes
-import json
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 
 import kvmill
 import numpy as np
 import onnxruntime
-from onnx import TensorProto, helper
-from sides import (
-    aligned,
-    compile_openmp_for,
-    environment,
-    packs_of,
-    parse_arguments,
-    run_of,
-    write_json,
-)
+from attention_graphs import Run, graphs_of, onnxruntime_runs
+from attention_problems import INT8_SCALE, SPECS, Arrays, Problem, problems_of, sets_of
+from sides import compile_openmp_for, packs_of, parse_arguments, run_of, write_results
 
-SPECS = Path(__file__).parent.parent / "configs" / "onnx_attention.json"
-WALK = 640 << 20
 ROUND_SECONDS = 0.004
 PAUSE_SECONDS = 0.005
 MOST_WAITED = 0.02  # of a turn
 TRIES = 4
 THREADS = (1, 2)
 TOLERANCE = {"float32": 1e-4, "float16": 4e-3, "int8": 2e-2}  # of the largest output
-INT8_SCALE = 1 / 254  # of numbers from -0.5 to 0.5
-
-Run = Callable[[], None]
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One sequence whose last `queries` of `length` tokens are new."""
-
-    model: str
-    step: str
-    queries: int
-    length: int
-    cache: str  # element type; activations are float32 where it is int8
-    math: str
-    heads: int
-    kv_heads: int
-    key_dim: int
-    value_dim: int
-    softcap: float
-
-    @property
-    def name(self) -> str:
-        math = " fast" if self.math == "fast" else ""
-        return f"{self.model} {self.step} {self.cache}{math}"
-
-    @property
-    def dtype(self) -> str:
-        return "float32" if self.cache == "int8" else self.cache
-
-    @property
-    def past(self) -> int:
-        return self.length - self.queries
 
 
 @dataclass(frozen=True)
@@ -114,231 +71,6 @@ class Row:
     @property
     def ratio(self) -> float:
         return min(self.onnxruntime.values()) / self.kvmill["step"]
-
-
-# ---- Problems ----
-
-
-def heads_of(spec: dict) -> dict[str, int | float | str]:
-    """Of either op that is in the file."""
-    if spec["op"] == "MultiHeadCacheAttention":
-        return {
-            "cache": "int8",
-            "math": spec["math"],
-            "heads": spec["num_heads"],
-            "kv_heads": spec["num_kv_heads"],
-            "key_dim": spec["head_dim"],
-            "value_dim": spec["head_dim"],
-        }
-    return {
-        "cache": spec["T1"],
-        "math": "f32",
-        "heads": spec["Q"][1],
-        "kv_heads": spec["K"][1],
-        "key_dim": spec["K"][3],
-        "value_dim": spec["V"][3],
-    }
-
-
-def problems_of(only: str) -> Iterator[Problem]:
-    """Those that have all the words in their names."""
-    words = [word.strip() for word in only.split(",")]
-    for step, queries, length in (("decode", 1, 4096), ("prefill", 512, 512)):
-        for spec in json.loads(SPECS.read_text("utf-8"))["kernels"]:
-            problem = Problem(
-                spec["purpose"],
-                step,
-                queries,
-                length,
-                softcap=spec.get("softcap", 0.0),
-                **heads_of(spec),
-            )
-            if all(word in problem.name for word in words):
-                yield problem
-
-
-# ---- The arrays ----
-
-
-class Arrays:
-    """Tensors of one run by their names, in the layouts of both standards; caches are shared."""
-
-    def __init__(self, problem: Problem, numbers: np.ndarray) -> None:
-        self.problem = problem
-        heads, kv_heads = problem.heads, problem.kv_heads
-        keys, values = problem.key_dim, problem.value_dim
-        self.tensors: dict[str, np.ndarray] = {}
-        for names, count, dim in (
-            (("query", "Q"), heads, keys),
-            (("key", "K"), kv_heads, keys),
-            (("value", "V"), kv_heads, values),
-            (("output", "Y"), heads, values),
-        ):
-            self._add_activations(names, count, dim, numbers)
-        self._add_cache("past_key", (1, kv_heads, problem.length, keys), numbers)
-        self._add_cache("past_value", (1, kv_heads, problem.length, values), numbers)
-        self._add_counts()
-
-    def _add_activations(
-        self, names: tuple[str, str], heads: int, dim: int, numbers: np.ndarray
-    ) -> None:
-        """Tokens with all their heads; heads with all their tokens."""
-        queries = self.problem.queries
-        by_token = aligned((1, queries, heads * dim), self.problem.dtype)
-        shifted = np.roll(numbers, len(self.tensors) * 4099)
-        by_token[...] = np.resize(shifted.astype(by_token.dtype), by_token.shape)
-        by_head = aligned((1, heads, queries, dim), self.problem.dtype)
-        by_head[...] = by_token.reshape(1, queries, heads, dim).transpose(0, 2, 1, 3)
-        self.tensors |= dict(zip(names, (by_token, by_head), strict=True))
-
-    def _add_cache(self, name: str, shape: tuple[int, ...], numbers: np.ndarray) -> None:
-        cache = aligned(shape, self.problem.cache)
-        if self.problem.cache == "int8":
-            numbers = np.rint(numbers / INT8_SCALE)
-            self.tensors[f"{name}_scale"] = aligned((*shape[:-1], 1), "float32")
-            self.tensors[f"{name}_scale"].fill(INT8_SCALE)
-        cache[...] = np.resize(numbers.astype(cache.dtype), cache.shape)
-        self.tensors[name] = cache
-
-    def _add_counts(self) -> None:
-        self.tensors |= {
-            "write_indices": np.array([self.problem.past], np.int64),
-            "nonpad_kv_seqlen": np.array([self.problem.length], np.int64),
-            "seqlens_k": np.array([self.problem.length - 1], np.int32),
-            "total_sequence_length": np.array(self.problem.length, np.int32),
-            "int8_scale": np.array([INT8_SCALE], np.float32),
-        }
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        return self.tensors[name]
-
-    @property
-    def nbytes(self) -> int:
-        return sum(array.nbytes for array in self.tensors.values())
-
-    def new_rows(self) -> list[np.ndarray]:
-        """What a step has to store."""
-        return [self[name][:, :, self.problem.past :] for name in ("past_key", "past_value")]
-
-
-def sets_of(problem: Problem) -> list[Arrays]:
-    """As many as make a walk of WALK bytes."""
-    numbers = np.random.default_rng(24).random(1 << 17, np.float32) - np.float32(0.5)
-    first = Arrays(problem, numbers)
-    count = max(2, -(-WALK // first.nbytes))
-    return [first, *(Arrays(problem, np.roll(numbers, i * 61)) for i in range(1, count))]
-
-
-# ---- ONNX Runtime ----
-
-
-@dataclass(frozen=True)
-class Graph:
-    """Nodes, and which arrays are bound to their outputs; all other names are arrays' own."""
-
-    nodes: list
-    outputs: dict[str, str]
-    inputs: dict[str, str] = field(default_factory=dict)
-
-
-def attention_node(problem: Problem, key: str, value: str):
-    return helper.make_node(
-        "Attention",
-        ["Q", key, value, "", "", "", "nonpad_kv_seqlen"],
-        ["Y"],
-        is_causal=1,
-        softcap=float(problem.softcap),
-    )
-
-
-def attention_graph(problem: Problem) -> Graph:
-    return Graph([attention_node(problem, "past_key", "past_value")], {"Y": "Y"})
-
-
-def step_graph(problem: Problem) -> Graph:
-    scatters = [
-        helper.make_node(
-            "TensorScatter", [f"past_{side}", new, "write_indices"], [f"present_{side}"]
-        )
-        for side, new in (("key", "K"), ("value", "V"))
-    ]
-    attention = attention_node(problem, "present_key", "present_value")
-    outputs = {"Y": "Y", "present_key": "past_key", "present_value": "past_value"}
-    return Graph([*scatters, attention], outputs)
-
-
-def gqa_graph(problem: Problem) -> Graph:
-    names = ["query", "key", "value", "past_key", "past_value"]
-    names += ["seqlens_k", "total_sequence_length"]
-    more = {"softcap": float(problem.softcap)} if problem.softcap else {}
-    if problem.cache == "int8":
-        names += [""] * 5 + ["k_scale", "v_scale"]
-        more |= {"kv_cache_bit_width": 8}
-        more |= {f"{side}_quant_type": "PER_TENSOR" for side in "kv"}
-    node = helper.make_node(
-        "GroupQueryAttention",
-        names,
-        ["output", "present_key", "present_value"],
-        domain="com.microsoft",
-        num_heads=problem.heads,
-        kv_num_heads=problem.kv_heads,
-        **more,
-    )
-    outputs = {"output": "output", "present_key": "past_key", "present_value": "past_value"}
-    return Graph([node], outputs, {"k_scale": "int8_scale", "v_scale": "int8_scale"})
-
-
-def graphs_of(problem: Problem) -> dict[str, Graph]:
-    """GroupQueryAttention has K and V of one size, Attention no int8."""
-    graphs = {}
-    if problem.cache != "int8":
-        graphs |= {"attention": attention_graph(problem), "step": step_graph(problem)}
-    if problem.key_dim == problem.value_dim:
-        graphs["gqa"] = gqa_graph(problem)
-    return graphs
-
-
-def inputs_of(graph: Graph) -> dict[str, str]:
-    """Names that no node makes, with those of their arrays."""
-    made = {name for node in graph.nodes for name in node.output}
-    used = [name for node in graph.nodes for name in node.input if name and name not in made]
-    return {name: graph.inputs.get(name, name) for name in used}
-
-
-def make_model(graph: Graph, arrays: Arrays) -> bytes:
-    def info(names: dict[str, str]) -> list:
-        return [
-            helper.make_tensor_value_info(
-                name, helper.np_dtype_to_tensor_dtype(arrays[a].dtype), arrays[a].shape
-            )
-            for name, a in names.items()
-        ]
-
-    made = helper.make_graph(graph.nodes, "step", info(inputs_of(graph)), info(graph.outputs))
-    opsets = [helper.make_opsetid("", 24), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(made, opset_imports=opsets, ir_version=11).SerializeToString()
-
-
-def bind(session: onnxruntime.InferenceSession, graph: Graph, arrays: Arrays) -> Run:
-    binding = session.io_binding()
-    for names, bind_one in (
-        (inputs_of(graph), binding.bind_input),
-        (graph.outputs, binding.bind_output),
-    ):
-        for name, a in names.items():
-            array = arrays[a]
-            bind_one(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
-    return lambda: session.run_with_iobinding(binding)
-
-
-def onnxruntime_runs(graph: Graph, sets: Sequence[Arrays], threads: int) -> list[Run]:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(
-        make_model(graph, sets[0]), options, providers=["CPUExecutionProvider"]
-    )
-    return [bind(session, graph, arrays) for arrays in sets]
 
 
 # ---- kvmill ----
@@ -635,8 +367,7 @@ def main() -> None:
             row = measure(problem, sets, packs, threads, openmp_for, arguments.rounds)
             rows.append(row)
             print_row(row)
-    results = [{**asdict(row), "ratio": row.ratio} for row in rows]
-    write_json(arguments.json, environment(onnxruntime=onnxruntime.__version__), results)
+    write_results(arguments.json, rows, onnxruntime=onnxruntime.__version__)
 
 
 if __name__ == "__main__":

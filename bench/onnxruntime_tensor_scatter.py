@@ -29,7 +29,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import kvmill
 import numpy as np
@@ -38,11 +38,10 @@ from onnx import TensorProto, helper
 from sides import (
     aligned,
     compile_openmp_for,
-    environment,
     packs_of,
     parse_arguments,
     run_of,
-    write_json,
+    write_results,
 )
 
 ROUND_SECONDS = 0.004
@@ -97,7 +96,7 @@ PROBLEMS = [
 
 
 class Arrays:
-    """Inputs and outputs of a problem, shared by both sides but for an output that is copied to."""
+    """Inputs and outputs of a problem, shared by both sides except for an output that is copied to."""
 
     def __init__(self, problem: Problem) -> None:
         rng = np.random.default_rng(24)
@@ -260,8 +259,7 @@ def main() -> None:
         for threads in (1, 2)
     ]
     print_table(rows)
-    results = [{**asdict(row), "ratio": row.ratio} for row in rows]
-    write_json(arguments.json, environment(onnxruntime=onnxruntime.__version__), results)
+    write_results(arguments.json, rows, onnxruntime=onnxruntime.__version__)
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ struct kernel_words {
 void bench_kernel_in_plan(const kvmill_plan *plan, const struct kernel_words *words,
                           char kernel[SYMBOL_SIZE]);
 
-/* Of several kernels that attend, decoding takes the smallest and a prompt the largest. */
+/* Where several kernels attend, decoding runs the smallest and a prompt the largest. */
 extern const struct kernel_words decode_words, prefill_words, write_words, score_words,
     summarise_words, store_words, keep_words, gather_words, apply_words;
 

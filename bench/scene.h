@@ -60,7 +60,7 @@ struct scene {
     int share[SCENE_TENSORS]; /* in whose memory a tensor lies */
     int read;                 /* the tensor that readings read */
     struct scene_memory memory[SCENE_TENSORS];
-    /* Of the output at turn 0, by a portable plan; none known: no spans. */
+    /* The output at turn 0, by a portable plan; none known: no spans. */
     struct scene_memory expected;
     struct run_size expected_size;
     struct scene_span spans[2];

@@ -132,7 +132,7 @@ static double flops(const struct scene_call *call) {
            (g->key.dim + g->value.dim);
 }
 
-/* Of the output's type, which need not be the kernels'. */
+/* The output's type, which need not be the kernels'. */
 static struct kvmill_cache_geometry arithmetic(const struct scene *scene) {
     struct kvmill_cache_geometry found = scene->attend;
     found.activation = kvmill_element_of(

@@ -206,7 +206,7 @@ bool scene_plan(const struct scene *scene, enum scene_step step, const kvmill_pl
 
 /* ---- Rotation ---- */
 
-/* Of one set, a place that is another every time; at a line. */
+/* A place in one set, another every time; at a line. */
 unsigned char *scene_next_bytes(struct scene *scene, int tensor, int64_t *bytes) {
     const struct scene_memory *memory = &scene->memory[scene->share[tensor]];
     *bytes = kvmill_min(*bytes, memory->set * memory->sets);

@@ -68,8 +68,8 @@ static bool check_bytes(struct scene_call *call, struct error *error) {
 
 /* ---- As near as the arithmetic allows ---- */
 
-/* Of the largest output: what a kind of arithmetic may err, and what rounding to the output's type
- * does. */
+/* As shares of the largest output: what a kind of arithmetic may err, and what rounding to the
+ * output's type does. */
 static double tolerance_of(const struct kvmill_cache_geometry *geometry) {
     double rounding = geometry->activation == KVMILL_F16    ? 0x1p-10
                       : geometry->activation == KVMILL_BF16 ? 0x1p-7

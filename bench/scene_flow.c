@@ -140,7 +140,7 @@ static void shape_field(struct scene_call *call, int i) {
     scene_set_tensor(call, KVMILL_FLOW_FIELDS + i, scene->flow.bound.fields[i].dtype, 4, dims);
 }
 
-/* Of a step, or of them all together: what its description says, pages, and lists that it makes. */
+/* For a step, or all of them: what its description says, pages, and lists that it makes. */
 static void shape_step(struct scene_call *call, const struct op *step) {
     const struct scene *scene = call->scene;
     const struct kvmill_cache_geometry *g = geometry_of(scene);

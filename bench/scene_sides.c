@@ -25,7 +25,7 @@ DLDataType side_type(const kvmill_cache_attention *op, int side) {
     return types[side];
 }
 
-/* Of blocks, bytes. */
+/* The last dim of a side's tensor; of blocks, their bytes. */
 int64_t side_last_dim(const struct kvmill_cache_geometry *geometry, int side) {
     const struct kvmill_format *format = format_of(geometry, side);
     if (is_scale(side))

@@ -13,6 +13,7 @@ import platform
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -43,17 +44,6 @@ def run_of(call: kvmill.Call, threads: int, openmp_for: ctypes.c_void_p):
     return partial(call.run_parallel, openmp_for, ctypes.byref(ctypes.c_int(threads)))
 
 
-def environment(**versions: str) -> dict[str, str | int | None]:
-    return {
-        "kvmill": kvmill.version(),
-        **versions,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "cpus": os.cpu_count(),
-    }
-
-
 def parse_arguments(
     description: str, rounds: int = 25, least: int = 15, **more: str
 ) -> argparse.Namespace:
@@ -75,9 +65,22 @@ def packs_of(arguments: argparse.Namespace) -> list[kvmill.Pack]:
     return [kvmill.Pack(path) for path in arguments.packs.split(":") if path]
 
 
-def write_json(path: str | None, where: dict, results: Sequence[dict]) -> None:
+def _environment(**versions: str) -> dict[str, str | int | None]:
+    return {
+        "kvmill": kvmill.version(),
+        **versions,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+    }
+
+
+def write_results(path: str | None, rows: Sequence, **versions: str) -> None:
+    """The rows, dataclasses with a ratio, and where they were measured; versions: of the others."""
     if path is None:
         return
+    results = [{**asdict(row), "ratio": row.ratio} for row in rows]
     with open(path, "w", encoding="utf-8") as stream:
-        json.dump({"environment": where, "results": results}, stream, indent=2)
+        json.dump({"environment": _environment(**versions), "results": results}, stream, indent=2)
         stream.write("\n")

@@ -14,7 +14,7 @@ bool tune_problem_serves(const struct tune_problem *problem, const struct spec *
            (problem->kind->serves == NULL || problem->kind->serves(spec, &problem->size));
 }
 
-/* Of a TensorScatter, all that the spec leaves open. */
+/* The size of the problem; for a TensorScatter with all that the spec leaves open. */
 static bool size_of(const struct tune_problem *problem, const struct spec *spec,
                     struct run_size *size, struct error *error) {
     *size = problem->size;

@@ -24,7 +24,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 os.environ["JAX_PLATFORMS"] = "cpu"
 
@@ -36,11 +36,10 @@ from jax import lax  # noqa: E402
 from sides import (  # noqa: E402
     aligned,
     compile_openmp_for,
-    environment,
     packs_of,
     parse_arguments,
     run_of,
-    write_json,
+    write_results,
 )
 
 ROUND_SECONDS = 0.002
@@ -214,8 +213,7 @@ def main() -> None:
         for row in measure(problem, packs, openmp_for, arguments.rounds)
     ]
     print_table(rows)
-    results = [{**asdict(row), "ratio": row.ratio} for row in rows]
-    write_json(arguments.json, environment(jax=jax.__version__), results)
+    write_results(arguments.json, rows, jax=jax.__version__)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 os.environ["JAX_PLATFORMS"] = "cpu"
 
@@ -37,11 +37,10 @@ import numpy as np  # noqa: E402
 from sides import (  # noqa: E402
     aligned,
     compile_openmp_for,
-    environment,
     packs_of,
     parse_arguments,
     run_of,
-    write_json,
+    write_results,
 )
 
 
@@ -211,8 +210,7 @@ def main() -> None:
     packs, openmp_for = packs_of(arguments), compile_openmp_for()
     rows = [row for problem in PROBLEMS for row in measure(problem, packs, openmp_for, arguments.rounds)]
     print_table(rows)
-    results = [{**asdict(row), "ratio": row.ratio} for row in rows]
-    write_json(arguments.json, environment(jax=jax.__version__), results)
+    write_results(arguments.json, rows, jax=jax.__version__)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ struct kvmill_dtype {
     DLDataType dl;
 };
 
-/* The i-th type, NULL behind the last. */
+/* The i-th type, NULL after the last. */
 const struct kvmill_dtype *kvmill_dtype_at(size_t i);
 
 /* NULL when there is none of that name (or alias). */

@@ -42,7 +42,7 @@ enum kvmill_rule {
     KVMILL_RULE_RANGE    /* llama.cpp's: from the minimum to the maximum */
 };
 
-/* Of a float: 1 sign bit, then these. */
+/* A float has 1 sign bit, then these. */
 struct kvmill_float_parts {
     int exponent, mantissa; /* bits */
     bool finite;            /* no infinities: all numbers but one are such */
@@ -52,7 +52,8 @@ struct kvmill_float_parts {
 struct kvmill_format_parts {
     const char *name; /* in symbols and templates */
     const char *word; /* in specs, descriptions, --cache */
-    const char *template; /* templates/format/<template>.m4: its arithmetic, where that is new; or NULL */
+    const char
+        *template; /* templates/format/<template>.m4: its arithmetic, where that is new; or NULL */
     DLDataType dtype; /* of the tensor; blocks are bytes */
     bool activation;  /* queries, outputs and scales may be of it */
     enum kvmill_code code;

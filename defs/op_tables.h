@@ -10,6 +10,21 @@
 #define OP_RANGES(TABLE)  .ranges = (TABLE), .range_count = sizeof(TABLE) / sizeof *(TABLE)
 #define OP_TENSORS(TABLE) .tensors = (TABLE), .tensor_count = sizeof(TABLE) / sizeof *(TABLE)
 
+/* Rows that are kept: keys and values, or those of K alone and of V; with their scales. */
+#define OP_ROWS(TAKES, GIVES, TYPE)                                                                \
+    .in = (TAKES), .needed = (TAKES), .out = (GIVES), .rows = true, .type = (TYPE)
+#define OP_CACHES(TAKES, GIVES)                                                                    \
+    {.name = "cache", .index = KVMILL_CACHE_ATTENTION_CACHE, OP_ROWS(TAKES, GIVES, "T2"),          \
+     .help = "Keys and values, as cache_layout orders them."},                                     \
+    {.name = "scale", .index = KVMILL_CACHE_ATTENTION_SCALE, OP_ROWS(TAKES, GIVES, "T3"),          \
+     .used = {{"quant_bit"}},                                                                      \
+     .help = "Shaped as cache except the last dim: one for each quant_group."},                    \
+    {.name = "value_cache", .index = KVMILL_CACHE_ATTENTION_VALUE_CACHE,                           \
+     OP_ROWS(TAKES, GIVES, "value_T2"), .when = {{"value_differs"}}, .help = "Values alone."},     \
+    {.name = "value_scale", .index = KVMILL_CACHE_ATTENTION_VALUE_SCALE,                           \
+     OP_ROWS(TAKES, GIVES, "value_T3"), .when = {{"value_differs"}},                               \
+     .used = {{"value_quant_bit"}}, .help = "Scales of value_cache, likewise."}
+
 /* Tensors that everything that attends describes alike. */
 #define OP_SINKS(INDEX, OPS)                                                                       \
     {                                                                                              \
@@ -31,7 +46,7 @@ extern const struct op kvmill_attention_ops[];       /* Attention, TensorScatter
 extern const struct op kvmill_gather_op, kvmill_scatter_op, kvmill_flow_op_def;
 extern const struct op kvmill_cache_attend_op;
 
-/* Of what an op adds to another's: TensorScatterAttention's own. */
+/* What an op adds to another's: TensorScatterAttention's own. */
 extern const struct op_struct kvmill_step_struct;
 
 /* Structs that callers fill, and that are no op's. */

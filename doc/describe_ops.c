@@ -37,7 +37,7 @@ static void print_ops(enum op_family family, op_set ops) {
         if (kvmill_ops[i]->family == family && ops & kvmill_op_bit(kvmill_ops[i])) {
             bool dynamic = kvmill_ops[i]->dynamic && ops & 1u << (kvmill_ops[i]->number - 3);
             if (!dynamic)
-                printf("%s%s", count++ ? ", " : "Of ", kvmill_ops[i]->name);
+                printf("%s%s", count++ ? ", " : "For ", kvmill_ops[i]->name);
         }
     fputs(count ? ".\n" : "", stdout);
 }
@@ -156,11 +156,11 @@ static const struct op_member *member_from(const struct op_struct *part, size_t 
 
 static void print_struct(const struct op_struct *part) {
     const struct op_member *member;
-    printf("    \"%s\": (\n        %zu,\n        [\n", part->name, part->size);
+    printf("    \"%s\": (%zu, [\n", part->name, part->size);
     for (size_t at = 0; (member = member_from(part, at)) != NULL; at = member->offset + 1)
-        printf("            (\"%s\", \"%s\", %zu),\n", member->name, python_kinds[member->kind],
+        printf("        (\"%s\", \"%s\", %zu),\n", member->name, python_kinds[member->kind],
                member->offset);
-    printf("        ],\n    ),\n");
+    printf("    ]),\n");
 }
 
 static bool is_printed(const struct op *const *ops, int count, const struct op_struct *part) {

@@ -4,8 +4,8 @@
 set -e
 top=$(dirname "$0")/..
 out=${2:-$top}
-mkdir -p "$out/doc" "$out/bindings/python"
-"$1" python >"$out/bindings/python/kvmill_tables.py"
+mkdir -p "$out/doc" "$out/bindings/python/kvmill"
+"$1" python >"$out/bindings/python/kvmill/tables.py"
 awk -v describe="$1" '
     /^\.\\" End of what describe_ops prints/ { inside = 0 }
     !inside { print }

@@ -71,7 +71,7 @@ static const DLDataType float16 = {kDLFloat, 16, 1}, int8 = {kDLInt, 8, 1}, int6
 static int8_t *codes;
 static uint16_t *scales;
 
-/* Stores `tokens` new keys and values behind the `start` that the cache holds, and attends. */
+/* Stores `tokens` new keys and values after the `start` that the cache holds, and attends. */
 static kvmill_status attend(const kvmill_plan *plan, void *workspace, int64_t start, int64_t tokens,
                             kvmill_error *error) {
     int64_t heads[] = {1, tokens, HEADS, HEAD_DIM}, kv_heads[] = {1, tokens, KV_HEADS, HEAD_DIM};
@@ -102,8 +102,8 @@ static void show(int64_t position, int64_t row) {
            (long long)position / 2, whole(output[row * HEADS * HEAD_DIM]));
 }
 
-int main(void) {
-    /* Plan: attributes are checked and kernels chosen.  Shapes come with each run. */
+/* Attributes are checked and kernels chosen.  Shapes come with each run. */
+static kvmill_plan *make_plan(void) {
     const kvmill_pack *packs[] = {&kvmill_pack_kvmill_default};
     kvmill_plan_options options = {
         .struct_size = sizeof options, .packs = packs, .pack_count = 1, .threads = THREADS};
@@ -123,6 +123,12 @@ int main(void) {
     check(kvmill_plan_multi_head_cache_attention(&op, &options, &plan, &error), &error);
     kvmill_plan_describe(plan, text, sizeof text);
     printf("%s\n", text);
+    return plan;
+}
+
+int main(void) {
+    kvmill_error error;
+    kvmill_plan *plan = make_plan();
 
     /* The caller's: the cache, and a workspace for one run at a time. */
     codes = calloc(2 * KV_HEADS * CAPACITY, HEAD_DIM);

@@ -1,7 +1,7 @@
 /* A decode loop over a key cache: plan once, run per token.
 
    Four sequences with prompts of different length; every step stores one new key per sequence and
-   head behind the tokens it already has.  Build: make -C examples (needs pkg-config). */
+   head after the tokens it already has.  Build: make -C examples (needs pkg-config). */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,6 +22,28 @@ static void check(kvmill_status status, const kvmill_error *error) {
     exit(1);
 }
 
+/* Everything that shapes and types can tell is checked here, and a kernel is chosen. */
+static kvmill_plan *plan_of(const DLTensor *cache, const DLTensor *update,
+                            const DLTensor *write_indices) {
+    const kvmill_pack *packs[] = {&kvmill_pack_kvmill_default};
+    kvmill_plan_options options = {.struct_size = sizeof options, .packs = packs, .pack_count = 1};
+    kvmill_tensor_scatter op = {
+        .struct_size = sizeof op,
+        .axis = -2,
+        .mode = "linear",
+        .past_cache = cache,
+        .update = update,
+        .write_indices = write_indices,
+    };
+    kvmill_plan *plan;
+    kvmill_error error;
+    char text[1024];
+    check(kvmill_plan_tensor_scatter(&op, &options, &plan, &error), &error);
+    kvmill_plan_describe(plan, text, sizeof text);
+    printf("%s\n", text);
+    return plan;
+}
+
 int main(void) {
     const DLDataType float16 = {kDLFloat, 16, 1}, int64 = {kDLInt, 64, 1};
     int64_t cache_shape[] = {BATCH, HEADS, CAPACITY, HEAD_DIM};
@@ -36,23 +58,8 @@ int main(void) {
     DLTensor update = tensor(new_keys, 4, update_shape, float16);
     DLTensor write_indices = tensor(lengths, 1, batch_shape, int64);
 
-    /* Plan: everything that shapes and types can tell is checked here, and a kernel is chosen. */
-    const kvmill_pack *packs[] = {&kvmill_pack_kvmill_default};
-    kvmill_plan_options options = {.struct_size = sizeof options, .packs = packs, .pack_count = 1};
-    kvmill_tensor_scatter op = {
-        .struct_size = sizeof op,
-        .axis = -2,
-        .mode = "linear",
-        .past_cache = &cache,
-        .update = &update,
-        .write_indices = &write_indices,
-    };
-    kvmill_plan *plan;
+    kvmill_plan *plan = plan_of(&cache, &update, &write_indices);
     kvmill_error error;
-    char text[1024];
-    check(kvmill_plan_tensor_scatter(&op, &options, &plan, &error), &error);
-    kvmill_plan_describe(plan, text, sizeof text);
-    printf("%s\n", text);
 
     /* Run: in place, because past_cache and present_cache are the same tensor. */
     const DLTensor *tensors[] = {&cache, &update, &write_indices, &cache};

@@ -355,7 +355,7 @@ static void widen_keys(const struct layers *layers, int kv_head, float *key) {
         widen_all(layers->key + (t * KV_HEADS + kv_head) * DIM, DIM, key + t * DIM);
 }
 
-/* Of the last decode, whose output is `output`. */
+/* How well the last decode, whose output is `output`, has chosen its pages. */
 static void judge_row(const struct layers *layers, const struct masses *masses, int kv_head,
                       const float *output, const float *dense, struct accuracy *accuracy) {
     const int64_t *starts = layers->starts + kv_head;

@@ -32,7 +32,7 @@ int c_binding(const struct c_token *mark) {
     return BINDS_LEAST; /* assignments */
 }
 
-/* Of what stands before an operand. */
+/* What stands before an operand. */
 static int binding_before(const struct c_token *token) {
     if (token->kind == C_WORD)
         return c_is(token, "return") ? BINDS_LEAST : BINDS_MOST;

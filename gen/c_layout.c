@@ -1,6 +1,6 @@
 /* Lines as a person would write them: four blanks for each level, at most 120 characters, no blank
-   line where none belongs.  The lines are those of the templates, but for statements that go on in
-   the next line.
+   line where none belongs.  The lines are those of the templates, except for statements that go on
+   in the next line.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include "c_text.h"
 
 enum { STEP = 4, WIDTH = 120, LEAST_FILLED = 48, MOST_ALIGNED = 40, MOST_NESTED = 64 };
-/* Of the ends that lines may have: by brackets, then by how tightly an operator binds. */
+/* Ranks of places where a line may end: by brackets, then by how tightly an operator binds. */
 enum { BINDINGS = 32, MOST_RANK = MOST_NESTED * BINDINGS };
 
 /* Heads of loops and conditions whose statement is not there yet: 'i' for an if, else 'l'. */
@@ -74,7 +74,7 @@ static void enter(struct nest *nest, const struct c_token *token, size_t column)
         nest->depth--;
 }
 
-/* Whether a line may end behind a token; behind a bracket only where it can end nowhere else. */
+/* Whether a line may end after a token; after a bracket only where it can end nowhere else. */
 static bool may_break(const struct c_token *token, const struct c_token *next) {
     return next->space &&
            (token->is_binary || (token->kind == C_MARK && strchr(",?:;=", *token->at) != NULL) ||
@@ -172,7 +172,7 @@ static bool is_complete(const struct layout *layout, size_t first, size_t at, in
     return false;
 }
 
-/* Where the line that begins with `first` ends: behind a '{' that has the end of a line behind it,
+/* Where the line that begins with `first` ends: after a '{' that has the end of a line after it,
    a comment that has, or what is complete. */
 static size_t statement_end(const struct layout *layout, size_t first) {
     int nest = 0;

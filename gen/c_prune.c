@@ -158,7 +158,7 @@ static bool is_disclaimer(const struct c_text *text, size_t at) {
     return is_unused(text, at) && c_is(&text->tokens[at + 4], ";");
 }
 
-/* Of several in one statement each becomes its own. */
+/* Several in one statement become one statement each. */
 static void part_disclaimers(struct c_text *text) {
     for (size_t at = 0; at < text->count; at++)
         if (is_unused(text, at) && c_is(&text->tokens[at + 4], ",") && is_unused(text, at + 5)) {

@@ -85,7 +85,7 @@ static bool define(const struct kernel *kernel, struct expansion *expansion) {
     return done;
 }
 
-static const char *const libraries[] = {"flow_program", NULL};
+static const char *const libraries[] = {"flow_program", "flow_ops", NULL};
 
 const struct family flow_program_family = {
     .name = "flow_program",

@@ -12,12 +12,12 @@ static const char *const index_types[] = {"i2", "i4", "i8",  "i16", "i32", "i64"
                                           "u4", "u8", "u16", "u32", "u64", NULL};
 static const char *const modes[] = {"clip", "fill", NULL};
 
-enum { UNIT, INDEX, MODE, COMPONENTS, BYTES, LOOPS, LOOP_FIELDS = 3, FIELDS = LOOPS + 9 };
+enum { UNIT, INDEX, BOUNDS, COMPONENTS, BYTES, LOOPS, LOOP_FIELDS = 3, FIELDS = LOOPS + 9 };
 enum { EXTENT, FROM, TO };
 
 static const struct field gather_fields[] = {
     [UNIT] = {"unit", NULL, units, FIELD_TYPE},  [INDEX] = {"index", NULL, index_types, 0},
-    [MODE] = {"mode", NULL, modes, 0}, [COMPONENTS] = {"components", "c", NULL, 0},
+    [BOUNDS] = {"bounds", NULL, modes, 0}, [COMPONENTS] = {"components", "c", NULL, 0},
     [BYTES] = {"bytes", "d", NULL, 0}, [LOOPS] = {"extent1", "x", NULL, FIELD_OPTIONAL},
     {"from1", "f", NULL, FIELD_OPTIONAL},     {"to1", "t", NULL, FIELD_OPTIONAL},
     {"extent2", "y", NULL, FIELD_OPTIONAL},   {"from2", "g", NULL, FIELD_OPTIONAL},
@@ -84,7 +84,7 @@ bool gather_kernels(const struct kvmill_gather_shape *shape, const struct isa *i
         .family = &gather_family,
         .isa = kvmill_isa_plain(isa),
         .value = {[INDEX] = index_of(shape),
-                  [MODE] = shape->fill,
+                  [BOUNDS] = shape->fill,
                   [COMPONENTS] = shape->components,
                   [BYTES] = shape->bytes},
     };
@@ -122,7 +122,7 @@ static void explain(const struct kernel *kernel, FILE *stream) {
     fprintf(stream, ",\nfrom where %" PRId64 " %s start%s of each window say%s; ", components,
             index_types[kernel->value[INDEX]], components == 1 ? "" : "s",
             components == 1 ? "s" : "");
-    fprintf(stream, kernel->value[MODE] ? "a window that is not inside becomes fill values.\n"
+    fprintf(stream, kernel->value[BOUNDS] ? "a window that is not inside becomes fill values.\n"
                                         : "starts outside are clamped.\n");
 }
 

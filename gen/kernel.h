@@ -1,7 +1,7 @@
 /* A kernel before it is text: its family, its shape, its instruction set and variant.
 
    The symbol says it all: kvmill_<family>_<fields>__<isa>_<variant>_<tuning>, what before the
-   double underscore, how behind it; kernel_parse reads back what kernel_symbol wrote.
+   double underscore, how after it; kernel_parse reads back what kernel_symbol wrote.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GEN_KERNEL_H
@@ -20,15 +20,15 @@
 /* What m4 can compute with; a larger count is left open. */
 #define MOST_COUNT INT32_MAX
 
-/* One property of a kernel's shape: a word out of a list, or a count behind a prefix. */
+/* One property of a kernel's shape: a word out of a list, or a count after a prefix. */
 struct field {
     const char *name;         /* as templates know it: km_<name> */
     const char *prefix;       /* of a count; NULL for words */
     const char *const *words; /* ends with NULL; the value is the index */
     unsigned flags;
 };
-/* The word names a file in templates/format; a count that symbols leave out where it is 0; no count but
-   64 bits, which are written as 16 hexadecimal digits; words are the names of formats. */
+/* The word names a file in templates/format; a count that symbols leave out where it is 0; no count
+   but 64 bits, which are written as 16 hexadecimal digits; words are the names of formats. */
 enum { FIELD_TYPE = 1, FIELD_OPTIONAL = 2, FIELD_BITS = 4, FIELD_FORMAT = 8 };
 
 enum { MOST_FIELDS = 16, TUNING_SIZE = 80, SYMBOL_SIZE = 240 };
@@ -42,14 +42,15 @@ struct expansion;
 /* A kernel family: one template, one portable version in the runtime, one oracle in the tests. */
 struct family {
     const char *name;
-    const char *op;               /* the op whose specs it serves, for listings */
-    const char *folder;           /* templates/kernel/<folder> has its templates */
-    const char *const *libraries; /* <folder>/<library>.m4: what its variants share; ends with NULL */
+    const char *op;     /* the op whose specs it serves, for listings */
+    const char *folder; /* templates/kernel/<folder> has its templates */
+    const char *const
+        *libraries; /* <folder>/<library>.m4: what its variants share; ends with NULL */
     const struct field *fields;
     int field_count;
     const char *const *variants; /* ends with NULL */
-    bool formats; /* its templates know formats of rows: templates/format/rows.m4 */
-    const char *tunables; /* <folder>/<tunables>.m4: what its kernels leave open; or NULL */
+    bool formats;                /* its templates know formats of rows: templates/format/rows.m4 */
+    const char *tunables;        /* <folder>/<tunables>.m4: what its kernels leave open; or NULL */
     bool (*legal)(const struct kernel *kernel); /* the variant can serve the shape */
     void (*explain)(const struct kernel *kernel, FILE *stream);
     /* Definitions beside the fields, or NULL. */
@@ -66,7 +67,7 @@ struct kernel {
     char tuning[TUNING_SIZE]; /* tunables that are not the preset: "block32_near4", or "" */
 };
 
-/* The next tunable of a tuning, NULL-terminated text that `tuning` moves through; false behind the
+/* The next tunable of a tuning, NULL-terminated text that `tuning` moves through; false after the
    last.  Names are letters. */
 bool next_tunable(const char **tuning, char name[TUNING_SIZE], int64_t *value);
 
@@ -79,7 +80,7 @@ bool kernel_parse(const char *symbol, struct kernel *kernel, struct error *error
 /* Whether symbols differ in how at most: they are interchangeable. */
 bool symbols_do_the_same(const char *a, const char *b);
 
-/* A word of a field that has no prefix, NULL behind the last. */
+/* A word of a field that has no prefix, NULL after the last. */
 const char *field_word(const struct field *field, int64_t value);
 
 /* Value of the field of that name; the family must have it. */

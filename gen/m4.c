@@ -188,7 +188,7 @@ static bool is_word(char c) {
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* The word at `at` begins with a prefix of the templates, behind any underscores. */
+/* The word at `at` begins with a prefix of the templates, after any underscores. */
 static bool is_template_word(const char *at) {
     at += strspn(at, "_");
     return strncmp(at, "km_", 3) == 0 || strncmp(at, "m4_", 3) == 0;

@@ -11,7 +11,7 @@ enum { UNIT, HEADS, CAPACITY, ROWS, ROW, MODE, STORE_FIELDS };
 
 static const struct field store_fields[] = {
     [UNIT] = {"unit", NULL, units, FIELD_TYPE},       [HEADS] = {"heads", "h", NULL, 0},
-    [CAPACITY] = {"capacity", "m", NULL, 0}, [ROWS] = {"rows", "s", NULL, 0},
+    [CAPACITY] = {"capacity", "m", NULL, 0}, [ROWS] = {"new_rows", "s", NULL, 0},
     [ROW] = {"row", "d", NULL, 0},           [MODE] = {"mode", NULL, modes, 0},
 };
 

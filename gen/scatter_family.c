@@ -10,7 +10,7 @@
 static const char *const combiners[] = {"replace", "add", "subtract", "multiply", "minimum",
                                         "maximum", "and", "or",       "xor",      NULL};
 
-/* StableHLO's words, but for complex numbers and for sixteen bytes that are replaced. */
+/* StableHLO's words, except for complex numbers and for sixteen bytes that are replaced. */
 static const char *const elements[] = {"f32", "f64", "f16",  "bf16", "c64",  "c128",  "i1",
                                        "i2",  "i4",  "i8",   "i16",  "i32",  "i64",   "ui2",
                                        "ui4", "ui8", "ui16", "ui32", "ui64", "ui128", NULL};

@@ -23,8 +23,8 @@ static const struct field score_fields[] = {
     [KIND] = {"kind", NULL, kinds, 0},
     [ELEMENT] = {"element", NULL, NULL, FIELD_FORMAT},
     [DIM] = {"dim", "d", NULL, 0},
-    [HEADS] = {"heads", "h", NULL, 0},
-    [BLOCKS] = {"blocks", "b", NULL, 0},
+    [HEADS] = {"query_heads", "h", NULL, 0},
+    [BLOCKS] = {"page_blocks", "b", NULL, 0},
     [FOLD] = {"fold", NULL, folds, FIELD_OPTIONAL},
     [FOLD + 1] = {"then", NULL, then, FIELD_OPTIONAL},
 };

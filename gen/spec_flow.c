@@ -12,6 +12,7 @@
 #include "score_family.h"
 #include "select_family.h"
 #include "spec_families.h"
+#include "spec_flow_op.h"
 #include "spec_keys.h"
 
 const kvmill_flow *flow_of_spec(const struct spec *spec) {
@@ -46,82 +47,6 @@ static bool read_attention(const struct json_place *place, struct flow_spec *flo
     json_decref(member.value);
     flow->flow.attention = &spec->attention.op;
     return done;
-}
-
-/* ---- Numbers ---- */
-
-static int64_t group_of(const kvmill_flow *flow) {
-    const kvmill_cache_attention *op = flow->attention;
-    bool alone = flow->select.scope != NULL && strcmp(flow->select.scope, "query_head") == 0;
-    return alone || op->num_kv_heads < 1 ? 1 : op->num_heads / op->num_kv_heads;
-}
-
-/* "page_size", or "page_size/16" where that is a whole number; 0 when it is neither. */
-static int64_t dim_of_word(const kvmill_flow *flow, const char *text) {
-    const kvmill_cache_attention *op = flow->attention;
-    const struct {
-        const char *word;
-        int64_t value;
-    } words[] = {
-        {"head_dim", op->head_dim},
-        {"value_head_dim", op->value_differs ? op->value_head_dim : op->head_dim},
-        {"page_size", op->page_size},
-        {"group", group_of(flow)},
-    };
-    char *end = NULL;
-    size_t length = strcspn(text, "/");
-    long divisor = text[length] ? strtol(text + length + 1, &end, 10) : 1;
-    if (divisor < 1 || (end != NULL && *end != '\0'))
-        return 0;
-    for (int i = 0; i < 4; i++)
-        if (strlen(words[i].word) == length && strncmp(words[i].word, text, length) == 0)
-            return words[i].value % divisor == 0 ? words[i].value / divisor : 0;
-    return 0;
-}
-
-/* A number, or a word for one; what is in range ops/flow.c says. */
-static bool read_dim(const struct json_place *place, const kvmill_flow *flow, int64_t *dim,
-                     struct error *error) {
-    const char *text = json_string_value(place->value);
-    if (text == NULL)
-        return json_get_integer(place, INT32_MIN, INT32_MAX, dim, error);
-    *dim = dim_of_word(flow, text);
-    return *dim > 0 ||
-           json_fail(error, place,
-                     "is \"%.40s\"; accepted: a number, \"head_dim\", \"value_head_dim\", "
-                     "\"page_size\", \"group\", or one of them \"/\" a divisor",
-                     text);
-}
-
-static bool read_dims(const struct json_place *place, const kvmill_flow *flow, size_t least,
-                      size_t most, int64_t dims[3], struct error *error) {
-    if (!json_get_array(place, error))
-        return false;
-    size_t count = json_array_size(place->value);
-    if (count < least || count > most)
-        return json_fail(error, place, "has %zu dims; accepted: %zu%s", count, least,
-                         most > least ? ", or taps before them" : "");
-    for (size_t i = 0; i < count; i++) {
-        struct json_place element = json_element(place, i);
-        if (!read_dim(&element, flow, &dims[most - count + i], error))
-            return false;
-    }
-    return true;
-}
-
-static bool read_float(const struct json_place *place, float *value, struct error *error) {
-    double real;
-    if (!spec_read_real(place, &real, error))
-        return false;
-    *value = (float)real;
-    return isfinite(*value) || json_fail(error, place, "is %g; accepted: a finite float32", real);
-}
-
-/* NULL stays where there is none. */
-static bool read_optional_word(const struct json_place *place, const char *key, const char **word,
-                               struct error *error) {
-    struct json_place member = json_member(place, key);
-    return member.value == NULL || json_get_string(&member, word, error);
 }
 
 /* ---- Lists ---- */
@@ -168,11 +93,19 @@ static bool read_field(const struct json_place *place, struct flow_spec *flow, s
     struct json_place name = json_member(place, "name"), shape = json_member(place, "shape");
     if (!json_get_object(place, error) || !json_only_keys(place, known, error) ||
         !json_get_string(&name, &field->name, error) ||
-        !read_dims(&shape, &flow->flow, 2, 2, dims, error))
+        !flow_read_dims(&shape, &flow->flow, 2, 2, dims, error))
         return false;
     field->rows = dims[0];
     field->columns = dims[1];
     return read_dtype(place, &flow->flow, &field->dtype, error);
+}
+
+static bool read_float(const struct json_place *place, float *value, struct error *error) {
+    double real;
+    if (!spec_read_real(place, &real, error))
+        return false;
+    *value = (float)real;
+    return isfinite(*value) || json_fail(error, place, "is %g; accepted: a finite float32", real);
 }
 
 /* One number for all, or a list of them in row-major order. */
@@ -196,7 +129,7 @@ static bool read_constant_shape(const struct json_place *place, const kvmill_flo
                                 kvmill_flow_constant *constant, size_t *count,
                                 struct error *error) {
     int64_t dims[3] = {1, 1, 1}, elements = 1;
-    if (!read_dims(place, flow, 2, 3, dims, error))
+    if (!flow_read_dims(place, flow, 2, 3, dims, error))
         return false;
     for (int d = 0; d < 3; d++) {
         if (dims[d] < 1 || dims[d] > KVMILL_MOST_FLOW_ELEMENTS / elements)
@@ -228,154 +161,16 @@ static bool read_constant(const struct json_place *place, struct flow_spec *flow
                                    : out_of_memory(error);
 }
 
-/* ---- Ops ---- */
-
-static bool read_kind(const struct json_place *place, kvmill_flow_op *op,
-                      const struct kvmill_flow_kind **kind, struct error *error) {
-    const char *names[KVMILL_FLOW_CODES + 1] = {NULL};
-    char suggestion[SUGGESTION_SIZE];
-    struct json_place member = json_member(place, "op");
-    if (!json_get_string(&member, &op->op, error))
-        return false;
-    *kind = kvmill_flow_kind_at(kvmill_flow_code_by_name(op->op));
-    if (*kind != NULL)
-        return true;
-    for (int i = 0; i < KVMILL_FLOW_CODES; i++)
-        names[i] = kvmill_flow_kind_at(i)->name;
-    suggest_word(op->op, names, suggestion);
-    return json_fail(error, &member,
-                     "\"%.40s\" is no op of a flow; %saccepted: those of "
-                     "kvmill-specs(5), as GeMM, Max, topK",
-                     op->op, suggestion);
-}
-
-/* The op's attributes, and what all ops have. */
-static bool check_op_keys(const struct json_place *place, const struct kvmill_flow_kind *kind,
-                          struct error *error) {
-    static const struct {
-        unsigned attribute;
-        const char *key;
-    } keys[] = {{KVMILL_FLOW_ALPHA, "alpha"}, {KVMILL_FLOW_BETA, "beta"},
-                {KVMILL_FLOW_SCALE, "scale"}, {KVMILL_FLOW_DIMS, "dim"},
-                {KVMILL_FLOW_GROUP, "group"}, {KVMILL_FLOW_SLICE, "start"},
-                {KVMILL_FLOW_SLICE, "end"},   {KVMILL_FLOW_SHAPE, "shape"}};
-    const char *known[16] = {"op", "inputs", "output"};
-    int count = 3;
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (kind->attributes & keys[i].attribute)
-            known[count++] = keys[i].key;
-    return json_only_keys(place, known, error);
-}
-
-static bool read_inputs(const struct json_place *place, const struct kvmill_flow_kind *kind,
-                        kvmill_flow_op *op, struct error *error) {
-    struct json_place member = json_member(place, "inputs");
-    size_t wanted = (size_t)kind->inputs;
-    if (member.value == NULL && wanted == 0)
-        return true;
-    if (!json_get_array(&member, error))
-        return false;
-    if (json_array_size(member.value) != wanted)
-        return json_fail(error, &member, "has %zu names; accepted for %s: %zu",
-                         json_array_size(member.value), kind->name, wanted);
-    for (size_t i = 0; i < wanted; i++) {
-        struct json_place element = json_element(&member, i);
-        if (!json_get_string(&element, &op->inputs[i], error))
-            return false;
-    }
-    return true;
-}
-
-static bool read_dim_bit(const struct json_place *place, uint32_t *dims, struct error *error) {
-    int64_t dim;
-    if (!json_get_integer(place, 0, 2, &dim, error))
-        return false;
-    *dims |= 1u << dim;
-    return true;
-}
-
-/* A dim, or a list of them; an op that knows one alone need not say it. */
-static bool read_op_dims(const struct json_place *place, const struct kvmill_flow_kind *kind,
-                         kvmill_flow_op *op, struct error *error) {
-    struct json_place member = json_member(place, "dim");
-    if (member.value == NULL && kind->dims == 1) {
-        op->dims = 1;
-        return true;
-    }
-    if (!json_is_array(member.value))
-        return read_dim_bit(&member, &op->dims, error);
-    for (size_t i = 0; i < json_array_size(member.value); i++) {
-        struct json_place element = json_element(&member, i);
-        if (!read_dim_bit(&element, &op->dims, error))
-            return false;
-    }
-    return true;
-}
-
-/* What has no value by default is NAN. */
-static bool read_number(const struct json_place *place, const char *key, double otherwise,
-                        double *value, struct error *error) {
-    struct json_place member = json_member(place, key);
-    *value = otherwise;
-    if (member.value == NULL && !isnan(otherwise))
-        return true;
-    if (member.value == NULL)
-        return json_fail(error, &member, "is missing; accepted: a number");
-    return spec_read_real(&member, value, error);
-}
-
-static bool read_shape(const struct json_place *place, const kvmill_flow *flow, kvmill_flow_op *op,
-                       struct error *error) {
-    int64_t dims[3];
-    struct json_place member = json_member(place, "shape");
-    if (!read_dims(&member, flow, 2, 2, dims, error))
-        return false;
-    op->rows = dims[0];
-    op->columns = dims[1];
-    return true;
-}
-
-static bool read_dim_member(const struct json_place *place, const char *key,
-                            const kvmill_flow *flow, int64_t *dim, struct error *error) {
-    struct json_place member = json_member(place, key);
-    return read_dim(&member, flow, dim, error);
-}
-
-static bool read_attributes(const struct json_place *place, const struct kvmill_flow_kind *kind,
-                            const kvmill_flow *flow, kvmill_flow_op *op, struct error *error) {
-    unsigned has = kind->attributes;
-    return (!(has & KVMILL_FLOW_ALPHA) ||
-            read_number(place, "alpha", kind->alpha, &op->alpha, error)) &&
-           (!(has & KVMILL_FLOW_BETA) ||
-            read_number(place, "beta", kind->beta, &op->beta, error)) &&
-           (!(has & KVMILL_FLOW_SCALE) || read_number(place, "scale", 1, &op->scale, error)) &&
-           (!(has & KVMILL_FLOW_DIMS) || read_op_dims(place, kind, op, error)) &&
-           (!(has & KVMILL_FLOW_GROUP) ||
-            read_dim_member(place, "group", flow, &op->group, error)) &&
-           (!(has & KVMILL_FLOW_SLICE) ||
-            (read_dim_member(place, "start", flow, &op->start, error) &&
-             read_dim_member(place, "end", flow, &op->end, error))) &&
-           (!(has & KVMILL_FLOW_SHAPE) || read_shape(place, flow, op, error));
-}
-
-static bool read_op(const struct json_place *place, struct flow_spec *flow,
-                    enum kvmill_flow_part part, size_t i, struct error *error) {
-    kvmill_flow_op *op = &flow->ops[part][i];
-    const struct kvmill_flow_kind *kind;
-    return json_get_object(place, error) && read_kind(place, op, &kind, error) &&
-           check_op_keys(place, kind, error) && read_inputs(place, kind, op, error) &&
-           read_optional_word(place, "output", &op->output, error) &&
-           read_attributes(place, kind, &flow->flow, op, error);
-}
+/* ---- Programs ---- */
 
 static bool read_cache_op(const struct json_place *place, struct flow_spec *flow, size_t i,
                           struct error *error) {
-    return read_op(place, flow, KVMILL_CACHE_PROGRAM, i, error);
+    return flow_read_op(place, &flow->flow, &flow->ops[KVMILL_CACHE_PROGRAM][i], error);
 }
 
 static bool read_index_op(const struct json_place *place, struct flow_spec *flow, size_t i,
                           struct error *error) {
-    return read_op(place, flow, KVMILL_INDEX_PROGRAM, i, error);
+    return flow_read_op(place, &flow->flow, &flow->ops[KVMILL_INDEX_PROGRAM][i], error);
 }
 
 /* ---- Selection ---- */
@@ -431,8 +226,8 @@ static bool read_select(const struct json_place *place, kvmill_flow_select *sele
            read_count(&member, "cap", &select->cap, error) &&
            read_count(&member, "dense_below", &select->dense_below, error) &&
            read_ratio(&member, select, error) &&
-           read_optional_word(&member, "order", &select->order, error) &&
-           read_optional_word(&member, "scope", &select->scope, error);
+           flow_read_word(&member, "order", &select->order, error) &&
+           flow_read_word(&member, "scope", &select->scope, error);
 }
 
 /* ---- All of it ---- */

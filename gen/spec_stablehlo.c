@@ -346,7 +346,7 @@ static void free_scatter(struct spec *spec) {
     free(spec->window_scatter);
 }
 
-/* Of row-major tensors. */
+/* Kernels for row-major tensors. */
 static bool gather_spec_kernels(const struct spec *spec, const struct isa *isa,
                                 struct kernel_list *list, struct error *error) {
     struct gather_view view;

@@ -233,7 +233,7 @@ static bool kernels_equal(const struct kernel *a, const struct kernel *b) {
            memcmp(a->value, b->value, sizeof a->value) == 0 && strcmp(a->tuning, b->tuning) == 0;
 }
 
-/* Behind the kernels, in the same memory, is their index: twice as many slots as there is room for
+/* After the kernels, in the same memory, is their index: twice as many slots as there is room for
    kernels, each 1 + a position, or 0.  The room follows from the count: the next power of two. */
 enum { LEAST_ROOM = 16 };
 

@@ -173,7 +173,7 @@ bool tuning_check(const struct kernel *kernel, struct error *error) {
 
 /* ---- Other variants ---- */
 
-/* The list is in the order of isa.c, where extensions come behind what they extend. */
+/* The list is in the order of isa.c, where extensions come after what they extend. */
 static const struct isa *most_extended(const struct isa *isa, const struct isa_list *isas) {
     const struct isa *most = isa;
     for (int i = 0; i < isas->count; i++)

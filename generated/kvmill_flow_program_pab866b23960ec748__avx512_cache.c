@@ -66,7 +66,7 @@ store_f16(void *to, vf x)
 }
 
 INLINED void
-take_f16(float *to, const unsigned char *from, int64_t count)
+load_floats_f16(float *to, const unsigned char *from, int64_t count)
 {
     int64_t i = 0;
     for (; i + 16 <= count; i += 16)
@@ -82,7 +82,7 @@ take_f16(float *to, const unsigned char *from, int64_t count)
 
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 static __attribute__((noinline)) void
-give_f16_some(unsigned char *to, float *from, size_t some, int direction)
+store_some_floats_f16(unsigned char *to, float *from, size_t some, int direction)
 {
     float exact[16] = {0}, near[16];
     uint16_t half[16];
@@ -101,20 +101,20 @@ give_f16_some(unsigned char *to, float *from, size_t some, int direction)
 }
 
 INLINED void
-give_f16(unsigned char *to, float *from, int64_t count, int direction)
+store_floats_f16(unsigned char *to, float *from, int64_t count, int direction)
 {
     int64_t i = 0;
     for (; i + 16 <= count; i += 16)
-        give_f16_some(to + 2 * i, from + i, 16, direction);
+        store_some_floats_f16(to + 2 * i, from + i, 16, direction);
     if (i < count)
-        give_f16_some(to + 2 * i, from + i, (size_t)(count - i), direction);
+        store_some_floats_f16(to + 2 * i, from + i, (size_t)(count - i), direction);
 }
 
 INLINED void
 load_k(float *to, const unsigned char *from, const unsigned char *scales)
 {
     (void)scales;
-    take_f16(to, from, 128);
+    load_floats_f16(to, from, 128);
 }
 
 struct values {
@@ -163,10 +163,10 @@ summarise(const struct kvmill_flow_summary *p, int64_t head, struct values *w)
         load_k(w->k + r * 128, p->key.data + r * p->key.row_stride + head * p->key.head_stride, NULL);
 
     largest_down(w->f0, w->k, rows, 128, minus_0);
-    give_f16(p->field[0] + (p->page * p->kv_heads + head) * 256, w->f0, 128, 1);
+    store_floats_f16(p->field[0] + (p->page * p->kv_heads + head) * 256, w->f0, 128, 1);
 
     least_down(w->f1, w->k, rows, 128, minus_0);
-    give_f16(p->field[1] + (p->page * p->kv_heads + head) * 256, w->f1, 128, -1);
+    store_floats_f16(p->field[1] + (p->page * p->kv_heads + head) * 256, w->f1, 128, -1);
 }
 
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))

@@ -66,7 +66,7 @@ float_of(uint32_t u)
 }
 
 INLINED void
-take_f16(float *to, const unsigned char *from, int64_t count)
+load_floats_f16(float *to, const unsigned char *from, int64_t count)
 {
     int64_t i = 0;
     for (; i + 8 <= count; i += 8)
@@ -185,7 +185,7 @@ begin_0(const struct kvmill_flow_scores *p)
 {
     struct values *w = (struct values *)(void *)p->workspace;
     for (int64_t r = 0; r < 4; r++)
-        take_f16(w->q + r * 128, p->query + r * p->query_stride, 128);
+        load_floats_f16(w->q + r * 128, p->query + r * p->query_stride, 128);
 }
 
 __attribute__((target("avx2,fma,f16c")))

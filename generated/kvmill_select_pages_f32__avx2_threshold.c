@@ -364,7 +364,7 @@ keys_of(vf score)
     return bits ^ (bits >> 31 & 0x7fffffff);
 }
 
-/* LANES of them; behind the last score keys that are below all others.  */
+/* LANES of them; after the last score keys that are below all others.  */
 INLINED vi
 keys_at(const struct kvmill_select_pages *p, int64_t i)
 {
@@ -385,7 +385,7 @@ struct search {
     int32_t low, high;
 };
 
-/* Whole strips: behind the keys are some that are below all others.  */
+/* Whole strips: after the keys are some that are below all others.  */
 INLINED void
 pad(struct search *s)
 {
@@ -473,7 +473,7 @@ search_all(const struct kvmill_select_pages *p)
     return search_of(p->keys, p->count);
 }
 
-/* Of a sample of the keys, the one from which on there are `rank`.  */
+/* The key of a sample from which on there are `rank`.  */
 INLINED int32_t
 sampled_key(const struct search *s, int64_t rank)
 {

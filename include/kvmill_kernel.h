@@ -101,7 +101,7 @@ struct kvmill_format {
 };
 
 /* K or V of one sequence in one layer.  Row r of kv head h begins r * row_stride + h * head_stride bytes
-   behind `data`, its scales (dim / quant_group of them, in one piece) likewise behind `scale`. */
+   after `data`, its scales (dim / quant_group of them, in one piece) likewise after `scale`. */
 struct kvmill_cache_rows {
     unsigned char *data, *scale;
     int64_t row_stride, head_stride;
@@ -115,7 +115,7 @@ struct kvmill_convert_shape {
 };
 
 /* The problem of WRITE_ROWS and READ_ROWS: token t of head h lies t * token_stride + h *
-   head_stride bytes behind `activation`, and in row slot[t] of the cache.  A unit of work is a token
+   head_stride bytes after `activation`, and in row slot[t] of the cache.  A unit of work is a token
    with all its heads.  READ_ROWS repeats: kv head h goes to heads h * repeat ... + repeat - 1. */
 struct kvmill_convert {
     const struct kvmill_convert_shape *shape;
@@ -270,7 +270,7 @@ struct kvmill_scatter_loop {
 
 /* A component of index vectors: it moves windows along one axis of the result. */
 struct kvmill_scatter_start {
-    int64_t index_offset; /* bytes behind the first component */
+    int64_t index_offset; /* bytes after the first component */
     int64_t result_step;
     int64_t low, high; /* coordinates of the result that may be written */
     int64_t extent;    /* of a window's part that one index vector moves */
@@ -306,7 +306,7 @@ struct kvmill_scatter_region_shape {
 enum { KVMILL_MOST_SCATTER_SLOTS = 16 };
 
 /* The problem of SCATTER_REGION: `windows` are those of the first result and updates; its shape is
-   NULL.  Those of others lie likewise: an element that is n elements behind the first is so in all.
+   NULL.  Those of others lie likewise: an element that is n elements after the first is so in all.
    None overlap. */
 struct kvmill_scatter_slots {
     struct kvmill_scatter_windows windows;
@@ -317,7 +317,7 @@ struct kvmill_scatter_slots {
 
 /* ---- Scores of pages ---- */
 
-/* Of head h of the query and block b of a page, which is a row of a field.  DOT: the sum of q * c.
+/* The score of head h of the query and block b of a page, which is a row of a field.  DOT: the sum of q * c.
    BOUND: the sum of the larger of q * c and q * d, or of q * d where one is NaN.  Sums are float32: term i
    goes to lane i % 16, products being rounded before; then lanes 8, 4, 2 and 1 apart are added. */
 enum kvmill_score_kind { KVMILL_SCORE_DOT = 1, KVMILL_SCORE_BOUND = 2 };
@@ -385,7 +385,7 @@ struct kvmill_flow_program_shape {
 
 /* The problem of FLOW_PROGRAM whose program is one of a cache: the fields of a page of which `rows`
    rows are there, all of them unless the program is one of growing pages.  A unit of work is a kv
-   head.  Field i of page p and kv head h is p * kv_heads + h fields behind field[i]. */
+   head.  Field i of page p and kv head h is p * kv_heads + h fields after field[i]. */
 struct kvmill_flow_summary {
     const void *program;                 /* that the library's own kernel interprets */
     struct kvmill_cache_rows key, value; /* from the page's first row on */
@@ -397,7 +397,7 @@ struct kvmill_flow_summary {
 /* The problem of FLOW_PROGRAM whose program is one of an index: scores of pages ids[0 .. pages) for the
    query of a kv head, rows of activations.  Units of work are 2 * stages + 1 phases, which are run in
    their order: the begin and the pages of each stage, then the state that fields keep.  Atoms are
-   computed between the first and the second.  Values that are kept for all pages lie behind the
+   computed between the first and the second.  Values that are kept for all pages lie after the
    others, in the order of the program. */
 struct kvmill_flow_scores {
     const void *program; /* that the library's own kernel interprets */
@@ -447,7 +447,7 @@ struct kvmill_pack {
     uint32_t count;
     const char *name;
     const struct kvmill_kernel *const *kernels;
-    const char *manifest; /* the symbols, a line each, behind a marker `kvmill list` looks for */
+    const char *manifest; /* the symbols, a line each, after a marker `kvmill list` looks for */
     uint32_t measured_count;
     const struct kvmill_measured *measured; /* records of one choice are neighbours */
 };

@@ -28,7 +28,7 @@ struct kvmill_attend_tensor {
     DLDataType type, or_type; /* or_type.bits 0: there is no other */
 };
 
-/* Of an op whose format of V is filled in. */
+/* For an op whose format of V is filled in. */
 struct kvmill_attend_tensor kvmill_cache_attend_tensor(const kvmill_cache_attend *op, int index);
 
 /* The op with V's format where it has K's. */

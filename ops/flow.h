@@ -113,7 +113,7 @@ struct kvmill_flow_typing {
     kvmill_error *error;
 };
 
-/* Of shapes alone: which dim, "[4, 128]" etc.; the text lives in `words`. */
+/* For shapes alone: which dim, "[4, 128]" etc.; the text lives in `words`. */
 struct kvmill_flow_shape_text {
     char text[64];
 };

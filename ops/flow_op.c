@@ -82,7 +82,7 @@ static kvmill_status infer_kron(struct kvmill_flow_typing *typing) {
         is_over(typing, 2) ? x->columns * y->columns : broadcast(x->columns, y->columns);
     typing->out = (struct kvmill_flow_shape){x->ragged || y->ragged, false, 1, rows, columns};
     return rows > 0 && columns > 0 ? KVMILL_OK
-                                   : refuse_pair(typing, "equal dims, or 1, but for its dims");
+                                   : refuse_pair(typing, "equal dims, or 1, except for its dims");
 }
 
 /* Weights [taps, rows, columns] of the shape of x. */

@@ -22,7 +22,7 @@ static inline bool flow_is_of_page(const struct kvmill_flow_value *value) {
 bool kvmill_flow_is_over_pages(const struct kvmill_flow_step *step);
 
 /* Where values lie in a workspace: `offset` floats from its begin; those that are kept for all
-   pages `offset` floats for each page behind the others.  Atoms of an index program are kept, and
+   pages `offset` floats for each page after the others.  Atoms of an index program are kept, and
    computed in stage 0; steps that are elsewhere are not run. */
 struct flow_schedule {
     struct kvmill_flow_atoms atoms;

@@ -19,56 +19,6 @@ enum { ALL_TENSORS = KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS };
 
 /* ---- Tensors ---- */
 
-const char *const kvmill_attention_names[KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS] = {
-    [KVMILL_ATTENTION_Q] = "Q",
-    [KVMILL_ATTENTION_K] = "K",
-    [KVMILL_ATTENTION_V] = "V",
-    [KVMILL_ATTENTION_ATTN_MASK] = "attn_mask",
-    [KVMILL_ATTENTION_PAST_KEY] = "past_key",
-    [KVMILL_ATTENTION_PAST_VALUE] = "past_value",
-    [KVMILL_ATTENTION_NONPAD_KV_SEQLEN] = "nonpad_kv_seqlen",
-    [KVMILL_ATTENTION_Y] = "Y",
-    [KVMILL_ATTENTION_PRESENT_KEY] = "present_key",
-    [KVMILL_ATTENTION_PRESENT_VALUE] = "present_value",
-    [KVMILL_ATTENTION_QK_MATMUL_OUTPUT] = "qk_matmul_output",
-    [KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES] = "write_indices",
-};
-
-void kvmill_attention_tensors(const kvmill_attention *op, const DLTensor **tensors) {
-    const DLTensor *const all[] = {
-        op->Q,
-        op->K,
-        op->V,
-        op->attn_mask,
-        op->past_key,
-        op->past_value,
-        op->nonpad_kv_seqlen,
-        op->Y,
-        op->present_key,
-        op->present_value,
-        op->qk_matmul_output,
-    };
-    memcpy(tensors, all, sizeof all);
-}
-
-void kvmill_attention_set_tensors(const DLTensor *const *tensors, kvmill_attention *op) {
-    const DLTensor **const all[] = {
-        &op->Q,
-        &op->K,
-        &op->V,
-        &op->attn_mask,
-        &op->past_key,
-        &op->past_value,
-        &op->nonpad_kv_seqlen,
-        &op->Y,
-        &op->present_key,
-        &op->present_value,
-        &op->qk_matmul_output,
-    };
-    for (int i = 0; i < KVMILL_ATTENTION_TENSORS; i++)
-        *all[i] = tensors[i];
-}
-
 /* What is being checked. */
 struct checked {
     const kvmill_attention *op;
@@ -81,7 +31,7 @@ struct checked {
 static kvmill_status check_presence(const struct checked *checked) {
     for (int i = KVMILL_ATTENTION_Q; i <= KVMILL_ATTENTION_V; i++)
         if (checked->tensor[i] == NULL)
-            return kvmill_refuse_null(kvmill_attention_names[i], checked->error);
+            return kvmill_refuse_null(kvmill_attention_name(i), checked->error);
     bool key = checked->op->past_key != NULL, value = checked->op->past_value != NULL;
     if (key != value || (checked->geometry.step && !key))
         return kvmill_fail(
@@ -153,7 +103,7 @@ static bool is_mask_type(DLDataType type) {
 }
 
 static kvmill_status refuse_type(const struct checked *checked, int which, const char *accepted) {
-    return kvmill_refuse_type(kvmill_attention_names[which],
+    return kvmill_refuse_type(kvmill_attention_name(which),
                               kvmill_dtype_name(checked->tensor[which]->dtype), accepted,
                               checked->error);
 }
@@ -193,12 +143,19 @@ static kvmill_status check_types(const struct checked *checked) {
 
 /* ---- Sizes ---- */
 
+static kvmill_status check_size(const struct checked *checked, int which) {
+    const char *name = kvmill_attention_name(which);
+    const DLTensor *tensor = checked->tensor[which];
+    kvmill_status status = kvmill_check_form(name, tensor, checked->error);
+    return status == KVMILL_OK ? kvmill_check_dims(name, tensor, KVMILL_DYNAMIC, checked->error)
+                               : status;
+}
+
 static kvmill_status check_sizes(const struct checked *checked) {
     kvmill_status status = KVMILL_OK;
     for (int i = 0; status == KVMILL_OK && i < ALL_TENSORS; i++)
         if (checked->tensor[i] != NULL)
-            status = kvmill_check_dims(kvmill_attention_names[i], checked->tensor[i],
-                                       KVMILL_DYNAMIC, checked->error);
+            status = check_size(checked, i);
     return status;
 }
 
@@ -212,11 +169,11 @@ static kvmill_status check_ranks(struct checked *checked) {
     for (int i = KVMILL_ATTENTION_K; i <= KVMILL_ATTENTION_V; i++)
         if (checked->tensor[i]->ndim != rank)
             return kvmill_fail(checked->error, KVMILL_E_SHAPE, "%s has rank %d; accepted: Q's, %d",
-                               kvmill_attention_names[i], checked->tensor[i]->ndim, rank);
+                               kvmill_attention_name(i), checked->tensor[i]->ndim, rank);
     return KVMILL_OK;
 }
 
-/* Of a tensor of rank 4 the heads are a dim; an attribute may only say the same. */
+/* A tensor of rank 4 has heads as a dim; an attribute may only say the same. */
 static kvmill_status find_heads(const struct checked *checked, int which, const char *name,
                                 int64_t attribute, int64_t *heads) {
     const DLTensor *tensor = checked->tensor[which];
@@ -234,7 +191,7 @@ static kvmill_status find_heads(const struct checked *checked, int which, const 
         return kvmill_fail(checked->error, given ? KVMILL_E_ATTRIBUTE : KVMILL_E_SHAPE,
                            "dim 1 of %s is %" PRId64 " and %s %" PRId64
                            "; accepted: a known number of heads, 1 to %d",
-                           kvmill_attention_names[which], *heads, name, attribute,
+                           kvmill_attention_name(which), *heads, name, attribute,
                            (int)OP_MOST_HEADS);
     return KVMILL_OK;
 }
@@ -251,7 +208,7 @@ static kvmill_status find_dim(const struct checked *checked, int which, int64_t 
     return kvmill_fail(
         checked->error, KVMILL_E_SHAPE,
         "dim %d of %s is %" PRId64 "; accepted: a known number, %" PRId64 " times 1 to %d", last,
-        kvmill_attention_names[which], tensor->shape[last], together, (int)OP_MOST_DIM);
+        kvmill_attention_name(which), tensor->shape[last], together, (int)OP_MOST_DIM);
 }
 
 static kvmill_status check_heads(struct checked *checked) {
@@ -351,7 +308,7 @@ static bool may_be_equal(int64_t a, int64_t b) {
 
 static kvmill_status refuse_shape(const struct checked *checked, int which,
                                   const struct shape *wanted, const char *more) {
-    return kvmill_refuse_shape(kvmill_attention_names[which], checked->tensor[which], wanted->rank,
+    return kvmill_refuse_shape(kvmill_attention_name(which), checked->tensor[which], wanted->rank,
                                wanted->dims, more, checked->error);
 }
 

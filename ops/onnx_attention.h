@@ -32,8 +32,8 @@ int64_t kvmill_attention_keys(const struct kvmill_attention_geometry *geometry);
 int kvmill_attention_shape(const struct kvmill_attention_geometry *geometry, int tensor,
                            int64_t dims[4]);
 
-/* The tensors' names, in the op's order. */
-extern const char *const kvmill_attention_names[];
+/* The name of a tensor by its index. */
+const char *kvmill_attention_name(int tensor);
 
 /* The op's tensors in that order, and the other way round. */
 void kvmill_attention_tensors(const kvmill_attention *op, const DLTensor **tensors);

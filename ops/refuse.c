@@ -46,9 +46,6 @@ kvmill_status kvmill_check_form(const char *name, const DLTensor *tensor, kvmill
 kvmill_status kvmill_check_dims(const char *name, const DLTensor *tensor, int64_t least,
                                 kvmill_error *error) {
     struct kvmill_shape_text words;
-    kvmill_status status = kvmill_check_form(name, tensor, error);
-    if (status != KVMILL_OK)
-        return status;
     int64_t count = kvmill_element_count(tensor);
     for (int d = 0; d < tensor->ndim; d++)
         if (tensor->shape[d] < least)

@@ -26,7 +26,7 @@ kvmill_status kvmill_check_form(const char *name, const DLTensor *tensor, kvmill
 
 /* dim D of NAME is DIM; accepted: 0 or more, or dynamic
    NAME has shape SHAPE; accepted: at most COUNT elements
-   `least` is 0 in a run, and KVMILL_DYNAMIC where dims may be left open. */
+   after kvmill_check_form.  `least` is 0 in a run, and KVMILL_DYNAMIC where dims may be left open. */
 kvmill_status kvmill_check_dims(const char *name, const DLTensor *tensor, int64_t least,
                                 kvmill_error *error);
 

@@ -2,9 +2,9 @@
 #include "region_text.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "bounded.h"
 
 /* ---- What kernels compute ---- */
 
@@ -69,31 +69,10 @@ static bool has_type(const kvmill_element_type *type) {
 struct writer {
     const struct kvmill_program *program;
     const kvmill_element_type *updates;
-    struct kvmill_region_text *text;
-    size_t length;
+    struct kvmill_bounded out;
     bool is_needed[KVMILL_MOST_REGION_VALUES];
     int number[KVMILL_MOST_REGION_OPS]; /* of the steps that are there */
 };
-
-__attribute__((format(printf, 2, 3))) static void add(struct writer *writer, const char *format,
-                                                      ...) {
-    size_t room = sizeof writer->text->text - writer->length;
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(writer->text->text + writer->length, room, format, arguments);
-    va_end(arguments);
-    writer->length += length < 0 ? 0 : (size_t)length < room ? (size_t)length : room - 1;
-}
-
-/* Why not, instead. */
-__attribute__((format(printf, 2, 3))) static bool refuse(struct writer *writer, const char *format,
-                                                         ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(writer->text->text, sizeof writer->text->text, format, arguments);
-    va_end(arguments);
-    return false;
-}
 
 static bool is_converted(const struct writer *writer, int slot) {
     return !kvmill_element_equal(&writer->updates[slot],
@@ -103,11 +82,12 @@ static bool is_converted(const struct writer *writer, int slot) {
 static void add_value(struct writer *writer, int value) {
     int n = writer->program->results;
     if (value < n)
-        add(writer, " r%d", value);
+        kvmill_bounded_add(&writer->out, " r%d", value);
     else if (value < 2 * n)
-        add(writer, " %c%d", is_converted(writer, value - n) ? 'w' : 'u', value - n);
+        kvmill_bounded_add(&writer->out, " %c%d", is_converted(writer, value - n) ? 'w' : 'u',
+                           value - n);
     else
-        add(writer, " v%d", writer->number[value - 2 * n]);
+        kvmill_bounded_add(&writer->out, " v%d", writer->number[value - 2 * n]);
 }
 
 static bool add_slots(struct writer *writer) {
@@ -116,16 +96,17 @@ static bool add_slots(struct writer *writer) {
     for (int i = 0; i < program->results; i++) {
         const kvmill_element_type *result = &program->type[i], *update = &writer->updates[i];
         if (!has_type(result) || !has_type(update))
-            return refuse(writer, "no kernel computes with elements of %s",
-                          kvmill_element_words(has_type(result) ? update : result, &words));
-        add(writer, "slot %s %s; ", kvmill_element_word(result->dtype),
-            kvmill_element_word(update->dtype));
+            return kvmill_bounded_refuse(
+                &writer->out, "no kernel computes with elements of %s",
+                kvmill_element_words(has_type(result) ? update : result, &words));
+        kvmill_bounded_add(&writer->out, "slot %s %s; ", kvmill_element_word(result->dtype),
+                           kvmill_element_word(update->dtype));
     }
     for (int i = 0; i < program->results; i++)
         if (is_converted(writer, i) && writer->is_needed[program->results + i])
-            add(writer, "w%d convert %s %s u%d; ", i,
-                kvmill_element_word(program->type[program->results + i].dtype),
-                kvmill_element_word(writer->updates[i].dtype), i);
+            kvmill_bounded_add(&writer->out, "w%d convert %s %s u%d; ", i,
+                               kvmill_element_word(program->type[program->results + i].dtype),
+                               kvmill_element_word(writer->updates[i].dtype), i);
     return true;
 }
 
@@ -138,15 +119,16 @@ static void add_number(struct writer *writer, int at) {
     const struct kvmill_program *program = writer->program;
     const char *word = kvmill_element_word(program->type[program->arguments + at].dtype);
     uint64_t value = program->constant[at][0];
-    add(writer, "v%d %s %s %s ", writer->number[at],
-        program->is_capture[at] ? "capture" : "constant", word, word);
-    add(writer, program->is_capture[at] ? "%" PRIu64 : "%" PRIx64, value);
+    kvmill_bounded_add(&writer->out, "v%d %s %s %s ", writer->number[at],
+                       program->is_capture[at] ? "capture" : "constant", word, word);
+    kvmill_bounded_add(&writer->out, program->is_capture[at] ? "%" PRIu64 : "%" PRIx64, value);
 }
 
 static bool refuse_op(struct writer *writer, const struct kvmill_scalar_call *call) {
     struct kvmill_element_text words;
-    return refuse(writer, "its region has an op that no kernel computes: %s of %s", call->op->name,
-                  kvmill_element_words(operand_type(call), &words));
+    return kvmill_bounded_refuse(&writer->out,
+                                 "its region has an op that no kernel computes: %s of %s",
+                                 call->op->name, kvmill_element_words(operand_type(call), &words));
 }
 
 static bool is_total(const struct kvmill_scalar_call *call, DLDataType type) {
@@ -164,11 +146,12 @@ static bool add_call(struct writer *writer, int at) {
     if (!is_computed(call->op->name, type))
         return refuse_op(writer, call);
     if (is_total(call, type))
-        return refuse(writer, "its region compares floats in their total order");
+        return kvmill_bounded_refuse(&writer->out,
+                                     "its region compares floats in their total order");
     bool compares = strcmp(call->op->name, "compare") == 0;
-    add(writer, "v%d %s%s %s %s", writer->number[at], call->op->name,
-        compares ? directions[call->direction] : "", kvmill_element_word(call->result->dtype),
-        kvmill_element_word(type));
+    kvmill_bounded_add(&writer->out, "v%d %s%s %s %s", writer->number[at], call->op->name,
+                       compares ? directions[call->direction] : "",
+                       kvmill_element_word(call->result->dtype), kvmill_element_word(type));
     for (int i = 0; i < call->op->operands; i++)
         add_value(writer, writer->program->operand[at][i]);
     return true;
@@ -179,13 +162,13 @@ static bool add_step(struct writer *writer, int at) {
     struct kvmill_element_text words;
     const kvmill_element_type *type = &program->type[program->arguments + at];
     if (!has_type(type))
-        return refuse(writer, "no kernel computes with elements of %s",
-                      kvmill_element_words(type, &words));
+        return kvmill_bounded_refuse(&writer->out, "no kernel computes with elements of %s",
+                                     kvmill_element_words(type, &words));
     if (program->call[at].op == NULL)
         add_number(writer, at);
     else if (!add_call(writer, at))
         return false;
-    add(writer, "; ");
+    kvmill_bounded_add(&writer->out, "; ");
     return true;
 }
 
@@ -208,15 +191,17 @@ static void find_needed(struct writer *writer) {
 
 bool kvmill_region_text_make(const struct kvmill_program *program,
                              const kvmill_element_type *updates, struct kvmill_region_text *text) {
-    struct writer writer = {.program = program, .updates = updates, .text = text};
+    struct writer writer = {
+        .program = program, .updates = updates, .out = {text->text, sizeof text->text, 0}};
     find_needed(&writer);
     if (!add_slots(&writer))
         return false;
     for (int at = 0; at < program->ops; at++)
         if (writer.is_needed[program->arguments + at] && !add_step(&writer, at))
             return false;
-    add(&writer, "return");
+    kvmill_bounded_add(&writer.out, "return");
     for (int i = 0; i < program->results; i++)
         add_value(&writer, program->result[i]);
-    return true;
+    return writer.out.length < writer.out.size ||
+           kvmill_bounded_refuse(&writer.out, "its program is too long");
 }

@@ -1,50 +1,11 @@
-/* Elementwise ops of StableHLO on single numbers of any type: what regions of a scatter and
-   programs around gathers are made of.
+/* Elementwise ops on single numbers, computed.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_SCALAR_H
 #define KVMILL_OPS_SCALAR_H
 
-#include "element.h"
+#include "scalar_op.h"
 
-enum kvmill_direction { KVMILL_EQ, KVMILL_NE, KVMILL_GE, KVMILL_GT, KVMILL_LE, KVMILL_LT };
-
-/* false when there is none of that name. */
-bool kvmill_direction_by_name(const char *name, enum kvmill_direction *direction);
-
-/* How an op's types go together. */
-enum kvmill_signature {
-    KVMILL_ALIKE,    /* all operands and the result are of one type */
-    KVMILL_TO_BOOL,  /* i1 of numbers of one type: compare, is_finite */
-    KVMILL_CHOOSES,  /* select: i1, T, T -> T */
-    KVMILL_CONVERTS, /* one type of another */
-    KVMILL_PARTS     /* real, imag, complex */
-};
-
-struct kvmill_scalar_op {
-    const char *name;
-    int operands;
-    enum kvmill_signature signature;
-    unsigned kinds; /* a bit for each enum kvmill_kind that it takes */
-    int code;
-};
-
-/* NULL when there is none of that name. */
-const struct kvmill_scalar_op *kvmill_scalar_op_by_name(const char *name);
-
-/* The op takes operands of these types and gives that one.  Otherwise `accepted` is said. */
-bool kvmill_scalar_op_fits(const struct kvmill_scalar_op *op,
-                           const kvmill_element_type *const *operands,
-                           const kvmill_element_type *result, const char **accepted);
-
-/* One application; the types fit.  direction and total: of compare. */
-struct kvmill_scalar_call {
-    const struct kvmill_scalar_op *op;
-    const kvmill_element_type *types[3]; /* of the operands */
-    const kvmill_element_type *result;
-    enum kvmill_direction direction;
-    bool total; /* compare as "TOTALORDER" */
-};
 struct kvmill_scalar kvmill_scalar_apply(const struct kvmill_scalar_call *call,
                                          const struct kvmill_scalar *operands);
 

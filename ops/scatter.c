@@ -35,7 +35,7 @@ static struct kvmill_numbers numbers_of(const kvmill_scatter *op) {
     };
 }
 
-/* In the order in which StableHLO's own verifier looks at them, behind C1, C3, C22, C23 and the
+/* In the order in which StableHLO's own verifier looks at them, after C1, C3, C22, C23 and the
    rank part of C4. */
 static const struct kvmill_constraint constraints[] = {
     {2, kvmill_check_axis_count},

@@ -9,21 +9,6 @@
 /* No struct grows beyond this, so that a size nobody set is found before memory is read. */
 enum { MOST_BYTES = 4096, WORD = sizeof(size_t) };
 
-/* Room for any struct of ours. */
-union any_struct {
-    kvmill_plan_options plan_options;
-    kvmill_tensor_scatter tensor_scatter;
-    kvmill_cache_attention cache_attention;
-    kvmill_cache_attend cache_attend;
-    kvmill_attention attention;
-    kvmill_tensor_scatter_attention step;
-    kvmill_gather gather;
-    kvmill_scatter scatter;
-    kvmill_flow flow;
-    kvmill_flow_layout flow_layout;
-    kvmill_flow_limits flow_limits;
-};
-
 static size_t size_of(const void *given) {
     size_t size;
     memcpy(&size, given, sizeof size);
@@ -97,54 +82,54 @@ kvmill_status kvmill_give_struct(const struct op_struct *part, const char *name,
 
 /* ---- For the library's users ---- */
 
-static void init(const struct op_struct *part, void *given, size_t size) {
-    union any_struct own;
+void kvmill_init_struct(const struct op_struct *part, void *given, size_t size) {
+    _Alignas(max_align_t) unsigned char own[MOST_BYTES];
     if (given == NULL || !is_size(size))
         return;
-    kvmill_op_init(part, &own);
-    put(part, &own, given, size);
+    kvmill_op_init(part, own);
+    put(part, own, given, size);
 }
 
 void kvmill_plan_options_init(kvmill_plan_options *options, size_t struct_size) {
-    init(&kvmill_plan_options_struct, options, struct_size);
+    kvmill_init_struct(&kvmill_plan_options_struct, options, struct_size);
 }
 
 void kvmill_tensor_scatter_init(kvmill_tensor_scatter *op, size_t struct_size) {
-    init(kvmill_op_of(OP_TENSOR_SCATTER, 0)->parts[0], op, struct_size);
+    kvmill_init_struct(kvmill_op_of(OP_TENSOR_SCATTER, 0)->parts[0], op, struct_size);
 }
 
 void kvmill_cache_attention_init(kvmill_cache_attention *op, size_t struct_size) {
-    init(&kvmill_cache_attention_attributes, op, struct_size);
+    kvmill_init_struct(&kvmill_cache_attention_attributes, op, struct_size);
 }
 
 void kvmill_cache_attend_init(kvmill_cache_attend *op, size_t struct_size) {
-    init(kvmill_cache_attend_op.parts[0], op, struct_size);
+    kvmill_init_struct(kvmill_cache_attend_op.parts[0], op, struct_size);
 }
 
 void kvmill_attention_init(kvmill_attention *op, size_t struct_size) {
-    init(kvmill_attention_ops[0].parts[0], op, struct_size);
+    kvmill_init_struct(kvmill_attention_ops[0].parts[0], op, struct_size);
 }
 
 void kvmill_tensor_scatter_attention_init(kvmill_tensor_scatter_attention *op, size_t struct_size) {
-    init(&kvmill_step_struct, op, struct_size);
+    kvmill_init_struct(&kvmill_step_struct, op, struct_size);
 }
 
 void kvmill_gather_init(kvmill_gather *op, size_t struct_size) {
-    init(kvmill_gather_op.parts[0], op, struct_size);
+    kvmill_init_struct(kvmill_gather_op.parts[0], op, struct_size);
 }
 
 void kvmill_scatter_init(kvmill_scatter *op, size_t struct_size) {
-    init(kvmill_scatter_op.parts[0], op, struct_size);
+    kvmill_init_struct(kvmill_scatter_op.parts[0], op, struct_size);
 }
 
 void kvmill_flow_init(kvmill_flow *flow, size_t struct_size) {
-    init(kvmill_flow_op_def.parts[0], flow, struct_size);
+    kvmill_init_struct(kvmill_flow_op_def.parts[0], flow, struct_size);
 }
 
 void kvmill_flow_layout_init(kvmill_flow_layout *layout, size_t struct_size) {
-    init(&kvmill_flow_layout_struct, layout, struct_size);
+    kvmill_init_struct(&kvmill_flow_layout_struct, layout, struct_size);
 }
 
 void kvmill_flow_limits_init(kvmill_flow_limits *limits, size_t struct_size) {
-    init(&kvmill_flow_limits_struct, limits, struct_size);
+    kvmill_init_struct(&kvmill_flow_limits_struct, limits, struct_size);
 }

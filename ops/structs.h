@@ -18,4 +18,8 @@ kvmill_status kvmill_take_struct(const struct op_struct *part, const char *name,
 kvmill_status kvmill_give_struct(const struct op_struct *part, const char *name, const void *own,
                                  void *given, kvmill_error *error);
 
+/* What kvmill_NAME_init does: the defaults to a caller's struct of that size, which is set; nothing
+   where that is no struct's size, or `given` is NULL. */
+void kvmill_init_struct(const struct op_struct *part, void *given, size_t size);
+
 #endif

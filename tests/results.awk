@@ -1,4 +1,4 @@
-# Of an export: what was measured, of which kernel and problem, without figures; not the finals, whose
+# From an export: what was measured, of which kernel and problem, without figures; not the finals, whose
 # candidates have more than `most` samples.
 function flush() {
     if (line != "")

@@ -202,7 +202,7 @@ static void test_bad_texts(void) {
         {"\ncode ", "kode 1", "\"kode\" is not known here"},
         {"\nend ", "end 57", "it is cut or changed"},
         {"\nend ", "", "has no end"},
-        {"\nend ", "end 58\nsweep", "a line behind the end"},
+        {"\nend ", "end 58\nsweep", "a line after the end"},
     };
     struct sweeps sweeps = make_sweeps(1);
     char *text = print(&sweeps);

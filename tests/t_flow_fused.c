@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "../gen/flow.h"
-#include "../runtime/flow/flow.h"
 #include "../runtime/core/numbers.h"
+#include "../runtime/flow/flow.h"
 #include "fence.h"
 #include "flow_index.h"
 #include "tap.h"
@@ -228,9 +228,9 @@ static void count_generated(const struct scene *scene, const struct flow_kernels
         generated += strstr(kernels->score[i].by_size.kernel->symbol, "portable") == NULL;
 }
 
-static bool is_right(struct scene *scene, const struct shelf *shelf, struct dice *dice) {
+static bool is_right(struct scene *scene, const struct kernel_search *search, struct dice *dice) {
     struct flow_kernels kernels;
-    kvmill_flow_select_kernels(shelf, &scene->problem, &scene->fused, &kernels);
+    kvmill_flow_select_kernels(search, &scene->problem, &scene->fused, &kernels);
     count_generated(scene, &kernels);
     return are_scores_same(scene, &kernels, POOL) &&
            are_scores_same(scene, &kernels, dice_range(dice, 0, POOL)) &&
@@ -248,13 +248,13 @@ static void test_flow(json_t *json, const char *name, int strange) {
         return;
     }
     for (size_t i = 0; (isa = kvmill_isa_name(i)) != NULL && right; i++) {
-        const struct shelf shelf = {packs, sizeof packs / sizeof *packs, (int)i, NULL};
+        const struct kernel_search search = {packs, sizeof packs / sizeof *packs, (int)i, NULL};
         if (isa_is_allowed(isa))
-            right = is_right(&scene, &shelf, &dice);
+            right = is_right(&scene, &search, &dice);
         if (!right)
             diag("with %s", isa);
     }
-    const struct shelf none = {NULL, 0, 0, "asked for"};
+    const struct kernel_search none = {NULL, 0, 0, "asked for"};
     right = right && is_right(&scene, &none, &dice);
     ok(right, "%s%s", name, strange ? ", with numbers that are none" : "");
     scene_close(&scene);

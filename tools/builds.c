@@ -141,7 +141,7 @@ static void read_message(const struct builds *builds, struct build *build) {
         fclose(stream);
 }
 
-/* Of thousands of builds the library alone is kept. */
+/* Thousands of builds: only the library is kept. */
 static bool keep_library(const struct builds *builds, const struct build *build) {
     char from[PATH_SIZE], to[PATH_SIZE];
     name_file(builds, build, "libcandidate.so", from);

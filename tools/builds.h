@@ -25,7 +25,8 @@ void builds_close(struct builds *builds); /* NULL is allowed */
 bool builds_make(struct builds *builds, const struct kernel *const *kernels, int count, int jobs,
                  struct error *error);
 
-/* Of a kernel that was made, NULL where a signal came first; stays until builds_make is called again. */
+/* The library of a kernel that was made, NULL where a signal came first; stays until builds_make is
+ * called again. */
 const struct build *builds_find(const struct builds *builds, const struct kernel *kernel);
 
 /* The pack that has the kernel alone. */

@@ -148,8 +148,7 @@ static void note_portable(const struct spec *spec) {
             spec->where, words);
 }
 
-/* Of one instruction set: whether there are kernels, and such of the arithmetic that is asked for.
- */
+/* Whether an instruction set has kernels, and such of the arithmetic that is asked for. */
 static bool look_for_kernels(const struct spec *spec, const struct isa *isa, bool *any,
                              bool *own_math, struct error *error) {
     struct kernel_list own = {0};

@@ -18,8 +18,8 @@ struct row {
 
 /* How the kernel goes about its shape; other words are types. */
 static bool is_mode(const struct field *field) {
-    return strcmp(field->name, "mode") == 0 || strcmp(field->name, "math") == 0 ||
-           strcmp(field->name, "terms") == 0;
+    return strcmp(field->name, "mode") == 0 || strcmp(field->name, "bounds") == 0 ||
+           strcmp(field->name, "math") == 0 || strcmp(field->name, "terms") == 0;
 }
 
 static bool is_shown(const struct kernel *kernel, int i, bool modes) {

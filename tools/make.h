@@ -6,7 +6,7 @@
 
 #include "options.h"
 
-/* Of all commands that compile. */
+/* Options of all commands that compile. */
 #define COMPILE_OPTIONS                                                                            \
     { "compile-timeout", "SECONDS", "end compilers that take longer, 1 to 1000000 (3600)" }
 

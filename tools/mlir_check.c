@@ -22,8 +22,8 @@ static bool is_nan(DLDataType type, uint64_t bits) {
     return value != value;
 }
 
-/* Of two floats: 0 for equal bits or two NaNs, units in the last place otherwise; +0 and -0 are 1
-   apart, and so is what lies on their two sides. */
+/* 0 for equal bits or two NaNs, otherwise units in the last place; +0 and -0 are 1 apart, and so is
+   what lies on their two sides. */
 static int64_t float_distance(DLDataType type, uint64_t a, uint64_t b) {
     if (a == b || (is_nan(type, a) && is_nan(type, b)))
         return 0;

@@ -27,7 +27,7 @@ struct evaluation {
     int passed, failed;
     int windows, portables; /* gathers and scatters that were run, and those by portable kernels */
     char by_portable[MOST_PORTABLE]
-                    [160];     /* "stablehlo.gather (why)", each once, "" behind the last */
+                    [160];     /* "stablehlo.gather (why)", each once, "" after the last */
     int64_t bytes, most_bytes; /* that all arrays hold */
     int64_t steps, most_steps; /* that were taken: see eval_op */
 };

@@ -22,7 +22,7 @@ static bool library_failed(struct evaluation *evaluation, const struct mlir_op *
     return false;
 }
 
-/* Why it is a portable kernel, in brackets behind its name; NULL: it is not. */
+/* Why it is a portable kernel, in brackets after its name; NULL: it is not. */
 static const char *portable_reason(const char *description) {
     const char *gather = strstr(description, "__portable (");
     const char *scatter = strstr(description, "the portable kernel (");

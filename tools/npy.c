@@ -145,7 +145,7 @@ static bool read_header(FILE *stream, char header[LARGEST_HEADER + 1]) {
     return true;
 }
 
-/* Of a regular file: what is left of it. */
+/* What is left of a regular file. */
 static bool is_shorter(FILE *stream, size_t bytes, size_t *have) {
     struct stat status;
     off_t at = ftello(stream);
@@ -172,7 +172,7 @@ static bool read_data(FILE *stream, const char *path, struct npy *npy, struct er
     if (got != bytes)
         return refuse_length(path, got, bytes, error);
     return fgetc(stream) == EOF ||
-           fail(error, EXIT_USER, "%s: goes on behind the %zu bytes that its shape needs", path,
+           fail(error, EXIT_USER, "%s: goes on after the %zu bytes that its shape needs", path,
                 bytes);
 }
 

@@ -151,7 +151,7 @@ static int report(const struct error *error) {
     return error->exit_code;
 }
 
-/* Of what failed before the last flush errno no longer tells. */
+/* errno no longer tells what failed before the last flush. */
 int finish_output(void) {
     struct error error;
     bool failed_before = ferror(stdout) != 0;

@@ -34,7 +34,7 @@ static const char *fault_of(int file) {
     return status.st_mode & OTHERS_WRITE ? "others may write it" : NULL;
 }
 
-/* Of the directory above: its owner, or anyone where all may rename what is in it, can put another
+/* The owner of the directory above, or anyone where all may rename what is in it, can put another
    in the place of ours. */
 static const char *parent_fault_of(int directory) {
     struct stat status;

@@ -1,4 +1,4 @@
-/* What ranks.c loads: MPI, as far as it is needed, behind four functions.
+/* What ranks.c loads: MPI, as far as it is needed, as four functions.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_RANKS_MODULE_H

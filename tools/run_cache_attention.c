@@ -23,7 +23,7 @@ static void learn_heads(struct spec *spec, const struct arrays *arrays) {
         op->value_head_dim = dim_from_end(value, 1);
 }
 
-/* The axis of the layers: first, or behind the batch entries or tokens in layout 0. */
+/* The axis of the layers: first, or after the batch entries or tokens in layout 0. */
 void attention_learn_layers(struct spec *spec, const struct npy *cache) {
     kvmill_cache_attention *op = &spec->attention.op;
     int axis = op->cache_layout == 0;

@@ -107,7 +107,7 @@ static int64_t length_of(const struct npy *npy) {
 
 /* ---- Outputs ---- */
 
-/* Of a flow that has been checked. */
+/* Lists of pages that a request has, for a flow that has been checked. */
 static int64_t rows_of_request(const kvmill_flow *flow) {
     struct kvmill_flow_problem problem;
     bool valid = kvmill_flow_verify(flow, &problem, NULL) == KVMILL_OK;

@@ -189,7 +189,7 @@ static bool add_specs(struct execution *run, struct error *error) {
 
 /* ---- Arrays ---- */
 
-/* Of a constant when it is first asked for. */
+/* A value's array; a constant's is made when it is first asked for. */
 static struct npy *array_of(struct execution *run, const struct onnx_value *value,
                             struct error *error) {
     struct npy *npy = &run->values[value - run->model.values];

@@ -8,7 +8,7 @@
 #include "../ops/region.h"
 #include "npy.h"
 
-/* Of a scatter: inputs, updates, results, indices and captures. */
+/* A scatter has the most: inputs, updates, results, indices and captures. */
 enum { MOST_RUN_TENSORS = 3 * KVMILL_MOST_INPUTS + 1 + KVMILL_MOST_CAPTURES };
 
 /* The tensors of a run, in the library's order.  One that is not there has no shape. */
@@ -30,7 +30,7 @@ struct run_op {
                           kvmill_error *reason);
     /* Take the word of --step; or NULL. */
     bool (*choose)(struct spec *spec, const char *word, struct error *error);
-    /* Of outputs, what only the run has told; or NULL. */
+    /* What only the run has told of outputs; or NULL. */
     void (*finish)(const struct spec *spec, struct arrays *arrays);
 };
 

@@ -58,7 +58,7 @@ static bool say(struct follower *follower, json_t *head, const char *body, struc
     return ranks_send(follower->ranks, 0, head, body, error);
 }
 
-/* Of turns. */
+/* Called while waiting for a turn: tells rank 0 that this one lives. */
 static void tick(void *context) {
     struct follower *follower = context;
     struct error ignored;

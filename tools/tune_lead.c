@@ -10,8 +10,8 @@
 
 #include <kvmill.h>
 
-#include "../tune/sweep_text.h"
 #include "../base/timer.h"
+#include "../tune/sweep_text.h"
 #include "tune_follow.h"
 
 /* Seconds: how often is looked for ranks that are lost, when a follower may ask again, and how long
@@ -309,7 +309,7 @@ static bool hear_result(struct lead *lead, struct follower *follower, const stru
 
 /* ---- Work ---- */
 
-/* Of all machines and problems: a follower finds what is its own by the key. */
+/* Results of all machines and problems: a follower finds what is its own by the key. */
 static bool print_known(const struct lead *lead, const struct task *task, struct text *text,
                         struct error *error) {
     const struct sweeps *known = lead->setting->known;
@@ -325,8 +325,7 @@ static bool print_known(const struct lead *lead, const struct task *task, struct
     return done;
 }
 
-/* Of the time that is left, as much as there is for each that has to be done one after the other.
- */
+/* The time that is left, by the rounds that the open tasks need. */
 static double seconds_for_task(const struct lead *lead, const struct kind *kind) {
     int tasks = count_tasks(kind, TASK_OPEN), followers = count_followers(lead, kind);
     int rounds = (tasks + followers - 1) / followers;

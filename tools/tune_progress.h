@@ -7,14 +7,14 @@
 
 #include "../tune/sweep.h"
 
-/* Of a run of the command. */
+/* What a run of the command has done. */
 struct tune_progress {
     bool json;
     double end; /* of the budget, by timer_now */
     int64_t measured, failed, known;
 };
 
-/* Of a kernel and problem. */
+/* What is known of a kernel and problem. */
 struct tune_standing {
     const char *symbol, *problem;
     int rank; /* that works on it; 0: there are no ranks */
@@ -30,7 +30,7 @@ bool progress_add(struct tune_progress *progress, struct tune_standing *standing
                   const struct sweep_result *result, struct error *error);
 void progress_end(struct tune_progress *progress, const struct tune_standing *standing);
 
-/* Of the whole run. */
+/* The last lines of the whole run. */
 void progress_finish(const struct tune_progress *progress, bool interrupted);
 
 #endif

@@ -270,7 +270,7 @@ static void enter_by_name(struct walk *walk, const char *candidate) {
         enter(walk, &point);
 }
 
-/* The fastest comes right behind the default. */
+/* The fastest comes right after the default. */
 static void enter_finalists(struct walk *walk, const struct ranking *ranking) {
     double fastest = ranking->count > 1 ? ranking->items[1].gain.median : 0;
     for (size_t i = 1; i < ranking->count; i++)
@@ -286,8 +286,7 @@ static bool had_final(const struct ranking *ranking, int full) {
     return false;
 }
 
-/* ---- Guests of the final: winners of the kernel's other problems, for a pack would rather have
-   one kernel for all ---- */
+/* ---- Winners of the kernel's other problems: a pack would rather have one kernel for all ---- */
 
 static bool differ_in_problem(const struct sweep_key *a, const struct sweep_key *b) {
     int differences = 0;
@@ -306,7 +305,7 @@ static bool enter_winner(struct walk *walk, const struct sweep *other, struct er
     return done;
 }
 
-static bool enter_guests(struct walk *walk, const struct sweeps *known, struct error *error) {
+static bool enter_other_winners(struct walk *walk, const struct sweeps *known, struct error *error) {
     bool done = true;
     for (size_t i = 0; done && i < known->count; i++)
         if (differ_in_problem(&known->items[i].key, &walk->key))
@@ -320,7 +319,7 @@ static bool enter_all(struct walk *walk, const struct sweeps *known, bool any_ne
     if (!ranking_has_default(ranking) || (held && !any_new))
         return true;
     enter_finalists(walk, ranking);
-    return enter_guests(walk, known, error);
+    return enter_other_winners(walk, known, error);
 }
 
 static bool hold_final(struct walk *walk, const struct sweeps *known, bool any_new,

@@ -28,7 +28,7 @@ static bool has_other_problems(const struct sweeps *sweeps, const struct sweep *
     return false;
 }
 
-/* Of several winners, which are for which calls is only known where problems are sizes. */
+/* Which of several winners are for which calls is only known where problems are sizes. */
 static bool is_usable(const struct sweeps *sweeps, const struct sweep *sweep) {
     struct kvmill_call_size ignored;
     return problem_parse(sweep->key.problem, &ignored) || !has_other_problems(sweeps, sweep);

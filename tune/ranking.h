@@ -18,7 +18,7 @@ struct standing {
 
 struct ranking {
     struct standing
-        *items; /* the default first if it was measured, the fastest behind it, failures last */
+        *items; /* the default first if it was measured, the fastest after it, failures last */
     size_t count;
     int winner; /* the item that is chosen: 0, or one that is measurably faster; -1: nothing was
                    measured */

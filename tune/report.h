@@ -43,8 +43,8 @@ struct report {
     const char *name; /* of the reported file */
 };
 
-/* Of the first source, with the history of all.  The sources must stay; free with report_free, also
-   after a failure. */
+/* The report of the first source, with the history of all.  The sources must stay; free with
+   report_free, also after a failure. */
 bool report_open(const struct report_source *sources, int count, struct report *report,
                  struct error *error);
 void report_free(struct report *report);

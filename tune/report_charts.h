@@ -6,6 +6,8 @@
 
 #include "report.h"
 
+enum { TITLE_SIZE = 400 }; /* of what a chart says of one of its marks */
+
 /* Default against winner, a row for each entry. */
 void chart_overview(const struct report *report, FILE *out);
 

@@ -46,7 +46,7 @@ bool points_equal(const struct point *a, const struct point *b);
 int64_t space_number(const struct space *space, const struct point *point, const char *name);
 const char *space_word(const struct space *space, const struct point *point, const char *name);
 
-/* All legal points, the last parameter moving fastest; false behind the last. */
+/* All legal points, the last parameter moving fastest; false after the last. */
 bool space_first(const struct space *space, struct point *point);
 bool space_next(const struct space *space, struct point *point);
 

@@ -29,11 +29,12 @@ struct summary {
     double floor, ceiling;
 };
 
-/* Of one or more samples, in any order, one of `compared` such summaries.  false: out of memory. */
+/* The summary of one or more samples, in any order, one of `compared` such summaries.  false: out
+ * of memory. */
 bool summarise(const double *samples, int count, int compared, struct summary *summary);
 
-/* Of the ratios baseline[i] / samples[i], 1 and above where samples are faster: what slows down one
-   round slows down both and is gone from their ratio. */
+/* The summary of the ratios baseline[i] / samples[i], 1 and above where samples are faster: what
+   slows down one round slows down both and is gone from their ratio. */
 bool summarise_ratio(const double *baseline, const double *samples, int count, int compared,
                      struct summary *summary);
 

@@ -19,7 +19,7 @@ struct search_options {
     uint64_t seed;
     int samples;         /* of a full measurement; 0: 27.  Halving begins with fewer */
     int64_t evaluations; /* at most that many measurements, known ones included; 0: no bound */
-    double seconds;      /* no question later than that behind the opening; 0: no bound */
+    double seconds;      /* no question later than that after the opening; 0: no bound */
     double (*now)(void *clock); /* seconds; needed for that */
     void *clock;
 };
@@ -65,7 +65,7 @@ bool search_tell(struct search *search, const struct point *point, enum outcome 
    samples; false when none was measured. */
 bool search_best(const struct search *search, struct point *best);
 
-/* Of a full measurement. */
+/* Samples of a full measurement. */
 int search_samples(const struct search *search);
 
 /* Measurements so far, those under way included. */

@@ -112,7 +112,7 @@ static bool own_result(struct sweep_result *result) {
 
 /* ---- Lists ---- */
 
-/* One more place behind `count`; NULL: out of memory.  Grows when count is a power of two. */
+/* One more place after `count`; NULL: out of memory.  Grows when count is a power of two. */
 static void *grow(void *items, size_t count, size_t size) {
     if ((count & (count - 1)) != 0)
         return items;

@@ -393,7 +393,7 @@ static bool read_line(struct reader *reader, const char *word, const char *value
     if (*word == '\0' || *word == '#')
         return true;
     if (reader->state == ENDED)
-        return refuse(reader, error, "a line behind the end");
+        return refuse(reader, error, "a line after the end");
     if (strcmp(word, "sweep") == 0)
         return begin_sweep(reader, error);
     if (strcmp(word, "result") == 0)

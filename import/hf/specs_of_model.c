@@ -156,7 +156,7 @@ static void set_name(const struct model *model, int layer, char name[48]) {
         snprintf(name + strlen(name), 48 - strlen(name), "_%d", earlier + 1);
 }
 
-/* Behind the last layer of those in a row, from `first` on, that attend as `layer` does. */
+/* After the last layer of those in a row, from `first` on, that attend as `layer` does. */
 static int end_of_run(const struct model *model, int layer, int first) {
     while (first < model->layer_count &&
            layers_attend_alike(&model->layers[first], &model->layers[layer]))

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../defs/dtype.h"
 #include "../../base/hash.h"
+#include "../../defs/dtype.h"
 #include "onnx_reader.h"
 
 enum { LAST_DATA_TYPE = 28 };
@@ -90,7 +90,7 @@ static bool set_shape(struct reader *reader, struct onnx_value *value, const Onn
     return value->dims != NULL;
 }
 
-/* Of another thing than a tensor nothing is known. */
+/* Nothing is known of what is no tensor. */
 static bool set_type(struct reader *reader, struct onnx_value *value, const Onnx__ValueInfo *info) {
     const Onnx__TensorType *type = info->type ? info->type->tensor : NULL;
     return type == NULL || (set_data_type(reader, value, type->elem_type) &&

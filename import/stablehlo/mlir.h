@@ -11,9 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../../base/error.h"
 #include "../../ops/element.h"
 #include "../../ops/windows.h"
-#include "../../base/error.h"
 
 /* Text of the file; not NUL-terminated. */
 struct mlir_word {
@@ -151,6 +151,9 @@ const struct mlir_attr *mlir_attr_of(const struct mlir_attr *dict, const char *k
 const char *mlir_short_name(const struct mlir_op *op);
 
 bool mlir_word_is(struct mlir_word word, const char *text);
+
+/* For messages, with %.*s: not all of a word that has no end. */
+int mlir_word_length(struct mlir_word word);
 bool mlir_same_shape(const struct mlir_type *a, const struct mlir_type *b); /* of tensors */
 bool mlir_type_equal(const struct mlir_type *a, const struct mlir_type *b);
 

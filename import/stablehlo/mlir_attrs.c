@@ -42,7 +42,7 @@ static bool parse_field(struct mlir_reader *reader, struct mlir_attr *dict) {
     return mlir_add_attr(reader, dict, key, &value);
 }
 
-/* Up to `close`, by commas; one may stand behind the last. */
+/* Up to `close`, by commas; one may stand after the last. */
 static bool parse_list(struct mlir_reader *reader, const char *close, struct mlir_attr *list,
                        bool (*parse)(struct mlir_reader *reader, struct mlir_attr *list)) {
     if (!mlir_enter(reader))
@@ -84,7 +84,7 @@ static bool parse_items(struct mlir_reader *reader, const char *close, struct ml
     return parse_list(reader, close, list, parse_item);
 }
 
-/* Behind "array": <i64: 1, 2> or <i64> */
+/* After "array": <i64: 1, 2> or <i64> */
 static bool parse_array(struct mlir_reader *reader, struct mlir_attr *attr) {
     attr->kind = MLIR_LIST;
     if (!mlir_expect(reader, "<"))

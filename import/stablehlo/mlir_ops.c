@@ -18,7 +18,7 @@ struct definitions {
     int values;
 };
 
-/* Types that were found behind the colon. */
+/* Types that were found after the colon. */
 struct signature {
     const struct mlir_type **operands, **results;
     int operand_count, result_count;
@@ -164,7 +164,7 @@ bool mlir_parse_arguments(struct mlir_reader *reader, struct mlir_block *block) 
     return mlir_expect(reader, ")");
 }
 
-/* Behind "{". */
+/* After "{". */
 static bool parse_region(struct mlir_reader *reader, struct mlir_block *block) {
     struct mlir_word label;
     struct mlir_name *newest = reader->newest;
@@ -320,7 +320,7 @@ static bool parse_item(struct mlir_reader *reader, struct mlir_op *op) {
         return add_word(reader, op, word_key(op), word);
     int c = mlir_peek(reader);
     attr.at = reader->at;
-    attr.kind = MLIR_INTEGER; /* the colon behind it begins the op's types */
+    attr.kind = MLIR_INTEGER; /* the colon after it begins the op's types */
     bool done = c == '-' || (c >= '0' && c <= '9') ? mlir_take_integer(reader, &attr.integer)
                                                    : mlir_parse_attr(reader, &attr);
     return done && mlir_add_attr(reader, &op->attrs, word, &attr);

@@ -40,7 +40,7 @@ static void begin_function(struct mlir_reader *reader, struct mlir_function *fun
     reader->newest = NULL;
 }
 
-/* Behind "func.func". */
+/* After "func.func". */
 static bool parse_function(struct mlir_reader *reader, struct mlir_function **end) {
     struct mlir_attr ignored = {0};
     struct mlir_function *function = mlir_allocate(reader, 1, sizeof *function);
@@ -100,7 +100,7 @@ static bool parse_body(struct mlir_reader *reader, const char *close,
     return true;
 }
 
-/* Behind "module". */
+/* After "module". */
 static bool parse_module(struct mlir_reader *reader, struct mlir_function **functions) {
     struct mlir_word name;
     struct mlir_attr ignored = {0};
@@ -116,31 +116,31 @@ static bool parse_module(struct mlir_reader *reader, struct mlir_function **func
 
 /* ---- Chunks ---- */
 
-/* The offset of the next line of "// -----", or the length; *behind is what follows it. */
-static size_t find_separator(const struct mlir_file *file, size_t from, size_t *behind) {
+/* The offset of the next line of "// -----", or the length; *after is what follows it. */
+static size_t find_separator(const struct mlir_file *file, size_t from, size_t *after) {
     static const char separator[] = "// -----";
     for (size_t at = from; at < file->length;) {
         const char *end = memchr(file->text + at, '\n', file->length - at);
         size_t next = end ? (size_t)(end - file->text) + 1 : file->length;
-        *behind = next;
+        *after = next;
         if (next - at >= sizeof separator - 1 &&
             memcmp(file->text + at, separator, sizeof separator - 1) == 0)
             return at;
         at = next;
     }
-    *behind = file->length;
+    *after = file->length;
     return file->length;
 }
 
 static bool parse_chunks(struct mlir_reader *reader) {
     struct mlir_file *file = reader->file;
     struct mlir_chunk **end = &file->chunks;
-    size_t length = file->length, behind = 0;
-    for (size_t from = 0; from < length || file->chunks == NULL; from = behind) {
+    size_t length = file->length, after = 0;
+    for (size_t from = 0; from < length || file->chunks == NULL; from = after) {
         *end = mlir_allocate(reader, 1, sizeof **end);
         if (*end == NULL)
             return false;
-        file->length = find_separator(file, from, &behind);
+        file->length = find_separator(file, from, &after);
         reader->at = from;
         bool done = parse_body(reader, "", &(*end)->functions);
         file->length = length;

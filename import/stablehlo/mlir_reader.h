@@ -34,7 +34,7 @@ __attribute__((format(printf, 2, 3))) bool mlir_refuse(struct mlir_reader *reade
 /* Skip spaces and comments. */
 void mlir_skip(struct mlir_reader *reader);
 
-/* The next character behind spaces; 0 at the end. */
+/* The next character after spaces; 0 at the end. */
 int mlir_peek(struct mlir_reader *reader);
 
 /* Take `text` if it comes next; a word must end there. */
@@ -52,7 +52,7 @@ bool mlir_take_string(struct mlir_reader *reader, struct mlir_word *word);
 struct mlir_word mlir_take_number(struct mlir_reader *reader);
 bool mlir_take_integer(struct mlir_reader *reader, int64_t *value);
 
-/* Behind an opening bracket: skip to behind the one that closes it. */
+/* After an opening bracket: skip to after the one that closes it. */
 bool mlir_skip_balanced(struct mlir_reader *reader, char open, char close);
 
 bool mlir_enter(struct mlir_reader *reader);
@@ -68,12 +68,12 @@ bool mlir_parse_type(struct mlir_reader *reader, const struct mlir_type **type);
 /* type { "," type }, up to the closing parenthesis that the caller takes. */
 bool mlir_parse_types(struct mlir_reader *reader, const struct mlir_type ***types, int *count);
 
-/* Behind "dense": <..> : type */
+/* After "dense": <..> : type */
 bool mlir_parse_dense(struct mlir_reader *reader, struct mlir_literal *literal);
 
 bool mlir_parse_attr(struct mlir_reader *reader, struct mlir_attr *attr);
 
-/* Behind an opening bracket: key [= attr] {, ..} and `close`; adds to what dict has. */
+/* After an opening bracket: key [= attr] {, ..} and `close`; adds to what dict has. */
 bool mlir_parse_fields(struct mlir_reader *reader, const char *close, struct mlir_attr *dict);
 bool mlir_add_attr(struct mlir_reader *reader, struct mlir_attr *dict, struct mlir_word key,
                    const struct mlir_attr *value);

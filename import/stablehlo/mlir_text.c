@@ -270,6 +270,10 @@ const struct mlir_attr *mlir_attr_of(const struct mlir_attr *dict, const char *k
     return NULL;
 }
 
+int mlir_word_length(struct mlir_word word) {
+    return word.length < 80 ? (int)word.length : 80;
+}
+
 const char *mlir_short_name(const struct mlir_op *op) {
     const char *prefix = "stablehlo.";
     return strncmp(op->name, prefix, strlen(prefix)) == 0 ? op->name + strlen(prefix) : op->name;

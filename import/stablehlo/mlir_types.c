@@ -111,7 +111,7 @@ static bool parse_scale(struct mlir_reader *reader, kvmill_element_type *element
                        element->zero_point, element->storage_min, element->storage_max);
 }
 
-/* Behind "!". */
+/* After "!". */
 static bool parse_quantized(struct mlir_reader *reader, struct mlir_type *type) {
     kvmill_element_type *element = &type->element;
     if (!mlir_expect(reader, "quant.uniform") || !mlir_expect(reader, "<") ||
@@ -162,7 +162,7 @@ static bool parse_dim(struct mlir_reader *reader, int64_t *dim, bool *is_dim) {
         *dim = value;
     }
     if (mlir_peek(reader) != 'x')
-        return mlir_refuse(reader, "an extent without x behind it; accepted: tensor<2x3xf32>");
+        return mlir_refuse(reader, "an extent without x after it; accepted: tensor<2x3xf32>");
     reader->at++;
     return true;
 }
@@ -199,7 +199,7 @@ static bool check_size(struct mlir_reader *reader, const struct mlir_type *type)
            mlir_refuse(reader, "the tensor is too large; accepted: less than 2^63 bytes");
 }
 
-/* Behind "tensor". */
+/* After "tensor". */
 static bool parse_tensor(struct mlir_reader *reader, struct mlir_type *type) {
     type->is_tensor = true;
     if (!mlir_expect(reader, "<"))

@@ -34,10 +34,10 @@ static void set_rows(struct tiles *tiles) {
         tiles->rows[i] = tile_shape(tiles, tiles->selection.tiles[i].kernel)->rows;
 }
 
-void kvmill_select_tiles(const struct shelf *shelf, const struct kvmill_attend_shape *wanted,
-                         struct tiles *tiles) {
+void kvmill_select_tiles(const struct kernel_search *search,
+                         const struct kvmill_attend_shape *wanted, struct tiles *tiles) {
     tiles->wanted = *wanted;
-    tiles->selection = kvmill_select_attend(shelf, &tiles->wanted);
+    tiles->selection = kvmill_select_attend(search, &tiles->wanted);
     set_rows(tiles);
 }
 

@@ -52,8 +52,8 @@ struct attend_plan {
 struct attend_plan kvmill_attend_plan_of(const struct kvmill_cache_geometry *geometry, int threads);
 
 /* The kernels that attend, without or with a mask.  The shape's rows and workspace are set. */
-void kvmill_select_tiles(const struct shelf *shelf, const struct kvmill_attend_shape *wanted,
-                         struct tiles *tiles);
+void kvmill_select_tiles(const struct kernel_search *search,
+                         const struct kvmill_attend_shape *wanted, struct tiles *tiles);
 
 /* " SYMBOL, SYMBOL (pack NAME)" */
 void kvmill_say_tiles(struct words *words, const struct tiles *tiles);

@@ -135,10 +135,10 @@ static int (*const fits[])(const void *kernel_shape, const void *wanted) = {
 };
 
 /* Negative: unusable.  Higher is better.  The CPU is asked last: virtual machines trap CPUID. */
-static int fitness(const struct shelf *shelf, const struct kvmill_kernel *kernel,
+static int fitness(const struct kernel_search *search, const struct kvmill_kernel *kernel,
                    const struct wanted *wanted) {
     int rank = kvmill_isa_rank(kernel->isa);
-    if (kernel->family != wanted->family || rank < 0 || rank > shelf->isa_cap)
+    if (kernel->family != wanted->family || rank < 0 || rank > search->isa_cap)
         return -1;
     int fit = fits[wanted->family](kernel->shape, wanted->shape);
     return fit < 0 || !kvmill_isa_usable(kernel->isa) ? -1 : rank * MOST_FIT + fit;
@@ -146,11 +146,11 @@ static int fitness(const struct shelf *shelf, const struct kvmill_kernel *kernel
 
 /* ---- Several kernels that do the same ---- */
 
-static bool serve(const struct shelf *shelf, const struct wanted *wanted,
+static bool serve(const struct kernel_search *search, const struct wanted *wanted,
                   const struct by_size *by_size) {
     for (uint32_t i = 0; i < by_size->count; i++) {
         const struct kvmill_kernel *kernel = by_size->measured[i].kernel;
-        if (fitness(shelf, kernel, wanted) < 0 ||
+        if (fitness(search, kernel, wanted) < 0 ||
             kvmill_isa_level(kernel->isa) != kvmill_isa_level(by_size->kernel->isa))
             return false;
     }
@@ -158,26 +158,26 @@ static bool serve(const struct shelf *shelf, const struct wanted *wanted,
 }
 
 /* The kernel with all of its choice, or none of it. */
-static struct by_size with_choice(const struct shelf *shelf, const struct wanted *wanted,
+static struct by_size with_choice(const struct kernel_search *search, const struct wanted *wanted,
                                   const struct kvmill_kernel *kernel) {
     struct by_size by_size = {kernel, NULL, 0};
-    for (size_t p = 0; p < shelf->pack_count && by_size.count == 0; p++)
-        by_size = kvmill_by_size_of(shelf->packs[p], kernel);
-    return serve(shelf, wanted, &by_size) ? by_size : (struct by_size){kernel, NULL, 0};
+    for (size_t p = 0; p < search->pack_count && by_size.count == 0; p++)
+        by_size = kvmill_by_size_of(search->packs[p], kernel);
+    return serve(search, wanted, &by_size) ? by_size : (struct by_size){kernel, NULL, 0};
 }
 
 /* ---- One kernel ---- */
 
-static const char *why_portable(const struct shelf *shelf) {
-    if (shelf->portable_reason != NULL)
-        return shelf->portable_reason;
-    return shelf->pack_count ? "no pack has a kernel of this shape" : "no packs were given";
+static const char *why_portable(const struct kernel_search *search) {
+    if (search->portable_reason != NULL)
+        return search->portable_reason;
+    return search->pack_count ? "no pack has a kernel of this shape" : "no packs were given";
 }
 
-static int best_of_pack(const struct shelf *shelf, const kvmill_pack *pack,
+static int best_of_pack(const struct kernel_search *search, const kvmill_pack *pack,
                         const struct wanted *wanted, int best, struct selection *selection) {
     for (uint32_t i = 0; i < pack->count; i++) {
-        int fit = fitness(shelf, pack->kernels[i], wanted);
+        int fit = fitness(search, pack->kernels[i], wanted);
         if (fit <= best)
             continue;
         best = fit;
@@ -186,14 +186,15 @@ static int best_of_pack(const struct shelf *shelf, const kvmill_pack *pack,
     return best;
 }
 
-struct selection kvmill_select_kernel(const struct shelf *shelf, const struct wanted *wanted) {
-    struct selection selection = {{wanted->portable, NULL, 0}, why_portable(shelf)};
+struct selection kvmill_select_kernel(const struct kernel_search *search,
+                                      const struct wanted *wanted) {
+    struct selection selection = {{wanted->portable, NULL, 0}, why_portable(search)};
     int best = -1;
-    if (shelf->portable_reason != NULL)
+    if (search->portable_reason != NULL)
         return selection;
-    for (size_t i = 0; i < shelf->pack_count; i++)
-        best = best_of_pack(shelf, shelf->packs[i], wanted, best, &selection);
-    selection.by_size = with_choice(shelf, wanted, selection.by_size.kernel);
+    for (size_t i = 0; i < search->pack_count; i++)
+        best = best_of_pack(search, search->packs[i], wanted, best, &selection);
+    selection.by_size = with_choice(search, wanted, selection.by_size.kernel);
     return selection;
 }
 
@@ -204,12 +205,12 @@ static const struct kvmill_attend_shape *attend_shape(const struct kvmill_kernel
 }
 
 /* Kernels that may stand in one selection are of one level of instruction sets. */
-static int level(const struct shelf *shelf, const struct kvmill_kernel *kernel,
+static int level(const struct kernel_search *search, const struct kvmill_kernel *kernel,
                  const struct wanted *wanted) {
-    return fitness(shelf, kernel, wanted) < 0 ? -1 : kvmill_isa_level(kernel->isa);
+    return fitness(search, kernel, wanted) < 0 ? -1 : kvmill_isa_level(kernel->isa);
 }
 
-/* Of two that take as many rows: cheaper arithmetic, then the instruction set, then fewer terms. */
+/* Between two of as many rows: cheaper arithmetic, then the instruction set, then fewer terms. */
 static int merit(const struct kvmill_kernel *kernel) {
     const struct kvmill_attend_shape *shape = attend_shape(kernel);
     return (shape->math * 64 + kvmill_isa_rank(kernel->isa)) * MOST_FIT - count_terms(shape->terms);
@@ -235,37 +236,39 @@ static void put(struct attend_selection *selection, const struct kvmill_kernel *
         selection->tiles[at].kernel = kernel;
 }
 
-static int best_level(const struct shelf *shelf, const struct wanted *wanted, const char **origin) {
+static int best_level(const struct kernel_search *search, const struct wanted *wanted,
+                      const char **origin) {
     int best = -1;
-    for (size_t p = 0; p < shelf->pack_count; p++) {
-        for (uint32_t i = 0; i < shelf->packs[p]->count; i++) {
-            int found = level(shelf, shelf->packs[p]->kernels[i], wanted);
+    for (size_t p = 0; p < search->pack_count; p++) {
+        for (uint32_t i = 0; i < search->packs[p]->count; i++) {
+            int found = level(search, search->packs[p]->kernels[i], wanted);
             if (found <= best)
                 continue;
             best = found;
-            *origin = shelf->packs[p]->name;
+            *origin = search->packs[p]->name;
         }
     }
     return best;
 }
 
-static void collect(const struct shelf *shelf, const struct wanted *wanted, int best,
+static void collect(const struct kernel_search *search, const struct wanted *wanted, int best,
                     struct attend_selection *selection) {
-    for (size_t p = 0; p < shelf->pack_count; p++)
-        for (uint32_t i = 0; i < shelf->packs[p]->count; i++)
-            if (level(shelf, shelf->packs[p]->kernels[i], wanted) == best)
-                put(selection, shelf->packs[p]->kernels[i]);
+    for (size_t p = 0; p < search->pack_count; p++)
+        for (uint32_t i = 0; i < search->packs[p]->count; i++)
+            if (level(search, search->packs[p]->kernels[i], wanted) == best)
+                put(selection, search->packs[p]->kernels[i]);
 }
 
-struct attend_selection kvmill_select_attend(const struct shelf *shelf,
+struct attend_selection kvmill_select_attend(const struct kernel_search *search,
                                              const struct kvmill_attend_shape *shape) {
     const struct wanted wanted = {KVMILL_ATTEND, shape, &kvmill_portable_attend};
-    struct attend_selection selection = {.origin = why_portable(shelf)};
-    int best = shelf->portable_reason == NULL ? best_level(shelf, &wanted, &selection.origin) : -1;
+    struct attend_selection selection = {.origin = why_portable(search)};
+    int best =
+        search->portable_reason == NULL ? best_level(search, &wanted, &selection.origin) : -1;
     if (best >= 0) {
-        collect(shelf, &wanted, best, &selection);
+        collect(search, &wanted, best, &selection);
         for (int i = 0; i < selection.count; i++)
-            selection.tiles[i] = with_choice(shelf, &wanted, selection.tiles[i].kernel);
+            selection.tiles[i] = with_choice(search, &wanted, selection.tiles[i].kernel);
         return selection;
     }
     selection.portable = true;
@@ -273,7 +276,7 @@ struct attend_selection kvmill_select_attend(const struct shelf *shelf,
     return selection;
 }
 
-/* ---- The shelf ---- */
+/* ---- Opening ---- */
 
 enum { FIRST_OF_0_2 = 4 }; /* kernel ABI */
 
@@ -290,26 +293,26 @@ static kvmill_status refuse_abi(const struct kvmill_pack *pack, size_t place, kv
                        KVMILL_OLDEST_KERNEL_ABI, KVMILL_KERNEL_ABI);
 }
 
-static kvmill_status check_packs(const struct shelf *shelf, kvmill_error *error) {
-    if (shelf->pack_count > 0 && shelf->packs == NULL)
+static kvmill_status check_packs(const struct kernel_search *search, kvmill_error *error) {
+    if (search->pack_count > 0 && search->packs == NULL)
         return kvmill_fail(error, KVMILL_E_NULL, "options.packs is NULL; pack_count is %zu",
-                           shelf->pack_count);
-    for (size_t i = 0; i < shelf->pack_count; i++) {
-        if (shelf->packs[i] == NULL)
+                           search->pack_count);
+    for (size_t i = 0; i < search->pack_count; i++) {
+        if (search->packs[i] == NULL)
             return kvmill_fail(error, KVMILL_E_NULL, "options.packs[%zu] is NULL", i);
-        if (!is_usable(shelf->packs[i]->abi))
-            return refuse_abi(shelf->packs[i], i, error);
+        if (!is_usable(search->packs[i]->abi))
+            return refuse_abi(search->packs[i], i, error);
     }
     return KVMILL_OK;
 }
 
-kvmill_status kvmill_open_shelf(const kvmill_plan_options *options, struct shelf *shelf,
-                                kvmill_error *error) {
-    *shelf = (struct shelf){
+kvmill_status kvmill_open_search(const kvmill_plan_options *options, struct kernel_search *search,
+                                 kvmill_error *error) {
+    *search = (struct kernel_search){
         .packs = options->packs,
         .pack_count = options->pack_count,
         .portable_reason = options->portable ? "asked for" : NULL,
     };
-    kvmill_status status = check_packs(shelf, error);
-    return status == KVMILL_OK ? kvmill_isa_cap(options->isa, &shelf->isa_cap, error) : status;
+    kvmill_status status = check_packs(search, error);
+    return status == KVMILL_OK ? kvmill_isa_cap(options->isa, &search->isa_cap, error) : status;
 }

@@ -23,7 +23,7 @@ static inline const struct kvmill_kernel *kvmill_selected_kernel(
 }
 
 /* Where and how far to look: the same for all kernels of a plan. */
-struct shelf {
+struct kernel_search {
     const kvmill_pack *const *packs;
     size_t pack_count;
     int isa_cap;
@@ -31,8 +31,8 @@ struct shelf {
 };
 
 /* Refuse packs of another ABI and instruction sets of no name. */
-kvmill_status kvmill_open_shelf(const kvmill_plan_options *options, struct shelf *shelf,
-                                kvmill_error *error);
+kvmill_status kvmill_open_search(const kvmill_plan_options *options, struct kernel_search *search,
+                                 kvmill_error *error);
 
 /* What is looked for: a problem's shape, KVMILL_DYNAMIC where only the run knows. */
 struct wanted {
@@ -42,7 +42,8 @@ struct wanted {
 };
 
 /* The best instruction set wins, then the kernel that fixes most of the shape, then the first. */
-struct selection kvmill_select_kernel(const struct shelf *shelf, const struct wanted *wanted);
+struct selection kvmill_select_kernel(const struct kernel_search *search,
+                                      const struct wanted *wanted);
 
 /* Such a kernel can do what such a problem needs. */
 bool kvmill_gather_shapes_equal(const struct kvmill_gather_shape *a,
@@ -59,7 +60,7 @@ struct attend_selection {
 
 /* Arithmetic as wanted before the best instruction set; an exact kernel will do where a fast one is
    wanted, and a kernel of more terms than the problem has. */
-struct attend_selection kvmill_select_attend(const struct shelf *shelf,
+struct attend_selection kvmill_select_attend(const struct kernel_search *search,
                                              const struct kvmill_attend_shape *wanted);
 
 #endif

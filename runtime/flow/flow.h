@@ -11,7 +11,7 @@
 
 /* ---- Pages of a row ---- */
 
-/* Of one request: pages, how many of them are selected, and the rows of the last one. */
+/* What one request has: pages, how many of them are selected, and the rows of the last one. */
 struct flow_row {
     int64_t pages, selected, last_rows;
 };
@@ -95,12 +95,12 @@ struct flow_eval {
 /* An op on one page. */
 void kvmill_flow_eval(const struct flow_eval *eval);
 
-/* An op over `pages` pages: in[0].data has them one behind the other, and so has out where each
+/* An op over `pages` pages: in[0].data has them one after the other, and so has out where each
    page gets a matrix; in[1] are weights [taps, rows, columns]. */
 void kvmill_flow_eval_pages(const struct flow_eval *eval, int64_t pages, int64_t taps);
 
 /* The cache and the fields of a layer.  Field i of page p and kv head h is (p * kv_heads + h) *
-   fields[i].bytes behind field[i]. */
+   fields[i].bytes after field[i]. */
 struct flow_cache {
     struct kvmill_cache_rows key, value;
     int64_t page_rows; /* row_strides from a page to the next */
@@ -130,7 +130,7 @@ struct flow_kernels {
 };
 
 /* The best of packs, or the library's own; a program has kernels that were made for it alone. */
-void kvmill_flow_select_kernels(const struct shelf *shelf,
+void kvmill_flow_select_kernels(const struct kernel_search *search,
                                 const struct kvmill_flow_problem *problem,
                                 const struct flow_schedule *schedule, struct flow_kernels *kernels);
 
@@ -178,8 +178,8 @@ void kvmill_flow_write(const struct flow_writer *writer, const struct flow_token
 
 /* ---- Scores ---- */
 
-/* Of pages ids[0 .. pages) for one kv head: query has `group` rows of activations, query_stride
-   bytes apart. */
+/* Scores of pages ids[0 .. pages) for one kv head: query has `group` rows of activations,
+   query_stride bytes apart. */
 struct flow_scoring {
     const struct kvmill_flow_problem *problem;
     const struct flow_schedule *schedule; /* of the index program */
@@ -200,14 +200,14 @@ const float *kvmill_flow_finish(const struct flow_scoring *scoring, float *works
 
 /* ---- Lists ---- */
 
-/* Query head h of request b, head_dim activations, is b * request + h * head bytes behind data. */
+/* Query head h of request b, head_dim activations, is b * request + h * head bytes after data. */
 struct flow_queries {
     const unsigned char *data;
     int64_t request, head;
 };
 
 /* What the lists of a batch are made of.  Scores are of kv heads, or of query heads: their
-   workspaces, row_bytes each, lie one behind the other, request by request. */
+   workspaces, row_bytes each, lie one after the other, request by request. */
 struct flow_index {
     const struct kvmill_flow_problem *problem;
     const struct flow_schedule *schedule; /* of the index program */

@@ -381,7 +381,7 @@ static void set_requests(struct flow_call *call) {
     call->queries = (struct flow_queries){view->query.data, view->query.token, view->query.head};
 }
 
-/* Of the longest request that is not read whole. */
+/* Pages of the longest request that is not read whole. */
 static int64_t most_candidates(const struct flow_plan *plan, const struct flow_call *call) {
     const struct flow_index index = {.problem = &plan->problem, .batch = &call->batch};
     int64_t most = 0;

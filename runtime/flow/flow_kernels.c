@@ -2,35 +2,35 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../../ops/flow_text.h"
-#include "flow.h"
 #include "../portable/portable.h"
+#include "flow.h"
 
 #include <stdio.h>
 
 /* The text of no program is that of no kernel. */
-static struct selection select_program(const struct shelf *shelf,
+static struct selection select_program(const struct kernel_search *search,
                                        const struct kvmill_flow_problem *problem,
                                        enum kvmill_flow_part part) {
     struct kvmill_flow_text text;
     kvmill_flow_text_make(problem, part, &text);
     const struct kvmill_flow_program_shape shape = {text.text};
     const struct wanted wanted = {KVMILL_FLOW_PROGRAM, &shape, &kvmill_portable_flow_program};
-    return kvmill_select_kernel(shelf, &wanted);
+    return kvmill_select_kernel(search, &wanted);
 }
 
-void kvmill_flow_select_kernels(const struct shelf *shelf,
+void kvmill_flow_select_kernels(const struct kernel_search *search,
                                 const struct kvmill_flow_problem *problem,
                                 const struct flow_schedule *schedule,
                                 struct flow_kernels *kernels) {
     static const struct kvmill_select_shape floats = {KVMILL_F32};
     const struct wanted select = {KVMILL_SELECT_PAGES, &floats, &kvmill_portable_select_pages};
     for (int part = 0; part < KVMILL_FLOW_PROGRAMS; part++)
-        kernels->program[part] = select_program(shelf, problem, (enum kvmill_flow_part)part);
-    kernels->select = kvmill_select_kernel(shelf, &select);
+        kernels->program[part] = select_program(search, problem, (enum kvmill_flow_part)part);
+    kernels->select = kvmill_select_kernel(search, &select);
     for (int i = 0; i < schedule->atoms.count; i++) {
         struct kvmill_score_shape shape = kvmill_flow_atom_shape(problem, &schedule->atoms.atom[i]);
         const struct wanted score = {KVMILL_SCORE_PAGES, &shape, &kvmill_portable_score_pages};
-        kernels->score[i] = kvmill_select_kernel(shelf, &score);
+        kernels->score[i] = kvmill_select_kernel(search, &score);
     }
 }
 

@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-#include "flow_math.h"
 #include "../core/lanes.h"
+#include "flow_math.h"
 
 static const float masked = -1e30f;
 
@@ -62,7 +62,7 @@ static float least_of(const struct run *run) {
     return least;
 }
 
-/* Of floats as the root of a double is. */
+/* The root of a float, as that of a double is. */
 static float norm_of(const struct run *run) {
     return (float)sqrt((double)squares_of(run));
 }

@@ -107,10 +107,10 @@ static void lay_out(struct flow_plan *plan) {
 
 static kvmill_status select_kernels(struct flow_plan *plan, const kvmill_plan_options *options,
                                     kvmill_error *error) {
-    struct shelf shelf;
-    kvmill_status status = kvmill_open_shelf(options, &shelf, error);
+    struct kernel_search search;
+    kvmill_status status = kvmill_open_search(options, &search, error);
     if (status == KVMILL_OK)
-        kvmill_flow_select_kernels(&shelf, &plan->problem, &plan->schedules[KVMILL_INDEX_PROGRAM],
+        kvmill_flow_select_kernels(&search, &plan->problem, &plan->schedules[KVMILL_INDEX_PROGRAM],
                                    &plan->kernels);
     return status;
 }

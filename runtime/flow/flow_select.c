@@ -2,14 +2,14 @@
    order, score descending, then page ascending: so the set does not depend on how it is found.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "flow.h"
 #include "../portable/portable.h"
 #include "../portable/score_key.h"
+#include "flow.h"
 
 /* ---- The best first ---- */
 
-/* Whether page a comes behind page b. */
-static bool is_behind(const float *score, int32_t a, int32_t b) {
+/* Whether page a comes after page b. */
+static bool is_after(const float *score, int32_t a, int32_t b) {
     uint32_t first = kvmill_score_key(score[a]), second = kvmill_score_key(score[b]);
     return first < second || (first == second && a > b);
 }
@@ -17,9 +17,9 @@ static bool is_behind(const float *score, int32_t a, int32_t b) {
 /* Let entry i of a heap sink to its place. */
 static void sink(const float *score, int32_t *list, int64_t count, int64_t i) {
     for (int64_t child; (child = 2 * i + 1) < count; i = child) {
-        if (child + 1 < count && is_behind(score, list[child + 1], list[child]))
+        if (child + 1 < count && is_after(score, list[child + 1], list[child]))
             child++;
-        if (!is_behind(score, list[child], list[i]))
+        if (!is_after(score, list[child], list[i]))
             return;
         int32_t entry = list[i];
         list[i] = list[child];

@@ -89,11 +89,11 @@ static struct cache_attend_plan *allocate(const kvmill_cache_attend *op,
     return plan;
 }
 
-static void select_kernels(struct cache_attend_plan *plan, const struct shelf *shelf) {
+static void select_kernels(struct cache_attend_plan *plan, const struct kernel_search *search) {
     for (int masked = 0; masked < 2; masked++) {
         const struct kvmill_attend_shape wanted =
             kvmill_cache_attend_shape(&plan->op, &plan->geometry, masked);
-        kvmill_select_tiles(shelf, &wanted, &plan->attend.tiles[masked]);
+        kvmill_select_tiles(search, &wanted, &plan->attend.tiles[masked]);
     }
     plan->base.workspace_size = kvmill_attend_lay_out(&plan->attend);
     describe(plan);
@@ -102,16 +102,16 @@ static void select_kernels(struct cache_attend_plan *plan, const struct shelf *s
 static kvmill_status make_plan(const kvmill_cache_attend *op, const kvmill_plan_options *options,
                                kvmill_plan **plan, kvmill_error *error) {
     struct kvmill_cache_geometry geometry;
-    struct shelf shelf;
+    struct kernel_search search;
     kvmill_status status = kvmill_cache_attend_check(op, &geometry, error);
     if (status == KVMILL_OK)
-        status = kvmill_open_shelf(options, &shelf, error);
+        status = kvmill_open_search(options, &search, error);
     if (status != KVMILL_OK)
         return status;
     struct cache_attend_plan *made = allocate(op, &geometry, options->threads);
     if (made == NULL)
         return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
-    select_kernels(made, &shelf);
+    select_kernels(made, &search);
     *plan = &made->base;
     kvmill_plan_announce(*plan);
     return kvmill_succeed(error);

@@ -67,7 +67,8 @@ static void say_kernel(struct words *words, const char *what, const struct selec
     say_by_size(words, &selection->by_size);
 }
 
-static void select_rows(struct cache_plan *plan, const struct shelf *shelf, struct words *words) {
+static void select_rows(struct cache_plan *plan, const struct kernel_search *search,
+                        struct words *words) {
     static const char *const writes[] = {"write K", "write V"};
     static const char *const reads[] = {"read K", "read V"};
     for (int v = 0; v < 2; v++) {
@@ -76,23 +77,24 @@ static void select_rows(struct cache_plan *plan, const struct shelf *shelf, stru
                                       &kvmill_portable_write_rows};
         const struct wanted reader = {KVMILL_READ_ROWS, &plan->shapes[v],
                                       &kvmill_portable_read_rows};
-        struct selection selection = kvmill_select_kernel(shelf, &writer);
+        struct selection selection = kvmill_select_kernel(search, &writer);
         plan->writers[v] = selection.by_size;
         say_kernel(words, writes[v], &selection, &kvmill_portable_write_rows);
         if (plan->geometry.which != KVMILL_KEY_VALUE_CACHE)
             continue;
-        selection = kvmill_select_kernel(shelf, &reader);
+        selection = kvmill_select_kernel(search, &reader);
         plan->readers[v] = selection.by_size;
         say_kernel(words, reads[v], &selection, &kvmill_portable_read_rows);
     }
 }
 
-static void select_tiles(struct cache_plan *plan, const struct shelf *shelf, struct words *words) {
+static void select_tiles(struct cache_plan *plan, const struct kernel_search *search,
+                         struct words *words) {
     static const char *const whats[] = {"attend", "with a mask"};
     for (int masked = 0; masked < 2; masked++) {
         struct tiles *tiles = &plan->attend.tiles[masked];
         const struct kvmill_attend_shape wanted = kvmill_attend_shape_of(&plan->geometry, masked);
-        kvmill_select_tiles(shelf, &wanted, tiles);
+        kvmill_select_tiles(search, &wanted, tiles);
         if (masked == 0 || tiles->wanted.terms != plan->attend.tiles[0].wanted.terms) {
             kvmill_say(words, "; %s with", whats[masked]);
             kvmill_say_tiles(words, tiles);
@@ -128,14 +130,14 @@ static void say_problem(struct words *words, const struct kvmill_cache_geometry 
         kvmill_say(words, ", math %s", kvmill_math_names[geometry->math]);
 }
 
-static void select_kernels(struct cache_plan *plan, const struct shelf *shelf) {
+static void select_kernels(struct cache_plan *plan, const struct kernel_search *search) {
     struct words words = {plan->base.description, sizeof plan->base.description};
     say_problem(&words, &plan->geometry);
     if (plan->geometry.which != KVMILL_MULTI_HEAD_ATTENTION)
-        select_rows(plan, shelf, &words);
+        select_rows(plan, search, &words);
     if (plan->geometry.which == KVMILL_KEY_VALUE_CACHE)
         return;
-    select_tiles(plan, shelf, &words);
+    select_tiles(plan, search, &words);
     plan->base.workspace_size = kvmill_attend_lay_out(&plan->attend);
 }
 
@@ -175,16 +177,16 @@ kvmill_status kvmill_make_cache_plan(const kvmill_cache_attention *op, enum kvmi
                                      const kvmill_plan_options *options, struct cache_plan **plan,
                                      kvmill_error *error) {
     struct kvmill_cache_geometry geometry;
-    struct shelf shelf;
+    struct kernel_search search;
     kvmill_status status = kvmill_cache_attention_check(op, which, &geometry, error);
     if (status == KVMILL_OK)
-        status = kvmill_open_shelf(options, &shelf, error);
+        status = kvmill_open_search(options, &search, error);
     if (status != KVMILL_OK)
         return status;
     *plan = allocate(op, &geometry, options->threads);
     if (*plan == NULL)
         return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
-    select_kernels(*plan, &shelf);
+    select_kernels(*plan, &search);
     return kvmill_succeed(error);
 }
 

@@ -21,7 +21,7 @@ struct way {
     int64_t heads, repeat, total;
 };
 
-static struct way way_to(const struct cache_call *call) {
+static struct way way_of_store(const struct cache_call *call) {
     return (struct way){true,
                         &call->base.view.tokens,
                         call->current,
@@ -30,7 +30,7 @@ static struct way way_to(const struct cache_call *call) {
                         call->tokens};
 }
 
-static struct way way_back(const struct cache_call *call) {
+static struct way way_of_load(const struct cache_call *call) {
     const struct kvmill_cache_geometry *geometry = &cache_plan_of(call)->geometry;
     return (struct way){
         false, &call->length, call->loaded, geometry->kv_heads, geometry->repeat, call->positions};
@@ -134,22 +134,22 @@ static const struct cache_call *call_of(const struct call *base) {
 }
 
 static int64_t write_parts(const struct call *base) {
-    struct way way = way_to(call_of(base));
+    struct way way = way_of_store(call_of(base));
     return count_parts(call_of(base), &way);
 }
 
 static void write_part(const struct call *base, int64_t part) {
-    struct way way = way_to(call_of(base));
+    struct way way = way_of_store(call_of(base));
     move_part(call_of(base), &way, part);
 }
 
 static int64_t read_parts(const struct call *base) {
-    struct way way = way_back(call_of(base));
+    struct way way = way_of_load(call_of(base));
     return count_parts(call_of(base), &way);
 }
 
 static void read_part(const struct call *base, int64_t part) {
-    struct way way = way_back(call_of(base));
+    struct way way = way_of_load(call_of(base));
     move_part(call_of(base), &way, part);
 }
 

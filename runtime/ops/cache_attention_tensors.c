@@ -272,7 +272,7 @@ kvmill_status kvmill_check_activations(const struct given *given) {
 
 /* ---- Addresses ---- */
 
-/* The dims of tokens and heads are those behind the batch, if there is one. */
+/* The dims of tokens and heads are those after the batch, if there is one. */
 static struct token_rows rows_of(const struct given *given, int which) {
     const DLTensor *tensor = given->base.tensors[which];
     int token = given->plan->geometry.dynamic ? 0 : 1;
@@ -320,7 +320,7 @@ static int64_t row_step(const struct given *given, const DLTensor *tensor) {
     return kvmill_tensor_step(tensor, in_pages ? layout->row : layout->slot);
 }
 
-/* v = 1 lies behind K in one tensor, or is the only part of another. */
+/* v = 1 lies after K in one tensor, or is the only part of another. */
 static struct cache_side cache_side_of(const struct given *given, int v) {
     bool differs = given->plan->geometry.value_differs;
     const struct cache_layout *layout = &given->plan->layout;

@@ -89,7 +89,7 @@ static void describe(struct gather_plan *plan, const kvmill_gather *op,
 }
 
 static struct gather_plan *make(const kvmill_gather *op, const struct kvmill_windows *windows,
-                                const struct shelf *shelf) {
+                                const struct kernel_search *search) {
     struct gather_plan *plan = calloc(1, sizeof *plan);
     if (plan == NULL)
         return NULL;
@@ -98,7 +98,7 @@ static struct gather_plan *make(const kvmill_gather *op, const struct kvmill_win
     set_rules(plan, op);
     set_geometry(plan, op);
     struct selection selection = kvmill_select_kernel(
-        shelf, &(struct wanted){KVMILL_GATHER, &plan->dense.shape, &kvmill_portable_gather});
+        search, &(struct wanted){KVMILL_GATHER, &plan->dense.shape, &kvmill_portable_gather});
     plan->kernel = selection.by_size.kernel;
     describe(plan, op, &selection);
     return plan;
@@ -107,7 +107,7 @@ static struct gather_plan *make(const kvmill_gather *op, const struct kvmill_win
 kvmill_status kvmill_plan_gather(const kvmill_gather *given, const kvmill_plan_options *options,
                                  kvmill_plan **plan, kvmill_error *error) {
     struct kvmill_windows windows;
-    struct shelf shelf;
+    struct kernel_search search;
     kvmill_gather op;
     struct plan_call call = {
         .part = kvmill_gather_op.parts[0], .given = given, .op = &op, .plan = plan};
@@ -115,10 +115,10 @@ kvmill_status kvmill_plan_gather(const kvmill_gather *given, const kvmill_plan_o
     if (status == KVMILL_OK)
         status = kvmill_gather_check(&op, &windows, error);
     if (status == KVMILL_OK)
-        status = kvmill_open_shelf(&call.options, &shelf, error);
+        status = kvmill_open_search(&call.options, &search, error);
     if (status != KVMILL_OK)
         return status;
-    struct gather_plan *made = make(&op, &windows, &shelf);
+    struct gather_plan *made = make(&op, &windows, &search);
     if (made == NULL)
         return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
     *plan = &made->base;

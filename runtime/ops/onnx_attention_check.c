@@ -85,7 +85,7 @@ static kvmill_status check_planned(const struct checked *checked) {
 static void set_rules(const struct onnx_plan *plan, struct tensor_rule *rules) {
     for (int i = 0; i < ALL_ATTENTION_TENSORS; i++)
         rules[i] = (struct tensor_rule){
-            .name = kvmill_attention_names[i],
+            .name = kvmill_attention_name(i),
             .presence = plan->has[i] ? REQUIRED : ABSENT,
             .type = plan->types[i],
             .output = i >= KVMILL_ATTENTION_Y && i < KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES,
@@ -106,10 +106,10 @@ static kvmill_status check_number(const struct checked *checked, int which, int6
         return KVMILL_OK;
     return kvmill_fail(checked->error, value < 0 ? KVMILL_E_INDEX_NEGATIVE : KVMILL_E_INDEX_RANGE,
                        "%s[%" PRId64 "] is %" PRId64 "; accepted: %" PRId64 " to %" PRId64,
-                       kvmill_attention_names[which], b, value, first, last);
+                       kvmill_attention_name(which), b, value, first, last);
 }
 
-/* New rows fit behind the start; in a ring any start will do. */
+/* New rows fit after the start; in a ring any start will do. */
 static kvmill_status check_start(const struct checked *checked, int64_t b, int64_t *start) {
     const struct onnx_run *run = checked->run;
     const struct kvmill_attention_geometry *geometry = &run->geometry;

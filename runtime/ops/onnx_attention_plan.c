@@ -126,21 +126,21 @@ static kvmill_status plan_scatters(const struct source *source, const kvmill_pla
     return status;
 }
 
-static void select_kernels(struct onnx_plan *plan, const struct shelf *shelf) {
+static void select_kernels(struct onnx_plan *plan, const struct kernel_search *search) {
     bool masked = plan->has[KVMILL_ATTENTION_ATTN_MASK];
     const struct kvmill_cache_geometry geometry =
         kvmill_attention_cache_geometry(&plan->op, &plan->geometry);
     const struct kvmill_attend_shape wanted = kvmill_attend_shape_of(&geometry, masked);
     if (!plan->geometry.is_wide)
-        kvmill_select_tiles(shelf, &wanted, &plan->attend.tiles[masked]);
+        kvmill_select_tiles(search, &wanted, &plan->attend.tiles[masked]);
     plan->base.workspace_size = kvmill_attend_lay_out(&plan->attend) + sizeof(struct onnx_run);
     say_kernels(plan);
 }
 
 static kvmill_status make_plan(const struct source *source, const kvmill_plan_options *options,
                                kvmill_plan **plan, kvmill_error *error) {
-    struct shelf shelf;
-    kvmill_status status = kvmill_open_shelf(options, &shelf, error);
+    struct kernel_search search;
+    kvmill_status status = kvmill_open_search(options, &search, error);
     if (status != KVMILL_OK)
         return status;
     struct onnx_plan *made = allocate(source, options->threads);
@@ -151,7 +151,7 @@ static kvmill_status make_plan(const struct source *source, const kvmill_plan_op
         destroy(&made->base);
         return status;
     }
-    select_kernels(made, &shelf);
+    select_kernels(made, &search);
     *plan = &made->base;
     kvmill_plan_announce(*plan);
     return kvmill_succeed(error);

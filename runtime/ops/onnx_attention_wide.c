@@ -1,6 +1,6 @@
 /* What no family of kernels computes: attention in float64, and qk_matmul_output.  A part is a
-   query row; its scores are computed once for the largest and the total, and again for what they
-   weigh.
+   query row; its scores are computed once for their max and sum, and again for the softmax
+   weights.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>

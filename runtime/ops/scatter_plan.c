@@ -242,9 +242,9 @@ static void set_parts(struct scatter_plan *plan, bool unique) {
 
 /* ---- Kernels ---- */
 
-static struct selection select_kernel(const struct shelf *shelf, const char *reason,
+static struct selection select_kernel(const struct kernel_search *search, const char *reason,
                                       const struct wanted *wanted) {
-    struct shelf own = *shelf;
+    struct kernel_search own = *search;
     if (own.portable_reason == NULL)
         own.portable_reason = reason;
     return kvmill_select_kernel(&own, wanted);
@@ -253,7 +253,7 @@ static struct selection select_kernel(const struct shelf *shelf, const char *rea
 /* A kernel for every input, or the portable one for all.  false: inputs have more than a combiner
    each. */
 static bool select_combiners(struct scatter_plan *plan, const kvmill_scatter *op,
-                             const struct shelf *shelf, struct selection *selection) {
+                             const struct kernel_search *search, struct selection *selection) {
     struct kvmill_scatter_shape shape;
     const struct wanted wanted = {KVMILL_SCATTER, &shape, &kvmill_portable_scatter};
     for (int i = 0; i < plan->count; i++)
@@ -261,7 +261,7 @@ static bool select_combiners(struct scatter_plan *plan, const kvmill_scatter *op
             return false;
     for (int i = 0; i < plan->count; i++) {
         kvmill_scatter_shape_of(op, &plan->windows, &plan->program, i, &shape);
-        *selection = select_kernel(shelf, NULL, &wanted);
+        *selection = select_kernel(search, NULL, &wanted);
         plan->kernel[i] = selection->by_size.kernel;
         if (plan->kernel[i] == &kvmill_portable_scatter) {
             plan->kernel[0] = plan->kernel[i];
@@ -273,40 +273,40 @@ static bool select_combiners(struct scatter_plan *plan, const kvmill_scatter *op
 
 /* A kernel for all inputs. */
 static void select_region(struct scatter_plan *plan, const kvmill_scatter *op,
-                          const struct shelf *shelf, struct selection *selection,
+                          const struct kernel_search *search, struct selection *selection,
                           struct kvmill_region_text *text) {
     struct kvmill_scatter_region_shape shape;
     const char *reason = kvmill_scatter_region_of(op, &plan->windows, &plan->program, text, &shape);
     *selection = select_kernel(
-        shelf, reason,
+        search, reason,
         &(struct wanted){KVMILL_SCATTER_REGION, &shape, &kvmill_portable_scatter_region});
     plan->kernel[0] = selection->by_size.kernel == &kvmill_portable_scatter_region
                           ? &kvmill_portable_scatter
                           : selection->by_size.kernel;
 }
 
-static const struct kvmill_kernel *select_keep(const struct shelf *shelf) {
+static const struct kvmill_kernel *select_keep(const struct kernel_search *search) {
     static const struct kvmill_rows_shape bytes = {.unit_bits = 8};
     const struct wanted wanted = {KVMILL_KEEP_ROWS, &bytes, NULL};
-    return kvmill_select_kernel(shelf, &wanted).by_size.kernel;
+    return kvmill_select_kernel(search, &wanted).by_size.kernel;
 }
 
 static const struct kvmill_kernel *select_conversion(const struct scatter_plan *plan,
                                                      const kvmill_scatter *op,
-                                                     const struct shelf *shelf, int slot) {
+                                                     const struct kernel_search *search, int slot) {
     struct kvmill_region_text text;
     struct kvmill_scatter_region_shape shape;
     const struct wanted wanted = {KVMILL_SCATTER_REGION, &shape, NULL};
     return kvmill_scatter_conversion_of(op, &plan->program, slot, &text, &shape)
-               ? kvmill_select_kernel(shelf, &wanted).by_size.kernel
+               ? kvmill_select_kernel(search, &wanted).by_size.kernel
                : NULL;
 }
 
 static void select_copies(struct scatter_plan *plan, const kvmill_scatter *op,
-                          const struct shelf *shelf) {
+                          const struct kernel_search *search) {
     for (int i = 0; i < plan->count; i++)
         plan->copy[i] =
-            is_kept(plan, i) ? select_keep(shelf) : select_conversion(plan, op, shelf, i);
+            is_kept(plan, i) ? select_keep(search) : select_conversion(plan, op, search, i);
 }
 
 static void describe(struct scatter_plan *plan, const kvmill_scatter *op, const char *origin) {
@@ -334,12 +334,12 @@ static void describe(struct scatter_plan *plan, const kvmill_scatter *op, const 
 
 static kvmill_status fill(struct scatter_plan *plan, const kvmill_scatter *op,
                           const kvmill_plan_options *options, kvmill_error *error) {
-    struct shelf shelf;
+    struct kernel_search search;
     struct selection selection = {.origin = NULL};
     struct kvmill_region_text text; /* the selection may be named by it */
     kvmill_status status = kvmill_scatter_check(op, &plan->windows, &plan->program, error);
     if (status == KVMILL_OK)
-        status = kvmill_open_shelf(options, &shelf, error);
+        status = kvmill_open_search(options, &search, error);
     if (status != KVMILL_OK)
         return status;
     plan->base.op = &scatter_op;
@@ -352,9 +352,9 @@ static kvmill_status fill(struct scatter_plan *plan, const kvmill_scatter *op,
     set_rules(plan, op);
     set_outer(plan, op->updates[0]);
     set_parts(plan, op->unique_indices != 0);
-    select_copies(plan, op, &shelf);
-    if (!select_combiners(plan, op, &shelf, &selection))
-        select_region(plan, op, &shelf, &selection, &text);
+    select_copies(plan, op, &search);
+    if (!select_combiners(plan, op, &search, &selection))
+        select_region(plan, op, &search, &selection, &text);
     describe(plan, op, selection.origin);
     return KVMILL_OK;
 }

@@ -146,16 +146,16 @@ static kvmill_status check_strides(const struct tensor_scatter_plan *plan,
 static kvmill_status select_kernels(struct tensor_scatter_plan *plan,
                                     const kvmill_tensor_scatter *op,
                                     const kvmill_plan_options *options, kvmill_error *error) {
-    struct shelf shelf;
-    kvmill_status status = kvmill_open_shelf(options, &shelf, error);
+    struct kernel_search search;
+    kvmill_status status = kvmill_open_search(options, &search, error);
     if (status != KVMILL_OK)
         return status;
-    if (shelf.portable_reason == NULL && !prototypes_fold(op, plan->geometry.axis))
-        shelf.portable_reason = "the strides do not fold to [batch, heads, slot, row]";
+    if (search.portable_reason == NULL && !prototypes_fold(op, plan->geometry.axis))
+        search.portable_reason = "the strides do not fold to [batch, heads, slot, row]";
     struct selection store = kvmill_select_kernel(
-        &shelf, &(struct wanted){KVMILL_STORE_ROWS, &plan->shape, &kvmill_portable_store_rows});
+        &search, &(struct wanted){KVMILL_STORE_ROWS, &plan->shape, &kvmill_portable_store_rows});
     struct selection keep = kvmill_select_kernel(
-        &shelf, &(struct wanted){KVMILL_KEEP_ROWS, &plan->shape, &kvmill_portable_keep_rows});
+        &search, &(struct wanted){KVMILL_KEEP_ROWS, &plan->shape, &kvmill_portable_keep_rows});
     plan->store = store.by_size;
     plan->keep = keep.by_size;
     kvmill_tensor_scatter_prepare(plan, op);

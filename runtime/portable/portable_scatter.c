@@ -6,8 +6,8 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../core/loops.h"
-#include "../ops/scatter.h"
 #include "../core/tensor.h"
+#include "../ops/scatter.h"
 
 /* A part at work.  Sides of loops: results, then updates. */
 struct work {
@@ -211,7 +211,7 @@ static bool first_turn(struct work *work, int64_t *turn) {
     return some;
 }
 
-/* In row-major order; false behind the last. */
+/* In row-major order; false after the last. */
 static bool next_turn(const struct work *work, int64_t *turn) {
     for (int r = work->plan->outer - 1; r >= 0; r--) {
         if (++turn[r] < work->last[r])

@@ -31,7 +31,7 @@ static uint32_t find_digit(const int32_t *keys, int64_t count, int digit, uint32
     return value;
 }
 
-/* Of the wanted-th largest; 1 <= wanted <= count. */
+/* The key of the wanted-th largest score; 1 <= wanted <= count. */
 static struct threshold find_threshold(const int32_t *keys, int64_t count, int64_t wanted) {
     uint32_t key = 0;
     for (int digit = 0; digit < DIGITS; digit++)

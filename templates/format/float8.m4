@@ -15,7 +15,8 @@ m4_define(«_km_float8_words», «km_word(«load_$1», «vf», «const void *fro
     vf normal = (vf)((magnitude << _km_float8_shift(«$1»)) + (_km_float8_gap(«$1») << 23));
     vf small = __builtin_convertvector(magnitude, vf) * _km_float8_unit(«$1»);
     vf special = (vf)((magnitude << _km_float8_shift(«$1»)) | 0x7f800000 | quiet);
-    vf x = choose(magnitude >= _km_float8_end(«$1»), special, choose(magnitude < m4_eval(1 << km_part(«mantissa», «$1»)), small, normal));
+    vf x = choose(magnitude >= _km_float8_end(«$1»), special,
+        choose(magnitude < m4_eval(1 << km_part(«mantissa», «$1»)), small, normal));
     return (vf)((vi)x | (b & 0x80) << 24);
 »)
 km_word(«load_some_$1», «vf», «const void *from, size_t count», «
@@ -31,7 +32,9 @@ km_word(«store_$1», «void», «void *to, vf x», «
     vi normal = (magnitude - (_km_float8_gap(«$1») << 23) + half) >> _km_float8_shift(«$1»);
     vi small = (vi)((vf)magnitude + next) - (vi)next;
     vi near = (vi)choose(magnitude < m4_eval(_km_float8_gap(«$1») + 1) << 23, (vf)small, (vf)normal);
-    vi nan = km_if(km_part(«is_finite», «$1»), «broadcast_words(0x7f)», «(magnitude >> _km_float8_shift(«$1») & m4_eval((1 << km_part(«mantissa», «$1»)) - 1)) | m4_eval(_km_float8_end(«$1») + (1 << (km_part(«mantissa», «$1») - 1)))»);
+    vi nan = km_if(km_part(«is_finite», «$1»), «broadcast_words(0x7f)»,
+        «(magnitude >> _km_float8_shift(«$1») & m4_eval((1 << km_part(«mantissa»,
+        «$1»)) - 1)) | m4_eval(_km_float8_end(«$1») + (1 << (km_part(«mantissa», «$1») - 1)))»);
     near = at_most(near, m4_eval(_km_float8_end(«$1») - 1));
     store_low_bytes(to, (vi)choose(magnitude > 0x7f800000, (vf)nan, (vf)near) | sign);
 »)

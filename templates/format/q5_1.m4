@@ -1,6 +1,7 @@
 m4_divert(-1)
-m4_dnl q5_1.m4 -- llama.cpp's blocks of 32 elements: a float16 scale, a float16 minimum, 4 bytes of fifth bits, bit i that of
-m4_dnl element i, then 16 bytes with the low bits of element i in the low and of element i + 16 in the high nibble of byte i.
+m4_dnl q5_1.m4 -- llama.cpp's blocks of 32 elements: a float16 scale, a float16 minimum, 4 bytes of fifth bits, bit i
+m4_dnl that of element i, then 16 bytes with the low bits of element i in the low and of element i + 16 in the high
+m4_dnl nibble of byte i.
 m4_define(«km_piece_q5_1», 16)
 m4_define(«km_block_codes_q5_1», «load_q5($1 + km_codes_at_q5_1, $2, km_shift_of(«$3»))»)
 

@@ -28,28 +28,40 @@ m4_dnl km_is_in(T, SCALES) -- whether scales are there.
 m4_define(«km_is_in», «m4_ifelse(km_part(«scales_of», «$1»), «$2», 1, 0)»)
 
 m4_dnl km_row_bytes_of(T, DIM); km_offset_of(T, DIM) -- bytes before an element where there are no blocks; km_size(T)
-m4_define(«km_row_bytes_of», «km_if(km_part(«block», $1), «m4_eval(($2) / km_part(«block», $1) * km_part(«block_bytes», $1))», «m4_eval(($2) * km_part(«bits», $1) / 8)»)»)
-m4_define(«km_offset_of», «m4_ifelse(km_part(«bits», $1), 8, «($2)», km_part(«bits», $1), 4, «($2) / 2», «($2) * km_size($1)»)»)
+m4_define(«km_row_bytes_of», «km_if(km_part(«block», $1), «m4_eval(($2) / km_part(«block», $1) * km_part(«block_bytes»,
+    $1))», «m4_eval(($2) * km_part(«bits», $1) / 8)»)»)
+m4_define(«km_offset_of»,
+    «m4_ifelse(km_part(«bits», $1), 8, «($2)», km_part(«bits», $1), 4, «($2) / 2», «($2) * km_size($1)»)»)
 m4_define(«km_size», «m4_eval(km_part(«bits», $1) / 8)»)
 
 m4_dnl km_codes_of(T, ROW, DIM, COUNT) -- elements DIM ... as floats before scale and minimum; COUNT of them exist.
-m4_define(«km_codes_of», «km_if(km_part(«block», $1), «_km_codes_of_block(«$1», «$2», «$3», km_part(«piece», $1))», «km_if($4 < km_lanes, «km_typed(«load_some», $1)($2 + km_offset_of(«$1», «$3»), $4)», «km_typed(«load», $1)($2 + km_offset_of(«$1», «$3»))»)»)»)
-m4_define(«_km_codes_of_block», «m4_indir(«km_block_codes_»$1, «$2 + ($3) / km_part(«block», $1) * km_part(«block_bytes», $1)», «($3) % $4», «km_if($4 == km_part(«block», $1), 0, «(($3) % km_part(«block», $1) < $4 ? 0 : $4)»)»)»)
+m4_define(«km_codes_of», «km_if(km_part(«block», $1), «_km_codes_of_block(«$1», «$2», «$3», km_part(«piece», $1))»,
+    «km_if($4 < km_lanes, «km_typed(«load_some», $1)($2 + km_offset_of(«$1», «$3»), $4)»,
+    «km_typed(«load», $1)($2 + km_offset_of(«$1», «$3»))»)»)»)
+m4_define(«_km_codes_of_block», «m4_indir(«km_block_codes_»$1,
+    «$2 + ($3) / km_part(«block», $1) * km_part(«block_bytes», $1)», «($3) % $4», «km_if($4 == km_part(«block», $1), 0,
+    «(($3) % km_part(«block», $1) < $4 ? 0 : $4)»)»)»)
 
 m4_dnl km_shift_of(FIRST) -- of nibbles in halves of a block of 32.
 m4_define(«km_shift_of», «m4_ifelse(m4_regexp(«$1», «[a-z]»), -1, «m4_eval(($1) / 4)», «$1 / 4»)»)
 
 m4_dnl ---- Codes as integers: a word of 32 bits holds km_word_dims of them ----
 
-m4_dnl km_code_words(T, ROW, WORD, BYTES) -- 64 bytes of codes from word WORD on, of which BYTES exist; km_word_flip(T): what makes
-m4_dnl them codes plus km_code_offset.  km_four(T, A, B, C, D, DIM) -- LANES bytes of codes from DIM on, of four rows.
+m4_dnl km_code_words(T, ROW, WORD, BYTES) -- 64 bytes of codes from word WORD on, of which BYTES exist; km_word_flip(T):
+m4_dnl what makes them codes plus km_code_offset.  km_four(T, A, B, C, D, DIM) -- LANES bytes of codes from DIM on, of
+m4_dnl four rows.
 m4_define(«km_word_dims», «m4_eval(32 / km_part(«bits», $1))»)
 m4_define(«km_code_offset», «m4_eval(1 << (km_part(«bits», $1) - 1))»)
-m4_define(«km_word_flip», «km_if(km_part(«is_signed», $1), «(int32_t)m4_ifelse(km_part(«bits», $1), 8, 0x80808080, 0x88888888)», 0)»)
-m4_define(«km_code_words», «km_if(km_part(«block», $1), «m4_indir(«km_code_words_»$1, «$2», «$3», «$4»)», «load_some_bytes($2 + ($3) * 4, $4)»)»)
-m4_define(«km_four», «load_four(km_for_words(«P», «$2, $3, $4, $5», «m4_ifelse(P, «$2», «», «, »)P + km_if(km_part(«block», $1), «m4_indir(«km_bytes_at_»$1, «$6»)», «km_offset_of(«$1», «$6»)»)»))»)
+m4_define(«km_word_flip»,
+    «km_if(km_part(«is_signed», $1), «(int32_t)m4_ifelse(km_part(«bits», $1), 8, 0x80808080, 0x88888888)», 0)»)
+m4_define(«km_code_words», «km_if(km_part(«block», $1), «m4_indir(«km_code_words_»$1, «$2», «$3», «$4»)»,
+    «load_some_bytes($2 + ($3) * 4, $4)»)»)
+m4_define(«km_four», «load_four(km_for_words(«P», «$2, $3, $4, $5»,
+    «m4_ifelse(P, «$2», «», «, »)P + km_if(km_part(«block», $1), «m4_indir(«km_bytes_at_»$1, «$6»)»,
+    «km_offset_of(«$1», «$6»)»)»))»)
 
 m4_dnl km_has_half_codes(T); km_half_codes(T, ROW, DIM) -- HALVES codes from DIM on, a multiple of as many, as float16.
 m4_define(«km_has_half_codes», «(!km_part(«is_float», $1) && km_part(«is_signed», $1))»)
-m4_define(«km_half_codes», «km_if(km_part(«block», $1), «m4_indir(«km_half_codes_»$1, «$2», «$3»)», «km_typed(«load_vh», $1)($2 + km_offset_of(«$1», «$3»))»)»)
+m4_define(«km_half_codes», «km_if(km_part(«block», $1), «m4_indir(«km_half_codes_»$1, «$2», «$3»)»,
+    «km_typed(«load_vh», $1)($2 + km_offset_of(«$1», «$3»))»)»)
 m4_divert(0)m4_dnl

@@ -30,7 +30,7 @@ set_high(unsigned char *to, unsigned nibble)
 
 m4_dnl Every row is an odd number of nibbles: N / 2 whole bytes, and one nibble that shares its byte with
 m4_dnl a neighbour: the last one when the target begins in a low half, else the first.
-m4_dnl km_copy(N, TO, AT, FROM, BEGIN) -- N nibbles in straight-line code but for the choice of halves.
+m4_dnl km_copy(N, TO, AT, FROM, BEGIN) -- N nibbles in straight-line code except for the choice of halves.
 m4_define(«km_copy», «km_require(«($1) % 2 == 1», «a row of nibbles has an odd length here»)        {
             unsigned char *t = $2 + ($3) / 2 + ($3) % 2;
             if (($3) % 2 == 0)

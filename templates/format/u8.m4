@@ -16,8 +16,8 @@ m4_define(«km_can_stream», «(km_stream_bytes > 0 && ($1) % (km_stream_bytes +
 m4_dnl km_copy_around(N, TO, AT, FROM, BEGIN) -- the same bytes, stored around the caches.
 m4_define(«km_copy_around», «km_straight(«km_stream», «km_stream_bytes», «$1», «$2 + $3», «$4 + $5»)»)
 
-m4_dnl km_long_copy(PAGES) -- defines copy_long (to, at, from, begin, count, stream), which streams so many pages at a time;
-m4_dnl 0: it never does.
+m4_dnl km_long_copy(PAGES) -- defines copy_long (to, at, from, begin, count, stream), which streams so many pages at a
+m4_dnl time; 0: it never does.
 m4_dnl Plain stores read every line before they overwrite it; stores around the caches do not, and walking
 m4_dnl several pages at a time keeps more reads in flight than one stream does: 34 against 23 GB/s for one
 m4_dnl stream of such stores and 19 for memcpy (64 MiB, Sapphire Rapids; 25, 20, 23 for 1 GiB).
@@ -32,7 +32,8 @@ copy_long(unsigned char *to, int64_t at, const unsigned char *from, int64_t begi
 }
 »)
 
-m4_define(«_km_long_stream», «km_function(«void», «copy_long(unsigned char *to, int64_t at, const unsigned char *from, int64_t begin, int64_t count,
+m4_define(«_km_long_stream», «km_function(«void», «copy_long(unsigned char *to, int64_t at, const unsigned char *from,
+    int64_t begin, int64_t count,
           int64_t stream)»)
 {
     enum { PAGE = 4096, PAGES = $1 };
@@ -46,7 +47,8 @@ m4_define(«_km_long_stream», «km_function(«void», «copy_long(unsigned char
         count -= head;
         for (; count >= PAGE * PAGES; count -= PAGE * PAGES) {
             for (int64_t i = 0; i < PAGE; i += 128) {
-km_each(«P», 0, $1 - 1, 1, «km_straight(«km_stream», «km_stream_bytes», 128, «target + i + P * PAGE», «source + i + P * PAGE»)»)m4_dnl
+km_each(«P», 0, $1 - 1, 1,
+    «km_straight(«km_stream», «km_stream_bytes», 128, «target + i + P * PAGE», «source + i + P * PAGE»)»)m4_dnl
             }
             target += PAGE * PAGES;
             source += PAGE * PAGES;

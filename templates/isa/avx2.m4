@@ -10,7 +10,10 @@ km_include(«x86»)
 m4_define(«km_widths», «32, 16, 8, 4, 2, 1»)
 m4_define(«km_stream_32», «km_stream_by(32, «$1», «$2»)»)
 m4_define(«km_join_widths», «32, 8, 1»)
-m4_define(«km_join_32», «_mm256_storeu_si256((__m256i *)($1), _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(_mm256_loadu_si256((const __m256i *)($2)), 4), _mm256_set1_epi8(0x0f)), _mm256_andnot_si256(_mm256_set1_epi8(0x0f), _mm256_slli_epi16(_mm256_loadu_si256((const __m256i *)(($2) + 1)), 4))))»)
+m4_define(«km_join_32», «_mm256_storeu_si256((__m256i *)($1),
+    _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(_mm256_loadu_si256((const __m256i *)($2)), 4),
+    _mm256_set1_epi8(0x0f)), _mm256_andnot_si256(_mm256_set1_epi8(0x0f),
+    _mm256_slli_epi16(_mm256_loadu_si256((const __m256i *)(($2) + 1)), 4))))»)
 
 m4_define(«km_half», «_mm_$1»)
 m4_define(«km_load_quarter», «_mm_loadl_epi64((const __m128i *)$1)»)
@@ -22,7 +25,8 @@ km_helper(«brain_above», «km_inline(«__m256i», «brain_above(vf x)»)
     __m256i u = _mm256_castps_si256(x), odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
     __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(u, odd), _mm256_set1_epi32(0x7fff));
     __m256 quiet = _mm256_castsi256_ps(_mm256_or_si256(u, _mm256_set1_epi32(0x400000)));
-    return _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(rounded), quiet, _mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
+    return _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(rounded), quiet,
+        _mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
 }
 
 »)
@@ -83,7 +87,8 @@ km_each(«M», 0, 255, 1, «    _km_packed_lanes(M),
 
 »)
 km_define(«pack_lanes», «
-    return (vi)_mm256_permutevar8x32_epi32((__m256i)x, _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)numbers_of_lanes[lanes])));
+    return (vi)_mm256_permutevar8x32_epi32((__m256i)x,
+        _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)numbers_of_lanes[lanes])));
 »)
 
 m4_dnl ---- Places ----
@@ -104,7 +109,8 @@ km_define(«transpose», «
     vf y[8];
 km_each(«I», 0, 3, 1, «    y[m4_eval(I * 2)] = _mm256_unpacklo_ps(x[m4_eval(I * 2)], x[m4_eval(I * 2 + 1)]);
     y[m4_eval(I * 2 + 1)] = _mm256_unpackhi_ps(x[m4_eval(I * 2)], x[m4_eval(I * 2 + 1)]);
-»)km_each(«I», 0, 1, 1, «km_each(«J», 0, 1, 1, «    x[m4_eval(I * 4 + J * 2)] = _mm256_shuffle_ps(y[m4_eval(I * 4 + J)], y[m4_eval(I * 4 + J + 2)], 0x44);
+»)km_each(«I», 0, 1, 1, «km_each(«J», 0, 1, 1, «    x[m4_eval(I * 4 + J * 2)] = _mm256_shuffle_ps(y[m4_eval(I * 4 + J)],
+    y[m4_eval(I * 4 + J + 2)], 0x44);
     x[m4_eval(I * 4 + J * 2 + 1)] = _mm256_shuffle_ps(y[m4_eval(I * 4 + J)], y[m4_eval(I * 4 + J + 2)], 0xee);
 »)»)km_each(«I», 0, 3, 1, «    y[I] = _mm256_permute2f128_ps(x[I], x[m4_eval(I + 4)], 0x20);
     y[m4_eval(I + 4)] = _mm256_permute2f128_ps(x[I], x[m4_eval(I + 4)], 0x31);

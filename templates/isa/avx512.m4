@@ -11,7 +11,8 @@ m4_define(«km_widths», «64, 32, 16, 8, 4, 2, 1»)
 m4_define(«km_stream_64», «km_stream_by(64, «$1», «$2»)»)
 m4_dnl 0xD8: bits of the third operand choose the second (1) or the first (0).
 m4_define(«km_join_widths», «64, 8, 1»)
-m4_define(«km_join_64», «_mm512_storeu_si512($1, _mm512_ternarylogic_epi32(_mm512_srli_epi16(_mm512_loadu_si512($2), 4), _mm512_slli_epi16(_mm512_loadu_si512(($2) + 1), 4), _mm512_set1_epi8((char)0xf0), 0xD8))»)
+m4_define(«km_join_64», «_mm512_storeu_si512($1, _mm512_ternarylogic_epi32(_mm512_srli_epi16(_mm512_loadu_si512($2), 4),
+    _mm512_slli_epi16(_mm512_loadu_si512(($2) + 1), 4), _mm512_set1_epi8((char)0xf0), 0xD8))»)
 
 m4_define(«km_half», «_mm256_$1»)
 m4_define(«km_load_quarter», «_mm_loadu_si128((const __m128i *)$1)»)
@@ -66,7 +67,8 @@ km_define(«lanes_from», «
     return _mm512_cmpge_epi32_mask((__m512i)x, (__m512i)least);
 »)
 km_define(«add_lanes_from», «
-    return (vi)_mm512_mask_sub_epi32((__m512i)sum, _mm512_cmpge_epi32_mask((__m512i)x, (__m512i)least), (__m512i)sum, _mm512_set1_epi32(-1));
+    return (vi)_mm512_mask_sub_epi32((__m512i)sum, _mm512_cmpge_epi32_mask((__m512i)x, (__m512i)least), (__m512i)sum,
+        _mm512_set1_epi32(-1));
 »)
 km_define(«pack_lanes», «
     return (vi)_mm512_maskz_compress_epi32((__mmask16)lanes, (__m512i)x);
@@ -91,9 +93,14 @@ km_define(«transpose», «
     vf y[16];
 km_each(«I», 0, 7, 1, «    y[m4_eval(I * 2)] = _mm512_unpacklo_ps(x[m4_eval(I * 2)], x[m4_eval(I * 2 + 1)]);
     y[m4_eval(I * 2 + 1)] = _mm512_unpackhi_ps(x[m4_eval(I * 2)], x[m4_eval(I * 2 + 1)]);
-»)km_each(«I», 0, 3, 1, «km_each(«J», 0, 1, 1, «    x[m4_eval(I * 4 + J * 2)] = (vf)_mm512_unpacklo_pd((__m512d)y[m4_eval(I * 4 + J)], (__m512d)y[m4_eval(I * 4 + J + 2)]);
-    x[m4_eval(I * 4 + J * 2 + 1)] = (vf)_mm512_unpackhi_pd((__m512d)y[m4_eval(I * 4 + J)], (__m512d)y[m4_eval(I * 4 + J + 2)]);
-»)»)km_each(«I», 0, 1, 1, «km_each(«J», 0, 3, 1, «    y[m4_eval(I * 8 + J)] = _mm512_shuffle_f32x4(x[m4_eval(I * 8 + J)], x[m4_eval(I * 8 + J + 4)], 0x88);
+»)km_each(«I», 0, 3, 1,
+    «km_each(«J», 0, 1, 1, «    x[m4_eval(I * 4 + J * 2)] = (vf)_mm512_unpacklo_pd((__m512d)y[m4_eval(I * 4 + J)],
+    (__m512d)y[m4_eval(I * 4 + J + 2)]);
+    x[m4_eval(I * 4 + J * 2 + 1)] = (vf)_mm512_unpackhi_pd((__m512d)y[m4_eval(I * 4 + J)],
+        (__m512d)y[m4_eval(I * 4 + J + 2)]);
+»)»)km_each(«I», 0, 1, 1,
+    «km_each(«J», 0, 3, 1,
+    «    y[m4_eval(I * 8 + J)] = _mm512_shuffle_f32x4(x[m4_eval(I * 8 + J)], x[m4_eval(I * 8 + J + 4)], 0x88);
     y[m4_eval(I * 8 + J + 4)] = _mm512_shuffle_f32x4(x[m4_eval(I * 8 + J)], x[m4_eval(I * 8 + J + 4)], 0xdd);
 »)»)km_each(«J», 0, 7, 1, «    x[J] = _mm512_shuffle_f32x4(y[J], y[m4_eval(J + 8)], 0x88);
     x[m4_eval(J + 8)] = _mm512_shuffle_f32x4(y[J], y[m4_eval(J + 8)], 0xdd);

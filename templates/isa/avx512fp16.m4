@@ -31,7 +31,8 @@ km_define(«load_vh_i4», «
 »)
 km_define(«spread_halves», «
     typedef uint16_t numbers __attribute__((vector_size(2 * HALVES)));
-    const __m512i lane = _mm512_set_epi16(31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    const __m512i lane = _mm512_set_epi16(31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13,
+        12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     __m512i factor = _mm512_loadu_si512(from);
     return (vh)_mm512_permutexvar_epi16((__m512i)((numbers)lane / (uint16_t)group), factor);
 »)

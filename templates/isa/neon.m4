@@ -130,7 +130,8 @@ km_define(«add_products», «
 #ifdef __ARM_FEATURE_MATMUL_INT8
     return (vi)vusdotq_s32((int32x4_t)sum, (uint8x16_t)a, (int8x16_t)b);
 #else
-    int16x8_t low = vmulq_s16(vreinterpretq_s16_u16(vmovl_u8(vget_low_u8((uint8x16_t)a))), vmovl_s8(vget_low_s8((int8x16_t)b)));
+    int16x8_t low = vmulq_s16(vreinterpretq_s16_u16(vmovl_u8(vget_low_u8((uint8x16_t)a))),
+        vmovl_s8(vget_low_s8((int8x16_t)b)));
     int16x8_t high = vmulq_s16(vreinterpretq_s16_u16(vmovl_high_u8((uint8x16_t)a)), vmovl_high_s8((int8x16_t)b));
     return sum + (vi)vpaddq_s32(vpaddlq_s16(low), vpaddlq_s16(high));
 #endif

@@ -4,7 +4,8 @@ m4_define(«km_lanes», «m4_eval(km_bits / 32)»)
 m4_define(«km_peak_bytes», «m4_eval(km_bits / 8)»)
 m4_define(«km_steps_unrolled», 96)
 
-m4_dnl km_v(OP) -- of whole vectors; km_half(OP) -- of half as many bits, by the instruction set; km_vi, km_half_vi -- their integers.
+m4_dnl km_v(OP) -- of whole vectors; km_half(OP) -- of half as many bits, by the instruction set; km_vi, km_half_vi --
+m4_dnl their integers.
 m4_define(«km_v», «_mm«»km_bits«»_$1»)
 m4_define(«km_vi», «__m«»km_bits«»i»)
 m4_define(«km_half_bits», «m4_eval(km_bits / 2)»)
@@ -13,7 +14,8 @@ m4_define(«km_half_vi», «__m«»km_half_bits«»i»)
 m4_dnl km_stream_W(TO, FROM) -- store around the caches; TO is aligned.  Assembly, because intrinsics cost
 m4_dnl the compiler a quarter of a second for every kernel.
 m4_define(«km_stream_bytes», «km_peak_bytes»)
-m4_define(«km_stream_by», «__asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word$1 *)($2)) : "km_register"(*(const kvmill_word$1 *)($3)))»)
+m4_define(«km_stream_by»,
+    «__asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word$1 *)($2)) : "km_register"(*(const kvmill_word$1 *)($3)))»)
 m4_define(«km_stream_end», «__builtin_ia32_sfence()»)
 
 m4_dnl ---- Elements ----

@@ -27,7 +27,8 @@ m4_define(«_km_each», «m4_ifelse(m4_eval($1 <= $2), 1,
 
 m4_dnl km_for_words(VAR, WORDS, BODY) -- BODY once per comma-separated word.
 m4_define(«km_for_words», «m4_pushdef(«$1»)_km_for_words(«$1», «$3», $2)m4_popdef(«$1»)»)
-m4_define(«_km_for_words», «m4_ifelse(«$3», «», «», «m4_define(«$1», «$3»)$2«»_km_for_words(«$1», «$2», m4_shift(m4_shift(m4_shift($@))))»)»)
+m4_define(«_km_for_words»,
+    «m4_ifelse(«$3», «», «», «m4_define(«$1», «$3»)$2«»_km_for_words(«$1», «$2», m4_shift(m4_shift(m4_shift($@))))»)»)
 
 m4_dnl km_if(CONDITION, THEN, ELSE) -- on an arithmetic condition.
 m4_define(«km_if», «m4_ifelse(m4_eval($1), 0, «$3», «$2»)»)

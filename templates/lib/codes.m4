@@ -20,10 +20,13 @@ m4_define(«_km_each_code», «
         $2;
     }
 »)
-km_word(«store_i8», «void», «void *to, vi c0, vi c1, vi c2, vi c3», «_km_each_code(127, «((int8_t *)to)[i] = (int8_t)code»)», «km_each(«K», 0, 3, 1, «
+km_word(«store_i8», «void», «void *to, vi c0, vi c1, vi c2, vi c3»,
+    «_km_each_code(127, «((int8_t *)to)[i] = (int8_t)code»)», «km_each(«K», 0, 3, 1, «
     store_low_bytes((char *)to + m4_eval(K * km_lanes), clamped_codes(c«»K, 127));»)
 »)
-km_word(«store_i4», «void», «void *to, vi c0, vi c1, vi c2, vi c3», «_km_each_code(7, «((uint8_t *)to)[i / 2] = (uint8_t)(i % 2 == 0 ? code & 15 : ((uint8_t *)to)[i / 2] | code << 4)»)», «
+km_word(«store_i4», «void», «void *to, vi c0, vi c1, vi c2, vi c3»,
+    «_km_each_code(7, «((uint8_t *)to)[i / 2] = (uint8_t)(i % 2 == 0 ? code & 15 :
+        ((uint8_t *)to)[i / 2] | code << 4)»)», «
     uint8_t codes[4 * LANES];km_each(«K», 0, 3, 1, «
     store_low_bytes(codes + m4_eval(K * km_lanes), clamped_codes(c«»K, 7));»)
     for (int i = 0; i < 2 * LANES; i++)
@@ -39,12 +42,14 @@ km_word(«store_low_bytes», «void», «void *to, vi x», «
     memcpy(to, &b, LANES);
 »)
 
-m4_dnl ---- Largest magnitudes, compared as integers: infinity is above all numbers, and NaN above infinity.  u16, u32: the
-m4_dnl size of an element ----
+m4_dnl ---- Largest magnitudes, compared as integers: infinity is above all numbers, and NaN above infinity.
+m4_dnl u16, u32: the size of an element ----
 
 m4_dnl magnitudes_U(from) -- of a vector of elements; larger_U(a, b).
-m4_dnl fold_U(a, b) -- of two vectors whose groups span more than 16 bytes: pieces of 16 bytes next to each other become one.
-m4_dnl largest_U(a, b, c, d) -- of four vectors, one after the other, with a group in every 16 bytes: the largest of each.
+m4_dnl fold_U(a, b) -- of two vectors whose groups span more than 16 bytes: pieces of 16 bytes next to each other become
+m4_dnl one.
+m4_dnl largest_U(a, b, c, d) -- of four vectors, one after the other, with a group in every 16 bytes: the largest of
+m4_dnl each.
 m4_define(«_km_peaks», «km_typedef(«elements_$1», «typedef $2 elements_$1 __attribute__((vector_size(4 * LANES)));
 »)
 km_word(«magnitudes_$1», «vi», «const void *from», «
@@ -186,7 +191,8 @@ km_word(«join_halves», «vh», «vf low, vf high», «
     return load_vh(half);
 »)
 km_word(«load_vh_i8», «vh», «const void *from», «_km_by_half(«((const int8_t *)from)[i]»)»)
-km_word(«load_vh_i4», «vh», «const void *from», «_km_by_half(«((((const uint8_t *)from)[i / 2] >> i % 2 * 4 & 15) ^ 8) - 8»)»)
+km_word(«load_vh_i4», «vh», «const void *from»,
+    «_km_by_half(«((((const uint8_t *)from)[i / 2] >> i % 2 * 4 & 15) ^ 8) - 8»)»)
 m4_dnl spread_halves(from, group) -- a factor for each `group` halves; HALVES of them can be read.
 km_word(«spread_halves», «vh», «const void *from, int group», «_km_by_half(«((const _Float16 *)from)[i / group]»)»)
 m4_dnl add_halves(to, grow, x) -- to = grow * to + x.

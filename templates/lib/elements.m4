@@ -1,5 +1,5 @@
-m4_dnl elements.m4 -- words that load elements of a type as floats and store floats as elements of a type.  A new type needs a
-m4_dnl load_TYPE, and a store_TYPE if it is written.
+m4_dnl elements.m4 -- words that load elements of a type as floats and store floats as elements of a type.  A new type
+m4_dnl needs a load_TYPE, and a store_TYPE if it is written.
 
 m4_dnl ---- One element ----
 
@@ -143,8 +143,10 @@ km_helper(«load_high_bytes», «km_inline(«vi», «load_high_bytes(const void 
 {
     const all_bytes none = {0};
     all_bytes b = (all_bytes)(vu){*(const kvmill_word4 *)from};
-    b = __builtin_shufflevector(none, b, km_lane_list(«m4_eval(L / 2 + L % 2 * 4 * km_lanes)», «m4_eval(4 * km_lanes)»));
-    return (vi)__builtin_shufflevector((all_shorts)none, (all_shorts)b, km_lane_list(«m4_eval(L / 2 + L % 2 * 2 * km_lanes)», «m4_eval(2 * km_lanes)»));
+    b = __builtin_shufflevector(none, b,
+        km_lane_list(«m4_eval(L / 2 + L % 2 * 4 * km_lanes)», «m4_eval(4 * km_lanes)»));
+    return (vi)__builtin_shufflevector((all_shorts)none, (all_shorts)b,
+        km_lane_list(«m4_eval(L / 2 + L % 2 * 2 * km_lanes)», «m4_eval(2 * km_lanes)»));
 }
 
 »)
@@ -155,7 +157,8 @@ km_word(«load_i8», «vf», «const void *from», «km_by_lane(«vf», «(float
 km_word(«load_i4», «vf», «const void *from», «
     return load_some_i4(from, LANES);
 »)
-m4_dnl load_u8(from), load_s8(from) -- a byte in each lane, without and with a sign; load_q4(from, shift) -- of bytes the low nibbles (0) or the high ones (4), less 8.
+m4_dnl load_u8(from), load_s8(from) -- a byte in each lane, without and with a sign; load_q4(from, shift) -- of bytes
+m4_dnl the low nibbles (0) or the high ones (4), less 8.
 km_word(«load_u8», «vi», «const void *from», «km_by_lane(«vi», «((const uint8_t *)from)[i]»)», «
     return (vi)((vu)load_high_bytes(from) >> 24);
 »)

@@ -1,31 +1,38 @@
 m4_divert(-1)
-m4_dnl tunables.m4 -- what a kernel leaves open: numbers with legal values and limits.  A template declares them; a kernel's
-m4_dnl symbol says those that are not the preset.
+m4_dnl tunables.m4 -- what a kernel leaves open: numbers with legal values and limits.  A template declares them; a
+m4_dnl kernel's symbol says those that are not the preset.
 
 m4_define(«km_tunable_count», 0)
 m4_define(«km_limit_count», 0)
 
-m4_dnl km_tunable(NAME, PRESET, VALUES, WHAT) -- km_NAME, unless the kernel says it, is PRESET; it may be one of VALUES, by
-m4_dnl commas.  PRESET must not depend on what other tunables are, but may on km_preset_OTHER.
+m4_dnl km_tunable(NAME, PRESET, VALUES, WHAT) -- km_NAME, unless the kernel says it, is PRESET; it may be one of VALUES,
+m4_dnl by commas.  PRESET must not depend on what other tunables are, but may on km_preset_OTHER.
 m4_define(«km_tunable», «_km_tunable(«$1», m4_eval($2), «$3», «$4», m4_incr(km_tunable_count))»)
-m4_define(«_km_tunable», «m4_define(«km_tunable_count», $5)m4_define(«km_tunable_$5», «$1»)m4_define(«km_preset_$1», «$2»)m4_define(«km_values_$1», _km_joined($3))m4_define(«km_words_$1», «$4»)km_default(«km_$1», «$2»)»)
+m4_define(«_km_tunable», «m4_define(«km_tunable_count», $5)m4_define(«km_tunable_$5», «$1»)m4_define(«km_preset_$1»,
+    «$2»)m4_define(«km_values_$1», _km_joined($3))m4_define(«km_words_$1», «$4»)km_default(«km_$1», «$2»)»)
 m4_define(«_km_joined», ««$*»»)
 
 m4_dnl km_limit(CONDITION, WHY) -- tunables must satisfy it.
 m4_define(«km_limit», «_km_limit(«$1», «$2», m4_incr(km_limit_count))»)
 m4_define(«_km_limit», «m4_define(«km_limit_count», $3)m4_define(«km_limit_$3», «$1»)m4_define(«km_why_$3», «$2»)»)
 
-m4_define(«_km_check_value», «m4_ifelse(m4_index(«,»m4_defn(«km_values_$1»)«,», «,»m4_indir(«km_$1»)«,»), -1, «km_fail(«$1 is »m4_indir(«km_$1»)«; accepted: »m4_defn(«km_values_$1»))»)»)
+m4_define(«_km_check_value», «m4_ifelse(m4_index(«,»m4_defn(«km_values_$1»)«,», «,»m4_indir(«km_$1»)«,»), -1,
+    «km_fail(«$1 is »m4_indir(«km_$1»)«; accepted: »m4_defn(«km_values_$1»))»)»)
 
 m4_dnl km_check_tuning -- fails unless all values and limits are kept.
-m4_define(«km_check_tuning», «km_each(«I», 1, km_tunable_count, 1, «_km_check_value(m4_indir(«km_tunable_»I))»)km_each(«I», 1, km_limit_count, 1, «km_require(m4_indir(«km_limit_»I), m4_indir(«km_why_»I))»)»)
+m4_define(«km_check_tuning», «km_each(«I», 1, km_tunable_count, 1,
+    «_km_check_value(m4_indir(«km_tunable_»I))»)km_each(«I», 1, km_limit_count, 1,
+    «km_require(m4_indir(«km_limit_»I), m4_indir(«km_why_»I))»)»)
 
 m4_dnl km_space -- the tunables, then all legal points, a line each.
 m4_define(«km_space», «km_each(«I», 1, km_tunable_count, 1, «_km_tunable_line(m4_indir(«km_tunable_»I))
 »)_km_points(1, «»)»)
 m4_define(«_km_tunable_line», «tunable $1 m4_indir(«km_preset_$1») m4_defn(«km_values_$1») m4_defn(«km_words_$1»)»)
-m4_define(«_km_points», «m4_ifelse(m4_eval($1 > km_tunable_count), 1, «_km_point(«$2»)», «_km_try($1, m4_indir(«km_tunable_$1»), «$2»)»)»)
-m4_define(«_km_try», «m4_pushdef(«km_$2»)km_for_words(«V», «m4_indir(«km_values_$2»)», «m4_define(«km_$2», V)_km_points(m4_incr($1), «$3 $2=»V)»)m4_popdef(«km_$2»)»)
-m4_define(«_km_point», «m4_ifelse(m4_eval(km_each(«I», 1, km_limit_count, 1, «(m4_indir(«km_limit_»I)) && »)1), 1, «point$1
+m4_define(«_km_points»,
+    «m4_ifelse(m4_eval($1 > km_tunable_count), 1, «_km_point(«$2»)», «_km_try($1, m4_indir(«km_tunable_$1»), «$2»)»)»)
+m4_define(«_km_try», «m4_pushdef(«km_$2»)km_for_words(«V», «m4_indir(«km_values_$2»)»,
+    «m4_define(«km_$2», V)_km_points(m4_incr($1), «$3 $2=»V)»)m4_popdef(«km_$2»)»)
+m4_define(«_km_point», «m4_ifelse(m4_eval(km_each(«I», 1, km_limit_count, 1, «(m4_indir(«km_limit_»I)) && »)1), 1,
+    «point$1
 »)»)
 m4_divert(0)m4_dnl

@@ -1,7 +1,8 @@
 m4_dnl vectors.m4 -- types, and words that compute with vectors, compare, reduce and rearrange them.
 
 m4_dnl km_lane_list(EXPRESSION OF L, LANES) -- the expression for every lane, by commas.
-m4_define(«km_lane_list», «km_each(«L», 0, m4_eval(m4_ifelse(«$2», «», km_lanes, «$2») - 1), 1, «m4_ifelse(L, 0, «», «, »)$1»)»)
+m4_define(«km_lane_list»,
+    «km_each(«L», 0, m4_eval(m4_ifelse(«$2», «», km_lanes, «$2») - 1), 1, «m4_ifelse(L, 0, «», «, »)$1»)»)
 
 m4_dnl km_by_lane(TYPE, EXPRESSION OF i) -- the body of a function that returns a vector of these.
 m4_define(«km_by_lane», «
@@ -80,16 +81,16 @@ km_word(«at_most», «vi», «vi b, int32_t most», «km_by_lane(«vi», «b[i]
     vi limit = broadcast_words(most);
     return (vi)choose(b < limit, (vf)b, (vf)limit);
 »)
-m4_dnl multiply(x, y) -- rounded, whatever is done with it: compilers make one instruction of a product and a sum if they
-m4_dnl see both.
+m4_dnl multiply(x, y) -- rounded, whatever is done with it: compilers make one instruction of a product and a sum if
+m4_dnl they see both.
 km_word(«multiply», «vf», «vf x, vf y», «km_by_lane(«vf», «x[i] * y[i]»)», «
     vf v = x * y;
     __asm__("" : "+km_register"(v));
     return v;
 »)
 
-m4_dnl round_even(x), round_away(x), truncate(x) -- to the nearest integer, halves to the even one; halves away from 0; the
-m4_dnl whole part.  At magnitudes of 2^23 floats are the integers.  What is no int32_t, NaN, too, gives any integer.
+m4_dnl round_even(x), round_away(x), truncate(x) -- to the nearest integer, halves to the even one; halves away from 0;
+m4_dnl the whole part.  At magnitudes of 2^23 floats are the integers.  What is no int32_t, NaN, too, gives any integer.
 km_word(«round_even», «vi», «vf x», «km_by_lane(«vi», «(int32_t)bits_of(x[i] + 0x1.8p23f) - 0x4b400000»)», «
     return (vi)(x + 0x1.8p23f) - 0x4b400000;
 »)
@@ -259,9 +260,12 @@ km_word(«sum_quads», «vf», «vf a, vf b, vf c, vf d», «
     vf cd = _km_unpack(«c», «d», 0) + _km_unpack(«c», «d», 2);
     return _km_low_pairs(«ab», «cd») + _km_high_pairs(«ab», «cd»);
 »)
-m4_define(«_km_low_pairs», «__builtin_shufflevector($1, $2, km_lane_list(«m4_eval(L / 4 * 4 + L % 2 + (L % 4 > 1) * km_lanes)»))»)
-m4_define(«_km_high_pairs», «__builtin_shufflevector($1, $2, km_lane_list(«m4_eval(L / 4 * 4 + L % 2 + 2 + (L % 4 > 1) * km_lanes)»))»)
-m4_define(«_km_unpack», «__builtin_shufflevector($1, $2, km_lane_list(«m4_eval(L / 4 * 4 + $3 + L % 4 / 2 + (L % 2) * km_lanes)»))»)
+m4_define(«_km_low_pairs»,
+    «__builtin_shufflevector($1, $2, km_lane_list(«m4_eval(L / 4 * 4 + L % 2 + (L % 4 > 1) * km_lanes)»))»)
+m4_define(«_km_high_pairs»,
+    «__builtin_shufflevector($1, $2, km_lane_list(«m4_eval(L / 4 * 4 + L % 2 + 2 + (L % 4 > 1) * km_lanes)»))»)
+m4_define(«_km_unpack»,
+    «__builtin_shufflevector($1, $2, km_lane_list(«m4_eval(L / 4 * 4 + $3 + L % 4 / 2 + (L % 2) * km_lanes)»))»)
 
 m4_dnl transpose(x) -- x[i][j] becomes x[j][i].  As vectors: blocks of 1, 2, 4 ... lanes change places with those of the
 m4_dnl vector so many further on.
@@ -275,7 +279,9 @@ km_word(«transpose», «void», «vf x[LANES]», «
 », «
     vf a, b;
 _km_transpose(1)»)
-m4_define(«_km_transpose», «m4_ifelse(m4_eval($1 < km_lanes), 1, «km_each(«I», 0, m4_eval(km_lanes - 1), 1, «km_if(I & $1, «», «    a = x[I], b = x[m4_eval(I + $1)];
+m4_define(«_km_transpose», «m4_ifelse(m4_eval($1 < km_lanes), 1,
+    «km_each(«I», 0, m4_eval(km_lanes - 1), 1, «km_if(I & $1, «», «    a = x[I], b = x[m4_eval(I + $1)];
     x[I] = __builtin_shufflevector(a, b, km_lane_list(«km_if(L & $1, «m4_eval(L - $1 + km_lanes)», «L»)»));
-    x[m4_eval(I + $1)] = __builtin_shufflevector(a, b, km_lane_list(«km_if(L & $1, «m4_eval(L + km_lanes)», «m4_eval(L + $1)»)»));
+    x[m4_eval(I + $1)] = __builtin_shufflevector(a, b,
+        km_lane_list(«km_if(L & $1, «m4_eval(L + km_lanes)», «m4_eval(L + $1)»)»));
 »)»)_km_transpose(m4_eval($1 * 2))»)»)

@@ -11,9 +11,10 @@ m4_define(«km_sums», 8)
 m4_define(«km_peak_bytes», 0)
 m4_define(«km_register», «m»)
 
-m4_dnl How much is straight-line code; more is a loop.  A file has at most a few thousand lines then, which compilers take
-m4_dnl seconds for, and a loop that long waits for memory rather than for its own instructions.
-m4_dnl km_straight_units -- units of rows that are copied: STRAIGHT_LINE_UNITS of gen/kernel.h, since the generator decides by it;
+m4_dnl How much is straight-line code; more is a loop.  A file has at most a few thousand lines then, which compilers
+m4_dnl take seconds for, and a loop that long waits for memory rather than for its own instructions.
+m4_dnl km_straight_units -- units of rows that are copied: STRAIGHT_LINE_UNITS of gen/kernel.h, since the generator
+m4_dnl decides by it;
 m4_dnl km_most_moves -- moves of all runs of bytes of a window that is gathered;
 m4_dnl km_most_vectors -- vectors of a page that is scored, for all of its blocks;
 m4_dnl km_steps_unrolled -- vectors of a row that is converted, unless tuned; an instruction set may have another.
@@ -26,12 +27,14 @@ m4_define(«km_include», «m4_include(m4_regexp(m4___file__, «.*/», «\&$1.m4
 
 m4_dnl km_word(NAME, TYPE, PARAMETERS, MEANING, FORM) -- a word.  FORM is the same in C that compilers make vector
 m4_dnl instructions of, where that differs from the meaning.
-m4_define(«km_word», «m4_define(«_km_type_$1», «$2»)m4_define(«_km_parameters_$1», «$3»)m4_define(«_km_meaning_$1», «$4»)m4_dnl
+m4_define(«km_word», «m4_define(«_km_type_$1», «$2»)m4_define(«_km_parameters_$1», «$3»)m4_define(«_km_meaning_$1»,
+    «$4»)m4_dnl
 m4_define(«_km_body_$1», m4_ifelse(«$5», «», ««$4»», ««$5»»))_km_list(«$1»)_km_is_used(«$1»)»)
 m4_define(«_km_list», «m4_define(«km_vocabulary», m4_ifdef(«km_vocabulary», «m4_defn(«km_vocabulary»)««, »»»)«««$1»»»)»)
 
 m4_dnl km_define(NAME, BODY) -- an instruction set's version of a word.
-m4_define(«km_define», «m4_ifdef(«_km_meaning_$1», «m4_define(«_km_body_$1», «$2»)m4_define(«_km_own_$1», km_isa)», «km_fail(«$1 has no meaning: words are declared by km_word in templates/lib»)»)»)
+m4_define(«km_define», «m4_ifdef(«_km_meaning_$1», «m4_define(«_km_body_$1», «$2»)m4_define(«_km_own_$1», km_isa)»,
+    «km_fail(«$1 has no meaning: words are declared by km_word in templates/lib»)»)»)
 
 m4_dnl km_typedef(NAME, TEXT), km_helper(NAME, TEXT) -- a type, or any other text that words have in common.
 m4_define(«km_typedef», «m4_define(«_km_typedef_$1», «$2»)_km_is_used(«$1»)»)
@@ -44,7 +47,8 @@ m4_dnl km_typed(WORD, TYPE) -- WORD_TYPE, a word.
 m4_define(«km_typed», «$1_$2»)
 
 m4_dnl km_text_of(NAME) -- the definition.
-m4_define(«km_text_of», «m4_ifdef(«_km_body_$1», «km_inline(m4_defn(«_km_type_$1»), «_km_named(«$1»)(m4_indir(«_km_parameters_$1»))»)
+m4_define(«km_text_of»,
+    «m4_ifdef(«_km_body_$1», «km_inline(m4_defn(«_km_type_$1»), «_km_named(«$1»)(m4_indir(«_km_parameters_$1»))»)
 {m4_indir(«_km_body_$1»)}
 
 », «m4_indir(«_km_helper_$1»)»)»)
@@ -52,23 +56,28 @@ m4_define(«_km_named», ««$1»»)
 
 m4_dnl ---- Definitions on demand ----
 
-m4_dnl A name expands to itself and is noted; at the end of the file all noted definitions, with those that they need, go
-m4_dnl to the place in front of the kernel.
+m4_dnl A name expands to itself and is noted; at the end of the file all noted definitions, with those that they need,
+m4_dnl go to the place in front of the kernel.
 m4_define(«_km_is_used», «m4_define(«$1», «_km_use(«$1», $»«#, $»«@)»)»)
 m4_define(«_km_use», «_km_note(«$1»)_km_named(«$1»)m4_ifelse(«$2», 0, «», «(_km_rejoined(m4_shift(m4_shift($@))))»)»)
 m4_define(«_km_rejoined», ««$1»m4_ifelse(«$#», 1, «», ««, »_km_rejoined(m4_shift($@))»)»)
-m4_define(«_km_note», «m4_ifdef(«_km_noted_»_km_depth«_$1», «», «m4_define(«_km_noted_»_km_depth«_$1»)m4_define(«_km_notes», m4_defn(«_km_notes»)«_km_settle(«$1»)»)»)»)
+m4_define(«_km_note», «m4_ifdef(«_km_noted_»_km_depth«_$1», «»,
+    «m4_define(«_km_noted_»_km_depth«_$1»)m4_define(«_km_notes», m4_defn(«_km_notes»)«_km_settle(«$1»)»)»)»)
 m4_define(«_km_notes», «»)
 m4_define(«_km_depth», 0)
 m4_define(«_km_deepest», 0)
 
 m4_dnl _km_settle(NAME) -- first what it needs, which a trial expansion tells, then itself.
-m4_define(«_km_settle», «m4_ifdef(«_km_settled_$1», «», «m4_define(«_km_settled_$1»)m4_define(«_km_deepest», m4_incr(_km_deepest))m4_pushdef(«_km_depth», _km_deepest)m4_pushdef(«_km_notes», «»)m4_dnl
-m4_divert(-1)m4_ifdef(«_km_typedef_$1», «m4_indir(«_km_typedef_$1»)», «km_text_of(«$1»)»)m4_divert(1)_km_notes«»m4_popdef(«_km_notes»)m4_dnl
-m4_ifdef(«_km_typedef_$1», «m4_define(«_km_has_types»)m4_divert(1)m4_indir(«_km_typedef_$1»)», «m4_divert(2)km_text_of(«$1»)»)m4_popdef(«_km_depth»)»)»)
+m4_define(«_km_settle», «m4_ifdef(«_km_settled_$1», «», «m4_define(«_km_settled_$1»)m4_define(«_km_deepest»,
+    m4_incr(_km_deepest))m4_pushdef(«_km_depth», _km_deepest)m4_pushdef(«_km_notes», «»)m4_dnl
+m4_divert(-1)m4_ifdef(«_km_typedef_$1», «m4_indir(«_km_typedef_$1»)»,
+    «km_text_of(«$1»)»)m4_divert(1)_km_notes«»m4_popdef(«_km_notes»)m4_dnl
+m4_ifdef(«_km_typedef_$1», «m4_define(«_km_has_types»)m4_divert(1)m4_indir(«_km_typedef_$1»)»,
+    «m4_divert(2)km_text_of(«$1»)»)m4_popdef(«_km_depth»)»)»)
 
-m4_dnl km_kernel_begins -- behind the head of a file: what follows is the kernel.
-m4_define(«km_kernel_begins», «m4_define(«_km_notes», «»)m4_define(«_km_depth», kernel)m4_m4wrap(«_km_notes«»m4_ifdef(«_km_has_types», «m4_divert(1)
+m4_dnl km_kernel_begins -- after the head of a file: what follows is the kernel.
+m4_define(«km_kernel_begins», «m4_define(«_km_notes», «»)m4_define(«_km_depth»,
+    kernel)m4_m4wrap(«_km_notes«»m4_ifdef(«_km_has_types», «m4_divert(1)
 »)»)m4_divert(3)m4_dnl»)
 m4_dnl ---- The words ----
 

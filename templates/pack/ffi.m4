@@ -45,7 +45,7 @@ km_each_of(«km_axes_lists», «km_axes», «_km_axes_in_c»)»)
 m4_dnl km_ffi_axes() -- members of the op.
 m4_define(«km_ffi_axes», «km_each_of(«km_axes_lists», «km_axes», «_km_axes_of_op»)»)
 
-m4_dnl km_ffi_handler(OP, IN PLACE) -- the file behind the op.
+m4_dnl km_ffi_handler(OP, IN PLACE) -- the file after the op.
 m4_define(«km_ffi_handler», «static kvmill_status make(kvmill_plan **plan, kvmill_error *error) {
     static const kvmill_pack *const packs[] = {&kvmill_pack_«»km_pack};
     static const kvmill_plan_options options = {

@@ -1,4 +1,4 @@
-"""The CacheAttend of kvmill.py: random caches, masks and ways to name rows, held to NumPy in float64.
+"""The CacheAttend of the binding: random caches, masks and ways to name rows, held to NumPy in float64.
 
 Rows that no list names are NaN, or have scales that are.
 
@@ -17,7 +17,7 @@ import kvmill
 import ml_dtypes
 import numpy as np
 import pmx_reference as reference
-from kvmill_tables import RANGES
+from kvmill.tables import RANGES
 from tap import Tap
 
 CASES = 120

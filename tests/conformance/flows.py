@@ -1,4 +1,4 @@
-"""Sparse flows of kvmill.py against NumPy: Quest, and pages by their mean keys, as their papers and
+"""Sparse flows of the binding against NumPy: Quest, and pages by their mean keys, as their papers and
 vFlow define them; and what the binding reads of a flow file against what the command reads.
 
 SPDX-License-Identifier: Apache-2.0
@@ -20,7 +20,7 @@ import kvmill
 import numpy as np
 from tap import Tap
 
-TREE = Path(kvmill.__file__).resolve().parents[2]
+TREE = Path(kvmill.__file__).resolve().parents[3]
 FLOWS = TREE / "configs" / "flows"
 SIZES = {"num_heads": 8, "num_kv_heads": 2, "head_dim": 16, "page_size": 16, "cache_layout": 3}
 HEADS, KV_HEADS, DIM, PAGE = list(SIZES.values())[:4]
@@ -235,7 +235,7 @@ def against_command(rng: np.random.Generator, command: str, path: Path) -> None:
 
 
 def sizes() -> None:
-    opaque = re.search(r"uint64_t opaque\[(\d+)\]", (TREE / "include" / "kvmill.h").read_text())
+    opaque = re.search(r"uint64_t opaque\[(\d+)\]", (TREE / "include" / "kvmill_core.h").read_text())
     assert opaque and kvmill.c.Call.opaque.size == 8 * int(opaque[1])
 
 

@@ -1,4 +1,4 @@
-"""The Gather of kvmill.py against JAX: its defaults, its ways to fill, batching dims, types that only NumPy names.
+"""The Gather of the binding against JAX: its defaults, its ways to fill, batching dims, types that only NumPy names.
 
 SPDX-License-Identifier: Apache-2.0
 """

@@ -1,7 +1,7 @@
-"""Prints C that compiles where the structs of kvmill_c.py are those of kvmill.h: size, name, place and
+"""Prints C that compiles where the structs of kvmill/c.py are those of kvmill.h: size, name, place and
 size of every field, and no other field.
 
-KVMILL_LIBRARY: as for kvmill.py.
+KVMILL_LIBRARY: as for the binding.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -9,13 +9,16 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import sys
 
-import kvmill_c
+# The package needs NumPy, its declarations do not: they are imported without it.
+sys.modules["kvmill"] = importlib.util.module_from_spec(importlib.util.find_spec("kvmill"))
+c = importlib.import_module("kvmill.c")
 
 
 def structs() -> list[type[ctypes.Structure]]:
-    kinds = (kind for kind in vars(kvmill_c).values() if isinstance(kind, type))
+    kinds = (kind for kind in vars(c).values() if isinstance(kind, type))
     return [
         kind
         for kind in kinds
@@ -50,8 +53,8 @@ def main() -> int:
     print("#include <stddef.h>\n\n#include <kvmill.h>\n#include <kvmill_kernel.h>\n")
     for kind in structs():
         print_struct(kind)
-    print(f'_Static_assert(KVMILL_DYNAMIC == {kvmill_c.DYNAMIC}, "KVMILL_DYNAMIC");')
-    print(f'_Static_assert(kDLCPU == {kvmill_c.CPU}, "kDLCPU");')
+    print(f'_Static_assert(KVMILL_DYNAMIC == {c.DYNAMIC}, "KVMILL_DYNAMIC");')
+    print(f'_Static_assert(kDLCPU == {c.CPU}, "kDLCPU");')
     return 0
 
 

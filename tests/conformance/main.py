@@ -1,6 +1,6 @@
 """Conformance of kvmill to the sources of its ops.  Prints TAP.  Environment:
 
-    KVMILL_LIBRARY  the library to test (kvmill.py)
+    KVMILL_LIBRARY  the library to test (the binding)
     KVMILL_PACKS    packs to use, paths separated by colons
     KVMILL_COMMAND  the command `kvmill`
     KVMILL_ONNX     "no": it was built without protobuf-c and reads no ONNX models

@@ -212,7 +212,7 @@ def with_all_queries(case: Case) -> list[np.ndarray | None]:
 def reference(case: Case) -> list[np.ndarray]:
     """What the ONNX project's evaluator makes of the node."""
     inputs = with_all_queries(case)
-    given = zip(kvmill._ATTENTION_INPUTS, inputs, strict=True)
+    given = zip(kvmill.onnx_attention.ATTENTION_INPUTS, inputs, strict=True)
     names = [name if a is not None else "" for name, a in given]
     while not names[-1]:
         names.pop()

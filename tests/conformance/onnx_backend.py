@@ -464,7 +464,7 @@ def refused_cases() -> Iterator[tuple[str, str, Case]]:
     def with_starts(case: Case, starts: Sequence[int]) -> Case:
         return replace(case, write_indices=np.array(starts, np.int64))
 
-    yield "linear, a start behind the last", "INDEX_RANGE", with_starts(linear, [0, 3])
+    yield "linear, a start after the last", "INDEX_RANGE", with_starts(linear, [0, 3])
     yield "linear, start INT64_MAX", "INDEX_RANGE", with_starts(linear, [0, 2**63 - 1])
     # The evaluator counts from the end.
     yield "linear, a negative start", "INDEX_NEGATIVE", with_starts(linear, [0, -2])

@@ -25,7 +25,7 @@ from tap import Tap
 OPS = ("Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "TensorScatter", "Attention")
 PUBLISHED = r"^test_(gather|gathernd|scatternd|scatter_elements|tensorscatter).*_cpu$"
 ATTENTION = r"^test_attention_.*(?<!_expanded)_cpu$"
-# Of the pinned onnx.
+# The version of onnx that is pinned.
 PUBLISHED_COUNT = 27
 ATTENTION_COUNT = 93
 OPSET = 24

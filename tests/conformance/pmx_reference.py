@@ -23,7 +23,7 @@ STORAGE = {
     "float8e4m3fn": ml_dtypes.float8_e4m3fn,
     "float8e5m2": ml_dtypes.float8_e5m2,
 }
-# Of those that saturate.
+# Those that saturate.
 LARGEST = {"float8e4m3fn": 448, "float8e5m2": 57344}
 
 
@@ -268,7 +268,7 @@ def attend(
 @dataclass
 class Tensors:
     """Of one call, as stored.  A static batch: start_pos of one element, sequences along axis 0;
-    dynamic batching: sequences behind each other."""
+    dynamic batching: sequences after each other."""
 
     start_pos: np.ndarray
     cache: np.ndarray

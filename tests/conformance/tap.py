@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 
 class Tap:
-    """Writes test lines as they come, and the plan behind them."""
+    """Writes test lines as they come, and the plan after them."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -29,7 +29,7 @@ m4_define(«km_put», «m4_ifelse(m4_eval(km_left < ($3)), 1, «        unsigned
 », «        $1_$2($4, $6);
 »)»)
 
-m4_dnl km_padded(NAME, BYTES, STEP) -- where vectors would read behind the row: a copy with zeros behind it.
+m4_dnl km_padded(NAME, BYTES, STEP) -- where vectors would read after the row: a copy with zeros after it.
 m4_define(«km_padded», «m4_ifelse(m4_eval(($2) % ($3)), 0, «», «    static const unsigned char $1_end[64];
     unsigned char $1_padded[km_round_up($2, $3)];
     memcpy($1_padded, $1, $2);

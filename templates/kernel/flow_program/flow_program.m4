@@ -1,8 +1,8 @@
 m4_divert(-1)
-m4_dnl flow_program.m4 -- programs of sparse flows, op after op in straight order.  Values are matrices of floats in a struct that
-m4_dnl lies in the workspace, so that compilers know that they do not overlap; loops have constant ends wherever pages are whole.
-m4_dnl Sums have the order of runtime/flow/flow_ops.c; a product is a sum with a -0 that no compiler can see through, or it would become
-m4_dnl one instruction with the next sum, which rounds once.
+m4_dnl flow_program.m4 -- programs of sparse flows, op after op in straight order.  Values are matrices of floats in a
+m4_dnl struct that lies in the workspace, so that compilers know that they do not overlap; loops have constant ends
+m4_dnl wherever pages are whole.  Sums have the order of runtime/flow/flow_ops.c; a product is a sum with a -0 that no
+m4_dnl compiler can see through, or it would become one instruction with the next sum, which rounds once.
 km_need_all(«the spec that has the flow», «km_program», «km_steps»)
 
 m4_dnl ---- Statements ----
@@ -21,21 +21,24 @@ m4_define(«_km_shape», «m4_define(«_km_rows_$1», «$2»)m4_define(«_km_col
 m4_dnl What later passes look up.  An index program's steps begin with when they are done.
 m4_define(«_km_fact_cache», «m4_define(«km_page», «$1»)m4_define(«km_is_growing», m4_ifelse(«$2», «growing», 1, 0))»)
 m4_define(«_km_fact_index», «m4_define(«km_stages», «$1»)m4_define(«km_page», «$2»)m4_define(«km_is_growing», 0)»)
-m4_define(«_km_fact_rows», «_km_shape(«$1», «$5», «$6»)_km_take_type(«$2»)_km_take_type(«$3»)»)
-m4_define(«_km_fact_field», «_km_shape(«$1», «$3», «$4»)m4_define(«_km_type_$1», «$2»)_km_take_type(«$2»)_km_give_type(«$2»)»)
-m4_define(«_km_fact_query», «_km_shape(«$1», «$3», «$4»)_km_take_type(«$2»)»)
+m4_define(«_km_fact_rows», «_km_shape(«$1», «$5», «$6»)_km_note_load(«$2»)_km_note_load(«$3»)»)
+m4_define(«_km_fact_field»,
+    «_km_shape(«$1», «$3», «$4»)m4_define(«_km_type_$1», «$2»)_km_note_load(«$2»)_km_note_store(«$2»)»)
+m4_define(«_km_fact_query», «_km_shape(«$1», «$3», «$4»)_km_note_load(«$2»)»)
 m4_define(«_km_fact_constant», «_km_shape(«$1», «$3», «$4»)m4_define(«_km_taps_$1», «$2»)»)
 m4_define(«_km_fact_atom», «_km_shape(«$1», «$2», «$3»)»)
 m4_define(«_km_fact_keep», «m4_define(«_km_kept_$1»)»)
 m4_define(«_km_fact_step», «m4_ifdef(«_km_type_$1», «», «_km_shape(«$1», «$2», «$3»)»)»)
 m4_define(«_km_fact_once», «_km_shape(«$2», «$3», «$4»)»)
 m4_define(«_km_fact_over», «_km_shape(«$2», «$3», «$4»)»)
-m4_define(«_km_fact_page», «_km_shape(«$2», «$3», «$4»)m4_define(«_km_has_$1»)_km_mark(«$1», m4_shift(m4_shift(m4_shift(m4_shift($@)))))»)
+m4_define(«_km_fact_page»,
+    «_km_shape(«$2», «$3», «$4»)m4_define(«_km_has_$1»)_km_mark(«$1», m4_shift(m4_shift(m4_shift(m4_shift($@)))))»)
 m4_dnl _km_need_STAGE_VALUE: read there, by words of a step that are values.
 m4_define(«_km_mark», «m4_ifelse(«$2», «», «», «m4_define(«_km_need_$1_$2»)_km_mark(«$1», m4_shift(m4_shift($@)))»)»)
 m4_dnl Types that are loaded, and stored, one after the other.
-m4_define(«_km_take_type», «m4_ifelse(«$1», «f32», «», «m4_ifdef(«km_is_float_$1», «km_if(km_part(«is_float», «$1»), «m4_define(«_km_takes_$1»)»)»)»)»)
-m4_define(«_km_give_type», «m4_ifelse(m4_index(« f16 bf16 », « $1 »), -1, «», «m4_define(«_km_gives_$1»)»)»)
+m4_define(«_km_note_load», «m4_ifelse(«$1», «f32», «», «m4_ifdef(«km_is_float_$1»,
+    «km_if(km_part(«is_float», «$1»), «m4_define(«_km_loads_$1»)»)»)»)»)
+m4_define(«_km_note_store», «m4_ifelse(m4_index(« f16 bf16 », « $1 »), -1, «», «m4_define(«_km_stores_$1»)»)»)
 km_each_step(«_km_fact»)
 
 m4_dnl km_size_of(VALUE) -- floats of it.
@@ -44,9 +47,12 @@ m4_define(«km_size_of», «m4_eval(km_room_of(«$1») * km_columns_of(«$1»))�
 m4_dnl What lies in the workspace: km_value_floats that are members of a struct, then those that are kept for all pages.
 m4_define(«km_value_floats», 0)
 m4_define(«km_page_floats», 0)
-m4_define(«_km_lay», «m4_ifdef(«_km_kept_$1», «m4_define(«_km_offset_$1», km_page_floats)_km_count(«km_page_floats», «$1»)», «_km_count(«km_value_floats», «$1»)»)»)
+m4_define(«_km_lay», «m4_ifdef(«_km_kept_$1»,
+    «m4_define(«_km_offset_$1», km_page_floats)_km_count(«km_page_floats», «$1»)», «_km_count(«km_value_floats»,
+    «$1»)»)»)
 m4_define(«_km_count», «m4_define(«$1», m4_eval($1 + km_size_of(«$2»)))»)
-m4_define(«km_each_place», «m4_pushdef(«_km_at_place», m4_defn(«$1»))km_each_step(«_km_placed»)m4_popdef(«_km_at_place»)»)
+m4_define(«km_each_place»,
+    «m4_pushdef(«_km_at_place», m4_defn(«$1»))km_each_step(«_km_placed»)m4_popdef(«_km_at_place»)»)
 m4_define(«_km_placed_rows», «_km_at_place(«$1»)»)
 m4_define(«_km_placed_field», «_km_at_place(«$1»)»)
 m4_define(«_km_placed_query», «_km_at_place(«$1»)»)
@@ -67,12 +73,15 @@ km_each_place(«_km_member»)};
 
 m4_dnl ---- Elements of memory ----
 
-m4_dnl km_take(TYPE, TO, FROM, COUNT) -- floats of elements; km_give(TYPE, TO, FROM, COUNT, DIRECTION) -- elements of floats, which
-m4_dnl become what was stored: not below what they were where DIRECTION is 1, not above where it is -1.
-m4_define(«km_take», «m4_ifelse(«$1», «f32», «memcpy($2, $3, m4_eval(4 * ($4)))», «take_$1($2, $3, $4)»)»)
-m4_define(«km_give», «m4_ifelse(«$1», «f32», «memcpy($2, $3, m4_eval(4 * ($4)))», «give_$1($2, $3, $4, $5)»)»)
+m4_dnl km_load_floats(TYPE, TO, FROM, COUNT) -- floats of elements; km_store_floats(TYPE, TO, FROM, COUNT, DIRECTION) --
+m4_dnl elements of floats, which become what was stored: not below what they were where DIRECTION is 1, not above where
+m4_dnl it is -1.
+m4_define(«km_load_floats», «m4_ifelse(«$1», «f32», «memcpy($2, $3, m4_eval(4 * ($4)))», «load_floats_$1($2, $3, $4)»)»)
+m4_define(«km_store_floats»,
+    «m4_ifelse(«$1», «f32», «memcpy($2, $3, m4_eval(4 * ($4)))», «store_floats_$1($2, $3, $4, $5)»)»)
 
-m4_define(«_km_take_function», «m4_ifdef(«_km_takes_$1», «km_inline(«void», «take_$1(float *to, const unsigned char *from, int64_t count)»)
+m4_define(«_km_load_function»,
+    «m4_ifdef(«_km_loads_$1», «km_inline(«void», «load_floats_$1(float *to, const unsigned char *from, int64_t count)»)
 {
     int64_t i = 0;
     for (; i + km_lanes <= count; i += km_lanes)
@@ -89,8 +98,10 @@ m4_define(«_km_take_function», «m4_ifdef(«_km_takes_$1», «km_inline(«void
 »)»)
 
 m4_dnl Not inlined: of a field in straight-line code clang would take minutes, for all of its small copies.
-m4_dnl Numbers of half precision next to each other have bits next to each other, and the nearest has the sign of what it stands for.
-m4_define(«_km_give_function», «m4_ifdef(«_km_gives_$1», «km_function(«__attribute__((noinline)) void», «give_$1_some(unsigned char *to, float *from, size_t some, int direction)»)
+m4_dnl Numbers of half precision next to each other have bits next to each other, and the nearest has the sign of what
+m4_dnl it stands for.
+m4_define(«_km_store_function», «m4_ifdef(«_km_stores_$1», «km_function(«__attribute__((noinline)) void»,
+    «store_some_floats_$1(unsigned char *to, float *from, size_t some, int direction)»)
 {
     float exact[km_lanes] = {0}, near[km_lanes];
     uint16_t half[km_lanes];
@@ -108,13 +119,13 @@ m4_define(«_km_give_function», «m4_ifdef(«_km_gives_$1», «km_function(«__
     memcpy(from, near, some * sizeof *near);
 }
 
-km_inline(«void», «give_$1(unsigned char *to, float *from, int64_t count, int direction)»)
+km_inline(«void», «store_floats_$1(unsigned char *to, float *from, int64_t count, int direction)»)
 {
     int64_t i = 0;
     for (; i + km_lanes <= count; i += km_lanes)
-        give_$1_some(to + 2 * i, from + i, km_lanes, direction);
+        store_some_floats_$1(to + 2 * i, from + i, km_lanes, direction);
     if (i < count)
-        give_$1_some(to + 2 * i, from + i, (size_t)(count - i), direction);
+        store_some_floats_$1(to + 2 * i, from + i, (size_t)(count - i), direction);
 }
 
 »)»)
@@ -124,7 +135,8 @@ m4_define(«km_single», «m4_ifelse(«$1», «f32», «float_of(*(const kvmill_
 
 m4_dnl ---- Rows of the cache: load_NAME (to, from, scales) ----
 
-m4_define(«km_row_loader», «km_inline(«void», «load_$1(float *to, const unsigned char *from, const unsigned char *scales)»)
+m4_define(«km_row_loader»,
+    «km_inline(«void», «load_$1(float *to, const unsigned char *from, const unsigned char *scales)»)
 {
 m4_indir(«_km_load_»km_part(«scales_of», «$2»), «$2», «$3», «$4», «$6»)}
 
@@ -133,7 +145,7 @@ m4_define(«_km_loader_rows», «km_row_loader($@)»)
 
 m4_dnl _km_load_KIND(ELEMENT, SCALE, GROUP, DIM)
 m4_define(«_km_load_none», «    (void)scales;
-    km_take(«$1», «to», «from», «$4»);
+    km_load_floats(«$1», «to», «from», «$4»);
 »)
 
 m4_define(«_km_padded», «m4_eval(($1 + km_lanes - 1) / km_lanes * km_lanes)»)
@@ -160,7 +172,9 @@ m4_ifelse(m4_eval($4 % km_lanes), 0, «», «    unsigned char part[km_lanes] = 
 »)»)
 
 m4_define(«_km_block_loop», «        for (int i = 0; i < km_part(«piece», «$1»); i += km_lanes)
-            store_kept(to + b * km_part(«block», «$1») + $2 + i, multiply(m4_indir(«km_block_codes_$1», «block», «i», $2), broadcast(scale))km_if(km_part(«has_minimum», «$1»), « + minimum»));
+            store_kept(to + b * km_part(«block», «$1») + $2 + i,
+                multiply(m4_indir(«km_block_codes_$1», «block», «i», $2),
+                broadcast(scale))km_if(km_part(«has_minimum», «$1»), « + minimum»));
 »)
 m4_define(«_km_load_blocks», «    (void)scales;
     for (int b = 0; b < m4_eval($4 / km_part(«block», «$1»)); b++) {
@@ -172,13 +186,19 @@ km_each(«FIRST», 0, km_part(«block», «$1») - 1, km_part(«piece», «$1»)
     }
 »)
 
-m4_dnl km_load_rows(NAME, ELEMENT, SCALE, GROUP, ROWS, COLUMNS, SLOT, HEAD) -- those of a page, from row SLOT of the cache on.
-m4_define(«km_load_rows», «m4_pushdef(«SIDE», «m4_ifelse(«$1», «k», «key», «value»)»)    for (int64_t r = 0; r < km_rows_of(«$1»); r++)
-        load_$1(km_place(«$1») + r * $6, p->SIDE.data + ($7 + r) * p->SIDE.row_stride + $8 * p->SIDE.head_stride, m4_ifelse(«$3», «none», «NULL», «p->SIDE.scale + ($7 + r) * p->SIDE.scale_row_stride + $8 * p->SIDE.scale_head_stride»));
+m4_dnl km_load_rows(NAME, ELEMENT, SCALE, GROUP, ROWS, COLUMNS, SLOT, HEAD) -- those of a page, from row SLOT of the
+m4_dnl cache on.
+m4_define(«km_load_rows»,
+    «m4_pushdef(«SIDE», «m4_ifelse(«$1», «k», «key», «value»)»)    for (int64_t r = 0; r < km_rows_of(«$1»); r++)
+        load_$1(km_place(«$1») + r * $6, p->SIDE.data + ($7 + r) * p->SIDE.row_stride + $8 * p->SIDE.head_stride,
+            m4_ifelse(«$3», «none», «NULL»,
+            «p->SIDE.scale + ($7 + r) * p->SIDE.scale_row_stride + $8 * p->SIDE.scale_head_stride»));
 m4_popdef(«SIDE»)»)
 
 m4_dnl km_field_at(FIELD, PAGE, HEAD) -- its address.
-m4_define(«km_field_at», «p->field[m4_substr(«$1», 1)] + ($2 * p->kv_heads + $3) * m4_eval(km_size_of(«$1») * km_size(m4_indir(«_km_type_$1»)))»)
+m4_define(«km_field_at»,
+    «p->field[m4_substr(«$1»,
+    1)] + ($2 * p->kv_heads + $3) * m4_eval(km_size_of(«$1») * km_size(m4_indir(«_km_type_$1»)))»)
 
 m4_dnl ---- Arithmetic ----
 
@@ -220,7 +240,8 @@ km_inline(«float», «exponential(float x, float minus_0)»)
     y = km_times(«y», «r») + 5.0000001201e-1f;
     y = km_times(«km_times(«y», «r»)», «r») + r + 1.f;
     int32_t k = (int32_t)(bits_of(shifted) - 0x4b400000u), half = k >> 1;
-    return km_times(«km_times(«y», «float_of((uint32_t)(half + 127) << 23)»)», «float_of((uint32_t)(k - half + 127) << 23)»);
+    return km_times(«km_times(«y», «float_of((uint32_t)(half + 127) << 23)»)»,
+        «float_of((uint32_t)(k - half + 127) << 23)»);
 }
 
 km_inline(«float», «logarithm(float x, float minus_0)»)
@@ -290,9 +311,10 @@ m4_define(«_km_extreme_across», «km_inline(«float», «$1_across(const float
     return y;
 }
 »)
-m4_dnl _km_down(NAME, BEGIN, NEXT, FIRST) -- to[j] of column j of the rows of x, in their order, from row FIRST on.  A plain copy
-m4_dnl would become a slow instruction.
-m4_define(«_km_down», «km_inline(«void», «$1_down(float *restrict to, const float *restrict x, int64_t count, int64_t columns, float minus_0)»)
+m4_dnl _km_down(NAME, BEGIN, NEXT, FIRST) -- to[j] of column j of the rows of x, in their order, from row FIRST on.  A
+m4_dnl plain copy would become a slow instruction.
+m4_define(«_km_down», «km_inline(«void»,
+    «$1_down(float *restrict to, const float *restrict x, int64_t count, int64_t columns, float minus_0)»)
 {
     for (int64_t j = 0; j < columns; j++)
         to[j] = $2 + minus_0;
@@ -302,173 +324,13 @@ m4_define(«_km_down», «km_inline(«void», «$1_down(float *restrict to, cons
 }
 »)
 
-m4_dnl ---- Ops: km_op_NAME(VALUE, ROWS, COLUMNS, ATTRIBUTES..., INPUTS...) -- C text ----
-
-m4_dnl km_place(VALUE) -- its floats; km_element(VALUE, I, J) -- one of them; a dim of 1 stands for any.
-m4_define(«km_place», «m4_ifdef(«_km_kept_$1», «(all_$1 + s * km_size_of(«$1»))», «m4_ifdef(«_km_taps_$1», «p->constant[m4_substr(«$1», 1)]», «w->$1»)»)»)
-m4_define(«km_element», «km_place(«$1»)[m4_ifelse(km_rows_of(«$1»), 1, «», «($2) * km_columns_of(«$1») + »)m4_ifelse(km_columns_of(«$1»), 1, 0, «$3»)]»)
-
-m4_dnl _km_over(VALUE, TEXT of I, J) -- every element of it; _km_flat(VALUE, TEXT of I) -- in one loop.
-m4_define(«_km_over», «_km_for(«i», km_rows_of(«$1»), «_km_for(«j», km_columns_of(«$1»), «            km_element(«$1», «i», «j») = $2;
-»)»)»)
-m4_define(«_km_flat», «_km_for(«i», «km_rows_of(«$1») * km_columns_of(«$1»)», «        km_place(«$1»)[i] = $2;
-»)»)
-m4_dnl _km_for(VAR, COUNT, STATEMENT) -- a loop, or where the count is 1 the statement alone, VAR being 0.
-m4_define(«_km_for», «m4_ifelse(_km_count_of($2), 1, «m4_pushdef(«$1», 0)$3«»m4_popdef(«$1»)», «    for (int64_t $1 = 0; $1 < $2; $1++)
-$3»)»)
-m4_define(«_km_count_of», «m4_ifelse(m4_index(«$*», «rows»), -1, «m4_eval($*)», «rows»)»)
-
-m4_dnl _km_reduce(VALUE, DIM, X, ACROSS, DOWN, FINISH) -- of groups of columns, or of rows.
-m4_define(«_km_group», «m4_ifelse(km_rows_of(«$2»), «rows», «rows», «m4_eval(km_rows_of(«$2») / km_rows_of(«$1»))»)»)
-m4_define(«_km_reduce», «m4_ifelse(«$2», 1, «_km_for(«i», km_rows_of(«$1»), «        $4_down(km_place(«$1») + i * km_columns_of(«$1»), km_place(«$3») + i * _km_group(«$1», «$3») * km_columns_of(«$3»), _km_group(«$1», «$3»), km_columns_of(«$3»), minus_0);
-»)», «_km_over(«$1», «$4_across(km_place(«$3») + i * km_columns_of(«$3») + j * _km_width(«$1», «$3»), _km_width(«$1», «$3»)«»m4_ifelse(m4_index(« sum squares », « $4 »), -1, «», «, minus_0»))»)»)»)
-m4_define(«_km_width», «m4_eval(km_columns_of(«$2») / km_columns_of(«$1»))»)
-m4_define(«_km_mean», «_km_reduce(«$1», «$2», «$3», «sum»)_km_flat(«$1», «km_place(«$1»)[i] / (float)m4_ifelse(«$2», 1, «_km_group(«$1», «$3»)», «_km_width(«$1», «$3»)»)»)»)
-m4_define(«_km_norm», «_km_reduce(«$1», «$2», «$3», «squares»)_km_flat(«$1», «root(km_place(«$1»)[i])»)»)
-
-m4_define(«km_op_Sum», «_km_reduce(«$1», «$4», «$5», «sum»)»)
-m4_define(«km_op_Mean», «_km_mean(«$1», «$4», «$5»)»)
-m4_define(«km_op_Max», «_km_reduce(«$1», «$4», «$5», «largest»)»)
-m4_define(«km_op_Min», «_km_reduce(«$1», «$4», «$5», «least»)»)
-m4_define(«km_op_L2Norm», «_km_norm(«$1», «$4», «$5»)»)
-m4_define(«km_op_MeanInterleave», «_km_mean(«$1», «$4», «$6»)»)
-m4_define(«km_op_MaxInterleave», «_km_reduce(«$1», «$4», «$6», «largest»)»)
-m4_define(«km_op_MinInterleave», «_km_reduce(«$1», «$4», «$6», «least»)»)
-m4_define(«km_op_L2NormInterleave», «_km_norm(«$1», «$4», «$6»)»)
-
-m4_define(«km_op_GeMM», «_km_over(«$1», «dot_across(km_place(«$4») + j * km_columns_of(«$4»), km_place(«$5») + i * km_columns_of(«$5»), km_columns_of(«$4»), minus_0)»)»)
-
-m4_dnl _km_unary(VALUE, X, TEXT of X), _km_binary(VALUE, X, Y, TEXT of X and Y) -- in one loop where all have one shape.
-m4_define(«_km_shape_of», «m4_indir(«_km_rows_$1»)x«»km_columns_of(«$1»)»)
-m4_define(«_km_is_flat», «m4_ifelse(_km_shape_of(«$1»):_km_shape_of(«$1»), _km_shape_of(«$2»):_km_shape_of(«$3»), 1, 0)»)
-m4_define(«_km_unary», «_km_with(«_km_flat(«$1», «$3»)», «km_place(«$2»)[i]»)»)
-m4_define(«_km_binary», «m4_ifelse(_km_is_flat(«$1», «$2», «$3»), 1,
-  «_km_with(«_km_flat(«$1», «$4»)», «km_place(«$2»)[i]», «km_place(«$3»)[i]»)»,
-  «_km_with(«_km_over(«$1», «$4»)», «km_element(«$2», «i», «j»)», «km_element(«$3», «i», «j»)»)»)»)
-
-m4_define(«km_op_Multiply», «_km_binary(«$1», «$4», «$5», «km_times(«X», «Y»)»)»)
-m4_define(«km_op_Maximum», «_km_binary(«$1», «$4», «$5», «X > Y ? X : Y»)»)
-m4_define(«km_op_Minimum», «_km_binary(«$1», «$4», «$5», «X < Y ? X : Y»)»)
-m4_define(«km_op_Add», «_km_binary(«$1», «$6», «$7», «_km_scaled(«$4», «X») + _km_scaled(«$5», «Y»)»)»)
-m4_define(«_km_where», «_km_binary(«$1», «$2», «$3», «X $4 Y ? 0.f : -1e30f»)»)
-m4_define(«km_op_WhereEqual», «_km_where(«$1», «$4», «$5», «==»)»)
-m4_define(«km_op_WhereNotEqual», «_km_where(«$1», «$4», «$5», «!=»)»)
-m4_define(«km_op_WhereGreater», «_km_where(«$1», «$4», «$5», «>»)»)
-m4_define(«km_op_WhereGreaterEqual», «_km_where(«$1», «$4», «$5», «>=»)»)
-m4_define(«km_op_WhereLess», «_km_where(«$1», «$4», «$5», «<»)»)
-m4_define(«km_op_WhereLessEqual», «_km_where(«$1», «$4», «$5», «<=»)»)
-
-m4_dnl _km_float(NUMBER); _km_scaled(NUMBER, X) -- the product; _km_affine(ALPHA, BETA) -- of X.
-m4_define(«_km_float», «($1«»f)»)
-m4_define(«_km_scaled», «m4_ifelse(«$1», «0x1p+0», «$2», «km_times(«_km_float(«$1»)», «$2»)»)»)
-m4_define(«_km_affine», «(_km_scaled(«$2», «X») + _km_float(«$1»))»)
-m4_define(«km_op_Relu», «_km_unary(«$1», «$6», «X >= _km_float(«$4») ? X : _km_float(«$5»)»)»)
-m4_define(«km_op_Sigmoid», «_km_unary(«$1», «$6», «1 / (1 + exponential(_km_affine(«$4», «$5»), minus_0))»)»)
-m4_define(«km_op_Silu», «_km_unary(«$1», «$6», «X / (1 + exponential(_km_affine(«$4», «$5»), minus_0))»)»)
-m4_define(«km_op_Add_Mul», «_km_unary(«$1», «$6», «_km_affine(«$4», «$5»)»)»)
-m4_define(«km_op_Abs», «_km_unary(«$1», «$6», «_km_affine(«$4», «$5») < 0 ? -_km_affine(«$4», «$5») : _km_affine(«$4», «$5»)»)»)
-m4_define(«km_op_Log», «_km_unary(«$1», «$6», «logarithm(_km_affine(«$4», «$5»), minus_0)»)»)
-m4_define(«km_op_Exp», «_km_unary(«$1», «$6», «exponential(_km_affine(«$4», «$5»), minus_0)»)»)
-
-m4_dnl What Kron reads of an input at row i and column j: _km_kron(DIMS, VALUE, ROW of i, COLUMN of j).
-m4_define(«_km_kron», «km_element(«$2», m4_ifelse(m4_index(«$1», 1), -1, «i», «$3»), m4_ifelse(m4_index(«$1», 2), -1, «j», «$4»))»)
-m4_define(«km_op_Kron», «_km_over(«$1», «km_times(«_km_kron(«$4», «$5», «i / km_rows_of(«$6»)», «j / km_columns_of(«$6»)»)», «_km_kron(«$4», «$6», «i % km_rows_of(«$6»)», «j % km_columns_of(«$6»)»)»)»)»)
-
-m4_define(«km_op_Transpose», «_km_over(«$1», «km_element(«$4», «j», «i»)»)»)
-m4_define(«km_op_Reshape», «    memcpy(km_place(«$1»), km_place(«$4»), m4_eval(4 * km_rows_of(«$1») * km_columns_of(«$1»)));
-»)
-m4_define(«km_op_MaskSlice», «m4_pushdef(«I», «m4_ifelse(«$6», 1, «i», «j»)»)_km_over(«$1», «(I >= $7) & (I < $8) ? _km_float(«$4») : _km_float(«$5»)»)m4_popdef(«I»)»)
-m4_define(«km_op_Fill», «_km_flat(«$1», «_km_float(«$4»)»)»)
-
-m4_define(«km_op_Load», m4_defn(«km_op_Reshape»))
-
-m4_dnl ---- Ops over pages: km_over_NAME(VALUE, ATTRIBUTES..., INPUTS...) ----
-
-m4_dnl km_over_pages -- what they call.  Element e of page s is x[s * size + e]; page s goes to lane s % TERMS.
-m4_define(«km_over_pages», «_km_over_sum(«sum», «X»)_km_over_sum(«squares», «km_times(«X», «X»)»)_km_over_extreme(«largest», «>»)_km_over_extreme(«least», «<»)»)
-m4_define(«_km_over_sum», «km_inline(«void», «$1_over(float *to, const float *x, int64_t pages, int64_t size, float minus_0)»)
-{
-    if (size == 1) {
-        *to = $1_across(x, pages, minus_0);
-        return;
-    }
-    for (int64_t first = 0; first < size; first += TERMS) {
-        float lane[TERMS][TERMS] = {{0}};
-        int64_t some = size - first < TERMS ? size - first : TERMS;
-        for (int64_t s = 0; s < pages; s++)
-            for (int64_t e = 0; e < some; e++)
-                lane[s % TERMS][e] += _km_with(«$2», «x[s * size + first + e]»);
-        for (int apart = TERMS / 2; apart > 0; apart /= 2)
-            for (int l = 0; l < apart; l++)
-                for (int64_t e = 0; e < some; e++)
-                    lane[l][e] += lane[l + apart][e];
-        for (int64_t e = 0; e < some; e++)
-            to[first + e] = lane[0][e];
-    }
-}
-
-»)
-m4_define(«_km_over_extreme», «km_inline(«void», «$1_over(float *to, const float *x, int64_t pages, int64_t size)»)
-{
-    for (int64_t e = 0; e < size; e++)
-        to[e] = pages > 0 ? x[e] : 0;
-    for (int64_t s = 1; s < pages; s++)
-        for (int64_t e = 0; e < size; e++)
-            to[e] = x[s * size + e] $2 to[e] ? x[s * size + e] : to[e];
-}
-
-»)
-
-m4_define(«km_over_Sum», «    sum_over(w->$1, all_$3, p->pages, km_size_of(«$3»), minus_0);
-»)
-m4_define(«km_over_Mean», «km_over_Sum($@)    for (int64_t i = 0; i < km_size_of(«$3»); i++)
-        w->$1[i] = p->pages > 0 ? w->$1[i] / (float)p->pages : 0;
-»)
-m4_define(«km_over_Max», «    largest_over(w->$1, all_$3, p->pages, km_size_of(«$3»));
-»)
-m4_define(«km_over_Min», «    least_over(w->$1, all_$3, p->pages, km_size_of(«$3»));
-»)
-m4_define(«km_over_L2Norm», «    squares_over(w->$1, all_$3, p->pages, km_size_of(«$3»), minus_0);
-    for (int64_t i = 0; i < km_size_of(«$3»); i++)
-        w->$1[i] = root(w->$1[i]);
-»)
-m4_dnl _km_each_page(VALUE, TEXT of S and E) -- every element of every page.
-m4_define(«_km_each_page», «    for (int64_t s = 0; s < p->pages; s++)
-        for (int64_t e = 0; e < km_size_of(«$1»); e++)
-            all_$1[s * km_size_of(«$1») + e] = $2;
-»)
-m4_define(«_km_element_of», «all_$1[s * km_size_of(«$1») + e]»)
-m4_define(«km_over_Softmax», «    {
-    float of_row[km_size_of(«$1»)];
-_km_each_page(«$1», «km_times(«_km_float(«$2»)», «_km_element_of(«$4»)»)»)    largest_over(of_row, all_$1, p->pages, km_size_of(«$1»));
-_km_each_page(«$1», «exponential(_km_element_of(«$1») - of_row[e], minus_0)»)    sum_over(of_row, all_$1, p->pages, km_size_of(«$1»), minus_0);
-_km_each_page(«$1», «_km_element_of(«$1») / of_row[e]»)    }
-»)
-m4_define(«km_over_Normalize», «    {
-    float of_row[km_size_of(«$1»)];
-    squares_over(of_row, all_$3, p->pages, km_size_of(«$1»), minus_0);
-    for (int64_t e = 0; e < km_size_of(«$1»); e++)
-        of_row[e] = root(of_row[e]);
-_km_each_page(«$1», «_km_element_of(«$3») / of_row[e]»)    }
-»)
-m4_dnl Taps outside the row count as 0, which changes no sum.
-m4_define(«_km_half_taps», «m4_eval(m4_indir(«_km_taps_$1») / 2)»)
-m4_define(«km_over_Conv1d», «    for (int64_t s = 0; s < p->pages; s++) {
-        const int64_t low = s < _km_half_taps(«$4») ? _km_half_taps(«$4») - s : 0;
-        const int64_t beyond = p->pages + _km_half_taps(«$4») - s, high = beyond < m4_indir(«_km_taps_$4») ? beyond : m4_indir(«_km_taps_$4»);
-        for (int64_t e = 0; e < km_size_of(«$1»); e++)
-            _km_element_of(«$1») = 0;
-        for (int64_t t = low; t < high; t++)
-            for (int64_t e = 0; e < km_size_of(«$1»); e++)
-                _km_element_of(«$1») += km_times(«km_place(«$4»)[t * km_size_of(«$1») + e]», «all_$3[(s + t - _km_half_taps(«$4»)) * km_size_of(«$1») + e]»);
-    }
-»)
-
 m4_dnl ---- Text of files ----
 
 m4_dnl km_flow_head(SUMMARY) -- and the functions that programs call.
 m4_define(«km_flow_head», «km_program_head(«$1», m4_defn(«km_program»), m4_defn(«km_headers»))
-km_for_words(«FORMAT», «km_formats», «_km_take_function(FORMAT)»)_km_give_function(«f16»)_km_give_function(«bf16»)km_each_step(«_km_loader»)km_values«»km_arithmetic«»km_hidden_zero»)
+km_for_words(«FORMAT», «km_formats»,
+    «_km_load_function(FORMAT)»)m4_dnl
+_km_store_function(«f16»)_km_store_function(«bf16»)km_each_step(«_km_loader»)km_values«»km_arithmetic«»km_hidden_zero»)
 
 m4_dnl km_minus_0 -- which no compiler knows.
 m4_define(«km_hidden_zero», «/* -0, of which no compiler knows that it changes no sum.  */

@@ -1,11 +1,14 @@
 m4_dnl flow_program_cache -- the fields of a page, from its rows of K and V.
 m4_define(«_km_load_rows», «km_load_rows($@, 0, «head»)»)m4_dnl
 m4_dnl A field is what was stored from then on.
-m4_define(«_km_direction», «m4_ifelse(m4_index(« Max MaxInterleave Maximum », « $1 »), -1, «m4_ifelse(m4_index(« Min MinInterleave Minimum », « $1 »), -1, 0, -1)», 1)»)m4_dnl
-m4_define(«_km_store», «    km_give(m4_indir(«_km_type_$1»), «km_field_at(«$1», «p->page», «head»)», «w->$1», «km_size_of(«$1»)», «_km_direction(«$2»)»);
+m4_define(«_km_direction», «m4_ifelse(m4_index(« Max MaxInterleave Maximum », « $1 »), -1,
+    «m4_ifelse(m4_index(« Min MinInterleave Minimum », « $1 »), -1, 0, -1)», 1)»)m4_dnl
+m4_define(«_km_store», «    km_store_floats(m4_indir(«_km_type_$1»), «km_field_at(«$1», «p->page», «head»)», «w->$1»,
+    «km_size_of(«$1»)», «_km_direction(«$2»)»);
 »)m4_dnl
 m4_define(«_km_code_step», «
-m4_indir(«km_op_$4», «$1», «$2», «$3», m4_shift(m4_shift(m4_shift(m4_shift($@)))))m4_ifdef(«_km_type_$1», «_km_store(«$1», «$4»)»)»)m4_dnl
+m4_indir(«km_op_$4», «$1», «$2», «$3», m4_shift(m4_shift(m4_shift(m4_shift($@)))))m4_ifdef(«_km_type_$1»,
+    «_km_store(«$1», «$4»)»)»)m4_dnl
 km_flow_head(«Summarise a page of one kv head.»)
 km_function(«void», «summarise(const struct kvmill_flow_summary *p, int64_t head, struct values *w)»)
 {

@@ -2,19 +2,24 @@ m4_divert(-1)
 m4_dnl gather.m4 -- what the kernels that gather windows have in common: loading indices, finding windows, walking
 m4_dnl along axes.  struct kvmill_gather_geometry says how far apart things are.
 km_check_tuning«»m4_dnl
-km_need_all(«the definitions», «km_symbol», «km_unit», «km_index», «km_mode», «km_components», «km_bytes»)
+km_need_all(«the definitions», «km_symbol», «km_unit», «km_index», «km_bounds», «km_components», «km_bytes»)
 
 m4_dnl ---- Indices ----
 
 m4_define(«km_index_bits», «m4_substr(km_index, 1)»)
 m4_define(«km_index_signed», «m4_ifelse(m4_substr(km_index, 0, 1), «i», 1, 0)»)
-m4_define(«km_fills», «m4_ifelse(km_mode, «fill», 1, 0)»)
+m4_define(«km_fills», «m4_ifelse(km_bounds, «fill», 1, 0)»)
 
 m4_dnl km_index_at(AT) -- the index there, widened; one that no int64 holds is the largest that does.
-m4_define(«_km_part_of_byte», «km_if(km_index_signed, «(int8_t)(*$1 << m4_eval(8 - km_index_bits)) >> m4_eval(8 - km_index_bits)», «*$1 & m4_eval((1 << km_index_bits) - 1)»)»)
-m4_define(«km_index_at», «km_if(km_index_bits < 8, «_km_part_of_byte(«$1»)», «_km_whole_index(«$1», m4_eval(km_index_bits / 8))»)»)
+m4_define(«_km_part_of_byte»,
+    «km_if(km_index_signed, «(int8_t)(*$1 << m4_eval(8 - km_index_bits)) >> m4_eval(8 - km_index_bits)»,
+    «*$1 & m4_eval((1 << km_index_bits) - 1)»)»)
+m4_define(«km_index_at»,
+    «km_if(km_index_bits < 8, «_km_part_of_byte(«$1»)», «_km_whole_index(«$1», m4_eval(km_index_bits / 8))»)»)
 m4_define(«_km_word_at», «m4_ifelse($2, 1, «*$1», «*(const kvmill_word$2 *)$1»)»)
-m4_define(«_km_whole_index», «km_if(km_index_signed, «(int«»km_index_bits«»_t)_km_word_at(«$1», $2)», «km_if($2 < 8, «_km_word_at(«$1», $2)», «(int64_t)(_km_word_at(«$1», $2) < INT64_MAX ? _km_word_at(«$1», $2) : INT64_MAX)»)»)»)
+m4_define(«_km_whole_index», «km_if(km_index_signed, «(int«»km_index_bits«»_t)_km_word_at(«$1», $2)»,
+    «km_if($2 < 8, «_km_word_at(«$1», $2)»,
+    «(int64_t)(_km_word_at(«$1», $2) < INT64_MAX ? _km_word_at(«$1», $2) : INT64_MAX)»)»)»)
 
 m4_dnl km_gather_functions -- the functions that all kernels need.  Starts are copied, so that the compiler sees that
 m4_dnl storing windows does not change them.
@@ -97,22 +102,27 @@ m4_dnl ---- Windows ----
 
 m4_dnl km_window(BODY, TO, FROM, NEXT) -- BODY(TO, FROM, NEXT) for each run of bytes of a window; NEXT is a window like
 m4_dnl FROM.  Straight-line code where that is short.
-m4_define(«km_moves_of_run», «((km_if(km_bytes < km_block, km_bytes, km_block) + _km_widest(km_widths) - 1) / _km_widest(km_widths))»)
+m4_define(«km_moves_of_run»,
+    «((km_if(km_bytes < km_stretch, km_bytes, km_stretch) + _km_widest(km_widths) - 1) / _km_widest(km_widths))»)
 m4_define(«_km_widest», «$1»)
 m4_define(«km_window», «_km_loop(1, km_turns, «$1», «$2», «$3», «$4»)»)
 m4_define(«_km_loop», «m4_ifelse($1, 4, «$3(«$4», «$5», «$6»)», «_km_this_loop($@)»)»)
 m4_define(«_km_this_loop», «m4_ifelse(m4_indir(«km_extent$1»), 0, «_km_loop(m4_incr($1), $2, «$3», «$4», «$5», «$6»)»,
-  «km_if($2 * km_moves_of_run <= km_most_moves, «_km_unrolled(«km_turn$1», $@)», «        for (int64_t i$1 = 0; i$1 < m4_indir(«km_extent$1»); i$1++) {
+  «km_if($2 * km_moves_of_run <= km_most_moves, «_km_unrolled(«km_turn$1», $@)»,
+      «        for (int64_t i$1 = 0; i$1 < m4_indir(«km_extent$1»); i$1++) {
 _km_inner(i$1, $@)        }
 »)»)»)
-m4_define(«_km_inner», «_km_loop(m4_incr($2), m4_eval($3 / m4_indir(«km_extent$2»)), «$4», «$5 + $1 * m4_indir(«km_to$2»)», «$6 + $1 * INT64_C(m4_indir(«km_from$2»))», «$7 + $1 * INT64_C(m4_indir(«km_from$2»))»)»)
+m4_define(«_km_inner», «_km_loop(m4_incr($2), m4_eval($3 / m4_indir(«km_extent$2»)), «$4»,
+    «$5 + $1 * m4_indir(«km_to$2»)», «$6 + $1 * INT64_C(m4_indir(«km_from$2»))»,
+    «$7 + $1 * INT64_C(m4_indir(«km_from$2»))»)»)
 m4_define(«_km_unrolled», «km_each(«$1», 0, m4_indir(«km_extent$2») - 1, 1, «_km_inner($1, m4_shift($@))»)»)
 
-m4_dnl km_in_blocks(N, BODY) -- BODY(COUNT, AT) for blocks of N bytes, one of each stream in turn, then what is left.
+m4_dnl km_in_stretches(N, BODY) -- BODY(COUNT, AT) for blocks of N bytes, one of each stream in turn, then what is left.
 m4_define(«km_stream_length», «m4_eval($1 / km_streams)»)
-m4_define(«km_in_blocks», «km_if($1 <= km_block, «$2($1, 0)», «        for (int64_t byte = 0; byte + km_block <= km_stream_length($1); byte += km_block) {
-km_each(«S», 0, km_streams - 1, 1, «$2(km_block, byte + m4_eval(S * km_stream_length($1)))»)        }
-m4_ifelse(m4_eval($1 % km_block), 0, «», «$2(m4_eval($1 % km_block), m4_eval($1 / km_block * km_block))»)»)»)
+m4_define(«km_in_stretches», «km_if($1 <= km_stretch, «$2($1, 0)»,
+    «        for (int64_t byte = 0; byte + km_stretch <= km_stream_length($1); byte += km_stretch) {
+km_each(«S», 0, km_streams - 1, 1, «$2(km_stretch, byte + m4_eval(S * km_stream_length($1)))»)        }
+m4_ifelse(m4_eval($1 % km_stretch), 0, «», «$2(m4_eval($1 % km_stretch), m4_eval($1 / km_stretch * km_stretch))»)»)»)
 
 m4_dnl km_gather_descriptor -- what the registry sees.
 m4_define(«km_gather_descriptor», «km_descriptor(«KVMILL_GATHER», «kvmill_gather_shape shape = {

@@ -8,20 +8,32 @@ m4_define(«_km_turns», «(m4_ifelse($1, 0, 1, $1))»)
 m4_define(«km_turns», «m4_eval(_km_turns(km_extent1) * _km_turns(km_extent2) * _km_turns(km_extent3))»)
 m4_define(«km_window_bytes», «m4_eval(km_turns * km_bytes)»)
 
-km_tunable(«block», «km_if(km_known, «km_if(km_bytes < 4096, 256, 128)», 0)», «km_if(km_known, «64, 128, 256, 512, 1024», 0)», «bytes that are moved in straight-line code»)
-km_limit(«km_if(km_known, «km_block == km_preset_block || km_block < 2 * km_bytes», 1)», «a block is much longer than what lies side by side»)
+km_tunable(«stretch», «km_if(km_known, «km_if(km_bytes < 4096, 256, 128)», 0)»,
+    «km_if(km_known, «64, 128, 256, 512, 1024», 0)», «bytes that are moved in straight-line code»)
+km_limit(«km_if(km_known, «km_stretch == km_preset_stretch || km_stretch < 2 * km_bytes», 1)»,
+    «a stretch is much longer than what lies side by side»)
 
-m4_dnl Several streams of memory deliver more than one: pages of 32 KiB, four streams: 23.5 GB/s, one: 17.1, memcpy: 13.6
-m4_dnl (one thread of a busy Sapphire Rapids, 512 of them anywhere in 512 MiB).
+m4_dnl Several streams of memory deliver more than one: pages of 32 KiB, four streams: 23.5 GB/s, one: 17.1, memcpy:
+m4_dnl 13.6 (one thread of a busy Sapphire Rapids, 512 of them anywhere in 512 MiB).
 m4_define(«km_usual_streams», «km_if(km_bytes >= 16384, 4, «km_if(km_bytes >= 8192, 2, 1)»)»)
-km_tunable(«streams», «km_if(km_bytes % (km_usual_streams * km_preset_block + !km_known) == 0, km_usual_streams, 1)», «km_if(km_known && km_bytes >= 4096, «1, 2, 4, 8», 1)», «places of a long run of bytes that are copied in turn»)
-km_limit(«km_streams == 1 || km_bytes % (km_streams * km_block + !km_known) == 0», «the streams are no whole blocks»)
+km_tunable(«streams», «km_if(km_bytes % (km_usual_streams * km_preset_stretch + !km_known) == 0, km_usual_streams, 1)»,
+    «km_if(km_known && km_bytes >= 4096, «1, 2, 4, 8», 1)», «places of a long run of bytes that are copied in turn»)
+km_limit(«km_streams == 1 || km_bytes % (km_streams * km_stretch + !km_known) == 0»,
+    «the streams are no whole stretches»)
 
 m4_dnl The processor loads short windows out of order as it is, and the hardware sees where long ones go on.
-m4_define(«km_usual_ahead», «km_if(km_window_bytes >= 16384, 0, «km_if(km_window_bytes >= 8192, 1, «km_if(km_window_bytes >= 4096, 2, 8)»)»)»)
-km_tunable(«ahead», «km_if(km_components > 0 && km_bytes >= 512, km_usual_ahead, 0)», «km_if(km_known && km_components > 0, «0, 1, 2, 4, 8, 16», 0)», «windows ahead that are brought into the first cache»)
+m4_define(«km_usual_ahead»,
+    «km_if(km_window_bytes >= 16384, 0, «km_if(km_window_bytes >= 8192, 1, «km_if(km_window_bytes >= 4096, 2, 8)»)»)»)
+km_tunable(«ahead», «km_if(km_components > 0 && km_bytes >= 512, km_usual_ahead, 0)»,
+    «km_if(km_known && km_components > 0, «0, 1, 2, 4, 8, 16»,
+    0)», «windows ahead that are brought into the first cache»)
 
 m4_dnl Pieces see to their alignment themselves.
-m4_define(«km_can_go_around», «km_if(km_known, «m4_eval(km_can_stream(km_bytes) && km_can_stream(km_to1) && km_can_stream(km_to2) && km_can_stream(km_to3))», «m4_eval(km_can_stream(0))»)»)
-km_tunable(«around», «km_if(km_can_go_around, 4096, 0)», «km_if(km_can_go_around, «0, 256, 1024, 4096, 16384, 65536», 0)», «KiB of a result from which it is stored around the caches; 0: never»)
+m4_define(«km_can_go_around»,
+    «km_if(km_known,
+    «m4_eval(km_can_stream(km_bytes) && km_can_stream(km_to1) && km_can_stream(km_to2) && km_can_stream(km_to3))»,
+    «m4_eval(km_can_stream(0))»)»)
+km_tunable(«around», «km_if(km_can_go_around, 4096, 0)»,
+    «km_if(km_can_go_around, «0, 256, 1024, 4096, 16384, 65536»,
+    0)», «KiB of a result from which it is stored around the caches; 0: never»)
 m4_divert(0)m4_dnl

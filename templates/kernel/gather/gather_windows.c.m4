@@ -1,9 +1,11 @@
 m4_dnl gather_windows -- windows of a known size, one after the other along the innermost axis.
 m4_divert(-1)
 m4_dnl km_move_run(TO, FROM) -- bytes side by side, by km_by; ..._ahead: and those of NEXT into the first cache.
-m4_define(«km_move_run», «m4_pushdef(«km_to», «$1»)m4_pushdef(«km_from», «$2»)km_in_blocks(km_bytes, «_km_move_block»)m4_popdef(«km_to», «km_from»)»)
+m4_define(«km_move_run», «m4_pushdef(«km_to», «$1»)m4_pushdef(«km_from», «$2»)km_in_stretches(km_bytes,
+    «_km_move_block»)m4_popdef(«km_to», «km_from»)»)
 m4_define(«_km_move_block», «m4_indir(m4_defn(«km_by»), «$1», «km_to», «$2», «km_from», «$2»)»)
-m4_define(«km_move_run_ahead», «m4_pushdef(«km_next», «$3»)m4_pushdef(«_km_move_block», m4_defn(«_km_move_block_ahead»))km_move_run($@)m4_popdef(«km_next», «_km_move_block»)»)
+m4_define(«km_move_run_ahead», «m4_pushdef(«km_next», «$3»)m4_pushdef(«_km_move_block»,
+    m4_defn(«_km_move_block_ahead»))km_move_run($@)m4_popdef(«km_next», «_km_move_block»)»)
 m4_define(«_km_move_block_ahead», «km_each(«L», 0, $1 - 1, 64, «        __builtin_prefetch(km_next + $2 + L);
 »)m4_indir(m4_defn(«km_by»), «$1», «km_to», «$2», «km_from», «$2»)»)
 m4_define(«km_fill_run», «        fill_bytes($1, g->fill, km_bytes);

@@ -4,7 +4,7 @@ m4_dnl [batch, heads, slots, row]; struct kvmill_rows says how far apart things 
 km_need_all(«the definitions», «km_symbol», «km_unit», «km_variant», «km_straight_units», «km_around»)
 
 m4_dnl Shape fields that a family does not have are open.
-km_default(«km_heads», -1)km_default(«km_capacity», -1)km_default(«km_rows», -1)km_default(«km_row», -1)
+km_default(«km_heads», -1)km_default(«km_capacity», -1)km_default(«km_new_rows», -1)km_default(«km_row», -1)
 m4_dnl Any start can be wrapped: in a linear cache it costs a compare.
 km_default(«km_mode», «circular»)
 
@@ -20,18 +20,22 @@ first_slot(const struct kvmill_rows *p, int64_t b)
 »)
 
 m4_dnl km_wrapped(START) -- START modulo the capacity; a linear start needs none.
-m4_define(«km_wrapped», «m4_ifelse(km_mode, «linear», «$1», «km_if(km_capacity < 0, «$1 < p->capacity ? $1 : $1 % p->capacity», «km_if((km_capacity & (km_capacity - 1)) == 0, «$1 & m4_eval(km_capacity - 1)», «$1 % km_capacity»)»)»)»)
+m4_define(«km_wrapped», «m4_ifelse(km_mode, «linear», «$1»,
+    «km_if(km_capacity < 0, «$1 < p->capacity ? $1 : $1 % p->capacity»,
+    «km_if((km_capacity & (km_capacity - 1)) == 0, «$1 & m4_eval(km_capacity - 1)», «$1 % km_capacity»)»)»)»)
 
 m4_dnl km_slots -- the number of slots, in C.
 m4_define(«km_slots», «km_if(km_capacity < 0, «p.capacity», «km_capacity»)»)
 
 m4_dnl km_copy_row(TO, AT, FROM, BEGIN) -- one row.
 m4_define(«km_is_straight», «(km_row > 0 && km_row <= km_straight_units)»)
-m4_define(«km_copy_row», «km_if(km_is_straight, «km_copy(km_row, «$1», «$2», «$3», «$4»)», «        copy_long($1, $2, $3, $4, p->row, 0);
+m4_define(«km_copy_row»,
+    «km_if(km_is_straight, «km_copy(km_row, «$1», «$2», «$3», «$4»)», «        copy_long($1, $2, $3, $4, p->row, 0);
 »)»)
 
 m4_dnl km_copy_run -- defines copy_run: rows that follow each other in slots and in the source.
-m4_define(«km_copy_run», «km_function(«void», «copy_run(const struct kvmill_rows *p, int64_t at, int64_t at_step, const unsigned char *from,
+m4_define(«km_copy_run»,
+    «km_function(«void», «copy_run(const struct kvmill_rows *p, int64_t at, int64_t at_step, const unsigned char *from,
          int64_t begin, int64_t begin_step, int64_t count)»)
 {
     unsigned char *to = p->present;
@@ -53,7 +57,8 @@ m4_define(«km_unit_of_work», «        int64_t slab = u / p.chunks, chunk = u 
 »)
 
 m4_dnl km_store_head(COPY) -- the new rows of one head by COPY, then on to the next head.
-m4_define(«km_store_head», «km_each(«S», 0, km_rows - 1, 1, «m4_indir(«$1», km_row, «to», «slot_»S« + at», «from», «km_row_of(S)»)»)m4_dnl
+m4_define(«km_store_head»,
+    «km_each(«S», 0, km_new_rows - 1, 1, «m4_indir(«$1», km_row, «to», «slot_»S« + at», «from», «km_row_of(S)»)»)m4_dnl
         at += p.present_stride.head;
         begin += p.update_stride.head;
 »)
@@ -71,7 +76,8 @@ _km_store_loop(«store», «km_copy», «»)
 km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
 {
     const struct kvmill_rows *p = problem;
-    int64_t all = (int64_t)(uintptr_t)p->present | p->present_stride.batch | p->present_stride.head | p->present_stride.row;
+    int64_t all = (int64_t)(uintptr_t)p->present |
+        p->present_stride.batch | p->present_stride.head | p->present_stride.row;
     if (p->stream_store && all % km_stream_bytes == 0)
         store_around(p, first, last);
     else
@@ -90,7 +96,7 @@ m4_define(«_km_store_loop», «km_function(«void», «$1(const void *problem, 
         int64_t at = b * p.present_stride.batch, begin = b * p.update_stride.batch;
         int64_t slot = first_slot(&p, b);
         int64_t slot_0 = slot * p.present_stride.row;
-km_each(«S», 1, km_rows - 1, 1, «        slot = km_next_slot;
+km_each(«S», 1, km_new_rows - 1, 1, «        slot = km_next_slot;
         int64_t slot_«»S = slot * p.present_stride.row;
 »)m4_dnl
 
@@ -106,7 +112,7 @@ m4_define(«km_rows_descriptor», «km_descriptor(«$1», «kvmill_rows_shape sh
     .circular = m4_ifelse(km_mode, «circular», 1, 0),
     .heads = km_count(km_heads),
     .capacity = km_count(km_capacity),
-    .rows = km_count(km_rows),
+    .rows = km_count(km_new_rows),
     .row = km_count(km_row),
 }», «$2»)»)
 m4_divert(0)m4_dnl

@@ -16,7 +16,8 @@ km_unit_of_work«»m4_dnl
         int64_t begin = b * p.update_stride.batch + h * p.update_stride.head;
         int64_t row = p.rows * chunk / p.chunks, end = p.rows * (chunk + 1) / p.chunks;
         int64_t slot = first_slot(&p, b);
-m4_ifelse(km_mode, «linear», «        copy_run(&p, at + (slot + row) * step, step, p.update, begin + row * from_step, from_step,
+m4_ifelse(km_mode, «linear»,
+    «        copy_run(&p, at + (slot + row) * step, step, p.update, begin + row * from_step, from_step,
                  end - row);
 », «        int64_t turn = km_slots - slot; /* rows from here on go to the front */
         int64_t middle = turn < row ? row : turn < end ? turn : end;

@@ -1,12 +1,14 @@
 m4_divert(-1)
 m4_dnl scatter.m4 -- what the kernels that scatter have in common: loops over points, index vectors, windows that lie
 m4_dnl partly outside.
-km_need_all(«the definitions», «km_symbol», «km_components», «km_row», «km_index_code», «km_index_bits», «km_unroll», «km_ahead»)
+km_need_all(«the definitions», «km_symbol», «km_components», «km_row», «km_index_code», «km_index_bits», «km_unroll»,
+    «km_ahead»)
 
 m4_dnl km_context -- what else combine_one and combine_row are given: the problem, where elements of a slot are not all
 m4_dnl there is; km_context_parameter -- the same in a declaration.
 km_default(«km_context», «»)
-m4_define(«km_context_parameter», «m4_ifelse(m4_defn(«km_context»), «», «», «const struct kvmill_scatter_windows *p, »)»)
+m4_define(«km_context_parameter»,
+    «m4_ifelse(m4_defn(«km_context»), «», «», «const struct kvmill_scatter_windows *p, »)»)
 
 m4_dnl km_update_size -- bytes of an update, which may be of another type.
 km_default(«km_update_size», «km_size»)
@@ -28,11 +30,13 @@ m4_define(«km_index_value», «m4_ifelse(
   km_index, «i1», «value != 0»,
   km_index, «ui64», «value > INT64_MAX ? INT64_MAX : (int64_t)value»,
   m4_eval(km_index_bits >= 8), 1, «value»,
-  km_index_code, 0, «(int64_t)((value & m4_eval((1 << km_index_bits) - 1)) ^ m4_eval(1 << (km_index_bits - 1))) - m4_eval(1 << (km_index_bits - 1))»,
+  km_index_code, 0, «(int64_t)((value & m4_eval((1 << km_index_bits) - 1)) ^ m4_eval(1 << (km_index_bits - 1))) -
+    m4_eval(1 << (km_index_bits - 1))»,
   «value & m4_eval((1 << km_index_bits) - 1)»)»)
 
 m4_dnl km_index_functions -- load_index (at): widened as its type says; beyond INT64_MAX it is that.
-m4_define(«km_index_functions», «typedef m4_ifelse(km_index_code, 0, «», «u»)«»_km_index_type component __attribute__((may_alias, aligned(1)));
+m4_define(«km_index_functions»,
+    «typedef m4_ifelse(km_index_code, 0, «», «u»)«»_km_index_type component __attribute__((may_alias, aligned(1)));
 
 km_inline(«int64_t», «load_index(const unsigned char *at)»)
 {
@@ -46,7 +50,8 @@ m4_dnl ---- Windows ----
 
 m4_dnl km_window_functions -- combine_rows, walk and partial.
 m4_define(«km_window_functions», «/* Elements along a loop.  */
-km_function(«void», «combine_along(km_context_parameter«»const struct kvmill_scatter_loop *loop, unsigned char *to, const unsigned char *from)»)
+km_function(«void», «combine_along(km_context_parameter«»const struct kvmill_scatter_loop *loop, unsigned char *to,
+    const unsigned char *from)»)
 {
     if (loop->result_step == km_size && loop->update_step == km_update_size) {
         combine_row(km_context«»to, from, loop->count);
@@ -56,7 +61,8 @@ km_function(«void», «combine_along(km_context_parameter«»const struct kvmil
         combine_one(km_context«»to + i * loop->result_step, from + i * loop->update_step);
 }
 
-km_apart(«void», «walk(km_context_parameter«»const struct kvmill_scatter_loop *loop, int loops, unsigned char *to, const unsigned char *from)»)
+km_apart(«void», «walk(km_context_parameter«»const struct kvmill_scatter_loop *loop, int loops, unsigned char *to,
+    const unsigned char *from)»)
 {
     if (loops == 0)
         combine_one(km_context«»to, from);
@@ -127,10 +133,12 @@ struct inside {
 »)
 
 m4_dnl km_point_loads(TURN, SUFFIX) -- the components of point TURN as start_K_SUFFIX.
-m4_define(«km_point_loads», «km_for_starts(«        int64_t start_«»K«»_$2 = load_index(at.vector + ($1) * step.index_step + offset_«»K);
+m4_define(«km_point_loads»,
+    «km_for_starts(«        int64_t start_«»K«»_$2 = load_index(at.vector + ($1) * step.index_step + offset_«»K);
 »)»)
 m4_dnl km_point_inside(SUFFIX) -- whether the window is; km_point_to(TURN, SUFFIX) -- where it begins.
-m4_define(«km_point_inside», «km_if(km_components, «km_for_starts(«m4_ifelse(K, 0, «», « & »)((uint64_t)start_«»K«»_$1 - (uint64_t)low_«»K < count_«»K)»)», 1)»)
+m4_define(«km_point_inside», «km_if(km_components, «km_for_starts(«m4_ifelse(K, 0, «»,
+    « & »)((uint64_t)start_«»K«»_$1 - (uint64_t)low_«»K < count_«»K)»)», 1)»)
 m4_define(«km_point_to», «at.to + ($1) * step.result_step«»km_for_starts(« + start_«»K«»_$2 * step_«»K»)»)
 m4_define(«km_point_from», «at.from + ($1) * step.update_step»)
 
@@ -157,7 +165,8 @@ continues(const struct run *run, int64_t to, int64_t i)
 }
 
 /* How many there are; more than MOST_RUNS where not all were found.  */
-km_apart(«int», «find_runs(const struct kvmill_scatter_windows *p, struct place at, struct inside inside, struct run *runs)»)
+km_apart(«int», «find_runs(const struct kvmill_scatter_windows *p, struct place at, struct inside inside,
+    struct run *runs)»)
 {
     const struct kvmill_scatter_loop step = p->point[p->point_loops - 1];
     int count = 0;
@@ -197,7 +206,8 @@ km_function(«int», «repeat(const struct kvmill_scatter_windows *p, int depth,
 
 »)
 
-m4_dnl km_point_constants(STEP) -- what is the same for all points, STEP being how far apart the result's coordinates of K are.
+m4_dnl km_point_constants(STEP) -- what is the same for all points, STEP being how far apart the result's coordinates of
+m4_dnl K are.
 m4_define(«km_point_constants», «km_for_starts(«    const int64_t offset_«»K = p->start[K].index_offset, step_«»K = $1;
     const int64_t low_«»K = inside.low[K];
     const uint64_t count_«»K = inside.count[K];
@@ -216,9 +226,10 @@ km_for_starts(«            address += (uint64_t)load_index(vector + offset_«»
 
 m4_define(«km_index_bytes», «km_if(km_index_bits < 8, 1, m4_eval(km_index_bits / 8))»)
 
-m4_dnl km_points(BODY) -- defines run (), from points (), whose loops over the points of one loop are BODY.  Where single
-m4_dnl elements lie side by side, as they mostly do, the compiler is told so.
-m4_define(«km_points», «km_inline(«void», «points_by(const struct kvmill_scatter_windows *p, struct place at, struct inside inside,
+m4_dnl km_points(BODY) -- defines run (), from points (), whose loops over the points of one loop are BODY.  Where
+m4_dnl single elements lie side by side, as they mostly do, the compiler is told so.
+m4_define(«km_points», «km_inline(«void»,
+    «points_by(const struct kvmill_scatter_windows *p, struct place at, struct inside inside,
           const struct kvmill_scatter_loop step, const int64_t last_step)»)
 {
 km_point_constants(«km_if(K == km_components - 1, last_step, «p->start[K].result_step»)»)    int64_t i = 0;
@@ -231,8 +242,11 @@ km_function(«void», «points(const struct kvmill_scatter_windows *p, struct pl
 {
     const struct kvmill_scatter_loop step = p->point[p->point_loops - 1];
     const int64_t last_step = km_if(km_components, «p->start[m4_eval(km_components - 1)].result_step», 0);
-km_if(km_row == 1 && km_components, «    const struct kvmill_scatter_loop dense = {step.count, 0, km_update_size, m4_eval(km_components * km_index_bytes)};
-    if (step.result_step == 0 && step.update_step == dense.update_step && step.index_step == dense.index_step && last_step == km_size) {
+km_if(km_row == 1 && km_components,
+    «    const struct kvmill_scatter_loop dense = {step.count, 0, km_update_size,
+        m4_eval(km_components * km_index_bytes)};
+    if (step.result_step == 0 && step.update_step == dense.update_step && step.index_step == dense.index_step &&
+        last_step == km_size) {
         points_by(p, at, inside, dense, km_size);
         return;
     }
@@ -270,7 +284,8 @@ inside_at(const struct kvmill_scatter_windows *p, const int64_t *turn)
     return inside;
 }
 
-km_if(km_finds_runs, «km_run_functions»)«»km_apart(«void», «walk_points(const struct kvmill_scatter_windows *p, int depth, struct place at, int64_t *turn)»)
+km_if(km_finds_runs, «km_run_functions»)«»km_apart(«void»,
+    «walk_points(const struct kvmill_scatter_windows *p, int depth, struct place at, int64_t *turn)»)
 {
     const struct kvmill_scatter_loop *loop = &p->point[depth];
     if (depth == p->point_loops - 1) {
@@ -306,14 +321,17 @@ m4_dnl several points are loaded together; elements are combined in order, since
 m4_define(«km_single_point», «km_if(km_components, «        if (km_point_inside(«$2»))
     »)        combine_one(km_context«»km_point_to(«$1», «$2»), km_point_from(«$1»));
 »)
-m4_define(«km_single_points», «km_points(«m4_ifelse(km_unroll, 1, «», «    for (; i + km_unroll <= step.count; i += km_unroll) {
-km_each(«U», 0, km_unroll - 1, 1, «km_point_ahead(«i + U»)km_point_loads(«i + U», U)»)km_each(«U», 0, km_unroll - 1, 1, «km_single_point(«i + U», U)»)    }
+m4_define(«km_single_points»,
+    «km_points(«m4_ifelse(km_unroll, 1, «», «    for (; i + km_unroll <= step.count; i += km_unroll) {
+km_each(«U», 0, km_unroll - 1, 1, «km_point_ahead(«i + U»)km_point_loads(«i + U», U)»)km_each(«U», 0, km_unroll - 1, 1,
+    «km_single_point(«i + U», U)»)    }
 »)    for (; i < step.count; i++) {
 km_point_ahead(«i»)km_point_loads(«i», 0)km_single_point(«i», 0)    }
 »)»)
 
 m4_dnl km_walked_rows -- defines combine_rows: rows of any length.
-m4_define(«km_walked_rows», «km_function(«void», «combine_rows(const struct kvmill_scatter_windows *p, const struct kvmill_scatter_loop *loop, int loops, unsigned char *to,
+m4_define(«km_walked_rows», «km_function(«void», «combine_rows(const struct kvmill_scatter_windows *p,
+    const struct kvmill_scatter_loop *loop, int loops, unsigned char *to,
              const unsigned char *from)»)
 {
     (void)p;

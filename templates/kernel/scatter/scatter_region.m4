@@ -1,7 +1,7 @@
 m4_divert(-1)
 m4_dnl scatter_region.m4 -- elements of several results combined with their updates by the steps of a region, straight
-m4_dnl on.  Values are as memory has them, halves and integers as their bits; an op takes numbers of them and rounds once.
-m4_dnl Loops over a row are plain C that compilers vectorise: choices are made of what is computed anyway.
+m4_dnl on.  Values are as memory has them, halves and integers as their bits; an op takes numbers of them and rounds
+m4_dnl once.  Loops over a row are plain C that compilers vectorise: choices are made of what is computed anyway.
 km_need_all(«the spec that has the region», «km_region», «km_slots», «km_steps»)
 km_default(«km_unroll», 1)
 
@@ -9,7 +9,8 @@ m4_dnl ---- Types ----
 
 m4_dnl km_type_bits(TYPE); km_type_kind(TYPE) -- float, half, truth, signed or unsigned.
 m4_define(«km_type_bits», «m4_ifelse(«$1», «bf16», 16, «m4_patsubst(«$1», «[a-z]»)»)»)
-m4_define(«km_type_kind», «m4_ifelse(«$1», «f16», «half», «$1», «bf16», «half», «$1», «i1», «truth», m4_substr(«$1», 0, 1), «f», «float», m4_substr(«$1», 0, 1), «i», «signed», «unsigned»)»)
+m4_define(«km_type_kind», «m4_ifelse(«$1», «f16», «half», «$1», «bf16», «half», «$1», «i1», «truth»,
+    m4_substr(«$1», 0, 1), «f», «float», m4_substr(«$1», 0, 1), «i», «signed», «unsigned»)»)
 m4_define(«km_is_integer», «m4_ifelse(km_type_kind(«$1»), «signed», 1, km_type_kind(«$1»), «unsigned», 1, 0)»)
 m4_define(«km_is_real», «m4_ifelse(km_type_kind(«$1»), «float», 1, km_type_kind(«$1»), «half», 1, 0)»)
 m4_define(«km_held_bits», «km_if(km_type_bits(«$1») < 8, 8, «km_type_bits(«$1»)»)»)
@@ -26,36 +27,50 @@ m4_dnl km_wide(TYPE) -- unsigned integers that C shifts without making them int.
 m4_define(«km_wide», «m4_ifelse(km_type_bits(«$1»), 64, «uint64_t», «uint32_t»)»)
 
 m4_dnl km_signed(TYPE, V), km_unsigned(TYPE, V) -- the integer that the bits are, one way and the other.
-m4_define(«km_signed», «km_if(km_type_bits(«$1») < 8, «((int8_t)(($2 & km_type_mask(«$1»)) ^ km_type_sign(«$1»)) - km_type_sign(«$1»))», «((int«»km_type_bits(«$1»)_t)$2)»)»)
+m4_define(«km_signed», «km_if(km_type_bits(«$1») < 8,
+    «((int8_t)(($2 & km_type_mask(«$1»)) ^ km_type_sign(«$1»)) - km_type_sign(«$1»))»,
+    «((int«»km_type_bits(«$1»)_t)$2)»)»)
 m4_define(«km_unsigned», «km_if(km_type_bits(«$1») < 8, «($2 & km_type_mask(«$1»))», «$2»)»)
 
 m4_dnl km_number(TYPE, V) -- the number with these bits; km_rounded(TYPE, NUMBER) -- the bits of it.
-m4_define(«km_number», «m4_ifelse(«$1», «f16», «from_half($2)», «$1», «bf16», «float_of((uint32_t)$2 << 16)», km_type_kind(«$1»), «signed», «km_signed(«$1», «$2»)», km_type_kind(«$1»), «unsigned», «km_unsigned(«$1», «$2»)», «$2»)»)
-m4_define(«km_rounded», «m4_ifelse(«$1», «f16», «to_half($2)», «$1», «bf16», «to_brain($2)», km_type_kind(«$1»), «float», «(km_float(«$1»))($2)», «$1», «i1», «$2», km_if(km_type_bits(«$1») < 8, 1, 0), 1, «(uint8_t)(($2) & km_type_mask(«$1»))», «(km_memory(«$1»))($2)»)»)
+m4_define(«km_number», «m4_ifelse(«$1», «f16», «from_half($2)», «$1», «bf16», «float_of((uint32_t)$2 << 16)»,
+    km_type_kind(«$1»), «signed», «km_signed(«$1», «$2»)», km_type_kind(«$1»), «unsigned», «km_unsigned(«$1»,
+    «$2»)», «$2»)»)
+m4_define(«km_rounded», «m4_ifelse(«$1», «f16», «to_half($2)», «$1», «bf16», «to_brain($2)», km_type_kind(«$1»),
+    «float», «(km_float(«$1»))($2)», «$1», «i1», «$2», km_if(km_type_bits(«$1») < 8, 1,
+    0), 1, «(uint8_t)(($2) & km_type_mask(«$1»))», «(km_memory(«$1»))($2)»)»)
 
 m4_dnl ---- Ops: km_op_NAME(RESULT, OPERAND, A, B, C) -- C text ----
 
 m4_dnl _km_by_kind(TYPE, FLOAT, INTEGER, TRUTH) -- integers wrap as unsigned ones do.
-m4_define(«_km_by_kind», «m4_ifelse(km_is_real(«$1»), 1, «km_rounded(«$1», «$2»)», «$1», «i1», «$4», «km_rounded(«$1», «$3»)»)»)
+m4_define(«_km_by_kind»,
+    «m4_ifelse(km_is_real(«$1»), 1, «km_rounded(«$1», «$2»)», «$1», «i1», «$4», «km_rounded(«$1», «$3»)»)»)
 m4_define(«_km_binary», «_km_by_kind(«$1», «km_number(«$1», «$2») $4 km_number(«$1», «$3»)», «1u * $2 $4 $3», «$5»)»)
 
 m4_define(«km_op_add», «_km_binary(«$1», «$3», «$4», «+», «$3 | $4»)»)
 m4_define(«km_op_subtract», «_km_binary(«$1», «$3», «$4», «-»)»)
 m4_dnl A sum of products must not become one instruction, which would round once: a zero that the compiler cannot see
 m4_dnl through makes the product such a sum itself.
-m4_define(«km_op_multiply», «m4_ifelse(km_type_kind(«$1»), «float», «$3 * $4 + minus_0_«»$1», «_km_binary(«$1», «$3», «$4», «*», «$3 & $4»)»)»)
+m4_define(«km_op_multiply»,
+    «m4_ifelse(km_type_kind(«$1»), «float», «$3 * $4 + minus_0_«»$1», «_km_binary(«$1», «$3», «$4», «*», «$3 & $4»)»)»)
 m4_define(«km_op_negate», «_km_by_kind(«$1», «-km_number(«$1», «$3»)», «0u - $3»)»)
-m4_define(«km_op_abs», «_km_by_kind(«$1», «km_call(«magnitude», «$1», «km_number(«$1», «$3»)»)», «km_signed(«$1», «$3») < 0 ? 0u - $3 : 1u * $3»)»)
-m4_define(«km_op_sign», «_km_by_kind(«$1», «km_call(«sign», «$1», «km_number(«$1», «$3»)»)», «(km_signed(«$1», «$3») > 0) - (km_signed(«$1», «$3») < 0)»)»)
+m4_define(«km_op_abs», «_km_by_kind(«$1», «km_call(«magnitude», «$1», «km_number(«$1», «$3»)»)»,
+    «km_signed(«$1», «$3») < 0 ? 0u - $3 : 1u * $3»)»)
+m4_define(«km_op_sign», «_km_by_kind(«$1», «km_call(«sign», «$1», «km_number(«$1», «$3»)»)»,
+    «(km_signed(«$1», «$3») > 0) - (km_signed(«$1», «$3») < 0)»)»)
 
 m4_dnl km_call(NAME, TYPE, ARGUMENTS) -- a function for float or double.
 m4_define(«km_call», «$1_«»km_float(«$2»)($3)»)
-m4_define(«_km_extreme», «_km_by_kind(«$1», «km_call(«$2», «$1», «km_number(«$1», «$3»), km_number(«$1», «$4»)»)», «_km_compare(«$1», «$3», «$4», «$5», 0) ? $3 : $4», «$3 $6 $4»)»)
+m4_define(«_km_extreme», «_km_by_kind(«$1», «km_call(«$2», «$1», «km_number(«$1», «$3»), km_number(«$1», «$4»)»)»,
+    «_km_compare(«$1», «$3», «$4», «$5», 0) ? $3 : $4», «$3 $6 $4»)»)
 m4_define(«km_op_maximum», «_km_extreme(«$1», «larger», «$3», «$4», «>», «|»)»)
 m4_define(«km_op_minimum», «_km_extreme(«$1», «smaller», «$3», «$4», «<», «&»)»)
-m4_define(«km_op_clamp», «_km_by_kind(«$1», «km_call(«smaller», «$1», «km_call(«larger», «$1», «km_number(«$1», «$3»), km_number(«$1», «$4»)»), km_number(«$1», «$5»)»)», «_km_clamp(«$1», «$3», «$4», «$5»)», «($3 | $4) & $5»)»)
+m4_define(«km_op_clamp», «_km_by_kind(«$1», «km_call(«smaller», «$1»,
+    «km_call(«larger», «$1», «km_number(«$1», «$3»), km_number(«$1», «$4»)»), km_number(«$1», «$5»)»)», «_km_clamp(«$1»,
+    «$3», «$4», «$5»)», «($3 | $4) & $5»)»)
 m4_dnl Not beyond the upper limit, even if the lower one is.
-m4_define(«_km_clamp», «((_km_compare(«$1», «$4», «$2», «<», 0)) | (_km_compare(«$1», «$4», «$3», «<», 0))) ? $4 : _km_compare(«$1», «$3», «$2», «<», 0) ? $2 : $3»)
+m4_define(«_km_clamp», «((_km_compare(«$1», «$4», «$2», «<», 0)) | (_km_compare(«$1», «$4», «$3», «<»,
+    0))) ? $4 : _km_compare(«$1», «$3», «$2», «<», 0) ? $2 : $3»)
 
 m4_define(«km_op_floor», «km_rounded(«$1», «km_call(«below», «$1», «km_number(«$1», «$3»)»)»)»)
 m4_define(«km_op_ceil», «km_rounded(«$1», «km_call(«above», «$1», «km_number(«$1», «$3»)»)»)»)
@@ -63,8 +78,9 @@ m4_define(«km_op_round_nearest_even», «km_rounded(«$1», «km_call(«even»,
 m4_define(«km_op_round_nearest_afz», «km_rounded(«$1», «km_call(«outwards», «$1», «km_number(«$1», «$3»)»)»)»)
 m4_define(«km_op_is_finite», «km_number(«$2», «$3») - km_number(«$2», «$3») == 0»)
 
-m4_dnl _km_compare(TYPE, A, B, SIGN, SELF) -- SELF is what it gives if both are one value, but for NaN.
-m4_define(«_km_compare», «m4_ifelse(km_is_real(«$1»)«$2», «0$3», «((void)$2, $5)», «km_number(«$1», «$2») $4 km_number(«$1», «$3»)»)»)
+m4_dnl _km_compare(TYPE, A, B, SIGN, SELF) -- SELF is what it gives if both are one value, except for NaN.
+m4_define(«_km_compare»,
+    «m4_ifelse(km_is_real(«$1»)«$2», «0$3», «((void)$2, $5)», «km_number(«$1», «$2») $4 km_number(«$1», «$3»)»)»)
 m4_define(«km_op_compare_EQ», «_km_compare(«$2», «$3», «$4», «==», 1)»)
 m4_define(«km_op_compare_NE», «_km_compare(«$2», «$3», «$4», «!=», 0)»)
 m4_define(«km_op_compare_GE», «_km_compare(«$2», «$3», «$4», «>=», 1)»)
@@ -73,8 +89,11 @@ m4_define(«km_op_compare_LE», «_km_compare(«$2», «$3», «$4», «<=», 1)
 m4_define(«km_op_compare_LT», «_km_compare(«$2», «$3», «$4», «<», 0)»)
 m4_define(«km_op_select», «km_chosen(«$1», «$3», «$4», «$5»)»)
 
-m4_dnl km_chosen(TYPE, TRUTH, A, B) -- A if it is true, of what is computed anyway: compilers would move floats into a branch.
-m4_define(«km_chosen», «m4_ifelse(«$1», «i1», «($2 & $3) | (!$2 & $4)», km_type_kind(«$1»), «float», «_km_of(km_float(«$1»))(chosen_«»km_type_bits(«$1»)($2, _km_bits(km_float(«$1»))($3), _km_bits(km_float(«$1»))($4)))», «chosen_«»km_held_bits(«$1»)($2, $3, $4)»)»)
+m4_dnl km_chosen(TYPE, TRUTH, A, B) -- A if it is true, of what is computed anyway: compilers would move floats into a
+m4_dnl branch.
+m4_define(«km_chosen», «m4_ifelse(«$1», «i1», «($2 & $3) | (!$2 & $4)», km_type_kind(«$1»), «float»,
+    «_km_of(km_float(«$1»))(chosen_«»km_type_bits(«$1»)($2, _km_bits(km_float(«$1»))($3),
+    _km_bits(km_float(«$1»))($4)))», «chosen_«»km_held_bits(«$1»)($2, $3, $4)»)»)
 
 m4_define(«km_op_and», «km_rounded(«$1», «$3 & $4»)»)
 m4_define(«km_op_or», «km_rounded(«$1», «$3 | $4»)»)
@@ -83,36 +102,53 @@ m4_define(«km_op_not», «m4_ifelse(«$1», «i1», «!$3», «km_rounded(«$1�
 
 m4_dnl A shift by all bits or more leaves none, or the sign.
 m4_define(«_km_most_shift», «m4_ifelse(km_type_bits(«$1»), 64, 63, 31)»)
-m4_define(«_km_shift», «km_unsigned(«$1», «$3») >= km_type_bits(«$1») ? 0 : km_rounded(«$1», «(km_wide(«$1»))km_unsigned(«$1», «$2») $4 (km_unsigned(«$1», «$3») & _km_most_shift(«$1»))»)»)
+m4_define(«_km_shift», «km_unsigned(«$1», «$3») >= km_type_bits(«$1») ? 0 : km_rounded(«$1»,
+    «(km_wide(«$1»))km_unsigned(«$1», «$2») $4 (km_unsigned(«$1», «$3») & _km_most_shift(«$1»))»)»)
 m4_define(«km_op_shift_left», «_km_shift(«$1», «$3», «$4», «<<»)»)
 m4_define(«km_op_shift_right_logical», «_km_shift(«$1», «$3», «$4», «>>»)»)
 m4_define(«_km_last_bit», «m4_eval(km_type_bits(«$1») - 1)»)
-m4_define(«km_op_shift_right_arithmetic», «km_rounded(«$1», «km_signed(«$1», «$3») >> (km_unsigned(«$1», «$4») > _km_last_bit(«$1») ? _km_last_bit(«$1») : km_unsigned(«$1», «$4»))»)»)
+m4_define(«km_op_shift_right_arithmetic»,
+    «km_rounded(«$1», «km_signed(«$1»,
+    «$3») >> (km_unsigned(«$1», «$4») > _km_last_bit(«$1») ? _km_last_bit(«$1») : km_unsigned(«$1», «$4»))»)»)
 m4_define(«km_op_popcnt», «km_rounded(«$1», «ones(km_unsigned(«$1», «$3»))»)»)
-m4_define(«km_op_count_leading_zeros», «km_rounded(«$1», «leading_zeros(km_unsigned(«$1», «$3»)) - m4_eval(64 - km_type_bits(«$1»))»)»)
+m4_define(«km_op_count_leading_zeros»,
+    «km_rounded(«$1», «leading_zeros(km_unsigned(«$1», «$3»)) - m4_eval(64 - km_type_bits(«$1»))»)»)
 
 m4_dnl x / 0 is -1 and x % 0 is x; the quotient of the least integer by -1 is itself.
-m4_define(«_km_divided», «km_number(«$1», «$3») == 0 ? km_rounded(«$1», «$4») : m4_ifelse(km_type_kind(«$1»), «signed», «km_number(«$1», «$3») == -1 ? km_rounded(«$1», «$5») : »)km_rounded(«$1», «km_number(«$1», «$2») $6 km_number(«$1», «$3»)»)»)
-m4_define(«km_op_divide», «m4_ifelse(km_is_real(«$1»), 1, «km_rounded(«$1», «km_number(«$1», «$3») / km_number(«$1», «$4»)»)», «_km_divided(«$1», «$3», «$4», «~(km_wide(«$1»))0», «0u - $3», «/»)»)»)
+m4_define(«_km_divided», «km_number(«$1», «$3») == 0 ? km_rounded(«$1», «$4») : m4_ifelse(km_type_kind(«$1»), «signed»,
+    «km_number(«$1», «$3») == -1 ? km_rounded(«$1», «$5») : »)km_rounded(«$1»,
+    «km_number(«$1», «$2») $6 km_number(«$1», «$3»)»)»)
+m4_define(«km_op_divide», «m4_ifelse(km_is_real(«$1»), 1, «km_rounded(«$1»,
+    «km_number(«$1», «$3») / km_number(«$1», «$4»)»)», «_km_divided(«$1», «$3», «$4», «~(km_wide(«$1»))0», «0u - $3»,
+    «/»)»)»)
 m4_define(«km_op_remainder», «_km_divided(«$1», «$3», «$4», «$3», «0», «%»)»)
 
 m4_dnl ---- Conversion: one rounding; integers saturate, NaN becomes 0 ----
 
-m4_define(«km_op_convert», «m4_ifelse(«$1», «$2», «$3», «m4_indir(«_km_convert_to_»m4_ifelse(km_is_real(«$1»), 1, «real», «$1», «i1», «truth», «integer»), «$1», «$2», «$3»)»)»)
+m4_define(«km_op_convert», «m4_ifelse(«$1», «$2», «$3», «m4_indir(«_km_convert_to_»m4_ifelse(km_is_real(«$1»), 1,
+    «real», «$1», «i1», «truth», «integer»), «$1», «$2», «$3»)»)»)
 m4_define(«_km_convert_to_truth», «km_number(«$2», «$3») != 0»)
-m4_define(«_km_convert_to_integer», «m4_ifelse(km_is_real(«$2»), 1, «$1_of_«»km_float(«$2»)(km_number(«$2», «$3»))», «km_rounded(«$1», «km_number(«$2», «$3»)»)»)»)
+m4_define(«_km_convert_to_integer», «m4_ifelse(km_is_real(«$2»), 1, «$1_of_«»km_float(«$2»)(km_number(«$2», «$3»))»,
+    «km_rounded(«$1», «km_number(«$2», «$3»)»)»)»)
 m4_dnl What a float does not hold leaves a trace in its last bit, if it is to become a half: what a float16 cannot hold
 m4_dnl of integers is too large for it anyway.
-m4_define(«_km_convert_to_real», «m4_ifelse(km_type_kind(«$1»)«»km_number_is_long(«$1», «$2»), «half1», «km_rounded(«$1», «odd_float(_km_double(«$2», «$3»))»)», «km_rounded(«$1», «(km_float(«$1»))km_number(«$2», «$3»)»)»)»)
-m4_define(«km_number_is_long», «m4_ifelse(«$2», «f64», 1, «$1», «bf16», «m4_ifelse(km_is_integer(«$2»), 1, «m4_eval(km_type_bits(«$2») >= 32)», 0)», 0)»)
-m4_define(«_km_double», «m4_ifelse(«$1», «i64», «signed_double((int64_t)$2)», «$1», «ui64», «odd_double($2)», «(double)km_number(«$1», «$2»)»)»)
+m4_define(«_km_convert_to_real», «m4_ifelse(km_type_kind(«$1»)«»km_number_is_long(«$1», «$2»), «half1»,
+    «km_rounded(«$1», «odd_float(_km_double(«$2», «$3»))»)», «km_rounded(«$1»,
+    «(km_float(«$1»))km_number(«$2», «$3»)»)»)»)
+m4_define(«km_number_is_long», «m4_ifelse(«$2», «f64», 1, «$1», «bf16»,
+    «m4_ifelse(km_is_integer(«$2»), 1, «m4_eval(km_type_bits(«$2») >= 32)», 0)», 0)»)
+m4_define(«_km_double», «m4_ifelse(«$1», «i64», «signed_double((int64_t)$2)», «$1», «ui64», «odd_double($2)»,
+    «(double)km_number(«$1», «$2»)»)»)
 
 m4_dnl ---- Functions ----
 
 m4_dnl km_region_functions -- what steps call; then combine_one and combine_row.
-m4_define(«km_region_functions», «_km_bit_functions«»_km_half_functions«»_km_float_functions(«float», «uint32_t», 23, 31)«»_km_float_functions(«double», «uint64_t», 52, 63)«»_km_integer_functions«»_km_conversions«»_km_memory_types«»_km_elements«»_km_combine»)
+m4_define(«km_region_functions», «_km_bit_functions«»_km_half_functions«»_km_float_functions(«float», «uint32_t», 23,
+    31)«»_km_float_functions(«double», «uint64_t», 52,
+    63)«»_km_integer_functions«»_km_conversions«»_km_memory_types«»_km_elements«»_km_combine»)
 
-m4_define(«_km_bit_functions», «km_for_words(«W», «8, 16, 32, 64», «km_inline(«uint«»W«»_t», «chosen_«»W«»(int truth, uint«»W«»_t a, uint«»W«»_t b)»)
+m4_define(«_km_bit_functions», «km_for_words(«W», «8, 16, 32, 64»,
+    «km_inline(«uint«»W«»_t», «chosen_«»W«»(int truth, uint«»W«»_t a, uint«»W«»_t b)»)
 {
     return (uint«»W«»_t)(b ^ ((a ^ b) & (uint«»W«»_t)-truth));
 }
@@ -160,12 +196,13 @@ km_inline(«uint16_t», «to_brain(float value)»)
 
 »)
 
-m4_dnl _km_float_functions(TYPE, BITS, MANTISSA, SIGN).  Of zeros that are equal the signs decide.  Beyond 2^MANTISSA floats
-m4_dnl are the integers.
+m4_dnl _km_float_functions(TYPE, BITS, MANTISSA, SIGN).  Of zeros that are equal the signs decide.  Beyond 2^MANTISSA
+m4_dnl floats are the integers.
 m4_define(«_km_bits», «m4_ifelse(«$1», «float», «bits_of», «bits_of_double»)»)
 m4_define(«_km_of», «m4_ifelse(«$1», «float», «float_of», «double_of»)»)
 m4_dnl _km_pick(FLOAT, TRUTH, A, B)
-m4_define(«_km_pick», «m4_ifelse(«$1», «float», «km_chosen(«f32», «$2», «$3», «$4»)», «km_chosen(«f64», «$2», «$3», «$4»)»)»)
+m4_define(«_km_pick», «m4_ifelse(«$1», «float», «km_chosen(«f32», «$2», «$3», «$4»)»,
+    «km_chosen(«f64», «$2», «$3», «$4»)»)»)
 m4_define(«_km_float_functions», «km_inline(«$1», «larger_$1($1 a, $1 b)»)
 {
     int takes_a = (a > b) | (a != a) | ((a == b) & !(_km_bits(«$1»)(a) >> $4));
@@ -265,16 +302,23 @@ km_inline(«double», «signed_double(int64_t value)»)
 
 m4_dnl TYPE_of_FLOAT (value), for the conversions that there are.
 m4_define(«_km_conversions», «m4_pushdef(«km_step», m4_defn(«_km_conversion»))km_steps«»m4_popdef(«km_step»)»)
-m4_define(«_km_conversion», «m4_ifelse(«$2»«»km_is_integer(«$3»)«»km_is_real(«$4»), «convert11», «m4_ifdef(«_km_has_$3_of_«»km_float(«$4»)», «», «m4_define(«_km_has_$3_of_«»km_float(«$4»)»)_km_integer_of(«$3», km_float(«$4»))»)»)»)
-m4_define(«_km_whole», «m4_ifelse(«$1», «ui64», «uint64_t», m4_eval(km_type_bits(«$1») < 32), 1, «int32_t», «$1», «i32», «int32_t», «int64_t»)»)
+m4_define(«_km_conversion», «m4_ifelse(«$2»«»km_is_integer(«$3»)«»km_is_real(«$4»), «convert11»,
+    «m4_ifdef(«_km_has_$3_of_«»km_float(«$4»)», «»,
+    «m4_define(«_km_has_$3_of_«»km_float(«$4»)»)_km_integer_of(«$3», km_float(«$4»))»)»)»)
+m4_define(«_km_whole», «m4_ifelse(«$1», «ui64», «uint64_t», m4_eval(km_type_bits(«$1») < 32), 1, «int32_t», «$1», «i32»,
+    «int32_t», «int64_t»)»)
 m4_define(«_km_beyond», «0x1p«»m4_ifelse(km_type_kind(«$1»), «signed», «_km_last_bit(«$1»)», «km_type_bits(«$1»)»)»)
 m4_define(«_km_least», «m4_ifelse(km_type_kind(«$1»), «signed», «-«»_km_beyond(«$1»)», 0)»)
-m4_define(«_km_least_bits», «m4_ifelse(km_type_kind(«$1»), «signed», «(km_memory(«$1»))((km_wide(«$1»))1 << _km_last_bit(«$1»))», 0)»)
-m4_define(«_km_most_bits», «(km_memory(«$1»))(((km_wide(«$1»))1 << _km_last_bit(«$1»)) - 1«»m4_ifelse(km_type_kind(«$1»), «signed», «», « + ((km_wide(«$1»))1 << _km_last_bit(«$1»))»))»)
+m4_define(«_km_least_bits»,
+    «m4_ifelse(km_type_kind(«$1»), «signed», «(km_memory(«$1»))((km_wide(«$1»))1 << _km_last_bit(«$1»))», 0)»)
+m4_define(«_km_most_bits»,
+    «(km_memory(«$1»))(((km_wide(«$1»))1 << _km_last_bit(«$1»)) - 1«»m4_ifelse(km_type_kind(«$1»), «signed», «»,
+    « + ((km_wide(«$1»))1 << _km_last_bit(«$1»))»))»)
 m4_define(«_km_integer_of», «km_inline(«km_memory(«$1»)», «$1_of_$2($2 value)»)
 {
     $2 inside = _km_pick(«$2», «(value > _km_least(«$1»)) & (value < _km_beyond(«$1»))», «value», «0»);
-    km_memory(«$1») whole = km_rounded(«$1», «(_km_whole(«$1»))inside»), most = _km_most_bits(«$1»), least = _km_least_bits(«$1»);
+    km_memory(«$1») whole = km_rounded(«$1»,
+        «(_km_whole(«$1»))inside»), most = _km_most_bits(«$1»), least = _km_least_bits(«$1»);
     whole = km_chosen(«$1», «(value >= _km_beyond(«$1»))», «most», «whole»);
     return km_chosen(«$1», «(value <= _km_least(«$1»))», «least», «whole»);
 }
@@ -290,7 +334,9 @@ m4_define(«km_return», «m4_indir(«km_return_»S)»)
 
 m4_define(«_km_memory_types», «_km_each_slot(«_km_memory_type(km_result)_km_memory_type(km_update)»)
 »)
-m4_define(«_km_memory_type», «m4_ifdef(«_km_has_$1», «», «m4_define(«_km_has_$1»)typedef km_memory(«$1») memory_$1 __attribute__((may_alias, aligned(1)));
+m4_define(«_km_memory_type»,
+    «m4_ifdef(«_km_has_$1», «»,
+    «m4_define(«_km_has_$1»)typedef km_memory(«$1») memory_$1 __attribute__((may_alias, aligned(1)));
 »)»)
 
 m4_dnl _km_from_memory(TYPE, TEXT)
@@ -301,25 +347,31 @@ m4_define(«_km_number_step», «m4_ifelse(«$2», «constant», «    const km_
 », «$2», «capture», «    const km_value(«$3») $1 = _km_from_memory(«$3», «*(const memory_of_$1 *)slots->capture[$5]»);
 »)»)
 m4_define(«_km_constant», «m4_ifelse(«$1», «f32», «float_of(0x$2)», «$1», «f64», «double_of(0x$2)», «0x$2»)»)
-m4_define(«_km_capture_type», «m4_ifelse(«$2», «capture», «typedef km_memory(«$3») memory_of_$1 __attribute__((may_alias, aligned(1)));
+m4_define(«_km_capture_type»,
+    «m4_ifelse(«$2», «capture», «typedef km_memory(«$3») memory_of_$1 __attribute__((may_alias, aligned(1)));
 »)»)
-m4_define(«_km_loop_step», «m4_ifelse(«$2», «constant», «», «$2», «capture», «», «        const km_value(«$3») $1 = m4_indir(«km_op_$2», «$3», «$4», «$5», «$6», «$7»);
+m4_define(«_km_loop_step», «m4_ifelse(«$2», «constant», «», «$2», «capture», «»,
+    «        const km_value(«$3») $1 = m4_indir(«km_op_$2», «$3», «$4», «$5», «$6», «$7»);
 »)»)
 m4_define(«_km_steps», «m4_pushdef(«km_step», m4_defn(«$1»))km_steps«»m4_popdef(«km_step»)»)
 
 m4_dnl _km_zero(TYPE) -- -0, which leaves a sum with it as it is, and which no compiler knows.
-m4_define(«_km_zero_step», «m4_ifelse(«$2»«»km_type_kind(«$3»), «multiplyfloat», «m4_ifdef(«_km_has_zero_$3», «», «m4_define(«_km_has_zero_$3»)    km_float(«$3») zero_$3 = -(km_float(«$3»))0;
+m4_define(«_km_zero_step», «m4_ifelse(«$2»«»km_type_kind(«$3»), «multiplyfloat»,
+    «m4_ifdef(«_km_has_zero_$3», «», «m4_define(«_km_has_zero_$3»)    km_float(«$3») zero_$3 = -(km_float(«$3»))0;
     __asm__("" : "+m"(zero_$3));
     const km_float(«$3») minus_0_$3 = zero_$3;
 »)»)»)
 
 m4_dnl elements (slots, to_0, ..., from_0, ..., count): those of all slots that lie side by side.
 m4_define(«_km_elements», «_km_steps(«_km_capture_type»)
-km_inline(«void», «elements(const struct kvmill_scatter_slots *slots, _km_each_slot(«unsigned char *restrict to_«»S, »)_km_each_slot(«const unsigned char *restrict from_«»S, »)int64_t count)»)
+km_inline(«void», «elements(const struct kvmill_scatter_slots *slots,
+    _km_each_slot(«unsigned char *restrict to_«»S, »)m4_dnl
+    _km_each_slot(«const unsigned char *restrict from_«»S, »)int64_t count)»)
 {
 _km_steps(«_km_zero_step»)_km_steps(«_km_number_step»)    (void)slots;
     for (int64_t i = 0; i < count; i++) {
-_km_each_slot(«        const km_value(km_result) r«»S = _km_from_memory(km_result, «((const memory_«»km_result *)to_«»S)[i]»);
+_km_each_slot(«        const km_value(km_result) r«»S = _km_from_memory(km_result,
+    «((const memory_«»km_result *)to_«»S)[i]»);
         const km_value(km_update) u«»S = _km_from_memory(km_update, «((const memory_«»km_update *)from_«»S)[i]»);
 »)_km_steps(«_km_loop_step»)_km_each_slot(«        ((memory_«»km_result *)to_«»S)[i] = km_return;
 »)_km_each_slot(«        (void)r«»S;
@@ -330,10 +382,12 @@ _km_each_slot(«    (void)from_«»S;
 
 »)
 
-m4_dnl The other slots' elements are as many elements behind their first.
+m4_dnl The other slots' elements are as many elements after their first.
 m4_define(«_km_slot_to», «km_if(S, «slots->result[S] + (to - p->result) / km_size * km_type_size(km_result)», «to»)»)
-m4_define(«_km_slot_from», «km_if(S, «slots->updates[S] + (from - p->updates) / km_update_size * km_type_size(km_update)», «from»)»)
-m4_define(«_km_combine», «km_function(«void», «combine_row(const struct kvmill_scatter_windows *p, unsigned char *to, const unsigned char *from, int64_t count)»)
+m4_define(«_km_slot_from»,
+    «km_if(S, «slots->updates[S] + (from - p->updates) / km_update_size * km_type_size(km_update)», «from»)»)
+m4_define(«_km_combine», «km_function(«void», «combine_row(const struct kvmill_scatter_windows *p, unsigned char *to,
+    const unsigned char *from, int64_t count)»)
 {
     const struct kvmill_scatter_slots *slots = (const struct kvmill_scatter_slots *)(const void *)p;
     elements(slots, _km_each_slot(«_km_slot_to, »)_km_each_slot(«_km_slot_from, »)count);

@@ -2,7 +2,8 @@ m4_dnl scatter_rows -- rows of windows as vectors; those of a known length in st
 km_head(«Scatter: rows of windows.», m4_ifelse(km_kind, «halves», «km_headers»))
 km_combine_functions«»km_combine_row
 km_index_functions«»km_point_types«»km_window_functions«»m4_dnl
-km_if(km_row > 0, «km_apart(«void», «combine_rows(const struct kvmill_scatter_windows *p, const struct kvmill_scatter_loop *loop, int loops, unsigned char *to,
+km_if(km_row > 0, «km_apart(«void», «combine_rows(const struct kvmill_scatter_windows *p,
+    const struct kvmill_scatter_loop *loop, int loops, unsigned char *to,
              const unsigned char *from)»)
 {
     if (!p->fits) {

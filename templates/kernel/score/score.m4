@@ -4,10 +4,11 @@ m4_dnl
 m4_dnl A sum has 16 lanes, which are added 8, 4, 2 and 1 apart at the end.  That is done for as many pages together
 m4_dnl as a vector has lanes, so that scores have pages in their lanes, and folds are of whole vectors.
 km_check_tuning«»m4_dnl
-km_need_all(«the definitions», «km_symbol», «km_kind», «km_element», «km_dim», «km_heads», «km_blocks», «km_registers», «km_over1», «km_by1», «km_over2», «km_by2»)
+km_need_all(«the definitions», «km_symbol», «km_kind», «km_element», «km_dim», «km_query_heads», «km_page_blocks»,
+    «km_registers», «km_over1», «km_by1», «km_over2», «km_by2»)
 
 m4_define(«km_is_bound», «m4_ifelse(km_kind, «bound», 1, 0)»)
-m4_define(«km_scores», «m4_eval(km_heads * km_blocks)»)
+m4_define(«km_scores», «m4_eval(km_query_heads * km_page_blocks)»)
 m4_dnl Vectors of a sum.
 m4_define(«km_strips», «m4_eval(16 / km_lanes)»)
 m4_define(«km_row_bytes», «km_row_bytes_of(km_element, $1)»)
@@ -16,22 +17,27 @@ m4_define(«km_line», «m4_eval(64 / km_row_bytes(1))»)
 m4_define(«km_lined», «m4_eval(km_dim / km_line * km_line)»)
 
 m4_dnl km_score_number(H, B) -- the number of a score in a page.
-m4_define(«km_score_number», «km_if(km_is_bound, «m4_eval(($1) * km_blocks + ($2))», «m4_eval(($2) * km_heads + ($1))»)»)
+m4_define(«km_score_number»,
+    «km_if(km_is_bound, «m4_eval(($1) * km_page_blocks + ($2))», «m4_eval(($2) * km_query_heads + ($1))»)»)
 
 m4_dnl ---- Sums of a page ----
 
 m4_dnl Heads whose sums fit into half of the registers.
-m4_define(«km_heads_at_once», «km_if(km_registers / 2 / km_strips < km_heads, «m4_eval(km_registers / 2 / km_strips)», km_heads)»)
+m4_define(«km_heads_at_once»,
+    «km_if(km_registers / 2 / km_strips < km_query_heads, «m4_eval(km_registers / 2 / km_strips)», km_query_heads)»)
 
-m4_dnl km_add_terms(B, FIRST, LAST, DIM, COUNT) -- COUNT elements, 16 at most, of row B from DIM on, to the sums of heads
-m4_dnl FIRST to LAST.
-m4_define(«km_add_terms», «km_each(«V», 0, km_strips - 1, 1, «km_if(V * km_lanes < $5, «_km_add_strip(«$1», $2, $3, «$4«»_km_plus(V * km_lanes)», m4_eval($5 - V * km_lanes))»)»)»)
+m4_dnl km_add_terms(B, FIRST, LAST, DIM, COUNT) -- COUNT elements, 16 at most, of row B from DIM on, to the sums of
+m4_dnl heads FIRST to LAST.
+m4_define(«km_add_terms», «km_each(«V», 0, km_strips - 1, 1,
+    «km_if(V * km_lanes < $5,
+    «_km_add_strip(«$1», $2, $3, «$4«»_km_plus(V * km_lanes)», m4_eval($5 - V * km_lanes))»)»)»)
 m4_define(«_km_plus», «m4_ifelse(m4_eval($1), 0, «», « + m4_eval($1)»)»)
-m4_define(«_km_take», «km_codes_of(km_element, «$1«»_km_plus($2 * km_row_bytes(km_dim))», «$3», $4)»)
-m4_define(«_km_of_query», «km_if($4 < km_lanes, «load_some_f32($1«»_km_plus($2 * km_dim) + $3, $4)», «load_f32($1«»_km_plus($2 * km_dim) + $3)»)»)
+m4_define(«_km_load_codes», «km_codes_of(km_element, «$1«»_km_plus($2 * km_row_bytes(km_dim))», «$3», $4)»)
+m4_define(«_km_of_query», «km_if($4 < km_lanes, «load_some_f32($1«»_km_plus($2 * km_dim) + $3, $4)»,
+    «load_f32($1«»_km_plus($2 * km_dim) + $3)»)»)
 m4_define(«_km_add_strip», «        {
-            vf c = _km_take(«page_c», $1, «$4», $5);
-km_if(km_is_bound, «            vf d = _km_take(«page_d», $1, «$4», $5);
+            vf c = _km_load_codes(«page_c», $1, «$4», $5);
+km_if(km_is_bound, «            vf d = _km_load_codes(«page_d», $1, «$4», $5);
 »)m4_indir(m4_defn(«km_add_heads»), $2, $3, «$4», $5)        }
 »)
 m4_dnl One head after the other, with products that are rounded; or with products that need not be.
@@ -39,7 +45,8 @@ m4_define(«km_add_rounded», «km_each(«H», $1, $2, 1, «            vf q_«�
             s_«»H«»_«»V += km_if(km_is_bound, «max_f32(q_«»H * c, q_«»H * d)», «multiply(q_«»H, c)»);
 »)»)
 m4_define(«_km_of_part», «load_f32(query->$1«»_km_plus($2 * km_dim) + $3)»)
-m4_define(«km_add_exact», «km_if(km_is_bound, «            vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
+m4_define(«km_add_exact»,
+    «km_if(km_is_bound, «            vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
 »)km_each(«H», $1, $2, 1, «km_if(km_is_bound, «            s_«»H«»_«»V += _km_of_part(«above», H, «$3») * high;
             s_«»H«»_«»V += _km_of_part(«below», H, «$3») * low;
 », «            s_«»H«»_«»V += _km_of_part(«whole», H, «$3») * c;
@@ -47,33 +54,45 @@ m4_define(«km_add_exact», «km_if(km_is_bound, «            vf high = max_f32
 
 m4_dnl km_fetch_line(B, DIM) -- the line with that element of the pages NEAR and AHEAD.
 m4_define(«km_fetch_line», «_km_fetch(«near», 3, «$1», «$2»)_km_fetch(«ahead», 2, «$1», «$2»)»)
-m4_define(«_km_fetch», «km_if(m4_indir(«km_$1») > 0, «km_for_words(«F», «km_if(km_is_bound, «c, d», «c»)», «        __builtin_prefetch($1_«»F«»_km_plus($3 * km_row_bytes(km_dim)) + $4 * km_row_bytes(1), 0, $2);
+m4_define(«_km_fetch», «km_if(m4_indir(«km_$1») > 0,
+    «km_for_words(«F», «km_if(km_is_bound, «c, d», «c»)»,
+    «        __builtin_prefetch($1_«»F«»_km_plus($3 * km_row_bytes(km_dim)) + $4 * km_row_bytes(1), 0, $2);
 »)»)»)
-m4_dnl _km_page_there(NAME, DISTANCE) -- where a page further on lies; behind the last one, the last one.
-m4_define(«_km_page_there», «km_if(m4_indir(«km_$1») > 0, «    at = p->ids[u + $2 < p->pages ? u + $2 : p->pages - 1] * p->stride;
+m4_dnl _km_page_there(NAME, DISTANCE) -- where a page further on lies; after the last one, the last one.
+m4_define(«_km_page_there»,
+    «km_if(m4_indir(«km_$1») > 0, «    at = p->ids[u + $2 < p->pages ? u + $2 : p->pages - 1] * p->stride;
     const unsigned char *$1_c = p->field[0] + at;
 km_if(km_is_bound, «    const unsigned char *$1_d = p->field[1] + at;
 »)»)»)
 
 m4_dnl Whole lines of a row: in straight-line code if a page has few vectors.
-m4_define(«_km_add_lines», «km_if(km_blocks * km_lined <= km_most_vectors * km_lanes, «km_each(«K», 0, km_lined - 1, km_line, «_km_add_line($1, $2, $3, K)»)», «        for (int i = 0; i < km_lined; i += km_line) {
+m4_define(«_km_add_lines», «km_if(km_page_blocks * km_lined <= km_most_vectors * km_lanes,
+    «km_each(«K», 0, km_lined - 1, km_line,
+    «_km_add_line($1, $2, $3, K)»)», «        for (int i = 0; i < km_lined; i += km_line) {
 _km_add_line($1, $2, $3, «i»)        }
 »)»)
-m4_define(«_km_add_line», «km_if($2 == 0, «km_fetch_line($1, «$4»)»)km_each(«I», 0, km_line - 1, 16, «km_add_terms($1, $2, $3, «$4«»_km_plus(I)», 16)»)»)
+m4_define(«_km_add_line», «km_if($2 == 0, «km_fetch_line($1, «$4»)»)km_each(«I», 0, km_line - 1, 16,
+    «km_add_terms($1, $2, $3, «$4«»_km_plus(I)», 16)»)»)
 
 m4_dnl _km_add_row(B, FIRST, LAST) -- all of a row.
 m4_define(«_km_add_row», «    {
 km_each(«H», $2, $3, 1, «km_each(«V», 0, km_strips - 1, 1, «        vf s_«»H«»_«»V = broadcast(0.f);
-»)»)_km_add_lines($1, $2, $3)km_if($2 == 0 && km_lined < km_dim, «km_fetch_line($1, km_lined)»)km_each(«I», km_lined, km_dim - 1, 16, «km_add_terms($1, $2, $3, I, km_if(km_dim - I < 16, «m4_eval(km_dim - I)», 16))»)km_each(«H», $2, $3, 1, «        sums[km_score_number(H, $1)][lane] = _km_halved(H, km_strips);
+»)»)_km_add_lines($1, $2, $3)km_if($2 == 0 && km_lined < km_dim, «km_fetch_line($1, km_lined)»)km_each(«I», km_lined,
+    km_dim - 1, 16, «km_add_terms($1, $2, $3, I, km_if(km_dim - I < 16, «m4_eval(km_dim - I)», 16))»)km_each(«H», $2,
+    $3, 1, «        sums[km_score_number(H, $1)][lane] = _km_halved(H, km_strips);
 »)    }
 »)
 m4_dnl _km_halved(H, STRIPS) -- lanes that are whole vectors apart are added.
-m4_define(«_km_halved», «m4_ifelse($2, 4, «(s_«»$1«»_0 + s_«»$1«»_2) + (s_«»$1«»_1 + s_«»$1«»_3)», $2, 2, «s_«»$1«»_0 + s_«»$1«»_1», «s_«»$1«»_0»)»)
+m4_define(«_km_halved», «m4_ifelse($2, 4, «(s_«»$1«»_0 + s_«»$1«»_2) + (s_«»$1«»_1 + s_«»$1«»_3)», $2, 2,
+    «s_«»$1«»_0 + s_«»$1«»_1», «s_«»$1«»_0»)»)
 
 m4_define(«_km_add_rows», «    int64_t at = p->ids[u] * p->stride;
     const unsigned char *page_c = p->field[0] + at;
 km_if(km_is_bound, «    const unsigned char *page_d = p->field[1] + at;
-»)_km_page_there(«near», «NEAR»)_km_page_there(«ahead», «AHEAD»)km_each(«B», 0, km_blocks - 1, 1, «km_each(«G», 0, km_heads - 1, km_heads_at_once, «_km_add_row(B, G, km_if(G + km_heads_at_once < km_heads, «m4_eval(G + km_heads_at_once - 1)», «m4_eval(km_heads - 1)»))»)»)»)
+»)_km_page_there(«near», «NEAR»)_km_page_there(«ahead», «AHEAD»)km_each(«B», 0, km_page_blocks - 1, 1,
+    «km_each(«G», 0, km_query_heads - 1, km_heads_at_once,
+    «_km_add_row(B, G, km_if(G + km_heads_at_once < km_query_heads, «m4_eval(G + km_heads_at_once - 1)»,
+    «m4_eval(km_query_heads - 1)»))»)»)»)
 
 m4_define(«km_add_page», «/* The sums of a page, of which only lanes that share a vector are left to add.  */
 km_inline(«void», «add_page(const struct kvmill_score_pages *p, int64_t u, vf sums[][LANES], int lane)»)
@@ -82,14 +101,16 @@ km_inline(«void», «add_page(const struct kvmill_score_pages *p, int64_t u, vf
 m4_define(«km_add_heads», «km_add_rounded»)_km_add_rows«»}
 »)
 
-m4_dnl Of float16, with 11 bits, queries of 13 bits give products of no more bits than a float has. So they need not be
-m4_dnl rounded before they are added, and the larger of two products is one with the larger or smaller element; the
-m4_dnl product of the other and 0 changes no sum. That is so where all numbers are finite: a page of bounds with others,
-m4_dnl whose sums show them, is done again.
-m4_define(«km_is_exact», «m4_eval(km_has_own(«min_f32») && m4_ifelse(km_element, «f16», 1, 0) && km_heads * km_dim <= 4096)»)
+m4_dnl With float16, which has 11 bits, queries of 13 bits give products of no more bits than a float has. So they need
+m4_dnl not be rounded before they are added, and the larger of two products is one with the larger or smaller element;
+m4_dnl the product of the other and 0 changes no sum. That is so where all numbers are finite: a page of bounds with
+m4_dnl others, whose sums show them, is done again.
+m4_define(«km_is_exact»,
+    «m4_eval(km_has_own(«min_f32») && m4_ifelse(km_element, «f16», 1, 0) && km_query_heads * km_dim <= 4096)»)
 m4_define(«km_query_parts», «km_if(km_is_bound, «above, below», «whole»)»)
 m4_define(«km_split_query», «struct parts {
-    float km_if(km_is_bound, «above[QUERY + LANES], below[QUERY + LANES]», «whole[QUERY + LANES]»); /* vectors reach beyond a query */
+    float km_if(km_is_bound, «above[QUERY + LANES], below[QUERY + LANES]»,
+        «whole[QUERY + LANES]»); /* vectors reach beyond a query */
 } __attribute__((aligned(64)));
 
 /* Whether all products with float16 are floats: numbers of 13 bits, from 2^-64 to 2^64.  */
@@ -110,9 +131,11 @@ km_for_words(«P», «km_query_parts», «    memset(to->P + QUERY, 0, LANES * s
 }
 
 /* The same sums as add_page; whether they are finite.  */
-km_inline(«int», «add_exactly(const struct kvmill_score_pages *p, int64_t u, const struct parts *query, vf sums[][LANES], int lane)»)
+km_inline(«int», «add_exactly(const struct kvmill_score_pages *p, int64_t u, const struct parts *query,
+    vf sums[][LANES], int lane)»)
 {
-m4_define(«km_add_heads», «km_add_exact»)_km_add_rows«»km_if(km_is_bound, «    vf some = km_each(«B», 0, km_blocks - 1, 1, «km_if(B > 0, « + »)sums[km_score_number(0, B)][lane]»);
+m4_define(«km_add_heads», «km_add_exact»)_km_add_rows«»km_if(km_is_bound,
+    «    vf some = km_each(«B», 0, km_page_blocks - 1, 1, «km_if(B > 0, « + »)sums[km_score_number(0, B)][lane]»);
     return lanes_from((vi)abs_f32(some), broadcast_words(0x7f800000)) == 0;
 », «    return 1;
 »)}
@@ -123,7 +146,8 @@ m4_dnl ---- Scores of as many pages as there are lanes ----
 m4_dnl Quad q of quads_of (x, p) is of page 4 q + p.
 m4_define(«_km_apart», «__builtin_shufflevector($1, $2, km_lane_list(«m4_eval(L / $3 * $3 * 2 + L % $3 + $4)»))»)
 m4_define(«km_joined», «_km_apart(«$1», «$2», $3, 0) + _km_apart(«$1», «$2», $3, $3)»)
-m4_define(«km_quads_of», «m4_ifelse(km_lanes, 16, «    vf a = km_joined(«x[p]», «x[p + 4]», 8), b = km_joined(«x[p + 8]», «x[p + 12]», 8);
+m4_define(«km_quads_of»,
+    «m4_ifelse(km_lanes, 16, «    vf a = km_joined(«x[p]», «x[p + 4]», 8), b = km_joined(«x[p + 8]», «x[p + 12]», 8);
     return km_joined(«a», «b», 4);
 », km_lanes, 8, «    return km_joined(«x[p]», «x[p + 4]», 4);
 », «    return x[p];
@@ -142,7 +166,8 @@ km_inline(«vf», «sum_lanes(const vf x[LANES])»)
 m4_dnl ---- Folds ----
 
 m4_dnl _km_fold(BY, OVER, RESULT, COUNT, NUMBER) -- vf RESULT from x_N for I below COUNT; NUMBER is N in terms of I.
-m4_define(«_km_fold», «m4_ifelse($1, 1, «_km_fold_max(«$3», $4, «$5»)», «km_if($2 == 1 && !km_is_bound, «_km_fold_lanes($1, «$3», $4, «$5»)», «_km_fold_sum($1, «$3», $4, «$5»)»)»)»)
+m4_define(«_km_fold», «m4_ifelse($1, 1, «_km_fold_max(«$3», $4, «$5»)»,
+    «km_if($2 == 1 && !km_is_bound, «_km_fold_lanes($1, «$3», $4, «$5»)», «_km_fold_sum($1, «$3», $4, «$5»)»)»)»)
 m4_define(«_km_fold_max», «    vf $1 = km_each(«I», 0, 0, 1, «x_«»$3»);
 km_each(«I», 1, $2 - 1, 1, «    $1 = max_f32(x_«»$3, $1);
 »)»)
@@ -151,28 +176,38 @@ m4_define(«_km_divide», «m4_ifelse($1, 2, «    $2 = $2 / broadcast($3.f);
 m4_define(«_km_fold_sum», «    vf $2 = broadcast(0.f);
 km_each(«I», 0, $3 - 1, 1, «    $2 += x_«»$4;
 »)_km_divide($1, «$2», $3)»)
-m4_dnl Of heads that are lanes themselves.
+m4_dnl For heads that are lanes themselves.
 m4_define(«_km_fold_lanes», «    vf $2;
     {
 km_each(«I», 0, $3 - 1, 1, «        vf lane_«»I = x_«»$4;
-»)km_for_words(«A», «8, 4, 2, 1», «km_each(«I», 0, A - 1, 1, «km_if(I + A < $3, «        lane_«»I += lane_«»m4_eval(I + A);
+»)km_for_words(«A», «8, 4, 2, 1»,
+    «km_each(«I», 0, A - 1, 1, «km_if(I + A < $3, «        lane_«»I += lane_«»m4_eval(I + A);
 »)»)»)        $2 = lane_0;
     }
 _km_divide($1, «$2», $3)»)
 
-m4_dnl km_fold(BY, OVER, Y) -- x_N, by km_score_number, become fewer; km_now_heads, km_now_blocks are how many there are.
-m4_define(«km_now_heads», km_heads)
-m4_define(«km_now_blocks», km_blocks)
-m4_define(«_km_now_number», «km_if(km_is_bound, «m4_eval(($1) * km_now_blocks + ($2))», «m4_eval(($2) * km_now_heads + ($1))»)»)
-m4_define(«km_fold», «m4_ifelse($2, 0, «», $2, 1, «_km_fold_heads($1, «$3»)», $2, 2, «_km_fold_blocks($1, «$3»)», «_km_fold_all($1, «$3»)»)»)
-m4_define(«_km_fold_heads», «km_each(«B», 0, km_now_blocks - 1, 1, «_km_fold($1, 1, «$2_«»B», km_now_heads, «_km_now_number(I, B)»)»)_km_rename(«$2», km_now_blocks)m4_define(«km_now_heads», 1)»)
-m4_define(«_km_fold_blocks», «km_each(«H», 0, km_now_heads - 1, 1, «_km_fold($1, 2, «$2_«»H», km_now_blocks, «_km_now_number(H, I)»)»)_km_rename(«$2», km_now_heads)m4_define(«km_now_blocks», 1)»)
-m4_define(«_km_fold_all», «_km_fold($1, 3, «$2_0», km_scores, «I»)_km_rename(«$2», 1)m4_define(«km_now_heads», 1)m4_define(«km_now_blocks», 1)»)
+m4_dnl km_fold(BY, OVER, Y) -- x_N, by km_score_number, become fewer; km_now_heads, km_now_blocks are how many there
+m4_dnl are.
+m4_define(«km_now_heads», km_query_heads)
+m4_define(«km_now_blocks», km_page_blocks)
+m4_define(«_km_now_number»,
+    «km_if(km_is_bound, «m4_eval(($1) * km_now_blocks + ($2))», «m4_eval(($2) * km_now_heads + ($1))»)»)
+m4_define(«km_fold», «m4_ifelse($2, 0, «», $2, 1, «_km_fold_heads($1, «$3»)», $2, 2, «_km_fold_blocks($1, «$3»)»,
+    «_km_fold_all($1, «$3»)»)»)
+m4_define(«_km_fold_heads», «km_each(«B», 0, km_now_blocks - 1, 1,
+    «_km_fold($1, 1, «$2_«»B», km_now_heads, «_km_now_number(I, B)»)»)_km_rename(«$2»,
+    km_now_blocks)m4_define(«km_now_heads», 1)»)
+m4_define(«_km_fold_blocks», «km_each(«H», 0, km_now_heads - 1, 1,
+    «_km_fold($1, 2, «$2_«»H», km_now_blocks, «_km_now_number(H, I)»)»)_km_rename(«$2»,
+    km_now_heads)m4_define(«km_now_blocks», 1)»)
+m4_define(«_km_fold_all», «_km_fold($1, 3, «$2_0», km_scores, «I»)_km_rename(«$2», 1)m4_define(«km_now_heads»,
+    1)m4_define(«km_now_blocks», 1)»)
 m4_define(«_km_rename», «km_each(«I», 0, $2 - 1, 1, «    x_«»I = $1_«»I;
 »)»)
 
 m4_dnl Scores that are left of a page.
-m4_define(«km_left», «m4_eval(km_if((km_over1 | km_over2) & 1, 1, km_heads) * km_if((km_over1 | km_over2) & 2, 1, km_blocks))»)
+m4_define(«km_left», «m4_eval(km_if((km_over1 | km_over2) & 1, 1, km_query_heads) * km_if((km_over1 | km_over2) & 2, 1,
+    km_page_blocks))»)
 
 m4_define(«km_finish», «/* Scores of `count` pages from their sums.  */
 km_inline(«void», «finish(vf sums[][LANES], float *score, int64_t count)»)
@@ -193,8 +228,8 @@ m4_define(«km_score_descriptor», «km_descriptor(«KVMILL_SCORE_PAGES», «kvm
     .kind = km_kind_number,
     .element = km_element_number,
     .dim = km_dim,
-    .heads = km_heads,
-    .blocks = km_blocks,
+    .heads = km_query_heads,
+    .blocks = km_page_blocks,
     .folds = m4_eval((km_over1 > 0) + (km_over2 > 0)),
     .fold = { { km_over1, km_by1 }, { km_over2, km_by2 } },
 }», 0)»)

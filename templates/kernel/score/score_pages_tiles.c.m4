@@ -1,7 +1,7 @@
 m4_dnl score_pages_tiles -- a page after the other; what is left of their sums for as many as there are lanes.
 km_head(«Score pages by their summaries.», km_headers)
 enum {
-km_if(km_is_exact, «    QUERY = m4_eval(km_heads * km_dim),
+km_if(km_is_exact, «    QUERY = m4_eval(km_query_heads * km_dim),
 »)m4_dnl
     SCORES = km_scores, /* of a page, before they are folded */
     LEFT = km_left,     /* and then */

@@ -11,7 +11,7 @@ km_inline(«vi», «keys_of(vf score)»)
     return bits ^ (bits >> 31 & 0x7fffffff);
 }
 
-/* LANES of them; behind the last score keys that are below all others.  */
+/* LANES of them; after the last score keys that are below all others.  */
 km_inline(«vi», «keys_at(const struct kvmill_select_pages *p, int64_t i)»)
 {
     const vi lane = { km_lane_list(«L») };

@@ -22,7 +22,7 @@ struct search {
     int32_t low, high;
 };
 
-/* Whole strips: behind the keys are some that are below all others.  */
+/* Whole strips: after the keys are some that are below all others.  */
 km_inline(«void», «pad(struct search *s)»)
 {
 km_each_vector(«    store_words(s->keys + s->count + m4_eval(V * km_lanes), broadcast_words(INT32_MIN));
@@ -96,7 +96,7 @@ km_inline(«struct search», «search_all(const struct kvmill_select_pages *p)»
     return search_of(p->keys, p->count);
 }
 
-km_if(km_sample, «/* Of a sample of the keys, the one from which on there are `rank`.  */
+km_if(km_sample, «/* The key of a sample from which on there are `rank`.  */
 km_inline(«int32_t», «sampled_key(const struct search *s, int64_t rank)»)
 {
     int32_t keys[SAMPLE + STRIP];

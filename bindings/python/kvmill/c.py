@@ -1,7 +1,7 @@
-"""What kvmill.h and dlpack.h declare, for kvmill.py: structs, and the library's functions.
+"""What kvmill.h and dlpack.h declare: structs, and the library's functions.
 
-Structs of ops come from their descriptions (kvmill_tables.py); of the others, _c_name_ says which of
-C's they are.  tests/python.test holds every field of both to the headers.
+Structs of ops come from their descriptions (tables.py); _c_name_ says which of C's the others are.
+tests/python.test holds every field of both to the headers.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -24,7 +24,7 @@ from ctypes import (
     c_void_p,
 )
 
-from kvmill_tables import STRUCTS
+from .tables import STRUCTS
 
 
 class DLDevice(Structure):

@@ -1,0 +1,90 @@
+"""Python binding of libkvmill: kernels for the key/value cache of language models, on NumPy arrays.
+
+    plan = kvmill.TensorScatter(past, update, write_indices, packs=[kvmill.Pack(path)])
+    present = plan.run(past, update, write_indices)         # a new array
+    plan.run(past, update, write_indices, present=past)     # in place
+
+    plan = kvmill.MultiHeadCacheAttention(
+        num_heads=32, num_kv_heads=8, head_dim=128, T1="float16", quant_bit=8, packs=[pack]
+    )
+    attn_output = plan.run(
+        query=q, current_key=k, current_value=v, start_pos=17, cache=cache, scale=scale
+    )
+
+    plan = kvmill.CacheAttend(num_heads=32, num_kv_heads=8, key_head_dim=128, T1="float16")
+    attn_output = plan.run(query=q, key=k, value=v, lengths=[17])
+
+    plan = kvmill.Gather(
+        table, ids, offset_dims=[1], collapsed_slice_dims=[0], start_index_map=[0],
+        index_vector_dim=1, slice_sizes=[1, 4096], packs=[pack]
+    )
+    rows = plan.run(table, ids)
+
+    flow = kvmill.Flow("gqa_quest.json", num_heads=32, num_kv_heads=8, head_dim=128)
+    decode = flow.plan("decode", batch=1, pages=2048, packs=[pack])
+    attn_output = decode.run(
+        query=q, cache=cache, seq_len=[32768], page_indptr=[0, 2048], page_ids=ids, **fields
+    )
+
+Plan once, run many: a plan is immutable and may run in any number of threads at a time; the GIL is
+released while the library works.  The meaning of the operation is that of kvmill.h.
+
+The library is the file named by the environment variable KVMILL_LIBRARY, else the one that the
+system's loader finds.  Importing this package raises OSError when there is none.
+
+Element types go by their ONNX or NumPy names: bool, (u)int8 to (u)int64, float16, float32, float64,
+bfloat16, complex64, complex128, the float8 types, int4, uint4, float4e2m1, string.  ml_dtypes is
+not needed: only arrays of its types are.  Three layouts deserve a word:
+
+* 4-bit types.  NumPy holds one element per byte, libkvmill two.  Arrays are packed before a run and
+  unpacked after it (pack_nibbles, unpack_nibbles); this costs more than the run itself.  A Gather
+  takes them as NumPy holds them.
+* Strings are object arrays.  libkvmill moves handles: indices into a table of the objects.
+* Raw bits.  With dtype given, arrays of an unsigned integer of the same size are accepted too, for
+  4-bit types uint8 with one element per byte.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from . import c
+from .arrays import pack_nibbles, unpack_nibbles
+from .cache_attend import CacheAttend
+from .cache_attention import (
+    KeyValueCache,
+    MultiHeadAttention,
+    MultiHeadCacheAttention,
+    merge_partials,
+)
+from .errors import KvmillError
+from .flow import Flow, FlowStep
+from .gather import Gather
+from .onnx_attention import Attention, TensorScatterAttention
+from .plans import Call, Pack
+from .scatter import Scatter
+from .tensor_scatter import TensorScatter
+
+__all__ = [
+    "Attention",
+    "CacheAttend",
+    "Call",
+    "Flow",
+    "FlowStep",
+    "Gather",
+    "KeyValueCache",
+    "KvmillError",
+    "MultiHeadAttention",
+    "MultiHeadCacheAttention",
+    "Pack",
+    "Scatter",
+    "TensorScatter",
+    "TensorScatterAttention",
+    "merge_partials",
+    "pack_nibbles",
+    "unpack_nibbles",
+    "version",
+]
+
+
+def version() -> str:
+    """Version of the library in use."""
+    return c.library.kvmill_version().decode()

@@ -1,0 +1,149 @@
+"""Element types, and NumPy arrays as the tensors that the library takes.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Collection, Sequence
+from ctypes import POINTER, c_int64
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import c
+from .tables import TYPES
+
+Shape = tuple[int | None, ...]
+Prototype = np.ndarray | Shape
+Operand = np.ndarray | Sequence[int] | int | None
+
+
+@dataclass(frozen=True)
+class DType:
+    name: str
+    code: int
+    bits: int
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element in a NumPy array."""
+        return max(self.bits // 8, 1)
+
+
+DTYPES = {name: DType(name, code, bits) for name, (code, bits, _) in TYPES.items()}
+
+# Names of ONNX, NumPy and ml_dtypes for the same types.
+_ALIASES = {
+    **{alias: name for name, (_, _, alias) in TYPES.items() if alias},
+    "object": "string",
+    "float8_e4m3fn": "float8e4m3fn",
+    "float8_e4m3fnuz": "float8e4m3fnuz",
+    "float8_e5m2": "float8e5m2",
+    "float8_e5m2fnuz": "float8e5m2fnuz",
+    "float8_e8m0fnu": "float8e8m0",
+    "float4_e2m1fn": "float4e2m1",
+}
+
+
+def dtype_named(name: str) -> DType:
+    dtype = DTYPES.get(_ALIASES.get(name, name))
+    if dtype is None:
+        raise TypeError(f"element type {name!r}; accepted: {', '.join(DTYPES)}")
+    return dtype
+
+
+def dtype_of(array: np.ndarray, declared: DType | None) -> DType:
+    """Element type of an array: its own, or the declared one for which it holds the raw bits."""
+    if not array.dtype.isnative:
+        raise TypeError(f"byte order of {array.dtype!r}; accepted: the machine's own")
+    if declared and array.dtype.kind == "u" and array.dtype.itemsize == declared.itemsize:
+        return declared
+    return dtype_named(array.dtype.name)
+
+
+def pack_nibbles(array: np.ndarray) -> np.ndarray:
+    """Pack 4-bit elements, one per byte, two per byte: the first in the low nibble.
+
+    array: any shape, itemsize 1; the high nibble of each byte is ignored.  Returns a new uint8
+    array of ceil(array.size / 2) bytes, row-major without gaps; an unused last nibble is 0.
+    """
+    nibbles = np.zeros(array.size + array.size % 2, np.uint8)
+    nibbles[: array.size] = np.ascontiguousarray(array).view(np.uint8).reshape(-1) & 0x0F
+    return nibbles[0::2] | nibbles[1::2] << 4
+
+
+def unpack_nibbles(packed: np.ndarray, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
+    """Undo pack_nibbles.  Returns a new array of the shape and the 1-byte dtype, high nibbles 0."""
+    nibbles = np.empty(2 * packed.size, np.uint8)
+    nibbles[0::2] = packed & 0x0F
+    nibbles[1::2] = packed >> 4
+    return nibbles[: int(np.prod(shape, dtype=np.int64))].reshape(shape).view(dtype)
+
+
+def make_tensor(
+    dtype: DType,
+    shape: Sequence[int],
+    data: int | None = None,
+    strides: Sequence[int] | None = None,
+) -> c.DLTensor:
+    vector = c_int64 * len(shape)
+    return c.DLTensor(
+        data=data,
+        device=c.DLDevice(c.CPU, 0),
+        ndim=len(shape),
+        dtype=c.DLDataType(dtype.code, dtype.bits, 1),
+        shape=vector(*shape),
+        strides=None if strides is None else vector(*strides),
+    )
+
+
+def _strides_of(array: np.ndarray) -> list[int] | None:
+    """Strides in elements; None when row-major without gaps."""
+    if array.flags.c_contiguous:
+        return None
+    if any(stride % array.itemsize for stride in array.strides):
+        raise ValueError(
+            f"strides of {array.strides} bytes; accepted: multiples of the {array.itemsize} "
+            "of an element"
+        )
+    return [stride // array.itemsize for stride in array.strides]
+
+
+def array_tensor(array: np.ndarray, declared: DType | None = None) -> c.DLTensor:
+    dtype = dtype_of(array, declared)
+    return make_tensor(dtype, array.shape, array.ctypes.data, _strides_of(array))
+
+
+def is_staged(array: np.ndarray, dtype: DType) -> bool:
+    """Whether NumPy's layout of the type is not the library's."""
+    return dtype.bits == 4 or array.dtype.hasobject
+
+
+def prototype_tensor(
+    prototype: Prototype, declared: DType | None, open_dims: Collection[int]
+) -> c.DLTensor:
+    if isinstance(prototype, tuple):
+        if declared is None:
+            raise TypeError("a shape was given without dtype; accepted: both, or an array")
+        dtype, shape, strides = declared, prototype, None
+    else:
+        array = np.asarray(prototype)
+        dtype, shape = dtype_of(array, declared), array.shape
+        strides = None if is_staged(array, dtype) else _strides_of(array)
+    dims = [c.DYNAMIC if dim is None or d in open_dims else dim for d, dim in enumerate(shape)]
+    return make_tensor(dtype, dims, strides=strides)
+
+
+def reference(tensor: c.DLTensor | None):
+    return None if tensor is None else ctypes.pointer(tensor)
+
+
+def references(tensors: Sequence[c.DLTensor]):
+    return (POINTER(c.DLTensor) * len(tensors))(*map(reference, tensors))
+
+
+def require_writable(array: np.ndarray, name: str = "present") -> None:
+    if not array.flags.writeable:
+        raise ValueError(f"{name} is read-only; accepted: a writable array")

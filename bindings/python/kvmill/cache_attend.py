@@ -1,0 +1,120 @@
+"""CacheAttend: attention over keys and values that are anywhere.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import ctypes
+from concurrent.futures import Executor
+from ctypes import byref
+
+import numpy as np
+
+from . import c
+from .arrays import DType, Operand, array_tensor, dtype_named
+from .cache_attention import CacheAttention, cache_type, required, scale_type, set_members
+from .names import names_of, ordered_names
+from .tables import TENSORS
+
+
+class CacheAttend(CacheAttention):
+    """A plan of CacheAttend: attention over keys and values that are anywhere, written by anybody.
+
+    T1: element type of query, "float32", "float16" or "bfloat16".
+    attributes: those of kvmill_cache_attend, by their names in kvmill.h, where their defaults are;
+        num_heads and key_head_dim have none.  key_T2 defaults to what key_quant_bit and
+        key_cache_format say, else to T1; key_T3 to float16, with T1 float32 to that; V's likewise
+        where any of value_quant_bit, value_cache_format and value_T2 is given, else V has K's
+        format.  mask_T1 has to be given for an attn_mask.
+    packs, portable, isa, threads: as of MultiHeadCacheAttention.
+
+    The plan needs no shapes; it may run in any number of threads at a time.  Raises KvmillError for
+    what the library refuses, TypeError for unknown names.
+    """
+
+    _function = "kvmill_plan_cache_attend"
+    _attributes = frozenset(name for name, _ in c.CacheAttendOp._fields_) - {"struct_size"}
+    _names = ordered_names("CacheAttend")
+    _written = names_of("out", "CacheAttend")
+    _outputs = ("attn_output",)
+    _rows = {tensor.name: tensor for tensor in TENSORS["CacheAttend"]}
+
+    def _make_op(self, T1: str, given: dict[str, object]) -> c.CacheAttendOp:
+        op = c.CacheAttendOp()
+        c.library.kvmill_cache_attend_init(byref(op), ctypes.sizeof(op))
+        attributes = {"T1": T1, **given}
+        said = {name for name, value in given.items() if value is not None}
+        attributes |= self._side_types("key_", attributes)
+        if not said.isdisjoint({"value_quant_bit", "value_cache_format", "value_T2"}):
+            attributes |= self._side_types("value_", attributes)
+        types = {name for name, kind in c.CacheAttendOp._fields_ if kind is c.DLDataType}
+        self._types = {name: attributes[name] for name in types if attributes.get(name)}
+        if "value_T2" not in self._types:
+            self._types |= {"value_T2": self._types["key_T2"], "value_T3": self._types["key_T3"]}
+        set_members(op, **attributes)
+        return op
+
+    @staticmethod
+    def _side_types(side: str, given: dict) -> dict[str, str]:
+        """T2 and T3 of "key_" or "value_"."""
+        default = cache_type(
+            given["T1"], given.get(f"{side}quant_bit") or 0, given.get(f"{side}cache_format")
+        )
+        return {
+            f"{side}T2": given.get(f"{side}T2") or default,
+            f"{side}T3": given.get(f"{side}T3") or scale_type(given["T1"]),
+        }
+
+    def _declared(self, name: str) -> DType | None:
+        row = self._rows[name]
+        word = row.wide if row.wide_when in self._types else row.type
+        return dtype_named(self._types[word]) if word in self._types else None
+
+    def _tensor(self, name: str, array: np.ndarray | None) -> c.DLTensor | None:
+        """4-bit codes are handed over as bytes of two: so their rows may have strides."""
+        declared = None if array is None else self._declared(name)
+        if declared is None or declared.bits != 4:
+            return super()._tensor(name, array)
+        if array.dtype != np.uint8:
+            raise TypeError(
+                f"{name} of {array.dtype}; accepted for {declared.name}: uint8, two elements each"
+            )
+        return array_tensor(array)
+
+    def run(
+        self,
+        *,
+        executor: Executor | None = None,
+        lse: np.ndarray | bool = False,
+        **tensors: Operand,
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """Run on arrays; returns attn_output, with lse (attn_output, lse).
+
+        B sequences, S queries of each or N of all, H query heads, G kv heads, D = key_head_dim:
+        query [B, S, H, D], or [N, H, D] with query_starts [B + 1]; key and value [B, T, G, D] or
+        [C, G, D], with page lists also [pages, page_size, G, D], their last dim as the format has
+        it, the others of any strides; key_scale, value_scale where the format has them.
+
+        Rows are named by one of lengths [B]; ranges [N, 2]; page_ids and page_starts [B + 1] or
+        [B * G + 1]; slots and slot_starts [B + 1].  If wanted: positions [N], key_positions,
+        attn_mask [T], [S, T], [H, S, T] or [B, H, S, T], alibi_slopes [H], sinks [H].  Numbers are
+        int64 or int32 arrays, or sequences; all else is as kvmill.h says.
+
+        Types that NumPy lacks are as of MultiHeadCacheAttention; 4-bit codes are uint8, two each.
+        attn_output: an array to write to, else a new one is made; lse: likewise, or True for a new
+        one.  The caller owns all arrays.  executor: a ThreadPoolExecutor to run on.
+
+        Raises KvmillError (then nothing has been written), TypeError and ValueError.
+        """
+        given = isinstance(lse, np.ndarray)
+        wanted = ("attn_output", "lse") if given or lse else ("attn_output",)
+        return self._run({**tensors, "lse": lse if given else None}, executor, wanted)
+
+    def _new_output(self, name: str, tensors: dict) -> np.ndarray:
+        query = required(tensors, "query", 3)
+        if name == "lse":
+            return np.empty(query.shape[:-1], np.float32)
+        is_wide = self._declared(name).name == "float32"
+        dim = self._op.value_head_dim or self._op.key_head_dim
+        return np.empty((*query.shape[:-1], dim), np.float32 if is_wide else query.dtype)

@@ -1,0 +1,320 @@
+"""PMX cache attention: store, read back, attend.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Collection, Sequence
+from concurrent.futures import Executor
+from ctypes import byref, c_void_p
+
+import numpy as np
+
+from . import c
+from .arrays import DType, Operand, array_tensor, dtype_named, make_tensor, require_writable
+from .names import names_of, ordered_names, types_of
+from .ops import set_members
+from .plans import Call, Pack, Plan, make_plan, plan_options
+
+_CACHE_OPS = tuple(
+    prefix + op
+    for prefix in ("", "dynamic_batching.")
+    for op in ("KeyValueCache", "MultiHeadAttention", "MultiHeadCacheAttention")
+)
+ATTENTION_TENSORS = ordered_names(*_CACHE_OPS)
+_ATTENTION_TYPES = types_of(*_CACHE_OPS)
+_ATTENTION_CACHES = names_of("inout", *_CACHE_OPS)
+
+ATTENTION_ATTRIBUTES = {name for name, _ in c.CacheAttentionOp._fields_} - {
+    "struct_size",
+    "value_differs",
+}
+_VALUE_ATTRIBUTES = {name for name in ATTENTION_ATTRIBUTES if name.startswith("value_")}
+
+
+def cache_type(T1: str, quant_bit: int, cache_format: str | None) -> str:
+    """The only type a cache can have, or else T1."""
+    return "uint8" if cache_format else {8: "int8", 4: "int4"}.get(quant_bit, T1)
+
+
+def scale_type(T1: str) -> str:
+    return "float32" if dtype_named(T1).bits == 32 else "float16"
+
+
+class CacheAttention(Plan):
+    """What ops that read caches have in common."""
+
+    _function = ""  # of the library
+    _attributes: Collection[str] = ATTENTION_ATTRIBUTES
+    _names: tuple[str, ...] = ATTENTION_TENSORS
+    _written: tuple[str, ...] = _ATTENTION_CACHES
+    _outputs: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        *,
+        T1: str,
+        packs: Sequence[Pack] = (),
+        portable: bool = False,
+        isa: str | None = None,
+        threads: int = 1,
+        **attributes: int | float | str | bool,
+    ) -> None:
+        unknown = set(attributes) - self._attributes
+        if unknown:
+            raise TypeError(
+                f"attributes {sorted(unknown)}; accepted: {', '.join(sorted(self._attributes))}"
+            )
+        self._packs = tuple(packs)
+        self._op = self._make_op(T1, attributes)
+        options = plan_options(self._packs, portable, isa, threads)
+        self._handle = make_plan(self, self._function, self._op, options)
+
+    def _make_op(self, T1: str, given: dict[str, object]) -> c.CacheAttentionOp:
+        op = c.CacheAttentionOp()
+        c.library.kvmill_cache_attention_init(byref(op), ctypes.sizeof(op))
+        attributes = {"T1": T1, **given}
+        self._types = self._complete_types(attributes)
+        op.value_differs = not _VALUE_ATTRIBUTES.isdisjoint(given)
+        set_members(op, **attributes | self._types)
+        return op
+
+    @staticmethod
+    def _complete_types(attributes: dict) -> dict[str, str]:
+        """Names of T1 to T3 and of those of V, with defaults filled in."""
+        T1 = attributes["T1"]
+        quant_bit, cache_format = attributes.get("quant_bit", 0), attributes.get("cache_format")
+        types = {
+            "T1": T1,
+            "T2": attributes.get("T2", cache_type(T1, quant_bit, cache_format)),
+            "T3": attributes.get("T3", scale_type(T1)),
+        }
+        if not _VALUE_ATTRIBUTES.isdisjoint(attributes):
+            types |= CacheAttention._complete_value_types(attributes, types)
+        return types
+
+    @staticmethod
+    def _complete_value_types(attributes: dict, types: dict[str, str]) -> dict[str, str]:
+        """V's, and V's other attributes into `attributes`: what is left out is as K's."""
+        says_how = {"value_quant_bit", "value_cache_format", "value_T2"} & set(attributes)
+        if not says_how:
+            for name in ("quant_bit", "cache_format"):
+                attributes[f"value_{name}"] = attributes.get(name)
+        quant_bit = attributes.get("value_quant_bit") or 0
+        cache_format = attributes.get("value_cache_format")
+        default = cache_type(types["T1"], quant_bit, cache_format) if says_how else types["T2"]
+        return {
+            "value_T2": attributes.get("value_T2", default),
+            "value_T3": attributes.get("value_T3", types["T3"]),
+        }
+
+    def prepare(self, **tensors: Operand) -> Call:
+        """Bind the plan to arrays, outputs included, for runs without the cost of Python's side.
+
+        The arrays are those of run(); numbers given otherwise than as arrays are copied here.
+        """
+        unknown = set(tensors) - set(self._names)
+        if unknown:
+            raise TypeError(f"tensors {sorted(unknown)}; accepted: {', '.join(self._names)}")
+        arrays = {
+            name: np.asarray(array) for name, array in tensors.items() if array is not None
+        }
+        for name in (*self._written, *self._outputs):
+            if name in arrays:
+                require_writable(arrays[name], name)
+        ordered = [self._tensor(name, arrays.get(name)) for name in self._names]
+        return Call(self, ordered, tuple(arrays.values()))
+
+    def _declared(self, name: str) -> DType | None:
+        """The element type of a tensor; None where the array's own tells."""
+        is_partial = name == "attn_output" and self._op.partial
+        word = None if is_partial else _ATTENTION_TYPES.get(name)
+        return dtype_named(self._types[word]) if word in self._types else None
+
+    def _tensor(self, name: str, array: np.ndarray | None) -> c.DLTensor | None:
+        if array is None:
+            return None
+        declared = self._declared(name)
+        if declared is None or declared.bits != 4:
+            return array_tensor(array, declared)
+        if array.dtype != np.uint8 or not array.flags.c_contiguous or array.ndim == 0:
+            raise TypeError(
+                f"{name} of {array.dtype}; accepted for {declared.name}: uint8, two elements each, "
+                "row-major without gaps"
+            )
+        shape = (*array.shape[:-1], 2 * array.shape[-1])
+        return make_tensor(declared, shape, array.ctypes.data)
+
+    def _run(
+        self, tensors: dict, executor: Executor | None, wanted: tuple[str, ...] = ()
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        tensors = {name: None if a is None else np.asarray(a) for name, a in tensors.items()}
+        wanted = wanted or self._outputs
+        for name in wanted:
+            if tensors.get(name) is None:
+                tensors[name] = self._new_output(name, tensors)
+        call = self.prepare(**tensors)
+        if executor is None:
+            call.run()
+        else:
+            call.run_threads(executor)
+        outputs = tuple(tensors[name] for name in wanted)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def _new_output(self, name: str, tensors: dict) -> np.ndarray:
+        raise NotImplementedError
+
+
+def required(tensors: dict, name: str, rank: int = 0) -> np.ndarray:
+    array = tensors.get(name)
+    if array is None or array.ndim < rank:
+        have = "None" if array is None else f"of shape {array.shape}"
+        raise ValueError(f"{name} is {have}; accepted: an array of rank {rank}")
+    return array
+
+
+class Attending(CacheAttention):
+    """The ops that have a query."""
+
+    def __init__(self, **attributes: object) -> None:
+        super().__init__(**attributes)
+        self._outputs = ("attn_output", "lse") if self._op.partial else ("attn_output",)
+
+    def _new_output(self, name: str, tensors: dict) -> np.ndarray:
+        query = required(tensors, "query", 3)
+        if name == "lse":
+            return np.empty(query.shape[:-1], np.float32)
+        dim = self._op.value_head_dim if self._op.value_differs else 0
+        dtype = np.float32 if self._op.partial else query.dtype
+        return np.empty((*query.shape[:-1], dim or query.shape[-1]), dtype)
+
+
+class MultiHeadCacheAttention(Attending):
+    """A plan of PMX MultiHeadCacheAttention: store current_key and current_value in the cache, then
+    attend over what is in it.  With dynamic_batching=True: opmx.dynamic_batching's.
+
+    T1: element type of activations, "float32", "float16" or "bfloat16".
+    attributes: those of the op, by their names in kvmill.h, where their defaults are; num_heads and
+        head_dim have none.  T2 defaults to what quant_bit and cache_format say, else to T1; T3 to
+        float16, with T1 float32 to that.  Any value_... makes value_cache (and value_scale) tensors
+        of their own; what is left out of these is as K's.
+    packs: searched for the best kernels, which portable=True forbids to use.
+    isa: best instruction set to use; default: all this CPU has.
+    threads: most threads that run parts of one call at a time; workspaces grow with it.
+
+    The plan needs no shapes; it may run in any number of threads at a time, on different caches.
+    Raises KvmillError for what the library refuses, TypeError for unknown names.
+    """
+
+    _function = "kvmill_plan_multi_head_cache_attention"
+
+    def run(
+        self, *, executor: Executor | None = None, **tensors: Operand
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """Run on arrays; returns attn_output, with partial=True (attn_output, lse).
+
+        Static batch (S new tokens, H query heads, KVH kv heads, D = head_dim): query [B, S, H, D],
+        current_key and current_value [B, S, KVH, D], start_pos one int64, cache and scale as
+        cache_layout says; attn_mask, sinks [H] if wanted.
+
+        Dynamic batching: query, current_key, current_value without B, the tokens of all sequences
+        one after the other; seqstarts, kvstarts [B + 1], start_pos [B], cachestarts [B] or
+        [B, pages], decoding_batches, max_seqlen, max_kvlen: int64; attn_mask, sinks if wanted.
+
+        cache and scale are updated in place.  A bfloat16 array is one of ml_dtypes, or its bits as
+        uint16, a float8 one likewise as uint8; an int4 cache is uint8, two elements each, the last
+        dim head_dim / 2; with a cache_format it is uint8, the bytes of blocks.  attn_output and
+        lse: arrays to write to, else new ones are made (attn_output as query, float32 with
+        partial).  The caller owns all arrays.  executor: a ThreadPoolExecutor to run on; no more
+        than `threads` of its workers help at a time.
+
+        Raises KvmillError (then nothing has been written), TypeError and ValueError.
+        """
+        return self._run(tensors, executor)
+
+
+class MultiHeadAttention(Attending):
+    """A plan of PMX MultiHeadAttention: attend over keys and values that are given.
+
+    Parameters as of MultiHeadCacheAttention, except those of a cache; value_head_dim where values
+    are not as long as keys.
+    """
+
+    _function = "kvmill_plan_multi_head_attention"
+
+    def run(
+        self, *, executor: Executor | None = None, **tensors: Operand
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """Run on arrays; returns attn_output, with partial=True (attn_output, lse).
+
+        As of MultiHeadCacheAttention, with key and value [B, KV, KVH, D], or [kvstarts[B], KVH, D]
+        and no start_pos and cachestarts with dynamic batching.
+        """
+        return self._run(tensors, executor)
+
+
+class KeyValueCache(CacheAttention):
+    """A plan of PMX KeyValueCache: store current_key and current_value in the cache, then read all
+    of it back.
+
+    Parameters as of MultiHeadCacheAttention, except those of scores; head_dim and num_kv_heads are
+    required, num_repeat says how many times each head is read back.  T1 and T2 may both be int8:
+    codes are copied.
+    """
+
+    _function = "kvmill_plan_key_value_cache"
+    _outputs = ("key", "value")
+
+    def run(
+        self, *, executor: Executor | None = None, **tensors: Operand
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Run on arrays; returns key and value, [B, start_pos + S, KVH * num_repeat, D] or
+        [kvstarts[B], KVH * num_repeat, D].
+
+        As of MultiHeadCacheAttention, without query, decoding_batches, masks and sinks.
+        """
+        return self._run(tensors, executor)
+
+    def _new_output(self, name: str, tensors: dict) -> np.ndarray:
+        current = required(tensors, f"current_{name}", 3)
+        heads = current.shape[-2] * self._op.num_repeat
+        if self._op.dynamic_batching:
+            tokens: tuple[int, ...] = (int(required(tensors, "kvstarts", 1)[-1]),)
+        else:
+            start = required(tensors, "start_pos").reshape(-1)[:1].sum()
+            tokens = (current.shape[0], int(start) + current.shape[1])
+        shape = (*(max(count, 0) for count in tokens), heads, current.shape[-1])
+        return np.empty(shape, current.dtype)
+
+
+def merge_partials(
+    outputs: Sequence[np.ndarray], lses: Sequence[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Merge partial results of the same queries over disjoint keys.
+
+    outputs: float32 arrays [..., dim]; lses: float32 arrays of the same shape without the last dim,
+    as many.  Returns new arrays, output and lse.  Raises ValueError where shapes disagree.
+    """
+    outputs = [np.ascontiguousarray(output, np.float32) for output in outputs]
+    lses = [np.ascontiguousarray(lse, np.float32) for lse in lses]
+    rows = {output.shape[:-1] for output in outputs} | {lse.shape for lse in lses}
+    dims = {output.shape[-1:] for output in outputs}
+    if len(rows) != 1 or len(dims) != 1 or len(outputs) != len(lses):
+        raise ValueError(
+            f"outputs of {[a.shape for a in outputs]} and lses of {[a.shape for a in lses]}; "
+            "accepted: as many, of equal shapes except for the last dim"
+        )
+    output, lse = np.empty_like(outputs[0]), np.empty_like(lses[0])
+    pointers = c_void_p * len(outputs)
+    c.library.kvmill_merge_partials(
+        len(outputs),
+        pointers(*(array.ctypes.data for array in outputs)),
+        pointers(*(array.ctypes.data for array in lses)),
+        lse.size,
+        output.shape[-1],
+        output.ctypes.data,
+        lse.ctypes.data,
+    )
+    return output, lse

@@ -1,0 +1,28 @@
+"""What the library refuses, as an exception.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+from . import c
+
+
+class KvmillError(RuntimeError):
+    """The library refused a plan or a run.  Nothing has been written.
+
+    status: number of the kvmill_status; status_name: its name, "KVMILL_E_SHAPE" etc.;
+    message: which argument, its value, and what is accepted.
+    """
+
+    def __init__(self, status: int, status_name: str, message: str) -> None:
+        super().__init__(f"{status_name}: {message}")
+        self.status = status
+        self.status_name = status_name
+        self.message = message
+
+
+def check(status: int, error: c.Error) -> None:
+    if status != 0:
+        name = c.library.kvmill_status_name(status).decode()
+        raise KvmillError(status, name, error.message.decode(errors="replace"))

@@ -1,0 +1,149 @@
+"""StableHLO's gather.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+import numpy as np
+
+from . import c
+from .arrays import (
+    DTYPES,
+    DType,
+    Prototype,
+    array_tensor,
+    dtype_named,
+    prototype_tensor,
+    reference,
+    require_writable,
+)
+from .ops import items_of, set_members
+from .plans import Call, Pack, Plan, make_plan, plan_options
+
+
+class Gather(Plan):
+    """A plan of stablehlo.gather: a window of operand for each index vector of start_indices.
+
+    operand, start_indices: prototypes, arrays whose data is not looked at, or tuples with the
+    shape; dtype is the element type of a tuple for operand, int32 that of one for start_indices.
+    slice_sizes, offset_dims, collapsed_slice_dims, operand_batching_dims,
+    start_indices_batching_dims, start_index_map, index_vector_dim, indices_are_sorted: those of
+    StableHLO.
+    mode: "clip" moves a window inside, as StableHLO says; "fill" makes a window that is not inside
+        fill_value.
+    fill_value: None for JAX's choice: NaN, the least signed, the largest unsigned integer, True.
+    dtype, packs, portable, isa: as for TensorScatter.
+
+    Raises KvmillError for what the library refuses, TypeError and ValueError for arrays that it
+    cannot be told about.
+    """
+
+    def __init__(
+        self,
+        operand: Prototype,
+        start_indices: Prototype,
+        *,
+        slice_sizes: Sequence[int],
+        offset_dims: Sequence[int] = (),
+        collapsed_slice_dims: Sequence[int] = (),
+        operand_batching_dims: Sequence[int] = (),
+        start_indices_batching_dims: Sequence[int] = (),
+        start_index_map: Sequence[int] = (),
+        index_vector_dim: int = 0,
+        indices_are_sorted: bool = False,
+        mode: str = "clip",
+        fill_value: object = None,
+        dtype: str | None = None,
+        packs: Sequence[Pack] = (),
+        portable: bool = False,
+        isa: str | None = None,
+    ) -> None:
+        self._declared = None if dtype is None else dtype_named(dtype)
+        self._packs = tuple(packs)
+        fill = _fill_of(operand, fill_value)
+        op = _make_op(operand, start_indices, self._declared, fill)
+        set_members(
+            op,
+            offset_dims=offset_dims,
+            collapsed_slice_dims=collapsed_slice_dims,
+            operand_batching_dims=operand_batching_dims,
+            start_indices_batching_dims=start_indices_batching_dims,
+            start_index_map=start_index_map,
+            slice_sizes=slice_sizes,
+            index_vector_dim=index_vector_dim,
+            indices_are_sorted=indices_are_sorted,
+            mode=mode,
+        )
+        options = plan_options(self._packs, portable, isa)
+        self._handle = make_plan(self, "kvmill_plan_gather", op, options)
+        self._result_shape = _result_shape(_shape_of(start_indices), op)
+
+    def prepare(
+        self, operand: np.ndarray, start_indices: np.ndarray, result: np.ndarray
+    ) -> Call:
+        """Bind the plan to arrays, for runs without the cost of Python's side of one."""
+        require_writable(result, "result")
+        arrays = operand, start_indices, result
+        declared = self._declared, None, self._declared
+        tensors = [array_tensor(*pair) for pair in zip(arrays, declared, strict=True)]
+        return Call(self, tensors, arrays)
+
+    def run(
+        self, operand: np.ndarray, start_indices: np.ndarray, result: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Run on arrays that fit the plan; returns result.
+
+        result: None for a new, row-major array; or one of the right shape and type, apart from the
+        others.  May be called by many threads at a time, on different results.  Raises KvmillError
+        (then nothing has been written), TypeError and ValueError.
+        """
+        operand, start_indices = np.asarray(operand), np.asarray(start_indices)
+        if result is None:
+            result = np.empty(self._result_shape, operand.dtype)
+        self.prepare(operand, start_indices, result).run()
+        return result
+
+
+def _window_tensor(prototype: Prototype, declared: DType | None) -> c.DLTensor:
+    """A prototype whose elements are as NumPy holds them."""
+    if isinstance(prototype, tuple):
+        return prototype_tensor(prototype, declared, ())
+    return array_tensor(np.asarray(prototype), declared)
+
+
+def _shape_of(prototype: Prototype) -> Sequence[int | None]:
+    return prototype if isinstance(prototype, tuple) else np.shape(prototype)
+
+
+def _fill_of(operand: Prototype, fill_value: object) -> np.ndarray | None:
+    """One element, of the operand's type where that is an array."""
+    if fill_value is None:
+        return None
+    return np.array([fill_value], None if isinstance(operand, tuple) else np.asarray(operand).dtype)
+
+
+def _make_op(
+    operand: Prototype, start_indices: Prototype, declared: DType | None, fill: np.ndarray | None
+) -> c.GatherOp:
+    index_type = DTYPES["int32"] if isinstance(start_indices, tuple) else None
+    return c.GatherOp(
+        ctypes.sizeof(c.GatherOp),
+        operand=reference(_window_tensor(operand, declared)),
+        start_indices=reference(_window_tensor(start_indices, index_type)),
+        fill_value=None if fill is None else fill.ctypes.data,
+    )
+
+
+def _result_shape(starts: Sequence[int | None], op: c.GatherOp) -> list[int | None]:
+    """Extents of the window at offset_dims, those of the index space between."""
+    offset_dims = items_of(op.offset_dims)
+    dropped = {*items_of(op.collapsed_slice_dims), *items_of(op.operand_batching_dims)}
+    window = [n for d, n in enumerate(items_of(op.slice_sizes)) if d not in dropped]
+    space = [n for d, n in enumerate(starts) if d != op.index_vector_dim]
+    points, extents = iter(space), iter(window)
+    axes = range(len(space) + len(window))
+    return [next(extents) if d in offset_dims else next(points) for d in axes]

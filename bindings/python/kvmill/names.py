@@ -1,0 +1,25 @@
+"""What the tables say of the tensors of ops.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+from .tables import TENSORS
+
+
+def ordered_names(*ops: str) -> tuple[str, ...]:
+    """Names of the tensors of ops that share a list, in its order."""
+    indices = {tensor.name: tensor.index for op in ops for tensor in TENSORS[op]}
+    return tuple(sorted(indices, key=indices.get))
+
+
+def names_of(use: str, *ops: str) -> tuple[str, ...]:
+    """Those that are "in", "out" or "inout"."""
+    used = {tensor.name for op in ops for tensor in TENSORS[op] if tensor.use == use}
+    return tuple(name for name in ordered_names(*ops) if name in used)
+
+
+def types_of(*ops: str) -> dict[str, str]:
+    """Their types: names, or attributes that tell them."""
+    return {tensor.name: tensor.type for op in ops for tensor in TENSORS[op]}

@@ -1,0 +1,263 @@
+"""ONNX Attention, and a step of it with TensorScatter.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Collection, Sequence
+from ctypes import byref, c_double, c_int64
+
+import numpy as np
+
+from . import c
+from .arrays import (
+    array_tensor,
+    dtype_of,
+    make_tensor,
+    prototype_tensor,
+    reference,
+    require_writable,
+)
+from .names import names_of, ordered_names
+from .plans import Call, Pack, Plan, make_plan, plan_options
+
+ATTENTION_INPUTS = names_of("in", "Attention")
+ATTENTION_OUTPUTS = names_of("out", "Attention")
+
+
+def _attention_op(opset: int, attributes: dict[str, float]) -> c.AttentionOp:
+    op = c.AttentionOp()
+    c.library.kvmill_attention_init(byref(op), ctypes.sizeof(op))
+    op.opset = opset
+    fields = {name for name, kind in c.AttentionOp._fields_ if kind in (c_int64, c_double)}
+    for name, value in attributes.items():
+        if name not in fields:
+            raise TypeError(f"attribute {name!r}; accepted: those of Attention-{opset}")
+        setattr(op, name, value)
+    return op
+
+
+class _OnnxAttention(Plan):
+    """What plans of Attention and of its step have in common."""
+
+    # Dims that may be known only to a run: their names, by tensors that have them next to last.
+    _rows: dict[str, str]
+    _names: tuple[str, ...]
+    _outputs: Sequence[str]
+
+    def _prototype(self, name: str, array: np.ndarray, dynamic: Collection[str]) -> c.DLTensor:
+        unknown = set(dynamic) - {"batch", *self._rows.values()}
+        if unknown:
+            accepted = ["batch", *dict.fromkeys(self._rows.values())]
+            raise ValueError(f"dynamic has {sorted(unknown)}; accepted: {accepted}")
+        dims = {0} if "batch" in dynamic else set()
+        dims |= {array.ndim - 2} if self._rows.get(name) in dynamic else set()
+        if name == "attn_mask" and dynamic:
+            dims = set(range(array.ndim))
+        return prototype_tensor(array, None, dims)
+
+    def _bind(self, tensors: dict[str, np.ndarray | None]) -> Call:
+        unknown = set(tensors) - set(self._names)
+        if unknown:
+            raise TypeError(f"tensors {sorted(unknown)}; accepted: {self._names}")
+        for name in self._outputs:
+            if tensors.get(name) is None:
+                raise TypeError(f"no {name}; accepted: an array for every output of the plan")
+            require_writable(tensors[name], name)
+        arrays = [tensors.get(name) for name in self._names]
+        given = [None if array is None else array_tensor(array) for array in arrays]
+        return Call(self, given, tuple(arrays))
+
+
+class Attention(_OnnxAttention):
+    """A plan of ONNX Attention, opsets 23, 24 and 25.
+
+    Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen: arrays whose data is not looked at;
+    None: there is none, and so it must be in each run.
+    outputs: those that are wanted besides Y, of "present_key", "present_value", "qk_matmul_output".
+    attributes: those of the standard, by their names; what is not given has its default.
+    dynamic: dims known only to a run: any of "batch", "queries", "keys" (rows of K) and "past".
+    packs, portable, isa: as for TensorScatter; threads: most threads that a Call runs on at a time.
+
+    Raises KvmillError for what the library refuses, TypeError and ValueError for arrays that it
+    cannot be told about.
+    """
+
+    _rows = {"Q": "queries", "K": "keys", "V": "keys", "past_key": "past", "past_value": "past"}
+    _names = ordered_names("Attention")
+
+    def __init__(
+        self,
+        Q: np.ndarray,
+        K: np.ndarray,
+        V: np.ndarray,
+        attn_mask: np.ndarray | None = None,
+        past_key: np.ndarray | None = None,
+        past_value: np.ndarray | None = None,
+        nonpad_kv_seqlen: np.ndarray | None = None,
+        *,
+        opset: int = 25,
+        outputs: Collection[str] = (),
+        packs: Sequence[Pack] = (),
+        portable: bool = False,
+        isa: str | None = None,
+        threads: int = 0,
+        dynamic: Collection[str] = (),
+        **attributes: float,
+    ) -> None:
+        unknown = set(outputs) - set(ATTENTION_OUTPUTS)
+        if unknown:
+            raise ValueError(f"outputs has {sorted(unknown)}; accepted: {ATTENTION_OUTPUTS}")
+        self._packs = tuple(packs)
+        self._outputs = [name for name in ATTENTION_OUTPUTS if name == "Y" or name in outputs]
+        inputs = (Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen)
+        tensors = dict(zip(ATTENTION_INPUTS, inputs, strict=True))
+        op = _attention_op(opset, attributes)
+        self._heads = op.q_num_heads, op.kv_num_heads
+        prototypes = {
+            name: self._prototype(name, array, dynamic)
+            for name, array in tensors.items()
+            if array is not None
+        }
+        for name in self._outputs[1:]:
+            like = V if name == "present_value" else Q
+            prototypes[name] = make_tensor(dtype_of(like, None), [c.DYNAMIC] * 4)
+        for name, tensor in prototypes.items():
+            setattr(op, name, reference(tensor))
+        options = plan_options(self._packs, portable, isa, threads)
+        self._handle = make_plan(self, "kvmill_plan_attention", op, options)
+
+    def prepare(self, **tensors: np.ndarray | None) -> Call:
+        """Bind the plan to arrays by their names in the standard, outputs too."""
+        return self._bind(tensors)
+
+    def run(self, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        """Run on arrays in the order of the standard; returns new arrays: Y, and what else the plan
+        has, in the order of the standard.
+
+        May be called by many threads at a time.  Raises KvmillError, TypeError and ValueError.
+        """
+        tensors = dict(zip(ATTENTION_INPUTS, inputs, strict=False))
+        outputs = {name: self._new_output(name, tensors) for name in self._outputs}
+        self.prepare(**tensors, **outputs).run()
+        return tuple(outputs.values())
+
+    def _new_output(self, name: str, tensors: dict[str, np.ndarray | None]) -> np.ndarray:
+        Q, K, V, past = (tensors.get(n) for n in ("Q", "K", "V", "past_key"))
+        packed = Q.ndim == 3
+        heads, kv_heads = self._heads if packed else (Q.shape[1], K.shape[1])
+        keys = K.shape[-2] + (0 if past is None else past.shape[2])
+        dim = V.shape[-1] // kv_heads if packed else V.shape[-1]
+        shapes = {
+            "Y": (*Q.shape[:2], heads * dim) if packed else (*Q.shape[:3], dim),
+            "present_key": (Q.shape[0], kv_heads, keys, Q.shape[-1] // (heads if packed else 1)),
+            "present_value": (Q.shape[0], kv_heads, keys, dim),
+            "qk_matmul_output": (Q.shape[0], heads, Q.shape[-2], keys),
+        }
+        return np.empty(shapes[name], V.dtype if name == "present_value" else Q.dtype)
+
+
+class TensorScatterAttention(_OnnxAttention):
+    """A plan of a step: TensorScatter of K and V into caches, then Attention over what is valid.
+
+    Q, K, V: queries and as many new rows; past_key, past_value: the caches, of Q's rank, [batch, kv
+    heads, capacity, dim] or [batch, capacity, kv heads * dim]; write_indices, nonpad_kv_seqlen,
+    attn_mask: as kvmill.h says.  Arrays whose data is not looked at; None: there is none, and so it
+    must be in each run.
+    mode: "linear" or "circular".
+    dynamic: dims known only to a run: any of "batch", "queries" and "capacity".
+    attributes, packs, portable, isa, threads: as for Attention; opset 24 or 25.
+
+    Raises KvmillError for what the library refuses, TypeError and ValueError for arrays that it
+    cannot be told about.
+    """
+
+    _rows = {
+        **dict.fromkeys(("Q", "K", "V"), "queries"),
+        **dict.fromkeys(("past_key", "past_value"), "capacity"),
+    }
+    _names = ordered_names("TensorScatterAttention", "Attention")
+    _outputs = ("Y", "present_key", "present_value")
+
+    def __init__(
+        self,
+        Q: np.ndarray,
+        K: np.ndarray,
+        V: np.ndarray,
+        past_key: np.ndarray,
+        past_value: np.ndarray,
+        write_indices: np.ndarray | None = None,
+        nonpad_kv_seqlen: np.ndarray | None = None,
+        attn_mask: np.ndarray | None = None,
+        *,
+        mode: str = "linear",
+        opset: int = 25,
+        packs: Sequence[Pack] = (),
+        portable: bool = False,
+        isa: str | None = None,
+        threads: int = 0,
+        dynamic: Collection[str] = (),
+        **attributes: float,
+    ) -> None:
+        self._packs = tuple(packs)
+        attention = _attention_op(opset, attributes)
+        inputs = (Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen)
+        tensors = dict(zip(ATTENTION_INPUTS, inputs, strict=True), write_indices=write_indices)
+        prototypes = {
+            name: None if array is None else self._prototype(name, array, dynamic)
+            for name, array in tensors.items()
+        }
+        for name in ATTENTION_INPUTS:
+            setattr(attention, name, reference(prototypes[name]))
+        self._heads = attention.q_num_heads, attention.kv_num_heads
+        op = c.AttentionStepOp(
+            ctypes.sizeof(c.AttentionStepOp),
+            ctypes.pointer(attention),
+            mode.encode(),
+            reference(prototypes["write_indices"]),
+        )
+        options = plan_options(self._packs, portable, isa, threads)
+        self._handle = make_plan(self, "kvmill_plan_tensor_scatter_attention", op, options)
+
+    def prepare(self, write_indices: np.ndarray | None = None, **tensors: np.ndarray) -> Call:
+        """Bind the plan to arrays by their names, outputs too; present_key may be past_key, and
+        present_value past_value: in place."""
+        return self._bind({**tensors, "write_indices": write_indices})
+
+    def run(
+        self,
+        Q: np.ndarray,
+        K: np.ndarray,
+        V: np.ndarray,
+        past_key: np.ndarray,
+        past_value: np.ndarray,
+        write_indices: np.ndarray | None = None,
+        nonpad_kv_seqlen: np.ndarray | None = None,
+        attn_mask: np.ndarray | None = None,
+        *,
+        in_place: bool = True,
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Run on arrays that fit the plan.  In place: the caches are updated, returns Y; else
+        returns Y and new caches.  Raises KvmillError, TypeError and ValueError."""
+        heads, kv_heads = self._heads if Q.ndim == 3 else (Q.shape[1], K.shape[1])
+        last = V.shape[-1] // kv_heads * heads if Q.ndim == 3 else V.shape[-1]
+        Y = np.empty((*Q.shape[:-1], last), Q.dtype)
+        caches = past_key, past_value
+        if not in_place:
+            caches = np.empty_like(past_key), np.empty_like(past_value)
+        self.prepare(
+            write_indices,
+            Q=Q,
+            K=K,
+            V=V,
+            attn_mask=attn_mask,
+            past_key=past_key,
+            past_value=past_value,
+            nonpad_kv_seqlen=nonpad_kv_seqlen,
+            Y=Y,
+            present_key=caches[0],
+            present_value=caches[1],
+        ).run()
+        return Y if in_place else (Y, *caches)

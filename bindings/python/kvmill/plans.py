@@ -1,0 +1,174 @@
+"""Packs, plans, and plans bound to arrays.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import weakref
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from ctypes import POINTER, Structure, byref, c_void_p
+from pathlib import Path
+
+import numpy as np
+
+from . import c
+from .arrays import reference
+from .errors import check
+
+
+class Pack:
+    """A pack of generated kernels: the shared library lib<name>.so that `kvmill generate` built.
+
+    It stays loaded until the process ends.  Raises OSError when the file cannot be loaded,
+    ValueError when it is not named like a pack or does not define kvmill_pack_<name>.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        match = re.fullmatch(r"lib(\w+)\.so", Path(path).name)
+        if match is None:
+            raise ValueError(
+                f"pack {os.fspath(path)!r}; accepted: a path of the form .../lib<name>.so"
+            )
+        self.name = match[1]
+        library = ctypes.CDLL(os.fspath(Path(path).resolve()))
+        try:
+            self._head = c.Pack.in_dll(library, f"kvmill_pack_{self.name}")
+        except ValueError as error:
+            raise ValueError(f"{os.fspath(path)} is not a pack: {error}") from error
+
+    @property
+    def kernel_count(self) -> int:
+        """Number of kernels in the pack."""
+        return self._head.count
+
+
+def plan_options(
+    packs: Sequence[Pack], portable: bool, isa: str | None, threads: int = 0
+) -> c.PlanOptions:
+    pointers = (c_void_p * len(packs))(*(ctypes.addressof(pack._head) for pack in packs))
+    return c.PlanOptions(
+        struct_size=ctypes.sizeof(c.PlanOptions),
+        packs=pointers,
+        pack_count=len(packs),
+        isa=isa.encode() if isa else None,
+        portable=portable,
+        threads=threads,
+    )
+
+
+def make_plan(owner: object, function: str, *arguments: Structure) -> c_void_p:
+    """A plan that lives as long as its owner; the last argument is a c.PlanOptions."""
+    error, handle = c.Error(), c_void_p()
+    status = getattr(c.library, function)(*map(byref, arguments), byref(handle), byref(error))
+    check(status, error)
+    weakref.finalize(owner, c.library.kvmill_plan_destroy, handle)
+    return handle
+
+
+class Plan:
+    """What all plans have."""
+
+    _handle: c_void_p
+
+    def describe(self) -> str:
+        """What was planned, which kernels were selected, and why."""
+        size = c.library.kvmill_plan_describe(self._handle, None, 0) + 1
+        text = ctypes.create_string_buffer(size)
+        c.library.kvmill_plan_describe(self._handle, text, size)
+        return text.value.decode()
+
+    @property
+    def workspace_size(self) -> int:
+        """Bytes that a Call allocates for the library's use."""
+        return c.library.kvmill_plan_workspace_size(self._handle)
+
+
+_ALIGNMENT = 64
+
+
+def _make_workspace(size: int) -> np.ndarray | None:
+    """So many bytes, aligned as the library wants them."""
+    if size == 0:
+        return None
+    memory = np.empty(size + _ALIGNMENT, np.uint8)
+    first = -memory.ctypes.data % _ALIGNMENT
+    return memory[first : first + size]
+
+
+class Call:
+    """A plan bound to arrays: what is to be repeated with no more cost than in C.
+
+    Made by prepare() of a plan.  Has a workspace of its own.  Keeps the plan and the arrays alive
+    and reads their current contents each time.  Either run() or run_threads(), or, on threads of
+    the caller's own:
+
+        parts = call.begin()                # checks everything
+        while parts is not None:
+            call.part(i)                    # once for each i in range(parts), any thread, any order
+            parts = call.next()             # when all are done
+
+    One thread at a time may run() or begin(); part() may be called by many.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        tensors: Sequence[c.DLTensor | None],
+        arrays: tuple,
+    ) -> None:
+        workspace = _make_workspace(plan.workspace_size)
+        self._owners = plan, tensors, arrays, workspace
+        self._tensors = (POINTER(c.DLTensor) * len(tensors))(*map(reference, tensors))
+        self._error = c.Error()
+        self._call = c.Call()
+        self._run_arguments = (
+            plan._handle,
+            byref(self._tensors),
+            None if workspace is None else workspace.ctypes.data,
+            byref(self._error),
+        )
+
+    def run(self) -> None:
+        """Run on the calling thread.  Raises KvmillError; then nothing has been written."""
+        check(c.library.kvmill_run(*self._run_arguments), self._error)
+
+    def run_threads(self, executor: Executor) -> None:
+        """Run on the threads of a concurrent.futures.ThreadPoolExecutor.
+
+        The results do not depend on their number.  Raises KvmillError; then nothing has been
+        written."""
+        parts: int | None = self.begin()
+        while parts is not None:
+            for _ in executor.map(self.part, range(parts)):
+                pass
+            parts = self.next()
+
+    def run_parallel(self, parallel_for: c_void_p, data: c_void_p | None = None) -> None:
+        """Run on a parallel loop in C, a kvmill_parallel_for (kvmill.h); data is handed to it.
+
+        Raises KvmillError; then nothing has been written."""
+        plan, tensors, workspace, error = self._run_arguments
+        check(
+            c.library.kvmill_run_parallel(plan, tensors, workspace, parallel_for, data, error),
+            self._error,
+        )
+
+    def begin(self) -> int:
+        """Start a run in parts; returns their number.  Raises KvmillError."""
+        check(c.library.kvmill_begin(byref(self._call), *self._run_arguments), self._error)
+        return c.library.kvmill_parts(byref(self._call))
+
+    def part(self, index: int) -> None:
+        """Run one part; index must be in [0, parts), which is not checked."""
+        c.library.kvmill_part(byref(self._call), index)
+
+    def next(self) -> int | None:
+        """End a phase, when all of its parts are done.  Returns the number of parts of the next
+        one; None when the run is done."""
+        more = c.library.kvmill_next(byref(self._call))
+        return c.library.kvmill_parts(byref(self._call)) if more else None

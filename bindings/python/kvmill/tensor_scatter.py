@@ -1,0 +1,202 @@
+"""ONNX TensorScatter.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from . import c
+from .arrays import (
+    DTYPES,
+    DType,
+    Prototype,
+    array_tensor,
+    dtype_named,
+    dtype_of,
+    is_staged,
+    make_tensor,
+    pack_nibbles,
+    prototype_tensor,
+    reference,
+    require_writable,
+    unpack_nibbles,
+)
+from .plans import Call, Pack, Plan, make_plan, plan_options
+
+
+class TensorScatter(Plan):
+    """A plan of ONNX TensorScatter (opset 24): present = past with the rows of update written along
+    `axis`, from slot write_indices[b] of batch entry b on; mode "circular" wraps around.
+
+    past, update, write_indices: prototypes, arrays whose data is not looked at, or tuples with the
+    shape, in which None is a dim known only to a run; a tuple needs dtype.  past: [batch, ...],
+    rank >= 2; update: the same except dim `axis`, which may be smaller; write_indices: int64
+    [batch], or None for all zero.
+
+    axis: [-rank + 1, -1] or [1, rank - 1].
+    mode: "linear" or "circular".
+    dtype: name of the element type; default: that of the arrays.
+    packs: searched for the best kernels, which portable=True forbids to use.
+    dynamic: dims of the prototypes that are known only to a run: any of "batch", "capacity" (dim
+        `axis` of past) and "rows" (dim `axis` of update).
+    isa: best instruction set to use; default: all this CPU has.
+
+    Raises KvmillError for what the library refuses, TypeError and ValueError for arrays that it
+    cannot be told about.
+    """
+
+    def __init__(
+        self,
+        past: Prototype,
+        update: Prototype,
+        write_indices: Prototype | None = None,
+        *,
+        axis: int = -2,
+        mode: str = "linear",
+        dtype: str | None = None,
+        packs: Sequence[Pack] = (),
+        portable: bool = False,
+        dynamic: Collection[str] = (),
+        isa: str | None = None,
+    ) -> None:
+        unknown = set(dynamic) - {"batch", "capacity", "rows"}
+        if unknown:
+            raise ValueError(f"dynamic has {sorted(unknown)}; accepted: batch, capacity, rows")
+        self._declared = None if dtype is None else dtype_named(dtype)
+        self._packs = tuple(packs)
+        tensors = self._prototypes(past, update, write_indices, axis, dynamic)
+        op = c.TensorScatterOp(
+            ctypes.sizeof(c.TensorScatterOp), axis, mode.encode(), *map(reference, tensors)
+        )
+        options = plan_options(self._packs, portable, isa)
+        self._handle = make_plan(self, "kvmill_plan_tensor_scatter", op, options)
+
+    def _prototypes(
+        self,
+        past: Prototype,
+        update: Prototype,
+        write_indices: Prototype | None,
+        axis: int,
+        dynamic: Collection[str],
+    ) -> list[c.DLTensor | None]:
+        rank = len(past) if isinstance(past, tuple) else np.ndim(past)
+        dim_of = {"batch": 0, "capacity": axis % max(rank, 1), "rows": axis % max(rank, 1)}
+
+        def tensor(prototype: Prototype, declared: DType | None, *names: str) -> c.DLTensor:
+            open_dims = {dim_of[name] for name in names if name in dynamic}
+            return prototype_tensor(prototype, declared, open_dims)
+
+        return [
+            tensor(past, self._declared, "batch", "capacity"),
+            tensor(update, self._declared, "batch", "rows"),
+            None
+            if write_indices is None
+            else tensor(write_indices, _index_type(write_indices), "batch"),
+        ]
+
+    def prepare(
+        self,
+        past: np.ndarray,
+        update: np.ndarray,
+        write_indices: np.ndarray | None,
+        present: np.ndarray,
+    ) -> Call:
+        """Bind the plan to arrays, for runs without the cost of Python's side of one.
+
+        present may be past: in place.  Not for 4-bit types and strings, which NumPy lays out
+        otherwise (TypeError); everything else as in run().
+        """
+        arrays = past, update, present
+        if any(is_staged(array, dtype_of(array, self._declared)) for array in arrays):
+            raise TypeError(f"prepare with elements of type {past.dtype}; accepted by run only")
+        require_writable(present)
+        tensors = [array_tensor(array, self._declared) for array in arrays]
+        return self._call(tensors, write_indices, arrays)
+
+    def run(
+        self,
+        past: np.ndarray,
+        update: np.ndarray,
+        write_indices: np.ndarray | None = None,
+        present: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Run on arrays that fit the plan; returns present.
+
+        present: None for a new, row-major array; past itself to work in place; or another array of
+        the same shape and type.  The caller owns all arrays; other overlaps of present with
+        another array are refused, except 4-bit types and strings, which are copied on the way.
+
+        May be called by many threads at a time, on different present arrays.  Raises KvmillError
+        (then nothing has been written), TypeError and ValueError.
+        """
+        past, update = np.asarray(past), np.asarray(update)
+        if present is None:
+            present = np.empty(past.shape, past.dtype)
+        arrays = past, update, present
+        if not any(is_staged(array, dtype_of(array, self._declared)) for array in arrays):
+            self.prepare(past, update, write_indices, present).run()
+            return present
+        if len({array.dtype for array in arrays}) != 1:
+            raise TypeError(
+                f"past, update and present of {[array.dtype for array in arrays]}; "
+                "accepted for 4-bit types and strings: one type"
+            )
+        require_writable(present)
+        staged = self._run_handles if past.dtype.hasobject else self._run_nibbles
+        present[...] = staged(past, update, write_indices, present)
+        return present
+
+    def _call(
+        self, tensors: Sequence[c.DLTensor], write_indices: np.ndarray | None, arrays: tuple
+    ) -> Call:
+        past, update, present = tensors
+        indices = None if write_indices is None else np.asarray(write_indices)
+        starts = None if indices is None else array_tensor(indices)
+        return Call(self, [past, update, starts, present], (*arrays, indices))
+
+    def _run_nibbles(
+        self,
+        past: np.ndarray,
+        update: np.ndarray,
+        write_indices: np.ndarray | None,
+        present: np.ndarray,
+    ) -> np.ndarray:
+        dtype = dtype_of(past, self._declared)
+        packed = [pack_nibbles(past), pack_nibbles(update)]
+        packed.append(packed[0] if present is past else np.empty_like(packed[0]))
+        shapes = past.shape, update.shape, present.shape
+        tensors = [
+            make_tensor(dtype, shape, data.ctypes.data)
+            for shape, data in zip(shapes, packed, strict=True)
+        ]
+        self._call(tensors, write_indices, tuple(packed)).run()
+        return unpack_nibbles(packed[2], past.shape, past.dtype)
+
+    def _run_handles(
+        self,
+        past: np.ndarray,
+        update: np.ndarray,
+        write_indices: np.ndarray | None,
+        present: np.ndarray,
+    ) -> np.ndarray:
+        table = np.concatenate([past.reshape(-1), update.reshape(-1)])
+        handles = np.arange(table.size, dtype=np.uint64)
+        old, new = (
+            handles[: past.size].reshape(past.shape),
+            handles[past.size :].reshape(update.shape),
+        )
+        moved = old if present is past else np.empty(present.shape, np.uint64)
+        arrays = old, new, moved
+        string = DTYPES["string"]
+        tensors = [make_tensor(string, array.shape, array.ctypes.data) for array in arrays]
+        self._call(tensors, write_indices, arrays).run()
+        return table[moved]
+
+
+def _index_type(write_indices: Prototype) -> DType | None:
+    return DTYPES["int64"] if isinstance(write_indices, tuple) else None

@@ -1,0 +1,230 @@
+/* What all ops have in common: errors, tensors, plans, running; and TensorScatter.  Included by
+   kvmill.h.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_CORE_H
+#define KVMILL_CORE_H
+
+#include <dlpack/dlpack.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KVMILL_VERSION_MAJOR 0
+#define KVMILL_VERSION_MINOR 2
+#define KVMILL_VERSION_PATCH 0
+#define KVMILL_VERSION       "0.2.0"
+
+/* Version of the library that is linked, as text.  Any thread. */
+const char *kvmill_version(void);
+
+/* ---- Errors ------------------------------------------------------------------------------- */
+
+/* Numbers are stable; new codes are added at the end. */
+typedef enum kvmill_status {
+    KVMILL_OK = 0,
+    KVMILL_E_NULL = 1,           /* a required pointer is NULL */
+    KVMILL_E_ALIAS = 2,          /* tensors overlap in a way the op does not allow */
+    KVMILL_E_INDEX_NEGATIVE = 3, /* an index is negative */
+    KVMILL_E_INDEX_RANGE = 4,    /* an index points outside the tensor */
+    KVMILL_E_SHAPE = 5,          /* ranks or dims do not fit the op, the plan or each other */
+    KVMILL_E_OVERFLOW = 6,       /* a size in bytes exceeds PTRDIFF_MAX */
+    KVMILL_E_DTYPE = 7,          /* an element type the op or the plan does not take */
+    KVMILL_E_ATTRIBUTE = 8,      /* an attribute outside its range */
+    KVMILL_E_STRIDE = 9,         /* strides the planned kernel cannot walk */
+    KVMILL_E_DEVICE = 10,        /* not in CPU memory */
+    KVMILL_E_WORKSPACE = 11,     /* workspace missing or too small */
+    KVMILL_E_MEMORY = 12,        /* out of memory; plan creation only */
+    KVMILL_E_ISA = 13,           /* an instruction set this build or CPU does not know */
+    KVMILL_E_PACK = 14,          /* a pack of another version, to be generated again */
+    KVMILL_E_VERSION = 15        /* a struct says more than this version of the library knows */
+} kvmill_status;
+
+/* "KVMILL_E_SHAPE" etc.; never NULL.  Any thread. */
+const char *kvmill_status_name(kvmill_status status);
+
+/* Message buffer of the caller; every function that takes one also takes NULL. */
+typedef struct kvmill_error {
+    char message[256]; /* which argument, its value, what is accepted; "" on success */
+} kvmill_error;
+
+/* ---- Structs ------------------------------------------------------------------------------ */
+
+/* Structs that may grow begin with struct_size, the size that the program was compiled with, so
+   that programs and libraries of different versions work together:
+
+   - A smaller struct, of an older program: members that it lacks have their defaults.
+   - A larger one, of a newer program: accepted where all bytes after those that this library knows
+     are 0, else KVMILL_E_VERSION.  Members are only ever added at the end.
+   - Any other size (0, above 4096, no multiple of sizeof (size_t)) is KVMILL_E_ATTRIBUTE.
+
+   kvmill_NAME_init (&op, sizeof op) sets struct_size and every default; plan functions, specs and
+   bindings have the same defaults.  A default that no comment names is 0, or NULL; a member whose
+   default is another must be set by whoever does without the init function.  It writes struct_size
+   bytes, does nothing where the pointer is NULL or the size is no struct's, and may be called on
+   any thread.  The library reads a struct, and what it points to, during the call that it is given
+   to, and keeps nothing of it unless a comment says so. */
+
+/* ---- Windows ------------------------------------------------------------------------------ */
+
+/* Windows mean the same everywhere, which is what ONNX and flash attention say: a query at position
+   p sees the positions j with p - left_window_size <= j <= p + right_window_size, of those that
+   nothing else hides.  -1, the default, is no bound; 0 is nothing on that side.  So a model's
+   sliding window of n positions, the query's own included, is left_window_size n - 1. */
+
+/* ---- Tensors ------------------------------------------------------------------------------ */
+
+/* Tensors are DLPack DLTensors in CPU memory; strides (in elements, NULL = row-major) and
+   byte_offset are honoured.  kvmill borrows them for the duration of a call.  A tensor is looked at
+   as a stranger's: rank 0 to 64 (KVMILL_E_SHAPE), then a shape that is not NULL, then dims, strides,
+   a byte_offset of at most PTRDIFF_MAX (KVMILL_E_OVERFLOW), and data that is not NULL unless it is
+   empty.  What cannot be checked: that the memory is there, as large as shape and strides say, and
+   changed by nobody else while a call uses it; that texts end; that pointers that are not NULL point
+   to what their type says.  4-bit types are
+   packed two per byte, low nibble first, over the whole tensor, and must be row-major without gaps.
+   Type codes that DLPack 0.6 lacks, with the values later versions gave them: */
+#define KVMILL_DL_BOOL               6
+#define KVMILL_DL_FLOAT8_E3M4        7
+#define KVMILL_DL_FLOAT8_E4M3        8
+#define KVMILL_DL_FLOAT8_E4M3B11FNUZ 9
+#define KVMILL_DL_FLOAT8_E4M3FN      10
+#define KVMILL_DL_FLOAT8_E4M3FNUZ    11
+#define KVMILL_DL_FLOAT8_E5M2        12
+#define KVMILL_DL_FLOAT8_E5M2FNUZ    13
+#define KVMILL_DL_FLOAT8_E8M0FNU     14
+#define KVMILL_DL_FLOAT6_E2M3FN      15
+#define KVMILL_DL_FLOAT6_E3M2FN      16
+#define KVMILL_DL_FLOAT4_E2M1FN      17
+
+/* In the shape of a tensor given to a plan: known only when it runs. */
+#define KVMILL_DYNAMIC (-1)
+
+/* ---- Plans -------------------------------------------------------------------------------- */
+
+typedef struct kvmill_plan kvmill_plan;
+
+/* A pack of generated kernels, as the pack's own header declares it: kvmill_pack_NAME.  Immutable,
+   for any thread.  What is in it is between packs and the library (kvmill_kernel.h). */
+typedef struct kvmill_pack kvmill_pack;
+
+typedef struct kvmill_plan_options {
+    size_t struct_size;              /* sizeof (kvmill_plan_options) */
+    const kvmill_pack *const *packs; /* searched for the best kernel; borrowed by the plan */
+    size_t pack_count;
+    const char *isa; /* best instruction set to use, NULL = all this CPU has */
+    int portable;    /* not 0: use the portable kernels */
+    int threads;     /* most threads that run parts of one call at a time, for the size of the
+                        workspace; 0 = 1.  More threads than that wait for each other */
+} kvmill_plan_options;
+
+/* No packs, one thread. */
+void kvmill_plan_options_init(kvmill_plan_options *options, size_t struct_size);
+
+/* ONNX TensorScatter (opset 24): present = past with `rows` new rows of update written along
+   `axis`, from slot write_indices[b] of batch entry b on; circular mode wraps around.
+
+   The tensors are prototypes: shape, dtype and strides count, data is not looked at; a dim may be
+   KVMILL_DYNAMIC.  past_cache and present_cache: equal shapes, rank >= 2.  update: the same except
+   dim `axis`, which may be smaller.  write_indices: int64 [batch], or NULL for all zero.
+   present_cache NULL = laid out as past_cache. */
+typedef struct kvmill_tensor_scatter {
+    size_t struct_size; /* sizeof (kvmill_tensor_scatter) */
+    int64_t axis;       /* [-rank + 1, -1] or [1, rank - 1]; the specification's default is -2 */
+    const char *mode;   /* "linear" or "circular"; NULL = linear */
+    const DLTensor *past_cache, *update, *write_indices, *present_cache;
+} kvmill_tensor_scatter;
+
+/* axis -2. */
+void kvmill_tensor_scatter_init(kvmill_tensor_scatter *op, size_t struct_size);
+
+/* Order of the tensors a TensorScatter plan runs on. */
+enum {
+    KVMILL_TENSOR_SCATTER_PAST_CACHE = 0,
+    KVMILL_TENSOR_SCATTER_UPDATE = 1,
+    KVMILL_TENSOR_SCATTER_WRITE_INDICES = 2,
+    KVMILL_TENSOR_SCATTER_PRESENT_CACHE = 3,
+    KVMILL_TENSOR_SCATTER_TENSORS = 4
+};
+
+/* Create a plan; *plan is NULL on error.  options NULL = no packs, portable kernels.  The plan is
+   immutable and may be shared by threads; release it with kvmill_plan_destroy.  The environment
+   variable KVMILL_ISA caps the instruction set like options->isa; with KVMILL_VERBOSE set, the
+   choice is written to standard error: the one thing this library ever prints. */
+kvmill_status kvmill_plan_tensor_scatter(const kvmill_tensor_scatter *op,
+                                         const kvmill_plan_options *options, kvmill_plan **plan,
+                                         kvmill_error *error);
+
+/* Release a plan that no call uses any more; NULL is allowed.  Any thread. */
+void kvmill_plan_destroy(kvmill_plan *plan);
+
+/* Write what was planned, which kernels were selected and why; at most size bytes with the final
+   NUL, none where text is NULL.  Returns the length of the whole text, like snprintf; of a plan that
+   is NULL, 0 and "".  Any thread. */
+size_t kvmill_plan_describe(const kvmill_plan *plan, char *text, size_t size);
+
+/* Bytes of workspace a run of the plan needs, 64-byte aligned; 0 for TensorScatter.  It does not
+   grow with the length of the cache.  Runs at the same time need a workspace each.  0 where plan is
+   NULL.  Any thread. */
+size_t kvmill_plan_workspace_size(const kvmill_plan *plan);
+
+/* ---- Running ------------------------------------------------------------------------------ */
+
+/* Run on the calling thread; any number of threads may run one plan at a time.  workspace: as many
+   bytes as kvmill_plan_workspace_size says, at a multiple of 64; NULL where that is 0.  tensors: in
+   the op's order, as many as its enumeration counts; an absent optional one is NULL.  In
+   place: past_cache and present_cache are the same memory and strides.  Other overlaps of an output
+   with anything are refused (KVMILL_E_ALIAS). */
+kvmill_status kvmill_run(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
+                         kvmill_error *error);
+
+/* One run, split into parts for threads the caller owns, in one phase or several:
+
+       kvmill_call call;                                     // on the stack; no destructor
+       status = kvmill_begin (&call, plan, tensors, workspace, &error);   // validates everything
+       do
+           each part in [0, kvmill_parts (&call)), any thread, any order: kvmill_part (&call, part);
+       while (kvmill_next (&call));                          // when all of these are done
+
+   The result does not depend on who runs what.  The tensors and the workspace must stay valid until
+   the end.  A call that kvmill_begin has refused, and one that has ended, has 0 parts, and
+   kvmill_next gives 0; so has one that is all zeros.  kvmill_part does nothing where there is no
+   such part.  A kvmill_call that was never begun, or a phase that is ended while parts run, cannot
+   be told from a good one. */
+typedef struct kvmill_call {
+    uint64_t opaque[192];
+} kvmill_call;
+
+kvmill_status kvmill_begin(kvmill_call *call, const kvmill_plan *plan,
+                           const DLTensor *const *tensors, void *workspace, kvmill_error *error);
+int64_t kvmill_parts(const kvmill_call *call);
+void kvmill_part(const kvmill_call *call, int64_t part);
+
+/* End a phase: 0 when the run is done, not 0 when there are parts of another phase. */
+int kvmill_next(kvmill_call *call);
+
+/* A parallel loop of the caller's: call part (context, i) once for every i in [0, parts), then
+   return.  data is the caller's own. */
+typedef void (*kvmill_parallel_for)(void *data, int64_t parts,
+                                    void (*part)(void *context, int64_t index), void *context);
+
+/* kvmill_run over a caller's parallel loop.  kvmill_openmp.h has the same for OpenMP. */
+kvmill_status kvmill_run_parallel(const kvmill_plan *plan, const DLTensor *const *tensors,
+                                  void *workspace, kvmill_parallel_for parallel_for, void *data,
+                                  kvmill_error *error);
+
+/* ---- CPU ---------------------------------------------------------------------------------- */
+
+/* Name of the i-th instruction set kvmill generates for, worst first, or NULL after the last.  Any
+   thread, as the next. */
+const char *kvmill_isa_name(size_t i);
+
+/* Whether this CPU (and operating system) runs it; unknown names, and NULL, give 0. */
+int kvmill_isa_usable(const char *isa);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,200 @@
+/* Sparse flows: attention that reads some pages alone.  Included by kvmill.h.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_FLOW_H
+#define KVMILL_FLOW_H
+
+#include <kvmill_attention.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Attention over a paged cache that reads only some of the pages, as vFlow programs describe it
+   (Infini-AI-Lab/vortex_torch).  A page has page_size slots; each page has, for each kv head,
+   matrices beside K and V, its *fields*.  The cache program fills them from a page; the index
+   program scores pages for a query; the best are attended to.  A *row* is a list of pages: one for
+   each request and kv head (or as `scope` says). */
+
+/* "k" and "v" are fields of every flow, [page_size, head_dim] of the cache's types. */
+typedef struct kvmill_flow_field {
+    const char *name; /* no other tensor's, as "cache" */
+    int64_t rows, columns;
+    DLDataType dtype; /* float32, float16, bfloat16 */
+} kvmill_flow_field;
+
+/* Numbers of the index program, [taps, rows, columns] in row-major order.  taps is 1, except
+   for the weights of Conv1d. */
+typedef struct kvmill_flow_constant {
+    const char *name;
+    int64_t taps, rows, columns;
+    const float *values;
+} kvmill_flow_constant;
+
+/* An operator, with what its source calls its result: a matrix for each page, or one for the row.
+   Names are those of fields, constants, earlier outputs, and "q", [group, head_dim], in the index
+   program.  Attributes that an op does not have are not looked at.  With x and y for its inputs,
+   a for alpha and b for beta; broadcast where a dim is 1:
+
+   GeMM                        [j, i] = sum of x[i, :] * y[j, :]
+   Sum Mean Max Min L2Norm     over the one dim of `dims`; 0 is over the pages that are scored
+   MeanInterleave MaxInterleave MinInterleave L2NormInterleave   over `group` neighbours
+   Multiply Maximum Minimum    Add: a x + b y
+   WhereEqual WhereNotEqual WhereGreater WhereGreaterEqual WhereLess WhereLessEqual   0 or -1e30
+   Kron                        sizes multiply along `dims`, of 1 and 2: row i * (rows of y) + j
+   Relu                        x >= a ? x : b
+   Sigmoid                     1 / (1 + exp (b x + a));  Silu: x / (1 + exp (b x + a))
+   Add_Mul Abs Log Exp         of b x + a
+   Softmax                     over pages, of scale * x;  Normalize: x / its L2 norm over pages
+   Conv1d                      sum over t of w[t] * x[page + t - taps / 2], w a constant
+   Transpose Reshape           Reshape: to [rows, columns]
+   MaskSlice                   a in [start, end) of the dim, b elsewhere; of the shape of x
+   Fill                        a; its output is a field
+   Load Save                   a field's value of before the step; x into the field `output`
+   topK                        select by x, [1, 1] for each page
+
+   Those of the cache program: no Sum, Kron, Softmax, Normalize, Conv1d, Transpose, Load, Save, topK
+   or dim 0; those of the index program: no Fill and no Interleave. */
+typedef struct kvmill_flow_op {
+    const char *op;
+    const char *inputs[2];
+    const char *output; /* a new name, or a field; NULL: topK */
+    double alpha, beta, scale;
+    uint32_t dims; /* bit d: dim d */
+    int64_t group, start, end, rows, columns;
+} kvmill_flow_op;
+
+/* All pages of a row. */
+#define KVMILL_FLOW_ALL INT32_MAX
+
+/* How many pages a row of n has:  budget = max (bos + topk_val + eos, floor (ratio * n)), with a
+   cap at most max (cap, bos + eos); min (n, budget) are selected: the first bos, the last eos, and
+   between them the best by score, of equal ones the first.  NaN counts as -infinity. */
+typedef struct kvmill_flow_select {
+    int64_t topk_val, reserved_bos, reserved_eos;
+    int64_t ratio_numerator, ratio_denominator; /* 0 to 1; denominator 0 = no ratio */
+    int64_t cap;                                /* 0 = none */
+    int64_t dense_below;                        /* rows of fewer tokens are read whole; 0 = none */
+    const char *order; /* "logical" (NULL): ascending; "score": the best first */
+    const char *scope; /* "kv_head" (NULL); "query_head": a row each, group 1; "request": one row,
+                          scores added up over kv heads */
+} kvmill_flow_select;
+
+typedef struct kvmill_flow {
+    size_t struct_size;                      /* sizeof (kvmill_flow) */
+    const kvmill_cache_attention *attention; /* dynamic_batching, cache_mode 1: heads, page_size,
+                                                types, scores */
+    const kvmill_flow_field *fields;         /* without "k" and "v" */
+    size_t field_count;
+    const kvmill_flow_constant *constants;
+    size_t constant_count;
+    const kvmill_flow_op *cache, *index;
+    size_t cache_count, index_count; /* no index program where nothing is ever scored */
+    kvmill_flow_select select;
+    const char *summary; /* "on_complete" (NULL): when a page's last slot is written; "incremental":
+                            also of a page's first rows */
+    /* Layers that read all pages and keep no fields, as attention's layer_idx counts them. */
+    const int64_t *layers_skip;
+    size_t layers_skip_count;
+} kvmill_flow;
+
+/* A fraction in lowest terms. */
+typedef struct kvmill_fraction {
+    int64_t numerator, denominator;
+} kvmill_fraction;
+
+/* What a checked flow keeps for each page. */
+typedef struct kvmill_flow_layout {
+    size_t struct_size; /* sizeof (kvmill_flow_layout) */
+    int64_t page_size, kv_heads, group;
+    int64_t page_bytes;             /* of K, V and fields of a page and kv head, scales too */
+    kvmill_fraction ratio_elements; /* elements of K, V and fields / (page_size * head_dim) */
+    kvmill_fraction ratio_bytes;    /* page_bytes / bytes of K's elements */
+    kvmill_fraction ratio_fields;   /* of that, the fields alone */
+} kvmill_flow_layout;
+
+/* The flow's attention is a struct of its own, which kvmill_cache_attention_init sets. */
+void kvmill_flow_init(kvmill_flow *flow, size_t struct_size);
+void kvmill_flow_layout_init(kvmill_flow_layout *layout, size_t struct_size);
+
+/* Check everything about a flow and say what it keeps.  layout may be NULL; else its struct_size is
+   set, and of a larger one the bytes that this library does not know become 0.  Any thread. */
+kvmill_status kvmill_flow_describe(const kvmill_flow *flow, kvmill_flow_layout *layout,
+                                   kvmill_error *error);
+
+/* Field number i: those of the flow in their order, then "k", then "v", whose dtype is the cache's.
+   0 when there is none, or something is NULL that must not be.  The name belongs to the flow. */
+int kvmill_flow_field_at(const kvmill_flow *flow, size_t i, kvmill_flow_field *field);
+
+/* What a plan is made for, at most: its workspace has a few bytes for each page. */
+typedef struct kvmill_flow_limits {
+    size_t struct_size;  /* sizeof (kvmill_flow_limits) */
+    int64_t batch;       /* requests of a call */
+    int64_t pages;       /* of a request */
+    int64_t cache_pages; /* of the cache; append alone looks at it */
+} kvmill_flow_limits;
+
+void kvmill_flow_limits_init(kvmill_flow_limits *limits, size_t struct_size);
+
+/* Order of the tensors that plans of flows run on: those of cache attention of the same name, then
+   these; others are NULL.  B requests, T tokens, R rows of a request (kv heads, query heads or 1,
+   as `scope` says).
+
+   query, attn_output (T, H, D), lse (T, H)   T is B unless seqstarts (B + 1), of attend, says more
+   current_key, current_value (T, KVH, D)     append
+   cache, scale, value_cache, value_scale     page p has rows p * page_size ...
+   seq_len (B)                int64           tokens of a request, new ones included
+   page_indptr (B + 1)        int64           request b has pages [page_indptr[b],
+   page_ids                   int32             page_indptr[b + 1]) of these, one for each page_size
+                                                tokens that are begun
+   slot_mapping (T)           int64           row of the cache for each token, -1: not written;
+                                              tokens of a page are neighbours, their rows ascend
+   sel_indptr (B * R + 1)     int64           the list of row r of request b is [sel_indptr[b * R +
+   sel                        int32             r], ...[... + 1]) of these: pages as the request
+                                              counts them, the reserved first ones first, its last
+                                              one last (or without it, where a page is one token);
+                                              with a window they ascend
+   block_ids                  int32           as vFlow has lists: page_ids[...] * KVH + kv head; of
+                                              scope request that of head 0; optional
+   fields                                     (pages, KVH, rows, columns) in the flow's order,
+                                              row-major without gaps
+
+   page_ids, sel and block_ids may be longer than what is used; integers are at multiples of their
+   size and have no strides. */
+enum {
+    KVMILL_FLOW_SEQ_LEN = KVMILL_CACHE_ATTENTION_TENSORS,
+    KVMILL_FLOW_PAGE_INDPTR,
+    KVMILL_FLOW_PAGE_IDS,
+    KVMILL_FLOW_SLOT_MAPPING,
+    KVMILL_FLOW_SEL_INDPTR,
+    KVMILL_FLOW_SEL,
+    KVMILL_FLOW_BLOCK_IDS,
+    KVMILL_FLOW_FIELDS /* and as many as the flow has */
+};
+
+/* Append: K and V of new tokens into their slots, then the fields of the pages they complete.
+   Index:  score pages for the queries, select: sel_indptr, sel, block_ids are outputs.
+   Attend: along lists that are given, or over all pages; of several tokens each sees those before
+           it (prefill).  What it attends to is in the cache.
+   Decode: index, then attend, without the lists; sel_indptr, sel, block_ids may be given as
+   outputs.
+
+   Index and decode move the state of fields that are saved.  The flow, its attention and all they
+   point to are borrowed for the call.  Otherwise as kvmill_plan_tensor_scatter. */
+kvmill_status kvmill_plan_flow_append(const kvmill_flow *flow, const kvmill_flow_limits *limits,
+                                      const kvmill_plan_options *options, kvmill_plan **plan,
+                                      kvmill_error *error);
+kvmill_status kvmill_plan_flow_index(const kvmill_flow *flow, const kvmill_flow_limits *limits,
+                                     const kvmill_plan_options *options, kvmill_plan **plan,
+                                     kvmill_error *error);
+kvmill_status kvmill_plan_flow_attend(const kvmill_flow *flow, const kvmill_flow_limits *limits,
+                                      const kvmill_plan_options *options, kvmill_plan **plan,
+                                      kvmill_error *error);
+kvmill_status kvmill_plan_flow_decode(const kvmill_flow *flow, const kvmill_flow_limits *limits,
+                                      const kvmill_plan_options *options, kvmill_plan **plan,
+                                      kvmill_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

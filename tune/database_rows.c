@@ -1,0 +1,380 @@
+/* Sweeps and results as rows: added, read, removed.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "database.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/hash.h"
+#include "database_handle.h"
+#include "sweep_text.h"
+
+/* ---- Values into statements; positions count from 1 ---- */
+
+static void bind_text(sqlite3_stmt *statement, int at, const char *text) {
+    sqlite3_bind_text(statement, at, text, -1, SQLITE_TRANSIENT);
+}
+
+static bool bind_samples(sqlite3_stmt *statement, int at, const double *samples, int count,
+                         struct error *error) {
+    struct text text = {0};
+    bool done = samples_print(samples, samples != NULL ? count : 0, &text);
+    if (done)
+        bind_text(statement, at, text.data);
+    text_free(&text);
+    return done || out_of_memory(error);
+}
+
+/* Strings, threads, bytes, flops: in the order of `key_columns`. */
+#define KEY_COLUMNS "cpu, compiler, flags, templates, isa, spec, problem, threads, bytes, flops"
+enum { THREADS_AT = KEY_STRINGS + 1, BYTES_AT, FLOPS_AT, HASH_AT };
+
+static void bind_key(sqlite3_stmt *statement, const struct sweep_key *key) {
+    char hash[17];
+    for (int i = 0; i < KEY_STRINGS; i++)
+        bind_text(statement, i + 1, sweep_key_text(key, i));
+    sqlite3_bind_int(statement, THREADS_AT, key->threads);
+    sqlite3_bind_double(statement, BYTES_AT, key->bytes);
+    sqlite3_bind_double(statement, FLOPS_AT, key->flops);
+    snprintf(hash, sizeof hash, "%016" PRIx64,
+             hash_bytes(HASH_START, key->spec, strlen(key->spec)));
+    bind_text(statement, HASH_AT, hash);
+}
+
+#define RESULT_COLUMNS                                                                             \
+    "candidate, measured, is_default, outcome, message, samples, baseline, limit_kind, "           \
+    "limit_rate,"                                                                                  \
+    " code_bytes, environment"
+enum {
+    SWEEP_AT = 1,
+    CANDIDATE_AT,
+    MEASURED_AT,
+    DEFAULT_AT,
+    OUTCOME_AT,
+    MESSAGE_AT,
+    SAMPLES_AT,
+    BASELINE_AT,
+    LIMIT_AT,
+    RATE_AT,
+    CODE_AT,
+    ENVIRONMENT_AT
+};
+
+/* A message may have lines; databases have its first, cut where it goes on and on. */
+static void bind_message(sqlite3_stmt *statement, const char *message) {
+    enum { LONGEST = 500 };
+    size_t length = strcspn(message, "\n");
+    sqlite3_bind_text(statement, MESSAGE_AT, message, (int)(length < LONGEST ? length : LONGEST),
+                      SQLITE_TRANSIENT);
+}
+
+static bool bind_result(sqlite3_stmt *statement, int64_t sweep, const struct sweep_result *r,
+                        struct error *error) {
+    sqlite3_bind_int64(statement, SWEEP_AT, sweep);
+    bind_text(statement, CANDIDATE_AT, r->candidate);
+    sqlite3_bind_int64(statement, MEASURED_AT, r->measured);
+    sqlite3_bind_int(statement, DEFAULT_AT, r->is_default);
+    bind_text(statement, OUTCOME_AT, outcome_word(r->outcome));
+    bind_message(statement, r->message);
+    bind_text(statement, LIMIT_AT, limit_word(r->limit));
+    sqlite3_bind_double(statement, RATE_AT, r->limit_rate);
+    sqlite3_bind_int64(statement, CODE_AT, r->code_bytes);
+    bind_text(statement, ENVIRONMENT_AT, r->environment);
+    return bind_samples(statement, SAMPLES_AT, r->samples, r->sample_count, error) &&
+           bind_samples(statement, BASELINE_AT, r->baseline, r->sample_count, error);
+}
+
+/* ---- Adding ---- */
+
+static bool run_once(struct database *database, sqlite3_stmt *statement, struct error *error) {
+    bool row, done = database_step(database, statement, &row, error);
+    sqlite3_finalize(statement);
+    return done;
+}
+
+static bool insert_sweep(struct database *database, const struct sweep_key *key,
+                         struct error *error) {
+    sqlite3_stmt *statement = database_prepare(database,
+                                               "INSERT OR IGNORE INTO sweep (" KEY_COLUMNS
+                                               ", spec_hash) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+                                               error);
+    if (statement == NULL)
+        return false;
+    bind_key(statement, key);
+    return run_once(database, statement, error);
+}
+
+/* 0: there is none. */
+static bool find_sweep(struct database *database, const struct sweep_key *key, int64_t *id,
+                       struct error *error) {
+    bool row = false;
+    sqlite3_stmt *statement = database_prepare(
+        database,
+        "SELECT id FROM sweep WHERE cpu = ? AND compiler = ? AND flags = ? AND templates = ?"
+        " AND isa = ? AND spec = ? AND problem = ? AND threads = ? AND bytes = ?"
+        " AND flops = ? AND spec_hash = ?",
+        error);
+    if (statement == NULL)
+        return false;
+    bind_key(statement, key);
+    bool done = database_step(database, statement, &row, error);
+    *id = row ? sqlite3_column_int64(statement, 0) : 0;
+    sqlite3_finalize(statement);
+    return done;
+}
+
+static bool insert_result(struct database *database, int64_t sweep,
+                          const struct sweep_result *result, struct error *error) {
+    sqlite3_stmt *statement = database_prepare(
+        database, "INSERT INTO result (sweep, " RESULT_COLUMNS ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+        error);
+    if (statement == NULL)
+        return false;
+    if (bind_result(statement, sweep, result, error))
+        return run_once(database, statement, error);
+    sqlite3_finalize(statement);
+    return false;
+}
+
+/* ---- Reading ---- */
+
+static const char *column(sqlite3_stmt *statement, int at) {
+    const char *text = (const char *)sqlite3_column_text(statement, at - 1);
+    return text != NULL ? text : "";
+}
+
+static void read_key(sqlite3_stmt *statement, struct sweep_key *key) {
+    for (int i = 0; i < KEY_STRINGS; i++)
+        *sweep_key_string(key, i) = (char *)column(statement, i + 1);
+    key->threads = sqlite3_column_int(statement, THREADS_AT - 1);
+    key->bytes = sqlite3_column_double(statement, BYTES_AT - 1);
+    key->flops = sqlite3_column_double(statement, FLOPS_AT - 1);
+}
+
+/* Strings are the statement's, samples malloced; what is wrong, or NULL. */
+static const char *read_result(sqlite3_stmt *statement, struct sweep_result *r) {
+    int count, baselines;
+    *r = (struct sweep_result){
+        .candidate = (char *)column(statement, CANDIDATE_AT),
+        .measured = sqlite3_column_int64(statement, MEASURED_AT - 1),
+        .is_default = sqlite3_column_int(statement, DEFAULT_AT - 1) != 0,
+        .message = (char *)column(statement, MESSAGE_AT),
+        .samples = samples_parse(column(statement, SAMPLES_AT), &count),
+        .baseline = samples_parse(column(statement, BASELINE_AT), &baselines),
+        .limit_rate = sqlite3_column_double(statement, RATE_AT - 1),
+        .code_bytes = sqlite3_column_int64(statement, CODE_AT - 1),
+        .environment = (char *)column(statement, ENVIRONMENT_AT),
+    };
+    r->sample_count = count;
+    if (r->samples == NULL || r->baseline == NULL)
+        return "samples that are no numbers";
+    if (baselines == 0) {
+        free(r->baseline);
+        r->baseline = NULL;
+    } else if (baselines != count)
+        return "not as many baselines as samples";
+    if (!limit_by_word(column(statement, LIMIT_AT), &r->limit) ||
+        !outcome_by_word(column(statement, OUTCOME_AT), &r->outcome))
+        return "an outcome or a limit that is not known";
+    return sweep_result_fault(r);
+}
+
+static void free_samples(struct sweep_result *result) {
+    free(result->samples);
+    free(result->baseline);
+}
+
+static bool refuse_row(struct database *database, const char *candidate, const char *fault,
+                       struct error *error) {
+    return fail(
+        error, EXIT_USER,
+        "%.400s: the result of \"%.200s\" has a fault: %s; restore the database, or import an "
+        "export of it into a new one",
+        database->path, candidate, fault);
+}
+
+static bool add_row(struct database *database, sqlite3_stmt *statement, const struct sweep_key *key,
+                    struct sweeps *sweeps, struct error *error) {
+    struct sweep_result result;
+    if (!database_count_row(database, error))
+        return false;
+    const char *fault = read_result(statement, &result);
+    bool done = fault == NULL ? sweeps_add(sweeps, key, &result, error)
+                              : refuse_row(database, result.candidate, fault, error);
+    free_samples(&result);
+    return done;
+}
+
+/* The columns of a result begin with its sweep: those of the key come from a statement of their
+ * own. */
+static bool read_results(struct database *database, int64_t sweep, const struct sweep_key *key,
+                         struct sweeps *sweeps, struct error *error) {
+    bool row = true, done = true;
+    sqlite3_stmt *statement = database_prepare(
+        database, "SELECT sweep, " RESULT_COLUMNS " FROM result WHERE sweep = ?", error);
+    if (statement == NULL)
+        return false;
+    sqlite3_bind_int64(statement, 1, sweep);
+    while (done && (done = database_step(database, statement, &row, error)) && row)
+        done = add_row(database, statement, key, sweeps, error);
+    sqlite3_finalize(statement);
+    return done;
+}
+
+static bool read_sweep(struct database *database, sqlite3_stmt *statement, struct sweeps *sweeps,
+                       struct error *error) {
+    struct sweep_key key = {0};
+    if (!database_count_row(database, error))
+        return false;
+    read_key(statement, &key);
+    const char *fault = sweep_key_fault(&key);
+    if (fault != NULL)
+        return refuse_row(database, key.spec, fault, error);
+    return read_results(database, sqlite3_column_int64(statement, FLOPS_AT), &key, sweeps, error);
+}
+
+static bool read_all(struct database *database, struct sweeps *sweeps, struct error *error) {
+    bool row = true, done = true;
+    sqlite3_stmt *statement =
+        database_prepare(database, "SELECT " KEY_COLUMNS ", id FROM sweep", error);
+    if (statement == NULL)
+        return false;
+    while (done && (done = database_step(database, statement, &row, error)) && row)
+        done = read_sweep(database, statement, sweeps, error);
+    sqlite3_finalize(statement);
+    return done;
+}
+
+/* One transaction, so that what others add meanwhile is in it wholly or not at all. */
+bool database_read(struct database *database, struct sweeps *sweeps, struct error *error) {
+    *sweeps = (struct sweeps){0};
+    database_allow_work(database);
+    bool done = database_execute(database, "BEGIN", error);
+    done = database_finish(database, done && read_all(database, sweeps, error), error);
+    sweeps_sort(sweeps);
+    return done;
+}
+
+/* ---- Adding what may be there ---- */
+
+/* *there: the same result is; one of other contents is an error. */
+static bool compare_row(struct database *database, sqlite3_stmt *statement,
+                        const struct sweep_result *result, bool *there, struct error *error) {
+    struct sweep_result old;
+    const char *fault = read_result(statement, &old);
+    *there = fault == NULL && sweep_results_equal(&old, result);
+    free_samples(&old);
+    return *there ||
+           fail(error, EXIT_USER,
+                "%.400s: has another result of \"%.200s\" at the same time; nothing was added",
+                database->path, result->candidate);
+}
+
+static bool find_result(struct database *database, int64_t sweep, const struct sweep_result *result,
+                        bool *there, struct error *error) {
+    bool row = false;
+    sqlite3_stmt *statement =
+        database_prepare(database,
+                         "SELECT sweep, " RESULT_COLUMNS " FROM result"
+                         " WHERE sweep = ? AND candidate = ? AND measured = ?",
+                         error);
+    *there = false;
+    if (statement == NULL)
+        return false;
+    sqlite3_bind_int64(statement, 1, sweep);
+    bind_text(statement, 2, result->candidate);
+    sqlite3_bind_int64(statement, 3, result->measured);
+    bool done = database_step(database, statement, &row, error) &&
+                (!row || compare_row(database, statement, result, there, error));
+    sqlite3_finalize(statement);
+    return done;
+}
+
+static bool refuse_fault(const char *fault, struct error *error) {
+    return fault == NULL || fail(error, EXIT_BUG, "a result that cannot be stored: %s", fault);
+}
+
+/* In a transaction. */
+static bool add_result(struct database *database, const struct sweep_key *key,
+                       const struct sweep_result *result, struct additions *additions,
+                       struct error *error) {
+    int64_t sweep = 0;
+    bool there;
+    database_allow_work(database);
+    if (!refuse_fault(sweep_key_fault(key), error) ||
+        !refuse_fault(sweep_result_fault(result), error) || !insert_sweep(database, key, error) ||
+        !find_sweep(database, key, &sweep, error) ||
+        !find_result(database, sweep, result, &there, error))
+        return false;
+    if (!there && !insert_result(database, sweep, result, error))
+        return false;
+    additions->known += there;
+    additions->added += !there;
+    return true;
+}
+
+bool database_add(struct database *database, const struct sweep_key *key,
+                  const struct sweep_result *result, struct error *error) {
+    struct additions additions = {0};
+    return database_begin(database, error) &&
+           database_finish(database, add_result(database, key, result, &additions, error), error);
+}
+
+static bool add_sweep(struct database *database, const struct sweep *sweep,
+                      struct additions *additions, struct error *error) {
+    for (size_t i = 0; i < sweep->count; i++)
+        if (!add_result(database, &sweep->key, &sweep->results[i], additions, error))
+            return false;
+    return true;
+}
+
+bool database_add_all(struct database *database, const struct sweeps *sweeps,
+                      struct additions *additions, struct error *error) {
+    bool done = database_begin(database, error);
+    *additions = (struct additions){0};
+    if (!done)
+        return false;
+    for (size_t i = 0; done && i < sweeps->count; i++)
+        done = add_sweep(database, &sweeps->items[i], additions, error);
+    return database_finish(database, done, error);
+}
+
+/* ---- Removing ---- */
+
+static bool remove_result(struct database *database, int64_t sweep,
+                          const struct sweep_result *result, struct error *error) {
+    sqlite3_stmt *statement = database_prepare(
+        database, "DELETE FROM result WHERE sweep = ? AND candidate = ? AND measured = ?", error);
+    if (statement == NULL)
+        return false;
+    sqlite3_bind_int64(statement, 1, sweep);
+    bind_text(statement, 2, result->candidate);
+    sqlite3_bind_int64(statement, 3, result->measured);
+    return run_once(database, statement, error);
+}
+
+static bool remove_sweep(struct database *database, const struct sweep *sweep,
+                         struct error *error) {
+    int64_t id;
+    database_allow_work(database);
+    bool done = find_sweep(database, &sweep->key, &id, error);
+    for (size_t i = 0; done && i < sweep->count; i++)
+        done = remove_result(database, id, &sweep->results[i], error);
+    return done;
+}
+
+bool database_remove_all(struct database *database, const struct sweeps *sweeps,
+                         struct error *error) {
+    bool done = database_begin(database, error);
+    if (!done)
+        return false;
+    for (size_t i = 0; done && i < sweeps->count; i++)
+        done = remove_sweep(database, &sweeps->items[i], error);
+    done = done &&
+           database_execute(database,
+                            "DELETE FROM sweep WHERE id NOT IN (SELECT sweep FROM result)", error);
+    return database_finish(database, done, error);
+}

@@ -194,28 +194,19 @@ enum {
     FOUND = BLOCK + SPARE,
 };
 
-/* A position's row in an extent, which has so many left.  */
-struct place {
-    const struct kvmill_extent *extent;
-    int64_t left;
-    const unsigned char *key;
-    const unsigned char *value;
-    const unsigned char *key_scale;
-    const unsigned char *value_scale;
-};
-
 struct work {
     int32_t key[KEY_DIM / 4][BLOCK];
     float query[ROWS][KEY_DIM]; /* in the order of codes */
     float sum[ROWS][VALUE_PADDED];
     float score[ROWS][BLOCK]; /* then weights */
     float weight[1][TILE][BLOCK]; /* times scales */
-    /* Rows of the block, and of those after it; where the next one is.  */
+    /* Rows of the block, and of those after it; the extent of the next one, and how many of its are before that.  */
     const unsigned char *key_row[FOUND];
     const unsigned char *value_row[FOUND];
     const unsigned char *key_scale_row[FOUND];
     const unsigned char *value_scale_row[FOUND];
-    struct place next;
+    const struct kvmill_extent *extent;
+    int64_t passed;
     float key_scale[1][BLOCK];
     float value_scale[1][BLOCK];
     int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
@@ -266,50 +257,53 @@ fetch_near_value_rows(const struct work *w, int64_t first, int64_t count)
     }
 }
 
-INLINED struct place
-begin_of(const struct kvmill_attend *p, const struct kvmill_extent *extent)
+INLINED void
+set_rows(const unsigned char **row, const unsigned char *first, int64_t stride, int64_t n)
 {
-    return (struct place){
-        .extent = extent,
-        .left = extent->count,
-        .key = p->key + extent->slot * p->key_stride,
-        .value = p->value + extent->slot * p->value_stride,
-        .key_scale = p->key_scale + extent->slot * p->key_scale_stride,
-        .value_scale = p->value_scale + extent->slot * p->value_scale_stride,
-    };
+    for (int64_t i = 0; i < n; i++)
+        row[i] = first + i * stride;
+}
+
+/* Rows [t, t + n) of the list are those from `slot` on, or all the same.  */
+INLINED void
+note_rows(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot, int moves)
+{
+    set_rows(w->key_row + t, p->key + slot * p->key_stride, moves ? p->key_stride : 0, n);
+    set_rows(w->value_row + t, p->value + slot * p->value_stride, moves ? p->value_stride : 0, n);
+    set_rows(w->key_scale_row + t, p->key_scale + slot * p->key_scale_stride, moves ? p->key_scale_stride : 0, n);
+    set_rows(w->value_scale_row + t, p->value_scale + slot * p->value_scale_stride, moves ? p->value_scale_stride : 0,
+             n);
+    int64_t key_step = p->key_scale_stride > 0 && p->key_scale_stride < 64 ? 64 / p->key_scale_stride : 1;
+    for (int64_t i = 0; moves && i < n; i += key_step)
+        __builtin_prefetch(w->key_scale_row[t + i], 0, 3);
+    int64_t value_step = p->value_scale_stride > 0 && p->value_scale_stride < 64 ? 64 / p->value_scale_stride : 1;
+    for (int64_t i = 0; moves && i < n; i += value_step)
+        __builtin_prefetch(w->value_scale_row[t + i], 0, 3);
 }
 
 /* Rows [t, FOUND) of the list; after the last extent its last row again.  */
 INLINED void
 find_from(const struct kvmill_attend *p, struct work *w, int64_t t)
 {
-    struct place next = w->next;
-    for (; t < FOUND; t++) {
-        w->key_row[t] = next.key;
-        w->value_row[t] = next.value;
-        w->key_scale_row[t] = next.key_scale;
-        w->value_scale_row[t] = next.value_scale;
-        __builtin_prefetch(next.key_scale, 0, 3);
-        __builtin_prefetch(next.value_scale, 0, 3);
-        if (--next.left > 0) {
-            next.key += p->key_stride;
-            next.value += p->value_stride;
-            next.key_scale += p->key_scale_stride;
-            next.value_scale += p->value_scale_stride;
-        } else if (next.extent[1].count > 0) {
-            next = begin_of(p, next.extent + 1);
-        } else {
-            next.left = 1;
+    while (t < FOUND) {
+        int ends = w->passed == w->extent->count, moves = !ends || w->extent[1].count > 0;
+        if (ends && moves) {
+            w->extent++;
+            w->passed = 0;
         }
+        int64_t n = moves ? smaller(FOUND - t, w->extent->count - w->passed) : FOUND - t;
+        note_rows(p, w, t, n, w->extent->slot + w->passed - !moves, moves);
+        w->passed += moves ? n : 0;
+        t += n;
     }
-    w->next = next;
 }
 
 INLINED void
 find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
     if (at == 0) {
-        w->next = begin_of(p, p->extent);
+        w->extent = p->extent;
+        w->passed = 0;
         find_from(p, w, 0);
     } else {
         memmove(w->key_row, w->key_row + BLOCK, SPARE * sizeof *w->key_row);
@@ -341,15 +335,12 @@ load_key_scales(struct work *w, int64_t n)
 
 /* Four words from byte `from` on of LANES rows, with positions in the lanes.  */
 INLINED void
-load_columns(const unsigned char *const *row, int64_t from, int32_t (*to)[BLOCK], int64_t t)
+turn(const unsigned char *const *row, int64_t from, vf x[4])
 {
-    vf x[4];
     for (int i = 0; i < 4; i++)
         x[i] = load_quads(row[i] + from, row[(i + 4) % LANES] + from, row[(i + 8) % LANES] + from,
                           row[(i + 12) % LANES] + from);
     transpose_quads(x);
-    for (int i = 0; i < 4; i++)
-        store_f32(&to[i][t], x[i]);
 }
 
 INLINED void
@@ -360,8 +351,13 @@ load_keys(struct work *w, int64_t n)
         const unsigned char *row[LANES]; /* stores of words do not change these */
         memcpy(row, w->key_row + t, sizeof row);
         fetch_near_key_rows(w, t + NEAR, LANES);
-        load_columns(row, 0, w->key, t);
-        load_columns(row, 16, w->key + 4, t);
+        vf x[4];
+        turn(row, 0, x);
+        for (int i = 0; i < 4; i++)
+            store_f32(&w->key[i][t], x[i]);
+        turn(row, 16, x);
+        for (int i = 0; i < 4; i++)
+            store_f32(&w->key[4 + i][t], x[i]);
     }
 }
 

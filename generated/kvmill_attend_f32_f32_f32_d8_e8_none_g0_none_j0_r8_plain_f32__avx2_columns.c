@@ -131,23 +131,16 @@ enum {
     FOUND = BLOCK + SPARE,
 };
 
-/* A position's row in an extent, which has so many left.  */
-struct place {
-    const struct kvmill_extent *extent;
-    int64_t left;
-    const unsigned char *key;
-    const unsigned char *value;
-};
-
 struct work {
     float query[ROWS][KEY_PADDED];
     float key[KEY_PADDED][BLOCK];
     float sum[ROWS][VALUE_PADDED];
     float score[ROWS][BLOCK]; /* then weights */
-    /* Rows of the block, and of those after it; where the next one is.  */
+    /* Rows of the block, and of those after it; the extent of the next one, and how many of its are before that.  */
     const unsigned char *key_row[FOUND];
     const unsigned char *value_row[FOUND];
-    struct place next;
+    const struct kvmill_extent *extent;
+    int64_t passed;
     int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
     float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
 };
@@ -196,42 +189,44 @@ fetch_near_value_rows(const struct work *w, int64_t first, int64_t count)
     }
 }
 
-INLINED struct place
-begin_of(const struct kvmill_attend *p, const struct kvmill_extent *extent)
+INLINED void
+set_rows(const unsigned char **row, const unsigned char *first, int64_t stride, int64_t n)
 {
-    return (struct place){
-        .extent = extent,
-        .left = extent->count,
-        .key = p->key + extent->slot * p->key_stride,
-        .value = p->value + extent->slot * p->value_stride,
-    };
+    for (int64_t i = 0; i < n; i++)
+        row[i] = first + i * stride;
+}
+
+/* Rows [t, t + n) of the list are those from `slot` on, or all the same.  */
+INLINED void
+note_rows(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot, int moves)
+{
+    set_rows(w->key_row + t, p->key + slot * p->key_stride, moves ? p->key_stride : 0, n);
+    set_rows(w->value_row + t, p->value + slot * p->value_stride, moves ? p->value_stride : 0, n);
 }
 
 /* Rows [t, FOUND) of the list; after the last extent its last row again.  */
 INLINED void
 find_from(const struct kvmill_attend *p, struct work *w, int64_t t)
 {
-    struct place next = w->next;
-    for (; t < FOUND; t++) {
-        w->key_row[t] = next.key;
-        w->value_row[t] = next.value;
-        if (--next.left > 0) {
-            next.key += p->key_stride;
-            next.value += p->value_stride;
-        } else if (next.extent[1].count > 0) {
-            next = begin_of(p, next.extent + 1);
-        } else {
-            next.left = 1;
+    while (t < FOUND) {
+        int ends = w->passed == w->extent->count, moves = !ends || w->extent[1].count > 0;
+        if (ends && moves) {
+            w->extent++;
+            w->passed = 0;
         }
+        int64_t n = moves ? smaller(FOUND - t, w->extent->count - w->passed) : FOUND - t;
+        note_rows(p, w, t, n, w->extent->slot + w->passed - !moves, moves);
+        w->passed += moves ? n : 0;
+        t += n;
     }
-    w->next = next;
 }
 
 INLINED void
 find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
     if (at == 0) {
-        w->next = begin_of(p, p->extent);
+        w->extent = p->extent;
+        w->passed = 0;
         find_from(p, w, 0);
     } else {
         memmove(w->key_row, w->key_row + BLOCK, SPARE * sizeof *w->key_row);

@@ -1,6 +1,6 @@
 /* Attend: scores from integer codes.
    Generated; to reproduce:
-   kvmill explain --source kvmill_attend_f32_q8_0_q4_0_d32_e32_none_g0_none_j0_r1_plain_fast__avx512vnni_codes */
+   kvmill explain --source kvmill_attend_f32_q8_0_q4_0_d32_e32_none_g0_none_j0_r1_plain_near__avx512vnni_codes */
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
@@ -273,14 +273,6 @@ enum {
     FOUND = BLOCK + SPARE,
 };
 
-/* A position's row in an extent, which has so many left.  */
-struct place {
-    const struct kvmill_extent *extent;
-    int64_t left;
-    const unsigned char *key;
-    const unsigned char *value;
-};
-
 struct work {
     int32_t key[8][BLOCK];
     int32_t query[ROWS][2][KEY_DIM / 4];
@@ -292,12 +284,13 @@ struct work {
     uint8_t weight[TILE][1][2][BLOCK];
     float value_size[1][BLOCK]; /* scales without their sign */
     float value_nan[1]; /* 0, or NaN where a scale of the block is none */
-    int has_signs; /* a scale of the block is negative */
     float value_unit[1][ALL_ROWS], per_value_unit[1][ALL_ROWS]; /* of a weight's last digit */
-    /* Rows of the block, and of those after it; where the next one is.  */
+    int has_signs; /* a scale of the block is negative */
+    /* Rows of the block, and of those after it; the extent of the next one, and how many of its are before that.  */
     const unsigned char *key_row[FOUND];
     const unsigned char *value_row[FOUND];
-    struct place next;
+    const struct kvmill_extent *extent;
+    int64_t passed;
     float key_scale[1][BLOCK];
     float value_scale[1][BLOCK];
     int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
@@ -348,42 +341,44 @@ fetch_near_value_rows(const struct work *w, int64_t first, int64_t count)
     }
 }
 
-INLINED struct place
-begin_of(const struct kvmill_attend *p, const struct kvmill_extent *extent)
+INLINED void
+set_rows(const unsigned char **row, const unsigned char *first, int64_t stride, int64_t n)
 {
-    return (struct place){
-        .extent = extent,
-        .left = extent->count,
-        .key = p->key + extent->slot * p->key_stride,
-        .value = p->value + extent->slot * p->value_stride,
-    };
+    for (int64_t i = 0; i < n; i++)
+        row[i] = first + i * stride;
+}
+
+/* Rows [t, t + n) of the list are those from `slot` on, or all the same.  */
+INLINED void
+note_rows(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot, int moves)
+{
+    set_rows(w->key_row + t, p->key + slot * p->key_stride, moves ? p->key_stride : 0, n);
+    set_rows(w->value_row + t, p->value + slot * p->value_stride, moves ? p->value_stride : 0, n);
 }
 
 /* Rows [t, FOUND) of the list; after the last extent its last row again.  */
 INLINED void
 find_from(const struct kvmill_attend *p, struct work *w, int64_t t)
 {
-    struct place next = w->next;
-    for (; t < FOUND; t++) {
-        w->key_row[t] = next.key;
-        w->value_row[t] = next.value;
-        if (--next.left > 0) {
-            next.key += p->key_stride;
-            next.value += p->value_stride;
-        } else if (next.extent[1].count > 0) {
-            next = begin_of(p, next.extent + 1);
-        } else {
-            next.left = 1;
+    while (t < FOUND) {
+        int ends = w->passed == w->extent->count, moves = !ends || w->extent[1].count > 0;
+        if (ends && moves) {
+            w->extent++;
+            w->passed = 0;
         }
+        int64_t n = moves ? smaller(FOUND - t, w->extent->count - w->passed) : FOUND - t;
+        note_rows(p, w, t, n, w->extent->slot + w->passed - !moves, moves);
+        w->passed += moves ? n : 0;
+        t += n;
     }
-    w->next = next;
 }
 
 INLINED void
 find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
     if (at == 0) {
-        w->next = begin_of(p, p->extent);
+        w->extent = p->extent;
+        w->passed = 0;
         find_from(p, w, 0);
     } else {
         memmove(w->key_row, w->key_row + BLOCK, SPARE * sizeof *w->key_row);
@@ -512,7 +507,8 @@ load_value_scales(struct work *w, int64_t n)
             store_f32(w->value_scale[g] + t, load_f16(raw[g] + t));
 }
 
-INLINED void
+/* What scales are without their sign, and where one is none; whether one is negative.  */
+INLINED int
 set_sizes(struct work *w, int64_t n)
 {
     vi signs = {0};
@@ -526,14 +522,14 @@ set_sizes(struct work *w, int64_t n)
         }
         w->value_nan[g] = sum_of(none);
     }
-    w->has_signs = is_any_negative(signs);
+    return is_any_negative(signs);
 }
 
 INLINED void
 load_values(struct work *w, int64_t n)
 {
     load_value_scales(w, n);
-    set_sizes(w, n);
+    w->has_signs = set_sizes(w, n);
     for (int64_t t = 0; t < n; t += 4) {
         const unsigned char *const *row = w->value_row + t;
         fetch_near_value_rows(w, t + NEAR, 4);
@@ -862,15 +858,15 @@ static const struct kvmill_attend_shape shape = {
     .key = {KVMILL_Q8_0, 32, 0, 0},
     .value = {KVMILL_Q4_0, 32, 0, 0},
     .rows = 1,
-    .math = KVMILL_MATH_FAST,
+    .math = KVMILL_MATH_NEAR,
     .terms = 0,
     .workspace = sizeof(struct work),
 };
 
-const struct kvmill_kernel kvmill_attend_f32_q8_0_q4_0_d32_e32_none_g0_none_j0_r1_plain_fast__avx512vnni_codes = {
+const struct kvmill_kernel kvmill_attend_f32_q8_0_q4_0_d32_e32_none_g0_none_j0_r1_plain_near__avx512vnni_codes = {
     .abi = KVMILL_KERNEL_ABI,
     .family = KVMILL_ATTEND,
-    .symbol = "kvmill_attend_f32_q8_0_q4_0_d32_e32_none_g0_none_j0_r1_plain_fast__avx512vnni_codes",
+    .symbol = "kvmill_attend_f32_q8_0_q4_0_d32_e32_none_g0_none_j0_r1_plain_near__avx512vnni_codes",
     .isa = "avx512vnni",
     .shape = &shape,
     .whole_batch = 0,

@@ -1,0 +1,886 @@
+/* Attend: scores from pairs of integer codes, positions in the lanes.
+   Generated; to reproduce:
+   kvmill explain --source kvmill_attend_f16_i8_i8_d32_e32_f16_g32_f16_j32_r4_plain_near__avx2_pairs */
+#include <immintrin.h>
+#include "kvmill_kernel.h"
+
+enum { LANES = 8 };
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef int16_t shorts __attribute__((vector_size(4 * LANES)));
+
+#define INLINED \
+    static inline __attribute__((always_inline, \
+                                 target("avx2,fma,f16c")))
+
+INLINED vi
+load_words(const int32_t *from)
+{
+    return *(const vi_any *)from;
+}
+
+INLINED vf
+from_halves(halves h)
+{
+    return _mm256_cvtph_ps((__m128i)h);
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
+}
+
+INLINED vf
+load_quads(const void *a, const void *b, const void *c, const void *d)
+{
+    (void)c;
+    (void)d;
+    return _mm256_blend_ps(_mm256_broadcast_ps((const __m128 *)a), _mm256_broadcast_ps((const __m128 *)b), 0xf0);
+}
+
+INLINED void
+transpose_quads(vf x[4])
+{
+    vf a = __builtin_shufflevector(x[0], x[1], 0, 8, 1, 9, 4, 12, 5, 13), b =
+        __builtin_shufflevector(x[2], x[3], 0, 8, 1, 9, 4, 12, 5, 13);
+    vf c = __builtin_shufflevector(x[0], x[1], 2, 10, 3, 11, 6, 14, 7, 15), d =
+        __builtin_shufflevector(x[2], x[3], 2, 10, 3, 11, 6, 14, 7, 15);
+    x[0] = __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13), x[1] =
+        __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
+    x[2] = __builtin_shufflevector(c, d, 0, 1, 8, 9, 4, 5, 12, 13), x[3] =
+        __builtin_shufflevector(c, d, 2, 3, 10, 11, 6, 7, 14, 15);
+}
+
+INLINED vf
+broadcast(float x)
+{
+    return (vf){x, x, x, x, x, x, x, x};
+}
+
+INLINED vf
+load_f32(const void *from)
+{
+    return *(const vf_any *)from;
+}
+
+INLINED vf
+abs_f32(vf x)
+{
+    return (vf)((vi)x & 0x7fffffff);
+}
+
+INLINED float
+sum_of(vf x)
+{
+    __m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    y = _mm_add_ps(y, _mm_movehl_ps(y, y));
+    return _mm_cvtss_f32(_mm_add_ss(y, _mm_movehdup_ps(y)));
+}
+
+INLINED int
+is_any_negative(vi b)
+{
+    return _mm256_movemask_ps((__m256)b) != 0;
+}
+
+INLINED vi
+even_codes(vi x)
+{
+    return (vi)_mm256_maddubs_epi16(_mm256_set1_epi16(1), (__m256i)x);
+}
+
+INLINED vi
+add_pairs(vi sum, vi a, vi b)
+{
+    sum += (vi)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+    __asm__("" : "+x"(sum));
+    return sum;
+}
+
+INLINED vi
+odd_codes(vi x)
+{
+    return (vi)((shorts)x >> 8);
+}
+
+INLINED vi
+round_even(vf x)
+{
+    return (vi)_mm256_cvtps_epi32(x);
+}
+
+INLINED halves
+narrowed(vi b)
+{
+    return (halves)_mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)b, (__m256i)b), 0x08));
+}
+
+INLINED vi
+load_pairs(const void *a, const void *b)
+{
+    __m256i x = _mm256_broadcastsi128_si256(_mm_loadu_si128(a)), y = _mm256_broadcastsi128_si256(_mm_loadu_si128(b));
+    return (vi)_mm256_blend_epi32(_mm256_unpacklo_epi16(x, y), _mm256_unpackhi_epi16(x, y), 0xf0);
+}
+
+INLINED vi
+broadcast_words(int32_t x)
+{
+    return (vi){x, x, x, x, x, x, x, x};
+}
+
+INLINED vf
+choose(vi mask, vf a, vf b)
+{
+    return (vf)((mask & (vi)a) | (~mask & (vi)b));
+}
+
+INLINED vf
+hide_outside(vf x, int64_t low, int64_t high)
+{
+    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
+    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
+    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
+}
+
+INLINED vf
+max_f32(vf a, vf b)
+{
+    return _mm256_max_ps(a, b);
+}
+
+INLINED vf
+fraction_of(vf x)
+{
+    x = max_f32(broadcast(-150.f), x);
+    return x - _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+INLINED vf
+times_power(vf x, vf n)
+{
+    __m256i exponent = _mm256_cvtps_epi32(n);
+    __m256 power = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(exponent, _mm256_set1_epi32(127)), 23));
+    __m256 gone = _mm256_cmp_ps(n, _mm256_set1_ps(-125.f), _CMP_LT_OQ);
+    return _mm256_andnot_ps(gone, _mm256_mul_ps(x, power));
+}
+
+INLINED vf
+power_of_2(vf x)
+{
+    vf f = fraction_of(x);
+    vf y = broadcast(0.0001534581201f);
+    y = y * f + 0.001339993122f;
+    y = y * f + 0.009618488957f;
+    y = y * f + 0.05550328777f;
+    y = y * f + 0.2402264689f;
+    y = y * f + 0.6931472057f;
+    y = y * f + 1.0f;
+    return times_power(y, x - f);
+}
+
+INLINED void
+transpose(vf x[LANES])
+{
+    vf y[8];
+    y[0] = _mm256_unpacklo_ps(x[0], x[1]);
+    y[1] = _mm256_unpackhi_ps(x[0], x[1]);
+    y[2] = _mm256_unpacklo_ps(x[2], x[3]);
+    y[3] = _mm256_unpackhi_ps(x[2], x[3]);
+    y[4] = _mm256_unpacklo_ps(x[4], x[5]);
+    y[5] = _mm256_unpackhi_ps(x[4], x[5]);
+    y[6] = _mm256_unpacklo_ps(x[6], x[7]);
+    y[7] = _mm256_unpackhi_ps(x[6], x[7]);
+    x[0] = _mm256_shuffle_ps(y[0], y[2], 0x44);
+    x[1] = _mm256_shuffle_ps(y[0], y[2], 0xee);
+    x[2] = _mm256_shuffle_ps(y[1], y[3], 0x44);
+    x[3] = _mm256_shuffle_ps(y[1], y[3], 0xee);
+    x[4] = _mm256_shuffle_ps(y[4], y[6], 0x44);
+    x[5] = _mm256_shuffle_ps(y[4], y[6], 0xee);
+    x[6] = _mm256_shuffle_ps(y[5], y[7], 0x44);
+    x[7] = _mm256_shuffle_ps(y[5], y[7], 0xee);
+    y[0] = _mm256_permute2f128_ps(x[0], x[4], 0x20);
+    y[4] = _mm256_permute2f128_ps(x[0], x[4], 0x31);
+    y[1] = _mm256_permute2f128_ps(x[1], x[5], 0x20);
+    y[5] = _mm256_permute2f128_ps(x[1], x[5], 0x31);
+    y[2] = _mm256_permute2f128_ps(x[2], x[6], 0x20);
+    y[6] = _mm256_permute2f128_ps(x[2], x[6], 0x31);
+    y[3] = _mm256_permute2f128_ps(x[3], x[7], 0x20);
+    y[7] = _mm256_permute2f128_ps(x[3], x[7], 0x31);
+    for (int i = 0; i < 8; i++)
+        x[i] = y[i];
+}
+
+INLINED float
+largest_of(vf x)
+{
+    __m128 y = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    y = _mm_max_ps(y, _mm_movehl_ps(y, y));
+    return _mm_cvtss_f32(_mm_max_ss(y, _mm_movehdup_ps(y)));
+}
+
+INLINED void
+store_words(int32_t *to, vi x)
+{
+    *(vi_any *)to = x;
+}
+
+INLINED vf
+load_f16(const void *from)
+{
+    halves h;
+    memcpy(&h, from, sizeof h);
+    return from_halves(h);
+}
+
+INLINED halves
+to_halves(vf x)
+{
+    return (halves)_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+}
+
+INLINED void
+store_f16(void *to, vf x)
+{
+    halves h = to_halves(x);
+    memcpy(to, &h, sizeof h);
+}
+
+enum {
+    KEY_DIM = 32,
+    KEY_PADDED = 32,
+    VALUE_DIM = 32,
+    VALUE_PADDED = 32,
+    ROWS = 4,
+    ALL_ROWS = 8,
+    TILE = 4,
+    STRIP = 16,
+    BLOCK = 64,
+    NEAR = 8, /* rows ahead that are brought into the first cache */
+    AHEAD = 64, /* and into the second */
+    PIECE = 8, /* rows of a step that fetches */
+    SPARE = 72,
+    FOUND = BLOCK + SPARE,
+};
+
+struct work {
+    vi query[ROWS][KEY_DIM / 2]; /* pairs in all lanes, in the order of codes: an addition loads them itself */
+    float unit[ROWS]; /* of a query's digit */
+    float sum[ROWS][VALUE_PADDED];
+    float score[ROWS][BLOCK]; /* then weights */
+    int16_t weight[TILE][1][BLOCK];
+    float value_size[1][BLOCK]; /* scales without their sign */
+    float value_nan[1]; /* 0, or NaN where a scale of the block is none */
+    float value_unit[1][ALL_ROWS], per_value_unit[1][ALL_ROWS]; /* of a weight's last digit */
+    /* Rows of the block, and of those after it; the extent of the next one, and how many of its are before that.  */
+    const unsigned char *key_row[FOUND];
+    const unsigned char *value_row[FOUND];
+    const unsigned char *key_scale_row[FOUND];
+    const unsigned char *value_scale_row[FOUND];
+    const struct kvmill_extent *extent;
+    int64_t passed;
+    float key_scale[1][BLOCK];
+    float value_scale[1][BLOCK];
+    int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
+    float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
+};
+
+static const float log2_e = 1.44269504f, ln_2 = 0.693147181f;
+
+INLINED int64_t
+smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+INLINED void
+fetch_key_rows(const struct work *w, int64_t first, int64_t count)
+{
+    for (int64_t t = first; t < first + count; t++) {
+        const unsigned char *row = w->key_row[t];
+        __builtin_prefetch(row, 0, 2);
+    }
+}
+
+INLINED void
+fetch_value_rows(const struct work *w, int64_t first, int64_t count)
+{
+    for (int64_t t = first; t < first + count; t++) {
+        const unsigned char *row = w->value_row[t];
+        __builtin_prefetch(row, 0, 2);
+    }
+}
+
+INLINED void
+fetch_near_key_rows(const struct work *w, int64_t first, int64_t count)
+{
+    for (int64_t t = first; t < first + count; t++) {
+        const unsigned char *row = w->key_row[t];
+        __builtin_prefetch(row, 0, 3);
+    }
+}
+
+INLINED void
+fetch_near_value_rows(const struct work *w, int64_t first, int64_t count)
+{
+    for (int64_t t = first; t < first + count; t++) {
+        const unsigned char *row = w->value_row[t];
+        __builtin_prefetch(row, 0, 3);
+    }
+}
+
+INLINED void
+set_rows(const unsigned char **row, const unsigned char *first, int64_t stride, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        row[i] = first + i * stride;
+}
+
+/* Rows [t, t + n) of the list are those from `slot` on, or all the same.  */
+INLINED void
+note_rows(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot, int moves)
+{
+    set_rows(w->key_row + t, p->key + slot * p->key_stride, moves ? p->key_stride : 0, n);
+    set_rows(w->value_row + t, p->value + slot * p->value_stride, moves ? p->value_stride : 0, n);
+    set_rows(w->key_scale_row + t, p->key_scale + slot * p->key_scale_stride, moves ? p->key_scale_stride : 0, n);
+    set_rows(w->value_scale_row + t, p->value_scale + slot * p->value_scale_stride, moves ? p->value_scale_stride : 0,
+             n);
+    int64_t key_step = p->key_scale_stride > 0 && p->key_scale_stride < 64 ? 64 / p->key_scale_stride : 1;
+    for (int64_t i = 0; moves && i < n; i += key_step)
+        __builtin_prefetch(w->key_scale_row[t + i], 0, 3);
+    int64_t value_step = p->value_scale_stride > 0 && p->value_scale_stride < 64 ? 64 / p->value_scale_stride : 1;
+    for (int64_t i = 0; moves && i < n; i += value_step)
+        __builtin_prefetch(w->value_scale_row[t + i], 0, 3);
+}
+
+/* Rows [t, FOUND) of the list; after the last extent its last row again.  */
+INLINED void
+find_from(const struct kvmill_attend *p, struct work *w, int64_t t)
+{
+    while (t < FOUND) {
+        int ends = w->passed == w->extent->count, moves = !ends || w->extent[1].count > 0;
+        if (ends && moves) {
+            w->extent++;
+            w->passed = 0;
+        }
+        int64_t n = moves ? smaller(FOUND - t, w->extent->count - w->passed) : FOUND - t;
+        note_rows(p, w, t, n, w->extent->slot + w->passed - !moves, moves);
+        w->passed += moves ? n : 0;
+        t += n;
+    }
+}
+
+INLINED void
+find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    if (at == 0) {
+        w->extent = p->extent;
+        w->passed = 0;
+        find_from(p, w, 0);
+    } else {
+        memmove(w->key_row, w->key_row + BLOCK, SPARE * sizeof *w->key_row);
+        memmove(w->value_row, w->value_row + BLOCK, SPARE * sizeof *w->value_row);
+        memmove(w->key_scale_row, w->key_scale_row + BLOCK, SPARE * sizeof *w->key_scale_row);
+        memmove(w->value_scale_row, w->value_scale_row + BLOCK, SPARE * sizeof *w->value_scale_row);
+        find_from(p, w, SPARE);
+    }
+    for (int64_t t = n; t < BLOCK; t++) {
+        w->key_row[t] = w->key_row[n - 1];
+        w->value_row[t] = w->value_row[n - 1];
+        w->key_scale_row[t] = w->key_scale_row[n - 1];
+        w->value_scale_row[t] = w->value_scale_row[n - 1];
+    }
+}
+
+INLINED void
+load_key_scales(struct work *w, int64_t n)
+{
+    uint32_t raw[BLOCK];
+    for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++)
+        memcpy(&raw[t], w->key_scale_row[t], 2);
+    for (int64_t t = 0; t < n; t += LANES) {
+        const uint32_t *from = raw + t;
+        vu word_0 = (vu)load_words((const int32_t *)from);
+        store_f32(w->key_scale[0] + t, from_halves(__builtin_convertvector(word_0 >> 0 & 0xffff, halves)));
+    }
+}
+
+/* Four words from byte `from` on of LANES rows, with positions in the lanes.  */
+INLINED void
+turn(const unsigned char *const *row, int64_t from, vf x[4])
+{
+    for (int i = 0; i < 4; i++)
+        x[i] = load_quads(row[i] + from, row[(i + 4) % LANES] + from, row[(i + 8) % LANES] + from,
+                          row[(i + 12) % LANES] + from);
+    transpose_quads(x);
+}
+
+INLINED void
+load_keys(struct work *w, int64_t n)
+{
+    load_key_scales(w, n);
+}
+
+INLINED void
+load_value_scales(struct work *w, int64_t n)
+{
+    uint32_t raw[BLOCK];
+    for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++)
+        memcpy(&raw[t], w->value_scale_row[t], 2);
+    for (int64_t t = 0; t < n; t += LANES) {
+        const uint32_t *from = raw + t;
+        vu word_0 = (vu)load_words((const int32_t *)from);
+        store_f32(w->value_scale[0] + t, from_halves(__builtin_convertvector(word_0 >> 0 & 0xffff, halves)));
+    }
+}
+
+/* What scales are without their sign, and where one is none; whether one is negative.  */
+INLINED int
+set_sizes(struct work *w, int64_t n)
+{
+    vi signs = {0};
+    for (int g = 0; g < 1; g++) {
+        vf none = broadcast(0.f);
+        for (int64_t t = 0; t < n; t += LANES) {
+            vf scale = load_f32(w->value_scale[g] + t), x = abs_f32(scale);
+            signs |= (vi)scale;
+            store_f32(w->value_size[g] + t, x);
+            none += x * 0.f;
+        }
+        w->value_nan[g] = sum_of(none);
+    }
+    return is_any_negative(signs);
+}
+
+INLINED void
+load_values(struct work *w, int64_t n)
+{
+    load_value_scales(w, n);
+    set_sizes(w, n);
+}
+
+INLINED void
+score_strip(struct work *w, int64_t r, int64_t t)
+{
+    vf total[TILE][1] = {{{0}}};
+    const unsigned char *const *row = w->key_row + t;
+    vf x[4];
+    fetch_near_key_rows(w, t + NEAR, LANES);
+    for (int g = 0; g < 1; g++) {
+        vi s_0_0 = {0};
+        vi s_1_0 = {0};
+        vi s_2_0 = {0};
+        vi s_3_0 = {0};
+        for (int64_t k = g * 8; k < (g + 1) * 8; k += 4) {
+            fetch_key_rows(w, t + k / 4 * 4 + AHEAD, 4);
+            turn(row, k * 4, x);
+            vi k_0_0 = (vi)x[0];
+            vi b_0_0_0 = even_codes(k_0_0);
+            vi a_0_0_0 = w->query[r][k * 2];
+            s_0_0 = add_pairs(s_0_0, a_0_0_0, b_0_0_0);
+            vi a_0_0_1 = w->query[r + 1][k * 2];
+            s_1_0 = add_pairs(s_1_0, a_0_0_1, b_0_0_0);
+            vi a_0_0_2 = w->query[r + 2][k * 2];
+            s_2_0 = add_pairs(s_2_0, a_0_0_2, b_0_0_0);
+            vi a_0_0_3 = w->query[r + 3][k * 2];
+            s_3_0 = add_pairs(s_3_0, a_0_0_3, b_0_0_0);
+            vi b_0_1_0 = odd_codes(k_0_0);
+            vi a_0_1_0 = w->query[r][k * 2 + 1];
+            s_0_0 = add_pairs(s_0_0, a_0_1_0, b_0_1_0);
+            vi a_0_1_1 = w->query[r + 1][k * 2 + 1];
+            s_1_0 = add_pairs(s_1_0, a_0_1_1, b_0_1_0);
+            vi a_0_1_2 = w->query[r + 2][k * 2 + 1];
+            s_2_0 = add_pairs(s_2_0, a_0_1_2, b_0_1_0);
+            vi a_0_1_3 = w->query[r + 3][k * 2 + 1];
+            s_3_0 = add_pairs(s_3_0, a_0_1_3, b_0_1_0);
+            vi k_1_0 = (vi)x[1];
+            vi b_1_0_0 = even_codes(k_1_0);
+            vi a_1_0_0 = w->query[r][(k + 1) * 2];
+            s_0_0 = add_pairs(s_0_0, a_1_0_0, b_1_0_0);
+            vi a_1_0_1 = w->query[r + 1][(k + 1) * 2];
+            s_1_0 = add_pairs(s_1_0, a_1_0_1, b_1_0_0);
+            vi a_1_0_2 = w->query[r + 2][(k + 1) * 2];
+            s_2_0 = add_pairs(s_2_0, a_1_0_2, b_1_0_0);
+            vi a_1_0_3 = w->query[r + 3][(k + 1) * 2];
+            s_3_0 = add_pairs(s_3_0, a_1_0_3, b_1_0_0);
+            vi b_1_1_0 = odd_codes(k_1_0);
+            vi a_1_1_0 = w->query[r][(k + 1) * 2 + 1];
+            s_0_0 = add_pairs(s_0_0, a_1_1_0, b_1_1_0);
+            vi a_1_1_1 = w->query[r + 1][(k + 1) * 2 + 1];
+            s_1_0 = add_pairs(s_1_0, a_1_1_1, b_1_1_0);
+            vi a_1_1_2 = w->query[r + 2][(k + 1) * 2 + 1];
+            s_2_0 = add_pairs(s_2_0, a_1_1_2, b_1_1_0);
+            vi a_1_1_3 = w->query[r + 3][(k + 1) * 2 + 1];
+            s_3_0 = add_pairs(s_3_0, a_1_1_3, b_1_1_0);
+            vi k_2_0 = (vi)x[2];
+            vi b_2_0_0 = even_codes(k_2_0);
+            vi a_2_0_0 = w->query[r][(k + 2) * 2];
+            s_0_0 = add_pairs(s_0_0, a_2_0_0, b_2_0_0);
+            vi a_2_0_1 = w->query[r + 1][(k + 2) * 2];
+            s_1_0 = add_pairs(s_1_0, a_2_0_1, b_2_0_0);
+            vi a_2_0_2 = w->query[r + 2][(k + 2) * 2];
+            s_2_0 = add_pairs(s_2_0, a_2_0_2, b_2_0_0);
+            vi a_2_0_3 = w->query[r + 3][(k + 2) * 2];
+            s_3_0 = add_pairs(s_3_0, a_2_0_3, b_2_0_0);
+            vi b_2_1_0 = odd_codes(k_2_0);
+            vi a_2_1_0 = w->query[r][(k + 2) * 2 + 1];
+            s_0_0 = add_pairs(s_0_0, a_2_1_0, b_2_1_0);
+            vi a_2_1_1 = w->query[r + 1][(k + 2) * 2 + 1];
+            s_1_0 = add_pairs(s_1_0, a_2_1_1, b_2_1_0);
+            vi a_2_1_2 = w->query[r + 2][(k + 2) * 2 + 1];
+            s_2_0 = add_pairs(s_2_0, a_2_1_2, b_2_1_0);
+            vi a_2_1_3 = w->query[r + 3][(k + 2) * 2 + 1];
+            s_3_0 = add_pairs(s_3_0, a_2_1_3, b_2_1_0);
+            vi k_3_0 = (vi)x[3];
+            vi b_3_0_0 = even_codes(k_3_0);
+            vi a_3_0_0 = w->query[r][(k + 3) * 2];
+            s_0_0 = add_pairs(s_0_0, a_3_0_0, b_3_0_0);
+            vi a_3_0_1 = w->query[r + 1][(k + 3) * 2];
+            s_1_0 = add_pairs(s_1_0, a_3_0_1, b_3_0_0);
+            vi a_3_0_2 = w->query[r + 2][(k + 3) * 2];
+            s_2_0 = add_pairs(s_2_0, a_3_0_2, b_3_0_0);
+            vi a_3_0_3 = w->query[r + 3][(k + 3) * 2];
+            s_3_0 = add_pairs(s_3_0, a_3_0_3, b_3_0_0);
+            vi b_3_1_0 = odd_codes(k_3_0);
+            vi a_3_1_0 = w->query[r][(k + 3) * 2 + 1];
+            s_0_0 = add_pairs(s_0_0, a_3_1_0, b_3_1_0);
+            vi a_3_1_1 = w->query[r + 1][(k + 3) * 2 + 1];
+            s_1_0 = add_pairs(s_1_0, a_3_1_1, b_3_1_0);
+            vi a_3_1_2 = w->query[r + 2][(k + 3) * 2 + 1];
+            s_2_0 = add_pairs(s_2_0, a_3_1_2, b_3_1_0);
+            vi a_3_1_3 = w->query[r + 3][(k + 3) * 2 + 1];
+            s_3_0 = add_pairs(s_3_0, a_3_1_3, b_3_1_0);
+        }
+        total[0][0] += __builtin_convertvector(s_0_0, vf) * load_f32(w->key_scale[g] + t);
+        total[1][0] += __builtin_convertvector(s_1_0, vf) * load_f32(w->key_scale[g] + t);
+        total[2][0] += __builtin_convertvector(s_2_0, vf) * load_f32(w->key_scale[g] + t);
+        total[3][0] += __builtin_convertvector(s_3_0, vf) * load_f32(w->key_scale[g] + t);
+    }
+    store_f32(w->score[r] + t, total[0][0] * w->unit[r]);
+    store_f32(w->score[r + 1] + t, total[1][0] * w->unit[r + 1]);
+    store_f32(w->score[r + 2] + t, total[2][0] * w->unit[r + 2]);
+    store_f32(w->score[r + 3] + t, total[3][0] * w->unit[r + 3]);
+}
+
+INLINED void
+score(struct work *w, int64_t r, int64_t n)
+{
+    for (int64_t t = 0; t < n; t += 8)
+        score_strip(w, r, t);
+}
+
+INLINED void
+set_order(float *sum)
+{
+    float x[16];
+    for (int d = 0; d < VALUE_DIM; d += 16) {
+        memcpy(x, sum + d, sizeof x);
+        for (int i = 0; i < 16; i++)
+            sum[d + (i % LANES * 2 + i / LANES)] = x[i];
+    }
+}
+
+/* Of row i of the tile that begins with row r.  */
+INLINED void
+split_weights(struct work *w, int64_t r, int64_t i, int64_t n)
+{
+    for (int g = 0; g < 1; g++)
+        for (int64_t t = 0; t < n; t += LANES) {
+            vi x = round_even(load_f32(w->score[r + i] + t) * load_f32(w->value_scale[g] + t) *
+                              w->per_value_unit[g][r + i]);
+            halves h = narrowed(x & 0xffff);
+            memcpy(&w->weight[i][g][t], &h, sizeof h);
+        }
+}
+
+INLINED void
+accumulate_pieces_0(struct work *w, int64_t r, int64_t v, int64_t n)
+{
+    __auto_type s_0_0 = (vi){0};
+    __auto_type s_0_1 = (vi){0};
+    __auto_type s_1_0 = (vi){0};
+    __auto_type s_1_1 = (vi){0};
+    __auto_type s_2_0 = (vi){0};
+    __auto_type s_2_1 = (vi){0};
+    __auto_type s_3_0 = (vi){0};
+    __auto_type s_3_1 = (vi){0};
+    for (int64_t next = 0; next < (n + 1) / 2; next += PIECE) {
+        if (r == 0 && v == 0)
+            fetch_near_value_rows(w, 2 * next + NEAR, 2 * PIECE);
+        if (r == 0)
+            fetch_value_rows(w, 2 * next + v / 16 * 8 + AHEAD, 8);
+        for (int64_t k = next, end = smaller(next + PIECE, (n + 1) / 2); k < end; k++) {
+            __auto_type b_0 = even_codes(load_pairs(w->value_row[2 * k] + v * 8 / 8,
+                                                    w->value_row[2 * k + 1] + v * 8 / 8));
+            __auto_type b_1 = odd_codes(load_pairs(w->value_row[2 * k] + v * 8 / 8,
+                                                   w->value_row[2 * k + 1] + v * 8 / 8));
+            __auto_type a_0 = broadcast_words(*(const kvmill_word4 *)&w->weight[0][v / 32][2 * k]);
+            s_0_0 = add_pairs(s_0_0, a_0, b_0);
+            s_0_1 = add_pairs(s_0_1, a_0, b_1);
+            __auto_type a_1 = broadcast_words(*(const kvmill_word4 *)&w->weight[1][v / 32][2 * k]);
+            s_1_0 = add_pairs(s_1_0, a_1, b_0);
+            s_1_1 = add_pairs(s_1_1, a_1, b_1);
+            __auto_type a_2 = broadcast_words(*(const kvmill_word4 *)&w->weight[2][v / 32][2 * k]);
+            s_2_0 = add_pairs(s_2_0, a_2, b_0);
+            s_2_1 = add_pairs(s_2_1, a_2, b_1);
+            __auto_type a_3 = broadcast_words(*(const kvmill_word4 *)&w->weight[3][v / 32][2 * k]);
+            s_3_0 = add_pairs(s_3_0, a_3, b_0);
+            s_3_1 = add_pairs(s_3_1, a_3, b_1);
+        }
+    }
+    store_f32(w->sum[r] + v, load_f32(w->sum[r] + v) * w->grow[r] +
+              __builtin_convertvector(s_0_0, vf) * (w->value_unit[v / 32][r] + w->value_nan[v / 32]));
+    store_f32(w->sum[r] + v + 8, load_f32(w->sum[r] + v + 8) * w->grow[r] +
+              __builtin_convertvector(s_0_1, vf) * (w->value_unit[v / 32][r] + w->value_nan[v / 32]));
+    store_f32(w->sum[r + 1] + v, load_f32(w->sum[r + 1] + v) * w->grow[r + 1] +
+              __builtin_convertvector(s_1_0, vf) * (w->value_unit[v / 32][r + 1] + w->value_nan[v / 32]));
+    store_f32(w->sum[r + 1] + v + 8, load_f32(w->sum[r + 1] + v + 8) * w->grow[r + 1] +
+              __builtin_convertvector(s_1_1, vf) * (w->value_unit[v / 32][r + 1] + w->value_nan[v / 32]));
+    store_f32(w->sum[r + 2] + v, load_f32(w->sum[r + 2] + v) * w->grow[r + 2] +
+              __builtin_convertvector(s_2_0, vf) * (w->value_unit[v / 32][r + 2] + w->value_nan[v / 32]));
+    store_f32(w->sum[r + 2] + v + 8, load_f32(w->sum[r + 2] + v + 8) * w->grow[r + 2] +
+              __builtin_convertvector(s_2_1, vf) * (w->value_unit[v / 32][r + 2] + w->value_nan[v / 32]));
+    store_f32(w->sum[r + 3] + v, load_f32(w->sum[r + 3] + v) * w->grow[r + 3] +
+              __builtin_convertvector(s_3_0, vf) * (w->value_unit[v / 32][r + 3] + w->value_nan[v / 32]));
+    store_f32(w->sum[r + 3] + v + 8, load_f32(w->sum[r + 3] + v + 8) * w->grow[r + 3] +
+              __builtin_convertvector(s_3_1, vf) * (w->value_unit[v / 32][r + 3] + w->value_nan[v / 32]));
+}
+
+INLINED void
+accumulate(struct work *w, int64_t r, int64_t n)
+{
+    for (int64_t i = 0; i < TILE; i++)
+        split_weights(w, r, i, n);
+    for (int64_t v = 0; v < VALUE_DIM; v += 16) {
+        accumulate_pieces_0(w, r, v, n);
+    }
+}
+
+/* Adds the terms of row r to its scores and hides what it does not see; the largest of each lane.  */
+INLINED vf
+finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
+{
+    const struct kvmill_query_row *row = &p->row[r];
+    int64_t n = w->seen[r], low = row->first - from, high = smaller(row->last - from, n);
+    vf top = broadcast(-__builtin_inff());
+    for (int64_t t = 0; t < n; t += LANES) {
+        vf x = load_f32(w->score[r] + t);
+        if (low > t || high < t + LANES)
+            x = hide_outside(x, low - t, high - t);
+        store_f32(w->score[r] + t, x);
+        top = max_f32(top, x);
+    }
+    return top;
+}
+
+/* Scores of row r become weights; the sums of each lane.  */
+INLINED vf
+exponentials(struct work *w, int64_t r, float base, vf top[1][LANES])
+{
+    vf total = broadcast(0.f);
+    for (int64_t t = 0; t < w->seen[r]; t += LANES) {
+        vf x = power_of_2(load_f32(w->score[r] + t) - base);
+        store_f32(w->score[r] + t, x);
+        total += x;
+        for (int g = 0; g < 1; g++)
+            top[g][r % LANES] = max_f32(x * load_f32(w->value_size[g] + t), top[g][r % LANES]);
+    }
+    return total;
+}
+
+INLINED vf
+largest_of_each(vf x[LANES])
+{
+    transpose(x);
+    vf y = x[0];
+    for (int i = 1; i < LANES; i++)
+        y = max_f32(y, x[i]);
+    return y;
+}
+
+INLINED vf
+sum_of_each(vf x[LANES])
+{
+    transpose(x);
+    vf y = x[0];
+    for (int i = 1; i < LANES; i++)
+        y = y + x[i];
+    return y;
+}
+
+INLINED void
+set_units(struct work *w, int64_t r, vf top[1][LANES])
+{
+    const float most = 32767.f;
+    for (int g = 0; g < 1; g++) {
+        vf largest = largest_of_each(top[g]);
+        store_f32(w->value_unit[g] + r, largest / most);
+        store_f32(w->per_value_unit[g] + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
+    }
+}
+
+/* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
+INLINED void
+softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
+{
+    int64_t rows = smaller(LANES, p->rows - r);
+    vf x[LANES];
+    for (int64_t i = 0; i < LANES; i++)
+        x[i] = broadcast(-__builtin_inff());
+    for (int64_t i = 0; i < rows; i++)
+        x[i] = finish_scores(p, w, r + i, from);
+    vf before = load_f32(w->largest + r), largest = max_f32(before, largest_of_each(x));
+    vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
+    float bases[LANES];
+    vf top[1][LANES] = {{{0}}};
+    store_f32(bases, base);
+    for (int64_t i = 0; i < rows; i++) {
+        x[i] = exponentials(w, r + i, bases[i], top);
+    }
+    for (int64_t i = rows; i < LANES; i++)
+        x[i] = broadcast(0.f);
+    store_f32(w->largest + r, largest);
+    store_f32(w->grow + r, grow);
+    store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
+    set_units(w, r, top);
+}
+
+INLINED void
+set_query(struct work *w, int64_t r, const float *x)
+{
+    enum { HALF = 2 };
+    vf top = broadcast(0.f), sum = broadcast(0.f);
+    int32_t digit[KEY_PADDED];
+    for (int d = 0; d < KEY_DIM; d += LANES) {
+        top = max_f32(top, abs_f32(load_f32(x + d)));
+        sum += load_f32(x + d);
+    }
+    float largest = largest_of(top), factor = largest > 0.f ? 32767.f / largest : 0.f;
+    for (int d = 0; d < KEY_DIM; d += LANES)
+        store_words(digit + d, round_even(load_f32(x + d) * factor));
+    for (int i = 0; i < KEY_DIM / 2; i++) {
+        int code = i / HALF * 2 * HALF + i % HALF;
+        int32_t low = digit[code], high = digit[code + HALF];
+        w->query[r][i] = broadcast_words((int32_t)((uint32_t)high << 16 | (uint16_t)low));
+    }
+    w->unit[r] = largest / 32767.f + sum_of(sum) * 0.f; /* NaN where x has one */
+}
+
+INLINED void
+begin(const struct kvmill_attend *p, struct work *w)
+{
+    vf factor = broadcast(p->scale * log2_e);
+    memset(w->query, 0, sizeof w->query);
+    memset(w->sum, 0, sizeof w->sum);
+    for (int64_t r = 0; r < ALL_ROWS; r++) {
+        w->grow[r] = 1.f;
+        w->total[r] = 0.f;
+        w->largest[r] = -__builtin_inff();
+    }
+    for (int64_t r = 0; r < p->rows; r++) {
+        const unsigned char *query = p->row[r].query;
+        float x[KEY_PADDED];
+        for (int d = 0; d < 32; d += LANES)
+            store_f32(x + d, load_f16(query + d * 2) * factor);
+        set_query(w, r, x);
+        if (p->row[r].sink > -__builtin_inff()) {
+            w->largest[r] = p->row[r].sink * log2_e;
+            w->total[r] = 1.f;
+        }
+    }
+}
+
+INLINED void
+end(const struct kvmill_attend *p, struct work *w)
+{
+    enum { WHOLE = VALUE_DIM / LANES * LANES };
+    for (int64_t r = 0; r < p->rows; r++) {
+        int seen = w->largest[r] > -__builtin_inff() || w->total[r] != w->total[r];
+        set_order(w->sum[r]);
+        vf factor = broadcast(p->partial != NULL ? 1.f : seen ? 1.f / w->total[r] : 0.f);
+        vf empty = broadcast(seen || p->partial != NULL ? 0.f : p->empty);
+        if (p->partial != NULL) {
+            float *to = p->partial + r * (2 + VALUE_DIM);
+            to[0] = w->largest[r] * ln_2;
+            to[1] = w->total[r];
+            memcpy(to + 2, w->sum[r], VALUE_DIM * sizeof *to);
+            continue;
+        }
+        unsigned char *to = p->row[r].output;
+        for (int d = 0; d < WHOLE; d += LANES)
+            store_f16(to + d * 2, load_f32(w->sum[r] + d) * factor + empty);
+    }
+}
+
+/* How many of the n positions from `from` on some row of the tile sees; 0 also where all begin later.  */
+INLINED int64_t
+seen_by(const struct kvmill_attend *p, int64_t r, int64_t from, int64_t n)
+{
+    int64_t first = INT64_MAX, last = 0;
+    for (int64_t i = r; i < smaller(r + TILE, p->rows); i++) {
+        first = smaller(first, p->row[i].first);
+        last = last > p->row[i].last ? last : p->row[i].last;
+    }
+    return first >= from + n || last <= from ? 0 : smaller(n, last - from);
+}
+
+INLINED void
+attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    find_rows(p, w, at, n);
+    load_keys(w, n);
+    load_values(w, n);
+    for (int64_t r = 0; r < p->rows; r += TILE) {
+        int64_t seen = seen_by(p, r, p->first + at, n);
+        for (int64_t i = r; i < r + TILE; i++)
+            w->seen[i] = seen;
+        if (seen > 0)
+            score(w, r, seen);
+    }
+    for (int64_t r = 0; r < p->rows; r += LANES)
+        softmax(p, w, r, p->first + at);
+    for (int64_t r = 0; r < p->rows; r += TILE)
+        if (w->seen[r] > 0)
+            accumulate(w, r, w->seen[r]);
+}
+
+__attribute__((target("avx2,fma,f16c")))
+static void
+run(const void *problem, int64_t first, int64_t last)
+{
+    const struct kvmill_attend *p = problem;
+    struct work *w = p->workspace;
+    (void)first;
+    (void)last;
+    if (p->begin)
+        begin(p, w);
+    for (int64_t at = 0; at < p->count; at += BLOCK)
+        attend_block(p, w, at, smaller(BLOCK, p->count - at));
+    if (p->end)
+        end(p, w);
+}
+
+static const struct kvmill_attend_shape shape = {
+    .activation = KVMILL_F16,
+    .key = {KVMILL_I8, 32, KVMILL_F16, 32},
+    .value = {KVMILL_I8, 32, KVMILL_F16, 32},
+    .rows = 4,
+    .math = KVMILL_MATH_NEAR,
+    .terms = 0,
+    .workspace = sizeof(struct work),
+};
+
+const struct kvmill_kernel kvmill_attend_f16_i8_i8_d32_e32_f16_g32_f16_j32_r4_plain_near__avx2_pairs = {
+    .abi = KVMILL_KERNEL_ABI,
+    .family = KVMILL_ATTEND,
+    .symbol = "kvmill_attend_f16_i8_i8_d32_e32_f16_g32_f16_j32_r4_plain_near__avx2_pairs",
+    .isa = "avx2",
+    .shape = &shape,
+    .whole_batch = 0,
+    .run = run,
+};

@@ -338,7 +338,7 @@ static struct oracle_onnx question(const struct onnx_problem *problem) {
         .softcap = problem->op.softcap,
         .qk_mode = (int)problem->op.qk_matmul_output_mode,
         .type = attention_type(problem->T1),
-        .wide = wide,
+        .wide = problem->T1.bits == 64,
         .unit = wide ? 0x1p-53 : 0x1p-24,
     };
     memcpy(oracle.mask.dims, problem->mask_dims, sizeof oracle.mask.dims);

@@ -45,8 +45,7 @@ static const struct wanted wanted[] = {
     WANTED(struct onnx_problem, in_place),
     {"left", offsetof(struct onnx_problem, op.left_window_size)},
     {"right", offsetof(struct onnx_problem, op.right_window_size)},
-    {NULL, 0},
-};
+    {NULL, 0}};
 
 /* What is not one integer. */
 static bool say_more(struct onnx_problem *problem, const struct setting *setting) {
@@ -472,18 +471,12 @@ static bool are_outputs_right(const struct onnx_problem *problem) {
     return right;
 }
 
-static bool is_as_before(const struct onnx_problem *problem, int i) {
+/* Nothing beside the tensor is written, nor an input. */
+static bool is_kept(const struct onnx_problem *problem, int i) {
+    const struct fenced_tensor *tensor = &problem->tensor[i];
     int64_t where;
-    if (!fence_is_intact(&problem->tensor[i].fence, &where)) {
-        diag("byte %" PRId64 " is outside of tensor %d, but was written", where, i);
-        return false;
-    }
-    return true;
-}
-
-static bool is_same(const struct onnx_problem *problem, int i) {
-    int64_t where;
-    if (tensor_is_equal(&problem->tensor[i], &problem->before[i], &where))
+    if (fence_is_intact(&tensor->fence, &where) &&
+        (is_output(problem, i) || tensor_is_equal(tensor, &problem->before[i], &where)))
         return true;
     diag("byte %" PRId64 " of tensor %d was written", where, i);
     return false;
@@ -491,8 +484,7 @@ static bool is_same(const struct onnx_problem *problem, int i) {
 
 bool onnx_is_right(struct onnx_problem *problem) {
     for (int i = 0; i < ONNX_TENSORS; i++)
-        if (tensor_is_open(&problem->tensor[i]) &&
-            !(is_as_before(problem, i) && (is_output(problem, i) || is_same(problem, i))))
+        if (tensor_is_open(&problem->tensor[i]) && !is_kept(problem, i))
             return false;
     return are_outputs_right(problem);
 }

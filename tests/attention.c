@@ -201,31 +201,24 @@ static bool has_split_pages(const struct attention *a) {
     return a->op.dynamic_batching && a->op.cache_layout == 4;
 }
 
-/* Other heads have the pages of older tokens in another order. */
-static void turn_pages(const struct attention *a, int64_t b, int64_t *table) {
-    int64_t old = a->start[b] / a->op.page_size;
-    for (int64_t h = 1; h < page_lists(a); h++)
-        for (int64_t p = 0; p < a->pages; p++)
-            table[h * a->pages + p] = table[p < old ? (p + h) % old : p];
-}
-
 /* Pages anywhere, not even aligned where the layout does not know them; the rows behind the last
    one's used ones need not exist. */
 static void place_pages(struct attention *a, struct dice *dice) {
     int64_t count = count_pages(a), next = 0, lists = page_lists(a) + (page_lists(a) == 0);
     int64_t offset = a->whole_pages || has_split_pages(a) ? 0 : dice_range(dice, 0, 3);
-    int64_t spare = dice_range(dice, 0, 2), *order = malloc((size_t)(count + spare + 1) * 8);
+    int64_t all = count * lists + dice_range(dice, 0, 2), *order = malloc((size_t)(all + 1) * 8);
     a->pages += dice_range(dice, 0, 3) + (a->pages == 0);
     int64_t *table = malloc((size_t)(a->sequences * lists * a->pages + 1) * 8);
     const int64_t dims[] = {a->sequences, page_lists(a) ? lists : a->pages, a->pages};
-    dice_order(dice, order, count + spare);
-    for (int64_t b = 0; b < a->sequences; b++) {
-        int64_t *pages = table + b * lists * a->pages;
+    dice_order(dice, order, all);
+    for (int64_t i = 0; i < a->sequences * lists; i++) {
+        int64_t b = i / lists, *pages = table + i * a->pages, *first = table + b * lists * a->pages;
         place_pages_of(a, b, order + next, offset, pages);
         next += pages_of(a, b);
+        for (int64_t p = a->start[b] / a->op.page_size; p < a->pages; p++)
+            pages[p] = first[p]; /* all heads' new tokens go there */
         if (may_share(a, b))
             pages[0] = table[0];
-        turn_pages(a, b, pages);
     }
     open_tensor(a, KVMILL_CACHE_ATTENTION_CACHESTARTS, int64, page_lists(a) ? 3 : 2, dims, dice);
     fill_numbers(a, KVMILL_CACHE_ATTENTION_CACHESTARTS, a->sequences * lists * a->pages, table);

@@ -312,10 +312,3 @@ void attention_restore(struct attention *a) {
         if (tensor_is_open(&a->before[i]))
             memcpy(a->tensor[i].fence.data, a->before[i].fence.data, a->before[i].fence.size);
 }
-
-bool attention_is_untouched(const struct attention *a) {
-    for (int i = 0; i < TENSORS; i++)
-        if (tensor_is_open(&a->before[i]) && !is_same(a, i, &a->before[i]))
-            return false;
-    return true;
-}

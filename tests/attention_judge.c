@@ -227,10 +227,7 @@ static bool is_close(const struct attention *a, int i, int64_t number, double ha
     double error = lse ? a->result.lse_error[number] : a->result.output_error[number];
     if (fast)
         error = 3e-3 * (lse ? fmax(3, fabs(want)) : a->largest);
-    if (isnan(want) || isinf(want))
-        return isnan(want) ? isnan(have) != 0 : have == want;
-    return fabs(have - want) <=
-           error + attention_rounding(a->tensor[i].dl.dtype, fabs(want) + error);
+    return number_is_close(a->tensor[i].dl.dtype, have, want, error);
 }
 
 /* Elements that are right though not the same bits are made the same. */

@@ -429,12 +429,6 @@ kvmill_status onnx_run(const struct onnx_problem *problem, const kvmill_plan *pl
 
 /* ---- Judging ---- */
 
-static bool is_close(DLDataType type, double have, double want, double error) {
-    if (isnan(want) || isinf(want))
-        return isnan(want) ? isnan(have) != 0 : have == want;
-    return fabs(have - want) <= error + attention_rounding(type, fabs(want) + error);
-}
-
 /* Elements of an output; error NULL: they are exact. */
 static bool is_output_right(const struct onnx_problem *problem, int tensor, int64_t heads,
                             int64_t rows, int64_t dim, const double *want, const double *error) {
@@ -446,7 +440,7 @@ static bool is_output_right(const struct onnx_problem *problem, int tensor, int6
             for (int64_t r = 0; r < rows; r++)
                 for (int64_t d = 0; d < dim; d++, n++) {
                     double have = onnx_get(problem, of, b, h, r, d);
-                    if (is_close(type, have, want[n], error != NULL ? error[n] : 0))
+                    if (number_is_close(type, have, want[n], error != NULL ? error[n] : 0))
                         continue;
                     diag("tensor %d [%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64
                          "]: have %.9g, want %.9g +- %.3g",

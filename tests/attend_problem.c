@@ -379,6 +379,36 @@ static void poison(struct fenced_tensor *tensor) {
         memset(tensor_element(tensor, i), 0xff, tensor_bytes(&tensor->dl, 1));
 }
 
+/* Long caches repeat their first rows: to fill them all would take longer than to attend. */
+enum { MOST_DISTINCT = 997 };
+
+static void copy_row(struct fenced_tensor *tensor, int64_t to, int64_t from, int64_t elements) {
+    memcpy(tensor_element(tensor, to * elements), tensor_element(tensor, from * elements),
+           tensor_bytes(&tensor->dl, elements));
+}
+
+/* Row i of K and V, or what row `like` is. */
+static void fill_cell(struct problem *p, int64_t i, const int64_t *dims, double **numbers,
+                      int64_t like) {
+    for (int v = 0; v < 2; v++) {
+        const struct format *format = p->format[v];
+        struct fenced_tensor *rows = &p->tensor[KVMILL_CACHE_ATTEND_KEY + v],
+                             *scales = &p->tensor[KVMILL_CACHE_ATTEND_KEY_SCALE + v];
+        int64_t elements = elements_of_row(format, dims[v]);
+        int64_t groups = format->group != 0 ? dims[v] / format->group : 0;
+        if (like == i) {
+            fill_row(format, dims[v], tensor_element(rows, i * elements),
+                     groups ? tensor_element(scales, i * groups) : NULL, numbers[v] + i * dims[v]);
+            continue;
+        }
+        copy_row(rows, i, like, elements);
+        if (groups > 0)
+            copy_row(scales, i, like, groups);
+        memcpy(numbers[v] + i * dims[v], numbers[v] + like * dims[v],
+               (size_t)dims[v] * sizeof **numbers);
+    }
+}
+
 /* Only rows that are seen are written; the rest stays poison. */
 static void open_caches(struct problem *p, bool is_long) {
     struct oracle_attend *o = &p->oracle;
@@ -398,19 +428,9 @@ static void open_caches(struct problem *p, bool is_long) {
                     format->scale == ORACLE_F16 ? f16 : f32, rank, shape, NULL, dice);
         poison(&p->tensor[KVMILL_CACHE_ATTEND_KEY_SCALE + v]);
     }
-    for (int64_t i = 0; i < p->cells * o->kv_heads; i++) {
-        bool seen = is_long || is_seen(p, i / o->kv_heads, i % o->kv_heads);
-        for (int v = 0; v < 2 && seen; v++) {
-            bool scaled = p->format[v]->group != 0;
-            fill_row(p->format[v], dims[v],
-                     tensor_element(&p->tensor[KVMILL_CACHE_ATTEND_KEY + v],
-                                    i * elements_of_row(p->format[v], dims[v])),
-                     scaled ? tensor_element(&p->tensor[KVMILL_CACHE_ATTEND_KEY_SCALE + v],
-                                             i * dims[v] / p->format[v]->group)
-                            : NULL,
-                     numbers[v] + i * dims[v]);
-        }
-    }
+    for (int64_t i = 0; i < p->cells * o->kv_heads; i++)
+        if (is_long || is_seen(p, i / o->kv_heads, i % o->kv_heads))
+            fill_cell(p, i, dims, numbers, is_long && i >= MOST_DISTINCT ? i % MOST_DISTINCT : i);
     o->k = numbers[0], o->v = numbers[1];
 }
 

@@ -179,11 +179,6 @@ static int64_t count_pages(struct attention *a) {
     return count;
 }
 
-static void use_rows_until(struct attention *a, int64_t end) {
-    if (end > a->capacity)
-        a->capacity = end;
-}
-
 /* Sequence b's pages, and -1 behind them. */
 static void place_pages_of(struct attention *a, int64_t b, const int64_t *page, int64_t offset,
                            int64_t *table) {
@@ -192,8 +187,8 @@ static void place_pages_of(struct attention *a, int64_t b, const int64_t *page, 
         bool used = p * size < length;
         int64_t rows = length - p * size < size ? length - p * size : size;
         table[p] = used ? page[p] * size + offset : -1;
-        if (used)
-            use_rows_until(a, table[p] + (a->whole_pages ? size : rows));
+        int64_t end = used ? table[p] + (a->whole_pages ? size : rows) : 0;
+        a->capacity = end > a->capacity ? end : a->capacity;
     }
 }
 
@@ -206,31 +201,24 @@ static bool has_split_pages(const struct attention *a) {
     return a->op.dynamic_batching && a->op.cache_layout == 4;
 }
 
-/* Other heads have the pages of older tokens in another order. */
-static void turn_pages(const struct attention *a, int64_t b, int64_t *table) {
-    int64_t old = a->start[b] / a->op.page_size;
-    for (int64_t h = 1; h < page_lists(a); h++)
-        for (int64_t p = 0; p < a->pages; p++)
-            table[h * a->pages + p] = table[p < old ? (p + h) % old : p];
-}
-
 /* Pages anywhere, not even aligned where the layout does not know them; the rows behind the last
    one's used ones need not exist. */
 static void place_pages(struct attention *a, struct dice *dice) {
     int64_t count = count_pages(a), next = 0, lists = page_lists(a) + (page_lists(a) == 0);
     int64_t offset = a->whole_pages || has_split_pages(a) ? 0 : dice_range(dice, 0, 3);
-    int64_t spare = dice_range(dice, 0, 2), *order = malloc((size_t)(count + spare + 1) * 8);
+    int64_t all = count * lists + dice_range(dice, 0, 2), *order = malloc((size_t)(all + 1) * 8);
     a->pages += dice_range(dice, 0, 3) + (a->pages == 0);
     int64_t *table = malloc((size_t)(a->sequences * lists * a->pages + 1) * 8);
     const int64_t dims[] = {a->sequences, page_lists(a) ? lists : a->pages, a->pages};
-    dice_order(dice, order, count + spare);
-    for (int64_t b = 0; b < a->sequences; b++) {
-        int64_t *pages = table + b * lists * a->pages;
+    dice_order(dice, order, all);
+    for (int64_t i = 0; i < a->sequences * lists; i++) {
+        int64_t b = i / lists, *pages = table + i * a->pages, *first = table + b * lists * a->pages;
         place_pages_of(a, b, order + next, offset, pages);
         next += pages_of(a, b);
+        for (int64_t p = a->start[b] / a->op.page_size; p < a->pages; p++)
+            pages[p] = first[p]; /* all heads' new tokens go there */
         if (may_share(a, b))
             pages[0] = table[0];
-        turn_pages(a, b, pages);
     }
     open_tensor(a, KVMILL_CACHE_ATTENTION_CACHESTARTS, int64, page_lists(a) ? 3 : 2, dims, dice);
     fill_numbers(a, KVMILL_CACHE_ATTENTION_CACHESTARTS, a->sequences * lists * a->pages, table);
@@ -276,10 +264,6 @@ static void open_side(struct attention *a, bool value, struct dice *dice) {
     }
 }
 
-static bool is_blocks(enum oracle_type type) {
-    return type == ORACLE_Q8_0 || type == ORACLE_Q4_0 || type == ORACLE_Q5_1;
-}
-
 /* llama.cpp's blocks: noise, but for a scale that is NaN until a row is written. */
 static void set_block_scales(const struct oracle_side *side, int64_t row, bool valid,
                              struct dice *dice) {
@@ -298,7 +282,7 @@ static void set_block_scales(const struct oracle_side *side, int64_t row, bool v
 static void fill_row(const struct oracle_side *side, int64_t row, struct dice *dice) {
     double code = side->type == ORACLE_I4 ? 6 : 100;
     int64_t first = row * side->dim, groups = side->group != 0 ? side->dim / side->group : 0;
-    if (is_blocks(side->type)) {
+    if (oracle_is_blocks(side->type)) {
         set_block_scales(side, row, true, dice);
         return;
     }
@@ -314,7 +298,7 @@ static void spoil_blocks(const struct oracle_attention *problem, const struct or
     const struct oracle_cache *cache = &problem->cache;
     int64_t rows = (cache->dynamic ? 1 : cache->batch) * cache->layers * cache->sides *
                    cache->capacity * cache->heads;
-    if (is_blocks(side->type))
+    if (oracle_is_blocks(side->type))
         for (int64_t row = 0; row < rows; row++)
             set_block_scales(side, row, false, dice);
 }
@@ -372,16 +356,12 @@ static void open_input(struct attention *a, int i, const int64_t *starts, int64_
 }
 
 static void open_mask_tensor(struct attention *a, struct dice *dice) {
-    int64_t H = a->op.num_heads;
+    int64_t H = a->op.num_heads, rank = a->mask_rank;
     int64_t fixed[] = {a->mask_one_batch ? 1 : a->sequences, H, a->longest_tokens,
                        a->longest_length + a->mask_padding};
     int64_t ragged[] = {H, a->seqstarts[a->sequences], a->kvstarts[a->sequences] + a->mask_padding};
-    if (a->op.dynamic_batching)
-        open_tensor(a, KVMILL_CACHE_ATTENTION_ATTN_MASK, a->op.T1, (int)a->mask_rank,
-                    ragged + 3 - a->mask_rank, dice);
-    else
-        open_tensor(a, KVMILL_CACHE_ATTENTION_ATTN_MASK, a->op.T1, (int)a->mask_rank,
-                    fixed + 4 - a->mask_rank, dice);
+    const int64_t *dims = a->op.dynamic_batching ? ragged + 3 - rank : fixed + 4 - rank;
+    open_tensor(a, KVMILL_CACHE_ATTENTION_ATTN_MASK, a->op.T1, (int)rank, dims, dice);
 }
 
 static double choose_mask(struct dice *dice) {
@@ -389,19 +369,15 @@ static double choose_mask(struct dice *dice) {
     return kind == 0 ? -INFINITY : kind < 3 ? 0 : dice_between(dice, -3, 1);
 }
 
-static int64_t mask_number(const struct oracle_attention *problem, int64_t b, int64_t h, int64_t t,
-                           int64_t j) {
-    return b * problem->mask_sequence + h * problem->mask_head + t * problem->mask_token +
-           problem->kvstarts[b] * problem->mask_kv + j;
-}
-
 static void fill_mask_rows(struct attention *a, const struct oracle_attention *problem, int64_t b,
                            int64_t h, struct dice *dice) {
     for (int64_t t = a->seqstarts[b]; t < a->seqstarts[b + 1]; t++) {
         bool empty = dice_once_in(dice, 20);
+        int64_t first = b * problem->mask_sequence + h * problem->mask_head +
+                        t * problem->mask_token + a->kvstarts[b] * problem->mask_kv;
         for (int64_t j = 0; j < length_of(a, b); j++)
-            oracle_put(problem->activation, a->dense[KVMILL_CACHE_ATTENTION_ATTN_MASK],
-                       mask_number(problem, b, h, t, j), empty ? -INFINITY : choose_mask(dice));
+            oracle_put(problem->activation, a->dense[KVMILL_CACHE_ATTENTION_ATTN_MASK], first + j,
+                       empty ? -INFINITY : choose_mask(dice));
     }
 }
 
@@ -462,28 +438,31 @@ static void open_keys(struct attention *a, struct dice *dice) {
 
 /* ---- Open and close ---- */
 
+/* A side's size and type, and what scales it has. */
+static int describe_side(const struct side *side, char *to, size_t size) {
+    return snprintf(to, size, " %" PRId64 " type %d group %" PRId64 " scale %d", side->dim,
+                    type_of(side), side->quant_bit ? side->group : 0, attention_type(side->T3));
+}
+
 static void put_into_words(struct attention *a) {
     static const char *const names[] = {"KeyValueCache", "MultiHeadAttention",
                                         "MultiHeadCacheAttention"};
     const kvmill_cache_attention *op = &a->op;
     struct side key = side_of(a, false), value = side_of(a, true);
     size_t size = sizeof a->words;
-    int at =
-        snprintf(a->words, size,
-                 "%s%s, heads %" PRId64 "/%" PRId64 ", T1 %d, K %" PRId64 " type %d group %" PRId64
-                 " scale %d, V %" PRId64 " type %d group %" PRId64 " scale %d, layer %" PRId64
-                 "/%" PRId64 ", layout %" PRId64 ", mode %" PRId64 " page %" PRId64
-                 ", causal %d alibi %d window %" PRId64 " softcap %g mask %d+%" PRId64
-                 " sinks %d partial %d math %s decoding %" PRId64 " repeat %" PRId64
-                 "%s, tokens from start:",
-                 op->dynamic_batching ? "dynamic " : "", names[a->which], op->num_heads,
-                 op->num_kv_heads, attention_type(op->T1), key.dim, type_of(&key),
-                 key.quant_bit ? key.group : 0, attention_type(key.T3), value.dim, type_of(&value),
-                 value.quant_bit ? value.group : 0, attention_type(value.T3), op->layer_idx,
-                 op->num_layer, op->cache_layout, op->cache_mode, op->page_size, op->is_causal,
-                 op->is_alibi, op->left_window_size + 1, op->softcap, (int)a->mask_rank,
-                 a->mask_padding, a->has_sinks != 0, op->partial, op->math ? op->math : "f32",
-                 a->decoding, op->num_repeat, a->spread == SPREAD ? ", strided" : "");
+    int at = snprintf(a->words, size, "%s%s, heads %" PRId64 "/%" PRId64 ", T1 %d, K and V",
+                      op->dynamic_batching ? "dynamic " : "", names[a->which], op->num_heads,
+                      op->num_kv_heads, attention_type(op->T1));
+    at += describe_side(&key, a->words + at, size - (size_t)at);
+    at += describe_side(&value, a->words + at, size - (size_t)at);
+    at += snprintf(a->words + at, size - (size_t)at,
+                   ", layer %" PRId64 "/%" PRId64 ", layout %" PRId64 ", mode %" PRId64
+                   " page %" PRId64 ", causal %d alibi %d window %" PRId64 " softcap %g mask %d "
+                   "sinks %d partial %d math %s%s, tokens from start:",
+                   op->layer_idx, op->num_layer, op->cache_layout, op->cache_mode, op->page_size,
+                   op->is_causal, op->is_alibi, op->left_window_size, op->softcap,
+                   (int)a->mask_rank, a->has_sinks != 0, op->partial, op->math ? op->math : "f32",
+                   a->spread == SPREAD ? ", strided" : "");
     for (int64_t b = 0; b < a->sequences && (size_t)at < size; b++)
         at += snprintf(a->words + at, size - (size_t)at, " %" PRId64 "@%" PRId64, a->tokens[b],
                        a->start[b]);

@@ -77,9 +77,8 @@ kvmill_status attention_run_fenced(const struct attention *attention, const kvmi
 /* All tensors are as the oracle says, and untouched elsewhere. */
 bool attention_is_right(struct attention *attention);
 
-/* As before the run: put back, or look whether they are. */
+/* All tensors as before the run. */
 void attention_restore(struct attention *attention);
-bool attention_is_untouched(const struct attention *attention);
 
 /* "cache", ... */
 const char *attention_tensor_name(int tensor);

@@ -239,10 +239,7 @@ static bool is_close(const struct attention *a, int i, int64_t number, double ha
     double error = lse ? a->result.lse_error[number] : a->result.output_error[number];
     if (promise > 0)
         error = promise * (lse ? fmax(3, fabs(want)) : a->largest);
-    if (isnan(want) || isinf(want))
-        return isnan(want) ? isnan(have) != 0 : have == want;
-    return fabs(have - want) <=
-           error + attention_rounding(a->tensor[i].dl.dtype, fabs(want) + error);
+    return number_is_close(a->tensor[i].dl.dtype, have, want, error);
 }
 
 /* Elements that are right though not the same bits are made the same. */
@@ -323,11 +320,4 @@ void attention_restore(struct attention *a) {
     for (int i = 0; i < TENSORS; i++)
         if (tensor_is_open(&a->before[i]))
             memcpy(a->tensor[i].fence.data, a->before[i].fence.data, a->before[i].fence.size);
-}
-
-bool attention_is_untouched(const struct attention *a) {
-    for (int i = 0; i < TENSORS; i++)
-        if (tensor_is_open(&a->before[i]) && !is_same(a, i, &a->before[i]))
-            return false;
-    return true;
 }

@@ -90,6 +90,12 @@ double attention_rounding(DLDataType type, double x) {
     return relative[attention_type(type)] * fabs(x) + smallest[attention_type(type)];
 }
 
+bool number_is_close(DLDataType type, double have, double want, double error) {
+    if (isnan(want) || isinf(want))
+        return isnan(want) ? isnan(have) != 0 : have == want;
+    return fabs(have - want) <= error + attention_rounding(type, fabs(want) + error);
+}
+
 double dice_between(struct dice *dice, double least, double most) {
     return least + (most - least) * (double)(dice_bits(dice) >> 11) * 0x1p-53;
 }

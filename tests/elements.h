@@ -33,6 +33,9 @@ bool number_is_float(DLDataType type);
 /* What rounding a result of that size to its type may err: half a unit of the last place. */
 double attention_rounding(DLDataType type, double x);
 
+/* A result of a type is as wanted, apart from what arithmetic errs and its own rounding. */
+bool number_is_close(DLDataType type, double have, double want, double error);
+
 /* Any number between two. */
 double dice_between(struct dice *dice, double least, double most);
 

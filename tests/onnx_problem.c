@@ -45,8 +45,7 @@ static const struct wanted wanted[] = {
     WANTED(struct onnx_problem, in_place),
     {"left", offsetof(struct onnx_problem, op.left_window_size)},
     {"right", offsetof(struct onnx_problem, op.right_window_size)},
-    {NULL, 0},
-};
+    {NULL, 0}};
 
 /* What is not one integer. */
 static bool say_more(struct onnx_problem *problem, const struct setting *setting) {
@@ -338,7 +337,7 @@ static struct oracle_onnx question(const struct onnx_problem *problem) {
         .softcap = problem->op.softcap,
         .qk_mode = (int)problem->op.qk_matmul_output_mode,
         .type = attention_type(problem->T1),
-        .wide = wide,
+        .wide = problem->T1.bits == 64,
         .unit = wide ? 0x1p-53 : 0x1p-24,
     };
     memcpy(oracle.mask.dims, problem->mask_dims, sizeof oracle.mask.dims);
@@ -430,12 +429,6 @@ kvmill_status onnx_run(const struct onnx_problem *problem, const kvmill_plan *pl
 
 /* ---- Judging ---- */
 
-static bool is_close(DLDataType type, double have, double want, double error) {
-    if (isnan(want) || isinf(want))
-        return isnan(want) ? isnan(have) != 0 : have == want;
-    return fabs(have - want) <= error + attention_rounding(type, fabs(want) + error);
-}
-
 /* Elements of an output; error NULL: they are exact. */
 static bool is_output_right(const struct onnx_problem *problem, int tensor, int64_t heads,
                             int64_t rows, int64_t dim, const double *want, const double *error) {
@@ -447,7 +440,7 @@ static bool is_output_right(const struct onnx_problem *problem, int tensor, int6
             for (int64_t r = 0; r < rows; r++)
                 for (int64_t d = 0; d < dim; d++, n++) {
                     double have = onnx_get(problem, of, b, h, r, d);
-                    if (is_close(type, have, want[n], error != NULL ? error[n] : 0))
+                    if (number_is_close(type, have, want[n], error != NULL ? error[n] : 0))
                         continue;
                     diag("tensor %d [%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64
                          "]: have %.9g, want %.9g +- %.3g",
@@ -472,18 +465,12 @@ static bool are_outputs_right(const struct onnx_problem *problem) {
     return right;
 }
 
-static bool is_as_before(const struct onnx_problem *problem, int i) {
+/* Nothing beside the tensor is written, nor an input. */
+static bool is_kept(const struct onnx_problem *problem, int i) {
+    const struct fenced_tensor *tensor = &problem->tensor[i];
     int64_t where;
-    if (!fence_is_intact(&problem->tensor[i].fence, &where)) {
-        diag("byte %" PRId64 " is outside of tensor %d, but was written", where, i);
-        return false;
-    }
-    return true;
-}
-
-static bool is_same(const struct onnx_problem *problem, int i) {
-    int64_t where;
-    if (tensor_is_equal(&problem->tensor[i], &problem->before[i], &where))
+    if (fence_is_intact(&tensor->fence, &where) &&
+        (is_output(problem, i) || tensor_is_equal(tensor, &problem->before[i], &where)))
         return true;
     diag("byte %" PRId64 " of tensor %d was written", where, i);
     return false;
@@ -491,8 +478,7 @@ static bool is_same(const struct onnx_problem *problem, int i) {
 
 bool onnx_is_right(struct onnx_problem *problem) {
     for (int i = 0; i < ONNX_TENSORS; i++)
-        if (tensor_is_open(&problem->tensor[i]) &&
-            !(is_as_before(problem, i) && (is_output(problem, i) || is_same(problem, i))))
+        if (tensor_is_open(&problem->tensor[i]) && !is_kept(problem, i))
             return false;
     return are_outputs_right(problem);
 }

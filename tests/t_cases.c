@@ -1,5 +1,6 @@
 /* The case table of the TensorScatter reference, row by row, and its vectors: what is accepted and
-   gives which bytes.  What is refused is in tests/tables/refusals/.
+   gives which bytes; most of it in tests/tables/tensor_scatter.tsv.  What is refused is in
+   tests/tables/refusals/.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #include "scatter_scene.h"
+#include "table.h"
 #include "tap.h"
 
 extern const kvmill_pack kvmill_pack_kvmill_test;
@@ -22,79 +24,21 @@ static struct dice dice;
 /* ---- Rows of the table ---- */
 
 #define USUAL "past=2,3,5,4 update=2,3,2,4 starts=1,3 "
-#define FOUR  "past=2,3,4,5 update=2,3,"
-#define HUGE                                                                                       \
-    "past=0,1099511627776,1099511627776,1,1099511627776 "                                          \
-    "update=0,1099511627776,1099511627776,1,1099511627776 "
 
 /* Each in place, too, and planned with open dims, unless there are strides. */
-static const struct {
-    const char *name, *settings;
-} accepted[] = {
-    {"row 1: axis -3 of rank 4", "axis=-3 past=2,3,3,3 update=2,2,3,3 starts=1,0"},
-    {"row 1: axis -2 of rank 4", "axis=-2 past=2,3,3,3 update=2,3,2,3 starts=1,0"},
-    {"row 1: axis -1 of rank 4", "axis=-1 past=2,3,3,3 update=2,3,3,2 starts=1,0"},
-    {"row 1: axis 1 of rank 4", "axis=1 past=2,3,3,3 update=2,2,3,3 starts=1,0"},
-    {"row 1: axis 2 of rank 4", "axis=2 past=2,3,3,3 update=2,3,2,3 starts=1,0"},
-    {"row 1: axis 3 of rank 4", "axis=3 past=2,3,3,3 update=2,3,3,2 starts=1,0"},
-    {"row 4: rank 2", "mode=circular axis=1 past=2,3 update=2,2 starts=2,0"},
-    {"row 4: rank 3", "mode=circular axis=1 past=2,3,2 update=2,2,2 starts=2,0"},
-    {"row 4: rank 5", "mode=circular axis=1 past=2,3,2,1,2 update=2,2,2,1,2 starts=2,0"},
-    {"row 4: rank 8",
-     "mode=circular axis=1 past=2,3,2,1,2,3,2,2 update=2,2,2,1,2,3,2,2 starts=2,0"},
-    {"row 8: no rows, start 0", FOUR "0,5 starts=0,0"},
-    {"row 8: no rows, start M + 1, circular", "mode=circular " FOUR "0,5 starts=5,0"},
-    {"row 9: start M - S", FOUR "3,5 starts=1,0"},
-    {"row 9: S = M, start 0", FOUR "4,5 starts=0,0"},
-    {"row 10: no rows, start M", FOUR "0,5 starts=4,4"},
-    {"row 12: start M and M + 1, circular", "mode=circular " FOUR "2,5 starts=4,5"},
-    {"row 12: start 3M - 1, circular", "mode=circular " FOUR "2,5 starts=11,3"},
-    {"row 12: S = M, start above 0, circular", "mode=circular " FOUR "4,5 starts=3,1"},
-    {"row 14: no indices, no rows", "mode=circular past=3,4,5 update=3,0,5"},
-    {"row 14: no indices, half the rows", "past=3,4,5 update=3,2,5"},
-    {"row 14: no indices, all rows", "past=3,4,5 update=3,4,5"},
-    {"rows 17, 28: batch 0, data NULL", "past=0,2,3,4 update=0,2,1,4 no-data"},
-    {"rows 17, 28: 0 heads, data NULL", "past=2,0,3,4 update=2,0,1,4 no-data starts=0,0"},
-    {"rows 17, 28: rows of 0, data NULL", "past=2,2,3,0 update=2,2,1,0 no-data starts=0,0"},
-    {"rows 18, 28: capacity 0, data NULL", "past=2,2,0,4 update=2,2,0,4 no-data starts=0,0"},
-    {"rows 18, 28: capacity 0 of rank 2, data NULL", "axis=1 past=3,0 update=3,0 no-data"},
-    {"row 18: capacity 0, circular, any start",
-     "mode=circular past=2,2,0,4 update=2,2,0,4 starts=7,max"},
-    {"row 17: an empty 4-bit tensor with strides as NumPy gives them",
-     "dtype=int4 past=2,7,0 update=2,1,0 update-strides=1,1,1 starts=0,1"},
-    {"row 17: an empty present_cache with strides of 0",
-     "past=0,7,4 update=0,1,4 present-strides=0,0,0"},
-    {"row 19: start INT64_MAX, circular",
-     "mode=circular " FOUR "2,5 starts=max,9223372036854775806"},
-    {"row 19: S = M, start INT64_MAX, circular",
-     "mode=circular " FOUR "4,5 starts=max,9223372036854775805"},
-    {"row 20: no mode is linear", USUAL},
-    {"row 24: one nibble into a cache of 1", "dtype=int4 past=1,1,1 update=1,1,1 starts=0"},
-    {"row 24: one nibble into a cache of 2", "dtype=int4 past=1,2,1 update=1,1,1 starts=1"},
-    {"row 24: one nibble into a cache of 3", "dtype=int4 past=1,3,1 update=1,1,1 starts=2"},
-    {"row 24: one nibble into a cache of 4", "dtype=int4 past=1,4,1 update=1,1,1 starts=3"},
-    {"overflow: not where another dim is 0", "mode=circular axis=-2 " HUGE},
-    {"an update repeated over its last head dim",
-     "past=2,3,2,5,4 update=2,3,2,2,4 update-strides=24,8,0,4,1"},
-    {"an update repeated over its first head dim",
-     "past=2,3,2,5,4 update=2,3,2,2,4 update-strides=16,0,8,4,1"},
-    {"an update of one row, repeated", "past=2,3,2,5,4 update=2,3,2,2,4 update-strides=0,0,0,0,1"},
-    {"section 7: H above M, circular", "mode=circular past=2,7,3,4 update=2,7,2,4 starts=2,1"},
-};
-
 static void test_accepted(void) {
     static const char *const ways[] = {"", " in-place", " open", " open in-place"};
+    struct table table = table_open("tensor_scatter");
     char name[128], settings[256];
     struct scene scene;
-    for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++)
-        for (int way = 0; way < 4; way++) {
-            if (way > 0 && strstr(accepted[i].settings, "-strides") != NULL)
-                continue;
-            snprintf(settings, sizeof settings, "%s%s", accepted[i].settings, ways[way]);
-            snprintf(name, sizeof name, "%s%s", accepted[i].name, ways[way]);
+    for (char *row[2]; table_next(&table, row, 2);)
+        for (int way = 0; way < (strstr(row[1], "-strides") ? 1 : 4); way++) {
+            snprintf(settings, sizeof settings, "%s%s", row[1], ways[way]);
+            snprintf(name, sizeof name, "%s%s", row[0], ways[way]);
             scene_open(&scene, settings, &dice);
             scene_runs(&scene, name);
         }
+    table_close(&table);
 }
 
 /* ---- Bits, and four of them ---- */

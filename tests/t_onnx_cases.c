@@ -266,6 +266,9 @@ static void test_sizes(void) {
             good = good && run_sized(types[(i + keys) % 3], settings);
         }
     ok(good, "head sizes from 1 to 576, 15 to 17 keys");
+    ok(run_sized("float32", "dim=7 value_dim=4 keys=15 queries=2 nonpad=9 qk=1") &&
+           run_sized("float64", "dim=7 value_dim=4 keys=15 queries=2 nonpad=9 qk=1"),
+       "products of keys that are not valid");
 }
 
 /* Long enough to be cut into pieces, whose partial results are merged. */

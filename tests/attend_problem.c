@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "attend_problem.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "settings.h"
+#include "tap.h"
+
+static const DLDataType f32 = {kDLFloat, 32, 1}, f16 = {kDLFloat, 16, 1}, i32 = {kDLInt, 32, 1},
+                        i64 = {kDLInt, 64, 1};
+
+/* Of the problem that is opened. */
+static struct dice *dice;
+
+/* ---- Numbers of tensors ---- */
+
+/* bool is whether a key is seen. */
+static void put(DLDataType type, unsigned char *at, double value) {
+    number_put(type, at, type.code == KVMILL_DL_BOOL ? value == 0 : value);
+}
+
+/* Rows of the last dim are whole; gaps and orders of the others are random, if it is not dense. */
+static void open_strided(struct fenced_tensor *tensor, DLDataType type, int rank,
+                         const int64_t *shape, bool dense) {
+    int64_t strides[MOST_DIMS], order[MOST_DIMS], step = shape[rank - 1] > 0 ? shape[rank - 1] : 1;
+    strides[rank - 1] = 1;
+    for (int d = 0; d < rank; d++)
+        order[d] = rank - 2 - d;
+    if (!dense && rank > 2 && dice_once_in(dice, 2)) {
+        int64_t last = order[0];
+        order[0] = order[1], order[1] = last;
+    }
+    for (int i = 0; i + 1 < rank; i++) {
+        step += !dense && dice_once_in(dice, 3) ? dice_range(dice, 0, 3) * 16 : 0;
+        strides[order[i]] = step;
+        step *= shape[order[i]] > 0 ? shape[order[i]] : 1;
+    }
+    tensor_open(tensor, type, rank, shape, strides, dice);
+}
+
+static void open_numbers(struct fenced_tensor *tensor, int rank, const int64_t *shape) {
+    tensor_open(tensor, dice_once_in(dice, 2) ? i32 : i64, rank, shape, NULL, dice);
+}
+
+/* ---- Formats ---- */
+
+struct format {
+    const char *name, *settings; /* of the cache; prefixed with key_ or value_ */
+    enum oracle_type type, scale;
+    int64_t group; /* 0: no scales */
+    DLDataType tensor;
+};
+
+static const struct format formats[] = {
+    {"float32", "T2=float32", ORACLE_F32, 0, 0, {kDLFloat, 32, 1}},
+    {"float16", "T2=float16", ORACLE_F16, 0, 0, {kDLFloat, 16, 1}},
+    {"bfloat16", "T2=bfloat16", ORACLE_BF16, 0, 0, {kDLBfloat, 16, 1}},
+    {"int8",
+     "T2=int8 T3=float32 quant_bit=8 quant_group=8",
+     ORACLE_I8,
+     ORACLE_F32,
+     8,
+     {kDLInt, 8, 1}},
+    {"int4",
+     "T2=int4 T3=float16 quant_bit=4 quant_group=16",
+     ORACLE_I4,
+     ORACLE_F16,
+     16,
+     {kDLUInt, 8, 1}},
+    {"q8_0", "T2=uint8 cache_format=q8_0", ORACLE_Q8_0, 0, 0, {kDLUInt, 8, 1}},
+    {"q4_0", "T2=uint8 cache_format=q4_0", ORACLE_Q4_0, 0, 0, {kDLUInt, 8, 1}},
+};
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+static bool is_coded(const struct format *format) {
+    return oracle_is_blocks(format->type) || oracle_is_integer(format->type);
+}
+
+static int64_t elements_of_row(const struct format *format, int64_t dim) {
+    return oracle_bytes(format->type, dim) / (format->tensor.bits / 8);
+}
+
+/* A row, its scales, and the numbers they say. */
+static void fill_row(const struct format *format, int64_t dim, unsigned char *row,
+                     unsigned char *scales, double *numbers) {
+    const struct oracle_side side = {format->type, format->scale, dim, format->group, row, scales};
+    for (int64_t d = 0; d < dim; d++)
+        numbers[d] = (double)dice_range(dice, -32, 32) / 16;
+    oracle_write_row(&side, ORACLE_F32, 0, numbers);
+    oracle_read_row_exact(&side, 0, numbers);
+}
+
+/* ---- Problems ---- */
+
+static struct fenced_tensor *use(struct problem *p, int which) {
+    p->tensors[which] = &p->tensor[which].dl;
+    return &p->tensor[which];
+}
+
+static void *array(int64_t count, size_t size) {
+    return calloc((size_t)count + 1, size);
+}
+
+static void put_all(struct fenced_tensor *tensor, const int64_t *numbers) {
+    for (int64_t i = 0; i < tensor_count(&tensor->dl); i++)
+        put(tensor->dl.dtype, tensor_element(tensor, i), (double)numbers[i]);
+}
+
+/* Attributes in words, with alternatives; their names may lack a prefix. */
+static void say(kvmill_cache_attend *op, const char *prefix, const char *settings) {
+    char chosen[512];
+    const char *text = chosen;
+    setting_choose(settings, setting_roll, dice, chosen, sizeof chosen);
+    for (struct setting setting, whole; setting_next(&text, &setting);) {
+        whole = setting;
+        snprintf(whole.name, sizeof whole.name, "%s%.30s", prefix, setting.name);
+        if (!setting_apply(&whole, kvmill_op_by_name("CacheAttend")->parts[0], op))
+            bail_out("CacheAttend has no %s", whole.name);
+    }
+}
+
+static void choose_op(struct problem *p) {
+    kvmill_cache_attend *op = &p->op;
+    kvmill_cache_attend_init(op, sizeof *op);
+    p->format[0] = p->format[1] = &formats[dice_range(dice, 0, FORMATS - 1)];
+    if (dice_once_in(dice, 3))
+        p->format[1] = &formats[dice_range(dice, 0, FORMATS - 1)];
+    say(op, "key_", p->format[0]->settings);
+    if (p->format[1] != p->format[0])
+        say(op, "value_", p->format[1]->settings);
+    say(op, "",
+        is_coded(p->format[0]) || is_coded(p->format[1])
+            ? "key_head_dim=64 value_head_dim={0|32}"
+            : "key_head_dim={16|64|80|40|128} value_head_dim={0|0|{16|64|80|32}}");
+    say(op, "",
+        "{num_heads=71 num_kv_heads=1|num_heads=8 num_kv_heads=2|num_heads=5 num_kv_heads=1|"
+        "num_heads=4 num_kv_heads=4|num_heads=6 num_kv_heads=2|num_heads=1 num_kv_heads=1} "
+        "T1={float32|float16|bfloat16} output_T1={none|none|float32} "
+        "mask_T1={none|{bool|float16|bfloat16|float32}} page_size={1|2|3|4|5|6|7|8|9} "
+        "softcap={0|0|0|3} is_causal={0|1} left_window_size={-1|-1|{0|1|5|17|39}} "
+        "right_window_size={-1|-1|-1|{0|1|5}} is_alibi={0|0|1}");
+    op->alibi_of_mask = op->is_alibi && op->mask_T1.bits && !dice_once_in(dice, 4);
+}
+
+/* Queries and rows of sequences. */
+static void choose_sizes(struct problem *p, bool is_long) {
+    struct oracle_attend *o = &p->oracle;
+    int64_t most = is_long ? 5000 : dice_once_in(dice, 4) ? 300 : 40;
+    p->place = (enum place)dice_range(dice, 0, PLACES - 1);
+    if (p->op.num_kv_heads == 1 && p->place == PAGES_OF_HEADS)
+        p->place = PAGES;
+    p->ragged = dice_once_in(dice, 2);
+    p->each = is_long ? 1 : dice_range(dice, 0, 4);
+    o->batch = is_long ? 1 : dice_range(dice, dice_once_in(dice, 20) ? 0 : 1, 3);
+    o->heads = p->op.num_heads, o->kv_heads = p->op.num_kv_heads;
+    o->dim = p->op.key_head_dim;
+    o->value_dim = p->op.value_head_dim ? p->op.value_head_dim : o->dim;
+    p->starts = array(o->batch + 1, sizeof(int64_t));
+    p->lengths = array(o->batch * o->kv_heads, sizeof(int64_t));
+    for (int64_t b = 0; b < o->batch; b++) {
+        p->starts[b + 1] =
+            p->starts[b] + (p->ragged && !is_long ? dice_range(dice, 0, 9) : p->each);
+        int64_t length = is_long ? most : dice_range(dice, 0, most);
+        for (int64_t g = 0; g < o->kv_heads; g++)
+            p->lengths[b * o->kv_heads + g] = length;
+    }
+    o->queries = p->starts[o->batch];
+    p->rows = most + dice_range(dice, 0, 3);
+    if (p->place >= PAGES)
+        p->rows = (most / p->op.page_size + 2) * p->op.page_size * 2;
+    p->cells = p->place == LENGTHS ? p->rows * o->batch : p->rows;
+}
+
+/* ---- Where rows are ---- */
+
+static void choose_pages(struct problem *p) {
+    struct oracle_attend *o = &p->oracle;
+    int64_t size = p->op.page_size, pages = p->rows / size;
+    int64_t owners = o->batch * (p->place == PAGES_OF_HEADS ? o->kv_heads : 1), total = 0;
+    int64_t *starts = array(owners + 1, sizeof *starts), *ids = array(owners * (pages + 1), 8);
+    int64_t *order = array(pages, sizeof *order);
+    for (int64_t n = 0; n < owners; n++) {
+        int64_t b = p->place == PAGES_OF_HEADS ? n / o->kv_heads : n;
+        int64_t length = p->lengths[b * o->kv_heads], count = (length + size - 1) / size;
+        dice_order(dice, order, pages);
+        memcpy(ids + total, order, (size_t)count * sizeof *ids);
+        for (int64_t g = 0; g < o->kv_heads; g++)
+            for (int64_t j = 0; j < length; j++)
+                if (p->place != PAGES_OF_HEADS || g == n % o->kv_heads)
+                    p->lists[b * o->kv_heads + g][j] = order[j / size] * size + j % size;
+        starts[n + 1] = total += count;
+    }
+    open_numbers(use(p, KVMILL_CACHE_ATTEND_PAGE_IDS), 1, &total);
+    put_all(&p->tensor[KVMILL_CACHE_ATTEND_PAGE_IDS], ids);
+    open_numbers(use(p, KVMILL_CACHE_ATTEND_PAGE_STARTS), 1, &(int64_t){owners + 1});
+    put_all(&p->tensor[KVMILL_CACHE_ATTEND_PAGE_STARTS], starts);
+    free(starts), free(ids), free(order);
+}
+
+static void choose_slots(struct problem *p) {
+    struct oracle_attend *o = &p->oracle;
+    int64_t *starts = array(o->batch + 1, sizeof *starts), total = 0;
+    int64_t *slots = array(o->batch * p->rows, sizeof *slots);
+    for (int64_t b = 0; b < o->batch; b++) {
+        int64_t length = p->lengths[b * o->kv_heads];
+        for (int64_t j = 0; j < length; j++) {
+            slots[total + j] = dice_range(dice, 0, p->rows - 1);
+            for (int64_t g = 0; g < o->kv_heads; g++)
+                p->lists[b * o->kv_heads + g][j] = slots[total + j];
+        }
+        starts[b + 1] = total += length;
+    }
+    open_numbers(use(p, KVMILL_CACHE_ATTEND_SLOTS), 1, &total);
+    put_all(&p->tensor[KVMILL_CACHE_ATTEND_SLOTS], slots);
+    open_numbers(use(p, KVMILL_CACHE_ATTEND_SLOT_STARTS), 1, &(int64_t){o->batch + 1});
+    put_all(&p->tensor[KVMILL_CACHE_ATTEND_SLOT_STARTS], starts);
+    free(starts), free(slots);
+}
+
+static void choose_ranges(struct problem *p) {
+    struct oracle_attend *o = &p->oracle;
+    int64_t longest = dice_once_in(dice, 2) ? p->rows : 3; /* short ones leave gaps */
+    p->ranges = array(2 * o->queries, sizeof *p->ranges);
+    for (int64_t n = 0; n < o->queries; n++) {
+        int64_t first = dice_range(dice, 0, p->rows);
+        p->ranges[2 * n] = first;
+        p->ranges[2 * n + 1] =
+            dice_range(dice, first, first + longest < p->rows ? first + longest : p->rows);
+    }
+    open_numbers(use(p, KVMILL_CACHE_ATTEND_RANGES), 2, (int64_t[]){o->queries, 2});
+    put_all(&p->tensor[KVMILL_CACHE_ATTEND_RANGES], p->ranges);
+}
+
+static void choose_places(struct problem *p) {
+    struct oracle_attend *o = &p->oracle;
+    for (int64_t n = 0; n < o->batch * o->kv_heads; n++) {
+        if (p->place == RANGES)
+            p->lengths[n] = p->rows;
+        p->lists[n] = array(p->lengths[n], sizeof(int64_t));
+        for (int64_t j = 0; j < p->lengths[n]; j++)
+            p->lists[n][j] = (p->place == LENGTHS ? n / o->kv_heads * p->rows : 0) + j;
+    }
+    if (p->place == RANGES)
+        choose_ranges(p);
+    else if (p->place == SLOTS)
+        choose_slots(p);
+    else if (p->place >= PAGES)
+        choose_pages(p);
+    if (p->place == RANGES || p->place == SLOTS)
+        return;
+    open_numbers(use(p, KVMILL_CACHE_ATTEND_LENGTHS), 1, &o->batch);
+    for (int64_t b = 0; b < o->batch; b++)
+        put(p->tensor[KVMILL_CACHE_ATTEND_LENGTHS].dl.dtype,
+            tensor_element(&p->tensor[KVMILL_CACHE_ATTEND_LENGTHS], b),
+            (double)p->lengths[b * o->kv_heads]);
+}
+
+/* ---- What is added ---- */
+
+/* Random numbers; hidden at the ends; blocks of hidden ones. */
+static void fill_mask(struct problem *p, int64_t rows, int64_t columns, DLDataType type) {
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t kind = dice_range(dice, 0, 3), first = dice_range(dice, 0, columns);
+        int64_t last = dice_range(dice, first, columns);
+        for (int64_t j = 0; j < columns; j++) {
+            double *at = &p->mask[r * columns + j];
+            bool ends = j < first || j >= last, block = (j / 64 + r) % 3 != 0;
+            bool some = dice_once_in(dice, 3);
+            *at = kind > 1 && type.bits > 8 ? (double)dice_range(dice, -32, 32) / 16 : 0;
+            if (kind == 0 ? ends : kind == 1 ? block : kind == 2 && some)
+                *at = -INFINITY;
+        }
+    }
+}
+
+static void choose_mask(struct problem *p) {
+    struct oracle_attend *o = &p->oracle;
+    int rank = (int)dice_range(dice, 1, 4);
+    int64_t longest = 1;
+    for (int64_t n = 0; n < o->batch * o->kv_heads; n++)
+        longest = p->lengths[n] > longest ? p->lengths[n] : longest;
+    int64_t dims[] = {p->ragged ? 1 : o->batch, o->heads, p->ragged ? o->queries : p->each,
+                      dice_once_in(dice, 3) ? dice_range(dice, 1, longest) : longest};
+    for (int d = 0; d < 3; d++)
+        if (d < 4 - rank || dice_once_in(dice, 3))
+            dims[d] = 1;
+    p->mask = array(dims[0] * dims[1] * dims[2] * dims[3], sizeof *p->mask);
+    fill_mask(p, dims[0] * dims[1] * dims[2], dims[3], p->op.mask_T1);
+    memcpy(o->mask_dims, dims, sizeof dims);
+    struct fenced_tensor *mask = use(p, KVMILL_CACHE_ATTEND_ATTN_MASK);
+    open_strided(mask, p->op.mask_T1, rank, dims + 4 - rank, false);
+    for (int64_t i = 0; i < dims[0] * dims[1] * dims[2] * dims[3]; i++)
+        put(p->op.mask_T1, tensor_element(mask, i), p->mask[i]);
+}
+
+static double *choose_heads(struct problem *p, int which, DLDataType type) {
+    double *numbers = array(p->oracle.heads, sizeof *numbers);
+    tensor_open(use(p, which), type, 1, &p->oracle.heads, NULL, dice);
+    for (int64_t h = 0; h < p->oracle.heads; h++) {
+        numbers[h] = (double)dice_range(dice, 1, 16) / 16;
+        put(type, tensor_element(&p->tensor[which], h), numbers[h]);
+    }
+    return numbers;
+}
+
+static void choose_terms(struct problem *p) {
+    struct oracle_attend *o = &p->oracle;
+    if (p->op.mask_T1.bits)
+        choose_mask(p);
+    if (dice_once_in(dice, 3))
+        p->sinks =
+            choose_heads(p, KVMILL_CACHE_ATTEND_SINKS, dice_once_in(dice, 2) ? f32 : p->op.T1);
+    if (p->op.is_alibi && dice_once_in(dice, 2))
+        p->slopes = choose_heads(p, KVMILL_CACHE_ATTEND_ALIBI_SLOPES, f32);
+    else if (p->op.is_alibi) {
+        int64_t n = 1;
+        while (2 * n <= o->heads)
+            n *= 2;
+        p->slopes = array(o->heads, sizeof *p->slopes);
+        for (int64_t h = 0; h < o->heads; h++)
+            p->slopes[h] =
+                (double)(float)(h < n ? exp2(-8.0 * (double)(h + 1) / (double)n)
+                                      : exp2(-4.0 * (double)(2 * (h - n) + 1) / (double)n));
+    }
+    if (dice_once_in(dice, 4)) {
+        p->positions = array(o->queries, sizeof *p->positions);
+        for (int64_t n = 0; n < o->queries; n++)
+            p->positions[n] = dice_range(dice, 0, 60);
+        open_numbers(use(p, KVMILL_CACHE_ATTEND_POSITIONS), 1, &o->queries);
+        put_all(&p->tensor[KVMILL_CACHE_ATTEND_POSITIONS], p->positions);
+    }
+}
+
+/* ---- Tensors ---- */
+
+static int cache_shape(const struct problem *p, int64_t last, int64_t *shape) {
+    const struct oracle_attend *o = &p->oracle;
+    const int64_t four[] = {p->place == LENGTHS ? o->batch : p->rows / p->op.page_size,
+                            p->place == LENGTHS ? p->rows : p->op.page_size, o->kv_heads, last};
+    const int64_t three[] = {p->rows, o->kv_heads, last};
+    bool is_four = p->place == LENGTHS || p->place == PAGE_DIM;
+    memcpy(shape, is_four ? four : three, (is_four ? 4 : 3) * sizeof *shape);
+    return is_four ? 4 : 3;
+}
+
+static void choose_key_positions(struct problem *p) {
+    int64_t shape[4];
+    int rank = cache_shape(p, 1, shape) - 2;
+    if (!dice_once_in(dice, 5))
+        return;
+    p->key_positions = array(p->cells, sizeof *p->key_positions);
+    for (int64_t c = 0; c < p->cells; c++)
+        p->key_positions[c] = dice_range(dice, 0, 60);
+    open_numbers(use(p, KVMILL_CACHE_ATTEND_KEY_POSITIONS), rank, shape);
+    put_all(&p->tensor[KVMILL_CACHE_ATTEND_KEY_POSITIONS], p->key_positions);
+}
+
+static bool is_seen(const struct problem *p, int64_t cell, int64_t g) {
+    const struct oracle_attend *o = &p->oracle;
+    int64_t ratio = o->heads / o->kv_heads;
+    double added;
+    for (int64_t b = 0; b < o->batch; b++)
+        for (int64_t j = 0; j < o->lengths[b * o->kv_heads + g]; j++)
+            for (int64_t n = o->starts[b];
+                 o->cells[b * o->kv_heads + g][j] == cell && n < o->starts[b + 1]; n++)
+                for (int64_t h = g * ratio; h < (g + 1) * ratio; h++)
+                    if (oracle_attend_sees(o, n, h, j, &added))
+                        return true;
+    return false;
+}
+
+/* NaN, as an element or as a scale, wherever the format has floats. */
+static void poison(struct fenced_tensor *tensor) {
+    for (int64_t i = 0; i < tensor_count(&tensor->dl); i++)
+        memset(tensor_element(tensor, i), 0xff, tensor_bytes(&tensor->dl, 1));
+}
+
+/* Long caches repeat their first rows: to fill them all would take longer than to attend. */
+enum { MOST_DISTINCT = 997 };
+
+static void copy_row(struct fenced_tensor *tensor, int64_t to, int64_t from, int64_t elements) {
+    memcpy(tensor_element(tensor, to * elements), tensor_element(tensor, from * elements),
+           tensor_bytes(&tensor->dl, elements));
+}
+
+/* Row i of K and V, or what row `like` is. */
+static void fill_cell(struct problem *p, int64_t i, const int64_t *dims, double **numbers,
+                      int64_t like) {
+    for (int v = 0; v < 2; v++) {
+        const struct format *format = p->format[v];
+        struct fenced_tensor *rows = &p->tensor[KVMILL_CACHE_ATTEND_KEY + v],
+                             *scales = &p->tensor[KVMILL_CACHE_ATTEND_KEY_SCALE + v];
+        int64_t elements = elements_of_row(format, dims[v]);
+        int64_t groups = format->group != 0 ? dims[v] / format->group : 0;
+        if (like == i) {
+            fill_row(format, dims[v], tensor_element(rows, i * elements),
+                     groups ? tensor_element(scales, i * groups) : NULL, numbers[v] + i * dims[v]);
+            continue;
+        }
+        copy_row(rows, i, like, elements);
+        if (groups > 0)
+            copy_row(scales, i, like, groups);
+        memcpy(numbers[v] + i * dims[v], numbers[v] + like * dims[v],
+               (size_t)dims[v] * sizeof **numbers);
+    }
+}
+
+/* Only rows that are seen are written; the rest stays poison. */
+static void open_caches(struct problem *p, bool is_long) {
+    struct oracle_attend *o = &p->oracle;
+    int64_t dims[] = {o->dim, o->value_dim}, shape[4];
+    double *numbers[2];
+    for (int v = 0; v < 2; v++) {
+        const struct format *format = p->format[v];
+        int rank = cache_shape(p, elements_of_row(format, dims[v]), shape);
+        open_strided(use(p, KVMILL_CACHE_ATTEND_KEY + v), format->tensor, rank, shape,
+                     p->place == PAGE_DIM);
+        poison(&p->tensor[KVMILL_CACHE_ATTEND_KEY + v]);
+        numbers[v] = array(p->cells * o->kv_heads * dims[v], sizeof(double));
+        if (format->group == 0)
+            continue;
+        shape[rank - 1] = dims[v] / format->group;
+        tensor_open(use(p, KVMILL_CACHE_ATTEND_KEY_SCALE + v),
+                    format->scale == ORACLE_F16 ? f16 : f32, rank, shape, NULL, dice);
+        poison(&p->tensor[KVMILL_CACHE_ATTEND_KEY_SCALE + v]);
+    }
+    for (int64_t i = 0; i < p->cells * o->kv_heads; i++)
+        if (is_long || is_seen(p, i / o->kv_heads, i % o->kv_heads))
+            fill_cell(p, i, dims, numbers, is_long && i >= MOST_DISTINCT ? i % MOST_DISTINCT : i);
+    o->k = numbers[0], o->v = numbers[1];
+}
+
+static void open_queries(struct problem *p) {
+    struct oracle_attend *o = &p->oracle;
+    int64_t shape[] = {o->batch, p->each, o->heads, o->dim}, *dims = shape;
+    double *q = array(o->queries * o->heads * o->dim, sizeof *q);
+    int rank = 4;
+    if (p->ragged) {
+        dims++, rank = 3, shape[1] = o->queries;
+        open_numbers(use(p, KVMILL_CACHE_ATTEND_QUERY_STARTS), 1, &(int64_t){o->batch + 1});
+        put_all(&p->tensor[KVMILL_CACHE_ATTEND_QUERY_STARTS], p->starts);
+    }
+    open_strided(use(p, KVMILL_CACHE_ATTEND_QUERY), p->op.T1, rank, dims, false);
+    for (int64_t i = 0; i < o->queries * o->heads * o->dim; i++) {
+        q[i] = (double)dice_range(dice, -32, 32) / 16;
+        put(p->op.T1, tensor_element(&p->tensor[KVMILL_CACHE_ATTEND_QUERY], i), q[i]);
+    }
+    o->q = q;
+    dims[rank - 1] = o->value_dim;
+    open_strided(use(p, KVMILL_CACHE_ATTEND_ATTN_OUTPUT),
+                 p->op.output_T1.bits ? p->op.output_T1 : p->op.T1, rank, dims, false);
+    if (dice_once_in(dice, 2))
+        tensor_open(use(p, KVMILL_CACHE_ATTEND_LSE), f32, rank - 1, dims, NULL, dice);
+}
+
+void problem_open(struct problem *p, bool is_long, struct dice *problem_dice) {
+    dice = problem_dice;
+    struct oracle_attend *o = &p->oracle;
+    *p = (struct problem){.rows = 0};
+    choose_op(p);
+    choose_sizes(p, is_long);
+    choose_places(p);
+    choose_terms(p);
+    choose_key_positions(p);
+    o->starts = p->starts, o->lengths = p->lengths, o->cells = p->lists;
+    o->positions = p->positions, o->key_positions = p->key_positions, o->ranges = p->ranges;
+    o->is_causal = p->op.is_causal, o->window = p->op.left_window_size + 1;
+    o->right_window = p->op.right_window_size;
+    o->mask = p->mask, o->together = p->ragged;
+    o->slopes = p->slopes, o->slopes_of_mask = p->op.alibi_of_mask;
+    o->scale = 1 / sqrt((double)o->dim), o->softcap = p->op.softcap, o->sinks = p->sinks;
+    open_caches(p, is_long);
+    open_queries(p);
+    snprintf(p->words, sizeof p->words,
+             "place %d, K %s, V %s, %" PRId64 "/%" PRId64 " heads, D %" PRId64 ", E %" PRId64
+             ", B %" PRId64 ", %" PRId64 " queries%s%s%s%s%s%s",
+             p->place, p->format[0]->name, p->format[1]->name, o->heads, o->kv_heads, o->dim,
+             o->value_dim, o->batch, o->queries, p->mask ? ", mask" : "",
+             p->slopes ? ", slopes" : "", p->sinks ? ", sinks" : "",
+             p->positions ? ", positions" : "", p->key_positions ? ", key positions" : "",
+             p->op.is_causal ? ", causal" : "");
+}
+
+void problem_close(struct problem *p) {
+    for (int i = 0; i < KVMILL_CACHE_ATTEND_TENSORS; i++)
+        if (p->tensors[i] != NULL)
+            tensor_close(&p->tensor[i]);
+    for (int i = 0; i < MOST_LISTS; i++)
+        free(p->lists[i]);
+    free((void *)p->oracle.k), free((void *)p->oracle.v), free((void *)p->oracle.q);
+    free(p->starts), free(p->lengths), free(p->positions), free(p->key_positions);
+    free(p->ranges), free(p->mask), free(p->slopes), free(p->sinks);
+}

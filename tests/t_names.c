@@ -7,8 +7,8 @@
 #include <time.h>
 
 #include "../gen/families.h"
-#include "fence.h"
-#include "tap.h"
+#include "common.h"
+#include "table.h"
 
 /* ---- Every legal kernel: written, read back, the same ---- */
 
@@ -188,73 +188,6 @@ static void test_shape_words(void) {
 
 #define GOOD "kvmill_store_rows_u8_h8_mn_s1_d256_linear__scalar_line"
 
-static const struct {
-    const char *symbol, *why;
-} bad_symbols[] = {
-    {"", "nothing"},
-    {"kvmill", "only the prefix, without its underscore"},
-    {"kvmill_", "only the prefix"},
-    {"kvmill_store_rows", "truncated behind the family"},
-    {"kvmill_store_rows_", "truncated before the first field"},
-    {"kvmill_store_rows_u8_h", "truncated inside a field"},
-    {"kvmill_store_rows_u8_h8_mn_s1_d256_linear", "truncated before how"},
-    {"kvmill_store_rows_u8_h8_mn_s1_d256_linear__", "truncated before the instruction set"},
-    {"kvmill_store_rows_u8_h8_mn_s1_d256_linear__scalar", "truncated before the variant"},
-    {"kvmill_store_rows_u8_h8_mn_s1_d256_linear__scalar_", "an empty variant"},
-    {"kvmill_store_rows_u8_h8_mn_s1_d256_linear__scalar_lin", "half a variant"},
-    {"Kvmill_store_rows_u8_h8_mn_s1_d256_linear__scalar_line", "a capital"},
-    {"kvmill_storerows_u8_h8_mn_s1_d256_linear__scalar_line", "an unknown family"},
-    {"kvmill_store_rows_u16_h8_mn_s1_d256_linear__scalar_line", "an unknown unit"},
-    {"kvmill_store_rows_h8_u8_mn_s1_d256_linear__scalar_line", "fields in another order"},
-    {"kvmill_store_rows_u8_h8_s1_mn_d256_linear__scalar_line", "counts in another order"},
-    {"kvmill_store_rows_u8_h08_mn_s1_d256_linear__scalar_line", "a leading zero"},
-    {"kvmill_store_rows_u8_h-1_mn_s1_d256_linear__scalar_line", "a sign"},
-    {"kvmill_store_rows_u8_h+8_mn_s1_d256_linear__scalar_line", "a plus"},
-    {"kvmill_store_rows_u8_h 8_mn_s1_d256_linear__scalar_line", "a space"},
-    {"kvmill_store_rows_u8_h8x_mn_s1_d256_linear__scalar_line", "a letter behind a count"},
-    {"kvmill_store_rows_u8_h8_mN_s1_d256_linear__scalar_line", "a capital N"},
-    {"kvmill_store_rows_u8_h8_mn_s1_d99999999999999999999_linear__scalar_run", "beyond 64 bits"},
-    {"kvmill_store_rows_u8_hn_m4294967297_sn_dn_circular__scalar_run",
-     "beyond the 32 bits templates compute with"},
-    {"kvmill_store_rows_u8_h8_mn_s1_d256_Linear__scalar_line", "an unknown mode"},
-    {"kvmill_store_rows_u8_h8_mn_s1_d256_linear_scalar_line", "one underscore before how"},
-    {"kvmill_store_rows_u8_h8_mn_s1_d256_linear___scalar_line", "three underscores"},
-    {"kvmill_store_rows_u8_h8_mn_s1_d256_linear__sse2_line", "an unknown instruction set"},
-    {"kvmill_store_rows_u8_h8_mn_s1_d256_linear__scala_line", "half an instruction set"},
-    {"kvmill_store_rows_u8_h8_mn_s1_d256_linear__scalar_pages4", "another family's variant"},
-    {"kvmill_store_rows_u8_hn_mn_s1_d256_linear__scalar_line", "line without a head count"},
-    {"kvmill_store_rows_u8_h8_mn_sn_d256_linear__scalar_heads", "heads without a row count"},
-    {"kvmill_store_rows_u8_h8_mn_s1_dn_linear__scalar_line", "line without a row length"},
-    {"kvmill_store_rows_u8_h0_mn_s1_d256_linear__scalar_line", "line of no heads"},
-    {"kvmill_store_rows_u8_h8_m64_s1_d256_linear__scalar_line", "a linear kernel with a capacity"},
-    {"kvmill_store_rows_u4_h8_mn_s1_d256_linear__scalar_line", "nibble rows of even length"},
-    {"kvmill_store_rows_u4_h8_mn_sn_dn_linear__scalar_run", "nibble rows of open length"},
-    {"kvmill_store_rows_u8_h1000000_mn_s1_d1000000_linear__scalar_line",
-     "straight-line code without end"},
-    {"kvmill_keep_rows_u8_h8__scalar_pages4", "a field too many"},
-    {"kvmill_keep_rows_u8__scalar_pages", "half a variant of keep_rows"},
-    {"kvmill_scatter_region_p99b359ff12d3a09_i32_k1_rn__scalar_rows", "15 digits of a region"},
-    {"kvmill_flow_program_p46b2cdd2dde688cd__scalar_rows", "a variant that programs do not have"},
-    {"kvmill_flow_program_p46b2cdd2dde688cd__avx512vnni_cache", "an extension that adds nothing"},
-    {"kvmill_flow_program_46b2cdd2dde688cd__scalar_cache", "a program without its letter"},
-    {"kvmill_scatter_region_p99b359ff12d3a0990_i32_k1_rn__scalar_rows", "17 digits of a region"},
-    {"kvmill_scatter_region_p99B359ff12d3a099_i32_k1_rn__scalar_rows", "a capital digit"},
-    {"kvmill_scatter_region_pn_i32_k1_rn__scalar_rows", "a region that is left open"},
-    {"kvmill_scatter_region_p99b359ff12d3a099_i32_k1_rn__scalar_points", "points of rows"},
-    {"kvmill_scatter_region_p99b359ff12d3a099_i32_k1_r2__scalar_rows", "rows of a known length"},
-    {"kvmill_score_pages_dot_f16_d128_h4_b1_blockmax__scalar_tiles", "a fold of the only block"},
-    {"kvmill_score_pages_bound_f16_d128_h4_b4_headmax__scalar_tiles",
-     "bounds that are folded in part"},
-    {"kvmill_score_pages_dot_f16_d128_h4_b4_headmax_thenheadmax__scalar_tiles", "a fold again"},
-    {"kvmill_score_pages_dot_f16_d128_h4_b1_each__scalar_tiles", "a fold that is none"},
-    {"kvmill_score_pages_dot_i8_d128_h4_b1__scalar_tiles", "fields of integers"},
-    {"kvmill_score_pages_dot_f16_d128_h17_b1__scalar_tiles", "more heads than sums"},
-    {"kvmill_select_pages_f32__scalar_threshold", "selection without vectors"},
-    {GOOD " ", "a trailing space"},
-    {GOOD "_x", "trailing junk"},
-    {GOOD "\n", "a trailing newline"},
-};
-
 /* The symbol's exact bytes, then a word that no message may show: nothing behind the end is read.
  */
 static bool refuse(const char *symbol, struct error *error) {
@@ -271,16 +204,11 @@ static bool refuse(const char *symbol, struct error *error) {
     return !accepted;
 }
 
-static void test_bad_symbols(void) {
-    for (size_t i = 0; i < sizeof bad_symbols / sizeof *bad_symbols; i++) {
-        struct error error = {0};
-        bool refused = refuse(bad_symbols[i].symbol, &error);
-        bool told =
-            refused && error.exit_code == EXIT_USER && strstr(error.text, "accepted: ") != NULL;
-        bool within = strstr(error.text, "CANARY") == NULL;
-        if (!ok(told && within, "refused: %s", bad_symbols[i].why))
-            diag("%.100s: %s", bad_symbols[i].symbol, refused ? error.text : "accepted");
-    }
+static void test_symbol(char *const *cells) {
+    struct error error = {0};
+    bool refused = refuse(cells[0], &error);
+    ok_failed(!refused, &error, EXIT_USER, NULL, "accepted: ", "refused: %s", cells[1]);
+    ok(strstr(error.text, "CANARY") == NULL, "  and nothing after its end is read");
 }
 
 static void test_long_symbol(void) {
@@ -294,48 +222,22 @@ static void test_long_symbol(void) {
 
 /* ---- The nearest word ---- */
 
-static void test_nearest_word(void) {
+static void test_near(char *const *cells) {
     static const char *const modes[] = {"linear", "circular", NULL};
-    static const char *const nothing[] = {NULL};
-    static const struct {
-        const char *word, *nearest;
-    } cases[] = {
-        {"linear", "linear"},
-        {"liner", "linear"},
-        {"lineaar", "linear"},
-        {"lniear", "linear"},
-        {"circulr", "circular"},
-        {"zirkular", "circular"},
-        {"", NULL},
-        {"x", NULL},
-        {"paged", NULL},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const char *nearest = nearest_word(cases[i].word, modes);
-        bool right = nearest && cases[i].nearest ? strcmp(nearest, cases[i].nearest) == 0
-                                                 : nearest == cases[i].nearest;
-        if (!ok(right, "near to \"%s\": %s", cases[i].word,
-                cases[i].nearest ? cases[i].nearest : "nothing"))
-            diag("got %s", nearest ? nearest : "nothing");
-    }
-    ok(nearest_word("linear", nothing) == NULL, "no candidates, no nearest");
+    const char *nearest = nearest_word(cells[0], modes);
+    ok_text(nearest ? nearest : "nothing", cells[1], "near to \"%s\": %s", cells[0], cells[1]);
 }
 
 /* Of two as near, the first: the suggestion does not depend on chance. */
-static void test_nearest_tie(void) {
+static void test_nearest(void) {
     static const char *const words[] = {"int4", "int8", NULL};
-    const char *nearest = nearest_word("int9", words);
-    ok(nearest != NULL && strcmp(nearest, "int4") == 0, "of two as near: the first");
-}
-
-static void test_nearest_long(void) {
-    static const char *const words[] = {"linear", NULL};
+    static const char *const nothing[] = {NULL};
     char word[301];
+    ok_text(nearest_word("int9", words), "int4", "of two as near: the first");
+    ok(nearest_word("linear", nothing) == NULL, "no candidates, no nearest");
     memset(word, 'z', sizeof word - 1);
     word[300] = '\0';
-    const char *nearest = nearest_word(word, words);
-    if (!ok(nearest == NULL, "near to 300 letters: nothing"))
-        diag("got %s", nearest);
+    ok(nearest_word(word, words) == NULL, "near to 300 letters: nothing");
 }
 
 /* ---- Lists of instruction sets ---- */
@@ -383,20 +285,16 @@ static void test_isa_lists(void) {
     test_isa_list("avx2,scalar,avx2,scalar,avx2,scalar,avx2,scalar,avx2,scalar", "avx2,scalar");
 }
 
-static void test_bad_isa_lists(void) {
-    static const char *const cases[] = {
-        "",        ",",    "scalar,",        ",scalar", "scalar,,scalar", "SCALAR",   "scal",
-        "scalar2", "sse4", "scalar, scalar", "scalar ", "scalar;scalar",  "portable", "any"};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct isa_list list;
-        struct error error = {0};
-        bool refused = !isa_list_parse(cases[i], &list, &error) && error.exit_code == EXIT_USER &&
-                       strstr(error.text, "--isa") && strstr(error.text, "x86_64");
-        for (const struct isa *isa = kvmill_isas; isa->name != NULL; isa++)
-            refused = refused && strstr(error.text, isa->name) != NULL;
-        if (!ok(refused, "--isa \"%s\": refused, naming what is accepted", cases[i]))
-            diag("%s", error.text);
-    }
+static void test_no_isas(char *const *cells) {
+    struct isa_list list;
+    struct error error = {0};
+    bool read = isa_list_parse(cells[0], &list, &error);
+    ok_failed(read, &error, EXIT_USER, NULL, "--isa", "--isa \"%s\": refused", cells[0]);
+    bool named = strstr(error.text, "x86_64") != NULL;
+    for (const struct isa *isa = kvmill_isas; isa->name != NULL; isa++)
+        named = named && strstr(error.text, isa->name) != NULL;
+    if (!ok(named, "  naming what is accepted"))
+        diag("%s", error.text);
 }
 
 /* ---- Lists of kernels ---- */
@@ -452,15 +350,16 @@ static void test_long_kernel_list(void) {
 }
 
 int main(void) {
+    static const struct table_test rows[] = {{"symbol", 2, test_symbol},
+                                             {"near", 2, test_near},
+                                             {"no_isas", 1, test_no_isas},
+                                             {NULL, 0, NULL}};
+    run_table("names", rows);
     test_round_trips();
     test_shape_words();
-    test_bad_symbols();
     test_long_symbol();
-    test_nearest_word();
-    test_nearest_tie();
-    test_nearest_long();
+    test_nearest();
     test_isa_lists();
-    test_bad_isa_lists();
     test_kernel_lists();
     test_long_kernel_list();
     return done_testing();

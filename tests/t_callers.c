@@ -11,8 +11,8 @@
 #include <kvmill_openmp.h>
 
 #include "callers.h"
+#include "common.h"
 #include "described.h"
-#include "tap.h"
 
 static struct dice dice;
 static char doing[256]; /* for whoever reads of a trap */
@@ -302,7 +302,8 @@ static kvmill_plan *open_good(struct scene *scene, const struct op *op,
         kvmill_plan *plan = NULL;
         scene_start(scene, op, by, &dice);
         described_open(scene, i < DRAWS ? 2 : 0);
-        if (by->plan(scene, NULL, &plan, &error) == KVMILL_OK && run(scene, plan, &error) == KVMILL_OK)
+        if (by->plan(scene, NULL, &plan, &error) == KVMILL_OK &&
+            run(scene, plan, &error) == KVMILL_OK)
             return plan;
         kvmill_plan_destroy(plan);
         described_close(scene);
@@ -363,8 +364,15 @@ static void test_without_plan(void) {
            kvmill_run_parallel(NULL, tensors, NULL, NULL, NULL, &error) == KVMILL_E_NULL,
        "kvmill_run_parallel of NULL");
     ok(kvmill_run_openmp(NULL, tensors, NULL, 1, NULL) == KVMILL_E_NULL &&
-           kvmill_run_openmp(NULL, tensors, NULL, -1, &error) == KVMILL_E_ATTRIBUTE,
-       "kvmill_run_openmp of NULL, and with -1 threads");
+           kvmill_run_openmp(NULL, tensors, NULL, 0, NULL) == KVMILL_E_ATTRIBUTE,
+       "kvmill_run_openmp of NULL");
+    for (int i = 0; i < 3; i++) {
+        const int threads[] = {0, -1, INT_MIN};
+        char words[64];
+        snprintf(words, sizeof words, "threads is %d; accepted: 1 or more", threads[i]);
+        ok_status(kvmill_run_openmp(NULL, tensors, NULL, threads[i], &error), KVMILL_E_ATTRIBUTE,
+                  &error, words, "  with %d threads", threads[i]);
+    }
 }
 
 static void test_names(void) {

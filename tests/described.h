@@ -71,6 +71,9 @@ void scene_draw_members(struct scene *scene);
 void described_open(struct scene *scene, int64_t optional_once_in);
 void described_close(struct scene *scene);
 
+/* With a workspace of its own. */
+kvmill_status scene_run(const struct scene *scene, const kvmill_plan *plan, kvmill_error *error);
+
 const struct op_struct *scene_attributes(const struct scene *scene);
 
 /* An integer or a flag. */

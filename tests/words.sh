@@ -16,7 +16,7 @@ words_of() {
                 "$2/lib/kernel.m4" "$srcdir/tests/words.c.m4" >"words_$mode.c" || return 1
     done
     compile="$3 -std=gnu11 -O1 -ffp-contract=off -Wall -Wextra -Werror -Wno-psabi -Wno-unused-function -Iheaders ${5:-}"
-    compile="$compile -I$srcdir/include -I$srcdir/tests"
+    compile="$compile -Iinclude -I$srcdir/include -I$srcdir/tests"
     # shellcheck disable=SC2086
     [ -f words.o ] || $compile -c "$srcdir/tests/words.c" "$srcdir/tests/tap.c" "$srcdir/tests/fence.c" || return 1
     # shellcheck disable=SC2086

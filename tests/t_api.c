@@ -77,27 +77,14 @@ static void test_version(void) {
 }
 
 static void test_status_names(void) {
-    static const char *const names[] = {"KVMILL_OK",
-                                        "KVMILL_E_NULL",
-                                        "KVMILL_E_ALIAS",
-                                        "KVMILL_E_INDEX_NEGATIVE",
-                                        "KVMILL_E_INDEX_RANGE",
-                                        "KVMILL_E_SHAPE",
-                                        "KVMILL_E_OVERFLOW",
-                                        "KVMILL_E_DTYPE",
-                                        "KVMILL_E_ATTRIBUTE",
-                                        "KVMILL_E_STRIDE",
-                                        "KVMILL_E_DEVICE",
-                                        "KVMILL_E_WORKSPACE",
-                                        "KVMILL_E_MEMORY",
-                                        "KVMILL_E_ISA",
-                                        "KVMILL_E_PACK",
-                                        "KVMILL_E_VERSION"};
+    char names[] = "OK E_NULL E_ALIAS E_INDEX_NEGATIVE E_INDEX_RANGE E_SHAPE E_OVERFLOW E_DTYPE "
+                   "E_ATTRIBUTE E_STRIDE E_DEVICE E_WORKSPACE E_MEMORY E_ISA E_PACK E_VERSION";
     bool good = true;
-    for (int i = 0; i < 16; i++)
-        good &= strcmp(kvmill_status_name((kvmill_status)i), names[i]) == 0;
-    ok(good && KVMILL_E_VERSION == 15, "every status has its name and number");
-    ok(kvmill_status_name((kvmill_status)16) != NULL &&
+    int count = 0;
+    for (char *name = strtok(names, " "); name != NULL; name = strtok(NULL, " "))
+        good &= strcmp(kvmill_status_name((kvmill_status)count++) + strlen("KVMILL_"), name) == 0;
+    ok(good && KVMILL_E_VERSION == count - 1, "every status has its name and number");
+    ok(kvmill_status_name((kvmill_status)count) != NULL &&
            kvmill_status_name((kvmill_status)-1) != NULL,
        "numbers that are no status have a name too");
 }

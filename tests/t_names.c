@@ -22,7 +22,6 @@ enum { COUNTS = sizeof counts / sizeof *counts };
 
 struct walk {
     long legal, illegal, wrong;
-    struct dice dice;
 };
 
 static bool same_kernel(const struct kernel *a, const struct kernel *b) {
@@ -44,26 +43,14 @@ static bool round_trips(const struct kernel *kernel, bool legal) {
     return legal && same_kernel(kernel, &parsed) && strcmp(symbol, again) == 0;
 }
 
-/* Any third of them will do; a slow run takes one in eleven. */
 static void check_kernel(const struct kernel *kernel, struct walk *walk) {
     char symbol[SYMBOL_SIZE];
     bool legal = kernel->family->legal(kernel);
     *(legal ? &walk->legal : &walk->illegal) += 1;
-    if (!dice_once_in(&walk->dice, is_slow_run() ? 11 : 3))
-        return;
     if (round_trips(kernel, legal) || walk->wrong++ > 5)
         return;
     kernel_symbol(kernel, symbol);
     diag("%s, which is %s, came back otherwise", symbol, legal ? "legal" : "illegal");
-}
-
-static void walk_variants(struct kernel *kernel, const struct isa_list *isas, struct walk *walk) {
-    for (int i = 0; i < isas->count; i++)
-        for (int v = 0; kernel->family->variants[v] != NULL; v++) {
-            kernel->isa = isas->items[i];
-            kernel->variant = kernel->family->variants[v];
-            check_kernel(kernel, walk);
-        }
 }
 
 static int values_of(const struct field *field) {
@@ -73,23 +60,8 @@ static int values_of(const struct field *field) {
     return field->prefix ? COUNTS : count;
 }
 
-static void set_field(struct kernel *kernel, int field, int i) {
-    kernel->value[field] = kernel->family->fields[field].prefix ? counts[i] : i;
-}
-
-static void walk_fields(struct kernel *kernel, int field, const struct isa_list *isas,
-                        struct walk *walk) {
-    if (field == kernel->family->field_count) {
-        walk_variants(kernel, isas, walk);
-        return;
-    }
-    for (int i = 0; i < values_of(&kernel->family->fields[field]); i++) {
-        set_field(kernel, field, i);
-        walk_fields(kernel, field + 1, isas, walk);
-    }
-}
-
-/* Where all combinations of fields would be too many: those that differ from these in any two. */
+/* Where few combinations of fields are legal: most kernels that are tried differ from one of these
+   in up to three. */
 static const char *const examples[] = {
     "kvmill_attend_f16_f16_f16_d128_e128_none_g0_none_j0_r128_bias_f32__scalar_columns",
     "kvmill_attend_f32_i8_i4_d128_e128_f16_g128_f32_j128_r7_plain_fast__scalar_columns",
@@ -106,44 +78,42 @@ static const char *const examples[] = {
     "kvmill_score_pages_dot_bf16_d80_h8_b2_blockmax_thenheadsum__scalar_tiles",
 };
 
-static void walk_pair(const struct kernel *example, int a, int b, const struct isa_list *isas,
-                      struct walk *walk) {
-    struct kernel kernel = *example;
-    for (int i = 0; i < values_of(&kernel.family->fields[a]); i++)
-        for (int j = 0; j < values_of(&kernel.family->fields[b]); j++) {
-            set_field(&kernel, a, i);
-            set_field(&kernel, b, j);
-            walk_variants(&kernel, isas, walk);
-        }
+static void change_field(struct kernel *kernel, int field, struct dice *dice) {
+    const struct field *of = &kernel->family->fields[field];
+    int64_t value = dice_range(dice, 0, values_of(of) - 1);
+    kernel->value[field] = of->prefix ? counts[value] : value;
 }
 
-static void walk_pairs(const struct family *family, const struct isa_list *isas,
-                       struct walk *walk) {
-    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
-        struct kernel example;
-        struct error error;
-        if (!kernel_parse(examples[i], &example, &error))
+/* An example of the family, or a kernel of any fields. */
+static struct kernel draw_start(const struct family *family, struct dice *dice) {
+    struct kernel kernel;
+    struct error error;
+    size_t first = (size_t)dice_range(dice, 0, COUNT(examples) - 1);
+    for (size_t i = 0; i < COUNT(examples) && !dice_once_in(dice, 60); i++) {
+        if (!kernel_parse(examples[(first + i) % COUNT(examples)], &kernel, &error))
             bail_out("%s", error.text);
-        for (int a = 0; example.family == family && a < family->field_count; a++)
-            for (int b = 0; b < a; b++)
-                walk_pair(&example, a, b, isas, walk);
+        if (kernel.family == family)
+            return kernel;
     }
+    kernel = (struct kernel){.family = family};
+    for (int f = 0; f < family->field_count; f++)
+        change_field(&kernel, f, dice);
+    return kernel;
 }
 
-static bool are_few(const struct family *family) {
-    double combinations = 1;
-    for (int i = 0; i < family->field_count; i++)
-        combinations *= values_of(&family->fields[i]);
-    return combinations < (is_slow_run() ? 1e4 : 1e5);
-}
-
-static void walk_family(const struct family *family, const struct isa_list *isas,
-                        struct walk *walk) {
-    struct kernel kernel = {.family = family};
-    if (are_few(family))
-        walk_fields(&kernel, 0, isas, walk);
-    else
-        walk_pairs(family, isas, walk);
+static void walk_family(const struct family *family, const struct isa_list *isas, struct walk *walk,
+                        struct dice *dice) {
+    int variants = 0, starts = is_slow_run() ? 4000 : 40000;
+    while (family->variants[variants] != NULL)
+        variants++;
+    for (int i = 0; i < starts; i++) {
+        struct kernel kernel = draw_start(family, dice);
+        for (int64_t n = dice_range(dice, 0, 3); n > 0 && family->field_count > 0; n--)
+            change_field(&kernel, (int)dice_range(dice, 0, family->field_count - 1), dice);
+        kernel.isa = isas->items[dice_range(dice, 0, isas->count - 1)];
+        kernel.variant = family->variants[dice_range(dice, 0, variants - 1)];
+        check_kernel(&kernel, walk);
+    }
 }
 
 /* It has no kernels where no instruction set has vectors. */
@@ -163,8 +133,9 @@ static void test_round_trips(void) {
     if (!isa_list_parse(isa_join(",", &every), &isas, &error))
         bail_out("%s", error.text);
     for (size_t i = 0; (family = family_at(i)) != NULL; i++) {
-        struct walk walk = {.dice = dice_for(seed, family->name)};
-        walk_family(family, &isas, &walk);
+        struct walk walk = {0};
+        struct dice dice = dice_for(seed, family->name);
+        walk_family(family, &isas, &walk, &dice);
         ok(walk.wrong == 0 && (walk.legal > 0 || is_of_vectors(family)),
            "%s: %ld legal symbols and back, %ld illegal ones refused", family->name, walk.legal,
            walk.illegal);

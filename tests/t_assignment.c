@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "../tune/assignment.h"
+#include "case_table.h"
 #include "common.h"
-#include "table.h"
 
 enum { SAMPLES = 21 };
 

@@ -11,8 +11,8 @@
 #include "../base/timer.h"
 #include "../bench/bench.h"
 #include "../bench/scene_rows.h"
+#include "case_table.h"
 #include "common.h"
-#include "table.h"
 
 static int runs_to_fail;
 

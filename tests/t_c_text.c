@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "../gen/c_text.h"
+#include "case_table.h"
 #include "common.h"
-#include "table.h"
 
 static void test_becomes(char *const *cells) {
     struct text text = {0};

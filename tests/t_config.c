@@ -9,8 +9,8 @@
 
 #include "../base/json.h"
 #include "../import/hf/config.h"
+#include "case_table.h"
 #include "common.h"
-#include "table.h"
 
 static const char *file(void) {
     return scratch_path("config.json");

@@ -15,9 +15,9 @@
 
 #include "../tune/database.h"
 #include "../tune/sweep_text.h"
+#include "case_table.h"
 #include "common.h"
 #include "sweeps.h"
-#include "table.h"
 
 static const char *path; /* of the database */
 

@@ -230,8 +230,10 @@ static bool is_read(const struct float_type *type, int magnitude) {
     double number = number_of(type, magnitude);
     float have = type->read((uint32_t)magnitude);
     float negative = type->read((uint32_t)magnitude | sign_of(type));
+    if (signbit(have) || !signbit(negative))
+        return false;
     if (!isnan(number))
-        return have == number && negative == -number && signbit(negative);
+        return have == number && negative == -number;
     return isnan(have) && isnan(negative) && (kvmill_bits_of_float(have) & 0x400000) != 0 &&
            isnan(type->read(type->round(have)));
 }

@@ -11,8 +11,8 @@
 
 #include "../gen/isa_list.h"
 #include "../gen/m4.h"
+#include "case_table.h"
 #include "common.h"
-#include "table.h"
 
 /* ---- A template directory of our own: the library is the real one, test.m4 is ours ---- */
 

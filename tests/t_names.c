@@ -7,8 +7,8 @@
 #include <time.h>
 
 #include "../gen/families.h"
+#include "case_table.h"
 #include "common.h"
-#include "table.h"
 
 /* ---- Every legal kernel: written, read back, the same ---- */
 

@@ -9,9 +9,9 @@
 #include "../tune/resume.h"
 #include "../tune/simulate.h"
 #include "../tune/sweep_text.h"
+#include "case_table.h"
 #include "common.h"
 #include "sweeps.h"
-#include "table.h"
 
 static struct sweeps sweeps;
 static struct ranking ranking;

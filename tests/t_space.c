@@ -7,8 +7,8 @@
 #include "../tune/problem.h"
 #include "../tune/random.h"
 #include "../tune/space.h"
+#include "case_table.h"
 #include "common.h"
-#include "table.h"
 
 static const int64_t tiles[] = {1, 2, 4, 8}, strips[] = {1, 2, 3};
 static const char *const paths[] = {"float", "half", "codes"};

@@ -8,8 +8,8 @@
 
 #include "../defs/dtype.h"
 #include "../gen/spec.h"
+#include "case_table.h"
 #include "common.h"
-#include "table.h"
 
 static const char *file(void) {
     return scratch_path("specs.json");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "table.h"
+#include "case_table.h"
 
 #include <stdio.h>
 #include <stdlib.h>

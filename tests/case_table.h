@@ -6,8 +6,8 @@
    comma, or nothing, in the place of its "...".
 
    SPDX-License-Identifier: Apache-2.0 */
-#ifndef KVMILL_TESTS_TABLE_H
-#define KVMILL_TESTS_TABLE_H
+#ifndef KVMILL_TESTS_CASE_TABLE_H
+#define KVMILL_TESTS_CASE_TABLE_H
 
 enum { MOST_CELLS = 12 };
 

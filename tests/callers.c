@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "../defs/op_tables.h"
+#include "common.h"
 
 /* ---- Good structs ---- */
-
-static const DLDataType f32 = {kDLFloat, 32, 1};
 
 #define TENSOR(TYPE, ...)                                                                          \
     {                                                                                              \
@@ -142,48 +141,6 @@ void callers_open(void) {
     set_flow();
 }
 
-/* ---- Plan functions ---- */
-
-#define PLAN(NAME)                                                                                 \
-    static kvmill_status plan_##NAME(const void *op, const kvmill_plan_options *with,              \
-                                     kvmill_plan **plan, kvmill_error *error) {                    \
-        return kvmill_plan_##NAME(op, with, plan, error);                                          \
-    }
-#define PLAN_STEP(NAME)                                                                            \
-    static kvmill_status plan_##NAME(const void *op, const kvmill_plan_options *with,              \
-                                     kvmill_plan **plan, kvmill_error *error) {                    \
-        return kvmill_plan_##NAME(op, &callers_limits, with, plan, error);                         \
-    }
-PLAN(tensor_scatter)
-PLAN(key_value_cache)
-PLAN(multi_head_attention)
-PLAN(multi_head_cache_attention)
-PLAN(cache_attend)
-PLAN(attention)
-PLAN(tensor_scatter_attention)
-PLAN(gather)
-PLAN(scatter)
-PLAN_STEP(flow_append)
-PLAN_STEP(flow_index)
-PLAN_STEP(flow_attend)
-PLAN_STEP(flow_decode)
-
-const struct plan_function plan_functions[PLAN_FUNCTIONS] = {
-    {"kvmill_plan_tensor_scatter", &tensor_scatter, plan_tensor_scatter},
-    {"kvmill_plan_key_value_cache", &cache_attention, plan_key_value_cache},
-    {"kvmill_plan_multi_head_attention", &cache_attention, plan_multi_head_attention},
-    {"kvmill_plan_multi_head_cache_attention", &cache_attention, plan_multi_head_cache_attention},
-    {"kvmill_plan_cache_attend", &cache_attend, plan_cache_attend},
-    {"kvmill_plan_attention", &attention, plan_attention},
-    {"kvmill_plan_tensor_scatter_attention", &step, plan_tensor_scatter_attention},
-    {"kvmill_plan_gather", &gather, plan_gather},
-    {"kvmill_plan_scatter", &scatter, plan_scatter},
-    {"kvmill_plan_flow_append", &callers_flow, plan_flow_append},
-    {"kvmill_plan_flow_index", &callers_flow, plan_flow_index},
-    {"kvmill_plan_flow_attend", &callers_flow, plan_flow_attend},
-    {"kvmill_plan_flow_decode", &callers_flow, plan_flow_decode},
-};
-
 /* ---- Calls by struct ---- */
 
 static void finish(kvmill_plan *plan, struct answer *answer) {
@@ -191,25 +148,31 @@ static void finish(kvmill_plan *plan, struct answer *answer) {
     kvmill_plan_destroy(plan);
 }
 
-#define CALL(NAME)                                                                                 \
+/* kvmill_plan_NAME with what it takes besides, and a plan by it that is described. */
+#define PLAN(NAME, ...)                                                                            \
+    static kvmill_status plan_##NAME(const void *op, const kvmill_plan_options *with,              \
+                                     kvmill_plan **plan, kvmill_error *error) {                    \
+        return kvmill_plan_##NAME(op, __VA_ARGS__ with, plan, error);                              \
+    }                                                                                              \
     static void call_##NAME(const void *given, struct answer *answer) {                            \
         kvmill_plan *plan = NULL;                                                                  \
         answer->status = plan_##NAME(given, &options, &plan, &answer->error);                      \
         finish(plan, answer);                                                                      \
     }
-CALL(tensor_scatter)
-CALL(key_value_cache)
-CALL(multi_head_attention)
-CALL(multi_head_cache_attention)
-CALL(cache_attend)
-CALL(attention)
-CALL(tensor_scatter_attention)
-CALL(gather)
-CALL(scatter)
-CALL(flow_append)
-CALL(flow_index)
-CALL(flow_attend)
-CALL(flow_decode)
+#define LIMITS &callers_limits,
+PLAN(tensor_scatter, )
+PLAN(key_value_cache, )
+PLAN(multi_head_attention, )
+PLAN(multi_head_cache_attention, )
+PLAN(cache_attend, )
+PLAN(attention, )
+PLAN(tensor_scatter_attention, )
+PLAN(gather, )
+PLAN(scatter, )
+PLAN(flow_append, LIMITS)
+PLAN(flow_index, LIMITS)
+PLAN(flow_attend, LIMITS)
+PLAN(flow_decode, LIMITS)
 
 static void call_options(const void *given, struct answer *answer) {
     kvmill_plan *plan = NULL;
@@ -276,75 +239,48 @@ INIT(flow)
 INIT(flow_layout)
 INIT(flow_limits)
 
-#define OP(NAME, OP_OF, GOOD, CALL, INIT)                                                          \
-    { .name = (NAME), .what = "op", .op = (OP_OF), .good = (GOOD), .call = (CALL), .init = (INIT) }
-#define CACHE(FUNCTION)                                                                            \
+/* A plan function, and the struct it takes. */
+#define FUNCTION(NAME, WHAT, GOOD, INIT, ...)                                                      \
     {                                                                                              \
-        .name = "kvmill_plan_" #FUNCTION, .what = "op", .own = &kvmill_cache_attention_attributes, \
-        .good = &cache_attention, .call = call_##FUNCTION, .init = init_cache_attention            \
+        .name = "kvmill_plan_" #NAME, .what = (WHAT), .good = (GOOD), .call = call_##NAME,         \
+        .plan = plan_##NAME, .init = init_##INIT, __VA_ARGS__                                      \
     }
-#define FLOW(NAME, CALL)                                                                           \
+/* Another call that takes a struct. */
+#define OTHER(NAME, WHAT, GOOD, CALL, INIT, ...)                                                   \
     {                                                                                              \
-        .name = (NAME), .what = "flow", .op = &kvmill_flow_op_def, .good = &callers_flow,          \
-        .call = (CALL), .init = init_flow                                                          \
+        .name = (NAME), .what = (WHAT), .good = (GOOD), .call = (CALL), .init = init_##INIT,       \
+        __VA_ARGS__                                                                                \
     }
+#define CACHE     .own = &kvmill_cache_attention_attributes
+#define FLOW      .op = &kvmill_flow_op_def
+#define ATTENTION .op = &kvmill_attention_ops[0]
 const struct caller callers[] = {
-    {.name = "options",
-     .what = "options",
-     .own = &kvmill_plan_options_struct,
-     .good = &options,
-     .call = call_options,
-     .init = init_plan_options,
-     .may_be_null = true},
-    OP("kvmill_plan_tensor_scatter", NULL, &tensor_scatter, call_tensor_scatter,
-       init_tensor_scatter),
-    CACHE(key_value_cache),
-    CACHE(multi_head_attention),
-    CACHE(multi_head_cache_attention),
-    OP("kvmill_plan_cache_attend", &kvmill_cache_attend_op, &cache_attend, call_cache_attend,
-       init_cache_attend),
-    OP("kvmill_plan_attention", &kvmill_attention_ops[0], &attention, call_attention,
-       init_attention),
-    {.name = "kvmill_plan_tensor_scatter_attention",
-     .what = "op",
-     .own = &kvmill_step_struct,
-     .good = &step,
-     .call = call_tensor_scatter_attention,
-     .init = init_tensor_scatter_attention},
-    {.name = "the attention of a step",
-     .what = "op.attention",
-     .op = &kvmill_attention_ops[0],
-     .good = &step_attention,
-     .call = call_step_attention,
-     .init = init_attention},
-    OP("kvmill_plan_gather", &kvmill_gather_op, &gather, call_gather, init_gather),
-    OP("kvmill_plan_scatter", &kvmill_scatter_op, &scatter, call_scatter, init_scatter),
-    FLOW("kvmill_flow_describe", call_describe),
-    FLOW("kvmill_flow_field_at", call_field_at),
-    FLOW("kvmill_plan_flow_append", call_flow_append),
-    FLOW("kvmill_plan_flow_index", call_flow_index),
-    FLOW("kvmill_plan_flow_attend", call_flow_attend),
-    FLOW("kvmill_plan_flow_decode", call_flow_decode),
-    {.name = "the attention of a flow",
-     .what = "flow.attention",
-     .own = &kvmill_cache_attention_attributes,
-     .good = &flow_attention,
-     .call = call_flow_attention,
-     .init = init_cache_attention},
-    {.name = "limits",
-     .what = "limits",
-     .own = &kvmill_flow_limits_struct,
-     .good = &callers_limits,
-     .call = call_limits,
-     .init = init_flow_limits},
-    {.name = "a layout",
-     .what = "layout",
-     .own = &kvmill_flow_layout_struct,
-     .good = &layout,
-     .call = call_layout,
-     .init = init_flow_layout,
-     .may_be_null = true,
-     .is_result = true},
+    OTHER("options", "options", &options, call_options, plan_options,
+          .own = &kvmill_plan_options_struct, .may_be_null = true),
+    FUNCTION(tensor_scatter, "op", &tensor_scatter, tensor_scatter, .op = NULL),
+    FUNCTION(key_value_cache, "op", &cache_attention, cache_attention, CACHE),
+    FUNCTION(multi_head_attention, "op", &cache_attention, cache_attention, CACHE),
+    FUNCTION(multi_head_cache_attention, "op", &cache_attention, cache_attention, CACHE),
+    FUNCTION(cache_attend, "op", &cache_attend, cache_attend, .op = &kvmill_cache_attend_op),
+    FUNCTION(attention, "op", &attention, attention, ATTENTION),
+    FUNCTION(tensor_scatter_attention, "op", &step, tensor_scatter_attention,
+             .own = &kvmill_step_struct),
+    OTHER("the attention of a step", "op.attention", &step_attention, call_step_attention,
+          attention, ATTENTION),
+    FUNCTION(gather, "op", &gather, gather, .op = &kvmill_gather_op),
+    FUNCTION(scatter, "op", &scatter, scatter, .op = &kvmill_scatter_op),
+    OTHER("kvmill_flow_describe", "flow", &callers_flow, call_describe, flow, FLOW),
+    OTHER("kvmill_flow_field_at", "flow", &callers_flow, call_field_at, flow, FLOW),
+    FUNCTION(flow_append, "flow", &callers_flow, flow, FLOW),
+    FUNCTION(flow_index, "flow", &callers_flow, flow, FLOW),
+    FUNCTION(flow_attend, "flow", &callers_flow, flow, FLOW),
+    FUNCTION(flow_decode, "flow", &callers_flow, flow, FLOW),
+    OTHER("the attention of a flow", "flow.attention", &flow_attention, call_flow_attention,
+          cache_attention, CACHE),
+    OTHER("limits", "limits", &callers_limits, call_limits, flow_limits,
+          .own = &kvmill_flow_limits_struct),
+    OTHER("a layout", "layout", &layout, call_layout, flow_layout,
+          .own = &kvmill_flow_layout_struct, .may_be_null = true, .is_result = true),
     {.name = NULL},
 };
 

@@ -22,6 +22,8 @@ struct caller {
     const void *good;
     void (*call)(const void *given, struct answer *answer);
     void (*init)(void *given, size_t size);
+    kvmill_status (*plan)(const void *op, const kvmill_plan_options *options, kvmill_plan **plan,
+                          kvmill_error *error); /* where it is a plan function */
     bool may_be_null;
     bool is_result; /* the call fills it */
 };
@@ -30,16 +32,6 @@ struct caller {
 extern const struct caller callers[];
 
 const struct op_struct *caller_part(const struct caller *caller);
-
-/* Every plan function with an op of its own; flow and limits where it plans a flow. */
-enum { PLAN_FUNCTIONS = 13 };
-struct plan_function {
-    const char *name;
-    const void *op;
-    kvmill_status (*plan)(const void *op, const kvmill_plan_options *options, kvmill_plan **plan,
-                          kvmill_error *error);
-};
-extern const struct plan_function plan_functions[PLAN_FUNCTIONS];
 
 /* Before anything else: what no initialiser can say. */
 void callers_open(void);

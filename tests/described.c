@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static const DLDataType f32 = {kDLFloat, 32, 1}, f16 = {kDLFloat, 16, 1}, i8 = {kDLInt, 8, 1};
+#include "common.h"
 
 const struct described_tensor *described_tensor(const struct scene *scene,
                                                 const struct op_tensor *tensor) {
@@ -20,6 +20,12 @@ static int64_t roll(struct scene *scene, int64_t least, int64_t most) {
 static DLDataType roll_float(struct scene *scene) {
     return roll(scene, 0, 1) ? f32 : f16;
 }
+
+#define PLAN(NAME, FUNCTION, MEMBER)                                                               \
+    static kvmill_status NAME(const struct scene *scene, const kvmill_plan_options *options,       \
+                              kvmill_plan **plan, kvmill_error *error) {                           \
+        return FUNCTION(&scene->base.MEMBER, options, plan, error);                                \
+    }
 
 /* ---- Words ---- */
 
@@ -90,20 +96,9 @@ static void bind_cache(struct scene *scene) {
     scene_bind(scene, "U", op->quant_group > 0 ? op->head_dim / op->quant_group : 0);
 }
 
-static kvmill_status plan_store(const struct scene *scene, const kvmill_plan_options *options,
-                                kvmill_plan **plan, kvmill_error *error) {
-    return kvmill_plan_key_value_cache(&scene->base.cache, options, plan, error);
-}
-
-static kvmill_status plan_scores(const struct scene *scene, const kvmill_plan_options *options,
-                                 kvmill_plan **plan, kvmill_error *error) {
-    return kvmill_plan_multi_head_attention(&scene->base.cache, options, plan, error);
-}
-
-static kvmill_status plan_fused(const struct scene *scene, const kvmill_plan_options *options,
-                                kvmill_plan **plan, kvmill_error *error) {
-    return kvmill_plan_multi_head_cache_attention(&scene->base.cache, options, plan, error);
-}
+PLAN(plan_store, kvmill_plan_key_value_cache, cache)
+PLAN(plan_scores, kvmill_plan_multi_head_attention, cache)
+PLAN(plan_fused, kvmill_plan_multi_head_cache_attention, cache)
 
 static const struct described_tensor static_tensors[] = {
     {.name = "start_pos", .first = "PAST"},
@@ -155,10 +150,7 @@ static void bind_attend(struct scene *scene) {
     scene_bind(scene, "M", 4);
 }
 
-static kvmill_status plan_attend(const struct scene *scene, const kvmill_plan_options *options,
-                                 kvmill_plan **plan, kvmill_error *error) {
-    return kvmill_plan_cache_attend(&scene->base.attend, options, plan, error);
-}
+PLAN(plan_attend, kvmill_plan_cache_attend, attend)
 
 static const struct described_tensor attend_tensors[] = {
     {.name = "key", .shape = "B C G D"},
@@ -192,10 +184,7 @@ static void bind_onnx(struct scene *scene) {
     bind_heads(scene, "G", 2 * roll(scene, 1, 2), 2, 8 * roll(scene, 1, 2), 8 * roll(scene, 1, 2));
 }
 
-static kvmill_status plan_onnx(const struct scene *scene, const kvmill_plan_options *options,
-                               kvmill_plan **plan, kvmill_error *error) {
-    return kvmill_plan_attention(&scene->base.onnx, options, plan, error);
-}
+PLAN(plan_onnx, kvmill_plan_attention, onnx)
 
 static kvmill_status plan_step(const struct scene *scene, const kvmill_plan_options *options,
                                kvmill_plan **plan, kvmill_error *error) {
@@ -225,10 +214,7 @@ static void bind_scatter(struct scene *scene) {
     scene_bind(scene, "W", roll(scene, 2, 9));
 }
 
-static kvmill_status plan_scatter(const struct scene *scene, const kvmill_plan_options *options,
-                                  kvmill_plan **plan, kvmill_error *error) {
-    return kvmill_plan_tensor_scatter(&scene->base.scatter, options, plan, error);
-}
+PLAN(plan_scatter, kvmill_plan_tensor_scatter, scatter)
 
 static const struct described_tensor scatter_tensors[] = {
     {.name = "past_cache", .shape = "B H C W"},
@@ -308,17 +294,18 @@ static const struct described_tensor flow_tensors[] = {
 
 /* ---- All ---- */
 
+#define CASE(NAME, COUNT, WORDS, ROWS, KIND, PLAN, ...)                                            \
+    {                                                                                              \
+        .name = (NAME), .count = (COUNT), .call_words = (WORDS), .tensors = (ROWS),                \
+        .start = start_##KIND, .bind = bind_##KIND, .plan = (PLAN), __VA_ARGS__                    \
+    }
 #define CACHE(NAME, ROWS, PLAN)                                                                    \
-    {                                                                                              \
-        .name = (NAME), .count = KVMILL_CACHE_ATTENTION_TENSORS, .call_words = "B S P Q T C",      \
-        .tensors = (ROWS), .start = start_cache, .bind = bind_cache, .plan = (PLAN)                \
-    }
+    CASE(NAME, KVMILL_CACHE_ATTENTION_TENSORS, "B S P Q T C", ROWS, cache, PLAN, .aligned = false)
+#define ONNX(NAME, COUNT, PLAN)                                                                    \
+    CASE(NAME, COUNT, "B H S N T G P D E", no_rows, onnx, PLAN, .aligned = false)
 #define FLOW(NAME)                                                                                 \
-    {                                                                                              \
-        .name = (NAME), .attributes = "dynamic_batching.MultiHeadCacheAttention",                  \
-        .count = KVMILL_FLOW_FIELDS, .aligned = true, .call_words = "B T R C",                     \
-        .tensors = flow_tensors, .start = start_flow, .bind = bind_flow, .plan = plan_flow         \
-    }
+    CASE(NAME, KVMILL_FLOW_FIELDS, "B T R C", flow_tensors, flow, plan_flow, .aligned = true,      \
+         .attributes = "dynamic_batching.MultiHeadCacheAttention")
 const struct described_case described_cases[] = {
     CACHE("KeyValueCache", static_tensors, plan_store),
     CACHE("MultiHeadAttention", static_tensors, plan_scores),
@@ -326,34 +313,12 @@ const struct described_case described_cases[] = {
     CACHE("dynamic_batching.KeyValueCache", dynamic_tensors, plan_store),
     CACHE("dynamic_batching.MultiHeadAttention", dynamic_tensors, plan_scores),
     CACHE("dynamic_batching.MultiHeadCacheAttention", dynamic_tensors, plan_fused),
-    {.name = "CacheAttend",
-     .count = KVMILL_CACHE_ATTEND_TENSORS,
-     .call_words = "B S N C T P M",
-     .tensors = attend_tensors,
-     .start = start_attend,
-     .bind = bind_attend,
-     .plan = plan_attend},
-    {.name = "Attention",
-     .count = KVMILL_ATTENTION_TENSORS,
-     .call_words = "B H S N T G P D E",
-     .tensors = no_rows,
-     .start = start_onnx,
-     .bind = bind_onnx,
-     .plan = plan_onnx},
-    {.name = "TensorScatterAttention",
-     .count = KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS,
-     .call_words = "B H S N T G P D E",
-     .tensors = no_rows,
-     .start = start_onnx,
-     .bind = bind_onnx,
-     .plan = plan_step},
-    {.name = "TensorScatter",
-     .count = KVMILL_TENSOR_SCATTER_TENSORS,
-     .call_words = "B H C N W",
-     .tensors = scatter_tensors,
-     .start = start_scatter,
-     .bind = bind_scatter,
-     .plan = plan_scatter},
+    CASE("CacheAttend", KVMILL_CACHE_ATTEND_TENSORS, "B S N C T P M", attend_tensors, attend,
+         plan_attend, .aligned = false),
+    ONNX("Attention", KVMILL_ATTENTION_TENSORS, plan_onnx),
+    ONNX("TensorScatterAttention", KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS, plan_step),
+    CASE("TensorScatter", KVMILL_TENSOR_SCATTER_TENSORS, "B H C N W", scatter_tensors, scatter,
+         plan_scatter, .aligned = false),
     FLOW("decode"),
     FLOW("append"),
     FLOW("index"),

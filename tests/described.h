@@ -74,6 +74,8 @@ void described_close(struct scene *scene);
 
 /* Where attributes have tensors, those of the call, to plan with. */
 void scene_set_prototypes(struct scene *scene);
+/* With a workspace of its own. */
+kvmill_status scene_run(const struct scene *scene, const kvmill_plan *plan, kvmill_error *error);
 
 const struct op_struct *scene_attributes(const struct scene *scene);
 

@@ -1,10 +1,12 @@
 /* Scenes: attributes and tensors as descriptions have them.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
 #include <string.h>
 
 #include "../defs/dtype.h"
 #include "described.h"
+#include "tap.h"
 
 /* ---- Attributes ---- */
 
@@ -197,4 +199,14 @@ void described_close(struct scene *scene) {
     for (int i = 0; i < MOST_TENSORS; i++)
         if (scene->memory[i].fence.pages != NULL)
             tensor_close(&scene->memory[i]);
+}
+
+kvmill_status scene_run(const struct scene *scene, const kvmill_plan *plan, kvmill_error *error) {
+    size_t size = (kvmill_plan_workspace_size(plan) + 63) / 64 * 64;
+    void *workspace = size > 0 ? aligned_alloc(64, size) : NULL;
+    if (size > 0 && workspace == NULL)
+        bail_out("no memory for the workspace of %s", scene->op->name);
+    kvmill_status status = kvmill_run(plan, scene->tensors, workspace, error);
+    free(workspace);
+    return status;
 }

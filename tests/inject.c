@@ -43,7 +43,7 @@ static void *next_of(const char *name) {
 #define NEXT(NAME)                                                                                 \
     static __typeof__(NAME) *next;                                                                 \
     if (next == NULL)                                                                              \
-        next = (__typeof__(NAME) *)(uintptr_t)next_of(#NAME)
+    next = (__typeof__(NAME) *)(uintptr_t)next_of(#NAME)
 
 static bool fails(enum kind kind) {
     if (kind != kind_to_fail || inside || getpid() != process)
@@ -223,9 +223,33 @@ void free(void *data) {
 
 /* ---- Files ---- */
 
+/* The next function of that name, or a failure. */
+#define WRAP(KIND, TYPE, FAILURE, NAME, PARAMETERS, ...)                                           \
+    TYPE NAME PARAMETERS {                                                                         \
+        NEXT(NAME);                                                                                \
+        return fails(KIND) ? FAILURE : next(__VA_ARGS__);                                          \
+    }
+WRAP(OPEN, FILE *, NULL, fopen, (const char *path, const char *mode), path, mode)
+WRAP(OPEN, int, -1, mkostemp, (char *name, int flags), name, flags)
+WRAP(OPEN, char *, NULL, mkdtemp, (char *name), name)
+WRAP(OPEN, int, -1, mkdir, (const char *path, mode_t mode), path, mode)
+WRAP(WRITE, ssize_t, -1, pwrite, (int file, const void *data, size_t size, off_t at), file, data,
+     size, at)
+WRAP(WRITE, ssize_t, -1, pwrite64, (int file, const void *data, size_t size, off64_t at), file,
+     data, size, at)
+WRAP(RENAME, int, -1, rename, (const char *from, const char *to), from, to)
+WRAP(SYNC, int, -1, fsync, (int file), file)
+WRAP(SYNC, int, -1, fdatasync, (int file), file)
+WRAP(FORK, pid_t, -1, fork, (void), )
+
+ssize_t write(int file, const void *data, size_t size) {
+    NEXT(write);
+    return file > STDERR_FILENO && fails(WRITE) ? -1 : next(file, data, size);
+}
+
 #define MODE_OF(FLAGS)                                                                             \
     mode_t mode = 0;                                                                               \
-    if (((FLAGS) & O_CREAT) != 0) {                                                                \
+    if (((FLAGS)&O_CREAT) != 0) {                                                                  \
         va_list arguments;                                                                         \
         va_start(arguments, flags);                                                                \
         mode = va_arg(arguments, mode_t);                                                          \
@@ -250,67 +274,11 @@ int openat(int directory, const char *path, int flags, ...) {
     return fails(OPEN) ? -1 : next(directory, path, flags, mode);
 }
 
-FILE *fopen(const char *path, const char *mode) {
-    NEXT(fopen);
-    return fails(OPEN) ? NULL : next(path, mode);
-}
-
-int mkostemp(char *name, int flags) {
-    NEXT(mkostemp);
-    return fails(OPEN) ? -1 : next(name, flags);
-}
-
-char *mkdtemp(char *name) {
-    NEXT(mkdtemp);
-    return fails(OPEN) ? NULL : next(name);
-}
-
-int mkdir(const char *path, mode_t mode) {
-    NEXT(mkdir);
-    return fails(OPEN) ? -1 : next(path, mode);
-}
-
-ssize_t write(int file, const void *data, size_t size) {
-    NEXT(write);
-    return file > STDERR_FILENO && fails(WRITE) ? -1 : next(file, data, size);
-}
-
-ssize_t pwrite(int file, const void *data, size_t size, off_t at) {
-    NEXT(pwrite);
-    return fails(WRITE) ? -1 : next(file, data, size, at);
-}
-
-ssize_t pwrite64(int file, const void *data, size_t size, off64_t at) {
-    NEXT(pwrite64);
-    return fails(WRITE) ? -1 : next(file, data, size, at);
-}
-
-int rename(const char *from, const char *to) {
-    NEXT(rename);
-    return fails(RENAME) ? -1 : next(from, to);
-}
-
-int fsync(int file) {
-    NEXT(fsync);
-    return fails(SYNC) ? -1 : next(file);
-}
-
-int fdatasync(int file) {
-    NEXT(fdatasync);
-    return fails(SYNC) ? -1 : next(file);
-}
-
 /* ---- Processes ---- */
-
-pid_t fork(void) {
-    NEXT(fork);
-    return fails(FORK) ? -1 : next();
-}
 
 int posix_spawnp(pid_t *child, const char *program, const posix_spawn_file_actions_t *actions,
                  const posix_spawnattr_t *attributes, char *const *arguments,
                  char *const *environment) {
     NEXT(posix_spawnp);
-    return fails(FORK) ? EAGAIN
-                       : next(child, program, actions, attributes, arguments, environment);
+    return fails(FORK) ? EAGAIN : next(child, program, actions, attributes, arguments, environment);
 }

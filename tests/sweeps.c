@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "../tune/random.h"
+#include "../tune/sweep_text.h"
 #include "tap.h"
 
 static const char *const paths[MADE_PATHS] = {"float", "half"};
@@ -79,4 +80,19 @@ void make_sweep(struct sweeps *sweeps, int which, double noise) {
                     bail_out("%s", error.text);
             }
     sweeps_sort(sweeps);
+}
+
+struct sweeps make_sweeps(int count) {
+    struct sweeps sweeps = {0};
+    for (int i = 0; i < count; i++)
+        make_sweep(&sweeps, i, 0.01);
+    return sweeps;
+}
+
+char *sweeps_text(const struct sweeps *sweeps) {
+    struct text text = {0};
+    struct error error;
+    if (!sweeps_print(sweeps, &text, &error))
+        bail_out("%s", error.text);
+    return text.data;
 }

@@ -16,6 +16,12 @@ struct sweep_key made_key(int which);
    fast as the default, tile=2 strip=2 path=float.  `noise` 0.01 is 1 %. */
 void make_sweep(struct sweeps *sweeps, int which, double noise);
 
+/* Those of so many keys, with noise of 1 %. */
+struct sweeps make_sweeps(int count);
+
+/* All of them in the text of files, for free(). */
+char *sweeps_text(const struct sweeps *sweeps);
+
 /* One result of that sweep, in strings and samples of its own until the next call. */
 struct sweep_result made_result(int tile, int strip, int path, double noise);
 

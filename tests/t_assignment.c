@@ -2,10 +2,12 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../tune/assignment.h"
-#include "tap.h"
+#include "case_table.h"
+#include "common.h"
 
 enum { SAMPLES = 21 };
 
@@ -46,7 +48,6 @@ static void add(const struct sweep_key *key, const char *candidate, double speed
         bail_out("%s", error.text);
 }
 
-/* Speeds of a, b and c on a problem. */
 static void measure(const char *problem, double a, double b, double c) {
     struct sweep_key key = key_of("kernel", problem, 1);
     add(&key, "default", 1, 1000, SAMPLES);
@@ -72,56 +73,23 @@ static void forget(void) {
     sweeps_free(&sweeps);
 }
 
-static void test_one(void) {
+/* "PROBLEM A B C TAKEN" each: speeds of three candidates, and what is taken for it. */
+static void test_takes(char *const *cells) {
+    char problems[MOST_CELLS][16], taken[MOST_CELLS][16];
+    int count = 0;
+    bool right = true;
+    for (; cells[count + 2] != NULL; count++) {
+        double a, b, c;
+        if (sscanf(cells[count + 2], "%15s %lf %lf %lf %15s", problems[count], &a, &b, &c,
+                   taken[count]) != 5)
+            bail_out("%s: %s", cells[0], cells[count + 2]);
+        measure(problems[count], a, b, c);
+    }
     make();
-    ok(assignments.count == 0 && assignments.candidates == 0, "nothing measured, nothing taken");
-    forget();
-    measure("one", 1.3, 1.5, 1.2);
-    make();
-    ok(assignments.count == 1 && assignments.candidates == 1 && takes("one", "b"),
-       "of one problem the winner");
-    forget();
-    measure("one", 1.5, 1.505, 1.2);
-    make();
-    ok(takes("one", "a"), "of ties the one with the least code");
-    forget();
-    measure("one", 1.0, 1.01, 0.9);
-    make();
-    ok(takes("one", "default"), "the default where nothing is faster");
-    forget();
-}
-
-static void test_several(void) {
-    measure("short", 1.3, 1.0, 1.1);
-    measure("long", 0.9, 1.4, 1.2);
-    make();
-    ok(assignments.candidates == 2 && takes("short", "a") && takes("long", "b"),
-       "two problems with winners of their own take both");
-    measure("longer", 1.1, 1.3, 1.305);
-    assignments_free(&assignments);
-    make();
-    ok(assignments.candidates == 2 && takes("longer", "b"),
-       "a third that ties with one of them takes no other");
-    forget();
-    measure("short", 1.4, 1.0, 1.396);
-    measure("long", 1.0, 1.4, 1.396);
-    make();
-    ok(assignments.candidates == 1 && takes("short", "c") && takes("long", "c"),
-       "one that is as good as both winners is enough");
-    forget();
-}
-
-static void test_default(void) {
-    measure("short", 0.995, 0.9, 0.9);
-    measure("long", 1.2, 1.1, 1.1);
-    make();
-    ok(assignments.candidates == 2 && takes("short", "default") && takes("long", "a"),
-       "what is slower than the default does not take its place, by however little");
-    forget();
-    measure("short", 1.0005, 0.9, 0.9);
-    measure("long", 1.2, 1.1, 1.1);
-    make();
-    ok(assignments.candidates == 1 && takes("short", "a"), "what cannot be told from it does");
+    for (int i = 0; i < count; i++)
+        right = takes(problems[i], taken[i]) && right;
+    ok(right && assignments.count == count && assignments.candidates == atoi(cells[1]), "%s",
+       cells[0]);
     forget();
 }
 
@@ -152,9 +120,8 @@ static void test_sweeps(void) {
 }
 
 int main(void) {
-    test_one();
-    test_several();
-    test_default();
+    static const struct table_test rows[] = {{"takes", 2, test_takes}, {NULL, 0, NULL}};
+    run_table("assignment", rows);
     test_sweeps();
     return done_testing();
 }

@@ -6,11 +6,13 @@
 #undef kvmill_run
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "../base/timer.h"
 #include "../bench/bench.h"
 #include "../bench/scene_rows.h"
-#include "tap.h"
+#include "case_table.h"
+#include "common.h"
 
 static int runs_to_fail;
 
@@ -73,35 +75,16 @@ static int bench(const char *dtype, int rank, const int64_t *dims, int64_t axis,
 
 /* ---- Tests ---- */
 
-static void test_nibbles(void) {
-    const int64_t open[] = {1, 2, KVMILL_DYNAMIC, 5}, fixed[] = {2, 3, 5, 3};
-    ok(bench("int4", 4, open, -2, 3) == 1, "rows of odd nibbles, a cache of any capacity");
-    ok(results.items[0].bytes == 2.0 * 15,
-       "  two heads of three rows of five nibbles are 15 bytes");
-    ok(bench("int4", 4, fixed, -2, 2) == 1, "  of a small capacity");
-}
-
-static void test_nothing_to_do(void) {
-    const int64_t batch[] = {0, 2, KVMILL_DYNAMIC, 8}, row[] = {1, 2, KVMILL_DYNAMIC, 0};
-    const int64_t slots[] = {1, 2, 0, 8}, rows[] = {1, 2, KVMILL_DYNAMIC, 8};
-    const int64_t vast[] = {KVMILL_DYNAMIC, INT64_C(1) << 56, 2, 2};
-    ok(bench("float16", 4, batch, -2, 1) == 0, "no batch: not timed");
-    ok(bench("float16", 4, row, -2, 1) == 0, "rows without elements: not timed");
-    ok(bench("float16", 4, slots, -2, 0) == 0, "no slots: not timed");
-    ok(bench("float16", 4, rows, -2, 0) == 0, "no rows: not timed");
-    ok(bench("float16", 4, vast, -2, 1) == 0, "more elements than can be counted: not timed");
-}
-
-static void test_axes(void) {
-    const int64_t dims[] = {1, 4, 2, 8};
-    int64_t deep[LONGEST_RANK];
-    ok(bench("float16", 4, dims, -2, 1) == 3, "decode, axis -2: in place and functional");
-    ok(bench("float16", 4, dims, 2, 1) == 3, "axis 2: the same");
-    ok(bench("float16", 4, dims, 1, 1) == 3, "axis 1");
-    ok(bench("float16", 4, dims, 2, 2) == 1, "prefill: in place alone");
-    for (int d = 0; d < LONGEST_RANK; d++)
-        deep[d] = d == 5 ? 8 : 1;
-    ok(bench("float16", LONGEST_RANK, deep, 5, 1) == 3, "rank %d", LONGEST_RANK);
+/* NAME TYPE AXIS ROWS COUNT BYTES DIMS; a dim may be "?", bytes are those of the first result. */
+static void test_bench(char *const *cells) {
+    int64_t dims[LONGEST_RANK];
+    int rank = 0;
+    for (char *word = strtok(cells[6], " "); word != NULL; word = strtok(NULL, " "))
+        dims[rank++] = *word == '?' ? KVMILL_DYNAMIC : atoll(word);
+    int count = bench(cells[1], rank, dims, atoi(cells[2]), atoi(cells[3]));
+    ok(count == atoi(cells[4]), "%s: %d of %s results", cells[0], count, cells[4]);
+    if (*cells[5] != '\0')
+        ok(count > 0 && results.items[0].bytes == atof(cells[5]), "  of %s bytes", cells[5]);
 }
 
 static void test_dims_of_the_update(void) {
@@ -124,9 +107,8 @@ static void test_failing_runs(void) {
 }
 
 int main(void) {
-    test_nibbles();
-    test_nothing_to_do();
-    test_axes();
+    static const struct table_test rows[] = {{"bench", 7, test_bench}, {NULL, 0, NULL}};
+    run_table("bench", rows);
     test_dims_of_the_update();
     test_failing_runs();
     return done_testing();

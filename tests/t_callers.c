@@ -1,6 +1,6 @@
-/* NULL and nonsense from callers: every public function with every pointer NULL in turn, every
-   plan's tensors and prototypes bent in ways that no memory could fit; the status that kvmill.h
-   promises, and never a signal.
+/* NULL and nonsense from callers: every public function with every pointer NULL in turn.  Structs
+   of older and of newer programs, for every function that takes one: what is missing has its
+   default, what is unknown must be zeros; nothing beyond struct_size is read or written.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
@@ -11,36 +11,35 @@
 #include <kvmill_openmp.h>
 
 #include "callers.h"
-#include "described.h"
-#include "tap.h"
+#include "common.h"
 
 static struct dice dice;
 static char doing[256]; /* for whoever reads of a trap */
 
 /* ---- Plan functions ---- */
 
-static void test_plan_function(const struct plan_function *function) {
+static void test_plan_function(const struct caller *caller) {
     kvmill_plan_options options = {.struct_size = sizeof options, .threads = -1};
     kvmill_plan *plan = NULL;
     kvmill_error error;
-    snprintf(doing, sizeof doing, "%s with NULL", function->name);
-    ok(function->plan(NULL, NULL, &plan, &error) == KVMILL_E_NULL && plan == NULL &&
-           function->plan(function->op, NULL, NULL, &error) == KVMILL_E_NULL &&
+    snprintf(doing, sizeof doing, "%s with NULL", caller->name);
+    ok(caller->plan(NULL, NULL, &plan, &error) == KVMILL_E_NULL && plan == NULL &&
+           caller->plan(caller->good, NULL, NULL, &error) == KVMILL_E_NULL &&
            strcmp(error.message, "plan is NULL") == 0 &&
-           function->plan(NULL, NULL, NULL, NULL) == KVMILL_E_NULL,
-       "%s without an op, a plan, an error", function->name);
-    ok(function->plan(function->op, &options, &plan, &error) == KVMILL_E_ATTRIBUTE &&
+           caller->plan(NULL, NULL, NULL, NULL) == KVMILL_E_NULL,
+       "%s without an op, a plan, an error", caller->name);
+    ok(caller->plan(caller->good, &options, &plan, &error) == KVMILL_E_ATTRIBUTE &&
            strstr(error.message, "options.threads is -1; accepted: 0 to 4096") && plan == NULL,
        "  with -1 threads");
     options.threads = 0;
     options.pack_count = 1;
-    ok(function->plan(function->op, &options, &plan, NULL) == KVMILL_E_NULL && plan == NULL,
+    ok(caller->plan(caller->good, &options, &plan, NULL) == KVMILL_E_NULL && plan == NULL,
        "  with packs that are NULL");
     const kvmill_pack *const none[] = {NULL};
     options.packs = none;
-    ok(function->plan(function->op, &options, &plan, NULL) == KVMILL_E_NULL && plan == NULL,
+    ok(caller->plan(caller->good, &options, &plan, NULL) == KVMILL_E_NULL && plan == NULL,
        "  with a pack that is NULL");
-    ok(function->plan(function->op, NULL, &plan, NULL) == KVMILL_OK && plan != NULL,
+    ok(caller->plan(caller->good, NULL, &plan, NULL) == KVMILL_OK && plan != NULL,
        "  with neither options nor an error");
     kvmill_call call;
     ok(kvmill_run(plan, NULL, NULL, NULL) == KVMILL_E_NULL &&
@@ -80,256 +79,179 @@ static void take_pointers(const struct caller *caller) {
     free(bent);
 }
 
-/* ---- Tensors ---- */
+/* ---- Structs of older and of newer programs ---- */
 
-struct bend {
-    const char *what;
-    int ndim; /* KEEP: as it is */
-    bool no_shape;
-    uint64_t byte_offset;
-    int64_t dim, stride;     /* of all axes; 0: as they are */
-    DLDataType type;         /* lanes 0: as it is */
-    kvmill_status status[3]; /* one of them; 0: there are fewer */
-};
+enum { WORD = sizeof(size_t), MORE = 64, MOST = 4096 };
 
-enum { KEEP = 12345 };
-
-#define RANK     KVMILL_E_SHAPE
-#define OVERFLOW KVMILL_E_OVERFLOW
-static const struct bend bends[] = {
-    {.what = "rank 2^30", .ndim = 1 << 30, .status = {RANK}},
-    {.what = "rank 2^31 - 1", .ndim = INT_MAX, .status = {RANK}},
-    {.what = "rank -1", .ndim = -1, .status = {RANK}},
-    {.what = "rank -2^31", .ndim = INT_MIN, .status = {RANK}},
-    {.what = "rank 2^30 and no shape", .ndim = 1 << 30, .no_shape = true, .status = {RANK}},
-    {.what = "no shape", .ndim = KEEP, .no_shape = true, .status = {KVMILL_E_NULL}},
-    {.what = "dims of 2^63 - 1", .ndim = KEEP, .dim = INT64_MAX, .status = {RANK, OVERFLOW}},
-    {.what = "dims of -2^63", .ndim = KEEP, .dim = INT64_MIN, .status = {RANK}},
-    {.what = "dims of -2", .ndim = KEEP, .dim = -2, .status = {RANK}},
-    {.what = "strides of 2^63 - 1",
-     .ndim = KEEP,
-     .stride = INT64_MAX,
-     .status = {OVERFLOW, KVMILL_E_STRIDE}},
-    {.what = "strides of -2^63",
-     .ndim = KEEP,
-     .stride = INT64_MIN,
-     .status = {OVERFLOW, KVMILL_E_STRIDE}},
-    {.what = "a type of 0 lanes and bits",
-     .ndim = KEEP,
-     .type = {99, 0, 1},
-     .status = {KVMILL_E_DTYPE}},
-    {.what = "a type of 255 bits",
-     .ndim = KEEP,
-     .type = {255, 255, 65535},
-     .status = {KVMILL_E_DTYPE}},
-};
-
-static const struct bend offsets[] = {
-    {.what = "byte_offset 2^64 - 1", .ndim = KEEP, .byte_offset = UINT64_MAX, .status = {OVERFLOW}},
-    {.what = "byte_offset 2^64 - 64",
-     .ndim = KEEP,
-     .byte_offset = UINT64_MAX - 63,
-     .status = {OVERFLOW}},
-    {.what = "byte_offset 2^63",
-     .ndim = KEEP,
-     .byte_offset = UINT64_C(1) << 63,
-     .status = {OVERFLOW}},
-};
-
-/* A tensor after a bend, with room for its dims. */
-struct bent {
-    DLTensor dl;
-    int64_t shape[MOST_DIMS], strides[MOST_DIMS];
-};
-
-static void bend_tensor(const DLTensor *good, const struct bend *bend, struct bent *bent) {
-    bent->dl = *good;
-    for (int d = 0; d < good->ndim; d++) {
-        bent->shape[d] = bend->dim != 0 ? bend->dim : good->shape[d];
-        bent->strides[d] = bend->stride;
-    }
-    bent->dl.shape = bend->no_shape ? NULL : bent->shape;
-    bent->dl.strides = bend->stride != 0 ? bent->strides : good->strides;
-    if (bend->ndim != KEEP)
-        bent->dl.ndim = bend->ndim;
-    if (bend->byte_offset != 0)
-        bent->dl.byte_offset = bend->byte_offset;
-    if (bend->type.lanes != 0)
-        bent->dl.dtype = bend->type;
+static bool is_same(const struct answer *a, const struct answer *b) {
+    return a->status == b->status && strcmp(a->error.message, b->error.message) == 0 &&
+           strcmp(a->text, b->text) == 0;
 }
 
-static bool is_expected(const struct bend *bend, kvmill_status status) {
-    for (int i = 0; i < 3; i++)
-        if (bend->status[i] != KVMILL_OK && bend->status[i] == status)
-            return true;
-    return false;
+static void tell(const struct answer *answer) {
+    diag("  %s \"%s\" \"%s\"", kvmill_status_name(answer->status), answer->error.message,
+         answer->text);
 }
 
-/* Bends that change nothing of a tensor of one element, or of rank 0. */
-static bool has_effect(const DLTensor *good, const struct bend *bend) {
-    bool long_dim = false;
-    for (int d = 0; d < good->ndim; d++)
-        long_dim = long_dim || good->shape[d] > 1;
-    return (!bend->no_shape || bend->ndim != KEEP || good->ndim > 0) &&
-           (bend->dim == 0 || good->ndim > 0) && (bend->stride == 0 || long_dim);
+/* ---- Calls with structs that end where nobody may read on ---- */
+
+static void set_size(unsigned char *at, size_t size) {
+    memcpy(at, &size, sizeof size);
 }
 
-/* ---- Runs ---- */
-
-struct counts {
-    int tried, wrong;
-};
-
-static kvmill_status run(const struct scene *scene, const kvmill_plan *plan, kvmill_error *error) {
-    size_t size = (kvmill_plan_workspace_size(plan) + 63) / 64 * 64;
-    void *workspace = size > 0 ? aligned_alloc(64, size) : NULL;
-    kvmill_status status = kvmill_run(plan, scene->tensors, workspace, error);
-    free(workspace);
-    return status;
+/* `size` bytes of the good struct, zeros after them but for byte `odd`, as a struct of struct_size
+   `told`. */
+static struct answer call_with(const struct caller *caller, size_t size, size_t told, size_t odd) {
+    static struct answer answer;
+    struct fence fence;
+    size_t known = caller_part(caller)->size;
+    memset(&answer, 0, sizeof answer);
+    fence_open(&fence, size, 0, FENCE_ABOVE, &dice);
+    memset(fence.data, 0, size);
+    memcpy(fence.data, caller->good, size < known ? size : known);
+    set_size(fence.data, told);
+    if (odd != 0)
+        fence.data[odd] = 1;
+    caller->call(fence.data, &answer);
+    fence_close(&fence);
+    return answer;
 }
 
-static void try_run(struct scene *scene, const kvmill_plan *plan, int at, const struct bend *bend,
-                    struct counts *counts) {
-    const DLTensor *good = scene->tensors[at];
-    struct bent bent;
-    kvmill_error error = {""};
-    if (!has_effect(good, bend))
-        return;
-    bend_tensor(good, bend, &bent);
-    scene->tensors[at] = &bent.dl;
-    snprintf(doing, sizeof doing, "%s, tensor %d with %s", scene->op->name, at, bend->what);
-    kvmill_status status = run(scene, plan, &error);
-    scene->tensors[at] = good;
-    counts->tried++;
-    if (is_expected(bend, status) && error.message[0] != '\0')
-        return;
-    counts->wrong++;
-    diag("%s: %s \"%s\"", doing, kvmill_status_name(status), error.message);
+/* The good struct with defaults from `size` on: what an older program means. */
+static struct answer call_with_defaults(const struct caller *caller, size_t size) {
+    static struct answer answer;
+    size_t known = caller_part(caller)->size;
+    unsigned char *whole = calloc(1, known);
+    memset(&answer, 0, sizeof answer);
+    caller->init(whole, known);
+    memcpy(whole + WORD, (const unsigned char *)caller->good + WORD, size - WORD);
+    caller->call(whole, &answer);
+    free(whole);
+    return answer;
 }
 
-static bool is_left_alone(const struct scene *scene, int at) {
-    const struct op_tensor *tensor = kvmill_op_tensor(scene->op, at);
-    return tensor == NULL || kvmill_op_presence(scene->op, &scene->base, tensor) == OP_IGNORED;
-}
+/* ---- Older ---- */
 
-static void try_runs(struct scene *scene, const kvmill_plan *plan, struct counts *counts) {
-    for (int at = 0; at < MOST_TENSORS; at++) {
-        if (scene->tensors[at] == NULL || is_left_alone(scene, at))
+static int count_older(const struct caller *caller) {
+    int wrong = 0;
+    for (size_t size = WORD; size <= caller_part(caller)->size; size += WORD) {
+        struct answer have = call_with(caller, size, size, 0);
+        struct answer want = call_with_defaults(caller, size);
+        if (caller->is_result)
+            memcpy(have.text, want.text, sizeof have.text);
+        if (is_same(&have, &want))
             continue;
-        for (size_t i = 0; i < sizeof bends / sizeof *bends; i++)
-            try_run(scene, plan, at, &bends[i], counts);
-        for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++)
-            try_run(scene, plan, at, &offsets[i], counts);
+        wrong++;
+        diag("%zu bytes:", size);
+        tell(&have);
+        tell(&want);
     }
+    return wrong;
 }
 
-/* ---- Prototypes ---- */
+/* ---- Newer ---- */
 
-static void try_prototype(struct scene *scene, const struct op_member *member,
-                          const struct bend *bend, struct counts *counts) {
-    const DLTensor **at = kvmill_member_at(member, &scene->base), *good = *at;
-    struct bent bent;
-    kvmill_plan *plan = NULL;
-    kvmill_error error = {""};
-    bend_tensor(good, bend, &bent);
-    *at = &bent.dl;
-    snprintf(doing, sizeof doing, "%s, prototype %s with %s", scene->op->name, member->name,
-             bend->what);
-    kvmill_status status = scene->by->plan(scene, NULL, &plan, &error);
-    *at = good;
-    counts->tried++;
-    bool strides = bend->stride != 0 && status == KVMILL_OK; /* a run looks at them */
-    if (!strides && has_effect(good, bend) && !is_expected(bend, status)) {
-        counts->wrong++;
-        diag("%s: %s \"%s\"", doing, kvmill_status_name(status), error.message);
+static bool refuses_newer(const struct caller *caller, size_t size, size_t odd) {
+    char words[160];
+    const struct answer answer = call_with(caller, size, size, odd);
+    snprintf(words, sizeof words,
+             "%s.struct_size is %zu, and byte %zu is not 0; libkvmill %s knows", caller->what, size,
+             odd, KVMILL_VERSION);
+    bool good = answer.status == KVMILL_E_VERSION && strstr(answer.error.message, words) != NULL;
+    if (!good)
+        tell(&answer);
+    return good;
+}
+
+static bool takes_newer(const struct caller *caller) {
+    size_t known = caller_part(caller)->size;
+    const struct answer want = call_with(caller, known, known, 0);
+    bool good = want.status == KVMILL_OK;
+    if (!good)
+        tell(&want);
+    for (size_t size = known + WORD; good && size <= known + MORE; size += WORD) {
+        const struct answer have = call_with(caller, size, size, 0);
+        good = is_same(&have, &want);
+        if (!caller->is_result)
+            good =
+                good && refuses_newer(caller, size, known) && refuses_newer(caller, size, size - 1);
     }
-    kvmill_plan_destroy(plan);
+    return good;
 }
 
-static void try_prototypes(struct scene *scene, struct counts *counts) {
-    const struct op_struct *part = scene_attributes(scene);
-    for (int i = 0; i < part->member_count; i++) {
-        const struct op_member *member = &part->members[i];
-        if (member->kind != OP_TENSOR ||
-            *(DLTensor *const *)kvmill_member_at(member, &scene->base) == NULL)
-            continue;
-        for (size_t b = 0; b < sizeof bends / sizeof *bends; b++)
-            try_prototype(scene, member, &bends[b], counts);
+/* ---- Sizes of no struct ---- */
+
+static bool refuses_sizes(const struct caller *caller) {
+    const size_t sizes[] = {0,        1,           WORD - 1, WORD + 1,
+                            WORD + 4, MOST + WORD, SIZE_MAX, SIZE_MAX - 7};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char words[96];
+        const struct answer answer = call_with(caller, WORD, sizes[i], 0);
+        snprintf(words, sizeof words, "%s.struct_size is %zu; accepted: sizeof (%s), which is %zu",
+                 caller->what, sizes[i], caller_part(caller)->name, caller_part(caller)->size);
+        if (answer.status != KVMILL_E_ATTRIBUTE ||
+            strncmp(answer.error.message, words, strlen(words)) != 0) {
+            tell(&answer);
+            return false;
+        }
     }
+    return true;
 }
 
-/* ---- Workspaces and calls ---- */
-
-static void test_workspace(const struct scene *scene, const kvmill_plan *plan) {
-    static unsigned char byte[128] __attribute__((aligned(64)));
-    kvmill_call call;
-    bool needed = kvmill_plan_workspace_size(plan) > 0;
-    snprintf(doing, sizeof doing, "%s without a workspace", scene->op->name);
-    if (needed)
-        ok(kvmill_run(plan, scene->tensors, NULL, NULL) == KVMILL_E_WORKSPACE &&
-               kvmill_run(plan, scene->tensors, byte + 1, NULL) == KVMILL_E_WORKSPACE,
-           "  a workspace that is NULL, or at an odd address");
-    memset(&call, 0xaa, sizeof call);
-    ok(kvmill_begin(&call, plan, NULL, byte, NULL) != KVMILL_OK && kvmill_parts(&call) == 0 &&
-           kvmill_next(&call) == 0,
-       "  a call that was refused has no parts");
-    kvmill_part(&call, 0);
+static bool takes_null(const struct caller *caller) {
+    static struct answer answer;
+    memset(&answer, 0, sizeof answer);
+    caller->call(NULL, &answer);
+    kvmill_status wanted = caller->may_be_null ? KVMILL_OK : KVMILL_E_NULL;
+    if (answer.status != wanted)
+        tell(&answer);
+    return answer.status == wanted;
 }
 
-static void test_parts(const struct scene *scene, const kvmill_plan *plan) {
-    size_t size = (kvmill_plan_workspace_size(plan) + 63) / 64 * 64;
-    void *workspace = size > 0 ? aligned_alloc(64, size) : NULL;
-    kvmill_call call;
-    snprintf(doing, sizeof doing, "%s in parts that there are not", scene->op->name);
-    bool began = kvmill_begin(&call, plan, scene->tensors, workspace, NULL) == KVMILL_OK;
-    const int64_t none[] = {-1, INT64_MIN, INT64_MAX, kvmill_parts(&call)};
-    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
-        kvmill_part(&call, none[i]);
-    while (kvmill_next(&call))
-        kvmill_part(&call, -1);
-    ok(began && kvmill_parts(&call) == 0 && kvmill_next(&call) == 0,
-       "  parts that there are not, and a call that has ended");
-    kvmill_part(&call, 0);
-    free(workspace);
+/* ---- Init functions ---- */
+
+static bool is_set(const struct caller *caller, size_t size) {
+    struct fence fence;
+    size_t known = caller_part(caller)->size;
+    unsigned char *want = calloc(1, known + MORE);
+    kvmill_op_init(caller_part(caller), want);
+    set_size(want, size);
+    fence_open(&fence, size, 0, FENCE_ABOVE, &dice);
+    caller->init(fence.data, size);
+    int64_t where;
+    bool good = memcmp(fence.data, want, size) == 0 && fence_is_intact(&fence, &where);
+    fence_close(&fence);
+    free(want);
+    return good;
 }
 
-/* A call that works, with optional tensors as far as some draw of them goes together. */
-static kvmill_plan *open_good(struct scene *scene, const struct op *op,
-                              const struct described_case *by) {
-    enum { DRAWS = 40 };
-    kvmill_error error = {""};
-    for (int i = 1; i <= DRAWS; i++) {
-        kvmill_plan *plan = NULL;
-        scene_start(scene, op, by, &dice);
-        described_open(scene, i < DRAWS ? 2 : 0);
-        if (by->plan(scene, NULL, &plan, &error) == KVMILL_OK && run(scene, plan, &error) == KVMILL_OK)
-            return plan;
-        kvmill_plan_destroy(plan);
-        described_close(scene);
-    }
-    bail_out("no call of %s works: %s", op->name, error.message);
+static bool sets_defaults(const struct caller *caller) {
+    size_t none[2] = {77, 77};
+    bool good = true;
+    for (size_t size = WORD; size <= caller_part(caller)->size + MORE; size += WORD)
+        good = good && is_set(caller, size);
+    caller->init(NULL, caller_part(caller)->size);
+    caller->init(none, 0);
+    caller->init(none, WORD + 1);
+    caller->init(none, SIZE_MAX);
+    return good && none[0] == 77 && none[1] == 77;
 }
 
-static void test_op(const struct op *op, const struct described_case *by) {
-    static struct scene scene;
-    struct counts runs = {0}, plans = {0};
-    kvmill_plan *plan = open_good(&scene, op, by);
-    try_runs(&scene, plan, &runs);
-    try_prototypes(&scene, &plans);
-    ok(runs.wrong == 0 && plans.wrong == 0 && runs.tried > 0,
-       "%s: %d runs with bent tensors, %d plans with bent prototypes", op->name, runs.tried,
-       plans.tried);
-    test_workspace(&scene, plan);
-    test_parts(&scene, plan);
-    kvmill_plan_destroy(plan);
-    described_close(&scene);
-}
-
-static const struct op *op_of(const struct described_case *by) {
-    for (int i = 0; i < OP_FLOW_STEPS; i++)
-        if (strcmp(kvmill_flow_steps[i].name, by->name) == 0)
-            return &kvmill_flow_steps[i];
-    return kvmill_op_by_name(by->name);
+/* A layout says as much as there is room for. */
+static void test_layout(void) {
+    kvmill_flow_layout whole = {.struct_size = sizeof whole};
+    struct {
+        size_t struct_size;
+        int64_t page_size, after;
+    } small = {2 * WORD, 0, 77};
+    kvmill_error error;
+    ok(kvmill_flow_describe(&callers_flow, &whole, &error) == KVMILL_OK && whole.page_size == 4 &&
+           whole.page_bytes > 0 && whole.struct_size == sizeof whole,
+       "a layout is filled");
+    ok(kvmill_flow_describe(&callers_flow, (kvmill_flow_layout *)(void *)&small, &error) ==
+               KVMILL_OK &&
+           small.struct_size == 2 * WORD && small.page_size == 4 && small.after == 77,
+       "of an older program's as much as it has");
 }
 
 /* ---- Functions that take no struct ---- */
@@ -363,8 +285,15 @@ static void test_without_plan(void) {
            kvmill_run_parallel(NULL, tensors, NULL, NULL, NULL, &error) == KVMILL_E_NULL,
        "kvmill_run_parallel of NULL");
     ok(kvmill_run_openmp(NULL, tensors, NULL, 1, NULL) == KVMILL_E_NULL &&
-           kvmill_run_openmp(NULL, tensors, NULL, -1, &error) == KVMILL_E_ATTRIBUTE,
-       "kvmill_run_openmp of NULL, and with -1 threads");
+           kvmill_run_openmp(NULL, tensors, NULL, 0, NULL) == KVMILL_E_ATTRIBUTE,
+       "kvmill_run_openmp of NULL");
+    for (int i = 0; i < 3; i++) {
+        const int threads[] = {0, -1, INT_MIN};
+        char words[64];
+        snprintf(words, sizeof words, "threads is %d; accepted: 1 or more", threads[i]);
+        ok_status(kvmill_run_openmp(NULL, tensors, NULL, threads[i], &error), KVMILL_E_ATTRIBUTE,
+                  &error, words, "  with %d threads", threads[i]);
+    }
 }
 
 static void test_names(void) {
@@ -400,16 +329,27 @@ static void test_merge(void) {
        "  of nothing, and of something");
 }
 
+static void test_struct(const struct caller *caller) {
+    snprintf(doing, sizeof doing, "structs of %s", caller->name);
+    ok(count_older(caller) == 0, "%s: older structs have defaults for what they lack",
+       caller->name);
+    ok(takes_newer(caller), "  newer ones may add zeros alone");
+    ok(refuses_sizes(caller), "  sizes of no struct are refused");
+    ok(takes_null(caller), "  NULL %s", caller->may_be_null ? "is accepted" : "is refused");
+    ok(sets_defaults(caller), "  the init function sets what there is room for");
+    take_pointers(caller);
+}
+
 int main(void) {
     dice = dice_for(dice_seed(), "callers");
     fence_explain_traps(doing);
     callers_open();
-    for (int i = 0; i < PLAN_FUNCTIONS; i++)
-        test_plan_function(&plan_functions[i]);
-    for (const struct caller *caller = callers; caller->name != NULL; caller++)
-        take_pointers(caller);
-    for (const struct described_case *by = described_cases; by->name != NULL; by++)
-        test_op(op_of(by), by);
+    for (const struct caller *caller = callers; caller->name != NULL; caller++) {
+        if (caller->plan != NULL)
+            test_plan_function(caller);
+        test_struct(caller);
+    }
+    test_layout();
     test_without_plan();
     test_names();
     test_merge();

@@ -1,53 +1,41 @@
 /* What is said of machines, on trees of files that look like /proc and /sys.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "../gen/families.h"
 #include "../tune/environment.h"
 #include "../tune/machine.h"
+#include "common.h"
 #include "sweeps.h"
-#include "tap.h"
-
-static char root[] = "/tmp/t_environment.XXXXXX";
 
 static void put(const char *path, const char *text) {
     char whole[256];
-    snprintf(whole, sizeof whole, "%s%s", root, path);
+    snprintf(whole, sizeof whole, "%s%s", scratch_folder(), path);
     for (char *slash = whole + 1; (slash = strchr(slash, '/')) != NULL; *slash++ = '/') {
         *slash = '\0';
         mkdir(whole, 0777);
     }
-    FILE *stream = fopen(whole, "w");
-    if (stream == NULL || fputs(text, stream) < 0 || fclose(stream) != 0)
-        bail_out("cannot write %s: %s", whole, strerror(errno));
-}
-
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk) {
-    (void)status, (void)type, (void)walk;
-    return remove(path);
+    write_text(whole, text);
 }
 
 static struct environment read_tree(void) {
     struct environment environment;
-    environment_read(root, &environment);
+    environment_read(scratch_folder(), &environment);
     environment.processors = 4;
     return environment;
 }
 
-static bool prints(const struct environment *environment, const char *expected) {
+static void expect_text(const struct environment *environment, const char *wanted,
+                        const char *name) {
     struct text text = {0};
-    bool same = environment_print(environment, &text) && strcmp(text.data, expected) == 0;
-    if (!same)
-        diag("%s", text.data);
+    if (!environment_print(environment, &text))
+        bail_out("out of memory");
+    ok_text(text.data, wanted, "%s", name);
     text_free(&text);
-    return same;
 }
 
 static bool says(const struct environment *environment, int threads, enum grade grade,
@@ -63,10 +51,11 @@ static bool says(const struct environment *environment, int threads, enum grade 
 static void test_nothing(void) {
     struct environment e = read_tree();
     struct remark remarks[MOST_REMARKS];
-    ok(strcmp(e.cpu, "unknown") == 0 &&
-           prints(&e, "governor=unknown turbo=unknown smt=unknown virtual=unknown "
-                      "load=unknown quota=unknown processors=4"),
-       "what the system does not say is unknown");
+    ok_text(e.cpu, "unknown", "what the system does not say");
+    expect_text(&e,
+                "governor=unknown turbo=unknown smt=unknown virtual=unknown load=unknown "
+                "quota=unknown processors=4",
+                "  is unknown");
     ok(environment_remarks(&e, 4, remarks) == 0, "and not remarked on");
 }
 
@@ -83,10 +72,9 @@ static void test_server(void) {
     struct environment e = read_tree();
     struct remark remarks[MOST_REMARKS];
     ok(strcmp(e.cpu, "GenuineIntel 6-143-8 A  CPU @ 2 GHz") == 0, "an x86 CPU: %s", e.cpu);
-    ok(prints(
-           &e,
-           "governor=performance turbo=off smt=off virtual=none load=0.05 quota=all processors=4"),
-       "a quiet server is described");
+    expect_text(
+        &e, "governor=performance turbo=off smt=off virtual=none load=0.05 quota=all processors=4",
+        "a quiet server is described");
     ok(environment_remarks(&e, 4, remarks) == 0, "and fit");
 }
 
@@ -100,9 +88,9 @@ static void test_laptop(void) {
     put("/sys/fs/cgroup/user.slice/a/cpu.max", "150000 100000\n");
     put("/sys/class/dmi/id/sys_vendor", "QEMU\n");
     struct environment e = read_tree();
-    ok(prints(&e,
-              "governor=powersave turbo=on smt=on virtual=kvm load=2.60 quota=1.50 processors=4"),
-       "a busy guest is described");
+    expect_text(&e,
+                "governor=powersave turbo=on smt=on virtual=kvm load=2.60 quota=1.50 processors=4",
+                "a busy guest is described");
     ok(says(&e, 2, GRADE_UNFIT, "may use 1.50 processors for 2 threads"),
        "its quota makes it unfit");
     ok(!says(&e, 1, GRADE_UNFIT, "processors"), "but not for one thread");
@@ -159,7 +147,8 @@ static void write_family(const struct family *family) {
         put(path, "a");
     }
     for (int i = 0; family->libraries[i] != NULL; i++) {
-        snprintf(path, sizeof path, "/templates/kernel/%s/%s.m4", family->folder, family->libraries[i]);
+        snprintf(path, sizeof path, "/templates/kernel/%s/%s.m4", family->folder,
+                 family->libraries[i]);
         put(path, "a");
     }
     snprintf(path, sizeof path, "/templates/kernel/%s/%s.m4", family->folder, family->tunables);
@@ -184,7 +173,7 @@ static void test_hash(void) {
     char path[256];
     struct error error;
     write_templates();
-    snprintf(path, sizeof path, "%s/templates", root);
+    snprintf(path, sizeof path, "%s/templates", scratch_folder());
     ok(machine_hash_templates(path, &first, &error), "templates have a hash, %s", first.templates);
     put("/templates/lib/a.m4~", "b");
     put("/templates/kernel/gather/none.m4", "b");
@@ -204,14 +193,11 @@ static void test_hash(void) {
 }
 
 int main(void) {
-    if (mkdtemp(root) == NULL)
-        bail_out("cannot make %s: %s", root, strerror(errno));
     test_nothing();
     test_server();
     test_laptop();
     test_arm();
     test_misfits();
     test_hash();
-    nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     return done_testing();
 }

@@ -3,6 +3,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 #include "../defs/codes.h"
 #include "../defs/dtype.h"
 #include "../runtime/core/numbers.h"
-#include "tap.h"
+#include "common.h"
 
 /* ---- Known formats ---- */
 
@@ -170,93 +171,131 @@ static void test_halves(void) {
        "fifth bits of 32 codes, then their nibbles");
 }
 
-/* ---- Floats of 8 bits ---- */
+/* ---- Floats of 8 and 16 bits ---- */
+
+struct float_type {
+    const char *name;
+    int bits, exponent, mantissa, last; /* the largest number */
+    bool finite;                        /* one NaN takes the place of infinity and its kind */
+    bool saturates;
+    float (*read)(uint32_t bits);
+    uint32_t (*round)(float value);
+};
+
+#define FLOAT8(name, ...)                                                                          \
+    static float read_##name(uint32_t bits) {                                                      \
+        return kvmill_number_of_bits((struct kvmill_float_parts){__VA_ARGS__}, bits);              \
+    }                                                                                              \
+    static uint32_t round_##name(float value) {                                                    \
+        return kvmill_bits_of_number((struct kvmill_float_parts){__VA_ARGS__}, value);             \
+    }
+FLOAT8(e4m3, 4, 3, true, true)
+FLOAT8(e5m2, 5, 2, false, true)
+
+#define FLOAT16(name)                                                                              \
+    static float read_##name(uint32_t bits) {                                                      \
+        return kvmill_##name##_to_f32((uint16_t)bits);                                             \
+    }                                                                                              \
+    static uint32_t round_##name(float value) {                                                    \
+        return kvmill_f32_to_##name(value);                                                        \
+    }
+FLOAT16(f16)
+FLOAT16(bf16)
+
+static const struct float_type float_types[] = {
+    {"e4m3", 8, 4, 3, 0x7e, true, true, read_e4m3, round_e4m3},
+    {"e5m2", 8, 5, 2, 0x7b, false, true, read_e5m2, round_e5m2},
+    {"float16", 16, 5, 10, 0x7bff, false, false, read_f16, round_f16},
+    {"bfloat16", 16, 8, 7, 0x7f7f, false, false, read_bf16, round_bf16},
+};
 
 /* By the book; NaN for what is not a number. */
-static double number_of(struct kvmill_float_parts parts, int magnitude) {
-    int exponent = magnitude >> parts.mantissa, fraction = magnitude & ((1 << parts.mantissa) - 1);
-    int last = (1 << parts.exponent) - 1, bias = last / 2;
-    if (exponent == last && (parts.finite ? fraction == (1 << parts.mantissa) - 1 : fraction != 0))
+static double number_of(const struct float_type *type, int magnitude) {
+    int exponent = magnitude >> type->mantissa, fraction = magnitude & ((1 << type->mantissa) - 1);
+    int last = (1 << type->exponent) - 1, bias = last / 2;
+    if (exponent == last && (type->finite ? fraction == (1 << type->mantissa) - 1 : fraction != 0))
         return NAN;
-    if (exponent == last && !parts.finite)
+    if (exponent == last && !type->finite)
         return INFINITY;
-    int whole = exponent == 0 ? fraction : fraction + (1 << parts.mantissa);
-    return ldexp(whole, (exponent == 0 ? 1 : exponent) - bias - parts.mantissa);
+    int whole = exponent == 0 ? fraction : fraction + (1 << type->mantissa);
+    return ldexp(whole, (exponent == 0 ? 1 : exponent) - bias - type->mantissa);
 }
 
-static bool is_read(struct kvmill_float_parts parts, int magnitude) {
-    double number = number_of(parts, magnitude);
-    float have = kvmill_number_of_bits(parts, (uint32_t)magnitude);
-    float negative = kvmill_number_of_bits(parts, (uint32_t)magnitude | 0x80);
-    return isnan(number) ? isnan(have) && isnan(negative)
-                         : have == number && negative == -number && signbit(negative);
+static uint32_t sign_of(const struct float_type *type) {
+    return 1u << (type->bits - 1);
 }
 
-static bool becomes(struct kvmill_float_parts parts, double value, int magnitude) {
-    return kvmill_bits_of_number(parts, (float)value) == (uint32_t)magnitude &&
-           kvmill_bits_of_number(parts, -(float)value) == ((uint32_t)magnitude | 0x80);
+/* NaN stays NaN, on its way back, too. */
+static bool is_read(const struct float_type *type, int magnitude) {
+    double number = number_of(type, magnitude);
+    float have = type->read((uint32_t)magnitude);
+    float negative = type->read((uint32_t)magnitude | sign_of(type));
+    if (signbit(have) || !signbit(negative))
+        return false;
+    if (!isnan(number))
+        return have == number && negative == -number;
+    return isnan(have) && isnan(negative) && (kvmill_bits_of_float(have) & 0x400000) != 0 &&
+           isnan(type->read(type->round(have)));
+}
+
+static bool becomes(const struct float_type *type, double value, int magnitude) {
+    return type->round((float)value) == (uint32_t)magnitude &&
+           type->round(-(float)value) == ((uint32_t)magnitude | sign_of(type));
 }
 
 /* Halfway between neighbours: to even; a hair beside it: to the nearer. */
-static bool is_nearest(struct kvmill_float_parts parts, int magnitude) {
-    float half = (float)((number_of(parts, magnitude) + number_of(parts, magnitude + 1)) / 2);
-    return becomes(parts, half, magnitude + magnitude % 2) &&
-           becomes(parts, nextafterf(half, 0), magnitude) &&
-           becomes(parts, nextafterf(half, INFINITY), magnitude + 1);
+static bool is_nearest(const struct float_type *type, int magnitude) {
+    float half = (float)((number_of(type, magnitude) + number_of(type, magnitude + 1)) / 2);
+    return becomes(type, half, magnitude + magnitude % 2) &&
+           becomes(type, nextafterf(half, 0), magnitude) &&
+           becomes(type, nextafterf(half, INFINITY), magnitude + 1);
 }
 
-static void test_float8(const char *name, struct kvmill_float_parts parts, int last) {
-    int misread = 0, misrounded = 0;
-    for (int i = 0; i < 128; i++)
-        misread += !is_read(parts, i);
+static void test_float(const struct float_type *type) {
+    int misread = 0, misrounded = 0, last = type->last;
+    for (int i = 0; i < (int)sign_of(type); i++)
+        misread += !is_read(type, i);
     for (int i = 0; i < last; i++)
-        misrounded += !becomes(parts, number_of(parts, i), i) || !is_nearest(parts, i);
-    ok(misread == 0, "%s: all bits are the right numbers (%d wrong)", name, misread);
-    ok(misrounded == 0, "%s: numbers to the nearest, half to even (%d wrong)", name, misrounded);
-    double largest = number_of(parts, last);
-    ok(isfinite(largest) && becomes(parts, largest, last) &&
-           becomes(parts, nextafter(largest * 1.5, 0), last) && becomes(parts, 1e30, last) &&
-           becomes(parts, INFINITY, last),
-       "%s: %g and all above is %g", name, largest, largest);
+        misrounded += !becomes(type, number_of(type, i), i) || !is_nearest(type, i);
+    ok(misread == 0, "%s: all bits are the right numbers (%d wrong)", type->name, misread);
+    ok(misrounded == 0, "%s: numbers to the nearest, half to even (%d wrong)", type->name,
+       misrounded);
+    double largest = number_of(type, last);
+    double above = largest + (largest - number_of(type, last - 1)) / 2; /* ties with infinity */
+    int most = type->saturates ? last : last + 1;
+    ok(isfinite(largest) && becomes(type, largest, last) &&
+           (type->bits == 8 || isinf((float)above) || becomes(type, above, most)) &&
+           becomes(type, nextafterf((float)above, 0), last) && becomes(type, INFINITY, most) &&
+           becomes(type, FLT_MAX, most),
+       "%s: after %g comes %g", type->name, largest, (double)type->read((uint32_t)most));
     float nan = kvmill_float_of_bits(0x7fc00000);
-    ok(isnan(number_of(parts, (int)kvmill_bits_of_number(parts, nan))) &&
-           kvmill_bits_of_number(parts, -nan) >> 7 == 1,
-       "%s: NaN stays NaN, with its sign", name);
+    ok(isnan(number_of(type, (int)type->round(nan))) && (type->round(-nan) & sign_of(type)) != 0,
+       "%s: NaN stays NaN, with its sign", type->name);
 }
 
 /* ---- Pages ---- */
 
 /* A word of its own; quotes of man pages end with a letter. */
-static bool is_in(const char *line, const char *word) {
-    for (const char *at = line; (at = strstr(at, word)) != NULL; at++) {
+static bool is_in(const char *text, const char *word) {
+    for (const char *at = text; (at = strstr(at, word)) != NULL; at++) {
         char after = at[strlen(word)];
-        bool begins = at == line || !isalnum((unsigned char)at[-1]) ||
-                      (at - line >= 4 && strncmp(at - 4, "\\(dq", 4) == 0);
+        bool begins = at == text || !isalnum((unsigned char)at[-1]) ||
+                      (at - text >= 4 && strncmp(at - 4, "\\(dq", 4) == 0);
         if (begins && !isalnum((unsigned char)after) && after != '_')
             return true;
     }
     return false;
 }
 
-static bool has_word(const char *page, const char *word) {
-    char path[512], line[1024];
-    bool found = false;
-    const char *srcdir = getenv("srcdir");
-    snprintf(path, sizeof path, "%s/%s", srcdir ? srcdir : ".", page);
-    FILE *file = fopen(path, "r");
-    while (file != NULL && !found && fgets(line, sizeof line, file) != NULL)
-        found = is_in(line, word);
-    if (file != NULL)
-        fclose(file);
-    return found;
-}
-
 static void test_pages(void) {
     static const char *const pages[] = {"README.md", "doc/kvmill.1", "doc/kvmill-specs.5"};
     const struct kvmill_format_parts *parts;
-    for (int i = 1; (parts = kvmill_format_parts(i)) != NULL; i++)
-        for (int p = 0; p < 3; p++)
-            ok(has_word(pages[p], parts->word), "%s lists %s", pages[p], parts->word);
+    for (int p = 0; p < 3; p++) {
+        char *page = read_bytes(source_path("%s", pages[p]), NULL);
+        for (int i = 1; (parts = kvmill_format_parts(i)) != NULL; i++)
+            ok(is_in(page, parts->word), "%s lists %s", pages[p], parts->word);
+        free(page);
+    }
 }
 
 int main(void) {
@@ -269,8 +308,8 @@ int main(void) {
     test_words();
     test_all_codes();
     test_halves();
-    test_float8("e4m3", (struct kvmill_float_parts){4, 3, true, true}, 0x7e);
-    test_float8("e5m2", (struct kvmill_float_parts){5, 2, false, true}, 0x7b);
+    for (size_t i = 0; i < COUNT(float_types); i++)
+        test_float(&float_types[i]);
     test_pages();
     return done_testing();
 }

@@ -6,7 +6,6 @@
 #include "../defs/dtype.h"
 #include "../defs/format.h"
 #include "../defs/op.h"
-#include "../ops/attributes.h"
 #include "tap.h"
 
 /* ---- Structs ---- */
@@ -145,39 +144,19 @@ static void test_presence(void) {
            presence(fused, &op, KVMILL_CACHE_ATTENTION_ATTN_MASK) == OP_OPTIONAL,
        "no codes, no scale; one cache of K and V; a mask may be");
     ok(presence(fused, &op, KVMILL_CACHE_ATTENTION_LSE) == OP_ABSENT &&
-           kvmill_op_type(fused, &op, &op, kvmill_op_tensor(fused, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT)).bits == 16,
+           kvmill_op_type(fused, &op, &op,
+                          kvmill_op_tensor(fused, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT))
+                   .bits == 16,
        "a result in T1");
     op.quant_bit = op.partial = op.value_differs = 1;
     ok(presence(fused, &op, KVMILL_CACHE_ATTENTION_SCALE) == OP_REQUIRED &&
            presence(fused, &op, KVMILL_CACHE_ATTENTION_VALUE_SCALE) == OP_IGNORED,
        "codes of K have a scale, V is apart without one");
     ok(presence(fused, &op, KVMILL_CACHE_ATTENTION_LSE) == OP_REQUIRED &&
-           kvmill_op_type(fused, &op, &op, kvmill_op_tensor(fused, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT)).bits == 32,
+           kvmill_op_type(fused, &op, &op,
+                          kvmill_op_tensor(fused, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT))
+                   .bits == 32,
        "partial results in float32, with lse");
-}
-
-static void test_ranges(void) {
-    const struct op *op = kvmill_op_by_name("dynamic_batching.KeyValueCache");
-    kvmill_cache_attention it;
-    kvmill_error error;
-    kvmill_cache_attention_init(&it, sizeof it);
-    it.head_dim = it.num_kv_heads = 8;
-    ok(kvmill_check_attributes(op, op->parts[0], &it, &error) == KVMILL_OK, "a good cache");
-    it.cache_layout = 4;
-    ok(kvmill_check_attributes(op, op->parts[0], &it, &error) == KVMILL_E_ATTRIBUTE &&
-           strcmp(error.message, "cache_layout is 4; accepted: 0 to 3") == 0,
-       "layout 4 needs pages: %s", error.message);
-    it.cache_mode = 1;
-    ok(kvmill_check_attributes(op, op->parts[0], &it, &error) == KVMILL_OK, "which it has");
-    it.page_size = 0;
-    ok(kvmill_check_attributes(op, op->parts[0], &it, &error) == KVMILL_E_ATTRIBUTE &&
-           strcmp(error.message, "page_size is 0; accepted: 1 or more") == 0,
-       "pages have slots: %s", error.message);
-    it.page_size = 1;
-    it.layer_idx = 1;
-    ok(kvmill_check_attributes(op, op->parts[0], &it, &error) == KVMILL_E_ATTRIBUTE &&
-           strcmp(error.message, "layer_idx is 1; accepted: 0 to 0") == 0,
-       "a layer is one of num_layer: %s", error.message);
 }
 
 /* Caches may be of every type that rows can have, whichever op reads them. */
@@ -211,7 +190,6 @@ int main(void) {
     test_structs();
     test_tensors();
     test_presence();
-    test_ranges();
     test_row_types();
     test_shapes();
     return done_testing();

@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "../tools/pack_key.h"
-#include "tap.h"
+#include "common.h"
 
 /* Of FIPS 180-4, and the lengths around a block. */
 static void test_hash(void) {
@@ -31,39 +30,18 @@ static void test_hash(void) {
         for (int k = 0; k < cases[i].times; k++)
             sha256_add(&sha, cases[i].data, strlen(cases[i].data));
         sha256_end(&sha, text);
-        ok(strcmp(text, cases[i].hash) == 0, "SHA-256 of %d times %zu bytes", cases[i].times,
-           strlen(cases[i].data));
+        ok_text(text, cases[i].hash, "SHA-256 of %d times %zu bytes", cases[i].times,
+                strlen(cases[i].data));
     }
-}
-
-static char root[] = "/tmp/t_pack_key.XXXXXX";
-
-static void describe_cpu(const char *text) {
-    char path[64];
-    snprintf(path, sizeof path, "%s/proc", root);
-    mkdir(path, 0700);
-    strcat(path, "/cpuinfo");
-    FILE *stream = fopen(path, "w");
-    if (stream == NULL || fputs(text, stream) < 0 || fclose(stream) != 0)
-        bail_out("cannot write %s", path);
-}
-
-static void remove_root(void) {
-    char path[64];
-    snprintf(path, sizeof path, "%s/proc/cpuinfo", root);
-    unlink(path);
-    *strrchr(path, '/') = '\0';
-    rmdir(path);
-    rmdir(root);
 }
 
 /* Whether the key changes from one CPU to the other. */
 static bool depends(const struct output *output, const char *a, const char *b) {
     char first[SHA256_TEXT], second[SHA256_TEXT];
-    describe_cpu(a);
-    pack_key(output, root, first);
-    describe_cpu(b);
-    pack_key(output, root, second);
+    write_text(scratch_path("proc/cpuinfo"), a);
+    pack_key(output, scratch_folder(), first);
+    write_text(scratch_path("proc/cpuinfo"), b);
+    pack_key(output, scratch_folder(), second);
     return strcmp(first, second) != 0;
 }
 
@@ -85,26 +63,24 @@ static void test_cpu(const struct output *output) {
 static void test_files(struct output *output) {
     char before[SHA256_TEXT], after[SHA256_TEXT];
     struct error error;
-    pack_key(output, root, before);
+    pack_key(output, scratch_folder(), before);
     setenv("LDFLAGS", "-s", 1);
-    pack_key(output, root, after);
+    pack_key(output, scratch_folder(), after);
     ok(strcmp(before, after) != 0, "flags are part of it");
     unsetenv("LDFLAGS");
     struct output_file *file = output_add(output, "b", &error);
     if (file == NULL || !text_append(&file->text, "y", 1))
         bail_out("%s", "out of memory");
-    pack_key(output, root, before);
+    pack_key(output, scratch_folder(), before);
     output->files[0].text.data[0] = 'z';
-    pack_key(output, root, after);
+    pack_key(output, scratch_folder(), after);
     ok(strcmp(before, after) != 0, "and so is what the files hold");
 }
 
 int main(void) {
     struct output output = {0};
     struct error error;
-    if (mkdtemp(root) == NULL)
-        bail_out("cannot make %s", root);
-    atexit(remove_root);
+    mkdir(scratch_path("proc"), 0700);
     unsetenv("CC");
     unsetenv("CPPFLAGS");
     unsetenv("LDFLAGS");

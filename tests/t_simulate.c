@@ -1,4 +1,4 @@
-/* Strategies replayed on stored sweeps.
+/* Sweeps: their text, their ranks, and strategies replayed on them.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
@@ -8,8 +8,10 @@
 
 #include "../tune/resume.h"
 #include "../tune/simulate.h"
+#include "../tune/sweep_text.h"
+#include "case_table.h"
+#include "common.h"
 #include "sweeps.h"
-#include "tap.h"
 
 static struct sweeps sweeps;
 static struct ranking ranking;
@@ -24,6 +26,121 @@ static struct replay replay(const char *strategy, uint64_t seed, int64_t evaluat
         bail_out("%s", error.text);
     return result;
 }
+
+/* ---- Texts ---- */
+
+static void expect_refusal(const char *text, const char *words) {
+    struct sweeps sweeps = {0};
+    struct error error = {0};
+    bool read = sweeps_parse("some.tune", text, &sweeps, &error);
+    ok_failed(read, &error, EXIT_USER, "some.tune:", words, "refused: %s", words);
+    sweeps_free(&sweeps);
+}
+
+/* The first line that begins with `line` becomes `instead`, or goes where that is empty. */
+static char *replace(const char *text, const char *line, const char *instead) {
+    char start[64];
+    snprintf(start, sizeof start, "\n%s", line);
+    const char *at = strstr(text, start);
+    if (at == NULL)
+        bail_out("no line \"%s\"", line);
+    struct text changed = {0};
+    const char *rest = at + 1 + strcspn(at + 1, "\n") + (*instead == '\0');
+    if (!text_print(&changed, "%.*s%s%s", (int)(at + 1 - text), text, instead, rest))
+        bail_out("out of memory");
+    return changed.data;
+}
+
+static void test_text(char *const *cells) {
+    struct sweeps sweeps = make_sweeps(1);
+    char *text = sweeps_text(&sweeps), *changed = replace(text, cells[0], cells[1]);
+    expect_refusal(changed, cells[2]);
+    free(text);
+    free(changed);
+    sweeps_free(&sweeps);
+}
+
+static void test_no_texts(void) {
+    expect_refusal("", "has no end");
+    expect_refusal("kvmill-tune 2\n", "accepted: \"kvmill-tune 1\"");
+}
+
+/* Wherever a text is cut, it is refused. */
+static void test_cuts(void) {
+    struct sweeps sweeps = make_sweeps(1);
+    struct error error;
+    char *text = sweeps_text(&sweeps);
+    size_t length = strlen(text), accepted = 0, cuts = 0, step = is_slow_run() ? 997 : 97;
+    for (size_t cut = 0; cut + 1 < length; cut += cut + 100 < length ? step : 1, cuts++) {
+        struct sweeps parsed = {0};
+        char *part = strndup(text, cut);
+        bool read = sweeps_parse("x", part, &parsed, &error);
+        accepted += read;
+        sweeps_free(&parsed);
+        free(part);
+    }
+    ok(accepted == 0 && cuts > 20, "a text is refused wherever it is cut, %d places", (int)cuts);
+    free(text);
+    sweeps_free(&sweeps);
+}
+
+/* ---- Ranks ---- */
+
+static void test_ranking(void) {
+    struct sweeps sweeps = {0};
+    struct ranking ranking;
+    struct error error;
+    char reason[REASON_SIZE];
+    make_sweep(&sweeps, 0, 0.01);
+    bool done = sweep_rank(&sweeps.items[0], &ranking, &error);
+    ok(done && ranking.count == 58 && ranking_has_default(&ranking) &&
+           strcmp(ranking.items[0].result->candidate, "tile=2 strip=2 path=float") == 0,
+       "a ranking begins with the default");
+    const struct standing *best = &ranking.items[1], *last = &ranking.items[57];
+    ok(strcmp(best->result->candidate, "tile=8 strip=4 path=half") == 0 &&
+           best->gain.median > 1.45 && best->gain.median < 1.55 && ranking.winner == 1,
+       "the fastest wins: %s, %.2f", best->result->candidate, best->gain.median);
+    ok(best->share > 0.7 && best->share < 0.9, "at %.2f of the limit", best->share);
+    ok(last->result->outcome == OUTCOME_COMPILE && last->time.count == 0, "failures are last");
+    ranking_reason(&ranking, reason);
+    ok(strstr(reason, "the fastest"), "because it is %s", reason);
+    ranking_free(&ranking);
+    struct sweep without = sweeps.items[0];
+    for (size_t i = 0; i < without.count; i++)
+        without.results[i].is_default = false;
+    ok(sweep_rank(&without, &ranking, &error) && ranking.winner == -1 &&
+           !ranking_has_default(&ranking),
+       "without a default there is no winner");
+    ranking_free(&ranking);
+    sweeps_free(&sweeps);
+}
+
+/* Of several results for a candidate the one with the most samples counts, of those the latest. */
+static void test_standing(void) {
+    static const struct {
+        int samples, hour;
+    } results[] = {{5, 9}, {15, 3}, {15, 4}, {15, 2}, {7, 8}};
+    struct sweeps sweeps = {0};
+    struct sweep_key key = made_key(0);
+    struct ranking ranking;
+    struct error error;
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
+        struct sweep_result result = made_result(2, 2, 0, 0);
+        result.sample_count = results[i].samples;
+        result.measured += 3600000000ll * results[i].hour;
+        if (!sweeps_add(&sweeps, &key, &result, &error))
+            bail_out("%s", error.text);
+    }
+    sweeps_sort(&sweeps);
+    bool done = sweep_rank(&sweeps.items[0], &ranking, &error);
+    int64_t hour = (ranking.items[0].result->measured - 1700000000000000) / 3600000000ll;
+    ok(done && ranking.count == 1 && ranking.items[0].time.count == 15 && hour == 4,
+       "a candidate stands by its longest measurement, of those by the latest: hour %d", (int)hour);
+    ranking_free(&ranking);
+    sweeps_free(&sweeps);
+}
+
+/* ---- Replays ---- */
 
 static void test_space(void) {
     const struct space *s = sweep_space_of(space);
@@ -159,8 +276,8 @@ static void test_few_samples(void) {
     make_sweep(&quiet, 0, 0.001);
     for (size_t i = 0; i < noisy.items[0].count; i++)
         failures += noisy.items[0].results[i].outcome != OUTCOME_MEASURED;
-    int64_t again = count_questions(sweep_space_of(space), &noisy.items[0], MADE_SAMPLES + 1,
-                                    &resumption);
+    int64_t again =
+        count_questions(sweep_space_of(space), &noisy.items[0], MADE_SAMPLES + 1, &resumption);
     ok(failures > 0 && again == 57 - failures,
        "what has too few samples is asked again, but no failure, nor the default");
     again = count_questions(sweep_space_of(space), &quiet.items[0], MADE_SAMPLES + 1, &resumption);
@@ -194,11 +311,17 @@ static void test_refusals(void) {
 }
 
 int main(void) {
+    static const struct table_test rows[] = {{"text", 3, test_text}, {NULL, 0, NULL}};
     struct error error;
     make_sweep(&sweeps, 0, 0.01);
     if (!sweep_rank(&sweeps.items[0], &ranking, &error) ||
         (space = sweep_space_open(&ranking, &error)) == NULL)
         bail_out("%s", error.text);
+    run_table("sweeps", rows);
+    test_no_texts();
+    test_cuts();
+    test_ranking();
+    test_standing();
     test_space();
     test_replays();
     test_nearness();

@@ -1,12 +1,14 @@
-/* Search spaces: legal points, neighbours, their text.
+/* Search spaces: legal points, neighbours, their text; and the text of problems.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 
+#include "../tune/problem.h"
 #include "../tune/random.h"
 #include "../tune/space.h"
-#include "tap.h"
+#include "case_table.h"
+#include "common.h"
 
 static const int64_t tiles[] = {1, 2, 4, 8}, strips[] = {1, 2, 3};
 static const char *const paths[] = {"float", "half", "codes"};
@@ -132,27 +134,11 @@ static void test_text(void) {
        "any order; what is left out has its default");
 }
 
-static void test_bad_text(void) {
-    static const char *const bad[][2] = {
-        {"tiel=4", "did you mean \"tile\""},
-        {"banana=4", "accepted: name=value"},
-        {"tile=5", "accepted: 1, 2, 4, 8"},
-        {"tile=04", "accepted: 1, 2, 4, 8"},
-        {"tile=", "accepted: 1, 2, 4, 8"},
-        {"path=hal", "accepted: float, half, codes"},
-        {"tile", "has no value"},
-        {"tile=1 tile=1", "is given twice"},
-        {"tile=8 strip=3", "do not go together"},
-        {"=4", "is no parameter"},
-    };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct point point;
-        struct error error = {0};
-        bool refused = !space_parse(&space, bad[i][0], &point, &error);
-        if (!ok(refused && error.exit_code == EXIT_USER && strstr(error.text, bad[i][1]),
-                "\"%s\" is refused", bad[i][0]))
-            diag("%s", error.text);
-    }
+static void test_bad_text(char *const *cells) {
+    struct point point;
+    struct error error = {0};
+    bool read = space_parse(&space, cells[0], &point, &error);
+    ok_failed(read, &error, EXIT_USER, NULL, cells[1], "\"%s\" is refused", cells[0]);
 }
 
 static void test_bad_spaces(void) {
@@ -175,13 +161,31 @@ static void test_bad_spaces(void) {
     ok(!space_check(&(struct space){parameters, 0, NULL, NULL}, &error), "no parameter");
 }
 
+/* ---- Problems in words, and the sizes they stand for ---- */
+
+static void test_problem(char *const *cells) {
+    struct kvmill_call_size size = {-1, -1, -1};
+    ok(problem_parse(cells[0], &size) && size.batch == atoi(cells[1]) &&
+           size.tokens == atoi(cells[2]) && size.positions == atoi(cells[3]),
+       "%s", cells[0]);
+}
+
+static void test_no_problem(char *const *cells) {
+    struct kvmill_call_size size;
+    ok(!problem_parse(cells[0], &size), "of no form: \"%s\"", cells[0]);
+}
+
 int main(void) {
+    static const struct table_test rows[] = {{"refused", 2, test_bad_text},
+                                             {"problem", 4, test_problem},
+                                             {"no_problem", 1, test_no_problem},
+                                             {NULL, 0, NULL}};
     test_counts();
     test_random();
     test_sparse();
     test_neighbours();
     test_text();
-    test_bad_text();
     test_bad_spaces();
+    run_table("spaces", rows);
     return done_testing();
 }

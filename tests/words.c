@@ -6,12 +6,10 @@
 #include "words.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
+
+#include "fence.h"
+#include "tap.h"
 
 enum {
     ROUNDS = 4000,
@@ -23,17 +21,11 @@ enum {
 
 /* ---- Random and awkward numbers ---- */
 
-static uint64_t state = 1;
+static struct dice dice;
 static int round_number;
 
-static uint64_t random_bits(void) {
-    state ^= state << 13;
-    state ^= state >> 7;
-    return (state ^= state << 17) * 0x2545f4914f6cdd1d >> 16;
-}
-
 static int below(int n) {
-    return (int)(random_bits() % (uint64_t)n);
+    return (int)dice_range(&dice, 0, n - 1);
 }
 
 static float float_of(uint32_t bits) {
@@ -54,42 +46,30 @@ static float edge_float(void) {
 
 /* Halfway between two numbers of `bits` bits less, or next to that. */
 static float tie(int bits) {
-    uint32_t u = (uint32_t)random_bits() & 0xbfffffff, half = 1u << (bits - 1);
+    uint32_t u = (uint32_t)dice_bits(&dice) & 0xbfffffff, half = 1u << (bits - 1);
     u = (u & ~(2 * half - 1)) | half;
     return float_of(u + (uint32_t)below(3) - 1);
 }
 
 static float some_float(void) {
-    switch (below(6)) {
-    case 0:
-        return edge_float();
-    case 1:
-        return float_of((uint32_t)random_bits());
-    case 2:
-        return tie(13);
-    case 3:
-        return tie(16);
-    case 4:
-        return ldexpf((float)(below(2000001) - 1000000), -14 - below(14));
-    default:
-        return (float)(below(513) - 256) / 2;
-    }
+    int kind = below(6);
+    return kind == 0   ? edge_float()
+           : kind == 1 ? float_of((uint32_t)dice_bits(&dice))
+           : kind == 2 ? tie(13)
+           : kind == 3 ? tie(16)
+           : kind == 4 ? ldexpf((float)(below(2000001) - 1000000), -14 - below(14))
+                       : (float)(below(513) - 256) / 2;
 }
 
 static int32_t some_word(void) {
     static const int32_t edges[] = {0,    1,    -1,   INT32_MAX, INT32_MIN, 127, 128,
                                     -127, -128, -129, 7,         8,         -7,  -8,
                                     -9,   255,  256,  65535,     0x7f800000};
-    switch (below(4)) {
-    case 0:
-        return edges[below(sizeof edges / sizeof *edges)];
-    case 1:
-        return below(513) - 256;
-    case 2:
-        return below(17) - 8;
-    default:
-        return (int32_t)random_bits();
-    }
+    int kind = below(4);
+    return kind == 0   ? edges[below(sizeof edges / sizeof *edges)]
+           : kind == 1 ? below(513) - 256
+           : kind == 2 ? below(17) - 8
+                       : (int32_t)dice_bits(&dice);
 }
 
 /* All halves come, one after the other. */
@@ -228,7 +208,7 @@ void group_of_halves(union value *v, int lanes) {
 
 /* What is read ends where memory does; what is written has guards on both sides. */
 struct scene {
-    unsigned char *end[4];
+    struct fence read[4];
     unsigned char written[2][WRITTEN] __attribute__((aligned(64)));
 };
 
@@ -248,9 +228,9 @@ static void make_number(union value *v, char kind, int lanes) {
     else if (kind == 'i' || kind == 'u')
         v->words[0] = some_word();
     else if (kind == 'b')
-        v->wide = (int64_t)random_bits() << 16 ^ (int64_t)random_bits();
+        v->wide = (int64_t)dice_bits(&dice) << 16 ^ (int64_t)dice_bits(&dice);
     else if (kind == 'l')
-        v->wide = below(8) ? below(3 * lanes) - lanes : (int64_t)(random_bits() << 20);
+        v->wide = below(8) ? below(3 * lanes) - lanes : (int64_t)(dice_bits(&dice) << 20);
     else
         v->count = (size_t)below(lanes + 1);
 }
@@ -277,7 +257,7 @@ static void make_read(const struct word *word, union value *v, struct scene *sce
     size_t bytes = (elements * (size_t)word->read_bits + 7) / 8;
     for (int k = 0, read = 0; word->parameters[k] != '\0'; k++)
         if (word->parameters[k] == 'p') {
-            unsigned char *from = scene->end[read++] - bytes;
+            unsigned char *from = scene->read[read++].data + READ - bytes;
             fill_read(from, (int)bytes, word->read_bits);
             v[k + 1].pointer = from;
         }
@@ -387,14 +367,12 @@ static bool same_written(const struct word *word, const struct scene *scene) {
 
 static void show(const struct word *word, const union value *got, const union value *meant,
                  int lanes) {
-    printf("# %s, round %d:", word->name, round_number);
-    for (int i = 0; i < lanes; i++)
-        printf(" %08x/%08x", got[0].bits[i], meant[0].bits[i]);
-    printf("\n# of");
-    for (int k = 1; k < MOST_VALUES; k++)
-        for (int i = 0; i < lanes; i++)
-            printf("%s%08x", i ? " " : " | ", meant[k].bits[i]);
-    printf("\n");
+    for (int i = 0; i < lanes; i++) {
+        diag("%s, round %d, lane %d: %08x, not %08x", word->name, round_number, i, got[0].bits[i],
+             meant[0].bits[i]);
+        for (int k = 1; k < MOST_VALUES; k++)
+            diag("  argument %d: %08x", k, meant[k].bits[i]);
+    }
 }
 
 /* All halves come where there are any. */
@@ -423,33 +401,17 @@ static int cases_of(const struct word *isa, const struct word *meaning, struct s
     return cases;
 }
 
-static void make_ends(struct scene *scene) {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    for (int k = 0; k < 4; k++) {
-        unsigned char *pages =
-            mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (pages == MAP_FAILED || mprotect(pages + page, page, PROT_NONE) != 0) {
-            printf("Bail out! no memory that ends\n");
-            exit(1);
-        }
-        scene->end[k] = pages + page;
-    }
-}
-
 int main(void) {
     static struct scene scene;
-    int failed = 0, count = 0;
-    setvbuf(stdout, NULL, _IOLBF, 0); /* a word may crash */
-    make_ends(&scene);
-    for (; words_meant[count].name != NULL; count++) {
+    dice = dice_for(1, "words");
+    for (int k = 0; k < 4; k++)
+        fence_open(&scene.read[k], READ, FENCE_FLUSH, FENCE_ABOVE, &dice);
+    for (int i = 0; words_meant[i].name != NULL; i++) {
         bool good;
-        printf("# %s\n", words_meant[count].name);
-        int cases = cases_of(&words_of_isa[count], &words_meant[count], &scene, &good);
-        good = good && cases > 0 && lanes_of_isa == lanes_meant;
-        printf("%sok %d - %s: %d cases\n", good ? "" : "not ", count + 1, words_meant[count].name,
-               cases);
-        failed += !good;
+        diag("%s", words_meant[i].name); /* a word may crash */
+        int cases = cases_of(&words_of_isa[i], &words_meant[i], &scene, &good);
+        ok(good && cases > 0 && lanes_of_isa == lanes_meant, "%s: %d cases", words_meant[i].name,
+           cases);
     }
-    printf("1..%d\n", count);
-    return failed != 0;
+    return done_testing();
 }

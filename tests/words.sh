@@ -15,9 +15,12 @@ words_of() {
             "$M4" -P -E -E "$2/lib/base.m4" "$2/lib/words.m4" "$2/lib/vocabulary.m4" - $isa_files "$2/isa/contract.m4" \
                 "$2/lib/kernel.m4" "$srcdir/tests/words.c.m4" >"words_$mode.c" || return 1
     done
+    compile="$3 -std=gnu11 -O1 -ffp-contract=off -Wall -Wextra -Werror -Wno-psabi -Wno-unused-function -Iheaders ${5:-}"
+    compile="$compile -Iinclude -I$srcdir/include -I$srcdir/tests"
     # shellcheck disable=SC2086
-    $3 -std=gnu11 -O1 -ffp-contract=off -Wall -Wextra -Werror -Wno-psabi -Wno-unused-function -Iheaders -I"$srcdir/include" -I"$srcdir/tests" \
-        ${5:-} -o words words_isa.c words_meaning.c "$srcdir/tests/words.c" -lm || return 1
+    [ -f words.o ] || $compile -c "$srcdir/tests/words.c" "$srcdir/tests/tap.c" "$srcdir/tests/fence.c" || return 1
+    # shellcheck disable=SC2086
+    $compile -o words words_isa.c words_meaning.c words.o tap.o fence.o -lm || return 1
     $4 ./words
 }
 

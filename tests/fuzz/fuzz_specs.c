@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* Files that become specs: of ours, of StableHLO, of ONNX; a model's config with the kernels of its
+   pack.
+
+   SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz_specs.h"
 
 #include <stdlib.h>
@@ -55,4 +58,57 @@ void fuzz_check_specs(const struct spec_list *specs) {
     check_kernels(specs);
     if (specs->count > 0)
         check_text(specs);
+}
+
+/* ---- Targets ---- */
+
+static void read_specs(bool (*read)(const char *path, struct spec_list *specs, struct error *error),
+                       const unsigned char *data, size_t size) {
+    struct spec_list specs = {0};
+    struct error error = {0};
+    if (read(fuzz_file(0, data, size), &specs, &error))
+        fuzz_check_specs(&specs);
+    else
+        fuzz_require_refusal(&error);
+    spec_list_free(&specs);
+}
+
+void fuzz_spec(const unsigned char *data, size_t size) {
+    read_specs(specs_read, data, size);
+}
+
+void fuzz_mlir(const unsigned char *data, size_t size) {
+    read_specs(specs_of_mlir, data, size);
+}
+
+void fuzz_onnx(const unsigned char *data, size_t size) {
+    read_specs(specs_of_onnx, data, size);
+}
+
+static void make_specs(const struct model *model, const struct cache_choice *choice) {
+    struct spec_list specs = {0};
+    struct error error;
+    if (specs_of_model(model, choice, &specs, &error))
+        fuzz_check_specs(&specs);
+    else
+        fuzz_require_refusal(&error);
+    spec_list_free(&specs);
+}
+
+void fuzz_config(const unsigned char *data, size_t size) {
+    struct model model;
+    struct error error = {0};
+    unsigned number = fuzz_number(data, size);
+    const struct cache_choice choice = {
+        .type = number % 3 == 0 ? NULL : kvmill_format_parts((int)(number % KVMILL_MOST_FORMATS)),
+        .layout = (int)(number >> 8) % 5 - 1,
+        .quant_group = (number >> 12) % 2 * 32,
+        .fast = (number >> 16) % 2 != 0,
+    };
+    if (!model_read(fuzz_file(0, data, size), &model, &error)) {
+        fuzz_require_refusal(&error);
+        return;
+    }
+    make_specs(&model, &choice);
+    model_free(&model);
 }

@@ -1,16 +1,55 @@
-/* A file that is opened as a tuning database: read, checked, added to.
+/* Sweeps: as text, which is written as it was read; and a file that is opened as a tuning database:
+   read, checked, added to.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "../../base/output.h"
 #include "../../tune/database.h"
+#include "../../tune/ranking.h"
+#include "../../tune/sweep_text.h"
 #include "../sweeps.h"
 #include "fuzz.h"
-#include "fuzz_sweeps.h"
+
+static void check_again(const struct sweeps *sweeps) {
+    struct sweeps again = {0};
+    struct error error = {0};
+    char *text = sweeps_text(sweeps);
+    fuzz_require(sweeps_parse("again.tune", text, &again, &error), "%s\n%s", error.text, text);
+    char *other = sweeps_text(&again);
+    fuzz_require(strcmp(text, other) == 0, "%s\nis read as\n%s", text, other);
+    free(text);
+    free(other);
+    sweeps_free(&again);
+}
+
+static void check_sweeps(const struct sweeps *sweeps) {
+    struct ranking ranking;
+    struct error error = {0};
+    for (size_t i = 0; i < sweeps->count; i++) {
+        if (sweep_rank(&sweeps->items[i], &ranking, &error))
+            ranking_free(&ranking);
+        else
+            fuzz_require_refusal(&error);
+    }
+    check_again(sweeps);
+}
+
+void fuzz_tune(const unsigned char *data, size_t size) {
+    struct sweeps sweeps = {0};
+    struct error error = {0};
+    char *text = strndup((const char *)data, size);
+    fuzz_require(text != NULL, "out of memory");
+    if (sweeps_parse("file.tune", text, &sweeps, &error))
+        check_sweeps(&sweeps);
+    else
+        fuzz_require_refusal(&error);
+    free(text);
+    sweeps_free(&sweeps);
+}
 
 /* SQLite opens files of a name alone. */
 static const char *write_database(const unsigned char *data, size_t size) {
@@ -29,7 +68,7 @@ static void read_all(struct database *database) {
     if (!database_check(database, &error))
         fuzz_require_refusal(&error);
     if (database_read(database, &sweeps, &error))
-        fuzz_check_sweeps(&sweeps);
+        check_sweeps(&sweeps);
     else
         fuzz_require_refusal(&error);
     sweeps_free(&sweeps);

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "convert.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum oracle_type oracle_of_element(int element) {
+    return (enum oracle_type)(element - 1);
+}
+
+bool oracle_is_blocks(int element) {
+    return element == KVMILL_Q8_0 || element == KVMILL_Q4_0 || element == KVMILL_Q5_1;
+}
+
+int64_t oracle_data_bytes(const struct kvmill_format *format) {
+    return oracle_bytes(oracle_of_element(format->element), format->dim);
+}
+
+int64_t oracle_scale_bytes(const struct kvmill_format *format) {
+    return format->quant_group
+               ? oracle_bytes(oracle_of_element(format->scale), format->dim / format->quant_group)
+               : 0;
+}
+
+int64_t oracle_activation_bytes(const struct kvmill_convert_shape *shape) {
+    return oracle_bytes(oracle_of_element(shape->activation), shape->format.dim);
+}
+
+/* ---- What the reference of llama.cpp leaves open ---- */
+
+static float scale_of_block(int element, const double *x) {
+    double extreme = 0;
+    bool is_nan = false;
+    for (int i = 0; i < ORACLE_BLOCK; i++) {
+        is_nan |= isnan(x[i]);
+        extreme = fabs(x[i]) > fabs(extreme) ? x[i] : extreme;
+    }
+    float number = (float)(is_nan ? NAN : extreme);
+    return element == KVMILL_Q8_0 ? fabsf(number / 127.0f) : number / -8.0f;
+}
+
+/* Blocks that are not finite have codes 0; where the inverse of the scale overflows, codes are as
+   far from 0 as they can be.  False for all others. */
+static bool write_open_block(int element, const double *x, unsigned char *block) {
+    float scale = scale_of_block(element, x);
+    if (scale == 0 || (isfinite(scale) && isfinite(1 / scale)))
+        return false;
+    memset(block, 0, (size_t)oracle_bytes(oracle_of_element(element), ORACLE_BLOCK));
+    oracle_put(ORACLE_F16, block, 0, isnan(scale) ? (double)NAN : (double)scale);
+    for (int i = 0; i < ORACLE_BLOCK; i++) {
+        bool same = (x[i] < 0) == (scale < 0), none = !isfinite(scale) || x[i] == 0;
+        if (element == KVMILL_Q8_0)
+            block[2 + i] = (unsigned char)(none ? 0 : same ? 127 : -127);
+        else
+            block[2 + i % 16] |= (unsigned char)((none ? 8 : same ? 15 : 0) << i / 16 * 4);
+    }
+    return true;
+}
+
+/* The same of blocks with a minimum: NaN where an element is not finite; where the range is not,
+   codes 0; where it has no inverse, codes of all above the minimum are 31. */
+static bool write_open_range(const double *x, unsigned char *block) {
+    double least = x[0], most = x[0];
+    bool finite = true;
+    for (int i = 0; i < ORACLE_BLOCK; i++) {
+        finite &= isfinite(x[i]) != 0;
+        least = fmin(least, x[i]);
+        most = fmax(most, x[i]);
+    }
+    float range = (float)(most - least), scale = finite ? range / 31.0f : NAN;
+    bool no_inverse = isfinite(scale) && scale != 0 && !isfinite(1 / scale);
+    if (isfinite(scale) && !no_inverse)
+        return false;
+    memset(block, 0, (size_t)oracle_bytes(ORACLE_Q5_1, ORACLE_BLOCK));
+    oracle_put(ORACLE_F16, block, 0, (double)scale);
+    oracle_put(ORACLE_F16, block, 1, finite ? least : (double)NAN);
+    for (int i = 0; i < ORACLE_BLOCK && no_inverse; i++) {
+        bool above = x[i] > least;
+        block[4 + i / 8] |= (unsigned char)(above << i % 8);
+        block[8 + i % 16] |= (unsigned char)((above ? 15 : 0) << i / 16 * 4);
+    }
+    return true;
+}
+
+/* ---- Rows ---- */
+
+static struct oracle_side side_of(const struct kvmill_format *format, int64_t dim,
+                                  unsigned char *data, unsigned char *scale) {
+    return (struct oracle_side){.type = oracle_of_element(format->element),
+                                .scale_type =
+                                    format->scale ? oracle_of_element(format->scale) : ORACLE_F32,
+                                .dim = dim,
+                                .group = format->quant_group,
+                                .data = data,
+                                .scale = scale};
+}
+
+static void write_block(const struct kvmill_convert_shape *shape, const double *x,
+                        unsigned char *block) {
+    struct oracle_side side = side_of(&shape->format, ORACLE_BLOCK, block, NULL);
+    int element = shape->format.element;
+    bool open =
+        element == KVMILL_Q5_1 ? write_open_range(x, block) : write_open_block(element, x, block);
+    if (!open)
+        oracle_write_row(&side, oracle_of_element(shape->activation), 0, x);
+}
+
+void oracle_convert_write(const struct kvmill_convert_shape *shape, const unsigned char *from,
+                          unsigned char *data, unsigned char *scale) {
+    enum oracle_type activation = oracle_of_element(shape->activation);
+    const struct kvmill_format *format = &shape->format;
+    struct oracle_side side = side_of(format, format->dim, data, scale);
+    int64_t block = oracle_bytes(side.type, ORACLE_BLOCK);
+    double *numbers = malloc((size_t)format->dim * sizeof *numbers);
+    for (int64_t i = 0; i < format->dim; i++)
+        numbers[i] = oracle_get(activation, from, i);
+    if (!oracle_is_blocks(format->element))
+        oracle_write_row(&side, activation, 0, numbers);
+    for (int64_t i = 0; oracle_is_blocks(format->element) && i < format->dim; i += ORACLE_BLOCK)
+        write_block(shape, numbers + i, data + i / ORACLE_BLOCK * block);
+    free(numbers);
+}
+
+void oracle_convert_read(const struct kvmill_convert_shape *shape, unsigned char *to,
+                         unsigned char *data, unsigned char *scale) {
+    enum oracle_type activation = oracle_of_element(shape->activation);
+    struct oracle_side side = side_of(&shape->format, shape->format.dim, data, scale);
+    double *numbers = malloc((size_t)shape->format.dim * sizeof *numbers);
+    oracle_read_row(&side, activation, 0, numbers);
+    for (int64_t i = 0; i < shape->format.dim; i++)
+        oracle_put(activation, to, i, numbers[i]);
+    free(numbers);
+}

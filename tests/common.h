@@ -1,0 +1,68 @@
+/* What all programs need: element types, refusals in words, files, and a list of tests to run.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TESTS_COMMON_H
+#define KVMILL_TESTS_COMMON_H
+
+#include <kvmill.h>
+
+#include "../base/error.h"
+#include "fence.h"
+#include "tap.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* ---- Element types ---- */
+
+static const DLDataType f16 = {kDLFloat, 16, 1}, bf16 = {kDLBfloat, 16, 1};
+static const DLDataType f32 = {kDLFloat, 32, 1}, f64 = {kDLFloat, 64, 1};
+static const DLDataType i4 = {kDLInt, 4, 1}, i8 = {kDLInt, 8, 1}, i16 = {kDLInt, 16, 1};
+static const DLDataType i32 = {kDLInt, 32, 1}, i64 = {kDLInt, 64, 1};
+static const DLDataType u4 = {kDLUInt, 4, 1}, u8 = {kDLUInt, 8, 1};
+static const DLDataType boolean = {KVMILL_DL_BOOL, 8, 1};
+
+/* ---- Refusals: a test each, which tells what came instead ---- */
+
+/* The library returned `wanted`, with a message that has these words (NULL: whatever it says). */
+__attribute__((format(printf, 5, 6))) bool ok_status(kvmill_status got, kvmill_status wanted,
+                                                     const kvmill_error *error, const char *words,
+                                                     const char *format, ...);
+
+/* The generator or a tool failed with this exit code; the message begins with `start` (NULL:
+   however it begins) and has these words. */
+__attribute__((format(printf, 6, 7))) bool ok_failed(bool done, const struct error *error,
+                                                     int exit_code, const char *start,
+                                                     const char *words, const char *format, ...);
+
+/* The two texts are the same. */
+__attribute__((format(printf, 3, 4))) bool ok_text(const char *got, const char *wanted,
+                                                   const char *format, ...);
+
+/* ---- Files ---- */
+
+/* A path in the source tree, or in a folder of this run that goes when the program ends; both are
+   valid until the eighth call after. */
+__attribute__((format(printf, 1, 2))) const char *source_path(const char *format, ...);
+__attribute__((format(printf, 1, 2))) const char *scratch_path(const char *format, ...);
+
+/* The folder of scratch_path itself. */
+const char *scratch_folder(void);
+
+void write_bytes(const char *path, const void *bytes, size_t size);
+void write_text(const char *path, const char *text);
+
+/* All of a file and a 0 after it, for free(); *size may be NULL. */
+char *read_bytes(const char *path, size_t *size);
+
+/* ---- Tests ---- */
+
+struct test {
+    const char *name;
+    void (*run)(void);
+};
+
+/* Those tests, up to one without a name, that the command line names; all where it names none.
+   Returns the exit code of main. */
+int run_tests(const struct test *tests, char **argv);
+
+#endif

@@ -1,0 +1,15 @@
+/* The packs of the build: the default one, and that of the tests.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TESTS_PACKS_H
+#define KVMILL_TESTS_PACKS_H
+
+#include <kvmill_kernel.h>
+
+extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
+
+enum { PACKS = 2 };
+static const kvmill_pack *const packs[PACKS] = {&kvmill_pack_kvmill_default,
+                                                &kvmill_pack_kvmill_test};
+
+#endif

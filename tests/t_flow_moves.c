@@ -7,12 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common.h"
 #include "flow_step.h"
-#include "tap.h"
+#include "packs.h"
 
-extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
-
-static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default, &kvmill_pack_kvmill_test};
 static const kvmill_plan_options options_of[] = {
     {.struct_size = sizeof(kvmill_plan_options), .threads = 2},
     {.struct_size = sizeof(kvmill_plan_options), .packs = packs, .pack_count = 2, .threads = 2}};

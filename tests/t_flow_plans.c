@@ -8,13 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common.h"
 #include "flow_step.h"
-#include "tap.h"
+#include "packs.h"
 #include "walk.h"
 
-extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
-
-static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default, &kvmill_pack_kvmill_test};
 
 static kvmill_plan_options options_with(bool has_packs, int threads) {
     return (kvmill_plan_options){.struct_size = sizeof(kvmill_plan_options),

@@ -124,50 +124,97 @@ static bool are_rows_right(struct flow_step *step) {
 }
 
 /* Equal, or as near as float32 sums are; of halves, a unit in the last place. */
-bool flow_is_near(double found, double wanted, double size, double error) {
+static bool is_near(double found, double wanted, double size, double error) {
     return found == wanted || (isnan(found) && isnan(wanted)) ||
            fabs(found - wanted) <= error * fmax(size, fabs(wanted));
 }
 
-/* Those of Quest are exact. */
-static bool is_field_right(const struct flow_pool *pool, int f) {
+static double largest_of(enum oracle_type type, const unsigned char *numbers, int64_t count) {
+    double largest = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double x = fabs(oracle_get(type, numbers, i));
+        largest = isfinite(x) && x > largest && x < 1e29 ? x : largest;
+    }
+    return largest;
+}
+
+/* What a field is to hold; then what it does.  Those of Quest are exact, scores as large as the
+   largest. */
+static bool is_field_right(struct flow_pool *pool, int f, bool is_score) {
     const kvmill_flow_field *field = &pool->step->fields[f];
     enum oracle_type type = attention_type(field->dtype);
+    int64_t count = pool->pages * pool->step->kv_heads * field->rows * field->columns;
+    double size = is_score ? largest_of(type, pool->field[f], count) : 0.01;
+    double error = type == ORACLE_F16 ? 0x1p-10 : type == ORACLE_BF16 ? 0x1p-7 : 2e-5;
+    const unsigned char *have = flow_step_data(pool->step, KVMILL_FLOW_FIELDS + f);
     if (pool->step->own == NULL)
         return flow_step_has_bytes(pool->step, KVMILL_FLOW_FIELDS + f, pool->field[f]);
-    double error = type == ORACLE_F32 ? 1e-5 : type == ORACLE_F16 ? 0x1p-10 : 0x1p-7;
-    const unsigned char *have = flow_step_data(pool->step, KVMILL_FLOW_FIELDS + f);
-    int64_t count = pool->pages * pool->step->kv_heads * field->rows * field->columns;
     for (int64_t i = 0; i < count; i++) {
         double found = oracle_get(type, have, i), wanted = oracle_get(type, pool->field[f], i);
-        if (!flow_is_near(found, wanted, 0.01, error)) {
+        if (!is_near(found, wanted, size, error)) {
             diag("field %s, element %" PRId64 ": %.9g, wanted %.9g", field->name, i, found, wanted);
             return false;
         }
     }
+    memcpy(pool->field[f], have, (size_t)oracle_bytes(type, count));
     return true;
+}
+
+/* What a step that makes lists leaves in the fields that it saves. */
+static void save_scores(struct flow_pool *pool, int64_t request, int64_t kv_head) {
+    struct flow_step *step = pool->step;
+    int64_t share = step->kv_heads / step->rows, bos = step->select.reserved_bos;
+    int64_t pages = flow_step_pages(step, request) - bos - step->select.reserved_eos;
+    double *scores = flow_step_take(pages, sizeof *scores), *saved[MOST_STEP_FIELDS];
+    for (size_t f = 0; f < step->flow.field_count; f++) {
+        int64_t count = step->fields[f].rows * step->fields[f].columns;
+        saved[f] = flow_step_take(pages * count, sizeof *scores);
+        saved[f][0] = -INFINITY; /* not saved */
+    }
+    flow_step_score(step, request, kv_head / share, kv_head % share, scores, saved);
+    for (size_t f = 0; f < step->flow.field_count; f++) {
+        int64_t count = step->fields[f].rows * step->fields[f].columns;
+        for (int64_t i = 0; saved[f][0] != -INFINITY && i < pages * count; i++) {
+            int64_t page = *flow_step_page(step, request, bos + i / count);
+            oracle_put(attention_type(step->fields[f].dtype), pool->field[f],
+                       (page * step->kv_heads + kv_head) * count + i % count, saved[f][i]);
+        }
+        free(saved[f]);
+    }
+    free(scores);
+}
+
+void flow_pool_expect_scores(struct flow_pool *pool) {
+    struct flow_step *step = pool->step;
+    for (int64_t b = 0; b < step->attention.sequences; b++)
+        for (int64_t h = 0; h < step->kv_heads; h++)
+            if (step->rows <= step->kv_heads && step->flow.index_count > 0 &&
+                !flow_step_is_whole(step, b))
+                save_scores(pool, b, h);
+}
+
+bool flow_pool_scores_are_right(struct flow_pool *pool) {
+    bool right = true;
+    for (size_t f = 0; f < pool->step->flow.field_count; f++)
+        right = is_field_right(pool, (int)f, true) && right;
+    return right;
 }
 
 /* The fields first: comparing caches puts all back. */
 bool flow_pool_appends(struct flow_pool *pool, const kvmill_plan_options *options,
                        struct dice *dice) {
     struct flow_step *step = pool->step;
-    void *fields[MOST_STEP_FIELDS];
     flow_step_keep(step, dice);
     expect_append(pool, flow_step_data(step, KVMILL_FLOW_SLOT_MAPPING),
                   step->attention.seqstarts[step->attention.sequences]);
     flow_step_give(step, STEP_APPEND, true);
     bool right = flow_step_runs(step, STEP_APPEND, options, (int)dice_range(dice, 0, 3), dice);
-    for (int i = 0; i < (int)step->flow.field_count; i++) {
-        fields[i] = flow_step_copy(step, KVMILL_FLOW_FIELDS + i);
-        right = is_field_right(pool, i) && right;
-    }
+    for (size_t f = 0; f < step->flow.field_count; f++)
+        right = is_field_right(pool, (int)f, false) && right;
     right = are_rows_right(step) && right;
-    for (size_t i = 0; i < step->flow.field_count; i++) {
-        struct fence *fence = &step->tensor[KVMILL_FLOW_FIELDS + i].fence;
-        memcpy(fence->data, fields[i], fence->size);
-        memcpy(pool->field[i], fields[i], fence->size);
-        free(fields[i]);
+    for (size_t f = 0; f < step->flow.field_count; f++) {
+        struct fence *fence = &step->tensor[KVMILL_FLOW_FIELDS + f].fence;
+        memcpy(fence->data, pool->field[f], fence->size);
     }
     return right;
 }

@@ -305,15 +305,18 @@ void flow_step_give(struct flow_step *step, enum flow_step_kind kind, bool lists
     }
 }
 
-static bool is_output(enum flow_step_kind kind, int which) {
+/* A test's own flow may save in its fields. */
+static bool is_output(const struct flow_step *step, enum flow_step_kind kind, int which) {
     bool is_cache =
         which >= KVMILL_CACHE_ATTENTION_CACHE && which <= KVMILL_CACHE_ATTENTION_VALUE_SCALE;
     bool is_list = which >= KVMILL_FLOW_SEL_INDPTR && which <= KVMILL_FLOW_BLOCK_IDS;
-    if (kind == STEP_APPEND)
-        return is_cache || which >= KVMILL_FLOW_FIELDS;
+    if (which >= KVMILL_FLOW_FIELDS)
+        return kind == STEP_APPEND || step->own != NULL;
     if (is_list)
-        return kind != STEP_ATTEND;
-    return which == KVMILL_CACHE_ATTENTION_ATTN_OUTPUT || which == KVMILL_CACHE_ATTENTION_LSE;
+        return kind == STEP_INDEX || kind == STEP_DECODE;
+    return kind == STEP_APPEND
+               ? is_cache
+               : which == KVMILL_CACHE_ATTENTION_ATTN_OUTPUT || which == KVMILL_CACHE_ATTENTION_LSE;
 }
 
 /* ---- Running ---- */
@@ -330,7 +333,7 @@ kvmill_status flow_step_plan(const struct flow_step *step, enum flow_step_kind k
 
 static void protect_inputs(struct flow_step *step, enum flow_step_kind kind, bool read_only) {
     for (int i = 0; i < FLOW_STEP_MOST; i++)
-        if (is_open(flow_step_tensor(step, i)) && !is_output(kind, i))
+        if (is_open(flow_step_tensor(step, i)) && !is_output(step, kind, i))
             fence_protect(&flow_step_tensor(step, i)->fence, read_only);
 }
 

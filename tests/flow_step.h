@@ -139,10 +139,12 @@ void flow_pool_close(struct flow_pool *pool);
 bool flow_pool_appends(struct flow_pool *pool, const kvmill_plan_options *options,
                        struct dice *dice);
 
+/* What is saved by a step that is to make lists, before it; and whether it has been. */
+void flow_pool_expect_scores(struct flow_pool *pool);
+bool flow_pool_scores_are_right(struct flow_pool *pool);
+
 /* A row of K or V from the dense arrays. */
 void flow_step_read_row(const struct oracle_attention *problem, int v, int64_t slot, int64_t head,
                         double *numbers);
-
-bool flow_is_near(double found, double wanted, double size, double error);
 
 #endif

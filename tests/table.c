@@ -29,3 +29,11 @@ int place_of(const char *word, const char *const *words, int count) {
             return i;
     bail_out("a table says \"%s\"", word);
 }
+
+double number_in(const char *cell, const char *key) {
+    size_t length = strlen(key);
+    for (const char *at = cell; (at = strstr(at, key)) != NULL; at += length)
+        if (at[length] == '=' && (at == cell || at[-1] == ' '))
+            return strtod(at + length + 1, NULL);
+    return 0;
+}

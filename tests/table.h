@@ -13,4 +13,7 @@ void each_row(const char *name, int cells, void (*use)(char **cell));
 /* The place of `word` among `count` words; none ends the test. */
 int place_of(const char *word, const char *const *words, int count);
 
+/* The number after "key=" in a cell; 0 where it has no such key. */
+double number_in(const char *cell, const char *key);
+
 #endif

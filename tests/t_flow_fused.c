@@ -2,28 +2,21 @@
    All flows that ship, and random ones; kernels of all linked packs, and the portable ones.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "../gen/flow.h"
-#include "../runtime/flow/flow.h"
 #include "../runtime/core/numbers.h"
-#include "fence.h"
+#include "../runtime/flow/flow.h"
+#include "common.h"
+#include "flow_file.h"
 #include "flow_index.h"
-#include "tap.h"
+#include "packs.h"
 #include "walk.h"
 
-extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
-
-static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default, &kvmill_pack_kvmill_test};
-
 static uint64_t seed;
-static char file[] = "/tmp/t_flow_fused.XXXXXX";
 
 static void *take(size_t bytes) {
     void *memory = calloc(bytes + 1, 1);
@@ -84,15 +77,10 @@ static struct kvmill_cache_rows random_cache(const struct scene *scene,
 }
 
 static void scene_open(struct scene *scene, json_t *json, int strange, struct dice *dice) {
-    struct error error;
     kvmill_error reason;
     int64_t order[POOL];
     *scene = (struct scene){.query = NULL};
-    if (json_dump_file(json, file, 0) != 0)
-        bail_out("cannot write %s: %s", file, strerror(errno));
-    if (!specs_read(file, &scene->specs, &error))
-        bail_out("%s", error.text);
-    if (kvmill_flow_verify(flow_of_spec(&scene->specs.items[0]), &scene->problem, &reason) !=
+    if (kvmill_flow_verify(flow_open_json(json, &scene->specs), &scene->problem, &reason) !=
         KVMILL_OK)
         bail_out("%s", reason.message);
     const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;
@@ -248,7 +236,7 @@ static void test_flow(json_t *json, const char *name, int strange) {
         return;
     }
     for (size_t i = 0; (isa = kvmill_isa_name(i)) != NULL && right; i++) {
-        const struct shelf shelf = {packs, sizeof packs / sizeof *packs, (int)i, NULL};
+        const struct shelf shelf = {packs, PACKS, (int)i, NULL};
         if (isa_is_allowed(isa))
             right = is_right(&scene, &shelf, &dice);
         if (!right)
@@ -262,39 +250,20 @@ static void test_flow(json_t *json, const char *name, int strange) {
 
 /* ---- Flows that ship ---- */
 
-static const char *const shipped[] = {
-    "block_sparse",     "gqa_block_sparse",
-    "gqa_quest",        "lserve_sparse",
-    "lserve_centroid",  "masked_quest",
-    "h2o_sparse",       "running_avg_block_sparse",
-    "gqa_h2o",          "centered_block_sparse",
-    "h2o_token",        "venergy_gated_centroid",
-    "gqa_h2o_token",    "infllm",
-    "token_index",      "quest_growing",
-    "sinks_and_window", "dense",
-};
-
 static void test_shipped(void) {
-    const char *srcdir = getenv("srcdir");
-    for (size_t i = 0; i < sizeof shipped / sizeof *shipped; i++) {
-        char path[512];
-        snprintf(path, sizeof path, "%s/configs/flows/%s.json", srcdir ? srcdir : ".", shipped[i]);
-        json_t *json = json_load_file(path, 0, NULL);
-        if (json == NULL)
-            bail_out("cannot read %s", path);
+    for (const char *const *name = flows_shipped(); *name != NULL; name++) {
+        json_t *json = flow_json(*name);
         if (json_array_size(json_object_get(json, "index")) > 0)
             json_object_set_new(json_object_get(json, "select"), "topk_val", json_integer(7));
-        test_flow(json, shipped[i], 0);
-        test_flow(json, shipped[i], 200);
+        test_flow(json, *name, 0);
+        test_flow(json, *name, 200);
         json_decref(json);
     }
 }
 
 /* Those of the tests' pack, so that all of its kernels have their turn. */
 static void test_specs(const char *name) {
-    const char *srcdir = getenv("srcdir");
-    char path[512];
-    snprintf(path, sizeof path, "%s/configs/specs/%s.json", srcdir ? srcdir : ".", name);
+    const char *path = source_path("configs/specs/%s.json", name);
     json_t *json = json_load_file(path, 0, NULL), *kernels = json_object_get(json, "kernels");
     if (kernels == NULL)
         bail_out("cannot read %s", path);
@@ -408,15 +377,10 @@ static void test_random(void) {
 
 int main(void) {
     seed = dice_seed();
-    int descriptor = mkstemp(file);
-    if (descriptor < 0)
-        bail_out("cannot make %s", file);
-    close(descriptor);
     test_shipped();
     test_specs("test");
     test_specs("few");
     test_random();
     ok(generated > 0, "%d of the scores were a generated kernel's", generated);
-    remove(file);
     return done_testing();
 }

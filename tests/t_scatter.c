@@ -11,11 +11,8 @@
 #include "crew.h"
 #include "fence.h"
 #include "oracle/tensor_scatter.h"
+#include "packs.h"
 #include "tap.h"
-
-extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
-
-static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default, &kvmill_pack_kvmill_test};
 
 static const struct element_type {
     const char *name;

@@ -8,6 +8,7 @@
 
 #include <kvmill_ffi.h>
 
+#include "crew.h"
 #include "tap.h"
 
 /* Those of configs/specs/handlers.json. */
@@ -363,35 +364,25 @@ static kvmill_status make_counted(kvmill_plan **plan, kvmill_error *error) {
 static kvmill_ffi_op shared_op = {
     .name = "shared", .arguments = 2, .results = 1, .results_at = 2, .make = make_counted};
 
-static void *call_often(void *argument_of_thread) {
-    int32_t numbers[4] = {0, 10, 20, 30}, index = *(int *)argument_of_thread % 4, found = 0;
+static int good_calls;
+
+static void call_often(void *context, int64_t thread) {
+    int32_t numbers[4] = {0, 10, 20, 30}, index = (int32_t)thread % 4, found = 0;
     struct call call;
-    intptr_t good = 0;
+    (void)context;
     for (int i = 0; i < ROUNDS; i++) {
         begin(&call);
         argument(&call, S32, 2, 4, 1, numbers);
         argument(&call, S32, 2, 1, 1, &index);
         result(&call, S32, 2, 1, 1, &found);
-        good += kvmill_ffi_call(&shared_op, &call.frame) == NULL && found == 10 * index;
+        if (kvmill_ffi_call(&shared_op, &call.frame) == NULL && found == 10 * index)
+            __atomic_fetch_add(&good_calls, 1, __ATOMIC_RELAXED);
     }
-    return (void *)good;
 }
 
 static void check_threads(void) {
-    pthread_t threads[THREADS];
-    int numbers[THREADS];
-    intptr_t good = 0;
-    for (int t = 0; t < THREADS; t++) {
-        numbers[t] = t;
-        if (pthread_create(&threads[t], NULL, call_often, &numbers[t]) != 0)
-            bail_out("cannot create a thread");
-    }
-    for (int t = 0; t < THREADS; t++) {
-        void *share;
-        pthread_join(threads[t], &share);
-        good += (intptr_t)share;
-    }
-    ok(good == THREADS * ROUNDS && plans_made >= 1 && plans_made <= THREADS,
+    crew_share(THREADS, THREADS, call_often, NULL);
+    ok(good_calls == THREADS * ROUNDS && plans_made >= 1 && plans_made <= THREADS,
        "%d threads, %d plans made at the beginning, one kept", THREADS, plans_made);
     kvmill_plan_destroy(shared_op.plan);
 }

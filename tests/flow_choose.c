@@ -56,7 +56,7 @@ static void choose_attention(kvmill_cache_attention *op, int64_t number, struct 
     op->num_heads = ANY(head_counts, number)[0];
     op->num_kv_heads = ANY(head_counts, number)[1];
     op->head_dim = dim_for(format, number / 2);
-    op->page_size = ANY(page_sizes, dice_range(dice, 0, 999));
+    op->page_size = ANY(page_sizes, dice_range(dice, 0, 6));
     op->cache_layout = number % 5;
     op->num_layer = dice_range(dice, 1, 2);
     op->layer_idx = dice_range(dice, 0, op->num_layer - 1);
@@ -64,7 +64,7 @@ static void choose_attention(kvmill_cache_attention *op, int64_t number, struct 
     op->softcap = dice_once_in(dice, 4) ? 3 : 0;
     op->partial = dice_once_in(dice, 3);
     if (dice_once_in(dice, 5))
-        set_value(op, format, dim_for(format, dice_range(dice, 0, 999)));
+        set_value(op, format, dim_for(format, dice_range(dice, 0, 6)));
 }
 
 static void choose_select(struct flow_step *step, int64_t number, struct dice *dice) {

@@ -280,88 +280,64 @@ static void test_specs(const char *name) {
 
 /* ---- Random flows ---- */
 
-/* {"op": .., "inputs": [..], "output": ..} behind what there is. */
-static void add(json_t *program, const char *op, const char *a, const char *b, const char *output,
-                int dim) {
-    json_t *step = json_object(), *inputs = json_array();
-    json_object_set_new(step, "op", json_string(op));
-    json_array_append_new(inputs, json_string(a));
-    if (b != NULL)
-        json_array_append_new(inputs, json_string(b));
-    json_object_set_new(step, "inputs", inputs);
-    if (output != NULL)
-        json_object_set_new(step, "output", json_string(output));
-    if (dim >= 0)
-        json_object_set_new(step, "dim", json_integer(dim));
-    json_array_append_new(program, step);
-}
-
-static void add_field(json_t *flow, const char *name, const char *pool, int blocks,
-                      const char *dtype) {
-    json_t *field = json_pack("{s:s, s:[i, s], s:s}", "name", name, "shape", blocks, "head_dim",
-                              "dtype", dtype);
-    json_t *step = json_pack("{s:s, s:[s], s:i, s:i, s:s}", "op", pool, "inputs", "k", "dim", 1,
-                             "group", 4, "output", name);
-    json_array_append_new(json_object_get(flow, "fields"), field);
-    json_array_append_new(json_object_get(flow, "cache"), step);
-}
-
-/* A query: whole, some of its channels, or its mean. */
-static const char *add_query(json_t *index, struct dice *dice) {
-    const char *query = "q";
+/* Dots or bounds, with what is done to them: folds, and something that is none in between.  The
+   query is whole, some of its channels, or its mean. */
+static void print_index(FILE *out, bool bound, struct dice *dice) {
+    static const char *const folds[] = {"Max", "Mean", "Sum", "Min"};
+    const char *query = "q", *x = "x";
     if (dice_once_in(dice, 3)) {
-        json_array_append_new(index,
-                              json_pack("{s:s, s:[s], s:i, s:i, s:s, s:i, s:i, s:s}", "op",
-                                        "MaskSlice", "inputs", query, "dim", 2, "start", 3, "end",
-                                        "head_dim", "alpha", 1, "beta", 0, "output", "mask"));
-        add(index, "Multiply", query, "mask", "some", -1);
+        fprintf(out, "<mask = MaskSlice q dim=2 start=3 end=\"head_dim\" alpha=1 beta=0>, ");
+        fprintf(out, "<some = Multiply q mask>, ");
         query = "some";
     }
-    if (!dice_once_in(dice, 3))
-        return query;
-    add(index, "Mean", query, NULL, "mean", 1);
-    return "mean";
-}
-
-static void add_bound(json_t *index, const char *query) {
-    const char *const names[] = {"above", "below"}, *const fields[] = {"c", "d"};
-    for (int f = 0; f < 2; f++)
-        add(index, "Kron", query, fields[f], names[f], 1);
-    add(index, "Maximum", "above", "below", "most", -1);
-    add(index, "Sum", "most", NULL, "x", 2);
-}
-
-/* Dots or bounds, with what is done to them: folds, and something that is none in between. */
-static json_t *random_flow(struct dice *dice) {
-    static const char *const dtypes[] = {"float32", "float16", "bfloat16"};
-    static const char *const folds[] = {"Max", "Mean", "Sum", "Min"};
-    int kv_heads = (int)dice_range(dice, 1, 2), blocks = (int)dice_range(dice, 1, 4);
-    const char *dtype = dtypes[dice_range(dice, 0, 2)], *x = "x";
-    json_t *index = json_array();
-    json_t *flow = json_pack(
-        "{s:s, s:{s:i, s:i, s:i, s:i, s:s}, s:[], s:[], s:o, s:{s:i}}", "op", "flow", "attention",
-        "num_heads", kv_heads * (int)dice_range(dice, 1, dice_once_in(dice, 5) ? 16 : 5),
-        "num_kv_heads", kv_heads, "head_dim",
-        (int)dice_range(dice, 4, dice_once_in(dice, 3) ? 300 : 40), "page_size", 4 * blocks, "T1",
-        dtypes[dice_range(dice, 0, 2)], "fields", "cache", "index", index, "select", "topk_val", 5);
-    bool bound = dice_once_in(dice, 2);
-    add_field(flow, "c", "MaxInterleave", blocks, dtype);
-    if (bound)
-        add_field(flow, "d", "MinInterleave", blocks, dtype);
-    const char *query = add_query(index, dice);
-    if (bound)
-        add_bound(index, query);
-    else
-        add(index, "GeMM", query, "c", "x", -1);
     if (dice_once_in(dice, 3)) {
-        add(index, "Abs", x, NULL, "y", -1);
+        fprintf(out, "<mean = Mean %s dim=1>, ", query);
+        query = "mean";
+    }
+    if (bound)
+        fprintf(out,
+                "<above = Kron %s c dim=1>, <below = Kron %s d dim=1>, "
+                "<most = Maximum above below>, <x = Sum most dim=2>, ",
+                query, query);
+    else
+        fprintf(out, "<x = GeMM %s c>, ", query);
+    if (dice_once_in(dice, 3)) {
+        fprintf(out, "<y = Abs x>, ");
         x = "y";
     }
     int first = (int)dice_range(dice, 1, 2);
-    add(index, folds[dice_range(dice, 0, 3)], x, NULL, "f", first);
-    add(index, folds[dice_range(dice, 0, 3)], "f", NULL, "g", 3 - first);
-    add(index, "topK", "g", NULL, NULL, -1);
-    return flow;
+    fprintf(out, "<f = %s %s dim=%d>, ", folds[dice_range(dice, 0, 3)], x, first);
+    fprintf(out, "<g = %s f dim=%d>, <topK g>", folds[dice_range(dice, 0, 3)], 3 - first);
+}
+
+static json_t *random_flow(struct dice *dice) {
+    static const char *const dtypes[] = {"float32", "float16", "bfloat16"};
+    const char *dtype = dtypes[dice_range(dice, 0, 2)];
+    int kv_heads = (int)dice_range(dice, 1, 2), blocks = (int)dice_range(dice, 1, 4);
+    int heads = kv_heads * (int)dice_range(dice, 1, dice_once_in(dice, 5) ? 16 : 5);
+    bool bound = dice_once_in(dice, 2);
+    char attention[200], *given = NULL;
+    size_t size;
+    FILE *out = open_memstream(&given, &size);
+    snprintf(attention, sizeof attention,
+             "\"num_heads\": %d, \"num_kv_heads\": %d, \"head_dim\": %d, \"page_size\": %d, "
+             "\"T1\": \"%s\"",
+             heads, kv_heads, (int)dice_range(dice, 4, dice_once_in(dice, 3) ? 300 : 40),
+             4 * blocks, dtypes[dice_range(dice, 0, 2)]);
+    fprintf(out, "\"fields\": [");
+    for (int f = 0; f <= bound; f++)
+        fprintf(out, "%s{\"name\": \"%c\", \"shape\": [%d, \"head_dim\"], \"dtype\": \"%s\"}",
+                f ? ", " : "", 'c' + f, blocks, dtype);
+    fprintf(out, "], \"cache\": [<c = MaxInterleave k dim=1 group=4>%s], \"index\": [",
+            bound ? ", <d = MinInterleave k dim=1 group=4>" : "");
+    print_index(out, bound, dice);
+    fprintf(out, "]");
+    fclose(out);
+    char *text = flow_text("bare", given, attention);
+    json_t *json = json_loads(text, 0, NULL);
+    free(given);
+    free(text);
+    return json;
 }
 
 static void test_random(void) {

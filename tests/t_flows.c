@@ -125,11 +125,11 @@ static void test_lists(void) {
     int wrong = 0, cases = is_slow_run() ? few_cases(300) : 6000;
     float score[400];
     for (int i = 0; i < cases; i++) {
-        bool is_any = i >= 240;
+        bool is_any = i >= 320;
         struct kvmill_flow_problem problem = {.by_score = i % 2};
         int64_t pages = is_any ? dice_range(&dice, 0, i % 10 == 0 ? 400 : 12) : 40;
         int64_t kinds = dice_range(&dice, 0, 40), most = is_any ? 3 : 1;
-        int64_t k = is_any ? dice_range(&dice, 0, pages) : i / 6;
+        int64_t k = is_any ? dice_range(&dice, 0, pages) : i / 8;
         problem.budget = (struct kvmill_flow_budget){
             k,
             dice_range(&dice, 0, most),
@@ -140,9 +140,10 @@ static void test_lists(void) {
             0};
         for (int64_t p = 0; p < pages; p++)
             score[p] = is_any           ? random_score(&dice, kinds)
-                       : i / 2 % 3 == 0 ? 1
-                       : i / 2 % 3 == 1 ? (float)(p * 7 % 40)
-                                        : -INFINITY;
+                       : i / 2 % 4 == 0 ? 1
+                       : i / 2 % 4 == 1 ? (float)(p * 7 % 40)
+                       : i / 2 % 4 == 2 ? -INFINITY
+                                        : (p % 2 ? 0.0f : -0.0f);
         wrong += !is_list_right(&problem, pages, score, &dice);
     }
     ok(wrong == 0, "%d lists (%d wrong)", cases, wrong);

@@ -10,7 +10,9 @@
 
 enum flow_step_kind { STEP_APPEND, STEP_INDEX, STEP_ATTEND, STEP_DECODE, FLOW_STEP_KINDS };
 
+/* Fields of Quest, and tensors of its steps; the most that other flows have. */
 enum { FLOW_STEP_FIELDS = 2, FLOW_STEP_TENSORS = KVMILL_FLOW_FIELDS + FLOW_STEP_FIELDS };
+enum { MOST_STEP_FIELDS = 6, FLOW_STEP_MOST = KVMILL_FLOW_FIELDS + MOST_STEP_FIELDS };
 
 struct flow_step {
     /* For flow_step_open: what is wanted.  attention.tokens: new ones, of which `start` are before;
@@ -19,19 +21,24 @@ struct flow_step {
     kvmill_flow_select select;
     const char *summary;
     DLDataType field_type;
-    bool skipped;      /* the layer */
-    int64_t few_kinds; /* of the numbers of fields, so that scores are equal; 0: many */
+    bool skipped;           /* the layer */
+    const kvmill_flow *own; /* a flow in place of Quest's: its fields and programs; all of its
+                               tokens are new, none of them padding */
+    int64_t few_kinds;      /* of the numbers of fields, so that scores are equal; 0: many */
+
+    /* What lists are made by, set after it; NULL: what the oracle says of the fields. */
+    void (*scores_of)(struct flow_step *step, int64_t request, int64_t row, float *scores);
 
     /* Made by it. */
     kvmill_flow flow;
-    kvmill_flow_field fields[FLOW_STEP_FIELDS];
+    kvmill_flow_field fields[MOST_STEP_FIELDS];
     int64_t length[MOST_SEQUENCES], indptr[MOST_SEQUENCES + 1];
-    int64_t rows;                                   /* of a request */
-    struct fenced_tensor tensor[FLOW_STEP_TENSORS]; /* those that `attention` has not */
-    const DLTensor *given[FLOW_STEP_TENSORS];       /* of the next run; a test may change them */
-    struct fenced_tensor before[FLOW_STEP_TENSORS]; /* made by flow_step_keep */
-    kvmill_flow_limits limits;                      /* as small as may be */
-    unsigned char *workspace;                       /* not NULL: of the next run */
+    int64_t kv_heads, value_dim, rows;           /* rows: of a request */
+    struct fenced_tensor tensor[FLOW_STEP_MOST]; /* those that `attention` has not */
+    const DLTensor *given[FLOW_STEP_MOST];       /* of the next run; a test may change them */
+    struct fenced_tensor before[FLOW_STEP_MOST]; /* made by flow_step_keep */
+    kvmill_flow_limits limits;                   /* as small as may be */
+    unsigned char *workspace;                    /* not NULL: of the next run */
 
     /* Made by flow_step_expect: the lists, [sequences * rows + 1] and [pages], and the output. */
     int64_t *starts;
@@ -42,6 +49,9 @@ struct flow_step {
 /* Want case `number` of all: cache types, heads, dims, layouts and scopes go round, all else is
    any; no new tokens. */
 void flow_step_choose(struct flow_step *step, int64_t number, struct dice *dice);
+
+/* Of a request: pages' ends, one page, none, and many. */
+int64_t flow_step_choose_length(int64_t page_size, struct dice *dice);
 
 /* The op must be valid, dynamic and paged; page_size and all else of it as wanted. */
 void flow_step_open(struct flow_step *step, struct dice *dice);
@@ -56,11 +66,30 @@ struct fenced_tensor *flow_step_tensor(struct flow_step *step, int which);
 int32_t *flow_step_page(struct flow_step *step, int64_t request, int64_t page);
 int64_t flow_step_pages(const struct flow_step *step, int64_t request);
 
-/* Element 0 of a tensor. */
+/* Element 0 of a tensor; element i of head h of request b, of query or output; a field of a page.
+ */
 void *flow_step_data(struct flow_step *step, int which);
+unsigned char *flow_step_element(struct flow_step *step, int which, int64_t b, int64_t h,
+                                 int64_t i);
+unsigned char *flow_step_field(const struct flow_step *step, int i, int64_t page, int64_t kv_head);
+
+/* Zeros, to be freed; the bytes of a tensor, NULL where there is none, and whether it has them. */
+void *flow_step_take(int64_t count, size_t bytes);
+void *flow_step_copy(struct flow_step *step, int which);
+bool flow_step_has_bytes(struct flow_step *step, int which, const void *bytes);
 
 /* What the lists and the output must be; of all pages: dense. */
 void flow_step_expect(struct flow_step *step, bool dense);
+
+/* All pages are selected, and none is scored. */
+bool flow_step_is_whole(const struct flow_step *step, int64_t request);
+
+/* What the oracle says of the scores of a row's pages, from the first that is a candidate on, by
+   the n-th of its kv heads; and of what is saved then. */
+void flow_step_score(struct flow_step *step, int64_t request, int64_t row, int64_t n,
+                     double *scores, double *const *saved);
+
+void flow_step_forget(struct flow_step *step);
 
 /* What the output must be along step.list, which a test may have changed. */
 void flow_step_expect_output(struct flow_step *step);
@@ -92,5 +121,30 @@ void flow_step_restore(struct flow_step *step);
 
 /* Whether a tensor has the bytes that were remembered. */
 bool flow_step_is_same(struct flow_step *step, int which);
+
+/* ---- Appending ---- */
+
+/* Rows that are in each page of the cache; what its fields hold, in their tensors' place. */
+struct flow_pool {
+    struct flow_step *step;
+    int64_t pages, *rows;
+    unsigned char *field[MOST_STEP_FIELDS];
+};
+
+void flow_pool_open(struct flow_step *step, struct flow_pool *pool);
+void flow_pool_close(struct flow_pool *pool);
+
+/* Append the new tokens to the slots that the tensor says: the rows are what the oracle writes, to
+   the bit, the fields what it says, and no other byte is written. */
+bool flow_pool_appends(struct flow_pool *pool, const kvmill_plan_options *options,
+                       struct dice *dice);
+
+/* What is saved by a step that is to make lists, before it; and whether it has been. */
+void flow_pool_expect_scores(struct flow_pool *pool);
+bool flow_pool_scores_are_right(struct flow_pool *pool);
+
+/* A row of K or V from the dense arrays. */
+void flow_step_read_row(const struct oracle_attention *problem, int v, int64_t slot, int64_t head,
+                        double *numbers);
 
 #endif

@@ -4,19 +4,15 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "flow_texts.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "../gen/flow.h"
-#include "tap.h"
+#include "common.h"
+#include "flow_file.h"
 
 enum { MOST_OPS = 8, MOST_NAMES = 24, TEXT = 8192 };
-
-static char file[] = "/tmp/flow_texts.XXXXXX";
 
 struct buffer {
     char text[TEXT];
@@ -72,8 +68,7 @@ static const char *const attentions[] = {
     "\"num_heads\": 4, \"num_kv_heads\": 4, \"head_dim\": 32, \"page_size\": 128, \"T1\": "
     "\"bfloat16\", \"quant_bit\": 8, \"quant_group\": 32, \"T3\": \"bfloat16\"",
 };
-#define COUNT(LIST)     ((int64_t)(sizeof(LIST) / sizeof *(LIST)))
-#define ANY(DICE, LIST) ((LIST)[dice_range(DICE, 0, COUNT(LIST) - 1)])
+#define ANY(DICE, LIST) ((LIST)[dice_range(DICE, 0, (int64_t)COUNT(LIST) - 1)])
 
 static void add_name(struct program *program, const char *name) {
     snprintf(program->name[program->names], sizeof *program->name, "%s", name);
@@ -93,61 +88,37 @@ static double number(struct dice *dice) {
                                  : (double)dice_range(dice, -300, 300) / 100;
 }
 
+/* Ops, how many inputs they have, and attributes: a alpha and beta, s scale, d one dim, k dims of
+   Kron, 0 dim 0, g group, m start and end, r a shape. */
+static const char *const forms[2] = {
+    [CACHE] = "Mean 1 d|Max 1 d|Min 1 d|L2Norm 1 d|MeanInterleave 1 dg|MaxInterleave 1 dg|"
+              "MinInterleave 1 dg|L2NormInterleave 1 dg|GeMM 2|Multiply 2|Maximum 2|"
+              "Minimum 2|Add 2 a|WhereEqual 2|WhereNotEqual 2|WhereGreater 2|"
+              "WhereGreaterEqual 2|WhereLess 2|WhereLessEqual 2|Relu 1 a|Sigmoid 1 a|"
+              "Silu 1 a|Add_Mul 1 a|Abs 1 a|Log 1 a|Exp 1 a|MaskSlice 1 dma|Reshape 1 r|",
+    [INDEX] = "Sum 1 d|Mean 1 d|Max 1 d|Min 1 d|L2Norm 1 d|Sum 1 0|Mean 1 0|Max 1 0|Min 1 0|"
+              "L2Norm 1 0|Softmax 1 0s|Normalize 1 0|Conv1d 2 0|GeMM 2|Multiply 2|Maximum 2|"
+              "Minimum 2|Add 2 a|WhereEqual 2|WhereNotEqual 2|WhereGreater 2|"
+              "WhereGreaterEqual 2|WhereLess 2|WhereLessEqual 2|Kron 2 k|Relu 1 a|"
+              "Sigmoid 1 a|Silu 1 a|Add_Mul 1 a|Abs 1 a|Log 1 a|Exp 1 a|MaskSlice 1 dma|"
+              "Reshape 1 r|Transpose 1|Load 1|"};
+
 struct form {
-    const char *op;
+    char op[24], more[8];
     int inputs;
-    const char *more; /* attributes: a alpha and beta, s scale, d one dim, k dims of Kron, 0 dim 0,
-                         g group, m start and end, r a shape */
 };
 
-static const struct form forms[2][40] = {
-    [CACHE] = {{"Mean", 1, "d"},
-               {"Max", 1, "d"},
-               {"Min", 1, "d"},
-               {"L2Norm", 1, "d"},
-               {"MeanInterleave", 1, "dg"},
-               {"MaxInterleave", 1, "dg"},
-               {"MinInterleave", 1, "dg"},
-               {"L2NormInterleave", 1, "dg"},
-               {"GeMM", 2, ""},
-               {"Multiply", 2, ""},
-               {"Maximum", 2, ""},
-               {"Minimum", 2, ""},
-               {"Add", 2, "a"},
-               {"WhereEqual", 2, ""},
-               {"WhereNotEqual", 2, ""},
-               {"WhereGreater", 2, ""},
-               {"WhereGreaterEqual", 2, ""},
-               {"WhereLess", 2, ""},
-               {"WhereLessEqual", 2, ""},
-               {"Relu", 1, "a"},
-               {"Sigmoid", 1, "a"},
-               {"Silu", 1, "a"},
-               {"Add_Mul", 1, "a"},
-               {"Abs", 1, "a"},
-               {"Log", 1, "a"},
-               {"Exp", 1, "a"},
-               {"MaskSlice", 1, "dma"},
-               {"Reshape", 1, "r"}},
-    [INDEX] = {{"Sum", 1, "d"},         {"Mean", 1, "d"},
-               {"Max", 1, "d"},         {"Min", 1, "d"},
-               {"L2Norm", 1, "d"},      {"Sum", 1, "0"},
-               {"Mean", 1, "0"},        {"Max", 1, "0"},
-               {"Min", 1, "0"},         {"L2Norm", 1, "0"},
-               {"Softmax", 1, "0s"},    {"Normalize", 1, "0"},
-               {"Conv1d", 2, "0"},      {"GeMM", 2, ""},
-               {"Multiply", 2, ""},     {"Maximum", 2, ""},
-               {"Minimum", 2, ""},      {"Add", 2, "a"},
-               {"WhereEqual", 2, ""},   {"WhereNotEqual", 2, ""},
-               {"WhereGreater", 2, ""}, {"WhereGreaterEqual", 2, ""},
-               {"WhereLess", 2, ""},    {"WhereLessEqual", 2, ""},
-               {"Kron", 2, "k"},        {"Relu", 1, "a"},
-               {"Sigmoid", 1, "a"},     {"Silu", 1, "a"},
-               {"Add_Mul", 1, "a"},     {"Abs", 1, "a"},
-               {"Log", 1, "a"},         {"Exp", 1, "a"},
-               {"MaskSlice", 1, "dma"}, {"Reshape", 1, "r"},
-               {"Transpose", 1, ""},    {"Load", 1, ""}},
-};
+static struct form random_form(struct dice *dice, int which) {
+    struct form form = {.more = ""};
+    const char *at = forms[which];
+    int count = 0;
+    for (const char *end = at; (end = strchr(end, '|')) != NULL; end++)
+        count++;
+    for (int64_t n = dice_range(dice, 0, count - 1); n > 0; n--)
+        at = strchr(at, '|') + 1;
+    sscanf(at, "%23s %d %7[a-z0]", form.op, &form.inputs, form.more);
+    return form;
+}
 
 static void add_attribute(struct dice *dice, struct buffer *op, char which) {
     static const char *const kron[] = {"1", "2", "[1, 2]"};
@@ -183,15 +154,12 @@ static void add_attribute(struct dice *dice, struct buffer *op, char which) {
 static void add_op(struct dice *dice, struct program *program, int which) {
     struct buffer op = {.length = 0};
     char name[16];
-    int count = 0;
-    while (forms[which][count].op != NULL)
-        count++;
-    const struct form *form = &forms[which][dice_range(dice, 0, count - 1)];
-    add(&op, "{\"op\": \"%s\", \"inputs\": [\"%s\"", form->op, pick(dice, program));
-    if (form->inputs == 2)
+    const struct form form = random_form(dice, which);
+    add(&op, "{\"op\": \"%s\", \"inputs\": [\"%s\"", form.op, pick(dice, program));
+    if (form.inputs == 2)
         add(&op, ", \"%s\"", pick(dice, program));
     add(&op, "]");
-    for (const char *more = form->more; *more != '\0'; more++)
+    for (const char *more = form.more; *more != '\0'; more++)
         add_attribute(dice, &op, *more);
     snprintf(name, sizeof name, "t%d", program->ops);
     add(&op, ", \"output\": \"%s\"}", name);
@@ -276,10 +244,7 @@ static bool is_valid(const struct draft *draft, struct buffer *spec) {
     struct spec_list specs = {0};
     struct error error = {0};
     write_spec(draft, spec);
-    FILE *stream = fopen(file, "wb");
-    if (stream == NULL || fputs(spec->text, stream) < 0 || fclose(stream) != 0)
-        bail_out("cannot write %s: %s", file, strerror(errno));
-    bool valid = specs_read(file, &specs, &error);
+    bool valid = flow_read(spec->text, &specs, &error);
     spec_list_free(&specs);
     return valid;
 }
@@ -333,14 +298,11 @@ static void print_flow(struct dice *dice) {
 }
 
 int print_random_flows(struct dice *dice, int count) {
-    if (mkstemp(file) < 0)
-        bail_out("cannot write %s: %s", file, strerror(errno));
     printf("{\"kernels\": [\n");
     for (int i = 0; i < count; i++) {
         print_flow(dice);
         printf("%s\n", i + 1 < count ? "," : "");
     }
     printf("]}\n");
-    unlink(file);
     return 0;
 }

@@ -8,10 +8,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "common.h"
 #include "flow_step.h"
-#include "tap.h"
 
-static const DLDataType f32 = {kDLFloat, 32, 1}, f16 = {kDLFloat, 16, 1};
 static const kvmill_plan_options two_threads = {.struct_size = sizeof two_threads, .threads = 2};
 
 static struct dice dice;

@@ -2,28 +2,21 @@
    All flows that ship, and random ones; kernels of all linked packs, and the portable ones.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "../gen/flow.h"
 #include "../runtime/core/numbers.h"
 #include "../runtime/flow/flow.h"
-#include "fence.h"
+#include "common.h"
+#include "flow_file.h"
 #include "flow_index.h"
-#include "tap.h"
+#include "packs.h"
 #include "walk.h"
 
-extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
-
-static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default, &kvmill_pack_kvmill_test};
-
 static uint64_t seed;
-static char file[] = "/tmp/t_flow_fused.XXXXXX";
 
 static void *take(size_t bytes) {
     void *memory = calloc(bytes + 1, 1);
@@ -84,15 +77,10 @@ static struct kvmill_cache_rows random_cache(const struct scene *scene,
 }
 
 static void scene_open(struct scene *scene, json_t *json, int strange, struct dice *dice) {
-    struct error error;
     kvmill_error reason;
     int64_t order[POOL];
     *scene = (struct scene){.query = NULL};
-    if (json_dump_file(json, file, 0) != 0)
-        bail_out("cannot write %s: %s", file, strerror(errno));
-    if (!specs_read(file, &scene->specs, &error))
-        bail_out("%s", error.text);
-    if (kvmill_flow_verify(flow_of_spec(&scene->specs.items[0]), &scene->problem, &reason) !=
+    if (kvmill_flow_verify(flow_open_json(json, &scene->specs), &scene->problem, &reason) !=
         KVMILL_OK)
         bail_out("%s", reason.message);
     const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;
@@ -248,7 +236,7 @@ static void test_flow(json_t *json, const char *name, int strange) {
         return;
     }
     for (size_t i = 0; (isa = kvmill_isa_name(i)) != NULL && right; i++) {
-        const struct kernel_search search = {packs, sizeof packs / sizeof *packs, (int)i, NULL};
+        const struct kernel_search search = {packs, PACKS, (int)i, NULL};
         if (isa_is_allowed(isa))
             right = is_right(&scene, &search, &dice);
         if (!right)
@@ -262,39 +250,20 @@ static void test_flow(json_t *json, const char *name, int strange) {
 
 /* ---- Flows that ship ---- */
 
-static const char *const shipped[] = {
-    "block_sparse",     "gqa_block_sparse",
-    "gqa_quest",        "lserve_sparse",
-    "lserve_centroid",  "masked_quest",
-    "h2o_sparse",       "running_avg_block_sparse",
-    "gqa_h2o",          "centered_block_sparse",
-    "h2o_token",        "venergy_gated_centroid",
-    "gqa_h2o_token",    "infllm",
-    "token_index",      "quest_growing",
-    "sinks_and_window", "dense",
-};
-
 static void test_shipped(void) {
-    const char *srcdir = getenv("srcdir");
-    for (size_t i = 0; i < sizeof shipped / sizeof *shipped; i++) {
-        char path[512];
-        snprintf(path, sizeof path, "%s/configs/flows/%s.json", srcdir ? srcdir : ".", shipped[i]);
-        json_t *json = json_load_file(path, 0, NULL);
-        if (json == NULL)
-            bail_out("cannot read %s", path);
+    for (const char *const *name = flows_shipped(); *name != NULL; name++) {
+        json_t *json = flow_json(*name);
         if (json_array_size(json_object_get(json, "index")) > 0)
             json_object_set_new(json_object_get(json, "select"), "topk_val", json_integer(7));
-        test_flow(json, shipped[i], 0);
-        test_flow(json, shipped[i], 200);
+        test_flow(json, *name, 0);
+        test_flow(json, *name, 200);
         json_decref(json);
     }
 }
 
 /* Those of the tests' pack, so that all of its kernels have their turn. */
 static void test_specs(const char *name) {
-    const char *srcdir = getenv("srcdir");
-    char path[512];
-    snprintf(path, sizeof path, "%s/configs/specs/%s.json", srcdir ? srcdir : ".", name);
+    const char *path = source_path("configs/specs/%s.json", name);
     json_t *json = json_load_file(path, 0, NULL), *kernels = json_object_get(json, "kernels");
     if (kernels == NULL)
         bail_out("cannot read %s", path);
@@ -311,88 +280,64 @@ static void test_specs(const char *name) {
 
 /* ---- Random flows ---- */
 
-/* {"op": .., "inputs": [..], "output": ..} behind what there is. */
-static void add(json_t *program, const char *op, const char *a, const char *b, const char *output,
-                int dim) {
-    json_t *step = json_object(), *inputs = json_array();
-    json_object_set_new(step, "op", json_string(op));
-    json_array_append_new(inputs, json_string(a));
-    if (b != NULL)
-        json_array_append_new(inputs, json_string(b));
-    json_object_set_new(step, "inputs", inputs);
-    if (output != NULL)
-        json_object_set_new(step, "output", json_string(output));
-    if (dim >= 0)
-        json_object_set_new(step, "dim", json_integer(dim));
-    json_array_append_new(program, step);
-}
-
-static void add_field(json_t *flow, const char *name, const char *pool, int blocks,
-                      const char *dtype) {
-    json_t *field = json_pack("{s:s, s:[i, s], s:s}", "name", name, "shape", blocks, "head_dim",
-                              "dtype", dtype);
-    json_t *step = json_pack("{s:s, s:[s], s:i, s:i, s:s}", "op", pool, "inputs", "k", "dim", 1,
-                             "group", 4, "output", name);
-    json_array_append_new(json_object_get(flow, "fields"), field);
-    json_array_append_new(json_object_get(flow, "cache"), step);
-}
-
-/* A query: whole, some of its channels, or its mean. */
-static const char *add_query(json_t *index, struct dice *dice) {
-    const char *query = "q";
+/* Dots or bounds, with what is done to them: folds, and something that is none in between.  The
+   query is whole, some of its channels, or its mean. */
+static void print_index(FILE *out, bool bound, struct dice *dice) {
+    static const char *const folds[] = {"Max", "Mean", "Sum", "Min"};
+    const char *query = "q", *x = "x";
     if (dice_once_in(dice, 3)) {
-        json_array_append_new(index,
-                              json_pack("{s:s, s:[s], s:i, s:i, s:s, s:i, s:i, s:s}", "op",
-                                        "MaskSlice", "inputs", query, "dim", 2, "start", 3, "end",
-                                        "head_dim", "alpha", 1, "beta", 0, "output", "mask"));
-        add(index, "Multiply", query, "mask", "some", -1);
+        fprintf(out, "<mask = MaskSlice q dim=2 start=3 end=\"head_dim\" alpha=1 beta=0>, ");
+        fprintf(out, "<some = Multiply q mask>, ");
         query = "some";
     }
-    if (!dice_once_in(dice, 3))
-        return query;
-    add(index, "Mean", query, NULL, "mean", 1);
-    return "mean";
-}
-
-static void add_bound(json_t *index, const char *query) {
-    const char *const names[] = {"above", "below"}, *const fields[] = {"c", "d"};
-    for (int f = 0; f < 2; f++)
-        add(index, "Kron", query, fields[f], names[f], 1);
-    add(index, "Maximum", "above", "below", "most", -1);
-    add(index, "Sum", "most", NULL, "x", 2);
-}
-
-/* Dots or bounds, with what is done to them: folds, and something that is none in between. */
-static json_t *random_flow(struct dice *dice) {
-    static const char *const dtypes[] = {"float32", "float16", "bfloat16"};
-    static const char *const folds[] = {"Max", "Mean", "Sum", "Min"};
-    int kv_heads = (int)dice_range(dice, 1, 2), blocks = (int)dice_range(dice, 1, 4);
-    const char *dtype = dtypes[dice_range(dice, 0, 2)], *x = "x";
-    json_t *index = json_array();
-    json_t *flow = json_pack(
-        "{s:s, s:{s:i, s:i, s:i, s:i, s:s}, s:[], s:[], s:o, s:{s:i}}", "op", "flow", "attention",
-        "num_heads", kv_heads * (int)dice_range(dice, 1, dice_once_in(dice, 5) ? 16 : 5),
-        "num_kv_heads", kv_heads, "head_dim",
-        (int)dice_range(dice, 4, dice_once_in(dice, 3) ? 300 : 40), "page_size", 4 * blocks, "T1",
-        dtypes[dice_range(dice, 0, 2)], "fields", "cache", "index", index, "select", "topk_val", 5);
-    bool bound = dice_once_in(dice, 2);
-    add_field(flow, "c", "MaxInterleave", blocks, dtype);
-    if (bound)
-        add_field(flow, "d", "MinInterleave", blocks, dtype);
-    const char *query = add_query(index, dice);
-    if (bound)
-        add_bound(index, query);
-    else
-        add(index, "GeMM", query, "c", "x", -1);
     if (dice_once_in(dice, 3)) {
-        add(index, "Abs", x, NULL, "y", -1);
+        fprintf(out, "<mean = Mean %s dim=1>, ", query);
+        query = "mean";
+    }
+    if (bound)
+        fprintf(out,
+                "<above = Kron %s c dim=1>, <below = Kron %s d dim=1>, "
+                "<most = Maximum above below>, <x = Sum most dim=2>, ",
+                query, query);
+    else
+        fprintf(out, "<x = GeMM %s c>, ", query);
+    if (dice_once_in(dice, 3)) {
+        fprintf(out, "<y = Abs x>, ");
         x = "y";
     }
     int first = (int)dice_range(dice, 1, 2);
-    add(index, folds[dice_range(dice, 0, 3)], x, NULL, "f", first);
-    add(index, folds[dice_range(dice, 0, 3)], "f", NULL, "g", 3 - first);
-    add(index, "topK", "g", NULL, NULL, -1);
-    return flow;
+    fprintf(out, "<f = %s %s dim=%d>, ", folds[dice_range(dice, 0, 3)], x, first);
+    fprintf(out, "<g = %s f dim=%d>, <topK g>", folds[dice_range(dice, 0, 3)], 3 - first);
+}
+
+static json_t *random_flow(struct dice *dice) {
+    static const char *const dtypes[] = {"float32", "float16", "bfloat16"};
+    const char *dtype = dtypes[dice_range(dice, 0, 2)];
+    int kv_heads = (int)dice_range(dice, 1, 2), blocks = (int)dice_range(dice, 1, 4);
+    int heads = kv_heads * (int)dice_range(dice, 1, dice_once_in(dice, 5) ? 16 : 5);
+    bool bound = dice_once_in(dice, 2);
+    char attention[200], *given = NULL;
+    size_t size;
+    FILE *out = open_memstream(&given, &size);
+    snprintf(attention, sizeof attention,
+             "\"num_heads\": %d, \"num_kv_heads\": %d, \"head_dim\": %d, \"page_size\": %d, "
+             "\"T1\": \"%s\"",
+             heads, kv_heads, (int)dice_range(dice, 4, dice_once_in(dice, 3) ? 300 : 40),
+             4 * blocks, dtypes[dice_range(dice, 0, 2)]);
+    fprintf(out, "\"fields\": [");
+    for (int f = 0; f <= bound; f++)
+        fprintf(out, "%s{\"name\": \"%c\", \"shape\": [%d, \"head_dim\"], \"dtype\": \"%s\"}",
+                f ? ", " : "", 'c' + f, blocks, dtype);
+    fprintf(out, "], \"cache\": [<c = MaxInterleave k dim=1 group=4>%s], \"index\": [",
+            bound ? ", <d = MinInterleave k dim=1 group=4>" : "");
+    print_index(out, bound, dice);
+    fprintf(out, "]");
+    fclose(out);
+    char *text = flow_text("bare", given, attention);
+    json_t *json = json_loads(text, 0, NULL);
+    free(given);
+    free(text);
+    return json;
 }
 
 static void test_random(void) {
@@ -408,15 +353,10 @@ static void test_random(void) {
 
 int main(void) {
     seed = dice_seed();
-    int descriptor = mkstemp(file);
-    if (descriptor < 0)
-        bail_out("cannot make %s", file);
-    close(descriptor);
     test_shipped();
     test_specs("test");
     test_specs("few");
     test_random();
     ok(generated > 0, "%d of the scores were a generated kernel's", generated);
-    remove(file);
     return done_testing();
 }

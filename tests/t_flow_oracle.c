@@ -2,298 +2,44 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "common.h"
 #include "oracle/flow.h"
-#include "tap.h"
+#include "each_row.h"
 
 /* ---- Ops ---- */
 
 enum { MOST = 24 };
 
-/* A matrix for each page, as text would write it. */
+/* A matrix for each page; pages 0: there is none. */
 struct given {
     int64_t pages, rows, columns;
     double numbers[MOST];
 };
 
-struct hand {
-    const char *name;
-    kvmill_flow_op op; /* inputs "x" and "y", output "o" */
-    int64_t pages;
-    struct given x, y, wanted; /* pages 0: there is none */
-};
+/* The numbers of a cell; how many. */
+static int read_numbers(const char *cell, double numbers[MOST]) {
+    char *end;
+    int count = 0;
+    for (double x; x = strtod(cell, &end), end != cell; cell = end)
+        numbers[count++] = x;
+    return count;
+}
 
-#define ONE(...)                                                                                   \
-    { 1, __VA_ARGS__ }
-#define TWO(...)                                                                                   \
-    { 2, __VA_ARGS__ }
-#define THREE(...)                                                                                 \
-    { 3, __VA_ARGS__ }
-#define X      .inputs = {"x"}, .output = "o"
-#define XY     .inputs = {"x", "y"}, .output = "o"
-#define DIM(d) .dims = 1u << (d)
-
-static const struct hand hands[] = {
-    /* [j, i] is the product of rows i of x and j of y. */
-    {"GeMM",
-     {.op = "GeMM", XY},
-     1,
-     ONE(2, 3, {1, 2, 3, -1, 0, 2}),
-     ONE(1, 3, {4, 5, 6}),
-     ONE(1, 2, {32, 8})},
-    {"GeMM of all pages",
-     {.op = "GeMM", XY},
-     2,
-     ONE(1, 2, {1, 10}),
-     TWO(2, 2, {1, 2, 3, 4, 5, 6, 7, 8}),
-     TWO(2, 1, {21, 43, 65, 87})},
-    {"GeMM with pages first",
-     {.op = "GeMM", XY},
-     2,
-     TWO(1, 2, {1, 2, 3, 4}),
-     ONE(1, 2, {10, 1}),
-     TWO(1, 1, {12, 34})},
-
-    {"Sum of columns",
-     {.op = "Sum", X, DIM(1)},
-     1,
-     ONE(2, 3, {1, 2, 3, 10, 20, 30}),
-     {0},
-     ONE(1, 3, {11, 22, 33})},
-    {"Sum of rows", {.op = "Sum", X, DIM(2)}, 2, TWO(1, 2, {1, 2, 3, 4}), {0}, TWO(1, 1, {3, 7})},
-    {"Sum over pages",
-     {.op = "Sum", X, DIM(0)},
-     3,
-     THREE(1, 2, {1, 2, 3, 4, 5, 6}),
-     {0},
-     ONE(1, 2, {9, 12})},
-    {"Mean", {.op = "Mean", X, DIM(1)}, 1, ONE(4, 1, {1, 2, 3, 6}), {0}, ONE(1, 1, {3})},
-    {"Mean over pages", {.op = "Mean", X, DIM(0)}, 2, TWO(1, 1, {1, 4}), {0}, ONE(1, 1, {2.5})},
-    {"Max",
-     {.op = "Max", X, DIM(2)},
-     1,
-     ONE(2, 3, {1, 7, -3, -5, -9, -4}),
-     {0},
-     ONE(2, 1, {7, -4})},
-    {"Max over pages",
-     {.op = "Max", X, DIM(0)},
-     3,
-     THREE(1, 1, {-3, -1, -2}),
-     {0},
-     ONE(1, 1, {-1})},
-    {"Min", {.op = "Min", X, DIM(1)}, 1, ONE(2, 2, {1, -7, -3, 5}), {0}, ONE(1, 2, {-3, -7})},
-    {"Min over pages", {.op = "Min", X, DIM(0)}, 3, THREE(1, 1, {3, 1, 2}), {0}, ONE(1, 1, {1})},
-    {"L2Norm", {.op = "L2Norm", X, DIM(2)}, 1, ONE(2, 2, {3, -4, 5, 12}), {0}, ONE(2, 1, {5, 13})},
-    {"L2Norm over pages", {.op = "L2Norm", X, DIM(0)}, 2, TWO(1, 1, {8, 15}), {0}, ONE(1, 1, {17})},
-
-    {"MeanInterleave",
-     {.op = "MeanInterleave", X, DIM(1), .group = 2},
-     1,
-     ONE(4, 1, {1, 3, 10, 20}),
-     {0},
-     ONE(2, 1, {2, 15})},
-    {"MaxInterleave",
-     {.op = "MaxInterleave", X, DIM(2), .group = 3},
-     1,
-     ONE(1, 6, {1, 5, 3, -1, -2, -3}),
-     {0},
-     ONE(1, 2, {5, -1})},
-    {"MinInterleave",
-     {.op = "MinInterleave", X, DIM(1), .group = 2},
-     1,
-     ONE(4, 2, {1, 9, 3, 8, 7, 2, 5, 4}),
-     {0},
-     ONE(2, 2, {1, 8, 5, 2})},
-    {"L2NormInterleave",
-     {.op = "L2NormInterleave", X, DIM(2), .group = 2},
-     1,
-     ONE(1, 4, {3, 4, 6, 8}),
-     {0},
-     ONE(1, 2, {5, 10})},
-
-    {"Multiply",
-     {.op = "Multiply", XY},
-     2,
-     ONE(2, 1, {2, 3}),
-     TWO(1, 2, {1, 2, 5, 7}),
-     TWO(2, 2, {2, 4, 3, 6, 10, 14, 15, 21})},
-    {"Maximum",
-     {.op = "Maximum", XY},
-     1,
-     ONE(1, 3, {1, 2, -3}),
-     ONE(1, 3, {0, 2, -2}),
-     ONE(1, 3, {1, 2, -2})},
-    {"Minimum",
-     {.op = "Minimum", XY},
-     1,
-     ONE(1, 3, {1, 2, -3}),
-     ONE(1, 1, {0}),
-     ONE(1, 3, {0, 0, -3})},
-    {"Add",
-     {.op = "Add", XY, .alpha = 2, .beta = -3},
-     1,
-     ONE(1, 2, {1, 10}),
-     ONE(1, 2, {5, 7}),
-     ONE(1, 2, {-13, -1})},
-    {"WhereEqual",
-     {.op = "WhereEqual", XY},
-     1,
-     ONE(1, 3, {1, 2, 3}),
-     ONE(1, 1, {2}),
-     ONE(1, 3, {-1e30, 0, -1e30})},
-    {"WhereNotEqual",
-     {.op = "WhereNotEqual", XY},
-     1,
-     ONE(1, 3, {1, 2, 3}),
-     ONE(1, 1, {2}),
-     ONE(1, 3, {0, -1e30, 0})},
-    {"WhereGreater",
-     {.op = "WhereGreater", XY},
-     1,
-     ONE(1, 3, {1, 2, 3}),
-     ONE(1, 1, {2}),
-     ONE(1, 3, {-1e30, -1e30, 0})},
-    {"WhereGreaterEqual",
-     {.op = "WhereGreaterEqual", XY},
-     1,
-     ONE(1, 3, {1, 2, 3}),
-     ONE(1, 1, {2}),
-     ONE(1, 3, {-1e30, 0, 0})},
-    {"WhereLess",
-     {.op = "WhereLess", XY},
-     1,
-     ONE(1, 3, {1, 2, 3}),
-     ONE(1, 1, {2}),
-     ONE(1, 3, {0, -1e30, -1e30})},
-    {"WhereLessEqual",
-     {.op = "WhereLessEqual", XY},
-     1,
-     ONE(1, 3, {1, 2, 3}),
-     ONE(1, 1, {2}),
-     ONE(1, 3, {0, 0, -1e30})},
-
-    /* Row i * 3 + j is row i of x times row j of y. */
-    {"Kron of rows",
-     {.op = "Kron", XY, DIM(1)},
-     1,
-     ONE(2, 2, {1, 2, 3, 4}),
-     ONE(3, 2, {1, 1, 10, 10, 2, 0}),
-     ONE(6, 2, {1, 2, 10, 20, 2, 0, 3, 4, 30, 40, 6, 0})},
-    {"Kron of columns",
-     {.op = "Kron", XY, DIM(2)},
-     2,
-     ONE(1, 2, {2, 3}),
-     TWO(1, 2, {1, 5, 7, 0}),
-     TWO(1, 4, {2, 10, 3, 15, 14, 0, 21, 0})},
-    {"Kron of both",
-     {.op = "Kron", XY, .dims = 6},
-     1,
-     ONE(1, 2, {1, 2}),
-     ONE(2, 1, {3, 4}),
-     ONE(2, 2, {3, 6, 4, 8})},
-
-    {"Relu",
-     {.op = "Relu", X, .alpha = 1, .beta = -7},
-     1,
-     ONE(1, 3, {0.5, 1, 2}),
-     {0},
-     ONE(1, 3, {-7, 1, 2})},
-    {"Sigmoid of no slope",
-     {.op = "Sigmoid", X},
-     1,
-     ONE(1, 2, {-5, 100}),
-     {0},
-     ONE(1, 2, {0.5, 0.5})},
-    {"Sigmoid, logistic",
-     {.op = "Sigmoid", X, .beta = -1},
-     1,
-     ONE(1, 2, {0, M_LN2}),
-     {0},
-     ONE(1, 2, {0.5, 2 / 3.0})},
-    {"Silu",
-     {.op = "Silu", X, .beta = -1},
-     1,
-     ONE(1, 2, {0, M_LN2}),
-     {0},
-     ONE(1, 2, {0, 2 * M_LN2 / 3})},
-    {"Add_Mul",
-     {.op = "Add_Mul", X, .alpha = 1, .beta = 2},
-     1,
-     ONE(1, 2, {3, -4}),
-     {0},
-     ONE(1, 2, {7, -7})},
-    {"Abs", {.op = "Abs", X, .alpha = 1, .beta = 2}, 1, ONE(1, 2, {3, -4}), {0}, ONE(1, 2, {7, 7})},
-    {"Log",
-     {.op = "Log", X, .alpha = 1, .beta = 1},
-     1,
-     ONE(1, 2, {0, 1}),
-     {0},
-     ONE(1, 2, {0, M_LN2})},
-    {"Exp",
-     {.op = "Exp", X, .alpha = 0, .beta = M_LN2},
-     1,
-     ONE(1, 3, {0, 1, -2}),
-     {0},
-     ONE(1, 3, {1, 2, 0.25})},
-
-    {"Softmax",
-     {.op = "Softmax", X, DIM(0), .scale = M_LN2},
-     3,
-     THREE(1, 1, {0, 1, 2}),
-     {0},
-     THREE(1, 1, {1 / 7.0, 2 / 7.0, 4 / 7.0})},
-    {"Softmax of each element by itself",
-     {.op = "Softmax", X, DIM(0), .scale = 1},
-     2,
-     TWO(1, 2, {5, 0, 5, 1000}),
-     {0},
-     TWO(1, 2, {0.5, 0, 0.5, 1})},
-    {"Normalize",
-     {.op = "Normalize", X, DIM(0)},
-     2,
-     TWO(1, 2, {3, 1, 4, 0}),
-     {0},
-     TWO(1, 2, {0.6, 1, 0.8, 0})},
-    {"Conv1d of three taps",
-     {.op = "Conv1d", XY, DIM(0)},
-     4,
-     {4, 1, 1, {1, 2, 3, 4}},
-     THREE(1, 1, {100, 10, 1}),
-     {4, 1, 1, {12, 123, 234, 340}}},
-    {"Conv1d of two taps",
-     {.op = "Conv1d", XY, DIM(0)},
-     3,
-     THREE(1, 1, {1, 2, 3}),
-     TWO(1, 1, {10, 1}),
-     THREE(1, 1, {1, 12, 23})},
-
-    {"Transpose",
-     {.op = "Transpose", X},
-     1,
-     ONE(2, 3, {1, 2, 3, 4, 5, 6}),
-     {0},
-     ONE(3, 2, {1, 4, 2, 5, 3, 6})},
-    {"Reshape",
-     {.op = "Reshape", X, .rows = 3, .columns = 2},
-     1,
-     ONE(2, 3, {1, 2, 3, 4, 5, 6}),
-     {0},
-     ONE(3, 2, {1, 2, 3, 4, 5, 6})},
-    {"MaskSlice of columns",
-     {.op = "MaskSlice", X, DIM(2), .start = 1, .end = 3, .alpha = 5, .beta = -1},
-     1,
-     ONE(1, 4, {9, 9, 9, 9}),
-     {0},
-     ONE(1, 4, {-1, 5, 5, -1})},
-    {"MaskSlice of rows",
-     {.op = "MaskSlice", X, DIM(1), .start = 0, .end = 1, .alpha = 5, .beta = -1},
-     1,
-     ONE(2, 2, {9, 9, 9, 9}),
-     {0},
-     ONE(2, 2, {5, 5, -1, -1})},
-    {"Load", {.op = "Load", X}, 2, TWO(1, 1, {3, 4}), {0}, TWO(1, 1, {3, 4})},
-};
+/* "2x1x2: 1 2 3 4", or "-". */
+static struct given read_given(const char *cell) {
+    struct given given = {0};
+    int pages, rows, columns, length = 0;
+    if (sscanf(cell, "%dx%dx%d:%n", &pages, &rows, &columns, &length) == 3) {
+        given = (struct given){pages, rows, columns, {0}};
+        if (read_numbers(cell + length, given.numbers) != pages * rows * columns)
+            bail_out("not so many numbers: %s", cell);
+    }
+    return given;
+}
 
 static bool is_near(double a, double b) {
     return a == b || fabs(a - b) <= 1e-15 * fabs(b);
@@ -316,24 +62,46 @@ static void add_given(struct oracle_values *values, const char *name, const stru
         oracle_add_value(values, name, given->pages, given->rows, given->columns, given->numbers);
 }
 
+/* Inputs "x" and "y", output "o". */
+static void test_op(char **cell) {
+    char name[32];
+    const char *more = cell[1];
+    struct given x = read_given(cell[2]), y = read_given(cell[3]), wanted = read_given(cell[4]);
+    struct oracle_values values = {.count = 0};
+    sscanf(cell[1], "%31s", name);
+    const kvmill_flow_op op = {
+        .op = name,
+        .inputs = {"x", y.pages > 0 ? "y" : NULL},
+        .output = "o",
+        .alpha = number_in(more, "alpha"),
+        .beta = number_in(more, "beta"),
+        .scale = number_in(more, "scale"),
+        .dims = (uint32_t)number_in(more, "dims"),
+        .group = (int64_t)number_in(more, "group"),
+        .start = (int64_t)number_in(more, "start"),
+        .end = (int64_t)number_in(more, "end"),
+        .rows = (int64_t)number_in(more, "rows"),
+        .columns = (int64_t)number_in(more, "columns"),
+    };
+    bool taps = strcmp(name, "Conv1d") == 0;
+    add_given(&values, "x", &x);
+    add_given(&values, "y", &y);
+    oracle_run_ops(&op, 1, taps || x.pages > y.pages ? x.pages : y.pages, &values, NULL);
+    ok(is_matrix(oracle_find_value(&values, "o"), &wanted), "%s", cell[0]);
+    oracle_free_values(&values);
+}
+
 static void test_ops(void) {
-    for (size_t i = 0; i < sizeof hands / sizeof *hands; i++) {
-        struct oracle_values values = {.count = 0};
-        add_given(&values, "x", &hands[i].x);
-        add_given(&values, "y", &hands[i].y);
-        oracle_run_ops(&hands[i].op, 1, hands[i].pages, &values, NULL);
-        ok(is_matrix(oracle_find_value(&values, "o"), &hands[i].wanted), "%s", hands[i].name);
-        oracle_free_values(&values);
-    }
+    each_row("oracle_ops", 5, test_op);
 }
 
 /* No candidate: reductions over pages are 0. */
 static void test_no_pages(void) {
     static const char *const names[] = {"Sum", "Mean", "Max", "Min", "L2Norm"};
-    static const struct given zeros = ONE(1, 2, {0, 0});
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    static const struct given zeros = {1, 1, 2, {0}};
+    for (size_t i = 0; i < COUNT(names); i++) {
         struct oracle_values values = {.count = 0};
-        const kvmill_flow_op op = {.op = names[i], X, DIM(0)};
+        const kvmill_flow_op op = {.op = names[i], .inputs = {"x"}, .output = "o", .dims = 1};
         oracle_add_value(&values, "x", 0, 1, 2, NULL);
         oracle_run_ops(&op, 1, 0, &values, NULL);
         ok(is_matrix(oracle_find_value(&values, "o"), &zeros), "%s of no pages is 0", names[i]);
@@ -342,8 +110,6 @@ static void test_no_pages(void) {
 }
 
 /* ---- Fields ---- */
-
-static const DLDataType f32 = {kDLFloat, 32, 1}, f16 = {kDLFloat, 16, 1}, bf16 = {kDLBfloat, 16, 1};
 
 static void test_rounding(void) {
     ok(oracle_round_field(bf16, "Mean", 257) == 256 && oracle_round_field(bf16, "Mean", 259) == 260,
@@ -368,9 +134,9 @@ static void test_summary(void) {
     const kvmill_cache_attention attention = {.head_dim = 2, .page_size = 3};
     const kvmill_flow_field fields[] = {{"m", 1, 2, f32}, {"h", 1, 2, bf16}, {"z", 1, 1, f32}};
     const kvmill_flow_op cache[] = {
-        {.op = "Mean", .inputs = {"k"}, .output = "m", DIM(1)},
+        {.op = "Mean", .inputs = {"k"}, .output = "m", .dims = 2},
         {.op = "Abs", .inputs = {"v"}, .output = "a", .beta = 1},
-        {.op = "Max", .inputs = {"a"}, .output = "h", DIM(1)},
+        {.op = "Max", .inputs = {"a"}, .output = "h", .dims = 2},
         {.op = "Fill", .output = "z", .alpha = 3},
     };
     const kvmill_flow flow = {.attention = &attention,
@@ -420,53 +186,31 @@ static void test_state(void) {
 
 /* ---- Selection ---- */
 
-struct chosen {
-    const char *name;
-    kvmill_flow_select select;
-    int64_t pages;
-    float score[12];
-    int64_t count;
-    int32_t list[12];
-};
+static void test_list(char **cell) {
+    const kvmill_flow_select select = {
+        .topk_val = (int64_t)number_in(cell[1], "k"),
+        .reserved_bos = (int64_t)number_in(cell[1], "bos"),
+        .reserved_eos = (int64_t)number_in(cell[1], "eos"),
+        .ratio_numerator = (int64_t)number_in(cell[1], "numerator"),
+        .ratio_denominator = (int64_t)number_in(cell[1], "denominator"),
+        .cap = (int64_t)number_in(cell[1], "cap"),
+        .order = number_in(cell[1], "by_score") != 0 ? "score" : NULL,
+    };
+    double scores[MOST], wanted[MOST];
+    float score[MOST];
+    int32_t list[MOST];
+    int pages = read_numbers(cell[2], scores), count = read_numbers(cell[3], wanted);
+    for (int i = 0; i < pages; i++)
+        score[i] = (float)scores[i];
+    bool same = oracle_select(&select, pages, score, list) == count &&
+                oracle_selected(&select, pages) == count;
+    for (int i = 0; same && i < count; i++)
+        same = list[i] == (int32_t)wanted[i];
+    ok(same, "selected: %s", cell[0]);
+}
 
-#define BUDGET(k, bos, eos) .topk_val = (k), .reserved_bos = (bos), .reserved_eos = (eos)
-#define RATIO(n, d)         .ratio_numerator = (n), .ratio_denominator = (d)
-
-static const struct chosen choices[] = {
-    {"no pages", {BUDGET(2, 1, 1)}, 0, {0}, 0, {0}},
-    {"all pages", {BUDGET(2, 1, 1)}, 4, {0}, 4, {0, 1, 2, 3}},
-    {"the best two", {BUDGET(2, 1, 1)}, 6, {99, 1, 3, 2, 0, 99}, 4, {0, 2, 3, 5}},
-    {"by score", {BUDGET(2, 1, 1), .order = "score"}, 6, {99, 1, 2, 3, 0, 99}, 4, {0, 3, 2, 5}},
-    {"of equal ones the first", {BUDGET(2, 0, 1)}, 6, {1, 7, 7, 7, 1, 9}, 3, {1, 2, 5}},
-    {"both zeros are equal", {BUDGET(1, 0, 1)}, 4, {-0.0f, 0, 0, 0}, 2, {0, 3}},
-    {"infinities", {BUDGET(2, 0, 1)}, 5, {-INFINITY, 0, INFINITY, -1e30f, 0}, 3, {1, 2, 4}},
-    {"NaN is the least", {BUDGET(2, 0, 1)}, 4, {NAN, -INFINITY, -1e30f, 0}, 3, {0, 2, 3}},
-    {"no k", {BUDGET(0, 1, 2)}, 6, {0}, 3, {0, 4, 5}},
-    {"a share of ten",
-     {BUDGET(0, 1, 1), RATIO(1, 2)},
-     10,
-     {0, 1, 2, 3, 4, 5, 6, 7, 8, 9},
-     5,
-     {0, 6, 7, 8, 9}},
-    {"a share rounded down",
-     {BUDGET(0, 1, 1), RATIO(1, 3)},
-     11,
-     {0, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0},
-     3,
-     {0, 1, 10}},
-    {"a cap", {BUDGET(8, 1, 1), .cap = 3}, 11, {0, 1, 2, 9, 3, 4}, 3, {0, 3, 10}},
-    {"a cap below what is kept", {BUDGET(8, 2, 2), .cap = 3}, 11, {0}, 4, {0, 1, 9, 10}},
-};
-
-static void test_choices(void) {
-    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
-        const struct chosen *row = &choices[i];
-        int32_t list[12];
-        int64_t count = oracle_select(&row->select, row->pages, row->score, list);
-        bool same = count == row->count && count == oracle_selected(&row->select, row->pages) &&
-                    memcmp(list, row->list, (size_t)count * sizeof *list) == 0;
-        ok(same, "selected: %s", row->name);
-    }
+static void test_lists(void) {
+    each_row("oracle_lists", 4, test_list);
 }
 
 int main(void) {
@@ -475,6 +219,6 @@ int main(void) {
     test_rounding();
     test_summary();
     test_state();
-    test_choices();
+    test_lists();
     return done_testing();
 }

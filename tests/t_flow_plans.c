@@ -8,13 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common.h"
 #include "flow_step.h"
-#include "tap.h"
+#include "packs.h"
 #include "walk.h"
-
-extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
-
-static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default, &kvmill_pack_kvmill_test};
 
 static kvmill_plan_options options_with(bool has_packs, int threads) {
     return (kvmill_plan_options){.struct_size = sizeof(kvmill_plan_options),
@@ -25,31 +22,13 @@ static kvmill_plan_options options_with(bool has_packs, int threads) {
 
 /* ---- Bits ---- */
 
-/* The bytes of a tensor of a step, to be freed. */
-static unsigned char *bytes_of(struct flow_step *step, int which) {
-    const struct fence *fence = &flow_step_tensor(step, which)->fence;
-    unsigned char *bytes = malloc(fence->size + 1);
-    if (bytes == NULL)
-        bail_out("out of memory");
-    memcpy(bytes, fence->data, fence->size);
-    return bytes;
-}
-
-static bool has_bytes(struct flow_step *step, int which, const unsigned char *bytes) {
-    const struct fence *fence = &flow_step_tensor(step, which)->fence;
-    bool same = memcmp(bytes, fence->data, fence->size) == 0;
-    if (!same)
-        diag("tensor %d has other bits; %s", which, step->attention.words);
-    return same;
-}
-
 /* The output of a run as that of another: nothing but what is written is left. */
 static bool runs_to(struct flow_step *step, enum flow_step_kind kind,
                     const kvmill_plan_options *options, int threads, const unsigned char *output,
                     struct dice *dice) {
     flow_step_restore(step);
     return flow_step_runs(step, kind, options, threads, dice) &&
-           has_bytes(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, output);
+           flow_step_has_bytes(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, output);
 }
 
 /* ---- What is right ---- */
@@ -72,7 +51,7 @@ static bool decodes(struct flow_step *step, const kvmill_plan_options *options, 
 /* Without the lists, and along them as index gave them: the bits of decode. */
 static bool attends_likewise(struct flow_step *step, const kvmill_plan_options *options,
                              struct dice *dice) {
-    unsigned char *output = bytes_of(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
+    unsigned char *output = flow_step_copy(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
     flow_step_give(step, STEP_DECODE, false);
     bool same = runs_to(step, STEP_DECODE, options, 0, output, dice);
     flow_step_restore(step);
@@ -87,7 +66,7 @@ static bool attends_likewise(struct flow_step *step, const kvmill_plan_options *
 /* Any order, more and fewer threads than there is room for. */
 static bool threads_agree(struct flow_step *step, bool has_packs, struct dice *dice) {
     static const int counts[][2] = {{1, 1}, {2, 2}, {1, 3}, {3, 2}, {2, 8}, {8, 8}};
-    unsigned char *output = bytes_of(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
+    unsigned char *output = flow_step_copy(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
     bool same = true;
     flow_step_give(step, STEP_DECODE, true);
     for (int64_t i = 0; same && i < (is_slow_run() ? 3 : 6); i++) {
@@ -115,7 +94,7 @@ static unsigned char *request_at(struct flow_step *step, int64_t request, size_t
 /* Dense attention is right, and a request that is whole has its bits. */
 static bool dense_agrees(struct flow_step *step, const kvmill_plan_options *options, int *whole,
                          struct dice *dice) {
-    unsigned char *output = bytes_of(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
+    unsigned char *output = flow_step_copy(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
     size_t before = 0, size;
     flow_step_restore(step);
     flow_step_give(step, STEP_ATTEND, false);

@@ -10,15 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../gen/flow.h"
 #include "../gen/flow_program_family.h"
 #include "../ops/flow_text.h"
-#include "../runtime/flow/flow.h"
 #include "../runtime/core/numbers.h"
+#include "../runtime/flow/flow.h"
 #include "../runtime/portable/portable.h"
+#include "common.h"
+#include "flow_file.h"
 #include "flow_index.h"
 #include "flow_texts.h"
-#include "tap.h"
+#include "packs.h"
 #include "walk.h"
 
 enum { POOL = 104 };
@@ -318,8 +319,6 @@ static void test_kernel(const struct kvmill_kernel *kernel, const struct spec *s
 
 /* ---- Kernels ---- */
 
-extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
-
 static void *library;
 
 static const struct kvmill_kernel *find_in(const kvmill_pack *pack, const char *symbol) {
@@ -389,19 +388,12 @@ static void try_file(const char *path) {
 }
 
 static void try_directory(const char *name) {
-    const char *srcdir = getenv("srcdir");
-    char path[1024];
-    snprintf(path, sizeof path, "%s/configs/%s", srcdir ? srcdir : ".", name);
-    DIR *directory = opendir(path);
+    DIR *directory = opendir(source_path("configs/%s", name));
     if (directory == NULL)
-        bail_out("cannot read %s", path);
-    size_t length = strlen(path);
-    for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
-        if (strstr(entry->d_name, ".json") == NULL)
-            continue;
-        snprintf(path + length, sizeof path - length, "/%s", entry->d_name);
-        try_file(path);
-    }
+        bail_out("cannot read configs/%s", name);
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
+        if (strstr(entry->d_name, ".json") != NULL)
+            try_file(source_path("configs/%s/%s", name, entry->d_name));
     closedir(directory);
 }
 

@@ -11,6 +11,7 @@
 #include "../ops/element.h"
 #include "../ops/region_text.h"
 #include "crew.h"
+#include "packs.h"
 #include "region_texts.h"
 #include "tap.h"
 #include "walk.h"
@@ -289,8 +290,8 @@ static bool run(struct dice *dice, struct problem *it, const kvmill_plan_options
 static bool is_right(struct dice *dice, struct problem *it, const struct kvmill_kernel *kernel) {
     const kvmill_pack pack = {
         .abi = KVMILL_KERNEL_ABI, .count = 1, .name = "one", .kernels = &kernel, .manifest = ""};
-    const kvmill_pack *const packs[] = {&pack};
-    const kvmill_plan_options one = {.struct_size = sizeof one, .packs = packs, .pack_count = 1};
+    const kvmill_pack *const own[] = {&pack};
+    const kvmill_plan_options one = {.struct_size = sizeof one, .packs = own, .pack_count = 1};
     const kvmill_plan_options none = {.struct_size = sizeof none, .portable = true};
     int64_t where;
     set_op(dice, it);
@@ -332,8 +333,8 @@ static void test_other_program(const struct kvmill_kernel *kernel) {
     const struct kvmill_kernel *others = &other;
     const kvmill_pack pack = {
         .abi = KVMILL_KERNEL_ABI, .count = 1, .name = "one", .kernels = &others, .manifest = ""};
-    const kvmill_pack *const packs[] = {&pack};
-    const kvmill_plan_options one = {.struct_size = sizeof one, .packs = packs, .pack_count = 1};
+    const kvmill_pack *const own[] = {&pack};
+    const kvmill_plan_options one = {.struct_size = sizeof one, .packs = own, .pack_count = 1};
     open_problem(&dice, it, &shape);
     set_op(&dice, it);
     list_tensors(it, 0);
@@ -401,8 +402,6 @@ static void test_texts(void) {
 }
 
 /* ---- All of it ---- */
-
-extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
 
 static const kvmill_pack *loaded_pack(const char *path) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -7,12 +7,9 @@
 #include <stdlib.h>
 
 #include "fence.h"
+#include "packs.h"
 #include "tap.h"
 #include "walk.h"
-
-extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
-
-static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default, &kvmill_pack_kvmill_test};
 
 static uint64_t seed;
 static int64_t cases;
@@ -266,18 +263,18 @@ static void protect_inputs(const struct problem *problem, bool read_only) {
 static void put_into_words(struct problem *problem) {
     const struct kvmill_rows *rows = &problem->rows;
     const struct folded *source = is_store(problem) ? &problem->update : &problem->past;
-    snprintf(problem->words, sizeof problem->words,
-             "%s: batch %" PRId64 ", heads %" PRId64 ", capacity %" PRId64 ", rows %" PRId64
-             ", row %" PRId64 ", chunks %" PRId64 ", stream %" PRId64 ", starts %" PRId64
-             " %" PRId64 " %" PRId64 ", present steps %" PRId64 " %" PRId64 " %" PRId64
-             " at %d, source steps %" PRId64 " %" PRId64 " %" PRId64 " at %d",
-             problem->kernel->symbol, rows->batch, rows->heads, rows->capacity, rows->rows,
-             rows->row, rows->chunks, rows->stream_store, rows->batch > 0 ? start_of(problem, 0) : -1,
-             rows->batch > 1 ? start_of(problem, 1) : -1,
-             rows->batch > 2 ? start_of(problem, 2) : -1, rows->present_stride.batch,
-             rows->present_stride.head, rows->present_stride.row,
-             (int)((uintptr_t)rows->present % 64), source->stride.batch, source->stride.head,
-             source->stride.row, (int)((uintptr_t)first_unit(problem, source) % 64));
+    snprintf(
+        problem->words, sizeof problem->words,
+        "%s: batch %" PRId64 ", heads %" PRId64 ", capacity %" PRId64 ", rows %" PRId64
+        ", row %" PRId64 ", chunks %" PRId64 ", stream %" PRId64 ", starts %" PRId64 " %" PRId64
+        " %" PRId64 ", present steps %" PRId64 " %" PRId64 " %" PRId64
+        " at %d, source steps %" PRId64 " %" PRId64 " %" PRId64 " at %d",
+        problem->kernel->symbol, rows->batch, rows->heads, rows->capacity, rows->rows, rows->row,
+        rows->chunks, rows->stream_store, rows->batch > 0 ? start_of(problem, 0) : -1,
+        rows->batch > 1 ? start_of(problem, 1) : -1, rows->batch > 2 ? start_of(problem, 2) : -1,
+        rows->present_stride.batch, rows->present_stride.head, rows->present_stride.row,
+        (int)((uintptr_t)rows->present % 64), source->stride.batch, source->stride.head,
+        source->stride.row, (int)((uintptr_t)first_unit(problem, source) % 64));
 }
 
 /* ---- Judging ---- */
@@ -352,7 +349,7 @@ static void test_kernel(const struct kvmill_kernel *kernel) {
 
 int main(void) {
     seed = dice_seed();
-    for (size_t p = 0; p < sizeof packs / sizeof *packs; p++)
+    for (size_t p = 0; p < PACKS; p++)
         for (uint32_t k = 0; k < packs[p]->count; k++)
             if (packs[p]->kernels[k]->family == KVMILL_STORE_ROWS ||
                 packs[p]->kernels[k]->family == KVMILL_KEEP_ROWS)

@@ -11,13 +11,9 @@
 
 #include "../runtime/core/numbers.h"
 #include "../runtime/portable/portable.h"
-#include "fence.h"
-#include "tap.h"
+#include "common.h"
+#include "packs.h"
 #include "walk.h"
-
-extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
-
-static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default, &kvmill_pack_kvmill_test};
 
 static uint64_t seed;
 
@@ -445,7 +441,7 @@ static void test_portable(void) {
 
 int main(void) {
     seed = dice_seed();
-    for (size_t p = 0; p < sizeof packs / sizeof *packs; p++)
+    for (size_t p = 0; p < PACKS; p++)
         for (uint32_t k = 0; k < packs[p]->count; k++)
             test_kernel(packs[p]->kernels[k]);
     test_portable();

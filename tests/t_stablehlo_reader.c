@@ -78,57 +78,30 @@ static void add_file(const char *name) {
 
 /* ---- Mutations ---- */
 
-static const char *const pieces[] = {
-    "<",
-    ">",
-    "(",
-    ")",
-    "{",
-    "}",
-    "[",
-    "]",
-    "\"",
-    "%0",
-    "%r#9",
-    "tensor",
-    "->",
-    ":",
-    ",",
-    "=",
-    "dense",
-    "x",
-    "?",
-    "-",
-    "99999999999999999999",
-    "0x",
-    "i1",
-    "ui8",
-    "complex<f32>",
-    "!quant.uniform<i8:f32, 0.5>",
-    "#stablehlo.gather<",
-    "array<i64",
-    "^bb0",
-    "// -----\n",
-    "loc(",
-    "tensor<*xf32>",
-    "module",
-    "stablehlo.return",
-    "-9223372036854775808",
-    "\\",
-    "@f",
-};
-enum { PIECES = sizeof pieces / sizeof *pieces };
+/* With ~ between them. */
+static const char pieces[] =
+    "<~>~(~)~{~}~[~]~\"~%0~%r#9~tensor~->~:~,~=~dense~x~?~-~99999999999999999999~0x~i1~ui8~complex<"
+    "f32>~!quant.uniform<i8:f32, 0.5>~#stablehlo.gather<~array<i64~^bb0~// "
+    "-----\n~loc(~tensor<*xf32>~module~stablehlo.return~-9223372036854775808~\\~@f";
+
+/* A piece of any, of so many bytes. */
+static const char *random_piece(struct dice *dice, size_t *length) {
+    const char *at = pieces;
+    for (int64_t n = dice_range(dice, 0, 36); n > 0; n--)
+        at = strchr(at, '~') + 1;
+    *length = strcspn(at, "~");
+    return at;
+}
 
 /* Overwrite, insert, delete, double or cut. */
 static size_t mutate(struct dice *dice, char *text, size_t length, size_t room) {
     size_t at = (size_t)dice_range(dice, 0, (int64_t)length - 1), n, span;
-    const char *piece = pieces[dice_range(dice, 0, PIECES - 1)];
+    const char *piece = random_piece(dice, &n);
     switch (dice_range(dice, 0, 5)) {
     case 0:
         text[at] = (char)dice_bits(dice);
         return length;
     case 1:
-        n = strlen(piece);
         if (length + n > room)
             return length;
         memmove(text + at + n, text + at, length - at);

@@ -1,0 +1,220 @@
+/* What the oracles say of a step that appends: the rows of the cache, and the fields of its pages.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common.h"
+#include "flow_step.h"
+#include "oracle/flow.h"
+
+enum { CACHES = KVMILL_CACHE_ATTENTION_VALUE_SCALE - KVMILL_CACHE_ATTENTION_CACHE + 1 };
+
+void flow_pool_open(struct flow_step *step, struct flow_pool *pool) {
+    *pool = (struct flow_pool){.step = step, .pages = step->limits.cache_pages};
+    pool->rows = flow_step_take(pool->pages, sizeof *pool->rows);
+    for (size_t i = 0; i < step->flow.field_count; i++)
+        pool->field[i] = flow_step_copy(step, KVMILL_FLOW_FIELDS + (int)i);
+}
+
+void flow_pool_close(struct flow_pool *pool) {
+    free(pool->rows);
+    for (int i = 0; i < MOST_STEP_FIELDS; i++)
+        free(pool->field[i]);
+}
+
+/* ---- Rows ---- */
+
+static int64_t number_of(const struct oracle_attention *problem, int v, int64_t slot,
+                         int64_t head) {
+    return oracle_row(&problem->cache, 0, problem->layer, v && problem->cache.sides == 2, slot,
+                      head);
+}
+
+static void write_row(const struct oracle_attention *problem, int64_t token, int64_t slot,
+                      int64_t head) {
+    for (int v = 0; v < 2; v++) {
+        const struct oracle_side *side = v ? &problem->value : &problem->key;
+        const unsigned char *current = v ? problem->current_value : problem->current_key;
+        double numbers[512];
+        for (int64_t i = 0; i < side->dim; i++)
+            numbers[i] = oracle_get(problem->activation, current,
+                                    (token * problem->kv_heads + head) * side->dim + i);
+        oracle_write_row(side, problem->activation, number_of(problem, v, slot, head), numbers);
+    }
+}
+
+/* As float32 arithmetic sees it. */
+void flow_step_read_row(const struct oracle_attention *problem, int v, int64_t slot, int64_t head,
+                        double *numbers) {
+    const struct oracle_side *side = v ? &problem->value : &problem->key;
+    oracle_read_row_exact(side, number_of(problem, v, slot, head), numbers);
+    for (int64_t i = 0; i < side->dim; i++)
+        numbers[i] = (float)numbers[i];
+}
+
+/* ---- Fields ---- */
+
+static double *read_page(const struct flow_pool *pool, const struct oracle_attention *problem,
+                         int v, int64_t page, int64_t head) {
+    int64_t dim = v ? problem->value.dim : problem->key.dim;
+    int64_t first = page * pool->step->attention.op.page_size;
+    double *numbers = flow_step_take(pool->rows[page] * dim, sizeof *numbers);
+    for (int64_t r = 0; r < pool->rows[page]; r++)
+        flow_step_read_row(problem, v, first + r, head, numbers + r * dim);
+    return numbers;
+}
+
+static void summarise(struct flow_pool *pool, const struct oracle_attention *problem, int64_t page,
+                      int64_t head) {
+    const kvmill_flow *flow = &pool->step->flow;
+    double *key = read_page(pool, problem, 0, page, head), *fields[MOST_STEP_FIELDS];
+    double *value = read_page(pool, problem, 1, page, head);
+    for (size_t f = 0; f < flow->field_count; f++)
+        fields[f] = flow_step_take(flow->fields[f].rows * flow->fields[f].columns, 8);
+    oracle_summarise(flow, pool->rows[page], key, value, fields);
+    for (size_t f = 0; f < flow->field_count; f++) {
+        int64_t count = flow->fields[f].rows * flow->fields[f].columns;
+        for (int64_t i = 0; i < count; i++)
+            oracle_put(attention_type(flow->fields[f].dtype), pool->field[f],
+                       (page * problem->kv_heads + head) * count + i, fields[f][i]);
+        free(fields[f]);
+    }
+    free(key);
+    free(value);
+}
+
+/* All tokens of a call one by one. */
+static void expect_append(struct flow_pool *pool, const int64_t *slot, int64_t tokens) {
+    struct flow_step *step = pool->step;
+    int64_t size = step->attention.op.page_size;
+    const struct oracle_attention problem = attention_problem(&step->attention);
+    bool grows = step->summary != NULL && strcmp(step->summary, "incremental") == 0;
+    for (int64_t t = 0; t < tokens; t++)
+        for (int64_t h = 0; slot[t] >= 0 && h < problem.kv_heads; h++) {
+            write_row(&problem, t, slot[t], h);
+            pool->rows[slot[t] / size] = slot[t] % size + 1;
+        }
+    for (int64_t t = 0; t < tokens; t++) {
+        bool ends = t + 1 == tokens || slot[t + 1] < 0 || slot[t + 1] / size != slot[t] / size;
+        for (int64_t h = 0; slot[t] >= 0 && ends && !step->skipped && h < problem.kv_heads; h++)
+            if (grows || pool->rows[slot[t] / size] == size)
+                summarise(pool, &problem, slot[t] / size, h);
+    }
+}
+
+/* ---- Judging ---- */
+
+/* Rows are put where they must be into what was there before; leaves all as it was before. */
+static bool are_rows_right(struct flow_step *step) {
+    void *have[CACHES];
+    bool right = true;
+    for (int i = 0; i < CACHES; i++)
+        have[i] = flow_step_copy(step, KVMILL_CACHE_ATTENTION_CACHE + i);
+    flow_step_restore(step);
+    for (int i = 0; i < CACHES; i++) {
+        if (have[i] != NULL)
+            attention_refresh(&step->attention, KVMILL_CACHE_ATTENTION_CACHE + i);
+        right = flow_step_has_bytes(step, KVMILL_CACHE_ATTENTION_CACHE + i, have[i]) && right;
+        free(have[i]);
+    }
+    return right;
+}
+
+/* Equal, or as near as float32 sums are; of halves, a unit in the last place. */
+static bool is_near(double found, double wanted, double size, double error) {
+    return found == wanted || (isnan(found) && isnan(wanted)) ||
+           fabs(found - wanted) <= error * fmax(size, fabs(wanted));
+}
+
+static double largest_of(enum oracle_type type, const unsigned char *numbers, int64_t count) {
+    double largest = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double x = fabs(oracle_get(type, numbers, i));
+        largest = isfinite(x) && x > largest && x < 1e29 ? x : largest;
+    }
+    return largest;
+}
+
+/* What a field is to hold; then what it does.  Those of Quest are exact, scores as large as the
+   largest. */
+static bool is_field_right(struct flow_pool *pool, int f, bool is_score) {
+    const kvmill_flow_field *field = &pool->step->fields[f];
+    enum oracle_type type = attention_type(field->dtype);
+    int64_t count = pool->pages * pool->step->kv_heads * field->rows * field->columns;
+    double size = is_score ? largest_of(type, pool->field[f], count) : 0.01;
+    double error = type == ORACLE_F16 ? 0x1p-10 : type == ORACLE_BF16 ? 0x1p-7 : 2e-5;
+    const unsigned char *have = flow_step_data(pool->step, KVMILL_FLOW_FIELDS + f);
+    if (pool->step->own == NULL)
+        return flow_step_has_bytes(pool->step, KVMILL_FLOW_FIELDS + f, pool->field[f]);
+    for (int64_t i = 0; i < count; i++) {
+        double found = oracle_get(type, have, i), wanted = oracle_get(type, pool->field[f], i);
+        if (!is_near(found, wanted, size, error)) {
+            diag("field %s, element %" PRId64 ": %.9g, wanted %.9g", field->name, i, found, wanted);
+            return false;
+        }
+    }
+    memcpy(pool->field[f], have, (size_t)oracle_bytes(type, count));
+    return true;
+}
+
+/* What a step that makes lists leaves in the fields that it saves. */
+static void save_scores(struct flow_pool *pool, int64_t request, int64_t kv_head) {
+    struct flow_step *step = pool->step;
+    int64_t share = step->kv_heads / step->rows, bos = step->select.reserved_bos;
+    int64_t pages = flow_step_pages(step, request) - bos - step->select.reserved_eos;
+    double *scores = flow_step_take(pages, sizeof *scores), *saved[MOST_STEP_FIELDS];
+    for (size_t f = 0; f < step->flow.field_count; f++) {
+        int64_t count = step->fields[f].rows * step->fields[f].columns;
+        saved[f] = flow_step_take(pages * count, sizeof *scores);
+        saved[f][0] = -INFINITY; /* not saved */
+    }
+    flow_step_score(step, request, kv_head / share, kv_head % share, scores, saved);
+    for (size_t f = 0; f < step->flow.field_count; f++) {
+        int64_t count = step->fields[f].rows * step->fields[f].columns;
+        for (int64_t i = 0; saved[f][0] != -INFINITY && i < pages * count; i++) {
+            int64_t page = *flow_step_page(step, request, bos + i / count);
+            oracle_put(attention_type(step->fields[f].dtype), pool->field[f],
+                       (page * step->kv_heads + kv_head) * count + i % count, saved[f][i]);
+        }
+        free(saved[f]);
+    }
+    free(scores);
+}
+
+void flow_pool_expect_scores(struct flow_pool *pool) {
+    struct flow_step *step = pool->step;
+    for (int64_t b = 0; b < step->attention.sequences; b++)
+        for (int64_t h = 0; h < step->kv_heads; h++)
+            if (step->rows <= step->kv_heads && step->flow.index_count > 0 &&
+                !flow_step_is_whole(step, b))
+                save_scores(pool, b, h);
+}
+
+bool flow_pool_scores_are_right(struct flow_pool *pool) {
+    bool right = true;
+    for (size_t f = 0; f < pool->step->flow.field_count; f++)
+        right = is_field_right(pool, (int)f, true) && right;
+    return right;
+}
+
+/* The fields first: comparing caches puts all back. */
+bool flow_pool_appends(struct flow_pool *pool, const kvmill_plan_options *options,
+                       struct dice *dice) {
+    struct flow_step *step = pool->step;
+    flow_step_keep(step, dice);
+    expect_append(pool, flow_step_data(step, KVMILL_FLOW_SLOT_MAPPING),
+                  step->attention.seqstarts[step->attention.sequences]);
+    flow_step_give(step, STEP_APPEND, true);
+    bool right = flow_step_runs(step, STEP_APPEND, options, (int)dice_range(dice, 0, 3), dice);
+    for (size_t f = 0; f < step->flow.field_count; f++)
+        right = is_field_right(pool, (int)f, false) && right;
+    right = are_rows_right(step) && right;
+    for (size_t f = 0; f < step->flow.field_count; f++) {
+        struct fence *fence = &step->tensor[KVMILL_FLOW_FIELDS + f].fence;
+        memcpy(fence->data, pool->field[f], fence->size);
+    }
+    return right;
+}

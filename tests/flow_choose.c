@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common.h"
+#include "flow_step.h"
+
+/* What a cache may hold, for which activations and fields. */
+static const struct format {
+    DLDataType activation, cache, scale, field;
+    int64_t bits, group;
+    const char *blocks;
+} formats[] = {
+    {f32, f32, f32, f32, 0, 0, NULL},    {f16, f16, f16, f16, 0, 0, NULL},
+    {bf16, bf16, f32, bf16, 0, 0, NULL}, {f16, i8, f16, bf16, 8, 8, NULL},
+    {f32, i4, f16, f16, 4, 16, NULL},    {f16, u8, f32, f32, 0, 0, "q8_0"},
+    {bf16, u8, f32, f16, 0, 0, "q4_0"},  {f32, f16, f32, bf16, 0, 0, NULL},
+    {bf16, i8, f32, f32, 8, 16, NULL},
+};
+
+static const int64_t head_counts[][2] = {{32, 8}, {9, 3}, {8, 8}, {5, 1}, {6, 2}, {71, 1}, {4, 2}};
+static const int64_t dims[] = {32, 64, 80, 96, 112, 128, 256};
+static const int64_t page_sizes[] = {1, 5, 8, 16, 32, 64, 128};
+static const char *const scopes[] = {"kv_head", "query_head", "request"};
+
+#define ANY(LIST, NUMBER) ((LIST)[(NUMBER) % (int64_t)COUNT(LIST)])
+
+static void set_format(kvmill_cache_attention *op, const struct format *format) {
+    op->T1 = format->activation;
+    op->T2 = format->cache;
+    op->T3 = format->scale;
+    op->quant_bit = format->bits;
+    op->quant_group = format->bits ? format->group : 8;
+    op->cache_format = format->blocks;
+}
+
+/* V of another size. */
+static void set_value(kvmill_cache_attention *op, const struct format *format, int64_t dim) {
+    op->value_differs = 1;
+    op->value_head_dim = dim;
+    op->value_quant_bit = format->bits;
+    op->value_quant_group = format->group;
+    op->value_T2 = format->cache;
+    op->value_T3 = format->scale;
+    op->value_cache_format = format->blocks;
+}
+
+/* Blocks are of 32. */
+static int64_t dim_for(const struct format *format, int64_t number) {
+    int64_t dim = ANY(dims, number);
+    return format->blocks != NULL ? (dim + 31) / 32 * 32 : dim;
+}
+
+static void choose_attention(kvmill_cache_attention *op, int64_t number, struct dice *dice) {
+    const struct format *format = &ANY(formats, number);
+    kvmill_cache_attention_init(op, sizeof *op);
+    set_format(op, format);
+    op->dynamic_batching = op->cache_mode = 1;
+    op->num_heads = ANY(head_counts, number)[0];
+    op->num_kv_heads = ANY(head_counts, number)[1];
+    op->head_dim = dim_for(format, number / 2);
+    op->page_size = ANY(page_sizes, dice_range(dice, 0, 6));
+    op->cache_layout = number % 5;
+    op->num_layer = dice_range(dice, 1, 2);
+    op->layer_idx = dice_range(dice, 0, op->num_layer - 1);
+    op->left_window_size = dice_once_in(dice, 3) ? dice_range(dice, 0, 6 * op->page_size - 1) : -1;
+    op->softcap = dice_once_in(dice, 4) ? 3 : 0;
+    op->partial = dice_once_in(dice, 3);
+    if (dice_once_in(dice, 5))
+        set_value(op, format, dim_for(format, dice_range(dice, 0, 6)));
+}
+
+static void choose_select(struct flow_step *step, int64_t number, struct dice *dice) {
+    kvmill_flow_select *select = &step->select;
+    bool by_score = step->attention.op.left_window_size < 0 && dice_once_in(dice, 2);
+    select->topk_val = dice_once_in(dice, 5) ? 0 : dice_range(dice, 1, 4);
+    select->reserved_bos = dice_range(dice, 0, 2);
+    select->reserved_eos = dice_range(dice, 1, 2);
+    select->ratio_numerator = dice_range(dice, 0, 1);
+    select->ratio_denominator = 3;
+    select->cap = dice_once_in(dice, 4) ? dice_range(dice, 1, 6) : 0;
+    select->dense_below = dice_once_in(dice, 3) ? 9 * step->attention.op.page_size : 0;
+    select->order = by_score ? "score" : "logical";
+    select->scope = ANY(scopes, number);
+    step->few_kinds = dice_once_in(dice, 2) ? 3 : 0;
+    step->skipped = dice_once_in(dice, 12);
+}
+
+/* Pages' ends, one page, none, and many. */
+int64_t flow_step_choose_length(int64_t page_size, struct dice *dice) {
+    int64_t most = page_size < 32 ? 24 : 12, pages = dice_range(dice, 2, most);
+    switch (dice_range(dice, 0, 5)) {
+    case 0:
+        return 0;
+    case 1:
+        return dice_range(dice, 1, page_size);
+    case 2:
+        return pages * page_size;
+    case 3:
+        return pages * page_size + 1;
+    default:
+        return pages * page_size - dice_range(dice, 0, page_size - 1);
+    }
+}
+
+void flow_step_choose(struct flow_step *step, int64_t number, struct dice *dice) {
+    struct attention *a = &step->attention;
+    *step = (struct flow_step){.field_type = ANY(formats, number).field};
+    choose_attention(&a->op, number, dice);
+    choose_select(step, number, dice);
+    a->sequences = a->op.num_heads * a->op.head_dim > 3000 ? 2 : dice_range(dice, 1, 5);
+    a->has_sinks = dice_once_in(dice, 3);
+    a->spread = dice_once_in(dice, 3) && a->op.cache_layout < 4 ? SPREAD : DENSE;
+    a->spare_rows = dice_range(dice, 0, 2 * a->op.page_size);
+    for (int64_t b = 0; b < a->sequences; b++)
+        a->start[b] = flow_step_choose_length(a->op.page_size, dice);
+}

@@ -1,0 +1,342 @@
+/* What the oracles say of a step: its lists, and its output.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common.h"
+#include "flow_step.h"
+#include "oracle/flow.h"
+
+/* ---- Which lists ---- */
+
+/* What a row is scored with: rows of "q" of a kv head or of a query head; a range of pages. */
+struct scorer {
+    int64_t request, kv_head, first_head, group, first, pages;
+};
+
+static double *query_of(struct flow_step *step, const struct scorer *scorer) {
+    int64_t dim = step->attention.op.head_dim;
+    double *query = flow_step_take(scorer->group * dim, sizeof *query);
+    for (int64_t g = 0; g < scorer->group; g++)
+        for (int64_t i = 0; i < dim; i++)
+            query[g * dim + i] =
+                oracle_get(attention_type(step->attention.op.T1),
+                           flow_step_element(step, KVMILL_CACHE_ATTENTION_QUERY, scorer->request,
+                                             scorer->first_head + g, i),
+                           0);
+    return query;
+}
+
+static double *field_of(struct flow_step *step, const struct scorer *scorer, size_t field) {
+    int64_t count = step->fields[field].rows * step->fields[field].columns;
+    double *numbers = flow_step_take(scorer->pages * count, sizeof *numbers);
+    for (int64_t p = 0; p < scorer->pages; p++)
+        for (int64_t i = 0; i < count; i++)
+            numbers[p * count + i] = oracle_get(
+                attention_type(step->fields[field].dtype),
+                flow_step_field(step, (int)field,
+                                *flow_step_page(step, scorer->request, scorer->first + p),
+                                scorer->kv_head),
+                i);
+    return numbers;
+}
+
+/* K or V of all rows of the pages; the test's own flows may take them. */
+static double *rows_of(struct flow_step *step, const struct scorer *scorer, int v) {
+    const struct oracle_attention problem = attention_problem(&step->attention);
+    const struct oracle_side *side = v ? &problem.value : &problem.key;
+    int64_t size = step->attention.op.page_size;
+    double *numbers = flow_step_take(scorer->pages * size * side->dim, sizeof *numbers);
+    for (int64_t r = 0; r < scorer->pages * size; r++) {
+        int64_t page = *flow_step_page(step, scorer->request, scorer->first + r / size);
+        flow_step_read_row(&problem, v, page * size + r % size, scorer->kv_head,
+                           numbers + r * side->dim);
+    }
+    return numbers;
+}
+
+/* Add the scores of pages; `saved` has what fields become. */
+static void score(struct flow_step *step, const struct scorer *scorer, double *scores,
+                  double *const *saved) {
+    double *fields[MOST_STEP_FIELDS], *query = query_of(step, scorer), *rows[2] = {NULL, NULL};
+    for (int v = 0; v < 2 && step->own != NULL; v++)
+        rows[v] = rows_of(step, scorer, v);
+    for (size_t i = 0; i < step->flow.field_count; i++)
+        fields[i] = field_of(step, scorer, i);
+    oracle_score(&step->flow, scorer->group, scorer->pages, query, rows[0], rows[1], fields, scores,
+                 saved);
+    for (size_t i = 0; i < step->flow.field_count; i++)
+        free(fields[i]);
+    free(rows[0]);
+    free(rows[1]);
+    free(query);
+}
+
+void flow_step_score(struct flow_step *step, int64_t request, int64_t row, int64_t n,
+                     double *scores, double *const *saved) {
+    int64_t heads = step->attention.op.num_heads, ratio = heads / step->kv_heads;
+    int64_t first = row * heads / step->rows, bos = step->select.reserved_bos;
+    const struct scorer scorer = {request,
+                                  first / ratio + n,
+                                  first + n * ratio,
+                                  step->rows > step->kv_heads ? 1 : ratio,
+                                  bos,
+                                  flow_step_pages(step, request) - bos - step->select.reserved_eos};
+    score(step, &scorer, scores, saved);
+}
+
+/* Row r of a request: the sum over as many kv heads as share it. */
+static void score_row(struct flow_step *step, int64_t request, int64_t r, float *scores) {
+    int64_t pages = flow_step_pages(step, request);
+    int64_t kinds = step->rows < step->kv_heads ? step->kv_heads : 1;
+    double *own = flow_step_take(pages, sizeof *own), *saved[MOST_STEP_FIELDS] = {NULL};
+    for (int64_t n = 0; n < kinds; n++) {
+        flow_step_score(step, request, r, n, own, saved);
+        for (int64_t p = step->select.reserved_bos; p < pages - step->select.reserved_eos; p++)
+            scores[p] += (float)own[p - step->select.reserved_bos];
+    }
+    free(own);
+}
+
+static int64_t list_all(int64_t pages, int32_t *list) {
+    for (int64_t p = 0; p < pages; p++)
+        list[p] = (int32_t)p;
+    return pages;
+}
+
+bool flow_step_is_whole(const struct flow_step *step, int64_t request) {
+    int64_t pages = flow_step_pages(step, request);
+    return step->skipped || step->length[request] < step->select.dense_below ||
+           oracle_selected(&step->select, pages) == pages;
+}
+
+static int64_t list_row(struct flow_step *step, int64_t request, int64_t r, bool dense,
+                        int32_t *list) {
+    int64_t pages = flow_step_pages(step, request);
+    if (dense || flow_step_is_whole(step, request))
+        return list_all(pages, list);
+    float *scores = flow_step_take(pages, sizeof *scores);
+    if (step->flow.index_count > 0)
+        (step->scores_of ? step->scores_of : score_row)(step, request, r, scores);
+    int64_t count = oracle_select(&step->select, pages, scores, list);
+    free(scores);
+    return count;
+}
+
+static void expect_lists(struct flow_step *step, bool dense) {
+    int64_t rows = step->attention.sequences * step->rows;
+    step->starts = flow_step_take(rows + 1, sizeof *step->starts);
+    step->list =
+        flow_step_take(step->indptr[step->attention.sequences] * step->rows, sizeof *step->list);
+    for (int64_t row = 0; row < rows; row++)
+        step->starts[row + 1] =
+            step->starts[row] + list_row(step, row / step->rows, row % step->rows, dense,
+                                         step->list + step->starts[row]);
+}
+
+void flow_step_put_lists(struct flow_step *step) {
+    int64_t rows = step->attention.sequences * step->rows;
+    memcpy(flow_step_data(step, KVMILL_FLOW_SEL_INDPTR), step->starts,
+           (size_t)(rows + 1) * sizeof *step->starts);
+    memcpy(flow_step_data(step, KVMILL_FLOW_SEL), step->list,
+           (size_t)step->starts[rows] * sizeof *step->list);
+}
+
+/* ---- What comes of them ---- */
+
+/* Cache rows that the query heads of a row see, [sequences, most], and how many. */
+struct seen {
+    int64_t most, *rows, starts[MOST_SEQUENCES + 1];
+};
+
+static bool is_in_window(const struct flow_step *step, int64_t request, int64_t token) {
+    int64_t window = step->attention.op.left_window_size + 1;
+    return window == 0 || token >= step->length[request] - window;
+}
+
+static int64_t see_request(struct flow_step *step, int64_t request, int64_t r, int64_t *rows) {
+    int64_t row = request * step->rows + r, size = step->attention.op.page_size, count = 0;
+    for (int64_t i = step->starts[row]; i < step->starts[row + 1]; i++)
+        for (int64_t j = 0; j < size; j++) {
+            int64_t token = step->list[i] * size + j;
+            if (token < step->length[request] && is_in_window(step, request, token))
+                rows[count++] = *flow_step_page(step, request, step->list[i]) * size + j;
+        }
+    return count;
+}
+
+static void see(struct flow_step *step, int64_t r, struct seen *seen) {
+    *seen = (struct seen){.most = step->limits.pages * step->attention.op.page_size + 1};
+    seen->rows = flow_step_take(step->attention.sequences * seen->most, sizeof *seen->rows);
+    for (int64_t b = 0; b < step->attention.sequences; b++)
+        seen->starts[b + 1] =
+            seen->starts[b] + see_request(step, b, r, seen->rows + b * seen->most);
+}
+
+/* One kv head alone: its rows are where the first head's are, that many rows further. */
+static void move_to_head(const struct oracle_cache *cache, int64_t layer, int64_t kv_head,
+                         struct oracle_side *side) {
+    int64_t rows =
+        oracle_row(cache, 0, layer, 0, 0, kv_head) - oracle_row(cache, 0, layer, 0, 0, 0);
+    side->data += oracle_bytes(side->type, rows * side->dim);
+    if (side->group != 0)
+        side->scale += oracle_bytes(side->scale_type, rows * side->dim / side->group);
+}
+
+/* A query head of all requests: pages of a row each. */
+static struct oracle_attention head_problem(struct flow_step *step, int64_t head,
+                                            const struct seen *seen) {
+    static const int64_t one_each[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+    struct oracle_attention problem = attention_problem(&step->attention);
+    move_to_head(&problem.cache, problem.layer,
+                 head * step->kv_heads / step->attention.op.num_heads, &problem.key);
+    move_to_head(&problem.cache, problem.layer,
+                 head * step->kv_heads / step->attention.op.num_heads, &problem.value);
+    problem.heads = problem.kv_heads = 1;
+    problem.sinks =
+        problem.sinks == NULL ? NULL : problem.sinks + oracle_bytes(problem.sinks_type, head);
+    problem.seqstarts = one_each;
+    problem.kvstarts = seen->starts;
+    problem.cachestarts = seen->rows;
+    problem.pages = seen->most;
+    problem.page_size = 1;
+    problem.decoding = step->attention.sequences;
+    problem.window = 0;
+    return problem;
+}
+
+static unsigned char *gather_query(struct flow_step *step, int64_t head) {
+    int64_t batch = step->attention.sequences, dim = step->attention.op.head_dim;
+    enum oracle_type type = attention_type(step->attention.op.T1);
+    unsigned char *query = flow_step_take(oracle_bytes(type, batch * dim), 1);
+    for (int64_t b = 0; b < batch; b++)
+        memcpy(query + oracle_bytes(type, b * dim),
+               flow_step_element(step, KVMILL_CACHE_ATTENTION_QUERY, b, head, 0),
+               (size_t)oracle_bytes(type, dim));
+    return query;
+}
+
+/* The results of a head, [sequences, dim], among those of all. */
+static void expect_head(struct flow_step *step, int64_t head) {
+    int64_t batch = step->attention.sequences, dim = step->value_dim;
+    double *numbers = flow_step_take(2 * batch * (dim + 1), sizeof *numbers);
+    const struct oracle_result result = {numbers, numbers + batch * dim, numbers + 2 * batch * dim,
+                                         numbers + batch * (2 * dim + 1)};
+    struct seen seen;
+    see(step, head * step->rows / step->attention.op.num_heads, &seen);
+    struct oracle_attention problem = head_problem(step, head, &seen);
+    unsigned char *query = gather_query(step, head);
+    problem.query = query;
+    oracle_attend(&problem, &result);
+    for (int64_t b = 0; b < batch; b++) {
+        int64_t row = b * step->attention.op.num_heads + head;
+        memcpy(step->result.output + row * dim, result.output + b * dim, (size_t)dim * 8);
+        memcpy(step->result.output_error + row * dim, result.output_error + b * dim,
+               (size_t)dim * 8);
+        step->result.lse[row] = result.lse[b];
+        step->result.lse_error[row] = result.lse_error[b];
+    }
+    free(query);
+    free(seen.rows);
+    free(numbers);
+}
+
+static void forget_result(struct flow_step *step) {
+    free(step->result.output);
+    free(step->result.output_error);
+    free(step->result.lse);
+    free(step->result.lse_error);
+    step->result = (struct oracle_result){0};
+}
+
+void flow_step_expect_output(struct flow_step *step) {
+    int64_t rows = step->attention.sequences * step->attention.op.num_heads,
+            numbers = rows * step->value_dim;
+    forget_result(step);
+    step->result = (struct oracle_result){flow_step_take(numbers, 8), flow_step_take(numbers, 8),
+                                          flow_step_take(rows, 8), flow_step_take(rows, 8)};
+    for (int64_t h = 0; h < step->attention.op.num_heads; h++)
+        expect_head(step, h);
+}
+
+void flow_step_forget(struct flow_step *step) {
+    free(step->starts);
+    free(step->list);
+    step->starts = NULL;
+    step->list = NULL;
+    forget_result(step);
+}
+
+void flow_step_expect(struct flow_step *step, bool dense) {
+    flow_step_forget(step);
+    expect_lists(step, dense);
+    flow_step_expect_output(step);
+}
+
+/* ---- Judging ---- */
+
+static bool is_list_right(struct flow_step *step, int64_t row) {
+    const int32_t *list = flow_step_data(step, KVMILL_FLOW_SEL);
+    const int32_t *ids = flow_step_data(step, KVMILL_FLOW_BLOCK_IDS);
+    int64_t request = row / step->rows;
+    int64_t kv_head = row % step->rows * step->kv_heads / step->rows;
+    for (int64_t i = step->starts[row]; i < step->starts[row + 1]; i++) {
+        int64_t id = *flow_step_page(step, request, step->list[i]) * step->kv_heads + kv_head;
+        if (list[i] != step->list[i] || ids[i] != id) {
+            diag("sel[%" PRId64 "] of row %" PRId64 " is %d, id %d, wanted %d, %" PRId64 "; %s", i,
+                 row, (int)list[i], (int)ids[i], (int)step->list[i], id, step->attention.words);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool flow_step_lists_are_right(struct flow_step *step) {
+    int64_t rows = step->attention.sequences * step->rows;
+    bool right = memcmp(flow_step_data(step, KVMILL_FLOW_SEL_INDPTR), step->starts,
+                        (size_t)(rows + 1) * sizeof *step->starts) == 0;
+    if (!right)
+        diag("sel_indptr; %s", step->attention.words);
+    for (int64_t row = 0; right && row < rows; row++)
+        right = is_list_right(step, row);
+    return right;
+}
+
+/* NaN and infinities are themselves. */
+static bool is_close(struct flow_step *step, int which, const int64_t place[3], double want,
+                     double error) {
+    DLDataType type = flow_step_tensor(step, which)->dl.dtype;
+    double have = oracle_get(attention_type(type),
+                             flow_step_element(step, which, place[0], place[1], place[2]), 0);
+    bool close = isfinite(want)
+                     ? fabs(have - want) <= error + attention_rounding(type, fabs(want) + error)
+                 : isnan(want) ? isnan(have)
+                               : have == want;
+    if (!close)
+        diag("%s of request %" PRId64 ", head %" PRId64 ", %" PRId64
+             ": %.9g, wanted %.9g +- %.3g; %s",
+             attention_tensor_name(which), place[0], place[1], place[2], have, want, error,
+             step->attention.words);
+    return close;
+}
+
+bool flow_step_output_is_right(struct flow_step *step) {
+    int64_t dim = step->value_dim;
+    for (int64_t row = 0; row < step->attention.sequences * step->attention.op.num_heads; row++) {
+        int64_t place[] = {row / step->attention.op.num_heads, row % step->attention.op.num_heads,
+                           0};
+        if (step->attention.op.partial &&
+            !is_close(step, KVMILL_CACHE_ATTENTION_LSE, place, step->result.lse[row],
+                      step->result.lse_error[row]))
+            return false;
+        for (; place[2] < dim; place[2]++)
+            if (!is_close(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, place,
+                          step->result.output[row * dim + place[2]],
+                          step->result.output_error[row * dim + place[2]]))
+                return false;
+    }
+    return true;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "combiners.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "cache_attention.h"
+
+const char *const operation_names[OPERATIONS] = {
+    "replace", "add", "subtract", "multiply", "minimum", "maximum", "and", "or", "xor"};
+
+int64_t oracle_element_bytes(DLDataType type) {
+    return (type.bits * type.lanes + 7) / 8;
+}
+
+/* ---- Floats: double is wide enough for one rounding of the others ---- */
+
+static enum oracle_type half_of(DLDataType type) {
+    return type.code == kDLFloat ? ORACLE_F16 : ORACLE_BF16;
+}
+
+double oracle_get_float(DLDataType type, const unsigned char *at) {
+    float narrow = 0;
+    double wide = 0;
+    memcpy(&narrow, at, type.bits == 32 ? 4 : 0);
+    memcpy(&wide, at, type.bits == 64 ? 8 : 0);
+    return type.bits == 64   ? wide
+           : type.bits == 32 ? (double)narrow
+                             : oracle_get(half_of(type), at, 0);
+}
+
+void oracle_put_float(DLDataType type, unsigned char *at, double value) {
+    float narrow = (float)value;
+    if (type.bits == 16)
+        oracle_put(half_of(type), at, 0, value);
+    else
+        memcpy(at, type.bits == 64 ? (void *)&value : (void *)&narrow, type.bits / 8);
+}
+
+static double extreme(double x, double y, bool largest) {
+    if (x != x || y != y)
+        return NAN;
+    if (x == y)
+        return (signbit(x) != 0) == largest ? y : x;
+    return (x < y) == largest ? y : x;
+}
+
+static void combine_floats(DLDataType type, enum operation operation, unsigned char *a,
+                           const unsigned char *b) {
+    double x = oracle_get_float(type, a), y = oracle_get_float(type, b);
+    oracle_put_float(type, a,
+                     operation == ADD        ? x + y
+                     : operation == SUBTRACT ? x - y
+                     : operation == MULTIPLY ? x * y
+                                             : extreme(x, y, operation == MAXIMUM));
+}
+
+/* ---- Integers, of fewer than 8 bits in a byte each ---- */
+
+static uint64_t get_bits(DLDataType type, const unsigned char *at) {
+    uint64_t bits = 0, sign = (uint64_t)1 << (type.bits - 1);
+    memcpy(&bits, at, (size_t)oracle_element_bytes(type));
+    if (type.bits < 64)
+        bits &= 2 * sign - 1;
+    return type.code == kDLInt && (bits & sign) ? bits - 2 * sign : bits;
+}
+
+static void combine_integers(DLDataType type, enum operation operation, unsigned char *a,
+                             const unsigned char *b) {
+    uint64_t x = get_bits(type, a), y = get_bits(type, b);
+    bool is_less = type.code == kDLInt ? (int64_t)x < (int64_t)y : x < y;
+    const uint64_t results[OPERATIONS] = {[ADD] = x + y,
+                                          [SUBTRACT] = x - y,
+                                          [MULTIPLY] = x * y,
+                                          [MINIMUM] = is_less ? x : y,
+                                          [MAXIMUM] = is_less ? y : x,
+                                          [AND] = x & y,
+                                          [OR] = x | y,
+                                          [XOR] = x ^ y};
+    uint64_t mask = type.bits < 64 ? ((uint64_t)1 << type.bits) - 1 : UINT64_MAX;
+    uint64_t result = results[operation] & mask;
+    memcpy(a, &result, (size_t)oracle_element_bytes(type));
+}
+
+/* ---- All ---- */
+
+static void combine(DLDataType type, enum operation operation, unsigned char *a,
+                    const unsigned char *b) {
+    const DLDataType half = {kDLFloat, (uint8_t)(type.bits / 2), 1};
+    if (operation == REPLACE) {
+        memcpy(a, b, (size_t)oracle_element_bytes(type));
+    } else if (type.code == KVMILL_DL_BOOL) {
+        *a = operation == AND ? *a && *b : operation == OR ? *a || *b : (*a != 0) != (*b != 0);
+    } else if (type.code == kDLComplex) {
+        combine(half, operation, a, b);
+        combine(half, operation, a + type.bits / 16, b + type.bits / 16);
+    } else if (type.code == kDLInt || type.code == kDLUInt) {
+        combine_integers(type, operation, a, b);
+    } else {
+        combine_floats(type, operation, a, b);
+    }
+}
+
+void oracle_combine_elements(void *context, unsigned char *const *accumulators,
+                             const unsigned char *const *updates) {
+    const struct combiner *combiner = context;
+    combine(combiner->type, combiner->operation, accumulators[0], updates[0]);
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "windows_case.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common.h"
+#include "crew.h"
+#include "oracle/combiners.h"
+#include "windows_pack.h"
+
+struct ways seen;
+
+enum role { WINDOW, DROPPED, BATCHING };
+
+static int64_t random_extent(struct dice *dice, bool large) {
+    if (dice_once_in(dice, 25))
+        return 0;
+    return dice_range(dice, 1, large ? 24 : 5);
+}
+
+static void choose_axes(struct dice *dice, bool large, bool gathers, struct geometry *g) {
+    g->rank = (int)dice_range(dice, large ? 2 : 0, 5);
+    bool paired = !large || dice_once_in(dice, 3); /* else parts have to look at indices */
+    for (int d = 0; d < g->rank; d++) {
+        enum role role = dice_once_in(dice, 2) ? WINDOW : (enum role)dice_range(dice, 0, 2);
+        if (role == BATCHING && !paired)
+            role = DROPPED;
+        g->dims[d] = random_extent(dice, large);
+        if (role == DROPPED && gathers && g->dims[d] == 0)
+            g->dims[d] = 1;
+        g->slice[d] = g->dims[d] > 0;
+        if (role == WINDOW)
+            g->slice[d] = dice_once_in(dice, 2) ? g->dims[d] : dice_range(dice, 0, g->dims[d]);
+        if (role == WINDOW && g->slice[d] == 0 && !dice_once_in(dice, 10))
+            g->slice[d] = g->dims[d] > 0;
+        if (role == WINDOW)
+            g->windows++;
+        else if (role == DROPPED)
+            g->dropped[g->droppeds++] = d;
+        else
+            g->batching[g->pairs++] = d;
+    }
+}
+
+static bool is_in(const int64_t *list, int count, int64_t item) {
+    for (int i = 0; i < count; i++)
+        if (list[i] == item)
+            return true;
+    return false;
+}
+
+/* Large ones: mostly all axes. */
+static void choose_map(struct dice *dice, bool large, struct geometry *g) {
+    int64_t order[MOST_DIMS];
+    dice_order(dice, order, g->rank);
+    for (int i = 0; i < g->rank; i++)
+        if (!is_in(g->batching, g->pairs, order[i]) && !dice_once_in(dice, large ? 20 : 3))
+            g->map[g->components++] = order[i];
+}
+
+static void choose_indices(struct dice *dice, bool large, struct geometry *g) {
+    int64_t order[MOST_DIMS];
+    int extra = (int)dice_range(dice, 0, 2);
+    g->space_rank = g->pairs + extra;
+    dice_order(dice, order, g->space_rank);
+    for (int j = 0; j < g->space_rank; j++)
+        g->space[order[j]] =
+            j < g->pairs ? g->dims[g->batching[j]] : random_extent(dice, large && j == g->pairs);
+    bool implicit = g->components == 1 && dice_once_in(dice, 3);
+    g->ivd = implicit ? g->space_rank : (int)dice_range(dice, 0, g->space_rank);
+    g->indices_rank = g->space_rank + !implicit;
+    for (int j = 0; j < g->space_rank; j++)
+        g->indices_dims[j < g->ivd ? j : j + 1] = g->space[j];
+    if (!implicit)
+        g->indices_dims[g->ivd] = g->components;
+    for (int i = 0; i < g->pairs; i++)
+        g->indices_batching[i] = order[i] < g->ivd ? order[i] : order[i] + 1;
+}
+
+static void choose_windowed(struct dice *dice, struct geometry *g) {
+    int64_t order[MOST_DIMS], place = 0;
+    bool is_window[MOST_DIMS] = {false};
+    int next = 0, point = 0;
+    g->windowed_rank = g->space_rank + g->windows;
+    dice_order(dice, order, g->windowed_rank);
+    for (int i = 0; i < g->windows; i++)
+        is_window[order[i]] = true;
+    g->windows = 0;
+    for (int r = 0; r < g->windowed_rank; r++) {
+        if (!is_window[r]) {
+            g->windowed_dims[r] = g->space[point++];
+            continue;
+        }
+        while (is_in(g->dropped, g->droppeds, place) || is_in(g->batching, g->pairs, place))
+            place++;
+        g->windowed_dims[r] = g->slice[place++];
+        g->window[next++] = r;
+        g->windows++;
+    }
+}
+
+static void count_geometry(const struct geometry *g) {
+    seen.pairs += g->pairs > 0;
+    seen.many_pairs += g->pairs > 1;
+    for (int i = 1; i < g->pairs; i++)
+        seen.unsorted_pairs += g->indices_batching[i] < g->indices_batching[i - 1];
+    seen.inner_vector += g->ivd < g->indices_rank - 1;
+    seen.implicit += g->ivd == g->indices_rank;
+    seen.no_components += g->components == 0;
+    for (int i = 0; i < g->windows; i++)
+        seen.transposed += g->window[i] < g->windowed_rank - g->windows;
+}
+
+static int64_t product(const int64_t *dims, int rank) {
+    int64_t count = 1;
+    for (int d = 0; d < rank; d++)
+        count *= dims[d];
+    return count;
+}
+
+/* Large enough to be split into parts, and not so large that the oracles take long. */
+static bool has_right_size(const struct geometry *g, bool large) {
+    int64_t count = product(g->windowed_dims, g->windowed_rank);
+    return product(g->dims, g->rank) < 1 << 20 && count < 300000 && (!large || count > 40000);
+}
+
+void make_geometry(struct dice *dice, bool large, bool gathers, struct geometry *g) {
+    do {
+        *g = (struct geometry){0};
+        choose_axes(dice, large, gathers, g);
+        choose_map(dice, large, g);
+        choose_indices(dice, large, g);
+        choose_windowed(dice, g);
+    } while (!has_right_size(g, large));
+    count_geometry(g);
+}
+
+void make_repeated(struct dice *dice, struct geometry *g) {
+    *g = (struct geometry){.rank = 2,
+                           .space_rank = 1,
+                           .indices_rank = 2,
+                           .windowed_rank = 2,
+                           .windows = 1,
+                           .droppeds = 1,
+                           .components = 1,
+                           .ivd = 1};
+    g->dims[0] = g->slice[0] = g->windowed_dims[0] = dice_range(dice, 3, 9);
+    g->dims[1] = dice_range(dice, 30, 90);
+    g->space[0] = g->indices_dims[0] = g->windowed_dims[1] = dice_range(dice, 20, 700);
+    g->slice[1] = g->indices_dims[1] = g->map[0] = g->dropped[0] = 1;
+}
+
+/* ---- Tensors ---- */
+
+/* Axes in another order of memory, and gaps. */
+static void choose_strides(struct dice *dice, int rank, const int64_t *dims, int64_t *strides) {
+    int64_t order[MOST_DIMS], step = dice_range(dice, 1, 2);
+    dice_order(dice, order, rank);
+    for (int i = 0; i < rank; i++) {
+        strides[order[i]] = step;
+        step *= dims[order[i]] ? dims[order[i]] + dice_range(dice, 0, 1) : 1;
+    }
+}
+
+void open_pair(struct dice *dice, DLDataType type, int rank, const int64_t *dims,
+               struct pair *pair) {
+    int64_t strides[MOST_DIMS];
+    bool strided = dice_once_in(dice, windows_cases(0) ? 8 : 3); /* kernels are for dense ones */
+    pair->bytes = oracle_element_bytes(type);
+    pair->count = product(dims, rank);
+    pair->dense = calloc((size_t)(pair->count * pair->bytes) + 1, 1);
+    choose_strides(dice, rank, dims, strides);
+    tensor_open(&pair->fenced, (DLDataType){kDLUInt, (uint8_t)(pair->bytes * 8), 1}, rank, dims,
+                strided ? strides : NULL, dice);
+    pair->fenced.dl.dtype = type;
+    seen.strided += strided;
+}
+
+static unsigned char *element_of(const struct pair *pair, int64_t i) {
+    const DLTensor *tensor = &pair->fenced.dl;
+    unsigned char *at = (unsigned char *)tensor->data + tensor->byte_offset;
+    for (int d = tensor->ndim - 1; d >= 0; d--) {
+        at += i % tensor->shape[d] * pair->fenced.strides[d] * pair->bytes;
+        i /= tensor->shape[d];
+    }
+    return at;
+}
+
+void put_pair(struct pair *pair) {
+    for (int64_t i = 0; i < pair->count; i++)
+        memcpy(element_of(pair, i), pair->dense + i * pair->bytes, (size_t)pair->bytes);
+}
+
+void close_pair(struct pair *pair) {
+    free(pair->dense);
+    tensor_close(&pair->fenced);
+}
+
+static bool is_nan(DLDataType type, const unsigned char *at) {
+    bool is_float = (type.code == kDLFloat && type.bits >= 16) || type.code == kDLBfloat;
+    double value = is_float ? oracle_get_float(type, at) : 0;
+    return value != value;
+}
+
+/* Bits are equal, or both are NaN, also in the halves of complex numbers. */
+static bool is_same(DLDataType type, const unsigned char *a, const unsigned char *b) {
+    size_t bytes = (size_t)oracle_element_bytes(type);
+    DLDataType half = {kDLFloat, (uint8_t)(type.bits / 2), 1};
+    if (type.code == kDLComplex)
+        return is_same(half, a, b) && is_same(half, a + bytes / 2, b + bytes / 2);
+    return memcmp(a, b, bytes) == 0 || (is_nan(type, a) && is_nan(type, b));
+}
+
+bool is_as_dense(const struct pair *pair, DLDataType type) {
+    int64_t where;
+    for (int64_t i = 0; i < pair->count; i++) {
+        const unsigned char *want = pair->dense + i * pair->bytes, *have = element_of(pair, i);
+        if (!is_same(type, have, want)) {
+            diag("element %" PRId64 " of %" PRId64 " differs", i, pair->count);
+            return false;
+        }
+    }
+    return fence_is_intact(&pair->fenced.fence, &where);
+}
+
+/* ---- Indices ---- */
+
+static const DLDataType index_types[] = {
+    {kDLInt, 64, 1},  {kDLInt, 32, 1},  {kDLInt, 16, 1}, {kDLInt, 8, 1},
+    {kDLInt, 4, 1},   {kDLInt, 2, 1},   {kDLUInt, 8, 1}, {kDLUInt, 16, 1},
+    {kDLUInt, 32, 1}, {kDLUInt, 64, 1}, {kDLUInt, 4, 1}, {kDLUInt, 2, 1},
+};
+
+DLDataType random_index_type(struct dice *dice) {
+    return index_types[dice_range(dice, 0, COUNT(index_types) - 1)];
+}
+
+void fill_indices(struct dice *dice, const struct geometry *g, DLDataType type,
+                  struct pair *indices) {
+    static const uint64_t ends[] = {INT64_MAX, (uint64_t)INT64_MIN, UINT64_MAX,
+                                    (uint64_t)INT64_MAX - 1, (uint64_t)INT64_MIN + 1};
+    for (int64_t i = 0; i < indices->count; i++) {
+        int64_t dim = g->rank ? g->dims[dice_range(dice, 0, g->rank - 1)] : 1;
+        uint64_t value = (uint64_t)dice_range(dice, 0, dim);
+        if (dice_once_in(dice, 4))
+            value = (uint64_t)dice_range(dice, -3, dim + 3);
+        if (dice_once_in(dice, 15)) {
+            value = ends[dice_range(dice, 0, 4)];
+            seen.extreme++;
+        }
+        if (type.bits < 64) /* what lies beyond the type's bits is not looked at */
+            value &= ((uint64_t)1 << type.bits) - 1;
+        memcpy(indices->dense + i * indices->bytes, &value, (size_t)indices->bytes);
+    }
+}
+
+/* ---- Running ---- */
+
+static kvmill_status run_shuffled(struct dice *dice, const kvmill_plan *plan,
+                                  const DLTensor *const *tensors, int64_t *most,
+                                  kvmill_error *error) {
+    kvmill_call call;
+    kvmill_status status = kvmill_begin(&call, plan, tensors, NULL, error);
+    if (status != KVMILL_OK)
+        return status;
+    do {
+        seen.many_parts += kvmill_parts(&call) > 1;
+        if (most != NULL && kvmill_parts(&call) > *most)
+            *most = kvmill_parts(&call);
+        crew_run_phase(&call, 1, dice);
+    } while (kvmill_next(&call));
+    return KVMILL_OK;
+}
+
+bool run_windows(struct dice *dice, kvmill_plan *plan, const DLTensor *const *tensors,
+                 int64_t *most) {
+    kvmill_error error;
+    kvmill_status status = dice_once_in(dice, 3) ? kvmill_run(plan, tensors, NULL, &error)
+                                                 : run_shuffled(dice, plan, tensors, most, &error);
+    kvmill_plan_destroy(plan);
+    if (status != KVMILL_OK)
+        diag("%s: %s", kvmill_status_name(status), error.message);
+    return status == KVMILL_OK;
+}
+
+void random_bytes(struct dice *dice, struct pair *pair) {
+    for (int64_t i = 0; i < pair->count * pair->bytes; i++)
+        pair->dense[i] = (unsigned char)dice_bits(dice);
+}

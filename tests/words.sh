@@ -1,5 +1,7 @@
 # The words of an instruction set against what they mean; sourced by tests that run them.
 
+word_flags="-std=gnu11 -O1 -ffp-contract=off"
+
 # words_of ISA TEMPLATES COMPILER RUN -- TAP of all words; RUN is an emulator, or nothing.
 words_of() {
     chain=$1
@@ -16,7 +18,7 @@ words_of() {
                 "$2/lib/kernel.m4" "$srcdir/tests/words.c.m4" >"words_$mode.c" || return 1
     done
     # shellcheck disable=SC2086
-    $3 -std=gnu11 -O1 -ffp-contract=off -Wall -Wextra -Werror -Wno-psabi -Wno-unused-function -Iheaders -I"$srcdir/include" -I"$srcdir/tests" \
+    $3 $word_flags -fPIC -Wall -Wextra -Werror -Wno-psabi -Wno-unused-function -Iheaders -I"$srcdir/include" -I"$srcdir/tests" \
         ${5:-} -o words words_isa.c words_meaning.c "$srcdir/tests/words.c" -lm || return 1
     $4 ./words
 }

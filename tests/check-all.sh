@@ -77,7 +77,7 @@ sanitized=$(./kvmill isas | awk '$4 == "yes" {all[++n] = $1} END {for (i = 1; i 
 # Compilers and sanitizers differ in what they see of a case, not in how many random ones there are.
 slow="TESTS_ENVIRONMENT=KVMILL_TEST_SLOW=1"
 
-# configure NAME ARGUMENTS... -- a build of its own. All are configured while the first tests run: that keeps no processor busy.
+# configure NAME ARGUMENTS... -- a build of its own, beside what comes next: by itself that would leave processors idle.
 configure() {
     directory=../build-$1
     shift

@@ -101,6 +101,10 @@ struct scene {
 /* Which specs have scenes, by commas. */
 void scene_op_words(char words[256]);
 
+/* So many bytes, or fewer if KVMILL_BENCH_ROTATION asks for fewer MiB, as tests do: they look at no
+   times. */
+int64_t scene_rotation(int64_t bytes);
+
 /* The tensors of a spec's runs of that size, without memory: enough to plan.  Release with
    scene_close, also after a failure. */
 bool scene_begin(struct scene *scene, const struct spec *spec, const struct run_size *size,

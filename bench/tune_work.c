@@ -19,7 +19,7 @@ static bool size_of(const struct tune_problem *problem, const struct spec *spec,
                     struct run_size *size, struct error *error) {
     *size = problem->size;
     return problem->kind->op != &rows_scene_op ||
-           rows_size(spec, problem->size.batch, problem->kind->op->rotation, size) ||
+           rows_size(spec, problem->size.batch, scene_rotation(rows_scene_op.rotation), size) ||
            fail(error, EXIT_USER, "%s: it moves nothing, or more than fits memory", spec->where);
 }
 

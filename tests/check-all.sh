@@ -1,9 +1,10 @@
 #!/bin/sh
 # Everything that `./bootstrap check` runs, from a build directory: the tests, the same under valgrind,
-# builds with sanitizers and with clang.  Ends with "N passed, N failed".
+# builds with sanitizers, fuzzers.  Ends with "N passed, N failed".
 set -u
 source=$(cd "$(dirname "$0")/.." && pwd)
 jobs=$(nproc)
+more=$((jobs + 1)) # tests: some wait, for a clock or a download
 passed=0
 skipped=0
 failed=0
@@ -69,38 +70,46 @@ step() {
 # Compiling takes most of the time of a build; variants make do with few kernels and one kind of library.
 few="DEFAULT_SPECS=specs/rows.json TEST_SPECS=specs/few.json --disable-static"
 
-# Valgrind knows AVX2 and no more; sanitizers watch the rest that this machine has.
-beyond_avx2=$(./kvmill isas | awk '$4 == "yes" && $1 != "avx2" {print $1}' | paste -s -d , -)
+# Valgrind knows AVX2 and no more; sanitizers watch the rest that this machine has, and its best.
+sanitized=$(./kvmill isas | awk '$4 == "yes" {all[++n] = $1} END {for (i = 1; i <= n; i++) if (all[i] != "avx2" || i == n) print all[i]}' |
+    paste -s -d , -)
 
 # Compilers and sanitizers differ in what they see of a case, not in how many random ones there are.
 slow="TESTS_ENVIRONMENT=KVMILL_TEST_SLOW=1"
 
-# variant NAME MAKE-ARGUMENTS CONFIGURE-ARGUMENTS... -- a build of its own, and the tests that those say.
-variant() {
+# configure NAME ARGUMENTS... -- a build of its own, beside what comes next: by itself that would leave processors idle.
+configure() {
     directory=../build-$1
-    what=$2
-    say "$*"
-    shift 2
+    shift
     mkdir -p "$directory"
     # shellcheck disable=SC2086
-    (cd "$directory" && "$source/configure" --quiet $few "$@" >/dev/null)
-    tests "$directory" sh -c "make --no-print-directory -s -j$jobs && make --no-print-directory -j$jobs check $what"
+    (cd "$directory" && "$source/configure" --quiet $few "$@" >configure.log 2>&1 || cat configure.log) &
+}
+
+# variant NAME MAKE-ARGUMENTS -- build it, and run the tests that those say.
+variant() {
+    say "$*"
+    tests "../build-$1" sh -c "make --no-print-directory -s -j$jobs && make --no-print-directory -j$more check $2"
 }
 
 : >failures.log
+# The threads' is of gcc, the other of clang, whose build the fuzzers share.
+configure sanitizers --enable-sanitizers=address,undefined CC=clang CFLAGS='-O1 -g1 -Werror -fsanitize=fuzzer-no-link' \
+    PACK_OPTIMIZE=-O2 PACK_ISAS="$sanitized"
+configure threads --enable-sanitizers=thread CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=avx2
 say "make check"
-tests . make --no-print-directory -j"$jobs" check
-say "make check-valgrind (capped at AVX2)"
-step "memcheck and helgrind" make --no-print-directory -j"$jobs" check-valgrind
-variant sanitizers "$slow TESTS='\$(SCRIPTS_OF_C) \$(PROGRAM_TESTS)'" --enable-sanitizers=address,undefined CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=$beyond_avx2
-variant threads "TESTS_ENVIRONMENT='KVMILL_TEST_SLOW=1 KVMILL_TEST_THREADS=8' TESTS='\$(THREAD_TESTS)' check_PROGRAMS='\$(THREAD_TESTS)'" --enable-sanitizers=thread CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=avx2
-variant clang "$slow TESTS='\$(PROGRAM_TESTS)'" CC=clang CFLAGS='-O2 -Werror' PACK_OPTIMIZE=-O2
-
-say "make fuzz: 20 seconds of each target"
-step "fuzzers" make --no-print-directory fuzz SECONDS=20
+tests . make --no-print-directory -j"$more" check
+wait
+say "memcheck (capped at AVX2)"
+step "memcheck" make --no-print-directory -j"$more" check-memcheck
+variant sanitizers "$slow TESTS='\$(SCRIPTS_OF_C) \$(PROGRAM_TESTS)'"
+say "fuzzers: 20 seconds of each target"
+step "fuzzers" env KVMILL_FUZZ_BUILD="$PWD/../build-sanitizers" make --no-print-directory fuzz SECONDS=20
+variant threads "TESTS_ENVIRONMENT='KVMILL_TEST_SLOW=1 KVMILL_TEST_THREADS=8' TESTS='\$(THREAD_TESTS)' check_PROGRAMS='\$(THREAD_TESTS)'"
 
 say "make distcheck"
-step "the tarball builds, installs and cleans up after itself" make --no-print-directory -j"$jobs" distcheck TESTS=tests/t_api
+step "the tarball builds, installs and cleans up after itself" make --no-print-directory -j"$jobs" distcheck \
+    TESTS=tests/t_api check_PROGRAMS=tests/t_api
 
 say "result"
 [ "$skipped" -eq 0 ] || echo "$skipped skipped: their lines above say why"

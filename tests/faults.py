@@ -3,8 +3,8 @@
 A line of tests/tables/faults/*.tsv is a fault: the programs, a file, a text of it and what replaces that, a name.  What
 is made of the file is made again and linked with what the build has: objects of the programs, libraries, kernels.
 
-KVMILL_FAULTS_TURN is the share that is built, 0 to 7, or "all"; without it the day says.  The texts of all must fit.
-KVMILL_FAULTS, a regular expression, chooses faults by name instead.
+KVMILL_FAULTS_TURN (0 to 11, or "all"; else the day) is the share that is built, KVMILL_FAULTS, a regular expression,
+chooses faults by name instead.  The texts of all must fit.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -25,14 +25,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from threading import Lock
 
 SOURCE, BUILD = Path(os.environ["srcdir"]), Path(os.environ["builddir"])
-TABLES = SOURCE / "tests/tables/faults"
+sys.path.insert(0, str(SOURCE / "tests/conformance"))
+from tap import Tap  # noqa: E402
+
 SCRATCH = Path.cwd()
-SHARES = 8
+SHARES = 12
 SECONDS = 120  # that a program may take; of processor time ten times what it takes without a fault, and five
-JOBS = len(os.sched_getaffinity(0))
 KERNEL_FLAGS = ["-w", "-fPIC", f"-I{SOURCE}/include"]
 CC = shlex.split(os.environ["CC"])
 
@@ -253,15 +253,25 @@ def share(kernels: Kernels, objects: list[Path], folder: Path) -> Path:
     return library
 
 
+good_kernels: dict[tuple[str, bytes], Path] = {}  # what two sets have is compiled once
+
+
+def compile_good(kernels: Kernels, source: Path) -> Path:
+    key, target = (kernels.optimize, source.read_bytes()), source.with_suffix(".o")
+    if key in good_kernels:
+        os.link(good_kernels[key], target)
+    else:
+        good_kernels[key] = compile_kernel(kernels, source, target, SOURCE / "include")
+    return target
+
+
 def make_kernels(kernels: Kernels, pool: ThreadPoolExecutor) -> None:
     """Those without a fault."""
     folder = kernels.good()
     folder.mkdir(parents=True)
     precompile(kernels.optimize)
     kernels.generate(kernels, folder, SOURCE)
-    sources = kernels.sources(folder)
-    include = SOURCE / "include"
-    made = list(pool.map(lambda source: compile_kernel(kernels, source, source.with_suffix(".o"), include), sources))
+    made = list(pool.map(lambda source: compile_good(kernels, source), kernels.sources(folder)))
     if kernels.shared:
         share(kernels, made, folder)
 
@@ -407,33 +417,19 @@ def noticed_by(check: Check, made: Made, place: Path) -> str | None:
 # ---- Results ----
 
 
-class Tap:
-    count = failed = 0
-    lock = Lock()
-
-    def ok(self, passed: bool, name: str, more: str = "") -> None:
-        with self.lock:
-            self.count += 1
-            self.failed += not passed
-            print(f"{'' if passed else 'not '}ok {self.count} - {name}")
-            for line in more.splitlines():
-                print(f"# {line}")
-            sys.stdout.flush()
-
-
 def try_fault(number: int, fault: dict, tap: Tap) -> None:
     check = check_of(fault)
     name = f"{fault['file']}: {fault['fault']}"
     if check.missing():
-        tap.ok(True, f"{name} # SKIP {check.missing()}")
+        tap.result(True, f"{name} # SKIP {check.missing()}")
         return
     place = SCRATCH / "faults" / str(number)
     start = time.monotonic()
     try:
         who = noticed_by(check, make_again(fault, check, place), place)
-        tap.ok(who is not None, f"{name}: noticed" + (f" by {who}, {time.monotonic() - start:.1f} s" if who else ""))
+        tap.result(who is not None, f"{name}: noticed" + (f" by {who}, {time.monotonic() - start:.1f} s" if who else ""))
     except Failed as error:
-        tap.ok(False, f"{name}: does not build", str(error))
+        tap.result(False, f"{name}: does not build", str(error))
     shutil.rmtree(place, ignore_errors=True)
 
 
@@ -444,20 +440,20 @@ def try_good(check: Check, program: str, tap: Tap) -> None:
     start = time.monotonic()
     passed = passes(check, built, good_libraries(check))
     usual[built.name] = time.monotonic() - start
-    tap.ok(passed, f"{program} without a fault passes, {usual[built.name]:.1f} s")
+    tap.result(passed, f"{program} without a fault passes, {usual[built.name]:.1f} s")
 
 
 def read_tables() -> list[dict]:
     rows = []
-    for path in sorted(TABLES.glob("*.tsv")):
+    for path in sorted((SOURCE / "tests/tables/faults").glob("*.tsv")):
         with path.open(newline="") as stream:
             rows += csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)
     return rows
 
 
 def chosen(faults: list[dict]) -> list[dict]:
-    wanted, turn = os.environ.get("KVMILL_FAULTS"), os.environ.get("KVMILL_FAULTS_TURN", "")
-    if wanted:
+    turn = os.environ.get("KVMILL_FAULTS_TURN", "")
+    if wanted := os.environ.get("KVMILL_FAULTS"):
         return [fault for fault in faults if re.search(wanted, f"{fault['file']}: {fault['fault']}")]
     if turn == "all":
         return faults
@@ -483,18 +479,17 @@ def main() -> int:
     faults = read_tables()
     lost = [fault for fault in faults if not fits(fault)]
     for fault in lost:
-        tap.ok(False, f"{fault['file']}: {fault['fault']}: could not be planted: its text is not there")
-    tap.ok(bool(faults), f"{len(faults)} faults are in the tables")
+        tap.result(False, f"{fault['file']}: {fault['fault']}: could not be planted: its text is not there")
+    tap.result(bool(faults), f"{len(faults)} faults are in the tables")
     some = [fault for fault in chosen(faults) if fault not in lost]
     print(f"# {len(some)} faults are built")
     checks = {fault["program"]: check_of(fault) for fault in some}
-    with ThreadPoolExecutor(JOBS) as pool:
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         prepare([check for check in checks.values() if not check.missing()], tap, pool)
         list(pool.map(lambda job: try_fault(*job, tap), enumerate(some)))
     used = os.times()
     print(f"# {used.children_user + used.children_system:.0f} s of processor time")
-    print(f"1..{tap.count}")
-    return tap.failed > 0
+    return tap.finish()
 
 
 if __name__ == "__main__":

@@ -1,18 +1,20 @@
 #!/bin/sh
 # fuzz.sh SECONDS [TARGET...] -- from a build directory: libFuzzer on every target for so long, each from its seeds, with the
 # kernels of the best instruction set that this machine has. Inputs that found something new stay in fuzz/corpus, for the next
-# time; those that end a target are findings, in fuzz/findings: mend it, and make them seeds.
+# time; those that end a target are findings, in fuzz/findings: mend it, and make them seeds. KVMILL_FUZZ_BUILD: a build
+# that has been configured for it.
 set -eu
 seconds=$1
 shift
 source=$(cd "$(dirname "$0")/.." && pwd)
 here=$PWD/fuzz
-mkdir -p "$here/build" "$here/findings" "$here/logs" "$here/scratch"
+built=${KVMILL_FUZZ_BUILD:-$here/build}
+mkdir -p "$built" "$here/findings" "$here/logs" "$here/scratch"
 best=$(./kvmill isas | awk '$4 == "yes" {best = $1} END {print best}')
 
 # Without a Makefile of its own it was not configured.
 build() {
-    cd "$here/build"
+    cd "$built"
     [ -f Makefile ] || "$source/configure" --quiet CC="${FUZZ_CC:-clang}" CFLAGS='-O1 -g1 -fsanitize=fuzzer-no-link' --disable-shared \
         --enable-sanitizers=address,undefined DEFAULT_SPECS=specs/rows.json TEST_SPECS=specs/few.json PACK_OPTIMIZE=-O1 \
         PACK_ISAS="$best" >/dev/null
@@ -29,7 +31,7 @@ one() {
     target=$1
     shift
     # shellcheck disable=SC2086
-    KVMILL_FUZZ=$target TMPDIR=$here/scratch srcdir=$source "$here/build/tests/fuzz/fuzz" "$@" -max_total_time="$seconds" \
+    KVMILL_FUZZ=$target TMPDIR=$here/scratch srcdir=$source "$built/tests/fuzz/fuzz" "$@" -max_total_time="$seconds" \
         -timeout=20 -rss_limit_mb=3000 -close_fd_mask=3 -print_final_stats=1 -artifact_prefix="$here/findings/$target-" \
         "$here/corpus/$target" $(seeds_of "$target") >"$here/logs/$target.log" 2>&1
 }
@@ -52,7 +54,7 @@ report() {
 }
 
 build
-[ $# -gt 0 ] || set -- $("$here/build/tests/fuzz/fuzz" 2>&1 | sed -n 's/^KVMILL_FUZZ: accepted://p')
+[ $# -gt 0 ] || set -- $("$built/tests/fuzz/fuzz" 2>&1 | sed -n 's/^KVMILL_FUZZ: accepted://p')
 export KVMILL_DATADIR="$source"
 failed=0
 running=

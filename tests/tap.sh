@@ -53,6 +53,15 @@ expect() {
     [ $result -eq 0 ] || { echo "# exit $got, expected $code; wanted: $words"; diag all.log; }
 }
 
+# quick_kernels [CC] -- what compiles kernels from here on does so with -O1 and a header that is compiled already: where
+# kernels are neither timed nor the matter, that is a third of the time.
+quick_kernels() {
+    # shellcheck disable=SC2086
+    sh "$srcdir/tests/precompile.sh" "$scratch/headers" ${1:-cc} -O1
+    CFLAGS=-O1 CPPFLAGS=-I$scratch/headers
+    export CFLAGS CPPFLAGS
+}
+
 # Instruction sets: a test that needs one which the table lacks, or this CPU, is skipped.
 has_isa() {
     "$kvmill" isas | awk -v name="$1" '$1 == name {found = 1} END {exit !found}'

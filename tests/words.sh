@@ -1,5 +1,7 @@
 # The words of an instruction set against what they mean; sourced by tests that run them.
 
+word_flags="-std=gnu11 -O1 -ffp-contract=off"
+
 # words_of ISA TEMPLATES COMPILER RUN -- TAP of all words; RUN is an emulator, or nothing.
 words_of() {
     chain=$1
@@ -15,7 +17,7 @@ words_of() {
             "$M4" -P -E -E "$2/lib/base.m4" "$2/lib/words.m4" "$2/lib/vocabulary.m4" - $isa_files "$2/isa/contract.m4" \
                 "$2/lib/kernel.m4" "$srcdir/tests/words.c.m4" >"words_$mode.c" || return 1
     done
-    compile="$3 -std=gnu11 -O1 -ffp-contract=off -Wall -Wextra -Werror -Wno-psabi -Wno-unused-function -Iheaders ${5:-}"
+    compile="$3 $word_flags -fPIC -Wall -Wextra -Werror -Wno-psabi -Wno-unused-function -Iheaders ${5:-}"
     compile="$compile -Iinclude -I$srcdir/include -I$srcdir/tests"
     # shellcheck disable=SC2086
     [ -f words.o ] || $compile -c "$srcdir/tests/words.c" "$srcdir/tests/tap.c" "$srcdir/tests/fence.c" || return 1

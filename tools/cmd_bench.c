@@ -201,7 +201,8 @@ static bool bench_all(const struct spec_list *specs, const struct scene_setting 
                       struct bench_results *results, struct error *error) {
     bool terminal = isatty(STDERR_FILENO), done = true;
     if ((has(specs, OP_TENSOR_SCATTER) && !bench_one_call(results, error)) ||
-        (has_attention(specs) && !bench_limits(setting->threads, limit_bytes, results, error)))
+        (has_attention(specs) &&
+         !bench_limits(setting->threads, scene_rotation(limit_bytes), results, error)))
         return false;
     for (size_t i = 0; done && i < specs->count; i++) {
         if (terminal)

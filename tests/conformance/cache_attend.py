@@ -11,82 +11,25 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 
 import kvmill
 import ml_dtypes
 import numpy as np
 import pmx_reference as reference
+from cache_rows import BLOCKS, CODES, PLAIN, TYPES, Side, random_side
 from kvmill.tables import RANGES
-from tap import Tap
+from pmx import Variant, check_all, sums
+from tap import Tap, refused
 
 CASES = 120
 HEADS = [(8, 2, 64, 64), (6, 3, 32, 96), (5, 1, 100, 24), (3, 3, 24, 7), (4, 2, 128, 32)]
-TYPES = ("float32", "float16", "bfloat16")
-PLAIN = (*TYPES, *reference.LARGEST)
-BLOCKS = {"q8_0": 34, "q4_0": 18, "q5_1": reference.BLOCK_BYTES["q5_1"]}
-CODES = {"int8": 8, "int4": 4}
 ROWS = ("lengths of caches", "lengths of one cache", "ranges", "pages", "pages of heads", "slots")
 UNIT = 2.0**-24
 ROUNDING = {"float32": UNIT, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 
 
-# ---- Rows of a format: as they lie in memory, and what they say ----
-
-
-@dataclass
-class Side:
-    """K or V: rows [C, G, last dim], scales [C, G, groups] or None, values [C, G, dim]."""
-
-    rows: np.ndarray
-    scales: np.ndarray | None
-    values: np.ndarray
-    attributes: dict
-
-
-def plain_side(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Side:
-    rows = reference.encode(dtype, rng.standard_normal(shape))
-    return Side(rows, None, reference.decode(dtype, rows), {"T2": dtype})
-
-
-def code_side(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Side:
-    bits, dim = CODES[dtype], shape[-1]
-    group = int(rng.choice([g for g in range(2, dim + 1, 2) if dim % g == 0]))
-    codes = rng.integers(-7, 8, shape).astype(np.int8) if bits == 4 else None
-    codes = rng.integers(-127, 128, shape).astype(np.int8) if codes is None else codes
-    T3 = str(rng.choice(TYPES))
-    scales = reference.encode(T3, rng.random((*shape[:-1], dim // group)) * 2.0 ** (1 - bits))
-    values = codes.astype(np.float64) * np.repeat(reference.decode(T3, scales), group, -1)
-    rows = reference.pack_int4(codes) if bits == 4 else codes
-    return Side(rows, scales, values, {"quant_bit": bits, "quant_group": group, "T3": T3})
-
-
-def block_side(rng: np.random.Generator, word: str, shape: tuple[int, ...]) -> Side:
-    """Any bytes are codes; a block begins with its scale, of q5_1 with its least value, too."""
-    count = shape[-1] // reference.BLOCK
-    blocks = rng.integers(0, 256, (*shape[:-1], count, BLOCKS[word])).astype(np.uint8)
-    numbers = (rng.random((*blocks.shape[:-1], 2)) * 2 - 1).astype(np.float16)
-    numbers[..., 0] *= np.float16(2.0**-7 if word == "q8_0" else 2.0**-3)
-    kept = 4 if word == "q5_1" else 2
-    blocks[..., :kept] = numbers.view(np.uint8)[..., :kept]
-    scale = numbers[..., :1].astype(np.float64)
-    if word == "q8_0":
-        values = blocks[..., 2:].view(np.int8) * scale
-    elif word == "q4_0":
-        halves = np.concatenate([blocks[..., 2:] & 15, blocks[..., 2:] >> 4], -1)
-        values = (halves.astype(np.float64) - 8) * scale
-    else:
-        values = reference.unpack_q5_1(blocks.reshape(*shape[:-1], -1))
-    rows = blocks.reshape(*shape[:-1], -1)
-    return Side(rows, None, values.reshape(shape), {"cache_format": word})
-
-
-def random_side(rng: np.random.Generator, shape: tuple[int, ...]) -> Side:
-    formats = [*PLAIN, *(CODES if shape[-1] % 2 == 0 else ())]
-    formats += BLOCKS if shape[-1] % reference.BLOCK == 0 else ()
-    name = str(rng.choice(formats))
-    make = plain_side if name in PLAIN else code_side if name in CODES else block_side
-    return make(rng, name, shape)
+# ---- Memory ----
 
 
 def spread(rng: np.random.Generator, array: np.ndarray, unnamed: np.ndarray) -> np.ndarray:
@@ -125,9 +68,12 @@ class Case:
     def kv_heads(self) -> int:
         return self.attributes["num_kv_heads"]
 
-
-def sums(counts: np.ndarray) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(counts)])
+    @cached_property
+    def wanted(self) -> list:
+        """Of each query and head, as `attend` has it."""
+        spans = enumerate(zip(self.starts[:-1], self.starts[1:], strict=True))
+        queries = [(b, n) for b, (first, end) in spans for n in range(first, end)]
+        return [[attend(self, b, n, h) for h in range(self.heads)] for b, n in queries]
 
 
 def integers(rng: np.random.Generator, numbers: object) -> np.ndarray:
@@ -385,17 +331,6 @@ def attend(case: Case, b: int, n: int, h: int) -> tuple[np.ndarray, np.ndarray, 
 # ---- Running kvmill ----
 
 
-@dataclass(frozen=True)
-class Variant:
-    name: str
-    options: dict
-    threads: int
-
-
-def all_variants(packs: Sequence[kvmill.Pack]) -> list[Variant]:
-    return [Variant("packs", {"packs": packs}, 1), Variant("portable", {"portable": True}, 2)]
-
-
 def check_case(case: Case, variant: Variant) -> None:
     plan = kvmill.CacheAttend(threads=variant.threads, **case.attributes, **variant.options)
     with ThreadPoolExecutor(variant.threads) as executor:
@@ -408,9 +343,8 @@ def check_case(case: Case, variant: Variant) -> None:
     rows = reference.decode(dtype, output).reshape(-1, case.heads, E)
     sums_ = lse.reshape(-1, case.heads)
     for n in range(len(rows)):
-        b = int(np.searchsorted(case.starts, n, "right")) - 1
         for h in range(case.heads):
-            check_row(dtype, rows[n, h], sums_[n, h], attend(case, b, n, h), f"query {n}, head {h}")
+            check_row(dtype, rows[n, h], sums_[n, h], case.wanted[n][h], f"query {n}, head {h}")
 
 
 def check_row(dtype: str, row: np.ndarray, lse: float, want: tuple, what: str) -> None:
@@ -420,15 +354,6 @@ def check_row(dtype: str, row: np.ndarray, lse: float, want: tuple, what: str) -
     assert (off <= allowed).all(), f"{what}: off by {off.max()}; allowed: {allowed[off.argmax()]}"
     same = lse == want_lse or abs(lse - want_lse) <= lse_error
     assert same, f"{what}: lse {lse}, not {want_lse}"
-
-
-def check_all(cases: Sequence[Case], variant: Variant) -> None:
-    for number, case in enumerate(cases):
-        try:
-            check_case(case, variant)
-        except Exception as error:
-            shapes = {name: array.shape for name, array in case.tensors.items()}
-            raise AssertionError(f"case {number}: {case.attributes}, {shapes}") from error
 
 
 def check_facts(cases: Sequence[Case]) -> None:
@@ -491,15 +416,6 @@ def check_raw_bits() -> None:
     assert want.tobytes() == got.tobytes()
 
 
-def refused(kind: type, words: str, make: Callable[[], object]) -> None:
-    try:
-        make()
-    except kind as error:
-        assert words in str(error), f"{error}; expected {words!r}"
-    else:
-        raise AssertionError(f"nothing was refused; expected {words!r}")
-
-
 def check_ranges() -> None:
     """The library's text, for every attribute that the description limits."""
     for name, least, most in RANGES["CacheAttend"]:
@@ -509,7 +425,7 @@ def check_ranges() -> None:
                 continue
             words = f"KVMILL_E_ATTRIBUTE: {name} is {value}; accepted: {accepted}"
             given = FEW | {name: value}
-            refused(kvmill.KvmillError, words, partial(kvmill.CacheAttend, **given))
+            refused(words, partial(kvmill.CacheAttend, **given), kvmill.KvmillError)
 
 
 def check_refusals() -> None:
@@ -519,33 +435,34 @@ def check_refusals() -> None:
         return lambda: plan.run(**tensors | changes)
 
     failed = kvmill.KvmillError
-    refused(failed, "query is NULL", lambda: plan.prepare().run())
-    refused(failed, "key has type float64", run(key=tensors["key"].astype(np.float64)))
-    refused(failed, "value has shape [1, 9, 2, 7]", run(value=tensors["value"][..., :7]))
-    refused(failed, "KVMILL_E_", run(lengths=None))
-    refused(failed, "KVMILL_E_INDEX", run(lengths=[10]))
-    refused(failed, "KVMILL_E_", run(slots=[1], slot_starts=[0, 1]))
-    refused(failed, "attn_mask", run(attn_mask=np.zeros(9, np.float32)))
-    refused(failed, "softcap is -1", lambda: kvmill.CacheAttend(**FEW, softcap=-1.0))
-    refused(failed, "math is \"slow\"", lambda: kvmill.CacheAttend(**FEW, math="slow"))
-    refused(TypeError, "head_dim", lambda: kvmill.CacheAttend(**FEW, head_dim=8))
-    refused(TypeError, "tensors ['cache']", run(cache=tensors["key"]))
-    refused(TypeError, "element type 'float5'", lambda: kvmill.CacheAttend(**FEW, key_T2="float5"))
+    refused("query is NULL", lambda: plan.prepare().run(), failed)
+    refused("key has type float64", run(key=tensors["key"].astype(np.float64)), failed)
+    refused("value has shape [1, 9, 2, 7]", run(value=tensors["value"][..., :7]), failed)
+    refused("KVMILL_E_", run(lengths=None), failed)
+    refused("KVMILL_E_INDEX", run(lengths=[10]), failed)
+    refused("KVMILL_E_", run(slots=[1], slot_starts=[0, 1]), failed)
+    refused("attn_mask", run(attn_mask=np.zeros(9, np.float32)), failed)
+    refused("softcap is -1", lambda: kvmill.CacheAttend(**FEW, softcap=-1.0), failed)
+    refused("math is \"slow\"", lambda: kvmill.CacheAttend(**FEW, math="slow"), failed)
+    refused("head_dim", lambda: kvmill.CacheAttend(**FEW, head_dim=8), TypeError)
+    refused("tensors ['cache']", run(cache=tensors["key"]), TypeError)
+    refused("element type 'float5'", lambda: kvmill.CacheAttend(**FEW, key_T2="float5"), TypeError)
     codes = kvmill.CacheAttend(**FEW, key_quant_bit=4, key_quant_group=8)
     apart = tensors | {"key": tensors["key"].astype(ml_dtypes.int4)}
-    refused(TypeError, "accepted for int4: uint8", lambda: codes.run(**apart))
+    refused("accepted for int4: uint8", lambda: codes.run(**apart), TypeError)
     output = np.full((1, 2, 4, 8), 5, np.float32)
-    refused(failed, "KVMILL_E_INDEX", run(lengths=[10], attn_output=output))
+    refused("KVMILL_E_INDEX", run(lengths=[10], attn_output=output), failed)
     assert (output == 5).all(), "what was refused has written"
     output.flags.writeable = False
-    refused(ValueError, "attn_output is read-only", run(attn_output=output))
+    refused("attn_output is read-only", run(attn_output=output), ValueError)
 
 
 def run(tap: Tap, packs: Sequence[kvmill.Pack], seed: int) -> None:
     rng = np.random.default_rng(seed)
     cases = [random_case(rng, ROWS[i % len(ROWS)]) for i in range(CASES)]
-    for variant in all_variants(packs):
-        tap.run(f"CacheAttend, {len(cases)} cases, {variant.name}", partial(check_all, cases, variant))
+    for variant in (Variant("packs", {"packs": packs}, 1), Variant("portable", {"portable": True}, 2)):
+        test = partial(check_all, check_case, cases, variant)
+        tap.run(f"CacheAttend, {len(cases)} cases, {variant.name}", test)
     tap.run("  of every way to name rows, every format and every mask", lambda: check_facts(cases))
     tap.run("CacheAttend's results", check_results)
     tap.run("CacheAttend on raw bits", check_raw_bits)

@@ -17,12 +17,11 @@ from typing import Any
 import kvmill
 import numpy as np
 import onnx
+from node_tests import backend_of, run_node_tests
 from onnx import TensorProto, helper
-from onnx.backend.base import Backend, BackendRep
 from onnx.backend.test import BackendTest
 from onnx.backend.test.case.node import collect_testcases
 from onnx.reference import ReferenceEvaluator
-from onnx_backend import run_node_tests
 from tap import Tap
 
 OPSETS = (23, 24, 25)
@@ -35,7 +34,7 @@ OUTPUTS = ("Y", "present_key", "present_value", "qk_matmul_output")
 # ---- The backend ----
 
 
-class ModelRep(BackendRep):
+class Model:
     """One Attention node."""
 
     # Nodes that kernels of packs computed.
@@ -48,7 +47,7 @@ class ModelRep(BackendRep):
         (self._opset,) = (o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
         self._packs, self._portable = packs, portable
 
-    def run(self, inputs: Sequence[np.ndarray], **_: Any) -> tuple[np.ndarray, ...]:
+    def run(self, inputs: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
         values = dict(zip(self._inputs, inputs, strict=True))
         operands = [values[name] if name else None for name in self._node.input]
         wanted = {OUTPUTS[i]: name for i, name in enumerate(self._node.output) if name}
@@ -60,32 +59,12 @@ class ModelRep(BackendRep):
             portable=self._portable,
             **{a.name: helper.get_attribute_value(a) for a in self._node.attribute},
         )
-        ModelRep.specialised += "(pack " in plan.describe()
+        Model.specialised += "(pack " in plan.describe()
         before = [None if array is None else array.copy() for array in operands]
         results = dict(zip(wanted.values(), plan.run(*operands), strict=True))
         for old, new in zip(before, operands, strict=True):
             assert old is None or old.tobytes() == new.tobytes(), "an input was written"
         return tuple(results[name] for name in self._outputs)
-
-
-class KvmillBackend(Backend):
-    """ONNX backend for models of one Attention node."""
-
-    packs: tuple[kvmill.Pack, ...]
-    portable: bool
-
-    @classmethod
-    def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **_: Any) -> bool:
-        return device == "CPU" and [node.op_type for node in model.graph.node] == ["Attention"]
-
-    @classmethod
-    def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **_: Any) -> ModelRep:
-        super().prepare(model, device)
-        return ModelRep(model, cls.packs, cls.portable)
-
-    @classmethod
-    def supports_device(cls, device: str) -> bool:
-        return device == "CPU"
 
 
 # ---- The ONNX project's node tests ----
@@ -104,11 +83,11 @@ def published_names() -> set[str]:
 
 def node_tests(tap: Tap, packs: tuple[kvmill.Pack, ...], portable: bool) -> None:
     kernels = "portable" if portable else "packs"
-    KvmillBackend.packs, KvmillBackend.portable = packs, portable
-    ModelRep.specialised = 0
+    backend = backend_of(["Attention"], lambda model: Model(model, packs, portable).run)
+    Model.specialised = 0
     pattern = r"^test_attention_.*(?<!_expanded)_cpu$"
-    passed = run_node_tests(tap, KvmillBackend, BackendTest, pattern, kernels)
-    tap.comment(f"{ModelRep.specialised} of them with generated kernels ({kernels})")
+    passed = run_node_tests(tap, backend, BackendTest, pattern, kernels)
+    tap.comment(f"{Model.specialised} of them with generated kernels ({kernels})")
     published = published_names()
     missing = sorted(published - passed)
     tap.result(
@@ -276,18 +255,18 @@ def cases_of(dtype: str, seed: int) -> Iterator[Case]:
 
 
 def property_tests(tap: Tap, packs: tuple[kvmill.Pack, ...], seed: int) -> None:
-    def check_all(dtype: str, portable: bool) -> None:
-        for case in cases_of(dtype, seed):
-            wanted = reference(case)
+    def check_all(answers: Sequence[tuple[Case, list[np.ndarray]]], portable: bool) -> None:
+        for case, wanted in answers:
             for dynamic in ((), ("batch", "queries", "keys", "past")):
                 check(case, wanted, dynamic, packs, portable)
 
     for dtype in TOLERANCES:
+        answers = [(case, reference(case)) for case in cases_of(dtype, seed)]
         for portable in (False, True):
             kernels = "portable" if portable else "packs"
             tap.run(
                 f"Attention, {dtype}: {RANDOM_CASES} cases are the evaluator's ({kernels})",
-                partial(check_all, dtype, portable),
+                partial(check_all, answers, portable),
             )
 
 

@@ -8,8 +8,6 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import sys
-import unittest
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -18,9 +16,8 @@ from typing import Any, NamedTuple
 import kvmill
 import numpy as np
 import onnx
+from node_tests import BitExactTest, assert_same_bits, backend_of, run_node_tests
 from onnx import TensorProto, helper
-from onnx.backend.base import Backend, BackendRep
-from onnx.backend.test import BackendTest
 from onnx.reference import ReferenceEvaluator
 from tap import Tap
 
@@ -53,21 +50,6 @@ def all_variants(packs: tuple[kvmill.Pack, ...]) -> list[Variant]:
     ]
 
 
-def bits_of(array: np.ndarray) -> np.ndarray:
-    """What a bit copy has to preserve; the unused half of an unpacked 4-bit element is not."""
-    if array.dtype.hasobject:
-        return array
-    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    is_nibble = array.dtype.name in ("int4", "uint4", "float4_e2m1fn")
-    return data & 0x0F if is_nibble else data
-
-
-def assert_same_bits(got: np.ndarray, want: np.ndarray, what: str) -> None:
-    assert got.dtype == want.dtype, f"{what}: type {got.dtype}, not {want.dtype}"
-    assert got.shape == want.shape, f"{what}: shape {got.shape}, not {want.shape}"
-    assert np.array_equal(bits_of(got), bits_of(want)), f"{what}:\n{got}\nnot\n{want}"
-
-
 def run_variant(
     plan: kvmill.TensorScatter,
     in_place: bool,
@@ -89,7 +71,7 @@ def run_variant(
 # ---- The backend ----
 
 
-class ModelRep(BackendRep):
+class Model:
     """One TensorScatter node, planned from the shapes and types that the model declares."""
 
     def __init__(self, model: onnx.ModelProto, variant: Variant) -> None:
@@ -109,7 +91,7 @@ class ModelRep(BackendRep):
             portable=variant.portable,
         )
 
-    def run(self, inputs: Sequence[np.ndarray], **_: Any) -> tuple[np.ndarray, ...]:
+    def run(self, inputs: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
         values = dict(zip(self._inputs, inputs, strict=True))
         operands = [values.get(name) for name in self._operands]
         return (run_variant(self._plan, self._in_place, *operands),)
@@ -121,83 +103,13 @@ def shape_of(tensor_type: onnx.TypeProto.Tensor) -> tuple[int | None, ...]:
     )
 
 
-class KvmillBackend(Backend):
-    """ONNX backend for models of one TensorScatter node."""
-
-    variant: Variant
-
-    @classmethod
-    def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **_: Any) -> bool:
-        return device == "CPU" and [node.op_type for node in model.graph.node] == ["TensorScatter"]
-
-    @classmethod
-    def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **_: Any) -> ModelRep:
-        super().prepare(model, device)
-        return ModelRep(model, cls.variant)
-
-    @classmethod
-    def supports_device(cls, device: str) -> bool:
-        return device == "CPU"
-
-
 # ---- The ONNX project's node tests ----
 
 
-class BitExactTest(BackendTest):
-    """The project's runner; its tolerance is of no use for an op that copies."""
-
-    @classmethod
-    def assert_similar_outputs(
-        cls, ref_outputs: Sequence[Any], outputs: Sequence[Any], *args: Any, **kwargs: Any
-    ) -> None:
-        super().assert_similar_outputs(ref_outputs, outputs, *args, **kwargs)
-        for got, want in zip(outputs, ref_outputs, strict=True):
-            assert_same_bits(got, want, "output")
-
-
-class NodeTestResult(unittest.TestResult):
-    """Reports as TAP, without the tests that the include pattern left out."""
-
-    def __init__(self, tap: Tap, kernels: str) -> None:
-        super().__init__()
-        self._tap, self._kernels = tap, kernels
-        self.passed: set[str] = set()
-
-    def _report(self, test: unittest.TestCase, details: str) -> None:
-        name = test.id().rsplit(".", 1)[-1]
-        self._tap.result(not details, f"{name} ({self._kernels})", details)
-
-    def addSuccess(self, test: unittest.TestCase) -> None:
-        super().addSuccess(test)
-        self.passed.add(test.id().rsplit(".", 1)[-1].removesuffix("_cpu"))
-        self._report(test, "")
-
-    def addFailure(self, test: unittest.TestCase, err: Any) -> None:
-        super().addFailure(test, err)
-        self._report(test, self.failures[-1][1])
-
-    def addError(self, test: unittest.TestCase, err: Any) -> None:
-        super().addError(test, err)
-        self._report(test, self.errors[-1][1])
-
-
-def run_node_tests(
-    tap: Tap, backend: type[Backend], runner: type[BackendTest], pattern: str, kernels: str
-) -> set[str]:
-    """Run the project's node tests of that pattern; the names of those that passed."""
-    with warnings.catch_warnings():
-        # Making the data of the project's other tests warns of overflows.
-        warnings.simplefilter("ignore", RuntimeWarning)
-        tests = runner(backend, __name__).include(pattern)
-    result = NodeTestResult(tap, kernels)
-    tests.test_suite.run(result)
-    return result.passed
-
-
 def node_tests(tap: Tap, variant: Variant) -> None:
-    KvmillBackend.variant = variant
     pattern = r"^test_tensorscatter.*_cpu$"
-    passed = run_node_tests(tap, KvmillBackend, BitExactTest, pattern, variant.name)
+    backend = backend_of(["TensorScatter"], lambda model: Model(model, variant).run)
+    passed = run_node_tests(tap, backend, BitExactTest, pattern, variant.name)
     missing = sorted(PUBLISHED - passed)
     tap.result(
         not missing,

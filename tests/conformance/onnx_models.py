@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
+from node_tests import BitExactTest, Run, assert_same_bits, backend_of, run_node_tests
 from onnx import helper
-from onnx.backend.base import Backend, BackendRep
 from onnx.backend.test import BackendTest
 from onnx.reference import ReferenceEvaluator
-from onnx_backend import BitExactTest, assert_same_bits, run_node_tests, types_of
+from onnx_backend import types_of
 from tap import Tap
 
 OPS = ("Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "TensorScatter", "Attention")
@@ -77,40 +77,20 @@ class Variant(NamedTuple):
     options: tuple[str, ...]
 
 
-class ModelRep(BackendRep):
-    def __init__(self, model: onnx.ModelProto, variant: Variant) -> None:
-        self._model, self._variant = model, variant
-
-    def run(self, inputs: Sequence[np.ndarray], **_: Any) -> tuple[np.ndarray, ...]:
-        names = [value.name for value in self._model.graph.input]
-        values = dict(zip(names, inputs, strict=True))
-        return tuple(run_model(self._variant.command, self._variant.options, self._model, values))
-
-
-class CommandBackend(Backend):
-    """ONNX backend that runs whole models by the command."""
-
-    variant: Variant
-
-    @classmethod
-    def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **_: Any) -> bool:
-        return device == "CPU" and all(node.op_type in OPS for node in model.graph.node)
-
-    @classmethod
-    def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **_: Any) -> ModelRep:
-        super().prepare(model, device)
-        return ModelRep(model, cls.variant)
-
-    @classmethod
-    def supports_device(cls, device: str) -> bool:
-        return device == "CPU"
-
-
 def published(
     tap: Tap, variant: Variant, runner: type[BackendTest], pattern: str, least: int
 ) -> None:
-    CommandBackend.variant = variant
-    count = len(run_node_tests(tap, CommandBackend, runner, pattern, variant.name))
+
+    def make(model: onnx.ModelProto) -> Run:
+        names = [value.name for value in model.graph.input]
+        return lambda inputs: tuple(
+            run_model(
+                variant.command, variant.options, model, dict(zip(names, inputs, strict=True))
+            )
+        )
+
+    backend = backend_of(OPS, make, single=False)
+    count = len(run_node_tests(tap, backend, runner, pattern, variant.name))
     tap.result(
         count >= least,
         f"{count} published node tests of {pattern} passed ({variant.name})",

@@ -32,7 +32,7 @@ skip() {
 install() {
     rm -rf "$venv"
     "$python" -m venv "$venv" >"$log" 2>&1 || skip "no virtual environment: see $log"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+    "$venv/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check \
         -r "$requirements" >>"$log" 2>&1 || skip "the pinned packages are not to be had: see $log"
     cp "$requirements" "$venv/installed.txt"
 }

@@ -1,4 +1,4 @@
-"""Test lines, as the scripts of this directory write them.
+"""Test lines, as the Python of the tests writes them; from several threads, too.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from threading import Lock
+from typing import Any
 
 
 class Tap:
@@ -15,13 +17,15 @@ class Tap:
     def __init__(self) -> None:
         self.count = 0
         self.failures = 0
+        self._lock = Lock()
 
     def result(self, ok: bool, name: str, details: str = "") -> None:
-        self.count += 1
-        self.failures += not ok
-        print(f"{'ok' if ok else 'not ok'} {self.count} - {name}")
-        if details:
-            self.comment(details)
+        with self._lock:
+            self.count += 1
+            self.failures += not ok
+            print(f"{'ok' if ok else 'not ok'} {self.count} - {name}", flush=True)
+            if details:
+                self.comment(details)
 
     def comment(self, text: str) -> None:
         for line in text.rstrip().splitlines():
@@ -38,3 +42,13 @@ class Tap:
     def finish(self) -> int:
         print(f"1..{self.count}", flush=True)
         return 1 if self.failures else 0
+
+
+def refused(words: str, make: Callable[[], object], kinds: Any) -> None:
+    """An error of that kind, or one of several, that says so."""
+    try:
+        make()
+    except kinds as error:
+        assert words in str(error), f"{error}; expected {words!r}"
+    else:
+        raise AssertionError(f"nothing was refused; expected {words!r}")

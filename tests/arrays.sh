@@ -1,0 +1,108 @@
+# Arrays in files, written with printf, and what refuses them; sourced after tap.sh.
+
+octal() {
+    printf '\\%03o' "$1"
+}
+
+# npy FILE DESCR FORTRAN SHAPE BYTES... -- an array of format version 1; bytes are decimal.
+npy() {
+    file=$1
+    dict="{'descr': '$2', 'fortran_order': $3, 'shape': ($4), }"
+    shift 4
+    dict=$(printf '%-117s' "$dict") # 10 + 117 + 1 is a multiple of 64
+    {
+        printf '\223NUMPY\001\000\166\000%s\n' "$dict"
+        bytes=
+        for byte in "$@"; do
+            bytes=$bytes$(octal "$byte")
+        done
+        # shellcheck disable=SC2059
+        printf "$bytes"
+    } >"$file"
+}
+
+# words FILE SHAPE NUMBERS... -- int64, each below 65536, or -1.
+words() {
+    file=$1 shape=$2
+    shift 2
+    bytes=
+    for word in "$@"; do
+        if [ "$word" -lt 0 ]; then
+            bytes="$bytes 255 255 255 255 255 255 255 255"
+        else
+            bytes="$bytes $((word % 256)) $((word / 256)) 0 0 0 0 0 0"
+        fi
+    done
+    # shellcheck disable=SC2086
+    npy "$file" '<i8' False "$shape" $bytes
+}
+
+# count FROM TO -- the numbers between.
+count() {
+    awk "BEGIN {for (i = $1; i <= $2; i++) print i}"
+}
+
+# bytes_of FILE -- the data, in decimal on one line.
+bytes_of() {
+    tail -c +129 "$1" | od -An -v -tu1 | xargs
+}
+
+# holds FILE BYTES... -- the data is exactly these.
+holds() {
+    file=$1
+    shift
+    [ "$(bytes_of "$file")" = "$*" ] || {
+        echo "got    $(bytes_of "$file")"
+        echo "wanted $*"
+        return 1
+    }
+}
+
+# halves FILE SHAPE HIGH-BYTES... -- float16, each with a low byte of 0: 60 is 1, 64 is 2, 66 is 3, 68 is 4.
+halves() {
+    file=$1 shape=$2
+    shift 2
+    bytes=
+    for high in "$@"; do
+        bytes="$bytes 0 $high"
+    done
+    # shellcheck disable=SC2086
+    npy "$file" '<f2' False "$shape" $bytes
+}
+
+# singles FILE SHAPE HEX... -- float32 by their high halves.
+singles() {
+    file=$1 shape=$2
+    shift 2
+    bytes=
+    for high in "$@"; do
+        bytes="$bytes 0 0 $((0x$high % 256)) $((0x$high / 256))"
+    done
+    # shellcheck disable=SC2086
+    npy "$file" '<f4' False "$shape" $bytes
+}
+
+# numbers FILE SHAPE NUMBERS... -- int32.
+numbers() {
+    file=$1 shape=$2
+    shift 2
+    # shellcheck disable=SC2046
+    npy "$file" '<i4' False "$shape" $(for number in "$@"; do echo "$number 0 0 0"; done)
+}
+
+# refuse WORDS ARGUMENTS... -- kvmill run: exit 1, WORDS, and present.npy is not written.
+refuse() {
+    words=$1
+    shift
+    rm -f present.npy
+    expect 1 "$words" "refused: $(echo "$*" | cut -c1-100)" "$kvmill" run "$@"
+    check "  and no output is written" test ! -e present.npy
+}
+
+# refusals -- one for each line, "WORDS @ ARGUMENTS".
+refusals() {
+    while read -r line; do
+        # shellcheck disable=SC2086
+        refuse "${line%% @ *}" ${line#* @ }
+    done
+}

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "../base/signals.h"
+#include "../base/text.h"
 #include "../gen/pack.h"
 #include "make.h"
 #include "pack_key.h"
@@ -55,7 +56,7 @@ static const char *link_fault_of(int parent, const char *name) {
 }
 
 static void note(const char *path, const char *name, const char *fault, const char *so) {
-    fprintf(stderr, "%s/%s: %s; %s\n", path, name, fault, so);
+    print_shown(stderr, "%s/%s: %s; %s\n", path, name, fault, so);
 }
 
 /* ---- The directory ---- */

@@ -30,9 +30,15 @@ static void bind(struct scene *scene, const char *word, int64_t value) {
     *last = (struct op_dim){word, value};
 }
 
+static int64_t roll_dim(struct scene *scene, int64_t least, int64_t most) {
+    bool none = scene->may_be_empty && dice_once_in(scene->dice, 2);
+    return none ? 0 : roll(scene, least, most);
+}
+
 /* A batch, tokens of each sequence, and positions before them. */
 static void bind_call(struct scene *scene, bool dynamic) {
-    int64_t batch = roll(scene, 2, 3), tokens = roll(scene, 2, 3), past = roll(scene, 1, 3);
+    int64_t batch = roll_dim(scene, 2, 3), tokens = roll_dim(scene, 2, 3);
+    int64_t past = roll_dim(scene, 1, 3);
     int64_t all = past + tokens;
     bind(scene, "B", batch);
     bind(scene, "S", tokens);
@@ -183,8 +189,8 @@ static void start_onnx(struct scene *scene) {
 /* Without a past all keys are new ones; those of a step go into a cache that has room. */
 static void bind_onnx(struct scene *scene) {
     bool step = scene->op->number == 1;
-    int64_t queries = roll(scene, 2, 3), keys = step ? queries : roll(scene, 2, 4);
-    bind(scene, "B", roll(scene, 2, 3));
+    int64_t queries = roll_dim(scene, 2, 3), keys = step ? queries : roll_dim(scene, 2, 4);
+    bind(scene, "B", roll_dim(scene, 2, 3));
     bind(scene, "S", queries);
     bind(scene, "N", keys);
     bind(scene, "P", keys + 2);
@@ -219,10 +225,10 @@ static void start_scatter(struct scene *scene) {
 }
 
 static void bind_scatter(struct scene *scene) {
-    bind(scene, "B", roll(scene, 2, 3));
+    bind(scene, "B", roll_dim(scene, 2, 3));
     bind(scene, "C", roll(scene, 4, 6));
-    bind(scene, "N", roll(scene, 2, 3));
-    bind(scene, "W", roll(scene, 2, 9));
+    bind(scene, "N", roll_dim(scene, 2, 3));
+    bind(scene, "W", roll_dim(scene, 2, 9));
 }
 
 static kvmill_status plan_scatter(const struct scene *scene, const kvmill_plan_options *options,
@@ -251,7 +257,7 @@ static void start_flow(struct scene *scene) {
 /* Requests of a page each, of which the last token is new. */
 static void bind_flow(struct scene *scene) {
     const kvmill_cache_attention *op = &scene->base.cache;
-    int64_t batch = roll(scene, 2, 3);
+    int64_t batch = roll_dim(scene, 2, 3);
     bind(scene, "B", batch);
     bind(scene, "T", batch);
     bind(scene, "R", or_else(op->num_kv_heads, op->num_heads));

@@ -391,7 +391,8 @@ static int build(const struct entry *entry, const struct output *output, struct 
 static bool name_entry(struct entry *entry, const struct output *output, const char *name,
                        struct error *error) {
     const char *path = entry->cache->path;
-    pack_key(output, "/", entry->key);
+    if (!pack_key(output, "/", entry->key, error))
+        return false;
     memcpy(entry->name, entry->key, KEY_DIGITS);
     entry->name[KEY_DIGITS] = '\0';
     snprintf(entry->library, sizeof entry->library, "lib%.100s.so", name);

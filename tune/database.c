@@ -139,9 +139,25 @@ static sqlite3_stmt *prepare(struct database *database, const char *text, struct
     return NULL;
 }
 
+/* A text that memory did not last for: it is NULL, and what goes with it is not to be done. */
+static _Thread_local bool has_lost_text;
+
+static void bind_bytes(sqlite3_stmt *statement, int at, const char *text, int length) {
+    has_lost_text |= sqlite3_bind_text(statement, at, text, length, SQLITE_TRANSIENT) != SQLITE_OK;
+}
+
+static void bind_text(sqlite3_stmt *statement, int at, const char *text) {
+    bind_bytes(statement, at, text, -1);
+}
+
 /* SQLITE_ROW and SQLITE_DONE are both fine; *row tells. */
 static bool step(struct database *database, sqlite3_stmt *statement, bool *row,
                  struct error *error) {
+    *row = false;
+    if (has_lost_text) {
+        has_lost_text = false;
+        return out_of_memory(error);
+    }
     int code = sqlite3_step(statement);
     *row = code == SQLITE_ROW;
     return *row || code == SQLITE_DONE || fail_database(database, error);
@@ -398,10 +414,6 @@ bool database_check(struct database *database, struct error *error) {
 
 /* ---- Values into statements; positions count from 1 ---- */
 
-static void bind_text(sqlite3_stmt *statement, int at, const char *text) {
-    sqlite3_bind_text(statement, at, text, -1, SQLITE_TRANSIENT);
-}
-
 static bool bind_samples(sqlite3_stmt *statement, int at, const double *samples, int count,
                          struct error *error) {
     struct text text = {0};
@@ -451,8 +463,7 @@ enum {
 static void bind_message(sqlite3_stmt *statement, const char *message) {
     enum { LONGEST = 500 };
     size_t length = strcspn(message, "\n");
-    sqlite3_bind_text(statement, MESSAGE_AT, message, (int)(length < LONGEST ? length : LONGEST),
-                      SQLITE_TRANSIENT);
+    bind_bytes(statement, MESSAGE_AT, message, (int)(length < LONGEST ? length : LONGEST));
 }
 
 static bool bind_result(sqlite3_stmt *statement, int64_t sweep, const struct sweep_result *r,

@@ -23,7 +23,7 @@ static const int64_t prompt[REQUESTS] = {300, 47, 0, 129};
 
 /* ---- A decoder ---- */
 
-extern const kvmill_pack kvmill_pack_kvmill_test;
+extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
 
 enum { APPEND, INDEX, ATTEND, DECODE, STEPS_OF_FLOWS };
 
@@ -98,9 +98,9 @@ static void plan_steps(struct decoder *decoder) {
         kvmill_plan_flow_append, kvmill_plan_flow_index, kvmill_plan_flow_attend,
         kvmill_plan_flow_decode};
     const kvmill_flow_limits limits = {sizeof limits, REQUESTS, MOST_PAGES, POOL};
-    const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_test};
+    const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default, &kvmill_pack_kvmill_test};
     const kvmill_plan_options options = {
-        .struct_size = sizeof options, .packs = packs, .pack_count = 1, .threads = 2};
+        .struct_size = sizeof options, .packs = packs, .pack_count = 2, .threads = 2};
     kvmill_error error;
     for (int i = 0; i < STEPS_OF_FLOWS; i++) {
         if (plans[i](decoder->flow, &limits, &options, &decoder->plan[i], &error) != KVMILL_OK)

@@ -13,39 +13,48 @@
 enum { MOST_SECONDS = 60 };
 
 /* CC may have arguments: only a shell knows where they begin. */
-static bool ask(const char *compiler, int answer, int nothing) {
+static bool ask(const char *compiler, int answer, int nothing, struct error *error) {
     const int streams[STANDARD_STREAMS] = {nothing, answer, nothing};
     struct text command = {0};
-    struct error ignored;
-    int status = 1;
+    int status;
     if (!text_print(&command, "LC_ALL=C; export LC_ALL; %s --version", compiler))
-        return false;
+        return out_of_memory(error);
     char *arguments[] = {"sh", "-c", command.data, NULL};
-    bool done = process_run_group(arguments, streams, "a shell", MOST_SECONDS, &status, &ignored);
+    bool done = process_run_group(arguments, streams, "a shell", MOST_SECONDS, &status, error);
     text_free(&command);
-    return done && status == 0;
+    if (done && status != 0)
+        return ftruncate(answer, 0) == 0 || fail_errno(error, "read", "a compiler's version");
+    return done;
 }
 
-static void read_words(const char *compiler, char words[COMPILER_SIZE]) {
-    int answer = memfd_create("kvmill-compiler", MFD_CLOEXEC);
-    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    ssize_t length = 0;
-    if (answer >= 0 && nothing >= 0 && ask(compiler, answer, nothing))
-        length = pread(answer, words, COMPILER_SIZE - 1, 0);
+static void take_answer(int answer, char words[COMPILER_SIZE]) {
+    ssize_t length = pread(answer, words, COMPILER_SIZE - 1, 0);
     words[length > 0 ? length : 0] = '\0';
     words[strcspn(words, "\n")] = '\0';
     if (*words == '\0')
         strcpy(words, "unknown");
+}
+
+static bool read_words(const char *compiler, char words[COMPILER_SIZE], struct error *error) {
+    int answer = memfd_create("kvmill-compiler", MFD_CLOEXEC);
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    bool done = answer >= 0 && nothing >= 0 ? ask(compiler, answer, nothing, error)
+                                            : fail_errno(error, "open", "/dev/null");
+    if (done)
+        take_answer(answer, words);
     if (answer >= 0)
         close(answer);
     if (nothing >= 0)
         close(nothing);
+    return done;
 }
 
-void compiler_words(char words[COMPILER_SIZE]) {
+bool compiler_words(char words[COMPILER_SIZE], struct error *error) {
     static char known[COMPILER_SIZE];
     const char *compiler = getenv("CC");
-    if (*known == '\0')
-        read_words(compiler != NULL && *compiler != '\0' ? compiler : "cc", known);
+    if (*known == '\0' &&
+        !read_words(compiler != NULL && *compiler != '\0' ? compiler : "cc", known, error))
+        return false;
     strcpy(words, known);
+    return true;
 }

@@ -4,8 +4,11 @@
 #ifndef KVMILL_BASE_COMPILER_H
 #define KVMILL_BASE_COMPILER_H
 
-/* The first line of its --version, or "unknown".  It is asked once. */
+#include "error.h"
+
+/* The first line of its --version, or "unknown" where it does not say.  It is asked once.  false:
+   it could not be asked, EXIT_ENVIRONMENT. */
 enum { COMPILER_SIZE = 128 };
-void compiler_words(char words[COMPILER_SIZE]);
+bool compiler_words(char words[COMPILER_SIZE], struct error *error);
 
 #endif

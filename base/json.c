@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "text.h"
@@ -12,9 +13,32 @@ enum { LARGEST_FILE = 16 << 20 };
 
 /* ---- Reading ---- */
 
+static _Thread_local bool has_lacked;
+
+static void *take(size_t size) {
+    void *data = malloc(size);
+    has_lacked |= data == NULL;
+    return data;
+}
+
+void json_watch(void) {
+    has_lacked = false;
+    json_set_alloc_funcs(take, free);
+}
+
+bool json_lacked(void) {
+    return has_lacked;
+}
+
 static json_t *parse(const char *file, const char *text, size_t length, struct error *error) {
     json_error_t where;
+    json_watch();
     json_t *value = json_loadb(text, length, JSON_REJECT_DUPLICATES, &where);
+    if (json_lacked()) {
+        json_decref(value);
+        out_of_memory(error);
+        return NULL;
+    }
     if (value == NULL) {
         fail(error, EXIT_USER, "%s:%d:%d: %s; accepted: JSON", file, where.line, where.column,
              where.text);

@@ -6,6 +6,7 @@
 #define KVMILL_BASE_JSON_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "error.h"
@@ -16,6 +17,11 @@ struct json_place {
     char path[192]; /* "/kernels/0/axis"; "" is the whole document */
     json_t *value;  /* borrowed */
 };
+
+/* Where memory ends Jansson may leave a character or a member out and go on. Whether it has, in
+   this thread, since the watch began. */
+void json_watch(void);
+bool json_lacked(void);
 
 /* The whole document; duplicate keys, more than 16 MiB, and anything but an object are refused.
    Returns NULL on error; release with json_decref. */

@@ -57,19 +57,42 @@ bool text_is_plain(const char *text, const char *allowed) {
     return true;
 }
 
+enum { LONGEST_SHOWN = 4 };
+
+/* The next character, as it is shown. */
+static const char *show_one(const char *text, char shown[LONGEST_SHOWN + 1]) {
+    int length = *text == '\n' ? 1 : plain_length(text);
+    if (length == 0)
+        snprintf(shown, LONGEST_SHOWN + 1, "\\x%02x", (unsigned char)*text);
+    else
+        snprintf(shown, LONGEST_SHOWN + 1, "%.*s", length, text);
+    return text + (length > 0 ? length : 1);
+}
+
 void text_show(const char *text, char *shown, size_t size) {
-    enum { LONGEST = 4 };
     size_t at = 0;
-    while (*text != '\0' && at + LONGEST < size) {
-        int length = *text == '\n' ? 1 : plain_length(text);
-        if (length > 0)
-            memcpy(shown + at, text, (size_t)length);
-        else
-            snprintf(shown + at, size - at, "\\x%02x", (unsigned char)*text);
-        at += length > 0 ? (size_t)length : LONGEST;
-        text += length > 0 ? length : 1;
+    while (*text != '\0' && at + LONGEST_SHOWN < size) {
+        text = show_one(text, shown + at);
+        at += strlen(shown + at);
     }
     shown[at] = '\0';
+}
+
+void put_shown(const char *text, FILE *stream) {
+    char shown[LONGEST_SHOWN + 1];
+    while (*text != '\0') {
+        text = show_one(text, shown);
+        fputs(shown, stream);
+    }
+}
+
+void print_shown(FILE *stream, const char *format, ...) {
+    char line[4096];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    put_shown(line, stream);
 }
 
 void text_free(struct text *text) {

@@ -5,6 +5,7 @@
 #define KVMILL_BASE_TEXT_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "error.h"
 
@@ -24,5 +25,9 @@ bool text_is_plain(const char *text, const char *allowed);
 /* As it may go to a terminal or a page: what is not plain, except newlines, as \x1b.  Cut where it
    would not fit. */
 void text_show(const char *text, char *shown, size_t size);
+
+/* To a stream that may be a terminal: fputs, and printf of up to 4095 bytes, shown so. */
+void put_shown(const char *text, FILE *stream);
+__attribute__((format(printf, 2, 3))) void print_shown(FILE *stream, const char *format, ...);
 
 #endif

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "../base/text.h"
 #include "bench.h"
 #include "race.h"
 #include "scene_onnx.h"
@@ -65,9 +66,10 @@ bool bench_onnx(const struct spec *spec, const struct scene_setting *setting,
         return done;
     if (onnx_own_size(spec, &sizes[0], &own))
         return bench_size(spec, &own, setting, results, error);
-    fprintf(stderr,
-            "%s: not timed: only Q, K and V of float32, float16 or bfloat16 are, with a new key "
-            "for each query where there is a past\n",
-            spec->where);
+    print_shown(
+        stderr,
+        "%s: not timed: only Q, K and V of float32, float16 or bfloat16 are, with a new key "
+        "for each query where there is a past\n",
+        spec->where);
     return true;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/text.h"
 #include "../defs/arithmetic.h"
 #include "bench.h"
 #include "scene_op.h"
@@ -196,8 +197,8 @@ static bool bench_op(const struct spec *spec, const char *isa,
 bool bench_attention(const struct spec *spec, const struct scene_setting *setting,
                      struct bench_results *results, struct error *error) {
     if (!attention_scene_op.knows(spec)) {
-        fprintf(stderr, "%s: not timed: only MultiHeadCacheAttention with a static batch is\n",
-                spec->where);
+        print_shown(stderr, "%s: not timed: only MultiHeadCacheAttention with a static batch is\n",
+                    spec->where);
         return true;
     }
     if (!setting->all)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/text.h"
 #include "../defs/dtype.h"
 #include "bench.h"
 #include "race.h"
@@ -105,7 +106,8 @@ bool bench_rows(const struct spec *spec, const struct scene_setting *setting,
     bool decode = rows_is_decode(spec), done;
     struct run_size size;
     if (!rows_size(spec, decode ? DECODE_BATCH : 1, in_place_bytes, &size)) {
-        fprintf(stderr, "%s: not timed: it moves nothing, or more than fits memory\n", spec->where);
+        print_shown(stderr, "%s: not timed: it moves nothing, or more than fits memory\n",
+                    spec->where);
         return true;
     }
     done = bench_case_of(spec, &one, race_in_place, &size, results, error);

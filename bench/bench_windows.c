@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "../base/text.h"
 #include "../ops/element.h"
 #include "bench.h"
 #include "race.h"
@@ -21,7 +22,7 @@ static bool open(struct bench *bench, const struct spec *spec, const struct scen
         return false;
     *moves = windows_move(&bench->scene);
     if (!*moves)
-        fprintf(stderr, "%s: not timed: %s\n", spec->where, empty);
+        print_shown(stderr, "%s: not timed: %s\n", spec->where, empty);
     return !*moves || (scene_resize(&bench->scene, &bench->scene.size, error) &&
                        bench_plan(bench, STEP_RUN, error));
 }
@@ -109,7 +110,8 @@ bool bench_scatter(const struct spec *spec, const struct scene_setting *setting,
     struct bench bench;
     bool moves;
     if (!scatter_scene_op.knows(spec)) {
-        fprintf(stderr, "%s: not timed: it has several inputs, or several types\n", spec->where);
+        print_shown(stderr, "%s: not timed: it has several inputs, or several types\n",
+                    spec->where);
         return true;
     }
     bool done = open(&bench, spec, setting, 0, results, "it updates nothing", &moves, error) &&

@@ -3,12 +3,15 @@
 
 #include <stdlib.h>
 
+#include "../ops/fail.h"
+
 enum { LINE = 64 };
 
 bool owned_plan_finish(struct owned_plan *owned, kvmill_status status, const kvmill_error *reason,
                        struct error *error) {
     if (status != KVMILL_OK)
-        return fail(error, EXIT_BUG, "%s", reason->message);
+        return fail(error, kvmill_is_of_system(status) ? EXIT_ENVIRONMENT : EXIT_BUG, "%s",
+                    reason->message);
     size_t bytes = kvmill_plan_workspace_size(owned->plan);
     owned->workspace = aligned_alloc(LINE, (bytes / LINE + 1) * LINE);
     return owned->workspace != NULL || out_of_memory(error);

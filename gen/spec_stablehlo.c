@@ -31,7 +31,11 @@ static bool read_shape(const struct json_place *place, struct tensor_shape *shap
     bool done = mlir_read_type("type", text, &file, &type, &reason) &&
                 shape_of_mlir(&file, "spec", "it", type, 0, true, shape, &reason);
     mlir_free(&file);
-    return done || json_fail(error, place, "is \"%.80s\": %.400s", text, reason.text);
+    if (!done && reason.exit_code == EXIT_USER)
+        return json_fail(error, place, "is \"%.80s\": %.400s", text, reason.text);
+    if (!done)
+        *error = reason;
+    return done;
 }
 
 static bool read_member_shape(const struct json_place *place, const char *key,
@@ -170,8 +174,12 @@ static bool read_region(const struct json_place *place, const struct json_place 
     }
     mlir_free(&file);
     order_captures(problem, count);
-    if (!done)
+    if (!done && reason.exit_code == EXIT_USER)
         return json_fail(error, member, "%.500s", reason.text);
+    if (!done) {
+        *error = reason;
+        return false;
+    }
     int n = problem->count;
     return (problem->argument_count == 2 * n && problem->return_count == n) ||
            json_fail(

@@ -4,6 +4,8 @@
 #ifndef KVMILL_OPS_FAIL_H
 #define KVMILL_OPS_FAIL_H
 
+#include <stdbool.h>
+
 #include <kvmill.h>
 
 /* Write the message into error (which may be NULL) and return status. */
@@ -13,6 +15,11 @@ __attribute__((format(printf, 3, 4))) kvmill_status kvmill_fail(kvmill_error *er
 
 /* Clear the message and return KVMILL_OK. */
 kvmill_status kvmill_succeed(kvmill_error *error);
+
+/* Memory that ended, or an instruction set that KVMILL_ISA names: not the caller's fault. */
+static inline bool kvmill_is_of_system(kvmill_status status) {
+    return status == KVMILL_E_MEMORY || status == KVMILL_E_ISA;
+}
 
 /* A shape in words, "[2, 8, ?, 128]"; the returned text lives in `text`. */
 struct kvmill_shape_text {

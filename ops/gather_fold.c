@@ -85,11 +85,12 @@ static void add_window(const struct kvmill_windows *windows,
 /* Take the innermost loop away if it is over bytes side by side; how many these are. */
 static int64_t take_bytes(struct loops *loops, int64_t element_bytes) {
     int last = loops->count - 1;
+    bool overflow = false; /* never, where there is memory */
     if (last < 0 || loops->step[last][OPERAND] != element_bytes ||
         loops->step[last][RESULT] != element_bytes)
         return element_bytes;
     loops->count = last;
-    return loops->extent[last] * element_bytes;
+    return kvmill_times(loops->extent[last], element_bytes, &overflow);
 }
 
 /* What fits the numbers of a kernel's name. */
@@ -104,13 +105,14 @@ static bool is_constant(const struct loops *loops, int i) {
 /* The first of the loops that stay a window's. */
 static int first_of_window(const struct loops *loops, int64_t bytes) {
     int first = loops->count;
+    bool overflow = false; /* never: the division says so */
     if (bytes > most_looped_bytes)
         return first;
     while (first > 0 && loops->count - first < KVMILL_MOST_WINDOW_LOOPS &&
            is_constant(loops, first - 1) &&
            bytes <= KVMILL_MOST_WINDOW_BYTES / loops->extent[first - 1]) {
         first--;
-        bytes *= loops->extent[first];
+        bytes = kvmill_times(bytes, loops->extent[first], &overflow);
     }
     return first;
 }
@@ -195,14 +197,11 @@ static void set_pieces(int64_t bytes, struct kvmill_gather_geometry *geometry) {
 
 static int64_t count_result_bytes(const struct kvmill_gather_facts *facts) {
     const struct kvmill_windows *windows = &facts->windows;
-    int64_t dims[KVMILL_MOST_RANK], bytes = facts->element_bytes;
+    int64_t dims[KVMILL_MOST_RANK];
+    bool overflow = false; /* never, where there is memory */
     kvmill_gather_result(windows, dims);
-    for (int r = 0; r < windows->windowed_rank; r++)
-        if (dims[r] == 0)
-            return 0;
-    for (int r = 0; r < windows->windowed_rank; r++)
-        bytes *= dims[r];
-    return bytes;
+    return kvmill_times(kvmill_count_of(dims, windows->windowed_rank), facts->element_bytes,
+                        &overflow);
 }
 
 void kvmill_gather_fold(const struct kvmill_gather_facts *facts,
@@ -231,7 +230,8 @@ void kvmill_gather_fold(const struct kvmill_gather_facts *facts,
 
 int64_t kvmill_gather_units(const struct kvmill_gather_geometry *geometry) {
     int64_t units = geometry->result_bytes > 0 ? geometry->pieces : 0;
+    bool overflow = false; /* never: there are that many bytes or more */
     for (int64_t a = 0; units > 0 && a < geometry->axes; a++)
-        units *= geometry->axis[a].extent;
+        units = kvmill_times(units, geometry->axis[a].extent, &overflow);
     return units;
 }

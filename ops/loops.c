@@ -26,11 +26,12 @@ static void move(struct loops *loops, int to, int from) {
 
 void kvmill_loops_merge(struct loops *loops) {
     int kept = 0;
+    bool overflow = false; /* never, where there is memory */
     for (int i = 0; i < loops->count; i++) {
         if (loops->extent[i] == 1)
             continue;
         if (kept > 0 && walks_on(loops, kept - 1, i)) {
-            int64_t turns = loops->extent[kept - 1] * loops->extent[i];
+            int64_t turns = kvmill_times(loops->extent[kept - 1], loops->extent[i], &overflow);
             move(loops, kept - 1, i);
             loops->extent[kept - 1] = turns;
             continue;

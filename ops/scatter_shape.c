@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../defs/dtype.h"
+#include "extent.h"
 
 static const char *const combiner_names[] = {
     [KVMILL_COMBINE_REPLACE] = "replace",   [KVMILL_COMBINE_ADD] = "add",
@@ -85,15 +86,13 @@ static void set_element(struct kvmill_scatter_shape *shape, DLDataType type) {
 /* ---- Rows ---- */
 
 static int64_t dense_step(const DLTensor *tensor, int d) {
-    int64_t step = 1;
-    for (int i = d + 1; i < tensor->ndim; i++)
-        step *= tensor->shape[i];
-    return step;
+    return kvmill_count_of(tensor->shape + d + 1, tensor->ndim - d - 1);
 }
 
 /* What of a window lies side by side in results and updates; 1 without a window. */
 static int64_t row_of(const kvmill_scatter *op, const struct kvmill_windows *windows) {
     int64_t row = 1;
+    bool overflow = false; /* never: updates have so many */
     int outer = kvmill_windows_outer(windows);
     for (int d = windows->rank - 1; d >= 0; d--) {
         int axis = windows->axis[d];
@@ -101,7 +100,7 @@ static int64_t row_of(const kvmill_scatter *op, const struct kvmill_windows *win
             continue;
         if (dense_step(op->inputs[0], d) != row || dense_step(op->updates[0], axis) != row)
             return row == 1 ? KVMILL_ANY : row;
-        row *= windows->window[d];
+        row = kvmill_times(row, windows->window[d], &overflow);
     }
     return row;
 }

@@ -38,11 +38,16 @@ int64_t scene_bind(struct scene *scene, const char *word, int64_t value) {
     return dim->value;
 }
 
+static int64_t roll_dim(struct scene *scene, int64_t least, int64_t most) {
+    bool none = scene->may_be_empty && dice_once_in(scene->dice, 2);
+    return none ? 0 : roll(scene, least, most);
+}
+
 /* A batch, tokens of each sequence, and positions before them. */
 static void bind_call(struct scene *scene, bool dynamic) {
-    int64_t batch = scene_bind(scene, "B", roll(scene, 2, 3));
-    int64_t tokens = scene_bind(scene, "S", roll(scene, 2, 3));
-    int64_t all = scene_bind(scene, "PAST", roll(scene, 1, 3)) + tokens;
+    int64_t batch = scene_bind(scene, "B", roll_dim(scene, 2, 3));
+    int64_t tokens = scene_bind(scene, "S", roll_dim(scene, 2, 3));
+    int64_t all = scene_bind(scene, "PAST", roll_dim(scene, 1, 3)) + tokens;
     scene_bind(scene, "ALL", all);
     scene_bind(scene, "P", all);
     scene_bind(scene, "Q", batch * all);
@@ -176,9 +181,9 @@ static void start_onnx(struct scene *scene) {
 /* Without a past all keys are new ones; those of a step go into a cache that has room. */
 static void bind_onnx(struct scene *scene) {
     bool step = scene->op->number == 1;
-    int64_t queries = scene_bind(scene, "S", roll(scene, 2, 3));
-    int64_t keys = scene_bind(scene, "N", step ? queries : roll(scene, 2, 4));
-    scene_bind(scene, "B", roll(scene, 2, 3));
+    int64_t queries = scene_bind(scene, "S", roll_dim(scene, 2, 3));
+    int64_t keys = scene_bind(scene, "N", step ? queries : roll_dim(scene, 2, 4));
+    scene_bind(scene, "B", roll_dim(scene, 2, 3));
     int64_t past = scene_bind(scene, "P", keys + 2);
     scene_bind(scene, "T", step ? past : keys);
     bind_heads(scene, "G", 2 * roll(scene, 1, 2), 2, 8 * roll(scene, 1, 2), 8 * roll(scene, 1, 2));
@@ -207,11 +212,11 @@ static void start_scatter(struct scene *scene) {
 }
 
 static void bind_scatter(struct scene *scene) {
-    scene_bind(scene, "B", roll(scene, 2, 3));
+    scene_bind(scene, "B", roll_dim(scene, 2, 3));
     scene_bind(scene, "H", roll(scene, 1, 2));
     scene_bind(scene, "C", roll(scene, 4, 6));
-    scene_bind(scene, "N", roll(scene, 2, 3));
-    scene_bind(scene, "W", roll(scene, 2, 9));
+    scene_bind(scene, "N", roll_dim(scene, 2, 3));
+    scene_bind(scene, "W", roll_dim(scene, 2, 9));
 }
 
 PLAN(plan_scatter, kvmill_plan_tensor_scatter, scatter)
@@ -237,7 +242,7 @@ static void start_flow(struct scene *scene) {
 /* Requests of a page each, of which the last token is new. */
 static void bind_flow(struct scene *scene) {
     const kvmill_cache_attention *op = &scene->base.cache;
-    int64_t batch = roll(scene, 2, 3);
+    int64_t batch = roll_dim(scene, 2, 3);
     scene_bind(scene, "B", batch);
     scene_bind(scene, "T", batch);
     scene_bind(scene, "R", or_else(op->num_kv_heads, op->num_heads));

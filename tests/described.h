@@ -38,6 +38,7 @@ struct scene {
     const struct described_case *by;
     const struct op *op, *attributes;
     struct dice *dice;
+    bool may_be_empty; /* the dims of a call may be 0 */
     union {
         kvmill_cache_attention cache;
         kvmill_cache_attend attend;

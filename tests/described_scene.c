@@ -126,11 +126,13 @@ static void fill(const struct scene *scene, const struct op_tensor *tensor,
     }
 }
 
-static bool has_bytes(const int64_t *dims, int rank) {
+static bool has_bytes(const int64_t *dims, int rank, bool may_be_empty) {
+    enum { NOBODY_HAS = 1 << 24 };
     int64_t count = 1;
     for (int d = 0; d < rank; d++)
-        count = dims[d] < 0 || dims[d] > 1 << 20 ? 0 : count * dims[d];
-    return count > 0 && count < 1 << 24;
+        count =
+            dims[d] < 0 || dims[d] > 1 << 20 || count >= NOBODY_HAS ? NOBODY_HAS : count * dims[d];
+    return count < NOBODY_HAS && (count > 0 || may_be_empty);
 }
 
 static bool is_aligned(const struct fenced_tensor *memory) {
@@ -141,7 +143,7 @@ static bool is_aligned(const struct fenced_tensor *memory) {
 static void give(struct scene *scene, const struct op_tensor *tensor) {
     int64_t dims[OP_MOST_RANK];
     int rank = kvmill_op_shape(scene_shape(scene, tensor), 0, scene->words, dims);
-    if (rank < 0 || !has_bytes(dims, rank))
+    if (rank < 0 || !has_bytes(dims, rank, scene->may_be_empty))
         return;
     struct fenced_tensor *memory = &scene->memory[tensor->index];
     tensor_open(memory, scene_type(scene, tensor), rank, dims, NULL, scene->dice);

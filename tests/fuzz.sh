@@ -1,6 +1,6 @@
 #!/bin/sh
 # fuzz.sh SECONDS [TARGET...] -- from a build directory: libFuzzer on every target for so long, each from its seeds, with the
-# kernels of the best instruction set that this machine has. Inputs that found something new stay in fuzz/corpus, for the next
+# kernels of every instruction set that this machine has. Inputs that found something new stay in fuzz/corpus, for the next
 # time; those that end a target are findings, in fuzz/findings: mend it, and make them seeds. KVMILL_FUZZ_BUILD: a build
 # that has been configured for it.
 set -eu
@@ -10,13 +10,16 @@ source=$(cd "$(dirname "$0")/.." && pwd)
 here=$PWD/fuzz
 built=${KVMILL_FUZZ_BUILD:-$here/build}
 mkdir -p "$built" "$here/findings" "$here/logs" "$here/scratch"
-best=$(./kvmill isas | awk '$4 == "yes" {best = $1} END {print best}')
+# Sets that stand for themselves and that this machine has, except the portable one; and those with the best extension of each.
+sets=$(./kvmill isas | awk '$4 == "yes" && $3 == "-" && $1 != "scalar" {print $1}' | paste -s -d ' ')
+best=$(./kvmill isas | awk '$4 == "yes" {root[$1] = $3 == "-" ? $1 : root[$3]; best[root[$1]] = $1}
+    END {for (set in best) if (set != "scalar" || length(best) == 1) print best[set]}' | paste -s -d ,)
 
 # Without a Makefile of its own it was not configured.
 build() {
     cd "$built"
     [ -f Makefile ] || "$source/configure" --quiet CC="${FUZZ_CC:-clang}" CFLAGS='-O1 -g1 -fsanitize=fuzzer-no-link' --disable-shared \
-        --enable-sanitizers=address,undefined DEFAULT_SPECS=specs/rows.json TEST_SPECS=specs/few.json PACK_OPTIMIZE=-O1 \
+        --enable-sanitizers=address,undefined DEFAULT_SPECS=specs/rows.json TEST_SPECS=specs/fuzz.json PACK_OPTIMIZE=-O1 \
         PACK_ISAS="$best" >/dev/null
     make --no-print-directory -s -j"$(nproc)" tests/fuzz/fuzz
 }
@@ -51,6 +54,23 @@ report() {
         /stat::number_of_executed_units/ {runs = $2}
         END {printf "%s: %d runs, cov %d, ft %d\n", target, runs, cov, ft}' "$here/logs/$1.log"
     grep -hE '^fuzz: |ERROR: |runtime error|SUMMARY|Test unit written' "$here/logs/$1.log" || true
+    case $1 in calls | windows) note_plans "$1" && reached "$1" ;; esac
+}
+
+# reached TARGET -- among the calls that were kept are some of kernels of each instruction set; says how many.
+reached() {
+    for set in $sets; do
+        plans=$(grep -c "^kvmill: .*__$set" "$here/logs/$1.plans")
+        echo "$1: $plans of $(wc -l <"$here/logs/$1.plans") plans with kernels for $set"
+        [ "$plans" -gt 0 ] || failed=1
+    done
+}
+
+# What a target's calls were planned with.
+note_plans() {
+    # shellcheck disable=SC2046
+    KVMILL_FUZZ=$1 KVMILL_VERBOSE=1 TMPDIR=$here/scratch srcdir=$source "$here/build/tests/fuzz/fuzz" -runs=0 \
+        "$here/corpus/$1" $(seeds_of "$1") 2>&1 | grep -a '^kvmill: ' >"$here/logs/$1.plans" || true
 }
 
 build

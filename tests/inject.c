@@ -1,7 +1,8 @@
 /* A library to be preloaded: the call of that number, of those of one kind, fails.
 
        KVMILL_INJECT=KIND:NUMBER     KIND: memory open write rename sync fork; NUMBER 0: none
-       KVMILL_INJECT_COUNT=FILE      how many there were, and how many blocks of memory are left
+       KVMILL_INJECT_COUNT=FILE      how many there were, and how many blocks of memory are left;
+                                     FILE.places of NUMBER 0: the first of each way to a call
 
    In the process that begins alone, not in its children.  Calls that libc makes of its own are not
    seen, except for those of malloc.  Blocks count where the command or its library took them.
@@ -9,6 +10,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -45,10 +47,52 @@ static void *next_of(const char *name) {
     if (next == NULL)                                                                              \
     next = (__typeof__(NAME) *)(uintptr_t)next_of(#NAME)
 
+/* ---- Ways to calls ---- */
+
+enum { MOST_PLACES = 1 << 14, MOST_FRAMES = 48 };
+
+static uint64_t ways[MOST_PLACES];
+static long places[MOST_PLACES], place_count; /* of one thread: the first time nothing fails */
+
+static uint64_t hash_way(void) {
+    void *frames[MOST_FRAMES];
+    inside = true;
+    int count = backtrace(frames, MOST_FRAMES);
+    inside = false;
+    uint64_t hash = 1;
+    for (int i = 0; i < count; i++)
+        hash = (hash ^ (uintptr_t)frames[i]) * 0x9e3779b97f4a7c15;
+    return hash | 1;
+}
+
+static void note_place(long number) {
+    uint64_t way = hash_way();
+    size_t at = way >> 50;
+    while (ways[at] != 0 && ways[at] != way)
+        at = (at + 1) % MOST_PLACES;
+    if (ways[at] == 0 && place_count < MOST_PLACES / 2) {
+        ways[at] = way;
+        places[place_count++] = number;
+    }
+}
+
+static void print_places(void) {
+    char name[sizeof count_file + 8];
+    snprintf(name, sizeof name, "%s.places", count_file);
+    FILE *stream = fopen(name, "w");
+    for (long i = 0; stream != NULL && i < place_count; i++)
+        fprintf(stream, "%ld\n", places[i]);
+    if (stream != NULL)
+        fclose(stream);
+}
+
 static bool fails(enum kind kind) {
     if (kind != kind_to_fail || inside || getpid() != process)
         return false;
-    if (atomic_fetch_add(&calls, 1) + 1 != number_to_fail)
+    long number = atomic_fetch_add(&calls, 1) + 1;
+    if (number_to_fail == 0)
+        note_place(number);
+    if (number != number_to_fail)
         return false;
     errno = reasons[kind];
     return true;
@@ -145,6 +189,7 @@ __attribute__((constructor)) static void begin(void) {
             kind_to_fail = (enum kind)kind;
         }
     snprintf(count_file, sizeof count_file, "%s", file);
+    hash_way(); /* it loads a library the first time */
     unsetenv("KVMILL_INJECT");
     process = getpid();
 }
@@ -159,6 +204,8 @@ __attribute__((destructor)) static void end(void) {
         print_blocks(stream);
         fclose(stream);
     }
+    if (number_to_fail == 0)
+        print_places();
 }
 
 /* ---- Memory ---- */

@@ -35,13 +35,19 @@ static void test_hash(void) {
     }
 }
 
+static void key_of(const struct output *output, char key[SHA256_TEXT]) {
+    struct error error;
+    if (!pack_key(output, scratch_folder(), key, &error))
+        bail_out("%s", error.text);
+}
+
 /* Whether the key changes from one CPU to the other. */
 static bool depends(const struct output *output, const char *a, const char *b) {
     char first[SHA256_TEXT], second[SHA256_TEXT];
     write_text(scratch_path("proc/cpuinfo"), a);
-    pack_key(output, scratch_folder(), first);
+    key_of(output, first);
     write_text(scratch_path("proc/cpuinfo"), b);
-    pack_key(output, scratch_folder(), second);
+    key_of(output, second);
     return strcmp(first, second) != 0;
 }
 
@@ -50,6 +56,10 @@ static void test_cpu(const struct output *output) {
     static const char faster[] = "processor: 0\nmodel name: A\ncpu MHz: 2000\nflags: sse avx\n\n";
     static const char other[] = "processor: 0\nmodel name: A\ncpu MHz: 1000\nflags: sse\n\n";
     setenv("CFLAGS", "-O2 -march=native", 1);
+    char key[SHA256_TEXT];
+    struct error error = {0};
+    ok(!pack_key(output, root, key, &error) && error.exit_code == EXIT_ENVIRONMENT,
+       "-march=native on a CPU that cannot be read: %s", error.text);
     ok(depends(output, cpu, other), "-march=native: the CPU is part of the key");
     ok(!depends(output, cpu, faster), "  but not its clock");
     setenv("CFLAGS", "-O2", 1);
@@ -63,17 +73,17 @@ static void test_cpu(const struct output *output) {
 static void test_files(struct output *output) {
     char before[SHA256_TEXT], after[SHA256_TEXT];
     struct error error;
-    pack_key(output, scratch_folder(), before);
+    key_of(output, before);
     setenv("LDFLAGS", "-s", 1);
-    pack_key(output, scratch_folder(), after);
+    key_of(output, after);
     ok(strcmp(before, after) != 0, "flags are part of it");
     unsetenv("LDFLAGS");
     struct output_file *file = output_add(output, "b", &error);
     if (file == NULL || !text_append(&file->text, "y", 1))
         bail_out("%s", "out of memory");
-    pack_key(output, scratch_folder(), before);
+    key_of(output, before);
     output->files[0].text.data[0] = 'z';
-    pack_key(output, scratch_folder(), after);
+    key_of(output, after);
     ok(strcmp(before, after) != 0, "and so is what the files hold");
 }
 

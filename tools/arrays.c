@@ -41,9 +41,10 @@ static bool unpack_dims(const char *name, const DLTensor *spec, struct npy *npy,
                         kvmill_element_count(array), (kvmill_element_count(spec) + 1) / 2);
         return spec_set_shape(array, spec->shape, spec->ndim, error);
     }
+    bool overflow = false;
     if (array->ndim > 0)
-        array->shape[array->ndim - 1] *= 2;
-    return true;
+        array->shape[array->ndim - 1] = kvmill_times(array->shape[array->ndim - 1], 2, &overflow);
+    return !overflow || fail(error, EXIT_USER, "%s: the shape is too large", name);
 }
 
 bool array_adopt(const char *name, DLDataType dtype, const DLTensor *spec, struct npy *npy,

@@ -50,6 +50,7 @@ static bool load_file(int file, const char *name, struct built_pack *built, stru
     *built = (struct built_pack){.file = file};
     if (load(path, name, (int)strlen(name), built, error))
         return true;
+    error->exit_code = EXIT_ENVIRONMENT; /* we made it */
     close(file);
     return false;
 }

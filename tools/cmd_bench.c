@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../base/json.h"
+#include "../base/text.h"
 #include "../bench/bench.h"
 #include "../gen/m4.h"
 #include "built_pack.h"
@@ -70,11 +72,11 @@ static bool load_pack(const char *path, struct built_pack *built, struct spec_li
 
 static void print_rate(const struct bench_result *r) {
     if (r->flops > 0)
-        printf(" %9.1f GFLOP/s", r->flops / r->seconds / 1e9);
+        print_shown(stdout, " %9.1f GFLOP/s", r->flops / r->seconds / 1e9);
     else if (r->bytes > 0)
-        printf(" %9.2f GB/s   ", r->bytes / r->seconds / 1e9);
+        print_shown(stdout, " %9.2f GB/s   ", r->bytes / r->seconds / 1e9);
     else
-        printf(" %17s", "");
+        print_shown(stdout, " %17s", "");
 }
 
 static void print_figures(const struct bench_result *r) {
@@ -85,7 +87,7 @@ static void print_figures(const struct bench_result *r) {
         snprintf(cycles, sizeof cycles, "%.1f", bench_cycles(r));
     if (r->one > 0)
         snprintf(share, sizeof share, "%.2f", bench_share_of_core(r));
-    printf(" %8s %7s %5s", bytes, cycles, share);
+    print_shown(stdout, " %8s %7s %5s", bytes, cycles, share);
 }
 
 static void print_limit(const struct bench_result *r) {
@@ -94,28 +96,31 @@ static void print_limit(const struct bench_result *r) {
         snprintf(ratio, sizeof ratio, "%.2f", bench_ratio(r));
     if (r->bar > 0)
         snprintf(bar, sizeof bar, "%.2f", r->bar);
-    printf("  %-15s %6s %5s %-5s  %s\n", r->limit ? r->limit : "", ratio, bar, bench_verdict(r),
-           r->kernel);
+    print_shown(stdout, "  %-15s %6s %5s %-5s  %s\n", r->limit ? r->limit : "", ratio, bar,
+                bench_verdict(r), r->kernel);
 }
 
 static void print_results(const struct bench_results *results) {
     bool attends = false;
     int of, unsteady = bench_unsteady(results, &of);
-    printf("%-66s %7s %14s %17s %8s %7s %5s  %-15s %6s %5s %-5s  %s\n", "CASE", "THREADS", "TIME",
-           "RATE   ", "MIB", "CYCLES", "CORE", "AGAINST", "RATIO", "BAR", "", "KERNEL");
+    print_shown(stdout, "%-66s %7s %14s %17s %8s %7s %5s  %-15s %6s %5s %-5s  %s\n", "CASE",
+                "THREADS", "TIME", "RATE   ", "MIB", "CYCLES", "CORE", "AGAINST", "RATIO", "BAR",
+                "", "KERNEL");
     for (int i = 0; i < results->count; i++) {
         const struct bench_result *r = &results->items[i];
-        printf("%-66s %7d %11.3f us", r->what, r->threads, r->seconds * 1e6);
+        print_shown(stdout, "%-66s %7d %11.3f us", r->what, r->threads, r->seconds * 1e6);
         print_rate(r);
         print_figures(r);
         attends |= r->rows > 0;
         print_limit(r);
     }
     if (attends)
-        printf("CYCLES: of a token and kv head; CORE: the share of what one core reads.\n");
+        print_shown(stdout,
+                    "CYCLES: of a token and kv head; CORE: the share of what one core reads.\n");
     if (4 * unsteady > of)
-        printf("This machine was not quiet: %d of %d limits varied by more than a tenth.\n",
-               unsteady, of);
+        print_shown(stdout,
+                    "This machine was not quiet: %d of %d limits varied by more than a tenth.\n",
+                    unsteady, of);
 }
 
 /* Absent where there is none. */
@@ -148,7 +153,12 @@ static json_t *json_of(const struct bench_results *results) {
 }
 
 static bool write_json(const char *path, const struct bench_results *results, struct error *error) {
+    json_watch();
     json_t *document = json_of(results);
+    if (json_lacked()) {
+        json_decref(document);
+        return out_of_memory(error);
+    }
     bool done = json_dump_file(document, path, JSON_INDENT(1) | JSON_PRESERVE_ORDER) == 0 ||
                 fail_errno(error, "write", path);
     json_decref(document);

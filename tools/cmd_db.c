@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../base/output.h"
+#include "../base/text.h"
 #include "../gen/families.h"
 #include "../tune/assignment.h"
 #include "../tune/database.h"
@@ -128,7 +129,7 @@ static bool write_text(const struct options *given, const struct sweeps *sweeps,
     struct text text = {0};
     bool done = sweeps_print(sweeps, &text, error);
     if (done && path == NULL)
-        fwrite(text.data, 1, text.length, stdout);
+        put_shown(text.data, stdout);
     else if (done)
         done = write_file(path, &text, error);
     text_free(&text);
@@ -198,11 +199,11 @@ static bool add_files(const struct options *given, struct database *database, co
     bool done = database_read(database, &old, error) && read_files(given, &old, &all, error) &&
                 (dry || database_add_all(database, &all, &additions, error));
     if (done && dry)
-        printf("%s: %zu results would be added, except for those it has\n", path,
-               count_results(&all));
+        print_shown(stdout, "%s: %zu results would be added, except for those it has\n", path,
+                    count_results(&all));
     else if (done)
-        printf("%s: %" PRId64 " results added, %" PRId64 " were there\n", path, additions.added,
-               additions.known);
+        print_shown(stdout, "%s: %" PRId64 " results added, %" PRId64 " were there\n", path,
+                    additions.added, additions.known);
     sweeps_free(&old);
     sweeps_free(&all);
     return done;
@@ -235,17 +236,17 @@ static bool diff(const struct options *given, struct error *error) {
 /* ---- verify ---- */
 
 static void print_machine(const struct machine *machine) {
-    printf("cpu %s\ncompiler %s\nflags %s\ntemplates %s\n", machine->cpu, machine->compiler,
-           machine->flags, machine->templates);
+    print_shown(stdout, "cpu %s\ncompiler %s\nflags %s\ntemplates %s\n", machine->cpu,
+                machine->compiler, machine->flags, machine->templates);
     for (size_t i = 0; i < MOST_FAMILIES && family_at(i) != NULL; i++)
-        printf("%s templates %s\n", family_at(i)->name, machine->family_templates[i]);
+        print_shown(stdout, "%s templates %s\n", family_at(i)->name, machine->family_templates[i]);
 }
 
 static bool print_fits(const char *path, const size_t results[MISFITS], struct error *error) {
     size_t refused = 0;
     for (enum misfit misfit = FITS; misfit < MISFITS; misfit++)
         if (results[misfit] > 0) {
-            printf("%zu results: %s\n", results[misfit], misfit_words(misfit));
+            print_shown(stdout, "%zu results: %s\n", results[misfit], misfit_words(misfit));
             refused += misfit != FITS ? results[misfit] : 0;
         }
     return refused == 0 ||
@@ -274,9 +275,10 @@ static bool verify(const struct options *given, struct error *error) {
     bool done = read_database(given, &sweeps, error) &&
                 check_pages(option_value(given, "db"), error) && machine_read(&machine, error);
     if (done) {
-        printf("%zu results in %zu sweeps: whole\n\nhere:\n", count_results(&sweeps), sweeps.count);
+        print_shown(stdout, "%zu results in %zu sweeps: whole\n\nhere:\n", count_results(&sweeps),
+                    sweeps.count);
         print_machine(&machine);
-        printf("\n");
+        print_shown(stdout, "\n");
         machine_filter(&machine, 0, &sweeps, results);
         done = print_fits(option_value(given, "db"), results, error);
     }
@@ -343,8 +345,9 @@ static bool prune_database(const struct options *given, struct pruning *pruning,
                 select_pruned(&sweeps, pruning, &pruned, error) &&
                 (dry || database_remove_all(database, &pruned, error));
     if (done)
-        printf("%s: %zu of %zu results %s\n", option_value(given, "db"), count_results(&pruned),
-               count_results(&sweeps), dry ? "would be removed" : "removed");
+        print_shown(stdout, "%s: %zu of %zu results %s\n", option_value(given, "db"),
+                    count_results(&pruned), count_results(&sweeps),
+                    dry ? "would be removed" : "removed");
     sweeps_free(&sweeps);
     sweeps_free(&pruned);
     return done;
@@ -371,8 +374,8 @@ static bool simulate_strategies(const struct ranking *ranking, const struct swee
         replay->strategy = strategy_names[i];
         if (!simulate_seeds(ranking, space, replay, seeds, &comparison, error))
             return false;
-        printf("  %-11s %6" PRId64 " %6" PRId64 " %7d %9.3f\n", strategy_names[i],
-               comparison.median, comparison.worst, comparison.misses, comparison.slowdown);
+        print_shown(stdout, "  %-11s %6" PRId64 " %6" PRId64 " %7d %9.3f\n", strategy_names[i],
+                    comparison.median, comparison.worst, comparison.misses, comparison.slowdown);
     }
     return true;
 }
@@ -386,8 +389,8 @@ static bool simulate_sweep(const struct sweep *sweep, struct replay_options *rep
         sweep_rank(sweep, &ranking, error) && (space = sweep_space_open(&ranking, error)) != NULL;
     sweep_work_words(&sweep->key, words);
     if (done) {
-        printf("%s, %zu candidates\n  %-11s %6s %6s %7s %9s\n", words, ranking.count, "STRATEGY",
-               "MEDIAN", "WORST", "MISSES", "SLOWDOWN");
+        print_shown(stdout, "%s, %zu candidates\n  %-11s %6s %6s %7s %9s\n", words, ranking.count,
+                    "STRATEGY", "MEDIAN", "WORST", "MISSES", "SLOWDOWN");
         done = simulate_strategies(&ranking, space, replay, seeds, error);
     }
     sweep_space_close(space);
@@ -404,7 +407,8 @@ static bool simulate_all(const struct options *given, struct error *error) {
     struct replay_options replay = {.within = (double)percent / 100};
     bool done = read_database(given, &sweeps, error);
     if (done)
-        printf("evaluations until within %ld %% of the best, over %ld seeds\n\n", percent, seeds);
+        print_shown(stdout, "evaluations until within %ld %% of the best, over %ld seeds\n\n",
+                    percent, seeds);
     for (size_t i = 0; done && i < sweeps.count; i++)
         done = simulate_sweep(&sweeps.items[i], &replay, (int)seeds, error);
     sweeps_free(&sweeps);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/text.h"
 #include "../gen/flow.h"
 #include "../gen/pack.h"
 #include "../gen/variants.h"
@@ -28,7 +29,7 @@ static bool print_size(const struct kernel *kernel, struct error *error) {
         return true;
     bool done = kernel_source(kernel, &source, error);
     if (done)
-        printf("; about %" PRId64 " bytes of code", source_code_bytes(&source));
+        print_shown(stdout, "; about %" PRId64 " bytes of code", source_code_bytes(&source));
     text_free(&source);
     return done;
 }
@@ -38,13 +39,13 @@ static bool explain_kernel(const struct kernel *kernel, const struct sweeps *tun
                            struct error *error) {
     char symbol[SYMBOL_SIZE];
     kernel_symbol(kernel, symbol);
-    printf("%s\n", symbol);
+    print_shown(stdout, "%s\n", symbol);
     kernel->family->explain(kernel, stdout);
-    printf("For %s of instruction set %s", kernel->family->op, kernel->isa->name);
+    print_shown(stdout, "For %s of instruction set %s", kernel->family->op, kernel->isa->name);
     bool done = print_size(kernel, error);
-    printf(".\n");
+    print_shown(stdout, ".\n");
     done = done && (tuned == NULL || tuned_explain(tuned, kernel, error));
-    printf("\n");
+    print_shown(stdout, "\n");
     return done;
 }
 
@@ -52,7 +53,7 @@ static bool print_source(const struct kernel *kernel, struct error *error) {
     struct text text = {0};
     bool done = kernel_source(kernel, &text, error);
     if (done)
-        fwrite(text.data, 1, text.length, stdout);
+        put_shown(text.data, stdout);
     text_free(&text);
     return done;
 }
@@ -86,7 +87,7 @@ static bool explain_flows(const struct spec_list *specs, struct error *error) {
                    spec_family_of(&specs->items[i])->words(&specs->items[i], &text) &&
                    text_print(&text, "\n\n");
     if (done && text.length > 0)
-        printf("%s", text.data);
+        put_shown(text.data, stdout);
     text_free(&text);
     return done || out_of_memory(error);
 }

@@ -3,6 +3,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
+#include "../base/text.h"
 #include "../gen/ffi.h"
 #include "commands.h"
 #include "inputs.h"
@@ -25,7 +26,7 @@ static void print_handlers(const struct pack *pack) {
     for (size_t i = 0; pack->handlers && i < pack->specs->count; i++)
         if (handler_of(&pack->specs->items[i]) != NULL) {
             handler_name(pack, i, name);
-            printf("  %s: %s\n", name, pack->specs->items[i].where);
+            print_shown(stdout, "  %s: %s\n", name, pack->specs->items[i].where);
         }
 }
 
@@ -35,10 +36,11 @@ static bool write_pack(const struct inputs *inputs, const char *directory, struc
     bool done = pack_files(&inputs->pack, &output, error) &&
                 pack_write(&output, directory, &written, error);
     if (done)
-        printf("%s: pack %s, %zu kernels, about %lld KiB of code; %d of %zu files written\n",
-               directory, inputs->name, inputs->pack.kernels.count,
-               (long long)(pack_code_bytes(&inputs->pack, &output, NULL) + 1023) / 1024, written,
-               output.count);
+        print_shown(stdout,
+                    "%s: pack %s, %zu kernels, about %lld KiB of code; %d of %zu files written\n",
+                    directory, inputs->name, inputs->pack.kernels.count,
+                    (long long)(pack_code_bytes(&inputs->pack, &output, NULL) + 1023) / 1024,
+                    written, output.count);
     if (done)
         print_handlers(&inputs->pack);
     output_free(&output);

@@ -193,10 +193,14 @@ static bool list_directory(const char *directory, struct contents *contents, str
 
 static void print_contents(const struct contents *contents) {
     print_kernel_table(&contents->kernels);
-    if (contents->sizes.length > 0)
-        printf("\nBy the nearest size of a call:\n%s", contents->sizes.data);
-    if (contents->flows.length > 0)
-        printf("\nSparse flows:\n%s", contents->flows.data);
+    if (contents->sizes.length > 0) {
+        print_shown(stdout, "\nBy the nearest size of a call:\n");
+        put_shown(contents->sizes.data, stdout);
+    }
+    if (contents->flows.length > 0) {
+        print_shown(stdout, "\nSparse flows:\n");
+        put_shown(contents->flows.data, stdout);
+    }
 }
 
 static bool list(const struct options *given, struct error *error) {

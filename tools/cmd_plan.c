@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/json.h"
+#include "../base/text.h"
 #include "../gen/variants.h"
 #include "commands.h"
 #include "inputs.h"
@@ -26,20 +28,22 @@ static const char *const kind_words[] = {
 };
 
 static void print_layer(const struct layer *layer, const char *range) {
-    printf("  %-9s %-9s", range, kind_words[layer->kind]);
+    print_shown(stdout, "  %-9s %-9s", range, kind_words[layer->kind]);
     if (layer->kind != LAYER_NONE)
-        printf(" %3" PRId64 " query heads, %3" PRId64 " kv heads, key %" PRId64 ", value %" PRId64,
-               layer->query_heads, layer->kv_heads, layer->key_dim, layer->value_dim);
+        print_shown(stdout,
+                    " %3" PRId64 " query heads, %3" PRId64 " kv heads, key %" PRId64
+                    ", value %" PRId64,
+                    layer->query_heads, layer->kv_heads, layer->key_dim, layer->value_dim);
     if (layer->window > 0)
-        printf(", window %" PRId64, layer->window);
-    printf("\n");
+        print_shown(stdout, ", window %" PRId64, layer->window);
+    print_shown(stdout, "\n");
 }
 
 /* Neighbours that are alike share a line. */
 static void print_layers(const struct model *model) {
     char range[32];
-    printf("model %s, %d layers, %s, %" PRId64 " bytes of cache per token\n", model->type,
-           model->layer_count, model->dtype->name, model_bytes_per_token(model));
+    print_shown(stdout, "model %s, %d layers, %s, %" PRId64 " bytes of cache per token\n",
+                model->type, model->layer_count, model->dtype->name, model_bytes_per_token(model));
     for (int first = 0, next; first < model->layer_count; first = next) {
         next = first + 1;
         while (next < model->layer_count &&
@@ -48,29 +52,35 @@ static void print_layers(const struct model *model) {
         snprintf(range, sizeof range, next == first + 1 ? "%d" : "%d-%d", first, next - 1);
         print_layer(&model->layers[first], range);
     }
-    printf("\n");
+    print_shown(stdout, "\n");
 }
 
 /* ---- Specs and kernels ---- */
 
-static void print_specs(const struct spec_list *specs) {
-    for (size_t i = 0; i < specs->count; i++) {
+static bool print_specs(const struct spec_list *specs, struct error *error) {
+    bool done = true;
+    json_watch();
+    for (size_t i = 0; done && i < specs->count; i++) {
         json_t *spec = spec_write(&specs->items[i]);
         char *text = json_dumps(spec, JSON_PRESERVE_ORDER);
-        printf("  %s\n", text);
+        done = (text != NULL && !json_lacked()) || out_of_memory(error);
+        print_shown(stdout, "  ");
+        put_shown(done ? text : "", stdout);
+        print_shown(stdout, "\n");
         free(text);
         json_decref(spec);
     }
-    printf("\n");
+    print_shown(stdout, "\n");
+    return done;
 }
 
 static void print_sizes(const struct inputs *inputs, const struct output *files) {
     const struct pack *pack = &inputs->pack;
     for (int i = 0; i < inputs->isas.count; i++)
-        printf("%s: about %" PRId64 " bytes of code\n", inputs->isas.items[i]->name,
-               pack_code_bytes(pack, files, inputs->isas.items[i]));
-    printf("pack %s: %zu kernels, about %" PRId64 " bytes of code\n", inputs->name,
-           pack->kernels.count, pack_code_bytes(pack, files, NULL));
+        print_shown(stdout, "%s: about %" PRId64 " bytes of code\n", inputs->isas.items[i]->name,
+                    pack_code_bytes(pack, files, inputs->isas.items[i]));
+    print_shown(stdout, "pack %s: %zu kernels, about %" PRId64 " bytes of code\n", inputs->name,
+                pack->kernels.count, pack_code_bytes(pack, files, NULL));
 }
 
 /* ---- What kernels leave open ---- */
@@ -78,13 +88,13 @@ static void print_sizes(const struct inputs *inputs, const struct output *files)
 static void print_tunable(const struct tunable *tunable) {
     char values[TUNABLE_WORDS_SIZE];
     tunable_words(tunable, values);
-    printf("    %-10s %4" PRId64 "  of %-26s %s\n", tunable->name, tunable->preset, values,
-           tunable->what);
+    print_shown(stdout, "    %-10s %4" PRId64 "  of %-26s %s\n", tunable->name, tunable->preset,
+                values, tunable->what);
 }
 
 static void print_space(const struct kernel *kernel, const struct tunable_space *space) {
-    printf("  %s on %s: %zu legal point%s\n", kernel->variant, kernel->isa->name,
-           space->points.count, space->points.count == 1 ? "" : "s");
+    print_shown(stdout, "  %s on %s: %zu legal point%s\n", kernel->variant, kernel->isa->name,
+                space->points.count, space->points.count == 1 ? "" : "s");
     for (int i = 0; i < space->count; i++)
         print_tunable(&space->tunables[i]);
 }
@@ -93,10 +103,10 @@ static void print_spaces(const struct kernel *kernel, const struct kernel_list *
                          const struct tunable_space *spaces) {
     char symbol[SYMBOL_SIZE];
     kernel_symbol(kernel, symbol);
-    printf("%s\n", symbol);
+    print_shown(stdout, "%s\n", symbol);
     for (size_t i = 0; i < alternatives->count; i++)
         print_space(&alternatives->items[i], &spaces[i]);
-    printf("\n");
+    print_shown(stdout, "\n");
 }
 
 /* A kernel that could not be another is not listed. */
@@ -129,26 +139,27 @@ static bool print_variants(const struct inputs *inputs, struct error *error) {
         open += points > 1;
         all += points > 1 ? points : 0;
     }
-    printf("%zu of %zu kernels leave something open, %zu legal points together\n", open,
-           kernels->count, all);
+    print_shown(stdout, "%zu of %zu kernels leave something open, %zu legal points together\n",
+                open, kernels->count, all);
     return true;
 }
 
-static void print_plan(const struct inputs *inputs, const struct output *files) {
+static bool print_plan(const struct inputs *inputs, const struct output *files,
+                       struct error *error) {
     if (inputs->model.layer_count > 0)
         print_layers(&inputs->model);
-    printf("%zu specs\n", inputs->specs.count);
-    print_specs(&inputs->specs);
+    print_shown(stdout, "%zu specs\n", inputs->specs.count);
+    if (!print_specs(&inputs->specs, error))
+        return false;
     print_kernel_table(&inputs->pack.kernels);
-    printf("\n");
+    print_shown(stdout, "\n");
     print_sizes(inputs, files);
+    return true;
 }
 
 static bool plan_pack(const struct inputs *inputs, struct error *error) {
     struct output files = {0};
-    bool done = pack_files(&inputs->pack, &files, error);
-    if (done)
-        print_plan(inputs, &files);
+    bool done = pack_files(&inputs->pack, &files, error) && print_plan(inputs, &files, error);
     output_free(&files);
     return done;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../base/output.h"
+#include "../base/text.h"
 #include "../tune/report.h"
 #include "../tune/sweep_file.h"
 #include "commands.h"
@@ -38,7 +39,7 @@ static bool write_page(const struct report *report, const char *directory, struc
                 output_write(&output, directory, &written, error);
     output_free(&output);
     if (done)
-        printf("%s/index.html\n", directory);
+        print_shown(stdout, "%s/index.html\n", directory);
     return done;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../base/signals.h"
+#include "../base/text.h"
 #include "../tune/database.h"
 #include "../tune/environment.h"
 #include "commands.h"
@@ -172,8 +173,8 @@ static bool read_environment(struct tuning *tuning, struct error *error) {
     if (tuning->ranks.count > 1)
         snprintf(rank, sizeof rank, "rank %d: ", tuning->ranks.rank);
     for (int i = 0; i < count; i++)
-        fprintf(stderr, "kvmill tune: %s%s: %s\n", rank, grade_word(remarks[i].grade),
-                remarks[i].text);
+        print_shown(stderr, "kvmill tune: %s%s: %s\n", rank, grade_word(remarks[i].grade),
+                    remarks[i].text);
     return environment_print(&environment, &tuning->environment) || out_of_memory(error);
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/text.h"
 #include "../tune/ranking.h"
 #include "../tune/sweep_file.h"
 
@@ -34,28 +35,30 @@ static const char *judge(const struct summary *gain) {
 /* The gain of a winner over the default of its own sweep: what a slower machine leaves as it is. */
 static void print_own_gain(const struct standing *winner) {
     if (winner->gain.median > 0)
-        printf("  %5.2f", winner->gain.median);
+        print_shown(stdout, "  %5.2f", winner->gain.median);
     else
-        printf("  %5s", "-");
+        print_shown(stdout, "  %5s", "-");
 }
 
 static void print_difference(const struct side *a, const struct side *b) {
     char words[WORK_SIZE];
     sweep_work_words(a->sweep != NULL ? &a->sweep->key : &b->sweep->key, words);
-    printf("%-*s ", WORK_COLUMN, words);
+    print_shown(stdout, "%-*s ", WORK_COLUMN, words);
     if (a->winner == NULL || b->winner == NULL) {
-        printf("%s\n", a->sweep == NULL   ? "only in the second"
-                       : b->sweep == NULL ? "only in the first"
-                                          : "no winner in one of them");
+        print_shown(stdout, "%s\n",
+                    a->sweep == NULL   ? "only in the second"
+                    : b->sweep == NULL ? "only in the first"
+                                       : "no winner in one of them");
         return;
     }
     struct summary gain = summary_quotient(&a->winner->time, &b->winner->time);
-    printf("%-6s %5.2f (%.2f to %.2f)  ", judge(&gain), gain.median, gain.low, gain.high);
+    print_shown(stdout, "%-6s %5.2f (%.2f to %.2f)  ", judge(&gain), gain.median, gain.low,
+                gain.high);
     print_own_gain(a->winner);
     print_own_gain(b->winner);
     const char *first = a->winner->result->candidate, *second = b->winner->result->candidate;
     bool same = strcmp(first, second) == 0;
-    printf("  %s%s%s\n", first, same ? "" : " -> ", same ? "" : second);
+    print_shown(stdout, "  %s%s%s\n", first, same ? "" : " -> ", same ? "" : second);
 }
 
 static bool print_pair(const struct sweep *a, const struct sweep *b, struct error *error) {
@@ -75,8 +78,8 @@ static bool is_latest(const struct sweeps *sweeps, size_t i) {
 
 bool db_print_differences(const struct sweeps *a, const struct sweeps *b, struct error *error) {
     bool done = true;
-    printf("%-*s %-6s %s  %s  %s\n", WORK_COLUMN, "WORK", "SECOND", "SPEED OVER THE FIRST",
-           "OVER DEFAULTS", "WINNER");
+    print_shown(stdout, "%-*s %-6s %s  %s  %s\n", WORK_COLUMN, "WORK", "SECOND",
+                "SPEED OVER THE FIRST", "OVER DEFAULTS", "WINNER");
     for (size_t i = 0; done && i < a->count; i++)
         if (is_latest(a, i))
             done = print_pair(&a->items[i], sweeps_latest(b, &a->items[i].key), error);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/text.h"
 #include "../defs/arithmetic.h"
 #include "../gen/attend_family.h"
 #include "../import/onnx/onnx.h"
@@ -59,17 +60,18 @@ static bool read_choice(const struct options *options, struct cache_choice *choi
 static void note_without_attention(const char *file, const struct model *model) {
     const char *reason = model_without_attention(model);
     if (reason != NULL)
-        fprintf(stderr, "%s: note: kernels store its rows, but none attends: %s\n", file, reason);
+        print_shown(stderr, "%s: note: kernels store its rows, but none attends: %s\n", file,
+                    reason);
 }
 
 static void note_dense(const char *file, const struct spec_list *specs) {
     for (size_t i = 0; i < specs->count; i++) {
         const struct attention_spec *attention = &specs->items[i].attention;
         if (spec_is(&specs->items[i], OP_CACHE_ATTENTION) && attention->op.left_window_size >= 0)
-            fprintf(stderr,
-                    "%s: note: layers %s have a window of %" PRId64
-                    ", and stay dense beside the flow\n",
-                    file, attention->layers, kvmill_window_of(attention->op.left_window_size));
+            print_shown(stderr,
+                        "%s: note: layers %s have a window of %" PRId64
+                        ", and stay dense beside the flow\n",
+                        file, attention->layers, kvmill_window_of(attention->op.left_window_size));
     }
 }
 
@@ -144,8 +146,8 @@ static bool set_name(const struct options *options, const char *directory, struc
 static void note_portable(const struct spec *spec) {
     char words[256];
     spec_without_kernels(spec, words, sizeof words);
-    fprintf(stderr, "%s: note: no kernel is generated (%s); the portable one serves it\n",
-            spec->where, words);
+    print_shown(stderr, "%s: note: no kernel is generated (%s); the portable one serves it\n",
+                spec->where, words);
 }
 
 /* Whether an instruction set has kernels, and such of the arithmetic that is asked for. */
@@ -173,9 +175,9 @@ static bool note_spec(const struct spec *spec, const struct isa_list *isas, stru
             done = out_of_memory(error);
     }
     if (done && exact.length > 0)
-        fprintf(stderr,
-                "%s: note: math %s has no kernels of its own on %s; those of f32 serve it\n",
-                spec->where, kvmill_math_names[spec_math(spec)], exact.data);
+        print_shown(stderr,
+                    "%s: note: math %s has no kernels of its own on %s; those of f32 serve it\n",
+                    spec->where, kvmill_math_names[spec_math(spec)], exact.data);
     text_free(&exact);
     return done;
 }
@@ -183,7 +185,7 @@ static bool note_spec(const struct spec *spec, const struct isa_list *isas, stru
 /* Nothing is silently left out. */
 bool note_without_kernels(const struct spec_list *specs, const struct isa_list *isas,
                           struct error *error) {
-    fputs(specs->notes.length ? specs->notes.data : "", stderr);
+    put_shown(specs->notes.length ? specs->notes.data : "", stderr);
     for (size_t i = 0; i < specs->count; i++)
         if (!note_spec(&specs->items[i], isas, error))
             return false;

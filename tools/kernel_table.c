@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/text.h"
+
 enum { OP, FAMILY, TYPE, SHAPE, MODE, ISA, VARIANT, SYMBOL, COLUMNS };
 
 static const char *const titles[COLUMNS] = {"OP",   "KERNEL", "TYPE",    "SHAPE",
@@ -68,10 +70,10 @@ void print_kernel_table(const struct kernel_list *kernels) {
     struct row row;
     find_widths(kernels, widths);
     for (int c = 0; c < COLUMNS; c++)
-        printf("%-*s%c", widths[c], titles[c], c < SYMBOL ? ' ' : '\n');
+        print_shown(stdout, "%-*s%c", widths[c], titles[c], c < SYMBOL ? ' ' : '\n');
     for (size_t i = 0; i < kernels->count; i++) {
         fill(&row, &kernels->items[i]);
         for (int c = 0; c < COLUMNS; c++)
-            printf("%-*s%c", widths[c], row.cells[c], c < SYMBOL ? ' ' : '\n');
+            print_shown(stdout, "%-*s%c", widths[c], row.cells[c], c < SYMBOL ? ' ' : '\n');
     }
 }

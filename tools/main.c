@@ -19,17 +19,18 @@ static const struct command *const commands[] = {
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 
 static int print_usage(void) {
-    printf("Usage: kvmill COMMAND [options]\n\n"
-           "Generates specialised CPU kernels for the key/value cache of language models.\n\n"
-           "Commands (kvmill COMMAND --help says more):\n");
+    print_shown(stdout,
+                "Usage: kvmill COMMAND [options]\n\n"
+                "Generates specialised CPU kernels for the key/value cache of language models.\n\n"
+                "Commands (kvmill COMMAND --help says more):\n");
     for (int i = 0; i < COMMAND_COUNT; i++)
-        printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
-    printf("\nDocumentation: kvmill(1), kvmill-specs(5), kvmill(3).\n");
+        print_shown(stdout, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    print_shown(stdout, "\nDocumentation: kvmill(1), kvmill-specs(5), kvmill(3).\n");
     return finish_output();
 }
 
 static int print_version(void) {
-    printf("kvmill %s\nLicence: Apache-2.0\n", KVMILL_VERSION);
+    print_shown(stdout, "kvmill %s\nLicence: Apache-2.0\n", KVMILL_VERSION);
     return finish_output();
 }
 
@@ -37,11 +38,10 @@ static int refuse(const char *word) {
     const char *names[COMMAND_COUNT + 1] = {NULL};
     for (int i = 0; i < COMMAND_COUNT; i++)
         names[i] = commands[i]->name;
-    char suggestion[SUGGESTION_SIZE], shown[400];
+    char suggestion[SUGGESTION_SIZE];
     suggest_word(word, names, suggestion);
-    text_show(word, shown, sizeof shown);
-    fprintf(stderr, "kvmill: unknown command \"%.100s\"; %s`kvmill --help` lists them\n", shown,
-            suggestion);
+    print_shown(stderr, "kvmill: unknown command \"%.100s\"; %s`kvmill --help` lists them\n", word,
+                suggestion);
     return EXIT_USER;
 }
 
@@ -57,7 +57,7 @@ int main(int argc, char **argv) {
     fill_standard_streams();
     signal(SIGXFSZ, SIG_IGN); /* a write fails instead, and the message says of which file */
     if (argc < 2) {
-        fprintf(stderr, "kvmill: no command; `kvmill --help` lists them\n");
+        print_shown(stderr, "kvmill: no command; `kvmill --help` lists them\n");
         return EXIT_USER;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)

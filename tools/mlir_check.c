@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/text.h"
 #include "mlir_eval.h"
 
 /* ---- Distances ---- */
@@ -115,18 +116,19 @@ static void report(struct evaluation *evaluation, const struct mlir_op *op, cons
                    const struct finding *finding) {
     char place[128], a[64], b[64];
     bool is_float = kvmill_kind_of(have->shape.element.dtype) == KVMILL_FLOAT;
-    printf("%s:%zu: check.%s: ", evaluation->file->name, line_of(evaluation->file, op->at), name);
+    print_shown(stdout, "%s:%zu: check.%s: ", evaluation->file->name,
+                line_of(evaluation->file, op->at), name);
     if (finding->first < 0) {
-        printf("pass, %" PRId64 " elements", have->count);
+        print_shown(stdout, "pass, %" PRId64 " elements", have->count);
         if (is_float)
-            printf(", at most %" PRId64 " ULP", finding->distance);
-        printf("\n");
+            print_shown(stdout, ", at most %" PRId64 " ULP", finding->distance);
+        print_shown(stdout, "\n");
         return;
     }
     say_place(&have->shape, finding->first, place);
     say_element(&have->shape.element, array_get(have, finding->first), a);
     say_element(&have->shape.element, array_get(want, finding->first), b);
-    printf("fail at %s: %s; expected: %s\n", place, a, b);
+    print_shown(stdout, "fail at %s: %s; expected: %s\n", place, a, b);
 }
 
 /* ---- Checks ---- */

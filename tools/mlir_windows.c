@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../base/threads.h"
+#include "../ops/fail.h"
 #include "mlir_eval.h"
 
 static DLTensor tensor_of(const struct array *array) {
@@ -16,9 +17,8 @@ static DLTensor tensor_of(const struct array *array) {
 
 static bool library_failed(struct evaluation *evaluation, const struct mlir_op *op,
                            kvmill_status status, const kvmill_error *reason) {
-    bool environment = status == KVMILL_E_MEMORY || status == KVMILL_E_ISA;
     eval_fail(evaluation, op, "%s: %s", kvmill_status_name(status), reason->message);
-    evaluation->error->exit_code = environment ? EXIT_ENVIRONMENT : EXIT_USER;
+    evaluation->error->exit_code = kvmill_is_of_system(status) ? EXIT_ENVIRONMENT : EXIT_USER;
     return false;
 }
 

@@ -11,6 +11,7 @@
 #include "../base/output.h"
 #include "../base/product.h"
 #include "../defs/dtype.h"
+#include "../ops/extent.h"
 
 static const char magic[] = "\x93NUMPY";
 
@@ -35,10 +36,7 @@ static const struct kvmill_dtype *dtype_of(const char *descr) {
 }
 
 size_t npy_bytes(const struct npy *npy) {
-    int64_t count = 1;
-    for (int d = 0; d < npy->tensor.ndim; d++)
-        count *= npy->tensor.shape[d];
-    return (size_t)kvmill_dtype_bytes(npy->tensor.dtype, count);
+    return (size_t)kvmill_dtype_bytes(npy->tensor.dtype, kvmill_element_count(&npy->tensor));
 }
 
 /* ---- The header: a Python dict with descr, fortran_order, shape ---- */
@@ -87,11 +85,12 @@ static bool parse_shape(const char *header, struct npy *npy) {
 
 static bool set_fortran_strides(struct npy *npy) {
     int64_t stride = 1, *strides = malloc((size_t)(npy->tensor.ndim + 1) * sizeof *strides);
+    bool overflow = false; /* never: all of it fits memory */
     if (strides == NULL)
         return false;
     for (int d = 0; d < npy->tensor.ndim; d++) {
         strides[d] = stride;
-        stride *= npy->tensor.shape[d];
+        stride = kvmill_times(stride, npy->tensor.shape[d], &overflow);
     }
     npy->tensor.strides = strides;
     return true;

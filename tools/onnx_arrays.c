@@ -54,10 +54,12 @@ bool onnx_array_learn(struct onnx_model *model, struct onnx_value *value, const 
 /* The elements of a strided array in row-major order. */
 static void copy_rows(const DLTensor *from, const DLTensor *to, int64_t count) {
     int bytes = from->dtype.bits / 8;
+    bool overflow = false; /* never: all of it is in memory */
     for (int64_t i = 0; i < count; i++) {
         int64_t at = 0, rest = i;
         for (int d = from->ndim - 1; d >= 0; d--) {
-            at += rest % from->shape[d] * from->strides[d];
+            int64_t along = rest % from->shape[d];
+            at = kvmill_plus(at, kvmill_times(along, from->strides[d], &overflow), &overflow);
             rest /= from->shape[d];
         }
         memcpy((unsigned char *)to->data + i * bytes,
@@ -100,9 +102,10 @@ void array_return(struct npy *view) {
 
 static void set_strides(const DLTensor *tensor, int64_t *strides) {
     int64_t stride = 1;
+    bool overflow = false; /* of an empty array: nobody steps along it */
     for (int d = tensor->ndim - 1; d >= 0; d--) {
         strides[d] = stride;
-        stride *= tensor->shape[d];
+        stride = kvmill_times(stride, tensor->shape[d], &overflow);
     }
 }
 

@@ -24,14 +24,15 @@ static void print_option(const struct option_help *option) {
     char words[64];
     snprintf(words, sizeof words, "%s%s%s%s", option->name[1] ? "--" : "-", option->name,
              option->argument ? " " : "", option->argument ? option->argument : "");
-    printf("  %-26s %s\n", words, option->help);
+    print_shown(stdout, "  %-26s %s\n", words, option->help);
 }
 
 static void print_help(const struct command *command) {
-    printf("Usage: kvmill %s %s\n\n%s\n", command->name, command->synopsis, command->summary);
+    print_shown(stdout, "Usage: kvmill %s %s\n\n%s\n", command->name, command->synopsis,
+                command->summary);
     int count = option_count(command->options);
     if (count > 0)
-        printf("\nOptions:\n");
+        print_shown(stdout, "\nOptions:\n");
     for (int i = 0; i < count; i++)
         print_option(&command->options[i]);
 }
@@ -145,9 +146,7 @@ bool option_integer(const struct options *options, const char *name, long least,
 
 /* Names in it come from files. */
 static int report(const struct error *error) {
-    char shown[4 * sizeof error->text];
-    text_show(error->text, shown, sizeof shown);
-    fprintf(stderr, "%s\n", shown);
+    print_shown(stderr, "%s\n", error->text);
     return error->exit_code;
 }
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "../base/signals.h"
+#include "../base/text.h"
 #include "../gen/pack.h"
 #include "make.h"
 #include "pack_key.h"
@@ -55,7 +56,7 @@ static const char *link_fault_of(int parent, const char *name) {
 }
 
 static void note(const char *path, const char *name, const char *fault, const char *so) {
-    fprintf(stderr, "%s/%s: %s; %s\n", path, name, fault, so);
+    print_shown(stderr, "%s/%s: %s; %s\n", path, name, fault, so);
 }
 
 /* ---- The directory ---- */
@@ -390,7 +391,8 @@ static int build(const struct entry *entry, const struct output *output, struct 
 static bool name_entry(struct entry *entry, const struct output *output, const char *name,
                        struct error *error) {
     const char *path = entry->cache->path;
-    pack_key(output, "/", entry->key);
+    if (!pack_key(output, "/", entry->key, error))
+        return false;
     memcpy(entry->name, entry->key, KEY_DIGITS);
     entry->name[KEY_DIGITS] = '\0';
     snprintf(entry->library, sizeof entry->library, "lib%.100s.so", name);

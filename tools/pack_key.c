@@ -29,20 +29,31 @@ static bool describes_cpu(const char *line) {
 }
 
 /* The first processor stands for all. */
-static void add_cpu(struct sha256 *sha, const char *root) {
-    char *path = path_join(root, "proc/cpuinfo"), *line = NULL;
+static bool add_lines(struct sha256 *sha, FILE *stream) {
+    char *line = NULL;
     size_t room = 0;
-    FILE *stream = path != NULL ? fopen(path, "r") : NULL;
-    while (stream != NULL && getline(&line, &room, stream) > 1)
+    while (getline(&line, &room, stream) > 1)
         if (describes_cpu(line))
             add_text(sha, line);
-    if (stream != NULL)
-        fclose(stream);
+    bool done = line != NULL && !ferror(stream);
     free(line);
-    free(path);
+    return done;
 }
 
-void pack_key(const struct output *output, const char *root, char key[SHA256_TEXT]) {
+static bool add_cpu(struct sha256 *sha, const char *root, struct error *error) {
+    char *path = path_join(root, "proc/cpuinfo");
+    if (path == NULL)
+        return out_of_memory(error);
+    FILE *stream = fopen(path, "r");
+    bool done = (stream != NULL && add_lines(sha, stream)) || fail_errno(error, "read", path);
+    if (stream != NULL)
+        fclose(stream);
+    free(path);
+    return done;
+}
+
+bool pack_key(const struct output *output, const char *root, char key[SHA256_TEXT],
+              struct error *error) {
     static const char *const variables[] = {"CC", "CFLAGS", "CPPFLAGS", "LDFLAGS"};
     char compiler[COMPILER_SIZE];
     struct sha256 sha;
@@ -57,9 +68,11 @@ void pack_key(const struct output *output, const char *root, char key[SHA256_TEX
         add_text(&sha, value ? value : "");
         is_native = is_native || (value && strstr(value, "native"));
     }
-    compiler_words(compiler);
+    if (!compiler_words(compiler, error))
+        return false;
     add_text(&sha, compiler);
-    if (is_native)
-        add_cpu(&sha, root);
+    if (is_native && !add_cpu(&sha, root, error))
+        return false;
     sha256_end(&sha, key);
+    return true;
 }

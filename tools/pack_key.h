@@ -8,7 +8,8 @@
 #include "../base/sha256.h"
 
 /* A hash of the files, the compiler and its flags, and where these say "native" of the CPU, as
-   /proc below `root` ("") describes it. */
-void pack_key(const struct output *output, const char *root, char key[SHA256_TEXT]);
+   /proc below `root` ("") describes it.  false: it cannot be known, EXIT_ENVIRONMENT. */
+bool pack_key(const struct output *output, const char *root, char key[SHA256_TEXT],
+              struct error *error);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/json.h"
 #include "../gen/m4.h"
 #include "ranks_module.h"
 
@@ -76,11 +77,12 @@ bool ranks_receive(const struct ranks *ranks, double seconds, struct message *me
     char *text = ranks->module->receive(seconds, &message->from);
     char *end = text != NULL ? strchr(text, '\n') : NULL;
     if (end != NULL) {
+        json_watch();
         message->head = json_loadb(text, (size_t)(end - text), 0, NULL);
         message->body = strdup(end + 1);
     }
     free(text);
-    if (message->head != NULL && message->body != NULL)
+    if (message->head != NULL && message->body != NULL && !json_lacked())
         return true;
     message_free(message);
     return false;

@@ -10,6 +10,9 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
     return 0;
 }
 
+/* Again where it lacked memory or a descriptor for a moment. */
 void remove_tree(const char *path) {
-    nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    for (int tries = 0; tries < 2; tries++)
+        if (nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS) == 0)
+            return;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/text.h"
 #include "built_pack.h"
 #include "mlir_eval.h"
 
@@ -23,16 +24,15 @@ static bool check_options(const struct options *given, struct error *error) {
 static void note_portable(const struct evaluation *evaluation) {
     if (evaluation->portables == 0)
         return;
-    fprintf(stderr,
-            "%s: note: portable kernels ran %d of %d gathers and scatters:", evaluation->file->name,
-            evaluation->portables, evaluation->windows);
+    print_shown(stderr, "%s: note: portable kernels ran %d of %d gathers and scatters:",
+                evaluation->file->name, evaluation->portables, evaluation->windows);
     for (int i = 0; i < MOST_PORTABLE && evaluation->by_portable[i][0] != '\0'; i++)
-        fprintf(stderr, "%s %s", i ? "," : "", evaluation->by_portable[i]);
-    fprintf(stderr, "\n");
+        print_shown(stderr, "%s %s", i ? "," : "", evaluation->by_portable[i]);
+    print_shown(stderr, "\n");
 }
 
 static bool report(const struct evaluation *evaluation, struct error *error) {
-    printf("%d passed, %d failed\n", evaluation->passed, evaluation->failed);
+    print_shown(stdout, "%d passed, %d failed\n", evaluation->passed, evaluation->failed);
     note_portable(evaluation);
     return evaluation->failed == 0 ||
            fail(error, EXIT_USER, "%s: %d of %d checks failed", evaluation->file->name,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../base/threads.h"
+#include "../ops/fail.h"
 
 const struct run_op *run_op_of(const struct spec *spec) {
     static const struct run_op *const families[OP_FAMILIES] = {
@@ -74,8 +75,7 @@ bool spec_runner_build(struct spec_runner *runner, const struct spec_list *specs
 
 /* The command hands no instruction set to the library: a bad one comes from KVMILL_ISA. */
 static bool library_failed(kvmill_status status, const kvmill_error *reason, struct error *error) {
-    bool environment = status == KVMILL_E_MEMORY || status == KVMILL_E_ISA;
-    return fail(error, environment ? EXIT_ENVIRONMENT : EXIT_USER, "%s: %s",
+    return fail(error, kvmill_is_of_system(status) ? EXIT_ENVIRONMENT : EXIT_USER, "%s: %s",
                 kvmill_status_name(status), reason->message);
 }
 

@@ -10,6 +10,7 @@
 
 #include <kvmill.h>
 
+#include "../base/text.h"
 #include "../base/timer.h"
 #include "../tune/sweep_text.h"
 #include "tune_follow.h"
@@ -171,7 +172,7 @@ __attribute__((format(printf, 5, 6))) static void end_follower(struct lead *lead
     const char *place = follower->place != NULL ? follower->place : "";
     fail(&lead->why, code, "rank %d on %.*s %s", follower->rank, (int)strcspn(place, " "), place,
          words);
-    fprintf(stderr, "kvmill tune: %s\n", lead->why.text);
+    print_shown(stderr, "kvmill tune: %s\n", lead->why.text);
     lead->failed = true;
     open_again(follower);
     follower->state = state;
@@ -455,7 +456,9 @@ static void say_waits(const struct lead *lead) {
     for (int rank = 1; rank < lead->setting->ranks->count; rank++)
         waited += lead->followers[rank].waited;
     if (waited >= 0.05 && !lead->setting->progress->json)
-        printf("%.1f s of the ranks were spent waiting for others of the same machine\n", waited);
+        print_shown(stdout,
+                    "%.1f s of the ranks were spent waiting for others of the same machine\n",
+                    waited);
 }
 
 bool tune_lead(const struct lead_setting *setting, bool *lost, struct error *error) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "../base/text.h"
 #include "../base/timer.h"
 #include "tune_walk.h"
 
@@ -24,7 +25,7 @@ static void print_json(const struct tune_progress *progress, const struct tune_s
         json_object_set_new(line, "rank", json_integer(standing->rank));
     json_dumpf(line, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
     json_decref(line);
-    printf("\n");
+    print_shown(stdout, "\n");
     fflush(stdout);
 }
 
@@ -43,7 +44,7 @@ static void clear_line(void) {
 
 static void print_rank(const struct tune_standing *standing) {
     if (standing->rank > 0)
-        printf("rank %d: ", standing->rank);
+        print_shown(stdout, "rank %d: ", standing->rank);
 }
 
 void progress_begin(const struct tune_progress *progress, const struct tune_standing *standing) {
@@ -51,7 +52,7 @@ void progress_begin(const struct tune_progress *progress, const struct tune_stan
         return;
     clear_line();
     print_rank(standing);
-    printf("%s, %s\n", standing->symbol, standing->problem);
+    print_shown(stdout, "%s, %s\n", standing->symbol, standing->problem);
     fflush(stdout);
 }
 
@@ -76,15 +77,17 @@ void progress_end(struct tune_progress *progress, const struct tune_standing *st
         return;
     clear_line();
     print_rank(standing);
-    printf("  %" PRId64 " candidates", standing->candidates);
+    print_shown(stdout, "  %" PRId64 " candidates", standing->candidates);
     if (standing->known > 0)
-        printf(", %d known before", standing->known);
-    printf(standing->best > 0 ? ", best %.3f of the preset's speed\n" : "\n", standing->best);
+        print_shown(stdout, ", %d known before", standing->known);
+    print_shown(stdout, standing->best > 0 ? ", best %.3f of the preset's speed\n" : "\n",
+                standing->best);
     fflush(stdout);
 }
 
 void progress_finish(const struct tune_progress *progress, bool interrupted) {
     if (!progress->json)
-        printf("%" PRId64 " candidates measured, %" PRId64 " failed%s\n", progress->measured,
-               progress->failed, interrupted ? "; the same command goes on" : "");
+        print_shown(stdout, "%" PRId64 " candidates measured, %" PRId64 " failed%s\n",
+                    progress->measured, progress->failed,
+                    interrupted ? "; the same command goes on" : "");
 }

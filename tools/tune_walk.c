@@ -207,8 +207,10 @@ static struct sweep_result result_of(struct walk *walk, int i, int place, char *
 static bool keep(struct walk *walk, int i, int place, struct error *error) {
     struct text name = {0};
     double speed;
-    if (!space_print(tune_space_of(walk->space), &walk->points[i], &name))
+    if (!space_print(tune_space_of(walk->space), &walk->points[i], &name)) {
+        text_free(&name);
         return out_of_memory(error);
+    }
     const struct sweep_result result = result_of(walk, i, place, name.data);
     bool done = tune_speed(&result, &speed, error) &&
                 sweeps_add(&walk->results, &walk->key, &result, error) &&

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/text.h"
 #include "../tune/assignment.h"
 #include "../tune/machine.h"
 #include "../tune/problem.h"
@@ -16,8 +17,8 @@
 static void say_refused(const char *path, const size_t results[MISFITS]) {
     for (int i = 1; i < MISFITS; i++)
         if (results[i] > 0)
-            fprintf(stderr, "%s: %zu results are not used: %s\n", path, results[i],
-                    misfit_words((enum misfit)i));
+            print_shown(stderr, "%s: %zu results are not used: %s\n", path, results[i],
+                        misfit_words((enum misfit)i));
 }
 
 static bool has_other_problems(const struct sweeps *sweeps, const struct sweep *sweep) {
@@ -42,8 +43,8 @@ static bool keep_usable(const struct sweeps *sweeps, struct sweeps *kept, struct
         if (is_usable(sweeps, sweep))
             done = sweeps_add_all(kept, &alone, error);
         else
-            fprintf(stderr, "%s: %zu results are not used: problem \"%.60s\"; accepted: %s\n",
-                    sweep->key.spec, sweep->count, sweep->key.problem, PROBLEM_FORMS);
+            print_shown(stderr, "%s: %zu results are not used: problem \"%.60s\"; accepted: %s\n",
+                        sweep->key.spec, sweep->count, sweep->key.problem, PROBLEM_FORMS);
     }
     return done;
 }
@@ -75,7 +76,7 @@ bool tuned_read(const struct options *given, struct sweeps *sweeps, struct error
     struct sweeps all = {0};
     bool done = read_all(given, &all, error) && keep_usable(&all, sweeps, error);
     if (done && sweeps->count == 0)
-        fprintf(stderr, "no result of --tuned holds on this machine: the defaults stay\n");
+        print_shown(stderr, "no result of --tuned holds on this machine: the defaults stay\n");
     sweeps_free(&all);
     return done;
 }
@@ -92,19 +93,19 @@ static void say_reason(const struct assignment *assignment) {
     const struct sweep_key *key = &assignment->sweep->key;
     char reason[REASON_SIZE];
     ranking_reason(&assignment->ranking, reason);
-    fprintf(stderr, "%s, %s: %s", key->spec, key->problem, reason);
+    print_shown(stderr, "%s, %s: %s", key->spec, key->problem, reason);
     if (stands_in(assignment))
-        fprintf(stderr, "; as good, and there for other sizes: %s",
-                assignment->taken->result->candidate);
-    fprintf(stderr, "\n");
+        print_shown(stderr, "; as good, and there for other sizes: %s",
+                    assignment->taken->result->candidate);
+    print_shown(stderr, "\n");
 }
 
 static void say_reasons(const struct assignments *list) {
     for (int i = 0; i < list->count; i++)
         say_reason(&list->items[i]);
     if (list->candidates > 1)
-        fprintf(stderr, "%s: %d kernels, by the size of a call\n", list->items[0].sweep->key.spec,
-                list->candidates);
+        print_shown(stderr, "%s: %d kernels, by the size of a call\n",
+                    list->items[0].sweep->key.spec, list->candidates);
 }
 
 /* ---- One kernel ---- */
@@ -195,25 +196,25 @@ static bool explain_sweep(const struct sweep *sweep, struct error *error) {
     bool done = sweep_rank(sweep, &ranking, error);
     if (done) {
         ranking_reason(&ranking, reason);
-        printf("Tuned for %s, %d thread%s, %zu candidates: %s.\n", sweep->key.problem,
-               sweep->key.threads, sweep->key.threads > 1 ? "s" : "", ranking.count, reason);
+        print_shown(stdout, "Tuned for %s, %d thread%s, %zu candidates: %s.\n", sweep->key.problem,
+                    sweep->key.threads, sweep->key.threads > 1 ? "s" : "", ranking.count, reason);
     }
     if (done && ranking.winner >= 0)
-        printf("  %s\n", ranking.items[ranking.winner].result->candidate);
+        print_shown(stdout, "  %s\n", ranking.items[ranking.winner].result->candidate);
     ranking_free(&ranking);
     return done;
 }
 
 static void explain_taken(const struct assignments *list) {
     if (list->candidates > 1)
-        printf("Packs get %d kernels for it; a call takes that of the nearest size:\n",
-               list->candidates);
+        print_shown(stdout, "Packs get %d kernels for it; a call takes that of the nearest size:\n",
+                    list->candidates);
     for (int i = 0; i < list->count; i++) {
         const struct assignment *assignment = &list->items[i];
         if (assignment->taken != NULL && (list->candidates > 1 || stands_in(assignment)))
-            printf("  %s: %s%s\n", assignment->sweep->key.problem,
-                   assignment->taken->result->candidate,
-                   stands_in(assignment) ? " (as good, and there for other sizes)" : "");
+            print_shown(stdout, "  %s: %s%s\n", assignment->sweep->key.problem,
+                        assignment->taken->result->candidate,
+                        stands_in(assignment) ? " (as good, and there for other sizes)" : "");
     }
 }
 
@@ -253,6 +254,6 @@ bool tuned_explain(const struct sweeps *sweeps, const struct kernel *kernel, str
         if (symbols_do_the_same(sweeps->items[i].key.spec, symbol) && is_first_about(sweeps, i))
             done = explain_choice(sweeps, sweeps->items[i].key.spec, error);
     if (done && !any)
-        printf("Not tuned.\n");
+        print_shown(stdout, "Not tuned.\n");
     return done;
 }

@@ -113,8 +113,20 @@ sqlite3_stmt *database_prepare(struct database *database, const char *text, stru
 }
 
 /* SQLITE_ROW and SQLITE_DONE are both fine; *row tells. */
+/* A text that memory did not last for: it is NULL, and what goes with it is not to be done. */
+static _Thread_local bool has_lost_text;
+
+void database_bind(sqlite3_stmt *statement, int at, const char *text, int length) {
+    has_lost_text |= sqlite3_bind_text(statement, at, text, length, SQLITE_TRANSIENT) != SQLITE_OK;
+}
+
 bool database_step(struct database *database, sqlite3_stmt *statement, bool *row,
                    struct error *error) {
+    *row = false;
+    if (has_lost_text) {
+        has_lost_text = false;
+        return out_of_memory(error);
+    }
     int code = sqlite3_step(statement);
     *row = code == SQLITE_ROW;
     return *row || code == SQLITE_DONE || database_fail(database, error);

@@ -33,6 +33,10 @@ bool database_count_row(struct database *database, struct error *error);
 
 bool database_execute(struct database *database, const char *text, struct error *error);
 sqlite3_stmt *database_prepare(struct database *database, const char *text, struct error *error);
+
+/* `length` bytes of a text, -1: all.  Where memory does not last, the next step fails. */
+void database_bind(sqlite3_stmt *statement, int at, const char *text, int length);
+
 /* SQLITE_ROW and SQLITE_DONE are both fine; *row tells. */
 bool database_step(struct database *database, sqlite3_stmt *statement, bool *row,
                    struct error *error);

@@ -15,7 +15,7 @@
 /* ---- Values into statements; positions count from 1 ---- */
 
 static void bind_text(sqlite3_stmt *statement, int at, const char *text) {
-    sqlite3_bind_text(statement, at, text, -1, SQLITE_TRANSIENT);
+    database_bind(statement, at, text, -1);
 }
 
 static bool bind_samples(sqlite3_stmt *statement, int at, const double *samples, int count,
@@ -67,8 +67,7 @@ enum {
 static void bind_message(sqlite3_stmt *statement, const char *message) {
     enum { LONGEST = 500 };
     size_t length = strcspn(message, "\n");
-    sqlite3_bind_text(statement, MESSAGE_AT, message, (int)(length < LONGEST ? length : LONGEST),
-                      SQLITE_TRANSIENT);
+    database_bind(statement, MESSAGE_AT, message, (int)(length < LONGEST ? length : LONGEST));
 }
 
 static bool bind_result(sqlite3_stmt *statement, int64_t sweep, const struct sweep_result *r,

@@ -2,6 +2,7 @@
 #include "environment.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -81,14 +82,17 @@ static void join_cpu(char values[CPU_KEYS][64], char cpu[CPU_SIZE]) {
         strcpy(cpu, "unknown");
 }
 
-static void read_cpu(const char *root, struct environment *e) {
+bool environment_read_cpu(const char *root, char cpu[CPU_SIZE], struct error *error) {
     char line[LINE_SIZE], values[CPU_KEYS][64] = {""};
     FILE *stream = open_below(root, "/proc/cpuinfo");
+    if (stream == NULL && errno != ENOENT)
+        return fail_errno(error, "read", "/proc/cpuinfo");
     while (stream != NULL && fgets(line, sizeof line, stream) != NULL && *line != '\n')
         note_value(line, values);
     if (stream != NULL)
         fclose(stream);
-    join_cpu(values, e->cpu);
+    join_cpu(values, cpu);
+    return true;
 }
 
 static void read_clock(const char *root, struct environment *e) {
@@ -173,7 +177,9 @@ void environment_read(const char *root, struct environment *environment) {
                                         .load = -1,
                                         .quota = -1,
                                         .processors = environment_processors()};
-    read_cpu(root, environment);
+    struct error ignored;
+    if (!environment_read_cpu(root, environment->cpu, &ignored))
+        strcpy(environment->cpu, "unknown");
     read_clock(root, environment);
     read_load(root, environment);
     read_quota(root, environment);

@@ -24,6 +24,9 @@ struct environment {
 /* Reads files below `root`, "" for those of the system; what cannot be read is unknown. */
 void environment_read(const char *root, struct environment *environment);
 
+/* The same for the CPU alone.  false: EXIT_ENVIRONMENT; it is only unknown for now. */
+bool environment_read_cpu(const char *root, char cpu[CPU_SIZE], struct error *error);
+
 /* Processors that this process may use: those that it is bound to, if it is. */
 int environment_processors(void);
 

@@ -132,12 +132,11 @@ static const char *variable(const char *name, const char *otherwise) {
 }
 
 bool machine_read(struct machine *machine, struct error *error) {
-    struct environment environment;
-    environment_read("", &environment);
-    text_show(environment.cpu, machine->cpu, sizeof machine->cpu);
+    char cpu[CPU_SIZE], compiler[COMPILER_SIZE];
+    if (!environment_read_cpu("", cpu, error) || !compiler_words(compiler, error))
+        return false;
+    text_show(cpu, machine->cpu, sizeof machine->cpu);
     text_show(variable("CFLAGS", "-O3"), machine->flags, sizeof machine->flags);
-    char compiler[COMPILER_SIZE];
-    compiler_words(compiler);
     text_show(compiler, machine->compiler, sizeof machine->compiler);
     return read_templates(machine, error);
 }

@@ -3,6 +3,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "../base/text.h"
 #include "report.h"
 #include "sweep_file.h"
 
@@ -91,7 +92,7 @@ static void print_past(const struct report_entry *entry, FILE *stream) {
         print_day(past->measured, day);
         print_seconds(past->preset, "u", preset);
         print_seconds(past->winner, "u", winner);
-        fprintf(stream, "  %s  default %s, winner %s  %s\n", day, preset, winner, past->source);
+        print_shown(stream, "  %s  default %s, winner %s  %s\n", day, preset, winner, past->source);
     }
 }
 

@@ -349,10 +349,14 @@ void onnx_specs_end(struct onnx_specs *specs) {
 }
 
 static char *text_of(const struct spec *spec) {
+    json_watch();
     json_t *object = spec_write(spec);
     char *text = json_dumps(object, JSON_COMPACT | JSON_SORT_KEYS);
     json_decref(object);
-    return text;
+    if (!json_lacked())
+        return text;
+    free(text);
+    return NULL;
 }
 
 /* The place of the list's last spec, which goes where an earlier one is the same. */

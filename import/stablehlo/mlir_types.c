@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../../defs/dtype.h"
+#include "../../ops/extent.h"
 #include "mlir_reader.h"
 
 /* ---- Element types ---- */
@@ -261,13 +262,7 @@ bool mlir_type_equal(const struct mlir_type *a, const struct mlir_type *b) {
 }
 
 int64_t mlir_type_count(const struct mlir_type *type) {
-    int64_t count = 1;
-    for (int d = 0; d < type->rank; d++)
-        if (type->dims[d] == 0)
-            return 0;
-    for (int d = 0; d < type->rank; d++)
-        count *= type->dims[d];
-    return count;
+    return kvmill_count_of(type->dims, type->rank);
 }
 
 /* ---- Dense literals ---- */

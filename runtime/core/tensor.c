@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tensor.h"
 
-#include <stdlib.h>
-
 #include "../../defs/dtype.h"
 #include "../../ops/element.h"
 #include "../../ops/extent.h"
@@ -32,6 +30,12 @@ int64_t kvmill_tensor_step(const DLTensor *tensor, int d) {
 
 int64_t kvmill_unpacked_step(const DLTensor *tensor, int d) {
     return step_of(tensor, d, kvmill_element_bytes(tensor->dtype));
+}
+
+unsigned char *kvmill_tensor_at(const DLTensor *tensor, int d, int64_t index) {
+    bool overflow = false; /* likewise */
+    int64_t bytes = kvmill_times(index, kvmill_tensor_step(tensor, d), &overflow);
+    return (unsigned char *)((uintptr_t)tensor_data(tensor) + (uintptr_t)bytes);
 }
 
 bool kvmill_tensor_is_empty(const DLTensor *tensor) {
@@ -76,21 +80,27 @@ bool kvmill_tensor_is_reachable(const DLTensor *tensor) {
 
 /* ---- Overlap inside one tensor ---- */
 
-/* Elements spanned by all dims whose steps are smaller than that of dim d; a dim of equal step
-   counts too, so that two of them are found out. */
-static int64_t span_below(const DLTensor *tensor, int d) {
-    int64_t span = 1, step = llabs(tensor->strides[d]);
-    for (int e = 0; e < tensor->ndim; e++)
-        if (e != d && tensor->shape[e] > 1 && llabs(tensor->strides[e]) <= step)
-            span += (tensor->shape[e] - 1) * llabs(tensor->strides[e]);
-    return span;
+/* A dim's neighbours are at least as far apart as all dims of smaller steps span; a dim of equal
+   step counts too, so that two of them are found out. */
+static bool steps_over_others(const DLTensor *tensor, int d) {
+    bool overflow = false;
+    int64_t span = 1, step = kvmill_magnitude(tensor->strides[d], &overflow);
+    for (int e = 0; e < tensor->ndim; e++) {
+        if (e == d || tensor->shape[e] <= 1)
+            continue;
+        int64_t other = kvmill_magnitude(tensor->strides[e], &overflow);
+        if (other <= step)
+            span =
+                kvmill_plus(span, kvmill_times(tensor->shape[e] - 1, other, &overflow), &overflow);
+    }
+    return !overflow && step >= span;
 }
 
 bool kvmill_tensor_is_injective(const DLTensor *tensor) {
     if (tensor->strides == NULL || kvmill_tensor_is_empty(tensor))
         return true;
     for (int d = 0; d < tensor->ndim; d++)
-        if (tensor->shape[d] > 1 && llabs(tensor->strides[d]) < span_below(tensor, d))
+        if (tensor->shape[d] > 1 && !steps_over_others(tensor, d))
             return false;
     return true;
 }
@@ -106,6 +116,18 @@ bool kvmill_tensor_is_same_memory(const DLTensor *a, const DLTensor *b) {
         if (a->shape[d] > 1 && kvmill_tensor_stride(a, d) != kvmill_tensor_stride(b, d))
             return false;
     return true;
+}
+
+int64_t kvmill_tensor_offset(const DLTensor *tensor, int from, int to, int64_t index) {
+    int64_t offset = 0;
+    bool overflow = false; /* never: it is reachable */
+    for (int d = to - 1; d >= from; d--) {
+        int64_t along = index % tensor->shape[d];
+        offset = kvmill_plus(
+            offset, kvmill_times(along, kvmill_tensor_stride(tensor, d), &overflow), &overflow);
+        index /= tensor->shape[d];
+    }
+    return offset;
 }
 
 /* ---- The look ---- */
@@ -161,16 +183,18 @@ void kvmill_tensor_look(const DLTensor *tensor, int axis, struct tensor_view *vi
 
 /* ---- Spans ---- */
 
-/* First and last element, relative to element 0, of a tensor that has some. */
+/* First and last element, relative to element 0, of a reachable tensor that has some. */
 static void find_ends(const DLTensor *tensor, int64_t count, int64_t *lowest, int64_t *highest) {
+    bool overflow = false; /* never: it is reachable */
     *lowest = 0;
     *highest = count - 1;
     if (tensor->strides == NULL)
         return;
     *highest = 0;
     for (int d = 0; d < tensor->ndim; d++) {
-        int64_t reach = (tensor->shape[d] - 1) * tensor->strides[d];
-        *(reach < 0 ? lowest : highest) += reach;
+        int64_t reach = kvmill_times(tensor->shape[d] - 1, tensor->strides[d], &overflow);
+        int64_t *end = reach < 0 ? lowest : highest;
+        *end = kvmill_plus(*end, reach, &overflow);
     }
 }
 

@@ -23,6 +23,9 @@ int64_t kvmill_tensor_step(const DLTensor *tensor, int d);
 /* Likewise where elements of fewer than 8 bits take a byte each, as in StableHLO. */
 int64_t kvmill_unpacked_step(const DLTensor *tensor, int d);
 
+/* Address of the first element with that index of dim d; of an empty tensor any. */
+unsigned char *kvmill_tensor_at(const DLTensor *tensor, int d, int64_t index);
+
 /* Some dim is 0. */
 bool kvmill_tensor_is_empty(const DLTensor *tensor);
 
@@ -31,6 +34,9 @@ bool kvmill_tensor_is_dense_from(const DLTensor *tensor, int from);
 
 /* The strides stay within what a pointer can reach.  The functions below rely on it. */
 bool kvmill_tensor_is_reachable(const DLTensor *tensor);
+
+/* Elements from the first to that of number `index` in dims [from, to), counted row-major. */
+int64_t kvmill_tensor_offset(const DLTensor *tensor, int from, int to, int64_t index);
 
 /* No two elements share memory. */
 bool kvmill_tensor_is_injective(const DLTensor *tensor);

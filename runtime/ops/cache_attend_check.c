@@ -4,6 +4,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 
+#include "../../ops/extent.h"
 #include "../../ops/fail.h"
 #include "../core/numbers.h"
 #include "../core/tensor.h"
@@ -32,7 +33,7 @@ static kvmill_status check_queries(struct attend_given *given) {
         return status;
     view->batch = query->shape[0];
     view->tokens.each = query->shape[1];
-    given->call->queries = query->shape[0] * query->shape[1];
+    given->call->queries = kvmill_count_of(query->shape, 2);
     if (starts == NULL)
         return KVMILL_OK;
     given->call->queries = query->shape[0];
@@ -83,7 +84,9 @@ static kvmill_status check_key(struct attend_given *given) {
         kvmill_check_shape(&given->base, KVMILL_CACHE_ATTEND_KEY, rank, dims + 4 - rank);
     if (status != KVMILL_OK)
         return status;
-    given->call->rows = rank == 3 ? key->shape[0] : key->shape[1] * (pages ? key->shape[0] : 1);
+    given->call->rows = rank == 3 ? key->shape[0]
+                        : pages   ? kvmill_count_of(key->shape, 2)
+                                  : key->shape[1];
     return KVMILL_OK;
 }
 
@@ -168,7 +171,7 @@ static kvmill_status check_key_positions(const struct attend_given *given) {
         return kvmill_fail(given->base.error, KVMILL_E_STRIDE,
                            "key_positions has strides; accepted: row-major without gaps");
     const struct number_array numbers = {tensor_data(positions), positions->dtype.bits, 1};
-    int64_t count = positions->shape[0] * (positions->ndim == 2 ? positions->shape[1] : 1);
+    int64_t count = kvmill_element_count(positions);
     for (int64_t i = 0; i < count; i++)
         if (number_at(&numbers, i) < -farthest || number_at(&numbers, i) > farthest)
             return kvmill_fail(given->base.error, KVMILL_E_INDEX_RANGE,

@@ -146,8 +146,7 @@ static kvmill_status check_ranges(const struct attend_given *given) {
         return status;
     call->ranges[0] = kvmill_numbers_of(given, KVMILL_CACHE_ATTEND_RANGES);
     call->ranges[1] = call->ranges[0];
-    call->ranges[1].data = (const unsigned char *)call->ranges[0].data +
-                           kvmill_tensor_stride(ranges, 1) * (ranges->dtype.bits / 8);
+    call->ranges[1].data = kvmill_tensor_at(ranges, 1, 1);
     for (int64_t n = 0; n < call->queries; n++) {
         int64_t first = number_at(&call->ranges[0], n), end = number_at(&call->ranges[1], n);
         if (first < 0 || first > call->rows)

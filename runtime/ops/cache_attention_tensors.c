@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "../../defs/dtype.h"
+#include "../../ops/extent.h"
 #include "../../ops/fail.h"
 #include "../../ops/tensor_scatter.h"
 #include "../core/numbers.h"
@@ -190,9 +191,10 @@ static kvmill_status check_cache(struct given *given, int cache,
         status = check_scale_shape(given, cache, format->dim / format->quant_group);
     if (status != KVMILL_OK)
         return status;
-    int64_t capacity = given->base.tensors[cache]->shape[given->plan->layout.slot];
-    if (given->plan->layout.row > 0)
-        capacity *= given->plan->geometry.page_size;
+    bool overflow = false; /* never: the tensor has so many rows */
+    int64_t capacity =
+        kvmill_times(given->base.tensors[cache]->shape[given->plan->layout.slot],
+                     given->plan->layout.row > 0 ? given->plan->geometry.page_size : 1, &overflow);
     given->capacity = capacity < given->capacity ? capacity : given->capacity;
     return check_pages_apart(given, cache);
 }
@@ -308,9 +310,10 @@ static struct cache_side plain_side(const struct given *given, int which) {
 /* Address of K (v = 0) or V of the layer. */
 static unsigned char *layer_of(const struct given *given, const DLTensor *tensor, int v) {
     const struct cache_layout *layout = &given->plan->layout;
-    return tensor_data(tensor) +
-           given->plan->geometry.layer * kvmill_tensor_step(tensor, layout->layer) +
-           v * kvmill_tensor_step(tensor, layout->kv);
+    uintptr_t of_layer =
+        (uintptr_t)kvmill_tensor_at(tensor, layout->layer, given->plan->geometry.layer);
+    uintptr_t of_value = (uintptr_t)kvmill_tensor_at(tensor, layout->kv, v);
+    return (unsigned char *)(of_layer + of_value - (uintptr_t)tensor_data(tensor));
 }
 
 /* Pages of one row are rows. */

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "../../defs/dtype.h"
+#include "../../ops/extent.h"
 #include "../../ops/fail.h"
 #include "../core/tensor.h"
 #include "onnx_attention.h"
@@ -23,8 +24,11 @@ struct checked {
 /* Dims that are stepped alike, and where row `row` of the first head begins in `whole`, `part`
  * does. */
 static bool is_part_of(const DLTensor *part, const DLTensor *whole, int64_t row) {
+    bool overflow = false;
+    uintptr_t beyond = (uintptr_t)tensor_data(part) - (uintptr_t)tensor_data(whole);
     bool same = part->ndim == 4 &&
-                tensor_data(part) == tensor_data(whole) + row * kvmill_tensor_step(whole, 2);
+                beyond == (uintptr_t)kvmill_times(row, kvmill_tensor_step(whole, 2), &overflow) &&
+                !overflow;
     for (int d = 0; same && d < 4; d++)
         same = part->shape[d] <= 1 || kvmill_tensor_step(part, d) == kvmill_tensor_step(whole, d);
     return same;
@@ -202,7 +206,7 @@ static void set_sides(const struct checked *checked, struct attend_view *view) {
         view->side[0][v] = side_of(&older);
         view->side[1][v] = side_of(&run->fresh[v]);
         run->present[v].rows = rows_of(checked->tensor[KVMILL_ATTENTION_PRESENT_KEY + v], dims[v]);
-        run->present[v].row_bytes = dims[v] * kvmill_dtype_bits(fresh->dtype) / 8;
+        run->present[v].row_bytes = kvmill_dtype_bytes(fresh->dtype, dims[v]);
     }
 }
 

@@ -89,23 +89,22 @@ static void convert_elements(const void *context, unsigned char *const *at, int6
 /* Elements [first, last) in row-major order, the innermost axis in pieces. */
 static void copy_elements(const struct scatter_plan *plan, const DLTensor *input,
                           const DLTensor *result, int slot, int64_t first, int64_t last) {
-    int rank = input->ndim;
-    int64_t row = rank ? input->shape[rank - 1] : 1;
+    int rank = input->ndim, outer = rank > 0 ? rank - 1 : 0;
+    int64_t row = rank ? input->shape[outer] : 1;
     int64_t bytes = kvmill_element_bytes(input->dtype);
+    int64_t result_bytes = kvmill_element_bytes(result->dtype);
     struct conversion conversion = {&plan->input[slot],
                                     &plan->program.type[plan->program.result[slot]]};
-    int64_t step[2] = {rank ? kvmill_unpacked_step(input, rank - 1) : 0,
-                       rank ? kvmill_unpacked_step(result, rank - 1) : 0};
+    int64_t step[2] = {rank ? kvmill_unpacked_step(input, outer) : 0,
+                       rank ? kvmill_unpacked_step(result, outer) : 0};
     while (first < last) {
         int64_t rest = first / (row ? row : 1), column = first % row;
         int64_t count = row - column < last - first ? row - column : last - first;
-        unsigned char *at[2] = {tensor_data(input) + column * step[0],
-                                tensor_data(result) + column * step[1]};
-        for (int d = rank - 2; d >= 0; d--) {
-            at[0] += rest % input->shape[d] * kvmill_unpacked_step(input, d);
-            at[1] += rest % input->shape[d] * kvmill_unpacked_step(result, d);
-            rest /= input->shape[d];
-        }
+        unsigned char *at[2] = {
+            tensor_data(input) + kvmill_tensor_offset(input, 0, outer, rest) * bytes +
+                column * step[0],
+            tensor_data(result) + kvmill_tensor_offset(result, 0, outer, rest) * result_bytes +
+                column * step[1]};
         if (plan->converts)
             convert_elements(&conversion, at, count, step);
         else

@@ -202,10 +202,8 @@ bool kvmill_scatter_windows_set(struct scatter_part *part, int slot) {
 /* ---- All inputs together ---- */
 
 static bool lies_alike(const DLTensor *a, const DLTensor *b) {
-    int64_t bytes_a = kvmill_element_bytes(a->dtype), bytes_b = kvmill_element_bytes(b->dtype);
     for (int d = 0; d < a->ndim; d++)
-        if (a->shape[d] > 1 &&
-            kvmill_unpacked_step(a, d) * bytes_b != kvmill_unpacked_step(b, d) * bytes_a)
+        if (a->shape[d] > 1 && kvmill_tensor_stride(a, d) != kvmill_tensor_stride(b, d))
             return false;
     return true;
 }

@@ -4,20 +4,14 @@
 #include "rows.h"
 
 #include "../../defs/dtype.h"
+#include "../../ops/extent.h"
 #include "../core/tensor.h"
 
-/* Offset, in elements, of index number `index` of the dims [from, to), counted row-major. */
-static int64_t offset_of(const DLTensor *tensor, int from, int to, int64_t index) {
-    int64_t offset = 0;
-    for (int d = to - 1; d >= from; d--) {
-        offset += index % tensor->shape[d] * kvmill_tensor_stride(tensor, d);
-        index /= tensor->shape[d];
-    }
-    return offset;
-}
-
 static int64_t row_offset(const DLTensor *tensor, int axis, int64_t slab, int64_t slot) {
-    return offset_of(tensor, 0, axis, slab) + slot * kvmill_tensor_stride(tensor, axis);
+    bool overflow = false; /* never: the tensor is reachable */
+    return kvmill_plus(kvmill_tensor_offset(tensor, 0, axis, slab),
+                       kvmill_times(slot, kvmill_tensor_stride(tensor, axis), &overflow),
+                       &overflow);
 }
 
 static unsigned nibble_at(const unsigned char *data, int64_t element) {
@@ -49,9 +43,7 @@ static void copy_row(const struct rows_problem *problem, int64_t slab, int64_t s
                      const DLTensor *from, int64_t source) {
     const DLTensor *to = problem->present;
     int axis = problem->axis;
-    int64_t row = 1;
-    for (int d = axis + 1; d < to->ndim; d++)
-        row *= to->shape[d];
+    int64_t row = kvmill_count_of(to->shape + axis + 1, to->ndim - axis - 1);
     int64_t at = row_offset(to, axis, slab, slot), begin = row_offset(from, axis, slab, source);
     if (is_byte_run(to, axis, row) && is_byte_run(from, axis, row)) {
         memcpy(tensor_data(to) + kvmill_dtype_bytes(to->dtype, at),
@@ -60,8 +52,8 @@ static void copy_row(const struct rows_problem *problem, int64_t slab, int64_t s
         return;
     }
     for (int64_t e = 0; e < row; e++)
-        copy_element(to, at + offset_of(to, axis + 1, to->ndim, e), from,
-                     begin + offset_of(from, axis + 1, to->ndim, e));
+        copy_element(to, at + kvmill_tensor_offset(to, axis + 1, to->ndim, e), from,
+                     begin + kvmill_tensor_offset(from, axis + 1, to->ndim, e));
 }
 
 /* Slot of the first new row of a slab. */

@@ -5,6 +5,7 @@
    updates in row-major order.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include "../../ops/extent.h"
 #include "../core/loops.h"
 #include "../core/tensor.h"
 #include "../ops/scatter.h"
@@ -146,21 +147,25 @@ static void replace_elements(const void *context, unsigned char *const *at, int6
 static const unsigned char *vector_of(const struct work *work, const int64_t *turn) {
     const struct kvmill_windows *windows = work->windows;
     const unsigned char *vector = tensor_data(work->indices);
+    bool overflow = false; /* never: it is reachable */
     for (int j = 0; j < windows->space_rank; j++)
-        vector += turn[windows->space_axis[j]] *
-                  kvmill_unpacked_step(work->indices, windows->index_axis[j]);
+        vector +=
+            kvmill_times(turn[windows->space_axis[j]],
+                         kvmill_unpacked_step(work->indices, windows->index_axis[j]), &overflow);
     return vector;
 }
 
 /* Where results begin, and the updates of this turn. */
 static void set_bases(const struct work *work, const int64_t *turn, unsigned char **at) {
     const struct scatter_plan *plan = work->plan;
+    bool overflow = false; /* likewise */
     for (int i = 0; i < plan->count; i++) {
         const DLTensor *updates = work->call->tensors[scatter_update_at(plan, i)];
         at[i] = tensor_data(work->call->tensors[scatter_result_at(plan, i)]);
         at[plan->count + i] = tensor_data(updates);
         for (int r = 0; r < plan->outer; r++)
-            at[plan->count + i] += turn[r] * kvmill_unpacked_step(updates, r);
+            at[plan->count + i] +=
+                kvmill_times(turn[r], kvmill_unpacked_step(updates, r), &overflow);
     }
 }
 

@@ -99,6 +99,7 @@ void fuzz_calls(const unsigned char *data, size_t size) {
     struct dice dice = dice_of_bytes(data, size);
     const struct described_case *by = draw_case(&dice);
     scene_start(&scene, op_of(by), by, &dice);
+    scene.may_be_empty = fuzz_number(data, size) % 8 == 0;
     scene_draw_members(&scene);
     described_open(&scene, 3);
     if (dice_once_in(&dice, 3))

@@ -3,29 +3,23 @@ m4_dnl arithmetic on float16.
 
 m4_dnl ---- Storing codes of four vectors, one after the other ----
 
-km_helper(«clamped_codes», «km_inline(«vi», «clamped_codes(vi c, int32_t most)»)
-{
-    vi high = broadcast_words(most), low = -high;
-    c = (vi)choose(c < high, (vf)c, (vf)high);
-    return (vi)choose(c > low, (vf)c, (vf)low);
-}
-
-»)
-m4_dnl store_i8, store_i4 -- in [-127, 127]; in [-7, 7], two to a byte, low nibble first.
+m4_dnl store_i8 -- what is outside [-127, 127] becomes the nearest of these; store_i4 -- codes in
+m4_dnl [-7, 7], two to a byte, low nibble first.
 m4_define(«_km_each_code», «
     const vi c[] = {c0, c1, c2, c3};
     for (int i = 0; i < 4 * LANES; i++) {
-        int32_t code = c[i / LANES][i % LANES], most = $1;
-        code = code > most ? most : code < -most ? -most : code;
-        $2;
+        int32_t code = c[i / LANES][i % LANES];
+        $1;
     }
 »)
-km_word(«store_i8», «void», «void *to, vi c0, vi c1, vi c2, vi c3», «_km_each_code(127, «((int8_t *)to)[i] = (int8_t)code»)», «km_each(«K», 0, 3, 1, «
-    store_low_bytes((char *)to + m4_eval(K * km_lanes), clamped_codes(c«»K, 127));»)
+km_word(«store_i8», «void», «void *to, vi c0, vi c1, vi c2, vi c3», «_km_each_code(«((int8_t *)to)[i] = (int8_t)(code > 127 ? 127 : code < -127 ? -127 : code)»)», «m4_dnl
+km_each(«K», 0, 3, 1, «
+    store_low_bytes((char *)to + m4_eval(K * km_lanes), at_most(-at_most(-c«»K, 127), 127));»)
 »)
-km_word(«store_i4», «void», «void *to, vi c0, vi c1, vi c2, vi c3», «_km_each_code(7, «((uint8_t *)to)[i / 2] = (uint8_t)(i % 2 == 0 ? code & 15 : ((uint8_t *)to)[i / 2] | code << 4)»)», «
+km_word(«store_i4», «void», «void *to, vi c0, vi c1, vi c2, vi c3», «_km_each_code(«m4_dnl
+((uint8_t *)to)[i / 2] = (uint8_t)(i % 2 == 0 ? code & 15 : ((uint8_t *)to)[i / 2] | code << 4)»)», «
     uint8_t codes[4 * LANES];km_each(«K», 0, 3, 1, «
-    store_low_bytes(codes + m4_eval(K * km_lanes), clamped_codes(c«»K, 7));»)
+    store_low_bytes(codes + m4_eval(K * km_lanes), c«»K);»)
     for (int i = 0; i < 2 * LANES; i++)
         ((uint8_t *)to)[i] = (uint8_t)((codes[2 * i] & 15) | codes[2 * i + 1] << 4);
 »)
@@ -81,6 +75,17 @@ km_word(«largest_$1», «vi», «vi a, vi b, vi c, vi d», «
 »)»)
 _km_peaks(«u16», «uint16_t», 0x7fff, 2)
 _km_peaks(«u32», «uint32_t», 0x7fffffff, 1)
+
+m4_dnl starts_negative_U(from, magnitude) -- of 32 elements: is the first one of that magnitude negative?  One is there.
+m4_define(«_km_starts_negative», «km_word(«starts_negative_$1», «uint32_t», «const void *from, int32_t magnitude», «
+    const $2 *x = from;
+    int i = 0;
+    while ((x[i] & $3) != ($2)magnitude)
+        i++;
+    return x[i] > $3;
+»)»)
+_km_starts_negative(«u16», «kvmill_word2», 0x7fff)
+_km_starts_negative(«u32», «kvmill_word4», 0x7fffffff)
 
 m4_dnl ---- Bytes of codes ----
 

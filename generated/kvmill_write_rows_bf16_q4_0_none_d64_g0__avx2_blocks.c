@@ -254,7 +254,7 @@ struct row {
 
 __attribute__((target("avx2,fma,f16c")))
 static void
-store_batch(struct row *row, int count)
+store_batch(struct row *row, int count, int64_t ahead)
 {
     __attribute__((aligned(64))) float scale[16];
     __attribute__((aligned(64))) float inverses[16];
@@ -263,18 +263,18 @@ store_batch(struct row *row, int count)
     /* Scales.  */
     for (int r = 0; r < count; r += 4) {
         {
-            vi a = fold_u16(larger_u16(magnitudes_u16(row[r].from), magnitudes_u16(row[r].from + 32)),
-                            larger_u16(magnitudes_u16(row[r].from + 64), magnitudes_u16(row[r].from + 96)));
-            vi b = fold_u16(larger_u16(magnitudes_u16(row[r + 1].from), magnitudes_u16(row[r + 1].from + 32)),
-                            larger_u16(magnitudes_u16(row[r + 1].from + 64), magnitudes_u16(row[r + 1].from + 96)));
-            vi c = fold_u16(larger_u16(magnitudes_u16(row[r + 2].from), magnitudes_u16(row[r + 2].from + 32)),
-                            larger_u16(magnitudes_u16(row[r + 2].from + 64), magnitudes_u16(row[r + 2].from + 96)));
-            vi d = fold_u16(larger_u16(magnitudes_u16(row[r + 3].from), magnitudes_u16(row[r + 3].from + 32)),
-                            larger_u16(magnitudes_u16(row[r + 3].from + 64), magnitudes_u16(row[r + 3].from + 96)));
-            vi peak_bits = largest_u16(a, b, c, d);
+            vi peak0 = fold_u16(larger_u16(magnitudes_u16(row[r].from), magnitudes_u16(row[r].from + 32)),
+                                larger_u16(magnitudes_u16(row[r].from + 64), magnitudes_u16(row[r].from + 96)));
+            vi peak1 = fold_u16(larger_u16(magnitudes_u16(row[r + 1].from), magnitudes_u16(row[r + 1].from + 32)),
+                                larger_u16(magnitudes_u16(row[r + 1].from + 64), magnitudes_u16(row[r + 1].from + 96)));
+            vi peak2 = fold_u16(larger_u16(magnitudes_u16(row[r + 2].from), magnitudes_u16(row[r + 2].from + 32)),
+                                larger_u16(magnitudes_u16(row[r + 2].from + 64), magnitudes_u16(row[r + 2].from + 96)));
+            vi peak3 = fold_u16(larger_u16(magnitudes_u16(row[r + 3].from), magnitudes_u16(row[r + 3].from + 32)),
+                                larger_u16(magnitudes_u16(row[r + 3].from + 64), magnitudes_u16(row[r + 3].from + 96)));
+            vi peak = largest_u16(peak0, peak1, peak2, peak3);
             uint32_t negative = 0;
             int32_t magnitude[8];
-            store_words(magnitude, peak_bits);
+            store_words(magnitude, peak);
             negative |= starts_negative_u16(row[r].from, magnitude[0]) << 0;
             negative |= starts_negative_u16(row[r].from + 64, magnitude[1]) << 1;
             negative |= starts_negative_u16(row[r + 1].from, magnitude[2]) << 2;
@@ -283,13 +283,13 @@ store_batch(struct row *row, int count)
             negative |= starts_negative_u16(row[r + 2].from + 64, magnitude[5]) << 5;
             negative |= starts_negative_u16(row[r + 3].from, magnitude[6]) << 6;
             negative |= starts_negative_u16(row[r + 3].from + 64, magnitude[7]) << 7;
-            vi sign = (in_lanes(~negative) | (peak_bits == 0)) & INT32_MIN;
-            vf s = (vf)((vi)value_bf16(peak_bits) ^ sign) / 8.0f;
+            vi sign = (in_lanes(~negative) | (peak == 0)) & INT32_MIN;
+            vf s = (vf)((vi)value_bf16(peak) ^ sign) / 8.0f;
             vf inverse = choose(s == 0.f, s, 1.0f / s);
             store_kept(scale + 2 * r, s);
             store_kept(inverses + 2 * r, inverse);
             store_f16(halves + 2 * (2 * r), s);
-            wild |= any_from(peak_bits, 0x7f80) | any_from((vi)abs_f32(inverse), 0x7f800000);
+            wild |= any_from(peak, 0x7f80) | any_from((vi)abs_f32(inverse), 0x7f800000);
         }
     }
     /* Codes.  */
@@ -297,6 +297,8 @@ store_batch(struct row *row, int count)
         const unsigned char *from = row[r].from, *half = halves + 4 * r;
         unsigned char *to = row[r].to;
         const float *inverse = inverses + 2 * r;
+        __builtin_prefetch(row[r].from + ahead);
+        __builtin_prefetch(row[r].from + ahead + 64);
         for (int b = 0; b < 2; b++)
             memcpy(to + b * 18, half + 2 * b, 2);
         {
@@ -336,20 +338,22 @@ store_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
     const struct kvmill_convert p = *problem;
     struct row row[8];
     int count = 0;
+    const int64_t token = p.heads * 128;
+    const int64_t ahead = p.stream ? (4096 + token - 1) / token : 0;
     /* The loop nest: tokens, then heads; store_batch() goes through 8 rows at a time.  */
     for (int64_t t = first; t < last; t++)
         for (int64_t h = 0; h < p.heads; h++) {
             row[count].from = p.activation + t * p.token_stride + h * p.head_stride;
             row[count].to = p.cache.data + p.slot[t] * p.cache.row_stride + h * p.cache.head_stride;
             if (++count == 8) {
-                store_batch(row, 8);
+                store_batch(row, 8, ahead * p.token_stride);
                 count = 0;
             }
         }
     if (count > 0) {
         for (int r = count; r < 8; r++)
             row[r] = row[0];
-        store_batch(row, count);
+        store_batch(row, count, ahead * p.token_stride);
     }
 }
 

@@ -200,16 +200,16 @@ stream_batch(struct row *row, int count, int64_t ahead)
     /* Scales.  */
     for (int r = 0; r < count; r++) {
         {
-            vi a = magnitudes_u16(row[r].from);
-            vi b = magnitudes_u16(row[r].from + 64);
-            vi c = magnitudes_u16(row[r].from + 128);
-            vi d = magnitudes_u16(row[r].from + 192);
-            vi peak_bits = largest_u16(a, b, c, d);
-            vf s = max_f32(broadcast(0x1.5p-17f), round_f16(value_f16(peak_bits) * (1 / 127.0f)));
+            vi peak0 = magnitudes_u16(row[r].from);
+            vi peak1 = magnitudes_u16(row[r].from + 64);
+            vi peak2 = magnitudes_u16(row[r].from + 128);
+            vi peak3 = magnitudes_u16(row[r].from + 192);
+            vi peak = largest_u16(peak0, peak1, peak2, peak3);
+            vf s = max_f32(broadcast(0x1.5p-17f), round_f16(value_f16(peak) * (1 / 127.0f)));
             store_kept(scale + 16 * r, s);
             store_kept(inverses + 16 * r, 1.0f / s);
             store_f16(stored + 2 * (16 * r), s);
-            wild |= any_from(peak_bits, 0x7c00);
+            wild |= any_from(peak, 0x7c00);
         }
     }
     for (int r = 0; r < count; r++)
@@ -251,7 +251,7 @@ stream_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
     struct row row[8];
     int count = 0;
     const int64_t token = p.heads * 256;
-    const int64_t ahead = (4096 + token - 1) / token * p.token_stride;
+    const int64_t ahead = p.stream ? (4096 + token - 1) / token : 0;
     /* The loop nest: tokens, then heads; stream_batch() goes through 8 rows at a time.  */
     for (int64_t t = first; t < last; t++)
         for (int64_t h = 0; h < p.heads; h++) {
@@ -259,21 +259,21 @@ stream_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
             row[count].to = p.cache.data + p.slot[t] * p.cache.row_stride + h * p.cache.head_stride;
             row[count].scales = p.cache.scale + p.slot[t] * p.cache.scale_row_stride + h * p.cache.scale_head_stride;
             if (++count == 8) {
-                stream_batch(row, 8, ahead);
+                stream_batch(row, 8, ahead * p.token_stride);
                 count = 0;
             }
         }
     if (count > 0) {
         for (int r = count; r < 8; r++)
             row[r] = row[0];
-        stream_batch(row, count, ahead);
+        stream_batch(row, count, ahead * p.token_stride);
     }
     __builtin_ia32_sfence();
 }
 
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 static void
-store_batch(struct row *row, int count)
+store_batch(struct row *row, int count, int64_t ahead)
 {
     __attribute__((aligned(64))) float scale[128];
     __attribute__((aligned(64))) float inverses[128];
@@ -282,16 +282,16 @@ store_batch(struct row *row, int count)
     /* Scales.  */
     for (int r = 0; r < count; r++) {
         {
-            vi a = magnitudes_u16(row[r].from);
-            vi b = magnitudes_u16(row[r].from + 64);
-            vi c = magnitudes_u16(row[r].from + 128);
-            vi d = magnitudes_u16(row[r].from + 192);
-            vi peak_bits = largest_u16(a, b, c, d);
-            vf s = max_f32(broadcast(0x1.5p-17f), round_f16(value_f16(peak_bits) * (1 / 127.0f)));
+            vi peak0 = magnitudes_u16(row[r].from);
+            vi peak1 = magnitudes_u16(row[r].from + 64);
+            vi peak2 = magnitudes_u16(row[r].from + 128);
+            vi peak3 = magnitudes_u16(row[r].from + 192);
+            vi peak = largest_u16(peak0, peak1, peak2, peak3);
+            vf s = max_f32(broadcast(0x1.5p-17f), round_f16(value_f16(peak) * (1 / 127.0f)));
             store_kept(scale + 16 * r, s);
             store_kept(inverses + 16 * r, 1.0f / s);
             store_f16(stored + 2 * (16 * r), s);
-            wild |= any_from(peak_bits, 0x7c00);
+            wild |= any_from(peak, 0x7c00);
         }
     }
     for (int r = 0; r < count; r++)
@@ -301,6 +301,10 @@ store_batch(struct row *row, int count)
         const unsigned char *from = row[r].from;
         unsigned char *to = row[r].to;
         const float *divisor = scale + 16 * r, *inverse = inverses + 16 * r;
+        __builtin_prefetch(row[r].from + ahead);
+        __builtin_prefetch(row[r].from + ahead + 64);
+        __builtin_prefetch(row[r].from + ahead + 128);
+        __builtin_prefetch(row[r].from + ahead + 192);
         {
             vi c0 = code_f16(load_f16(from), broadcast_pair(divisor), broadcast_pair(inverse));
             vi c1 = code_f16(load_f16(from + 32), broadcast_pair(divisor + 2), broadcast_pair(inverse + 2));
@@ -328,6 +332,8 @@ store_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
     const struct kvmill_convert p = *problem;
     struct row row[8];
     int count = 0;
+    const int64_t token = p.heads * 256;
+    const int64_t ahead = p.stream ? (4096 + token - 1) / token : 0;
     /* The loop nest: tokens, then heads; store_batch() goes through 8 rows at a time.  */
     for (int64_t t = first; t < last; t++)
         for (int64_t h = 0; h < p.heads; h++) {
@@ -335,14 +341,14 @@ store_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
             row[count].to = p.cache.data + p.slot[t] * p.cache.row_stride + h * p.cache.head_stride;
             row[count].scales = p.cache.scale + p.slot[t] * p.cache.scale_row_stride + h * p.cache.scale_head_stride;
             if (++count == 8) {
-                store_batch(row, 8);
+                store_batch(row, 8, ahead * p.token_stride);
                 count = 0;
             }
         }
     if (count > 0) {
         for (int r = count; r < 8; r++)
             row[r] = row[0];
-        store_batch(row, count);
+        store_batch(row, count, ahead * p.token_stride);
     }
 }
 

@@ -91,8 +91,8 @@ km_define(«truncate», «
     return (vi)km_v(cvttps_epi32)(x);
 »)
 
-m4_dnl The product with the inverse, corrected by its exact remainder, gives the code of the quotient; of shorter types the
-m4_dnl product itself does: doc/design/quantising.md, tests/t_quotients.c.
+m4_dnl The product with the inverse, corrected by its exact remainder, gives the code of the quotient; of shorter types
+m4_dnl the product itself does: doc/design/quantising.md, tests/t_quotients.c.
 km_define(«code_f32», «
     vf q = x * inverse;
     return round_even(km_v(fmadd_ps)(km_v(fnmadd_ps)(q, s, x), inverse, q));

@@ -12,7 +12,8 @@ m4_define(«_km_each_code», «
         $1;
     }
 »)
-km_word(«store_i8», «void», «void *to, vi c0, vi c1, vi c2, vi c3», «_km_each_code(«((int8_t *)to)[i] = (int8_t)(code > 127 ? 127 : code < -127 ? -127 : code)»)», «m4_dnl
+km_word(«store_i8», «void», «void *to, vi c0, vi c1, vi c2, vi c3», «_km_each_code(«m4_dnl
+((int8_t *)to)[i] = (int8_t)(code > 127 ? 127 : code < -127 ? -127 : code)»)», «m4_dnl
 km_each(«K», 0, 3, 1, «
     store_low_bytes((char *)to + m4_eval(K * km_lanes), at_most(-at_most(-c«»K, 127), 127));»)
 »)
@@ -36,7 +37,8 @@ km_word(«store_low_bytes», «void», «void *to, vi x», «
 m4_dnl ---- Largest magnitudes, compared as integers: infinity is above all numbers, and NaN above infinity.  u16, u32: the
 m4_dnl size of an element ----
 
-m4_dnl magnitudes_U(from) -- of a vector of elements; larger_U(a, b).
+m4_dnl magnitudes_U(from) -- of a vector of elements; keys_U(from) -- numbers in the order of the elements, zeros with a
+m4_dnl sign first; element_of_key_U(key) -- its bits again, an element in each lane; larger_U(a, b).
 m4_dnl fold_U(a, b) -- of two vectors whose groups span more than 16 bytes: pieces of 16 bytes next to each other become one.
 m4_dnl largest_U(a, b, c, d) -- of four vectors, one after the other, with a group in every 16 bytes: the largest of each.
 m4_define(«_km_peaks», «km_typedef(«elements_$1», «typedef $2 elements_$1 __attribute__((vector_size(4 * LANES)));
@@ -45,6 +47,11 @@ km_word(«magnitudes_$1», «vi», «const void *from», «
     elements_$1 x;
     memcpy(&x, from, sizeof x);
     return (vi)(x & $3);
+»)
+km_word(«keys_$1», «vi», «const void *from», «
+    elements_$1 x;
+    memcpy(&x, from, sizeof x);
+    return (vi)(x ^ (-(x >> m4_eval(32 / $4 - 1)) | m4_eval($3 + 1)U));
 »)
 km_word(«larger_$1», «vi», «vi a, vi b», «
     elements_$1 x = (elements_$1)a, y = (elements_$1)b;
@@ -76,6 +83,12 @@ km_word(«largest_$1», «vi», «vi a, vi b, vi c, vi d», «
 _km_peaks(«u16», «uint16_t», 0x7fff, 2)
 _km_peaks(«u32», «uint32_t», 0x7fffffff, 1)
 
+km_word(«element_of_key_u16», «vi», «vi key», «km_by_lane(«vi», «key[i] ^ (key[i] & 0x8000 ? 0x8000 : 0xffff)»)», «
+    return key ^ (0xffff - (key >> 15) * 0x7fff);
+»)
+km_word(«element_of_key_u32», «vi», «vi key», «km_by_lane(«vi», «key[i] ^ (key[i] < 0 ? INT32_MIN : -1)»)», «
+    return key ^ (~(key >> 31) | INT32_MIN);
+»)
 m4_dnl starts_negative_U(from, magnitude) -- of 32 elements: is the first one of that magnitude negative?  One is there.
 m4_define(«_km_starts_negative», «km_word(«starts_negative_$1», «uint32_t», «const void *from, int32_t magnitude», «
     const $2 *x = from;

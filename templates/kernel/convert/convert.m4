@@ -79,7 +79,8 @@ m4_dnl The floats of row r begin at km_row_floats * r.  Rows whose groups fill a
 m4_define(«km_fills», «(km_groups < km_lanes && km_lanes % km_groups == 0 && km_by_vectors && m4_dnl
 km_from_bytes % (km_peak_bytes + !km_peak_bytes) == 0)»)
 m4_define(«km_row_floats», «km_if(km_fills, km_groups, km_round_up(km_groups, km_lanes))»)
-m4_define(«km_joint», «km_if(km_fills, «km_if(km_batch * km_groups < km_lanes, km_batch, «m4_eval(km_lanes / km_groups)»)», 1)»)
+m4_define(«km_joint», «km_if(km_fills, m4_dnl
+«km_if(km_batch * km_groups < km_lanes, km_batch, «m4_eval(km_lanes / km_groups)»)», 1)»)
 m4_define(«km_batch_floats», «km_round_up(km_batch * km_row_floats, km_lanes)»)
 
 m4_dnl Vectors see groups of a power of two of bytes from 16 on, of whole vectors, or of the whole row.
@@ -92,12 +93,12 @@ m4_define(«km_unsigned», «m4_ifelse(km_activation, «f32», «u32», «u16»)
 m4_dnl km_infinite -- where the bits of what is not finite begin.
 m4_define(«km_infinite», «m4_ifelse(km_activation, «f32», «0x7f800000», km_activation, «f16», «0x7c00», «0x7f80»)»)
 
-m4_dnl km_each_groups(BODY) -- BODY for a vector of groups at a time, of km_joint rows from row[r] on: peak_bits
-m4_dnl are their largest magnitudes, km_group says where their floats begin.
+m4_dnl km_each_groups(BODY, LARGEST) -- BODY for a vector of groups at a time, of km_joint rows from row[r] on: peak has
+m4_dnl the bits of their largest magnitudes, km_group says where their floats begin.  LARGEST: text in place of peak.
 m4_define(«km_each_groups», «    for (int r = 0; r < count; m4_ifelse(km_joint, 1, «r++», «r += km_joint»)) {
 km_peaks«»m4_dnl
 km_steps(«G», «m4_eval(km_joint * km_groups)», km_lanes, «        {
-_km_quarters«»m4_dnl
+m4_ifelse(«$2», «», «_km_peaks_of_groups», «$2»)«»m4_dnl
 $1«»m4_dnl
         }
 »)m4_dnl
@@ -105,12 +106,14 @@ $1«»m4_dnl
 »)
 m4_define(«km_group», «km_row_floats * r + G»)
 
-m4_dnl km_peaks -- without vectors: peak[], the largest magnitudes of all groups of a row as bits.
-m4_define(«km_peaks», «m4_ifelse(km_by_vectors, 1, «», «        int32_t peak[km_round_up(km_groups, km_lanes)] = {0};
+m4_dnl km_peaks -- without vectors: the largest magnitudes of all groups of a row.
+m4_define(«km_peaks», «km_if(km_by_vectors, «», «m4_dnl
+        int32_t magnitudes[km_round_up(km_groups, km_lanes)] = {0};
         for (int g = 0; g < km_groups; g++)
-            peak[g] = peak_of(row[r].from + g * km_span);
+            magnitudes[g] = peak_of(row[r].from + g * km_span);
 »)»)
-m4_define(«km_peak_helpers», «m4_ifelse(km_by_vectors, 1, «», «km_function(«int32_t», «peak_of(const unsigned char *from)»)
+m4_define(«km_peak_helpers», «km_if(km_by_vectors, «», «m4_dnl
+km_function(«int32_t», «peak_of(const unsigned char *from)»)
 {
     int32_t peak = 0;
     for (int i = 0; i < km_quant_group; i++) {
@@ -124,14 +127,16 @@ m4_define(«km_peak_helpers», «m4_ifelse(km_by_vectors, 1, «», «km_function
 m4_dnl km_element_at(I) -- the bits of an element at `from`.
 m4_define(«km_element_at», «*(const kvmill_word«»km_size(km_activation) *)(from + ($1) * km_size(km_activation))»)
 
-m4_define(«_km_quarters», «km_if(km_by_vectors, «m4_dnl
-            vi a = _km_fold(0, _km_quarter);
-            vi b = _km_fold(_km_quarter, _km_quarter);
-            vi c = _km_fold(m4_eval(2 * _km_quarter), _km_quarter);
-            vi d = _km_fold(m4_eval(3 * _km_quarter), _km_quarter);
-            vi peak_bits = km_typed(«largest», km_unsigned)(a, b, c, d);
-», «m4_dnl
-            vi peak_bits = load_words(peak + km_at(G));
+m4_dnl km_largest(NAME, LEAF, NONE) -- a vector of that name: of each group the largest of what LEAF(from) makes of its
+m4_dnl elements; NONE where there is no group.
+m4_define(«km_largest», «m4_define(«_km_leaf», «$2»)m4_define(«_km_none», «$3»)km_each(«Q», 0, 3, 1, «m4_dnl
+            vi $1«»Q = _km_fold(m4_eval(Q * _km_quarter), _km_quarter);
+»)m4_dnl
+            vi $1 = km_typed(«largest», km_unsigned)($1«»0, $1«»1, $1«»2, $1«»3);
+»)
+m4_define(«_km_peaks_of_groups», «km_if(km_by_vectors, «m4_dnl
+km_largest(«peak», «km_typed(«magnitudes», km_unsigned)», «(vi){0}»)», «m4_dnl
+            vi peak = load_words(magnitudes + km_at(G));
 »)»)
 m4_define(«_km_quarter», «m4_eval(km_lanes / 4)»)
 
@@ -141,11 +146,11 @@ m4_define(«km_bytes_of», «m4_ifelse(km_joint, 1, «row[r].from + km_at((G + $
 
 m4_dnl _km_fold(K, N) -- a vector with the groups K ... K + N - 1 after G, each spread over the N-th part of it.
 m4_define(«_km_fold», «m4_ifelse(
-  m4_eval($1 >= km_left), 1, «(vi){0}»,
-  m4_eval(km_span * ($2) == km_peak_bytes), 1, «km_typed(«magnitudes», km_unsigned)(km_bytes_of(«$1», 0))»,
+  m4_eval($1 >= km_left), 1, «_km_none»,
+  m4_eval(km_span * ($2) == km_peak_bytes), 1, «_km_leaf«»(km_bytes_of(«$1», 0))»,
   $2, 1, «_km_tree(«$1», 0, m4_eval(km_span / km_peak_bytes))»,
   «km_typed(«fold», km_unsigned)(_km_fold(«$1», m4_eval($2 / 2)), _km_fold(m4_eval($1 + $2 / 2), m4_eval($2 / 2)))»)»)
-m4_define(«_km_tree», «m4_ifelse($3, 1, «km_typed(«magnitudes», km_unsigned)(km_bytes_of(«$1», «$2 * km_peak_bytes»))»,
+m4_define(«_km_tree», «m4_ifelse($3, 1, «_km_leaf«»(km_bytes_of(«$1», «$2 * km_peak_bytes»))»,
   «km_typed(«larger», km_unsigned)(_km_tree(«$1», $2, m4_eval($3 / 2)), m4_dnl
 _km_tree(«$1», m4_eval($2 + $3 / 2), m4_eval($3 - $3 / 2)))»)»)
 
@@ -194,7 +199,7 @@ _km_scaled(«    unsigned char *scales;
 };
 
 m4_define(«_km_batch», m4_defn(«$1»))_km_run_written(«_km_write_batches»)»)
-m4_define(«_km_write_batches», «km_function(«void», «$2_batch(struct row *row, int count«»_km_fetched(«$1», «, int64_t ahead»))»)
+m4_define(«_km_write_batches», «km_function(«void», «$2_batch(struct row *row, int count, int64_t ahead)»)
 {
 _km_batch(«$1»)}
 
@@ -203,9 +208,8 @@ km_function(«void», «$2_rows(const struct kvmill_convert *problem, int64_t fi
     const struct kvmill_convert p = *problem;
     struct row row[km_batch];
     int count = 0;
-_km_fetched(«$1», «    const int64_t token = p.heads * km_from_bytes;
-    const int64_t ahead = (km_fetch_bytes + token - 1) / token * p.token_stride;
-»)m4_dnl
+    const int64_t token = p.heads * km_from_bytes;
+    const int64_t ahead = p.stream ? (km_fetch_bytes + token - 1) / token : 0;
     /* The loop nest: tokens, then heads; $2_batch() goes through km_batch rows at a time.  */
     for (int64_t t = first; t < last; t++)
         for (int64_t h = 0; h < p.heads; h++) {
@@ -216,27 +220,28 @@ _km_scaled(«m4_dnl
 »)m4_dnl
 km_fetch(«$1», «row[count].to»)m4_dnl
             if (++count == km_batch) {
-                $2_batch(row, km_batch«»_km_fetched(«$1», «, ahead»));
+                $2_batch(row, km_batch, ahead * p.token_stride);
                 count = 0;
             }
         }
     if (count > 0) {
         for (int r = count; r < km_batch; r++)
             row[r] = row[0];
-        $2_batch(row, count«»_km_fetched(«$1», «, ahead»));
+        $2_batch(row, count, ahead * p.token_stride);
     }
 $3}
 
 »)
 
-m4_dnl Where rows go around the caches, they come from memory as well, and are fetched while codes are made of others.
 m4_dnl km_batch -- rows; few where they are long.
 m4_define(«km_batch», «km_if(km_dim <= 512, 8, «km_if(km_dim <= 1024, 4, «km_if(km_dim <= 2048, 2, 1)»)»)»)
+
+m4_dnl km_fetch_row -- of many rows, which come from memory, one is fetched while the codes of another are made: whole
+m4_dnl tokens ahead, at least km_fetch_bytes.
 m4_define(«km_fetch_bytes», 4096)
-m4_define(«_km_fetched», «m4_ifelse(«$1», «stream», «$2»)»)
-m4_define(«km_fetch_row», «_km_fetched(«$1», «km_each(«L», 0, km_from_bytes - 1, 64, «m4_dnl
+m4_define(«km_fetch_row», «km_each(«L», 0, km_from_bytes - 1, 64, «m4_dnl
         __builtin_prefetch(row[r].from + ahead + L);
-»)»)»)
+»)»)
 
 m4_dnl km_padded_rows(STEP) -- where vectors of so many bytes would read behind the rows: copies with zeros behind them.
 m4_define(«km_padded_rows», «m4_ifelse(m4_eval(km_from_bytes % ($1)), 0, «», «m4_dnl

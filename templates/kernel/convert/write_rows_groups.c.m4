@@ -4,12 +4,13 @@ m4_define(«km_code_step», «m4_eval(km_lanes * 4)»)m4_dnl
 m4_define(«km_code_bytes», «km_offset_of(km_element, «$1»)»)m4_dnl
 m4_define(«km_scale_bytes», «m4_eval(($1) * km_size(km_scale))»)m4_dnl
 m4_define(«km_least», «m4_ifelse(km_activation, «f32», «1e-5f», «0x1.5p-17f»)»)m4_dnl
-m4_dnl km_share_of(X) -- x / km_most, rounded to the type of the activations; the product rounds to the same short numbers.
+m4_dnl km_share_of(X) -- x / km_most, rounded to the type of the activations; the product rounds to the same.
 m4_define(«km_share_of», «m4_ifelse(km_activation, «f32», «$1 / km_most.0f», m4_dnl
 «km_typed(«round», km_activation)($1 * (1 / km_most.0f))»)»)m4_dnl
 km_head(«Write rows: codes with a scale for each group of elements.», km_headers)
 km_peak_helpers«»m4_dnl
-m4_define(«km_nan», «m4_ifelse(km_scale, «f32», «{0, 0, 0xc0, 0x7f}», km_scale, «f16», «{0, 0x7e}», «{0xc0, 0x7f}»)»)m4_dnl
+m4_define(«km_nan», «m4_ifelse(km_scale, «f32», «{0, 0, 0xc0, 0x7f}», m4_dnl
+km_scale, «f16», «{0, 0x7e}», «{0xc0, 0x7f}»)»)m4_dnl
 /* Groups with an element that is not finite have a scale that is not, and codes 0.  */
 static __attribute__((noinline, cold)) void
 empty_groups(const float *scale, unsigned char *to, unsigned char *scales)
@@ -41,11 +42,11 @@ km_group_floats(«inverses», km_batch_floats)m4_dnl
 km_padded_rows(km_if(km_by_vectors, km_peak_bytes, «m4_eval(km_lanes * km_size(km_activation))»))m4_dnl
     /* Scales.  */
 km_each_groups(«m4_dnl
-            vf s = max_f32(broadcast(km_least), km_share_of(«km_typed(«value», km_activation)(peak_bits)»));
+            vf s = max_f32(broadcast(km_least), km_share_of(«km_typed(«value», km_activation)(peak)»));
             store_kept(scale + km_group, s);
             store_kept(inverses + km_group, 1.0f / s);
             km_typed(«store», km_scale)(stored + km_size(km_scale) * (km_group), s);
-            wild |= any_from(peak_bits, km_infinite);
+            wild |= any_from(peak, km_infinite);
 »)m4_dnl
     for (int r = 0; r < count; r++)
         memcpy(row[r].scales, stored + km_scale_bytes(km_row_floats) * r, km_scale_bytes(km_groups));
@@ -54,11 +55,12 @@ km_each_groups(«m4_dnl
         const unsigned char *from = row[r].from;
         unsigned char *to = row[r].to;
         const float *divisor = scale + km_row_floats * r, *inverse = inverses + km_row_floats * r;
-km_fetch_row(«$1»)m4_dnl
+km_fetch_row«»m4_dnl
 km_spread(«divisor»)km_spread(«inverse»)m4_dnl
 km_steps(«E», km_dim, km_code_step, «        {
 km_codes«»m4_dnl
-km_put(«$1», km_element, km_code_step, «to + km_at(km_code_bytes(E))», «m4_eval(km_code_bytes(km_left))», «km_code_list»)m4_dnl
+km_put(«$1», km_element, km_code_step, «to + km_at(km_code_bytes(E))», m4_dnl
+«m4_eval(km_code_bytes(km_left))», «km_code_list»)m4_dnl
         }
 »)m4_dnl
     }

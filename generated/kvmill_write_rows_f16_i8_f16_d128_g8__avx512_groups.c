@@ -146,7 +146,8 @@ INLINED vi
 code_f16(vf x, vf s, vf inverse)
 {
     (void)s;
-    return round_even((vf)(((vi)(x * inverse) + 4096) & -8192));
+    vu q = (vu)(x * inverse) + 4096;
+    return round_even((vf)(q & ~8191));
 }
 
 INLINED __m512i

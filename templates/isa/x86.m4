@@ -99,7 +99,8 @@ km_define(«code_f32», «
 »)
 m4_define(«_km_code_of_product», «
     (void)s;
-    return round_even((vf)(((vi)(x * inverse) + m4_eval(1 << ($1 - 1))) & -m4_eval(1 << $1)));
+    vu q = (vu)(x * inverse) + m4_eval(1 << ($1 - 1));
+    return round_even((vf)(q & ~m4_eval((1 << $1) - 1)));
 »)
 km_define(«code_f16», «_km_code_of_product(13)»)
 km_define(«code_bf16», «_km_code_of_product(16)»)

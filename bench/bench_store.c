@@ -67,7 +67,7 @@ bool bench_store(struct attention_bench *bench, const struct run_size *size, str
     static struct scene_call halves[TEAMS];
     const struct kvmill_cache_geometry *geometry = attention_geometry(bench);
     bool bars = has_bars(geometry), codes = bench->has_half;
-    double bar = !bars ? 0 : codes ? 1 : converts(geometry) ? 0 : 0.85;
+    double bar = !bars ? 0 : codes ? 0.9 : converts(geometry) ? 0 : 0.85;
     struct bench_case each = {.step = STEP_STORE,
                               .size = *size,
                               .words = &write_words,
@@ -148,7 +148,7 @@ static void add_store_rows(struct attention_bench *bench, const char *kind,
     struct bench_result *result =
         bench_add(&bench->base, what, STEP_STORE, &write_words, 0, race[0].median);
     result->bytes = attention_store_bytes(g, size);
-    bench_compare(result, copy->name, copy->median, !bars ? 0 : converts(g) ? 1 / 1.8 : 1);
+    bench_compare(result, copy->name, copy->median, !bars ? 0 : converts(g) ? 1 / 1.5 : 1);
     if (bench->base.teams == 1)
         return;
     result = bench_add(&bench->base, what, STEP_STORE, &write_words, 1, race[1].median);

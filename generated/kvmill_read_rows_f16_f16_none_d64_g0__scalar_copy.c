@@ -4,9 +4,8 @@
 #include "kvmill_kernel.h"
 
 static void
-store_row(unsigned char *to, const unsigned char *from, const unsigned char *scales)
+store_row(unsigned char *to, const unsigned char *from)
 {
-    (void)scales;
     *(kvmill_word8 *)to = *(const kvmill_word8 *)from;
     *(kvmill_word8 *)(to + 8) = *(const kvmill_word8 *)(from + 8);
     *(kvmill_word8 *)(to + 16) = *(const kvmill_word8 *)(from + 16);
@@ -33,15 +32,10 @@ store_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
     for (int64_t t = first; t < last; t++) {
         unsigned char *to = p.activation + t * p.token_stride;
         const unsigned char *from = p.cache.data + p.slot[t] * p.cache.row_stride;
-        const unsigned char *scales = p.cache.scale;
-        if (scales != NULL)
-            scales += p.slot[t] * p.cache.scale_row_stride;
         for (int64_t h = 0; h < p.heads; h++) {
             for (int64_t r = 0; r < p.repeat; r++, to += p.head_stride)
-                store_row(to, from, scales);
+                store_row(to, from);
             from += p.cache.head_stride;
-            if (scales != NULL)
-                scales += p.cache.scale_head_stride;
         }
     }
 }

@@ -44,9 +44,8 @@ store_f32(void *to, vf x)
 }
 
 static void
-store_row(unsigned char *to, const unsigned char *from, const unsigned char *scales)
+store_row(unsigned char *to, const unsigned char *from)
 {
-    (void)scales;
     for (int e = 0; e + 4 <= 20; e += 4)
         {
             store_f32(to + e * 4, load_f16(from + e * 2));
@@ -61,15 +60,10 @@ store_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
     for (int64_t t = first; t < last; t++) {
         unsigned char *to = p.activation + t * p.token_stride;
         const unsigned char *from = p.cache.data + p.slot[t] * p.cache.row_stride;
-        const unsigned char *scales = p.cache.scale;
-        if (scales != NULL)
-            scales += p.slot[t] * p.cache.scale_row_stride;
         for (int64_t h = 0; h < p.heads; h++) {
             for (int64_t r = 0; r < p.repeat; r++, to += p.head_stride)
-                store_row(to, from, scales);
+                store_row(to, from);
             from += p.cache.head_stride;
-            if (scales != NULL)
-                scales += p.cache.scale_head_stride;
         }
     }
 }

@@ -98,15 +98,12 @@ stream_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
     for (int64_t t = first; t < last; t++) {
         unsigned char *to = p.activation + t * p.token_stride;
         const unsigned char *from = p.cache.data + p.slot[t] * p.cache.row_stride;
-        const unsigned char *scales = p.cache.scale;
-        if (scales != NULL)
-            scales += p.slot[t] * p.cache.scale_row_stride;
+        const unsigned char *scales = p.cache.scale + p.slot[t] * p.cache.scale_row_stride;
         for (int64_t h = 0; h < p.heads; h++) {
             for (int64_t r = 0; r < p.repeat; r++, to += p.head_stride)
                 stream_row(to, from, scales);
             from += p.cache.head_stride;
-            if (scales != NULL)
-                scales += p.cache.scale_head_stride;
+            scales += p.cache.scale_head_stride;
         }
     }
     __builtin_ia32_sfence();
@@ -161,15 +158,12 @@ store_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
     for (int64_t t = first; t < last; t++) {
         unsigned char *to = p.activation + t * p.token_stride;
         const unsigned char *from = p.cache.data + p.slot[t] * p.cache.row_stride;
-        const unsigned char *scales = p.cache.scale;
-        if (scales != NULL)
-            scales += p.slot[t] * p.cache.scale_row_stride;
+        const unsigned char *scales = p.cache.scale + p.slot[t] * p.cache.scale_row_stride;
         for (int64_t h = 0; h < p.heads; h++) {
             for (int64_t r = 0; r < p.repeat; r++, to += p.head_stride)
                 store_row(to, from, scales);
             from += p.cache.head_stride;
-            if (scales != NULL)
-                scales += p.cache.scale_head_stride;
+            scales += p.cache.scale_head_stride;
         }
     }
 }

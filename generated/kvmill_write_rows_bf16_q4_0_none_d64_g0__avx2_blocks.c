@@ -68,10 +68,48 @@ store_words(int32_t *to, vi x)
     *(vi_any *)to = x;
 }
 
+INLINED int
+signs_16(__m256i x)
+{
+    return _mm_movemask_epi8(_mm_packs_epi16(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1)));
+}
+
+INLINED uint32_t
+starts_negative_u16(const void *from, int32_t magnitude)
+{
+    uint32_t equal = 0, negative = 0;
+    {
+        __m256i x = _mm256_loadu_si256((const __m256i *)((const char *)from));
+        __m256i magnitudes = _mm256_and_si256(x, _mm256_set1_epi16(0x7fff));
+        equal |= (uint32_t)signs_16(_mm256_cmpeq_epi16(magnitudes, _mm256_set1_epi16((int16_t)magnitude))) << 0;
+        negative |= (uint32_t)signs_16(x) << 0;
+    }
+    {
+        __m256i x = _mm256_loadu_si256((const __m256i *)((const char *)from + 32));
+        __m256i magnitudes = _mm256_and_si256(x, _mm256_set1_epi16(0x7fff));
+        equal |= (uint32_t)signs_16(_mm256_cmpeq_epi16(magnitudes, _mm256_set1_epi16((int16_t)magnitude))) << 16;
+        negative |= (uint32_t)signs_16(x) << 16;
+    }
+    return (equal & -equal & negative) != 0;
+}
+
+INLINED vi
+in_lanes(uint32_t lanes)
+{
+    const vu above = {31, 30, 29, 28, 27, 26, 25, 24};
+    return (vi)(((vu){0} + lanes) << above) >> 31;
+}
+
 INLINED vf
 value_bf16(vi b)
 {
     return (vf)(b << 16);
+}
+
+INLINED vf
+choose(vi mask, vf a, vf b)
+{
+    return (vf)((mask & (vi)a) | (~mask & (vi)b));
 }
 
 INLINED void
@@ -87,12 +125,6 @@ store_kept(float *to, vf x)
     __asm__("" : "+m"(*(kvmill_word32 *)to));
 }
 
-INLINED vf
-load_f32(const void *from)
-{
-    return *(const vf_any *)from;
-}
-
 INLINED halves
 to_halves(vf x)
 {
@@ -104,6 +136,18 @@ store_f16(void *to, vf x)
 {
     halves h = to_halves(x);
     memcpy(to, &h, sizeof h);
+}
+
+INLINED int
+any_from(vi b, int32_t least)
+{
+    return _mm256_movemask_epi8(_mm256_cmpgt_epi32((__m256i)b, _mm256_set1_epi32(least - 1)));
+}
+
+INLINED vf
+abs_f32(vf x)
+{
+    return (vf)((vi)x & 0x7fffffff);
 }
 
 INLINED vu
@@ -159,25 +203,6 @@ store_low_bytes(void *to, vi x)
     _mm_storel_epi64((__m128i *)to, _mm_packus_epi16(w, w));
 }
 
-/* Whether the first element of that magnitude is negative; zeros are not.  */
-static int
-is_negative(const unsigned char *from, int32_t peak)
-{
-    uint32_t element = 0;
-    for (int i = 0; i < 32; i++) {
-        element = *(const kvmill_word2 *)(from + i * 2);
-        if ((element & ~(1u << 15)) == (uint32_t)peak)
-            break;
-    }
-    return peak != 0 && element >> 15;
-}
-
-static float
-inverse_of(float scale)
-{
-    return scale == 0 ? 0 : 1 / scale;
-}
-
 static int
 is_finite(float x)
 {
@@ -222,56 +247,88 @@ mend_blocks(const unsigned char *from, const float *scale, const float *inverse,
     }
 }
 
+struct row {
+    const unsigned char *from;
+    unsigned char *to;
+};
+
 __attribute__((target("avx2,fma,f16c")))
 static void
-store_row(const unsigned char *from, unsigned char *to, unsigned char *scales)
+store_batch(struct row *row, int count, int64_t ahead)
 {
-    (void)scales;
-    int32_t peak[8];
-    __attribute__((aligned(64))) float scale[8];
-    __attribute__((aligned(64))) float inverse[8];
-    unsigned char halves[16];
+    __attribute__((aligned(64))) float scale[16];
+    __attribute__((aligned(64))) float inverses[16];
+    unsigned char halves[32];
     int wild = 0;
-    {
-        vi peak_bits = largest_u16(fold_u16(larger_u16(magnitudes_u16(from), magnitudes_u16(from + 32)),
-            larger_u16(magnitudes_u16(from + 64), magnitudes_u16(from + 96))), (vi){0}, (vi){0}, (vi){0});
-        store_words(peak, peak_bits);
-        store_kept(scale, value_bf16(peak_bits));
-    }
-    for (int b = 0; b < 2; b++) {
-        scale[b] = scale[b] / (is_negative(from + b * 64, peak[b]) ? 8.0f : -8.0f);
-        inverse[b] = inverse_of(scale[b]);
-        wild |= !is_finite(scale[b]) || !is_finite(inverse[b]);
-    }
-    store_f16(halves, load_f32(scale));
-    for (int b = 0; b < 2; b++)
-        memcpy(to + b * 18, halves + 2 * b, 2);
-    {
+    /* Scales.  */
+    for (int r = 0; r < count; r += 4) {
         {
-            vi low = at_most(truncate(multiply(load_bf16(from), broadcast(inverse[0])) + 8.5f), 15);
-            vi high = at_most(truncate(multiply(load_bf16(from + 32), broadcast(inverse[0])) + 8.5f), 15);
-            store_low_bytes(to + 2, low | high << 4);
+            vi peak0 = fold_u16(larger_u16(magnitudes_u16(row[r].from), magnitudes_u16(row[r].from + 32)),
+                                larger_u16(magnitudes_u16(row[r].from + 64), magnitudes_u16(row[r].from + 96)));
+            vi peak1 = fold_u16(larger_u16(magnitudes_u16(row[r + 1].from), magnitudes_u16(row[r + 1].from + 32)),
+                                larger_u16(magnitudes_u16(row[r + 1].from + 64), magnitudes_u16(row[r + 1].from + 96)));
+            vi peak2 = fold_u16(larger_u16(magnitudes_u16(row[r + 2].from), magnitudes_u16(row[r + 2].from + 32)),
+                                larger_u16(magnitudes_u16(row[r + 2].from + 64), magnitudes_u16(row[r + 2].from + 96)));
+            vi peak3 = fold_u16(larger_u16(magnitudes_u16(row[r + 3].from), magnitudes_u16(row[r + 3].from + 32)),
+                                larger_u16(magnitudes_u16(row[r + 3].from + 64), magnitudes_u16(row[r + 3].from + 96)));
+            vi peak = largest_u16(peak0, peak1, peak2, peak3);
+            uint32_t negative = 0;
+            int32_t magnitude[8];
+            store_words(magnitude, peak);
+            negative |= starts_negative_u16(row[r].from, magnitude[0]) << 0;
+            negative |= starts_negative_u16(row[r].from + 64, magnitude[1]) << 1;
+            negative |= starts_negative_u16(row[r + 1].from, magnitude[2]) << 2;
+            negative |= starts_negative_u16(row[r + 1].from + 64, magnitude[3]) << 3;
+            negative |= starts_negative_u16(row[r + 2].from, magnitude[4]) << 4;
+            negative |= starts_negative_u16(row[r + 2].from + 64, magnitude[5]) << 5;
+            negative |= starts_negative_u16(row[r + 3].from, magnitude[6]) << 6;
+            negative |= starts_negative_u16(row[r + 3].from + 64, magnitude[7]) << 7;
+            vi sign = (in_lanes(~negative) | (peak == 0)) & INT32_MIN;
+            vf s = (vf)((vi)value_bf16(peak) ^ sign) / 8.0f;
+            vf inverse = choose(s == 0.f, s, 1.0f / s);
+            store_kept(scale + 2 * r, s);
+            store_kept(inverses + 2 * r, inverse);
+            store_f16(halves + 2 * (2 * r), s);
+            wild |= any_from(peak, 0x7f80) | any_from((vi)abs_f32(inverse), 0x7f800000);
+        }
+    }
+    /* Codes.  */
+    for (int r = 0; r < count; r++) {
+        const unsigned char *from = row[r].from, *half = halves + 4 * r;
+        unsigned char *to = row[r].to;
+        const float *inverse = inverses + 2 * r;
+        __builtin_prefetch(row[r].from + ahead);
+        __builtin_prefetch(row[r].from + ahead + 64);
+        for (int b = 0; b < 2; b++)
+            memcpy(to + b * 18, half + 2 * b, 2);
+        {
+            {
+                vi low = at_most(truncate(multiply(load_bf16(from), broadcast(inverse[0])) + 8.5f), 15);
+                vi high = at_most(truncate(multiply(load_bf16(from + 32), broadcast(inverse[0])) + 8.5f), 15);
+                store_low_bytes(to + 2, low | high << 4);
+            }
+            {
+                vi low = at_most(truncate(multiply(load_bf16(from + 16), broadcast(inverse[0])) + 8.5f), 15);
+                vi high = at_most(truncate(multiply(load_bf16(from + 48), broadcast(inverse[0])) + 8.5f), 15);
+                store_low_bytes(to + 10, low | high << 4);
+            }
         }
         {
-            vi low = at_most(truncate(multiply(load_bf16(from + 16), broadcast(inverse[0])) + 8.5f), 15);
-            vi high = at_most(truncate(multiply(load_bf16(from + 48), broadcast(inverse[0])) + 8.5f), 15);
-            store_low_bytes(to + 10, low | high << 4);
-        }
-    }
-    {
-        {
-            vi low = at_most(truncate(multiply(load_bf16(from + 64), broadcast(inverse[1])) + 8.5f), 15);
-            vi high = at_most(truncate(multiply(load_bf16(from + 96), broadcast(inverse[1])) + 8.5f), 15);
-            store_low_bytes(to + 20, low | high << 4);
-        }
-        {
-            vi low = at_most(truncate(multiply(load_bf16(from + 80), broadcast(inverse[1])) + 8.5f), 15);
-            vi high = at_most(truncate(multiply(load_bf16(from + 112), broadcast(inverse[1])) + 8.5f), 15);
-            store_low_bytes(to + 28, low | high << 4);
+            {
+                vi low = at_most(truncate(multiply(load_bf16(from + 64), broadcast(inverse[1])) + 8.5f), 15);
+                vi high = at_most(truncate(multiply(load_bf16(from + 96), broadcast(inverse[1])) + 8.5f), 15);
+                store_low_bytes(to + 20, low | high << 4);
+            }
+            {
+                vi low = at_most(truncate(multiply(load_bf16(from + 80), broadcast(inverse[1])) + 8.5f), 15);
+                vi high = at_most(truncate(multiply(load_bf16(from + 112), broadcast(inverse[1])) + 8.5f), 15);
+                store_low_bytes(to + 28, low | high << 4);
+            }
         }
     }
     if (wild)
-        mend_blocks(from, scale, inverse, to);
+        for (int r = 0; r < count; r++)
+            mend_blocks(row[r].from, scale + 2 * r, inverses + 2 * r, row[r].to);
 }
 
 __attribute__((target("avx2,fma,f16c")))
@@ -279,20 +336,24 @@ static void
 store_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
 {
     const struct kvmill_convert p = *problem;
-    /* The loop nest: tokens, then heads; store_row() goes through a row.  */
-    for (int64_t t = first; t < last; t++) {
-        const unsigned char *from = p.activation + t * p.token_stride;
-        unsigned char *to = p.cache.data + p.slot[t] * p.cache.row_stride;
-        unsigned char *scales = p.cache.scale;
-        if (scales != NULL)
-            scales += p.slot[t] * p.cache.scale_row_stride;
+    struct row row[8];
+    int count = 0;
+    const int64_t token = p.heads * 128;
+    const int64_t ahead = p.stream ? (4096 + token - 1) / token : 0;
+    /* The loop nest: tokens, then heads; store_batch() goes through 8 rows at a time.  */
+    for (int64_t t = first; t < last; t++)
         for (int64_t h = 0; h < p.heads; h++) {
-            store_row(from, to, scales);
-            from += p.head_stride;
-            to += p.cache.head_stride;
-            if (scales != NULL)
-                scales += p.cache.scale_head_stride;
+            row[count].from = p.activation + t * p.token_stride + h * p.head_stride;
+            row[count].to = p.cache.data + p.slot[t] * p.cache.row_stride + h * p.cache.head_stride;
+            if (++count == 8) {
+                store_batch(row, 8, ahead * p.token_stride);
+                count = 0;
+            }
         }
+    if (count > 0) {
+        for (int r = count; r < 8; r++)
+            row[r] = row[0];
+        store_batch(row, count, ahead * p.token_stride);
     }
 }
 

@@ -5,9 +5,8 @@
 
 __attribute__((target("avx2,fma,f16c")))
 static void
-stream_row(const unsigned char *from, unsigned char *to, unsigned char *scales)
+stream_row(const unsigned char *from, unsigned char *to)
 {
-    (void)scales;
     __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word32 *)to) : "x"(*(const kvmill_word32 *)from));
     __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word32 *)(to + 32)) : "x"(*(const kvmill_word32 *)(from + 32)));
     __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word32 *)(to + 64)) : "x"(*(const kvmill_word32 *)(from + 64)));
@@ -23,15 +22,10 @@ stream_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
     for (int64_t t = first; t < last; t++) {
         const unsigned char *from = p.activation + t * p.token_stride;
         unsigned char *to = p.cache.data + p.slot[t] * p.cache.row_stride;
-        unsigned char *scales = p.cache.scale;
-        if (scales != NULL)
-            scales += p.slot[t] * p.cache.scale_row_stride;
         for (int64_t h = 0; h < p.heads; h++) {
-            stream_row(from, to, scales);
+            stream_row(from, to);
             from += p.head_stride;
             to += p.cache.head_stride;
-            if (scales != NULL)
-                scales += p.cache.scale_head_stride;
         }
     }
     __builtin_ia32_sfence();
@@ -39,9 +33,8 @@ stream_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
 
 __attribute__((target("avx2,fma,f16c")))
 static void
-store_row(const unsigned char *from, unsigned char *to, unsigned char *scales)
+store_row(const unsigned char *from, unsigned char *to)
 {
-    (void)scales;
     *(kvmill_word32 *)to = *(const kvmill_word32 *)from;
     *(kvmill_word32 *)(to + 32) = *(const kvmill_word32 *)(from + 32);
     *(kvmill_word32 *)(to + 64) = *(const kvmill_word32 *)(from + 64);
@@ -57,15 +50,10 @@ store_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
     for (int64_t t = first; t < last; t++) {
         const unsigned char *from = p.activation + t * p.token_stride;
         unsigned char *to = p.cache.data + p.slot[t] * p.cache.row_stride;
-        unsigned char *scales = p.cache.scale;
-        if (scales != NULL)
-            scales += p.slot[t] * p.cache.scale_row_stride;
         for (int64_t h = 0; h < p.heads; h++) {
-            store_row(from, to, scales);
+            store_row(from, to);
             from += p.head_stride;
             to += p.cache.head_stride;
-            if (scales != NULL)
-                scales += p.cache.scale_head_stride;
         }
     }
 }

@@ -109,17 +109,17 @@ store_kept(float *to, vf x)
     __asm__("" : "+m"(*(kvmill_word64 *)to));
 }
 
-INLINED int
-any_from(vi b, int32_t least)
-{
-    return _mm512_cmpge_epi32_mask((__m512i)b, _mm512_set1_epi32(least));
-}
-
 INLINED void
 store_f16(void *to, vf x)
 {
     halves h = to_halves(x);
     memcpy(to, &h, sizeof h);
+}
+
+INLINED int
+any_from(vi b, int32_t least)
+{
+    return _mm512_cmpge_epi32_mask((__m512i)b, _mm512_set1_epi32(least));
 }
 
 INLINED vf
@@ -136,39 +136,37 @@ broadcast_pair(const float *p)
     return _mm512_mask_broadcastss_ps(_mm512_set1_ps(p[0]), 0xff00, _mm_load_ss(p + 1));
 }
 
-INLINED vf
-divide_f16(vf x, vf s, vf inverse)
-{
-    vf q = x * inverse, power = (vf)((vi)q & 0x7f800000), more = _mm512_set1_ps(0x1.8p13f);
-    (void)s;
-    return _mm512_fnmadd_ps(power, more, _mm512_fmadd_ps(power, more, q));
-}
-
 INLINED vi
 round_even(vf x)
 {
     return (vi)_mm512_cvtps_epi32(x);
 }
 
-INLINED __m512i
-codes_of(vi c0, vi c1, vi c2, vi c3, int most)
+INLINED vi
+code_f16(vf x, vf s, vf inverse)
 {
-    __m512i c = _mm512_packs_epi16(_mm512_packs_epi32((__m512i)c0, (__m512i)c1),
-                                   _mm512_packs_epi32((__m512i)c2, (__m512i)c3));
-    c = _mm512_max_epi8(_mm512_min_epi8(c, _mm512_set1_epi8((char)most)), _mm512_set1_epi8((char)-most));
-    return in_order(c);
+    (void)s;
+    vu q = (vu)(x * inverse) + 4096;
+    return round_even((vf)(q & ~8191));
+}
+
+INLINED __m512i
+codes_of(vi c0, vi c1, vi c2, vi c3)
+{
+    __m512i low = _mm512_packs_epi32((__m512i)c0, (__m512i)c1), high = _mm512_packs_epi32((__m512i)c2, (__m512i)c3);
+    return in_order(_mm512_max_epi8(_mm512_packs_epi16(low, high), _mm512_set1_epi8(-127)));
 }
 
 INLINED void
 stream_i8(void *to, vi c0, vi c1, vi c2, vi c3)
 {
-    _mm512_stream_si512((__m512i *)to, codes_of(c0, c1, c2, c3, 127));
+    _mm512_stream_si512((__m512i *)to, codes_of(c0, c1, c2, c3));
 }
 
 INLINED void
 store_i8(void *to, vi c0, vi c1, vi c2, vi c3)
 {
-    _mm512_storeu_si512((__m512i *)to, codes_of(c0, c1, c2, c3, 127));
+    _mm512_storeu_si512((__m512i *)to, codes_of(c0, c1, c2, c3));
 }
 
 /* Groups with an element that is not finite have a scale that is not, and codes 0.  */
@@ -186,38 +184,64 @@ empty_groups(const float *scale, unsigned char *to, unsigned char *scales)
     }
 }
 
+struct row {
+    const unsigned char *from;
+    unsigned char *to;
+    unsigned char *scales;
+};
+
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 static void
-stream_row(const unsigned char *from, unsigned char *to, unsigned char *scales)
+stream_batch(struct row *row, int count, int64_t ahead)
 {
+    __attribute__((aligned(64))) float scale[128];
+    __attribute__((aligned(64))) float inverses[128];
+    unsigned char stored[256];
     int wild = 0;
-    __attribute__((aligned(64))) float scale[16];
-    __attribute__((aligned(64))) float inverse[16];
-    {
-        vi peak_bits = largest_u16(magnitudes_u16(from), magnitudes_u16(from + 64), magnitudes_u16(from + 128),
-                                   magnitudes_u16(from + 192));
-        vf s = max_f32(broadcast(0x1.5p-17f), round_f16(value_f16(peak_bits) / 127.0f));
-        store_kept(scale, s);
-        store_kept(inverse, 1.0f / s);
-        wild |= any_from(peak_bits, 0x7c00);
-        store_f16(scales, s);
+    /* Scales.  */
+    for (int r = 0; r < count; r++) {
+        {
+            vi peak0 = magnitudes_u16(row[r].from);
+            vi peak1 = magnitudes_u16(row[r].from + 64);
+            vi peak2 = magnitudes_u16(row[r].from + 128);
+            vi peak3 = magnitudes_u16(row[r].from + 192);
+            vi peak = largest_u16(peak0, peak1, peak2, peak3);
+            vf s = max_f32(broadcast(0x1.5p-17f), round_f16(value_f16(peak) * (1 / 127.0f)));
+            store_kept(scale + 16 * r, s);
+            store_kept(inverses + 16 * r, 1.0f / s);
+            store_f16(stored + 2 * (16 * r), s);
+            wild |= any_from(peak, 0x7c00);
+        }
     }
-    {
-        vi c0 = round_even(divide_f16(load_f16(from), broadcast_pair(scale), broadcast_pair(inverse)));
-        vi c1 = round_even(divide_f16(load_f16(from + 32), broadcast_pair(scale + 2), broadcast_pair(inverse + 2)));
-        vi c2 = round_even(divide_f16(load_f16(from + 64), broadcast_pair(scale + 4), broadcast_pair(inverse + 4)));
-        vi c3 = round_even(divide_f16(load_f16(from + 96), broadcast_pair(scale + 6), broadcast_pair(inverse + 6)));
-        stream_i8(to, c0, c1, c2, c3);
-    }
-    {
-        vi c0 = round_even(divide_f16(load_f16(from + 128), broadcast_pair(scale + 8), broadcast_pair(inverse + 8)));
-        vi c1 = round_even(divide_f16(load_f16(from + 160), broadcast_pair(scale + 10), broadcast_pair(inverse + 10)));
-        vi c2 = round_even(divide_f16(load_f16(from + 192), broadcast_pair(scale + 12), broadcast_pair(inverse + 12)));
-        vi c3 = round_even(divide_f16(load_f16(from + 224), broadcast_pair(scale + 14), broadcast_pair(inverse + 14)));
-        stream_i8(to + 64, c0, c1, c2, c3);
+    for (int r = 0; r < count; r++)
+        memcpy(row[r].scales, stored + 32 * r, 32);
+    /* Codes.  */
+    for (int r = 0; r < count; r++) {
+        const unsigned char *from = row[r].from;
+        unsigned char *to = row[r].to;
+        const float *divisor = scale + 16 * r, *inverse = inverses + 16 * r;
+        __builtin_prefetch(row[r].from + ahead);
+        __builtin_prefetch(row[r].from + ahead + 64);
+        __builtin_prefetch(row[r].from + ahead + 128);
+        __builtin_prefetch(row[r].from + ahead + 192);
+        {
+            vi c0 = code_f16(load_f16(from), broadcast_pair(divisor), broadcast_pair(inverse));
+            vi c1 = code_f16(load_f16(from + 32), broadcast_pair(divisor + 2), broadcast_pair(inverse + 2));
+            vi c2 = code_f16(load_f16(from + 64), broadcast_pair(divisor + 4), broadcast_pair(inverse + 4));
+            vi c3 = code_f16(load_f16(from + 96), broadcast_pair(divisor + 6), broadcast_pair(inverse + 6));
+            stream_i8(to, c0, c1, c2, c3);
+        }
+        {
+            vi c0 = code_f16(load_f16(from + 128), broadcast_pair(divisor + 8), broadcast_pair(inverse + 8));
+            vi c1 = code_f16(load_f16(from + 160), broadcast_pair(divisor + 10), broadcast_pair(inverse + 10));
+            vi c2 = code_f16(load_f16(from + 192), broadcast_pair(divisor + 12), broadcast_pair(inverse + 12));
+            vi c3 = code_f16(load_f16(from + 224), broadcast_pair(divisor + 14), broadcast_pair(inverse + 14));
+            stream_i8(to + 64, c0, c1, c2, c3);
+        }
     }
     if (wild)
-        empty_groups(scale, to, scales);
+        for (int r = 0; r < count; r++)
+            empty_groups(scale + 16 * r, row[r].to, row[r].scales);
 }
 
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
@@ -225,56 +249,81 @@ static void
 stream_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
 {
     const struct kvmill_convert p = *problem;
-    /* The loop nest: tokens, then heads; stream_row() goes through a row.  */
-    for (int64_t t = first; t < last; t++) {
-        const unsigned char *from = p.activation + t * p.token_stride;
-        unsigned char *to = p.cache.data + p.slot[t] * p.cache.row_stride;
-        unsigned char *scales = p.cache.scale;
-        if (scales != NULL)
-            scales += p.slot[t] * p.cache.scale_row_stride;
+    struct row row[8];
+    int count = 0;
+    const int64_t token = p.heads * 256;
+    const int64_t ahead = p.stream ? (4096 + token - 1) / token : 0;
+    /* The loop nest: tokens, then heads; stream_batch() goes through 8 rows at a time.  */
+    for (int64_t t = first; t < last; t++)
         for (int64_t h = 0; h < p.heads; h++) {
-            stream_row(from, to, scales);
-            from += p.head_stride;
-            to += p.cache.head_stride;
-            if (scales != NULL)
-                scales += p.cache.scale_head_stride;
+            row[count].from = p.activation + t * p.token_stride + h * p.head_stride;
+            row[count].to = p.cache.data + p.slot[t] * p.cache.row_stride + h * p.cache.head_stride;
+            row[count].scales = p.cache.scale + p.slot[t] * p.cache.scale_row_stride + h * p.cache.scale_head_stride;
+            if (++count == 8) {
+                stream_batch(row, 8, ahead * p.token_stride);
+                count = 0;
+            }
         }
+    if (count > 0) {
+        for (int r = count; r < 8; r++)
+            row[r] = row[0];
+        stream_batch(row, count, ahead * p.token_stride);
     }
     __builtin_ia32_sfence();
 }
 
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 static void
-store_row(const unsigned char *from, unsigned char *to, unsigned char *scales)
+store_batch(struct row *row, int count, int64_t ahead)
 {
+    __attribute__((aligned(64))) float scale[128];
+    __attribute__((aligned(64))) float inverses[128];
+    unsigned char stored[256];
     int wild = 0;
-    __attribute__((aligned(64))) float scale[16];
-    __attribute__((aligned(64))) float inverse[16];
-    {
-        vi peak_bits = largest_u16(magnitudes_u16(from), magnitudes_u16(from + 64), magnitudes_u16(from + 128),
-                                   magnitudes_u16(from + 192));
-        vf s = max_f32(broadcast(0x1.5p-17f), round_f16(value_f16(peak_bits) / 127.0f));
-        store_kept(scale, s);
-        store_kept(inverse, 1.0f / s);
-        wild |= any_from(peak_bits, 0x7c00);
-        store_f16(scales, s);
+    /* Scales.  */
+    for (int r = 0; r < count; r++) {
+        {
+            vi peak0 = magnitudes_u16(row[r].from);
+            vi peak1 = magnitudes_u16(row[r].from + 64);
+            vi peak2 = magnitudes_u16(row[r].from + 128);
+            vi peak3 = magnitudes_u16(row[r].from + 192);
+            vi peak = largest_u16(peak0, peak1, peak2, peak3);
+            vf s = max_f32(broadcast(0x1.5p-17f), round_f16(value_f16(peak) * (1 / 127.0f)));
+            store_kept(scale + 16 * r, s);
+            store_kept(inverses + 16 * r, 1.0f / s);
+            store_f16(stored + 2 * (16 * r), s);
+            wild |= any_from(peak, 0x7c00);
+        }
     }
-    {
-        vi c0 = round_even(divide_f16(load_f16(from), broadcast_pair(scale), broadcast_pair(inverse)));
-        vi c1 = round_even(divide_f16(load_f16(from + 32), broadcast_pair(scale + 2), broadcast_pair(inverse + 2)));
-        vi c2 = round_even(divide_f16(load_f16(from + 64), broadcast_pair(scale + 4), broadcast_pair(inverse + 4)));
-        vi c3 = round_even(divide_f16(load_f16(from + 96), broadcast_pair(scale + 6), broadcast_pair(inverse + 6)));
-        store_i8(to, c0, c1, c2, c3);
-    }
-    {
-        vi c0 = round_even(divide_f16(load_f16(from + 128), broadcast_pair(scale + 8), broadcast_pair(inverse + 8)));
-        vi c1 = round_even(divide_f16(load_f16(from + 160), broadcast_pair(scale + 10), broadcast_pair(inverse + 10)));
-        vi c2 = round_even(divide_f16(load_f16(from + 192), broadcast_pair(scale + 12), broadcast_pair(inverse + 12)));
-        vi c3 = round_even(divide_f16(load_f16(from + 224), broadcast_pair(scale + 14), broadcast_pair(inverse + 14)));
-        store_i8(to + 64, c0, c1, c2, c3);
+    for (int r = 0; r < count; r++)
+        memcpy(row[r].scales, stored + 32 * r, 32);
+    /* Codes.  */
+    for (int r = 0; r < count; r++) {
+        const unsigned char *from = row[r].from;
+        unsigned char *to = row[r].to;
+        const float *divisor = scale + 16 * r, *inverse = inverses + 16 * r;
+        __builtin_prefetch(row[r].from + ahead);
+        __builtin_prefetch(row[r].from + ahead + 64);
+        __builtin_prefetch(row[r].from + ahead + 128);
+        __builtin_prefetch(row[r].from + ahead + 192);
+        {
+            vi c0 = code_f16(load_f16(from), broadcast_pair(divisor), broadcast_pair(inverse));
+            vi c1 = code_f16(load_f16(from + 32), broadcast_pair(divisor + 2), broadcast_pair(inverse + 2));
+            vi c2 = code_f16(load_f16(from + 64), broadcast_pair(divisor + 4), broadcast_pair(inverse + 4));
+            vi c3 = code_f16(load_f16(from + 96), broadcast_pair(divisor + 6), broadcast_pair(inverse + 6));
+            store_i8(to, c0, c1, c2, c3);
+        }
+        {
+            vi c0 = code_f16(load_f16(from + 128), broadcast_pair(divisor + 8), broadcast_pair(inverse + 8));
+            vi c1 = code_f16(load_f16(from + 160), broadcast_pair(divisor + 10), broadcast_pair(inverse + 10));
+            vi c2 = code_f16(load_f16(from + 192), broadcast_pair(divisor + 12), broadcast_pair(inverse + 12));
+            vi c3 = code_f16(load_f16(from + 224), broadcast_pair(divisor + 14), broadcast_pair(inverse + 14));
+            store_i8(to + 64, c0, c1, c2, c3);
+        }
     }
     if (wild)
-        empty_groups(scale, to, scales);
+        for (int r = 0; r < count; r++)
+            empty_groups(scale + 16 * r, row[r].to, row[r].scales);
 }
 
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
@@ -282,20 +331,25 @@ static void
 store_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
 {
     const struct kvmill_convert p = *problem;
-    /* The loop nest: tokens, then heads; store_row() goes through a row.  */
-    for (int64_t t = first; t < last; t++) {
-        const unsigned char *from = p.activation + t * p.token_stride;
-        unsigned char *to = p.cache.data + p.slot[t] * p.cache.row_stride;
-        unsigned char *scales = p.cache.scale;
-        if (scales != NULL)
-            scales += p.slot[t] * p.cache.scale_row_stride;
+    struct row row[8];
+    int count = 0;
+    const int64_t token = p.heads * 256;
+    const int64_t ahead = p.stream ? (4096 + token - 1) / token : 0;
+    /* The loop nest: tokens, then heads; store_batch() goes through 8 rows at a time.  */
+    for (int64_t t = first; t < last; t++)
         for (int64_t h = 0; h < p.heads; h++) {
-            store_row(from, to, scales);
-            from += p.head_stride;
-            to += p.cache.head_stride;
-            if (scales != NULL)
-                scales += p.cache.scale_head_stride;
+            row[count].from = p.activation + t * p.token_stride + h * p.head_stride;
+            row[count].to = p.cache.data + p.slot[t] * p.cache.row_stride + h * p.cache.head_stride;
+            row[count].scales = p.cache.scale + p.slot[t] * p.cache.scale_row_stride + h * p.cache.scale_head_stride;
+            if (++count == 8) {
+                store_batch(row, 8, ahead * p.token_stride);
+                count = 0;
+            }
         }
+    if (count > 0) {
+        for (int r = count; r < 8; r++)
+            row[r] = row[0];
+        store_batch(row, count, ahead * p.token_stride);
     }
 }
 

@@ -34,9 +34,8 @@ store_f16(void *to, vf x)
 
 __attribute__((target("avx2,fma,f16c")))
 static void
-store_row(const unsigned char *from, unsigned char *to, unsigned char *scales)
+store_row(const unsigned char *from, unsigned char *to)
 {
-    (void)scales;
     {
         store_f16(to, load_f32(from));
     }
@@ -54,15 +53,10 @@ store_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
     for (int64_t t = first; t < last; t++) {
         const unsigned char *from = p.activation + t * p.token_stride;
         unsigned char *to = p.cache.data + p.slot[t] * p.cache.row_stride;
-        unsigned char *scales = p.cache.scale;
-        if (scales != NULL)
-            scales += p.slot[t] * p.cache.scale_row_stride;
         for (int64_t h = 0; h < p.heads; h++) {
-            store_row(from, to, scales);
+            store_row(from, to);
             from += p.head_stride;
             to += p.cache.head_stride;
-            if (scales != NULL)
-                scales += p.cache.scale_head_stride;
         }
     }
 }

@@ -199,6 +199,29 @@ void magnitudes_of_32(union value *v, int lanes) {
             v[k].words[i] &= 0x7fffffff;
 }
 
+/* That of one of 32 elements, which others have with either sign. */
+void magnitude_of_16(union value *v, int lanes) {
+    uint16_t *x = v[1].pointer, magnitude = x[below(32)] & 0x7fff;
+    (void)lanes;
+    for (int k = below(4); k > 0; k--)
+        x[below(32)] = (uint16_t)(magnitude | below(2) << 15);
+    v[2].words[0] = magnitude;
+}
+
+void magnitude_of_32(union value *v, int lanes) {
+    uint32_t *x = v[1].pointer, magnitude = x[below(32)] & 0x7fffffff;
+    (void)lanes;
+    for (int k = below(4); k > 0; k--)
+        x[below(32)] = magnitude | (uint32_t)below(2) << 31;
+    v[2].bits[0] = magnitude;
+}
+
+void codes_of_4(union value *v, int lanes) {
+    for (int k = 2; k <= 5; k++)
+        for (int i = 0; i < lanes; i++)
+            v[k].words[i] = below(15) - 7;
+}
+
 void group_of_halves(union value *v, int lanes) {
     (void)lanes;
     v[2].count = (size_t)1 << below(6);
@@ -282,9 +305,12 @@ static void make_case(const struct word *word, union value *v, struct scene *sce
             make_vector(&v[k + 1], word->parameters[k], lanes);
         else if (strchr("pqa", word->parameters[k]) == NULL)
             make_number(&v[k + 1], word->parameters[k], lanes);
+    if (word->read_elements >= 0)
+        make_read(word, v, scene, lanes);
     if (word->given != NULL)
         word->given(v, lanes);
-    make_read(word, v, scene, lanes);
+    if (word->read_elements < 0)
+        make_read(word, v, scene, lanes);
     if (writes(word))
         make_written(scene);
 }

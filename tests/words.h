@@ -50,6 +50,9 @@ void even_count(union value *v, int lanes);
 void small_sums(union value *v, int lanes);
 void magnitudes_of_16(union value *v, int lanes);
 void magnitudes_of_32(union value *v, int lanes);
+void magnitude_of_16(union value *v, int lanes);
+void magnitude_of_32(union value *v, int lanes);
+void codes_of_4(union value *v, int lanes);
 void group_of_halves(union value *v, int lanes);
 
 #endif

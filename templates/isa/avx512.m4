@@ -119,6 +119,10 @@ km_define(«load_pairs», «
     return (vi)_mm512_or_si512(x, _mm512_slli_epi32(y, 16));
 »)
 m4_define(«low_bytes», «_mm512_cvtepi16_epi8($1)»)
+m4_define(«equal_16», «_mm512_cmpeq_epi16_mask($1, $2)»)
+m4_define(«signs_16», «_mm512_movepi16_mask($1)»)
+m4_define(«equal_32», «_mm512_cmpeq_epi32_mask($1, $2)»)
+m4_define(«signs_32», «_mm512_movepi32_mask($1)»)
 m4_define(«even_pieces», «(vi)_mm512_shuffle_i32x4((__m512i)$1, (__m512i)$2, 0x88)»)
 m4_define(«odd_pieces», «(vi)_mm512_shuffle_i32x4((__m512i)$1, (__m512i)$2, 0xdd)»)
 m4_divert(0)m4_dnl

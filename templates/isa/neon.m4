@@ -98,20 +98,19 @@ km_define(«lanes_from», «
 
 m4_dnl ---- Codes ----
 
-km_helper(«codes_of», «km_inline(«int8x16_t», «codes_of(vi c0, vi c1, vi c2, vi c3, int most)»)
+km_helper(«codes_of», «km_inline(«int8x16_t», «codes_of(vi c0, vi c1, vi c2, vi c3)»)
 {
     int16x8_t low = vcombine_s16(vqmovn_s32((int32x4_t)c0), vqmovn_s32((int32x4_t)c1));
     int16x8_t high = vcombine_s16(vqmovn_s32((int32x4_t)c2), vqmovn_s32((int32x4_t)c3));
-    int8x16_t c = vcombine_s8(vqmovn_s16(low), vqmovn_s16(high));
-    return vmaxq_s8(vminq_s8(c, vdupq_n_s8((int8_t)most)), vdupq_n_s8((int8_t)-most));
+    return vmaxq_s8(vcombine_s8(vqmovn_s16(low), vqmovn_s16(high)), vdupq_n_s8(-127));
 }
 
 »)
 km_define(«store_i8», «
-    vst1q_s8(to, codes_of(c0, c1, c2, c3, 127));
+    vst1q_s8(to, codes_of(c0, c1, c2, c3));
 »)
 km_define(«store_i4», «
-    uint16x8_t pair = vreinterpretq_u16_s8(vandq_s8(codes_of(c0, c1, c2, c3, 7), vdupq_n_s8(15)));
+    uint16x8_t pair = vreinterpretq_u16_s8(vandq_s8(codes_of(c0, c1, c2, c3), vdupq_n_s8(15)));
     vst1_u8(to, vmovn_u16(vorrq_u16(pair, vshrq_n_u16(pair, 4))));
 »)
 m4_define(«_km_largest_of_four», «

@@ -93,36 +93,27 @@ km_define(«truncate», «
     return (vi)km_v(cvttps_epi32)(x);
 »)
 
-m4_dnl The quotients themselves, to the last bit, at a fraction of what a division takes.  Correcting the
-m4_dnl product with the inverse by its exact remainder gives the nearest float, if the product is off by no
-m4_dnl more than one unit in the last place and the inverse is correctly rounded (Markstein); a first
-m4_dnl correction brings it there.  Scales are 1e-5 and more: nothing that gives another code than 0 is
-m4_dnl subnormal.  Shorter types have so few operands that all pairs could be tried: none needs a correction.
-km_helper(«corrected», «km_inline(«vf», «corrected(vf q, vf x, vf s, vf inverse)»)
-{
-    return km_v(fmadd_ps)(km_v(fnmadd_ps)(q, s, x), inverse, q);
-}
-
+m4_dnl The product with the inverse, corrected by its exact remainder, gives the code of the quotient; of shorter types
+m4_dnl the product itself does: doc/design/quantising.md, tests/t_quotients.c.
+km_define(«code_f32», «
+    vf q = x * inverse;
+    return round_even(km_v(fmadd_ps)(km_v(fnmadd_ps)(q, s, x), inverse, q));
 »)
-km_define(«divide_f32», «
-    return corrected(corrected(x * inverse, x, s, inverse), x, s, inverse);
-»)
-m4_define(«_km_divide_short_by_fma», «
-    vf q = x * inverse, power = (vf)((vi)q & 0x7f800000), more = km_v(set1_ps)($1);
+m4_define(«_km_code_of_product», «
     (void)s;
-    return km_v(fnmadd_ps)(power, more, km_v(fmadd_ps)(power, more, q));
+    vu q = (vu)(x * inverse) + m4_eval(1 << ($1 - 1));
+    return round_even((vf)(q & ~m4_eval((1 << $1) - 1)));
 »)
-km_define(«divide_f16», «_km_divide_short_by_fma(0x1.8p13f)»)
-km_define(«divide_bf16», «_km_divide_short_by_fma(0x1.8p16f)»)
+km_define(«code_f16», «_km_code_of_product(13)»)
+km_define(«code_bf16», «_km_code_of_product(16)»)
 
 m4_dnl ---- Codes ----
 
 m4_dnl in_order(b) -- of four vectors, 16 bytes of each in every 16 bytes: one after the other.
-km_helper(«codes_of», «km_inline(«km_vi», «codes_of(vi c0, vi c1, vi c2, vi c3, int most)»)
+km_helper(«codes_of», «km_inline(«km_vi», «codes_of(vi c0, vi c1, vi c2, vi c3)»)
 {
-    km_vi c = km_v(packs_epi16)(km_v(packs_epi32)((km_vi)c0, (km_vi)c1), km_v(packs_epi32)((km_vi)c2, (km_vi)c3));
-    c = km_v(max_epi8)(km_v(min_epi8)(c, km_v(set1_epi8)((char)most)), km_v(set1_epi8)((char)-most));
-    return in_order(c);
+    km_vi low = km_v(packs_epi32)((km_vi)c0, (km_vi)c1), high = km_v(packs_epi32)((km_vi)c2, (km_vi)c3);
+    return in_order(km_v(max_epi8)(km_v(packs_epi16)(low, high), km_v(set1_epi8)(-127)));
 }
 
 »)
@@ -134,16 +125,16 @@ km_helper(«nibbles_of», «km_inline(«km_half_vi», «nibbles_of(km_vi c)»)
 
 »)
 km_define(«store_i8», «
-    km_v(storeu_si«»km_bits)((km_vi *)to, codes_of(c0, c1, c2, c3, 127));
+    km_v(storeu_si«»km_bits)((km_vi *)to, codes_of(c0, c1, c2, c3));
 »)
 km_define(«store_i4», «
-    km_half(storeu_si«»km_half_bits)((km_half_vi *)to, nibbles_of(codes_of(c0, c1, c2, c3, 7)));
+    km_half(storeu_si«»km_half_bits)((km_half_vi *)to, nibbles_of(codes_of(c0, c1, c2, c3)));
 »)
 km_define(«stream_i8», «
-    km_v(stream_si«»km_bits)((km_vi *)to, codes_of(c0, c1, c2, c3, 127));
+    km_v(stream_si«»km_bits)((km_vi *)to, codes_of(c0, c1, c2, c3));
 »)
 km_define(«stream_i4», «
-    km_half(stream_si«»km_half_bits)((km_half_vi *)to, nibbles_of(codes_of(c0, c1, c2, c3, 7)));
+    km_half(stream_si«»km_half_bits)((km_half_vi *)to, nibbles_of(codes_of(c0, c1, c2, c3)));
 »)
 
 m4_dnl ---- Pairs ----
@@ -189,3 +180,18 @@ $3    return (vi)in_order((km_vi)m);
 _km_peaks_by(16, 0x7fff, «    m = larger_u16(m, (vi)((vu)m >> 16)) & 0xffff;
 »)
 _km_peaks_by(32, 0x7fffffff, «»)
+
+m4_dnl The first of equals is the lowest bit: equal_B(a, b), signs_B(x) -- a bit for each element of B bits.
+m4_define(«_km_starts_negative_by», «km_define(«starts_negative_u$1», «
+    uint32_t equal = 0, negative = 0;
+km_each(«I», 0, 31, km_lanes * 32 / $1, «    {
+        km_vi x = km_v(loadu_si«»km_bits)((const km_vi *)((const char *)from + m4_eval(I * $1 / 8)));
+        km_vi magnitudes = km_v(and_si«»km_bits)(x, km_v(set1_epi$1)($2));
+        equal |= (uint32_t)equal_$1(magnitudes, km_v(set1_epi$1)((int$1_t)magnitude)) << I;
+        negative |= (uint32_t)signs_$1(x) << I;
+    }
+»)m4_dnl
+    return (equal & -equal & negative) != 0;
+»)»)
+_km_starts_negative_by(16, 0x7fff)
+_km_starts_negative_by(32, 0x7fffffff)

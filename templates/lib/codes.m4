@@ -3,32 +3,24 @@ m4_dnl arithmetic on float16.
 
 m4_dnl ---- Storing codes of four vectors, one after the other ----
 
-km_helper(«clamped_codes», «km_inline(«vi», «clamped_codes(vi c, int32_t most)»)
-{
-    vi high = broadcast_words(most), low = -high;
-    c = (vi)choose(c < high, (vf)c, (vf)high);
-    return (vi)choose(c > low, (vf)c, (vf)low);
-}
-
-»)
-m4_dnl store_i8, store_i4 -- in [-127, 127]; in [-7, 7], two to a byte, low nibble first.
+m4_dnl store_i8 -- what is outside [-127, 127] becomes the nearest of these; store_i4 -- codes in
+m4_dnl [-7, 7], two to a byte, low nibble first.
 m4_define(«_km_each_code», «
     const vi c[] = {c0, c1, c2, c3};
     for (int i = 0; i < 4 * LANES; i++) {
-        int32_t code = c[i / LANES][i % LANES], most = $1;
-        code = code > most ? most : code < -most ? -most : code;
-        $2;
+        int32_t code = c[i / LANES][i % LANES];
+        $1;
     }
 »)
-km_word(«store_i8», «void», «void *to, vi c0, vi c1, vi c2, vi c3»,
-    «_km_each_code(127, «((int8_t *)to)[i] = (int8_t)code»)», «km_each(«K», 0, 3, 1, «
-    store_low_bytes((char *)to + m4_eval(K * km_lanes), clamped_codes(c«»K, 127));»)
+km_word(«store_i8», «void», «void *to, vi c0, vi c1, vi c2, vi c3», «_km_each_code(«m4_dnl
+((int8_t *)to)[i] = (int8_t)(code > 127 ? 127 : code < -127 ? -127 : code)»)», «m4_dnl
+km_each(«K», 0, 3, 1, «
+    store_low_bytes((char *)to + m4_eval(K * km_lanes), at_most(-at_most(-c«»K, 127), 127));»)
 »)
-km_word(«store_i4», «void», «void *to, vi c0, vi c1, vi c2, vi c3»,
-    «_km_each_code(7, «((uint8_t *)to)[i / 2] = (uint8_t)(i % 2 == 0 ? code & 15 :
-        ((uint8_t *)to)[i / 2] | code << 4)»)», «
+km_word(«store_i4», «void», «void *to, vi c0, vi c1, vi c2, vi c3», «_km_each_code(«m4_dnl
+((uint8_t *)to)[i / 2] = (uint8_t)(i % 2 == 0 ? code & 15 : ((uint8_t *)to)[i / 2] | code << 4)»)», «
     uint8_t codes[4 * LANES];km_each(«K», 0, 3, 1, «
-    store_low_bytes(codes + m4_eval(K * km_lanes), clamped_codes(c«»K, 7));»)
+    store_low_bytes(codes + m4_eval(K * km_lanes), c«»K);»)
     for (int i = 0; i < 2 * LANES; i++)
         ((uint8_t *)to)[i] = (uint8_t)((codes[2 * i] & 15) | codes[2 * i + 1] << 4);
 »)
@@ -45,17 +37,21 @@ km_word(«store_low_bytes», «void», «void *to, vi x», «
 m4_dnl ---- Largest magnitudes, compared as integers: infinity is above all numbers, and NaN above infinity.
 m4_dnl u16, u32: the size of an element ----
 
-m4_dnl magnitudes_U(from) -- of a vector of elements; larger_U(a, b).
-m4_dnl fold_U(a, b) -- of two vectors whose groups span more than 16 bytes: pieces of 16 bytes next to each other become
-m4_dnl one.
-m4_dnl largest_U(a, b, c, d) -- of four vectors, one after the other, with a group in every 16 bytes: the largest of
-m4_dnl each.
+m4_dnl magnitudes_U(from) -- of a vector of elements; keys_U(from) -- numbers in the order of the elements, zeros with a
+m4_dnl sign first; element_of_key_U(key) -- its bits again, an element in each lane; larger_U(a, b).
+m4_dnl fold_U(a, b) -- of two vectors whose groups span more than 16 bytes: pieces of 16 bytes next to each other become one.
+m4_dnl largest_U(a, b, c, d) -- of four vectors, one after the other, with a group in every 16 bytes: the largest of each.
 m4_define(«_km_peaks», «km_typedef(«elements_$1», «typedef $2 elements_$1 __attribute__((vector_size(4 * LANES)));
 »)
 km_word(«magnitudes_$1», «vi», «const void *from», «
     elements_$1 x;
     memcpy(&x, from, sizeof x);
     return (vi)(x & $3);
+»)
+km_word(«keys_$1», «vi», «const void *from», «
+    elements_$1 x;
+    memcpy(&x, from, sizeof x);
+    return (vi)(x ^ (-(x >> m4_eval(32 / $4 - 1)) | m4_eval($3 + 1)U));
 »)
 km_word(«larger_$1», «vi», «vi a, vi b», «
     elements_$1 x = (elements_$1)a, y = (elements_$1)b;
@@ -86,6 +82,23 @@ km_word(«largest_$1», «vi», «vi a, vi b, vi c, vi d», «
 »)»)
 _km_peaks(«u16», «uint16_t», 0x7fff, 2)
 _km_peaks(«u32», «uint32_t», 0x7fffffff, 1)
+
+km_word(«element_of_key_u16», «vi», «vi key», «km_by_lane(«vi», «key[i] ^ (key[i] & 0x8000 ? 0x8000 : 0xffff)»)», «
+    return key ^ (0xffff - (key >> 15) * 0x7fff);
+»)
+km_word(«element_of_key_u32», «vi», «vi key», «km_by_lane(«vi», «key[i] ^ (key[i] < 0 ? INT32_MIN : -1)»)», «
+    return key ^ (~(key >> 31) | INT32_MIN);
+»)
+m4_dnl starts_negative_U(from, magnitude) -- of 32 elements: is the first one of that magnitude negative?  One is there.
+m4_define(«_km_starts_negative», «km_word(«starts_negative_$1», «uint32_t», «const void *from, int32_t magnitude», «
+    const $2 *x = from;
+    int i = 0;
+    while ((x[i] & $3) != ($2)magnitude)
+        i++;
+    return x[i] > $3;
+»)»)
+_km_starts_negative(«u16», «kvmill_word2», 0x7fff)
+_km_starts_negative(«u32», «kvmill_word4», 0x7fffffff)
 
 m4_dnl ---- Bytes of codes ----
 

@@ -110,19 +110,25 @@ km_word(«truncate», «vi», «vf x», «km_by_lane(«vi», «(int32_t)x[i]»)�
     return __builtin_convertvector(x, vi);
 »)
 
-m4_dnl divide_TYPE(x, s, inverse) -- x / s, where inverse is 1 / s; of types but f32 x / s with as many bits as a TYPE
-m4_dnl has, however small it is.  The power of two makes those bits the last of a sum.
-km_word(«divide_f32», «vf», «vf x, vf s, vf inverse», «
+m4_dnl code_TYPE(x, s, inverse) -- the integer nearest to x / s, which is rounded to a TYPE first; at most 128.  The power of
+m4_dnl two makes the bits that a TYPE has, however small it is, the last of a sum.
+km_word(«code_f32», «vi», «vf x, vf s, vf inverse», «
     (void)inverse;
-    return x / s;
+    return round_even(x / s);
 »)
-m4_define(«_km_divide_short», «
+m4_define(«_km_code_short», «
     vf q = x / s, power = (vf)((vi)q & 0x7f800000) * $1;
     (void)inverse;
-    return (q + power) - power;
+    return round_even((q + power) - power);
 »)
-km_word(«divide_f16», «vf», «vf x, vf s, vf inverse», «_km_divide_short(0x1.8p13f)»)
-km_word(«divide_bf16», «vf», «vf x, vf s, vf inverse», «_km_divide_short(0x1.8p16f)»)
+km_word(«code_f16», «vi», «vf x, vf s, vf inverse», «_km_code_short(0x1.8p13f)»)
+km_word(«code_bf16», «vi», «vf x, vf s, vf inverse», «_km_code_short(0x1.8p16f)»)
+
+m4_dnl in_lanes(lanes) -- all ones in the lanes whose bit is set, elsewhere 0.
+km_word(«in_lanes», «vi», «uint32_t lanes», «km_by_lane(«vi», «-(int32_t)(lanes >> i & 1)»)», «
+    const vu above = {km_lane_list(«m4_eval(31 - L)»)};
+    return (vi)(((vu){0} + lanes) << above) >> 31;
+»)
 
 m4_dnl ---- Powers of two ----
 

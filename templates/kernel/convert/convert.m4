@@ -1,7 +1,8 @@
 m4_divert(-1)
 m4_dnl convert.m4 -- what the kernels that convert and quantise rows have in common: tokens and heads around a
 m4_dnl row, steps of whole vectors and what is left of them, the largest magnitudes of groups.
-km_need_all(«the definitions», «km_symbol», «km_activation», «km_element», «km_scale», «km_dim», «km_quant_group», «km_straight_units», «km_around», «km_unroll», «km_ahead»)
+km_need_all(«the definitions», «km_symbol», «km_activation», «km_element», «km_scale», «km_dim», «km_quant_group»)
+km_need_all(«the definitions», «km_straight_units», «km_around», «km_unroll», «km_ahead»)
 
 m4_dnl km_groups -- of a row; km_round_up(N, TO).
 m4_define(«km_groups», «m4_eval(km_dim / km_quant_group)»)
@@ -13,8 +14,10 @@ m4_dnl km_steps(VAR, COUNT, STEP, BODY) -- BODY for every STEP of COUNT, VAR bei
 m4_dnl km_left how many there are, which is less than STEP in the last one only.  Straight-line code, if it is
 m4_dnl short; then VAR is a number, else the name in small letters.
 m4_define(«km_steps», «m4_ifelse(m4_eval($2 / ($3) <= km_unroll), 1, «_km_steps_straight($@)», «_km_steps_loop($@)»)»)
-m4_define(«_km_steps_straight», «km_each(«$1», 0, $2 - 1, $3, «m4_define(«km_left», m4_ifelse(m4_eval($2 - $1 < ($3)), 1, «m4_eval($2 - $1)», «m4_eval($3)»))$4»)»)
-m4_define(«_km_steps_loop», «m4_define(«km_left», m4_eval($3))m4_pushdef(«$1», m4_translit(«$1», «A-Z», «a-z»))    for (int $1 = 0; $1 + km_left <= $2; $1 += km_left)
+m4_define(«_km_steps_straight», «km_each(«$1», 0, $2 - 1, $3, «m4_dnl
+m4_define(«km_left», km_if($2 - $1 < ($3), «m4_eval($2 - $1)», «m4_eval($3)»))$4»)»)
+m4_define(«_km_steps_loop», «m4_define(«km_left», m4_eval($3))m4_pushdef(«$1», m4_translit(«$1», «A-Z», «a-z»))m4_dnl
+    for (int $1 = 0; $1 + km_left <= $2; $1 += km_left)
 $4«»m4_popdef(«$1»)_km_steps_rest(«$1», m4_eval(($2) % ($3)), m4_eval(($2) / ($3) * ($3)), «$4»)»)
 m4_define(«_km_steps_rest», «m4_ifelse($2, 0, «», «m4_pushdef(«$1», $3)m4_define(«km_left», $2)$4«»m4_popdef(«$1»)»)»)
 
@@ -38,26 +41,25 @@ m4_define(«km_padded», «m4_ifelse(m4_eval(($2) % ($3)), 0, «», «    static
 »)»)
 
 m4_dnl km_copy_row(HOW) -- a row as it is.
-m4_define(«km_copy_row», «    (void)scales;
-m4_ifelse(m4_eval(km_row_bytes > km_straight_units), 1, «    memcpy(to, from, km_row_bytes);
+m4_define(«km_copy_row», «m4_ifelse(m4_eval(km_row_bytes > km_straight_units), 1, «    memcpy(to, from, km_row_bytes);
 », «$1», «stream», «km_straight(«km_stream», «km_stream_bytes», km_row_bytes, «to», «from»)»,
   «km_straight(«km_move», «km_widths», km_row_bytes, «to», «from»)»)»)
 
 m4_dnl km_cast(HOW, FROM, TO) -- a row of elements of one type to another.
-m4_define(«km_cast», «    (void)scales;
-km_padded(«from», m4_eval(km_dim * km_size($2)), m4_eval(km_lanes * km_size($2)))m4_dnl
+m4_define(«km_cast», «km_padded(«from», m4_eval(km_dim * km_size($2)), m4_eval(km_lanes * km_size($2)))m4_dnl
 km_steps(«E», km_dim, km_lanes, «    {
-km_put(«$1», $3, km_lanes, «to + km_at(E * km_size($3))», «m4_eval(km_left * km_size($3))», «load_$2(from + km_at(E * km_size($2)))»)m4_dnl
+km_put(«$1», $3, km_lanes, «to + km_at(E * km_size($3))», «m4_eval(km_left * km_size($3))», m4_dnl
+«load_$2(from + km_at(E * km_size($2)))»)m4_dnl
     }
 »)»)
 
 m4_dnl ---- A float for each group of elements ----
 
-m4_dnl km_group_floats(NAME) -- room for one each, of which vectors are kept at a time.
-m4_define(«km_group_floats», «    __attribute__((aligned(64))) float $1[km_round_up(km_groups, km_lanes)];
+m4_dnl km_group_floats(NAME, COUNT) -- room for them, of which vectors are kept at a time.
+m4_define(«km_group_floats», «    __attribute__((aligned(64))) float $1[$2];
 »)
 
-m4_dnl km_spread(NAME) -- where groups fit no vectors: NAME_of, with a float for each element.
+m4_dnl km_spread(NAME, FROM) -- where groups fit no vectors: NAME_of, with the float of its group for each element.
 m4_dnl km_of(NAME, I) -- NAME for the elements from I on.
 m4_define(«km_is_uniform», «m4_eval(km_quant_group % km_lanes == 0)»)
 m4_define(«km_is_paired», «m4_eval(km_lanes == 16 && km_quant_group == 8)»)
@@ -66,59 +68,99 @@ m4_define(«km_spread», «m4_ifelse(km_is_spread, 1, «    float $1_of[km_round
     for (int i = 0; i < km_round_up(km_dim, km_lanes); i++)
         $1_of[i] = $1[i / km_quant_group];
 »)»)
-m4_define(«km_of», «m4_ifelse(km_is_spread, 1, «load_f32($1_of + km_at($2))», «m4_ifelse(km_is_paired, 1, «broadcast_pair($1 + km_at(($2) / km_quant_group))», «broadcast($1[km_at(($2) / km_quant_group)])»)»)»)
+m4_define(«km_of», «m4_ifelse(
+  km_is_spread, 1, «load_f32($1_of + km_at($2))»,
+  km_is_paired, 1, «broadcast_pair($1 + km_at(($2) / km_quant_group))»,
+  «broadcast($1[km_at(($2) / km_quant_group)])»)»)
 
-m4_dnl ---- Largest magnitudes ----
+m4_dnl ---- Largest magnitudes of the groups of a batch of rows ----
+
+m4_dnl The floats of row r begin at km_row_floats * r.  Rows whose groups fill a part of a vector share one: km_joint.
+m4_define(«km_fills», «(km_groups < km_lanes && km_lanes % km_groups == 0 && km_by_vectors && m4_dnl
+km_from_bytes % (km_peak_bytes + !km_peak_bytes) == 0)»)
+m4_define(«km_row_floats», «km_if(km_fills, km_groups, km_round_up(km_groups, km_lanes))»)
+m4_define(«km_joint», «km_if(km_fills, m4_dnl
+«km_if(km_batch * km_groups < km_lanes, km_batch, «m4_eval(km_lanes / km_groups)»)», 1)»)
+m4_define(«km_batch_floats», «km_round_up(km_batch * km_row_floats, km_lanes)»)
 
 m4_dnl Vectors see groups of a power of two of bytes from 16 on, of whole vectors, or of the whole row.
-m4_define(«km_span», «m4_ifelse(km_groups:m4_eval(km_peak_bytes > 0), 1:1, «km_round_up(km_from_bytes, km_peak_bytes)», «m4_eval(km_quant_group * km_size(km_activation))»)»)
-m4_define(«km_by_vectors», «m4_eval(km_peak_bytes > 0 && (km_span % (km_peak_bytes + !km_peak_bytes) == 0 || (km_span >= 16 && (km_span & (km_span - 1)) == 0)))»)
+m4_define(«km_span», «m4_ifelse(km_groups:m4_eval(km_peak_bytes > 0), 1:1, «km_round_up(km_from_bytes, km_peak_bytes)»,
+  «m4_eval(km_quant_group * km_size(km_activation))»)»)
+m4_define(«km_by_vectors», «m4_eval(km_peak_bytes > 0 && (km_span % (km_peak_bytes + !km_peak_bytes) == 0 ||
+  (km_span >= 16 && (km_span & (km_span - 1)) == 0)))»)
 m4_define(«km_unsigned», «m4_ifelse(km_activation, «f32», «u32», «u16»)»)
 
 m4_dnl km_infinite -- where the bits of what is not finite begin.
 m4_define(«km_infinite», «m4_ifelse(km_activation, «f32», «0x7f800000», km_activation, «f16», «0x7c00», «0x7f80»)»)
 
-m4_dnl km_peaks -- without vectors: peak[], the largest magnitudes of all groups as bits.
-m4_dnl km_peak(G) -- those of the groups from G on, km_left of them.
-m4_define(«km_peaks», «m4_ifelse(km_by_vectors, 1, «», «    int32_t peak[km_round_up(km_groups, km_lanes)];
-    for (int g = 0; g < km_groups; g++)
-        peak[g] = peak_of(from + g * km_span);
-m4_ifelse(m4_eval(km_groups % km_lanes), 0, «», «    for (int g = km_groups; g < km_round_up(km_groups, km_lanes); g++)
-        peak[g] = 0;
-»)»)»)
-m4_define(«km_peak_helpers», «m4_ifelse(km_by_vectors, 1, «», «km_function(«int32_t», «peak_of(const unsigned char *from)»)
+m4_dnl km_each_groups(BODY, LARGEST) -- BODY for a vector of groups at a time, of km_joint rows from row[r] on: peak has
+m4_dnl the bits of their largest magnitudes, km_group says where their floats begin.  LARGEST: text in place of peak.
+m4_define(«km_each_groups», «    for (int r = 0; r < count; m4_ifelse(km_joint, 1, «r++», «r += km_joint»)) {
+km_peaks«»m4_dnl
+km_steps(«G», «m4_eval(km_joint * km_groups)», km_lanes, «        {
+m4_ifelse(«$2», «», «_km_peaks_of_groups», «$2»)«»m4_dnl
+$1«»m4_dnl
+        }
+»)m4_dnl
+    }
+»)
+m4_define(«km_group», «km_row_floats * r + G»)
+
+m4_dnl km_peaks -- without vectors: the largest magnitudes of all groups of a row.
+m4_define(«km_peaks», «km_if(km_by_vectors, «», «m4_dnl
+        int32_t magnitudes[km_round_up(km_groups, km_lanes)] = {0};
+        for (int g = 0; g < km_groups; g++)
+            magnitudes[g] = peak_of(row[r].from + g * km_span);
+»)»)
+m4_define(«km_peak_helpers», «km_if(km_by_vectors, «», «m4_dnl
+km_function(«int32_t», «peak_of(const unsigned char *from)»)
 {
     int32_t peak = 0;
     for (int i = 0; i < km_quant_group; i++) {
-        int32_t magnitude = (int32_t)(*(const kvmill_word«»km_size(km_activation) *)(from + i * km_size(km_activation)) & m4_ifelse(km_activation, «f32», «0x7fffffff», «0x7fff»));
+        int32_t magnitude = (int32_t)(km_element_at(i) & m4_ifelse(km_activation, «f32», «0x7fffffff», «0x7fff»));
         peak = magnitude > peak ? magnitude : peak;
     }
     return peak;
 }
 
 »)»)
-m4_define(«km_peak», «m4_ifelse(km_by_vectors, 1, «km_typed(«largest», km_unsigned)(
-            _km_fold(«$1», 0, _km_quarter),
-            _km_fold(«$1», _km_quarter, _km_quarter),
-            _km_fold(«$1», m4_eval(2 * _km_quarter), _km_quarter),
-            _km_fold(«$1», m4_eval(3 * _km_quarter), _km_quarter))», «load_words(peak + km_at($1))»)»)
+m4_dnl km_element_at(I) -- the bits of an element at `from`.
+m4_define(«km_element_at», «*(const kvmill_word«»km_size(km_activation) *)(from + ($1) * km_size(km_activation))»)
+
+m4_dnl km_largest(NAME, LEAF, NONE) -- a vector of that name: of each group the largest of what LEAF(from) makes of its
+m4_dnl elements; NONE where there is no group.
+m4_define(«km_largest», «m4_define(«_km_leaf», «$2»)m4_define(«_km_none», «$3»)km_each(«Q», 0, 3, 1, «m4_dnl
+            vi $1«»Q = _km_fold(m4_eval(Q * _km_quarter), _km_quarter);
+»)m4_dnl
+            vi $1 = km_typed(«largest», km_unsigned)($1«»0, $1«»1, $1«»2, $1«»3);
+»)
+m4_define(«_km_peaks_of_groups», «km_if(km_by_vectors, «m4_dnl
+km_largest(«peak», «km_typed(«magnitudes», km_unsigned)», «(vi){0}»)», «m4_dnl
+            vi peak = load_words(magnitudes + km_at(G));
+»)»)
 m4_define(«_km_quarter», «m4_eval(km_lanes / 4)»)
 
-m4_dnl _km_fold(G, K, N) -- a vector with groups G + K ... + N - 1, each spread over the N-th part of it.
+m4_dnl km_bytes_of(K, BYTES) -- where they are from the group on that is K after G.
+m4_define(«km_bytes_of», «m4_ifelse(km_joint, 1, «row[r].from + km_at((G + $1) * km_span + $2)»,
+  «row[r + m4_eval(($1) / km_groups)].from + m4_eval(($1) % km_groups * km_span + $2)»)»)
+
+m4_dnl _km_fold(K, N) -- a vector with the groups K ... K + N - 1 after G, each spread over the N-th part of it.
 m4_define(«_km_fold», «m4_ifelse(
-  m4_eval($2 >= km_left), 1, «(vi){0}»,
-  m4_eval(km_span * ($3) == km_peak_bytes), 1, «km_typed(«magnitudes», km_unsigned)(from + km_at(($1 + $2) * km_span))»,
-  $3, 1, «_km_tree(«($1 + $2) * km_span», 0, m4_eval(km_span / km_peak_bytes))»,
-  «km_typed(«fold», km_unsigned)(_km_fold(«$1», $2, m4_eval($3 / 2)), _km_fold(«$1», m4_eval($2 + $3 / 2), m4_eval($3 / 2)))»)»)
-m4_define(«_km_tree», «m4_ifelse($3, 1, «km_typed(«magnitudes», km_unsigned)(from + km_at($1 + $2 * km_peak_bytes))»,
-  «km_typed(«larger», km_unsigned)(_km_tree(«$1», $2, m4_eval($3 / 2)), _km_tree(«$1», m4_eval($2 + $3 / 2), m4_eval($3 - $3 / 2)))»)»)
+  m4_eval($1 >= km_left), 1, «_km_none»,
+  m4_eval(km_span * ($2) == km_peak_bytes), 1, «_km_leaf«»(km_bytes_of(«$1», 0))»,
+  $2, 1, «_km_tree(«$1», 0, m4_eval(km_span / km_peak_bytes))»,
+  «km_typed(«fold», km_unsigned)(_km_fold(«$1», m4_eval($2 / 2)), _km_fold(m4_eval($1 + $2 / 2), m4_eval($2 / 2)))»)»)
+m4_define(«_km_tree», «m4_ifelse($3, 1, «_km_leaf«»(km_bytes_of(«$1», «$2 * km_peak_bytes»))»,
+  «km_typed(«larger», km_unsigned)(_km_tree(«$1», $2, m4_eval($3 / 2)), m4_dnl
+_km_tree(«$1», m4_eval($2 + $3 / 2), m4_eval($3 - $3 / 2)))»)»)
 
 m4_dnl ---- Tokens and heads ----
 
-m4_dnl km_write(ROW) -- defines run () from the text that ROW(HOW) gives, which writes from `from` to `to`, `scales`.
+m4_dnl km_write(ROW) -- defines run () from the text that ROW(HOW) gives, which writes from `from` to `to`.
 m4_dnl Rows of whole lines can be stored around the caches, which then do not read them first.
-m4_define(«km_write», «m4_define(«_km_row», m4_defn(«$1»))_km_run(«p->cache.data», «p->cache.row_stride | p->cache.head_stride», «_km_write_rows»)»)
-m4_define(«_km_write_rows», «km_function(«void», «$2_row(const unsigned char *from, unsigned char *to, unsigned char *scales)»)
+m4_define(«km_write», «m4_define(«_km_row», m4_defn(«$1»))_km_run_written(«_km_write_rows»)»)
+m4_define(«_km_run_written», «_km_run(«p->cache.data», «p->cache.row_stride | p->cache.head_stride», «$1»)»)
+m4_define(«_km_write_rows», «km_function(«void», «$2_row(const unsigned char *from, unsigned char *to)»)
 {
 _km_row(«$1»)}
 
@@ -129,29 +171,94 @@ km_function(«void», «$2_rows(const struct kvmill_convert *problem, int64_t fi
     for (int64_t t = first; t < last; t++) {
         const unsigned char *from = p.activation + t * p.token_stride;
         unsigned char *to = p.cache.data + p.slot[t] * p.cache.row_stride;
-        unsigned char *scales = p.cache.scale;
-        if (scales != NULL)
-            scales += p.slot[t] * p.cache.scale_row_stride;
         for (int64_t h = 0; h < p.heads; h++) {
-km_fetch(«$1»)m4_dnl
-            $2_row(from, to, scales);
+km_fetch(«$1», «to»)m4_dnl
+            $2_row(from, to);
             from += p.head_stride;
             to += p.cache.head_stride;
-            if (scales != NULL)
-                scales += p.cache.scale_head_stride;
         }
     }
 $3}
 
 »)
 
-m4_dnl km_fetch(HOW) -- the lines of the row km_ahead heads from `to`, to be written.
-m4_define(«km_fetch», «km_if(km_ahead && m4_ifelse(«$1», «store», 1, 0), «km_each(«L», 0, km_row_bytes - 1, 64, «            __builtin_prefetch(to + km_ahead * p.cache.head_stride + L, 1);
+m4_dnl km_fetch(HOW, TO) -- the lines of the row km_ahead heads from there, to be written.
+m4_define(«km_fetch», «km_if(km_ahead && m4_ifelse(«$1», «store», 1, 0), «km_each(«L», 0, km_row_bytes - 1, 64, «m4_dnl
+            __builtin_prefetch($2 + km_ahead * p.cache.head_stride + L, 1);
 »)»)»)
 
-m4_dnl km_read(ROW) -- the same with text that reads `from`, `scales` into a row of activations at `to`.
-m4_define(«km_read», «m4_define(«_km_row», m4_defn(«$1»))_km_run(«p->activation», «p->token_stride | p->head_stride», «_km_read_rows»)»)
-m4_define(«_km_read_rows», «km_function(«void», «$2_row(unsigned char *to, const unsigned char *from, const unsigned char *scales)»)
+m4_dnl ---- Batches of rows: first the scales of all of them, so that no row waits for a division ----
+
+m4_dnl km_write_batches(BATCH) -- defines run () from the text that BATCH(HOW) gives, which writes the rows row[0] ...
+m4_dnl row[count - 1].  Rows up to row[km_batch - 1] can be read.
+m4_define(«km_write_batches», «struct row {
+    const unsigned char *from;
+    unsigned char *to;
+_km_scaled(«    unsigned char *scales;
+»)m4_dnl
+};
+
+m4_define(«_km_batch», m4_defn(«$1»))_km_run_written(«_km_write_batches»)»)
+m4_define(«_km_write_batches», «km_function(«void», «$2_batch(struct row *row, int count, int64_t ahead)»)
+{
+_km_batch(«$1»)}
+
+km_function(«void», «$2_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)»)
+{
+    const struct kvmill_convert p = *problem;
+    struct row row[km_batch];
+    int count = 0;
+    const int64_t token = p.heads * km_from_bytes;
+    const int64_t ahead = p.stream ? (km_fetch_bytes + token - 1) / token : 0;
+    /* The loop nest: tokens, then heads; $2_batch() goes through km_batch rows at a time.  */
+    for (int64_t t = first; t < last; t++)
+        for (int64_t h = 0; h < p.heads; h++) {
+            row[count].from = p.activation + t * p.token_stride + h * p.head_stride;
+            row[count].to = p.cache.data + p.slot[t] * p.cache.row_stride + h * p.cache.head_stride;
+_km_scaled(«m4_dnl
+            row[count].scales = p.cache.scale + p.slot[t] * p.cache.scale_row_stride + h * p.cache.scale_head_stride;
+»)m4_dnl
+km_fetch(«$1», «row[count].to»)m4_dnl
+            if (++count == km_batch) {
+                $2_batch(row, km_batch, ahead * p.token_stride);
+                count = 0;
+            }
+        }
+    if (count > 0) {
+        for (int r = count; r < km_batch; r++)
+            row[r] = row[0];
+        $2_batch(row, count, ahead * p.token_stride);
+    }
+$3}
+
+»)
+
+m4_dnl km_batch -- rows; few where they are long.
+m4_define(«km_batch», «km_if(km_dim <= 512, 8, «km_if(km_dim <= 1024, 4, «km_if(km_dim <= 2048, 2, 1)»)»)»)
+
+m4_dnl km_fetch_row -- of many rows, which come from memory, one is fetched while the codes of another are made: whole
+m4_dnl tokens ahead, at least km_fetch_bytes.
+m4_define(«km_fetch_bytes», 4096)
+m4_define(«km_fetch_row», «km_each(«L», 0, km_from_bytes - 1, 64, «m4_dnl
+        __builtin_prefetch(row[r].from + ahead + L);
+»)»)
+
+m4_dnl km_padded_rows(STEP) -- where vectors of so many bytes would read behind the rows: copies with zeros behind them.
+m4_define(«km_padded_rows», «m4_ifelse(m4_eval(km_from_bytes % ($1)), 0, «», «m4_dnl
+    unsigned char padded[km_batch][km_round_up(km_from_bytes, $1)];
+    for (int r = 0; r < count; r++) {
+        memcpy(padded[r], row[r].from, km_from_bytes);
+        memset(padded[r] + km_from_bytes, 0, m4_eval(km_round_up(km_from_bytes, $1) - km_from_bytes));
+        row[r].from = padded[r];
+    }
+»)»)
+
+m4_dnl km_read(ROW) -- run () with text that reads `from`, of groups also `scales`, into a row of activations at `to`.
+m4_define(«km_read», «m4_define(«_km_row», m4_defn(«$1»))m4_dnl
+_km_run(«p->activation», «p->token_stride | p->head_stride», «_km_read_rows»)»)
+m4_define(«_km_scaled», «m4_ifelse(km_scale, «none», «», «$1»)»)
+m4_define(«_km_read_rows», «km_function(«void», «m4_dnl
+$2_row(unsigned char *to, const unsigned char *from«»_km_scaled(«, const unsigned char *scales»))»)
 {
 _km_row(«$1»)}
 
@@ -162,15 +269,14 @@ km_function(«void», «$2_rows(const struct kvmill_convert *problem, int64_t fi
     for (int64_t t = first; t < last; t++) {
         unsigned char *to = p.activation + t * p.token_stride;
         const unsigned char *from = p.cache.data + p.slot[t] * p.cache.row_stride;
-        const unsigned char *scales = p.cache.scale;
-        if (scales != NULL)
-            scales += p.slot[t] * p.cache.scale_row_stride;
+_km_scaled(«        const unsigned char *scales = p.cache.scale + p.slot[t] * p.cache.scale_row_stride;
+»)m4_dnl
         for (int64_t h = 0; h < p.heads; h++) {
             for (int64_t r = 0; r < p.repeat; r++, to += p.head_stride)
-                $2_row(to, from, scales);
+                $2_row(to, from«»_km_scaled(«, scales»));
             from += p.cache.head_stride;
-            if (scales != NULL)
-                scales += p.cache.scale_head_stride;
+_km_scaled(«            scales += p.cache.scale_head_stride;
+»)m4_dnl
         }
     }
 $3}
@@ -195,6 +301,7 @@ km_if(km_around, «    int64_t all = (int64_t)(uintptr_t)$1 | $2;
 m4_dnl km_convert_descriptor(FAMILY)
 m4_define(«km_convert_descriptor», «km_descriptor(«$1», «kvmill_convert_shape shape = {
     .activation = km_enumerator(km_activation),
-    .format = {.element = km_enumerator(km_element), .dim = km_dim, .scale = km_enumerator(km_scale), .quant_group = m4_ifelse(km_scale, «none», 0, «km_quant_group»)},
+    .format = {.element = km_enumerator(km_element), .dim = km_dim, .scale = km_enumerator(km_scale), m4_dnl
+.quant_group = m4_ifelse(km_scale, «none», 0, «km_quant_group»)},
 }», 1)»)
 m4_divert(0)m4_dnl

@@ -6,11 +6,13 @@ m4_define(«km_minimum», «km_part(«has_minimum», km_element)»)m4_dnl
 km_head(«Read rows: products of the codes of blocks and their scale.», km_headers)
 m4_define(«km_block_at», «from + km_at(E / km_block * km_block_bytes)»)m4_dnl
 m4_dnl km_codes(HOW, FIRST) -- a piece of block E, from its element FIRST on.
-m4_define(«km_codes», «km_steps(«I», km_piece, km_lanes, «        km_typed(«$1», km_activation)(to + km_at((E + $2 + I) * km_size(km_activation)), m4_indir(«km_block_codes_»km_element, «km_block_at», «I», $2) * broadcast(scale[0])km_if(km_minimum, « + broadcast(minimum[0])»));
+m4_define(«km_codes», «km_steps(«I», km_piece, km_lanes, «m4_dnl
+        km_typed(«$1», km_activation)(to + km_at((E + $2 + I) * km_size(km_activation)), m4_dnl
+m4_indir(«km_block_codes_»km_element, «km_block_at», «I», $2) * broadcast(scale[0])m4_dnl
+km_if(km_minimum, « + broadcast(minimum[0])»));
 »)»)m4_dnl
 m4_dnl Vectors read whole words: of the one scale of each block, a copy.
-m4_define(«km_blocks_row», «    (void)scales;
-    unsigned char halves[m4_eval(2 * km_lanes)] = {0};
+m4_define(«km_blocks_row», «    unsigned char halves[m4_eval(2 * km_lanes)] = {0};
     float scale[km_lanes];
 km_if(km_minimum, «    float minimum[km_lanes];
 »)m4_dnl

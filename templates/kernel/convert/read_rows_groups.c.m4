@@ -4,13 +4,15 @@ m4_define(«km_codes_at», «km_typed(«load», km_element)(from + km_at(km_offs
 km_head(«Read rows: products of codes and the scales of their groups.», km_headers)
 m4_define(«km_groups_row», «km_padded(«from», km_row_bytes, km_row_bytes_of(km_element, km_lanes))m4_dnl
 km_padded(«scales», «m4_eval(km_groups * km_size(km_scale))», «m4_eval(km_lanes * km_size(km_scale))»)m4_dnl
-km_group_floats(«scale»)m4_dnl
-km_steps(«G», km_groups, km_lanes, «    store_kept(scale + G, km_typed(«load», km_scale)(scales + km_at(G * km_size(km_scale))));
+km_group_floats(«scale», «km_round_up(km_groups, km_lanes)»)m4_dnl
+km_steps(«G», km_groups, km_lanes, «m4_dnl
+    store_kept(scale + G, km_typed(«load», km_scale)(scales + km_at(G * km_size(km_scale))));
 »)m4_dnl
 km_spread(«scale»)m4_dnl
 km_steps(«E», km_dim, km_lanes, «    {
         vf x = km_codes_at(E) * km_of(«scale», «E»);
-km_put(«$1», km_activation, km_lanes, «to + km_at(E * km_size(km_activation))», «m4_eval(km_left * km_size(km_activation))», «km_rounded(x)»)m4_dnl
+km_put(«$1», km_activation, km_lanes, «to + km_at(E * km_size(km_activation))», m4_dnl
+«m4_eval(km_left * km_size(km_activation))», «km_rounded(x)»)m4_dnl
     }
 »)m4_dnl
 »)m4_dnl

@@ -1,31 +1,11 @@
 m4_dnl write_rows_blocks -- llama.cpp's blocks of 32 elements, bit for bit as its reference functions make them.
+m4_define(«km_most», «km_part(«most», km_element)»)m4_dnl
 m4_define(«km_quant_group», «km_part(«block», km_element)»)m4_dnl
 m4_define(«km_block_bytes», «km_part(«block_bytes», km_element)»)m4_dnl
 m4_define(«km_q8», «m4_ifelse(km_part(«rule», km_element), «outwards», «$1», «$2»)»)m4_dnl
 m4_define(«km_has_own_rule», «m4_ifdef(«km_quantise_»km_element, 1, 0)»)m4_dnl
-m4_define(«km_element_at», «*(const kvmill_word«»km_size(km_activation) *)(from + ($1) * km_size(km_activation))»)m4_dnl
 m4_define(«km_sign», «m4_ifelse(km_activation, «f32», 31, 15)»)m4_dnl
 m4_define(«km_rule_helpers», «km_peak_helpers«»m4_dnl
-km_q8(«», «/* Whether the first element of that magnitude is negative; zeros are not.  */
-static int
-is_negative(const unsigned char *from, int32_t peak)
-{
-    uint32_t element = 0;
-    for (int i = 0; i < 32; i++) {
-        element = km_element_at(i);
-        if ((element & ~(1u << km_sign)) == (uint32_t)peak)
-            break;
-    }
-    return peak != 0 && element >> km_sign;
-}
-
-»)m4_dnl
-static float
-inverse_of(float scale)
-{
-    return scale == 0 ? 0 : 1 / scale;
-}
-
 static int
 is_finite(float x)
 {
@@ -45,7 +25,8 @@ static void
 extreme_block(const unsigned char *from, float inverse, unsigned char *to)
 {
     for (int i = 0; i < km_q8(32, 16); i++)
-        to[2 + i] = (unsigned char)km_q8(«extreme_code(km_element_at(i), inverse)», «(extreme_code(km_element_at(i), inverse) | extreme_code(km_element_at(i + 16), inverse) << 4)»);
+        to[2 + i] = (unsigned char)km_q8(«extreme_code(km_element_at(i), inverse)», m4_dnl
+«(extreme_code(km_element_at(i), inverse) | extreme_code(km_element_at(i + 16), inverse) << 4)»);
 }
 
 static void
@@ -70,10 +51,26 @@ mend_blocks(const unsigned char *from, const float *scale, const float *inverse,
 }
 
 »)m4_dnl
+m4_define(«km_elements_at», «km_typed(«load», km_activation)(from + km_at(($1) * km_size(km_activation)))»)m4_dnl
+m4_dnl A rule of the format's own takes the floats of a block.
+m4_define(«km_own_rule», «m4_indir(«km_quantise_»km_element)
+km_function(«void», «quantise_row(const unsigned char *from, unsigned char *to)»)
+{
+    for (int b = 0; b < km_groups; b++) {
+        float x[km_quant_group];
+km_each(«I», 0, km_quant_group - 1, km_lanes, «m4_dnl
+        store_f32(x + I, km_elements_at(I));
+»)m4_dnl
+        quantise(x, to);
+        from += m4_eval(km_quant_group * km_size(km_activation));
+        to += km_block_bytes;
+    }
+}
+
+»)m4_dnl
 km_head(«Write rows: blocks of 32 elements with their scale.», km_headers)
-km_if(km_has_own_rule, «m4_indir(«km_quantise_»km_element)
-», «km_rule_helpers«»»)m4_dnl
-m4_define(«km_scaled», «multiply(km_typed(«load», km_activation)(from + km_at(($1) * km_size(km_activation))), broadcast(inverse[km_at(E / 32)]))»)m4_dnl
+km_if(km_has_own_rule, «km_own_rule«»», «km_rule_helpers«»»)m4_dnl
+m4_define(«km_scaled», «multiply(km_elements_at(«$1»), broadcast(inverse[km_at(E / 32)]))»)m4_dnl
 m4_define(«km_code_at», «to + km_at(E / 32 * km_block_bytes + 2 + I)»)m4_dnl
 m4_define(«km_q8_codes», «        store_low_bytes(km_code_at, round_away(km_scaled(E + I)));
 »)m4_dnl
@@ -83,47 +80,112 @@ m4_define(«km_q4_codes», «        {
             store_low_bytes(km_code_at, low | high << 4);
         }
 »)m4_dnl
-m4_define(«km_known_row», «    (void)scales;
-km_if(km_by_vectors, «    int32_t peak[km_round_up(km_groups, km_lanes)];
+m4_dnl Scales of outward codes are not negative; others have the other sign than the first element of that magnitude.
+m4_define(«km_q8_scales», «            vf s = km_typed(«value», km_activation)(peak) / 127.0f;
 »)m4_dnl
-km_group_floats(«scale»)km_group_floats(«inverse»)m4_dnl
-    unsigned char halves[m4_eval(2 * km_round_up(km_groups, km_lanes))];
+m4_define(«km_q4_scales», «            uint32_t negative = 0;
+            int32_t magnitude[km_lanes];
+            store_words(magnitude, peak);
+km_each(«K», 0, m4_eval(km_left - 1), 1, «m4_dnl
+            negative |= km_typed(«starts_negative», km_unsigned)(km_bytes_of(K, 0), magnitude[K]) << K;
+»)m4_dnl
+            vi sign = (in_lanes(~negative) | (peak == 0)) & INT32_MIN;
+            vf s = (vf)((vi)km_typed(«value», km_activation)(peak) ^ sign) / 8.0f;
+»)m4_dnl
+m4_define(«km_known_batch», «m4_dnl
+km_group_floats(«scale», km_batch_floats)m4_dnl
+km_group_floats(«inverses», km_batch_floats)m4_dnl
+    unsigned char halves[m4_eval(2 * km_batch_floats)];
     int wild = 0;
-km_padded(«from», km_from_bytes, m4_ifelse(km_by_vectors, 1, km_peak_bytes, km_size(km_activation)))m4_dnl
-km_peaks«»m4_dnl
-km_steps(«G», km_groups, km_lanes, «    {
-        vi peak_bits = km_peak(G);
-        store_words(peak + G, peak_bits);
-        store_kept(scale + G, km_typed(«value», km_activation)(peak_bits));
-    }
+km_padded_rows(km_if(km_by_vectors, km_peak_bytes, km_size(km_activation)))m4_dnl
+    /* Scales.  */
+km_each_groups(«m4_dnl
+km_q8(«km_q8_scales», «km_q4_scales»)«»m4_dnl
+            vf inverse = choose(s == 0.f, s, 1.0f / s);
+            store_kept(scale + km_group, s);
+            store_kept(inverses + km_group, inverse);
+            store_f16(halves + 2 * (km_group), s);
+            wild |= any_from(peak, km_infinite) | any_from((vi)abs_f32(inverse), 0x7f800000);
 »)m4_dnl
-    for (int b = 0; b < km_groups; b++) {
-        scale[b] = scale[b] / km_q8(«127», «(is_negative(from + b * km_span, peak[b]) ? 8.0f : -8.0f)»);
-        inverse[b] = inverse_of(scale[b]);
-        wild |= !is_finite(scale[b]) || !is_finite(inverse[b]);
-    }
-km_steps(«G», km_groups, km_lanes, «    store_f16(halves + km_at(2 * G), load_f32(scale + G));
-»)m4_dnl
-    for (int b = 0; b < km_groups; b++)
-        memcpy(to + b * km_block_bytes, halves + 2 * b, 2);
-km_steps(«E», km_dim, 32, «    {
+    /* Codes.  */
+    for (int r = 0; r < count; r++) {
+        const unsigned char *from = row[r].from, *half = halves + m4_eval(2 * km_row_floats) * r;
+        unsigned char *to = row[r].to;
+        const float *inverse = inverses + km_row_floats * r;
+km_fetch_row«»m4_dnl
+        for (int b = 0; b < km_groups; b++)
+            memcpy(to + b * km_block_bytes, half + 2 * b, 2);
+km_steps(«E», km_dim, 32, «        {
 km_steps(«I», km_q8(32, 16), km_lanes, «km_q8(«km_q8_codes», «km_q4_codes»)»)m4_dnl
-    }
+        }
 »)m4_dnl
+    }
     if (wild)
-        mend_blocks(from, scale, inverse, to);
+        for (int r = 0; r < count; r++)
+            mend_blocks(row[r].from, scale + km_row_floats * r, inverses + km_row_floats * r, row[r].to);
 »)m4_dnl
-m4_dnl A rule of the format's own takes floats.
-m4_define(«km_own_row», «    (void)scales;
-    for (int b = 0; b < km_groups; b++) {
-        float x[km_quant_group];
-km_each(«I», 0, km_quant_group - 1, km_lanes, «        store_f32(x + I, km_typed(«load», km_activation)(from + m4_eval(I * km_size(km_activation))));
-»)m4_dnl
-        quantise(x, to);
-        from += m4_eval(km_quant_group * km_size(km_activation));
-        to += km_block_bytes;
+m4_define(«km_own_batch», «m4_dnl
+    for (int r = 0; r < count; r++) {
+km_fetch_row«»m4_dnl
+        quantise_row(row[r].from, row[r].to);
     }
 »)m4_dnl
-m4_define(«km_blocks_row», «km_if(km_has_own_rule, «km_own_row(«$1»)», «km_known_row(«$1»)»)»)m4_dnl
-km_write(«km_blocks_row»)m4_dnl
+m4_dnl From the least element up: largest keys, and largest complements of keys.  -0 may not be the first zero.
+m4_define(«km_key_of_zero», «m4_ifelse(km_activation, «f32», «INT32_MIN», «(int32_t)0x80008000»)»)m4_dnl
+m4_define(«km_least_and_most», «m4_dnl
+km_largest(«most_key», «km_typed(«keys», km_unsigned)», «(vi){0} + km_key_of_zero»)m4_dnl
+km_largest(«least_key», «~km_typed(«keys», km_unsigned)», «(vi){0} + ~km_key_of_zero»)m4_dnl
+            least_key ^= m4_ifelse(km_activation, «f32», «-1», «0xffff»);
+»)m4_dnl
+m4_define(«km_of_key», «km_typed(«value», km_activation)(km_typed(«element_of_key», km_unsigned)($1))»)m4_dnl
+m4_define(«km_range_code», «truncate(multiply(km_elements_at(E + $1) - broadcast(low[km_at(E / 32)]), m4_dnl
+broadcast(inverse[km_at(E / 32)])) + 0.5f)»)m4_dnl
+m4_define(«km_range_batch», «m4_dnl
+km_group_floats(«lows», km_batch_floats)m4_dnl
+km_group_floats(«inverses», km_batch_floats)m4_dnl
+    unsigned char halves[2][m4_eval(2 * km_batch_floats)];
+    int wild = 0;
+    /* Scales and minimums.  */
+km_each_groups(«m4_dnl
+            vf low = km_of_key(«least_key»);
+            vf s = (km_of_key(«most_key») - low) / km_most.0f;
+            vf inverse = choose(s == 0.f, s, 1.0f / s);
+            store_kept(lows + km_group, low);
+            store_kept(inverses + km_group, inverse);
+            store_f16(halves[0] + 2 * (km_group), s);
+            store_f16(halves[1] + 2 * (km_group), low);
+            wild |= any_from((vi)abs_f32(s), 0x7f800000) | any_from((vi)abs_f32(inverse), 0x7f800000);
+            wild |= is_any_negative((vi)low == INT32_MIN);
+», «km_least_and_most»)m4_dnl
+    /* Codes.  */
+    for (int r = 0; r < count; r++) {
+        const unsigned char *from = row[r].from;
+        unsigned char *to = row[r].to;
+        const float *low = lows + km_row_floats * r, *inverse = inverses + km_row_floats * r;
+km_fetch_row«»m4_dnl
+        for (int b = 0; b < km_groups; b++) {
+            memcpy(to + b * km_block_bytes, halves[0] + 2 * (km_row_floats * r + b), 2);
+            memcpy(to + b * km_block_bytes + 2, halves[1] + 2 * (km_row_floats * r + b), 2);
+        }
+km_steps(«E», km_dim, 32, «        {
+            uint32_t fifth = 0;
+km_each(«I», 0, 15, km_lanes, «        {
+            vi a = km_range_code(I);
+            vi b = km_range_code(m4_eval(I + 16));
+            store_low_bytes(to + km_at(E / 32 * km_block_bytes + 8 + I), (a & 15) | (b & 15) << 4);
+            fifth |= lanes_from(a, broadcast_words(16)) << I | lanes_from(b, broadcast_words(16)) << m4_eval(I + 16);
+        }
+»)m4_dnl
+            memcpy(to + km_at(E / 32 * km_block_bytes + 4), &fifth, sizeof fifth);
+        }
+»)m4_dnl
+    }
+    if (wild)
+        for (int r = 0; r < count; r++)
+            quantise_row(row[r].from, row[r].to);
+»)m4_dnl
+m4_define(«km_has_range», «(m4_ifelse(km_part(«rule», km_element), «range», 1, 0) && km_by_vectors)»)m4_dnl
+m4_define(«km_blocks_batch», «km_if(km_has_range, «km_range_batch», «m4_dnl
+km_if(km_has_own_rule, «km_own_batch», «km_known_batch»)»)»)m4_dnl
+km_write_batches(«km_blocks_batch»)m4_dnl
 km_convert_descriptor(«KVMILL_WRITE_ROWS»)m4_dnl

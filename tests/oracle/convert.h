@@ -7,12 +7,9 @@
 
 #include <kvmill_kernel.h>
 
-#include "cache_attention.h"
-
-enum { ORACLE_BLOCK = 32 };
+#include "numbers.h"
 
 enum oracle_type oracle_of_element(int element);
-bool oracle_is_blocks(int element);
 
 /* Of one row, in bytes: codes or numbers; scales; activations. */
 int64_t oracle_data_bytes(const struct kvmill_format *format);

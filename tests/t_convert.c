@@ -30,9 +30,9 @@ static bool is_copy(const struct kvmill_convert_shape *shape) {
 }
 
 static int64_t group_of(const struct kvmill_format *format) {
-    return oracle_is_blocks(format->element) ? ORACLE_BLOCK
-           : format->quant_group             ? format->quant_group
-                                             : format->dim;
+    return oracle_is_blocks(oracle_of_element(format->element)) ? ORACLE_BLOCK
+           : format->quant_group                                ? format->quant_group
+                                                                : format->dim;
 }
 
 /* ---- Numbers to convert ---- */
@@ -133,7 +133,9 @@ static void fill_cache_row(const struct kvmill_format *format, unsigned char *da
         fill_floats(oracle_of_element(format->scale), scale, format->dim / format->quant_group,
                     dice);
     int64_t step = oracle_bytes(oracle_of_element(format->element), ORACLE_BLOCK);
-    for (int64_t i = 0; oracle_is_blocks(format->element) && i < format->dim / ORACLE_BLOCK; i++)
+    for (int64_t i = 0;
+         oracle_is_blocks(oracle_of_element(format->element)) && i < format->dim / ORACLE_BLOCK;
+         i++)
         fill_floats(ORACLE_F16, data + i * step, format->element == KVMILL_Q5_1 ? 2 : 1, dice);
 }
 
@@ -299,7 +301,7 @@ static void protect_inputs(const struct problem *problem, bool read_only) {
 /* What is not a number has many bit patterns, and machines choose different ones. */
 static void unify(int element, unsigned char *row, int64_t dim) {
     int64_t step = oracle_bytes(oracle_of_element(element), ORACLE_BLOCK);
-    for (int64_t i = 0; oracle_is_blocks(element) && i < dim / ORACLE_BLOCK; i++)
+    for (int64_t i = 0; oracle_is_blocks(oracle_of_element(element)) && i < dim / ORACLE_BLOCK; i++)
         unify(KVMILL_F16, row + i * step, element == KVMILL_Q5_1 ? 2 : 1);
     for (int64_t i = 0; is_float(element) && i < dim; i++)
         if (isnan(oracle_get(oracle_of_element(element), row, i)))

@@ -9,10 +9,6 @@ enum oracle_type oracle_of_element(int element) {
     return (enum oracle_type)(element - 1);
 }
 
-bool oracle_is_blocks(int element) {
-    return element == KVMILL_Q8_0 || element == KVMILL_Q4_0 || element == KVMILL_Q5_1;
-}
-
 int64_t oracle_data_bytes(const struct kvmill_format *format) {
     return oracle_bytes(oracle_of_element(format->element), format->dim);
 }
@@ -115,9 +111,10 @@ void oracle_convert_write(const struct kvmill_convert_shape *shape, const unsign
     double *numbers = malloc((size_t)format->dim * sizeof *numbers);
     for (int64_t i = 0; i < format->dim; i++)
         numbers[i] = oracle_get(activation, from, i);
-    if (!oracle_is_blocks(format->element))
+    if (!oracle_is_blocks(oracle_of_element(format->element)))
         oracle_write_row(&side, activation, 0, numbers);
-    for (int64_t i = 0; oracle_is_blocks(format->element) && i < format->dim; i += ORACLE_BLOCK)
+    for (int64_t i = 0; oracle_is_blocks(oracle_of_element(format->element)) && i < format->dim;
+         i += ORACLE_BLOCK)
         write_block(shape, numbers + i, data + i / ORACLE_BLOCK * block);
     free(numbers);
 }

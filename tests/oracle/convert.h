@@ -7,6 +7,7 @@
 
 #include <kvmill_kernel.h>
 
+#include "cache_attention.h"
 #include "numbers.h"
 
 enum oracle_type oracle_of_element(int element);

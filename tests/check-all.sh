@@ -93,8 +93,8 @@ tests . make --no-print-directory -j"$jobs" check
 say "make check-valgrind (capped at AVX2)"
 step "memcheck and helgrind" make --no-print-directory -j"$jobs" check-valgrind
 variant sanitizers "$slow TESTS='\$(SCRIPTS_OF_C) \$(PROGRAM_TESTS)'" --enable-sanitizers=address,undefined CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=$beyond_avx2
-# Kernels of every op: those of the fuzzers' calls, and gathers of their own.
-variant threads "TESTS_ENVIRONMENT='KVMILL_TEST_SLOW=1 KVMILL_TEST_THREADS=8 KVMILL_WINDOWS_CASES=6' TESTS='\$(THREAD_TESTS) tests/windows.test' check_PROGRAMS='\$(THREAD_TESTS) tests/t_long_gathers'" --enable-sanitizers=thread CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=avx2 DEFAULT_SPECS=specs/fuzz.json
+# Kernels of every op: those of the fuzzers' calls.
+variant threads "TESTS_ENVIRONMENT='KVMILL_TEST_SLOW=1 KVMILL_TEST_THREADS=8' TESTS='\$(THREAD_TESTS)' check_PROGRAMS='\$(THREAD_TESTS)'" --enable-sanitizers=thread CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=avx2 DEFAULT_SPECS=specs/fuzz.json
 variant clang "$slow TESTS='\$(PROGRAM_TESTS)'" CC=clang CFLAGS='-O2 -Werror' PACK_OPTIMIZE=-O2
 
 say "make fuzz: 20 seconds of each target"

@@ -58,7 +58,7 @@ static void test_cpu(const struct output *output) {
     setenv("CFLAGS", "-O2 -march=native", 1);
     char key[SHA256_TEXT];
     struct error error = {0};
-    ok(!pack_key(output, root, key, &error) && error.exit_code == EXIT_ENVIRONMENT,
+    ok(!pack_key(output, scratch_folder(), key, &error) && error.exit_code == EXIT_ENVIRONMENT,
        "-march=native on a CPU that cannot be read: %s", error.text);
     ok(depends(output, cpu, other), "-march=native: the CPU is part of the key");
     ok(!depends(output, cpu, faster), "  but not its clock");

@@ -405,7 +405,7 @@ static void test_quantised(char *const *cells) {
     struct cache_choice choice = {.layout = atoi(cells[0]),
                                   .type = cache_type(cells[1]),
                                   .quant_group = atoi(cells[2]),
-                                  .fast = strcmp(cells[3], "fast") == 0};
+                                  .math = strcmp(cells[3], "f32") == 0 ? NULL : cells[3]};
     bool read = specs_of("llama-3.1-8b", &choice, &specs, &error) && specs.count == 1;
     json_t *object = read ? spec_write(&specs.items[0]) : NULL;
     char *text = json_dumps(object, JSON_PRESERVE_ORDER);

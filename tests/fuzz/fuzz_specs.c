@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../defs/arithmetic.h"
 #include "fuzz.h"
 
 static void check_symbol(const struct kernel *kernel) {
@@ -103,7 +104,7 @@ void fuzz_config(const unsigned char *data, size_t size) {
         .type = number % 3 == 0 ? NULL : kvmill_format_parts((int)(number % KVMILL_MOST_FORMATS)),
         .layout = (int)(number >> 8) % 5 - 1,
         .quant_group = (number >> 12) % 2 * 32,
-        .fast = (number >> 16) % 2 != 0,
+        .math = kvmill_math_names[(number >> 16) % 3],
     };
     if (!model_read(fuzz_file(0, data, size), &model, &error)) {
         fuzz_require_refusal(&error);

@@ -77,19 +77,22 @@ double attention_store_bytes(const struct kvmill_cache_geometry *geometry,
 
 /* ---- Bars ---- */
 
-/* By what a cache holds, for the shape of Llama-3.1-8B; in the order of math. */
+/* By what a cache holds, for the shape of Llama-3.1-8B: with vectors of 8 floats and of 16; in the
+   order of math; 0: none. */
 struct bars {
-    double decode[2], decode_8_lanes, prefill[2];
+    double decode[2][3], prefill[2][3];
 };
 
 static const struct bars *bars_of(const struct kvmill_cache_geometry *geometry) {
-    static const struct bars floats = {{0.93, 0}, 0.80, {0.70, 0}};
-    static const struct bars halves = {{0.85, 0.93}, 0.60, {0.70, 0.95}};
-    static const struct bars brains = {{0.85, 0.93}, 0.60, {0.70, 0}};
-    static const struct bars bytes = {{0.66, 0.88}, 0.35, {0.65, 0.95}};
-    static const struct bars bytes_by_8 = {{0.62, 0.86}, 0.30, {0.65, 0.95}};
-    static const struct bars nibbles = {{0.35, 0.70}, 0.20, {0.60, 0.85}};
-    static const struct bars nibbles_by_8 = {{0.35 * 0.9, 0.70 * 0.9}, 0, {0.60, 0.85}};
+    static const struct bars floats = {{{0.80}, {0.93}}, {{0.70}, {0.70}}};
+    static const struct bars halves = {{{0.60}, {0.85, 0, 0.93}}, {{0.70}, {0.70, 0, 0.95}}};
+    static const struct bars brains = {{{0.60}, {0.85, 0, 0.93}}, {{0.70}, {0.70}}};
+    static const struct bars bytes = {{{0.35, 0.50, 0.50}, {0.66, 0.80, 0.88}},
+                                      {{0.70, 0.90, 0.90}, {0.70, 1.00, 1.00}}};
+    static const struct bars bytes_by_8 = {{{0.30, 0.40, 0.40}, {0.60, 0.70, 0.85}},
+                                           {{0.70, 0.90, 0.90}, {0.70, 1.00, 1.00}}};
+    static const struct bars nibbles = {{{0.20, 0.30, 0.30}, {0.40, 0.60, 0.70}},
+                                        {{0.65, 0.85, 0.85}, {0.65, 0.95, 0.95}}};
     const struct kvmill_format *key = &geometry->key;
     if (memcmp(key, &geometry->value, sizeof *key) != 0)
         return NULL;
@@ -103,7 +106,7 @@ static const struct bars *bars_of(const struct kvmill_cache_geometry *geometry) 
     case KVMILL_I8:
         return key->quant_group == 8 ? &bytes_by_8 : key->quant_group >= 32 ? &bytes : NULL;
     case KVMILL_I4:
-        return key->quant_group == 8 ? &nibbles_by_8 : key->quant_group >= 32 ? &nibbles : NULL;
+        return key->quant_group >= 32 ? &nibbles : NULL;
     default:
         return NULL;
     }
@@ -122,19 +125,19 @@ static double share_of_shape(const struct kvmill_cache_geometry *geometry) {
     return 0;
 }
 
-static int64_t lanes_of(const char *name) {
+/* Which of a pair of bars an instruction set has: -1, none. */
+static int width_of(const char *name) {
     const struct isa *isa = kvmill_isa_by_name(name, strlen(name));
-    return isa ? isa->lanes : 0;
+    int64_t lanes = isa ? isa->lanes : 0;
+    return lanes == 8 ? 0 : lanes == 16 ? 1 : -1;
 }
 
 double attention_decode_bar(const struct kvmill_cache_geometry *geometry, const char *isa) {
     const struct bars *bars = bars_of(geometry);
-    double share = share_of_shape(geometry);
-    if (bars == NULL)
+    int width = width_of(isa);
+    if (bars == NULL || width < 0)
         return 0;
-    if (lanes_of(isa) == 8)
-        return share * bars->decode_8_lanes;
-    return lanes_of(isa) == 16 ? share * bars->decode[geometry->math] : 0;
+    return share_of_shape(geometry) * bars->decode[width][geometry->math];
 }
 
 /* Short chunks are to reach two thirds. */
@@ -142,7 +145,8 @@ double attention_prefill_bar(const struct kvmill_cache_geometry *geometry, const
                              int64_t tokens) {
     const struct bars *bars = bars_of(geometry);
     double part = tokens >= 512 ? 1 : tokens >= 16 ? 2.0 / 3 : 0;
-    if (bars == NULL || lanes_of(isa) != 16)
+    int width = width_of(isa);
+    if (bars == NULL || width < 0)
         return 0;
-    return part * share_of_shape(geometry) * bars->prefill[geometry->math];
+    return part * share_of_shape(geometry) * bars->prefill[width][geometry->math];
 }

@@ -157,10 +157,9 @@ static bool bench_many(struct attention_bench *bench, struct error *error) {
                                  bench_store_rows(bench, ROWS, true, error)));
 }
 
-/* The bars of AVX2 are for decoding by kernels that know one kind of arithmetic. */
+/* With AVX2, decoding alone. */
 static bool bench_avx2(struct attention_bench *bench, struct error *error) {
-    const struct kvmill_cache_geometry *geometry = attention_geometry(bench);
-    if (geometry->math != KVMILL_MATH_F32 || attention_decode_bar(geometry, bench->isa) == 0)
+    if (attention_decode_bar(attention_geometry(bench), bench->isa) == 0)
         return true;
     return bench_decode(bench, &decode_size, error);
 }

@@ -163,7 +163,10 @@ static void test_bars(void) {
     g.math = KVMILL_MATH_FAST;
     ok(attention_decode_bar(&g, "avx512vnni") == 0.70, "int4, fast");
     g.key.quant_group = g.value.quant_group = 8;
-    ok(near(attention_decode_bar(&g, "avx512vnni"), 0.63), "  a tenth less by eight");
+    ok(attention_decode_bar(&g, "avx512vnni") == 0, "  by eight there is none");
+    g.key.quant_group = g.value.quant_group = 32, g.math = KVMILL_MATH_NEAR;
+    ok(attention_decode_bar(&g, "avx2") == 0.30 && attention_prefill_bar(&g, "avx512", 512) == 0.95,
+       "int4, near");
     ok(attention_decode_bar(&half, "avx512") == 0.85, "float16");
     ok(attention_decode_bar(&half, "avx2") == 0.60, "  with AVX2");
     ok(attention_decode_bar(&half, "") == 0, "  the portable kernel has none");

@@ -187,7 +187,7 @@ static void test_packs(void) {
     test_pack_refused(
         list + 1, 1,
         "options.packs[0], old, has kernel ABI 3 of kvmill 0.1; libkvmill " KVMILL_VERSION
-        " takes 4 to ",
+        " takes 5 to ",
         "a pack of version 0.1, by its name and both versions");
 }
 

@@ -9,9 +9,8 @@
 
 enum { MOST_WORDS = 24, LINE = 8192 };
 
-struct table {
-    const char *name;
-    int line;
+struct case_table {
+    struct table rows;
     char *words[MOST_WORDS], *texts[MOST_WORDS];
     int count;
 };
@@ -54,7 +53,7 @@ static void append(char *text, const char *more, size_t length) {
 }
 
 /* The number of the word that a call of `at` names; -1 where it is none. */
-static int word_at(const struct table *table, const char *at) {
+static int word_at(const struct case_table *table, const char *at) {
     for (int i = 0; i < table->count; i++) {
         size_t length = strlen(table->words[i]);
         if (strncmp(at, table->words[i], length) == 0 && at[length] == '(')
@@ -74,7 +73,7 @@ static void append_word(char *text, const char *body, const char *more, size_t l
 }
 
 /* The cell with all words replaced, for free(). */
-static char *expand_cell(const struct table *table, const char *cell) {
+static char *expand_cell(const struct case_table *table, const char *cell) {
     char text[LINE] = "";
     while (*cell != '\0') {
         int word = word_at(table, cell);
@@ -84,7 +83,8 @@ static char *expand_cell(const struct table *table, const char *cell) {
         }
         const char *more = cell + strlen(table->words[word]) + 1, *end = strchr(more, ')');
         if (end == NULL)
-            bail_out("%s:%d: no end of %s", table->name, table->line, table->words[word]);
+            bail_out("%s.tsv, line %d: no end of %s", table->rows.name, table->rows.number,
+                     table->words[word]);
         append_word(text, table->texts[word], more, (size_t)(end - more));
         cell = end + 1;
     }
@@ -92,24 +92,27 @@ static char *expand_cell(const struct table *table, const char *cell) {
     return strdup(text);
 }
 
-static void define(struct table *table, char *const *cells, int count) {
+static void define(struct case_table *table, char *const *cells, int count) {
     if (count != 3 || strstr(cells[2], "...") == NULL || table->count == MOST_WORDS)
-        bail_out("%s:%d: accepted: = NAME TEXT, with \"...\"", table->name, table->line);
+        bail_out("%s.tsv, line %d: accepted: = NAME TEXT, with \"...\"", table->rows.name,
+                 table->rows.number);
     table->words[table->count] = strdup(cells[1]);
     table->texts[table->count++] = strdup(cells[2]);
 }
 
 /* ---- Rows ---- */
 
-static int test_of(const struct table *table, const struct table_test *tests, const char *word,
+static int test_of(const struct case_table *table, const struct table_test *tests, const char *word,
                    int cells) {
     for (int i = 0; tests[i].word != NULL; i++)
         if (strcmp(tests[i].word, word) == 0 && cells >= tests[i].cells)
             return i;
-    bail_out("%s:%d: %s of %d cells is no test", table->name, table->line, word, cells);
+    bail_out("%s.tsv, line %d: %s of %d cells is no test", table->rows.name, table->rows.number,
+             word, cells);
 }
 
-static void run_row(const struct table *table, const struct table_test *test, char *const *cells) {
+static void run_row(const struct case_table *table, const struct table_test *test,
+                    char *const *cells) {
     char *expanded[MOST_CELLS] = {NULL};
     for (int i = 0; cells[i] != NULL; i++)
         expanded[i] = expand_cell(table, cells[i]);
@@ -118,14 +121,9 @@ static void run_row(const struct table *table, const struct table_test *test, ch
         free(expanded[i]);
 }
 
-static void read_rows(struct table *table, FILE *stream, const struct table_test *tests,
-                      int *runs) {
-    char line[LINE], *cells[MOST_CELLS + 1];
-    while (fgets(line, sizeof line, stream) != NULL) {
-        table->line++;
-        line[strcspn(line, "\n")] = '\0';
-        if (line[0] == '#' || line[0] == '\0')
-            continue;
+static void read_rows(struct case_table *table, const struct table_test *tests, int *runs) {
+    char *line, *cells[MOST_CELLS + 1];
+    while ((line = table_line(&table->rows)) != NULL) {
         int count = split(line, cells);
         if (strcmp(cells[0], "=") == 0) {
             define(table, cells, count);
@@ -139,14 +137,10 @@ static void read_rows(struct table *table, FILE *stream, const struct table_test
 
 void run_table(const char *name, const struct table_test *tests) {
     enum { MOST_TESTS = 32 };
-    struct table table = {.name = name};
+    struct case_table table = {.rows = table_open(name)};
     int runs[MOST_TESTS] = {0};
-    const char *path = source_path("tests/tables/%s.tsv", name);
-    FILE *stream = fopen(path, "r");
-    if (stream == NULL)
-        bail_out("cannot read %s", path);
-    read_rows(&table, stream, tests, runs);
-    fclose(stream);
+    read_rows(&table, tests, runs);
+    table_close(&table.rows);
     for (int i = 0; i < table.count; i++) {
         free(table.words[i]);
         free(table.texts[i]);

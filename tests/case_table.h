@@ -9,7 +9,7 @@
 #ifndef KVMILL_TESTS_CASE_TABLE_H
 #define KVMILL_TESTS_CASE_TABLE_H
 
-enum { MOST_CELLS = 12 };
+#include "table.h"
 
 /* Of all rows that begin with `word`; cells after the last are NULL. */
 struct table_test {

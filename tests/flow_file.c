@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common.h"
-#include "each_row.h"
+#include "table.h"
 
 /* ---- Words ---- */
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common.h"
-#include "each_row.h"
+#include "table.h"
 
 struct dice dice;
 struct flow_step step;

@@ -8,7 +8,7 @@
 
 #include "common.h"
 #include "oracle/flow.h"
-#include "each_row.h"
+#include "table.h"
 
 /* ---- Ops ---- */
 

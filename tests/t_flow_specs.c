@@ -10,7 +10,7 @@
 #include "../ops/flow_atom.h"
 #include "common.h"
 #include "flow_file.h"
-#include "each_row.h"
+#include "table.h"
 
 /* ---- What ships ---- */
 

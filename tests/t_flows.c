@@ -14,7 +14,7 @@
 #include "flow_step.h"
 #include "oracle/flow.h"
 #include "packs.h"
-#include "each_row.h"
+#include "table.h"
 
 static uint64_t seed;
 

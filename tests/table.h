@@ -1,4 +1,5 @@
-/* Tables of tests: rows of tests/tables/, whose columns tabs part.
+/* Cases as data: rows of tests/tables/NAME.tsv, with tabs between their cells.  Lines that begin
+   with # say what the columns are.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_TABLE_H
@@ -7,17 +8,32 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+enum { MOST_CELLS = 12 };
+
 struct table {
     FILE *file;
-    char line[2048];
+    const char *name;
+    int number; /* of the line */
+    char line[8192];
 };
 
 /* tests/tables/NAME.tsv. */
 struct table table_open(const char *name);
 void table_close(struct table *table);
 
-/* The next row that is no comment, as so many columns; those it lacks are "".  They last until the
-   next call.  False at the end. */
-bool table_next(struct table *table, char **columns, int count);
+/* The next line that is no remark; it lasts until the next call.  NULL at the end. */
+char *table_line(struct table *table);
+
+/* The next row, as so many cells; those it lacks are "".  False at the end. */
+bool table_next(struct table *table, char **cells, int count);
+
+/* use (cells) for every row; a row that has not so many cells ends the test. */
+void each_row(const char *name, int cells, void (*use)(char **cell));
+
+/* The place of `word` among `count` words; none ends the test. */
+int place_of(const char *word, const char *const *words, int count);
+
+/* The number after "key=" in a cell; 0 where it has no such key. */
+double number_in(const char *cell, const char *key);
 
 #endif

@@ -52,11 +52,11 @@ km_inline(«void», «scale_weights(struct work *w, int64_t r, int64_t n)»)
 »)»)
 
 m4_dnl km_fetch_strip(VECTORS) -- what a strip of so many vectors fetches: of the first tile each of the strips its part
-m4_dnl of the rows AHEAD, and the first strip those NEAR.
+m4_dnl of the rows OUTER ahead, and the first strip those INNER ahead.
 m4_define(«_km_strips», «m4_eval((km_value_vectors + $1 - 1) / $1)»)
 m4_define(«_km_strip_rows», «m4_eval((8 + _km_strips($1) - 1) / _km_strips($1))»)
-m4_define(«km_fetch_strip», «km_if(km_near > 0, «        if (r == 0 && v == 0)
-    km_fetch_near(«value», «next», «PIECE»)»)km_if(km_ahead > 0, «        if (r == 0)
+m4_define(«km_fetch_strip», «km_if(km_inner > 0, «        if (r == 0 && v == 0)
+    km_fetch_inner(«value», «next», «PIECE»)»)km_if(km_outer > 0, «        if (r == 0)
     km_fetch(«value», «next + v / km_vector($1) * _km_strip_rows($1)», _km_strip_rows($1))»)»)
 
 m4_dnl km_accumulate_as_floats -- defines accumulate.  Whole strips, then what is left of a value.

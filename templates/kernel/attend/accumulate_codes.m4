@@ -28,7 +28,7 @@ km_inline(«void», «load_values(struct work *w, int64_t n)»)
     w->has_signs = set_sizes(w, n);
     for (int64_t t = 0; t < n; t += 4) {
         const unsigned char *const *row = w->value_row + t;
-km_fetch_near(«value», «t», 4)km_fetch(«value», «t», 4)m4_dnl
+km_fetch_inner(«value», «t», 4)km_fetch(«value», «t», 4)m4_dnl
 km_if(km_value_halves == 1, «        for (int d = 0; d < VALUE_DIM; d += LANES)
             store_words(&w->value[t / 4][d], side_by_side(_km_signed(«_km_four(«d»)»)));
 », «        for (int d = 0; d < VALUE_DIM; d += 2 * LANES) {

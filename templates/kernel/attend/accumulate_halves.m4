@@ -45,7 +45,7 @@ km_if(km_scales(«value») > 0, «    load_value_scales(w, n);
 km_if(km_half_scales, «_km_set_half_scales«»»)m4_dnl
 km_if(km_direct, «», «    for (int64_t t = 0; t < n; t++) {
         const unsigned char *row = w->value_row[t];
-km_fetch_near(«value», «t», 1)km_fetch(«value», «t», 1)m4_dnl
+km_fetch_inner(«value», «t», 1)km_fetch(«value», «t», 1)m4_dnl
         for (int d = 0; d < VALUE_DIM; d += HALVES)
             store_vh(w->value[t] + d, km_load_half(«row», «t», «d»));
     }

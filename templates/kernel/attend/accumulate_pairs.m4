@@ -35,10 +35,11 @@ m4_define(«km_codes_at», «km_if(km_part(«block», $1), «($2) / 32 * km_part
 m4_define(«_km_row_codes», «w->value_row[2 * k«»$1] + km_codes_at(km_value, «v»)»)
 m4_define(«_km_two_rows», «(load_pairs(_km_row_codes, _km_row_codes(« + 1»))km_flip(km_value))»)
 
-m4_dnl Each strip of the first tile fetches its part of the rows AHEAD, and the first strip those NEAR.
+m4_dnl Each strip of the first tile fetches its part of the rows OUTER ahead, and the first strip
+m4_dnl those INNER ahead.
 m4_define(«_km_pair_rows», «m4_eval((2 * 8 + km_pair_strips - 1) / km_pair_strips)»)
-m4_define(«_km_fetch_pairs», «km_if(km_near > 0, «        if (r == 0 && v == 0)
-    km_fetch_near(«value», «2 * next», «2 * PIECE»)»)km_if(km_ahead > 0, «        if (r == 0)
+m4_define(«_km_fetch_pairs», «km_if(km_inner > 0, «        if (r == 0 && v == 0)
+    km_fetch_inner(«value», «2 * next», «2 * PIECE»)»)km_if(km_outer > 0, «        if (r == 0)
     km_fetch(«value», «2 * next + v / km_pair_dims * _km_pair_pieces * _km_pair_rows»,
         m4_eval(_km_pair_rows * _km_pair_pieces))»)»)
 m4_define(«_km_pair_pieces», «m4_eval(km_half_codes / km_pair_strip)»)

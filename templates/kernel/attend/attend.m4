@@ -43,10 +43,10 @@ m4_define(«km_attend_types», «enum {
     TILE = km_tile,
     STRIP = m4_eval(km_strip * km_lanes),
     BLOCK = km_block,
-    NEAR = km_near,   /* rows ahead that are brought into the first cache */
-    AHEAD = km_ahead, /* and into the second */
+    INNER = km_inner,   /* rows ahead that are brought into the first cache */
+    OUTER = km_outer, /* and into the second */
     PIECE = 8,        /* rows of a step that fetches */
-    SPARE = m4_eval(km_most_of(km_most_of(km_near, km_ahead), km_lanes) + 8),
+    SPARE = m4_eval(km_most_of(km_most_of(km_inner, km_outer), km_lanes) + 8),
     FOUND = BLOCK + SPARE,
 };
 

@@ -26,7 +26,7 @@ km_if(km_scales(«key») > 0, «    load_key_scales(w, n);
     for (int64_t t = 0; t < n; t += LANES) {
         const unsigned char *const *row = w->key_row + t;
         vf x[LANES];
-km_fetch_near(«key», «t», «LANES»)km_fetch(«key», «t», «LANES»)m4_dnl
+km_fetch_inner(«key», «t», «LANES»)km_fetch(«key», «t», «LANES»)m4_dnl
         for (int d = 0; d < km_key_whole; d += LANES) {
 _km_columns(«d», km_lanes)m4_dnl
         }

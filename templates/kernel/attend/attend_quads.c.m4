@@ -5,7 +5,7 @@ m4_dnl for few query rows, where laying out the keys would cost more than their 
 m4_define(«km_row_vectors», «m4_eval(km_padded_rows * 4 / km_lanes)»)
 m4_dnl A key that needs no conversion is read where it lies.
 m4_define(«km_key_direct», «m4_ifelse(km_key, «f32», «m4_eval(km_key_dim % 4 == 0)», 0)»)
-m4_dnl The lines AHEAD are fetched one of each row at a time, if their number divides that of quads.
+m4_dnl The lines OUTER rows ahead are fetched one of each row at a time, if their number divides that of quads.
 m4_define(«km_line_steps», «km_if(km_quad_dims % km_lines(«key») == 0, km_lines(«key»), 1)»)
 m4_define(«km_quad_dims», «m4_eval((km_key_dim + 3) / 4)»)
 
@@ -30,7 +30,7 @@ km_inline(«void», «score_positions(struct work *w, int64_t t)»)
 {
 km_if(km_key_direct, «», «    for (int64_t i = 0; i < km_positions; i++) {
         const unsigned char *row = w->key_row[t + i];
-km_fetch_near(«key», «t + i», 1)m4_dnl
+km_fetch_inner(«key», «t + i», 1)m4_dnl
 km_each(«D», 0, m4_eval(km_key_dim - 1), km_lanes, «m4_dnl
         store_f32(w->key[i] + D, km_load(«key», «row», «t + i», D, m4_eval(km_key_dim - D)));
 »)m4_dnl

@@ -29,8 +29,8 @@ km_tunable(«block», «km_if(km_is_small, 32, 64)», «16, 32, 64, 128»,
 km_limit(«km_if(km_quads || km_codes || km_in_words, 1, «km_block % (km_strip * km_lanes) == 0»)»,
     «a strip is longer than the block»)
 
-km_tunable(«near», 8, «0, 4, 8, 16», «rows ahead that are brought into the first cache»)
-km_tunable(«ahead», 64, «0, 32, 64, 128», «rows ahead that are brought into the second cache»)
+km_tunable(«inner», 8, «0, 4, 8, 16», «rows ahead that are brought into the first cache»)
+km_tunable(«outer», 64, «0, 32, 64, 128», «rows ahead that are brought into the second cache»)
 
 m4_define(«km_sums_of_position», «m4_eval((km_rows * 4 + km_lanes - 1) / km_lanes)»)
 m4_define(«km_usual_positions», «km_if(km_sums / km_sums_of_position < 4, 4,

@@ -191,7 +191,7 @@ km_if(km_scales(«value») > 0, «    load_value_scales(w, n);
     (void)w, (void)n;
 km_if(km_direct, «», «    for (int64_t t = 0; t < n; t++) {
         const unsigned char *row = w->value_row[t];
-km_fetch_near(«value», «t», 1)km_fetch(«value», «t», 1)m4_dnl
+km_fetch_inner(«value», «t», 1)km_fetch(«value», «t», 1)m4_dnl
 km_times(«V», km_value_vectors, «        store_f32(w->value[t] + km_vector(V),
             km_load(«value», «row», «t», km_vector(V), m4_eval(km_value_dim - V * km_lanes)));
 »)    }

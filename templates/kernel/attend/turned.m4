@@ -41,7 +41,7 @@ km_inline(«void», «load_keys(struct work *w, int64_t n)»)
 km_if(km_at_once, «», «    for (int64_t t = 0; t < n; t += LANES) {
         const unsigned char *row[LANES]; /* stores of words do not change these */
         memcpy(row, w->key_row + t, sizeof row);
-km_fetch_near(«key», «t», «LANES»)km_if(km_one_tile, «», «km_fetch(«key», «t», «LANES»)»)m4_dnl
+km_fetch_inner(«key», «t», «LANES»)km_if(km_one_tile, «», «km_fetch(«key», «t», «LANES»)»)m4_dnl
         vf x[4];
 km_each(«K», 0, m4_eval(km_key_dim / km_key_word_dims - 1), 4, «        turn(row, km_word_at(km_key, K), x);
         for (int i = 0; i < 4; i++)
@@ -74,7 +74,7 @@ km_times(«V», km_vectors, «            km_sum_type km_named(b_$1, I, V) = km_
             km_sum_type km_named(a_$1, I, R) = km_query_piece(«r + R», «(k + $1) * km_pieces_of_word + I»);
 km_times(«V», km_vectors, «            km_add(«km_named(s, R, V)», «km_named(a_$1, I, R)», «km_named(b_$1, I, V)»);
 »)»)»)»)
-m4_dnl A piece is straight-line code; each fetches some of the rows AHEAD of those that a strip scores.
+m4_dnl A piece is straight-line code; each fetches some of the rows OUTER ahead of those that a strip scores.
 m4_define(«km_piece_words», «km_if(km_at_once, 4,
     «km_if(km_group_of(«key») % 16 == 0, «m4_eval(16 / km_key_word_dims)», 1)»)»)
 m4_define(«km_piece_rows», «m4_eval((km_vectors * km_lanes * km_piece_words * km_key_word_dims + km_key_dim - 1) /
@@ -84,7 +84,7 @@ m4_define(«km_score_turned», «km_inline(«void», «score_strip(struct work *
     vf total[TILE][km_vectors] = {{{0}}};
 km_if(km_at_once, «    const unsigned char *const *row = w->key_row + t;
     vf x[4];
-km_fetch_near(«key», «t», «LANES»)»)m4_dnl
+km_fetch_inner(«key», «t», «LANES»)»)m4_dnl
     for (int g = 0; g < km_key_groups; g++) {
 _km_each_sum(«        km_sum_type km_named(s, R, V) = {0};
 »)m4_dnl

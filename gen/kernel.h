@@ -64,7 +64,7 @@ struct kernel {
     int64_t value[MOST_FIELDS]; /* in the order of the family's fields */
     const struct isa *isa;
     const char *variant;      /* one of the family's */
-    char tuning[TUNING_SIZE]; /* tunables that are not the preset: "block32_near4", or "" */
+    char tuning[TUNING_SIZE]; /* tunables that are not the preset: "block32_inner4", or "" */
 };
 
 /* The next tunable of a tuning, NULL-terminated text that `tuning` moves through; false after the

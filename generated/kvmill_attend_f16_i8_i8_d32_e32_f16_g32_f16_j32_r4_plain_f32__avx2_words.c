@@ -187,8 +187,8 @@ enum {
     TILE = 4,
     STRIP = 16,
     BLOCK = 64,
-    NEAR = 8, /* rows ahead that are brought into the first cache */
-    AHEAD = 64, /* and into the second */
+    INNER = 8, /* rows ahead that are brought into the first cache */
+    OUTER = 64, /* and into the second */
     PIECE = 8, /* rows of a step that fetches */
     SPARE = 72,
     FOUND = BLOCK + SPARE,
@@ -240,7 +240,7 @@ fetch_value_rows(const struct work *w, int64_t first, int64_t count)
 }
 
 INLINED void
-fetch_near_key_rows(const struct work *w, int64_t first, int64_t count)
+fetch_inner_key_rows(const struct work *w, int64_t first, int64_t count)
 {
     for (int64_t t = first; t < first + count; t++) {
         const unsigned char *row = w->key_row[t];
@@ -249,7 +249,7 @@ fetch_near_key_rows(const struct work *w, int64_t first, int64_t count)
 }
 
 INLINED void
-fetch_near_value_rows(const struct work *w, int64_t first, int64_t count)
+fetch_inner_value_rows(const struct work *w, int64_t first, int64_t count)
 {
     for (int64_t t = first; t < first + count; t++) {
         const unsigned char *row = w->value_row[t];
@@ -350,7 +350,7 @@ load_keys(struct work *w, int64_t n)
     for (int64_t t = 0; t < n; t += LANES) {
         const unsigned char *row[LANES]; /* stores of words do not change these */
         memcpy(row, w->key_row + t, sizeof row);
-        fetch_near_key_rows(w, t + NEAR, LANES);
+        fetch_inner_key_rows(w, t + INNER, LANES);
         vf x[4];
         turn(row, 0, x);
         for (int i = 0; i < 4; i++)
@@ -394,7 +394,7 @@ score_strip(struct work *w, int64_t r, int64_t t)
         vf s_3_0 = {0};
         vf s_3_1 = {0};
         for (int64_t k = g * 8; k < (g + 1) * 8; k += 4) {
-            fetch_key_rows(w, t + k / 4 * 8 + AHEAD, 8);
+            fetch_key_rows(w, t + k / 4 * 8 + OUTER, 8);
             vi k_0_0 = load_words(&w->key[k][t]);
             vi k_0_1 = load_words(&w->key[k][t + 8]);
             vf b_0_0_0 = __builtin_convertvector((k_0_0 << 24) >> 24, vf);
@@ -677,9 +677,9 @@ accumulate_strip_2(struct work *w, int64_t r, int64_t v, int64_t n)
     __auto_type s_3_1 = broadcast(w->grow[r + 3]) * load_f32(w->sum[r + 3] + v + 8);
     for (int64_t next = 0; next < n; next += PIECE) {
         if (r == 0 && v == 0)
-            fetch_near_value_rows(w, next + NEAR, PIECE);
+            fetch_inner_value_rows(w, next + INNER, PIECE);
         if (r == 0)
-            fetch_value_rows(w, next + v / 16 * 4 + AHEAD, 4);
+            fetch_value_rows(w, next + v / 16 * 4 + OUTER, 4);
         for (int64_t k = next, end = smaller(next + PIECE, n); k < end; k++) {
             __auto_type b_0 = load_i8(w->value_row[k] + v);
             __auto_type b_1 = load_i8(w->value_row[k] + (v + 8));

@@ -261,8 +261,8 @@ enum {
     TILE = 4,
     STRIP = 16,
     BLOCK = 64,
-    NEAR = 8, /* rows ahead that are brought into the first cache */
-    AHEAD = 64, /* and into the second */
+    INNER = 8, /* rows ahead that are brought into the first cache */
+    OUTER = 64, /* and into the second */
     PIECE = 8, /* rows of a step that fetches */
     SPARE = 72,
     FOUND = BLOCK + SPARE,
@@ -317,7 +317,7 @@ fetch_value_rows(const struct work *w, int64_t first, int64_t count)
 }
 
 INLINED void
-fetch_near_key_rows(const struct work *w, int64_t first, int64_t count)
+fetch_inner_key_rows(const struct work *w, int64_t first, int64_t count)
 {
     for (int64_t t = first; t < first + count; t++) {
         const unsigned char *row = w->key_row[t];
@@ -326,7 +326,7 @@ fetch_near_key_rows(const struct work *w, int64_t first, int64_t count)
 }
 
 INLINED void
-fetch_near_value_rows(const struct work *w, int64_t first, int64_t count)
+fetch_inner_value_rows(const struct work *w, int64_t first, int64_t count)
 {
     for (int64_t t = first; t < first + count; t++) {
         const unsigned char *row = w->value_row[t];
@@ -470,14 +470,14 @@ score_strip(struct work *w, int64_t r, int64_t t)
     vf total[TILE][1] = {{{0}}};
     const unsigned char *const *row = w->key_row + t;
     vf x[4];
-    fetch_near_key_rows(w, t + NEAR, LANES);
+    fetch_inner_key_rows(w, t + INNER, LANES);
     for (int g = 0; g < 1; g++) {
         vi s_0_0 = {0};
         vi s_1_0 = {0};
         vi s_2_0 = {0};
         vi s_3_0 = {0};
         for (int64_t k = g * 8; k < (g + 1) * 8; k += 4) {
-            fetch_key_rows(w, t + k / 4 * 4 + AHEAD, 4);
+            fetch_key_rows(w, t + k / 4 * 4 + OUTER, 4);
             turn(row, k * 4, x);
             vi k_0_0 = (vi)x[0];
             vi b_0_0_0 = even_codes(k_0_0);
@@ -611,9 +611,9 @@ accumulate_pieces_0(struct work *w, int64_t r, int64_t v, int64_t n)
     __auto_type s_3_1 = (vi){0};
     for (int64_t next = 0; next < (n + 1) / 2; next += PIECE) {
         if (r == 0 && v == 0)
-            fetch_near_value_rows(w, 2 * next + NEAR, 2 * PIECE);
+            fetch_inner_value_rows(w, 2 * next + INNER, 2 * PIECE);
         if (r == 0)
-            fetch_value_rows(w, 2 * next + v / 16 * 8 + AHEAD, 8);
+            fetch_value_rows(w, 2 * next + v / 16 * 8 + OUTER, 8);
         for (int64_t k = next, end = smaller(next + PIECE, (n + 1) / 2); k < end; k++) {
             __auto_type b_0 = even_codes(load_pairs(w->value_row[2 * k] + v * 8 / 8,
                                                     w->value_row[2 * k + 1] + v * 8 / 8));

@@ -133,8 +133,8 @@ enum {
     TILE = 2,
     STRIP = 32,
     BLOCK = 32,
-    NEAR = 8, /* rows ahead that are brought into the first cache */
-    AHEAD = 64, /* and into the second */
+    INNER = 8, /* rows ahead that are brought into the first cache */
+    OUTER = 64, /* and into the second */
     PIECE = 8, /* rows of a step that fetches */
     SPARE = 72,
     FOUND = BLOCK + SPARE,
@@ -171,7 +171,7 @@ fetch_value_rows(const struct work *w, int64_t first, int64_t count)
 }
 
 INLINED void
-fetch_near_value_rows(const struct work *w, int64_t first, int64_t count)
+fetch_inner_value_rows(const struct work *w, int64_t first, int64_t count)
 {
     for (int64_t t = first; t < first + count; t++) {
         const unsigned char *row = w->value_row[t];
@@ -257,14 +257,14 @@ score_positions(struct work *w, int64_t t)
     const float *key_7 = (const float *)w->key_row[t + 7];
     const float *query = &w->query[0][0][0];
     for (int line = 0; line < 1; line++) {
-        __builtin_prefetch(w->key_row[t + AHEAD] + line * 64, 0, 2);
-        __builtin_prefetch(w->key_row[t + AHEAD + 1] + line * 64, 0, 2);
-        __builtin_prefetch(w->key_row[t + AHEAD + 2] + line * 64, 0, 2);
-        __builtin_prefetch(w->key_row[t + AHEAD + 3] + line * 64, 0, 2);
-        __builtin_prefetch(w->key_row[t + AHEAD + 4] + line * 64, 0, 2);
-        __builtin_prefetch(w->key_row[t + AHEAD + 5] + line * 64, 0, 2);
-        __builtin_prefetch(w->key_row[t + AHEAD + 6] + line * 64, 0, 2);
-        __builtin_prefetch(w->key_row[t + AHEAD + 7] + line * 64, 0, 2);
+        __builtin_prefetch(w->key_row[t + OUTER] + line * 64, 0, 2);
+        __builtin_prefetch(w->key_row[t + OUTER + 1] + line * 64, 0, 2);
+        __builtin_prefetch(w->key_row[t + OUTER + 2] + line * 64, 0, 2);
+        __builtin_prefetch(w->key_row[t + OUTER + 3] + line * 64, 0, 2);
+        __builtin_prefetch(w->key_row[t + OUTER + 4] + line * 64, 0, 2);
+        __builtin_prefetch(w->key_row[t + OUTER + 5] + line * 64, 0, 2);
+        __builtin_prefetch(w->key_row[t + OUTER + 6] + line * 64, 0, 2);
+        __builtin_prefetch(w->key_row[t + OUTER + 7] + line * 64, 0, 2);
         for (int d = 0; d < 2; d++) {
             vf q_0 = load_f32(query);
             vf k_0 = load_quad(key_0);
@@ -313,9 +313,9 @@ accumulate_strip_1(struct work *w, int64_t r, int64_t v, int64_t n)
     __auto_type s_1_0 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v);
     for (int64_t next = 0; next < n; next += PIECE) {
         if (r == 0 && v == 0)
-            fetch_near_value_rows(w, next + NEAR, PIECE);
+            fetch_inner_value_rows(w, next + INNER, PIECE);
         if (r == 0)
-            fetch_value_rows(w, next + v / 8 * 8 + AHEAD, 8);
+            fetch_value_rows(w, next + v / 8 * 8 + OUTER, 8);
         for (int64_t k = next, end = smaller(next + PIECE, n); k < end; k++) {
             __auto_type b_0 = load_f32(w->value_row[k] + v * 4);
             __auto_type a_0 = broadcast(w->score[r][k]);

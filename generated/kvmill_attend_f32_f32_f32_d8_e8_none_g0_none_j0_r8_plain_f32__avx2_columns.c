@@ -124,8 +124,8 @@ enum {
     TILE = 6,
     STRIP = 16,
     BLOCK = 64,
-    NEAR = 8, /* rows ahead that are brought into the first cache */
-    AHEAD = 64, /* and into the second */
+    INNER = 8, /* rows ahead that are brought into the first cache */
+    OUTER = 64, /* and into the second */
     PIECE = 8, /* rows of a step that fetches */
     SPARE = 72,
     FOUND = BLOCK + SPARE,
@@ -172,7 +172,7 @@ fetch_value_rows(const struct work *w, int64_t first, int64_t count)
 }
 
 INLINED void
-fetch_near_key_rows(const struct work *w, int64_t first, int64_t count)
+fetch_inner_key_rows(const struct work *w, int64_t first, int64_t count)
 {
     for (int64_t t = first; t < first + count; t++) {
         const unsigned char *row = w->key_row[t];
@@ -181,7 +181,7 @@ fetch_near_key_rows(const struct work *w, int64_t first, int64_t count)
 }
 
 INLINED void
-fetch_near_value_rows(const struct work *w, int64_t first, int64_t count)
+fetch_inner_value_rows(const struct work *w, int64_t first, int64_t count)
 {
     for (int64_t t = first; t < first + count; t++) {
         const unsigned char *row = w->value_row[t];
@@ -245,8 +245,8 @@ load_keys(struct work *w, int64_t n)
     for (int64_t t = 0; t < n; t += LANES) {
         const unsigned char *const *row = w->key_row + t;
         vf x[LANES];
-        fetch_near_key_rows(w, t + NEAR, LANES);
-        fetch_key_rows(w, t + AHEAD, LANES);
+        fetch_inner_key_rows(w, t + INNER, LANES);
+        fetch_key_rows(w, t + OUTER, LANES);
         for (int d = 0; d < 8; d += LANES) {
             x[0] = load_f32(row[0] + d * 4);
             x[1] = load_f32(row[1] + d * 4);
@@ -380,9 +380,9 @@ accumulate_strip_1(struct work *w, int64_t r, int64_t v, int64_t n)
     __auto_type s_5_0 = broadcast(w->grow[r + 5]) * load_f32(w->sum[r + 5] + v);
     for (int64_t next = 0; next < n; next += PIECE) {
         if (r == 0 && v == 0)
-            fetch_near_value_rows(w, next + NEAR, PIECE);
+            fetch_inner_value_rows(w, next + INNER, PIECE);
         if (r == 0)
-            fetch_value_rows(w, next + v / 8 * 8 + AHEAD, 8);
+            fetch_value_rows(w, next + v / 8 * 8 + OUTER, 8);
         for (int64_t k = next, end = smaller(next + PIECE, n); k < end; k++) {
             __auto_type b_0 = load_f32(w->value_row[k] + v * 4);
             __auto_type a_0 = broadcast(w->score[r][k]);

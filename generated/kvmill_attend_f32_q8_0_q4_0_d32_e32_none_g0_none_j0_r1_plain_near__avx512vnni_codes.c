@@ -266,8 +266,8 @@ enum {
     TILE = 1,
     STRIP = 64,
     BLOCK = 64,
-    NEAR = 8, /* rows ahead that are brought into the first cache */
-    AHEAD = 64, /* and into the second */
+    INNER = 8, /* rows ahead that are brought into the first cache */
+    OUTER = 64, /* and into the second */
     PIECE = 8, /* rows of a step that fetches */
     SPARE = 72,
     FOUND = BLOCK + SPARE,
@@ -324,7 +324,7 @@ fetch_value_rows(const struct work *w, int64_t first, int64_t count)
 }
 
 INLINED void
-fetch_near_key_rows(const struct work *w, int64_t first, int64_t count)
+fetch_inner_key_rows(const struct work *w, int64_t first, int64_t count)
 {
     for (int64_t t = first; t < first + count; t++) {
         const unsigned char *row = w->key_row[t];
@@ -333,7 +333,7 @@ fetch_near_key_rows(const struct work *w, int64_t first, int64_t count)
 }
 
 INLINED void
-fetch_near_value_rows(const struct work *w, int64_t first, int64_t count)
+fetch_inner_value_rows(const struct work *w, int64_t first, int64_t count)
 {
     for (int64_t t = first; t < first + count; t++) {
         const unsigned char *row = w->value_row[t];
@@ -411,8 +411,8 @@ load_keys(struct work *w, int64_t n)
     for (int64_t t = 0; t < n; t += LANES) {
         const unsigned char *const *row = w->key_row + t;
         vf x[LANES];
-        fetch_near_key_rows(w, t + NEAR, LANES);
-        fetch_key_rows(w, t + AHEAD, LANES);
+        fetch_inner_key_rows(w, t + INNER, LANES);
+        fetch_key_rows(w, t + OUTER, LANES);
         for (int d = 0; d < 0; d += LANES) {
             x[0] = (vf)load_four(row[0] + d / 8 * 34 + 2, row[0] + d / 8 * 34 + 18, row[0] + d / 8 * 34 + 36,
                                  row[0] + d / 8 * 34 + 52);
@@ -532,8 +532,8 @@ load_values(struct work *w, int64_t n)
     w->has_signs = set_sizes(w, n);
     for (int64_t t = 0; t < n; t += 4) {
         const unsigned char *const *row = w->value_row + t;
-        fetch_near_value_rows(w, t + NEAR, 4);
-        fetch_value_rows(w, t + AHEAD, 4);
+        fetch_inner_value_rows(w, t + INNER, 4);
+        fetch_value_rows(w, t + OUTER, 4);
         for (int d = 0; d < VALUE_DIM; d += 2 * LANES) {
             vi x = load_four(row[0] + d / 32 * 18 + 2, row[1] + d / 32 * 18 + 2, row[2] + d / 32 * 18 + 2,
                              row[3] + d / 32 * 18 + 2) ^ 0;

@@ -99,8 +99,8 @@ enum {
     QUERY = 512,
     SCORES = 4, /* of a page, before they are folded */
     LEFT = 1, /* and then */
-    NEAR = 4, /* pages ahead that are brought into the first cache */
-    AHEAD = 16, /* pages ahead that are brought into the second cache */
+    INNER = 4, /* pages ahead that are brought into the first cache */
+    OUTER = 16, /* pages ahead that are brought into the second cache */
 };
 
 /* The sums of a page, of which only lanes that share a vector are left to add.  */
@@ -111,21 +111,21 @@ add_page(const struct kvmill_score_pages *p, int64_t u, vf sums[][LANES], int la
     int64_t at = p->ids[u] * p->stride;
     const unsigned char *page_c = p->field[0] + at;
     const unsigned char *page_d = p->field[1] + at;
-    at = p->ids[u + NEAR < p->pages ? u + NEAR : p->pages - 1] * p->stride;
-    const unsigned char *near_c = p->field[0] + at;
-    const unsigned char *near_d = p->field[1] + at;
-    at = p->ids[u + AHEAD < p->pages ? u + AHEAD : p->pages - 1] * p->stride;
-    const unsigned char *ahead_c = p->field[0] + at;
-    const unsigned char *ahead_d = p->field[1] + at;
+    at = p->ids[u + INNER < p->pages ? u + INNER : p->pages - 1] * p->stride;
+    const unsigned char *inner_c = p->field[0] + at;
+    const unsigned char *inner_d = p->field[1] + at;
+    at = p->ids[u + OUTER < p->pages ? u + OUTER : p->pages - 1] * p->stride;
+    const unsigned char *outer_c = p->field[0] + at;
+    const unsigned char *outer_d = p->field[1] + at;
     {
         vf s_0_0 = broadcast(0.f);
         vf s_1_0 = broadcast(0.f);
         vf s_2_0 = broadcast(0.f);
         vf s_3_0 = broadcast(0.f);
-        __builtin_prefetch(near_c, 0, 3);
-        __builtin_prefetch(near_d, 0, 3);
-        __builtin_prefetch(ahead_c, 0, 2);
-        __builtin_prefetch(ahead_d, 0, 2);
+        __builtin_prefetch(inner_c, 0, 3);
+        __builtin_prefetch(inner_d, 0, 3);
+        __builtin_prefetch(outer_c, 0, 2);
+        __builtin_prefetch(outer_d, 0, 2);
         {
             vf c = load_f16(page_c);
             vf d = load_f16(page_d);
@@ -150,10 +150,10 @@ add_page(const struct kvmill_score_pages *p, int64_t u, vf sums[][LANES], int la
             vf q_3 = load_f32(query + 400);
             s_3_0 += max_f32(q_3 * c, q_3 * d);
         }
-        __builtin_prefetch(near_c + 64, 0, 3);
-        __builtin_prefetch(near_d + 64, 0, 3);
-        __builtin_prefetch(ahead_c + 64, 0, 2);
-        __builtin_prefetch(ahead_d + 64, 0, 2);
+        __builtin_prefetch(inner_c + 64, 0, 3);
+        __builtin_prefetch(inner_d + 64, 0, 3);
+        __builtin_prefetch(outer_c + 64, 0, 2);
+        __builtin_prefetch(outer_d + 64, 0, 2);
         {
             vf c = load_f16(page_c + 64);
             vf d = load_f16(page_d + 64);
@@ -178,10 +178,10 @@ add_page(const struct kvmill_score_pages *p, int64_t u, vf sums[][LANES], int la
             vf q_3 = load_f32(query + 432);
             s_3_0 += max_f32(q_3 * c, q_3 * d);
         }
-        __builtin_prefetch(near_c + 128, 0, 3);
-        __builtin_prefetch(near_d + 128, 0, 3);
-        __builtin_prefetch(ahead_c + 128, 0, 2);
-        __builtin_prefetch(ahead_d + 128, 0, 2);
+        __builtin_prefetch(inner_c + 128, 0, 3);
+        __builtin_prefetch(inner_d + 128, 0, 3);
+        __builtin_prefetch(outer_c + 128, 0, 2);
+        __builtin_prefetch(outer_d + 128, 0, 2);
         {
             vf c = load_f16(page_c + 128);
             vf d = load_f16(page_d + 128);
@@ -206,10 +206,10 @@ add_page(const struct kvmill_score_pages *p, int64_t u, vf sums[][LANES], int la
             vf q_3 = load_f32(query + 464);
             s_3_0 += max_f32(q_3 * c, q_3 * d);
         }
-        __builtin_prefetch(near_c + 192, 0, 3);
-        __builtin_prefetch(near_d + 192, 0, 3);
-        __builtin_prefetch(ahead_c + 192, 0, 2);
-        __builtin_prefetch(ahead_d + 192, 0, 2);
+        __builtin_prefetch(inner_c + 192, 0, 3);
+        __builtin_prefetch(inner_d + 192, 0, 3);
+        __builtin_prefetch(outer_c + 192, 0, 2);
+        __builtin_prefetch(outer_d + 192, 0, 2);
         {
             vf c = load_f16(page_c + 192);
             vf d = load_f16(page_d + 192);
@@ -271,21 +271,21 @@ add_exactly(const struct kvmill_score_pages *p, int64_t u, const struct parts *q
     int64_t at = p->ids[u] * p->stride;
     const unsigned char *page_c = p->field[0] + at;
     const unsigned char *page_d = p->field[1] + at;
-    at = p->ids[u + NEAR < p->pages ? u + NEAR : p->pages - 1] * p->stride;
-    const unsigned char *near_c = p->field[0] + at;
-    const unsigned char *near_d = p->field[1] + at;
-    at = p->ids[u + AHEAD < p->pages ? u + AHEAD : p->pages - 1] * p->stride;
-    const unsigned char *ahead_c = p->field[0] + at;
-    const unsigned char *ahead_d = p->field[1] + at;
+    at = p->ids[u + INNER < p->pages ? u + INNER : p->pages - 1] * p->stride;
+    const unsigned char *inner_c = p->field[0] + at;
+    const unsigned char *inner_d = p->field[1] + at;
+    at = p->ids[u + OUTER < p->pages ? u + OUTER : p->pages - 1] * p->stride;
+    const unsigned char *outer_c = p->field[0] + at;
+    const unsigned char *outer_d = p->field[1] + at;
     {
         vf s_0_0 = broadcast(0.f);
         vf s_1_0 = broadcast(0.f);
         vf s_2_0 = broadcast(0.f);
         vf s_3_0 = broadcast(0.f);
-        __builtin_prefetch(near_c, 0, 3);
-        __builtin_prefetch(near_d, 0, 3);
-        __builtin_prefetch(ahead_c, 0, 2);
-        __builtin_prefetch(ahead_d, 0, 2);
+        __builtin_prefetch(inner_c, 0, 3);
+        __builtin_prefetch(inner_d, 0, 3);
+        __builtin_prefetch(outer_c, 0, 2);
+        __builtin_prefetch(outer_d, 0, 2);
         {
             vf c = load_f16(page_c);
             vf d = load_f16(page_d);
@@ -312,10 +312,10 @@ add_exactly(const struct kvmill_score_pages *p, int64_t u, const struct parts *q
             s_3_0 += load_f32(query->above + 400) * high;
             s_3_0 += load_f32(query->below + 400) * low;
         }
-        __builtin_prefetch(near_c + 64, 0, 3);
-        __builtin_prefetch(near_d + 64, 0, 3);
-        __builtin_prefetch(ahead_c + 64, 0, 2);
-        __builtin_prefetch(ahead_d + 64, 0, 2);
+        __builtin_prefetch(inner_c + 64, 0, 3);
+        __builtin_prefetch(inner_d + 64, 0, 3);
+        __builtin_prefetch(outer_c + 64, 0, 2);
+        __builtin_prefetch(outer_d + 64, 0, 2);
         {
             vf c = load_f16(page_c + 64);
             vf d = load_f16(page_d + 64);
@@ -342,10 +342,10 @@ add_exactly(const struct kvmill_score_pages *p, int64_t u, const struct parts *q
             s_3_0 += load_f32(query->above + 432) * high;
             s_3_0 += load_f32(query->below + 432) * low;
         }
-        __builtin_prefetch(near_c + 128, 0, 3);
-        __builtin_prefetch(near_d + 128, 0, 3);
-        __builtin_prefetch(ahead_c + 128, 0, 2);
-        __builtin_prefetch(ahead_d + 128, 0, 2);
+        __builtin_prefetch(inner_c + 128, 0, 3);
+        __builtin_prefetch(inner_d + 128, 0, 3);
+        __builtin_prefetch(outer_c + 128, 0, 2);
+        __builtin_prefetch(outer_d + 128, 0, 2);
         {
             vf c = load_f16(page_c + 128);
             vf d = load_f16(page_d + 128);
@@ -372,10 +372,10 @@ add_exactly(const struct kvmill_score_pages *p, int64_t u, const struct parts *q
             s_3_0 += load_f32(query->above + 464) * high;
             s_3_0 += load_f32(query->below + 464) * low;
         }
-        __builtin_prefetch(near_c + 192, 0, 3);
-        __builtin_prefetch(near_d + 192, 0, 3);
-        __builtin_prefetch(ahead_c + 192, 0, 2);
-        __builtin_prefetch(ahead_d + 192, 0, 2);
+        __builtin_prefetch(inner_c + 192, 0, 3);
+        __builtin_prefetch(inner_d + 192, 0, 3);
+        __builtin_prefetch(outer_c + 192, 0, 2);
+        __builtin_prefetch(outer_d + 192, 0, 2);
         {
             vf c = load_f16(page_c + 192);
             vf d = load_f16(page_d + 192);

@@ -25,6 +25,9 @@ m4_define(«km_each», «m4_pushdef(«$1», m4_eval($2))_km_each(«$1», m4_eval
 m4_define(«_km_each», «m4_ifelse(m4_eval($1 <= $2), 1,
   «$4«»m4_define(«$1», m4_eval($1 + $3))_km_each($@)»)»)
 
+m4_dnl km_times(VAR, COUNT, BODY) -- BODY for VAR from 0 to COUNT - 1.
+m4_define(«km_times», «km_each(«$1», 0, ($2) - 1, 1, «$3»)»)
+
 m4_dnl km_for_words(VAR, WORDS, BODY) -- BODY once per comma-separated word.
 m4_define(«km_for_words», «m4_pushdef(«$1»)_km_for_words(«$1», «$3», $2)m4_popdef(«$1»)»)
 m4_define(«_km_for_words»,
@@ -32,6 +35,9 @@ m4_define(«_km_for_words»,
 
 m4_dnl km_if(CONDITION, THEN, ELSE) -- on an arithmetic condition.
 m4_define(«km_if», «m4_ifelse(m4_eval($1), 0, «$3», «$2»)»)
+
+m4_dnl km_named(WORD, NUMBERS...) -- a name in C: WORD_1_2.
+m4_define(«km_named», «m4_ifelse($#, 1, «$1», «$1«»_«»km_named(m4_shift($@))»)»)
 
 m4_dnl km_count(VALUE) -- a shape field in C: the number, or KVMILL_ANY.
 m4_define(«km_count», «m4_ifelse($1, -1, «KVMILL_ANY», «$1»)»)

@@ -118,7 +118,8 @@ km_word(«add_pairs», «vi», «vi sum, vi a, vi b», «
     return sum;
 »)
 m4_dnl load_pairs(a, b) -- LANES times 16 bits from each of two places: lower halves, and upper halves.
-km_word(«load_pairs», «vi», «const void *a, const void *b», «km_by_lane(«vi», «((const kvmill_word2 *)a)[i] | (int32_t)((uint32_t)((const kvmill_word2 *)b)[i] << 16)»)»)
+km_word(«load_pairs», «vi», «const void *a, const void *b», «km_by_lane(«vi»,
+    «((const kvmill_word2 *)a)[i] | (int32_t)((uint32_t)((const kvmill_word2 *)b)[i] << 16)»)»)
 m4_dnl even_codes(x), odd_codes(x) -- of the two signed bytes of each 16 bits the lower one, and the upper.
 km_typedef(«shorts», «typedef int16_t shorts __attribute__((vector_size(4 * LANES)));
 »)

@@ -1,22 +1,44 @@
 m4_divert(-1)
-m4_dnl accumulate.m4 -- the weighted values of a block are added to the sums.
-m4_dnl km_accumulate -- defines accumulate: add the weighted values to the sums of a tile of rows.
-m4_dnl Where a strip has one scale, weights are multiplied with it once for all its dims, and codes are used as they are.
-m4_define(«km_folded», «(km_direct && km_scales(«value») > 0 && km_minimums(«value») == 0 && km_group_of(«value») % (km_strip * km_lanes) == 0)»)
+m4_dnl accumulate.m4 -- the weighted values of a block are added to the sums of a tile of rows, in float32.
+
+m4_dnl Where a strip has one scale, weights are multiplied with it once for all its dims, and codes are used as they
+m4_dnl are.
+m4_define(«km_folded», «(km_direct && km_scales(«value») > 0 && km_minimums(«value») == 0 &&
+    km_group_of(«value») % (km_strip * km_lanes) == 0)»)
 
 m4_dnl Then two vectors are made of the nibbles of a vector of bytes: sums are in another order.
-m4_define(«km_nibbles», «(km_folded && km_part(«bits», km_value) == 4 && km_strip % 2 == 0 && km_value_dim % (2 * km_lanes) == 0)»)
-m4_define(«_km_nibbles_at», «km_if(km_part(«block», km_value), «($1) / 32 * km_part(«block_bytes», km_value) + km_part(«codes_at», km_value) + ($1) % 32 / 2», «($1) / 2»)»)
-m4_define(«_km_bytes», «load_s8(w->value_row[k] + _km_nibbles_at(«v + m4_eval($1 / 2 * 2 * km_lanes)»))km_if(km_part(«is_signed», km_value), «», « ^ ~0x77»)»)
-m4_define(«_km_nibble», «__builtin_convertvector(km_if($1 % 2, «(_km_bytes($1)) >> 4», «(_km_bytes($1)) << 28 >> 28»), vf)»)
+m4_define(«km_nibbles», «(km_folded && km_part(«bits», km_value) == 4 && km_strip % 2 == 0 &&
+    km_value_dim % (2 * km_lanes) == 0)»)
 
-m4_dnl Vector V of a strip of row k, and its weight for row R.
-m4_define(«_km_value_codes», «km_if(km_nibbles, «_km_nibble(V)», «km_codes_of(km_value, «w->value_row[k]», «v + m4_eval(V * km_lanes)», km_lanes)»)»)
-m4_define(«km_right», «km_if(km_folded, «_km_value_codes», «km_if(km_direct, «km_load(«value», «w->value_row[k]», «k», «v + m4_eval(V * km_lanes)», km_lanes)», «load_f32(w->value[k] + v + m4_eval(V * km_lanes))»)»)»)
-m4_define(«km_left», «broadcast(km_if(km_folded, «w->weight[v / km_group_of(«value»)][R][k]», «w->score[r + R][k]»))»)
-m4_define(«km_accumulate_strip», «km_product(«accumulate_strip_$1», «struct work *w, int64_t r, int64_t v, int64_t n», $1, «broadcast(w->grow[r + R]) * load_f32(w->sum[r + R] + v + m4_eval(V * km_lanes))»,
-  «n», «km_left», «km_right», «store_f32(w->sum[r + R] + v + m4_eval(V * km_lanes), s_«»R«»_«»V)»,
-  «km_if(km_direct, «km_fetch_strip($1)»)»)»)
+m4_define(«km_work_as_floats», «km_if(km_direct, «», «    float value[BLOCK][VALUE_PADDED];
+»)km_if(km_folded, «    float weight[km_scales(«value»)][TILE][BLOCK]; /* times scales */
+»)»)
+
+m4_dnl Vector V of a strip, from dim v on, of the value at position k; and the weight of that for row R.
+m4_define(«_km_dim», «v + km_vector($1)»)
+m4_define(«km_value_vector», «km_if(km_folded, «_km_value_codes»,
+    «km_if(km_direct, «_km_value_in_cache», «load_f32(w->value[k] + _km_dim(V))»)»)»)
+m4_define(«_km_value_in_cache», «km_load(«value», «w->value_row[k]», «k», «_km_dim(V)», km_lanes)»)
+m4_define(«_km_value_codes», «km_if(km_nibbles, «_km_nibble(V)»,
+    «km_codes_of(km_value, «w->value_row[k]», «_km_dim(V)», km_lanes)»)»)
+m4_define(«km_weight», «km_if(km_folded, «w->weight[v / km_group_of(«value»)][R][k]», «w->score[r + R][k]»)»)
+
+m4_dnl _km_nibble(V) -- the low or the high nibbles of the bytes that two vectors share.
+m4_define(«_km_nibble», «__builtin_convertvector(km_if($1 % 2, «(_km_bytes($1)) >> 4»,
+    «(_km_bytes($1)) << 28 >> 28»), vf)»)
+m4_define(«_km_bytes», «load_s8(w->value_row[k] + _km_nibbles_at(«_km_dim($1 / 2 * 2)»))m4_dnl
+km_if(km_part(«is_signed», km_value), «», « ^ ~0x77»)»)
+m4_define(«_km_nibbles_at», «km_if(km_part(«block», km_value),
+    «($1) / 32 * km_part(«block_bytes», km_value) + km_part(«codes_at», km_value) + ($1) % 32 / 2», «($1) / 2»)»)
+
+m4_define(«_km_accumulate_strip», «km_product(«accumulate_strip_$1»,
+    «struct work *w, int64_t r, int64_t v, int64_t n», $1,
+    «begin», «broadcast(w->grow[r + R]) * load_f32(w->sum[r + R] + _km_dim(V))»,
+    «steps», «n»,
+    «left», «broadcast(km_weight)»,
+    «right», «km_value_vector»,
+    «end», «store_f32(w->sum[r + R] + _km_dim(V), km_named(s, R, V))»,
+    «fetch», «km_if(km_direct, «km_fetch_strip($1)»)»)»)
 
 m4_define(«km_scale_weights», «km_if(km_folded, «/* The weights of a tile, times the scales of each group.  */
 km_inline(«void», «scale_weights(struct work *w, int64_t r, int64_t n)»)
@@ -29,39 +51,46 @@ km_inline(«void», «scale_weights(struct work *w, int64_t r, int64_t n)»)
 
 »)»)
 
-m4_dnl km_fetch_strip(VECTORS) -- what a strip of so many vectors fetches: of the first tile each of the strips its part of the
-m4_dnl rows AHEAD, and the first strip those NEAR.
+m4_dnl km_fetch_strip(VECTORS) -- what a strip of so many vectors fetches: of the first tile each of the strips its part
+m4_dnl of the rows OUTER ahead, and the first strip those INNER ahead.
 m4_define(«_km_strips», «m4_eval((km_value_vectors + $1 - 1) / $1)»)
 m4_define(«_km_strip_rows», «m4_eval((8 + _km_strips($1) - 1) / _km_strips($1))»)
-m4_define(«km_fetch_strip», «km_if(km_near > 0, «        if (r == 0 && v == 0)
-    km_fetch_near(«value», «next», «PIECE»)»)km_if(km_ahead > 0, «        if (r == 0)
-    km_fetch(«value», «next + v / m4_eval($1 * km_lanes) * _km_strip_rows($1)», _km_strip_rows($1))»)»)
+m4_define(«km_fetch_strip», «km_if(km_inner > 0, «        if (r == 0 && v == 0)
+    km_fetch_inner(«value», «next», «PIECE»)»)km_if(km_outer > 0, «        if (r == 0)
+    km_fetch(«value», «next + v / km_vector($1) * _km_strip_rows($1)», _km_strip_rows($1))»)»)
+
+m4_dnl km_accumulate_as_floats -- defines accumulate.  Whole strips, then what is left of a value.
 m4_define(«km_rest», «m4_eval(km_value_vectors % km_strip)»)
-m4_define(«km_accumulate», «km_scale_weights«»km_set_order«»km_if(km_value_vectors >= km_strip, «km_accumulate_strip(km_strip)
-»)km_if(km_rest > 0, «km_accumulate_strip(km_rest)
+m4_define(«_km_in_strips», «m4_eval(km_value_vectors - km_rest)»)
+m4_define(«km_accumulate_as_floats», «km_scale_weights«»_km_set_order«»m4_dnl
+km_if(_km_in_strips > 0, «_km_accumulate_strip(km_strip)
+»)km_if(km_rest > 0, «_km_accumulate_strip(km_rest)
 »)km_inline(«void», «accumulate(struct work *w, int64_t r, int64_t n)»)
 {
 km_if(km_folded, «    scale_weights(w, r, n);
 »)m4_dnl
-km_if(km_value_vectors >= km_strip, «    for (int64_t v = 0; v < m4_eval(km_value_vectors / km_strip * km_strip * km_lanes); v += STRIP)
-        accumulate_strip_«»km_strip«»(w, r, v, n);
-»)km_if(km_rest > 0, «    accumulate_strip_«»km_rest«»(w, r, m4_eval((km_value_vectors - km_rest) * km_lanes), n);
+km_if(_km_in_strips > 0, «    for (int64_t v = 0; v < km_vector(_km_in_strips); v += STRIP)
+        km_named(accumulate_strip, km_strip)(w, r, v, n);
+»)km_if(km_rest > 0, «    km_named(accumulate_strip, km_rest)(w, r, km_vector(_km_in_strips), n);
 »)}
 »)
 
-m4_dnl km_has_order -- sums are not in the order of elements: nibbles of bytes are vectors next to each other.
-m4_define(«km_has_order», «km_if(km_value_pairs, 1, «km_if(km_value_codes, «(km_value_halves == 2 && km_part(«in_turn», km_value))», «km_if(km_half_values, 0, km_nibbles)»)»)»)
-m4_define(«km_set_order», «km_if(km_value_pairs, «_km_set_order_of_pieces», «km_if(km_has_order, «km_if(km_part(«in_turn», km_value), «_km_set_order_of_pairs», «_km_set_order_of_blocks»)»)»)»)
+m4_dnl Sums are not in the order of elements: nibbles of bytes are vectors next to each other.
+m4_define(«km_has_order_as_floats», «km_nibbles»)
+m4_define(«_km_set_order», «km_if(km_values(«has_order»),
+    «km_if(km_part(«in_turn», km_value), «_km_set_order_of_pairs», «_km_set_order_of_blocks»)»)»)
 m4_define(«_km_set_order_of_pairs», «km_inline(«void», «set_order(float *sum)»)
 {
     for (int d = 0; d < VALUE_DIM; d += 2 * LANES) {
         vf even = load_f32(sum + d), odd = load_f32(sum + d + LANES);
-        store_f32(sum + d, __builtin_shufflevector(even, odd, km_lane_list(«m4_eval(L / 2 + L % 2 * km_lanes)»)));
-        store_f32(sum + d + LANES, __builtin_shufflevector(even, odd, km_lane_list(«m4_eval(L / 2 + km_lanes / 2 + L % 2 * km_lanes)»)));
+        store_f32(sum + d, _km_in_turn(0));
+        store_f32(sum + d + LANES, _km_in_turn(km_lanes / 2));
     }
 }
 
 »)
+m4_dnl _km_in_turn(FROM) -- lane FROM of even, of odd, the next of even, and so on.
+m4_define(«_km_in_turn», «__builtin_shufflevector(even, odd, km_lane_list(«m4_eval(L / 2 + $1 + L % 2 * km_lanes)»))»)
 m4_define(«_km_set_order_of_blocks», «km_inline(«void», «set_order(float *sum)»)
 {
     float x[32];

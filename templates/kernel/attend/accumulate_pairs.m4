@@ -1,26 +1,28 @@
 m4_divert(-1)
-m4_dnl accumulate_pairs.m4 -- values as codes of 16 bits, two positions side by side: the weights of a row, times the scales of a
-m4_dnl group, become one signed digit of 16 bits, and sums of products of a block are exact.
+m4_dnl accumulate_pairs.m4 -- values as codes of 16 bits, two positions side by side: the weights of a row, times the
+m4_dnl scales of a group, become one signed digit of 16 bits, and sums of products of a block are exact.
 
 m4_dnl km_pair_of(T, WORDS, I) -- of codes of format T: piece I of each half of the words, as 16 bits.
-m4_define(«km_pair_of», «km_if(km_part(«bits», $1) == 8, «km_if($3, «odd_codes($2)», «even_codes($2)»)», «km_nibbles_of($2, m4_eval(12 - 4 * $3))»)»)
+m4_define(«km_pair_of», «km_if(km_part(«bits», $1) == 8, «km_if($3, «odd_codes($2)», «even_codes($2)»)»,
+    «km_nibbles_of($2, m4_eval(12 - 4 * $3))»)»)
 m4_define(«km_nibbles_of», «(vi)(((shorts)($1)m4_ifelse($2, 0, «», « << $2»)) >> 12)»)
 
-m4_dnl Half a word of a value has so many codes; a vector of pairs so many dims; so many of its pieces are summed up at a time.
+m4_dnl Half a word of a value has so many codes; a vector of pairs so many dims; so many of its pieces are summed up
+m4_dnl at a time.
 m4_define(«km_half_codes», «m4_eval(16 / km_part(«bits», km_value))»)
 m4_define(«km_pair_dims», «m4_eval(km_half_codes * km_lanes)»)
 m4_define(«km_pair_strip», «km_if(km_tile * km_half_codes <= km_most_sums, km_half_codes, 2)»)
 m4_define(«km_pair_strips», «m4_eval(km_value_dim / km_pair_dims * km_half_codes / km_pair_strip)»)
 
-m4_define(«km_pair_work», «    int16_t weight[TILE][km_value_groups][BLOCK];
-»)
+m4_define(«km_work_as_pairs», «    int16_t weight[TILE][km_value_groups][BLOCK];
+km_unit_work«»»)
 
 m4_define(«km_split_weights_in_pairs», «/* Of row i of the tile that begins with row r.  */
 km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t i, int64_t n)»)
 {
     for (int g = 0; g < km_value_groups; g++)
         for (int64_t t = 0; t < n; t += LANES) {
-            vi x = round_even(load_f32(w->score[r + i] + t) * load_f32(w->value_scale[g] + t) * w->per_value_unit[g][r + i]);
+            vi x = round_even(km_scaled_weights(«scale») * w->per_value_unit[g][r + i]);
             halves h = narrowed(x & 0xffff);
             memcpy(&w->weight[i][g][t], &h, sizeof h);
         }
@@ -28,26 +30,37 @@ km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t i, int64_
 »)
 
 m4_dnl km_codes_at(T, DIM) -- bytes of a row before the codes from DIM on.
-m4_define(«km_codes_at», «km_if(km_part(«block», $1), «($2) / 32 * km_part(«block_bytes», $1) + km_part(«codes_at», $1) + ($2) % 32 * km_part(«bits», $1) / 8», «($2) * km_part(«bits», $1) / 8»)»)
+m4_define(«km_codes_at», «km_if(km_part(«block», $1), «($2) / 32 * km_part(«block_bytes», $1) +
+    km_part(«codes_at», $1) + ($2) % 32 * km_part(«bits», $1) / 8», «($2) * km_part(«bits», $1) / 8»)»)
 m4_define(«_km_row_codes», «w->value_row[2 * k«»$1] + km_codes_at(km_value, «v»)»)
 m4_define(«_km_two_rows», «(load_pairs(_km_row_codes, _km_row_codes(« + 1»))km_flip(km_value))»)
 
-m4_dnl Of the first tile each strip fetches its part of the rows AHEAD, and the first strip those NEAR.
+m4_dnl Each strip of the first tile fetches its part of the rows OUTER ahead, and the first strip
+m4_dnl those INNER ahead.
 m4_define(«_km_pair_rows», «m4_eval((2 * 8 + km_pair_strips - 1) / km_pair_strips)»)
-m4_define(«_km_fetch_pairs», «km_if(km_near > 0, «        if (r == 0 && v == 0)
-    km_fetch_near(«value», «2 * next», «2 * PIECE»)»)km_if(km_ahead > 0, «        if (r == 0)
-    km_fetch(«value», «2 * next + v / km_pair_dims * m4_eval(km_half_codes / km_pair_strip) * _km_pair_rows», m4_eval(_km_pair_rows * km_half_codes / km_pair_strip))»)»)
+m4_define(«_km_fetch_pairs», «km_if(km_inner > 0, «        if (r == 0 && v == 0)
+    km_fetch_inner(«value», «2 * next», «2 * PIECE»)»)km_if(km_outer > 0, «        if (r == 0)
+    km_fetch(«value», «2 * next + v / km_pair_dims * _km_pair_pieces * _km_pair_rows»,
+        m4_eval(_km_pair_rows * _km_pair_pieces))»)»)
+m4_define(«_km_pair_pieces», «m4_eval(km_half_codes / km_pair_strip)»)
 
 m4_dnl Pieces $1 to $1 + km_pair_strip - 1 of each vector of pairs.
-m4_define(«_km_accumulate_pieces», «km_product(«accumulate_pieces_$1», «struct work *w, int64_t r, int64_t v, int64_t n», km_pair_strip, «(vi){0}»,
-  «(n + 1) / 2», «broadcast_words(*(const kvmill_word4 *)&w->weight[R][v / km_group_of(«value»)][2 * k])»,
-  «km_pair_of(km_value, «_km_two_rows», m4_eval($1 + V))», «_km_add_block(«r + R», «v + m4_eval(($1 + V) * km_lanes)», «s_«»R«»_«»V»)»,
-  «m4_ifelse($1, 0, «_km_fetch_pairs»)», «_km_add_pairs»)
+m4_define(«_km_accumulate_pieces», «km_product(«accumulate_pieces_$1»,
+    «struct work *w, int64_t r, int64_t v, int64_t n», km_pair_strip,
+    «begin», «(vi){0}»,
+    «steps», «(n + 1) / 2»,
+    «left», «broadcast_words(*(const kvmill_word4 *)&w->weight[R][_km_pair_group][2 * k])»,
+    «right», «km_pair_of(km_value, «_km_two_rows», m4_eval($1 + V))»,
+    «end», «_km_add_block(«r + R», «v + km_vector($1 + V)», «km_named(s, R, V)»)»,
+    «fetch», «m4_ifelse($1, 0, «_km_fetch_pairs»)»,
+    «add», «_km_add_pairs»)
 »)
+m4_define(«_km_pair_group», «v / km_group_of(«value»)»)
 m4_define(«_km_add_pairs», «$1 = add_pairs($1, $2, $3)»)
-m4_define(«_km_add_block», «store_f32(w->sum[$1] + $2, load_f32(w->sum[$1] + $2) * w->grow[$1] + __builtin_convertvector($3, vf) * (w->value_unit[v / km_group_of(«value»)][$1] + w->value_nan[v / km_group_of(«value»)]))»)
+m4_define(«_km_add_block», «store_f32(w->sum[$1] + $2, load_f32(w->sum[$1] + $2) * w->grow[$1] +
+    __builtin_convertvector($3, vf) * (w->value_unit[_km_pair_group][$1] + w->value_nan[_km_pair_group]))»)
 
-m4_define(«km_accumulate_pairs», «km_split_weights_in_pairs
+m4_define(«km_accumulate_as_pairs», «_km_set_order_of_pieces«»km_split_weights_in_pairs
 km_each(«S», 0, m4_eval(km_half_codes - 1), km_pair_strip, «_km_accumulate_pieces(S)»)m4_dnl
 km_inline(«void», «accumulate(struct work *w, int64_t r, int64_t n)»)
 {
@@ -60,9 +73,11 @@ km_each(«S», 0, m4_eval(km_half_codes - 1), km_pair_strip, «        accumulat
 }
 »)
 
+m4_define(«km_has_order_as_pairs», 1)
 m4_dnl Sums come by pieces: the element that is sum I of a vector of pairs.
 m4_define(«_km_pair_code», «($1 % LANES * km_half_codes + $1 / LANES)»)
-m4_define(«_km_pair_element», «km_if(km_part(«in_turn», km_value), «_km_pair_code($1)», «(_km_pair_code($1) / 32 * 32 + _km_pair_code($1) % 32 / 2 + _km_pair_code($1) % 2 * 16)»)»)
+m4_define(«_km_pair_element», «km_if(km_part(«in_turn», km_value), «_km_pair_code($1)»,
+    «(_km_pair_code($1) / 32 * 32 + _km_pair_code($1) % 32 / 2 + _km_pair_code($1) % 2 * 16)»)»)
 m4_define(«_km_set_order_of_pieces», «km_inline(«void», «set_order(float *sum)»)
 {
     float x[km_pair_dims];

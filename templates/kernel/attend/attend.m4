@@ -7,7 +7,8 @@ m4_dnl   score       q . k of a tile and the block,
 m4_dnl   softmax     turn scores into exp (score - largest), and
 m4_dnl   accumulate  add weight * v to the sums,
 m4_dnl both products by one register tile.  Scores are in units of log 2.
-km_need_all(«the definitions», «km_symbol», «km_activation», «km_key», «km_value», «km_key_dim», «km_value_dim», «km_key_quant_group», «km_value_quant_group», «km_key_scale», «km_value_scale», «km_rows», «km_terms», «km_math»)
+km_need_all(«the definitions», «km_symbol», «km_activation», «km_key», «km_value», «km_key_dim», «km_value_dim»,
+    «km_key_quant_group», «km_value_quant_group», «km_key_scale», «km_value_scale», «km_rows», «km_terms», «km_math»)
 km_check_tuning
 
 m4_dnl Rows come in whole tiles, or in whole vectors of quads.
@@ -20,6 +21,17 @@ m4_dnl All rows are one register tile.
 m4_define(«km_one_tile», «(km_rows <= km_tile)»)
 m4_define(«km_padded_rows», «m4_eval((km_rows + km_row_multiple - 1) / km_row_multiple * km_row_multiple)»)
 
+m4_dnl km_vector(V) -- the first lane of vector V, counted over all vectors of a row or strip.
+m4_define(«km_vector», «m4_eval(($1) * km_lanes)»)
+
+m4_dnl km_values(WHAT) -- work, load, accumulate or has_order of the way in which values are summed up: one file each.
+m4_define(«km_values», «m4_indir(«km_$1_as_»km_values_are)»)
+m4_define(«km_values_are», «m4_indir(«_km_values_are_»km_summing)»)
+m4_define(«_km_values_are_0», «floats»)
+m4_define(«_km_values_are_1», «codes»)
+m4_define(«_km_values_are_2», «halves»)
+m4_define(«_km_values_are_3», «pairs»)
+
 m4_dnl km_attend_types -- constants, and what a call keeps in its workspace.
 m4_define(«km_attend_types», «enum {
     KEY_DIM = km_key_dim,
@@ -31,10 +43,10 @@ m4_define(«km_attend_types», «enum {
     TILE = km_tile,
     STRIP = m4_eval(km_strip * km_lanes),
     BLOCK = km_block,
-    NEAR = km_near,   /* rows ahead that are brought into the first cache */
-    AHEAD = km_ahead, /* and into the second */
+    INNER = km_inner,   /* rows ahead that are brought into the first cache */
+    OUTER = km_outer, /* and into the second */
     PIECE = 8,        /* rows of a step that fetches */
-    SPARE = m4_eval(km_most_of(km_most_of(km_near, km_ahead), km_lanes) + 8),
+    SPARE = m4_eval(km_most_of(km_most_of(km_inner, km_outer), km_lanes) + 8),
     FOUND = BLOCK + SPARE,
 };
 
@@ -42,9 +54,7 @@ struct work {
 km_query_and_key«»m4_dnl
     float sum[ROWS][VALUE_PADDED];
     float score[ROWS][BLOCK]; /* then weights */
-km_if(km_value_pairs, «km_pair_work«»km_unit_work«»», «km_if(km_value_codes, «km_value_work«»», «km_if(km_half_values, «km_half_work«»», «km_if(km_direct, «», «    float value[BLOCK][VALUE_PADDED];
-»)km_if(km_folded, «    float weight[km_scales(«value»)][TILE][BLOCK]; /* times scales */
-»)»)»)»)m4_dnl
+km_values(«work»)m4_dnl
     /* Rows of the block, and of those after it; the extent of the next one, and how many of its are before that.  */
 km_each_address(«_km_row_list»)m4_dnl
     const struct kvmill_extent *extent;
@@ -68,43 +78,60 @@ km_inline(«int64_t», «smaller(int64_t a, int64_t b)»)
 
 »)
 
-m4_dnl km_product(NAME, PARAMETERS, VECTORS, BEGIN, STEPS, LEFT, RIGHT, END, FETCH, ADD) -- defines NAME: a register tile of km_tile
-m4_dnl rows by VECTORS vectors; each of the STEPS adds LEFT, a vector for row R, times RIGHT, vector V; END keeps a
-m4_dnl sum, s_R_V.  Between PIECE steps it does what FETCH says.  ADD(SUM, LEFT, RIGHT): how, if not as floats.
+m4_dnl km_product(NAME, PARAMETERS, VECTORS, PART, TEXT, ...) -- defines NAME: a register tile of km_tile rows by
+m4_dnl VECTORS vectors.  Its parts, of row R and vector V:
+m4_dnl   begin  what the sum s_R_V is at first       steps  how many products are added to it
+m4_dnl   left   a factor for the row, at step k      right  a factor for the vector, at step k
+m4_dnl   end    what is done with the sum            fetch  what is fetched before every PIECE steps
+m4_dnl   add    a macro of (SUM, LEFT, RIGHT), if they are not floats
+m4_define(«km_product», «m4_define(«km_tile_fetch», «»)m4_define(«km_tile_add», «_km_multiply_add»)m4_dnl
+_km_set_parts(m4_shift(m4_shift(m4_shift($@))))_km_product(«$1», «$2», $3)»)
+m4_define(«_km_set_parts», «m4_ifelse(«$1», «», «»,
+    «m4_define(«km_tile_$1», «$2»)_km_set_parts(m4_shift(m4_shift($@)))»)»)
 m4_define(«_km_multiply_add», «$1 += $2 * $3»)
-m4_define(«km_product», «km_inline(«void», «$1($2)»)
+
+m4_define(«_km_product», «km_inline(«void», «$1($2)»)
 {
-km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«V», 0, m4_eval($3 - 1), 1, «    __auto_type s_«»R«»_«»V = $4;
-»)»)m4_dnl
-m4_ifelse(«$9», «», «    for (int64_t k = 0; k < $5; k++) {
-», «    for (int64_t next = 0; next < $5; next += PIECE) {
-$9«»        for (int64_t k = next, end = smaller(next + PIECE, $5); k < end; k++) {
-»)km_each(«V», 0, m4_eval($3 - 1), 1, «        __auto_type b_«»V = $7;
-»)km_each(«R», 0, m4_eval(km_tile - 1), 1, «        __auto_type a_«»R = $6;
-km_each(«V», 0, m4_eval($3 - 1), 1, «        m4_ifelse(«$10», «», «_km_multiply_add», «$10»)(«s_«»R«»_«»V», «a_«»R», «b_«»V»);
-»)»)    }
-m4_ifelse(«$9», «», «», «    }
-»)km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«V», 0, m4_eval($3 - 1), 1, «    $8;
-»)»)}
+km_each_sum($3, «    __auto_type km_named(s, R, V) = km_tile_begin;
+»)m4_dnl
+_km_each_step(«km_times(«V», $3, «        __auto_type km_named(b, V) = km_tile_right;
+»)km_times(«R», km_tile, «        __auto_type km_named(a, R) = km_tile_left;
+km_times(«V», $3, «        m4_indir(m4_defn(«km_tile_add»), «km_named(s, R, V)», «km_named(a, R)», «km_named(b, V)»);
+»)»)»)m4_dnl
+km_each_sum($3, «    km_tile_end;
+»)}
 »)
+m4_define(«_km_each_step», «m4_ifelse(m4_defn(«km_tile_fetch»), «», «    for (int64_t k = 0; k < km_tile_steps; k++) {
+$1    }
+», «    for (int64_t next = 0; next < km_tile_steps; next += PIECE) {
+km_tile_fetch«»        for (int64_t k = next, end = smaller(next + PIECE, km_tile_steps); k < end; k++) {
+$1    }
+    }
+»)»)
+
+m4_dnl km_each_sum(VECTORS, BODY) -- BODY for every row R and vector V of a tile.
+m4_define(«km_each_sum», «km_times(«R», km_tile, «km_times(«V», $1, «$2»)»)»)
 
 m4_dnl km_halving(COUNT, MACRO) -- MACRO of COUNT, of half as many, and so on, down to 1.
 m4_define(«km_halving», «$2(«$1»)km_if($1 > 1, «km_halving(m4_eval($1 / 2), «$2»)»)»)
 
 m4_dnl km_number(NAME) -- the number that the digits NAME_0 ... stand for, as floats.
-m4_define(«km_number», «m4_ifelse(km_limbs, 1, «_km_float(«$1«»_0»)», km_limbs, 2, «_km_float(«$1«»_1») * 256.f + _km_float(«$1«»_0»)», «(_km_float(«$1«»_2») * 256.f + _km_float(«$1«»_1»)) * 256.f + _km_float(«$1«»_0»)»)»)
+m4_define(«km_number», «m4_indir(«_km_number_of_»km_limbs, «$1»)»)
+m4_define(«_km_number_of_1», «_km_float(«$1«»_0»)»)
+m4_define(«_km_number_of_2», «_km_float(«$1«»_1») * 256.f + _km_float(«$1«»_0»)»)
+m4_define(«_km_number_of_3»,
+    «(_km_float(«$1«»_2») * 256.f + _km_float(«$1«»_1»)) * 256.f + _km_float(«$1«»_0»)»)
 m4_define(«_km_float», «__builtin_convertvector($1, vf)»)
 
-m4_dnl km_attend -- the whole file behind its head.
+m4_dnl km_attend -- the whole file after its head.
 m4_define(«km_attend», «km_attend_types
 km_attend_words
 km_define_fetch
 km_find_rows
 m4_ifdef(«km_load_keys», «km_load_keys»)
-km_if(km_value_pairs, «km_load_values_of_pairs», «km_if(km_value_codes, «km_load_values_as_codes», «km_if(km_half_values, «km_load_values_as_halves», «km_load_values»)»)»)
+km_values(«load»)
 km_score
-km_if(km_value_pairs, «km_set_order«»km_accumulate_pairs», «km_if(km_value_codes, «km_accumulate_codes
-km_set_order», «km_if(km_half_values, «km_accumulate_halves», «km_accumulate»)»)»)
+km_values(«accumulate»)
 km_softmax
 km_set_query
 km_begin

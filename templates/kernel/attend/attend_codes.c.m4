@@ -16,14 +16,20 @@ m4_define(«km_query_and_key», «    int32_t key[km_key_words][BLOCK];
     float unit[ROWS]; /* of a query's last digit */
 »)
 
-m4_dnl km_element_of(I) -- the element that is byte I of the codes once nibbles are taken apart: of eight those in the low
-m4_dnl nibbles, then those in the high ones; or of 32 a word's low ones, then its high ones.
-m4_define(«km_element_of», «km_if(km_part(«in_turn», km_key), «$1 / 8 * 8 + $1 % 4 * 2 + $1 / 4 % 2», «$1 / 32 * 32 + $1 % 32 / 8 * 4 + $1 % 4 + $1 / 4 % 2 * 16»)»)
+m4_dnl km_element_of(I) -- the element that is byte I of the codes once nibbles are taken apart: of eight those in the
+m4_dnl low nibbles, then those in the high ones; or of 32 a word's low ones, then its high ones.
+m4_define(«km_element_of», «km_if(km_part(«in_turn», km_key), «$1 / 8 * 8 + $1 % 4 * 2 + $1 / 4 % 2»,
+    «$1 / 32 * 32 + $1 % 32 / 8 * 4 + $1 % 4 + $1 / 4 % 2 * 16»)»)
+
+m4_dnl The largest number of so many signed digits.
+m4_define(«_km_most_of_limbs_1», «127.f»)
+m4_define(«_km_most_of_limbs_2», «127.f * 256.f»)
+m4_define(«_km_most_of_limbs_3», «127.f * 65536.f»)
 
 m4_define(«km_set_query», «/* The digits of x; what the last one is worth, NaN where x has one.  */
 km_inline(«float», «split_query(const float *x, int8_t digit[km_limbs][KEY_DIM])»)
 {
-    const float most = m4_ifelse(km_limbs, 1, «127.f», km_limbs, 2, «127.f * 256.f», «127.f * 65536.f»);
+    const float most = m4_indir(«_km_most_of_limbs_»km_limbs);
     vf top = broadcast(0.f), sum = broadcast(0.f);
     for (int d = 0; d < KEY_DIM; d += LANES) {
         top = max_f32(top, abs_f32(load_f32(x + d)));
@@ -63,10 +69,11 @@ km_if(km_halves == 1, «», «    float in_order[KEY_DIM];
 »)
 
 m4_dnl _km_key_columns(WORD, COUNT) -- COUNT words of codes from WORD on of LANES keys.
-m4_define(«_km_key_columns», «km_each(«I», 0, m4_eval(km_lanes - 1), 1, «            x[I] = (vf)km_code_words(km_key, «row[I]», «$1», m4_eval($2 * 4));
+m4_define(«_km_key_columns», «km_times(«I», km_lanes, «m4_dnl
+            x[I] = (vf)km_code_words(km_key, «row[I]», «$1», m4_eval($2 * 4));
 »)m4_dnl
             transpose(x);
-km_each(«I», 0, m4_eval($2 - 1), 1, «            store_words(&w->key[$1 + I][t], (vi)x[I] ^ km_word_flip(km_key));
+km_times(«I», $2, «            store_words(&w->key[$1 + I][t], (vi)x[I] ^ km_word_flip(km_key));
 »)»)
 
 m4_define(«km_whole_words», «m4_eval(km_key_words / km_lanes * km_lanes)»)
@@ -77,7 +84,7 @@ km_inline(«void», «load_keys(struct work *w, int64_t n)»)
     for (int64_t t = 0; t < n; t += LANES) {
         const unsigned char *const *row = w->key_row + t;
         vf x[LANES];
-km_fetch_near(«key», «t», «LANES»)km_fetch(«key», «t», «LANES»)m4_dnl
+km_fetch_inner(«key», «t», «LANES»)km_fetch(«key», «t», «LANES»)m4_dnl
         for (int d = 0; d < km_whole_words; d += LANES) {
 _km_key_columns(«d», km_lanes)m4_dnl
         }
@@ -89,27 +96,36 @@ _km_key_columns(«km_whole_words», m4_eval(km_key_words - km_whole_words))m4_dn
 }
 »)
 
-m4_dnl _km_each_sum(BODY) -- for every row R, vector V of the tile.
-m4_define(«_km_each_sum», «km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«V», 0, m4_eval(km_words - 1), 1, «$1»)»)»)
+m4_dnl _km_score_digit -- digit I of four codes of query row R, times those of each vector of keys.
+m4_define(«_km_score_digit», «m4_dnl
+            vi km_named(a, H, R, I) = broadcast_words(w->query[r + R][I][km_if(km_halves == 1, «k», «2 * k + H»)]);
+km_times(«V», km_words, «m4_dnl
+            km_named(s, R, V, I) = add_products(km_named(s, R, V, I), km_named(b, H, V), km_named(a, H, R, I));
+»)»)
+
+m4_dnl _km_key_bytes -- the codes of a word, or its half H where these are nibbles, each in a byte.
+m4_define(«_km_key_bytes», «km_if(km_halves == 1, «km_named(k, V)»,
+    «km_named(k, V) >> m4_eval(4 * H) & 0x0f0f0f0f»)»)
+
+m4_define(«_km_key_scale», «load_f32(w->key_scale[g] + t + km_vector($1))»)
+m4_define(«_km_each_sum», «km_each_sum(km_words, «$1»)»)
 m4_define(«km_score», «km_inline(«void», «score_strip(struct work *w, int64_t r, int64_t t)»)
 {
     vf total[TILE][km_words] = {{{0}}};
     for (int g = 0; g < km_key_groups; g++) {
-_km_each_sum(«km_each(«I», 0, m4_eval(km_limbs - 1), 1, «        vi s_«»R«»_«»V«»_«»I = (vi){0} + w->offset[r + R][I][g];
+_km_each_sum(«km_times(«I», km_limbs, «        vi km_named(s, R, V, I) = (vi){0} + w->offset[r + R][I][g];
 »)»)m4_dnl
         for (int i = 0; i < km_group_words; i++) {
             int64_t k = g * km_group_words + i;
-km_each(«V», 0, m4_eval(km_words - 1), 1, «            vi k_«»V = load_words(&w->key[k][t + m4_eval(V * km_lanes)]);
-»)km_each(«H», 0, m4_eval(km_halves - 1), 1, «m4_dnl
-km_each(«V», 0, m4_eval(km_words - 1), 1, «            vi b_«»H«»_«»V = km_if(km_halves == 1, «k_«»V», «k_«»V >> m4_eval(4 * H) & 0x0f0f0f0f»);
-»)km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«I», 0, m4_eval(km_limbs - 1), 1, «            vi a_«»H«»_«»R«»_«»I = broadcast_words(w->query[r + R][I][m4_ifelse(km_halves, 1, «k», «2 * k + H»)]);
-km_each(«V», 0, m4_eval(km_words - 1), 1, «            s_«»R«»_«»V«»_«»I = add_products(s_«»R«»_«»V«»_«»I, b_«»H«»_«»V, a_«»H«»_«»R«»_«»I);
-»)»)»)»)        }
-_km_each_sum(«        vf y_«»R«»_«»V = (km_number(«s_«»R«»_«»V»)) * load_f32(w->key_scale[g] + t + m4_eval(V * km_lanes));
-        total[R][V] += y_«»R«»_«»V;
+km_times(«V», km_words, «            vi km_named(k, V) = load_words(&w->key[k][t + km_vector(V)]);
+»)km_times(«H», km_halves, «m4_dnl
+km_times(«V», km_words, «            vi km_named(b, H, V) = _km_key_bytes;
+»)km_times(«R», km_tile, «km_times(«I», km_limbs, «_km_score_digit»)»)»)        }
+_km_each_sum(«        vf km_named(y, R, V) = (km_number(«km_named(s, R, V)»)) * _km_key_scale(V);
+        total[R][V] += km_named(y, R, V);
 »)m4_dnl
     }
-_km_each_sum(«    store_f32(w->score[r + R] + t + m4_eval(V * km_lanes), total[R][V] * w->unit[r + R]);
+_km_each_sum(«    store_f32(w->score[r + R] + t + km_vector(V), total[R][V] * w->unit[r + R]);
 »)}
 
 km_inline(«void», «score(struct work *w, int64_t r, int64_t n)»)

@@ -12,10 +12,10 @@ m4_define(«km_set_query», «km_inline(«void», «set_query(struct work *w, in
 »)
 
 m4_dnl _km_columns(DIM, COUNT) -- COUNT elements from DIM on of LANES keys.
-m4_define(«_km_columns», «km_each(«I», 0, m4_eval(km_lanes - 1), 1, «            x[I] = km_load(«key», «row[I]», «t + I», «$1», $2);
+m4_define(«_km_columns», «km_times(«I», km_lanes, «            x[I] = km_load(«key», «row[I]», «t + I», «$1», $2);
 »)m4_dnl
             transpose(x);
-km_each(«I», 0, m4_eval(km_lanes - 1), 1, «            store_f32(w->key[$1 + I] + t, x[I]);
+km_times(«I», km_lanes, «            store_f32(w->key[$1 + I] + t, x[I]);
 »)»)
 
 m4_define(«km_load_keys», «km_load_scales(«key»)
@@ -26,7 +26,7 @@ km_if(km_scales(«key») > 0, «    load_key_scales(w, n);
     for (int64_t t = 0; t < n; t += LANES) {
         const unsigned char *const *row = w->key_row + t;
         vf x[LANES];
-km_fetch_near(«key», «t», «LANES»)km_fetch(«key», «t», «LANES»)m4_dnl
+km_fetch_inner(«key», «t», «LANES»)km_fetch(«key», «t», «LANES»)m4_dnl
         for (int d = 0; d < km_key_whole; d += LANES) {
 _km_columns(«d», km_lanes)m4_dnl
         }
@@ -36,8 +36,12 @@ km_if(km_key_whole < km_key_dim, «_km_columns(«km_key_whole», m4_eval(km_key_
 »)
 
 m4_dnl Strips of km_strip vectors, then of half as many, down to one: rows of the diagonal see a part of a block.
-m4_define(«_km_score_strip», «km_product(«score_strip_$1», «struct work *w, int64_t r, int64_t t», $1, «broadcast(0.f)», «KEY_DIM»,
-  «broadcast(w->query[r + R][k])», «load_f32(w->key[k] + t + m4_eval(V * km_lanes))», «store_f32(w->score[r + R] + t + m4_eval(V * km_lanes), s_«»R«»_«»V)»)
+m4_define(«_km_score_strip», «km_product(«score_strip_$1», «struct work *w, int64_t r, int64_t t», $1,
+    «begin», «broadcast(0.f)»,
+    «steps», «KEY_DIM»,
+    «left», «broadcast(w->query[r + R][k])»,
+    «right», «load_f32(w->key[k] + t + km_vector(V))»,
+    «end», «store_f32(w->score[r + R] + t + km_vector(V), km_named(s, R, V))»)
 »)
 m4_define(«_km_score_from», «    for (; t + m4_eval(($1 - 1) * km_lanes) < n; t += m4_eval($1 * km_lanes))
         score_strip_$1(w, r, t);

@@ -5,7 +5,7 @@ m4_dnl for few query rows, where laying out the keys would cost more than their 
 m4_define(«km_row_vectors», «m4_eval(km_padded_rows * 4 / km_lanes)»)
 m4_dnl A key that needs no conversion is read where it lies.
 m4_define(«km_key_direct», «m4_ifelse(km_key, «f32», «m4_eval(km_key_dim % 4 == 0)», 0)»)
-m4_dnl The lines AHEAD are fetched one of each row at a time, if their number divides that of quads.
+m4_dnl The lines OUTER rows ahead are fetched one of each row at a time, if their number divides that of quads.
 m4_define(«km_line_steps», «km_if(km_quad_dims % km_lines(«key») == 0, km_lines(«key»), 1)»)
 m4_define(«km_quad_dims», «m4_eval((km_key_dim + 3) / 4)»)
 
@@ -20,35 +20,42 @@ m4_define(«km_set_query», «km_inline(«void», «set_query(struct work *w, in
 }
 »)
 
+m4_define(«_km_key_at», «km_if(km_key_direct, «km_named(key, $1)», «key + $1 * KEY_PADDED»)»)
+m4_dnl _km_sums_of_four(T, V) -- the scores of positions T to T + 3, for the rows of vector V.
+m4_define(«_km_sums_of_four», «sum_quads(km_named(s, $1, $2), km_named(s, m4_eval($1 + 1), $2),
+    km_named(s, m4_eval($1 + 2), $2), km_named(s, m4_eval($1 + 3), $2))»)
+
 m4_define(«km_score», «km_load_scales(«key»)
 km_inline(«void», «score_positions(struct work *w, int64_t t)»)
 {
 km_if(km_key_direct, «», «    for (int64_t i = 0; i < km_positions; i++) {
         const unsigned char *row = w->key_row[t + i];
-km_fetch_near(«key», «t + i», 1)m4_dnl
-km_each(«D», 0, m4_eval(km_key_dim - 1), km_lanes, «        store_f32(w->key[i] + D, km_load(«key», «row», «t + i», D, m4_eval(km_key_dim - D)));
+km_fetch_inner(«key», «t + i», 1)m4_dnl
+km_each(«D», 0, m4_eval(km_key_dim - 1), km_lanes, «m4_dnl
+        store_f32(w->key[i] + D, km_load(«key», «row», «t + i», D, m4_eval(km_key_dim - D)));
 »)m4_dnl
     }
 »)m4_dnl
-km_each(«T», 0, m4_eval(km_positions - 1), 1, «km_each(«V», 0, m4_eval(km_row_vectors - 1), 1, «    vf s_«»T«»_«»V = broadcast(0.f);
+km_times(«T», km_positions, «km_times(«V», km_row_vectors, «    vf km_named(s, T, V) = broadcast(0.f);
 »)»)m4_dnl
-km_if(km_key_direct, «km_each(«T», 0, m4_eval(km_positions - 1), 1, «    const float *key_«»T = (const float *)w->key_row[t + T];
+km_if(km_key_direct, «km_times(«T», km_positions, «    const float *km_named(key, T) = (const float *)w->key_row[t + T];
 »)», «    const float *key = w->key[0];
 »)m4_dnl
     const float *query = &w->query[0][0][0];
     for (int line = 0; line < km_line_steps; line++) {
-km_if(km_line_steps == km_lines(«key»), «km_fetch_line(«key», «t», km_positions, «line»)», «km_fetch(«key», «t», km_positions)»)m4_dnl
+km_if(km_line_steps == km_lines(«key»), «km_fetch_line(«key», «t», km_positions, «line»)»,
+    «km_fetch(«key», «t», km_positions)»)m4_dnl
         for (int d = 0; d < m4_eval(km_quad_dims / km_line_steps); d++) {
-km_each(«V», 0, m4_eval(km_row_vectors - 1), 1, «            vf q_«»V = load_f32(query + V * KEY_PADDED * QUADS);
-»)km_each(«T», 0, m4_eval(km_positions - 1), 1, «            vf k_«»T = load_quad(km_if(km_key_direct, «key_«»T», «key + T * KEY_PADDED»));
-km_each(«V», 0, m4_eval(km_row_vectors - 1), 1, «            s_«»T«»_«»V += q_«»V * k_«»T;
+km_times(«V», km_row_vectors, «            vf km_named(q, V) = load_f32(query + V * KEY_PADDED * QUADS);
+»)km_times(«T», km_positions, «            vf km_named(k, T) = load_quad(_km_key_at(T));
+km_times(«V», km_row_vectors, «            km_named(s, T, V) += km_named(q, V) * km_named(k, T);
 »)»)            query += LANES;
-km_if(km_key_direct, «km_each(«T», 0, m4_eval(km_positions - 1), 1, «            key_«»T += 4;
+km_if(km_key_direct, «km_times(«T», km_positions, «            km_named(key, T) += 4;
 »)», «            key += 4;
 »)m4_dnl
         }
     }
-km_each(«T», 0, m4_eval(km_positions - 1), 4, «km_each(«V», 0, m4_eval(km_row_vectors - 1), 1, «    store_quads(w->score[V * QUADS] + t + T, BLOCK, sum_quads(s_«»T«»_«»V, s_«»m4_eval(T + 1)«»_«»V, s_«»m4_eval(T + 2)«»_«»V, s_«»m4_eval(T + 3)«»_«»V));
+km_each(«T», 0, m4_eval(km_positions - 1), 4, «km_times(«V», km_row_vectors, «    store_quads(w->score[V * QUADS] + t + T, BLOCK, _km_sums_of_four(T, V));
 »)»)}
 
 km_inline(«void», «score(struct work *w, int64_t r, int64_t n)»)

@@ -12,35 +12,57 @@ m4_define(«km_most_of», «km_if(($1) > ($2), «m4_eval($1)», «m4_eval($2)»)
 m4_define(«km_least», «km_if(($1) < ($2), «m4_eval($1)», «m4_eval($2)»)»)
 
 m4_define(«km_usual_tile», «km_if(km_quads, km_rows, «km_if(km_codes || km_in_words, 4, 6)»)»)
-km_tunable(«tile», «km_least(km_rows, km_usual_tile)», «km_if(km_quads, km_rows, «1, 2, 3, 4, 5, 6, 8, 12»)», «query rows of a register tile»)
+km_tunable(«tile», «km_least(km_rows, km_usual_tile)», «km_if(km_quads, km_rows, «1, 2, 3, 4, 5, 6, 8, 12»)»,
+    «query rows of a register tile»)
 km_limit(«km_tile <= km_rows», «a tile has more rows than the kernel»)
 
-km_tunable(«strip», «km_if(km_most_sums / km_preset_tile >= 4, 4, «km_if(km_most_sums / km_preset_tile >= 2, 2, 1)»)», «1, 2, 4, 8», «vectors of a register tile»)
+m4_define(«km_sums_of_row», «m4_eval(km_most_sums / km_preset_tile)»)
+m4_define(«km_usual_strip», «km_if(km_sums_of_row >= 4, 4, «km_if(km_sums_of_row >= 2, 2, 1)»)»)
+km_tunable(«strip», «km_usual_strip», «1, 2, 4, 8», «vectors of a register tile»)
 km_limit(«km_tile * km_strip <= km_most_sums || km_strip == 1», «the sums of a tile leave too few registers»)
 
-m4_dnl Sums of float16 are over a block: over 64 positions of codes one in some million outputs errs by more than is promised.
-km_tunable(«block», «km_if((km_quads && m4_ifelse(km_key, «f32», 1, 0)) || (km_codes && km_summing_halves), 32, 64)», «16, 32, 64, 128», «positions that are scored, weighed and summed up together»)
-km_limit(«km_if(km_quads || km_codes || km_in_words, 1, «km_block % (km_strip * km_lanes) == 0»)», «a strip is longer than the block»)
+m4_dnl Sums of float16 are over a block: over 64 positions of codes one in some million outputs errs by more than is
+m4_dnl promised.
+m4_define(«km_is_small», «((km_quads && m4_ifelse(km_key, «f32», 1, 0)) || (km_codes && km_summing_halves))»)
+km_tunable(«block», «km_if(km_is_small, 32, 64)», «16, 32, 64, 128»,
+    «positions that are scored, go through softmax and are summed up together»)
+km_limit(«km_if(km_quads || km_codes || km_in_words, 1, «km_block % (km_strip * km_lanes) == 0»)»,
+    «a strip is longer than the block»)
 
-km_tunable(«near», 8, «0, 4, 8, 16», «rows ahead that are brought into the first cache»)
-km_tunable(«ahead», 64, «0, 32, 64, 128», «rows ahead that are brought into the second cache»)
+km_tunable(«inner», 8, «0, 4, 8, 16», «rows ahead that are brought into the first cache»)
+km_tunable(«outer», 64, «0, 32, 64, 128», «rows ahead that are brought into the second cache»)
 
 m4_define(«km_sums_of_position», «m4_eval((km_rows * 4 + km_lanes - 1) / km_lanes)»)
-km_tunable(«positions», «km_if(km_quads, «km_if(km_sums / km_sums_of_position < 4, 4, «m4_eval(km_sums / km_sums_of_position / 4 * 4)»)», 0)», «km_if(km_quads, «4, 8, 12, 16», 0)», «keys that are multiplied with the queries at a time»)
-km_limit(«km_if(km_quads, «km_positions == 4 || km_positions * km_sums_of_position <= km_most_sums», 1)», «the scores of so many positions leave too few registers»)
+m4_define(«km_usual_positions», «km_if(km_sums / km_sums_of_position < 4, 4,
+    «m4_eval(km_sums / km_sums_of_position / 4 * 4)»)»)
+km_tunable(«positions», «km_if(km_quads, «km_usual_positions», 0)», «km_if(km_quads, «4, 8, 12, 16», 0)»,
+    «keys that are multiplied with the queries at a time»)
+km_limit(«km_if(km_quads, «km_positions == 4 || km_positions * km_sums_of_position <= km_most_sums», 1)»,
+    «the scores of so many positions leave too few registers»)
 km_limit(«km_if(km_quads, «km_block % km_positions == 0», 1)», «a block is no multiple of the positions at a time»)
 
 m4_dnl km_limbs -- digits of base 256 that queries and weights have among codes: as exact as float32, or fast.
 m4_define(«km_limbs», «m4_ifelse(km_math, «f32», 3, 2)»)
-km_tunable(«words», «km_if(km_codes || km_in_words, 2, 0)», «km_if(km_codes || km_in_words, «1, 2, 4», 0)», «vectors of positions that are multiplied with codes of a query»)
-km_limit(«km_if(km_codes || km_in_words, «km_block % (km_words * km_lanes) == 0», 1)», «a block is no multiple of the positions at a time»)
+km_tunable(«words», «km_if(km_codes || km_in_words, 2, 0)», «km_if(km_codes || km_in_words, «1, 2, 4», 0)»,
+    «vectors of positions that are multiplied with codes of a query»)
+km_limit(«km_if(km_codes || km_in_words, «km_block % (km_words * km_lanes) == 0», 1)»,
+    «a block is no multiple of the positions at a time»)
 km_limit(«km_if(km_in_words, «km_tile * km_words <= km_most_sums», 1)», «the sums of a tile leave too few registers»)
-km_limit(«km_if(km_codes, «km_tile * km_words * km_limbs <= km_most_sums», 1)», «the digits of a tile leave too few registers»)
+km_limit(«km_if(km_codes, «km_tile * km_words * km_limbs <= km_most_sums», 1)»,
+    «the digits of a tile leave too few registers»)
 
 m4_dnl 0: as float32, 1: as codes, 2: as float16, 3: as pairs of codes.
-km_tunable(«summing», «km_if(km_summing_pairs, 3, «km_if(km_summing_halves, 2, km_summing_codes)»)», «0«»km_if(km_summing_codes, «, 1»)«»km_if(km_summing_halves, «, 2»)«»km_if(km_summing_pairs, «, 3»)», «values as float32 (0), codes (1), float16 (2), pairs of codes (3)»)
-km_tunable(«direct», «km_value_dim % km_lanes == 0 && km_preset_summing % 2 == 0 && (km_rows <= km_preset_tile || km_in_words || m4_ifelse(km_value, «f32», 1, 0))», «0, 1», «values are converted where they are used (1), or before (0)»)
-km_limit(«km_if(km_direct, «(km_value_dim % km_lanes == 0 && km_summing % 2 == 0)», 1)», «values cannot be used where they lie»)
+m4_define(«km_usual_summing», «km_if(km_summing_pairs, 3, «km_if(km_summing_halves, 2, km_summing_codes)»)»)
+m4_define(«km_ways_of_summing», «0«»km_if(km_summing_codes, «, 1»)«»m4_dnl
+km_if(km_summing_halves, «, 2»)«»km_if(km_summing_pairs, «, 3»)»)
+km_tunable(«summing», «km_usual_summing», «km_ways_of_summing»,
+    «values as float32 (0), codes (1), float16 (2), pairs of codes (3)»)
+m4_define(«km_usual_direct», «(km_value_dim % km_lanes == 0 && km_preset_summing % 2 == 0 &&
+    (km_rows <= km_preset_tile || km_in_words || m4_ifelse(km_value, «f32», 1, 0)))»)
+km_tunable(«direct», «km_usual_direct», «0, 1»,
+    «values are converted where they are used (1), or before (0)»)
+km_limit(«km_if(km_direct, «(km_value_dim % km_lanes == 0 && km_summing % 2 == 0)», 1)»,
+    «values cannot be used where they lie»)
 
 km_limit(«km_summing != 2 || !km_codes || km_block <= 32», «sums of float16 over so many positions err too much»)
 

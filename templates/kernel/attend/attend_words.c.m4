@@ -1,6 +1,7 @@
 m4_divert(-1)
 m4_dnl attend_words -- keys as codes with positions in the lanes, a word of 32 bits of each; the codes of a word become
-m4_dnl floats where they are multiplied.  A scale is multiplied with what a group adds to the scores of a vector of positions.
+m4_dnl floats where they are multiplied.  A scale is multiplied with what a group adds to the scores of a vector of
+m4_dnl positions.
 
 m4_define(«km_key_by_codes», 1)
 m4_define(«km_query_and_key», «km_turned_keys«»m4_dnl
@@ -19,7 +20,8 @@ m4_define(«km_chains», 8)
 m4_define(«km_sum_type», «vf»)
 m4_define(«km_pieces_of_word», «km_key_word_dims»)
 m4_define(«_km_bits_above», «m4_eval(32 - ($1 + 1) * km_part(«bits», km_key))»)
-m4_define(«km_piece», «__builtin_convertvector(m4_ifelse(_km_bits_above($2), 0, «$1», «($1 << _km_bits_above($2))») >> m4_eval(32 - km_part(«bits», km_key)), vf)»)
+m4_define(«km_piece», «__builtin_convertvector(_km_at_the_top(«$1», $2) >> m4_eval(32 - km_part(«bits», km_key)), vf)»)
+m4_define(«_km_at_the_top», «km_if(_km_bits_above($2) == 0, «$1», «($1 << _km_bits_above($2))»)»)
 m4_define(«km_query_piece», «broadcast(w->query[$1][$2])»)
 m4_define(«km_add», «$1 += $2 * $3»)
 m4_define(«km_sum», «$1»)

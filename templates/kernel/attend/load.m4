@@ -1,24 +1,43 @@
 m4_divert(-1)
 m4_dnl load.m4 -- where the rows of a block are, its scales, and its values as floats.
-m4_dnl km_load(SIDE, ROW, T, DIM, COUNT) -- LANES elements of a row of SIDE (key, value) from DIM on, as floats; T is its
-m4_dnl place in the block.
-m4_define(«km_load», «km_codes_of(km_$1, «$2», «$4», $5)km_if(km_scales(«$1»), « * km_spread(«km_factor_at(«scale», «$1», «$3», «$4»)», «$4», km_group_of(«$1»))»)km_if(km_minimums(«$1»), « + km_spread(«km_factor_at(«minimum», «$1», «$3», «$4»)», «$4», km_group_of(«$1»))»)»)
+m4_dnl km_load(SIDE, ROW, T, DIM, COUNT) -- LANES elements of a row of SIDE (key, value) from DIM on, as floats; T is
+m4_dnl its place in the block.
+m4_define(«km_load», «km_codes_of(km_$1, «$2», «$4», $5)m4_dnl
+km_if(km_scales(«$1»), « * km_factor(«scale», «$1», «$3», «$4»)»)m4_dnl
+km_if(km_minimums(«$1»), « + km_factor(«minimum», «$1», «$3», «$4»)»)»)
+m4_define(«km_factor», «km_spread(«km_factor_at(«$1», «$2», «$3», «$4»)», «$4», km_group_of(«$2»))»)
 
 m4_dnl Scales of a block: by group, then position, where a vector has one scale; else by position, then group.
 m4_dnl km_scales(SIDE), km_minimums(SIDE) -- how many of them a row has.
-m4_define(«km_scales», «m4_ifelse(km_part(«scales_of», km_$1), «none», 0, «m4_eval(km_$1_dim / km_group_of(«$1»))»)»)
+m4_define(«km_scales», «m4_ifelse(km_part(«scales_of», km_$1), «none», 0,
+    «m4_eval(km_$1_dim / km_group_of(«$1»))»)»)
 m4_define(«km_minimums», «km_if(km_part(«has_minimum», km_$1), «km_scales(«$1»)», 0)»)
 m4_define(«km_group_of», «km_if(_km_in_blocks(«$1»), «km_part(«block», km_$1)», «km_$1_quant_group»)»)
 m4_define(«_km_in_blocks», «km_is_in(km_$1, «blocks»)»)
-m4_define(«km_by_group», «(km_group_of($1) % m4_ifelse($1, «value», «m4_eval(km_lanes * (1 + km_half_values))», km_lanes) == 0 m4_ifdef(«km_$1_by_codes», «|| 1») m4_ifelse($1, «value», «|| km_value_units»))»)
+m4_define(«km_by_group», «(km_group_of($1) % _km_step_of_$1 == 0 || _km_is_$1_by_codes)»)
+m4_define(«_km_step_of_key», «km_lanes»)
+m4_define(«_km_step_of_value», «m4_eval(km_lanes * (1 + km_half_values))»)
+m4_define(«_km_is_key_by_codes», «m4_ifdef(«km_key_by_codes», 1, 0)»)
+m4_define(«_km_is_value_by_codes», «km_value_units»)
 m4_dnl km_factor_at(WHAT, SIDE, T, DIM) -- the scale or minimum of an element.
-m4_define(«km_factor_at», «km_if(km_by_group($2), «w->$2_$1[($4) / km_group_of($2)][$3]», «w->$2_$1[$3] + ($4) / km_group_of($2)»)»)
+m4_define(«km_factor_at», «km_if(km_by_group($2), «w->$2_$1[($4) / km_group_of($2)][$3]»,
+    «w->$2_$1[$3] + ($4) / km_group_of($2)»)»)
 
 m4_dnl km_spread(SCALES, DIM, GROUP) -- the factor of each lane.
-m4_define(«km_spread», «km_if($3 % km_lanes == 0, «broadcast($1)», «km_if(km_lanes % $3 == 0, «__builtin_shufflevector(load_f32($1), load_f32($1), km_lane_list(«m4_eval(L / $3)»))», «((vf){km_lane_list(«($1)[(($2) + L) / $3 - ($2) / $3]»)})»)»)»)
+m4_define(«km_spread», «m4_indir(«_km_spread_»km_if($3 % km_lanes == 0, «one», «km_if(km_lanes % $3 == 0,
+    «some», «any»)»), «$1», «$2», $3)»)
+m4_define(«_km_spread_one», «broadcast($1)»)
+m4_define(«_km_spread_some»,
+    «__builtin_shufflevector(load_f32($1), load_f32($1), km_lane_list(«m4_eval(L / $3)»))»)
+m4_define(«_km_spread_any», «((vf){km_lane_list(«($1)[(($2) + L) / $3 - ($2) / $3]»)})»)
 
 m4_dnl km_load_scales -- defines load_SIDE_scales (w, n): the scales of a block as floats.
-m4_define(«km_load_scales», «km_if(km_scales(«$1») == 0, «», «km_if(km_by_group($1), «km_if(km_scales(«$1») % km_lanes == 0 && !_km_in_blocks($1), «_km_scales_turned(«$1»)», «km_if(_km_scale_words(«$1») <= 2 && !_km_in_blocks($1), «_km_scales_in_words(«$1»)», «_km_scales_by_group(«$1»)»)»)», «_km_scales_by_row(«$1»)»)»)»)
+m4_define(«km_load_scales», «m4_indir(«_km_scales_»_km_how_scales(«$1»), «$1»)»)
+m4_define(«_km_how_scales», «km_if(km_scales(«$1») == 0, «absent», «km_if(km_by_group($1),
+    «km_if(_km_in_blocks(«$1»), «by_group», «_km_how_rows_of_scales(«$1»)»)», «by_row»)»)»)
+m4_define(«_km_how_rows_of_scales», «km_if(km_scales(«$1») % km_lanes == 0, «turned»,
+    «km_if(_km_scale_words(«$1») <= 2, «in_words», «by_group»)»)»)
+m4_define(«_km_scales_absent», «»)
 
 m4_define(«_km_scale_type», «km_if(_km_in_blocks(«$1»), «f16», «m4_indir(«km_$1_scale»)»)»)
 m4_define(«_km_scale_c_type», «m4_ifelse(_km_scale_type(«$1»), «f32», «uint32_t», «uint16_t»)»)
@@ -34,14 +53,16 @@ m4_define(«_km_factors_by_group», «km_inline(«void», «load_$2_$1s(struct w
     _km_scale_c_type(«$2») raw[km_scales(«$2»)][BLOCK];
     for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++) {
         const unsigned char *from = _km_scale_row(«$2»);
-km_each(«G», 0, km_scales(«$2») - 1, 1, «        memcpy(&raw[G][t], from + m4_eval(G * _km_scale_step(«$2») + $3), _km_scale_size(«$2»));
+km_times(«G», km_scales(«$2»), «m4_dnl
+        memcpy(&raw[G][t], from + m4_eval(G * _km_scale_step(«$2») + $3), _km_scale_size(«$2»));
 »)    }
     for (int g = 0; g < km_scales(«$2»); g++)
         for (int64_t t = 0; t < n; t += LANES)
             store_f32(w->$2_$1[g] + t, km_typed(«load», _km_scale_type(«$2»))(raw[g] + t));
 $4}
 »)
-m4_define(«_km_scales_by_group», «km_if(km_minimums(«$1»), «_km_factors_by_group(«minimum», «$1», _km_scale_size(«$1»), «»)
+m4_define(«_km_scales_by_group», «m4_dnl
+km_if(km_minimums(«$1»), «_km_factors_by_group(«minimum», «$1», _km_scale_size(«$1»), «»)
 »)_km_factors_by_group(«scale», «$1», 0, «km_if(km_minimums(«$1»), «    load_$1_minimums(w, n);
 »)»)»)
 
@@ -50,18 +71,22 @@ m4_define(«_km_scale_words», «m4_eval((km_scales(«$1») * _km_scale_size(«$
 m4_define(«_km_scale_of_f32», «(vf)$1»)
 m4_define(«_km_scale_of_f16», «from_halves(__builtin_convertvector($1 >> $2 & 0xffff, halves))»)
 m4_define(«_km_scale_of_bf16», «(vf)($1 >> $2 << 16)»)
+m4_define(«_km_scale_of_words», «m4_indir(«_km_scale_of_»_km_scale_type(«$1»),
+    «word_«»m4_eval($2 / 4)», m4_eval($2 % 4 * 8))»)
 m4_define(«_km_scales_in_words», «km_inline(«void», «load_$1_scales(struct work *w, int64_t n)»)
 {
     uint32_t raw[BLOCK * _km_scale_words(«$1»)];
     for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++)
-        memcpy(&raw[t * _km_scale_words(«$1»)], _km_scale_row(«$1»), m4_eval(km_scales(«$1») * _km_scale_size(«$1»)));
+        memcpy(&raw[t * _km_scale_words(«$1»)], _km_scale_row(«$1»),
+            m4_eval(km_scales(«$1») * _km_scale_size(«$1»)));
     for (int64_t t = 0; t < n; t += LANES) {
         const uint32_t *from = raw + t * _km_scale_words(«$1»);
         vu word_0 = (vu)load_words((const int32_t *)from);
 km_if(_km_scale_words(«$1») == 2, «        vu more = (vu)load_words((const int32_t *)from + LANES);
         vu word_1 = __builtin_shufflevector(word_0, more, km_lane_list(«m4_eval(2 * L + 1)»));
         word_0 = __builtin_shufflevector(word_0, more, km_lane_list(«m4_eval(2 * L)»));
-»)km_each(«G», 0, km_scales(«$1») - 1, 1, «        store_f32(w->$1_scale[G] + t, m4_indir(«_km_scale_of_»_km_scale_type(«$1»), «word_«»m4_eval(G * _km_scale_size(«$1») / 4)», m4_eval(G * _km_scale_size(«$1») % 4 * 8)));
+»)km_times(«G», km_scales(«$1»), «m4_dnl
+        store_f32(w->$1_scale[G] + t, _km_scale_of_words(«$1», m4_eval(G * _km_scale_size(«$1»))));
 »)    }
 }
 »)
@@ -88,7 +113,8 @@ m4_define(«_km_scales_by_row», «km_inline(«void», «load_$1_scales(struct w
     _km_scale_c_type(«$1») raw[BLOCK][km_scales(«$1»)];
     for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++) {
         const unsigned char *from = _km_scale_row(«$1»);
-km_if(_km_in_blocks($1), «km_each(«G», 0, km_scales(«$1») - 1, 1, «        memcpy(&raw[t][G], from + m4_eval(G * _km_scale_step(«$1»)), _km_scale_size(«$1»));
+km_if(_km_in_blocks($1), «km_times(«G», km_scales(«$1»), «m4_dnl
+        memcpy(&raw[t][G], from + m4_eval(G * _km_scale_step(«$1»)), _km_scale_size(«$1»));
 »)», «        memcpy(raw[t], from, sizeof raw[t]);
 »)    }
     for (int64_t i = 0; i < n * km_scales(«$1»); i += LANES)
@@ -97,7 +123,8 @@ km_if(_km_in_blocks($1), «km_each(«G», 0, km_scales(«$1») - 1, 1, «       
 »)
 
 m4_dnl km_each_address(MACRO) -- MACRO of everything that has an address for each position.
-m4_define(«km_each_address», «$1(«key»)$1(«value»)km_if(km_scales_apart(«key»), «$1(«key_scale»)»)km_if(km_scales_apart(«value»), «$1(«value_scale»)»)»)
+m4_define(«km_each_address», «$1(«key»)$1(«value»)m4_dnl
+km_if(km_scales_apart(«key»), «$1(«key_scale»)»)km_if(km_scales_apart(«value»), «$1(«value_scale»)»)»)
 m4_define(«_km_row_list», «    const unsigned char *$1_row[FOUND];
 »)
 m4_define(«_km_note_rows», «    set_rows(w->$1_row + t, p->$1 + slot * p->$1_stride, moves ? p->$1_stride : 0, n);
@@ -108,14 +135,16 @@ m4_define(«_km_repeat_row», «        w->$1_row[t] = w->$1_row[n - 1];
 »)
 
 m4_dnl km_find_rows -- defines find_rows: where the rows of a block are, and SPARE of those that come later.
-m4_define(«km_find_rows», «km_inline(«void», «set_rows(const unsigned char **row, const unsigned char *first, int64_t stride, int64_t n)»)
+m4_define(«km_find_rows», «m4_dnl
+km_inline(«void», «set_rows(const unsigned char **row, const unsigned char *first, int64_t stride, int64_t n)»)
 {
     for (int64_t i = 0; i < n; i++)
         row[i] = first + i * stride;
 }
 
 /* Rows [t, t + n) of the list are those from `slot` on, or all the same.  */
-km_inline(«void», «note_rows(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot, int moves)»)
+km_inline(«void», «note_rows(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot,
+    int moves)»)
 {
 km_each_address(«_km_note_rows»)km_fetch_scales(«key»)km_fetch_scales(«value»)m4_dnl
 }
@@ -152,8 +181,9 @@ km_each_address(«_km_repeat_row»)m4_dnl
 }
 »)
 
-m4_dnl km_load_values -- defines load_values: the values of a block.
-m4_define(«km_load_values», «km_load_scales(«value»)
+m4_dnl km_load_as_floats -- defines load_values: the values of a block as floats, unless they are loaded where they are
+m4_dnl multiplied.
+m4_define(«km_load_as_floats», «km_load_scales(«value»)
 km_inline(«void», «load_values(struct work *w, int64_t n)»)
 {
 km_if(km_scales(«value») > 0, «    load_value_scales(w, n);
@@ -161,8 +191,9 @@ km_if(km_scales(«value») > 0, «    load_value_scales(w, n);
     (void)w, (void)n;
 km_if(km_direct, «», «    for (int64_t t = 0; t < n; t++) {
         const unsigned char *row = w->value_row[t];
-km_fetch_near(«value», «t», 1)km_fetch(«value», «t», 1)m4_dnl
-km_each(«V», 0, m4_eval(km_value_vectors - 1), 1, «        store_f32(w->value[t] + m4_eval(V * km_lanes), km_load(«value», «row», «t», m4_eval(V * km_lanes), m4_eval(km_value_dim - V * km_lanes)));
+km_fetch_inner(«value», «t», 1)km_fetch(«value», «t», 1)m4_dnl
+km_times(«V», km_value_vectors, «        store_f32(w->value[t] + km_vector(V),
+            km_load(«value», «row», «t», km_vector(V), m4_eval(km_value_dim - V * km_lanes)));
 »)    }
 »)m4_dnl
 }

@@ -16,7 +16,9 @@ m4_define(«km_begin», «km_inline(«void», «begin(const struct kvmill_attend
         float x[KEY_PADDED];
         for (int d = 0; d < km_key_whole; d += LANES)
             store_f32(x + d, km_typed(«load», km_activation)(query + d * km_size(km_activation)) * factor);
-km_if(km_key_whole < km_key_dim, «        store_f32(x + km_key_whole, km_typed(«load_some», km_activation)(query + m4_eval(km_key_whole * km_size(km_activation)), m4_eval(km_key_dim - km_key_whole)) * factor);
+km_if(km_key_whole < km_key_dim, «        store_f32(x + km_key_whole,
+            km_typed(«load_some», km_activation)(query + m4_eval(km_key_whole * km_size(km_activation)),
+                m4_eval(km_key_dim - km_key_whole)) * factor);
 »)m4_dnl
         set_query(w, r, x);
         if (p->row[r].sink > -__builtin_inff()) {
@@ -33,7 +35,7 @@ m4_define(«km_end», «km_inline(«void», «end(const struct kvmill_attend *p,
     enum { WHOLE = VALUE_DIM / LANES * LANES };
     for (int64_t r = 0; r < p->rows; r++) {
         int seen = w->largest[r] > -__builtin_inff() || w->total[r] != w->total[r];
-km_if(km_has_order, «        set_order(w->sum[r]);
+km_if(km_values(«has_order»), «        set_order(w->sum[r]);
 »)m4_dnl
         vf factor = broadcast(p->partial != NULL ? 1.f : seen ? 1.f / w->total[r] : 0.f);
         vf empty = broadcast(seen || p->partial != NULL ? 0.f : p->empty);
@@ -47,14 +49,16 @@ km_if(km_has_order, «        set_order(w->sum[r]);
         unsigned char *to = p->row[r].output;
         for (int d = 0; d < WHOLE; d += LANES)
             km_typed(«store», km_activation)(to + d * km_size(km_activation), load_f32(w->sum[r] + d) * factor + empty);
-km_if(km_value_dim % km_lanes, «        km_typed(«store_some», km_activation)(to + WHOLE * km_size(km_activation), load_f32(w->sum[r] + WHOLE) * factor + empty, VALUE_DIM - WHOLE);
+km_if(km_value_dim % km_lanes, «        km_typed(«store_some», km_activation)(to + WHOLE * km_size(km_activation),
+            load_f32(w->sum[r] + WHOLE) * factor + empty, VALUE_DIM - WHOLE);
 »)m4_dnl
     }
 }
 »)
 
 m4_dnl km_attend_run -- defines run.
-m4_define(«km_attend_run», «/* How many of the n positions from `from` on some row of the tile sees; 0 also where all begin later.  */
+m4_define(«km_attend_run», «m4_dnl
+/* How many of the n positions from `from` on some row of the tile sees; 0 also where all begin later.  */
 km_inline(«int64_t», «seen_by(const struct kvmill_attend *p, int64_t r, int64_t from, int64_t n)»)
 {
     int64_t first = INT64_MAX, last = 0;

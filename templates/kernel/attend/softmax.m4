@@ -3,7 +3,8 @@ m4_dnl softmax.m4 -- scores become weights.
 m4_define(«km_has_cap», «m4_ifelse(km_terms, «cap», 1, km_terms, «capbias», 1, 0)»)
 m4_define(«km_has_bias», «m4_ifelse(km_terms, «bias», 1, km_terms, «capbias», 1, 0)»)
 
-m4_dnl km_across(NAME, TOGETHER) -- defines NAME_of_each: lane i gets NAME of the lanes of x[i], by TOGETHER of y and x[i].  Few are turned one by one.
+m4_dnl km_across(NAME, TOGETHER) -- defines NAME_of_each: lane i gets NAME of the lanes of x[i], by TOGETHER of y and
+m4_dnl x[i].  Few are turned one by one.
 m4_define(«km_across», «km_inline(«vf», «$1_of_each(vf x[LANES])»)
 {
 km_if(km_rows * 2 < km_lanes, «    float y[LANES] = {0};
@@ -65,7 +66,8 @@ km_if(km_has_cap, «        if (p->softcap != 0.f)
 }
 
 /* Scores of row r become weights; the sums of each lane.  */
-km_inline(«vf», «exponentials(struct work *w, int64_t r, float base«»km_if(km_value_units, «, vf top[km_value_groups][LANES]»))»)
+km_inline(«vf», «exponentials(struct work *w, int64_t r, float base«»m4_dnl
+km_if(km_value_units, «, vf top[km_value_groups][LANES]»))»)
 {
     vf total = broadcast(0.f);
     for (int64_t t = 0; t < w->seen[r]; t += LANES) {

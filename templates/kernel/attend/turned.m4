@@ -2,11 +2,12 @@ m4_divert(-1)
 m4_dnl turned.m4 -- keys as codes with positions in the lanes, a word of 32 bits of each, and scores by these words.
 m4_dnl A variant says what a sum is and how a word is added to it:
 m4_dnl km_sum_type -- vf or vi; km_pieces_of_word -- vectors that a word is taken apart to; km_piece(WORDS, I) -- one of
-m4_dnl them; km_query_piece -- what it is multiplied with, for row R; km_add(SUM, QUERY, PIECE); km_sum(SUM) -- as floats;
-m4_dnl km_unit -- what the scores of row R are multiplied with at the end, if anything; km_chains -- sums that an addition
-m4_dnl needs to have under way, because the next to the same one waits for it.
+m4_dnl them; km_query_piece -- what it is multiplied with, for row R; km_add(SUM, QUERY, PIECE); km_sum(SUM) -- as
+m4_dnl floats; km_unit -- what the scores of row R are multiplied with at the end, if anything; km_chains -- sums that an
+m4_dnl addition needs to have under way, because the next to the same one waits for it.
 
-m4_dnl One tile of rows multiplies words as they are turned, if that gives enough sums; several find them in the workspace.
+m4_dnl One tile of rows multiplies words as they are turned, if that gives enough sums; several find them in the
+m4_dnl workspace.
 m4_define(«km_at_once», «(km_one_tile && km_tile >= km_chains && km_group_of(«key») % (4 * km_key_word_dims) == 0)»)
 m4_define(«km_vectors», «km_if(km_at_once, 1, km_words)»)
 
@@ -15,7 +16,8 @@ m4_define(«km_key_groups», «km_scales(«key»)»)
 m4_define(«km_group_words», «m4_eval(km_group_of(«key») / km_key_word_dims)»)
 
 m4_dnl km_element_of(I) -- the element that is code I of the row, counted by words, then by bits.
-m4_define(«km_code_element», «km_if(km_part(«in_turn», km_key), «$1», «$1 / 32 * 32 + $1 % 32 / 8 * 4 + $1 % 8 / 2 + $1 % 2 * 16»)»)
+m4_define(«km_code_element», «km_if(km_part(«in_turn», km_key), «$1»,
+    «$1 / 32 * 32 + $1 % 32 / 8 * 4 + $1 % 8 / 2 + $1 % 2 * 16»)»)
 
 m4_dnl km_flip(SIDE) -- codes in two's complement: those with an offset have another highest bit.
 m4_define(«km_flip», «km_if(km_part(«is_signed», $1), «», « ^ (int32_t)0x88888888»)»)
@@ -28,7 +30,8 @@ m4_define(«km_load_turned», «km_load_scales(«key»)
 km_inline(«void», «turn(const unsigned char *const *row, int64_t from, vf x[4])»)
 {
     for (int i = 0; i < 4; i++)
-        x[i] = load_quads(row[i] + from, row[(i + 4) % LANES] + from, row[(i + 8) % LANES] + from, row[(i + 12) % LANES] + from);
+        x[i] = load_quads(row[i] + from, row[(i + 4) % LANES] + from, row[(i + 8) % LANES] + from,
+            row[(i + 12) % LANES] + from);
     transpose_quads(x);
 }
 
@@ -38,7 +41,7 @@ km_inline(«void», «load_keys(struct work *w, int64_t n)»)
 km_if(km_at_once, «», «    for (int64_t t = 0; t < n; t += LANES) {
         const unsigned char *row[LANES]; /* stores of words do not change these */
         memcpy(row, w->key_row + t, sizeof row);
-km_fetch_near(«key», «t», «LANES»)km_if(km_one_tile, «», «km_fetch(«key», «t», «LANES»)»)m4_dnl
+km_fetch_inner(«key», «t», «LANES»)km_if(km_one_tile, «», «km_fetch(«key», «t», «LANES»)»)m4_dnl
         vf x[4];
 km_each(«K», 0, m4_eval(km_key_dim / km_key_word_dims - 1), 4, «        turn(row, km_word_at(km_key, K), x);
         for (int i = 0; i < 4; i++)
@@ -50,41 +53,51 @@ km_each(«K», 0, m4_eval(km_key_dim / km_key_word_dims - 1), 4, «        turn(
 »)
 
 m4_dnl km_word_at(T, WORD) -- bytes of a row before a word of codes.
-m4_define(«km_word_at», «km_if(km_part(«block», $1), «m4_eval(($2) * km_word_dims($1) / km_part(«block», $1) * km_part(«block_bytes», $1) + km_part(«codes_at», $1) + ($2) * km_word_dims($1) % km_part(«block», $1) * km_part(«bits», $1) / 8)», «m4_eval(($2) * 4)»)»)
+m4_define(«km_word_at», «m4_eval(_km_word_at(«$1», «($2)»))»)
+m4_define(«_km_word_at», «km_if(km_part(«block», $1),
+    «$2 * km_word_dims($1) / km_part(«block», $1) * km_part(«block_bytes», $1) + km_part(«codes_at», $1) +
+    $2 * km_word_dims($1) % km_part(«block», $1) * km_part(«bits», $1) / 8», «$2 * 4»)»)
 
 m4_dnl km_word_at_run(WORD) -- the same of one that is known when it runs.
-m4_define(«km_word_at_run», «km_if(km_part(«block», km_key), «$1 * km_key_word_dims / km_part(«block», km_key) * km_part(«block_bytes», km_key) + km_part(«codes_at», km_key) + $1 * km_key_word_dims % km_part(«block», km_key) * km_part(«bits», km_key) / 8», «$1 * 4»)»)
+m4_define(«km_word_at_run», «_km_word_at(km_key, «$1»)»)
 
-m4_dnl _km_each_sum(BODY) -- for every row R, vector V of the tile.
-m4_define(«_km_each_sum», «km_each(«R», 0, m4_eval(km_tile - 1), 1, «km_each(«V», 0, m4_eval(km_vectors - 1), 1, «$1»)»)»)
+m4_define(«_km_each_sum», «km_each_sum(km_vectors, «$1»)»)
+
+m4_dnl _km_score_word(W) -- word k + W of the keys, piece by piece, times the query rows of the tile.
+m4_define(«_km_key_word», «km_if(km_at_once, «(vi)x[$1]», «load_words(&w->key[k + $1][t + km_vector($2)])»)m4_dnl
+km_flip(km_key)»)
 m4_define(«_km_score_word», «m4_dnl
-km_each(«V», 0, m4_eval(km_vectors - 1), 1, «            vi k_$1_«»V = km_if(km_at_once, «(vi)x[$1]», «load_words(&w->key[k + $1][t + m4_eval(V * km_lanes)])»)km_flip(km_key);
-»)km_each(«I», 0, m4_eval(km_pieces_of_word - 1), 1, «m4_dnl
-km_each(«V», 0, m4_eval(km_vectors - 1), 1, «            km_sum_type b_$1_«»I«»_«»V = km_piece(«k_$1_«»V», I);
-»)km_each(«R», 0, m4_eval(km_tile - 1), 1, «            km_sum_type a_$1_«»I«»_«»R = km_query_piece(«r + R», «(k + $1) * km_pieces_of_word + I»);
-km_each(«V», 0, m4_eval(km_vectors - 1), 1, «            km_add(«s_«»R«»_«»V», «a_$1_«»I«»_«»R», «b_$1_«»I«»_«»V»);
+km_times(«V», km_vectors, «            vi km_named(k_$1, V) = _km_key_word($1, V);
+»)km_times(«I», km_pieces_of_word, «m4_dnl
+km_times(«V», km_vectors, «            km_sum_type km_named(b_$1, I, V) = km_piece(«km_named(k_$1, V)», I);
+»)km_times(«R», km_tile, «m4_dnl
+            km_sum_type km_named(a_$1, I, R) = km_query_piece(«r + R», «(k + $1) * km_pieces_of_word + I»);
+km_times(«V», km_vectors, «            km_add(«km_named(s, R, V)», «km_named(a_$1, I, R)», «km_named(b_$1, I, V)»);
 »)»)»)»)
-m4_dnl A piece is straight-line code; each fetches some of the rows AHEAD of those that a strip scores.
-m4_define(«km_piece_words», «km_if(km_at_once, 4, «km_if(km_group_of(«key») % 16 == 0, «m4_eval(16 / km_key_word_dims)», 1)»)»)
-m4_define(«km_piece_rows», «m4_eval((km_vectors * km_lanes * km_piece_words * km_key_word_dims + km_key_dim - 1) / km_key_dim)»)
+m4_dnl A piece is straight-line code; each fetches some of the rows OUTER ahead of those that a strip scores.
+m4_define(«km_piece_words», «km_if(km_at_once, 4,
+    «km_if(km_group_of(«key») % 16 == 0, «m4_eval(16 / km_key_word_dims)», 1)»)»)
+m4_define(«km_piece_rows», «m4_eval((km_vectors * km_lanes * km_piece_words * km_key_word_dims + km_key_dim - 1) /
+    km_key_dim)»)
 m4_define(«km_score_turned», «km_inline(«void», «score_strip(struct work *w, int64_t r, int64_t t)»)
 {
     vf total[TILE][km_vectors] = {{{0}}};
 km_if(km_at_once, «    const unsigned char *const *row = w->key_row + t;
     vf x[4];
-km_fetch_near(«key», «t», «LANES»)»)m4_dnl
+km_fetch_inner(«key», «t», «LANES»)»)m4_dnl
     for (int g = 0; g < km_key_groups; g++) {
-_km_each_sum(«        km_sum_type s_«»R«»_«»V = {0};
+_km_each_sum(«        km_sum_type km_named(s, R, V) = {0};
 »)m4_dnl
         for (int64_t k = g * km_group_words; k < (g + 1) * km_group_words; k += km_piece_words) {
-km_if(km_one_tile, «km_fetch(«key», «t + k / km_piece_words * km_piece_rows», km_piece_rows)»)km_if(km_at_once, «            turn(row, km_word_at_run(«k»), x);
+km_if(km_one_tile, «km_fetch(«key», «t + k / km_piece_words * km_piece_rows», km_piece_rows)»)m4_dnl
+km_if(km_at_once, «            turn(row, km_word_at_run(«k»), x);
 »)m4_dnl
-km_each(«W», 0, m4_eval(km_piece_words - 1), 1, «_km_score_word(W)»)m4_dnl
+km_times(«W», km_piece_words, «_km_score_word(W)»)m4_dnl
         }
-_km_each_sum(«        total[R][V] += km_sum(«s_«»R«»_«»V») * load_f32(w->key_scale[g] + t + m4_eval(V * km_lanes));
+_km_each_sum(«        total[R][V] += km_sum(«km_named(s, R, V)») * load_f32(w->key_scale[g] + t + km_vector(V));
 »)m4_dnl
     }
-_km_each_sum(«    store_f32(w->score[r + R] + t + m4_eval(V * km_lanes), total[R][V]km_unit);
+_km_each_sum(«    store_f32(w->score[r + R] + t + km_vector(V), total[R][V]km_unit);
 »)}
 
 km_inline(«void», «score(struct work *w, int64_t r, int64_t n)»)

@@ -1,10 +1,12 @@
 m4_divert(-1)
-m4_dnl value_units.m4 -- what a digit of a weight is worth, where weights become integers: for each row, block and group.
+m4_dnl value_units.m4 -- what a digit of a weight is worth, where weights become integers: for each row, block and
+m4_dnl group.
 m4_define(«km_value_groups», «km_scales(«value»)»)
 
 m4_define(«km_unit_work», «    float value_size[km_value_groups][BLOCK]; /* scales without their sign */
     float value_nan[km_value_groups];         /* 0, or NaN where a scale of the block is none */
-    float value_unit[km_value_groups][ALL_ROWS], per_value_unit[km_value_groups][ALL_ROWS]; /* of a weight's last digit */
+    float value_unit[km_value_groups][ALL_ROWS], m4_dnl
+per_value_unit[km_value_groups][ALL_ROWS]; /* of a weight's last digit */
 »)
 
 m4_define(«km_set_sizes», «/* What scales are without their sign, and where one is none; whether one is negative.  */
@@ -25,10 +27,18 @@ km_inline(«int», «set_sizes(struct work *w, int64_t n)»)
 }
 »)
 
+m4_dnl km_scaled_weights(WHICH) -- weights of row r + i, times the scales of group g, or their size.
+m4_define(«km_scaled_weights», «load_f32(w->score[r + i] + t) * load_f32(w->value_$1[g] + t)»)
+
+m4_dnl The largest weight of so many digits; three are as many as a float32 has.
+m4_define(«_km_most_of_digits_1», «255.f»)
+m4_define(«_km_most_of_digits_2», «65535.f»)
+m4_define(«_km_most_of_digits_3», «16700000.f»)
+
 m4_dnl The largest product of a row's weights with the scales of a group decides what a digit is worth.
 m4_define(«km_set_units», «km_inline(«void», «set_units(struct work *w, int64_t r, vf top[km_value_groups][LANES])»)
 {
-    const float most = km_if(km_value_pairs, «32767.f», «m4_ifelse(km_limbs, 1, «255.f», km_limbs, 2, «65535.f», «16700000.f»)»);
+    const float most = km_if(km_value_pairs, «32767.f», «m4_indir(«_km_most_of_digits_»km_limbs)»);
     for (int g = 0; g < km_value_groups; g++) {
         vf largest = largest_of_each(top[g]);
         store_f32(w->value_unit[g] + r, largest / most);
@@ -37,7 +47,8 @@ m4_define(«km_set_units», «km_inline(«void», «set_units(struct work *w, in
 }
 »)
 
-m4_define(«km_load_values_of_pairs», «km_load_scales(«value»)
+m4_dnl Codes in pairs are loaded where they are multiplied.
+m4_define(«km_load_as_pairs», «km_load_scales(«value»)
 km_set_sizes
 km_inline(«void», «load_values(struct work *w, int64_t n)»)
 {

@@ -52,8 +52,8 @@ m4_define(«km_add_exact»,
 », «            s_«»H«»_«»V += _km_of_part(«whole», H, «$3») * c;
 »)»)»)
 
-m4_dnl km_fetch_line(B, DIM) -- the line with that element of the pages NEAR and AHEAD.
-m4_define(«km_fetch_line», «_km_fetch(«near», 3, «$1», «$2»)_km_fetch(«ahead», 2, «$1», «$2»)»)
+m4_dnl km_fetch_line(B, DIM) -- the line with that element of the pages INNER and OUTER ahead.
+m4_define(«km_fetch_line», «_km_fetch(«inner», 3, «$1», «$2»)_km_fetch(«outer», 2, «$1», «$2»)»)
 m4_define(«_km_fetch», «km_if(m4_indir(«km_$1») > 0,
     «km_for_words(«F», «km_if(km_is_bound, «c, d», «c»)»,
     «        __builtin_prefetch($1_«»F«»_km_plus($3 * km_row_bytes(km_dim)) + $4 * km_row_bytes(1), 0, $2);
@@ -89,7 +89,7 @@ m4_define(«_km_halved», «m4_ifelse($2, 4, «(s_«»$1«»_0 + s_«»$1«»_2)
 m4_define(«_km_add_rows», «    int64_t at = p->ids[u] * p->stride;
     const unsigned char *page_c = p->field[0] + at;
 km_if(km_is_bound, «    const unsigned char *page_d = p->field[1] + at;
-»)_km_page_there(«near», «NEAR»)_km_page_there(«ahead», «AHEAD»)km_each(«B», 0, km_page_blocks - 1, 1,
+»)_km_page_there(«inner», «INNER»)_km_page_there(«outer», «OUTER»)km_each(«B», 0, km_page_blocks - 1, 1,
     «km_each(«G», 0, km_query_heads - 1, km_heads_at_once,
     «_km_add_row(B, G, km_if(G + km_heads_at_once < km_query_heads, «m4_eval(G + km_heads_at_once - 1)»,
     «m4_eval(km_query_heads - 1)»))»)»)»)

@@ -5,8 +5,8 @@ km_if(km_is_exact, «    QUERY = m4_eval(km_query_heads * km_dim),
 »)m4_dnl
     SCORES = km_scores, /* of a page, before they are folded */
     LEFT = km_left,     /* and then */
-km_if(km_near, «    NEAR = km_near, /* pages ahead that are brought into the first cache */
-»)km_if(km_ahead, «    AHEAD = km_ahead, /* pages ahead that are brought into the second cache */
+km_if(km_inner, «    INNER = km_inner, /* pages ahead that are brought into the first cache */
+»)km_if(km_outer, «    OUTER = km_outer, /* pages ahead that are brought into the second cache */
 »)m4_dnl
 };
 

@@ -191,6 +191,7 @@ static void test_bad_texts(void) {
         {"\nresult measured", "result compile tile=1", "failed, but with samples"},
         {"\ntime ", "time 2023-11-14", "is not a value of it"},
         {"\ntime ", "time 2023-02-31T00:00:00.000000Z", "is not a value of it"},
+        {"\ntime ", "time 1969-12-31T23:59:59.000000Z", "of the years 1970 to 9999"},
         {"\ncode ", "code many", "is not a value of it"},
         {"\nlimit ", "limit bytes 0", "a limit that is not 1 to 1e18"},
         {"\nlimit ", "limit bits 1", "is not a value of it"},
@@ -290,6 +291,10 @@ static void test_foreign(void) {
     expect_unusable(DATABASE_READ, EXIT_USER, "has a fault", "samples that are no numbers");
     change("UPDATE result SET samples = '' WHERE id = 3");
     expect_unusable(DATABASE_READ, EXIT_USER, "has a fault", "measured, without samples");
+    remove_database();
+    fill(1);
+    change("UPDATE result SET measured = 253402300800000000 WHERE id = 3");
+    expect_unusable(DATABASE_READ, EXIT_USER, "has a fault", "a time that no text can say");
 }
 
 static size_t read_whole(char **data) {

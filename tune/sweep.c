@@ -271,6 +271,8 @@ static bool are_times(const double *samples, int count) {
     return true;
 }
 
+static const int64_t last_microsecond = 253402300799999999; /* of the year 9999 */
+
 const char *sweep_result_fault(const struct sweep_result *result) {
     bool measured = result->outcome == OUTCOME_MEASURED;
     if (*result->candidate == '\0')
@@ -285,5 +287,7 @@ const char *sweep_result_fault(const struct sweep_result *result) {
         return "a sample that is not 1e-12 to 1e6 seconds";
     if (result->limit != LIMIT_NONE && !is_within(result->limit_rate, 1, most_work))
         return "a limit that is not 1 to 1e18";
+    if (result->measured < 0 || result->measured > last_microsecond)
+        return "a time that is not of the years 1970 to 9999";
     return result->code_bytes >= 0 ? NULL : "code of less than 0 bytes";
 }

@@ -9,7 +9,8 @@
 /* By enum kvmill_math: "f32", "near", "fast"; the last is NULL. */
 extern const char *const kvmill_math_names[];
 
-/* Of the largest output: the most that a kernel of the kind may err, beside float32 sums. */
+/* The most that a kernel of the kind may err, beside float32 sums: a share of the largest output.
+ */
 extern const double kvmill_math_errors[];
 
 /* NULL is f32; -1 for any other name. */

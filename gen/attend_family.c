@@ -181,8 +181,8 @@ static const char *best_variant(const struct kernel *kernel) {
     return variants[i];
 }
 
-/* What a variant asks of an extension, or 0. */
-static unsigned asks_for(const struct kernel *kernel) {
+/* What an extension has to give for a variant, or 0. */
+static unsigned extension_for(const struct kernel *kernel) {
     if (values_can_be_halves(kernel))
         return ISA_HALF_ARITHMETIC;
     return is(kernel, "codes") ? ISA_INTEGER_PRODUCTS : is(kernel, "pairs") ? ISA_PAIR_PRODUCTS : 0;
@@ -190,7 +190,7 @@ static unsigned asks_for(const struct kernel *kernel) {
 
 /* The kind of arithmetic that a kernel has, of those that serve what is wanted. */
 static int64_t math_of(const struct kernel *kernel) {
-    unsigned what = asks_for(kernel);
+    unsigned what = extension_for(kernel);
     return what == 0                     ? KVMILL_MATH_F32
            : what == ISA_HALF_ARITHMETIC ? kernel->value[MATH]
                                          : kvmill_min(kernel->value[MATH], KVMILL_MATH_NEAR);
@@ -198,7 +198,7 @@ static int64_t math_of(const struct kernel *kernel) {
 
 /* The instruction set a kernel is made for: no more of it than is used. */
 static const struct isa *isa_used(const struct kernel *kernel) {
-    unsigned what = asks_for(kernel);
+    unsigned what = extension_for(kernel);
     return what ? kvmill_isa_giving(kernel->isa, what) : kvmill_isa_plain(kernel->isa);
 }
 

@@ -464,6 +464,8 @@ load_values(struct work *w, int64_t n)
     set_sizes(w, n);
 }
 
+/* Scores of a tile for a strip of positions from t on: query times code, word by word, for each group; then the group's
+   sum times its scale.  */
 INLINED void
 score_strip(struct work *w, int64_t r, int64_t t)
 {
@@ -585,7 +587,7 @@ set_order(float *sum)
     }
 }
 
-/* Of row i of the tile that begins with row r.  */
+/* The weights of row i of the tile that begins with row r, as 16-bit integers.  */
 INLINED void
 split_weights(struct work *w, int64_t r, int64_t i, int64_t n)
 {
@@ -598,6 +600,7 @@ split_weights(struct work *w, int64_t r, int64_t i, int64_t n)
         }
 }
 
+/* Sums of a tile, from dim v on: add weight times value, two positions at a time, as integers.  */
 INLINED void
 accumulate_pieces_0(struct work *w, int64_t r, int64_t v, int64_t n)
 {
@@ -829,12 +832,15 @@ seen_by(const struct kvmill_attend *p, int64_t r, int64_t from, int64_t n)
     return first >= from + n || last <= from ? 0 : smaller(n, last - from);
 }
 
+/* The n positions of a block, from `at` on.  Its keys and values are laid out in the workspace, if they are not read
+   where they lie; then all query rows use them: scores, softmax, weights times values.  */
 INLINED void
 attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
     find_rows(p, w, at, n);
     load_keys(w, n);
     load_values(w, n);
+    /* Score: query times key, a tile of TILE query rows at a time.  */
     for (int64_t r = 0; r < p->rows; r += TILE) {
         int64_t seen = seen_by(p, r, p->first + at, n);
         for (int64_t i = r; i < r + TILE; i++)
@@ -842,13 +848,17 @@ attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t 
         if (seen > 0)
             score(w, r, seen);
     }
+    /* Softmax: scores become weights; LANES query rows at a time.  */
     for (int64_t r = 0; r < p->rows; r += LANES)
         softmax(p, w, r, p->first + at);
+    /* Accumulate: weight times value is added to the sums of a tile.  */
     for (int64_t r = 0; r < p->rows; r += TILE)
         if (w->seen[r] > 0)
             accumulate(w, r, w->seen[r]);
 }
 
+/* The positions of one kv head, BLOCK at a time, for all query rows that share it.  A call may be a part of that: the
+   first one begins, the last one ends.  */
 __attribute__((target("avx2,fma,f16c")))
 static void
 run(const void *problem, int64_t first, int64_t last)

@@ -276,6 +276,7 @@ load_values(struct work *w, int64_t n)
     (void)n;
 }
 
+/* Scores of a tile for 2 vectors of positions from t on: add query times key, dim by dim.  */
 INLINED void
 score_strip_2(struct work *w, int64_t r, int64_t t)
 {
@@ -327,6 +328,7 @@ score_strip_2(struct work *w, int64_t r, int64_t t)
     store_f32(w->score[r + 5] + t + 8, s_5_1);
 }
 
+/* Scores of a tile for 1 vectors of positions from t on: add query times key, dim by dim.  */
 INLINED void
 score_strip_1(struct work *w, int64_t r, int64_t t)
 {
@@ -369,6 +371,7 @@ score(struct work *w, int64_t r, int64_t n)
         score_strip_1(w, r, t);
 }
 
+/* Sums of a tile, 1 vectors from dim v on: add weight times value, position by position.  */
 INLINED void
 accumulate_strip_1(struct work *w, int64_t r, int64_t v, int64_t n)
 {
@@ -550,12 +553,15 @@ seen_by(const struct kvmill_attend *p, int64_t r, int64_t from, int64_t n)
     return first >= from + n || last <= from ? 0 : smaller(n, last - from);
 }
 
+/* The n positions of a block, from `at` on.  Its keys and values are laid out in the workspace, if they are not read
+   where they lie; then all query rows use them: scores, softmax, weights times values.  */
 INLINED void
 attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
     find_rows(p, w, at, n);
     load_keys(w, n);
     load_values(w, n);
+    /* Score: query times key, a tile of TILE query rows at a time.  */
     for (int64_t r = 0; r < p->rows; r += TILE) {
         int64_t seen = seen_by(p, r, p->first + at, n);
         for (int64_t i = r; i < r + TILE; i++)
@@ -563,13 +569,17 @@ attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t 
         if (seen > 0)
             score(w, r, seen);
     }
+    /* Softmax: scores become weights; LANES query rows at a time.  */
     for (int64_t r = 0; r < p->rows; r += LANES)
         softmax(p, w, r, p->first + at);
+    /* Accumulate: weight times value is added to the sums of a tile.  */
     for (int64_t r = 0; r < p->rows; r += TILE)
         if (w->seen[r] > 0)
             accumulate(w, r, w->seen[r]);
 }
 
+/* The positions of one kv head, BLOCK at a time, for all query rows that share it.  A call may be a part of that: the
+   first one begins, the last one ends.  */
 __attribute__((target("avx2,fma,f16c")))
 static void
 run(const void *problem, int64_t first, int64_t last)

@@ -57,7 +57,7 @@ static const unsigned char *plus(const unsigned char *data, int64_t offset) {
     return data != NULL ? data + offset : NULL;
 }
 
-/* Of one of the pieces of memory. */
+/* Where a piece of memory is. */
 static void set_addresses(struct attend_work *work, int piece) {
     const struct cache_side *key = &work->view->side[piece][0], *value = key + 1;
     int64_t b = work->tile->b, head = work->tile->kv_head;

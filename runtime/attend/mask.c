@@ -32,7 +32,7 @@ static DLDataType type_of(int activation) {
 
 /* ---- Numbers of a row ---- */
 
-static bool is_near(const struct mask_terms *terms, int64_t distance) {
+static bool is_in_window(const struct mask_terms *terms, int64_t distance) {
     return (terms->left < 0 || distance >= -terms->left) &&
            (terms->right < 0 || distance <= terms->right);
 }
@@ -44,7 +44,7 @@ static void add_positions(const struct mask_terms *terms, int64_t at, int64_t co
     for (int64_t i = 0; i < count; i++) {
         int64_t key = own ? number_at(&terms->cells, terms->slots[at + i]) : terms->first + at + i;
         int64_t distance = key - terms->position;
-        numbers[i] = own && !is_near(terms, distance)
+        numbers[i] = own && !is_in_window(terms, distance)
                          ? -(double)INFINITY
                          : numbers[i] + terms->slope * (double)distance;
     }

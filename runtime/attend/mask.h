@@ -30,7 +30,8 @@ struct mask_view {
     bool by_slopes;  /* multiplied by the slopes of query heads */
 };
 
-/* Of a tensor of rank 1 to 4, NULL: none.  Dims that are not there, and those of 1, serve all. */
+/* The view of a tensor of rank 1 to 4; NULL: none.  Dims that are not there, and those of 1, serve
+ * all. */
 struct mask_view kvmill_mask_view_of(const DLTensor *mask);
 
 /* What a row of a mask says beside its numbers. */

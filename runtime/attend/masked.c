@@ -98,9 +98,9 @@ static void move_column(const struct attend_work *work, int64_t to, int64_t from
                    (size_t)bytes);
 }
 
-/* Of the positions of a block, those that some row sees, after the first `before` of a call;
-   returns how many. */
-static int64_t take_seen(struct attend_work *work, int64_t at, int64_t count, int64_t before) {
+/* Adds the positions of a block that some row sees, after the first `before` of a call; returns
+   how many. */
+static int64_t keep_seen(struct attend_work *work, int64_t at, int64_t count, int64_t before) {
     int64_t seen = before;
     if (is_hidden(work, at, count))
         return 0;
@@ -144,11 +144,11 @@ bool kvmill_call_for_seen(struct attend_work *work, int64_t first, int64_t last)
     int64_t before = 0;
     problem->begin = 1;
     for (int64_t at = first; at < last; at += BLOCK) {
-        int64_t seen = take_seen(work, at, kvmill_min(BLOCK, last - at), before);
+        int64_t seen = keep_seen(work, at, kvmill_min(BLOCK, last - at), before);
         if (seen > 0 && before + seen > KVMILL_MASK_POSITIONS - BLOCK) {
             call_for_columns(work, before);
             before = 0;
-            seen = take_seen(work, at, kvmill_min(BLOCK, last - at), before);
+            seen = keep_seen(work, at, kvmill_min(BLOCK, last - at), before);
         }
         before += seen;
     }

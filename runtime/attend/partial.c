@@ -27,8 +27,8 @@ static float weight_of(float score, float largest) {
 
 /* ---- Partial results of kernels ---- */
 
-/* The weights, and the total with them.  A result that saw nothing has no sums. */
-static float weigh(const struct partials *partials, float largest, float *weights) {
+/* Sets the weights and returns the total with them.  A result that saw nothing has no sums. */
+static float set_weights(const struct partials *partials, float largest, float *weights) {
     float total = 0;
     for (int64_t i = 0; i < partials->count; i++) {
         const float *partial = partials->first + i * partials->step;
@@ -57,7 +57,7 @@ static void put_lse(unsigned char *at, float largest, float total) {
 void kvmill_merge_row(const struct partials *partials, const struct merged_row *row) {
     float weights[KVMILL_MOST_PARTIALS], sums[PIECE];
     float largest = largest_of(partials->first, partials->count, partials->step);
-    float total = weigh(partials, largest, weights);
+    float total = set_weights(partials, largest, weights);
     for (int64_t from = 0; from < partials->dim; from += PIECE) {
         int64_t count = partials->dim - from < PIECE ? partials->dim - from : PIECE;
         sum_up(partials, weights, from, count, sums);

@@ -17,8 +17,8 @@ static int64_t last_seen(const struct attend_sequence *sequence, int64_t p) {
     return kvmill_max(0, kvmill_min(length, p < 0 ? p + 1 + right : sum_at_most(p + 1, right)));
 }
 
-static void see_near(const struct attend_sequence *sequence, int64_t t, int64_t *first,
-                     int64_t *last) {
+static void see_window(const struct attend_sequence *sequence, int64_t t, int64_t *first,
+                       int64_t *last) {
     int64_t p = position_of(sequence, t), left = sequence->left;
     *last = last_seen(sequence, p);
     *first = left < 0 || left >= p ? 0 : p - left;
@@ -35,7 +35,7 @@ void kvmill_see(const struct attend_sequence *sequence, int64_t t, int64_t *firs
         *last = kvmill_min(*last, number_at(&sequence->ranges[1], t));
         *first = kvmill_min(*last, number_at(&sequence->ranges[0], t));
     } else if (sequence->cells.data == NULL) {
-        see_near(sequence, t, first, last);
+        see_window(sequence, t, first, last);
     }
 }
 

@@ -33,6 +33,7 @@ m4_define(«_km_nibbles_at», «km_if(km_part(«block», km_value),
 
 m4_define(«_km_accumulate_strip», «km_product(«accumulate_strip_$1»,
     «struct work *w, int64_t r, int64_t v, int64_t n», $1,
+    «about», «Sums of a tile, $1 vectors from dim v on: add weight times value, position by position.»,
     «begin», «broadcast(w->grow[r + R]) * load_f32(w->sum[r + R] + _km_dim(V))»,
     «steps», «n»,
     «left», «broadcast(km_weight)»,

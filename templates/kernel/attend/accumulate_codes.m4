@@ -41,7 +41,7 @@ km_if(km_value_halves == 1, «        for (int d = 0; d < VALUE_DIM; d += LANES)
 }
 »)
 
-m4_define(«km_split_weights», «/* Of row i of the tile that begins with row r.  */
+m4_define(«km_split_weights», «/* The weights of row i of the tile that begins with row r, as digits of base 256.  */
 km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t i, int64_t n)»)
 {
     for (int g = 0; g < km_value_groups; g++)
@@ -64,6 +64,7 @@ km_times(«V», km_value_strip, «m4_dnl
 
 m4_dnl km_accumulate_as_codes -- defines accumulate.
 m4_define(«km_accumulate_as_codes», «km_split_weights
+/* Sums of a tile, a strip of dims: add weight times value, four positions at a time, as integers.  */
 km_inline(«void», «accumulate_strip(struct work *w, int64_t r, int strip, int64_t n)»)
 {
     const int v = strip * m4_eval(km_value_strip * km_lanes), g = v / km_group_of(«value»);

@@ -58,6 +58,7 @@ m4_define(«_km_half_value», «km_if(km_direct, «km_load_half(«w->value_row[k
     «load_vh(w->value[k] + _km_half_dim($1))»)»)
 m4_define(«_km_half_strip», «km_product(«accumulate_strip_$1»,
     «struct work *w, int64_t r, int64_t v, int64_t n», $1,
+    «about», «Sums of a tile, $1 vectors of float16 from dim v on: add weight times value, position by position.»,
     «begin», «(vh){0}»,
     «steps», «n»,
     «left», «broadcast_twice(w->weight[R][k])»,

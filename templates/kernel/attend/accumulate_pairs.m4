@@ -17,7 +17,8 @@ m4_define(«km_pair_strips», «m4_eval(km_value_dim / km_pair_dims * km_half_co
 m4_define(«km_work_as_pairs», «    int16_t weight[TILE][km_value_groups][BLOCK];
 km_unit_work«»»)
 
-m4_define(«km_split_weights_in_pairs», «/* Of row i of the tile that begins with row r.  */
+m4_define(«km_split_weights_in_pairs», «m4_dnl
+/* The weights of row i of the tile that begins with row r, as 16-bit integers.  */
 km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t i, int64_t n)»)
 {
     for (int g = 0; g < km_value_groups; g++)
@@ -47,6 +48,7 @@ m4_define(«_km_pair_pieces», «m4_eval(km_half_codes / km_pair_strip)»)
 m4_dnl Pieces $1 to $1 + km_pair_strip - 1 of each vector of pairs.
 m4_define(«_km_accumulate_pieces», «km_product(«accumulate_pieces_$1»,
     «struct work *w, int64_t r, int64_t v, int64_t n», km_pair_strip,
+    «about», «Sums of a tile, from dim v on: add weight times value, two positions at a time, as integers.»,
     «begin», «(vi){0}»,
     «steps», «(n + 1) / 2»,
     «left», «broadcast_words(*(const kvmill_word4 *)&w->weight[R][_km_pair_group][2 * k])»,

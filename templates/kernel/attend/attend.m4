@@ -84,13 +84,15 @@ m4_dnl   begin  what the sum s_R_V is at first       steps  how many products ar
 m4_dnl   left   a factor for the row, at step k      right  a factor for the vector, at step k
 m4_dnl   end    what is done with the sum            fetch  what is fetched before every PIECE steps
 m4_dnl   add    a macro of (SUM, LEFT, RIGHT), if they are not floats
+m4_dnl   about  a comment: what it computes
 m4_define(«km_product», «m4_define(«km_tile_fetch», «»)m4_define(«km_tile_add», «_km_multiply_add»)m4_dnl
 _km_set_parts(m4_shift(m4_shift(m4_shift($@))))_km_product(«$1», «$2», $3)»)
 m4_define(«_km_set_parts», «m4_ifelse(«$1», «», «»,
     «m4_define(«km_tile_$1», «$2»)_km_set_parts(m4_shift(m4_shift($@)))»)»)
 m4_define(«_km_multiply_add», «$1 += $2 * $3»)
 
-m4_define(«_km_product», «km_inline(«void», «$1($2)»)
+m4_define(«_km_product», «/* km_tile_about  */
+km_inline(«void», «$1($2)»)
 {
 km_each_sum($3, «    __auto_type km_named(s, R, V) = km_tile_begin;
 »)m4_dnl

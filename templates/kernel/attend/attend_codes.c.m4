@@ -109,7 +109,10 @@ m4_define(«_km_key_bytes», «km_if(km_halves == 1, «km_named(k, V)»,
 
 m4_define(«_km_key_scale», «load_f32(w->key_scale[g] + t + km_vector($1))»)
 m4_define(«_km_each_sum», «km_each_sum(km_words, «$1»)»)
-m4_define(«km_score», «km_inline(«void», «score_strip(struct work *w, int64_t r, int64_t t)»)
+m4_define(«km_score», «m4_dnl
+/* Scores of a tile for a strip of positions from t on: integer products, four dims at a time, for each group; then the
+   group's sum times its scale.  */
+km_inline(«void», «score_strip(struct work *w, int64_t r, int64_t t)»)
 {
     vf total[TILE][km_words] = {{{0}}};
     for (int g = 0; g < km_key_groups; g++) {

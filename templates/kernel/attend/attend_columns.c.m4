@@ -37,6 +37,7 @@ km_if(km_key_whole < km_key_dim, «_km_columns(«km_key_whole», m4_eval(km_key_
 
 m4_dnl Strips of km_strip vectors, then of half as many, down to one: rows of the diagonal see a part of a block.
 m4_define(«_km_score_strip», «km_product(«score_strip_$1», «struct work *w, int64_t r, int64_t t», $1,
+    «about», «Scores of a tile for $1 vectors of positions from t on: add query times key, dim by dim.»,
     «begin», «broadcast(0.f)»,
     «steps», «KEY_DIM»,
     «left», «broadcast(w->query[r + R][k])»,

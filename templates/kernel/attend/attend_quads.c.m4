@@ -26,6 +26,7 @@ m4_define(«_km_sums_of_four», «sum_quads(km_named(s, $1, $2), km_named(s, m4_
     km_named(s, m4_eval($1 + 2), $2), km_named(s, m4_eval($1 + 3), $2))»)
 
 m4_define(«km_score», «km_load_scales(«key»)
+/* Scores of all query rows at some positions from t on: query times key, four dims at a time.  */
 km_inline(«void», «score_positions(struct work *w, int64_t t)»)
 {
 km_if(km_key_direct, «», «    for (int64_t i = 0; i < km_positions; i++) {
@@ -55,7 +56,8 @@ km_if(km_key_direct, «km_times(«T», km_positions, «            km_named(key,
 »)m4_dnl
         }
     }
-km_each(«T», 0, m4_eval(km_positions - 1), 4, «km_times(«V», km_row_vectors, «    store_quads(w->score[V * QUADS] + t + T, BLOCK, _km_sums_of_four(T, V));
+km_each(«T», 0, m4_eval(km_positions - 1), 4, «km_times(«V», km_row_vectors, «m4_dnl
+    store_quads(w->score[V * QUADS] + t + T, BLOCK, _km_sums_of_four(T, V));
 »)»)}
 
 km_inline(«void», «score(struct work *w, int64_t r, int64_t n)»)

@@ -1,8 +1,8 @@
 m4_divert(-1)
 m4_dnl prefetch.m4 -- lines of the cache that are needed later: those of the row OUTER rows ahead are brought into the
 m4_dnl outer cache (the second), those of the row INNER ahead into the inner one (the first).  Rows are
-m4_dnl fetched a few at a time beside the arithmetic, each line once per level, never in an innermost loop: the processor
-m4_dnl can only hold so many lines in flight, and these should never run out.
+m4_dnl fetched a few at a time beside the arithmetic, each line once per level, never in an innermost loop: the
+m4_dnl processor can only hold so many lines in flight, and these should never run out.
 m4_define(«km_lines», «m4_eval((km_row_bytes_of(km_$1, km_$1_dim) + 63) / 64)»)
 
 m4_dnl km_fetch(SIDE, ROW, COUNT) -- for COUNT rows from ROW on those OUTER ahead; km_fetch_inner(SIDE, ROW, COUNT) --

@@ -69,12 +69,15 @@ km_inline(«int64_t», «seen_by(const struct kvmill_attend *p, int64_t r, int64
     return first >= from + n || last <= from ? 0 : smaller(n, last - from);
 }
 
+/* The n positions of a block, from `at` on.  Its keys and values are laid out in the workspace, if they are not read
+   where they lie; then all query rows use them: scores, softmax, weights times values.  */
 km_inline(«void», «attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
 {
     find_rows(p, w, at, n);
 m4_ifdef(«km_load_keys», «    load_keys(w, n);
 »)m4_dnl
     load_values(w, n);
+    /* Score: query times key, a tile of TILE query rows at a time.  */
     for (int64_t r = 0; r < p->rows; r += TILE) {
         int64_t seen = seen_by(p, r, p->first + at, n);
         for (int64_t i = r; i < r + TILE; i++)
@@ -82,13 +85,17 @@ m4_ifdef(«km_load_keys», «    load_keys(w, n);
         if (seen > 0)
             score(w, r, seen);
     }
+    /* Softmax: scores become weights; LANES query rows at a time.  */
     for (int64_t r = 0; r < p->rows; r += LANES)
         softmax(p, w, r, p->first + at);
+    /* Accumulate: weight times value is added to the sums of a tile.  */
     for (int64_t r = 0; r < p->rows; r += TILE)
         if (w->seen[r] > 0)
             accumulate(w, r, w->seen[r]);
 }
 
+/* The positions of one kv head, BLOCK at a time, for all query rows that share it.  A call may be a part of that: the
+   first one begins, the last one ends.  */
 km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
 {
     const struct kvmill_attend *p = problem;

@@ -3,8 +3,8 @@ m4_dnl turned.m4 -- keys as codes with positions in the lanes, a word of 32 bits
 m4_dnl A variant says what a sum is and how a word is added to it:
 m4_dnl km_sum_type -- vf or vi; km_pieces_of_word -- vectors that a word is taken apart to; km_piece(WORDS, I) -- one of
 m4_dnl them; km_query_piece -- what it is multiplied with, for row R; km_add(SUM, QUERY, PIECE); km_sum(SUM) -- as
-m4_dnl floats; km_unit -- what the scores of row R are multiplied with at the end, if anything; km_chains -- sums that an
-m4_dnl addition needs to have under way, because the next to the same one waits for it.
+m4_dnl floats; km_unit -- what the scores of row R are multiplied with at the end, if anything; km_chains -- sums that
+m4_dnl an addition needs to have under way, because the next to the same one waits for it.
 
 m4_dnl One tile of rows multiplies words as they are turned, if that gives enough sums; several find them in the
 m4_dnl workspace.
@@ -79,7 +79,10 @@ m4_define(«km_piece_words», «km_if(km_at_once, 4,
     «km_if(km_group_of(«key») % 16 == 0, «m4_eval(16 / km_key_word_dims)», 1)»)»)
 m4_define(«km_piece_rows», «m4_eval((km_vectors * km_lanes * km_piece_words * km_key_word_dims + km_key_dim - 1) /
     km_key_dim)»)
-m4_define(«km_score_turned», «km_inline(«void», «score_strip(struct work *w, int64_t r, int64_t t)»)
+m4_define(«km_score_turned», «m4_dnl
+/* Scores of a tile for a strip of positions from t on: query times code, word by word, for each group; then the group's
+   sum times its scale.  */
+km_inline(«void», «score_strip(struct work *w, int64_t r, int64_t t)»)
 {
     vf total[TILE][km_vectors] = {{{0}}};
 km_if(km_at_once, «    const unsigned char *const *row = w->key_row + t;

@@ -12,12 +12,13 @@
 
 enum { MOST_SECONDS = 60 };
 
-/* CC may have arguments: only a shell knows where they begin. */
+/* CC may have arguments: only a shell knows where they begin.  It exits with 127 where there is no
+   such compiler, which would be said of the shell. */
 static bool ask(const char *compiler, int answer, int nothing, struct error *error) {
     const int streams[STANDARD_STREAMS] = {nothing, answer, nothing};
     struct text command = {0};
     int status;
-    if (!text_print(&command, "LC_ALL=C; export LC_ALL; %s --version", compiler))
+    if (!text_print(&command, "LC_ALL=C; export LC_ALL; %s --version || exit 1", compiler))
         return out_of_memory(error);
     char *arguments[] = {"sh", "-c", command.data, NULL};
     bool done = process_run_group(arguments, streams, "a shell", MOST_SECONDS, &status, error);

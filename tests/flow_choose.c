@@ -3,17 +3,22 @@
 #include "flow_step.h"
 
 /* What a cache may hold, for which activations and fields. */
-static const struct format {
+struct format {
     DLDataType activation, cache, scale, field;
     int64_t bits, group;
     const char *blocks;
-} formats[] = {
-    {f32, f32, f32, f32, 0, 0, NULL},    {f16, f16, f16, f16, 0, 0, NULL},
-    {bf16, bf16, f32, bf16, 0, 0, NULL}, {f16, i8, f16, bf16, 8, 8, NULL},
-    {f32, i4, f16, f16, 4, 16, NULL},    {f16, u8, f32, f32, 0, 0, "q8_0"},
-    {bf16, u8, f32, f16, 0, 0, "q4_0"},  {f32, f16, f32, bf16, 0, 0, NULL},
-    {bf16, i8, f32, f32, 8, 16, NULL},
 };
+
+static struct format any_format(int64_t number) {
+    const struct format formats[] = {
+        {f32, f32, f32, f32, 0, 0, NULL},    {f16, f16, f16, f16, 0, 0, NULL},
+        {bf16, bf16, f32, bf16, 0, 0, NULL}, {f16, i8, f16, bf16, 8, 8, NULL},
+        {f32, i4, f16, f16, 4, 16, NULL},    {f16, u8, f32, f32, 0, 0, "q8_0"},
+        {bf16, u8, f32, f16, 0, 0, "q4_0"},  {f32, f16, f32, bf16, 0, 0, NULL},
+        {bf16, i8, f32, f32, 8, 16, NULL},
+    };
+    return formats[number % (int64_t)COUNT(formats)];
+}
 
 static const int64_t head_counts[][2] = {{32, 8}, {9, 3}, {8, 8}, {5, 1}, {6, 2}, {71, 1}, {4, 2}};
 static const int64_t dims[] = {32, 64, 80, 96, 112, 128, 256};
@@ -49,13 +54,13 @@ static int64_t dim_for(const struct format *format, int64_t number) {
 }
 
 static void choose_attention(kvmill_cache_attention *op, int64_t number, struct dice *dice) {
-    const struct format *format = &ANY(formats, number);
+    const struct format format = any_format(number);
     kvmill_cache_attention_init(op, sizeof *op);
-    set_format(op, format);
+    set_format(op, &format);
     op->dynamic_batching = op->cache_mode = 1;
     op->num_heads = ANY(head_counts, number)[0];
     op->num_kv_heads = ANY(head_counts, number)[1];
-    op->head_dim = dim_for(format, number / 2);
+    op->head_dim = dim_for(&format, number / 2);
     op->page_size = ANY(page_sizes, dice_range(dice, 0, 6));
     op->cache_layout = number % 5;
     op->num_layer = dice_range(dice, 1, 2);
@@ -64,7 +69,7 @@ static void choose_attention(kvmill_cache_attention *op, int64_t number, struct 
     op->softcap = dice_once_in(dice, 4) ? 3 : 0;
     op->partial = dice_once_in(dice, 3);
     if (dice_once_in(dice, 5))
-        set_value(op, format, dim_for(format, dice_range(dice, 0, 6)));
+        set_value(op, &format, dim_for(&format, dice_range(dice, 0, 6)));
 }
 
 static void choose_select(struct flow_step *step, int64_t number, struct dice *dice) {
@@ -102,7 +107,7 @@ int64_t flow_step_choose_length(int64_t page_size, struct dice *dice) {
 
 void flow_step_choose(struct flow_step *step, int64_t number, struct dice *dice) {
     struct attention *a = &step->attention;
-    *step = (struct flow_step){.field_type = ANY(formats, number).field};
+    *step = (struct flow_step){.field_type = any_format(number).field};
     choose_attention(&a->op, number, dice);
     choose_select(step, number, dice);
     a->sequences = a->op.num_heads * a->op.head_dim > 3000 ? 2 : dice_range(dice, 1, 5);

@@ -168,9 +168,10 @@ static void part_disclaimers(struct c_text *text) {
 }
 
 static bool is_use(const struct c_text *text, size_t at, const struct c_token *name) {
+    if (at == 0 || !is_same(&text->tokens[at], name))
+        return false;
     const struct c_token *before = &text->tokens[at - 1];
-    return is_same(&text->tokens[at], name) && !c_is(before, ".") && !c_is(before, "->") &&
-           !c_is(before, "struct");
+    return !c_is(before, ".") && !c_is(before, "->") && !c_is(before, "struct");
 }
 
 static bool is_end(const struct c_token *token) {

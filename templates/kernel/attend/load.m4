@@ -118,7 +118,8 @@ km_if(_km_in_blocks($1), «km_times(«G», km_scales(«$1»), «m4_dnl
 »)», «        memcpy(raw[t], from, sizeof raw[t]);
 »)    }
     for (int64_t i = 0; i < n * km_scales(«$1»); i += LANES)
-        store_f32(w->$1_scale[0] + i, km_typed(«load», _km_scale_type(«$1»))(raw[0] + i));
+        store_f32((float *)w->$1_scale + i,
+            km_typed(«load», _km_scale_type(«$1»))((const _km_scale_c_type(«$1») *)raw + i));
 }
 »)
 

@@ -69,7 +69,7 @@ reached() {
 # What a target's calls were planned with.
 note_plans() {
     # shellcheck disable=SC2046
-    KVMILL_FUZZ=$1 KVMILL_VERBOSE=1 TMPDIR=$here/scratch srcdir=$source "$here/build/tests/fuzz/fuzz" -runs=0 \
+    KVMILL_FUZZ=$1 KVMILL_VERBOSE=1 TMPDIR=$here/scratch srcdir=$source "$built/tests/fuzz/fuzz" -runs=0 \
         "$here/corpus/$1" $(seeds_of "$1") 2>&1 | grep -a '^kvmill: ' >"$here/logs/$1.plans" || true
 }
 

@@ -618,10 +618,8 @@ accumulate_pieces_0(struct work *w, int64_t r, int64_t v, int64_t n)
         if (r == 0)
             fetch_value_rows(w, 2 * next + v / 16 * 8 + OUTER, 8);
         for (int64_t k = next, end = smaller(next + PIECE, (n + 1) / 2); k < end; k++) {
-            __auto_type b_0 = even_codes(load_pairs(w->value_row[2 * k] + v * 8 / 8,
-                                                    w->value_row[2 * k + 1] + v * 8 / 8));
-            __auto_type b_1 = odd_codes(load_pairs(w->value_row[2 * k] + v * 8 / 8,
-                                                   w->value_row[2 * k + 1] + v * 8 / 8));
+            __auto_type b_0 = even_codes(load_pairs(w->value_row[2 * k] + v, w->value_row[2 * k + 1] + v));
+            __auto_type b_1 = odd_codes(load_pairs(w->value_row[2 * k] + v, w->value_row[2 * k + 1] + v));
             __auto_type a_0 = broadcast_words(*(const kvmill_word4 *)&w->weight[0][v / 32][2 * k]);
             s_0_0 = add_pairs(s_0_0, a_0, b_0);
             s_0_1 = add_pairs(s_0_1, a_0, b_1);

@@ -26,10 +26,8 @@ m4_define(«km_weight», «km_if(km_folded, «w->weight[v / km_group_of(«value�
 m4_dnl _km_nibble(V) -- the low or the high nibbles of the bytes that two vectors share.
 m4_define(«_km_nibble», «__builtin_convertvector(km_if($1 % 2, «(_km_bytes($1)) >> 4»,
     «(_km_bytes($1)) << 28 >> 28»), vf)»)
-m4_define(«_km_bytes», «load_s8(w->value_row[k] + _km_nibbles_at(«_km_dim($1 / 2 * 2)»))m4_dnl
+m4_define(«_km_bytes», «load_s8(w->value_row[k] + km_bytes_before(km_value, «_km_dim($1 / 2 * 2)»))m4_dnl
 km_if(km_part(«is_signed», km_value), «», « ^ ~0x77»)»)
-m4_define(«_km_nibbles_at», «km_if(km_part(«block», km_value),
-    «($1) / 32 * km_part(«block_bytes», km_value) + km_part(«codes_at», km_value) + ($1) % 32 / 2», «($1) / 2»)»)
 
 m4_define(«_km_accumulate_strip», «km_product(«accumulate_strip_$1»,
     «struct work *w, int64_t r, int64_t v, int64_t n», $1,

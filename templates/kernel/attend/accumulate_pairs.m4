@@ -17,6 +17,16 @@ m4_define(«km_pair_strips», «m4_eval(km_value_dim / km_pair_dims * km_half_co
 m4_define(«km_work_as_pairs», «    int16_t weight[TILE][km_value_groups][BLOCK];
 km_unit_work«»»)
 
+m4_dnl Codes are loaded where they are multiplied.
+m4_define(«km_load_as_pairs», «km_load_scales(«value»)
+km_set_sizes
+km_inline(«void», «load_values(struct work *w, int64_t n)»)
+{
+    load_value_scales(w, n);
+    set_sizes(w, n);
+}
+»)
+
 m4_define(«km_split_weights_in_pairs», «m4_dnl
 /* The weights of row i of the tile that begins with row r, as 16-bit integers.  */
 km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t i, int64_t n)»)
@@ -30,10 +40,7 @@ km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t i, int64_
 }
 »)
 
-m4_dnl km_codes_at(T, DIM) -- bytes of a row before the codes from DIM on.
-m4_define(«km_codes_at», «km_if(km_part(«block», $1), «($2) / 32 * km_part(«block_bytes», $1) +
-    km_part(«codes_at», $1) + ($2) % 32 * km_part(«bits», $1) / 8», «($2) * km_part(«bits», $1) / 8»)»)
-m4_define(«_km_row_codes», «w->value_row[2 * k«»$1] + km_codes_at(km_value, «v»)»)
+m4_define(«_km_row_codes», «w->value_row[2 * k«»$1] + km_bytes_before(km_value, «v»)»)
 m4_define(«_km_two_rows», «(load_pairs(_km_row_codes, _km_row_codes(« + 1»))km_flip(km_value))»)
 
 m4_dnl Each strip of the first tile fetches its part of the rows OUTER ahead, and the first strip
@@ -78,15 +85,13 @@ km_each(«S», 0, m4_eval(km_half_codes - 1), km_pair_strip, «        accumulat
 m4_define(«km_has_order_as_pairs», 1)
 m4_dnl Sums come by pieces: the element that is sum I of a vector of pairs.
 m4_define(«_km_pair_code», «($1 % LANES * km_half_codes + $1 / LANES)»)
-m4_define(«_km_pair_element», «km_if(km_part(«in_turn», km_value), «_km_pair_code($1)»,
-    «(_km_pair_code($1) / 32 * 32 + _km_pair_code($1) % 32 / 2 + _km_pair_code($1) % 2 * 16)»)»)
 m4_define(«_km_set_order_of_pieces», «km_inline(«void», «set_order(float *sum)»)
 {
     float x[km_pair_dims];
     for (int d = 0; d < VALUE_DIM; d += km_pair_dims) {
         memcpy(x, sum + d, sizeof x);
         for (int i = 0; i < km_pair_dims; i++)
-            sum[d + _km_pair_element(«i»)] = x[i];
+            sum[d + km_code_element(km_value, «_km_pair_code(i)»)] = x[i];
     }
 }
 

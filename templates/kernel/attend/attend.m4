@@ -114,6 +114,14 @@ $1    }
 m4_dnl km_each_sum(VECTORS, BODY) -- BODY for every row R and vector V of a tile.
 m4_define(«km_each_sum», «km_times(«R», km_tile, «km_times(«V», $1, «$2»)»)»)
 
+m4_dnl km_score_strips(VECTORS) -- defines score, by strips of so many vectors of positions.
+m4_define(«km_score_strips», «km_inline(«void», «score(struct work *w, int64_t r, int64_t n)»)
+{
+    for (int64_t t = 0; t < n; t += m4_eval($1 * km_lanes))
+        score_strip(w, r, t);
+}
+»)
+
 m4_dnl km_halving(COUNT, MACRO) -- MACRO of COUNT, of half as many, and so on, down to 1.
 m4_define(«km_halving», «$2(«$1»)km_if($1 > 1, «km_halving(m4_eval($1 / 2), «$2»)»)»)
 

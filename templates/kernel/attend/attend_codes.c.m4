@@ -131,12 +131,7 @@ _km_each_sum(«        vf km_named(y, R, V) = (km_number(«km_named(s, R, V)»))
 _km_each_sum(«    store_f32(w->score[r + R] + t + km_vector(V), total[R][V] * w->unit[r + R]);
 »)}
 
-km_inline(«void», «score(struct work *w, int64_t r, int64_t n)»)
-{
-    for (int64_t t = 0; t < n; t += m4_eval(km_words * km_lanes))
-        score_strip(w, r, t);
-}
-»)
+km_score_strips(km_words)»)
 m4_divert(0)m4_dnl
 km_head(«Attend: scores from integer codes.», km_headers)
 km_attend«»m4_dnl

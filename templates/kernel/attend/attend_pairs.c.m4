@@ -24,7 +24,7 @@ m4_define(«km_set_query», «km_inline(«void», «set_query(struct work *w, in
         store_words(digit + d, round_even(load_f32(x + d) * factor));
     for (int i = 0; i < KEY_DIM / 2; i++) {
         int code = i / HALF * 2 * HALF + i % HALF;
-        int32_t low = digit[km_code_element(«code»)], high = digit[km_code_element(«(code + HALF)»)];
+        int32_t low = digit[km_code_element(km_key, «code»)], high = digit[km_code_element(km_key, «(code + HALF)»)];
         w->query[r][i] = broadcast_words((int32_t)((uint32_t)high << 16 | (uint16_t)low));
     }
     w->unit[r] = largest / 32767.f + sum_of(sum) * 0.f; /* NaN where x has one */

@@ -11,7 +11,7 @@ m4_define(«km_query_and_key», «km_turned_keys«»m4_dnl
 m4_define(«km_set_query», «km_inline(«void», «set_query(struct work *w, int64_t r, const float *x)»)
 {
     for (int i = 0; i < KEY_DIM; i++)
-        w->query[r][i] = x[km_code_element(«i»)];
+        w->query[r][i] = x[km_code_element(km_key, «i»)];
 }
 »)
 

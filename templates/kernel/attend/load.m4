@@ -7,6 +7,17 @@ km_if(km_scales(«$1»), « * km_factor(«scale», «$1», «$3», «$4»)»)m4_
 km_if(km_minimums(«$1»), « + km_factor(«minimum», «$1», «$3», «$4»)»)»)
 m4_define(«km_factor», «km_spread(«km_factor_at(«$1», «$2», «$3», «$4»)», «$4», km_group_of(«$2»))»)
 
+m4_dnl km_bytes_before(T, DIM) -- bytes of a row of format T before its codes from DIM on, which begin a byte.
+m4_define(«km_bytes_before», «km_if(km_part(«block», $1), «($2) / km_part(«block», $1) * km_part(«block_bytes», $1) +
+    km_part(«codes_at», $1) + _km_code_bytes(«$1», «($2) % km_part(«block», $1)»)», «_km_code_bytes(«$1», «($2)»)»)»)
+m4_define(«_km_code_bytes», «km_if(km_part(«bits», $1) == 8, «$2», «$2 / m4_eval(8 / km_part(«bits», $1))»)»)
+
+m4_dnl km_code_element(T, I) -- the element of a row that is code I, counted by bytes, then by bits.
+m4_define(«km_code_element», «km_if(km_part(«in_turn», $1), «$2», «$2 / 32 * 32 + $2 % 32 / 2 + $2 % 2 * 16»)»)
+
+m4_dnl km_flip(T) -- codes in two's complement: those with an offset have another highest bit.
+m4_define(«km_flip», «km_if(km_part(«is_signed», $1), «», « ^ (int32_t)0x88888888»)»)
+
 m4_dnl Scales of a block: by group, then position, where a vector has one scale; else by position, then group.
 m4_dnl km_scales(SIDE), km_minimums(SIDE) -- how many of them a row has.
 m4_define(«km_scales», «m4_ifelse(km_part(«scales_of», km_$1), «none», 0,

@@ -15,13 +15,6 @@ m4_define(«km_key_word_dims», «km_word_dims(km_key)»)
 m4_define(«km_key_groups», «km_scales(«key»)»)
 m4_define(«km_group_words», «m4_eval(km_group_of(«key») / km_key_word_dims)»)
 
-m4_dnl km_element_of(I) -- the element that is code I of the row, counted by words, then by bits.
-m4_define(«km_code_element», «km_if(km_part(«in_turn», km_key), «$1»,
-    «$1 / 32 * 32 + $1 % 32 / 8 * 4 + $1 % 8 / 2 + $1 % 2 * 16»)»)
-
-m4_dnl km_flip(SIDE) -- codes in two's complement: those with an offset have another highest bit.
-m4_define(«km_flip», «km_if(km_part(«is_signed», $1), «», « ^ (int32_t)0x88888888»)»)
-
 m4_define(«km_turned_keys», «km_if(km_at_once, «», «    int32_t key[KEY_DIM / km_key_word_dims][BLOCK];
 »)»)
 
@@ -43,7 +36,7 @@ km_if(km_at_once, «», «    for (int64_t t = 0; t < n; t += LANES) {
         memcpy(row, w->key_row + t, sizeof row);
 km_fetch_inner(«key», «t», «LANES»)km_if(km_one_tile, «», «km_fetch(«key», «t», «LANES»)»)m4_dnl
         vf x[4];
-km_each(«K», 0, m4_eval(km_key_dim / km_key_word_dims - 1), 4, «        turn(row, km_word_at(km_key, K), x);
+km_each(«K», 0, m4_eval(km_key_dim / km_key_word_dims - 1), 4, «        turn(row, m4_eval(km_word_at(K)), x);
         for (int i = 0; i < 4; i++)
             store_f32(&w->key[m4_eval(K) + i][t], x[i]);
 »)m4_dnl
@@ -52,14 +45,8 @@ km_each(«K», 0, m4_eval(km_key_dim / km_key_word_dims - 1), 4, «        turn(
 }
 »)
 
-m4_dnl km_word_at(T, WORD) -- bytes of a row before a word of codes.
-m4_define(«km_word_at», «m4_eval(_km_word_at(«$1», «($2)»))»)
-m4_define(«_km_word_at», «km_if(km_part(«block», $1),
-    «$2 * km_word_dims($1) / km_part(«block», $1) * km_part(«block_bytes», $1) + km_part(«codes_at», $1) +
-    $2 * km_word_dims($1) % km_part(«block», $1) * km_part(«bits», $1) / 8», «$2 * 4»)»)
-
-m4_dnl km_word_at_run(WORD) -- the same of one that is known when it runs.
-m4_define(«km_word_at_run», «_km_word_at(km_key, «$1»)»)
+m4_dnl km_word_at(WORD) -- bytes of a key before a word of codes.
+m4_define(«km_word_at», «km_bytes_before(km_key, «($1) * km_key_word_dims»)»)
 
 m4_define(«_km_each_sum», «km_each_sum(km_vectors, «$1»)»)
 
@@ -93,7 +80,7 @@ _km_each_sum(«        km_sum_type km_named(s, R, V) = {0};
 »)m4_dnl
         for (int64_t k = g * km_group_words; k < (g + 1) * km_group_words; k += km_piece_words) {
 km_if(km_one_tile, «km_fetch(«key», «t + k / km_piece_words * km_piece_rows», km_piece_rows)»)m4_dnl
-km_if(km_at_once, «            turn(row, km_word_at_run(«k»), x);
+km_if(km_at_once, «            turn(row, km_word_at(«k»), x);
 »)m4_dnl
 km_times(«W», km_piece_words, «_km_score_word(W)»)m4_dnl
         }
@@ -103,10 +90,5 @@ _km_each_sum(«        total[R][V] += km_sum(«km_named(s, R, V)») * load_f32(w
 _km_each_sum(«    store_f32(w->score[r + R] + t + km_vector(V), total[R][V]km_unit);
 »)}
 
-km_inline(«void», «score(struct work *w, int64_t r, int64_t n)»)
-{
-    for (int64_t t = 0; t < n; t += m4_eval(km_vectors * km_lanes))
-        score_strip(w, r, t);
-}
-»)
+km_score_strips(km_vectors)»)
 m4_divert(0)m4_dnl

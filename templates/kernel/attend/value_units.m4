@@ -47,13 +47,4 @@ m4_define(«km_set_units», «km_inline(«void», «set_units(struct work *w, in
 }
 »)
 
-m4_dnl Codes in pairs are loaded where they are multiplied.
-m4_define(«km_load_as_pairs», «km_load_scales(«value»)
-km_set_sizes
-km_inline(«void», «load_values(struct work *w, int64_t n)»)
-{
-    load_value_scales(w, n);
-    set_sizes(w, n);
-}
-»)
 m4_divert(0)m4_dnl

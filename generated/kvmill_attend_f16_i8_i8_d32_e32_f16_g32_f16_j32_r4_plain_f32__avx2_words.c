@@ -192,12 +192,13 @@ enum {
     PIECE = 8, /* rows of a step that fetches */
     SPARE = 72,
     FOUND = BLOCK + SPARE,
+    LINE = 64, /* no vector of the workspace is in two lines */
 };
 
 struct work {
     int32_t key[KEY_DIM / 4][BLOCK];
     float query[ROWS][KEY_DIM]; /* in the order of codes */
-    float sum[ROWS][VALUE_PADDED];
+    _Alignas(LINE) float sum[ROWS][VALUE_PADDED];
     float score[ROWS][BLOCK]; /* then weights */
     float weight[1][TILE][BLOCK]; /* times scales */
     /* Rows of the block, and of those after it; the extent of the next one, and how many of its are before that.  */
@@ -207,10 +208,10 @@ struct work {
     const unsigned char *value_scale_row[FOUND];
     const struct kvmill_extent *extent;
     int64_t passed;
-    float key_scale[1][BLOCK];
-    float value_scale[1][BLOCK];
+    _Alignas(LINE) float key_scale[1][BLOCK];
+    _Alignas(LINE) float value_scale[1][BLOCK];
     int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
-    float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
+    _Alignas(LINE) float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
 };
 
 static const float log2_e = 1.44269504f, ln_2 = 0.693147181f;

@@ -271,6 +271,7 @@ enum {
     PIECE = 8, /* rows of a step that fetches */
     SPARE = 72,
     FOUND = BLOCK + SPARE,
+    LINE = 64, /* no vector of the workspace is in two lines */
 };
 
 struct work {
@@ -278,23 +279,23 @@ struct work {
     int32_t query[ROWS][2][KEY_DIM / 4];
     int32_t offset[ROWS][2][1];
     float unit[ROWS]; /* of a query's last digit */
-    float sum[ROWS][VALUE_PADDED];
+    _Alignas(LINE) float sum[ROWS][VALUE_PADDED];
     float score[ROWS][BLOCK]; /* then weights */
     int32_t value[BLOCK / 4][VALUE_DIM]; /* four positions side by side */
     uint8_t weight[TILE][1][2][BLOCK];
-    float value_size[1][BLOCK]; /* scales without their sign */
+    _Alignas(LINE) float value_size[1][BLOCK]; /* scales without their sign */
     float value_nan[1]; /* 0, or NaN where a scale of the block is none */
-    float value_unit[1][ALL_ROWS], per_value_unit[1][ALL_ROWS]; /* of a weight's last digit */
+    _Alignas(LINE) float value_unit[1][ALL_ROWS], per_value_unit[1][ALL_ROWS]; /* of a weight's last digit */
     int has_signs; /* a scale of the block is negative */
     /* Rows of the block, and of those after it; the extent of the next one, and how many of its are before that.  */
     const unsigned char *key_row[FOUND];
     const unsigned char *value_row[FOUND];
     const struct kvmill_extent *extent;
     int64_t passed;
-    float key_scale[1][BLOCK];
-    float value_scale[1][BLOCK];
+    _Alignas(LINE) float key_scale[1][BLOCK];
+    _Alignas(LINE) float value_scale[1][BLOCK];
     int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
-    float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
+    _Alignas(LINE) float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
 };
 
 static const float log2_e = 1.44269504f, ln_2 = 0.693147181f;

@@ -52,8 +52,8 @@ struct kvmill_float_parts {
 struct kvmill_format_parts {
     const char *name; /* in symbols and templates */
     const char *word; /* in specs, descriptions, --cache */
-    const char
-        *template; /* templates/format/<template>.m4: its arithmetic, where that is new; or NULL */
+    /* templates/format/<template>.m4: its arithmetic, where that is new; or NULL. */
+    const char *template;
     DLDataType dtype; /* of the tensor; blocks are bytes */
     bool activation;  /* queries, outputs and scales may be of it */
     enum kvmill_code code;

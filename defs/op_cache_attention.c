@@ -20,7 +20,6 @@ enum {
 
 /* ---- Attributes ---- */
 
-
 #define MEMBER(NAME, KIND, OPS)                                                                    \
     .name = #NAME, .kind = (KIND), .offset = offsetof(kvmill_cache_attention, NAME), .ops = (OPS)
 #define PMX .source = OP_PMX, .always = true
@@ -52,8 +51,8 @@ static const struct op_member members[] = {
      .help = "Elements that share a scale: a divisor of head_dim, even with quant_bit 4."},
     {MEMBER(cache_layout, OP_COUNT, STORE), PMX,
      .help = "Order of the cache's dims: 0 or 1; with dynamic batching 0 to 3, paged 0 to 4."},
-    {MEMBER(cache_mode, OP_COUNT, STORE &DYNAMIC), PMX, .help = "0: offsets, 1: pages."},
-    {MEMBER(page_size, OP_COUNT, STORE &DYNAMIC), PMX, .initial = 128, .help = "Slots of a page."},
+    {MEMBER(cache_mode, OP_COUNT, (STORE & DYNAMIC)), PMX, .help = "0: offsets, 1: pages."},
+    {MEMBER(page_size, OP_COUNT, (STORE & DYNAMIC)), PMX, .initial = 128, .help = "Slots of a page."},
     {MEMBER(num_repeat, OP_COUNT, CACHE), PMX, .initial = 1,
      .help = "How many times each head is read back."},
     {MEMBER(T1, OP_TYPE, ALL), PMX, .needed = ALL, .words = kvmill_row_types,
@@ -124,11 +123,11 @@ static const struct op_range ranges[] = {
     {RANGE(num_kv_heads, CACHE, 1, OP_MOST_HEADS)},
     {RANGE(num_layer, STORE, 1, INT64_MAX)},
     {RANGE(layer_idx, STORE, 0, 0), .below = "num_layer"},
-    {RANGE(cache_layout, STORE &STATIC, 0, 1)},
-    {RANGE(cache_mode, STORE &DYNAMIC, 0, 1)},
-    {RANGE(cache_layout, STORE &DYNAMIC, 0, 4), .when = {{"cache_mode"}}},
-    {RANGE(cache_layout, STORE &DYNAMIC, 0, 3), .when = {{"!cache_mode"}}},
-    {RANGE(page_size, STORE &DYNAMIC, 1, INT64_MAX), .when = {{"cache_mode"}}},
+    {RANGE(cache_layout, (STORE & STATIC), 0, 1)},
+    {RANGE(cache_mode, (STORE & DYNAMIC), 0, 1)},
+    {RANGE(cache_layout, (STORE & DYNAMIC), 0, 4), .when = {{"cache_mode"}}},
+    {RANGE(cache_layout, (STORE & DYNAMIC), 0, 3), .when = {{"!cache_mode"}}},
+    {RANGE(page_size, (STORE & DYNAMIC), 1, INT64_MAX), .when = {{"cache_mode"}}},
     {RANGE(num_repeat, CACHE, 1, OP_MOST_HEADS)},
     {RANGE(left_window_size, SCORES, -1, INT64_MAX)},
     {RANGE(value_head_dim, ALL, 0, OP_MOST_DIM), .when = {{"value_differs"}}},

@@ -92,19 +92,23 @@ static bool keys_can_be_codes(const struct kernel *kernel) {
 }
 
 /* Groups are whole words, rows whole pieces of four. */
-static bool keys_can_be_words(const struct kernel *kernel) {
+static bool keys_can_be_turned(const struct kernel *kernel) {
     int64_t word = word_dims(kernel, KEY);
-    return word > 0 && kernel->value[ROWS] <= MOST_QUAD_ROWS &&
-           kernel->value[KEY_DIM] % (4 * word) == 0 && group_of(kernel, KEY) % word == 0;
+    return word > 0 && kernel->value[KEY_DIM] % (4 * word) == 0 &&
+           group_of(kernel, KEY) % word == 0;
 }
 
-/* The same, and sums of a group of any codes fit 32 bits. */
+static bool keys_can_be_words(const struct kernel *kernel) {
+    return keys_can_be_turned(kernel) && kernel->value[ROWS] <= MOST_QUAD_ROWS;
+}
+
+/* Sums of a group of any codes fit 32 bits. */
 static bool keys_can_be_pairs(const struct kernel *kernel) {
-    int64_t word = word_dims(kernel, KEY), most = word > 0 ? 1 << (32 / word - 1) : 0;
-    return word > 0 && kernel->value[MATH] >= KVMILL_MATH_NEAR &&
-           has(kernel->isa, ISA_PAIR_PRODUCTS) && kernel->value[KEY_DIM] % (4 * word) == 0 &&
-           kernel->value[KEY_DIM] % kernel->isa->lanes == 0 && group_of(kernel, KEY) % word == 0 &&
-           group_of(kernel, KEY) * most * INT16_MAX <= INT32_MAX;
+    return keys_can_be_turned(kernel) && kernel->value[MATH] >= KVMILL_MATH_NEAR &&
+           has(kernel->isa, ISA_PAIR_PRODUCTS) &&
+           kernel->value[KEY_DIM] % kernel->isa->lanes == 0 &&
+           group_of(kernel, KEY) * (1 << (32 / word_dims(kernel, KEY) - 1)) * INT16_MAX <=
+               INT32_MAX;
 }
 
 static bool halves_are_wanted(const struct kernel *kernel) {

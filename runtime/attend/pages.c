@@ -55,11 +55,11 @@ void kvmill_fill_slots(const struct attend_pages *pages, int64_t first, int64_t 
 }
 
 void kvmill_join_slots(const int64_t *slots, int64_t count, struct kvmill_extent *to) {
-    *to = (struct kvmill_extent){0};
+    int64_t n = 0;
     for (int64_t i = 0; i < count; i++)
-        if (to->count > 0 && slots[i] == to->slot + to->count)
-            to->count++;
+        if (n > 0 && slots[i] == to[n - 1].slot + to[n - 1].count)
+            to[n - 1].count++;
         else
-            *(to += to->count > 0) = (struct kvmill_extent){slots[i], 1};
-    to[to->count > 0] = (struct kvmill_extent){0};
+            to[n++] = (struct kvmill_extent){slots[i], 1};
+    to[n] = (struct kvmill_extent){0};
 }

@@ -155,6 +155,10 @@ struct cache_choice {
 bool specs_of_model(const struct model *model, const struct cache_choice *choice,
                     struct spec_list *list, struct error *error);
 
+/* Bytes that a token takes in the caches of all layers, scales included, windows not taken into
+   account.  The choice is one that there are specs of. */
+int64_t cache_bytes_per_token(const struct model *model, const struct cache_choice *choice);
+
 /* Why a model's pack has no attention for it, for a note; NULL when it has. */
 const char *model_without_attention(const struct model *model);
 

@@ -21,13 +21,13 @@ enum kvmill_cache_op {
 /* "KeyValueCache" etc., without the prefix of dynamic batching. */
 const char *kvmill_cache_op_name(enum kvmill_cache_op which);
 
-/* The attributes resolved: defaults filled in, types as kernels see them. */
 /* Positions that a query sees, its own included; 0: all. */
 static inline int64_t kvmill_window_of(int64_t left_window_size) {
     bool is_bound = left_window_size >= 0 && left_window_size < INT64_MAX;
     return is_bound ? left_window_size + 1 : 0;
 }
 
+/* The attributes resolved: defaults filled in, types as kernels see them. */
 struct kvmill_cache_geometry {
     enum kvmill_cache_op which;
     bool dynamic, causal, alibi, paged;

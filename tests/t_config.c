@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../base/json.h"
+#include "../gen/spec.h"
 #include "../import/hf/config.h"
 #include "case_table.h"
 #include "common.h"
@@ -98,7 +99,7 @@ static const char *row_of(const char *file, const struct model *model) {
              "\t%d\t%g\t%g\t%s\t%" PRId64,
              file, model->layer_count, first->query_heads, first->kv_heads, first->key_dim,
              first->value_dim, full_row, model->max_positions, window, sliding, softcap,
-             model->alibi_bias_max, model->dtype->name, model_bytes_per_token(model));
+             model->alibi_bias_max, model->dtype->name, cache_bytes_per_token(model, &(struct cache_choice){.layout = -1}));
     return row;
 }
 

@@ -40,10 +40,12 @@ static void print_layer(const struct layer *layer, const char *range) {
 }
 
 /* Neighbours that are alike share a line. */
-static void print_layers(const struct model *model) {
+static void print_layers(const struct model *model, const struct cache_choice *choice) {
     char range[32];
-    print_shown(stdout, "model %s, %d layers, %s, %" PRId64 " bytes of cache per token\n",
-                model->type, model->layer_count, model->dtype->name, model_bytes_per_token(model));
+    const char *type = choice->type == NULL ? "" : choice->type->word;
+    print_shown(stdout, "model %s, %d layers, %s, %" PRId64 " bytes of %s%scache per token\n",
+                model->type, model->layer_count, model->dtype->name,
+                cache_bytes_per_token(model, choice), type, *type == '\0' ? "" : " ");
     for (int first = 0, next; first < model->layer_count; first = next) {
         next = first + 1;
         while (next < model->layer_count &&
@@ -147,7 +149,7 @@ static bool print_variants(const struct inputs *inputs, struct error *error) {
 static bool print_plan(const struct inputs *inputs, const struct output *files,
                        struct error *error) {
     if (inputs->model.layer_count > 0)
-        print_layers(&inputs->model);
+        print_layers(&inputs->model, &inputs->choice);
     print_shown(stdout, "%zu specs\n", inputs->specs.count);
     if (!print_specs(&inputs->specs, error))
         return false;

@@ -85,13 +85,14 @@ static bool add_flow(const char *file, const char *flow, const struct cache_choi
 
 static bool read_model(const struct options *options, const char *file, struct inputs *inputs,
                        struct error *error) {
-    struct cache_choice choice = {.layout = -1};
-    if (!read_choice(options, &choice, error) || !model_read(file, &inputs->model, error) ||
-        !specs_of_model(&inputs->model, &choice, &inputs->specs, error))
+    struct cache_choice *choice = &inputs->choice;
+    *choice = (struct cache_choice){.layout = -1};
+    if (!read_choice(options, choice, error) || !model_read(file, &inputs->model, error) ||
+        !specs_of_model(&inputs->model, choice, &inputs->specs, error))
         return false;
     note_without_attention(file, &inputs->model);
     const char *flow = option_value(options, "flow");
-    return flow == NULL || add_flow(file, flow, &choice, inputs, error);
+    return flow == NULL || add_flow(file, flow, choice, inputs, error);
 }
 
 static bool read_specs(const struct options *options, const char *file, struct inputs *inputs,

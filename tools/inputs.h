@@ -22,6 +22,7 @@
 
 struct inputs {
     struct model model; /* without layers when specs were given */
+    struct cache_choice choice;
     struct spec_list specs;
     struct isa_list isas;
     struct pack pack; /* kernels of the specs */

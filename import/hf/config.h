@@ -47,7 +47,4 @@ void model_free(struct model *model);
 /* Whether the kernels of one serve the other. */
 bool layers_attend_alike(const struct layer *a, const struct layer *b);
 
-/* Bytes of K and V one token takes in all layers, unquantised, windows not taken into account. */
-int64_t model_bytes_per_token(const struct model *model);
-
 #endif

@@ -169,19 +169,6 @@ void model_free(struct model *model) {
     *model = (struct model){0};
 }
 
-/* V of a latent layer is part of K. */
-static int64_t elements_per_token(const struct layer *layer) {
-    int64_t value_dim = layer->kind == LAYER_LATENT ? 0 : layer->value_dim;
-    return layer->kv_heads * (layer->key_dim + value_dim);
-}
-
-int64_t model_bytes_per_token(const struct model *model) {
-    int64_t elements = 0;
-    for (int i = 0; i < model->layer_count; i++)
-        elements += elements_per_token(&model->layers[i]);
-    return kvmill_dtype_bytes(model->dtype->dl, elements);
-}
-
 bool layers_attend_alike(const struct layer *a, const struct layer *b) {
     return a->kind == b->kind && a->query_heads == b->query_heads && a->kv_heads == b->kv_heads &&
            a->key_dim == b->key_dim && a->value_dim == b->value_dim && a->window == b->window &&

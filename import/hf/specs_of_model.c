@@ -291,6 +291,34 @@ static bool add_attention(const struct model *model, const struct cache_choice *
     return true;
 }
 
+/* ---- Bytes ---- */
+
+static int64_t bytes_of_row(const struct kvmill_format *format) {
+    return kvmill_format_row_bytes(format) + kvmill_format_scale_bytes(format);
+}
+
+/* V of a latent layer is part of K. */
+static int64_t bytes_of_layer(const struct model *model, const struct layer *layer,
+                              const struct cache_choice *choice) {
+    struct spec spec = {0};
+    struct kvmill_cache_geometry geometry;
+    if (!begin_attention(&spec, model, layer, choice, &(struct error){0}) ||
+        kvmill_cache_attention_check(&spec.attention.op, attention_op_of(&spec), &geometry,
+                                     &(kvmill_error){0}) != KVMILL_OK)
+        return 0;
+    int64_t key = bytes_of_row(&geometry.key);
+    return geometry.kv_heads *
+           (layer->kind == LAYER_LATENT ? key : key + bytes_of_row(&geometry.value));
+}
+
+int64_t cache_bytes_per_token(const struct model *model, const struct cache_choice *choice) {
+    int64_t bytes = 0;
+    for (int i = 0; i < model->layer_count; i++)
+        if (model->layers[i].kind != LAYER_NONE)
+            bytes += bytes_of_layer(model, &model->layers[i], choice);
+    return bytes;
+}
+
 /* ---- All of it ---- */
 
 bool specs_of_model(const struct model *model, const struct cache_choice *choice,

@@ -128,6 +128,16 @@ static size_t say_selection(const struct flow_plan *plan, char *text, size_t siz
     return (size_t)count;
 }
 
+/* The attention, with the kernels that the step has of it. */
+static void say_attention(const struct flow_plan *plan, char *text, size_t size) {
+    const struct cache_plan *attend = plan->attend;
+    const char *all = attend->base.description;
+    bool attends = plan->step == FLOW_ATTEND || plan->step == FLOW_DECODE;
+    int rows = plan->step == FLOW_APPEND ? attend->said_rows - attend->said_problem : 0;
+    snprintf(text, size, "; %.*s%.*s%s", attend->said_problem, all, rows,
+             all + attend->said_problem, attends ? all + attend->said_rows : "");
+}
+
 static void describe(struct flow_plan *plan) {
     static const char *const steps[FLOW_STEPS] = {"append", "index", "attend", "decode"};
     char *text = plan->base.description;
@@ -140,7 +150,7 @@ static void describe(struct flow_plan *plan) {
     if (plan->step == FLOW_INDEX || plan->step == FLOW_DECODE)
         used += kvmill_flow_index_words(&plan->kernels, &plan->schedules[KVMILL_INDEX_PROGRAM],
                                         text + used, size - used);
-    snprintf(text + used, size - used, "; %s", plan->attend->base.description);
+    say_attention(plan, text + used, size - used);
 }
 
 /* ---- Plans ---- */

@@ -29,6 +29,7 @@ struct cache_plan {
     struct by_size writers[2], readers[2]; /* likewise */
     struct attend_plan attend;
     bool partial;
+    int said_problem, said_rows; /* characters of the description up to the end of that */
     const struct phase *const *phases; /* end with NULL */
     float slopes[];                    /* of ALiBi, by query head */
 };

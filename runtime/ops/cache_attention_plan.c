@@ -130,11 +130,17 @@ static void say_problem(struct words *words, const struct kvmill_cache_geometry 
         kvmill_say(words, ", math %s", kvmill_math_names[geometry->math]);
 }
 
+static int words_so_far(const struct cache_plan *plan, const struct words *words) {
+    return (int)(words->at - plan->base.description);
+}
+
 static void select_kernels(struct cache_plan *plan, const struct kernel_search *search) {
     struct words words = {plan->base.description, sizeof plan->base.description};
     say_problem(&words, &plan->geometry);
+    plan->said_problem = words_so_far(plan, &words);
     if (plan->geometry.which != KVMILL_MULTI_HEAD_ATTENTION)
         select_rows(plan, search, &words);
+    plan->said_rows = words_so_far(plan, &words);
     if (plan->geometry.which == KVMILL_KEY_VALUE_CACHE)
         return;
     select_tiles(plan, search, &words);

@@ -134,8 +134,8 @@ enum {
 struct work {
     float query[ROWS][KEY_PADDED];
     float key[KEY_PADDED][BLOCK];
-    float sum[ROWS][VALUE_PADDED];
-    float score[ROWS][BLOCK]; /* then weights */
+    _Alignas(64) float sum[ROWS][VALUE_PADDED];
+    _Alignas(64) float score[ROWS][BLOCK]; /* then weights */
     /* Rows of the block, and of those after it; the extent of the next one, and how many of its are before that.  */
     const unsigned char *key_row[FOUND];
     const unsigned char *value_row[FOUND];

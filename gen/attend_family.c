@@ -160,9 +160,13 @@ static bool can_be(const struct kernel *kernel, const char *variant) {
     return strcmp(variant, "quads") != 0 || kernel->value[ROWS] <= MOST_QUAD_ROWS;
 }
 
-/* With 16 registers, where three digits of four rows leave none, and where the other ways are AVX2's. */
+/* With 16 registers, where three digits of four rows leave none, and where other ways are AVX2's.
+ */
 static int64_t least_group_of_few_registers(const struct kernel *kernel, bool fast, bool few) {
-    return !few ? INT64_MAX : fast ? 32 : word_dims(kernel, KEY) == 8 ? INT64_MAX : 128;
+    bool nibbles = word_dims(kernel, KEY) == 8;
+    if (!few || (nibbles && !fast))
+        return INT64_MAX;
+    return !fast ? 128 : nibbles && kernel->value[KEY] == KVMILL_I4 ? 64 : 32;
 }
 
 /* The least group of codes that pay: each group costs what turns its digits into a number, and

@@ -9,8 +9,8 @@ m4_define(«km_value_rows», «km_if(km_tile * km_value_strip * km_limbs > km_mo
     «m4_eval(km_tile / 2)», km_tile)»)
 m4_define(«km_value_strips», «m4_eval(km_value_vectors / km_value_strip)»)
 
-m4_dnl Codes of four rows are laid side by side: whole vectors of a group at a time, which takes half the instructions, or
-m4_dnl LANES bytes of each row.
+m4_dnl Codes of four rows are laid side by side: whole vectors of a group at a time, which takes half the instructions,
+m4_dnl or LANES bytes of each row.
 m4_define(«km_whole_vectors», «(km_group_of(«value») % (4 * km_lanes * km_value_halves) == 0)»)
 m4_define(«km_value_piece», «m4_eval(km_lanes * km_value_halves * km_if(km_whole_vectors, 4, 1))»)
 
@@ -25,9 +25,11 @@ m4_define(«_km_four_rows», «_km_row_of_four(0), _km_row_of_four(1), _km_row_o
 m4_dnl _km_store_codes(FIRST, WORDS) -- vectors from FIRST on: the words, or their low nibbles, then the high ones.
 m4_define(«_km_store_codes», «km_if(km_value_halves == 1, «_km_store_value($1, «$2»)»,
     «_km_store_value($1, «low_codes($2)»)_km_store_value(m4_eval($1 + 1), «low_codes($2 >> 4)»)»)»)
-m4_define(«_km_store_value», «            store_words(&w->value[t / 4][d + km_vector($1)], has_signs ? with_signs($2, signs) : $2);
+m4_define(«_km_store_value», «            store_words(&w->value[t / 4][d + km_vector($1)],
+                has_signs ? with_signs($2, signs) : $2);
 »)
-m4_define(«_km_value_flip», «km_if(km_value_halves == 2 && km_part(«is_signed», km_value), « ^ km_word_flip(km_value)»)»)
+m4_define(«_km_value_flip»,
+    «km_if(km_value_halves == 2 && km_part(«is_signed», km_value), « ^ km_word_flip(km_value)»)»)
 
 m4_define(«km_load_as_codes», «km_load_scales(«value»)
 km_set_sizes

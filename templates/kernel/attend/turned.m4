@@ -2,18 +2,19 @@ m4_divert(-1)
 m4_dnl turned.m4 -- keys as codes with positions in the lanes, a word of 32 bits of each, and scores by these words.
 m4_dnl A variant says what a sum is and how a word is added to it:
 m4_dnl km_sum_type -- vf or vi; km_pieces_of_word -- vectors that a word is taken apart to; km_piece(WORDS, I) -- one of
-m4_dnl them; km_query_piece(ROW, PIECE, DIGIT) -- what it is multiplied with; km_add(SUM, QUERY, PIECE); km_sum(SUM) -- as
-m4_dnl floats; km_unit -- what the scores of row R are multiplied with at the end, if anything; km_chains -- sums that
-m4_dnl an addition needs to have under way, because the next to the same one waits for it.
-m4_dnl Where that differs: km_digits -- of a query, each with a sum SUM_0, SUM_1 ...; km_first(ROW, DIGIT) -- what a sum is
-m4_dnl at first; km_turned_flip -- what makes codes of words.
+m4_dnl them; km_query_piece(ROW, PIECE, DIGIT) -- what it is multiplied with; km_add(SUM, QUERY, PIECE); km_sum(SUM) --
+m4_dnl as floats; km_unit -- what the scores of row R are multiplied with at the end, if anything;
+m4_dnl km_chains -- sums that an addition needs to have under way, because the next to the same one waits for it.
+m4_dnl Where that differs: km_digits -- of a query, each with a sum SUM_0, SUM_1 ...; km_first(ROW, DIGIT) -- what a sum
+m4_dnl is at first; km_turned_flip -- what makes codes of words.
 m4_define(«km_digits», 1)
 m4_define(«km_first», «{0}»)
 m4_define(«km_turned_flip», «km_flip(km_key)»)
 
 m4_dnl One tile of rows multiplies words as they are turned, if that gives enough sums; several find them in the
 m4_dnl workspace.
-m4_define(«km_at_once», «(km_one_tile && km_tile * km_digits >= km_chains && km_group_of(«key») % (4 * km_key_word_dims) == 0)»)
+m4_define(«km_at_once», «(km_one_tile && km_tile * km_digits >= km_chains &&
+    km_group_of(«key») % (4 * km_key_word_dims) == 0)»)
 m4_define(«km_vectors», «km_if(km_at_once, 1, km_words)»)
 
 m4_define(«km_key_word_dims», «km_word_dims(km_key)»)
@@ -63,7 +64,9 @@ m4_dnl _km_digit(NAME) -- of digit D.
 m4_define(«_km_digit», «km_if(km_digits == 1, «$1», «$1«»_«»D»)»)
 
 m4_dnl _km_score_word(W) -- word k + W of the keys, piece by piece, times the query rows of the tile.
-m4_define(«_km_key_word», «km_if(km_at_once, «(vi)x[$1]km_turned_flip», «load_words(&w->key[k + $1][t + km_vector($2)])»)»)
+m4_define(«_km_key_word»,
+    «km_if(km_at_once, «(vi)x[$1]km_turned_flip», «load_words(&w->key[k + $1][t + km_vector($2)])»)»)
+m4_define(«_km_sum_of_digit», «_km_digit(«km_named(s, R, V)»)»)
 m4_define(«_km_query», «_km_digit(«km_named(a_$1, I, R)»)»)
 m4_define(«_km_score_word», «m4_dnl
 km_times(«V», km_vectors, «            vi km_named(k_$1, V) = _km_key_word($1, V);
@@ -71,7 +74,7 @@ km_times(«V», km_vectors, «            vi km_named(k_$1, V) = _km_key_word($1
 km_times(«V», km_vectors, «            km_sum_type km_named(b_$1, I, V) = km_piece(«km_named(k_$1, V)», I);
 »)km_times(«R», km_tile, «_km_each_digit(«m4_dnl
             km_sum_type _km_query($1) = km_query_piece(«r + R», «(k + $1) * km_pieces_of_word + I», «D»);
-km_times(«V», km_vectors, «            km_add(«_km_digit(«km_named(s, R, V)»)», «_km_query($1)», «km_named(b_$1, I, V)»);
+km_times(«V», km_vectors, «            km_add(«_km_sum_of_digit», «_km_query($1)», «km_named(b_$1, I, V)»);
 »)»)»)»)»)
 m4_dnl A piece is straight-line code; each fetches some of the rows OUTER ahead of those that a strip scores.
 m4_define(«km_piece_words», «km_if(km_at_once, 4,
@@ -88,7 +91,7 @@ km_if(km_at_once, «    const unsigned char *const *row = w->key_row + t;
     vf x[4];
 km_fetch_inner(«key», «t», «LANES»)»)m4_dnl
     for (int g = 0; g < km_key_groups; g++) {
-_km_each_sum(«_km_each_digit(«        km_sum_type _km_digit(«km_named(s, R, V)») = km_first(«r + R», «D»);
+_km_each_sum(«_km_each_digit(«        km_sum_type _km_sum_of_digit = km_first(«r + R», «D»);
 »)»)m4_dnl
         for (int64_t k = g * km_group_words; k < (g + 1) * km_group_words; k += km_piece_words) {
 km_if(km_one_tile, «km_fetch(«key», «t + k / km_piece_words * km_piece_rows», km_piece_rows)»)m4_dnl

@@ -11,6 +11,7 @@ const struct isa kvmill_isas[] = {
     {"scalar", NULL, CPU_ANY, "", 0, 8, 0, 4, 16, 0},
     {"neon", NULL, CPU_AARCH64, "", 1, 16, 0, 4, 32, 0},
     {"avx2", NULL, CPU_X86_64, "avx2,fma,f16c", 1, 32, 32, 8, 16, ISA_PAIR_PRODUCTS},
+    {"avxvnni", "avx2", CPU_X86_64, "avxvnni", 1, 32, 32, 8, 16, ISA_INTEGER_PRODUCTS},
     {"avx512", NULL, CPU_X86_64, "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq", 2, 64, 64, 16, 32, ISA_PAIR_PRODUCTS},
     {"avx512vnni", "avx512", CPU_X86_64, "avx512vnni", 2, 64, 64, 16, 32, ISA_INTEGER_PRODUCTS},
     {"avx512fp16", "avx512vnni", CPU_X86_64, "avx512fp16", 2, 64, 64, 16, 32, ISA_HALF_ARITHMETIC},

@@ -84,10 +84,10 @@ static int64_t group_of(const struct kernel *kernel, int side) {
     return kvmill_format_group(&format);
 }
 
-/* Groups are whole words, rows whole vectors. */
+/* Groups are whole words, rows whole vectors, and at least a piece of four words. */
 static bool keys_can_be_codes(const struct kernel *kernel) {
-    int64_t word = word_dims(kernel, KEY);
-    return word > 0 && has(kernel->isa, ISA_INTEGER_PRODUCTS) && kernel->value[KEY_DIM] % 16 == 0 &&
+    int64_t word = word_dims(kernel, KEY), dim = kernel->value[KEY_DIM];
+    return word > 0 && has(kernel->isa, ISA_INTEGER_PRODUCTS) && dim % 16 == 0 && dim >= 4 * word &&
            group_of(kernel, KEY) % word == 0;
 }
 
@@ -126,7 +126,7 @@ static bool values_can_be_halves(const struct kernel *kernel) {
 
 /* Values too: four positions to a word, a scale to every two vectors of nibbles or one of bytes. */
 static bool values_can_be_codes(const struct kernel *kernel) {
-    int64_t dims = word_dims(kernel, VALUE) * 4;
+    int64_t dims = word_dims(kernel, VALUE) / 4 * kernel->isa->lanes;
     return is(kernel, "codes") && dims > 0 && kernel->value[VALUE_DIM] % dims == 0 &&
            group_of(kernel, VALUE) % dims == 0;
 }
@@ -164,11 +164,22 @@ static bool can_be(const struct kernel *kernel, const char *variant) {
     return strcmp(variant, "quads") != 0 || kernel->value[ROWS] <= MOST_QUAD_ROWS;
 }
 
+/* With 16 registers, where three digits of four rows leave none, and where other ways are AVX2's.
+ */
+static int64_t least_group_of_few_registers(const struct kernel *kernel, bool fast, bool few) {
+    bool nibbles = word_dims(kernel, KEY) == 8;
+    if (!few || (nibbles && !fast))
+        return INT64_MAX;
+    return !fast ? 128 : nibbles && kernel->value[KEY] == KVMILL_I4 ? 64 : 32;
+}
+
 /* The least group of codes that pay: each group costs what turns its digits into a number, and
    nibbles have to be taken apart. */
 static int64_t least_group(const struct kernel *kernel) {
     bool fast = kernel->value[MATH] >= KVMILL_MATH_NEAR,
          few = kernel->value[ROWS] <= MOST_QUAD_ROWS;
+    if (kernel->isa->registers <= 16)
+        return least_group_of_few_registers(kernel, fast, few);
     if (word_dims(kernel, KEY) == 8)
         return few ? 1 : INT64_MAX;
     return !fast ? 64 : few ? 1 : 32;

@@ -55,6 +55,12 @@ transpose_quads(vf x[4])
         __builtin_shufflevector(c, d, 2, 3, 10, 11, 6, 7, 14, 15);
 }
 
+INLINED void
+store_words(int32_t *to, vi x)
+{
+    *(vi_any *)to = x;
+}
+
 INLINED vf
 broadcast(float x)
 {
@@ -192,14 +198,13 @@ enum {
     PIECE = 8, /* rows of a step that fetches */
     SPARE = 72,
     FOUND = BLOCK + SPARE,
-    LINE = 64, /* no vector of the workspace is in two lines */
 };
 
 struct work {
-    int32_t key[KEY_DIM / 4][BLOCK];
+    _Alignas(64) int32_t key[KEY_DIM / 4][BLOCK];
     float query[ROWS][KEY_DIM]; /* in the order of codes */
-    _Alignas(LINE) float sum[ROWS][VALUE_PADDED];
-    float score[ROWS][BLOCK]; /* then weights */
+    _Alignas(64) float sum[ROWS][VALUE_PADDED];
+    _Alignas(64) float score[ROWS][BLOCK]; /* then weights */
     float weight[1][TILE][BLOCK]; /* times scales */
     /* Rows of the block, and of those after it; the extent of the next one, and how many of its are before that.  */
     const unsigned char *key_row[FOUND];
@@ -208,10 +213,10 @@ struct work {
     const unsigned char *value_scale_row[FOUND];
     const struct kvmill_extent *extent;
     int64_t passed;
-    _Alignas(LINE) float key_scale[1][BLOCK];
-    _Alignas(LINE) float value_scale[1][BLOCK];
+    _Alignas(64) float key_scale[1][BLOCK];
+    _Alignas(64) float value_scale[1][BLOCK];
     int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
-    _Alignas(LINE) float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
+    float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
 };
 
 static const float log2_e = 1.44269504f, ln_2 = 0.693147181f;
@@ -355,10 +360,10 @@ load_keys(struct work *w, int64_t n)
         vf x[4];
         turn(row, 0, x);
         for (int i = 0; i < 4; i++)
-            store_f32(&w->key[i][t], x[i]);
+            store_words(&w->key[i][t], (vi)x[i]);
         turn(row, 16, x);
         for (int i = 0; i < 4; i++)
-            store_f32(&w->key[4 + i][t], x[i]);
+            store_words(&w->key[4 + i][t], (vi)x[i]);
     }
 }
 

@@ -266,18 +266,17 @@ enum {
     PIECE = 8, /* rows of a step that fetches */
     SPARE = 72,
     FOUND = BLOCK + SPARE,
-    LINE = 64, /* no vector of the workspace is in two lines */
 };
 
 struct work {
     vi query[ROWS][KEY_DIM / 2]; /* pairs in all lanes, in the order of codes: an addition loads them itself */
     float unit[ROWS]; /* of a query's digit */
-    _Alignas(LINE) float sum[ROWS][VALUE_PADDED];
-    float score[ROWS][BLOCK]; /* then weights */
-    int16_t weight[TILE][1][BLOCK];
-    _Alignas(LINE) float value_size[1][BLOCK]; /* scales without their sign */
+    _Alignas(64) float sum[ROWS][VALUE_PADDED];
+    _Alignas(64) float score[ROWS][BLOCK]; /* then weights */
+    _Alignas(64) int16_t weight[TILE][1][BLOCK];
+    _Alignas(64) float value_size[1][BLOCK]; /* scales without their sign */
     float value_nan[1]; /* 0, or NaN where a scale of the block is none */
-    _Alignas(LINE) float value_unit[1][ALL_ROWS], per_value_unit[1][ALL_ROWS]; /* of a weight's last digit */
+    _Alignas(64) float value_unit[1][ALL_ROWS], per_value_unit[1][ALL_ROWS]; /* of a weight's last digit */
     /* Rows of the block, and of those after it; the extent of the next one, and how many of its are before that.  */
     const unsigned char *key_row[FOUND];
     const unsigned char *value_row[FOUND];
@@ -285,10 +284,10 @@ struct work {
     const unsigned char *value_scale_row[FOUND];
     const struct kvmill_extent *extent;
     int64_t passed;
-    _Alignas(LINE) float key_scale[1][BLOCK];
-    _Alignas(LINE) float value_scale[1][BLOCK];
+    _Alignas(64) float key_scale[1][BLOCK];
+    _Alignas(64) float value_scale[1][BLOCK];
     int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
-    _Alignas(LINE) float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
+    float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
 };
 
 static const float log2_e = 1.44269504f, ln_2 = 0.693147181f;

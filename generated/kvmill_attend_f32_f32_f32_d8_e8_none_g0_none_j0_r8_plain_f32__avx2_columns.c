@@ -129,21 +129,20 @@ enum {
     PIECE = 8, /* rows of a step that fetches */
     SPARE = 72,
     FOUND = BLOCK + SPARE,
-    LINE = 64, /* no vector of the workspace is in two lines */
 };
 
 struct work {
     float query[ROWS][KEY_PADDED];
     float key[KEY_PADDED][BLOCK];
-    _Alignas(LINE) float sum[ROWS][VALUE_PADDED];
-    float score[ROWS][BLOCK]; /* then weights */
+    _Alignas(64) float sum[ROWS][VALUE_PADDED];
+    _Alignas(64) float score[ROWS][BLOCK]; /* then weights */
     /* Rows of the block, and of those after it; the extent of the next one, and how many of its are before that.  */
     const unsigned char *key_row[FOUND];
     const unsigned char *value_row[FOUND];
     const struct kvmill_extent *extent;
     int64_t passed;
     int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
-    _Alignas(LINE) float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
+    float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
 };
 
 static const float log2_e = 1.44269504f, ln_2 = 0.693147181f;

@@ -10,6 +10,7 @@ typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 typedef int32_t vi __attribute__((vector_size(4 * LANES)));
 typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint8_t all_bytes __attribute__((vector_size(4 * LANES)));
 
 #define INLINED \
     static inline __attribute__((always_inline, \
@@ -35,83 +36,26 @@ store_f32(void *to, vf x)
     *(vf_any *)to = x;
 }
 
-INLINED vi
-load_four(const void *a, const void *b, const void *c, const void *d)
+INLINED vf
+load_quads(const void *a, const void *b, const void *c, const void *d)
 {
-    __m512i x = _mm512_castsi128_si512(_mm_loadu_si128(a));
-    x = _mm512_inserti32x4(x, _mm_loadu_si128(b), 1);
-    x = _mm512_inserti32x4(x, _mm_loadu_si128(c), 2);
-    return (vi)_mm512_inserti32x4(x, _mm_loadu_si128(d), 3);
+    __m512 x = _mm512_broadcast_f32x4(_mm_loadu_ps(a));
+    x = _mm512_mask_broadcast_f32x4(x, 0x00f0, _mm_loadu_ps(b));
+    x = _mm512_mask_broadcast_f32x4(x, 0x0f00, _mm_loadu_ps(c));
+    return _mm512_mask_broadcast_f32x4(x, 0xf000, _mm_loadu_ps(d));
 }
 
 INLINED void
-transpose(vf x[LANES])
+transpose_quads(vf x[4])
 {
-    vf y[16];
-    y[0] = _mm512_unpacklo_ps(x[0], x[1]);
-    y[1] = _mm512_unpackhi_ps(x[0], x[1]);
-    y[2] = _mm512_unpacklo_ps(x[2], x[3]);
-    y[3] = _mm512_unpackhi_ps(x[2], x[3]);
-    y[4] = _mm512_unpacklo_ps(x[4], x[5]);
-    y[5] = _mm512_unpackhi_ps(x[4], x[5]);
-    y[6] = _mm512_unpacklo_ps(x[6], x[7]);
-    y[7] = _mm512_unpackhi_ps(x[6], x[7]);
-    y[8] = _mm512_unpacklo_ps(x[8], x[9]);
-    y[9] = _mm512_unpackhi_ps(x[8], x[9]);
-    y[10] = _mm512_unpacklo_ps(x[10], x[11]);
-    y[11] = _mm512_unpackhi_ps(x[10], x[11]);
-    y[12] = _mm512_unpacklo_ps(x[12], x[13]);
-    y[13] = _mm512_unpackhi_ps(x[12], x[13]);
-    y[14] = _mm512_unpacklo_ps(x[14], x[15]);
-    y[15] = _mm512_unpackhi_ps(x[14], x[15]);
-    x[0] = (vf)_mm512_unpacklo_pd((__m512d)y[0], (__m512d)y[2]);
-    x[1] = (vf)_mm512_unpackhi_pd((__m512d)y[0], (__m512d)y[2]);
-    x[2] = (vf)_mm512_unpacklo_pd((__m512d)y[1], (__m512d)y[3]);
-    x[3] = (vf)_mm512_unpackhi_pd((__m512d)y[1], (__m512d)y[3]);
-    x[4] = (vf)_mm512_unpacklo_pd((__m512d)y[4], (__m512d)y[6]);
-    x[5] = (vf)_mm512_unpackhi_pd((__m512d)y[4], (__m512d)y[6]);
-    x[6] = (vf)_mm512_unpacklo_pd((__m512d)y[5], (__m512d)y[7]);
-    x[7] = (vf)_mm512_unpackhi_pd((__m512d)y[5], (__m512d)y[7]);
-    x[8] = (vf)_mm512_unpacklo_pd((__m512d)y[8], (__m512d)y[10]);
-    x[9] = (vf)_mm512_unpackhi_pd((__m512d)y[8], (__m512d)y[10]);
-    x[10] = (vf)_mm512_unpacklo_pd((__m512d)y[9], (__m512d)y[11]);
-    x[11] = (vf)_mm512_unpackhi_pd((__m512d)y[9], (__m512d)y[11]);
-    x[12] = (vf)_mm512_unpacklo_pd((__m512d)y[12], (__m512d)y[14]);
-    x[13] = (vf)_mm512_unpackhi_pd((__m512d)y[12], (__m512d)y[14]);
-    x[14] = (vf)_mm512_unpacklo_pd((__m512d)y[13], (__m512d)y[15]);
-    x[15] = (vf)_mm512_unpackhi_pd((__m512d)y[13], (__m512d)y[15]);
-    y[0] = _mm512_shuffle_f32x4(x[0], x[4], 0x88);
-    y[4] = _mm512_shuffle_f32x4(x[0], x[4], 0xdd);
-    y[1] = _mm512_shuffle_f32x4(x[1], x[5], 0x88);
-    y[5] = _mm512_shuffle_f32x4(x[1], x[5], 0xdd);
-    y[2] = _mm512_shuffle_f32x4(x[2], x[6], 0x88);
-    y[6] = _mm512_shuffle_f32x4(x[2], x[6], 0xdd);
-    y[3] = _mm512_shuffle_f32x4(x[3], x[7], 0x88);
-    y[7] = _mm512_shuffle_f32x4(x[3], x[7], 0xdd);
-    y[8] = _mm512_shuffle_f32x4(x[8], x[12], 0x88);
-    y[12] = _mm512_shuffle_f32x4(x[8], x[12], 0xdd);
-    y[9] = _mm512_shuffle_f32x4(x[9], x[13], 0x88);
-    y[13] = _mm512_shuffle_f32x4(x[9], x[13], 0xdd);
-    y[10] = _mm512_shuffle_f32x4(x[10], x[14], 0x88);
-    y[14] = _mm512_shuffle_f32x4(x[10], x[14], 0xdd);
-    y[11] = _mm512_shuffle_f32x4(x[11], x[15], 0x88);
-    y[15] = _mm512_shuffle_f32x4(x[11], x[15], 0xdd);
-    x[0] = _mm512_shuffle_f32x4(y[0], y[8], 0x88);
-    x[8] = _mm512_shuffle_f32x4(y[0], y[8], 0xdd);
-    x[1] = _mm512_shuffle_f32x4(y[1], y[9], 0x88);
-    x[9] = _mm512_shuffle_f32x4(y[1], y[9], 0xdd);
-    x[2] = _mm512_shuffle_f32x4(y[2], y[10], 0x88);
-    x[10] = _mm512_shuffle_f32x4(y[2], y[10], 0xdd);
-    x[3] = _mm512_shuffle_f32x4(y[3], y[11], 0x88);
-    x[11] = _mm512_shuffle_f32x4(y[3], y[11], 0xdd);
-    x[4] = _mm512_shuffle_f32x4(y[4], y[12], 0x88);
-    x[12] = _mm512_shuffle_f32x4(y[4], y[12], 0xdd);
-    x[5] = _mm512_shuffle_f32x4(y[5], y[13], 0x88);
-    x[13] = _mm512_shuffle_f32x4(y[5], y[13], 0xdd);
-    x[6] = _mm512_shuffle_f32x4(y[6], y[14], 0x88);
-    x[14] = _mm512_shuffle_f32x4(y[6], y[14], 0xdd);
-    x[7] = _mm512_shuffle_f32x4(y[7], y[15], 0x88);
-    x[15] = _mm512_shuffle_f32x4(y[7], y[15], 0xdd);
+    vf a = __builtin_shufflevector(x[0], x[1], 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29), b =
+        __builtin_shufflevector(x[2], x[3], 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
+    vf c = __builtin_shufflevector(x[0], x[1], 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31), d =
+        __builtin_shufflevector(x[2], x[3], 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
+    x[0] = __builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29), x[1] =
+        __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+    x[2] = __builtin_shufflevector(c, d, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29), x[3] =
+        __builtin_shufflevector(c, d, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
 }
 
 INLINED void
@@ -150,27 +94,52 @@ is_any_negative(vi b)
     return _mm512_movepi32_mask((__m512i)b) != 0;
 }
 
-INLINED vi
-low_codes(vi x)
+INLINED vf
+load_quad(const float *from)
 {
-    return (vi)_mm512_sub_epi8((__m512i)(x & 0x0f0f0f0f), _mm512_set1_epi8(8));
+    return _mm512_broadcast_f32x4(_mm_loadu_ps(from));
 }
 
 INLINED vi
-with_signs(vi x, const float *scale)
+turn_bytes(vi x)
 {
-    const __m512i quarter = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-    __m512i all = _mm512_castsi128_si512(_mm_srai_epi32(_mm_loadu_si128((const __m128i *)scale), 31));
-    __m512i mask = _mm512_permutexvar_epi32(quarter, all);
-    return (vi)_mm512_sub_epi8(_mm512_xor_si512((__m512i)x, mask), mask);
+    const vi turn = {201851904, 218694913, 235537922, 252380931, 201851904, 218694913, 235537922, 252380931, 201851904,
+                     218694913, 235537922, 252380931, 201851904, 218694913, 235537922, 252380931};
+    return (vi)_mm512_shuffle_epi8((__m512i)x, (__m512i)turn);
+}
+
+INLINED vi
+signs_of_four(const float *from)
+{
+    return turn_bytes((vi)load_quad(from) >> 31);
+}
+
+INLINED vi
+load_four(const void *a, const void *b, const void *c, const void *d)
+{
+    __m512i x = _mm512_castsi128_si512(_mm_loadu_si128(a));
+    x = _mm512_inserti32x4(x, _mm_loadu_si128(b), 1);
+    x = _mm512_inserti32x4(x, _mm_loadu_si128(c), 2);
+    return (vi)_mm512_inserti32x4(x, _mm_loadu_si128(d), 3);
 }
 
 INLINED vi
 side_by_side(vi x)
 {
     const __m512i lanes = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const __m512i turn = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
-    return (vi)_mm512_shuffle_epi8(_mm512_permutexvar_epi32(lanes, (__m512i)x), turn);
+    return turn_bytes((vi)_mm512_permutexvar_epi32(lanes, (__m512i)x));
+}
+
+INLINED vi
+low_codes(vi x)
+{
+    return (vi)((all_bytes)(x & 0x0f0f0f0f) - 8);
+}
+
+INLINED vi
+with_signs(vi x, vi signs)
+{
+    return (vi)(((all_bytes)x ^ (all_bytes)signs) - (all_bytes)signs);
 }
 
 INLINED vi
@@ -195,12 +164,6 @@ INLINED vi
 round_even(vf x)
 {
     return (vi)_mm512_cvtps_epi32(x);
-}
-
-INLINED void
-store_low_bytes(void *to, vi x)
-{
-    _mm_storeu_si128((__m128i *)to, _mm512_cvtepi32_epi8((__m512i)x));
 }
 
 INLINED vf
@@ -256,6 +219,12 @@ largest_of(vf x)
     return _mm512_reduce_max_ps(x);
 }
 
+INLINED void
+store_low_bytes(void *to, vi x)
+{
+    _mm_storeu_si128((__m128i *)to, _mm512_cvtepi32_epi8((__m512i)x));
+}
+
 enum {
     KEY_DIM = 32,
     KEY_PADDED = 32,
@@ -271,31 +240,29 @@ enum {
     PIECE = 8, /* rows of a step that fetches */
     SPARE = 72,
     FOUND = BLOCK + SPARE,
-    LINE = 64, /* no vector of the workspace is in two lines */
 };
 
 struct work {
-    int32_t key[8][BLOCK];
+    _Alignas(64) int32_t key[KEY_DIM / 4][BLOCK];
     int32_t query[ROWS][2][KEY_DIM / 4];
     int32_t offset[ROWS][2][1];
     float unit[ROWS]; /* of a query's last digit */
-    _Alignas(LINE) float sum[ROWS][VALUE_PADDED];
-    float score[ROWS][BLOCK]; /* then weights */
-    int32_t value[BLOCK / 4][VALUE_DIM]; /* four positions side by side */
-    uint8_t weight[TILE][1][2][BLOCK];
-    _Alignas(LINE) float value_size[1][BLOCK]; /* scales without their sign */
+    _Alignas(64) float sum[ROWS][VALUE_PADDED];
+    _Alignas(64) float score[ROWS][BLOCK]; /* then weights */
+    _Alignas(64) int32_t value[BLOCK / 4][VALUE_DIM]; /* four positions side by side */
+    _Alignas(64) int32_t weight[TILE][1][BLOCK]; /* of four positions, the words of their digits */
+    _Alignas(64) float value_size[1][BLOCK]; /* scales without their sign */
     float value_nan[1]; /* 0, or NaN where a scale of the block is none */
-    _Alignas(LINE) float value_unit[1][ALL_ROWS], per_value_unit[1][ALL_ROWS]; /* of a weight's last digit */
-    int has_signs; /* a scale of the block is negative */
+    _Alignas(64) float value_unit[1][ALL_ROWS], per_value_unit[1][ALL_ROWS]; /* of a weight's last digit */
     /* Rows of the block, and of those after it; the extent of the next one, and how many of its are before that.  */
     const unsigned char *key_row[FOUND];
     const unsigned char *value_row[FOUND];
     const struct kvmill_extent *extent;
     int64_t passed;
-    _Alignas(LINE) float key_scale[1][BLOCK];
-    _Alignas(LINE) float value_scale[1][BLOCK];
+    _Alignas(64) float key_scale[1][BLOCK];
+    _Alignas(64) float value_scale[1][BLOCK];
     int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
-    _Alignas(LINE) float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
+    float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
 };
 
 static const float log2_e = 1.44269504f, ln_2 = 0.693147181f;
@@ -405,93 +372,31 @@ load_key_scales(struct work *w, int64_t n)
             store_f32(w->key_scale[g] + t, load_f16(raw[g] + t));
 }
 
+/* Four words from byte `from` on of LANES rows, with positions in the lanes.  */
+INLINED void
+turn(const unsigned char *const *row, int64_t from, vf x[4])
+{
+    for (int i = 0; i < 4; i++)
+        x[i] = load_quads(row[i] + from, row[(i + 4) % LANES] + from, row[(i + 8) % LANES] + from,
+                          row[(i + 12) % LANES] + from);
+    transpose_quads(x);
+}
+
 INLINED void
 load_keys(struct work *w, int64_t n)
 {
     load_key_scales(w, n);
     for (int64_t t = 0; t < n; t += LANES) {
-        const unsigned char *const *row = w->key_row + t;
-        vf x[LANES];
+        const unsigned char *row[LANES]; /* stores of words do not change these */
+        memcpy(row, w->key_row + t, sizeof row);
         fetch_inner_key_rows(w, t + INNER, LANES);
-        fetch_key_rows(w, t + OUTER, LANES);
-        for (int d = 0; d < 0; d += LANES) {
-            x[0] = (vf)load_four(row[0] + d / 8 * 34 + 2, row[0] + d / 8 * 34 + 18, row[0] + d / 8 * 34 + 36,
-                                 row[0] + d / 8 * 34 + 52);
-            x[1] = (vf)load_four(row[1] + d / 8 * 34 + 2, row[1] + d / 8 * 34 + 18, row[1] + d / 8 * 34 + 36,
-                                 row[1] + d / 8 * 34 + 52);
-            x[2] = (vf)load_four(row[2] + d / 8 * 34 + 2, row[2] + d / 8 * 34 + 18, row[2] + d / 8 * 34 + 36,
-                                 row[2] + d / 8 * 34 + 52);
-            x[3] = (vf)load_four(row[3] + d / 8 * 34 + 2, row[3] + d / 8 * 34 + 18, row[3] + d / 8 * 34 + 36,
-                                 row[3] + d / 8 * 34 + 52);
-            x[4] = (vf)load_four(row[4] + d / 8 * 34 + 2, row[4] + d / 8 * 34 + 18, row[4] + d / 8 * 34 + 36,
-                                 row[4] + d / 8 * 34 + 52);
-            x[5] = (vf)load_four(row[5] + d / 8 * 34 + 2, row[5] + d / 8 * 34 + 18, row[5] + d / 8 * 34 + 36,
-                                 row[5] + d / 8 * 34 + 52);
-            x[6] = (vf)load_four(row[6] + d / 8 * 34 + 2, row[6] + d / 8 * 34 + 18, row[6] + d / 8 * 34 + 36,
-                                 row[6] + d / 8 * 34 + 52);
-            x[7] = (vf)load_four(row[7] + d / 8 * 34 + 2, row[7] + d / 8 * 34 + 18, row[7] + d / 8 * 34 + 36,
-                                 row[7] + d / 8 * 34 + 52);
-            x[8] = (vf)load_four(row[8] + d / 8 * 34 + 2, row[8] + d / 8 * 34 + 18, row[8] + d / 8 * 34 + 36,
-                                 row[8] + d / 8 * 34 + 52);
-            x[9] = (vf)load_four(row[9] + d / 8 * 34 + 2, row[9] + d / 8 * 34 + 18, row[9] + d / 8 * 34 + 36,
-                                 row[9] + d / 8 * 34 + 52);
-            x[10] = (vf)load_four(row[10] + d / 8 * 34 + 2, row[10] + d / 8 * 34 + 18, row[10] + d / 8 * 34 + 36,
-                                  row[10] + d / 8 * 34 + 52);
-            x[11] = (vf)load_four(row[11] + d / 8 * 34 + 2, row[11] + d / 8 * 34 + 18, row[11] + d / 8 * 34 + 36,
-                                  row[11] + d / 8 * 34 + 52);
-            x[12] = (vf)load_four(row[12] + d / 8 * 34 + 2, row[12] + d / 8 * 34 + 18, row[12] + d / 8 * 34 + 36,
-                                  row[12] + d / 8 * 34 + 52);
-            x[13] = (vf)load_four(row[13] + d / 8 * 34 + 2, row[13] + d / 8 * 34 + 18, row[13] + d / 8 * 34 + 36,
-                                  row[13] + d / 8 * 34 + 52);
-            x[14] = (vf)load_four(row[14] + d / 8 * 34 + 2, row[14] + d / 8 * 34 + 18, row[14] + d / 8 * 34 + 36,
-                                  row[14] + d / 8 * 34 + 52);
-            x[15] = (vf)load_four(row[15] + d / 8 * 34 + 2, row[15] + d / 8 * 34 + 18, row[15] + d / 8 * 34 + 36,
-                                  row[15] + d / 8 * 34 + 52);
-            transpose(x);
-            store_words(&w->key[d][t], (vi)x[0] ^ (int32_t)0x80808080);
-            store_words(&w->key[d + 1][t], (vi)x[1] ^ (int32_t)0x80808080);
-            store_words(&w->key[d + 2][t], (vi)x[2] ^ (int32_t)0x80808080);
-            store_words(&w->key[d + 3][t], (vi)x[3] ^ (int32_t)0x80808080);
-            store_words(&w->key[d + 4][t], (vi)x[4] ^ (int32_t)0x80808080);
-            store_words(&w->key[d + 5][t], (vi)x[5] ^ (int32_t)0x80808080);
-            store_words(&w->key[d + 6][t], (vi)x[6] ^ (int32_t)0x80808080);
-            store_words(&w->key[d + 7][t], (vi)x[7] ^ (int32_t)0x80808080);
-            store_words(&w->key[d + 8][t], (vi)x[8] ^ (int32_t)0x80808080);
-            store_words(&w->key[d + 9][t], (vi)x[9] ^ (int32_t)0x80808080);
-            store_words(&w->key[d + 10][t], (vi)x[10] ^ (int32_t)0x80808080);
-            store_words(&w->key[d + 11][t], (vi)x[11] ^ (int32_t)0x80808080);
-            store_words(&w->key[d + 12][t], (vi)x[12] ^ (int32_t)0x80808080);
-            store_words(&w->key[d + 13][t], (vi)x[13] ^ (int32_t)0x80808080);
-            store_words(&w->key[d + 14][t], (vi)x[14] ^ (int32_t)0x80808080);
-            store_words(&w->key[d + 15][t], (vi)x[15] ^ (int32_t)0x80808080);
-        }
-        {
-            x[0] = (vf)load_four(row[0] + 2, row[0] + 18, row[0] + 2, row[0] + 18);
-            x[1] = (vf)load_four(row[1] + 2, row[1] + 18, row[1] + 2, row[1] + 18);
-            x[2] = (vf)load_four(row[2] + 2, row[2] + 18, row[2] + 2, row[2] + 18);
-            x[3] = (vf)load_four(row[3] + 2, row[3] + 18, row[3] + 2, row[3] + 18);
-            x[4] = (vf)load_four(row[4] + 2, row[4] + 18, row[4] + 2, row[4] + 18);
-            x[5] = (vf)load_four(row[5] + 2, row[5] + 18, row[5] + 2, row[5] + 18);
-            x[6] = (vf)load_four(row[6] + 2, row[6] + 18, row[6] + 2, row[6] + 18);
-            x[7] = (vf)load_four(row[7] + 2, row[7] + 18, row[7] + 2, row[7] + 18);
-            x[8] = (vf)load_four(row[8] + 2, row[8] + 18, row[8] + 2, row[8] + 18);
-            x[9] = (vf)load_four(row[9] + 2, row[9] + 18, row[9] + 2, row[9] + 18);
-            x[10] = (vf)load_four(row[10] + 2, row[10] + 18, row[10] + 2, row[10] + 18);
-            x[11] = (vf)load_four(row[11] + 2, row[11] + 18, row[11] + 2, row[11] + 18);
-            x[12] = (vf)load_four(row[12] + 2, row[12] + 18, row[12] + 2, row[12] + 18);
-            x[13] = (vf)load_four(row[13] + 2, row[13] + 18, row[13] + 2, row[13] + 18);
-            x[14] = (vf)load_four(row[14] + 2, row[14] + 18, row[14] + 2, row[14] + 18);
-            x[15] = (vf)load_four(row[15] + 2, row[15] + 18, row[15] + 2, row[15] + 18);
-            transpose(x);
-            store_words(&w->key[0][t], (vi)x[0] ^ (int32_t)0x80808080);
-            store_words(&w->key[1][t], (vi)x[1] ^ (int32_t)0x80808080);
-            store_words(&w->key[2][t], (vi)x[2] ^ (int32_t)0x80808080);
-            store_words(&w->key[3][t], (vi)x[3] ^ (int32_t)0x80808080);
-            store_words(&w->key[4][t], (vi)x[4] ^ (int32_t)0x80808080);
-            store_words(&w->key[5][t], (vi)x[5] ^ (int32_t)0x80808080);
-            store_words(&w->key[6][t], (vi)x[6] ^ (int32_t)0x80808080);
-            store_words(&w->key[7][t], (vi)x[7] ^ (int32_t)0x80808080);
-        }
+        vf x[4];
+        turn(row, 2, x);
+        for (int i = 0; i < 4; i++)
+            store_words(&w->key[i][t], (vi)x[i] ^ (int32_t)0x80808080);
+        turn(row, 18, x);
+        for (int i = 0; i < 4; i++)
+            store_words(&w->key[4 + i][t], (vi)x[i] ^ (int32_t)0x80808080);
     }
 }
 
@@ -526,28 +431,38 @@ set_sizes(struct work *w, int64_t n)
     return is_any_negative(signs);
 }
 
+/* Codes of a block, four positions side by side.  Weights have no sign: that of a scale goes to the codes, if any has
+   one.  */
 INLINED void
-load_values(struct work *w, int64_t n)
+load_codes(struct work *w, int64_t n, int has_signs)
 {
-    load_value_scales(w, n);
-    w->has_signs = set_sizes(w, n);
     for (int64_t t = 0; t < n; t += 4) {
-        const unsigned char *const *row = w->value_row + t;
+        const unsigned char *row[4]; /* stores of codes do not change these */
+        memcpy(row, w->value_row + t, sizeof row);
         fetch_inner_value_rows(w, t + INNER, 4);
         fetch_value_rows(w, t + OUTER, 4);
-        for (int d = 0; d < VALUE_DIM; d += 2 * LANES) {
-            vi x = load_four(row[0] + d / 32 * 18 + 2, row[1] + d / 32 * 18 + 2, row[2] + d / 32 * 18 + 2,
-                             row[3] + d / 32 * 18 + 2) ^ 0;
-            store_words(&w->value[t / 4][d], side_by_side(w->has_signs ?
-                with_signs(low_codes(x), &w->value_scale[d / 32][t]) : low_codes(x)));
-            store_words(&w->value[t / 4][d + LANES], side_by_side(w->has_signs ?
-                with_signs(low_codes(x >> 4), &w->value_scale[d / 32][t]) : low_codes(x >> 4)));
+        for (int d = 0; d < VALUE_DIM; d += 32) {
+            vi signs = has_signs ? signs_of_four(&w->value_scale[d / 32][t]) : (vi){0};
+            vi x = side_by_side(load_four(row[0] + d / 32 * 18 + 2 + d % 32 / 2, row[1] + d / 32 * 18 + 2 + d % 32 / 2,
+                row[2] + d / 32 * 18 + 2 + d % 32 / 2, row[3] + d / 32 * 18 + 2 + d % 32 / 2));
+            store_words(&w->value[t / 4][d], has_signs ? with_signs(low_codes(x), signs) : low_codes(x));
+            store_words(&w->value[t / 4][d + 16], has_signs ? with_signs(low_codes(x >> 4), signs) : low_codes(x >> 4));
         }
     }
 }
 
-/* Scores of a tile for a strip of positions from t on: integer products, four dims at a time, for each group; then the
-   group's sum times its scale.  */
+INLINED void
+load_values(struct work *w, int64_t n)
+{
+    load_value_scales(w, n);
+    if (set_sizes(w, n))
+        load_codes(w, n, 1);
+    else
+        load_codes(w, n, 0);
+}
+
+/* Scores of a tile for a strip of positions from t on: query times code, word by word, for each group; then the group's
+   sum times its scale.  */
 INLINED void
 score_strip(struct work *w, int64_t r, int64_t t)
 {
@@ -557,25 +472,53 @@ score_strip(struct work *w, int64_t r, int64_t t)
         vi s_0_0_1 = (vi){0} + w->offset[r][1][g];
         vi s_0_1_0 = (vi){0} + w->offset[r][0][g];
         vi s_0_1_1 = (vi){0} + w->offset[r][1][g];
-        for (int i = 0; i < 8; i++) {
-            int64_t k = g * 8 + i;
-            vi k_0 = load_words(&w->key[k][t]);
-            vi k_1 = load_words(&w->key[k][t + 16]);
-            vi b_0_0 = k_0;
-            vi b_0_1 = k_1;
-            vi a_0_0_0 = broadcast_words(w->query[r][0][k]);
-            s_0_0_0 = add_products(s_0_0_0, b_0_0, a_0_0_0);
-            s_0_1_0 = add_products(s_0_1_0, b_0_1, a_0_0_0);
-            vi a_0_0_1 = broadcast_words(w->query[r][1][k]);
-            s_0_0_1 = add_products(s_0_0_1, b_0_0, a_0_0_1);
-            s_0_1_1 = add_products(s_0_1_1, b_0_1, a_0_0_1);
+        for (int64_t k = g * 8; k < (g + 1) * 8; k += 4) {
+            fetch_key_rows(w, t + k / 4 * 16 + OUTER, 16);
+            vi k_0_0 = load_words(&w->key[k][t]);
+            vi k_0_1 = load_words(&w->key[k][t + 16]);
+            vi b_0_0_0 = k_0_0;
+            vi b_0_0_1 = k_0_1;
+            vi a_0_0_0_0 = broadcast_words(w->query[r][0][k]);
+            s_0_0_0 = add_products(s_0_0_0, b_0_0_0, a_0_0_0_0);
+            s_0_1_0 = add_products(s_0_1_0, b_0_0_1, a_0_0_0_0);
+            vi a_0_0_0_1 = broadcast_words(w->query[r][1][k]);
+            s_0_0_1 = add_products(s_0_0_1, b_0_0_0, a_0_0_0_1);
+            s_0_1_1 = add_products(s_0_1_1, b_0_0_1, a_0_0_0_1);
+            vi k_1_0 = load_words(&w->key[k + 1][t]);
+            vi k_1_1 = load_words(&w->key[k + 1][t + 16]);
+            vi b_1_0_0 = k_1_0;
+            vi b_1_0_1 = k_1_1;
+            vi a_1_0_0_0 = broadcast_words(w->query[r][0][k + 1]);
+            s_0_0_0 = add_products(s_0_0_0, b_1_0_0, a_1_0_0_0);
+            s_0_1_0 = add_products(s_0_1_0, b_1_0_1, a_1_0_0_0);
+            vi a_1_0_0_1 = broadcast_words(w->query[r][1][k + 1]);
+            s_0_0_1 = add_products(s_0_0_1, b_1_0_0, a_1_0_0_1);
+            s_0_1_1 = add_products(s_0_1_1, b_1_0_1, a_1_0_0_1);
+            vi k_2_0 = load_words(&w->key[k + 2][t]);
+            vi k_2_1 = load_words(&w->key[k + 2][t + 16]);
+            vi b_2_0_0 = k_2_0;
+            vi b_2_0_1 = k_2_1;
+            vi a_2_0_0_0 = broadcast_words(w->query[r][0][k + 2]);
+            s_0_0_0 = add_products(s_0_0_0, b_2_0_0, a_2_0_0_0);
+            s_0_1_0 = add_products(s_0_1_0, b_2_0_1, a_2_0_0_0);
+            vi a_2_0_0_1 = broadcast_words(w->query[r][1][k + 2]);
+            s_0_0_1 = add_products(s_0_0_1, b_2_0_0, a_2_0_0_1);
+            s_0_1_1 = add_products(s_0_1_1, b_2_0_1, a_2_0_0_1);
+            vi k_3_0 = load_words(&w->key[k + 3][t]);
+            vi k_3_1 = load_words(&w->key[k + 3][t + 16]);
+            vi b_3_0_0 = k_3_0;
+            vi b_3_0_1 = k_3_1;
+            vi a_3_0_0_0 = broadcast_words(w->query[r][0][k + 3]);
+            s_0_0_0 = add_products(s_0_0_0, b_3_0_0, a_3_0_0_0);
+            s_0_1_0 = add_products(s_0_1_0, b_3_0_1, a_3_0_0_0);
+            vi a_3_0_0_1 = broadcast_words(w->query[r][1][k + 3]);
+            s_0_0_1 = add_products(s_0_0_1, b_3_0_0, a_3_0_0_1);
+            s_0_1_1 = add_products(s_0_1_1, b_3_0_1, a_3_0_0_1);
         }
-        vf y_0_0 = (__builtin_convertvector(s_0_0_1, vf) * 256.f + __builtin_convertvector(s_0_0_0, vf)) *
+        total[0][0] += (__builtin_convertvector(s_0_0_1, vf) * 256.f + __builtin_convertvector(s_0_0_0, vf)) *
             load_f32(w->key_scale[g] + t);
-        total[0][0] += y_0_0;
-        vf y_0_1 = (__builtin_convertvector(s_0_1_1, vf) * 256.f + __builtin_convertvector(s_0_1_0, vf)) *
+        total[0][1] += (__builtin_convertvector(s_0_1_1, vf) * 256.f + __builtin_convertvector(s_0_1_0, vf)) *
             load_f32(w->key_scale[g] + t + 16);
-        total[0][1] += y_0_1;
     }
     store_f32(w->score[r] + t, total[0][0] * w->unit[r]);
     store_f32(w->score[r] + t + 16, total[0][1] * w->unit[r]);
@@ -596,14 +539,14 @@ split_weights(struct work *w, int64_t r, int64_t i, int64_t n)
         for (int64_t t = 0; t < n; t += LANES) {
             vi x = round_even(load_f32(w->score[r + i] + t) * load_f32(w->value_size[g] + t) *
                               w->per_value_unit[g][r + i]);
-            store_low_bytes(&w->weight[i][g][0][t], x >> 0);
-            store_low_bytes(&w->weight[i][g][1][t], x >> 8);
+            store_words(&w->weight[i][g][t], turn_bytes(x));
         }
 }
 
-/* Sums of a tile, a strip of dims: add weight times value, four positions at a time, as integers.  */
+/* Sums of rows of a tile from r + i on, a strip of dims: add weight times value, four positions at a time, as
+   integers.  */
 INLINED void
-accumulate_strip(struct work *w, int64_t r, int strip, int64_t n)
+accumulate_strip(struct work *w, int64_t r, int64_t i, int strip, int64_t n)
 {
     const int v = strip * 32, g = v / 32;
     vi s_0_0_0 = {0};
@@ -613,21 +556,21 @@ accumulate_strip(struct work *w, int64_t r, int strip, int64_t n)
     for (int64_t k = 0; k < (n + 3) / 4; k++) {
         vi b_0 = load_words(&w->value[k][v]);
         vi b_1 = load_words(&w->value[k][v + 16]);
-        vi a_0_0 = broadcast_words(*(const kvmill_word4 *)&w->weight[0][g][0][4 * k]);
+        vi a_0_0 = broadcast_words(w->weight[i][g][4 * k]);
         s_0_0_0 = add_products(s_0_0_0, a_0_0, b_0);
         s_0_1_0 = add_products(s_0_1_0, a_0_0, b_1);
-        vi a_0_1 = broadcast_words(*(const kvmill_word4 *)&w->weight[0][g][1][4 * k]);
+        vi a_0_1 = broadcast_words(w->weight[i][g][4 * k + 1]);
         s_0_0_1 = add_products(s_0_0_1, a_0_1, b_0);
         s_0_1_1 = add_products(s_0_1_1, a_0_1, b_1);
     }
-    float *to_0_0 = w->sum[r] + v;
-    store_f32(to_0_0, load_f32(to_0_0) * w->grow[r] +
+    float *to_0_0 = w->sum[r + i] + v;
+    store_f32(to_0_0, load_f32(to_0_0) * w->grow[r + i] +
               (__builtin_convertvector(s_0_0_1, vf) * 256.f + __builtin_convertvector(s_0_0_0, vf)) *
-              (w->value_unit[g][r] + w->value_nan[g]));
-    float *to_0_1 = w->sum[r] + v + 16;
-    store_f32(to_0_1, load_f32(to_0_1) * w->grow[r] +
+              (w->value_unit[g][r + i] + w->value_nan[g]));
+    float *to_0_1 = w->sum[r + i] + v + 16;
+    store_f32(to_0_1, load_f32(to_0_1) * w->grow[r + i] +
               (__builtin_convertvector(s_0_1_1, vf) * 256.f + __builtin_convertvector(s_0_1_0, vf)) *
-              (w->value_unit[g][r] + w->value_nan[g]));
+              (w->value_unit[g][r + i] + w->value_nan[g]));
 }
 
 INLINED void
@@ -636,7 +579,8 @@ accumulate(struct work *w, int64_t r, int64_t n)
     for (int64_t i = 0; i < TILE; i++)
         split_weights(w, r, i, n);
     for (int strip = 0; strip < 1; strip++)
-        accumulate_strip(w, r, strip, n);
+        for (int64_t i = 0; i < TILE; i += 1)
+            accumulate_strip(w, r, i, strip, n);
 }
 
 /* Adds the terms of row r to its scores and hides what it does not see; the largest of each lane.  */

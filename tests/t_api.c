@@ -147,7 +147,7 @@ static bool in_order(const char *const *names) {
 }
 
 static void test_isas(void) {
-    static const char *const names[] = {"scalar",     "avx2",       "avx512",
+    static const char *const names[] = {"scalar",     "avx2",       "avxvnni",    "avx512",
                                         "avx512vnni", "avx512fp16", NULL};
     size_t count = 0;
     while (kvmill_isa_name(count) != NULL)

@@ -6,6 +6,7 @@ word_flags="-std=gnu11 -O1 -ffp-contract=off"
 words_of() {
     chain=$1
     case $1 in
+    avxvnni) chain="avx2 $1" ;;
     avx512vnni) chain="avx512 $1" ;;
     avx512fp16) chain="avx512 avx512vnni $1" ;;
     esac
@@ -26,9 +27,9 @@ words_of() {
     $4 ./words
 }
 
-# test_words ISA COMPILER RUN OPTIONS -- one result; words that are wrong, or of which no case ran, are named.
+# test_words ISA COMPILER RUN OPTIONS TEMPLATES -- one result; words that are wrong, or of which no case ran, are named.
 test_words() {
-    words_of "$1" "$srcdir/templates" "$2" "$3" "${4:-}" >log 2>&1
+    words_of "$1" "${5:-$srcdir/templates}" "$2" "$3" "${4:-}" >log 2>&1
     result=$?
     tested=$(grep -c '^ok .*: [1-9][0-9]* cases' log)
     [ $result -eq 0 ] && [ "$tested" -ge 85 ]

@@ -14,10 +14,10 @@
 
 static const enum cpu this_cpu = CPU_X86_64;
 
-enum { C = 2, D };
-static int has_bit(unsigned leaf, int word, int bit) {
+enum { A, C = 2, D };
+static int has_bit(unsigned leaf, unsigned subleaf, int word, int bit) {
     unsigned words[4];
-    return __get_cpuid_count(leaf, 0, &words[0], &words[1], &words[2], &words[3]) &&
+    return __get_cpuid_count(leaf, subleaf, &words[0], &words[1], &words[2], &words[3]) &&
            (words[word] >> bit & 1) != 0;
 }
 
@@ -28,13 +28,14 @@ static int has_feature(const char *name, size_t length) {
         return (TEST) != 0;
     FEATURE("avx2", __builtin_cpu_supports("avx2"))
     FEATURE("fma", __builtin_cpu_supports("fma"))
-    FEATURE("f16c", has_bit(1, C, 29))
+    FEATURE("f16c", has_bit(1, 0, C, 29))
+    FEATURE("avxvnni", has_bit(7, 1, A, 4))
     FEATURE("avx512f", __builtin_cpu_supports("avx512f"))
     FEATURE("avx512bw", __builtin_cpu_supports("avx512bw"))
     FEATURE("avx512vl", __builtin_cpu_supports("avx512vl"))
     FEATURE("avx512dq", __builtin_cpu_supports("avx512dq"))
     FEATURE("avx512vnni", __builtin_cpu_supports("avx512vnni"))
-    FEATURE("avx512fp16", has_bit(7, D, 23))
+    FEATURE("avx512fp16", has_bit(7, 0, D, 23))
 #undef FEATURE
     return 0;
 }

@@ -3,10 +3,4 @@ m4_dnl q4_0.m4 -- llama.cpp's blocks of 32 elements: a float16 scale, then 16 by
 m4_dnl low and of element i + 16 in the high nibble of byte i.
 m4_define(«km_piece_q4_0», 16)
 m4_define(«km_block_codes_q4_0», «load_q4($1 + km_codes_at_q4_0 + $2, km_shift_of(«$3»))»)
-
-m4_dnl Codes as integers, see rows.m4: the low nibbles of a block hold its first half.
-m4_define(«km_code_words_q4_0», «load_four(km_each(«BLK», 0, 3, 1,
-    «m4_ifelse(BLK, 0, «»,
-    «, »)$1 + (($2) / 4 + km_if(BLK * 16 < $3, BLK, 0)) * km_block_bytes_q4_0 + km_codes_at_q4_0»))»)
-m4_define(«km_bytes_at_q4_0», «($1) / 32 * km_block_bytes_q4_0 + km_codes_at_q4_0»)
 m4_divert(0)m4_dnl

@@ -47,18 +47,11 @@ m4_define(«km_shift_of», «m4_ifelse(m4_regexp(«$1», «[a-z]»), -1, «m4_ev
 
 m4_dnl ---- Codes as integers: a word of 32 bits holds km_word_dims of them ----
 
-m4_dnl km_code_words(T, ROW, WORD, BYTES) -- 64 bytes of codes from word WORD on, of which BYTES exist; km_word_flip(T):
-m4_dnl what makes them codes plus km_code_offset.  km_four(T, A, B, C, D, DIM) -- LANES bytes of codes from DIM on, of
-m4_dnl four rows.
+m4_dnl km_word_flip(T) -- what makes a word of them codes plus km_code_offset.
 m4_define(«km_word_dims», «m4_eval(32 / km_part(«bits», $1))»)
 m4_define(«km_code_offset», «m4_eval(1 << (km_part(«bits», $1) - 1))»)
 m4_define(«km_word_flip»,
     «km_if(km_part(«is_signed», $1), «(int32_t)m4_ifelse(km_part(«bits», $1), 8, 0x80808080, 0x88888888)», 0)»)
-m4_define(«km_code_words», «km_if(km_part(«block», $1), «m4_indir(«km_code_words_»$1, «$2», «$3», «$4»)»,
-    «load_some_bytes($2 + ($3) * 4, $4)»)»)
-m4_define(«km_four», «load_four(km_for_words(«P», «$2, $3, $4, $5»,
-    «m4_ifelse(P, «$2», «», «, »)P + km_if(km_part(«block», $1), «m4_indir(«km_bytes_at_»$1, «$6»)»,
-    «km_offset_of(«$1», «$6»)»)»))»)
 
 m4_dnl km_has_half_codes(T); km_half_codes(T, ROW, DIM) -- HALVES codes from DIM on, a multiple of as many, as float16.
 m4_define(«km_has_half_codes», «(!km_part(«is_float», $1) && km_part(«is_signed», $1))»)

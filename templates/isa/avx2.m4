@@ -136,6 +136,16 @@ km_define(«load_pairs», «
     __m256i x = _mm256_broadcastsi128_si256(_mm_loadu_si128(a)), y = _mm256_broadcastsi128_si256(_mm_loadu_si128(b));
     return (vi)_mm256_blend_epi32(_mm256_unpacklo_epi16(x, y), _mm256_unpackhi_epi16(x, y), 0xf0);
 »)
+m4_dnl Loads that broadcast and blends need no port for shuffles.
+m4_define(«_km_eight_bytes», «_mm256_set1_epi64x((long long)*(const kvmill_word8 *)$1)»)
+km_define(«load_four», «
+    __m256i x = _mm256_blend_epi32(_km_eight_bytes(a), _km_eight_bytes(b), 0x0c);
+    return (vi)_mm256_blend_epi32(x, _mm256_blend_epi32(_km_eight_bytes(c), _km_eight_bytes(d), 0xc0), 0xf0);
+»)
+km_define(«side_by_side», «
+    const __m256i lanes = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
+    return turn_bytes((vi)_mm256_permutevar8x32_epi32((__m256i)x, lanes));
+»)
 km_helper(«signs_16», «km_inline(«int», «signs_16(__m256i x)»)
 {
     return _mm_movemask_epi8(_mm_packs_epi16(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1)));

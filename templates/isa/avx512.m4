@@ -4,6 +4,7 @@ m4_define(«km_isa», «avx512»)
 m4_define(«km_target», «avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq»)
 m4_define(«km_bits», 512)
 m4_define(«km_sums», 16)
+m4_define(«km_spreads», 1)
 m4_define(«km_register», «v»)
 km_include(«x86»)
 

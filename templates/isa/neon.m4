@@ -135,11 +135,11 @@ km_define(«add_products», «
     return sum + (vi)vpaddq_s32(vpaddlq_s16(low), vpaddlq_s16(high));
 #endif
 »)
-km_define(«side_by_side», «
+km_define(«turn_bytes», «
     const uint8x16_t turn = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
     return (vi)vqtbl1q_u8((uint8x16_t)x, turn);
 »)
-km_define(«low_codes», «
-    return (vi)vsubq_s8((int8x16_t)(x & 0x0f0f0f0f), vdupq_n_s8(8));
+km_define(«side_by_side», «
+    return turn_bytes(x);
 »)
 m4_divert(0)m4_dnl

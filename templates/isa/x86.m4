@@ -150,6 +150,20 @@ km_define(«even_codes», «
     return (vi)km_v(maddubs_epi16)(km_v(set1_epi16)(1), (km_vi)x);
 »)
 
+m4_dnl ---- Bytes side by side ----
+
+km_define(«turn_bytes», «
+    const vi turn = {km_lane_list(«m4_eval(0x0c080400 + L % 4 * 0x01010101)»)};
+    return (vi)km_v(shuffle_epi8)((km_vi)x, (km_vi)turn);
+»)
+km_define(«rows_side_by_side», «
+    km_vi r[] = {km_for_words(«P», «a, b, c, d», «km_v(loadu_si«»km_bits)((const km_vi *)P), »)};
+    km_vi ab = km_v(unpacklo_epi8)(r[0], r[1]), cd = km_v(unpacklo_epi8)(r[2], r[3]);
+    x[0] = (vf)km_v(unpacklo_epi16)(ab, cd), x[1] = (vf)km_v(unpackhi_epi16)(ab, cd);
+    ab = km_v(unpackhi_epi8)(r[0], r[1]), cd = km_v(unpackhi_epi8)(r[2], r[3]);
+    x[2] = (vf)km_v(unpacklo_epi16)(ab, cd), x[3] = (vf)km_v(unpackhi_epi16)(ab, cd);
+»)
+
 m4_dnl ---- Largest magnitudes: of pieces of 16 bytes, even_pieces(a, b) and odd_pieces(a, b) ----
 
 m4_define(«_km_peaks_by», «km_define(«magnitudes_u$1», «

@@ -131,12 +131,6 @@ km_word(«even_codes», «vi», «vi x», «
 km_word(«odd_codes», «vi», «vi x», «
     return (vi)((shorts)x >> 8);
 »)
-m4_dnl load_some_bytes(from, count) -- of a vector; 0 after them.
-km_word(«load_some_bytes», «vi», «const void *from, unsigned count», «
-    vi x = {0};
-    memcpy(&x, from, count < sizeof x ? count : sizeof x);
-    return x;
-»)
 m4_dnl load_four(a, b, c, d) -- LANES bytes from each of four places.
 km_word(«load_four», «vi», «const void *a, const void *b, const void *c, const void *d», «
     const void *const from[] = {a, b, c, d};
@@ -155,6 +149,28 @@ km_word(«side_by_side», «vi», «vi x», «
     memcpy(&x, to, sizeof x);
     return x;
 »)
+m4_dnl rows_side_by_side(a, b, c, d, x) -- a vector of bytes from each of four places: lane 4 q + i of x[j] gets byte
+m4_dnl 16 q + 4 j + i of each.
+km_word(«rows_side_by_side», «void», «const void *a, const void *b, const void *c, const void *d, vf x[4]», «
+    const void *const from[] = {a, b, c, d};
+    uint8_t row[4][4 * LANES], to[4][LANES][4];
+    for (int r = 0; r < 4; r++)
+        memcpy(row[r], from[r], sizeof row[r]);
+    for (int k = 0; k < 16 * LANES; k++)
+        to[k / 4 % 4][k / 64 * 4 + k / 16 % 4][k % 4] = row[k % 4][k / 64 * 16 + k / 4 % 4 * 4 + k / 16 % 4];
+    for (int j = 0; j < 4; j++)
+        memcpy(&x[j], to[j], sizeof x[j]);
+»)
+m4_dnl turn_bytes(x) -- byte j of lane i of each quad becomes byte i of lane j.
+km_word(«turn_bytes», «vi», «vi x», «
+    uint8_t from[LANES][4], to[LANES][4];
+    memcpy(from, &x, sizeof x);
+    for (int i = 0; i < LANES; i++)
+        for (int j = 0; j < 4; j++)
+            to[i / 4 * 4 + j][i % 4] = from[i][j];
+    memcpy(&x, to, sizeof x);
+    return x;
+»)
 m4_dnl low_codes(x) -- the low nibbles of all bytes, less 8.
 km_word(«low_codes», «vi», «vi x», «
     int8_t b[4 * LANES];
@@ -163,15 +179,29 @@ km_word(«low_codes», «vi», «vi x», «
         b[i] = (int8_t)((b[i] & 15) - 8);
     memcpy(&x, b, sizeof x);
     return x;
+», «
+    return (vi)((all_bytes)(x & 0x0f0f0f0f) - 8);
 »)
-m4_dnl with_signs(x, scale) -- the bytes of quarter i, negated where scale[i] is negative.
-km_word(«with_signs», «vi», «vi x, const float *scale», «
-    int8_t b[4 * LANES];
+m4_dnl signs_of_four(from) -- in every lane, all ones in the bytes of those floats that are negative;
+m4_dnl with_signs(x, signs) -- bytes negated where those of `signs` are all ones.
+km_word(«signs_of_four», «vi», «const float *from», «
+    uint32_t signs = 0;
+    for (int i = 0; i < 4; i++)
+        signs |= (__builtin_signbit(from[i]) ? 0xffU : 0) << 8 * i;
+    return broadcast_words((int32_t)signs);
+», «
+    return turn_bytes((vi)load_quad(from) >> 31);
+»)
+km_word(«with_signs», «vi», «vi x, vi signs», «
+    int8_t b[4 * LANES], mask[4 * LANES];
     memcpy(b, &x, sizeof x);
+    memcpy(mask, &signs, sizeof signs);
     for (int i = 0; i < 4 * LANES; i++)
-        b[i] = (int8_t)(__builtin_signbit(scale[i / LANES]) ? -b[i] : b[i]);
+        b[i] = (int8_t)((b[i] ^ mask[i]) - mask[i]);
     memcpy(&x, b, sizeof x);
     return x;
+», «
+    return (vi)(((all_bytes)x ^ (all_bytes)signs) - (all_bytes)signs);
 »)
 
 m4_dnl ---- Float16: vectors of HALVES numbers ----

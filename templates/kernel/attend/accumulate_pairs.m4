@@ -14,7 +14,7 @@ m4_define(«km_pair_dims», «m4_eval(km_half_codes * km_lanes)»)
 m4_define(«km_pair_strip», «km_if(km_tile * km_half_codes <= km_most_sums, km_half_codes, 2)»)
 m4_define(«km_pair_strips», «m4_eval(km_value_dim / km_pair_dims * km_half_codes / km_pair_strip)»)
 
-m4_define(«km_work_as_pairs», «    int16_t weight[TILE][km_value_groups][BLOCK];
+m4_define(«km_work_as_pairs», «    km_aligned int16_t weight[TILE][km_value_groups][BLOCK];
 km_unit_work«»»)
 
 m4_dnl Codes are loaded where they are multiplied.

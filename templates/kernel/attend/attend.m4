@@ -32,6 +32,9 @@ m4_define(«_km_values_are_1», «codes»)
 m4_define(«_km_values_are_2», «halves»)
 m4_define(«_km_values_are_3», «pairs»)
 
+m4_dnl km_aligned -- arrays of the workspace that vectors are loaded from: loads that cross lines take twice as long.
+m4_define(«km_aligned», «_Alignas(64)»)
+
 m4_dnl km_attend_types -- constants, and what a call keeps in its workspace.
 m4_define(«km_attend_types», «enum {
     KEY_DIM = km_key_dim,
@@ -48,13 +51,12 @@ m4_define(«km_attend_types», «enum {
     PIECE = 8,        /* rows of a step that fetches */
     SPARE = m4_eval(km_most_of(km_most_of(km_inner, km_outer), km_lanes) + 8),
     FOUND = BLOCK + SPARE,
-    LINE = 64, /* no vector of the workspace is in two lines */
 };
 
 struct work {
 km_query_and_key«»m4_dnl
-    _Alignas(LINE) float sum[ROWS][VALUE_PADDED];
-    float score[ROWS][BLOCK]; /* then weights */
+    km_aligned float sum[ROWS][VALUE_PADDED];
+    km_aligned float score[ROWS][BLOCK]; /* then weights */
 km_values(«work»)m4_dnl
     /* Rows of the block, and of those after it; the extent of the next one, and how many of its are before that.  */
 km_each_address(«_km_row_list»)m4_dnl
@@ -62,12 +64,12 @@ km_each_address(«_km_row_list»)m4_dnl
     int64_t passed;
 _km_scale_table(«key»)_km_scale_table(«value»)m4_dnl
     int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
-    _Alignas(LINE) float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
+    float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
 };
 »)
-m4_define(«_km_scale_table», «km_if(km_minimums(«$1»), «    _Alignas(LINE) float $1_minimum[km_scales(«$1»)][BLOCK];
-»)km_if(km_scales(«$1») == 0, «», «km_if(km_by_group($1), «    _Alignas(LINE) float $1_scale[km_scales(«$1»)][BLOCK];
-», «    _Alignas(LINE) float $1_scale[BLOCK + LANES][km_scales(«$1»)]; /* vectors reach beyond a row */
+m4_define(«_km_scale_table», «km_if(km_minimums(«$1»), «    km_aligned float $1_minimum[km_scales(«$1»)][BLOCK];
+»)km_if(km_scales(«$1») == 0, «», «km_if(km_by_group($1), «    km_aligned float $1_scale[km_scales(«$1»)][BLOCK];
+», «    float $1_scale[BLOCK + LANES][km_scales(«$1»)]; /* vectors reach beyond a row */
 »)»)»)
 
 m4_define(«km_attend_words», «static const float log2_e = 1.44269504f, ln_2 = 0.693147181f;

@@ -3,23 +3,18 @@ m4_dnl attend_codes -- keys as integer codes with positions in the lanes, querie
 m4_dnl Three digits are as exact as float32: what is lost is 2^-24 of the largest element of the query.
 
 m4_define(«km_key_by_codes», 1)
-m4_define(«km_key_word_dims», «km_word_dims(km_key)»)
-m4_define(«km_key_words», «m4_eval(km_key_dim / km_key_word_dims)»)
-m4_define(«km_key_groups», «km_scales(«key»)»)
-m4_dnl Nibbles of a word make two words of bytes.
-m4_define(«km_halves», «m4_eval(km_key_word_dims / 4)»)
-m4_define(«km_group_words», «m4_eval(km_key_words / km_key_groups)»)
-
-m4_define(«km_query_and_key», «    int32_t key[km_key_words][BLOCK];
-    int32_t query[ROWS][km_limbs][KEY_DIM / 4];
+m4_dnl Words of a few queries are kept in all lanes, where products do not spread what they load.
+m4_define(«km_query_is_spread», «(km_one_tile && !km_spreads)»)
+m4_define(«km_query_and_key», «km_turned_keys«»m4_dnl
+    km_if(km_query_is_spread, «vi», «int32_t») query[ROWS][km_limbs][KEY_DIM / 4];m4_dnl
+km_if(km_query_is_spread, « /* in all lanes: a product loads them itself */»)
     int32_t offset[ROWS][km_limbs][km_key_groups];
     float unit[ROWS]; /* of a query's last digit */
 »)
 
-m4_dnl km_element_of(I) -- the element that is byte I of the codes once nibbles are taken apart: of eight those in the
-m4_dnl low nibbles, then those in the high ones; or of 32 a word's low ones, then its high ones.
-m4_define(«km_element_of», «km_if(km_part(«in_turn», km_key), «$1 / 8 * 8 + $1 % 4 * 2 + $1 / 4 % 2»,
-    «$1 / 32 * 32 + $1 % 32 / 8 * 4 + $1 % 4 + $1 / 4 % 2 * 16»)»)
+m4_dnl _km_byte_code(I) -- the code that is byte I once nibbles are taken apart: of eight those in the low nibbles, then
+m4_dnl those in the high ones.
+m4_define(«_km_byte_code», «($1 / 8 * 8 + $1 % 4 * 2 + $1 / 4 % 2)»)
 
 m4_dnl The largest number of so many signed digits.
 m4_define(«_km_most_of_limbs_1», «127.f»)
@@ -50,9 +45,9 @@ km_inline(«float», «split_query(const float *x, int8_t digit[km_limbs][KEY_DI
 km_inline(«void», «set_query(struct work *w, int64_t r, const float *x)»)
 {
     int8_t digit[km_limbs][KEY_DIM];
-km_if(km_halves == 1, «», «    float in_order[KEY_DIM];
+km_if(km_pieces_of_word == 1, «», «    float in_order[KEY_DIM];
     for (int i = 0; i < KEY_DIM; i++)
-        in_order[i] = x[km_element_of(«i»)];
+        in_order[i] = x[km_code_element(km_key, «_km_byte_code(i)»)];
     x = in_order;
 »)m4_dnl
     w->unit[r] = split_query(x, digit);
@@ -63,75 +58,29 @@ km_if(km_halves == 1, «», «    float in_order[KEY_DIM];
                 total += digit[i][g * (KEY_DIM / km_key_groups) + d];
             w->offset[r][i][g] = -km_code_offset(km_key) * total;
         }
-        memcpy(w->query[r][i], digit[i], KEY_DIM);
-    }
-}
-»)
-
-m4_dnl _km_key_columns(WORD, COUNT) -- COUNT words of codes from WORD on of LANES keys.
-m4_define(«_km_key_columns», «km_times(«I», km_lanes, «m4_dnl
-            x[I] = (vf)km_code_words(km_key, «row[I]», «$1», m4_eval($2 * 4));
-»)m4_dnl
-            transpose(x);
-km_times(«I», $2, «            store_words(&w->key[$1 + I][t], (vi)x[I] ^ km_word_flip(km_key));
-»)»)
-
-m4_define(«km_whole_words», «m4_eval(km_key_words / km_lanes * km_lanes)»)
-m4_define(«km_load_keys», «km_load_scales(«key»)
-km_inline(«void», «load_keys(struct work *w, int64_t n)»)
-{
-    load_key_scales(w, n);
-    for (int64_t t = 0; t < n; t += LANES) {
-        const unsigned char *const *row = w->key_row + t;
-        vf x[LANES];
-km_fetch_inner(«key», «t», «LANES»)km_fetch(«key», «t», «LANES»)m4_dnl
-        for (int d = 0; d < km_whole_words; d += LANES) {
-_km_key_columns(«d», km_lanes)m4_dnl
-        }
-km_if(km_whole_words < km_key_words, «        {
-_km_key_columns(«km_whole_words», m4_eval(km_key_words - km_whole_words))m4_dnl
-        }
+km_if(km_query_is_spread, «        for (int k = 0; k < KEY_DIM / 4; k++)
+            w->query[r][i][k] = broadcast_words(*(const kvmill_word4 *)&digit[i][4 * k]);
+», «        memcpy(w->query[r][i], digit[i], KEY_DIM);
 »)m4_dnl
     }
 }
 »)
 
-m4_dnl _km_score_digit -- digit I of four codes of query row R, times those of each vector of keys.
-m4_define(«_km_score_digit», «m4_dnl
-            vi km_named(a, H, R, I) = broadcast_words(w->query[r + R][I][km_if(km_halves == 1, «k», «2 * k + H»)]);
-km_times(«V», km_words, «m4_dnl
-            km_named(s, R, V, I) = add_products(km_named(s, R, V, I), km_named(b, H, V), km_named(a, H, R, I));
-»)»)
-
-m4_dnl _km_key_bytes -- the codes of a word, or its half H where these are nibbles, each in a byte.
-m4_define(«_km_key_bytes», «km_if(km_halves == 1, «km_named(k, V)»,
-    «km_named(k, V) >> m4_eval(4 * H) & 0x0f0f0f0f»)»)
-
-m4_define(«_km_key_scale», «load_f32(w->key_scale[g] + t + km_vector($1))»)
-m4_define(«_km_each_sum», «km_each_sum(km_words, «$1»)»)
-m4_define(«km_score», «m4_dnl
-/* Scores of a tile for a strip of positions from t on: integer products, four dims at a time, for each group; then the
-   group's sum times its scale.  */
-km_inline(«void», «score_strip(struct work *w, int64_t r, int64_t t)»)
-{
-    vf total[TILE][km_words] = {{{0}}};
-    for (int g = 0; g < km_key_groups; g++) {
-_km_each_sum(«km_times(«I», km_limbs, «        vi km_named(s, R, V, I) = (vi){0} + w->offset[r + R][I][g];
-»)»)m4_dnl
-        for (int i = 0; i < km_group_words; i++) {
-            int64_t k = g * km_group_words + i;
-km_times(«V», km_words, «            vi km_named(k, V) = load_words(&w->key[k][t + km_vector(V)]);
-»)km_times(«H», km_halves, «m4_dnl
-km_times(«V», km_words, «            vi km_named(b, H, V) = _km_key_bytes;
-»)km_times(«R», km_tile, «km_times(«I», km_limbs, «_km_score_digit»)»)»)        }
-_km_each_sum(«        vf km_named(y, R, V) = (km_number(«km_named(s, R, V)»)) * _km_key_scale(V);
-        total[R][V] += km_named(y, R, V);
-»)m4_dnl
-    }
-_km_each_sum(«    store_f32(w->score[r + R] + t + km_vector(V), total[R][V] * w->unit[r + R]);
-»)}
-
-km_score_strips(km_words)»)
+m4_dnl Half a word of nibbles is a word of bytes.
+m4_define(«km_digits», «km_limbs»)
+m4_define(«km_chains», 8)
+m4_define(«km_sum_type», «vi»)
+m4_define(«km_pieces_of_word», «m4_eval(km_key_word_dims / 4)»)
+m4_define(«km_piece», «km_if(km_pieces_of_word == 1, «$1», «$1 >> m4_eval(4 * $2) & 0x0f0f0f0f»)»)
+m4_define(«km_turned_flip», «m4_ifelse(km_word_flip(km_key), 0, «», « ^ km_word_flip(km_key)»)»)
+m4_define(«km_query_piece»,
+    «km_if(km_query_is_spread, «w->query[$1][$3][$2]», «broadcast_words(w->query[$1][$3][$2])»)»)
+m4_define(«km_first», «(vi){0} + w->offset[$1][$2][g]»)
+m4_define(«km_add», «$1 = add_products($1, $3, $2)»)
+m4_define(«km_sum», «(km_number(«$1»))»)
+m4_define(«km_unit», « * w->unit[r + R]»)
+m4_define(«km_load_keys», «km_load_turned»)
+m4_define(«km_score», «km_score_turned»)
 m4_divert(0)m4_dnl
 km_head(«Attend: scores from integer codes.», km_headers)
 km_attend«»m4_dnl

@@ -2,22 +2,30 @@ m4_divert(-1)
 m4_dnl turned.m4 -- keys as codes with positions in the lanes, a word of 32 bits of each, and scores by these words.
 m4_dnl A variant says what a sum is and how a word is added to it:
 m4_dnl km_sum_type -- vf or vi; km_pieces_of_word -- vectors that a word is taken apart to; km_piece(WORDS, I) -- one of
-m4_dnl them; km_query_piece -- what it is multiplied with, for row R; km_add(SUM, QUERY, PIECE); km_sum(SUM) -- as
-m4_dnl floats; km_unit -- what the scores of row R are multiplied with at the end, if anything; km_chains -- sums that
-m4_dnl an addition needs to have under way, because the next to the same one waits for it.
+m4_dnl them; km_query_piece(ROW, PIECE, DIGIT) -- what it is multiplied with; km_add(SUM, QUERY, PIECE); km_sum(SUM) --
+m4_dnl as floats; km_unit -- what the scores of row R are multiplied with at the end, if anything;
+m4_dnl km_chains -- sums that an addition needs to have under way, because the next to the same one waits for it.
+m4_dnl Where that differs: km_digits -- of a query, each with a sum SUM_0, SUM_1 ...; km_first(ROW, DIGIT) -- what a sum
+m4_dnl is at first; km_turned_flip -- what makes codes of words.
+m4_define(«km_digits», 1)
+m4_define(«km_first», «{0}»)
+m4_define(«km_turned_flip», «km_flip(km_key)»)
 
 m4_dnl One tile of rows multiplies words as they are turned, if that gives enough sums; several find them in the
 m4_dnl workspace.
-m4_define(«km_at_once», «(km_one_tile && km_tile >= km_chains && km_group_of(«key») % (4 * km_key_word_dims) == 0)»)
+m4_define(«km_at_once», «(km_one_tile && km_tile * km_digits >= km_chains &&
+    km_group_of(«key») % (4 * km_key_word_dims) == 0)»)
 m4_define(«km_vectors», «km_if(km_at_once, 1, km_words)»)
 
 m4_define(«km_key_word_dims», «km_word_dims(km_key)»)
 m4_define(«km_key_groups», «km_scales(«key»)»)
 m4_define(«km_group_words», «m4_eval(km_group_of(«key») / km_key_word_dims)»)
 
-m4_define(«km_turned_keys», «km_if(km_at_once, «», «    int32_t key[KEY_DIM / km_key_word_dims][BLOCK];
+m4_define(«km_turned_keys», «km_if(km_at_once, «», «    km_aligned int32_t key[KEY_DIM / km_key_word_dims][BLOCK];
 »)»)
 
+m4_dnl The last piece of four words begins earlier where they are no multiple of that.
+m4_define(«_km_last_piece», «m4_eval(km_key_dim / km_key_word_dims - 4)»)
 m4_define(«km_load_turned», «km_load_scales(«key»)
 /* Four words from byte `from` on of LANES rows, with positions in the lanes.  */
 km_inline(«void», «turn(const unsigned char *const *row, int64_t from, vf x[4])»)
@@ -36,31 +44,38 @@ km_if(km_at_once, «», «    for (int64_t t = 0; t < n; t += LANES) {
         memcpy(row, w->key_row + t, sizeof row);
 km_fetch_inner(«key», «t», «LANES»)km_if(km_one_tile, «», «km_fetch(«key», «t», «LANES»)»)m4_dnl
         vf x[4];
-km_each(«K», 0, m4_eval(km_key_dim / km_key_word_dims - 1), 4, «        turn(row, m4_eval(km_word_at(K)), x);
-        for (int i = 0; i < 4; i++)
-            store_f32(&w->key[m4_eval(K) + i][t], x[i]);
-»)m4_dnl
+km_each(«K», 0, m4_eval(km_key_dim / km_key_word_dims - 1), 4, «_km_load_piece(km_least(K, _km_last_piece))»)m4_dnl
     }
 »)m4_dnl
 }
+»)
+
+m4_define(«_km_load_piece», «        turn(row, m4_eval(km_word_at($1)), x);
+        for (int i = 0; i < 4; i++)
+            store_words(&w->key[$1 + i][t], (vi)x[i]km_turned_flip);
 »)
 
 m4_dnl km_word_at(WORD) -- bytes of a key before a word of codes.
 m4_define(«km_word_at», «km_bytes_before(km_key, «($1) * km_key_word_dims»)»)
 
 m4_define(«_km_each_sum», «km_each_sum(km_vectors, «$1»)»)
+m4_define(«_km_each_digit», «km_times(«D», km_digits, «$1»)»)
+m4_dnl _km_digit(NAME) -- of digit D.
+m4_define(«_km_digit», «km_if(km_digits == 1, «$1», «$1«»_«»D»)»)
 
 m4_dnl _km_score_word(W) -- word k + W of the keys, piece by piece, times the query rows of the tile.
-m4_define(«_km_key_word», «km_if(km_at_once, «(vi)x[$1]», «load_words(&w->key[k + $1][t + km_vector($2)])»)m4_dnl
-km_flip(km_key)»)
+m4_define(«_km_key_word»,
+    «km_if(km_at_once, «(vi)x[$1]km_turned_flip», «load_words(&w->key[k + $1][t + km_vector($2)])»)»)
+m4_define(«_km_sum_of_digit», «_km_digit(«km_named(s, R, V)»)»)
+m4_define(«_km_query», «_km_digit(«km_named(a_$1, I, R)»)»)
 m4_define(«_km_score_word», «m4_dnl
 km_times(«V», km_vectors, «            vi km_named(k_$1, V) = _km_key_word($1, V);
 »)km_times(«I», km_pieces_of_word, «m4_dnl
 km_times(«V», km_vectors, «            km_sum_type km_named(b_$1, I, V) = km_piece(«km_named(k_$1, V)», I);
-»)km_times(«R», km_tile, «m4_dnl
-            km_sum_type km_named(a_$1, I, R) = km_query_piece(«r + R», «(k + $1) * km_pieces_of_word + I»);
-km_times(«V», km_vectors, «            km_add(«km_named(s, R, V)», «km_named(a_$1, I, R)», «km_named(b_$1, I, V)»);
-»)»)»)»)
+»)km_times(«R», km_tile, «_km_each_digit(«m4_dnl
+            km_sum_type _km_query($1) = km_query_piece(«r + R», «(k + $1) * km_pieces_of_word + I», «D»);
+km_times(«V», km_vectors, «            km_add(«_km_sum_of_digit», «_km_query($1)», «km_named(b_$1, I, V)»);
+»)»)»)»)»)
 m4_dnl A piece is straight-line code; each fetches some of the rows OUTER ahead of those that a strip scores.
 m4_define(«km_piece_words», «km_if(km_at_once, 4,
     «km_if(km_group_of(«key») % 16 == 0, «m4_eval(16 / km_key_word_dims)», 1)»)»)
@@ -76,8 +91,8 @@ km_if(km_at_once, «    const unsigned char *const *row = w->key_row + t;
     vf x[4];
 km_fetch_inner(«key», «t», «LANES»)»)m4_dnl
     for (int g = 0; g < km_key_groups; g++) {
-_km_each_sum(«        km_sum_type km_named(s, R, V) = {0};
-»)m4_dnl
+_km_each_sum(«_km_each_digit(«        km_sum_type _km_sum_of_digit = km_first(«r + R», «D»);
+»)»)m4_dnl
         for (int64_t k = g * km_group_words; k < (g + 1) * km_group_words; k += km_piece_words) {
 km_if(km_one_tile, «km_fetch(«key», «t + k / km_piece_words * km_piece_rows», km_piece_rows)»)m4_dnl
 km_if(km_at_once, «            turn(row, km_word_at(«k»), x);

@@ -3,9 +3,9 @@ m4_dnl value_units.m4 -- what a digit of a weight is worth, where weights become
 m4_dnl group.
 m4_define(«km_value_groups», «km_scales(«value»)»)
 
-m4_define(«km_unit_work», «    _Alignas(LINE) float value_size[km_value_groups][BLOCK]; /* scales without their sign */
+m4_define(«km_unit_work», «    km_aligned float value_size[km_value_groups][BLOCK]; /* scales without their sign */
     float value_nan[km_value_groups];         /* 0, or NaN where a scale of the block is none */
-    _Alignas(LINE) float value_unit[km_value_groups][ALL_ROWS], m4_dnl
+    km_aligned float value_unit[km_value_groups][ALL_ROWS], m4_dnl
 per_value_unit[km_value_groups][ALL_ROWS]; /* of a weight's last digit */
 »)
 

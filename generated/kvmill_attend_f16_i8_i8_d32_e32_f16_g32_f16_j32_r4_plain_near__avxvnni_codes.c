@@ -1,0 +1,963 @@
+/* Attend: scores from integer codes.
+   Generated; to reproduce:
+   kvmill explain --source kvmill_attend_f16_i8_i8_d32_e32_f16_g32_f16_j32_r4_plain_near__avxvnni_codes */
+#include <immintrin.h>
+#include "kvmill_kernel.h"
+
+enum { LANES = 8 };
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint8_t all_bytes __attribute__((vector_size(4 * LANES)));
+
+#define INLINED \
+    static inline __attribute__((always_inline, \
+                                 target("avx2,fma,f16c,avxvnni")))
+
+INLINED vi
+load_words(const int32_t *from)
+{
+    return *(const vi_any *)from;
+}
+
+INLINED vf
+from_halves(halves h)
+{
+    return _mm256_cvtph_ps((__m128i)h);
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
+}
+
+INLINED vf
+load_quads(const void *a, const void *b, const void *c, const void *d)
+{
+    (void)c;
+    (void)d;
+    return _mm256_blend_ps(_mm256_broadcast_ps((const __m128 *)a), _mm256_broadcast_ps((const __m128 *)b), 0xf0);
+}
+
+INLINED void
+transpose_quads(vf x[4])
+{
+    vf a = __builtin_shufflevector(x[0], x[1], 0, 8, 1, 9, 4, 12, 5, 13), b =
+        __builtin_shufflevector(x[2], x[3], 0, 8, 1, 9, 4, 12, 5, 13);
+    vf c = __builtin_shufflevector(x[0], x[1], 2, 10, 3, 11, 6, 14, 7, 15), d =
+        __builtin_shufflevector(x[2], x[3], 2, 10, 3, 11, 6, 14, 7, 15);
+    x[0] = __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13), x[1] =
+        __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
+    x[2] = __builtin_shufflevector(c, d, 0, 1, 8, 9, 4, 5, 12, 13), x[3] =
+        __builtin_shufflevector(c, d, 2, 3, 10, 11, 6, 7, 14, 15);
+}
+
+INLINED vf
+broadcast(float x)
+{
+    return (vf){x, x, x, x, x, x, x, x};
+}
+
+INLINED vf
+load_f32(const void *from)
+{
+    return *(const vf_any *)from;
+}
+
+INLINED vf
+abs_f32(vf x)
+{
+    return (vf)((vi)x & 0x7fffffff);
+}
+
+INLINED float
+sum_of(vf x)
+{
+    __m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    y = _mm_add_ps(y, _mm_movehl_ps(y, y));
+    return _mm_cvtss_f32(_mm_add_ss(y, _mm_movehdup_ps(y)));
+}
+
+INLINED int
+is_any_negative(vi b)
+{
+    return _mm256_movemask_ps((__m256)b) != 0;
+}
+
+INLINED vf
+load_quad(const float *from)
+{
+    return _mm256_broadcast_ps((const __m128 *)from);
+}
+
+INLINED vi
+turn_bytes(vi x)
+{
+    const vi turn = {201851904, 218694913, 235537922, 252380931, 201851904, 218694913, 235537922, 252380931};
+    return (vi)_mm256_shuffle_epi8((__m256i)x, (__m256i)turn);
+}
+
+INLINED vi
+signs_of_four(const float *from)
+{
+    return turn_bytes((vi)load_quad(from) >> 31);
+}
+
+INLINED void
+rows_side_by_side(const void *a, const void *b, const void *c, const void *d, vf x[4])
+{
+    __m256i r[] = {_mm256_loadu_si256((const __m256i *)a), _mm256_loadu_si256((const __m256i *)b),
+                   _mm256_loadu_si256((const __m256i *)c), _mm256_loadu_si256((const __m256i *)d), };
+    __m256i ab = _mm256_unpacklo_epi8(r[0], r[1]), cd = _mm256_unpacklo_epi8(r[2], r[3]);
+    x[0] = (vf)_mm256_unpacklo_epi16(ab, cd), x[1] = (vf)_mm256_unpackhi_epi16(ab, cd);
+    ab = _mm256_unpackhi_epi8(r[0], r[1]), cd = _mm256_unpackhi_epi8(r[2], r[3]);
+    x[2] = (vf)_mm256_unpacklo_epi16(ab, cd), x[3] = (vf)_mm256_unpackhi_epi16(ab, cd);
+}
+
+INLINED vi
+with_signs(vi x, vi signs)
+{
+    return (vi)(((all_bytes)x ^ (all_bytes)signs) - (all_bytes)signs);
+}
+
+INLINED void
+store_words(int32_t *to, vi x)
+{
+    *(vi_any *)to = x;
+}
+
+INLINED vi
+add_products(vi sum, vi a, vi b)
+{
+    return (vi)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)a, (__m256i)b);
+}
+
+INLINED vi
+round_even(vf x)
+{
+    return (vi)_mm256_cvtps_epi32(x);
+}
+
+INLINED vi
+broadcast_words(int32_t x)
+{
+    return (vi){x, x, x, x, x, x, x, x};
+}
+
+INLINED vf
+choose(vi mask, vf a, vf b)
+{
+    return (vf)((mask & (vi)a) | (~mask & (vi)b));
+}
+
+INLINED vf
+hide_outside(vf x, int64_t low, int64_t high)
+{
+    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
+    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
+    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
+}
+
+INLINED vf
+max_f32(vf a, vf b)
+{
+    return _mm256_max_ps(a, b);
+}
+
+INLINED vf
+fraction_of(vf x)
+{
+    x = max_f32(broadcast(-150.f), x);
+    return x - _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+INLINED vf
+times_power(vf x, vf n)
+{
+    __m256i exponent = _mm256_cvtps_epi32(n);
+    __m256 power = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(exponent, _mm256_set1_epi32(127)), 23));
+    __m256 gone = _mm256_cmp_ps(n, _mm256_set1_ps(-125.f), _CMP_LT_OQ);
+    return _mm256_andnot_ps(gone, _mm256_mul_ps(x, power));
+}
+
+INLINED vf
+power_of_2(vf x)
+{
+    vf f = fraction_of(x);
+    vf y = broadcast(0.0001534581201f);
+    y = y * f + 0.001339993122f;
+    y = y * f + 0.009618488957f;
+    y = y * f + 0.05550328777f;
+    y = y * f + 0.2402264689f;
+    y = y * f + 0.6931472057f;
+    y = y * f + 1.0f;
+    return times_power(y, x - f);
+}
+
+INLINED void
+transpose(vf x[LANES])
+{
+    vf y[8];
+    y[0] = _mm256_unpacklo_ps(x[0], x[1]);
+    y[1] = _mm256_unpackhi_ps(x[0], x[1]);
+    y[2] = _mm256_unpacklo_ps(x[2], x[3]);
+    y[3] = _mm256_unpackhi_ps(x[2], x[3]);
+    y[4] = _mm256_unpacklo_ps(x[4], x[5]);
+    y[5] = _mm256_unpackhi_ps(x[4], x[5]);
+    y[6] = _mm256_unpacklo_ps(x[6], x[7]);
+    y[7] = _mm256_unpackhi_ps(x[6], x[7]);
+    x[0] = _mm256_shuffle_ps(y[0], y[2], 0x44);
+    x[1] = _mm256_shuffle_ps(y[0], y[2], 0xee);
+    x[2] = _mm256_shuffle_ps(y[1], y[3], 0x44);
+    x[3] = _mm256_shuffle_ps(y[1], y[3], 0xee);
+    x[4] = _mm256_shuffle_ps(y[4], y[6], 0x44);
+    x[5] = _mm256_shuffle_ps(y[4], y[6], 0xee);
+    x[6] = _mm256_shuffle_ps(y[5], y[7], 0x44);
+    x[7] = _mm256_shuffle_ps(y[5], y[7], 0xee);
+    y[0] = _mm256_permute2f128_ps(x[0], x[4], 0x20);
+    y[4] = _mm256_permute2f128_ps(x[0], x[4], 0x31);
+    y[1] = _mm256_permute2f128_ps(x[1], x[5], 0x20);
+    y[5] = _mm256_permute2f128_ps(x[1], x[5], 0x31);
+    y[2] = _mm256_permute2f128_ps(x[2], x[6], 0x20);
+    y[6] = _mm256_permute2f128_ps(x[2], x[6], 0x31);
+    y[3] = _mm256_permute2f128_ps(x[3], x[7], 0x20);
+    y[7] = _mm256_permute2f128_ps(x[3], x[7], 0x31);
+    for (int i = 0; i < 8; i++)
+        x[i] = y[i];
+}
+
+INLINED float
+largest_of(vf x)
+{
+    __m128 y = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    y = _mm_max_ps(y, _mm_movehl_ps(y, y));
+    return _mm_cvtss_f32(_mm_max_ss(y, _mm_movehdup_ps(y)));
+}
+
+INLINED halves
+narrowed(vi b)
+{
+    return (halves)_mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)b, (__m256i)b), 0x08));
+}
+
+INLINED void
+store_low_bytes(void *to, vi x)
+{
+    __m128i w = (__m128i)narrowed(x & 0xff);
+    _mm_storel_epi64((__m128i *)to, _mm_packus_epi16(w, w));
+}
+
+INLINED vf
+load_f16(const void *from)
+{
+    halves h;
+    memcpy(&h, from, sizeof h);
+    return from_halves(h);
+}
+
+INLINED halves
+to_halves(vf x)
+{
+    return (halves)_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+}
+
+INLINED void
+store_f16(void *to, vf x)
+{
+    halves h = to_halves(x);
+    memcpy(to, &h, sizeof h);
+}
+
+enum {
+    KEY_DIM = 32,
+    KEY_PADDED = 32,
+    VALUE_DIM = 32,
+    VALUE_PADDED = 32,
+    ROWS = 4,
+    ALL_ROWS = 8,
+    TILE = 4,
+    STRIP = 16,
+    BLOCK = 64,
+    INNER = 8, /* rows ahead that are brought into the first cache */
+    OUTER = 64, /* and into the second */
+    PIECE = 8, /* rows of a step that fetches */
+    SPARE = 72,
+    FOUND = BLOCK + SPARE,
+};
+
+struct work {
+    vi query[ROWS][2][KEY_DIM / 4]; /* in all lanes: a product loads them itself */
+    int32_t offset[ROWS][2][1];
+    float unit[ROWS]; /* of a query's last digit */
+    _Alignas(64) float sum[ROWS][VALUE_PADDED];
+    _Alignas(64) float score[ROWS][BLOCK]; /* then weights */
+    _Alignas(64) int32_t value[BLOCK / 4][VALUE_DIM]; /* four positions side by side */
+    _Alignas(64) int32_t weight[TILE][1][BLOCK]; /* of four positions, the words of their digits */
+    _Alignas(64) float value_size[1][BLOCK]; /* scales without their sign */
+    float value_nan[1]; /* 0, or NaN where a scale of the block is none */
+    _Alignas(64) float value_unit[1][ALL_ROWS], per_value_unit[1][ALL_ROWS]; /* of a weight's last digit */
+    /* Rows of the block, and of those after it; the extent of the next one, and how many of its are before that.  */
+    const unsigned char *key_row[FOUND];
+    const unsigned char *value_row[FOUND];
+    const unsigned char *key_scale_row[FOUND];
+    const unsigned char *value_scale_row[FOUND];
+    const struct kvmill_extent *extent;
+    int64_t passed;
+    _Alignas(64) float key_scale[1][BLOCK];
+    _Alignas(64) float value_scale[1][BLOCK];
+    int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
+    float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
+};
+
+static const float log2_e = 1.44269504f, ln_2 = 0.693147181f;
+
+INLINED int64_t
+smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+INLINED void
+fetch_key_rows(const struct work *w, int64_t first, int64_t count)
+{
+    for (int64_t t = first; t < first + count; t++) {
+        const unsigned char *row = w->key_row[t];
+        __builtin_prefetch(row, 0, 2);
+    }
+}
+
+INLINED void
+fetch_value_rows(const struct work *w, int64_t first, int64_t count)
+{
+    for (int64_t t = first; t < first + count; t++) {
+        const unsigned char *row = w->value_row[t];
+        __builtin_prefetch(row, 0, 2);
+    }
+}
+
+INLINED void
+fetch_inner_key_rows(const struct work *w, int64_t first, int64_t count)
+{
+    for (int64_t t = first; t < first + count; t++) {
+        const unsigned char *row = w->key_row[t];
+        __builtin_prefetch(row, 0, 3);
+    }
+}
+
+INLINED void
+fetch_inner_value_rows(const struct work *w, int64_t first, int64_t count)
+{
+    for (int64_t t = first; t < first + count; t++) {
+        const unsigned char *row = w->value_row[t];
+        __builtin_prefetch(row, 0, 3);
+    }
+}
+
+INLINED void
+set_rows(const unsigned char **row, const unsigned char *first, int64_t stride, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        row[i] = first + i * stride;
+}
+
+/* Rows [t, t + n) of the list are those from `slot` on, or all the same.  */
+INLINED void
+note_rows(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot, int moves)
+{
+    set_rows(w->key_row + t, p->key + slot * p->key_stride, moves ? p->key_stride : 0, n);
+    set_rows(w->value_row + t, p->value + slot * p->value_stride, moves ? p->value_stride : 0, n);
+    set_rows(w->key_scale_row + t, p->key_scale + slot * p->key_scale_stride, moves ? p->key_scale_stride : 0, n);
+    set_rows(w->value_scale_row + t, p->value_scale + slot * p->value_scale_stride, moves ? p->value_scale_stride : 0,
+             n);
+    int64_t key_step = p->key_scale_stride > 0 && p->key_scale_stride < 64 ? 64 / p->key_scale_stride : 1;
+    for (int64_t i = 0; moves && i < n; i += key_step)
+        __builtin_prefetch(w->key_scale_row[t + i], 0, 3);
+    int64_t value_step = p->value_scale_stride > 0 && p->value_scale_stride < 64 ? 64 / p->value_scale_stride : 1;
+    for (int64_t i = 0; moves && i < n; i += value_step)
+        __builtin_prefetch(w->value_scale_row[t + i], 0, 3);
+}
+
+/* Rows [t, FOUND) of the list; after the last extent its last row again.  */
+INLINED void
+find_from(const struct kvmill_attend *p, struct work *w, int64_t t)
+{
+    while (t < FOUND) {
+        int ends = w->passed == w->extent->count, moves = !ends || w->extent[1].count > 0;
+        if (ends && moves) {
+            w->extent++;
+            w->passed = 0;
+        }
+        int64_t n = moves ? smaller(FOUND - t, w->extent->count - w->passed) : FOUND - t;
+        note_rows(p, w, t, n, w->extent->slot + w->passed - !moves, moves);
+        w->passed += moves ? n : 0;
+        t += n;
+    }
+}
+
+INLINED void
+find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    if (at == 0) {
+        w->extent = p->extent;
+        w->passed = 0;
+        find_from(p, w, 0);
+    } else {
+        memmove(w->key_row, w->key_row + BLOCK, SPARE * sizeof *w->key_row);
+        memmove(w->value_row, w->value_row + BLOCK, SPARE * sizeof *w->value_row);
+        memmove(w->key_scale_row, w->key_scale_row + BLOCK, SPARE * sizeof *w->key_scale_row);
+        memmove(w->value_scale_row, w->value_scale_row + BLOCK, SPARE * sizeof *w->value_scale_row);
+        find_from(p, w, SPARE);
+    }
+    for (int64_t t = n; t < BLOCK; t++) {
+        w->key_row[t] = w->key_row[n - 1];
+        w->value_row[t] = w->value_row[n - 1];
+        w->key_scale_row[t] = w->key_scale_row[n - 1];
+        w->value_scale_row[t] = w->value_scale_row[n - 1];
+    }
+}
+
+INLINED void
+load_key_scales(struct work *w, int64_t n)
+{
+    uint32_t raw[BLOCK];
+    for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++)
+        memcpy(&raw[t], w->key_scale_row[t], 2);
+    for (int64_t t = 0; t < n; t += LANES) {
+        const uint32_t *from = raw + t;
+        vu word_0 = (vu)load_words((const int32_t *)from);
+        store_f32(w->key_scale[0] + t, from_halves(__builtin_convertvector(word_0 >> 0 & 0xffff, halves)));
+    }
+}
+
+/* Four words from byte `from` on of LANES rows, with positions in the lanes.  */
+INLINED void
+turn(const unsigned char *const *row, int64_t from, vf x[4])
+{
+    for (int i = 0; i < 4; i++)
+        x[i] = load_quads(row[i] + from, row[(i + 4) % LANES] + from, row[(i + 8) % LANES] + from,
+                          row[(i + 12) % LANES] + from);
+    transpose_quads(x);
+}
+
+INLINED void
+load_keys(struct work *w, int64_t n)
+{
+    load_key_scales(w, n);
+}
+
+INLINED void
+load_value_scales(struct work *w, int64_t n)
+{
+    uint32_t raw[BLOCK];
+    for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++)
+        memcpy(&raw[t], w->value_scale_row[t], 2);
+    for (int64_t t = 0; t < n; t += LANES) {
+        const uint32_t *from = raw + t;
+        vu word_0 = (vu)load_words((const int32_t *)from);
+        store_f32(w->value_scale[0] + t, from_halves(__builtin_convertvector(word_0 >> 0 & 0xffff, halves)));
+    }
+}
+
+/* What scales are without their sign, and where one is none; whether one is negative.  */
+INLINED int
+set_sizes(struct work *w, int64_t n)
+{
+    vi signs = {0};
+    for (int g = 0; g < 1; g++) {
+        vf none = broadcast(0.f);
+        for (int64_t t = 0; t < n; t += LANES) {
+            vf scale = load_f32(w->value_scale[g] + t), x = abs_f32(scale);
+            signs |= (vi)scale;
+            store_f32(w->value_size[g] + t, x);
+            none += x * 0.f;
+        }
+        w->value_nan[g] = sum_of(none);
+    }
+    return is_any_negative(signs);
+}
+
+/* Codes of a block, four positions side by side.  Weights have no sign: that of a scale goes to the codes, if any has
+   one.  */
+INLINED void
+load_codes(struct work *w, int64_t n, int has_signs)
+{
+    for (int64_t t = 0; t < n; t += 4) {
+        const unsigned char *row[4]; /* stores of codes do not change these */
+        memcpy(row, w->value_row + t, sizeof row);
+        fetch_inner_value_rows(w, t + INNER, 4);
+        fetch_value_rows(w, t + OUTER, 4);
+        for (int d = 0; d < VALUE_DIM; d += 32) {
+            vi signs = has_signs ? signs_of_four(&w->value_scale[d / 32][t]) : (vi){0};
+            vf x[4];
+            rows_side_by_side(row[0] + d, row[1] + d, row[2] + d, row[3] + d, x);
+            vi x_0 = (vi)x[0];
+            store_words(&w->value[t / 4][d], has_signs ? with_signs(x_0, signs) : x_0);
+            vi x_1 = (vi)x[1];
+            store_words(&w->value[t / 4][d + 8], has_signs ? with_signs(x_1, signs) : x_1);
+            vi x_2 = (vi)x[2];
+            store_words(&w->value[t / 4][d + 16], has_signs ? with_signs(x_2, signs) : x_2);
+            vi x_3 = (vi)x[3];
+            store_words(&w->value[t / 4][d + 24], has_signs ? with_signs(x_3, signs) : x_3);
+        }
+    }
+}
+
+INLINED void
+load_values(struct work *w, int64_t n)
+{
+    load_value_scales(w, n);
+    if (set_sizes(w, n))
+        load_codes(w, n, 1);
+    else
+        load_codes(w, n, 0);
+}
+
+/* Scores of a tile for a strip of positions from t on: query times code, word by word, for each group; then the group's
+   sum times its scale.  */
+INLINED void
+score_strip(struct work *w, int64_t r, int64_t t)
+{
+    vf total[TILE][1] = {{{0}}};
+    const unsigned char *const *row = w->key_row + t;
+    vf x[4];
+    fetch_inner_key_rows(w, t + INNER, LANES);
+    for (int g = 0; g < 1; g++) {
+        vi s_0_0_0 = (vi){0} + w->offset[r][0][g];
+        vi s_0_0_1 = (vi){0} + w->offset[r][1][g];
+        vi s_1_0_0 = (vi){0} + w->offset[r + 1][0][g];
+        vi s_1_0_1 = (vi){0} + w->offset[r + 1][1][g];
+        vi s_2_0_0 = (vi){0} + w->offset[r + 2][0][g];
+        vi s_2_0_1 = (vi){0} + w->offset[r + 2][1][g];
+        vi s_3_0_0 = (vi){0} + w->offset[r + 3][0][g];
+        vi s_3_0_1 = (vi){0} + w->offset[r + 3][1][g];
+        for (int64_t k = g * 8; k < (g + 1) * 8; k += 4) {
+            fetch_key_rows(w, t + k / 4 * 4 + OUTER, 4);
+            turn(row, k * 4, x);
+            vi k_0_0 = (vi)x[0] ^ (int32_t)0x80808080;
+            vi b_0_0_0 = k_0_0;
+            vi a_0_0_0_0 = w->query[r][0][k];
+            s_0_0_0 = add_products(s_0_0_0, b_0_0_0, a_0_0_0_0);
+            vi a_0_0_0_1 = w->query[r][1][k];
+            s_0_0_1 = add_products(s_0_0_1, b_0_0_0, a_0_0_0_1);
+            vi a_0_0_1_0 = w->query[r + 1][0][k];
+            s_1_0_0 = add_products(s_1_0_0, b_0_0_0, a_0_0_1_0);
+            vi a_0_0_1_1 = w->query[r + 1][1][k];
+            s_1_0_1 = add_products(s_1_0_1, b_0_0_0, a_0_0_1_1);
+            vi a_0_0_2_0 = w->query[r + 2][0][k];
+            s_2_0_0 = add_products(s_2_0_0, b_0_0_0, a_0_0_2_0);
+            vi a_0_0_2_1 = w->query[r + 2][1][k];
+            s_2_0_1 = add_products(s_2_0_1, b_0_0_0, a_0_0_2_1);
+            vi a_0_0_3_0 = w->query[r + 3][0][k];
+            s_3_0_0 = add_products(s_3_0_0, b_0_0_0, a_0_0_3_0);
+            vi a_0_0_3_1 = w->query[r + 3][1][k];
+            s_3_0_1 = add_products(s_3_0_1, b_0_0_0, a_0_0_3_1);
+            vi k_1_0 = (vi)x[1] ^ (int32_t)0x80808080;
+            vi b_1_0_0 = k_1_0;
+            vi a_1_0_0_0 = w->query[r][0][k + 1];
+            s_0_0_0 = add_products(s_0_0_0, b_1_0_0, a_1_0_0_0);
+            vi a_1_0_0_1 = w->query[r][1][k + 1];
+            s_0_0_1 = add_products(s_0_0_1, b_1_0_0, a_1_0_0_1);
+            vi a_1_0_1_0 = w->query[r + 1][0][k + 1];
+            s_1_0_0 = add_products(s_1_0_0, b_1_0_0, a_1_0_1_0);
+            vi a_1_0_1_1 = w->query[r + 1][1][k + 1];
+            s_1_0_1 = add_products(s_1_0_1, b_1_0_0, a_1_0_1_1);
+            vi a_1_0_2_0 = w->query[r + 2][0][k + 1];
+            s_2_0_0 = add_products(s_2_0_0, b_1_0_0, a_1_0_2_0);
+            vi a_1_0_2_1 = w->query[r + 2][1][k + 1];
+            s_2_0_1 = add_products(s_2_0_1, b_1_0_0, a_1_0_2_1);
+            vi a_1_0_3_0 = w->query[r + 3][0][k + 1];
+            s_3_0_0 = add_products(s_3_0_0, b_1_0_0, a_1_0_3_0);
+            vi a_1_0_3_1 = w->query[r + 3][1][k + 1];
+            s_3_0_1 = add_products(s_3_0_1, b_1_0_0, a_1_0_3_1);
+            vi k_2_0 = (vi)x[2] ^ (int32_t)0x80808080;
+            vi b_2_0_0 = k_2_0;
+            vi a_2_0_0_0 = w->query[r][0][k + 2];
+            s_0_0_0 = add_products(s_0_0_0, b_2_0_0, a_2_0_0_0);
+            vi a_2_0_0_1 = w->query[r][1][k + 2];
+            s_0_0_1 = add_products(s_0_0_1, b_2_0_0, a_2_0_0_1);
+            vi a_2_0_1_0 = w->query[r + 1][0][k + 2];
+            s_1_0_0 = add_products(s_1_0_0, b_2_0_0, a_2_0_1_0);
+            vi a_2_0_1_1 = w->query[r + 1][1][k + 2];
+            s_1_0_1 = add_products(s_1_0_1, b_2_0_0, a_2_0_1_1);
+            vi a_2_0_2_0 = w->query[r + 2][0][k + 2];
+            s_2_0_0 = add_products(s_2_0_0, b_2_0_0, a_2_0_2_0);
+            vi a_2_0_2_1 = w->query[r + 2][1][k + 2];
+            s_2_0_1 = add_products(s_2_0_1, b_2_0_0, a_2_0_2_1);
+            vi a_2_0_3_0 = w->query[r + 3][0][k + 2];
+            s_3_0_0 = add_products(s_3_0_0, b_2_0_0, a_2_0_3_0);
+            vi a_2_0_3_1 = w->query[r + 3][1][k + 2];
+            s_3_0_1 = add_products(s_3_0_1, b_2_0_0, a_2_0_3_1);
+            vi k_3_0 = (vi)x[3] ^ (int32_t)0x80808080;
+            vi b_3_0_0 = k_3_0;
+            vi a_3_0_0_0 = w->query[r][0][k + 3];
+            s_0_0_0 = add_products(s_0_0_0, b_3_0_0, a_3_0_0_0);
+            vi a_3_0_0_1 = w->query[r][1][k + 3];
+            s_0_0_1 = add_products(s_0_0_1, b_3_0_0, a_3_0_0_1);
+            vi a_3_0_1_0 = w->query[r + 1][0][k + 3];
+            s_1_0_0 = add_products(s_1_0_0, b_3_0_0, a_3_0_1_0);
+            vi a_3_0_1_1 = w->query[r + 1][1][k + 3];
+            s_1_0_1 = add_products(s_1_0_1, b_3_0_0, a_3_0_1_1);
+            vi a_3_0_2_0 = w->query[r + 2][0][k + 3];
+            s_2_0_0 = add_products(s_2_0_0, b_3_0_0, a_3_0_2_0);
+            vi a_3_0_2_1 = w->query[r + 2][1][k + 3];
+            s_2_0_1 = add_products(s_2_0_1, b_3_0_0, a_3_0_2_1);
+            vi a_3_0_3_0 = w->query[r + 3][0][k + 3];
+            s_3_0_0 = add_products(s_3_0_0, b_3_0_0, a_3_0_3_0);
+            vi a_3_0_3_1 = w->query[r + 3][1][k + 3];
+            s_3_0_1 = add_products(s_3_0_1, b_3_0_0, a_3_0_3_1);
+        }
+        total[0][0] += (__builtin_convertvector(s_0_0_1, vf) * 256.f + __builtin_convertvector(s_0_0_0, vf)) *
+            load_f32(w->key_scale[g] + t);
+        total[1][0] += (__builtin_convertvector(s_1_0_1, vf) * 256.f + __builtin_convertvector(s_1_0_0, vf)) *
+            load_f32(w->key_scale[g] + t);
+        total[2][0] += (__builtin_convertvector(s_2_0_1, vf) * 256.f + __builtin_convertvector(s_2_0_0, vf)) *
+            load_f32(w->key_scale[g] + t);
+        total[3][0] += (__builtin_convertvector(s_3_0_1, vf) * 256.f + __builtin_convertvector(s_3_0_0, vf)) *
+            load_f32(w->key_scale[g] + t);
+    }
+    store_f32(w->score[r] + t, total[0][0] * w->unit[r]);
+    store_f32(w->score[r + 1] + t, total[1][0] * w->unit[r + 1]);
+    store_f32(w->score[r + 2] + t, total[2][0] * w->unit[r + 2]);
+    store_f32(w->score[r + 3] + t, total[3][0] * w->unit[r + 3]);
+}
+
+INLINED void
+score(struct work *w, int64_t r, int64_t n)
+{
+    for (int64_t t = 0; t < n; t += 8)
+        score_strip(w, r, t);
+}
+
+/* The weights of row i of the tile that begins with row r, as digits of base 256.  */
+INLINED void
+split_weights(struct work *w, int64_t r, int64_t i, int64_t n)
+{
+    for (int g = 0; g < 1; g++)
+        for (int64_t t = 0; t < n; t += LANES) {
+            vi x = round_even(load_f32(w->score[r + i] + t) * load_f32(w->value_size[g] + t) *
+                              w->per_value_unit[g][r + i]);
+            store_words(&w->weight[i][g][t], turn_bytes(x));
+        }
+}
+
+/* Sums of rows of a tile from r + i on, a strip of dims: add weight times value, four positions at a time, as
+   integers.  */
+INLINED void
+accumulate_strip(struct work *w, int64_t r, int64_t i, int strip, int64_t n)
+{
+    const int v = strip * 16, g = v / 32;
+    vi s_0_0_0 = {0};
+    vi s_0_0_1 = {0};
+    vi s_0_1_0 = {0};
+    vi s_0_1_1 = {0};
+    vi s_1_0_0 = {0};
+    vi s_1_0_1 = {0};
+    vi s_1_1_0 = {0};
+    vi s_1_1_1 = {0};
+    for (int64_t k = 0; k < (n + 3) / 4; k++) {
+        vi b_0 = load_words(&w->value[k][v]);
+        vi b_1 = load_words(&w->value[k][v + 8]);
+        vi a_0_0 = broadcast_words(w->weight[i][g][4 * k]);
+        s_0_0_0 = add_products(s_0_0_0, a_0_0, b_0);
+        s_0_1_0 = add_products(s_0_1_0, a_0_0, b_1);
+        vi a_0_1 = broadcast_words(w->weight[i][g][4 * k + 1]);
+        s_0_0_1 = add_products(s_0_0_1, a_0_1, b_0);
+        s_0_1_1 = add_products(s_0_1_1, a_0_1, b_1);
+        vi a_1_0 = broadcast_words(w->weight[i + 1][g][4 * k]);
+        s_1_0_0 = add_products(s_1_0_0, a_1_0, b_0);
+        s_1_1_0 = add_products(s_1_1_0, a_1_0, b_1);
+        vi a_1_1 = broadcast_words(w->weight[i + 1][g][4 * k + 1]);
+        s_1_0_1 = add_products(s_1_0_1, a_1_1, b_0);
+        s_1_1_1 = add_products(s_1_1_1, a_1_1, b_1);
+    }
+    float *to_0_0 = w->sum[r + i] + v;
+    store_f32(to_0_0, load_f32(to_0_0) * w->grow[r + i] +
+              (__builtin_convertvector(s_0_0_1, vf) * 256.f + __builtin_convertvector(s_0_0_0, vf)) *
+              (w->value_unit[g][r + i] + w->value_nan[g]));
+    float *to_0_1 = w->sum[r + i] + v + 8;
+    store_f32(to_0_1, load_f32(to_0_1) * w->grow[r + i] +
+              (__builtin_convertvector(s_0_1_1, vf) * 256.f + __builtin_convertvector(s_0_1_0, vf)) *
+              (w->value_unit[g][r + i] + w->value_nan[g]));
+    float *to_1_0 = w->sum[r + i + 1] + v;
+    store_f32(to_1_0, load_f32(to_1_0) * w->grow[r + i + 1] +
+              (__builtin_convertvector(s_1_0_1, vf) * 256.f + __builtin_convertvector(s_1_0_0, vf)) *
+              (w->value_unit[g][r + i + 1] + w->value_nan[g]));
+    float *to_1_1 = w->sum[r + i + 1] + v + 8;
+    store_f32(to_1_1, load_f32(to_1_1) * w->grow[r + i + 1] +
+              (__builtin_convertvector(s_1_1_1, vf) * 256.f + __builtin_convertvector(s_1_1_0, vf)) *
+              (w->value_unit[g][r + i + 1] + w->value_nan[g]));
+}
+
+INLINED void
+accumulate(struct work *w, int64_t r, int64_t n)
+{
+    for (int64_t i = 0; i < TILE; i++)
+        split_weights(w, r, i, n);
+    for (int strip = 0; strip < 2; strip++)
+        for (int64_t i = 0; i < TILE; i += 2)
+            accumulate_strip(w, r, i, strip, n);
+}
+
+INLINED void
+set_order(float *sum)
+{
+    float x[VALUE_DIM];
+    memcpy(x, sum, sizeof x);
+    for (int d = 0; d < VALUE_DIM; d += 32)
+        for (int v = 0; v < 32; v++)
+            sum[d + (v % LANES / 4 * 16 + v / 8 * 4 + v % 4)] = x[d + v];
+}
+
+/* Adds the terms of row r to its scores and hides what it does not see; the largest of each lane.  */
+INLINED vf
+finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
+{
+    const struct kvmill_query_row *row = &p->row[r];
+    int64_t n = w->seen[r], low = row->first - from, high = smaller(row->last - from, n);
+    vf top = broadcast(-__builtin_inff());
+    for (int64_t t = 0; t < n; t += LANES) {
+        vf x = load_f32(w->score[r] + t);
+        if (low > t || high < t + LANES)
+            x = hide_outside(x, low - t, high - t);
+        store_f32(w->score[r] + t, x);
+        top = max_f32(top, x);
+    }
+    return top;
+}
+
+/* Scores of row r become weights; the sums of each lane.  */
+INLINED vf
+exponentials(struct work *w, int64_t r, float base, vf top[1][LANES])
+{
+    vf total = broadcast(0.f);
+    for (int64_t t = 0; t < w->seen[r]; t += LANES) {
+        vf x = power_of_2(load_f32(w->score[r] + t) - base);
+        store_f32(w->score[r] + t, x);
+        total += x;
+        for (int g = 0; g < 1; g++)
+            top[g][r % LANES] = max_f32(x * load_f32(w->value_size[g] + t), top[g][r % LANES]);
+    }
+    return total;
+}
+
+INLINED vf
+largest_of_each(vf x[LANES])
+{
+    transpose(x);
+    vf y = x[0];
+    for (int i = 1; i < LANES; i++)
+        y = max_f32(y, x[i]);
+    return y;
+}
+
+INLINED vf
+sum_of_each(vf x[LANES])
+{
+    transpose(x);
+    vf y = x[0];
+    for (int i = 1; i < LANES; i++)
+        y = y + x[i];
+    return y;
+}
+
+INLINED void
+set_units(struct work *w, int64_t r, vf top[1][LANES])
+{
+    const float most = 65535.f;
+    for (int g = 0; g < 1; g++) {
+        vf largest = largest_of_each(top[g]);
+        store_f32(w->value_unit[g] + r, largest / most);
+        store_f32(w->per_value_unit[g] + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
+    }
+}
+
+/* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
+INLINED void
+softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
+{
+    int64_t rows = smaller(LANES, p->rows - r);
+    vf x[LANES];
+    for (int64_t i = 0; i < LANES; i++)
+        x[i] = broadcast(-__builtin_inff());
+    for (int64_t i = 0; i < rows; i++)
+        x[i] = finish_scores(p, w, r + i, from);
+    vf before = load_f32(w->largest + r), largest = max_f32(before, largest_of_each(x));
+    vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
+    float bases[LANES];
+    vf top[1][LANES] = {{{0}}};
+    store_f32(bases, base);
+    for (int64_t i = 0; i < rows; i++) {
+        x[i] = exponentials(w, r + i, bases[i], top);
+    }
+    for (int64_t i = rows; i < LANES; i++)
+        x[i] = broadcast(0.f);
+    store_f32(w->largest + r, largest);
+    store_f32(w->grow + r, grow);
+    store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
+    set_units(w, r, top);
+}
+
+/* The digits of x; what the last one is worth, NaN where x has one.  */
+INLINED float
+split_query(const float *x, int8_t digit[2][KEY_DIM])
+{
+    const float most = 127.f * 256.f;
+    vf top = broadcast(0.f), sum = broadcast(0.f);
+    for (int d = 0; d < KEY_DIM; d += LANES) {
+        top = max_f32(top, abs_f32(load_f32(x + d)));
+        sum += load_f32(x + d);
+    }
+    float largest = largest_of(top), factor = largest > 0.f ? most / largest : 0.f;
+    for (int d = 0; d < KEY_DIM; d += LANES) {
+        vi rest = round_even(load_f32(x + d) * factor);
+        for (int i = 0; i < 2; i++) {
+            vi low = ((rest + 128) & 255) - 128;
+            store_low_bytes(&digit[i][d], low);
+            rest = (rest - low) >> 8;
+        }
+    }
+    return largest / most + sum_of(sum) * 0.f;
+}
+
+INLINED void
+set_query(struct work *w, int64_t r, const float *x)
+{
+    int8_t digit[2][KEY_DIM];
+    w->unit[r] = split_query(x, digit);
+    for (int i = 0; i < 2; i++) {
+        for (int g = 0; g < 1; g++) {
+            int32_t total = 0;
+            for (int d = 0; d < KEY_DIM; d++)
+                total += digit[i][g * KEY_DIM + d];
+            w->offset[r][i][g] = -128 * total;
+        }
+        for (int k = 0; k < KEY_DIM / 4; k++)
+            w->query[r][i][k] = broadcast_words(*(const kvmill_word4 *)&digit[i][4 * k]);
+    }
+}
+
+INLINED void
+begin(const struct kvmill_attend *p, struct work *w)
+{
+    vf factor = broadcast(p->scale * log2_e);
+    memset(w->query, 0, sizeof w->query);
+    memset(w->sum, 0, sizeof w->sum);
+    for (int64_t r = 0; r < ALL_ROWS; r++) {
+        w->grow[r] = 1.f;
+        w->total[r] = 0.f;
+        w->largest[r] = -__builtin_inff();
+    }
+    for (int64_t r = 0; r < p->rows; r++) {
+        const unsigned char *query = p->row[r].query;
+        float x[KEY_PADDED];
+        for (int d = 0; d < 32; d += LANES)
+            store_f32(x + d, load_f16(query + d * 2) * factor);
+        set_query(w, r, x);
+        if (p->row[r].sink > -__builtin_inff()) {
+            w->largest[r] = p->row[r].sink * log2_e;
+            w->total[r] = 1.f;
+        }
+    }
+}
+
+INLINED void
+end(const struct kvmill_attend *p, struct work *w)
+{
+    enum { WHOLE = VALUE_DIM / LANES * LANES };
+    for (int64_t r = 0; r < p->rows; r++) {
+        int seen = w->largest[r] > -__builtin_inff() || w->total[r] != w->total[r];
+        set_order(w->sum[r]);
+        vf factor = broadcast(p->partial != NULL ? 1.f : seen ? 1.f / w->total[r] : 0.f);
+        vf empty = broadcast(seen || p->partial != NULL ? 0.f : p->empty);
+        if (p->partial != NULL) {
+            float *to = p->partial + r * (2 + VALUE_DIM);
+            to[0] = w->largest[r] * ln_2;
+            to[1] = w->total[r];
+            memcpy(to + 2, w->sum[r], VALUE_DIM * sizeof *to);
+            continue;
+        }
+        unsigned char *to = p->row[r].output;
+        for (int d = 0; d < WHOLE; d += LANES)
+            store_f16(to + d * 2, load_f32(w->sum[r] + d) * factor + empty);
+    }
+}
+
+/* How many of the n positions from `from` on some row of the tile sees; 0 also where all begin later.  */
+INLINED int64_t
+seen_by(const struct kvmill_attend *p, int64_t r, int64_t from, int64_t n)
+{
+    int64_t first = INT64_MAX, last = 0;
+    for (int64_t i = r; i < smaller(r + TILE, p->rows); i++) {
+        first = smaller(first, p->row[i].first);
+        last = last > p->row[i].last ? last : p->row[i].last;
+    }
+    return first >= from + n || last <= from ? 0 : smaller(n, last - from);
+}
+
+/* The n positions of a block, from `at` on.  Its keys and values are laid out in the workspace, if they are not read
+   where they lie; then all query rows use them: scores, softmax, weights times values.  */
+INLINED void
+attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    find_rows(p, w, at, n);
+    load_keys(w, n);
+    load_values(w, n);
+    /* Score: query times key, a tile of TILE query rows at a time.  */
+    for (int64_t r = 0; r < p->rows; r += TILE) {
+        int64_t seen = seen_by(p, r, p->first + at, n);
+        for (int64_t i = r; i < r + TILE; i++)
+            w->seen[i] = seen;
+        if (seen > 0)
+            score(w, r, seen);
+    }
+    /* Softmax: scores become weights; LANES query rows at a time.  */
+    for (int64_t r = 0; r < p->rows; r += LANES)
+        softmax(p, w, r, p->first + at);
+    /* Accumulate: weight times value is added to the sums of a tile.  */
+    for (int64_t r = 0; r < p->rows; r += TILE)
+        if (w->seen[r] > 0)
+            accumulate(w, r, w->seen[r]);
+}
+
+/* The positions of one kv head, BLOCK at a time, for all query rows that share it.  A call may be a part of that: the
+   first one begins, the last one ends.  */
+__attribute__((target("avx2,fma,f16c,avxvnni")))
+static void
+run(const void *problem, int64_t first, int64_t last)
+{
+    const struct kvmill_attend *p = problem;
+    struct work *w = p->workspace;
+    (void)first;
+    (void)last;
+    if (p->begin)
+        begin(p, w);
+    for (int64_t at = 0; at < p->count; at += BLOCK)
+        attend_block(p, w, at, smaller(BLOCK, p->count - at));
+    if (p->end)
+        end(p, w);
+}
+
+static const struct kvmill_attend_shape shape = {
+    .activation = KVMILL_F16,
+    .key = {KVMILL_I8, 32, KVMILL_F16, 32},
+    .value = {KVMILL_I8, 32, KVMILL_F16, 32},
+    .rows = 4,
+    .math = KVMILL_MATH_NEAR,
+    .terms = 0,
+    .workspace = sizeof(struct work),
+};
+
+const struct kvmill_kernel kvmill_attend_f16_i8_i8_d32_e32_f16_g32_f16_j32_r4_plain_near__avxvnni_codes = {
+    .abi = KVMILL_KERNEL_ABI,
+    .family = KVMILL_ATTEND,
+    .symbol = "kvmill_attend_f16_i8_i8_d32_e32_f16_g32_f16_j32_r4_plain_near__avxvnni_codes",
+    .isa = "avxvnni",
+    .shape = &shape,
+    .whole_batch = 0,
+    .run = run,
+};

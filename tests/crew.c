@@ -79,3 +79,26 @@ kvmill_status run_in_parts(const kvmill_plan *plan, const DLTensor *const *tenso
     while (kvmill_next(&call));
     return KVMILL_OK;
 }
+
+kvmill_status run_with_workspace(const kvmill_plan *plan, const DLTensor *const *tensors,
+                                 int threads, struct dice *dice, kvmill_error *error) {
+    size_t size = (kvmill_plan_workspace_size(plan) + 63) / 64 * 64;
+    struct fence workspace;
+    int64_t where;
+    fence_open(&workspace, size, 0, FENCE_ABOVE, dice);
+    kvmill_status status = run_in_parts(plan, tensors, workspace.data, threads, dice, error);
+    if (!fence_is_intact(&workspace, &where))
+        bail_out("a byte outside of the workspace was written, at %lld", (long long)where);
+    fence_close(&workspace);
+    return status;
+}
+
+static void share(void *threads, int64_t parts, void (*part)(void *context, int64_t index),
+                  void *context) {
+    crew_share(*(int *)threads, parts, part, context);
+}
+
+kvmill_status run_on_crew(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
+                          int threads, kvmill_error *error) {
+    return kvmill_run_parallel(plan, tensors, workspace, share, &threads, error);
+}

@@ -23,7 +23,7 @@ void crew_run_phase(const kvmill_call *call, int threads, struct dice *dice);
 kvmill_status run_in_parts(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
                            int threads, struct dice *dice, kvmill_error *error);
 
-/* The same with a workspace of just the plan's size, beside which no byte may be written. */
+/* The same with a workspace of its own, full of poison, after which no byte may be written. */
 kvmill_status run_with_workspace(const kvmill_plan *plan, const DLTensor *const *tensors,
                                  int threads, struct dice *dice, kvmill_error *error);
 

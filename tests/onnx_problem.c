@@ -416,14 +416,10 @@ static void protect_inputs(const struct onnx_problem *problem, bool read_only) {
 
 kvmill_status onnx_run(const struct onnx_problem *problem, const kvmill_plan *plan, int threads,
                        struct dice *dice, kvmill_error *error) {
-    size_t size = (kvmill_plan_workspace_size(plan) + 63) / 64 * 64;
-    void *workspace = aligned_alloc(64, size);
-    memset(workspace, 0xa5, size);
     fence_explain_traps(problem->words);
     protect_inputs(problem, true);
-    kvmill_status status = run_in_parts(plan, problem->given, workspace, threads, dice, error);
+    kvmill_status status = run_with_workspace(plan, problem->given, threads, dice, error);
     protect_inputs(problem, false);
-    free(workspace);
     return status;
 }
 

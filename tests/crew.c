@@ -67,18 +67,26 @@ void crew_run_phase(const kvmill_call *call, int threads, struct dice *dice) {
     free(phase.order);
 }
 
-kvmill_status run_in_parts(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
-                           int threads, struct dice *dice, kvmill_error *error) {
+kvmill_status run_counting_parts(const kvmill_plan *plan, const DLTensor *const *tensors,
+                                 void *workspace, int threads, struct dice *dice, int64_t *most,
+                                 kvmill_error *error) {
     kvmill_call call;
-    if (threads == 0)
-        return kvmill_run(plan, tensors, workspace, error);
     kvmill_status status = kvmill_begin(&call, plan, tensors, workspace, error);
     if (status != KVMILL_OK)
         return status;
-    do
+    do {
+        *most = kvmill_parts(&call) > *most ? kvmill_parts(&call) : *most;
         crew_run_phase(&call, threads, dice);
-    while (kvmill_next(&call));
+    } while (kvmill_next(&call));
     return KVMILL_OK;
+}
+
+kvmill_status run_in_parts(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
+                           int threads, struct dice *dice, kvmill_error *error) {
+    int64_t most = 0;
+    if (threads == 0)
+        return kvmill_run(plan, tensors, workspace, error);
+    return run_counting_parts(plan, tensors, workspace, threads, dice, &most, error);
 }
 
 kvmill_status run_with_workspace(const kvmill_plan *plan, const DLTensor *const *tensors,

@@ -206,7 +206,7 @@ def seeded(isa: str = "avx2", **more: str) -> dict[str, str]:
 
 ATTEND = ["t_convert", "t_refusals", "t_attention_cases", "t_cache_attention"]
 CHECKS = {
-    "rows": Check(["t_rows", "t_scatter", "t_cases"], [ROWS, DEFAULT], seeded(), "avx2"),
+    "rows": Check(["t_scatter", "t_cases"], [ROWS, DEFAULT], seeded(), "avx2"),
     "windows": Check(["t_windows"], [SCATTER, DEFAULT], seeded(), "avx2"),
     "gathers": Check(["t_windows"], [GATHERS], seeded(KVMILL_WINDOWS_CASES="24"), "avx2"),
     "attention": Check(ATTEND, [ATTENTION, DEFAULT], seeded(), "avx2"),

@@ -1,5 +1,6 @@
 /* TensorScatter through the public interface against the oracle, bit for bit: random geometry,
-   every type, portable and with packs, serially, in shuffled parts and on threads.
+   every type, portable and with packs, every kernel of the linked packs, serially, in shuffled
+   parts and on threads.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -12,6 +13,7 @@
 #include "packs.h"
 #include "scatter_scene.h"
 #include "settings.h"
+#include "walk.h"
 
 static const char *const types[] = {
     "float16",        "bfloat16",   "float32",      "float64",        "int8",
@@ -22,7 +24,8 @@ static const char *const types[] = {
 
 /* What became of the cases, to be sure that every way was gone. */
 static struct {
-    int64_t cases, stored_by_packs, kept_by_packs, strided, dynamic, in_place, many_parts, wrapped;
+    int64_t taken, cases, stored_by_packs, kept_by_packs, strided, dynamic, in_place, many_parts,
+        wrapped;
 } seen;
 
 static uint64_t seed;
@@ -32,7 +35,9 @@ static uint64_t seed;
 struct geometry {
     const char *type;
     int bits, rank, axis;
-    bool circular, use_packs;
+    bool circular;
+    const kvmill_plan_options *options;
+    const char *symbol; /* of a kernel that plans should take */
     int64_t cache[MOST_DIMS], update[MOST_DIMS];
     char words[1024]; /* settings of the scene */
 };
@@ -74,11 +79,6 @@ static void enlarge(struct geometry *g, struct dice *dice) {
 
 /* ---- Shapes that a kernel of a pack was made for ---- */
 
-static const struct kvmill_kernel *choose_kernel(struct dice *dice) {
-    const kvmill_pack *pack = packs[dice_range(dice, 0, 1)];
-    return pack->kernels[dice_range(dice, 0, pack->count - 1)];
-}
-
 static int64_t field_or(int64_t field, int64_t choice) {
     return field == KVMILL_ANY ? choice : field;
 }
@@ -94,24 +94,34 @@ static void factorize(int64_t *dims, int from, int to, int64_t count, struct dic
     }
 }
 
-/* False where no tensor of this type folds to the kernel's shape. */
-static bool fit_kernel(struct geometry *g, const struct kvmill_kernel *kernel, struct dice *dice) {
+/* Units of a row, where a kernel takes any. */
+static int64_t any_units(const struct geometry *g, int unit_bits, struct dice *dice) {
+    static const int64_t elements[] = {1, 2, 3, 5, 7, 16, 31, 64, 65, 127, 160, 255, 257};
+    return elements[dice_range(dice, 0, COUNT(elements) - 1)] * g->bits / unit_bits;
+}
+
+/* False where no tensor of this type folds to the kernel's shape, or none of that size. */
+static bool fit_kernel(struct geometry *g, const struct kvmill_kernel *kernel, int64_t bytes,
+                       struct dice *dice) {
     const struct kvmill_rows_shape *shape = kernel->shape;
-    int bits = g->bits;
-    if (kernel->family != KVMILL_STORE_ROWS)
+    int bits = g->bits, unit_bits = shape->unit_bits;
+    int64_t row_bits = field_or(shape->row, any_units(g, unit_bits, dice)) * unit_bits;
+    if (row_bits == 0 || row_bits % bits != 0 ||
+        (unit_bits == 4) != (bits == 4 && row_bits / bits % 2 == 1))
         return false;
-    int64_t row_bits = field_or(shape->row, bits * dice_range(dice, 1, 9)) * shape->unit_bits;
-    if (row_bits % bits != 0 || (shape->unit_bits == 4) != (bits == 4 && row_bits / bits % 2 == 1))
-        return false;
-    int64_t *dims = g->cache, rows = field_or(shape->rows, dice_range(dice, 1, 6));
-    int64_t capacity = field_or(shape->capacity, rows + dice_range(dice, 0, 9));
-    if (row_bits * field_or(shape->heads, 1) * capacity > 2000000)
+    bool huge = bytes > 1 << 20;
+    int64_t many = bytes * 8 / row_bits + 1, most = unit_bits == 4 && huge ? 9 << 20 : 300000;
+    int64_t *dims = g->cache;
+    int64_t rows = field_or(shape->rows, dice_range(dice, 0, bytes && !huge ? many : 9));
+    int64_t spare = huge ? many : dice_range(dice, !rows, bytes ? many : 20);
+    int64_t capacity = field_or(shape->capacity, rows + spare);
+    if (row_bits / bits * field_or(shape->heads, 1) * capacity > most)
         return false;
     g->circular = shape->circular;
     g->axis = (int)dice_range(dice, shape->heads == 1 ? 1 : 2, 3);
     g->rank = g->axis + (int)dice_range(dice, row_bits == bits ? 1 : 2, 3);
-    dims[0] = dice_range(dice, 1, 3);
-    factorize(dims, 1, g->axis, field_or(shape->heads, dice_range(dice, 1, 6)), dice);
+    dims[0] = bytes ? 1 : dice_range(dice, 0, 3);
+    factorize(dims, 1, g->axis, field_or(shape->heads, dice_range(dice, 1, bytes ? 1 : 5)), dice);
     factorize(dims, g->axis + 1, g->rank, row_bits / bits, dice);
     dims[g->axis] = capacity;
     memcpy(g->update, dims, sizeof g->update);
@@ -224,7 +234,8 @@ static void say_all(struct geometry *g, struct dice *dice) {
 
 /* ---- A case ---- */
 
-static void count_plan(const kvmill_plan *plan, const struct scene *scene) {
+static void count_plan(const struct geometry *g, const kvmill_plan *plan,
+                       const struct scene *scene) {
     char text[1024];
     kvmill_call call;
     kvmill_plan_describe(plan, text, sizeof text);
@@ -232,6 +243,7 @@ static void count_plan(const kvmill_plan *plan, const struct scene *scene) {
     seen.kept_by_packs += strstr(text, "kvmill_keep_rows__portable") == NULL;
     seen.many_parts +=
         kvmill_begin(&call, plan, scene->given, NULL, NULL) == KVMILL_OK && kvmill_parts(&call) > 2;
+    seen.taken += g->symbol != NULL && strstr(text, g->symbol) != NULL;
     seen.cases++;
 }
 
@@ -245,13 +257,12 @@ static bool run_case(struct geometry *g, struct dice *dice) {
     scene_open(&scene, g->words, dice);
     scene_expect(&scene, &expected);
     fence_explain_traps(g->words);
-    bool good =
-        scene_plan(&scene, g->use_packs ? &scatter_packs : NULL, &plan, &error) == KVMILL_OK;
+    bool good = scene_plan(&scene, g->options, &plan, &error) == KVMILL_OK;
     if (good)
-        count_plan(plan, &scene);
+        count_plan(g, plan, &scene);
     good = good && scene_run_ways(&scene, plan, &expected, way, way + 1);
     if (!good)
-        diag("%s packs: %s: %s", g->use_packs ? "with" : "without", g->words, error.message);
+        diag("%s packs: %s: %s", g->options ? "with" : "without", g->words, error.message);
     kvmill_plan_destroy(plan);
     tensor_close(&expected);
     scene_close(&scene);
@@ -263,17 +274,13 @@ static bool run_case(struct geometry *g, struct dice *dice) {
 static struct geometry geometry_of(const char *type, bool use_packs) {
     return (struct geometry){.type = type,
                              .bits = setting_type(type).bits,
-                             .use_packs = use_packs,
+                             .options = use_packs ? &scatter_packs : NULL,
                              .rank = 4,
                              .axis = 2};
 }
 
 static bool run_random_case(const char *type, bool use_packs, bool large, struct dice *dice) {
     struct geometry g = geometry_of(type, use_packs);
-    bool for_kernel = use_packs && !large && !dice_once_in(dice, 3);
-    for (int tries = 0; for_kernel && tries < 8; tries++)
-        if (fit_kernel(&g, choose_kernel(dice), dice))
-            return run_case(&g, dice);
     choose_shape(&g, dice);
     if (large)
         enlarge(&g, dice);
@@ -325,6 +332,49 @@ static void test_small_nibbles(bool use_packs) {
         good = run_case(&g, &dice);
     }
     ok(good, "uint4 with %s: one to three nibbles in all", use_packs ? "packs" : "no packs");
+}
+
+/* ---- Every kernel of the packs ---- */
+
+/* Some are large enough to be stored around the caches, one of a kernel that keeps to be kept so.
+ */
+static bool run_kernel_case(const struct kvmill_kernel *kernel, const kvmill_plan_options *options,
+                            int number, struct dice *dice) {
+    bool huge = number == 0 && kernel->family == KVMILL_KEEP_ROWS && !is_slow_run();
+    int64_t bytes = huge ? 4 << 20 : dice_once_in(dice, 12) ? 70000 : 0;
+    for (int tries = 0; tries < 400; tries++) {
+        struct geometry g = geometry_of(types[dice_range(dice, 0, COUNT(types) - 1)], true);
+        g.options = options;
+        g.symbol = kernel->symbol;
+        if (fit_kernel(&g, kernel, tries < 300 ? bytes : 0, dice))
+            return run_case(&g, dice);
+    }
+    return false;
+}
+
+static void test_kernel(const struct kvmill_kernel *kernel) {
+    struct dice dice = dice_for_kernel(seed, kernel);
+    struct one_kernel one;
+    const kvmill_plan_options *options = one_kernel(&one, kernel);
+    int cases = is_slow_run() ? few_cases(12) : 120;
+    bool good = true;
+    if (!isa_is_allowed(kernel->isa)) {
+        skip_test("%s: this CPU or KVMILL_ISA rules out %s", kernel->symbol, kernel->isa);
+        return;
+    }
+    seen.taken = 0;
+    for (int i = 0; good && i < cases; i++)
+        good = run_kernel_case(kernel, options, i, &dice);
+    ok(good && seen.taken > 0, "%s: taken in %d of %d cases", kernel->symbol, (int)seen.taken,
+       cases);
+}
+
+static void test_kernels(void) {
+    for (size_t p = 0; p < PACKS; p++)
+        for (uint32_t k = 0; k < packs[p]->count; k++)
+            if (packs[p]->kernels[k]->family == KVMILL_STORE_ROWS ||
+                packs[p]->kernels[k]->family == KVMILL_KEEP_ROWS)
+                test_kernel(packs[p]->kernels[k]);
 }
 
 /* ---- Parts that may run at the same time ---- */
@@ -401,6 +451,7 @@ int main(void) {
             test_parts_are_apart("int4", use_packs, in_place);
         }
     }
+    test_kernels();
     test_coverage();
     return done_testing();
 }

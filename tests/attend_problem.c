@@ -10,7 +10,7 @@
 #include "common.h"
 #include "settings.h"
 
-/* Of the problem that is opened. */
+/* The dice of the problem that is opened. */
 static struct dice *dice;
 
 /* ---- Numbers of tensors ---- */

@@ -305,7 +305,7 @@ static kvmill_plan *plan(struct scene *scene, const kvmill_plan_options *options
     return plan;
 }
 
-/* Of tensors like these, none of whose dims is known. */
+/* A plan for tensors like these, none of whose dims is known. */
 static kvmill_plan *plan_open(struct scene *scene, const kvmill_plan_options *options,
                               struct outcome *outcome) {
     static int64_t shape[MOST_DIMS] = {-1, -1, -1, -1, -1, -1, -1, -1};

@@ -117,23 +117,13 @@ void onnx_put_mask(struct onnx_problem *problem, int64_t n, double x) {
 
 /* ---- Opening ---- */
 
-static void choose_strides(const struct onnx_problem *problem, int rank, const int64_t *dims,
-                           bool any_last, int64_t *strides, struct dice *dice) {
-    int64_t step = 1;
-    for (int d = rank - 1; d >= 0; d--) {
-        if (problem->spread && (d < rank - 1 || any_last) && dice_once_in(dice, 2))
-            step += dice_range(dice, 1, 5);
-        strides[d] = step;
-        step *= dims[d] + !dims[d];
-    }
-}
-
 static void open_tensor(struct onnx_problem *problem, int i, DLDataType type, int rank,
                         const int64_t *dims, struct dice *dice) {
     struct fenced_tensor *tensor = &problem->tensor[i];
     int64_t strides[4];
     bool spread = problem->spread && dice_once_in(dice, 2);
-    choose_strides(problem, rank, dims, i == MASK, strides, dice);
+    if (spread)
+        spread_strides(rank, dims, i == MASK, strides, dice);
     tensor_open(tensor, type, rank, dims, spread ? strides : NULL, dice);
     problem->given[i] = &tensor->dl;
 }

@@ -69,6 +69,8 @@ static bool take_word(struct scene *scene, const struct setting *setting) {
         scene->mode = setting->value[0] == 'c' ? "circular" : "linear";
     else if (strcmp(setting->name, "unsaid") == 0)
         scene->unsaid = true;
+    else if (strcmp(setting->name, "known-starts") == 0)
+        scene->known_starts = true;
     else if (strcmp(setting->name, "open") == 0 && setting->value[0] != '\0')
         scene->open_dims = (unsigned)setting_integer(setting->value);
     else if (strcmp(setting->name, "open") == 0)
@@ -140,9 +142,9 @@ kvmill_status scene_plan(const struct scene *scene, const kvmill_plan_options *o
             continue;
         prototype->dl = *scene->given[i];
         prototype->dl.data = NULL;
+        unsigned open = i == INDICES && scene->known_starts ? 0 : scene->open_dims;
         for (int d = 0; d < prototype->dl.ndim; d++)
-            prototype->shape[d] =
-                scene->open_dims >> d & 1 ? KVMILL_DYNAMIC : scene->given[i]->shape[d];
+            prototype->shape[d] = open >> d & 1 ? KVMILL_DYNAMIC : scene->given[i]->shape[d];
         prototype->dl.shape = prototype->shape;
         if (scene->no_strides)
             prototype->dl.strides = NULL;

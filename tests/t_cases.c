@@ -247,43 +247,21 @@ static void test_unplanned_strides(void) {
     }
 }
 
-/* A plan with all dims known and prototypes without strides, run with a huge step of write_indices;
-   and one whose prototypes tell different dims each, run with other ones. */
-static kvmill_status run_prepared(int64_t *index_stride, const int64_t *planned_batch,
-                                  kvmill_error *error) {
-    float cache[2 * 8] = {0}, update[2 * 2] = {0};
-    int64_t past_dims[] = {2, 4, 2}, planned_dims[] = {-1, 4, 2}, rows[] = {2, 1, 2};
-    int64_t open_rows[] = {-1, 1, 2}, starts[] = {0, 1}, two[] = {2};
-    DLTensor past = {cache, {kDLCPU, 0}, 3, f32, past_dims, NULL, 0}, planned_past = past;
-    DLTensor news = {update, {kDLCPU, 0}, 3, f32, rows, NULL, 0}, planned_news = news;
-    DLTensor indices = {starts, {kDLCPU, 0}, 1, i64, two, NULL, 0}, planned = indices;
-    kvmill_tensor_scatter op = {sizeof op,     1,        "linear", &planned_past,
-                                &planned_news, &planned, NULL};
-    const DLTensor *tensors[] = {&past, &news, &indices, &past};
-    kvmill_plan *plan;
-    if (planned_batch != NULL) {
-        planned_past.shape = planned_dims;
-        planned_news.shape = open_rows;
-        planned.shape = (int64_t *)planned_batch;
-    }
-    if (kvmill_plan_tensor_scatter(&op, NULL, &plan, error) != KVMILL_OK)
-        bail_out("%s", error->message);
-    indices.strides = index_stride;
-    kvmill_status status = kvmill_run(plan, tensors, NULL, error);
-    kvmill_plan_destroy(plan);
-    return status;
-}
-
-static void test_prepared(void) {
+/* write_indices alone told the batch: another one is refused. */
+static void test_told_batch(void) {
+    struct scene scene, seven;
+    kvmill_plan *plan = NULL;
     kvmill_error error;
-    ok(run_prepared(NULL, NULL, &error) == KVMILL_OK, "a prepared run");
-    ok(run_prepared((int64_t[]){INT64_MAX / 2}, NULL, &error) == KVMILL_E_OVERFLOW &&
-           strstr(error.message, "write_indices") != NULL,
-       "a prepared run with a huge step of write_indices");
-    ok(run_prepared(NULL, (int64_t[]){2}, &error) == KVMILL_OK,
-       "a batch that only write_indices told");
-    ok(run_prepared(NULL, (int64_t[]){7}, &error) == KVMILL_E_SHAPE,
-       "another batch than write_indices told");
+    scene_open(&scene, USUAL, &dice);
+    scene_open(&seven, "past=7,3,5,4 update=7,3,2,4 starts=0,0,0,0,0,0,0 open=1 known-starts",
+               &dice);
+    ok_status(scene_plan(&seven, NULL, &plan, &error), KVMILL_OK, &error, "",
+              "a batch that only write_indices told");
+    ok_status(scene_run_way(&scene, 0, plan, &error), KVMILL_E_SHAPE, &error, "accepted: [7",
+              "  and no other one");
+    kvmill_plan_destroy(plan);
+    scene_close(&seven);
+    scene_close(&scene);
 }
 
 /* ---- Section 7: the published tests, and the erratum ---- */
@@ -351,7 +329,7 @@ int main(void) {
     test_open_huge_strides();
     test_largest();
     test_unplanned_strides();
-    test_prepared();
+    test_told_batch();
     test_published();
     test_erratum();
     return done_testing();

@@ -82,8 +82,9 @@ void scene_set_prototypes(struct scene *scene);
 /* With a workspace of its own. */
 kvmill_status scene_run(const struct scene *scene, const kvmill_plan *plan, kvmill_error *error);
 
-/* All bytes of all tensors as a number; 0 where one was written outside of them. */
+/* All bytes of all tensors as a number; and whether none was written outside of them. */
 uint64_t scene_hash(const struct scene *scene);
+bool scene_is_intact(const struct scene *scene);
 
 const struct op_struct *scene_attributes(const struct scene *scene);
 

@@ -223,12 +223,16 @@ kvmill_status scene_run(const struct scene *scene, const kvmill_plan *plan, kvmi
 
 uint64_t scene_hash(const struct scene *scene) {
     uint64_t hash = HASH_START;
-    int64_t where;
-    for (int i = 0; i < MOST_TENSORS; i++) {
-        const struct fence *fence = &scene->memory[i].fence;
-        if (fence->pages != NULL && !fence_is_intact(fence, &where))
-            return 0;
-        hash = hash_bytes(hash, fence->data, fence->size);
-    }
+    for (int i = 0; i < MOST_TENSORS; i++)
+        hash = hash_bytes(hash, scene->memory[i].fence.data, scene->memory[i].fence.size);
     return hash;
+}
+
+bool scene_is_intact(const struct scene *scene) {
+    int64_t where;
+    for (int i = 0; i < MOST_TENSORS; i++)
+        if (scene->memory[i].fence.pages != NULL &&
+            !fence_is_intact(&scene->memory[i].fence, &where))
+            return false;
+    return true;
 }

@@ -83,7 +83,7 @@ static void draw_one(struct scene *scene, struct counts *counts) {
     bool named = status == KVMILL_OK || names_tensor(scene, error.message) ||
                  names_member(scene->op, error.message) ||
                  names_member(scene->attributes, error.message);
-    if (!named || scene_hash(scene) == 0)
+    if (!named || !scene_is_intact(scene))
         wrong(counts, "a legal call", scene->op->name, status, &error);
     *(status == KVMILL_OK ? &counts->accepted : &counts->refused) += 1;
     kvmill_plan_destroy(plan);

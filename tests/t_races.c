@@ -43,8 +43,8 @@ static bool runs(const kvmill_plan *plan, const struct scene *scene, struct coun
     kvmill_plan_describe(plan, text, sizeof text);
     counts->runs++;
     counts->packs += strstr(text, "(pack ") != NULL;
-    counts->wrong +=
-        hash == 0 || scene_run(scene, plan, NULL) != KVMILL_OK || hash != scene_hash(scene);
+    counts->wrong += !scene_is_intact(scene) || scene_run(scene, plan, NULL) != KVMILL_OK ||
+                     hash != scene_hash(scene);
     return true;
 }
 

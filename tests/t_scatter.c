@@ -291,7 +291,7 @@ static void test_type(const char *type, bool use_packs) {
     char words[64];
     snprintf(words, sizeof words, "%s with %s", type, use_packs ? "packs" : "no packs");
     struct dice dice = dice_for(seed, words);
-    int cases = is_slow_run() ? few_cases(10) : 250;
+    int cases = is_slow_run() ? few_cases(10) : 160;
     bool good = true;
     for (int i = 0; good && i < cases; i++)
         good = run_random_case(type, use_packs, i % 125 == few_cases(10) - 1, &dice);
@@ -356,7 +356,7 @@ static void test_kernel(const struct kvmill_kernel *kernel) {
     struct dice dice = dice_for_kernel(seed, kernel);
     struct one_kernel one;
     const kvmill_plan_options *options = one_kernel(&one, kernel);
-    int cases = is_slow_run() ? few_cases(12) : 120;
+    int cases = is_slow_run() ? few_cases(12) : 60;
     bool good = true;
     if (!isa_is_allowed(kernel->isa)) {
         skip_test("%s: this CPU or KVMILL_ISA rules out %s", kernel->symbol, kernel->isa);

@@ -7,13 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common.h"
 #include "settings.h"
-#include "tap.h"
 
-static const DLDataType f32 = {kDLFloat, 32, 1}, f16 = {kDLFloat, 16, 1}, i32 = {kDLInt, 32, 1},
-                        i64 = {kDLInt, 64, 1};
-
-/* Of the problem that is opened. */
+/* The dice of the problem that is opened. */
 static struct dice *dice;
 
 /* ---- Numbers of tensors ---- */

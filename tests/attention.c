@@ -8,22 +8,9 @@
 #include <string.h>
 
 #include "attention_op.h"
-#include "tap.h"
-
-static const DLDataType int64 = {kDLInt, 64, 1}, float32 = {kDLFloat, 32, 1};
+#include "common.h"
 
 /* ---- Memory ---- */
-
-static void choose_strides(const struct attention *a, int rank, const int64_t *dims,
-                           int64_t *strides, struct dice *dice) {
-    int64_t step = 1;
-    for (int d = rank - 1; d >= 0; d--) {
-        strides[d] = step;
-        step *= dims[d] + !dims[d];
-        if (a->spread == SPREAD && dice_once_in(dice, 2))
-            step += dice_range(dice, 1, 5);
-    }
-}
 
 /* A tensor of noise; its address may be split into data and byte_offset at any place. */
 static void open_tensor(struct attention *a, int i, DLDataType dtype, int rank, const int64_t *dims,
@@ -31,7 +18,8 @@ static void open_tensor(struct attention *a, int i, DLDataType dtype, int rank, 
     struct fenced_tensor *tensor = &a->tensor[i];
     int64_t strides[MOST_DIMS], shift = dice_range(dice, 0, 3) * 5;
     bool spread = a->spread == SPREAD && dtype.bits >= 8 && dice_once_in(dice, 2);
-    choose_strides(a, rank, dims, strides, dice);
+    if (spread)
+        spread_strides(rank, dims, false, strides, dice);
     tensor_open(tensor, dtype, rank, dims, spread ? strides : NULL, dice);
     tensor->dl.data = (unsigned char *)tensor->dl.data - shift;
     tensor->dl.byte_offset += (uint64_t)shift;
@@ -125,7 +113,7 @@ static int64_t length_of(const struct attention *a, int64_t b) {
 }
 
 static void open_number(struct attention *a, int i, int64_t number, struct dice *dice) {
-    open_tensor(a, i, int64, (int)a->decoding_rank, &(int64_t){1}, dice);
+    open_tensor(a, i, i64, (int)a->decoding_rank, &(int64_t){1}, dice);
     fill_numbers(a, i, 1, &number);
 }
 
@@ -136,16 +124,16 @@ static void open_lengths(struct attention *a, struct dice *dice) {
             open_number(a, KVMILL_CACHE_ATTENTION_START_POS, a->start[0], dice);
         return;
     }
-    open_tensor(a, KVMILL_CACHE_ATTENTION_SEQSTARTS, int64, 1, &starts, dice);
+    open_tensor(a, KVMILL_CACHE_ATTENTION_SEQSTARTS, i64, 1, &starts, dice);
     fill_numbers(a, KVMILL_CACHE_ATTENTION_SEQSTARTS, starts, a->seqstarts);
-    open_tensor(a, KVMILL_CACHE_ATTENTION_KVSTARTS, int64, 1, &starts, dice);
+    open_tensor(a, KVMILL_CACHE_ATTENTION_KVSTARTS, i64, 1, &starts, dice);
     fill_numbers(a, KVMILL_CACHE_ATTENTION_KVSTARTS, starts, a->kvstarts);
     open_number(a, KVMILL_CACHE_ATTENTION_MAX_SEQLEN, a->longest_tokens + a->max_slack, dice);
     open_number(a, KVMILL_CACHE_ATTENTION_MAX_KVLEN, a->longest_length + a->max_slack, dice);
     if (has_query(a))
         open_number(a, KVMILL_CACHE_ATTENTION_DECODING_BATCHES, a->decoding, dice);
     if (has_cache(a)) {
-        open_tensor(a, KVMILL_CACHE_ATTENTION_START_POS, int64, 1, &a->sequences, dice);
+        open_tensor(a, KVMILL_CACHE_ATTENTION_START_POS, i64, 1, &a->sequences, dice);
         fill_numbers(a, KVMILL_CACHE_ATTENTION_START_POS, a->sequences, a->start);
     }
 }
@@ -161,7 +149,7 @@ static void place_offsets(struct attention *a, struct dice *dice) {
         a->capacity = next + length_of(a, order[i]);
         next = a->capacity + dice_range(dice, 0, 2);
     }
-    open_tensor(a, KVMILL_CACHE_ATTENTION_CACHESTARTS, int64, 1, &a->sequences, dice);
+    open_tensor(a, KVMILL_CACHE_ATTENTION_CACHESTARTS, i64, 1, &a->sequences, dice);
     fill_numbers(a, KVMILL_CACHE_ATTENTION_CACHESTARTS, a->sequences, starts);
 }
 
@@ -220,7 +208,7 @@ static void place_pages(struct attention *a, struct dice *dice) {
         if (may_share(a, b))
             pages[0] = table[0];
     }
-    open_tensor(a, KVMILL_CACHE_ATTENTION_CACHESTARTS, int64, page_lists(a) ? 3 : 2, dims, dice);
+    open_tensor(a, KVMILL_CACHE_ATTENTION_CACHESTARTS, i64, page_lists(a) ? 3 : 2, dims, dice);
     fill_numbers(a, KVMILL_CACHE_ATTENTION_CACHESTARTS, a->sequences * lists * a->pages, table);
     free(table);
     free(order);
@@ -393,7 +381,7 @@ static void open_mask(struct attention *a, struct dice *dice) {
 }
 
 static void open_sinks(struct attention *a, struct dice *dice) {
-    DLDataType type = a->sinks_are_activations ? a->op.T1 : float32;
+    DLDataType type = a->sinks_are_activations ? a->op.T1 : f32;
     open_tensor(a, KVMILL_CACHE_ATTENTION_SINKS, type, 1, &a->op.num_heads, dice);
     for (int64_t h = 0; h < a->op.num_heads; h++)
         oracle_put(attention_type(type), a->dense[KVMILL_CACHE_ATTENTION_SINKS], h,
@@ -405,11 +393,10 @@ static void open_scores(struct attention *a, struct dice *dice) {
     const kvmill_cache_attention *op = &a->op;
     open_input(a, KVMILL_CACHE_ATTENTION_QUERY, a->seqstarts, op->num_heads, op->head_dim,
                a->query_size, dice);
-    open_activations(a, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, op->partial ? float32 : op->T1,
+    open_activations(a, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, op->partial ? f32 : op->T1,
                      a->seqstarts, op->num_heads, value_dim(a), dice);
     if (op->partial)
-        open_activations(a, KVMILL_CACHE_ATTENTION_LSE, float32, a->seqstarts, op->num_heads, 0,
-                         dice);
+        open_activations(a, KVMILL_CACHE_ATTENTION_LSE, f32, a->seqstarts, op->num_heads, 0, dice);
     if (a->mask_rank != 0)
         open_mask(a, dice);
     if (a->has_sinks)

@@ -218,7 +218,8 @@ kvmill_status attention_run_fenced(const struct attention *a, const kvmill_plan 
 
 /* ---- Judging ---- */
 
-/* Of the largest output, as kinds of arithmetic promise; 0: of none, float32's is derived. */
+/* The share of the largest output that kinds of arithmetic may err by; 0: no promise, float32's is
+ * derived. */
 static double promise_of(const char *math) {
     static const struct {
         const char *math;

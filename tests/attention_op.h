@@ -25,7 +25,7 @@ static inline int64_t value_dim(const struct attention *a) {
     return own ? a->op.value_head_dim : a->op.head_dim;
 }
 
-/* Of pages for each sequence; 0: one, which all heads share. */
+/* Lists of pages that each sequence has; 0: one, which all heads share. */
 static inline int64_t page_lists(const struct attention *a) {
     bool any = a->lists_of_heads && a->op.dynamic_batching && a->op.cache_mode == 1 &&
                a->which == MULTI_HEAD_CACHE_ATTENTION;

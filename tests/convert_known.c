@@ -15,7 +15,7 @@ bool convert_is_writer(const struct kvmill_kernel *kernel) {
 
 /* ---- The reference's own numbers ---- */
 
-/* One group, for every kernel that has such groups; the rest of its row is 0. */
+/* A group, for every kernel that has such groups: all of its row are this one. */
 struct known {
     const char *name;
     int activation, element, scale, group;
@@ -90,45 +90,62 @@ static void run_known(const struct kvmill_kernel *kernel, const struct known_row
     kernel->run(&convert, 0, 1);
 }
 
-/* Codes and scale are where the definition says: written without the oracle. */
-static bool codes_are(const struct known *k, const struct known_row *row) {
+static size_t scale_bytes(const struct known *k) {
+    return k->scale == KVMILL_F32 ? 4 : 2;
+}
+
+/* Codes and scales are where the definition says: written without the oracle. */
+static bool codes_are(const struct known *k, const struct known_row *row, int64_t dim) {
     static const unsigned char i1[] = {0x97, 0x04, 0x22, 0xac};
-    uint32_t bits = 0;
-    memcpy(&bits, row->scale, k->scale == KVMILL_F32 ? 4 : 2);
-    bool good = bits == k->scale_bits;
-    for (int i = 0; i < k->group; i++) {
+    bool good = strcmp(k->name, "I1") != 0 || memcmp(row->data, i1, sizeof i1) == 0;
+    for (int64_t i = 0; i < dim; i++) {
         int code = row->data[i / (k->element == KVMILL_I4 ? 2 : 1)];
         if (k->element == KVMILL_I4)
             code = code >> i % 2 * 4 & 15;
-        good &= code == (k->code[i] & (k->element == KVMILL_I4 ? 15 : 255));
+        good &= code == (k->code[i % k->group] & (k->element == KVMILL_I4 ? 15 : 255));
     }
-    return good && (strcmp(k->name, "I1") != 0 || memcmp(row->data, i1, sizeof i1) == 0);
+    for (int64_t g = 0; g < dim / k->group; g++)
+        good &=
+            memcmp(row->scale + g * (int64_t)scale_bytes(k), &k->scale_bits, scale_bytes(k)) == 0;
+    return good;
 }
 
-static bool reads_back(const struct known *k, const struct known_row *row) {
-    for (int i = 0; i < k->group; i++)
-        if (oracle_get(oracle_of_element(k->activation), row->activation, i) != k->back[i])
+static bool reads_back(const struct known *k, const struct known_row *row, int64_t dim) {
+    for (int64_t i = 0; i < dim; i++)
+        if (oracle_get(oracle_of_element(k->activation), row->activation, i) !=
+            k->back[i % k->group])
             return false;
     return true;
 }
 
-static void set_codes(const struct known *k, const struct known_row *row) {
-    memcpy(row->scale, &k->scale_bits, k->scale == KVMILL_F32 ? 4 : 2);
-    for (int i = 0; i < k->group; i++)
-        oracle_put(oracle_of_element(k->element), row->data, i, k->code[i]);
+static void set_codes(const struct known *k, const struct known_row *row, int64_t dim) {
+    for (int64_t g = 0; g < dim / k->group; g++)
+        memcpy(row->scale + g * (int64_t)scale_bytes(k), &k->scale_bits, scale_bytes(k));
+    for (int64_t i = 0; i < dim; i++)
+        oracle_put(oracle_of_element(k->element), row->data, i, k->code[i % k->group]);
+}
+
+/* The oracle's judgement is judged, too. */
+static bool writes_known(const struct known *k, const struct kvmill_kernel *kernel,
+                         const struct known_row *row, int64_t dim) {
+    for (int64_t i = 0; i < dim; i++)
+        oracle_put(oracle_of_element(k->activation), row->activation, i, k->input[i % k->group]);
+    run_known(kernel, row);
+    bool good = codes_are(k, row, dim);
+    memset(row->data, 0, (size_t)dim);
+    oracle_convert_write(kernel->shape, row->activation, row->data, row->scale);
+    return good && codes_are(k, row, dim);
 }
 
 static void test_known(const struct known *k, const struct kvmill_kernel *kernel) {
     int64_t dim = ((const struct kvmill_convert_shape *)kernel->shape)->format.dim;
     unsigned char *memory = calloc((size_t)dim, 3 * 4);
-    struct known_row row = {memory, memory + 4 * dim, memory + 8 * dim};
-    if (convert_is_writer(kernel))
-        for (int i = 0; i < k->group; i++)
-            oracle_put(oracle_of_element(k->activation), row.activation, i, k->input[i]);
-    else
-        set_codes(k, &row);
-    run_known(kernel, &row);
-    ok(convert_is_writer(kernel) ? codes_are(k, &row) : reads_back(k, &row),
+    const struct known_row row = {memory, memory + 4 * dim, memory + 8 * dim};
+    if (!convert_is_writer(kernel)) {
+        set_codes(k, &row, dim);
+        run_known(kernel, &row);
+    }
+    ok(convert_is_writer(kernel) ? writes_known(k, kernel, &row, dim) : reads_back(k, &row, dim),
        "%s of the reference: %s", k->name, kernel->symbol);
     free(memory);
 }

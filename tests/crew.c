@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tap.h"
 
@@ -66,16 +67,47 @@ void crew_run_phase(const kvmill_call *call, int threads, struct dice *dice) {
     free(phase.order);
 }
 
-kvmill_status run_in_parts(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
-                           int threads, struct dice *dice, kvmill_error *error) {
+kvmill_status run_counting_parts(const kvmill_plan *plan, const DLTensor *const *tensors,
+                                 void *workspace, int threads, struct dice *dice, int64_t *most,
+                                 kvmill_error *error) {
     kvmill_call call;
-    if (threads == 0)
-        return kvmill_run(plan, tensors, workspace, error);
     kvmill_status status = kvmill_begin(&call, plan, tensors, workspace, error);
     if (status != KVMILL_OK)
         return status;
-    do
+    do {
+        *most = kvmill_parts(&call) > *most ? kvmill_parts(&call) : *most;
         crew_run_phase(&call, threads, dice);
-    while (kvmill_next(&call));
+    } while (kvmill_next(&call));
     return KVMILL_OK;
+}
+
+kvmill_status run_in_parts(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
+                           int threads, struct dice *dice, kvmill_error *error) {
+    int64_t most = 0;
+    if (threads == 0)
+        return kvmill_run(plan, tensors, workspace, error);
+    return run_counting_parts(plan, tensors, workspace, threads, dice, &most, error);
+}
+
+kvmill_status run_with_workspace(const kvmill_plan *plan, const DLTensor *const *tensors,
+                                 int threads, struct dice *dice, kvmill_error *error) {
+    enum { CANARIES = 64 };
+    size_t size = (kvmill_plan_workspace_size(plan) + 63) / 64 * 64;
+    unsigned char *workspace = aligned_alloc(64, size + CANARIES), *end = workspace + size;
+    memset(workspace, 0xa5, size + CANARIES);
+    kvmill_status status = run_in_parts(plan, tensors, workspace, threads, dice, error);
+    if (end[0] != 0xa5 || memcmp(end, end + 1, CANARIES - 1) != 0)
+        bail_out("bytes after the workspace were written");
+    free(workspace);
+    return status;
+}
+
+static void share(void *threads, int64_t parts, void (*part)(void *context, int64_t index),
+                  void *context) {
+    crew_share(*(int *)threads, parts, part, context);
+}
+
+kvmill_status run_on_crew(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
+                          int threads, kvmill_error *error) {
+    return kvmill_run_parallel(plan, tensors, workspace, share, &threads, error);
 }

@@ -23,4 +23,17 @@ void crew_run_phase(const kvmill_call *call, int threads, struct dice *dice);
 kvmill_status run_in_parts(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
                            int threads, struct dice *dice, kvmill_error *error);
 
+/* The same; *most grows to the largest number of parts of a phase. */
+kvmill_status run_counting_parts(const kvmill_plan *plan, const DLTensor *const *tensors,
+                                 void *workspace, int threads, struct dice *dice, int64_t *most,
+                                 kvmill_error *error);
+
+/* The same with a workspace of its own, full of poison, after which no byte may be written. */
+kvmill_status run_with_workspace(const kvmill_plan *plan, const DLTensor *const *tensors,
+                                 int threads, struct dice *dice, kvmill_error *error);
+
+/* kvmill_run_parallel with that on so many threads. */
+kvmill_status run_on_crew(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
+                          int threads, kvmill_error *error);
+
 #endif

@@ -55,6 +55,10 @@ struct scene {
 /* Up to one without a name. */
 extern const struct described_case described_cases[];
 
+/* The case of an op, or NULL; and the op of a case. */
+const struct described_case *described_case_of(const struct op *op);
+const struct op *described_op(const struct described_case *by);
+
 /* What the case says of a tensor; an empty row where it says nothing. */
 const struct described_tensor *described_tensor(const struct scene *scene,
                                                 const struct op_tensor *tensor);
@@ -77,6 +81,10 @@ void described_close(struct scene *scene);
 void scene_set_prototypes(struct scene *scene);
 /* With a workspace of its own. */
 kvmill_status scene_run(const struct scene *scene, const kvmill_plan *plan, kvmill_error *error);
+
+/* All bytes of all tensors as a number; and whether none was written outside of them. */
+uint64_t scene_hash(const struct scene *scene);
+bool scene_is_intact(const struct scene *scene);
 
 const struct op_struct *scene_attributes(const struct scene *scene);
 

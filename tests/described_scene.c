@@ -1,12 +1,12 @@
 /* Scenes: attributes and tensors as descriptions have them.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
 #include <string.h>
 
+#include "../base/hash.h"
 #include "../defs/dtype.h"
+#include "crew.h"
 #include "described.h"
-#include "tap.h"
 
 /* ---- Attributes ---- */
 
@@ -181,6 +181,20 @@ void scene_set_prototypes(struct scene *scene) {
 
 /* ---- A scene ---- */
 
+const struct described_case *described_case_of(const struct op *op) {
+    const struct described_case *by = described_cases;
+    while (by->name != NULL && strcmp(by->name, op->name) != 0)
+        by++;
+    return by->name != NULL ? by : NULL;
+}
+
+const struct op *described_op(const struct described_case *by) {
+    for (int i = 0; i < OP_FLOW_STEPS; i++)
+        if (strcmp(kvmill_flow_steps[i].name, by->name) == 0)
+            return &kvmill_flow_steps[i];
+    return kvmill_op_by_name(by->name);
+}
+
 void scene_start(struct scene *scene, const struct op *op, const struct described_case *by,
                  struct dice *dice) {
     memset(scene, 0, sizeof *scene);
@@ -204,11 +218,21 @@ void described_close(struct scene *scene) {
 }
 
 kvmill_status scene_run(const struct scene *scene, const kvmill_plan *plan, kvmill_error *error) {
-    size_t size = (kvmill_plan_workspace_size(plan) + 63) / 64 * 64;
-    void *workspace = size > 0 ? aligned_alloc(64, size) : NULL;
-    if (size > 0 && workspace == NULL)
-        bail_out("no memory for the workspace of %s", scene->op->name);
-    kvmill_status status = kvmill_run(plan, scene->tensors, workspace, error);
-    free(workspace);
-    return status;
+    return run_with_workspace(plan, scene->tensors, 0, scene->dice, error);
+}
+
+uint64_t scene_hash(const struct scene *scene) {
+    uint64_t hash = HASH_START;
+    for (int i = 0; i < MOST_TENSORS; i++)
+        hash = hash_bytes(hash, scene->memory[i].fence.data, scene->memory[i].fence.size);
+    return hash;
+}
+
+bool scene_is_intact(const struct scene *scene) {
+    int64_t where;
+    for (int i = 0; i < MOST_TENSORS; i++)
+        if (scene->memory[i].fence.pages != NULL &&
+            !fence_is_intact(&scene->memory[i].fence, &where))
+            return false;
+    return true;
 }

@@ -99,3 +99,14 @@ bool number_is_close(DLDataType type, double have, double want, double error) {
 double dice_between(struct dice *dice, double least, double most) {
     return least + (most - least) * (double)(dice_bits(dice) >> 11) * 0x1p-53;
 }
+
+void spread_strides(int rank, const int64_t *dims, bool last_too, int64_t *strides,
+                    struct dice *dice) {
+    int64_t step = 1;
+    for (int d = rank - 1; d >= 0; d--) {
+        if ((d < rank - 1 || last_too) && dice_once_in(dice, 2))
+            step += dice_range(dice, 1, 5);
+        strides[d] = step;
+        step *= dims[d] + !dims[d];
+    }
+}

@@ -36,6 +36,10 @@ double attention_rounding(DLDataType type, double x);
 /* A result of a type is as wanted, apart from what arithmetic errs and its own rounding. */
 bool number_is_close(DLDataType type, double have, double want, double error);
 
+/* Row-major with gaps at random, between elements of the last dim only if that is said. */
+void spread_strides(int rank, const int64_t *dims, bool last_too, int64_t *strides,
+                    struct dice *dice);
+
 /* Any number between two. */
 double dice_between(struct dice *dice, double least, double most);
 

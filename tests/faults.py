@@ -137,8 +137,7 @@ def some_of_test(choose: Callable[[list[dict]], list[dict]]) -> Callable[[], str
 def told_gathers() -> str:
     """Specs of a few random gathers, those of one seed, as the programs tell them."""
     told = SCRATCH / "gathers"
-    for program in "t_windows", "t_long_gathers":
-        run([BUILD / "tests" / program], KVMILL_WINDOWS_SPECS=told, KVMILL_WINDOWS_CASES="24", KVMILL_SEED="11")
+    run([BUILD / "tests/t_windows"], KVMILL_WINDOWS_SPECS=told, KVMILL_WINDOWS_CASES="24", KVMILL_SEED="11")
     return '{"kernels": [' + ",".join(told.read_text().splitlines()) + "]}"
 
 
@@ -207,9 +206,9 @@ def seeded(isa: str = "avx2", **more: str) -> dict[str, str]:
 
 ATTEND = ["t_convert", "t_refusals", "t_attention_cases", "t_cache_attention"]
 CHECKS = {
-    "rows": Check(["t_rows", "t_scatter", "t_cases"], [ROWS, DEFAULT], seeded(), "avx2"),
+    "rows": Check(["t_scatter", "t_cases"], [ROWS, DEFAULT], seeded(), "avx2"),
     "windows": Check(["t_windows"], [SCATTER, DEFAULT], seeded(), "avx2"),
-    "gathers": Check(["t_windows", "t_long_gathers"], [GATHERS], seeded(KVMILL_WINDOWS_CASES="24"), "avx2"),
+    "gathers": Check(["t_windows"], [GATHERS], seeded(KVMILL_WINDOWS_CASES="24"), "avx2"),
     "attention": Check(ATTEND, [ATTENTION, DEFAULT], seeded(), "avx2"),
     "codes": Check(ATTEND, [ATTENTION_CODES, DEFAULT], seeded("avx512vnni"), "avx512vnni"),
     "halves": Check(ATTEND, [ATTENTION_HALVES, DEFAULT], seeded("avx512fp16"), "avx512fp16"),

@@ -117,23 +117,13 @@ void onnx_put_mask(struct onnx_problem *problem, int64_t n, double x) {
 
 /* ---- Opening ---- */
 
-static void choose_strides(const struct onnx_problem *problem, int rank, const int64_t *dims,
-                           bool any_last, int64_t *strides, struct dice *dice) {
-    int64_t step = 1;
-    for (int d = rank - 1; d >= 0; d--) {
-        if (problem->spread && (d < rank - 1 || any_last) && dice_once_in(dice, 2))
-            step += dice_range(dice, 1, 5);
-        strides[d] = step;
-        step *= dims[d] + !dims[d];
-    }
-}
-
 static void open_tensor(struct onnx_problem *problem, int i, DLDataType type, int rank,
                         const int64_t *dims, struct dice *dice) {
     struct fenced_tensor *tensor = &problem->tensor[i];
     int64_t strides[4];
     bool spread = problem->spread && dice_once_in(dice, 2);
-    choose_strides(problem, rank, dims, i == MASK, strides, dice);
+    if (spread)
+        spread_strides(rank, dims, i == MASK, strides, dice);
     tensor_open(tensor, type, rank, dims, spread ? strides : NULL, dice);
     problem->given[i] = &tensor->dl;
 }
@@ -416,14 +406,10 @@ static void protect_inputs(const struct onnx_problem *problem, bool read_only) {
 
 kvmill_status onnx_run(const struct onnx_problem *problem, const kvmill_plan *plan, int threads,
                        struct dice *dice, kvmill_error *error) {
-    size_t size = (kvmill_plan_workspace_size(plan) + 63) / 64 * 64;
-    void *workspace = aligned_alloc(64, size);
-    memset(workspace, 0xa5, size);
     fence_explain_traps(problem->words);
     protect_inputs(problem, true);
-    kvmill_status status = run_in_parts(plan, problem->given, workspace, threads, dice, error);
+    kvmill_status status = run_with_workspace(plan, problem->given, threads, dice, error);
     protect_inputs(problem, false);
-    free(workspace);
     return status;
 }
 

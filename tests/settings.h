@@ -8,7 +8,7 @@
 
 /* One of the words that spaces part: "name=value", or a name alone, whose value is "". */
 struct setting {
-    char name[48], value[96];
+    char name[48], value[192];
 };
 
 /* The next one of a text, which moves on; false at its end. */

@@ -173,7 +173,7 @@ static void run(struct attention a, const kvmill_pack *with, int threads) {
     attention_close(&a);
 }
 
-/* Of kernels of its family. */
+/* It alone was called, among kernels of its family. */
 static bool calls_only(int number) {
     bool good = true;
     for (int i = 0; i < KERNELS; i++)

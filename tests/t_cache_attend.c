@@ -8,18 +8,13 @@
 #include <string.h>
 
 #include "attend_problem.h"
+#include "common.h"
 #include "crew.h"
-#include "tap.h"
+#include "packs.h"
 
-extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
-
-static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default, &kvmill_pack_kvmill_test};
 static const kvmill_plan_options options_of[] = {
     {.struct_size = sizeof(kvmill_plan_options), .threads = 4},
     {.struct_size = sizeof(kvmill_plan_options), .packs = packs, .pack_count = 2, .threads = 4}};
-
-static const DLDataType f32 = {kDLFloat, 32, 1}, i64 = {kDLInt, 64, 1},
-                        boolean = {KVMILL_DL_BOOL, 8, 1};
 
 static struct dice dice;
 
@@ -60,13 +55,13 @@ static bool judge(const struct problem *p) {
 }
 
 /* The same bits on other numbers of threads. */
-static bool repeats(struct problem *p, const kvmill_plan *plan, void *workspace) {
+static bool repeats(struct problem *p, const kvmill_plan *plan) {
     struct fenced_tensor again;
     kvmill_error error;
     int64_t where;
     tensor_open_copy(&again, &p->tensor[KVMILL_CACHE_ATTEND_ATTN_OUTPUT], &dice);
     p->tensors[KVMILL_CACHE_ATTEND_ATTN_OUTPUT] = &again.dl;
-    bool good = run_in_parts(plan, p->tensors, workspace, (int)dice_range(&dice, 1, 4), &dice,
+    bool good = run_with_workspace(plan, p->tensors, (int)dice_range(&dice, 1, 4), &dice,
                              &error) == KVMILL_OK &&
                 tensor_is_equal(&again, &p->tensor[KVMILL_CACHE_ATTEND_ATTN_OUTPUT], &where);
     p->tensors[KVMILL_CACHE_ATTEND_ATTN_OUTPUT] = &p->tensor[KVMILL_CACHE_ATTEND_ATTN_OUTPUT].dl;
@@ -81,16 +76,14 @@ static bool try_problem(struct problem *p, int with) {
         diag("%s", error.message);
         return false;
     }
-    void *workspace = aligned_alloc(64, kvmill_plan_workspace_size(plan) / 64 * 64 + 64);
-    bool good = kvmill_run(plan, p->tensors, workspace, &error) == KVMILL_OK;
+    bool good = run_with_workspace(plan, p->tensors, 0, &dice, &error) == KVMILL_OK;
     if (!good)
         diag("%s", error.message);
     good = good && judge(p);
-    if (good && !repeats(p, plan, workspace)) {
+    if (good && !repeats(p, plan)) {
         diag("other bits in parts");
         good = false;
     }
-    free(workspace);
     kvmill_plan_destroy(plan);
     return good;
 }
@@ -221,9 +214,7 @@ static kvmill_status run(struct scene *s, kvmill_error *error) {
     kvmill_status status = kvmill_plan_cache_attend(&s->op, &options_of[1], &plan, error);
     if (status != KVMILL_OK)
         return status;
-    void *workspace = aligned_alloc(64, (kvmill_plan_workspace_size(plan) + 63) / 64 * 64);
-    status = kvmill_run(plan, s->tensors, workspace, error);
-    free(workspace);
+    status = run_with_workspace(plan, s->tensors, 0, &dice, error);
     kvmill_plan_destroy(plan);
     return status;
 }

@@ -9,15 +9,11 @@
 #include <stdlib.h>
 
 #include "attention_scenes.h"
+#include "packs.h"
 #include "random_attention.h"
 #include "settings.h"
 #include "tap.h"
 #include "walk.h"
-
-extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
-
-static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default, &kvmill_pack_kvmill_test};
-enum { PACKS = sizeof packs / sizeof *packs };
 
 static uint64_t seed;
 

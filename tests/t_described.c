@@ -72,26 +72,6 @@ static bool is_about(const char *message, const char *name) {
     return strncmp(message, name, strlen(name)) == 0 && !is_letter(message[strlen(name)]);
 }
 
-/* ---- Memory ---- */
-
-/* Of all bytes of all tensors. */
-static uint64_t sum_of(const struct scene *scene) {
-    uint64_t sum = 0;
-    for (int i = 0; i < MOST_TENSORS; i++)
-        for (size_t at = 0; at < scene->memory[i].fence.size; at++)
-            sum = (sum ^ scene->memory[i].fence.data[at]) * 1099511628211u;
-    return sum;
-}
-
-static bool are_fences_intact(const struct scene *scene) {
-    int64_t where;
-    for (int i = 0; i < MOST_TENSORS; i++)
-        if (scene->memory[i].fence.pages != NULL &&
-            !fence_is_intact(&scene->memory[i].fence, &where))
-            return false;
-    return true;
-}
-
 /* ---- Legal calls ---- */
 
 static void draw_one(struct scene *scene, struct counts *counts) {
@@ -103,7 +83,7 @@ static void draw_one(struct scene *scene, struct counts *counts) {
     bool named = status == KVMILL_OK || names_tensor(scene, error.message) ||
                  names_member(scene->op, error.message) ||
                  names_member(scene->attributes, error.message);
-    if (!named || !are_fences_intact(scene))
+    if (!named || !scene_is_intact(scene))
         wrong(counts, "a legal call", scene->op->name, status, &error);
     *(status == KVMILL_OK ? &counts->accepted : &counts->refused) += 1;
     kvmill_plan_destroy(plan);
@@ -256,7 +236,7 @@ static void expect_refusal(struct bent *bent, const DLTensor *given, const struc
     struct scene *scene = bent->scene;
     const char *name = bent->tensor->name;
     const DLTensor *before = scene->tensors[bent->tensor->index];
-    uint64_t sum = sum_of(scene);
+    uint64_t sum = scene_hash(scene);
     kvmill_error error;
     snprintf(doing, sizeof doing, "%s, %s with %s", scene->op->name, name, bend->what);
     scene->tensors[bent->tensor->index] = given;
@@ -265,7 +245,7 @@ static void expect_refusal(struct bent *bent, const DLTensor *given, const struc
     counts->faults++;
     bool told = is_expected(bend, status) &&
                 (bend->any ? names_tensor(scene, error.message) : is_about(error.message, name));
-    if (!told || sum_of(scene) != sum)
+    if (!told || scene_hash(scene) != sum)
         wrong(counts, doing, scene->op->name, status, &error);
 }
 
@@ -455,15 +435,8 @@ static void test_tensors(const struct op *op, const struct described_case *by,
 
 /* ---- All ops ---- */
 
-static const struct described_case *case_of(const struct op *op) {
-    const struct described_case *by = described_cases;
-    while (by->name != NULL && strcmp(by->name, op->name) != 0)
-        by++;
-    return by->name != NULL ? by : NULL;
-}
-
 static void test_op(const struct op *op) {
-    const struct described_case *by = case_of(op);
+    const struct described_case *by = described_case_of(op);
     struct counts counts = {0};
     if (!ok(by != NULL, "%s has a case", op->name))
         return;
@@ -480,7 +453,7 @@ static void test_op(const struct op *op) {
        counts.prototypes, counts.surplus);
 }
 
-/* Of ops whose shapes follow from attributes alone, descriptions have no words. */
+/* Where shapes follow from attributes alone, the description has no words. */
 static bool has_words(const struct op *op) {
     for (int i = 0; i < op->tensor_count; i++)
         if (op->tensors[i].shape != NULL)

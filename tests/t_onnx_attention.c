@@ -8,12 +8,9 @@
 #include <string.h>
 
 #include "onnx_problem.h"
+#include "packs.h"
 #include "settings.h"
 #include "tap.h"
-
-extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
-
-static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default, &kvmill_pack_kvmill_test};
 
 static const DLDataType types[] = {
     {kDLFloat, 32, 1}, {kDLFloat, 16, 1}, {kDLBfloat, 16, 1}, {kDLFloat, 64, 1}};

@@ -8,14 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common.h"
+#include "crew.h"
 #include "onnx_problem.h"
+#include "packs.h"
 #include "settings.h"
-#include "tap.h"
-
-extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
-
-static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default, &kvmill_pack_kvmill_test};
-static const DLDataType f32 = {kDLFloat, 32, 1};
 
 static struct dice dice;
 
@@ -338,10 +335,8 @@ static bool run_grown(struct grown *key, struct grown *value, bool with_presents
         with_presents ? &value->present : NULL;
     if (kvmill_plan_attention(&op, NULL, &plan, &error) != KVMILL_OK)
         bail_out("no plan: %s", error.message);
-    void *workspace = aligned_alloc(64, (kvmill_plan_workspace_size(plan) + 63) / 64 * 64);
-    bool good = kvmill_run(plan, tensors, workspace, &error) == KVMILL_OK;
+    bool good = run_with_workspace(plan, tensors, 0, &dice, &error) == KVMILL_OK;
     diag("%s", error.message);
-    free(workspace);
     kvmill_plan_destroy(plan);
     return good;
 }

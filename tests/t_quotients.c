@@ -53,7 +53,7 @@ static float as_type(float x, int drop) {
     return drop == 13 && x < 0x1p-14f ? (x + 0.5f) - 0.5f : shortened(x, drop);
 }
 
-/* Of a largest magnitude, which is divided by the largest code; smaller ones have the least scale.
+/* Shares of a largest magnitude, by the largest code; smaller ones have the least scale.
  */
 static void test_shares(int drop, float most, const char *type) {
     const uint32_t end = bits_of(drop == 13 ? 65536.f : INFINITY), step = 1u << drop;
@@ -76,7 +76,7 @@ static int corrected_code(float x, float scale, float inverse) {
     return nearest(fmaf(fmaf(-q, scale, x), inverse, q));
 }
 
-/* Of the two floats on both sides of `x`: codes that are not those of the quotients. */
+/* How many of the two floats beside `x` have codes that are not those of their quotients. */
 static int wrong_beside(double x, float scale, float inverse) {
     float near = (float)x, other = nextafterf(near, (double)near < x ? INFINITY : -INFINITY);
     return (corrected_code(near, scale, inverse) != nearest(near / scale)) +

@@ -1,94 +1,164 @@
-/* Every op with kernels of packs, its parts in any order on several threads: sanitizers of threads
-   see races, and one thread gives the same bits. Kernels of specs/fuzz.json fit the calls.
+/* Calls of every op: parts in any order on several threads, and one plan in several threads at a
+   time, with kernels of packs; sanitizers of threads see races, and one thread gives the same bits.
+   And tensors without elements, whose strides nobody steps along: they may be any.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "../base/hash.h"
+#include "common.h"
 #include "crew.h"
 #include "described.h"
-#include "tap.h"
+#include "packs.h"
 
-extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
-
-enum { CALLS = 64, THREADS = 8 };
+/* Kernels of specs/fuzz.json fit the calls. */
+enum { CALLS = 64, USERS = 8 };
 
 static struct dice dice;
-static char doing[256];
+static char doing[256]; /* for whoever reads of a trap */
 
 struct counts {
-    int runs, packs, wrong;
+    int runs, packs, wrong, users;
 };
 
-static const struct op *op_of(const struct described_case *by) {
-    for (int i = 0; i < OP_FLOW_STEPS; i++)
-        if (strcmp(kvmill_flow_steps[i].name, by->name) == 0)
-            return &kvmill_flow_steps[i];
-    return kvmill_op_by_name(by->name);
-}
+/* ---- Threads ---- */
 
-static uint64_t hash_memory(const struct scene *scene) {
-    uint64_t hash = HASH_START;
-    for (int i = 0; i < MOST_TENSORS; i++)
-        hash = hash_bytes(hash, scene->memory[i].fence.data, scene->memory[i].fence.size);
-    return hash;
+static kvmill_plan *plan_call(struct scene *scene, const struct described_case *by, int number) {
+    const kvmill_plan_options options = {
+        .struct_size = sizeof options, .packs = packs, .pack_count = PACKS, .threads = USERS};
+    kvmill_plan *plan = NULL;
+    scene_start(scene, described_op(by), by, &dice);
+    described_open(scene, number % 2 ? 3 : 0);
+    snprintf(doing, sizeof doing, "%s, call %d", by->name, number);
+    by->plan(scene, &options, &plan, NULL);
+    return plan;
 }
 
 /* Whether a call is done at all; then it writes the same again, in whatever parts. */
-static bool runs(const kvmill_plan *plan, const struct scene *scene, void *workspace, bool *alike) {
-    kvmill_error error;
-    if (run_in_parts(plan, scene->tensors, workspace, THREADS, &dice, &error) != KVMILL_OK)
+static bool runs(const kvmill_plan *plan, const struct scene *scene, struct counts *counts) {
+    char text[1024];
+    if (run_with_workspace(plan, scene->tensors, USERS, &dice, NULL) != KVMILL_OK)
         return false;
-    uint64_t hash = hash_memory(scene);
-    *alike = kvmill_run(plan, scene->tensors, workspace, &error) == KVMILL_OK &&
-             hash == hash_memory(scene);
+    uint64_t hash = scene_hash(scene);
+    kvmill_plan_describe(plan, text, sizeof text);
+    counts->runs++;
+    counts->packs += strstr(text, "(pack ") != NULL;
+    counts->wrong += !scene_is_intact(scene) || scene_run(scene, plan, NULL) != KVMILL_OK ||
+                     hash != scene_hash(scene);
     return true;
 }
 
-static void run(const kvmill_plan *plan, const struct scene *scene, struct counts *counts) {
-    char text[1024];
-    bool alike;
-    size_t size = (kvmill_plan_workspace_size(plan) + 63) / 64 * 64;
-    void *workspace = size > 0 ? aligned_alloc(64, size) : NULL;
-    kvmill_plan_describe(plan, text, sizeof text);
-    if (runs(plan, scene, workspace, &alike)) {
-        counts->runs++;
-        counts->packs += strstr(text, "(pack ") != NULL;
-        counts->wrong += !alike;
-    }
-    free(workspace);
+/* Copies of one call, each with memory and dice of its own. */
+struct user {
+    struct scene scene;
+    struct dice dice;
+    kvmill_plan *plan;
+    bool good;
+};
+
+static void use_plan(void *context, int64_t index) {
+    struct user *users = context;
+    users[index].good = scene_run(&users[index].scene, users[0].plan, NULL) == KVMILL_OK &&
+                        scene_run(&users[index].scene, users[0].plan, NULL) == KVMILL_OK;
 }
 
-static void call(const struct described_case *by, struct counts *counts, int number) {
+static void share_plan(struct user *users, const struct described_case *by, int number,
+                       struct counts *counts) {
+    const struct dice start = dice;
+    for (int i = 0; i < USERS; i++) {
+        dice = start;
+        users[i].plan = plan_call(&users[i].scene, by, number);
+        users[i].dice = dice;
+        users[i].scene.dice = &users[i].dice;
+    }
+    if (users[0].plan != NULL && runs(users[0].plan, &users[0].scene, counts)) {
+        uint64_t hash = scene_hash(&users[0].scene);
+        crew_share(USERS, USERS, use_plan, users);
+        for (int i = 0; i < USERS; i++)
+            counts->wrong += !users[i].good || scene_hash(&users[i].scene) != hash;
+        counts->users += USERS;
+    }
+    for (int i = 0; i < USERS; i++) {
+        kvmill_plan_destroy(users[i].plan);
+        described_close(&users[i].scene);
+    }
+}
+
+static void test_threads(const struct described_case *by) {
+    static struct user users[USERS];
     static struct scene scene;
-    static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default,
-                                               &kvmill_pack_kvmill_test};
-    const kvmill_plan_options options = {
-        .struct_size = sizeof options, .packs = packs, .pack_count = 2, .threads = THREADS};
-    kvmill_plan *plan = NULL;
-    kvmill_error error;
-    scene_start(&scene, op_of(by), by, &dice);
-    described_open(&scene, number % 2 ? 3 : 0);
-    snprintf(doing, sizeof doing, "%s, call %d", by->name, number);
-    if (by->plan(&scene, &options, &plan, &error) == KVMILL_OK)
-        run(plan, &scene, counts);
-    kvmill_plan_destroy(plan);
-    described_close(&scene);
+    bool fits = getenv("KVMILL_TEST_THREADS") != NULL; /* then packs are made for these calls */
+    struct counts counts = {0};
+    for (int i = 0; i < CALLS; i++)
+        if (i % 9 == 0) { /* an even one, then an odd one */
+            share_plan(users, by, i, &counts);
+        } else {
+            kvmill_plan *plan = plan_call(&scene, by, i);
+            if (plan != NULL)
+                runs(plan, &scene, &counts);
+            kvmill_plan_destroy(plan);
+            described_close(&scene);
+        }
+    ok(counts.runs > 0 && counts.users > 0 && counts.wrong == 0 && (counts.packs > 0 || !fits),
+       "%s: %d runs on %d threads, %d with kernels of packs, %d of a plan that others run, too",
+       by->name, counts.runs, (int)USERS, counts.packs, counts.users);
+}
+
+/* ---- Tensors without elements ---- */
+
+static bool is_empty(const DLTensor *tensor) {
+    for (int d = 0; d < tensor->ndim; d++)
+        if (tensor->shape[d] == 0)
+            return true;
+    return false;
+}
+
+static int bend_empty(struct scene *scene) {
+    static int64_t far[2][MOST_DIMS];
+    static DLTensor bent[MOST_TENSORS];
+    int count = 0;
+    for (int d = 0; d < MOST_DIMS; d++)
+        far[0][d] = INT64_MIN, far[1][d] = INT64_MAX;
+    for (int i = 0; i < MOST_TENSORS; i++)
+        if (scene->tensors[i] != NULL && is_empty(scene->tensors[i])) {
+            bent[i] = *scene->tensors[i];
+            bent[i].strides = far[i % 2];
+            scene->tensors[i] = &bent[i];
+            count++;
+        }
+    return count;
+}
+
+/* A sanitizer sees what is wrong; most calls are done, the others refused with a reason. */
+static void test_empty(const struct described_case *by) {
+    static struct scene scene;
+    int done = 0, silent = 0;
+    for (int i = 0; i < CALLS; i++) {
+        kvmill_plan *plan = NULL;
+        kvmill_error error = {""};
+        scene_start(&scene, described_op(by), by, &dice);
+        scene.may_be_empty = true;
+        described_open(&scene, i % 2 ? 2 : 0);
+        snprintf(doing, sizeof doing, "%s, empty tensors, call %d", by->name, i);
+        kvmill_status status = by->plan(&scene, NULL, &plan, &error);
+        bool bent = status == KVMILL_OK && bend_empty(&scene) > 0;
+        if (bent)
+            status = scene_run(&scene, plan, &error);
+        done += bent && status == KVMILL_OK;
+        silent += status != KVMILL_OK && error.message[0] == '\0';
+        kvmill_plan_destroy(plan);
+        described_close(&scene);
+    }
+    ok(done > 0 && silent == 0, "%s: %d of %d calls with empty tensors of any strides are done",
+       by->name, done, (int)CALLS);
 }
 
 int main(void) {
-    bool fits = getenv("KVMILL_TEST_THREADS") != NULL; /* then packs are made for these calls */
     dice = dice_for(dice_seed(), "races");
     fence_explain_traps(doing);
     for (const struct described_case *by = described_cases; by->name != NULL; by++) {
-        struct counts counts = {0};
-        for (int i = 0; i < CALLS; i++)
-            call(by, &counts, i);
-        ok(counts.runs > 0 && counts.wrong == 0 && (counts.packs > 0 || !fits),
-           "%s: %d runs on %d threads, %d with kernels of packs", by->name, counts.runs,
-           (int)THREADS, counts.packs);
+        test_threads(by);
+        test_empty(by);
     }
     return done_testing();
 }

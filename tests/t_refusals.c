@@ -21,14 +21,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common.h"
 #include "described.h"
+#include "packs.h"
 #include "settings.h"
 #include "table.h"
-#include "tap.h"
 
-extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
-
-static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default, &kvmill_pack_kvmill_test};
 static const kvmill_plan_options options_of[] = {
     {.struct_size = sizeof(kvmill_plan_options)},
     {.struct_size = sizeof(kvmill_plan_options), .packs = packs, .pack_count = 2}};
@@ -269,19 +267,10 @@ static void apply_after(struct bend *bend, const char *text) {
         }
 }
 
-static const struct described_case *case_of(const struct op *op) {
-    const struct described_case *by = described_cases;
-    while (by->name != NULL && strcmp(by->name, op->name) != 0)
-        by++;
-    if (by->name == NULL)
-        bail_out("%s has no case", op->name);
-    return by;
-}
-
 /* The call with all that a change says of tensors to come. */
 static void bend_open(struct bend *bend, const struct call *call, const char *change,
                       struct dice *dice) {
-    const struct described_case *by = case_of(call->op);
+    const struct described_case *by = described_case_of(call->op);
     memset(bend, 0, sizeof *bend);
     for (int i = 0; by->tensors[i].name != NULL; i++)
         bend->rows[i] = by->tensors[i];
@@ -306,20 +295,6 @@ struct outcome {
     kvmill_error error;
 };
 
-/* Of all bytes of all tensors; 0 where one was written outside of them. */
-static uint64_t sum_of(const struct scene *scene) {
-    uint64_t sum = 1;
-    int64_t where;
-    for (int i = 0; i < MOST_TENSORS; i++) {
-        const struct fence *fence = &scene->memory[i].fence;
-        if (fence->pages != NULL && !fence_is_intact(fence, &where))
-            return 0;
-        for (size_t at = 0; at < fence->size; at++)
-            sum = (sum ^ fence->data[at]) * 1099511628211u;
-    }
-    return sum;
-}
-
 static kvmill_plan *plan(struct scene *scene, const kvmill_plan_options *options,
                          struct outcome *outcome) {
     kvmill_plan *plan = (kvmill_plan *)(void *)outcome;
@@ -330,7 +305,7 @@ static kvmill_plan *plan(struct scene *scene, const kvmill_plan_options *options
     return plan;
 }
 
-/* Of tensors like these, none of whose dims is known. */
+/* A plan for tensors like these, none of whose dims is known. */
 static kvmill_plan *plan_open(struct scene *scene, const kvmill_plan_options *options,
                               struct outcome *outcome) {
     static int64_t shape[MOST_DIMS] = {-1, -1, -1, -1, -1, -1, -1, -1};
@@ -400,13 +375,14 @@ static bool is_as_said(const struct row *row, const struct outcome *outcome) {
 
 static bool is_run_as_said(const struct row *row, struct bend *bend, const kvmill_plan *plan) {
     struct outcome outcome;
-    uint64_t sum = sum_of(&bend->scene);
-    bool good = sum != 0;
+    uint64_t sum = scene_hash(&bend->scene);
+    bool good = scene_is_intact(&bend->scene);
     for (int way = 0; good && way < 3; way++) {
         outcome.status = run(&bend->scene, plan, way, &outcome.error);
         good = is_as_said(row, &outcome) && run(&bend->scene, plan, way, NULL) == outcome.status;
     }
-    if (good && row->status != KVMILL_OK && sum_of(&bend->scene) != sum) {
+    if (good && row->status != KVMILL_OK &&
+        (scene_hash(&bend->scene) != sum || !scene_is_intact(&bend->scene))) {
         diag("a byte was changed");
         good = false;
     }
@@ -422,10 +398,10 @@ static bool is_so(const struct row *row, const kvmill_plan_options *options, str
     if (!at_plan && strcmp(row->when, "fine") != 0)
         made = (is_open ? plan_open : plan)(&bend.scene, options, &outcome);
     apply_after(&bend, row->change);
-    uint64_t sum = sum_of(&bend.scene);
+    uint64_t sum = scene_hash(&bend.scene);
     if (made == NULL)
         made = plan(&bend.scene, options, &outcome);
-    bool good = at_plan ? is_as_said(row, &outcome) && sum_of(&bend.scene) == sum
+    bool good = at_plan ? is_as_said(row, &outcome) && scene_hash(&bend.scene) == sum
                         : made != NULL && is_run_as_said(row, &bend, made);
     if (!at_plan && made == NULL)
         diag("no plan: %s", outcome.error.message);

@@ -252,30 +252,20 @@ static void set_op(struct dice *dice, struct problem *it) {
 
 /* ---- Both ways ---- */
 
-static kvmill_status run_parts(struct dice *dice, const kvmill_plan *plan,
-                               const DLTensor *const *tensors, kvmill_error *error) {
-    kvmill_call call;
-    kvmill_status status = kvmill_begin(&call, plan, tensors, NULL, error);
-    if (status != KVMILL_OK)
-        return status;
-    do {
-        seen.many_parts += kvmill_parts(&call) > 1;
-        crew_run_phase(&call, 1, dice);
-    } while (kvmill_next(&call));
-    return KVMILL_OK;
-}
-
 /* `symbol`: what the plan must take. */
 static bool run(struct dice *dice, struct problem *it, const kvmill_plan_options *options,
                 const char *symbol) {
     char words[4096];
     kvmill_plan *plan;
     kvmill_error error;
+    int64_t parts = 0;
     kvmill_status status = kvmill_plan_scatter(&it->op, options, &plan, &error);
     if (status == KVMILL_OK) {
         kvmill_plan_describe(plan, words, sizeof words);
-        status = dice_once_in(dice, 2) ? kvmill_run(plan, it->tensors, NULL, &error)
-                                       : run_parts(dice, plan, it->tensors, &error);
+        status = dice_once_in(dice, 2)
+                     ? kvmill_run(plan, it->tensors, NULL, &error)
+                     : run_counting_parts(plan, it->tensors, NULL, 1, dice, &parts, &error);
+        seen.many_parts += parts > 1;
         kvmill_plan_destroy(plan);
     }
     if (status != KVMILL_OK) {
@@ -288,17 +278,14 @@ static bool run(struct dice *dice, struct problem *it, const kvmill_plan_options
 }
 
 static bool is_right(struct dice *dice, struct problem *it, const struct kvmill_kernel *kernel) {
-    const kvmill_pack pack = {
-        .abi = KVMILL_KERNEL_ABI, .count = 1, .name = "one", .kernels = &kernel, .manifest = ""};
-    const kvmill_pack *const own[] = {&pack};
-    const kvmill_plan_options one = {.struct_size = sizeof one, .packs = own, .pack_count = 1};
+    struct one_kernel one;
     const kvmill_plan_options none = {.struct_size = sizeof none, .portable = true};
     int64_t where;
     set_op(dice, it);
     list_tensors(it, 1);
     bool right = run(dice, it, &none, "the portable kernel");
     list_tensors(it, 0);
-    right = right && run(dice, it, &one, kernel->symbol);
+    right = right && run(dice, it, one_kernel(&one, kernel), kernel->symbol);
     for (int i = 0; right && i < it->region.slots; i++)
         right = are_same(&it->result[0][i], &it->result[1][i]) &&
                 fence_is_intact(&it->result[0][i].fence, &where);
@@ -330,17 +317,14 @@ static void test_other_program(const struct kvmill_kernel *kernel) {
     struct kvmill_kernel other = *kernel;
     struct dice dice = dice_for_kernel(seed, kernel);
     struct problem *it = malloc(sizeof *it);
-    const struct kvmill_kernel *others = &other;
-    const kvmill_pack pack = {
-        .abi = KVMILL_KERNEL_ABI, .count = 1, .name = "one", .kernels = &others, .manifest = ""};
-    const kvmill_pack *const own[] = {&pack};
-    const kvmill_plan_options one = {.struct_size = sizeof one, .packs = own, .pack_count = 1};
+    struct one_kernel one;
     open_problem(&dice, it, &shape);
     set_op(&dice, it);
     list_tensors(it, 0);
     shape.program = "slot f32 f32; return u0";
     other.shape = &shape;
-    ok(run(&dice, it, &one, "the portable kernel (no pack has a kernel of this shape)"),
+    ok(run(&dice, it, one_kernel(&one, &other),
+           "the portable kernel (no pack has a kernel of this shape)"),
        "a kernel with the symbol, but another program, is not taken");
     close_problem(it);
     free(it);

@@ -9,6 +9,7 @@
 
 #include "common.h"
 #include "packs.h"
+#include "settings.h"
 #include "walk.h"
 #include "windows_pack.h"
 #include "windows_scatter.h"
@@ -30,8 +31,9 @@ struct gathering {
     kvmill_gather op;
 };
 
-static void open_gathering(struct dice *dice, struct gathering *it) {
+static void open_gathering(struct dice *dice, struct gathering *it, bool is_dense) {
     const struct geometry *g = &it->g;
+    it->operand.is_dense = it->indices.is_dense = it->result.is_dense = is_dense;
     open_pair(dice, it->type, g->rank, g->dims, &it->operand);
     open_pair(dice, it->index_type, g->indices_rank, g->indices_dims, &it->indices);
     open_pair(dice, it->type, g->windowed_rank, g->windowed_dims, &it->result);
@@ -75,7 +77,6 @@ static void set_gather(struct dice *dice, struct gathering *it) {
 static bool run_gathering(struct dice *dice, struct gathering *it) {
     kvmill_plan *plan;
     kvmill_error error;
-    windows_tell_gather(&it->op);
     if (kvmill_plan_gather(&it->op, windows_options(), &plan, &error) == KVMILL_OK) {
         windows_count(plan);
         return run_windows(dice, plan, it->tensors, NULL);
@@ -84,21 +85,106 @@ static bool run_gathering(struct dice *dice, struct gathering *it) {
     return false;
 }
 
+static bool is_gathered(struct dice *dice, struct gathering *it) {
+    bool right = run_gathering(dice, it);
+    for (int form = 0; right && form < ORACLE_FORMS; form++) {
+        oracle_gather((enum oracle_form)form, &it->op, it->operand.dense, it->indices.dense,
+                      it->result.dense);
+        right = is_as_dense(&it->result, it->type);
+    }
+    return right;
+}
+
 static bool gathers_right(struct dice *dice, bool large) {
     struct gathering it;
     make_geometry(dice, large, true, &it.g);
     it.type = copied_types[dice_range(dice, 0, 6)];
     it.index_type = random_index_type(dice);
-    open_gathering(dice, &it);
+    open_gathering(dice, &it, false);
     set_gather(dice, &it);
-    bool right = run_gathering(dice, &it);
-    for (int form = 0; right && form < ORACLE_FORMS; form++) {
-        oracle_gather((enum oracle_form)form, &it.op, it.operand.dense, it.indices.dense,
-                      it.result.dense);
-        right = is_as_dense(&it.result, it.type);
-    }
+    windows_tell_gather(&it.op);
+    bool right = is_gathered(dice, &it);
     close_gathering(&it);
     return right;
+}
+
+/* ---- Long windows, which kernels copy from several places in turn, bring into the caches ahead,
+   store around them, or cut into pieces ---- */
+
+/* operand [batch, rows, elements + 3], start_indices [batch, count, 2], windows of 1 x elements. */
+static const struct long_gather {
+    const char *name, *index, *type;
+    int64_t elements, batch, rows, count;
+} long_gathers[] = {
+    {"520 bytes", "int64", "uint16", 260, 1, 30, 40},
+    {"1024 bytes in a batch", "int32", "uint32", 256, 3, 20, 25},
+    {"4096 bytes", "int8", "complex128", 256, 1, 100, 9},
+    {"8192 bytes", "uint64", "uint64", 1024, 2, 20, 11},
+    {"8240 bytes", "uint64", "uint16", 4120, 1, 20, 11},
+    {"16384 bytes", "int16", "uint64", 2048, 1, 9, 17},
+    {"40000 bytes", "uint8", "uint32", 10000, 2, 5, 6},
+    {"65536 bytes", "int64", "complex128", 4096, 1, 5, 6},
+    {"4 MiB together", "int32", "complex128", 512, 1, 40, 515},
+    {"pieces", "int32", "uint8", 200001, 2, 3, 4},
+    {"4 MiB in pieces", "uint64", "complex128", 6250, 1, 3, 43},
+};
+
+static struct geometry long_geometry(const struct long_gather *by) {
+    return (struct geometry){.rank = 3,
+                             .indices_rank = 3,
+                             .windowed_rank = 3,
+                             .dims = {by->batch, by->rows, by->elements + 3},
+                             .slice = {1, 1, by->elements},
+                             .indices_dims = {by->batch, by->count, 2},
+                             .windowed_dims = {by->batch, by->count, by->elements},
+                             .window = {2},
+                             .dropped = {1},
+                             .map = {1, 2},
+                             .windows = 1,
+                             .droppeds = 1,
+                             .pairs = 1,
+                             .components = 2,
+                             .ivd = 2};
+}
+
+/* Mostly inside; else anywhere, also where only 64 bits reach. */
+static void fill_long_indices(struct dice *dice, const struct long_gather *by,
+                              struct pair *indices) {
+    for (int64_t i = 0; i < indices->count; i++) {
+        uint64_t index = (uint64_t)dice_range(dice, 0, i % 2 ? 3 : by->rows);
+        if (dice_once_in(dice, 6))
+            index = dice_bits(dice);
+        memcpy(indices->dense + i * indices->bytes, &index, (size_t)indices->bytes);
+    }
+    put_pair(indices);
+}
+
+static void test_long_gather(const struct long_gather *by, const char *mode) {
+    struct dice dice = dice_for(seed, by->name);
+    struct gathering it = {.g = long_geometry(by),
+                           .type = setting_type(by->type),
+                           .index_type = setting_type(by->index)};
+    open_gathering(&dice, &it, true);
+    fill_long_indices(&dice, by, &it.indices);
+    set_gather(&dice, &it);
+    it.op.mode = mode;
+    windows_tell_gather(&it.op);
+    fence_explain_traps(by->name);
+    ok(is_gathered(&dice, &it) && is_gathered(&dice, &it), "%s, %s", by->name, mode);
+    close_gathering(&it);
+}
+
+static void test_long_gathers(void) {
+    int64_t before = windows_counted();
+    for (int i = 0; i < (int)COUNT(long_gathers); i++) {
+        if (!is_slowest_run() || i % 2 == 0)
+            test_long_gather(&long_gathers[i], "clip");
+        if (!is_slowest_run() || i % 2 != 0)
+            test_long_gather(&long_gathers[i], "fill");
+    }
+    if (windows_options() != NULL)
+        ok(windows_counted() == before + 4 * (int64_t)COUNT(long_gathers),
+           "kernels were made for all of them");
 }
 
 /* ---- Scatter ---- */
@@ -166,17 +252,14 @@ static struct scattering choose_for(struct dice *dice, const struct kvmill_scatt
 }
 
 static bool kernel_scatters_right(struct dice *dice, const struct kvmill_kernel *kernel) {
-    const kvmill_pack pack = {
-        .abi = KVMILL_KERNEL_ABI, .count = 1, .name = "one", .kernels = &kernel, .manifest = ""};
-    const kvmill_pack *const one[] = {&pack};
-    const kvmill_plan_options options = {
-        .struct_size = sizeof options, .packs = one, .pack_count = 1};
+    struct one_kernel one;
+    const kvmill_plan_options *options = one_kernel(&one, kernel);
     const struct kvmill_scatter_shape *shape = kernel->shape;
     struct scattering it = choose_for(dice, shape);
     do
         make_geometry(dice, false, false, &it.g);
-    while (it.g.components != shape->components || !is_taken(&it, &options, kernel));
-    return scatters_so(dice, &it, &options);
+    while (it.g.components != shape->components || !is_taken(&it, options, kernel));
+    return scatters_so(dice, &it, options);
 }
 
 /* Columns that follow each other except for jumps back, ahead and out, and some that are left out.
@@ -196,16 +279,13 @@ static void fill_repeated(struct dice *dice, struct scattering *it) {
 }
 
 static bool kernel_repeats_right(struct dice *dice, const struct kvmill_kernel *kernel) {
-    const kvmill_pack pack = {
-        .abi = KVMILL_KERNEL_ABI, .count = 1, .name = "one", .kernels = &kernel, .manifest = ""};
-    const kvmill_pack *const one[] = {&pack};
-    const kvmill_plan_options options = {
-        .struct_size = sizeof options, .packs = one, .pack_count = 1};
+    struct one_kernel one;
+    const kvmill_plan_options *options = one_kernel(&one, kernel);
     struct scattering it = choose_for(dice, kernel->shape);
     make_repeated(dice, &it.g);
     open_scattering(dice, &it);
     fill_repeated(dice, &it);
-    return applies_right(dice, &it, &options);
+    return applies_right(dice, &it, options);
 }
 
 static bool is_repeating(const struct kvmill_kernel *kernel) {
@@ -255,7 +335,6 @@ static bool is_permuted(const struct permutation *it) {
 /* Parts of the run, or 0 where it is wrong. */
 static int64_t parts_of_permutation(struct dice *dice, struct permutation *it, bool unique) {
     static const int64_t axis_0[] = {0};
-    static const DLDataType f32 = {kDLFloat, 32, 1}, i64 = {kDLInt, 64, 1};
     DLTensor input = prototype(f32, 1, it->extent), result = input, update = input;
     DLTensor indices = prototype(i64, 2, it->vectors);
     const DLTensor *inputs[] = {&input}, *updates[] = {&update};
@@ -356,6 +435,7 @@ int main(void) {
     walk("scatter", scatters_right, cases, false);
     walk("gather", gathers_right, large_cases, true);
     walk("scatter", scatters_right, large_cases, true);
+    test_long_gathers();
     if (windows_options() != NULL) {
         ok(windows_counted() > cases / 2, "kernels were made for them: %" PRId64,
            windows_counted());

@@ -15,7 +15,8 @@ int isa_rank(const char *isa) {
 
 bool isa_is_allowed(const char *isa) {
     const char *cap = getenv("KVMILL_ISA");
-    return kvmill_isa_usable(isa) && (cap == NULL || *cap == '\0' || isa_rank(isa) <= isa_rank(cap));
+    return kvmill_isa_usable(isa) &&
+           (cap == NULL || *cap == '\0' || isa_rank(isa) <= isa_rank(cap));
 }
 
 struct dice dice_for_kernel(uint64_t seed, const struct kvmill_kernel *kernel) {
@@ -23,4 +24,16 @@ struct dice dice_for_kernel(uint64_t seed, const struct kvmill_kernel *kernel) {
     const char *how = strstr(kernel->symbol, "__");
     snprintf(what, sizeof what, "%.*s", how ? (int)(how - kernel->symbol) : 255, kernel->symbol);
     return dice_for(seed, what);
+}
+
+const kvmill_plan_options *one_kernel(struct one_kernel *one, const struct kvmill_kernel *kernel) {
+    *one = (struct one_kernel){.kernel = kernel, .list = {&one->pack}};
+    one->pack = (kvmill_pack){.abi = KVMILL_KERNEL_ABI,
+                              .count = 1,
+                              .name = "one",
+                              .kernels = &one->kernel,
+                              .manifest = ""};
+    one->options = (kvmill_plan_options){
+        .struct_size = sizeof one->options, .packs = one->list, .pack_count = 1};
+    return &one->options;
 }

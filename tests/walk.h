@@ -18,4 +18,13 @@ bool isa_is_allowed(const char *isa);
    problems. */
 struct dice dice_for_kernel(uint64_t seed, const struct kvmill_kernel *kernel);
 
+/* Options with a pack of that kernel alone; they last as long as `one`. */
+struct one_kernel {
+    const struct kvmill_kernel *kernel;
+    kvmill_pack pack;
+    const kvmill_pack *list[1];
+    kvmill_plan_options options;
+};
+const kvmill_plan_options *one_kernel(struct one_kernel *one, const struct kvmill_kernel *kernel);
+
 #endif

@@ -167,7 +167,8 @@ static void choose_strides(struct dice *dice, int rank, const int64_t *dims, int
 void open_pair(struct dice *dice, DLDataType type, int rank, const int64_t *dims,
                struct pair *pair) {
     int64_t strides[MOST_DIMS];
-    bool strided = dice_once_in(dice, windows_cases(0) ? 8 : 3); /* kernels are for dense ones */
+    /* Kernels are for dense ones. */
+    bool strided = !pair->is_dense && dice_once_in(dice, windows_cases(0) ? 8 : 3);
     pair->bytes = oracle_element_bytes(type);
     pair->count = product(dims, rank);
     pair->dense = calloc((size_t)(pair->count * pair->bytes) + 1, 1);
@@ -181,6 +182,8 @@ void open_pair(struct dice *dice, DLDataType type, int rank, const int64_t *dims
 static unsigned char *element_of(const struct pair *pair, int64_t i) {
     const DLTensor *tensor = &pair->fenced.dl;
     unsigned char *at = (unsigned char *)tensor->data + tensor->byte_offset;
+    if (tensor->strides == NULL)
+        return at + i * pair->bytes;
     for (int d = tensor->ndim - 1; d >= 0; d--) {
         at += i % tensor->shape[d] * pair->fenced.strides[d] * pair->bytes;
         i /= tensor->shape[d];
@@ -258,27 +261,16 @@ void fill_indices(struct dice *dice, const struct geometry *g, DLDataType type,
 
 /* ---- Running ---- */
 
-static kvmill_status run_shuffled(struct dice *dice, const kvmill_plan *plan,
-                                  const DLTensor *const *tensors, int64_t *most,
-                                  kvmill_error *error) {
-    kvmill_call call;
-    kvmill_status status = kvmill_begin(&call, plan, tensors, NULL, error);
-    if (status != KVMILL_OK)
-        return status;
-    do {
-        seen.many_parts += kvmill_parts(&call) > 1;
-        if (most != NULL && kvmill_parts(&call) > *most)
-            *most = kvmill_parts(&call);
-        crew_run_phase(&call, 1, dice);
-    } while (kvmill_next(&call));
-    return KVMILL_OK;
-}
-
 bool run_windows(struct dice *dice, kvmill_plan *plan, const DLTensor *const *tensors,
                  int64_t *most) {
     kvmill_error error;
-    kvmill_status status = dice_once_in(dice, 3) ? kvmill_run(plan, tensors, NULL, &error)
-                                                 : run_shuffled(dice, plan, tensors, most, &error);
+    int64_t parts = 0;
+    kvmill_status status = dice_once_in(dice, 3)
+                               ? kvmill_run(plan, tensors, NULL, &error)
+                               : run_counting_parts(plan, tensors, NULL, 1, dice, &parts, &error);
+    seen.many_parts += parts > 1;
+    if (most != NULL && parts > *most)
+        *most = parts;
     kvmill_plan_destroy(plan);
     if (status != KVMILL_OK)
         diag("%s: %s", kvmill_status_name(status), error.message);

@@ -31,6 +31,7 @@ void make_repeated(struct dice *dice, struct geometry *g);
 
 /* Dense data for the oracle, and the same with strides and fences. */
 struct pair {
+    bool is_dense; /* the tensor, too */
     unsigned char *dense;
     int64_t count, bytes;
     struct fenced_tensor fenced;

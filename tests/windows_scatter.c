@@ -154,7 +154,6 @@ static void close_scattering(struct scattering *it) {
     close_pair(&it->indices);
 }
 
-/* Of these tensors, without the attributes that are drawn. */
 kvmill_scatter scatter_of(const struct scattering *it, const DLTensor *const *inputs,
                           const DLTensor *indices, const DLTensor *const *updates) {
     const struct geometry *g = &it->g;
@@ -255,7 +254,6 @@ static bool is_as_oracles_say(struct scattering *it) {
     return right;
 }
 
-/* Of tensors that are filled; they are closed. */
 bool applies_right(struct dice *dice, struct scattering *it, const kvmill_plan_options *options) {
     set_op(dice, it);
     bool right = run_scattering(dice, it, options) && is_as_oracles_say(it);

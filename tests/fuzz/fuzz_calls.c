@@ -11,13 +11,6 @@
 #include "call.h"
 #include "fuzz.h"
 
-static const struct op *op_of(const struct described_case *by) {
-    for (int i = 0; i < OP_FLOW_STEPS; i++)
-        if (strcmp(kvmill_flow_steps[i].name, by->name) == 0)
-            return &kvmill_flow_steps[i];
-    return kvmill_op_by_name(by->name);
-}
-
 static const struct described_case *draw_case(struct dice *dice) {
     int64_t count = 0;
     while (described_cases[count].name != NULL)
@@ -98,7 +91,7 @@ void fuzz_calls(const unsigned char *data, size_t size) {
     static struct scene scene;
     struct dice dice = dice_of_bytes(data, size);
     const struct described_case *by = draw_case(&dice);
-    scene_start(&scene, op_of(by), by, &dice);
+    scene_start(&scene, described_op(by), by, &dice);
     scene.may_be_empty = fuzz_number(data, size) % 8 == 0;
     scene_draw_members(&scene);
     described_open(&scene, 3);

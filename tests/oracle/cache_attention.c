@@ -237,7 +237,7 @@ static double larger(double x, double largest) {
     return x > largest ? x : largest;
 }
 
-/* Of weight times value, which is 127 scales; no scale is below 1e-5. */
+/* The largest weight times value, which is 127 scales; no scale is below 1e-5. */
 static double largest_share(const struct oracle_attention *problem, const struct query *query,
                             int64_t from, int64_t count) {
     double largest = 0, least = oracle_is_integer(problem->value.type) ? 127e-5 : 0;

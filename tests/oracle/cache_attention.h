@@ -73,7 +73,7 @@ struct oracle_attention {
     enum oracle_type sinks_type;
 };
 
-/* Of kv head 0, or any. */
+/* The slot for kv head 0, or for any. */
 int64_t oracle_slot(const struct oracle_attention *problem, int64_t sequence, int64_t position);
 int64_t oracle_slot_of_head(const struct oracle_attention *problem, int64_t sequence,
                             int64_t kv_head, int64_t position);

@@ -112,7 +112,7 @@ static void write_q4_0(unsigned char *block, const double *x) {
     }
 }
 
-/* Of finite numbers, with a range that has an inverse. */
+/* The numbers are finite, their range has an inverse. */
 static void write_q5_1(unsigned char *block, const double *x) {
     double least = x[0], most = x[0];
     for (int i = 1; i < ORACLE_BLOCK; i++) {

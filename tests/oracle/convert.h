@@ -12,7 +12,7 @@
 
 enum oracle_type oracle_of_element(int element);
 
-/* Of one row, in bytes: codes or numbers; scales; activations. */
+/* Bytes of one row: codes or numbers; scales; activations. */
 int64_t oracle_data_bytes(const struct kvmill_format *format);
 int64_t oracle_scale_bytes(const struct kvmill_format *format);
 int64_t oracle_activation_bytes(const struct kvmill_convert_shape *shape);

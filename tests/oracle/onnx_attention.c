@@ -225,7 +225,7 @@ static int64_t real_rows(const struct oracle_step *step, int64_t b) {
     return nonpad != NULL ? nonpad[b] - start_of(step, b) : step->attention.keys;
 }
 
-/* Of slot s the last position before the step that fell on it. */
+/* A slot has the last position before the step that fell on it. */
 static void fill_slots(const struct oracle_step *step, int64_t b, struct slots *slots) {
     int64_t capacity = step->attention.past, start = start_of(step, b);
     for (int64_t s = 0; s < capacity; s++) {

@@ -231,6 +231,22 @@ static bool is_whole(const struct problem *problem, const int64_t *at) {
     return true;
 }
 
+/* The element of the operand that update i goes to; -1: it is skipped. */
+static int64_t place_of_update(const struct problem *problem, int64_t i, bool whole) {
+    int64_t at[MOST_AXES], to[MOST_AXES];
+    coordinates(problem->windowed_dims, problem->windowed_rank, i, at);
+    if (whole && !is_whole(problem, at))
+        return -1;
+    for (int d = 0; d < problem->rank; d++) {
+        struct sum sum = sum_of(problem, at, d);
+        wide place = sum.start + sum.batch + sum.offset;
+        if (place < 0 || place >= problem->dims[d])
+            return -1;
+        to[d] = (int64_t)place;
+    }
+    return place_of(problem->dims, problem->rank, to);
+}
+
 void oracle_scatter(enum oracle_form form, const kvmill_scatter *op, const void *scatter_indices,
                     const unsigned char *const *updates, unsigned char *const *results,
                     const int64_t *result_bytes, oracle_combine combine, void *context) {
@@ -242,7 +258,6 @@ void oracle_scatter(enum oracle_form form, const kvmill_scatter *op, const void 
         .map = list_of(op->scatter_dims_to_operand_dims),
         .ivd = (int)op->index_vector_dim,
     };
-    int64_t at[MOST_AXES], to[MOST_AXES];
     bool whole = op->window_out_of_bounds && strcmp(op->window_out_of_bounds, "skip_window") == 0;
     set_dims(problem.dims, &problem.rank, op->inputs[0]);
     set_dims(problem.indices_dims, &problem.indices_rank, op->scatter_indices);
@@ -254,21 +269,12 @@ void oracle_scatter(enum oracle_form form, const kvmill_scatter *op, const void 
     for (int64_t i = 0; i < count; i++) {
         unsigned char *accumulators[16];
         const unsigned char *values[16];
-        bool inside = true;
-        coordinates(problem.windowed_dims, problem.windowed_rank, i, at);
-        for (int d = 0; d < problem.rank; d++) {
-            struct sum sum = sum_of(&problem, at, d);
-            wide place = sum.start + sum.batch + sum.offset;
-            inside = inside && place >= 0 && place < problem.dims[d];
-            to[d] = inside ? (int64_t)place : 0;
-        }
-        if (!inside || (whole && !is_whole(&problem, at)))
+        int64_t place = place_of_update(&problem, i, whole);
+        if (place < 0)
             continue;
         for (size_t s = 0; s < op->count; s++) {
-            int64_t bytes = (op->updates[s]->dtype.bits + 7) / 8;
-            accumulators[s] =
-                results[s] + place_of(problem.dims, problem.rank, to) * result_bytes[s];
-            values[s] = updates[s] + i * bytes;
+            accumulators[s] = results[s] + place * result_bytes[s];
+            values[s] = updates[s] + i * ((op->updates[s]->dtype.bits + 7) / 8);
         }
         combine(context, accumulators, values);
     }

@@ -46,6 +46,10 @@ struct flow_step {
     struct oracle_result result;
 };
 
+/* Want what settings say, "page_size=1 start=200,0,7 topk_val=3 field=float16": attributes of the
+   attention, members of the selection, and members of the step; as many requests as `start` has. */
+void flow_step_set(struct flow_step *step, const char *settings);
+
 /* Want case `number` of all: cache types, heads, dims, layouts and scopes go round, all else is
    any; no new tokens. */
 void flow_step_choose(struct flow_step *step, int64_t number, struct dice *dice);

@@ -1,6 +1,6 @@
-/* The reader of StableHLO text on text that is no program: mutations of good files, truncations,
-   deep nesting, huge types.  It refuses with a place and what is accepted, or reads; it never
-   crashes.
+/* The reader of StableHLO text on text that is no program: truncations, deep nesting, huge types.
+   It refuses with a place and what is accepted, or reads; it never crashes.  Mutations are those of
+   tests/fuzz.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
@@ -11,24 +11,9 @@
 #include "fence.h"
 #include "tap.h"
 
-static struct { int64_t read, refused, verified; } seen;
+static struct { int64_t read, refused; } seen;
 
 /* ---- One text ---- */
-
-static void verify_block(const struct mlir_file *file, const struct mlir_function *function,
-                         const struct mlir_block *block) {
-    static struct gather_problem gather;
-    static struct scatter_problem scatter;
-    struct error error;
-    for (const struct mlir_op *op = block->first; op != NULL; op = op->next) {
-        if (is_mlir_gather(op))
-            seen.verified += gather_of_mlir(file, function, op, &gather, &error);
-        if (is_mlir_scatter(op))
-            seen.verified += scatter_of_mlir(file, function, op, &scatter, &error);
-        for (int i = 0; i < op->region_count; i++)
-            verify_block(file, function, &op->regions[i]);
-    }
-}
 
 /* A message has a place and says what is accepted. */
 static bool says_enough(const char *message) {
@@ -41,9 +26,6 @@ static bool reads_or_refuses(const char *text, size_t length) {
     struct mlir_file file;
     struct error error = {0};
     bool done = mlir_read_text("text", text, length, &file, &error);
-    for (const struct mlir_chunk *c = file.chunks; done && c != NULL; c = c->next)
-        for (const struct mlir_function *f = c->functions; f != NULL; f = f->next)
-            verify_block(&file, f, &f->body);
     mlir_free(&file);
     seen.read += done;
     seen.refused += !done;
@@ -74,83 +56,6 @@ static void add_file(const char *name) {
     files[file_count].length = fread(files[file_count].text, 1, 1 << 20, stream);
     file_count++;
     fclose(stream);
-}
-
-/* ---- Mutations ---- */
-
-/* With ~ between them. */
-static const char pieces[] =
-    "<~>~(~)~{~}~[~]~\"~%0~%r#9~tensor~->~:~,~=~dense~x~?~-~99999999999999999999~0x~i1~ui8~complex<"
-    "f32>~!quant.uniform<i8:f32, 0.5>~#stablehlo.gather<~array<i64~^bb0~// "
-    "-----\n~loc(~tensor<*xf32>~module~stablehlo.return~-9223372036854775808~\\~@f";
-
-/* A piece of any, of so many bytes. */
-static const char *random_piece(struct dice *dice, size_t *length) {
-    const char *at = pieces;
-    for (int64_t n = dice_range(dice, 0, 36); n > 0; n--)
-        at = strchr(at, '~') + 1;
-    *length = strcspn(at, "~");
-    return at;
-}
-
-/* Overwrite, insert, delete, double or cut. */
-static size_t mutate(struct dice *dice, char *text, size_t length, size_t room) {
-    size_t at = (size_t)dice_range(dice, 0, (int64_t)length - 1), n, span;
-    const char *piece = random_piece(dice, &n);
-    switch (dice_range(dice, 0, 5)) {
-    case 0:
-        text[at] = (char)dice_bits(dice);
-        return length;
-    case 1:
-        if (length + n > room)
-            return length;
-        memmove(text + at + n, text + at, length - at);
-        memcpy(text + at, piece, n);
-        return length + n;
-    case 2:
-        span = (size_t)dice_range(dice, 1, 40);
-        span = span < length - at ? span : length - at;
-        memmove(text + at, text + at + span, length - at - span);
-        return length - span > 0 ? length - span : 1;
-    case 3:
-        span = (size_t)dice_range(dice, 1, 200);
-        span = span < length - at ? span : length - at;
-        if (length + span > room)
-            return length;
-        memmove(text + at + span, text + at, length - at);
-        return length + span;
-    case 4:
-        if (text[at] >= '0' && text[at] <= '9')
-            text[at] = (char)('0' + dice_range(dice, 0, 9));
-        return length;
-    default:
-        return dice_once_in(dice, 20) ? at + 1 : length;
-    }
-}
-
-static void fuzz(int rounds) {
-    uint64_t seed = dice_seed();
-    char *text = malloc(2 << 20);
-    int wrong = 0;
-    for (int i = 0; i < rounds && wrong < 3; i++) {
-        char words[32];
-        snprintf(words, sizeof words, "round %d", i);
-        struct dice dice = dice_for(seed, words);
-        int from = (int)dice_range(&dice, 0, file_count - 1);
-        size_t length = files[from].length;
-        memcpy(text, files[from].text, length);
-        for (int64_t k = dice_range(&dice, 1, 4); k > 0; k--)
-            length = mutate(&dice, text, length, 2 << 20);
-        char *exact = malloc(length); /* so that a byte too far is noticed */
-        memcpy(exact, text, length);
-        if (!reads_or_refuses(exact, length)) {
-            diag("%s", words);
-            wrong++;
-        }
-        free(exact);
-    }
-    ok(wrong == 0, "%d mutated texts are read or refused", rounds);
-    free(text);
 }
 
 /* ---- Extremes ---- */
@@ -224,10 +129,8 @@ int main(void) {
     check_refused("func.func @f() { stablehlo.return %b : tensor<f32> }", "%b is not defined");
     check_refused("func.func @f(%a: tensor<f32>, %a: tensor<f32>) { return }", "defined twice");
     check_refused("hello", "accepted: module, func.func");
-    fuzz(is_slow_run() ? 500 : 20000);
-    ok(seen.read > 50 && seen.refused > 100 && seen.verified > 100,
-       "%lld texts were read, %lld refused, %lld ops accepted", (long long)seen.read,
-       (long long)seen.refused, (long long)seen.verified);
+    ok(seen.read >= file_count && seen.refused > 40, "%lld texts were read, %lld refused",
+       (long long)seen.read, (long long)seen.refused);
     for (int i = 0; i < file_count; i++)
         free(files[i].text);
     return done_testing();

@@ -42,7 +42,7 @@ void dice_order(struct dice *dice, int64_t *order, int64_t count);
 bool is_slow_run(void);
 bool is_slowest_run(void);
 
-/* Of so many cases what the slowest run has time for: a third, at least one. */
+/* What the slowest run has time for of so many cases: a third, at least one. */
 int few_cases(int cases);
 
 /* ---- Fenced buffers ---- */

@@ -143,7 +143,7 @@ static void choose_select(struct flow_step *step, int64_t number, struct dice *d
     select->order = by_score ? "score" : "logical";
     select->scope = ANY(scopes, number);
     step->few_kinds = dice_once_in(dice, 2) ? 3 : 0;
-    step->skipped = dice_once_in(dice, 12);
+    step->skipped = number % 8 == 5;
 }
 
 /* Pages' ends, one page, none, and many. */

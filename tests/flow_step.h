@@ -54,7 +54,7 @@ void flow_step_set(struct flow_step *step, const char *settings);
    any; no new tokens. */
 void flow_step_choose(struct flow_step *step, int64_t number, struct dice *dice);
 
-/* Of a request: pages' ends, one page, none, and many. */
+/* A request's length: at pages' ends, within one page, none, and many. */
 int64_t flow_step_choose_length(int64_t page_size, struct dice *dice);
 
 /* The op must be valid, dynamic and paged; page_size and all else of it as wanted. */

@@ -23,7 +23,7 @@ struct read_region {
     char words[8192];
 };
 
-/* Of a kernel's program.  Any other text ends the test. */
+/* That of a kernel's program.  Any other text ends the test. */
 void read_region(const char *program, struct read_region *it);
 
 #endif

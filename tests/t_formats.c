@@ -15,65 +15,48 @@
 #include "../defs/dtype.h"
 #include "../ops/element.h"
 #include "../runtime/core/numbers.h"
+#include "case_table.h"
 #include "common.h"
 
 /* ---- Known formats ---- */
 
-static const struct {
-    int element;
-    const char *name, *word, *dtype;
-    int row_bytes, group, multiple; /* of 64 elements */
-} known[] = {
-    {KVMILL_F32, "f32", "float32", "float32", 256, 0, 1},
-    {KVMILL_F16, "f16", "float16", "float16", 128, 0, 1},
-    {KVMILL_BF16, "bf16", "bfloat16", "bfloat16", 128, 0, 1},
-    {KVMILL_I8, "i8", "int8", "int8", 64, 16, 1},
-    {KVMILL_I4, "i4", "int4", "int4", 32, 16, 2},
-    {KVMILL_Q8_0, "q8_0", "q8_0", "uint8", 68, 32, 32},
-    {KVMILL_Q4_0, "q4_0", "q4_0", "uint8", 36, 32, 32},
-    {KVMILL_E4M3, "e4m3", "float8e4m3fn", "float8e4m3fn", 64, 0, 1},
-    {KVMILL_E5M2, "e5m2", "float8e5m2", "float8e5m2", 64, 0, 1},
-    {KVMILL_Q5_1, "q5_1", "q5_1", "uint8", 48, 32, 32},
-};
-enum { KNOWN = sizeof known / sizeof *known };
+static int known; /* rows so far */
 
-static void test_known(int i) {
-    const struct kvmill_format_parts *parts = kvmill_format_parts(known[i].element);
-    bool scaled = parts->scales == KVMILL_SCALES_OF_GROUPS;
-    const struct kvmill_format row = {known[i].element, 64, scaled ? KVMILL_F16 : 0,
-                                      scaled ? known[i].group : 0};
-    ok(strcmp(parts->name, known[i].name) == 0 && strcmp(parts->word, known[i].word) == 0 &&
-           strcmp(kvmill_dtype_name(parts->dtype), known[i].dtype) == 0 &&
-           kvmill_format_of_word(known[i].word, KVMILL_ANY_SCALES) == known[i].element,
-       "%s: its words", known[i].name);
-    ok(kvmill_format_row_bytes(&row) == known[i].row_bytes &&
-           kvmill_format_scale_bytes(&row) == (scaled ? 64 / known[i].group * 2 : 0) &&
-           kvmill_format_group(&row) == known[i].group &&
-           kvmill_format_multiple(parts) == known[i].multiple,
-       "%s: a row has %" PRId64 " bytes", known[i].name, kvmill_format_row_bytes(&row));
+/* NAME WORD DTYPE ROW GROUP MULTIPLE: bytes of a row of 64 elements, elements that share a scale,
+   and those that a row must be a multiple of; formats in their order. */
+static void test_known(char *const *cell) {
+    const struct kvmill_format_parts *parts = kvmill_format_parts(++known);
+    bool scaled = parts != NULL && parts->scales == KVMILL_SCALES_OF_GROUPS;
+    int group = atoi(cell[4]);
+    const struct kvmill_format row = {known, 64, scaled ? KVMILL_F16 : 0, scaled ? group : 0};
+    if (parts == NULL)
+        bail_out("there is no format %s", cell[0]);
+    ok(strcmp(parts->name, cell[0]) == 0 && strcmp(parts->word, cell[1]) == 0 &&
+           strcmp(kvmill_dtype_name(parts->dtype), cell[2]) == 0 &&
+           kvmill_format_of_word(cell[1], KVMILL_ANY_SCALES) == known,
+       "%s: its words", cell[0]);
+    ok(kvmill_format_row_bytes(&row) == atoi(cell[3]) &&
+           kvmill_format_scale_bytes(&row) == (scaled ? 64 / group * 2 : 0) &&
+           kvmill_format_group(&row) == group && kvmill_format_multiple(parts) == atoi(cell[5]),
+       "%s: a row has %s bytes", cell[0], cell[3]);
 }
 
-static void test_legality(void) {
-    static const struct {
-        struct kvmill_format format;
-        bool legal;
-    } cases[] = {
-        {{KVMILL_F16, 1, 0, 0}, true},           {{KVMILL_F16, 0, 0, 0}, false},
-        {{KVMILL_F16, 8, KVMILL_F16, 8}, false}, {{0, 8, 0, 0}, false},
-        {{KVMILL_MOST_FORMATS, 8, 0, 0}, false}, {{KVMILL_I8, 9, KVMILL_F32, 3}, true},
-        {{KVMILL_I8, 9, KVMILL_F32, 2}, false},  {{KVMILL_I8, 9, 0, 3}, false},
-        {{KVMILL_I8, 9, KVMILL_I8, 3}, false},   {{KVMILL_I8, 9, KVMILL_F32, 0}, false},
-        {{KVMILL_I4, 12, KVMILL_F16, 6}, true},  {{KVMILL_I4, 12, KVMILL_F16, 3}, false},
-        {{KVMILL_Q8_0, 64, 0, 0}, true},         {{KVMILL_Q8_0, 48, 0, 0}, false},
-        {{KVMILL_Q4_0, 32, 0, 32}, false},
-    };
-    int wrong = 0;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        wrong += kvmill_format_is_legal(&cases[i].format) != cases[i].legal;
-    ok(wrong == 0, "what rows there can be (%d wrong)", wrong);
+static int element_of(const char *name) {
+    for (int i = 0; kvmill_format_name(i) != NULL; i++)
+        if (strcmp(kvmill_format_name(i), name) == 0)
+            return i;
+    return KVMILL_MOST_FORMATS;
 }
 
-static int place_of(const char *word, const char *const *words) {
+/* ELEMENT DIM SCALE GROUP LEGAL: what rows there can be. */
+static void test_legality(char *const *cell) {
+    const struct kvmill_format format = {element_of(cell[0]), atoi(cell[1]), element_of(cell[2]),
+                                         atoi(cell[3])};
+    ok(kvmill_format_is_legal(&format) == (strcmp(cell[4], "legal") == 0),
+       "%s elements of %s, scales of %s for %s: %s", cell[1], cell[0], cell[2], cell[3], cell[4]);
+}
+
+static int place_in(const char *word, const char *const *words) {
     int i = 0;
     while (words[i] != NULL && strcmp(words[i], word) != 0)
         i++;
@@ -84,11 +67,11 @@ static bool types_are_listed(void) {
     const struct kvmill_format_parts *parts;
     unsigned seen = 0, all = 0;
     for (int i = 1; (parts = kvmill_format_parts(i)) != NULL; i++) {
-        int place = place_of(kvmill_dtype_name(parts->dtype), kvmill_row_types);
+        int place = place_in(kvmill_dtype_name(parts->dtype), kvmill_row_types);
         seen |= place < 0 ? 1u << 31 : 1u << place;
     }
     for (int i = 0; kvmill_row_types[i] != NULL; i++)
-        all |= place_of(kvmill_row_types[i], kvmill_row_types) == i ? 1u << i : 1u << 30;
+        all |= place_in(kvmill_row_types[i], kvmill_row_types) == i ? 1u << i : 1u << 30;
     return seen == all;
 }
 
@@ -106,7 +89,7 @@ static void test_words(void) {
               kvmill_list_words(kvmill_block_words, "", other)) == 0,
        "formats in blocks are listed for ops: %s", text);
     ok(types_are_listed(), "types of rows are listed for ops, each once");
-    ok(strcmp(kvmill_format_name(0), "none") == 0 && kvmill_format_name(KNOWN + 99) == NULL,
+    ok(strcmp(kvmill_format_name(0), "none") == 0 && kvmill_format_name(known + 99) == NULL,
        "names begin with none, and end");
 }
 
@@ -391,12 +374,12 @@ static void test_pages(void) {
 }
 
 int main(void) {
-    for (int i = 0; i < KNOWN; i++)
-        test_known(i);
-    ok(kvmill_format_parts(0) == NULL && kvmill_format_parts(KNOWN + 1) == NULL &&
+    static const struct table_test rows[] = {
+        {"known", 6, test_known}, {"row", 5, test_legality}, {NULL, 0, NULL}};
+    run_table("formats", rows);
+    ok(kvmill_format_parts(0) == NULL && kvmill_format_parts(known + 1) == NULL &&
            kvmill_format_parts(-1) == NULL,
        "no format is forgotten here");
-    test_legality();
     test_words();
     test_all_codes();
     test_halves();

@@ -37,7 +37,7 @@ static void test_counts(void) {
         seen++;
         illegal += !fits(&space, &point);
     }
-    /* Of 12 pairs of tile and strip 9 are small enough; two of tile 4 are not for codes. */
+    /* Nine of twelve pairs of tile and strip are small enough; two of tile 4 are not for codes. */
     ok(seen == 25 && illegal == 0, "25 legal points, seen %d", seen);
     ok(space_count(&space, 1000) == 25 && space_count(&space, 7) == 7, "counting stops at a bound");
     ok(space_count(&free_space, 1000) == 36, "without a constraint all combinations are legal");

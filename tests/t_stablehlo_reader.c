@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "../gen/stablehlo.h"
-#include "fence.h"
-#include "tap.h"
+#include "case_table.h"
+#include "common.h"
 
 static struct { int64_t read, refused; } seen;
 
@@ -38,35 +38,19 @@ static bool reads_or_refuses(const char *text, size_t length) {
 
 /* ---- Good files ---- */
 
-enum { MOST_FILES = 8 };
-static struct {
-    char *text;
-    size_t length;
-} files[MOST_FILES];
-static int file_count;
-
-static void add_file(const char *name) {
-    char path[1024];
-    const char *srcdir = getenv("srcdir");
-    snprintf(path, sizeof path, "%s/tests/%s", srcdir ? srcdir : ".", name);
-    FILE *stream = fopen(path, "rb");
-    if (stream == NULL)
-        bail_out("cannot read %s", path);
-    files[file_count].text = malloc(1 << 20);
-    files[file_count].length = fread(files[file_count].text, 1, 1 << 20, stream);
-    file_count++;
-    fclose(stream);
+/* Read as it is, and cut anywhere. */
+static void test_file(char *const *cell) {
+    size_t length, step = is_slow_run() ? 211 : 37;
+    char *text = read_bytes(source_path("tests/%s", cell[0]), &length);
+    int64_t read = seen.read;
+    bool right = reads_or_refuses(text, length) && seen.read == read + 1;
+    for (size_t cut = 0; right && cut < length; cut += step)
+        right = reads_or_refuses(text, cut);
+    ok(right, "%s is read, and read or refused where it is cut", cell[0]);
+    free(text);
 }
 
 /* ---- Extremes ---- */
-
-static void check_truncations(void) {
-    bool right = true;
-    size_t step = is_slow_run() ? 211 : 7;
-    for (size_t length = 0; length < files[0].length; length += step)
-        right = reads_or_refuses(files[0].text, length) && right;
-    ok(right, "truncated texts are read or refused");
-}
 
 /* `before`, `open` many times, `close` as often. */
 static void check_nesting(const char *before, const char *open, const char *close, int times) {
@@ -84,54 +68,35 @@ static void check_nesting(const char *before, const char *open, const char *clos
     free(text);
 }
 
-static void check_refused(const char *text, const char *words) {
+static void test_refused(char *const *cell) {
     struct mlir_file file;
     struct error error = {0};
-    bool refused = !mlir_read_text("text", text, strlen(text), &file, &error);
+    bool refused = !mlir_read_text("text", cell[0], strlen(cell[0]), &file, &error);
     mlir_free(&file);
-    if (!ok(refused && says_enough(error.text) && strstr(error.text, words) != NULL, "%s: %s", text,
-            words))
+    if (!ok(refused && says_enough(error.text) && strstr(error.text, cell[1]) != NULL, "%s: %s",
+            cell[0], cell[1]))
         diag("%s", error.text);
 }
 
-#define CONSTANT(LITERAL)                                                                          \
-    "func.func @f() {\n  %a = stablehlo.constant dense<" LITERAL "\n  return\n}"
+static void test_constant(char *const *cell) {
+    char text[256];
+    snprintf(text, sizeof text,
+             "func.func @f() {\n  %%a = stablehlo.constant dense<%s\n  return\n}", cell[0]);
+    test_refused((char *[]){text, cell[1]});
+}
+
+static void test_nested(char *const *cell) {
+    check_nesting(cell[0], cell[1], cell[2], 100000);
+}
 
 int main(void) {
-    add_file("programs/deciding_examples.mlir");
-    add_file("programs/regions.mlir");
-    add_file("stablehlo/tests/interpret/scatter.mlir");
-    add_file("stablehlo/tests/interpret/dynamic_gather.mlir");
-    add_file("stablehlo/testdata/gather_float32_10_10_10_int32_2_2_1.mlir");
-    for (int i = 0; i < file_count; i++)
-        ok(reads_or_refuses(files[i].text, files[i].length) && seen.read == i + 1,
-           "file %d is read", i);
-    check_truncations();
-    check_nesting("", "module {", "}", 100000);
-    check_nesting("func.func @f() { \"a.b\"() ", "({ \"a.b\"() ", "}) : () -> ()", 100000);
-    check_nesting("func.func @f() attributes {a = ", "[", "]", 100000);
-    check_nesting("func.func @f() attributes {a = ", "{b = ", "}", 100000);
-    check_nesting("func.func @f() { %a = stablehlo.constant dense<", "[", "]", 100000);
-    check_refused(CONSTANT("[1, 2]> : tensor<3xi32>"), "accepted: 3");
-    check_refused(CONSTANT("[1, 2]> : tensor<1xi32>"), "accepted: 1");
-    check_refused(CONSTANT("1> : tensor<?xi32>"), "accepted: known extents");
-    check_refused(CONSTANT("1> : tensor<9999999999x9999999999xi32>"), "less than 2^63 bytes");
-    check_refused(CONSTANT("1> : tensor<99999999999999999999xi32>"), "0 to 2^63 - 1");
-    check_refused(CONSTANT("[1]> : tensor<1000000000xi32>"), "all of them, or one for all");
-    check_refused(CONSTANT("-1> : tensor<2xui8>"), "accepted: integers that fit");
-    check_refused(CONSTANT("256> : tensor<2xui8>"), "accepted: integers that fit");
-    check_refused(CONSTANT("\"0x00\"> : tensor<2xi1>"), "not i1");
-    check_refused(CONSTANT("\"0x0\"> : tensor<2xi8>"), "two digits a byte");
-    check_refused(CONSTANT("0x1FFFF> : tensor<f16>"), "its bits as 0x");
-    check_refused(CONSTANT("1> : tensor<2xi7>"), "not a known element type");
-    check_refused(CONSTANT("1> : tensor<2x!quant.uniform<i8:f32:0, {0.5, 0.5}>>"), "per tensor");
-    check_refused("func.func @f() { %a = stablehlo.fft %b }", "stablehlo.fft is not understood");
-    check_refused("func.func @f() { stablehlo.return %b : tensor<f32> }", "%b is not defined");
-    check_refused("func.func @f(%a: tensor<f32>, %a: tensor<f32>) { return }", "defined twice");
-    check_refused("hello", "accepted: module, func.func");
-    ok(seen.read >= file_count && seen.refused > 40, "%lld texts were read, %lld refused",
+    static const struct table_test rows[] = {{"file", 1, test_file},
+                                             {"constant", 2, test_constant},
+                                             {"refused", 2, test_refused},
+                                             {"nested", 3, test_nested},
+                                             {NULL, 0, NULL}};
+    run_table("mlir", rows);
+    ok(seen.read > 5 && seen.refused > 40, "%lld texts were read, %lld refused",
        (long long)seen.read, (long long)seen.refused);
-    for (int i = 0; i < file_count; i++)
-        free(files[i].text);
     return done_testing();
 }

@@ -9,7 +9,7 @@
 
 extern const kvmill_pack kvmill_pack_kvmill_test;
 
-/* Of what is no program, and what is accepted. */
+/* Where a text is no program, and what is accepted. */
 static void require_place(const char *message) {
     int line, column;
     fuzz_require(sscanf(message, "program.mlir:%d:%d: ", &line, &column) == 2 && line > 0 &&

@@ -5,8 +5,8 @@
    KVMILL_PROGRAMS_SPECS.  t_flow_programs COUNT prints specs of as many random flows instead.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
 #include <dlfcn.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -210,13 +210,12 @@ static void try_file(const char *path) {
 }
 
 static void try_directory(const char *name) {
-    DIR *directory = opendir(source_path("configs/%s", name));
-    if (directory == NULL)
-        bail_out("cannot read configs/%s", name);
-    for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
-        if (strstr(entry->d_name, ".json") != NULL)
-            try_file(source_path("configs/%s/%s", name, entry->d_name));
-    closedir(directory);
+    glob_t found;
+    if (glob(source_path("configs/%s/*.json", name), 0, NULL, &found) != 0)
+        bail_out("nothing in configs/%s", name);
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        try_file(found.gl_pathv[i]);
+    globfree(&found);
 }
 
 static void check_all_tried(const kvmill_pack *pack) {

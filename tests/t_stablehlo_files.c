@@ -9,6 +9,7 @@
 
 #include "../gen/stablehlo.h"
 #include "common.h"
+#include "table.h"
 
 /* ---- Chunks ---- */
 
@@ -107,6 +108,13 @@ static int check_chunks(const char *file, char *text) {
     return checked;
 }
 
+static void test_op(char **cell) {
+    struct error error = {0};
+    int ops;
+    bool accepted = verify("text", cell[0], strlen(cell[0]), &ops, &error);
+    ok_failed(accepted, &error, EXIT_USER, "text:", cell[1], "refused: %s", cell[1]);
+}
+
 static int check_file(const char *path) {
     char *text = read_bytes(path, NULL);
     int checked = check_chunks(strrchr(path, '/') + 1, text);
@@ -126,6 +134,7 @@ int main(void) {
                  files[i]);
         checked += check_file(name);
     }
+    each_row("mlir_ops", 2, test_op);
     ok(checked >= 137, "%d chunks were checked", checked);
     return done_testing();
 }

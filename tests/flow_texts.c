@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case_table.h"
 #include "common.h"
 #include "flow_file.h"
 
@@ -50,23 +51,46 @@ struct draft {
 
 /* ---- What is given ---- */
 
-static const char *const attentions[] = {
-    "'num_heads': 6, 'num_kv_heads': 2, 'head_dim': 20, 'page_size': 5, 'T1': 'float32'",
-    "'num_heads': 4, 'num_kv_heads': 1, 'head_dim': 71, 'page_size': 16, 'T1': 'float16'",
-    "'num_heads': 3, 'num_kv_heads': 3, 'head_dim': 80, 'page_size': 6, 'T1': 'bfloat16', 'T2': "
-    "'float16'",
-    "'num_heads': 2, 'num_kv_heads': 2, 'head_dim': 7, 'page_size': 1, 'T1': 'float32', 'T2': "
-    "'bfloat16'",
-    "'num_heads': 10, 'num_kv_heads': 2, 'head_dim': 24, 'page_size': 4, 'T1': 'float16', "
-    "'quant_bit': 8, 'quant_group': 12",
-    "'num_heads': 2, 'num_kv_heads': 1, 'head_dim': 36, 'page_size': 8, 'T1': 'float32', "
-    "'quant_bit': 4, 'quant_group': 18, 'value_quant_bit': 8, 'value_quant_group': 9, 'T3': "
-    "'float16'",
-    "'num_heads': 4, 'num_kv_heads': 2, 'head_dim': 64, 'page_size': 16, 'T1': 'float16', "
-    "'cache_format': 'q8_0', 'value_cache_format': 'q4_0'",
-    "'num_heads': 4, 'num_kv_heads': 4, 'head_dim': 32, 'page_size': 128, 'T1': 'bfloat16', "
-    "'quant_bit': 8, 'quant_group': 32, 'T3': 'bfloat16'",
+/* Ops, how many inputs they have, and letters of attributes, a, d, g and others, as
+   random_flows.tsv says them. */
+struct form {
+    char op[24], more[8];
+    int inputs;
 };
+
+static struct {
+    char attention[16][256];
+    struct form form[2][48];
+    int attentions, forms[2];
+} given;
+
+static void add_form(int which, char *const *cell) {
+    struct form *form = &given.form[which][given.forms[which]++];
+    snprintf(form->op, sizeof form->op, "%s", cell[0]);
+    snprintf(form->more, sizeof form->more, "%s", cell[2]);
+    form->inputs = atoi(cell[1]);
+}
+
+static void add_cache_op(char *const *cell) {
+    add_form(CACHE, cell);
+}
+
+static void add_index_op(char *const *cell) {
+    add_form(INDEX, cell);
+}
+
+static void add_attention(char *const *cell) {
+    snprintf(given.attention[given.attentions++], sizeof *given.attention, "%s", cell[0]);
+}
+
+static void read_given(void) {
+    static const struct table_test rows[] = {{"attention", 1, add_attention},
+                                             {"cache", 3, add_cache_op},
+                                             {"index", 3, add_index_op},
+                                             {NULL, 0, NULL}};
+    run_table("random_flows", rows);
+}
+
 #define ANY(DICE, LIST) ((LIST)[dice_range(DICE, 0, (int64_t)COUNT(LIST) - 1)])
 
 static void add_name(struct program *program, const char *name) {
@@ -87,35 +111,8 @@ static double number(struct dice *dice) {
                                  : (double)dice_range(dice, -300, 300) / 100;
 }
 
-/* Ops, how many inputs they have, and attributes: a alpha and beta, s scale, d one dim, k dims of
-   Kron, 0 dim 0, g group, m start and end, r a shape. */
-static const char *const forms[2] = {
-    [CACHE] =
-        "Mean 1 d|Max 1 d|Min 1 d|L2Norm 1 d|MeanInterleave 1 dg|MaxInterleave 1 dg|MinInterleave "
-        "1 dg|L2NormInterleave 1 dg|GeMM 2|Multiply 2|Maximum 2|Minimum 2|Add 2 a|WhereEqual "
-        "2|WhereNotEqual 2|WhereGreater 2|WhereGreaterEqual 2|WhereLess 2|WhereLessEqual 2|Relu 1 "
-        "a|Sigmoid 1 a|Silu 1 a|Add_Mul 1 a|Abs 1 a|Log 1 a|Exp 1 a|MaskSlice 1 dma|Reshape 1 r|",
-    [INDEX] = "Sum 1 d|Mean 1 d|Max 1 d|Min 1 d|L2Norm 1 d|Sum 1 0|Mean 1 0|Max 1 0|Min 1 0|L2Norm "
-              "1 0|Softmax 1 0s|Normalize 1 0|Conv1d 2 0|GeMM 2|Multiply 2|Maximum 2|Minimum 2|Add "
-              "2 a|WhereEqual 2|WhereNotEqual 2|WhereGreater 2|WhereGreaterEqual 2|WhereLess "
-              "2|WhereLessEqual 2|Kron 2 k|Relu 1 a|Sigmoid 1 a|Silu 1 a|Add_Mul 1 a|Abs 1 a|Log 1 "
-              "a|Exp 1 a|MaskSlice 1 dma|Reshape 1 r|Transpose 1|Load 1|"};
-
-struct form {
-    char op[24], more[8];
-    int inputs;
-};
-
 static struct form random_form(struct dice *dice, int which) {
-    struct form form = {.more = ""};
-    const char *at = forms[which];
-    int count = 0;
-    for (const char *end = at; (end = strchr(end, '|')) != NULL; end++)
-        count++;
-    for (int64_t n = dice_range(dice, 0, count - 1); n > 0; n--)
-        at = strchr(at, '|') + 1;
-    sscanf(at, "%23s %d %7[a-z0]", form.op, &form.inputs, form.more);
-    return form;
+    return given.form[which][dice_range(dice, 0, given.forms[which] - 1)];
 }
 
 static void add_attribute(struct dice *dice, struct buffer *op, char which) {
@@ -250,7 +247,8 @@ static bool is_valid(const struct draft *draft, struct buffer *spec) {
 static void begin(struct dice *dice, struct draft *draft) {
     static const char *const summaries[] = {"on_complete", "incremental"};
     static const char *const types[] = {"float16", "bfloat16", "float32"};
-    *draft = (struct draft){.attention = ANY(dice, attentions), .summary = ANY(dice, summaries)};
+    *draft = (struct draft){.attention = given.attention[dice_range(dice, 0, given.attentions - 1)],
+                            .summary = ANY(dice, summaries)};
     snprintf(draft->fields, sizeof draft->fields,
              "{'name': 'f', 'shape': [1, 'head_dim'], 'dtype': '%s'}, {'name': 'h', 'shape': [1, "
              "1], 'dtype': '%s'}",
@@ -295,7 +293,8 @@ static void print_flow(struct dice *dice) {
 }
 
 int print_random_flows(struct dice *dice, int count) {
-    printf("{'kernels': [\n");
+    read_given();
+    printf("{\"kernels\": [\n");
     for (int i = 0; i < count; i++) {
         print_flow(dice);
         printf("%s\n", i + 1 < count ? "," : "");

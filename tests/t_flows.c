@@ -18,7 +18,7 @@
 
 static uint64_t seed;
 
-/* ---- Numbers as large as there are ---- */
+/* ---- Pages of a row ---- */
 
 static void test_rows(void) {
     const int64_t most = INT32_MAX;
@@ -28,6 +28,15 @@ static void test_rows(void) {
     ok(row.pages == most && row.selected == most / 16, "2^31 - 1 pages, a sixteenth");
     row = kvmill_flow_row_of(&all, 1, most);
     ok(flow_is_whole(&row), "budgets do not overflow");
+    bool right = true;
+    for (int64_t size = 1; size <= 5; size++)
+        for (int64_t length = 0; length <= 4 * size; length++) {
+            int64_t pages = (length + size - 1) / size;
+            row = kvmill_flow_row_of(&sixteenth, size, length);
+            right = right && row.pages == pages &&
+                    row.last_rows == length - (pages > 0 ? pages - 1 : 0) * size;
+        }
+    ok(right, "pages of rows, and what the last one has");
 }
 
 /* Ids of pages and heads that 32 bits do not count. */

@@ -11,7 +11,7 @@
 
 #include "table.h"
 
-/* The test of all rows that begin with `word`; cells after the last are NULL. */
+/* What runs all rows that begin with `word`; cells after the last are NULL. */
 struct table_test {
     const char *word;
     int cells; /* at least */

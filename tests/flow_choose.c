@@ -1,6 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
+#include <string.h>
+
+#include "../defs/op_tables.h"
 #include "common.h"
 #include "flow_step.h"
+#include "settings.h"
+
+/* ---- By settings ---- */
+
+static const char *word_of(const char *value) {
+    static const char *const words[] = {"kv_head", "query_head",  "request",    "logical",
+                                        "score",   "incremental", "on_complete"};
+    for (size_t i = 0; i < COUNT(words); i++)
+        if (strcmp(words[i], value) == 0)
+            return words[i];
+    bail_out("a step of a flow does not know %s", value);
+}
+
+static void set_one(struct flow_step *step, const struct setting *setting) {
+#define PAGES(NAME) WANTED(kvmill_flow_select, NAME)
+    static const struct wanted select[] = {
+        PAGES(topk_val),          PAGES(reserved_bos), PAGES(reserved_eos), PAGES(ratio_numerator),
+        PAGES(ratio_denominator), PAGES(cap),          PAGES(dense_below),  {.name = NULL}};
+    struct attention *a = &step->attention;
+    if (strcmp(setting->name, "start") == 0)
+        a->sequences = setting_integers(setting->value, a->start, MOST_SEQUENCES);
+    else if (strcmp(setting->name, "tokens") == 0)
+        setting_integers(setting->value, a->tokens, MOST_SEQUENCES);
+    else if (strcmp(setting->name, "scope") == 0)
+        step->select.scope = word_of(setting->value);
+    else if (strcmp(setting->name, "summary") == 0)
+        step->summary = word_of(setting->value);
+    else if (strcmp(setting->name, "field") == 0)
+        step->field_type = setting_type(setting->value);
+    else if (strcmp(setting->name, "skipped") == 0)
+        step->skipped = true;
+    else if (strcmp(setting->name, "sinks") == 0)
+        a->has_sinks = true;
+    else if (!setting_want(setting, select, &step->select) &&
+             !setting_apply(setting, &kvmill_cache_attention_attributes, &a->op))
+        bail_out("a step of a flow has no %s", setting->name);
+}
+
+void flow_step_set(struct flow_step *step, const char *settings) {
+    kvmill_cache_attention *op = &step->attention.op;
+    *step = (struct flow_step){.field_type = f32, .select = {.topk_val = 3, .reserved_eos = 1}};
+    kvmill_cache_attention_init(op, sizeof *op);
+    op->dynamic_batching = op->cache_mode = 1;
+    op->num_heads = 4;
+    op->num_kv_heads = 2;
+    op->head_dim = 32;
+    op->page_size = 16;
+    op->cache_layout = 3;
+    op->T1 = op->T2 = op->T3 = f32;
+    for (struct setting setting; setting_next(&settings, &setting);)
+        set_one(step, &setting);
+}
+
+/* ---- By dice ---- */
 
 /* What a cache may hold, for which activations and fields. */
 struct format {
@@ -85,7 +143,7 @@ static void choose_select(struct flow_step *step, int64_t number, struct dice *d
     select->order = by_score ? "score" : "logical";
     select->scope = ANY(scopes, number);
     step->few_kinds = dice_once_in(dice, 2) ? 3 : 0;
-    step->skipped = dice_once_in(dice, 12);
+    step->skipped = number % 8 == 5;
 }
 
 /* Pages' ends, one page, none, and many. */

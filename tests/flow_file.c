@@ -2,7 +2,7 @@
 #define _DEFAULT_SOURCE
 #include "flow_file.h"
 
-#include <dirent.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static const char *text_of(const char *name, size_t length) {
     bail_out("flow_words.tsv has no \"%.*s\"", (int)length, name);
 }
 
-/* "c = Add a b beta=-1>" as JSON; what is behind it. */
+/* "c = Add a b beta=-1>" as JSON; what comes after it. */
 static const char *put_op(FILE *out, const char *text) {
     char op[256], *rest = op, *word, *output = NULL;
     size_t length = strcspn(text, ">");
@@ -121,24 +121,18 @@ json_t *flow_json(const char *name) {
     return json;
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 const char *const *flows_shipped(void) {
     static char *names[32];
-    int count = 0;
+    glob_t found;
     if (names[0] != NULL)
         return (const char *const *)names;
-    DIR *directory = opendir(source_path("configs/flows"));
-    if (directory == NULL)
-        bail_out("cannot open configs/flows");
-    for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
-        char *end = strstr(entry->d_name, ".json");
-        if (end != NULL && count + 1 < (int)COUNT(names))
-            names[count++] = strndup(entry->d_name, (size_t)(end - entry->d_name));
+    if (glob(source_path("configs/flows/*.json"), 0, NULL, &found) != 0 ||
+        found.gl_pathc >= COUNT(names))
+        bail_out("no flows, or too many");
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        const char *name = strrchr(found.gl_pathv[i], '/') + 1;
+        names[i] = strndup(name, strcspn(name, "."));
     }
-    closedir(directory);
-    qsort(names, (size_t)count, sizeof *names, by_name);
+    globfree(&found);
     return (const char *const *)names;
 }

@@ -224,6 +224,14 @@ unsigned char *flow_step_field(const struct flow_step *step, int i, int64_t page
     return (unsigned char *)tensor->data + tensor->byte_offset + number * field->dtype.bits / 8;
 }
 
+/* Scores of a page that are none, or beyond all others. */
+static void spoil(struct flow_step *step, int64_t page, int64_t kv_head, struct dice *dice) {
+    static const double rare[] = {NAN, INFINITY, -INFINITY};
+    oracle_put(attention_type(step->field_type),
+               flow_step_field(step, (int)dice_range(dice, 0, 1), page, kv_head),
+               dice_range(dice, 0, step->fields[0].columns - 1), rare[dice_range(dice, 0, 2)]);
+}
+
 static void fill_page(struct flow_step *step, int64_t page, struct dice *dice) {
     enum oracle_type type = attention_type(step->field_type);
     int64_t most = step->few_kinds > 0 ? step->few_kinds - 1 : 9;
@@ -234,6 +242,8 @@ static void fill_page(struct flow_step *step, int64_t page, struct dice *dice) {
             oracle_put(type, flow_step_field(step, 0, page, h), i, high);
             oracle_put(type, flow_step_field(step, 1, page, h), i, high - (double)((kind + i) % 3));
         }
+        if (dice_once_in(dice, 30))
+            spoil(step, page, h, dice);
     }
 }
 

@@ -46,11 +46,15 @@ struct flow_step {
     struct oracle_result result;
 };
 
+/* Want what settings say, "page_size=1 start=200,0,7 topk_val=3 field=float16": attributes of the
+   attention, members of the selection, and members of the step; as many requests as `start` has. */
+void flow_step_set(struct flow_step *step, const char *settings);
+
 /* Want case `number` of all: cache types, heads, dims, layouts and scopes go round, all else is
    any; no new tokens. */
 void flow_step_choose(struct flow_step *step, int64_t number, struct dice *dice);
 
-/* Of a request: pages' ends, one page, none, and many. */
+/* A request's length: at pages' ends, within one page, none, and many. */
 int64_t flow_step_choose_length(int64_t page_size, struct dice *dice);
 
 /* The op must be valid, dynamic and paged; page_size and all else of it as wanted. */

@@ -12,4 +12,9 @@ enum { PACKS = 2 };
 static const kvmill_pack *const packs[PACKS] = {&kvmill_pack_kvmill_default,
                                                 &kvmill_pack_kvmill_test};
 
+/* Plans without packs, and with them. */
+static const kvmill_plan_options two_threads[] = {
+    {.struct_size = sizeof(kvmill_plan_options), .threads = 2},
+    {.struct_size = sizeof(kvmill_plan_options), .packs = packs, .pack_count = 2, .threads = 2}};
+
 #endif

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "table.h"
 #include "tap.h"
 
 static const char *const types[] = {"f32", "f64", "f16",  "bf16", "i1",  "i2",
@@ -24,33 +25,15 @@ struct op {
     int operands;
 };
 
-static const struct op ops[] = {
-    {"abs", "if", 1},
-    {"add", "biuf", 2},
-    {"and", "biu", 2},
-    {"ceil", "f", 1},
-    {"clamp", "biuf", 3},
-    {"count_leading_zeros", "iu", 1},
-    {"divide", "iuf", 2},
-    {"floor", "f", 1},
-    {"maximum", "biuf", 2},
-    {"minimum", "biuf", 2},
-    {"multiply", "biuf", 2},
-    {"negate", "iuf", 1},
-    {"not", "biu", 1},
-    {"or", "biu", 2},
-    {"popcnt", "iu", 1},
-    {"remainder", "iu", 2},
-    {"round_nearest_afz", "f", 1},
-    {"round_nearest_even", "f", 1},
-    {"shift_left", "iu", 2},
-    {"shift_right_arithmetic", "iu", 2},
-    {"shift_right_logical", "iu", 2},
-    {"sign", "if", 1},
-    {"subtract", "iuf", 2},
-    {"xor", "biu", 2},
-};
-enum { OPS = sizeof ops / sizeof *ops, MOST_VALUES = 64 };
+enum { OPS = 24, MOST_VALUES = 64 };
+static struct op ops[OPS];
+
+static void add_op(char **cell) {
+    static int count;
+    if (count == OPS)
+        bail_out("more than %d ops in region_ops.tsv", OPS);
+    ops[count++] = (struct op){strdup(cell[0]), strdup(cell[1]), atoi(cell[2])};
+}
 
 struct draft {
     struct dice *dice;
@@ -287,6 +270,7 @@ static void print_spec(struct dice *dice) {
 }
 
 void print_random_regions(struct dice *dice, int count) {
+    each_row("region_ops", 3, add_op);
     printf("{\"kernels\": [\n");
     for (int i = 0; i < count; i++) {
         print_spec(dice);

@@ -195,21 +195,9 @@ static void test_files(void) {
 
 /* ---- Every key of every shipped config, replaced by what does not belong there ---- */
 
-static const char *const intruders[] = {"null",
-                                        "true",
-                                        "false",
-                                        "-1",
-                                        "0",
-                                        "1.5",
-                                        "1e300",
-                                        "4611686018427387904",
-                                        "\"full_attention\"",
-                                        "[]",
-                                        "{}",
-                                        "[[[null]]]",
-                                        "{\"\": {}}",
-                                        "\"\"",
-                                        "[1, 2, 3]"};
+static const char intruders[] =
+    "[null, true, false, -1, 0, 1.5, 1e300, 4611686018427387904, \"full_attention\", [], {}, "
+    "[[[null]]], {\"\": {}}, \"\", [1, 2, 3]]";
 
 static int misbehaviours, mutants;
 
@@ -230,12 +218,14 @@ static void try_mutant(const json_t *document) {
 }
 
 static void mutate_member(json_t *document, json_t *part, const char *key) {
-    json_t *original = json_incref(json_object_get(part, key));
-    for (size_t i = 0; i < sizeof intruders / sizeof *intruders; i++) {
-        json_object_set_new(part, key, json_loads(intruders[i], JSON_DECODE_ANY, NULL));
+    json_t *original = json_incref(json_object_get(part, key)),
+           *all = json_loads(intruders, 0, NULL);
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        json_object_set(part, key, json_array_get(all, i));
         try_mutant(document);
     }
     json_object_set_new(part, key, original);
+    json_decref(all);
 }
 
 static void mutate_part(json_t *document, json_t *part) {

@@ -9,6 +9,7 @@
 #include "../gen/families.h"
 #include "../tune/environment.h"
 #include "../tune/machine.h"
+#include "case_table.h"
 #include "common.h"
 #include "sweeps.h"
 
@@ -29,85 +30,44 @@ static struct environment read_tree(void) {
     return environment;
 }
 
-static void expect_text(const struct environment *environment, const char *wanted,
-                        const char *name) {
+/* ---- Rows of tests/tables/environments.tsv, on the tree so far ---- */
+
+static void test_file(char *const *cell) {
+    put(cell[0], cell[1]);
+}
+
+static void test_cpu(char *const *cell) {
+    struct environment environment = read_tree();
+    ok_text(environment.cpu, cell[0], "%s", cell[1]);
+}
+
+static void test_text(char *const *cell) {
+    struct environment environment = read_tree();
     struct text text = {0};
-    if (!environment_print(environment, &text))
+    if (!environment_print(&environment, &text))
         bail_out("out of memory");
-    ok_text(text.data, wanted, "%s", name);
+    ok_text(text.data, cell[0], "%s", cell[1]);
     text_free(&text);
 }
 
-static bool says(const struct environment *environment, int threads, enum grade grade,
-                 const char *words) {
+static void test_fit(char *const *cell) {
+    struct environment environment = read_tree();
     struct remark remarks[MOST_REMARKS];
-    int count = environment_remarks(environment, threads, remarks);
+    ok(environment_remarks(&environment, atoi(cell[0]), remarks) == 0, "nothing to remark on");
+}
+
+/* A remark with such words on so many threads; "no note": there is none. */
+static void test_remark(char *const *cell) {
+    static const char *const names[] = {"note", "warning", "unfit"};
+    static const enum grade grades[] = {GRADE_NOTE, GRADE_WARNING, GRADE_UNFIT};
+    bool wanted = strncmp(cell[1], "no ", 3) != 0, found = false;
+    enum grade grade = grades[place_of(cell[1] + (wanted ? 0 : 3), names, 3)];
+    struct environment environment = read_tree();
+    struct remark remarks[MOST_REMARKS];
+    int count = environment_remarks(&environment, atoi(cell[0]), remarks);
     for (int i = 0; i < count; i++)
-        if (remarks[i].grade == grade && strstr(remarks[i].text, words) != NULL)
-            return true;
-    return false;
-}
-
-static void test_nothing(void) {
-    struct environment e = read_tree();
-    struct remark remarks[MOST_REMARKS];
-    ok_text(e.cpu, "unknown", "what the system does not say");
-    expect_text(&e,
-                "governor=unknown turbo=unknown smt=unknown virtual=unknown load=unknown "
-                "quota=unknown processors=4",
-                "  is unknown");
-    ok(environment_remarks(&e, 4, remarks) == 0, "and not remarked on");
-}
-
-static void test_server(void) {
-    put("/proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: "
-                         "143\nmodel name\t: A  CPU @ 2 GHz\n"
-                         "stepping\t: 8\nflags\t\t: fpu sse2\n\nprocessor\t: 1\nmodel\t\t: 7\n");
-    put("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n");
-    put("/sys/devices/system/cpu/intel_pstate/no_turbo", "1\n");
-    put("/sys/devices/system/cpu/smt/active", "0\n");
-    put("/proc/loadavg", "0.05 0.10 0.20 1/200 4711\n");
-    put("/proc/self/cgroup", "0::/user.slice/a\n");
-    put("/sys/fs/cgroup/user.slice/a/cpu.max", "max 100000\n");
-    struct environment e = read_tree();
-    struct remark remarks[MOST_REMARKS];
-    ok(strcmp(e.cpu, "GenuineIntel 6-143-8 A  CPU @ 2 GHz") == 0, "an x86 CPU: %s", e.cpu);
-    expect_text(
-        &e, "governor=performance turbo=off smt=off virtual=none load=0.05 quota=all processors=4",
-        "a quiet server is described");
-    ok(environment_remarks(&e, 4, remarks) == 0, "and fit");
-}
-
-static void test_laptop(void) {
-    put("/proc/cpuinfo",
-        "vendor_id : AuthenticAMD\ncpu family : 25\nflags : fpu hypervisor sse2\n");
-    put("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n");
-    put("/sys/devices/system/cpu/intel_pstate/no_turbo", "0\n");
-    put("/sys/devices/system/cpu/smt/active", "1\n");
-    put("/proc/loadavg", "2.60 0.10 0.20 1/200 4711\n");
-    put("/sys/fs/cgroup/user.slice/a/cpu.max", "150000 100000\n");
-    put("/sys/class/dmi/id/sys_vendor", "QEMU\n");
-    struct environment e = read_tree();
-    expect_text(&e,
-                "governor=powersave turbo=on smt=on virtual=kvm load=2.60 quota=1.50 processors=4",
-                "a busy guest is described");
-    ok(says(&e, 2, GRADE_UNFIT, "may use 1.50 processors for 2 threads"),
-       "its quota makes it unfit");
-    ok(!says(&e, 1, GRADE_UNFIT, "processors"), "but not for one thread");
-    ok(says(&e, 5, GRADE_UNFIT, "5 threads on 4 processors"), "too many threads take turns");
-    ok(says(&e, 2, GRADE_WARNING, "keep 2.6 of 4 processors busy"), "others are warned of");
-    ok(!says(&e, 1, GRADE_WARNING, "busy"), "where they are in the way");
-    ok(says(&e, 1, GRADE_WARNING, "governor powersave"), "so is a clock that follows the load");
-    ok(says(&e, 1, GRADE_NOTE, "turbo") && says(&e, 1, GRADE_NOTE, "share a core") &&
-           says(&e, 1, GRADE_NOTE, "(kvm)"),
-       "turbo, shared cores and guests are noted");
-}
-
-static void test_arm(void) {
-    put("/proc/cpuinfo",
-        "processor : 0\nCPU implementer : 0x41\nCPU variant : 0x3\nCPU part : 0xd0c\n");
-    struct environment e = read_tree();
-    ok(strcmp(e.cpu, "0x41-0xd0c-0x3") == 0, "an AArch64 CPU: %s", e.cpu);
+        found = found || (remarks[i].grade == grade && strstr(remarks[i].text, cell[2]) != NULL);
+    ok(found == wanted, "%s threads: %s: %s", cell[0], cell[1], cell[2]);
 }
 
 /* ---- Which results fit ---- */
@@ -193,10 +153,10 @@ static void test_hash(void) {
 }
 
 int main(void) {
-    test_nothing();
-    test_server();
-    test_laptop();
-    test_arm();
+    static const struct table_test rows[] = {{"file", 2, test_file},     {"cpu", 2, test_cpu},
+                                             {"text", 2, test_text},     {"fit", 1, test_fit},
+                                             {"remark", 3, test_remark}, {NULL, 0, NULL}};
+    run_table("environments", rows);
     test_misfits();
     test_hash();
     return done_testing();

@@ -59,9 +59,9 @@ static void test_oracle(void) {
     oracle_list(&three, 0, 0, list, 2);
     ok(list[0] == 1 && list[1] == 2, "the heaviest pages of both heads, in order");
     oracle_list(&three, 1, 1, list, 2);
-    ok(list[0] == 0 && list[1] == 2, "  behind the first and before the last");
+    ok(list[0] == 0 && list[1] == 2, "  after the first and before the last");
     oracle_list(&three, 1, 0, list, 2);
-    ok(list[0] == 0 && list[1] == 2, "  or behind the first alone");
+    ok(list[0] == 0 && list[1] == 2, "  or after the first alone");
 }
 
 static void test_numbers(void) {
@@ -77,7 +77,7 @@ static void test_numbers(void) {
        "mean, 5th percentile, least");
 }
 
-/* ---- Of any masses ---- */
+/* ---- Any masses ---- */
 
 enum { PAGES = 40, PAGE = 3, TOKENS = PAGES * PAGE - 1, GROUP = 3, BOS = 1, EOS = 2 };
 

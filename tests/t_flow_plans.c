@@ -1,78 +1,87 @@
 /* Index, attend and decode of sparse flows over caches of every type, shape and layout: lists and
    sums against the oracles; decode is attend along the lists of index, to the bit, whatever runs it
-   in whatever order; what the budget covers has the bits of dense attention.
+   in whatever order; what the budget covers has the bits of dense attention.  Then what is at the
+   ends: pages of one token, no requests, no tokens, long rows, any lists, limits beyond any memory;
+   and how long it takes to begin.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common.h"
 #include "flow_step.h"
 #include "packs.h"
+#include "table.h"
 #include "walk.h"
 
-static kvmill_plan_options options_with(bool has_packs, int threads) {
-    return (kvmill_plan_options){.struct_size = sizeof(kvmill_plan_options),
-                                 .packs = packs,
-                                 .pack_count = has_packs ? 2 : 0,
-                                 .threads = threads};
-}
+static uint64_t seed;
 
-/* ---- Bits ---- */
-
-/* The output of a run as that of another: nothing but what is written is left. */
-static bool runs_to(struct flow_step *step, enum flow_step_kind kind,
-                    const kvmill_plan_options *options, int threads, const unsigned char *output,
-                    struct dice *dice) {
-    flow_step_restore(step);
-    return flow_step_runs(step, kind, options, threads, dice) &&
-           flow_step_has_bytes(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, output);
-}
+/* A step, and what it is planned with. */
+struct run {
+    struct flow_step step;
+    kvmill_plan_options options;
+    struct dice dice;
+    int *whole; /* requests of which all pages are listed, so far */
+};
 
 /* ---- What is right ---- */
 
-static bool indexes(struct flow_step *step, const kvmill_plan_options *options, struct dice *dice) {
-    flow_step_restore(step);
+static bool indexes(struct run *run) {
+    struct flow_step *step = &run->step;
+    flow_step_keep(step, &run->dice);
+    flow_step_expect(step, false);
     flow_step_give(step, STEP_INDEX, true);
-    return flow_step_runs(step, STEP_INDEX, options, (int)dice_range(dice, 0, 3), dice) &&
+    return flow_step_runs(step, STEP_INDEX, &run->options, (int)dice_range(&run->dice, 0, 3),
+                          &run->dice) &&
            flow_step_lists_are_right(step) &&
            flow_step_is_same(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
 }
 
-static bool decodes(struct flow_step *step, const kvmill_plan_options *options, struct dice *dice) {
+static bool decodes(struct run *run) {
+    struct flow_step *step = &run->step;
     flow_step_restore(step);
     flow_step_give(step, STEP_DECODE, true);
-    return flow_step_runs(step, STEP_DECODE, options, 0, dice) && flow_step_lists_are_right(step) &&
-           flow_step_output_is_right(step);
+    return flow_step_runs(step, STEP_DECODE, &run->options, 0, &run->dice) &&
+           flow_step_lists_are_right(step) && flow_step_output_is_right(step);
+}
+
+/* The output of a run as that of another: nothing but what is written is left. */
+static bool runs_to(struct run *run, enum flow_step_kind kind, const kvmill_plan_options *options,
+                    int threads, const unsigned char *output) {
+    flow_step_restore(&run->step);
+    return flow_step_runs(&run->step, kind, options, threads, &run->dice) &&
+           flow_step_has_bytes(&run->step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, output);
 }
 
 /* Without the lists, and along them as index gave them: the bits of decode. */
-static bool attends_likewise(struct flow_step *step, const kvmill_plan_options *options,
-                             struct dice *dice) {
+static bool attends_likewise(struct run *run) {
+    struct flow_step *step = &run->step;
     unsigned char *output = flow_step_copy(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
     flow_step_give(step, STEP_DECODE, false);
-    bool same = runs_to(step, STEP_DECODE, options, 0, output, dice);
+    bool same = runs_to(run, STEP_DECODE, &run->options, 0, output);
     flow_step_restore(step);
     flow_step_put_lists(step);
-    flow_step_keep(step, dice);
+    flow_step_keep(step, &run->dice);
     flow_step_give(step, STEP_ATTEND, true);
-    same = same && runs_to(step, STEP_ATTEND, options, 0, output, dice);
+    same = same && runs_to(run, STEP_ATTEND, &run->options, 0, output);
     free(output);
     return same;
 }
 
 /* Any order, more and fewer threads than there is room for. */
-static bool threads_agree(struct flow_step *step, bool has_packs, struct dice *dice) {
-    static const int counts[][2] = {{1, 1}, {2, 2}, {1, 3}, {3, 2}, {2, 8}, {8, 8}};
-    unsigned char *output = flow_step_copy(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
+static bool threads_agree(struct run *run) {
+    static const int counts[][2] = {{1, 1}, {2, 8}, {3, 2}, {2, 2}, {1, 3}, {8, 8}};
     bool same = true;
-    flow_step_give(step, STEP_DECODE, true);
+    unsigned char *output = flow_step_copy(&run->step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
+    flow_step_give(&run->step, STEP_DECODE, true);
     for (int64_t i = 0; same && i < (is_slow_run() ? 3 : 6); i++) {
-        const kvmill_plan_options options = options_with(has_packs, counts[i][0]);
-        same = runs_to(step, STEP_DECODE, &options, counts[i][1], output, dice) &&
-               flow_step_lists_are_right(step);
+        kvmill_plan_options options = run->options;
+        options.threads = counts[i][0];
+        same = runs_to(run, STEP_DECODE, &options, counts[i][1], output) &&
+               flow_step_lists_are_right(&run->step);
     }
     free(output);
     return same;
@@ -83,139 +92,260 @@ static bool is_whole(const struct flow_step *step, int64_t request) {
     return starts[1] - starts[0] == flow_step_pages(step, request);
 }
 
-static unsigned char *request_at(struct flow_step *step, int64_t request, size_t *size) {
-    const struct fenced_tensor *output = flow_step_tensor(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
-    size_t bytes = output->dl.dtype.bits / 8;
-    *size = (size_t)((output->shape[1] - 1) * output->strides[1] + output->shape[2]) * bytes;
-    return (unsigned char *)flow_step_data(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT) +
-           (size_t)(request * output->strides[0]) * bytes;
-}
-
 /* Dense attention is right, and a request that is whole has its bits. */
-static bool dense_agrees(struct flow_step *step, const kvmill_plan_options *options, int *whole,
-                         struct dice *dice) {
-    unsigned char *output = flow_step_copy(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
-    size_t before = 0, size;
+static bool dense_agrees(struct run *run) {
+    struct flow_step *step = &run->step;
+    const struct fenced_tensor *output = flow_step_tensor(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
+    unsigned char *before = flow_step_copy(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
+    int64_t row = (output->shape[1] - 1) * output->strides[1] + output->shape[2];
     flow_step_restore(step);
     flow_step_give(step, STEP_ATTEND, false);
-    bool right = flow_step_runs(step, STEP_ATTEND, options, 2, dice);
+    bool right = flow_step_runs(step, STEP_ATTEND, &run->options, 2, &run->dice);
     for (int64_t b = 0; right && b < step->attention.sequences; b++) {
-        unsigned char *row = request_at(step, b, &size);
-        before =
-            (size_t)(row - flow_step_tensor(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT)->fence.data);
-        right = !is_whole(step, b) || memcmp(row, output + before, size) == 0;
-        *whole += is_whole(step, b) && step->length[b] > 0;
+        const unsigned char *at =
+            flow_step_element(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, b, 0, 0);
+        right = !is_whole(step, b) || memcmp(at, before + (at - output->fence.data),
+                                             (size_t)row * output->dl.dtype.bits / 8) == 0;
+        *run->whole += is_whole(step, b) && step->length[b] > 0;
     }
-    if (!right)
-        diag("dense attention has other bits; %s", step->attention.words);
-    free(output);
+    free(before);
     flow_step_expect(step, true);
     return right && flow_step_output_is_right(step);
 }
 
-/* ---- A case ---- */
+static const struct {
+    const char *name;
+    bool (*holds)(struct run *run);
+} checks[] = {{"index lists the best pages", indexes},
+              {"decode lists them and sums over them", decodes},
+              {"attending along the lists has the bits of decode", attends_likewise},
+              {"threads, in any order, change no bit", threads_agree},
+              {"dense attention is right, and has the bits of rows that are whole", dense_agrees}};
+enum { CHECKS = COUNT(checks) };
 
-enum { LISTS, OUTPUT, ALONG, THREADS, DENSE_ONES, TESTS };
-
-static const char *const names[TESTS] = {
-    "index lists the best pages", "decode lists them and sums over them",
-    "attending along the lists has the bits of decode", "threads, in any order, change no bit",
-    "dense attention is right, and has the bits of rows that are whole"};
-
-static void test_with(struct flow_step *step, bool has_packs, bool passed[TESTS], int *whole,
-                      struct dice *dice) {
-    const kvmill_plan_options options = options_with(has_packs, 2);
-    flow_step_keep(step, dice);
-    flow_step_expect(step, false);
-    passed[LISTS] = indexes(step, &options, dice) && passed[LISTS];
-    passed[OUTPUT] = decodes(step, &options, dice) && passed[OUTPUT];
-    passed[ALONG] = attends_likewise(step, &options, dice) && passed[ALONG];
-    passed[THREADS] = threads_agree(step, has_packs, dice) && passed[THREADS];
-    passed[DENSE_ONES] = dense_agrees(step, &options, whole, dice) && passed[DENSE_ONES];
+/* So many of the checks of a step that is wanted; whether it passed all of them. */
+static bool check(struct run *run, int count, bool passed[CHECKS]) {
+    bool all = true;
+    flow_step_open(&run->step, &run->dice);
+    for (int i = 0; i < count; i++) {
+        bool holds = checks[i].holds(run);
+        if (!holds)
+            diag("not so: %s; %s", checks[i].name, run->step.attention.words);
+        passed[i] = passed[i] && holds;
+        all = all && holds;
+    }
+    flow_step_close(&run->step);
+    return all;
 }
 
-static void test_cases(uint64_t seed) {
+/* ---- Cases ---- */
+
+static void test_cases(void) {
     int64_t count = is_slow_run() ? few_cases(14) : 98;
-    bool passed[TESTS] = {true, true, true, true, true};
+    bool passed[CHECKS] = {true, true, true, true, true};
     int whole = 0;
     for (int64_t i = 0; i < count; i++) {
-        struct flow_step step;
         char words[32];
         snprintf(words, sizeof words, "case %" PRId64, i);
-        struct dice dice = dice_for(seed, words);
-        flow_step_choose(&step, i, &dice);
-        flow_step_open(&step, &dice);
-        test_with(&step, i % 3 != 0, passed, &whole, &dice);
-        flow_step_close(&step);
+        struct run run = {
+            .options = two_threads[i % 3 != 0], .dice = dice_for(seed, words), .whole = &whole};
+        flow_step_choose(&run.step, i, &run.dice);
+        check(&run, CHECKS, passed);
     }
-    for (int t = 0; t < TESTS; t++)
-        ok(passed[t], "%s: %" PRId64 " cases", names[t], count);
+    for (int t = 0; t < CHECKS; t++)
+        ok(passed[t], "%s: %" PRId64 " cases", checks[t].name, count);
     ok(whole > count / 4, "of which %d requests were whole", whole);
 }
 
-/* ---- Instruction sets ---- */
-
-static bool is_right_with(const char *isa, int64_t number, uint64_t seed) {
-    struct dice dice = dice_for(seed, "instruction sets");
-    struct flow_step step;
-    kvmill_plan_options options = options_with(true, 2);
-    options.isa = isa;
-    flow_step_choose(&step, number, &dice);
-    flow_step_open(&step, &dice);
-    flow_step_keep(&step, &dice);
-    flow_step_expect(&step, false);
-    bool right = indexes(&step, &options, &dice) && decodes(&step, &options, &dice);
-    flow_step_close(&step);
-    return right;
-}
-
-static void test_isas(uint64_t seed) {
+static void test_isas(void) {
     const char *isa;
     for (size_t i = 0; (isa = kvmill_isa_name(i)) != NULL; i++) {
-        bool right = true;
+        bool right = true, passed[CHECKS];
         if (!isa_is_allowed(isa))
             continue;
-        for (int64_t n = 0; n < (is_slow_run() ? 3 : 21); n++)
-            right = is_right_with(isa, n, seed) && right;
+        for (int64_t n = 0; n < (is_slow_run() ? 3 : 21); n++) {
+            struct run run = {.options = two_threads[1], .dice = dice_for(seed, "isas")};
+            run.options.isa = isa;
+            flow_step_choose(&run.step, n, &run.dice);
+            right = check(&run, 2, passed) && right;
+        }
         ok(right, "%s: the same lists", isa);
     }
 }
 
-/* ---- Long rows beside short ones ---- */
-
-/* Dense attention cuts long rows; a short one beside them must not notice. */
-static void test_long_rows(uint64_t seed) {
-    struct dice dice = dice_for(seed, "long rows");
-    const kvmill_flow_select select = {
-        .topk_val = 20, .reserved_bos = 1, .reserved_eos = 1, .dense_below = 6000};
-    struct flow_step step = {.select = select, .field_type = {kDLFloat, 32, 1}};
-    struct attention *a = &step.attention;
-    kvmill_cache_attention_init(&a->op, sizeof a->op);
-    a->op.dynamic_batching = a->op.cache_mode = 1;
-    a->op.num_heads = 4;
-    a->op.num_kv_heads = 1;
-    a->op.head_dim = 32;
-    a->op.page_size = 64;
-    a->op.T1 = a->op.T2 = a->op.T3 = step.field_type;
-    a->sequences = 5;
-    memcpy(a->start, (int64_t[]){5999, 0, 40000, 6001, 300}, 5 * sizeof *a->start);
-    bool passed[TESTS] = {true, true, true, true, true};
+/* A row of tests/tables/flow_scenes.tsv. */
+static void test_scene(char **cell) {
+    bool passed[CHECKS], is_slow = strstr(cell[2], "slow") != NULL;
     int whole = 0;
-    for (int layout = 0; layout < (is_slow_run() ? 1 : 4); layout++) {
-        struct flow_step copy = step;
-        copy.attention.op.cache_layout = layout;
-        flow_step_open(&copy, &dice);
-        test_with(&copy, layout != 2, passed, &whole, &dice);
-        flow_step_close(&copy);
-    }
-    for (int t = 0; t < TESTS; t++)
-        ok(passed[t], "%s: rows of 40000 tokens beside short ones", names[t]);
+    struct run run = {.options = two_threads[1], .dice = dice_for(seed, cell[0]), .whole = &whole};
+    if (is_slow && is_slow_run())
+        return;
+    flow_step_set(&run.step, cell[1]);
+    ok(check(&run, strstr(cell[2], "long") ? 3 : CHECKS, passed), "%s", cell[0]);
 }
 
-int main(void) {
-    uint64_t seed = dice_seed();
-    test_cases(seed);
-    test_isas(seed);
-    test_long_rows(seed);
-    return done_testing();
+static void test_scenes(void) {
+    each_row("flow_scenes", 3, test_scene);
+}
+
+/* ---- Lists of a caller's own ---- */
+
+/* Any pages in any order, some of them again, more for one head than for another, or none; the last
+   one of the request at the end. */
+static void choose_lists(struct flow_step *step, struct dice *dice) {
+    int64_t next = 0;
+    for (int64_t row = 0; row < step->attention.sequences * step->rows; row++) {
+        int64_t pages = flow_step_pages(step, row / step->rows), count = dice_range(dice, 0, pages);
+        step->starts[row] = next;
+        for (int64_t i = 0; i < count; i++)
+            step->list[next++] =
+                (int32_t)(i + 1 == count ? pages - 1 : dice_range(dice, 0, pages - 2));
+    }
+    step->starts[step->attention.sequences * step->rows] = next;
+}
+
+static void test_any_lists(void) {
+    static const char *const scopes[] = {"kv_head", "query_head", "request"};
+    struct dice dice = dice_for(seed, "lists");
+    for (int i = 0; i < 3; i++) {
+        struct flow_step step;
+        bool right = true;
+        flow_step_set(&step, "start=500,1,0,16,9000,100 topk_val=1 partial=1");
+        step.select.scope = scopes[i];
+        flow_step_open(&step, &dice);
+        flow_step_expect(&step, true);
+        for (int n = 0; n < 5; n++) {
+            choose_lists(&step, &dice);
+            flow_step_expect_output(&step);
+            flow_step_put_lists(&step);
+            flow_step_give(&step, STEP_ATTEND, true);
+            right = flow_step_runs(&step, STEP_ATTEND, &two_threads[n % 2], 2, &dice) &&
+                    flow_step_output_is_right(&step) && right;
+        }
+        ok(right, "attend along any lists, scope %s", scopes[i]);
+        flow_step_close(&step);
+    }
+}
+
+/* ---- Plans ---- */
+
+static kvmill_plan *plan_of(const struct flow_step *step, int kind, void **workspace) {
+    kvmill_plan *plan;
+    kvmill_error error;
+    if (flow_step_plan(step, (enum flow_step_kind)kind, &two_threads[0], &plan, &error) != 0)
+        bail_out("%s", error.message);
+    *workspace = aligned_alloc(64, (kvmill_plan_workspace_size(plan) + 63) / 64 * 64);
+    return plan;
+}
+
+/* Constants are the plan's own: the caller's may go. */
+static void test_constants(void) {
+    static const kvmill_flow_op ops[] = {
+        {.op = "Multiply", .inputs = {"q", "kmax"}, .output = "a"},
+        {.op = "Multiply", .inputs = {"a", "w"}, .output = "b"},
+        {.op = "Multiply", .inputs = {"q", "kmin"}, .output = "c"},
+        {.op = "Maximum", .inputs = {"c", "b"}, .output = "d"}, /* NaN if b is */
+        {.op = "Sum", .inputs = {"d"}, .output = "e", .dims = 4},
+        {.op = "Max", .inputs = {"e"}, .output = "f", .dims = 2},
+        {.op = "topK", .inputs = {"f"}},
+    };
+    float values[32];
+    const kvmill_flow_constant constant = {"w", 1, 1, 32, values};
+    struct dice dice = dice_for(seed, "constants");
+    struct flow_step step;
+    void *workspace;
+    flow_step_set(&step, "start=500 topk_val=5");
+    flow_step_open(&step, &dice);
+    flow_step_expect(&step, false);
+    step.flow.index = ops;
+    step.flow.index_count = COUNT(ops);
+    step.flow.constants = &constant;
+    step.flow.constant_count = 1;
+    for (int i = 0; i < 32; i++)
+        values[i] = 1;
+    kvmill_plan *plan = plan_of(&step, STEP_INDEX, &workspace);
+    memset(values, 0xff, sizeof values);
+    flow_step_give(&step, STEP_INDEX, true);
+    ok(kvmill_run(plan, step.given, workspace, NULL) == KVMILL_OK &&
+           flow_step_lists_are_right(&step),
+       "a plan keeps its constants");
+    free(workspace);
+    kvmill_plan_destroy(plan);
+    flow_step_close(&step);
+}
+
+static void test_huge_limits(void) {
+    struct dice dice = dice_for(seed, "limits");
+    struct flow_step step;
+    kvmill_plan *plan;
+    kvmill_error error;
+    flow_step_set(&step, "start=40 dense_below=max");
+    flow_step_open(&step, &dice);
+    step.limits = (kvmill_flow_limits){sizeof step.limits, INT32_MAX, INT32_MAX, INT32_MAX};
+    for (int kind = 0; kind < FLOW_STEP_KINDS; kind++) {
+        bool lists = kind == STEP_INDEX || kind == STEP_DECODE;
+        kvmill_status status =
+            flow_step_plan(&step, (enum flow_step_kind)kind, &two_threads[0], &plan, &error);
+        ok_status(status, lists ? KVMILL_E_OVERFLOW : KVMILL_OK, &error,
+                  lists ? "limits.batch is 2147483647 and limits.pages" : NULL,
+                  "limits of 2^31 - 1, step %d", kind);
+        kvmill_plan_destroy(plan);
+    }
+    flow_step_close(&step);
+}
+
+/* ---- Time ---- */
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* Seconds that beginning takes, the least of many times. */
+static double time_begin(const kvmill_plan *plan, struct flow_step *step, void *workspace) {
+    double best = 1;
+    for (int i = 0; i < 300; i++) {
+        kvmill_call call;
+        double start = now();
+        if (kvmill_begin(&call, plan, step->given, workspace, NULL) != KVMILL_OK)
+            bail_out("begin fails");
+        double took = now() - start;
+        best = took < best ? took : best;
+    }
+    return best;
+}
+
+/* A generous limit: 20 microseconds; what it is on an idle machine is said. */
+static void test_time(void) {
+    static const char *const names[] = {"", "index", "attend along lists", "decode"};
+    struct dice dice = dice_for(seed, "time");
+    struct flow_step step;
+    flow_step_set(&step, "num_heads=32 num_kv_heads=8 head_dim=128 T1=float16 T2=float16 "
+                         "start=32768 topk_val=126 reserved_bos=1");
+    flow_step_open(&step, &dice);
+    flow_step_give(&step, STEP_INDEX, true);
+    if (!flow_step_runs(&step, STEP_INDEX, &two_threads[1], 0, &dice))
+        bail_out("no lists");
+    for (int kind = STEP_INDEX; kind <= STEP_DECODE && !is_slow_run(); kind++) {
+        void *workspace;
+        kvmill_plan *plan = plan_of(&step, kind, &workspace);
+        flow_step_give(&step, (enum flow_step_kind)kind, true);
+        double took = time_begin(plan, &step, workspace);
+        ok(took < 20e-6, "%s of 2048 pages begins in %.2f microseconds", names[kind], took * 1e6);
+        free(workspace);
+        kvmill_plan_destroy(plan);
+    }
+    flow_step_close(&step);
+}
+
+int main(int count, char **words) {
+    static const struct test tests[] = {
+        {"cases", test_cases},         {"instruction sets", test_isas},
+        {"scenes", test_scenes},       {"lists", test_any_lists},
+        {"constants", test_constants}, {"limits", test_huge_limits},
+        {"time", test_time},           {NULL, NULL}};
+    (void)count;
+    seed = dice_seed();
+    return run_tests(tests, words);
 }

@@ -13,10 +13,6 @@
 #include "flow_step.h"
 #include "packs.h"
 
-static const kvmill_plan_options options_of[] = {
-    {.struct_size = sizeof(kvmill_plan_options), .threads = 2},
-    {.struct_size = sizeof(kvmill_plan_options), .packs = packs, .pack_count = 2, .threads = 2}};
-
 static uint64_t seed;
 
 /* ---- Cases ---- */
@@ -63,30 +59,20 @@ static void choose_slots(struct flow_pool *pool, int64_t *slot, int64_t tokens, 
     free(order);
 }
 
-static void test_append(void) {
-    int64_t count = is_slow_run() ? few_cases(9) : 63, chunks = 0;
+static bool appends(struct flow_step *step, const kvmill_plan_options *options, struct dice *dice) {
+    struct flow_pool pool;
     bool right = true;
-    for (int64_t n = 0; n < count; n++) {
-        struct flow_step step;
-        struct flow_pool pool;
-        char words[32];
-        snprintf(words, sizeof words, "append %" PRId64, n);
-        struct dice dice = dice_for(seed, words);
-        open_case(&step, n, &dice);
-        flow_pool_open(&step, &pool);
-        count_old_rows(&pool);
-        for (int chunk = 0; chunk < 4; chunk++, chunks++) {
-            choose_slots(&pool, flow_step_data(&step, KVMILL_FLOW_SLOT_MAPPING),
-                         step.attention.seqstarts[step.attention.sequences], &dice);
-            if (!flow_pool_appends(&pool, &options_of[n % 3 != 0], &dice)) {
-                diag("case %" PRId64 ", chunk %d: %s", n, chunk, step.attention.words);
-                right = false;
-            }
-        }
-        flow_pool_close(&pool);
-        flow_step_close(&step);
+    flow_pool_open(step, &pool);
+    count_old_rows(&pool);
+    for (int chunk = 0; right && chunk < 4; chunk++) {
+        choose_slots(&pool, flow_step_data(step, KVMILL_FLOW_SLOT_MAPPING),
+                     step->attention.seqstarts[step->attention.sequences], dice);
+        right = flow_pool_appends(&pool, options, dice);
+        if (!right)
+            diag("chunk %d", chunk);
     }
-    ok(right, "rows and summaries of tokens, %" PRId64 " chunks", chunks);
+    flow_pool_close(&pool);
+    return right;
 }
 
 /* ---- Several tokens at a time ---- */
@@ -133,27 +119,28 @@ static bool prefills(struct flow_step *step, const kvmill_plan_options *options,
     return right;
 }
 
-static void test_prefill(void) {
-    int64_t count = is_slow_run() ? few_cases(9) : 54;
+static void test_cases(const char *word, const char *name, int64_t count,
+                       bool holds(struct flow_step *, const kvmill_plan_options *, struct dice *)) {
     bool right = true;
+    count = is_slow_run() ? few_cases(9) : count;
     for (int64_t n = 0; n < count; n++) {
         struct flow_step step;
         char words[32];
-        snprintf(words, sizeof words, "prefill %" PRId64, n);
+        snprintf(words, sizeof words, "%s %" PRId64, word, n);
         struct dice dice = dice_for(seed, words);
         open_case(&step, n, &dice);
-        if (!prefills(&step, &options_of[n % 3 != 0], &dice)) {
+        if (!holds(&step, &two_threads[n % 3 != 0], &dice)) {
             diag("case %" PRId64 ": %s, scope %s", n, step.attention.words, step.select.scope);
             right = false;
         }
         flow_step_close(&step);
     }
-    ok(right, "several tokens have the bits of MultiHeadCacheAttention, %" PRId64 " cases", count);
+    ok(right, "%s, %" PRId64 " cases", name, count);
 }
 
 /* ---- In two parts ---- */
 
-/* A list of a request of its own: its first `count` pages, or those behind them. */
+/* Part of a list as a request of its own: its first `count` pages, or those after them. */
 struct half {
     int64_t length, indptr[2], starts[2];
     int32_t ids[64], list[64];
@@ -191,7 +178,7 @@ static bool attend_half(struct flow_step *step, struct half *half, struct dice *
     step->given[KVMILL_FLOW_PAGE_IDS] = &ids;
     step->given[KVMILL_CACHE_ATTENTION_ATTN_OUTPUT] = &output;
     step->given[KVMILL_CACHE_ATTENTION_LSE] = &lse;
-    return flow_step_runs(step, STEP_ATTEND, &options_of[1], 0, dice);
+    return flow_step_runs(step, STEP_ATTEND, &two_threads[1], 0, dice);
 }
 
 /* A list cut in two anywhere: both halves together are what the oracle says of the whole. */
@@ -218,19 +205,9 @@ static bool merges(struct flow_step *step, int64_t cut, struct dice *dice) {
 
 static void test_halves(void) {
     struct dice dice = dice_for(seed, "halves");
-    struct flow_step step = {
-        .select = {.topk_val = 9, .reserved_bos = 1, .reserved_eos = 1, .scope = "request"},
-        .field_type = {kDLFloat, 32, 1}};
-    kvmill_cache_attention *op = &step.attention.op;
-    kvmill_cache_attention_init(op, sizeof *op);
-    op->dynamic_batching = op->cache_mode = op->partial = 1;
-    op->num_heads = HALF_HEADS;
-    op->num_kv_heads = 2;
-    op->head_dim = HALF_DIM;
-    op->page_size = 16;
-    op->T1 = op->T2 = op->T3 = step.field_type;
-    step.attention.sequences = 1;
-    step.attention.start[0] = 311;
+    struct flow_step step;
+    flow_step_set(&step, "num_heads=8 head_dim=64 cache_layout=0 partial=1 start=311 topk_val=9 "
+                         "reserved_bos=1 scope=request");
     flow_step_open(&step, &dice);
     flow_step_expect(&step, false);
     bool right = step.starts[1] == 11;
@@ -242,8 +219,8 @@ static void test_halves(void) {
 
 int main(void) {
     seed = dice_seed();
-    test_append();
-    test_prefill();
+    test_cases("append", "rows and summaries of tokens in four chunks", 63, appends);
+    test_cases("prefill", "several tokens have the bits of MultiHeadCacheAttention", 45, prefills);
     test_halves();
     return done_testing();
 }

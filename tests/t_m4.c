@@ -259,7 +259,7 @@ static void test_words_of_widths(const struct isa *isa) {
     ok_text(text ? text : error.text, "", "isa/%s.m4: every width has its word", isa->name);
 }
 
-/* Every word that isa/contract.m4 lists in «quotes» behind km_need_all. */
+/* Every word that isa/contract.m4 lists in «quotes» after km_need_all. */
 static int test_contract_words(void) {
     static const char before[] = ", «";
     char *text = read_bytes(source_path("templates/isa/contract.m4"), NULL), word[32];

@@ -161,10 +161,10 @@ static void test_shape_words(void) {
 
 #define GOOD "kvmill_store_rows_u8_h8_mn_s1_d256_linear__scalar_line"
 
-/* The symbol's exact bytes, then a word that no message may show: nothing behind the end is read.
+/* The symbol's exact bytes, then a word that no message may show: nothing after the end is read.
  */
 static bool refuse(const char *symbol, struct error *error) {
-    static const char canary[] = "CANARY, behind the symbol's end";
+    static const char canary[] = "CANARY, after the symbol's end";
     struct kernel kernel;
     size_t length = strlen(symbol);
     char *copy = malloc(length + 1 + sizeof canary);
@@ -201,12 +201,12 @@ static void test_near(char *const *cells) {
     ok_text(nearest ? nearest : "nothing", cells[1], "near to \"%s\": %s", cells[0], cells[1]);
 }
 
-/* Of two as near, the first: the suggestion does not depend on chance. */
+/* The first of two that are as near: the suggestion does not depend on chance. */
 static void test_nearest(void) {
     static const char *const words[] = {"int4", "int8", NULL};
     static const char *const nothing[] = {NULL};
     char word[301];
-    ok_text(nearest_word("int9", words), "int4", "of two as near: the first");
+    ok_text(nearest_word("int9", words), "int4", "the first of two that are as near");
     ok(nearest_word("linear", nothing) == NULL, "no candidates, no nearest");
     memset(word, 'z', sizeof word - 1);
     word[300] = '\0';

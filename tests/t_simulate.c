@@ -115,7 +115,7 @@ static void test_ranking(void) {
     sweeps_free(&sweeps);
 }
 
-/* Of several results for a candidate the one with the most samples counts, of those the latest. */
+/* A candidate's result with the most samples counts, the latest where several have as many. */
 static void test_standing(void) {
     static const struct {
         int samples, hour;

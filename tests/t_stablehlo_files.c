@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "../gen/stablehlo.h"
-#include "tap.h"
+#include "common.h"
+#include "table.h"
 
 /* ---- Chunks ---- */
 
@@ -107,45 +108,33 @@ static int check_chunks(const char *file, char *text) {
     return checked;
 }
 
-static char *read_whole(const char *name) {
-    FILE *stream = fopen(name, "rb");
-    if (stream == NULL)
-        return NULL;
-    char *text = NULL;
-    size_t length = 0, room = 1 << 20;
-    for (size_t got = 1; got > 0; length += got) {
-        text = realloc(text, length + room + 1);
-        if (text == NULL)
-            bail_out("out of memory");
-        got = fread(text + length, 1, room, stream);
-    }
-    text[length] = '\0';
-    fclose(stream);
-    return text;
+static void test_op(char **cell) {
+    struct error error = {0};
+    int ops;
+    bool accepted = verify("text", cell[0], strlen(cell[0]), &ops, &error);
+    ok_failed(accepted, &error, EXIT_USER, "text:", cell[1], "refused: %s", cell[1]);
+}
+
+static int check_file(const char *path) {
+    char *text = read_bytes(path, NULL);
+    int checked = check_chunks(strrchr(path, '/') + 1, text);
+    free(text);
+    return checked;
 }
 
 int main(void) {
+    /* The last one is the project's own alone. */
     static const char *const files[] = {"verify_scatter.mlir", "verify_gather.mlir",
                                         "ops_stablehlo.mlir"};
-    const char *cases = getenv("KVMILL_STABLEHLO_CASES"), *srcdir = getenv("srcdir");
+    const char *cases = getenv("KVMILL_STABLEHLO_CASES");
     char name[1024];
-    int checked = 0;
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        if (cases != NULL)
-            snprintf(name, sizeof name, "%s/tests/%s", cases, files[i]);
-        else
-            snprintf(name, sizeof name, "%s/tests/stablehlo/tests/%s", srcdir ? srcdir : ".",
-                     files[i]);
-        char *text = read_whole(name);
-        if (text != NULL)
-            checked += check_chunks(files[i], text);
-        free(text);
+    int checked = check_file(source_path("tests/programs/verify_more.mlir"));
+    for (size_t i = 0; i < (cases ? COUNT(files) : 2); i++) {
+        snprintf(name, sizeof name, "%s/tests/%s", cases ? cases : source_path("tests/stablehlo"),
+                 files[i]);
+        checked += check_file(name);
     }
-    snprintf(name, sizeof name, "%s/tests/programs/verify_more.mlir", srcdir ? srcdir : ".");
-    char *text = read_whole(name);
-    if (text != NULL)
-        checked += check_chunks("verify_more.mlir", text);
-    free(text);
+    each_row("mlir_ops", 2, test_op);
     ok(checked >= 137, "%d chunks were checked", checked);
     return done_testing();
 }

@@ -221,7 +221,7 @@ static void test_spent(void) {
        "a spent budget waits for what is under way");
     answer(search, &question, &run, false);
     answer(search, &late, &run, false);
-    ok(search_ask(search, &question) == ANSWER_EXPIRED, "and ends behind it");
+    ok(search_ask(search, &question) == ANSWER_EXPIRED, "and ends after it");
     search_close(search);
 }
 

@@ -1,13 +1,12 @@
 /* Files that become specs: of ours, of StableHLO, of ONNX; a model's config with the kernels of its
-   pack.
+   pack, or with a flow's file.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "fuzz_specs.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../defs/arithmetic.h"
+#include "../../gen/spec.h"
 #include "fuzz.h"
 
 static void check_symbol(const struct kernel *kernel) {
@@ -55,7 +54,7 @@ static void check_text(const struct spec_list *specs) {
     spec_list_free(&again);
 }
 
-void fuzz_check_specs(const struct spec_list *specs) {
+static void check_specs(const struct spec_list *specs) {
     check_kernels(specs);
     if (specs->count > 0)
         check_text(specs);
@@ -68,7 +67,7 @@ static void read_specs(bool (*read)(const char *path, struct spec_list *specs, s
     struct spec_list specs = {0};
     struct error error = {0};
     if (read(fuzz_file(0, data, size), &specs, &error))
-        fuzz_check_specs(&specs);
+        check_specs(&specs);
     else
         fuzz_require_refusal(&error);
     spec_list_free(&specs);
@@ -90,7 +89,7 @@ static void make_specs(const struct model *model, const struct cache_choice *cho
     struct spec_list specs = {0};
     struct error error;
     if (specs_of_model(model, choice, &specs, &error))
-        fuzz_check_specs(&specs);
+        check_specs(&specs);
     else
         fuzz_require_refusal(&error);
     spec_list_free(&specs);
@@ -112,4 +111,30 @@ void fuzz_config(const unsigned char *data, size_t size) {
     }
     make_specs(&model, &choice);
     model_free(&model);
+}
+
+/* ---- The file of a flow, for the layers of a model ---- */
+
+static const struct model *model_of_tree(void) {
+    static struct model model;
+    struct error error = {0};
+    if (model.layers != NULL)
+        return &model;
+    char *name = fuzz_tree_file("configs/models/llama-3.2-1b.json");
+    fuzz_require(model_read(name, &model, &error), "%s", error.text);
+    free(name);
+    return &model;
+}
+
+void fuzz_flow(const unsigned char *data, size_t size) {
+    struct spec_list specs = {0};
+    struct error error = {0};
+    const struct cache_choice choice = {.layout = 2};
+    bool done = specs_of_model(model_of_tree(), &choice, &specs, &error);
+    fuzz_require(done, "%s", error.text);
+    if (specs_add_flow(fuzz_file(0, data, size), model_of_tree(), &choice, &specs, &error))
+        check_specs(&specs);
+    else
+        fuzz_require_refusal(&error);
+    spec_list_free(&specs);
 }

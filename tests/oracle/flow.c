@@ -43,20 +43,16 @@ static double at(const struct oracle_matrix *x, int64_t s, int64_t i, int64_t j)
     return x->data[(s * x->rows + i) * x->columns + j];
 }
 
-static double *place(struct oracle_matrix *x, int64_t s, int64_t i, int64_t j) {
-    return &x->data[(s * x->rows + i) * x->columns + j];
-}
-
 static int64_t larger(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
-/* ---- Ops ---- */
+/* ---- Ops: what an element is, by its page, row and column ---- */
 
 struct op {
     const kvmill_flow_op *given;
     const struct oracle_matrix *x, *y;
-    struct oracle_matrix *out;
+    struct oracle_matrix out;
     int64_t pages;
 };
 
@@ -68,18 +64,7 @@ static bool is_over(const struct op *op, int dim) {
     return op->given->dims >> dim & 1;
 }
 
-static int64_t pages_of(const struct op *op) {
-    bool batched = op->x->pages == 1 && (op->y == NULL || op->y->pages == 1);
-    return batched ? 1 : op->pages;
-}
-
-#define EACH(OUT)                                                                                  \
-    for (int64_t s = 0; s < (OUT)->pages; s++)                                                     \
-        for (int64_t i = 0; i < (OUT)->rows; i++)                                                  \
-            for (int64_t j = 0; j < (OUT)->columns; j++)
-
-/* What one element of a binary op is. */
-static double binary(const struct op *op, double x, double y) {
+static double binary(const struct op *op, int64_t s, int64_t i, int64_t j) {
     static const struct {
         const char *name;
         bool less, equal, greater;
@@ -88,6 +73,7 @@ static double binary(const struct op *op, double x, double y) {
         {"WhereGreater", false, false, true}, {"WhereGreaterEqual", false, true, true},
         {"WhereLess", true, false, false},    {"WhereLessEqual", true, true, false},
     };
+    double x = at(op->x, s, i, j), y = at(op->y, s, i, j);
     for (size_t m = 0; m < sizeof masks / sizeof *masks; m++)
         if (is(op, masks[m].name)) {
             bool holds = x < y ? masks[m].less : x > y ? masks[m].greater : masks[m].equal;
@@ -102,8 +88,9 @@ static double binary(const struct op *op, double x, double y) {
     return op->given->alpha * x + op->given->beta * y; /* Add */
 }
 
-static double unary(const struct op *op, double x) {
-    double alpha = op->given->alpha, beta = op->given->beta, affine = beta * x + alpha;
+static double unary(const struct op *op, int64_t s, int64_t i, int64_t j) {
+    double alpha = op->given->alpha, beta = op->given->beta, x = at(op->x, s, i, j);
+    double affine = beta * x + alpha;
     if (is(op, "Relu"))
         return x >= alpha ? x : beta;
     if (is(op, "Sigmoid"))
@@ -119,18 +106,22 @@ static double unary(const struct op *op, double x) {
     return affine; /* Add_Mul */
 }
 
-/* ---- Reductions ---- */
-
-/* Of numbers in order; `name` is without Interleave. */
-static double reduce(const char *name, const double *numbers, int64_t count) {
-    double sum = 0, squares = 0, high = count ? numbers[0] : 0, low = high;
-    for (int64_t i = 0; i < count; i++) {
-        sum += numbers[i];
-        squares += numbers[i] * numbers[i];
-        high = numbers[i] > high ? numbers[i] : high;
-        low = numbers[i] < low ? numbers[i] : low;
+/* Groups of neighbours along a dim become one each. */
+static double reduction(const struct op *op, int64_t s, int64_t i, int64_t j) {
+    int dim = is_over(op, 0) ? 0 : is_over(op, 1) ? 1 : 2;
+    int64_t size = dim == 0 ? op->pages : dim == 1 ? op->x->rows : op->x->columns;
+    int64_t count = size / (dim == 0 ? 1 : dim == 1 ? op->out.rows : op->out.columns);
+    double sum = 0, squares = 0, high = 0, low = 0;
+    for (int64_t g = 0; g < count; g++) {
+        double x = dim == 0   ? at(op->x, g, i, j)
+                   : dim == 1 ? at(op->x, s, i * count + g, j)
+                              : at(op->x, s, i, j * count + g);
+        sum += x;
+        squares += x * x;
+        high = g == 0 || x > high ? x : high;
+        low = g == 0 || x < low ? x : low;
     }
-    switch (name[1]) {
+    switch (op->given->op[1]) {
     case 'u':
         return sum;
     case 'e':
@@ -144,18 +135,66 @@ static double reduce(const char *name, const double *numbers, int64_t count) {
     }
 }
 
-/* Groups of `group` neighbours along a dim become one each. */
-static void reduce_along(struct op *op, int dim, int64_t group) {
-    double *numbers = malloc((size_t)(group + 1) * sizeof *numbers);
-    EACH(op->out) {
-        for (int64_t g = 0; g < group; g++)
-            numbers[g] = dim == 0   ? at(op->x, g, i, j)
-                         : dim == 1 ? at(op->x, s, i * group + g, j)
-                                    : at(op->x, s, i, j * group + g);
-        *place(op->out, s, i, j) = reduce(op->given->op, numbers, group);
-    }
-    free(numbers);
+static double softmax(const struct op *op, int64_t s, int64_t i, int64_t j) {
+    double high = -INFINITY, sum = 0, scale = op->given->scale;
+    for (int64_t p = 0; p < op->pages; p++)
+        high = fmax(high, scale * at(op->x, p, i, j));
+    for (int64_t p = 0; p < op->pages; p++)
+        sum += exp(scale * at(op->x, p, i, j) - high);
+    return exp(scale * at(op->x, s, i, j) - high) / sum;
 }
+
+static double normalize(const struct op *op, int64_t s, int64_t i, int64_t j) {
+    double squares = 0;
+    for (int64_t p = 0; p < op->pages; p++)
+        squares += at(op->x, p, i, j) * at(op->x, p, i, j);
+    return at(op->x, s, i, j) / sqrt(squares);
+}
+
+static double conv(const struct op *op, int64_t s, int64_t i, int64_t j) {
+    double sum = 0;
+    for (int64_t t = 0; t < op->y->pages; t++) {
+        int64_t page = s + t - op->y->pages / 2;
+        if (page >= 0 && page < op->pages)
+            sum += at(op->y, t, i, j) * at(op->x, page, i, j);
+    }
+    return sum;
+}
+
+/* An element of a matrix no dim of which stands for any number. */
+static double exactly(const struct oracle_matrix *x, int64_t s, int64_t i, int64_t j) {
+    return x->data[((x->pages == 1 ? 0 : s) * x->rows + i) * x->columns + j];
+}
+
+static double gemm(const struct op *op, int64_t s, int64_t i, int64_t j) {
+    double sum = 0;
+    for (int64_t d = 0; d < op->x->columns; d++)
+        sum += exactly(op->x, s, j, d) * exactly(op->y, s, i, d);
+    return sum;
+}
+
+static double kron(const struct op *op, int64_t s, int64_t i, int64_t j) {
+    int64_t rows = is_over(op, 1) ? op->y->rows : 0, columns = is_over(op, 2) ? op->y->columns : 0;
+    return at(op->x, s, rows ? i / rows : i, columns ? j / columns : j) *
+           at(op->y, s, rows ? i % rows : i, columns ? j % columns : j);
+}
+
+static double slice(const struct op *op, int64_t s, int64_t i, int64_t j) {
+    (void)s;
+    int64_t number = is_over(op, 1) ? i : j;
+    bool inside = op->given->start <= number && number < op->given->end;
+    return inside ? op->given->alpha : op->given->beta;
+}
+
+static double transpose(const struct op *op, int64_t s, int64_t i, int64_t j) {
+    return exactly(op->x, s, j, i);
+}
+
+static double copy(const struct op *op, int64_t s, int64_t i, int64_t j) {
+    return op->x->data[(s * op->out.rows + i) * op->out.columns + j];
+}
+
+/* ---- Ops: shapes of results ---- */
 
 static struct oracle_matrix shape_of_reduction(const struct op *op) {
     bool interleaved = strstr(op->given->op, "Interleave") != NULL;
@@ -170,98 +209,8 @@ static struct oracle_matrix shape_of_reduction(const struct op *op) {
     return shape;
 }
 
-static void run_reduction(struct op *op) {
-    int dim = is_over(op, 0) ? 0 : is_over(op, 1) ? 1 : 2;
-    int64_t size = dim == 0 ? op->pages : dim == 1 ? op->x->rows : op->x->columns;
-    int64_t left = dim == 0 ? 1 : dim == 1 ? op->out->rows : op->out->columns;
-    reduce_along(op, dim, size / left);
-}
-
-/* ---- Over pages ---- */
-
-static void run_softmax(struct op *op) {
-    for (int64_t i = 0; i < op->out->rows; i++)
-        for (int64_t j = 0; j < op->out->columns; j++) {
-            double high = -INFINITY, sum = 0, scale = op->given->scale;
-            for (int64_t s = 0; s < op->pages; s++)
-                high = fmax(high, scale * at(op->x, s, i, j));
-            for (int64_t s = 0; s < op->pages; s++)
-                sum += exp(scale * at(op->x, s, i, j) - high);
-            for (int64_t s = 0; s < op->pages; s++)
-                *place(op->out, s, i, j) = exp(scale * at(op->x, s, i, j) - high) / sum;
-        }
-}
-
-static void run_normalize(struct op *op) {
-    for (int64_t i = 0; i < op->out->rows; i++)
-        for (int64_t j = 0; j < op->out->columns; j++) {
-            double squares = 0;
-            for (int64_t s = 0; s < op->pages; s++)
-                squares += at(op->x, s, i, j) * at(op->x, s, i, j);
-            for (int64_t s = 0; s < op->pages; s++)
-                *place(op->out, s, i, j) = at(op->x, s, i, j) / sqrt(squares);
-        }
-}
-
-static void run_conv(struct op *op) {
-    int64_t taps = op->y->pages;
-    EACH(op->out) {
-        double sum = 0;
-        for (int64_t t = 0; t < taps; t++) {
-            int64_t page = s + t - taps / 2;
-            if (page >= 0 && page < op->pages)
-                sum += at(op->y, t, i, j) * at(op->x, page, i, j);
-        }
-        *place(op->out, s, i, j) = sum;
-    }
-}
-
-/* ---- The others ---- */
-
-static void run_gemm(struct op *op) {
-    EACH(op->out) {
-        double sum = 0;
-        for (int64_t d = 0; d < op->x->columns; d++)
-            sum +=
-                op->x->data[((op->x->pages == 1 ? 0 : s) * op->x->rows + j) * op->x->columns + d] *
-                op->y->data[((op->y->pages == 1 ? 0 : s) * op->y->rows + i) * op->y->columns + d];
-        *place(op->out, s, i, j) = sum;
-    }
-}
-
-static void run_kron(struct op *op) {
-    int64_t rows = is_over(op, 1) ? op->y->rows : 0, columns = is_over(op, 2) ? op->y->columns : 0;
-    EACH(op->out)
-    *place(op->out, s, i, j) = at(op->x, s, rows ? i / rows : i, columns ? j / columns : j) *
-                               at(op->y, s, rows ? i % rows : i, columns ? j % columns : j);
-}
-
-static void run_slice(struct op *op) {
-    EACH(op->out) {
-        int64_t number = is_over(op, 1) ? i : j;
-        bool inside = op->given->start <= number && number < op->given->end;
-        *place(op->out, s, i, j) = inside ? op->given->alpha : op->given->beta;
-    }
-}
-
-static void run_transpose(struct op *op) {
-    EACH(op->out)
-    *place(op->out, s, i, j) = op->x->data[(s * op->x->rows + j) * op->x->columns + i];
-}
-
-static void run_copy(struct op *op) {
-    memcpy(op->out->data, op->x->data,
-           (size_t)(op->out->pages * op->out->rows * op->out->columns) * sizeof *op->x->data);
-}
-
-static void run_unary(struct op *op) {
-    EACH(op->out)
-    *place(op->out, s, i, j) = unary(op, at(op->x, s, i, j));
-}
-
-static void run_binary(struct op *op) {
-    EACH(op->out)
-    *place(op->out, s, i, j) = binary(op, at(op->x, s, i, j), at(op->y, s, i, j));
+static int64_t pages_of(const struct op *op) {
+    return op->x->pages == 1 && op->y->pages == 1 ? 1 : op->pages;
 }
 
 static struct oracle_matrix same_shape(const struct op *op) {
@@ -294,49 +243,49 @@ static struct oracle_matrix shape_of_reshape(const struct op *op) {
     return (struct oracle_matrix){op->x->pages, op->given->rows, op->given->columns, NULL};
 }
 
-static const struct {
+struct kind {
     const char *name;
     struct oracle_matrix (*shape)(const struct op *op);
-    void (*run)(struct op *op);
-} kinds[] = {
-    {"GeMM", shape_of_gemm, run_gemm},
-    {"Sum", shape_of_reduction, run_reduction},
-    {"Mean", shape_of_reduction, run_reduction},
-    {"Max", shape_of_reduction, run_reduction},
-    {"Min", shape_of_reduction, run_reduction},
-    {"L2Norm", shape_of_reduction, run_reduction},
-    {"MeanInterleave", shape_of_reduction, run_reduction},
-    {"MaxInterleave", shape_of_reduction, run_reduction},
-    {"MinInterleave", shape_of_reduction, run_reduction},
-    {"L2NormInterleave", shape_of_reduction, run_reduction},
-    {"Kron", shape_of_kron, run_kron},
-    {"Softmax", same_shape, run_softmax},
-    {"Normalize", same_shape, run_normalize},
-    {"Conv1d", same_shape, run_conv},
-    {"Transpose", shape_of_transpose, run_transpose},
-    {"Reshape", shape_of_reshape, run_copy},
-    {"MaskSlice", same_shape, run_slice},
-    {"Load", same_shape, run_copy},
+    double (*element)(const struct op *op, int64_t s, int64_t i, int64_t j);
 };
 
 /* What is not in the table is element by element. */
-static struct oracle_matrix shape_of(const struct op *op) {
+static const struct kind *kind_of(const struct op *op) {
+    static const struct kind kinds[] = {
+        {"GeMM", shape_of_gemm, gemm},
+        {"Sum", shape_of_reduction, reduction},
+        {"Mean", shape_of_reduction, reduction},
+        {"Max", shape_of_reduction, reduction},
+        {"Min", shape_of_reduction, reduction},
+        {"L2Norm", shape_of_reduction, reduction},
+        {"MeanInterleave", shape_of_reduction, reduction},
+        {"MaxInterleave", shape_of_reduction, reduction},
+        {"MinInterleave", shape_of_reduction, reduction},
+        {"L2NormInterleave", shape_of_reduction, reduction},
+        {"Kron", shape_of_kron, kron},
+        {"Softmax", same_shape, softmax},
+        {"Normalize", same_shape, normalize},
+        {"Conv1d", same_shape, conv},
+        {"Transpose", shape_of_transpose, transpose},
+        {"Reshape", shape_of_reshape, copy},
+        {"MaskSlice", same_shape, slice},
+        {"Load", same_shape, copy},
+    };
+    static const struct kind of_two = {"", shape_of_binary, binary},
+                             of_one = {"", same_shape, unary};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (is(op, kinds[i].name))
-            return kinds[i].shape(op);
-    return op->y != NULL ? shape_of_binary(op) : *op->x;
+            return &kinds[i];
+    return op->y != NULL ? &of_two : &of_one;
 }
 
-static void run(struct op *op) {
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (is(op, kinds[i].name)) {
-            kinds[i].run(op);
-            return;
-        }
-    if (op->y != NULL)
-        run_binary(op);
-    else
-        run_unary(op);
+static void run(struct op *op, struct oracle_matrix *out) {
+    const struct kind *kind = kind_of(op);
+    double *next = out->data;
+    for (int64_t s = 0; s < out->pages; s++)
+        for (int64_t i = 0; i < out->rows; i++)
+            for (int64_t j = 0; j < out->columns; j++)
+                *next++ = kind->element(op, s, i, j);
 }
 
 /* ---- Programs ---- */
@@ -355,7 +304,7 @@ static void run_fill(const kvmill_flow_op *op, struct oracle_values *values) {
 
 static void run_op(const kvmill_flow_op *given, int64_t pages, struct oracle_values *values,
                    struct oracle_values *saved) {
-    struct op op = {given, input(values, given, 0), input(values, given, 1), NULL, pages};
+    struct op op = {given, input(values, given, 0), input(values, given, 1), {0}, pages};
     bool saves = is(&op, "Save"), selects = is(&op, "topK");
     if (is(&op, "Fill")) {
         run_fill(given, values);
@@ -366,13 +315,11 @@ static void run_op(const kvmill_flow_op *given, int64_t pages, struct oracle_val
                          op.x->rows, op.x->columns, op.x->data);
         return;
     }
-    struct oracle_matrix shape = shape_of(&op);
-    op.out = oracle_add_value(values, given->output, shape.pages, shape.rows, shape.columns, NULL);
-    op.x = input(values, given, 0);
-    op.y = input(values, given, 1);
+    op.out = kind_of(&op)->shape(&op);
     if (strcmp(given->output, given->inputs[0]) == 0)
         abort(); /* names are given once */
-    run(&op);
+    run(&op,
+        oracle_add_value(values, given->output, op.out.pages, op.out.rows, op.out.columns, NULL));
 }
 
 void oracle_run_ops(const kvmill_flow_op *ops, size_t count, int64_t pages,

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "flow_scene.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../runtime/core/numbers.h"
+#include "common.h"
+
+/* ---- Numbers ---- */
+
+/* Many that are equal.  Scenes without strange ones, which sums do not survive, tell more of sums.
+ */
+static float random_number(struct dice *dice, bool is_strange) {
+    static const float strange[] = {0.0f,   -0.0f, 1e-41f, -3e38f,  65520.0f, 1e-30f,   1e30f,
+                                    -90.0f, 90.0f, -1e-7f, 3.4e38f, 2049.0f,  INFINITY, NAN};
+    if (is_strange && dice_once_in(dice, 300))
+        return dice_once_in(dice, 2) ? NAN : -INFINITY;
+    if (is_strange && dice_once_in(dice, 40))
+        return strange[dice_range(dice, 0, COUNT(strange) - 3)];
+    return dice_once_in(dice, 3) ? (float)dice_range(dice, -3, 3)
+                                 : (float)dice_range(dice, -40000, 40000) / 8191;
+}
+
+static void fill_floats(struct dice *dice, int element, const struct fence *fence,
+                        bool is_strange) {
+    int64_t bytes = kvmill_activation_bytes(element);
+    for (int64_t i = 0; i < (int64_t)fence->size / bytes; i++)
+        kvmill_store_float(element, fence->data, i, random_number(dice, is_strange));
+}
+
+/* Codes are any bytes, or small; scales of blocks are floats. */
+static void fill_codes(struct dice *dice, const struct kvmill_format *format,
+                       const struct fence *fence, bool is_strange) {
+    size_t block = format->element == KVMILL_Q8_0 ? 34 : format->element == KVMILL_Q4_0 ? 18 : 0;
+    for (size_t i = 0; i < fence->size; i++)
+        fence->data[i] = (unsigned char)(dice_once_in(dice, 2) ? (uint64_t)dice_range(dice, 0, 2)
+                                                               : dice_bits(dice));
+    for (size_t at = 0; block != 0 && at < fence->size; at += block)
+        kvmill_store_float(KVMILL_F16, fence->data + at, 0, random_number(dice, is_strange));
+}
+
+static bool are_floats_same(struct flow_scene *scene, int element, const unsigned char *a,
+                            const unsigned char *b, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        float x = kvmill_load_float(element, a, i), y = kvmill_load_float(element, b, i);
+        scene->nan += x != x;
+        scene->finite += kvmill_is_finite(x) && x != 0;
+        if (memcmp(&x, &y, sizeof x) == 0 || (x != x && y != y))
+            continue;
+        diag("element %" PRId64 ": %a, the other way %a", i, x, y);
+        return false;
+    }
+    return true;
+}
+
+/* ---- A cache ---- */
+
+static void open_side(struct flow_scene *scene, int v, bool is_strange, struct dice *dice) {
+    const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;
+    const struct kvmill_format *format = v ? &geometry->value : &geometry->key;
+    int64_t slots = scene->pool * geometry->page_size, heads = geometry->kv_heads;
+    int64_t bytes = kvmill_format_row_bytes(format), scales = kvmill_format_scale_bytes(format);
+    bool together = dice_once_in(dice, 2);
+    fence_open(&scene->data[v], (size_t)(slots * heads * bytes), FENCE_FLUSH, FENCE_ABOVE, dice);
+    fence_open(&scene->scale[v], (size_t)(slots * heads * scales), FENCE_FLUSH, FENCE_ABOVE, dice);
+    if (format->element <= KVMILL_BF16)
+        fill_floats(dice, format->element, &scene->data[v], is_strange);
+    else
+        fill_codes(dice, format, &scene->data[v], is_strange);
+    if (scales > 0)
+        fill_floats(dice, format->scale, &scene->scale[v], is_strange);
+    for (int way = 0; way < FLOW_WAYS; way++)
+        *(v ? &scene->cache[way].value : &scene->cache[way].key) =
+            (struct kvmill_cache_rows){scene->data[v].data,
+                                       scales ? scene->scale[v].data : NULL,
+                                       together ? heads * bytes : bytes,
+                                       together ? bytes : slots * bytes,
+                                       together ? heads * scales : scales,
+                                       together ? scales : slots * scales};
+}
+
+static void open_fields(struct flow_scene *scene, bool is_strange, struct dice *dice) {
+    for (int i = 0; i < scene->problem.field_count; i++) {
+        const struct kvmill_flow_field_data *field = &scene->problem.fields[i];
+        size_t bytes = (size_t)(scene->pool * scene->problem.geometry.kv_heads * field->bytes);
+        for (int way = 0; way < FLOW_WAYS; way++) {
+            fence_open(&scene->field[way][i], bytes, FENCE_FLUSH, FENCE_ABOVE, dice);
+            scene->cache[way].field[i] = scene->field[way][i].data;
+        }
+        fill_floats(dice, field->element, &scene->field[0][i], is_strange);
+        memcpy(scene->field[1][i].data, scene->field[0][i].data, bytes);
+    }
+}
+
+int64_t flow_scene_query_stride(const struct flow_scene *scene) {
+    const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;
+    return geometry->key.dim * kvmill_activation_bytes(geometry->activation);
+}
+
+void flow_scene_open(struct flow_scene *scene, const kvmill_flow *flow, int64_t pool,
+                     bool is_strange, struct dice *dice) {
+    kvmill_error error;
+    int64_t order[FLOW_MOST_POOL];
+    *scene = (struct flow_scene){.pool = pool};
+    if (kvmill_flow_verify(flow, &scene->problem, &error) != KVMILL_OK)
+        bail_out("%s", error.message);
+    for (int part = 0; part < KVMILL_FLOW_PROGRAMS; part++)
+        kvmill_flow_schedule(&scene->problem, (enum kvmill_flow_part)part, &scene->schedule[part]);
+    const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;
+    open_side(scene, 0, is_strange, dice);
+    open_side(scene, 1, is_strange, dice);
+    open_fields(scene, is_strange, dice);
+    for (int way = 0; way < FLOW_WAYS; way++)
+        scene->cache[way].page_rows = geometry->page_size;
+    fence_open(&scene->query, (size_t)(geometry->heads * flow_scene_query_stride(scene)),
+               FENCE_FLUSH, FENCE_ABOVE, dice);
+    fill_floats(dice, geometry->activation, &scene->query, is_strange);
+    dice_order(dice, order, scene->pool);
+    for (int i = 0; i < scene->pool; i++)
+        scene->ids[i] = (int32_t)order[i];
+}
+
+void flow_scene_close(struct flow_scene *scene) {
+    for (int v = 0; v < 2; v++) {
+        fence_close(&scene->data[v]);
+        fence_close(&scene->scale[v]);
+    }
+    for (int way = 0; way < FLOW_WAYS; way++)
+        for (int i = 0; i < scene->problem.field_count; i++)
+            fence_close(&scene->field[way][i]);
+    fence_close(&scene->query);
+}
+
+bool flow_scene_saves(const struct flow_scene *scene) {
+    bool saves = false;
+    for (int i = 0; i < scene->problem.field_count; i++)
+        saves = saves || scene->problem.fields[i].saved;
+    return saves;
+}
+
+static bool are_fields_same(struct flow_scene *scene) {
+    int64_t where;
+    for (int i = 0; i < scene->problem.field_count; i++) {
+        const struct kvmill_flow_field_data *field = &scene->problem.fields[i];
+        int64_t count =
+            scene->pool * scene->problem.geometry.kv_heads * field->rows * field->columns;
+        if (!are_floats_same(scene, field->element, scene->field[0][i].data,
+                             scene->field[1][i].data, count) ||
+            !fence_is_intact(&scene->field[0][i], &where)) {
+            diag("field %d", i);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- Workspaces ---- */
+
+static void open_workspaces(struct flow_scene *scene, const struct flow_way *way, int64_t pages,
+                            struct dice *dice) {
+    for (int w = 0; w < FLOW_WAYS; w++) {
+        size_t bytes = (size_t)kvmill_flow_workspace(way[w].schedule, pages);
+        fence_open(&scene->workspace[w], bytes, 4 * (int)dice_range(dice, 0, 15), FENCE_ABOVE,
+                   dice);
+        memset(scene->workspace[w].data, 0xff, bytes);
+    }
+}
+
+static bool close_workspaces(struct flow_scene *scene) {
+    int64_t where;
+    bool intact = fence_is_intact(&scene->workspace[0], &where);
+    for (int way = 0; way < FLOW_WAYS; way++)
+        fence_close(&scene->workspace[way]);
+    return intact;
+}
+
+static float *workspace_of(const struct flow_scene *scene, int way) {
+    return (float *)(void *)scene->workspace[way].data;
+}
+
+/* ---- Both ways ---- */
+
+/* Rows that a growing page does not have yet are NaN, of which nothing may come. */
+static void hide_rows(const struct flow_scene *scene, int64_t page, int64_t rows) {
+    const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;
+    for (int64_t n = 2 * rows; n < 2 * geometry->page_size; n++)
+        for (int64_t head = 0; head < geometry->kv_heads; head++) {
+            const struct kvmill_cache_rows *side =
+                n % 2 ? &scene->cache[0].value : &scene->cache[0].key;
+            const struct kvmill_format *format = n % 2 ? &geometry->value : &geometry->key;
+            int64_t slot = page * geometry->page_size + n / 2;
+            memset(side->data + slot * side->row_stride + head * side->head_stride, 0xff,
+                   (size_t)kvmill_format_row_bytes(format));
+        }
+}
+
+bool flow_scene_sums_up_same(struct flow_scene *scene, const struct flow_way way[FLOW_WAYS],
+                             int64_t page, int64_t rows, struct dice *dice) {
+    const int64_t slot[] = {-1, page * scene->problem.geometry.page_size + rows - 1};
+    const struct flow_tokens tokens = {.slot = slot, .tokens = 2};
+    const struct flow_span span = {0, 2};
+    hide_rows(scene, page, rows);
+    open_workspaces(scene, way, 0, dice);
+    for (int w = 0; w < FLOW_WAYS; w++)
+        kvmill_flow_summarise_span(&scene->problem, way[w].schedule, way[w].kernels,
+                                   &scene->cache[w], &tokens, &span, workspace_of(scene, w));
+    return close_workspaces(scene) && are_fields_same(scene);
+}
+
+bool flow_scene_scores_same(struct flow_scene *scene, const struct flow_way way[FLOW_WAYS],
+                            int64_t pages, struct dice *dice) {
+    const struct flow_span all = {0, pages};
+    const float *scores[FLOW_WAYS];
+    open_workspaces(scene, way, pages, dice);
+    for (int w = 0; w < FLOW_WAYS; w++) {
+        const struct flow_scoring scoring = {.problem = &scene->problem,
+                                             .schedule = way[w].schedule,
+                                             .kernels = way[w].kernels,
+                                             .cache = &scene->cache[w],
+                                             .query = scene->query.data,
+                                             .query_stride = flow_scene_query_stride(scene),
+                                             .ids = scene->ids + scene->pool - pages,
+                                             .pages = pages,
+                                             .kv_head = pages % scene->problem.geometry.kv_heads};
+        kvmill_flow_prepare(&scoring, workspace_of(scene, w));
+        kvmill_flow_score_span(&scoring, &all, workspace_of(scene, w));
+        scores[w] = kvmill_flow_finish(&scoring, workspace_of(scene, w));
+    }
+    bool same = are_floats_same(scene, KVMILL_F32, (const unsigned char *)scores[0],
+                                (const unsigned char *)scores[1], pages);
+    return close_workspaces(scene) && same && are_fields_same(scene);
+}
+
+/* Scores and lists in one go, as the phases of a plan make them. */
+static void list_row(struct flow_scene *scene, const struct flow_way *way, int32_t *list) {
+    const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;
+    const int64_t indptr[] = {0, scene->pool}, length[] = {scene->pool * geometry->page_size};
+    const struct flow_batch batch = {1, scene->pool, indptr, scene->ids, length, scene->pool};
+    const struct flow_queries queries = {scene->query.data, 0, flow_scene_query_stride(scene)};
+    struct flow_index index = {
+        .problem = &scene->problem,
+        .schedule = way->schedule,
+        .kernels = way->kernels,
+        .cache = &scene->cache[0],
+        .batch = &batch,
+        .queries = &queries,
+        .row_bytes = kvmill_flow_head_workspace(&scene->problem, way->schedule, scene->pool)};
+    const struct flow_span all = {0, kvmill_flow_candidates(&index, 0)};
+    int64_t heads = kvmill_flow_scored_heads(&scene->problem);
+    index.workspace = calloc((size_t)(heads * index.row_bytes) + 1, 1);
+    void *workspace =
+        calloc((size_t)kvmill_flow_list_workspace(&scene->problem, scene->pool) + 1, 1);
+    for (int64_t head = 0; head < heads; head++)
+        kvmill_flow_prepare_head(&index, 0, head);
+    kvmill_flow_score_heads(&index, 0, &all);
+    kvmill_flow_list_row(&index, 0, 0, workspace, list);
+    free(index.workspace);
+    free(workspace);
+}
+
+bool flow_scene_lists_same(struct flow_scene *scene, const struct flow_way way[FLOW_WAYS]) {
+    int64_t size = scene->problem.geometry.page_size;
+    struct flow_row row = kvmill_flow_row_of(&scene->problem.budget, size, scene->pool * size);
+    int32_t list[FLOW_WAYS][FLOW_MOST_POOL] = {{0}};
+    for (int w = 0; w < FLOW_WAYS; w++)
+        list_row(scene, &way[w], list[w]);
+    return memcmp(list[0], list[1], (size_t)row.selected * sizeof **list) == 0;
+}

@@ -38,7 +38,7 @@ lib«»km_pack.so: $(OBJECTS)
 
 %.o: %.c kvmill_kernel.h km_pack.h Makefile
 	$(if $(quiet),@echo '  CC       $@')
-	$(quiet)$(CC) $(CPPFLAGS) $(CFLAGS) $(if $(findstring __avx512fp16_,$@),-mavx512fp16) -fPIC -c -o $@ $<
+	$(quiet)$(CC) $(CPPFLAGS) $(CFLAGS) $(if $(findstring __avx512fp16_,$@),-mavx512fp16,$(PRECOMPILED)) -fPIC -c -o $@ $<
 
 install: all
 	mkdir -p '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(INCLUDEDIR)'

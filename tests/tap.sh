@@ -57,7 +57,7 @@ expect() {
 # kernels are neither timed nor the matter, that is a third of the time.
 quick_kernels() {
     # shellcheck disable=SC2086
-    sh "$srcdir/tests/precompile.sh" "$scratch/headers" ${1:-cc} -O1
+    sh "$srcdir/tests/precompile.sh" "$scratch/headers" ${1:-cc} -O1 >/dev/null
     CFLAGS=-O1 CPPFLAGS=-I$scratch/headers
     export CFLAGS CPPFLAGS
 }

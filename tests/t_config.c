@@ -99,7 +99,8 @@ static const char *row_of(const char *file, const struct model *model) {
              "\t%d\t%g\t%g\t%s\t%" PRId64,
              file, model->layer_count, first->query_heads, first->kv_heads, first->key_dim,
              first->value_dim, full_row, model->max_positions, window, sliding, softcap,
-             model->alibi_bias_max, model->dtype->name, cache_bytes_per_token(model, &(struct cache_choice){.layout = -1}));
+             model->alibi_bias_max, model->dtype->name,
+             cache_bytes_per_token(model, &(struct cache_choice){.layout = -1}));
     return row;
 }
 

@@ -274,6 +274,35 @@ static void test_constants(void) {
     flow_step_close(&step);
 }
 
+/* What is said of a plan is what it runs. */
+static void test_words(void) {
+    static const struct {
+        const char *const words;
+        bool in[FLOW_STEP_KINDS];
+    } says[] = {
+        {"; write K with ", {[STEP_APPEND] = true}},
+        {"; summarise with ", {[STEP_APPEND] = true}},
+        {"; index with ", {[STEP_INDEX] = true, [STEP_DECODE] = true}},
+        {"; attend with ", {[STEP_ATTEND] = true, [STEP_DECODE] = true}},
+    };
+    struct dice dice = dice_for(seed, "words");
+    struct flow_step step;
+    char text[4096];
+    flow_step_set(&step, "start=40");
+    flow_step_open(&step, &dice);
+    for (int kind = 0; kind < FLOW_STEP_KINDS; kind++) {
+        void *workspace;
+        kvmill_plan *plan = plan_of(&step, kind, &workspace);
+        kvmill_plan_describe(plan, text, sizeof text);
+        for (size_t i = 0; i < COUNT(says); i++)
+            ok((strstr(text, says[i].words) != NULL) == says[i].in[kind], "step %d%s: %s", kind,
+               says[i].words, says[i].in[kind] ? "said" : "not said");
+        free(workspace);
+        kvmill_plan_destroy(plan);
+    }
+    flow_step_close(&step);
+}
+
 static void test_huge_limits(void) {
     struct dice dice = dice_for(seed, "limits");
     struct flow_step step;
@@ -340,11 +369,15 @@ static void test_time(void) {
 }
 
 int main(int count, char **words) {
-    static const struct test tests[] = {
-        {"cases", test_cases},         {"instruction sets", test_isas},
-        {"scenes", test_scenes},       {"lists", test_any_lists},
-        {"constants", test_constants}, {"limits", test_huge_limits},
-        {"time", test_time},           {NULL, NULL}};
+    static const struct test tests[] = {{"cases", test_cases},
+                                        {"instruction sets", test_isas},
+                                        {"scenes", test_scenes},
+                                        {"lists", test_any_lists},
+                                        {"constants", test_constants},
+                                        {"words", test_words},
+                                        {"limits", test_huge_limits},
+                                        {"time", test_time},
+                                        {NULL, NULL}};
     (void)count;
     seed = dice_seed();
     return run_tests(tests, words);

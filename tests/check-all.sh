@@ -95,7 +95,7 @@ variant() {
 : >failures.log
 # The threads' is of gcc, the other of clang, whose build the fuzzers share.
 configure sanitizers --enable-sanitizers=address,undefined CC=clang CFLAGS='-O1 -g1 -Werror -fsanitize=fuzzer-no-link' \
-    PACK_OPTIMIZE=-O0 PACK_ISAS="$sanitized"
+    PACK_OPTIMIZE=-O1 PACK_ISAS="$sanitized"
 # Kernels of every op: those of the fuzzers' calls.
 configure threads --enable-sanitizers=thread CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=avx2 DEFAULT_SPECS=specs/fuzz.json
 say "make check"

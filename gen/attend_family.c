@@ -326,7 +326,7 @@ static void explain(const struct kernel *kernel, FILE *stream) {
 static const char *const attend_libraries[] = {
     "attend",     "load",        "prefetch",         "softmax",
     "accumulate", "run",         "accumulate_codes", "accumulate_halves",
-    "turned",     "value_units", "accumulate_pairs", NULL};
+    "turned",     "units", "accumulate_pairs", NULL};
 
 const struct family attend_family = {
     .name = "attend",

@@ -751,17 +751,24 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
     set_units(w, r, top);
 }
 
-INLINED void
-set_query(struct work *w, int64_t r, const float *x)
+/* The largest magnitude of x; NaN where x has one.  */
+INLINED float
+largest_magnitude(const float *x)
 {
-    enum { HALF = 2 };
     vf top = broadcast(0.f), sum = broadcast(0.f);
-    int32_t digit[KEY_PADDED];
     for (int d = 0; d < KEY_DIM; d += LANES) {
         top = max_f32(top, abs_f32(load_f32(x + d)));
         sum += load_f32(x + d);
     }
-    float largest = largest_of(top), factor = largest > 0.f ? 32767.f / largest : 0.f;
+    return largest_of(top) + sum_of(sum) * 0.f;
+}
+
+INLINED void
+set_query(struct work *w, int64_t r, const float *x)
+{
+    enum { HALF = 2 };
+    int32_t digit[KEY_PADDED];
+    float largest = largest_magnitude(x), factor = largest > 0.f ? 32767.f / largest : 0.f;
     for (int d = 0; d < KEY_DIM; d += LANES)
         store_words(digit + d, round_even(load_f32(x + d) * factor));
     for (int i = 0; i < KEY_DIM / 2; i++) {
@@ -769,7 +776,7 @@ set_query(struct work *w, int64_t r, const float *x)
         int32_t low = digit[code], high = digit[code + HALF];
         w->query[r][i] = broadcast_words((int32_t)((uint32_t)high << 16 | (uint16_t)low));
     }
-    w->unit[r] = largest / 32767.f + sum_of(sum) * 0.f; /* NaN where x has one */
+    w->unit[r] = largest / 32767.f;
 }
 
 INLINED void

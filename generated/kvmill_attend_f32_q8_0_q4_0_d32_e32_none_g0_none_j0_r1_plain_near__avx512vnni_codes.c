@@ -670,17 +670,24 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
     set_units(w, r, top);
 }
 
-/* The digits of x; what the last one is worth, NaN where x has one.  */
+/* The largest magnitude of x; NaN where x has one.  */
 INLINED float
-split_query(const float *x, int8_t digit[2][KEY_DIM])
+largest_magnitude(const float *x)
 {
-    const float most = 127.f * 256.f;
     vf top = broadcast(0.f), sum = broadcast(0.f);
     for (int d = 0; d < KEY_DIM; d += LANES) {
         top = max_f32(top, abs_f32(load_f32(x + d)));
         sum += load_f32(x + d);
     }
-    float largest = largest_of(top), factor = largest > 0.f ? most / largest : 0.f;
+    return largest_of(top) + sum_of(sum) * 0.f;
+}
+
+/* The digits of x; what the last one is worth, NaN where x has one.  */
+INLINED float
+split_query(const float *x, int8_t digit[2][KEY_DIM])
+{
+    const float most = 127.f * 256.f;
+    float largest = largest_magnitude(x), factor = largest > 0.f ? most / largest : 0.f;
     for (int d = 0; d < KEY_DIM; d += LANES) {
         vi rest = round_even(load_f32(x + d) * factor);
         for (int i = 0; i < 2; i++) {
@@ -689,7 +696,7 @@ split_query(const float *x, int8_t digit[2][KEY_DIM])
             rest = (rest - low) >> 8;
         }
     }
-    return largest / most + sum_of(sum) * 0.f;
+    return largest / most;
 }
 
 INLINED void

@@ -21,16 +21,12 @@ m4_define(«_km_most_of_limbs_1», «127.f»)
 m4_define(«_km_most_of_limbs_2», «127.f * 256.f»)
 m4_define(«_km_most_of_limbs_3», «127.f * 65536.f»)
 
-m4_define(«km_set_query», «/* The digits of x; what the last one is worth, NaN where x has one.  */
+m4_define(«km_set_query», «km_query_magnitude
+/* The digits of x; what the last one is worth, NaN where x has one.  */
 km_inline(«float», «split_query(const float *x, int8_t digit[km_limbs][KEY_DIM])»)
 {
     const float most = m4_indir(«_km_most_of_limbs_»km_limbs);
-    vf top = broadcast(0.f), sum = broadcast(0.f);
-    for (int d = 0; d < KEY_DIM; d += LANES) {
-        top = max_f32(top, abs_f32(load_f32(x + d)));
-        sum += load_f32(x + d);
-    }
-    float largest = largest_of(top), factor = largest > 0.f ? most / largest : 0.f;
+    float largest = largest_magnitude(x), factor = largest > 0.f ? most / largest : 0.f;
     for (int d = 0; d < KEY_DIM; d += LANES) {
         vi rest = round_even(load_f32(x + d) * factor);
         for (int i = 0; i < km_limbs; i++) {
@@ -39,7 +35,7 @@ km_inline(«float», «split_query(const float *x, int8_t digit[km_limbs][KEY_DI
             rest = (rest - low) >> 8;
         }
     }
-    return largest / most + sum_of(sum) * 0.f;
+    return largest / most;
 }
 
 km_inline(«void», «set_query(struct work *w, int64_t r, const float *x)»)

@@ -10,16 +10,12 @@ m4_define(«km_query_and_key», «km_turned_keys«»m4_dnl
 »)
 
 m4_dnl A piece holds code I of a word and the one half a word further on.
-m4_define(«km_set_query», «km_inline(«void», «set_query(struct work *w, int64_t r, const float *x)»)
+m4_define(«km_set_query», «km_query_magnitude
+km_inline(«void», «set_query(struct work *w, int64_t r, const float *x)»)
 {
     enum { HALF = km_pieces_of_word };
-    vf top = broadcast(0.f), sum = broadcast(0.f);
     int32_t digit[KEY_PADDED];
-    for (int d = 0; d < KEY_DIM; d += LANES) {
-        top = max_f32(top, abs_f32(load_f32(x + d)));
-        sum += load_f32(x + d);
-    }
-    float largest = largest_of(top), factor = largest > 0.f ? 32767.f / largest : 0.f;
+    float largest = largest_magnitude(x), factor = largest > 0.f ? 32767.f / largest : 0.f;
     for (int d = 0; d < KEY_DIM; d += LANES)
         store_words(digit + d, round_even(load_f32(x + d) * factor));
     for (int i = 0; i < KEY_DIM / 2; i++) {
@@ -27,7 +23,7 @@ m4_define(«km_set_query», «km_inline(«void», «set_query(struct work *w, in
         int32_t low = digit[km_code_element(km_key, «code»)], high = digit[km_code_element(km_key, «(code + HALF)»)];
         w->query[r][i] = broadcast_words((int32_t)((uint32_t)high << 16 | (uint16_t)low));
     }
-    w->unit[r] = largest / 32767.f + sum_of(sum) * 0.f; /* NaN where x has one */
+    w->unit[r] = largest / 32767.f;
 }
 »)
 

@@ -1,6 +1,19 @@
 m4_divert(-1)
-m4_dnl value_units.m4 -- what a digit of a weight is worth, where weights become integers: for each row, block and
-m4_dnl group.
+m4_dnl units.m4 -- what the last digit of a number is worth, where queries or weights become integers: of a query row;
+m4_dnl of the weights of a row in a block, for each group.
+
+m4_define(«km_query_magnitude», «/* The largest magnitude of x; NaN where x has one.  */
+km_inline(«float», «largest_magnitude(const float *x)»)
+{
+    vf top = broadcast(0.f), sum = broadcast(0.f);
+    for (int d = 0; d < KEY_DIM; d += LANES) {
+        top = max_f32(top, abs_f32(load_f32(x + d)));
+        sum += load_f32(x + d);
+    }
+    return largest_of(top) + sum_of(sum) * 0.f;
+}
+»)
+
 m4_define(«km_value_groups», «km_scales(«value»)»)
 
 m4_define(«km_unit_work», «    km_aligned float value_size[km_value_groups][BLOCK]; /* scales without their sign */

@@ -1,0 +1,218 @@
+/* Every kernel of every linked pack that attends, on a case of its own: against attention in double
+   precision, and once more with rows after the last one that have no numbers.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common.h"
+#include "elements.h"
+#include "oracle/convert.h"
+#include "packs.h"
+#include "walk.h"
+
+enum { MOST_POSITIONS = 90, AFTER = 16, MOST_ROWS = 9, MOST_DIM = 1024 };
+
+/* ---- K or V: rows in memory of their own ---- */
+
+struct rows {
+    struct oracle_side side;
+    int64_t row_bytes, scale_bytes;
+    struct fence data, scale;
+};
+
+static void open_rows(struct rows *rows, const struct kvmill_format *format, int activation,
+                      int64_t count, struct dice *dice) {
+    enum oracle_type scale = oracle_of_element(format->quant_group ? format->scale : KVMILL_F32);
+    rows->side = (struct oracle_side){.type = oracle_of_element(format->element),
+                                      .scale_type = scale,
+                                      .dim = format->dim,
+                                      .group = format->quant_group};
+    rows->row_bytes = oracle_data_bytes(format);
+    rows->scale_bytes = oracle_scale_bytes(format);
+    fence_open(&rows->data, (size_t)((count + AFTER) * rows->row_bytes), FENCE_FLUSH, FENCE_ABOVE,
+               dice);
+    fence_open(&rows->scale, (size_t)((count + AFTER) * rows->scale_bytes), FENCE_FLUSH,
+               FENCE_ABOVE, dice);
+    rows->side.data = rows->data.data;
+    rows->side.scale = rows->scale.data;
+    memset(rows->data.data, 0xff, rows->data.size);
+    memset(rows->scale.data, 0xff, rows->scale.size);
+    for (int64_t i = 0; i < count; i++) {
+        double x[MOST_DIM];
+        for (int64_t d = 0; d < format->dim; d++)
+            x[d] = dice_between(dice, -2, 2);
+        oracle_write_row(&rows->side, oracle_of_element(activation), i, x);
+    }
+}
+
+static void close_rows(struct rows *rows) {
+    fence_close(&rows->data);
+    fence_close(&rows->scale);
+}
+
+/* ---- Attention ---- */
+
+struct problem {
+    const struct kvmill_attend_shape *shape;
+    enum oracle_type activation;
+    int64_t rows, count;
+    double scale;
+    struct rows key, value;
+    struct fence query, output, workspace;
+    struct kvmill_query_row row[MOST_ROWS];
+};
+
+static void open_problem(struct problem *p, const struct kvmill_attend_shape *shape,
+                         struct dice *dice) {
+    *p = (struct problem){.shape = shape, .activation = oracle_of_element(shape->activation)};
+    p->rows = dice_range(dice, 1, shape->rows < MOST_ROWS ? shape->rows : MOST_ROWS);
+    p->count = dice_range(dice, 1, MOST_POSITIONS);
+    p->scale = dice_between(dice, 0.02, 0.3);
+    int64_t query = oracle_bytes(p->activation, shape->key.dim);
+    int64_t output = oracle_bytes(p->activation, shape->value.dim);
+    open_rows(&p->key, &shape->key, shape->activation, p->count, dice);
+    open_rows(&p->value, &shape->value, shape->activation, p->count, dice);
+    fence_open(&p->query, (size_t)(p->rows * query), FENCE_FLUSH, FENCE_ABOVE, dice);
+    fence_open(&p->output, (size_t)(p->rows * output), FENCE_FLUSH, FENCE_ABOVE, dice);
+    fence_open(&p->workspace, (size_t)shape->workspace, 0, FENCE_ABOVE, dice);
+    for (int64_t i = 0; i < p->rows * shape->key.dim; i++)
+        oracle_put(p->activation, p->query.data, i, dice_between(dice, -2, 2));
+    for (int64_t r = 0; r < p->rows; r++)
+        p->row[r] = (struct kvmill_query_row){.query = p->query.data + r * query,
+                                              .output = p->output.data + r * output,
+                                              .first = 0,
+                                              .last = dice_range(dice, 1, p->count),
+                                              .sink = -INFINITY};
+}
+
+static void close_problem(struct problem *p) {
+    close_rows(&p->key);
+    close_rows(&p->value);
+    fence_close(&p->query);
+    fence_close(&p->output);
+    fence_close(&p->workspace);
+}
+
+/* The extents have so many rows more than the call. */
+static void run(const struct kvmill_kernel *kernel, const struct problem *p, int64_t after) {
+    const struct kvmill_extent extents[] = {{0, p->count}, {p->count, after}, {0, 0}};
+    const struct kvmill_attend problem = {
+        .shape = p->shape,
+        .row = p->row,
+        .rows = p->rows,
+        .key = p->key.data.data,
+        .value = p->value.data.data,
+        .key_scale = p->key.scale.data,
+        .value_scale = p->value.scale.data,
+        .key_stride = p->key.row_bytes,
+        .value_stride = p->value.row_bytes,
+        .key_scale_stride = p->key.scale_bytes,
+        .value_scale_stride = p->value.scale_bytes,
+        .extent = extents,
+        .count = p->count,
+        .scale = (float)p->scale,
+        .begin = 1,
+        .end = 1,
+        .workspace = p->workspace.data,
+    };
+    kernel->run(&problem, 0, 1);
+}
+
+static double score_of(const struct problem *p, int64_t r, int64_t position) {
+    double key[MOST_DIM], sum = 0;
+    int64_t dim = p->shape->key.dim;
+    oracle_read_row_exact(&p->key.side, position, key);
+    for (int64_t d = 0; d < dim; d++)
+        sum += key[d] * oracle_get(p->activation, p->query.data, r * dim + d);
+    return sum * (float)p->scale;
+}
+
+static void expect_row(const struct problem *p, int64_t r, double *want) {
+    double weight[MOST_POSITIONS], value[MOST_DIM], largest = -INFINITY, total = 0;
+    int64_t last = p->row[r].last, dim = p->shape->value.dim;
+    for (int64_t t = 0; t < last; t++)
+        largest = fmax(largest, weight[t] = score_of(p, r, t));
+    for (int64_t t = 0; t < last; t++)
+        total += weight[t] = exp(weight[t] - largest);
+    memset(want, 0, (size_t)dim * sizeof *want);
+    for (int64_t t = 0; t < last; t++) {
+        oracle_read_row_exact(&p->value.side, t, value);
+        for (int64_t d = 0; d < dim; d++)
+            want[d] += weight[t] / total * value[d];
+    }
+}
+
+/* What the kinds of arithmetic err at most, of the largest output. */
+static const double bound_of_math[] = {
+    [KVMILL_MATH_F32] = 2e-5, [KVMILL_MATH_NEAR] = 5e-4, [KVMILL_MATH_FAST] = 3e-3};
+
+static DLDataType dtype_of(int element) {
+    return element == KVMILL_F32 ? f32 : element == KVMILL_F16 ? f16 : bf16;
+}
+
+static bool row_is_right(const struct problem *p, int64_t r) {
+    double want[MOST_DIM], largest = 0;
+    int64_t dim = p->shape->value.dim;
+    expect_row(p, r, want);
+    for (int64_t d = 0; d < dim; d++)
+        largest = fmax(largest, fabs(want[d]));
+    for (int64_t d = 0; d < dim; d++)
+        if (!number_is_close(dtype_of(p->shape->activation),
+                             oracle_get(p->activation, p->output.data, r * dim + d), want[d],
+                             bound_of_math[p->shape->math] * largest))
+            return false;
+    return true;
+}
+
+/* ---- Every kernel ---- */
+
+static bool is_right(const struct kvmill_kernel *kernel, struct dice *dice) {
+    struct problem p;
+    open_problem(&p, kernel->shape, dice);
+    fence_explain_traps(kernel->symbol);
+    run(kernel, &p, 0);
+    bool right = true;
+    int64_t where;
+    for (int64_t r = 0; r < p.rows; r++)
+        right = right && row_is_right(&p, r);
+    unsigned char *before = malloc(p.output.size);
+    memcpy(before, p.output.data, p.output.size);
+    run(kernel, &p, AFTER);
+    right = right && memcmp(before, p.output.data, p.output.size) == 0 &&
+            fence_is_intact(&p.output, &where) && fence_is_intact(&p.workspace, &where);
+    free(before);
+    close_problem(&p);
+    return right;
+}
+
+/* Kernels of an instruction set in all packs: tried, right. */
+static void test_isa(const char *isa, uint64_t seed) {
+    int tried = 0, right = 0;
+    for (int i = 0; i < PACKS; i++)
+        for (uint32_t k = 0; k < packs[i]->count; k++) {
+            const struct kvmill_kernel *kernel = packs[i]->kernels[k];
+            if (kernel->family != KVMILL_ATTEND || strcmp(kernel->isa, isa) != 0)
+                continue;
+            struct dice dice = dice_for_kernel(seed, kernel);
+            bool passed = is_right(kernel, &dice);
+            if (!passed)
+                diag("wrong: %s", kernel->symbol);
+            right += passed;
+            tried++;
+        }
+    if (tried > 0)
+        ok(right == tried, "%s: %d kernels that attend, each on a case of its own: %d right", isa,
+           tried, right);
+}
+
+int main(void) {
+    uint64_t seed = dice_seed();
+    const char *isa;
+    for (size_t i = 0; (isa = kvmill_isa_name(i)) != NULL; i++)
+        if (isa_is_allowed(isa))
+            test_isa(isa, seed);
+    return done_testing();
+}

@@ -92,7 +92,7 @@ DLTensor onnx_tensor_of(const struct onnx_value *value);
 extern const struct onnx_op onnx_pmx;
 const struct op *onnx_pmx_op(const struct onnx_node *node);
 
-/* "opmx, pmx, ...: KeyValueCache, ..." */
+/* "KeyValueCache, ... (opmx, ...)" */
 const char *onnx_pmx_names(char text[ONNX_NAMES_SIZE / 2]);
 
 /* The node's domain is that of dynamic batching, and its inputs are those of the static op: what

@@ -21,11 +21,15 @@ static const struct {
 };
 enum { DOMAINS = sizeof domains / sizeof *domains };
 
+static bool is_pmx(const struct op *op) {
+    return op->family == OP_CACHE_ATTENTION;
+}
+
 static const struct op *find_op(const char *prefix, const char *name) {
     char text[96];
     snprintf(text, sizeof text, "%s%.60s", prefix, name);
     const struct op *op = kvmill_op_by_name(text);
-    bool found = op != NULL && op->source == OP_PMX && op->dynamic == (prefix[0] != '\0');
+    bool found = op != NULL && is_pmx(op) && op->dynamic == (prefix[0] != '\0');
     return found ? op : NULL;
 }
 
@@ -48,17 +52,14 @@ const struct op *onnx_pmx_op(const struct onnx_node *node) {
 
 const char *onnx_pmx_names(char text[ONNX_NAMES_SIZE / 2]) {
     enum { SIZE = ONNX_NAMES_SIZE / 2 };
-    const char *between = "";
     size_t at = 0;
-    for (int i = 0; i < DOMAINS; i++)
-        at += (size_t)snprintf(text + at, SIZE - at, "%s%s", i ? "/" : "", domains[i].name);
-    for (int i = 0; kvmill_ops[i] != NULL && at < SIZE; i++) {
-        const struct op *op = kvmill_ops[i];
-        if (op->source != OP_PMX || op->dynamic)
-            continue;
-        at += (size_t)snprintf(text + at, SIZE - at, "%s%s", between[0] ? between : ".", op->name);
-        between = ", ";
-    }
+    for (int i = 0; kvmill_ops[i] != NULL && at < SIZE; i++)
+        if (is_pmx(kvmill_ops[i]) && !kvmill_ops[i]->dynamic)
+            at +=
+                (size_t)snprintf(text + at, SIZE - at, "%s%s", at ? ", " : "", kvmill_ops[i]->name);
+    for (int i = 0; i < DOMAINS && at < SIZE; i++)
+        at += (size_t)snprintf(text + at, SIZE - at, "%s%s%s", i ? ", " : " (", domains[i].name,
+                               i + 1 == DOMAINS ? ")" : "");
     return text;
 }
 

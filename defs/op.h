@@ -59,6 +59,7 @@ struct op_member {
     op_set ops;    /* whose specs may say it */
     op_set needed; /* whose specs must */
     enum op_source source;
+    op_set ours;              /* of these, those in which the source has no such attribute */
     int since;                /* version of the source that brought it; 0: the first */
     bool always;              /* written where it is the default, too */
     int64_t initial;          /* the default of an integer; what else is 0 or NULL */
@@ -100,7 +101,9 @@ struct op_tensor {
     struct op_condition used; /* else it may be given, and is left alone */
     bool hint;                /* needed, and `kvmill run` makes it from others */
     bool empty_is_absent;
-    bool rows; /* kernels walk its last dim, which has stride 1 */
+    bool padded; /* its last dim may be longer */
+    bool ours;   /* kvmill's own: the op's source has none */
+    bool rows;   /* kernels walk its last dim, which has stride 1 */
     /* A member of kind OP_TYPE, or a type's name. */
     const char *type;
     const char *or_type;   /* accepted as well; or NULL */
@@ -217,13 +220,14 @@ struct op_dim {
 enum { OP_MOST_RANK = 8, OP_MOST_WORDS = 24 };
 
 /* Dims of alternative `which` of a shape by the words' values (a list up to word NULL); a dim may
-   be a sum of products, "B*R+1".  The rank, or -1: there is no such alternative, or a word has no
-   value. */
+   be a sum of products, "B*R+1", and is KVMILL_DYNAMIC where one of its words is.  The rank, or -1:
+   there is no such alternative, or a word has no value. */
 int kvmill_op_shape(const char *shape, int which, const struct op_dim *words,
                     int64_t dims[OP_MOST_RANK]);
 
 /* Add what a tensor's dims say of the words of a shape's first alternative to a list with room for
-   OP_MOST_WORDS; false: rank or dims are not those of the words. */
+   OP_MOST_WORDS; false: rank or dims are not those of the words.  A dim of KVMILL_DYNAMIC says
+   nothing; without a tensor all words become that which have no value yet. */
 bool kvmill_op_learn(const char *shape, const DLTensor *tensor, struct op_dim *words);
 
 /* The shape in words of a tensor of this op; or NULL. */

@@ -28,7 +28,7 @@ static const struct op_member members[] = {
     {MEMBER(struct_size, OP_SIZE, 0)},
     {MEMBER(dynamic_batching, OP_FLAG, 0)},
     {MEMBER(num_heads, OP_COUNT, SCORES), PMX, .needed = SCORES, .help = "Query heads."},
-    {MEMBER(head_dim, OP_COUNT, ALL), PMX, .needed = SCORES,
+    {MEMBER(head_dim, OP_COUNT, ALL), PMX, .needed = SCORES, .ours = CACHE,
      .help = "Elements of a head.  KeyValueCache takes it from its inputs in run."},
     {MEMBER(is_causal, OP_FLAG, SCORES), PMX, .initial = 1,
      .help = "The query at position p sees positions 0 to p."},
@@ -36,7 +36,7 @@ static const struct op_member members[] = {
      .help =
          "Adds slopes of positions to scores.  Beware: as in PMX, it masks later keys even where "
          "is_causal is false."},
-    {MEMBER(num_kv_heads, OP_COUNT, ALL), PMX,
+    {MEMBER(num_kv_heads, OP_COUNT, ALL), PMX, .ours = CACHE,
      .help = "Divides num_heads; 0: num_heads.  KeyValueCache takes it from its inputs in run."},
     {MEMBER(num_layer, OP_COUNT, STORE), PMX, .initial = 1,
      .help = "Layers of the cache; for run the cache's shape tells it where it is left out."},
@@ -147,6 +147,7 @@ static const char dims[] =
     "all sequences, H query heads, KVH kv heads, D and E elements of a key "
     "and of a value, R num_repeat:";
 
+/* Inputs in the order of PMX's signatures. */
 static const struct op_tensor tensors[] = {
     {.name = "query",
      .index = KVMILL_CACHE_ATTENTION_QUERY,
@@ -195,14 +196,6 @@ static const struct op_tensor tensors[] = {
      .shape = "B P KVH*R E",
      .dynamic_shape = "Q KVH*R E",
      .help = "Values that are attended to, or read back."},
-    {.name = "start_pos",
-     .index = KVMILL_CACHE_ATTENTION_START_POS,
-     .in = STORE,
-     .needed = STORE,
-     .type = "int64",
-     .shape = "1 | ",
-     .dynamic_shape = "B",
-     .help = "Positions before the new tokens."},
     {.name = "seqstarts",
      .index = KVMILL_CACHE_ATTENTION_SEQSTARTS,
      .in = DYNAMIC,
@@ -223,6 +216,14 @@ static const struct op_tensor tensors[] = {
      .needed = STORE & DYNAMIC,
      .type = "int64",
      .help = "Slots of each sequence: the first, or with cache_mode 1 those of its pages."},
+    {.name = "start_pos",
+     .index = KVMILL_CACHE_ATTENTION_START_POS,
+     .in = STORE,
+     .needed = STORE,
+     .type = "int64",
+     .shape = "1 | ",
+     .dynamic_shape = "B",
+     .help = "Positions before the new tokens."},
     {.name = "decoding_batches",
      .index = KVMILL_CACHE_ATTENTION_DECODING_BATCHES,
      .in = SCORES & DYNAMIC,
@@ -252,6 +253,7 @@ static const struct op_tensor tensors[] = {
      .in = SCORES,
      .rows = true,
      .empty_is_absent = true,
+     .padded = true,
      .type = "T1",
      .shape = "S P | H S P | B H S P | 1 H S P",
      .dynamic_shape = "T Q | H T Q",

@@ -42,7 +42,10 @@ static bool total_of(const char *text, size_t length, char sign, const struct op
         if (!(sign == '+' ? total_of(text, part, '*', words, &value)
                           : value_of(text, part, words, &value)))
             return false;
-        *total = sign == '+' ? *total + value : *total * value;
+        if (*total != KVMILL_DYNAMIC && value != KVMILL_DYNAMIC)
+            *total = sign == '+' ? *total + value : *total * value;
+        else
+            *total = KVMILL_DYNAMIC;
         part += end != NULL;
         text += part;
         length -= part;
@@ -71,8 +74,10 @@ int kvmill_op_shape(const char *shape, int which, const struct op_dim *words,
 
 static bool learn_word(const char *word, size_t length, int64_t value, struct op_dim *words) {
     size_t at = (size_t)(find(word, length, words) - words);
-    if (words[at].word != NULL)
-        return words[at].value == value;
+    if (words[at].word != NULL && (value == KVMILL_DYNAMIC || words[at].value == value))
+        return true;
+    if (words[at].word != NULL && words[at].value != KVMILL_DYNAMIC)
+        return false;
     words[at] = (struct op_dim){word, value};
     return at + 1 < OP_MOST_WORDS;
 }
@@ -83,9 +88,12 @@ bool kvmill_op_learn(const char *shape, const DLTensor *tensor, struct op_dim *w
          shape += strspn(shape, " "), d++) {
         size_t length = strcspn(shape, " |");
         bool is_word = word_length(shape) == length;
-        if (d == tensor->ndim || (is_word && !learn_word(shape, length, tensor->shape[d], words)))
+        if (tensor != NULL && d == tensor->ndim)
+            return false;
+        int64_t value = tensor != NULL ? tensor->shape[d] : KVMILL_DYNAMIC;
+        if (is_word && !learn_word(shape, length, value, words))
             return false;
         shape += length;
     }
-    return d == tensor->ndim;
+    return tensor == NULL || d == tensor->ndim;
 }

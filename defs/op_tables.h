@@ -20,22 +20,24 @@
      .used = {{"quant_bit"}},                                                                      \
      .help = "Shaped as cache except the last dim: one for each quant_group."},                    \
     {.name = "value_cache", .index = KVMILL_CACHE_ATTENTION_VALUE_CACHE,                           \
-     OP_ROWS(TAKES, GIVES, "value_T2"), .when = {{"value_differs"}}, .help = "Values alone."},     \
+     OP_ROWS(TAKES, GIVES, "value_T2"), .ours = true, .when = {{"value_differs"}},                 \
+     .help = "Values alone."},                                                                     \
     {.name = "value_scale", .index = KVMILL_CACHE_ATTENTION_VALUE_SCALE,                           \
-     OP_ROWS(TAKES, GIVES, "value_T3"), .when = {{"value_differs"}},                               \
+     OP_ROWS(TAKES, GIVES, "value_T3"), .ours = true, .when = {{"value_differs"}},                 \
      .used = {{"value_quant_bit"}}, .help = "Scales of value_cache, likewise."}
 
 /* Tensors that everything that attends describes alike. */
 #define OP_SINKS(INDEX, OPS)                                                                       \
     {                                                                                              \
-        .name = "sinks", .index = (INDEX), .in = (OPS), .type = "T1", .or_type = "float32",        \
-        .shape = "H", .help = "A score of each head that no value belongs to."                     \
+        .name = "sinks", .index = (INDEX), .in = (OPS), .ours = true, .type = "T1",                \
+        .or_type = "float32", .shape = "H",                                                        \
+        .help = "A score of each head that no value belongs to."                                   \
     }
 #define OP_ATTN_OUTPUT(INDEX, OPS, WIDE_TYPE, WIDE_WHEN)                                           \
     .name = "attn_output", .index = (INDEX), .out = (OPS), .rows = true, .type = "T1",             \
     .wide_type = (WIDE_TYPE), .wide_when = {{WIDE_WHEN}}, .help = "The result."
 #define OP_LSE(INDEX, OPS)                                                                         \
-    .name = "lse", .index = (INDEX), .out = (OPS), .type = "float32",                              \
+    .name = "lse", .index = (INDEX), .out = (OPS), .ours = true, .type = "float32",                \
     .help = "Logarithms of the sums of exp (score)."
 
 extern const char *const kvmill_mode_words[]; /* of slots: linear, circular */

@@ -231,6 +231,11 @@ bool attention_define_comment(const struct spec *spec, struct text *text);
 /* Whether only the arrays of a run tell all there is to know. */
 bool attention_spec_is_open(const struct spec *spec);
 
+/* What the tensors tell that the spec does not say, where their dims are known: heads and their
+   sizes, from the inputs of KeyValueCache; as many layers as the cache has. */
+void attention_learn_heads(struct spec *spec, const DLTensor *key, const DLTensor *value);
+void attention_learn_layers(struct spec *spec, const DLTensor *cache);
+
 /* ---- ONNX Attention ---- */
 
 /* Whether it is TensorScatterAttention. */

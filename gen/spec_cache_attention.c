@@ -126,6 +126,31 @@ bool attention_spec_is_open(const struct spec *spec) {
            (spec->attention.layers_open && op->layer_idx >= op->num_layer);
 }
 
+/* ---- What tensors tell ---- */
+
+static void learn_dim(const DLTensor *tensor, int back, int64_t *attribute) {
+    bool known = tensor->ndim >= back && tensor->shape[tensor->ndim - back] != KVMILL_DYNAMIC;
+    if (*attribute == 0 && known)
+        *attribute = tensor->shape[tensor->ndim - back];
+}
+
+/* KeyValueCache has no attributes for what its inputs say. */
+void attention_learn_heads(struct spec *spec, const DLTensor *key, const DLTensor *value) {
+    kvmill_cache_attention *op = &spec->attention.op;
+    learn_dim(key, 2, &op->num_kv_heads);
+    learn_dim(key, 1, &op->head_dim);
+    if (op->value_differs)
+        learn_dim(value, 1, &op->value_head_dim);
+}
+
+/* The axis of the layers: first, or after the batch entries or tokens in layout 0. */
+void attention_learn_layers(struct spec *spec, const DLTensor *cache) {
+    kvmill_cache_attention *op = &spec->attention.op;
+    int axis = op->cache_layout == 0;
+    if (spec->attention.layers_open && cache->ndim > axis && cache->shape[axis] != KVMILL_DYNAMIC)
+        op->num_layer = cache->shape[axis];
+}
+
 /* ---- Reading ---- */
 
 static bool is_layers(const char *text) {

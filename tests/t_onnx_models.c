@@ -176,11 +176,19 @@ static const char rich[] =
     "node ScatterElements c,k2,c q reduction=add axis=0\nnode ScatterND d,m,u r name=last\n"
     "node GatherND d,m v batch_dims=0\noutput g float32 4 3\noutput v -\ninfo r float32 ? ?\n";
 
+static const char pmx[] =
+    "input pq float16 B 2 4 8\ninput pk float16 B 2 2 8\ninput pa int64\ninput pc int8 B 3 2 M 2 "
+    "8\n"
+    "input ps float32 B 3 2 M 2 1\ninput pm float16 2 M\n"
+    "node MultiHeadCacheAttention pq,pk,pk,pa,pc,ps,pm po domain=opmx num_heads=4 head_dim=8 "
+    "num_kv_heads=2 layer_idx=1 quant_bit=8\n"
+    "node KeyValueCache pk,pk,pa,pc,ps pl,pv domain=pmx layer_idx=2 quant_bit=8\n";
+
 static void write_rich(struct text *file) {
     char description[4096];
-    snprintf(description, sizeof description, "%s%s",
+    snprintf(description, sizeof description, "%s%s%s",
              "input c2 int64 2 2\ninput k2 int32 2 2\ninput m int64 2 1\ninput u float32 2 5\n",
-             rich);
+             rich, pmx);
     onnx_write(description, file);
 }
 
@@ -286,6 +294,28 @@ static void print_node(struct dice *dice, int number, struct text *text) {
     text_print(text, "\n");
 }
 
+static const char pmx_ops[] = "KeyValueCache MultiHeadAttention MultiHeadCacheAttention";
+static const char pmx_domains[] = "opmx pmx opmx.dynamic_batching pmx.dynamic_batching opmx.x";
+static const char pmx_attributes[] =
+    "num_layer=2 layer_idx=1 layer_idx=-1 quant_bit=8 quant_bit=4 quant_bit=3 quant_group=4 "
+    "quant_group=0 cache_layout=1 cache_layout=3 cache_mode=1 page_size=0 is_causal=0 is_alibi=7 "
+    "num_kv_heads=0 num_kv_heads=9223372036854775807 num_repeat=3 num_repeat=1.5 sinks=1";
+
+static void print_pmx_node(struct dice *dice, int number, struct text *text) {
+    const char *op = pick(dice, pmx_ops);
+    text_print(text, "node %s a", op);
+    for (int64_t more = dice_range(dice, 1, 13); more > 0; more--)
+        text_print(text, ",%s", pick(dice, names));
+    text_print(text, " o%d%s domain=%s", number, dice_once_in(dice, 4) ? ",-" : "",
+               pick(dice, pmx_domains));
+    if (op[0] != 'K')
+        text_print(text, " num_heads=%d head_dim=%s", (int)dice_range(dice, 0, 4),
+                   pick(dice, dims));
+    for (int64_t more = dice_range(dice, 0, 2); more > 0; more--)
+        text_print(text, " %s", pick(dice, pmx_attributes));
+    text_print(text, "\n");
+}
+
 static void fuzz_models(uint64_t seed, int64_t rounds) {
     time_t begin = time(NULL);
     int64_t round = 0, wrong = 0;
@@ -298,7 +328,7 @@ static void fuzz_models(uint64_t seed, int64_t rounds) {
         for (int k = 0; k < 6; k++)
             print_value(&dice, k, &text);
         for (int k = (int)dice_range(&dice, 0, 2); k >= 0; k--)
-            print_node(&dice, k, &text);
+            (dice_once_in(&dice, 2) ? print_node : print_pmx_node)(&dice, k, &text);
         if (dice_once_in(&dice, 4))
             text_print(&text, "info o1 float32 2 2\noutput o0 int64\n");
         onnx_write(text.data, &file);

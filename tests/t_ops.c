@@ -186,11 +186,28 @@ static void test_shapes(void) {
        "alternatives, and words without a value");
 }
 
+static void test_open_shapes(void) {
+    struct op_dim words[OP_MOST_WORDS] = {{"N", 3}};
+    int64_t shape[] = {KVMILL_DYNAMIC, 3}, dims[OP_MOST_RANK];
+    const DLTensor tensor = {.ndim = 2, .shape = shape};
+    ok(kvmill_op_learn("B N D", NULL, words) && kvmill_op_learn("B N", &tensor, words) &&
+           kvmill_op_shape("B*N N*2 D+1", 0, words, dims) == 3 && dims[0] == KVMILL_DYNAMIC &&
+           dims[1] == 6 && dims[2] == KVMILL_DYNAMIC,
+       "what is not known makes dims that are not known");
+    shape[0] = 5;
+    ok(kvmill_op_learn("B N", &tensor, words) && kvmill_op_shape("B+1", 0, words, dims) == 1 &&
+           dims[0] == 6,
+       "a dim that is known tells the word");
+    shape[0] = 4;
+    ok(!kvmill_op_learn("B N", &tensor, words), "once");
+}
+
 int main(void) {
     test_structs();
     test_tensors();
     test_presence();
     test_row_types();
     test_shapes();
+    test_open_shapes();
     return done_testing();
 }

@@ -4,31 +4,8 @@
 #include "../ops/extent.h"
 #include "run_op.h"
 
-/* ---- The spec learns from the arrays ---- */
-
 static int64_t dim_from_end(const struct npy *npy, int back) {
     return npy->tensor.ndim >= back ? npy->tensor.shape[npy->tensor.ndim - back] : 0;
-}
-
-/* KeyValueCache has no attributes for what its inputs say. */
-static void learn_heads(struct spec *spec, const struct arrays *arrays) {
-    kvmill_cache_attention *op = &spec->attention.op;
-    const struct npy *key = &arrays->tensor[KVMILL_CACHE_ATTENTION_CURRENT_KEY];
-    const struct npy *value = &arrays->tensor[KVMILL_CACHE_ATTENTION_CURRENT_VALUE];
-    if (op->num_kv_heads == 0)
-        op->num_kv_heads = dim_from_end(key, 2);
-    if (op->head_dim == 0)
-        op->head_dim = dim_from_end(key, 1);
-    if (op->value_differs && op->value_head_dim == 0)
-        op->value_head_dim = dim_from_end(value, 1);
-}
-
-/* The axis of the layers: first, or after the batch entries or tokens in layout 0. */
-void attention_learn_layers(struct spec *spec, const struct npy *cache) {
-    kvmill_cache_attention *op = &spec->attention.op;
-    int axis = op->cache_layout == 0;
-    if (spec->attention.layers_open && cache->tensor.ndim > axis)
-        op->num_layer = cache->tensor.shape[axis];
 }
 
 /* ---- Outputs ---- */
@@ -122,8 +99,9 @@ static bool prepare(struct spec *spec, struct arrays *arrays, struct error *erro
     if (!described_require(&described, arrays, error))
         return false;
     if (store)
-        learn_heads(spec, arrays);
-    attention_learn_layers(spec, &arrays->tensor[KVMILL_CACHE_ATTENTION_CACHE]);
+        attention_learn_heads(spec, &arrays->tensor[KVMILL_CACHE_ATTENTION_CURRENT_KEY].tensor,
+                              &arrays->tensor[KVMILL_CACHE_ATTENTION_CURRENT_VALUE].tensor);
+    attention_learn_layers(spec, &arrays->tensor[KVMILL_CACHE_ATTENTION_CACHE].tensor);
     return described_adopt(&described, arrays, error) && spec_check(spec, error) &&
            make_hints(spec, arrays, error) &&
            (store ? make_rows(spec, arrays, error) : attention_make_scores(spec, arrays, error));

@@ -144,7 +144,8 @@ static void cut_lists(const struct spec *spec, struct arrays *arrays) {
 
 static bool prepare(struct spec *spec, struct arrays *arrays, struct error *error) {
     bool attends = runs(spec, OP_FLOW_DECODE) || runs(spec, OP_FLOW_ATTEND);
-    attention_learn_layers(&spec->flow->attention, &arrays->tensor[KVMILL_CACHE_ATTENTION_CACHE]);
+    attention_learn_layers(&spec->flow->attention,
+                           &arrays->tensor[KVMILL_CACHE_ATTENTION_CACHE].tensor);
     return adopt_all(spec, arrays, error) && spec_check(spec, error) &&
            (!attends || attention_make_scores(&spec->flow->attention, arrays, error)) &&
            (!scores(spec) || make_lists(spec, arrays, error));

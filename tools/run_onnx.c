@@ -12,7 +12,10 @@
 struct execution {
     struct onnx_model model;
     const struct options *given;
-    struct npy *values;   /* by number */
+    struct npy *values; /* by number */
+    int *results;       /* what --out takes: outputs, and what nodes update in place */
+    int result_count;
+    bool *is_result;      /* by number */
     const char **outputs; /* by number: the file that --out wants it in; or NULL */
     struct spec_list list;
     struct onnx_specs specs; /* in the list */
@@ -20,7 +23,29 @@ struct execution {
     struct spec_runner runner;
 };
 
+static struct onnx_call call_of(struct execution *run, int node) {
+    const struct onnx_node *the = &run->model.nodes[node];
+    return (struct onnx_call){&run->model, the, onnx_op_of(the)};
+}
+
 /* ---- Options ---- */
+
+static void add_result(struct execution *run, int number) {
+    if (!run->is_result[number])
+        run->results[run->result_count++] = number;
+    run->is_result[number] = true;
+}
+
+static void list_results(struct execution *run) {
+    for (int i = 0; i < run->model.output_count; i++)
+        add_result(run, run->model.outputs[i]);
+    for (int n = 0; n < run->model.node_count; n++) {
+        const struct onnx_call call = call_of(run, n);
+        for (int i = 0; call.op != NULL && i < call.node->input_count; i++)
+            if (call.node->inputs[i] != ONNX_ABSENT && onnx_is_updated(&call, i))
+                add_result(run, call.node->inputs[i]);
+    }
+}
 
 /* Names of inputs or outputs, in the model's order. */
 struct names {
@@ -74,7 +99,7 @@ static bool read_input(struct execution *run, const char *value, struct error *e
 
 static bool note_output(struct execution *run, const char *value, struct error *error) {
     int number;
-    const struct names names = {&run->model, run->model.outputs, run->model.output_count};
+    const struct names names = {&run->model, run->results, run->result_count};
     return split("out", &names, value, &number, &value, error) &&
            ((run->outputs[number] = value) != NULL);
 }
@@ -82,7 +107,7 @@ static bool note_output(struct execution *run, const char *value, struct error *
 static bool check_outputs(const struct execution *run, struct error *error) {
     char accepted[400];
     const char *file;
-    const struct names names = {&run->model, run->model.outputs, run->model.output_count};
+    const struct names names = {&run->model, run->results, run->result_count};
     int count = 0;
     for (int i = 0; i < names.count; i++) {
         file = run->outputs[names.numbers[i]];
@@ -99,6 +124,7 @@ static bool check_outputs(const struct execution *run, struct error *error) {
 }
 
 static bool read_options(struct execution *run, struct error *error) {
+    list_results(run);
     for (int i = 0; i < run->given->count; i++) {
         const char *name = run->given->given[i].name, *value = run->given->given[i].value;
         if (strcmp(name, "in") == 0 && !read_input(run, value, error))
@@ -124,13 +150,8 @@ static bool learn_inputs(struct execution *run, struct error *error) {
 
 /* ---- Specs of all nodes ---- */
 
-static struct onnx_call call_of(struct execution *run, int node) {
-    const struct onnx_node *the = &run->model.nodes[node];
-    return (struct onnx_call){&run->model, the, onnx_op_of(the)};
-}
-
 static bool refuse_node(const struct onnx_call *call, struct error *error) {
-    char names[160];
+    char names[ONNX_NAMES_SIZE];
     return onnx_fail(error, call->model, call->node,
                      "is not an op that kvmill runs; accepted: %s, Constant", onnx_op_names(names));
 }
@@ -340,8 +361,11 @@ static bool allocate(struct execution *run, struct error *error) {
     size_t values = (size_t)run->model.value_count + 1, nodes = (size_t)run->model.node_count + 1;
     run->values = calloc(values, sizeof *run->values);
     run->outputs = calloc(values, sizeof *run->outputs);
+    run->results = calloc(values, sizeof *run->results);
+    run->is_result = calloc(values, sizeof *run->is_result);
     run->spec_of = calloc(nodes, sizeof *run->spec_of);
-    return (run->values && run->outputs && run->spec_of) || out_of_memory(error);
+    return (run->values && run->outputs && run->results && run->is_result && run->spec_of) ||
+           out_of_memory(error);
 }
 
 static bool run_nodes(struct execution *run, struct error *error) {
@@ -367,6 +391,8 @@ static void end(struct execution *run) {
         npy_free(&run->values[i]);
     free(run->values);
     free(run->outputs);
+    free(run->results);
+    free(run->is_result);
     free(run->spec_of);
     onnx_specs_end(&run->specs);
     spec_list_free(&run->list);

@@ -103,9 +103,6 @@ bool described_make(const struct described *described, int index, const int64_t 
 
 /* ---- Cache attention, for flows: their attention is a spec of its own ---- */
 
-/* As many layers as the cache has, where the spec does not say. */
-void attention_learn_layers(struct spec *spec, const struct npy *cache);
-
 /* Make attn_output, and lse where there is one, for the query. */
 bool attention_make_scores(const struct spec *spec, struct arrays *arrays, struct error *error);
 

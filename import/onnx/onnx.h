@@ -121,6 +121,9 @@ __attribute__((format(printf, 4, 5))) bool onnx_fail(struct error *error,
 /* All extents of the value are known, and its type is one of kvmill's. */
 bool onnx_is_known(const struct onnx_value *value);
 
+/* It is known to have no elements. */
+bool onnx_is_empty(const struct onnx_value *value);
+
 /* "float32 [2, ?]" */
 struct onnx_type_text {
     char text[160];

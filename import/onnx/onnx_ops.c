@@ -31,18 +31,26 @@ static bool is_complete_value(const struct onnx_call *call, const struct onnx_va
     return typed && onnx_is_known(value) && kvmill_kind_of(value->dtype) != KVMILL_NO_KIND;
 }
 
-static const struct op *spec_op_of(const struct onnx_call *call) {
-    return kvmill_op_by_name(call->op->spec);
+const struct op *onnx_spec_op(const struct onnx_call *call) {
+    return call->op->spec != NULL ? kvmill_op_by_name(call->op->spec) : onnx_pmx_op(call->node);
 }
 
-/* Input or output number i of its nodes; NULL: they have no more. */
 static const struct op_tensor *tensor_at(const struct op *op, bool out, int i) {
     for (int t = 0; t < op->tensor_count; t++) {
         const struct op_tensor *tensor = &op->tensors[t];
-        if (((out ? tensor->out : tensor->in) & kvmill_op_bit(op)) != 0 && i-- == 0)
+        op_set ops = out ? tensor->out & ~tensor->in : tensor->in;
+        if (!tensor->ours && (ops & kvmill_op_bit(op)) != 0 && i-- == 0)
             return tensor;
     }
     return NULL;
+}
+
+const struct op_tensor *onnx_input_of(const struct op *op, int i) {
+    return tensor_at(op, false, i);
+}
+
+const struct op_tensor *onnx_output_of(const struct op *op, int i) {
+    return tensor_at(op, true, i);
 }
 
 static const char *name_of(const struct op_tensor *tensor) {
@@ -50,11 +58,17 @@ static const char *name_of(const struct op_tensor *tensor) {
 }
 
 const char *onnx_input_name(const struct onnx_call *call, int i) {
-    return name_of(tensor_at(spec_op_of(call), false, i));
+    return name_of(onnx_input_of(onnx_spec_op(call), i));
 }
 
 const char *onnx_output_name(const struct onnx_call *call, int i) {
-    return name_of(tensor_at(spec_op_of(call), true, i));
+    return name_of(onnx_output_of(onnx_spec_op(call), i));
+}
+
+bool onnx_is_updated(const struct onnx_call *call, int i) {
+    const struct op *op = onnx_spec_op(call);
+    const struct op_tensor *tensor = onnx_input_of(op, i);
+    return tensor != NULL && (tensor->out & kvmill_op_bit(op)) != 0;
 }
 
 static int count_tensors(const struct op *op, bool out) {
@@ -64,9 +78,15 @@ static int count_tensors(const struct op *op, bool out) {
     return count;
 }
 
+int onnx_count_inputs(const struct op *op) {
+    return count_tensors(op, false);
+}
+
 bool onnx_is_complete(const struct onnx_call *call, char *words, size_t size) {
     struct onnx_type_text type;
-    for (int i = 0; tensor_at(spec_op_of(call), false, i) != NULL; i++) {
+    if (call->op->is_complete != NULL)
+        return call->op->is_complete(call, words, size);
+    for (int i = 0; onnx_input_of(onnx_spec_op(call), i) != NULL; i++) {
         const struct onnx_value *value = onnx_input(call, i);
         if (value == NULL || is_complete_value(call, value, i))
             continue;
@@ -99,18 +119,47 @@ static json_t *dims_of(const struct onnx_value *value) {
     return dims;
 }
 
-/* Shapes; the first tensor of a type that specs say says it. */
+/* What is used only where an attribute is not 0. */
+static bool is_used(const struct op *op, const struct op_tensor *tensor, const json_t *object) {
+    const char *name = tensor->used.names[0];
+    const json_t *value = name != NULL ? json_object_get(object, name) : NULL;
+    if (name == NULL || value != NULL)
+        return name == NULL || json_integer_value(value) != 0;
+    return kvmill_op_member(op->parts[0], name)->initial != 0;
+}
+
+/* The first tensor of a type that specs say says it. */
+static void write_type(const struct op *op, const struct op_tensor *tensor,
+                       const struct onnx_value *value, json_t *object) {
+    const char *type = tensor->type;
+    bool known = value->dtype.bits != 0 && is_used(op, tensor, object);
+    if (known && kvmill_op_member(kvmill_op_types(op), type) && !json_object_get(object, type))
+        json_object_set_new(object, type, json_string(kvmill_dtype_name(value->dtype)));
+}
+
+/* Where specs say no shape they may say whether there is such a tensor. */
+static void write_shape(const struct op *op, const struct op_tensor *tensor,
+                        const struct onnx_value *value, json_t *object) {
+    const struct spec spec = {.op = op};
+    const struct op_member *own = kvmill_op_member(op->parts[0], tensor->name);
+    if (spec_family_of(&spec)->tensor == NULL && own != NULL)
+        json_object_set_new(object, tensor->name,
+                            json_boolean(value != NULL && !onnx_is_empty(value)));
+    else if (spec_family_of(&spec)->tensor != NULL && value != NULL)
+        json_object_set_new(object, tensor->name, dims_of(value));
+}
+
 static void write_tensors(const struct onnx_call *call, const struct op *op, json_t *object) {
     const struct op_tensor *tensor;
-    for (int i = 0; (tensor = tensor_at(op, false, i)) != NULL; i++) {
+    for (int i = 0; (tensor = onnx_input_of(op, i)) != NULL; i++) {
         const struct onnx_value *value = onnx_input(call, i);
-        const char *type = tensor->type;
-        if (value == NULL)
-            continue;
-        json_object_set_new(object, tensor->name, dims_of(value));
-        if (kvmill_op_member(kvmill_op_types(op), type) && !json_object_get(object, type))
-            json_object_set_new(object, type, json_string(kvmill_dtype_name(value->dtype)));
+        write_shape(op, tensor, value, object);
+        if (value != NULL)
+            write_type(op, tensor, value, object);
     }
+    for (int i = 0; (tensor = onnx_output_of(op, i)) != NULL; i++)
+        if (onnx_output(call, i) != NULL)
+            write_type(op, tensor, onnx_output(call, i), object);
 }
 
 static json_t *attribute_as_json(const struct onnx_attribute *attribute) {
@@ -143,38 +192,52 @@ static int64_t meaning_opset(const struct onnx_model *model) {
     return model->opset < 25 ? model->opset : 25;
 }
 
-/* The node as the spec of its op would say it. */
-static bool read_node(const struct onnx_call *call, struct spec_list *list, struct error *error) {
-    const struct op *op = spec_op_of(call);
+/* Inputs have the types that the spec and its op say. */
+static bool check_types(const struct onnx_call *call, struct spec *spec, struct error *error) {
+    const struct spec_family *family = spec_family_of(spec);
+    const struct op_tensor *tensor;
+    const void *base = family->part(spec, 0),
+               *types = family->part(spec, kvmill_op_types(spec->op) != spec->op->parts[0]);
+    for (int i = 0; (tensor = onnx_input_of(spec->op, i)) != NULL; i++) {
+        const struct onnx_value *value = onnx_input(call, i);
+        DLDataType type = kvmill_op_type(spec->op, base, types, tensor);
+        bool ignored = kvmill_op_presence(spec->op, base, tensor) == OP_IGNORED;
+        if (value != NULL && !ignored && value->dtype.bits != 0 && type.bits != 0 &&
+            !kvmill_dtype_equal(value->dtype, type))
+            return onnx_fail(error, call->model, call->node, "%s is %s; accepted: %s", tensor->name,
+                             kvmill_dtype_name(value->dtype), kvmill_dtype_name(type));
+    }
+    return true;
+}
+
+bool onnx_read_node(const struct onnx_call *call, struct spec_list *list, struct error *error) {
+    const struct op *op = onnx_spec_op(call);
     struct json_place place = {.file = call->model->file, .value = json_object()};
     onnx_name_node(call->model, call->node, place.path, sizeof place.path);
     json_object_set_new(place.value, "op", json_string(op->name));
     if (kvmill_op_member(op->parts[0], "opset") != NULL)
         json_object_set_new(place.value, "opset", json_integer(meaning_opset(call->model)));
+    bool done = write_attributes(call, place.value, error);
     write_tensors(call, op, place.value);
-    bool done = write_attributes(call, place.value, error) && spec_read(&place, list, error);
+    done = done && spec_read(&place, list, error) &&
+           check_types(call, &list->items[list->count - 1], error);
     json_decref(place.value);
     return done;
 }
 
-/* ---- TensorScatter ---- */
-
-static bool check_types(const struct onnx_call *call, struct error *error) {
-    const struct onnx_value *past = onnx_input(call, 0), *update = onnx_input(call, 1);
-    const struct onnx_value *indices = onnx_input(call, 2);
-    if (!kvmill_dtype_equal(past->dtype, update->dtype))
-        return onnx_fail(error, call->model, call->node, "update is %s; accepted: past_cache's, %s",
-                         kvmill_dtype_name(update->dtype), kvmill_dtype_name(past->dtype));
-    return indices == NULL || kvmill_dtype_equal(indices->dtype, (DLDataType){kDLInt, 64, 1}) ||
-           onnx_fail(error, call->model, call->node, "write_indices is %s; accepted: int64",
-                     kvmill_dtype_name(indices->dtype));
+DLTensor onnx_tensor_of(const struct onnx_value *value) {
+    bool known = value != NULL && value->has_shape;
+    return known ? (DLTensor){.ndim = value->rank, .shape = value->dims, .dtype = value->dtype}
+                 : (DLTensor){0};
 }
+
+/* ---- TensorScatter ---- */
 
 static bool add_tensor_scatter(const struct onnx_call *call, struct spec_list *list,
                                struct error *error) {
     const struct onnx_value *past = onnx_input(call, 0);
     struct onnx_value *present = onnx_output(call, 0);
-    return check_types(call, error) && read_node(call, list, error) &&
+    return onnx_read_node(call, list, error) &&
            (present == NULL ||
             onnx_learn(call->model, present, past->dtype, past->rank, past->dims, error));
 }
@@ -210,7 +273,7 @@ static bool learn_attention(const struct onnx_call *call, const struct spec *spe
 
 static bool add_attention(const struct onnx_call *call, struct spec_list *list,
                           struct error *error) {
-    return read_node(call, list, error) &&
+    return onnx_read_node(call, list, error) &&
            learn_attention(call, &list->items[list->count - 1], error);
 }
 
@@ -270,34 +333,40 @@ const struct onnx_op *onnx_op_of(const struct onnx_node *node) {
     for (int i = 0; node->domain[0] == '\0' && i < OPS; i++)
         if (strcmp(ops[i].name, node->op) == 0 && kvmill_op_by_name(ops[i].spec) != NULL)
             return &ops[i];
-    return NULL;
+    return onnx_pmx_op(node) != NULL ? &onnx_pmx : NULL;
 }
 
-const char *onnx_op_names(char text[160]) {
+const char *onnx_op_names(char text[ONNX_NAMES_SIZE]) {
+    char names[ONNX_NAMES_SIZE / 2];
     size_t at = 0;
     for (int i = 0; i < OPS; i++)
         if (kvmill_op_by_name(ops[i].spec) != NULL)
-            at += (size_t)snprintf(text + at, 160 - at, "%s%s", at ? ", " : "", ops[i].name);
+            at += (size_t)snprintf(text + at, ONNX_NAMES_SIZE / 2 - at, "%s%s", at ? ", " : "",
+                                   ops[i].name);
+    snprintf(text + at, ONNX_NAMES_SIZE - at, "%s%s", at ? ", " : "", onnx_pmx_names(names));
     return text;
 }
 
 /* ---- Any of them ---- */
 
 static bool check_inputs(const struct onnx_call *call, struct error *error) {
-    const struct op *op = spec_op_of(call);
-    int most = count_tensors(op, false);
+    const struct op *op = onnx_spec_op(call);
+    int most = onnx_count_inputs(op);
     if (call->node->input_count > most)
         return onnx_fail(error, call->model, call->node, "%d inputs; accepted: at most %d",
                          call->node->input_count, most);
-    for (int i = 0; i < most; i++)
-        if (onnx_input(call, i) == NULL && tensor_at(op, false, i)->needed & kvmill_op_bit(op))
+    for (int i = 0; i < most; i++) {
+        const struct op_tensor *tensor = onnx_input_of(op, i);
+        bool needed = (tensor->needed & kvmill_op_bit(op)) != 0 && tensor->used.names[0] == NULL;
+        if (onnx_input(call, i) == NULL && needed)
             return onnx_fail(error, call->model, call->node,
-                             "input %d is not there; accepted: one that is", i);
+                             "input %d is not there; accepted: one that is, %s", i, tensor->name);
+    }
     return true;
 }
 
 static bool check_outputs(const struct onnx_call *call, struct error *error) {
-    int most = count_tensors(spec_op_of(call), true);
+    int most = count_tensors(onnx_spec_op(call), true);
     return (call->node->output_count <= most && onnx_output(call, 0) != NULL) ||
            onnx_fail(error, call->model, call->node,
                      "%d outputs; accepted: 1 to %d, the first with a name",
@@ -313,14 +382,16 @@ static bool check_opset(const struct onnx_call *call, struct error *error) {
 
 enum { MOST_ATTRIBUTES = 32 };
 
-/* Those that are ONNX's of the first struct, without the opset, which the model has. */
+/* Those of the first struct that the source has, without types, which tensors have, and the opset,
+   which the model has. */
 static const char *const *attributes_of(const struct onnx_call *call,
                                         const char *names[MOST_ATTRIBUTES + 1]) {
-    const struct op *op = spec_op_of(call);
+    const struct op *op = onnx_spec_op(call);
     int count = 0;
     for (int i = 0; i < op->parts[0]->member_count && count < MOST_ATTRIBUTES; i++) {
         const struct op_member *member = &op->parts[0]->members[i];
-        if (member->ops & kvmill_op_bit(op) && member->source == OP_ONNX &&
+        op_set ops = member->ops & ~member->ours;
+        if (ops & kvmill_op_bit(op) && member->source == op->source && member->kind != OP_TYPE &&
             strcmp(member->name, "opset") != 0)
             names[count++] = member->name;
     }

@@ -12,13 +12,15 @@ struct onnx_call;
 /* Its inputs and outputs are those of `spec`, in the description's order. */
 struct onnx_op {
     const char *name;
-    const char *spec; /* the op of its specs; without that in this kvmill, nodes are left alone */
+    const char *spec; /* the op of its specs; without that in this kvmill, nodes are left alone;
+                         NULL: PMX's, by the node */
     int first_opset;
-    const char *const *attributes; /* ends with NULL; NULL: those of `spec` that are ONNX's */
+    const char *const *attributes; /* ends with NULL; NULL: those that `spec` has of its source */
     bool open; /* extents may be left to the run, except those that `knows` is for, or NULL */
     bool (*knows)(const struct onnx_value *value, int input);
     const char *known; /* what must be known beside types, in words */
-    bool from_index;   /* 0 is the first of an axis; ONNX counts negative indices from its end */
+    bool (*is_complete)(const struct onnx_call *call, char *words, size_t size); /* instead */
+    bool from_index; /* 0 is the first of an axis; ONNX counts negative indices from its end */
     bool (*add)(const struct onnx_call *call, struct spec_list *list, struct error *error);
 };
 
@@ -33,7 +35,17 @@ struct onnx_call {
 const struct onnx_op *onnx_op_of(const struct onnx_node *node);
 
 /* "TensorScatter, Gather, ..." */
-const char *onnx_op_names(char text[160]);
+enum { ONNX_NAMES_SIZE = 320 };
+const char *onnx_op_names(char text[ONNX_NAMES_SIZE]);
+
+/* The op of the node's spec. */
+const struct op *onnx_spec_op(const struct onnx_call *call);
+
+/* Input or output number i of nodes of a spec's op, without those that are kvmill's own; NULL: they
+   have no more.  What is updated in place is an input alone. */
+const struct op_tensor *onnx_input_of(const struct op *op, int i);
+const struct op_tensor *onnx_output_of(const struct op *op, int i);
+int onnx_count_inputs(const struct op *op);
 
 /* What the spec calls an input or output; NULL: the op has no more. */
 const char *onnx_input_name(const struct onnx_call *call, int i);
@@ -42,6 +54,9 @@ const char *onnx_output_name(const struct onnx_call *call, int i);
 /* The value of an input or output; NULL: not given. */
 struct onnx_value *onnx_input(const struct onnx_call *call, int i);
 struct onnx_value *onnx_output(const struct onnx_call *call, int i);
+
+/* Whether the op may write to that input. */
+bool onnx_is_updated(const struct onnx_call *call, int i);
 
 /* Whether the model tells enough of its tensors for a spec; else what it does not tell. */
 bool onnx_is_complete(const struct onnx_call *call, char *words, size_t size);
@@ -64,6 +79,25 @@ bool onnx_specs_add(struct onnx_specs *specs, const struct onnx_call *call, int 
 /* A new spec, named in messages as the node is, without an op so far; NULL with the error set. */
 struct spec *onnx_begin_spec(const struct onnx_call *call, struct spec_list *list,
                              struct error *error);
+
+/* The node as the spec of its op would say it, its types checked: the list's last. */
+bool onnx_read_node(const struct onnx_call *call, struct spec_list *list, struct error *error);
+
+/* An input or output as a tensor without elements; without dims where they are not known. */
+DLTensor onnx_tensor_of(const struct onnx_value *value);
+
+/* ---- PMX cache attention (onnx_pmx.c) ---- */
+
+/* All its ops, and the op of a node's spec, NULL: none of them. */
+extern const struct onnx_op onnx_pmx;
+const struct op *onnx_pmx_op(const struct onnx_node *node);
+
+/* "KeyValueCache, ... (opmx, ...)" */
+const char *onnx_pmx_names(char text[ONNX_NAMES_SIZE / 2]);
+
+/* The node's domain is that of dynamic batching, and its inputs are those of the static op: what
+   PMX's exporter writes for MultiHeadCacheAttention without attn_mask. */
+bool onnx_pmx_is_misplaced(const struct onnx_node *node);
 
 /* ---- Gathers and scatters (onnx_windows.c) ---- */
 

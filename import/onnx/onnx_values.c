@@ -94,6 +94,13 @@ bool onnx_is_known(const struct onnx_value *value) {
     return known;
 }
 
+bool onnx_is_empty(const struct onnx_value *value) {
+    bool empty = false;
+    for (int d = 0; value->has_shape && d < value->rank; d++)
+        empty = empty || value->dims[d] == 0;
+    return empty;
+}
+
 const char *onnx_type_words(const struct onnx_value *value, struct onnx_type_text *words) {
     struct kvmill_shape_text shape;
     DLTensor tensor = {.ndim = value->rank, .shape = value->dims};

@@ -14,7 +14,7 @@ struct survey {
     struct onnx_model model;
     struct onnx_specs specs;
     json_t *kinds; /* "MatMul": 214 */
-    int open, leading, counting;
+    int open, leading, counting, misplaced;
     char reason[520]; /* of the first that is open */
 };
 
@@ -87,6 +87,7 @@ static void count_remarks(struct survey *survey, const struct onnx_call *call) {
     const struct onnx_value *data = onnx_input(call, 0), *indices = onnx_input(call, 1);
     bool by_element = strstr(call->op->name, "Elements") != NULL;
     survey->counting += call->op->from_index;
+    survey->misplaced += onnx_pmx_is_misplaced(call->node);
     for (int d = 0; by_element && d < data->rank; d++)
         if (indices->dims[d] < data->dims[d]) {
             survey->leading++;
@@ -149,25 +150,32 @@ static bool write_left(const struct survey *survey, struct text *text) {
     return done;
 }
 
+static bool write_remark(const struct survey *survey, int count, const char *remark,
+                         struct text *text) {
+    return count == 0 ||
+           text_print(text, "%s: note: in %d nodes %s\n", survey->model.file, count, remark);
+}
+
 static bool write_remarks(const struct survey *survey, struct text *text) {
-    const char *file = survey->model.file;
     bool done = survey->counting == 0 ||
                 text_print(text,
                            "%s: note: indices of gathers and scatters count from 0: callers add "
                            "the extent to negative ones, as kvmill run does\n",
-                           file);
+                           survey->model.file);
     return done &&
-           (survey->leading == 0 ||
-            text_print(
-                text,
-                "%s: note: in %d nodes indices are fewer than data along other axes: callers "
-                "pass the data's leading part, with the data's strides, as kvmill run does\n",
-                file, survey->leading));
+           write_remark(survey, survey->leading,
+                        "indices are fewer than data along other axes: callers pass the data's "
+                        "leading part, with the data's strides, as kvmill run does",
+                        text) &&
+           write_remark(survey, survey->misplaced,
+                        "the domain is of dynamic batching and the inputs are of static batching, "
+                        "as which they are read",
+                        text);
 }
 
 static bool require_specs(const struct survey *survey, struct error *error) {
     struct text left = {0};
-    char names[160];
+    char names[ONNX_NAMES_SIZE];
     if (survey->specs.list->count > 0)
         return true;
     if (survey->open > 0)

@@ -24,6 +24,7 @@ import onnx_attention
 import onnx_backend
 import onnx_models
 import pmx
+import pmx_models
 from tap import Tap
 
 
@@ -43,6 +44,7 @@ def main() -> int:
     onnx_backend.run(tap, packs, seed)
     if os.environ.get("KVMILL_ONNX", "yes") == "yes":
         onnx_models.run(tap, os.environ["KVMILL_COMMAND"], seed)
+        pmx_models.run(tap, os.environ["KVMILL_COMMAND"], seed)
     onnx_attention.run(tap, packs, seed)
     pmx.run_all(tap, packs, seed)
     cache_attend.run(tap, packs, seed)

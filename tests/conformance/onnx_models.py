@@ -47,8 +47,14 @@ def run_model(
     options: Sequence[str],
     model: onnx.ModelProto,
     inputs: dict[str, np.ndarray],
+    updated: Sequence[str] = (),
 ) -> list[np.ndarray]:
-    """All outputs of the model, or the command's message as an error."""
+    """All outputs of the model, then inputs as they were updated in place, or the command's message
+    as an error."""
+    types = [
+        (value.name, helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type))
+        for value in model.graph.output
+    ] + [(name, inputs[name].dtype) for name in updated]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         onnx.save(model, folder / "model.onnx")
@@ -56,16 +62,11 @@ def run_model(
         for i, (key, array) in enumerate(inputs.items()):
             np.save(folder / f"in{i}.npy", carried(array))
             words += ["--in", f"{key}={folder}/in{i}.npy"]
-        for i, value in enumerate(model.graph.output):
-            words += ["--out", f"{value.name}={folder}/out{i}.npy"]
+        for i, (key, _) in enumerate(types):
+            words += ["--out", f"{key}={folder}/out{i}.npy"]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        return [
-            np.load(folder / f"out{i}.npy").view(
-                helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
-            )
-            for i, value in enumerate(model.graph.output)
-        ]
+        return [np.load(folder / f"out{i}.npy").view(dtype) for i, (_, dtype) in enumerate(types)]
 
 
 # ---- The ONNX project's node tests ----

@@ -96,8 +96,8 @@ variant() {
 # The threads' is of gcc, the other of clang, whose build the fuzzers share.
 configure sanitizers --enable-sanitizers=address,undefined CC=clang CFLAGS='-O1 -g1 -Werror -fsanitize=fuzzer-no-link' \
     PACK_OPTIMIZE=-O1 PACK_ISAS="$sanitized"
-# Kernels of every op: those of the fuzzers' calls.
-configure threads --enable-sanitizers=thread CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=avx2 DEFAULT_SPECS=specs/fuzz.json
+# Kernels of every op: those of the fuzzers' calls. Without shared libraries, for once.
+configure threads --enable-static --disable-shared --enable-sanitizers=thread CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=avx2 DEFAULT_SPECS=specs/fuzz.json
 say "make check"
 tests . make --no-print-directory -j"$more" check
 wait
@@ -106,7 +106,7 @@ step "memcheck" make --no-print-directory -j"$more" check-memcheck
 variant sanitizers "$slow TESTS='\$(SCRIPTS_OF_C) \$(PROGRAM_TESTS)'"
 say "fuzzers: 20 seconds of each target"
 step "fuzzers" env KVMILL_FUZZ_BUILD="$PWD/../build-sanitizers" make --no-print-directory fuzz SECONDS=20
-variant threads "TESTS_ENVIRONMENT='KVMILL_TEST_SLOW=2 KVMILL_TEST_THREADS=8' TESTS='\$(THREAD_TESTS)' check_PROGRAMS='\$(THREAD_TESTS)'"
+variant threads "TESTS_ENVIRONMENT='KVMILL_TEST_SLOW=1 KVMILL_TEST_THREADS=8' TESTS='\$(THREAD_TESTS)' check_PROGRAMS='\$(THREAD_TESTS)'"
 
 say "make distcheck"
 step "the tarball builds, installs and cleans up after itself" make --no-print-directory -j"$jobs" distcheck \

@@ -241,3 +241,20 @@ bool output_write(const struct output *output, const char *directory, int *writt
     free_targets(targets, output->count);
     return done;
 }
+
+bool output_write_file(const char *path, struct text *text, struct error *error) {
+    const char *slash = strrchr(path, '/');
+    char *directory = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    struct output output = {0};
+    struct output_file *file = output_add(&output, slash ? slash + 1 : path, error);
+    int written;
+    if (file != NULL) {
+        file->text = *text;
+        *text = (struct text){0};
+    }
+    bool done = (directory != NULL && file != NULL) || out_of_memory(error);
+    done = done && output_write(&output, directory, &written, error);
+    output_free(&output);
+    free(directory);
+    return done;
+}

@@ -29,6 +29,10 @@ bool output_write(const struct output *output, const char *directory, int *writt
                   struct error *error);
 void output_free(struct output *output);
 
+/* The same for one file by its path, in a directory that is there.  The text moves into it: it is
+   empty afterwards. */
+bool output_write_file(const char *path, struct text *text, struct error *error);
+
 /* "directory/name", to be freed; NULL when out of memory. */
 char *path_join(const char *directory, const char *name);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 bool text_append(struct text *text, const char *data, size_t length) {
     char *grown = realloc(text->data, text->length + length + 1);
@@ -84,6 +85,13 @@ void put_shown(const char *text, FILE *stream) {
         text = show_one(text, shown);
         fputs(shown, stream);
     }
+}
+
+void text_put(const struct text *text, FILE *stream) {
+    if (text->length > 0 && isatty(fileno(stream)))
+        put_shown(text->data, stream);
+    else if (text->length > 0)
+        fwrite(text->data, 1, text->length, stream);
 }
 
 void print_shown(FILE *stream, const char *format, ...) {

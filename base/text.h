@@ -26,6 +26,9 @@ bool text_is_plain(const char *text, const char *allowed);
    would not fit. */
 void text_show(const char *text, char *shown, size_t size);
 
+/* What other programs read: all bytes as they are, except to a terminal. */
+void text_put(const struct text *text, FILE *stream);
+
 /* To a stream that may be a terminal: fputs, and printf of up to 4095 bytes, shown so. */
 void put_shown(const char *text, FILE *stream);
 __attribute__((format(printf, 2, 3))) void print_shown(FILE *stream, const char *format, ...);

@@ -32,8 +32,9 @@ typedef struct kvmill_element_type {
     int64_t zero_point, storage_min, storage_max;
 } kvmill_element_type;
 
-/* result[r] = operand[clamp (start, 0, dim - slice) + batch + offset].  The tensors are prototypes,
-   as those of kvmill_tensor_scatter. */
+/* result[r] = operand[clamp (start, 0, dim - slice) + batch + offset], where a slice of 0 counts as
+   1 on axes that the result does not have.  The tensors are prototypes, as those of
+   kvmill_tensor_scatter. */
 typedef struct kvmill_gather {
     size_t struct_size; /* sizeof (kvmill_gather) */
     kvmill_dims offset_dims, collapsed_slice_dims, operand_batching_dims;

@@ -217,19 +217,19 @@ kvmill_status kvmill_gather_verify(const kvmill_gather *op, kvmill_error *error)
     return status == KVMILL_OK ? check_result(op, error) : status;
 }
 
-/* A dropped axis is not in the result; a slice of 0 there would read what is not in the operand. */
-static kvmill_status check_empty_slices(const kvmill_gather *op,
-                                        const struct kvmill_windows *windows, kvmill_error *error) {
+/* Dropped and batching axes, which the result does not have, are read as slices of 1 also where the
+   size is 0: there is a first element then, except on an axis without any. */
+static kvmill_status check_read_axes(const struct kvmill_windows *windows, kvmill_error *error) {
     int64_t dims[KVMILL_MOST_RANK];
     kvmill_gather_result(windows, dims);
     for (int r = 0; r < windows->windowed_rank; r++)
         if (dims[r] == 0)
             return KVMILL_OK;
     for (int d = 0; d < windows->rank; d++)
-        if (op->slice_sizes.items[d] == 0)
-            return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
-                               "slice_sizes[%d] is 0 and the axis is not in the result, which has "
-                               "elements; accepted: 1",
+        if (windows->dim[d] == 0)
+            return kvmill_fail(error, KVMILL_E_SHAPE,
+                               "axis %d of operand has extent 0 and the result has elements; "
+                               "accepted: 1 or more, or an empty result",
                                d);
     return KVMILL_OK;
 }
@@ -259,5 +259,5 @@ kvmill_status kvmill_gather_check(const kvmill_gather *op, struct kvmill_windows
     kvmill_gather_result(windows, dims);
     DLTensor result = {.ndim = windows->windowed_rank, .shape = dims, .dtype = op->operand->dtype};
     status = kvmill_check_known("the result", &result, error);
-    return status == KVMILL_OK ? check_empty_slices(op, windows, error) : status;
+    return status == KVMILL_OK ? check_read_axes(windows, error) : status;
 }

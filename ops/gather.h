@@ -11,8 +11,8 @@
    nobody knows. */
 kvmill_status kvmill_gather_verify(const kvmill_gather *op, kvmill_error *error);
 
-/* All that a plan needs: the constraints, known extents, and no slice of size 0 that would be read.
- */
+/* All that a plan needs: the constraints, known extents, and an operand that has what the result
+   would read. */
 kvmill_status kvmill_gather_check(const kvmill_gather *op, struct kvmill_windows *windows,
                                   kvmill_error *error);
 

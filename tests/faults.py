@@ -306,7 +306,7 @@ def link(program: str, target: Path, own: list[Path], kernels: list[Path]) -> Pa
     objects = [o for o in (BUILD / "tests").glob(f"{program}-*.o") if o.stem.removeprefix(f"{program}-") not in names]
     built = [BUILD / f"generated/{name}/lib{name}.a" for name in ("kvmill_default", "kvmill_test")]
     packs = list({made.stem: made for made in kernels}.values()) or built
-    libraries = [BUILD / f".libs/lib{name}.a" for name in ("tune", "gen", "runtime", "ops")]
+    libraries = [BUILD / f".libs/lib{name}.a" for name in ("tools", "tune", "gen", "runtime", "ops")]
     group = ["-Wl,--start-group", BUILD / ".libs/libtest.a", *libraries, *packs, "-Wl,--end-group"]
     run([*CC, "-o", target, *objects, *own, *group, *words("TUNE_LIBS", "ONNX_LIBS"), "-lpthread", "-lm"])
     return target

@@ -411,6 +411,8 @@ static void check_seen(void) {
         {"index vectors not last", seen.inner_vector},
         {"implicit ones", seen.implicit},
         {"empty ones", seen.no_components},
+        {"slices of 0 on dropped axes", seen.empty_dropped},
+        {"slices of 0 on batching axes", seen.empty_batching},
         {"window axes not last", seen.transposed},
         {"strides", seen.strided},
         {"several parts", seen.many_parts},

@@ -44,6 +44,8 @@ static void refuse_all(const struct refusal *rows, size_t count, void (*make_goo
 static float operand_data[3] = {1, 2, 3}, result_data[2] = {8, 9};
 static int32_t index_data[2] = {2, 0};
 static DLTensor operand, start_indices, result;
+static const DLTensor nothing = {
+    .device = {kDLCPU, 0}, .dtype = {kDLFloat, 32, 1}, .ndim = 1, .shape = (int64_t *)zero};
 static const DLTensor *gathered[3];
 static kvmill_gather gather;
 
@@ -76,8 +78,10 @@ static const struct refusal gather_plans[] = {
     {BECOMES(gather.operand, NULL), KVMILL_E_NULL, "operand is NULL"},
     {BECOMES(gather.mode, "wrap"), KVMILL_E_ATTRIBUTE,
      "mode is \"wrap\"; accepted: \"clip\", \"fill\""},
-    {BECOMES(gather.slice_sizes, zero, 1), KVMILL_E_ATTRIBUTE,
-     "slice_sizes[0] is 0 and the axis is not in the result"},
+    {BECOMES(gather, .struct_size = sizeof gather, .collapsed_slice_dims = {axis_0, 1},
+             .start_index_map = {axis_0, 1}, .slice_sizes = {zero, 1}, .index_vector_dim = 1,
+             .operand = &nothing, .start_indices = &start_indices),
+     KVMILL_E_SHAPE, "axis 0 of operand has extent 0 and the result has elements"},
     {BECOMES(gather.slice_sizes, NULL, 1), KVMILL_E_NULL, "slice_sizes.items is NULL"},
     {BECOMES(gather.index_vector_dim, 3), KVMILL_E_ATTRIBUTE,
      "C2: index_vector_dim is 3; accepted: 0 to the rank"},

@@ -31,6 +31,8 @@ static void choose_axes(struct dice *dice, bool large, bool gathers, struct geom
         if (role == DROPPED && gathers && g->dims[d] == 0)
             g->dims[d] = 1;
         g->slice[d] = g->dims[d] > 0;
+        if (role != WINDOW && gathers && dice_once_in(dice, 8))
+            g->slice[d] = 0;
         if (role == WINDOW)
             g->slice[d] = dice_once_in(dice, 2) ? g->dims[d] : dice_range(dice, 0, g->dims[d]);
         if (role == WINDOW && g->slice[d] == 0 && !dice_once_in(dice, 10))
@@ -109,6 +111,10 @@ static void count_geometry(const struct geometry *g) {
     seen.inner_vector += g->ivd < g->indices_rank - 1;
     seen.implicit += g->ivd == g->indices_rank;
     seen.no_components += g->components == 0;
+    for (int i = 0; i < g->droppeds; i++)
+        seen.empty_dropped += g->dims[g->dropped[i]] > 0 && g->slice[g->dropped[i]] == 0;
+    for (int i = 0; i < g->pairs; i++)
+        seen.empty_batching += g->dims[g->batching[i]] > 0 && g->slice[g->batching[i]] == 0;
     for (int i = 0; i < g->windows; i++)
         seen.transposed += g->window[i] < g->windowed_rank - g->windows;
 }

@@ -12,7 +12,7 @@
 extern struct ways {
     int64_t gathers, scatters, pairs, many_pairs, unsorted_pairs, inner_vector, implicit, empty;
     int64_t no_components, strided, many_parts, in_place, skipped, filled, extreme, transposed;
-    int64_t region_parts, slot_kernels;
+    int64_t region_parts, slot_kernels, empty_dropped, empty_batching;
 } seen;
 
 struct geometry {

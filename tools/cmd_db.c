@@ -109,20 +109,6 @@ static bool add_winners(const struct sweeps *sweeps, const struct sweep *sweep,
     return done;
 }
 
-static bool write_file(const char *path, struct text *text, struct error *error) {
-    const char *slash = strrchr(path, '/');
-    char *directory = slash != NULL ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-    struct output output = {0};
-    int written;
-    struct output_file *file = output_add(&output, slash != NULL ? slash + 1 : path, error);
-    bool done =
-        directory != NULL && file != NULL && text_append(&file->text, text->data, text->length);
-    done = done ? output_write(&output, directory, &written, error) : out_of_memory(error);
-    output_free(&output);
-    free(directory);
-    return done;
-}
-
 static bool write_text(const struct options *given, const struct sweeps *sweeps,
                        struct error *error) {
     const char *path = option_value(given, "o");
@@ -131,7 +117,7 @@ static bool write_text(const struct options *given, const struct sweeps *sweeps,
     if (done && path == NULL)
         put_shown(text.data, stdout);
     else if (done)
-        done = write_file(path, &text, error);
+        done = output_write_file(path, &text, error);
     text_free(&text);
     return done;
 }

@@ -7,6 +7,7 @@
 #include "options.h"
 
 extern const struct command generate_command, plan_command, list_command, explain_command,
-    isas_command, run_command, bench_command, db_command, report_command, tune_command;
+    isas_command, run_command, bench_command, db_command, report_command, rewrite_command,
+    tune_command;
 
 #endif

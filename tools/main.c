@@ -13,8 +13,9 @@
 #include "commands.h"
 
 static const struct command *const commands[] = {
-    &generate_command, &plan_command, &list_command, &explain_command, &isas_command, &run_command,
-    &bench_command, &db_command,   &report_command, &tune_command,
+    &generate_command, &plan_command,    &list_command,  &explain_command,
+    &isas_command,     &run_command,     &bench_command, &db_command,
+    &report_command,   &rewrite_command, &tune_command,
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 

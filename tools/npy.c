@@ -262,25 +262,12 @@ static bool print_header(const struct npy *npy, struct text *text) {
     return done;
 }
 
-/* The file's directory, for output_write; NULL when out of memory. */
-static char *split_path(const char *path, const char **name) {
-    const char *slash = strrchr(path, '/');
-    *name = slash ? slash + 1 : path;
-    return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-}
-
 bool npy_write(const char *path, const struct npy *npy, struct error *error) {
-    struct output output = {0};
-    const char *name;
-    int written;
-    char *directory = split_path(path, &name);
-    struct output_file *file = output_add(&output, name, error);
-    bool done = file != NULL &&
-                ((directory != NULL && print_header(npy, &file->text) &&
-                  text_append(&file->text, npy->tensor.data, npy_bytes(npy))) ||
-                 out_of_memory(error)) &&
-                output_write(&output, directory, &written, error);
-    free(directory);
-    output_free(&output);
+    struct text text = {0};
+    bool done =
+        (print_header(npy, &text) && text_append(&text, npy->tensor.data, npy_bytes(npy))) ||
+        out_of_memory(error);
+    done = done && output_write_file(path, &text, error);
+    text_free(&text);
     return done;
 }

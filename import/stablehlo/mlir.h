@@ -21,6 +21,11 @@ struct mlir_word {
     size_t length;
 };
 
+/* Offsets in the file, from the first character to after the last. */
+struct mlir_span {
+    size_t begin, end;
+};
+
 /* `at` is everywhere the offset in the file that messages are about. */
 struct mlir_type {
     size_t at;
@@ -55,7 +60,7 @@ enum mlir_attr_kind {
 
 struct mlir_attr {
     enum mlir_attr_kind kind;
-    size_t at;
+    size_t at, end;  /* of the value; of a name alone both are after it */
     int64_t integer; /* and truth */
     double number;
     struct mlir_word word;
@@ -84,11 +89,13 @@ struct mlir_block {
 
 struct mlir_op {
     struct mlir_op *next;
-    size_t at;
-    char name[64]; /* "stablehlo.gather" */
+    size_t at, begin; /* of the op; of the names of its results, if it has any */
+    char name[64];    /* "stablehlo.gather" */
     int operand_count, result_count, first_result;
-    int *operands;          /* numbers of values */
-    struct mlir_attr attrs; /* a dict */
+    int *operands;                          /* numbers of values */
+    struct mlir_span *uses;                 /* where they are named */
+    const struct mlir_type **operand_types; /* as the op itself says them */
+    struct mlir_attr attrs;                 /* a dict */
     struct mlir_block *regions;
     int region_count;
 };

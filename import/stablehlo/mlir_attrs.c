@@ -36,7 +36,7 @@ static bool parse_field(struct mlir_reader *reader, struct mlir_attr *dict) {
     }
     if (key.length == 0)
         return mlir_refuse(reader, "no name of an attribute here; accepted: name = value");
-    value.at = reader->at;
+    value.at = value.end = reader->at;
     if (mlir_accept(reader, "=") && !mlir_parse_attr(reader, &value))
         return false;
     return mlir_add_attr(reader, dict, key, &value);
@@ -155,7 +155,7 @@ static bool parse_word(struct mlir_reader *reader, struct mlir_attr *attr) {
     return mlir_parse_type(reader, &attr->type);
 }
 
-bool mlir_parse_attr(struct mlir_reader *reader, struct mlir_attr *attr) {
+static bool parse_value(struct mlir_reader *reader, struct mlir_attr *attr) {
     const struct mlir_type *type;
     int c = mlir_peek(reader);
     attr->at = reader->at;
@@ -186,4 +186,10 @@ bool mlir_parse_attr(struct mlir_reader *reader, struct mlir_attr *attr) {
     }
     return c == '-' || (c >= '0' && c <= '9') ? parse_number(reader, attr)
                                               : parse_word(reader, attr);
+}
+
+bool mlir_parse_attr(struct mlir_reader *reader, struct mlir_attr *attr) {
+    bool done = parse_value(reader, attr);
+    attr->end = reader->at;
+    return done;
 }

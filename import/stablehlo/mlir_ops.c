@@ -50,8 +50,11 @@ static bool parse_definitions(struct mlir_reader *reader, struct definitions *de
 }
 
 static bool add_operand(struct mlir_reader *reader, struct mlir_op *op) {
-    op->operands = mlir_grow(reader, op->operands, op->operand_count, sizeof *op->operands);
-    return op->operands != NULL && mlir_parse_use(reader, &op->operands[op->operand_count++]);
+    int i = op->operand_count;
+    op->operands = mlir_grow(reader, op->operands, i, sizeof *op->operands);
+    op->uses = op->operands ? mlir_grow(reader, op->uses, i, sizeof *op->uses) : NULL;
+    op->operand_count += op->uses != NULL;
+    return op->uses != NULL && mlir_parse_use(reader, &op->operands[i], &op->uses[i]);
 }
 
 /* "(", uses, ")" */
@@ -448,14 +451,18 @@ static bool parse_op(struct mlir_reader *reader, struct mlir_block *block) {
     struct definitions definitions;
     struct signature signature = {0};
     struct mlir_op *op = mlir_allocate(reader, 1, sizeof *op);
+    mlir_skip(reader);
+    size_t begin = reader->at;
     if (op == NULL || !parse_definitions(reader, &definitions))
         return false;
     mlir_skip(reader);
+    op->begin = begin;
     op->at = reader->at;
     bool done = mlir_peek(reader) == '"' ? parse_generic(reader, op, &signature)
                                          : parse_pretty(reader, definitions.values, op, &signature);
     if (!done || !add_results(reader, &definitions, op, &signature))
         return false;
+    op->operand_types = signature.operands;
     *(block->last ? &block->last->next : &block->first) = op;
     block->last = op;
     return !mlir_accept(reader, "loc") ||

@@ -88,7 +88,7 @@ bool mlir_parse_arguments(struct mlir_reader *reader, struct mlir_block *block);
 
 bool mlir_define(struct mlir_reader *reader, struct mlir_word name, int value, int count);
 bool mlir_add_value(struct mlir_reader *reader, const struct mlir_value *value, int *number);
-bool mlir_parse_use(struct mlir_reader *reader, int *value);
+bool mlir_parse_use(struct mlir_reader *reader, int *value, struct mlir_span *place);
 void mlir_forget(struct mlir_reader *reader, struct mlir_name *newest);
 
 #endif

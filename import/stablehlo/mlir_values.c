@@ -70,13 +70,14 @@ bool mlir_add_value(struct mlir_reader *reader, const struct mlir_value *value, 
     return true;
 }
 
-bool mlir_parse_use(struct mlir_reader *reader, int *value) {
+bool mlir_parse_use(struct mlir_reader *reader, int *value, struct mlir_span *place) {
     struct mlir_word word;
     int64_t which = 0;
     mlir_skip(reader);
     size_t begin = reader->at;
     if (!mlir_take_sigil(reader, '%', &word))
         return false;
+    *place = (struct mlir_span){begin, reader->at};
     struct mlir_name *name = find(reader, word);
     if (name == NULL) {
         reader->at = begin;
@@ -84,8 +85,11 @@ bool mlir_parse_use(struct mlir_reader *reader, int *value) {
                            "%%%.*s is not defined; accepted: values defined before their use",
                            (int)(word.length < 60 ? word.length : 60), word.text);
     }
-    if (mlir_accept(reader, "#") && !mlir_take_integer(reader, &which))
-        return false;
+    if (mlir_accept(reader, "#")) {
+        if (!mlir_take_integer(reader, &which))
+            return false;
+        place->end = reader->at;
+    }
     if (which < 0 || which >= name->count) {
         reader->at = begin;
         return mlir_refuse(reader, "%%%.*s#%lld is not there; accepted: #0 to #%d",

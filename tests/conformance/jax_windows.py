@@ -1,5 +1,6 @@
 """Gathers and scatters as JAX writes them: lowered to StableHLO text by JAX itself, run by `kvmill run`, compared
-bit for bit with what XLA computes on the CPU.  vmap brings batching dims.
+bit for bit with what XLA computes on the CPU.  vmap brings batching dims; those programs are rewritten without them by
+`kvmill rewrite`, too, and run by both.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -20,6 +21,10 @@ import jax.numpy as jnp  # noqa: E402
 import kvmill  # noqa: E402
 import numpy as np  # noqa: E402
 from jax import lax  # noqa: E402
+from jax.extend.backend import get_backend  # noqa: E402
+from jax.interpreters import mlir  # noqa: E402
+from jaxlib import xla_client  # noqa: E402
+from jaxlib.mlir import ir  # noqa: E402
 from tap import Tap  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
@@ -213,12 +218,7 @@ def windows(rng: np.random.Generator) -> list[Case]:
 # ---- Running ----
 
 
-def run_case(command: str, directory: str, case: Case) -> tuple[bool, str]:
-    name, function, arguments = case
-    path = os.path.join(directory, "case.mlir")
-    text = program(function, arguments)
-    with open(path, "w", encoding="utf8") as file:
-        file.write(text)
+def run_file(command: str, path: str) -> tuple[bool, str]:
     result = subprocess.run(
         [command, "run", path, "--window-out-of-bounds", "skip_window"],
         capture_output=True,
@@ -226,6 +226,51 @@ def run_case(command: str, directory: str, case: Case) -> tuple[bool, str]:
         check=False,
     )
     return result.returncode == 0 and ": pass" in result.stdout, result.stdout + result.stderr
+
+
+def has_batching(text: str) -> bool:
+    return bool(re.search(r"(operand|input)_batching_dims = \[", text))
+
+
+def run_case(command: str, directory: str, case: Case) -> tuple[bool, str, bool]:
+    """Whether it passes, what was said, and whether it has batching dims."""
+    path = os.path.join(directory, "case.mlir")
+    text = program(*case[1:])
+    with open(path, "w", encoding="utf8") as file:
+        file.write(text)
+    return *run_file(command, path), has_batching(text)
+
+
+def rewrite(command: str, text: str, directory: str) -> str:
+    """The file with the text, rewritten."""
+    path, target = (os.path.join(directory, name) for name in ("before.mlir", "after.mlir"))
+    with open(path, "w", encoding="utf8") as file:
+        file.write(text)
+    subprocess.run(
+        [command, "rewrite", path, "--without-batching-dims", "-o", target], stdout=subprocess.DEVNULL, check=True
+    )
+    return target
+
+
+def compute(text: str, arguments: list[np.ndarray]) -> np.ndarray:
+    """What XLA makes of the text, which its own reader verifies."""
+    with mlir.make_ir_context():
+        module = str(ir.Module.parse(text))
+    devices = xla_client.DeviceList(tuple(jax.local_devices()[:1]))
+    compiled = get_backend().compile_and_load(module, devices, xla_client.CompileOptions())
+    result = compiled.execute_sharded([jax.device_put(a) for a in arguments])
+    return np.asarray(result.disassemble_into_single_device_arrays()[0][0])
+
+
+def run_rewritten(command: str, directory: str, case: Case) -> tuple[bool, str]:
+    """The program without batching dims: run by kvmill; alone, by XLA."""
+    _, function, arguments = case
+    passed, said = run_file(command, rewrite(command, program(function, arguments), directory))
+    jitted = jax.jit(function)
+    with open(rewrite(command, jitted.lower(*arguments).as_text(), directory), encoding="utf8") as file:
+        text = file.read()
+    same = compute(text, arguments).tobytes() == np.asarray(jitted(*arguments)).tobytes()
+    return passed and same and not has_batching(text), said + text
 
 
 def bound_scatters(tap: Tap, packs: Sequence[kvmill.Pack], seed: int) -> None:
@@ -259,9 +304,11 @@ def run(tap: Tap, command: str, packs: Sequence[kvmill.Pack], seed: int) -> None
     with tempfile.TemporaryDirectory() as directory:
         for make in (takes, vmapped_gathers, updates, vmapped_scatters, windows):
             for case in make(rng):
-                passed, said = run_case(command, directory, case)
+                passed, said, batched = run_case(command, directory, case)
                 tap.result(passed, f"jax {jax.__version__}: {case[0]}", "" if passed else said[:600])
-                with open(os.path.join(directory, "case.mlir"), encoding="utf8") as file:
-                    batching += bool(re.search(r"(operand|input)_batching_dims = \[", file.read()))
+                batching += batched
+                if batched:
+                    passed, said = run_rewritten(command, directory, case)
+                    tap.result(passed, f"  without batching dims: {case[0]}", "" if passed else said[:900])
     bound_scatters(tap, packs, seed)
     tap.result(batching >= 5, f"{batching} programs have batching dims")

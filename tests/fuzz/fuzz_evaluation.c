@@ -1,9 +1,10 @@
-/* StableHLO text, run within limits of steps and memory.
+/* StableHLO text, run within limits of steps and memory, and rewritten.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
 
+#include "../../import/stablehlo/rewrite.h"
 #include "../../tools/mlir_eval.h"
 #include "fuzz.h"
 
@@ -15,6 +16,27 @@ static void require_place(const char *message) {
     fuzz_require(sscanf(message, "program.mlir:%d:%d: ", &line, &column) == 2 && line > 0 &&
                      column > 0 && strstr(message, "accepted: ") != NULL,
                  "refused without a place: \"%s\"", message);
+}
+
+/* What is rewritten can be read, and has nothing left to rewrite. */
+static void check_rewriting(const struct mlir_file *file) {
+    struct text text = {0}, again = {0};
+    struct mlir_file rewritten = {0};
+    struct error error = {0};
+    int ops = 0, left = 0;
+    if (mlir_without_batching_dims(file, &text, &ops, &error)) {
+        bool done = mlir_read_text("rewritten.mlir", text.data, text.length, &rewritten, &error) &&
+                    mlir_without_batching_dims(&rewritten, &again, &left, &error);
+        fuzz_require(done && left == 0 && again.length == text.length &&
+                         memcmp(again.data, text.data, text.length) == 0,
+                     "%d of %d ops are left to rewrite: %s", left, ops, error.text);
+        fuzz_require(ops > 0 || text.length == file->length, "text without edits is another");
+    } else {
+        fuzz_require_refusal(&error);
+    }
+    mlir_free(&rewritten);
+    text_free(&text);
+    text_free(&again);
 }
 
 void fuzz_evaluation(const unsigned char *data, size_t size) {
@@ -30,7 +52,9 @@ void fuzz_evaluation(const unsigned char *data, size_t size) {
         .most_bytes = 4 << 20,
     };
     bool read = mlir_read_text("program.mlir", (const char *)data, size, &file, &error);
-    if (!read)
+    if (read)
+        check_rewriting(&file);
+    else
         require_place(error.text);
     if (!read || !mlir_run(&evaluation))
         fuzz_require_refusal(&error);

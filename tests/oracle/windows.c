@@ -180,6 +180,12 @@ static void set_dims(int64_t *dims, int *rank, const DLTensor *tensor) {
         dims[d] = tensor->shape[d];
 }
 
+/* Of axes that the result does not have one element is read, also where the slice is 0. */
+static int64_t extent_read(const struct problem *problem, const int64_t *slice_sizes, int d) {
+    bool is_window = place_in(&problem->dropped, d) < 0 && place_in(&problem->batching, d) < 0;
+    return is_window ? slice_sizes[d] : 1;
+}
+
 void oracle_gather(enum oracle_form form, const kvmill_gather *op, const void *operand,
                    const void *start_indices, void *result) {
     struct problem problem = {
@@ -204,7 +210,7 @@ void oracle_gather(enum oracle_form form, const kvmill_gather *op, const void *o
         coordinates(problem.windowed_dims, problem.windowed_rank, i, at);
         for (int d = 0; d < problem.rank; d++) {
             struct sum sum = sum_of(&problem, at, d);
-            wide most = problem.dims[d] - op->slice_sizes.items[d];
+            wide most = problem.dims[d] - extent_read(&problem, op->slice_sizes.items, d);
             wide start = sum.start < 0 ? 0 : sum.start > most ? most : sum.start;
             outside |= start != sum.start;
             from[d] = (int64_t)(start + sum.batch + sum.offset);

@@ -147,3 +147,36 @@ func.func @unsorted_pairs() {
   check.expect_eq_const %r, dense<[[0, 6], [2, 8], [4, 11]]> : tensor<3x2xi32>
   func.return
 }
+
+// -----
+
+// Slices of 0 on axes that the result does not have read one element, the last one where the start is beyond it.
+func.func @slices_of_nothing() {
+  %a = stablehlo.constant dense<[[1, 2, 3], [4, 5, 6]]> : tensor<2x3xi32>
+  %i = stablehlo.constant dense<[[[0], [3], [9]], [[2], [-1], [1]]]> : tensor<2x3x1xi32>
+  %r = "stablehlo.gather"(%a, %i) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [1],
+      operand_batching_dims = [0], start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 2>,
+      slice_sizes = array<i64: 0, 0>}> : (tensor<2x3xi32>, tensor<2x3x1xi32>) -> tensor<2x3xi32>
+  check.expect_eq_const %r, dense<[[1, 3, 3], [6, 4, 5]]> : tensor<2x3xi32>
+  func.return
+}
+
+func.func @slices_of_nothing_unmapped() {
+  %a = stablehlo.constant dense<[[1, 2, 3], [4, 5, 6]]> : tensor<2x3xi32>
+  %i = stablehlo.constant dense<[[5], [1]]> : tensor<2x1xi32>
+  %r = "stablehlo.gather"(%a, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0],
+      start_index_map = [1], index_vector_dim = 1>, slice_sizes = array<i64: 0, 2>}>
+      : (tensor<2x3xi32>, tensor<2x1xi32>) -> tensor<2x2xi32>
+  check.expect_eq_const %r, dense<[[2, 3], [2, 3]]> : tensor<2x2xi32>
+  func.return
+}
+
+func.func @slice_of_an_empty_axis() {
+  %a = stablehlo.constant dense<> : tensor<0x3xi32>
+  %i = stablehlo.constant dense<> : tensor<0x1xi32>
+  %r = "stablehlo.gather"(%a, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0],
+      start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 0, 3>}>
+      : (tensor<0x3xi32>, tensor<0x1xi32>) -> tensor<0x3xi32>
+  check.expect_eq_const %r, dense<> : tensor<0x3xi32>
+  func.return
+}

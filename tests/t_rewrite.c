@@ -1,0 +1,353 @@
+/* StableHLO text rewritten without batching dims: random gathers and scatters whose programs check
+   what the oracle says, run before and after; and what is written and refused.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../import/stablehlo/rewrite.h"
+#include "../ops/element.h"
+#include "../tools/mlir_eval.h"
+#include "case_table.h"
+#include "common.h"
+#include "oracle/windows.h"
+#include "windows_case.h"
+
+enum { PROGRAMS = 120, SLOTS = 2 };
+
+/* ---- Text of programs ---- */
+
+static void print_type(FILE *stream, const DLTensor *tensor) {
+    fprintf(stream, "tensor<");
+    for (int d = 0; d < tensor->ndim; d++)
+        fprintf(stream, "%" PRId64 "x", tensor->shape[d]);
+    fprintf(stream, "%s>", kvmill_element_word(tensor->dtype));
+}
+
+static void print_types(FILE *stream, const DLTensor *const *tensors, int count) {
+    for (int i = 0; i < count; i++) {
+        fprintf(stream, "%s", i ? ", " : "");
+        print_type(stream, tensors[i]);
+    }
+}
+
+/* dense<"0x.."> : type */
+static void print_literal(FILE *stream, const struct pair *pair) {
+    int64_t bytes = pair->count * pair->bytes;
+    fprintf(stream, "dense<%s", bytes ? "\"0x" : "");
+    for (int64_t i = 0; i < bytes; i++)
+        fprintf(stream, "%02x", pair->dense[i]);
+    fprintf(stream, "%s> : ", bytes ? "\"" : "");
+    print_type(stream, &pair->fenced.dl);
+}
+
+static void print_constant(FILE *stream, const char *name, int number, const struct pair *pair) {
+    fprintf(stream, "  %%%s%d = stablehlo.constant ", name, number);
+    print_literal(stream, pair);
+    fprintf(stream, "\n");
+}
+
+static void print_check(FILE *stream, const char *value, const struct pair *pair) {
+    fprintf(stream, "  check.expect_eq_const %s, ", value);
+    print_literal(stream, pair);
+    fprintf(stream, "\n");
+}
+
+static void print_axes(FILE *stream, const char *word, const int64_t *items, int count) {
+    fprintf(stream, "%s = [", word);
+    for (int i = 0; i < count; i++)
+        fprintf(stream, "%s%" PRId64, i ? ", " : "", items[i]);
+    fprintf(stream, "], ");
+}
+
+static const char *const gather_words[] = {
+    "stablehlo.gather",      "offset_dims",     "collapsed_slice_dims",
+    "operand_batching_dims", "start_index_map", "start_indices_batching_dims",
+};
+static const char *const scatter_words[] = {
+    "stablehlo.scatter",   "update_window_dims",           "inserted_window_dims",
+    "input_batching_dims", "scatter_dims_to_operand_dims", "scatter_indices_batching_dims",
+};
+
+static void print_numbers(FILE *stream, const struct geometry *g, const char *const *words) {
+    fprintf(stream, "#%s<", words[0]);
+    print_axes(stream, words[1], g->window, g->windows);
+    print_axes(stream, words[2], g->dropped, g->droppeds);
+    print_axes(stream, words[3], g->batching, g->pairs);
+    print_axes(stream, words[4], g->map, g->components);
+    print_axes(stream, words[5], g->indices_batching, g->pairs);
+    fprintf(stream, "index_vector_dim = %d>", g->ivd);
+}
+
+/* ---- Random programs ---- */
+
+static void make_batched(struct dice *dice, bool gathers, struct geometry *g) {
+    do
+        make_geometry(dice, false, gathers, g);
+    while (g->pairs == 0);
+}
+
+static void open_dense(struct dice *dice, DLDataType type, int rank, const int64_t *dims,
+                       struct pair *pair) {
+    pair->is_dense = true;
+    open_pair(dice, type, rank, dims, pair);
+}
+
+static void open_indices(struct dice *dice, const struct geometry *g, struct pair *indices) {
+    bool narrow = dice_once_in(dice, 4); /* -2 to 1: fewer than most batches */
+    DLDataType type = narrow ? (DLDataType){kDLInt, 2, 1} : random_index_type(dice);
+    open_dense(dice, type, g->indices_rank, g->indices_dims, indices);
+    fill_indices(dice, g, type, indices);
+}
+
+static kvmill_dims list(const int64_t *items, int count) {
+    return (kvmill_dims){items, (size_t)count};
+}
+
+static void judge_gather(const struct geometry *g, const struct pair *tensors) {
+    kvmill_gather op = {
+        .offset_dims = list(g->window, g->windows),
+        .collapsed_slice_dims = list(g->dropped, g->droppeds),
+        .operand_batching_dims = list(g->batching, g->pairs),
+        .start_indices_batching_dims = list(g->indices_batching, g->pairs),
+        .start_index_map = list(g->map, g->components),
+        .slice_sizes = list(g->slice, g->rank),
+        .index_vector_dim = g->ivd,
+        .operand = &tensors[0].fenced.dl,
+        .start_indices = &tensors[1].fenced.dl,
+        .result = &tensors[2].fenced.dl,
+    };
+    oracle_gather(ORACLE_DEFINITION, &op, tensors[0].dense, tensors[1].dense, tensors[2].dense);
+}
+
+/* A promise in all the ways of writing it; it is not true, and nobody relies on it. */
+static const char *random_promise(struct dice *dice) {
+    static const char *const words[] = {"", ", indices_are_sorted", ", indices_are_sorted = true",
+                                        ", indices_are_sorted = false"};
+    return words[dice_range(dice, 0, COUNT(words) - 1)];
+}
+
+static void print_gather(FILE *stream, struct dice *dice) {
+    static const DLDataType types[] = {{kDLUInt, 8, 1}, {kDLInt, 16, 1}, {kDLInt, 64, 1}};
+    struct geometry g;
+    struct pair tensors[3] = {0};
+    make_batched(dice, true, &g);
+    DLDataType type = types[dice_range(dice, 0, COUNT(types) - 1)];
+    open_dense(dice, type, g.rank, g.dims, &tensors[0]);
+    open_indices(dice, &g, &tensors[1]);
+    open_dense(dice, type, g.windowed_rank, g.windowed_dims, &tensors[2]);
+    random_bytes(dice, &tensors[0]);
+    judge_gather(&g, tensors);
+    for (int i = 0; i < 2; i++)
+        print_constant(stream, "t", i, &tensors[i]);
+    fprintf(stream, "  %%r = \"stablehlo.gather\"(%%t0, %%t1) <{dimension_numbers = ");
+    print_numbers(stream, &g, gather_words);
+    fprintf(stream, ", slice_sizes = array<i64");
+    for (int d = 0; d < g.rank; d++)
+        fprintf(stream, "%s%" PRId64, d ? ", " : ": ", g.slice[d]);
+    fprintf(stream, ">%s}> : (", random_promise(dice));
+    print_types(stream, (const DLTensor *[]){&tensors[0].fenced.dl, &tensors[1].fenced.dl}, 2);
+    fprintf(stream, ") -> ");
+    print_type(stream, &tensors[2].fenced.dl);
+    fprintf(stream, "\n");
+    print_check(stream, "%r", &tensors[2]);
+    for (int i = 0; i < 3; i++)
+        close_pair(&tensors[i]);
+}
+
+/* Of the first input its threefold and the update, which tells the order; of the second the sum of
+   its update and the first as it was. */
+static const char region[] = "({\n"
+                             "    ^bb0(%a: tensor<i32>, %b: tensor<i32>, %x: tensor<i32>, "
+                             "%y: tensor<i32>):\n"
+                             "      %three = stablehlo.constant dense<3> : tensor<i32>\n"
+                             "      %m = stablehlo.multiply %a, %three : tensor<i32>\n"
+                             "      %s = stablehlo.add %m, %x : tensor<i32>\n"
+                             "      %u = stablehlo.add %a, %y : tensor<i32>\n"
+                             "      stablehlo.return %s, %u : tensor<i32>, tensor<i32>\n"
+                             "  })";
+
+static void combine(void *context, unsigned char *const *accumulators,
+                    const unsigned char *const *updates) {
+    uint32_t before[SLOTS], update[SLOTS], after[SLOTS];
+    (void)context;
+    for (int i = 0; i < SLOTS; i++) {
+        memcpy(&before[i], accumulators[i], sizeof before[i]);
+        memcpy(&update[i], updates[i], sizeof update[i]);
+    }
+    after[0] = before[0] * 3 + update[0];
+    after[1] = before[0] + update[1];
+    for (int i = 0; i < SLOTS; i++)
+        memcpy(accumulators[i], &after[i], sizeof after[i]);
+}
+
+/* Inputs, indices, updates; the inputs become the results. */
+static void judge_scatter(const struct geometry *g, const struct pair *tensors) {
+    const DLTensor *inputs[] = {&tensors[0].fenced.dl, &tensors[1].fenced.dl};
+    const DLTensor *updates[] = {&tensors[3].fenced.dl, &tensors[4].fenced.dl};
+    const unsigned char *data[] = {tensors[3].dense, tensors[4].dense};
+    unsigned char *results[] = {tensors[0].dense, tensors[1].dense};
+    kvmill_scatter op = {
+        .update_window_dims = list(g->window, g->windows),
+        .inserted_window_dims = list(g->dropped, g->droppeds),
+        .input_batching_dims = list(g->batching, g->pairs),
+        .scatter_indices_batching_dims = list(g->indices_batching, g->pairs),
+        .scatter_dims_to_operand_dims = list(g->map, g->components),
+        .index_vector_dim = g->ivd,
+        .count = SLOTS,
+        .inputs = inputs,
+        .scatter_indices = &tensors[2].fenced.dl,
+        .updates = updates,
+    };
+    oracle_scatter(ORACLE_DEFINITION, &op, tensors[2].dense, data, results, (int64_t[]){4, 4},
+                   combine, NULL);
+}
+
+static void print_scatter(FILE *stream, struct dice *dice) {
+    struct geometry g;
+    struct pair tensors[2 * SLOTS + 1] = {0};
+    const DLTensor *types[2 * SLOTS + 1];
+    make_batched(dice, false, &g);
+    for (int i = 0; i < SLOTS; i++) {
+        open_dense(dice, i32, g.rank, g.dims, &tensors[i]);
+        open_dense(dice, i32, g.windowed_rank, g.windowed_dims, &tensors[SLOTS + 1 + i]);
+        random_bytes(dice, &tensors[i]);
+        random_bytes(dice, &tensors[SLOTS + 1 + i]);
+    }
+    open_indices(dice, &g, &tensors[SLOTS]);
+    for (int i = 0; i < 2 * SLOTS + 1; i++) {
+        print_constant(stream, "t", i, &tensors[i]);
+        types[i] = &tensors[i].fenced.dl;
+    }
+    judge_scatter(&g, tensors);
+    fprintf(stream,
+            "  %%r:2 = \"stablehlo.scatter\"(%%t0, %%t1, %%t2, %%t3, %%t4) %s "
+            "{scatter_dimension_numbers = ",
+            region);
+    print_numbers(stream, &g, scatter_words);
+    fprintf(stream, "%s} : (", random_promise(dice));
+    print_types(stream, types, 2 * SLOTS + 1);
+    fprintf(stream, ") -> (");
+    print_types(stream, types, SLOTS);
+    fprintf(stream, ")\n");
+    print_check(stream, "%r#0", &tensors[0]);
+    print_check(stream, "%r#1", &tensors[1]);
+    for (int i = 0; i < 2 * SLOTS + 1; i++)
+        close_pair(&tensors[i]);
+}
+
+static void print_programs(FILE *stream) {
+    uint64_t seed = dice_seed();
+    for (int i = 0; i < PROGRAMS; i++) {
+        char words[32];
+        snprintf(words, sizeof words, "rewrite %d", i);
+        struct dice dice = dice_for(seed, words);
+        fprintf(stream, "func.func @f%d() {\n", i);
+        (i % 3 ? print_gather : print_scatter)(stream, &dice);
+        fprintf(stream, "  func.return\n}\n");
+    }
+}
+
+/* ---- Running ---- */
+
+/* Checks that passed, or -1. */
+static int run_text(const char *name, const struct text *text) {
+    struct mlir_file file = {0};
+    struct error error = {0};
+    struct evaluation evaluation = {.file = &file,
+                                    .error = &error,
+                                    .threads = 1,
+                                    .portable = 1,
+                                    .most_steps = 1000000000,
+                                    .most_bytes = 64 << 20};
+    bool done =
+        mlir_read_text(name, text->data, text->length, &file, &error) && mlir_run(&evaluation);
+    if (!done)
+        diag("%s", error.text);
+    mlir_free(&file);
+    return done && evaluation.failed == 0 ? evaluation.passed : -1;
+}
+
+static bool rewrite_text(const struct text *text, struct text *rewritten, int *ops,
+                         struct error *error) {
+    struct mlir_file file;
+    bool done = mlir_read_text("text", text->data, text->length, &file, error) &&
+                mlir_without_batching_dims(&file, rewritten, ops, error);
+    mlir_free(&file);
+    return done;
+}
+
+static int count_of(const char *text, const char *word) {
+    int count = 0;
+    for (const char *at = text; (at = strstr(at, word)) != NULL; at += strlen(word))
+        count++;
+    return count;
+}
+
+static void test_programs(void) {
+    struct text text = {0}, rewritten = {0}, twice = {0};
+    struct error error = {0};
+    int ops = 0, none = -1, checks = PROGRAMS + PROGRAMS / 3;
+    FILE *stream = open_memstream(&text.data, &text.length);
+    print_programs(stream);
+    fclose(stream);
+    ok(run_text("# before", &text) == checks, "%d programs pass their %d checks", PROGRAMS, checks);
+    bool done = rewrite_text(&text, &rewritten, &ops, &error);
+    ok(done && ops == PROGRAMS && strstr(rewritten.data, "batching") == NULL,
+       "all %d are rewritten, %d ops", PROGRAMS, ops);
+    ok(done && run_text("# after", &rewritten) == checks, "and pass the same checks");
+    int wide = count_of(rewritten.data, "_wide = "), pairs = count_of(rewritten.data, "_iota1 = ");
+    int vectors = count_of(rewritten.data, "_vector = ");
+    ok(wide > 8 && vectors > 5 && pairs > 8,
+       "%d times indices were widened, %d index vectors implicit, %d times pairs several", wide,
+       vectors, pairs);
+    ok(done && strstr(rewritten.data, "sorted = true") == NULL &&
+           strstr(rewritten.data, "sorted}") == NULL,
+       "nothing is promised to be sorted");
+    done = done && rewrite_text(&rewritten, &twice, &none, &error);
+    ok(done && none == 0 && strcmp(twice.data, rewritten.data) == 0,
+       "text without batching dims stays as it is");
+    text_free(&text);
+    text_free(&rewritten);
+    text_free(&twice);
+}
+
+/* ---- Texts ---- */
+
+/* A gather of two batches: attributes after the numbers, types of the operands, how it is said. */
+static bool rewrite_cell(const char *cell, struct text *rewritten, struct error *error) {
+    struct text text = {0};
+    int ops;
+    bool done =
+        text_append(&text, cell, strlen(cell)) && rewrite_text(&text, rewritten, &ops, error);
+    text_free(&text);
+    return done;
+}
+
+static void test_becomes(char *const *cell) {
+    struct text rewritten = {0};
+    struct error error = {0};
+    bool done = rewrite_cell(cell[0], &rewritten, &error);
+    if (!ok(done && strstr(rewritten.data, cell[1]) != NULL, "becomes %.*s",
+            (int)strcspn(cell[1], "\n"), cell[1]))
+        diag("%s", done ? rewritten.data : error.text);
+    text_free(&rewritten);
+}
+
+static void test_refused(char *const *cell) {
+    struct text rewritten = {0};
+    struct error error = {0};
+    bool done = rewrite_cell(cell[0], &rewritten, &error);
+    ok_failed(done, &error, EXIT_USER, "text", cell[1], "refused: %s", cell[1]);
+    text_free(&rewritten);
+}
+
+int main(void) {
+    static const struct table_test rows[] = {
+        {"becomes", 2, test_becomes}, {"refused", 2, test_refused}, {NULL, 0, NULL}};
+    test_programs();
+    run_table("mlir_rewrites", rows);
+    return done_testing();
+}

@@ -85,7 +85,8 @@ static struct part part_of(const struct oracle_attention *problem, int which, in
     int64_t bytes = which < 2 ? oracle_bytes(side->type, side->dim)
                     : groups  ? oracle_bytes(side->scale_type, groups)
                               : 0;
-    return (struct part){(which < 2 ? side->data : side->scale) + row * bytes, (size_t)bytes};
+    unsigned char *rows = which < 2 || groups == 0 ? side->data : side->scale;
+    return (struct part){rows + row * bytes, (size_t)bytes};
 }
 
 /* Caches, from the dense arrays that a test has written to. */

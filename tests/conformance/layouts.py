@@ -26,11 +26,8 @@ def structs() -> list[type[ctypes.Structure]]:
     ]
 
 
-def nothing(kind: type) -> str:
-    """An initialiser of zeros, with all braces."""
-    if issubclass(kind, ctypes.Structure):
-        return "{" + ", ".join(nothing(member) for _, member in kind._fields_) + "}"
-    return "{" + nothing(kind._type_) + "}" if issubclass(kind, ctypes.Array) else "0"
+def is_scalar(kind: type) -> bool:
+    return not issubclass(kind, (ctypes.Structure, ctypes.Array))
 
 
 def print_struct(struct: type[ctypes.Structure]) -> None:
@@ -44,7 +41,8 @@ def print_struct(struct: type[ctypes.Structure]) -> None:
             f"               sizeof((({name} *)0)->{field}) == {ctypes.sizeof(kind)},\n"
             f'               "{name}.{field}");'
         )
-    print(f"extern const {name} {name}_fields;\nconst {name} {name}_fields = {nothing(struct)};")
+    nothing = ", ".join("0" if is_scalar(kind) else "{0}" for _, kind in struct._fields_)
+    print(f"extern const {name} {name}_fields;\nconst {name} {name}_fields = {{{nothing}}};")
 
 
 def main() -> int:

@@ -24,8 +24,6 @@ import onnx_attention
 import onnx_backend
 import onnx_models
 import pmx
-import pmx_models
-import regions
 from tap import Tap
 
 
@@ -51,7 +49,6 @@ def main() -> int:
     cache_attend.run(tap, packs, seed)
     gather.run(tap, packs, seed)
     jax_windows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)
-    regions.run(tap, packs)
     flows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)
     ffi.run(tap, os.environ["KVMILL_COMMAND"], seed)
     return tap.finish()

@@ -155,39 +155,6 @@ class FlowSelect(Structure):
     ]
 
 
-class ElementType(Structure):
-    _c_name_ = "kvmill_element_type"
-    _fields_ = [
-        ("dtype", DLDataType),
-        ("expressed", DLDataType),
-        ("scale", c_double),
-        *[(name, c_int64) for name in ("zero_point", "storage_min", "storage_max")],
-    ]
-
-
-class RegionOp(Structure):
-    _c_name_ = "kvmill_region_op"
-    _fields_ = [
-        ("name", c_char_p),
-        ("element", ElementType),
-        ("operands", c_int32 * 3),
-        ("comparison_direction", c_char_p),
-        ("compare_type", c_char_p),
-        ("value", ctypes.c_uint64 * 2),
-    ]
-
-
-class Region(Structure):
-    _c_name_ = "kvmill_region"
-    _fields_ = [
-        ("arguments", POINTER(ElementType)),
-        ("ops", POINTER(RegionOp)),
-        ("op_count", c_size_t),
-        ("results", POINTER(c_int32)),
-        ("capture_count", c_size_t),
-    ]
-
-
 _Tensors = POINTER(POINTER(DLTensor))
 
 TensorScatterOp = _struct("kvmill_tensor_scatter")
@@ -199,7 +166,6 @@ GatherOp = _struct("kvmill_gather")
 ScatterOp = _struct(
     "kvmill_scatter",
     update_computation=c_char_p,
-    region=POINTER(Region),
     inputs=_Tensors,
     updates=_Tensors,
     results=_Tensors,

@@ -24,6 +24,7 @@ import onnx_attention
 import onnx_backend
 import onnx_models
 import pmx
+import pmx_models
 from tap import Tap
 
 

@@ -63,7 +63,6 @@ static bool parse_descr(const char *header, struct npy *npy) {
 
 static bool parse_shape(const char *header, struct npy *npy) {
     const char *at = value_of(header, "'shape'");
-    int64_t dims[MOST_DIMS];
     int rank = 0;
     if (at == NULL || *at++ != '(')
         return false;
@@ -73,14 +72,11 @@ static bool parse_shape(const char *header, struct npy *npy) {
         long long dim = strtoll(at, &end, 10);
         if (end == at || dim < 0 || errno != 0 || rank == MOST_DIMS)
             return false;
-        dims[rank++] = dim;
+        npy->tensor.shape[rank++] = dim;
         at = end;
     }
     npy->tensor.ndim = rank;
-    npy->tensor.shape = malloc((size_t)(rank + 1) * sizeof *dims);
-    if (npy->tensor.shape != NULL)
-        memcpy(npy->tensor.shape, dims, (size_t)rank * sizeof *dims);
-    return npy->tensor.shape != NULL;
+    return true;
 }
 
 static bool set_fortran_strides(struct npy *npy) {
@@ -110,6 +106,9 @@ static bool fits_memory(const struct npy *npy) {
 static bool parse_header(const char *path, const char *header, struct npy *npy,
                          struct error *error) {
     bool fortran;
+    npy->tensor.shape = malloc(MOST_DIMS * sizeof *npy->tensor.shape);
+    if (npy->tensor.shape == NULL)
+        return out_of_memory(error);
     if (!parse_descr(header, npy) || !parse_shape(header, npy) || !parse_order(header, &fortran))
         return fail(error, EXIT_USER, "%s: damaged header; accepted: a .npy file", path);
     const struct kvmill_dtype *dtype = dtype_of(npy->descr);

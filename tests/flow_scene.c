@@ -183,7 +183,7 @@ static float *workspace_of(const struct flow_scene *scene, int way) {
 
 /* ---- Both ways ---- */
 
-/* Rows that a growing page does not have yet are NaN, of which nothing may come. */
+/* Rows that a growing page does not have yet are NaN: no result may depend on them. */
 static void hide_rows(const struct flow_scene *scene, int64_t page, int64_t rows) {
     const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;
     for (int64_t n = 2 * rows; n < 2 * geometry->page_size; n++)

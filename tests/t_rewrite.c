@@ -102,23 +102,11 @@ static void open_indices(struct dice *dice, const struct geometry *g, struct pai
     fill_indices(dice, g, type, indices);
 }
 
-static kvmill_dims list(const int64_t *items, int count) {
-    return (kvmill_dims){items, (size_t)count};
-}
-
 static void judge_gather(const struct geometry *g, const struct pair *tensors) {
-    kvmill_gather op = {
-        .offset_dims = list(g->window, g->windows),
-        .collapsed_slice_dims = list(g->dropped, g->droppeds),
-        .operand_batching_dims = list(g->batching, g->pairs),
-        .start_indices_batching_dims = list(g->indices_batching, g->pairs),
-        .start_index_map = list(g->map, g->components),
-        .slice_sizes = list(g->slice, g->rank),
-        .index_vector_dim = g->ivd,
-        .operand = &tensors[0].fenced.dl,
-        .start_indices = &tensors[1].fenced.dl,
-        .result = &tensors[2].fenced.dl,
-    };
+    kvmill_gather op = gather_of_geometry(g);
+    op.operand = &tensors[0].fenced.dl;
+    op.start_indices = &tensors[1].fenced.dl;
+    op.result = &tensors[2].fenced.dl;
     oracle_gather(ORACLE_DEFINITION, &op, tensors[0].dense, tensors[1].dense, tensors[2].dense);
 }
 
@@ -157,8 +145,8 @@ static void print_gather(FILE *stream, struct dice *dice) {
         close_pair(&tensors[i]);
 }
 
-/* Of the first input its threefold and the update, which tells the order; of the second the sum of
-   its update and the first as it was. */
+/* The first input becomes three times itself plus its update, so that the order of updates shows;
+   the second becomes its update plus the first input as it was. */
 static const char region[] = "({\n"
                              "    ^bb0(%a: tensor<i32>, %b: tensor<i32>, %x: tensor<i32>, "
                              "%y: tensor<i32>):\n"
@@ -189,18 +177,11 @@ static void judge_scatter(const struct geometry *g, const struct pair *tensors) 
     const DLTensor *updates[] = {&tensors[3].fenced.dl, &tensors[4].fenced.dl};
     const unsigned char *data[] = {tensors[3].dense, tensors[4].dense};
     unsigned char *results[] = {tensors[0].dense, tensors[1].dense};
-    kvmill_scatter op = {
-        .update_window_dims = list(g->window, g->windows),
-        .inserted_window_dims = list(g->dropped, g->droppeds),
-        .input_batching_dims = list(g->batching, g->pairs),
-        .scatter_indices_batching_dims = list(g->indices_batching, g->pairs),
-        .scatter_dims_to_operand_dims = list(g->map, g->components),
-        .index_vector_dim = g->ivd,
-        .count = SLOTS,
-        .inputs = inputs,
-        .scatter_indices = &tensors[2].fenced.dl,
-        .updates = updates,
-    };
+    kvmill_scatter op = scatter_of_geometry(g);
+    op.count = SLOTS;
+    op.inputs = inputs;
+    op.scatter_indices = &tensors[2].fenced.dl;
+    op.updates = updates;
     oracle_scatter(ORACLE_DEFINITION, &op, tensors[2].dense, data, results, (int64_t[]){4, 4},
                    combine, NULL);
 }

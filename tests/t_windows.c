@@ -16,10 +16,6 @@
 
 static uint64_t seed;
 
-static kvmill_dims list(const int64_t *items, int count) {
-    return (kvmill_dims){items, (size_t)count};
-}
-
 /* ---- Gather ---- */
 
 struct gathering {
@@ -52,22 +48,12 @@ static void close_gathering(struct gathering *it) {
 }
 
 static void set_gather(struct dice *dice, struct gathering *it) {
-    const struct geometry *g = &it->g;
-    it->op = (kvmill_gather){
-        .struct_size = sizeof it->op,
-        .offset_dims = list(g->window, g->windows),
-        .collapsed_slice_dims = list(g->dropped, g->droppeds),
-        .operand_batching_dims = list(g->batching, g->pairs),
-        .start_indices_batching_dims = list(g->indices_batching, g->pairs),
-        .start_index_map = list(g->map, g->components),
-        .slice_sizes = list(g->slice, g->rank),
-        .index_vector_dim = g->ivd,
-        .indices_are_sorted = dice_once_in(dice, 4),
-        .fill_value = it->fill,
-        .operand = it->tensors[0] = &it->operand.fenced.dl,
-        .start_indices = it->tensors[1] = &it->indices.fenced.dl,
-        .result = it->tensors[2] = &it->result.fenced.dl,
-    };
+    it->op = gather_of_geometry(&it->g);
+    it->op.indices_are_sorted = dice_once_in(dice, 4);
+    it->op.fill_value = it->fill;
+    it->op.operand = it->tensors[0] = &it->operand.fenced.dl;
+    it->op.start_indices = it->tensors[1] = &it->indices.fenced.dl;
+    it->op.result = it->tensors[2] = &it->result.fenced.dl;
     it->op.mode = dice_once_in(dice, 3) ? "fill" : NULL;
     seen.gathers++;
     seen.filled += it->op.mode != NULL;

@@ -265,6 +265,37 @@ void fill_indices(struct dice *dice, const struct geometry *g, DLDataType type,
     }
 }
 
+/* ---- Ops ---- */
+
+static kvmill_dims list(const int64_t *items, int count) {
+    return (kvmill_dims){items, (size_t)count};
+}
+
+kvmill_gather gather_of_geometry(const struct geometry *g) {
+    return (kvmill_gather){
+        .struct_size = sizeof(kvmill_gather),
+        .offset_dims = list(g->window, g->windows),
+        .collapsed_slice_dims = list(g->dropped, g->droppeds),
+        .operand_batching_dims = list(g->batching, g->pairs),
+        .start_indices_batching_dims = list(g->indices_batching, g->pairs),
+        .start_index_map = list(g->map, g->components),
+        .slice_sizes = list(g->slice, g->rank),
+        .index_vector_dim = g->ivd,
+    };
+}
+
+kvmill_scatter scatter_of_geometry(const struct geometry *g) {
+    return (kvmill_scatter){
+        .struct_size = sizeof(kvmill_scatter),
+        .update_window_dims = list(g->window, g->windows),
+        .inserted_window_dims = list(g->dropped, g->droppeds),
+        .input_batching_dims = list(g->batching, g->pairs),
+        .scatter_indices_batching_dims = list(g->indices_batching, g->pairs),
+        .scatter_dims_to_operand_dims = list(g->map, g->components),
+        .index_vector_dim = g->ivd,
+    };
+}
+
 /* ---- Running ---- */
 
 bool run_windows(struct dice *dice, kvmill_plan *plan, const DLTensor *const *tensors,

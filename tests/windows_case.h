@@ -24,6 +24,10 @@ struct geometry {
     int windows, droppeds, pairs, components, ivd;
 };
 
+/* An op's dimension numbers; its tensors and the rest are the caller's to set. */
+kvmill_gather gather_of_geometry(const struct geometry *g);
+kvmill_scatter scatter_of_geometry(const struct geometry *g);
+
 void make_geometry(struct dice *dice, bool large, bool gathers, struct geometry *g);
 
 /* Rows that the same points are applied to: [rows, dim] takes [rows, points] at columns. */

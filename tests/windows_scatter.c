@@ -12,10 +12,6 @@ const DLDataType copied_types[COPIED_TYPES] = {
     {kDLComplex, 128, 1},
 };
 
-static kvmill_dims list(const int64_t *items, int count) {
-    return (kvmill_dims){items, (size_t)count};
-}
-
 static const DLDataType numbers[] = {
     {kDLInt, 8, 1},    {kDLInt, 16, 1},    {kDLInt, 32, 1},   {kDLInt, 64, 1},
     {kDLUInt, 8, 1},   {kDLUInt, 16, 1},   {kDLUInt, 32, 1},  {kDLUInt, 64, 1},
@@ -156,22 +152,14 @@ static void close_scattering(struct scattering *it) {
 
 kvmill_scatter scatter_of(const struct scattering *it, const DLTensor *const *inputs,
                           const DLTensor *indices, const DLTensor *const *updates) {
-    const struct geometry *g = &it->g;
-    return (kvmill_scatter){
-        .struct_size = sizeof(kvmill_scatter),
-        .update_window_dims = list(g->window, g->windows),
-        .inserted_window_dims = list(g->dropped, g->droppeds),
-        .input_batching_dims = list(g->batching, g->pairs),
-        .scatter_indices_batching_dims = list(g->indices_batching, g->pairs),
-        .scatter_dims_to_operand_dims = list(g->map, g->components),
-        .index_vector_dim = g->ivd,
-        .update_computation = it->joint == NULL ? operation_names[it->combiner.operation] : NULL,
-        .region = it->joint != NULL ? it->joint->region : NULL,
-        .count = it->joint != NULL ? (size_t)it->joint->slots : 1,
-        .inputs = inputs,
-        .updates = updates,
-        .scatter_indices = indices,
-    };
+    kvmill_scatter op = scatter_of_geometry(&it->g);
+    op.update_computation = it->joint == NULL ? operation_names[it->combiner.operation] : NULL;
+    op.region = it->joint != NULL ? it->joint->region : NULL;
+    op.count = it->joint != NULL ? (size_t)it->joint->slots : 1;
+    op.inputs = inputs;
+    op.updates = updates;
+    op.scatter_indices = indices;
+    return op;
 }
 
 static void set_op(struct dice *dice, struct scattering *it) {

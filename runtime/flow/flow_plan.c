@@ -38,6 +38,14 @@ static const struct plan_op flow_op = {
 
 /* ---- The workspace ---- */
 
+static bool has_lists(const struct flow_plan *plan) {
+    return plan->step == FLOW_INDEX || plan->step == FLOW_DECODE;
+}
+
+static bool attends(const struct flow_plan *plan) {
+    return plan->step == FLOW_ATTEND || plan->step == FLOW_DECODE;
+}
+
 /* Pages that are selected of the longest request; those of shorter ones are no more. */
 static int64_t most_selected(const struct flow_plan *plan) {
     const struct kvmill_flow_budget *budget = &plan->problem.budget;
@@ -62,11 +70,10 @@ static int64_t slot_bytes(const struct flow_plan *plan) {
 /* No fewer bytes than lists, scores and what programs keep of pages take: that may be too much for
    64 bits. */
 static double most_bytes(const struct flow_plan *plan) {
-    bool scores = plan->step == FLOW_DECODE || plan->step == FLOW_INDEX;
     double heads = (double)plan->limits.batch * (double)plan->problem.geometry.heads;
     double kept = (double)plan->schedules[KVMILL_INDEX_PROGRAM].page_floats + 3;
     double each = (double)plan->limits.pages * kept * sizeof(float);
-    return scores ? (heads + plan->threads) * each : 0;
+    return has_lists(plan) ? (heads + plan->threads) * each : 0;
 }
 
 static kvmill_status check_workspace(const struct flow_plan *plan, kvmill_error *error) {
@@ -81,13 +88,11 @@ static kvmill_status check_workspace(const struct flow_plan *plan, kvmill_error 
 
 static void lay_out(struct flow_plan *plan) {
     struct flow_room *room = &plan->room;
-    bool has_lists = plan->step == FLOW_INDEX || plan->step == FLOW_DECODE;
-    bool attends = plan->step == FLOW_ATTEND || plan->step == FLOW_DECODE;
     int64_t rows = plan->limits.batch * kvmill_flow_rows_of_request(&plan->problem);
-    int64_t starts = has_lists ? (rows + 1) * (int64_t)sizeof(int64_t) : 0;
+    int64_t starts = has_lists(plan) ? (rows + 1) * (int64_t)sizeof(int64_t) : 0;
     int64_t list =
         plan->step == FLOW_DECODE ? rows * most_selected(plan) * (int64_t)sizeof(int32_t) : 0;
-    int64_t heads = has_lists && !plan->problem.skipped
+    int64_t heads = has_lists(plan) && !plan->problem.skipped
                         ? plan->limits.batch * kvmill_flow_scored_heads(&plan->problem)
                         : 0;
     int64_t seen = plan->step == FLOW_APPEND ? plan->limits.cache_pages / 8 + 1 : 0;
@@ -100,7 +105,7 @@ static void lay_out(struct flow_plan *plan) {
     room->slot = whole_lines(SLOT_HEAD + slot_bytes(plan));
     room->attend = room->slots + room->slot * plan->threads;
     plan->base.workspace_size =
-        (size_t)room->attend + (attends ? plan->attend->base.workspace_size : 0);
+        (size_t)room->attend + (attends(plan) ? plan->attend->base.workspace_size : 0);
 }
 
 /* ---- Kernels ---- */
@@ -132,10 +137,9 @@ static size_t say_selection(const struct flow_plan *plan, char *text, size_t siz
 static void say_attention(const struct flow_plan *plan, char *text, size_t size) {
     const struct cache_plan *attend = plan->attend;
     const char *all = attend->base.description;
-    bool attends = plan->step == FLOW_ATTEND || plan->step == FLOW_DECODE;
     int rows = plan->step == FLOW_APPEND ? attend->said_rows - attend->said_problem : 0;
     snprintf(text, size, "; %.*s%.*s%s", attend->said_problem, all, rows,
-             all + attend->said_problem, attends ? all + attend->said_rows : "");
+             all + attend->said_problem, attends(plan) ? all + attend->said_rows : "");
 }
 
 static void describe(struct flow_plan *plan) {
@@ -147,7 +151,7 @@ static void describe(struct flow_plan *plan) {
     used += say_selection(plan, text + used, size - used);
     if (plan->step == FLOW_APPEND && plan->problem.programs[KVMILL_CACHE_PROGRAM].step_count > 0)
         used += kvmill_flow_cache_words(&plan->kernels, text + used, size - used);
-    if (plan->step == FLOW_INDEX || plan->step == FLOW_DECODE)
+    if (has_lists(plan))
         used += kvmill_flow_index_words(&plan->kernels, &plan->schedules[KVMILL_INDEX_PROGRAM],
                                         text + used, size - used);
     say_attention(plan, text + used, size - used);

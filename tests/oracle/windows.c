@@ -180,7 +180,7 @@ static void set_dims(int64_t *dims, int *rank, const DLTensor *tensor) {
         dims[d] = tensor->shape[d];
 }
 
-/* Of axes that the result does not have one element is read, also where the slice is 0. */
+/* An axis that the result does not have is read once, even where its slice size is 0. */
 static int64_t extent_read(const struct problem *problem, const int64_t *slice_sizes, int d) {
     bool is_window = place_in(&problem->dropped, d) < 0 && place_in(&problem->batching, d) < 0;
     return is_window ? slice_sizes[d] : 1;

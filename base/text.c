@@ -31,6 +31,14 @@ bool text_print(struct text *text, const char *format, ...) {
     return done;
 }
 
+static ssize_t append_bytes(void *text, const char *data, size_t length) {
+    return text_append(text, data, length) ? (ssize_t)length : 0;
+}
+
+FILE *text_stream(struct text *text) {
+    return fopencookie(text, "w", (cookie_io_functions_t){.write = append_bytes});
+}
+
 /* ---- What a terminal would take for an order ---- */
 
 /* Bytes of the UTF-8 character there; 0: it is none. */

@@ -19,6 +19,10 @@ __attribute__((format(printf, 2, 3))) bool text_print(struct text *text, const c
 bool text_append(struct text *text, const char *data, size_t length);
 void text_free(struct text *text);
 
+/* A stream whose bytes are appended to the text; NULL: out of memory.  It has an error where memory
+   did not last, which open_memstream of glibc 2.36 does not tell. */
+FILE *text_stream(struct text *text);
+
 /* Whether it holds neither control characters, except those in `allowed`, nor what is no UTF-8. */
 bool text_is_plain(const char *text, const char *allowed);
 

@@ -21,7 +21,7 @@ static const struct option_help options[] = {
 /* ---- The page ---- */
 
 static bool print_page(const struct report *report, struct text *text, struct error *error) {
-    FILE *stream = open_memstream(&text->data, &text->length);
+    FILE *stream = text_stream(text);
     if (stream == NULL)
         return out_of_memory(error);
     report_print_html(report, stream);

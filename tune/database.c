@@ -79,11 +79,13 @@ static bool is_part_of_ours(const char *type, const char *name, const char *sql)
 }
 
 static bool check_part(struct database *database, sqlite3_stmt *statement, struct error *error) {
-    const char *type = (const char *)sqlite3_column_text(statement, 0);
-    const char *name = (const char *)sqlite3_column_text(statement, 1);
+    const char *type = database_text(statement, 0), *name = database_text(statement, 1);
+    const char *sql = database_text(statement, 2);
+    if (!database_has_texts(error))
+        return false;
     type = type != NULL ? type : "";
     name = name != NULL ? name : "";
-    return is_part_of_ours(type, name, (const char *)sqlite3_column_text(statement, 2)) ||
+    return is_part_of_ours(type, name, sql) ||
            fail(error, EXIT_USER,
                 "%.600s: has a %.20s \"%.100s\" that is not kvmill's; accepted: the tables that "
                 "kvmill tune or db made, and nothing else",
@@ -227,7 +229,8 @@ static bool check_with(struct database *database, const char *pragma, struct err
     if (statement == NULL)
         return false;
     bool done = database_step(database, statement, &row, error);
-    const char *said = done && row ? (const char *)sqlite3_column_text(statement, 0) : "ok";
+    const char *said = done && row ? database_text(statement, 0) : "ok";
+    done = done && database_has_texts(error);
     if (done && strcmp(said, "ok") != 0)
         done = fail(error, EXIT_USER, "%.600s: %s: %.200s", database->path,
                     "is damaged; restore it, or import an export of it into a new one", said);

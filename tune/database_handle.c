@@ -112,7 +112,6 @@ sqlite3_stmt *database_prepare(struct database *database, const char *text, stru
     return NULL;
 }
 
-/* SQLITE_ROW and SQLITE_DONE are both fine; *row tells. */
 /* A text that memory did not last for: it is NULL, and what goes with it is not to be done. */
 static _Thread_local bool has_lost_text;
 
@@ -120,13 +119,23 @@ void database_bind(sqlite3_stmt *statement, int at, const char *text, int length
     has_lost_text |= sqlite3_bind_text(statement, at, text, length, SQLITE_TRANSIENT) != SQLITE_OK;
 }
 
+const char *database_text(sqlite3_stmt *statement, int at) {
+    const char *text = (const char *)sqlite3_column_text(statement, at);
+    has_lost_text |= text == NULL && sqlite3_errcode(sqlite3_db_handle(statement)) == SQLITE_NOMEM;
+    return text;
+}
+
+bool database_has_texts(struct error *error) {
+    bool lost = has_lost_text;
+    has_lost_text = false;
+    return !lost || out_of_memory(error);
+}
+
 bool database_step(struct database *database, sqlite3_stmt *statement, bool *row,
                    struct error *error) {
     *row = false;
-    if (has_lost_text) {
-        has_lost_text = false;
-        return out_of_memory(error);
-    }
+    if (!database_has_texts(error))
+        return false;
     int code = sqlite3_step(statement);
     *row = code == SQLITE_ROW;
     return *row || code == SQLITE_DONE || database_fail(database, error);

@@ -34,8 +34,11 @@ bool database_count_row(struct database *database, struct error *error);
 bool database_execute(struct database *database, const char *text, struct error *error);
 sqlite3_stmt *database_prepare(struct database *database, const char *text, struct error *error);
 
-/* `length` bytes of a text, -1: all.  Where memory does not last, the next step fails. */
+/* Texts into and out of a statement: `length` bytes, -1: all; NULL for a NULL.  Where memory does
+   not last for one, database_has_texts fails, and so does the next step. */
 void database_bind(sqlite3_stmt *statement, int at, const char *text, int length);
+const char *database_text(sqlite3_stmt *statement, int at);
+bool database_has_texts(struct error *error);
 
 /* SQLITE_ROW and SQLITE_DONE are both fine; *row tells. */
 bool database_step(struct database *database, sqlite3_stmt *statement, bool *row,

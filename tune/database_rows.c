@@ -141,7 +141,7 @@ static bool insert_result(struct database *database, int64_t sweep,
 /* ---- Reading ---- */
 
 static const char *column(sqlite3_stmt *statement, int at) {
-    const char *text = (const char *)sqlite3_column_text(statement, at - 1);
+    const char *text = database_text(statement, at - 1);
     return text != NULL ? text : "";
 }
 
@@ -153,37 +153,55 @@ static void read_key(sqlite3_stmt *statement, struct sweep_key *key) {
     key->flops = sqlite3_column_double(statement, FLOPS_AT - 1);
 }
 
-/* Strings are the statement's, samples malloced; what is wrong, or NULL. */
-static const char *read_result(sqlite3_stmt *statement, struct sweep_result *r) {
-    int count, baselines;
+static void drop_baseline(struct sweep_result *result) {
+    free(result->baseline);
+    result->baseline = NULL;
+}
+
+static void free_samples(struct sweep_result *result) {
+    free(result->samples);
+    drop_baseline(result);
+}
+
+/* A result as it is stored. */
+struct row {
+    struct sweep_result result; /* strings are the statement's, samples malloced */
+    int samples, baselines;     /* how many; -1: a text that has no samples */
+    bool has_words;             /* its limit and outcome are known */
+};
+
+/* Free its samples also after a failure. */
+static bool read_row(sqlite3_stmt *statement, struct row *row, struct error *error) {
+    struct sweep_result *r = &row->result;
     *r = (struct sweep_result){
         .candidate = (char *)column(statement, CANDIDATE_AT),
         .measured = sqlite3_column_int64(statement, MEASURED_AT - 1),
         .is_default = sqlite3_column_int(statement, DEFAULT_AT - 1) != 0,
         .message = (char *)column(statement, MESSAGE_AT),
-        .samples = samples_parse(column(statement, SAMPLES_AT), &count),
-        .baseline = samples_parse(column(statement, BASELINE_AT), &baselines),
+        .samples = samples_parse(column(statement, SAMPLES_AT), &row->samples),
+        .baseline = samples_parse(column(statement, BASELINE_AT), &row->baselines),
         .limit_rate = sqlite3_column_double(statement, RATE_AT - 1),
         .code_bytes = sqlite3_column_int64(statement, CODE_AT - 1),
         .environment = (char *)column(statement, ENVIRONMENT_AT),
     };
-    r->sample_count = count;
-    if (r->samples == NULL || r->baseline == NULL)
-        return "samples that are no numbers";
-    if (baselines == 0) {
-        free(r->baseline);
-        r->baseline = NULL;
-    } else if (baselines != count)
-        return "not as many baselines as samples";
-    if (!limit_by_word(column(statement, LIMIT_AT), &r->limit) ||
-        !outcome_by_word(column(statement, OUTCOME_AT), &r->outcome))
-        return "an outcome or a limit that is not known";
-    return sweep_result_fault(r);
+    row->has_words = limit_by_word(column(statement, LIMIT_AT), &r->limit) &&
+                     outcome_by_word(column(statement, OUTCOME_AT), &r->outcome);
+    r->sample_count = row->samples;
+    if ((r->samples == NULL && row->samples >= 0) || (r->baseline == NULL && row->baselines >= 0))
+        return out_of_memory(error);
+    if (row->baselines == 0)
+        drop_baseline(r);
+    return database_has_texts(error);
 }
 
-static void free_samples(struct sweep_result *result) {
-    free(result->samples);
-    free(result->baseline);
+static const char *row_fault(const struct row *row) {
+    if (row->samples < 0 || row->baselines < 0)
+        return "samples that are no numbers";
+    if (row->baselines != 0 && row->baselines != row->samples)
+        return "not as many baselines as samples";
+    if (!row->has_words)
+        return "an outcome or a limit that is not known";
+    return sweep_result_fault(&row->result);
 }
 
 static bool refuse_row(struct database *database, const char *candidate, const char *fault,
@@ -197,13 +215,15 @@ static bool refuse_row(struct database *database, const char *candidate, const c
 
 static bool add_row(struct database *database, sqlite3_stmt *statement, const struct sweep_key *key,
                     struct sweeps *sweeps, struct error *error) {
-    struct sweep_result result;
+    struct row row;
     if (!database_count_row(database, error))
         return false;
-    const char *fault = read_result(statement, &result);
-    bool done = fault == NULL ? sweeps_add(sweeps, key, &result, error)
-                              : refuse_row(database, result.candidate, fault, error);
-    free_samples(&result);
+    bool done = read_row(statement, &row, error);
+    const char *fault = done ? row_fault(&row) : NULL;
+    if (fault != NULL)
+        done = refuse_row(database, row.result.candidate, fault, error);
+    done = done && sweeps_add(sweeps, key, &row.result, error);
+    free_samples(&row.result);
     return done;
 }
 
@@ -229,6 +249,8 @@ static bool read_sweep(struct database *database, sqlite3_stmt *statement, struc
     if (!database_count_row(database, error))
         return false;
     read_key(statement, &key);
+    if (!database_has_texts(error))
+        return false;
     const char *fault = sweep_key_fault(&key);
     if (fault != NULL)
         return refuse_row(database, key.spec, fault, error);
@@ -262,12 +284,13 @@ bool database_read(struct database *database, struct sweeps *sweeps, struct erro
 /* *there: the same result is; one of other contents is an error. */
 static bool compare_row(struct database *database, sqlite3_stmt *statement,
                         const struct sweep_result *result, bool *there, struct error *error) {
-    struct sweep_result old;
-    const char *fault = read_result(statement, &old);
-    *there = fault == NULL && sweep_results_equal(&old, result);
-    free_samples(&old);
-    return *there ||
-           fail(error, EXIT_USER,
+    struct row old;
+    bool done = read_row(statement, &old, error);
+    *there = done && row_fault(&old) == NULL && sweep_results_equal(&old.result, result);
+    free_samples(&old.result);
+    if (!done || *there)
+        return done;
+    return fail(error, EXIT_USER,
                 "%.400s: has another result of \"%.200s\" at the same time; nothing was added",
                 database->path, result->candidate);
 }

@@ -168,12 +168,16 @@ static void count_outcomes(struct report_entry *entry) {
 /* Candidates of another form are reported, but not mapped. */
 static bool open_entry(const struct sweep *sweep, const struct report_source *sources, int count,
                        struct report_entry *entry, struct error *error) {
-    struct error ignored;
+    struct error why;
     *entry = (struct report_entry){.sweep = sweep};
     if (!sweep_rank(sweep, &entry->ranking, error))
         return false;
     count_outcomes(entry);
-    entry->space = sweep_space_open(&entry->ranking, &ignored);
+    entry->space = sweep_space_open(&entry->ranking, &why);
+    if (entry->space == NULL && why.exit_code != EXIT_USER) {
+        *error = why;
+        return false;
+    }
     if (entry->space != NULL && report_default(entry) != NULL)
         find_pairs(entry);
     return find_past(sources, count, entry, error);

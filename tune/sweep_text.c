@@ -143,6 +143,7 @@ struct reader {
     struct sweep_key key;
     struct sweep_result result;
     int baseline_count;
+    bool lacks_memory;
     unsigned known; /* facts of the key or result that were given */
     size_t results;
     struct sweeps *sweeps;
@@ -158,14 +159,15 @@ struct fact {
     bool is_required;
 };
 
-static bool own(char **string, const char *value) {
+static bool own(struct reader *reader, char **string, const char *value) {
     free(*string);
     *string = strdup(value);
+    reader->lacks_memory = *string == NULL;
     return *string != NULL;
 }
 
 static bool read_key_string(struct reader *reader, const char *value, int index) {
-    return own(sweep_key_string(&reader->key, index), value);
+    return own(reader, sweep_key_string(&reader->key, index), value);
 }
 
 static bool read_number(const char *value, double *number) {
@@ -226,24 +228,29 @@ static bool read_limit(struct reader *reader, const char *value, int index) {
 
 static bool read_environment(struct reader *reader, const char *value, int index) {
     (void)index;
-    return own(&reader->result.environment, value);
+    return own(reader, &reader->result.environment, value);
 }
 
 static bool read_message(struct reader *reader, const char *value, int index) {
     (void)index;
-    return own(&reader->result.message, value);
+    return own(reader, &reader->result.message, value);
+}
+
+static bool own_samples(struct reader *reader, double **samples, int *count, const char *value) {
+    *samples = samples_parse(value, count);
+    reader->lacks_memory = *samples == NULL && *count >= 0;
+    return *samples != NULL;
 }
 
 static bool read_samples(struct reader *reader, const char *value, int index) {
+    struct sweep_result *r = &reader->result;
     (void)index;
-    reader->result.samples = samples_parse(value, &reader->result.sample_count);
-    return reader->result.samples != NULL && reader->result.sample_count > 0;
+    return own_samples(reader, &r->samples, &r->sample_count, value) && r->sample_count > 0;
 }
 
 static bool read_baseline(struct reader *reader, const char *value, int index) {
     (void)index;
-    reader->result.baseline = samples_parse(value, &reader->baseline_count);
-    return reader->result.baseline != NULL;
+    return own_samples(reader, &reader->result.baseline, &reader->baseline_count, value);
 }
 
 static const struct fact key_facts[] = {
@@ -284,6 +291,8 @@ static bool read_fact(struct reader *reader, const char *word, const char *value
             reader->known |= 1u << i;
             if (!again && facts[i].read(reader, value, i))
                 return true;
+            if (reader->lacks_memory)
+                return out_of_memory(error);
             snprintf(what, sizeof what, "%s \"%.60s\": %s", word, value,
                      again ? "is given twice" : "is not a value of it");
             return refuse(reader, error, what);
@@ -326,7 +335,7 @@ static bool finish_result(struct reader *reader, struct error *error) {
     struct sweep_result *r = &reader->result;
     if (!is_complete(reader, error))
         return false;
-    if (r->message == NULL && !own(&r->message, ""))
+    if (r->message == NULL && !own(reader, &r->message, ""))
         return out_of_memory(error);
     const char *fault = sweep_result_fault(r);
     if (fault == NULL && r->baseline != NULL && reader->baseline_count != r->sample_count)
@@ -375,7 +384,7 @@ static bool begin_result(struct reader *reader, const char *value, struct error 
             reader, error,
             "accepted: result, then measured, compile, crash, hang, wrong or refused, then "
             "the candidate");
-    return own(&reader->result.candidate, value + length + 1) || out_of_memory(error);
+    return own(reader, &reader->result.candidate, value + length + 1) || out_of_memory(error);
 }
 
 static bool end(struct reader *reader, const char *value, struct error *error) {

@@ -27,7 +27,7 @@ bool sweeps_parse(const char *file, const char *text, struct sweeps *sweeps, str
 /* Nine digits each, by spaces: how samples are written. */
 bool samples_print(const double *samples, int count, struct text *text);
 
-/* NULL: out of memory, or not such a text (count -1). */
+/* NULL: not such a text (count -1), or out of memory (any other count). */
 double *samples_parse(const char *text, int *count);
 
 #endif

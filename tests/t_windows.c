@@ -156,21 +156,16 @@ static void test_long_gather(const struct long_gather *by, const char *mode) {
     it.op.mode = mode;
     windows_tell_gather(&it.op);
     fence_explain_traps(by->name);
-    ok(is_gathered(&dice, &it) && is_gathered(&dice, &it), "%s, %s", by->name, mode);
+    ok(is_gathered(&dice, &it) && (is_slowest_run() || is_gathered(&dice, &it)), "%s, %s", by->name,
+       mode);
     close_gathering(&it);
 }
 
 static void test_long_gathers(void) {
-    int64_t before = windows_counted();
     for (int i = 0; i < (int)COUNT(long_gathers); i++) {
-        if (!is_slowest_run() || i % 2 == 0)
-            test_long_gather(&long_gathers[i], "clip");
-        if (!is_slowest_run() || i % 2 != 0)
-            test_long_gather(&long_gathers[i], "fill");
+        test_long_gather(&long_gathers[i], "clip");
+        test_long_gather(&long_gathers[i], "fill");
     }
-    if (windows_options() != NULL)
-        ok(windows_counted() == before + 4 * (int64_t)COUNT(long_gathers),
-           "kernels were made for all of them");
 }
 
 /* ---- Scatter ---- */
@@ -427,6 +422,7 @@ int main(void) {
     if (windows_options() != NULL) {
         ok(windows_counted() > cases / 2, "kernels were made for them: %" PRId64,
            windows_counted());
+        windows_test_all_taken();
         return done_testing();
     }
     walk("scatter with packs", packs_scatter_right, cases / 2, false);

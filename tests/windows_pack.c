@@ -9,6 +9,7 @@
 
 #include "../ops/element.h"
 #include "tap.h"
+#include "walk.h"
 
 int windows_cases(int usual) {
     const char *cases = getenv("KVMILL_WINDOWS_CASES");
@@ -56,7 +57,10 @@ void windows_tell_gather(const kvmill_gather *op) {
 
 /* ---- The pack ---- */
 
+enum { MOST_KERNELS = 1000 };
+
 static int64_t counted;
+static bool taken[MOST_KERNELS];
 
 /* Where it is linked: static programs cannot load. */
 extern const kvmill_pack kvmill_pack_windows __attribute__((weak));
@@ -79,13 +83,44 @@ const kvmill_plan_options *windows_options(void) {
         return NULL;
     if (packs[0] == NULL)
         packs[0] = load(path);
+    if (packs[0]->count > MOST_KERNELS)
+        bail_out("%s: %d kernels", path, (int)packs[0]->count);
     return &options;
+}
+
+static const kvmill_pack *pack_in_use(void) {
+    return windows_options()->packs[0];
+}
+
+static void note_taken(const char *description) {
+    const kvmill_pack *pack = pack_in_use();
+    for (uint32_t i = 0; i < pack->count; i++) {
+        const char *symbol = pack->kernels[i]->symbol, *found = strstr(description, symbol);
+        taken[i] |= found != NULL && found[strlen(symbol)] == ' ';
+    }
 }
 
 void windows_count(const kvmill_plan *plan) {
     char text[4096];
     kvmill_plan_describe(plan, text, sizeof text);
-    counted += strstr(text, "(pack windows)") != NULL;
+    if (strstr(text, "(pack windows)") == NULL)
+        return;
+    counted++;
+    note_taken(text);
+}
+
+void windows_test_all_taken(void) {
+    const kvmill_pack *pack = pack_in_use();
+    int best = 0, kernels = 0, missed = 0;
+    for (uint32_t i = 0; i < pack->count; i++)
+        if (isa_is_allowed(pack->kernels[i]->isa) && isa_rank(pack->kernels[i]->isa) > best)
+            best = isa_rank(pack->kernels[i]->isa);
+    for (uint32_t i = 0; i < pack->count; i++) {
+        kernels += isa_rank(pack->kernels[i]->isa) == best;
+        missed += isa_rank(pack->kernels[i]->isa) == best && !taken[i];
+    }
+    ok(kernels > 0 && missed == 0, "%d of the pack's %d kernels for %s ran", kernels - missed,
+       kernels, kvmill_isa_name((size_t)best));
 }
 
 int64_t windows_counted(void) {

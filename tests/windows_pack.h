@@ -18,8 +18,11 @@ void windows_tell_gather(const kvmill_gather *op);
  */
 const kvmill_plan_options *windows_options(void);
 
-/* Remember whether the plan took a kernel of the pack; how many did. */
+/* Remember the pack's kernel that the plan takes, if any; how many plans took one. */
 void windows_count(const kvmill_plan *plan);
 int64_t windows_counted(void);
+
+/* One test: the pack's kernels for the best instruction set that is allowed have all been taken. */
+void windows_test_all_taken(void);
 
 #endif

@@ -8,6 +8,8 @@
 
 /* ---- TensorScatter ---- */
 
+static const char *const negative_words[] = {"refused", "floored", NULL};
+
 #define MEMBER(NAME) .name = #NAME, .offset = offsetof(kvmill_tensor_scatter, NAME)
 static const struct op_member scatter_members[] = {
     {MEMBER(struct_size), .kind = OP_SIZE},
@@ -20,6 +22,9 @@ static const struct op_member scatter_members[] = {
     {MEMBER(update), .kind = OP_TENSOR},
     {MEMBER(write_indices), .kind = OP_TENSOR},
     {MEMBER(present_cache), .kind = OP_TENSOR},
+    {MEMBER(negative_indices), .kind = OP_WORD, .ops = 1, .words = negative_words,
+     .help = "Of a ring: floored: a negative write index modulo the capacity, as np.mod has it; ONNX "
+             "allows none, but its reference implementation computes them so."},
 };
 #undef MEMBER
 

@@ -48,13 +48,22 @@ copy_long(unsigned char *to, int64_t at, const unsigned char *from, int64_t begi
     memcpy(target, source, (size_t)count);
 }
 
+static inline int64_t
+floored(int64_t start, int64_t capacity)
+{
+    if (start >= 0 && start < capacity)
+        return start;
+    int64_t slot = start % capacity;
+    return slot < 0 ? slot + capacity : slot;
+}
+
 static int64_t
 first_slot(const struct kvmill_rows *p, int64_t b)
 {
     if (p->starts == NULL)
         return 0;
     int64_t start = p->starts[b * p->starts_stride];
-    return start < p->capacity ? start : start % p->capacity;
+    return floored(start, p->capacity);
 }
 
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))

@@ -135,6 +135,10 @@ typedef struct kvmill_tensor_scatter {
     int64_t axis;       /* [-rank + 1, -1] or [1, rank - 1]; the specification's default is -2 */
     const char *mode;   /* "linear" or "circular"; NULL = linear */
     const DLTensor *past_cache, *update, *write_indices, *present_cache;
+    /* What a negative write index of a ring is: "refused", with KVMILL_E_INDEX_NEGATIVE, as the
+       standard asks for; or "floored", write_indices[b] modulo the capacity as np.mod has it, as
+       the standard's reference implementation computes it.  NULL = refused; linear: refused. */
+    const char *negative_indices;
 } kvmill_tensor_scatter;
 
 /* axis -2. */

@@ -15,10 +15,10 @@
 extern "C" {
 #endif
 
-#define KVMILL_KERNEL_ABI 5
+#define KVMILL_KERNEL_ABI 6
 
 /* The oldest that the runtime can use.  Packs of kvmill 0.1 have 3 and less. */
-#define KVMILL_OLDEST_KERNEL_ABI 5
+#define KVMILL_OLDEST_KERNEL_ABI 6
 
 /* A shape field that the kernel leaves open: it serves every value. */
 #define KVMILL_ANY (-1)

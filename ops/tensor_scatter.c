@@ -144,10 +144,25 @@ static int64_t folded(const kvmill_tensor_scatter *op, int axis, int from, int t
     return is_too_large ? 0 : kvmill_counted(&count);
 }
 
+static bool is_word(const char *given, const char *word) {
+    return given != NULL && strcmp(given, word) == 0;
+}
+
+static kvmill_status check_words(const kvmill_tensor_scatter *op, kvmill_error *error) {
+    kvmill_status status = kvmill_check_members(OP_TENSOR_SCATTER, 0, op, error);
+    if (status != KVMILL_OK || !is_word(op->negative_indices, "floored") ||
+        is_word(op->mode, "circular"))
+        return status;
+    return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                       "negative_indices is \"floored\" and mode is \"linear\"; accepted: "
+                       "\"refused\", or mode \"circular\"");
+}
+
 static struct kvmill_row_geometry fold(const kvmill_tensor_scatter *op, int axis) {
     return (struct kvmill_row_geometry){
         .axis = axis,
-        .circular = op->mode != NULL && strcmp(op->mode, "circular") == 0,
+        .circular = is_word(op->mode, "circular"),
+        .floored = is_word(op->negative_indices, "floored"),
         .batch = kvmill_tensor_scatter_dim(op, axis, 0),
         .heads = folded(op, axis, 1, axis),
         .capacity = kvmill_tensor_scatter_dim(op, axis, axis),
@@ -163,7 +178,7 @@ kvmill_status kvmill_tensor_scatter_check(const kvmill_tensor_scatter *op,
     if (status == KVMILL_OK)
         status = check_axis(op, error);
     if (status == KVMILL_OK)
-        status = kvmill_check_members(OP_TENSOR_SCATTER, 0, op, error);
+        status = check_words(op, error);
     if (status == KVMILL_OK)
         status = check_dtypes(op, error);
     if (status != KVMILL_OK)

@@ -15,6 +15,7 @@
 struct kvmill_row_geometry {
     int axis; /* of the original tensors, not negative */
     bool circular;
+    bool floored; /* negative starts are wrapped, too */
     int64_t batch, heads, capacity, rows, row;
 };
 

@@ -67,6 +67,8 @@ static bool take_word(struct scene *scene, const struct setting *setting) {
         scene->axis = setting_integer(setting->value);
     else if (strcmp(setting->name, "mode") == 0)
         scene->mode = setting->value[0] == 'c' ? "circular" : "linear";
+    else if (strcmp(setting->name, "floored") == 0)
+        scene->negative_indices = "floored";
     else if (strcmp(setting->name, "unsaid") == 0)
         scene->unsaid = true;
     else if (strcmp(setting->name, "known-starts") == 0)
@@ -122,7 +124,8 @@ kvmill_status scene_plan_as_given(const struct scene *scene, const kvmill_plan_o
                                 .past_cache = scene->given[PAST],
                                 .update = scene->given[UPDATE],
                                 .write_indices = scene->given[INDICES],
-                                .present_cache = scene->given[PRESENT]};
+                                .present_cache = scene->given[PRESENT],
+                                .negative_indices = scene->negative_indices};
     return kvmill_plan_tensor_scatter(&op, options, plan, error);
 }
 

@@ -15,7 +15,7 @@ enum {
 };
 struct scene {
     int64_t axis;
-    const char *mode;
+    const char *mode, *negative_indices;
     unsigned open_dims;      /* that a plan does not know */
     bool known_starts;       /* apart from those of write_indices */
     bool no_strides, unsaid; /* nor these, nor present_cache, which is past_cache */
@@ -28,7 +28,7 @@ extern const kvmill_plan_options scatter_packs;
 
 /* Words: axis, mode, dtype; past, update and present (past's) have dims, and past-strides ...;
    starts are write_indices, after starts-step; "in-place", "unsaid": without present_cache in the
-   plan; "open=5": the plan does not know dims 0 and 2, "open": none, nor strides,
+   plan; "floored": negative indices; "open=5": the plan does not know dims 0 and 2, "open": none, nor strides,
    "known-starts": but that of write_indices; "no-data". */
 void scene_open(struct scene *scene, const char *settings, struct dice *dice);
 void scene_close(struct scene *scene);

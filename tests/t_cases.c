@@ -184,7 +184,7 @@ static void test_packs(void) {
     test_pack_refused(
         list + 1, 1,
         "options.packs[0], old, has kernel ABI 3 of kvmill 0.1; libkvmill " KVMILL_VERSION
-        " takes 5 to ",
+        " takes 6 to ",
         "a pack of version 0.1, by its name and both versions");
 }
 

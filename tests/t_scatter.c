@@ -25,7 +25,7 @@ static const char *const types[] = {
 /* What became of the cases, to be sure that every way was gone. */
 static struct {
     int64_t taken, cases, stored_by_packs, kept_by_packs, strided, dynamic, in_place, many_parts,
-        wrapped;
+        wrapped, negative;
 } seen;
 
 static uint64_t seed;
@@ -35,7 +35,7 @@ static uint64_t seed;
 struct geometry {
     const char *type;
     int bits, rank, axis;
-    bool circular;
+    bool circular, floored;
     const kvmill_plan_options *options;
     const char *symbol; /* of a kernel that plans should take */
     int64_t cache[MOST_DIMS], update[MOST_DIMS];
@@ -52,6 +52,7 @@ static void choose_shape(struct geometry *g, struct dice *dice) {
     g->rank = (int)dice_range(dice, 2, 6);
     g->axis = (int)dice_range(dice, 1, g->rank - 1);
     g->circular = dice_once_in(dice, 2);
+    g->floored = g->circular && dice_once_in(dice, 3);
     for (int d = 0; d < g->rank; d++)
         dims[d] = choose_dim(dice);
     dims[g->axis] = dice_once_in(dice, 40) ? 0 : dice_range(dice, 1, 12);
@@ -118,6 +119,7 @@ static bool fit_kernel(struct geometry *g, const struct kvmill_kernel *kernel, i
     if (row_bits / bits * field_or(shape->heads, 1) * capacity > most)
         return false;
     g->circular = shape->circular;
+    g->floored = g->circular && dice_once_in(dice, 3);
     g->axis = (int)dice_range(dice, shape->heads == 1 ? 1 : 2, 3);
     g->rank = g->axis + (int)dice_range(dice, row_bits == bits ? 1 : 2, 3);
     dims[0] = bytes ? 1 : dice_range(dice, 0, 3);
@@ -195,9 +197,19 @@ static int64_t choose_start(const struct geometry *g, struct dice *dice) {
                                INT64_MAX,
                                INT64_MAX - dice_range(dice, 0, capacity),
                                (int64_t)(dice_bits(dice) >> 1)};
+    const int64_t negative[] = {-1,
+                                -capacity,
+                                -dice_range(dice, 0, 3 * capacity),
+                                INT64_MIN,
+                                INT64_MIN + dice_range(dice, 0, capacity),
+                                -(int64_t)(dice_bits(dice) >> 1)};
     if (!g->circular || capacity == 0 || dice_once_in(dice, 3))
         return linear[dice_range(dice, 0, 3)];
     seen.wrapped++;
+    if (g->floored && dice_once_in(dice, 2)) {
+        seen.negative++;
+        return negative[dice_range(dice, 0, 5)];
+    }
     return wrapped[dice_range(dice, 0, 5)];
 }
 
@@ -214,7 +226,8 @@ static void say_all(struct geometry *g, struct dice *dice) {
     bool in_place = dice_once_in(dice, 2);
     g->words[0] = '\0';
     say(g, "dtype=%s axis=%d%s", g->type, dice_once_in(dice, 2) ? g->axis : g->axis - g->rank,
-        g->circular             ? " mode=circular"
+        g->floored              ? " mode=circular floored"
+        : g->circular           ? " mode=circular"
         : dice_once_in(dice, 2) ? " mode=linear"
                                 : "");
     say_tensor(g, " update", g->update, true, dice);
@@ -434,7 +447,8 @@ static void test_coverage(void) {
                 {seen.dynamic, "plans had dynamic dims"},
                 {seen.in_place, "runs were in place"},
                 {seen.many_parts, "runs had more than two parts"},
-                {seen.wrapped, "starts lay at the end of a ring or beyond"}};
+                {seen.wrapped, "starts lay at the end of a ring or beyond"},
+                {seen.negative, "starts were negative"}};
     for (size_t i = 0; i < COUNT(ways); i++)
         ok(ways[i].count > 0, "%" PRId64 " %s", ways[i].count, ways[i].what);
 }

@@ -203,10 +203,10 @@ static void set_addresses(struct rows_problem *problem, const DLTensor *const *t
 
 /* ---- Indices ---- */
 
-static kvmill_status check_starts(const struct kvmill_rows *rows, bool circular,
-                                  kvmill_error *error) {
-    int64_t most = circular ? INT64_MAX : rows->capacity - rows->rows;
-    for (int64_t b = 0; rows->starts != NULL && b < rows->batch; b++) {
+static kvmill_status check_starts(const struct kvmill_rows *rows,
+                                  const struct kvmill_row_geometry *geometry, kvmill_error *error) {
+    int64_t most = geometry->circular ? INT64_MAX : rows->capacity - rows->rows;
+    for (int64_t b = 0; rows->starts != NULL && !geometry->floored && b < rows->batch; b++) {
         int64_t start = rows->starts[b * rows->starts_stride];
         if (start < 0)
             return kvmill_fail(error, KVMILL_E_INDEX_NEGATIVE,
@@ -314,7 +314,7 @@ static kvmill_status begin(struct tensor_scatter_call *call, const DLTensor *con
     if (status != KVMILL_OK)
         return status;
     set_addresses(&call->problem, tensors);
-    return check_starts(&call->problem.rows, plan->geometry.circular, error);
+    return check_starts(&call->problem.rows, &plan->geometry, error);
 }
 
 kvmill_status kvmill_tensor_scatter_begin(struct call *call, const DLTensor *const *tensors,

@@ -59,7 +59,10 @@ static void copy_row(const struct rows_problem *problem, int64_t slab, int64_t s
 /* Slot of the first new row of a slab. */
 static int64_t first_slot(const struct kvmill_rows *rows, int64_t slab) {
     int64_t batch = slab / rows->heads;
-    return rows->starts == NULL ? 0 : rows->starts[batch * rows->starts_stride] % rows->capacity;
+    if (rows->starts == NULL)
+        return 0;
+    int64_t slot = rows->starts[batch * rows->starts_stride] % rows->capacity;
+    return slot < 0 ? slot + rows->capacity : slot;
 }
 
 static void store_rows(const void *argument, int64_t first, int64_t last) {

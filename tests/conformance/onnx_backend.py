@@ -130,6 +130,7 @@ class Case:
     write_indices: np.ndarray | None
     axis: int | None = None
     mode: str | None = None
+    negative_indices: str | None = None
 
     @property
     def axis_index(self) -> int:
@@ -147,7 +148,11 @@ class Case:
 
 
 def plan_of(case: Case, variant: Variant) -> kvmill.TensorScatter:
-    attributes = {"axis": case.axis, "mode": case.mode}
+    attributes = {
+        "axis": case.axis,
+        "mode": case.mode,
+        "negative_indices": case.negative_indices,
+    }
     return kvmill.TensorScatter(
         case.past,
         case.update,
@@ -252,7 +257,7 @@ def random_starts(
     if rng.random() < 0.15:
         return None
     # Room for the sum of two in the evaluator's int64.
-    beyond = [0, capacity, 3 * capacity, 2**62] if circular else [0]
+    beyond = [0, capacity, 3 * capacity, 2**62, -2 * capacity, -(2**62)] if circular else [0]
     starts = rng.integers(0, capacity - rows + 1, batch, np.int64)
     if circular:
         starts = rng.integers(0, capacity, batch, np.int64)
@@ -275,6 +280,7 @@ def random_case(rng: np.random.Generator, dtype: np.dtype) -> Case:
         write_indices=random_starts(rng, shape[0], capacity, rows, mode == "circular"),
         axis=None if default_axis else axis - int(rng.integers(0, 2)) * rank,
         mode=mode,
+        negative_indices="floored" if mode == "circular" else None,
     )
 
 

@@ -57,8 +57,8 @@ static int64_t start_of(const DLTensor *write_indices, int64_t batch) {
 static int64_t row_for_slot(int64_t slot, int64_t start, int64_t rows, int64_t capacity,
                             bool circular) {
     int64_t distance = slot - (circular ? start % capacity : start);
-    if (circular && distance < 0)
-        distance += capacity;
+    if (circular)
+        distance = (distance + capacity) % capacity;
     return distance >= 0 && distance < rows ? distance : -1;
 }
 

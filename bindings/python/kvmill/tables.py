@@ -48,7 +48,7 @@ TYPES = {
 
 # name: (size, members: (name, kind, offset) in the order of C)
 STRUCTS = {
-    "kvmill_tensor_scatter": (56, [
+    "kvmill_tensor_scatter": (64, [
         ("struct_size", "size", 0),
         ("axis", "int64", 8),
         ("mode", "word", 16),
@@ -56,6 +56,7 @@ STRUCTS = {
         ("update", "tensor", 32),
         ("write_indices", "tensor", 40),
         ("present_cache", "tensor", 48),
+        ("negative_indices", "word", 56),
     ]),
     "kvmill_cache_attention": (248, [
         ("struct_size", "size", 0),

@@ -40,6 +40,7 @@ class TensorScatter(Plan):
 
     axis: [-rank + 1, -1] or [1, rank - 1].
     mode: "linear" or "circular".
+    negative_indices: of a ring, "refused" or "floored": a negative index modulo the capacity.
     dtype: name of the element type; default: that of the arrays.
     packs: searched for the best kernels, which portable=True forbids to use.
     dynamic: dims of the prototypes that are known only to a run: any of "batch", "capacity" (dim
@@ -58,6 +59,7 @@ class TensorScatter(Plan):
         *,
         axis: int = -2,
         mode: str = "linear",
+        negative_indices: str = "refused",
         dtype: str | None = None,
         packs: Sequence[Pack] = (),
         portable: bool = False,
@@ -71,7 +73,11 @@ class TensorScatter(Plan):
         self._packs = tuple(packs)
         tensors = self._prototypes(past, update, write_indices, axis, dynamic)
         op = c.TensorScatterOp(
-            ctypes.sizeof(c.TensorScatterOp), axis, mode.encode(), *map(reference, tensors)
+            ctypes.sizeof(c.TensorScatterOp),
+            axis,
+            mode.encode(),
+            *map(reference, tensors),
+            negative_indices=negative_indices.encode(),
         )
         options = plan_options(self._packs, portable, isa)
         self._handle = make_plan(self, "kvmill_plan_tensor_scatter", op, options)

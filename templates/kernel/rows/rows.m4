@@ -9,7 +9,17 @@ m4_dnl Any start can be wrapped: in a linear cache it costs a compare.
 km_default(«km_mode», «circular»)
 
 m4_dnl km_first_slot -- defines first_slot (rows, b): where the first new row of batch entry b goes.
-m4_define(«km_first_slot», «static int64_t
+m4_define(«km_first_slot», «km_if(km_needs_modulo, «static inline int64_t
+floored(int64_t start, int64_t capacity)
+{
+    if (start >= 0 && start < capacity)
+        return start;
+    int64_t slot = start % capacity;
+    return slot < 0 ? slot + capacity : slot;
+}
+
+»)m4_dnl
+static int64_t
 first_slot(const struct kvmill_rows *p, int64_t b)
 {
     if (p->starts == NULL)
@@ -19,13 +29,15 @@ first_slot(const struct kvmill_rows *p, int64_t b)
 }
 »)
 
-m4_dnl km_wrapped(START) -- START modulo the capacity; a linear start needs none.
+m4_dnl km_wrapped(START) -- START modulo the capacity, also of a negative one; a linear start needs none.
+m4_define(«km_is_mask», «(km_capacity > 0 && (km_capacity & (km_capacity - 1)) == 0)»)
+m4_define(«km_needs_modulo», «m4_ifelse(km_mode, «linear», 0, «!km_is_mask»)»)
 m4_define(«km_wrapped», «m4_ifelse(km_mode, «linear», «$1»,
-    «km_if(km_capacity < 0, «$1 < p->capacity ? $1 : $1 % p->capacity»,
-    «km_if((km_capacity & (km_capacity - 1)) == 0, «$1 & m4_eval(km_capacity - 1)», «$1 % km_capacity»)»)»)»)
+    «km_if(km_is_mask, «$1 & m4_eval(km_capacity - 1)», «floored($1, km_slots_of(«p->»))»)»)»)
 
-m4_dnl km_slots -- the number of slots, in C.
-m4_define(«km_slots», «km_if(km_capacity < 0, «p.capacity», «km_capacity»)»)
+m4_dnl km_slots -- the number of slots, in C; km_slots_of(PROBLEM): of a problem like p. or p->.
+m4_define(«km_slots_of», «km_if(km_capacity < 0, «$1capacity», «km_capacity»)»)
+m4_define(«km_slots», «km_slots_of(«p.»)»)
 
 m4_dnl km_copy_row(TO, AT, FROM, BEGIN) -- one row.
 m4_define(«km_is_straight», «(km_row > 0 && km_row <= km_straight_units)»)

@@ -12,7 +12,8 @@
 
 static const struct option_help options[] = {
     INPUT_OPTIONS,
-    {"o", "DIR", "where the pack goes (required)"},
+    {"o", "DIR", "where the pack goes: a new or empty directory, or a pack's (required)"},
+    {"force", NULL, "into any directory: files that have names of the pack's are overwritten"},
     {"build", NULL, "compile it too: make -C DIR"},
     COMPILE_OPTIONS,
     {"ffi", NULL, "a handler for each gather and scatter, too, that jitted JAX can call"},
@@ -66,7 +67,8 @@ static bool generate(const struct options *given, struct error *error) {
     const char *directory = option_value(given, "o");
     if (directory == NULL)
         return fail(error, EXIT_USER, "no target; accepted: -o DIR");
-    bool done = make_read_options(given, error) && inputs_read(given, directory, &inputs, error) &&
+    bool done = (option_value(given, "force") || pack_target_check(directory, error)) &&
+                make_read_options(given, error) && inputs_read(given, directory, &inputs, error) &&
                 choose_handlers(given, &inputs, error) &&
                 (option_value(given, "tuned") == NULL || apply_tuned(given, &inputs, error)) &&
                 write_pack(&inputs, directory, error);

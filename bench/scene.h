@@ -159,6 +159,10 @@ void scene_call_use(struct scene_call *call, bool in_place);
 kvmill_status scene_call_run(struct scene_call *call, kvmill_error *reason);
 kvmill_status scene_call_next(struct scene_call *call, kvmill_error *reason);
 
+/* By a plan, on the calling thread. */
+kvmill_status scene_call_alone(const struct scene_call *call, const struct owned_plan *plan,
+                               kvmill_error *reason);
+
 /* Bytes that a run has to move, each once; floating-point operations, two to a multiply-add. */
 double scene_call_bytes(const struct scene_call *call);
 double scene_call_flops(const struct scene_call *call);

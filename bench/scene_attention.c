@@ -9,7 +9,8 @@ static const struct kvmill_cache_geometry *geometry_of(const struct scene *scene
 }
 
 static bool knows(const struct spec *spec) {
-    return spec_is(spec, OP_CACHE_ATTENTION) && attention_op_of(spec) == KVMILL_MULTI_HEAD_CACHE_ATTENTION &&
+    return spec_is(spec, OP_CACHE_ATTENTION) &&
+           attention_op_of(spec) == KVMILL_MULTI_HEAD_CACHE_ATTENTION &&
            !spec->attention.op.dynamic_batching;
 }
 
@@ -31,8 +32,8 @@ static void shape_side(struct scene_call *call, int side) {
     const int64_t dims[2][6] = {{b, 1, kinds, slots, heads, last},
                                 {1, b, kinds, heads, slots, last}};
     if (side_row_bytes(g, side) > 0)
-        scene_set_tensor(call, KVMILL_CACHE_ATTENTION_CACHE + side, side_type(&scene->attention.op, side), 6,
-                         dims[g->layout]);
+        scene_set_tensor(call, KVMILL_CACHE_ATTENTION_CACHE + side,
+                         side_type(&scene->attention.op, side), 6, dims[g->layout]);
 }
 
 static void shape(struct scene_call *call) {
@@ -97,15 +98,17 @@ static void cut_side(struct scene_call *cut, int side, int64_t b) {
     if (cut->given[KVMILL_CACHE_ATTENTION_CACHE + side] == NULL)
         return;
     tensor->data = (unsigned char *)tensor->data +
-                   b * scene_tensor_bytes(cut->scene, KVMILL_CACHE_ATTENTION_CACHE + side) / cut->scene->size.batch;
+                   b * scene_tensor_bytes(cut->scene, KVMILL_CACHE_ATTENTION_CACHE + side) /
+                       cut->scene->size.batch;
     tensor->shape[geometry_of(cut->scene)->layout == 0 ? 0 : 1] = 1;
 }
 
 /* The same call for one token of one sequence; its tensors are its own. */
 static void cut_call(const struct scene_call *call, int64_t b, int64_t token,
                      struct scene_call *cut) {
-    static const int activations[] = {KVMILL_CACHE_ATTENTION_QUERY, KVMILL_CACHE_ATTENTION_CURRENT_KEY, KVMILL_CACHE_ATTENTION_CURRENT_VALUE,
-                                      KVMILL_CACHE_ATTENTION_ATTN_OUTPUT};
+    static const int activations[] = {
+        KVMILL_CACHE_ATTENTION_QUERY, KVMILL_CACHE_ATTENTION_CURRENT_KEY,
+        KVMILL_CACHE_ATTENTION_CURRENT_VALUE, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT};
     *cut = *call;
     for (int i = 0; i < KVMILL_CACHE_ATTENTION_TENSORS; i++) {
         cut->tensors[i].shape = cut->dims[i];
@@ -130,8 +133,7 @@ static bool expect_token(const struct scene_call *call, int64_t token,
     cut_call(call, b, token, &cut);
     scene->spans[scene->span_count++] =
         (struct scene_span){(b * call->size.tokens + token) * count, count};
-    return scene_demand(kvmill_run(portable->plan, cut.given, portable->workspace, &reason),
-                        &reason, error);
+    return scene_demand(scene_call_alone(&cut, portable, &reason), &reason, error);
 }
 
 /* What the first of several tokens sees differs from what a lone token at its place would, unless
@@ -174,5 +176,6 @@ const struct scene_op attention_scene_op = {
             [KVMILL_CACHE_ATTENTION_ATTN_OUTPUT] = USE_SAME},
     .output = KVMILL_CACHE_ATTENTION_ATTN_OUTPUT,
     .read = KVMILL_CACHE_ATTENTION_CACHE,
-    .written = {KVMILL_CACHE_ATTENTION_CACHE, KVMILL_CACHE_ATTENTION_SCALE, KVMILL_CACHE_ATTENTION_VALUE_CACHE, KVMILL_CACHE_ATTENTION_VALUE_SCALE},
+    .written = {KVMILL_CACHE_ATTENTION_CACHE, KVMILL_CACHE_ATTENTION_SCALE,
+                KVMILL_CACHE_ATTENTION_VALUE_CACHE, KVMILL_CACHE_ATTENTION_VALUE_SCALE},
 };

@@ -303,10 +303,17 @@ static void run_part(void *context, int64_t part) {
 static kvmill_status store(struct scene_call *call, kvmill_error *reason) {
     kvmill_call phases;
     kvmill_status status =
-        kvmill_begin(&phases, call->plan->plan, call->given, call->plan->workspace, reason);
+        kvmill_begin(&phases, call->plan->plan, call->given,
+                     kvmill_plan_tensor_count(call->plan->plan), call->plan->workspace, reason);
     if (status == KVMILL_OK)
         pool_for(call->pool, kvmill_parts(&phases), run_part, &phases);
     return status;
+}
+
+kvmill_status scene_call_alone(const struct scene_call *call, const struct owned_plan *plan,
+                               kvmill_error *reason) {
+    return kvmill_run(plan->plan, call->given, kvmill_plan_tensor_count(plan->plan),
+                      plan->workspace, reason);
 }
 
 kvmill_status scene_call_run(struct scene_call *call, kvmill_error *reason) {
@@ -314,9 +321,9 @@ kvmill_status scene_call_run(struct scene_call *call, kvmill_error *reason) {
     if (call->step == STEP_STORE)
         return store(call, reason);
     if (pool_threads(call->pool) == 1)
-        return kvmill_run(plan->plan, call->given, plan->workspace, reason);
-    return kvmill_run_parallel(plan->plan, call->given, plan->workspace, pool_for, call->pool,
-                               reason);
+        return scene_call_alone(call, plan, reason);
+    return kvmill_run_parallel(plan->plan, call->given, kvmill_plan_tensor_count(plan->plan),
+                               plan->workspace, pool_for, call->pool, reason);
 }
 
 kvmill_status scene_call_next(struct scene_call *call, kvmill_error *reason) {

@@ -161,8 +161,7 @@ bool scene_check_threads(struct scene_call *call, struct error *error) {
     if (alone == NULL)
         return out_of_memory(error);
     memset(output->data, 0xff, bytes);
-    bool done =
-        scene_demand(kvmill_run(plan->plan, call->given, plan->workspace, &reason), &reason, error);
+    bool done = scene_demand(scene_call_alone(call, plan, &reason), &reason, error);
     memcpy(alone, output->data, bytes);
     if (done && pool_threads(call->pool) > 1) {
         memset(output->data, 0xff, bytes);

@@ -186,8 +186,7 @@ static bool replace_by_ones(struct scene *scene, struct error *error) {
     call.given[RESULT] = call.given[INPUT];
     fill_scatter(scene, INPUT);
     memset(scene->memory[UPDATES].data, 0xff, (size_t)scene->memory[UPDATES].set);
-    bool done =
-        scene_demand(kvmill_run(plan.plan, call.given, plan.workspace, &reason), &reason, error);
+    bool done = scene_demand(scene_call_alone(&call, &plan, &reason), &reason, error);
     owned_plan_close(&plan);
     return done;
 }

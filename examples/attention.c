@@ -91,9 +91,10 @@ static kvmill_status attend(const kvmill_plan *plan, void *workspace, int64_t st
         [KVMILL_CACHE_ATTENTION_SCALE] = &scale,
         [KVMILL_CACHE_ATTENTION_ATTN_OUTPUT] = &out};
 #ifdef _OPENMP
-    return kvmill_run_openmp(plan, tensors, workspace, THREADS, error);
+    return kvmill_run_openmp(plan, tensors, KVMILL_CACHE_ATTENTION_TENSORS, workspace, THREADS,
+                             error);
 #else
-    return kvmill_run(plan, tensors, workspace, error);
+    return kvmill_run(plan, tensors, KVMILL_CACHE_ATTENTION_TENSORS, workspace, error);
 #endif
 }
 

@@ -66,7 +66,7 @@ int main(void) {
     for (int step = 0; step < STEPS; step++) {
         for (int i = 0; i < BATCH * HEADS * HEAD_DIM; i++)
             new_keys[i] = (uint16_t)(step + 1); /* a model would put the new keys here */
-        check(kvmill_run(plan, tensors, NULL, &error), &error);
+        check(kvmill_run(plan, tensors, KVMILL_TENSOR_SCATTER_TENSORS, NULL, &error), &error);
         for (int b = 0; b < BATCH; b++)
             lengths[b]++;
     }
@@ -77,7 +77,7 @@ int main(void) {
 
     /* Errors leave the cache as it was. */
     lengths[2] = CAPACITY;
-    kvmill_status status = kvmill_run(plan, tensors, NULL, &error);
+    kvmill_status status = kvmill_run(plan, tensors, KVMILL_TENSOR_SCATTER_TENSORS, NULL, &error);
     printf("%s: %s\n", kvmill_status_name(status), error.message);
 
     kvmill_plan_destroy(plan);

@@ -152,7 +152,7 @@ static double run_kvmill(struct cache *cache, const kvmill_plan *plan, int64_t f
     const DLTensor *tensors[] = {&past, &update, &indices, &past};
     kvmill_error error;
     double start = now();
-    check(kvmill_run(plan, tensors, NULL, &error), &error);
+    check(kvmill_run(plan, tensors, KVMILL_TENSOR_SCATTER_TENSORS, NULL, &error), &error);
     return now() - start;
 }
 

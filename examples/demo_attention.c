@@ -187,12 +187,14 @@ static void run_plan(const kvmill_plan *plan, const DLTensor *const *tensors, vo
     kvmill_error error;
 #ifdef _OPENMP
     if (threads > 1) {
-        check(kvmill_run_openmp(plan, tensors, workspace, threads, &error), &error);
+        check(kvmill_run_openmp(plan, tensors, KVMILL_CACHE_ATTENTION_TENSORS, workspace, threads,
+                                &error),
+              &error);
         return;
     }
 #endif
     (void)threads;
-    check(kvmill_run(plan, tensors, workspace, &error), &error);
+    check(kvmill_run(plan, tensors, KVMILL_CACHE_ATTENTION_TENSORS, workspace, &error), &error);
 }
 
 static void set_tokens(struct model *model, int64_t start, int64_t tokens) {

@@ -131,15 +131,17 @@ static void close_step(struct step *step) {
 }
 
 static void run_step(const struct step *step, const DLTensor *const *tensors, int threads) {
+    size_t count = kvmill_plan_tensor_count(step->plan);
     kvmill_error error;
 #ifdef _OPENMP
     if (threads > 1) {
-        check(kvmill_run_openmp(step->plan, tensors, step->workspace, threads, &error), &error);
+        check(kvmill_run_openmp(step->plan, tensors, count, step->workspace, threads, &error),
+              &error);
         return;
     }
 #endif
     (void)threads;
-    check(kvmill_run(step->plan, tensors, step->workspace, &error), &error);
+    check(kvmill_run(step->plan, tensors, count, step->workspace, &error), &error);
 }
 
 /* ---- The layers ---- */

@@ -81,7 +81,9 @@ static void close_step(struct step *step) {
 
 static void run(const struct step *step, const DLTensor *const *tensors) {
     kvmill_error error;
-    check(kvmill_run(step->plan, tensors, step->workspace, &error), &error);
+    check(kvmill_run(step->plan, tensors, kvmill_plan_tensor_count(step->plan), step->workspace,
+                     &error),
+          &error);
 }
 
 /* ---- What a model would compute ---- */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "../base/process.h"
+#include "places.h"
 
 /* ---- Definitions ---- */
 
@@ -27,35 +28,6 @@ bool define_integer(struct expansion *expansion, const char *name, int64_t value
 }
 
 /* ---- The command ---- */
-
-/* A kvmill that runs where it was built goes with the templates it was built from. */
-static bool is_in_build_tree(void) {
-    char program[4096];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program);
-    size_t prefix = strlen(KVMILL_BUILDDIR "/");
-    return length > (ssize_t)prefix && memcmp(program, KVMILL_BUILDDIR "/", prefix) == 0;
-}
-
-const char *data_directory(void) {
-    const char *directory = getenv("KVMILL_DATADIR");
-    if (directory != NULL && *directory != '\0')
-        return directory;
-    return is_in_build_tree() ? KVMILL_SOURCEDIR : KVMILL_PKGDATADIR;
-}
-
-const char *module_directory(void) {
-    return is_in_build_tree() ? KVMILL_BUILDDIR "/.libs" : KVMILL_PKGLIBDIR;
-}
-
-const char *library_cflags(void) {
-    return is_in_build_tree() ? "-I" KVMILL_SOURCEDIR "/include" : NULL;
-}
-
-const char *library_libs(void) {
-    return is_in_build_tree() ? "-L" KVMILL_BUILDDIR "/.libs -Wl,-rpath," KVMILL_BUILDDIR
-                                "/.libs -lkvmill"
-                              : NULL;
-}
 
 static const char *m4_program(void) {
     const char *program = getenv("KVMILL_M4");

@@ -25,16 +25,4 @@ bool define_integer(struct expansion *expansion, const char *name, int64_t value
  */
 bool expand(const struct expansion *expansion, struct text *result, struct error *error);
 
-/* Where templates/ and include/ are: $KVMILL_DATADIR, else where they were installed, else the
-   source tree. */
-const char *data_directory(void);
-
-/* Where what the command loads at run time is: where it was built, or was installed. */
-const char *module_directory(void);
-
-/* What compiles and links with the library where it was built; NULL when it is installed:
- * pkg-config knows. */
-const char *library_cflags(void);
-const char *library_libs(void);
-
 #endif

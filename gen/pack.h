@@ -49,6 +49,10 @@ bool kernel_space(const struct kernel *kernel, struct text *text, struct error *
    specs themselves. */
 bool pack_files(const struct pack *pack, struct output *output, struct error *error);
 
+/* Whether a pack may be written there without the loss of anything that is not kvmill's: the
+   directory is new, empty, or holds a pack. */
+bool pack_target_check(const char *directory, struct error *error);
+
 /* Write the files into directory (made when missing) and remove kernels of an earlier pack that
    this one does not have; a directory made in vain is taken away again. */
 bool pack_write(const struct output *output, const char *directory, int *written,

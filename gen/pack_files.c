@@ -15,6 +15,7 @@
 #include "flow.h"
 #include "formats.h"
 #include "m4.h"
+#include "places.h"
 
 /* A file of a pack is not empty: a program that prints nothing is not m4. */
 static bool expand_file(const struct expansion *expansion, struct text *text, struct error *error) {

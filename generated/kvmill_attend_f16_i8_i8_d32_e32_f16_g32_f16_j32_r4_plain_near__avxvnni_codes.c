@@ -935,7 +935,8 @@ attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t 
    first one begins, the last one ends.  */
 __attribute__((target("avx2,fma,f16c,avxvnni")))
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_attend_f16_i8_i8_d32_e32_f16_g32_f16_j32_r4_plain_near__avxvnni_codes_run(const void *problem, int64_t first,
+                                                                                 int64_t last)
 {
     const struct kvmill_attend *p = problem;
     struct work *w = p->workspace;
@@ -966,5 +967,5 @@ const struct kvmill_kernel kvmill_attend_f16_i8_i8_d32_e32_f16_g32_f16_j32_r4_pl
     .isa = "avxvnni",
     .shape = &shape,
     .whole_batch = 0,
-    .run = run,
+    .run = kvmill_attend_f16_i8_i8_d32_e32_f16_g32_f16_j32_r4_plain_near__avxvnni_codes_run,
 };

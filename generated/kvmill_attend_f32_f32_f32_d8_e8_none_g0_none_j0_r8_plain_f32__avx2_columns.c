@@ -582,7 +582,8 @@ attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t 
    first one begins, the last one ends.  */
 __attribute__((target("avx2,fma,f16c")))
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_attend_f32_f32_f32_d8_e8_none_g0_none_j0_r8_plain_f32__avx2_columns_run(const void *problem, int64_t first,
+                                                                               int64_t last)
 {
     const struct kvmill_attend *p = problem;
     struct work *w = p->workspace;
@@ -613,5 +614,5 @@ const struct kvmill_kernel kvmill_attend_f32_f32_f32_d8_e8_none_g0_none_j0_r8_pl
     .isa = "avx2",
     .shape = &shape,
     .whole_batch = 0,
-    .run = run,
+    .run = kvmill_attend_f32_f32_f32_d8_e8_none_g0_none_j0_r8_plain_f32__avx2_columns_run,
 };

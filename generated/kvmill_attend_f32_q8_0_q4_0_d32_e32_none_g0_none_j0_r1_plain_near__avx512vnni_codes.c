@@ -801,7 +801,8 @@ attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t 
    first one begins, the last one ends.  */
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_attend_f32_q8_0_q4_0_d32_e32_none_g0_none_j0_r1_plain_near__avx512vnni_codes_run(const void *problem,
+                                                                                        int64_t first, int64_t last)
 {
     const struct kvmill_attend *p = problem;
     struct work *w = p->workspace;
@@ -832,5 +833,5 @@ const struct kvmill_kernel kvmill_attend_f32_q8_0_q4_0_d32_e32_none_g0_none_j0_r
     .isa = "avx512vnni",
     .shape = &shape,
     .whole_batch = 0,
-    .run = run,
+    .run = kvmill_attend_f32_q8_0_q4_0_d32_e32_none_g0_none_j0_r1_plain_near__avx512vnni_codes_run,
 };

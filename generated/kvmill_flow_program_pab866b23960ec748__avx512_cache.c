@@ -171,7 +171,7 @@ summarise(const struct kvmill_flow_summary *p, int64_t head, struct values *w)
 
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_flow_program_pab866b23960ec748__avx512_cache_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_flow_summary *p = problem;
     for (int64_t head = first; head < last; head++)
@@ -194,5 +194,5 @@ const struct kvmill_kernel kvmill_flow_program_pab866b23960ec748__avx512_cache =
     .isa = "avx512",
     .shape = &shape,
     .whole_batch = 0,
-    .run = run,
+    .run = kvmill_flow_program_pab866b23960ec748__avx512_cache_run,
 };

@@ -247,7 +247,7 @@ save(const struct kvmill_flow_scores *p)
 
 __attribute__((target("avx2,fma,f16c")))
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_flow_program_pe8e05144b13b4571__avx2_index_run(const void *problem, int64_t first, int64_t last)
 {
     static void (*const phases[])(const struct kvmill_flow_scores *p) = {begin_0, pages_0, begin_1, pages_1, save};
     /* The loop nest: phases, of each its pages; of these step after step, its rows and columns.  */
@@ -274,5 +274,5 @@ const struct kvmill_kernel kvmill_flow_program_pe8e05144b13b4571__avx2_index = {
     .isa = "avx2",
     .shape = &shape,
     .whole_batch = 0,
-    .run = run,
+    .run = kvmill_flow_program_pe8e05144b13b4571__avx2_index_run,
 };

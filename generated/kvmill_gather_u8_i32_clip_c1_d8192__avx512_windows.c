@@ -173,7 +173,7 @@ next_line(const struct kvmill_gather_geometry *g, int64_t *turn, struct place *a
 
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_gather_u8_i32_clip_c1_d8192__avx512_windows_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_gather_windows *p = problem;
     const struct kvmill_gather_geometry *g = p->geometry;
@@ -211,5 +211,5 @@ const struct kvmill_kernel kvmill_gather_u8_i32_clip_c1_d8192__avx512_windows = 
     .isa = "avx512",
     .shape = &shape,
     .whole_batch = 0,
-    .run = run,
+    .run = kvmill_gather_u8_i32_clip_c1_d8192__avx512_windows_run,
 };

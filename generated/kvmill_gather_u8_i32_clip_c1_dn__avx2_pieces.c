@@ -128,7 +128,7 @@ place_of(const struct kvmill_gather_windows *p, int64_t window, int64_t *turn)
 
 __attribute__((target("avx2,fma,f16c")))
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_gather_u8_i32_clip_c1_dn__avx2_pieces_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_gather_windows *p = problem;
     const struct kvmill_gather_geometry *g = p->geometry;
@@ -160,5 +160,5 @@ const struct kvmill_kernel kvmill_gather_u8_i32_clip_c1_dn__avx2_pieces = {
     .isa = "avx2",
     .shape = &shape,
     .whole_batch = 0,
-    .run = run,
+    .run = kvmill_gather_u8_i32_clip_c1_dn__avx2_pieces_run,
 };

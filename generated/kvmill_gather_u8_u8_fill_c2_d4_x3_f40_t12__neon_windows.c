@@ -121,7 +121,7 @@ next_line(const struct kvmill_gather_geometry *g, int64_t *turn, struct place *a
 }
 
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_gather_u8_u8_fill_c2_d4_x3_f40_t12__neon_windows_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_gather_windows *p = problem;
     const struct kvmill_gather_geometry *g = p->geometry;
@@ -153,5 +153,5 @@ const struct kvmill_kernel kvmill_gather_u8_u8_fill_c2_d4_x3_f40_t12__neon_windo
     .isa = "neon",
     .shape = &shape,
     .whole_batch = 0,
-    .run = run,
+    .run = kvmill_gather_u8_u8_fill_c2_d4_x3_f40_t12__neon_windows_run,
 };

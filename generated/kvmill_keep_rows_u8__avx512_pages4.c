@@ -97,7 +97,7 @@ min(int64_t a, int64_t b)
 
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_keep_rows_u8__avx512_pages4_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_rows p = *(const struct kvmill_rows *)problem;
     const int64_t step = p.present_stride.row, past_step = p.past_stride.row;
@@ -131,5 +131,5 @@ const struct kvmill_kernel kvmill_keep_rows_u8__avx512_pages4 = {
     .isa = "avx512",
     .shape = &shape,
     .whole_batch = 0,
-    .run = run,
+    .run = kvmill_keep_rows_u8__avx512_pages4_run,
 };

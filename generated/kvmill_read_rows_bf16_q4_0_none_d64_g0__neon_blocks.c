@@ -117,7 +117,7 @@ store_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
 }
 
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_read_rows_bf16_q4_0_none_d64_g0__neon_blocks_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_convert *p = problem;
     store_rows(p, first, last);
@@ -135,5 +135,5 @@ const struct kvmill_kernel kvmill_read_rows_bf16_q4_0_none_d64_g0__neon_blocks =
     .isa = "neon",
     .shape = &shape,
     .whole_batch = 1,
-    .run = run,
+    .run = kvmill_read_rows_bf16_q4_0_none_d64_g0__neon_blocks_run,
 };

@@ -41,7 +41,7 @@ store_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
 }
 
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_read_rows_f16_f16_none_d64_g0__scalar_copy_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_convert *p = problem;
     store_rows(p, first, last);
@@ -59,5 +59,5 @@ const struct kvmill_kernel kvmill_read_rows_f16_f16_none_d64_g0__scalar_copy = {
     .isa = "scalar",
     .shape = &shape,
     .whole_batch = 1,
-    .run = run,
+    .run = kvmill_read_rows_f16_f16_none_d64_g0__scalar_copy_run,
 };

@@ -69,7 +69,7 @@ store_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
 }
 
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_read_rows_f32_f16_none_d20_g0__scalar_cast_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_convert *p = problem;
     store_rows(p, first, last);
@@ -87,5 +87,5 @@ const struct kvmill_kernel kvmill_read_rows_f32_f16_none_d20_g0__scalar_cast = {
     .isa = "scalar",
     .shape = &shape,
     .whole_batch = 1,
-    .run = run,
+    .run = kvmill_read_rows_f32_f16_none_d20_g0__scalar_cast_run,
 };

@@ -170,7 +170,7 @@ store_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
 
 __attribute__((target("avx2,fma,f16c")))
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_read_rows_f32_i8_f32_d64_g8__avx2_groups_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_convert *p = problem;
     int64_t all = (int64_t)(uintptr_t)p->activation | p->token_stride | p->head_stride;
@@ -192,5 +192,5 @@ const struct kvmill_kernel kvmill_read_rows_f32_i8_f32_d64_g8__avx2_groups = {
     .isa = "avx2",
     .shape = &shape,
     .whole_batch = 1,
-    .run = run,
+    .run = kvmill_read_rows_f32_i8_f32_d64_g8__avx2_groups_run,
 };

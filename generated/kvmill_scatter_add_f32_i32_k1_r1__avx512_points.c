@@ -283,7 +283,7 @@ walk_points(const struct kvmill_scatter_windows *p, int depth, struct place at, 
 
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_scatter_add_f32_i32_k1_r1__avx512_points_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_scatter_windows *p = problem;
     struct place at = {p->result, p->updates, p->indices};
@@ -310,5 +310,5 @@ const struct kvmill_kernel kvmill_scatter_add_f32_i32_k1_r1__avx512_points = {
     .isa = "avx512",
     .shape = &shape,
     .whole_batch = 0,
-    .run = run,
+    .run = kvmill_scatter_add_f32_i32_k1_r1__avx512_points_run,
 };

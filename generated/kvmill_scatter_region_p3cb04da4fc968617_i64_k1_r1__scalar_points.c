@@ -276,7 +276,7 @@ walk_points(const struct kvmill_scatter_windows *p, int depth, struct place at, 
 }
 
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_scatter_region_p3cb04da4fc968617_i64_k1_r1__scalar_points_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_scatter_windows *p = problem;
     struct place at = {p->result, p->updates, p->indices};
@@ -306,5 +306,5 @@ const struct kvmill_kernel kvmill_scatter_region_p3cb04da4fc968617_i64_k1_r1__sc
     .isa = "scalar",
     .shape = &shape,
     .whole_batch = 0,
-    .run = run,
+    .run = kvmill_scatter_region_p3cb04da4fc968617_i64_k1_r1__scalar_points_run,
 };

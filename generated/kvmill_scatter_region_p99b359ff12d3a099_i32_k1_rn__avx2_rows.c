@@ -229,7 +229,7 @@ walk_points(const struct kvmill_scatter_windows *p, int depth, struct place at, 
 
 __attribute__((target("avx2,fma,f16c")))
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_scatter_region_p99b359ff12d3a099_i32_k1_rn__avx2_rows_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_scatter_windows *p = problem;
     struct place at = {p->result, p->updates, p->indices};
@@ -258,5 +258,5 @@ const struct kvmill_kernel kvmill_scatter_region_p99b359ff12d3a099_i32_k1_rn__av
     .isa = "avx2",
     .shape = &shape,
     .whole_batch = 0,
-    .run = run,
+    .run = kvmill_scatter_region_p99b359ff12d3a099_i32_k1_rn__avx2_rows_run,
 };

@@ -447,7 +447,7 @@ finish(vf sums[][LANES], float *score, int64_t count)
 
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_score_pages_bound_f16_d128_h4_b1_headmax__avx512_tiles_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_score_pages *p = problem;
     vf sums[SCORES][LANES];
@@ -482,5 +482,5 @@ const struct kvmill_kernel kvmill_score_pages_bound_f16_d128_h4_b1_headmax__avx5
     .isa = "avx512",
     .shape = &shape,
     .whole_batch = 0,
-    .run = run,
+    .run = kvmill_score_pages_bound_f16_d128_h4_b1_headmax__avx512_tiles_run,
 };

@@ -540,7 +540,7 @@ list_from(const struct kvmill_select_pages *p, int32_t threshold, int64_t equal)
 
 __attribute__((target("avx2,fma,f16c")))
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_select_pages_f32__avx2_threshold_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_select_pages *p = problem;
     if (first == last || p->wanted == 0)
@@ -560,5 +560,5 @@ const struct kvmill_kernel kvmill_select_pages_f32__avx2_threshold = {
     .isa = "avx2",
     .shape = &shape,
     .whole_batch = 0,
-    .run = run,
+    .run = kvmill_select_pages_f32__avx2_threshold_run,
 };

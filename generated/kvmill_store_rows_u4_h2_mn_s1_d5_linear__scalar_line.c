@@ -31,7 +31,7 @@ first_slot(const struct kvmill_rows *p, int64_t b)
 }
 
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_store_rows_u4_h2_mn_s1_d5_linear__scalar_line_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_rows p = *(const struct kvmill_rows *)problem;
     unsigned char *to = p.present;
@@ -95,5 +95,5 @@ const struct kvmill_kernel kvmill_store_rows_u4_h2_mn_s1_d5_linear__scalar_line 
     .isa = "scalar",
     .shape = &shape,
     .whole_batch = 1,
-    .run = run,
+    .run = kvmill_store_rows_u4_h2_mn_s1_d5_linear__scalar_line_run,
 };

@@ -71,7 +71,7 @@ store(const void *problem, int64_t first, int64_t last)
 
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_store_rows_u8_h2_mn_s1_d128_linear__avx512_line_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_rows *p = problem;
     int64_t all = (int64_t)(uintptr_t)p->present | p->present_stride.batch | p->present_stride.head |
@@ -98,5 +98,5 @@ const struct kvmill_kernel kvmill_store_rows_u8_h2_mn_s1_d128_linear__avx512_lin
     .isa = "avx512",
     .shape = &shape,
     .whole_batch = 1,
-    .run = run,
+    .run = kvmill_store_rows_u8_h2_mn_s1_d128_linear__avx512_line_run,
 };

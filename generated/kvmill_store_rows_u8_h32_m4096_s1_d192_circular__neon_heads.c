@@ -13,7 +13,7 @@ first_slot(const struct kvmill_rows *p, int64_t b)
 }
 
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_store_rows_u8_h32_m4096_s1_d192_circular__neon_heads_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_rows p = *(const struct kvmill_rows *)problem;
     unsigned char *to = p.present;
@@ -59,5 +59,5 @@ const struct kvmill_kernel kvmill_store_rows_u8_h32_m4096_s1_d192_circular__neon
     .isa = "neon",
     .shape = &shape,
     .whole_batch = 1,
-    .run = run,
+    .run = kvmill_store_rows_u8_h32_m4096_s1_d192_circular__neon_heads_run,
 };

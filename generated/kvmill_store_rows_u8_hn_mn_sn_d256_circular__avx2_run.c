@@ -108,7 +108,7 @@ copy_run(const struct kvmill_rows *p, int64_t at, int64_t at_step, const unsigne
 
 __attribute__((target("avx2,fma,f16c")))
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_store_rows_u8_hn_mn_sn_d256_circular__avx2_run_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_rows p = *(const struct kvmill_rows *)problem;
     const int64_t step = p.present_stride.row, from_step = p.update_stride.row;
@@ -143,5 +143,5 @@ const struct kvmill_kernel kvmill_store_rows_u8_hn_mn_sn_d256_circular__avx2_run
     .isa = "avx2",
     .shape = &shape,
     .whole_batch = 0,
-    .run = run,
+    .run = kvmill_store_rows_u8_hn_mn_sn_d256_circular__avx2_run_run,
 };

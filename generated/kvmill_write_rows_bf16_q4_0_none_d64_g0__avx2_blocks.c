@@ -359,7 +359,7 @@ store_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
 
 __attribute__((target("avx2,fma,f16c")))
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_write_rows_bf16_q4_0_none_d64_g0__avx2_blocks_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_convert *p = problem;
     store_rows(p, first, last);
@@ -377,5 +377,5 @@ const struct kvmill_kernel kvmill_write_rows_bf16_q4_0_none_d64_g0__avx2_blocks 
     .isa = "avx2",
     .shape = &shape,
     .whole_batch = 1,
-    .run = run,
+    .run = kvmill_write_rows_bf16_q4_0_none_d64_g0__avx2_blocks_run,
 };

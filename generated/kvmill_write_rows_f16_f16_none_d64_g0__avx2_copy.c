@@ -60,7 +60,7 @@ store_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
 
 __attribute__((target("avx2,fma,f16c")))
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_write_rows_f16_f16_none_d64_g0__avx2_copy_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_convert *p = problem;
     int64_t all = (int64_t)(uintptr_t)p->cache.data | p->cache.row_stride | p->cache.head_stride;
@@ -82,5 +82,5 @@ const struct kvmill_kernel kvmill_write_rows_f16_f16_none_d64_g0__avx2_copy = {
     .isa = "avx2",
     .shape = &shape,
     .whole_batch = 1,
-    .run = run,
+    .run = kvmill_write_rows_f16_f16_none_d64_g0__avx2_copy_run,
 };

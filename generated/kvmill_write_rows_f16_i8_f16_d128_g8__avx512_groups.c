@@ -355,7 +355,7 @@ store_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
 
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_write_rows_f16_i8_f16_d128_g8__avx512_groups_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_convert *p = problem;
     int64_t all = (int64_t)(uintptr_t)p->cache.data | p->cache.row_stride | p->cache.head_stride;
@@ -377,5 +377,5 @@ const struct kvmill_kernel kvmill_write_rows_f16_i8_f16_d128_g8__avx512_groups =
     .isa = "avx512",
     .shape = &shape,
     .whole_batch = 1,
-    .run = run,
+    .run = kvmill_write_rows_f16_i8_f16_d128_g8__avx512_groups_run,
 };

@@ -63,7 +63,7 @@ store_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
 
 __attribute__((target("avx2,fma,f16c")))
 static void
-run(const void *problem, int64_t first, int64_t last)
+kvmill_write_rows_f32_f16_none_d16_g0__avx2_cast_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_convert *p = problem;
     store_rows(p, first, last);
@@ -81,5 +81,5 @@ const struct kvmill_kernel kvmill_write_rows_f32_f16_none_d16_g0__avx2_cast = {
     .isa = "avx2",
     .shape = &shape,
     .whole_batch = 1,
-    .run = run,
+    .run = kvmill_write_rows_f32_f16_none_d16_g0__avx2_cast_run,
 };

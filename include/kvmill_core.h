@@ -79,13 +79,13 @@ typedef struct kvmill_error {
 
 /* Tensors are DLPack DLTensors in CPU memory; strides (in elements, NULL = row-major) and
    byte_offset are honoured.  kvmill borrows them for the duration of a call.  A tensor is looked at
-   as a stranger's: rank 0 to 64 (KVMILL_E_SHAPE), then a shape that is not NULL, then dims, strides,
-   a byte_offset of at most PTRDIFF_MAX (KVMILL_E_OVERFLOW), and data that is not NULL unless it is
-   empty.  What cannot be checked: that the memory is there, as large as shape and strides say, and
-   changed by nobody else while a call uses it; that texts end; that pointers that are not NULL point
-   to what their type says.  4-bit types are
-   packed two per byte, low nibble first, over the whole tensor, and must be row-major without gaps.
-   Type codes that DLPack 0.6 lacks, with the values later versions gave them: */
+   as a stranger's: rank 0 to 64 (KVMILL_E_SHAPE), then a shape that is not NULL, then dims,
+   strides, a byte_offset of at most PTRDIFF_MAX (KVMILL_E_OVERFLOW), and data that is not NULL
+   unless it is empty.  What cannot be checked: that the memory is there, as large as shape and
+   strides say, and changed by nobody else while a call uses it; that texts end; that pointers that
+   are not NULL point to what their type says.  4-bit types are packed two per byte, low nibble
+   first, over the whole tensor, and must be row-major without gaps. Type codes that DLPack 0.6
+   lacks, with the values later versions gave them: */
 #define KVMILL_DL_BOOL               6
 #define KVMILL_DL_FLOAT8_E3M4        7
 #define KVMILL_DL_FLOAT8_E4M3        8
@@ -165,8 +165,8 @@ kvmill_status kvmill_plan_tensor_scatter(const kvmill_tensor_scatter *op,
 void kvmill_plan_destroy(kvmill_plan *plan);
 
 /* Write what was planned, which kernels were selected and why; at most size bytes with the final
-   NUL, none where text is NULL.  Returns the length of the whole text, like snprintf; of a plan that
-   is NULL, 0 and "".  Any thread. */
+   NUL, none where text is NULL.  Returns the length of the whole text, like snprintf; of a plan
+   that is NULL, 0 and "".  Any thread. */
 size_t kvmill_plan_describe(const kvmill_plan *plan, char *text, size_t size);
 
 /* Bytes of workspace a run of the plan needs, 64-byte aligned; 0 for TensorScatter.  It does not
@@ -174,20 +174,27 @@ size_t kvmill_plan_describe(const kvmill_plan *plan, char *text, size_t size);
    NULL.  Any thread. */
 size_t kvmill_plan_workspace_size(const kvmill_plan *plan);
 
+/* How many tensors a run of the plan takes: as many as the op's enumeration counts; of a scatter,
+   3 * count + 1 and its captures; of a step of a flow, KVMILL_FLOW_FIELDS and the flow's fields.  0
+   where plan is NULL.  Any thread. */
+size_t kvmill_plan_tensor_count(const kvmill_plan *plan);
+
 /* ---- Running ------------------------------------------------------------------------------ */
 
 /* Run on the calling thread; any number of threads may run one plan at a time.  workspace: as many
    bytes as kvmill_plan_workspace_size says, at a multiple of 64; NULL where that is 0.  tensors: in
-   the op's order, as many as its enumeration counts; an absent optional one is NULL.  In
-   place: past_cache and present_cache are the same memory and strides.  Other overlaps of an output
-   with anything are refused (KVMILL_E_ALIAS). */
-kvmill_status kvmill_run(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
-                         kvmill_error *error);
+   the op's order; an absent optional one is NULL.  tensor_count: how many they are, which must be
+   what kvmill_plan_tensor_count says (KVMILL_E_ATTRIBUTE).  In place: past_cache and present_cache
+   are the same memory and strides.  Other overlaps of an output with anything are refused
+   (KVMILL_E_ALIAS). */
+kvmill_status kvmill_run(const kvmill_plan *plan, const DLTensor *const *tensors,
+                         size_t tensor_count, void *workspace, kvmill_error *error);
 
 /* One run, split into parts for threads the caller owns, in one phase or several:
 
        kvmill_call call;                                     // on the stack; no destructor
-       status = kvmill_begin (&call, plan, tensors, workspace, &error);   // validates everything
+       // validates everything
+       status = kvmill_begin (&call, plan, tensors, tensor_count, workspace, &error);
        do
            each part in [0, kvmill_parts (&call)), any thread, any order: kvmill_part (&call, part);
        while (kvmill_next (&call));                          // when all of these are done
@@ -202,7 +209,8 @@ typedef struct kvmill_call {
 } kvmill_call;
 
 kvmill_status kvmill_begin(kvmill_call *call, const kvmill_plan *plan,
-                           const DLTensor *const *tensors, void *workspace, kvmill_error *error);
+                           const DLTensor *const *tensors, size_t tensor_count, void *workspace,
+                           kvmill_error *error);
 int64_t kvmill_parts(const kvmill_call *call);
 void kvmill_part(const kvmill_call *call, int64_t part);
 
@@ -216,7 +224,8 @@ typedef void (*kvmill_parallel_for)(void *data, int64_t parts,
 
 /* kvmill_run over a caller's parallel loop.  kvmill_openmp.h has the same for OpenMP. */
 kvmill_status kvmill_run_parallel(const kvmill_plan *plan, const DLTensor *const *tensors,
-                                  void *workspace, kvmill_parallel_for parallel_for, void *data,
+                                  size_t tensor_count, void *workspace,
+                                  kvmill_parallel_for parallel_for, void *data,
                                   kvmill_error *error);
 
 /* ---- CPU ---------------------------------------------------------------------------------- */

@@ -389,7 +389,7 @@ static inline kvmill_status kvmill_ffi_run(kvmill_ffi_op *op, const kvmill_ffi_f
     if (status != KVMILL_OK)
         return status;
     kvmill_ffi_settle(op, tensors);
-    status = kvmill_begin(&call, plan, list, NULL, error);
+    status = kvmill_begin(&call, plan, list, kvmill_plan_tensor_count(plan), NULL, error);
     if (status != KVMILL_OK)
         return status;
     do

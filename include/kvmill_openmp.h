@@ -10,8 +10,8 @@
 
 /* Run on at most `threads` OpenMP threads, at least 1; same results and errors as kvmill_run. */
 static inline kvmill_status kvmill_run_openmp(const kvmill_plan *plan,
-                                              const DLTensor *const *tensors, void *workspace,
-                                              int threads, kvmill_error *error) {
+                                              const DLTensor *const *tensors, size_t tensor_count,
+                                              void *workspace, int threads, kvmill_error *error) {
     kvmill_call call;
     if (threads < 1) {
         if (error)
@@ -19,7 +19,7 @@ static inline kvmill_status kvmill_run_openmp(const kvmill_plan *plan,
                      threads);
         return KVMILL_E_ATTRIBUTE;
     }
-    kvmill_status status = kvmill_begin(&call, plan, tensors, workspace, error);
+    kvmill_status status = kvmill_begin(&call, plan, tensors, tensor_count, workspace, error);
     if (status != KVMILL_OK)
         return status;
     do {

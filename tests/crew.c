@@ -71,7 +71,8 @@ kvmill_status run_counting_parts(const kvmill_plan *plan, const DLTensor *const 
                                  void *workspace, int threads, struct dice *dice, int64_t *most,
                                  kvmill_error *error) {
     kvmill_call call;
-    kvmill_status status = kvmill_begin(&call, plan, tensors, workspace, error);
+    kvmill_status status =
+        kvmill_begin(&call, plan, tensors, kvmill_plan_tensor_count(plan), workspace, error);
     if (status != KVMILL_OK)
         return status;
     do {
@@ -85,7 +86,7 @@ kvmill_status run_in_parts(const kvmill_plan *plan, const DLTensor *const *tenso
                            int threads, struct dice *dice, kvmill_error *error) {
     int64_t most = 0;
     if (threads == 0)
-        return kvmill_run(plan, tensors, workspace, error);
+        return kvmill_run(plan, tensors, kvmill_plan_tensor_count(plan), workspace, error);
     return run_counting_parts(plan, tensors, workspace, threads, dice, &most, error);
 }
 
@@ -109,5 +110,6 @@ static void share(void *threads, int64_t parts, void (*part)(void *context, int6
 
 kvmill_status run_on_crew(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
                           int threads, kvmill_error *error) {
-    return kvmill_run_parallel(plan, tensors, workspace, share, &threads, error);
+    return kvmill_run_parallel(plan, tensors, kvmill_plan_tensor_count(plan), workspace, share,
+                               &threads, error);
 }

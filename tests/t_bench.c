@@ -16,13 +16,13 @@
 
 static int runs_to_fail;
 
-kvmill_status kvmill_run(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
-                         kvmill_error *error);
+kvmill_status kvmill_run(const kvmill_plan *plan, const DLTensor *const *tensors,
+                         size_t tensor_count, void *workspace, kvmill_error *error);
 
-kvmill_status run_or_fail(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
-                          kvmill_error *error) {
+kvmill_status run_or_fail(const kvmill_plan *plan, const DLTensor *const *tensors,
+                          size_t tensor_count, void *workspace, kvmill_error *error) {
     if (runs_to_fail == 0)
-        return kvmill_run(plan, tensors, workspace, error);
+        return kvmill_run(plan, tensors, tensor_count, workspace, error);
     if (error != NULL)
         snprintf(error->message, sizeof error->message, "failed on demand");
     return KVMILL_E_STRIDE;

@@ -233,7 +233,7 @@ static bool updates_with(int64_t batch, bool is_prepared, int number) {
     kvmill_error error;
     memset(called, 0, sizeof called);
     if (kvmill_plan_tensor_scatter(&op, &options, &plan, &error) != KVMILL_OK ||
-        kvmill_run(plan, tensors, NULL, &error) != KVMILL_OK)
+        kvmill_run(plan, tensors, KVMILL_TENSOR_SCATTER_TENSORS, NULL, &error) != KVMILL_OK)
         bail_out("%s", error.message);
     kvmill_plan_destroy(plan);
     return calls_only(number);

@@ -42,8 +42,8 @@ static void test_plan_function(const struct caller *caller) {
     ok(caller->plan(caller->good, NULL, &plan, NULL) == KVMILL_OK && plan != NULL,
        "  with neither options nor an error");
     kvmill_call call;
-    ok(kvmill_run(plan, NULL, NULL, NULL) == KVMILL_E_NULL &&
-           kvmill_begin(&call, plan, NULL, NULL, NULL) == KVMILL_E_NULL,
+    ok(kvmill_run(plan, NULL, 0, NULL, NULL) == KVMILL_E_NULL &&
+           kvmill_begin(&call, plan, NULL, 0, NULL, NULL) == KVMILL_E_NULL,
        "  and run without tensors");
     kvmill_plan_destroy(plan);
 }
@@ -265,33 +265,34 @@ static void test_without_plan(void) {
     kvmill_call call;
     kvmill_error error;
     memset(&call, 0, sizeof call);
-    ok(kvmill_plan_workspace_size(NULL) == 0, "kvmill_plan_workspace_size of NULL");
+    ok(kvmill_plan_workspace_size(NULL) == 0 && kvmill_plan_tensor_count(NULL) == 0,
+       "kvmill_plan_workspace_size and kvmill_plan_tensor_count of NULL");
     char text[4] = "abc";
     ok(kvmill_plan_describe(NULL, text, sizeof text) == 0 && text[0] == '\0' &&
            kvmill_plan_describe(NULL, NULL, 0) == 0 && kvmill_plan_describe(NULL, NULL, 9) == 0,
        "kvmill_plan_describe of NULL");
     kvmill_plan_destroy(NULL);
-    ok(kvmill_run(NULL, tensors, NULL, &error) == KVMILL_E_NULL &&
-           kvmill_run(NULL, NULL, NULL, NULL) == KVMILL_E_NULL,
+    ok(kvmill_run(NULL, tensors, 1, NULL, &error) == KVMILL_E_NULL &&
+           kvmill_run(NULL, NULL, 0, NULL, NULL) == KVMILL_E_NULL,
        "kvmill_run of NULL");
-    ok(kvmill_begin(NULL, NULL, NULL, NULL, &error) == KVMILL_E_NULL &&
-           kvmill_begin(&call, NULL, tensors, NULL, NULL) == KVMILL_E_NULL,
+    ok(kvmill_begin(NULL, NULL, NULL, 0, NULL, &error) == KVMILL_E_NULL &&
+           kvmill_begin(&call, NULL, tensors, 1, NULL, NULL) == KVMILL_E_NULL,
        "kvmill_begin of NULL");
     ok(kvmill_parts(NULL) == 0 && kvmill_parts(&call) == 0, "kvmill_parts of NULL and of zeros");
     kvmill_part(NULL, 0);
     kvmill_part(&call, 0);
     ok(kvmill_next(NULL) == 0 && kvmill_next(&call) == 0, "kvmill_next and kvmill_part likewise");
-    ok(kvmill_run_parallel(NULL, tensors, NULL, no_loop, NULL, NULL) == KVMILL_E_NULL &&
-           kvmill_run_parallel(NULL, tensors, NULL, NULL, NULL, &error) == KVMILL_E_NULL,
+    ok(kvmill_run_parallel(NULL, tensors, 1, NULL, no_loop, NULL, NULL) == KVMILL_E_NULL &&
+           kvmill_run_parallel(NULL, tensors, 1, NULL, NULL, NULL, &error) == KVMILL_E_NULL,
        "kvmill_run_parallel of NULL");
-    ok(kvmill_run_openmp(NULL, tensors, NULL, 1, NULL) == KVMILL_E_NULL &&
-           kvmill_run_openmp(NULL, tensors, NULL, 0, NULL) == KVMILL_E_ATTRIBUTE,
+    ok(kvmill_run_openmp(NULL, tensors, 1, NULL, 1, NULL) == KVMILL_E_NULL &&
+           kvmill_run_openmp(NULL, tensors, 1, NULL, 0, NULL) == KVMILL_E_ATTRIBUTE,
        "kvmill_run_openmp of NULL");
     for (int i = 0; i < 3; i++) {
         const int threads[] = {0, -1, INT_MIN};
         char words[64];
         snprintf(words, sizeof words, "threads is %d; accepted: 1 or more", threads[i]);
-        ok_status(kvmill_run_openmp(NULL, tensors, NULL, threads[i], &error), KVMILL_E_ATTRIBUTE,
+        ok_status(kvmill_run_openmp(NULL, tensors, 1, NULL, threads[i], &error), KVMILL_E_ATTRIBUTE,
                   &error, words, "  with %d threads", threads[i]);
     }
 }

@@ -372,22 +372,44 @@ static void test_workspace(const struct scene *scene, const kvmill_plan *plan) {
     static unsigned char byte[128] __attribute__((aligned(64)));
     kvmill_call call;
     bool needed = kvmill_plan_workspace_size(plan) > 0;
+    size_t count = kvmill_plan_tensor_count(plan);
     if (needed)
-        ok(kvmill_run(plan, scene->tensors, NULL, NULL) == KVMILL_E_WORKSPACE &&
-               kvmill_run(plan, scene->tensors, byte + 1, NULL) == KVMILL_E_WORKSPACE,
+        ok(kvmill_run(plan, scene->tensors, count, NULL, NULL) == KVMILL_E_WORKSPACE &&
+               kvmill_run(plan, scene->tensors, count, byte + 1, NULL) == KVMILL_E_WORKSPACE,
            "  a workspace that is NULL, or at an odd address");
     memset(&call, 0xaa, sizeof call);
-    ok(kvmill_begin(&call, plan, NULL, byte, NULL) != KVMILL_OK && kvmill_parts(&call) == 0 &&
-           kvmill_next(&call) == 0,
+    ok(kvmill_begin(&call, plan, NULL, count, byte, NULL) != KVMILL_OK &&
+           kvmill_parts(&call) == 0 && kvmill_next(&call) == 0,
        "  a call that was refused has no parts");
     kvmill_part(&call, 0);
+}
+
+static void test_count(const struct scene *scene, const kvmill_plan *plan) {
+    size_t size = (kvmill_plan_workspace_size(plan) + 63) / 64 * 64;
+    size_t count = kvmill_plan_tensor_count(plan);
+    const size_t wrong[] = {0, count - 1, count + 1, SIZE_MAX};
+    void *workspace = size > 0 ? aligned_alloc(64, size) : NULL;
+    kvmill_error error;
+    kvmill_call call;
+    bool good = count == (size_t)scene->by->count;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char words[96];
+        snprintf(words, sizeof words, "tensor_count is %zu; accepted: %zu", wrong[i], count);
+        good = good &&
+               kvmill_begin(&call, plan, scene->tensors, wrong[i], workspace, &error) ==
+                   KVMILL_E_ATTRIBUTE &&
+               strcmp(error.message, words) == 0 && kvmill_parts(&call) == 0;
+    }
+    ok(good, "  as many tensors as the plan says, no fewer and no more");
+    free(workspace);
 }
 
 static void test_parts(const struct scene *scene, const kvmill_plan *plan) {
     size_t size = (kvmill_plan_workspace_size(plan) + 63) / 64 * 64;
     void *workspace = size > 0 ? aligned_alloc(64, size) : NULL;
     kvmill_call call;
-    bool began = kvmill_begin(&call, plan, scene->tensors, workspace, NULL) == KVMILL_OK;
+    bool began = kvmill_begin(&call, plan, scene->tensors, kvmill_plan_tensor_count(plan),
+                              workspace, NULL) == KVMILL_OK;
     const int64_t none[] = {-1, INT64_MIN, INT64_MAX, kvmill_parts(&call)};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         kvmill_part(&call, none[i]);
@@ -426,6 +448,7 @@ static void test_tensors(const struct op *op, const struct described_case *by,
         if (i == 0) {
             bend_prototypes(&scene, counts);
             test_workspace(&scene, plan);
+            test_count(&scene, plan);
             test_parts(&scene, plan);
         }
         kvmill_plan_destroy(plan);

@@ -363,10 +363,10 @@ static void test_workspace(void) {
     flow_step_give(&step, STEP_DECODE, true);
     if (flow_step_plan(&step, STEP_DECODE, NULL, &plan, &error) != KVMILL_OK)
         bail_out("%s", error.message);
-    ok_status(kvmill_run(plan, step.given, memory + 8, &error), KVMILL_E_WORKSPACE, &error,
-              "workspace is at 0x", "decode: an odd workspace");
-    ok_status(kvmill_run(plan, step.given, NULL, &error), KVMILL_E_WORKSPACE, &error,
-              "workspace is NULL; ", "decode: no workspace");
+    ok_status(kvmill_run(plan, step.given, kvmill_plan_tensor_count(plan), memory + 8, &error),
+              KVMILL_E_WORKSPACE, &error, "workspace is at 0x", "decode: an odd workspace");
+    ok_status(kvmill_run(plan, step.given, kvmill_plan_tensor_count(plan), NULL, &error),
+              KVMILL_E_WORKSPACE, &error, "workspace is NULL; ", "decode: no workspace");
     kvmill_plan_destroy(plan);
 }
 

@@ -266,7 +266,7 @@ static void test_constants(void) {
     kvmill_plan *plan = plan_of(&step, STEP_INDEX, &workspace);
     memset(values, 0xff, sizeof values);
     flow_step_give(&step, STEP_INDEX, true);
-    ok(kvmill_run(plan, step.given, workspace, NULL) == KVMILL_OK &&
+    ok(kvmill_run(plan, step.given, kvmill_plan_tensor_count(plan), workspace, NULL) == KVMILL_OK &&
            flow_step_lists_are_right(&step),
        "a plan keeps its constants");
     free(workspace);
@@ -337,7 +337,8 @@ static double time_begin(const kvmill_plan *plan, struct flow_step *step, void *
     for (int i = 0; i < 300; i++) {
         kvmill_call call;
         double start = now();
-        if (kvmill_begin(&call, plan, step->given, workspace, NULL) != KVMILL_OK)
+        if (kvmill_begin(&call, plan, step->given, kvmill_plan_tensor_count(plan), workspace,
+                         NULL) != KVMILL_OK)
             bail_out("begin fails");
         double took = now() - start;
         best = took < best ? took : best;

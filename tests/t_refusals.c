@@ -334,11 +334,13 @@ static kvmill_status run(const struct scene *scene, const kvmill_plan *plan, int
                          kvmill_error *error) {
     size_t size = (kvmill_plan_workspace_size(plan) + 63) / 64 * 64;
     void *workspace = size > 0 ? aligned_alloc(64, size) : NULL;
+    size_t count = kvmill_plan_tensor_count(plan);
     kvmill_call call;
     kvmill_status status =
-        way == 0   ? kvmill_run(plan, scene->tensors, workspace, error)
-        : way == 1 ? kvmill_begin(&call, plan, scene->tensors, workspace, error)
-                   : kvmill_run_parallel(plan, scene->tensors, workspace, run_part, NULL, error);
+        way == 0 ? kvmill_run(plan, scene->tensors, count, workspace, error)
+        : way == 1
+            ? kvmill_begin(&call, plan, scene->tensors, count, workspace, error)
+            : kvmill_run_parallel(plan, scene->tensors, count, workspace, run_part, NULL, error);
     free(workspace);
     return status;
 }

@@ -263,7 +263,7 @@ static bool run(struct dice *dice, struct problem *it, const kvmill_plan_options
     if (status == KVMILL_OK) {
         kvmill_plan_describe(plan, words, sizeof words);
         status = dice_once_in(dice, 2)
-                     ? kvmill_run(plan, it->tensors, NULL, &error)
+                     ? kvmill_run(plan, it->tensors, kvmill_plan_tensor_count(plan), NULL, &error)
                      : run_counting_parts(plan, it->tensors, NULL, 1, dice, &parts, &error);
         seen.many_parts += parts > 1;
         kvmill_plan_destroy(plan);

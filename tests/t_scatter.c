@@ -254,8 +254,9 @@ static void count_plan(const struct geometry *g, const kvmill_plan *plan,
     kvmill_plan_describe(plan, text, sizeof text);
     seen.stored_by_packs += strstr(text, "kvmill_store_rows__portable") == NULL;
     seen.kept_by_packs += strstr(text, "kvmill_keep_rows__portable") == NULL;
-    seen.many_parts +=
-        kvmill_begin(&call, plan, scene->given, NULL, NULL) == KVMILL_OK && kvmill_parts(&call) > 2;
+    seen.many_parts += kvmill_begin(&call, plan, scene->given, KVMILL_TENSOR_SCATTER_TENSORS, NULL,
+                                    NULL) == KVMILL_OK &&
+                       kvmill_parts(&call) > 2;
     seen.taken += g->symbol != NULL && strstr(text, g->symbol) != NULL;
     seen.cases++;
 }
@@ -400,7 +401,8 @@ static unsigned char most_writers(const struct scene *scene, const kvmill_plan *
     unsigned char *writers = calloc(output->size, 1), *before = malloc(output->size), most = 0;
     kvmill_call call;
     if (before == NULL || writers == NULL ||
-        kvmill_begin(&call, plan, scene->given, NULL, NULL) != KVMILL_OK)
+        kvmill_begin(&call, plan, scene->given, KVMILL_TENSOR_SCATTER_TENSORS, NULL, NULL) !=
+            KVMILL_OK)
         bail_out("cannot begin");
     memset(scene_bytes(scene, PRESENT), 0x55, scene->tensor[PRESENT].fence.size);
     memset(scene_bytes(scene, PAST), 0xff, scene->tensor[PAST].fence.size);

@@ -97,7 +97,7 @@ static const struct refusal gather_plans[] = {
 static kvmill_plan *plan;
 
 static kvmill_status run_gather(kvmill_error *error) {
-    kvmill_status status = kvmill_run(plan, gathered, NULL, error);
+    kvmill_status status = kvmill_run(plan, gathered, KVMILL_GATHER_TENSORS, NULL, error);
     ok(result_data[0] == 8 && result_data[1] == 9, "nothing is written");
     return status;
 }
@@ -132,8 +132,8 @@ static void test_gather(void) {
     refuse_all(gather_runs, COUNT(gather_runs), make_gather, run_gather);
     make_gather();
     start_indices.strides = nowhere;
-    ok(kvmill_run(plan, gathered, NULL, &error) == KVMILL_OK && result_data[0] == 3 &&
-           result_data[1] == 1,
+    ok(kvmill_run(plan, gathered, KVMILL_GATHER_TENSORS, NULL, &error) == KVMILL_OK &&
+           result_data[0] == 3 && result_data[1] == 1,
        "and it runs, with a stride that nobody takes");
     kvmill_plan_describe(plan, text, sizeof text);
     ok(strstr(text, "stablehlo.gather, f32, operand [3]") != NULL &&
@@ -234,25 +234,25 @@ static void run_scatter(void) {
     const DLTensor *tensors[] = {&inputs[0],  &inputs[1],  &start_indices, &updates[0],
                                  &updates[1], &outputs[0], &outputs[1]};
     tensors[5] = &inputs[0];
-    kvmill_status status = kvmill_run(plan, tensors, NULL, &error);
+    kvmill_status status = kvmill_run(plan, tensors, COUNT(tensors), NULL, &error);
     ok_status(status, KVMILL_E_ALIAS, &error, "accepted: all in place, or none",
               "one input in place");
     tensors[5] = &inputs[1];
     tensors[6] = &inputs[0];
-    status = kvmill_run(plan, tensors, NULL, &error);
+    status = kvmill_run(plan, tensors, COUNT(tensors), NULL, &error);
     ok_status(status, KVMILL_E_ALIAS, &error, "overlaps results[0]; accepted: memory of its own",
               "each in the other's place");
     ok(input_data[0][0] == 1 && input_data[1][2] == 6, "  and nothing was written");
     tensors[5] = &outputs[0];
     tensors[6] = &outputs[1];
-    status = kvmill_run(plan, tensors, NULL, &error);
+    status = kvmill_run(plan, tensors, COUNT(tensors), NULL, &error);
     ok(status == KVMILL_OK && output_data[0][0] == 21 && output_data[0][2] == 13 &&
            output_data[1][0] == 44 && output_data[1][1] == 5,
        "apart: results are new");
     ok(input_data[0][0] == 1 && input_data[1][2] == 6, "  and inputs are as they were");
     tensors[5] = &inputs[0];
     tensors[6] = &inputs[1];
-    status = kvmill_run(plan, tensors, NULL, &error);
+    status = kvmill_run(plan, tensors, COUNT(tensors), NULL, &error);
     ok(status == KVMILL_OK && memcmp(input_data, output_data, sizeof input_data) == 0,
        "in place: the same numbers");
     kvmill_plan_destroy(plan);

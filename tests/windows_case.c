@@ -302,9 +302,10 @@ bool run_windows(struct dice *dice, kvmill_plan *plan, const DLTensor *const *te
                  int64_t *most) {
     kvmill_error error;
     int64_t parts = 0;
-    kvmill_status status = dice_once_in(dice, 3)
-                               ? kvmill_run(plan, tensors, NULL, &error)
-                               : run_counting_parts(plan, tensors, NULL, 1, dice, &parts, &error);
+    kvmill_status status =
+        dice_once_in(dice, 3)
+            ? kvmill_run(plan, tensors, kvmill_plan_tensor_count(plan), NULL, &error)
+            : run_counting_parts(plan, tensors, NULL, 1, dice, &parts, &error);
     seen.many_parts += parts > 1;
     if (most != NULL && parts > *most)
         *most = parts;

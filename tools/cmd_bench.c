@@ -11,7 +11,7 @@
 #include "../base/json.h"
 #include "../base/text.h"
 #include "../bench/bench.h"
-#include "../gen/m4.h"
+#include "../gen/places.h"
 #include "built_pack.h"
 #include "commands.h"
 #include "inputs.h"

@@ -2,6 +2,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "../base/text.h"
 #include "../gen/ffi.h"
@@ -12,7 +13,8 @@
 
 static const struct option_help options[] = {
     INPUT_OPTIONS,
-    {"o", "DIR", "where the pack goes (required)"},
+    {"o", "DIR", "where the pack goes: a new or empty directory, or a pack's (required)"},
+    {"force", NULL, "into any directory: files that have names of the pack's are overwritten"},
     {"build", NULL, "compile it too: make -C DIR"},
     COMPILE_OPTIONS,
     {"ffi", NULL, "a handler for each gather and scatter, too, that jitted JAX can call"},
@@ -61,18 +63,38 @@ static bool choose_handlers(const struct options *given, struct inputs *inputs,
     return !inputs->pack.handlers || check_handlers(&inputs->pack, error);
 }
 
+/* What was built of an earlier pack is not what the files say now. */
+static void remove_libraries(const char *directory, const char *name) {
+    static const char *const endings[] = {"a", "so"};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        struct text path = {0};
+        if (text_print(&path, "%s/lib%s.%s", directory, name, endings[i]))
+            unlink(path.data);
+        text_free(&path);
+    }
+}
+
+static bool build(const char *directory, const char *name, struct error *error) {
+    bool done = run_make(directory, NULL, error);
+    if (!done)
+        remove_libraries(directory, name);
+    return done;
+}
+
 static bool generate(const struct options *given, struct error *error) {
     struct inputs inputs = {0};
     const char *directory = option_value(given, "o");
     if (directory == NULL)
         return fail(error, EXIT_USER, "no target; accepted: -o DIR");
-    bool done = make_read_options(given, error) && inputs_read(given, directory, &inputs, error) &&
+    bool done = (option_value(given, "force") || pack_target_check(directory, error)) &&
+                make_read_options(given, error) && inputs_read(given, directory, &inputs, error) &&
                 choose_handlers(given, &inputs, error) &&
                 (option_value(given, "tuned") == NULL || apply_tuned(given, &inputs, error)) &&
                 write_pack(&inputs, directory, error);
-    inputs_free(&inputs);
     fflush(stdout);
-    return done && (!option_value(given, "build") || run_make(directory, NULL, error));
+    done = done && (!option_value(given, "build") || build(directory, inputs.name, error));
+    inputs_free(&inputs);
+    return done;
 }
 
 const struct command generate_command = {

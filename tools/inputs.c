@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../base/text.h"
@@ -134,11 +135,28 @@ static void name_from(const char *path, char name[65]) {
             *c = '_';
 }
 
+static bool ends_in_dots(const char *path) {
+    size_t length = strlen(path);
+    while (length > 0 && path[length - 1] == '/')
+        length--;
+    size_t dots = 0;
+    while (dots < length && path[length - 1 - dots] == '.')
+        dots++;
+    return (dots == 1 || dots == 2) && (dots == length || path[length - 1 - dots] == '/');
+}
+
+/* "." and ".." stand for a directory that has a name. */
+static void name_from_directory(const char *directory, char name[65]) {
+    char *real = ends_in_dots(directory) ? realpath(directory, NULL) : NULL;
+    name_from(real ? real : directory, name);
+    free(real);
+}
+
 static bool set_name(const struct options *options, const char *directory, struct inputs *inputs,
                      struct error *error) {
     const char *name = option_value(options, "name");
     if (name == NULL)
-        name_from(directory ? directory : "pack", inputs->name);
+        name_from_directory(directory ? directory : "pack", inputs->name);
     else
         snprintf(inputs->name, sizeof inputs->name, "%s", name);
     return pack_name_check(name ? name : inputs->name, error);

@@ -3,14 +3,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "../base/compiler.h"
 #include "../base/output.h"
 #include "../base/process.h"
 #include "../base/signals.h"
-#include "../gen/m4.h"
+#include "../gen/places.h"
 
 static long most_seconds = 3600;
 
@@ -53,15 +55,43 @@ static bool lacks_room(const char *directory) {
     return !has_room(directory) || !has_room(temporary && *temporary ? temporary : "/tmp");
 }
 
+/* The first line of a log that says what is wrong; "" where none does. */
+static void find_complaint(const char *log, char line[256]) {
+    FILE *stream = fopen(log, "r");
+    char *text = NULL;
+    size_t room = 0;
+    bool found = false;
+    while (!found && stream != NULL && getline(&text, &room, stream) > 0)
+        found = strstr(text, "error") != NULL || strstr(text, "Error") != NULL;
+    snprintf(line, 256, "%.*s", found ? (int)strcspn(text, "\n") : 0, found ? text : "");
+    free(text);
+    if (stream != NULL)
+        fclose(stream);
+}
+
+static bool has_compiler(void) {
+    char words[COMPILER_SIZE];
+    struct error ignored;
+    return compiler_words(words, &ignored) && strcmp(words, "unknown") != 0;
+}
+
 static bool fail_to_compile(const char *directory, const char *log, struct error *error) {
+    char line[256] = "";
     if (lacks_room(directory))
         return fail(error, EXIT_ENVIRONMENT,
                     "%s: the kernels did not compile: a megabyte cannot be written: %s%s%s",
                     directory, strerror(errno), log ? "; see " : "", log ? log : "");
-    return fail(error, EXIT_ENVIRONMENT,
-                "%s: the kernels did not compile%s%s; a C compiler (cc) is needed, CC "
-                "names another",
-                directory, log ? ", see " : "", log ? log : "");
+    if (!has_compiler())
+        return fail(error, EXIT_ENVIRONMENT,
+                    "%s: the kernels did not compile%s%s; a C compiler (cc) is needed, CC "
+                    "names another",
+                    directory, log ? ", see " : "", log ? log : "");
+    if (log == NULL)
+        return fail(error, EXIT_ENVIRONMENT,
+                    "%s: the kernels did not compile: what the compiler said is above", directory);
+    find_complaint(log, line);
+    return fail(error, EXIT_ENVIRONMENT, "%s: the kernels did not compile, see %s; it begins: %s",
+                directory, log, line);
 }
 
 /* Compilers read nothing; and a group of its own must not ask a terminal.  What make says are

@@ -52,8 +52,8 @@ static bool run_plan(struct evaluation *evaluation, const struct mlir_op *op, kv
     if (status == KVMILL_OK)
         count_window(evaluation, op, plan);
     if (status == KVMILL_OK)
-        status =
-            kvmill_run_parallel(plan, tensors, NULL, threads_for, &evaluation->threads, reason);
+        status = kvmill_run_parallel(plan, tensors, kvmill_plan_tensor_count(plan), NULL,
+                                     threads_for, &evaluation->threads, reason);
     kvmill_plan_destroy(plan);
     return status == KVMILL_OK || library_failed(evaluation, op, status, reason);
 }

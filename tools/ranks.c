@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "../base/json.h"
-#include "../gen/m4.h"
+#include "../base/text.h"
+#include "../gen/places.h"
 #include "ranks_module.h"
 
 /* What mpirun tells those it starts; to ask MPI itself takes half a second, and its handlers. */

@@ -110,8 +110,8 @@ static bool run_plan(const kvmill_plan *plan, const struct arrays *arrays, int t
         tensors[i] = is_given(&arrays->tensor[i]) ? &arrays->tensor[i].tensor : NULL;
     if (!get_workspace(plan, &workspace, error))
         return false;
-    kvmill_status status =
-        kvmill_run_parallel(plan, tensors, workspace, threads_for, &threads, &reason);
+    kvmill_status status = kvmill_run_parallel(plan, tensors, kvmill_plan_tensor_count(plan),
+                                               workspace, threads_for, &threads, &reason);
     free(workspace);
     return status == KVMILL_OK || library_failed(status, &reason, error);
 }

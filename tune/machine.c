@@ -13,7 +13,7 @@
 #include "../base/output.h"
 #include "../base/text.h"
 #include "../gen/families.h"
-#include "../gen/m4.h"
+#include "../gen/places.h"
 #include "environment.h"
 
 /* ---- The templates ---- */

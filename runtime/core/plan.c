@@ -30,6 +30,10 @@ size_t kvmill_plan_workspace_size(const kvmill_plan *plan) {
     return plan != NULL ? plan->workspace_size : 0;
 }
 
+size_t kvmill_plan_tensor_count(const kvmill_plan *plan) {
+    return plan != NULL ? plan->tensor_count : 0;
+}
+
 enum { MOST_THREADS = 4096 };
 
 static kvmill_status take_options(const kvmill_plan_options *given, kvmill_plan_options *own,

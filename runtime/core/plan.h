@@ -34,6 +34,7 @@ struct plan_op {
 struct kvmill_plan {
     const struct plan_op *op;
     size_t workspace_size;
+    size_t tensor_count;
     char description[4096];
 };
 

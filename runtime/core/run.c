@@ -27,10 +27,14 @@ static kvmill_status check_workspace(const kvmill_plan *plan, const void *worksp
 }
 
 static kvmill_status begin(struct call *call, const kvmill_plan *plan,
-                           const DLTensor *const *tensors, void *workspace, kvmill_error *error) {
+                           const DLTensor *const *tensors, size_t tensor_count, void *workspace,
+                           kvmill_error *error) {
     call->plan = NULL;
     if (plan == NULL || tensors == NULL)
         return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "tensors");
+    if (tensor_count != plan->tensor_count)
+        return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "tensor_count is %zu; accepted: %zu",
+                           tensor_count, plan->tensor_count);
     kvmill_status status =
         plan->workspace_size > 0 ? check_workspace(plan, workspace, error) : KVMILL_OK;
     if (status != KVMILL_OK)
@@ -55,11 +59,11 @@ static void run_phase(const struct call *call) {
         op->part(call, part);
 }
 
-kvmill_status kvmill_run(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
-                         kvmill_error *error) {
+kvmill_status kvmill_run(const kvmill_plan *plan, const DLTensor *const *tensors,
+                         size_t tensor_count, void *workspace, kvmill_error *error) {
     kvmill_call opaque;
     struct call *call = call_of(&opaque);
-    kvmill_status status = begin(call, plan, tensors, workspace, error);
+    kvmill_status status = begin(call, plan, tensors, tensor_count, workspace, error);
     if (status != KVMILL_OK)
         return status;
     do
@@ -69,10 +73,11 @@ kvmill_status kvmill_run(const kvmill_plan *plan, const DLTensor *const *tensors
 }
 
 kvmill_status kvmill_begin(kvmill_call *call, const kvmill_plan *plan,
-                           const DLTensor *const *tensors, void *workspace, kvmill_error *error) {
+                           const DLTensor *const *tensors, size_t tensor_count, void *workspace,
+                           kvmill_error *error) {
     if (call == NULL)
         return kvmill_fail(error, KVMILL_E_NULL, "call is NULL");
-    kvmill_status status = begin(call_of(call), plan, tensors, workspace, error);
+    kvmill_status status = begin(call_of(call), plan, tensors, tensor_count, workspace, error);
     return status == KVMILL_OK ? kvmill_succeed(error) : status;
 }
 
@@ -105,12 +110,13 @@ static void part_of_call(void *context, int64_t part) {
 }
 
 kvmill_status kvmill_run_parallel(const kvmill_plan *plan, const DLTensor *const *tensors,
-                                  void *workspace, kvmill_parallel_for parallel_for, void *data,
+                                  size_t tensor_count, void *workspace,
+                                  kvmill_parallel_for parallel_for, void *data,
                                   kvmill_error *error) {
     kvmill_call call;
     if (parallel_for == NULL)
         return kvmill_fail(error, KVMILL_E_NULL, "parallel_for is NULL");
-    kvmill_status status = kvmill_begin(&call, plan, tensors, workspace, error);
+    kvmill_status status = kvmill_begin(&call, plan, tensors, tensor_count, workspace, error);
     if (status != KVMILL_OK)
         return status;
     do

@@ -132,7 +132,7 @@ static void adapt_caches(struct flow_plan *plan) {
 
 void kvmill_flow_expect(struct flow_plan *plan, const kvmill_flow *flow) {
     memcpy(plan->rules, plan->attend->rules, sizeof plan->attend->rules);
-    plan->tensors = KVMILL_FLOW_FIELDS + plan->problem.field_count;
+    plan->base.tensor_count = (size_t)(KVMILL_FLOW_FIELDS + plan->problem.field_count);
     adapt_attention(plan);
     adapt_caches(plan);
     expect_numbers(plan);
@@ -441,7 +441,8 @@ kvmill_status kvmill_flow_begin(struct call *base, const DLTensor *const *tensor
     call->attend.base.base.base =
         (struct call){&plan->attend->base, (unsigned char *)base->workspace + plan->room.attend};
     struct checked checked = {
-        .given = {.base = {plan->rules, plan->tensors, "step of a flow", known, error, NULL, false},
+        .given = {.base = {plan->rules, (int)plan->base.tensor_count, "step of a flow", known,
+                           error, NULL, false},
                   .plan = plan->attend,
                   .call = &call->attend},
         .plan = plan,

@@ -32,7 +32,6 @@ struct flow_plan {
     float *constants;          /* owned */
     kvmill_flow_limits limits;
     int threads;
-    int tensors;
     struct tensor_rule rules[KVMILL_MOST_FLOW_TENSORS];
     char field_names[KVMILL_MOST_FLOW_FIELDS][48];
     int64_t field_dims[KVMILL_MOST_FLOW_FIELDS][4]; /* of the rules */

@@ -77,6 +77,7 @@ static struct cache_attend_plan *allocate(const kvmill_cache_attend *op,
         return NULL;
     DLDataType output = op->output_T1.bits ? op->output_T1 : op->T1;
     plan->base.op = &cache_attend_op;
+    plan->base.tensor_count = KVMILL_CACHE_ATTEND_TENSORS;
     plan->op = kvmill_cache_attend_resolve(op);
     plan->geometry = *geometry;
     plan->attend = kvmill_attend_plan_of(geometry, threads);

@@ -164,6 +164,7 @@ static struct cache_plan *allocate(const kvmill_cache_attention *op,
     if (plan == NULL)
         return NULL;
     plan->base.op = &cache_attention_op;
+    plan->base.tensor_count = KVMILL_CACHE_ATTENTION_TENSORS;
     plan->geometry = *geometry;
     plan->layout = *layout_of(geometry);
     plan->attend = kvmill_attend_plan_of(geometry, threads);

@@ -94,6 +94,7 @@ static struct gather_plan *make(const kvmill_gather *op, const struct kvmill_win
     if (plan == NULL)
         return NULL;
     plan->base.op = &gather_op;
+    plan->base.tensor_count = KVMILL_GATHER_TENSORS;
     kvmill_gather_facts_set(op, windows, &plan->facts);
     set_rules(plan, op);
     set_geometry(plan, op);

@@ -231,8 +231,8 @@ static kvmill_status begin_scatters(const struct checked *checked) {
             checked->tensor[KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES],
             checked->tensor[KVMILL_ATTENTION_PRESENT_KEY + v],
         };
-        status = kvmill_begin(&checked->run->scatter[v], checked->plan->scatter[v], tensors, NULL,
-                              checked->error);
+        status = kvmill_begin(&checked->run->scatter[v], checked->plan->scatter[v], tensors,
+                              KVMILL_TENSOR_SCATTER_TENSORS, NULL, checked->error);
     }
     return status;
 }
@@ -244,11 +244,11 @@ kvmill_status kvmill_onnx_attention_begin(struct call *base, const DLTensor *con
     struct onnx_run *run = (void *)((unsigned char *)base->workspace + plan->attend.layout.more);
     struct tensor_rule rules[ALL_ATTENTION_TENSORS];
     struct checked checked = {.plan = plan, .run = run, .error = error};
-    checked.base = (struct given_tensors){
-        rules,      plan->geometry.step ? ALL_ATTENTION_TENSORS : KVMILL_ATTENTION_TENSORS,
-        plan->name, checked.tensor,
-        error,      plan->geometry.step ? is_same_cache : is_in_place,
-        false};
+    checked.base =
+        (struct given_tensors){rules,      (int)plan->base.tensor_count,
+                               plan->name, checked.tensor,
+                               error,      plan->geometry.step ? is_same_cache : is_in_place,
+                               false};
     set_rules(plan, rules);
     *run = (struct onnx_run){.plan = plan};
     *call = (struct onnx_call){.base = {.base = {*base, kvmill_onnx_phases}}, .run = run};

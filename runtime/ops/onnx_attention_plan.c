@@ -108,6 +108,7 @@ static struct onnx_plan *allocate(const struct source *source, int threads) {
         return NULL;
     set_onnx(source, plan);
     plan->base.op = &onnx_attention_op;
+    plan->base.tensor_count = source->step ? ALL_ATTENTION_TENSORS : KVMILL_ATTENTION_TENSORS;
     plan->name = source->step ? "TensorScatterAttention" : "Attention";
     plan->attend = kvmill_attend_plan_of(&geometry, threads);
     plan->attend.converts = plan->has[KVMILL_ATTENTION_ATTN_MASK];

@@ -16,7 +16,7 @@ struct scatter_plan {
     kvmill_plan base;
     struct kvmill_windows windows;
     struct kvmill_program program;
-    int count, captures, tensors;
+    int count, captures;
     struct tensor_rule rules[MOST_SCATTER_TENSORS];
     char names[MOST_SCATTER_TENSORS][32];                 /* the rules' */
     int64_t dims[MOST_SCATTER_TENSORS][KVMILL_MOST_RANK]; /* likewise */

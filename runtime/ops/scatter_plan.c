@@ -345,7 +345,7 @@ static kvmill_status fill(struct scatter_plan *plan, const kvmill_scatter *op,
     plan->base.op = &scatter_op;
     plan->count = (int)op->count;
     plan->captures = plan->program.captures;
-    plan->tensors = 3 * plan->count + 1 + plan->captures;
+    plan->base.tensor_count = (size_t)(3 * plan->count + 1 + plan->captures);
     plan->skip_window =
         op->window_out_of_bounds != NULL && strcmp(op->window_out_of_bounds, "skip_window") == 0;
     set_types(plan, op);

@@ -37,7 +37,7 @@ kvmill_status kvmill_scatter_begin(struct call *base, const DLTensor *const *ten
     struct scatter_call *call = (struct scatter_call *)(void *)base;
     const struct scatter_plan *plan = scatter_plan_of(call);
     const struct given_tensors given = {.rules = plan->rules,
-                                        .count = plan->tensors,
+                                        .count = (int)plan->base.tensor_count,
                                         .op = "scatter",
                                         .tensors = call->tensors,
                                         .error = error};

@@ -95,6 +95,7 @@ static struct tensor_scatter_plan *allocate(const kvmill_tensor_scatter *op,
     if (plan == NULL)
         return NULL;
     plan->base.op = &tensor_scatter_op;
+    plan->base.tensor_count = KVMILL_TENSOR_SCATTER_TENSORS;
     plan->geometry = *geometry;
     plan->dtype = op->past_cache->dtype;
     plan->shape = kvmill_rows_shape_of(geometry, plan->dtype);

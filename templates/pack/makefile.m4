@@ -17,7 +17,8 @@ km_for_words(«H», «km_handlers», «	H.o \
 »)
 OBJECTS += $(HANDLERS)
 KVMILL_CFLAGS ?= $(shell pkg-config --cflags kvmill 2>/dev/null)
-KVMILL_LIBS ?= $(shell pkg-config --libs kvmill 2>/dev/null || echo -lkvmill)
+KVMILL_LIBS ?= $(shell pkg-config --libs kvmill 2>/dev/null || echo -lkvmill) \
+  $(shell pkg-config --variable=libdir kvmill 2>/dev/null | sed -n 's/^./-Wl,-rpath,&/p')
 $(HANDLERS): override CPPFLAGS += $(KVMILL_CFLAGS)
 
 »)m4_dnl

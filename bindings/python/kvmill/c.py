@@ -230,6 +230,7 @@ _PLANNED = {
 def _load_library() -> ctypes.CDLL:
     library = ctypes.CDLL(os.environ.get("KVMILL_LIBRARY") or _SONAME)
     plan = POINTER(PlanOptions), POINTER(c_void_p), POINTER(Error)
+    bound = [c_void_p, c_void_p, c_size_t, c_void_p, c_void_p]
     signatures = {
         "kvmill_version": (c_char_p, []),
         "kvmill_status_name": (c_char_p, [c_int]),
@@ -252,9 +253,9 @@ def _load_library() -> ctypes.CDLL:
         "kvmill_plan_workspace_size": (c_size_t, [c_void_p]),
         "kvmill_plan_destroy": (None, [c_void_p]),
         "kvmill_plan_describe": (c_size_t, [c_void_p, c_char_p, c_size_t]),
-        "kvmill_run": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
-        "kvmill_run_parallel": (c_int, [c_void_p] * 6),
-        "kvmill_begin": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
+        "kvmill_run": (c_int, bound),
+        "kvmill_run_parallel": (c_int, [*bound, c_void_p, c_void_p]),
+        "kvmill_begin": (c_int, [c_void_p, *bound]),
         "kvmill_parts": (c_int64, [c_void_p]),
         "kvmill_part": (None, [c_void_p, c_int64]),
         "kvmill_next": (c_int, [c_void_p]),

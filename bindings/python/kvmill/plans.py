@@ -129,6 +129,7 @@ class Call:
         self._run_arguments = (
             plan._handle,
             byref(self._tensors),
+            len(tensors),
             None if workspace is None else workspace.ctypes.data,
             byref(self._error),
         )
@@ -152,9 +153,9 @@ class Call:
         """Run on a parallel loop in C, a kvmill_parallel_for (kvmill.h); data is handed to it.
 
         Raises KvmillError; then nothing has been written."""
-        plan, tensors, workspace, error = self._run_arguments
+        *bound, error = self._run_arguments
         check(
-            c.library.kvmill_run_parallel(plan, tensors, workspace, parallel_for, data, error),
+            c.library.kvmill_run_parallel(*bound, parallel_for, data, error),
             self._error,
         )
 

@@ -56,7 +56,7 @@ km_if(km_value_dim % km_lanes, «        km_typed(«store_some», km_activation)
 }
 »)
 
-m4_dnl km_attend_run -- defines run.
+m4_dnl km_attend_run -- defines km_run.
 m4_define(«km_attend_run», «m4_dnl
 /* How many of the n positions from `from` on some row of the tile sees; 0 also where all begin later.  */
 km_inline(«int64_t», «seen_by(const struct kvmill_attend *p, int64_t r, int64_t from, int64_t n)»)
@@ -96,7 +96,7 @@ m4_ifdef(«km_load_keys», «    load_keys(w, n);
 
 /* The positions of one kv head, BLOCK at a time, for all query rows that share it.  A call may be a part of that: the
    first one begins, the last one ends.  */
-km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
+km_run_function
 {
     const struct kvmill_attend *p = problem;
     struct work *w = p->workspace;

@@ -156,7 +156,7 @@ _km_tree(«$1», m4_eval($2 + $3 / 2), m4_eval($3 - $3 / 2)))»)»)
 
 m4_dnl ---- Tokens and heads ----
 
-m4_dnl km_write(ROW) -- defines run () from the text that ROW(HOW) gives, which writes from `from` to `to`.
+m4_dnl km_write(ROW) -- defines km_run from the text that ROW(HOW) gives, which writes from `from` to `to`.
 m4_dnl Rows of whole lines can be stored around the caches, which then do not read them first.
 m4_define(«km_write», «m4_define(«_km_row», m4_defn(«$1»))_km_run_written(«_km_write_rows»)»)
 m4_define(«_km_run_written», «_km_run(«p->cache.data», «p->cache.row_stride | p->cache.head_stride», «$1»)»)
@@ -189,7 +189,7 @@ m4_define(«km_fetch», «km_if(km_ahead && m4_ifelse(«$1», «store», 1, 0), 
 
 m4_dnl ---- Batches of rows: first the scales of all of them, so that no row waits for a division ----
 
-m4_dnl km_write_batches(BATCH) -- defines run () from the text that BATCH(HOW) gives, which writes the rows row[0] ...
+m4_dnl km_write_batches(BATCH) -- defines km_run from the text that BATCH(HOW) gives, which writes the rows row[0] ...
 m4_dnl row[count - 1].  Rows up to row[km_batch - 1] can be read.
 m4_define(«km_write_batches», «struct row {
     const unsigned char *from;
@@ -253,7 +253,7 @@ m4_define(«km_padded_rows», «m4_ifelse(m4_eval(km_from_bytes % ($1)), 0, «»
     }
 »)»)
 
-m4_dnl km_read(ROW) -- run () with text that reads `from`, of groups also `scales`, into a row of activations at `to`.
+m4_dnl km_read(ROW) -- km_run with text that reads `from`, of groups also `scales`, into a row of activations at `to`.
 m4_define(«km_read», «m4_define(«_km_row», m4_defn(«$1»))m4_dnl
 _km_run(«p->activation», «p->token_stride | p->head_stride», «_km_read_rows»)»)
 m4_define(«_km_scaled», «m4_ifelse(km_scale, «none», «», «$1»)»)
@@ -285,7 +285,7 @@ $3}
 
 m4_dnl _km_run(TARGET, STEPS, ROWS)
 m4_define(«_km_run», «km_if(km_around, «$3(«stream», «stream», «    km_stream_end;
-»)»)«»$3(«store», «store», «»)km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
+»)»)«»$3(«store», «store», «»)km_run_function
 {
     const struct kvmill_convert *p = problem;
 km_if(km_around, «    int64_t all = (int64_t)(uintptr_t)$1 | $2;

@@ -16,7 +16,7 @@ km_if(km_is_growing, «    const int64_t rows = p->rows;
 »)km_minus_0«»    /* The loop nest: the rows of the page; then step after step, of each its rows and columns.  */
 km_each_step(«_km_load»)km_each_step(«_km_code»)}
 
-km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
+km_run_function
 {
     const struct kvmill_flow_summary *p = problem;
     for (int64_t head = first; head < last; head++)

@@ -75,7 +75,7 @@ km_over_pages«»km_each(«STAGE», 0, km_stages - 1, 1, «_km_stage»)km_functi
 {
 _km_places«»km_each_step(«_km_save»)}
 
-km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
+km_run_function
 {
     static void (*const phases[])(const struct kvmill_flow_scores *p) = {km_each(«STAGE», 0, km_stages - 1, 1,
         «begin_«»STAGE, pages_«»STAGE, »)save};

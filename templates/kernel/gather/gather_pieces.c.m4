@@ -2,7 +2,7 @@ m4_dnl gather_pieces -- windows that are long and in one piece, cut where parts 
 km_head(«Gather windows: long ones, in pieces.», «»)
 km_helpers«»km_long_copy(km_if(km_around, 4, 0))
 km_gather_functions«»m4_dnl
-km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
+km_run_function
 {
     const struct kvmill_gather_windows *p = problem;
     const struct kvmill_gather_geometry *g = p->geometry;

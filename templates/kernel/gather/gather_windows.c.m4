@@ -68,7 +68,7 @@ km_function(«void», «next_line(const struct kvmill_gather_geometry *g, int64_
     }
 }
 
-km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
+km_run_function
 {
     const struct kvmill_gather_windows *p = problem;
     const struct kvmill_gather_geometry *g = p->geometry;

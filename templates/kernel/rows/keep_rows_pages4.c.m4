@@ -17,7 +17,7 @@ min(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
+km_run_function
 {
     const struct kvmill_rows p = *(const struct kvmill_rows *)problem;
     const int64_t step = p.present_stride.row, past_step = p.past_stride.row;

@@ -78,14 +78,14 @@ m4_define(«km_store_head»,
 m4_dnl km_row_of(S) -- where row S of the update begins.
 m4_define(«km_row_of», «begin«»km_if($1 == 0, «», « + $1 * p.update_stride.row»)»)
 
-m4_dnl km_store_straight(HEADS) -- defines run () from HEADS(COPY), the code that stores all heads by COPY.
+m4_dnl km_store_straight(HEADS) -- defines km_run from HEADS(COPY), the code that stores all heads by COPY.
 m4_dnl Where rows can go around the caches there are two such loops: rows in the middle of a cache are
 m4_dnl rarely in the processor's caches, and not reading them first makes a large batch 2 to 3 times as fast.
 m4_define(«km_store_straight», «m4_define(«km_heads_by», «$1»)m4_dnl
 km_if(km_around, «_km_store_loop(«store_around», «km_copy_around», «    km_stream_end;
 »)
 _km_store_loop(«store», «km_copy», «»)
-km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
+km_run_function
 {
     const struct kvmill_rows *p = problem;
     int64_t all = (int64_t)(uintptr_t)p->present |
@@ -95,10 +95,10 @@ km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
     else
         store(p, first, last);
 }
-», «_km_store_loop(«run», «km_copy», «»)»)»)
+», «_km_store_loop(«km_run», «km_copy», «»)»)»)
 
 m4_dnl _km_store_loop(NAME, COPY, END)
-m4_define(«_km_store_loop», «km_function(«void», «$1(const void *problem, int64_t first, int64_t last)»)
+m4_define(«_km_store_loop», «km_function(«void», «$1«»(const void *problem, int64_t first, int64_t last)»)
 {
     const struct kvmill_rows p = *(const struct kvmill_rows *)problem;
     unsigned char *to = p.present;

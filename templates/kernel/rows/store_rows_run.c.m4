@@ -5,7 +5,7 @@ km_head(«Store rows: as runs of rows that follow each other.», km_dtype_header
 km_helpers«»km_long_copy(m4_eval(km_around * km_pages))
 km_first_slot
 km_copy_run
-km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
+km_run_function
 {
     const struct kvmill_rows p = *(const struct kvmill_rows *)problem;
     const int64_t step = p.present_stride.row, from_step = p.update_stride.row;

@@ -226,7 +226,7 @@ km_for_starts(«            address += (uint64_t)load_index(vector + offset_«»
 
 m4_define(«km_index_bytes», «km_if(km_index_bits < 8, 1, m4_eval(km_index_bits / 8))»)
 
-m4_dnl km_points(BODY) -- defines run (), from points (), whose loops over the points of one loop are BODY.  Where
+m4_dnl km_points(BODY) -- defines km_run from points (), whose loops over the points of one loop are BODY.  Where
 m4_dnl single elements lie side by side, as they mostly do, the compiler is told so.
 m4_define(«km_points», «km_inline(«void»,
     «points_by(const struct kvmill_scatter_windows *p, struct place at, struct inside inside,
@@ -304,7 +304,7 @@ km_if(km_finds_runs, «    if (depth == p->point_loops - 2 && repeat(p, depth, a
     }
 }
 
-km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
+km_run_function
 {
     const struct kvmill_scatter_windows *p = problem;
     struct place at = {p->result, p->updates, p->indices};

@@ -15,7 +15,7 @@ km_if(km_is_exact, «km_split_query
 »)m4_dnl
 km_sum_lanes
 km_finish
-km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
+km_run_function
 {
     const struct kvmill_score_pages *p = problem;
     vf sums[SCORES][LANES];

@@ -156,7 +156,7 @@ km_function(«void», «list_from(const struct kvmill_select_pages *p, int32_t t
     }
 }
 
-km_function(«void», «run(const void *problem, int64_t first, int64_t last)»)
+km_run_function
 {
     const struct kvmill_select_pages *p = problem;
     if (first == last || p->wanted == 0)

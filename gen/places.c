@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "places.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PLACE_SIZE = 4096 };
+
+static struct {
+    char data[PLACE_SIZE], modules[PLACE_SIZE], headers[PLACE_SIZE], libraries[PLACE_SIZE];
+    char cflags[PLACE_SIZE + 2], libs[2 * PLACE_SIZE + 32];
+    bool has_headers;
+} places;
+
+/* The directory of the running program, without a slash at its end; "" where that is not known. */
+static void find_program(char directory[PLACE_SIZE]) {
+    ssize_t length = readlink("/proc/self/exe", directory, PLACE_SIZE - 1);
+    directory[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(directory, '/');
+    if (slash != NULL)
+        *slash = '\0';
+}
+
+static bool is_below(const char *directory, const char *top) {
+    size_t length = strlen(top);
+    return strncmp(directory, top, length) == 0 &&
+           (directory[length] == '/' || directory[length] == '\0');
+}
+
+/* The length of what two paths begin with alike, up to a slash. */
+static size_t common_length(const char *a, const char *b) {
+    size_t common = 0;
+    for (size_t i = 0; a[i] != '\0' && a[i] == b[i]; i++)
+        if (a[i] == '/')
+            common = i + 1;
+    return common;
+}
+
+/* What was configured as `configured` is as far from the program as it was meant to be; where the
+   program is not in a directory of the name that was meant, it was moved alone. */
+static void find_place(const char *program, const char *configured, char place[PLACE_SIZE]) {
+    size_t common = common_length(KVMILL_BINDIR, configured), length = strlen(program);
+    const char *rest = &KVMILL_BINDIR[common];
+    size_t own = strlen(rest);
+    bool moved = length > own && program[length - own - 1] == '/' &&
+                 strcmp(program + length - own, rest) == 0;
+    if (moved)
+        snprintf(place, PLACE_SIZE, "%.*s%s", (int)(length - own), program, configured + common);
+    else
+        snprintf(place, PLACE_SIZE, "%s", configured);
+}
+
+static void find_installed(const char *program) {
+    find_place(program, KVMILL_PKGDATADIR, places.data);
+    find_place(program, KVMILL_PKGLIBDIR, places.modules);
+    find_place(program, KVMILL_INCLUDEDIR, places.headers);
+    find_place(program, KVMILL_LIBDIR, places.libraries);
+}
+
+static void find_built(void) {
+    strcpy(places.data, KVMILL_SOURCEDIR);
+    strcpy(places.modules, KVMILL_BUILDDIR "/.libs");
+    strcpy(places.headers, KVMILL_SOURCEDIR "/include");
+    strcpy(places.libraries, KVMILL_BUILDDIR "/.libs");
+}
+
+/* Neither make nor a shell takes a character of it for anything else. */
+static bool is_plain(const char *path) {
+    return path[strspn(path,
+                       "/abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+")] ==
+           '\0';
+}
+
+static void set_options(void) {
+    char header[PLACE_SIZE + 16];
+    snprintf(header, sizeof header, "%s/kvmill_ffi.h", places.headers);
+    places.has_headers =
+        is_plain(header) && is_plain(places.libraries) && access(header, R_OK) == 0;
+    snprintf(places.cflags, sizeof places.cflags, "-I%s", places.headers);
+    snprintf(places.libs, sizeof places.libs, "-L%s -Wl,-rpath,%s -lkvmill", places.libraries,
+             places.libraries);
+}
+
+static void find_all(void) {
+    char program[PLACE_SIZE];
+    find_program(program);
+    if (is_below(program, KVMILL_BUILDDIR))
+        find_built();
+    else
+        find_installed(program);
+    set_options();
+}
+
+static void find_once(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find_all);
+}
+
+const char *data_directory(void) {
+    const char *directory = getenv("KVMILL_DATADIR");
+    find_once();
+    return directory != NULL && *directory != '\0' ? directory : places.data;
+}
+
+const char *module_directory(void) {
+    find_once();
+    return places.modules;
+}
+
+const char *library_cflags(void) {
+    find_once();
+    return places.has_headers ? places.cflags : NULL;
+}
+
+const char *library_libs(void) {
+    find_once();
+    return places.has_headers ? places.libs : NULL;
+}

@@ -1,0 +1,20 @@
+/* Where what the command needs lies: found from the command itself, so that an installation may be
+   moved as a whole.  What runs where it was built takes all from the source and the build tree.  Any
+   thread; what is returned is constant.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_GEN_PLACES_H
+#define KVMILL_GEN_PLACES_H
+
+/* Where templates/ and include/ are: $KVMILL_DATADIR goes before all else. */
+const char *data_directory(void);
+
+/* Where what the command loads at run time is. */
+const char *module_directory(void);
+
+/* Options that compile and link with the library, a run path among them; NULL where its headers are
+   not: pkg-config may know. */
+const char *library_cflags(void);
+const char *library_libs(void);
+
+#endif

@@ -61,8 +61,8 @@ static bool repeats(struct problem *p, const kvmill_plan *plan) {
     int64_t where;
     tensor_open_copy(&again, &p->tensor[KVMILL_CACHE_ATTEND_ATTN_OUTPUT], &dice);
     p->tensors[KVMILL_CACHE_ATTEND_ATTN_OUTPUT] = &again.dl;
-    bool good = run_with_workspace(plan, p->tensors, (int)dice_range(&dice, 1, 4), &dice,
-                             &error) == KVMILL_OK &&
+    bool good = run_with_workspace(plan, p->tensors, (int)dice_range(&dice, 1, 4), &dice, &error) ==
+                    KVMILL_OK &&
                 tensor_is_equal(&again, &p->tensor[KVMILL_CACHE_ATTEND_ATTN_OUTPUT], &where);
     p->tensors[KVMILL_CACHE_ATTEND_ATTN_OUTPUT] = &p->tensor[KVMILL_CACHE_ATTEND_ATTN_OUTPUT].dl;
     tensor_close(&again);
@@ -243,10 +243,59 @@ static void compare_places(void) {
     }
 }
 
+/* ---- Other memory, other numbers ---- */
+
+enum { E = D / 2 };
+
+/* Values are the first elements of the keys' rows, or a copy of them. */
+static void test_view(void) {
+    static struct scene viewed, copied;
+    static float copy[B * T * G * E];
+    int64_t strides[] = {(int64_t)T * G * D, (int64_t)G * D, D, 1};
+    struct dice start = dice;
+    kvmill_error error;
+    bool done = true;
+    for (int i = 0; i < 2; i++) {
+        struct scene *s = i ? &copied : &viewed;
+        dice = start;
+        set_scene(s);
+        by_lengths(s);
+        s->op.value_head_dim = E;
+        for (int64_t n = 0; n < B * T * G * E; n++)
+            copy[n] = cache_of(s, 0)[n / E * D + n % E];
+        give(s, KVMILL_CACHE_ATTEND_VALUE, f32, i ? copy : cache_of(s, 0), 4, B, T, G, E);
+        s->tensor[KVMILL_CACHE_ATTEND_VALUE].strides = i ? NULL : strides;
+        give(s, KVMILL_CACHE_ATTEND_ATTN_OUTPUT, f32, s->output, 4, B, S, H, E);
+        done = done && run(s, &error) == KVMILL_OK;
+    }
+    ok(done && memcmp(viewed.output, copied.output, sizeof viewed.output) == 0,
+       "V is a view of K: the bits of a copy");
+}
+
+/* Row 0 of the mask has it; the other query of each sequence does not see it. */
+static void test_masked_by(float number) {
+    static struct scene s;
+    static float mask[S * T];
+    kvmill_error error;
+    set_scene(&s);
+    by_lengths(&s);
+    memset(mask, 0, sizeof mask);
+    mask[2] = number;
+    s.op.mask_T1 = f32;
+    give(&s, KVMILL_CACHE_ATTEND_ATTN_MASK, f32, mask, 2, S, T, 0, 0);
+    bool right = run(&s, &error) == KVMILL_OK;
+    for (int64_t i = 0; i < B * S * H * D; i++)
+        right = right && !isnan(s.output[i]) == (i / (H * D) % S != 0);
+    ok(right, "%f in a mask: NaN in its row alone", (double)number);
+}
+
 int main(void) {
     dice = dice_for(dice_seed(), "cache attend");
     try_many(is_slow_run() ? 150 : 400, false);
     try_many(is_slow_run() ? 4 : 24, true);
     compare_places();
+    test_view();
+    test_masked_by(NAN);
+    test_masked_by(INFINITY);
     return done_testing();
 }

@@ -283,6 +283,84 @@ static void test_grid(void) {
     }
 }
 
+/* ---- Flows that mean the same ---- */
+
+/* Index on tokens that only `number` decides. */
+static bool open_listed(struct flow_step *step, const kvmill_flow *flow, int64_t number) {
+    struct flow_pool pool;
+    struct dice dice = dice_for(seed, "the same lists");
+    dice.state += (uint64_t)number;
+    *step = (struct flow_step){.select = flow->select, .summary = flow->summary, .own = flow};
+    step->attention.op = *flow->attention;
+    step->attention.sequences = 3;
+    for (int b = 0; b < 3; b++)
+        step->attention.tokens[b] = dice_range(&dice, 4, 20) * flow->attention->page_size;
+    flow_step_open(step, &dice);
+    dice = dice_for(seed, "their tokens");
+    fill_tokens(step, &dice);
+    flow_pool_open(step, &pool);
+    bool right = flow_pool_appends(&pool, &two_threads[1], &dice);
+    flow_pool_close(&pool);
+    flow_step_give(step, STEP_INDEX, true);
+    return flow_step_runs(step, STEP_INDEX, &two_threads[1], 0, &dice) && right;
+}
+
+static bool lists_are_same(const kvmill_flow *const flows[2], int64_t number) {
+    struct flow_step step[2];
+    bool same = open_listed(&step[0], flows[0], number);
+    same = open_listed(&step[1], flows[1], number) && same;
+    const int64_t *starts = flow_step_data(&step[0], KVMILL_FLOW_SEL_INDPTR);
+    size_t rows = (size_t)(step[0].attention.sequences * step[0].rows);
+    same =
+        same &&
+        memcmp(starts, flow_step_data(&step[1], KVMILL_FLOW_SEL_INDPTR),
+               (rows + 1) * sizeof *starts) == 0 &&
+        memcmp(flow_step_data(&step[0], KVMILL_FLOW_SEL), flow_step_data(&step[1], KVMILL_FLOW_SEL),
+               (size_t)starts[rows] * sizeof(int32_t)) == 0;
+    flow_step_close(&step[0]);
+    flow_step_close(&step[1]);
+    return same;
+}
+
+static const kvmill_flow *open_on(const char *name, int heads, int page_size,
+                                  struct spec_list *specs) {
+    json_t *json = flow_json(name);
+    json_object_set_new(json, "attention",
+                        json_pack("{s:i, s:i, s:i, s:i, s:s}", "num_heads", heads, "num_kv_heads",
+                                  2, "head_dim", 64, "page_size", page_size, "T1", "float16"));
+    json_object_set_new(json_object_get(json, "select"), "topk_val", json_integer(3));
+    json_object_set_new(json_object_get(json, "select"), "topk_ratio", json_integer(0));
+    const kvmill_flow *flow = flow_open_json(json, specs);
+    json_decref(json);
+    return flow;
+}
+
+static void test_same(void) {
+    static const struct {
+        const char *name, *flows[2];
+        int heads, page_size;
+    } pairs[] = {{"pages of one token: Quest lists what mean keys list",
+                  {"gqa_quest", "block_sparse"},
+                  2,
+                  1},
+                 {"centred scores list what those that are not list",
+                  {"centered_block_sparse", "block_sparse"},
+                  8,
+                  16}};
+    for (size_t i = 0; i < COUNT(pairs); i++) {
+        struct spec_list specs[2];
+        const kvmill_flow *flows[2];
+        bool same = true;
+        for (int f = 0; f < 2; f++)
+            flows[f] = open_on(pairs[i].flows[f], pairs[i].heads, pairs[i].page_size, &specs[f]);
+        for (int64_t n = 0; n < few_cases(9); n++)
+            same = lists_are_same(flows, n) && same;
+        ok(same, "%s", pairs[i].name);
+        spec_list_free(&specs[0]);
+        spec_list_free(&specs[1]);
+    }
+}
+
 /* ---- Every op ---- */
 
 static char ops_text[1 << 16];
@@ -312,8 +390,13 @@ static void test_every_op(void) {
 
 int main(int count, char **words) {
     static const struct test tests[] = {
-        {"rows", test_rows}, {"ids", test_many_ids},      {"shipped", test_shipped},
-        {"grid", test_grid}, {"every op", test_every_op}, {NULL, NULL},
+        {"rows", test_rows},
+        {"ids", test_many_ids},
+        {"shipped", test_shipped},
+        {"same lists", test_same},
+        {"grid", test_grid},
+        {"every op", test_every_op},
+        {NULL, NULL},
     };
     (void)count;
     seed = dice_seed();

@@ -7,6 +7,8 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+import tracemalloc
+import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -399,6 +401,61 @@ def check_results() -> None:
     assert "CacheAttend" in plan.describe() and plan.workspace_size > 0
 
 
+class Wrapped:
+    """An array of another library's, which NumPy may see, or gets a copy of."""
+
+    def __init__(self, array: np.ndarray, copied: bool) -> None:
+        self.array, self.copied = array, copied
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+        return self.array.copy() if self.copied else self.array
+
+
+def check_runs() -> None:
+    """Runs of one plan: on arrays laid out otherwise each time, without new workspaces; nothing is kept."""
+    plan, tensors = kvmill.CacheAttend(**FEW), few_tensors()
+    want = plan.run(**tensors).tobytes()
+    wide = np.zeros((1, 9, 4, 8), np.float32)
+    wide[:, :, ::2] = tensors["key"]
+    heads_first = np.ascontiguousarray(wide.swapaxes(1, 2)).swapaxes(1, 2)
+    for key in (tensors["key"], wide[:, :, ::2], tensors["key"].copy(), heads_first[:, :, ::2]):
+        assert plan.run(**tensors | {"key": key}).tobytes() == want
+    frozen = tensors["key"].copy()
+    frozen.flags.writeable = False
+    for lengths in ([7], np.array([7], np.int32), np.array([7])):
+        assert plan.run(**tensors | {"key": frozen, "lengths": lengths}).tobytes() == want
+    refused("key has shape", lambda: plan.run(**tensors | {"key": wide[..., :7]}), kvmill.KvmillError)
+    refused("float64", lambda: plan.run(**tensors | {"query": wide.astype(float)}), kvmill.KvmillError)
+    assert plan.run(**tensors).tobytes() == want
+    tracemalloc.start()
+    plan.run(**tensors)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < plan.workspace_size, peak
+    with ThreadPoolExecutor(4) as executor:
+        runs = [executor.submit(plan.run, **tensors) for _ in range(64)]
+        assert all(run.result().tobytes() == want for run in runs)
+    left = [weakref.ref(frozen), weakref.ref(plan)]
+    del frozen, plan, runs, executor
+    assert [ref() for ref in left] == [None, None]
+
+
+def check_written() -> None:
+    """What is written is the caller's memory, or is refused."""
+    plan, tensors = kvmill.CacheAttend(**FEW), few_tensors()
+    want, output = plan.run(**tensors), np.zeros((1, 2, 4, 8), np.float32)
+    got = plan.run(attn_output=Wrapped(output, copied=False), **tensors)
+    assert got.tobytes() == output.tobytes() == want.tobytes()
+    output[:] = 0
+    for how in (plan.run, plan.prepare):
+        copied = partial(how, attn_output=Wrapped(output, copied=True), **tensors)
+        refused("attn_output of type Wrapped gives NumPy a copy", copied, ValueError)
+        refused("attn_output is a list", partial(how, attn_output=[0.0], **tensors), TypeError)
+    output.flags.writeable = False
+    refused("read-only", partial(plan.run, attn_output=output, **tensors), ValueError)
+    assert not output.any()
+
+
 def check_raw_bits() -> None:
     """Types that NumPy lacks by ml_dtypes, and the same bits as integers."""
     tensors = few_tensors()
@@ -435,6 +492,9 @@ def check_refusals() -> None:
         return lambda: plan.run(**tensors | changes)
 
     failed = kvmill.KvmillError
+    for name, words in (("libmissing.so", "No such file"), ("missing.so", "No such file")):
+        refused(words, partial(kvmill.Pack, name), FileNotFoundError)
+    refused("accepted: a path of the form", partial(kvmill.Pack, __file__), ValueError)
     refused("query is NULL", lambda: plan.prepare().run(), failed)
     refused("key has type float64", run(key=tensors["key"].astype(np.float64)), failed)
     refused("value has shape [1, 9, 2, 7]", run(value=tensors["value"][..., :7]), failed)
@@ -465,6 +525,8 @@ def run(tap: Tap, packs: Sequence[kvmill.Pack], seed: int) -> None:
         tap.run(f"CacheAttend, {len(cases)} cases, {variant.name}", test)
     tap.run("  of every way to name rows, every format and every mask", lambda: check_facts(cases))
     tap.run("CacheAttend's results", check_results)
+    tap.run("CacheAttend's runs, one after the other and at a time", check_runs)
+    tap.run("what CacheAttend writes", check_written)
     tap.run("CacheAttend on raw bits", check_raw_bits)
     tap.run("CacheAttend's ranges are refused in the library's words", check_ranges)
     tap.run("CacheAttend refuses", check_refusals)

@@ -9,6 +9,7 @@ import ctypes
 from collections.abc import Collection, Sequence
 from ctypes import POINTER, c_int64
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -54,13 +55,26 @@ def dtype_named(name: str) -> DType:
     return dtype
 
 
+@cache
+def _dtype_known(own: np.dtype, declared: DType | None) -> DType:
+    if not own.isnative:
+        raise TypeError(f"byte order of {own!r}; accepted: the machine's own")
+    if declared and own.kind == "u" and own.itemsize == declared.itemsize:
+        return declared
+    return dtype_named(own.name)
+
+
 def dtype_of(array: np.ndarray, declared: DType | None) -> DType:
     """Element type of an array: its own, or the declared one for which it holds the raw bits."""
-    if not array.dtype.isnative:
-        raise TypeError(f"byte order of {array.dtype!r}; accepted: the machine's own")
-    if declared and array.dtype.kind == "u" and array.dtype.itemsize == declared.itemsize:
-        return declared
-    return dtype_named(array.dtype.name)
+    return _dtype_known(array.dtype, declared)
+
+
+def address_of(array: np.ndarray) -> int:
+    """Where its first element is."""
+    try:  # a third of the time, of what is writable and contiguous
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+    except (TypeError, ValueError, BufferError):
+        return array.__array_interface__["data"][0]
 
 
 def pack_nibbles(array: np.ndarray) -> np.ndarray:
@@ -116,6 +130,11 @@ def array_tensor(array: np.ndarray, declared: DType | None = None) -> c.DLTensor
     return make_tensor(dtype, array.shape, array.ctypes.data, _strides_of(array))
 
 
+def numbered_tensor(_: int, array: np.ndarray) -> c.DLTensor:
+    """For ops all of whose tensors have the types of their arrays."""
+    return array_tensor(array)
+
+
 def is_staged(array: np.ndarray, dtype: DType) -> bool:
     """Whether NumPy's layout of the type is not the library's."""
     return dtype.bits == 4 or array.dtype.hasobject
@@ -147,3 +166,22 @@ def references(tensors: Sequence[c.DLTensor]):
 def require_writable(array: np.ndarray, name: str = "present") -> None:
     if not array.flags.writeable:
         raise ValueError(f"{name} is read-only; accepted: a writable array")
+
+
+def written_array(given: object, name: str) -> np.ndarray:
+    """What is to be written, as an array on the memory of `given`: a copy of that is refused.
+
+    Raises ValueError; TypeError where it is no array."""
+    if isinstance(given, np.ndarray):
+        array = given
+    elif hasattr(given, "__array__") or hasattr(given, "__array_interface__"):
+        array = np.asarray(given)
+        if address_of(array) != address_of(np.asarray(given)):
+            raise ValueError(
+                f"{name} of type {type(given).__name__} gives NumPy a copy of its memory, which "
+                "would be written in its place; accepted: an array, or what shares its memory"
+            )
+    else:
+        raise TypeError(f"{name} is a {type(given).__name__}; accepted: an array to write to")
+    require_writable(array, name)
+    return array

@@ -7,6 +7,7 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+import gc
 import tracemalloc
 import weakref
 from collections import Counter
@@ -15,11 +16,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
+import jax.numpy as jnp
 import kvmill
 import ml_dtypes
 import numpy as np
 import pmx_reference as reference
 from cache_rows import BLOCKS, CODES, PLAIN, TYPES, Side, random_side
+from kvmill.arrays import as_array
 from kvmill.tables import RANGES
 from pmx import Variant, check_all, sums
 from tap import Tap, refused
@@ -411,8 +414,53 @@ class Wrapped:
         return self.array.copy() if self.copied else self.array
 
 
+class Tensor:
+    """A tensor as PyTorch's of bfloat16 are: not for NumPy, but by DLPack."""
+
+    def __init__(self, array: object, device: int = 1) -> None:
+        self.array, self.device = array, device
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+        raise TypeError("Got unsupported ScalarType BFloat16")
+
+    def __dlpack__(self) -> object:
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device, 0
+
+
+def check_dlpack() -> None:
+    """Tensors of a type that NumPy lacks are read, and written, where they are."""
+    plan = kvmill.CacheAttend(**FEW | {"T1": "bfloat16"})
+    tensors = {
+        name: given.astype(ml_dtypes.bfloat16) if isinstance(given, np.ndarray) else given
+        for name, given in few_tensors().items()
+    }
+    want = plan.run(**tensors)
+    theirs = {name: jnp.asarray(tensors[name]) for name in ("query", "key", "value")}
+    others = tensors | {name: Tensor(array) for name, array in theirs.items()}
+    for _ in range(3):
+        got = plan.run(**others)
+        assert got.dtype == ml_dtypes.bfloat16 and got.tobytes() == want.tobytes()
+    turned = Tensor(jnp.asarray(np.zeros((1, 2, 4, 8), ml_dtypes.bfloat16)))
+    plan.run(attn_output=turned, **tensors)
+    assert np.asarray(turned.array).tobytes() == want.tobytes()
+    shared = as_array(Tensor(theirs["key"]))
+    address = theirs["key"].unsafe_buffer_pointer()
+    assert shared.ctypes.data == address and shared.shape == (1, 9, 2, 8)
+    del theirs, others
+    gc.collect()
+    assert shared.tobytes() == tensors["key"].tobytes()
+    gpu = Tensor(turned.array, device=2)
+    refused("DLPack device 2", lambda: plan.run(**tensors | {"query": gpu}), TypeError)
+    small = kvmill.CacheAttend(**FEW | {"T1": "float16"})
+    wrong = partial(small.run, **tensors | {"query": turned})
+    refused("query has type bfloat16", wrong, kvmill.KvmillError)
+
+
 def check_runs() -> None:
-    """Runs of one plan: on arrays laid out otherwise each time, without new workspaces; nothing is kept."""
+    """Runs of one plan, on arrays laid out otherwise each time: no new workspaces, nothing kept."""
     plan, tensors = kvmill.CacheAttend(**FEW), few_tensors()
     want = plan.run(**tensors).tobytes()
     wide = np.zeros((1, 9, 4, 8), np.float32)
@@ -424,8 +472,10 @@ def check_runs() -> None:
     frozen.flags.writeable = False
     for lengths in ([7], np.array([7], np.int32), np.array([7])):
         assert plan.run(**tensors | {"key": frozen, "lengths": lengths}).tobytes() == want
-    refused("key has shape", lambda: plan.run(**tensors | {"key": wide[..., :7]}), kvmill.KvmillError)
-    refused("float64", lambda: plan.run(**tensors | {"query": wide.astype(float)}), kvmill.KvmillError)
+    bad = {"key has shape": wide[..., :7], "query has type float64": wide.astype(float)}
+    for words, array in bad.items():
+        changed = tensors | {words.split()[0]: array}
+        refused(words, partial(plan.run, **changed), kvmill.KvmillError)
     assert plan.run(**tensors).tobytes() == want
     tracemalloc.start()
     plan.run(**tensors)
@@ -527,6 +577,7 @@ def run(tap: Tap, packs: Sequence[kvmill.Pack], seed: int) -> None:
     tap.run("CacheAttend's results", check_results)
     tap.run("CacheAttend's runs, one after the other and at a time", check_runs)
     tap.run("what CacheAttend writes", check_written)
+    tap.run("CacheAttend on tensors of others", check_dlpack)
     tap.run("CacheAttend on raw bits", check_raw_bits)
     tap.run("CacheAttend's ranges are refused in the library's words", check_ranges)
     tap.run("CacheAttend refuses", check_refusals)

@@ -9,11 +9,20 @@ import ctypes
 from collections.abc import Collection, Sequence
 from concurrent.futures import Executor
 from ctypes import byref, c_void_p
+from functools import cached_property
 
 import numpy as np
 
 from . import c
-from .arrays import DType, Operand, array_tensor, dtype_named, make_tensor, written_array
+from .arrays import (
+    DType,
+    Operand,
+    array_tensor,
+    as_array,
+    dtype_named,
+    make_tensor,
+    written_array,
+)
 from .names import names_of, ordered_names, types_of
 from .ops import set_members
 from .plans import Call, Pack, Plan, make_plan, plan_options
@@ -117,14 +126,22 @@ class CacheAttention(Plan):
         """
         return self._prepare(self._make_tensor, self._ordered(self._arrays(tensors)))
 
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(self._names)
+
+    @cached_property
+    def _all_written(self) -> frozenset[str]:
+        return frozenset((*self._written, *self._outputs))
+
     def _arrays(self, tensors: dict[str, object]) -> dict[str, np.ndarray]:
         """Those that there are; on memory of the caller's, where it is written."""
-        unknown = tensors.keys() - set(self._names)
-        if unknown:
-            raise TypeError(f"tensors {sorted(unknown)}; accepted: {', '.join(self._names)}")
-        written = *self._written, *self._outputs
+        if not tensors.keys() <= self._known:
+            unknown = sorted(tensors.keys() - self._known)
+            raise TypeError(f"tensors {unknown}; accepted: {', '.join(self._names)}")
+        written = self._all_written
         return {
-            name: written_array(given, name) if name in written else np.asarray(given)
+            name: written_array(given, name) if name in written else as_array(given)
             for name, given in tensors.items()
             if given is not None
         }

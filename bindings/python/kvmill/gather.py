@@ -16,6 +16,7 @@ from .arrays import (
     DType,
     Prototype,
     array_tensor,
+    as_array,
     dtype_named,
     prototype_tensor,
     reference,
@@ -101,7 +102,7 @@ class Gather(Plan):
         others.  May be called by many threads at a time, on different results.  Raises KvmillError
         (then nothing has been written), TypeError and ValueError.
         """
-        operand, start_indices = np.asarray(operand), np.asarray(start_indices)
+        operand, start_indices = as_array(operand), as_array(start_indices)
         if result is None:
             result = np.empty(self._result_shape, operand.dtype)
         result = written_array(result, "result")
@@ -113,7 +114,7 @@ def _window_tensor(prototype: Prototype, declared: DType | None) -> c.DLTensor:
     """A prototype whose elements are as NumPy holds them."""
     if isinstance(prototype, tuple):
         return prototype_tensor(prototype, declared, ())
-    return array_tensor(np.asarray(prototype), declared)
+    return array_tensor(as_array(prototype), declared)
 
 
 def _shape_of(prototype: Prototype) -> Sequence[int | None]:

@@ -16,6 +16,7 @@ from .arrays import (
     DType,
     Prototype,
     array_tensor,
+    as_array,
     dtype_named,
     dtype_of,
     is_staged,
@@ -143,7 +144,7 @@ class TensorScatter(Plan):
         May be called by many threads at a time, on different present arrays.  Raises KvmillError
         (then nothing has been written), TypeError and ValueError.
         """
-        past, update = np.asarray(past), np.asarray(update)
+        past, update = as_array(past), as_array(update)
         if present is None:
             present = np.empty(past.shape, past.dtype)
         present = written_array(present, "present")

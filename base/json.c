@@ -30,6 +30,24 @@ bool json_lacked(void) {
     return has_lacked;
 }
 
+/* What looks like a model and is no text. */
+static bool refuse_known(const char *file, const struct text *text, struct error *error) {
+    static const struct {
+        const char *begins, *words;
+    } known[] = {
+        {"GGUF",
+         "a GGUF model; accepted: the config.json it was made from, or an ONNX model, .onnx"},
+        {"ML\xefR", "StableHLO or MLIR bytecode; accepted: its text, .mlir"},
+        {"\x7f"
+         "ELF",
+         "a library or a program; accepted: a config or spec file"},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (text->length >= 4 && memcmp(text->data, known[i].begins, 4) == 0)
+            return fail(error, EXIT_USER, "%s: is %s", file, known[i].words);
+    return true;
+}
+
 static json_t *parse(const char *file, const char *text, size_t length, struct error *error) {
     json_error_t where;
     json_watch();
@@ -58,6 +76,8 @@ static bool read_stream(const char *file, FILE *stream, struct text *text, struc
     while ((got = fread(block, 1, sizeof block, stream)) > 0) {
         if (!text_append(text, block, got))
             return fail(error, EXIT_ENVIRONMENT, "%s: out of memory", file);
+        if (!refuse_known(file, text, error))
+            return false;
         if (text->length > LARGEST_FILE)
             return fail(error, EXIT_USER, "%s: larger than 16 MiB; accepted: a config or spec file",
                         file);

@@ -122,23 +122,34 @@ static bool take_listed(const char **text, const struct field *field, int64_t *v
     return false;
 }
 
-static bool take_field(const char **text, const struct field *field, int64_t *value) {
-    if (!take_underscore(text))
-        return false;
+static bool take_value(const char **text, const struct field *field, int64_t *value) {
     if ((field->flags & FIELD_BITS) != 0)
         return take_bits(text, field->prefix, value);
     return field->prefix ? take_count(text, field->prefix, value) : take_listed(text, field, value);
 }
 
+/* The text stays where a part begins that is not the field's, or where there is no part. */
+static bool take_field(const char **text, const struct field *field, int64_t *value) {
+    const char *part = *text;
+    if (!take_underscore(&part) || *part == '_')
+        return false;
+    *text = part;
+    if (!take_value(&part, field, value))
+        return false;
+    *text = part;
+    return true;
+}
+
 /* One that symbols leave out where it is 0 is 0 where it is left out. */
 static bool take_if_there(const char **text, const struct field *field, int64_t *value) {
     const char *before = *text;
-    if (take_field(text, field, value))
-        return *value != 0 || (field->flags & FIELD_OPTIONAL) == 0;
-    *value = 0;
-    if ((field->flags & FIELD_OPTIONAL) != 0)
+    bool optional = (field->flags & FIELD_OPTIONAL) != 0, found = take_field(text, field, value);
+    bool good = found ? *value != 0 || !optional : optional;
+    if (!found)
+        *value = 0;
+    if (optional && !(found && good))
         *text = before;
-    return (field->flags & FIELD_OPTIONAL) != 0;
+    return good;
 }
 
 static bool take_family(const char **text, struct kernel *kernel) {
@@ -188,7 +199,7 @@ static bool take_how(const char **text, struct kernel *kernel) {
     int64_t variant;
     size_t length = strcspn(*text, "_");
     kernel->isa = kvmill_isa_by_name(*text, length);
-    *text += length;
+    *text += kernel->isa != NULL ? length : 0;
     if (kernel->isa == NULL || !take_underscore(text) || !take_listed(text, &variants, &variant))
         return false;
     kernel->variant = kernel->family->variants[variant];
@@ -207,16 +218,21 @@ static bool take_what(const char **text, struct kernel *kernel) {
 bool kernel_parse(const char *symbol, struct kernel *kernel, struct error *error) {
     const char *text = symbol;
     *kernel = (struct kernel){0};
-    if (take_what(&text, kernel)) {
+    bool whole = take_what(&text, kernel);
+    if (whole) {
         text += 2;
-        if (take_how(&text, kernel) && kernel->family->legal(kernel))
-            return true;
+        whole = take_how(&text, kernel);
     }
+    if (whole && kernel->family->legal(kernel))
+        return true;
+    char where[64] = "there is no such kernel of these parts";
+    if (!whole)
+        snprintf(where, sizeof where, *text ? "wrong at \"%.40s\"" : "it ends too early%s", text);
     return fail(error, EXIT_USER,
-                "\"%.160s\" is not a kernel's symbol (wrong at \"%.40s\"); accepted: "
+                "\"%.160s\" is not a kernel's symbol (%s); accepted: "
                 "kvmill_<kernel>_<types>_<shape>__<isa>_<variant>, as `kvmill list` prints them, "
                 "and _<tunable><value> for each that is not the preset",
-                symbol, text);
+                symbol, where);
 }
 
 int64_t kernel_value(const struct kernel *kernel, const char *field) {

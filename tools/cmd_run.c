@@ -209,9 +209,11 @@ static bool run(const struct options *given, struct error *error) {
 
 const struct command run_command = {
     .name = "run",
-    .synopsis = "SPECS --in NAME=FILE.npy ... --out NAME=FILE.npy [options] | FILE.mlir [options]",
-    .summary = "Run one spec on arrays in files, with the kernels generated for it; or a StableHLO "
-               "program and its checks.",
+    .synopsis = "(SPECS | MODEL.onnx) --in NAME=FILE.npy ... --out NAME=FILE.npy [options] | "
+                "FILE.mlir [options]",
+    .summary =
+        "Run one spec or one ONNX model on arrays in files, with the kernels generated for it; "
+        "or a StableHLO program and its checks.",
     .options = options,
     .run = run,
 };

@@ -91,9 +91,9 @@ static bool finish(const struct tuning *tuning, struct error *error) {
         return fail(error, 128 + signals_noted, "interrupted; what was measured is kept");
     return progress->measured + progress->failed + progress->known > 0 ||
            fail(error, EXIT_USER,
-                "--budget of %g s is over before the first candidate: building the pack takes "
-                "longer; accepted: more",
-                tuning->budget);
+                "--budget: %g s were over before the first candidate: reading and building took "
+                "%.0f s; accepted: more, or the same again, as what was built is kept",
+                tuning->budget, timer_now() - progress->end + tuning->budget);
 }
 
 /* ---- Options ---- */

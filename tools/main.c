@@ -3,6 +3,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,7 +24,7 @@ static int print_usage(void) {
     print_shown(stdout,
                 "Usage: kvmill COMMAND [options]\n\n"
                 "Generates specialised CPU kernels for the key/value cache of language models.\n\n"
-                "Commands (kvmill COMMAND --help says more):\n");
+                "Commands (kvmill help COMMAND says more):\n");
     for (int i = 0; i < COMMAND_COUNT; i++)
         print_shown(stdout, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     print_shown(stdout, "\nDocumentation: kvmill(1), kvmill-specs(5), kvmill(3).\n");
@@ -46,6 +47,20 @@ static int refuse(const char *word) {
     return EXIT_USER;
 }
 
+static const struct command *command_named(const char *name) {
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(name, commands[i]->name) == 0)
+            return commands[i];
+    return NULL;
+}
+
+/* kvmill help COMMAND. */
+static int help(const char *name) {
+    char option[] = "--help", *arguments[] = {option, option, NULL};
+    const struct command *command = command_named(name);
+    return command != NULL ? command_run(command, 2, arguments) : refuse(name);
+}
+
 /* A file that is opened must not become a standard stream: what is said there would go into it. The
    stand-ins refuse what their stream is for. */
 static void fill_standard_streams(void) {
@@ -61,12 +76,13 @@ int main(int argc, char **argv) {
         print_shown(stderr, "kvmill: no command; `kvmill --help` lists them\n");
         return EXIT_USER;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+    bool is_help = strcmp(argv[1], "help") == 0;
+    if (is_help && argc > 2)
+        return help(argv[2]);
+    if (is_help || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return print_usage();
     if (strcmp(argv[1], "--version") == 0)
         return print_version();
-    for (int i = 0; i < COMMAND_COUNT; i++)
-        if (strcmp(argv[1], commands[i]->name) == 0)
-            return command_run(commands[i], argc - 1, argv + 1);
-    return refuse(argv[1]);
+    const struct command *command = command_named(argv[1]);
+    return command != NULL ? command_run(command, argc - 1, argv + 1) : refuse(argv[1]);
 }

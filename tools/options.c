@@ -144,9 +144,16 @@ bool option_integer(const struct options *options, const char *name, long least,
 
 /* ---- Ending ---- */
 
-/* Names in it come from files. */
+/* "file: ..." or "file:line:column: ...", which editors take to the place. */
+static bool names_file(const char *text) {
+    size_t length = strcspn(text, ": ");
+    return text[0] != '-' && text[0] != '"' && length > 0 && text[length] == ':';
+}
+
+/* What is of no file begins with the program's name.  Names in it come from files. */
 static int report(const struct error *error) {
-    print_shown(stderr, "%s\n", error->text);
+    bool has_name = strncmp(error->text, "kvmill ", 7) == 0 || names_file(error->text);
+    print_shown(stderr, "%s%s\n", has_name ? "" : "kvmill: ", error->text);
     return error->exit_code;
 }
 

@@ -254,7 +254,8 @@ int environment_remarks(const struct environment *e, int threads,
     remark(&remarks, is(e->smt, "on"), GRADE_NOTE,
            "two threads share a core; pin threads to cores of their own");
     remark(&remarks, !is(e->virtual, "none") && !is(e->virtual, "unknown"), GRADE_NOTE,
-           "a virtual machine (%s): neighbours take memory bandwidth and cache now and then",
-           e->virtual);
+           "a virtual machine%s%s%s: neighbours take memory bandwidth and cache now and then",
+           is(e->virtual, "yes") ? "" : " (", is(e->virtual, "yes") ? "" : e->virtual,
+           is(e->virtual, "yes") ? "" : ")");
     return remarks.count;
 }

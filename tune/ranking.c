@@ -39,12 +39,17 @@ static double share_of(const struct sweep_key *key, const struct standing *stand
 }
 
 static bool find_times(const struct sweep_key *key, struct ranking *ranking) {
+    struct summary baseline;
     for (size_t i = 0; i < ranking->count; i++) {
         struct standing *s = &ranking->items[i];
         if (s->result->outcome != OUTCOME_MEASURED)
             continue;
         if (!summarise(s->result->samples, s->result->sample_count, (int)ranking->count, &s->time))
             return false;
+        if (s->result->baseline != NULL &&
+            !summarise(s->result->baseline, s->result->sample_count, 1, &baseline))
+            return false;
+        s->against = s->result->baseline != NULL ? baseline.median : 0;
         s->share = share_of(key, s);
     }
     return true;

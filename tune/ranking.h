@@ -11,6 +11,7 @@
 struct standing {
     const struct sweep_result *result;
     struct summary time; /* of one run; all 0 for a failure */
+    double against;      /* the default's median in the same races; 0 where there was none */
     struct summary gain; /* speed over the default's; all 0 where that has none */
     double
         share; /* of the limit, 0 where there is none: bytes or operations a second over its rate */

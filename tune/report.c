@@ -46,6 +46,17 @@ const struct standing *report_winner(const struct report_entry *entry) {
     return entry->ranking.winner >= 0 ? &entry->ranking.items[entry->ranking.winner] : NULL;
 }
 
+struct standing report_compared(const struct report_entry *entry, const struct standing *s) {
+    static const struct standing none;
+    const struct standing *preset = report_default(entry);
+    struct standing compared = preset != NULL ? *preset : none;
+    if (s != NULL && s->against > 0) {
+        compared.time.median = s->against;
+        compared.share = s->share * s->time.median / s->against;
+    }
+    return compared;
+}
+
 double report_mean_gain(const struct report *report) {
     double sum = 0;
     int count = 0;

@@ -58,6 +58,13 @@ void report_print_html(const struct report *report, FILE *stream);
 const struct standing *report_default(const struct report_entry *entry);
 const struct standing *report_winner(const struct report_entry *entry);
 
+/* The default as it ran in the races of `s`, with its median time and share of the limit there; else
+   as it ran by itself.  So times are in the proportion that speeds say. */
+struct standing report_compared(const struct report_entry *entry, const struct standing *s);
+
+/* Shares above that are of a limit that was measured while something else ran, or that is none. */
+#define BEYOND_LIMIT 1.05
+
 /* Geometric mean of the winners' speed over the defaults'; 1 where there are none. */
 double report_mean_gain(const struct report *report);
 

@@ -43,7 +43,8 @@ static void print_seconds_cell(FILE *out, const struct standing *s) {
 static void print_share_cell(FILE *out, const struct standing *s) {
     char text[FIGURE_SIZE] = "–";
     if (s != NULL && s->share > 0)
-        snprintf(text, sizeof text, "%.0f %%", 100 * s->share);
+        snprintf(text, sizeof text, "%.0f %%%s", 100 * s->share,
+                 s->share > BEYOND_LIMIT ? " ?" : "");
     print_element(out, "td class=\"n\"", text);
 }
 
@@ -63,15 +64,16 @@ static void print_gain_cells(FILE *out, const struct standing *s) {
 static void print_summary_row(FILE *out, const struct report_entry *entry, size_t i) {
     char words[WORK_SIZE];
     const struct standing *winner = report_winner(entry);
+    const struct standing compared = report_compared(entry, winner);
     bool tuned = entry->ranking.winner > 0;
     sweep_work_words(&entry->sweep->key, words);
     fprintf(out, "<tr><td class=\"n\">%zu</td><td><a href=\"#work%zu\" class=\"mark\">", i + 1,
             i + 1);
     print_escaped(out, words);
     fputs("</a></td>", out);
-    print_seconds_cell(out, report_default(entry));
+    print_seconds_cell(out, &compared);
     print_seconds_cell(out, winner);
-    print_share_cell(out, report_default(entry));
+    print_share_cell(out, &compared);
     print_share_cell(out, winner);
     print_gain_cells(out, winner);
     fputs("<td><code>", out);
@@ -140,20 +142,22 @@ static void print_overview(FILE *out, const struct report *report) {
 /* ---- One work ---- */
 
 static void print_standing(FILE *out, const struct report_entry *entry, size_t i) {
-    const struct standing *s = &entry->ranking.items[i];
+    const struct standing *s = &entry->ranking.items[i], compared = report_compared(entry, s);
     bool wins = (int)i == entry->ranking.winner;
     fprintf(out, "<tr%s><td><code>", wins ? " class=\"win\"" : "");
     print_escaped(out, s->result->candidate);
     fprintf(out, "</code>%s%s</td>", wins ? " <span class=\"mark\">winner</span>" : "",
             s->result->is_default ? " <span class=\"none\">default</span>" : "");
     print_seconds_cell(out, s);
+    print_seconds_cell(out, &compared);
     print_share_cell(out, s);
     print_gain_cells(out, s);
     fprintf(out, "<td class=\"n\">%lld</td></tr>\n", (long long)s->result->code_bytes);
 }
 
 static void print_standings(FILE *out, const struct report_entry *entry) {
-    fputs("<table><thead><tr><th>Candidate</th><th class=\"n\">Time</th><th class=\"n\">Limit</th>"
+    fputs("<table><thead><tr><th>Candidate</th><th class=\"n\">Time</th><th "
+          "class=\"n\">Default</th><th class=\"n\">Limit</th>"
           "<th class=\"n\">Speed</th><th>95 % interval</th><th class=\"n\">Code "
           "bytes</th></tr></thead>"
           "<tbody>\n",

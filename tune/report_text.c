@@ -11,6 +11,10 @@ enum { SHOWN = 8 }; /* candidates of a sweep */
 
 /* ---- All of them ---- */
 
+static bool is_beyond(const struct standing *standing) {
+    return standing->share > BEYOND_LIMIT;
+}
+
 static void print_time(const struct standing *standing, FILE *stream) {
     char text[FIGURE_SIZE] = "-";
     if (standing != NULL && standing->time.count > 0)
@@ -20,9 +24,9 @@ static void print_time(const struct standing *standing, FILE *stream) {
 
 static void print_share(const struct standing *standing, FILE *stream) {
     if (standing != NULL && standing->share > 0)
-        fprintf(stream, " %6.2f", standing->share);
+        fprintf(stream, " %6.2f%s", standing->share, is_beyond(standing) ? "?" : " ");
     else
-        fprintf(stream, " %6s", "-");
+        fprintf(stream, " %6s ", "-");
 }
 
 static void print_gain(const struct summary *gain, FILE *stream) {
@@ -46,11 +50,12 @@ static void print_entry(const struct report_entry *entry, int width, FILE *strea
     static const struct summary none;
     char words[WORK_SIZE];
     const struct standing *winner = report_winner(entry);
+    const struct standing compared = report_compared(entry, winner);
     sweep_work_words(&entry->sweep->key, words);
     fprintf(stream, "%-*s", width, words);
-    print_time(report_default(entry), stream);
+    print_time(&compared, stream);
     print_time(winner, stream);
-    print_share(report_default(entry), stream);
+    print_share(&compared, stream);
     print_share(winner, stream);
     print_gain(winner != NULL ? &winner->gain : &none, stream);
     fprintf(stream, " %s\n",
@@ -61,28 +66,39 @@ static void print_entry(const struct report_entry *entry, int width, FILE *strea
 
 /* ---- One of them ---- */
 
-static void print_standing(const struct standing *s, const char *mark, FILE *stream) {
-    fprintf(stream, "  %1s", mark);
-    print_time(s, stream);
-    print_share(s, stream);
-    print_gain(&s->gain, stream);
-    fprintf(stream, " %9lld  %s\n", (long long)s->result->code_bytes, s->result->candidate);
-}
-
 static const char *mark_of(const struct report_entry *entry, size_t i) {
     return (int)i == entry->ranking.winner              ? "*"
            : entry->ranking.items[i].result->is_default ? "d"
                                                         : "";
 }
 
+static void print_standing(const struct report_entry *entry, size_t i, FILE *stream) {
+    const struct standing *s = &entry->ranking.items[i];
+    const struct standing compared = report_compared(entry, s);
+    fprintf(stream, "  %1s", mark_of(entry, i));
+    print_time(s, stream);
+    print_time(&compared, stream);
+    print_share(s, stream);
+    print_gain(&s->gain, stream);
+    fprintf(stream, " %9lld  %s\n", (long long)s->result->code_bytes, s->result->candidate);
+}
+
 /* The default, the fastest, and the winner wherever it is among its ties. */
 static void print_standings(const struct report_entry *entry, FILE *stream) {
-    fprintf(stream, "  %1s %11s %6s  %-20s %9s  %s\n", "", "TIME", "LIMIT", "SPEED OVER DEFAULT",
-            "CODE", "CANDIDATE");
+    fprintf(stream, "  %1s %11s %11s %6s   %-20s %9s  %s\n", "", "TIME", "DEFAULT", "LIMIT",
+            "SPEED", "CODE", "CANDIDATE");
     for (size_t i = 0; i < entry->ranking.count; i++)
         if ((i < SHOWN || (int)i == entry->ranking.winner) &&
             entry->ranking.items[i].time.count > 0)
-            print_standing(&entry->ranking.items[i], mark_of(entry, i), stream);
+            print_standing(entry, i, stream);
+}
+
+static bool any_beyond(const struct report *report) {
+    for (size_t i = 0; i < report->count; i++)
+        for (size_t j = 0; j < report->entries[i].ranking.count; j++)
+            if (is_beyond(&report->entries[i].ranking.items[j]))
+                return true;
+    return false;
 }
 
 static void print_past(const struct report_entry *entry, FILE *stream) {
@@ -110,15 +126,17 @@ static void print_details(const struct report_entry *entry, FILE *stream) {
 
 void report_print_text(const struct report *report, FILE *stream) {
     int width = find_width(report);
-    fprintf(stream, "%-*s %11s %11s %6s %6s  %-20s %s\n", width, "WORK", "DEFAULT", "WINNER",
+    fprintf(stream, "%-*s %11s %11s %6s  %6s   %-20s %s\n", width, "WORK", "DEFAULT", "WINNER",
             "LIMIT", "", "SPEED", "CANDIDATE");
     for (size_t i = 0; i < report->count; i++)
         print_entry(&report->entries[i], width, stream);
     fprintf(
         stream,
-        "\nLIMIT: share of what the machine can do, of the default and of the winner.  SPEED: the "
-        "winner's over the default's,\nwith its 95 %% interval; the geometric mean of all is "
+        "\nDEFAULT: in the same races as what it is compared with.  LIMIT: share of what the "
+        "machine can do, of the default\nand of the winner%s.\nSPEED: the winner's over the "
+        "default's, median of the rounds, with its 95 %% interval; the geometric mean of all is "
         "%.2f.\n",
+        any_beyond(report) ? "; ?: beyond a limit that was measured while something else ran" : "",
         report_mean_gain(report));
     for (size_t i = 0; i < report->count; i++)
         print_details(&report->entries[i], stream);

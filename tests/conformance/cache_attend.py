@@ -7,17 +7,22 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
+import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
+import jax.numpy as jnp
 import kvmill
 import ml_dtypes
 import numpy as np
 import pmx_reference as reference
 from cache_rows import BLOCKS, CODES, PLAIN, TYPES, Side, random_side
+from kvmill.arrays import as_array
 from kvmill.tables import RANGES
 from pmx import Variant, check_all, sums
 from tap import Tap, refused
@@ -399,6 +404,108 @@ def check_results() -> None:
     assert "CacheAttend" in plan.describe() and plan.workspace_size > 0
 
 
+class Wrapped:
+    """An array of another library's, which NumPy may see, or gets a copy of."""
+
+    def __init__(self, array: np.ndarray, copied: bool) -> None:
+        self.array, self.copied = array, copied
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+        return self.array.copy() if self.copied else self.array
+
+
+class Tensor:
+    """A tensor as PyTorch's of bfloat16 are: not for NumPy, but by DLPack."""
+
+    def __init__(self, array: object, device: int = 1) -> None:
+        self.array, self.device = array, device
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+        raise TypeError("Got unsupported ScalarType BFloat16")
+
+    def __dlpack__(self) -> object:
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device, 0
+
+
+def check_dlpack() -> None:
+    """Tensors of a type that NumPy lacks are read, and written, where they are."""
+    plan = kvmill.CacheAttend(**FEW | {"T1": "bfloat16"})
+    tensors = {
+        name: given.astype(ml_dtypes.bfloat16) if isinstance(given, np.ndarray) else given
+        for name, given in few_tensors().items()
+    }
+    want = plan.run(**tensors)
+    theirs = {name: jnp.asarray(tensors[name]) for name in ("query", "key", "value")}
+    others = tensors | {name: Tensor(array) for name, array in theirs.items()}
+    for _ in range(3):
+        got = plan.run(**others)
+        assert got.dtype == ml_dtypes.bfloat16 and got.tobytes() == want.tobytes()
+    turned = Tensor(jnp.asarray(np.zeros((1, 2, 4, 8), ml_dtypes.bfloat16)))
+    plan.run(attn_output=turned, **tensors)
+    assert np.asarray(turned.array).tobytes() == want.tobytes()
+    shared = as_array(Tensor(theirs["key"]))
+    address = theirs["key"].unsafe_buffer_pointer()
+    assert shared.ctypes.data == address and shared.shape == (1, 9, 2, 8)
+    del theirs, others
+    gc.collect()
+    assert shared.tobytes() == tensors["key"].tobytes()
+    gpu = Tensor(turned.array, device=2)
+    refused("DLPack device 2", lambda: plan.run(**tensors | {"query": gpu}), TypeError)
+    small = kvmill.CacheAttend(**FEW | {"T1": "float16"})
+    wrong = partial(small.run, **tensors | {"query": turned})
+    refused("query has type bfloat16", wrong, kvmill.KvmillError)
+
+
+def check_runs() -> None:
+    """Runs of one plan, on arrays laid out otherwise each time: no new workspaces, nothing kept."""
+    plan, tensors = kvmill.CacheAttend(**FEW), few_tensors()
+    want = plan.run(**tensors).tobytes()
+    wide = np.zeros((1, 9, 4, 8), np.float32)
+    wide[:, :, ::2] = tensors["key"]
+    heads_first = np.ascontiguousarray(wide.swapaxes(1, 2)).swapaxes(1, 2)
+    for key in (tensors["key"], wide[:, :, ::2], tensors["key"].copy(), heads_first[:, :, ::2]):
+        assert plan.run(**tensors | {"key": key}).tobytes() == want
+    frozen = tensors["key"].copy()
+    frozen.flags.writeable = False
+    for lengths in ([7], np.array([7], np.int32), np.array([7])):
+        assert plan.run(**tensors | {"key": frozen, "lengths": lengths}).tobytes() == want
+    bad = {"key has shape": wide[..., :7], "query has type float64": wide.astype(float)}
+    for words, array in bad.items():
+        changed = tensors | {words.split()[0]: array}
+        refused(words, partial(plan.run, **changed), kvmill.KvmillError)
+    assert plan.run(**tensors).tobytes() == want
+    tracemalloc.start()
+    plan.run(**tensors)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < plan.workspace_size, peak
+    with ThreadPoolExecutor(4) as executor:
+        runs = [executor.submit(plan.run, **tensors) for _ in range(64)]
+        assert all(run.result().tobytes() == want for run in runs)
+    left = [weakref.ref(frozen), weakref.ref(plan)]
+    del frozen, plan, runs, executor
+    assert [ref() for ref in left] == [None, None]
+
+
+def check_written() -> None:
+    """What is written is the caller's memory, or is refused."""
+    plan, tensors = kvmill.CacheAttend(**FEW), few_tensors()
+    want, output = plan.run(**tensors), np.zeros((1, 2, 4, 8), np.float32)
+    got = plan.run(attn_output=Wrapped(output, copied=False), **tensors)
+    assert got.tobytes() == output.tobytes() == want.tobytes()
+    output[:] = 0
+    for how in (plan.run, plan.prepare):
+        copied = partial(how, attn_output=Wrapped(output, copied=True), **tensors)
+        refused("attn_output of type Wrapped gives NumPy a copy", copied, ValueError)
+        refused("attn_output is a list", partial(how, attn_output=[0.0], **tensors), TypeError)
+    output.flags.writeable = False
+    refused("read-only", partial(plan.run, attn_output=output, **tensors), ValueError)
+    assert not output.any()
+
+
 def check_raw_bits() -> None:
     """Types that NumPy lacks by ml_dtypes, and the same bits as integers."""
     tensors = few_tensors()
@@ -435,6 +542,9 @@ def check_refusals() -> None:
         return lambda: plan.run(**tensors | changes)
 
     failed = kvmill.KvmillError
+    for name, words in (("libmissing.so", "No such file"), ("missing.so", "No such file")):
+        refused(words, partial(kvmill.Pack, name), FileNotFoundError)
+    refused("accepted: a path of the form", partial(kvmill.Pack, __file__), ValueError)
     refused("query is NULL", lambda: plan.prepare().run(), failed)
     refused("key has type float64", run(key=tensors["key"].astype(np.float64)), failed)
     refused("value has shape [1, 9, 2, 7]", run(value=tensors["value"][..., :7]), failed)
@@ -465,6 +575,9 @@ def run(tap: Tap, packs: Sequence[kvmill.Pack], seed: int) -> None:
         tap.run(f"CacheAttend, {len(cases)} cases, {variant.name}", test)
     tap.run("  of every way to name rows, every format and every mask", lambda: check_facts(cases))
     tap.run("CacheAttend's results", check_results)
+    tap.run("CacheAttend's runs, one after the other and at a time", check_runs)
+    tap.run("what CacheAttend writes", check_written)
+    tap.run("CacheAttend on tensors of others", check_dlpack)
     tap.run("CacheAttend on raw bits", check_raw_bits)
     tap.run("CacheAttend's ranges are refused in the library's words", check_ranges)
     tap.run("CacheAttend refuses", check_refusals)

@@ -34,7 +34,9 @@ system's loader finds.  Importing this package raises OSError when there is none
 
 Element types go by their ONNX or NumPy names: bool, (u)int8 to (u)int64, float16, float32, float64,
 bfloat16, complex64, complex128, the float8 types, int4, uint4, float4e2m1, string.  ml_dtypes is
-not needed: only arrays of its types are.  Three layouts deserve a word:
+not needed: only arrays of its types are.  Tensors of other libraries are taken where NumPy shares
+their memory; those of types that it lacks, PyTorch's of bfloat16, by DLPack, with ml_dtypes.  Three
+layouts deserve a word:
 
 * 4-bit types.  NumPy holds one element per byte, libkvmill two.  Arrays are packed before a run and
   unpacked after it (pack_nibbles, unpack_nibbles); this costs more than the run itself.  A Gather

@@ -6,9 +6,11 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import ctypes
+import importlib
 from collections.abc import Collection, Sequence
-from ctypes import POINTER, c_int64
+from ctypes import POINTER, c_char_p, c_int64, c_void_p, py_object
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -54,13 +56,82 @@ def dtype_named(name: str) -> DType:
     return dtype
 
 
+@cache
+def _dtype_known(own: np.dtype, declared: DType | None) -> DType:
+    if not own.isnative:
+        raise TypeError(f"byte order of {own!r}; accepted: the machine's own")
+    if declared and own.kind == "u" and own.itemsize == declared.itemsize:
+        return declared
+    return dtype_named(own.name)
+
+
 def dtype_of(array: np.ndarray, declared: DType | None) -> DType:
     """Element type of an array: its own, or the declared one for which it holds the raw bits."""
-    if not array.dtype.isnative:
-        raise TypeError(f"byte order of {array.dtype!r}; accepted: the machine's own")
-    if declared and array.dtype.kind == "u" and array.dtype.itemsize == declared.itemsize:
-        return declared
-    return dtype_named(array.dtype.name)
+    return _dtype_known(array.dtype, declared)
+
+
+def address_of(array: np.ndarray) -> int:
+    """Where its first element is."""
+    try:  # a third of the time, of what is writable and contiguous
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+    except (TypeError, ValueError, BufferError):
+        return array.__array_interface__["data"][0]
+
+
+# ---- Arrays of others ----
+
+
+def as_array(given: object) -> np.ndarray:
+    """np.asarray; tensors of types that NumPy lacks, PyTorch's bfloat16, come by DLPack, as
+    ml_dtypes has the type, on the same memory."""
+    if isinstance(given, np.ndarray):
+        return given
+    try:
+        return np.asarray(given)
+    except TypeError:
+        if not hasattr(given, "__dlpack__"):
+            raise
+    shared = _Shared(given)
+    return np.asarray(shared).view(_ml_dtype(*shared.dtype))
+
+
+class _Shared:
+    """The memory of a DLPack tensor, as unsigned integers; its capsule keeps that alive."""
+
+    def __init__(self, given: object) -> None:
+        device = given.__dlpack_device__()[0]
+        if device != c.CPU:
+            raise TypeError(f"a tensor on DLPack device {int(device)}; accepted: {c.CPU}, the CPU")
+        self._capsule = given.__dlpack__()
+        tensor = c.DLTensor.from_address(_capsule_pointer(self._capsule, b"dltensor"))
+        self.dtype = tensor.dtype.code, tensor.dtype.bits
+        size, ndim = tensor.dtype.bits // 8, tensor.ndim
+        strides = tensor.strides[:ndim] if tensor.strides else None
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": np.dtype(f"u{size}").str,
+            "shape": tuple(tensor.shape[:ndim]),
+            "strides": None if strides is None else tuple(n * size for n in strides),
+            "data": ((tensor.data or 0) + tensor.byte_offset, False),
+        }
+
+
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype, _capsule_pointer.argtypes = c_void_p, [py_object, c_char_p]
+
+
+def _ml_dtype(code: int, bits: int) -> np.dtype:
+    """ml_dtypes' type of DLPack's."""
+    names = [d.name for d in DTYPES.values() if (d.code, d.bits) == (code, bits)]
+    names += [alias for alias, own in _ALIASES.items() if own in names]
+    try:
+        ml_dtypes = importlib.import_module("ml_dtypes")
+    except ImportError as error:
+        raise TypeError(f"a tensor of {names[:1]}; accepted with the package ml_dtypes") from error
+    for name in names:
+        if hasattr(ml_dtypes, name):
+            return np.dtype(getattr(ml_dtypes, name))
+    raise TypeError(f"a tensor of DLPack's type {code}, {bits} bits; accepted: {', '.join(DTYPES)}")
 
 
 def pack_nibbles(array: np.ndarray) -> np.ndarray:
@@ -116,6 +187,11 @@ def array_tensor(array: np.ndarray, declared: DType | None = None) -> c.DLTensor
     return make_tensor(dtype, array.shape, array.ctypes.data, _strides_of(array))
 
 
+def numbered_tensor(_: int, array: np.ndarray) -> c.DLTensor:
+    """For ops all of whose tensors have the types of their arrays."""
+    return array_tensor(array)
+
+
 def is_staged(array: np.ndarray, dtype: DType) -> bool:
     """Whether NumPy's layout of the type is not the library's."""
     return dtype.bits == 4 or array.dtype.hasobject
@@ -129,7 +205,7 @@ def prototype_tensor(
             raise TypeError("a shape was given without dtype; accepted: both, or an array")
         dtype, shape, strides = declared, prototype, None
     else:
-        array = np.asarray(prototype)
+        array = as_array(prototype)
         dtype, shape = dtype_of(array, declared), array.shape
         strides = None if is_staged(array, dtype) else _strides_of(array)
     dims = [c.DYNAMIC if dim is None or d in open_dims else dim for d, dim in enumerate(shape)]
@@ -147,3 +223,22 @@ def references(tensors: Sequence[c.DLTensor]):
 def require_writable(array: np.ndarray, name: str = "present") -> None:
     if not array.flags.writeable:
         raise ValueError(f"{name} is read-only; accepted: a writable array")
+
+
+def written_array(given: object, name: str) -> np.ndarray:
+    """What is to be written, as an array on the memory of `given`: a copy of that is refused.
+
+    Raises ValueError; TypeError where it is no array."""
+    if isinstance(given, np.ndarray):
+        array = given
+    elif hasattr(given, "__array__") or hasattr(given, "__array_interface__"):
+        array = as_array(given)
+        if address_of(array) != address_of(as_array(given)):
+            raise ValueError(
+                f"{name} of type {type(given).__name__} gives NumPy a copy of its memory, which "
+                "would be written in its place; accepted: an array, or what shares its memory"
+            )
+    else:
+        raise TypeError(f"{name} is a {type(given).__name__}; accepted: an array to write to")
+    require_writable(array, name)
+    return array

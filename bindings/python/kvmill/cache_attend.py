@@ -71,9 +71,9 @@ class CacheAttend(CacheAttention):
         word = row.wide if row.wide_when in self._types else row.type
         return dtype_named(self._types[word]) if word in self._types else None
 
-    def _tensor(self, name: str, array: np.ndarray | None) -> c.DLTensor | None:
+    def _tensor(self, name: str, array: np.ndarray) -> c.DLTensor:
         """4-bit codes are handed over as bytes of two: so their rows may have strides."""
-        declared = None if array is None else self._declared(name)
+        declared = self._declared(name)
         if declared is None or declared.bits != 4:
             return super()._tensor(name, array)
         if array.dtype != np.uint8:

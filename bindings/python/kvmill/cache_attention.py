@@ -9,11 +9,20 @@ import ctypes
 from collections.abc import Collection, Sequence
 from concurrent.futures import Executor
 from ctypes import byref, c_void_p
+from functools import cached_property
 
 import numpy as np
 
 from . import c
-from .arrays import DType, Operand, array_tensor, dtype_named, make_tensor, require_writable
+from .arrays import (
+    DType,
+    Operand,
+    array_tensor,
+    as_array,
+    dtype_named,
+    make_tensor,
+    written_array,
+)
 from .names import names_of, ordered_names, types_of
 from .ops import set_members
 from .plans import Call, Pack, Plan, make_plan, plan_options
@@ -115,17 +124,33 @@ class CacheAttention(Plan):
 
         The arrays are those of run(); numbers given otherwise than as arrays are copied here.
         """
-        unknown = set(tensors) - set(self._names)
-        if unknown:
-            raise TypeError(f"tensors {sorted(unknown)}; accepted: {', '.join(self._names)}")
-        arrays = {
-            name: np.asarray(array) for name, array in tensors.items() if array is not None
+        return self._prepare(self._make_tensor, self._ordered(self._arrays(tensors)))
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(self._names)
+
+    @cached_property
+    def _all_written(self) -> frozenset[str]:
+        return frozenset((*self._written, *self._outputs))
+
+    def _arrays(self, tensors: dict[str, object]) -> dict[str, np.ndarray]:
+        """Those that there are; on memory of the caller's, where it is written."""
+        if not tensors.keys() <= self._known:
+            unknown = sorted(tensors.keys() - self._known)
+            raise TypeError(f"tensors {unknown}; accepted: {', '.join(self._names)}")
+        written = self._all_written
+        return {
+            name: written_array(given, name) if name in written else as_array(given)
+            for name, given in tensors.items()
+            if given is not None
         }
-        for name in (*self._written, *self._outputs):
-            if name in arrays:
-                require_writable(arrays[name], name)
-        ordered = [self._tensor(name, arrays.get(name)) for name in self._names]
-        return Call(self, ordered, tuple(arrays.values()))
+
+    def _ordered(self, arrays: dict[str, np.ndarray]) -> list[np.ndarray | None]:
+        return [arrays.get(name) for name in self._names]
+
+    def _make_tensor(self, i: int, array: np.ndarray) -> c.DLTensor:
+        return self._tensor(self._names[i], array)
 
     def _declared(self, name: str) -> DType | None:
         """The element type of a tensor; None where the array's own tells."""
@@ -133,9 +158,7 @@ class CacheAttention(Plan):
         word = None if is_partial else _ATTENTION_TYPES.get(name)
         return dtype_named(self._types[word]) if word in self._types else None
 
-    def _tensor(self, name: str, array: np.ndarray | None) -> c.DLTensor | None:
-        if array is None:
-            return None
+    def _tensor(self, name: str, array: np.ndarray) -> c.DLTensor:
         declared = self._declared(name)
         if declared is None or declared.bits != 4:
             return array_tensor(array, declared)
@@ -150,17 +173,13 @@ class CacheAttention(Plan):
     def _run(
         self, tensors: dict, executor: Executor | None, wanted: tuple[str, ...] = ()
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        tensors = {name: None if a is None else np.asarray(a) for name, a in tensors.items()}
+        arrays = self._arrays(tensors)
         wanted = wanted or self._outputs
         for name in wanted:
-            if tensors.get(name) is None:
-                tensors[name] = self._new_output(name, tensors)
-        call = self.prepare(**tensors)
-        if executor is None:
-            call.run()
-        else:
-            call.run_threads(executor)
-        outputs = tuple(tensors[name] for name in wanted)
+            if name not in arrays:
+                arrays[name] = self._new_output(name, arrays)
+        self._run_on(self._make_tensor, self._ordered(arrays), executor)
+        outputs = tuple(arrays[name] for name in wanted)
         return outputs[0] if len(outputs) == 1 else outputs
 
     def _new_output(self, name: str, tensors: dict) -> np.ndarray:

@@ -16,10 +16,11 @@ from .arrays import (
     DType,
     Prototype,
     array_tensor,
+    as_array,
     dtype_named,
     prototype_tensor,
     reference,
-    require_writable,
+    written_array,
 )
 from .ops import items_of, set_members
 from .plans import Call, Pack, Plan, make_plan, plan_options
@@ -86,11 +87,11 @@ class Gather(Plan):
         self, operand: np.ndarray, start_indices: np.ndarray, result: np.ndarray
     ) -> Call:
         """Bind the plan to arrays, for runs without the cost of Python's side of one."""
-        require_writable(result, "result")
-        arrays = operand, start_indices, result
-        declared = self._declared, None, self._declared
-        tensors = [array_tensor(*pair) for pair in zip(arrays, declared, strict=True)]
-        return Call(self, tensors, arrays)
+        result = written_array(result, "result")
+        return self._prepare(self._make_tensor, (operand, start_indices, result))
+
+    def _make_tensor(self, i: int, array: np.ndarray) -> c.DLTensor:
+        return array_tensor(array, None if i == 1 else self._declared)
 
     def run(
         self, operand: np.ndarray, start_indices: np.ndarray, result: np.ndarray | None = None
@@ -101,10 +102,11 @@ class Gather(Plan):
         others.  May be called by many threads at a time, on different results.  Raises KvmillError
         (then nothing has been written), TypeError and ValueError.
         """
-        operand, start_indices = np.asarray(operand), np.asarray(start_indices)
+        operand, start_indices = as_array(operand), as_array(start_indices)
         if result is None:
             result = np.empty(self._result_shape, operand.dtype)
-        self.prepare(operand, start_indices, result).run()
+        result = written_array(result, "result")
+        self._run_on(self._make_tensor, (operand, start_indices, result))
         return result
 
 
@@ -112,7 +114,7 @@ def _window_tensor(prototype: Prototype, declared: DType | None) -> c.DLTensor:
     """A prototype whose elements are as NumPy holds them."""
     if isinstance(prototype, tuple):
         return prototype_tensor(prototype, declared, ())
-    return array_tensor(np.asarray(prototype), declared)
+    return array_tensor(as_array(prototype), declared)
 
 
 def _shape_of(prototype: Prototype) -> Sequence[int | None]:

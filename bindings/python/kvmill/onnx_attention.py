@@ -13,12 +13,12 @@ import numpy as np
 
 from . import c
 from .arrays import (
-    array_tensor,
     dtype_of,
     make_tensor,
+    numbered_tensor,
     prototype_tensor,
     reference,
-    require_writable,
+    written_array,
 )
 from .names import names_of, ordered_names
 from .plans import Call, Pack, Plan, make_plan, plan_options
@@ -58,17 +58,15 @@ class _OnnxAttention(Plan):
             dims = set(range(array.ndim))
         return prototype_tensor(array, None, dims)
 
-    def _bind(self, tensors: dict[str, np.ndarray | None]) -> Call:
+    def _arrays(self, tensors: dict[str, np.ndarray | None]) -> list[np.ndarray | None]:
         unknown = set(tensors) - set(self._names)
         if unknown:
             raise TypeError(f"tensors {sorted(unknown)}; accepted: {self._names}")
         for name in self._outputs:
             if tensors.get(name) is None:
                 raise TypeError(f"no {name}; accepted: an array for every output of the plan")
-            require_writable(tensors[name], name)
-        arrays = [tensors.get(name) for name in self._names]
-        given = [None if array is None else array_tensor(array) for array in arrays]
-        return Call(self, given, tuple(arrays))
+            tensors[name] = written_array(tensors[name], name)
+        return [tensors.get(name) for name in self._names]
 
 
 class Attention(_OnnxAttention):
@@ -131,7 +129,7 @@ class Attention(_OnnxAttention):
 
     def prepare(self, **tensors: np.ndarray | None) -> Call:
         """Bind the plan to arrays by their names in the standard, outputs too."""
-        return self._bind(tensors)
+        return self._prepare(numbered_tensor, self._arrays(tensors))
 
     def run(self, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         """Run on arrays in the order of the standard; returns new arrays: Y, and what else the plan
@@ -141,7 +139,7 @@ class Attention(_OnnxAttention):
         """
         tensors = dict(zip(ATTENTION_INPUTS, inputs, strict=False))
         outputs = {name: self._new_output(name, tensors) for name in self._outputs}
-        self.prepare(**tensors, **outputs).run()
+        self._run_on(numbered_tensor, self._arrays(tensors | outputs))
         return tuple(outputs.values())
 
     def _new_output(self, name: str, tensors: dict[str, np.ndarray | None]) -> np.ndarray:
@@ -224,7 +222,8 @@ class TensorScatterAttention(_OnnxAttention):
     def prepare(self, write_indices: np.ndarray | None = None, **tensors: np.ndarray) -> Call:
         """Bind the plan to arrays by their names, outputs too; present_key may be past_key, and
         present_value past_value: in place."""
-        return self._bind({**tensors, "write_indices": write_indices})
+        arrays = self._arrays({**tensors, "write_indices": write_indices})
+        return self._prepare(numbered_tensor, arrays)
 
     def run(
         self,
@@ -247,17 +246,8 @@ class TensorScatterAttention(_OnnxAttention):
         caches = past_key, past_value
         if not in_place:
             caches = np.empty_like(past_key), np.empty_like(past_value)
-        self.prepare(
-            write_indices,
-            Q=Q,
-            K=K,
-            V=V,
-            attn_mask=attn_mask,
-            past_key=past_key,
-            past_value=past_value,
-            nonpad_kv_seqlen=nonpad_kv_seqlen,
-            Y=Y,
-            present_key=caches[0],
-            present_value=caches[1],
-        ).run()
+        inputs = (Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen)
+        tensors = dict(zip(ATTENTION_INPUTS, inputs, strict=True), write_indices=write_indices)
+        outputs = {"Y": Y, "present_key": caches[0], "present_value": caches[1]}
+        self._run_on(numbered_tensor, self._arrays(tensors | outputs))
         return Y if in_place else (Y, *caches)

@@ -6,10 +6,12 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import re
 import weakref
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from ctypes import POINTER, Structure, byref, c_void_p
 from pathlib import Path
@@ -17,18 +19,25 @@ from pathlib import Path
 import numpy as np
 
 from . import c
-from .arrays import reference
+from .arrays import address_of, reference
 from .errors import check
+
+
+Arrays = Sequence[np.ndarray | None]
+MakeTensor = Callable[[int, np.ndarray], c.DLTensor]  # of an array, by its number in the op's order
 
 
 class Pack:
     """A pack of generated kernels: the shared library lib<name>.so that `kvmill generate` built.
 
-    It stays loaded until the process ends.  Raises OSError when the file cannot be loaded,
-    ValueError when it is not named like a pack or does not define kvmill_pack_<name>.
+    It stays loaded until the process ends.  Raises FileNotFoundError when there is no such file,
+    OSError when it cannot be loaded, ValueError when it is not named like a pack or does not define
+    kvmill_pack_<name>.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        if not Path(path).exists():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
         match = re.fullmatch(r"lib(\w+)\.so", Path(path).name)
         if match is None:
             raise ValueError(
@@ -61,12 +70,13 @@ def plan_options(
     )
 
 
-def make_plan(owner: object, function: str, *arguments: Structure) -> c_void_p:
+def make_plan(owner: Plan, function: str, *arguments: Structure) -> c_void_p:
     """A plan that lives as long as its owner; the last argument is a c.PlanOptions."""
     error, handle = c.Error(), c_void_p()
     status = getattr(c.library, function)(*map(byref, arguments), byref(handle), byref(error))
     check(status, error)
     weakref.finalize(owner, c.library.kvmill_plan_destroy, handle)
+    owner._idle = deque()
     return handle
 
 
@@ -74,6 +84,7 @@ class Plan:
     """What all plans have."""
 
     _handle: c_void_p
+    _idle: deque[Call]  # whose workspaces the next runs use; they keep neither plan nor arrays
 
     def describe(self) -> str:
         """What was planned, which kernels were selected, and why."""
@@ -86,6 +97,32 @@ class Plan:
     def workspace_size(self) -> int:
         """Bytes that a Call allocates for the library's use."""
         return c.library.kvmill_plan_workspace_size(self._handle)
+
+    def _prepare(self, make: MakeTensor, arrays: Arrays) -> Call:
+        """A call of its own on the arrays, in the op's order."""
+        call = Call(self, len(arrays))
+        call._bind(self, make, arrays)
+        return call
+
+    def _run_on(self, make: MakeTensor, arrays: Arrays, executor: Executor | None = None) -> None:
+        """Run on the arrays, in the op's order.  For one plan `make` is always the same."""
+        call = self._take_call(len(arrays))
+        try:
+            call._bind(self, make, arrays)
+            if executor is None:
+                call.run()
+            else:
+                call.run_threads(executor)
+        finally:
+            call._release()
+            self._idle.append(call)
+
+    def _take_call(self, count: int) -> Call:
+        try:
+            call = self._idle.pop()
+        except IndexError:
+            return Call(self, count)
+        return call if len(call._tensors) == count else Call(self, count)
 
 
 _ALIGNMENT = 64
@@ -115,24 +152,36 @@ class Call:
     One thread at a time may run() or begin(); part() may be called by many.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        tensors: Sequence[c.DLTensor | None],
-        arrays: tuple,
-    ) -> None:
-        workspace = _make_workspace(plan.workspace_size)
-        self._owners = plan, tensors, arrays, workspace
-        self._tensors = (POINTER(c.DLTensor) * len(tensors))(*map(reference, tensors))
+    def __init__(self, plan: Plan, count: int) -> None:
+        self._workspace = _make_workspace(plan.workspace_size)
+        self._owners: tuple = ()
+        self._layouts: list[tuple | None] = [None] * count
+        self._structs: list[c.DLTensor | None] = [None] * count
+        self._tensors = (POINTER(c.DLTensor) * count)()
         self._error = c.Error()
         self._call = c.Call()
         self._run_arguments = (
             plan._handle,
             byref(self._tensors),
-            len(tensors),
-            None if workspace is None else workspace.ctypes.data,
+            count,
+            None if self._workspace is None else self._workspace.ctypes.data,
             byref(self._error),
         )
+
+    def _bind(self, plan: Plan, make: MakeTensor, arrays: Arrays) -> None:
+        """Arrays that are laid out as the last ones at their place only bring their address."""
+        self._owners = plan, arrays
+        for i, array in enumerate(arrays):
+            layout = None if array is None else (array.shape, array.strides, array.dtype)
+            if layout != self._layouts[i]:
+                self._structs[i] = None if array is None else make(i, array)
+                self._tensors[i] = reference(self._structs[i])
+                self._layouts[i] = layout
+            elif array is not None:
+                self._structs[i].data = address_of(array)
+
+    def _release(self) -> None:
+        self._owners = ()
 
     def run(self) -> None:
         """Run on the calling thread.  Raises KvmillError; then nothing has been written."""

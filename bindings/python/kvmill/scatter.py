@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from . import c
-from .arrays import array_tensor, prototype_tensor, reference, references, require_writable
+from .arrays import numbered_tensor, prototype_tensor, reference, references, written_array
 from .ops import set_members
 from .plans import Call, Pack, Plan, make_plan, plan_options
 
@@ -100,15 +100,9 @@ class Scatter(Plan):
 
         results may be inputs: in place.  Everything else as in run().
         """
-        for array in _list_of(results):
-            require_writable(array, "results")
-        arrays = (
-            *_list_of(inputs),
-            np.asarray(scatter_indices),
-            *_list_of(updates),
-            *_list_of(results),
+        return self._prepare(
+            numbered_tensor, _ordered(inputs, scatter_indices, updates, results)
         )
-        return Call(self, [array_tensor(array) for array in arrays], arrays)
 
     def run(
         self,
@@ -129,5 +123,12 @@ class Scatter(Plan):
         if results is None:
             made = [np.empty(array.shape, array.dtype) for array in _list_of(inputs)]
             results = made[0] if isinstance(inputs, np.ndarray) else made
-        self.prepare(inputs, scatter_indices, updates, results).run()
+        self._run_on(numbered_tensor, _ordered(inputs, scatter_indices, updates, results))
         return results
+
+
+def _ordered(
+    inputs: Arrays, scatter_indices: np.ndarray, updates: Arrays, results: Arrays
+) -> list[np.ndarray]:
+    written = [written_array(array, "results") for array in _list_of(results)]
+    return [*_list_of(inputs), np.asarray(scatter_indices), *_list_of(updates), *written]

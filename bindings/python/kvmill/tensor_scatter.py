@@ -16,6 +16,7 @@ from .arrays import (
     DType,
     Prototype,
     array_tensor,
+    as_array,
     dtype_named,
     dtype_of,
     is_staged,
@@ -25,6 +26,7 @@ from .arrays import (
     reference,
     require_writable,
     unpack_nibbles,
+    written_array,
 )
 from .plans import Call, Pack, Plan, make_plan, plan_options
 
@@ -121,8 +123,10 @@ class TensorScatter(Plan):
         if any(is_staged(array, dtype_of(array, self._declared)) for array in arrays):
             raise TypeError(f"prepare with elements of type {past.dtype}; accepted by run only")
         require_writable(present)
-        tensors = [array_tensor(array, self._declared) for array in arrays]
-        return self._call(tensors, write_indices, arrays)
+        return self._prepare(self._make_tensor, _ordered(arrays, write_indices))
+
+    def _make_tensor(self, i: int, array: np.ndarray) -> c.DLTensor:
+        return array_tensor(array, None if i == _WRITE_INDICES else self._declared)
 
     def run(
         self,
@@ -140,30 +144,38 @@ class TensorScatter(Plan):
         May be called by many threads at a time, on different present arrays.  Raises KvmillError
         (then nothing has been written), TypeError and ValueError.
         """
-        past, update = np.asarray(past), np.asarray(update)
+        past, update = as_array(past), as_array(update)
         if present is None:
             present = np.empty(past.shape, past.dtype)
+        present = written_array(present, "present")
         arrays = past, update, present
         if not any(is_staged(array, dtype_of(array, self._declared)) for array in arrays):
-            self.prepare(past, update, write_indices, present).run()
+            self._run_on(self._make_tensor, _ordered(arrays, write_indices))
             return present
         if len({array.dtype for array in arrays}) != 1:
             raise TypeError(
                 f"past, update and present of {[array.dtype for array in arrays]}; "
                 "accepted for 4-bit types and strings: one type"
             )
-        require_writable(present)
         staged = self._run_handles if past.dtype.hasobject else self._run_nibbles
         present[...] = staged(past, update, write_indices, present)
         return present
 
-    def _call(
-        self, tensors: Sequence[c.DLTensor], write_indices: np.ndarray | None, arrays: tuple
-    ) -> Call:
-        past, update, present = tensors
-        indices = None if write_indices is None else np.asarray(write_indices)
-        starts = None if indices is None else array_tensor(indices)
-        return Call(self, [past, update, starts, present], (*arrays, indices))
+    def _run_as(
+        self,
+        dtype: DType,
+        shapes: Sequence[Sequence[int]],
+        arrays: Sequence[np.ndarray],
+        write_indices: np.ndarray | None,
+    ) -> None:
+        """Run on memory of past, update and present that holds elements of the type otherwise."""
+
+        def make(i: int, array: np.ndarray) -> c.DLTensor:
+            if i == _WRITE_INDICES:
+                return array_tensor(array)
+            return make_tensor(dtype, shapes[min(i, 2)], array.ctypes.data)
+
+        self._prepare(make, _ordered(arrays, write_indices)).run()
 
     def _run_nibbles(
         self,
@@ -176,11 +188,7 @@ class TensorScatter(Plan):
         packed = [pack_nibbles(past), pack_nibbles(update)]
         packed.append(packed[0] if present is past else np.empty_like(packed[0]))
         shapes = past.shape, update.shape, present.shape
-        tensors = [
-            make_tensor(dtype, shape, data.ctypes.data)
-            for shape, data in zip(shapes, packed, strict=True)
-        ]
-        self._call(tensors, write_indices, tuple(packed)).run()
+        self._run_as(dtype, shapes, packed, write_indices)
         return unpack_nibbles(packed[2], past.shape, past.dtype)
 
     def _run_handles(
@@ -198,11 +206,22 @@ class TensorScatter(Plan):
         )
         moved = old if present is past else np.empty(present.shape, np.uint64)
         arrays = old, new, moved
-        string = DTYPES["string"]
-        tensors = [make_tensor(string, array.shape, array.ctypes.data) for array in arrays]
-        self._call(tensors, write_indices, arrays).run()
+        shapes = [array.shape for array in arrays]
+        self._run_as(DTYPES["string"], shapes, arrays, write_indices)
         return table[moved]
 
 
 def _index_type(write_indices: Prototype) -> DType | None:
     return DTYPES["int64"] if isinstance(write_indices, tuple) else None
+
+
+_WRITE_INDICES = 2  # its number among the op's tensors
+
+
+def _ordered(
+    arrays: Sequence[np.ndarray], write_indices: np.ndarray | None
+) -> list[np.ndarray | None]:
+    """past, update and present, with the indices between."""
+    past, update, present = arrays
+    indices = None if write_indices is None else np.asarray(write_indices)
+    return [past, update, indices, present]

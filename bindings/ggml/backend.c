@@ -11,7 +11,7 @@
 
 enum { LINE = 64 };
 
-/* Of keys and values: less is done sooner than other threads wake. */
+/* Of keys and values, times queries: what is shorter ends before other threads wake up. */
 static const int64_t least_bytes = 256 << 10;
 
 struct context {

@@ -23,16 +23,16 @@ int plans_threads(void) {
     return processors < 1 ? 1 : processors > MOST_THREADS ? MOST_THREADS : (int)processors;
 }
 
-/* Portable kernels are made to be right, not fast: ggml's own are faster. */
-static bool is_portable(const kvmill_plan *plan) {
+/* Portable kernels, and those of plain C: ggml's own are faster. */
+static bool is_slow(const kvmill_plan *plan) {
     size_t size = kvmill_plan_describe(plan, NULL, 0) + 1;
     char *text = malloc(size);
     if (text == NULL)
         return true;
     kvmill_plan_describe(plan, text, size);
-    bool portable = strstr(text, "__portable") != NULL;
+    bool slow = strstr(text, "__portable") != NULL || strstr(text, "__scalar_") != NULL;
     free(text);
-    return portable;
+    return slow;
 }
 
 static kvmill_plan *make(const kvmill_cache_attend *op) {
@@ -45,7 +45,7 @@ static kvmill_plan *make(const kvmill_cache_attend *op) {
     options.threads = plans_threads();
     if (kvmill_plan_cache_attend(op, &options, &plan, NULL) != KVMILL_OK)
         return NULL;
-    if (!is_portable(plan))
+    if (!is_slow(plan))
         return plan;
     kvmill_plan_destroy(plan);
     return NULL;

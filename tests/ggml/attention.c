@@ -2,7 +2,7 @@
    what it leaves to ggml.
 
      attention            GGML_BACKEND_PATH names the adapter: all tests
-     attention PATH       exit code 0 if ggml loads PATH, else 1
+     attention PATH DIM   exit code 0 if ggml loads PATH, and it takes a node with heads of DIM; else 1, 2
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
@@ -227,8 +227,8 @@ static const struct {
     {"another op", other_op},
 };
 
-static bool is_taken(void (*change)(struct ggml_tensor *node)) {
-    struct scene scene = scene_open(&usual, 1, ggml_backend_cpu_buffer_type());
+static bool is_taken(const struct shape *shape, void (*change)(struct ggml_tensor *node)) {
+    struct scene scene = scene_open(shape, 1, ggml_backend_cpu_buffer_type());
     struct ggml_context *context =
         ggml_init((struct ggml_init_params){NODES * ggml_tensor_overhead(), NULL, true});
     struct ggml_tensor *node = scene_node(&scene, context);
@@ -244,9 +244,9 @@ static bool is_taken(void (*change)(struct ggml_tensor *node)) {
 static void test_left(const struct engine *ours) {
     struct shape shape = usual;
     shape.key = GGML_TYPE_Q4_1;
-    ok(is_taken(NULL), "taken");
+    ok(is_taken(&usual, NULL), "taken");
     for (size_t i = 0; i < sizeof left / sizeof *left; i++)
-        ok(!is_taken(left[i].change), "declined: %s", left[i].words);
+        ok(!is_taken(&usual, left[i].change), "declined: %s", left[i].words);
     struct scene scene = scene_open(&shape, 3, ggml_backend_cpu_buffer_type());
     double expected[64 * 8 * 2];
     float result[64 * 8 * 2];
@@ -292,10 +292,17 @@ static void log_problem(enum ggml_log_level level, const char *text, void *data)
         fputs(text, stderr);
 }
 
+static int load(const char *path, int dim) {
+    struct shape shape = usual;
+    shape.key_dim = shape.value_dim = dim;
+    adapter = ggml_backend_load(path);
+    return adapter == NULL ? 1 : is_taken(&shape, NULL) ? 0 : 2;
+}
+
 int main(int argc, char **argv) {
     ggml_log_set(log_problem, NULL);
-    if (argc > 1)
-        return ggml_backend_load(argv[1]) == NULL;
+    if (argc > 2)
+        return load(argv[1], atoi(argv[2]));
     ggml_backend_load_all();
     adapter = ggml_backend_reg_by_name("kvmill");
     if (!ok(adapter != NULL, "loaded by GGML_BACKEND_PATH"))
@@ -311,6 +318,6 @@ int main(int argc, char **argv) {
     ggml_backend_unload(adapter);
     ok(ggml_backend_reg_by_name("kvmill") == NULL, "unloaded");
     adapter = ggml_backend_load(getenv("GGML_BACKEND_PATH"));
-    ok(adapter != NULL && is_taken(NULL), "  and loaded again");
+    ok(adapter != NULL && is_taken(&usual, NULL), "  and loaded again");
     return done_testing();
 }

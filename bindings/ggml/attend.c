@@ -41,8 +41,7 @@ static const struct row_type *row_type_of(const struct ggml_tensor *tensor) {
 /* Rows without gaps, which begin at multiples of an element. */
 static bool has_rows(const struct ggml_tensor *tensor) {
     const struct row_type *type = row_type_of(tensor);
-    if (type == NULL || tensor->ne[0] % type->values != 0 ||
-        tensor->nb[0] != (size_t)type->bytes)
+    if (type == NULL || tensor->ne[0] % type->values != 0 || tensor->nb[0] != (size_t)type->bytes)
         return false;
     for (int i = 1; i < GGML_MAX_DIMS; i++)
         if (tensor->nb[i] % (type->element.bits / 8u) != 0)
@@ -73,8 +72,7 @@ static bool takes_tensors(const struct ggml_tensor *node) {
     bool streams = query->ne[3] == key->ne[3] && query->ne[3] == value->ne[3];
     return heads && streams && query->ne[0] == key->ne[0] && key->ne[1] == value->ne[1] &&
            takes_mask(node) &&
-           (sinks == NULL ||
-            (has_type(sinks, GGML_TYPE_F32) && sinks->ne[0] == query->ne[2]));
+           (sinks == NULL || (has_type(sinks, GGML_TYPE_F32) && sinks->ne[0] == query->ne[2]));
 }
 
 /* ---- The op ---- */
@@ -153,8 +151,8 @@ kvmill_status attend_run(const struct ggml_tensor *node, const kvmill_plan *plan
     DLTensor output = tensor_of(node, heads_first, &dims[3]), masks, heads;
     DLTensor lengths = {&rows, {kDLCPU, 0}, 1, {kDLInt, 64, 1}, &dims[0].shape[0], &none, 0};
     const DLTensor *tensors[KVMILL_CACHE_ATTEND_TENSORS] = {
-        [KVMILL_CACHE_ATTEND_QUERY] = &query,     [KVMILL_CACHE_ATTEND_KEY] = &key,
-        [KVMILL_CACHE_ATTEND_VALUE] = &value,     [KVMILL_CACHE_ATTEND_LENGTHS] = &lengths,
+        [KVMILL_CACHE_ATTEND_QUERY] = &query,        [KVMILL_CACHE_ATTEND_KEY] = &key,
+        [KVMILL_CACHE_ATTEND_VALUE] = &value,        [KVMILL_CACHE_ATTEND_LENGTHS] = &lengths,
         [KVMILL_CACHE_ATTEND_ATTN_OUTPUT] = &output,
     };
     if (mask != NULL) {

@@ -1,5 +1,5 @@
-/* The ggml that has loaded this library.  Its functions are looked up in what the process has loaded,
-   and not linked: an engine may have loaded ggml out of the others' sight, as Python does.
+/* The ggml that has loaded this library.  Its functions are looked up in what the process has
+   loaded, and not linked: an engine may have loaded ggml out of the others' sight, as Python does.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GGML_HOST_H
@@ -10,7 +10,8 @@
 #include "ggml-backend-impl.h"
 
 #if GGML_BACKEND_API_VERSION != 2
-#error "this adapter is written for version 2 of ggml's backend API; the tree that GGML names has another"
+#error                                                                                             \
+    "this adapter is written for version 2 of ggml's backend API; the tree that GGML names has another"
 #endif
 
 struct host {
@@ -28,8 +29,8 @@ struct host {
 extern struct host host;
 
 /* Find ggml, and see that its tensors, ops and types are those this library was compiled with: the
-   version of the backend API, which ggml itself compares, does not say so.  false: they are not, and
-   a line on standard error says what differs. */
+   version of the backend API, which ggml itself compares, does not say so.  false: they are not,
+   and a line on standard error says what differs. */
 bool host_open(void);
 
 #endif

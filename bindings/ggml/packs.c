@@ -23,8 +23,8 @@ static bool symbol_of(const char *path, char *symbol, size_t size) {
 static const kvmill_pack *load(const char *path) {
     char symbol[256];
     if (!symbol_of(path, symbol, sizeof symbol)) {
-        fprintf(stderr, "kvmill: KVMILL_PACKS: \"%s\"; accepted: paths of the form .../libNAME.so\n",
-                path);
+        fprintf(stderr,
+                "kvmill: KVMILL_PACKS: \"%s\"; accepted: paths of the form .../libNAME.so\n", path);
         return NULL;
     }
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -14,7 +14,8 @@ struct packs {
 };
 
 /* The packs, opened at the first call; one that cannot be used is left out, and a line on standard
-   error says why.  KVMILL_PACKS: paths of libNAME.so, separated by colons.  One thread at a time. */
+   error says why.  KVMILL_PACKS: paths of libNAME.so, separated by colons.  One thread at a time.
+ */
 const struct packs *packs_open(void);
 
 #endif

@@ -2,7 +2,8 @@
    what it leaves to ggml.
 
      attention            GGML_BACKEND_PATH names the adapter: all tests
-     attention PATH DIM   exit code 0 if ggml loads PATH, and it takes a node with heads of DIM; else 1, 2
+     attention PATH DIM   exit code 0 if ggml loads PATH, and it takes a node with heads of DIM;
+   else 1, 2
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
@@ -12,74 +13,9 @@
 #include <string.h>
 
 #include "../tap.h"
-#include "ggml-alloc.h"
-#include "ggml-cpu.h"
-#include "node.h"
+#include "engine.h"
 
-enum { NODES = 64, THREADS = 2 };
-
-static ggml_backend_reg_t adapter;
-
-static int64_t nodes_of(ggml_backend_t backend) {
-    int64_t (*nodes)(ggml_backend_t) =
-        (int64_t(*)(ggml_backend_t))ggml_backend_reg_get_proc_address(adapter, "kvmill_nodes");
-    return nodes(backend);
-}
-
-/* ---- An engine: backends and a scheduler ---- */
-
-struct engine {
-    ggml_backend_t backends[2]; /* the adapter's, if it has one; the CPU's */
-    int count;
-    ggml_backend_sched_t scheduler;
-};
-
-static void set_threads(ggml_backend_t backend, int threads) {
-    ggml_backend_reg_t reg = ggml_backend_dev_backend_reg(ggml_backend_get_device(backend));
-    ggml_backend_set_n_threads_t set = (ggml_backend_set_n_threads_t)ggml_backend_reg_get_proc_address(
-        reg, "ggml_backend_set_n_threads");
-    set(backend, threads);
-}
-
-static struct engine engine_open(bool adapted, int threads) {
-    struct engine engine = {.count = 0};
-    if (adapted)
-        engine.backends[engine.count++] =
-            ggml_backend_dev_init(ggml_backend_reg_dev_get(adapter, 0), NULL);
-    engine.backends[engine.count++] = ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, NULL);
-    for (int i = 0; i < engine.count; i++)
-        set_threads(engine.backends[i], threads);
-    engine.scheduler =
-        ggml_backend_sched_new(engine.backends, NULL, engine.count, NODES, false, true);
-    return engine;
-}
-
-static void engine_close(struct engine *engine) {
-    ggml_backend_sched_free(engine->scheduler);
-    for (int i = 0; i < engine->count; i++)
-        ggml_backend_free(engine->backends[i]);
-}
-
-/* The node, doubled by the CPU's backend; what has computed the node, or NULL: the graph failed. */
-static ggml_backend_t compute(const struct engine *engine, const struct scene *scene,
-                              float *result) {
-    struct ggml_context *context = ggml_init((struct ggml_init_params){
-        NODES * ggml_tensor_overhead() + ggml_graph_overhead_custom(NODES, false), NULL, true});
-    struct ggml_tensor *node = scene_node(scene, context);
-    struct ggml_tensor *doubled = ggml_scale(context, node, 2);
-    struct ggml_cgraph *graph = ggml_new_graph_custom(context, NODES, false);
-    ggml_set_output(doubled);
-    ggml_build_forward_expand(graph, doubled);
-    bool done = ggml_backend_sched_graph_compute(engine->scheduler, graph) == GGML_STATUS_SUCCESS;
-    ggml_backend_t backend = ggml_backend_sched_get_tensor_backend(engine->scheduler, node);
-    if (done)
-        ggml_backend_tensor_get(doubled, result, 0, ggml_nbytes(doubled));
-    for (int64_t n = 0; done && n < scene_size(scene); n++)
-        result[n] /= 2;
-    ggml_backend_sched_reset(engine->scheduler);
-    ggml_free(context);
-    return done ? backend : NULL;
-}
+enum { THREADS = 2 };
 
 /* ---- Cases ---- */
 
@@ -90,9 +26,11 @@ static ggml_backend_t compute(const struct engine *engine, const struct scene *s
 #define Q5_1 GGML_TYPE_Q5_1
 
 /* K and V, of which tests/ggml/specs.json has kernels. */
-static const enum ggml_type pairs[][2] = {{F32, F32}, {F16, F16}, {Q8_0, Q8_0}, {Q4_0, Q4_0}, {Q5_1, Q4_0}};
+static const enum ggml_type pairs[][2] = {
+    {F32, F32}, {F16, F16}, {Q8_0, Q8_0}, {Q4_0, Q4_0}, {Q5_1, Q4_0}};
 
-/* heads and kv heads, queries, cells, streams, mask, layout, softcap, max_bias, sinks, mask of heads */
+/* heads and kv heads, queries, cells, streams, mask, layout, softcap, max_bias, sinks, mask of
+ * heads */
 static const struct shape shapes[] = {
     {"one query, one cell", F16, F16, 64, 64, 8, 2, 1, 1, 1, NONE, TOKENS, 0, 0, 0, 0},
     {"one query", F16, F16, 64, 64, 8, 2, 1, 700, 1, EMPTY, TOKENS, 0, 0, 0, 0},
@@ -101,7 +39,8 @@ static const struct shape shapes[] = {
     {"seven heads on one", F16, F16, 64, 64, 14, 2, 2, 130, 1, CAUSAL, TOKENS, 0, 0, 0, 0},
     {"a prompt", F16, F16, 64, 64, 8, 2, 70, 100, 1, CAUSAL, TOKENS, 0, 0, 0, 0},
     {"a prompt in a window", F16, F16, 64, 64, 8, 4, 40, 333, 1, WINDOW, HEADS, 0, 0, 1, 0},
-    {"queries of three sequences", F16, F16, 64, 64, 8, 2, 6, 256, 1, SEQUENCES, TOKENS, 0, 0, 0, 0},
+    {"queries of three sequences", F16, F16, 64, 64, 8, 2, 6, 256, 1, SEQUENCES, TOKENS, 0, 0, 0,
+     0},
     {"holes", F16, F16, 64, 64, 8, 2, 5, 97, 1, HOLES, TOKENS, 0, 0, 0, 0},
     {"streams", F16, F16, 64, 64, 8, 2, 3, 50, 3, CAUSAL, TOKENS, 0, 0, 0, 0},
     {"streams, heads apart, sinks", F16, F16, 64, 64, 8, 2, 1, 50, 4, HOLES, HEADS, 0, 0, 1, 0},
@@ -135,15 +74,15 @@ static double largest_of(const double *numbers, int64_t count) {
 static void try_shape(const struct engine *ours, const struct engine *theirs,
                       const struct shape *shape, uint64_t seed) {
     struct scene scene = scene_open(shape, seed, ggml_backend_cpu_buffer_type());
-    int64_t size = scene_size(&scene), before = nodes_of(ours->backends[0]);
+    int64_t size = scene_size(&scene), before = engine_nodes(ours->backends[0]);
     double *expected = malloc((size_t)size * sizeof *expected);
     float *result = malloc((size_t)size * sizeof *result);
     scene_expect(&scene, expected);
     double largest = largest_of(expected, size);
-    bool run = compute(theirs, &scene, result) != NULL;
+    bool run = engine_run(theirs, &scene, result, 1, NULL) != NULL;
     double their_error = error_of(result, expected, size) / largest;
-    bool here = compute(ours, &scene, result) == ours->backends[0] &&
-                nodes_of(ours->backends[0]) == before + 1;
+    bool here = engine_run(ours, &scene, result, 1, NULL) == ours->backends[0] &&
+                engine_nodes(ours->backends[0]) == before + 1;
     double our_error = error_of(result, expected, size) / largest;
     if (!ok(run && here && our_error <= their_error + 2e-6, "%s %s: %s", ggml_type_name(shape->key),
             ggml_type_name(shape->value), shape->words))
@@ -169,7 +108,8 @@ static void try_shapes(const struct engine *ours, const struct engine *theirs) {
 
 /* ---- What is ggml's ---- */
 
-static const struct shape usual = {"", F16, F16, 64, 64, 8, 2, 2, 33, 1, CAUSAL, TOKENS, 0, 0, 0, 0};
+static const struct shape usual = {"", F16, F16,    64,     64, 8, 2, 2,
+                                   33, 1,   CAUSAL, TOKENS, 0,  0, 0, 0};
 
 /* What becomes of a node that is taken as it is. */
 static void no_scale(struct ggml_tensor *node) {
@@ -230,7 +170,7 @@ static const struct {
 static bool is_taken(const struct shape *shape, void (*change)(struct ggml_tensor *node)) {
     struct scene scene = scene_open(shape, 1, ggml_backend_cpu_buffer_type());
     struct ggml_context *context =
-        ggml_init((struct ggml_init_params){NODES * ggml_tensor_overhead(), NULL, true});
+        ggml_init((struct ggml_init_params){16 * ggml_tensor_overhead(), NULL, true});
     struct ggml_tensor *node = scene_node(&scene, context);
     if (change != NULL)
         change(node);
@@ -251,7 +191,7 @@ static void test_left(const struct engine *ours) {
     double expected[64 * 8 * 2];
     float result[64 * 8 * 2];
     scene_expect(&scene, expected);
-    ok(compute(ours, &scene, result) == ours->backends[1] &&
+    ok(engine_run(ours, &scene, result, 1, NULL) == ours->backends[1] &&
            error_of(result, expected, scene_size(&scene)) < 0.1,
        "  and computed by ggml");
     scene_close(&scene);
@@ -265,11 +205,11 @@ static void *run_model(void *same) {
     struct engine engine = engine_open(true, THREADS);
     struct scene scene = scene_open(&shape, 5, ggml_backend_cpu_buffer_type());
     float first[64 * 8 * 2], again[64 * 8 * 2];
-    bool equal = compute(&engine, &scene, first) != NULL;
+    bool equal = engine_run(&engine, &scene, first, 1, NULL) != NULL;
     for (int i = 0; i < 50; i++)
-        equal = equal && compute(&engine, &scene, again) != NULL &&
+        equal = equal && engine_run(&engine, &scene, again, 1, NULL) != NULL &&
                 memcmp(first, again, sizeof first) == 0;
-    *(bool *)same = equal && nodes_of(engine.backends[0]) == 51;
+    *(bool *)same = equal && engine_nodes(engine.backends[0]) == 51;
     scene_close(&scene);
     engine_close(&engine);
     return NULL;
@@ -307,7 +247,8 @@ int main(int argc, char **argv) {
     adapter = ggml_backend_reg_by_name("kvmill");
     if (!ok(adapter != NULL, "loaded by GGML_BACKEND_PATH"))
         return done_testing();
-    ok(ggml_backend_dev_type(ggml_backend_reg_dev_get(adapter, 0)) == GGML_BACKEND_DEVICE_TYPE_ACCEL,
+    ok(ggml_backend_dev_type(ggml_backend_reg_dev_get(adapter, 0)) ==
+           GGML_BACKEND_DEVICE_TYPE_ACCEL,
        "  as an accelerator");
     struct engine ours = engine_open(true, THREADS), theirs = engine_open(false, THREADS);
     try_shapes(&ours, &theirs);

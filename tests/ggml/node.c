@@ -49,7 +49,9 @@ static void fill_mask(struct ggml_tensor *mask, const struct shape *shape, uint6
     for (int64_t n = 0; n < ggml_nelements(mask); n++) {
         int64_t j = n % mask->ne[0], i = n / mask->ne[0] % mask->ne[1];
         bool seen = is_seen(shape->mask, shape->cells, shape->queries, i, j, seed);
-        float value = shape->max_bias > 0 ? (float)(j - i) / 64 : shape->mask_of_heads ? (float)draw(seed) : 0;
+        float value = shape->max_bias > 0    ? (float)(j - i) / 64
+                      : shape->mask_of_heads ? (float)draw(seed)
+                                             : 0;
         to[n] = ggml_fp32_to_fp16(seen ? value : -INFINITY);
     }
 }
@@ -127,8 +129,7 @@ static const float *row_of(const struct scene *scene, int v, int64_t stream, int
                            int64_t cell, float row[MOST_DIM]) {
     const struct ggml_tensor *cache = scene->cache[v];
     bool tokens = scene->shape.layout == TOKENS;
-    const unsigned char *data = (const unsigned char *)cache->data +
-                                (size_t)stream * cache->nb[3] +
+    const unsigned char *data = (const unsigned char *)cache->data + (size_t)stream * cache->nb[3] +
                                 (size_t)head * cache->nb[tokens ? 1 : 2] +
                                 (size_t)cell * cache->nb[tokens ? 2 : 1];
     if (cache->type == GGML_TYPE_F32)
@@ -178,8 +179,8 @@ static void expect_row(const struct scene *scene, int64_t b, int64_t i, int64_t 
     for (int64_t d = 0; d < shape->value_dim; d++)
         result[d] = 0;
     for (int64_t j = 0; j < shape->cells; j++) {
-        double weight = exp(score(scene, query, row_of(scene, 0, b, head, j, row)) +
-                            added(scene, b, h, i, j));
+        double weight =
+            exp(score(scene, query, row_of(scene, 0, b, head, j, row)) + added(scene, b, h, i, j));
         const float *value = row_of(scene, 1, b, head, j, row);
         sum += weight;
         for (int64_t d = 0; d < shape->value_dim; d++)

@@ -9,8 +9,8 @@
 #include "ggml-backend.h"
 #include "ggml.h"
 
-/* What a mask hides: nothing, since there is none; nothing; what is after the query; that and what is
-   far before it; all but the cells of a query's own sequence, of several; anything. */
+/* What a mask hides: nothing, since there is none; nothing; what is after the query; that and what
+   is far before it; all but the cells of a query's own sequence, of several; anything. */
 enum mask { NONE, EMPTY, CAUSAL, WINDOW, SEQUENCES, HOLES };
 
 /* How K and V lie in their caches. */
@@ -26,7 +26,8 @@ struct shape {
     bool sinks, mask_of_heads;
 };
 
-/* Tensors with data in the CPU's memory; views of K and V, and the node, are of the graph's context. */
+/* Tensors with data in the CPU's memory; views of K and V, and the node, are of the graph's
+ * context. */
 struct scene {
     struct shape shape;
     struct ggml_context *inputs;

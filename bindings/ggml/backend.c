@@ -11,7 +11,7 @@
 
 enum { LINE = 64 };
 
-/* Of keys and values, times queries: what is shorter ends before other threads wake up. */
+/* What takes no longer than waking a thread up: bytes of K and V that all queries read. */
 static const int64_t least_bytes = 256 << 10;
 
 struct context {

@@ -2,6 +2,7 @@
 #include "packs.h"
 
 #include <dlfcn.h>
+#include <kvmill_kernel.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,28 +40,18 @@ static const kvmill_pack *load(const char *path) {
 
 /* ---- The list ---- */
 
-/* Whether this version of kvmill takes the pack: whether a plan can be made with it. */
-static bool is_taken(const kvmill_pack *pack) {
-    kvmill_cache_attend op;
-    kvmill_plan_options options;
-    kvmill_plan *plan;
-    kvmill_error error;
-    kvmill_cache_attend_init(&op, sizeof op);
-    kvmill_plan_options_init(&options, sizeof options);
-    op.num_heads = op.key_head_dim = 1;
-    op.T1 = op.key_T2 = (DLDataType){kDLFloat, 32, 1};
-    options.packs = &pack;
-    options.pack_count = 1;
-    if (kvmill_plan_cache_attend(&op, &options, &plan, &error) != KVMILL_OK) {
-        fprintf(stderr, "kvmill: %s\n", error.message);
-        return false;
-    }
-    kvmill_plan_destroy(plan);
-    return true;
+/* Otherwise no plan could be made with any pack. */
+static bool is_usable(const kvmill_pack *pack) {
+    if (pack->abi >= KVMILL_OLDEST_KERNEL_ABI && pack->abi <= KVMILL_KERNEL_ABI)
+        return true;
+    fprintf(stderr,
+            "kvmill: pack %.80s has kernel ABI %u; accepted: %d to %d: generate the pack again\n",
+            pack->name, pack->abi, KVMILL_OLDEST_KERNEL_ABI, KVMILL_KERNEL_ABI);
+    return false;
 }
 
 static void add(struct packs *packs, const kvmill_pack *pack) {
-    if (pack != NULL && packs->count < MOST_PACKS && is_taken(pack))
+    if (pack != NULL && packs->count < MOST_PACKS && is_usable(pack))
         packs->pack[packs->count++] = pack;
 }
 

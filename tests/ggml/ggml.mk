@@ -5,7 +5,7 @@
 # GGML: ggml's source tree.  ARCH: the folder of ggml-cpu/arch for this processor.
 GGML =
 ARCH = x86
-OPTIMIZE = -O1
+OPTIMIZE = -O0
 FLAGS = $(OPTIMIZE) -march=native -fPIC -w -D_GNU_SOURCE -DGGML_USE_CPU -I. -I$(GGML)/include -I$(GGML)/src -I$(GGML)/src/ggml-cpu
 CORE = ggml.c.o ggml-alloc.c.o ggml-quants.c.o ggml-backend.cpp.o ggml-backend-reg.cpp.o ggml-backend-dl.cpp.o ggml-backend-meta.cpp.o \
   ggml-threading.cpp.o

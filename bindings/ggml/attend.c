@@ -165,5 +165,6 @@ kvmill_status attend_run(const struct ggml_tensor *node, const kvmill_plan *plan
         heads = (DLTensor){sinks->data, {kDLCPU, 0}, 1, float32, &query.shape[2], NULL, 0};
         tensors[KVMILL_CACHE_ATTEND_SINKS] = &heads;
     }
-    return kvmill_run_parallel(plan, tensors, workspace, parallel_for, data, error);
+    return kvmill_run_parallel(plan, tensors, KVMILL_CACHE_ATTEND_TENSORS, workspace, parallel_for,
+                               data, error);
 }

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "attend.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "plans.h"
+
+enum { QUERY, KEY, VALUE, MASK, SINKS }; /* a node's sources */
+enum { SCALE, MAX_BIAS, SOFTCAP };       /* its parameters */
+
+static const DLDataType float32 = {kDLFloat, 32, 1}, float16 = {kDLFloat, 16, 1};
+
+/* ---- Types of caches ---- */
+
+struct row_type {
+    enum ggml_type type;
+    DLDataType element;
+    const char *format;    /* NULL: elements */
+    int64_t values, bytes; /* of a block */
+};
+
+static const struct row_type row_types[] = {
+    {GGML_TYPE_F32, {kDLFloat, 32, 1}, NULL, 1, 4},
+    {GGML_TYPE_F16, {kDLFloat, 16, 1}, NULL, 1, 2},
+    {GGML_TYPE_BF16, {kDLBfloat, 16, 1}, NULL, 1, 2},
+    {GGML_TYPE_Q8_0, {kDLUInt, 8, 1}, "q8_0", 32, 34},
+    {GGML_TYPE_Q4_0, {kDLUInt, 8, 1}, "q4_0", 32, 18},
+    {GGML_TYPE_Q5_1, {kDLUInt, 8, 1}, "q5_1", 32, 24},
+};
+
+static const struct row_type *row_type_of(const struct ggml_tensor *tensor) {
+    for (size_t i = 0; i < sizeof row_types / sizeof *row_types; i++)
+        if (row_types[i].type == tensor->type)
+            return &row_types[i];
+    return NULL;
+}
+
+/* ---- What is taken ---- */
+
+/* Rows without gaps, which begin at multiples of an element. */
+static bool has_rows(const struct ggml_tensor *tensor) {
+    const struct row_type *type = row_type_of(tensor);
+    if (type == NULL || tensor->ne[0] % type->values != 0 || tensor->nb[0] != (size_t)type->bytes)
+        return false;
+    for (int i = 1; i < GGML_MAX_DIMS; i++)
+        if (tensor->nb[i] % (type->element.bits / 8u) != 0)
+            return false;
+    return true;
+}
+
+static bool has_type(const struct ggml_tensor *tensor, enum ggml_type type) {
+    return tensor != NULL && tensor->type == type && has_rows(tensor);
+}
+
+/* What kvmill has no number for: heads in groups that share a mask. */
+static bool takes_mask(const struct ggml_tensor *node) {
+    const struct ggml_tensor *mask = node->src[MASK], *query = node->src[QUERY];
+    return mask == NULL ||
+           (has_type(mask, GGML_TYPE_F16) && mask->ne[0] >= node->src[KEY]->ne[1] &&
+            mask->ne[1] >= query->ne[1] && (mask->ne[2] == 1 || mask->ne[2] == query->ne[2]) &&
+            (mask->ne[3] == 1 || mask->ne[3] == query->ne[3]));
+}
+
+static bool takes_tensors(const struct ggml_tensor *node) {
+    const struct ggml_tensor *query = node->src[QUERY], *key = node->src[KEY],
+                             *value = node->src[VALUE], *sinks = node->src[SINKS];
+    if (!has_type(node, GGML_TYPE_F32) || !has_type(query, GGML_TYPE_F32) || key == NULL ||
+        value == NULL || !has_rows(key) || !has_rows(value))
+        return false;
+    bool heads = key->ne[2] > 0 && key->ne[2] == value->ne[2] && query->ne[2] % key->ne[2] == 0;
+    bool streams = query->ne[3] == key->ne[3] && query->ne[3] == value->ne[3];
+    return heads && streams && query->ne[0] == key->ne[0] && key->ne[1] == value->ne[1] &&
+           takes_mask(node) &&
+           (sinks == NULL || (has_type(sinks, GGML_TYPE_F32) && sinks->ne[0] == query->ne[2]));
+}
+
+/* ---- The op ---- */
+
+static float parameter(const struct ggml_tensor *node, int i) {
+    float value;
+    memcpy(&value, (const char *)node->op_params + (size_t)i * sizeof value, sizeof value);
+    return value;
+}
+
+/* All bytes of the struct count: plans are found by them. */
+static void set_op(const struct ggml_tensor *node, kvmill_cache_attend *op) {
+    const struct ggml_tensor *key = node->src[KEY], *value = node->src[VALUE];
+    memset(op, 0, sizeof *op);
+    kvmill_cache_attend_init(op, sizeof *op);
+    op->num_heads = node->src[QUERY]->ne[2];
+    op->num_kv_heads = key->ne[2];
+    op->key_head_dim = key->ne[0];
+    op->value_head_dim = value->ne[0];
+    op->T1 = float32;
+    op->mask_T1 = node->src[MASK] != NULL ? float16 : (DLDataType){0};
+    op->key_T2 = row_type_of(key)->element;
+    op->key_cache_format = row_type_of(key)->format;
+    op->value_T2 = row_type_of(value)->element;
+    op->value_cache_format = row_type_of(value)->format;
+    op->softmax_scale = (double)parameter(node, SCALE);
+    op->softcap = (double)parameter(node, SOFTCAP);
+    op->max_bias = (double)parameter(node, MAX_BIAS);
+    op->is_alibi = op->alibi_of_mask = op->max_bias > 0;
+    op->math = "near";
+}
+
+/* A scale of 0 would be the default one. */
+const kvmill_plan *attend_plan(const struct ggml_tensor *node) {
+    kvmill_cache_attend op;
+    if (!takes_tensors(node) || parameter(node, SCALE) == 0)
+        return NULL;
+    set_op(node, &op);
+    return plans_find(&op);
+}
+
+/* ---- A run ---- */
+
+struct dims {
+    int64_t shape[GGML_MAX_DIMS], strides[GGML_MAX_DIMS];
+};
+
+/* ggml's dims `order`, the first of them the last one here, of an element type. */
+static DLTensor tensor_of(const struct ggml_tensor *tensor, const int order[GGML_MAX_DIMS],
+                          struct dims *dims) {
+    const struct row_type *type = row_type_of(tensor);
+    int64_t bytes = type->element.bits / 8;
+    for (int i = 0; i < GGML_MAX_DIMS; i++) {
+        dims->shape[i] = tensor->ne[order[i]];
+        dims->strides[i] = (int64_t)tensor->nb[order[i]] / bytes;
+    }
+    dims->shape[GGML_MAX_DIMS - 1] = tensor->ne[0] / type->values * (type->bytes / bytes);
+    dims->strides[GGML_MAX_DIMS - 1] = 1;
+    return (DLTensor){.data = tensor->data,
+                      .device = {kDLCPU, 0},
+                      .ndim = GGML_MAX_DIMS,
+                      .dtype = type->element,
+                      .shape = dims->shape,
+                      .strides = dims->strides};
+}
+
+kvmill_status attend_run(const struct ggml_tensor *node, const kvmill_plan *plan, void *workspace,
+                         kvmill_parallel_for parallel_for, void *data, kvmill_error *error) {
+    static const int tokens_first[] = {3, 1, 2, 0}, heads_first[] = {3, 2, 1, 0};
+    const struct ggml_tensor *mask = node->src[MASK], *sinks = node->src[SINKS];
+    struct dims dims[5];
+    int64_t rows = node->src[KEY]->ne[1], none = 0;
+    DLTensor query = tensor_of(node->src[QUERY], tokens_first, &dims[0]);
+    DLTensor key = tensor_of(node->src[KEY], tokens_first, &dims[1]);
+    DLTensor value = tensor_of(node->src[VALUE], tokens_first, &dims[2]);
+    DLTensor output = tensor_of(node, heads_first, &dims[3]), masks, heads;
+    DLTensor lengths = {&rows, {kDLCPU, 0}, 1, {kDLInt, 64, 1}, &dims[0].shape[0], &none, 0};
+    const DLTensor *tensors[KVMILL_CACHE_ATTEND_TENSORS] = {
+        [KVMILL_CACHE_ATTEND_QUERY] = &query,        [KVMILL_CACHE_ATTEND_KEY] = &key,
+        [KVMILL_CACHE_ATTEND_VALUE] = &value,        [KVMILL_CACHE_ATTEND_LENGTHS] = &lengths,
+        [KVMILL_CACHE_ATTEND_ATTN_OUTPUT] = &output,
+    };
+    if (mask != NULL) {
+        masks = tensor_of(mask, heads_first, &dims[4]);
+        dims[4].shape[2] = query.shape[1]; /* there may be more: padding */
+        dims[4].shape[3] = rows;
+        tensors[KVMILL_CACHE_ATTEND_ATTN_MASK] = &masks;
+    }
+    if (sinks != NULL) {
+        heads = (DLTensor){sinks->data, {kDLCPU, 0}, 1, float32, &query.shape[2], NULL, 0};
+        tensors[KVMILL_CACHE_ATTEND_SINKS] = &heads;
+    }
+    return kvmill_run_parallel(plan, tensors, KVMILL_CACHE_ATTEND_TENSORS, workspace, parallel_for,
+                               data, error);
+}

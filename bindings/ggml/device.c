@@ -1,0 +1,122 @@
+/* What ggml loads: one device, of type ACCEL, that works in the CPU's memory.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "attend.h"
+#include "backend.h"
+#include "host.h"
+
+static struct ggml_backend_reg registration;
+static struct ggml_backend_device device;
+
+/* ---- The device ---- */
+
+static const char *device_name(ggml_backend_dev_t dev) {
+    (void)dev;
+    return "kvmill";
+}
+
+static const char *device_description(ggml_backend_dev_t dev) {
+    (void)dev;
+    return "attention by kvmill's kernels";
+}
+
+static void device_memory(ggml_backend_dev_t dev, size_t *free, size_t *total) {
+    (void)dev;
+    *free = *total = 0;
+}
+
+static enum ggml_backend_dev_type device_type(ggml_backend_dev_t dev) {
+    (void)dev;
+    return GGML_BACKEND_DEVICE_TYPE_ACCEL;
+}
+
+static void device_props(ggml_backend_dev_t dev, struct ggml_backend_dev_props *props) {
+    *props = (struct ggml_backend_dev_props){
+        .name = device_name(dev),
+        .description = device_description(dev),
+        .type = device_type(dev),
+        .caps = {.buffer_from_host_ptr = true, .mmap_support = true},
+    };
+}
+
+static ggml_backend_t init_backend(ggml_backend_dev_t dev, const char *params) {
+    (void)params;
+    return backend_new(dev);
+}
+
+static ggml_backend_buffer_type_t buffer_type(ggml_backend_dev_t dev) {
+    (void)dev;
+    return host.cpu_buffer_type();
+}
+
+static ggml_backend_buffer_t buffer_from_host_ptr(ggml_backend_dev_t dev, void *data, size_t size,
+                                                  size_t most) {
+    (void)dev, (void)most;
+    return host.cpu_buffer_from_ptr(data, size);
+}
+
+static bool supports_op(ggml_backend_dev_t dev, const struct ggml_tensor *op) {
+    (void)dev;
+    return backend_is_view(op->op) || (op->op == GGML_OP_FLASH_ATTN_EXT && attend_plan(op) != NULL);
+}
+
+static bool supports_buft(ggml_backend_dev_t dev, ggml_backend_buffer_type_t type) {
+    (void)dev;
+    return host.is_host(type);
+}
+
+static struct ggml_backend_device device = {
+    .iface = {.get_name = device_name,
+              .get_description = device_description,
+              .get_memory = device_memory,
+              .get_type = device_type,
+              .get_props = device_props,
+              .init_backend = init_backend,
+              .get_buffer_type = buffer_type,
+              .buffer_from_host_ptr = buffer_from_host_ptr,
+              .supports_op = supports_op,
+              .supports_buft = supports_buft},
+    .reg = &registration,
+};
+
+/* ---- The registration ---- */
+
+static const char *reg_name(ggml_backend_reg_t reg) {
+    (void)reg;
+    return "kvmill";
+}
+
+static size_t device_count(ggml_backend_reg_t reg) {
+    (void)reg;
+    return 1;
+}
+
+static ggml_backend_dev_t get_device(ggml_backend_reg_t reg, size_t index) {
+    (void)reg;
+    return index == 0 ? &device : NULL;
+}
+
+static void *get_proc_address(ggml_backend_reg_t reg, const char *name) {
+    (void)reg;
+    if (strcmp(name, "ggml_backend_set_n_threads") == 0)
+        return (void *)backend_set_n_threads;
+    return strcmp(name, "kvmill_nodes") == 0 ? (void *)backend_nodes : NULL;
+}
+
+static struct ggml_backend_reg registration = {
+    .api_version = GGML_BACKEND_API_VERSION,
+    .iface = {.get_name = reg_name,
+              .get_device_count = device_count,
+              .get_device = get_device,
+              .get_proc_address = get_proc_address},
+};
+
+/* The one function that ggml looks for.  NULL: this ggml is not the one that the library was built
+   against. */
+__attribute__((visibility("default"))) ggml_backend_reg_t ggml_backend_init(void);
+
+ggml_backend_reg_t ggml_backend_init(void) {
+    return host_open() ? &registration : NULL;
+}

@@ -1,0 +1,36 @@
+/* The ggml that has loaded this library.  Its functions are looked up in what the process has
+   loaded, and not linked: an engine may have loaded ggml out of the others' sight, as Python does.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_GGML_HOST_H
+#define KVMILL_GGML_HOST_H
+
+#include <stdbool.h>
+
+#include "ggml-backend-impl.h"
+
+#if GGML_BACKEND_API_VERSION != 2
+#error                                                                                             \
+    "this adapter is written for version 2 of ggml's backend API; the tree that GGML names has another"
+#endif
+
+struct host {
+    ggml_backend_buffer_type_t (*cpu_buffer_type)(void);
+    ggml_backend_buffer_t (*cpu_buffer_from_ptr)(void *data, size_t size);
+    bool (*is_host)(ggml_backend_buffer_type_t type);
+    int (*n_nodes)(struct ggml_cgraph *graph);
+    struct ggml_tensor *(*node)(struct ggml_cgraph *graph, int i);
+    const char *(*op_name)(enum ggml_op op);
+    const char *(*type_name)(enum ggml_type type);
+    size_t (*tensor_overhead)(void);
+};
+
+/* Set by host_open. */
+extern struct host host;
+
+/* Find ggml, and see that its tensors, ops and types are those this library was compiled with: the
+   version of the backend API, which ggml itself compares, does not say so.  false: they are not,
+   and a line on standard error says what differs. */
+bool host_open(void);
+
+#endif

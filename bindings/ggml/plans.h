@@ -1,0 +1,17 @@
+/* Plans of attention, each made once: an op of ggml names all that a plan depends on, and its
+   tensors' lengths are no part of that.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_GGML_PLANS_H
+#define KVMILL_GGML_PLANS_H
+
+#include <kvmill.h>
+
+/* The plan of the op, whose strings are constants; NULL: no pack has its kernels, the op has no
+   plan, or memory has run out.  It lasts as long as the library.  Any thread. */
+const kvmill_plan *plans_find(const kvmill_cache_attend *op);
+
+/* Threads that may run parts of one call. */
+int plans_threads(void);
+
+#endif

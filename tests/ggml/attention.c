@@ -1,0 +1,264 @@
+/* The adapter in ggml's scheduler: results beside ggml's own and a double oracle, what it takes and
+   what it leaves to ggml.
+
+     attention            GGML_BACKEND_PATH names the adapter: all tests
+     attention PATH DIM   exit code 0 if ggml loads PATH, and it takes a node with heads of DIM;
+   else 1, 2
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../tap.h"
+#include "engine.h"
+
+enum { THREADS = 2 };
+
+/* ---- Cases ---- */
+
+#define F32  GGML_TYPE_F32
+#define F16  GGML_TYPE_F16
+#define Q8_0 GGML_TYPE_Q8_0
+#define Q4_0 GGML_TYPE_Q4_0
+#define Q5_1 GGML_TYPE_Q5_1
+
+/* K and V, of which tests/ggml/specs.json has kernels. */
+static const enum ggml_type pairs[][2] = {
+    {F32, F32}, {F16, F16}, {Q8_0, Q8_0}, {Q4_0, Q4_0}, {Q5_1, Q4_0}};
+
+/* heads and kv heads, queries, cells, streams, mask, layout, softcap, max_bias, sinks, mask of
+ * heads */
+static const struct shape shapes[] = {
+    {"one query, one cell", F16, F16, 64, 64, 8, 2, 1, 1, 1, NONE, TOKENS, 0, 0, 0, 0},
+    {"one query", F16, F16, 64, 64, 8, 2, 1, 700, 1, EMPTY, TOKENS, 0, 0, 0, 0},
+    {"one query, heads apart", F16, F16, 64, 64, 8, 2, 1, 600, 1, WINDOW, HEADS, 0, 0, 0, 0},
+    {"one query of a kv head each", F16, F16, 64, 64, 5, 5, 1, 65, 1, CAUSAL, TOKENS, 0, 0, 1, 0},
+    {"seven heads on one", F16, F16, 64, 64, 14, 2, 2, 130, 1, CAUSAL, TOKENS, 0, 0, 0, 0},
+    {"a prompt", F16, F16, 64, 64, 8, 2, 70, 100, 1, CAUSAL, TOKENS, 0, 0, 0, 0},
+    {"a prompt in a window", F16, F16, 64, 64, 8, 4, 40, 333, 1, WINDOW, HEADS, 0, 0, 1, 0},
+    {"queries of three sequences", F16, F16, 64, 64, 8, 2, 6, 256, 1, SEQUENCES, TOKENS, 0, 0, 0,
+     0},
+    {"holes", F16, F16, 64, 64, 8, 2, 5, 97, 1, HOLES, TOKENS, 0, 0, 0, 0},
+    {"streams", F16, F16, 64, 64, 8, 2, 3, 50, 3, CAUSAL, TOKENS, 0, 0, 0, 0},
+    {"streams, heads apart, sinks", F16, F16, 64, 64, 8, 2, 1, 50, 4, HOLES, HEADS, 0, 0, 1, 0},
+    {"ALiBi", F16, F16, 64, 64, 12, 2, 3, 60, 1, CAUSAL, TOKENS, 0, 8, 0, 0},
+    {"a mask of each head", F16, F16, 64, 64, 8, 2, 4, 77, 2, CAUSAL, TOKENS, 0, 0, 0, 1},
+};
+/* Of types of their own. */
+static const struct shape others[] = {
+    {"soft-cap", GGML_TYPE_BF16, F32, 64, 64, 8, 2, 3, 90, 1, CAUSAL, TOKENS, 5, 0, 0, 0},
+    {"soft-cap, no mask", GGML_TYPE_BF16, F32, 64, 64, 8, 2, 3, 90, 2, NONE, HEADS, 5, 0, 1, 0},
+    {"heads of 96 and 64", F16, F16, 96, 64, 3, 1, 9, 41, 1, CAUSAL, TOKENS, 0, 0, 0, 0},
+};
+
+static double error_of(const float *result, const double *expected, int64_t count) {
+    double worst = 0;
+    for (int64_t n = 0; n < count; n++) {
+        double error = fabs((double)result[n] - expected[n]);
+        worst = error > worst || isnan(error) ? (isnan(error) ? INFINITY : error) : worst;
+    }
+    return worst;
+}
+
+static double largest_of(const double *numbers, int64_t count) {
+    double most = 0;
+    for (int64_t n = 0; n < count; n++)
+        most = fmax(most, fabs(numbers[n]));
+    return most;
+}
+
+/* Ours errs no more than ggml's, except for a few units in the last place. */
+static void try_shape(const struct engine *ours, const struct engine *theirs,
+                      const struct shape *shape, uint64_t seed) {
+    struct scene scene = scene_open(shape, seed, ggml_backend_cpu_buffer_type());
+    int64_t size = scene_size(&scene), before = engine_nodes(ours->backends[0]);
+    double *expected = malloc((size_t)size * sizeof *expected);
+    float *result = malloc((size_t)size * sizeof *result);
+    scene_expect(&scene, expected);
+    double largest = largest_of(expected, size);
+    bool run = engine_run(theirs, &scene, result, 1, NULL) != NULL;
+    double their_error = error_of(result, expected, size) / largest;
+    bool here = engine_run(ours, &scene, result, 1, NULL) == ours->backends[0] &&
+                engine_nodes(ours->backends[0]) == before + 1;
+    double our_error = error_of(result, expected, size) / largest;
+    if (!ok(run && here && our_error <= their_error + 2e-6, "%s %s: %s", ggml_type_name(shape->key),
+            ggml_type_name(shape->value), shape->words))
+        diag("%s; errors: ours %.2e, ggml's %.2e of the largest output",
+             here ? "computed by the adapter" : "not computed by the adapter", our_error,
+             their_error);
+    free(expected);
+    free(result);
+    scene_close(&scene);
+}
+
+static void try_shapes(const struct engine *ours, const struct engine *theirs) {
+    for (size_t p = 0; p < sizeof pairs / sizeof *pairs; p++)
+        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+            struct shape shape = shapes[s];
+            shape.key = pairs[p][0];
+            shape.value = pairs[p][1];
+            try_shape(ours, theirs, &shape, 1000 * p + s);
+        }
+    for (size_t s = 0; s < sizeof others / sizeof *others; s++)
+        try_shape(ours, theirs, &others[s], s);
+}
+
+/* ---- What is ggml's ---- */
+
+static const struct shape usual = {"", F16, F16,    64,     64, 8, 2, 2,
+                                   33, 1,   CAUSAL, TOKENS, 0,  0, 0, 0};
+
+/* What becomes of a node that is taken as it is. */
+static void no_scale(struct ggml_tensor *node) {
+    memset(node->op_params, 0, sizeof(float));
+}
+static void q4_1_keys(struct ggml_tensor *node) {
+    node->src[1]->type = GGML_TYPE_Q4_1;
+}
+static void iq4_nl_values(struct ggml_tensor *node) {
+    node->src[2]->type = GGML_TYPE_IQ4_NL;
+}
+static void half_queries(struct ggml_tensor *node) {
+    node->src[0]->type = GGML_TYPE_F16;
+}
+static void keys_apart(struct ggml_tensor *node) {
+    node->src[1]->nb[0] = 4;
+}
+static void odd_strides(struct ggml_tensor *node) {
+    node->src[1]->nb[1] += 1;
+}
+static void fewer_values(struct ggml_tensor *node) {
+    node->src[2]->ne[1]--;
+}
+static void heads_of_values(struct ggml_tensor *node) {
+    node->src[2]->ne[2] = 1;
+}
+static void long_heads(struct ggml_tensor *node) {
+    node->src[0]->ne[0] = node->src[1]->ne[0] = 72;
+}
+static void short_mask(struct ggml_tensor *node) {
+    node->src[3]->ne[0]--;
+}
+static void masks_of_groups(struct ggml_tensor *node) {
+    node->src[3]->ne[2] = 2;
+}
+static void other_op(struct ggml_tensor *node) {
+    node->op = GGML_OP_FLASH_ATTN_BACK;
+}
+
+static const struct {
+    const char *words;
+    void (*change)(struct ggml_tensor *node);
+} left[] = {
+    {"a scale of 0", no_scale},
+    {"keys of q4_1", q4_1_keys},
+    {"values of iq4_nl", iq4_nl_values},
+    {"queries of float16", half_queries},
+    {"keys whose elements are apart", keys_apart},
+    {"keys at odd addresses", odd_strides},
+    {"fewer values than keys", fewer_values},
+    {"values of fewer heads", heads_of_values},
+    {"heads of which no pack has kernels", long_heads},
+    {"a mask that is too short", short_mask},
+    {"masks of groups of heads", masks_of_groups},
+    {"another op", other_op},
+};
+
+static bool is_taken(const struct shape *shape, void (*change)(struct ggml_tensor *node)) {
+    struct scene scene = scene_open(shape, 1, ggml_backend_cpu_buffer_type());
+    struct ggml_context *context =
+        ggml_init((struct ggml_init_params){16 * ggml_tensor_overhead(), NULL, true});
+    struct ggml_tensor *node = scene_node(&scene, context);
+    if (change != NULL)
+        change(node);
+    bool taken = ggml_backend_dev_supports_op(ggml_backend_reg_dev_get(adapter, 0), node);
+    ggml_free(context);
+    scene_close(&scene);
+    return taken;
+}
+
+/* The scheduler gives the CPU's backend what is declined. */
+static void test_left(const struct engine *ours) {
+    struct shape shape = usual;
+    shape.key = GGML_TYPE_Q4_1;
+    ok(is_taken(&usual, NULL), "taken");
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++)
+        ok(!is_taken(&usual, left[i].change), "declined: %s", left[i].words);
+    struct scene scene = scene_open(&shape, 3, ggml_backend_cpu_buffer_type());
+    double expected[64 * 8 * 2];
+    float result[64 * 8 * 2];
+    scene_expect(&scene, expected);
+    ok(engine_run(ours, &scene, result, 1, NULL) == ours->backends[1] &&
+           error_of(result, expected, scene_size(&scene)) < 0.1,
+       "  and computed by ggml");
+    scene_close(&scene);
+}
+
+/* ---- Two models at once ---- */
+
+static void *run_model(void *same) {
+    struct shape shape = usual;
+    shape.cells = 900;
+    struct engine engine = engine_open(true, THREADS);
+    struct scene scene = scene_open(&shape, 5, ggml_backend_cpu_buffer_type());
+    float first[64 * 8 * 2], again[64 * 8 * 2];
+    bool equal = engine_run(&engine, &scene, first, 1, NULL) != NULL;
+    for (int i = 0; i < 50; i++)
+        equal = equal && engine_run(&engine, &scene, again, 1, NULL) != NULL &&
+                memcmp(first, again, sizeof first) == 0;
+    *(bool *)same = equal && engine_nodes(engine.backends[0]) == 51;
+    scene_close(&scene);
+    engine_close(&engine);
+    return NULL;
+}
+
+static void test_two_models(void) {
+    pthread_t thread;
+    bool same[2] = {false, false};
+    if (pthread_create(&thread, NULL, run_model, &same[0]) != 0)
+        bail_out("no thread");
+    run_model(&same[1]);
+    pthread_join(thread, NULL);
+    ok(same[0] && same[1], "two models at once");
+}
+
+/* What ggml says of its memory is no news. */
+static void log_problem(enum ggml_log_level level, const char *text, void *data) {
+    (void)data;
+    if (level == GGML_LOG_LEVEL_WARN || level == GGML_LOG_LEVEL_ERROR)
+        fputs(text, stderr);
+}
+
+static int load(const char *path, int dim) {
+    struct shape shape = usual;
+    shape.key_dim = shape.value_dim = dim;
+    adapter = ggml_backend_load(path);
+    return adapter == NULL ? 1 : is_taken(&shape, NULL) ? 0 : 2;
+}
+
+int main(int argc, char **argv) {
+    ggml_log_set(log_problem, NULL);
+    if (argc > 2)
+        return load(argv[1], atoi(argv[2]));
+    ggml_backend_load_all();
+    adapter = ggml_backend_reg_by_name("kvmill");
+    if (!ok(adapter != NULL, "loaded by GGML_BACKEND_PATH"))
+        return done_testing();
+    ok(ggml_backend_dev_type(ggml_backend_reg_dev_get(adapter, 0)) ==
+           GGML_BACKEND_DEVICE_TYPE_ACCEL,
+       "  as an accelerator");
+    struct engine ours = engine_open(true, THREADS), theirs = engine_open(false, THREADS);
+    try_shapes(&ours, &theirs);
+    test_left(&ours);
+    engine_close(&ours);
+    engine_close(&theirs);
+    test_two_models();
+    ggml_backend_unload(adapter);
+    ok(ggml_backend_reg_by_name("kvmill") == NULL, "unloaded");
+    adapter = ggml_backend_load(getenv("GGML_BACKEND_PATH"));
+    ok(adapter != NULL && is_taken(&usual, NULL), "  and loaded again");
+    return done_testing();
+}

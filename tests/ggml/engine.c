@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine.h"
+
+#include <time.h>
+
+#include "ggml-alloc.h"
+
+enum { NODES = 64 };
+
+ggml_backend_reg_t adapter;
+
+int64_t engine_nodes(ggml_backend_t backend) {
+    int64_t (*nodes)(ggml_backend_t) =
+        (int64_t(*)(ggml_backend_t))ggml_backend_reg_get_proc_address(adapter, "kvmill_nodes");
+    return nodes(backend);
+}
+
+static void set_threads(ggml_backend_t backend, int threads) {
+    ggml_backend_reg_t reg = ggml_backend_dev_backend_reg(ggml_backend_get_device(backend));
+    ggml_backend_set_n_threads_t set =
+        (ggml_backend_set_n_threads_t)ggml_backend_reg_get_proc_address(
+            reg, "ggml_backend_set_n_threads");
+    set(backend, threads);
+}
+
+struct engine engine_open(bool adapted, int threads) {
+    struct engine engine = {.count = 0};
+    if (adapted)
+        engine.backends[engine.count++] =
+            ggml_backend_dev_init(ggml_backend_reg_dev_get(adapter, 0), NULL);
+    engine.backends[engine.count++] = ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, NULL);
+    for (int i = 0; i < engine.count; i++)
+        set_threads(engine.backends[i], threads);
+    engine.scheduler =
+        ggml_backend_sched_new(engine.backends, NULL, engine.count, NODES, false, true);
+    return engine;
+}
+
+void engine_close(struct engine *engine) {
+    ggml_backend_sched_free(engine->scheduler);
+    for (int i = 0; i < engine->count; i++)
+        ggml_backend_free(engine->backends[i]);
+}
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* Engines keep a graph as long as its shapes are the same. */
+static bool compute(const struct engine *engine, struct ggml_cgraph *graph, int runs,
+                    double *seconds) {
+    bool done = ggml_backend_sched_graph_compute(engine->scheduler, graph) == GGML_STATUS_SUCCESS;
+    double began = now();
+    for (int i = 1; done && i < runs; i++)
+        done = ggml_backend_sched_graph_compute(engine->scheduler, graph) == GGML_STATUS_SUCCESS;
+    if (seconds != NULL)
+        *seconds = now() - began;
+    return done;
+}
+
+ggml_backend_t engine_run(const struct engine *engine, const struct scene *scene, float *result,
+                          int runs, double *seconds) {
+    struct ggml_context *context = ggml_init((struct ggml_init_params){
+        NODES * ggml_tensor_overhead() + ggml_graph_overhead_custom(NODES, false), NULL, true});
+    struct ggml_tensor *node = scene_node(scene, context);
+    struct ggml_tensor *doubled = ggml_scale(context, node, 2);
+    struct ggml_cgraph *graph = ggml_new_graph_custom(context, NODES, false);
+    ggml_set_output(doubled);
+    ggml_build_forward_expand(graph, doubled);
+    bool done = compute(engine, graph, runs, seconds);
+    ggml_backend_t backend = ggml_backend_sched_get_tensor_backend(engine->scheduler, node);
+    if (done)
+        ggml_backend_tensor_get(doubled, result, 0, ggml_nbytes(doubled));
+    for (int64_t n = 0; done && n < scene_size(scene); n++)
+        result[n] /= 2;
+    ggml_backend_sched_reset(engine->scheduler);
+    ggml_free(context);
+    return done ? backend : NULL;
+}

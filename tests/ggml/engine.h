@@ -1,0 +1,29 @@
+/* What an engine has of ggml: backends and a scheduler that gives them nodes.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TESTS_GGML_ENGINE_H
+#define KVMILL_TESTS_GGML_ENGINE_H
+
+#include "node.h"
+
+struct engine {
+    ggml_backend_t backends[2]; /* the adapter's, if it has one; the CPU's */
+    int count;
+    ggml_backend_sched_t scheduler;
+};
+
+/* The adapter, when it has been loaded. */
+extern ggml_backend_reg_t adapter;
+
+struct engine engine_open(bool adapted, int threads);
+void engine_close(struct engine *engine);
+
+/* Run the scene's node and one of the CPU's, `runs` times, the first not counted in *seconds, which
+   may be NULL; returns what has computed the node, or NULL: the graph failed. */
+ggml_backend_t engine_run(const struct engine *engine, const struct scene *scene, float *result,
+                          int runs, double *seconds);
+
+/* Nodes that a backend of the adapter has computed. */
+int64_t engine_nodes(ggml_backend_t backend);
+
+#endif

@@ -1,0 +1,25 @@
+#!/bin/sh
+# fetch.sh DIRECTORY -- the pinned source tree of ggml, as DIRECTORY/ggml.  Exits with 1 and a line that says why where it is
+# not to be had.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+python=${PYTHON:-python3}
+mkdir -p "$1" && cd "$1" || exit 1
+
+fail() {
+    echo "$1: see $PWD/fetch.log"
+    exit 1
+}
+
+# The copy of the requirements is made last: it says that all is there.
+cmp -s "$here/requirements.txt" fetched.txt && exit 0
+rm -rf venv llama_cpp_python-* ggml
+{ "$python" -m venv venv && mkdir llama_cpp_python-unpacked; } >fetch.log 2>&1 || fail "no virtual environment"
+PYTHONPATH=$here PYTHONDONTWRITEBYTECODE=1 venv/bin/python -m pip download --disable-pip-version-check --no-cache-dir --no-deps \
+    --no-binary :all: --no-build-isolation --require-hashes -r "$here/requirements.txt" >>fetch.log 2>&1 ||
+    fail "the pinned source of ggml is not to be had"
+tar xzf llama_cpp_python-*.tar.gz -C llama_cpp_python-unpacked --wildcards '*/vendor/llama.cpp/ggml/include' \
+    '*/vendor/llama.cpp/ggml/src/*.[ch]' '*/vendor/llama.cpp/ggml/src/*.cpp' >>fetch.log 2>&1 || fail "the archive is not as it was"
+mv llama_cpp_python-unpacked/*/vendor/llama.cpp/ggml ggml || exit 1
+rm -rf venv llama_cpp_python-*
+cp "$here/requirements.txt" fetched.txt

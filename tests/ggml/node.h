@@ -1,0 +1,48 @@
+/* Nodes of attention for ggml, and what they have to give.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TESTS_GGML_NODE_H
+#define KVMILL_TESTS_GGML_NODE_H
+
+#include <stdbool.h>
+
+#include "ggml-backend.h"
+#include "ggml.h"
+
+/* What a mask hides: nothing, since there is none; nothing; what is after the query; that and what
+   is far before it; all but the cells of a query's own sequence, of several; anything. */
+enum mask { NONE, EMPTY, CAUSAL, WINDOW, SEQUENCES, HOLES };
+
+/* How K and V lie in their caches. */
+enum layout { TOKENS, HEADS };
+
+struct shape {
+    const char *words;
+    enum ggml_type key, value;
+    int64_t key_dim, value_dim, heads, kv_heads, queries, cells, streams;
+    enum mask mask;
+    enum layout layout;
+    float softcap, max_bias;
+    bool sinks, mask_of_heads;
+};
+
+/* Tensors with data in the CPU's memory; views of K and V, and the node, are of the graph's
+ * context. */
+struct scene {
+    struct shape shape;
+    struct ggml_context *inputs;
+    ggml_backend_buffer_t buffer;
+    struct ggml_tensor *query, *cache[2], *mask, *sinks;
+};
+
+struct scene scene_open(const struct shape *shape, uint64_t seed, ggml_backend_buffer_type_t type);
+void scene_close(struct scene *scene);
+
+/* The node in `context`. */
+struct ggml_tensor *scene_node(const struct scene *scene, struct ggml_context *context);
+
+/* Elements of the result, and the result in double precision: a caller's array of as many. */
+int64_t scene_size(const struct scene *scene);
+void scene_expect(const struct scene *scene, double *result);
+
+#endif

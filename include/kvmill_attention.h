@@ -60,6 +60,9 @@ typedef struct kvmill_cache_attention {
     const char *cache_format, *value_cache_format; /* NULL = T2's; "q8_0", "q4_0": the rows of a
                                                       cache are llama.cpp's blocks, T2 is uint8, the
                                                       last dim their bytes, and there is no scale */
+    const char *mode; /* "linear" (NULL) or "circular": the cache is a ring, see Rings below */
+    int64_t capacity; /* slots of each sequence's ring: with dynamic_batching and cache_mode 0, where
+                         no shape tells it; else 0 */
 } kvmill_cache_attention;
 
 /* Order of the tensors all cache attention plans run on; those that an op does not have, and absent

@@ -161,7 +161,7 @@ static kvmill_status check_words(const kvmill_tensor_scatter *op, kvmill_error *
 static struct kvmill_row_geometry fold(const kvmill_tensor_scatter *op, int axis) {
     return (struct kvmill_row_geometry){
         .axis = axis,
-        .circular = is_word(op->mode, "circular"),
+        .circular = kvmill_is_circular(op->mode),
         .floored = is_word(op->negative_indices, "floored"),
         .batch = kvmill_tensor_scatter_dim(op, axis, 0),
         .heads = folded(op, axis, 1, axis),

@@ -169,6 +169,7 @@ typedef struct kvmill_cache_attend {
     int64_t alibi_heads, alibi_first; /* heads of the whole model (0 = num_heads), and the first of
                                          these here */
     double max_bias;                  /* 0 = 8 */
+    const char *mode;                 /* "linear" (NULL) or "circular"; see Rings */
 } kvmill_cache_attend;
 
 /* Order of the tensors; those that are not given are NULL.  B sequences of S queries each, or of N

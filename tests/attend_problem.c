@@ -158,10 +158,15 @@ static void choose_sizes(struct problem *p, bool is_long) {
     o->value_dim = p->op.value_head_dim ? p->op.value_head_dim : o->dim;
     p->starts = array(o->batch + 1, sizeof(int64_t));
     p->lengths = array(o->batch * o->kv_heads, sizeof(int64_t));
+    if (p->place != RANGES && p->place != SLOTS && dice_once_in(dice, 3))
+        p->rings = array(o->batch * o->kv_heads, sizeof(int64_t));
+    p->op.mode = p->rings != NULL ? "circular" : NULL;
     for (int64_t b = 0; b < o->batch; b++) {
         p->starts[b + 1] =
             p->starts[b] + (p->ragged && !is_long ? dice_range(dice, 0, 9) : p->each);
         int64_t length = is_long ? most : dice_range(dice, 0, most);
+        if (p->rings != NULL)
+            length = length * 5 / 2;
         for (int64_t g = 0; g < o->kv_heads; g++)
             p->lengths[b * o->kv_heads + g] = length;
     }
@@ -183,12 +188,17 @@ static void choose_pages(struct problem *p) {
     for (int64_t n = 0; n < owners; n++) {
         int64_t b = p->place == PAGES_OF_HEADS ? n / o->kv_heads : n;
         int64_t length = p->lengths[b * o->kv_heads], count = (length + size - 1) / size;
+        if (p->rings != NULL)
+            count = dice_range(dice, count > 0, count < pages ? count : pages);
         dice_order(dice, order, pages);
         memcpy(ids + total, order, (size_t)count * sizeof *ids);
         for (int64_t g = 0; g < o->kv_heads; g++)
             for (int64_t j = 0; j < length; j++)
                 if (p->place != PAGES_OF_HEADS || g == n % o->kv_heads)
-                    p->lists[b * o->kv_heads + g][j] = order[j / size] * size + j % size;
+                    p->lists[b * o->kv_heads + g][j] = order[j / size % count] * size + j % size;
+        for (int64_t g = 0; p->rings != NULL && g < o->kv_heads; g++)
+            if (p->place != PAGES_OF_HEADS || g == n % o->kv_heads)
+                p->rings[b * o->kv_heads + g] = count * size;
         starts[n + 1] = total += count;
     }
     open_numbers(use(p, KVMILL_CACHE_ATTEND_PAGE_IDS), 1, &total);
@@ -239,7 +249,9 @@ static void choose_places(struct problem *p) {
             p->lengths[n] = p->rows;
         p->lists[n] = array(p->lengths[n], sizeof(int64_t));
         for (int64_t j = 0; j < p->lengths[n]; j++)
-            p->lists[n][j] = (p->place == LENGTHS ? n / o->kv_heads * p->rows : 0) + j;
+            p->lists[n][j] = (p->place == LENGTHS ? n / o->kv_heads * p->rows : 0) + j % p->rows;
+        if (p->rings != NULL)
+            p->rings[n] = p->rows;
     }
     if (p->place == RANGES)
         choose_ranges(p);
@@ -347,7 +359,7 @@ static int cache_shape(const struct problem *p, int64_t last, int64_t *shape) {
 static void choose_key_positions(struct problem *p) {
     int64_t shape[4];
     int rank = cache_shape(p, 1, shape) - 2;
-    if (!dice_once_in(dice, 5))
+    if (p->rings != NULL || !dice_once_in(dice, 5))
         return;
     p->key_positions = array(p->cells, sizeof *p->key_positions);
     for (int64_t c = 0; c < p->cells; c++)
@@ -454,6 +466,21 @@ static void open_queries(struct problem *p) {
         tensor_open(use(p, KVMILL_CACHE_ATTEND_LSE), f32, rank - 1, dims, NULL, dice);
 }
 
+/* Windows that a ring has in part are refused. */
+static bool has_all_windows(const struct problem *p) {
+    const struct oracle_attend *o = &p->oracle;
+    int64_t left = p->op.left_window_size;
+    for (int64_t i = 0; i < o->batch * o->kv_heads; i++)
+        for (int64_t n = o->starts[i / o->kv_heads]; n < o->starts[i / o->kv_heads + 1]; n++) {
+            int64_t position = p->lengths[i] - (o->starts[i / o->kv_heads + 1] - n);
+            int64_t first = (p->positions != NULL ? p->positions[n] : position) - left;
+            if (left < p->rings[i] && p->lengths[i] > p->rings[i] &&
+                first < p->lengths[i] - p->rings[i])
+                return false;
+        }
+    return true;
+}
+
 void problem_open(struct problem *p, bool is_long, struct dice *problem_dice) {
     dice = problem_dice;
     struct oracle_attend *o = &p->oracle;
@@ -464,7 +491,10 @@ void problem_open(struct problem *p, bool is_long, struct dice *problem_dice) {
     choose_terms(p);
     choose_key_positions(p);
     o->starts = p->starts, o->lengths = p->lengths, o->cells = p->lists;
+    o->rings = p->rings;
     o->positions = p->positions, o->key_positions = p->key_positions, o->ranges = p->ranges;
+    if (p->rings != NULL && p->op.left_window_size >= 0 && !has_all_windows(p))
+        p->op.left_window_size = -1;
     o->is_causal = p->op.is_causal, o->window = p->op.left_window_size + 1;
     o->right_window = p->op.right_window_size;
     o->mask = p->mask, o->together = p->ragged;
@@ -474,12 +504,12 @@ void problem_open(struct problem *p, bool is_long, struct dice *problem_dice) {
     open_queries(p);
     snprintf(p->words, sizeof p->words,
              "place %d, K %s, V %s, %" PRId64 "/%" PRId64 " heads, D %" PRId64 ", E %" PRId64
-             ", B %" PRId64 ", %" PRId64 " queries%s%s%s%s%s%s",
+             ", B %" PRId64 ", %" PRId64 " queries%s%s%s%s%s%s%s",
              p->place, p->format[0]->name, p->format[1]->name, o->heads, o->kv_heads, o->dim,
              o->value_dim, o->batch, o->queries, p->mask ? ", mask" : "",
              p->slopes ? ", slopes" : "", p->sinks ? ", sinks" : "",
              p->positions ? ", positions" : "", p->key_positions ? ", key positions" : "",
-             p->op.is_causal ? ", causal" : "");
+             p->op.is_causal ? ", causal" : "", p->rings ? ", ring" : "");
 }
 
 void problem_close(struct problem *p) {
@@ -489,6 +519,6 @@ void problem_close(struct problem *p) {
     for (int i = 0; i < MOST_LISTS; i++)
         free(p->lists[i]);
     free((void *)p->oracle.k), free((void *)p->oracle.v), free((void *)p->oracle.q);
-    free(p->starts), free(p->lengths), free(p->positions), free(p->key_positions);
+    free(p->starts), free(p->lengths), free(p->rings), free(p->positions), free(p->key_positions);
     free(p->ranges), free(p->mask), free(p->slopes), free(p->sinks);
 }

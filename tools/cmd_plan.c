@@ -35,7 +35,8 @@ static void print_layer(const struct layer *layer, const char *range) {
                     ", value %" PRId64,
                     layer->query_heads, layer->kv_heads, layer->key_dim, layer->value_dim);
     if (layer->window > 0)
-        print_shown(stdout, ", window %" PRId64, layer->window);
+        print_shown(stdout, ", window %" PRId64 "%s", layer->window,
+                    layer->kind == LAYER_SLIDING ? ", a ring of as many slots" : "");
     print_shown(stdout, "\n");
 }
 

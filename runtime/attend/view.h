@@ -13,6 +13,9 @@
 #include "mask.h"
 #include "pages.h"
 
+/* No position is beyond it, so that distances do not overflow. */
+static const int64_t farthest_position = (int64_t)1 << 62;
+
 struct index_array {
     const kvmill_index *data;
     int64_t stride;

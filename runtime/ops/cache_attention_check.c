@@ -126,7 +126,7 @@ static kvmill_status check_ring_start(struct given *given) {
     struct cache_call *call = given->call;
     int64_t start, tokens = call->base.view.tokens.each;
     kvmill_status status =
-        check_one(given, KVMILL_CACHE_ATTENTION_START_POS, 0, INT64_MAX - tokens, &start);
+        check_one(given, KVMILL_CACHE_ATTENTION_START_POS, 0, farthest_position, &start);
     if (status != KVMILL_OK)
         return status;
     call->length.each = start + tokens;
@@ -227,7 +227,8 @@ static kvmill_status check_starts(const struct given *given) {
                                               &call->base.view.batch);
     for (int64_t b = 0; status == KVMILL_OK && b < call->base.view.batch; b++) {
         status = check_element(given, KVMILL_CACHE_ATTENTION_START_POS, b, 0,
-                               INT64_MAX - tokens_of(call, b));
+                               is_circular(given) ? farthest_position
+                                                  : INT64_MAX - tokens_of(call, b));
         if (status == KVMILL_OK && index_at(array_of(given, KVMILL_CACHE_ATTENTION_START_POS), b) !=
                                        positions_of(call, b) - tokens_of(call, b))
             status = refuse_length(given, b);

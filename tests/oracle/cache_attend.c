@@ -48,6 +48,8 @@ bool oracle_attend_sees(const struct oracle_attend *problem, int64_t n, int64_t 
     int64_t list = list_of(problem, n, h), query = position_of(problem, n, list);
     int64_t cell = problem->cells[list][j];
     int64_t key = problem->key_positions ? problem->key_positions[cell] : j;
+    if (problem->rings != NULL && j < problem->lengths[list] - problem->rings[list])
+        return false;
     *added = problem->mask ? mask_at(problem, n, h, j) : 0;
     if (*added == -(double)INFINITY)
         return false;

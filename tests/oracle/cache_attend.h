@@ -13,6 +13,8 @@ struct oracle_attend {
     const int64_t *starts;  /* [batch + 1]: queries of each sequence */
     const int64_t *lengths; /* [batch * kv_heads] */
     int64_t *const *cells;  /* [batch * kv_heads]: row of each position in k and v */
+    const int64_t *rings;   /* [batch * kv_heads]: so many positions, the last ones, are there; NULL:
+                               all */
     const int64_t *positions, *key_positions; /* of queries, of rows; NULL: as a rule */
     const int64_t *ranges;                    /* [queries, 2], or NULL */
     bool is_causal;

@@ -320,12 +320,21 @@ static int64_t bytes_of_layer(const struct model *model, const struct layer *lay
            (layer->kind == LAYER_LATENT ? key : key + bytes_of_row(&geometry.value));
 }
 
-int64_t cache_bytes_per_token(const struct model *model, const struct cache_choice *choice) {
+static int64_t sum_bytes(const struct model *model, const struct cache_choice *choice,
+                         bool windows) {
     int64_t bytes = 0;
     for (int i = 0; i < model->layer_count; i++)
-        if (model->layers[i].kind != LAYER_NONE)
+        if (model->layers[i].kind != LAYER_NONE && (windows || model->layers[i].window == 0))
             bytes += bytes_of_layer(model, &model->layers[i], choice);
     return bytes;
+}
+
+int64_t cache_bytes_per_token(const struct model *model, const struct cache_choice *choice) {
+    return sum_bytes(model, choice, true);
+}
+
+int64_t cache_bytes_without_windows(const struct model *model, const struct cache_choice *choice) {
+    return sum_bytes(model, choice, false);
 }
 
 /* ---- All of it ---- */

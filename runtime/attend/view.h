@@ -14,7 +14,7 @@
 #include "pages.h"
 
 /* No position is beyond it, so that distances do not overflow. */
-static const int64_t farthest_position = (int64_t)1 << 62;
+static const int64_t farthest = (int64_t)1 << 62;
 
 struct index_array {
     const kvmill_index *data;

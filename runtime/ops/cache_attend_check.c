@@ -150,8 +150,7 @@ static kvmill_status check_positions(const struct attend_given *given) {
     kvmill_status status =
         kvmill_check_shape(&given->base, KVMILL_CACHE_ATTEND_POSITIONS, 1, &queries);
     for (int64_t n = 0; status == KVMILL_OK && n < queries; n++)
-        status = kvmill_check_number(given, KVMILL_CACHE_ATTEND_POSITIONS, n, -farthest_position,
-                                     farthest_position);
+        status = kvmill_check_number(given, KVMILL_CACHE_ATTEND_POSITIONS, n, -farthest, farthest);
     return status;
 }
 
@@ -204,12 +203,11 @@ static kvmill_status check_key_positions(const struct attend_given *given) {
     const struct number_array numbers = {tensor_data(positions), positions->dtype.bits, 1};
     int64_t count = kvmill_element_count(positions);
     for (int64_t i = 0; i < count; i++)
-        if (number_at(&numbers, i) < -farthest_position ||
-            number_at(&numbers, i) > farthest_position)
+        if (number_at(&numbers, i) < -farthest || number_at(&numbers, i) > farthest)
             return kvmill_fail(given->base.error, KVMILL_E_INDEX_RANGE,
                                "key_positions has %" PRId64 " in place %" PRId64
                                "; accepted: %" PRId64 " to %" PRId64,
-                               number_at(&numbers, i), i, -farthest_position, farthest_position);
+                               number_at(&numbers, i), i, -farthest, farthest);
     return KVMILL_OK;
 }
 

@@ -153,14 +153,13 @@ static kvmill_status check_lengths(const struct attend_given *given) {
     int64_t batch = call->base.view.batch;
     bool in_pages = has(given, KVMILL_CACHE_ATTEND_PAGE_IDS);
     bool circular = given->plan->geometry.circular && (in_pages || call->rows > 0);
+    int64_t most = in_pages ? INT64_MAX : call->rows;
     if (!has(given, KVMILL_CACHE_ATTEND_LENGTHS))
         return KVMILL_OK;
     kvmill_status status = kvmill_check_shape(&given->base, KVMILL_CACHE_ATTEND_LENGTHS, 1, &batch);
-    return status == KVMILL_OK ? check_each(given, KVMILL_CACHE_ATTEND_LENGTHS, batch,
-                                            circular   ? farthest_position
-                                            : in_pages ? INT64_MAX
-                                                       : call->rows)
-                               : status;
+    return status == KVMILL_OK
+               ? check_each(given, KVMILL_CACHE_ATTEND_LENGTHS, batch, circular ? farthest : most)
+               : status;
 }
 
 static kvmill_status check_ranges(const struct attend_given *given) {

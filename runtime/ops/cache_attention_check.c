@@ -125,8 +125,7 @@ static kvmill_status set_ring(const struct given *given, int64_t slots, bool has
 static kvmill_status check_ring_start(struct given *given) {
     struct cache_call *call = given->call;
     int64_t start, tokens = call->base.view.tokens.each;
-    kvmill_status status =
-        check_one(given, KVMILL_CACHE_ATTENTION_START_POS, 0, farthest_position, &start);
+    kvmill_status status = check_one(given, KVMILL_CACHE_ATTENTION_START_POS, 0, farthest, &start);
     if (status != KVMILL_OK)
         return status;
     call->length.each = start + tokens;
@@ -227,8 +226,7 @@ static kvmill_status check_starts(const struct given *given) {
                                               &call->base.view.batch);
     for (int64_t b = 0; status == KVMILL_OK && b < call->base.view.batch; b++) {
         status = check_element(given, KVMILL_CACHE_ATTENTION_START_POS, b, 0,
-                               is_circular(given) ? farthest_position
-                                                  : INT64_MAX - tokens_of(call, b));
+                               is_circular(given) ? farthest : INT64_MAX - tokens_of(call, b));
         if (status == KVMILL_OK && index_at(array_of(given, KVMILL_CACHE_ATTENTION_START_POS), b) !=
                                        positions_of(call, b) - tokens_of(call, b))
             status = refuse_length(given, b);

@@ -151,7 +151,7 @@ static bool is_word(const char *given, const char *word) {
 static kvmill_status check_words(const kvmill_tensor_scatter *op, kvmill_error *error) {
     kvmill_status status = kvmill_check_members(OP_TENSOR_SCATTER, 0, op, error);
     if (status != KVMILL_OK || !is_word(op->negative_indices, "floored") ||
-        is_word(op->mode, "circular"))
+        kvmill_is_circular(op->mode))
         return status;
     return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
                        "negative_indices is \"floored\" and mode is \"linear\"; accepted: "

@@ -368,20 +368,6 @@ static void choose_key_positions(struct problem *p) {
     put_all(&p->tensor[KVMILL_CACHE_ATTEND_KEY_POSITIONS], p->key_positions);
 }
 
-static bool is_seen(const struct problem *p, int64_t cell, int64_t g) {
-    const struct oracle_attend *o = &p->oracle;
-    int64_t ratio = o->heads / o->kv_heads;
-    double added;
-    for (int64_t b = 0; b < o->batch; b++)
-        for (int64_t j = 0; j < o->lengths[b * o->kv_heads + g]; j++)
-            for (int64_t n = o->starts[b];
-                 o->cells[b * o->kv_heads + g][j] == cell && n < o->starts[b + 1]; n++)
-                for (int64_t h = g * ratio; h < (g + 1) * ratio; h++)
-                    if (oracle_attend_sees(o, n, h, j, &added))
-                        return true;
-    return false;
-}
-
 /* NaN, as an element or as a scale, wherever the format has floats. */
 static void poison(struct fenced_tensor *tensor) {
     for (int64_t i = 0; i < tensor_count(&tensor->dl); i++)
@@ -438,7 +424,7 @@ static void open_caches(struct problem *p, bool is_long) {
         poison(&p->tensor[KVMILL_CACHE_ATTEND_KEY_SCALE + v]);
     }
     for (int64_t i = 0; i < p->cells * o->kv_heads; i++)
-        if (is_long || is_seen(p, i / o->kv_heads, i % o->kv_heads))
+        if (is_long || oracle_attend_sees_cell(o, i / o->kv_heads, i % o->kv_heads))
             fill_cell(p, i, dims, numbers, is_long && i >= MOST_DISTINCT ? i % MOST_DISTINCT : i);
     o->k = numbers[0], o->v = numbers[1];
 }
@@ -466,21 +452,6 @@ static void open_queries(struct problem *p) {
         tensor_open(use(p, KVMILL_CACHE_ATTEND_LSE), f32, rank - 1, dims, NULL, dice);
 }
 
-/* Windows that a ring has in part are refused. */
-static bool has_all_windows(const struct problem *p) {
-    const struct oracle_attend *o = &p->oracle;
-    int64_t left = p->op.left_window_size;
-    for (int64_t i = 0; i < o->batch * o->kv_heads; i++)
-        for (int64_t n = o->starts[i / o->kv_heads]; n < o->starts[i / o->kv_heads + 1]; n++) {
-            int64_t position = p->lengths[i] - (o->starts[i / o->kv_heads + 1] - n);
-            int64_t first = (p->positions != NULL ? p->positions[n] : position) - left;
-            if (left < p->rings[i] && p->lengths[i] > p->rings[i] &&
-                first < p->lengths[i] - p->rings[i])
-                return false;
-        }
-    return true;
-}
-
 void problem_open(struct problem *p, bool is_long, struct dice *problem_dice) {
     dice = problem_dice;
     struct oracle_attend *o = &p->oracle;
@@ -493,7 +464,7 @@ void problem_open(struct problem *p, bool is_long, struct dice *problem_dice) {
     o->starts = p->starts, o->lengths = p->lengths, o->cells = p->lists;
     o->rings = p->rings;
     o->positions = p->positions, o->key_positions = p->key_positions, o->ranges = p->ranges;
-    if (p->rings != NULL && p->op.left_window_size >= 0 && !has_all_windows(p))
+    if (oracle_attend_cuts_window(o, p->op.left_window_size)) /* which is refused */
         p->op.left_window_size = -1;
     o->is_causal = p->op.is_causal, o->window = p->op.left_window_size + 1;
     o->right_window = p->op.right_window_size;

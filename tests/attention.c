@@ -95,18 +95,6 @@ static void fill_numbers(struct attention *a, int i, int64_t count, const int64_
 
 /* ---- Lengths ---- */
 
-static int64_t in_ring(const struct attention *a, int64_t length) {
-    return a->ring > 0 && a->ring < length ? a->ring : length;
-}
-
-static void set_ring(struct attention *a) {
-    int64_t page = a->op.dynamic_batching && a->op.cache_mode == 1 ? a->op.page_size : 1;
-    bool has_offsets = a->op.dynamic_batching && a->op.cache_mode == 0;
-    a->ring = has_cache(a) ? (a->ring + page - 1) / page * page : 0;
-    a->op.mode = a->ring > 0 ? "circular" : NULL;
-    a->op.capacity = has_offsets ? a->ring : 0;
-}
-
 static void sum_lengths(struct attention *a) {
     bool none = a->sequences == 0 && !a->op.dynamic_batching; /* dims beside the batch of 0 */
     a->longest_tokens = none ? a->tokens[0] : 0;

@@ -67,6 +67,31 @@ bool oracle_attend_sees(const struct oracle_attend *problem, int64_t n, int64_t 
     return true;
 }
 
+bool oracle_attend_sees_cell(const struct oracle_attend *problem, int64_t cell, int64_t g) {
+    int64_t ratio = problem->heads / problem->kv_heads;
+    double added;
+    for (int64_t n = 0; n < problem->queries; n++) {
+        int64_t list = list_of(problem, n, g * ratio);
+        for (int64_t j = 0; j < problem->lengths[list]; j++)
+            for (int64_t h = g * ratio; problem->cells[list][j] == cell && h < (g + 1) * ratio; h++)
+                if (oracle_attend_sees(problem, n, h, j, &added))
+                    return true;
+    }
+    return false;
+}
+
+bool oracle_attend_cuts_window(const struct oracle_attend *problem, int64_t left) {
+    int64_t ratio = problem->heads / problem->kv_heads;
+    for (int64_t n = 0; problem->rings != NULL && left >= 0 && n < problem->queries; n++)
+        for (int64_t g = 0; g < problem->kv_heads; g++) {
+            int64_t list = list_of(problem, n, g * ratio), ring = problem->rings[list];
+            int64_t lost = problem->lengths[list] - ring;
+            if (left < ring && lost > 0 && position_of(problem, n, list) - left < lost)
+                return true;
+        }
+    return false;
+}
+
 /* A score, and what it may err. */
 static double score_of(const struct oracle_attend *problem, int64_t n, int64_t h, int64_t cell,
                        double added, double *error) {

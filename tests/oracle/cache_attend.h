@@ -34,6 +34,12 @@ struct oracle_attend {
 bool oracle_attend_sees(const struct oracle_attend *problem, int64_t n, int64_t h, int64_t j,
                         double *added);
 
+/* Whether any query sees a cell as a kv head has it. */
+bool oracle_attend_sees_cell(const struct oracle_attend *problem, int64_t cell, int64_t kv_head);
+
+/* A ring has only a part of the window of some query, though the window fits into it. */
+bool oracle_attend_cuts_window(const struct oracle_attend *problem, int64_t left);
+
 /* y: value_dim numbers, error: what float32 arithmetic may err of each. */
 void oracle_attend_row(const struct oracle_attend *problem, int64_t n, int64_t h, double *y,
                        double *error, double *lse, double *lse_error);

@@ -55,6 +55,9 @@ static const struct op_member members[] = {
     {MEMBER(alibi_heads, OP_COUNT), .help = "Heads of the whole model; 0: num_heads."},
     {MEMBER(alibi_first, OP_COUNT), .help = "The first of these here."},
     {MEMBER(max_bias, OP_REAL), .help = "The exponent of computed slopes; 0: 8."},
+    {MEMBER(mode, OP_WORD), .words = kvmill_mode_words,
+     .help = "circular: the rows of a sequence, or of its list of pages, are a ring; lengths may be "
+             "beyond it, and the last positions are seen."},
 };
 #undef MEMBER
 

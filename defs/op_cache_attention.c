@@ -93,6 +93,12 @@ static const struct op_member members[] = {
     {MEMBER(alibi_scale, OP_REAL, SCORES), .help = "Factor of all slopes; 0: 1."},
     {MEMBER(cache_format, OP_WORD, STORE), .words = kvmill_block_words,
      .help = "Rows are llama.cpp's blocks of 32 elements, their bytes the last dim; no scale."},
+    {MEMBER(mode, OP_WORD, STORE), .words = kvmill_mode_words,
+     .help = "circular: the slots of a sequence are a ring, and a query sees the last of them at "
+             "most; see kvmill(3)."},
+    {MEMBER(capacity, OP_COUNT, (STORE & DYNAMIC)),
+     .help = "Slots of each sequence's ring, where cache_mode is 0; of a list of pages the ring is "
+             "all of it."},
     {MEMBER(value_differs, OP_FLAG, 0)},
     {MEMBER(value_head_dim, OP_COUNT, ALL), V, .help = "V's head_dim; default: K's."},
     {MEMBER(value_quant_bit, OP_COUNT, STORE), V, .help = "V's quant_bit."},

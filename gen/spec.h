@@ -159,6 +159,9 @@ bool specs_of_model(const struct model *model, const struct cache_choice *choice
    account.  The choice is one that there are specs of. */
 int64_t cache_bytes_per_token(const struct model *model, const struct cache_choice *choice);
 
+/* The same of the layers that keep all tokens. */
+int64_t cache_bytes_without_windows(const struct model *model, const struct cache_choice *choice);
+
 /* Why a model's pack has no attention for it, for a note; NULL when it has. */
 const char *model_without_attention(const struct model *model);
 

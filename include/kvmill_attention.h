@@ -10,6 +10,26 @@
 extern "C" {
 #endif
 
+/* ---- Rings -------------------------------------------------------------------------------- */
+
+/* With mode "circular" the slots of a sequence are a ring of M: position p is in slot p % M, so
+   that the ring has the last M positions, whatever their format.  A query sees at most M positions:
+   of those that causality and windows leave, the last M.  M is, in a static batch, the slots of the
+   cache; in pages, those of a list: page_size times the pages that it has room for; with
+   cache_mode 0, `capacity` from cachestarts[b] on.  A page list or a sequence that has not come
+   round yet needs no more than it uses.
+
+   KeyValueCache stores the last M of more than M new tokens, and reads back the last min (KV, M)
+   positions.  MultiHeadCacheAttention gives what one token after the other would: where new tokens
+   replace keys that earlier ones of them see, they take turns within a run, M - W + 1 at a time, W
+   = left_window_size + 1 or M, whichever is less.  A ring of W + S - 1 slots takes S tokens in one
+   turn, and costs what a linear cache does.  attn_mask has a column for each position, also for
+   those that are gone.  start_pos and lengths are at most 2^62.
+
+   CacheAttend stores nothing: of the last M of lengths[b] positions a query sees what causality and
+   windows leave.  A query whose window is not longer than the ring, and begins before it, is
+   refused.  ranges, slots and key_positions do not go with a ring, and page_ids need lengths. */
+
 /* ---- PMX cache attention ------------------------------------------------------------------ */
 
 /* PMX cache attention (openppl-public/ppl.pmx, OPMX 2024-07): KeyValueCache stores and reads back,
@@ -60,6 +80,9 @@ typedef struct kvmill_cache_attention {
     const char *cache_format, *value_cache_format; /* NULL = T2's; "q8_0", "q4_0": the rows of a
                                                       cache are llama.cpp's blocks, T2 is uint8, the
                                                       last dim their bytes, and there is no scale */
+    const char *mode; /* "linear" (NULL) or "circular"; see Rings */
+    int64_t capacity; /* slots of each sequence's ring: with dynamic_batching and cache_mode 0, where
+                         no shape tells it; else 0 */
 } kvmill_cache_attention;
 
 /* Order of the tensors all cache attention plans run on; those that an op does not have, and absent
@@ -76,7 +99,8 @@ typedef struct kvmill_cache_attention {
    attn_mask (S, >=KV), (H, S, >=KV) or (B or 1, H, S, >=KV)
                               (seqstarts[B], >=kvstarts[B]) or with H before
    key, value (B, KV, KVH, D) (kvstarts[B], KVH, D)      inputs of MultiHeadAttention, outputs of
-                              KeyValueCache (KVH * num_repeat heads)
+                              KeyValueCache (KVH * num_repeat heads), which of a ring has the last
+                              min (KV, M) positions of each sequence, one sequence after the other
    sinks (H)                  float32, or T1; ours
    lse (B, S, H)              (seqstarts[B], H)          float32; ours, with op.partial
 
@@ -166,6 +190,7 @@ typedef struct kvmill_cache_attend {
     int64_t alibi_heads, alibi_first; /* heads of the whole model (0 = num_heads), and the first of
                                          these here */
     double max_bias;                  /* 0 = 8 */
+    const char *mode;                 /* "linear" (NULL) or "circular"; see Rings */
 } kvmill_cache_attend;
 
 /* Order of the tensors; those that are not given are NULL.  B sequences of S queries each, or of N

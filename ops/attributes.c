@@ -91,6 +91,10 @@ kvmill_status kvmill_check_attributes(const struct op *op, const struct op_struc
     return status;
 }
 
+bool kvmill_is_circular(const char *mode) {
+    return mode != NULL && strcmp(mode, "circular") == 0;
+}
+
 static kvmill_status check_list(const char *name, const kvmill_dims *list, bool may_be_open,
                                 kvmill_error *error) {
     if (list->count > MOST_ITEMS)

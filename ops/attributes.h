@@ -27,6 +27,9 @@ kvmill_status kvmill_check_factor(const char *name, double value, kvmill_error *
 kvmill_status kvmill_refuse_member_type(const char *prefix, const char *name, DLDataType type,
                                         const char *accepted, kvmill_error *error);
 
+/* A word of kvmill_mode_words; NULL: linear. */
+bool kvmill_is_circular(const char *mode);
+
 /* "float32, float16, bfloat16": the types of activations. */
 const char *kvmill_list_activations(char text[KVMILL_WORDS_SIZE]);
 

@@ -154,6 +154,7 @@ static kvmill_status check_scores(const kvmill_cache_attend *op,
     geometry->window = kvmill_window_of(op->left_window_size);
     geometry->softcap = op->softcap;
     geometry->page_size = op->page_size;
+    geometry->circular = kvmill_is_circular(op->mode);
     geometry->scale =
         op->softmax_scale == 0 ? 1 / sqrt((double)op->key_head_dim) : op->softmax_scale;
     return status;

@@ -220,6 +220,22 @@ static kvmill_status check_formats(const kvmill_cache_attention *op,
 
 /* ---- All of it ---- */
 
+/* Shapes tell how many slots a sequence has, except where sequences share them all. */
+static kvmill_status check_ring(const kvmill_cache_attention *op,
+                                struct kvmill_cache_geometry *geometry, kvmill_error *error) {
+    bool has_cache = geometry->which != KVMILL_MULTI_HEAD_ATTENTION;
+    geometry->circular = has_cache && kvmill_is_circular(op->mode);
+    bool shared = geometry->circular && geometry->dynamic && !geometry->paged;
+    geometry->ring = shared ? op->capacity : 0;
+    if (!has_cache || (shared ? op->capacity > 0 : op->capacity == 0))
+        return KVMILL_OK;
+    return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "capacity is %" PRId64 "; accepted: %s",
+                       op->capacity,
+                       shared ? "1 or more, with mode \"circular\" and cache_mode 0"
+                              : "0, except with dynamic batching, mode \"circular\" and "
+                                "cache_mode 0");
+}
+
 static void set_places(const kvmill_cache_attention *op, struct kvmill_cache_geometry *geometry) {
     geometry->dynamic = op->dynamic_batching != 0;
     geometry->paged = geometry->dynamic && op->cache_mode == 1;
@@ -248,8 +264,10 @@ kvmill_status kvmill_cache_attention_check(const kvmill_cache_attention *op,
     if (status != KVMILL_OK)
         return status;
     set_places(op, &found);
-    *geometry = found;
-    return KVMILL_OK;
+    status = check_ring(op, &found, error);
+    if (status == KVMILL_OK)
+        *geometry = found;
+    return status;
 }
 
 /* ---- Shapes of kernels ---- */

@@ -39,6 +39,8 @@ struct kvmill_cache_geometry {
     int math;
     double scale, softcap;
     int64_t window; /* kvmill_window_of */
+    bool circular;
+    int64_t ring; /* slots that a ring has whatever the tensors' shapes; or 0 */
     int64_t alibi_heads, alibi_first;
     double alibi_scale;
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../defs/dtype.h"
+#include "attributes.h"
 #include "flow_check.h"
 
 /* ---- Names ---- */
@@ -123,6 +124,8 @@ static kvmill_status check_attention(struct checker *checker) {
     if (checker->flow->attention == NULL)
         return REFUSE(checker, NULL, "attention is NULL");
     kvmill_status status = check_paged(checker);
+    if (status == KVMILL_OK && kvmill_is_circular(checker->flow->attention->mode))
+        return REFUSE(checker, ATTRIBUTE, "mode is \"circular\"; accepted: \"linear\"");
     if (status != KVMILL_OK)
         return status;
     return kvmill_cache_attention_check(checker->flow->attention, KVMILL_MULTI_HEAD_CACHE_ATTENTION,

@@ -407,7 +407,7 @@ static kvmill_status check(struct checked *checked) {
 /* ---- Steps ---- */
 
 static kvmill_status check_mode(struct checked *checked) {
-    checked->geometry.circular = checked->mode != NULL && strcmp(checked->mode, "circular") == 0;
+    checked->geometry.circular = kvmill_is_circular(checked->mode);
     if (checked->op->qk_matmul_output != NULL)
         return kvmill_fail(checked->error, KVMILL_E_ATTRIBUTE,
                            "qk_matmul_output is given; accepted: NULL, a step has none");

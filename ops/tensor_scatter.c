@@ -151,7 +151,7 @@ static bool is_word(const char *given, const char *word) {
 static kvmill_status check_words(const kvmill_tensor_scatter *op, kvmill_error *error) {
     kvmill_status status = kvmill_check_members(OP_TENSOR_SCATTER, 0, op, error);
     if (status != KVMILL_OK || !is_word(op->negative_indices, "floored") ||
-        is_word(op->mode, "circular"))
+        kvmill_is_circular(op->mode))
         return status;
     return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
                        "negative_indices is \"floored\" and mode is \"linear\"; accepted: "
@@ -161,7 +161,7 @@ static kvmill_status check_words(const kvmill_tensor_scatter *op, kvmill_error *
 static struct kvmill_row_geometry fold(const kvmill_tensor_scatter *op, int axis) {
     return (struct kvmill_row_geometry){
         .axis = axis,
-        .circular = is_word(op->mode, "circular"),
+        .circular = kvmill_is_circular(op->mode),
         .floored = is_word(op->negative_indices, "floored"),
         .batch = kvmill_tensor_scatter_dim(op, axis, 0),
         .heads = folded(op, axis, 1, axis),

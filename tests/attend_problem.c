@@ -158,10 +158,15 @@ static void choose_sizes(struct problem *p, bool is_long) {
     o->value_dim = p->op.value_head_dim ? p->op.value_head_dim : o->dim;
     p->starts = array(o->batch + 1, sizeof(int64_t));
     p->lengths = array(o->batch * o->kv_heads, sizeof(int64_t));
+    if (p->place != RANGES && p->place != SLOTS && dice_once_in(dice, 3))
+        p->rings = array(o->batch * o->kv_heads, sizeof(int64_t));
+    p->op.mode = p->rings != NULL ? "circular" : NULL;
     for (int64_t b = 0; b < o->batch; b++) {
         p->starts[b + 1] =
             p->starts[b] + (p->ragged && !is_long ? dice_range(dice, 0, 9) : p->each);
         int64_t length = is_long ? most : dice_range(dice, 0, most);
+        if (p->rings != NULL)
+            length = length * 5 / 2;
         for (int64_t g = 0; g < o->kv_heads; g++)
             p->lengths[b * o->kv_heads + g] = length;
     }
@@ -183,12 +188,17 @@ static void choose_pages(struct problem *p) {
     for (int64_t n = 0; n < owners; n++) {
         int64_t b = p->place == PAGES_OF_HEADS ? n / o->kv_heads : n;
         int64_t length = p->lengths[b * o->kv_heads], count = (length + size - 1) / size;
+        if (p->rings != NULL)
+            count = dice_range(dice, count > 0, count < pages ? count : pages);
         dice_order(dice, order, pages);
         memcpy(ids + total, order, (size_t)count * sizeof *ids);
         for (int64_t g = 0; g < o->kv_heads; g++)
             for (int64_t j = 0; j < length; j++)
                 if (p->place != PAGES_OF_HEADS || g == n % o->kv_heads)
-                    p->lists[b * o->kv_heads + g][j] = order[j / size] * size + j % size;
+                    p->lists[b * o->kv_heads + g][j] = order[j / size % count] * size + j % size;
+        for (int64_t g = 0; p->rings != NULL && g < o->kv_heads; g++)
+            if (p->place != PAGES_OF_HEADS || g == n % o->kv_heads)
+                p->rings[b * o->kv_heads + g] = count * size;
         starts[n + 1] = total += count;
     }
     open_numbers(use(p, KVMILL_CACHE_ATTEND_PAGE_IDS), 1, &total);
@@ -239,7 +249,9 @@ static void choose_places(struct problem *p) {
             p->lengths[n] = p->rows;
         p->lists[n] = array(p->lengths[n], sizeof(int64_t));
         for (int64_t j = 0; j < p->lengths[n]; j++)
-            p->lists[n][j] = (p->place == LENGTHS ? n / o->kv_heads * p->rows : 0) + j;
+            p->lists[n][j] = (p->place == LENGTHS ? n / o->kv_heads * p->rows : 0) + j % p->rows;
+        if (p->rings != NULL)
+            p->rings[n] = p->rows;
     }
     if (p->place == RANGES)
         choose_ranges(p);
@@ -347,27 +359,13 @@ static int cache_shape(const struct problem *p, int64_t last, int64_t *shape) {
 static void choose_key_positions(struct problem *p) {
     int64_t shape[4];
     int rank = cache_shape(p, 1, shape) - 2;
-    if (!dice_once_in(dice, 5))
+    if (p->rings != NULL || !dice_once_in(dice, 5))
         return;
     p->key_positions = array(p->cells, sizeof *p->key_positions);
     for (int64_t c = 0; c < p->cells; c++)
         p->key_positions[c] = dice_range(dice, 0, 60);
     open_numbers(use(p, KVMILL_CACHE_ATTEND_KEY_POSITIONS), rank, shape);
     put_all(&p->tensor[KVMILL_CACHE_ATTEND_KEY_POSITIONS], p->key_positions);
-}
-
-static bool is_seen(const struct problem *p, int64_t cell, int64_t g) {
-    const struct oracle_attend *o = &p->oracle;
-    int64_t ratio = o->heads / o->kv_heads;
-    double added;
-    for (int64_t b = 0; b < o->batch; b++)
-        for (int64_t j = 0; j < o->lengths[b * o->kv_heads + g]; j++)
-            for (int64_t n = o->starts[b];
-                 o->cells[b * o->kv_heads + g][j] == cell && n < o->starts[b + 1]; n++)
-                for (int64_t h = g * ratio; h < (g + 1) * ratio; h++)
-                    if (oracle_attend_sees(o, n, h, j, &added))
-                        return true;
-    return false;
 }
 
 /* NaN, as an element or as a scale, wherever the format has floats. */
@@ -426,7 +424,7 @@ static void open_caches(struct problem *p, bool is_long) {
         poison(&p->tensor[KVMILL_CACHE_ATTEND_KEY_SCALE + v]);
     }
     for (int64_t i = 0; i < p->cells * o->kv_heads; i++)
-        if (is_long || is_seen(p, i / o->kv_heads, i % o->kv_heads))
+        if (is_long || oracle_attend_sees_cell(o, i / o->kv_heads, i % o->kv_heads))
             fill_cell(p, i, dims, numbers, is_long && i >= MOST_DISTINCT ? i % MOST_DISTINCT : i);
     o->k = numbers[0], o->v = numbers[1];
 }
@@ -464,7 +462,10 @@ void problem_open(struct problem *p, bool is_long, struct dice *problem_dice) {
     choose_terms(p);
     choose_key_positions(p);
     o->starts = p->starts, o->lengths = p->lengths, o->cells = p->lists;
+    o->rings = p->rings;
     o->positions = p->positions, o->key_positions = p->key_positions, o->ranges = p->ranges;
+    if (oracle_attend_cuts_window(o, p->op.left_window_size)) /* which is refused */
+        p->op.left_window_size = -1;
     o->is_causal = p->op.is_causal, o->window = p->op.left_window_size + 1;
     o->right_window = p->op.right_window_size;
     o->mask = p->mask, o->together = p->ragged;
@@ -474,12 +475,12 @@ void problem_open(struct problem *p, bool is_long, struct dice *problem_dice) {
     open_queries(p);
     snprintf(p->words, sizeof p->words,
              "place %d, K %s, V %s, %" PRId64 "/%" PRId64 " heads, D %" PRId64 ", E %" PRId64
-             ", B %" PRId64 ", %" PRId64 " queries%s%s%s%s%s%s",
+             ", B %" PRId64 ", %" PRId64 " queries%s%s%s%s%s%s%s",
              p->place, p->format[0]->name, p->format[1]->name, o->heads, o->kv_heads, o->dim,
              o->value_dim, o->batch, o->queries, p->mask ? ", mask" : "",
              p->slopes ? ", slopes" : "", p->sinks ? ", sinks" : "",
              p->positions ? ", positions" : "", p->key_positions ? ", key positions" : "",
-             p->op.is_causal ? ", causal" : "");
+             p->op.is_causal ? ", causal" : "", p->rings ? ", ring" : "");
 }
 
 void problem_close(struct problem *p) {
@@ -489,6 +490,6 @@ void problem_close(struct problem *p) {
     for (int i = 0; i < MOST_LISTS; i++)
         free(p->lists[i]);
     free((void *)p->oracle.k), free((void *)p->oracle.v), free((void *)p->oracle.q);
-    free(p->starts), free(p->lengths), free(p->positions), free(p->key_positions);
+    free(p->starts), free(p->lengths), free(p->rings), free(p->positions), free(p->key_positions);
     free(p->ranges), free(p->mask), free(p->slopes), free(p->sinks);
 }

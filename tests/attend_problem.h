@@ -19,6 +19,7 @@ struct problem {
     bool ragged;
     int64_t each, rows, cells; /* queries of a sequence; rows of a cache; of all caches */
     int64_t heads_apart, *starts, *lengths, *lists[MOST_LISTS];
+    int64_t *rings; /* rows of each list's ring, or NULL */
     int64_t *positions, *key_positions, *ranges;
     double *mask, *slopes, *sinks;
     struct oracle_attend oracle;

@@ -103,13 +103,19 @@ static void sum_lengths(struct attention *a) {
         int64_t length = a->start[b] + a->tokens[b];
         a->seqstarts[b + 1] = a->seqstarts[b] + a->tokens[b];
         a->kvstarts[b + 1] = a->kvstarts[b] + length;
+        a->keptstarts[b + 1] = a->keptstarts[b] + in_ring(a, length);
         a->longest_tokens = a->tokens[b] > a->longest_tokens ? a->tokens[b] : a->longest_tokens;
         a->longest_length = length > a->longest_length ? length : a->longest_length;
     }
+    a->longest_kept = in_ring(a, a->longest_length);
 }
 
 static int64_t length_of(const struct attention *a, int64_t b) {
     return a->kvstarts[b + 1] - a->kvstarts[b];
+}
+
+static int64_t kept_of(const struct attention *a, int64_t b) {
+    return a->keptstarts[b + 1] - a->keptstarts[b];
 }
 
 static void open_number(struct attention *a, int i, int64_t number, struct dice *dice) {
@@ -146,7 +152,7 @@ static void place_offsets(struct attention *a, struct dice *dice) {
     dice_order(dice, order, a->sequences);
     for (int64_t i = 0; i < a->sequences; i++) {
         starts[order[i]] = next;
-        a->capacity = next + length_of(a, order[i]);
+        a->capacity = next + kept_of(a, order[i]);
         next = a->capacity + dice_range(dice, 0, 2);
     }
     open_tensor(a, KVMILL_CACHE_ATTENTION_CACHESTARTS, i64, 1, &a->sequences, dice);
@@ -154,7 +160,7 @@ static void place_offsets(struct attention *a, struct dice *dice) {
 }
 
 static int64_t pages_of(const struct attention *a, int64_t b) {
-    return (length_of(a, b) + a->op.page_size - 1) / a->op.page_size;
+    return (kept_of(a, b) + a->op.page_size - 1) / a->op.page_size;
 }
 
 static int64_t count_pages(struct attention *a) {
@@ -170,7 +176,7 @@ static int64_t count_pages(struct attention *a) {
 /* Sequence b's pages, and -1 behind them. */
 static void place_pages_of(struct attention *a, int64_t b, const int64_t *page, int64_t offset,
                            int64_t *table) {
-    int64_t size = a->op.page_size, length = length_of(a, b);
+    int64_t size = a->op.page_size, length = kept_of(a, b);
     for (int64_t p = 0; p < a->pages; p++) {
         bool used = p * size < length;
         int64_t rows = length - p * size < size ? length - p * size : size;
@@ -181,7 +187,7 @@ static void place_pages_of(struct attention *a, int64_t b, const int64_t *page, 
 }
 
 static bool may_share(const struct attention *a, int64_t b) {
-    return a->share_prefix && b > 0 && a->start[b] >= a->op.page_size &&
+    return a->share_prefix && a->ring == 0 && b > 0 && a->start[b] >= a->op.page_size &&
            a->start[0] >= a->op.page_size;
 }
 
@@ -196,6 +202,8 @@ static void place_pages(struct attention *a, struct dice *dice) {
     int64_t offset = a->whole_pages || has_split_pages(a) ? 0 : dice_range(dice, 0, 3);
     int64_t all = count * lists + dice_range(dice, 0, 2), *order = malloc((size_t)(all + 1) * 8);
     a->pages += dice_range(dice, 0, 3) + (a->pages == 0);
+    if (a->ring > 0)
+        a->pages = a->ring / a->op.page_size;
     int64_t *table = malloc((size_t)(a->sequences * lists * a->pages + 1) * 8);
     const int64_t dims[] = {a->sequences, page_lists(a) ? lists : a->pages, a->pages};
     dice_order(dice, order, all);
@@ -203,8 +211,8 @@ static void place_pages(struct attention *a, struct dice *dice) {
         int64_t b = i / lists, *pages = table + i * a->pages, *first = table + b * lists * a->pages;
         place_pages_of(a, b, order + next, offset, pages);
         next += pages_of(a, b);
-        for (int64_t p = a->start[b] / a->op.page_size; p < a->pages; p++)
-            pages[p] = first[p]; /* all heads' new tokens go there */
+        for (int64_t p = a->start[b] / a->op.page_size; p * a->op.page_size < length_of(a, b); p++)
+            pages[p % a->pages] = first[p % a->pages]; /* all heads' new tokens go there */
         if (may_share(a, b))
             pages[0] = table[0];
     }
@@ -216,10 +224,12 @@ static void place_pages(struct attention *a, struct dice *dice) {
 
 static void place_sequences(struct attention *a, struct dice *dice) {
     a->pages = 0;
-    a->capacity = a->op.dynamic_batching ? 0 : a->longest_length;
+    a->capacity = a->op.dynamic_batching ? 0 : a->longest_kept;
     if (a->op.dynamic_batching)
         (a->op.cache_mode == 1 ? place_pages : place_offsets)(a, dice);
     a->capacity = a->rows != 0 ? a->rows : a->capacity + a->spare_rows;
+    if (a->ring > 0 && !a->op.dynamic_batching)
+        a->capacity = a->ring;
     if (has_split_pages(a))
         a->capacity += a->op.page_size - 1 - (a->capacity + a->op.page_size - 1) % a->op.page_size;
 }
@@ -326,7 +336,9 @@ static void open_cache(struct attention *a, struct dice *dice) {
 /* (B, S, heads, dim), or the dynamic (sum, heads, dim). */
 static void open_activations(struct attention *a, int i, DLDataType type, const int64_t *starts,
                              int64_t heads, int64_t dim, struct dice *dice) {
-    int64_t each = starts == a->kvstarts ? a->longest_length : a->longest_tokens;
+    int64_t each = starts == a->kvstarts     ? a->longest_length
+                   : starts == a->keptstarts ? a->longest_kept
+                                             : a->longest_tokens;
     const int64_t fixed[] = {a->sequences, each, heads, dim},
                   ragged[] = {starts[a->sequences], heads, dim};
     int fewer = dim == 0; /* lse has no last dim */
@@ -416,9 +428,9 @@ static void open_keys(struct attention *a, struct dice *dice) {
         open_input(a, KVMILL_CACHE_ATTENTION_VALUE, a->kvstarts, heads, value_dim(a), 1, dice);
     }
     if (!has_query(a)) {
-        open_activations(a, KVMILL_CACHE_ATTENTION_KEY, a->op.T1, a->kvstarts, repeated,
+        open_activations(a, KVMILL_CACHE_ATTENTION_KEY, a->op.T1, a->keptstarts, repeated,
                          a->op.head_dim, dice);
-        open_activations(a, KVMILL_CACHE_ATTENTION_VALUE, a->op.T1, a->kvstarts, repeated,
+        open_activations(a, KVMILL_CACHE_ATTENTION_VALUE, a->op.T1, a->keptstarts, repeated,
                          value_dim(a), dice);
     }
 }
@@ -444,10 +456,11 @@ static void put_into_words(struct attention *a) {
     at += describe_side(&value, a->words + at, size - (size_t)at);
     at += snprintf(a->words + at, size - (size_t)at,
                    ", layer %" PRId64 "/%" PRId64 ", layout %" PRId64 ", mode %" PRId64
-                   " page %" PRId64 ", causal %d alibi %d window %" PRId64 " softcap %g mask %d "
+                   " page %" PRId64 ", ring %" PRId64 ", causal %d alibi %d window %" PRId64
+                   " softcap %g mask %d "
                    "sinks %d partial %d math %s%s, tokens from start:",
                    op->layer_idx, op->num_layer, op->cache_layout, op->cache_mode, op->page_size,
-                   op->is_causal, op->is_alibi, op->left_window_size, op->softcap,
+                   a->ring, op->is_causal, op->is_alibi, op->left_window_size, op->softcap,
                    (int)a->mask_rank, a->has_sinks != 0, op->partial, op->math ? op->math : "f32",
                    a->spread == SPREAD ? ", strided" : "");
     for (int64_t b = 0; b < a->sequences && (size_t)at < size; b++)
@@ -456,6 +469,7 @@ static void put_into_words(struct attention *a) {
 }
 
 void attention_open(struct attention *a, struct dice *dice) {
+    set_ring(a);
     sum_lengths(a);
     put_into_words(a);
     open_lengths(a, dice);

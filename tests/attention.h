@@ -28,6 +28,7 @@ struct attention {
     int64_t mask_rank;               /* 0: none */
     int64_t mask_padding;
     int64_t mask_one_batch, has_sinks, sinks_are_activations, share_prefix; /* flags */
+    int64_t ring;           /* slots of each sequence's, whole pages of them; 0: no ring */
     int64_t lists_of_heads; /* each has pages of its own, where it attends to pages */
     bool whole_pages;       /* at multiples of their size, and all rows exist */
     int64_t query_size;
@@ -38,7 +39,8 @@ struct attention {
     const DLTensor *given[TENSORS]; /* as a run takes them; a test may change them */
     unsigned char *dense[TENSORS];  /* the elements without gaps */
     int64_t seqstarts[MOST_SEQUENCES + 1], kvstarts[MOST_SEQUENCES + 1];
-    int64_t longest_tokens, longest_length, pages, capacity;
+    int64_t keptstarts[MOST_SEQUENCES + 1]; /* of positions that the cache has in the end */
+    int64_t longest_tokens, longest_length, longest_kept, pages, capacity;
 
     /* Made by attention_expect. */
     struct fenced_tensor before[TENSORS], expected[TENSORS];

@@ -111,6 +111,7 @@ struct oracle_attention attention_problem(const struct attention *a) {
         .seqstarts = a->seqstarts,
         .kvstarts = a->kvstarts,
         .start_pos = a->start,
+        .ring = a->ring,
         .pages = a->pages,
         .lists = page_lists(a),
         .page_size = a->op.page_size,
@@ -150,15 +151,14 @@ static double find_largest(const struct attention *a) {
 /* The dense arrays change with the oracle; the tensors keep what they had. */
 static void ask_oracle(struct attention *a) {
     struct oracle_attention problem = attention_problem(a);
-    if (has_cache(a))
-        oracle_store(&problem);
     if (!has_query(a)) {
+        oracle_store(&problem);
         oracle_load(&problem, a->dense[KVMILL_CACHE_ATTENTION_KEY],
                     a->dense[KVMILL_CACHE_ATTENTION_VALUE]);
         return;
     }
     allocate_result(a);
-    oracle_attend(&problem, &a->result);
+    (has_cache(a) ? oracle_step : oracle_attend)(&problem, &a->result);
     a->largest = find_largest(a);
 }
 

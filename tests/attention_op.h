@@ -32,6 +32,19 @@ static inline int64_t page_lists(const struct attention *a) {
     return any ? kv_heads(a) : 0;
 }
 
+/* Positions of so many that a cache still has. */
+static inline int64_t in_ring(const struct attention *a, int64_t length) {
+    return a->ring > 0 && a->ring < length ? a->ring : length;
+}
+
+static inline void set_ring(struct attention *a) {
+    int64_t page = a->op.dynamic_batching && a->op.cache_mode == 1 ? a->op.page_size : 1;
+    bool has_offsets = a->op.dynamic_batching && a->op.cache_mode == 0;
+    a->ring = has_cache(a) ? (a->ring + page - 1) / page * page : 0;
+    a->op.mode = a->ring > 0 ? "circular" : NULL;
+    a->op.capacity = has_offsets ? a->ring : 0;
+}
+
 /* K's or V's attributes. */
 struct side {
     int64_t dim, quant_bit, group;

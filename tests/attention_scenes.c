@@ -18,6 +18,7 @@ const kvmill_plan_options attention_options[2] = {
 static const struct wanted wanted[] = {WANTED(struct attention, spare_batch),
                                        WANTED(struct attention, spare_rows),
                                        WANTED(struct attention, rows),
+                                       WANTED(struct attention, ring),
                                        WANTED(struct attention, decoding),
                                        WANTED(struct attention, decoding_rank),
                                        WANTED(struct attention, max_slack),

@@ -90,7 +90,7 @@ static void choose_place(struct attention *a, struct dice *dice) {
     say_one_of(a,
                "{num_layer=1|num_layer=2 layer_idx={0|1}|num_layer=3 layer_idx={0|1|2}} "
                "page_size={1|3|16|128} spare_batch={0|1} spare_rows={0|1|5} share_prefix={0|0|1} "
-               "lists_of_heads={0|0|1} "
+               "lists_of_heads={0|0|1} ring={0|0|0|{1|2|7|16|40|64|130|300}} "
                "decoding_rank={0|1} max_slack={0|0|17}",
                dice);
     a->spread = dice_once_in(dice, 3) && a->op.cache_layout < 4 ? SPREAD : DENSE;

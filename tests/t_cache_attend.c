@@ -88,12 +88,20 @@ static bool try_problem(struct problem *p, int with) {
     return good;
 }
 
+static bool is_wrapped(const struct problem *p) {
+    for (int64_t n = 0; p->rings != NULL && n < p->oracle.batch * p->oracle.kv_heads; n++)
+        if (p->lengths[n] > p->rings[n] && p->oracle.queries > 0)
+            return true;
+    return false;
+}
+
 static void try_many(int count, bool is_long) {
-    int wrong = 0;
+    int wrong = 0, wrapped = 0;
     static struct problem p;
     for (int i = 0; i < count; i++) {
         problem_open(&p, is_long, &dice);
         fence_explain_traps(p.words);
+        wrapped += is_wrapped(&p);
         for (int with = 0; with < 2; with++)
             if (!try_problem(&p, with)) {
                 diag("%s, with%s packs", p.words, with ? "" : "out");
@@ -101,7 +109,9 @@ static void try_many(int count, bool is_long) {
             }
         problem_close(&p);
     }
-    ok(wrong == 0, "%d %s problems are right", count, is_long ? "long" : "random");
+    ok(wrong == 0 && (is_long || wrapped > 0),
+       "%d %s problems are right, %d of rings that have wrapped", count,
+       is_long ? "long" : "random", wrapped);
 }
 
 /* ---- Rows by other names ---- */

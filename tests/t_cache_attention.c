@@ -18,11 +18,33 @@
 static uint64_t seed;
 
 /* What became of the cases, to be sure that every way was gone. */
-static struct { int64_t cases, many_parts, empty, paged, masked, spread, threads[9]; } seen;
+static struct {
+    int64_t cases, empty, paged, masked, spread, threads[9];
+    int64_t rings, wrapped, turns,
+        long_chunks; /* turns: causal chunks that replace what they see */
+} seen;
 
 /* ---- A case ---- */
 
+static void count_ring(const struct attention *a) {
+    bool wraps = false, turns = false, is_long = false;
+    for (int64_t b = 0; b < a->sequences; b++) {
+        int64_t tokens = a->tokens[b], seen_keys = a->op.left_window_size + 1;
+        seen_keys = seen_keys == 0 || seen_keys > a->ring ? a->ring : seen_keys;
+        wraps = wraps || a->start[b] > a->ring;
+        turns =
+            turns || (a->op.is_causal && a->start[b] > a->ring && tokens > a->ring - seen_keys + 1);
+        is_long = is_long || tokens > a->ring;
+    }
+    seen.rings++;
+    seen.wrapped += wraps;
+    seen.turns += turns && a->which != KEY_VALUE_CACHE;
+    seen.long_chunks += is_long;
+}
+
 static void count_case(const struct attention *a) {
+    if (a->ring > 0)
+        count_ring(a);
     seen.cases++;
     seen.empty += a->seqstarts[a->sequences] == 0;
     seen.paged += a->op.dynamic_batching && a->op.cache_mode == 1;
@@ -347,8 +369,12 @@ static void test_coverage(void) {
     diag("%" PRId64 " cases: %" PRId64 " paged, %" PRId64 " masked, %" PRId64 " strided, %" PRId64
          " empty",
          seen.cases, seen.paged, seen.masked, seen.spread, seen.empty);
+    diag("%" PRId64 " rings: %" PRId64 " wrapped, %" PRId64 " in turns, %" PRId64
+         " with chunks longer than the ring",
+         seen.rings, seen.wrapped, seen.turns, seen.long_chunks);
     ok(seen.cases > 0 && (slow || (seen.paged > 0 && seen.masked > 0 && seen.spread > 0 &&
-                                   seen.empty > 0 && seen.threads[8] > 0)),
+                                   seen.empty > 0 && seen.threads[8] > 0 && seen.wrapped > 0 &&
+                                   seen.turns > 0 && seen.long_chunks > 0)),
        "cases of all kinds were run");
 }
 

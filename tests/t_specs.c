@@ -293,7 +293,7 @@ static size_t add_dims(char *text, size_t size, const DLTensor *tensor) {
     return at;
 }
 
-/* "attention 0-31: 32/8 x 128" */
+/* "attention 0-31: 32/8 x 128, window 512, circular 0" */
 static void describe_attention(const struct spec *spec, char *text, size_t size) {
     const struct attention_spec *attention = &spec->attention;
     const kvmill_cache_attention *op = &attention->op;
@@ -304,6 +304,8 @@ static void describe_attention(const struct spec *spec, char *text, size_t size)
         at += (size_t)snprintf(text + at, size - at, "/%" PRId64, op->value_head_dim);
     if (op->left_window_size >= 0)
         at += (size_t)snprintf(text + at, size - at, ", window %" PRId64, op->left_window_size + 1);
+    if (op->mode != NULL)
+        at += (size_t)snprintf(text + at, size - at, ", %s %" PRId64, op->mode, op->capacity);
     if (op->softcap != 0)
         snprintf(text + at, size - at, ", softcap %g", op->softcap);
 }
@@ -333,10 +335,18 @@ static void expect_specs(const char *name, const struct spec_list *specs,
     ok(lines[count] == NULL && specs->count == count, "%s: %zu specs", name, specs->count);
 }
 
+static const struct kvmill_format_parts *cache_type(const char *word) {
+    return kvmill_format_parts(kvmill_format_of_word(word, KVMILL_ANY_SCALES));
+}
+
+/* CELLS: name, layout and perhaps the type of the cache, specs. */
 static void test_model(char *const *cells) {
     struct spec_list specs;
     struct error error = {0};
     struct cache_choice choice = {.layout = atoi(cells[1])};
+    const char *type = strchr(cells[1], ' ');
+    if (type != NULL)
+        choice.type = cache_type(type + 1);
     if (!ok(specs_of(cells[0], &choice, &specs, &error), "%s is read", cells[0]))
         diag("%s", error.text);
     expect_specs(cells[0], &specs, (const char *const *)cells + 2);
@@ -375,10 +385,6 @@ static void test_no_cache(void) {
     bool done = specs_of_model(&model, &choice, &specs, &error);
     ok_failed(done, &error, EXIT_USER, NULL, "no layer", "refused: a model without a cache");
     spec_list_free(&specs);
-}
-
-static const struct kvmill_format_parts *cache_type(const char *word) {
-    return kvmill_format_parts(kvmill_format_of_word(word, KVMILL_ANY_SCALES));
 }
 
 static void test_cache_type(void) {

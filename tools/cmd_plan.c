@@ -35,7 +35,8 @@ static void print_layer(const struct layer *layer, const char *range) {
                     ", value %" PRId64,
                     layer->query_heads, layer->kv_heads, layer->key_dim, layer->value_dim);
     if (layer->window > 0)
-        print_shown(stdout, ", window %" PRId64, layer->window);
+        print_shown(stdout, ", window %" PRId64 "%s", layer->window,
+                    layer->kind == LAYER_SLIDING ? " in a ring" : "");
     print_shown(stdout, "\n");
 }
 
@@ -43,9 +44,14 @@ static void print_layer(const struct layer *layer, const char *range) {
 static void print_layers(const struct model *model, const struct cache_choice *choice) {
     char range[32];
     const char *type = choice->type == NULL ? "" : choice->type->word;
-    print_shown(stdout, "model %s, %d layers, %s, %" PRId64 " bytes of %s%scache per token\n",
-                model->type, model->layer_count, model->dtype->name,
-                cache_bytes_per_token(model, choice), type, *type == '\0' ? "" : " ");
+    int64_t bytes = cache_bytes_per_token(model, choice);
+    int64_t lasting = cache_bytes_without_windows(model, choice);
+    print_shown(stdout, "model %s, %d layers, %s, %" PRId64 " bytes of %s%scache per token",
+                model->type, model->layer_count, model->dtype->name, bytes, type,
+                *type == '\0' ? "" : " ");
+    if (lasting < bytes)
+        print_shown(stdout, ", %" PRId64 " when windows are full", lasting);
+    print_shown(stdout, "\n");
     for (int first = 0, next; first < model->layer_count; first = next) {
         next = first + 1;
         while (next < model->layer_count &&

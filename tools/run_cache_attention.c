@@ -1,6 +1,7 @@
 /* kvmill run for the ops of cache attention.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include "../ops/attributes.h"
 #include "../ops/extent.h"
 #include "run_op.h"
 
@@ -36,15 +37,45 @@ static int64_t last_index(const struct npy *npy) {
     return count > 0 ? ((const int64_t *)npy->tensor.data)[count - 1] : 0;
 }
 
+/* Slots of each sequence's ring; a linear cache has no end. */
+static int64_t ring_of(const kvmill_cache_attention *op, const struct arrays *arrays) {
+    bool overflow = false;
+    if (!kvmill_is_circular(op->mode))
+        return INT64_MAX;
+    if (!op->dynamic_batching)
+        return dim_from_end(&arrays->tensor[KVMILL_CACHE_ATTENTION_CACHE],
+                            op->cache_layout == 0 ? 3 : 2);
+    if (op->cache_mode == 0)
+        return op->capacity;
+    int64_t pages = dim_from_end(&arrays->tensor[KVMILL_CACHE_ATTENTION_CACHESTARTS], 1);
+    int64_t slots = kvmill_times(pages, op->page_size, &overflow);
+    return overflow ? INT64_MAX : slots;
+}
+
+/* Positions of all sequences of a dynamic batch, of each at most `ring`; -1: too many to count. */
+static int64_t kept_positions(const struct npy *kvstarts, int64_t ring) {
+    const int64_t *at = kvstarts->tensor.data;
+    int64_t count = kvmill_element_count(&kvstarts->tensor), sum = 0, length;
+    for (int64_t b = 0; b + 1 < count; b++)
+        if (__builtin_sub_overflow(at[b + 1], at[b], &length) ||
+            __builtin_add_overflow(sum, length < ring ? length : ring, &sum))
+            return -1;
+    return sum;
+}
+
 /* Rows that KeyValueCache reads back.  What the cache cannot hold is for the library to refuse. */
 static int64_t rows_of(const struct spec *spec, const struct arrays *arrays) {
+    const kvmill_cache_attention *op = &spec->attention.op;
     int64_t most = kvmill_element_count(&arrays->tensor[KVMILL_CACHE_ATTENTION_CACHE].tensor), rows;
-    if (spec->attention.op.dynamic_batching)
-        rows = last_index(&arrays->tensor[KVMILL_CACHE_ATTENTION_KVSTARTS]);
+    int64_t ring = ring_of(op, arrays);
+    if (op->dynamic_batching)
+        rows = kept_positions(&arrays->tensor[KVMILL_CACHE_ATTENTION_KVSTARTS], ring);
     else if (__builtin_add_overflow(
                  last_index(&arrays->tensor[KVMILL_CACHE_ATTENTION_START_POS]),
                  dim_from_end(&arrays->tensor[KVMILL_CACHE_ATTENTION_CURRENT_KEY], 3), &rows))
         return 0;
+    else
+        rows = rows < ring ? rows : ring;
     return rows < 0 || rows > most ? 0 : rows;
 }
 

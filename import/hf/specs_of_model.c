@@ -226,8 +226,17 @@ static void set_scores(kvmill_cache_attention *op, const struct model *model,
     set_alibi(op, model, layer);
 }
 
-static void set_cache(kvmill_cache_attention *op, const struct cache_choice *choice,
-                      DLDataType T2) {
+/* A layer with a window keeps no more than it sees. */
+static void set_ring(kvmill_cache_attention *op, const struct layer *layer) {
+    if (layer->window == 0)
+        return;
+    op->mode = "circular";
+    op->capacity = op->dynamic_batching ? layer->window : 0;
+}
+
+static void set_cache(kvmill_cache_attention *op, const struct layer *layer,
+                      const struct cache_choice *choice, DLDataType T2) {
+    set_ring(op, layer);
     op->cache_layout = choice->layout < 0 ? 0 : choice->layout;
     op->T2 = T2;
     if (choice->quant_group != 0)
@@ -261,7 +270,7 @@ static bool begin_attention(struct spec *spec, const struct model *model, const 
     set_scores(op, model, layer, choice->math);
     op->T1 = latent ? cache_dtype(model, choice) : model->dtype->dl;
     if (!latent)
-        set_cache(op, choice, cache_dtype(model, choice));
+        set_cache(op, layer, choice, cache_dtype(model, choice));
     spec->attention.masked = false;
     attention_spec_complete(spec);
     return true;
@@ -311,12 +320,21 @@ static int64_t bytes_of_layer(const struct model *model, const struct layer *lay
            (layer->kind == LAYER_LATENT ? key : key + bytes_of_row(&geometry.value));
 }
 
-int64_t cache_bytes_per_token(const struct model *model, const struct cache_choice *choice) {
+static int64_t sum_bytes(const struct model *model, const struct cache_choice *choice,
+                         bool windows) {
     int64_t bytes = 0;
     for (int i = 0; i < model->layer_count; i++)
-        if (model->layers[i].kind != LAYER_NONE)
+        if (model->layers[i].kind != LAYER_NONE && (windows || model->layers[i].window == 0))
             bytes += bytes_of_layer(model, &model->layers[i], choice);
     return bytes;
+}
+
+int64_t cache_bytes_per_token(const struct model *model, const struct cache_choice *choice) {
+    return sum_bytes(model, choice, true);
+}
+
+int64_t cache_bytes_without_windows(const struct model *model, const struct cache_choice *choice) {
+    return sum_bytes(model, choice, false);
 }
 
 /* ---- All of it ---- */

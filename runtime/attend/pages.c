@@ -6,6 +6,8 @@
 static int64_t first_row(const struct attend_pages *pages, int64_t page) {
     if (pages->numbers.data == NULL)
         return pages->start;
+    if (pages->ring > 0)
+        page %= pages->ring;
     int64_t number = number_at(&pages->numbers, pages->list != NULL ? pages->list[page] : page);
     return number / pages->unit * pages->rows;
 }

@@ -31,10 +31,12 @@ static inline struct number_array numbers_from(const struct number_array *number
 
 /* Pages of `size` positions, whose rows lie side by side.  A page has a number, and begins at row
    number / unit * rows.  A slot is a page of one row.  Without numbers all
-   positions are in one page, which begins at row `start`; in a ring it follows itself. */
+   positions are in one page, which begins at row `start`; in a ring it follows itself, as numbers
+   do. */
 struct attend_pages {
     int64_t size; /* INT64_MAX: one page has all positions */
     struct number_array numbers;
+    int64_t ring;        /* so many numbers are a ring; 0: they are none */
     const int32_t *list; /* the pages that are attended to, as indices of numbers; NULL: all */
     int64_t unit, rows;
     int64_t start;

@@ -23,18 +23,28 @@ static const struct cutting *cutting_of(const struct attend_view *view) {
 
 /* ---- Tiles ---- */
 
-static int64_t tiles_of(const struct attend_view *view, int64_t b) {
-    int64_t tokens = count_of(&view->tokens, b);
+static int64_t tiles_of_tokens(const struct attend_view *view, int64_t tokens) {
     return (tokens + view->cuts.tokens - 1) / view->cuts.tokens * view->cuts.parts;
 }
 
+static int64_t count_in_turn(const struct attend_view *view, int64_t b) {
+    const struct token_span span = tokens_in_turn(view, b);
+    return span.last - span.first;
+}
+
+static int64_t tiles_of(const struct attend_view *view, int64_t b) {
+    return tiles_of_tokens(view, count_in_turn(view, b));
+}
+
 /* Units of the sequences before b, counted so that any b is found at once: where tiles have several
-   tokens, sequence b may begin with one unit a head too many. */
+   tokens, sequence b may begin with one unit a head too many; in a turn all have as many as any. */
 static int64_t units_before(const void *context, int64_t b) {
     const struct attend_view *view = context;
     const struct attend_cuts *cuts = &view->cuts;
     int64_t tokens = count_before(&view->tokens, b);
     int64_t tiles = tokens / cuts->tokens * cuts->parts + (cuts->tokens > 1 ? b : 0);
+    if (view->turn != NULL)
+        tiles = b * cuts->room;
     return tiles * view->plan->kv_heads;
 }
 
@@ -72,15 +82,15 @@ static bool set_tile(const struct attend_view *view, int64_t b, int64_t kv_head,
                      struct tile *tile) {
     int64_t ratio = view->plan->ratio, parts = view->cuts.parts;
     int64_t part = number % parts, from = ratio * part / parts;
+    const struct token_span span = tokens_in_turn(view, b);
     if (number < 0)
         return false;
     tile->b = b;
     tile->kv_head = kv_head;
-    tile->token = number / parts * view->cuts.tokens;
+    tile->token = span.first + number / parts * view->cuts.tokens;
     tile->first_head = kv_head * ratio + from;
     tile->heads = ratio * (part + 1) / parts - from;
-    tile->rows =
-        tile->heads * kvmill_min(view->cuts.tokens, count_of(&view->tokens, b) - tile->token);
+    tile->rows = tile->heads * kvmill_min(view->cuts.tokens, span.last - tile->token);
     tile->kernel = kvmill_kernel_for(view, view->cuts.tiles, tile->rows);
     view->look(view, b, tile->first_head, &tile->sequence);
     see_together(view, tile);
@@ -152,7 +162,7 @@ static int64_t count_units(const struct attend_view *view) {
 static int64_t most_tokens(const struct attend_view *view) {
     int64_t tokens = 0, kinds = kinds_of(view);
     for (int64_t b = 0; b < kinds; b++)
-        tokens = kvmill_max(tokens, count_of(&view->tokens, b));
+        tokens = kvmill_max(tokens, count_in_turn(view, b));
     return tokens;
 }
 
@@ -181,6 +191,7 @@ void kvmill_cut(struct attend_view *view, const struct tiles *tiles) {
     cuts->tokens = kvmill_max(1, kvmill_min(rows / ratio, most_tokens(view)));
     cuts->parts = view->heads_apart ? ratio : (ratio + rows - 1) / rows;
     cuts->rows = kvmill_min(rows, cuts->tokens * ratio);
+    cuts->room = tiles_of_tokens(view, most_tokens(view));
     cuts->units = count_units(view);
     cuts->splits = count_splits(view);
 }

@@ -13,6 +13,9 @@
 #include "mask.h"
 #include "pages.h"
 
+/* No position is beyond it, so that distances do not overflow. */
+static const int64_t farthest = (int64_t)1 << 62;
+
 struct index_array {
     const kvmill_index *data;
     int64_t stride;
@@ -41,6 +44,11 @@ static inline int64_t count_of(const struct sequence_counts *counts, int64_t b) 
 static inline int64_t offset_of_sequence(const struct sequence_counts *counts, int64_t b) {
     return counts->starts.data != NULL ? number_at(&counts->starts, b) : 0;
 }
+
+/* Some tokens of a sequence. */
+struct token_span {
+    int64_t first, last;
+};
 
 /* K or V: the address of sequence 0, and bytes between sequences. */
 struct cache_side {
@@ -90,6 +98,7 @@ struct attend_cuts {
     int64_t tokens; /* of a tile */
     int64_t parts;  /* tiles that share the query heads of a kv head */
     int64_t rows;   /* query rows of a tile */
+    int64_t room;   /* most tiles of a kv head of a sequence */
     int64_t units;  /* tiles of all sequences and kv heads */
     int64_t splits; /* most pieces of a unit */
 };
@@ -110,6 +119,8 @@ struct attend_view {
     /* The sequence as the query heads from `head` on see it. */
     void (*look)(const struct attend_view *view, int64_t b, int64_t head,
                  struct attend_sequence *sequence);
+    /* The tokens of a sequence that take their turn; NULL: all. */
+    struct token_span (*turn)(const struct attend_view *view, int64_t b);
     bool heads_apart; /* tiles of one query head each */
     int64_t longest;  /* most positions of a sequence */
     int64_t window;   /* positions that a token sees at most; 0: all */
@@ -122,6 +133,12 @@ static inline unsigned char *row_at(const struct attend_view *view, const struct
                                     int64_t b, int64_t head, int64_t t) {
     return rows->data + b * rows->batch + head * rows->head +
            (offset_of_sequence(&view->tokens, b) + t) * rows->token;
+}
+
+/* The tokens that attend. */
+static inline struct token_span tokens_in_turn(const struct attend_view *view, int64_t b) {
+    return view->turn != NULL ? view->turn(view, b)
+                              : (struct token_span){0, count_of(&view->tokens, b)};
 }
 
 static inline int64_t position_of(const struct attend_sequence *sequence, int64_t t) {

@@ -47,6 +47,13 @@ static inline int64_t page_list_at(const struct cache_attend_call *call, int64_t
 int64_t kvmill_cache_attend_length(const struct cache_attend_call *call, int64_t b,
                                    int64_t kv_head);
 
+/* Rows of the ring that they are in. */
+int64_t kvmill_cache_attend_ring(const struct cache_attend_call *call, int64_t b, int64_t kv_head);
+
+/* The sequence as the query heads from `head` on see it; view.look. */
+void kvmill_cache_attend_look(const struct attend_view *view, int64_t b, int64_t head,
+                              struct attend_sequence *sequence);
+
 /* A run while it is checked. */
 struct attend_given {
     struct given_tensors base;

@@ -142,9 +142,6 @@ static kvmill_status check_cache(struct attend_given *given) {
 
 /* ---- Positions ---- */
 
-/* So that distances do not overflow. */
-static const int64_t farthest = (int64_t)1 << 62;
-
 static kvmill_status check_positions(const struct attend_given *given) {
     const DLTensor *positions = tensor_of(given, KVMILL_CACHE_ATTEND_POSITIONS);
     int64_t queries = given->call->queries;
@@ -154,6 +151,39 @@ static kvmill_status check_positions(const struct attend_given *given) {
         kvmill_check_shape(&given->base, KVMILL_CACHE_ATTEND_POSITIONS, 1, &queries);
     for (int64_t n = 0; status == KVMILL_OK && n < queries; n++)
         status = kvmill_check_number(given, KVMILL_CACHE_ATTEND_POSITIONS, n, -farthest, farthest);
+    return status;
+}
+
+/* What the window of a query begins with is still in the ring, if a window fits into it. */
+static kvmill_status check_window(const struct attend_given *given, int64_t b, int64_t head,
+                                  int64_t n) {
+    struct attend_sequence sequence;
+    const struct attend_view *view = &given->call->base.view;
+    kvmill_cache_attend_look(view, b, head, &sequence);
+    int64_t position = position_of(&sequence, n), left = sequence.left;
+    if (left < 0 || left >= sequence.most || sequence.first == 0 ||
+        position - left >= sequence.first)
+        return KVMILL_OK;
+    return kvmill_fail(given->base.error, KVMILL_E_INDEX_RANGE,
+                       "query %" PRId64 " of sequence %" PRId64 " sees positions from %" PRId64
+                       " on; accepted: from %" PRId64 " on, which the ring of %" PRId64
+                       " rows still has",
+                       n, b, kvmill_max(position - left, 0), sequence.first, sequence.most);
+}
+
+/* Without positions of their own the first query is the one that sees farthest. */
+static kvmill_status check_windows(const struct attend_given *given) {
+    const struct attend_view *view = &given->call->base.view;
+    int64_t ratio = geometry_of(given)->ratio;
+    int64_t heads = given->call->heads_apart ? geometry_of(given)->kv_heads : 1;
+    kvmill_status status = KVMILL_OK;
+    for (int64_t i = 0; geometry_of(given)->circular && i < view->batch * heads; i++) {
+        int64_t b = i / heads, count = count_of(&view->tokens, b);
+        if (given->call->positions.data == NULL)
+            count = kvmill_min(count, 1);
+        for (int64_t n = 0; status == KVMILL_OK && n < count; n++)
+            status = check_window(given, b, i % heads * ratio, n);
+    }
     return status;
 }
 
@@ -248,5 +278,5 @@ kvmill_status kvmill_cache_attend_begin(struct cache_attend_call *call,
         status = check_shapes(&given);
     if (status == KVMILL_OK)
         kvmill_cache_attend_set_view(&given);
-    return status;
+    return status == KVMILL_OK ? check_windows(&given) : status;
 }

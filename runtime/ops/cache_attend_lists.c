@@ -81,6 +81,23 @@ static kvmill_status check_pair(const struct attend_given *given, int list, int 
                        name_of(given, missing), name_of(given, given_one));
 }
 
+/* The positions of a ring are counted by lengths alone. */
+static kvmill_status check_circular(const struct attend_given *given) {
+    static const int others[] = {KVMILL_CACHE_ATTEND_RANGES, KVMILL_CACHE_ATTEND_SLOTS,
+                                 KVMILL_CACHE_ATTEND_KEY_POSITIONS};
+    if (!given->plan->geometry.circular)
+        return KVMILL_OK;
+    for (int i = 0; i < 3; i++)
+        if (has(given, others[i]))
+            return kvmill_fail(given->base.error, KVMILL_E_SHAPE,
+                               "%s is given; accepted with mode \"circular\": NULL",
+                               name_of(given, others[i]));
+    if (has(given, KVMILL_CACHE_ATTEND_LENGTHS))
+        return KVMILL_OK;
+    return kvmill_fail(given->base.error, KVMILL_E_NULL,
+                       "lengths is NULL; a tensor is required with mode \"circular\"");
+}
+
 kvmill_status kvmill_check_places(const struct attend_given *given) {
     static const int places[] = {KVMILL_CACHE_ATTEND_PAGE_IDS, KVMILL_CACHE_ATTEND_RANGES,
                                  KVMILL_CACHE_ATTEND_SLOTS, KVMILL_CACHE_ATTEND_LENGTHS};
@@ -96,12 +113,21 @@ kvmill_status kvmill_check_places(const struct attend_given *given) {
                            count);
     kvmill_status status =
         check_pair(given, KVMILL_CACHE_ATTEND_PAGE_IDS, KVMILL_CACHE_ATTEND_PAGE_STARTS);
-    return status == KVMILL_OK
-               ? check_pair(given, KVMILL_CACHE_ATTEND_SLOTS, KVMILL_CACHE_ATTEND_SLOT_STARTS)
-               : status;
+    if (status == KVMILL_OK)
+        status = check_pair(given, KVMILL_CACHE_ATTEND_SLOTS, KVMILL_CACHE_ATTEND_SLOT_STARTS);
+    return status == KVMILL_OK ? check_circular(given) : status;
 }
 
 /* ---- What is in them ---- */
+
+static int64_t rows_of_pages(const struct cache_attend_call *call, int64_t b, int64_t kv_head) {
+    return (page_list_at(call, b, kv_head, 1) - page_list_at(call, b, kv_head, 0)) *
+           cache_attend_plan_of(call)->geometry.page_size;
+}
+
+int64_t kvmill_cache_attend_ring(const struct cache_attend_call *call, int64_t b, int64_t kv_head) {
+    return call->page_ids.data != NULL ? rows_of_pages(call, b, kv_head) : call->rows;
+}
 
 int64_t kvmill_cache_attend_length(const struct cache_attend_call *call, int64_t b,
                                    int64_t kv_head) {
@@ -110,8 +136,7 @@ int64_t kvmill_cache_attend_length(const struct cache_attend_call *call, int64_t
     if (call->slots.data != NULL)
         return number_at(&call->slot_starts, b + 1) - number_at(&call->slot_starts, b);
     if (call->page_ids.data != NULL)
-        return (page_list_at(call, b, kv_head, 1) - page_list_at(call, b, kv_head, 0)) *
-               cache_attend_plan_of(call)->geometry.page_size;
+        return rows_of_pages(call, b, kv_head);
     return call->ranges[0].data != NULL ? call->rows : 0;
 }
 
@@ -127,12 +152,14 @@ static kvmill_status check_lengths(const struct attend_given *given) {
     const struct cache_attend_call *call = given->call;
     int64_t batch = call->base.view.batch;
     bool in_pages = has(given, KVMILL_CACHE_ATTEND_PAGE_IDS);
+    bool circular = given->plan->geometry.circular && (in_pages || call->rows > 0);
+    int64_t most = in_pages ? INT64_MAX : call->rows;
     if (!has(given, KVMILL_CACHE_ATTEND_LENGTHS))
         return KVMILL_OK;
     kvmill_status status = kvmill_check_shape(&given->base, KVMILL_CACHE_ATTEND_LENGTHS, 1, &batch);
-    return status == KVMILL_OK ? check_each(given, KVMILL_CACHE_ATTEND_LENGTHS, batch,
-                                            in_pages ? INT64_MAX : call->rows)
-                               : status;
+    return status == KVMILL_OK
+               ? check_each(given, KVMILL_CACHE_ATTEND_LENGTHS, batch, circular ? farthest : most)
+               : status;
 }
 
 static kvmill_status check_ranges(const struct attend_given *given) {
@@ -180,6 +207,8 @@ static kvmill_status check_counts(const struct attend_given *given, int64_t head
     for (int64_t n = 0; call->lengths.data != NULL && n < call->base.view.batch * heads; n++) {
         int64_t length = number_at(&call->lengths, n / heads);
         int64_t needed = length / size + (length % size != 0);
+        if (given->plan->geometry.circular)
+            needed = kvmill_min(needed, 1);
         int64_t pages = number_at(&call->page_starts, n + 1) - number_at(&call->page_starts, n);
         if (pages < needed)
             return kvmill_fail(given->base.error, KVMILL_E_SHAPE,

@@ -18,6 +18,9 @@ static const struct cache_attend_call *call_of_view(const struct attend_view *vi
 
 static struct attend_pages pages_of(const struct cache_attend_call *call, int64_t b,
                                     int64_t kv_head) {
+    bool circular = cache_attend_plan_of(call)->geometry.circular;
+    int64_t size = cache_attend_plan_of(call)->geometry.page_size;
+    int64_t ring = circular ? kvmill_cache_attend_ring(call, b, kv_head) : 0;
     if (call->slots.data != NULL)
         return (struct attend_pages){
             .size = 1,
@@ -26,20 +29,31 @@ static struct attend_pages pages_of(const struct cache_attend_call *call, int64_
             .rows = 1};
     if (call->page_ids.data != NULL)
         return (struct attend_pages){
-            .size = cache_attend_plan_of(call)->geometry.page_size,
+            .size = size,
             .numbers = numbers_from(&call->page_ids, page_list_at(call, b, kv_head, 0)),
+            .ring = ring / size,
             .unit = 1,
             .rows = call->page_rows};
-    return one_page(0);
+    return (struct attend_pages){.size = ring > 0 ? ring : INT64_MAX};
 }
 
-static void look(const struct attend_view *view, int64_t b, int64_t head,
-                 struct attend_sequence *sequence) {
+/* A ring has the last positions, whoever looks. */
+static void set_ring(const struct cache_attend_call *call, int64_t b, int64_t kv_head,
+                     struct attend_sequence *sequence) {
+    if (!cache_attend_plan_of(call)->geometry.circular)
+        return;
+    sequence->most = kvmill_cache_attend_ring(call, b, kv_head);
+    sequence->first = kvmill_max(0, sequence->length - sequence->most);
+}
+
+void kvmill_cache_attend_look(const struct attend_view *view, int64_t b, int64_t head,
+                              struct attend_sequence *sequence) {
     const struct cache_attend_call *call = call_of_view(view);
     const struct cache_attend_plan *plan = cache_attend_plan_of(call);
     int64_t kv_head = head / plan->geometry.ratio, before = count_before(&view->tokens, b);
     *sequence = whole_sequence(kvmill_cache_attend_length(call, b, kv_head));
     sequence->origin = sequence->length - count_of(&view->tokens, b);
+    set_ring(call, b, kv_head, sequence);
     if (view->mask.rows.data != NULL || view->mask.skips)
         sequence->length = kvmill_min(sequence->length, view->mask.columns);
     sequence->left = plan->geometry.window - 1;
@@ -134,13 +148,20 @@ static void set_positions(const struct attend_given *given) {
 
 /* ---- The view ---- */
 
+static int64_t seen_at_most(const struct cache_attend_call *call, int64_t b, int64_t kv_head) {
+    int64_t length = kvmill_cache_attend_length(call, b, kv_head);
+    return cache_attend_plan_of(call)->geometry.circular
+               ? kvmill_min(length, kvmill_cache_attend_ring(call, b, kv_head))
+               : length;
+}
+
 static int64_t longest(const struct cache_attend_call *call, int64_t *total) {
     int64_t heads = cache_attend_plan_of(call)->geometry.kv_heads, most = 0;
     *total = 0;
     for (int64_t b = 0; b < call->base.view.batch; b++) {
-        *total += kvmill_cache_attend_length(call, b, 0);
+        *total += seen_at_most(call, b, 0);
         for (int64_t g = 0; g < (call->heads_apart ? heads : 1); g++)
-            most = kvmill_max(most, kvmill_cache_attend_length(call, b, g));
+            most = kvmill_max(most, seen_at_most(call, b, g));
     }
     return most;
 }
@@ -162,7 +183,7 @@ void kvmill_cache_attend_set_view(const struct attend_given *given) {
                                       call->key_positions.data || call->ranges[0].data;
     view->sinks = numbers_of_heads(given, KVMILL_CACHE_ATTEND_SINKS);
     view->slopes = slopes_of(given);
-    view->look = look;
+    view->look = kvmill_cache_attend_look;
     view->longest = longest(call, &positions);
     view->window = call->key_positions.data ? 0 : given->plan->geometry.window;
     view->size = (struct kvmill_call_size){batch, call->queries / batch, positions / batch};

@@ -1,6 +1,7 @@
 /* The plans of PMX cache attention: made by cache_attention_plan.c, their runs checked by
    cache_attention_check.c and cache_attention_tensors.c.  What a run does to the cache is in
-   cache_attention_rows.c, what attention sees of it in cache_attention_view.c.
+   cache_attention_rows.c, what attention sees of it in cache_attention_view.c, what a ring asks for
+   in cache_attention_ring.c.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_OPS_CACHE_ATTENTION_H
@@ -46,6 +47,9 @@ struct cache_call {
     int64_t tokens;                /* of all sequences together: new ones */
     struct sequence_counts length; /* positions of sequences */
     int64_t positions;             /* of all sequences together */
+    int64_t ring;                  /* slots of each sequence's ring; 0: the cache is linear */
+    int64_t turn, turns;           /* of a ring: the present one, all of them */
+    int64_t stored;                /* in it: most tokens of a sequence that are stored */
     struct index_array cachestarts;
     int64_t page_stride, page_head; /* page_head: between kv heads with lists of their own, or 0 */
     int64_t page_rows;              /* row_strides from a page to the next */
@@ -77,8 +81,28 @@ struct attend_pages kvmill_cache_pages(const struct cache_call *call, int64_t b,
 /* What attention asks of a run whose tensors are known. */
 void kvmill_set_view(struct cache_call *call);
 
-/* The mean of the sequences; of positions those that a window lets see. */
+/* The mean of the sequences; of positions those that a token sees. */
 struct kvmill_call_size kvmill_size_of_call(const struct cache_call *call);
+
+/* ---- Rings ---- */
+
+/* Positions of a sequence that the cache still has, and of all sequences before it. */
+int64_t kvmill_kept(const struct cache_call *call, int64_t b);
+int64_t kvmill_kept_before(const struct cache_call *call, int64_t b);
+
+/* Positions that a token sees at most, as window and ring have it; 0: all. */
+int64_t kvmill_seen_at_most(const struct cache_call *call);
+
+/* The tokens of a sequence that take the present turn; of these, those that stay in the ring. */
+struct token_span kvmill_tokens_of_turn(const struct cache_call *call, int64_t b);
+struct token_span kvmill_tokens_to_store(const struct cache_call *call, int64_t b);
+
+/* Count the turns of a run whose tensors are known; begin one. */
+void kvmill_set_turns(struct cache_call *call);
+void kvmill_begin_turn(struct cache_call *call, int64_t turn);
+
+/* op.next: phase after phase, turn after turn. */
+bool kvmill_cache_attention_next(struct call *call);
 
 /* ---- Validation ---- */
 
@@ -87,7 +111,7 @@ struct given {
     struct given_tensors base;
     const struct cache_plan *plan;
     struct cache_call *call;
-    int64_t capacity; /* rows of a sequence, or of all */
+    int64_t capacity; /* rows of a sequence's cache, or of that of all */
 };
 
 /* Set what a plan demands of every tensor. */

@@ -109,9 +109,34 @@ static kvmill_status set_batch(struct given *given) {
     return KVMILL_OK;
 }
 
+static bool is_circular(const struct given *given) {
+    return given->plan->geometry.circular;
+}
+
+/* Where positions must be, a ring has slots. */
+static kvmill_status set_ring(const struct given *given, int64_t slots, bool has_positions) {
+    given->call->ring = slots;
+    if (slots > 0 || !has_positions)
+        return KVMILL_OK;
+    return kvmill_fail(given->base.error, KVMILL_E_SHAPE,
+                       "the cache is a ring of 0 rows; accepted: 1 or more");
+}
+
+static kvmill_status check_ring_start(struct given *given) {
+    struct cache_call *call = given->call;
+    int64_t start, tokens = call->base.view.tokens.each;
+    kvmill_status status = check_one(given, KVMILL_CACHE_ATTENTION_START_POS, 0, farthest, &start);
+    if (status != KVMILL_OK)
+        return status;
+    call->length.each = start + tokens;
+    return set_ring(given, given->capacity, call->length.each > 0);
+}
+
 static kvmill_status check_start(struct given *given) {
     struct cache_call *call = given->call;
     int64_t start, room = given->capacity - call->base.view.tokens.each;
+    if (is_circular(given))
+        return check_ring_start(given);
     if (room < 0)
         return kvmill_fail(given->base.error, KVMILL_E_SHAPE,
                            "current_key has %" PRId64 " tokens; accepted: at most the %" PRId64
@@ -152,12 +177,13 @@ static kvmill_status check_total(const struct given *given, int which, int rows)
                          tensor->shape[0]);
 }
 
+/* What is read back of a ring is not all positions. */
 static kvmill_status check_totals(const struct given *given) {
     int lead = given->base.tensors[KVMILL_CACHE_ATTENTION_QUERY]
                    ? KVMILL_CACHE_ATTENTION_QUERY
                    : KVMILL_CACHE_ATTENTION_CURRENT_KEY;
     kvmill_status status = check_total(given, KVMILL_CACHE_ATTENTION_SEQSTARTS, lead);
-    return status == KVMILL_OK
+    return status == KVMILL_OK && !is_circular(given)
                ? check_total(given, KVMILL_CACHE_ATTENTION_KVSTARTS, KVMILL_CACHE_ATTENTION_KEY)
                : status;
 }
@@ -200,7 +226,7 @@ static kvmill_status check_starts(const struct given *given) {
                                               &call->base.view.batch);
     for (int64_t b = 0; status == KVMILL_OK && b < call->base.view.batch; b++) {
         status = check_element(given, KVMILL_CACHE_ATTENTION_START_POS, b, 0,
-                               INT64_MAX - tokens_of(call, b));
+                               is_circular(given) ? farthest : INT64_MAX - tokens_of(call, b));
         if (status == KVMILL_OK && index_at(array_of(given, KVMILL_CACHE_ATTENTION_START_POS), b) !=
                                        positions_of(call, b) - tokens_of(call, b))
             status = refuse_length(given, b);
@@ -229,8 +255,9 @@ static kvmill_status check_offsets(struct given *given) {
     struct cache_call *call = given->call;
     kvmill_status status = kvmill_check_shape(&given->base, KVMILL_CACHE_ATTENTION_CACHESTARTS, 1,
                                               &call->base.view.batch);
+    call->ring = given->plan->geometry.ring;
     for (int64_t b = 0; status == KVMILL_OK && b < call->base.view.batch; b++) {
-        int64_t length = positions_of(call, b);
+        int64_t length = kvmill_kept(call, b);
         if (length > given->capacity)
             return kvmill_fail(given->base.error, KVMILL_E_INDEX_RANGE,
                                "sequence %" PRId64 " of kvstarts has %" PRId64
@@ -272,12 +299,20 @@ static kvmill_status refuse_start(const struct given *given, const struct page_l
                        given->plan->geometry.page_size);
 }
 
+/* The last page of a sequence's positions that is in place `page` of a list, which in a ring comes
+   round. */
+static int64_t last_in_place(const struct given *given, int64_t b, int64_t page, int64_t pages) {
+    int64_t last = (positions_of(given->call, b) - 1) / given->plan->geometry.page_size;
+    return page + (last - page) / pages * pages;
+}
+
 /* New tokens are written for all heads at once. */
 static kvmill_status check_new_page(const struct given *given, const struct page_list *list,
-                                    int64_t page) {
+                                    int64_t page, int64_t pages) {
     const struct cache_call *call = given->call;
     int64_t tokens = tokens_of(call, list->b), older = positions_of(call, list->b) - tokens;
-    bool is_new = tokens > 0 && (page + 1) * given->plan->geometry.page_size > older;
+    int64_t last = last_in_place(given, list->b, page, pages);
+    bool is_new = tokens > 0 && last >= older / given->plan->geometry.page_size;
     int64_t at = page * call->page_stride, head = list->head > 0 ? list->head : 0;
     int64_t first = list->rows[at - head * call->page_head];
     return !is_new || list->rows[at] == first ? KVMILL_OK
@@ -288,8 +323,10 @@ static kvmill_status check_new_page(const struct given *given, const struct page
 static kvmill_status check_list(const struct given *given, const struct page_list *list,
                                 int64_t pages) {
     const struct cache_call *call = given->call;
-    int64_t b = list->b, size = given->plan->geometry.page_size, length = positions_of(call, b);
+    int64_t b = list->b, size = given->plan->geometry.page_size, length = kvmill_kept(call, b);
     int64_t used = length / size + (length % size != 0);
+    if (is_circular(given))
+        used = kvmill_min(used, pages);
     if (used > pages)
         return kvmill_fail(given->base.error, KVMILL_E_SHAPE,
                            "cachestarts has %" PRId64 " pages of %" PRId64
@@ -300,8 +337,9 @@ static kvmill_status check_list(const struct given *given, const struct page_lis
         int64_t row = list->rows[page * call->page_stride];
         int64_t last = given->capacity - kvmill_min(size, length - page * size);
         status = row < 0 || row > last ? refuse_page(given, list, page, 0, last)
-                 : has_split_pages(given) && row % size != 0 ? refuse_start(given, list, page)
-                                                             : check_new_page(given, list, page);
+                 : has_split_pages(given) && row % size != 0
+                     ? refuse_start(given, list, page)
+                     : check_new_page(given, list, page, pages);
     }
     return status;
 }
@@ -323,6 +361,12 @@ static kvmill_status check_pages(struct given *given) {
         kvmill_check_shape(&given->base, KVMILL_CACHE_ATTENTION_CACHESTARTS, 2 + of_heads, dims);
     if (status != KVMILL_OK)
         return status;
+    bool overflow = false;
+    int64_t slots =
+        kvmill_times(table->shape[1 + of_heads], given->plan->geometry.page_size, &overflow);
+    if (is_circular(given))
+        status = set_ring(given, overflow ? INT64_MAX : slots,
+                          count_before(&call->length, call->base.view.batch) > 0);
     call->page_stride = kvmill_tensor_stride(table, 1 + of_heads);
     call->page_head = of_heads ? kvmill_tensor_stride(table, 1) : 0;
     for (int64_t n = 0; status == KVMILL_OK && n < call->base.view.batch * lists; n++) {
@@ -402,8 +446,8 @@ kvmill_status kvmill_cache_attention_begin(struct call *base, const DLTensor *co
     kvmill_status status = check(&given, tensors);
     if (status != KVMILL_OK)
         return status;
+    kvmill_set_turns(call);
     kvmill_set_addresses(&given);
-    if (given.base.tensors[KVMILL_CACHE_ATTENTION_QUERY] != NULL)
-        kvmill_attend_prepare(&call->base.view);
+    kvmill_begin_turn(call, 0);
     return KVMILL_OK;
 }

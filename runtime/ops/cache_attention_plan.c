@@ -33,7 +33,7 @@ static const struct plan_op cache_attention_op = {
     .begin = kvmill_cache_attention_begin,
     .parts = kvmill_phase_parts,
     .part = kvmill_phase_part,
-    .next = kvmill_phase_next,
+    .next = kvmill_cache_attention_next,
     .destroy = destroy,
 };
 
@@ -124,8 +124,8 @@ static void say_problem(struct words *words, const struct kvmill_cache_geometry 
     say_format(words, "K", &geometry->key);
     say_format(words, "V", &geometry->value);
     if (geometry->which != KVMILL_MULTI_HEAD_ATTENTION)
-        kvmill_say(words, ", layout %" PRId64 "%s", geometry->layout,
-                   geometry->paged ? ", paged" : "");
+        kvmill_say(words, ", layout %" PRId64 "%s%s", geometry->layout,
+                   geometry->paged ? ", paged" : "", geometry->circular ? ", circular" : "");
     if (geometry->which != KVMILL_KEY_VALUE_CACHE)
         kvmill_say(words, ", math %s", kvmill_math_names[geometry->math]);
 }

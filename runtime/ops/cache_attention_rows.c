@@ -16,24 +16,32 @@ enum { MOST_SLOTS = 512 };
 /* Rows of the cache to or from activations, whose tokens are the new ones or all positions. */
 struct way {
     bool writes;
-    const struct sequence_counts *counts;
+    int64_t (*before)(const void *call, int64_t b); /* tokens of earlier sequences */
     const struct token_rows *activations;
     int64_t heads, repeat, total;
 };
 
+static int64_t new_before(const void *call, int64_t b) {
+    return count_before(&((const struct cache_call *)call)->base.view.tokens, b);
+}
+
+static int64_t kept_before(const void *call, int64_t b) {
+    return kvmill_kept_before(call, b);
+}
+
 static struct way way_of_store(const struct cache_call *call) {
-    return (struct way){true,
-                        &call->base.view.tokens,
-                        call->current,
-                        cache_plan_of(call)->geometry.kv_heads,
-                        1,
-                        call->tokens};
+    return (struct way){true, new_before,  call->current, cache_plan_of(call)->geometry.kv_heads,
+                        1,    call->tokens};
 }
 
 static struct way way_of_load(const struct cache_call *call) {
     const struct kvmill_cache_geometry *geometry = &cache_plan_of(call)->geometry;
-    return (struct way){
-        false, &call->length, call->loaded, geometry->kv_heads, geometry->repeat, call->positions};
+    return (struct way){false,
+                        kept_before,
+                        call->loaded,
+                        geometry->kv_heads,
+                        geometry->repeat,
+                        kvmill_kept_before(call, call->base.view.batch)};
 }
 
 /* Bytes that are written for a token. */
@@ -58,9 +66,10 @@ static int64_t count_parts(const struct cache_call *call, const struct way *way)
 }
 
 /* Activations of token 0 of a sequence. */
-static unsigned char *activation_at(const struct way *way, const struct token_rows *rows,
-                                    int64_t b) {
-    return rows->data + b * rows->batch + offset_of_sequence(way->counts, b) * rows->token;
+static unsigned char *activation_at(const struct cache_call *call, const struct way *way,
+                                    const struct token_rows *rows, int64_t b) {
+    int64_t before = cache_plan_of(call)->geometry.dynamic ? way->before(call, b) : 0;
+    return rows->data + b * rows->batch + before * rows->token;
 }
 
 /* The address of a side in sequence b. */
@@ -80,7 +89,7 @@ static void move_rows(const struct cache_call *call, const struct way *way, int 
     const struct by_size *kernels = way->writes ? plan->writers : plan->readers;
     const struct kvmill_convert problem = {
         .shape = &plan->shapes[v],
-        .activation = activation_at(way, rows, b) + first * rows->token,
+        .activation = activation_at(call, way, rows, b) + first * rows->token,
         .token_stride = rows->token,
         .head_stride = rows->head,
         .cache = rows_of(&call->base.view.side[0][v], b),
@@ -96,7 +105,8 @@ static void move_rows(const struct cache_call *call, const struct way *way, int 
 static void move_tokens(const struct cache_call *call, const struct way *way, int64_t b,
                         int64_t first, int64_t last) {
     int64_t slots[MOST_SLOTS];
-    int64_t older = way->writes ? positions_of(call, b) - tokens_of(call, b) : 0;
+    int64_t older =
+        positions_of(call, b) - (way->writes ? tokens_of(call, b) : kvmill_kept(call, b));
     const struct attend_pages pages = kvmill_cache_pages(call, b, 0);
     for (; first < last; first += MOST_SLOTS) {
         int64_t count = kvmill_min(MOST_SLOTS, last - first);
@@ -106,17 +116,13 @@ static void move_tokens(const struct cache_call *call, const struct way *way, in
     }
 }
 
-static int64_t before(const void *counts, int64_t b) {
-    return count_before(counts, b);
-}
-
 /* Tokens [first, last) of all sequences together. */
 static void move_range(const struct cache_call *call, const struct way *way, int64_t first,
                        int64_t last) {
-    int64_t b = kvmill_find_sequence(call->base.view.batch, before, way->counts, first);
+    int64_t b = kvmill_find_sequence(call->base.view.batch, way->before, call, first);
     for (; first < last; b++) {
-        int64_t begin = count_before(way->counts, b);
-        int64_t end = kvmill_min(last, count_before(way->counts, b + 1));
+        int64_t begin = way->before(call, b);
+        int64_t end = kvmill_min(last, way->before(call, b + 1));
         move_tokens(call, way, b, first - begin, end - begin);
         first = end;
     }
@@ -127,6 +133,21 @@ static void move_part(const struct cache_call *call, const struct way *way, int6
     move_range(call, way, part * tokens, kvmill_min(way->total, (part + 1) * tokens));
 }
 
+/* ---- Into a ring ---- */
+
+/* Parts of a sequence; each has as many. */
+static int64_t parts_of_sequence(const struct cache_call *call, const struct way *way) {
+    int64_t tokens = part_tokens(call, way);
+    return call->stored / tokens + (call->stored % tokens != 0);
+}
+
+static void store_in_ring(const struct cache_call *call, const struct way *way, int64_t part) {
+    int64_t parts = parts_of_sequence(call, way), tokens = part_tokens(call, way);
+    struct token_span span = kvmill_tokens_to_store(call, part / parts);
+    span.first += part % parts * tokens;
+    move_tokens(call, way, part / parts, span.first, kvmill_min(span.last, span.first + tokens));
+}
+
 /* ---- Phases ---- */
 
 static const struct cache_call *call_of(const struct call *base) {
@@ -134,13 +155,16 @@ static const struct cache_call *call_of(const struct call *base) {
 }
 
 static int64_t write_parts(const struct call *base) {
-    struct way way = way_of_store(call_of(base));
-    return count_parts(call_of(base), &way);
+    const struct cache_call *call = call_of(base);
+    struct way way = way_of_store(call);
+    return call->ring > 0 ? call->base.view.batch * parts_of_sequence(call, &way)
+                          : count_parts(call, &way);
 }
 
 static void write_part(const struct call *base, int64_t part) {
-    struct way way = way_of_store(call_of(base));
-    move_part(call_of(base), &way, part);
+    const struct cache_call *call = call_of(base);
+    struct way way = way_of_store(call);
+    (call->ring > 0 ? store_in_ring : move_part)(call, &way, part);
 }
 
 static int64_t read_parts(const struct call *base) {

@@ -219,10 +219,9 @@ static kvmill_status check_tokens(const struct given *given, int which, bool all
                                   int64_t dim) {
     const struct cache_call *call = given->call;
     bool dynamic = given->plan->geometry.dynamic;
-    int64_t count = dynamic ? all ? call->positions : call->tokens
-                    : all   ? call->length.each
-                            : call->base.view.tokens.each;
-    const int64_t dims[] = {call->base.view.batch, count, heads, dim};
+    int64_t kept = dynamic ? kvmill_kept_before(call, call->base.view.batch) : kvmill_kept(call, 0);
+    int64_t tokens = dynamic ? call->tokens : call->base.view.tokens.each;
+    const int64_t dims[] = {call->base.view.batch, all ? kept : tokens, heads, dim};
     if (given->base.tensors[which] == NULL)
         return KVMILL_OK;
     return kvmill_check_shape(&given->base, which, (dim != 0) + (dynamic ? 2 : 3), dims + dynamic);

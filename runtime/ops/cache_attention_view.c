@@ -28,13 +28,15 @@ static int64_t base_row(const struct cache_call *call, int64_t b) {
 struct attend_pages kvmill_cache_pages(const struct cache_call *call, int64_t b, int64_t head) {
     const struct kvmill_cache_geometry *geometry = &cache_plan_of(call)->geometry;
     if (!has_pages(call))
-        return one_page(base_row(call, b));
+        return (struct attend_pages){.size = call->ring > 0 ? call->ring : INT64_MAX,
+                                     .start = base_row(call, b)};
     bool apart = call->page_rows != geometry->page_size;
     return (struct attend_pages){
         .size = geometry->page_size,
         .numbers = {call->cachestarts.data + b * call->cachestarts.stride +
                         head / geometry->ratio * call->page_head,
                     64, call->page_stride},
+        .ring = call->ring > 0 ? call->ring / geometry->page_size : 0,
         .unit = apart ? geometry->page_size : 1,
         .rows = apart ? call->page_rows : 1,
     };
@@ -55,8 +57,13 @@ static void look(const struct attend_view *view, int64_t b, int64_t head,
     sequence->origin = sequence->length - tokens_of(call, b);
     sequence->left = view->window > 0 ? view->window - 1 : -1;
     sequence->right = kvmill_is_causal(call, b) ? 0 : -1;
+    sequence->most = call->ring > 0 ? call->ring : INT64_MAX;
     sequence->pages[0] = kvmill_cache_pages(call, b, head);
     sequence->column = offset_of_sequence(&call->length, b);
+}
+
+static struct token_span turn(const struct attend_view *view, int64_t b) {
+    return kvmill_tokens_of_turn(call_of_view(view), b);
 }
 
 /* ---- The view ---- */
@@ -69,7 +76,7 @@ static int64_t longest(const struct cache_call *call) {
 }
 
 struct kvmill_call_size kvmill_size_of_call(const struct cache_call *call) {
-    int64_t window = cache_plan_of(call)->geometry.window;
+    int64_t window = kvmill_seen_at_most(call);
     int64_t batch = kvmill_max(call->base.view.batch, 1), positions = call->positions / batch;
     return (struct kvmill_call_size){batch, call->tokens / batch,
                                      window > 0 && window < positions ? window : positions};
@@ -84,7 +91,8 @@ void kvmill_set_view(struct cache_call *call) {
         view->slopes =
             (struct head_numbers){(const unsigned char *)plan->slopes, sizeof(float), KVMILL_F32};
     view->look = look;
-    view->window = plan->geometry.window;
+    view->turn = call->turns > 1 ? turn : NULL;
+    view->window = kvmill_seen_at_most(call);
     view->longest = longest(call);
     view->size = kvmill_size_of_call(call);
 }

@@ -414,6 +414,30 @@ def check_partials() -> None:
     assert np.abs(output - want).max() < 1e-6, np.abs(output - want).max()
 
 
+def check_ring() -> None:
+    """A ring attends as a linear cache of which no more is seen, and reads back what it has."""
+    rng = np.random.default_rng(11)
+    heads = {"num_kv_heads": 2, "head_dim": 16, "T1": "float32", "quant_bit": 8}
+    window = {"num_heads": 4, "left_window_size": 6} | heads
+    ring, linear = (np.zeros((1, 1, 2, slots, 2, 16), np.int8) for slots in (8, 40))
+    scales = [np.ones((1, 1, 2, slots, 2, 2), np.float32) for slots in (8, 40)]
+    plan = kvmill.MultiHeadCacheAttention(**window, mode="circular")
+    whole = kvmill.MultiHeadCacheAttention(**window)
+    for start in range(0, 35, 5):
+        query = rng.standard_normal((1, 5, 4, 16)).astype(np.float32)
+        key, value = rng.standard_normal((2, 1, 5, 2, 16)).astype(np.float32)
+        given = {"query": query, "current_key": key, "current_value": value, "start_pos": start}
+        output = plan.run(**given, cache=ring, scale=scales[0])
+        want = whole.run(**given, cache=linear, scale=scales[1])
+        assert np.abs(output - want).max() < 1e-6, np.abs(output - want).max()
+    none = {name: key[:, :0] for name in ("current_key", "current_value")} | {"start_pos": 35}
+    store = kvmill.KeyValueCache(**heads, mode="circular")
+    got = store.run(**none, cache=ring, scale=scales[0])
+    want = kvmill.KeyValueCache(**heads).run(**none, cache=linear, scale=scales[1])
+    for rows, all_rows in zip(got, want, strict=True):
+        same_bits(rows, np.ascontiguousarray(all_rows[:, 27:]), "the last 8 rows")
+
+
 def check_float8(T2: str, options: dict) -> None:
     """Every float16, those that are not finite among them, is rounded as ml_dtypes has it, or
     saturates."""
@@ -454,3 +478,4 @@ def run_all(tap: Tap, packs: Sequence[kvmill.Pack], seed: int) -> None:
                 partial(check_float8, T2, variant.options),
             )
     tap.run("partial results of two halves, merged", check_partials)
+    tap.run("rings, against linear caches", check_ring)

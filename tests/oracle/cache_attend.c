@@ -48,6 +48,8 @@ bool oracle_attend_sees(const struct oracle_attend *problem, int64_t n, int64_t 
     int64_t list = list_of(problem, n, h), query = position_of(problem, n, list);
     int64_t cell = problem->cells[list][j];
     int64_t key = problem->key_positions ? problem->key_positions[cell] : j;
+    if (problem->rings != NULL && j < problem->lengths[list] - problem->rings[list])
+        return false;
     *added = problem->mask ? mask_at(problem, n, h, j) : 0;
     if (*added == -(double)INFINITY)
         return false;
@@ -63,6 +65,31 @@ bool oracle_attend_sees(const struct oracle_attend *problem, int64_t n, int64_t 
     else if (problem->slopes != NULL)
         *added += problem->slopes[h] * (double)(key - query);
     return true;
+}
+
+bool oracle_attend_sees_cell(const struct oracle_attend *problem, int64_t cell, int64_t g) {
+    int64_t ratio = problem->heads / problem->kv_heads;
+    double added;
+    for (int64_t n = 0; n < problem->queries; n++) {
+        int64_t list = list_of(problem, n, g * ratio);
+        for (int64_t j = 0; j < problem->lengths[list]; j++)
+            for (int64_t h = g * ratio; problem->cells[list][j] == cell && h < (g + 1) * ratio; h++)
+                if (oracle_attend_sees(problem, n, h, j, &added))
+                    return true;
+    }
+    return false;
+}
+
+bool oracle_attend_cuts_window(const struct oracle_attend *problem, int64_t left) {
+    int64_t ratio = problem->heads / problem->kv_heads;
+    for (int64_t n = 0; problem->rings != NULL && left >= 0 && n < problem->queries; n++)
+        for (int64_t g = 0; g < problem->kv_heads; g++) {
+            int64_t list = list_of(problem, n, g * ratio), ring = problem->rings[list];
+            int64_t lost = problem->lengths[list] - ring;
+            if (left < ring && lost > 0 && position_of(problem, n, list) - left < lost)
+                return true;
+        }
+    return false;
 }
 
 /* A score, and what it may err. */

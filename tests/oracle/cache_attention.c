@@ -9,6 +9,8 @@
 int64_t oracle_slot_of_head(const struct oracle_attention *problem, int64_t sequence,
                             int64_t kv_head, int64_t position) {
     int64_t list = problem->lists > 0 ? sequence * problem->lists + kv_head : sequence;
+    if (problem->ring > 0)
+        position %= problem->ring;
     if (!problem->cache.dynamic)
         return position;
     if (problem->pages == 0)
@@ -34,40 +36,54 @@ static void get_row(enum oracle_type type, const unsigned char *array, int64_t r
         numbers[i] = oracle_get(type, array, row * dim + i);
 }
 
-static void store_side(const struct oracle_attention *problem, bool value, int64_t sequence) {
+/* The token's number is among all. */
+static void store_side(const struct oracle_attention *problem, bool value, int64_t sequence,
+                       int64_t t) {
     const struct oracle_side *side = value ? &problem->value : &problem->key;
     const unsigned char *current = value ? problem->current_value : problem->current_key;
     double *numbers = malloc((size_t)side->dim * sizeof *numbers);
-    int64_t first = problem->seqstarts[sequence];
-    for (int64_t t = first; t < problem->seqstarts[sequence + 1]; t++)
-        for (int64_t h = 0; h < problem->kv_heads; h++) {
-            int64_t position = problem->start_pos[sequence] + t - first;
-            get_row(problem->activation, current, t * problem->kv_heads + h, side->dim, numbers);
-            oracle_write_row(side, problem->activation,
-                             row_at(problem, value, sequence, position, h), numbers);
-        }
+    int64_t position = problem->start_pos[sequence] + t - problem->seqstarts[sequence];
+    for (int64_t h = 0; h < problem->kv_heads; h++) {
+        get_row(problem->activation, current, t * problem->kv_heads + h, side->dim, numbers);
+        oracle_write_row(side, problem->activation, row_at(problem, value, sequence, position, h),
+                         numbers);
+    }
     free(numbers);
 }
 
+static void store_token(const struct oracle_attention *problem, int64_t sequence, int64_t t) {
+    store_side(problem, false, sequence, t);
+    store_side(problem, true, sequence, t);
+}
+
+static void store_sequence(const struct oracle_attention *problem, int64_t sequence) {
+    for (int64_t t = problem->seqstarts[sequence]; t < problem->seqstarts[sequence + 1]; t++)
+        store_token(problem, sequence, t);
+}
+
 void oracle_store(const struct oracle_attention *problem) {
-    for (int64_t b = 0; b < problem->sequences; b++) {
-        store_side(problem, false, b);
-        store_side(problem, true, b);
-    }
+    for (int64_t b = 0; b < problem->sequences; b++)
+        store_sequence(problem, b);
 }
 
 static int64_t length_of(const struct oracle_attention *problem, int64_t sequence) {
     return problem->kvstarts[sequence + 1] - problem->kvstarts[sequence];
 }
 
+/* Positions that the cache no longer has. */
+static int64_t lost_of(const struct oracle_attention *problem, int64_t sequence) {
+    int64_t length = length_of(problem, sequence), ring = problem->ring;
+    return ring > 0 && length > ring ? length - ring : 0;
+}
+
+/* `to`: the first row of the output. */
 static void load_side(const struct oracle_attention *problem, bool value, int64_t sequence,
-                      unsigned char *output) {
+                      int64_t to, unsigned char *output) {
     const struct oracle_side *side = value ? &problem->value : &problem->key;
     double *numbers = malloc((size_t)side->dim * sizeof *numbers);
     int64_t heads = problem->kv_heads * problem->repeat;
-    for (int64_t j = 0; j < length_of(problem, sequence); j++)
-        for (int64_t h = 0; h < heads; h++) {
-            int64_t to = (problem->kvstarts[sequence] + j) * heads + h;
+    for (int64_t j = lost_of(problem, sequence); j < length_of(problem, sequence); j++)
+        for (int64_t h = 0; h < heads; h++, to++) {
             oracle_read_row(side, problem->activation,
                             row_at(problem, value, sequence, j, h / problem->repeat), numbers);
             for (int64_t i = 0; i < side->dim; i++)
@@ -77,9 +93,11 @@ static void load_side(const struct oracle_attention *problem, bool value, int64_
 }
 
 void oracle_load(const struct oracle_attention *problem, unsigned char *key, unsigned char *value) {
+    int64_t to = 0, heads = problem->kv_heads * problem->repeat;
     for (int64_t b = 0; b < problem->sequences; b++) {
-        load_side(problem, false, b, key);
-        load_side(problem, true, b, value);
+        load_side(problem, false, b, to, key);
+        load_side(problem, true, b, to, value);
+        to += (length_of(problem, b) - lost_of(problem, b)) * heads;
     }
 }
 
@@ -103,11 +121,17 @@ struct query {
     double *weight, *error;    /* [length + 1], the last one of the sink */
 };
 
+/* Later keys are hidden. */
+static bool is_causal(const struct oracle_attention *problem, int64_t sequence) {
+    int64_t tokens = problem->seqstarts[sequence + 1] - problem->seqstarts[sequence];
+    return problem->alibi || (problem->causal && tokens > 1 && sequence >= problem->decoding);
+}
+
 static bool is_visible(const struct oracle_attention *problem, const struct query *query,
                        int64_t j) {
-    int64_t tokens = problem->seqstarts[query->sequence + 1] - problem->seqstarts[query->sequence];
-    bool causal = problem->causal && tokens > 1 && query->sequence >= problem->decoding;
-    if ((causal || problem->alibi) && j > query->position)
+    bool causal = is_causal(problem, query->sequence);
+    int64_t end = causal ? query->position + 1 : query->length;
+    if (j >= end || (problem->ring > 0 && j < end - problem->ring))
         return false;
     return problem->window == 0 || j > query->position - problem->window;
 }
@@ -295,12 +319,12 @@ static double *read_rows(const struct oracle_attention *problem, bool value, int
     return numbers;
 }
 
-static void attend_head(const struct oracle_attention *problem, struct query *query,
-                        const struct oracle_result *result) {
-    int64_t first = problem->seqstarts[query->sequence],
-            last = problem->seqstarts[query->sequence + 1];
+/* Tokens [first, last) of all. */
+static void attend_head(const struct oracle_attention *problem, struct query *query, int64_t first,
+                        int64_t last, const struct oracle_result *result) {
+    int64_t end = problem->seqstarts[query->sequence + 1];
     for (query->token = first; query->token < last; query->token++) {
-        query->position = query->length - (last - query->token);
+        query->position = query->length - (end - query->token);
         get_row(problem->activation, problem->query, query->token * problem->heads + query->head,
                 problem->key.dim, query->numbers);
         attend_row(problem, query, result);
@@ -309,7 +333,7 @@ static void attend_head(const struct oracle_attention *problem, struct query *qu
 
 /* All query heads of a kv head. */
 static void attend_group(const struct oracle_attention *problem, int64_t sequence, int64_t kv_head,
-                         const struct oracle_result *result) {
+                         int64_t first, int64_t last, const struct oracle_result *result) {
     int64_t length = length_of(problem, sequence), ratio = problem->heads / problem->kv_heads;
     double *key = read_rows(problem, false, sequence, kv_head);
     double *value = read_rows(problem, true, sequence, kv_head);
@@ -322,14 +346,37 @@ static void attend_group(const struct oracle_attention *problem, int64_t sequenc
                           .weight = scratch + problem->key.dim,
                           .error = scratch + problem->key.dim + length + 1};
     for (query.head = kv_head * ratio; query.head < (kv_head + 1) * ratio; query.head++)
-        attend_head(problem, &query, result);
+        attend_head(problem, &query, first, last, result);
     free(scratch);
     free(value);
     free(key);
 }
 
+static void attend_tokens(const struct oracle_attention *problem, int64_t sequence, int64_t first,
+                          int64_t last, const struct oracle_result *result) {
+    for (int64_t h = 0; h < problem->kv_heads; h++)
+        attend_group(problem, sequence, h, first, last, result);
+}
+
 void oracle_attend(const struct oracle_attention *problem, const struct oracle_result *result) {
     for (int64_t b = 0; b < problem->sequences; b++)
-        for (int64_t h = 0; h < problem->kv_heads; h++)
-            attend_group(problem, b, h, result);
+        attend_tokens(problem, b, problem->seqstarts[b], problem->seqstarts[b + 1], result);
+}
+
+static void step_by_token(const struct oracle_attention *problem, int64_t sequence,
+                          const struct oracle_result *result) {
+    for (int64_t t = problem->seqstarts[sequence]; t < problem->seqstarts[sequence + 1]; t++) {
+        store_token(problem, sequence, t);
+        attend_tokens(problem, sequence, t, t + 1, result);
+    }
+}
+
+void oracle_step(const struct oracle_attention *problem, const struct oracle_result *result) {
+    for (int64_t b = 0; b < problem->sequences; b++)
+        if (problem->ring > 0 && is_causal(problem, b)) {
+            step_by_token(problem, b, result);
+        } else {
+            store_sequence(problem, b);
+            attend_tokens(problem, b, problem->seqstarts[b], problem->seqstarts[b + 1], result);
+        }
 }

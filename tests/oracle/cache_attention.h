@@ -58,6 +58,7 @@ struct oracle_attention {
     const int64_t *cachestarts; /* [sequences, lists, pages]; not looked at in a static cache */
     int64_t lists;              /* of pages: one for each kv head, or 0: one for all */
     int64_t pages, page_size;   /* pages 0: cachestarts[b] + position */
+    int64_t ring;               /* slots: position p is in slot p % ring; 0: in slot p */
     int64_t decoding;           /* the first sequences, which causality does not concern */
 
     bool causal, alibi, empty_is_nan;
@@ -82,7 +83,8 @@ double oracle_alibi_slope(int64_t heads, int64_t head);
 /* The new K and V into the cache. */
 void oracle_store(const struct oracle_attention *problem);
 
-/* K and V of all sequences, [kvstarts[sequences], kv_heads * repeat, dim], as activations. */
+/* K and V of all sequences, [kvstarts[sequences], kv_heads * repeat, dim], as activations; of a
+   ring the positions that it still has, sequence after sequence. */
 void oracle_load(const struct oracle_attention *problem, unsigned char *key, unsigned char *value);
 
 /* What attention over the cache gives.  Arrays of [tokens, heads, value.dim], lse of [tokens,
@@ -93,5 +95,9 @@ struct oracle_result {
 };
 
 void oracle_attend(const struct oracle_attention *problem, const struct oracle_result *result);
+
+/* Stores, and attends over what is then in the cache.  In a ring the tokens of a causal sequence do
+   so one after the other, as they would one by one. */
+void oracle_step(const struct oracle_attention *problem, const struct oracle_result *result);
 
 #endif

@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Collection, Sequence
 from concurrent.futures import Executor
 from ctypes import byref, c_void_p
@@ -242,6 +243,9 @@ class MultiHeadCacheAttention(Attending):
         one after the other; seqstarts, kvstarts [B + 1], start_pos [B], cachestarts [B] or
         [B, pages], decoding_batches, max_seqlen, max_kvlen: int64; attn_mask, sinks if wanted.
 
+        With mode="circular" the cache is a ring: position p is in slot p modulo its slots, which
+        are the cache's in a static batch, all pages of a list, else `capacity`.
+
         cache and scale are updated in place.  A bfloat16 array is one of ml_dtypes, or its bits as
         uint16, a float8 one likewise as uint8; an int4 cache is uint8, two elements each, the last
         dim head_dim / 2; with a cache_format it is uint8, the bytes of blocks.  attn_output and
@@ -290,20 +294,32 @@ class KeyValueCache(CacheAttention):
         self, *, executor: Executor | None = None, **tensors: Operand
     ) -> tuple[np.ndarray, np.ndarray]:
         """Run on arrays; returns key and value, [B, start_pos + S, KVH * num_repeat, D] or
-        [kvstarts[B], KVH * num_repeat, D].
+        [kvstarts[B], KVH * num_repeat, D]; of a ring the positions that it still has.
 
         As of MultiHeadCacheAttention, without query, decoding_batches, masks and sinks.
         """
         return self._run(tensors, executor)
 
+    def _ring(self, tensors: dict) -> int:
+        """Slots of each sequence's ring; a linear cache has no end."""
+        if self._op.mode != b"circular":
+            return sys.maxsize
+        if not self._op.dynamic_batching:
+            return required(tensors, "cache", 6).shape[4 if self._op.cache_layout else 3]
+        if self._op.cache_mode == 0:
+            return self._op.capacity
+        return required(tensors, "cachestarts", 2).shape[-1] * self._op.page_size
+
     def _new_output(self, name: str, tensors: dict) -> np.ndarray:
         current = required(tensors, f"current_{name}", 3)
         heads = current.shape[-2] * self._op.num_repeat
+        ring = self._ring(tensors)
         if self._op.dynamic_batching:
-            tokens: tuple[int, ...] = (int(required(tensors, "kvstarts", 1)[-1]),)
+            lengths = np.diff(required(tensors, "kvstarts", 1))
+            tokens: tuple[int, ...] = (sum(min(int(length), ring) for length in lengths),)
         else:
             start = required(tensors, "start_pos").reshape(-1)[:1].sum()
-            tokens = (current.shape[0], int(start) + current.shape[1])
+            tokens = (current.shape[0], min(int(start) + current.shape[1], ring))
         shape = (*(max(count, 0) for count in tokens), heads, current.shape[-1])
         return np.empty(shape, current.dtype)
 

@@ -58,7 +58,7 @@ STRUCTS = {
         ("present_cache", "tensor", 48),
         ("negative_indices", "word", 56),
     ]),
-    "kvmill_cache_attention": (248, [
+    "kvmill_cache_attention": (264, [
         ("struct_size", "size", 0),
         ("dynamic_batching", "int32", 8),
         ("is_causal", "int32", 12),
@@ -94,6 +94,8 @@ STRUCTS = {
         ("value_T3", "type", 228),
         ("cache_format", "word", 232),
         ("value_cache_format", "word", 240),
+        ("mode", "word", 248),
+        ("capacity", "int64", 256),
     ]),
     "kvmill_gather": (176, [
         ("struct_size", "size", 0),
@@ -181,7 +183,7 @@ STRUCTS = {
         ("mode", "word", 16),
         ("write_indices", "tensor", 24),
     ]),
-    "kvmill_cache_attend": (208, [
+    "kvmill_cache_attend": (216, [
         ("struct_size", "size", 0),
         ("num_heads", "int64", 8),
         ("num_kv_heads", "int64", 16),
@@ -212,6 +214,7 @@ STRUCTS = {
         ("alibi_heads", "int64", 184),
         ("alibi_first", "int64", 192),
         ("max_bias", "double", 200),
+        ("mode", "word", 208),
     ]),
 }
 

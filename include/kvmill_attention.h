@@ -59,7 +59,9 @@ typedef struct kvmill_cache_attention {
     DLDataType value_T2, value_T3;
     const char *cache_format, *value_cache_format; /* NULL = T2's; "q8_0", "q4_0": the rows of a
                                                       cache are llama.cpp's blocks, T2 is uint8, the
-                                                      last dim their bytes, and there is no scale */
+                                                      last dim their bytes, and there is no scale;
+                                                      "tiles": int8 or int4 codes in an order of
+                                                      kvmill's own, see kvmill(3) */
 } kvmill_cache_attention;
 
 /* Order of the tensors all cache attention plans run on; those that an op does not have, and absent

@@ -140,11 +140,18 @@ static void open_lengths(struct attention *a, struct dice *dice) {
 
 /* ---- Places in the cache ---- */
 
+enum { TILE = 16 };
+
+static int64_t whole_tiles(const struct attention *a, int64_t rows) {
+    return has_tiles(a) ? (rows + TILE - 1) / TILE * TILE : rows;
+}
+
 /* Sequences one behind the other, in any order, some rows between them. */
 static void place_offsets(struct attention *a, struct dice *dice) {
     int64_t order[MOST_SEQUENCES], starts[MOST_SEQUENCES], next = dice_range(dice, 0, 3);
     dice_order(dice, order, a->sequences);
     for (int64_t i = 0; i < a->sequences; i++) {
+        next = whole_tiles(a, next);
         starts[order[i]] = next;
         a->capacity = next + length_of(a, order[i]);
         next = a->capacity + dice_range(dice, 0, 2);
@@ -194,6 +201,7 @@ static bool has_split_pages(const struct attention *a) {
 static void place_pages(struct attention *a, struct dice *dice) {
     int64_t count = count_pages(a), next = 0, lists = page_lists(a) + (page_lists(a) == 0);
     int64_t offset = a->whole_pages || has_split_pages(a) ? 0 : dice_range(dice, 0, 3);
+    offset = whole_tiles(a, offset);
     int64_t all = count * lists + dice_range(dice, 0, 2), *order = malloc((size_t)(all + 1) * 8);
     a->pages += dice_range(dice, 0, 3) + (a->pages == 0);
     int64_t *table = malloc((size_t)(a->sequences * lists * a->pages + 1) * 8);
@@ -220,6 +228,7 @@ static void place_sequences(struct attention *a, struct dice *dice) {
     if (a->op.dynamic_batching)
         (a->op.cache_mode == 1 ? place_pages : place_offsets)(a, dice);
     a->capacity = a->rows != 0 ? a->rows : a->capacity + a->spare_rows;
+    a->capacity = whole_tiles(a, a->capacity);
     if (has_split_pages(a))
         a->capacity += a->op.page_size - 1 - (a->capacity + a->op.page_size - 1) % a->op.page_size;
 }

@@ -52,8 +52,17 @@ static inline struct side side_of(const struct attention *a, bool value) {
                          op->T2,       op->T3,        op->cache_format};
 }
 
+static inline bool in_tiles(const struct side *side) {
+    return side->format != NULL && strcmp(side->format, "tiles") == 0;
+}
+
+static inline bool has_tiles(const struct attention *a) {
+    struct side key = side_of(a, false), value = side_of(a, true);
+    return in_tiles(&key) || in_tiles(&value);
+}
+
 static inline enum oracle_type type_of(const struct side *side) {
-    if (side->format != NULL)
+    if (side->format != NULL && !in_tiles(side))
         return strcmp(side->format, "q8_0") == 0   ? ORACLE_Q8_0
                : strcmp(side->format, "q5_1") == 0 ? ORACLE_Q5_1
                                                    : ORACLE_Q4_0;
@@ -61,7 +70,7 @@ static inline enum oracle_type type_of(const struct side *side) {
 }
 
 static inline int64_t last_dim(const struct side *side) {
-    return side->format != NULL ? oracle_bytes(type_of(side), side->dim) : side->dim;
+    return side->format != NULL && !in_tiles(side) ? oracle_bytes(type_of(side), side->dim) : side->dim;
 }
 
 #endif

@@ -236,6 +236,8 @@ static void set_cache(kvmill_cache_attention *op, const struct cache_choice *cho
         op->quant_bit = choice->type->bits;
     if (choice->type != NULL && choice->type->scales == KVMILL_SCALES_IN_BLOCKS)
         op->cache_format = choice->type->word;
+    if (choice->type != NULL && choice->type->tile > 0)
+        op->cache_format = KVMILL_TILES_WORD;
 }
 
 static bool refuse_latent(const struct cache_choice *choice, struct error *error) {

@@ -40,6 +40,12 @@ m4_define(«km_padded», «m4_ifelse(m4_eval(($2) % ($3)), 0, «», «    static
     $1 = $1_padded;
 »)»)
 
+m4_dnl km_row_in_turn(NAME, BYTES, STEP) -- the same of a row of the cache, which may be in a tile.
+m4_define(«km_row_in_turn», «km_if(km_in_tiles(km_element), «    unsigned char in_turn[km_round_up($2, $3)] = {0};
+    row_from_tile(in_turn, $1);
+    $1 = in_turn;
+», «km_padded(«$1», «$2», «$3»)»)»)
+
 m4_dnl km_copy_row(HOW) -- a row as it is.
 m4_define(«km_copy_row», «m4_ifelse(m4_eval(km_row_bytes > km_straight_units), 1, «    memcpy(to, from, km_row_bytes);
 », «$1», «stream», «km_straight(«km_stream», «km_stream_bytes», km_row_bytes, «to», «from»)»,
@@ -214,7 +220,8 @@ km_function(«void», «$2_rows(const struct kvmill_convert *problem, int64_t fi
     for (int64_t t = first; t < last; t++)
         for (int64_t h = 0; h < p.heads; h++) {
             row[count].from = p.activation + t * p.token_stride + h * p.head_stride;
-            row[count].to = p.cache.data + p.slot[t] * p.cache.row_stride + h * p.cache.head_stride;
+            row[count].to = km_row_at(km_element, «p.cache.data», «p.cache.row_stride», «p.slot[t]») + m4_dnl
+h * p.cache.head_stride;
 _km_scaled(«m4_dnl
             row[count].scales = p.cache.scale + p.slot[t] * p.cache.scale_row_stride + h * p.cache.scale_head_stride;
 »)m4_dnl
@@ -268,7 +275,7 @@ km_function(«void», «$2_rows(const struct kvmill_convert *problem, int64_t fi
     /* The loop nest: tokens, then heads; $2_row() goes through a row.  */
     for (int64_t t = first; t < last; t++) {
         unsigned char *to = p.activation + t * p.token_stride;
-        const unsigned char *from = p.cache.data + p.slot[t] * p.cache.row_stride;
+        const unsigned char *from = km_row_at(km_element, «p.cache.data», «p.cache.row_stride», «p.slot[t]»);
 _km_scaled(«        const unsigned char *scales = p.cache.scale + p.slot[t] * p.cache.scale_row_stride;
 »)m4_dnl
         for (int64_t h = 0; h < p.heads; h++) {

@@ -183,9 +183,10 @@ static unsigned char *row_in(const struct fence *fence, const struct grid *grid,
 
 static void choose_slots(struct problem *problem, int64_t rows, struct dice *dice) {
     int64_t order[2 * MOST_TOKENS];
+    bool in_order = dice_once_in(dice, 3);
     dice_order(dice, order, rows);
     for (int64_t t = 0; t < problem->tokens; t++)
-        problem->slot[t] = order[t];
+        problem->slot[t] = in_order ? t + (rows - problem->tokens) / 2 : order[t];
 }
 
 static void open_problem(struct problem *problem, const struct kvmill_kernel *kernel,

@@ -71,8 +71,7 @@ km_put(«$1», km_part(«codes», km_element), km_code_step, «to + km_at(km_cod
     if (wild)
         for (int r = 0; r < count; r++)
             empty_groups(scale + km_row_floats * r, km_codes_to, row[r].scales);
-km_if(km_writes_tiles, «    for (int r = 0; r < count; r++)
-        row_to_tile(codes[r], row[r].to);
+km_if(km_writes_tiles, «    put_in_tiles(row, codes, count);
 »)m4_dnl
 »)m4_dnl
 km_write_batches(«km_groups_batch»)m4_dnl

@@ -228,7 +228,8 @@ static void set_scores(kvmill_cache_attention *op, const struct model *model,
 
 static void set_cache(kvmill_cache_attention *op, const struct cache_choice *choice,
                       DLDataType T2) {
-    op->cache_layout = choice->layout < 0 ? 0 : choice->layout;
+    bool in_tiles = choice->type != NULL && choice->type->tile > 0; /* of a head's rows */
+    op->cache_layout = choice->layout >= 0 ? choice->layout : in_tiles;
     op->T2 = T2;
     if (choice->quant_group != 0)
         op->quant_group = choice->quant_group;
@@ -236,7 +237,7 @@ static void set_cache(kvmill_cache_attention *op, const struct cache_choice *cho
         op->quant_bit = choice->type->bits;
     if (choice->type != NULL && choice->type->scales == KVMILL_SCALES_IN_BLOCKS)
         op->cache_format = choice->type->word;
-    if (choice->type != NULL && choice->type->tile > 0)
+    if (in_tiles)
         op->cache_format = KVMILL_TILES_WORD;
 }
 

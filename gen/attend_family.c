@@ -187,6 +187,8 @@ static int64_t least_group(const struct kernel *kernel) {
          few = kernel->value[ROWS] <= MOST_QUAD_ROWS;
     if (kernel->isa->registers <= 16)
         return least_group_of_few_registers(kernel, fast, few);
+    if (in_tiles(kernel, KEY)) /* nothing is taken apart but nibbles */
+        return 1;
     if (word_dims(kernel, KEY) == 8)
         return few ? 1 : INT64_MAX;
     return !fast ? 64 : few ? 1 : 32;

@@ -40,9 +40,9 @@ m4_dnl ---- Tiles of rows: their first pieces, then their second ones, and so on
 
 m4_dnl km_in_tiles(T); km_row_at(T, DATA, STRIDE, ROW) -- where a row begins.
 m4_define(«km_in_tiles», «m4_eval(km_part(«tile», $1) > 0)»)
-m4_define(«km_row_at», «km_if(km_in_tiles($1),
-    «$2 + $4 / km_part(«tile», $1) * km_part(«tile», $1) * $3 + $4 % km_part(«tile», $1) * km_part(«piece_of_tile», $1)»,
-    «$2 + $4 * $3»)»)
+m4_define(«km_row_at», «km_if(km_in_tiles($1), «_km_row_of_tile(«$2», «$3», «$4», km_part(«tile», $1),
+    km_part(«piece_of_tile», $1))», «$2 + $4 * $3»)»)
+m4_define(«_km_row_of_tile», «$1 + $3 / $4 * $4 * $2 + $3 % $4 * $5»)
 
 m4_dnl km_tile_words(T, BYTES) -- defines row_from_tile and row_to_tile: the bytes of a row, one after the other; and
 m4_dnl rows_to_tile: of km_together(T) rows that follow each other in a tile.

@@ -46,7 +46,8 @@ m4_define(«_km_load_from_tiles», «km_inline(«void», «load_values(struct wo
 }
 »)
 
-m4_define(«_km_load_codes», «/* Codes of a block, four positions side by side.  Weights have no sign: that of a scale goes to the codes, if any has
+m4_define(«_km_load_codes», «m4_dnl
+/* Codes of a block, four positions side by side.  Weights have no sign: that of a scale goes to the codes, if any has
    one.  */
 km_inline(«void», «load_codes(struct work *w, int64_t n, int has_signs)»)
 {
@@ -97,10 +98,13 @@ km_times(«V», km_value_strip, «m4_dnl
 »)»)»)
 
 m4_dnl _km_values_of_tile -- vectors of a strip of four values, and some of those that are fetched: each strip's share.
-m4_define(«_km_strip_lines», «m4_eval((4 + km_value_strips - 1) / km_value_strips)»)
-m4_define(«_km_values_of_tile», «km_if(km_inner > 0, «        if (r + i == 0)
-    km_fetch_inner(«value», «4 * k + strip * _km_strip_lines», _km_strip_lines)»)km_if(km_outer > 0, «        if (r + i == 0)
-    km_fetch(«value», «4 * k + strip * _km_strip_lines», _km_strip_lines)»)m4_dnl
+m4_define(«_km_strip_rows_of_four», «m4_eval((4 + km_value_strips - 1) / km_value_strips)»)
+m4_define(«_km_fetched_row», «4 * k + strip * _km_strip_rows_of_four»)
+m4_define(«_km_values_of_tile», «m4_dnl
+km_if(km_inner > 0, «        if (r + i == 0)
+    km_fetch_inner(«value», «_km_fetched_row», _km_strip_rows_of_four)»)m4_dnl
+km_if(km_outer > 0, «        if (r + i == 0)
+    km_fetch(«value», «_km_fetched_row», _km_strip_rows_of_four)»)m4_dnl
         const unsigned char *tile = w->value_row[4 * k] + m4_eval(4 / km_value_halves) * v;
         vi signs = has_signs ? signs_of_four(&w->value_scale[g][4 * k]) : (vi){0};
 km_times(«V», km_value_strip, «        vi km_named(x, V) = _km_tile_codes(V);
@@ -115,8 +119,8 @@ m4_dnl km_accumulate_as_codes -- defines accumulate.
 m4_define(«km_accumulate_as_codes», «km_split_weights
 /* Sums of rows of a tile from r + i on, a strip of dims: add weight times value, four positions at a time, as
    integers.  */
-km_inline(«void», «accumulate_strip(struct work *w, int64_t r, int64_t i, int strip, int64_t n«»km_if(km_in_tiles(km_value),
-    «, int has_signs»))»)
+km_inline(«void», «accumulate_strip(struct work *w, int64_t r, int64_t i, int strip, int64_t n«»m4_dnl
+km_if(km_in_tiles(km_value), «, int has_signs»))»)
 {
     const int v = strip * m4_eval(km_value_strip * km_lanes), g = v / km_group_of(«value»);
 _km_each_value_sum(«km_times(«I», km_limbs, «    vi km_named(s, R, V, I) = {0};

@@ -168,17 +168,19 @@ m4_define(«_km_keep_rows», «        memmove(w->$1_row, w->$1_row + BLOCK, SPA
 »)
 m4_define(«_km_repeat_row», «        w->$1_row[t] = w->$1_row[_km_last_row(«$1»)];
 »)
-m4_dnl Of rows in tiles, the last tile.
+m4_dnl Rows in tiles: the last tile.
 m4_define(«_km_last_row», «km_if(_km_has_tiles(«$1»), «(n - 1) / km_tile_rows * km_tile_rows», «n - 1»)»)
 m4_define(«_km_has_tiles», «m4_ifelse(«$1», «key», «km_in_tiles(km_key)», «$1», «value», «km_in_tiles(km_value)», 0)»)
 
-m4_dnl km_tile_rows -- rows that blocks begin at multiples of, or 1.  Of the first tile of a call the rows before p->first
-m4_dnl are not seen: km_skipped of them.
+m4_dnl km_tile_rows -- rows that blocks begin at multiples of, or 1.  The first block of a call, at km_first_block,
+m4_dnl begins with the tile that has p->first; km_skipped rows of it come before that and are not seen.
 m4_define(«km_tile_rows», «km_if(km_in_tiles(km_key) || km_in_tiles(km_value), 16, 1)»)
-m4_define(«km_skipped», «km_if(km_tile_rows > 1, «p->extent->slot % km_tile_rows», 0)»)
+m4_define(«km_skipped», «p->extent->slot % km_tile_rows»)
+m4_define(«km_first_block», «km_if(km_tile_rows > 1, «-(km_skipped)», 0)»)
 m4_define(«km_skip_rows», «km_if(km_tile_rows > 1 && km_scales_apart(«value»), «m4_dnl
+        /* What is not seen may have scales that are NaN.  */
         for (int64_t t = 0; t < km_skipped; t++)
-            w->value_scale_row[t] = w->value_scale_row[km_skipped]; /* others may be NaN */
+            w->value_scale_row[t] = w->value_scale_row[km_skipped];
 »)»)
 
 m4_dnl km_find_rows -- defines find_rows: where the rows of a block are, and SPARE of those that come later.
@@ -214,9 +216,9 @@ km_inline(«void», «find_from(const struct kvmill_attend *p, struct work *w, i
 
 km_inline(«void», «find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
 {
-    if (at <= 0) {
+    if (km_if(km_tile_rows > 1, «at <= 0», «at == 0»)) {
         w->extent = p->extent;
-        w->passed = at;
+        w->passed = km_if(km_tile_rows > 1, «at», 0);
         find_from(p, w, 0);
 km_skip_rows«»m4_dnl
     } else {

@@ -71,8 +71,9 @@ km_fetch_inner(«key», «t», «LANES»)km_fetch(«key», «t», «LANES»)m4_d
 »)m4_dnl
 }
 »)
-m4_define(«_km_tile_word», «load_words((const int32_t *)(const void *)m4_dnl
-(km_named(words, $2) + (k + $1) * m4_eval(km_part(«tile», km_key) * km_part(«piece_of_tile», km_key))))«»km_turned_flip»)
+m4_define(«_km_word_step», «m4_eval(km_part(«tile», km_key) * km_part(«piece_of_tile», km_key))»)
+m4_define(«_km_tile_word», «m4_dnl
+load_words((const int32_t *)(const void *)(km_named(words, $2) + (k + $1) * _km_word_step))«»km_turned_flip»)
 
 m4_define(«_km_load_piece», «        turn(row, m4_eval(km_word_at($1)), x);
         for (int i = 0; i < 4; i++)
@@ -115,7 +116,8 @@ km_inline(«void», «score_strip(struct work *w, int64_t r, int64_t t)»)
 km_if(km_at_once, «    const unsigned char *const *row = w->key_row + t;
     vf x[4];
 km_fetch_inner(«key», «t», «LANES»)»)m4_dnl
-km_if(km_in_tiles(km_key), «km_times(«V», km_vectors, «    const unsigned char *km_named(words, V) = words_at(w, t + km_vector(V));
+km_if(km_in_tiles(km_key), «km_times(«V», km_vectors, «m4_dnl
+    const unsigned char *km_named(words, V) = words_at(w, t + km_vector(V));
 »)km_if(km_one_tile, «km_fetch_inner(«key», «t», «m4_eval(km_vectors * km_lanes)»)»)»)m4_dnl
     for (int g = 0; g < km_key_groups; g++) {
 _km_each_sum(«_km_each_digit(«        km_sum_type _km_sum_of_digit = km_first(«r + R», «D»);

@@ -64,8 +64,8 @@ void kvmill_unpack_codes(const struct kvmill_format_parts *parts, const unsigned
     const int bits = parts->bits, offset = kvmill_format_code_offset(parts);
     const int sign = parts->code == KVMILL_CODE_SIGNED ? 1 << (bits - 1) : 0;
     for (int64_t i = 0; i < count; i++) {
-        unsigned code =
-            in_turn ? field_of(data, bits, code_in_turn(parts, from + i)) : code_in_halves(parts, data, from + i);
+        unsigned code = in_turn ? field_of(data, bits, code_in_turn(parts, from + i))
+                                : code_in_halves(parts, data, from + i);
         codes[i] = ((int)code ^ sign) - sign - offset;
     }
 }

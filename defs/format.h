@@ -110,8 +110,8 @@ int64_t kvmill_format_row_bytes(const struct kvmill_format *format);
 int64_t kvmill_format_scale_bytes(const struct kvmill_format *format);
 int64_t kvmill_format_last_dim(const struct kvmill_format *format);
 
-/* Bytes from row 0 of a cache to the row; from a row's begin to its byte i.  In tiles these are what
-   they would be without them for the first row of a tile, and for byte 0, alone. */
+/* Bytes from row 0 of a cache to the row; from a row's begin to its byte i.  In tiles these are
+   what they would be without them for the first row of a tile, and for byte 0, alone. */
 int64_t kvmill_format_row_at(const struct kvmill_format_parts *parts, int64_t row,
                              int64_t row_stride);
 int64_t kvmill_format_byte_at(const struct kvmill_format_parts *parts, int64_t i);
@@ -125,10 +125,10 @@ int64_t kvmill_format_group(const struct kvmill_format *format);
 void kvmill_format_words(int scales, const char *words[KVMILL_MOST_FORMATS + 1]);
 void kvmill_activation_words(const char *words[KVMILL_MOST_FORMATS + 1]);
 
-/* The words of formats in blocks; these and the one for tiles; types that tensors of rows have, each
-   once.  End with NULL. */
+/* The words of formats in blocks; these and the one for tiles; types that tensors of rows have,
+   each once.  End with NULL. */
 extern const char *const kvmill_block_words[], *const kvmill_stored_words[],
-    *const kvmill_row_types[];
+                                                   *const kvmill_row_types[];
 
 enum { KVMILL_WORDS_SIZE = 256 };
 

@@ -106,8 +106,8 @@ static kvmill_status check_activation(const kvmill_cache_attention *op,
 /* ---- Formats of K and V ---- */
 
 static struct kvmill_side key_side(const kvmill_cache_attention *op) {
-    return (struct kvmill_side){
-        "", false, op->head_dim, op->quant_bit, op->quant_group, op->T2, op->T3, op->cache_format};
+    return (struct kvmill_side){"",     false,  op->head_dim,    op->quant_bit, op->quant_group,
+                                op->T2, op->T3, op->cache_format};
 }
 
 static struct kvmill_side value_side(const kvmill_cache_attention *op) {
@@ -161,10 +161,11 @@ static kvmill_status refuse_group_of_tiles(const struct kvmill_side *side,
                                            kvmill_error *error) {
     int multiple = kvmill_format_dim_multiple(parts);
     if (side->dim % multiple != 0)
-        return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
-                           "%shead_dim is %" PRId64
-                           "; accepted with cache_format \"tiles\" and quant_bit %d: multiples of %d",
-                           side->prefix, side->dim, parts->bits, multiple);
+        return kvmill_fail(
+            error, KVMILL_E_ATTRIBUTE,
+            "%shead_dim is %" PRId64
+            "; accepted with cache_format \"tiles\" and quant_bit %d: multiples of %d",
+            side->prefix, side->dim, parts->bits, multiple);
     return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
                        "%squant_group is %" PRId64
                        "; accepted with cache_format \"tiles\": divisors of %shead_dim, %" PRId64
@@ -194,8 +195,8 @@ static kvmill_status check_quantised(const struct kvmill_side *side, struct kvmi
     format->scale = kvmill_element_of(side->T3);
     format->quant_group = side->quant_group <= side->dim ? (int32_t)side->quant_group : 0;
     if (!kvmill_dtype_equal(side->T2, parts->dtype)) {
-        snprintf(accepted, sizeof accepted, "%s, with quant_bit %d", kvmill_dtype_name(parts->dtype),
-                 parts->bits);
+        snprintf(accepted, sizeof accepted, "%s, with quant_bit %d",
+                 kvmill_dtype_name(parts->dtype), parts->bits);
         return kvmill_refuse_member_type(side->prefix, "T2", side->T2, accepted, error);
     }
     if (!kvmill_is_activation(format->scale))

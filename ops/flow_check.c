@@ -129,8 +129,9 @@ static kvmill_status check_attention(struct checker *checker) {
         kvmill_cache_attention_check(checker->flow->attention, KVMILL_MULTI_HEAD_CACHE_ATTENTION,
                                      &checker->problem->geometry, checker->error);
     if (status == KVMILL_OK && kvmill_has_tiles(&checker->problem->geometry))
-        return REFUSE(checker, ATTRIBUTE,
-                      "cache_format is \"tiles\"; accepted in flows: NULL, \"q8_0\", \"q4_0\", \"q5_1\"");
+        return REFUSE(
+            checker, ATTRIBUTE,
+            "cache_format is \"tiles\"; accepted in flows: NULL, \"q8_0\", \"q4_0\", \"q5_1\"");
     return status;
 }
 

@@ -70,7 +70,8 @@ static inline enum oracle_type type_of(const struct side *side) {
 }
 
 static inline int64_t last_dim(const struct side *side) {
-    return side->format != NULL && !in_tiles(side) ? oracle_bytes(type_of(side), side->dim) : side->dim;
+    return side->format != NULL && !in_tiles(side) ? oracle_bytes(type_of(side), side->dim)
+                                                   : side->dim;
 }
 
 #endif

@@ -100,9 +100,9 @@ static void choose_place(struct attention *a, struct dice *dice) {
 
 /* Tiles have rows of a head side by side, and page sizes of whole ones. */
 static void set_places_of_tiles(struct attention *a, struct dice *dice) {
-    a->op.cache_layout = !a->op.dynamic_batching                       ? 1
+    a->op.cache_layout = !a->op.dynamic_batching                          ? 1
                          : a->op.cache_mode == 1 && dice_once_in(dice, 2) ? 4
-                                                                       : 3;
+                                                                          : 3;
     a->op.page_size = PICK(dice, 16, 16, 48, 128);
     a->spread = DENSE;
 }
@@ -270,11 +270,11 @@ static void describe_format(const struct kvmill_format *format, bool raw, char t
     snprintf(text, 160, "head_dim=%d T2=%s T3=%s quant_bit=%d quant_group=%d cache_format=%s",
              (int)format->dim, type_names[element], type_names[format->scale], raw ? 0 : bits,
              (int)format->quant_group,
-             element == KVMILL_Q8_0                  ? "q8_0"
-             : element == KVMILL_Q4_0                ? "q4_0"
-             : element == KVMILL_Q5_1                ? "q5_1"
+             element == KVMILL_Q8_0              ? "q8_0"
+             : element == KVMILL_Q4_0            ? "q4_0"
+             : element == KVMILL_Q5_1            ? "q5_1"
              : oracle_tiles_of(element).rows > 0 ? "tiles"
-                                                     : "-");
+                                                 : "-");
 }
 
 static bool is_same_format(const struct kvmill_format *a, const struct kvmill_format *b) {

@@ -343,7 +343,8 @@ static void test_descriptions(void) {
 
 /* ---- Tiles ---- */
 
-#define TILES "T1=float16 T3=float16 T2=int8 quant_bit=8 quant_group=32 cache_format=tiles head_dim=64 "
+#define TILES                                                                                      \
+    "T1=float16 T3=float16 T2=int8 quant_bit=8 quant_group=32 cache_format=tiles head_dim=64 "
 
 /* Byte `from + slot` of a head's row is there in K and in V, worked out by hand; int8 and int4. */
 static void test_places_in_tiles(void) {
@@ -356,8 +357,8 @@ static void test_places_in_tiles(void) {
          2 * (16 * 32 + 10 * 4 + 2) + 1},
     };
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        struct attention a = attention_scene(
-            KS, ONE "cache_layout=1 start=18 tokens=1 rows=32 query_size=0");
+        struct attention a =
+            attention_scene(KS, ONE "cache_layout=1 start=18 tokens=1 rows=32 query_size=0");
         attention_say(&a, places[i].settings);
         attention_open(&a, &dice);
         for (int64_t d = 0; d < 64; d++) {
@@ -366,8 +367,7 @@ static void test_places_in_tiles(void) {
         }
         double most = a.op.quant_bit == 8 ? 127 : 7;
         int64_t side = 32 * 64;
-        bool good = attention_runs(&a, &dice) &&
-                    attention_get(&a, CACHE, places[i].key) == most &&
+        bool good = attention_runs(&a, &dice) && attention_get(&a, CACHE, places[i].key) == most &&
                     attention_get(&a, CACHE, side + places[i].value) == most;
         ok(good, "tiles of int%" PRId64 ": element %" PRId64 " of slot 18 is where it should be",
            a.op.quant_bit, places[i].element);
@@ -375,13 +375,16 @@ static void test_places_in_tiles(void) {
     }
 }
 
-/* Kernels that are in the packs, on lengths around tiles; a window that begins within one, in several
-   calls of a kernel. */
+/* Kernels that are in the packs, on lengths around tiles; a window that begins within one, in
+   several calls of a kernel. */
 static void test_lengths_in_tiles(void) {
-    static const char *const lengths[] = {
-        "start=15 tokens=1",  "start=16 tokens=1",  "start=0 tokens=17",
-        "start=61 tokens=4",  "start=64 tokens=33", "start=2450 tokens=1 left_window_size=2300",
-        "start=70 tokens=1 left_window_size=37"};
+    static const char *const lengths[] = {"start=15 tokens=1",
+                                          "start=16 tokens=1",
+                                          "start=0 tokens=17",
+                                          "start=61 tokens=4",
+                                          "start=64 tokens=33",
+                                          "start=2450 tokens=1 left_window_size=2300",
+                                          "start=70 tokens=1 left_window_size=37"};
     bool good = true;
     for (size_t i = 0; good && i < sizeof lengths / sizeof *lengths; i++) {
         struct attention a = attention_scene(

@@ -105,9 +105,9 @@ static void fill_activations(const struct kvmill_convert_shape *shape, unsigned 
     const struct kvmill_format *format = &shape->format;
     int64_t group = group_of(format);
     int most = oracle_of_element(format->element) == ORACLE_I4 ? 7
-               : format->element == KVMILL_Q4_0 ? 8
-               : format->element == KVMILL_Q5_1 ? 31
-                                                : 127;
+               : format->element == KVMILL_Q4_0                ? 8
+               : format->element == KVMILL_Q5_1                ? 31
+                                                               : 127;
     for (int64_t i = 0; is_float(shape->activation) && i < format->dim; i += group)
         fill_group(oracle_of_element(shape->activation), row, i, group, most, dice);
 }
@@ -401,7 +401,8 @@ static void test_kernel(const struct kvmill_kernel *kernel, int problems) {
     for (int i = 0; good && i < (is_slow_run() ? 5 : problems); i++)
         good = run_case(kernel, &dice);
     ok(good, "%s", kernel->symbol);
-    if (oracle_tiles_of(((const struct kvmill_convert_shape *)kernel->shape)->format.element).rows == 0)
+    if (oracle_tiles_of(((const struct kvmill_convert_shape *)kernel->shape)->format.element)
+            .rows == 0)
         convert_test_known(kernel); /* of single rows */
 }
 
@@ -430,14 +431,14 @@ static void test_portable(const struct kvmill_kernel *portable,
 
 static void test_all_portable(void) {
     static const struct kvmill_format formats[] = {
-        {KVMILL_F32, 33, 0, 0},          {KVMILL_F16, 64, 0, 0},
-        {KVMILL_BF16, 7, 0, 0},          {KVMILL_E4M3, 33, 0, 0},
-        {KVMILL_E5M2, 16, 0, 0},         {KVMILL_I8, 96, KVMILL_F16, 12},
-        {KVMILL_I8, 16, KVMILL_F32, 8},  {KVMILL_I8, 24, KVMILL_F16, 8},
-        {KVMILL_I8, 32, KVMILL_F32, 16}, {KVMILL_I8, 130, KVMILL_BF16, 130},
-        {KVMILL_I4, 96, KVMILL_F32, 48}, {KVMILL_I4, 16, KVMILL_F32, 8},
-        {KVMILL_I4, 24, KVMILL_F16, 8},  {KVMILL_Q8_0, 96, 0, 0},
-        {KVMILL_Q4_0, 256, 0, 0},        {KVMILL_Q5_1, 96, 0, 0},
+        {KVMILL_F32, 33, 0, 0},           {KVMILL_F16, 64, 0, 0},
+        {KVMILL_BF16, 7, 0, 0},           {KVMILL_E4M3, 33, 0, 0},
+        {KVMILL_E5M2, 16, 0, 0},          {KVMILL_I8, 96, KVMILL_F16, 12},
+        {KVMILL_I8, 16, KVMILL_F32, 8},   {KVMILL_I8, 24, KVMILL_F16, 8},
+        {KVMILL_I8, 32, KVMILL_F32, 16},  {KVMILL_I8, 130, KVMILL_BF16, 130},
+        {KVMILL_I4, 96, KVMILL_F32, 48},  {KVMILL_I4, 16, KVMILL_F32, 8},
+        {KVMILL_I4, 24, KVMILL_F16, 8},   {KVMILL_Q8_0, 96, 0, 0},
+        {KVMILL_Q4_0, 256, 0, 0},         {KVMILL_Q5_1, 96, 0, 0},
         {KVMILL_I8KT, 48, KVMILL_F16, 8}, {KVMILL_I4KT, 64, KVMILL_F32, 16},
         {KVMILL_I8VT, 48, KVMILL_F16, 8}, {KVMILL_I4VT, 64, KVMILL_F32, 16}};
     static const struct kvmill_kernel *const kernels[] = {&kvmill_portable_write_rows,

@@ -200,8 +200,7 @@ static kvmill_status check_tiles(const struct given *given, int cache,
                            "; accepted with cache_format \"tiles\": %" PRId64 ", rows side by side",
                            rows, names[cache], stride, last);
     int64_t page = kvmill_tensor_stride(tensor, layout->slot);
-    if (layout->row == 0 || tensor->shape[layout->slot] < 2 ||
-        page % (KVMILL_KEY_TILE * last) == 0)
+    if (layout->row == 0 || tensor->shape[layout->slot] < 2 || page % (KVMILL_KEY_TILE * last) == 0)
         return KVMILL_OK;
     return kvmill_fail(given->base.error, KVMILL_E_STRIDE,
                        "dim %d of %s has stride %" PRId64

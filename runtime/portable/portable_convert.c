@@ -4,7 +4,6 @@
 #include "portable.h"
 
 #include "../../defs/codes.h"
-#include "../../defs/format.h"
 #include "../core/numbers.h"
 #include "cache_row.h"
 

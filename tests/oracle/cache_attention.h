@@ -12,8 +12,8 @@
 
 /* ---- Caches ---- */
 
-/* Rows whose first pieces lie side by side, then their second ones, and so on: rows of a tile, bytes
-   of a piece; 0: none, rows lie one after the other. */
+/* Rows whose first pieces lie side by side, then their second ones, and so on: rows of a tile,
+   bytes of a piece; 0: none, rows lie one after the other. */
 struct oracle_tiles {
     int64_t rows, piece;
 };

@@ -239,7 +239,8 @@ km_function(«void», «$2_rows(const struct kvmill_convert *problem, int64_t fi
     int count = 0;
     const int64_t token = km_if(km_writes_tiles, 1, «p.heads») * km_from_bytes;
     const int64_t ahead = p.stream ? (km_fetch_bytes + token - 1) / token : 0;
-km_if(km_writes_tiles, «    /* The loop nest: heads, then tokens, which share tiles; $2_batch() goes through km_batch rows.  */
+km_if(km_writes_tiles, «m4_dnl
+    /* The loop nest: heads, then tokens, which share tiles; $2_batch() goes through km_batch rows.  */
     for (int64_t h = 0; h < p.heads; h++)
         for (int64_t t = first; t < last; t++) {
 », «    /* The loop nest: tokens, then heads; $2_batch() goes through km_batch rows at a time.  */

@@ -26,7 +26,7 @@ static void set_name(struct attention_bench *bench) {
     char key[24], value[24];
     bench_format_name(&g->key, key);
     bench_format_name(&g->value, value);
-    bool same = memcmp(&g->key, &g->value, sizeof g->key) == 0;
+    bool same = g->key.dim == g->value.dim && strcmp(key, value) == 0;
     snprintf(bench->name, sizeof bench->name,
              "%" PRId64 "/%" PRId64 " x %d %s%s%s%s%s, layout %" PRId64 "%s%s", g->heads, g->kv_heads,
              g->key.dim, key, same ? "" : " and ", same ? "" : value, g->math ? " " : "",

@@ -48,6 +48,14 @@ static void set_in_halves(const struct kvmill_format_parts *parts, unsigned char
         set_field(data, parts->bits - NIBBLE, i, code >> NIBBLE);
 }
 
+/* ---- In tiles: bytes of a row are apart, and codes are in one of them ---- */
+
+/* Where code i of those that lie in turn is, counted in codes. */
+static int64_t code_in_turn(const struct kvmill_format_parts *parts, int64_t i) {
+    int codes = parts->tile > 0 ? 8 / parts->bits : 1; /* of a byte */
+    return kvmill_format_byte_at(parts, i / codes) * codes + i % codes;
+}
+
 /* ---- What they stand for ---- */
 
 void kvmill_unpack_codes(const struct kvmill_format_parts *parts, const unsigned char *data,
@@ -56,8 +64,8 @@ void kvmill_unpack_codes(const struct kvmill_format_parts *parts, const unsigned
     const int bits = parts->bits, offset = kvmill_format_code_offset(parts);
     const int sign = parts->code == KVMILL_CODE_SIGNED ? 1 << (bits - 1) : 0;
     for (int64_t i = 0; i < count; i++) {
-        unsigned code =
-            in_turn ? field_of(data, bits, from + i) : code_in_halves(parts, data, from + i);
+        unsigned code = in_turn ? field_of(data, bits, code_in_turn(parts, from + i))
+                                : code_in_halves(parts, data, from + i);
         codes[i] = ((int)code ^ sign) - sign - offset;
     }
 }
@@ -68,7 +76,7 @@ void kvmill_pack_codes(const struct kvmill_format_parts *parts, const int *codes
     for (int64_t i = 0; i < count; i++) {
         unsigned code = (unsigned)(codes[i] + offset) & ((1u << bits) - 1);
         if (parts->packing == KVMILL_PACKED_IN_TURN)
-            set_field(data, bits, from + i, code);
+            set_field(data, bits, code_in_turn(parts, from + i), code);
         else
             set_in_halves(parts, data, from + i, code);
     }

@@ -87,12 +87,49 @@ static const struct kvmill_format_parts formats[] = {
                      .block = 32,
                      .minimum = true,
                      .rule = KVMILL_RULE_RANGE},
+    [KVMILL_I8KT] = {.name = "i8kt",
+                     .word = "int8_tiles",
+                     .dtype = {kDLInt, 8, 1},
+                     .code = KVMILL_CODE_SIGNED,
+                     .bits = 8,
+                     .scales = KVMILL_SCALES_OF_GROUPS,
+                     .tile = KVMILL_KEY_TILE,
+                     .piece = KVMILL_KEY_PIECE,
+                     .rule = KVMILL_RULE_GROUPS},
+    [KVMILL_I4KT] = {.name = "i4kt",
+                     .word = "int4_tiles",
+                     .dtype = {kDLInt, 4, 1},
+                     .code = KVMILL_CODE_SIGNED,
+                     .bits = 4,
+                     .scales = KVMILL_SCALES_OF_GROUPS,
+                     .tile = KVMILL_KEY_TILE,
+                     .piece = KVMILL_KEY_PIECE,
+                     .rule = KVMILL_RULE_GROUPS},
+    [KVMILL_I8VT] = {.name = "i8vt",
+                     .word = "int8_tiles",
+                     .dtype = {kDLInt, 8, 1},
+                     .code = KVMILL_CODE_SIGNED,
+                     .bits = 8,
+                     .scales = KVMILL_SCALES_OF_GROUPS,
+                     .tile = KVMILL_VALUE_TILE,
+                     .piece = KVMILL_VALUE_PIECE,
+                     .rule = KVMILL_RULE_GROUPS},
+    [KVMILL_I4VT] = {.name = "i4vt",
+                     .word = "int4_tiles",
+                     .dtype = {kDLInt, 4, 1},
+                     .code = KVMILL_CODE_SIGNED,
+                     .bits = 4,
+                     .scales = KVMILL_SCALES_OF_GROUPS,
+                     .tile = KVMILL_VALUE_TILE,
+                     .piece = KVMILL_VALUE_PIECE,
+                     .rule = KVMILL_RULE_GROUPS},
 };
 enum { END = sizeof formats / sizeof *formats };
 _Static_assert((int)END <= (int)KVMILL_MOST_FORMATS, "a larger KVMILL_MOST_FORMATS");
 
 /* What the table says, as tables of ops need it; tests/t_formats.c compares them. */
 const char *const kvmill_block_words[] = {"q8_0", "q4_0", "q5_1", NULL};
+const char *const kvmill_stored_words[] = {"q8_0", "q4_0", "q5_1", KVMILL_TILES_WORD, NULL};
 const char *const kvmill_row_types[] = {"float32", "float16",      "bfloat16",   "int8", "int4",
                                         "uint8",   "float8e4m3fn", "float8e5m2", NULL};
 
@@ -116,6 +153,14 @@ int kvmill_format_of_word(const char *word, int scales) {
 int kvmill_format_of_bits(int64_t bits, int scales) {
     for (int i = 1; i < END; i++)
         if ((formats[i].scales & scales) != 0 && formats[i].bits == bits)
+            return i;
+    return 0;
+}
+
+int kvmill_format_of_tiles(int64_t bits, bool value) {
+    for (int i = 1; i < END; i++)
+        if (formats[i].tile == (value ? KVMILL_VALUE_TILE : KVMILL_KEY_TILE) &&
+            formats[i].bits == bits)
             return i;
     return 0;
 }
@@ -148,7 +193,14 @@ static int whole_bytes(int bits) {
 }
 
 int kvmill_format_multiple(const struct kvmill_format_parts *parts) {
-    return parts->block > 0 ? parts->block : whole_bytes(parts->bits);
+    return parts->block > 0  ? parts->block
+           : parts->tile > 0 ? 32 / parts->bits
+                             : whole_bytes(parts->bits);
+}
+
+/* Pieces of 16 bytes of a row in tiles. */
+int kvmill_format_dim_multiple(const struct kvmill_format_parts *parts) {
+    return parts->tile > 0 ? 128 / parts->bits : kvmill_format_multiple(parts);
 }
 
 bool kvmill_format_is_legal(const struct kvmill_format *format) {
@@ -159,7 +211,8 @@ bool kvmill_format_is_legal(const struct kvmill_format *format) {
     if (parts->scales != KVMILL_SCALES_OF_GROUPS)
         return format->scale == 0 && format->quant_group == 0 && format->dim % multiple == 0;
     return kvmill_is_activation(format->scale) && format->quant_group >= 1 &&
-           format->quant_group % multiple == 0 && format->dim % format->quant_group == 0;
+           format->quant_group % multiple == 0 && format->dim % format->quant_group == 0 &&
+           (parts->tile == 0 || format->dim % kvmill_format_dim_multiple(parts) == 0);
 }
 
 /* ---- Sizes ---- */
@@ -206,6 +259,16 @@ int64_t kvmill_format_last_dim(const struct kvmill_format *format) {
     return formats[format->element].block > 0 ? kvmill_format_row_bytes(format) : format->dim;
 }
 
+int64_t kvmill_format_row_at(const struct kvmill_format_parts *parts, int64_t row,
+                             int64_t row_stride) {
+    int64_t in_tile = parts->tile > 0 ? row % parts->tile : 0;
+    return (row - in_tile) * row_stride + in_tile * parts->piece;
+}
+
+int64_t kvmill_format_byte_at(const struct kvmill_format_parts *parts, int64_t i) {
+    return parts->tile > 0 ? i / parts->piece * parts->piece * parts->tile + i % parts->piece : i;
+}
+
 int64_t kvmill_format_group(const struct kvmill_format *format) {
     int block = formats[format->element].block;
     return block > 0 ? block : format->quant_group;
@@ -216,7 +279,8 @@ int64_t kvmill_format_group(const struct kvmill_format *format) {
 void kvmill_format_words(int scales, const char *words[KVMILL_MOST_FORMATS + 1]) {
     int count = 0;
     for (int i = 1; i < END; i++)
-        if ((formats[i].scales & scales) != 0)
+        if ((formats[i].scales & scales) != 0 &&
+            kvmill_format_of_word(formats[i].word, scales) == i)
             words[count++] = formats[i].word;
     words[count] = NULL;
 }

@@ -63,10 +63,15 @@ struct kvmill_format_parts {
     enum kvmill_scales scales;
     int block;    /* elements of a block, or 0 */
     bool minimum; /* float16, after the scale: what code 0 stands for */
+    int tile;     /* rows that are interleaved, or 0: they lie one after the other */
+    int piece;    /* of a row, in a tile: bytes */
     enum kvmill_rule rule;
 };
 
 enum { KVMILL_MOST_FORMATS = 32, KVMILL_MOST_BLOCK = 64 };
+
+/* The word that says that rows are in tiles. */
+#define KVMILL_TILES_WORD "tiles"
 
 /* NULL for a number that is no format's; the first is 1. */
 const struct kvmill_format_parts *kvmill_format_parts(int element);
@@ -77,6 +82,7 @@ const char *kvmill_format_name(int64_t element);
 /* 0 where there is none. */
 int kvmill_format_of_word(const char *word, int scales);
 int kvmill_format_of_bits(int64_t bits, int scales);
+int kvmill_format_of_tiles(int64_t bits, bool value); /* of keys, or of values */
 int kvmill_element_of(DLDataType type); /* a tensor's, where its elements are those of a row */
 
 /* Float32, float16 and bfloat16; what is cached as numbers, without scales. */
@@ -87,8 +93,9 @@ bool kvmill_is_plain(int element);
    cannot have: all that is to be said of it. */
 bool kvmill_format_is_legal(const struct kvmill_format *format);
 
-/* What dims, or groups where scales are of groups, are multiples of. */
+/* What dims, or groups where scales are of groups, are multiples of; dims of rows in tiles. */
 int kvmill_format_multiple(const struct kvmill_format_parts *parts);
+int kvmill_format_dim_multiple(const struct kvmill_format_parts *parts);
 
 /* ---- Sizes ---- */
 
@@ -103,17 +110,25 @@ int64_t kvmill_format_row_bytes(const struct kvmill_format *format);
 int64_t kvmill_format_scale_bytes(const struct kvmill_format *format);
 int64_t kvmill_format_last_dim(const struct kvmill_format *format);
 
+/* Bytes from row 0 of a cache to the row; from a row's begin to its byte i.  In tiles these are
+   what they would be without them for the first row of a tile, and for byte 0, alone. */
+int64_t kvmill_format_row_at(const struct kvmill_format_parts *parts, int64_t row,
+                             int64_t row_stride);
+int64_t kvmill_format_byte_at(const struct kvmill_format_parts *parts, int64_t i);
+
 /* Elements that share a scale; 0: none do. */
 int64_t kvmill_format_group(const struct kvmill_format *format);
 
 /* ---- Words ---- */
 
-/* Those of formats with these scales, or of activations; ends with NULL. */
+/* Those of formats with these scales, or of activations, each once; ends with NULL. */
 void kvmill_format_words(int scales, const char *words[KVMILL_MOST_FORMATS + 1]);
 void kvmill_activation_words(const char *words[KVMILL_MOST_FORMATS + 1]);
 
-/* The words of formats in blocks; types that tensors of rows have, each once.  End with NULL. */
-extern const char *const kvmill_block_words[], *const kvmill_row_types[];
+/* The words of formats in blocks; these and the one for tiles; types that tensors of rows have,
+   each once.  End with NULL. */
+extern const char *const kvmill_block_words[], *const kvmill_stored_words[],
+                                                   *const kvmill_row_types[];
 
 enum { KVMILL_WORDS_SIZE = 256 };
 

@@ -60,7 +60,7 @@ static const struct op_member members[] = {
          "Activations: float32, float16, bfloat16; KeyValueCache also int8: codes as they are."},
     {MEMBER(T2, OP_TYPE, STORE), PMX, .words = kvmill_row_types,
      .help = "Elements of the cache.  Default: T1; int8 or int4, as quant_bit says; uint8 with a "
-             "cache_format."},
+             "cache_format of blocks."},
     {MEMBER(T3, OP_TYPE, STORE), PMX, .words = kvmill_row_types,
      .help =
          "Scales: float32, float16, bfloat16.  Default: float16, with T1 float32 that.  Every step "
@@ -91,8 +91,10 @@ static const struct op_member members[] = {
     {MEMBER(alibi_heads, OP_COUNT, SCORES), .help = "Heads of the whole model; 0: num_heads."},
     {MEMBER(alibi_first, OP_COUNT, SCORES), .help = "The first of these here."},
     {MEMBER(alibi_scale, OP_REAL, SCORES), .help = "Factor of all slopes; 0: 1."},
-    {MEMBER(cache_format, OP_WORD, STORE), .words = kvmill_block_words,
-     .help = "Rows are llama.cpp's blocks of 32 elements, their bytes the last dim; no scale."},
+    {MEMBER(cache_format, OP_WORD, STORE), .words = kvmill_stored_words,
+     .help = "q8_0, q4_0, q5_1: rows are llama.cpp's blocks of 32 elements, their bytes the last "
+             "dim; no scale.  tiles: the codes of quant_bit 8 or 4 lie in the order that kernels "
+             "multiply them in, a layout of kvmill's own."},
     {MEMBER(mode, OP_WORD, STORE), .words = kvmill_mode_words,
      .help = "circular: the slots of a sequence are a ring, and a query sees the last of them at "
              "most; see kvmill(3)."},
@@ -106,7 +108,7 @@ static const struct op_member members[] = {
     {MEMBER(value_T2, OP_TYPE, STORE), V, .words = kvmill_row_types, .help = "V's T2."},
     {MEMBER(value_T3, OP_TYPE, STORE), V, .words = kvmill_row_types,
      .help = "V's T3; default: K's."},
-    {MEMBER(value_cache_format, OP_WORD, STORE), V, .words = kvmill_block_words,
+    {MEMBER(value_cache_format, OP_WORD, STORE), V, .words = kvmill_stored_words,
      .help = "V's cache_format."},
     {.name = "attn_mask",
      .kind = OP_OWN,

@@ -84,6 +84,10 @@ static int64_t group_of(const struct kernel *kernel, int side) {
     return kvmill_format_group(&format);
 }
 
+static bool in_tiles(const struct kernel *kernel, int side) {
+    return kvmill_format_parts((int)kernel->value[side])->tile > 0;
+}
+
 /* Groups are whole words, rows whole vectors, and at least a piece of four words. */
 static bool keys_can_be_codes(const struct kernel *kernel) {
     int64_t word = word_dims(kernel, KEY), dim = kernel->value[KEY_DIM];
@@ -99,7 +103,8 @@ static bool keys_can_be_turned(const struct kernel *kernel) {
 }
 
 static bool keys_can_be_words(const struct kernel *kernel) {
-    return keys_can_be_turned(kernel) && kernel->value[ROWS] <= MOST_QUAD_ROWS;
+    return keys_can_be_turned(kernel) &&
+           (kernel->value[ROWS] <= MOST_QUAD_ROWS || in_tiles(kernel, KEY));
 }
 
 /* Sums of a group of any codes fit 32 bits. */
@@ -161,6 +166,8 @@ static bool can_be(const struct kernel *kernel, const char *variant) {
         return keys_can_be_pairs(kernel);
     if (strcmp(variant, "words") == 0)
         return keys_can_be_words(kernel);
+    if (in_tiles(kernel, KEY)) /* which are not turned, nor spread */
+        return false;
     return strcmp(variant, "quads") != 0 || kernel->value[ROWS] <= MOST_QUAD_ROWS;
 }
 
@@ -180,6 +187,8 @@ static int64_t least_group(const struct kernel *kernel) {
          few = kernel->value[ROWS] <= MOST_QUAD_ROWS;
     if (kernel->isa->registers <= 16)
         return least_group_of_few_registers(kernel, fast, few);
+    if (in_tiles(kernel, KEY)) /* nothing is taken apart but nibbles */
+        return 1;
     if (word_dims(kernel, KEY) == 8)
         return few ? 1 : INT64_MAX;
     return !fast ? 64 : few ? 1 : 32;

@@ -39,6 +39,15 @@ static bool define_codes(struct expansion *expansion, const struct kvmill_format
            define_number(expansion, "is_finite", parts, parts->real.finite);
 }
 
+/* Rows in tiles have the codes of a format whose rows lie one after the other. */
+static bool define_order(struct expansion *expansion, const struct kvmill_format_parts *parts) {
+    int plain = parts->tile > 0 ? kvmill_format_of_bits(parts->bits, KVMILL_SCALES_OF_GROUPS) : 0;
+    return define_number(expansion, "tile", parts, parts->tile) &&
+           define_number(expansion, "piece_of_tile", parts, parts->piece) &&
+           define_word(expansion, "codes", parts,
+                       plain > 0 ? kvmill_format_name(plain) : parts->name);
+}
+
 static bool define_scales(struct expansion *expansion, const struct kvmill_format_parts *parts) {
     static const char *const rules[] = {
         [KVMILL_RULE_ROUND] = "round",       [KVMILL_RULE_GROUPS] = "groups",
@@ -65,7 +74,8 @@ bool define_formats(struct expansion *expansion) {
     bool done = true;
     for (int i = 1; (parts = kvmill_format_parts(i)) != NULL; i++) {
         list[i - 1] = parts->name;
-        done = done && define_codes(expansion, parts) && define_scales(expansion, parts);
+        done = done && define_codes(expansion, parts) && define_scales(expansion, parts) &&
+               define_order(expansion, parts);
     }
     return done && define_text(expansion, "formats", kvmill_list_words(list, "", names));
 }

@@ -79,7 +79,9 @@ typedef struct kvmill_cache_attention {
     DLDataType value_T2, value_T3;
     const char *cache_format, *value_cache_format; /* NULL = T2's; "q8_0", "q4_0": the rows of a
                                                       cache are llama.cpp's blocks, T2 is uint8, the
-                                                      last dim their bytes, and there is no scale */
+                                                      last dim their bytes, and there is no scale;
+                                                      "tiles": int8 or int4 codes in an order of
+                                                      kvmill's own, see kvmill(3) */
     const char *mode; /* "linear" (NULL) or "circular"; see Rings */
     int64_t capacity; /* slots of each sequence's ring: with dynamic_batching and cache_mode 0, where
                          no shape tells it; else 0 */

@@ -89,19 +89,34 @@ enum kvmill_element {
     KVMILL_Q4_0 = 7,
     KVMILL_E4M3 = 8, /* 4 bits of exponent, 3 of mantissa, no infinity: largest 448 */
     KVMILL_E5M2 = 9,
-    KVMILL_Q5_1 = 10 /* a block: a float16 scale, a float16 minimum, 32 fifth bits, 16 bytes as Q4_0 */
+    KVMILL_Q5_1 = 10, /* a block: a float16 scale, a float16 minimum, 32 fifth bits, 16 bytes as Q4_0 */
+    KVMILL_I8KT = 11, /* I8 and I4 in tiles of keys and of values: see below */
+    KVMILL_I4KT = 12,
+    KVMILL_I8VT = 13,
+    KVMILL_I4VT = 14
+};
+
+/* Rows in tiles have the codes of I8 and I4 in another order.  The rows of a tile, of which the first
+   is a multiple of their number, are interleaved by pieces: the first piece of all rows, then the second
+   of all, and so on.  Tiles lie where their rows would without them. */
+enum {
+    KVMILL_KEY_TILE = 16,
+    KVMILL_KEY_PIECE = 4, /* bytes */
+    KVMILL_VALUE_TILE = 4,
+    KVMILL_VALUE_PIECE = 1
 };
 
 /* A row of one kv head as it lies in a cache. */
 struct kvmill_format {
     int32_t element; /* enum kvmill_element */
     int32_t dim;     /* elements of a row */
-    int32_t scale;   /* of I8 and I4: KVMILL_F32, F16 or BF16; else 0 */
+    int32_t scale;   /* of I8 and I4, in tiles or not: KVMILL_F32, F16 or BF16; else 0 */
     int32_t quant_group; /* of I8 and I4: elements that share a scale, dividing dim; else 0 */
 };
 
 /* K or V of one sequence in one layer.  Row r of kv head h begins r * row_stride + h * head_stride bytes
-   after `data`, its scales (dim / quant_group of them, in one piece) likewise after `scale`. */
+   after `data` (in tiles of n rows: (r - r % n) * row_stride + r % n * piece + ..., and row_stride is the
+   bytes of a row), its scales (dim / quant_group of them, in one piece) likewise after `scale`. */
 struct kvmill_cache_rows {
     unsigned char *data, *scale;
     int64_t row_stride, head_stride;
@@ -171,7 +186,9 @@ struct kvmill_extent {
    goes to its output: sum / total, or `empty` where it saw nothing; or, where partial is not NULL, to
    partial + r * (2 + value.dim) floats: the largest score, the total of exp (score - largest), then
    the sums of exp (score - largest) * v.  The sink is counted at `begin`.
-   Only the rows of the `count` positions are read.  run () is called with units 0 and 1. */
+   Only the rows of the `count` positions are read; of rows in tiles, where all extents but the first
+   begin a tile and all but the last end one, the rest of their tiles, too, of which the codes do not
+   matter.  run () is called with units 0 and 1. */
 struct kvmill_attend {
     const struct kvmill_attend_shape *shape;
     const struct kvmill_query_row *row;

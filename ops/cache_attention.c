@@ -17,6 +17,11 @@ const char *kvmill_cache_op_name(enum kvmill_cache_op which) {
     return names[which];
 }
 
+bool kvmill_has_tiles(const struct kvmill_cache_geometry *geometry) {
+    return kvmill_format_parts(geometry->key.element)->tile > 0 ||
+           kvmill_format_parts(geometry->value.element)->tile > 0;
+}
+
 /* ---- Heads ---- */
 
 static int64_t or_default(int64_t value, int64_t otherwise) {
@@ -101,14 +106,17 @@ static kvmill_status check_activation(const kvmill_cache_attention *op,
 /* ---- Formats of K and V ---- */
 
 static struct kvmill_side key_side(const kvmill_cache_attention *op) {
-    return (struct kvmill_side){"",     op->head_dim, op->quant_bit,   op->quant_group,
-                                op->T2, op->T3,       op->cache_format};
+    return (struct kvmill_side){"",     false,  op->head_dim,    op->quant_bit, op->quant_group,
+                                op->T2, op->T3, op->cache_format};
 }
 
 static struct kvmill_side value_side(const kvmill_cache_attention *op) {
+    struct kvmill_side same = key_side(op);
+    same.is_value = true;
     if (!op->value_differs)
-        return key_side(op);
+        return same;
     return (struct kvmill_side){"value_",
+                                true,
                                 or_default(op->value_head_dim, op->head_dim),
                                 op->value_quant_bit,
                                 or_default(op->value_quant_group, op->quant_group),
@@ -148,11 +156,32 @@ static kvmill_status check_plain(const struct kvmill_side *side, struct kvmill_f
                        raw ? ", with T1 int8" : ", with quant_bit 0");
 }
 
+static kvmill_status refuse_group_of_tiles(const struct kvmill_side *side,
+                                           const struct kvmill_format_parts *parts,
+                                           kvmill_error *error) {
+    int multiple = kvmill_format_dim_multiple(parts);
+    if (side->dim % multiple != 0)
+        return kvmill_fail(
+            error, KVMILL_E_ATTRIBUTE,
+            "%shead_dim is %" PRId64
+            "; accepted with cache_format \"tiles\" and quant_bit %d: multiples of %d",
+            side->prefix, side->dim, parts->bits, multiple);
+    return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                       "%squant_group is %" PRId64
+                       "; accepted with cache_format \"tiles\": divisors of %shead_dim, %" PRId64
+                       ", and multiples of %d",
+                       side->prefix, side->quant_group, side->prefix, side->dim,
+                       kvmill_format_multiple(parts));
+}
+
 static kvmill_status check_group(const struct kvmill_side *side, const struct kvmill_format *format,
                                  kvmill_error *error) {
-    int multiple = kvmill_format_multiple(kvmill_format_parts(format->element));
+    const struct kvmill_format_parts *parts = kvmill_format_parts(format->element);
+    int multiple = kvmill_format_multiple(parts);
     if (kvmill_format_is_legal(format))
         return KVMILL_OK;
+    if (parts->tile > 0)
+        return refuse_group_of_tiles(side, parts, error);
     return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
                        "%squant_group is %" PRId64 "; accepted: %sdivisors of %shead_dim, %" PRId64,
                        side->prefix, side->quant_group, multiple == 2 ? "even " : "", side->prefix,
@@ -166,7 +195,8 @@ static kvmill_status check_quantised(const struct kvmill_side *side, struct kvmi
     format->scale = kvmill_element_of(side->T3);
     format->quant_group = side->quant_group <= side->dim ? (int32_t)side->quant_group : 0;
     if (!kvmill_dtype_equal(side->T2, parts->dtype)) {
-        snprintf(accepted, sizeof accepted, "%s, with quant_bit %d", parts->word, parts->bits);
+        snprintf(accepted, sizeof accepted, "%s, with quant_bit %d",
+                 kvmill_dtype_name(parts->dtype), parts->bits);
         return kvmill_refuse_member_type(side->prefix, "T2", side->T2, accepted, error);
     }
     if (!kvmill_is_activation(format->scale))
@@ -184,6 +214,20 @@ static kvmill_status refuse_bits(const struct kvmill_side *side, bool raw, kvmil
                        side->prefix, side->quant_bit, accepted, raw ? ", with T1 int8" : "");
 }
 
+static bool is_in_tiles(const struct kvmill_side *side) {
+    return side->format != NULL && strcmp(side->format, KVMILL_TILES_WORD) == 0;
+}
+
+static kvmill_status check_tiles(const struct kvmill_side *side, struct kvmill_format *format,
+                                 kvmill_error *error) {
+    format->element = kvmill_format_of_tiles(side->quant_bit, side->is_value);
+    if (format->element != 0)
+        return check_quantised(side, format, error);
+    return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                       "%squant_bit is %" PRId64 "; accepted with cache_format \"tiles\": 4, 8",
+                       side->prefix, side->quant_bit);
+}
+
 /* D11 to D13, D41. */
 kvmill_status kvmill_check_side(const struct kvmill_side *side, struct kvmill_format *format,
                                 int activation, kvmill_error *error) {
@@ -196,6 +240,8 @@ kvmill_status kvmill_check_side(const struct kvmill_side *side, struct kvmill_fo
         return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
                            "%scache_format is \"%.40s\"; accepted with T1 int8: NULL", side->prefix,
                            side->format);
+    if (is_in_tiles(side))
+        return check_tiles(side, format, error);
     if (side->format != NULL)
         return check_blocks(side, format, error);
     return side->quant_bit == 0 ? check_plain(side, format, raw, error)
@@ -236,6 +282,30 @@ static kvmill_status check_ring(const kvmill_cache_attention *op,
                                 "cache_mode 0");
 }
 
+/* Rows of a tile are those of one head, and one sequence. */
+static kvmill_status check_places_of_tiles(const struct kvmill_cache_geometry *geometry,
+                                           kvmill_error *error) {
+    if (!kvmill_has_tiles(geometry))
+        return KVMILL_OK;
+    if (geometry->dynamic ? geometry->layout < 3 : geometry->layout != 1)
+        return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                           "cache_layout is %" PRId64
+                           "; accepted with cache_format \"tiles\": %s, where rows of a head lie "
+                           "side by side",
+                           geometry->layout, geometry->dynamic ? "3, 4" : "1");
+    if (geometry->paged && geometry->page_size % KVMILL_KEY_TILE != 0)
+        return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                           "page_size is %" PRId64
+                           "; accepted with cache_format \"tiles\": multiples of %d",
+                           geometry->page_size, KVMILL_KEY_TILE);
+    if (geometry->ring % KVMILL_KEY_TILE != 0)
+        return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                           "capacity is %" PRId64
+                           "; accepted with cache_format \"tiles\": multiples of %d",
+                           geometry->ring, KVMILL_KEY_TILE);
+    return KVMILL_OK;
+}
+
 static void set_places(const kvmill_cache_attention *op, struct kvmill_cache_geometry *geometry) {
     geometry->dynamic = op->dynamic_batching != 0;
     geometry->paged = geometry->dynamic && op->cache_mode == 1;
@@ -265,6 +335,8 @@ kvmill_status kvmill_cache_attention_check(const kvmill_cache_attention *op,
         return status;
     set_places(op, &found);
     status = check_ring(op, &found, error);
+    if (status == KVMILL_OK)
+        status = check_places_of_tiles(&found, error);
     if (status == KVMILL_OK)
         *geometry = found;
     return status;

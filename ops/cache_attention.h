@@ -51,9 +51,13 @@ kvmill_status kvmill_cache_attention_check(const kvmill_cache_attention *op,
                                            struct kvmill_cache_geometry *geometry,
                                            kvmill_error *error);
 
+/* K, V or both are in tiles: slots are counted in multiples of KVMILL_KEY_TILE. */
+bool kvmill_has_tiles(const struct kvmill_cache_geometry *geometry);
+
 /* The attributes of K's cache, or of V's. */
 struct kvmill_side {
     const char *prefix; /* of their names */
+    bool is_value;
     int64_t dim, quant_bit, quant_group;
     DLDataType T2, T3;
     const char *format;

@@ -128,8 +128,14 @@ static kvmill_status check_attention(struct checker *checker) {
         return REFUSE(checker, ATTRIBUTE, "mode is \"circular\"; accepted: \"linear\"");
     if (status != KVMILL_OK)
         return status;
-    return kvmill_cache_attention_check(checker->flow->attention, KVMILL_MULTI_HEAD_CACHE_ATTENTION,
-                                        &checker->problem->geometry, checker->error);
+    status =
+        kvmill_cache_attention_check(checker->flow->attention, KVMILL_MULTI_HEAD_CACHE_ATTENTION,
+                                     &checker->problem->geometry, checker->error);
+    if (status == KVMILL_OK && kvmill_has_tiles(&checker->problem->geometry))
+        return REFUSE(
+            checker, ATTRIBUTE,
+            "cache_format is \"tiles\"; accepted in flows: NULL, \"q8_0\", \"q4_0\", \"q5_1\"");
+    return status;
 }
 
 /* ---- Words ---- */

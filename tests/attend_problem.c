@@ -84,7 +84,12 @@ static int64_t elements_of_row(const struct format *format, int64_t dim) {
 /* A row, its scales, and the numbers they say. */
 static void fill_row(const struct format *format, int64_t dim, unsigned char *row,
                      unsigned char *scales, double *numbers) {
-    const struct oracle_side side = {format->type, format->scale, dim, format->group, row, scales};
+    const struct oracle_side side = {.type = format->type,
+                                     .scale_type = format->scale,
+                                     .dim = dim,
+                                     .group = format->group,
+                                     .data = row,
+                                     .scale = scales};
     for (int64_t d = 0; d < dim; d++)
         numbers[d] = (double)dice_range(dice, -32, 32) / 16;
     oracle_write_row(&side, ORACLE_F32, 0, numbers);

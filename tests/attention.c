@@ -151,6 +151,7 @@ static void place_offsets(struct attention *a, struct dice *dice) {
     int64_t order[MOST_SEQUENCES], starts[MOST_SEQUENCES], next = dice_range(dice, 0, 3);
     dice_order(dice, order, a->sequences);
     for (int64_t i = 0; i < a->sequences; i++) {
+        next = whole_tiles(a, next);
         starts[order[i]] = next;
         a->capacity = next + kept_of(a, order[i]);
         next = a->capacity + dice_range(dice, 0, 2);
@@ -200,6 +201,7 @@ static bool has_split_pages(const struct attention *a) {
 static void place_pages(struct attention *a, struct dice *dice) {
     int64_t count = count_pages(a), next = 0, lists = page_lists(a) + (page_lists(a) == 0);
     int64_t offset = a->whole_pages || has_split_pages(a) ? 0 : dice_range(dice, 0, 3);
+    offset = whole_tiles(a, offset);
     int64_t all = count * lists + dice_range(dice, 0, 2), *order = malloc((size_t)(all + 1) * 8);
     a->pages += dice_range(dice, 0, 3) + (a->pages == 0);
     if (a->ring > 0)
@@ -230,6 +232,7 @@ static void place_sequences(struct attention *a, struct dice *dice) {
     a->capacity = a->rows != 0 ? a->rows : a->capacity + a->spare_rows;
     if (a->ring > 0 && !a->op.dynamic_batching)
         a->capacity = a->ring;
+    a->capacity = whole_tiles(a, a->capacity);
     if (has_split_pages(a))
         a->capacity += a->op.page_size - 1 - (a->capacity + a->op.page_size - 1) % a->op.page_size;
 }

@@ -25,12 +25,16 @@ static struct oracle_side dense_side(const struct attention *a, bool value) {
     struct side side = side_of(a, value);
     int tensor = value && a->op.value_differs ? KVMILL_CACHE_ATTENTION_VALUE_CACHE
                                               : KVMILL_CACHE_ATTENTION_CACHE;
+    struct oracle_tiles tiles = {0};
+    if (in_tiles(&side))
+        tiles = value ? (struct oracle_tiles){4, 1} : (struct oracle_tiles){16, 4};
     return (struct oracle_side){.type = type_of(&side),
                                 .scale_type = attention_type(side.T3),
                                 .dim = side.dim,
                                 .group = side.quant_bit != 0 ? side.group : 0,
                                 .data = a->dense[tensor],
-                                .scale = a->dense[tensor + 1]};
+                                .scale = a->dense[tensor + 1],
+                                .tiles = tiles};
 }
 
 static void set_cache(const struct attention *a, struct oracle_attention *problem) {

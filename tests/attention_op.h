@@ -37,14 +37,6 @@ static inline int64_t in_ring(const struct attention *a, int64_t length) {
     return a->ring > 0 && a->ring < length ? a->ring : length;
 }
 
-static inline void set_ring(struct attention *a) {
-    int64_t page = a->op.dynamic_batching && a->op.cache_mode == 1 ? a->op.page_size : 1;
-    bool has_offsets = a->op.dynamic_batching && a->op.cache_mode == 0;
-    a->ring = has_cache(a) ? (a->ring + page - 1) / page * page : 0;
-    a->op.mode = a->ring > 0 ? "circular" : NULL;
-    a->op.capacity = has_offsets ? a->ring : 0;
-}
-
 /* K's or V's attributes. */
 struct side {
     int64_t dim, quant_bit, group;
@@ -65,8 +57,31 @@ static inline struct side side_of(const struct attention *a, bool value) {
                          op->T2,       op->T3,        op->cache_format};
 }
 
+static inline bool in_tiles(const struct side *side) {
+    return side->format != NULL && strcmp(side->format, "tiles") == 0;
+}
+
+static inline bool has_tiles(const struct attention *a) {
+    struct side key = side_of(a, false), value = side_of(a, true);
+    return in_tiles(&key) || in_tiles(&value);
+}
+
+/* So many rows that they are whole tiles, where there are any. */
+static inline int64_t whole_tiles(const struct attention *a, int64_t rows) {
+    enum { TILE = 16 };
+    return has_tiles(a) ? (rows + TILE - 1) / TILE * TILE : rows;
+}
+
+static inline void set_ring(struct attention *a) {
+    int64_t page = a->op.dynamic_batching && a->op.cache_mode == 1 ? a->op.page_size : 1;
+    bool has_offsets = a->op.dynamic_batching && a->op.cache_mode == 0;
+    a->ring = has_cache(a) ? whole_tiles(a, (a->ring + page - 1) / page * page) : 0;
+    a->op.mode = a->ring > 0 ? "circular" : NULL;
+    a->op.capacity = has_offsets ? a->ring : 0;
+}
+
 static inline enum oracle_type type_of(const struct side *side) {
-    if (side->format != NULL)
+    if (side->format != NULL && !in_tiles(side))
         return strcmp(side->format, "q8_0") == 0   ? ORACLE_Q8_0
                : strcmp(side->format, "q5_1") == 0 ? ORACLE_Q5_1
                                                    : ORACLE_Q4_0;
@@ -74,7 +89,8 @@ static inline enum oracle_type type_of(const struct side *side) {
 }
 
 static inline int64_t last_dim(const struct side *side) {
-    return side->format != NULL ? oracle_bytes(type_of(side), side->dim) : side->dim;
+    return side->format != NULL && !in_tiles(side) ? oracle_bytes(type_of(side), side->dim)
+                                                   : side->dim;
 }
 
 #endif

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attention_op.h"
 #include "attention_scenes.h"
+#include "oracle/convert.h"
 #include "settings.h"
 
 /* ---- Types and formats ---- */
@@ -94,6 +96,34 @@ static void choose_place(struct attention *a, struct dice *dice) {
                "decoding_rank={0|1} max_slack={0|0|17}",
                dice);
     a->spread = dice_once_in(dice, 3) && a->op.cache_layout < 4 ? SPREAD : DENSE;
+}
+
+/* Tiles have rows of a head side by side, and page sizes of whole ones. */
+static void set_places_of_tiles(struct attention *a, struct dice *dice) {
+    a->op.cache_layout = !a->op.dynamic_batching                          ? 1
+                         : a->op.cache_mode == 1 && dice_once_in(dice, 2) ? 4
+                                                                          : 3;
+    a->op.page_size = PICK(dice, 16, 16, 48, 128);
+    a->spread = DENSE;
+}
+
+static bool can_be_tiles(int64_t dim, int64_t bits, int64_t group) {
+    return bits > 0 && dim % (128 / bits) == 0 && group % (32 / bits) == 0;
+}
+
+/* What can be in tiles is, now and then. */
+static void choose_order(struct attention *a, struct dice *dice) {
+    kvmill_cache_attention *op = &a->op;
+    int64_t value_dim = op->value_head_dim ? op->value_head_dim : op->head_dim;
+    if (!dice_once_in(dice, 3))
+        return;
+    if (op->cache_format == NULL && can_be_tiles(op->head_dim, op->quant_bit, op->quant_group))
+        op->cache_format = "tiles";
+    if (op->value_cache_format == NULL && op->value_differs &&
+        can_be_tiles(value_dim, op->value_quant_bit, op->value_quant_group))
+        op->value_cache_format = "tiles";
+    if (has_tiles(a))
+        set_places_of_tiles(a, dice);
 }
 
 static void choose_mask_shape(struct attention *a, struct dice *dice) {
@@ -205,6 +235,8 @@ void random_attention(struct attention *a, enum kind kind, struct dice *dice) {
     kvmill_cache_attention_init(&a->op, sizeof a->op);
     choose_place(a, dice);
     choose_types(a, dice);
+    if (a->which != MULTI_HEAD_ATTENTION)
+        choose_order(a, dice);
     choose_heads(a, dice);
     if (a->which != KEY_VALUE_CACHE)
         choose_scores(a, dice);
@@ -220,6 +252,10 @@ static const char *const type_names[] = {[0] = "float32",
                                          [KVMILL_BF16] = "bfloat16",
                                          [KVMILL_I8] = "int8",
                                          [KVMILL_I4] = "int4",
+                                         [KVMILL_I8KT] = "int8",
+                                         [KVMILL_I4KT] = "int4",
+                                         [KVMILL_I8VT] = "int8",
+                                         [KVMILL_I4VT] = "int4",
                                          [KVMILL_Q8_0] = "uint8",
                                          [KVMILL_Q4_0] = "uint8",
                                          [KVMILL_Q5_1] = "uint8",
@@ -227,14 +263,18 @@ static const char *const type_names[] = {[0] = "float32",
                                          [KVMILL_E5M2] = "float8e5m2"};
 
 static void describe_format(const struct kvmill_format *format, bool raw, char text[160]) {
-    int element = format->element, bits = element == KVMILL_I8 ? 8 : element == KVMILL_I4 ? 4 : 0;
+    int element = format->element;
+    int bits = oracle_of_element(element) == ORACLE_I8   ? 8
+               : oracle_of_element(element) == ORACLE_I4 ? 4
+                                                         : 0;
     snprintf(text, 160, "head_dim=%d T2=%s T3=%s quant_bit=%d quant_group=%d cache_format=%s",
              (int)format->dim, type_names[element], type_names[format->scale], raw ? 0 : bits,
              (int)format->quant_group,
-             element == KVMILL_Q8_0   ? "q8_0"
-             : element == KVMILL_Q4_0 ? "q4_0"
-             : element == KVMILL_Q5_1 ? "q5_1"
-                                      : "-");
+             element == KVMILL_Q8_0              ? "q8_0"
+             : element == KVMILL_Q4_0            ? "q4_0"
+             : element == KVMILL_Q5_1            ? "q5_1"
+             : oracle_tiles_of(element).rows > 0 ? "tiles"
+                                                 : "-");
 }
 
 static bool is_same_format(const struct kvmill_format *a, const struct kvmill_format *b) {
@@ -248,6 +288,8 @@ static void set_formats(struct attention *a, int activation, const struct kvmill
     a->op.T1 = setting_type(type_names[activation]);
     describe_format(key, activation == KVMILL_I8, text);
     attention_say(a, text);
+    if (oracle_tiles_of(key->element).rows > 0 || oracle_tiles_of(value->element).rows > 0)
+        set_places_of_tiles(a, dice);
     if (is_same_format(key, value) && !dice_once_in(dice, 6))
         return;
     describe_format(value, activation == KVMILL_I8, text);

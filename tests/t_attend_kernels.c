@@ -29,7 +29,8 @@ static void open_rows(struct rows *rows, const struct kvmill_format *format, int
     rows->side = (struct oracle_side){.type = oracle_of_element(format->element),
                                       .scale_type = scale,
                                       .dim = format->dim,
-                                      .group = format->quant_group};
+                                      .group = format->quant_group,
+                                      .tiles = oracle_tiles_of(format->element)};
     rows->row_bytes = oracle_data_bytes(format);
     rows->scale_bytes = oracle_scale_bytes(format);
     fence_open(&rows->data, (size_t)((count + AFTER) * rows->row_bytes), FENCE_FLUSH, FENCE_ABOVE,

@@ -341,6 +341,64 @@ static void test_descriptions(void) {
        "  which is not said where it is not asked for");
 }
 
+/* ---- Tiles ---- */
+
+#define TILES                                                                                      \
+    "T1=float16 T3=float16 T2=int8 quant_bit=8 quant_group=32 cache_format=tiles head_dim=64 "
+
+/* Byte `from + slot` of a head's row is there in K and in V, worked out by hand; int8 and int4. */
+static void test_places_in_tiles(void) {
+    const struct {
+        const char *settings;
+        int64_t element, key, value; /* of the row of slot 18; codes in the cache */
+    } places[] = {
+        {TILES, 5, 16 * 64 + (1 * 16 + 2) * 4 + 1, 16 * 64 + 5 * 4 + 2},
+        {TILES "quant_bit=4 T2=int4", 21, 2 * (16 * 32 + (2 * 16 + 2) * 4 + 2) + 1,
+         2 * (16 * 32 + 10 * 4 + 2) + 1},
+    };
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        struct attention a =
+            attention_scene(KS, ONE "cache_layout=1 start=18 tokens=1 rows=32 query_size=0");
+        attention_say(&a, places[i].settings);
+        attention_open(&a, &dice);
+        for (int64_t d = 0; d < 64; d++) {
+            attention_set(&a, NEW_KEY, d, d == places[i].element ? 5 : 0);
+            attention_set(&a, NEW_VALUE, d, d == places[i].element ? 5 : 0);
+        }
+        double most = a.op.quant_bit == 8 ? 127 : 7;
+        int64_t side = 32 * 64;
+        bool good = attention_runs(&a, &dice) && attention_get(&a, CACHE, places[i].key) == most &&
+                    attention_get(&a, CACHE, side + places[i].value) == most;
+        ok(good, "tiles of int%" PRId64 ": element %" PRId64 " of slot 18 is where it should be",
+           a.op.quant_bit, places[i].element);
+        attention_close(&a);
+    }
+}
+
+/* Kernels that are in the packs, on lengths around tiles; a window that begins within one, in
+   several calls of a kernel. */
+static void test_lengths_in_tiles(void) {
+    static const char *const lengths[] = {"start=15 tokens=1",
+                                          "start=16 tokens=1",
+                                          "start=0 tokens=17",
+                                          "start=61 tokens=4",
+                                          "start=64 tokens=33",
+                                          "start=2450 tokens=1 left_window_size=2300",
+                                          "start=70 tokens=1 left_window_size=37"};
+    bool good = true;
+    for (size_t i = 0; good && i < sizeof lengths / sizeof *lengths; i++) {
+        struct attention a = attention_scene(
+            S, TILES "num_heads=8 num_kv_heads=2 cache_layout=1 value_T2=int4 value_T3=float16 "
+                     "value_quant_bit=4 value_cache_format=tiles math=near");
+        a.op.value_differs = 1;
+        attention_say(&a, lengths[i]);
+        attention_open(&a, &dice);
+        good = attention_runs(&a, &dice);
+        attention_close(&a);
+    }
+    ok(good, "tiles: parts of them at the end, and at the begin of a window");
+}
+
 int main(void) {
     dice = dice_for(dice_seed(), "attention cases");
     test_addresses();
@@ -348,6 +406,8 @@ int main(void) {
     test_attention();
     test_checklist(&dice);
     test_groups();
+    test_places_in_tiles();
+    test_lengths_in_tiles();
     test_descriptions();
     return done_testing();
 }

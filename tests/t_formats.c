@@ -33,7 +33,8 @@ static void test_known(char *const *cell) {
         bail_out("there is no format %s", cell[0]);
     ok(strcmp(parts->name, cell[0]) == 0 && strcmp(parts->word, cell[1]) == 0 &&
            strcmp(kvmill_dtype_name(parts->dtype), cell[2]) == 0 &&
-           kvmill_format_of_word(cell[1], KVMILL_ANY_SCALES) == known,
+           (kvmill_format_of_word(cell[1], KVMILL_ANY_SCALES) == known ||
+            parts->tile == KVMILL_VALUE_TILE), /* those of keys have the same word */
        "%s: its words", cell[0]);
     ok(kvmill_format_row_bytes(&row) == atoi(cell[3]) &&
            kvmill_format_scale_bytes(&row) == (scaled ? 64 / group * 2 : 0) &&

@@ -236,8 +236,9 @@ static void set_ring(kvmill_cache_attention *op, const struct layer *layer) {
 
 static void set_cache(kvmill_cache_attention *op, const struct layer *layer,
                       const struct cache_choice *choice, DLDataType T2) {
+    bool in_tiles = choice->type != NULL && choice->type->tile > 0; /* of a head's rows */
     set_ring(op, layer);
-    op->cache_layout = choice->layout < 0 ? 0 : choice->layout;
+    op->cache_layout = choice->layout >= 0 ? choice->layout : in_tiles;
     op->T2 = T2;
     if (choice->quant_group != 0)
         op->quant_group = choice->quant_group;
@@ -245,6 +246,8 @@ static void set_cache(kvmill_cache_attention *op, const struct layer *layer,
         op->quant_bit = choice->type->bits;
     if (choice->type != NULL && choice->type->scales == KVMILL_SCALES_IN_BLOCKS)
         op->cache_format = choice->type->word;
+    if (in_tiles)
+        op->cache_format = KVMILL_TILES_WORD;
 }
 
 static bool refuse_latent(const struct cache_choice *choice, struct error *error) {

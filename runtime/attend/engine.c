@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "../../defs/format.h"
 #include "../core/cpu.h"
 #include "../core/numbers.h"
 #include "../core/slots.h"
@@ -102,12 +103,17 @@ static bool sees_all(const struct kvmill_attend *problem, int64_t first, int64_t
     return true;
 }
 
+static bool has_tiles(const struct kvmill_format *format) {
+    return kvmill_format_parts(format->element)->tile > 0;
+}
+
 /* Positions whose order does not matter are read from several places in turn: memory delivers
    more than from one. */
 static int64_t streams_of(const struct kvmill_attend *problem, int64_t first, int64_t count) {
     int64_t streams = kvmill_memory_streams();
-    bool any_order =
-        (problem->shape->terms & KVMILL_TERM_BIAS) == 0 && sees_all(problem, first, first + count);
+    bool any_order = (problem->shape->terms & KVMILL_TERM_BIAS) == 0 &&
+                     !has_tiles(&problem->shape->key) && !has_tiles(&problem->shape->value) &&
+                     sees_all(problem, first, first + count);
     return any_order && count >= streams * LEAST_STREAM ? streams : 1;
 }
 

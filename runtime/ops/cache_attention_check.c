@@ -251,6 +251,18 @@ static kvmill_status check_bounds(const struct given *given) {
 
 /* ---- Dynamic batch: places ---- */
 
+/* Rows of a tile are those of 16 positions. */
+static bool splits_tile(const struct given *given, int64_t row) {
+    return kvmill_has_tiles(&given->plan->geometry) && row % KVMILL_KEY_TILE != 0;
+}
+
+static kvmill_status refuse_split(const struct given *given, int64_t b, int64_t row) {
+    return kvmill_fail(given->base.error, KVMILL_E_INDEX_RANGE,
+                       "cachestarts of sequence %" PRId64 " has %" PRId64
+                       "; accepted with cache_format \"tiles\": multiples of %d",
+                       b, row, KVMILL_KEY_TILE);
+}
+
 static kvmill_status check_offsets(struct given *given) {
     struct cache_call *call = given->call;
     kvmill_status status = kvmill_check_shape(&given->base, KVMILL_CACHE_ATTENTION_CACHESTARTS, 1,
@@ -265,6 +277,8 @@ static kvmill_status check_offsets(struct given *given) {
                                b, length, given->capacity);
         status = check_element(given, KVMILL_CACHE_ATTENTION_CACHESTARTS, b, 0,
                                given->capacity - length);
+        if (status == KVMILL_OK && splits_tile(given, index_at(call->cachestarts, b)))
+            status = refuse_split(given, b, index_at(call->cachestarts, b));
     }
     return status;
 }
@@ -337,9 +351,9 @@ static kvmill_status check_list(const struct given *given, const struct page_lis
         int64_t row = list->rows[page * call->page_stride];
         int64_t last = given->capacity - kvmill_min(size, length - page * size);
         status = row < 0 || row > last ? refuse_page(given, list, page, 0, last)
-                 : has_split_pages(given) && row % size != 0
-                     ? refuse_start(given, list, page)
-                     : check_new_page(given, list, page, pages);
+                 : has_split_pages(given) && row % size != 0 ? refuse_start(given, list, page)
+                 : splits_tile(given, row)                   ? refuse_split(given, b, row)
+                                             : check_new_page(given, list, page, pages);
     }
     return status;
 }

@@ -180,6 +180,34 @@ static kvmill_status check_pages_apart(struct given *given, int cache) {
     return status == KVMILL_OK ? check_page_stride(given, cache + 1) : status;
 }
 
+/* Tiles lie where they would as rows that are side by side: a whole number of them. */
+static kvmill_status check_tiles(const struct given *given, int cache,
+                                 const struct kvmill_format *format) {
+    const struct cache_layout *layout = &given->plan->layout;
+    const DLTensor *tensor = given->base.tensors[cache];
+    int rows = layout->row > 0 ? layout->row : layout->slot;
+    int64_t stride = kvmill_tensor_stride(tensor, rows), last = tensor->shape[tensor->ndim - 1];
+    if (kvmill_format_parts(format->element)->tile == 0)
+        return KVMILL_OK;
+    if (tensor->shape[rows] % KVMILL_KEY_TILE != 0)
+        return kvmill_fail(given->base.error, KVMILL_E_SHAPE,
+                           "dim %d of %s is %" PRId64
+                           "; accepted with cache_format \"tiles\": multiples of %d",
+                           rows, names[cache], tensor->shape[rows], KVMILL_KEY_TILE);
+    if (stride != last && tensor->shape[rows] > 0)
+        return kvmill_fail(given->base.error, KVMILL_E_STRIDE,
+                           "dim %d of %s has stride %" PRId64
+                           "; accepted with cache_format \"tiles\": %" PRId64 ", rows side by side",
+                           rows, names[cache], stride, last);
+    int64_t page = kvmill_tensor_stride(tensor, layout->slot);
+    if (layout->row == 0 || tensor->shape[layout->slot] < 2 || page % (KVMILL_KEY_TILE * last) == 0)
+        return KVMILL_OK;
+    return kvmill_fail(given->base.error, KVMILL_E_STRIDE,
+                       "dim %d of %s has stride %" PRId64
+                       "; accepted with cache_format \"tiles\": multiples of %d rows of %" PRId64,
+                       layout->slot, names[cache], page, KVMILL_KEY_TILE, last);
+}
+
 static kvmill_status check_cache(struct given *given, int cache,
                                  const struct kvmill_format *format) {
     if (given->base.tensors[cache] == NULL)
@@ -187,6 +215,8 @@ static kvmill_status check_cache(struct given *given, int cache,
     kvmill_status status = check_cache_shape(given, cache, kvmill_format_last_dim(format));
     if (status == KVMILL_OK)
         status = check_cache_batch(given, cache);
+    if (status == KVMILL_OK)
+        status = check_tiles(given, cache, format);
     if (status == KVMILL_OK && given->base.tensors[cache + 1] != NULL)
         status = check_scale_shape(given, cache, format->dim / format->quant_group);
     if (status != KVMILL_OK)

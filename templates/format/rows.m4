@@ -11,6 +11,8 @@ m4_dnl   km_block_T          elements of a block, or 0
 m4_dnl   km_block_bytes_T    of all of it; km_codes_at_T, of what comes before its codes
 m4_dnl   km_has_minimum_T    after the scale of a block
 m4_dnl   km_rule_T           that codes are made by
+m4_dnl   km_tile_T           rows that are interleaved, or 0; km_piece_of_tile_T, the bytes of one that lie together
+m4_dnl   km_codes_T          the format whose codes those of a row are, one after the other: T, if not in tiles
 m4_dnl A format of blocks has a file of its own with
 m4_dnl   km_piece_T          elements that lie next to each other in as many bytes
 m4_dnl   km_block_codes_T(BLOCK, I, FIRST)  LANES codes as floats, from element I on of the piece that begins with FIRST
@@ -34,10 +36,44 @@ m4_define(«km_offset_of»,
     «m4_ifelse(km_part(«bits», $1), 8, «($2)», km_part(«bits», $1), 4, «($2) / 2», «($2) * km_size($1)»)»)
 m4_define(«km_size», «m4_eval(km_part(«bits», $1) / 8)»)
 
+m4_dnl ---- Tiles of rows: their first pieces, then their second ones, and so on ----
+
+m4_dnl km_in_tiles(T); km_row_at(T, DATA, STRIDE, ROW) -- where a row begins.
+m4_define(«km_in_tiles», «m4_eval(km_part(«tile», $1) > 0)»)
+m4_define(«km_row_at», «km_if(km_in_tiles($1), «_km_row_of_tile(«$2», «$3», «$4», km_part(«tile», $1),
+    km_part(«piece_of_tile», $1))», «$2 + $4 * $3»)»)
+m4_define(«_km_row_of_tile», «$1 + $3 / $4 * $4 * $2 + $3 % $4 * $5»)
+
+m4_dnl km_tile_words(T, BYTES) -- defines row_from_tile and row_to_tile: the bytes of a row, one after the other; and
+m4_dnl rows_to_tile: of km_together(T) rows that follow each other in a tile.
+m4_define(«km_together», «km_if(km_part(«tile», $1) > 8, 8, «km_part(«tile», $1)»)»)
+m4_define(«km_tile_words», «km_if(km_in_tiles($1), «m4_dnl
+km_inline(«void», «row_from_tile(unsigned char *row, const unsigned char *from)»)
+{
+    for (int i = 0; i < $2; i += km_part(«piece_of_tile», $1))
+        memcpy(row + i, from + i * km_part(«tile», $1), km_part(«piece_of_tile», $1));
+}
+
+km_inline(«void», «row_to_tile(const unsigned char *row, unsigned char *to)»)
+{
+    for (int i = 0; i < $2; i += km_part(«piece_of_tile», $1))
+        memcpy(to + i * km_part(«tile», $1), row + i, km_part(«piece_of_tile», $1));
+}
+
+km_inline(«void», «rows_to_tile(unsigned char (*row)[$2], unsigned char *to)»)
+{
+    for (int i = 0; i < $2; i += km_part(«piece_of_tile», $1))
+        for (int r = 0; r < km_together($1); r++)
+            memcpy(to + i * km_part(«tile», $1) + r * km_part(«piece_of_tile», $1), row[r] + i, m4_dnl
+km_part(«piece_of_tile», $1));
+}
+
+»)»)
+
 m4_dnl km_codes_of(T, ROW, DIM, COUNT) -- elements DIM ... as floats before scale and minimum; COUNT of them exist.
 m4_define(«km_codes_of», «km_if(km_part(«block», $1), «_km_codes_of_block(«$1», «$2», «$3», km_part(«piece», $1))»,
-    «km_if($4 < km_lanes, «km_typed(«load_some», $1)($2 + km_offset_of(«$1», «$3»), $4)»,
-    «km_typed(«load», $1)($2 + km_offset_of(«$1», «$3»))»)»)»)
+    «km_if($4 < km_lanes, «km_typed(«load_some», km_part(«codes», $1))($2 + km_offset_of(«$1», «$3»), $4)»,
+    «km_typed(«load», km_part(«codes», $1))($2 + km_offset_of(«$1», «$3»))»)»)»)
 m4_define(«_km_codes_of_block», «m4_indir(«km_block_codes_»$1,
     «$2 + ($3) / km_part(«block», $1) * km_part(«block_bytes», $1)», «($3) % $4», «km_if($4 == km_part(«block», $1), 0,
     «(($3) % km_part(«block», $1) < $4 ? 0 : $4)»)»)»)
@@ -56,5 +92,5 @@ m4_define(«km_word_flip»,
 m4_dnl km_has_half_codes(T); km_half_codes(T, ROW, DIM) -- HALVES codes from DIM on, a multiple of as many, as float16.
 m4_define(«km_has_half_codes», «(!km_part(«is_float», $1) && km_part(«is_signed», $1))»)
 m4_define(«km_half_codes», «km_if(km_part(«block», $1), «m4_indir(«km_half_codes_»$1, «$2», «$3»)»,
-    «km_typed(«load_vh», $1)($2 + km_offset_of(«$1», «$3»))»)»)
+    «km_typed(«load_vh», km_part(«codes», $1))($2 + km_offset_of(«$1», «$3»))»)»)
 m4_divert(0)m4_dnl

@@ -12,12 +12,25 @@
 
 /* ---- Caches ---- */
 
+/* Rows whose first pieces lie side by side, then their second ones, and so on: rows of a tile,
+   bytes of a piece; 0: none, rows lie one after the other. */
+struct oracle_tiles {
+    int64_t rows, piece;
+};
+
+/* Take a row's bytes from an array of rows, or put them there. */
+void oracle_take_row(const struct oracle_tiles *tiles, const unsigned char *array, int64_t row,
+                     int64_t count, unsigned char *bytes);
+void oracle_put_row(const struct oracle_tiles *tiles, unsigned char *array, int64_t row,
+                    int64_t count, const unsigned char *bytes);
+
 /* K or V: rows of `dim` elements.  I8 and I4 have scales, one for each `group` elements, unless
    group is 0: then codes are the numbers. */
 struct oracle_side {
     enum oracle_type type, scale_type;
     int64_t dim, group;
     unsigned char *data, *scale; /* the whole tensors */
+    struct oracle_tiles tiles;
 };
 
 /* The axes of a cache.  sides: 2, or 1 where K and V are tensors of their own. */

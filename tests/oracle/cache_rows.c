@@ -158,8 +158,49 @@ static void write_blocks(const struct oracle_side *side, int64_t row, const doub
 
 /* ---- Rows of any type ---- */
 
+enum { MOST_TILED_BYTES = 1024 };
+
+/* Where byte i of a row is. */
+static int64_t byte_at(const struct oracle_tiles *tiles, int64_t row, int64_t count, int64_t i) {
+    if (tiles->rows == 0)
+        return row * count + i;
+    int64_t tile = row / tiles->rows, in_tile = row % tiles->rows, piece = i / tiles->piece;
+    return tile * tiles->rows * count + (piece * tiles->rows + in_tile) * tiles->piece +
+           i % tiles->piece;
+}
+
+void oracle_take_row(const struct oracle_tiles *tiles, const unsigned char *array, int64_t row,
+                     int64_t count, unsigned char *bytes) {
+    for (int64_t i = 0; i < count; i++)
+        bytes[i] = array[byte_at(tiles, row, count, i)];
+}
+
+void oracle_put_row(const struct oracle_tiles *tiles, unsigned char *array, int64_t row,
+                    int64_t count, const unsigned char *bytes) {
+    for (int64_t i = 0; i < count; i++)
+        array[byte_at(tiles, row, count, i)] = bytes[i];
+}
+
+/* The row of a tile as the only row of a side. */
+static struct oracle_side row_alone(const struct oracle_side *side, int64_t row,
+                                    unsigned char *bytes) {
+    struct oracle_side alone = *side;
+    alone.tiles = (struct oracle_tiles){0};
+    alone.scale += oracle_bytes(side->scale_type, row * (side->dim / side->group));
+    alone.data = bytes;
+    oracle_take_row(&side->tiles, side->data, row, oracle_bytes(side->type, side->dim), bytes);
+    return alone;
+}
+
 void oracle_write_row(const struct oracle_side *side, enum oracle_type activation, int64_t row,
                       const double *numbers) {
+    unsigned char bytes[MOST_TILED_BYTES];
+    if (side->tiles.rows > 0) {
+        const struct oracle_side alone = row_alone(side, row, bytes);
+        oracle_write_row(&alone, activation, 0, numbers);
+        oracle_put_row(&side->tiles, side->data, row, oracle_bytes(side->type, side->dim), bytes);
+        return;
+    }
     if (oracle_is_blocks(side->type))
         write_blocks(side, row, numbers);
     else if (oracle_is_integer(side->type) && side->group != 0)
@@ -175,6 +216,12 @@ static double scale_at(const struct oracle_side *side, int64_t row, int64_t i) {
 }
 
 void oracle_read_row_exact(const struct oracle_side *side, int64_t row, double *numbers) {
+    unsigned char bytes[MOST_TILED_BYTES];
+    if (side->tiles.rows > 0) {
+        const struct oracle_side alone = row_alone(side, row, bytes);
+        oracle_read_row_exact(&alone, 0, numbers);
+        return;
+    }
     for (int64_t i = 0; i < side->dim; i++) {
         const unsigned char *block =
             row_of(side, row) + oracle_bytes(side->type, i / ORACLE_BLOCK * ORACLE_BLOCK);

@@ -6,7 +6,15 @@
 #include <string.h>
 
 enum oracle_type oracle_of_element(int element) {
-    return (enum oracle_type)(element - 1);
+    return element == KVMILL_I8KT || element == KVMILL_I8VT   ? ORACLE_I8
+           : element == KVMILL_I4KT || element == KVMILL_I4VT ? ORACLE_I4
+                                                              : (enum oracle_type)(element - 1);
+}
+
+struct oracle_tiles oracle_tiles_of(int element) {
+    return element == KVMILL_I8KT || element == KVMILL_I4KT   ? (struct oracle_tiles){16, 4}
+           : element == KVMILL_I8VT || element == KVMILL_I4VT ? (struct oracle_tiles){4, 1}
+                                                              : (struct oracle_tiles){0};
 }
 
 int64_t oracle_data_bytes(const struct kvmill_format *format) {

@@ -11,6 +11,7 @@
 #include "numbers.h"
 
 enum oracle_type oracle_of_element(int element);
+struct oracle_tiles oracle_tiles_of(int element);
 
 /* Bytes of one row: codes or numbers; scales; activations. */
 int64_t oracle_data_bytes(const struct kvmill_format *format);

@@ -46,7 +46,8 @@ _VALUE_ATTRIBUTES = {name for name in ATTENTION_ATTRIBUTES if name.startswith("v
 
 def cache_type(T1: str, quant_bit: int, cache_format: str | None) -> str:
     """The only type a cache can have, or else T1."""
-    return "uint8" if cache_format else {8: "int8", 4: "int4"}.get(quant_bit, T1)
+    in_blocks = cache_format and cache_format != "tiles"
+    return "uint8" if in_blocks else {8: "int8", 4: "int4"}.get(quant_bit, T1)
 
 
 def scale_type(T1: str) -> str:

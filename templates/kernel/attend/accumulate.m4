@@ -18,15 +18,15 @@ m4_dnl Vector V of a strip, from dim v on, of the value at position k; and the w
 m4_define(«_km_dim», «v + km_vector($1)»)
 m4_define(«km_value_vector», «km_if(km_folded, «_km_value_codes»,
     «km_if(km_direct, «_km_value_in_cache», «load_f32(w->value[k] + _km_dim(V))»)»)»)
-m4_define(«_km_value_in_cache», «km_load(«value», «w->value_row[k]», «k», «_km_dim(V)», km_lanes)»)
+m4_define(«_km_value_in_cache», «km_load(«value», «km_value_row(«k»)», «k», «_km_dim(V)», km_lanes)»)
 m4_define(«_km_value_codes», «km_if(km_nibbles, «_km_nibble(V)»,
-    «km_codes_of(km_value, «w->value_row[k]», «_km_dim(V)», km_lanes)»)»)
+    «km_codes_of(km_value, «km_value_row(«k»)», «_km_dim(V)», km_lanes)»)»)
 m4_define(«km_weight», «km_if(km_folded, «w->weight[v / km_group_of(«value»)][R][k]», «w->score[r + R][k]»)»)
 
 m4_dnl _km_nibble(V) -- the low or the high nibbles of the bytes that two vectors share.
 m4_define(«_km_nibble», «__builtin_convertvector(km_if($1 % 2, «(_km_bytes($1)) >> 4»,
     «(_km_bytes($1)) << 28 >> 28»), vf)»)
-m4_define(«_km_bytes», «load_s8(w->value_row[k] + km_bytes_before(km_value, «_km_dim($1 / 2 * 2)»))m4_dnl
+m4_define(«_km_bytes», «load_s8(km_value_row(«k») + km_bytes_before(km_value, «_km_dim($1 / 2 * 2)»))m4_dnl
 km_if(km_part(«is_signed», km_value), «», « ^ ~0x77»)»)
 
 m4_define(«_km_accumulate_strip», «km_product(«accumulate_strip_$1»,
@@ -37,7 +37,7 @@ m4_define(«_km_accumulate_strip», «km_product(«accumulate_strip_$1»,
     «left», «broadcast(km_weight)»,
     «right», «km_value_vector»,
     «end», «store_f32(w->sum[r + R] + _km_dim(V), km_named(s, R, V))»,
-    «fetch», «km_if(km_direct, «km_fetch_strip($1)»)»)»)
+    «fetch», «km_if(km_direct && !km_in_tiles(km_value), «km_fetch_strip($1)»)»)»)
 
 m4_define(«km_scale_weights», «km_if(km_folded, «/* The weights of a tile, times the scales of each group.  */
 km_inline(«void», «scale_weights(struct work *w, int64_t r, int64_t n)»)

@@ -11,10 +11,14 @@ m4_define(«km_value_strips», «m4_eval(km_value_vectors / km_value_strip)»)
 
 m4_dnl Codes of four rows are laid side by side: whole vectors of a group at a time, which takes half the instructions,
 m4_dnl or LANES bytes of each row.
-m4_define(«km_whole_vectors», «(km_group_of(«value») % (4 * km_lanes * km_value_halves) == 0)»)
+m4_define(«_km_whole_vectors», «(km_group_of(«value») % (4 * km_lanes * km_value_halves) == 0)»)
 m4_define(«km_value_piece», «m4_eval(km_lanes * km_value_halves * km_if(km_whole_vectors, 4, 1))»)
 
-m4_define(«km_work_as_codes», «    km_aligned int32_t value[BLOCK / 4][VALUE_DIM]; /* four positions side by side */
+m4_dnl Values in tiles lie side by side in the cache.
+m4_define(«km_whole_vectors», «km_if(km_in_tiles(km_value), 0, «_km_whole_vectors»)»)
+m4_define(«km_work_as_codes», «km_if(km_in_tiles(km_value), «    int has_signs; /* of the scales of the block */
+», «    km_aligned int32_t value[BLOCK / 4][VALUE_DIM]; /* four positions side by side */
+»)m4_dnl
     km_aligned int32_t weight[TILE][km_value_groups][BLOCK]; /* of four positions, the words of their digits */
 km_unit_work«»»)
 
@@ -33,6 +37,16 @@ m4_define(«_km_value_flip»,
 
 m4_define(«km_load_as_codes», «km_load_scales(«value»)
 km_set_sizes
+km_if(km_in_tiles(km_value), «_km_load_from_tiles», «_km_load_codes»)»)
+
+m4_define(«_km_load_from_tiles», «km_inline(«void», «load_values(struct work *w, int64_t n)»)
+{
+    load_value_scales(w, n);
+    w->has_signs = set_sizes(w, n);
+}
+»)
+
+m4_define(«_km_load_codes», «m4_dnl
 /* Codes of a block, four positions side by side.  Weights have no sign: that of a scale goes to the codes, if any has
    one.  */
 km_inline(«void», «load_codes(struct work *w, int64_t n, int has_signs)»)
@@ -83,18 +97,39 @@ km_times(«V», km_value_strip, «m4_dnl
         km_named(s, R, V, I) = add_products(km_named(s, R, V, I), km_named(a, R, I), km_named(b, V));
 »)»)»)
 
+m4_dnl _km_values_of_tile -- vectors of a strip of four values, and some of those that are fetched: each strip's share.
+m4_define(«_km_strip_rows_of_four», «m4_eval((4 + km_value_strips - 1) / km_value_strips)»)
+m4_define(«_km_fetched_row», «4 * k + strip * _km_strip_rows_of_four»)
+m4_define(«_km_values_of_tile», «m4_dnl
+km_if(km_inner > 0, «        if (r + i == 0)
+    km_fetch_inner(«value», «_km_fetched_row», _km_strip_rows_of_four)»)m4_dnl
+km_if(km_outer > 0, «        if (r + i == 0)
+    km_fetch(«value», «_km_fetched_row», _km_strip_rows_of_four)»)m4_dnl
+        const unsigned char *tile = w->value_row[4 * k] + m4_eval(4 / km_value_halves) * v;
+        vi signs = has_signs ? signs_of_four(&w->value_scale[g][4 * k]) : (vi){0};
+km_times(«V», km_value_strip, «        vi km_named(x, V) = _km_tile_codes(V);
+        vi km_named(b, V) = has_signs ? with_signs(km_named(x, V), signs) : km_named(x, V);
+»)»)
+m4_define(«_km_tile_codes», «km_if(km_value_halves == 1, «_km_tile_words($1)»,
+    «low_codes(_km_tile_words(m4_eval($1 / 2))«»km_if($1 % 2, « >> 4»))»)»)
+m4_define(«_km_tile_words»,
+    «(load_words((const int32_t *)(const void *)(tile + m4_eval($1 * 4 * km_lanes)))_km_value_flip)»)
+
 m4_dnl km_accumulate_as_codes -- defines accumulate.
 m4_define(«km_accumulate_as_codes», «km_split_weights
 /* Sums of rows of a tile from r + i on, a strip of dims: add weight times value, four positions at a time, as
    integers.  */
-km_inline(«void», «accumulate_strip(struct work *w, int64_t r, int64_t i, int strip, int64_t n)»)
+km_inline(«void», «accumulate_strip(struct work *w, int64_t r, int64_t i, int strip, int64_t n«»m4_dnl
+km_if(km_in_tiles(km_value), «, int has_signs»))»)
 {
     const int v = strip * m4_eval(km_value_strip * km_lanes), g = v / km_group_of(«value»);
 _km_each_value_sum(«km_times(«I», km_limbs, «    vi km_named(s, R, V, I) = {0};
 »)»)m4_dnl
     for (int64_t k = 0; k < (n + 3) / 4; k++) {
+km_if(km_in_tiles(km_value), «_km_values_of_tile«»», «m4_dnl
 km_times(«V», km_value_strip, «        vi km_named(b, V) = load_words(&w->value[k][v + km_vector(V)]);
-»)km_times(«R», km_value_rows, «_km_step_of_row(R)»)m4_dnl
+»)»)m4_dnl
+km_times(«R», km_value_rows, «_km_step_of_row(R)»)m4_dnl
     }
 _km_each_value_sum(«    float *km_named(to, R, V) = w->sum[r + i + R] + v + km_vector(V);
     store_f32(km_named(to, R, V), load_f32(km_named(to, R, V)) * w->grow[r + i + R] +
@@ -105,11 +140,18 @@ km_inline(«void», «accumulate(struct work *w, int64_t r, int64_t n)»)
 {
     for (int64_t i = 0; i < TILE; i++)
         split_weights(w, r, i, n);
-    for (int strip = 0; strip < km_value_strips; strip++)
-        for (int64_t i = 0; i < TILE; i += km_value_rows)
-            accumulate_strip(w, r, i, strip, n);
+km_if(km_in_tiles(km_value), «    if (w->has_signs)
+_km_each_strip(«, 1»)m4_dnl
+    else
+_km_each_strip(«, 0»)», «_km_each_strip(«»)»)m4_dnl
 }
 _km_set_order_of_vectors»)
+
+m4_define(«_km_each_strip», «m4_dnl
+    for (int strip = 0; strip < km_value_strips; strip++)
+        for (int64_t i = 0; i < TILE; i += km_value_rows)
+            accumulate_strip(w, r, i, strip, n$1);
+»)
 
 m4_dnl Sums come by vectors of a piece: the code of a row that is in lane V % LANES of vector V / LANES.
 m4_define(«km_has_order_as_codes», «(km_whole_vectors || (km_value_halves == 2 && (km_part(«in_turn», km_value) ||

@@ -37,15 +37,17 @@ m4_define(«_km_set_half_scales», «km_if(km_by_group(«value»), «    for (in
 »)»)
 
 m4_define(«km_load_as_halves», «km_load_scales(«value»)
+km_take_from_tiles«»m4_dnl
 km_inline(«void», «load_values(struct work *w, int64_t n)»)
 {
     (void)w, (void)n;
+km_call_take_from_tiles«»m4_dnl
 km_if(km_scales(«value») > 0, «    load_value_scales(w, n);
 »)m4_dnl
 km_if(km_half_scales, «_km_set_half_scales«»»)m4_dnl
 km_if(km_direct, «», «    for (int64_t t = 0; t < n; t++) {
-        const unsigned char *row = w->value_row[t];
-km_fetch_inner(«value», «t», 1)km_fetch(«value», «t», 1)m4_dnl
+        const unsigned char *row = km_value_row(«t»);
+km_if(km_in_tiles(km_value), «», «km_fetch_inner(«value», «t», 1)km_fetch(«value», «t», 1)»)m4_dnl
         for (int d = 0; d < VALUE_DIM; d += HALVES)
             store_vh(w->value[t] + d, km_load_half(«row», «t», «d»));
     }
@@ -54,7 +56,7 @@ km_fetch_inner(«value», «t», 1)km_fetch(«value», «t», 1)m4_dnl
 »)
 
 m4_define(«_km_half_dim», «v + m4_eval($1 * km_halves_of_vector)»)
-m4_define(«_km_half_value», «km_if(km_direct, «km_load_half(«w->value_row[k]», «k», «_km_half_dim($1)»)»,
+m4_define(«_km_half_value», «km_if(km_direct, «km_load_half(«km_value_row(«k»)», «k», «_km_half_dim($1)»)»,
     «load_vh(w->value[k] + _km_half_dim($1))»)»)
 m4_define(«_km_half_strip», «km_product(«accumulate_strip_$1»,
     «struct work *w, int64_t r, int64_t v, int64_t n», $1,
@@ -64,7 +66,7 @@ m4_define(«_km_half_strip», «km_product(«accumulate_strip_$1»,
     «left», «broadcast_twice(w->weight[R][k])»,
     «right», «_km_half_value(V)»,
     «end», «add_halves(w->sum[r + R] + _km_half_dim(V), w->grow[r + R], km_named(s, R, V))»,
-    «fetch», «km_if(km_direct, «km_fetch_strip(m4_eval($1 * 2))»)»)
+    «fetch», «km_if(km_direct && !km_in_tiles(km_value), «km_fetch_strip(m4_eval($1 * 2))»)»)
 »)
 m4_define(«_km_half_strips», «    for (; _km_half_dim(($1 - 1)) < VALUE_DIM; v += m4_eval($1 * km_halves_of_vector))
         accumulate_strip_$1(w, r, v, n);

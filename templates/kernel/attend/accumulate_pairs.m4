@@ -20,10 +20,12 @@ km_unit_work«»»)
 m4_dnl Codes are loaded where they are multiplied.
 m4_define(«km_load_as_pairs», «km_load_scales(«value»)
 km_set_sizes
+km_take_from_tiles«»m4_dnl
 km_inline(«void», «load_values(struct work *w, int64_t n)»)
 {
     load_value_scales(w, n);
     set_sizes(w, n);
+km_call_take_from_tiles«»m4_dnl
 }
 »)
 
@@ -40,7 +42,7 @@ km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t i, int64_
 }
 »)
 
-m4_define(«_km_row_codes», «w->value_row[2 * k«»$1] + km_bytes_before(km_value, «v»)»)
+m4_define(«_km_row_codes», «km_value_row(«2 * k«»$1») + km_bytes_before(km_value, «v»)»)
 m4_define(«_km_two_rows», «(load_pairs(_km_row_codes, _km_row_codes(« + 1»))km_flip(km_value))»)
 
 m4_dnl Each strip of the first tile fetches its part of the rows OUTER ahead, and the first strip
@@ -61,7 +63,7 @@ m4_define(«_km_accumulate_pieces», «km_product(«accumulate_pieces_$1»,
     «left», «broadcast_words(*(const kvmill_word4 *)&w->weight[R][_km_pair_group][2 * k])»,
     «right», «km_pair_of(km_value, «_km_two_rows», m4_eval($1 + V))»,
     «end», «_km_add_block(«r + R», «v + km_vector($1 + V)», «km_named(s, R, V)»)»,
-    «fetch», «m4_ifelse($1, 0, «_km_fetch_pairs»)»,
+    «fetch», «km_if($1 == 0 && !km_in_tiles(km_value), «_km_fetch_pairs»)»,
     «add», «_km_add_pairs»)
 »)
 m4_define(«_km_pair_group», «v / km_group_of(«value»)»)

@@ -57,7 +57,7 @@ struct work {
 km_query_and_key«»m4_dnl
     km_aligned float sum[ROWS][VALUE_PADDED];
     km_aligned float score[ROWS][BLOCK]; /* then weights */
-km_values(«work»)m4_dnl
+km_values(«work»)km_value_codes_work«»m4_dnl
     /* Rows of the block, and of those after it; the extent of the next one, and how many of its are before that.  */
 km_each_address(«_km_row_list»)m4_dnl
     const struct kvmill_extent *extent;

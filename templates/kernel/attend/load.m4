@@ -7,6 +7,29 @@ km_if(km_scales(«$1»), « * km_factor(«scale», «$1», «$3», «$4»)»)m4_
 km_if(km_minimums(«$1»), « + km_factor(«minimum», «$1», «$3», «$4»)»)»)
 m4_define(«km_factor», «km_spread(«km_factor_at(«$1», «$2», «$3», «$4»)», «$4», km_group_of(«$2»))»)
 
+m4_dnl km_value_row(T) -- the value at place T of the block, its codes one after the other.
+m4_define(«km_value_row», «km_if(km_in_tiles(km_value), «w->value_codes[$1]», «w->value_row[$1]»)»)
+m4_define(«km_value_codes_work», «km_if(km_values_in_turn, «    unsigned char value_codes[BLOCK][km_value_bytes];
+»)»)
+m4_define(«km_values_in_turn», «(km_in_tiles(km_value) && !km_value_codes)»)
+m4_define(«km_value_bytes», «km_row_bytes_of(km_value, km_value_dim)»)
+m4_define(«km_take_from_tiles», «km_if(km_values_in_turn, «m4_dnl
+/* Codes of the rows of tiles, one after the other.  */
+km_inline(«void», «take_from_tiles(struct work *w, int64_t n)»)
+{
+    for (int64_t t = 0; t < n; t += km_part(«tile», km_value)) {
+        const unsigned char *tile = w->value_row[t];
+km_fetch_inner(«value», «t», km_part(«tile», km_value))km_fetch(«value», «t», km_part(«tile», km_value))m4_dnl
+        for (int i = 0; i < km_value_bytes; i++)
+            for (int r = 0; r < km_part(«tile», km_value); r++)
+                w->value_codes[t + r][i] = tile[i * km_part(«tile», km_value) + r];
+    }
+}
+
+»)»)
+m4_define(«km_call_take_from_tiles», «km_if(km_values_in_turn, «    take_from_tiles(w, n);
+»)»)
+
 m4_dnl km_bytes_before(T, DIM) -- bytes of a row of format T before its codes from DIM on, which begin a byte.
 m4_define(«km_bytes_before», «km_if(km_part(«block», $1), «($2) / km_part(«block», $1) * km_part(«block_bytes», $1) +
     km_part(«codes_at», $1) + _km_code_bytes(«$1», «($2) % km_part(«block», $1)»)», «_km_code_bytes(«$1», «($2)»)»)»)
@@ -143,8 +166,22 @@ m4_define(«_km_note_rows», «    set_rows(w->$1_row + t, p->$1 + slot * p->$1_
 »)
 m4_define(«_km_keep_rows», «        memmove(w->$1_row, w->$1_row + BLOCK, SPARE * sizeof *w->$1_row);
 »)
-m4_define(«_km_repeat_row», «        w->$1_row[t] = w->$1_row[n - 1];
+m4_define(«_km_repeat_row», «        w->$1_row[t] = w->$1_row[_km_last_row(«$1»)];
 »)
+m4_dnl Rows in tiles: the last tile.
+m4_define(«_km_last_row», «km_if(_km_has_tiles(«$1»), «(n - 1) / km_tile_rows * km_tile_rows», «n - 1»)»)
+m4_define(«_km_has_tiles», «m4_ifelse(«$1», «key», «km_in_tiles(km_key)», «$1», «value», «km_in_tiles(km_value)», 0)»)
+
+m4_dnl km_tile_rows -- rows that blocks begin at multiples of, or 1.  The first block of a call, at km_first_block,
+m4_dnl begins with the tile that has p->first; km_skipped rows of it come before that and are not seen.
+m4_define(«km_tile_rows», «km_if(km_in_tiles(km_key) || km_in_tiles(km_value), 16, 1)»)
+m4_define(«km_skipped», «p->extent->slot % km_tile_rows»)
+m4_define(«km_first_block», «km_if(km_tile_rows > 1, «-(km_skipped)», 0)»)
+m4_define(«km_skip_rows», «km_if(km_tile_rows > 1 && km_scales_apart(«value»), «m4_dnl
+        /* What is not seen may have scales that are NaN.  */
+        for (int64_t t = 0; t < km_skipped; t++)
+            w->value_scale_row[t] = w->value_scale_row[km_skipped];
+»)»)
 
 m4_dnl km_find_rows -- defines find_rows: where the rows of a block are, and SPARE of those that come later.
 m4_define(«km_find_rows», «m4_dnl
@@ -179,10 +216,11 @@ km_inline(«void», «find_from(const struct kvmill_attend *p, struct work *w, i
 
 km_inline(«void», «find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
 {
-    if (at == 0) {
+    if (km_if(km_tile_rows > 1, «at <= 0», «at == 0»)) {
         w->extent = p->extent;
-        w->passed = 0;
+        w->passed = km_if(km_tile_rows > 1, «at», 0);
         find_from(p, w, 0);
+km_skip_rows«»m4_dnl
     } else {
 km_each_address(«_km_keep_rows»)m4_dnl
         find_from(p, w, SPARE);
@@ -196,14 +234,16 @@ km_each_address(«_km_repeat_row»)m4_dnl
 m4_dnl km_load_as_floats -- defines load_values: the values of a block as floats, unless they are loaded where they are
 m4_dnl multiplied.
 m4_define(«km_load_as_floats», «km_load_scales(«value»)
+km_take_from_tiles«»m4_dnl
 km_inline(«void», «load_values(struct work *w, int64_t n)»)
 {
 km_if(km_scales(«value») > 0, «    load_value_scales(w, n);
 »)m4_dnl
     (void)w, (void)n;
+km_call_take_from_tiles«»m4_dnl
 km_if(km_direct, «», «    for (int64_t t = 0; t < n; t++) {
-        const unsigned char *row = w->value_row[t];
-km_fetch_inner(«value», «t», 1)km_fetch(«value», «t», 1)m4_dnl
+        const unsigned char *row = km_value_row(«t»);
+km_if(km_in_tiles(km_value), «», «km_fetch_inner(«value», «t», 1)km_fetch(«value», «t», 1)»)m4_dnl
 km_times(«V», km_value_vectors, «        store_f32(w->value[t] + km_vector(V),
             km_load(«value», «row», «t», km_vector(V), m4_eval(km_value_dim - V * km_lanes)));
 »)    }

@@ -104,7 +104,7 @@ km_run_function
     (void)last;
     if (p->begin)
         begin(p, w);
-    for (int64_t at = 0; at < p->count; at += BLOCK)
+    for (int64_t at = km_first_block; at < p->count; at += BLOCK)
         attend_block(p, w, at, smaller(BLOCK, p->count - at));
     if (p->end)
         end(p, w);

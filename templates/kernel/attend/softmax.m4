@@ -19,6 +19,9 @@ km_if(km_rows * 2 < km_lanes, «    float y[LANES] = {0};
 »)}
 »)
 
+m4_dnl km_first_seen -- by row; a call whose rows are in tiles has some in its first block that are another's.
+m4_define(«km_first_seen», «km_if(km_tile_rows > 1, «(row->first > p->first ? row->first : p->first)», «row->first»)»)
+
 m4_dnl km_softmax -- defines softmax: the weights in a block that begins at position `from`.
 m4_define(«km_softmax», «m4_dnl
 km_if(km_has_cap, «km_inline(«vf», «capped(vf x, float cap)»)
@@ -49,7 +52,7 @@ km_inline(«vf», «bias(const struct kvmill_query_row *row, int64_t position, i
 km_inline(«vf», «finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)»)
 {
     const struct kvmill_query_row *row = &p->row[r];
-    int64_t n = w->seen[r], low = row->first - from, high = smaller(row->last - from, n);
+    int64_t n = w->seen[r], low = km_first_seen - from, high = smaller(row->last - from, n);
     vf top = broadcast(-__builtin_inff());
     for (int64_t t = 0; t < n; t += LANES) {
         vf x = load_f32(w->score[r] + t);

@@ -13,7 +13,7 @@ m4_define(«km_turned_flip», «km_flip(km_key)»)
 
 m4_dnl One tile of rows multiplies words as they are turned, if that gives enough sums; several find them in the
 m4_dnl workspace.
-m4_define(«km_at_once», «(km_one_tile && km_tile * km_digits >= km_chains &&
+m4_define(«km_at_once», «(!km_in_tiles(km_key) && km_one_tile && km_tile * km_digits >= km_chains &&
     km_group_of(«key») % (4 * km_key_word_dims) == 0)»)
 m4_define(«km_vectors», «km_if(km_at_once, 1, km_words)»)
 
@@ -21,12 +21,17 @@ m4_define(«km_key_word_dims», «km_word_dims(km_key)»)
 m4_define(«km_key_groups», «km_scales(«key»)»)
 m4_define(«km_group_words», «m4_eval(km_group_of(«key») / km_key_word_dims)»)
 
-m4_define(«km_turned_keys», «km_if(km_at_once, «», «    km_aligned int32_t key[KEY_DIM / km_key_word_dims][BLOCK];
+m4_dnl Keys in tiles lie in words already.
+m4_define(«_km_is_laid_out», «(!km_at_once && !km_in_tiles(km_key))»)
+m4_define(«km_turned_keys», «km_if(!_km_is_laid_out, «», «    km_aligned int32_t key[KEY_DIM / km_key_word_dims][BLOCK];
 »)»)
 
 m4_dnl The last piece of four words begins earlier where they are no multiple of that.
 m4_define(«_km_last_piece», «m4_eval(km_key_dim / km_key_word_dims - 4)»)
 m4_define(«km_load_turned», «km_load_scales(«key»)
+km_if(km_in_tiles(km_key), «_km_find_words», «_km_turn_words»)»)
+
+m4_define(«_km_turn_words», «m4_dnl
 /* Four words from byte `from` on of LANES rows, with positions in the lanes.  */
 km_inline(«void», «turn(const unsigned char *const *row, int64_t from, vf x[4])»)
 {
@@ -50,6 +55,26 @@ km_each(«K», 0, m4_eval(km_key_dim / km_key_word_dims - 1), 4, «_km_load_piec
 }
 »)
 
+m4_dnl The words of keys in tiles are found: those of a piece of LANES rows side by side.
+m4_define(«_km_find_words», «m4_dnl
+km_inline(«const unsigned char *», «words_at(const struct work *w, int64_t t)»)
+{
+    return w->key_row[t / km_tile_rows * km_tile_rows] + t % km_tile_rows * km_part(«piece_of_tile», km_key);
+}
+
+km_inline(«void», «load_keys(struct work *w, int64_t n)»)
+{
+    load_key_scales(w, n);
+km_if(km_one_tile, «», «    for (int64_t t = 0; t < n; t += LANES) {
+km_fetch_inner(«key», «t», «LANES»)km_fetch(«key», «t», «LANES»)m4_dnl
+    }
+»)m4_dnl
+}
+»)
+m4_define(«_km_word_step», «m4_eval(km_part(«tile», km_key) * km_part(«piece_of_tile», km_key))»)
+m4_define(«_km_tile_word», «m4_dnl
+load_words((const int32_t *)(const void *)(km_named(words, $2) + (k + $1) * _km_word_step))«»km_turned_flip»)
+
 m4_define(«_km_load_piece», «        turn(row, m4_eval(km_word_at($1)), x);
         for (int i = 0; i < 4; i++)
             store_words(&w->key[$1 + i][t], (vi)x[i]km_turned_flip);
@@ -65,7 +90,8 @@ m4_define(«_km_digit», «km_if(km_digits == 1, «$1», «$1«»_«»D»)»)
 
 m4_dnl _km_score_word(W) -- word k + W of the keys, piece by piece, times the query rows of the tile.
 m4_define(«_km_key_word»,
-    «km_if(km_at_once, «(vi)x[$1]km_turned_flip», «load_words(&w->key[k + $1][t + km_vector($2)])»)»)
+    «km_if(km_in_tiles(km_key), «_km_tile_word($1, $2)»,
+        «km_if(km_at_once, «(vi)x[$1]km_turned_flip», «load_words(&w->key[k + $1][t + km_vector($2)])»)»)»)
 m4_define(«_km_sum_of_digit», «_km_digit(«km_named(s, R, V)»)»)
 m4_define(«_km_query», «_km_digit(«km_named(a_$1, I, R)»)»)
 m4_define(«_km_score_word», «m4_dnl
@@ -90,6 +116,9 @@ km_inline(«void», «score_strip(struct work *w, int64_t r, int64_t t)»)
 km_if(km_at_once, «    const unsigned char *const *row = w->key_row + t;
     vf x[4];
 km_fetch_inner(«key», «t», «LANES»)»)m4_dnl
+km_if(km_in_tiles(km_key), «km_times(«V», km_vectors, «m4_dnl
+    const unsigned char *km_named(words, V) = words_at(w, t + km_vector(V));
+»)km_if(km_one_tile, «km_fetch_inner(«key», «t», «m4_eval(km_vectors * km_lanes)»)»)»)m4_dnl
     for (int g = 0; g < km_key_groups; g++) {
 _km_each_sum(«_km_each_digit(«        km_sum_type _km_sum_of_digit = km_first(«r + R», «D»);
 »)»)m4_dnl

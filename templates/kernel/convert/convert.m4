@@ -40,6 +40,12 @@ m4_define(«km_padded», «m4_ifelse(m4_eval(($2) % ($3)), 0, «», «    static
     $1 = $1_padded;
 »)»)
 
+m4_dnl km_row_in_turn(NAME, BYTES, STEP) -- the same of a row of the cache, which may be in a tile.
+m4_define(«km_row_in_turn», «km_if(km_in_tiles(km_element), «    unsigned char in_turn[km_round_up($2, $3)] = {0};
+    row_from_tile(in_turn, $1);
+    $1 = in_turn;
+», «km_padded(«$1», «$2», «$3»)»)»)
+
 m4_dnl km_copy_row(HOW) -- a row as it is.
 m4_define(«km_copy_row», «m4_ifelse(m4_eval(km_row_bytes > km_straight_units), 1, «    memcpy(to, from, km_row_bytes);
 », «$1», «stream», «km_straight(«km_stream», «km_stream_bytes», km_row_bytes, «to», «from»)»,
@@ -198,7 +204,30 @@ _km_scaled(«    unsigned char *scales;
 »)m4_dnl
 };
 
+km_if(km_writes_tiles, «_km_put_in_tiles«»»)m4_dnl
 m4_define(«_km_batch», m4_defn(«$1»))_km_run_written(«_km_write_batches»)»)
+m4_dnl Rows that follow each other in a tile are put there together.
+m4_define(«_km_put_in_tiles», «km_inline(«int», «follow_each_other(const struct row *row, int count)»)
+{
+    int n = 1;
+    while (n < count && row[n].to == row[n - 1].to + km_part(«piece_of_tile», km_element))
+        n++;
+    return n;
+}
+
+km_inline(«void», «put_in_tiles(const struct row *row, unsigned char (*codes)[km_row_bytes], int count)»)
+{
+    for (int r = 0; r < count;)
+        if (follow_each_other(row + r, count - r) >= km_together(km_element)) {
+            rows_to_tile(codes + r, row[r].to);
+            r += km_together(km_element);
+        } else {
+            row_to_tile(codes[r], row[r].to);
+            r++;
+        }
+}
+
+»)
 m4_define(«_km_write_batches», «km_function(«void», «$2_batch(struct row *row, int count, int64_t ahead)»)
 {
 _km_batch(«$1»)}
@@ -208,13 +237,19 @@ km_function(«void», «$2_rows(const struct kvmill_convert *problem, int64_t fi
     const struct kvmill_convert p = *problem;
     struct row row[km_batch];
     int count = 0;
-    const int64_t token = p.heads * km_from_bytes;
+    const int64_t token = km_if(km_writes_tiles, 1, «p.heads») * km_from_bytes;
     const int64_t ahead = p.stream ? (km_fetch_bytes + token - 1) / token : 0;
-    /* The loop nest: tokens, then heads; $2_batch() goes through km_batch rows at a time.  */
+km_if(km_writes_tiles, «m4_dnl
+    /* The loop nest: heads, then tokens, which share tiles; $2_batch() goes through km_batch rows.  */
+    for (int64_t h = 0; h < p.heads; h++)
+        for (int64_t t = first; t < last; t++) {
+», «    /* The loop nest: tokens, then heads; $2_batch() goes through km_batch rows at a time.  */
     for (int64_t t = first; t < last; t++)
         for (int64_t h = 0; h < p.heads; h++) {
+»)m4_dnl
             row[count].from = p.activation + t * p.token_stride + h * p.head_stride;
-            row[count].to = p.cache.data + p.slot[t] * p.cache.row_stride + h * p.cache.head_stride;
+            row[count].to = km_row_at(km_element, «p.cache.data», «p.cache.row_stride», «p.slot[t]») + m4_dnl
+h * p.cache.head_stride;
 _km_scaled(«m4_dnl
             row[count].scales = p.cache.scale + p.slot[t] * p.cache.scale_row_stride + h * p.cache.scale_head_stride;
 »)m4_dnl
@@ -268,7 +303,7 @@ km_function(«void», «$2_rows(const struct kvmill_convert *problem, int64_t fi
     /* The loop nest: tokens, then heads; $2_row() goes through a row.  */
     for (int64_t t = first; t < last; t++) {
         unsigned char *to = p.activation + t * p.token_stride;
-        const unsigned char *from = p.cache.data + p.slot[t] * p.cache.row_stride;
+        const unsigned char *from = km_row_at(km_element, «p.cache.data», «p.cache.row_stride», «p.slot[t]»);
 _km_scaled(«        const unsigned char *scales = p.cache.scale + p.slot[t] * p.cache.scale_row_stride;
 »)m4_dnl
         for (int64_t h = 0; h < p.heads; h++) {

@@ -9,7 +9,8 @@ m4_define(«km_from_bytes», «m4_eval(km_dim * km_size(km_activation))»)
 m4_dnl km_target_bytes -- of a row that is written: whole lines of the cache can go around it.
 m4_define(«km_writes_cache», «(m4_index(km_symbol, «kvmill_write_rows») == 0)»)
 m4_define(«km_target_bytes», «km_if(km_writes_cache, km_row_bytes, km_from_bytes)»)
-m4_define(«km_can_go_around», «(km_stream_bytes > 0 && km_target_bytes % 64 == 0)»)
+m4_define(«km_writes_tiles», «(km_writes_cache && km_in_tiles(km_element))»)
+m4_define(«km_can_go_around», «(km_stream_bytes > 0 && km_target_bytes % 64 == 0 && !km_writes_tiles)»)
 km_tunable(«around», «km_can_go_around», «0«»km_if(km_can_go_around, «, 1»)», m4_dnl
 «large rows are stored around the caches (1), or never (0)»)
 
@@ -19,6 +20,6 @@ km_tunable(«unroll», «km_if(km_has_steps, km_steps_unrolled, 0)», «km_if(km
 «most steps through a row in straight-line code»)
 km_limit(«km_unroll == km_preset_unroll || km_unroll < km_dim / km_lanes», «a row has fewer steps»)
 
-km_tunable(«ahead», 0, «0«»km_if(km_writes_cache, «, 1, 2, 4»)», m4_dnl
+km_tunable(«ahead», 0, «0«»km_if(km_writes_cache && !km_writes_tiles, «, 1, 2, 4»)», m4_dnl
 «heads ahead whose row is fetched before it is written»)
 m4_divert(0)m4_dnl

@@ -1,8 +1,10 @@
 m4_dnl read_rows_groups -- products of codes and the scales of their groups, rounded to the type of the scales.
 m4_define(«km_rounded», «m4_ifelse(km_scale, «f32», «$1», «km_typed(«round», km_scale)($1)»)»)m4_dnl
-m4_define(«km_codes_at», «km_typed(«load», km_element)(from + km_at(km_offset_of(km_element, «$1»)))»)m4_dnl
+m4_define(«km_codes_at», «m4_dnl
+km_typed(«load», km_part(«codes», km_element))(from + km_at(km_offset_of(km_element, «$1»)))»)m4_dnl
 km_head(«Read rows: products of codes and the scales of their groups.», km_headers)
-m4_define(«km_groups_row», «km_padded(«from», km_row_bytes, km_row_bytes_of(km_element, km_lanes))m4_dnl
+km_tile_words(km_element, km_row_bytes)m4_dnl
+m4_define(«km_groups_row», «km_row_in_turn(«from», km_row_bytes, km_row_bytes_of(km_element, km_lanes))m4_dnl
 km_padded(«scales», «m4_eval(km_groups * km_size(km_scale))», «m4_eval(km_lanes * km_size(km_scale))»)m4_dnl
 km_group_floats(«scale», «km_round_up(km_groups, km_lanes)»)m4_dnl
 km_steps(«G», km_groups, km_lanes, «m4_dnl

@@ -227,17 +227,18 @@ static void set_scores(kvmill_cache_attention *op, const struct model *model,
 }
 
 /* A layer with a window keeps no more than it sees. */
-static void set_ring(kvmill_cache_attention *op, const struct layer *layer) {
+static void set_ring(kvmill_cache_attention *op, const struct layer *layer, bool in_tiles) {
+    int64_t tile = in_tiles ? KVMILL_KEY_TILE : 1;
     if (layer->window == 0)
         return;
     op->mode = "circular";
-    op->capacity = op->dynamic_batching ? layer->window : 0;
+    op->capacity = op->dynamic_batching ? (layer->window + tile - 1) / tile * tile : 0;
 }
 
 static void set_cache(kvmill_cache_attention *op, const struct layer *layer,
                       const struct cache_choice *choice, DLDataType T2) {
     bool in_tiles = choice->type != NULL && choice->type->tile > 0; /* of a head's rows */
-    set_ring(op, layer);
+    set_ring(op, layer, in_tiles);
     op->cache_layout = choice->layout >= 0 ? choice->layout : in_tiles;
     op->T2 = T2;
     if (choice->quant_group != 0)

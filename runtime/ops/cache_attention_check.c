@@ -353,7 +353,7 @@ static kvmill_status check_list(const struct given *given, const struct page_lis
         status = row < 0 || row > last ? refuse_page(given, list, page, 0, last)
                  : has_split_pages(given) && row % size != 0 ? refuse_start(given, list, page)
                  : splits_tile(given, row)                   ? refuse_split(given, b, row)
-                                             : check_new_page(given, list, page, pages);
+                                           : check_new_page(given, list, page, pages);
     }
     return status;
 }

@@ -393,6 +393,8 @@ static void test_lengths_in_tiles(void) {
         a.op.value_differs = 1;
         attention_say(&a, lengths[i]);
         attention_open(&a, &dice);
+        if (a.op.left_window_size == 37) /* position 32 is in the tile of the first that is seen */
+            attention_set(&a, KVMILL_CACHE_ATTENTION_VALUE_SCALE, 64, NAN);
         good = attention_runs(&a, &dice);
         attention_close(&a);
     }

@@ -9,6 +9,11 @@
 #include "../../defs/dtype.h"
 #include "../../base/error.h"
 
+/* More is refused. */
+enum { MOST_LAYERS = 4096, MOST_HEADS = 65536, MOST_HEAD_DIM = 65536 };
+#define MOST_HIDDEN    (INT64_C(1) << 31)
+#define MOST_POSITIONS (INT64_C(1) << 40)
+
 enum layer_kind {
     LAYER_FULL,    /* every query sees all earlier tokens */
     LAYER_SLIDING, /* the last `window` tokens, the query's own included */

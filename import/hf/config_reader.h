@@ -8,10 +8,6 @@
 #include "config_class.h"
 #include "config_key.h"
 
-enum { MOST_LAYERS = 4096, MOST_HEADS = 65536, MOST_HEAD_DIM = 65536 };
-#define MOST_HIDDEN    (INT64_C(1) << 31)
-#define MOST_POSITIONS (INT64_C(1) << 40)
-
 struct reader {
     struct json_place outer;
     struct json_place text;      /* the decoder's part; may be outer itself */

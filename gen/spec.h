@@ -145,12 +145,16 @@ bool specs_read(const char *file, struct spec_list *list, struct error *error);
 bool spec_read(const struct json_place *place, struct spec_list *list, struct error *error);
 
 /* The specs of a model's pack. */
+enum { GGML_KEY, GGML_VALUE, GGML_TYPES };
 struct cache_choice {
     const struct kvmill_format_parts *type; /* NULL: the model's */
-    int layout;                    /* 0 and 2 token-major, 1 and 3 head-major; 2 and 3 are those of
-                                      dynamic batching; -1: rows in both, attention in 0 */
-    int64_t quant_group;           /* 0: 8 */
-    const char *math;              /* a kind of arithmetic, or NULL */
+    int layout;          /* 0 and 2 token-major, 1 and 3 head-major; 2 and 3 are those of
+                            dynamic batching; -1: rows in both, attention in 0 */
+    int64_t quant_group; /* 0: 8 */
+    const char *math;    /* a kind of arithmetic, or NULL */
+    /* Types of K and V in llama.cpp's cache: kernels for its backend alone, and nothing above
+       counts.  NULL: kvmill's own caches. */
+    const struct kvmill_format_parts *ggml[GGML_TYPES];
 };
 bool specs_of_model(const struct model *model, const struct cache_choice *choice,
                     struct spec_list *list, struct error *error);

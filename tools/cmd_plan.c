@@ -27,7 +27,9 @@ static const char *const kind_words[] = {
     [LAYER_NONE] = "no cache",
 };
 
-static void print_layer(const struct layer *layer, const char *range) {
+/* A ring, except in llama.cpp's cache. */
+static void print_layer(const struct layer *layer, const struct cache_choice *choice,
+                        const char *range) {
     print_shown(stdout, "  %-9s %-9s", range, kind_words[layer->kind]);
     if (layer->kind != LAYER_NONE)
         print_shown(stdout,
@@ -36,14 +38,26 @@ static void print_layer(const struct layer *layer, const char *range) {
                     layer->query_heads, layer->kv_heads, layer->key_dim, layer->value_dim);
     if (layer->window > 0)
         print_shown(stdout, ", window %" PRId64 "%s", layer->window,
-                    layer->kind == LAYER_SLIDING ? " in a ring" : "");
+                    layer->kind == LAYER_SLIDING && choice->ggml[GGML_KEY] == NULL ? " in a ring"
+                                                                                   : "");
     print_shown(stdout, "\n");
+}
+
+/* "q8_0", "float16, q4_0"; "" for the model's. */
+static void write_type(const struct cache_choice *choice, char *type, size_t size) {
+    const struct kvmill_format_parts *const *ggml = choice->ggml;
+    if (ggml[GGML_KEY] == NULL)
+        snprintf(type, size, "%s", choice->type == NULL ? "" : choice->type->word);
+    else if (ggml[GGML_KEY] == ggml[GGML_VALUE])
+        snprintf(type, size, "%s", ggml[GGML_KEY]->word);
+    else
+        snprintf(type, size, "%s, %s", ggml[GGML_KEY]->word, ggml[GGML_VALUE]->word);
 }
 
 /* Neighbours that are alike share a line. */
 static void print_layers(const struct model *model, const struct cache_choice *choice) {
-    char range[32];
-    const char *type = choice->type == NULL ? "" : choice->type->word;
+    char range[32], type[64];
+    write_type(choice, type, sizeof type);
     int64_t bytes = cache_bytes_per_token(model, choice);
     int64_t lasting = cache_bytes_without_windows(model, choice);
     print_shown(stdout, "model %s, %d layers, %s, %" PRId64 " bytes of %s%scache per token",
@@ -58,7 +72,7 @@ static void print_layers(const struct model *model, const struct cache_choice *c
                memcmp(&model->layers[first], &model->layers[next], sizeof *model->layers) == 0)
             next++;
         snprintf(range, sizeof range, next == first + 1 ? "%d" : "%d-%d", first, next - 1);
-        print_layer(&model->layers[first], range);
+        print_layer(&model->layers[first], choice, range);
     }
     print_shown(stdout, "\n");
 }

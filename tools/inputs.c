@@ -10,6 +10,7 @@
 #include "../base/text.h"
 #include "../defs/arithmetic.h"
 #include "../gen/attend_family.h"
+#include "../import/gguf/gguf.h"
 #include "../import/onnx/onnx.h"
 
 static bool read_cache_type(const struct options *options, struct cache_choice *choice,
@@ -47,9 +48,70 @@ static bool read_math(const struct options *options, struct cache_choice *choice
            fail(error, EXIT_USER, "--math: \"%.40s\"; accepted: f32, near, fast", name);
 }
 
-static bool read_choice(const struct options *options, struct cache_choice *choice,
-                        struct error *error) {
+/* ---- Caches of llama.cpp ---- */
+
+/* Its names for elements; blocks have the same names here. */
+static const char *const ggml_words[][2] = {
+    {"f32", "float32"}, {"f16", "float16"}, {"bf16", "bfloat16"}};
+
+enum { GGML_WORDS = sizeof ggml_words / sizeof *ggml_words };
+
+static const struct kvmill_format_parts *find_ggml_type(const char *word) {
+    for (int i = 0; i < GGML_WORDS; i++)
+        if (strcmp(word, ggml_words[i][0]) == 0)
+            return kvmill_format_parts(
+                kvmill_format_of_word(ggml_words[i][1], KVMILL_WITHOUT_SCALES));
+    return kvmill_format_parts(kvmill_format_of_word(word, KVMILL_SCALES_IN_BLOCKS));
+}
+
+static bool fail_ggml(const char *given, struct error *error) {
+    const char *words[GGML_WORDS + KVMILL_MOST_FORMATS + 1];
+    char accepted[KVMILL_WORDS_SIZE];
+    for (int i = 0; i < GGML_WORDS; i++)
+        words[i] = ggml_words[i][0];
+    kvmill_format_words(KVMILL_SCALES_IN_BLOCKS, words + GGML_WORDS);
+    return fail(error, EXIT_USER, "--ggml: \"%.40s\"; accepted: one of %s, or two, as in q8_0,q4_0",
+                given, kvmill_list_words(words, "", accepted));
+}
+
+/* "K", or "K,V". */
+static bool read_ggml_types(const char *given, struct cache_choice *choice, struct error *error) {
+    enum { MOST_WORD = 15 };
+    char word[MOST_WORD + 1];
+    for (int part = GGML_KEY; part < GGML_TYPES; part++) {
+        const char *at = part == GGML_VALUE ? strchr(given, ',') : NULL;
+        at = at != NULL ? at + 1 : given;
+        size_t length = part == GGML_KEY ? strcspn(at, ",") : strlen(at);
+        if (part == GGML_VALUE && at == given)
+            choice->ggml[part] = choice->ggml[GGML_KEY];
+        else if (length <= MOST_WORD) {
+            snprintf(word, sizeof word, "%.*s", (int)length, at);
+            choice->ggml[part] = find_ggml_type(word);
+        }
+        if (choice->ggml[part] == NULL)
+            return fail_ggml(given, error);
+    }
+    return true;
+}
+
+/* What else says how a cache is: llama.cpp's is as it is. */
+static bool read_ggml(const struct options *options, const char *given, struct cache_choice *choice,
+                      struct error *error) {
+    static const char *const own[] = {"cache", "quant-group", "cache-layout", "math", "flow", NULL};
+    for (int i = 0; own[i] != NULL; i++)
+        if (option_value(options, own[i]))
+            return fail(error, EXIT_USER,
+                        "--%s is for kvmill's own caches; accepted for llama.cpp's: --ggml",
+                        own[i]);
+    return read_ggml_types(given, choice, error);
+}
+
+static bool read_choice(const struct options *options, const char *file,
+                        struct cache_choice *choice, struct error *error) {
+    const char *ggml = option_value(options, "ggml");
     long layout = -1;
+    if (ggml != NULL || is_gguf_name(file))
+        return read_ggml(options, ggml ? ggml : "f16", choice, error);
     if (!read_cache_type(options, choice, error) || !read_group(options, choice, error) ||
         !read_math(options, choice, error) ||
         !option_integer(options, "cache-layout", 0, 3, &layout, error))
@@ -84,22 +146,28 @@ static bool add_flow(const char *file, const char *flow, const struct cache_choi
     return true;
 }
 
+static bool read_model_file(const char *file, struct inputs *inputs, struct error *error) {
+    return is_gguf_name(file) ? gguf_read(file, &inputs->model, &inputs->specs.notes, error)
+                              : model_read(file, &inputs->model, error);
+}
+
 static bool read_model(const struct options *options, const char *file, struct inputs *inputs,
                        struct error *error) {
     struct cache_choice *choice = &inputs->choice;
     *choice = (struct cache_choice){.layout = -1};
-    if (!read_choice(options, choice, error) || !model_read(file, &inputs->model, error) ||
+    if (!read_choice(options, file, choice, error) || !read_model_file(file, inputs, error) ||
         !specs_of_model(&inputs->model, choice, &inputs->specs, error))
         return false;
-    note_without_attention(file, &inputs->model);
+    if (choice->ggml[GGML_KEY] == NULL)
+        note_without_attention(file, &inputs->model);
     const char *flow = option_value(options, "flow");
     return flow == NULL || add_flow(file, flow, choice, inputs, error);
 }
 
 static bool read_specs(const struct options *options, const char *file, struct inputs *inputs,
                        struct error *error) {
-    static const char *const for_models[] = {"cache", "quant-group", "cache-layout",
-                                             "math",  "flow",        NULL};
+    static const char *const for_models[] = {"ggml", "cache", "quant-group", "cache-layout",
+                                             "math", "flow",  NULL};
     for (int i = 0; for_models[i] != NULL; i++)
         if (option_value(options, for_models[i]))
             return fail(error, EXIT_USER,

@@ -56,16 +56,37 @@ static const struct model_class classes[] = {
      .kv_lora_rank = 512, .qk_nope_head_dim = 128, .qk_rope_head_dim = 64},
 };
 
+static const struct model_class none = {.type = ""};
+
 static size_t length_without(const char *text, const char *ending) {
     size_t length = strlen(text), cut = strlen(ending);
     return length > cut && strcmp(text + length - cut, ending) == 0 ? length - cut : length;
 }
 
 const struct model_class *model_class_of(const char *type) {
-    static const struct model_class none = {.type = ""};
     size_t length = length_without(type, "_text");
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
         if (strlen(classes[i].type) == length && memcmp(classes[i].type, type, length) == 0)
+            return &classes[i];
+    return &none;
+}
+
+/* Whether they are the same but for what joins their words. */
+static bool same_letters(const char *a, const char *b) {
+    static const char joins[] = "-_";
+    for (;;) {
+        a += strspn(a, joins);
+        b += strspn(b, joins);
+        if (*a != *b || *a == '\0')
+            return *a == *b;
+        a++;
+        b++;
+    }
+}
+
+const struct model_class *model_class_like(const char *name) {
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+        if (same_letters(classes[i].type, name))
             return &classes[i];
     return &none;
 }

@@ -37,4 +37,7 @@ struct model_class {
 /* An empty row for types that need no rule. */
 const struct model_class *model_class_of(const char *type);
 
+/* The same by a name whose words are joined otherwise: llama.cpp's "gpt-oss", "qwen3next". */
+const struct model_class *model_class_like(const char *name);
+
 #endif

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "../../gen/spec.h"
+#include "../../ops/cache_attend.h"
+#include "../gguf/specs_for_ggml.h"
 
 /* One tensor of one layer: what its rows are, and the ring it lives in. */
 struct cache_part {
@@ -310,14 +312,26 @@ static int64_t bytes_of_row(const struct kvmill_format *format) {
     return kvmill_format_row_bytes(format) + kvmill_format_scale_bytes(format);
 }
 
+static bool find_geometry(const struct model *model, const struct layer *layer,
+                          const struct cache_choice *choice,
+                          struct kvmill_cache_geometry *geometry) {
+    struct spec spec = {0};
+    kvmill_error reason;
+    if (choice->ggml[GGML_KEY] != NULL) {
+        spec_begin(&spec, kvmill_op_of(OP_CACHE_ATTEND, 0), &(struct error){0});
+        ggml_op_of(model, layer, choice, &spec.cache_attend);
+        return kvmill_cache_attend_check(&spec.cache_attend, geometry, &reason) == KVMILL_OK;
+    }
+    return begin_attention(&spec, model, layer, choice, &(struct error){0}) &&
+           kvmill_cache_attention_check(&spec.attention.op, attention_op_of(&spec), geometry,
+                                        &reason) == KVMILL_OK;
+}
+
 /* V of a latent layer is part of K. */
 static int64_t bytes_of_layer(const struct model *model, const struct layer *layer,
                               const struct cache_choice *choice) {
-    struct spec spec = {0};
     struct kvmill_cache_geometry geometry;
-    if (!begin_attention(&spec, model, layer, choice, &(struct error){0}) ||
-        kvmill_cache_attention_check(&spec.attention.op, attention_op_of(&spec), &geometry,
-                                     &(kvmill_error){0}) != KVMILL_OK)
+    if (!find_geometry(model, layer, choice, &geometry))
         return 0;
     int64_t key = bytes_of_row(&geometry.key);
     return geometry.kv_heads *
@@ -345,6 +359,8 @@ int64_t cache_bytes_without_windows(const struct model *model, const struct cach
 
 bool specs_of_model(const struct model *model, const struct cache_choice *choice,
                     struct spec_list *list, struct error *error) {
+    if (choice->ggml[GGML_KEY] != NULL)
+        return specs_for_ggml(model, choice, list, error);
     if (is_plain(choice->type) && !add_rows(model, choice, list, error))
         return false;
     return add_attention(model, choice, list, error) &&

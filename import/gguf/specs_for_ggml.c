@@ -1,0 +1,82 @@
+/* What a model asks of llama.cpp's backend of kvmill: CacheAttend, as bindings/ggml plans it.  The
+   mask says what a token sees, so that windows make no difference, and the scale is the run's.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../defs/dtype.h"
+#include "../../gen/spec.h"
+#include "specs_for_ggml.h"
+
+/* V of latent layers is part of K. */
+static const struct kvmill_format_parts *type_of(const struct layer *layer,
+                                                 const struct cache_choice *choice, int part) {
+    return choice->ggml[layer->kind == LAYER_LATENT ? GGML_KEY : part];
+}
+
+static const char *format_of(const struct kvmill_format_parts *type) {
+    return type->scales == KVMILL_SCALES_IN_BLOCKS ? type->word : NULL;
+}
+
+void ggml_op_of(const struct model *model, const struct layer *layer,
+                const struct cache_choice *choice, kvmill_cache_attend *op) {
+    const struct kvmill_format_parts *key = type_of(layer, choice, GGML_KEY),
+                                     *value = type_of(layer, choice, GGML_VALUE);
+    op->num_heads = layer->query_heads;
+    op->num_kv_heads = layer->kv_heads;
+    op->key_head_dim = layer->key_dim;
+    op->value_head_dim = layer->value_dim == layer->key_dim ? 0 : layer->value_dim;
+    op->T1 = kvmill_dtype_by_name("float32")->dl;
+    op->mask_T1 = kvmill_dtype_by_name("float16")->dl;
+    op->key_T2 = key->dtype;
+    op->key_cache_format = format_of(key);
+    op->value_T2 = value->dtype;
+    op->value_cache_format = format_of(value);
+    op->softcap = layer->softcap;
+    op->max_bias = model->alibi_bias_max;
+    op->is_alibi = op->alibi_of_mask = op->max_bias > 0;
+    op->math = format_of(key) != NULL || format_of(value) != NULL ? "near" : NULL;
+}
+
+static bool is_repeated(const struct spec_list *list) {
+    const kvmill_cache_attend *last = &list->items[list->count - 1].cache_attend;
+    for (size_t i = 0; i + 1 < list->count; i++) {
+        const kvmill_cache_attend *op = &list->items[i].cache_attend;
+        if (op->num_heads == last->num_heads && op->num_kv_heads == last->num_kv_heads &&
+            op->key_head_dim == last->key_head_dim && op->value_head_dim == last->value_head_dim &&
+            op->softcap == last->softcap && op->key_cache_format == last->key_cache_format &&
+            op->value_cache_format == last->value_cache_format)
+            return true;
+    }
+    return false;
+}
+
+static bool add_layer(const struct model *model, const struct layer *layer,
+                      const struct cache_choice *choice, struct spec_list *list,
+                      struct error *error) {
+    struct spec *spec = spec_list_append(list, error);
+    if (spec == NULL || !spec_begin(spec, kvmill_op_of(OP_CACHE_ATTEND, 0), error))
+        return false;
+    ggml_op_of(model, layer, choice, &spec->cache_attend);
+    if (is_repeated(list)) {
+        spec_list_drop(list);
+        return true;
+    }
+    snprintf(spec->purpose, sizeof spec->purpose,
+             "%" PRId64 " heads of %" PRId64 " on %" PRId64 ", K %s, V %s", layer->query_heads,
+             layer->key_dim, layer->kv_heads, type_of(layer, choice, GGML_KEY)->word,
+             type_of(layer, choice, GGML_VALUE)->word);
+    strcpy(spec->where, spec->purpose);
+    return spec_check(spec, error);
+}
+
+bool specs_for_ggml(const struct model *model, const struct cache_choice *choice,
+                    struct spec_list *list, struct error *error) {
+    for (int i = 0; i < model->layer_count; i++)
+        if (model->layers[i].kind != LAYER_NONE &&
+            !add_layer(model, &model->layers[i], choice, list, error))
+            return false;
+    return true;
+}

@@ -35,8 +35,7 @@ static bool refuse_known(const char *file, const struct text *text, struct error
     static const struct {
         const char *begins, *words;
     } known[] = {
-        {"GGUF",
-         "a GGUF model; accepted: the config.json it was made from, or an ONNX model, .onnx"},
+        {"GGUF", "a GGUF model; accepted: --model with a name that ends with .gguf"},
         {"ML\xefR", "StableHLO or MLIR bytecode; accepted: its text, .mlir"},
         {"\x7f"
          "ELF",

@@ -1,4 +1,5 @@
-/* The reader of config.json: the shipped configs, the rules of model classes, and bad input.
+/* The readers of models, config.json and GGUF headers: the shipped configs, the rules of model
+   classes, and bad input.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <glob.h>
@@ -9,9 +10,11 @@
 
 #include "../base/json.h"
 #include "../gen/spec.h"
+#include "../import/gguf/gguf.h"
 #include "../import/hf/config.h"
 #include "case_table.h"
 #include "common.h"
+#include "gguf_text.h"
 
 static const char *file(void) {
     return scratch_path("config.json");
@@ -260,9 +263,97 @@ static void test_mutants(void) {
     ok(mutants > 1000 && misbehaviours == 0, "%d mutants are read or refused with a path", mutants);
 }
 
+/* ---- GGUF ---- */
+
+static bool read_gguf_bytes(const char *data, size_t size, struct model *model, struct text *notes,
+                            struct error *error) {
+    write_bytes(file(), data, size);
+    *error = (struct error){0};
+    return gguf_read(file(), model, notes, error);
+}
+
+static bool read_gguf(const char *header, struct model *model, struct text *notes,
+                      struct error *error) {
+    struct text bytes;
+    gguf_write(header, &bytes);
+    bool read = read_gguf_bytes(bytes.data, bytes.length, model, notes, error);
+    text_free(&bytes);
+    return read;
+}
+
+/* A fourth cell is in the notes; without it there are none. */
+static void test_gguf(char *const *cells) {
+    struct model model;
+    struct text notes = {0};
+    struct error error;
+    bool read = read_gguf(cells[1], &model, &notes, &error);
+    ok_text(read ? describe(&model) : error.text, cells[2], "%s", cells[0]);
+    if (!ok((notes.data == NULL) == (cells[3] == NULL) &&
+                (notes.data == NULL || strstr(notes.data, cells[3]) != NULL),
+            "  with the notes %s", cells[3] ? cells[3] : "of none"))
+        diag("%s", notes.data ? notes.data : "none");
+    text_free(&notes);
+    if (read)
+        model_free(&model);
+}
+
+static void test_refused_gguf(char *const *cells) {
+    struct model model;
+    struct text notes = {0};
+    struct error error;
+    bool read = read_gguf(cells[0], &model, &notes, &error);
+    expect_failure(read, &model, &error, (const char *const *)cells + 1, cells[0]);
+    text_free(&notes);
+}
+
+/* Every header that is cut is refused with the byte where it ends. */
+static void test_cut_gguf(char *const *cells) {
+    struct model model;
+    struct text bytes, notes = {0};
+    struct error error;
+    int wrong = 0;
+    gguf_write(cells[0], &bytes);
+    for (size_t size = 0; size < bytes.length; size++) {
+        bool read = read_gguf_bytes(bytes.data, size, &model, &notes, &error);
+        wrong += read || error.exit_code != EXIT_USER || strstr(error.text, ": byte ") == NULL;
+        if (read)
+            model_free(&model);
+    }
+    ok(wrong == 0, "%zu cuts of a header are refused", bytes.length);
+    text_free(&bytes);
+    text_free(&notes);
+}
+
+/* A byte at a time becomes each of a few others. */
+static void test_bent_gguf(char *const *cells) {
+    static const char others[] = {0, 1, 9, 0x7F, (char)0x80, (char)0xFF};
+    struct model model;
+    struct text bytes, notes = {0};
+    struct error error;
+    int wrong = 0;
+    gguf_write(cells[0], &bytes);
+    for (size_t i = 0; i < bytes.length * sizeof others; i++) {
+        char *place = bytes.data + i / sizeof others, byte = *place;
+        *place = others[i % sizeof others];
+        bool read = read_gguf_bytes(bytes.data, bytes.length, &model, &notes, &error);
+        wrong += !read && (error.exit_code != EXIT_USER || strstr(error.text, "accepted") == NULL);
+        *place = byte;
+        if (read)
+            model_free(&model);
+    }
+    ok(wrong == 0, "bent headers are read or refused in words");
+    text_free(&bytes);
+    text_free(&notes);
+}
+
 int main(void) {
-    static const struct table_test rows[] = {
-        {"model", 3, test_model}, {"refused", 2, test_refused}, {NULL, 0, NULL}};
+    static const struct table_test rows[] = {{"model", 3, test_model},
+                                             {"refused", 2, test_refused},
+                                             {"gguf", 3, test_gguf},
+                                             {"refused_gguf", 2, test_refused_gguf},
+                                             {"cut_gguf", 1, test_cut_gguf},
+                                             {"bent_gguf", 1, test_bent_gguf},
+                                             {NULL, 0, NULL}};
     test_shipped();
     run_table("config", rows);
     test_files();

@@ -16,6 +16,7 @@ enum { KIB = 1024 };
 
 const struct fuzz_target fuzz_targets[] = {
     {"config", fuzz_config, "configs/models/*.json", 4 * KIB},
+    {"gguf", fuzz_gguf, NULL, 2 * KIB},
     {"spec", fuzz_spec, NULL, 2 * KIB},
     {"flow", fuzz_flow, "configs/flows/*.json", 4 * KIB},
     {"mlir", fuzz_mlir, NULL, 4 * KIB},

@@ -23,6 +23,7 @@ struct fuzz_target {
 extern const struct fuzz_target fuzz_targets[];
 
 void fuzz_config(const unsigned char *data, size_t size);
+void fuzz_gguf(const unsigned char *data, size_t size);
 void fuzz_spec(const unsigned char *data, size_t size);
 void fuzz_flow(const unsigned char *data, size_t size);
 void fuzz_mlir(const unsigned char *data, size_t size);

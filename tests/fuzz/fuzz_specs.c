@@ -1,5 +1,5 @@
-/* Files that become specs: of ours, of StableHLO, of ONNX; a model's config with the kernels of its
-   pack, or with a flow's file.
+/* Files that become specs: of ours, of StableHLO, of ONNX; a model's config, or its GGUF header,
+   with the kernels of its pack, or with a flow's file.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 
 #include "../../defs/arithmetic.h"
 #include "../../gen/spec.h"
+#include "../../import/gguf/gguf.h"
 #include "fuzz.h"
 
 static void check_symbol(const struct kernel *kernel) {
@@ -111,6 +112,32 @@ void fuzz_config(const unsigned char *data, size_t size) {
     }
     make_specs(&model, &choice);
     model_free(&model);
+}
+
+static const struct kvmill_format_parts *ggml_type(unsigned number) {
+    const char *words[KVMILL_MOST_FORMATS + 1];
+    unsigned count = 0;
+    kvmill_format_words(KVMILL_SCALES_IN_BLOCKS, words);
+    while (words[count] != NULL)
+        count++;
+    number %= count + 1;
+    return number == count
+               ? kvmill_format_parts(kvmill_format_of_word("float16", KVMILL_WITHOUT_SCALES))
+               : kvmill_format_parts(kvmill_format_of_word(words[number], KVMILL_SCALES_IN_BLOCKS));
+}
+
+void fuzz_gguf(const unsigned char *data, size_t size) {
+    struct model model;
+    struct text notes = {0};
+    struct error error = {0};
+    unsigned number = fuzz_number(data, size);
+    const struct cache_choice choice = {.ggml = {ggml_type(number), ggml_type(number >> 8)}};
+    if (gguf_read(fuzz_file(0, data, size), &model, &notes, &error)) {
+        make_specs(&model, &choice);
+        model_free(&model);
+    } else
+        fuzz_require_refusal(&error);
+    text_free(&notes);
 }
 
 /* ---- The file of a flow, for the layers of a model ---- */

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of real ones most is the vocabulary, some ten MiB. */
+/* A vocabulary, most of a real header, is some ten MiB. */
 static const int64_t most_header = (int64_t)256 << 20;
 
 bool gguf_fail(const struct gguf_file *file, int64_t at, const char *format, ...) {

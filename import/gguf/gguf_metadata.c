@@ -285,9 +285,8 @@ static bool read_pairs(struct gguf_file *file, uint64_t pairs, struct gguf_metad
 
 /* "blk.12.attn_sinks.weight" */
 static void note_tensor(const char *name, struct gguf_metadata *metadata) {
-    char end[2] = "";
-    int layer = -1;
-    if (sscanf(name, "blk.%4d.attn_sinks.weigh%1[t]", &layer, end) == 2 && layer >= 0 &&
+    int layer = -1, end = 0;
+    if (sscanf(name, "blk.%4d.attn_sinks.%n", &layer, &end) == 1 && end > 0 && layer >= 0 &&
         layer < MOST_LAYERS)
         metadata->sinks[layer] = true;
 }

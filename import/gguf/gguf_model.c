@@ -32,7 +32,7 @@ static bool is_given(const struct reader *r, enum gguf_key key) {
     return r->metadata.values[key].count > 0;
 }
 
-/* Of a layer; 0 where it is neither given nor there. */
+/* A layer's value; 0 where none is given. */
 static double item_of(const struct reader *r, enum gguf_key key, int layer) {
     const struct gguf_value *value = &r->metadata.values[key];
     int i = value->is_array ? layer : 0;
@@ -104,7 +104,7 @@ static enum layer_kind kind_of(struct reader *r, int layer) {
 
 /* ---- Geometry ---- */
 
-/* Of the first layer that has heads, as llama.cpp takes it. */
+/* The first layer that has heads decides, as in llama.cpp. */
 static bool derive_dim(const struct reader *r, int64_t *dim) {
     int64_t hidden = count_of(r, GGUF_HIDDEN, 0), heads = 0;
     for (int i = 0; i < r->model->layer_count && heads == 0; i++)

@@ -71,7 +71,7 @@ const struct model_class *model_class_of(const char *type) {
     return &none;
 }
 
-/* Whether they are the same but for what joins their words. */
+/* Whether they differ in nothing except what joins their words. */
 static bool same_letters(const char *a, const char *b) {
     static const char joins[] = "-_";
     for (;;) {

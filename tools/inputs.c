@@ -56,7 +56,10 @@ static const char *const ggml_words[][2] = {
 
 enum { GGML_WORDS = sizeof ggml_words / sizeof *ggml_words };
 
-static const struct kvmill_format_parts *find_ggml_type(const char *word) {
+/* NULL where it has no such type. */
+static const struct kvmill_format_parts *find_ggml_type(const char *text, size_t length) {
+    char word[16];
+    snprintf(word, sizeof word, "%.*s", (int)length, text);
     for (int i = 0; i < GGML_WORDS; i++)
         if (strcmp(word, ggml_words[i][0]) == 0)
             return kvmill_format_parts(
@@ -76,22 +79,12 @@ static bool fail_ggml(const char *given, struct error *error) {
 
 /* "K", or "K,V". */
 static bool read_ggml_types(const char *given, struct cache_choice *choice, struct error *error) {
-    enum { MOST_WORD = 15 };
-    char word[MOST_WORD + 1];
-    for (int part = GGML_KEY; part < GGML_TYPES; part++) {
-        const char *at = part == GGML_VALUE ? strchr(given, ',') : NULL;
-        at = at != NULL ? at + 1 : given;
-        size_t length = part == GGML_KEY ? strcspn(at, ",") : strlen(at);
-        if (part == GGML_VALUE && at == given)
-            choice->ggml[part] = choice->ggml[GGML_KEY];
-        else if (length <= MOST_WORD) {
-            snprintf(word, sizeof word, "%.*s", (int)length, at);
-            choice->ggml[part] = find_ggml_type(word);
-        }
-        if (choice->ggml[part] == NULL)
-            return fail_ggml(given, error);
-    }
-    return true;
+    const char *comma = strchrnul(given, ',');
+    choice->ggml[GGML_KEY] = find_ggml_type(given, (size_t)(comma - given));
+    choice->ggml[GGML_VALUE] =
+        *comma == ',' ? find_ggml_type(comma + 1, strlen(comma + 1)) : choice->ggml[GGML_KEY];
+    return (choice->ggml[GGML_KEY] != NULL && choice->ggml[GGML_VALUE] != NULL) ||
+           fail_ggml(given, error);
 }
 
 /* What else says how a cache is: llama.cpp's is as it is. */

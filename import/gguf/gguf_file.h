@@ -32,12 +32,13 @@ __attribute__((format(printf, 3, 4))) bool gguf_fail(const struct gguf_file *fil
 /* Whether `count` things of `bytes` each, at least, may follow. */
 bool gguf_has_room(const struct gguf_file *file, uint64_t count, int64_t bytes, const char *what);
 
-/* The next bytes, at most GGUF_MOST_TAKEN; an unsigned number of 1 to 8 of them; and none of them. */
+/* The next bytes, at most GGUF_MOST_TAKEN; an unsigned number, little-endian, of 1 to 8 of them;
+   past `count` times so many. */
 bool gguf_take(struct gguf_file *file, size_t bytes, const unsigned char **data, const char *what);
 bool gguf_number(struct gguf_file *file, size_t bytes, uint64_t *value, const char *what);
 bool gguf_skip(struct gguf_file *file, uint64_t count, int64_t bytes, const char *what);
 
-/* A string, with an end; one that does not fit is skipped, and "" is read. */
+/* A string, with a 0 after it; one that does not fit is skipped, and "" is read. */
 bool gguf_string(struct gguf_file *file, char *text, size_t size, const char *what);
 
 #endif

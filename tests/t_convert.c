@@ -14,7 +14,7 @@
 #include "packs.h"
 #include "walk.h"
 
-enum { MOST_TOKENS = 12, MOST_PIECES = 5, MOST_TILED_BYTES = 1024 };
+enum { MOST_TOKENS = 12, MOST_ROWS = 32, MOST_PIECES = 5, MOST_TILED_BYTES = 1024 };
 
 static uint64_t seed;
 static int64_t cases;
@@ -182,7 +182,7 @@ static unsigned char *row_in(const struct fence *fence, const struct grid *grid,
 }
 
 static void choose_slots(struct problem *problem, int64_t rows, struct dice *dice) {
-    int64_t order[2 * MOST_TOKENS];
+    int64_t order[MOST_ROWS];
     bool in_order = dice_once_in(dice, 3);
     dice_order(dice, order, rows);
     for (int64_t t = 0; t < problem->tokens; t++)

@@ -230,13 +230,15 @@ static double run_step(struct model *model, int threads) {
 
 /* ---- The limit ---- */
 
+typedef uint64_t line_words __attribute__((vector_size(LINE), may_alias));
+
 static uint64_t read_share(const char *from, size_t bytes) {
-    kvmill_word64 sums[4] = {{0}};
+    line_words sums[4] = {{0}};
     size_t stream = bytes / 4 / LINE * LINE;
     for (size_t i = 0; i < stream; i += LINE)
         for (size_t s = 0; s < 4; s++)
-            sums[s] ^= *(const kvmill_word64 *)(const void *)(from + s * stream + i);
-    kvmill_word64 all = sums[0] ^ sums[1] ^ sums[2] ^ sums[3];
+            sums[s] ^= *(const line_words *)(const void *)(from + s * stream + i);
+    line_words all = sums[0] ^ sums[1] ^ sums[2] ^ sums[3];
     return all[0] ^ all[1] ^ all[2] ^ all[3] ^ all[4] ^ all[5] ^ all[6] ^ all[7];
 }
 

@@ -1,8 +1,39 @@
 #!/bin/sh
 # The demo: generate, compile and link the packs of real models, run them, check, measure.  First one
-# layer's cache updates, then attention of a whole model, then sparse decoding.
+# layer's cache updates, then attention of a whole model, then sparse decoding.  With --check the programs are
+# only looked at by the compiler, and nothing is run.
 set -eu
 . "${builddir:-.}/tests/environment.sh" # run from a build directory
+checks=no
+[ "${1:-}" != --check ] || checks=yes
+
+# library DIRECTORY -- compile its pack.
+library() {
+    [ $checks = yes ] || make --no-print-directory -s -j2 -C "$1" V=1 CC="$CC"
+}
+
+# look ARGUMENTS... -- without libraries, which are not there.
+look() {
+    for word; do
+        shift
+        [ "${word%.a}" != "$word" ] || set -- "$@" "$word"
+    done
+    # shellcheck disable=SC2086
+    $CC $CFLAGS -fsyntax-only -I"$srcdir/include" "$@"
+}
+
+# program FILE ARGUMENTS... -- compile the file, and run it.
+program() {
+    file=$1
+    shift
+    [ $checks = no ] || {
+        look "$@"
+        return
+    }
+    # shellcheck disable=SC2086
+    $CC $CFLAGS -I"$srcdir/include" -o "$file" "$@" "$builddir/.libs/libkvmill.a" -lm $SANITIZE
+    "$file"
+}
 
 # demo NAME CONFIG MODE CAPACITY HEADS HEAD_DIM -- one layer's caches of one model.
 demo() {
@@ -10,7 +41,7 @@ demo() {
     echo "\$ kvmill generate --model $2.json -o $1 && make -C $1"
     mkdir -p "$builddir/demo-pack"
     "$kvmill" generate --model "$srcdir/configs/models/$2.json" -o "$pack"
-    make --no-print-directory -s -j2 -C "$pack" V=1 CC="$CC"
+    library "$pack"
     cat >"$pack/demo_pack.h" <<HEADER
 #include "$1.h"
 #define DEMO_PACK kvmill_pack_$1
@@ -20,10 +51,7 @@ demo() {
 #define DEMO_HEADS $5
 #define DEMO_HEAD_DIM $6
 HEADER
-    # shellcheck disable=SC2086
-    $CC $CFLAGS -I"$srcdir/include" -I"$pack" -o "$pack/demo" "$srcdir/examples/demo.c" \
-        "$pack/lib$1.a" "$builddir/.libs/libkvmill.a" -lm $SANITIZE
-    "$pack/demo"
+    program "$pack/demo" -I"$pack" "$srcdir/examples/demo.c" "$pack/lib$1.a"
 }
 
 # attention NAME CONFIG CACHE GROUP -- decode steps and prefill of a whole model; GROUP 0: not quantised.
@@ -34,7 +62,7 @@ attention() {
     echo "\$ kvmill generate --model $2.json $options -o $1 && make -C $1"
     # shellcheck disable=SC2086
     "$kvmill" generate --model "$srcdir/configs/models/$2.json" $options -o "$pack"
-    make --no-print-directory -s -j2 -C "$pack" V=1 CC="$CC"
+    library "$pack"
     cat >"$pack/demo_pack.h" <<HEADER
 #include "$1_plan.h"
 #define DEMO_PLAN $1_plan_attention
@@ -44,9 +72,7 @@ attention() {
 #define DEMO_QUANT_GROUP $4
 HEADER
     # shellcheck disable=SC2086
-    $CC $CFLAGS -O2 $OPENMP_CFLAGS -I"$srcdir/include" -I"$pack" -o "$pack/demo" \
-        "$srcdir/examples/demo_attention.c" "$pack/lib$1.a" "$builddir/.libs/libkvmill.a" -lm $SANITIZE
-    "$pack/demo"
+    program "$pack/demo" -O2 $OPENMP_CFLAGS -I"$pack" "$srcdir/examples/demo_attention.c" "$pack/lib$1.a"
 }
 
 # flow PACK FLOW CONFIG -- a model's pack with a sparse flow.
@@ -55,7 +81,7 @@ flow() {
     echo "\$ kvmill generate --model $3.json --cache float16 --flow $2.json -o $1 && make -C $1"
     "$kvmill" generate --model "$srcdir/configs/models/$3.json" --cache float16 --cache-layout 3 \
         --flow "$srcdir/configs/flows/$2.json" -o "$builddir/demo-pack/$1"
-    make --no-print-directory -s -j2 -C "$builddir/demo-pack/$1" V=1 CC="$CC"
+    library "$builddir/demo-pack/$1"
 }
 
 # sparse CONFIG -- decode steps over a long context, dense and by two flows, and what they lose.
@@ -75,11 +101,9 @@ sparse() {
 #define DEMO_CACHE "float16"
 HEADER
     # shellcheck disable=SC2086
-    $CC $CFLAGS -O2 $OPENMP_CFLAGS -I"$srcdir/include" -I"$srcdir/bench" -I"$pack" -I"$pack/../llama_quest" \
-        -I"$pack/../llama_centroid" -o "$pack/demo" "$srcdir/examples/demo_sparse.c" "$srcdir/bench/flow_accuracy.c" \
-        "$srcdir/bench/flow_keys.c" "$pack/../llama_quest/libllama_quest.a" "$pack/../llama_centroid/libllama_centroid.a" \
-        "$builddir/.libs/libkvmill.a" -lm $SANITIZE
-    "$pack/demo"
+    program "$pack/demo" -O2 $OPENMP_CFLAGS -I"$srcdir/bench" -I"$pack" -I"$pack/../llama_quest" -I"$pack/../llama_centroid" \
+        "$srcdir/examples/demo_sparse.c" "$srcdir/bench/flow_accuracy.c" "$srcdir/bench/flow_keys.c" \
+        "$pack/../llama_quest/libllama_quest.a" "$pack/../llama_centroid/libllama_centroid.a"
 }
 
 demo llama llama-3.1-8b linear 4096 8 128

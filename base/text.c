@@ -66,6 +66,11 @@ bool text_is_plain(const char *text, const char *allowed) {
     return true;
 }
 
+bool name_has_ending(const char *name, const char *ending) {
+    size_t length = strlen(name), cut = strlen(ending);
+    return length > cut && strcmp(name + length - cut, ending) == 0;
+}
+
 enum { LONGEST_SHOWN = 4 };
 
 /* The next character, as it is shown. */

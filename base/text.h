@@ -26,6 +26,9 @@ FILE *text_stream(struct text *text);
 /* Whether it holds neither control characters, except those in `allowed`, nor what is no UTF-8. */
 bool text_is_plain(const char *text, const char *allowed);
 
+/* Whether something comes before an ending, ".json" say. */
+bool name_has_ending(const char *name, const char *ending);
+
 /* As it may go to a terminal or a page: what is not plain, except newlines, as \x1b.  Cut where it
    would not fit. */
 void text_show(const char *text, char *shown, size_t size);

@@ -21,9 +21,7 @@ struct reader {
 };
 
 bool is_gguf_name(const char *name) {
-    static const char ending[] = ".gguf";
-    size_t length = strlen(name), end = sizeof ending - 1;
-    return length > end && strcmp(name + length - end, ending) == 0;
+    return name_has_ending(name, ".gguf");
 }
 
 /* ---- Values ---- */

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "../../base/text.h"
+
 /* Defaults of the Hugging Face configuration classes.  Nested configs are saved without the values
    that equal these, so the head counts of Gemma 3 or LLaVA are written nowhere else. */
 static const struct model_class classes[] = {
@@ -59,8 +61,8 @@ static const struct model_class classes[] = {
 static const struct model_class none = {.type = ""};
 
 static size_t length_without(const char *text, const char *ending) {
-    size_t length = strlen(text), cut = strlen(ending);
-    return length > cut && strcmp(text + length - cut, ending) == 0 ? length - cut : length;
+    size_t length = strlen(text);
+    return name_has_ending(text, ending) ? length - strlen(ending) : length;
 }
 
 const struct model_class *model_class_of(const char *type) {

@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../base/text.h"
 #include "../../defs/dtype.h"
 #include "../../ops/fail.h"
 #include "onnx_memory.h"
 
 bool is_onnx_name(const char *name) {
-    size_t length = strlen(name);
-    return length > 5 && strcmp(name + length - 5, ".onnx") == 0;
+    return name_has_ending(name, ".onnx");
 }
 
 /* By ONNX's numbers. */

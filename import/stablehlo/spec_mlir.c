@@ -3,6 +3,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "../../base/text.h"
 #include "../../gen/spec.h"
 #include "../../gen/stablehlo.h"
 
@@ -51,8 +52,7 @@ static bool add_specs(const struct mlir_file *file, const struct mlir_function *
 }
 
 bool is_mlir_name(const char *name) {
-    size_t length = strlen(name);
-    return length > 5 && strcmp(name + length - 5, ".mlir") == 0;
+    return name_has_ending(name, ".mlir");
 }
 
 bool specs_of_mlir(const char *name, struct spec_list *list, struct error *error) {

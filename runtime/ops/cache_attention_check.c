@@ -251,12 +251,10 @@ static kvmill_status check_bounds(const struct given *given) {
 
 /* ---- Dynamic batch: places ---- */
 
-/* Rows of a tile are those of 16 positions. */
-static bool splits_tile(const struct given *given, int64_t row) {
-    return kvmill_has_tiles(&given->plan->geometry) && row % KVMILL_KEY_TILE != 0;
-}
-
-static kvmill_status refuse_split(const struct given *given, int64_t b, int64_t row) {
+/* Positions begin with a tile: its rows are those of 16 of them. */
+static kvmill_status check_tile(const struct given *given, int64_t b, int64_t row) {
+    if (!kvmill_has_tiles(&given->plan->geometry) || row % KVMILL_KEY_TILE == 0)
+        return KVMILL_OK;
     return kvmill_fail(given->base.error, KVMILL_E_INDEX_RANGE,
                        "cachestarts of sequence %" PRId64 " has %" PRId64
                        "; accepted with cache_format \"tiles\": multiples of %d",
@@ -277,8 +275,8 @@ static kvmill_status check_offsets(struct given *given) {
                                b, length, given->capacity);
         status = check_element(given, KVMILL_CACHE_ATTENTION_CACHESTARTS, b, 0,
                                given->capacity - length);
-        if (status == KVMILL_OK && splits_tile(given, index_at(call->cachestarts, b)))
-            status = refuse_split(given, b, index_at(call->cachestarts, b));
+        if (status == KVMILL_OK)
+            status = check_tile(given, b, index_at(call->cachestarts, b));
     }
     return status;
 }
@@ -333,6 +331,18 @@ static kvmill_status check_new_page(const struct given *given, const struct page
                                               : refuse_page(given, list, page, first, first);
 }
 
+/* A page begins at row `last` at most. */
+static kvmill_status check_page(const struct given *given, const struct page_list *list,
+                                int64_t page, int64_t pages, int64_t last) {
+    int64_t row = list->rows[page * given->call->page_stride];
+    if (row < 0 || row > last)
+        return refuse_page(given, list, page, 0, last);
+    if (has_split_pages(given) && row % given->plan->geometry.page_size != 0)
+        return refuse_start(given, list, page);
+    kvmill_status status = check_tile(given, list->b, row);
+    return status == KVMILL_OK ? check_new_page(given, list, page, pages) : status;
+}
+
 /* Only the pages that hold positions are looked at. */
 static kvmill_status check_list(const struct given *given, const struct page_list *list,
                                 int64_t pages) {
@@ -348,12 +358,8 @@ static kvmill_status check_list(const struct given *given, const struct page_lis
                            pages, size, length, b);
     kvmill_status status = KVMILL_OK;
     for (int64_t page = 0; status == KVMILL_OK && page < used; page++) {
-        int64_t row = list->rows[page * call->page_stride];
         int64_t last = given->capacity - kvmill_min(size, length - page * size);
-        status = row < 0 || row > last ? refuse_page(given, list, page, 0, last)
-                 : has_split_pages(given) && row % size != 0 ? refuse_start(given, list, page)
-                 : splits_tile(given, row)                   ? refuse_split(given, b, row)
-                                           : check_new_page(given, list, page, pages);
+        status = check_page(given, list, page, pages, last);
     }
     return status;
 }

@@ -189,6 +189,19 @@ static void choose_slots(struct problem *problem, int64_t rows, struct dice *dic
         problem->slot[t] = in_order ? t + (rows - problem->tokens) / 2 : order[t];
 }
 
+static void describe_problem(struct problem *problem) {
+    const struct kvmill_convert *convert = &problem->convert;
+    snprintf(problem->words, sizeof problem->words,
+             "%s: tokens %" PRId64 ", heads %" PRId64 ", repeat %" PRId64 ", stream %" PRId64
+             ", activation steps %" PRId64 " %" PRId64 " at %d, data steps %" PRId64 " %" PRId64
+             " at %d, scale steps %" PRId64 " %" PRId64 " at %d",
+             problem->kernel->symbol, problem->tokens, convert->heads, convert->repeat,
+             convert->stream, convert->token_stride, convert->head_stride,
+             (int)((uintptr_t)convert->activation % 64), problem->data.row, problem->data.head,
+             (int)((uintptr_t)convert->cache.data % 64), problem->scale.row, problem->scale.head,
+             (int)((uintptr_t)convert->cache.scale % 64));
+}
+
 static void open_problem(struct problem *problem, const struct kvmill_kernel *kernel,
                          struct dice *dice) {
     const struct kvmill_convert_shape *shape = kernel->shape;
@@ -225,14 +238,7 @@ static void open_problem(struct problem *problem, const struct kvmill_kernel *ke
         .repeat = repeat,
         .stream = dice_range(dice, 0, 1),
     };
-    snprintf(problem->words, sizeof problem->words,
-             "%s: tokens %" PRId64 ", heads %" PRId64 ", repeat %" PRId64 ", stream %" PRId64
-             ", activation steps %" PRId64 " %" PRId64 " at %d, data steps %" PRId64 " %" PRId64
-             " at %d, scale steps %" PRId64 " %" PRId64 " at %d",
-             kernel->symbol, tokens, heads, repeat, convert->stream, convert->token_stride,
-             convert->head_stride, (int)((uintptr_t)convert->activation % 64), problem->data.row,
-             problem->data.head, (int)((uintptr_t)convert->cache.data % 64), problem->scale.row,
-             problem->scale.head, (int)((uintptr_t)convert->cache.scale % 64));
+    describe_problem(problem);
 }
 
 static void close_grid(struct grid *grid) {

@@ -47,7 +47,8 @@ static const struct shape shapes[] = {
     {"ALiBi", F16, F16, 64, 64, 12, 2, 3, 60, 1, CAUSAL, TOKENS, 0, 8, 0, 0},
     {"a mask of each head", F16, F16, 64, 64, 8, 2, 4, 77, 2, CAUSAL, TOKENS, 0, 0, 0, 1},
 };
-/* Of types of their own. */
+
+/* Shapes whose types are not varied. */
 static const struct shape others[] = {
     {"soft-cap", GGML_TYPE_BF16, F32, 64, 64, 8, 2, 3, 90, 1, CAUSAL, TOKENS, 5, 0, 0, 0},
     {"soft-cap, no mask", GGML_TYPE_BF16, F32, 64, 64, 8, 2, 3, 90, 2, NONE, HEADS, 5, 0, 1, 0},

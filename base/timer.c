@@ -8,8 +8,8 @@ static const double least_sample = 1e-3;
 
 /* Seconds that `repeats` calls take; *k goes on from call to call. */
 static double sample(const struct contender *contender, int64_t repeats, int64_t *k) {
-    if (contender->pool != NULL)
-        pool_wake(contender->pool);
+    if (contender->wake != NULL)
+        contender->wake(contender->pool);
     double start = timer_now();
     for (int64_t i = 0; i < repeats; i++)
         contender->run(contender->context, (*k)++);

@@ -7,17 +7,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pool.h"
-
 /* Something to time.  run (context, k) does the work once; k counts the calls, for rotating data.
  */
 struct contender {
     const char *name;
     void (*run)(void *context, int64_t k);
     void *context;
-    struct pool *pool; /* whose threads are awake when a sample begins; or NULL */
-    double median;     /* seconds of one call, set by timer_race */
-    double spread;     /* the upper quartile over the lower one, set by timer_race */
+    void (*wake)(void *pool); /* called when a sample begins; or NULL */
+    void *pool;
+    double median; /* seconds of one call, set by timer_race */
+    double spread; /* the upper quartile over the lower one, set by timer_race */
 };
 
 enum { MOST_CONTENDERS = 32 };

@@ -28,9 +28,10 @@ static void set_name(struct attention_bench *bench) {
     bench_format_name(&g->value, value);
     bool same = g->key.dim == g->value.dim && strcmp(key, value) == 0;
     snprintf(bench->name, sizeof bench->name,
-             "%" PRId64 "/%" PRId64 " x %d %s%s%s%s%s, layout %" PRId64 "%s%s", g->heads, g->kv_heads,
-             g->key.dim, key, same ? "" : " and ", same ? "" : value, g->math ? " " : "",
-             g->math ? kvmill_math_names[g->math] : "", g->layout, cap ? ", " : "", cap ? cap : "");
+             "%" PRId64 "/%" PRId64 " x %d %s%s%s%s%s, layout %" PRId64 "%s%s", g->heads,
+             g->kv_heads, g->key.dim, key, same ? "" : " and ", same ? "" : value,
+             g->math ? " " : "", g->math ? kvmill_math_names[g->math] : "", g->layout,
+             cap ? ", " : "", cap ? cap : "");
 }
 
 /* After the double underscore of a symbol, up to the next one. */
@@ -114,8 +115,7 @@ static bool bench_verify(struct attention_bench *bench, int64_t positions, struc
         const struct run_size size = {1, 1 << i, positions};
         scene_call_open(&calls[i], &base->scene, STEP_RUN, &size, &base->plans[STEP_RUN],
                         base->pools[0]);
-        contenders[i] =
-            (struct contender){.run = run_call, .context = &calls[i], .pool = base->pools[0]};
+        contenders[i] = bench_contender(NULL, run_call, &calls[i], base->pools[0]);
         if (!scene_check(&calls[i], error))
             return false;
     }

@@ -19,19 +19,16 @@ struct team_race {
 };
 
 static void enter(struct bench *bench, int team, struct team_race *race) {
-    struct pool *pool = bench->pools[team];
+    kvmill_pool *pool = bench->pools[team];
     for (int i = 0; i < FIRST_READING; i++) {
         scene_call_open(&race->calls[i], &bench->scene, steps[i], &bench->scene.size,
                         &bench->plans[steps[i]], pool);
-        race->contenders[i] =
-            (struct contender){.run = run_call, .context = &race->calls[i], .pool = pool};
+        race->contenders[i] = bench_contender(NULL, run_call, &race->calls[i], pool);
     }
     for (int i = 0; i < READINGS; i++) {
         rival_read(&race->readings[i], &race->calls[0], i);
-        race->contenders[FIRST_READING + i] = (struct contender){.name = race->readings[i].name,
-                                                                 .run = run_rival,
-                                                                 .context = &race->readings[i],
-                                                                 .pool = pool};
+        race->contenders[FIRST_READING + i] =
+            bench_contender(race->readings[i].name, run_rival, &race->readings[i], pool);
     }
 }
 
@@ -133,8 +130,7 @@ static void add_upkeep(struct bench *bench, double decode) {
         const struct run_size size = {1, i == 0 ? page - 1 : 0, scene->size.positions};
         scene_call_open(&calls[i], scene, STEP_APPEND, &size, &bench->plans[STEP_APPEND],
                         bench->pools[0]);
-        contenders[i] =
-            (struct contender){.run = run_call, .context = &calls[i], .pool = bench->pools[0]};
+        contenders[i] = bench_contender(NULL, run_call, &calls[i], bench->pools[0]);
     }
     timer_race(contenders, 2, seconds_per_race / 4);
     double more = contenders[0].median - contenders[1].median;

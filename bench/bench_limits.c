@@ -11,11 +11,11 @@
 static const double seconds_per_race = 1.0;
 
 static struct bench_result *add_limit(struct bench_results *results, const char *what,
-                                      const struct pool *pool, double seconds, double bytes,
+                                      const kvmill_pool *pool, double seconds, double bytes,
                                       double flops) {
     struct bench_result *result = bench_results_add(results);
     snprintf(result->what, sizeof result->what, "limit: %s", what);
-    result->threads = pool_threads(pool);
+    result->threads = kvmill_pool_threads(pool);
     result->seconds = seconds;
     result->bytes = bytes;
     result->flops = flops;
@@ -59,7 +59,7 @@ static void run_limit_copy(void *context, int64_t k) {
 }
 
 struct adder {
-    struct pool *pool;
+    kvmill_pool *pool;
     double count; /* multiply-adds of a call */
 };
 
@@ -69,7 +69,7 @@ static void run_multiply_add(void *context, int64_t k) {
     adder->count = limit_multiply_add(peak_of(NULL), adder->pool);
 }
 
-static double run_peak(struct adder *adder, struct pool *pool) {
+static double run_peak(struct adder *adder, kvmill_pool *pool) {
     *adder = (struct adder){pool, 0};
     struct contender race = {.run = run_multiply_add, .context = adder, .pool = pool};
     timer_race(&race, 1, seconds_per_race / 4);
@@ -78,7 +78,7 @@ static double run_peak(struct adder *adder, struct pool *pool) {
 
 enum { COPIES = 3 };
 
-static void race_limits(char *memory, int64_t bytes, struct pool *pool,
+static void race_limits(char *memory, int64_t bytes, kvmill_pool *pool,
                         struct bench_results *results) {
     static void (*const copies[])(const struct copy *) = {limit_memcpy, limit_nontemporal,
                                                           limit_nontemporal_pages};
@@ -94,14 +94,12 @@ static void race_limits(char *memory, int64_t bytes, struct pool *pool,
             {memory, (size_t)size, kind->streams, pool, kind->fetches, kind->narrow},
             memory,
             bytes};
-        race[i] = (struct contender){
-            .name = kind->name, .run = run_limit_read, .context = &readings[i], .pool = pool};
+        race[i] = bench_contender(kind->name, run_limit_read, &readings[i], pool);
     }
     for (int i = 0; i < COPIES; i++) {
         each[i] = (struct limit_copy){
             {memory, memory + bytes / 2, (size_t)size / 2, pool}, copies[i], bytes / 2};
-        race[READINGS + i] = (struct contender){
-            .name = names[i], .run = run_limit_copy, .context = &each[i], .pool = pool};
+        race[READINGS + i] = bench_contender(names[i], run_limit_copy, &each[i], pool);
     }
     timer_race(race, READINGS + COPIES, seconds_per_race);
     for (int i = 0; i < READINGS + COPIES; i++) { /* a copy reads and writes half as much each */
@@ -121,11 +119,11 @@ bool bench_limits(int threads, int64_t bytes, struct bench_results *results, str
     memset(memory, 1, (size_t)bytes);
     bool done = true;
     for (int n = 1; done && n <= threads; n += threads > 1 ? threads - 1 : 1) {
-        struct pool *pool = pool_open(n);
-        done = pool != NULL || out_of_memory(error);
+        kvmill_pool *pool;
+        done = bench_pool_open(n, &pool, error);
         if (done)
             race_limits(memory, bytes, pool, results);
-        pool_close(pool);
+        kvmill_pool_destroy(pool);
     }
     bench_memory_release(memory, bytes);
     return done;

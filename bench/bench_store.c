@@ -167,10 +167,9 @@ bool bench_store_rows(struct attention_bench *bench, int64_t batch, bool warm,
         rows[t].warm = warm;
         scene_call_open(&rows[t].call, &base->scene, STEP_STORE, &size, &base->plans[STEP_RUN],
                         base->pools[t]);
-        race[t] = (struct contender){"", run_store_rows, &rows[t], base->pools[t], 0, 0};
+        race[t] = bench_contender("", run_store_rows, &rows[t], base->pools[t]);
     }
-    race[base->teams] =
-        (struct contender){"copy of rows", run_copy_rows, &rows[0], base->pools[0], 0, 0};
+    race[base->teams] = bench_contender("copy of rows", run_copy_rows, &rows[0], base->pools[0]);
     if (!scene_check(&rows[0].call, error))
         return false;
     timer_race(race, base->teams + 1, seconds_per_race);

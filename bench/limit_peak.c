@@ -137,8 +137,8 @@ static void multiply_add(void *context, int64_t index) {
     (void)sink;
 }
 
-double limit_multiply_add(enum peak peak, struct pool *pool) {
-    int threads = pool_threads(pool);
-    pool_for(pool, threads, multiply_add, &peak);
+double limit_multiply_add(enum peak peak, kvmill_pool *pool) {
+    int threads = kvmill_pool_threads(pool);
+    kvmill_pool_for(pool, threads, multiply_add, &peak);
     return (double)ROUNDS * SUMS * peaks[peak].lanes * threads;
 }

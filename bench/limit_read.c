@@ -68,7 +68,7 @@ static int power_of(int streams) {
 static void read_share(void *context, int64_t index) {
     const struct reading *reading = context;
     int power = power_of(reading->streams);
-    size_t threads = (size_t)pool_threads(reading->pool);
+    size_t threads = (size_t)kvmill_pool_threads(reading->pool);
     size_t share = reading->bytes / threads / LINE * LINE;
     size_t step = (share >> power) / LINE * LINE;
     volatile uint64_t sink =
@@ -78,7 +78,7 @@ static void read_share(void *context, int64_t index) {
 
 void limit_read(const struct reading *reading) {
     struct reading copy = *reading;
-    pool_for(copy.pool, pool_threads(copy.pool), read_share, &copy);
+    kvmill_pool_for(copy.pool, kvmill_pool_threads(copy.pool), read_share, &copy);
 }
 
 const struct kind_of_reading kinds_of_reading[READINGS] = {

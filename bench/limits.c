@@ -14,7 +14,7 @@ struct share {
 static void copy_share(void *context, int64_t index) {
     const struct share *share = context;
     const struct copy *copy = share->copy;
-    size_t threads = (size_t)pool_threads(copy->pool);
+    size_t threads = (size_t)kvmill_pool_threads(copy->pool);
     size_t pages = copy->bytes / 4096, i = (size_t)index;
     size_t begin = pages * i / threads * 4096;
     size_t end = i + 1 == threads ? copy->bytes : pages * (i + 1) / threads * 4096;
@@ -23,7 +23,7 @@ static void copy_share(void *context, int64_t index) {
 
 static void run(const struct copy *copy, copy_function *function) {
     struct share share = {copy, function};
-    pool_for(copy->pool, pool_threads(copy->pool), copy_share, &share);
+    kvmill_pool_for(copy->pool, kvmill_pool_threads(copy->pool), copy_share, &share);
 }
 
 static void copy_plain(char *to, const char *from, size_t bytes) {

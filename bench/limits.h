@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../base/pool.h"
+#include "pool.h"
 
 /* ---- Copying ---- */
 
@@ -17,7 +17,7 @@ struct copy {
     char *to;
     const char *from;
     size_t bytes;
-    struct pool *pool;
+    kvmill_pool *pool;
 };
 
 /* The whole copy by one memcpy per thread. */
@@ -49,7 +49,7 @@ struct reading {
     const char *from;
     size_t bytes;
     int streams;
-    struct pool *pool;
+    kvmill_pool *pool;
     bool fetches; /* lines are fetched ahead */
     bool narrow;  /* no vectors of 64 bytes */
 };
@@ -77,6 +77,6 @@ enum peak { PEAK_PLAIN, PEAK_AVX2, PEAK_AVX512 };
 enum peak peak_of(const char *isa);
 
 /* float32 multiply-adds by every thread of the pool; returns how many there were in all. */
-double limit_multiply_add(enum peak peak, struct pool *pool);
+double limit_multiply_add(enum peak peak, kvmill_pool *pool);
 
 #endif

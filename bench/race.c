@@ -11,8 +11,8 @@ bool bench_open(struct bench *bench, const struct spec *spec, const struct scene
     *bench = (struct bench){.spec = spec, .setting = setting, .results = results};
     bench->teams = setting->threads > 1 ? TEAMS : 1;
     for (int t = 0; t < bench->teams; t++)
-        if ((bench->pools[t] = pool_open(t == 0 ? 1 : setting->threads)) == NULL)
-            return out_of_memory(error);
+        if (!bench_pool_open(t == 0 ? 1 : setting->threads, &bench->pools[t], error))
+            return false;
     return true;
 }
 
@@ -20,7 +20,7 @@ void bench_close(struct bench *bench) {
     for (int i = 0; i < SCENE_STEPS; i++)
         owned_plan_close(&bench->plans[i]);
     for (int t = 0; t < TEAMS; t++)
-        pool_close(bench->pools[t]);
+        kvmill_pool_destroy(bench->pools[t]);
     scene_close(&bench->scene);
 }
 
@@ -46,7 +46,7 @@ struct bench_result *bench_add(struct bench *bench, const char *what, enum scene
     snprintf(result->what, sizeof result->what, "%s", what);
     bench_kernel_in_plan(bench->plans[step == STEP_STORE ? STEP_RUN : step].plan, words,
                          result->kernel);
-    result->threads = pool_threads(bench->pools[team]);
+    result->threads = kvmill_pool_threads(bench->pools[team]);
     result->seconds = seconds;
     return result;
 }
@@ -80,19 +80,18 @@ static bool enter(struct bench *bench, const struct bench_case *each, struct rac
                   struct error *error) {
     struct team *team = &race->teams[t];
     const struct owned_plan *plan = &bench->plans[each->step == STEP_STORE ? STEP_RUN : each->step];
-    struct pool *pool = bench->pools[t];
+    kvmill_pool *pool = bench->pools[t];
     scene_call_open(&team->call, &bench->scene, each->step, &each->size, plan, pool);
     team->contender = &race->contenders[race->count++];
-    *team->contender = (struct contender){
-        .run = each->run != NULL ? each->run : run_call, .context = &team->call, .pool = pool};
+    *team->contender =
+        bench_contender(NULL, each->run != NULL ? each->run : run_call, &team->call, pool);
     team->others = &race->contenders[race->count];
     for (int i = 0; i < each->rival_count; i++) {
         struct rival *rival = &team->rivals[i];
         each->rivals(rival, &team->call, i);
         rival->peak = peak_of(bench->isa);
         rival->other = each->others != NULL ? &each->others[t] : NULL;
-        race->contenders[race->count++] = (struct contender){
-            .name = rival->name, .run = run_rival, .context = rival, .pool = pool};
+        race->contenders[race->count++] = bench_contender(rival->name, run_rival, rival, pool);
     }
     return is_right(each, &team->call, error);
 }

@@ -17,7 +17,7 @@ struct bench {
     struct bench_results *results;
     struct scene scene;
     struct owned_plan plans[SCENE_STEPS];
-    struct pool *pools[TEAMS];
+    kvmill_pool *pools[TEAMS];
     int teams;
     const char *cap; /* best instruction set to be used; NULL: any */
     const char *isa; /* that peaks are of; NULL: any */

@@ -5,11 +5,11 @@
 #ifndef KVMILL_BENCH_SCENE_H
 #define KVMILL_BENCH_SCENE_H
 
-#include "../base/pool.h"
 #include "../gen/flow.h"
 #include "../gen/stablehlo.h"
 #include "../ops/tensor_scatter.h"
 #include "owned_plan.h"
+#include "pool.h"
 
 /* Tensors of any op. */
 enum { SCENE_TENSORS = KVMILL_FLOW_FIELDS + KVMILL_MOST_FLOW_FIELDS };
@@ -134,7 +134,7 @@ int64_t scene_tensor_bytes(const struct scene *scene, int tensor);
 struct scene_call {
     struct scene *scene;
     const struct owned_plan *plan;
-    struct pool *pool;
+    kvmill_pool *pool;
     enum scene_step step;
     bool in_place;
     struct run_size size;
@@ -146,7 +146,7 @@ struct scene_call {
 };
 
 void scene_call_open(struct scene_call *call, struct scene *scene, enum scene_step step,
-                     const struct run_size *size, const struct owned_plan *plan, struct pool *pool);
+                     const struct run_size *size, const struct owned_plan *plan, kvmill_pool *pool);
 
 /* To the memory of a turn; to the next. */
 void scene_call_set(struct scene_call *call, int64_t turn);

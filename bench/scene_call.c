@@ -287,7 +287,7 @@ void scene_call_move(struct scene_call *call) {
 
 void scene_call_open(struct scene_call *call, struct scene *scene, enum scene_step step,
                      const struct run_size *size, const struct owned_plan *plan,
-                     struct pool *pool) {
+                     kvmill_pool *pool) {
     *call = (struct scene_call){
         .scene = scene, .plan = plan, .pool = pool, .step = step, .size = *size};
     scene->op->shape(call);
@@ -306,7 +306,7 @@ static kvmill_status store(struct scene_call *call, kvmill_error *reason) {
         kvmill_begin(&phases, call->plan->plan, call->given,
                      kvmill_plan_tensor_count(call->plan->plan), call->plan->workspace, reason);
     if (status == KVMILL_OK)
-        pool_for(call->pool, kvmill_parts(&phases), run_part, &phases);
+        kvmill_pool_for(call->pool, kvmill_parts(&phases), run_part, &phases);
     return status;
 }
 
@@ -320,10 +320,8 @@ kvmill_status scene_call_run(struct scene_call *call, kvmill_error *reason) {
     const struct owned_plan *plan = call->plan;
     if (call->step == STEP_STORE)
         return store(call, reason);
-    if (pool_threads(call->pool) == 1)
-        return scene_call_alone(call, plan, reason);
-    return kvmill_run_parallel(plan->plan, call->given, kvmill_plan_tensor_count(plan->plan),
-                               plan->workspace, pool_for, call->pool, reason);
+    return kvmill_run_on(plan->plan, call->pool, call->given, kvmill_plan_tensor_count(plan->plan),
+                         plan->workspace, reason);
 }
 
 kvmill_status scene_call_next(struct scene_call *call, kvmill_error *reason) {

@@ -16,7 +16,7 @@ static bool run(struct scene_call *call, struct error *error) {
 static bool plan_portable(const struct scene_call *call, struct owned_plan *plan,
                           struct error *error) {
     const kvmill_plan_options options = {
-        .struct_size = sizeof options, .portable = 1, .threads = pool_threads(call->pool)};
+        .struct_size = sizeof options, .portable = 1, .threads = kvmill_pool_threads(call->pool)};
     return scene_plan(call->scene, call->step, &options, plan, error);
 }
 
@@ -163,12 +163,12 @@ bool scene_check_threads(struct scene_call *call, struct error *error) {
     memset(output->data, 0xff, bytes);
     bool done = scene_demand(scene_call_alone(call, plan, &reason), &reason, error);
     memcpy(alone, output->data, bytes);
-    if (done && pool_threads(call->pool) > 1) {
+    if (done && kvmill_pool_threads(call->pool) > 1) {
         memset(output->data, 0xff, bytes);
         done =
             run(call, error) && (memcmp(alone, output->data, bytes) == 0 ||
                                  fail(error, EXIT_BUG, "%d threads and one give different outputs",
-                                      pool_threads(call->pool)));
+                                      kvmill_pool_threads(call->pool)));
     }
     free(alone);
     return done;

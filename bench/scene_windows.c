@@ -225,7 +225,7 @@ static void touch_lines(void *context, int64_t index) {
 void scatter_touch(const struct scene_call *call) {
     const struct scene *scene = call->scene;
     const struct scene_memory *memory = scene->memory;
-    struct touching touching = {scene, pool_threads(call->pool)};
+    struct touching touching = {scene, kvmill_pool_threads(call->pool)};
     const struct copy copy = {(char *)memory[RESULT].data, (const char *)memory[INPUT].data,
                               (size_t)memory[INPUT].set, call->pool};
     if (!call->in_place)
@@ -234,7 +234,7 @@ void scatter_touch(const struct scene_call *call) {
                                  .bytes = (size_t)memory[UPDATES].set,
                                  .streams = 4,
                                  .pool = call->pool});
-    pool_for(call->pool, touching.threads, touch_lines, &touching);
+    kvmill_pool_for(call->pool, touching.threads, touch_lines, &touching);
 }
 
 static double bytes_of_scatter(const struct scene_call *call) {

@@ -71,10 +71,7 @@ static bool open_work(struct tune_work *work, const struct spec *spec, const kvm
     const kvmill_plan_options options = {
         .struct_size = sizeof options, .packs = &pack, .pack_count = 1, .threads = threads};
     struct run_size size;
-    work->pool = pool_open(threads);
-    if (work->pool == NULL)
-        return out_of_memory(error);
-    if (!size_of(problem, spec, &size, error) ||
+    if (!bench_pool_open(threads, &work->pool, error) || !size_of(problem, spec, &size, error) ||
         !scene_open(&work->scene, spec, &size, problem->kind->op->rotation, problem->kind->in_place,
                     error) ||
         !tune_work_plan(work, &options, &work->preset, error))
@@ -104,7 +101,7 @@ void tune_work_close(struct tune_work *work) {
         return;
     owned_plan_close(&work->preset);
     scene_close(&work->scene);
-    pool_close(work->pool);
+    kvmill_pool_destroy(work->pool);
     free(work);
 }
 
@@ -149,12 +146,10 @@ bool tune_work_race(struct tune_work *work, const struct owned_plan *plans, int 
     struct summary limit;
     for (int i = 0; i <= count; i++) {
         planned[i] = (struct planned){work, i == 0 ? &work->preset : &plans[i - 1]};
-        contenders[i] =
-            (struct contender){.run = run_planned, .context = &planned[i], .pool = work->pool};
+        contenders[i] = bench_contender(NULL, run_planned, &planned[i], work->pool);
         where[i] = i == 0 ? times->preset : times->candidate[i - 1];
     }
-    contenders[count + 1] =
-        (struct contender){.run = run_rival, .context = &work->rival, .pool = work->pool};
+    contenders[count + 1] = bench_contender(NULL, run_rival, &work->rival, work->pool);
     where[count + 1] = times->limit;
     struct standings standings = {.times = times, .count = count};
     const struct timer_rounds rounds = {least, most, all_are_tight, &standings};

@@ -45,7 +45,7 @@ struct tune_work {
     struct scene scene;
     struct scene_call call;
     struct rival rival;
-    struct pool *pool;
+    kvmill_pool *pool;
     struct owned_plan preset;
     enum limit_kind limit; /* what bounds its speed */
     double bytes, flops;   /* of one run: moved at least, and those that count */

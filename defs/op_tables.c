@@ -23,8 +23,9 @@ static const struct op_member scatter_members[] = {
     {MEMBER(write_indices), .kind = OP_TENSOR},
     {MEMBER(present_cache), .kind = OP_TENSOR},
     {MEMBER(negative_indices), .kind = OP_WORD, .ops = 1, .words = negative_words,
-     .help = "Of a ring: floored: a negative write index modulo the capacity, as np.mod has it; ONNX "
-             "allows none, but its reference implementation computes them so."},
+     .help =
+         "Of a ring: floored: a negative write index modulo the capacity, as np.mod has it; ONNX "
+         "allows none, but its reference implementation computes them so."},
 };
 #undef MEMBER
 
@@ -88,6 +89,7 @@ static const struct op tensor_scatter = {
 
 #define SIZE_ALONE(NAME) .name = #NAME, .size = sizeof(NAME)
 const struct op_struct kvmill_plan_options_struct = {SIZE_ALONE(kvmill_plan_options)};
+const struct op_struct kvmill_pool_options_struct = {SIZE_ALONE(kvmill_pool_options)};
 const struct op_struct kvmill_flow_layout_struct = {SIZE_ALONE(kvmill_flow_layout)};
 const struct op_struct kvmill_flow_limits_struct = {SIZE_ALONE(kvmill_flow_limits)};
 

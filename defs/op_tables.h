@@ -14,17 +14,26 @@
 #define OP_ROWS(TAKES, GIVES, TYPE)                                                                \
     .in = (TAKES), .needed = (TAKES), .out = (GIVES), .rows = true, .type = (TYPE)
 #define OP_CACHES(TAKES, GIVES)                                                                    \
-    {.name = "cache", .index = KVMILL_CACHE_ATTENTION_CACHE, OP_ROWS(TAKES, GIVES, "T2"),          \
+    {.name = "cache",                                                                              \
+     .index = KVMILL_CACHE_ATTENTION_CACHE,                                                        \
+     OP_ROWS(TAKES, GIVES, "T2"),                                                                  \
      .help = "Keys and values, as cache_layout orders them."},                                     \
-    {.name = "scale", .index = KVMILL_CACHE_ATTENTION_SCALE, OP_ROWS(TAKES, GIVES, "T3"),          \
-     .used = {{"quant_bit"}},                                                                      \
-     .help = "Shaped as cache except the last dim: one for each quant_group."},                    \
-    {.name = "value_cache", .index = KVMILL_CACHE_ATTENTION_VALUE_CACHE,                           \
-     OP_ROWS(TAKES, GIVES, "value_T2"), .ours = true, .when = {{"value_differs"}},                 \
-     .help = "Values alone."},                                                                     \
-    {.name = "value_scale", .index = KVMILL_CACHE_ATTENTION_VALUE_SCALE,                           \
-     OP_ROWS(TAKES, GIVES, "value_T3"), .ours = true, .when = {{"value_differs"}},                 \
-     .used = {{"value_quant_bit"}}, .help = "Scales of value_cache, likewise."}
+        {.name = "scale",                                                                          \
+         .index = KVMILL_CACHE_ATTENTION_SCALE,                                                    \
+         OP_ROWS(TAKES, GIVES, "T3"),                                                              \
+         .used = {{"quant_bit"}},                                                                  \
+         .help = "Shaped as cache except the last dim: one for each quant_group."},                \
+        {.name = "value_cache",                                                                    \
+         .index = KVMILL_CACHE_ATTENTION_VALUE_CACHE,                                              \
+         OP_ROWS(TAKES, GIVES, "value_T2"),                                                        \
+         .ours = true,                                                                             \
+         .when = {{"value_differs"}},                                                              \
+         .help = "Values alone."},                                                                 \
+    {                                                                                              \
+        .name = "value_scale", .index = KVMILL_CACHE_ATTENTION_VALUE_SCALE,                        \
+        OP_ROWS(TAKES, GIVES, "value_T3"), .ours = true, .when = {{"value_differs"}},              \
+        .used = {{"value_quant_bit"}}, .help = "Scales of value_cache, likewise."                  \
+    }
 
 /* Tensors that everything that attends describes alike. */
 #define OP_SINKS(INDEX, OPS)                                                                       \
@@ -52,7 +61,7 @@ extern const struct op kvmill_cache_attend_op;
 extern const struct op_struct kvmill_step_struct;
 
 /* Structs that callers fill, and that are no op's. */
-extern const struct op_struct kvmill_plan_options_struct, kvmill_flow_layout_struct,
-    kvmill_flow_limits_struct;
+extern const struct op_struct kvmill_plan_options_struct, kvmill_pool_options_struct,
+    kvmill_flow_layout_struct, kvmill_flow_limits_struct;
 
 #endif

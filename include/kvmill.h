@@ -1,8 +1,9 @@
 /* kvmill: kernels for the key/value cache of language models.
 
    Plan once, run many: creating a plan validates the problem and selects a kernel; running checks
-   what only the data can tell, then copies or computes.  Running allocates nothing, takes no lock,
-   prints nothing, and is re-entrant: one plan may run in any number of threads at a time.
+   what only the data can tell, then copies or computes.  Running allocates nothing, takes no lock
+   (except to wake threads of a pool), prints nothing, and is re-entrant: one plan may run in any
+   number of threads at a time.
 
    On any error nothing has been written: every tensor is bit-identical to before the call.
 
@@ -15,6 +16,7 @@
 #include <kvmill_attention.h>
 #include <kvmill_core.h>
 #include <kvmill_flow.h>
+#include <kvmill_pool.h>
 #include <kvmill_stablehlo.h>
 
 #endif

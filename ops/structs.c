@@ -94,6 +94,10 @@ void kvmill_plan_options_init(kvmill_plan_options *options, size_t struct_size) 
     kvmill_init_struct(&kvmill_plan_options_struct, options, struct_size);
 }
 
+void kvmill_pool_options_init(kvmill_pool_options *options, size_t struct_size) {
+    kvmill_init_struct(&kvmill_pool_options_struct, options, struct_size);
+}
+
 void kvmill_tensor_scatter_init(kvmill_tensor_scatter *op, size_t struct_size) {
     kvmill_init_struct(kvmill_op_of(OP_TENSOR_SCATTER, 0)->parts[0], op, struct_size);
 }

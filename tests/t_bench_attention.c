@@ -7,15 +7,14 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../bench/attention_work.h"
 #include "../bench/bench.h"
 #include "../bench/limits.h"
 #include "../bench/scene_onnx.h"
 #include "bad_attend.h"
+#include "common.h"
 #include "table.h"
-#include "tap.h"
 
 static struct bench_results results;
 static struct error error;
@@ -26,49 +25,34 @@ static bool near(double a, double b) {
 
 /* ---- The pool ---- */
 
-enum { PARTS = 1000 };
-
-static void count_part(void *context, int64_t index) {
-    atomic_int *counts = context;
-    atomic_fetch_add(&counts[index], 1);
+static kvmill_pool *pool_of(int threads) {
+    kvmill_pool *pool;
+    if (!bench_pool_open(threads, &pool, &error))
+        bail_out("%s", error.text);
+    return pool;
 }
 
-/* Every part once in each of the loops, of all lengths. */
-static bool loops_are_whole(struct pool *pool, int loops) {
-    static atomic_int counts[PARTS];
-    bool whole = true;
-    for (int loop = 0; loop < loops; loop++) {
-        int64_t parts = loop * 7 % PARTS;
-        for (int i = 0; i < PARTS; i++)
-            atomic_store(&counts[i], 0);
-        pool_for(pool, parts, count_part, counts);
-        for (int i = 0; i < PARTS; i++)
-            whole = whole && atomic_load(&counts[i]) == (i < parts);
-    }
-    return whole;
+static void count_part(void *context, int64_t index) {
+    (void)index;
+    atomic_fetch_add((atomic_int *)context, 1);
 }
 
 static void test_pool(void) {
-    static const int threads[] = {1, 2, 3, 8};
-    int loops = getenv("KVMILL_TEST_SLOW") != NULL ? 100 : 2000;
-    for (int i = 0; i < 4; i++) {
-        struct pool *pool = pool_open(threads[i]);
-        ok(pool != NULL && pool_threads(pool) == threads[i], "a pool of %d", threads[i]);
-        ok(loops_are_whole(pool, loops), "  runs every part once");
-        usleep(20000);
-        ok(loops_are_whole(pool, 10), "  also after its threads have gone to sleep");
-        pool_wake(pool);
-        ok(loops_are_whole(pool, 10), "  and when they have been woken");
-        pool_close(pool);
-    }
-    pool_close(NULL);
+    kvmill_pool *pool = pool_of(3), *none;
+    atomic_int count = 0;
+    bench_pool_wake(pool);
+    kvmill_pool_for(pool, 7, count_part, &count);
+    ok(atomic_load(&count) == 7, "a pool that has been woken runs all parts");
+    kvmill_pool_destroy(pool);
+    ok_failed(bench_pool_open(-1, &none, &error), &error, EXIT_ENVIRONMENT,
+              "a pool of threads: ", "threads is -1", "no pool");
 }
 
 /* ---- Limits ---- */
 
 static void test_limits(void) {
     static _Alignas(4096) char from[40000], to[40000];
-    struct pool *pool = pool_open(3);
+    kvmill_pool *pool = pool_of(3);
     void (*const copies[])(const struct copy *) = {limit_memcpy, limit_nontemporal,
                                                    limit_nontemporal_pages};
     for (size_t i = 0; i < sizeof from; i++)
@@ -85,7 +69,7 @@ static void test_limits(void) {
            limit_multiply_add(peak_of(NULL), pool) >= limit_multiply_add(PEAK_PLAIN, pool),
        "wider vectors, more multiply-adds");
     ok(peak_of("scalar") == PEAK_PLAIN && peak_of("avx2") <= PEAK_AVX2, "limits have limits");
-    pool_close(pool);
+    kvmill_pool_destroy(pool);
 }
 
 static void test_copy_rows(void) {
@@ -308,7 +292,7 @@ static bool check(const char *text, const struct kvmill_kernel *kernel, enum sce
     static struct scene scene;
     struct scene_call call;
     struct owned_plan plan = {0};
-    struct pool *pool = pool_open(2);
+    kvmill_pool *pool = pool_of(2);
     open_spec(text, &list);
     bool right = scene_open(&scene, list.items, &size, SMALL_ROTATION, false, &error) &&
                  scene_plan(&scene, STEP_RUN, &options, &plan, &error);
@@ -317,7 +301,7 @@ static bool check(const char *text, const struct kvmill_kernel *kernel, enum sce
     owned_plan_close(&plan);
     scene_close(&scene);
     spec_list_free(&list);
-    pool_close(pool);
+    kvmill_pool_destroy(pool);
     return right;
 }
 

@@ -41,7 +41,7 @@ static double seconds_of_loop(const char *from, int loop) {
     return timer_now() - start;
 }
 
-static double seconds_of_limit(const char *from, int kind, struct pool *pool) {
+static double seconds_of_limit(const char *from, int kind, kvmill_pool *pool) {
     const struct kind_of_reading *k = &kinds_of_reading[kind];
     double start = timer_now();
     limit_read(&(struct reading){from, piece, k->streams, pool, k->fetches, k->narrow});
@@ -49,7 +49,7 @@ static double seconds_of_limit(const char *from, int kind, struct pool *pool) {
 }
 
 /* The fastest of each, in turn, of pieces that the caches do not hold. */
-static double share_of_best(const char *memory, struct pool *pool) {
+static double share_of_best(const char *memory, kvmill_pool *pool) {
     double loops = 1e9, limit = 1e9;
     int at = 0;
     for (int round = 0; round < ROUNDS; round++) {
@@ -63,9 +63,10 @@ static double share_of_best(const char *memory, struct pool *pool) {
 
 static void test_reading(void) {
     char *memory = malloc(PIECES * piece);
-    struct pool *pool = pool_open(1);
+    kvmill_pool *pool;
     double best = 0;
-    if (memory == NULL || pool == NULL)
+    struct error error;
+    if (memory == NULL || !bench_pool_open(1, &pool, &error))
         bail_out("no memory");
     memset(memory, 1, PIECES * piece);
     for (int i = 0; i < TRIES && best < 0.95; i++) {
@@ -74,7 +75,7 @@ static void test_reading(void) {
     }
     ok(best >= 0.95, "reading is at least 0.95 of the best of eight loops");
     diag("%.3f", best);
-    pool_close(pool);
+    kvmill_pool_destroy(pool);
     free(memory);
 }
 

@@ -49,8 +49,8 @@ static void check_and_exit(struct candidate *candidate, struct tune_work *work, 
     struct error error = {0};
     signal(SIGALRM, SIG_DFL);
     alarm(seconds);
-    work->pool = pool_open(1); /* threads do not outlive a fork */
-    if (work->pool != NULL && tune_work_check(work, &candidate->plan, &error))
+    /* Threads do not outlive a fork. */
+    if (bench_pool_open(1, &work->pool, &error) && tune_work_check(work, &candidate->plan, &error))
         _exit(0);
     ssize_t ignored = write(pipe_end, error.text, strlen(error.text));
     (void)ignored;

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/threads.h"
 #include "../ops/fail.h"
 #include "mlir_eval.h"
+#include "run_threads.h"
 
 static DLTensor tensor_of(const struct array *array) {
     DLTensor tensor = tensor_view(&array->shape);
@@ -52,8 +52,7 @@ static bool run_plan(struct evaluation *evaluation, const struct mlir_op *op, kv
     if (status == KVMILL_OK)
         count_window(evaluation, op, plan);
     if (status == KVMILL_OK)
-        status = kvmill_run_parallel(plan, tensors, kvmill_plan_tensor_count(plan), NULL,
-                                     threads_for, &evaluation->threads, reason);
+        status = run_on_threads(plan, evaluation->threads, tensors, NULL, reason);
     kvmill_plan_destroy(plan);
     return status == KVMILL_OK || library_failed(evaluation, op, status, reason);
 }

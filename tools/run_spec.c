@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/threads.h"
 #include "../ops/fail.h"
+#include "run_threads.h"
 
 const struct run_op *run_op_of(const struct spec *spec) {
     static const struct run_op *const families[OP_FAMILIES] = {
@@ -110,8 +110,7 @@ static bool run_plan(const kvmill_plan *plan, const struct arrays *arrays, int t
         tensors[i] = is_given(&arrays->tensor[i]) ? &arrays->tensor[i].tensor : NULL;
     if (!get_workspace(plan, &workspace, error))
         return false;
-    kvmill_status status = kvmill_run_parallel(plan, tensors, kvmill_plan_tensor_count(plan),
-                                               workspace, threads_for, &threads, &reason);
+    kvmill_status status = run_on_threads(plan, threads, tensors, workspace, &reason);
     free(workspace);
     return status == KVMILL_OK || library_failed(status, &reason, error);
 }

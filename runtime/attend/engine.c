@@ -238,6 +238,13 @@ void kvmill_attend_part(const struct attend_view *view, int64_t part) {
     kvmill_give_slot(work.slot);
 }
 
+double kvmill_attend_work(const struct attend_view *view) {
+    const struct attend_plan *plan = view->plan;
+    double row = (double)(plan->key_dim + plan->value_dim) * sizeof(float);
+    return (double)count_before(&view->tokens, view->batch) * (double)kvmill_longest(view) *
+           (double)plan->kv_heads * row;
+}
+
 int64_t kvmill_merge_parts(const struct attend_view *view) {
     return view->cuts.splits > 1 ? view->cuts.units : 0;
 }
@@ -247,6 +254,11 @@ void kvmill_merge_part(const struct attend_view *view, int64_t unit) {
     if (kvmill_find_unit(view, unit, &tile) && tile.pieces > 1)
         kvmill_finish_tile(view, &tile, kvmill_shared_partials(view, unit),
                            kvmill_piece_floats(view));
+}
+
+double kvmill_merge_work(const struct attend_view *view) {
+    return (double)(view->cuts.units * view->cuts.splits) * (double)kvmill_piece_floats(view) *
+           sizeof(float);
 }
 
 static const struct attend_view *view_of(const struct call *call) {
@@ -261,6 +273,10 @@ static void attend_part(const struct call *call, int64_t part) {
     kvmill_attend_part(view_of(call), part);
 }
 
+static double attend_work(const struct call *call) {
+    return kvmill_attend_work(view_of(call));
+}
+
 static int64_t merge_parts(const struct call *call) {
     return kvmill_merge_parts(view_of(call));
 }
@@ -269,5 +285,9 @@ static void merge_part(const struct call *call, int64_t part) {
     kvmill_merge_part(view_of(call), part);
 }
 
-const struct phase kvmill_attend_phase = {attend_parts, attend_part};
-const struct phase kvmill_merge_phase = {merge_parts, merge_part};
+static double merge_work(const struct call *call) {
+    return kvmill_merge_work(view_of(call));
+}
+
+const struct phase kvmill_attend_phase = {attend_parts, attend_part, attend_work};
+const struct phase kvmill_merge_phase = {merge_parts, merge_part, merge_work};

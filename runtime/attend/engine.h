@@ -22,7 +22,9 @@ extern const struct phase kvmill_attend_phase, kvmill_merge_phase;
 /* The same of a view in a call of another kind. */
 int64_t kvmill_attend_parts(const struct attend_view *view);
 void kvmill_attend_part(const struct attend_view *view, int64_t part);
+double kvmill_attend_work(const struct attend_view *view);
 int64_t kvmill_merge_parts(const struct attend_view *view);
 void kvmill_merge_part(const struct attend_view *view, int64_t part);
+double kvmill_merge_work(const struct attend_view *view);
 
 #endif

@@ -166,8 +166,7 @@ static int64_t most_tokens(const struct attend_view *view) {
     return tokens;
 }
 
-/* At least as many positions as any tile sees. */
-static int64_t longest(const struct attend_view *view) {
+int64_t kvmill_longest(const struct attend_view *view) {
     bool is_cut = view->window > 0 && view->window < view->longest;
     return is_cut ? kvmill_min(view->longest, view->window + view->cuts.tokens) : view->longest;
 }
@@ -181,7 +180,7 @@ static int64_t count_splits(const struct attend_view *view) {
     if (view->cuts.units == 0 || !kvmill_units_are_few(view))
         return 1;
     int64_t room = kvmill_min(KVMILL_MOST_PARTIALS, PARTIAL_ROOM / bytes);
-    return kvmill_max(1, kvmill_min(room, longest(view) / cutting_of(view)->positions));
+    return kvmill_max(1, kvmill_min(room, kvmill_longest(view) / cutting_of(view)->positions));
 }
 
 void kvmill_cut(struct attend_view *view, const struct tiles *tiles) {

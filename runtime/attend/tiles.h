@@ -50,6 +50,9 @@ const struct kvmill_kernel *kvmill_kernel_for(const struct attend_view *view,
 int64_t kvmill_unit_numbers(const struct attend_view *view);
 bool kvmill_find_unit(const struct attend_view *view, int64_t number, struct tile *tile);
 
+/* At least as many positions as any tile sees. */
+int64_t kvmill_longest(const struct attend_view *view);
+
 /* The first position of a piece; that of piece number `pieces` is the tile's last. */
 int64_t kvmill_piece_border(const struct tile *tile, int64_t piece);
 

@@ -13,7 +13,8 @@ struct by_size {
 };
 
 /* The kernel with its choice in the pack. */
-struct by_size kvmill_by_size_of(const struct kvmill_pack *pack, const struct kvmill_kernel *kernel);
+struct by_size kvmill_by_size_of(const struct kvmill_pack *pack,
+                                 const struct kvmill_kernel *kernel);
 
 /* The kernel whose size is nearest: by the ratios of batches, tokens and positions; of equally near
    ones the first.  The size is all that counts, so that the same call gets the same kernel on any
@@ -22,8 +23,8 @@ const struct kvmill_kernel *kvmill_nearest_kernel(const struct by_size *by_size,
                                                   const struct kvmill_call_size *size);
 
 /* The only one, or the nearest. */
-static inline const struct kvmill_kernel *
-kvmill_kernel_of_size(const struct by_size *by_size, const struct kvmill_call_size *size) {
+static inline const struct kvmill_kernel *kvmill_kernel_of_size(
+    const struct by_size *by_size, const struct kvmill_call_size *size) {
     return by_size->count == 0 ? by_size->kernel : kvmill_nearest_kernel(by_size, size);
 }
 

@@ -21,10 +21,11 @@ static int has_bit(unsigned leaf, unsigned subleaf, int word, int bit) {
            (words[word] >> bit & 1) != 0;
 }
 
-/* GCC's names.  clang's __builtin_cpu_supports does not know all; registers of float16 are those of AVX-512. */
+/* GCC's names.  clang's __builtin_cpu_supports does not know all; registers of float16 are those of
+ * AVX-512. */
 static int has_feature(const char *name, size_t length) {
-#define FEATURE(WORD, TEST) \
-    if (strlen(WORD) == length && memcmp(WORD, name, length) == 0) \
+#define FEATURE(WORD, TEST)                                                                        \
+    if (strlen(WORD) == length && memcmp(WORD, name, length) == 0)                                 \
         return (TEST) != 0;
     FEATURE("avx2", __builtin_cpu_supports("avx2"))
     FEATURE("fma", __builtin_cpu_supports("fma"))
@@ -53,7 +54,8 @@ static int has_feature(const char *name, size_t length) {
 }
 #endif
 
-/* Prefetchers of Intel's follow several streams better than one; AMD's lose them, and one is a quarter faster. */
+/* Prefetchers of Intel's follow several streams better than one; AMD's lose them, and one is a
+ * quarter faster. */
 int kvmill_memory_streams(void) {
 #if defined __x86_64__ || defined __i386__
     return __builtin_cpu_is("amd") ? 1 : KVMILL_MOST_STREAMS;

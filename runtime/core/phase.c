@@ -13,6 +13,10 @@ void kvmill_phase_part(const struct call *call, int64_t part) {
     present(call)->part(call, part);
 }
 
+double kvmill_phase_work(const struct call *call) {
+    return present(call)->work(call);
+}
+
 bool kvmill_phase_next(struct call *call) {
     struct phased_call *phased = (struct phased_call *)(void *)call;
     do

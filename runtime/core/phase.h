@@ -10,6 +10,7 @@
 struct phase {
     int64_t (*parts)(const struct call *call);
     void (*part)(const struct call *call, int64_t part);
+    double (*work)(const struct call *call); /* as of a plan_op */
 };
 
 /* A call begins with this. */
@@ -20,6 +21,7 @@ struct phased_call {
 
 int64_t kvmill_phase_parts(const struct call *call);
 void kvmill_phase_part(const struct call *call, int64_t part);
+double kvmill_phase_work(const struct call *call);
 
 /* Phases without parts are passed over. */
 bool kvmill_phase_next(struct call *call);

@@ -23,6 +23,9 @@ struct plan_op {
     /* Parts of the present phase, and one of them. */
     int64_t (*parts)(const struct call *call);
     void (*part)(const struct call *call, int64_t part);
+    /* About how many bytes the present phase reads and writes, 4 for a multiplication; NULL: each
+       part is worth a thread. */
+    double (*work)(const struct call *call);
     /* All parts of the present phase on one thread; NULL: one after the other. */
     void (*all)(const struct call *call);
     /* When all parts are done: go on to the next phase, if there is one. */
@@ -35,8 +38,12 @@ struct kvmill_plan {
     const struct plan_op *op;
     size_t workspace_size;
     size_t tensor_count;
+    int threads; /* most that the workspace has room for; 0: any number */
     char description[4096];
 };
+
+/* What the present phase of a call is worth, in bytes. */
+double kvmill_work(const kvmill_call *call);
 
 /* What a caller hands to a plan function, as this library has it: `op` is filled from `given`, a
    struct of that kind.  *plan is NULL afterwards; options that are NULL have their defaults, and

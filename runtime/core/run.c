@@ -3,8 +3,12 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "../../ops/fail.h"
 #include "plan.h"
+#include "pool.h"
 
 enum { WORKSPACE_ALIGNMENT = 64 };
+
+/* Bytes that are worth a thread: less takes no longer than waking one up. */
+static const double worth_a_thread = 256 << 10;
 
 static struct call *call_of(kvmill_call *call) {
     return (struct call *)(void *)call;
@@ -122,5 +126,53 @@ kvmill_status kvmill_run_parallel(const kvmill_plan *plan, const DLTensor *const
     do
         parallel_for(data, kvmill_parts(&call), part_of_call, &call);
     while (kvmill_next(&call));
+    return KVMILL_OK;
+}
+
+/* ---- On a pool ---- */
+
+double kvmill_work(const kvmill_call *opaque) {
+    const struct call *call = const_call_of(opaque);
+    if (!is_under_way(call))
+        return 0;
+    const struct plan_op *op = call->plan->op;
+    return op->work != NULL ? op->work(call) : (double)op->parts(call) * worth_a_thread;
+}
+
+int kvmill_threads_worth(const kvmill_call *call, const kvmill_pool *pool) {
+    int threads = kvmill_pool_threads(pool), most = const_call_of(call)->plan->threads;
+    double worth = 1 + kvmill_work(call) / worth_a_thread;
+    if (most > 0 && most < threads)
+        threads = most;
+    return worth < threads ? (int)worth : threads;
+}
+
+static void run_phase_on(kvmill_call *call, kvmill_pool *pool) {
+    int threads = kvmill_threads_worth(call, pool);
+    int64_t parts = kvmill_parts(call);
+    if (threads > 1 && parts > 1)
+        kvmill_pool_loop(pool, threads, parts, part_of_call, call);
+    else
+        run_phase(call_of(call));
+}
+
+kvmill_status kvmill_run_on(const kvmill_plan *plan, kvmill_pool *pool,
+                            const DLTensor *const *tensors, size_t tensor_count, void *workspace,
+                            kvmill_error *error) {
+    kvmill_call call;
+    if (pool == NULL)
+        return kvmill_fail(error, KVMILL_E_NULL, "pool is NULL");
+    kvmill_status status = kvmill_begin(&call, plan, tensors, tensor_count, workspace, error);
+    if (status != KVMILL_OK)
+        return status;
+    bool has_threads = kvmill_pool_take(pool);
+    do
+        if (has_threads)
+            run_phase_on(&call, pool);
+        else
+            run_phase(call_of(&call));
+    while (kvmill_next(&call));
+    if (has_threads)
+        kvmill_pool_give(pool);
     return KVMILL_OK;
 }

@@ -413,7 +413,7 @@ static void set_addresses(struct checked *checked) {
 static void clear_slots(const struct checked *checked) {
     const struct flow_plan *plan = checked->plan;
     const struct thread_slots slots = {room_at(checked, plan->room.slots), plan->room.slot,
-                                       plan->room.slot > 0 ? plan->threads : 0};
+                                       plan->room.slot > 0 ? plan->base.threads : 0};
     kvmill_clear_slots(&slots);
 }
 

@@ -19,7 +19,8 @@ static unsigned char *room_at(const struct flow_call *call, int64_t offset) {
 
 static struct thread_slots slots_of(const struct flow_call *call) {
     const struct flow_plan *plan = flow_plan_of(call);
-    return (struct thread_slots){room_at(call, plan->room.slots), plan->room.slot, plan->threads};
+    return (struct thread_slots){room_at(call, plan->room.slots), plan->room.slot,
+                                 plan->base.threads};
 }
 
 /* ---- Appending ---- */
@@ -41,6 +42,15 @@ static int64_t append_parts(const struct call *base) {
 static struct flow_span span_of(const struct flow_call *call, int64_t part) {
     int64_t tokens = part_tokens(call);
     return (struct flow_span){part * tokens, kvmill_min(call->tokens.tokens, (part + 1) * tokens)};
+}
+
+/* Rows that are written, and read again to be summarised. */
+static double append_work(const struct call *base) {
+    const struct flow_call *call = call_of(base);
+    const struct kvmill_cache_geometry *geometry = geometry_of(call);
+    int64_t row =
+        kvmill_format_row_bytes(&geometry->key) + kvmill_format_row_bytes(&geometry->value);
+    return (double)call->tokens.tokens * (double)(geometry->kv_heads * row);
 }
 
 static void write_part(const struct call *base, int64_t part) {
@@ -113,6 +123,15 @@ static void prepare_part(const struct call *base, int64_t part) {
     kvmill_flow_prepare_head(&index, part / heads, part % heads);
 }
 
+/* The lanes of all candidates of all heads. */
+static double score_work(const struct call *base) {
+    const struct flow_call *call = call_of(base);
+    const struct kvmill_flow_problem *problem = &flow_plan_of(call)->problem;
+    double scores = (double)call->batch.batch * (double)call->most_candidates *
+                    (double)kvmill_flow_scored_heads(problem);
+    return scores * (double)geometry_of(call)->key.dim * sizeof(float);
+}
+
 /* Pages of a part. */
 enum { SCORED_TOGETHER = 128 };
 
@@ -139,6 +158,14 @@ static int64_t list_parts(const struct call *base) {
     const struct flow_call *call = call_of(base);
     int64_t parts = call->batch.batch * groups_of(call);
     return parts > 0 ? parts : 1;
+}
+
+/* Scores are compared some times. */
+static double list_work(const struct call *base) {
+    enum { BYTES = 32 };
+    const struct flow_call *call = call_of(base);
+    int64_t rows = call->batch.batch * kvmill_flow_rows_of_request(&flow_plan_of(call)->problem);
+    return (double)rows * (double)call->most_candidates * BYTES;
 }
 
 static void list_row(const struct flow_call *call, int64_t b, int64_t r, void *workspace) {
@@ -191,6 +218,10 @@ static void attend_part(const struct call *base, int64_t part) {
     kvmill_attend_part(view_of(base), part);
 }
 
+static double attend_work(const struct call *base) {
+    return kvmill_attend_work(view_of(base));
+}
+
 static int64_t merge_parts(const struct call *base) {
     return kvmill_merge_parts(view_of(base));
 }
@@ -199,10 +230,14 @@ static void merge_part(const struct call *base, int64_t part) {
     kvmill_merge_part(view_of(base), part);
 }
 
-const struct phase kvmill_flow_write_phase = {append_parts, write_part};
-const struct phase kvmill_flow_summarise_phase = {summarise_parts, summarise_part};
-const struct phase kvmill_flow_prepare_phase = {prepare_parts, prepare_part};
-const struct phase kvmill_flow_score_phase = {score_parts, score_part};
-const struct phase kvmill_flow_list_phase = {list_parts, list_part};
-const struct phase kvmill_flow_attend_phase = {attend_parts, attend_part};
-const struct phase kvmill_flow_merge_phase = {merge_parts, merge_part};
+static double merge_work(const struct call *base) {
+    return kvmill_merge_work(view_of(base));
+}
+
+const struct phase kvmill_flow_write_phase = {append_parts, write_part, append_work};
+const struct phase kvmill_flow_summarise_phase = {summarise_parts, summarise_part, append_work};
+const struct phase kvmill_flow_prepare_phase = {prepare_parts, prepare_part, score_work};
+const struct phase kvmill_flow_score_phase = {score_parts, score_part, score_work};
+const struct phase kvmill_flow_list_phase = {list_parts, list_part, list_work};
+const struct phase kvmill_flow_attend_phase = {attend_parts, attend_part, attend_work};
+const struct phase kvmill_flow_merge_phase = {merge_parts, merge_part, merge_work};

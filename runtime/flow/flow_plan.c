@@ -32,6 +32,7 @@ static const struct plan_op flow_op = {
     .begin = kvmill_flow_begin,
     .parts = kvmill_phase_parts,
     .part = kvmill_phase_part,
+    .work = kvmill_phase_work,
     .next = kvmill_phase_next,
     .destroy = destroy,
 };
@@ -73,7 +74,7 @@ static double most_bytes(const struct flow_plan *plan) {
     double heads = (double)plan->limits.batch * (double)plan->problem.geometry.heads;
     double kept = (double)plan->schedules[KVMILL_INDEX_PROGRAM].page_floats + 3;
     double each = (double)plan->limits.pages * kept * sizeof(float);
-    return has_lists(plan) ? (heads + plan->threads) * each : 0;
+    return has_lists(plan) ? (heads + plan->base.threads) * each : 0;
 }
 
 static kvmill_status check_workspace(const struct flow_plan *plan, kvmill_error *error) {
@@ -103,7 +104,7 @@ static void lay_out(struct flow_plan *plan) {
                                             plan->limits.pages);
     room->slots = room->scores + room->head * heads;
     room->slot = whole_lines(SLOT_HEAD + slot_bytes(plan));
-    room->attend = room->slots + room->slot * plan->threads;
+    room->attend = room->slots + room->slot * plan->base.threads;
     plan->base.workspace_size =
         (size_t)room->attend + (attends(plan) ? plan->attend->base.workspace_size : 0);
 }
@@ -208,7 +209,7 @@ static kvmill_status fill(struct flow_plan *plan, const kvmill_flow *flow,
     status = select_kernels(plan, options, error);
     if (status != KVMILL_OK)
         return status;
-    plan->threads = plan->attend->attend.threads;
+    plan->base.threads = plan->attend->attend.threads;
     kvmill_flow_expect(plan, flow);
     status = check_workspace(plan, error);
     if (status != KVMILL_OK)

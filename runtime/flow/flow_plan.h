@@ -31,7 +31,6 @@ struct flow_plan {
     struct cache_plan *attend; /* owned */
     float *constants;          /* owned */
     kvmill_flow_limits limits;
-    int threads;
     struct tensor_rule rules[KVMILL_MOST_FLOW_TENSORS];
     char field_names[KVMILL_MOST_FLOW_FIELDS][48];
     int64_t field_dims[KVMILL_MOST_FLOW_FIELDS][4]; /* of the rules */

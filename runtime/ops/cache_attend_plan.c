@@ -28,6 +28,7 @@ static const struct plan_op cache_attend_op = {
     .begin = begin,
     .parts = kvmill_phase_parts,
     .part = kvmill_phase_part,
+    .work = kvmill_phase_work,
     .next = kvmill_phase_next,
     .destroy = destroy,
 };
@@ -78,6 +79,7 @@ static struct cache_attend_plan *allocate(const kvmill_cache_attend *op,
     DLDataType output = op->output_T1.bits ? op->output_T1 : op->T1;
     plan->base.op = &cache_attend_op;
     plan->base.tensor_count = KVMILL_CACHE_ATTEND_TENSORS;
+    plan->base.threads = threads;
     plan->op = kvmill_cache_attend_resolve(op);
     plan->geometry = *geometry;
     plan->attend = kvmill_attend_plan_of(geometry, threads);

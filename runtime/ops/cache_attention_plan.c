@@ -33,6 +33,7 @@ static const struct plan_op cache_attention_op = {
     .begin = kvmill_cache_attention_begin,
     .parts = kvmill_phase_parts,
     .part = kvmill_phase_part,
+    .work = kvmill_phase_work,
     .next = kvmill_cache_attention_next,
     .destroy = destroy,
 };
@@ -165,6 +166,7 @@ static struct cache_plan *allocate(const kvmill_cache_attention *op,
         return NULL;
     plan->base.op = &cache_attention_op;
     plan->base.tensor_count = KVMILL_CACHE_ATTENTION_TENSORS;
+    plan->base.threads = threads;
     plan->geometry = *geometry;
     plan->layout = *layout_of(geometry);
     plan->attend = kvmill_attend_plan_of(geometry, threads);

@@ -161,6 +161,11 @@ static int64_t write_parts(const struct call *base) {
                           : count_parts(call, &way);
 }
 
+static double write_work(const struct call *base) {
+    struct way way = way_of_store(call_of(base));
+    return (double)way.total * (double)token_bytes(call_of(base), &way);
+}
+
 static void write_part(const struct call *base, int64_t part) {
     const struct cache_call *call = call_of(base);
     struct way way = way_of_store(call);
@@ -172,10 +177,15 @@ static int64_t read_parts(const struct call *base) {
     return count_parts(call_of(base), &way);
 }
 
+static double read_work(const struct call *base) {
+    struct way way = way_of_load(call_of(base));
+    return (double)way.total * (double)token_bytes(call_of(base), &way);
+}
+
 static void read_part(const struct call *base, int64_t part) {
     struct way way = way_of_load(call_of(base));
     move_part(call_of(base), &way, part);
 }
 
-const struct phase kvmill_write_phase = {write_parts, write_part};
-const struct phase kvmill_read_phase = {read_parts, read_part};
+const struct phase kvmill_write_phase = {write_parts, write_part, write_work};
+const struct phase kvmill_read_phase = {read_parts, read_part, read_work};

@@ -70,12 +70,26 @@ static int64_t present_parts(const struct call *call) {
     return wanted ? 2 * run->geometry.batch * run->geometry.kv_heads : 0;
 }
 
+/* Rows of both caches, past and new. */
+static double present_work(const struct call *call) {
+    const struct onnx_run *run = run_of(call);
+    const struct kvmill_attention_geometry *geometry = &run->geometry;
+    double rows =
+        (double)(geometry->batch * geometry->kv_heads) * (double)(geometry->past + geometry->keys);
+    return rows * (double)(run->present[0].row_bytes + run->present[1].row_bytes);
+}
+
 /* ---- Steps ---- */
 
 static int64_t scatter_parts(const struct call *call) {
     const struct onnx_run *run = run_of(call);
     bool scatters = run->plan->scatter[0] != NULL;
     return scatters ? kvmill_parts(&run->scatter[0]) + kvmill_parts(&run->scatter[1]) : 0;
+}
+
+static double scatter_work(const struct call *call) {
+    const struct onnx_run *run = run_of(call);
+    return kvmill_work(&run->scatter[0]) + kvmill_work(&run->scatter[1]);
 }
 
 /* K's parts, then V's. */
@@ -103,6 +117,6 @@ static void ring_part(const struct call *call, int64_t part) {
                (size_t)rows.bytes);
 }
 
-const struct phase kvmill_scatter_phase = {scatter_parts, scatter_part};
-const struct phase kvmill_ring_phase = {ring_parts, ring_part};
-const struct phase kvmill_present_phase = {present_parts, present_part};
+const struct phase kvmill_scatter_phase = {scatter_parts, scatter_part, scatter_work};
+const struct phase kvmill_ring_phase = {ring_parts, ring_part, present_work};
+const struct phase kvmill_present_phase = {present_parts, present_part, present_work};

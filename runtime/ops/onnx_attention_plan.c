@@ -22,6 +22,7 @@ static const struct plan_op onnx_attention_op = {
     .begin = kvmill_onnx_attention_begin,
     .parts = kvmill_phase_parts,
     .part = kvmill_phase_part,
+    .work = kvmill_phase_work,
     .next = kvmill_phase_next,
     .destroy = destroy,
 };
@@ -109,6 +110,7 @@ static struct onnx_plan *allocate(const struct source *source, int threads) {
     set_onnx(source, plan);
     plan->base.op = &onnx_attention_op;
     plan->base.tensor_count = source->step ? ALL_ATTENTION_TENSORS : KVMILL_ATTENTION_TENSORS;
+    plan->base.threads = threads;
     plan->name = source->step ? "TensorScatterAttention" : "Attention";
     plan->attend = kvmill_attend_plan_of(&geometry, threads);
     plan->attend.converts = plan->has[KVMILL_ATTENTION_ATTN_MASK];

@@ -51,7 +51,8 @@ static const unsigned char *key_row(const struct wide_row *row, int v, int64_t k
     int64_t joint = row->sequence.joint, head = row->head / row->run->geometry.ratio;
     bool second = key >= joint;
     const struct cache_side *side = &row->view->side[second][v];
-    int64_t slot = kvmill_extent_at(&row->sequence.pages[second], second ? key - joint : key, 1).slot;
+    int64_t slot =
+        kvmill_extent_at(&row->sequence.pages[second], second ? key - joint : key, 1).slot;
     return side->rows.data + row->b * side->batch + head * side->rows.head_stride +
            slot * side->rows.row_stride;
 }
@@ -161,6 +162,14 @@ static int64_t count_rows(const struct onnx_run *run) {
     return run->geometry.batch * run->geometry.heads * run->geometry.queries;
 }
 
+/* In double, element by element. */
+static double wide_work(const struct call *call) {
+    const struct kvmill_attention_geometry *geometry = &onnx_call_of(call)->run->geometry;
+    double scores =
+        (double)count_rows(onnx_call_of(call)->run) * (double)(geometry->past + geometry->keys);
+    return scores * (double)(geometry->key_dim + geometry->value_dim) * sizeof(double);
+}
+
 static int64_t wide_parts(const struct call *call) {
     const struct onnx_run *run = onnx_call_of(call)->run;
     return run->geometry.is_wide ? count_rows(run) : 0;
@@ -209,5 +218,5 @@ static int64_t scores_parts(const struct call *call) {
     return run->scores.data != NULL ? count_rows(run) : 0;
 }
 
-const struct phase kvmill_wide_phase = {wide_parts, wide_part};
-const struct phase kvmill_scores_phase = {scores_parts, scores_part};
+const struct phase kvmill_wide_phase = {wide_parts, wide_part, wide_work};
+const struct phase kvmill_scores_phase = {scores_parts, scores_part, wide_work};

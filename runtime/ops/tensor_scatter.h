@@ -58,6 +58,7 @@ void kvmill_tensor_scatter_prepare(struct tensor_scatter_plan *plan,
 
 /* The other hooks of the op. */
 int64_t kvmill_tensor_scatter_parts(const struct call *call);
+double kvmill_tensor_scatter_work(const struct call *call);
 void kvmill_tensor_scatter_part(const struct call *call, int64_t part);
 void kvmill_tensor_scatter_all(const struct call *call);
 bool kvmill_tensor_scatter_next(struct call *call);

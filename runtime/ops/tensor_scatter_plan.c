@@ -19,6 +19,7 @@ static void destroy(kvmill_plan *plan) {
 static const struct plan_op tensor_scatter_op = {
     .begin = kvmill_tensor_scatter_begin,
     .parts = kvmill_tensor_scatter_parts,
+    .work = kvmill_tensor_scatter_work,
     .part = kvmill_tensor_scatter_part,
     .all = kvmill_tensor_scatter_all,
     .next = kvmill_tensor_scatter_next,

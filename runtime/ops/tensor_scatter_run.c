@@ -348,6 +348,12 @@ int64_t kvmill_tensor_scatter_parts(const struct call *base) {
     return call->serial && parts > 0 ? 1 : parts;
 }
 
+/* What has one part may be next to nothing. */
+double kvmill_tensor_scatter_work(const struct call *base) {
+    int64_t more = kvmill_tensor_scatter_parts(base) - const_call_of(base)->task_count;
+    return more > 0 ? (double)(more << part_shift) : 0;
+}
+
 /* First unit of a part of a task. */
 static int64_t boundary(const struct task *task, int64_t part) {
     if (part == task->parts)

@@ -27,7 +27,9 @@
     )
 
 Plan once, run many: a plan is immutable and may run in any number of threads at a time; the GIL is
-released while the library works.  The meaning of the operation is that of kvmill.h.
+released while the library works.  With threads=N a plan's runs are shared by N threads, those of a
+pool that all plans with that number have in common, as far as the work is worth it; threads=Pool(...)
+is a pool of the caller's.  Results never depend on it.  The meaning of the operation is that of kvmill.h.
 
 The library is the file named by the environment variable KVMILL_LIBRARY, else the one that the
 system's loader finds.  Importing this package raises OSError when there is none.
@@ -62,6 +64,7 @@ from .flow import Flow, FlowStep
 from .gather import Gather
 from .onnx_attention import Attention, TensorScatterAttention
 from .plans import Call, Pack
+from .pools import Pool
 from .scatter import Scatter
 from .tensor_scatter import TensorScatter
 
@@ -77,6 +80,7 @@ __all__ = [
     "MultiHeadAttention",
     "MultiHeadCacheAttention",
     "Pack",
+    "Pool",
     "Scatter",
     "TensorScatter",
     "TensorScatterAttention",

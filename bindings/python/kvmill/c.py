@@ -204,6 +204,11 @@ class FlowLimits(Structure):
     ]
 
 
+class PoolOptions(Structure):
+    _c_name_ = "kvmill_pool_options"
+    _fields_ = [("struct_size", c_size_t), ("pinned", c_int), ("sleeps_at_once", c_int)]
+
+
 class Call(Structure):
     _c_name_ = "kvmill_call"
     _fields_ = [("opaque", ctypes.c_uint64 * 192)]
@@ -254,7 +259,11 @@ def _load_library() -> ctypes.CDLL:
         "kvmill_plan_destroy": (None, [c_void_p]),
         "kvmill_plan_describe": (c_size_t, [c_void_p, c_char_p, c_size_t]),
         "kvmill_run": (c_int, bound),
+        "kvmill_run_on": (c_int, [c_void_p, *bound]),
         "kvmill_run_parallel": (c_int, [*bound, c_void_p, c_void_p]),
+        "kvmill_pool_create": (c_int, [c_int, POINTER(PoolOptions), POINTER(c_void_p), c_void_p]),
+        "kvmill_pool_threads": (c_int, [c_void_p]),
+        "kvmill_pool_destroy": (None, [c_void_p]),
         "kvmill_begin": (c_int, [c_void_p, *bound]),
         "kvmill_parts": (c_int64, [c_void_p]),
         "kvmill_part": (None, [c_void_p, c_int64]),

@@ -26,7 +26,8 @@ from .arrays import (
 )
 from .names import names_of, ordered_names, types_of
 from .ops import set_members
-from .plans import Call, Pack, Plan, make_plan, plan_options
+from .plans import Arrays, Call, MakeTensor, Pack, Plan, make_plan, plan_options
+from .pools import Threads
 
 _CACHE_OPS = tuple(
     prefix + op
@@ -70,7 +71,7 @@ class CacheAttention(Plan):
         packs: Sequence[Pack] = (),
         portable: bool = False,
         isa: str | None = None,
-        threads: int = 1,
+        threads: Threads = 1,
         **attributes: int | float | str | bool,
     ) -> None:
         unknown = set(attributes) - self._attributes
@@ -126,7 +127,10 @@ class CacheAttention(Plan):
 
         The arrays are those of run(); numbers given otherwise than as arrays are copied here.
         """
-        return self._prepare(self._make_tensor, self._ordered(self._arrays(tensors)))
+        return self._prepare(*self._operands(**tensors))
+
+    def _operands(self, **tensors: Operand) -> tuple[MakeTensor, Arrays]:
+        return self._make_tensor, self._ordered(self._arrays(tensors))
 
     @cached_property
     def _known(self) -> frozenset[str]:
@@ -223,7 +227,8 @@ class MultiHeadCacheAttention(Attending):
         of their own; what is left out of these is as K's.
     packs: searched for the best kernels, which portable=True forbids to use.
     isa: best instruction set to use; default: all this CPU has.
-    threads: most threads that run parts of one call at a time; workspaces grow with it.
+    threads: that share a run, the caller's included, or a Pool; 0: one for each core.  Workspaces
+        grow with it.
 
     The plan needs no shapes; it may run in any number of threads at a time, on different caches.
     Raises KvmillError for what the library refuses, TypeError for unknown names.
@@ -251,8 +256,8 @@ class MultiHeadCacheAttention(Attending):
         uint16, a float8 one likewise as uint8; an int4 cache is uint8, two elements each, the last
         dim head_dim / 2; with a cache_format it is uint8, the bytes of blocks.  attn_output and
         lse: arrays to write to, else new ones are made (attn_output as query, float32 with
-        partial).  The caller owns all arrays.  executor: a ThreadPoolExecutor to run on; no more
-        than `threads` of its workers help at a time.
+        partial).  The caller owns all arrays.  executor: a ThreadPoolExecutor to run on, in
+        place of the plan's pool; no more than `threads` of its workers help at a time.
 
         Raises KvmillError (then nothing has been written), TypeError and ValueError.
         """

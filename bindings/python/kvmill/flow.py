@@ -21,7 +21,8 @@ from .arrays import DTYPES, DType, Operand, dtype_named
 from .cache_attention import ATTENTION_ATTRIBUTES, ATTENTION_TENSORS, Attending, required
 from .errors import check
 from .names import names_of, ordered_names, types_of
-from .plans import Call, Pack, make_plan, plan_options
+from .plans import Arrays, Call, MakeTensor, Pack, make_plan, plan_options
+from .pools import Threads
 
 _FLOW_STEPS = ("append", "index", "attend", "decode")
 _FLOW_TENSORS = tuple(name for name in ordered_names(*_FLOW_STEPS) if name not in ATTENTION_TENSORS)
@@ -223,7 +224,7 @@ class Flow:
         packs: Sequence[Pack] = (),
         portable: bool = False,
         isa: str | None = None,
-        threads: int = 1,
+        threads: Threads = 1,
     ) -> FlowStep:
         """A plan of a step: "append", "index", "attend" or "decode".
 
@@ -278,7 +279,10 @@ class FlowStep(Attending):
 
         Numbers given otherwise than as arrays are copied here.
         """
-        return super().prepare(**self._with_numbers(tensors))
+        return super().prepare(**tensors)
+
+    def _operands(self, **tensors: Operand) -> tuple[MakeTensor, Arrays]:
+        return super()._operands(**self._with_numbers(tensors))
 
     @staticmethod
     def _with_numbers(tensors: dict) -> dict:

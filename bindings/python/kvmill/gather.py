@@ -23,7 +23,8 @@ from .arrays import (
     written_array,
 )
 from .ops import items_of, set_members
-from .plans import Call, Pack, Plan, make_plan, plan_options
+from .plans import Arrays, Call, MakeTensor, Pack, Plan, make_plan, plan_options
+from .pools import Threads
 
 
 class Gather(Plan):
@@ -37,7 +38,7 @@ class Gather(Plan):
     mode: "clip" moves a window inside, as StableHLO says; "fill" makes a window that is not inside
         fill_value.
     fill_value: None for JAX's choice: NaN, the least signed, the largest unsigned integer, True.
-    dtype, packs, portable, isa: as for TensorScatter.
+    dtype, packs, portable, isa, threads: as for TensorScatter.
 
     Raises KvmillError for what the library refuses, TypeError and ValueError for arrays that it
     cannot be told about.
@@ -62,6 +63,7 @@ class Gather(Plan):
         packs: Sequence[Pack] = (),
         portable: bool = False,
         isa: str | None = None,
+        threads: Threads = 1,
     ) -> None:
         self._declared = None if dtype is None else dtype_named(dtype)
         self._packs = tuple(packs)
@@ -79,7 +81,7 @@ class Gather(Plan):
             indices_are_sorted=indices_are_sorted,
             mode=mode,
         )
-        options = plan_options(self._packs, portable, isa)
+        options = plan_options(self._packs, portable, isa, threads)
         self._handle = make_plan(self, "kvmill_plan_gather", op, options)
         self._result_shape = _result_shape(_shape_of(start_indices), op)
 
@@ -87,8 +89,12 @@ class Gather(Plan):
         self, operand: np.ndarray, start_indices: np.ndarray, result: np.ndarray
     ) -> Call:
         """Bind the plan to arrays, for runs without the cost of Python's side of one."""
-        result = written_array(result, "result")
-        return self._prepare(self._make_tensor, (operand, start_indices, result))
+        return self._prepare(*self._operands(operand, start_indices, result))
+
+    def _operands(
+        self, operand: np.ndarray, start_indices: np.ndarray, result: np.ndarray
+    ) -> tuple[MakeTensor, Arrays]:
+        return self._make_tensor, (operand, start_indices, written_array(result, "result"))
 
     def _make_tensor(self, i: int, array: np.ndarray) -> c.DLTensor:
         return array_tensor(array, None if i == 1 else self._declared)

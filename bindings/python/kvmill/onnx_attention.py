@@ -21,7 +21,8 @@ from .arrays import (
     written_array,
 )
 from .names import names_of, ordered_names
-from .plans import Call, Pack, Plan, make_plan, plan_options
+from .plans import Arrays, Call, MakeTensor, Pack, Plan, make_plan, plan_options
+from .pools import Threads
 
 ATTENTION_INPUTS = names_of("in", "Attention")
 ATTENTION_OUTPUTS = names_of("out", "Attention")
@@ -77,7 +78,7 @@ class Attention(_OnnxAttention):
     outputs: those that are wanted besides Y, of "present_key", "present_value", "qk_matmul_output".
     attributes: those of the standard, by their names; what is not given has its default.
     dynamic: dims known only to a run: any of "batch", "queries", "keys" (rows of K) and "past".
-    packs, portable, isa: as for TensorScatter; threads: most threads that a Call runs on at a time.
+    packs, portable, isa, threads: as for TensorScatter.
 
     Raises KvmillError for what the library refuses, TypeError and ValueError for arrays that it
     cannot be told about.
@@ -101,7 +102,7 @@ class Attention(_OnnxAttention):
         packs: Sequence[Pack] = (),
         portable: bool = False,
         isa: str | None = None,
-        threads: int = 0,
+        threads: Threads = 1,
         dynamic: Collection[str] = (),
         **attributes: float,
     ) -> None:
@@ -129,7 +130,10 @@ class Attention(_OnnxAttention):
 
     def prepare(self, **tensors: np.ndarray | None) -> Call:
         """Bind the plan to arrays by their names in the standard, outputs too."""
-        return self._prepare(numbered_tensor, self._arrays(tensors))
+        return self._prepare(*self._operands(**tensors))
+
+    def _operands(self, **tensors: np.ndarray | None) -> tuple[MakeTensor, Arrays]:
+        return numbered_tensor, self._arrays(tensors)
 
     def run(self, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         """Run on arrays in the order of the standard; returns new arrays: Y, and what else the plan
@@ -195,7 +199,7 @@ class TensorScatterAttention(_OnnxAttention):
         packs: Sequence[Pack] = (),
         portable: bool = False,
         isa: str | None = None,
-        threads: int = 0,
+        threads: Threads = 1,
         dynamic: Collection[str] = (),
         **attributes: float,
     ) -> None:
@@ -222,8 +226,12 @@ class TensorScatterAttention(_OnnxAttention):
     def prepare(self, write_indices: np.ndarray | None = None, **tensors: np.ndarray) -> Call:
         """Bind the plan to arrays by their names, outputs too; present_key may be past_key, and
         present_value past_value: in place."""
-        arrays = self._arrays({**tensors, "write_indices": write_indices})
-        return self._prepare(numbered_tensor, arrays)
+        return self._prepare(*self._operands(write_indices, **tensors))
+
+    def _operands(
+        self, write_indices: np.ndarray | None = None, **tensors: np.ndarray
+    ) -> tuple[MakeTensor, Arrays]:
+        return numbered_tensor, self._arrays({**tensors, "write_indices": write_indices})
 
     def run(
         self,

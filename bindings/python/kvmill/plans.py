@@ -21,6 +21,7 @@ import numpy as np
 from . import c
 from .arrays import address_of, reference
 from .errors import check
+from .pools import Pool, Threads, pool_of
 
 
 Arrays = Sequence[np.ndarray | None]
@@ -57,17 +58,20 @@ class Pack:
 
 
 def plan_options(
-    packs: Sequence[Pack], portable: bool, isa: str | None, threads: int = 0
+    packs: Sequence[Pack], portable: bool, isa: str | None, threads: Threads
 ) -> c.PlanOptions:
+    pool = pool_of(threads)
     pointers = (c_void_p * len(packs))(*(ctypes.addressof(pack._head) for pack in packs))
-    return c.PlanOptions(
+    options = c.PlanOptions(
         struct_size=ctypes.sizeof(c.PlanOptions),
         packs=pointers,
         pack_count=len(packs),
         isa=isa.encode() if isa else None,
         portable=portable,
-        threads=threads,
+        threads=1 if pool is None else pool.threads,
     )
+    options.pool = pool
+    return options
 
 
 def make_plan(owner: Plan, function: str, *arguments: Structure) -> c_void_p:
@@ -76,6 +80,7 @@ def make_plan(owner: Plan, function: str, *arguments: Structure) -> c_void_p:
     status = getattr(c.library, function)(*map(byref, arguments), byref(handle), byref(error))
     check(status, error)
     weakref.finalize(owner, c.library.kvmill_plan_destroy, handle)
+    owner._pool = arguments[-1].pool
     owner._idle = deque()
     return handle
 
@@ -84,6 +89,7 @@ class Plan:
     """What all plans have."""
 
     _handle: c_void_p
+    _pool: Pool | None  # None: runs are on the caller's thread alone
     _idle: deque[Call]  # whose workspaces the next runs use; they keep neither plan nor arrays
 
     def describe(self) -> str:
@@ -97,6 +103,11 @@ class Plan:
     def workspace_size(self) -> int:
         """Bytes that a Call allocates for the library's use."""
         return c.library.kvmill_plan_workspace_size(self._handle)
+
+    def _operands(self, *arrays: object, **named: object) -> tuple[MakeTensor, Arrays]:
+        """The arrays that prepare() is given, in the op's order; for one plan MakeTensor is always
+        the same."""
+        raise NotImplementedError
 
     def _prepare(self, make: MakeTensor, arrays: Arrays) -> Call:
         """A call of its own on the arrays, in the op's order."""
@@ -141,8 +152,7 @@ class Call:
     """A plan bound to arrays: what is to be repeated with no more cost than in C.
 
     Made by prepare() of a plan.  Has a workspace of its own.  Keeps the plan and the arrays alive
-    and reads their current contents each time.  Either run() or run_threads(), or, on threads of
-    the caller's own:
+    and reads their current contents each time.  Either run(), or, on threads of the caller's own:
 
         parts = call.begin()                # checks everything
         while parts is not None:
@@ -160,6 +170,7 @@ class Call:
         self._tensors = (POINTER(c.DLTensor) * count)()
         self._error = c.Error()
         self._call = c.Call()
+        self._pool = plan._pool
         self._run_arguments = (
             plan._handle,
             byref(self._tensors),
@@ -167,6 +178,10 @@ class Call:
             None if self._workspace is None else self._workspace.ctypes.data,
             byref(self._error),
         )
+        self._run = c.library.kvmill_run, self._run_arguments
+        if self._pool is not None:
+            handle, *others = self._run_arguments
+            self._run = c.library.kvmill_run_on, (handle, self._pool._handle, *others)
 
     def _bind(self, plan: Plan, make: MakeTensor, arrays: Arrays) -> None:
         """Arrays that are laid out as the last ones at their place only bring their address."""
@@ -183,9 +198,18 @@ class Call:
     def _release(self) -> None:
         self._owners = ()
 
+    def rebind(self, *arrays: object, **named: object) -> None:
+        """Bind the call to other arrays: the arguments are those of its plan's prepare(), and fit
+        the plan likewise.  Keeps the workspace.  Where it raises, the call is as it was."""
+        plan = self._owners[0]
+        make, ordered = plan._operands(*arrays, **named)
+        self._bind(plan, make, ordered)
+
     def run(self) -> None:
-        """Run on the calling thread.  Raises KvmillError; then nothing has been written."""
-        check(c.library.kvmill_run(*self._run_arguments), self._error)
+        """Run on the calling thread and those of the plan's pool, if it has one.  Raises
+        KvmillError; then nothing has been written."""
+        function, arguments = self._run
+        check(function(*arguments), self._error)
 
     def run_threads(self, executor: Executor) -> None:
         """Run on the threads of a concurrent.futures.ThreadPoolExecutor.

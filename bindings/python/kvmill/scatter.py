@@ -13,7 +13,8 @@ import numpy as np
 from . import c
 from .arrays import numbered_tensor, prototype_tensor, reference, references, written_array
 from .ops import set_members
-from .plans import Call, Pack, Plan, make_plan, plan_options
+from .plans import Call, MakeTensor, Pack, Plan, make_plan, plan_options
+from .pools import Threads
 
 Arrays = np.ndarray | Sequence[np.ndarray]
 
@@ -50,6 +51,7 @@ class Scatter(Plan):
     update_computation: replace, add, subtract, multiply, minimum, maximum, and, or, xor.
     packs: searched for the best kernels, which portable=True forbids to use.
     isa: best instruction set to use; default: all this CPU has.
+    threads: as of TensorScatter.
 
     Raises KvmillError for what the library refuses, TypeError and ValueError for arrays that it
     cannot be told about.
@@ -74,6 +76,7 @@ class Scatter(Plan):
         packs: Sequence[Pack] = (),
         portable: bool = False,
         isa: str | None = None,
+        threads: Threads = 1,
     ) -> None:
         self._packs = tuple(packs)
         op = _make_op(_list_of(inputs), _list_of(updates), scatter_indices)
@@ -90,7 +93,7 @@ class Scatter(Plan):
             window_out_of_bounds=window_out_of_bounds,
             update_computation=update_computation,
         )
-        options = plan_options(self._packs, portable, isa)
+        options = plan_options(self._packs, portable, isa, threads)
         self._handle = make_plan(self, "kvmill_plan_scatter", op, options)
 
     def prepare(
@@ -100,9 +103,12 @@ class Scatter(Plan):
 
         results may be inputs: in place.  Everything else as in run().
         """
-        return self._prepare(
-            numbered_tensor, _ordered(inputs, scatter_indices, updates, results)
-        )
+        return self._prepare(*self._operands(inputs, scatter_indices, updates, results))
+
+    def _operands(
+        self, inputs: Arrays, scatter_indices: np.ndarray, updates: Arrays, results: Arrays
+    ) -> tuple[MakeTensor, Sequence[np.ndarray]]:
+        return numbered_tensor, _ordered(inputs, scatter_indices, updates, results)
 
     def run(
         self,

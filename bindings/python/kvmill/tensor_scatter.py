@@ -28,7 +28,8 @@ from .arrays import (
     unpack_nibbles,
     written_array,
 )
-from .plans import Call, Pack, Plan, make_plan, plan_options
+from .plans import Arrays, Call, MakeTensor, Pack, Plan, make_plan, plan_options
+from .pools import Threads
 
 
 class TensorScatter(Plan):
@@ -48,6 +49,7 @@ class TensorScatter(Plan):
     dynamic: dims of the prototypes that are known only to a run: any of "batch", "capacity" (dim
         `axis` of past) and "rows" (dim `axis` of update).
     isa: best instruction set to use; default: all this CPU has.
+    threads: that share a run, the caller's included, or a Pool; 0: one for each core.
 
     Raises KvmillError for what the library refuses, TypeError and ValueError for arrays that it
     cannot be told about.
@@ -67,6 +69,7 @@ class TensorScatter(Plan):
         portable: bool = False,
         dynamic: Collection[str] = (),
         isa: str | None = None,
+        threads: Threads = 1,
     ) -> None:
         unknown = set(dynamic) - {"batch", "capacity", "rows"}
         if unknown:
@@ -81,7 +84,7 @@ class TensorScatter(Plan):
             *map(reference, tensors),
             negative_indices=negative_indices.encode(),
         )
-        options = plan_options(self._packs, portable, isa)
+        options = plan_options(self._packs, portable, isa, threads)
         self._handle = make_plan(self, "kvmill_plan_tensor_scatter", op, options)
 
     def _prototypes(
@@ -119,11 +122,20 @@ class TensorScatter(Plan):
         present may be past: in place.  Not for 4-bit types and strings, which NumPy lays out
         otherwise (TypeError); everything else as in run().
         """
+        return self._prepare(*self._operands(past, update, write_indices, present))
+
+    def _operands(
+        self,
+        past: np.ndarray,
+        update: np.ndarray,
+        write_indices: np.ndarray | None,
+        present: np.ndarray,
+    ) -> tuple[MakeTensor, Arrays]:
         arrays = past, update, present
         if any(is_staged(array, dtype_of(array, self._declared)) for array in arrays):
             raise TypeError(f"prepare with elements of type {past.dtype}; accepted by run only")
         require_writable(present)
-        return self._prepare(self._make_tensor, _ordered(arrays, write_indices))
+        return self._make_tensor, _ordered(arrays, write_indices)
 
     def _make_tensor(self, i: int, array: np.ndarray) -> c.DLTensor:
         return array_tensor(array, None if i == _WRITE_INDICES else self._declared)

@@ -1,0 +1,60 @@
+"""Pools of threads.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from ctypes import byref, c_void_p
+from functools import cache
+from typing import TypeAlias
+
+from . import c
+from .errors import check
+
+
+class Pool:
+    """A pool of threads that plans run on: `threads=` of a plan takes one.
+
+    threads: how many, that of the caller included; 0: one for each core that this process may run
+        on.
+    pinned: each thread stays on a processor of its own.
+    sleeps_at_once: threads sleep as soon as a run ends, not 50 microseconds later: for programs
+        that need the processors between runs.
+
+    Any number of plans and threads may share a pool.  It serves one run at a time: one that finds
+    it busy runs on its caller's thread alone.  Its threads end with the last plan that has it.
+    Raises KvmillError.
+    """
+
+    def __init__(
+        self, threads: int = 0, *, pinned: bool = False, sleeps_at_once: bool = False
+    ) -> None:
+        error, handle = c.Error(), c_void_p()
+        options = c.PoolOptions(ctypes.sizeof(c.PoolOptions), pinned, sleeps_at_once)
+        status = c.library.kvmill_pool_create(threads, byref(options), byref(handle), byref(error))
+        check(status, error)
+        self._handle = handle
+        weakref.finalize(self, c.library.kvmill_pool_destroy, handle)
+
+    @property
+    def threads(self) -> int:
+        """How many threads the pool has, that of the caller included."""
+        return c.library.kvmill_pool_threads(self._handle)
+
+
+Threads: TypeAlias = int | Pool
+
+# One for each number of threads, for all plans that give a number.
+_shared = cache(Pool)
+os.register_at_fork(after_in_child=_shared.cache_clear)
+
+
+def pool_of(threads: Threads) -> Pool | None:
+    """The pool itself, or the one that all plans share; None where the caller's thread is all."""
+    if isinstance(threads, Pool):
+        return threads
+    return None if threads == 1 else _shared(threads)

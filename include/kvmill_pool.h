@@ -1,0 +1,60 @@
+/* A pool of threads, for callers that have none of their own.  Included by kvmill.h.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_POOL_H
+#define KVMILL_POOL_H
+
+#include <kvmill_core.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Threads that wait for runs: a run on a pool is shared by its caller and the pool's threads.  A
+   thread that has nothing to do looks for more for 50 microseconds, then sleeps. */
+typedef struct kvmill_pool kvmill_pool;
+
+typedef struct kvmill_pool_options {
+    size_t struct_size; /* sizeof (kvmill_pool_options) */
+    int pinned;         /* not 0: each thread stays on a processor of its own: those of other cores
+                           first, and never the first one, which is left to the caller */
+    int sleeps_at_once; /* not 0: threads sleep as soon as a run ends, for callers who need the
+                           processors between runs */
+} kvmill_pool_options;
+
+/* Threads that float, and do not sleep at once. */
+void kvmill_pool_options_init(kvmill_pool_options *options, size_t struct_size);
+
+/* Create a pool of `threads` threads, the caller's included, so that 1 makes none; *pool is NULL on
+   error.  0 is one for each core that this process may run on, or each processor where the library
+   was built without hwloc; at most 4096.  options NULL = the defaults.  Signals are left to the
+   program's other threads.  KVMILL_E_ATTRIBUTE: threads beyond that, or pinned and more than there
+   are processors; KVMILL_E_MEMORY: the system has no more memory or threads.  Any thread. */
+kvmill_status kvmill_pool_create(int threads, const kvmill_pool_options *options,
+                                 kvmill_pool **pool, kvmill_error *error);
+
+/* How many threads a pool has, its caller included; 0 where pool is NULL.  Any thread. */
+int kvmill_pool_threads(const kvmill_pool *pool);
+
+/* End a pool that no call uses any more; NULL is allowed.  Any thread but the pool's.  In a process
+   that fork has made, where the threads are not, it only frees the memory. */
+void kvmill_pool_destroy(kvmill_pool *pool);
+
+/* kvmill_run, with the same result and errors, shared with the pool's threads: as many as the work
+   is worth, so that a small run is its caller's alone; and, where the plan needs a workspace, no
+   more than the plan's options.threads, which is to be kvmill_pool_threads (pool).  Any number of
+   threads may run plans on one pool.  It serves one run at a time; whoever finds it busy, be it
+   in a part of that run, runs alone and does not wait.  Also KVMILL_E_NULL: pool is NULL. */
+kvmill_status kvmill_run_on(const kvmill_plan *plan, kvmill_pool *pool,
+                            const DLTensor *const *tensors, size_t tensor_count, void *workspace,
+                            kvmill_error *error);
+
+/* A kvmill_parallel_for whose data is a kvmill_pool: a loop of the caller's own on its threads.  A
+   busy pool, and NULL, leave the loop to the caller alone. */
+void kvmill_pool_for(void *pool, int64_t parts, void (*part)(void *context, int64_t index),
+                     void *context);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../defs/op_tables.h"
+#include "../../ops/fail.h"
+#include "../../ops/structs.h"
+#include "processors.h"
+
+enum { MOST_THREADS = 4096, SPINS = 64, LINE = 64 };
+
+/* How long a thread looks for work before it sleeps. */
+static const int64_t patience = 50000; /* nanoseconds */
+
+/* The state of the pool in a word: whether helpers may join the loop, how many have, and which loop
+   it is. */
+enum { HELPER = 1, OPEN = 1 << 16, LOOP = 1 << 17 };
+
+struct kvmill_pool {
+    _Alignas(LINE) atomic_ullong state;
+    atomic_int seats;                 /* of helpers in the loop */
+    _Alignas(LINE) atomic_llong next; /* part of the loop */
+    int64_t parts;
+    void (*part)(void *context, int64_t index);
+    void *context;
+    _Alignas(LINE) atomic_bool taken; /* by a run */
+    atomic_int sleepers;
+    atomic_bool closing;
+    bool sleeps_at_once;
+    int helpers;
+    pid_t process;
+    pthread_mutex_t mutex;
+    pthread_cond_t wake;
+    pthread_t helper[];
+};
+
+static void work(kvmill_pool *pool) {
+    int64_t index;
+    while ((index = atomic_fetch_add(&pool->next, 1)) < pool->parts)
+        pool->part(pool->context, index);
+}
+
+/* ---- Waiting ---- */
+
+static void pause_once(void) {
+#if defined __x86_64__ || defined __i386__
+    __builtin_ia32_pause();
+#elif defined __aarch64__
+    __asm__ volatile("yield");
+#endif
+}
+
+static int64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+static unsigned long long loop_of(unsigned long long state) {
+    return state / LOOP;
+}
+
+/* A loop that is open and not the one that was seen last; or the end. */
+static bool is_news(kvmill_pool *pool, unsigned long long seen) {
+    unsigned long long state = atomic_load(&pool->state);
+    return (state & OPEN && loop_of(state) != seen) || atomic_load(&pool->closing);
+}
+
+static bool may_sleep(kvmill_pool *pool) {
+    return pool->sleeps_at_once && !atomic_load(&pool->taken);
+}
+
+static bool look_for_news(kvmill_pool *pool, unsigned long long seen) {
+    for (int64_t end = now() + patience; now() < end && !may_sleep(pool);)
+        for (int i = 0; i < SPINS; i++) {
+            if (is_news(pool, seen))
+                return true;
+            pause_once();
+        }
+    return false;
+}
+
+/* Whoever counts as a sleeper before he looks is not missed by a caller that looks for sleepers
+   after it has opened a loop. */
+static void sleep_until_news(kvmill_pool *pool, unsigned long long seen) {
+    pthread_mutex_lock(&pool->mutex);
+    atomic_fetch_add(&pool->sleepers, 1);
+    while (!is_news(pool, seen))
+        pthread_cond_wait(&pool->wake, &pool->mutex);
+    atomic_fetch_sub(&pool->sleepers, 1);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+/* ---- Helpers ---- */
+
+/* false: the loop has no seat, or has ended in the meantime. */
+static bool join(kvmill_pool *pool, unsigned long long *seen) {
+    unsigned long long state = atomic_load(&pool->state);
+    while (state & OPEN && loop_of(state) != *seen) {
+        bool has_seat = (int)(state % OPEN) < atomic_load(&pool->seats);
+        if (!atomic_compare_exchange_weak(&pool->state, &state, state + has_seat * HELPER))
+            continue;
+        *seen = loop_of(state);
+        return has_seat;
+    }
+    return false;
+}
+
+static void *help(void *argument) {
+    kvmill_pool *pool = argument;
+    unsigned long long seen = 0;
+    while (!atomic_load(&pool->closing)) {
+        if (!look_for_news(pool, seen))
+            sleep_until_news(pool, seen);
+        if (!join(pool, &seen))
+            continue;
+        work(pool);
+        atomic_fetch_sub(&pool->state, HELPER);
+    }
+    return NULL;
+}
+
+/* ---- The caller ---- */
+
+/* Those that are awake come by themselves. */
+static void wake(kvmill_pool *pool, int wanted) {
+    int sleepers = atomic_load(&pool->sleepers), missing = wanted - (pool->helpers - sleepers);
+    if (missing <= 0)
+        return;
+    pthread_mutex_lock(&pool->mutex);
+    for (int i = 0; i < missing; i++)
+        pthread_cond_signal(&pool->wake);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+static void open_loop(kvmill_pool *pool, int helpers) {
+    atomic_store(&pool->next, 0);
+    atomic_store(&pool->seats, helpers);
+    atomic_store(&pool->state, (loop_of(atomic_load(&pool->state)) + 1) * LOOP | OPEN);
+    wake(pool, helpers);
+}
+
+/* Whoever has not joined yet need not come. */
+static void end_loop(kvmill_pool *pool) {
+    atomic_fetch_and(&pool->state, ~(unsigned long long)OPEN);
+    for (int i = 0; atomic_load(&pool->state) % OPEN != 0; i++)
+        if (i < SPINS * SPINS)
+            pause_once();
+        else
+            sched_yield();
+}
+
+bool kvmill_pool_take(kvmill_pool *pool) {
+    return pool->helpers > 0 && !atomic_exchange(&pool->taken, true);
+}
+
+void kvmill_pool_give(kvmill_pool *pool) {
+    atomic_store(&pool->taken, false);
+}
+
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+void kvmill_pool_loop(kvmill_pool *pool, int threads, int64_t parts,
+                      void (*part)(void *context, int64_t index), void *context) {
+    pool->parts = parts;
+    pool->part = part;
+    pool->context = context;
+    open_loop(pool, (int)least(pool->helpers, least(threads, parts) - 1));
+    work(pool);
+    end_loop(pool);
+}
+
+void kvmill_pool_for(void *data, int64_t parts, void (*part)(void *context, int64_t index),
+                     void *context) {
+    kvmill_pool *pool = data;
+    if (parts > 1 && pool != NULL && kvmill_pool_take(pool)) {
+        kvmill_pool_loop(pool, kvmill_pool_threads(pool), parts, part, context);
+        kvmill_pool_give(pool);
+        return;
+    }
+    for (int64_t i = 0; i < parts; i++)
+        part(context, i);
+}
+
+/* ---- From creation to the end ---- */
+
+int kvmill_pool_threads(const kvmill_pool *pool) {
+    return pool != NULL ? pool->helpers + 1 : 0;
+}
+
+static int start(kvmill_pool *pool, int processor) {
+    pthread_attr_t attributes;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    pthread_attr_init(&attributes);
+    if (processor >= 0) {
+        CPU_SET((size_t)processor, &set);
+        pthread_attr_setaffinity_np(&attributes, sizeof set, &set);
+    }
+    int failure = pthread_create(&pool->helper[pool->helpers], &attributes, help, pool);
+    pthread_attr_destroy(&attributes);
+    pool->helpers += failure == 0;
+    return failure;
+}
+
+/* Helpers inherit that they take no signals. */
+static int start_all(kvmill_pool *pool, int threads, const struct processors *pinned) {
+    sigset_t all, before;
+    int failure = 0;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (int i = 1; i < threads && failure == 0; i++)
+        failure = start(pool, pinned != NULL ? pinned->number[i] : -1);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failure;
+}
+
+static kvmill_pool *allocate(int threads, bool sleeps_at_once) {
+    size_t size = sizeof(kvmill_pool) + (size_t)threads * sizeof(pthread_t);
+    kvmill_pool *pool = aligned_alloc(LINE, (size + LINE - 1) / LINE * LINE);
+    if (pool == NULL)
+        return NULL;
+    memset(pool, 0, size);
+    pool->sleeps_at_once = sleeps_at_once;
+    pool->process = getpid();
+    pthread_mutex_init(&pool->mutex, NULL);
+    pthread_cond_init(&pool->wake, NULL);
+    return pool;
+}
+
+static kvmill_status take_options(const kvmill_pool_options *given, kvmill_pool_options *own,
+                                  kvmill_error *error) {
+    if (given != NULL)
+        return kvmill_take_struct(&kvmill_pool_options_struct, "options", given, own, error);
+    kvmill_op_init(&kvmill_pool_options_struct, own);
+    return KVMILL_OK;
+}
+
+static kvmill_status check_threads(int threads, bool pinned, const struct processors *processors,
+                                   kvmill_error *error) {
+    if (threads < 0 || threads > MOST_THREADS)
+        return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "threads is %d; accepted: 0 to %d", threads,
+                           (int)MOST_THREADS);
+    if (pinned && threads > processors->count)
+        return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                           "threads is %d; accepted with options.pinned on this machine: 0 to %d",
+                           threads, processors->count);
+    return KVMILL_OK;
+}
+
+static kvmill_status create(int threads, const kvmill_pool_options *options,
+                            const struct processors *processors, kvmill_pool **pool,
+                            kvmill_error *error) {
+    kvmill_pool *made = allocate(threads, options->sleeps_at_once != 0);
+    if (made == NULL)
+        return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory");
+    int failure = start_all(made, threads, options->pinned ? processors : NULL);
+    if (failure != 0) {
+        kvmill_fail(error, KVMILL_E_MEMORY, "thread %d of %d cannot be started: %s",
+                    made->helpers + 2, threads, strerror(failure));
+        kvmill_pool_destroy(made);
+        return KVMILL_E_MEMORY;
+    }
+    *pool = made;
+    return kvmill_succeed(error);
+}
+
+kvmill_status kvmill_pool_create(int threads, const kvmill_pool_options *options,
+                                 kvmill_pool **pool, kvmill_error *error) {
+    struct processors processors = {0};
+    kvmill_pool_options own;
+    if (pool == NULL)
+        return kvmill_fail(error, KVMILL_E_NULL, "pool is NULL");
+    *pool = NULL;
+    kvmill_status status = take_options(options, &own, error);
+    if (status != KVMILL_OK)
+        return status;
+    if (threads == 0 || own.pinned)
+        kvmill_find_processors(&processors);
+    status = check_threads(threads, own.pinned, &processors, error);
+    return status == KVMILL_OK
+               ? create(threads > 0 ? threads : processors.cores, &own, &processors, pool, error)
+               : status;
+}
+
+static void end_helpers(kvmill_pool *pool) {
+    pthread_mutex_lock(&pool->mutex);
+    atomic_store(&pool->closing, true);
+    pthread_cond_broadcast(&pool->wake);
+    pthread_mutex_unlock(&pool->mutex);
+    for (int i = 0; i < pool->helpers; i++)
+        pthread_join(pool->helper[i], NULL);
+    pthread_cond_destroy(&pool->wake);
+    pthread_mutex_destroy(&pool->mutex);
+}
+
+void kvmill_pool_destroy(kvmill_pool *pool) {
+    if (pool != NULL && pool->process == getpid())
+        end_helpers(pool);
+    free(pool);
+}

@@ -1,0 +1,22 @@
+/* The threads of a pool, one run at a time.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_RUNTIME_CORE_POOL_H
+#define KVMILL_RUNTIME_CORE_POOL_H
+
+#include <stdbool.h>
+
+#include <kvmill_pool.h>
+
+/* Have the pool for a run: its threads stay awake between loops.  false: another run has it. */
+bool kvmill_pool_take(kvmill_pool *pool);
+void kvmill_pool_give(kvmill_pool *pool);
+
+/* A loop that at most `threads` threads share; the pool is the caller's run's. */
+void kvmill_pool_loop(kvmill_pool *pool, int threads, int64_t parts,
+                      void (*part)(void *context, int64_t index), void *context);
+
+/* How many of the pool's threads the present phase of a call is worth. */
+int kvmill_threads_worth(const kvmill_call *call, const kvmill_pool *pool);
+
+#endif

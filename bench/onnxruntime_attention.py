@@ -32,7 +32,6 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
-import ctypes
 import statistics
 import sys
 import time
@@ -46,7 +45,7 @@ import numpy as np
 import onnxruntime
 from attention_graphs import Run, graphs_of, onnxruntime_runs
 from attention_problems import INT8_SCALE, SPECS, Arrays, Problem, problems_of, sets_of
-from sides import compile_openmp_for, packs_of, parse_arguments, run_of, write_results
+from sides import packs_of, parse_arguments, write_results
 
 ROUND_SECONDS = 0.004
 PAUSE_SECONDS = 0.005
@@ -296,7 +295,6 @@ def measure(
     sets: Sequence[Arrays],
     packs: Sequence[kvmill.Pack],
     threads: int,
-    openmp_for: ctypes.c_void_p,
     rounds: int,
 ) -> Row:
     sides = kvmill_sides(problem, sets[0], options_of(problem, packs, threads))
@@ -305,7 +303,7 @@ def measure(
         Contender(
             "kvmill",
             name,
-            [run_of(side.bind(arrays), threads, openmp_for) for arrays in sets],
+            [side.bind(arrays).run for arrays in sets],
             "output" if problem.cache == "int8" else "Y",
         )
         for name, side in sides.items()
@@ -358,13 +356,13 @@ def main() -> None:
         only="problems with all these words in their names",
         threads="1 or 2 (default: one after the other)",
     )
-    packs, openmp_for = packs_of(arguments), compile_openmp_for()
+    packs = packs_of(arguments)
     rows = []
     print_head()
     for problem in problems_of(arguments.only):
         sets = sets_of(problem)
         for threads in [int(arguments.threads)] if arguments.threads else THREADS:
-            row = measure(problem, sets, packs, threads, openmp_for, arguments.rounds)
+            row = measure(problem, sets, packs, threads, arguments.rounds)
             rows.append(row)
             print_row(row)
     write_results(arguments.json, rows, onnxruntime=onnxruntime.__version__)

@@ -15,8 +15,7 @@ through a prepared call (kvmill.Call), which is kvmill_run with the arguments of
 rounds alternate; a round is the mean of enough runs to fill a few milliseconds.  Before the clock
 starts, both must have given identical bytes.  A ratio above 1 means that kvmill is faster.
 
-With two threads, kvmill runs on an OpenMP loop in C (openmp_for.c, compiled for the occasion), as in
-a program with threads of its own; ONNX Runtime is given two threads too.  Arrays begin at multiples
+With two threads, kvmill runs on a pool of its own; ONNX Runtime is given two threads too.  Arrays begin at multiples
 of 64 bytes, as engines allocate them.
 
 SPDX-License-Identifier: Apache-2.0
@@ -24,7 +23,6 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
-import ctypes
 import statistics
 import sys
 import time
@@ -37,10 +35,8 @@ import onnxruntime
 from onnx import TensorProto, helper
 from sides import (
     aligned,
-    compile_openmp_for,
     packs_of,
     parse_arguments,
-    run_of,
     write_results,
 )
 
@@ -161,15 +157,16 @@ def onnxruntime_run(problem: Problem, arrays: Arrays, threads: int) -> Callable[
 # ---- kvmill ----
 
 
-def plan_of(arrays: Arrays, packs: Sequence[kvmill.Pack]) -> kvmill.TensorScatter:
-    return kvmill.TensorScatter(arrays.past, arrays.update, arrays.write_indices, packs=packs)
+def plan_of(
+    arrays: Arrays, packs: Sequence[kvmill.Pack], threads: int
+) -> kvmill.TensorScatter:
+    return kvmill.TensorScatter(
+        arrays.past, arrays.update, arrays.write_indices, packs=packs, threads=threads
+    )
 
 
-def kvmill_run(
-    plan: kvmill.TensorScatter, arrays: Arrays, threads: int, openmp_for: ctypes.c_void_p
-) -> Callable[[], None]:
-    call = plan.prepare(arrays.past, arrays.update, arrays.write_indices, arrays.present)
-    return run_of(call, threads, openmp_for)
+def kvmill_run(plan: kvmill.TensorScatter, arrays: Arrays) -> Callable[[], None]:
+    return plan.prepare(arrays.past, arrays.update, arrays.write_indices, arrays.present).run
 
 
 # ---- Measuring ----
@@ -211,13 +208,12 @@ def measure(
     problem: Problem,
     packs: Sequence[kvmill.Pack],
     threads: int,
-    openmp_for: ctypes.c_void_p,
     rounds: int,
 ) -> Row:
     arrays = Arrays(problem)
-    plan = plan_of(arrays, packs)
+    plan = plan_of(arrays, packs, threads)
     sides = [
-        kvmill_run(plan, arrays, threads, openmp_for),
+        kvmill_run(plan, arrays),
         onnxruntime_run(problem, arrays, threads),
     ]
     require_identical(sides, arrays)
@@ -252,9 +248,9 @@ def print_table(rows: Sequence[Row]) -> None:
 
 def main() -> None:
     arguments = parse_arguments(__doc__.splitlines()[0])
-    packs, openmp_for = packs_of(arguments), compile_openmp_for()
+    packs = packs_of(arguments)
     rows = [
-        measure(problem, packs, threads, openmp_for, arguments.rounds)
+        measure(problem, packs, threads, arguments.rounds)
         for problem in PROBLEMS
         for threads in (1, 2)
     ]

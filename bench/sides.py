@@ -6,16 +6,11 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import os
 import platform
-import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
-from pathlib import Path
 
 import kvmill
 import numpy as np
@@ -27,21 +22,6 @@ def aligned(shape: tuple[int, ...], dtype: str | np.dtype) -> np.ndarray:
     memory = np.zeros(size + 64, np.uint8)
     begin = -memory.ctypes.data % 64
     return memory[begin : begin + size].view(dtype).reshape(shape)
-
-
-def compile_openmp_for() -> ctypes.c_void_p:
-    source = Path(__file__).with_name("openmp_for.c")
-    library = Path(tempfile.mkdtemp()) / "openmp_for.so"
-    command = ["cc", "-O2", "-fopenmp", "-shared", "-fPIC", str(source), "-o", str(library)]
-    subprocess.run(command, check=True)
-    return ctypes.cast(ctypes.CDLL(str(library)).openmp_for, ctypes.c_void_p)
-
-
-def run_of(call: kvmill.Call, threads: int, openmp_for: ctypes.c_void_p):
-    """The call, on a loop of so many threads."""
-    if threads == 1:
-        return call.run
-    return partial(call.run_parallel, openmp_for, ctypes.byref(ctypes.c_int(threads)))
 
 
 def parse_arguments(

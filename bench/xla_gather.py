@@ -18,7 +18,6 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
-import ctypes
 import os
 import statistics
 import sys
@@ -35,10 +34,8 @@ import numpy as np  # noqa: E402
 from jax import lax  # noqa: E402
 from sides import (  # noqa: E402
     aligned,
-    compile_openmp_for,
     packs_of,
     parse_arguments,
-    run_of,
     write_results,
 )
 
@@ -144,14 +141,19 @@ def xla_gather(problem: Problem) -> Callable:
     )
 
 
-def plan_of(problem: Problem, operand: np.ndarray, indices: np.ndarray, packs) -> kvmill.Gather:
-    return kvmill.Gather(
-        operand, indices, index_vector_dim=problem.vector, packs=packs, **problem.numbers
-    )
+def plan_of(
+    problem: Problem,
+    operand: np.ndarray,
+    indices: np.ndarray,
+    packs: Sequence[kvmill.Pack],
+    threads: int,
+) -> kvmill.Gather:
+    options = {"index_vector_dim": problem.vector, "packs": packs, "threads": threads}
+    return kvmill.Gather(operand, indices, **options, **problem.numbers)
 
 
 def sides_of(
-    problem: Problem, packs: Sequence[kvmill.Pack], openmp_for: ctypes.c_void_p
+    problem: Problem, packs: Sequence[kvmill.Pack]
 ) -> tuple[list[list[Callable[[], object]]], str]:
     """For kvmill by each number of threads, then for XLA: a run for each set of indices."""
     rng = np.random.default_rng(5)
@@ -162,16 +164,16 @@ def sides_of(
     sets = [rng.integers(0, problem.limit, problem.indices, np.int32) for _ in range(SETS)]
     gather, table = xla_gather(problem), jax.numpy.asarray(operand)
     theirs = [gather(table, jax.numpy.asarray(indices)) for indices in sets[:1]]
-    plan = plan_of(problem, operand, sets[0], packs)
+    plans = [plan_of(problem, operand, sets[0], packs, threads) for threads in THREADS]
     result = aligned(theirs[0].shape, problem.dtype)
-    calls = [plan.prepare(operand, indices, result) for indices in sets]
-    calls[0].run()
+    calls = [[plan.prepare(operand, indices, result) for indices in sets] for plan in plans]
+    calls[0][0].run()
     if np.asarray(theirs[0]).tobytes() != result.tobytes():
         sys.exit(f"{problem.name}: kvmill and XLA differ: nothing to compare")
     device = [jax.device_put(indices) for indices in sets]
-    runs = [[run_of(call, threads, openmp_for) for call in calls] for threads in THREADS]
+    runs: list[list[Callable[[], object]]] = [[call.run for call in side] for side in calls]
     runs.append([lambda i=i: gather(table, i).block_until_ready() for i in device])
-    return runs, plan.describe().partition(": with ")[2].partition(" ")[0]
+    return runs, plans[0].describe().partition(": with ")[2].partition(" ")[0]
 
 
 # ---- Measuring ----
@@ -184,8 +186,8 @@ def seconds_per_run(runs: Sequence[Callable[[], object]], count: int) -> float:
     return (time.perf_counter() - begin) / count
 
 
-def measure(problem: Problem, packs, openmp_for: ctypes.c_void_p, rounds: int) -> list[Row]:
-    sides, kernel = sides_of(problem, packs, openmp_for)
+def measure(problem: Problem, packs: Sequence[kvmill.Pack], rounds: int) -> list[Row]:
+    sides, kernel = sides_of(problem, packs)
     counts = [max(1, round(ROUND_SECONDS / seconds_per_run(side, SETS))) for side in sides]
     times = [[seconds_per_run(s, n) for s, n in zip(sides, counts, strict=True)] for _ in range(rounds)]
     *ours, theirs = (statistics.median(side) for side in zip(*times, strict=True))
@@ -206,11 +208,11 @@ def print_table(rows: Sequence[Row]) -> None:
 
 def main() -> None:
     arguments = parse_arguments(__doc__.splitlines()[0])
-    packs, openmp_for = packs_of(arguments), compile_openmp_for()
+    packs = packs_of(arguments)
     rows = [
         row
         for problem in PROBLEMS
-        for row in measure(problem, packs, openmp_for, arguments.rounds)
+        for row in measure(problem, packs, arguments.rounds)
     ]
     print_table(rows)
     write_results(arguments.json, rows, jax=jax.__version__)

@@ -11,7 +11,7 @@ functional   the result is a new array.  For XLA a jitted function; for kvmill r
 in place     the result takes the place of the input.  XLA is given its input (donated) to that end.
 
 XLA's function is jitted and has been run before the clock starts; it may use all threads that it wants.  kvmill runs by a
-prepared call (kvmill.Call), with one thread and with two, these on an OpenMP loop in C (openmp_for.c).  The rounds
+prepared call (kvmill.Call), with one thread and with two, those of its pool.  The rounds
 alternate.  Before the clock starts, both must have given identical bytes, or, where several updates meet in one element of
 type float, close ones.  A ratio above 1 means that kvmill is faster.
 
@@ -20,7 +20,6 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
-import ctypes
 import os
 import statistics
 import sys
@@ -36,10 +35,8 @@ import kvmill  # noqa: E402
 import numpy as np  # noqa: E402
 from sides import (  # noqa: E402
     aligned,
-    compile_openmp_for,
     packs_of,
     parse_arguments,
-    run_of,
     write_results,
 )
 
@@ -137,7 +134,9 @@ class Xla:
 # ---- kvmill ----
 
 
-def plan_of(problem: Problem, arrays: Arrays, packs: Sequence[kvmill.Pack]) -> kvmill.Scatter:
+def plan_of(
+    problem: Problem, arrays: Arrays, packs: Sequence[kvmill.Pack], threads: int
+) -> kvmill.Scatter:
     rank = len(problem.input)
     return kvmill.Scatter(
         arrays.input,
@@ -150,6 +149,7 @@ def plan_of(problem: Problem, arrays: Arrays, packs: Sequence[kvmill.Pack]) -> k
         window_out_of_bounds="skip_window",
         update_computation="add",
         packs=packs,
+        threads=threads,
     )
 
 
@@ -172,19 +172,19 @@ def seconds_of(run: Callable[[], object]) -> float:
 
 
 def measure(
-    problem: Problem, packs: Sequence[kvmill.Pack], openmp_for: ctypes.c_void_p, rounds: int
+    problem: Problem, packs: Sequence[kvmill.Pack], rounds: int
 ) -> list[Row]:
     arrays = Arrays(problem)
-    plan = plan_of(problem, arrays, packs)
+    plan, shared = (plan_of(problem, arrays, packs, threads) for threads in (1, 2))
     kernel = plan.describe().partition("apply with ")[2].partition(" ")[0]
     indices = arrays.indices[:, np.newaxis]
     require_alike(problem, arrays, plan.prepare(arrays.input, indices, arrays.updates, arrays.result))
     rows = []
     for in_place in (False, True):
         result = arrays.input if in_place else arrays.result
-        call = plan.prepare(arrays.input, indices, arrays.updates, result)
+        operands = arrays.input, indices, arrays.updates, result
         xla = Xla(problem, arrays, in_place)
-        sides = [run_of(call, 1, openmp_for), run_of(call, 2, openmp_for), xla.run]
+        sides = [plan.prepare(*operands).run, shared.prepare(*operands).run, xla.run]
         for run in sides:
             run()
         times = [[seconds_of(run) for run in sides] for _ in range(rounds)]
@@ -207,8 +207,8 @@ def print_table(rows: Sequence[Row]) -> None:
 
 def main() -> None:
     arguments = parse_arguments(__doc__.splitlines()[0], rounds=15, least=5)
-    packs, openmp_for = packs_of(arguments), compile_openmp_for()
-    rows = [row for problem in PROBLEMS for row in measure(problem, packs, openmp_for, arguments.rounds)]
+    packs = packs_of(arguments)
+    rows = [row for problem in PROBLEMS for row in measure(problem, packs, arguments.rounds)]
     print_table(rows)
     write_results(arguments.json, rows, jax=jax.__version__)
 

@@ -2,20 +2,16 @@
    token.
 
    Instead of a model, tokens whose keys are all different and whose values are their numbers: a
-   query that is the key of token t gets back t.  Build: make -C examples (needs pkg-config); with
-   CFLAGS=-fopenmp it runs on all CPUs. */
+   query that is the key of token t gets back t.  Build: make -C examples (needs pkg-config). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <kvmill.h>
 #include <kvmill_default.h>
-#ifdef _OPENMP
-#include <kvmill_openmp.h>
-#endif
 
 enum { HEADS = 32, KV_HEADS = 8, HEAD_DIM = 128, GROUP = 8 };
-enum { CAPACITY = 1024, PROMPT = 100, STEPS = 20, THREADS = 4 };
+enum { CAPACITY = 1024, PROMPT = 100, STEPS = 20 };
 
 static DLTensor tensor(void *data, int rank, int64_t *shape, DLDataType dtype) {
     return (DLTensor){
@@ -68,6 +64,7 @@ static void make_tokens(int64_t first, int64_t count) {
 
 static const DLDataType float16 = {kDLFloat, 16, 1}, int8 = {kDLInt, 8, 1}, int64 = {kDLInt, 64, 1};
 
+static kvmill_pool *pool; /* the threads that share a run: one for each core */
 static int8_t *codes;
 static uint16_t *scales;
 
@@ -90,12 +87,7 @@ static kvmill_status attend(const kvmill_plan *plan, void *workspace, int64_t st
         [KVMILL_CACHE_ATTENTION_START_POS] = &start_pos,
         [KVMILL_CACHE_ATTENTION_SCALE] = &scale,
         [KVMILL_CACHE_ATTENTION_ATTN_OUTPUT] = &out};
-#ifdef _OPENMP
-    return kvmill_run_openmp(plan, tensors, KVMILL_CACHE_ATTENTION_TENSORS, workspace, THREADS,
-                             error);
-#else
-    return kvmill_run(plan, tensors, KVMILL_CACHE_ATTENTION_TENSORS, workspace, error);
-#endif
+    return kvmill_run_on(plan, pool, tensors, KVMILL_CACHE_ATTENTION_TENSORS, workspace, error);
 }
 
 static void show(int64_t position, int64_t row) {
@@ -106,8 +98,10 @@ static void show(int64_t position, int64_t row) {
 /* Attributes are checked and kernels chosen.  Shapes come with each run. */
 static kvmill_plan *make_plan(void) {
     const kvmill_pack *packs[] = {&kvmill_pack_kvmill_default};
-    kvmill_plan_options options = {
-        .struct_size = sizeof options, .packs = packs, .pack_count = 1, .threads = THREADS};
+    kvmill_plan_options options = {.struct_size = sizeof options,
+                                   .packs = packs,
+                                   .pack_count = 1,
+                                   .threads = kvmill_pool_threads(pool)};
     kvmill_cache_attention op;
     kvmill_cache_attention_init(&op, sizeof op);
     op.num_heads = HEADS;
@@ -129,6 +123,7 @@ static kvmill_plan *make_plan(void) {
 
 int main(void) {
     kvmill_error error;
+    check(kvmill_pool_create(0, NULL, &pool, &error), &error);
     kvmill_plan *plan = make_plan();
 
     /* The caller's: the cache, and a workspace for one run at a time. */
@@ -151,6 +146,7 @@ int main(void) {
     printf("%s: %s\n", kvmill_status_name(status), error.message);
 
     kvmill_plan_destroy(plan);
+    kvmill_pool_destroy(pool);
     free(workspace);
     free(scales);
     free(codes);

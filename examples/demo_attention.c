@@ -11,15 +11,11 @@
 #include <time.h>
 
 #include <kvmill.h>
-#ifdef _OPENMP
-#include <kvmill_openmp.h>
-#include <omp.h>
-#endif
 
 #include "demo_pack.h" /* the pack, its plan function and the cache's type; by the demo script */
 
 enum { LAYERS = 32, HEADS = 32, KV_HEADS = 8, HEAD_DIM = 128 }; /* Llama-3.1-8B */
-enum { PROMPT = 512, SAMPLES = 3, MOST_THREADS = 256, LINE = 64 };
+enum { PROMPT = 512, SAMPLES = 3, LINE = 64 };
 enum { ROW_BYTES = DEMO_QUANT_GROUP ? HEAD_DIM : 2 * HEAD_DIM };
 enum { ROW_SCALES = DEMO_QUANT_GROUP ? HEAD_DIM / (DEMO_QUANT_GROUP + !DEMO_QUANT_GROUP) : 0 };
 
@@ -54,13 +50,7 @@ static uint64_t random_bits(void) {
     return state >> 33;
 }
 
-static int most_threads(void) {
-#ifdef _OPENMP
-    return omp_get_num_procs() < MOST_THREADS ? omp_get_num_procs() : MOST_THREADS;
-#else
-    return 1;
-#endif
-}
+static kvmill_pool *pool; /* a thread for each core */
 
 /* Bytes that may be used: half of what is free. */
 static double free_memory(void) {
@@ -159,7 +149,7 @@ static void open_cache(struct model *model) {
 
 static void open_model(struct model *model, int64_t context) {
     kvmill_error error;
-    *model = (struct model){.context = context, .threads = most_threads()};
+    *model = (struct model){.context = context, .threads = kvmill_pool_threads(pool)};
     open_cache(model);
     model->query_data = random_activations((size_t)PROMPT * HEADS * HEAD_DIM);
     model->key_data = random_activations((size_t)PROMPT * KV_HEADS * HEAD_DIM);
@@ -184,17 +174,11 @@ static void close_model(struct model *model) {
 
 static void run_plan(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
                      int threads) {
+    const size_t count = KVMILL_CACHE_ATTENTION_TENSORS;
     kvmill_error error;
-#ifdef _OPENMP
-    if (threads > 1) {
-        check(kvmill_run_openmp(plan, tensors, KVMILL_CACHE_ATTENTION_TENSORS, workspace, threads,
-                                &error),
-              &error);
-        return;
-    }
-#endif
-    (void)threads;
-    check(kvmill_run(plan, tensors, KVMILL_CACHE_ATTENTION_TENSORS, workspace, &error), &error);
+    check(threads > 1 ? kvmill_run_on(plan, pool, tensors, count, workspace, &error)
+                      : kvmill_run(plan, tensors, count, workspace, &error),
+          &error);
 }
 
 static void set_tokens(struct model *model, int64_t start, int64_t tokens) {
@@ -242,20 +226,24 @@ static uint64_t read_share(const char *from, size_t bytes) {
     return all[0] ^ all[1] ^ all[2] ^ all[3] ^ all[4] ^ all[5] ^ all[6] ^ all[7];
 }
 
+struct reading {
+    const unsigned char *from;
+    size_t share;
+};
+
+static void read_one_share(void *context, int64_t i) {
+    static _Thread_local volatile uint64_t sink;
+    const struct reading *reading = context;
+    sink = read_share(reading->from + (size_t)i * reading->share, reading->share);
+    (void)sink;
+}
+
 /* Bytes per second of just reading the cache, a share per thread. */
 static double read_rate(const struct model *model, int threads) {
-    static volatile uint64_t sink;
-    uint64_t sum = 0;
-    size_t share = model->cache_bytes / (size_t)threads;
+    struct reading reading = {model->cache_data, model->cache_bytes / (size_t)threads};
     double begin = now();
-#ifdef _OPENMP
-#pragma omp parallel for num_threads(threads) reduction(^ : sum) schedule(static)
-#endif
-    for (int i = 0; i < threads; i++)
-        sum ^= read_share(model->cache_data + (size_t)i * share, share);
-    sink = sum;
-    (void)sink;
-    return (double)share * threads / (now() - begin);
+    kvmill_pool_for(pool, threads, read_one_share, &reading);
+    return (double)reading.share * threads / (now() - begin);
 }
 
 /* ---- Checking ---- */
@@ -375,10 +363,13 @@ static bool show(int64_t context, bool with_prompt) {
 }
 
 int main(void) {
+    kvmill_error error;
+    check(kvmill_pool_create(0, NULL, &pool, &error), &error);
     printf("%s, %d layers, %d query heads on %d kv heads x %d, %s\n", DEMO_NAME, LAYERS, HEADS,
            KV_HEADS, HEAD_DIM, DEMO_CACHE);
     bool right = show(4096, true);
     right = show(32768, false) && right;
     printf("\n");
+    kvmill_pool_destroy(pool);
     return right ? 0 : 1;
 }

@@ -11,10 +11,6 @@
 #include <time.h>
 
 #include <kvmill.h>
-#ifdef _OPENMP
-#include <kvmill_openmp.h>
-#include <omp.h>
-#endif
 
 #include "demo_pack.h" /* the packs' functions, and names; by the demo script */
 #include "flow_accuracy.h"
@@ -22,7 +18,7 @@
 
 enum { TOKENS = 32768, HEADS = 32, KV_HEADS = 8, GROUP = HEADS / KV_HEADS, DIM = 128 };
 enum { PAGE = 16, PAGES = TOKENS / PAGE, LAYERS = 4 };
-enum { SAMPLES = 9, QUERIES = 6, LINE = 64, MOST_THREADS = 256 };
+enum { SAMPLES = 9, QUERIES = 6, LINE = 64 };
 enum { LAYER_ROWS = 2 * KV_HEADS * TOKENS, FIELD = PAGES * KV_HEADS * DIM, MOST_FIELDS = 2 };
 
 static const DLDataType bfloat16 = {kDLBfloat, 16, 1}, float16 = {kDLFloat, 16, 1},
@@ -50,12 +46,10 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
+static kvmill_pool *pool; /* a thread for each core */
+
 static int most_threads(void) {
-#ifdef _OPENMP
-    return omp_get_num_procs() < MOST_THREADS ? omp_get_num_procs() : MOST_THREADS;
-#else
-    return 1;
-#endif
+    return kvmill_pool_threads(pool);
 }
 
 static uint16_t narrow(float x) {
@@ -133,15 +127,9 @@ static void close_step(struct step *step) {
 static void run_step(const struct step *step, const DLTensor *const *tensors, int threads) {
     size_t count = kvmill_plan_tensor_count(step->plan);
     kvmill_error error;
-#ifdef _OPENMP
-    if (threads > 1) {
-        check(kvmill_run_openmp(step->plan, tensors, count, step->workspace, threads, &error),
-              &error);
-        return;
-    }
-#endif
-    (void)threads;
-    check(kvmill_run(step->plan, tensors, count, step->workspace, &error), &error);
+    check(threads > 1 ? kvmill_run_on(step->plan, pool, tensors, count, step->workspace, &error)
+                      : kvmill_run(step->plan, tensors, count, step->workspace, &error),
+          &error);
 }
 
 /* ---- The layers ---- */
@@ -475,6 +463,8 @@ static bool show_check(struct layers *layers) {
 
 int main(void) {
     struct layers layers;
+    kvmill_error error;
+    check(kvmill_pool_create(0, NULL, &pool, &error), &error);
     open_layers(&layers);
     printf("%s, a layer at %d tokens in pages of %d, %s cache; a step of one sequence\n", DEMO_NAME,
            TOKENS, PAGE, DEMO_CACHE);
@@ -485,5 +475,6 @@ int main(void) {
     bool right = show_check(&layers);
     printf("\n");
     close_layers(&layers);
+    kvmill_pool_destroy(pool);
     return right ? 0 : 1;
 }

@@ -44,6 +44,7 @@ static const kvmill_flow_op index_program[] = {
 };
 
 static kvmill_plan_options options;
+static kvmill_pool_options pool_options;
 static kvmill_tensor_scatter tensor_scatter;
 static kvmill_cache_attention cache_attention, flow_attention;
 static kvmill_cache_attend cache_attend;
@@ -132,6 +133,7 @@ static void set_flow(void) {
 void callers_open(void) {
     kvmill_plan_options_init(&options, sizeof options);
     options.threads = 2;
+    kvmill_pool_options_init(&pool_options, sizeof pool_options);
     kvmill_flow_layout_init(&layout, sizeof layout);
     set_tensor_scatter();
     set_cache_attention(&cache_attention);
@@ -178,6 +180,13 @@ static void call_options(const void *given, struct answer *answer) {
     kvmill_plan *plan = NULL;
     answer->status = kvmill_plan_tensor_scatter(&tensor_scatter, given, &plan, &answer->error);
     finish(plan, answer);
+}
+
+static void call_pool(const void *given, struct answer *answer) {
+    kvmill_pool *pool;
+    answer->status = kvmill_pool_create(2, given, &pool, &answer->error);
+    snprintf(answer->text, sizeof answer->text, "%d", kvmill_pool_threads(pool));
+    kvmill_pool_destroy(pool);
 }
 
 static void call_step_attention(const void *given, struct answer *answer) {
@@ -228,6 +237,7 @@ static void call_field_at(const void *given, struct answer *answer) {
         kvmill_##NAME##_init(given, size);                                                         \
     }
 INIT(plan_options)
+INIT(pool_options)
 INIT(tensor_scatter)
 INIT(cache_attention)
 INIT(cache_attend)
@@ -257,6 +267,8 @@ INIT(flow_limits)
 const struct caller callers[] = {
     OTHER("options", "options", &options, call_options, plan_options,
           .own = &kvmill_plan_options_struct, .may_be_null = true),
+    OTHER("kvmill_pool_create", "options", &pool_options, call_pool, pool_options,
+          .own = &kvmill_pool_options_struct, .may_be_null = true),
     FUNCTION(tensor_scatter, "op", &tensor_scatter, tensor_scatter, .op = NULL),
     FUNCTION(key_value_cache, "op", &cache_attention, cache_attention, CACHE),
     FUNCTION(multi_head_attention, "op", &cache_attention, cache_attention, CACHE),

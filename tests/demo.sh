@@ -31,7 +31,7 @@ program() {
         return
     }
     # shellcheck disable=SC2086
-    $CC $CFLAGS -I"$srcdir/include" -o "$file" "$@" "$builddir/.libs/libkvmill.a" -lm $SANITIZE
+    $CC $CFLAGS -I"$srcdir/include" -o "$file" "$@" "$builddir/.libs/libkvmill.a" $HWLOC_LIBS -lpthread -lm $SANITIZE
     "$file"
 }
 
@@ -72,7 +72,7 @@ attention() {
 #define DEMO_QUANT_GROUP $4
 HEADER
     # shellcheck disable=SC2086
-    program "$pack/demo" -O2 $OPENMP_CFLAGS -I"$pack" "$srcdir/examples/demo_attention.c" "$pack/lib$1.a"
+    program "$pack/demo" -O2 -I"$pack" "$srcdir/examples/demo_attention.c" "$pack/lib$1.a"
 }
 
 # flow PACK FLOW CONFIG -- a model's pack with a sparse flow.
@@ -101,7 +101,7 @@ sparse() {
 #define DEMO_CACHE "float16"
 HEADER
     # shellcheck disable=SC2086
-    program "$pack/demo" -O2 $OPENMP_CFLAGS -I"$srcdir/bench" -I"$pack" -I"$pack/../llama_quest" -I"$pack/../llama_centroid" \
+    program "$pack/demo" -O2 -I"$srcdir/bench" -I"$pack" -I"$pack/../llama_quest" -I"$pack/../llama_centroid" \
         "$srcdir/examples/demo_sparse.c" "$srcdir/bench/flow_accuracy.c" "$srcdir/bench/flow_keys.c" \
         "$pack/../llama_quest/libllama_quest.a" "$pack/../llama_centroid/libllama_centroid.a"
 }

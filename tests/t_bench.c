@@ -1,9 +1,9 @@
 /* What `kvmill bench` measures, with a race that takes no time and runs that fail on demand.
 
    SPDX-License-Identifier: Apache-2.0 */
-#define kvmill_run run_or_fail
+#define kvmill_run_on run_or_fail
 #include "../bench/scene_call.c"
-#undef kvmill_run
+#undef kvmill_run_on
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,13 +16,15 @@
 
 static int runs_to_fail;
 
-kvmill_status kvmill_run(const kvmill_plan *plan, const DLTensor *const *tensors,
-                         size_t tensor_count, void *workspace, kvmill_error *error);
+kvmill_status kvmill_run_on(const kvmill_plan *plan, kvmill_pool *pool,
+                            const DLTensor *const *tensors, size_t tensor_count, void *workspace,
+                            kvmill_error *error);
 
-kvmill_status run_or_fail(const kvmill_plan *plan, const DLTensor *const *tensors,
-                          size_t tensor_count, void *workspace, kvmill_error *error) {
+kvmill_status run_or_fail(const kvmill_plan *plan, kvmill_pool *pool,
+                          const DLTensor *const *tensors, size_t tensor_count, void *workspace,
+                          kvmill_error *error) {
     if (runs_to_fail == 0)
-        return kvmill_run(plan, tensors, tensor_count, workspace, error);
+        return kvmill_run_on(plan, pool, tensors, tensor_count, workspace, error);
     if (error != NULL)
         snprintf(error->message, sizeof error->message, "failed on demand");
     return KVMILL_E_STRIDE;

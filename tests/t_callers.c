@@ -297,6 +297,19 @@ static void test_without_plan(void) {
     }
 }
 
+static void test_without_pool(void) {
+    const DLTensor *tensors[1] = {NULL};
+    kvmill_error error;
+    ok(kvmill_pool_threads(NULL) == 0, "kvmill_pool_threads of NULL");
+    kvmill_pool_destroy(NULL);
+    ok_status(kvmill_pool_create(2, NULL, NULL, &error), KVMILL_E_NULL, &error, "pool is NULL",
+              "kvmill_pool_create of NULL");
+    ok_status(kvmill_run_on(NULL, NULL, tensors, 1, NULL, &error), KVMILL_E_NULL, &error,
+              "pool is NULL", "kvmill_run_on of NULL");
+    ok(kvmill_run_on(NULL, NULL, NULL, 0, NULL, NULL) == KVMILL_E_NULL, "  without an error");
+    kvmill_pool_for(NULL, 0, NULL, NULL);
+}
+
 static void test_names(void) {
     ok(kvmill_version()[0] != '\0', "kvmill_version");
     ok(kvmill_status_name((kvmill_status)INT_MIN) != NULL &&
@@ -352,6 +365,7 @@ int main(void) {
     }
     test_layout();
     test_without_plan();
+    test_without_pool();
     test_names();
     test_merge();
     return done_testing();

@@ -140,7 +140,7 @@ static DLTensor tensor_of(const struct ggml_tensor *tensor, const int order[GGML
 }
 
 kvmill_status attend_run(const struct ggml_tensor *node, const kvmill_plan *plan, void *workspace,
-                         kvmill_parallel_for parallel_for, void *data, kvmill_error *error) {
+                         kvmill_pool *pool, kvmill_error *error) {
     static const int tokens_first[] = {3, 1, 2, 0}, heads_first[] = {3, 2, 1, 0};
     const struct ggml_tensor *mask = node->src[MASK], *sinks = node->src[SINKS];
     struct dims dims[5];
@@ -165,6 +165,7 @@ kvmill_status attend_run(const struct ggml_tensor *node, const kvmill_plan *plan
         heads = (DLTensor){sinks->data, {kDLCPU, 0}, 1, float32, &query.shape[2], NULL, 0};
         tensors[KVMILL_CACHE_ATTEND_SINKS] = &heads;
     }
-    return kvmill_run_parallel(plan, tensors, KVMILL_CACHE_ATTEND_TENSORS, workspace, parallel_for,
-                               data, error);
+    if (pool == NULL)
+        return kvmill_run(plan, tensors, KVMILL_CACHE_ATTEND_TENSORS, workspace, error);
+    return kvmill_run_on(plan, pool, tensors, KVMILL_CACHE_ATTEND_TENSORS, workspace, error);
 }

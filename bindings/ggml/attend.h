@@ -14,8 +14,9 @@
    at.  Any thread. */
 const kvmill_plan *attend_plan(const struct ggml_tensor *node);
 
-/* Compute a node that has a plan.  workspace: as large as the plan wants it. */
+/* Compute a node that has a plan.  workspace: as large as the plan wants it;
+   pool: NULL for one thread. */
 kvmill_status attend_run(const struct ggml_tensor *node, const kvmill_plan *plan, void *workspace,
-                         kvmill_parallel_for parallel_for, void *data, kvmill_error *error);
+                         kvmill_pool *pool, kvmill_error *error);
 
 #endif

@@ -4,18 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../base/pool.h"
 #include "attend.h"
 #include "host.h"
 #include "plans.h"
 
 enum { LINE = 64 };
 
-/* What takes no longer than waking a thread up: bytes of K and V that all queries read. */
-static const int64_t least_bytes = 256 << 10;
-
 struct context {
-    struct pool *pool; /* NULL: one thread */
+    kvmill_pool *pool; /* NULL: one thread */
     void *workspace;
     size_t size;
     int64_t nodes;
@@ -32,22 +28,6 @@ static bool make_room(struct context *context, size_t size) {
     return context->workspace != NULL;
 }
 
-static int64_t bytes_of(const struct ggml_tensor *tensor) {
-    int64_t rows = tensor->ne[1] * tensor->ne[2] * tensor->ne[3];
-    return rows * tensor->ne[0] * (int64_t)sizeof(float);
-}
-
-static void for_one(void *data, int64_t parts, void (*part)(void *, int64_t), void *context) {
-    (void)data;
-    for (int64_t i = 0; i < parts; i++)
-        part(context, i);
-}
-
-static bool is_short(const struct ggml_tensor *node) {
-    int64_t queries = node->src[0]->ne[1];
-    return queries * (bytes_of(node->src[1]) + bytes_of(node->src[2])) < least_bytes;
-}
-
 static enum ggml_status compute(struct context *context, const struct ggml_tensor *node) {
     const kvmill_plan *plan = attend_plan(node);
     kvmill_error error;
@@ -55,9 +35,7 @@ static enum ggml_status compute(struct context *context, const struct ggml_tenso
         return GGML_STATUS_FAILED;
     if (!make_room(context, kvmill_plan_workspace_size(plan)))
         return GGML_STATUS_ALLOC_FAILED;
-    bool alone = context->pool == NULL || is_short(node);
-    if (attend_run(node, plan, context->workspace, alone ? for_one : pool_for, context->pool,
-                   &error) != KVMILL_OK) {
+    if (attend_run(node, plan, context->workspace, context->pool, &error) != KVMILL_OK) {
         fprintf(stderr, "kvmill: %s: %s\n", node->name, error.message);
         return GGML_STATUS_FAILED;
     }
@@ -87,7 +65,7 @@ static void say_nodes(const struct context *context) {
 static void free_backend(ggml_backend_t backend) {
     struct context *context = backend->context;
     say_nodes(context);
-    pool_close(context->pool);
+    kvmill_pool_destroy(context->pool);
     free(context->workspace);
     free(context);
     free(backend);
@@ -106,10 +84,15 @@ static enum ggml_status graph_compute(ggml_backend_t backend, struct ggml_cgraph
 void backend_set_n_threads(ggml_backend_t backend, int threads) {
     struct context *context = backend->context;
     int most = plans_threads(), wanted = threads > most ? most : threads;
-    if (context->pool != NULL && pool_threads(context->pool) == wanted)
+    /* Between nodes the processors are ggml's. */
+    const kvmill_pool_options options = {sizeof options, 0, 1};
+    kvmill_error error;
+    if (kvmill_pool_threads(context->pool) == wanted)
         return;
-    pool_close(context->pool);
-    context->pool = wanted > 1 ? pool_open(wanted) : NULL;
+    kvmill_pool_destroy(context->pool);
+    context->pool = NULL;
+    if (wanted > 1 && kvmill_pool_create(wanted, &options, &context->pool, &error) != KVMILL_OK)
+        fprintf(stderr, "kvmill: attention runs on one thread: %s\n", error.message);
 }
 
 int64_t backend_nodes(ggml_backend_t backend) {

@@ -25,6 +25,7 @@ import onnx_backend
 import onnx_models
 import pmx
 import pmx_models
+import pools
 from tap import Tap
 
 
@@ -49,6 +50,7 @@ def main() -> int:
     pmx.run_all(tap, packs, seed)
     cache_attend.run(tap, packs, seed)
     gather.run(tap, packs, seed)
+    pools.run(tap, packs, seed)
     jax_windows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)
     flows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)
     ffi.run(tap, os.environ["KVMILL_COMMAND"], seed)

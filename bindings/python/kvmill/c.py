@@ -232,6 +232,13 @@ _PLANNED = {
 }
 
 
+_POOLS = {
+    "kvmill_pool_create": (c_int, [c_int, POINTER(PoolOptions), POINTER(c_void_p), c_void_p]),
+    "kvmill_pool_threads": (c_int, [c_void_p]),
+    "kvmill_pool_destroy": (None, [c_void_p]),
+}
+
+
 def _load_library() -> ctypes.CDLL:
     library = ctypes.CDLL(os.environ.get("KVMILL_LIBRARY") or _SONAME)
     plan = POINTER(PlanOptions), POINTER(c_void_p), POINTER(Error)
@@ -239,6 +246,7 @@ def _load_library() -> ctypes.CDLL:
     signatures = {
         "kvmill_version": (c_char_p, []),
         "kvmill_status_name": (c_char_p, [c_int]),
+        **_POOLS,
         **{f"kvmill_plan_{op}": (c_int, [POINTER(kind), *plan]) for op, kind in _PLANNED.items()},
         **{
             f"kvmill_plan_flow_{step}": (c_int, [POINTER(FlowProgram), POINTER(FlowLimits), *plan])
@@ -261,9 +269,6 @@ def _load_library() -> ctypes.CDLL:
         "kvmill_run": (c_int, bound),
         "kvmill_run_on": (c_int, [c_void_p, *bound]),
         "kvmill_run_parallel": (c_int, [*bound, c_void_p, c_void_p]),
-        "kvmill_pool_create": (c_int, [c_int, POINTER(PoolOptions), POINTER(c_void_p), c_void_p]),
-        "kvmill_pool_threads": (c_int, [c_void_p]),
-        "kvmill_pool_destroy": (None, [c_void_p]),
         "kvmill_begin": (c_int, [c_void_p, *bound]),
         "kvmill_parts": (c_int64, [c_void_p]),
         "kvmill_part": (None, [c_void_p, c_int64]),

@@ -2,6 +2,7 @@
 #include "pool.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -36,8 +37,7 @@ struct kvmill_pool {
     bool sleeps_at_once;
     int helpers;
     pid_t process;
-    pthread_mutex_t mutex;
-    pthread_cond_t wake;
+    sem_t wake; /* a lock might be held by a thread that a child of fork does not have */
     pthread_t helper[];
 };
 
@@ -87,15 +87,27 @@ static bool look_for_news(kvmill_pool *pool, unsigned long long seen) {
     return false;
 }
 
-/* Whoever counts as a sleeper before he looks is not missed by a caller that looks for sleepers
-   after it has opened a loop. */
+/* At most so many of the sleepers; who takes them off the count wakes as many. */
+static int take_sleepers(kvmill_pool *pool, int most) {
+    int sleepers = atomic_load(&pool->sleepers), taken;
+    do
+        taken = sleepers < most ? sleepers : most;
+    while (taken > 0 &&
+           !atomic_compare_exchange_weak(&pool->sleepers, &sleepers, sleepers - taken));
+    return taken;
+}
+
+/* Whoever counts as a sleeper before it looks is not missed by a caller that looks for sleepers
+   after it has opened a loop.  With news it takes itself, or any other, off the count; where there
+   is none left, the caller has, and wakes it. */
 static void sleep_until_news(kvmill_pool *pool, unsigned long long seen) {
-    pthread_mutex_lock(&pool->mutex);
-    atomic_fetch_add(&pool->sleepers, 1);
-    while (!is_news(pool, seen))
-        pthread_cond_wait(&pool->wake, &pool->mutex);
-    atomic_fetch_sub(&pool->sleepers, 1);
-    pthread_mutex_unlock(&pool->mutex);
+    while (!is_news(pool, seen)) {
+        atomic_fetch_add(&pool->sleepers, 1);
+        if (is_news(pool, seen) && take_sleepers(pool, 1) == 1)
+            return;
+        while (sem_wait(&pool->wake) != 0)
+            ;
+    }
 }
 
 /* ---- Helpers ---- */
@@ -129,22 +141,17 @@ static void *help(void *argument) {
 
 /* ---- The caller ---- */
 
-/* Those that are awake come by themselves. */
-static void wake(kvmill_pool *pool, int wanted) {
-    int sleepers = atomic_load(&pool->sleepers), missing = wanted - (pool->helpers - sleepers);
-    if (missing <= 0)
-        return;
-    pthread_mutex_lock(&pool->mutex);
-    for (int i = 0; i < missing; i++)
-        pthread_cond_signal(&pool->wake);
-    pthread_mutex_unlock(&pool->mutex);
+static void wake(kvmill_pool *pool, int most) {
+    for (int sleepers = take_sleepers(pool, most); sleepers > 0; sleepers--)
+        sem_post(&pool->wake);
 }
 
 static void open_loop(kvmill_pool *pool, int helpers) {
     atomic_store(&pool->next, 0);
     atomic_store(&pool->seats, helpers);
     atomic_store(&pool->state, (loop_of(atomic_load(&pool->state)) + 1) * LOOP | OPEN);
-    wake(pool, helpers);
+    /* Those that are awake come by themselves. */
+    wake(pool, helpers - (pool->helpers - atomic_load(&pool->sleepers)));
 }
 
 /* Whoever has not joined yet need not come. */
@@ -232,8 +239,7 @@ static kvmill_pool *allocate(int threads, bool sleeps_at_once) {
     memset(pool, 0, size);
     pool->sleeps_at_once = sleeps_at_once;
     pool->process = getpid();
-    pthread_mutex_init(&pool->mutex, NULL);
-    pthread_cond_init(&pool->wake, NULL);
+    sem_init(&pool->wake, 0, 0);
     return pool;
 }
 
@@ -293,14 +299,11 @@ kvmill_status kvmill_pool_create(int threads, const kvmill_pool_options *options
 }
 
 static void end_helpers(kvmill_pool *pool) {
-    pthread_mutex_lock(&pool->mutex);
     atomic_store(&pool->closing, true);
-    pthread_cond_broadcast(&pool->wake);
-    pthread_mutex_unlock(&pool->mutex);
+    wake(pool, pool->helpers);
     for (int i = 0; i < pool->helpers; i++)
         pthread_join(pool->helper[i], NULL);
-    pthread_cond_destroy(&pool->wake);
-    pthread_mutex_destroy(&pool->mutex);
+    sem_destroy(&pool->wake);
 }
 
 void kvmill_pool_destroy(kvmill_pool *pool) {

@@ -7,7 +7,8 @@
 
 enum { WORKSPACE_ALIGNMENT = 64 };
 
-/* Bytes that are worth a thread: less takes no longer than waking one up. */
+/* Bytes that are worth a thread.  Two of them take one thread so long that waking another up, 5
+   microseconds of the caller's, is a small part. */
 static const double worth_a_thread = 256 << 10;
 
 static struct call *call_of(kvmill_call *call) {
@@ -141,10 +142,10 @@ double kvmill_work(const kvmill_call *opaque) {
 
 int kvmill_threads_worth(const kvmill_call *call, const kvmill_pool *pool) {
     int threads = kvmill_pool_threads(pool), most = const_call_of(call)->plan->threads;
-    double worth = 1 + kvmill_work(call) / worth_a_thread;
+    double worth = kvmill_work(call) / worth_a_thread;
     if (most > 0 && most < threads)
         threads = most;
-    return worth < threads ? (int)worth : threads;
+    return worth < 2 ? 1 : worth < threads ? (int)worth : threads;
 }
 
 static void run_phase_on(kvmill_call *call, kvmill_pool *pool) {

@@ -350,8 +350,8 @@ int64_t kvmill_tensor_scatter_parts(const struct call *base) {
 
 /* What has one part may be next to nothing. */
 double kvmill_tensor_scatter_work(const struct call *base) {
-    int64_t more = kvmill_tensor_scatter_parts(base) - const_call_of(base)->task_count;
-    return more > 0 ? (double)(more << part_shift) : 0;
+    int64_t parts = kvmill_tensor_scatter_parts(base);
+    return parts > const_call_of(base)->task_count ? (double)(parts << part_shift) : 0;
 }
 
 /* First unit of a part of a task. */

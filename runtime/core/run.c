@@ -145,7 +145,7 @@ int kvmill_threads_worth(const kvmill_call *call, const kvmill_pool *pool) {
     double worth = kvmill_work(call) / worth_a_thread;
     if (most > 0 && most < threads)
         threads = most;
-    return worth < 2 ? 1 : worth < threads ? (int)worth : threads;
+    return worth < threads ? (int)worth : threads;
 }
 
 static void run_phase_on(kvmill_call *call, kvmill_pool *pool) {

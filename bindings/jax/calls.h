@@ -11,14 +11,23 @@ enum {
     JAX_MOST_TENSORS = 32,
     JAX_WORD_SIZE = 64,
     JAX_IDLE = 8, /* workspaces that are kept for the next runs of a plan */
-    JAX_KEY_SIZE = 8192
+    JAX_KEY_SIZE = 8192,
+    JAX_MOST_RANK = 8
+};
+
+/* A tensor by its name, "past_key", or "past_key[2,32,128]": seen in other dims than XLA has it,
+   which would copy what is reshaped. */
+struct jax_name {
+    char text[JAX_WORD_SIZE];
+    int ndim; /* -1: as it is */
+    int64_t dims[JAX_MOST_RANK];
 };
 
 /* What a frame says.  `pack`, `op`, `operands` and `results` are attributes with these names, the
-   last two names of tensors by spaces; all others are the op's. */
+   last two names of tensors with spaces between; all others are the op's. */
 struct jax_call {
     char pack[JAX_WORD_SIZE], op[JAX_WORD_SIZE];
-    char operands[JAX_MOST_TENSORS][JAX_WORD_SIZE], results[JAX_MOST_TENSORS][JAX_WORD_SIZE];
+    struct jax_name operands[JAX_MOST_TENSORS], results[JAX_MOST_TENSORS];
     int operand_count, result_count;
     kvmill_named_attribute attributes[JAX_MOST_ATTRIBUTES];
     char names[JAX_MOST_ATTRIBUTES][JAX_WORD_SIZE], words[JAX_MOST_ATTRIBUTES][JAX_WORD_SIZE];
@@ -32,6 +41,7 @@ struct jax_plan {
     struct jax_plan *next;
     kvmill_plan *plan;
     int operand_count, result_count;
+    struct jax_name operand_names[JAX_MOST_TENSORS], result_names[JAX_MOST_TENSORS];
     /* Where they are in the plan's list. */
     kvmill_named_tensor_place operands[JAX_MOST_TENSORS], results[JAX_MOST_TENSORS];
     int given[JAX_MOST_TENSORS]; /* the operand that a result updates, or -1 */
@@ -48,6 +58,10 @@ kvmill_status jax_plan_of(const kvmill_ffi_frame *frame, struct jax_plan **plan,
 
 /* Run it on the frame's buffers.  Any thread. */
 kvmill_status jax_run(struct jax_plan *plan, const kvmill_ffi_frame *frame, kvmill_error *error);
+
+/* An operand or a result as the op sees it. */
+kvmill_status jax_see(const kvmill_ffi_list *list, int at, const struct jax_name *name,
+                      DLTensor *tensor, kvmill_error *error);
 
 /* An operand as the plan takes it: where that is int64 alone, int32 is widened at run time. */
 static inline int jax_is_widened(const kvmill_named_tensor_place *place, const DLTensor *tensor) {

@@ -75,17 +75,19 @@ static kvmill_status place_tensors(const kvmill_ffi_frame *frame, const struct j
     kvmill_status status = KVMILL_OK;
     plan->operand_count = call->operand_count;
     plan->result_count = call->result_count;
+    memcpy(plan->operand_names, call->operands, sizeof plan->operand_names);
+    memcpy(plan->result_names, call->results, sizeof plan->result_names);
     for (int i = 0; status == KVMILL_OK && i < call->operand_count + call->result_count; i++) {
         int result = i - call->operand_count;
         bool is_result = result >= 0;
-        named[i] = (kvmill_named_tensor){is_result ? call->results[result] : call->operands[i],
-                                         &tensors[i]};
+        const struct jax_name *name =
+            is_result ? &plan->result_names[result] : &plan->operand_names[i];
+        named[i] = (kvmill_named_tensor){name->text, &tensors[i]};
         status = kvmill_named_place(
-            call->op, named[i].name, is_result ? &plan->results[result] : &plan->operands[i], error);
+            call->op, name->text, is_result ? &plan->results[result] : &plan->operands[i], error);
         if (status == KVMILL_OK)
-            status = kvmill_ffi_tensor(is_result ? &frame->results : &frame->arguments,
-                                       is_result ? result : i, is_result ? "result" : "argument",
-                                       &tensors[i], error);
+            status = jax_see(is_result ? &frame->results : &frame->arguments, is_result ? result : i,
+                             name, &tensors[i], error);
         if (status == KVMILL_OK && !is_result && jax_is_widened(&plan->operands[i], &tensors[i]))
             tensors[i].dtype.bits = 64;
     }
@@ -102,14 +104,14 @@ static kvmill_status check_uses(const struct jax_call *call, struct jax_plan *pl
             if (plan->operands[o].index == plan->results[r].index)
                 plan->given[r] = o;
         if (!plan->results[r].out || plan->results[r].in != (plan->given[r] >= 0))
-            wrong = call->results[r];
+            wrong = call->results[r].text;
     }
     for (int o = 0; o < call->operand_count; o++) {
         bool given = false;
         for (int r = 0; r < call->result_count; r++)
             given |= plan->given[r] == o;
         if (!plan->operands[o].in || plan->operands[o].out != given)
-            wrong = call->operands[o];
+            wrong = call->operands[o].text;
     }
     if (wrong == NULL)
         return KVMILL_OK;

@@ -23,21 +23,58 @@ static kvmill_status copy_word(const char *name, const kvmill_ffi_span *span,
     return KVMILL_OK;
 }
 
-/* Names by spaces. */
-static kvmill_status read_names(const char *name, const kvmill_ffi_span *span,
-                                char names[][JAX_WORD_SIZE], int *count, kvmill_error *error) {
+/* "NAME" or "NAME[DIM,DIM]" */
+static kvmill_status read_name(const char *list, const kvmill_ffi_span *span,
+                               struct jax_name *name, kvmill_error *error) {
+    kvmill_status status = copy_word(list, span, name->text, error);
+    char *at = strchr(name->text, '[');
+    name->ndim = -1;
+    if (status != KVMILL_OK || at == NULL)
+        return status;
+    char whole[JAX_WORD_SIZE], *end = at;
+    memcpy(whole, name->text, sizeof whole);
+    *at = '\0';
+    for (name->ndim = 0; name->ndim < JAX_MOST_RANK && *end != ']'; end += *end == ',') {
+        at = end + (name->ndim == 0);
+        name->dims[name->ndim++] = strtoll(at, &end, 10);
+        if (end == at || (*end != ',' && *end != ']') || name->dims[name->ndim - 1] < 0)
+            break;
+    }
+    if (end[0] == ']' && end[1] == '\0')
+        return KVMILL_OK;
+    return refuse(error, "%s has \"%s\"; accepted: NAME or NAME[DIM,...], at most %d dims", list,
+                  whole, JAX_MOST_RANK);
+}
+
+/* With spaces between. */
+static kvmill_status read_names(const char *list, const kvmill_ffi_span *span,
+                                struct jax_name *names, int *count, kvmill_error *error) {
     kvmill_ffi_span rest = *span;
     kvmill_status status = KVMILL_OK;
     for (*count = 0; status == KVMILL_OK && rest.length > 0; ++*count) {
         const char *space = (const char *)memchr(rest.text, ' ', rest.length);
         kvmill_ffi_span word = {rest.text, space ? (size_t)(space - rest.text) : rest.length};
         if (*count == JAX_MOST_TENSORS)
-            return refuse(error, "%s: more than %d names", name, JAX_MOST_TENSORS);
-        status = copy_word(name, &word, names[*count], error);
+            return refuse(error, "%s: more than %d names", list, JAX_MOST_TENSORS);
+        status = read_name(list, &word, &names[*count], error);
         rest.text += word.length + (space != NULL);
         rest.length -= word.length + (space != NULL);
     }
     return status;
+}
+
+kvmill_status jax_see(const kvmill_ffi_list *list, int at, const struct jax_name *name,
+                      DLTensor *tensor, kvmill_error *error) {
+    kvmill_status status = kvmill_ffi_tensor(list, at, name->text, tensor, error);
+    if (status != KVMILL_OK || name->ndim < 0)
+        return status;
+    size_t count = jax_element_count(tensor);
+    tensor->ndim = name->ndim;
+    tensor->shape = (int64_t *)(uintptr_t)name->dims;
+    if (jax_element_count(tensor) == count)
+        return KVMILL_OK;
+    return refuse(error, "%s has %zu elements; accepted: as many as the dims that it is seen in",
+                  name->text, count);
 }
 
 enum { PRED = 1, S32 = 4, S64 = 5, F32 = 11, F64 = 12 }; /* XLA's numbers of types */

@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import jax
@@ -21,7 +22,7 @@ from .arguments import (
     windows_of,
 )
 from .calls import Number, Portable, call
-from .mapping import Arrays, over_batch
+from .mapping import Arrays, Shared, over_batch
 
 _ROWS = (*FLOATS, "int8", "uint8", "float8_e4m3fn", "float8_e5m2")
 
@@ -62,24 +63,21 @@ def _positions(batch: int, queries: int) -> jax.Array:
 
 
 def _run_attend(
-    batched: Arrays, shared: Arrays, value_dim: int, lse: bool, attributes: dict[str, Number], pack
+    batched: Arrays, shared: Shared, value_dim: int, lse: bool, attributes: dict[str, Number], pack
 ) -> tuple[jax.Array, ...]:
-    arrays = batched | shared
-    query = arrays["query"]
-    if "positions" in arrays:
-        arrays["positions"] = arrays["positions"].reshape(-1)
-    results = {
-        "attn_output": jax.ShapeDtypeStruct((*query.shape[:-1], value_dim), query.dtype),
-        "lse": jax.ShapeDtypeStruct(query.shape[:-1], jnp.float32),
-    }
-    if not lse:
-        del results["lse"]
-    return tuple(call("CacheAttend", arrays, results, pack=pack, **attributes).values())
+    query = batched["query"]
+    operands = {name: array.seen() for name, array in batched.items()} | shared
+    if "positions" in batched:
+        operands["positions"] = batched["positions"].seen(prod(query.shape[:2]))
+    results = {"attn_output": query.result((*query.shape[:-1], value_dim), query.dtype)}
+    if lse:
+        results["lse"] = query.result(query.shape[:-1], jnp.float32)
+    return tuple(call("CacheAttend", operands, results, pack=pack, **attributes).values())
 
 
 def _attend(
     name: str,
-    arrays: Arrays,
+    arrays: dict[str, jax.Array],
     mask: jax.Array | None,
     sinks: Any,
     attributes: dict[str, Number],
@@ -95,7 +93,7 @@ def _attend(
         shared["sinks"] = array_of("sinks", sinks, query.shape[2:3], ("float32", query.dtype.name))
     attributes = {"num_heads": query.shape[2], "key_head_dim": query.shape[3], **attributes}
 
-    def run(batched: Arrays, shared: Arrays) -> tuple[jax.Array, ...]:
+    def run(batched: Arrays, shared: Shared) -> tuple[jax.Array, ...]:
         return _run_attend(batched, shared, value_dim, lse, attributes, pack)
 
     return over_batch(name, run, arrays, shared)

@@ -6,9 +6,9 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -150,8 +150,28 @@ class NamedPlan(Plan):
 _plan = cache(NamedPlan)
 
 
+class Seen(NamedTuple):
+    """An array, or the jax.ShapeDtypeStruct of a result, that an op sees in another shape of as
+    many elements: nothing is reshaped, which XLA might do by a copy."""
+
+    array: Any
+    shape: tuple[int, ...]
+
+
 def _layout(array: Any) -> Layout:
-    return tuple(array.shape), np.dtype(array.dtype).name
+    """As the op sees it."""
+    own = array.array if isinstance(array, Seen) else array
+    return tuple(array.shape), np.dtype(own.dtype).name
+
+
+def _word(name: str, array: Any) -> str:
+    if not isinstance(array, Seen) or array.shape == array.array.shape:
+        return name
+    return f"{name}[{','.join(map(str, array.shape))}]"
+
+
+def _unseen(arrays: Iterable[Any]) -> list[Any]:
+    return [array.array if isinstance(array, Seen) else array for array in arrays]
 
 
 def _ffi_attribute(value: Number) -> Any:
@@ -168,7 +188,7 @@ def _own(value: Any) -> Number:
 def call(
     op: str,
     operands: Mapping[str, Any],
-    results: Mapping[str, jax.ShapeDtypeStruct],
+    results: Mapping[str, jax.ShapeDtypeStruct | Seen],
     *,
     aliases: Mapping[str, str] | None = None,
     pack: Pack | Portable | None = None,
@@ -177,7 +197,8 @@ def call(
     """An op of kvmill-specs(5) by its names: returns its results.
 
     operands: arrays by the names of tensors; int32 where the op wants int64, too.  results: shapes
-    and types by name; what the op updates in place (cache, scale) is in both.  aliases: results
+    and types by name; what the op updates in place (cache, scale) is in both.  Any of them may be
+    Seen (array, shape).  aliases: results
     that are given the memory of operands, besides those: {"present_cache": "past_cache"}.
     attributes: the op's; what is left out has its default, element types are those of the tensors.
 
@@ -186,23 +207,24 @@ def call(
     cannot be differentiated, nor mapped by jax.vmap: the other functions here can be mapped.
     """
     chosen = _pack_of(pack)
-    arrays = {name: jax.numpy.asarray(array) for name, array in operands.items()}
-    tensors = tuple((name, _layout(array)) for name, array in (arrays | dict(results)).items())
+    tensors = tuple(
+        (name, _layout(array)) for name, array in (dict(operands) | dict(results)).items()
+    )
     _plan(op, chosen, tuple(sorted(attributes.items())), tensors)
-    same = {name: name for name in results if name in arrays} | dict(aliases or {})
+    same = {name: name for name in results if name in operands} | dict(aliases or {})
     places = {name: i for i, name in enumerate(results)}
-    numbers = {name: i for i, name in enumerate(arrays)}
+    numbers = {name: i for i, name in enumerate(operands)}
     run = jax.ffi.ffi_call(
         _TARGET,
-        tuple(results.values()),
+        tuple(_unseen(results.values())),
         input_output_aliases={numbers[given]: places[name] for name, given in same.items()},
     )
     values = run(
-        *arrays.values(),
+        *_unseen(operands.values()),
         op=op,
         pack=chosen.name,
-        operands=" ".join(arrays),
-        results=" ".join(results),
+        operands=" ".join(map(_word, operands, operands.values())),
+        results=" ".join(map(_word, results, results.values())),
         **{name: _ffi_attribute(value) for name, value in attributes.items()},
     )
     return dict(zip(results, values, strict=True))
@@ -222,6 +244,13 @@ def _equations(jaxpr: Any) -> Iterator[Any]:
                     yield from _equations(inner)
 
 
+def _read_word(word: str, array: Any) -> tuple[str, Layout]:
+    name, _, dims = word.rstrip("]").partition("[")
+    if dims:
+        array = Seen(array, tuple(map(int, dims.split(","))))
+    return name, _layout(array)
+
+
 def explain(function: Callable[..., Any], *arguments: Any, **named: Any) -> str:
     """A line for each call of kvmill in a function of JAX's: what is planned, which kernels run.
 
@@ -231,10 +260,10 @@ def explain(function: Callable[..., Any], *arguments: Any, **named: Any) -> str:
         if equation.params.get("target_name") != _TARGET:
             continue
         said = dict(equation.params["attributes"])
-        names = [*said.pop("operands").split(), *said.pop("results").split()]
-        layouts = [_layout(v.aval) for v in (*equation.invars, *equation.outvars)]
+        words = [*said.pop("operands").split(), *said.pop("results").split()]
+        variables = (*equation.invars, *equation.outvars)
+        tensors = dict(_read_word(w, v.aval) for w, v in zip(words, variables, strict=True))
         op, pack = said.pop("op"), _packs[said.pop("pack")]
         attributes = sorted((name, _own(value)) for name, value in said.items())
-        tensors = dict(zip(names, layouts, strict=True))
         lines.append(_plan(op, pack, tuple(attributes), tuple(tensors.items())).describe())
     return "\n".join(lines)

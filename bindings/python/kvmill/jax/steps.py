@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import jax
@@ -14,11 +15,7 @@ from ..plans import Pack
 from .arguments import FLOATS, array_of, heads_of, lengths_of, refuse, scale_of
 from .attention import _mask_of
 from .calls import Number, Portable, call
-from .mapping import Arrays, over_batch
-
-
-def _like(array: jax.Array) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(array.shape, array.dtype)
+from .mapping import Arrays, Batched, Shared, over_batch
 
 
 def _mode(circular: bool) -> str:
@@ -45,48 +42,46 @@ def store(
     array_of("update", update, (cache.shape[0], "rows", *cache.shape[2:]), (cache.dtype.name,))
     indices = lengths_of("write_indices", write_indices, cache.shape[0])
 
-    def run(batched: Arrays, shared: Arrays) -> tuple[jax.Array, ...]:
-        results = {"present_cache": _like(batched["past_cache"])}
+    def run(batched: Arrays, shared: Shared) -> tuple[jax.Array, ...]:
+        operands = {name: array.seen() for name, array in batched.items()}
+        results = {"present_cache": batched["past_cache"].updated()}
         aliases = {"present_cache": "past_cache"}
         attributes = {"axis": 1, "mode": _mode(circular)}
-        return tuple(
-            call(
-                "TensorScatter", batched, results, aliases=aliases, pack=pack, **attributes
-            ).values()
-        )
+        found = call("TensorScatter", operands, results, aliases=aliases, pack=pack, **attributes)
+        return tuple(found.values())
 
     arrays = {"past_cache": cache, "update": update, "write_indices": indices}
     return over_batch("store", run, arrays, {})[0]
 
 
-def _flat_rows(array: jax.Array) -> jax.Array:
+def _flat(array: Batched) -> tuple[int, ...]:
     """[B, T, heads, dim] as [B, T, heads * dim]."""
-    return array.reshape(*array.shape[:2], -1)
+    return *array.shape[:2], prod(array.shape[2:])
 
 
 def _run_step(
-    batched: Arrays, shared: Arrays, attributes: dict[str, Number], pack: Any
+    batched: Arrays, shared: Shared, attributes: dict[str, Number], pack: Any
 ) -> tuple[jax.Array, ...]:
     rows = ("Q", "K", "V", "past_key", "past_value")
-    flat = {name: _flat_rows(a) if name in rows else a for name, a in batched.items()}
-    dim = batched["V"].shape[-1]
-    shape = (*batched["Q"].shape[:-1], dim)
+    operands: dict[str, Any] = {
+        name: array.seen(*(_flat(array) if name in rows else ()))
+        for name, array in batched.items()
+    }
+    query, keys, values = (batched[name] for name in ("Q", "past_key", "past_value"))
+    shape = (*query.shape[:-1], values.shape[-1])
     results = {
-        "Y": jax.ShapeDtypeStruct((*shape[:2], shape[2] * dim), batched["Q"].dtype),
-        "present_key": _like(flat["past_key"]),
-        "present_value": _like(flat["past_value"]),
+        "Y": query.result(shape, query.dtype, *shape[:2], shape[2] * shape[3]),
+        "present_key": keys.updated(*_flat(keys)),
+        "present_value": values.updated(*_flat(values)),
     }
     aliases = {"present_key": "past_key", "present_value": "past_value"}
-    found = call(
-        *("TensorScatterAttention", flat | shared, results),
-        aliases=aliases,
-        pack=pack,
-        **attributes,
-    )
-    return (
-        found["Y"].reshape(shape),
-        found["present_key"].reshape(batched["past_key"].shape),
-        found["present_value"].reshape(batched["past_value"].shape),
+    return tuple(
+        call(
+            *("TensorScatterAttention", operands | shared, results),
+            aliases=aliases,
+            pack=pack,
+            **attributes,
+        ).values()
     )
 
 
@@ -153,7 +148,7 @@ def decode_step(
             refuse("left_window_size", left_window_size, "None, 0 or more")
         attributes["left_window_size"] = left_window_size
 
-    def run(batched: Arrays, shared: Arrays) -> tuple[jax.Array, ...]:
+    def run(batched: Arrays, shared: Shared) -> tuple[jax.Array, ...]:
         return _run_step(batched, shared, attributes, pack)
 
     return over_batch("decode_step", run, arrays, shared)
@@ -162,38 +157,40 @@ def decode_step(
 # ---- Caches in formats of their own ----
 
 
+def _starts(start: Batched, tokens: int, capacity: int) -> dict[str, jax.Array]:
+    """The numbers of a dynamic batch of which all sequences have as many new tokens."""
+    flat, dtype = start.array.reshape(-1), start.dtype
+    batch = flat.shape[0]
+    return {
+        "start_pos": flat,
+        "seqstarts": jnp.arange(batch + 1, dtype=dtype) * tokens,
+        "kvstarts": jnp.concatenate([jnp.zeros(1, dtype), jnp.cumsum(flat + tokens)]),
+        "cachestarts": jnp.arange(batch, dtype=dtype) * capacity,
+        "decoding_batches": jnp.array([batch if tokens == 1 else 0], dtype),
+        "max_seqlen": jnp.array([tokens], dtype),
+        "max_kvlen": jnp.array([capacity], dtype),
+    }
+
+
 def _run_cache_step(
-    batched: Arrays, shared: Arrays, attributes: dict[str, Number], pack: Any
+    batched: Arrays, shared: Shared, attributes: dict[str, Number], pack: Any
 ) -> tuple[jax.Array, ...]:
-    """Sequences one after the other: dynamic batching, of which all have as many new tokens."""
+    """Tokens of all sequences one after the other, and rows of all caches, of one layer."""
     query, cache = batched["query"], batched["cache"]
     batch, tokens = query.shape[:2]
     capacity = cache.shape[1]
     kept = [name for name in ("cache", "scale") if name in batched]
-    start = batched["start_pos"]
-    starts = jnp.concatenate([jnp.zeros(1, start.dtype), jnp.cumsum(start + tokens)])
-    operands = {
-        name: batched[name].reshape(batch * tokens, *batched[name].shape[2:])
+    operands: dict[str, Any] = {
+        name: batched[name].seen(batch * tokens, *batched[name].shape[2:])
         for name in ("query", "current_key", "current_value")
     }
-    for name in kept:  # [rows, one layer, K and V, heads, elements]
-        array = batched[name]
-        operands[name] = array.reshape(batch * capacity, 1, *array.shape[2:])
-    operands |= {
-        "start_pos": start,
-        "seqstarts": jnp.arange(batch + 1, dtype=start.dtype) * tokens,
-        "kvstarts": starts,
-        "cachestarts": jnp.arange(batch, dtype=start.dtype) * capacity,
-        "decoding_batches": jnp.array([batch if tokens == 1 else 0], start.dtype),
-        "max_seqlen": jnp.array([tokens], start.dtype),
-        "max_kvlen": jnp.array([capacity], start.dtype),
-    }
-    results = {"attn_output": _like(operands["query"])}
-    results |= {name: _like(operands[name]) for name in kept}
+    rows = {name: (batch * capacity, 1, *batched[name].shape[2:]) for name in kept}
+    operands |= {name: batched[name].seen(*rows[name]) for name in kept}
+    operands |= _starts(batched["start_pos"], tokens, capacity)
+    results = {"attn_output": query.result(query.shape, query.dtype, *operands["query"].shape)}
+    results |= {name: batched[name].updated(*rows[name]) for name in kept}
     op = "dynamic_batching.MultiHeadCacheAttention"
-    found = call(op, operands, results, pack=pack, **attributes)
-    output = found["attn_output"].reshape(query.shape)
-    return output, *(found[name].reshape(batched[name].shape) for name in kept)
+    return tuple(call(op, operands, results, pack=pack, **attributes).values())
 
 
 def cache_step(
@@ -250,7 +247,7 @@ def cache_step(
         attributes |= {"quant_bit": 8, "quant_group": dim // arrays["scale"].shape[-1]}
     arrays["start_pos"] = lengths_of("start_pos", start_pos, batch)
 
-    def run(batched: Arrays, shared: Arrays) -> tuple[jax.Array, ...]:
+    def run(batched: Arrays, shared: Shared) -> tuple[jax.Array, ...]:
         return _run_cache_step(batched, shared, attributes, pack)
 
     return over_batch("cache_step", run, arrays, {})

@@ -18,6 +18,7 @@ import cache_attend
 import ffi
 import flows
 import gather
+import jax_attention
 import jax_windows
 import kvmill
 import onnx_attention
@@ -51,6 +52,7 @@ def main() -> int:
     gather.run(tap, packs, seed)
     jax_windows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)
     flows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)
+    jax_attention.run(tap, packs, seed)
     ffi.run(tap, os.environ["KVMILL_COMMAND"], seed)
     return tap.finish()
 

@@ -174,6 +174,7 @@ def dot_product_attention(
         lengths = lengths_of("query_seq_lengths", query_seq_lengths, batch)
         real = jnp.arange(queries)[None, :] < lengths[:, None]
         output = jnp.where(real[:, :, None, None], output, 0)
+        lse = [jnp.where(real[:, :, None], numbers, -jnp.inf) for numbers in lse]
     shape = (*given.shape[:-1], value.shape[3])
     if not return_residual:
         return output.reshape(shape)

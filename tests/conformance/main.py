@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import sys
 
+import bytecode
 import cache_attend
 import ffi
 import flows
@@ -51,6 +52,7 @@ def main() -> int:
     cache_attend.run(tap, packs, seed)
     gather.run(tap, packs, seed)
     jax_windows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)
+    bytecode.run(tap, os.environ["KVMILL_COMMAND"])
     flows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)
     jax_attention.run(tap, packs, seed)
     ffi.run(tap, os.environ["KVMILL_COMMAND"], seed)

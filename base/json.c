@@ -36,7 +36,7 @@ static bool refuse_known(const char *file, const struct text *text, struct error
         const char *begins, *words;
     } known[] = {
         {"GGUF", "a GGUF model; accepted: --model with a name that ends with .gguf"},
-        {"ML\xefR", "StableHLO or MLIR bytecode; accepted: its text, .mlir"},
+        {"ML\xefR", "MLIR bytecode; accepted: --kernels with a name that ends with .mlirbc"},
         {"\x7f"
          "ELF",
          "a library or a program; accepted: a config or spec file"},

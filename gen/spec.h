@@ -198,7 +198,7 @@ kvmill_tensor_scatter scatter_op_of(const struct spec *spec);
 
 /* ---- StableHLO ---- */
 
-/* The name ends with ".mlir". */
+/* The name ends with ".mlir" or ".mlirbc". */
 bool is_mlir_name(const char *name);
 
 /* The gathers and scatters of a file. */

@@ -161,6 +161,44 @@ kvmill_status kvmill_plan_tensor_scatter(const kvmill_tensor_scatter *op,
                                          const kvmill_plan_options *options, kvmill_plan **plan,
                                          kvmill_error *error);
 
+/* An attribute of an op by its name in specs: of these values, the one that the attribute has. */
+typedef struct kvmill_named_attribute {
+    const char *name;
+    const char *word; /* of words, and of element types, by their names; else NULL */
+    int64_t integer;
+    double real;
+    int is_real; /* not 0: the number is `real`, which no integer attribute takes */
+} kvmill_named_attribute;
+
+/* A tensor of an op by its name in specs: a prototype. */
+typedef struct kvmill_named_tensor {
+    const char *name;
+    const DLTensor *tensor;
+} kvmill_named_tensor;
+
+/* The plan of an op by its name, for callers that have ops as data: TensorScatter, cache attention
+   (dynamic_batching.MultiHeadCacheAttention too), Attention, TensorScatterAttention, CacheAttend.
+   It is the plan that the op's own function makes: attributes that are not named have their
+   defaults; element types that are not named are those of the tensors that have them.  tensors:
+   those that runs will have; for what kvmill_run takes they are put in order by
+   kvmill_named_place.  KVMILL_E_ATTRIBUTE for a name that there is not.  Everything is read during
+   the call alone; options as of kvmill_plan_tensor_scatter.  Any thread. */
+kvmill_status kvmill_plan_named(const char *op, const kvmill_named_attribute *attributes,
+                                size_t attribute_count, const kvmill_named_tensor *tensors,
+                                size_t tensor_count, const kvmill_plan_options *options,
+                                kvmill_plan **plan, kvmill_error *error);
+
+/* Where an op's plans have a tensor. */
+typedef struct kvmill_named_tensor_place {
+    int32_t index;      /* in the list that kvmill_run takes */
+    int32_t in, out;    /* read; written.  Both: updated in place */
+    int32_t only_int64; /* no other type is accepted */
+} kvmill_named_tensor_place;
+
+/* KVMILL_OK and *place; KVMILL_E_ATTRIBUTE where op or tensor have no such name.  Any thread. */
+kvmill_status kvmill_named_place(const char *op, const char *tensor,
+                                 kvmill_named_tensor_place *place, kvmill_error *error);
+
 /* Release a plan that no call uses any more; NULL is allowed.  Any thread. */
 void kvmill_plan_destroy(kvmill_plan *plan);
 

@@ -97,7 +97,7 @@ typedef struct kvmill_ffi_buffer {
     int64_t *dims;
 } kvmill_ffi_buffer;
 
-/* Arguments or results; of attributes there must be none. */
+/* Arguments or results. */
 enum { KVMILL_FFI_BUFFER = 1 };
 
 typedef struct kvmill_ffi_list {
@@ -108,11 +108,26 @@ typedef struct kvmill_ffi_list {
     void *const *items;
 } kvmill_ffi_list;
 
+/* Attributes: handlers of specs take none, those of kvmill_ffi_named.h do. */
+enum { KVMILL_FFI_SCALAR = 3, KVMILL_FFI_STRING = 4 };
+
+typedef struct kvmill_ffi_span {
+    const char *text; /* without a NUL */
+    size_t length;
+} kvmill_ffi_span;
+
+typedef struct kvmill_ffi_scalar {
+    int32_t dtype;
+    const void *value;
+} kvmill_ffi_scalar;
+
 typedef struct kvmill_ffi_attributes {
     size_t struct_size;
     kvmill_ffi_extension *extensions;
     int64_t size;
-    const void *types, *names, *items;
+    const int32_t *types;
+    const kvmill_ffi_span *const *names; /* sorted */
+    const void *const *items;            /* a kvmill_ffi_scalar or a kvmill_ffi_span */
 } kvmill_ffi_attributes;
 
 enum { KVMILL_FFI_EXECUTE = 3 }; /* the stage that runs */
@@ -143,14 +158,13 @@ typedef struct kvmill_ffi_op {
 
 enum { KVMILL_FFI_MOST_TENSORS = 80, KVMILL_FFI_MOST_RANK = 32 };
 
-static inline kvmill_ffi_error *kvmill_ffi_fail(const kvmill_ffi_op *op,
-                                                const kvmill_ffi_frame *frame, kvmill_status status,
-                                                const kvmill_error *error) {
+static inline kvmill_ffi_error *kvmill_ffi_fail(const char *name, const kvmill_ffi_frame *frame,
+                                                kvmill_status status, const kvmill_error *error) {
     char message[sizeof error->message + 160];
     kvmill_ffi_error_args args = {sizeof args, NULL, message, KVMILL_FFI_INVALID_ARGUMENT};
     if (status == KVMILL_E_MEMORY)
         args.code = KVMILL_FFI_RESOURCE_EXHAUSTED;
-    snprintf(message, sizeof message, "%.150s: %s", op->name, error->message);
+    snprintf(message, sizeof message, "%.150s: %s", name, error->message);
     return frame->api->error_create(&args);
 }
 
@@ -377,25 +391,33 @@ static inline void kvmill_ffi_phase(const kvmill_ffi_frame *frame, const kvmill_
     kvmill_ffi_let_go(work);
 }
 
-static inline kvmill_status kvmill_ffi_run(kvmill_ffi_op *op, const kvmill_ffi_frame *frame,
-                                           kvmill_error *error) {
-    DLTensor tensors[KVMILL_FFI_MOST_TENSORS];
-    const DLTensor *list[KVMILL_FFI_MOST_TENSORS];
-    const kvmill_plan *plan;
+static inline kvmill_status kvmill_ffi_execute(const kvmill_ffi_frame *frame,
+                                               const kvmill_plan *plan,
+                                               const DLTensor *const *tensors, void *workspace,
+                                               kvmill_error *error) {
     kvmill_call call;
-    kvmill_status status = kvmill_ffi_plan(op, &plan, error);
-    if (status == KVMILL_OK)
-        status = kvmill_ffi_tensors(op, frame, tensors, list, error);
-    if (status != KVMILL_OK)
-        return status;
-    kvmill_ffi_settle(op, tensors);
-    status = kvmill_begin(&call, plan, list, kvmill_plan_tensor_count(plan), NULL, error);
+    kvmill_status status = kvmill_begin(&call, plan, tensors, kvmill_plan_tensor_count(plan),
+                                        workspace, error);
     if (status != KVMILL_OK)
         return status;
     do
         kvmill_ffi_phase(frame, &call);
     while (kvmill_next(&call));
     return KVMILL_OK;
+}
+
+static inline kvmill_status kvmill_ffi_run(kvmill_ffi_op *op, const kvmill_ffi_frame *frame,
+                                           kvmill_error *error) {
+    DLTensor tensors[KVMILL_FFI_MOST_TENSORS];
+    const DLTensor *list[KVMILL_FFI_MOST_TENSORS];
+    const kvmill_plan *plan;
+    kvmill_status status = kvmill_ffi_plan(op, &plan, error);
+    if (status == KVMILL_OK)
+        status = kvmill_ffi_tensors(op, frame, tensors, list, error);
+    if (status != KVMILL_OK)
+        return status;
+    kvmill_ffi_settle(op, tensors);
+    return kvmill_ffi_execute(frame, plan, list, NULL, error);
 }
 
 /* The handler of an op: NULL when all went well, else an error that XLA owns.  Runs on the calling
@@ -405,7 +427,7 @@ static inline kvmill_ffi_error *kvmill_ffi_call(kvmill_ffi_op *op, kvmill_ffi_fr
     if (kvmill_ffi_answer(frame) || frame->stage != KVMILL_FFI_EXECUTE)
         return NULL;
     kvmill_status status = kvmill_ffi_run(op, frame, &error);
-    return status == KVMILL_OK ? NULL : kvmill_ffi_fail(op, frame, status, &error);
+    return status == KVMILL_OK ? NULL : kvmill_ffi_fail(op->name, frame, status, &error);
 }
 
 #ifdef __cplusplus

@@ -176,7 +176,7 @@ static bool read_source(const struct options *options, struct inputs *inputs, st
                     model ? "both --model and --kernels were given" : "nothing to generate from");
     if (options->rest_count > 0)
         return fail(error, EXIT_USER, "\"%.200s\" is one argument too many", options->rest[0]);
-    bool config = model != NULL && !is_onnx_name(model);
+    bool config = model != NULL && !is_onnx_name(model) && !is_mlir_name(model);
     return config ? read_model(options, model, inputs, error)
                   : read_specs(options, model ? model : specs, inputs, error);
 }

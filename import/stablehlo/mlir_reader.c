@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../../base/text.h"
+#include "mlir_bytecode.h"
 #include "mlir_reader.h"
 
 enum { LARGEST_MLIR = 256 << 20 };
@@ -259,6 +260,7 @@ bool mlir_read(const char *name, struct mlir_file *file, struct error *error) {
     if (stream == NULL)
         return fail_to_use(error, "read", name);
     bool done = read_stream(name, stream, &text, error) &&
+                (!is_mlir_bytecode(&text) || mlir_text_of_bytecode(name, &text, error)) &&
                 mlir_read_text(name, text.data ? text.data : "", text.length, file, error);
     text_free(&text);
     fclose(stream);

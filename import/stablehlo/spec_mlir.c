@@ -52,7 +52,7 @@ static bool add_specs(const struct mlir_file *file, const struct mlir_function *
 }
 
 bool is_mlir_name(const char *name) {
-    return name_has_ending(name, ".mlir");
+    return name_has_ending(name, ".mlir") || name_has_ending(name, ".mlirbc");
 }
 
 bool specs_of_mlir(const char *name, struct spec_list *list, struct error *error) {

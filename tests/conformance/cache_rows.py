@@ -63,9 +63,12 @@ def block_side(rng: np.random.Generator, word: str, shape: tuple[int, ...]) -> S
     return Side(rows, None, values.reshape(shape), {"cache_format": word})
 
 
+def side_of(rng: np.random.Generator, name: str, shape: tuple[int, ...]) -> Side:
+    make = plain_side if name in PLAIN else code_side if name in CODES else block_side
+    return make(rng, name, shape)
+
+
 def random_side(rng: np.random.Generator, shape: tuple[int, ...]) -> Side:
     formats = [*PLAIN, *(CODES if shape[-1] % 2 == 0 else ())]
     formats += BLOCKS if shape[-1] % reference.BLOCK == 0 else ()
-    name = str(rng.choice(formats))
-    make = plain_side if name in PLAIN else code_side if name in CODES else block_side
-    return make(rng, name, shape)
+    return side_of(rng, str(rng.choice(formats)), shape)

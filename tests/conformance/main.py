@@ -14,10 +14,12 @@ from __future__ import annotations
 import os
 import sys
 
+import bytecode
 import cache_attend
 import ffi
 import flows
 import gather
+import jax_attention
 import jax_windows
 import kvmill
 import onnx_attention
@@ -52,7 +54,9 @@ def main() -> int:
     gather.run(tap, packs, seed)
     pools.run(tap, packs, seed)
     jax_windows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)
+    bytecode.run(tap, os.environ["KVMILL_COMMAND"])
     flows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)
+    jax_attention.run(tap, packs, seed)
     ffi.run(tap, os.environ["KVMILL_COMMAND"], seed)
     return tap.finish()
 

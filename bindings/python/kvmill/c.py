@@ -23,6 +23,7 @@ from ctypes import (
     c_size_t,
     c_void_p,
 )
+from pathlib import Path
 
 from .tables import STRUCTS
 
@@ -209,6 +210,27 @@ class PoolOptions(Structure):
     _fields_ = [("struct_size", c_size_t), ("pinned", c_int), ("sleeps_at_once", c_int)]
 
 
+class NamedAttribute(Structure):
+    _c_name_ = "kvmill_named_attribute"
+    _fields_ = [
+        ("name", c_char_p),
+        ("word", c_char_p),
+        ("integer", c_int64),
+        ("real", c_double),
+        ("is_real", c_int),
+    ]
+
+
+class NamedTensor(Structure):
+    _c_name_ = "kvmill_named_tensor"
+    _fields_ = [("name", c_char_p), ("tensor", POINTER(DLTensor))]
+
+
+class NamedTensorPlace(Structure):
+    _c_name_ = "kvmill_named_tensor_place"
+    _fields_ = [(name, c_int32) for name in ("index", "in", "out", "only_int64")]
+
+
 class Call(Structure):
     _c_name_ = "kvmill_call"
     _fields_ = [("opaque", ctypes.c_uint64 * 192)]
@@ -239,6 +261,23 @@ _POOLS = {
 }
 
 
+class _SymbolInfo(Structure):
+    _c_name_ = "Dl_info"
+    _fields_ = [
+        ("dli_fname", c_char_p),
+        ("dli_fbase", c_void_p),
+        ("dli_sname", c_char_p),
+        ("dli_saddr", c_void_p),
+    ]
+
+
+def library_directory() -> Path:
+    """Of the library in use."""
+    info = _SymbolInfo()
+    ctypes.CDLL(None).dladdr(library.kvmill_version, ctypes.byref(info))
+    return Path(os.fsdecode(info.dli_fname or b"")).resolve().parent
+
+
 def _load_library() -> ctypes.CDLL:
     library = ctypes.CDLL(os.environ.get("KVMILL_LIBRARY") or _SONAME)
     plan = POINTER(PlanOptions), POINTER(c_void_p), POINTER(Error)
@@ -262,6 +301,14 @@ def _load_library() -> ctypes.CDLL:
         "kvmill_merge_partials": (
             None,
             [c_int64, c_void_p, c_void_p, c_int64, c_int64, c_void_p, c_void_p],
+        ),
+        "kvmill_plan_named": (
+            c_int,
+            [c_char_p, c_void_p, c_size_t, c_void_p, c_size_t, *plan],
+        ),
+        "kvmill_named_place": (
+            c_int,
+            [c_char_p, c_char_p, POINTER(NamedTensorPlace), POINTER(Error)],
         ),
         "kvmill_plan_workspace_size": (c_size_t, [c_void_p]),
         "kvmill_plan_destroy": (None, [c_void_p]),

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from ctypes import POINTER, Structure, byref, c_void_p
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +58,14 @@ class Pack:
         return self._head.count
 
 
+@cache
+def default_pack() -> Pack | None:
+    """The pack for popular models that is installed beside the library, as in a wheel; None where
+    there is none."""
+    path = c.library_directory() / "libkvmill_default.so"
+    return Pack(path) if path.exists() else None
+
+
 def plan_options(
     packs: Sequence[Pack], portable: bool, isa: str | None, threads: Threads
 ) -> c.PlanOptions:
@@ -74,10 +83,11 @@ def plan_options(
     return options
 
 
-def make_plan(owner: Plan, function: str, *arguments: Structure) -> c_void_p:
+def make_plan(owner: Plan, function: str, *arguments: object) -> c_void_p:
     """A plan that lives as long as its owner; the last argument is a c.PlanOptions."""
     error, handle = c.Error(), c_void_p()
-    status = getattr(c.library, function)(*map(byref, arguments), byref(handle), byref(error))
+    given = [byref(a) if isinstance(a, Structure) else a for a in arguments]
+    status = getattr(c.library, function)(*given, byref(handle), byref(error))
     check(status, error)
     weakref.finalize(owner, c.library.kvmill_plan_destroy, handle)
     owner._pool = arguments[-1].pool

@@ -1,0 +1,81 @@
+/* Calls of XLA's FFI that say op, attributes and tensors by name, and the plans that run them.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_JAX_CALLS_H
+#define KVMILL_JAX_CALLS_H
+
+#include <kvmill_ffi.h>
+
+enum {
+    JAX_MOST_ATTRIBUTES = 64,
+    JAX_MOST_TENSORS = 32,
+    JAX_WORD_SIZE = 64,
+    JAX_IDLE = 8, /* workspaces that are kept for the next runs of a plan */
+    JAX_KEY_SIZE = 8192,
+    JAX_MOST_RANK = 8
+};
+
+/* A tensor by its name, "past_key", or "past_key[2,32,128]": seen in other dims than XLA has it,
+   which would copy what is reshaped. */
+struct jax_name {
+    char text[JAX_WORD_SIZE];
+    int ndim; /* -1: as it is */
+    int64_t dims[JAX_MOST_RANK];
+};
+
+/* What a frame says.  `pack`, `op`, `operands` and `results` are attributes with these names, the
+   last two names of tensors with spaces between; all others are the op's. */
+struct jax_call {
+    char pack[JAX_WORD_SIZE], op[JAX_WORD_SIZE];
+    struct jax_name operands[JAX_MOST_TENSORS], results[JAX_MOST_TENSORS];
+    int operand_count, result_count;
+    kvmill_named_attribute attributes[JAX_MOST_ATTRIBUTES];
+    char names[JAX_MOST_ATTRIBUTES][JAX_WORD_SIZE], words[JAX_MOST_ATTRIBUTES][JAX_WORD_SIZE];
+    size_t attribute_count;
+};
+kvmill_status jax_read_call(const kvmill_ffi_frame *frame, struct jax_call *call,
+                            kvmill_error *error);
+
+/* A plan that is kept for the life of the process: calls of equal keys share it. */
+struct jax_plan {
+    struct jax_plan *next;
+    kvmill_plan *plan;
+    int operand_count, result_count;
+    struct jax_name operand_names[JAX_MOST_TENSORS], result_names[JAX_MOST_TENSORS];
+    /* Where they are in the plan's list. */
+    kvmill_named_tensor_place operands[JAX_MOST_TENSORS], results[JAX_MOST_TENSORS];
+    int given[JAX_MOST_TENSORS]; /* the operand that a result updates, or -1 */
+    size_t workspace_size;       /* the plan's, and after it what int32 operands become */
+    size_t widened_at;
+    void *idle[JAX_IDLE];
+    size_t key_size;
+    unsigned char key[];
+};
+
+/* The plan of a frame: one that there is, or a new one.  Any thread. */
+kvmill_status jax_plan_of(const kvmill_ffi_frame *frame, struct jax_plan **plan,
+                          kvmill_error *error);
+
+/* Run it on the frame's buffers.  Any thread. */
+kvmill_status jax_run(struct jax_plan *plan, const kvmill_ffi_frame *frame, kvmill_error *error);
+
+/* An operand or a result as the op sees it. */
+kvmill_status jax_see(const kvmill_ffi_list *list, int at, const struct jax_name *name,
+                      DLTensor *tensor, kvmill_error *error);
+
+/* An operand as the plan takes it: where that is int64 alone, int32 is widened at run time. */
+static inline int jax_is_widened(const kvmill_named_tensor_place *place, const DLTensor *tensor) {
+    return place->only_int64 && tensor->dtype.code == kDLInt && tensor->dtype.bits == 32;
+}
+
+static inline size_t jax_element_count(const DLTensor *tensor) {
+    size_t count = 1;
+    for (int d = 0; d < tensor->ndim; d++)
+        count *= (size_t)tensor->shape[d];
+    return count;
+}
+
+/* The pack of that name, which kvmill_jax_add has been given; "" is none, *pack NULL. */
+kvmill_status jax_find_pack(const char *name, const kvmill_pack **pack, kvmill_error *error);
+
+#endif

@@ -1,0 +1,71 @@
+"""What the functions accept: an argument's name, its value, what would be accepted.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import jax
+import jax.numpy as jnp
+
+FLOATS = ("float32", "float16", "bfloat16")
+INTEGERS = ("int32", "int64")
+
+
+def refuse(name: str, value: object, accepted: str) -> NoReturn:
+    raise ValueError(f"{name} is {value}; accepted: {accepted}")
+
+
+def array_of(
+    name: str, given: Any, shape: Sequence[int | str], types: Sequence[str] = FLOATS
+) -> jax.Array:
+    """As an array of that shape, in which a letter stands for any size."""
+    array = jnp.asarray(given)
+    if array.dtype.name not in types:
+        refuse(f"{name}.dtype", array.dtype.name, ", ".join(types))
+    fits = len(shape) == array.ndim and all(
+        isinstance(dim, str) or dim == own for dim, own in zip(shape, array.shape, strict=True)
+    )
+    if not fits:
+        refuse(f"{name}.shape", array.shape, f"({', '.join(map(str, shape))})")
+    return array
+
+
+def heads_of(query: jax.Array, kv_heads: int) -> int:
+    """Query heads, which share kv heads evenly."""
+    heads = query.shape[-2]
+    if kv_heads == 0 or heads % kv_heads != 0:
+        refuse("query.shape", query.shape, f"a multiple of {kv_heads} heads, as key has")
+    return heads
+
+
+def lengths_of(name: str, given: Any, batch: int) -> jax.Array:
+    """Of a batch; one number stands for all of it."""
+    array = jnp.asarray(given)
+    if array.dtype.name not in INTEGERS:
+        refuse(f"{name}.dtype", array.dtype.name, ", ".join(INTEGERS))
+    if array.shape not in ((), (batch,)):
+        refuse(f"{name}.shape", array.shape, f"(), ({batch},)")
+    return jnp.broadcast_to(array, (batch,))
+
+
+def windows_of(given: int | tuple[int, int] | None) -> tuple[int, int]:
+    """Positions to the left and to the right; -1: all."""
+    if given is None:
+        return -1, -1
+    left, right = given if isinstance(given, tuple | list) else (given, given)
+    if left < 0 or right < 0:
+        refuse("local_window_size", given, "None, a number of positions, or two: 0 or more")
+    return int(left), int(right)
+
+
+def scale_of(given: float | None) -> float:
+    """0 is the library's default, 1 / sqrt (head size)."""
+    if given is None:
+        return 0.0
+    if not isinstance(given, int | float) or given == 0:
+        refuse("scale", given, "None, a number that is not 0 and known when it is traced")
+    return float(given)

@@ -1,0 +1,253 @@
+"""dot_product_attention as jax.nn has it, and attention over a cache.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..plans import Pack
+from .arguments import (
+    FLOATS,
+    array_of,
+    heads_of,
+    lengths_of,
+    refuse,
+    scale_of,
+    windows_of,
+)
+from .calls import Number, Portable, call
+from .mapping import Arrays, Shared, over_batch
+
+_ROWS = (*FLOATS, "int8", "uint8", "float8_e4m3fn", "float8_e5m2")
+
+
+def _four_dims(name: str, given: Any) -> jax.Array:
+    array = jnp.asarray(given)
+    if array.ndim not in (3, 4):
+        refuse(f"{name}.shape", array.shape, "3 or 4 dims")
+    return array.reshape((1,) * (4 - array.ndim) + array.shape)
+
+
+def _mask_of(mask: Any, bias: Any, scores: tuple[int, ...]) -> jax.Array | None:
+    """Both in one: what is added, or what is seen; its last dim is that of the scores."""
+    given = {"mask": mask, "bias": bias}
+    arrays = {}
+    for name, array in given.items():
+        if array is None:
+            continue
+        array = jnp.asarray(array)
+        array = array.reshape((1,) * (4 - array.ndim) + array.shape)
+        accepted = ("bool",) if name == "mask" else FLOATS
+        if array.dtype.name not in accepted:
+            refuse(f"{name}.dtype", array.dtype.name, ", ".join(accepted))
+        fits = array.ndim == 4 and all(
+            own in (1, dim) for own, dim in zip(array.shape, scores, strict=True)
+        )
+        if not fits:
+            refuse(f"{name}.shape", array.shape, f"4 dims that broadcast to {scores}")
+        arrays[name] = jnp.broadcast_to(array, (*array.shape[:3], scores[3]))
+    if len(arrays) == 2:
+        return jnp.where(arrays["mask"], arrays["bias"], -jnp.inf)
+    return next(iter(arrays.values()), None)
+
+
+def _positions(batch: int, queries: int) -> jax.Array:
+    """Query i is at position i, however many keys there are: as jax.nn has it."""
+    return jnp.tile(jnp.arange(queries, dtype=jnp.int32), (batch, 1))
+
+
+def _run_attend(
+    batched: Arrays, shared: Shared, value_dim: int, lse: bool, attributes: dict[str, Number], pack
+) -> tuple[jax.Array, ...]:
+    query = batched["query"]
+    operands = {name: array.seen() for name, array in batched.items()} | shared
+    if "positions" in batched:
+        operands["positions"] = batched["positions"].seen(prod(query.shape[:2]))
+    results = {"attn_output": query.result((*query.shape[:-1], value_dim), query.dtype)}
+    if lse:
+        results["lse"] = query.result(query.shape[:-1], jnp.float32)
+    return tuple(call("CacheAttend", operands, results, pack=pack, **attributes).values())
+
+
+def _attend(
+    name: str,
+    arrays: dict[str, jax.Array],
+    mask: jax.Array | None,
+    sinks: Any,
+    attributes: dict[str, Number],
+    pack: Pack | Portable | None,
+    value_dim: int,
+    lse: bool = False,
+) -> tuple[jax.Array, ...]:
+    """A mask that is the same for the whole batch is not part of it."""
+    query, shared = arrays["query"], {}
+    if mask is not None:
+        (arrays if mask.shape[0] == query.shape[0] else shared)["attn_mask"] = mask
+    if sinks is not None:
+        shared["sinks"] = array_of("sinks", sinks, query.shape[2:3], ("float32", query.dtype.name))
+    attributes = {"num_heads": query.shape[2], "key_head_dim": query.shape[3], **attributes}
+
+    def run(batched: Arrays, shared: Shared) -> tuple[jax.Array, ...]:
+        return _run_attend(batched, shared, value_dim, lse, attributes, pack)
+
+    return over_batch(name, run, arrays, shared)
+
+
+def dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any = None,
+    mask: Any = None,
+    *,
+    scale: float | None = None,
+    is_causal: bool = False,
+    query_seq_lengths: Any = None,
+    key_value_seq_lengths: Any = None,
+    local_window_size: int | tuple[int, int] | None = None,
+    implementation: str | None = None,
+    return_residual: bool = False,
+    softcap: float = 0.0,
+    sinks: Any = None,
+    math: str = "f32",
+    pack: Pack | Portable | None = None,
+) -> Any:
+    """jax.nn.dot_product_attention by kvmill's kernels: the same arguments, layouts and result.
+
+    query [B, T, N, H] or [T, N, H]; key [B, S, K, H], value [B, S, K, E], without B likewise: of
+    one type, float32, float16 or bfloat16; K divides N, E may differ from H.  bias, mask: floats
+    that are added, bools of what is seen; 4 dims that broadcast to [B, N, T, S].  is_causal:
+    query i sees keys up to i.  local_window_size: so many keys before and after i, or (left,
+    right).  Lengths: [B], int32.  implementation: None.  return_residual: the logarithms of the
+    sums, too, [B, T, N].
+
+    Besides: softcap, scores become softcap * tanh (score / softcap) before bias and masks; sinks
+    [N], scores without values; math, "f32", "near" or "fast" as kvmill.h says; pack, whose kernels
+    it takes, else that of kvmill.jax.use, else the default pack.
+
+    A query that sees nothing gives 0 and -infinity; jax.nn's gives the mean of all values.  Raises
+    ValueError for what it does not accept, NotImplementedError where it is differentiated.
+    """
+    if implementation is not None:
+        refuse("implementation", repr(implementation), "None")
+    given = jnp.asarray(query)
+    query, key, value = (
+        _four_dims(name, a) for name, a in (("query", query), ("key", key), ("value", value))
+    )
+    batch, keys, kv_heads, dim = key.shape
+    array_of("query", query, (batch, "T", "N", dim))
+    array_of("key", key, ("B", "S", "K", "H"), (query.dtype.name,))
+    array_of("value", value, (batch, keys, kv_heads, "E"), (query.dtype.name,))
+    heads, queries = heads_of(query, kv_heads), query.shape[1]
+    left, right = windows_of(local_window_size)
+    length = keys if key_value_seq_lengths is None else key_value_seq_lengths
+    arrays = {
+        "query": query,
+        "key": key,
+        "value": value,
+        "lengths": lengths_of("key_value_seq_lengths", length, batch),
+    }
+    if is_causal or left >= 0:
+        arrays["positions"] = _positions(batch, queries)
+    attributes: dict[str, Number] = {
+        "num_kv_heads": kv_heads,
+        "value_head_dim": value.shape[3],
+        "softmax_scale": scale_of(scale),
+        "softcap": float(softcap),
+        "is_causal": int(is_causal),
+        "left_window_size": left,
+        "right_window_size": right,
+        "math": math,
+    }
+    seen = _mask_of(mask, bias, (batch, heads, queries, keys))
+    output, *lse = _attend(
+        *("dot_product_attention", arrays, seen, sinks, attributes, pack, value.shape[3]),
+        lse=return_residual,
+    )
+    if query_seq_lengths is not None:
+        lengths = lengths_of("query_seq_lengths", query_seq_lengths, batch)
+        real = jnp.arange(queries)[None, :] < lengths[:, None]
+        output = jnp.where(real[:, :, None, None], output, 0)
+        lse = [jnp.where(real[:, :, None], numbers, -jnp.inf) for numbers in lse]
+    shape = (*given.shape[:-1], value.shape[3])
+    if not return_residual:
+        return output.reshape(shape)
+    return output.reshape(shape), lse[0].astype(key.dtype).reshape(shape[:-1])
+
+
+def _side(name: str, rows: jax.Array, scale: Any, cache_format: str | None, dim: int) -> dict:
+    """Attributes that say how K or V is kept."""
+    if cache_format is not None:
+        return {f"{name}_cache_format": cache_format, f"{name}_T2": rows.dtype.name}
+    bits = {"int8": 8, "uint8": 4}.get(rows.dtype.name, 0)
+    if (bits > 0) != (scale is not None):
+        accepted = "scales of int8 and uint8 (two codes of 4 bits each); of other types None"
+        refuse(f"{name}_scale", "None" if scale is None else "given", accepted)
+    types = {f"{name}_T2": "int4" if bits == 4 else rows.dtype.name}
+    if bits == 0:
+        return types
+    types[f"{name}_T3"] = scale.dtype.name
+    return types | {f"{name}_quant_bit": bits, f"{name}_quant_group": dim // scale.shape[-1]}
+
+
+def attend(
+    query: Any,
+    key: Any,
+    value: Any,
+    lengths: Any,
+    *,
+    key_scale: Any = None,
+    value_scale: Any = None,
+    cache_format: str | None = None,
+    value_head_dim: int | None = None,
+    bias: Any = None,
+    mask: Any = None,
+    scale: float | None = None,
+    is_causal: bool = True,
+    local_window_size: int | tuple[int, int] | None = None,
+    softcap: float = 0.0,
+    sinks: Any = None,
+    math: str = "f32",
+    pack: Pack | Portable | None = None,
+) -> jax.Array:
+    """Attention over caches in any format: CacheAttend.  Returns [B, T, N, E].
+
+    query [B, T, N, H]: the last T positions of the lengths [B] (or one number).  key and value
+    [B, S, K, ...]: of query's type, another float type, int8 or uint8 (two codes of 4 bits) with
+    key_scale and value_scale [B, S, K, H / group], or a cache_format's blocks as uint8.
+    value_head_dim: E where V's rows do not tell it, H.  Rows from a length on are not read.  All
+    else as of dot_product_attention.
+    """
+    query = array_of("query", query, ("B", "T", "N", "H"))
+    batch, queries, _, dim = query.shape
+    key = array_of("key", key, (batch, "S", "K", "W"), _ROWS)
+    keys, kv_heads = key.shape[1:3]
+    value = array_of("value", value, (batch, keys, kv_heads, "W"), _ROWS)
+    arrays = {"query": query, "key": key, "value": value}
+    arrays["lengths"] = lengths_of("lengths", lengths, batch)
+    for name, given in (("key_scale", key_scale), ("value_scale", value_scale)):
+        if given is not None:
+            arrays[name] = array_of(name, given, (batch, keys, kv_heads, "H / group"))
+    plain = value.dtype.name not in ("int8", "uint8")
+    value_dim = value_head_dim or (value.shape[3] if plain else dim)
+    left, right = windows_of(local_window_size)
+    attributes = {
+        **_side("key", key, arrays.get("key_scale"), cache_format, dim),
+        **_side("value", value, arrays.get("value_scale"), cache_format, value_dim),
+        "num_kv_heads": kv_heads,
+        "value_head_dim": value_dim,
+        "softmax_scale": scale_of(scale),
+        "softcap": float(softcap),
+        "is_causal": int(is_causal),
+        "left_window_size": left,
+        "right_window_size": right,
+        "math": math,
+    }
+    seen = _mask_of(mask, bias, (batch, heads_of(query, kv_heads), queries, keys))
+    return _attend("attend", arrays, seen, sinks, attributes, pack, value_dim)[0]

@@ -1,0 +1,111 @@
+"""What all functions share: jax.vmap becomes a larger batch, and differentiation is refused.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .calls import Seen
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["array"], meta_fields=["lead"])
+@dataclass
+class Batched:
+    """An array that begins with dims of jax.vmap's, `lead` of them, and then the batch.  It is never
+    reshaped: ops see what it has in other dims."""
+
+    array: Any
+    lead: int = 0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """All that is mapped is the batch."""
+        shape = self.array.shape
+        return prod(shape[: self.lead + 1]), *shape[self.lead + 1 :]
+
+    @property
+    def dtype(self) -> Any:
+        return self.array.dtype
+
+    def seen(self, *shape: int) -> Seen:
+        """In these dims; none: in its own, with one batch."""
+        return Seen(self.array, shape or self.shape)
+
+    def result(self, shape: Sequence[int], dtype: Any, *seen: int) -> Seen:
+        """A new array of that shape, whose batch is laid out as this one's."""
+        lead = self.array.shape[: self.lead]
+        batch = shape[0] // prod(lead)
+        own = jax.ShapeDtypeStruct((*lead, batch, *shape[1:]), dtype)
+        return Seen(own, seen or tuple(shape))
+
+    def updated(self, *seen: int) -> Seen:
+        """The same array as a result."""
+        own = jax.ShapeDtypeStruct(self.array.shape, self.array.dtype)
+        return Seen(own, seen or self.shape)
+
+    def mapped(self, size: int, mapped: bool) -> Batched:
+        array = self.array
+        if not mapped:
+            array = jnp.broadcast_to(array, (size, *array.shape))
+        return Batched(array, self.lead + 1)
+
+
+Arrays = dict[str, Batched]
+Shared = dict[str, jax.Array]
+Run = Callable[[Arrays, Shared], tuple[jax.Array, ...]]
+
+
+def _one_by_one(run: Run, in_batched: Any, given: tuple[Arrays, Shared]) -> Any:
+    """Over the axis that jax.vmap maps, in a loop: where what all sequences share differs."""
+    flat, tree = jax.tree.flatten(given)
+    flags = jax.tree.leaves(in_batched)
+
+    def step(mapped: list[jax.Array]) -> tuple[jax.Array, ...]:
+        rest = iter(mapped)
+        leaves = [next(rest) if flag else leaf for leaf, flag in zip(flat, flags, strict=True)]
+        return run(*jax.tree.unflatten(tree, leaves))
+
+    return jax.lax.map(step, [leaf for leaf, flag in zip(flat, flags, strict=True) if flag])
+
+
+def over_batch(
+    name: str, run: Run, batched: dict[str, jax.Array], shared: Shared
+) -> tuple[jax.Array, ...]:
+    """run (batched, shared), for jax.vmap too: all arrays of `batched` and all results begin with
+    the batch, those of `shared` have none."""
+
+    @jax.custom_batching.custom_vmap
+    def mappable(batched: Arrays, shared: Shared) -> tuple[jax.Array, ...]:
+        return run(batched, shared)
+
+    @mappable.def_vmap
+    def _(size: int, in_batched: Any, batched: Arrays, shared: Shared) -> Any:
+        if any(in_batched[1].values()):
+            results = _one_by_one(mappable, in_batched, (batched, shared))
+        else:
+            flags = in_batched[0]
+            more = {key: a.mapped(size, flags[key].array) for key, a in batched.items()}
+            results = mappable(more, shared)
+        return results, (True,) * len(results)
+
+    @jax.custom_jvp
+    def whole(batched: Arrays, shared: Shared) -> tuple[jax.Array, ...]:
+        return mappable(batched, shared)
+
+    @whole.defjvp
+    def _(primals: Any, tangents: Any) -> Any:
+        raise NotImplementedError(
+            f"kvmill.jax.{name} cannot be differentiated; accepted: jax.lax.stop_gradient around "
+            "its arguments, or jax.nn.dot_product_attention in its place"
+        )
+
+    return whole({key: Batched(array) for key, array in batched.items()}, shared)

@@ -1,0 +1,253 @@
+"""Stores into caches, and steps of decoding: in place where XLA lets them, as in a jax.lax.scan.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..plans import Pack
+from .arguments import FLOATS, array_of, heads_of, lengths_of, refuse, scale_of
+from .attention import _mask_of
+from .calls import Number, Portable, call
+from .mapping import Arrays, Batched, Shared, over_batch
+
+
+def _mode(circular: bool) -> str:
+    return "circular" if circular else "linear"
+
+
+def store(
+    cache: Any,
+    update: Any,
+    write_indices: Any,
+    *,
+    circular: bool = False,
+    pack: Pack | Portable | None = None,
+) -> jax.Array:
+    """The cache with new rows in it: TensorScatter along axis 1.
+
+    cache [B, capacity, ...] of any type of 8 bits or more; update [B, rows, ...]; write_indices
+    [B] or one number: the slot of each sequence's first new row.  circular: slots wrap around.
+    In place where the cache is not used any more.  A row outside is refused, and nothing stored.
+    """
+    cache, update = jnp.asarray(cache), jnp.asarray(update)
+    if cache.ndim < 2:
+        refuse("cache.shape", cache.shape, "2 dims or more")
+    array_of("update", update, (cache.shape[0], "rows", *cache.shape[2:]), (cache.dtype.name,))
+    indices = lengths_of("write_indices", write_indices, cache.shape[0])
+
+    def run(batched: Arrays, shared: Shared) -> tuple[jax.Array, ...]:
+        operands = {name: array.seen() for name, array in batched.items()}
+        results = {"present_cache": batched["past_cache"].updated()}
+        aliases = {"present_cache": "past_cache"}
+        attributes = {"axis": 1, "mode": _mode(circular)}
+        found = call("TensorScatter", operands, results, aliases=aliases, pack=pack, **attributes)
+        return tuple(found.values())
+
+    arrays = {"past_cache": cache, "update": update, "write_indices": indices}
+    return over_batch("store", run, arrays, {})[0]
+
+
+def _flat(array: Batched) -> tuple[int, ...]:
+    """[B, T, heads, dim] as [B, T, heads * dim]."""
+    return *array.shape[:2], prod(array.shape[2:])
+
+
+def _run_step(
+    batched: Arrays, shared: Shared, attributes: dict[str, Number], pack: Any
+) -> tuple[jax.Array, ...]:
+    rows = ("Q", "K", "V", "past_key", "past_value")
+    operands: dict[str, Any] = {
+        name: array.seen(*(_flat(array) if name in rows else ()))
+        for name, array in batched.items()
+    }
+    query, keys, values = (batched[name] for name in ("Q", "past_key", "past_value"))
+    shape = (*query.shape[:-1], values.shape[-1])
+    results = {
+        "Y": query.result(shape, query.dtype, *shape[:2], shape[2] * shape[3]),
+        "present_key": keys.updated(*_flat(keys)),
+        "present_value": values.updated(*_flat(values)),
+    }
+    aliases = {"present_key": "past_key", "present_value": "past_value"}
+    return tuple(
+        call(
+            *("TensorScatterAttention", operands | shared, results),
+            aliases=aliases,
+            pack=pack,
+            **attributes,
+        ).values()
+    )
+
+
+def decode_step(
+    query: Any,
+    key: Any,
+    value: Any,
+    key_cache: Any,
+    value_cache: Any,
+    write_indices: Any,
+    *,
+    bias: Any = None,
+    mask: Any = None,
+    scale: float | None = None,
+    is_causal: bool = True,
+    key_value_seq_lengths: Any = None,
+    left_window_size: int | None = None,
+    circular: bool = False,
+    softcap: float = 0.0,
+    pack: Pack | Portable | None = None,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Store new rows, then attend over what the caches have: (output, key_cache, value_cache).
+
+    query [B, T, N, H]; key [B, T, K, H], value [B, T, K, E]; caches [B, capacity, K, H] and
+    [B, capacity, K, E], of query's type.  write_indices [B] or one number: query i of sequence b is
+    at position write_indices[b] + i.  key_value_seq_lengths [B]: valid keys after the step, where T
+    has padding at its end; None: there is none.  bias, mask: as of dot_product_attention, with the
+    capacity for S.  left_window_size: keys before its own that a query sees.  circular: the caches
+    are rings of the last positions.
+
+    The caches are updated in place where they are not used any more: carried by a jax.lax.scan, or
+    donated to jax.jit.  A step that does not fit is refused, and nothing stored.
+    """
+    query = array_of("query", query, ("B", "T", "N", "H"))
+    batch, queries, _, dim = query.shape
+    types = (query.dtype.name,)
+    key = array_of("key", key, (batch, queries, "K", dim), types)
+    kv_heads = key.shape[2]
+    value = array_of("value", value, (batch, queries, kv_heads, "E"), types)
+    key_cache = array_of("key_cache", key_cache, (batch, "capacity", kv_heads, dim), types)
+    capacity = key_cache.shape[1]
+    rows = (batch, capacity, kv_heads, value.shape[3])
+    value_cache = array_of("value_cache", value_cache, rows, types)
+    heads = heads_of(query, kv_heads)
+    arrays = {"Q": query, "K": key, "V": value, "past_key": key_cache, "past_value": value_cache}
+    arrays["write_indices"] = lengths_of("write_indices", write_indices, batch)
+    if key_value_seq_lengths is not None:
+        valid = lengths_of("key_value_seq_lengths", key_value_seq_lengths, batch)
+        arrays["nonpad_kv_seqlen"] = valid
+    shared = {}
+    seen = _mask_of(mask, bias, (batch, heads, queries, capacity))
+    if seen is not None:
+        (arrays if seen.shape[0] == batch else shared)["attn_mask"] = seen
+    attributes: dict[str, Number] = {
+        "q_num_heads": heads,
+        "kv_num_heads": kv_heads,
+        "scale": scale_of(scale),
+        "softcap": float(softcap),
+        "is_causal": int(is_causal),
+        "mode": _mode(circular),
+    }
+    if left_window_size is not None:
+        if left_window_size < 0:
+            refuse("left_window_size", left_window_size, "None, 0 or more")
+        attributes["left_window_size"] = left_window_size
+
+    def run(batched: Arrays, shared: Shared) -> tuple[jax.Array, ...]:
+        return _run_step(batched, shared, attributes, pack)
+
+    return over_batch("decode_step", run, arrays, shared)
+
+
+# ---- Caches in formats of their own ----
+
+
+def _starts(start: Batched, tokens: int, capacity: int) -> dict[str, jax.Array]:
+    """The numbers of a dynamic batch of which all sequences have as many new tokens."""
+    flat, dtype = start.array.reshape(-1), start.dtype
+    batch = flat.shape[0]
+    return {
+        "start_pos": flat,
+        "seqstarts": jnp.arange(batch + 1, dtype=dtype) * tokens,
+        "kvstarts": jnp.concatenate([jnp.zeros(1, dtype), jnp.cumsum(flat + tokens)]),
+        "cachestarts": jnp.arange(batch, dtype=dtype) * capacity,
+        "decoding_batches": jnp.array([batch if tokens == 1 else 0], dtype),
+        "max_seqlen": jnp.array([tokens], dtype),
+        "max_kvlen": jnp.array([capacity], dtype),
+    }
+
+
+def _run_cache_step(
+    batched: Arrays, shared: Shared, attributes: dict[str, Number], pack: Any
+) -> tuple[jax.Array, ...]:
+    """Tokens of all sequences one after the other, and rows of all caches, of one layer."""
+    query, cache = batched["query"], batched["cache"]
+    batch, tokens = query.shape[:2]
+    capacity = cache.shape[1]
+    kept = [name for name in ("cache", "scale") if name in batched]
+    operands: dict[str, Any] = {
+        name: batched[name].seen(batch * tokens, *batched[name].shape[2:])
+        for name in ("query", "current_key", "current_value")
+    }
+    rows = {name: (batch * capacity, 1, *batched[name].shape[2:]) for name in kept}
+    operands |= {name: batched[name].seen(*rows[name]) for name in kept}
+    operands |= _starts(batched["start_pos"], tokens, capacity)
+    results = {"attn_output": query.result(query.shape, query.dtype, *operands["query"].shape)}
+    results |= {name: batched[name].updated(*rows[name]) for name in kept}
+    op = "dynamic_batching.MultiHeadCacheAttention"
+    return tuple(call(op, operands, results, pack=pack, **attributes).values())
+
+
+def cache_step(
+    query: Any,
+    key: Any,
+    value: Any,
+    cache: Any,
+    scale_cache: Any,
+    start_pos: Any,
+    *,
+    cache_format: str | None = None,
+    scale: float | None = None,
+    left_window_size: int | None = None,
+    softcap: float = 0.0,
+    math: str = "f32",
+    pack: Pack | Portable | None = None,
+) -> tuple[jax.Array, ...]:
+    """A step over a cache that is kept in another format: MultiHeadCacheAttention, causal.
+
+    query [B, T, N, H]; key, value [B, T, K, H].  cache [B, capacity, 2, K, W]: of a float type, W
+    is H and scale_cache None; of int8 codes, W is H and scale_cache [B, capacity, 2, K, H / group];
+    of uint8, the W bytes of a cache_format's blocks ("q8_0", "q4_0"), scale_cache None.  start_pos
+    [B] or one number: tokens before these.
+
+    Returns (output, cache), or (output, cache, scale_cache): in place as decode_step.
+    """
+    query = array_of("query", query, ("B", "T", "N", "H"))
+    batch, tokens, _, dim = query.shape
+    types = (query.dtype.name,)
+    key = array_of("key", key, (batch, tokens, "K", dim), types)
+    kv_heads = key.shape[2]
+    value = array_of("value", value, key.shape, types)
+    cache_types = ("uint8",) if cache_format else (*FLOATS, "int8")
+    width = "W" if cache_format else dim
+    cache = array_of("cache", cache, (batch, "capacity", 2, kv_heads, width), cache_types)
+    arrays = {"query": query, "current_key": key, "current_value": value, "cache": cache}
+    attributes: dict[str, Number] = {
+        "num_heads": heads_of(query, kv_heads),
+        "num_kv_heads": kv_heads,
+        "head_dim": dim,
+        "softmax_scale": scale_of(scale),
+        "softcap": float(softcap),
+        "math": math,
+        "left_window_size": -1 if left_window_size is None else left_window_size,
+    }
+    if cache_format:
+        attributes["cache_format"] = cache_format
+    if (cache.dtype.name == "int8") != (scale_cache is not None):
+        given = "None" if scale_cache is None else "given"
+        refuse("scale_cache", given, "scales for a cache of int8, None for any other")
+    if scale_cache is not None:
+        shape = (*cache.shape[:4], "H / group")
+        arrays["scale"] = array_of("scale_cache", scale_cache, shape)
+        attributes |= {"quant_bit": 8, "quant_group": dim // arrays["scale"].shape[-1]}
+    arrays["start_pos"] = lengths_of("start_pos", start_pos, batch)
+
+    def run(batched: Arrays, shared: Shared) -> tuple[jax.Array, ...]:
+        return _run_cache_step(batched, shared, attributes, pack)
+
+    return over_batch("cache_step", run, arrays, {})

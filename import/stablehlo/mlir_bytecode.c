@@ -1,0 +1,113 @@
+/* MLIR bytecode, and StableHLO's portable artifacts in it, as text: JAX of a Python writes it.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "mlir_bytecode.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../base/process.h"
+
+enum { MOST_SECONDS = 300, WITHOUT_JAX = 3 };
+
+/* Standard input is the bytecode, standard output the text.  What the bytes after the version say
+   is who wrote them: StableHLO's artifacts have to be deserialised. */
+static const char script[] =
+    "import sys\n"
+    "try:\n"
+    "    from jax.interpreters.mlir import make_ir_context\n"
+    "    from jaxlib.mlir import ir\n"
+    "    from jaxlib.mlir.dialects import stablehlo\n"
+    "except ImportError as error:\n"
+    "    sys.stderr.write(str(error))\n"
+    "    sys.exit(3)\n"
+    "code = sys.stdin.buffer.read()\n"
+    "with make_ir_context() as context:\n"
+    "    try:\n"
+    "        if code[5:14] == b'StableHLO':\n"
+    "            module = stablehlo.deserialize_portable_artifact(context, code)\n"
+    "        else:\n"
+    "            module = ir.Module.parse(code)\n"
+    "    except (ir.MLIRError, ValueError) as error:\n"
+    "        sys.stderr.write(str(error))\n"
+    "        sys.exit(1)\n"
+    "    sys.stdout.write(module.operation.get_asm(large_elements_limit=None))\n";
+
+bool is_mlir_bytecode(const struct text *text) {
+    return text->length >= 4 && memcmp(text->data, "ML\xefR", 4) == 0;
+}
+
+static const char *python(void) {
+    const char *own = getenv("KVMILL_PYTHON");
+    return own != NULL && *own != '\0' ? own : "python3";
+}
+
+static bool write_all(int stream, const struct text *text, struct error *error) {
+    for (size_t done = 0; done < text->length;) {
+        ssize_t wrote = write(stream, text->data + done, text->length - done);
+        if (wrote < 0)
+            return fail_errno(error, "write", "a copy of bytecode");
+        done += (size_t)wrote;
+    }
+    return lseek(stream, 0, SEEK_SET) == 0 || fail_errno(error, "write", "a copy of bytecode");
+}
+
+/* What a program wrote to it. */
+static bool read_all(int stream, struct text *text, struct error *error) {
+    char block[1 << 14];
+    ssize_t got;
+    off_t at = 0;
+    while ((got = pread(stream, block, sizeof block, at)) > 0) {
+        if (!text_append(text, block, (size_t)got))
+            return out_of_memory(error);
+        at += got;
+    }
+    return got == 0 || fail_errno(error, "read", "what JAX wrote");
+}
+
+static bool refuse(const char *name, int status, int messages, struct error *error) {
+    struct text said = {0};
+    bool absent = WIFEXITED(status) && WEXITSTATUS(status) == WITHOUT_JAX;
+    bool done = read_all(messages, &said, error);
+    const char *words = said.data ? said.data : "it said nothing";
+    done = done && fail(error, absent ? EXIT_ENVIRONMENT : EXIT_USER,
+                        "%s: is MLIR bytecode, which JAX of %s reads: %.*s; accepted: %s", name,
+                        python(), (int)strcspn(words, "\n"), words,
+                        absent ? "text, .mlir, or KVMILL_PYTHON that names a Python with jax"
+                               : "bytecode of StableHLO that this version knows");
+    text_free(&said);
+    return done;
+}
+
+static bool convert(const char *name, const int streams[STANDARD_STREAMS], struct text *text,
+                    struct error *error) {
+    char *arguments[] = {(char *)(uintptr_t)python(), "-I", "-c", (char *)(uintptr_t)script, NULL};
+    int status;
+    if (!write_all(streams[0], text, error) ||
+        !process_run_group(arguments, streams, "a Python with jax, or text, .mlir,", MOST_SECONDS,
+                           &status, error))
+        return false;
+    if (status != 0)
+        return refuse(name, status, streams[2], error);
+    text->length = 0;
+    return read_all(streams[1], text, error);
+}
+
+bool mlir_text_of_bytecode(const char *name, struct text *text, struct error *error) {
+    int streams[STANDARD_STREAMS];
+    bool opened = true;
+    for (int i = 0; i < STANDARD_STREAMS; i++) {
+        streams[i] = memfd_create("kvmill-mlir", MFD_CLOEXEC);
+        opened &= streams[i] >= 0;
+    }
+    bool done = opened ? convert(name, streams, text, error)
+                       : fail_errno(error, "open", "memory for a file");
+    for (int i = 0; i < STANDARD_STREAMS; i++)
+        if (streams[i] >= 0)
+            close(streams[i]);
+    return done;
+}

@@ -1,0 +1,272 @@
+/* Plans by name: that of every op is the plan that its own function makes, for attributes and
+   tensors that its description allows; and what is refused of names and values.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "../defs/dtype.h"
+#include "common.h"
+#include "described.h"
+
+enum { DRAWS = 60, MOST_ATTRIBUTES = 64 };
+
+static const kvmill_plan_options options = {.struct_size = sizeof options, .threads = 1};
+
+static struct dice dice;
+static char doing[256]; /* for whoever reads of a trap */
+
+/* An op by its names. */
+struct named {
+    kvmill_named_attribute attributes[MOST_ATTRIBUTES];
+    kvmill_named_tensor tensors[MOST_TENSORS];
+    size_t attribute_count, tensor_count;
+    bool differs; /* it has a type of 0, which names cannot say */
+};
+
+/* ---- The scene's op ---- */
+
+static bool is_told(const struct scene *scene, const struct op_member *member) {
+    if (strncmp(member->name, "value_", 6) == 0)
+        return false;
+    for (int i = 0; i < scene->op->tensor_count; i++) {
+        const struct op_tensor *tensor = &scene->op->tensors[i];
+        if (scene->tensors[tensor->index] != NULL && tensor->type != NULL &&
+            (tensor->in & kvmill_op_bit(scene->op)) && strcmp(tensor->type, member->name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whether a flag says that it counts. */
+static bool is_with(const struct op_struct *part, const struct op_member *member,
+                    const void *base) {
+    return member->with != NULL &&
+           kvmill_member_value(kvmill_op_member(part, member->with), base) != 0;
+}
+
+/* Whether the member has to be named: types that tensors tell now and then are not. */
+static bool is_named(struct scene *scene, const struct op_struct *part,
+                     const struct op_member *member, const void *base) {
+    if ((member->ops & kvmill_op_bit(scene->op)) == 0 || member->kind == OP_TENSOR ||
+        kvmill_member_is_default(member, base))
+        return false;
+    if (member->with != NULL && !is_with(part, member, base))
+        return false;
+    return member->kind != OP_TYPE || !is_told(scene, member) || dice_once_in(&dice, 2);
+}
+
+static void name_member(struct named *named, const struct op_member *member, const void *base) {
+    const void *at = kvmill_member_of(member, base);
+    kvmill_named_attribute *attribute = &named->attributes[named->attribute_count++];
+    *attribute = (kvmill_named_attribute){.name = member->name};
+    if (member->kind == OP_TYPE)
+        attribute->word = kvmill_dtype_name(*(const DLDataType *)at);
+    else if (member->kind == OP_WORD)
+        attribute->word = *(const char *const *)at;
+    else if (member->kind != OP_REAL)
+        attribute->integer = kvmill_member_value(member, base);
+    else {
+        attribute->real = *(const double *)at;
+        attribute->is_real = 1;
+    }
+}
+
+static void name_all(struct scene *scene, struct named *named) {
+    *named = (struct named){.differs = false};
+    for (int p = 0; p < OP_PARTS && scene->op->parts[p] != NULL; p++) {
+        const struct op_struct *part = scene->op->parts[p];
+        const void *base = p == 0 ? (const void *)&scene->base : &scene->step;
+        for (int i = 0; part->name != NULL && i < part->member_count; i++) {
+            const struct op_member *member = &part->members[i];
+            if (is_named(scene, part, member, base))
+                name_member(named, member, base);
+            named->differs |= member->kind == OP_TYPE && kvmill_member_is_zero(member, base) &&
+                              (is_told(scene, member) || is_with(part, member, base));
+        }
+    }
+    for (int i = 0; i < scene->op->tensor_count; i++) {
+        const struct op_tensor *tensor = &scene->op->tensors[i];
+        if (scene->tensors[tensor->index] != NULL)
+            named->tensors[named->tensor_count++] =
+                (kvmill_named_tensor){tensor->name, scene->tensors[tensor->index]};
+    }
+}
+
+static kvmill_status plan_named(const char *op, const struct named *named, kvmill_plan **plan,
+                                kvmill_error *error) {
+    return kvmill_plan_named(op, named->attributes, named->attribute_count, named->tensors,
+                             named->tensor_count, &options, plan, error);
+}
+
+/* ---- The same plan ---- */
+
+static bool is_same(const struct scene *scene, const struct named *named, int *made) {
+    char own[4096], by_name[4096];
+    kvmill_plan *plan, *other;
+    kvmill_error error = {""}, refused = {""};
+    kvmill_status status = scene->by->plan(scene, &options, &plan, &error);
+    kvmill_status answer = plan_named(scene->op->name, named, &other, &refused);
+    kvmill_plan_describe(plan, own, sizeof own);
+    kvmill_plan_describe(other, by_name, sizeof by_name);
+    bool same = status == answer && strcmp(own, by_name) == 0 &&
+                kvmill_plan_workspace_size(plan) == kvmill_plan_workspace_size(other) &&
+                strcmp(error.message, refused.message) == 0;
+    if (!same)
+        diag("%s: %s%s\n%s%s", scene->op->name, error.message, own, refused.message, by_name);
+    *made += status == KVMILL_OK;
+    kvmill_plan_destroy(plan);
+    kvmill_plan_destroy(other);
+    return same;
+}
+
+static void test_plans(const struct op *op, const struct described_case *by) {
+    static struct scene scene;
+    struct named named;
+    int made = 0, same = 0;
+    snprintf(doing, sizeof doing, "%s by name", op->name);
+    for (int i = 0; i < DRAWS; i++) {
+        scene_start(&scene, op, by, &dice);
+        if (i % 2 == 0)
+            scene_draw_members(&scene);
+        described_open(&scene, 3);
+        scene_set_prototypes(&scene);
+        name_all(&scene, &named);
+        same += named.differs || is_same(&scene, &named, &made);
+        described_close(&scene);
+    }
+    ok(same == DRAWS && made > 0, "%s: %d plans by name are those of its function, %d of them made",
+       op->name, same, made);
+}
+
+static void test_places(const struct op *op) {
+    bool good = true;
+    for (int i = 0; i < op->tensor_count; i++) {
+        const struct op_tensor *tensor = &op->tensors[i];
+        bool in = tensor->in & kvmill_op_bit(op), out = tensor->out & kvmill_op_bit(op);
+        kvmill_named_tensor_place place = {-1, -1, -1, -1};
+        kvmill_status status = kvmill_named_place(op->name, tensor->name, &place, NULL);
+        if (!in && !out)
+            good &= status == KVMILL_E_ATTRIBUTE;
+        else
+            good &= status == KVMILL_OK && place.index == tensor->index && place.in == in &&
+                    place.out == out;
+    }
+    ok(good, "%s: tensors have their places by name", op->name);
+}
+
+/* ---- Refusals ---- */
+
+static int64_t dims[] = {1, 2, 4, 8};
+static const DLTensor cache = {
+    .device = {kDLCPU, 0}, .ndim = 4, .dtype = {kDLFloat, 32, 1}, .shape = dims};
+
+/* One attribute of an op without tensors. */
+static const struct refusal {
+    const char *op;
+    kvmill_named_attribute attribute;
+    kvmill_status status;
+    const char *words;
+} refusals[] = {
+    {"flow", {.name = "mode"}, KVMILL_E_ATTRIBUTE, "op is \"flow\"; accepted: TensorScatter, Key"},
+    {"CacheAttend", {.name = "dtype"}, KVMILL_E_ATTRIBUTE,
+     "CacheAttend has no attribute \"dtype\"; accepted: num_heads, num_kv_heads"},
+    {"TensorScatter", {.name = "dtype", .word = "float16"}, KVMILL_E_ATTRIBUTE,
+     "TensorScatter has no attribute \"dtype\"; accepted: axis, mode, negative_indices"},
+    {"TensorScatter", {.name = "past_cache"}, KVMILL_E_ATTRIBUTE, "no attribute \"past_cache\""},
+    {"TensorScatter", {.name = "struct_size"}, KVMILL_E_ATTRIBUTE, "no attribute \"struct_size\""},
+    {"TensorScatter", {.name = NULL}, KVMILL_E_NULL, "the name of an attribute is NULL"},
+    {"TensorScatter", {.name = "axis", .word = "last"}, KVMILL_E_ATTRIBUTE,
+     "axis is \"last\"; accepted: a number"},
+    {"TensorScatter", {.name = "axis", .real = 1.5, .is_real = 1}, KVMILL_E_ATTRIBUTE,
+     "axis is 1.5; accepted: an integer"},
+    {"TensorScatter", {.name = "mode", .word = "ring"}, KVMILL_E_ATTRIBUTE,
+     "mode is \"ring\"; accepted: linear, circular"},
+    {"TensorScatter", {.name = "mode", .integer = 3}, KVMILL_E_ATTRIBUTE,
+     "mode is 3; accepted: linear, circular"},
+    {"CacheAttend", {.name = "T1", .word = "float99"}, KVMILL_E_ATTRIBUTE,
+     "T1 is \"float99\"; accepted: the name of an element type"},
+    {"CacheAttend", {.name = "is_causal", .integer = 2}, KVMILL_E_ATTRIBUTE,
+     "is_causal is 2; accepted: 0, 1"},
+    {"CacheAttend", {.name = "num_heads", .integer = -1}, KVMILL_E_ATTRIBUTE, "num_heads is -1"},
+    {"KeyValueCache", {.name = "softcap", .integer = 1}, KVMILL_E_ATTRIBUTE,
+     "KeyValueCache has no attribute \"softcap\""},
+};
+
+static void test_refusals(void) {
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        const struct refusal *row = &refusals[i];
+        kvmill_plan *plan = (kvmill_plan *)(void *)&dice;
+        kvmill_error error;
+        kvmill_status status =
+            kvmill_plan_named(row->op, &row->attribute, 1, NULL, 0, NULL, &plan, &error);
+        ok(status == row->status && plan == NULL && strstr(error.message, row->words) != NULL,
+           "refused: %s", error.message);
+    }
+}
+
+static kvmill_status with_tensor(const char *name, const DLTensor *tensor, kvmill_error *error) {
+    const kvmill_named_tensor tensors[] = {{"past_cache", &cache}, {name, tensor}};
+    kvmill_plan *plan;
+    return kvmill_plan_named("TensorScatter", NULL, 0, tensors, 2, NULL, &plan, error);
+}
+
+static void test_tensors(void) {
+    kvmill_error error;
+    kvmill_named_tensor_place place;
+    ok(with_tensor("new", &cache, &error) == KVMILL_E_ATTRIBUTE &&
+           strcmp(error.message, "TensorScatter has no tensor \"new\"; accepted: past_cache, "
+                                 "update, write_indices, present_cache") == 0,
+       "a tensor of no such name");
+    ok(with_tensor("update", NULL, &error) == KVMILL_E_NULL &&
+           with_tensor(NULL, &cache, &error) == KVMILL_E_NULL,
+       "a tensor that is NULL, a name that is NULL");
+    ok(kvmill_named_place("TensorScatter", "write_indices", &place, &error) == KVMILL_OK &&
+           place.only_int64 &&
+           kvmill_named_place("CacheAttend", "lengths", &place, &error) == KVMILL_OK &&
+           !place.only_int64 &&
+           kvmill_named_place("CacheAttend", "query", &place, &error) == KVMILL_OK &&
+           !place.only_int64,
+       "whose type is int64 alone");
+    ok(kvmill_named_place("MultiHeadAttention", "cache", &place, &error) == KVMILL_E_ATTRIBUTE &&
+           kvmill_named_place("none", "cache", &place, NULL) == KVMILL_E_ATTRIBUTE,
+       "no place of a tensor that the op has not");
+}
+
+static void test_null(void) {
+    kvmill_plan *plan = NULL;
+    kvmill_named_tensor_place place;
+    ok(kvmill_plan_named(NULL, NULL, 0, NULL, 0, NULL, &plan, NULL) == KVMILL_E_NULL &&
+           kvmill_plan_named("TensorScatter", NULL, 1, NULL, 0, NULL, &plan, NULL) ==
+               KVMILL_E_NULL &&
+           kvmill_plan_named("TensorScatter", NULL, 0, NULL, 1, NULL, &plan, NULL) ==
+               KVMILL_E_NULL &&
+           kvmill_plan_named("TensorScatter", NULL, 0, NULL, 0, NULL, NULL, NULL) ==
+               KVMILL_E_NULL &&
+           plan == NULL,
+       "kvmill_plan_named of NULL");
+    ok(kvmill_named_place(NULL, "cache", &place, NULL) == KVMILL_E_NULL &&
+           kvmill_named_place("TensorScatter", NULL, &place, NULL) == KVMILL_E_NULL &&
+           kvmill_named_place("TensorScatter", "update", NULL, NULL) == KVMILL_E_NULL,
+       "kvmill_named_place of NULL");
+}
+
+int main(void) {
+    int ops = 0;
+    dice = dice_for(dice_seed(), "named");
+    fence_explain_traps(doing);
+    for (int i = 0; kvmill_ops[i] != NULL; i++) {
+        const struct op *op = kvmill_ops[i];
+        const struct described_case *by = described_case_of(op);
+        if (by == NULL || op->family == OP_FLOW)
+            continue;
+        test_plans(op, by);
+        test_places(op);
+        ops++;
+    }
+    ok(ops == 10, "%d ops have plans by name", ops);
+    test_refusals();
+    test_tensors();
+    test_null();
+    return done_testing();
+}

@@ -179,7 +179,8 @@ enum {
    Decode: index, then attend, without the lists; sel_indptr, sel, block_ids may be given as
    outputs.
 
-   Index and decode move the state of fields that are saved.  The flow, its attention and all they
+   Index and decode move the state of fields that are saved, of the pages that are between the
+   reserved ones in rows that are not read whole, also where topk_val is 0.  The flow, its attention and all they
    point to are borrowed for the call.  Otherwise as kvmill_plan_tensor_scatter. */
 kvmill_status kvmill_plan_flow_append(const kvmill_flow *flow, const kvmill_flow_limits *limits,
                                       const kvmill_plan_options *options, kvmill_plan **plan,

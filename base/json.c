@@ -108,6 +108,8 @@ struct json_place json_root(const char *file, json_t *value) {
 struct json_place json_member(const struct json_place *object, const char *key) {
     struct json_place place = {.file = object->file, .value = json_object_get(object->value, key)};
     snprintf(place.path, sizeof place.path, "%.120s/%.64s", object->path, key);
+    if (object->seen != NULL)
+        json_object_set_new(object->seen, key, json_true());
     return place;
 }
 

@@ -16,6 +16,7 @@ struct json_place {
     const char *file;
     char path[192]; /* "/kernels/0/axis"; "" is the whole document */
     json_t *value;  /* borrowed */
+    json_t *seen;   /* NULL, or an object that gets each key that json_member looks for; borrowed */
 };
 
 /* Where memory ends Jansson may leave a character or a member out and go on. Whether it has, in

@@ -151,7 +151,7 @@ static void shape_step(struct scene_call *call, const struct op *step) {
                                    {"D", g->key.dim}, {"E", g->value.dim},
                                    {NULL, 0}};
     scene_set_described(call, step, &scene->flow.attention, words);
-    if (step->number != OP_FLOW_APPEND)
+    if (step->number != OP_FLOW_APPEND && step->number != OP_FLOW_SUMMARISE)
         scene_set_tensor(call, KVMILL_FLOW_PAGE_IDS, int32_type, 1, &scene->flow.pages);
     if (step->number == OP_FLOW_INDEX) {
         scene_set_tensor(call, KVMILL_FLOW_SEL_INDPTR, int64_type, 1, &starts);

@@ -13,10 +13,7 @@ static bool has_scores(const struct spec *spec, const struct run_size *size) {
     (void)size;
     if (kvmill_flow_verify(flow_of_spec(spec), &problem, NULL) != KVMILL_OK)
         return false;
-    for (int i = 0; i < problem.field_count; i++)
-        if (problem.fields[i].saved)
-            return false;
-    return kvmill_flow_scores(&problem.budget);
+    return !kvmill_flow_saves(&problem) && kvmill_flow_scores(&problem.budget);
 }
 
 static bool has_result(const struct spec *spec, const struct run_size *size) {

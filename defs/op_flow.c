@@ -46,10 +46,12 @@ enum {
     APPEND = 1 << OP_FLOW_APPEND,
     INDEX = 1 << OP_FLOW_INDEX,
     ATTEND = 1 << OP_FLOW_ATTEND,
+    SUMMARISE = 1 << OP_FLOW_SUMMARISE,
     SCORES = DECODE | INDEX,
     OUTPUT = DECODE | ATTEND,
     REQUESTS = SCORES | ATTEND,
-    ALL = REQUESTS | APPEND
+    SLOTS = APPEND | SUMMARISE,
+    ALL = REQUESTS | SLOTS
 };
 
 static const char dims[] =
@@ -115,11 +117,11 @@ static const struct op_tensor tensors[] = {
      .help = "Pages of the requests, one after the other."},
     {.name = "slot_mapping",
      .index = KVMILL_FLOW_SLOT_MAPPING,
-     .in = APPEND,
-     .needed = APPEND,
+     .in = SLOTS,
+     .needed = SLOTS,
      .type = "int64",
      .shape = "T",
-     .help = "The cache's row for each token, -1: not written."},
+     .help = "The cache's row for each token, -1: none."},
     {.name = "sel_indptr",
      .index = KVMILL_FLOW_SEL_INDPTR,
      .in = ATTEND,
@@ -168,4 +170,5 @@ const struct op kvmill_flow_steps[OP_FLOW_STEPS] = {
     STEP("append", OP_FLOW_APPEND, "Store new tokens, and fill the fields of pages."),
     STEP("index", OP_FLOW_INDEX, "Select pages."),
     STEP("attend", OP_FLOW_ATTEND, "Attend to pages that are selected, or to all."),
+    STEP("summarise", OP_FLOW_SUMMARISE, "Fill the fields of pages whose tokens are in the cache."),
 };

@@ -131,7 +131,7 @@ typedef struct kvmill_flow_limits {
     size_t struct_size;  /* sizeof (kvmill_flow_limits) */
     int64_t batch;       /* requests of a call */
     int64_t pages;       /* of a request */
-    int64_t cache_pages; /* of the cache; append alone looks at it */
+    int64_t cache_pages; /* of the cache; append and summarise look at it */
 } kvmill_flow_limits;
 
 void kvmill_flow_limits_init(kvmill_flow_limits *limits, size_t struct_size);
@@ -147,7 +147,7 @@ void kvmill_flow_limits_init(kvmill_flow_limits *limits, size_t struct_size);
    page_indptr (B + 1)        int64           request b has pages [page_indptr[b],
    page_ids                   int32             page_indptr[b + 1]) of these, one for each page_size
                                                 tokens that are begun
-   slot_mapping (T)           int64           row of the cache for each token, -1: not written;
+   slot_mapping (T)           int64           row of the cache for each token, -1: none;
                                               tokens of a page are neighbours, their rows ascend
    sel_indptr (B * R + 1)     int64           the list of row r of request b is [sel_indptr[b * R +
    sel                        int32             r], ...[... + 1]) of these: pages as the request
@@ -173,17 +173,22 @@ enum {
 };
 
 /* Append: K and V of new tokens into their slots, then the fields of the pages they complete.
+   Summarise: the second half of append, of tokens that are in the cache already.
    Index:  score pages for the queries, select: sel_indptr, sel, block_ids are outputs.
    Attend: along lists that are given, or over all pages; of several tokens each sees those before
            it (prefill).  What it attends to is in the cache.
    Decode: index, then attend, without the lists; sel_indptr, sel, block_ids may be given as
    outputs.
 
-   Index and decode move the state of fields that are saved.  The flow, its attention and all they
+   Index and decode move the state of fields that are saved, of the pages that are between the
+   reserved ones in rows that are not read whole, also where topk_val is 0.  The flow, its attention and all they
    point to are borrowed for the call.  Otherwise as kvmill_plan_tensor_scatter. */
 kvmill_status kvmill_plan_flow_append(const kvmill_flow *flow, const kvmill_flow_limits *limits,
                                       const kvmill_plan_options *options, kvmill_plan **plan,
                                       kvmill_error *error);
+kvmill_status kvmill_plan_flow_summarise(const kvmill_flow *flow, const kvmill_flow_limits *limits,
+                                         const kvmill_plan_options *options, kvmill_plan **plan,
+                                         kvmill_error *error);
 kvmill_status kvmill_plan_flow_index(const kvmill_flow *flow, const kvmill_flow_limits *limits,
                                      const kvmill_plan_options *options, kvmill_plan **plan,
                                      kvmill_error *error);

@@ -229,4 +229,7 @@ int64_t kvmill_flow_rows_of_request(const struct kvmill_flow_problem *problem);
 /* Whether some row has more pages than are selected of it. */
 bool kvmill_flow_scores(const struct kvmill_flow_budget *budget);
 
+/* Whether the index program saves state: it moves although no page is to be selected. */
+bool kvmill_flow_saves(const struct kvmill_flow_problem *problem);
+
 #endif

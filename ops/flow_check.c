@@ -243,6 +243,13 @@ bool kvmill_flow_scores(const struct kvmill_flow_budget *budget) {
     return !is_all && !is_none;
 }
 
+bool kvmill_flow_saves(const struct kvmill_flow_problem *problem) {
+    bool saves = false;
+    for (int i = 0; i < problem->field_count; i++)
+        saves = saves || problem->fields[i].saved;
+    return saves;
+}
+
 /* ---- Fields and constants ---- */
 
 kvmill_status kvmill_flow_check_dims(struct checker *checker, int64_t rows, int64_t columns) {

@@ -14,7 +14,6 @@ struct checker {
     kvmill_error *error;
     const char *names[KVMILL_MOST_FLOW_VALUES]; /* of the values of the program at hand */
     bool written[KVMILL_MOST_FLOW_FIELDS];      /* by the cache program, so far */
-    bool read[KVMILL_MOST_FLOW_FIELDS];
     int writer[KVMILL_MOST_FLOW_FIELDS]; /* enum kvmill_flow_code of the op that wrote it */
 };
 

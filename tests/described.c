@@ -265,6 +265,7 @@ static kvmill_status plan_flow(const struct scene *scene, const kvmill_plan_opti
         [OP_FLOW_APPEND] = kvmill_plan_flow_append,
         [OP_FLOW_INDEX] = kvmill_plan_flow_index,
         [OP_FLOW_ATTEND] = kvmill_plan_flow_attend,
+        [OP_FLOW_SUMMARISE] = kvmill_plan_flow_summarise,
     };
     static const kvmill_flow_op index[] = {
         {.op = "Mean", .inputs = {"k"}, .output = "mean", .dims = 1u << 1},
@@ -326,6 +327,7 @@ const struct described_case described_cases[] = {
          plan_scatter, .aligned = false),
     FLOW("decode"),
     FLOW("append"),
+    FLOW("summarise"),
     FLOW("index"),
     FLOW("attend"),
     {.name = NULL},

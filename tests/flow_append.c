@@ -201,6 +201,26 @@ bool flow_pool_scores_are_right(struct flow_pool *pool) {
 }
 
 /* The fields first: comparing caches puts all back. */
+/* The fields as they were before, from the rows that the cache has now: what append made of them. */
+static bool summarises(struct flow_pool *pool, const kvmill_plan_options *options,
+                       struct dice *dice) {
+    struct flow_step *step = pool->step;
+    void *have[MOST_STEP_FIELDS];
+    for (size_t f = 0; f < step->flow.field_count; f++) {
+        int which = KVMILL_FLOW_FIELDS + (int)f;
+        have[f] = flow_step_copy(step, which);
+        memcpy(step->tensor[which].fence.data, step->before[which].fence.data,
+               step->before[which].fence.size);
+    }
+    flow_step_give(step, STEP_SUMMARISE, true);
+    bool right = flow_step_runs(step, STEP_SUMMARISE, options, (int)dice_range(dice, 0, 3), dice);
+    for (size_t f = 0; f < step->flow.field_count; f++) {
+        right = flow_step_has_bytes(step, KVMILL_FLOW_FIELDS + (int)f, have[f]) && right;
+        free(have[f]);
+    }
+    return right;
+}
+
 bool flow_pool_appends(struct flow_pool *pool, const kvmill_plan_options *options,
                        struct dice *dice) {
     struct flow_step *step = pool->step;
@@ -211,6 +231,7 @@ bool flow_pool_appends(struct flow_pool *pool, const kvmill_plan_options *option
     bool right = flow_step_runs(step, STEP_APPEND, options, (int)dice_range(dice, 0, 3), dice);
     for (size_t f = 0; f < step->flow.field_count; f++)
         right = is_field_right(pool, (int)f, false) && right;
+    right = summarises(pool, options, dice) && right;
     right = are_rows_right(step) && right;
     for (size_t f = 0; f < step->flow.field_count; f++) {
         struct fence *fence = &step->tensor[KVMILL_FLOW_FIELDS + f].fence;

@@ -134,13 +134,6 @@ void flow_scene_close(struct flow_scene *scene) {
     fence_close(&scene->query);
 }
 
-bool flow_scene_saves(const struct flow_scene *scene) {
-    bool saves = false;
-    for (int i = 0; i < scene->problem.field_count; i++)
-        saves = saves || scene->problem.fields[i].saved;
-    return saves;
-}
-
 static bool are_fields_same(struct flow_scene *scene) {
     int64_t where;
     for (int i = 0; i < scene->problem.field_count; i++) {

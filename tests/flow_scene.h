@@ -36,9 +36,6 @@ void flow_scene_close(struct flow_scene *scene);
 /* The query of a head to the next one's, in bytes. */
 int64_t flow_scene_query_stride(const struct flow_scene *scene);
 
-/* The index program saves what it computes. */
-bool flow_scene_saves(const struct flow_scene *scene);
-
 /* Summaries of a page of which `rows` rows are there; scores of so many pages: both ways give the
    same bits, and leave the same in fields. */
 bool flow_scene_sums_up_same(struct flow_scene *scene, const struct flow_way way[FLOW_WAYS],

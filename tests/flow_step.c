@@ -286,21 +286,21 @@ static const struct {
 } uses[] = {{KVMILL_CACHE_ATTENTION_QUERY, 0xe, 0},
             {KVMILL_CACHE_ATTENTION_CURRENT_KEY, 1, 0},
             {KVMILL_CACHE_ATTENTION_CURRENT_VALUE, 1, 0},
-            {KVMILL_CACHE_ATTENTION_CACHE, 0xf, 0},
-            {KVMILL_CACHE_ATTENTION_SCALE, 0xf, 0},
-            {KVMILL_CACHE_ATTENTION_VALUE_CACHE, 0xf, 0},
-            {KVMILL_CACHE_ATTENTION_VALUE_SCALE, 0xf, 0},
+            {KVMILL_CACHE_ATTENTION_CACHE, 0x1f, 0},
+            {KVMILL_CACHE_ATTENTION_SCALE, 0x1f, 0},
+            {KVMILL_CACHE_ATTENTION_VALUE_CACHE, 0x1f, 0},
+            {KVMILL_CACHE_ATTENTION_VALUE_SCALE, 0x1f, 0},
             {KVMILL_CACHE_ATTENTION_SINKS, 0xc, 0},
             {KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, 0xc, 0},
             {KVMILL_CACHE_ATTENTION_LSE, 0xc, 0},
             {KVMILL_FLOW_SEQ_LEN, 0xe, 0},
             {KVMILL_FLOW_PAGE_INDPTR, 0xe, 0},
             {KVMILL_FLOW_PAGE_IDS, 0xe, 0},
-            {KVMILL_FLOW_SLOT_MAPPING, 1, 0},
+            {KVMILL_FLOW_SLOT_MAPPING, 0x11, 0},
             {KVMILL_FLOW_SEL_INDPTR, 2, 0xc},
             {KVMILL_FLOW_SEL, 2, 0xc},
             {KVMILL_FLOW_BLOCK_IDS, 2, 8},
-            {KVMILL_FLOW_FIELDS, 0xb, 0}};
+            {KVMILL_FLOW_FIELDS, 0x1b, 0}};
 
 void flow_step_give(struct flow_step *step, enum flow_step_kind kind, bool lists) {
     memset(step->given, 0, sizeof step->given);
@@ -321,7 +321,7 @@ static bool is_output(const struct flow_step *step, enum flow_step_kind kind, in
         which >= KVMILL_CACHE_ATTENTION_CACHE && which <= KVMILL_CACHE_ATTENTION_VALUE_SCALE;
     bool is_list = which >= KVMILL_FLOW_SEL_INDPTR && which <= KVMILL_FLOW_BLOCK_IDS;
     if (which >= KVMILL_FLOW_FIELDS)
-        return kind == STEP_APPEND || step->own != NULL;
+        return kind == STEP_APPEND || kind == STEP_SUMMARISE || step->own != NULL;
     if (is_list)
         return kind == STEP_INDEX || kind == STEP_DECODE;
     return kind == STEP_APPEND
@@ -337,7 +337,7 @@ kvmill_status flow_step_plan(const struct flow_step *step, enum flow_step_kind k
     kvmill_status (*const plans[])(const kvmill_flow *, const kvmill_flow_limits *,
                                    const kvmill_plan_options *, kvmill_plan **, kvmill_error *) = {
         kvmill_plan_flow_append, kvmill_plan_flow_index, kvmill_plan_flow_attend,
-        kvmill_plan_flow_decode};
+        kvmill_plan_flow_decode, kvmill_plan_flow_summarise};
     return plans[kind](&step->flow, &step->limits, options, plan, error);
 }
 

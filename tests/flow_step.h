@@ -8,7 +8,7 @@
 
 #include "attention.h"
 
-enum flow_step_kind { STEP_APPEND, STEP_INDEX, STEP_ATTEND, STEP_DECODE, FLOW_STEP_KINDS };
+enum flow_step_kind { STEP_APPEND, STEP_INDEX, STEP_ATTEND, STEP_DECODE, STEP_SUMMARISE, FLOW_STEP_KINDS };
 
 /* Fields of Quest, and tensors of its steps; the most that other flows have. */
 enum { FLOW_STEP_FIELDS = 2, FLOW_STEP_TENSORS = KVMILL_FLOW_FIELDS + FLOW_STEP_FIELDS };

@@ -20,10 +20,20 @@ static const char *file(void) {
     return scratch_path("config.json");
 }
 
-static bool read_text(const char *text, struct model *model, struct error *error) {
+static bool read_text(const char *text, struct model *model, struct text *notes,
+                      struct error *error) {
     write_text(file(), text);
     *error = (struct error){0};
-    return model_read(file(), model, error);
+    return model_read(file(), model, notes, error);
+}
+
+/* Words are in the notes; NULL: there are none. */
+static void expect_notes(struct text *notes, const char *words) {
+    if (!ok((notes->data == NULL) == (words == NULL) &&
+                (words == NULL || strstr(notes->data, words) != NULL),
+            "  with the notes %s", words ? words : "of none"))
+        diag("%s", notes->data ? notes->data : "none");
+    text_free(notes);
 }
 
 /* ---- A model in words: runs of equal layers, "3*sliding 8:4 64+64 w128 s0.125" ---- */
@@ -110,14 +120,16 @@ static const char *row_of(const char *file, const struct model *model) {
 static void test_row(const char *line) {
     char name[128];
     struct model model;
+    struct text notes = {0};
     struct error error = {0};
     snprintf(name, sizeof name, "%.*s", (int)strcspn(line, "\t"), line);
-    if (!ok(model_read(source_path("configs/models/%s", name), &model, &error), "%s is read",
-            name)) {
+    if (!ok(model_read(source_path("configs/models/%s", name), &model, &notes, &error),
+            "%s is read", name)) {
         diag("%s", error.text);
         return;
     }
     ok_text(row_of(name, &model), line, "%s has the expected row", name);
+    expect_notes(&notes, strstr(name, "v3.2") ? "index_topk" : NULL);
     model_free(&model);
 }
 
@@ -141,11 +153,14 @@ static void test_shipped(void) {
 
 /* ---- Rules and refusals ---- */
 
+/* As test_gguf. */
 static void test_model(char *const *cells) {
     struct model model;
+    struct text notes = {0};
     struct error error;
-    bool read = read_text(cells[1], &model, &error);
+    bool read = read_text(cells[1], &model, &notes, &error);
     ok_text(read ? describe(&model) : error.text, cells[2], "%s", cells[0]);
+    expect_notes(&notes, cells[3]);
     if (read)
         model_free(&model);
 }
@@ -165,8 +180,9 @@ static void expect_failure(bool read, struct model *model, const struct error *e
 
 static void test_refused(char *const *cells) {
     struct model model;
+    struct text notes = {0};
     struct error error;
-    bool read = read_text(cells[0], &model, &error);
+    bool read = read_text(cells[0], &model, &notes, &error);
     expect_failure(read, &model, &error, (const char *const *)cells + 1, cells[0]);
 }
 
@@ -174,7 +190,8 @@ static void expect_unreadable(const char *word) {
     const char *const words[] = {word, NULL};
     struct model model;
     struct error error = {0};
-    bool read = model_read(file(), &model, &error);
+    struct text notes = {0};
+    bool read = model_read(file(), &model, &notes, &error);
     expect_failure(read, &model, &error, words, word);
 }
 
@@ -207,9 +224,11 @@ static int misbehaviours, mutants;
 
 static void try_mutant(const json_t *document) {
     struct model model;
+    struct text notes = {0};
     struct error error = {0};
     char *text = json_dumps(document, 0);
-    bool read = read_text(text, &model, &error);
+    bool read = read_text(text, &model, &notes, &error);
+    text_free(&notes);
     mutants++;
     if (read)
         model_free(&model);
@@ -288,11 +307,7 @@ static void test_gguf(char *const *cells) {
     struct error error;
     bool read = read_gguf(cells[1], &model, &notes, &error);
     ok_text(read ? describe(&model) : error.text, cells[2], "%s", cells[0]);
-    if (!ok((notes.data == NULL) == (cells[3] == NULL) &&
-                (notes.data == NULL || strstr(notes.data, cells[3]) != NULL),
-            "  with the notes %s", cells[3] ? cells[3] : "of none"))
-        diag("%s", notes.data ? notes.data : "none");
-    text_free(&notes);
+    expect_notes(&notes, cells[3]);
     if (read)
         model_free(&model);
 }

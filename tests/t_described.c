@@ -266,6 +266,20 @@ static bool is_of_attributes(const struct scene *scene, const char *shape, int d
     return true;
 }
 
+/* No other tensor of the call has the first dim of a shape: any extent fits. */
+static bool is_alone(const struct bent *bent, const char *shape) {
+    char word[16];
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(shape, " "), shape);
+    for (int i = 0; i < bent->scene->op->tensor_count; i++) {
+        const struct op_tensor *other = &bent->scene->op->tensors[i];
+        const char *dims = scene_shape(bent->scene, other);
+        if (other != bent->tensor && bent->scene->tensors[other->index] != NULL && dims != NULL &&
+            strstr(dims, word) != NULL)
+            return false;
+    }
+    return true;
+}
+
 /* One element less of what attributes say; and of a dim that the tensors of a call share: some of
    them do not fit then. */
 static void bend_extents(struct bent *bent, struct counts *counts) {
@@ -275,7 +289,8 @@ static void bend_extents(struct bent *bent, struct counts *counts) {
         bool shared = !is_of_attributes(bent->scene, shape, d);
         bend_by(bent, good, &extent);
         if (--bent->shape[d] == 0 ||
-            (shared && (d > 0 || described_tensor(bent->scene, bent->tensor)->loose)))
+            (shared && (d > 0 || described_tensor(bent->scene, bent->tensor)->loose ||
+                        is_alone(bent, shape))))
             continue;
         expect_refusal(bent, &bent->dl, shared ? &first_extent : &extent, counts);
     }

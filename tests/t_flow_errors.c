@@ -15,7 +15,8 @@
 static struct dice dice;
 static struct flow_step step;
 
-static const char *const step_names[FLOW_STEP_KINDS] = {"append", "index", "attend", "decode"};
+static const char *const step_names[FLOW_STEP_KINDS] = {"append", "index", "attend", "decode",
+                                                        "summarise"};
 
 /* "query", ... "kmin". */
 static const char *name_of(int which) {
@@ -314,12 +315,11 @@ static void test_row(char **cell) {
 /* ---- Overlaps ---- */
 
 static bool is_output(enum flow_step_kind kind, int which) {
-    bool of_append =
-        (which >= KVMILL_CACHE_ATTENTION_CACHE && which <= KVMILL_CACHE_ATTENTION_VALUE_SCALE) ||
-        which >= KVMILL_FLOW_FIELDS;
+    bool is_cache =
+        which >= KVMILL_CACHE_ATTENTION_CACHE && which <= KVMILL_CACHE_ATTENTION_VALUE_SCALE;
     bool is_list = which >= KVMILL_FLOW_SEL_INDPTR && which <= KVMILL_FLOW_BLOCK_IDS;
-    if (kind == STEP_APPEND)
-        return of_append;
+    if (kind == STEP_APPEND || kind == STEP_SUMMARISE)
+        return which >= KVMILL_FLOW_FIELDS || (kind == STEP_APPEND && is_cache);
     return which == KVMILL_CACHE_ATTENTION_ATTN_OUTPUT || which == KVMILL_CACHE_ATTENTION_LSE ||
            (is_list && kind != STEP_ATTEND);
 }

@@ -71,7 +71,7 @@ static bool is_index_same(struct flow_scene *scene, const struct flow_way *ways,
     bool same = true;
     for (int i = 0; same && i < 4; i++)
         same = flow_scene_scores_same(scene, ways, counts[i], dice);
-    seen.saved += flow_scene_saves(scene);
+    seen.saved += kvmill_flow_saves(&scene->problem);
     return same;
 }
 
@@ -175,7 +175,7 @@ static bool is_same_with(struct flow_scene *scene, const struct kernel_search *s
     count_scores(scene, &kernels);
     return flow_scene_scores_same(scene, ways, scene->pool, dice) &&
            flow_scene_scores_same(scene, ways, dice_range(dice, 0, scene->pool), dice) &&
-           (flow_scene_saves(scene) || flow_scene_lists_same(scene, ways));
+           (kvmill_flow_saves(&scene->problem) || flow_scene_lists_same(scene, ways));
 }
 
 static void test_index(const kvmill_flow *flow, const char *name, bool is_strange) {

@@ -253,7 +253,7 @@ static void test_shipped(void) {
             json_object_set_new(select, "reserved_bos", json_integer(1));
             json_object_set_new(select, "reserved_eos", json_integer(2));
             if (json_integer_value(json_object_get(select, "topk_val")) > 0)
-                json_object_set_new(select, "topk_val", json_integer(1 + s % 3));
+                json_object_set_new(select, "topk_val", json_integer(saves ? s % 2 : 1 + s % 3));
             json_object_set_new(select, "scope", json_string(scope));
             json_object_set_new(select, "order", json_string(s % 2 ? "score" : "logical"));
             snprintf(name, sizeof name, "%s, %s, %s", names[i], settings[s].name, scope);

@@ -277,8 +277,9 @@ static bool specs_of(const char *name, const struct cache_choice *choice, struct
                      struct error *error) {
     struct model model = {0};
     *specs = (struct spec_list){0};
-    bool done = model_read(source_path("configs/models/%s.json", name), &model, error) &&
-                specs_of_model(&model, choice, specs, error);
+    bool done =
+        model_read(source_path("configs/models/%s.json", name), &model, &specs->notes, error) &&
+        specs_of_model(&model, choice, specs, error);
     model_free(&model);
     return done;
 }

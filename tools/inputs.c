@@ -140,8 +140,8 @@ static bool add_flow(const char *file, const char *flow, const struct cache_choi
 }
 
 static bool read_model_file(const char *file, struct inputs *inputs, struct error *error) {
-    return is_gguf_name(file) ? gguf_read(file, &inputs->model, &inputs->specs.notes, error)
-                              : model_read(file, &inputs->model, error);
+    return (is_gguf_name(file) ? gguf_read : model_read)(file, &inputs->model, &inputs->specs.notes,
+                                                         error);
 }
 
 static bool read_model(const struct options *options, const char *file, struct inputs *inputs,

@@ -16,7 +16,8 @@ static bool choose(struct spec *spec, const char *word, struct error *error) {
             spec->flow->step = i;
             return true;
         }
-    return fail(error, EXIT_USER, "--step: \"%.40s\"; accepted: append, index, attend, decode",
+    return fail(error, EXIT_USER, "--step: \"%.40s\"; accepted: append, index, attend, decode, "
+                "summarise",
                 word);
 }
 
@@ -52,13 +53,13 @@ static bool is_saved(const kvmill_flow *flow, const char *field) {
     return false;
 }
 
-/* Attending alone does not look at fields; appending fills them. */
+/* Attending alone does not look at fields. */
 static bool takes_field(const struct spec *spec) {
     return !runs(spec, OP_FLOW_ATTEND);
 }
 
 static bool gives_field(const struct spec *spec, const kvmill_flow_field *field) {
-    return runs(spec, OP_FLOW_APPEND) ||
+    return runs(spec, OP_FLOW_APPEND) || runs(spec, OP_FLOW_SUMMARISE) ||
            (scores(spec) && is_saved(flow_of_spec(spec), field->name));
 }
 
@@ -173,6 +174,7 @@ static kvmill_status plan(const struct spec *spec, const struct arrays *arrays,
         [OP_FLOW_APPEND] = kvmill_plan_flow_append,
         [OP_FLOW_INDEX] = kvmill_plan_flow_index,
         [OP_FLOW_ATTEND] = kvmill_plan_flow_attend,
+        [OP_FLOW_SUMMARISE] = kvmill_plan_flow_summarise,
     };
     kvmill_flow_limits limits = limits_of(spec, arrays);
     return plans[spec->flow->step](flow_of_spec(spec), &limits, options, plan, reason);

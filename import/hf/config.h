@@ -9,6 +9,8 @@
 #include "../../defs/dtype.h"
 #include "../../base/error.h"
 
+struct text;
+
 /* More is refused. */
 enum { MOST_LAYERS = 4096, MOST_HEADS = 65536, MOST_HEAD_DIM = 65536 };
 #define MOST_HIDDEN    (INT64_C(1) << 31)
@@ -45,8 +47,9 @@ struct model {
     struct layer *layers;
 };
 
-/* Read a config.json.  On success release with model_free; on failure nothing is held. */
-bool model_read(const char *file, struct model *model, struct error *error);
+/* Read a config.json.  What it says of attention and is not understood is appended to `notes`, lines
+   for standard error.  On success release with model_free; on failure nothing is held. */
+bool model_read(const char *file, struct model *model, struct text *notes, struct error *error);
 void model_free(struct model *model);
 
 /* Whether the kernels of one serve the other. */

@@ -69,6 +69,11 @@ static bool choose_part(struct reader *r) {
     return true;
 }
 
+static bool watch(struct reader *r) {
+    r->text.seen = json_object();
+    return r->text.seen != NULL || out_of_memory(r->error);
+}
+
 static bool find_attention(struct reader *r) {
     r->attention = json_member(&r->text, "attn_config");
     if (json_given(&r->attention))
@@ -146,18 +151,19 @@ static bool read_alibi(struct reader *r) {
 /* ---- The whole ---- */
 
 static bool read_document(struct reader *r) {
-    return refuse_foreign(&r->outer, r->error) && choose_part(r) &&
+    return refuse_foreign(&r->outer, r->error) && choose_part(r) && watch(r) &&
            refuse_foreign(&r->text, r->error) && find_attention(r) && read_type(r) &&
            read_sizes(r) && read_dtype(r) && read_alibi(r) && config_common(r) && config_layers(r);
 }
 
-bool model_read(const char *file, struct model *model, struct error *error) {
+bool model_read(const char *file, struct model *model, struct text *notes, struct error *error) {
     *model = (struct model){0};
     json_t *document = json_read(file, error);
     if (document == NULL)
         return false;
     struct reader reader = {.outer = json_root(file, document), .model = model, .error = error};
-    bool done = read_document(&reader);
+    bool done = read_document(&reader) && config_notes(&reader, notes);
+    json_decref(reader.text.seen);
     json_decref(document);
     if (!done)
         model_free(model);

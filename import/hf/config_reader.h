@@ -18,6 +18,9 @@ struct reader {
     struct error *error;
 };
 
+/* Append what the decoder's part says of attention and nobody has looked for. */
+bool config_notes(const struct reader *r, struct text *notes);
+
 /* Fill r->common: heads, sizes, scale, soft-cap, sinks. */
 bool config_common(struct reader *r);
 

@@ -27,6 +27,7 @@ enum {
     INDEX = 1 << FLOW_INDEX,
     ATTEND = 1 << FLOW_ATTEND,
     DECODE = 1 << FLOW_DECODE,
+    SUMMARISE = 1 << FLOW_SUMMARISE,
     REQUESTS = INDEX | ATTEND | DECODE
 };
 
@@ -35,7 +36,7 @@ static const struct use numbers[] = {
     {KVMILL_FLOW_PAGE_INDPTR, "page_indptr", REQUESTS, 0, 0, &int64_type},
     {KVMILL_FLOW_PAGE_IDS, "page_ids", REQUESTS, 0, 0, &int32_type},
     {KVMILL_CACHE_ATTENTION_SEQSTARTS, "seqstarts", 0, ATTEND, 0, &int64_type},
-    {KVMILL_FLOW_SLOT_MAPPING, "slot_mapping", APPEND, 0, 0, &int64_type},
+    {KVMILL_FLOW_SLOT_MAPPING, "slot_mapping", APPEND | SUMMARISE, 0, 0, &int64_type},
     {KVMILL_FLOW_SEL_INDPTR, "sel_indptr", INDEX, ATTEND | DECODE, INDEX | DECODE, &int64_type},
     {KVMILL_FLOW_SEL, "sel", INDEX, ATTEND | DECODE, INDEX | DECODE, &int32_type},
     {KVMILL_FLOW_BLOCK_IDS, "block_ids", 0, INDEX | DECODE, INDEX | DECODE, &int32_type},
@@ -81,7 +82,7 @@ static void set_field_dims(struct flow_plan *plan, int i) {
 static void expect_fields(struct flow_plan *plan, const kvmill_flow *flow) {
     for (int i = 0; i < plan->problem.field_count; i++) {
         set_field_dims(plan, i);
-        bool is_output = plan->step == FLOW_APPEND || plan->problem.fields[i].saved;
+        bool is_output = flow_fills_fields(plan) || plan->problem.fields[i].saved;
         snprintf(plan->field_names[i], sizeof *plan->field_names, "%s", flow->fields[i].name);
         plan->rules[KVMILL_FLOW_FIELDS + i] = (struct tensor_rule){
             .name = plan->field_names[i],
@@ -207,9 +208,9 @@ static kvmill_status check_pools(struct checked *checked) {
     return status;
 }
 
-/* ---- Append ---- */
+/* ---- Slots ---- */
 
-static kvmill_status check_append(struct checked *checked) {
+static kvmill_status check_slots(struct checked *checked) {
     const struct flow_plan *plan = checked->plan;
     struct flow_call *call = checked->call;
     int64_t pages = call->batch.page_count;
@@ -399,7 +400,7 @@ static void set_addresses(struct checked *checked) {
     call->cache.key = call->attend.base.view.side[0][0].rows;
     call->cache.value = call->attend.base.view.side[0][1].rows;
     call->cache.page_rows = call->attend.page_rows;
-    if (plan->step == FLOW_APPEND) {
+    if (flow_fills_fields(plan)) {
         set_tokens(checked);
         return;
     }
@@ -429,7 +430,7 @@ static kvmill_status check(struct checked *checked, const DLTensor *const *tenso
         status = check_pools(checked);
     if (status != KVMILL_OK)
         return status;
-    return checked->plan->step == FLOW_APPEND ? check_append(checked) : check_attend(checked);
+    return flow_fills_fields(checked->plan) ? check_slots(checked) : check_attend(checked);
 }
 
 kvmill_status kvmill_flow_begin(struct call *base, const DLTensor *const *tensors,

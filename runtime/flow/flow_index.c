@@ -16,7 +16,8 @@ static struct flow_row row_of(const struct flow_index *index, int64_t b) {
 
 int64_t kvmill_flow_candidates(const struct flow_index *index, int64_t b) {
     struct flow_row row = row_of(index, b);
-    bool scores = row.selected > index->problem->budget.bos + index->problem->budget.eos;
+    bool selects = row.selected > index->problem->budget.bos + index->problem->budget.eos;
+    bool scores = selects || kvmill_flow_saves(index->problem);
     return flow_is_whole(&row) || !scores ? 0 : candidates_of(index->problem, row.pages);
 }
 

@@ -19,6 +19,7 @@ const struct phase *const kvmill_flow_phases[FLOW_STEPS][6] = {
     [FLOW_ATTEND] = {&kvmill_flow_attend_phase, &kvmill_flow_merge_phase, NULL},
     [FLOW_DECODE] = {&kvmill_flow_prepare_phase, &kvmill_flow_score_phase, &kvmill_flow_list_phase,
                      &kvmill_flow_attend_phase, &kvmill_flow_merge_phase, NULL},
+    [FLOW_SUMMARISE] = {&kvmill_flow_summarise_phase, NULL},
 };
 
 static void destroy(kvmill_plan *base) {
@@ -60,6 +61,7 @@ static int64_t slot_bytes(const struct flow_plan *plan) {
     const struct flow_schedule *schedules = plan->schedules;
     switch (plan->step) {
     case FLOW_APPEND:
+    case FLOW_SUMMARISE:
         return kvmill_flow_workspace(&schedules[KVMILL_CACHE_PROGRAM], 0);
     case FLOW_ATTEND:
         return -SLOT_HEAD;
@@ -96,7 +98,7 @@ static void lay_out(struct flow_plan *plan) {
     int64_t heads = has_lists(plan) && !plan->problem.skipped
                         ? plan->limits.batch * kvmill_flow_scored_heads(&plan->problem)
                         : 0;
-    int64_t seen = plan->step == FLOW_APPEND ? plan->limits.cache_pages / 8 + 1 : 0;
+    int64_t seen = flow_fills_fields(plan) ? plan->limits.cache_pages / 8 + 1 : 0;
     room->list = room->starts + whole_lines(starts);
     room->seen = room->list + whole_lines(list);
     room->scores = room->seen + whole_lines(seen);
@@ -144,13 +146,13 @@ static void say_attention(const struct flow_plan *plan, char *text, size_t size)
 }
 
 static void describe(struct flow_plan *plan) {
-    static const char *const steps[FLOW_STEPS] = {"append", "index", "attend", "decode"};
+    static const char *const steps[FLOW_STEPS] = {"append", "index", "attend", "decode", "summarise"};
     char *text = plan->base.description;
     size_t size = sizeof plan->base.description;
     size_t used = (size_t)snprintf(text, size, "flow, %s, pages of %" PRId64, steps[plan->step],
                                    plan->problem.geometry.page_size);
     used += say_selection(plan, text + used, size - used);
-    if (plan->step == FLOW_APPEND && plan->problem.programs[KVMILL_CACHE_PROGRAM].step_count > 0)
+    if (flow_fills_fields(plan) && plan->problem.programs[KVMILL_CACHE_PROGRAM].step_count > 0)
         used += kvmill_flow_cache_words(&plan->kernels, text + used, size - used);
     if (has_lists(plan))
         used += kvmill_flow_index_words(&plan->kernels, &plan->schedules[KVMILL_INDEX_PROGRAM],
@@ -283,4 +285,10 @@ kvmill_status kvmill_plan_flow_decode(const kvmill_flow *flow, const kvmill_flow
                                       const kvmill_plan_options *options, kvmill_plan **plan,
                                       kvmill_error *error) {
     return plan_step(flow, FLOW_DECODE, limits, options, plan, error);
+}
+
+kvmill_status kvmill_plan_flow_summarise(const kvmill_flow *flow, const kvmill_flow_limits *limits,
+                                         const kvmill_plan_options *options, kvmill_plan **plan,
+                                         kvmill_error *error) {
+    return plan_step(flow, FLOW_SUMMARISE, limits, options, plan, error);
 }

@@ -11,7 +11,7 @@
 
 enum { KVMILL_MOST_FLOW_TENSORS = KVMILL_FLOW_FIELDS + KVMILL_MOST_FLOW_FIELDS };
 
-enum flow_step { FLOW_APPEND, FLOW_INDEX, FLOW_ATTEND, FLOW_DECODE, FLOW_STEPS };
+enum flow_step { FLOW_APPEND, FLOW_INDEX, FLOW_ATTEND, FLOW_DECODE, FLOW_SUMMARISE, FLOW_STEPS };
 
 /* Where things lie in the workspace, in bytes. */
 struct flow_room {
@@ -50,6 +50,11 @@ struct flow_call {
 };
 
 _Static_assert(sizeof(struct flow_call) <= sizeof(kvmill_call), "kvmill_call is too small");
+
+/* It is of slots, and fills the fields of their pages. */
+static inline bool flow_fills_fields(const struct flow_plan *plan) {
+    return plan->step == FLOW_APPEND || plan->step == FLOW_SUMMARISE;
+}
 
 static inline const struct flow_plan *flow_plan_of(const struct flow_call *call) {
     return (const struct flow_plan *)(const void *)call->base.base.plan;

@@ -54,7 +54,7 @@ static inline kvmill_status km_pack«»_plan_$1_$2(int64_t layer_idx, const kvmi
 }
 »)
 
-m4_dnl km_flow_functions(NAME, COMMENT, LISTS, MEMBERS, ATTENTION) -- init and the plans of the four steps.
+m4_dnl km_flow_functions(NAME, COMMENT, LISTS, MEMBERS, ATTENTION) -- init and the plans of the steps.
 m4_define(«km_flow_functions», «km_flow_options
 /* $2. */
 static inline void km_pack«»_init_$1(kvmill_flow *flow, kvmill_cache_attention *op, int64_t layer_idx) {
@@ -67,6 +67,7 @@ km_flow_plan(«$1», «append»)m4_dnl
 km_flow_plan(«$1», «index»)m4_dnl
 km_flow_plan(«$1», «attend»)m4_dnl
 km_flow_plan(«$1», «decode»)m4_dnl
+km_flow_plan(«$1», «summarise»)m4_dnl
 »)
 
 m4_dnl km_flow_options -- once: the caller's options, with this pack where they name none.
@@ -91,7 +92,7 @@ m4_divert(0)m4_dnl
    *plan is released with kvmill_plan_destroy.
 
    Of a sparse flow, km_pack«»_init_NAME fills in the flow, whose attention is *op; both must live as
-   long as the flow is used, the rest is constant.  km_pack«»_plan_NAME_append, _index, _attend and _decode
+   long as the flow is used, the rest is constant.  km_pack«»_plan_NAME_append, _index, _attend, _decode and _summarise
    plan its steps for a layer of the model (kvmill_plan_flow_append and so on): limits are the caller's,
    options may be NULL, and plan with this pack unless they name packs.  */
 #ifndef KVMILL_PACK_«»km_pack«»_PLAN_H

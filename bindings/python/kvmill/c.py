@@ -289,7 +289,7 @@ def _load_library() -> ctypes.CDLL:
         **{f"kvmill_plan_{op}": (c_int, [POINTER(kind), *plan]) for op, kind in _PLANNED.items()},
         **{
             f"kvmill_plan_flow_{step}": (c_int, [POINTER(FlowProgram), POINTER(FlowLimits), *plan])
-            for step in ("append", "index", "attend", "decode")
+            for step in ("append", "index", "attend", "decode", "summarise")
         },
         "kvmill_attention_init": (None, [POINTER(AttentionOp), c_size_t]),
         "kvmill_flow_describe": (

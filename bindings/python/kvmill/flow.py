@@ -24,7 +24,7 @@ from .names import names_of, ordered_names, types_of
 from .plans import Arrays, Call, MakeTensor, Pack, make_plan, plan_options
 from .pools import Threads
 
-_FLOW_STEPS = ("append", "index", "attend", "decode")
+_FLOW_STEPS = ("append", "index", "attend", "decode", "summarise")
 _FLOW_TENSORS = tuple(name for name in ordered_names(*_FLOW_STEPS) if name not in ATTENTION_TENSORS)
 _FLOW_TYPES = types_of(*_FLOW_STEPS)
 _FLOW_ALL = 2**31 - 1
@@ -226,10 +226,10 @@ class Flow:
         isa: str | None = None,
         threads: Threads = 1,
     ) -> FlowStep:
-        """A plan of a step: "append", "index", "attend" or "decode".
+        """A plan of a step: "append", "index", "attend", "decode" or "summarise".
 
         batch, pages: most requests of a call, and most pages of a request; cache_pages: most pages
-        of a cache, which append looks at.  Others as of MultiHeadCacheAttention.
+        of a cache, which append and summarise look at.  Others as of MultiHeadCacheAttention.
         """
         if step not in _FLOW_STEPS:
             raise ValueError(f"step {step!r}; accepted: {', '.join(_FLOW_STEPS)}")
@@ -263,10 +263,13 @@ class FlowStep(Attending):
             for name, t in fields.items()
         }
         results = ("attn_output", "lse") if self._op.partial else ("attn_output",)
-        self._outputs = {"append": (), "index": ("sel_indptr", "sel")}.get(step, results)
+        self._outputs = {"append": (), "summarise": (), "index": ("sel_indptr", "sel")}.get(
+            step, results
+        )
         ops = flow._flow.index[: flow._flow.index_count]
         saved = (op.output.decode() for op in ops if op.op == b"Save")
-        fields_written = {"append": fields, "attend": ()}.get(step, saved)
+        filled = {"append": fields, "summarise": fields, "attend": ()}
+        fields_written = filled.get(step, saved)
         self._written = (*names_of("inout", step), *names_of("out", step), *fields_written)
         self._handle = make_plan(self, f"kvmill_plan_flow_{step}", flow._flow, limits, options)
 
@@ -303,8 +306,8 @@ class FlowStep(Attending):
     def run(
         self, *, executor: Executor | None = None, **tensors: Operand
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray] | None:
-        """Run on arrays.  append updates caches and fields in place and returns None; index returns
-        (sel_indptr, sel); attend and decode attn_output, with partial (attn_output, lse).
+        """Run on arrays.  append updates caches and fields in place, summarise fields, and both return
+        None; index returns (sel_indptr, sel); attend and decode attn_output, with partial (attn_output, lse).
 
         Tensors are those of kvmill.h, fields by their names in the flow; seq_len, page_indptr,
         slot_mapping and sel_indptr are int64, page_ids, sel and block_ids int32, or sequences.
@@ -314,7 +317,7 @@ class FlowStep(Attending):
         Raises KvmillError (then nothing has been written), TypeError and ValueError.
         """
         outputs = self._run(self._with_numbers(tensors), executor)
-        if self._step == "append":
+        if not self._outputs:
             return None
         if self._step == "index":
             return outputs[0], outputs[1][: outputs[0][-1]]

@@ -301,8 +301,8 @@ static void test_masked_by(float number) {
 
 int main(void) {
     dice = dice_for(dice_seed(), "cache attend");
-    try_many(is_slow_run() ? 150 : 400, false);
-    try_many(is_slow_run() ? 4 : 24, true);
+    try_many(is_slow_run() ? few_cases(150) : 400, false);
+    try_many(is_slow_run() ? few_cases(4) : 24, true);
     compare_places();
     test_view();
     test_masked_by(NAN);

@@ -1,6 +1,6 @@
 /* words -- every word of the vocabulary as an instruction set has it, beside its meaning in plain
    C: on random arguments, and on those where such functions go wrong.  tests/words.c.m4 makes what
-   this calls.  Writes a line of TAP for each word.
+   this calls.  Writes a line of TAP for each word, or for the one that is named.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "words.h"
@@ -427,13 +427,15 @@ static int cases_of(const struct word *isa, const struct word *meaning, struct s
     return cases;
 }
 
-int main(void) {
+int main(int count, char **name) {
     static struct scene scene;
     dice = dice_for(1, "words");
     for (int k = 0; k < 4; k++)
         fence_open(&scene.read[k], READ, FENCE_FLUSH, FENCE_ABOVE, &dice);
     for (int i = 0; words_meant[i].name != NULL; i++) {
         bool good;
+        if (count > 1 && strcmp(name[1], words_meant[i].name) != 0)
+            continue;
         diag("%s", words_meant[i].name); /* a word may crash */
         int cases = cases_of(&words_of_isa[i], &words_meant[i], &scene, &good);
         ok(good && cases > 0 && lanes_of_isa == lanes_meant, "%s: %d cases", words_meant[i].name,

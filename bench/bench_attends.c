@@ -1,4 +1,5 @@
-/* Ops that attend over what a run is given.
+/* Ops whose runs are timed as they are: those that attend over what they are given, sequences of any
+   lengths, caches that are read back.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -13,17 +14,25 @@
 static const double seconds_per_case = 1.0;
 enum { FEW_TOKENS = 8 };
 
+/* What a case is held against: copying, multiplying, or reading. */
+static struct bench_case limits_of(const struct scene_op *op, const struct run_size *size) {
+    if (op == &read_back_scene_op)
+        return (struct bench_case){
+            .words = &read_words, .rivals = rival_read_back, .rival_count = 2};
+    if (size->tokens > FEW_TOKENS)
+        return (struct bench_case){
+            .words = &prefill_words, .rivals = rival_add, .rival_count = 1, .in_flops = true};
+    return (struct bench_case){
+        .words = &decode_words, .rivals = rival_read, .rival_count = READINGS};
+}
+
 static bool race(struct bench *bench, const struct run_size *size, struct error *error) {
     char words[SAID_SIZE];
-    bool few = size->tokens <= FEW_TOKENS;
-    struct bench_case each = {.size = *size,
-                              .words = few ? &decode_words : &prefill_words,
-                              .seconds = seconds_per_case,
-                              .is_right = scene_check,
-                              .rivals = few ? rival_read : rival_add,
-                              .rival_count = few ? READINGS : 1,
-                              .in_flops = !few,
-                              .compares = true};
+    struct bench_case each = limits_of(bench->scene.op, size);
+    each.size = *size;
+    each.seconds = seconds_per_case;
+    each.is_right = scene_check;
+    each.compares = true;
     bench->scene.op->say(&bench->scene, words);
     snprintf(each.what, sizeof each.what, "%s %.90s, batch %" PRId64 ", %" PRId64 " on %" PRId64,
              bench->spec->op->name, words, size->batch, size->tokens, size->positions);
@@ -44,12 +53,16 @@ static bool bench_size(const struct spec *spec, const struct run_size *size,
 
 enum { SIZES = 2 };
 static const struct run_size sizes[SIZES] = {{1, 1, 4096}, {1, 512, 512}};
+static const struct run_size batches[SIZES] = {{64, 1, 1024}, {8, 128, 1024}};
 
 bool bench_attend(const struct spec *spec, const struct scene_setting *setting,
                   struct bench_results *results, struct error *error) {
+    const struct scene_op *op = scene_op_of(spec);
+    const struct run_size *of = op == &batching_scene_op ? batches : sizes;
+    int count = op == &read_back_scene_op ? 1 : SIZES;
     bool done = true;
-    for (int i = 0; done && i < SIZES; i++)
-        done = bench_size(spec, &sizes[i], setting, results, error);
+    for (int i = 0; done && i < count; i++)
+        done = bench_size(spec, &of[i], setting, results, error);
     return done;
 }
 

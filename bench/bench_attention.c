@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../base/text.h"
 #include "../defs/arithmetic.h"
 #include "bench.h"
 #include "scene_op.h"
@@ -195,11 +194,8 @@ static bool bench_op(const struct spec *spec, const char *isa,
 
 bool bench_attention(const struct spec *spec, const struct scene_setting *setting,
                      struct bench_results *results, struct error *error) {
-    if (!attention_scene_op.knows(spec)) {
-        print_shown(stderr, "%s: not timed: only MultiHeadCacheAttention with a static batch is\n",
-                    spec->where);
-        return true;
-    }
+    if (!attention_scene_op.knows(spec))
+        return bench_attend(spec, setting, results, error);
     if (!setting->all)
         return bench_op(spec, NULL, bench_few, setting, results, error);
     return bench_op(spec, NULL, bench_many, setting, results, error) &&

@@ -82,6 +82,11 @@ void rival_store(struct rival *rival, struct scene_call *call, int i) {
               attention_activation_bytes(&call->scene->attention.geometry, &call->size));
 }
 
+void rival_read_back(struct rival *rival, struct scene_call *call, int i) {
+    make_copy(rival, call, i, KVMILL_CACHE_ATTENTION_KEY, KVMILL_CACHE_ATTENTION_CACHE,
+              scene_tensor_bytes(call->scene, KVMILL_CACHE_ATTENTION_CACHE));
+}
+
 void rival_rows(struct rival *rival, struct scene_call *call, int i) {
     int from = call->in_place ? KVMILL_TENSOR_SCATTER_UPDATE : KVMILL_TENSOR_SCATTER_PAST_CACHE;
     make_copy(rival, call, i,

@@ -99,7 +99,8 @@ struct scene {
 };
 
 /* Which specs have scenes, by commas. */
-void scene_op_words(char words[256]);
+enum { SCENE_WORDS = 256 };
+void scene_op_words(char words[SCENE_WORDS]);
 
 /* So many bytes, or fewer if KVMILL_BENCH_ROTATION asks for fewer MiB, as tests do: they look at no
    times. */

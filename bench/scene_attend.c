@@ -2,15 +2,12 @@
    queries are the last positions, and masks hide nothing.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "../defs/arithmetic.h"
 #include "../ops/cache_attend.h"
 #include "../ops/extent.h"
 #include "attention_work.h"
-#include "bench_attention.h"
 #include "scene_fill.h"
 #include "scene_op.h"
 
@@ -29,14 +26,7 @@ static bool open(struct scene *scene, struct error *error) {
 }
 
 static void say(const struct scene *scene, char words[SAID_SIZE]) {
-    const struct kvmill_cache_geometry *g = &scene->attend;
-    char key[24], value[24];
-    bench_format_name(&g->key, key);
-    bench_format_name(&g->value, value);
-    bool same = memcmp(&g->key, &g->value, sizeof g->key) == 0;
-    snprintf(words, SAID_SIZE, "%" PRId64 "/%" PRId64 " x %d %s%s%s%s%s", g->heads, g->kv_heads,
-             g->key.dim, key, same ? "" : " and ", same ? "" : value, g->math ? " " : "",
-             g->math ? kvmill_math_names[g->math] : "");
+    side_say(&scene->attend, words);
 }
 
 /* ---- Tensors ---- */

@@ -24,18 +24,6 @@ static bool open(struct scene *scene, struct error *error) {
 
 /* ---- Tensors ---- */
 
-static void shape_side(struct scene_call *call, int side) {
-    const struct scene *scene = call->scene;
-    const struct kvmill_cache_geometry *g = geometry_of(scene);
-    int64_t b = scene->size.batch, slots = scene->size.positions, kinds = side_kinds(g);
-    int64_t heads = g->kv_heads, last = side_last_dim(g, side);
-    const int64_t dims[2][6] = {{b, 1, kinds, slots, heads, last},
-                                {1, b, kinds, heads, slots, last}};
-    if (side_row_bytes(g, side) > 0)
-        scene_set_tensor(call, KVMILL_CACHE_ATTENTION_CACHE + side,
-                         side_type(&scene->attention.op, side), 6, dims[g->layout]);
-}
-
 static void shape(struct scene_call *call) {
     const struct scene *scene = call->scene;
     const struct kvmill_cache_geometry *g = geometry_of(scene);
@@ -45,7 +33,7 @@ static void shape(struct scene_call *call) {
     scene_set_described(call, kvmill_op_by_name(scene->spec->op->name), &scene->attention.op,
                         words);
     for (int i = 0; i < SIDES; i++)
-        shape_side(call, i);
+        side_shape_static(call, &scene->attention.op, g, i, scene->size.positions);
 }
 
 static bool fill(struct scene *scene, int tensor) {
@@ -153,7 +141,7 @@ static bool expect(struct scene_call *call, const struct owned_plan *portable,
 }
 
 const struct scene_op attention_scene_op = {
-    .words = "MultiHeadCacheAttention with a static batch",
+    .words = "MultiHeadCacheAttention",
     .knows = knows,
     .open = open,
     .shape = shape,

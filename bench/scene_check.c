@@ -59,7 +59,7 @@ static bool check_bytes(struct scene_call *call, struct error *error) {
     const struct scene_op *op = call->scene->op;
     struct owned_plan portable;
     bool done = plan_portable(call, &portable, error);
-    for (int i = 0; done && i < 4 && op->written[i] > 0; i++)
+    for (int i = 0; done && i < SCENE_WRITTEN && op->written[i] > 0; i++)
         if (call->given[op->written[i]] != NULL)
             done = compare_tensor(call, op->written[i], &portable, error);
     owned_plan_close(&portable);

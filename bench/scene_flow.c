@@ -116,22 +116,6 @@ static void close_flow(struct scene *scene) {
 
 static const DLDataType int64_type = {kDLInt, 64, 1}, int32_type = {kDLInt, 32, 1};
 
-static void shape_side(struct scene_call *call, int side) {
-    const struct scene *scene = call->scene;
-    const struct kvmill_cache_geometry *g = geometry_of(scene);
-    int64_t slots = pool_pages(scene) * g->page_size, kinds = side_kinds(g);
-    int64_t last = side_last_dim(g, side);
-    const int64_t dims[][6] = {{slots, 1, kinds, g->kv_heads, last},
-                               {1, slots, kinds, g->kv_heads, last},
-                               {1, kinds, slots, g->kv_heads, last},
-                               {1, kinds, g->kv_heads, slots, last},
-                               {1, kinds, pool_pages(scene), g->kv_heads, g->page_size, last}};
-    if (side_row_bytes(g, side) > 0)
-        scene_set_tensor(call, KVMILL_CACHE_ATTENTION_CACHE + side,
-                         side_type(&scene->flow.attention, side), g->layout == 4 ? 6 : 5,
-                         dims[g->layout]);
-}
-
 static void shape_field(struct scene_call *call, int i) {
     const struct scene *scene = call->scene;
     const struct kvmill_flow_field_data *field = &scene->flow.problem.fields[i];
@@ -169,8 +153,10 @@ static void shape(struct scene_call *call) {
         shape_step(call, &kvmill_flow_steps[i]);
     memset(call->given, 0, sizeof call->given);
     shape_step(call, &kvmill_flow_steps[numbers[call->step]]);
+    const struct scene *scene = call->scene;
     for (int i = 0; i < SIDES; i++)
-        shape_side(call, i);
+        side_shape_pool(call, &scene->flow.attention, geometry_of(scene), i,
+                        pool_pages(scene) * geometry_of(scene)->page_size);
     for (int i = 0; i < call->scene->flow.problem.field_count; i++)
         shape_field(call, i);
     for (int i = 0; call->step == STEP_ATTEND && i < KVMILL_MOST_FLOW_FIELDS; i++)

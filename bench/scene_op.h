@@ -7,7 +7,7 @@
 #include "../defs/op.h"
 #include "scene.h"
 
-enum { SAID_SIZE = 120 };
+enum { SAID_SIZE = 120, SCENE_WRITTEN = 6 };
 
 struct scene_op {
     const char *words; /* which specs, in messages */
@@ -44,11 +44,13 @@ struct scene_op {
     int output, read;
     int past, present;  /* the same tensor in place; both 0: it never is */
     bool keeps_present; /* a scene has memory for both, to check runs that are not in place */
-    int written[4];     /* tensors that have the portable kernels' bytes; ends with 0 */
+    /* Tensors that have the portable kernels' bytes; ends with 0 if there are fewer. */
+    int written[SCENE_WRITTEN];
 };
 
-extern const struct scene_op attention_scene_op, attend_scene_op, onnx_scene_op, flow_scene_op,
-    rows_scene_op, gather_scene_op, scatter_scene_op;
+extern const struct scene_op attention_scene_op, batching_scene_op, given_scene_op,
+    read_back_scene_op, attend_scene_op, onnx_scene_op, flow_scene_op, rows_scene_op,
+    gather_scene_op, scatter_scene_op;
 
 /* NULL: its runs are not timed. */
 const struct scene_op *scene_op_of(const struct spec *spec);
@@ -72,10 +74,15 @@ enum { SIDES = 4 };
 /* Bytes of a row of one head; 0: there is no such side. */
 int64_t side_row_bytes(const struct kvmill_cache_geometry *geometry, int side);
 
-/* Its type, and elements of its last dim. */
-DLDataType side_type(const kvmill_cache_attention *op, int side);
-int64_t side_last_dim(const struct kvmill_cache_geometry *geometry, int side);
-int64_t side_kinds(const struct kvmill_cache_geometry *geometry); /* 2: K and V share a tensor */
+/* Sets a side of a static batch, `slots` of each sequence; of dynamic batching, `slots` of all. */
+void side_shape_static(struct scene_call *call, const kvmill_cache_attention *op,
+                       const struct kvmill_cache_geometry *geometry, int side, int64_t slots);
+void side_shape_pool(struct scene_call *call, const kvmill_cache_attention *op,
+                     const struct kvmill_cache_geometry *geometry, int side, int64_t slots);
+
+/* "32/8 x 128 int8 g32 near" */
+void side_say(const struct kvmill_cache_geometry *geometry, char words[SAID_SIZE]);
+
 void side_fill(struct scene *scene, const struct kvmill_cache_geometry *geometry, int side);
 
 /* The same op with one layer, whichever it is, and results that are done. */

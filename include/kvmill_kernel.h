@@ -64,7 +64,8 @@ struct kvmill_rows {
     int64_t batch, heads, capacity, rows, row;
     struct kvmill_row_strides past_stride, update_stride, present_stride;
     int64_t chunks; /* parts one (batch, head) slab is cut into */
-    int64_t stream_store, stream_keep; /* not 0: store around the caches */
+    int64_t stream_store, stream_keep; /* not 0: store around the caches; above 1: from several
+                                          places in turn, which this processor reads faster */
 };
 
 /* Shape of STORE_ROWS and KEEP_ROWS kernels; any int64 field may be KVMILL_ANY. */

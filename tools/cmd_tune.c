@@ -188,8 +188,11 @@ static bool open_setting(struct tuning *tuning, struct error *error) {
     setting->machine = &tuning->machine;
     setting->environment = tuning->environment.data;
     setting->builds = builds_open(ranks_directory(), error);
-    return setting->builds != NULL && tune_items_list(&tuning->inputs.specs, setting->pack,
-                                                      setting->isas, &tuning->items, error);
+    return setting->builds != NULL &&
+           tune_items_list(&tuning->inputs.specs, setting->pack, setting->isas, &tuning->items,
+                           error) &&
+           (tuning->ranks.rank > 0 ||
+            tune_items_say_left(&tuning->items, setting->pack, setting->isas, error));
 }
 
 static void close_tuning(struct tuning *tuning) {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tune_item.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/text.h"
 #include "tune_space.h"
 
 static bool is_listed(const struct tune_items *items, const struct tune_item *item) {
@@ -65,7 +67,7 @@ static bool add_problem(struct tune_items *items, const struct source *from,
 bool tune_items_list(const struct spec_list *specs, const kvmill_pack *pack,
                      const struct isa_list *isas, struct tune_items *items, struct error *error) {
     const struct source from = {specs, pack, isas};
-    char words[256];
+    char words[SCENE_WORDS];
     bool done = true;
     *items = (struct tune_items){0};
     for (const struct tune_problem *problem = tune_problems; done && problem->words; problem++)
@@ -76,6 +78,45 @@ bool tune_items_list(const struct spec_list *specs, const kvmill_pack *pack,
                          "nothing to tune: no spec has a kernel that leaves something open on this "
                          "CPU; accepted: %s",
                          words));
+}
+
+/* ---- What is left ---- */
+
+static bool has_kernel(const struct tune_items *items, const char *symbol) {
+    for (int i = 0; i < items->count; i++)
+        if (strcmp(items->items[i].symbol, symbol) == 0)
+            return true;
+    return false;
+}
+
+static bool has_isa(const struct tune_items *items, const struct isa *isa) {
+    for (int i = 0; i < items->count; i++)
+        if (items->items[i].kernel.isa == isa)
+            return true;
+    return false;
+}
+
+static bool is_left(const struct tune_items *items, const char *symbol,
+                    const struct isa_list *isas, bool *left, struct error *error) {
+    struct kernel kernel;
+    struct error ignored;
+    *left = !has_kernel(items, symbol) && kernel_parse(symbol, &kernel, &ignored) &&
+            kernel.family->tunables != NULL && has_isa(items, kernel.isa);
+    return !*left || is_open(&kernel, isas, left, error);
+}
+
+bool tune_items_say_left(const struct tune_items *items, const kvmill_pack *pack,
+                         const struct isa_list *isas, struct error *error) {
+    bool done = true;
+    for (uint32_t i = 0; done && i < pack->count; i++) {
+        const char *symbol = pack->kernels[i]->symbol;
+        bool left = false;
+        done = is_left(items, symbol, isas, &left, error);
+        if (left)
+            print_shown(stderr, "kvmill tune: note: %s keeps its preset: no problem runs it\n",
+                        symbol);
+    }
+    return done;
 }
 
 void tune_items_free(struct tune_items *items) {

@@ -25,4 +25,9 @@ bool tune_items_list(const struct spec_list *specs, const kvmill_pack *pack,
                      const struct isa_list *isas, struct tune_items *items, struct error *error);
 void tune_items_free(struct tune_items *items);
 
+/* A line on standard error for each of the pack's kernels, of the items' instruction sets, that
+   leaves something open but that no problem runs: it keeps its preset. */
+bool tune_items_say_left(const struct tune_items *items, const kvmill_pack *pack,
+                         const struct isa_list *isas, struct error *error);
+
 #endif

@@ -2,6 +2,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../../ops/fail.h"
+#include "../core/cpu.h"
 #include "../core/loops.h"
 #include "../core/tensor.h"
 #include "../portable/rows.h"
@@ -130,7 +131,7 @@ static void keep_dense(const struct scatter_plan *plan, int slot, const DLTensor
         .past_stride.row = row,
         .present_stride.row = row,
         .chunks = plan->copy_parts,
-        .stream_keep = plan->elements * row >= STREAM_BYTES,
+        .stream_keep = plan->elements * row >= STREAM_BYTES ? kvmill_memory_streams() : 0,
     };
     plan->copy[slot]->run(&rows, part, part + 1);
 }

@@ -9,6 +9,7 @@
 #include "../../defs/dtype.h"
 #include "../../ops/extent.h"
 #include "../../ops/fail.h"
+#include "../core/cpu.h"
 #include "../core/tensor.h"
 
 /* A part moves about 2^18 bytes: enough to be worth handing to a thread, and for the kernel to get
@@ -136,8 +137,10 @@ static void set_tasks(const struct tensor_scatter_plan *plan, struct tensor_scat
         return;
     int64_t slot_units = rows->batch * rows->heads * rows->row;
     set_chunks(plan, rows, in_place ? rows->rows : rows->capacity);
-    rows->stream_keep = slot_units * rows->capacity >= stream_keep_bytes;
-    rows->stream_store = slot_units * rows->rows >= stream_store_bytes;
+    bool keeps = slot_units * rows->capacity >= stream_keep_bytes;
+    bool stores = slot_units * rows->rows >= stream_store_bytes;
+    rows->stream_keep = keeps ? kvmill_memory_streams() : 0;
+    rows->stream_store = stores ? kvmill_memory_streams() : 0;
     if (!in_place)
         add_task(plan, call, &plan->keep, rows->capacity - rows->rows);
     add_task(plan, call, &plan->store, rows->rows);

@@ -2,7 +2,7 @@ m4_dnl keep_rows -- rows of past that no new row replaces, to present: below the
 m4_dnl them; where these wrap around, only what lies between their end and their start.
 m4_define(«km_stream_flag», «stream_keep»)m4_dnl
 km_head(«Keep rows: what no update replaces.», km_dtype_headers)
-km_helpers«»km_long_copy(m4_eval(km_around * km_pages))
+km_helpers«»km_copy_of_runs
 km_first_slot
 km_copy_run
 static int64_t

@@ -13,4 +13,8 @@ m4_define(«km_can_page», «km_can_go_around && km_moves_runs»)
 km_tunable(«pages», «km_if(km_can_page, 4, 0)», «km_if(km_can_page, «1, 2, 4, 8», 0)»,
     «pages of a run that are copied at a time»)
 km_limit(«km_around || km_pages == km_preset_pages», «pages matter around the caches alone»)
+
+m4_dnl km_copy_of_runs -- copy_long by so many pages; where they were not tuned the processor has a say.
+m4_define(«km_copy_of_runs», «km_long_copy(m4_eval(km_around * km_pages),
+    km_if(km_pages == km_preset_pages, «stream > 1»))»)
 m4_divert(0)m4_dnl

@@ -1,0 +1,75 @@
+/* Kernels that copy long runs do so by one place in turn, by several, and through the caches: the
+   library chooses by size and processor, so here all are called on any.  Every kernel of the linked
+   packs that keeps rows of whole bytes.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common.h"
+#include "packs.h"
+#include "walk.h"
+
+/* Some pages of a run are left when four were copied at a time. */
+enum { ROWS = 100, LEAST_ROW = 200, MOST_ROW = 420, SLOTS_WRITTEN = 3 };
+
+/* All slots but those that new rows take, which stay as they were. */
+static bool copies(const struct kvmill_kernel *kernel, int64_t stream, struct dice *dice) {
+    int64_t row = dice_range(dice, LEAST_ROW, MOST_ROW), where;
+    kvmill_index start = dice_range(dice, 0, ROWS - SLOTS_WRITTEN);
+    struct fence past, present;
+    fence_open(&past, (size_t)(ROWS * row), FENCE_FLUSH, FENCE_ABOVE, dice);
+    fence_open(&present, (size_t)(ROWS * row), FENCE_FLUSH, FENCE_ABOVE, dice);
+    for (size_t i = 0; i < past.size; i++)
+        past.data[i] = (unsigned char)dice_bits(dice);
+    unsigned char *want = malloc(present.size);
+    int64_t before = start * row, after = (start + SLOTS_WRITTEN) * row;
+    memcpy(want, present.data, present.size);
+    memcpy(want, past.data, (size_t)before);
+    memcpy(want + after, past.data + after, past.size - (size_t)after);
+    const struct kvmill_rows problem = {.past = past.data,
+                                        .present = present.data,
+                                        .starts = &start,
+                                        .batch = 1,
+                                        .heads = 1,
+                                        .capacity = ROWS,
+                                        .rows = SLOTS_WRITTEN,
+                                        .row = row,
+                                        .past_stride = {0, 0, row},
+                                        .present_stride = {0, 0, row},
+                                        .chunks = 1,
+                                        .stream_keep = stream};
+    kernel->run(&problem, 0, 1);
+    bool right = memcmp(want, present.data, present.size) == 0 && fence_is_intact(&present, &where);
+    free(want);
+    fence_close(&past);
+    fence_close(&present);
+    return right;
+}
+
+static bool is_right(const struct kvmill_kernel *kernel, struct dice *dice) {
+    fence_explain_traps(kernel->symbol);
+    for (int i = 0; i < 4; i++)
+        for (int64_t stream = 0; stream <= 4; stream += stream + 1)
+            if (!copies(kernel, stream, dice))
+                return false;
+    return true;
+}
+
+static bool keeps_bytes(const struct kvmill_kernel *kernel) {
+    const struct kvmill_rows_shape *shape = kernel->shape;
+    return kernel->family == KVMILL_KEEP_ROWS && shape->unit_bits == 8 &&
+           isa_is_allowed(kernel->isa);
+}
+
+int main(void) {
+    uint64_t seed = dice_seed();
+    for (int i = 0; i < PACKS; i++)
+        for (uint32_t k = 0; k < packs[i]->count; k++)
+            if (keeps_bytes(packs[i]->kernels[k])) {
+                struct dice dice = dice_for_kernel(seed, packs[i]->kernels[k]);
+                ok(is_right(packs[i]->kernels[k], &dice), "%s copies by any number of places",
+                   packs[i]->kernels[k]->symbol);
+            }
+    return done_testing();
+}

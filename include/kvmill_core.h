@@ -40,7 +40,8 @@ typedef enum kvmill_status {
     KVMILL_E_MEMORY = 12,        /* out of memory; plan creation only */
     KVMILL_E_ISA = 13,           /* an instruction set this build or CPU does not know */
     KVMILL_E_PACK = 14,          /* a pack of another version, to be generated again */
-    KVMILL_E_VERSION = 15        /* a struct says more than this version of the library knows */
+    KVMILL_E_VERSION = 15,       /* a struct says more than this version of the library knows */
+    KVMILL_E_KERNEL = 16         /* no pack has a kernel that options.least_isa asks for */
 } kvmill_status;
 
 /* "KVMILL_E_SHAPE" etc.; never NULL.  Any thread. */
@@ -118,7 +119,21 @@ typedef struct kvmill_plan_options {
     int portable;    /* not 0: use the portable kernels */
     int threads;     /* most threads that run parts of one call at a time, for the size of the
                         workspace; 0 = 1.  More threads than that wait for each other */
+    const char *least_isa; /* worst instruction set whose kernels will do, an extension's are as
+                              good as those of what it extends; "scalar" = any generated kernel;
+                              NULL = portable kernels, too.  See below */
 } kvmill_plan_options;
+
+/* Where packs lack kernels, portable ones do the work, which may take ten times as long and more.
+   Who would rather know sets least_isa.  Then KVMILL_E_KERNEL refuses
+
+   - a plan, if every run of it needs a kernel that no pack has;
+   - a run that needs a kernel which other runs of the plan do not: of attention with a mask that
+     the plan's op does not announce, of TensorScatter and scatter out of place.  Nothing has been
+     written.
+
+   What a plan's description lists and no run of it needs does not matter.  `kvmill generate` makes
+   the kernels from a spec of the op, or from a model. */
 
 /* No packs, one thread. */
 void kvmill_plan_options_init(kvmill_plan_options *options, size_t struct_size);

@@ -53,7 +53,8 @@ const char *kvmill_status_name(kvmill_status status) {
                                         "KVMILL_E_MEMORY",
                                         "KVMILL_E_ISA",
                                         "KVMILL_E_PACK",
-                                        "KVMILL_E_VERSION"};
+                                        "KVMILL_E_VERSION",
+                                        "KVMILL_E_KERNEL"};
     size_t count = sizeof names / sizeof *names;
     return (size_t)status < count ? names[status] : "unknown kvmill_status";
 }

@@ -39,6 +39,16 @@ static void test_plan_function(const struct caller *caller) {
     options.packs = none;
     ok(caller->plan(caller->good, &options, &plan, NULL) == KVMILL_E_NULL && plan == NULL,
        "  with a pack that is NULL");
+    options = (kvmill_plan_options){.struct_size = sizeof options, .least_isa = "scalar"};
+    ok(caller->plan(caller->good, &options, &plan, &error) == KVMILL_E_KERNEL && plan == NULL &&
+           strstr(error.message, "; `kvmill generate` makes one; options.least_isa is scalar; "),
+       "  without packs, where portable kernels will not do: %s", error.message);
+    options.portable = 1;
+    ok(caller->plan(caller->good, &options, &plan, NULL) == KVMILL_E_ATTRIBUTE && plan == NULL,
+       "  nor are asked for");
+    options.least_isa = "sse9";
+    ok(caller->plan(caller->good, &options, &plan, NULL) == KVMILL_E_ISA && plan == NULL,
+       "  with an unknown least instruction set");
     ok(caller->plan(caller->good, NULL, &plan, NULL) == KVMILL_OK && plan != NULL,
        "  with neither options nor an error");
     kvmill_call call;

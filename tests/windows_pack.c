@@ -77,7 +77,8 @@ static const kvmill_pack *load(const char *path) {
 
 const kvmill_plan_options *windows_options(void) {
     static const kvmill_pack *packs[1];
-    static const kvmill_plan_options options = {sizeof options, packs, 1, NULL, 0, 0};
+    static const kvmill_plan_options options = {
+        .struct_size = sizeof options, .packs = packs, .pack_count = 1};
     const char *path = getenv("KVMILL_WINDOWS_PACK");
     if (path == NULL)
         return NULL;

@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -23,18 +22,6 @@ int plans_threads(void) {
     return processors < 1 ? 1 : processors > MOST_THREADS ? MOST_THREADS : (int)processors;
 }
 
-/* Portable kernels, and those of plain C: ggml's own are faster. */
-static bool is_slow(const kvmill_plan *plan) {
-    size_t size = kvmill_plan_describe(plan, NULL, 0) + 1;
-    char *text = malloc(size);
-    if (text == NULL)
-        return true;
-    kvmill_plan_describe(plan, text, size);
-    bool slow = strstr(text, "__portable") != NULL || strstr(text, "__scalar_") != NULL;
-    free(text);
-    return slow;
-}
-
 static kvmill_plan *make(const kvmill_cache_attend *op) {
     const struct packs *packs = packs_open();
     kvmill_plan_options options;
@@ -43,12 +30,9 @@ static kvmill_plan *make(const kvmill_cache_attend *op) {
     options.packs = packs->pack;
     options.pack_count = packs->count;
     options.threads = plans_threads();
-    if (kvmill_plan_cache_attend(op, &options, &plan, NULL) != KVMILL_OK)
-        return NULL;
-    if (!is_slow(plan))
-        return plan;
-    kvmill_plan_destroy(plan);
-    return NULL;
+    options.least_isa = kvmill_isa_name(1); /* ggml is faster than portable kernels and plain C */
+    kvmill_plan_cache_attend(op, &options, &plan, NULL);
+    return plan;
 }
 
 static kvmill_plan *find(const kvmill_cache_attend *op) {

@@ -41,6 +41,12 @@ void kvmill_select_tiles(const struct kernel_search *search,
     set_rows(tiles);
 }
 
+void kvmill_need_tiles(struct needs *needs, const struct kernel_search *search,
+                       enum which_runs runs, const struct tiles *tiles) {
+    const char *what = runs == EVERY_RUN ? "attend" : "attend with a mask";
+    kvmill_need(needs, search, runs, what, tiles->selection.tiles[0].kernel);
+}
+
 static bool is_approximate(const struct tiles *tiles) {
     for (int i = 0; !tiles->selection.portable && i < tiles->selection.count; i++)
         if (tile_shape(tiles, tiles->selection.tiles[i].kernel)->math != KVMILL_MATH_F32)

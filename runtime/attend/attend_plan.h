@@ -5,7 +5,7 @@
 #define KVMILL_RUNTIME_ATTEND_ATTEND_PLAN_H
 
 #include "../../ops/cache_attention.h"
-#include "../core/select.h"
+#include "../core/needs.h"
 #include "../core/words.h"
 
 /* Kernels of all tile sizes, ascending. */
@@ -54,6 +54,10 @@ struct attend_plan kvmill_attend_plan_of(const struct kvmill_cache_geometry *geo
 /* The kernels that attend, without or with a mask.  The shape's rows and workspace are set. */
 void kvmill_select_tiles(const struct kernel_search *search,
                          const struct kvmill_attend_shape *wanted, struct tiles *tiles);
+
+/* Such runs attend with those kernels. */
+void kvmill_need_tiles(struct needs *needs, const struct kernel_search *search,
+                       enum which_runs runs, const struct tiles *tiles);
 
 /* " SYMBOL, SYMBOL (pack NAME)" */
 void kvmill_say_tiles(struct words *words, const struct tiles *tiles);

@@ -17,9 +17,18 @@ static struct thread_slots slots_of(const struct attend_view *view) {
     return (struct thread_slots){view->workspace, view->plan->layout.size, view->plan->threads};
 }
 
+static bool is_masked(const struct attend_view *view) {
+    return view->converts || view->mask.as_it_is;
+}
+
+kvmill_status kvmill_attend_check_masks(const kvmill_plan *plan, const struct attend_view *view,
+                                        kvmill_error *error) {
+    return is_masked(view) ? kvmill_check_some_runs(plan, error) : KVMILL_OK;
+}
+
 void kvmill_attend_prepare(struct attend_view *view) {
     const struct thread_slots slots = slots_of(view);
-    kvmill_cut(view, &view->plan->tiles[view->converts || view->mask.as_it_is]);
+    kvmill_cut(view, &view->plan->tiles[is_masked(view)]);
     kvmill_clear_slots(&slots);
 }
 

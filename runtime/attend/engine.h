@@ -8,6 +8,10 @@
 #include "attend_plan.h"
 #include "view.h"
 
+/* The last that is refused: masks without kernels for them, where the plan's options want such. */
+kvmill_status kvmill_attend_check_masks(const kvmill_plan *plan, const struct attend_view *view,
+                                        kvmill_error *error);
+
 /* Before the first phase. */
 void kvmill_attend_prepare(struct attend_view *view);
 

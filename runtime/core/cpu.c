@@ -122,6 +122,14 @@ static kvmill_status lower_cap(const char *name, const char *origin, int *cap,
     return KVMILL_OK;
 }
 
+kvmill_status kvmill_isa_known(const char *name, const char *origin, const char **known,
+                               kvmill_error *error) {
+    int rank = INT_MAX;
+    kvmill_status status = lower_cap(name, origin, &rank, error);
+    *known = status == KVMILL_OK && rank < INT_MAX ? kvmill_isas[rank].name : NULL;
+    return status;
+}
+
 kvmill_status kvmill_isa_cap(const char *wanted, int *rank, kvmill_error *error) {
     *rank = INT_MAX;
     kvmill_status status = lower_cap(wanted, "the instruction set", rank, error);

@@ -12,6 +12,10 @@ int kvmill_isa_rank(const char *name);
 /* Instruction sets of one level differ in extensions only; the name must be known. */
 int kvmill_isa_level(const char *name);
 
+/* The list's own text of a name, NULL for NULL and ""; origin: whose name it is, for messages. */
+kvmill_status kvmill_isa_known(const char *name, const char *origin, const char **known,
+                               kvmill_error *error);
+
 /* The best rank that may be used: capped by `wanted` (NULL = no wish) and by KVMILL_ISA. */
 kvmill_status kvmill_isa_cap(const char *wanted, int *rank, kvmill_error *error);
 

@@ -62,8 +62,23 @@ kvmill_status kvmill_plan_take(struct plan_call *call, const char *name,
     return status == KVMILL_OK ? take_options(options, &call->options, error) : status;
 }
 
-void kvmill_plan_announce(const kvmill_plan *plan) {
+static void announce(const kvmill_plan *plan) {
     const char *verbose = getenv("KVMILL_VERBOSE");
     if (verbose != NULL && *verbose != '\0' && strcmp(verbose, "0") != 0)
         fprintf(stderr, "kvmill: %s\n", plan->description);
+}
+
+kvmill_status kvmill_plan_finish(kvmill_plan *made, kvmill_plan **plan, kvmill_error *error) {
+    kvmill_status status = kvmill_check_needs(&made->needs, EVERY_RUN, made->description, error);
+    if (status != KVMILL_OK) {
+        kvmill_plan_destroy(made);
+        return status;
+    }
+    *plan = made;
+    announce(made);
+    return kvmill_succeed(error);
+}
+
+kvmill_status kvmill_check_some_runs(const kvmill_plan *plan, kvmill_error *error) {
+    return kvmill_check_needs(&plan->needs, SOME_RUNS, plan->description, error);
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "../../ops/structs.h"
+#include "needs.h"
 
 /* A run under way, in the caller's kvmill_call.  Every op's call begins with this; its own data
    follows, and kvmill_call has the room for it. */
@@ -38,6 +39,7 @@ struct kvmill_plan {
     const struct plan_op *op;
     size_t workspace_size;
     size_t tensor_count;
+    struct needs needs;
     int threads; /* most that the workspace has room for; 0: any number */
     char description[4096];
 };
@@ -58,7 +60,11 @@ struct plan_call {
 kvmill_status kvmill_plan_take(struct plan_call *call, const char *name,
                                const kvmill_plan_options *options, kvmill_error *error);
 
-/* With KVMILL_VERBOSE set, say on standard error what was planned. */
-void kvmill_plan_announce(const kvmill_plan *plan);
+/* The end of planning, `made` is described: destroy it if every run needs a kernel that is lacking;
+   else it is *plan, and with KVMILL_VERBOSE set standard error says what was planned. */
+kvmill_status kvmill_plan_finish(kvmill_plan *made, kvmill_plan **plan, kvmill_error *error);
+
+/* Refuse one of the runs that need a kernel which other runs do not, if it is lacking. */
+kvmill_status kvmill_check_some_runs(const kvmill_plan *plan, kvmill_error *error);
 
 #endif

@@ -168,7 +168,7 @@ static struct by_size with_choice(const struct kernel_search *search, const stru
 
 /* ---- One kernel ---- */
 
-static const char *why_portable(const struct kernel_search *search) {
+const char *kvmill_why_portable(const struct kernel_search *search) {
     if (search->portable_reason != NULL)
         return search->portable_reason;
     return search->pack_count ? "no pack has a kernel of this shape" : "no packs were given";
@@ -188,7 +188,7 @@ static int best_of_pack(const struct kernel_search *search, const kvmill_pack *p
 
 struct selection kvmill_select_kernel(const struct kernel_search *search,
                                       const struct wanted *wanted) {
-    struct selection selection = {{wanted->portable, NULL, 0}, why_portable(search)};
+    struct selection selection = {{wanted->portable, NULL, 0}, kvmill_why_portable(search)};
     int best = -1;
     if (search->portable_reason != NULL)
         return selection;
@@ -262,7 +262,7 @@ static void collect(const struct kernel_search *search, const struct wanted *wan
 struct attend_selection kvmill_select_attend(const struct kernel_search *search,
                                              const struct kvmill_attend_shape *shape) {
     const struct wanted wanted = {KVMILL_ATTEND, shape, &kvmill_portable_attend};
-    struct attend_selection selection = {.origin = why_portable(search)};
+    struct attend_selection selection = {.origin = kvmill_why_portable(search)};
     int best =
         search->portable_reason == NULL ? best_level(search, &wanted, &selection.origin) : -1;
     if (best >= 0) {
@@ -306,6 +306,18 @@ static kvmill_status check_packs(const struct kernel_search *search, kvmill_erro
     return KVMILL_OK;
 }
 
+static kvmill_status set_least_isa(const kvmill_plan_options *options, struct kernel_search *search,
+                                   kvmill_error *error) {
+    kvmill_status status =
+        kvmill_isa_known(options->least_isa, "options.least_isa", &search->least_isa, error);
+    if (status == KVMILL_OK && search->least_isa != NULL && options->portable)
+        status = kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                             "options.portable is %d and options.least_isa is %s; accepted: one of "
+                             "them",
+                             options->portable, search->least_isa);
+    return status;
+}
+
 kvmill_status kvmill_open_search(const kvmill_plan_options *options, struct kernel_search *search,
                                  kvmill_error *error) {
     *search = (struct kernel_search){
@@ -314,5 +326,7 @@ kvmill_status kvmill_open_search(const kvmill_plan_options *options, struct kern
         .portable_reason = options->portable ? "asked for" : NULL,
     };
     kvmill_status status = check_packs(search, error);
-    return status == KVMILL_OK ? kvmill_isa_cap(options->isa, &search->isa_cap, error) : status;
+    if (status == KVMILL_OK)
+        status = kvmill_isa_cap(options->isa, &search->isa_cap, error);
+    return status == KVMILL_OK ? set_least_isa(options, search, error) : status;
 }

@@ -27,12 +27,16 @@ struct kernel_search {
     const kvmill_pack *const *packs;
     size_t pack_count;
     int isa_cap;
+    const char *least_isa;       /* of defs/isa.c; NULL: portable kernels will do */
     const char *portable_reason; /* why no pack will do, or NULL */
 };
 
 /* Refuse packs of another ABI and instruction sets of no name. */
 kvmill_status kvmill_open_search(const kvmill_plan_options *options, struct kernel_search *search,
                                  kvmill_error *error);
+
+/* Why such a search ends at a portable kernel. */
+const char *kvmill_why_portable(const struct kernel_search *search);
 
 /* What is looked for: a problem's shape, KVMILL_DYNAMIC where only the run knows. */
 struct wanted {

@@ -7,7 +7,7 @@
 #define KVMILL_RUNTIME_FLOW_FLOW_H
 
 #include "../../ops/flow_schedule.h"
-#include "../core/select.h"
+#include "../core/needs.h"
 
 /* ---- Pages of a row ---- */
 
@@ -133,6 +133,11 @@ struct flow_kernels {
 void kvmill_flow_select_kernels(const struct kernel_search *search,
                                 const struct kvmill_flow_problem *problem,
                                 const struct flow_schedule *schedule, struct flow_kernels *kernels);
+
+/* Every run indexes, scores and selects pages with them. */
+void kvmill_flow_need_index(const struct flow_kernels *kernels,
+                            const struct flow_schedule *schedule,
+                            const struct kernel_search *search, struct needs *needs);
 
 /* "; summarise with SYMBOL (pack NAME)", and "; index with SYMBOL ...; score with ...; select with
    SYMBOL (WHY)", into `size` bytes of text, cut where it does not fit.  The bytes that are used. */

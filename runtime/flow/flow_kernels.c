@@ -34,6 +34,16 @@ void kvmill_flow_select_kernels(const struct kernel_search *search,
     }
 }
 
+void kvmill_flow_need_index(const struct flow_kernels *kernels,
+                            const struct flow_schedule *schedule,
+                            const struct kernel_search *search, struct needs *needs) {
+    const struct kvmill_kernel *program = kernels->program[KVMILL_INDEX_PROGRAM].by_size.kernel;
+    kvmill_need(needs, search, EVERY_RUN, "index pages", program);
+    for (int i = 0; i < schedule->atoms.count; i++)
+        kvmill_need(needs, search, EVERY_RUN, "score pages", kernels->score[i].by_size.kernel);
+    kvmill_need(needs, search, EVERY_RUN, "select pages", kernels->select.by_size.kernel);
+}
+
 /* ---- Words ---- */
 
 static size_t say_selection(const char *what, const struct selection *selection,

@@ -113,14 +113,35 @@ static void lay_out(struct flow_plan *plan) {
 
 /* ---- Kernels ---- */
 
+static bool has_summaries(const struct flow_plan *plan) {
+    return plan->problem.programs[KVMILL_CACHE_PROGRAM].step_count > 0 && !plan->problem.skipped;
+}
+
+/* What the step's phases call. */
+static void need_kernels(struct flow_plan *plan, const struct kernel_search *search) {
+    struct needs *needs = &plan->base.needs;
+    if (plan->step == FLOW_APPEND)
+        kvmill_need_cache_rows(plan->attend, search, needs);
+    if ((plan->step == FLOW_APPEND || plan->step == FLOW_SUMMARISE) && has_summaries(plan))
+        kvmill_need(needs, search, EVERY_RUN, "summarise pages",
+                    plan->kernels.program[KVMILL_CACHE_PROGRAM].by_size.kernel);
+    if (has_lists(plan) && !plan->problem.skipped && kvmill_flow_scores(&plan->problem.budget))
+        kvmill_flow_need_index(&plan->kernels, &plan->schedules[KVMILL_INDEX_PROGRAM], search,
+                               needs);
+    if (attends(plan))
+        kvmill_need_tiles(needs, search, EVERY_RUN, &plan->attend->attend.tiles[0]);
+}
+
 static kvmill_status select_kernels(struct flow_plan *plan, const kvmill_plan_options *options,
                                     kvmill_error *error) {
     struct kernel_search search;
     kvmill_status status = kvmill_open_search(options, &search, error);
-    if (status == KVMILL_OK)
-        kvmill_flow_select_kernels(&search, &plan->problem, &plan->schedules[KVMILL_INDEX_PROGRAM],
-                                   &plan->kernels);
-    return status;
+    if (status != KVMILL_OK)
+        return status;
+    kvmill_flow_select_kernels(&search, &plan->problem, &plan->schedules[KVMILL_INDEX_PROGRAM],
+                               &plan->kernels);
+    need_kernels(plan, &search);
+    return KVMILL_OK;
 }
 
 /* ---- Words ---- */
@@ -235,9 +256,7 @@ static kvmill_status make(const kvmill_flow *flow, enum flow_step step,
         destroy(&made->base);
         return status;
     }
-    *plan = &made->base;
-    kvmill_plan_announce(*plan);
-    return kvmill_succeed(error);
+    return kvmill_plan_finish(&made->base, plan, error);
 }
 
 static kvmill_status take(struct plan_call *call, struct kvmill_own_flow *own,

@@ -20,6 +20,8 @@ static kvmill_status begin(struct call *base, const DLTensor *const *tensors, kv
     *call = (struct cache_attend_call){.base = {.base = {*base, phases}}};
     kvmill_status status = kvmill_cache_attend_begin(call, tensors, error);
     if (status == KVMILL_OK)
+        status = kvmill_attend_check_masks(call->base.base.base.plan, &call->base.view, error);
+    if (status == KVMILL_OK)
         kvmill_attend_prepare(&call->base.view);
     return status;
 }
@@ -92,11 +94,19 @@ static struct cache_attend_plan *allocate(const kvmill_cache_attend *op,
     return plan;
 }
 
+/* Where there is a mask, it has to be given. */
+static enum which_runs runs_of(const struct cache_attend_plan *plan, int masked) {
+    bool all = masked == kvmill_cache_attend_is_masked(&plan->op);
+    return all ? EVERY_RUN : SOME_RUNS;
+}
+
 static void select_kernels(struct cache_attend_plan *plan, const struct kernel_search *search) {
     for (int masked = 0; masked < 2; masked++) {
         const struct kvmill_attend_shape wanted =
             kvmill_cache_attend_shape(&plan->op, &plan->geometry, masked);
         kvmill_select_tiles(search, &wanted, &plan->attend.tiles[masked]);
+        kvmill_need_tiles(&plan->base.needs, search, runs_of(plan, masked),
+                          &plan->attend.tiles[masked]);
     }
     plan->base.workspace_size = kvmill_attend_lay_out(&plan->attend);
     describe(plan);
@@ -115,9 +125,7 @@ static kvmill_status make_plan(const kvmill_cache_attend *op, const kvmill_plan_
     if (made == NULL)
         return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
     select_kernels(made, &search);
-    *plan = &made->base;
-    kvmill_plan_announce(*plan);
-    return kvmill_succeed(error);
+    return kvmill_plan_finish(&made->base, plan, error);
 }
 
 kvmill_status kvmill_plan_cache_attend(const kvmill_cache_attend *given,

@@ -35,7 +35,11 @@ struct cache_plan {
     float slopes[];                    /* of ALiBi, by query head */
 };
 
-/* Everything of a plan but the announcement. */
+/* Every run writes rows with the plan's kernels, a KeyValueCache's also reads them. */
+void kvmill_need_cache_rows(const struct cache_plan *plan, const struct kernel_search *search,
+                            struct needs *needs);
+
+/* Everything of a plan but kvmill_plan_finish. */
 kvmill_status kvmill_make_cache_plan(const kvmill_cache_attention *op, enum kvmill_cache_op which,
                                      const kvmill_plan_options *options, struct cache_plan **plan,
                                      kvmill_error *error);

@@ -468,6 +468,8 @@ kvmill_status kvmill_cache_attention_begin(struct call *base, const DLTensor *co
         return status;
     kvmill_set_turns(call);
     kvmill_set_addresses(&given);
-    kvmill_begin_turn(call, 0);
-    return KVMILL_OK;
+    status = kvmill_attend_check_masks(&plan->base, &call->base.view, error);
+    if (status == KVMILL_OK)
+        kvmill_begin_turn(call, 0);
+    return status;
 }

@@ -89,6 +89,16 @@ static void select_rows(struct cache_plan *plan, const struct kernel_search *sea
     }
 }
 
+void kvmill_need_cache_rows(const struct cache_plan *plan, const struct kernel_search *search,
+                            struct needs *needs) {
+    bool reads = plan->geometry.which == KVMILL_KEY_VALUE_CACHE;
+    for (int v = 0; v < 2; v++) {
+        kvmill_need(needs, search, EVERY_RUN, "write rows", plan->writers[v].kernel);
+        if (reads)
+            kvmill_need(needs, search, EVERY_RUN, "read rows", plan->readers[v].kernel);
+    }
+}
+
 static void select_tiles(struct cache_plan *plan, const struct kernel_search *search,
                          struct words *words) {
     static const char *const whats[] = {"attend", "with a mask"};
@@ -96,6 +106,7 @@ static void select_tiles(struct cache_plan *plan, const struct kernel_search *se
         struct tiles *tiles = &plan->attend.tiles[masked];
         const struct kvmill_attend_shape wanted = kvmill_attend_shape_of(&plan->geometry, masked);
         kvmill_select_tiles(search, &wanted, tiles);
+        kvmill_need_tiles(&plan->base.needs, search, masked ? SOME_RUNS : EVERY_RUN, tiles);
         if (masked == 0 || tiles->wanted.terms != plan->attend.tiles[0].wanted.terms) {
             kvmill_say(words, "; %s with", whats[masked]);
             kvmill_say_tiles(words, tiles);
@@ -139,8 +150,10 @@ static void select_kernels(struct cache_plan *plan, const struct kernel_search *
     struct words words = {plan->base.description, sizeof plan->base.description};
     say_problem(&words, &plan->geometry);
     plan->said_problem = words_so_far(plan, &words);
-    if (plan->geometry.which != KVMILL_MULTI_HEAD_ATTENTION)
+    if (plan->geometry.which != KVMILL_MULTI_HEAD_ATTENTION) {
         select_rows(plan, search, &words);
+        kvmill_need_cache_rows(plan, search, &plan->base.needs);
+    }
     plan->said_rows = words_so_far(plan, &words);
     if (plan->geometry.which == KVMILL_KEY_VALUE_CACHE)
         return;
@@ -209,11 +222,7 @@ static kvmill_status plan_op(const kvmill_cache_attention *given, enum kvmill_ca
     kvmill_status status = kvmill_plan_take(&call, "op", options, error);
     if (status == KVMILL_OK)
         status = kvmill_make_cache_plan(&op, which, &call.options, &made, error);
-    if (status != KVMILL_OK)
-        return status;
-    *plan = &made->base;
-    kvmill_plan_announce(*plan);
-    return KVMILL_OK;
+    return status == KVMILL_OK ? kvmill_plan_finish(&made->base, plan, error) : status;
 }
 
 kvmill_status kvmill_plan_key_value_cache(const kvmill_cache_attention *op,

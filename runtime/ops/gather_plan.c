@@ -101,6 +101,7 @@ static struct gather_plan *make(const kvmill_gather *op, const struct kvmill_win
     struct selection selection = kvmill_select_kernel(
         search, &(struct wanted){KVMILL_GATHER, &plan->dense.shape, &kvmill_portable_gather});
     plan->kernel = selection.by_size.kernel;
+    kvmill_need(&plan->base.needs, search, EVERY_RUN, "gather", plan->kernel);
     describe(plan, op, &selection);
     return plan;
 }
@@ -122,7 +123,5 @@ kvmill_status kvmill_plan_gather(const kvmill_gather *given, const kvmill_plan_o
     struct gather_plan *made = make(&op, &windows, &search);
     if (made == NULL)
         return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
-    *plan = &made->base;
-    kvmill_plan_announce(*plan);
-    return kvmill_succeed(error);
+    return kvmill_plan_finish(&made->base, plan, error);
 }

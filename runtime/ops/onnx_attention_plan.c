@@ -129,6 +129,21 @@ static kvmill_status plan_scatters(const struct source *source, const kvmill_pla
     return status;
 }
 
+/* What no family of kernels has is lacking, whatever the packs. */
+static void need_kernels(struct onnx_plan *plan, const struct kernel_search *search) {
+    struct kernel_search none = *search;
+    none.portable_reason = "no family of kernels has it";
+    if (plan->geometry.is_wide)
+        kvmill_need(&plan->base.needs, &none, EVERY_RUN, "attend in float64", NULL);
+    else
+        kvmill_need_tiles(&plan->base.needs, search, EVERY_RUN,
+                          &plan->attend.tiles[plan->has[KVMILL_ATTENTION_ATTN_MASK]]);
+    if (plan->has[KVMILL_ATTENTION_QK_MATMUL_OUTPUT])
+        kvmill_need(&plan->base.needs, &none, EVERY_RUN, "write qk_matmul_output", NULL);
+    if (plan->geometry.step && plan->scatter[0] == NULL)
+        kvmill_need(&plan->base.needs, &none, EVERY_RUN, "store rows without padding", NULL);
+}
+
 static void select_kernels(struct onnx_plan *plan, const struct kernel_search *search) {
     bool masked = plan->has[KVMILL_ATTENTION_ATTN_MASK];
     const struct kvmill_cache_geometry geometry =
@@ -136,6 +151,7 @@ static void select_kernels(struct onnx_plan *plan, const struct kernel_search *s
     const struct kvmill_attend_shape wanted = kvmill_attend_shape_of(&geometry, masked);
     if (!plan->geometry.is_wide)
         kvmill_select_tiles(search, &wanted, &plan->attend.tiles[masked]);
+    need_kernels(plan, search);
     plan->base.workspace_size = kvmill_attend_lay_out(&plan->attend) + sizeof(struct onnx_run);
     say_kernels(plan);
 }
@@ -155,9 +171,7 @@ static kvmill_status make_plan(const struct source *source, const kvmill_plan_op
         return status;
     }
     select_kernels(made, &search);
-    *plan = &made->base;
-    kvmill_plan_announce(*plan);
-    return kvmill_succeed(error);
+    return kvmill_plan_finish(&made->base, plan, error);
 }
 
 kvmill_status kvmill_plan_attention(const kvmill_attention *given,

@@ -242,12 +242,15 @@ static void set_parts(struct scatter_plan *plan, bool unique) {
 
 /* ---- Kernels ---- */
 
-static struct selection select_kernel(const struct kernel_search *search, const char *reason,
-                                      const struct wanted *wanted) {
+/* The kernel of every run for an input; reason: why it is the portable one, or NULL. */
+static struct selection select_kernel(struct scatter_plan *plan, const struct kernel_search *search,
+                                      const char *reason, const struct wanted *wanted) {
     struct kernel_search own = *search;
     if (own.portable_reason == NULL)
         own.portable_reason = reason;
-    return kvmill_select_kernel(&own, wanted);
+    struct selection selection = kvmill_select_kernel(&own, wanted);
+    kvmill_need(&plan->base.needs, &own, EVERY_RUN, "apply updates", selection.by_size.kernel);
+    return selection;
 }
 
 /* A kernel for every input, or the portable one for all.  false: inputs have more than a combiner
@@ -261,7 +264,7 @@ static bool select_combiners(struct scatter_plan *plan, const kvmill_scatter *op
             return false;
     for (int i = 0; i < plan->count; i++) {
         kvmill_scatter_shape_of(op, &plan->windows, &plan->program, i, &shape);
-        *selection = select_kernel(search, NULL, &wanted);
+        *selection = select_kernel(plan, search, NULL, &wanted);
         plan->kernel[i] = selection->by_size.kernel;
         if (plan->kernel[i] == &kvmill_portable_scatter) {
             plan->kernel[0] = plan->kernel[i];
@@ -278,7 +281,7 @@ static void select_region(struct scatter_plan *plan, const kvmill_scatter *op,
     struct kvmill_scatter_region_shape shape;
     const char *reason = kvmill_scatter_region_of(op, &plan->windows, &plan->program, text, &shape);
     *selection = select_kernel(
-        search, reason,
+        plan, search, reason,
         &(struct wanted){KVMILL_SCATTER_REGION, &shape, &kvmill_portable_scatter_region});
     plan->kernel[0] = selection->by_size.kernel == &kvmill_portable_scatter_region
                           ? &kvmill_portable_scatter
@@ -304,9 +307,12 @@ static const struct kvmill_kernel *select_conversion(const struct scatter_plan *
 
 static void select_copies(struct scatter_plan *plan, const kvmill_scatter *op,
                           const struct kernel_search *search) {
-    for (int i = 0; i < plan->count; i++)
+    for (int i = 0; i < plan->count; i++) {
         plan->copy[i] =
             is_kept(plan, i) ? select_keep(search) : select_conversion(plan, op, search, i);
+        kvmill_need(&plan->base.needs, search, plan->converts ? EVERY_RUN : SOME_RUNS,
+                    "copy inputs", plan->copy[i]);
+    }
 }
 
 static void describe(struct scatter_plan *plan, const kvmill_scatter *op, const char *origin) {
@@ -375,7 +381,5 @@ kvmill_status kvmill_plan_scatter(const kvmill_scatter *given, const kvmill_plan
         free(made);
         return status;
     }
-    *plan = &made->base;
-    kvmill_plan_announce(*plan);
-    return kvmill_succeed(error);
+    return kvmill_plan_finish(&made->base, plan, error);
 }

@@ -47,9 +47,10 @@ kvmill_status kvmill_scatter_begin(struct call *base, const DLTensor *const *ten
         status = kvmill_check_overlaps(&given);
     if (status == KVMILL_OK)
         status = check_in_place(plan, tensors, error);
-    if (status == KVMILL_OK)
-        call->phase = is_in_place(plan, tensors, 0) ? APPLY : COPY;
-    return status;
+    if (status != KVMILL_OK)
+        return status;
+    call->phase = is_in_place(plan, tensors, 0) ? APPLY : COPY;
+    return call->phase == COPY ? kvmill_check_some_runs(&plan->base, error) : KVMILL_OK;
 }
 
 int64_t kvmill_scatter_parts(const struct call *base) {

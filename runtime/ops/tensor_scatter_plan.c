@@ -160,6 +160,8 @@ static kvmill_status select_kernels(struct tensor_scatter_plan *plan,
         &search, &(struct wanted){KVMILL_KEEP_ROWS, &plan->shape, &kvmill_portable_keep_rows});
     plan->store = store.by_size;
     plan->keep = keep.by_size;
+    kvmill_need(&plan->base.needs, &search, EVERY_RUN, "store rows", store.by_size.kernel);
+    kvmill_need(&plan->base.needs, &search, SOME_RUNS, "keep rows", keep.by_size.kernel);
     kvmill_tensor_scatter_prepare(plan, op);
     describe(plan, op, &store, &keep);
     return KVMILL_OK;
@@ -189,7 +191,5 @@ kvmill_status kvmill_plan_tensor_scatter(const kvmill_tensor_scatter *given,
         free(made);
         return status;
     }
-    *plan = &made->base;
-    kvmill_plan_announce(*plan);
-    return kvmill_succeed(error);
+    return kvmill_plan_finish(&made->base, plan, error);
 }

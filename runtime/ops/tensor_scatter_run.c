@@ -294,6 +294,10 @@ static void take_prepared(const struct tensor_scatter_call *prepared,
     call->problem = prepared->problem;
 }
 
+static bool keeps_rows(const struct rows_problem *problem) {
+    return !problem->in_place && problem->rows.capacity > problem->rows.rows;
+}
+
 static kvmill_status begin(struct tensor_scatter_call *call, const DLTensor *const *tensors,
                            kvmill_error *error) {
     const struct tensor_scatter_plan *plan = plan_of(call);
@@ -317,7 +321,10 @@ static kvmill_status begin(struct tensor_scatter_call *call, const DLTensor *con
     if (status != KVMILL_OK)
         return status;
     set_addresses(&call->problem, tensors);
-    return check_starts(&call->problem.rows, &plan->geometry, error);
+    status = check_starts(&call->problem.rows, &plan->geometry, error);
+    return status == KVMILL_OK && keeps_rows(&call->problem)
+               ? kvmill_check_some_runs(&plan->base, error)
+               : status;
 }
 
 kvmill_status kvmill_tensor_scatter_begin(struct call *call, const DLTensor *const *tensors,

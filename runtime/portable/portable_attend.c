@@ -199,6 +199,6 @@ const struct kvmill_kernel kvmill_portable_attend = {
     .abi = KVMILL_KERNEL_ABI,
     .family = KVMILL_ATTEND,
     .symbol = "kvmill_attend__portable",
-    .isa = "scalar",
+    .isa = "portable",
     .run = attend,
 };

@@ -297,7 +297,7 @@ const struct kvmill_kernel kvmill_portable_write_rows = {
     .abi = KVMILL_KERNEL_ABI,
     .family = KVMILL_WRITE_ROWS,
     .symbol = "kvmill_write_rows__portable",
-    .isa = "scalar",
+    .isa = "portable",
     .run = write_rows,
 };
 
@@ -305,6 +305,6 @@ const struct kvmill_kernel kvmill_portable_read_rows = {
     .abi = KVMILL_KERNEL_ABI,
     .family = KVMILL_READ_ROWS,
     .symbol = "kvmill_read_rows__portable",
-    .isa = "scalar",
+    .isa = "portable",
     .run = read_rows,
 };

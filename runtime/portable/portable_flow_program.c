@@ -14,6 +14,6 @@ const struct kvmill_kernel kvmill_portable_flow_program = {
     .abi = KVMILL_KERNEL_ABI,
     .family = KVMILL_FLOW_PROGRAM,
     .symbol = "kvmill_flow_program__portable",
-    .isa = "scalar",
+    .isa = "portable",
     .run = run,
 };

@@ -101,6 +101,6 @@ const struct kvmill_kernel kvmill_portable_gather = {
     .abi = KVMILL_KERNEL_ABI,
     .family = KVMILL_GATHER,
     .symbol = "kvmill_gather__portable",
-    .isa = "scalar",
+    .isa = "portable",
     .run = run,
 };

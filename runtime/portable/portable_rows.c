@@ -95,7 +95,7 @@ const struct kvmill_kernel kvmill_portable_store_rows = {
     .abi = KVMILL_KERNEL_ABI,
     .family = KVMILL_STORE_ROWS,
     .symbol = "kvmill_store_rows__portable",
-    .isa = "scalar",
+    .isa = "portable",
     .run = store_rows,
 };
 
@@ -103,6 +103,6 @@ const struct kvmill_kernel kvmill_portable_keep_rows = {
     .abi = KVMILL_KERNEL_ABI,
     .family = KVMILL_KEEP_ROWS,
     .symbol = "kvmill_keep_rows__portable",
-    .isa = "scalar",
+    .isa = "portable",
     .run = keep_rows,
 };

@@ -115,6 +115,6 @@ const struct kvmill_kernel kvmill_portable_score_pages = {
     .abi = KVMILL_KERNEL_ABI,
     .family = KVMILL_SCORE_PAGES,
     .symbol = "kvmill_score_pages__portable",
-    .isa = "scalar",
+    .isa = "portable",
     .run = run,
 };

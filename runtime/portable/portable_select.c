@@ -60,6 +60,6 @@ const struct kvmill_kernel kvmill_portable_select_pages = {
     .abi = KVMILL_KERNEL_ABI,
     .family = KVMILL_SELECT_PAGES,
     .symbol = "kvmill_select_pages__portable",
-    .isa = "scalar",
+    .isa = "portable",
     .run = run,
 };

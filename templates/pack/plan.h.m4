@@ -17,7 +17,7 @@ $6}
 static inline kvmill_status km_pack«»_plan_$1(km_if($5, «int64_t num_layer, int64_t layer_idx,
     »)int threads, kvmill_plan **plan, kvmill_error *error) {
     static const kvmill_pack *const packs[] = {&kvmill_pack_«»km_pack};
-    kvmill_plan_options options = {sizeof options, packs, 1, NULL, 0, threads};
+    kvmill_plan_options options = {sizeof options, packs, 1, NULL, 0, threads, NULL};
     kvmill_$2 op;
     km_pack«»_init_$1(&op);
 km_if($5, «    op.num_layer = num_layer;
@@ -74,7 +74,7 @@ m4_dnl km_flow_options -- once: the caller's options, with this pack where they 
 m4_define(«km_flow_options», «m4_define(«km_flow_options», «»)
 static inline kvmill_plan_options km_pack«»_flow_options(const kvmill_plan_options *options) {
     static const kvmill_pack *const packs[] = {&kvmill_pack_«»km_pack};
-    kvmill_plan_options chosen = {sizeof chosen, packs, 1, NULL, 0, 0};
+    kvmill_plan_options chosen = {sizeof chosen, packs, 1, NULL, 0, 0, NULL};
     if (options != NULL) {
         chosen = *options;
         chosen.packs = options->pack_count > 0 ? options->packs : packs;

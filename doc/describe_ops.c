@@ -229,7 +229,7 @@ static void print_python(void) {
            "from typing import NamedTuple\n\n\n"
            "class Tensor(NamedTuple):\n"
            "    name: str\n"
-           "    index: int  # in the plan's list, or -1\n"
+           "    place: int  # in the plan's list, or -1\n"
            "    use: str  # \"in\", \"out\" or \"inout\"\n"
            "    type: str  # a name, a member that tells it, or none\n"
            "    wide: str = \"\"  # instead, where member wide_when is set\n"

@@ -31,8 +31,9 @@ released while the library works.  With threads=N a plan's runs are shared by N 
 pool that all plans with that number have in common, as far as the work is worth it; threads=Pool(...)
 is a pool of the caller's.  Results never depend on it.  The meaning of the operation is that of kvmill.h.
 
-The library is the file named by the environment variable KVMILL_LIBRARY, else the one that the
-system's loader finds.  Importing this package raises OSError when there is none.
+The library is the file named by the environment variable KVMILL_LIBRARY, else the one of the wheel,
+else what the system's loader finds.  It is loaded, with NumPy, when something of the package is
+first used, which raises OSError where there is none.
 
 Element types go by their ONNX or NumPy names: bool, (u)int8 to (u)int64, float16, float32, float64,
 bfloat16, complex64, complex128, the float8 types, int4, uint4, float4e2m1, string.  ml_dtypes is
@@ -50,23 +51,48 @@ layouts deserve a word:
 SPDX-License-Identifier: Apache-2.0
 """
 
-from . import c
-from .arrays import pack_nibbles, unpack_nibbles
-from .cache_attend import CacheAttend
-from .cache_attention import (
-    KeyValueCache,
-    MultiHeadAttention,
-    MultiHeadCacheAttention,
-    merge_partials,
-)
-from .errors import KvmillError
-from .flow import Flow, FlowStep
-from .gather import Gather
-from .onnx_attention import Attention, TensorScatterAttention
-from .plans import Call, Pack
-from .pools import Pool
-from .scatter import Scatter
-from .tensor_scatter import TensorScatter
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .arrays import pack_nibbles, unpack_nibbles
+    from .cache_attend import CacheAttend
+    from .cache_attention import (
+        KeyValueCache,
+        MultiHeadAttention,
+        MultiHeadCacheAttention,
+        merge_partials,
+    )
+    from .errors import KvmillError, PortableKernelWarning
+    from .flow import Flow, FlowStep
+    from .gather import Gather
+    from .onnx_attention import Attention, TensorScatterAttention
+    from .plans import Call, Pack, default_pack, version
+    from .pools import Pool
+    from .scatter import Scatter
+    from .tensor_scatter import TensorScatter
+
+_NAMES = {
+    "arrays": ("pack_nibbles", "unpack_nibbles"),
+    "cache_attend": ("CacheAttend",),
+    "cache_attention": (
+        "KeyValueCache",
+        "MultiHeadAttention",
+        "MultiHeadCacheAttention",
+        "merge_partials",
+    ),
+    "errors": ("KvmillError", "PortableKernelWarning"),
+    "flow": ("Flow", "FlowStep"),
+    "gather": ("Gather",),
+    "onnx_attention": ("Attention", "TensorScatterAttention"),
+    "plans": ("Call", "Pack", "default_pack", "version"),
+    "pools": ("Pool",),
+    "scatter": ("Scatter",),
+    "tensor_scatter": ("TensorScatter",),
+}
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "Attention",
@@ -81,9 +107,11 @@ __all__ = [
     "MultiHeadCacheAttention",
     "Pack",
     "Pool",
+    "PortableKernelWarning",
     "Scatter",
     "TensorScatter",
     "TensorScatterAttention",
+    "default_pack",
     "merge_partials",
     "pack_nibbles",
     "unpack_nibbles",
@@ -91,6 +119,14 @@ __all__ = [
 ]
 
 
-def version() -> str:
-    """Version of the library in use."""
-    return c.library.kvmill_version().decode()
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f".{home}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from ctypes import POINTER, c_char_p, c_int64, c_void_p, py_object
 from dataclasses import dataclass
 from functools import cache
+from typing import Any, cast
 
 import numpy as np
 
@@ -65,6 +66,14 @@ def _dtype_known(own: np.dtype, declared: DType | None) -> DType:
     return dtype_named(own.name)
 
 
+def numpy_type(dtype: DType | None) -> np.dtype | None:
+    """NumPy's own; None where it has none."""
+    try:
+        return None if dtype is None else np.dtype(dtype.name)
+    except TypeError:
+        return None
+
+
 def dtype_of(array: np.ndarray, declared: DType | None) -> DType:
     """Element type of an array: its own, or the declared one for which it holds the raw bits."""
     return _dtype_known(array.dtype, declared)
@@ -73,9 +82,9 @@ def dtype_of(array: np.ndarray, declared: DType | None) -> DType:
 def address_of(array: np.ndarray) -> int:
     """Where its first element is."""
     try:  # a third of the time, of what is writable and contiguous
-        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+        return ctypes.addressof(ctypes.c_char.from_buffer(cast(Any, array)))
     except (TypeError, ValueError, BufferError):
-        return array.__array_interface__["data"][0]
+        return int(array.__array_interface__["data"][0])
 
 
 # ---- Arrays of others ----
@@ -98,7 +107,7 @@ def as_array(given: object) -> np.ndarray:
 class _Shared:
     """The memory of a DLPack tensor, as unsigned integers; its capsule keeps that alive."""
 
-    def __init__(self, given: object) -> None:
+    def __init__(self, given: Any) -> None:
         device = given.__dlpack_device__()[0]
         if device != c.CPU:
             raise TypeError(f"a tensor on DLPack device {int(device)}; accepted: {c.CPU}, the CPU")
@@ -130,7 +139,7 @@ def _ml_dtype(code: int, bits: int) -> np.dtype:
         raise TypeError(f"a tensor of {names[:1]}; accepted with the package ml_dtypes") from error
     for name in names:
         if hasattr(ml_dtypes, name):
-            return np.dtype(getattr(ml_dtypes, name))
+            return cast("np.dtype[Any]", np.dtype(getattr(ml_dtypes, name)))
     raise TypeError(f"a tensor of DLPack's type {code}, {bits} bits; accepted: {', '.join(DTYPES)}")
 
 
@@ -140,6 +149,9 @@ def pack_nibbles(array: np.ndarray) -> np.ndarray:
     array: any shape, itemsize 1; the high nibble of each byte is ignored.  Returns a new uint8
     array of ceil(array.size / 2) bytes, row-major without gaps; an unused last nibble is 0.
     """
+    array = as_array(array)
+    if array.itemsize != 1:
+        raise TypeError(f"an array of {array.dtype}; accepted: elements of one byte")
     nibbles = np.zeros(array.size + array.size % 2, np.uint8)
     nibbles[: array.size] = np.ascontiguousarray(array).view(np.uint8).reshape(-1) & 0x0F
     return nibbles[0::2] | nibbles[1::2] << 4
@@ -147,6 +159,9 @@ def pack_nibbles(array: np.ndarray) -> np.ndarray:
 
 def unpack_nibbles(packed: np.ndarray, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     """Undo pack_nibbles.  Returns a new array of the shape and the 1-byte dtype, high nibbles 0."""
+    packed = as_array(packed)
+    if packed.dtype != np.uint8 or packed.ndim != 1:
+        raise TypeError(f"an array of {packed.dtype}, rank {packed.ndim}; accepted: uint8, rank 1")
     nibbles = np.empty(2 * packed.size, np.uint8)
     nibbles[0::2] = packed & 0x0F
     nibbles[1::2] = packed >> 4
@@ -212,11 +227,11 @@ def prototype_tensor(
     return make_tensor(dtype, dims, strides=strides)
 
 
-def reference(tensor: c.DLTensor | None):
+def reference(tensor: c.DLTensor | None) -> Any:
     return None if tensor is None else ctypes.pointer(tensor)
 
 
-def references(tensors: Sequence[c.DLTensor]):
+def references(tensors: Sequence[c.DLTensor]) -> Any:
     return (POINTER(c.DLTensor) * len(tensors))(*map(reference, tensors))
 
 

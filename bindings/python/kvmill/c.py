@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Iterable
 from ctypes import (
     POINTER,
     Structure,
@@ -24,6 +25,7 @@ from ctypes import (
     c_void_p,
 )
 from pathlib import Path
+from typing import Any
 
 from .tables import STRUCTS
 
@@ -78,6 +80,7 @@ class PlanOptions(Structure):
         ("isa", c_char_p),
         ("portable", c_int),
         ("threads", c_int),
+        ("least_isa", c_char_p),
     ]
 
 
@@ -86,7 +89,7 @@ class Dims(Structure):
     _fields_ = [("items", POINTER(c_int64)), ("count", c_size_t)]
 
 
-_KINDS = {
+_KINDS: dict[str, Any] = {
     "size": c_size_t,
     "int32": c_int32,
     "int64": c_int64,
@@ -99,15 +102,9 @@ _KINDS = {
 }
 
 
-def _struct(name: str, **kinds: type) -> type[Structure]:
-    """A struct of the tables; kinds: what members are that a kind does not say."""
-    size, members = STRUCTS[name]
-    fields = [(member, kinds.get(member) or _KINDS[kind]) for member, kind, _ in members]
-    struct = type(name, (Structure,), {"_c_name_": name, "_fields_": fields})
-    offsets = [getattr(struct, member).offset for member, _ in fields]
-    if ctypes.sizeof(struct) != size or offsets != [offset for *_, offset in members]:
-        raise ImportError(f"{name} is laid out otherwise on this machine")
-    return struct
+def _members(name: str, **kinds: Any) -> list[tuple[str, Any]]:
+    """Of a struct of the tables; kinds: what members are that a kind does not say."""
+    return [(member, kinds.get(member) or _KINDS[kind]) for member, kind, _ in STRUCTS[name][1]]
 
 
 class FlowField(Structure):
@@ -158,29 +155,60 @@ class FlowSelect(Structure):
 
 _Tensors = POINTER(POINTER(DLTensor))
 
-TensorScatterOp = _struct("kvmill_tensor_scatter")
-AttentionOp = _struct("kvmill_attention")
-AttentionStepOp = _struct("kvmill_tensor_scatter_attention", attention=POINTER(AttentionOp))
-CacheAttentionOp = _struct("kvmill_cache_attention")
-CacheAttendOp = _struct("kvmill_cache_attend")
-GatherOp = _struct("kvmill_gather")
-ScatterOp = _struct(
-    "kvmill_scatter",
-    update_computation=c_char_p,
-    inputs=_Tensors,
-    updates=_Tensors,
-    results=_Tensors,
-)
-FlowProgram = _struct(
-    "kvmill_flow",
-    attention=POINTER(CacheAttentionOp),
-    fields=POINTER(FlowField),
-    constants=POINTER(FlowConstant),
-    cache=POINTER(FlowOp),
-    index=POINTER(FlowOp),
-    select=FlowSelect,
-    layers_skip=POINTER(c_int64),
-)
+
+class TensorScatterOp(Structure):
+    _c_name_ = "kvmill_tensor_scatter"
+    _fields_ = _members(_c_name_)
+
+
+class AttentionOp(Structure):
+    _c_name_ = "kvmill_attention"
+    _fields_ = _members(_c_name_)
+
+
+class AttentionStepOp(Structure):
+    _c_name_ = "kvmill_tensor_scatter_attention"
+    _fields_ = _members(_c_name_, attention=POINTER(AttentionOp))
+
+
+class CacheAttentionOp(Structure):
+    _c_name_ = "kvmill_cache_attention"
+    _fields_ = _members(_c_name_)
+
+
+class CacheAttendOp(Structure):
+    _c_name_ = "kvmill_cache_attend"
+    _fields_ = _members(_c_name_)
+
+
+class GatherOp(Structure):
+    _c_name_ = "kvmill_gather"
+    _fields_ = _members(_c_name_)
+
+
+class ScatterOp(Structure):
+    _c_name_ = "kvmill_scatter"
+    _fields_ = _members(
+        _c_name_,
+        update_computation=c_char_p,
+        inputs=_Tensors,
+        updates=_Tensors,
+        results=_Tensors,
+    )
+
+
+class FlowProgram(Structure):
+    _c_name_ = "kvmill_flow"
+    _fields_ = _members(
+        _c_name_,
+        attention=POINTER(CacheAttentionOp),
+        fields=POINTER(FlowField),
+        constants=POINTER(FlowConstant),
+        cache=POINTER(FlowOp),
+        index=POINTER(FlowOp),
+        select=FlowSelect,
+        layers_skip=POINTER(c_int64),
+    )
 
 
 class Fraction(Structure):
@@ -236,6 +264,14 @@ class Call(Structure):
     _fields_ = [("opaque", ctypes.c_uint64 * 192)]
 
 
+def _check_layouts(structs: Iterable[Any]) -> None:
+    for struct in structs:
+        size, members = STRUCTS[struct._c_name_]
+        offsets = [getattr(struct, member).offset for member, *_ in members]
+        if ctypes.sizeof(struct) != size or offsets != [offset for *_, offset in members]:
+            raise ImportError(f"{struct.__name__} is laid out otherwise on this machine")
+
+
 CPU = 1
 DYNAMIC = -1
 _SONAME = "libkvmill.so.1"
@@ -252,6 +288,18 @@ _PLANNED = {
     "gather": GatherOp,
     "scatter": ScatterOp,
 }
+
+
+_check_layouts({*_PLANNED.values(), FlowProgram})
+
+
+# Where a wheel has what `make install` installs.
+PREFIX = Path(__file__).parent / "installed"
+
+
+def _find_library() -> str:
+    own = PREFIX / "lib" / _SONAME
+    return os.environ.get("KVMILL_LIBRARY") or (str(own) if own.exists() else _SONAME)
 
 
 _POOLS = {
@@ -279,7 +327,7 @@ def library_directory() -> Path:
 
 
 def _load_library() -> ctypes.CDLL:
-    library = ctypes.CDLL(os.environ.get("KVMILL_LIBRARY") or _SONAME)
+    library = ctypes.CDLL(_find_library())
     plan = POINTER(PlanOptions), POINTER(c_void_p), POINTER(Error)
     bound = [c_void_p, c_void_p, c_size_t, c_void_p, c_void_p]
     signatures = {

@@ -8,12 +8,14 @@ from __future__ import annotations
 import ctypes
 from concurrent.futures import Executor
 from ctypes import byref
+from typing import Any
 
 import numpy as np
 
 from . import c
 from .arrays import DType, Operand, array_tensor, dtype_named
-from .cache_attention import CacheAttention, cache_type, required, scale_type, set_members
+from .cache_attention import CacheAttention, cache_type, required, scale_type
+from .ops import set_members
 from .names import names_of, ordered_names
 from .tables import TENSORS
 
@@ -34,13 +36,13 @@ class CacheAttend(CacheAttention):
     """
 
     _function = "kvmill_plan_cache_attend"
-    _attributes = frozenset(name for name, _ in c.CacheAttendOp._fields_) - {"struct_size"}
+    _attributes = frozenset(name for name, *_ in c.CacheAttendOp._fields_) - {"struct_size"}
     _names = ordered_names("CacheAttend")
     _written = names_of("out", "CacheAttend")
     _outputs = ("attn_output",)
     _rows = {tensor.name: tensor for tensor in TENSORS["CacheAttend"]}
 
-    def _make_op(self, T1: str, given: dict[str, object]) -> c.CacheAttendOp:
+    def _make_op(self, T1: str, given: dict[str, Any]) -> Any:
         op = c.CacheAttendOp()
         c.library.kvmill_cache_attend_init(byref(op), ctypes.sizeof(op))
         attributes = {"T1": T1, **given}
@@ -48,7 +50,7 @@ class CacheAttend(CacheAttention):
         attributes |= self._side_types("key_", attributes)
         if not said.isdisjoint({"value_quant_bit", "value_cache_format", "value_T2"}):
             attributes |= self._side_types("value_", attributes)
-        types = {name for name, kind in c.CacheAttendOp._fields_ if kind is c.DLDataType}
+        types = {name for name, kind, *_ in c.CacheAttendOp._fields_ if kind is c.DLDataType}
         self._types = {name: attributes[name] for name in types if attributes.get(name)}
         if "value_T2" not in self._types:
             self._types |= {"value_T2": self._types["key_T2"], "value_T3": self._types["key_T3"]}
@@ -56,7 +58,7 @@ class CacheAttend(CacheAttention):
         return op
 
     @staticmethod
-    def _side_types(side: str, given: dict) -> dict[str, str]:
+    def _side_types(side: str, given: dict[str, Any]) -> dict[str, str]:
         """T2 and T3 of "key_" or "value_"."""
         default = cache_type(
             given["T1"], given.get(f"{side}quant_bit") or 0, given.get(f"{side}cache_format")
@@ -111,10 +113,11 @@ class CacheAttend(CacheAttention):
         wanted = ("attn_output", "lse") if given or lse else ("attn_output",)
         return self._run({**tensors, "lse": lse if given else None}, executor, wanted)
 
-    def _new_output(self, name: str, tensors: dict) -> np.ndarray:
+    def _new_output(self, name: str, tensors: dict[str, Any]) -> np.ndarray:
         query = required(tensors, "query", 3)
         if name == "lse":
             return np.empty(query.shape[:-1], np.float32)
-        is_wide = self._declared(name).name == "float32"
+        declared = self._declared(name)
+        is_wide = declared is not None and declared.name == "float32"
         dim = self._op.value_head_dim or self._op.key_head_dim
         return np.empty((*query.shape[:-1], dim), np.float32 if is_wide else query.dtype)

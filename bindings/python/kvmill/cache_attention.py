@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from ctypes import byref, c_void_p
 from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 
@@ -26,7 +27,17 @@ from .arrays import (
 )
 from .names import names_of, ordered_names, types_of
 from .ops import set_members
-from .plans import Arrays, Call, MakeTensor, Pack, Plan, make_plan, plan_options
+from .plans import (
+    Arrays,
+    Call,
+    MakeTensor,
+    Pack,
+    Plan,
+    Portable,
+    given_packs,
+    make_plan,
+    plan_options,
+)
 from .pools import Threads
 
 _CACHE_OPS = tuple(
@@ -38,7 +49,7 @@ ATTENTION_TENSORS = ordered_names(*_CACHE_OPS)
 _ATTENTION_TYPES = types_of(*_CACHE_OPS)
 _ATTENTION_CACHES = names_of("inout", *_CACHE_OPS)
 
-ATTENTION_ATTRIBUTES = {name for name, _ in c.CacheAttentionOp._fields_} - {
+ATTENTION_ATTRIBUTES = {name for name, *_ in c.CacheAttentionOp._fields_} - {
     "struct_size",
     "value_differs",
 }
@@ -59,7 +70,7 @@ class CacheAttention(Plan):
     """What ops that read caches have in common."""
 
     _function = ""  # of the library
-    _attributes: Collection[str] = ATTENTION_ATTRIBUTES
+    _attributes: frozenset[str] = frozenset(ATTENTION_ATTRIBUTES)
     _names: tuple[str, ...] = ATTENTION_TENSORS
     _written: tuple[str, ...] = _ATTENTION_CACHES
     _outputs: tuple[str, ...] = ()
@@ -68,23 +79,23 @@ class CacheAttention(Plan):
         self,
         *,
         T1: str,
-        packs: Sequence[Pack] = (),
-        portable: bool = False,
+        packs: Sequence[Pack] | None = None,
+        portable: Portable = "warn",
         isa: str | None = None,
         threads: Threads = 1,
-        **attributes: int | float | str | bool,
+        **attributes: Any,
     ) -> None:
         unknown = set(attributes) - self._attributes
         if unknown:
             raise TypeError(
                 f"attributes {sorted(unknown)}; accepted: {', '.join(sorted(self._attributes))}"
             )
-        self._packs = tuple(packs)
+        self._packs = given_packs(packs)
         self._op = self._make_op(T1, attributes)
         options = plan_options(self._packs, portable, isa, threads)
         self._handle = make_plan(self, self._function, self._op, options)
 
-    def _make_op(self, T1: str, given: dict[str, object]) -> c.CacheAttentionOp:
+    def _make_op(self, T1: str, given: dict[str, Any]) -> Any:
         op = c.CacheAttentionOp()
         c.library.kvmill_cache_attention_init(byref(op), ctypes.sizeof(op))
         attributes = {"T1": T1, **given}
@@ -94,7 +105,7 @@ class CacheAttention(Plan):
         return op
 
     @staticmethod
-    def _complete_types(attributes: dict) -> dict[str, str]:
+    def _complete_types(attributes: dict[str, Any]) -> dict[str, str]:
         """Names of T1 to T3 and of those of V, with defaults filled in."""
         T1 = attributes["T1"]
         quant_bit, cache_format = attributes.get("quant_bit", 0), attributes.get("cache_format")
@@ -108,7 +119,7 @@ class CacheAttention(Plan):
         return types
 
     @staticmethod
-    def _complete_value_types(attributes: dict, types: dict[str, str]) -> dict[str, str]:
+    def _complete_value_types(attributes: dict[str, Any], types: dict[str, str]) -> dict[str, str]:
         """V's, and V's other attributes into `attributes`: what is left out is as K's."""
         says_how = {"value_quant_bit", "value_cache_format", "value_T2"} & set(attributes)
         if not says_how:
@@ -140,7 +151,7 @@ class CacheAttention(Plan):
     def _all_written(self) -> frozenset[str]:
         return frozenset((*self._written, *self._outputs))
 
-    def _arrays(self, tensors: dict[str, object]) -> dict[str, np.ndarray]:
+    def _arrays(self, tensors: Mapping[str, object]) -> dict[str, np.ndarray]:
         """Those that there are; on memory of the caller's, where it is written."""
         if not tensors.keys() <= self._known:
             unknown = sorted(tensors.keys() - self._known)
@@ -177,7 +188,7 @@ class CacheAttention(Plan):
         return make_tensor(declared, shape, array.ctypes.data)
 
     def _run(
-        self, tensors: dict, executor: Executor | None, wanted: tuple[str, ...] = ()
+        self, tensors: dict[str, Any], executor: Executor | None, wanted: tuple[str, ...] = ()
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         arrays = self._arrays(tensors)
         wanted = wanted or self._outputs
@@ -186,14 +197,14 @@ class CacheAttention(Plan):
                 arrays[name] = self._new_output(name, arrays)
         self._run_on(self._make_tensor, self._ordered(arrays), executor)
         outputs = tuple(arrays[name] for name in wanted)
-        return outputs[0] if len(outputs) == 1 else outputs
+        return outputs[0] if len(outputs) == 1 else cast("tuple[np.ndarray, np.ndarray]", outputs)
 
-    def _new_output(self, name: str, tensors: dict) -> np.ndarray:
+    def _new_output(self, name: str, tensors: dict[str, Any]) -> np.ndarray:
         raise NotImplementedError
 
 
-def required(tensors: dict, name: str, rank: int = 0) -> np.ndarray:
-    array = tensors.get(name)
+def required(tensors: dict[str, Any], name: str, rank: int = 0) -> np.ndarray:
+    array: np.ndarray | None = tensors.get(name)
     if array is None or array.ndim < rank:
         have = "None" if array is None else f"of shape {array.shape}"
         raise ValueError(f"{name} is {have}; accepted: an array of rank {rank}")
@@ -203,11 +214,11 @@ def required(tensors: dict, name: str, rank: int = 0) -> np.ndarray:
 class Attending(CacheAttention):
     """The ops that have a query."""
 
-    def __init__(self, **attributes: object) -> None:
+    def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self._outputs = ("attn_output", "lse") if self._op.partial else ("attn_output",)
 
-    def _new_output(self, name: str, tensors: dict) -> np.ndarray:
+    def _new_output(self, name: str, tensors: dict[str, Any]) -> np.ndarray:
         query = required(tensors, "query", 3)
         if name == "lse":
             return np.empty(query.shape[:-1], np.float32)
@@ -225,7 +236,10 @@ class MultiHeadCacheAttention(Attending):
         head_dim have none.  T2 defaults to what quant_bit and cache_format say, else to T1; T3 to
         float16, with T1 float32 to that.  Any value_... makes value_cache (and value_scale) tensors
         of their own; what is left out of these is as K's.
-    packs: searched for the best kernels, which portable=True forbids to use.
+    packs: searched for the best kernels; default: default_pack(), where there is one.
+    portable: what is done where they have none.  "warn": PortableKernelWarning, once, and portable
+        kernels do the work, which may take ten times as long; "allow": the same without a word;
+        "refuse": KvmillError; "only": they do all.
     isa: best instruction set to use; default: all this CPU has.
     threads: that share a run, the caller's included, or a Pool; 0: one for each core.  Workspaces
         grow with it.
@@ -304,19 +318,20 @@ class KeyValueCache(CacheAttention):
 
         As of MultiHeadCacheAttention, without query, decoding_batches, masks and sinks.
         """
-        return self._run(tensors, executor)
+        key, value = self._run(tensors, executor)
+        return key, value
 
-    def _ring(self, tensors: dict) -> int:
+    def _ring(self, tensors: dict[str, Any]) -> int:
         """Slots of each sequence's ring; a linear cache has no end."""
         if self._op.mode != b"circular":
             return sys.maxsize
         if not self._op.dynamic_batching:
-            return required(tensors, "cache", 6).shape[4 if self._op.cache_layout else 3]
+            return int(required(tensors, "cache", 6).shape[4 if self._op.cache_layout else 3])
         if self._op.cache_mode == 0:
-            return self._op.capacity
-        return required(tensors, "cachestarts", 2).shape[-1] * self._op.page_size
+            return int(self._op.capacity)
+        return int(required(tensors, "cachestarts", 2).shape[-1] * self._op.page_size)
 
-    def _new_output(self, name: str, tensors: dict) -> np.ndarray:
+    def _new_output(self, name: str, tensors: dict[str, Any]) -> np.ndarray:
         current = required(tensors, f"current_{name}", 3)
         heads = current.shape[-2] * self._op.num_repeat
         ring = self._ring(tensors)

@@ -22,6 +22,12 @@ class KvmillError(RuntimeError):
         self.message = message
 
 
+class PortableKernelWarning(UserWarning):
+    """A plan or a run does its work with portable kernels, which are slow: no pack has others.
+
+    The text says which kernels are missing."""
+
+
 def check(status: int, error: c.Error) -> None:
     if status != 0:
         name = c.library.kvmill_status_name(status).decode()

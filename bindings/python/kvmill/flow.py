@@ -8,11 +8,12 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from ctypes import byref, c_char_p, c_float, c_int64
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,17 @@ from .arrays import DTYPES, DType, Operand, dtype_named
 from .cache_attention import ATTENTION_ATTRIBUTES, ATTENTION_TENSORS, Attending, required
 from .errors import check
 from .names import names_of, ordered_names, types_of
-from .plans import Arrays, Call, MakeTensor, Pack, make_plan, plan_options
+from .ops import integers, make_struct, text
+from .plans import (
+    Arrays,
+    Call,
+    MakeTensor,
+    Pack,
+    Portable,
+    given_packs,
+    make_plan,
+    plan_options,
+)
 from .pools import Threads
 
 _FLOW_STEPS = ("append", "index", "attend", "decode", "summarise")
@@ -34,7 +45,7 @@ _FLOW_DEFAULTS = {"Add": (1, 1), "Relu": (0, 0)}
 _FLOW_REQUIRED = {"MaskSlice": ("alpha", "beta"), "Sigmoid": ("beta",), "Silu": ("beta",)}
 
 
-def _known(place: str, given: dict, *known: str, needed: Sequence[str] = ()) -> dict:
+def _known(place: str, given: dict[str, Any], *known: str, needed: Sequence[str] = ()) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise ValueError(f"{place}: {given!r}; accepted: an object")
     for name in needed:
@@ -46,11 +57,7 @@ def _known(place: str, given: dict, *known: str, needed: Sequence[str] = ()) -> 
     return given
 
 
-def _word(text: str | None) -> bytes | None:
-    return None if text is None else text.encode()
-
-
-def _of_0_1(attention: dict) -> dict:
+def _of_0_1(attention: dict[str, Any]) -> dict[str, Any]:
     """The attention of a flow, whose window of version 0.1 counts a query's own position, too."""
     if "window" not in attention:
         return attention
@@ -70,7 +77,7 @@ class Flow:
     """
 
     def __init__(
-        self, source: str | os.PathLike[str] | dict, **attention: int | float | str | bool
+        self, source: str | os.PathLike[str] | dict[str, Any], **attention: int | float | str | bool
     ) -> None:
         spec = source if isinstance(source, dict) else json.loads(Path(source).read_text("utf-8"))
         keys = ("op", "purpose", "name", "attention", "fields", "constants", "cache", "index")
@@ -78,11 +85,11 @@ class Flow:
         if spec.get("op") != "flow":
             raise ValueError(f"op is {spec.get('op')!r}; accepted: 'flow'")
         self._set_attention({**_of_0_1(spec.get("attention", {})), **attention})
-        self._flow = c.FlowProgram(
-            struct_size=ctypes.sizeof(c.FlowProgram),
+        self._flow = make_struct(
+            c.FlowProgram,
             attention=ctypes.pointer(self._attention._op),
             select=self._select(spec.get("select", {})),
-            summary=_word(spec.get("summary")),
+            summary=spec.get("summary"),
         )
         self._set("fields", "field_count", c.FlowField, map(self._field, spec.get("fields", ())))
         constants = map(self._constant, spec.get("constants", ()))
@@ -90,10 +97,11 @@ class Flow:
         for program in ("cache", "index"):
             ops = map(self._op, spec.get(program, ()))
             self._set(program, f"{program}_count", c.FlowOp, ops)
-        self._set("layers_skip", "layers_skip_count", c_int64, spec.get("layers_skip", ()))
+        layers = integers("layers_skip", spec.get("layers_skip", ()))
+        self._set("layers_skip", "layers_skip_count", c_int64, layers)
         self._layout = self._describe()
 
-    def _set_attention(self, attributes: dict) -> None:
+    def _set_attention(self, attributes: dict[str, Any]) -> None:
         labels = {"attn_mask", "name", "purpose", "layers"}
         given = {name: value for name, value in attributes.items() if name not in labels}
         needed = ("num_heads", "head_dim", "T1")
@@ -103,7 +111,7 @@ class Flow:
         types = {"dynamic_batching": 1, **given}
         self._attention._op = self._attention._make_op(types.pop("T1"), types)
 
-    def _set(self, member: str, count: str, kind: type, items: object) -> None:
+    def _set(self, member: str, count: str, kind: Any, items: Iterable[Any]) -> None:
         array = list(items)
         setattr(self._flow, member, (kind * len(array))(*array))
         setattr(self._flow, count, len(array))
@@ -124,36 +132,45 @@ class Flow:
         by = int(divisor or 1) if divisor.isdecimal() or not divisor else 0
         if word not in sizes or by < 1 or sizes[word] % by != 0:
             raise ValueError(f"dim {dim!r}; accepted: a number, {', '.join(sizes)}, or one by n")
-        return sizes[word] // by
+        return int(sizes[word] // by)
 
-    def _field(self, given: dict) -> c.FlowField:
+    def _field(self, given: dict[str, Any]) -> c.FlowField:
         _known("fields", given, "name", "shape", "dtype", needed=("name", "shape"))
         rows, columns = map(self._dim, given["shape"])
         dtype = dtype_named(given.get("dtype", self._attention._types["T1"]))
-        return c.FlowField(
-            given["name"].encode(), rows, columns, c.DLDataType(dtype.code, dtype.bits, 1)
+        return make_struct(
+            c.FlowField, name=given["name"], rows=rows, columns=columns, dtype=dtype.name
         )
 
-    def _constant(self, given: dict) -> c.FlowConstant:
+    def _constant(self, given: dict[str, Any]) -> c.FlowConstant:
         _known("constants", given, *(known := ("name", "shape", "values")), needed=known)
         shape = [1, *map(self._dim, given["shape"])][-3:]
         values = np.broadcast_to(np.asarray(given["values"], np.float32), int(np.prod(shape)))
-        return c.FlowConstant(given["name"].encode(), *shape, (c_float * values.size)(*values))
+        taps, rows, columns = shape
+        return make_struct(
+            c.FlowConstant,
+            name=given["name"],
+            taps=taps,
+            rows=rows,
+            columns=columns,
+            values=(c_float * values.size)(*values),
+        )
 
-    def _op(self, given: dict) -> c.FlowOp:
+    def _op(self, given: dict[str, Any]) -> c.FlowOp:
         numbers = ("alpha", "beta", "scale", "dim", "group", "start", "end", "shape")
         _known("op", given, "op", "inputs", "output", *numbers, needed=("op",))
         _known(given["op"], given, *given, needed=_FLOW_REQUIRED.get(given["op"], ()))
         alpha, beta = _FLOW_DEFAULTS.get(given["op"], (0, 1))
         dims = given.get("dim", 0)
-        names = [name.encode() for name in given.get("inputs", ())]
+        names = [text(f"{given['op']}: inputs", name) for name in given.get("inputs", ())]
         if len(names) > 2:
             raise ValueError(f"{given['op']}: {len(names)} inputs; accepted: at most 2")
         rows, columns = map(self._dim, given.get("shape", (0, 0)))
-        return c.FlowOp(
-            op=given["op"].encode(),
+        return make_struct(
+            c.FlowOp,
+            op=given["op"],
             inputs=(c_char_p * 2)(*names),
-            output=_word(given.get("output")),
+            output=given.get("output"),
             alpha=given.get("alpha", alpha),
             beta=given.get("beta", beta),
             scale=given.get("scale", 1),
@@ -164,7 +181,7 @@ class Flow:
         )
 
     @staticmethod
-    def _select(given: dict) -> c.FlowSelect:
+    def _select(given: dict[str, Any]) -> c.FlowSelect:
         counts = ("topk_val", "reserved_bos", "reserved_eos", "cap", "dense_below")
         _known("select", given, *counts, "topk_ratio", "order", "scope")
         try:
@@ -172,15 +189,16 @@ class Flow:
         except (TypeError, ValueError, ZeroDivisionError):
             words = f"topk_ratio {given['topk_ratio']!r}; accepted: '1/16' and the like, 0, 1"
             raise ValueError(words) from None
-        values = {"topk_val": 30, "reserved_bos": 1, "reserved_eos": 1}
+        values: dict[str, Any] = {"topk_val": 30, "reserved_bos": 1, "reserved_eos": 1}
         values |= {name: given[name] for name in counts if name in given}
         if values["topk_val"] == "all":
             values["topk_val"] = _FLOW_ALL
-        return c.FlowSelect(
+        return make_struct(
+            c.FlowSelect,
             ratio_numerator=ratio.numerator,
             ratio_denominator=ratio.denominator,
-            order=_word(given.get("order")),
-            scope=_word(given.get("scope")),
+            order=given.get("order"),
+            scope=given.get("scope"),
             **values,
         )
 
@@ -221,8 +239,8 @@ class Flow:
         batch: int = 1,
         pages: int = 0,
         cache_pages: int = 0,
-        packs: Sequence[Pack] = (),
-        portable: bool = False,
+        packs: Sequence[Pack] | None = None,
+        portable: Portable = "warn",
         isa: str | None = None,
         threads: Threads = 1,
     ) -> FlowStep:
@@ -233,9 +251,10 @@ class Flow:
         """
         if step not in _FLOW_STEPS:
             raise ValueError(f"step {step!r}; accepted: {', '.join(_FLOW_STEPS)}")
-        limits = c.FlowLimits(ctypes.sizeof(c.FlowLimits), batch, pages, cache_pages)
-        options = plan_options(tuple(packs), portable, isa, threads)
-        return FlowStep(self, step, limits, options, tuple(packs))
+        limits = make_struct(c.FlowLimits, batch=batch, pages=pages, cache_pages=cache_pages)
+        own = given_packs(packs)
+        options = plan_options(own, portable, isa, threads)
+        return FlowStep(self, step, limits, options, own)
 
 
 class FlowStep(Attending):
@@ -288,7 +307,7 @@ class FlowStep(Attending):
         return super()._operands(**self._with_numbers(tensors))
 
     @staticmethod
-    def _with_numbers(tensors: dict) -> dict:
+    def _with_numbers(tensors: dict[str, Any]) -> dict[str, Any]:
         """Sequences as arrays of the integers that the library wants."""
         given = {
             name: array
@@ -323,7 +342,7 @@ class FlowStep(Attending):
             return outputs[0], outputs[1][: outputs[0][-1]]
         return outputs
 
-    def _new_output(self, name: str, tensors: dict) -> np.ndarray:
+    def _new_output(self, name: str, tensors: dict[str, Any]) -> np.ndarray:
         if name not in _FLOW_TENSORS:
             return super()._new_output(name, tensors)
         scope = self._flow._flow.select.scope

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,12 +19,24 @@ from .arrays import (
     array_tensor,
     as_array,
     dtype_named,
+    dtype_of,
+    numpy_type,
     prototype_tensor,
     reference,
     written_array,
 )
 from .ops import items_of, set_members
-from .plans import Arrays, Call, MakeTensor, Pack, Plan, make_plan, plan_options
+from .plans import (
+    Arrays,
+    Call,
+    MakeTensor,
+    Pack,
+    Plan,
+    Portable,
+    given_packs,
+    make_plan,
+    plan_options,
+)
 from .pools import Threads
 
 
@@ -60,14 +73,14 @@ class Gather(Plan):
         mode: str = "clip",
         fill_value: object = None,
         dtype: str | None = None,
-        packs: Sequence[Pack] = (),
-        portable: bool = False,
+        packs: Sequence[Pack] | None = None,
+        portable: Portable = "warn",
         isa: str | None = None,
         threads: Threads = 1,
     ) -> None:
         self._declared = None if dtype is None else dtype_named(dtype)
-        self._packs = tuple(packs)
-        fill = _fill_of(operand, fill_value)
+        self._packs = given_packs(packs)
+        fill = self._fill = _fill_of(operand, self._declared, fill_value)
         op = _make_op(operand, start_indices, self._declared, fill)
         set_members(
             op,
@@ -94,7 +107,11 @@ class Gather(Plan):
     def _operands(
         self, operand: np.ndarray, start_indices: np.ndarray, result: np.ndarray
     ) -> tuple[MakeTensor, Arrays]:
-        return self._make_tensor, (operand, start_indices, written_array(result, "result"))
+        return self._make_tensor, (
+            as_array(operand),
+            as_array(start_indices),
+            written_array(result, "result"),
+        )
 
     def _make_tensor(self, i: int, array: np.ndarray) -> c.DLTensor:
         return array_tensor(array, None if i == 1 else self._declared)
@@ -110,7 +127,7 @@ class Gather(Plan):
         """
         operand, start_indices = as_array(operand), as_array(start_indices)
         if result is None:
-            result = np.empty(self._result_shape, operand.dtype)
+            result = np.empty(cast(Any, self._result_shape), operand.dtype)
         result = written_array(result, "result")
         self._run_on(self._make_tensor, (operand, start_indices, result))
         return result
@@ -127,11 +144,18 @@ def _shape_of(prototype: Prototype) -> Sequence[int | None]:
     return prototype if isinstance(prototype, tuple) else np.shape(prototype)
 
 
-def _fill_of(operand: Prototype, fill_value: object) -> np.ndarray | None:
+def _fill_of(
+    operand: Prototype, declared: DType | None, fill_value: object
+) -> np.ndarray | None:
     """One element, of the operand's type where that is an array."""
     if fill_value is None:
         return None
-    return np.array([fill_value], None if isinstance(operand, tuple) else np.asarray(operand).dtype)
+    array = None if isinstance(operand, tuple) else as_array(operand)
+    dtype = declared if array is None else dtype_of(array, declared)
+    fill = np.array([fill_value], array.dtype if array is not None else numpy_type(declared))
+    if fill.shape != (1,) or fill.dtype.hasobject or dtype is None or fill.itemsize != dtype.itemsize:
+        raise TypeError(f"fill_value is {fill_value!r}; accepted: an element of the operand's type")
+    return fill
 
 
 def _make_op(

@@ -10,8 +10,8 @@ from .tables import TENSORS
 
 def ordered_names(*ops: str) -> tuple[str, ...]:
     """Names of the tensors of ops that share a list, in its order."""
-    indices = {tensor.name: tensor.index for op in ops for tensor in TENSORS[op]}
-    return tuple(sorted(indices, key=indices.get))
+    indices = {tensor.name: tensor.place for op in ops for tensor in TENSORS[op]}
+    return tuple(sorted(indices, key=indices.__getitem__))
 
 
 def names_of(use: str, *ops: str) -> tuple[str, ...]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Collection, Sequence
 from ctypes import byref, c_double, c_int64
+from typing import Any
 
 import numpy as np
 
 from . import c
 from .arrays import (
+    as_array,
     dtype_of,
     make_tensor,
     numbered_tensor,
@@ -21,7 +23,18 @@ from .arrays import (
     written_array,
 )
 from .names import names_of, ordered_names
-from .plans import Arrays, Call, MakeTensor, Pack, Plan, make_plan, plan_options
+from .ops import make_struct, set_members
+from .plans import (
+    Arrays,
+    Call,
+    MakeTensor,
+    Pack,
+    Plan,
+    Portable,
+    given_packs,
+    make_plan,
+    plan_options,
+)
 from .pools import Threads
 
 ATTENTION_INPUTS = names_of("in", "Attention")
@@ -31,12 +44,11 @@ ATTENTION_OUTPUTS = names_of("out", "Attention")
 def _attention_op(opset: int, attributes: dict[str, float]) -> c.AttentionOp:
     op = c.AttentionOp()
     c.library.kvmill_attention_init(byref(op), ctypes.sizeof(op))
-    op.opset = opset
-    fields = {name for name, kind in c.AttentionOp._fields_ if kind in (c_int64, c_double)}
-    for name, value in attributes.items():
+    fields = {name for name, kind, *_ in c.AttentionOp._fields_ if kind in (c_int64, c_double)}
+    for name in attributes:
         if name not in fields:
             raise TypeError(f"attribute {name!r}; accepted: those of Attention-{opset}")
-        setattr(op, name, value)
+    set_members(op, opset=opset, **attributes)
     return op
 
 
@@ -47,6 +59,7 @@ class _OnnxAttention(Plan):
     _rows: dict[str, str]
     _names: tuple[str, ...]
     _outputs: Sequence[str]
+    _heads: tuple[int, int]
 
     def _prototype(self, name: str, array: np.ndarray, dynamic: Collection[str]) -> c.DLTensor:
         unknown = set(dynamic) - {"batch", *self._rows.values()}
@@ -59,7 +72,7 @@ class _OnnxAttention(Plan):
             dims = set(range(array.ndim))
         return prototype_tensor(array, None, dims)
 
-    def _arrays(self, tensors: dict[str, np.ndarray | None]) -> list[np.ndarray | None]:
+    def _arrays(self, tensors: dict[str, Any]) -> list[np.ndarray | None]:
         unknown = set(tensors) - set(self._names)
         if unknown:
             raise TypeError(f"tensors {sorted(unknown)}; accepted: {self._names}")
@@ -67,7 +80,23 @@ class _OnnxAttention(Plan):
             if tensors.get(name) is None:
                 raise TypeError(f"no {name}; accepted: an array for every output of the plan")
             tensors[name] = written_array(tensors[name], name)
-        return [tensors.get(name) for name in self._names]
+        given = (tensors.get(name) for name in self._names)
+        return [None if tensor is None else as_array(tensor) for tensor in given]
+
+    def _sizes(self, tensors: dict[str, Any]) -> tuple[list[np.ndarray], int, int]:
+        """Q, K and V of a run, query heads and kv heads: enough to know the shapes of outputs."""
+        arrays = []
+        for name in ("Q", "K", "V"):
+            if tensors.get(name) is None:
+                raise TypeError(f"no {name}; accepted: an array")
+            arrays.append(as_array(tensors[name]))
+        Q, K, V = arrays
+        if (Q.ndim, K.ndim, V.ndim) not in ((3, 3, 3), (4, 4, 4)):
+            raise ValueError(f"Q, K, V of ranks {Q.ndim}, {K.ndim}, {V.ndim}; accepted: all 3 or 4")
+        heads, kv_heads = self._heads if Q.ndim == 3 else (Q.shape[1], K.shape[1])
+        if heads < 1 or kv_heads < 1:
+            raise ValueError(f"{heads} heads on {kv_heads}; accepted: 1 or more")
+        return arrays, heads, kv_heads
 
 
 class Attention(_OnnxAttention):
@@ -99,8 +128,8 @@ class Attention(_OnnxAttention):
         *,
         opset: int = 25,
         outputs: Collection[str] = (),
-        packs: Sequence[Pack] = (),
-        portable: bool = False,
+        packs: Sequence[Pack] | None = None,
+        portable: Portable = "warn",
         isa: str | None = None,
         threads: Threads = 1,
         dynamic: Collection[str] = (),
@@ -109,7 +138,7 @@ class Attention(_OnnxAttention):
         unknown = set(outputs) - set(ATTENTION_OUTPUTS)
         if unknown:
             raise ValueError(f"outputs has {sorted(unknown)}; accepted: {ATTENTION_OUTPUTS}")
-        self._packs = tuple(packs)
+        self._packs = given_packs(packs)
         self._outputs = [name for name in ATTENTION_OUTPUTS if name == "Y" or name in outputs]
         inputs = (Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen)
         tensors = dict(zip(ATTENTION_INPUTS, inputs, strict=True))
@@ -143,14 +172,15 @@ class Attention(_OnnxAttention):
         """
         tensors = dict(zip(ATTENTION_INPUTS, inputs, strict=False))
         outputs = {name: self._new_output(name, tensors) for name in self._outputs}
-        self._run_on(numbered_tensor, self._arrays(tensors | outputs))
+        self._run_on(numbered_tensor, self._arrays({**tensors, **outputs}))
         return tuple(outputs.values())
 
-    def _new_output(self, name: str, tensors: dict[str, np.ndarray | None]) -> np.ndarray:
-        Q, K, V, past = (tensors.get(n) for n in ("Q", "K", "V", "past_key"))
-        packed = Q.ndim == 3
-        heads, kv_heads = self._heads if packed else (Q.shape[1], K.shape[1])
-        keys = K.shape[-2] + (0 if past is None else past.shape[2])
+    def _new_output(self, name: str, tensors: dict[str, Any]) -> np.ndarray:
+        (Q, K, V), heads, kv_heads = self._sizes(tensors)
+        packed, past = Q.ndim == 3, tensors.get("past_key")
+        if past is not None and np.ndim(past) != 4:
+            raise ValueError(f"past_key of rank {np.ndim(past)}; accepted: 4")
+        keys = K.shape[-2] + (0 if past is None else np.shape(past)[2])
         dim = V.shape[-1] // kv_heads if packed else V.shape[-1]
         shapes = {
             "Y": (*Q.shape[:2], heads * dim) if packed else (*Q.shape[:3], dim),
@@ -196,14 +226,14 @@ class TensorScatterAttention(_OnnxAttention):
         *,
         mode: str = "linear",
         opset: int = 25,
-        packs: Sequence[Pack] = (),
-        portable: bool = False,
+        packs: Sequence[Pack] | None = None,
+        portable: Portable = "warn",
         isa: str | None = None,
         threads: Threads = 1,
         dynamic: Collection[str] = (),
         **attributes: float,
     ) -> None:
-        self._packs = tuple(packs)
+        self._packs = given_packs(packs)
         attention = _attention_op(opset, attributes)
         inputs = (Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen)
         tensors = dict(zip(ATTENTION_INPUTS, inputs, strict=True), write_indices=write_indices)
@@ -214,11 +244,11 @@ class TensorScatterAttention(_OnnxAttention):
         for name in ATTENTION_INPUTS:
             setattr(attention, name, reference(prototypes[name]))
         self._heads = attention.q_num_heads, attention.kv_num_heads
-        op = c.AttentionStepOp(
-            ctypes.sizeof(c.AttentionStepOp),
-            ctypes.pointer(attention),
-            mode.encode(),
-            reference(prototypes["write_indices"]),
+        op = make_struct(
+            c.AttentionStepOp,
+            attention=ctypes.pointer(attention),
+            mode=mode,
+            write_indices=reference(prototypes["write_indices"]),
         )
         options = plan_options(self._packs, portable, isa, threads)
         self._handle = make_plan(self, "kvmill_plan_tensor_scatter_attention", op, options)
@@ -248,7 +278,7 @@ class TensorScatterAttention(_OnnxAttention):
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Run on arrays that fit the plan.  In place: the caches are updated, returns Y; else
         returns Y and new caches.  Raises KvmillError, TypeError and ValueError."""
-        heads, kv_heads = self._heads if Q.ndim == 3 else (Q.shape[1], K.shape[1])
+        (Q, K, V), heads, kv_heads = self._sizes({"Q": Q, "K": K, "V": V})
         last = V.shape[-1] // kv_heads * heads if Q.ndim == 3 else V.shape[-1]
         Y = np.empty((*Q.shape[:-1], last), Q.dtype)
         caches = past_key, past_value
@@ -257,5 +287,5 @@ class TensorScatterAttention(_OnnxAttention):
         inputs = (Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen)
         tensors = dict(zip(ATTENTION_INPUTS, inputs, strict=True), write_indices=write_indices)
         outputs = {"Y": Y, "present_key": caches[0], "present_value": caches[1]}
-        self._run_on(numbered_tensor, self._arrays(tensors | outputs))
+        self._run_on(numbered_tensor, self._arrays({**tensors, **outputs}))
         return Y if in_place else (Y, *caches)

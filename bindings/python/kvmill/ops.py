@@ -1,34 +1,105 @@
-"""Structs of ops, filled by the names of their attributes.
+"""Structs of C, filled by the names of their members with what they can hold.
 
 SPDX-License-Identifier: Apache-2.0
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from ctypes import Structure, c_int64
+import ctypes
+import operator
+from collections.abc import Callable, Sequence
+from ctypes import Structure, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t
+from typing import Any, TypeVar
 
 from . import c
 from .arrays import dtype_named
 
-
-def _attribute(kind: type, value: object) -> object:
-    """An attribute as its C type; element types and words are given by name."""
-    if kind is c.DLDataType:
-        dtype = dtype_named(value)
-        return c.DLDataType(dtype.code, dtype.bits, 1)
-    if kind is c.Dims:
-        return c.Dims((c_int64 * len(value))(*value), len(value))
-    return value.encode() if isinstance(value, str) else value
+AnyStruct = TypeVar("AnyStruct", bound=Structure)
 
 
-def set_members(op: Structure, **members: object) -> None:
-    """What is None is left as it is."""
-    kinds = dict(type(op)._fields_)
+def text(name: str, value: object) -> bytes:
+    """As C takes it.  Raises TypeError and ValueError."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {value!r}; accepted: a text")
+    if "\0" in value:
+        raise ValueError(f"{name} is {value!r}; accepted: a text without NUL")
+    return value.encode()
+
+
+def integer(name: str, value: Any, kind: Any = c_int64) -> int:
+    """An integer that the type can hold.  Raises TypeError and ValueError."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}; accepted: an integer") from None
+    if kind(number).value != number:
+        raise ValueError(f"{name} is {value!r}; accepted: integers of {8 * ctypes.sizeof(kind)} bits")
+    return number
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, (str, bytes)):
+        raise TypeError(f"{name} is {value!r}; accepted: a number")
+    try:
+        return float(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}; accepted: a number") from None
+
+
+def _type(name: str, value: object) -> c.DLDataType:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {value!r}; accepted: the name of an element type")
+    dtype = dtype_named(value)
+    return c.DLDataType(dtype.code, dtype.bits, 1)
+
+
+def integers(name: str, value: Any) -> Any:
+    """An array of int64.  Raises TypeError and ValueError."""
+    try:
+        items = [integer(name, item) for item in value]
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}; accepted: a sequence of integers") from None
+    return (c_int64 * len(items))(*items)
+
+
+def _dims(name: str, value: Any) -> c.Dims:
+    items = integers(name, value)
+    return c.Dims(items, len(items))
+
+
+def _integer_of(kind: Any) -> Callable[[str, Any], int]:
+    return lambda name, value: integer(name, value, kind)
+
+
+# What is not here is made by the package itself.
+_WRITERS: dict[Any, Callable[[str, Any], Any]] = {
+    c_char_p: text,
+    c_double: _number,
+    c.DLDataType: _type,
+    c.Dims: _dims,
+    **{kind: _integer_of(kind) for kind in (c_int, c_int32, c_int64, c_size_t, ctypes.c_uint32)},
+}
+
+
+def set_members(struct: Structure, **members: Any) -> None:
+    """What is None is left as it is.  Element types are given by name.
+
+    Raises TypeError and ValueError for what a member cannot hold."""
+    kinds: dict[str, Any] = {name: kind for name, kind, *_ in type(struct)._fields_}
     for name, value in members.items():
         if value is not None:
-            setattr(op, name, _attribute(kinds[name], value))
+            writer = _WRITERS.get(kinds[name])
+            setattr(struct, name, value if writer is None else writer(name, value))
+
+
+def make_struct(kind: type[AnyStruct], **members: Any) -> AnyStruct:
+    """A new one, with struct_size where it has that; others are 0."""
+    struct = kind()
+    if kind._fields_[0][0] == "struct_size":
+        members["struct_size"] = ctypes.sizeof(kind)
+    set_members(struct, **members)
+    return struct
 
 
 def items_of(dims: c.Dims) -> Sequence[int]:
-    return dims.items[: dims.count]
+    return list(dims.items[: dims.count])

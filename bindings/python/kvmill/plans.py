@@ -9,6 +9,8 @@ import ctypes
 import errno
 import os
 import re
+import sys
+import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -16,12 +18,14 @@ from concurrent.futures import Executor
 from ctypes import POINTER, Structure, byref, c_void_p
 from functools import cache
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
 from . import c
 from .arrays import address_of, reference
-from .errors import check
+from .errors import KvmillError, PortableKernelWarning, check
+from .ops import integer, make_struct
 from .pools import Pool, Threads, pool_of
 
 
@@ -53,9 +57,20 @@ class Pack:
             raise ValueError(f"{os.fspath(path)} is not a pack: {error}") from error
 
     @property
+    def symbols(self) -> tuple[str, ...]:
+        """Of its kernels; `kvmill explain` says what one means."""
+        lines: list[str] = (self._head.manifest or b"").decode().splitlines()
+        return tuple(line for line in lines if "__" in line)
+
+    @property
     def kernel_count(self) -> int:
         """Number of kernels in the pack."""
-        return self._head.count
+        return int(self._head.count)
+
+
+def version() -> str:
+    """Version of the library in use."""
+    return str(c.library.kvmill_version().decode())
 
 
 @cache
@@ -66,39 +81,100 @@ def default_pack() -> Pack | None:
     return Pack(path) if path.exists() else None
 
 
+def given_packs(packs: Sequence[Pack] | None) -> tuple[Pack, ...]:
+    if packs is None:
+        pack = default_pack()
+        return () if pack is None else (pack,)
+    packs = tuple(packs)
+    for pack in packs:
+        if not isinstance(pack, Pack):
+            raise TypeError(f"packs has {pack!r}; accepted: a sequence of kvmill.Pack")
+    return packs
+
+
+# What is to be done where packs have no kernels: warn once and use portable ones; use them without a
+# word; refuse, with KvmillError; or use portable ones alone.  False is "warn", True is "only".
+Portable = Literal["warn", "allow", "refuse", "only"] | bool
+_PORTABLE = {False: "warn", True: "only", **{word: word for word in Portable.__args__[0].__args__}}
+
+
+class PlanOptions(c.PlanOptions):
+    """least_isa is a wish where `warns`: what has no kernels gives a warning, then it goes."""
+
+    warns = False
+    pool: Pool | None = None
+
+
 def plan_options(
-    packs: Sequence[Pack], portable: bool, isa: str | None, threads: Threads
-) -> c.PlanOptions:
+    packs: Sequence[Pack], portable: Portable, isa: str | None, threads: Threads = 1
+) -> PlanOptions:
+    if portable not in _PORTABLE:
+        accepted = ", ".join(map(repr, _PORTABLE))
+        raise ValueError(f"portable is {portable!r}; accepted: {accepted}")
+    word = _PORTABLE[portable]
     pool = pool_of(threads)
     pointers = (c_void_p * len(packs))(*(ctypes.addressof(pack._head) for pack in packs))
-    options = c.PlanOptions(
-        struct_size=ctypes.sizeof(c.PlanOptions),
+    options = make_struct(
+        PlanOptions,
         packs=pointers,
         pack_count=len(packs),
-        isa=isa.encode() if isa else None,
-        portable=portable,
+        isa=isa or None,
+        portable=word == "only",
         threads=1 if pool is None else pool.threads,
+        least_isa="scalar" if word in ("warn", "refuse") else None,
     )
-    options.pool = pool
+    options.warns, options.pool = word == "warn", pool
     return options
 
 
-def make_plan(owner: Plan, function: str, *arguments: object) -> c_void_p:
-    """A plan that lives as long as its owner; the last argument is a c.PlanOptions."""
+def make_plan(owner: Plan, function: str, *arguments: Any) -> c_void_p:
+    """A plan that lives as long as its owner; the last argument is a PlanOptions."""
+    owner._idle = deque()
+    owner._pool = arguments[-1].pool
+    owner._made_by = function, arguments
+    try:
+        return _new_handle(owner)
+    except KvmillError as error:
+        if not _relents(owner, error):
+            raise
+    return _new_handle(owner)
+
+
+def _new_handle(owner: Plan) -> c_void_p:
+    function, arguments = owner._made_by
     error, handle = c.Error(), c_void_p()
     given = [byref(a) if isinstance(a, Structure) else a for a in arguments]
     status = getattr(c.library, function)(*given, byref(handle), byref(error))
     check(status, error)
     weakref.finalize(owner, c.library.kvmill_plan_destroy, handle)
-    owner._pool = arguments[-1].pool
-    owner._idle = deque()
     return handle
+
+
+def _relents(owner: Plan, error: KvmillError) -> bool:
+    """Warn of what is refused for want of a kernel, and plan without that wish from now on."""
+    options = owner._made_by[1][-1]
+    if error.status_name != "KVMILL_E_KERNEL" or not options.warns:
+        return False
+    options.warns, options.least_isa = False, None
+    text = f"portable kernels do the work, slowly: {error.message}"
+    warnings.warn(text, PortableKernelWarning, stacklevel=_callers_level())
+    return True
+
+
+def _callers_level() -> int:
+    """The stack level, for the function that calls this, of the first frame outside the package."""
+    frame, level = sys._getframe(1), 1
+    package = __name__.partition(".")[0]
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 class Plan:
     """What all plans have."""
 
     _handle: c_void_p
+    _made_by: tuple[str, tuple[Any, ...]]  # the function and all that it was given
     _pool: Pool | None  # None: runs are on the caller's thread alone
     _idle: deque[Call]  # whose workspaces the next runs use; they keep neither plan nor arrays
 
@@ -112,9 +188,9 @@ class Plan:
     @property
     def workspace_size(self) -> int:
         """Bytes that a Call allocates for the library's use."""
-        return c.library.kvmill_plan_workspace_size(self._handle)
+        return int(c.library.kvmill_plan_workspace_size(self._handle))
 
-    def _operands(self, *arrays: object, **named: object) -> tuple[MakeTensor, Arrays]:
+    def _operands(self, *arrays: Any, **named: Any) -> tuple[MakeTensor, Arrays]:
         """The arrays that prepare() is given, in the op's order; for one plan MakeTensor is always
         the same."""
         raise NotImplementedError
@@ -147,6 +223,7 @@ class Plan:
 
 
 _ALIGNMENT = 64
+_FUNCTION = ctypes.CFUNCTYPE(None).__bases__[0]  # of all functions of ctypes
 
 
 def _make_workspace(size: int) -> np.ndarray | None:
@@ -174,24 +251,20 @@ class Call:
 
     def __init__(self, plan: Plan, count: int) -> None:
         self._workspace = _make_workspace(plan.workspace_size)
-        self._owners: tuple = ()
-        self._layouts: list[tuple | None] = [None] * count
-        self._structs: list[c.DLTensor | None] = [None] * count
+        self._owners: tuple[Any, ...] = ()
+        self._layouts: list[tuple[Any, ...] | None] = [None] * count
+        self._structs: list[Any] = [None] * count
         self._tensors = (POINTER(c.DLTensor) * count)()
         self._error = c.Error()
         self._call = c.Call()
         self._pool = plan._pool
-        self._run_arguments = (
+        self._set_plan(
             plan._handle,
             byref(self._tensors),
             count,
             None if self._workspace is None else self._workspace.ctypes.data,
             byref(self._error),
         )
-        self._run = c.library.kvmill_run, self._run_arguments
-        if self._pool is not None:
-            handle, *others = self._run_arguments
-            self._run = c.library.kvmill_run_on, (handle, self._pool._handle, *others)
 
     def _bind(self, plan: Plan, make: MakeTensor, arrays: Arrays) -> None:
         """Arrays that are laid out as the last ones at their place only bring their address."""
@@ -208,6 +281,33 @@ class Call:
     def _release(self) -> None:
         self._owners = ()
 
+    def _set_plan(self, handle: c_void_p, *others: Any) -> None:
+        """The plan, and all else that a run is given."""
+        self._run_arguments = handle, *others
+        self._run = c.library.kvmill_run, self._run_arguments
+        if self._pool is not None:
+            self._run = c.library.kvmill_run_on, (handle, self._pool._handle, *others)
+
+    def _checked(self, run: Callable[[], Any]) -> None:
+        """Do it; again where the plan relents."""
+        status = run()
+        if status == 0:
+            return
+        try:
+            check(status, self._error)
+        except KvmillError as error:
+            plan = self._owners[0]
+            if self._run_arguments[0] is plan._handle:
+                if not _relents(plan, error):
+                    raise
+                plan._handle = _new_handle(plan)
+        self._set_plan(plan._handle, *self._run_arguments[1:])
+        check(run(), self._error)
+
+    def _run_once(self) -> Any:
+        function, arguments = self._run
+        return function(*arguments)
+
     def rebind(self, *arrays: object, **named: object) -> None:
         """Bind the call to other arrays: the arguments are those of its plan's prepare(), and fit
         the plan likewise.  Keeps the workspace.  Where it raises, the call is as it was."""
@@ -218,41 +318,48 @@ class Call:
     def run(self) -> None:
         """Run on the calling thread and those of the plan's pool, if it has one.  Raises
         KvmillError; then nothing has been written."""
-        function, arguments = self._run
-        check(function(*arguments), self._error)
+        self._checked(self._run_once)
 
     def run_threads(self, executor: Executor) -> None:
         """Run on the threads of a concurrent.futures.ThreadPoolExecutor.
 
         The results do not depend on their number.  Raises KvmillError; then nothing has been
         written."""
+        if not isinstance(executor, Executor):
+            raise TypeError(f"executor is {executor!r}; accepted: a concurrent.futures.Executor")
         parts: int | None = self.begin()
         while parts is not None:
             for _ in executor.map(self.part, range(parts)):
                 pass
             parts = self.next()
 
-    def run_parallel(self, parallel_for: c_void_p, data: c_void_p | None = None) -> None:
-        """Run on a parallel loop in C, a kvmill_parallel_for (kvmill.h); data is handed to it.
+    def run_parallel(self, parallel_for: Any, data: c_void_p | None = None) -> None:
+        """Run on a parallel loop in C, a kvmill_parallel_for (kvmill.h): a function of ctypes or a
+        c_void_p, which is called as it is; data, a c_void_p, is handed to it.
 
         Raises KvmillError; then nothing has been written."""
-        *bound, error = self._run_arguments
-        check(
-            c.library.kvmill_run_parallel(*bound, parallel_for, data, error),
-            self._error,
-        )
+        if not isinstance(parallel_for, (_FUNCTION, c_void_p)):
+            raise TypeError(f"parallel_for is {parallel_for!r}; accepted: a function of ctypes")
+        if not isinstance(data, (c_void_p, type(None))):
+            raise TypeError(f"data is {data!r}; accepted: a c_void_p")
+
+        def run() -> Any:
+            *bound, error = self._run_arguments
+            return c.library.kvmill_run_parallel(*bound, parallel_for, data, error)
+
+        self._checked(run)
 
     def begin(self) -> int:
         """Start a run in parts; returns their number.  Raises KvmillError."""
-        check(c.library.kvmill_begin(byref(self._call), *self._run_arguments), self._error)
-        return c.library.kvmill_parts(byref(self._call))
+        self._checked(lambda: c.library.kvmill_begin(byref(self._call), *self._run_arguments))
+        return int(c.library.kvmill_parts(byref(self._call)))
 
     def part(self, index: int) -> None:
-        """Run one part; index must be in [0, parts), which is not checked."""
-        c.library.kvmill_part(byref(self._call), index)
+        """Run one part; nothing where index is not in [0, parts)."""
+        c.library.kvmill_part(byref(self._call), integer("index", index))
 
     def next(self) -> int | None:
         """End a phase, when all of its parts are done.  Returns the number of parts of the next
         one; None when the run is done."""
         more = c.library.kvmill_next(byref(self._call))
-        return c.library.kvmill_parts(byref(self._call)) if more else None
+        return int(c.library.kvmill_parts(byref(self._call))) if more else None

@@ -5,15 +5,15 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
-import ctypes
 import os
 import weakref
-from ctypes import byref, c_void_p
+from ctypes import byref, c_int, c_void_p
 from functools import cache
 from typing import TypeAlias
 
 from . import c
 from .errors import check
+from .ops import integer, make_struct
 
 
 class Pool:
@@ -34,8 +34,9 @@ class Pool:
         self, threads: int = 0, *, pinned: bool = False, sleeps_at_once: bool = False
     ) -> None:
         error, handle = c.Error(), c_void_p()
-        options = c.PoolOptions(ctypes.sizeof(c.PoolOptions), pinned, sleeps_at_once)
-        status = c.library.kvmill_pool_create(threads, byref(options), byref(handle), byref(error))
+        options = make_struct(c.PoolOptions, pinned=pinned, sleeps_at_once=sleeps_at_once)
+        count = integer("threads", threads, c_int)
+        status = c.library.kvmill_pool_create(count, byref(options), byref(handle), byref(error))
         check(status, error)
         self._handle = handle
         weakref.finalize(self, c.library.kvmill_pool_destroy, handle)
@@ -43,7 +44,7 @@ class Pool:
     @property
     def threads(self) -> int:
         """How many threads the pool has, that of the caller included."""
-        return c.library.kvmill_pool_threads(self._handle)
+        return int(c.library.kvmill_pool_threads(self._handle))
 
 
 Threads: TypeAlias = int | Pool
@@ -57,4 +58,5 @@ def pool_of(threads: Threads) -> Pool | None:
     """The pool itself, or the one that all plans share; None where the caller's thread is all."""
     if isinstance(threads, Pool):
         return threads
-    return None if threads == 1 else _shared(threads)
+    count = integer("threads", threads, c_int)
+    return None if count == 1 else _shared(count)

@@ -11,16 +11,34 @@ from collections.abc import Sequence
 import numpy as np
 
 from . import c
-from .arrays import numbered_tensor, prototype_tensor, reference, references, written_array
+from .arrays import (
+    as_array,
+    numbered_tensor,
+    prototype_tensor,
+    reference,
+    references,
+    written_array,
+)
 from .ops import set_members
-from .plans import Call, MakeTensor, Pack, Plan, make_plan, plan_options
+from .plans import (
+    Call,
+    MakeTensor,
+    Pack,
+    Plan,
+    Portable,
+    given_packs,
+    make_plan,
+    plan_options,
+)
 from .pools import Threads
 
 Arrays = np.ndarray | Sequence[np.ndarray]
 
 
 def _list_of(arrays: Arrays) -> list[np.ndarray]:
-    return [arrays] if isinstance(arrays, np.ndarray) else list(arrays)
+    if isinstance(arrays, np.ndarray):
+        return [arrays]
+    return [as_array(array) for array in arrays]
 
 
 def _make_op(
@@ -49,7 +67,10 @@ class Scatter(Plan):
     window_out_of_bounds: what becomes of a window that is partly outside; "skip_element" (as
         StableHLO says) or "skip_window" (as XLA and JAX do).
     update_computation: replace, add, subtract, multiply, minimum, maximum, and, or, xor.
-    packs: searched for the best kernels, which portable=True forbids to use.
+    packs: searched for the best kernels; default: default_pack(), where there is one.
+    portable: what is done where they have none.  "warn": PortableKernelWarning, once, and portable
+        kernels do the work, which may take ten times as long; "allow": the same without a word;
+        "refuse": KvmillError; "only": they do all.
     isa: best instruction set to use; default: all this CPU has.
     threads: as of TensorScatter.
 
@@ -73,12 +94,12 @@ class Scatter(Plan):
         unique_indices: bool = False,
         window_out_of_bounds: str = "skip_element",
         update_computation: str = "replace",
-        packs: Sequence[Pack] = (),
-        portable: bool = False,
+        packs: Sequence[Pack] | None = None,
+        portable: Portable = "warn",
         isa: str | None = None,
         threads: Threads = 1,
     ) -> None:
-        self._packs = tuple(packs)
+        self._packs = given_packs(packs)
         op = _make_op(_list_of(inputs), _list_of(updates), scatter_indices)
         set_members(
             op,
@@ -136,5 +157,6 @@ class Scatter(Plan):
 def _ordered(
     inputs: Arrays, scatter_indices: np.ndarray, updates: Arrays, results: Arrays
 ) -> list[np.ndarray]:
-    written = [written_array(array, "results") for array in _list_of(results)]
-    return [*_list_of(inputs), np.asarray(scatter_indices), *_list_of(updates), *written]
+    given = [results] if isinstance(results, np.ndarray) else list(results)
+    written = [written_array(array, "results") for array in given]
+    return [*_list_of(inputs), as_array(scatter_indices), *_list_of(updates), *written]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 class Tensor(NamedTuple):
     name: str
-    index: int  # in the plan's list, or -1
+    place: int  # in the plan's list, or -1
     use: str  # "in", "out" or "inout"
     type: str  # a name, a member that tells it, or none
     wide: str = ""  # instead, where member wide_when is set

@@ -24,11 +24,21 @@ from .arrays import (
     pack_nibbles,
     prototype_tensor,
     reference,
-    require_writable,
     unpack_nibbles,
     written_array,
 )
-from .plans import Arrays, Call, MakeTensor, Pack, Plan, make_plan, plan_options
+from .ops import make_struct
+from .plans import (
+    Arrays,
+    Call,
+    MakeTensor,
+    Pack,
+    Plan,
+    Portable,
+    given_packs,
+    make_plan,
+    plan_options,
+)
 from .pools import Threads
 
 
@@ -45,7 +55,10 @@ class TensorScatter(Plan):
     mode: "linear" or "circular".
     negative_indices: of a ring, "refused" or "floored": a negative index modulo the capacity.
     dtype: name of the element type; default: that of the arrays.
-    packs: searched for the best kernels, which portable=True forbids to use.
+    packs: searched for the best kernels; default: default_pack(), where there is one.
+    portable: what is done where they have none.  "warn": PortableKernelWarning, once, and portable
+        kernels do the work, which may take ten times as long; "allow": the same without a word;
+        "refuse": KvmillError; "only": they do all.
     dynamic: dims of the prototypes that are known only to a run: any of "batch", "capacity" (dim
         `axis` of past) and "rows" (dim `axis` of update).
     isa: best instruction set to use; default: all this CPU has.
@@ -65,8 +78,8 @@ class TensorScatter(Plan):
         mode: str = "linear",
         negative_indices: str = "refused",
         dtype: str | None = None,
-        packs: Sequence[Pack] = (),
-        portable: bool = False,
+        packs: Sequence[Pack] | None = None,
+        portable: Portable = "warn",
         dynamic: Collection[str] = (),
         isa: str | None = None,
         threads: Threads = 1,
@@ -75,14 +88,17 @@ class TensorScatter(Plan):
         if unknown:
             raise ValueError(f"dynamic has {sorted(unknown)}; accepted: batch, capacity, rows")
         self._declared = None if dtype is None else dtype_named(dtype)
-        self._packs = tuple(packs)
+        self._packs = given_packs(packs)
         tensors = self._prototypes(past, update, write_indices, axis, dynamic)
-        op = c.TensorScatterOp(
-            ctypes.sizeof(c.TensorScatterOp),
-            axis,
-            mode.encode(),
-            *map(reference, tensors),
-            negative_indices=negative_indices.encode(),
+        past_tensor, update_tensor, indices = map(reference, tensors)
+        op = make_struct(
+            c.TensorScatterOp,
+            axis=axis,
+            mode=mode,
+            past_cache=past_tensor,
+            update=update_tensor,
+            write_indices=indices,
+            negative_indices=negative_indices,
         )
         options = plan_options(self._packs, portable, isa, threads)
         self._handle = make_plan(self, "kvmill_plan_tensor_scatter", op, options)
@@ -131,10 +147,9 @@ class TensorScatter(Plan):
         write_indices: np.ndarray | None,
         present: np.ndarray,
     ) -> tuple[MakeTensor, Arrays]:
-        arrays = past, update, present
+        arrays = as_array(past), as_array(update), written_array(present, "present")
         if any(is_staged(array, dtype_of(array, self._declared)) for array in arrays):
-            raise TypeError(f"prepare with elements of type {past.dtype}; accepted by run only")
-        require_writable(present)
+            raise TypeError(f"prepare with elements of type {arrays[0].dtype}; accepted by run only")
         return self._make_tensor, _ordered(arrays, write_indices)
 
     def _make_tensor(self, i: int, array: np.ndarray) -> c.DLTensor:
@@ -235,5 +250,5 @@ def _ordered(
 ) -> list[np.ndarray | None]:
     """past, update and present, with the indices between."""
     past, update, present = arrays
-    indices = None if write_indices is None else np.asarray(write_indices)
+    indices = None if write_indices is None else as_array(write_indices)
     return [past, update, indices, present]

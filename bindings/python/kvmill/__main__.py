@@ -1,0 +1,24 @@
+"""`python -m kvmill`: the command, of the wheel or of the system.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    """Become the command; exits with 2 where there is none."""
+    own = Path(__file__).parent / "installed" / "bin" / "kvmill"
+    command = str(own) if own.exists() else shutil.which("kvmill")
+    if command is None or Path(command).resolve() == Path(sys.argv[0]).resolve():
+        print("kvmill: no command, neither in this package nor in PATH", file=sys.stderr)
+        sys.exit(2)
+    os.execv(command, [command, *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()

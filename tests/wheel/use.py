@@ -1,0 +1,134 @@
+"""What a stranger does with an installed wheel, each by a name: the argument.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import resource
+import subprocess
+import sys
+import typing
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import kvmill
+import numpy as np
+
+
+def names() -> None:
+    """What the package says it has, for people and for type checkers, is there."""
+    for name in kvmill.__all__:
+        assert callable(getattr(kvmill, name)), name
+    source = Path(kvmill.__file__).read_text()
+    imported = source[source.index("if TYPE_CHECKING:") : source.index("_NAMES =")]
+    assert all(name in imported for name in kvmill.__all__)
+    assert set(kvmill.__all__) <= set(dir(kvmill))
+    assert kvmill.version() == importlib.metadata.version("kvmill")
+    assert (Path(kvmill.__file__).parent / "py.typed").exists()
+
+
+def import_time() -> None:
+    """Seconds of processor time that the import adds to Python's start; the least of some."""
+
+    def seconds(program: str) -> float:
+        def used() -> float:
+            usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+            return usage.ru_utime + usage.ru_stime
+
+        before = used()
+        subprocess.run([sys.executable, "-c", program], check=True)
+        return used() - before
+
+    runs = [(seconds("pass"), seconds("import kvmill")) for _ in range(5)]
+    extra = min(run[1] for run in runs) - min(run[0] for run in runs)
+    print(f"import kvmill: {1000 * extra:.0f} ms of processor time")
+    assert extra < 0.06
+
+
+def default_pack() -> None:
+    """The wheel's pack is used without being named, and Python finds it where the wheel is."""
+    pack = kvmill.default_pack()
+    assert pack is not None and pack.kernel_count > 0
+    assert len(pack.symbols) == pack.kernel_count
+    stores = r"kvmill_store_rows_u8_h(\d+)_mn_s(\d+)_d(\d+)_linear__"
+    heads, rows, bytes_of_row = map(int, re.search(stores, "\n".join(pack.symbols)).groups())
+    past = np.zeros((2, heads, 40, bytes_of_row), np.uint8)
+    update = np.ones((2, heads, rows, bytes_of_row), np.uint8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plan = kvmill.TensorScatter(past, update)
+        plan.run(past, update, present=past)
+    print(f"{pack.kernel_count} kernels: {plan.describe()}")
+    assert "pack kvmill_default" in plan.describe() and "portable" not in plan.describe()
+    assert (past[:, :, :rows] == 1).all() and (past[:, :, rows:] == 0).all()
+
+
+def portable() -> None:
+    """Plans that lack kernels, and runs of plans that do; whether they warn, once, or are refused."""
+    past, update = np.zeros((2, 3, 9, 7), np.uint8), np.ones((2, 3, 2, 7), np.uint8)
+
+    def warned(call: Callable[[], object]) -> int:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call()
+        assert all(w.category is kvmill.PortableKernelWarning for w in caught)
+        assert all(w.filename == __file__ for w in caught), [w.filename for w in caught]
+        return len(caught)
+
+    def plan(portable: kvmill.plans.Portable) -> kvmill.TensorScatter:
+        return kvmill.TensorScatter(past, update, packs=(), portable=portable)
+
+    assert warned(lambda: plan("warn")) == 1
+    assert warned(lambda: [plan("allow"), plan("only"), plan(True)]) == 0
+    try:
+        plan("refuse")
+    except kvmill.KvmillError as error:
+        assert error.status_name == "KVMILL_E_KERNEL" and "store rows" in error.message
+    else:
+        raise AssertionError("it was not refused")
+    for way in ("allow", "warn"):
+        assert (plan(way).run(past, update)[:, :, :2] == 1).all()
+
+
+def masks(pack: str) -> None:
+    """A pack without kernels for masks: only runs with one warn, once a plan, and all are right."""
+
+    def make(portable: kvmill.plans.Portable) -> kvmill.MultiHeadAttention:
+        return kvmill.MultiHeadAttention(
+            num_heads=8, num_kv_heads=2, head_dim=64, T1="float16", is_causal=False,
+            packs=[kvmill.Pack(pack)], portable=portable,
+        )  # fmt: skip
+
+    query = np.ones((1, 2, 8, 64), np.float16)
+    rows = np.arange(1, 3, dtype=np.float16)[None, :, None, None] * np.ones((1, 2, 2, 64), np.float16)
+    first = np.array([[0, -np.inf], [0, -np.inf]], np.float16)
+    given = {"query": query, "key": query[:, :, :2], "value": rows}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        plan = make("warn")
+        assert (plan.run(**given) == 1.5).all() and not caught
+        output = np.zeros_like(query)
+        call = plan.prepare(attn_output=output, attn_mask=first, **given)
+        call.run()
+        assert (output == 1).all()
+        with ThreadPoolExecutor(2) as pool:
+            assert (plan.run(executor=pool, attn_mask=first, **given) == 1).all()
+            call.run_threads(pool)
+    texts = [str(warning.message) for warning in caught]
+    assert len(texts) == 1 and "with a mask" in texts[0], texts
+    try:
+        make("refuse").run(attn_mask=first, **given)
+    except kvmill.KvmillError as error:
+        assert error.status_name == "KVMILL_E_KERNEL"
+    else:
+        raise AssertionError("it was not refused")
+
+
+if __name__ == "__main__":
+    tests: dict[str, typing.Callable[..., None]] = dict(globals())
+    tests[sys.argv[1]](*sys.argv[2:])

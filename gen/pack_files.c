@@ -329,6 +329,7 @@ bool pack_files(const struct pack *pack, struct output *output, struct error *er
            add_named(pack, ".h", "pack/header.h.m4", output, error) &&
            add_named(pack, "_plan.h", "pack/plan.h.m4", output, error) &&
            add_named(pack, ".pc", "pack/pc.m4", output, error) &&
+           add_named(pack, "Config.cmake", "pack/cmake.m4", output, error) &&
            add_file(pack, "Makefile", "pack/makefile.m4", output, error) &&
            add_handlers(pack, output, error) && add_specs(pack, output, error) &&
            add_kernel_header(output, error);
@@ -437,8 +438,9 @@ static bool is_identifier(const char *name) {
 
 /* Words of the templates would expand, and the files of the library would be shadowed. */
 static bool is_reserved(const char *name) {
-    static const char *const ours[] = {"kvmill", "kvmill_ffi", "kvmill_kernel", "kvmill_openmp",
-                                       NULL};
+    static const char *const ours[] = {
+        "kvmill",        "kvmill_attention", "kvmill_core", "kvmill_ffi",       "kvmill_flow",
+        "kvmill_kernel", "kvmill_openmp",    "kvmill_pool", "kvmill_stablehlo", NULL};
     const char *word = name + strspn(name, "_");
     for (int i = 0; ours[i] != NULL; i++)
         if (strcmp(name, ours[i]) == 0)
@@ -455,7 +457,7 @@ bool pack_name_check(const char *name, struct error *error) {
                 "identifier of at most 64 letters, digits and underscores%s",
                 name,
                 is_identifier(name)
-                    ? ", but not km_..., m4_..., a single capital, kvmill, kvmill_ffi, "
-                      "kvmill_kernel or kvmill_openmp"
+                    ? ", but not km_..., m4_..., a single capital, nor the name of a "
+                      "header of kvmill's"
                     : "");
 }

@@ -43,11 +43,13 @@ lib«»km_pack.so: $(OBJECTS)
 	$(quiet)$(CC) $(CPPFLAGS) $(CFLAGS) $(if $(findstring __avx512fp16_,$@),-mavx512fp16,$(PRECOMPILED)) -fPIC -c -o $@ $<
 
 install: all
-	mkdir -p '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(INCLUDEDIR)'
+	mkdir -p '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(LIBDIR)/cmake/km_pack' '$(DESTDIR)$(INCLUDEDIR)'
 	cp lib«»km_pack.a lib«»km_pack.so '$(DESTDIR)$(LIBDIR)'
 	cp km_pack.h km_pack«»_plan.h '$(DESTDIR)$(INCLUDEDIR)'
 	sed -e 's|^libdir=.*|libdir=$(LIBDIR)|' -e 's|^includedir=.*|includedir=$(INCLUDEDIR)|' \
 	  km_pack.pc > '$(DESTDIR)$(LIBDIR)/pkgconfig/km_pack.pc'
+	sed -e 's|{CMAKE_CURRENT_LIST_DIR}|&/../..|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
+	  km_pack«»Config.cmake > '$(DESTDIR)$(LIBDIR)/cmake/km_pack/km_pack«»Config.cmake'
 
 clean:
 	rm -f lib«»km_pack.a lib«»km_pack.so *.o

@@ -50,7 +50,7 @@ def main() -> int:
     if unnamed:
         print(f"without a name in C: {', '.join(unnamed)}", file=sys.stderr)
         return 1
-    print("#include <stddef.h>\n\n#include <kvmill.h>\n#include <kvmill_kernel.h>\n")
+    print("#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <stddef.h>\n\n#include <kvmill.h>\n#include <kvmill_kernel.h>\n")
     for kind in structs():
         print_struct(kind)
     print(f'_Static_assert(KVMILL_DYNAMIC == {c.DYNAMIC}, "KVMILL_DYNAMIC");')

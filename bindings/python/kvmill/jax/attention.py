@@ -196,6 +196,28 @@ def _side(name: str, rows: jax.Array, scale: Any, cache_format: str | None, dim:
     return types | {f"{name}_quant_bit": bits, f"{name}_quant_group": dim // scale.shape[-1]}
 
 
+def _cached(given: dict[str, Any]) -> jax.Array:
+    query = array_of("query", given["query"], ("B", "T", "N", "H"))
+    batch, queries, _, dim = query.shape
+    key = array_of("key", given["key"], (batch, "S", "K", "W"), _ROWS)
+    keys, kv_heads = key.shape[1:3]
+    value = array_of("value", given["value"], (batch, keys, kv_heads, "W"), _ROWS)
+    arrays = {"query": query, "key": key, "value": value}
+    arrays["lengths"] = lengths_of("lengths", given["lengths"], batch)
+    for name in ("key_scale", "value_scale"):
+        if given[name] is not None:
+            arrays[name] = array_of(name, given[name], (batch, keys, kv_heads, "H / group"))
+    plain = value.dtype.name not in ("int8", "uint8")
+    value_dim = given["value_head_dim"] or (value.shape[3] if plain else dim)
+    attributes = _attributes(given, kv_heads, value_dim)
+    for name, rows, size in (("key", key, dim), ("value", value, value_dim)):
+        scale = arrays.get(f"{name}_scale")
+        attributes |= _side(name, rows, scale, given["cache_format"], size)
+    scores = batch, heads_of(query, kv_heads), queries, keys
+    seen = _mask_of(given["mask"], given["bias"], scores)
+    return _attend("attend", arrays, seen, given["sinks"], attributes, given["pack"], value_dim)[0]
+
+
 def attend(
     query: Any,
     key: Any,
@@ -224,30 +246,4 @@ def attend(
     value_head_dim: E where V's rows do not tell it, H.  Rows from a length on are not read.  All
     else as of dot_product_attention.
     """
-    query = array_of("query", query, ("B", "T", "N", "H"))
-    batch, queries, _, dim = query.shape
-    key = array_of("key", key, (batch, "S", "K", "W"), _ROWS)
-    keys, kv_heads = key.shape[1:3]
-    value = array_of("value", value, (batch, keys, kv_heads, "W"), _ROWS)
-    arrays = {"query": query, "key": key, "value": value}
-    arrays["lengths"] = lengths_of("lengths", lengths, batch)
-    for name, given in (("key_scale", key_scale), ("value_scale", value_scale)):
-        if given is not None:
-            arrays[name] = array_of(name, given, (batch, keys, kv_heads, "H / group"))
-    plain = value.dtype.name not in ("int8", "uint8")
-    value_dim = value_head_dim or (value.shape[3] if plain else dim)
-    left, right = windows_of(local_window_size)
-    attributes = {
-        **_side("key", key, arrays.get("key_scale"), cache_format, dim),
-        **_side("value", value, arrays.get("value_scale"), cache_format, value_dim),
-        "num_kv_heads": kv_heads,
-        "value_head_dim": value_dim,
-        "softmax_scale": scale_of(scale),
-        "softcap": float(softcap),
-        "is_causal": int(is_causal),
-        "left_window_size": left,
-        "right_window_size": right,
-        "math": math,
-    }
-    seen = _mask_of(mask, bias, (batch, heads_of(query, kv_heads), queries, keys))
-    return _attend("attend", arrays, seen, sinks, attributes, pack, value_dim)[0]
+    return _cached(locals())

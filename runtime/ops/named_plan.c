@@ -42,7 +42,7 @@ static kvmill_status plan_step(struct parts *parts, const kvmill_plan_options *o
     return kvmill_plan_tensor_scatter_attention(step, options, plan, error);
 }
 
-/* Of static and of dynamic batching alike. */
+/* Static and dynamic batching have the same. */
 static const struct {
     const char *name;
     plan_function *plan;

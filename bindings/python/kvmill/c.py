@@ -350,14 +350,8 @@ def _load_library() -> ctypes.CDLL:
             None,
             [c_int64, c_void_p, c_void_p, c_int64, c_int64, c_void_p, c_void_p],
         ),
-        "kvmill_plan_named": (
-            c_int,
-            [c_char_p, c_void_p, c_size_t, c_void_p, c_size_t, *plan],
-        ),
-        "kvmill_named_place": (
-            c_int,
-            [c_char_p, c_char_p, POINTER(NamedTensorPlace), POINTER(Error)],
-        ),
+        "kvmill_plan_named": (c_int, [c_char_p, c_void_p, c_size_t, c_void_p, c_size_t, *plan]),
+        "kvmill_named_place": (c_int, [c_char_p, c_char_p, c_void_p, c_void_p]),
         "kvmill_plan_workspace_size": (c_size_t, [c_void_p]),
         "kvmill_plan_destroy": (None, [c_void_p]),
         "kvmill_plan_describe": (c_size_t, [c_void_p, c_char_p, c_size_t]),

@@ -99,6 +99,64 @@ def _attend(
     return over_batch(name, run, arrays, shared)
 
 
+def _attributes(given: dict[str, Any], kv_heads: int, value_dim: int) -> dict[str, Number]:
+    left, right = windows_of(given["local_window_size"])
+    return {
+        "num_kv_heads": kv_heads,
+        "value_head_dim": value_dim,
+        "softmax_scale": scale_of(given["scale"]),
+        "softcap": float(given["softcap"]),
+        "is_causal": int(given["is_causal"]),
+        "left_window_size": left,
+        "right_window_size": right,
+        "math": given["math"],
+    }
+
+
+def _rows_of(given: dict[str, Any]) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """query, key and value with a batch."""
+    query, key, value = (_four_dims(name, given[name]) for name in ("query", "key", "value"))
+    batch, keys, kv_heads, dim = key.shape
+    array_of("query", query, (batch, "T", "N", dim))
+    array_of("key", key, ("B", "S", "K", "H"), (query.dtype.name,))
+    array_of("value", value, (batch, keys, kv_heads, "E"), (query.dtype.name,))
+    return query, key, value
+
+
+def _without_padding(lengths: Any, output: jax.Array, lse: list[jax.Array]) -> tuple[Any, Any]:
+    """Queries from a length on see nothing."""
+    batch, queries = output.shape[:2]
+    given = lengths_of("query_seq_lengths", lengths, batch)
+    real = (jnp.arange(queries) < given[:, None])[:, :, None]
+    return jnp.where(real[..., None], output, 0), [jnp.where(real, a, -jnp.inf) for a in lse]
+
+
+def _dot_product(given: dict[str, Any]) -> Any:
+    if given["implementation"] is not None:
+        refuse("implementation", repr(given["implementation"]), "None")
+    query, key, value = _rows_of(given)
+    batch, keys, kv_heads, _ = key.shape
+    heads, queries, value_dim = heads_of(query, kv_heads), query.shape[1], value.shape[3]
+    length = given["key_value_seq_lengths"]
+    lengths = lengths_of("key_value_seq_lengths", keys if length is None else length, batch)
+    arrays = {"query": query, "key": key, "value": value, "lengths": lengths}
+    attributes = _attributes(given, kv_heads, value_dim)
+    if given["is_causal"] or attributes["left_window_size"] >= 0:
+        arrays["positions"] = _positions(batch, queries)
+    seen = _mask_of(given["mask"], given["bias"], (batch, heads, queries, keys))
+    output, *lse = _attend(
+        *("dot_product_attention", arrays, seen, given["sinks"], attributes, given["pack"]),
+        value_dim=value_dim,
+        lse=given["return_residual"],
+    )
+    if given["query_seq_lengths"] is not None:
+        output, lse = _without_padding(given["query_seq_lengths"], output, lse)
+    shape = (*jnp.asarray(given["query"]).shape[:-1], value_dim)
+    if not given["return_residual"]:
+        return output.reshape(shape)
+    return output.reshape(shape), lse[0].astype(key.dtype).reshape(shape[:-1])
+
+
 def dot_product_attention(
     query: Any,
     key: Any,
@@ -120,65 +178,19 @@ def dot_product_attention(
 ) -> Any:
     """jax.nn.dot_product_attention by kvmill's kernels: the same arguments, layouts and result.
 
-    query [B, T, N, H] or [T, N, H]; key [B, S, K, H], value [B, S, K, E], without B likewise: of
-    one type, float32, float16 or bfloat16; K divides N, E may differ from H.  bias, mask: floats
-    that are added, bools of what is seen; 4 dims that broadcast to [B, N, T, S].  is_causal:
-    query i sees keys up to i.  local_window_size: so many keys before and after i, or (left,
-    right).  Lengths: [B], int32.  implementation: None.  return_residual: the logarithms of the
-    sums, too, [B, T, N].
+    query [B, T, N, H] or [T, N, H]; key [B, S, K, H], value [B, S, K, E], or without B: of one
+    type, float32, float16 or bfloat16; K divides N, E may differ from H.  bias, mask: floats that
+    are added, bools of what is seen, 4 dims that broadcast to [B, N, T, S].  Causal and windowed,
+    query i is at position i.  Lengths [B].  implementation: None.  return_residual: the logarithms
+    of the sums [B, T, N], too.
 
-    Besides: softcap, scores become softcap * tanh (score / softcap) before bias and masks; sinks
-    [N], scores without values; math, "f32", "near" or "fast" as kvmill.h says; pack, whose kernels
-    it takes, else that of kvmill.jax.use, else the default pack.
+    Besides: softcap, before bias and masks; sinks [N], scores without values; math as kvmill.h
+    says; pack, whose kernels it takes, else that of kvmill.jax.use, else the default pack.
 
     A query that sees nothing gives 0 and -infinity; jax.nn's gives the mean of all values.  Raises
     ValueError for what it does not accept, NotImplementedError where it is differentiated.
     """
-    if implementation is not None:
-        refuse("implementation", repr(implementation), "None")
-    given = jnp.asarray(query)
-    query, key, value = (
-        _four_dims(name, a) for name, a in (("query", query), ("key", key), ("value", value))
-    )
-    batch, keys, kv_heads, dim = key.shape
-    array_of("query", query, (batch, "T", "N", dim))
-    array_of("key", key, ("B", "S", "K", "H"), (query.dtype.name,))
-    array_of("value", value, (batch, keys, kv_heads, "E"), (query.dtype.name,))
-    heads, queries = heads_of(query, kv_heads), query.shape[1]
-    left, right = windows_of(local_window_size)
-    length = keys if key_value_seq_lengths is None else key_value_seq_lengths
-    arrays = {
-        "query": query,
-        "key": key,
-        "value": value,
-        "lengths": lengths_of("key_value_seq_lengths", length, batch),
-    }
-    if is_causal or left >= 0:
-        arrays["positions"] = _positions(batch, queries)
-    attributes: dict[str, Number] = {
-        "num_kv_heads": kv_heads,
-        "value_head_dim": value.shape[3],
-        "softmax_scale": scale_of(scale),
-        "softcap": float(softcap),
-        "is_causal": int(is_causal),
-        "left_window_size": left,
-        "right_window_size": right,
-        "math": math,
-    }
-    seen = _mask_of(mask, bias, (batch, heads, queries, keys))
-    output, *lse = _attend(
-        *("dot_product_attention", arrays, seen, sinks, attributes, pack, value.shape[3]),
-        lse=return_residual,
-    )
-    if query_seq_lengths is not None:
-        lengths = lengths_of("query_seq_lengths", query_seq_lengths, batch)
-        real = jnp.arange(queries)[None, :] < lengths[:, None]
-        output = jnp.where(real[:, :, None, None], output, 0)
-        lse = [jnp.where(real[:, :, None], numbers, -jnp.inf) for numbers in lse]
-    shape = (*given.shape[:-1], value.shape[3])
-    if not return_residual:
-        return output.reshape(shape)
-    return output.reshape(shape), lse[0].astype(key.dtype).reshape(shape[:-1])
+    return _dot_product(locals())
 
 
 def _side(name: str, rows: jax.Array, scale: Any, cache_format: str | None, dim: int) -> dict:
@@ -194,6 +206,28 @@ def _side(name: str, rows: jax.Array, scale: Any, cache_format: str | None, dim:
         return types
     types[f"{name}_T3"] = scale.dtype.name
     return types | {f"{name}_quant_bit": bits, f"{name}_quant_group": dim // scale.shape[-1]}
+
+
+def _cached(given: dict[str, Any]) -> jax.Array:
+    query = array_of("query", given["query"], ("B", "T", "N", "H"))
+    batch, queries, _, dim = query.shape
+    key = array_of("key", given["key"], (batch, "S", "K", "W"), _ROWS)
+    keys, kv_heads = key.shape[1:3]
+    value = array_of("value", given["value"], (batch, keys, kv_heads, "W"), _ROWS)
+    arrays = {"query": query, "key": key, "value": value}
+    arrays["lengths"] = lengths_of("lengths", given["lengths"], batch)
+    for name in ("key_scale", "value_scale"):
+        if given[name] is not None:
+            arrays[name] = array_of(name, given[name], (batch, keys, kv_heads, "H / group"))
+    plain = value.dtype.name not in ("int8", "uint8")
+    value_dim = given["value_head_dim"] or (value.shape[3] if plain else dim)
+    attributes = _attributes(given, kv_heads, value_dim)
+    for name, rows, size in (("key", key, dim), ("value", value, value_dim)):
+        scale = arrays.get(f"{name}_scale")
+        attributes |= _side(name, rows, scale, given["cache_format"], size)
+    scores = batch, heads_of(query, kv_heads), queries, keys
+    seen = _mask_of(given["mask"], given["bias"], scores)
+    return _attend("attend", arrays, seen, given["sinks"], attributes, given["pack"], value_dim)[0]
 
 
 def attend(
@@ -224,30 +258,4 @@ def attend(
     value_head_dim: E where V's rows do not tell it, H.  Rows from a length on are not read.  All
     else as of dot_product_attention.
     """
-    query = array_of("query", query, ("B", "T", "N", "H"))
-    batch, queries, _, dim = query.shape
-    key = array_of("key", key, (batch, "S", "K", "W"), _ROWS)
-    keys, kv_heads = key.shape[1:3]
-    value = array_of("value", value, (batch, keys, kv_heads, "W"), _ROWS)
-    arrays = {"query": query, "key": key, "value": value}
-    arrays["lengths"] = lengths_of("lengths", lengths, batch)
-    for name, given in (("key_scale", key_scale), ("value_scale", value_scale)):
-        if given is not None:
-            arrays[name] = array_of(name, given, (batch, keys, kv_heads, "H / group"))
-    plain = value.dtype.name not in ("int8", "uint8")
-    value_dim = value_head_dim or (value.shape[3] if plain else dim)
-    left, right = windows_of(local_window_size)
-    attributes = {
-        **_side("key", key, arrays.get("key_scale"), cache_format, dim),
-        **_side("value", value, arrays.get("value_scale"), cache_format, value_dim),
-        "num_kv_heads": kv_heads,
-        "value_head_dim": value_dim,
-        "softmax_scale": scale_of(scale),
-        "softcap": float(softcap),
-        "is_causal": int(is_causal),
-        "left_window_size": left,
-        "right_window_size": right,
-        "math": math,
-    }
-    seen = _mask_of(mask, bias, (batch, heads_of(query, kv_heads), queries, keys))
-    return _attend("attend", arrays, seen, sinks, attributes, pack, value_dim)[0]
+    return _cached(locals())

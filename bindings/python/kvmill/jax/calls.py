@@ -170,6 +170,12 @@ def _word(name: str, array: Any) -> str:
     return f"{name}[{','.join(map(str, array.shape))}]"
 
 
+def _words(operands: Mapping[str, Any], results: Mapping[str, Any]) -> dict[str, str]:
+    """Which tensors a call has, in its order, as the handler reads it."""
+    lists = {"operands": operands, "results": results}
+    return {name: " ".join(map(_word, given, given.values())) for name, given in lists.items()}
+
+
 def _unseen(arrays: Iterable[Any]) -> list[Any]:
     return [array.array if isinstance(array, Seen) else array for array in arrays]
 
@@ -219,15 +225,9 @@ def call(
         tuple(_unseen(results.values())),
         input_output_aliases={numbers[given]: places[name] for name, given in same.items()},
     )
-    values = run(
-        *_unseen(operands.values()),
-        op=op,
-        pack=chosen.name,
-        operands=" ".join(map(_word, operands, operands.values())),
-        results=" ".join(map(_word, results, results.values())),
-        **{name: _ffi_attribute(value) for name, value in attributes.items()},
-    )
-    return dict(zip(results, values, strict=True))
+    said = {"op": op, "pack": chosen.name, **_words(operands, results)}
+    said |= {name: _ffi_attribute(value) for name, value in attributes.items()}
+    return dict(zip(results, run(*_unseen(operands.values()), **said), strict=True))
 
 
 # ---- What was planned ----

@@ -85,6 +85,57 @@ def _run_step(
     )
 
 
+def _step_arrays(given: dict[str, Any]) -> dict[str, jax.Array]:
+    query = array_of("query", given["query"], ("B", "T", "N", "H"))
+    batch, queries, _, dim = query.shape
+    types = (query.dtype.name,)
+    key = array_of("key", given["key"], (batch, queries, "K", dim), types)
+    value = array_of("value", given["value"], (*key.shape[:3], "E"), types)
+    rows = (batch, "capacity", key.shape[2], dim)
+    keys = array_of("key_cache", given["key_cache"], rows, types)
+    values = array_of("value_cache", given["value_cache"], (*keys.shape[:3], value.shape[3]), types)
+    arrays = {"Q": query, "K": key, "V": value, "past_key": keys, "past_value": values}
+    arrays["write_indices"] = lengths_of("write_indices", given["write_indices"], batch)
+    if given["key_value_seq_lengths"] is not None:
+        valid = lengths_of("key_value_seq_lengths", given["key_value_seq_lengths"], batch)
+        arrays["nonpad_kv_seqlen"] = valid
+    return arrays
+
+
+def _window(given: dict[str, Any]) -> dict[str, Number]:
+    window = given["left_window_size"]
+    if window is None:
+        return {}
+    if window < 0:
+        refuse("left_window_size", window, "None, 0 or more")
+    return {"left_window_size": window}
+
+
+def _decode(given: dict[str, Any]) -> tuple[jax.Array, ...]:
+    arrays = _step_arrays(given)
+    batch, queries = arrays["Q"].shape[:2]
+    capacity, kv_heads = arrays["past_key"].shape[1:3]
+    heads = heads_of(arrays["Q"], kv_heads)
+    shared = {}
+    seen = _mask_of(given["mask"], given["bias"], (batch, heads, queries, capacity))
+    if seen is not None:
+        (arrays if seen.shape[0] == batch else shared)["attn_mask"] = seen
+    attributes: dict[str, Number] = {
+        "q_num_heads": heads,
+        "kv_num_heads": kv_heads,
+        "scale": scale_of(given["scale"]),
+        "softcap": float(given["softcap"]),
+        "is_causal": int(given["is_causal"]),
+        "mode": _mode(given["circular"]),
+        **_window(given),
+    }
+
+    def run(batched: Arrays, shared: Shared) -> tuple[jax.Array, ...]:
+        return _run_step(batched, shared, attributes, given["pack"])
+
+    return over_batch("decode_step", run, arrays, shared)
+
+
 def decode_step(
     query: Any,
     key: Any,
@@ -108,50 +159,13 @@ def decode_step(
     query [B, T, N, H]; key [B, T, K, H], value [B, T, K, E]; caches [B, capacity, K, H] and
     [B, capacity, K, E], of query's type.  write_indices [B] or one number: query i of sequence b is
     at position write_indices[b] + i.  key_value_seq_lengths [B]: valid keys after the step, where T
-    has padding at its end; None: there is none.  bias, mask: as of dot_product_attention, with the
-    capacity for S.  left_window_size: keys before its own that a query sees.  circular: the caches
-    are rings of the last positions.
+    has padding at its end.  bias, mask: as of dot_product_attention, with the capacity for S.
+    left_window_size: keys before its own that a query sees.  circular: the caches are rings.
 
     The caches are updated in place where they are not used any more: carried by a jax.lax.scan, or
     donated to jax.jit.  A step that does not fit is refused, and nothing stored.
     """
-    query = array_of("query", query, ("B", "T", "N", "H"))
-    batch, queries, _, dim = query.shape
-    types = (query.dtype.name,)
-    key = array_of("key", key, (batch, queries, "K", dim), types)
-    kv_heads = key.shape[2]
-    value = array_of("value", value, (batch, queries, kv_heads, "E"), types)
-    key_cache = array_of("key_cache", key_cache, (batch, "capacity", kv_heads, dim), types)
-    capacity = key_cache.shape[1]
-    rows = (batch, capacity, kv_heads, value.shape[3])
-    value_cache = array_of("value_cache", value_cache, rows, types)
-    heads = heads_of(query, kv_heads)
-    arrays = {"Q": query, "K": key, "V": value, "past_key": key_cache, "past_value": value_cache}
-    arrays["write_indices"] = lengths_of("write_indices", write_indices, batch)
-    if key_value_seq_lengths is not None:
-        valid = lengths_of("key_value_seq_lengths", key_value_seq_lengths, batch)
-        arrays["nonpad_kv_seqlen"] = valid
-    shared = {}
-    seen = _mask_of(mask, bias, (batch, heads, queries, capacity))
-    if seen is not None:
-        (arrays if seen.shape[0] == batch else shared)["attn_mask"] = seen
-    attributes: dict[str, Number] = {
-        "q_num_heads": heads,
-        "kv_num_heads": kv_heads,
-        "scale": scale_of(scale),
-        "softcap": float(softcap),
-        "is_causal": int(is_causal),
-        "mode": _mode(circular),
-    }
-    if left_window_size is not None:
-        if left_window_size < 0:
-            refuse("left_window_size", left_window_size, "None, 0 or more")
-        attributes["left_window_size"] = left_window_size
-
-    def run(batched: Arrays, shared: Shared) -> tuple[jax.Array, ...]:
-        return _run_step(batched, shared, attributes, pack)
-
-    return over_batch("decode_step", run, arrays, shared)
+    return _decode(locals())
 
 
 # ---- Caches in formats of their own ----
@@ -193,6 +207,53 @@ def _run_cache_step(
     return tuple(call(op, operands, results, pack=pack, **attributes).values())
 
 
+def _scales(given: dict[str, Any], cache: jax.Array) -> dict[str, jax.Array]:
+    scales = given["scale_cache"]
+    if (cache.dtype.name == "int8") != (scales is not None):
+        accepted = "scales for a cache of int8, None for any other"
+        refuse("scale_cache", "None" if scales is None else "given", accepted)
+    if scales is None:
+        return {}
+    return {"scale": array_of("scale_cache", scales, (*cache.shape[:4], "H / group"))}
+
+
+def _cache_arrays(given: dict[str, Any]) -> dict[str, jax.Array]:
+    query = array_of("query", given["query"], ("B", "T", "N", "H"))
+    batch, tokens, _, dim = query.shape
+    types = (query.dtype.name,)
+    key = array_of("key", given["key"], (batch, tokens, "K", dim), types)
+    value = array_of("value", given["value"], key.shape, types)
+    blocks = given["cache_format"] is not None
+    shape = batch, "capacity", 2, key.shape[2], "W" if blocks else dim
+    cache = array_of("cache", given["cache"], shape, ("uint8",) if blocks else (*FLOATS, "int8"))
+    start = lengths_of("start_pos", given["start_pos"], batch)
+    arrays = {"query": query, "current_key": key, "current_value": value, "cache": cache}
+    return {**arrays, **_scales(given, cache), "start_pos": start}
+
+
+def _decode_formatted(given: dict[str, Any]) -> tuple[jax.Array, ...]:
+    arrays = _cache_arrays(given)
+    dim, kv_heads = arrays["query"].shape[3], arrays["current_key"].shape[2]
+    attributes: dict[str, Number] = {
+        "num_heads": heads_of(arrays["query"], kv_heads),
+        "num_kv_heads": kv_heads,
+        "head_dim": dim,
+        "softmax_scale": scale_of(given["scale"]),
+        "softcap": float(given["softcap"]),
+        "math": given["math"],
+        **_window(given),
+    }
+    if given["cache_format"] is not None:
+        attributes["cache_format"] = given["cache_format"]
+    if "scale" in arrays:
+        attributes |= {"quant_bit": 8, "quant_group": dim // arrays["scale"].shape[-1]}
+
+    def run(batched: Arrays, shared: Shared) -> tuple[jax.Array, ...]:
+        return _run_cache_step(batched, shared, attributes, given["pack"])
+
+    return over_batch("cache_step", run, arrays, {})
+
+
 def cache_step(
     query: Any,
     key: Any,
@@ -217,37 +278,4 @@ def cache_step(
 
     Returns (output, cache), or (output, cache, scale_cache): in place as decode_step.
     """
-    query = array_of("query", query, ("B", "T", "N", "H"))
-    batch, tokens, _, dim = query.shape
-    types = (query.dtype.name,)
-    key = array_of("key", key, (batch, tokens, "K", dim), types)
-    kv_heads = key.shape[2]
-    value = array_of("value", value, key.shape, types)
-    cache_types = ("uint8",) if cache_format else (*FLOATS, "int8")
-    width = "W" if cache_format else dim
-    cache = array_of("cache", cache, (batch, "capacity", 2, kv_heads, width), cache_types)
-    arrays = {"query": query, "current_key": key, "current_value": value, "cache": cache}
-    attributes: dict[str, Number] = {
-        "num_heads": heads_of(query, kv_heads),
-        "num_kv_heads": kv_heads,
-        "head_dim": dim,
-        "softmax_scale": scale_of(scale),
-        "softcap": float(softcap),
-        "math": math,
-        "left_window_size": -1 if left_window_size is None else left_window_size,
-    }
-    if cache_format:
-        attributes["cache_format"] = cache_format
-    if (cache.dtype.name == "int8") != (scale_cache is not None):
-        given = "None" if scale_cache is None else "given"
-        refuse("scale_cache", given, "scales for a cache of int8, None for any other")
-    if scale_cache is not None:
-        shape = (*cache.shape[:4], "H / group")
-        arrays["scale"] = array_of("scale_cache", scale_cache, shape)
-        attributes |= {"quant_bit": 8, "quant_group": dim // arrays["scale"].shape[-1]}
-    arrays["start_pos"] = lengths_of("start_pos", start_pos, batch)
-
-    def run(batched: Arrays, shared: Shared) -> tuple[jax.Array, ...]:
-        return _run_cache_step(batched, shared, attributes, pack)
-
-    return over_batch("cache_step", run, arrays, {})
+    return _decode_formatted(locals())

@@ -142,7 +142,20 @@ static const struct op_tensor tensors[] = {
      .out = SCORES,
      .optional = SCORES,
      .type = "int32",
+     .or_type = "int64",
      .help = "The same as vFlow lists them."},
+    {.name = "scores",
+     .index = KVMILL_FLOW_SCORES,
+     .out = SCORES,
+     .optional = SCORES,
+     .type = "float32",
+     .help = "Of all pages of each row; NaN: not scored."},
+    {.name = "topk_vals",
+     .index = KVMILL_FLOW_TOPK_VALS,
+     .in = SCORES,
+     .type = "int64",
+     .shape = "B",
+     .help = "Pages to select of each request; -1: as the flow says."},
 };
 
 /* ---- The op, and its steps ---- */

@@ -25,6 +25,9 @@ const kvmill_flow *flow_of_spec(const struct spec *spec);
 /* "pages of 16, 1 + 29 + 2 of each kv head or 1/16; layers 0, 1 whole".  false: out of memory. */
 bool flow_words(const struct spec *spec, struct text *text);
 
+/* Lines for a checked flow: what a page keeps, and the token ratio. */
+bool flow_layout_words(const struct spec *spec, struct text *text);
+
 /* The functions of a pack's header that plan its steps. */
 bool flow_define_plan(const struct spec *spec, struct text *text);
 

@@ -2,7 +2,9 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <string.h>
 
+#include "../defs/dtype.h"
 #include "flow.h"
 
 static const char *scope_words(const kvmill_flow_select *select) {
@@ -24,6 +26,14 @@ static bool selection_words(const kvmill_flow_select *select, struct text *text)
             text_print(text, "; rows of fewer than %" PRId64 " tokens whole", select->dense_below));
 }
 
+/* What approxTopK promises, and what selection gives. */
+static bool recall_words(const kvmill_flow *flow, struct text *text) {
+    for (size_t i = 0; i < flow->index_count; i++)
+        if (strcmp(flow->index[i].op, "approxTopK") == 0)
+            return text_print(text, "; recall 1, approxTopK asks for %g", 1 - flow->index[i].alpha);
+    return true;
+}
+
 static bool layer_words(const kvmill_flow *flow, struct text *text) {
     bool done = true;
     for (size_t i = 0; done && i < flow->layers_skip_count; i++)
@@ -34,5 +44,30 @@ static bool layer_words(const kvmill_flow *flow, struct text *text) {
 bool flow_words(const struct spec *spec, struct text *text) {
     const kvmill_flow *flow = flow_of_spec(spec);
     return text_print(text, "pages of %" PRId64 ", ", flow->attention->page_size) &&
-           selection_words(&flow->select, text) && layer_words(flow, text);
+           selection_words(&flow->select, text) && recall_words(flow, text) &&
+           layer_words(flow, text);
+}
+
+static bool field_words(const kvmill_flow *flow, struct text *text) {
+    kvmill_flow_field field;
+    bool done = text_print(text, "\n  a page keeps for each kv head:");
+    for (size_t i = 0; done && kvmill_flow_field_at(flow, i, &field); i++)
+        done = text_print(text, "%s %s [%" PRId64 ", %" PRId64 "] %s", i ? "," : "", field.name,
+                          field.rows, field.columns, kvmill_dtype_name(field.dtype));
+    return done;
+}
+
+static bool ratio_words(const char *what, const kvmill_fraction *ratio, struct text *text) {
+    return text_print(text, "%s %" PRId64, what, ratio->numerator) &&
+           (ratio->denominator == 1 || text_print(text, "/%" PRId64, ratio->denominator));
+}
+
+bool flow_layout_words(const struct spec *spec, struct text *text) {
+    kvmill_flow_layout layout = {.struct_size = sizeof layout};
+    const kvmill_flow *flow = flow_of_spec(spec);
+    return kvmill_flow_describe(flow, &layout, NULL) != KVMILL_OK ||
+           (field_words(flow, text) &&
+            ratio_words("\n  token ratio", &layout.ratio_elements, text) &&
+            ratio_words(" in elements,", &layout.ratio_bytes, text) &&
+            ratio_words(" in bytes, of which fields are", &layout.ratio_fields, text));
 }

@@ -16,8 +16,8 @@ static int64_t group_of(const kvmill_flow *flow) {
     return alone || op->num_kv_heads < 1 ? 1 : op->num_heads / op->num_kv_heads;
 }
 
-/* "page_size", or "page_size/16" where that is a whole number; 0 when it is neither. */
-static int64_t dim_of_word(const kvmill_flow *flow, const char *text) {
+/* The value of a word, or of a number; 0: it is neither. */
+static int64_t factor_of(const kvmill_flow *flow, const char *text, size_t length) {
     const kvmill_cache_attention *op = flow->attention;
     const struct {
         const char *word;
@@ -28,15 +28,27 @@ static int64_t dim_of_word(const kvmill_flow *flow, const char *text) {
         {"page_size", op->page_size},
         {"group", group_of(flow)},
     };
-    char *end = NULL;
-    size_t length = strcspn(text, "/");
-    long divisor = text[length] ? strtol(text + length + 1, &end, 10) : 1;
-    if (divisor < 1 || (end != NULL && *end != '\0'))
-        return 0;
     for (int i = 0; i < 4; i++)
         if (strlen(words[i].word) == length && strncmp(words[i].word, text, length) == 0)
-            return words[i].value % divisor == 0 ? words[i].value / divisor : 0;
-    return 0;
+            return words[i].value;
+    bool is_number = length > 0 && length < 10 && strspn(text, "0123456789") >= length;
+    return is_number ? strtol(text, NULL, 10) : 0;
+}
+
+/* "page_size", "page_size/16", "group*head_dim": from left to right, by divisors alone; 0 when it
+   is no such product. */
+static int64_t dim_of_words(const kvmill_flow *flow, const char *text) {
+    int64_t product = 1;
+    for (bool divides = false;; divides = *text++ == '/') {
+        size_t length = strcspn(text, "*/");
+        int64_t factor = factor_of(flow, text, length);
+        if (factor <= 0 || (divides ? product % factor != 0 : product > INT32_MAX / factor))
+            return 0;
+        product = divides ? product / factor : product * factor;
+        text += length;
+        if (*text == '\0')
+            return product;
+    }
 }
 
 /* A number, or a word for one; what is in range ops/flow.c says. */
@@ -45,11 +57,12 @@ static bool read_dim(const struct json_place *place, const kvmill_flow *flow, in
     const char *text = json_string_value(place->value);
     if (text == NULL)
         return json_get_integer(place, INT32_MIN, INT32_MAX, dim, error);
-    *dim = dim_of_word(flow, text);
+    *dim = dim_of_words(flow, text);
     return *dim > 0 ||
            json_fail(error, place,
                      "is \"%.40s\"; accepted: a number, \"head_dim\", \"value_head_dim\", "
-                     "\"page_size\", \"group\", or one of them \"/\" a divisor",
+                     "\"page_size\", \"group\", or a product of them, as "
+                     "\"group*head_dim/2\"",
                      text);
 }
 
@@ -102,10 +115,11 @@ static bool check_op_keys(const struct json_place *place, const struct kvmill_fl
     static const struct {
         unsigned attribute;
         const char *key;
-    } keys[] = {{KVMILL_FLOW_ALPHA, "alpha"}, {KVMILL_FLOW_BETA, "beta"},
-                {KVMILL_FLOW_SCALE, "scale"}, {KVMILL_FLOW_DIMS, "dim"},
-                {KVMILL_FLOW_GROUP, "group"}, {KVMILL_FLOW_SLICE, "start"},
-                {KVMILL_FLOW_SLICE, "end"},   {KVMILL_FLOW_SHAPE, "shape"}};
+    } keys[] = {{KVMILL_FLOW_ALPHA, "alpha"},        {KVMILL_FLOW_BETA, "beta"},
+                {KVMILL_FLOW_SCALE, "scale"},        {KVMILL_FLOW_DIMS, "dim"},
+                {KVMILL_FLOW_GROUP, "group"},        {KVMILL_FLOW_SLICE, "start"},
+                {KVMILL_FLOW_SLICE, "end"},          {KVMILL_FLOW_SHAPE, "shape"},
+                {KVMILL_FLOW_TOLERANCE, "tolerance"}};
     const char *known[16] = {"op", "inputs", "output"};
     int count = 3;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -193,6 +207,8 @@ static bool read_attributes(const struct json_place *place, const struct kvmill_
     unsigned has = kind->attributes;
     return (!(has & KVMILL_FLOW_ALPHA) ||
             read_number(place, "alpha", kind->alpha, &op->alpha, error)) &&
+           (!(has & KVMILL_FLOW_TOLERANCE) ||
+            read_number(place, "tolerance", kind->alpha, &op->alpha, error)) &&
            (!(has & KVMILL_FLOW_BETA) ||
             read_number(place, "beta", kind->beta, &op->beta, error)) &&
            (!(has & KVMILL_FLOW_SCALE) || read_number(place, "scale", 1, &op->scale, error)) &&

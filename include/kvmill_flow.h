@@ -52,9 +52,11 @@ typedef struct kvmill_flow_constant {
    Fill                        a; its output is a field
    Load Save                   a field's value of before the step; x into the field `output`
    topK                        select by x, [1, 1] for each page
+   approxTopK                  the same; alpha is the tolerance t, 0 to less than 1: of the best, a
+                               share of 1 - t at least.  Selection is exact: the recall is 1
 
-   Those of the cache program: no Sum, Kron, Softmax, Normalize, Conv1d, Transpose, Load, Save, topK
-   or dim 0; those of the index program: no Fill and no Interleave. */
+   Those of the cache program: no Sum, Kron, Softmax, Normalize, Conv1d, Transpose, Load, Save,
+   topK, approxTopK or dim 0; those of the index program: no Fill and no Interleave. */
 typedef struct kvmill_flow_op {
     const char *op;
     const char *inputs[2];
@@ -126,6 +128,12 @@ kvmill_status kvmill_flow_describe(const kvmill_flow *flow, kvmill_flow_layout *
    0 when there is none, or something is NULL that must not be.  The name belongs to the flow. */
 int kvmill_flow_field_at(const kvmill_flow *flow, size_t i, kvmill_flow_field *field);
 
+/* How many pages each row of `batch` requests of seq_len[b] tokens will have, before anything runs:
+   sel_indptr[batch * R + 1] is set to what index gives (R as below); its last number is the length
+   that sel must have.  topk_vals: as below, or NULL.  Any thread; on error nothing is written. */
+kvmill_status kvmill_flow_count(const kvmill_flow *flow, int64_t batch, const int64_t *seq_len,
+                                const int64_t *topk_vals, int64_t *sel_indptr, kvmill_error *error);
+
 /* What a plan is made for, at most: its workspace has a few bytes for each page. */
 typedef struct kvmill_flow_limits {
     size_t struct_size;  /* sizeof (kvmill_flow_limits) */
@@ -154,13 +162,19 @@ void kvmill_flow_limits_init(kvmill_flow_limits *limits, size_t struct_size);
                                               counts them, the reserved first ones first, its last
                                               one last (or without it, where a page is one token);
                                               with a window they ascend
-   block_ids                  int32           as vFlow has lists: page_ids[...] * KVH + kv head; of
-                                              scope request that of head 0; optional
+   block_ids                  int32, int64    as vFlow has lists: page_ids[...] * KVH + kv head; of
+                                              scope request that of head 0; optional; [S], or
+                                              [S, 1, 1]
+   scores                     float32         of all pages of each row, rows one after the other;
+                                              NaN: of a page that is not scored; optional
+   topk_vals (B)              int64           what a request has in place of topk_val, topk_ratio
+                                              and cap: -1: nothing, KVMILL_FLOW_ALL: it is read
+                                              whole; optional
    fields                                     (pages, KVH, rows, columns) in the flow's order,
                                               row-major without gaps
 
-   page_ids, sel and block_ids may be longer than what is used; integers are at multiples of their
-   size and have no strides. */
+   page_ids, sel, block_ids and scores may be longer than what is used; integers are at multiples of
+   their size and have no strides. */
 enum {
     KVMILL_FLOW_SEQ_LEN = KVMILL_CACHE_ATTENTION_TENSORS,
     KVMILL_FLOW_PAGE_INDPTR,
@@ -169,6 +183,8 @@ enum {
     KVMILL_FLOW_SEL_INDPTR,
     KVMILL_FLOW_SEL,
     KVMILL_FLOW_BLOCK_IDS,
+    KVMILL_FLOW_SCORES,
+    KVMILL_FLOW_TOPK_VALS,
     KVMILL_FLOW_FIELDS /* and as many as the flow has */
 };
 
@@ -177,12 +193,12 @@ enum {
    Index:  score pages for the queries, select: sel_indptr, sel, block_ids are outputs.
    Attend: along lists that are given, or over all pages; of several tokens each sees those before
            it (prefill).  What it attends to is in the cache.
-   Decode: index, then attend, without the lists; sel_indptr, sel, block_ids may be given as
-   outputs.
+   Decode: index, then attend, without the lists; sel_indptr, sel, block_ids, scores may be given
+   as outputs.
 
    Index and decode move the state of fields that are saved, of the pages that are between the
-   reserved ones in rows that are not read whole, also where topk_val is 0.  The flow, its attention and all they
-   point to are borrowed for the call.  Otherwise as kvmill_plan_tensor_scatter. */
+   reserved ones in rows that are not read whole, also where topk_val is 0.  The flow, its attention
+   and all they point to are borrowed for the call.  Otherwise as kvmill_plan_tensor_scatter. */
 kvmill_status kvmill_plan_flow_append(const kvmill_flow *flow, const kvmill_flow_limits *limits,
                                       const kvmill_plan_options *options, kvmill_plan **plan,
                                       kvmill_error *error);

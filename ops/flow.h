@@ -61,6 +61,7 @@ enum kvmill_flow_code {
     KVMILL_FLOW_LOAD,
     KVMILL_FLOW_SAVE,
     KVMILL_FLOW_TOPK,
+    KVMILL_FLOW_APPROX_TOPK, /* in programs it is topK */
     KVMILL_FLOW_CODES
 };
 
@@ -73,8 +74,9 @@ enum {
     KVMILL_FLOW_SCALE = 4,
     KVMILL_FLOW_DIMS = 8,
     KVMILL_FLOW_GROUP = 16,
-    KVMILL_FLOW_SLICE = 32, /* start, end */
-    KVMILL_FLOW_SHAPE = 64  /* rows, columns */
+    KVMILL_FLOW_SLICE = 32,     /* start, end */
+    KVMILL_FLOW_SHAPE = 64,     /* rows, columns */
+    KVMILL_FLOW_TOLERANCE = 128 /* alpha */
 };
 
 struct kvmill_flow_typing;
@@ -198,11 +200,14 @@ struct kvmill_flow_place {
     int number;
 };
 
-/* A caller's flow and its attention as this library has them. */
+/* A caller's flow and its attention as this library has them; kvmill_take_flow copies them. */
 struct kvmill_own_flow {
     kvmill_flow flow;
     kvmill_cache_attention attention;
 };
+
+kvmill_status kvmill_take_flow(const kvmill_flow *given, struct kvmill_own_flow *own,
+                               kvmill_error *error);
 
 /* The attention of a flow that was taken; the flow refers to the copy then. */
 kvmill_status kvmill_take_flow_attention(struct kvmill_own_flow *own, kvmill_error *error);

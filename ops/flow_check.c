@@ -265,20 +265,13 @@ kvmill_status kvmill_flow_check_dims(struct checker *checker, int64_t rows, int6
 
 /* Those that steps have beside fields, which are called by their names, too. */
 static bool is_tensor_name(const char *name) {
-    static const char *const tensors[] = {"query",         "current_key",
-                                          "current_value", "key",
-                                          "value",         "start_pos",
-                                          "seqstarts",     "kvstarts",
-                                          "cachestarts",   "decoding_batches",
-                                          "max_seqlen",    "max_kvlen",
-                                          "cache",         "scale",
-                                          "value_cache",   "value_scale",
-                                          "attn_mask",     "sinks",
-                                          "attn_output",   "lse",
-                                          "seq_len",       "page_indptr",
-                                          "page_ids",      "sel_indptr",
-                                          "sel",           "block_ids",
-                                          "slot_mapping",  NULL};
+    static const char *const tensors[] = {
+        "query",       "current_key",  "current_value", "key",         "value",
+        "start_pos",   "seqstarts",    "kvstarts",      "cachestarts", "decoding_batches",
+        "max_seqlen",  "max_kvlen",    "cache",         "scale",       "value_cache",
+        "value_scale", "attn_mask",    "sinks",         "attn_output", "lse",
+        "seq_len",     "page_indptr",  "page_ids",      "sel_indptr",  "sel",
+        "block_ids",   "slot_mapping", "scores",        "topk_vals",   NULL};
     return place_of_word(name, tensors) >= 0;
 }
 

@@ -62,7 +62,7 @@ kvmill_status kvmill_take_flow_attention(struct kvmill_own_flow *own, kvmill_err
     return status;
 }
 
-static kvmill_status take_flow(const kvmill_flow *given, struct kvmill_own_flow *own,
+kvmill_status kvmill_take_flow(const kvmill_flow *given, struct kvmill_own_flow *own,
                                kvmill_error *error) {
     kvmill_status status =
         kvmill_take_struct(kvmill_flow_op_def.parts[0], "flow", given, &own->flow, error);
@@ -80,7 +80,7 @@ static kvmill_flow_field cache_field(const kvmill_cache_attention *attention, bo
 
 int kvmill_flow_field_at(const kvmill_flow *flow, size_t i, kvmill_flow_field *field) {
     struct kvmill_own_flow own;
-    if (field == NULL || take_flow(flow, &own, NULL) != KVMILL_OK)
+    if (field == NULL || kvmill_take_flow(flow, &own, NULL) != KVMILL_OK)
         return 0;
     if (i < own.flow.field_count && own.flow.fields == NULL)
         return 0;
@@ -104,7 +104,7 @@ kvmill_status kvmill_flow_describe(const kvmill_flow *flow, kvmill_flow_layout *
     struct kvmill_flow_problem problem;
     struct kvmill_own_flow own;
     kvmill_flow_layout own_layout = {0};
-    kvmill_status status = take_flow(flow, &own, error);
+    kvmill_status status = kvmill_take_flow(flow, &own, error);
     if (status == KVMILL_OK)
         status = kvmill_flow_verify(&own.flow, &problem, error);
     if (status != KVMILL_OK || layout == NULL)

@@ -171,6 +171,14 @@ static kvmill_status infer_topk(struct kvmill_flow_typing *typing) {
     return is_score ? KVMILL_OK : refuse(typing, "a score for each page, [S, 1, 1]");
 }
 
+static kvmill_status infer_approximate(struct kvmill_flow_typing *typing) {
+    double tolerance = typing->op->alpha;
+    if (tolerance >= 0 && tolerance < 1)
+        return infer_topk(typing);
+    return kvmill_fail(typing->error, KVMILL_E_ATTRIBUTE,
+                       "tolerance is %g; accepted: 0 to less than 1", tolerance);
+}
+
 /* ---- The table ---- */
 
 enum {
@@ -235,6 +243,8 @@ static const struct kvmill_flow_kind kinds[KVMILL_FLOW_CODES] = {
     [KVMILL_FLOW_LOAD] = {"Load", 1, IN_INDEX, 0, 0, 0, 0, infer_same},
     [KVMILL_FLOW_SAVE] = {"Save", 1, IN_INDEX, 0, 0, 0, 0, infer_same},
     [KVMILL_FLOW_TOPK] = {"topK", 1, IN_INDEX, 0, 0, 0, 0, infer_topk},
+    [KVMILL_FLOW_APPROX_TOPK] = {"approxTopK", 1, IN_INDEX, KVMILL_FLOW_TOLERANCE, 0, NAN, 0,
+                                 infer_approximate},
 };
 
 const struct kvmill_flow_kind *kvmill_flow_kind_at(int code) {

@@ -234,7 +234,7 @@ static kvmill_status check_output(struct checker *checker, struct op_check *chec
     const char *name = check->op->output;
     int code = check->step->code;
     int field = check->step->field = name ? kvmill_flow_find_field(checker->flow, name) : -1;
-    if (code == KVMILL_FLOW_TOPK)
+    if (code == KVMILL_FLOW_TOPK || code == KVMILL_FLOW_APPROX_TOPK)
         return name == NULL ? KVMILL_OK : refuse_output(checker, check, "no output");
     if (name == NULL)
         return REFUSE(checker, NULL, "output of %s is missing; accepted: a name", check->op->op);
@@ -262,7 +262,10 @@ static kvmill_status infer(struct checker *checker, struct op_check *check,
     return KVMILL_OK;
 }
 
+/* Selection is exact, so that approxTopK keeps its promise as topK. */
 static void set_attributes(const kvmill_flow_op *op, struct kvmill_flow_step *step) {
+    if (step->code == KVMILL_FLOW_APPROX_TOPK)
+        step->code = KVMILL_FLOW_TOPK;
     step->alpha = (float)op->alpha;
     step->beta = (float)op->beta;
     step->scale = (float)op->scale;

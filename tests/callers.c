@@ -175,6 +175,7 @@ PLAN(flow_append, LIMITS)
 PLAN(flow_index, LIMITS)
 PLAN(flow_attend, LIMITS)
 PLAN(flow_decode, LIMITS)
+PLAN(flow_summarise, LIMITS)
 
 static void call_options(const void *given, struct answer *answer) {
     kvmill_plan *plan = NULL;
@@ -232,6 +233,13 @@ static void call_field_at(const void *given, struct answer *answer) {
     answer->status = kvmill_flow_describe(given, NULL, NULL);
 }
 
+static void call_count(const void *given, struct answer *answer) {
+    const int64_t lengths[] = {0, 40};
+    int64_t starts[2 * 64 + 1] = {0};
+    answer->status = kvmill_flow_count(given, 2, lengths, NULL, starts, &answer->error);
+    snprintf(answer->text, sizeof answer->text, "%" PRId64, starts[2]);
+}
+
 #define INIT(NAME)                                                                                 \
     static void init_##NAME(void *given, size_t size) {                                            \
         kvmill_##NAME##_init(given, size);                                                         \
@@ -283,10 +291,12 @@ const struct caller callers[] = {
     FUNCTION(scatter, "op", &scatter, scatter, .op = &kvmill_scatter_op),
     OTHER("kvmill_flow_describe", "flow", &callers_flow, call_describe, flow, FLOW),
     OTHER("kvmill_flow_field_at", "flow", &callers_flow, call_field_at, flow, FLOW),
+    OTHER("kvmill_flow_count", "flow", &callers_flow, call_count, flow, FLOW),
     FUNCTION(flow_append, "flow", &callers_flow, flow, FLOW),
     FUNCTION(flow_index, "flow", &callers_flow, flow, FLOW),
     FUNCTION(flow_attend, "flow", &callers_flow, flow, FLOW),
     FUNCTION(flow_decode, "flow", &callers_flow, flow, FLOW),
+    FUNCTION(flow_summarise, "flow", &callers_flow, flow, FLOW),
     OTHER("the attention of a flow", "flow.attention", &flow_attention, call_flow_attention,
           cache_attention, CACHE),
     OTHER("limits", "limits", &callers_limits, call_limits, flow_limits,

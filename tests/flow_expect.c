@@ -107,10 +107,21 @@ static int64_t list_all(int64_t pages, int32_t *list) {
     return pages;
 }
 
+/* What a request says itself is in place of what the flow says. */
+static kvmill_flow_select select_of(const struct flow_step *step, int64_t request) {
+    kvmill_flow_select select = step->select;
+    if (step->has_topk && step->topk[request] >= 0) {
+        select.topk_val = step->topk[request];
+        select.ratio_numerator = select.ratio_denominator = select.cap = 0;
+    }
+    return select;
+}
+
 bool flow_step_is_whole(const struct flow_step *step, int64_t request) {
+    const kvmill_flow_select select = select_of(step, request);
     int64_t pages = flow_step_pages(step, request);
-    return step->skipped || step->length[request] < step->select.dense_below ||
-           oracle_selected(&step->select, pages) == pages;
+    return step->skipped || step->length[request] < select.dense_below ||
+           oracle_selected(&select, pages) == pages;
 }
 
 static int64_t list_row(struct flow_step *step, int64_t request, int64_t r, bool dense,
@@ -121,7 +132,8 @@ static int64_t list_row(struct flow_step *step, int64_t request, int64_t r, bool
     float *scores = flow_step_take(pages, sizeof *scores);
     if (step->flow.index_count > 0)
         (step->scores_of ? step->scores_of : score_row)(step, request, r, scores);
-    int64_t count = oracle_select(&step->select, pages, scores, list);
+    const kvmill_flow_select select = select_of(step, request);
+    int64_t count = oracle_select(&select, pages, scores, list);
     free(scores);
     return count;
 }
@@ -280,29 +292,69 @@ void flow_step_expect(struct flow_step *step, bool dense) {
 
 static bool is_list_right(struct flow_step *step, int64_t row) {
     const int32_t *list = flow_step_data(step, KVMILL_FLOW_SEL);
-    const int32_t *ids = flow_step_data(step, KVMILL_FLOW_BLOCK_IDS);
+    const void *ids = flow_step_data(step, KVMILL_FLOW_BLOCK_IDS);
+    bool wide = flow_step_tensor(step, KVMILL_FLOW_BLOCK_IDS)->dl.dtype.bits == 64;
     int64_t request = row / step->rows;
     int64_t kv_head = row % step->rows * step->kv_heads / step->rows;
     for (int64_t i = step->starts[row]; i < step->starts[row + 1]; i++) {
         int64_t id = *flow_step_page(step, request, step->list[i]) * step->kv_heads + kv_head;
-        if (list[i] != step->list[i] || ids[i] != id) {
-            diag("sel[%" PRId64 "] of row %" PRId64 " is %d, id %d, wanted %d, %" PRId64 "; %s", i,
-                 row, (int)list[i], (int)ids[i], (int)step->list[i], id, step->attention.words);
+        int64_t have = wide ? ((const int64_t *)ids)[i] : ((const int32_t *)ids)[i];
+        if (list[i] != step->list[i] || have != id) {
+            diag("sel[%" PRId64 "] of row %" PRId64 " is %d, id %" PRId64 ", wanted %d, %" PRId64
+                 "; %s",
+                 i, row, (int)list[i], have, (int)step->list[i], id, step->attention.words);
             return false;
         }
     }
     return true;
 }
 
+/* Those of Quest are exact; a row is scored where some of its pages are selected by score. */
+static bool are_scores_right(struct flow_step *step, int64_t row) {
+    int64_t request = row / step->rows, pages = flow_step_pages(step, request);
+    int64_t bos = step->select.reserved_bos, eos = step->select.reserved_eos;
+    const float *have = (const float *)flow_step_data(step, KVMILL_FLOW_SCORES) +
+                        step->indptr[request] * step->rows + row % step->rows * pages;
+    bool scored =
+        !flow_step_is_whole(step, request) && step->starts[row + 1] - step->starts[row] > bos + eos;
+    float *wanted = flow_step_take(pages, sizeof *wanted);
+    bool right = true;
+    if (scored)
+        score_row(step, request, row % step->rows, wanted);
+    for (int64_t p = 0; right && p < pages; p++) {
+        bool is_scored = scored && p >= bos && p < pages - eos && !isnan(wanted[p]);
+        right = is_scored ? have[p] == wanted[p] : isnan(have[p]);
+        if (!right)
+            diag("the score of page %" PRId64 " of row %" PRId64 " is %g, wanted %g%s; %s", p, row,
+                 have[p], wanted[p], is_scored ? "" : " (none)", step->attention.words);
+    }
+    free(wanted);
+    return right;
+}
+
+/* A caller who counts before it runs. */
+static bool is_count_right(struct flow_step *step) {
+    int64_t rows = step->attention.sequences * step->rows;
+    int64_t *starts = flow_step_take(rows + 1, sizeof *starts);
+    bool right = kvmill_flow_count(&step->flow, step->attention.sequences, step->length,
+                                   step->has_topk ? step->topk : NULL, starts, NULL) == KVMILL_OK &&
+                 memcmp(starts, step->starts, (size_t)(rows + 1) * sizeof *starts) == 0;
+    if (!right)
+        diag("kvmill_flow_count; %s", step->attention.words);
+    free(starts);
+    return right;
+}
+
 bool flow_step_lists_are_right(struct flow_step *step) {
+    bool is_given = step->own != NULL || step->flow.constant_count > 0;
     int64_t rows = step->attention.sequences * step->rows;
     bool right = memcmp(flow_step_data(step, KVMILL_FLOW_SEL_INDPTR), step->starts,
                         (size_t)(rows + 1) * sizeof *step->starts) == 0;
     if (!right)
         diag("sel_indptr; %s", step->attention.words);
     for (int64_t row = 0; right && row < rows; row++)
-        right = is_list_right(step, row);
-    return right;
+        right = is_list_right(step, row) && (is_given || are_scores_right(step, row));
+    return right && is_count_right(step);
 }
 
 /* NaN and infinities are themselves. */

@@ -231,7 +231,7 @@ bool flow_scene_scores_same(struct flow_scene *scene, const struct flow_way way[
 static void list_row(struct flow_scene *scene, const struct flow_way *way, int32_t *list) {
     const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;
     const int64_t indptr[] = {0, scene->pool}, length[] = {scene->pool * geometry->page_size};
-    const struct flow_batch batch = {1, scene->pool, indptr, scene->ids, length, scene->pool};
+    const struct flow_batch batch = {1, scene->pool, indptr, scene->ids, length, scene->pool, NULL};
     const struct flow_queries queries = {scene->query.data, 0, flow_scene_query_stride(scene)};
     struct flow_index index = {
         .problem = &scene->problem,
@@ -249,7 +249,7 @@ static void list_row(struct flow_scene *scene, const struct flow_way *way, int32
     for (int64_t head = 0; head < heads; head++)
         kvmill_flow_prepare_head(&index, 0, head);
     kvmill_flow_score_heads(&index, 0, &all);
-    kvmill_flow_list_row(&index, 0, 0, workspace, list);
+    kvmill_flow_list_row(&index, 0, 0, workspace, list, NULL);
     free(index.workspace);
     free(workspace);
 }

@@ -99,15 +99,21 @@ void *flow_step_data(struct flow_step *step, int which) {
     return (unsigned char *)tensor->dl.data + tensor->dl.byte_offset;
 }
 
-/* Integers are at multiples of their size, other than that anywhere. */
-static void open_numbers(struct flow_step *step, int which, DLDataType type, int64_t count,
-                         struct dice *dice) {
+/* They are at multiples of their size, other than that anywhere; further dims are 1. */
+static void open_ranked(struct flow_step *step, int which, DLDataType type, int rank, int64_t count,
+                        struct dice *dice) {
+    const int64_t shape[] = {count, 1, 1};
     struct fenced_tensor *tensor = &step->tensor[which];
-    tensor_open(tensor, type, 1, &count, NULL, dice);
+    tensor_open(tensor, type, rank, shape, NULL, dice);
     while ((uintptr_t)flow_step_data(step, which) % (type.bits / 8) != 0) {
         tensor_close(tensor);
-        tensor_open(tensor, type, 1, &count, NULL, dice);
+        tensor_open(tensor, type, rank, shape, NULL, dice);
     }
+}
+
+static void open_numbers(struct flow_step *step, int which, DLDataType type, int64_t count,
+                         struct dice *dice) {
+    open_ranked(step, which, type, 1, count, dice);
 }
 
 static void open_int64s(struct flow_step *step, int which, int64_t count, const int64_t *numbers,
@@ -190,8 +196,11 @@ static void open_requests(struct flow_step *step, struct dice *dice) {
     fill_page_ids(step);
     open_numbers(step, KVMILL_FLOW_SEL_INDPTR, i64, rows + 1, dice);
     open_numbers(step, KVMILL_FLOW_SEL, i32, pages * step->rows + dice_range(dice, 0, 3), dice);
-    open_numbers(step, KVMILL_FLOW_BLOCK_IDS, i32, pages * step->rows + dice_range(dice, 0, 3),
-                 dice);
+    open_ranked(step, KVMILL_FLOW_BLOCK_IDS, dice_once_in(dice, 2) ? i32 : i64,
+                dice_once_in(dice, 2) ? 1 : 3, pages * step->rows + dice_range(dice, 0, 3), dice);
+    open_numbers(step, KVMILL_FLOW_SCORES, f32, pages * step->rows + dice_range(dice, 0, 3), dice);
+    if (step->has_topk)
+        open_int64s(step, KVMILL_FLOW_TOPK_VALS, a->sequences, step->topk, dice);
     set_limits(step);
 }
 
@@ -300,6 +309,8 @@ static const struct {
             {KVMILL_FLOW_SEL_INDPTR, 2, 0xc},
             {KVMILL_FLOW_SEL, 2, 0xc},
             {KVMILL_FLOW_BLOCK_IDS, 2, 8},
+            {KVMILL_FLOW_SCORES, 2, 8},
+            {KVMILL_FLOW_TOPK_VALS, 0xa, 0},
             {KVMILL_FLOW_FIELDS, 0x1b, 0}};
 
 void flow_step_give(struct flow_step *step, enum flow_step_kind kind, bool lists) {
@@ -319,7 +330,7 @@ void flow_step_give(struct flow_step *step, enum flow_step_kind kind, bool lists
 static bool is_output(const struct flow_step *step, enum flow_step_kind kind, int which) {
     bool is_cache =
         which >= KVMILL_CACHE_ATTENTION_CACHE && which <= KVMILL_CACHE_ATTENTION_VALUE_SCALE;
-    bool is_list = which >= KVMILL_FLOW_SEL_INDPTR && which <= KVMILL_FLOW_BLOCK_IDS;
+    bool is_list = which >= KVMILL_FLOW_SEL_INDPTR && which <= KVMILL_FLOW_SCORES;
     if (which >= KVMILL_FLOW_FIELDS)
         return kind == STEP_APPEND || kind == STEP_SUMMARISE || step->own != NULL;
     if (is_list)

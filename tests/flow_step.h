@@ -8,7 +8,14 @@
 
 #include "attention.h"
 
-enum flow_step_kind { STEP_APPEND, STEP_INDEX, STEP_ATTEND, STEP_DECODE, STEP_SUMMARISE, FLOW_STEP_KINDS };
+enum flow_step_kind {
+    STEP_APPEND,
+    STEP_INDEX,
+    STEP_ATTEND,
+    STEP_DECODE,
+    STEP_SUMMARISE,
+    FLOW_STEP_KINDS
+};
 
 /* Fields of Quest, and tensors of its steps; the most that other flows have. */
 enum { FLOW_STEP_FIELDS = 2, FLOW_STEP_TENSORS = KVMILL_FLOW_FIELDS + FLOW_STEP_FIELDS };
@@ -25,6 +32,8 @@ struct flow_step {
     const kvmill_flow *own; /* a flow in place of Quest's: its fields and programs; all of its
                                tokens are new, none of them padding */
     int64_t few_kinds;      /* of the numbers of fields, so that scores are equal; 0: many */
+    bool has_topk;          /* requests say themselves how many pages are selected: */
+    int64_t topk[MOST_SEQUENCES];
 
     /* What lists are made by, set after it; NULL: what the oracle says of the fields. */
     void (*scores_of)(struct flow_step *step, int64_t request, int64_t row, float *scores);
@@ -53,6 +62,9 @@ void flow_step_set(struct flow_step *step, const char *settings);
 /* Want case `number` of all: cache types, heads, dims, layouts and scopes go round, all else is
    any; no new tokens. */
 void flow_step_choose(struct flow_step *step, int64_t number, struct dice *dice);
+
+/* Now and then each request says what is selected. */
+void flow_step_choose_topk(struct flow_step *step, struct dice *dice);
 
 /* A request's length: at pages' ends, within one page, none, and many. */
 int64_t flow_step_choose_length(int64_t page_size, struct dice *dice);

@@ -20,9 +20,9 @@ static const char *const step_names[FLOW_STEP_KINDS] = {"append", "index", "atte
 
 /* "query", ... "kmin". */
 static const char *name_of(int which) {
-    static const char *const names[] = {"seq_len",      "page_indptr", "page_ids",
-                                        "slot_mapping", "sel_indptr",  "sel",
-                                        "block_ids",    "kmax",        "kmin"};
+    static const char *const names[] = {"seq_len",    "page_indptr", "page_ids",  "slot_mapping",
+                                        "sel_indptr", "sel",         "block_ids", "scores",
+                                        "topk_vals",  "kmax",        "kmin"};
     return which < TENSORS ? attention_tensor_name(which) : names[which - TENSORS];
 }
 
@@ -37,6 +37,8 @@ static void open_step(const char *more) {
              "quant_bit=8 T2=int8 T3=float16 sinks=1 %s",
              more);
     flow_step_set(&step, settings);
+    step.has_topk = true;
+    memset(step.topk, 0xff, sizeof step.topk); /* as the flow says */
     flow_step_open(&step, &dice);
     flow_step_expect(&step, false);
     flow_step_put_lists(&step);
@@ -232,7 +234,8 @@ static bool is_looked_at(enum flow_step_kind kind, int which) {
 }
 
 static bool is_optional(enum flow_step_kind kind, int which) {
-    return which == KVMILL_CACHE_ATTENTION_SINKS || which == KVMILL_FLOW_BLOCK_IDS ||
+    bool may_lack = which >= KVMILL_FLOW_BLOCK_IDS && which <= KVMILL_FLOW_TOPK_VALS;
+    return which == KVMILL_CACHE_ATTENTION_SINKS || may_lack ||
            (kind != STEP_INDEX && (which == KVMILL_FLOW_SEL || which == KVMILL_FLOW_SEL_INDPTR));
 }
 
@@ -244,7 +247,8 @@ static bool may_be_given(enum flow_step_kind kind, int which) {
 
 static bool is_of_integers(int which) {
     return which == KVMILL_CACHE_ATTENTION_SEQSTARTS ||
-           (which >= KVMILL_FLOW_SEQ_LEN && which <= KVMILL_FLOW_BLOCK_IDS);
+           (which >= KVMILL_FLOW_SEQ_LEN && which < KVMILL_FLOW_FIELDS &&
+            which != KVMILL_FLOW_BLOCK_IDS);
 }
 
 /* Whether the first word of a change means that tensor, by its name or by its kind. */
@@ -317,7 +321,7 @@ static void test_row(char **cell) {
 static bool is_output(enum flow_step_kind kind, int which) {
     bool is_cache =
         which >= KVMILL_CACHE_ATTENTION_CACHE && which <= KVMILL_CACHE_ATTENTION_VALUE_SCALE;
-    bool is_list = which >= KVMILL_FLOW_SEL_INDPTR && which <= KVMILL_FLOW_BLOCK_IDS;
+    bool is_list = which >= KVMILL_FLOW_SEL_INDPTR && which <= KVMILL_FLOW_SCORES;
     if (kind == STEP_APPEND || kind == STEP_SUMMARISE)
         return which >= KVMILL_FLOW_FIELDS || (kind == STEP_APPEND && is_cache);
     return which == KVMILL_CACHE_ATTENTION_ATTN_OUTPUT || which == KVMILL_CACHE_ATTENTION_LSE ||
@@ -375,7 +379,7 @@ static void test_names(void) {
     kvmill_error error;
     char words[96];
     const char *own = step.fields[1].name;
-    for (int which = 0; which < TENSORS + 7; which++) {
+    for (int which = 0; which < KVMILL_FLOW_FIELDS; which++) {
         step.fields[1].name = name_of(which);
         snprintf(words, sizeof words, "fields[1]: the name is \"%s\"", name_of(which));
         kvmill_status status = kvmill_flow_describe(&step.flow, NULL, &error);
@@ -383,6 +387,34 @@ static void test_names(void) {
     }
     step.fields[1].name = own;
     ok(kvmill_flow_describe(&step.flow, NULL, &error) == KVMILL_OK, "with its own");
+}
+
+/* What a caller counts with before it runs. */
+static void test_count(void) {
+    const kvmill_flow_select select = step.flow.select;
+    int64_t lengths[] = {5, 900}, topk[] = {-1, 3}, starts[2 * 4 + 1] = {7},
+            index = step.flow.index_count;
+    kvmill_error error;
+#define COUNTED(BATCH, LENGTHS, STARTS, STATUS, WORDS)                                             \
+    ok_status(kvmill_flow_count(&step.flow, BATCH, LENGTHS, topk, STARTS, &error), STATUS, &error, \
+              WORDS, "counting: %s", WORDS)
+    COUNTED(-1, lengths, starts, KVMILL_E_SHAPE, "batch is -1; accepted: 0 to 2147483647");
+    COUNTED(2, NULL, starts, KVMILL_E_NULL, "seq_len is NULL; an array is required");
+    COUNTED(2, lengths, NULL, KVMILL_E_NULL, "sel_indptr is NULL; an array is required");
+    topk[1] = -2;
+    COUNTED(2, lengths, starts, KVMILL_E_INDEX_RANGE,
+            "topk_vals[1] is -2; accepted: -1 to 2147483647");
+    lengths[1] = INT64_MAX;
+    COUNTED(2, lengths, starts, KVMILL_E_OVERFLOW, "accepted: less than 2^31 - 1 pages of 16");
+    lengths[1] = -3;
+    COUNTED(2, lengths, starts, KVMILL_E_INDEX_NEGATIVE, "seq_len[1] is -3; accepted: 0 or more");
+    lengths[1] = topk[1] = 3;
+    step.flow.index_count = step.flow.select.topk_val = 0;
+    COUNTED(2, lengths, starts, KVMILL_E_INDEX_RANGE,
+            "topk_vals[1] is 3; accepted: in a flow without index program -1, 0, 2147483647");
+    ok(starts[0] == 7, "  and nothing is written");
+    step.flow.index_count = (size_t)index;
+    step.flow.select = select;
 }
 
 /* With a window, lists ascend; without one, pages may come in any order, and again. */
@@ -408,6 +440,7 @@ int main(void) {
         test_overlaps((enum flow_step_kind)kind);
     test_workspace();
     test_names();
+    test_count();
     flow_step_give(&step, STEP_APPEND, true);
     ok(is_accepted(STEP_APPEND), "append: accepted as it was");
     flow_step_close(&step);

@@ -150,6 +150,7 @@ static void test_cases(void) {
         struct run run = {
             .options = two_threads[i % 3 != 0], .dice = dice_for(seed, words), .whole = &whole};
         flow_step_choose(&run.step, i, &run.dice);
+        flow_step_choose_topk(&run.step, &run.dice);
         check(&run, CHECKS, passed);
     }
     for (int t = 0; t < CHECKS; t++)
@@ -167,6 +168,7 @@ static void test_isas(void) {
             struct run run = {.options = two_threads[1], .dice = dice_for(seed, "isas")};
             run.options.isa = isa;
             flow_step_choose(&run.step, n, &run.dice);
+            flow_step_choose_topk(&run.step, &run.dice);
             right = check(&run, 2, passed) && right;
         }
         ok(right, "%s: the same lists", isa);
@@ -281,7 +283,7 @@ static void test_words(void) {
         bool in[FLOW_STEP_KINDS];
     } says[] = {
         {"; write K with ", {[STEP_APPEND] = true}},
-        {"; summarise with ", {[STEP_APPEND] = true}},
+        {"; summarise with ", {[STEP_APPEND] = true, [STEP_SUMMARISE] = true}},
         {"; index with ", {[STEP_INDEX] = true, [STEP_DECODE] = true}},
         {"; attend with ", {[STEP_ATTEND] = true, [STEP_DECODE] = true}},
     };

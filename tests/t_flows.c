@@ -44,7 +44,7 @@ static void test_many_ids(void) {
     struct kvmill_flow_problem problem = {.budget = {1, 1, 1, 0, 0, 0, 0}};
     const int64_t indptr[] = {0, 1}, length[] = {4};
     const int32_t ids[] = {0};
-    const struct flow_batch batch = {1, INT32_MAX / 3 + 1, indptr, ids, length, 1};
+    const struct flow_batch batch = {1, INT32_MAX / 3 + 1, indptr, ids, length, 1, NULL};
     kvmill_error error;
     problem.geometry.page_size = 4;
     problem.geometry.kv_heads = 3;

@@ -85,6 +85,8 @@ static bool explain_flows(const struct spec_list *specs, struct error *error) {
         if (spec_family_of(&specs->items[i])->words != NULL)
             done = text_print(&text, "%s: ", specs->items[i].where) &&
                    spec_family_of(&specs->items[i])->words(&specs->items[i], &text) &&
+                   (!spec_is(&specs->items[i], OP_FLOW) ||
+                    flow_layout_words(&specs->items[i], &text)) &&
                    text_print(&text, "\n\n");
     if (done && text.length > 0)
         put_shown(text.data, stdout);

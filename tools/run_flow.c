@@ -16,7 +16,8 @@ static bool choose(struct spec *spec, const char *word, struct error *error) {
             spec->flow->step = i;
             return true;
         }
-    return fail(error, EXIT_USER, "--step: \"%.40s\"; accepted: append, index, attend, decode, "
+    return fail(error, EXIT_USER,
+                "--step: \"%.40s\"; accepted: append, index, attend, decode, "
                 "summarise",
                 word);
 }
@@ -125,6 +126,9 @@ static bool make_lists(const struct spec *spec, struct arrays *arrays, struct er
     bool wanted = runs(spec, OP_FLOW_INDEX) || arrays->output[KVMILL_FLOW_SEL_INDPTR] != NULL ||
                   arrays->output[KVMILL_FLOW_SEL] != NULL ||
                   arrays->output[KVMILL_FLOW_BLOCK_IDS] != NULL;
+    if (arrays->output[KVMILL_FLOW_SCORES] != NULL &&
+        !described_make(&described, KVMILL_FLOW_SCORES, &numbers, 1, arrays, error))
+        return false;
     return !wanted ||
            (described_make(&described, KVMILL_FLOW_SEL_INDPTR, &starts, 1, arrays, error) &&
             described_make(&described, KVMILL_FLOW_SEL, &numbers, 1, arrays, error) &&

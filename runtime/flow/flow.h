@@ -31,8 +31,13 @@ struct flow_batch {
     const int64_t *indptr;
     const int32_t *ids;
     const int64_t *length;
-    int64_t id_count; /* of ids, used or not */
+    int64_t id_count;    /* of ids, used or not */
+    const int64_t *topk; /* of requests, or NULL: pages to select; -1: as the flow says */
 };
+
+/* That of request b. */
+struct flow_row kvmill_flow_row_at(const struct kvmill_flow_problem *problem,
+                                   const struct flow_batch *batch, int64_t b);
 
 kvmill_status kvmill_flow_check_batch(const struct kvmill_flow_problem *problem,
                                       const struct flow_batch *batch, kvmill_error *error);
@@ -72,9 +77,15 @@ void kvmill_flow_list(const struct kvmill_flow_problem *problem, const struct fl
 /* All pages of a row. */
 void kvmill_flow_list_all(const struct flow_row *row, int32_t *list);
 
-/* As vFlow has them: ids[list[i]] * kv_heads + head. */
+/* Numbers of 32 bits, or of 64. */
+struct flow_ids {
+    void *data; /* or NULL */
+    bool wide;
+};
+
+/* As vFlow has them: ids[list[i]] * kv_heads + head, to entries from `first` on. */
 void kvmill_flow_absolute(const int32_t *list, int64_t count, const int32_t *ids, int64_t kv_heads,
-                          int64_t head, int32_t *absolute);
+                          int64_t head, const struct flow_ids *absolute, int64_t first);
 
 /* ---- Programs ---- */
 
@@ -236,11 +247,12 @@ int64_t kvmill_flow_list_workspace(const struct kvmill_flow_problem *problem, in
 int64_t kvmill_flow_candidates(const struct flow_index *index, int64_t b);
 
 /* One after the other for request b: each head; spans of its pages, for all heads; the list of row
-   r, as many pages as kvmill_flow_count_rows says.  Rows of one kv head go one after the other. */
+   r, as many pages as kvmill_flow_count_rows says, and the scores of all its pages (or NULL), NaN
+   where there is none.  Rows of one kv head go one after the other. */
 void kvmill_flow_prepare_head(const struct flow_index *index, int64_t b, int64_t head);
 void kvmill_flow_score_heads(const struct flow_index *index, int64_t b,
                              const struct flow_span *span);
 void kvmill_flow_list_row(const struct flow_index *index, int64_t b, int64_t r, void *workspace,
-                          int32_t *list);
+                          int32_t *list, float *scores);
 
 #endif

@@ -11,6 +11,7 @@
 #include "flow_plan.h"
 
 static const DLDataType int64_type = {kDLInt, 64, 1}, int32_type = {kDLInt, 32, 1};
+static const DLDataType float32_type = {kDLFloat, 32, 1};
 
 /* ---- Which tensors there are ---- */
 
@@ -40,6 +41,8 @@ static const struct use numbers[] = {
     {KVMILL_FLOW_SEL_INDPTR, "sel_indptr", INDEX, ATTEND | DECODE, INDEX | DECODE, &int64_type},
     {KVMILL_FLOW_SEL, "sel", INDEX, ATTEND | DECODE, INDEX | DECODE, &int32_type},
     {KVMILL_FLOW_BLOCK_IDS, "block_ids", 0, INDEX | DECODE, INDEX | DECODE, &int32_type},
+    {KVMILL_FLOW_SCORES, "scores", 0, INDEX | DECODE, INDEX | DECODE, &float32_type},
+    {KVMILL_FLOW_TOPK_VALS, "topk_vals", 0, INDEX | DECODE, 0, &int64_type},
 };
 
 static enum presence presence_in(const struct flow_plan *plan, unsigned required,
@@ -62,6 +65,11 @@ static void expect_numbers(struct flow_plan *plan) {
             .aligned = true,
             .output = numbers[i].output >> plan->step & 1,
         };
+    struct tensor_rule *block_ids = &plan->rules[KVMILL_FLOW_BLOCK_IDS];
+    block_ids->or_type = int64_type;
+    block_ids->dims = NULL; /* check_block_ids */
+    block_ids->rows = false;
+    block_ids->dense = true;
 }
 
 static bool index_reads(const struct flow_plan *plan, int value) {
@@ -269,6 +277,11 @@ static kvmill_status check_requests(struct checked *checked) {
     batch->indptr = data_of(checked, KVMILL_FLOW_PAGE_INDPTR);
     batch->ids = data_of(checked, KVMILL_FLOW_PAGE_IDS);
     batch->id_count = tensor_of(checked, KVMILL_FLOW_PAGE_IDS)->shape[0];
+    batch->topk = data_of(checked, KVMILL_FLOW_TOPK_VALS);
+    if (batch->topk != NULL)
+        status = check_count(checked, KVMILL_FLOW_TOPK_VALS, batch->batch);
+    if (status != KVMILL_OK)
+        return status;
     status = kvmill_flow_check_batch(&checked->plan->problem, batch, error_of(checked));
     return status == KVMILL_OK ? check_limits(checked) : status;
 }
@@ -332,21 +345,47 @@ static kvmill_status check_given_lists(struct checked *checked) {
                                    error_of(checked));
 }
 
+/* All pages of all rows. */
+static int64_t page_rows(const struct checked *checked) {
+    const struct flow_batch *batch = &checked->call->batch;
+    return batch->indptr[batch->batch] * kvmill_flow_rows_of_request(&checked->plan->problem);
+}
+
+/* [S], or as vFlow has them [S, 1, 1]. */
+static kvmill_status check_block_ids(const struct checked *checked, int64_t total) {
+    static const int64_t dims[] = {KVMILL_DYNAMIC, 1, 1};
+    const DLTensor *ids = tensor_of(checked, KVMILL_FLOW_BLOCK_IDS);
+    if (ids == NULL)
+        return KVMILL_OK;
+    kvmill_status status = kvmill_check_shape(&checked->given.base, KVMILL_FLOW_BLOCK_IDS,
+                                              ids->ndim == 3 ? 3 : 1, dims);
+    return status == KVMILL_OK ? check_room(checked, KVMILL_FLOW_BLOCK_IDS, total) : status;
+}
+
+static void set_lists(struct checked *checked) {
+    struct flow_call *call = checked->call;
+    const DLTensor *ids = tensor_of(checked, KVMILL_FLOW_BLOCK_IDS);
+    call->given_starts = data_of(checked, KVMILL_FLOW_SEL_INDPTR);
+    call->block_ids = (struct flow_ids){data_of(checked, KVMILL_FLOW_BLOCK_IDS),
+                                        ids != NULL && ids->dtype.bits == 64};
+    call->scores = data_of(checked, KVMILL_FLOW_SCORES);
+    call->list = tensor_of(checked, KVMILL_FLOW_SEL) ? data_of(checked, KVMILL_FLOW_SEL)
+                                                     : room_at(checked, checked->plan->room.list);
+}
+
 /* Lists go where the caller wants them, or into the workspace; what begins where is known at once,
    but published with them. */
 static kvmill_status count_lists(struct checked *checked) {
     struct flow_call *call = checked->call;
-    const struct flow_room *room = &checked->plan->room;
-    call->starts = room_at(checked, room->starts);
+    call->starts = room_at(checked, checked->plan->room.starts);
     kvmill_flow_count_rows(&checked->plan->problem, &call->batch, call->starts);
     int64_t total = call->starts[list_rows(checked)];
     kvmill_status status = check_room(checked, KVMILL_FLOW_SEL, total);
     if (status == KVMILL_OK)
-        status = check_room(checked, KVMILL_FLOW_BLOCK_IDS, total);
-    call->given_starts = data_of(checked, KVMILL_FLOW_SEL_INDPTR);
-    call->block_ids = data_of(checked, KVMILL_FLOW_BLOCK_IDS);
-    call->list = tensor_of(checked, KVMILL_FLOW_SEL) ? data_of(checked, KVMILL_FLOW_SEL)
-                                                     : room_at(checked, room->list);
+        status = check_block_ids(checked, total);
+    if (status == KVMILL_OK)
+        status = check_room(checked, KVMILL_FLOW_SCORES, page_rows(checked));
+    set_lists(checked);
     return status;
 }
 

@@ -2,6 +2,9 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "flow.h"
+
+#include <math.h>
+
 #include "../core/slots.h"
 
 static int64_t candidates_of(const struct kvmill_flow_problem *problem, int64_t pages) {
@@ -10,8 +13,7 @@ static int64_t candidates_of(const struct kvmill_flow_problem *problem, int64_t 
 }
 
 static struct flow_row row_of(const struct flow_index *index, int64_t b) {
-    return kvmill_flow_row_of(&index->problem->budget, index->problem->geometry.page_size,
-                              index->batch->length[b]);
+    return kvmill_flow_row_at(index->problem, index->batch, b);
 }
 
 int64_t kvmill_flow_candidates(const struct flow_index *index, int64_t b) {
@@ -101,16 +103,26 @@ static const float *finish_row(const struct flow_index *index, int64_t b, int64_
                                                          : finish_head(index, b, r);
 }
 
+/* `candidates` are scored. */
+static void tell_scores(const struct flow_index *index, const struct flow_row *row,
+                        int64_t candidates, const float *scored, float *scores) {
+    for (int64_t p = 0; p < row->pages; p++)
+        scores[p] = NAN;
+    if (candidates > 0)
+        memcpy(scores + index->problem->budget.bos, scored, (size_t)candidates * sizeof *scores);
+}
+
 void kvmill_flow_list_row(const struct flow_index *index, int64_t b, int64_t r, void *workspace,
-                          int32_t *list) {
+                          int32_t *list, float *scores) {
     struct flow_row row = row_of(index, b);
     int64_t candidates = kvmill_flow_candidates(index, b);
     float *sums = workspace;
     const struct flow_selector selector = {index->kernels, (int32_t *)workspace + candidates};
-    if (flow_is_whole(&row)) {
+    const float *scored = candidates > 0 ? finish_row(index, b, r, sums) : NULL;
+    if (scores != NULL)
+        tell_scores(index, &row, candidates, scored, scores);
+    if (flow_is_whole(&row))
         kvmill_flow_list_all(&row, list);
-        return;
-    }
-    kvmill_flow_list(index->problem, &row, &selector,
-                     candidates > 0 ? finish_row(index, b, r, sums) : NULL, list);
+    else
+        kvmill_flow_list(index->problem, &row, &selector, scored, list);
 }

@@ -173,11 +173,13 @@ static void list_row(const struct flow_call *call, int64_t b, int64_t r, void *w
     const struct flow_index index = index_of(call);
     int64_t rows = kvmill_flow_rows_of_request(problem), row = b * rows + r;
     int64_t first = call->starts[row], count = call->starts[row + 1] - first;
-    kvmill_flow_list_row(&index, b, r, workspace, call->list + first);
-    if (call->block_ids != NULL)
-        kvmill_flow_absolute(call->list + first, count, call->batch.ids + call->batch.indptr[b],
+    int64_t before = call->batch.indptr[b], pages = call->batch.indptr[b + 1] - before;
+    kvmill_flow_list_row(&index, b, r, workspace, call->list + first,
+                         call->scores == NULL ? NULL : call->scores + before * rows + r * pages);
+    if (call->block_ids.data != NULL)
+        kvmill_flow_absolute(call->list + first, count, call->batch.ids + before,
                              problem->geometry.kv_heads, r * problem->geometry.kv_heads / rows,
-                             call->block_ids + first);
+                             &call->block_ids, first);
 }
 
 static void publish_starts(const struct flow_call *call) {

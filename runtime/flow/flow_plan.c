@@ -48,15 +48,6 @@ static bool attends(const struct flow_plan *plan) {
     return plan->step == FLOW_ATTEND || plan->step == FLOW_DECODE;
 }
 
-/* Pages that are selected of the longest request; those of shorter ones are no more. */
-static int64_t most_selected(const struct flow_plan *plan) {
-    const struct kvmill_flow_budget *budget = &plan->problem.budget;
-    int64_t size = plan->problem.geometry.page_size, pages = plan->limits.pages;
-    int64_t whole = budget->dense_below / size + (budget->dense_below % size != 0);
-    int64_t some = kvmill_flow_budget_of(budget, pages), most = whole > some ? whole : some;
-    return most < pages ? most : pages;
-}
-
 static int64_t slot_bytes(const struct flow_plan *plan) {
     const struct flow_schedule *schedules = plan->schedules;
     switch (plan->step) {
@@ -89,12 +80,13 @@ static kvmill_status check_workspace(const struct flow_plan *plan, kvmill_error 
                        plan->limits.batch, plan->limits.pages, bytes);
 }
 
+/* A caller may want any request whole. */
 static void lay_out(struct flow_plan *plan) {
     struct flow_room *room = &plan->room;
     int64_t rows = plan->limits.batch * kvmill_flow_rows_of_request(&plan->problem);
     int64_t starts = has_lists(plan) ? (rows + 1) * (int64_t)sizeof(int64_t) : 0;
     int64_t list =
-        plan->step == FLOW_DECODE ? rows * most_selected(plan) * (int64_t)sizeof(int32_t) : 0;
+        plan->step == FLOW_DECODE ? rows * plan->limits.pages * (int64_t)sizeof(int32_t) : 0;
     int64_t heads = has_lists(plan) && !plan->problem.skipped
                         ? plan->limits.batch * kvmill_flow_scored_heads(&plan->problem)
                         : 0;
@@ -167,7 +159,8 @@ static void say_attention(const struct flow_plan *plan, char *text, size_t size)
 }
 
 static void describe(struct flow_plan *plan) {
-    static const char *const steps[FLOW_STEPS] = {"append", "index", "attend", "decode", "summarise"};
+    static const char *const steps[FLOW_STEPS] = {"append", "index", "attend", "decode",
+                                                  "summarise"};
     char *text = plan->base.description;
     size_t size = sizeof plan->base.description;
     size_t used = (size_t)snprintf(text, size, "flow, %s, pages of %" PRId64, steps[plan->step],

@@ -45,8 +45,10 @@ struct flow_call {
     struct flow_queries queries;
     struct flow_tokens tokens;
     int64_t *starts, *given_starts; /* of the lists; where the caller wants them, or NULL */
-    int32_t *list, *block_ids;      /* block_ids: or NULL */
-    int64_t most_candidates;        /* pages that are scored of a request */
+    int32_t *list;
+    struct flow_ids block_ids;
+    float *scores;           /* or NULL */
+    int64_t most_candidates; /* pages that are scored of a request */
 };
 
 _Static_assert(sizeof(struct flow_call) <= sizeof(kvmill_call), "kvmill_call is too small");

@@ -15,7 +15,37 @@ struct flow_row kvmill_flow_row_of(const struct kvmill_flow_budget *budget, int6
                              pages == 0 ? 0 : length - (pages - 1) * page_size};
 }
 
+/* What a request says itself is in place of topk_val, topk_ratio and cap. */
+struct flow_row kvmill_flow_row_at(const struct kvmill_flow_problem *problem,
+                                   const struct flow_batch *batch, int64_t b) {
+    struct kvmill_flow_budget budget = problem->budget;
+    if (batch->topk != NULL && batch->topk[b] >= 0) {
+        budget.k = batch->topk[b];
+        budget.numerator = budget.cap = 0;
+    }
+    return kvmill_flow_row_of(&budget, problem->geometry.page_size, batch->length[b]);
+}
+
 /* ---- Validation ---- */
+
+/* Without an index program nothing can be scored. */
+static kvmill_status check_topk(const struct kvmill_flow_problem *problem, const int64_t *topk,
+                                int64_t b, kvmill_error *error) {
+    bool scores = problem->programs[KVMILL_INDEX_PROGRAM].step_count > 0;
+    if (topk == NULL || topk[b] == -1 || topk[b] == 0 || topk[b] == KVMILL_FLOW_ALL ||
+        (scores && topk[b] > 0 && topk[b] < KVMILL_FLOW_ALL))
+        return KVMILL_OK;
+    return kvmill_fail(
+        error, KVMILL_E_INDEX_RANGE, "topk_vals[%" PRId64 "] is %" PRId64 "; accepted: %s%d", b,
+        topk[b], scores ? "-1 to " : "in a flow without index program -1, 0, ", KVMILL_FLOW_ALL);
+}
+
+static kvmill_status check_length(const int64_t *length, int64_t b, kvmill_error *error) {
+    return length[b] >= 0 ? KVMILL_OK
+                          : kvmill_fail(error, KVMILL_E_INDEX_NEGATIVE,
+                                        "seq_len[%" PRId64 "] is %" PRId64 "; accepted: 0 or more",
+                                        b, length[b]);
+}
 
 static kvmill_status check_request(const struct kvmill_flow_problem *problem,
                                    const struct flow_batch *batch, int64_t b, kvmill_error *error) {
@@ -27,16 +57,16 @@ static kvmill_status check_request(const struct kvmill_flow_problem *problem,
                            " or more, as the one before",
                            b + 1, pages, first);
     pages -= first;
-    if (length < 0)
-        return kvmill_fail(error, KVMILL_E_INDEX_NEGATIVE,
-                           "seq_len[%" PRId64 "] is %" PRId64 "; accepted: 0 or more", b, length);
+    kvmill_status status = check_length(batch->length, b, error);
+    if (status != KVMILL_OK)
+        return status;
     int64_t needed = length / size + (length % size != 0);
     if (pages != needed)
         return kvmill_fail(error, KVMILL_E_SHAPE,
                            "seq_len[%" PRId64 "] is %" PRId64 ", in %" PRId64
                            " pages; accepted: %" PRId64 " pages of %" PRId64,
                            b, length, pages, needed, size);
-    return KVMILL_OK;
+    return check_topk(problem, batch->topk, b, error);
 }
 
 static kvmill_status check_ids(const struct flow_batch *batch, kvmill_error *error) {
@@ -137,10 +167,52 @@ void kvmill_flow_count_rows(const struct kvmill_flow_problem *problem,
                             const struct flow_batch *batch, int64_t *starts) {
     int64_t rows = kvmill_flow_rows_of_request(problem), total = 0;
     for (int64_t b = 0; b < batch->batch; b++) {
-        struct flow_row row =
-            kvmill_flow_row_of(&problem->budget, problem->geometry.page_size, batch->length[b]);
+        struct flow_row row = kvmill_flow_row_at(problem, batch, b);
         for (int64_t r = 0; r < rows; r++, total += row.selected)
             starts[b * rows + r] = total;
     }
     starts[batch->batch * rows] = total;
+}
+
+/* ---- For the library's users ---- */
+
+/* Pages are numbers of 31 bits. */
+static kvmill_status check_counted(const struct kvmill_flow_problem *problem,
+                                   const struct flow_batch *batch, kvmill_error *error) {
+    int64_t size = problem->geometry.page_size;
+    kvmill_status status = KVMILL_OK;
+    for (int64_t b = 0; status == KVMILL_OK && b < batch->batch; b++) {
+        status = check_length(batch->length, b, error);
+        if (status == KVMILL_OK && batch->length[b] / size >= INT32_MAX)
+            status = kvmill_fail(error, KVMILL_E_OVERFLOW,
+                                 "seq_len[%" PRId64 "] is %" PRId64
+                                 "; accepted: less than 2^31 - 1 pages of %" PRId64,
+                                 b, batch->length[b], size);
+        if (status == KVMILL_OK)
+            status = check_topk(problem, batch->topk, b, error);
+    }
+    return status;
+}
+
+kvmill_status kvmill_flow_count(const kvmill_flow *flow, int64_t batch, const int64_t *seq_len,
+                                const int64_t *topk_vals, int64_t *sel_indptr,
+                                kvmill_error *error) {
+    struct kvmill_own_flow own;
+    struct kvmill_flow_problem problem;
+    const struct flow_batch counted = {.batch = batch, .length = seq_len, .topk = topk_vals};
+    kvmill_status status = kvmill_take_flow(flow, &own, error);
+    if (status == KVMILL_OK)
+        status = kvmill_flow_verify(&own.flow, &problem, error);
+    if (status != KVMILL_OK)
+        return status;
+    if (batch < 0 || batch > INT32_MAX)
+        return kvmill_fail(error, KVMILL_E_SHAPE, "batch is %" PRId64 "; accepted: 0 to %" PRId32,
+                           batch, INT32_MAX);
+    if ((seq_len == NULL && batch > 0) || sel_indptr == NULL)
+        return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL; an array is required",
+                           sel_indptr == NULL ? "sel_indptr" : "seq_len");
+    status = check_counted(&problem, &counted, error);
+    if (status == KVMILL_OK)
+        kvmill_flow_count_rows(&problem, &counted, sel_indptr);
+    return status;
 }

@@ -75,7 +75,12 @@ void kvmill_flow_list(const struct kvmill_flow_problem *problem, const struct fl
 }
 
 void kvmill_flow_absolute(const int32_t *list, int64_t count, const int32_t *ids, int64_t kv_heads,
-                          int64_t head, int32_t *absolute) {
-    for (int64_t i = 0; i < count; i++)
-        absolute[i] = (int32_t)(ids[list[i]] * kv_heads + head);
+                          int64_t head, const struct flow_ids *absolute, int64_t first) {
+    for (int64_t i = 0; i < count; i++) {
+        int64_t id = ids[list[i]] * kv_heads + head;
+        if (absolute->wide)
+            ((int64_t *)absolute->data)[first + i] = id;
+        else
+            ((int32_t *)absolute->data)[first + i] = (int32_t)id;
+    }
 }

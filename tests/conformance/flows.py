@@ -186,9 +186,18 @@ def absolute_ids(rng: np.random.Generator, packs: Sequence[kvmill.Pack]) -> None
     pages = Pages(rng, "float32")
     fields = pages.append(flow, packs)
     query = np.ones((len(LENGTHS), HEADS, DIM), np.float32)
-    blocks = np.full(POOL * KV_HEADS, -1, np.int32)
+    blocks = np.full((POOL * KV_HEADS, 1, 1), -1, np.int64)
+    scores = np.zeros(POOL * KV_HEADS, np.float32)
     step = flow.plan("index", batch=len(LENGTHS), pages=max(pages.counts), packs=packs)
-    indptr, lists = step.run(query=query, **pages.requests(), **fields, block_ids=blocks)
+    given = {"query": query, **pages.requests(), **fields}
+    indptr, lists = step.run(**given, block_ids=blocks, scores=scores)
+    blocks = blocks[:, 0, 0]
+    assert (flow.count(LENGTHS) == indptr).all()
+    assert np.isfinite(scores).any() and np.isnan(scores[0])
+    whole = np.full(len(LENGTHS), 2**31 - 1)
+    starts, _ = step.run(**given, topk_vals=whole)
+    assert (np.diff(starts).reshape(-1, KV_HEADS) == np.array(pages.counts)[:, None]).all()
+    assert (flow.count(LENGTHS, whole) == starts).all()
     for row in range(len(LENGTHS) * KV_HEADS):
         b, head = divmod(row, KV_HEADS)
         own = slice(indptr[row], indptr[row + 1])
@@ -245,6 +254,9 @@ def ratios() -> None:
     for name, elements in [("gqa_quest", Fraction(17, 8)), ("block_sparse", Fraction(33, 16))]:
         flow = kvmill.Flow(FLOWS / f"{name}.json")
         assert flow.token_ratio == elements, flow.token_ratio
+        assert flow.get_token_ratio() == float(elements)
+        assert list(flow.get_cache_meta_info().values())[-3:] == [(1, 128), (16, 128), (16, 128)]
+        assert list(flow.get_cache_meta_info())[-2:] == ["k", "v"]
     int8 = kvmill.Flow(FLOWS / "gqa_quest.json", quant_bit=8, quant_group=32)
     assert int8.token_ratio_bytes > Fraction(9, 4)
 

@@ -329,6 +329,7 @@ def library_directory() -> Path:
 def _load_library() -> ctypes.CDLL:
     library = ctypes.CDLL(_find_library())
     plan = POINTER(PlanOptions), POINTER(c_void_p), POINTER(Error)
+    flow = POINTER(FlowProgram)
     bound = [c_void_p, c_void_p, c_size_t, c_void_p, c_void_p]
     signatures = {
         "kvmill_version": (c_char_p, []),
@@ -336,14 +337,13 @@ def _load_library() -> ctypes.CDLL:
         **_POOLS,
         **{f"kvmill_plan_{op}": (c_int, [POINTER(kind), *plan]) for op, kind in _PLANNED.items()},
         **{
-            f"kvmill_plan_flow_{step}": (c_int, [POINTER(FlowProgram), POINTER(FlowLimits), *plan])
+            f"kvmill_plan_flow_{step}": (c_int, [flow, POINTER(FlowLimits), *plan])
             for step in ("append", "index", "attend", "decode", "summarise")
         },
         "kvmill_attention_init": (None, [POINTER(AttentionOp), c_size_t]),
-        "kvmill_flow_describe": (
-            c_int,
-            [POINTER(FlowProgram), POINTER(FlowLayout), POINTER(Error)],
-        ),
+        "kvmill_flow_describe": (c_int, [flow, POINTER(FlowLayout), POINTER(Error)]),
+        "kvmill_flow_field_at": (c_int, [flow, c_size_t, POINTER(FlowField)]),
+        "kvmill_flow_count": (c_int, [flow, c_int64, *3 * [c_void_p], POINTER(Error)]),
         "kvmill_cache_attention_init": (None, [POINTER(CacheAttentionOp), c_size_t]),
         "kvmill_cache_attend_init": (None, [POINTER(CacheAttendOp), c_size_t]),
         "kvmill_merge_partials": (

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from ctypes import byref, c_char_p, c_float, c_int64
@@ -42,7 +43,12 @@ _FLOW_ALL = 2**31 - 1
 
 # What alpha and beta are where a flow does not say; of ops that are not here 0 and 1.
 _FLOW_DEFAULTS = {"Add": (1, 1), "Relu": (0, 0)}
-_FLOW_REQUIRED = {"MaskSlice": ("alpha", "beta"), "Sigmoid": ("beta",), "Silu": ("beta",)}
+_FLOW_REQUIRED = {
+    "MaskSlice": ("alpha", "beta"),
+    "Sigmoid": ("beta",),
+    "Silu": ("beta",),
+    "approxTopK": ("tolerance",),
+}
 
 
 def _known(place: str, given: dict[str, Any], *known: str, needed: Sequence[str] = ()) -> dict[str, Any]:
@@ -117,7 +123,7 @@ class Flow:
         setattr(self._flow, count, len(array))
 
     def _dim(self, dim: int | str) -> int:
-        """A number, or "head_dim", "page_size/16" and the like."""
+        """A number, or "head_dim", "page_size/16", "group*head_dim" and the like."""
         op = self._attention._op
         alone = self._flow.select.scope == b"query_head"
         sizes = {
@@ -128,11 +134,13 @@ class Flow:
         }
         if isinstance(dim, int):
             return dim
-        word, _, divisor = str(dim).partition("/")
-        by = int(divisor or 1) if divisor.isdecimal() or not divisor else 0
-        if word not in sizes or by < 1 or sizes[word] % by != 0:
-            raise ValueError(f"dim {dim!r}; accepted: a number, {', '.join(sizes)}, or one by n")
-        return int(sizes[word] // by)
+        product = 1
+        for sign, factor in re.findall(r"(^|[*/])([^*/]*)", str(dim)):
+            value = int(factor) if factor.isdecimal() else int(sizes.get(factor, 0))
+            if value < 1 or (sign == "/" and product % value != 0):
+                raise ValueError(f"dim {dim!r}; accepted: a number, {', '.join(sizes)}, a product")
+            product = product // value if sign == "/" else product * value
+        return product
 
     def _field(self, given: dict[str, Any]) -> c.FlowField:
         _known("fields", given, "name", "shape", "dtype", needed=("name", "shape"))
@@ -157,7 +165,7 @@ class Flow:
         )
 
     def _op(self, given: dict[str, Any]) -> c.FlowOp:
-        numbers = ("alpha", "beta", "scale", "dim", "group", "start", "end", "shape")
+        numbers = ("alpha", "beta", "scale", "dim", "group", "start", "end", "shape", "tolerance")
         _known("op", given, "op", "inputs", "output", *numbers, needed=("op",))
         _known(given["op"], given, *given, needed=_FLOW_REQUIRED.get(given["op"], ()))
         alpha, beta = _FLOW_DEFAULTS.get(given["op"], (0, 1))
@@ -171,7 +179,7 @@ class Flow:
             op=given["op"],
             inputs=(c_char_p * 2)(*names),
             output=given.get("output"),
-            alpha=given.get("alpha", alpha),
+            alpha=given.get("tolerance", given.get("alpha", alpha)),
             beta=given.get("beta", beta),
             scale=given.get("scale", 1),
             dims=sum(1 << dim for dim in {*(dims if isinstance(dims, list) else [dims])}),
@@ -220,6 +228,39 @@ class Flow:
         """Bytes of K, V and fields, of those of K."""
         ratio = self._layout.ratio_bytes
         return Fraction(ratio.numerator, ratio.denominator)
+
+    def get_cache_meta_info(self) -> dict[str, tuple[int, int]]:
+        """What a page keeps for each kv head, as vFlow's: the flow's fields in their order, then k
+        and v: (rows, columns).
+        """
+        field, info = c.FlowField(), {}
+        while c.library.kvmill_flow_field_at(byref(self._flow), len(info), byref(field)):
+            info[field.name.decode()] = (field.rows, field.columns)
+        return info
+
+    def get_token_ratio(self) -> float:
+        """token_ratio as vFlow's function has it."""
+        return float(self.token_ratio)
+
+    def count(self, seq_len: Operand, topk_vals: Operand | None = None) -> np.ndarray:
+        """sel_indptr of an index step for requests of so many tokens, before anything runs; its last
+        number is how long sel is.  topk_vals: as of the step.
+        """
+        lengths = np.ascontiguousarray(seq_len, np.int64)
+        chosen = None if topk_vals is None else np.ascontiguousarray(topk_vals, np.int64)
+        if lengths.ndim != 1 or (chosen is not None and chosen.shape != lengths.shape):
+            raise ValueError(f"seq_len of shape {lengths.shape}; accepted: a number per request")
+        starts, error = np.zeros(lengths.size * self._lists + 1, np.int64), c.Error()
+        data = [None if a is None else a.ctypes.data for a in (lengths, chosen, starts)]
+        status = c.library.kvmill_flow_count(byref(self._flow), lengths.size, *data, byref(error))
+        check(status, error)
+        return starts
+
+    @property
+    def _lists(self) -> int:
+        """Of a request."""
+        lists = {b"request": 1, b"query_head": self._attention._op.num_heads}
+        return lists.get(self._flow.select.scope, self._layout.kv_heads)
 
     def fields(self, pages: int) -> dict[str, np.ndarray]:
         """New fields of so many pages, by their names: zeros; bfloat16 as uint16."""
@@ -329,9 +370,10 @@ class FlowStep(Attending):
         None; index returns (sel_indptr, sel); attend and decode attn_output, with partial (attn_output, lse).
 
         Tensors are those of kvmill.h, fields by their names in the flow; seq_len, page_indptr,
-        slot_mapping and sel_indptr are int64, page_ids, sel and block_ids int32, or sequences.
-        cache and activations are as of MultiHeadCacheAttention.  Of decode sel_indptr, sel and
-        block_ids, of index block_ids are outputs if they are given.
+        slot_mapping, topk_vals and sel_indptr are int64, page_ids, sel and block_ids int32, or
+        sequences.
+        cache and activations are as of MultiHeadCacheAttention.  Of decode sel_indptr, sel,
+        block_ids and scores, of index block_ids and scores are outputs if they are given.
 
         Raises KvmillError (then nothing has been written), TypeError and ValueError.
         """
@@ -345,10 +387,7 @@ class FlowStep(Attending):
     def _new_output(self, name: str, tensors: dict[str, Any]) -> np.ndarray:
         if name not in _FLOW_TENSORS:
             return super()._new_output(name, tensors)
-        scope = self._flow._flow.select.scope
-        lists = {b"request": 1, b"query_head": self._op.num_heads}.get(
-            scope, self._flow._layout.kv_heads
-        )
+        lists = self._flow._lists
         if name == "sel_indptr":
             return np.zeros(required(tensors, "seq_len", 1).size * lists + 1, np.int64)
         return np.zeros(required(tensors, "page_ids", 1).size * lists, np.int32)

@@ -458,6 +458,8 @@ TENSORS = {
         Tensor("sel_indptr", 24, "out", "int64"),
         Tensor("sel", 25, "out", "int32"),
         Tensor("block_ids", 26, "out", "int32"),
+        Tensor("scores", 27, "out", "float32"),
+        Tensor("topk_vals", 28, "in", "int64"),
     ],
     "append": [
         Tensor("current_key", 1, "in", "T1"),
@@ -480,6 +482,8 @@ TENSORS = {
         Tensor("sel_indptr", 24, "out", "int64"),
         Tensor("sel", 25, "out", "int32"),
         Tensor("block_ids", 26, "out", "int32"),
+        Tensor("scores", 27, "out", "float32"),
+        Tensor("topk_vals", 28, "in", "int64"),
     ],
     "attend": [
         Tensor("query", 0, "in", "T1"),

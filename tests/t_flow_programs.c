@@ -203,7 +203,7 @@ static void try_file(const char *path) {
     for (size_t i = 0; i < specs.count; i++)
         if (spec_is(&specs.items[i], OP_FLOW)) {
             try_flow(&specs.items[i]);
-            for (int strange = 0; library == NULL && strange < 2; strange++)
+            for (int strange = 0; library == NULL && strange < few_cases(2); strange++)
                 test_index(flow_of_spec(&specs.items[i]), specs.items[i].where, strange);
         }
     spec_list_free(&specs);

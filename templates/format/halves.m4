@@ -1,7 +1,7 @@
 m4_divert(-1)
-m4_dnl halves.m4 -- llama.cpp's blocks of 32 elements with codes of 4 or 5 bits: a float16 scale, of some a float16 minimum;
-m4_dnl of 5 bits 4 bytes of fifth bits, bit i that of element i; then 16 bytes with the low bits of element i in the low
-m4_dnl and of element i + 16 in the high nibble of byte i.
+m4_dnl halves.m4 -- llama.cpp's blocks of 32 elements with codes of 4 or 5 bits: a float16 scale, of some a float16
+m4_dnl minimum; of 5 bits 4 bytes of fifth bits, bit i that of element i; then 16 bytes with the low bits of element i
+m4_dnl in the low and of element i + 16 in the high nibble of byte i.
 
 m4_define(«_km_codes_in_halves», «load_$1($2 + km_codes_at_$1, $3, km_shift_of(«$4»))»)
 
@@ -31,7 +31,8 @@ store_low_bytes($2 + km_at(km_nibbles_at($1) + $3), ($4 & 15) | ($5 & 15) << 4);
 lanes_from($5, broadcast_words(16)) << km_at($3 + 16)», «store_low_bytes($2 + km_at(km_nibbles_at($1) + $3), m4_dnl
 $4 | $5 << 4)»);
 »)
-m4_define(«km_store_fifth», «km_if(km_part(«bits», $1) == 5, «memcpy($2 + km_part(«codes_at», $1), &fifth, sizeof fifth);
+m4_define(«km_store_fifth», «km_if(km_part(«bits», $1) == 5, «m4_dnl
+memcpy($2 + km_part(«codes_at», $1), &fifth, sizeof fifth);
 »)»)
 
 m4_dnl quantise_halves(x, low, inverse, most) -- codes from 0 to `most`; 0 for what is not a number.

@@ -1,6 +1,6 @@
 m4_divert(-1)
-m4_dnl iq4_nl.m4 -- llama.cpp's blocks of 32 elements: a float16 scale, then 16 bytes with the place of element i in a table
-m4_dnl of numbers in the low and of element i + 16 in the high nibble of byte i.
+m4_dnl iq4_nl.m4 -- llama.cpp's blocks of 32 elements: a float16 scale, then 16 bytes with the place of element i in a
+m4_dnl table of numbers in the low and of element i + 16 in the high nibble of byte i.
 m4_define(«km_piece_iq4_nl», 16)
 m4_define(«km_block_codes_iq4_nl»,
     «load_table(numbers_of_iq4_nl, $1 + km_codes_at_iq4_nl + $2, km_shift_of(«$3»))»)
@@ -19,7 +19,8 @@ _km_middles(km_table_iq4_nl)m4_dnl
 »)
 
 m4_dnl Sums are in the order of elements, as the reference's are.
-m4_define(«km_quantise_iq4_nl», «/* The nearest numbers of the table; then the scale with the least squares of errors, weights being squares.  */
+m4_define(«km_quantise_iq4_nl», «m4_dnl
+/* The nearest numbers of the table; then the scale of least squares of errors, weights being squares.  */
 km_inline(«void», «quantise(const float *x, unsigned char *to)»)
 {
     vf most = broadcast(0.f), none = most;

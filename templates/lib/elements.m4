@@ -157,8 +157,8 @@ km_word(«load_i8», «vf», «const void *from», «km_by_lane(«vf», «(float
 km_word(«load_i4», «vf», «const void *from», «
     return load_some_i4(from, LANES);
 »)
-m4_dnl load_u8(from), load_s8(from) -- a byte in each lane, without and with a sign; load_table(table, from, shift) -- the
-m4_dnl numbers of a table of 16 at the places that the low nibbles of bytes (0) or the high ones (4) say.
+m4_dnl load_u8(from), load_s8(from) -- a byte in each lane, without and with a sign; load_table(table, from, shift) --
+m4_dnl the numbers of a table of 16 at the places that the low nibbles of bytes (0) or the high ones (4) say.
 km_word(«load_u8», «vi», «const void *from», «km_by_lane(«vi», «((const uint8_t *)from)[i]»)», «
     return (vi)((vu)load_high_bytes(from) >> 24);
 »)

@@ -83,7 +83,8 @@ km_each(«I», 0, km_quant_group - 1, km_lanes, «m4_dnl
 km_head(«Write rows: blocks of 32 elements with their scale.», km_headers)
 km_if(km_has_own_rule, «km_own_rule«»», «km_rule_helpers«»»)m4_dnl
 m4_define(«km_scaled», «multiply(km_elements_at(«$1»), broadcast(inverse[km_at(E / 32)]))»)m4_dnl
-m4_define(«km_q8_codes», «        store_low_bytes(to + km_at(E / 32 * km_block_bytes + 2 + I), round_away(km_scaled(E + I)));
+m4_define(«km_q8_codes», «m4_dnl
+        store_low_bytes(to + km_at(E / 32 * km_block_bytes + 2 + I), round_away(km_scaled(E + I)));
 »)m4_dnl
 m4_define(«km_block_at», «to + km_at(E / 32 * km_block_bytes)»)m4_dnl
 m4_define(«km_half_codes», «        {

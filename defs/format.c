@@ -164,10 +164,9 @@ enum { END = sizeof formats / sizeof *formats };
 _Static_assert((int)END <= (int)KVMILL_MOST_FORMATS, "a larger KVMILL_MOST_FORMATS");
 
 /* What the table says, as tables of ops need it; tests/t_formats.c compares them. */
-const char *const kvmill_block_words[] = {"q8_0", "q4_0",   "q5_1", "q4_1",
-                                          "q5_0", "iq4_nl", NULL};
-const char *const kvmill_stored_words[] = {"q8_0", "q4_0",   "q5_1",            "q4_1",
-                                           "q5_0", "iq4_nl", KVMILL_TILES_WORD, NULL};
+const char *const kvmill_block_words[] = {"q8_0", "q4_0", "q5_1", "q4_1", "q5_0", "iq4_nl", NULL};
+const char *const kvmill_stored_words[] = {
+    "q8_0", "q4_0", "q5_1", "q4_1", "q5_0", "iq4_nl", KVMILL_TILES_WORD, NULL};
 const char *const kvmill_row_types[] = {"float32", "float16",      "bfloat16",   "int8", "int4",
                                         "uint8",   "float8e4m3fn", "float8e5m2", NULL};
 
@@ -274,9 +273,9 @@ int kvmill_format_code_offset(const struct kvmill_format_parts *parts) {
 }
 
 int kvmill_format_most_code(const struct kvmill_format_parts *parts) {
-    return parts->code == KVMILL_CODE_TABLE ? parts->table[(1 << parts->bits) - 1]
+    return parts->code == KVMILL_CODE_TABLE    ? parts->table[(1 << parts->bits) - 1]
            : parts->code == KVMILL_CODE_SIGNED ? (1 << (parts->bits - 1)) - 1
-                                             : (1 << parts->bits) - 1;
+                                               : (1 << parts->bits) - 1;
 }
 
 int kvmill_format_word_codes(const struct kvmill_format_parts *parts) {

@@ -13,8 +13,8 @@
 /* What a code stands for. */
 enum kvmill_code {
     KVMILL_CODE_FLOAT,
-    KVMILL_CODE_SIGNED,  /* two's complement */
-    KVMILL_CODE_OFFSET,  /* the code less 2^(bits - 1) */
+    KVMILL_CODE_SIGNED,   /* two's complement */
+    KVMILL_CODE_OFFSET,   /* the code less 2^(bits - 1) */
     KVMILL_CODE_UNSIGNED, /* the code */
     KVMILL_CODE_TABLE     /* a place in a table of numbers */
 };

@@ -39,8 +39,7 @@ static struct row_type row_type_of(const struct ggml_tensor *tensor) {
 /* Rows without gaps, which begin at multiples of an element. */
 static bool has_rows(const struct ggml_tensor *tensor) {
     const struct row_type type = row_type_of(tensor);
-    if (type.values == 0 || tensor->ne[0] % type.values != 0 ||
-        tensor->nb[0] != (size_t)type.bytes)
+    if (type.values == 0 || tensor->ne[0] % type.values != 0 || tensor->nb[0] != (size_t)type.bytes)
         return false;
     for (int i = 1; i < GGML_MAX_DIMS; i++)
         if (tensor->nb[i] % (type.element.bits / 8u) != 0)

@@ -29,9 +29,8 @@ enum { THREADS = 2 };
 #define IQ4  GGML_TYPE_IQ4_NL
 
 /* K and V, of which tests/ggml/specs.json has kernels. */
-static const enum ggml_type pairs[][2] = {
-    {F32, F32},   {F16, F16},   {Q8_0, Q8_0}, {Q4_0, Q4_0},
-    {Q5_1, Q4_0}, {Q5_0, Q4_1}, {IQ4, IQ4}};
+static const enum ggml_type pairs[][2] = {{F32, F32},   {F16, F16},   {Q8_0, Q8_0}, {Q4_0, Q4_0},
+                                          {Q5_1, Q4_0}, {Q5_0, Q4_1}, {IQ4, IQ4}};
 
 /* heads and kv heads, queries, cells, streams, mask, layout, softcap, max_bias, sinks, mask of
  * heads */

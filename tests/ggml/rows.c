@@ -56,12 +56,12 @@ static bool store(const char *format, float *rows, int64_t row_bytes, unsigned c
     DLTensor value = tensor_of(back + ROWS * DIM, float32, 4, shape);
     DLTensor start = tensor_of(&zero, int64, 1, none), to = tensor_of(cache, op.T2, 6, stored);
     const DLTensor *tensors[KVMILL_CACHE_ATTENTION_TENSORS] = {
-        [KVMILL_CACHE_ATTENTION_CURRENT_KEY] = &from, [KVMILL_CACHE_ATTENTION_KEY] = &key,
+        [KVMILL_CACHE_ATTENTION_CURRENT_KEY] = &from,   [KVMILL_CACHE_ATTENTION_KEY] = &key,
         [KVMILL_CACHE_ATTENTION_CURRENT_VALUE] = &from, [KVMILL_CACHE_ATTENTION_VALUE] = &value,
-        [KVMILL_CACHE_ATTENTION_START_POS] = &start, [KVMILL_CACHE_ATTENTION_CACHE] = &to};
+        [KVMILL_CACHE_ATTENTION_START_POS] = &start,    [KVMILL_CACHE_ATTENTION_CACHE] = &to};
     void *workspace = malloc(kvmill_plan_workspace_size(plan) + 1);
-    bool done = kvmill_run(plan, tensors, KVMILL_CACHE_ATTENTION_TENSORS, workspace, &error) ==
-                KVMILL_OK;
+    bool done =
+        kvmill_run(plan, tensors, KVMILL_CACHE_ATTENTION_TENSORS, workspace, &error) == KVMILL_OK;
     if (!done)
         diag("%s", error.message);
     free(workspace);

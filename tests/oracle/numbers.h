@@ -40,7 +40,7 @@ enum { ORACLE_BLOCK = 32 };
 bool oracle_is_blocks(enum oracle_type type);
 const char *oracle_word_of_blocks(enum oracle_type type); /* NULL: it has none */
 enum oracle_type oracle_of_word(const char *word);        /* of blocks */
-bool oracle_has_minimum(enum oracle_type type); /* a float16 after the scale */
+bool oracle_has_minimum(enum oracle_type type);           /* a float16 after the scale */
 
 /* int8 and int4. */
 bool oracle_is_integer(enum oracle_type type);

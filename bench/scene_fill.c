@@ -28,7 +28,8 @@ static void fill_floats(int element, unsigned char *to, int64_t bytes, float lea
 
 /* How far codes are from the one in the middle. */
 static float most_from_middle(const struct kvmill_format_parts *parts) {
-    return (float)((1 << (parts->bits - 1)) - 1);
+    return parts->table != NULL ? (float)kvmill_format_most_code(parts)
+                                : (float)((1 << (parts->bits - 1)) - 1);
 }
 
 /* Codes that quantising gives: of those that have a sign the least one is not among them. */

@@ -58,6 +58,14 @@ static int64_t code_in_turn(const struct kvmill_format_parts *parts, int64_t i) 
 
 /* ---- What they stand for ---- */
 
+/* The place of a number of the table. */
+static int place_of(const struct kvmill_format_parts *parts, int number) {
+    int place = 0;
+    while (place < (1 << parts->bits) - 1 && parts->table[place] < number)
+        place++;
+    return place;
+}
+
 void kvmill_unpack_codes(const struct kvmill_format_parts *parts, const unsigned char *data,
                          int64_t from, int64_t count, int *codes) {
     bool in_turn = parts->packing == KVMILL_PACKED_IN_TURN;
@@ -66,7 +74,7 @@ void kvmill_unpack_codes(const struct kvmill_format_parts *parts, const unsigned
     for (int64_t i = 0; i < count; i++) {
         unsigned code = in_turn ? field_of(data, bits, code_in_turn(parts, from + i))
                                 : code_in_halves(parts, data, from + i);
-        codes[i] = ((int)code ^ sign) - sign - offset;
+        codes[i] = parts->table != NULL ? parts->table[code] : ((int)code ^ sign) - sign - offset;
     }
 }
 
@@ -74,7 +82,8 @@ void kvmill_pack_codes(const struct kvmill_format_parts *parts, const int *codes
                        int64_t count, unsigned char *data) {
     const int bits = parts->bits, offset = kvmill_format_code_offset(parts);
     for (int64_t i = 0; i < count; i++) {
-        unsigned code = (unsigned)(codes[i] + offset) & ((1u << bits) - 1);
+        int number = parts->table != NULL ? place_of(parts, codes[i]) : codes[i] + offset;
+        unsigned code = (unsigned)number & ((1u << bits) - 1);
         if (parts->packing == KVMILL_PACKED_IN_TURN)
             set_field(data, bits, code_in_turn(parts, from + i), code);
         else

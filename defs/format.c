@@ -6,6 +6,10 @@
 
 #include "dtype.h"
 
+/* llama.cpp's: closer to each other around 0. */
+static const int8_t iq4_nl[] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                1,    13,   25,  38,  53,  69,  89,  113};
+
 /* By enum kvmill_element. */
 static const struct kvmill_format_parts formats[] = {
     [KVMILL_F32] = {.name = "f32",
@@ -54,7 +58,7 @@ static const struct kvmill_format_parts formats[] = {
                      .rule = KVMILL_RULE_OUTWARDS},
     [KVMILL_Q4_0] = {.name = "q4_0",
                      .word = "q4_0",
-                     .template = "q4_0",
+                     .template = "halves",
                      .dtype = {kDLUInt, 8, 1},
                      .code = KVMILL_CODE_OFFSET,
                      .bits = 4,
@@ -78,7 +82,7 @@ static const struct kvmill_format_parts formats[] = {
                      .scales = KVMILL_WITHOUT_SCALES},
     [KVMILL_Q5_1] = {.name = "q5_1",
                      .word = "q5_1",
-                     .template = "q5_1",
+                     .template = "halves",
                      .dtype = {kDLUInt, 8, 1},
                      .code = KVMILL_CODE_UNSIGNED,
                      .bits = 5,
@@ -87,6 +91,38 @@ static const struct kvmill_format_parts formats[] = {
                      .block = 32,
                      .minimum = true,
                      .rule = KVMILL_RULE_RANGE},
+    [KVMILL_Q4_1] = {.name = "q4_1",
+                     .word = "q4_1",
+                     .template = "halves",
+                     .dtype = {kDLUInt, 8, 1},
+                     .code = KVMILL_CODE_UNSIGNED,
+                     .bits = 4,
+                     .packing = KVMILL_PACKED_HALVES,
+                     .scales = KVMILL_SCALES_IN_BLOCKS,
+                     .block = 32,
+                     .minimum = true,
+                     .rule = KVMILL_RULE_RANGE},
+    [KVMILL_Q5_0] = {.name = "q5_0",
+                     .word = "q5_0",
+                     .template = "halves",
+                     .dtype = {kDLUInt, 8, 1},
+                     .code = KVMILL_CODE_OFFSET,
+                     .bits = 5,
+                     .packing = KVMILL_PACKED_HALVES,
+                     .scales = KVMILL_SCALES_IN_BLOCKS,
+                     .block = 32,
+                     .rule = KVMILL_RULE_EXTREME},
+    [KVMILL_IQ4_NL] = {.name = "iq4_nl",
+                       .word = "iq4_nl",
+                       .template = "iq4_nl",
+                       .dtype = {kDLUInt, 8, 1},
+                       .code = KVMILL_CODE_TABLE,
+                       .table = iq4_nl,
+                       .bits = 4,
+                       .packing = KVMILL_PACKED_HALVES,
+                       .scales = KVMILL_SCALES_IN_BLOCKS,
+                       .block = 32,
+                       .rule = KVMILL_RULE_SQUARES},
     [KVMILL_I8KT] = {.name = "i8kt",
                      .word = "int8_tiles",
                      .dtype = {kDLInt, 8, 1},
@@ -128,8 +164,9 @@ enum { END = sizeof formats / sizeof *formats };
 _Static_assert((int)END <= (int)KVMILL_MOST_FORMATS, "a larger KVMILL_MOST_FORMATS");
 
 /* What the table says, as tables of ops need it; tests/t_formats.c compares them. */
-const char *const kvmill_block_words[] = {"q8_0", "q4_0", "q5_1", NULL};
-const char *const kvmill_stored_words[] = {"q8_0", "q4_0", "q5_1", KVMILL_TILES_WORD, NULL};
+const char *const kvmill_block_words[] = {"q8_0", "q4_0", "q5_1", "q4_1", "q5_0", "iq4_nl", NULL};
+const char *const kvmill_stored_words[] = {
+    "q8_0", "q4_0", "q5_1", "q4_1", "q5_0", "iq4_nl", KVMILL_TILES_WORD, NULL};
 const char *const kvmill_row_types[] = {"float32", "float16",      "bfloat16",   "int8", "int4",
                                         "uint8",   "float8e4m3fn", "float8e5m2", NULL};
 
@@ -236,8 +273,14 @@ int kvmill_format_code_offset(const struct kvmill_format_parts *parts) {
 }
 
 int kvmill_format_most_code(const struct kvmill_format_parts *parts) {
-    return parts->code == KVMILL_CODE_SIGNED ? (1 << (parts->bits - 1)) - 1
-                                             : (1 << parts->bits) - 1;
+    return parts->code == KVMILL_CODE_TABLE    ? parts->table[(1 << parts->bits) - 1]
+           : parts->code == KVMILL_CODE_SIGNED ? (1 << (parts->bits - 1)) - 1
+                                               : (1 << parts->bits) - 1;
+}
+
+int kvmill_format_word_codes(const struct kvmill_format_parts *parts) {
+    bool codes = parts->code != KVMILL_CODE_FLOAT && parts->code != KVMILL_CODE_TABLE;
+    return codes && !parts->minimum && 8 % parts->bits == 0 ? 32 / parts->bits : 0;
 }
 
 static int64_t bytes_of(const struct kvmill_format_parts *parts, int64_t count) {

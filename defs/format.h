@@ -13,9 +13,10 @@
 /* What a code stands for. */
 enum kvmill_code {
     KVMILL_CODE_FLOAT,
-    KVMILL_CODE_SIGNED,  /* two's complement */
-    KVMILL_CODE_OFFSET,  /* the code less 2^(bits - 1) */
-    KVMILL_CODE_UNSIGNED /* the code */
+    KVMILL_CODE_SIGNED,   /* two's complement */
+    KVMILL_CODE_OFFSET,   /* the code less 2^(bits - 1) */
+    KVMILL_CODE_UNSIGNED, /* the code */
+    KVMILL_CODE_TABLE     /* a place in a table of numbers */
 };
 
 /* How codes lie in bytes. */
@@ -39,7 +40,8 @@ enum kvmill_rule {
     KVMILL_RULE_GROUPS,   /* PMX's: scale = largest magnitude / most, half to even */
     KVMILL_RULE_OUTWARDS, /* llama.cpp's: scale = largest magnitude / most, half away from zero */
     KVMILL_RULE_EXTREME, /* llama.cpp's: the largest magnitude becomes the code of most magnitude */
-    KVMILL_RULE_RANGE    /* llama.cpp's: from the minimum to the maximum */
+    KVMILL_RULE_RANGE,   /* llama.cpp's: from the minimum to the maximum */
+    KVMILL_RULE_SQUARES  /* llama.cpp's: the nearest of a table; then the scale of least squares */
 };
 
 /* A float has 1 sign bit, then these. */
@@ -57,7 +59,8 @@ struct kvmill_format_parts {
     DLDataType dtype; /* of the tensor; blocks are bytes */
     bool activation;  /* queries, outputs and scales may be of it */
     enum kvmill_code code;
-    int bits; /* of a code */
+    const int8_t *table; /* of 2^bits numbers, the least first; or NULL */
+    int bits;            /* of a code */
     struct kvmill_float_parts real;
     enum kvmill_packing packing;
     enum kvmill_scales scales;
@@ -104,6 +107,9 @@ int kvmill_format_block_bytes(const struct kvmill_format_parts *parts);
 int kvmill_format_codes_at(const struct kvmill_format_parts *parts);    /* bytes before the codes */
 int kvmill_format_code_offset(const struct kvmill_format_parts *parts); /* the code of 0 */
 int kvmill_format_most_code(const struct kvmill_format_parts *parts);   /* that a rule makes */
+
+/* Codes in a word of 32 bits; 0 where elements are no codes, or none that instructions multiply. */
+int kvmill_format_word_codes(const struct kvmill_format_parts *parts);
 
 /* Bytes of one row, and of its scales; elements of the last dim of a cache. */
 int64_t kvmill_format_row_bytes(const struct kvmill_format *format);

@@ -92,8 +92,8 @@ static const struct op_member members[] = {
     {MEMBER(alibi_first, OP_COUNT, SCORES), .help = "The first of these here."},
     {MEMBER(alibi_scale, OP_REAL, SCORES), .help = "Factor of all slopes; 0: 1."},
     {MEMBER(cache_format, OP_WORD, STORE), .words = kvmill_stored_words,
-     .help = "q8_0, q4_0, q5_1: rows are llama.cpp's blocks of 32 elements, their bytes the last "
-             "dim; no scale.  tiles: the codes of quant_bit 8 or 4 lie in the order that kernels "
+     .help = "Rows are llama.cpp's blocks of 32 elements, their bytes the last dim; no scale.  "
+             "tiles: the codes of quant_bit 8 or 4 lie in the order that kernels "
              "multiply them in, a layout of kvmill's own."},
     {MEMBER(mode, OP_WORD, STORE), .words = kvmill_mode_words,
      .help = "circular: the slots of a sequence are a ring, and a query sees the last of them at "

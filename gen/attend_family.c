@@ -71,12 +71,8 @@ static struct kvmill_format format_of(const struct kernel *kernel, int side) {
     };
 }
 
-/* Elements in a 32-bit word of codes; 0 where elements are no codes, or are none that instructions
-   multiply. */
 static int64_t word_dims(const struct kernel *kernel, int side) {
-    const struct kvmill_format_parts *parts = kvmill_format_parts((int)kernel->value[side]);
-    bool codes = parts->code != KVMILL_CODE_FLOAT && !parts->minimum && 8 % parts->bits == 0;
-    return codes ? 32 / parts->bits : 0;
+    return kvmill_format_word_codes(kvmill_format_parts((int)kernel->value[side]));
 }
 
 static int64_t group_of(const struct kernel *kernel, int side) {

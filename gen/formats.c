@@ -5,7 +5,7 @@
 
 #include "../defs/format.h"
 
-enum { NAME_SIZE = 64 };
+enum { NAME_SIZE = 64, TABLE_SIZE = 1536 };
 
 static void name_part(const char *part, const struct kvmill_format_parts *parts,
                       char name[NAME_SIZE]) {
@@ -32,11 +32,22 @@ static bool define_codes(struct expansion *expansion, const struct kvmill_format
            define_number(expansion, "is_float", parts, is_float) &&
            define_number(expansion, "is_signed", parts, parts->code == KVMILL_CODE_SIGNED) &&
            define_number(expansion, "in_turn", parts, parts->packing == KVMILL_PACKED_IN_TURN) &&
+           define_number(expansion, "word_codes", parts, kvmill_format_word_codes(parts)) &&
            define_number(expansion, "offset", parts, kvmill_format_code_offset(parts)) &&
            define_number(expansion, "most", parts, is_float ? 0 : kvmill_format_most_code(parts)) &&
            define_number(expansion, "exponent", parts, parts->real.exponent) &&
            define_number(expansion, "mantissa", parts, parts->real.mantissa) &&
            define_number(expansion, "is_finite", parts, parts->real.finite);
+}
+
+/* "-127, -104, ..."; nothing where codes are numbers. */
+static bool define_table(struct expansion *expansion, const struct kvmill_format_parts *parts) {
+    char text[TABLE_SIZE] = "";
+    size_t at = 0;
+    for (int i = 0; parts->table != NULL && i < 1 << parts->bits && at < sizeof text; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%d", i > 0 ? ", " : "",
+                               parts->table[i]);
+    return parts->table == NULL || define_word(expansion, "table", parts, text);
 }
 
 /* Rows in tiles have the codes of a format whose rows lie one after the other. */
@@ -52,7 +63,7 @@ static bool define_scales(struct expansion *expansion, const struct kvmill_forma
     static const char *const rules[] = {
         [KVMILL_RULE_ROUND] = "round",       [KVMILL_RULE_GROUPS] = "groups",
         [KVMILL_RULE_OUTWARDS] = "outwards", [KVMILL_RULE_EXTREME] = "extreme",
-        [KVMILL_RULE_RANGE] = "range",
+        [KVMILL_RULE_RANGE] = "range",       [KVMILL_RULE_SQUARES] = "squares",
     };
     static const char *const scales[] = {
         [KVMILL_WITHOUT_SCALES] = "none",
@@ -75,7 +86,7 @@ bool define_formats(struct expansion *expansion) {
     for (int i = 1; (parts = kvmill_format_parts(i)) != NULL; i++) {
         list[i - 1] = parts->name;
         done = done && define_codes(expansion, parts) && define_scales(expansion, parts) &&
-               define_order(expansion, parts);
+               define_order(expansion, parts) && define_table(expansion, parts);
     }
     return done && define_text(expansion, "formats", kvmill_list_words(list, "", names));
 }

@@ -52,9 +52,9 @@ load_u8(const void *from)
 }
 
 INLINED vf
-load_q4(const void *from, int shift)
+load_q4_0(const void *codes, int64_t i, int shift)
 {
-    return __builtin_convertvector((load_u8(from) >> shift & 15) - 8, vf);
+    return __builtin_convertvector((load_u8((const char *)codes + i) >> shift & 15) - 8, vf);
 }
 
 INLINED vf
@@ -94,9 +94,9 @@ store_row(unsigned char *to, const unsigned char *from)
             memcpy(halves, from + e / 32 * 18, 2);
             store_kept(scale, load_f16(halves));
             for (int i = 0; i + 4 <= 16; i += 4)
-                store_bf16(to + (e + i) * 2, load_q4(from + e / 32 * 18 + 2 + i, 0) * broadcast(scale[0]));
+                store_bf16(to + (e + i) * 2, load_q4_0(from + e / 32 * 18 + 2, i, 0) * broadcast(scale[0]));
             for (int i = 0; i + 4 <= 16; i += 4)
-                store_bf16(to + (e + 16 + i) * 2, load_q4(from + e / 32 * 18 + 2 + i, 4) * broadcast(scale[0]));
+                store_bf16(to + (e + 16 + i) * 2, load_q4_0(from + e / 32 * 18 + 2, i, 4) * broadcast(scale[0]));
         }
 }
 

@@ -218,21 +218,29 @@ extreme_code(uint32_t element, float inverse)
     return (element >> 15 & 1) == (inverse < 0) ? 15 : 0;
 }
 
+/* Into a block that was all zero.  */
+static void
+put_code(unsigned char *to, int i, int code)
+{
+    to[2 + i % 16] |= (unsigned char)((code & 15) << i / 16 * 4);
+}
+
 static void
 extreme_block(const unsigned char *from, float inverse, unsigned char *to)
 {
-    for (int i = 0; i < 16; i++)
-        to[2 + i] = (unsigned char)(extreme_code(*(const kvmill_word2 *)(from + i * 2), inverse) |
-                                    extreme_code(*(const kvmill_word2 *)(from + (i + 16) * 2), inverse) << 4);
+    memset(to + 2, 0, 16);
+    for (int i = 0; i < 32; i++)
+        put_code(to, i, extreme_code(*(const kvmill_word2 *)(from + i * 2), inverse));
 }
 
 static void
 empty_block(float scale, unsigned char *to)
 {
     uint16_t half = scale == scale ? scale > 0 ? 0x7c00 : 0xfc00 : 0x7e00;
+    memset(to, 0, 18);
     memcpy(to, &half, sizeof half);
-    for (int i = 0; i < 16; i++)
-        to[2 + i] = 0x88;
+    for (int i = 0; i < 32; i++)
+        put_code(to, i, 8);
 }
 
 /* Blocks with an element that is not finite have a scale that is not, and codes 0.  */

@@ -77,7 +77,7 @@ typedef struct kvmill_cache_attention {
     int32_t value_differs;
     int64_t value_head_dim, value_quant_bit, value_quant_group;
     DLDataType value_T2, value_T3;
-    const char *cache_format, *value_cache_format; /* NULL = T2's; "q8_0", "q4_0": the rows of a
+    const char *cache_format, *value_cache_format; /* NULL = T2's; "q8_0" and its like: rows of a
                                                       cache are llama.cpp's blocks, T2 is uint8, the
                                                       last dim their bytes, and there is no scale;
                                                       "tiles": int8 or int4 codes in an order of

@@ -94,7 +94,10 @@ enum kvmill_element {
     KVMILL_I8KT = 11, /* I8 and I4 in tiles of keys and of values: see below */
     KVMILL_I4KT = 12,
     KVMILL_I8VT = 13,
-    KVMILL_I4VT = 14
+    KVMILL_I4VT = 14,
+    KVMILL_Q4_1 = 15,  /* a block: a float16 scale, a float16 minimum, 16 bytes as Q4_0, codes from 0 */
+    KVMILL_Q5_0 = 16,  /* a block: a float16 scale, 32 fifth bits, 16 bytes as Q4_0, code + 16 */
+    KVMILL_IQ4_NL = 17 /* a block as Q4_0, codes the places of numbers in a table */
 };
 
 /* Rows in tiles have the codes of I8 and I4 in another order.  The rows of a tile, of which the first

@@ -119,6 +119,12 @@ static kvmill_status check_paged(struct checker *checker) {
     return check_ranges(checker, ranges, sizeof ranges / sizeof *ranges);
 }
 
+static kvmill_status refuse_tiles(struct checker *checker) {
+    char words[KVMILL_WORDS_SIZE];
+    return REFUSE(checker, ATTRIBUTE, "cache_format is \"tiles\"; accepted in flows: NULL, %s",
+                  kvmill_list_words(kvmill_block_words, "\"", words));
+}
+
 static kvmill_status check_attention(struct checker *checker) {
     stand_at(checker, "attention", -1);
     if (checker->flow->attention == NULL)
@@ -132,9 +138,7 @@ static kvmill_status check_attention(struct checker *checker) {
         kvmill_cache_attention_check(checker->flow->attention, KVMILL_MULTI_HEAD_CACHE_ATTENTION,
                                      &checker->problem->geometry, checker->error);
     if (status == KVMILL_OK && kvmill_has_tiles(&checker->problem->geometry))
-        return REFUSE(
-            checker, ATTRIBUTE,
-            "cache_format is \"tiles\"; accepted in flows: NULL, \"q8_0\", \"q4_0\", \"q5_1\"");
+        return refuse_tiles(checker);
     return status;
 }
 

@@ -70,6 +70,9 @@ static const struct format formats[] = {
      {kDLUInt, 8, 1}},
     {"q8_0", "T2=uint8 cache_format=q8_0", ORACLE_Q8_0, 0, 0, {kDLUInt, 8, 1}},
     {"q4_0", "T2=uint8 cache_format=q4_0", ORACLE_Q4_0, 0, 0, {kDLUInt, 8, 1}},
+    {"q4_1", "T2=uint8 cache_format=q4_1", ORACLE_Q4_1, 0, 0, {kDLUInt, 8, 1}},
+    {"q5_0", "T2=uint8 cache_format=q5_0", ORACLE_Q5_0, 0, 0, {kDLUInt, 8, 1}},
+    {"iq4_nl", "T2=uint8 cache_format=iq4_nl", ORACLE_IQ4_NL, 0, 0, {kDLUInt, 8, 1}},
 };
 enum { FORMATS = sizeof formats / sizeof *formats };
 

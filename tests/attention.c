@@ -269,9 +269,11 @@ static void open_side(struct attention *a, bool value, struct dice *dice) {
 static void set_block_scales(const struct oracle_side *side, int64_t row, bool valid,
                              struct dice *dice) {
     unsigned char *block = side->data + row * oracle_bytes(side->type, side->dim);
-    double code = side->type == ORACLE_Q8_0 ? 100 : side->type == ORACLE_Q5_1 ? 16 : 6;
+    double code = side->type == ORACLE_Q8_0 || side->type == ORACLE_IQ4_NL ? 100
+                  : side->type == ORACLE_Q5_0 || side->type == ORACLE_Q5_1 ? 16
+                                                                           : 6;
     for (int64_t i = 0; i < side->dim; i += 32, block += oracle_bytes(side->type, 32)) {
-        if (side->type == ORACLE_Q5_1)
+        if (oracle_has_minimum(side->type))
             oracle_put(ORACLE_F16, block, 1, dice_between(dice, -1, 0));
         if (valid)
             oracle_put(ORACLE_F16, block, 0, dice_between(dice, 0.2, 1) / code);

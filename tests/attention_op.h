@@ -82,9 +82,7 @@ static inline void set_ring(struct attention *a) {
 
 static inline enum oracle_type type_of(const struct side *side) {
     if (side->format != NULL && !in_tiles(side))
-        return strcmp(side->format, "q8_0") == 0   ? ORACLE_Q8_0
-               : strcmp(side->format, "q5_1") == 0 ? ORACLE_Q5_1
-                                                   : ORACLE_Q4_0;
+        return oracle_of_word(side->format);
     return attention_type(side->T2);
 }
 

@@ -151,7 +151,8 @@ static void test_known(const struct known *k, const struct kvmill_kernel *kernel
 }
 
 /* A block each of llama.cpp's, for kernels of float32.  Of Q8_0 the scale is 1 and halves go away
-   from zero; of Q4_0 it is -1, for the extreme is 8, and element 16 is above element 0. */
+   from zero; of Q4_0 it is -1, for the extreme is 8, and element 16 is above element 0; of Q5_0
+   too, with an extreme of 16, and fifth bits in turn; of Q4_1 it is 2, the minimum -3. */
 static const struct known_block {
     int element;
     float input[32], read[32];
@@ -166,6 +167,24 @@ static const struct known_block {
      {8, -7, 0, 1, -1, 3, [16] = -2, [17] = 7},
      {0, 0xbc, 0xa0, 0x1f, 0x88, 0x87, 0x89, 0x85, 0x88, 0x88, 0x88, 0x88, 0x88, 0x88, 0x88, 0x88,
       0x88, 0x88}},
+    {KVMILL_Q5_0,
+     {16, -16, 0.5f, 0.75f, -7.5f, [9] = -9, [16] = -2, [31] = 15},
+     {16, -15, 0, 1, -8, [9] = -9, [16] = -2, [31] = 15},
+     {0, 0xbc, 0xf6, 0xff, 0xff, 0x7f, 0x20, 0x0f, 0x00, 0x0f, 0x08,
+      0, 0,    0,    0,    0x09, 0,    0,    0,    0,    0,    0x10}},
+    {KVMILL_Q4_1,
+     {-3, 27, 0, 1, 2, -2, [16] = 5, [17] = 6},
+     {-3, 27, 1, 1, 3, -1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+      5,  7,  1, 1, 1, 1,  1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+     {0,    0x40, 0,    0xc2, 0x40, 0x5f, 0x22, 0x22, 0x23, 0x21,
+      0x22, 0x22, 0x22, 0x22, 0x22, 0x22, 0x22, 0x22, 0x22, 0x22}},
+    {KVMILL_IQ4_NL,
+     {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113,
+      1,    1,    1,   1,   1,   1,   1,   1,   1, 1,  1,  1,  1,  1,  1,  1},
+     {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113,
+      1,    1,    1,   1,   1,   1,   1,   1,   1, 1,  1,  1,  1,  1,  1,  1},
+     {0, 0x3c, 0x80, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8b, 0x8c, 0x8d,
+      0x8e, 0x8f}},
 };
 
 static bool are_equal(const float *a, const float *b) {

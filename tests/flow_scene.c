@@ -8,6 +8,7 @@
 
 #include "../runtime/core/numbers.h"
 #include "common.h"
+#include "oracle/convert.h"
 
 /* ---- Numbers ---- */
 
@@ -34,12 +35,14 @@ static void fill_floats(struct dice *dice, int element, const struct fence *fenc
 /* Codes are any bytes, or small; scales of blocks are floats. */
 static void fill_codes(struct dice *dice, const struct kvmill_format *format,
                        const struct fence *fence, bool is_strange) {
-    size_t block = format->element == KVMILL_Q8_0 ? 34 : format->element == KVMILL_Q4_0 ? 18 : 0;
+    enum oracle_type type = oracle_of_element(format->element);
+    size_t block = oracle_is_blocks(type) ? (size_t)oracle_bytes(type, ORACLE_BLOCK) : 0;
     for (size_t i = 0; i < fence->size; i++)
         fence->data[i] = (unsigned char)(dice_once_in(dice, 2) ? (uint64_t)dice_range(dice, 0, 2)
                                                                : dice_bits(dice));
     for (size_t at = 0; block != 0 && at < fence->size; at += block)
-        kvmill_store_float(KVMILL_F16, fence->data + at, 0, random_number(dice, is_strange));
+        for (int i = 0; i <= oracle_has_minimum(type); i++)
+            kvmill_store_float(KVMILL_F16, fence->data + at, i, random_number(dice, is_strange));
 }
 
 static bool are_floats_same(struct flow_scene *scene, int element, const unsigned char *a,

@@ -50,7 +50,7 @@ const char *const random_kinds[KINDS] = {"decode", "chunks", "prefill", "mixed l
 #define FORMAT                                                                                     \
     "T3=" FLOATS " {T2=int4 quant_bit=4 " GROUPS "|T2=int4 quant_bit=4 " GROUPS                    \
     "|T2=int4 quant_bit=4 " GROUPS "|T2=int8 quant_bit=8 " GROUPS "|T2=int8 quant_bit=8 " GROUPS   \
-    "|T2=int8 quant_bit=8 " GROUPS "|T2=uint8 cache_format={q8_0|q4_0|q5_1}|"                      \
+    "|T2=int8 quant_bit=8 " GROUPS "|T2=uint8 cache_format={q8_0|q4_0|q5_1|q4_1|q5_0|iq4_nl}|"     \
     "T2={float8e4m3fn|float8e5m2}|T2=" FLOATS "|T2=" FLOATS "}"
 
 static void choose_heads(struct attention *a, struct dice *dice) {
@@ -259,20 +259,22 @@ static const char *const type_names[] = {[0] = "float32",
                                          [KVMILL_Q8_0] = "uint8",
                                          [KVMILL_Q4_0] = "uint8",
                                          [KVMILL_Q5_1] = "uint8",
+                                         [KVMILL_Q4_1] = "uint8",
+                                         [KVMILL_Q5_0] = "uint8",
+                                         [KVMILL_IQ4_NL] = "uint8",
                                          [KVMILL_E4M3] = "float8e4m3fn",
                                          [KVMILL_E5M2] = "float8e5m2"};
 
 static void describe_format(const struct kvmill_format *format, bool raw, char text[160]) {
     int element = format->element;
+    const char *word = oracle_word_of_blocks(oracle_of_element(element));
     int bits = oracle_of_element(element) == ORACLE_I8   ? 8
                : oracle_of_element(element) == ORACLE_I4 ? 4
                                                          : 0;
     snprintf(text, 160, "head_dim=%d T2=%s T3=%s quant_bit=%d quant_group=%d cache_format=%s",
              (int)format->dim, type_names[element], type_names[format->scale], raw ? 0 : bits,
              (int)format->quant_group,
-             element == KVMILL_Q8_0              ? "q8_0"
-             : element == KVMILL_Q4_0            ? "q4_0"
-             : element == KVMILL_Q5_1            ? "q5_1"
+             word != NULL                        ? word
              : oracle_tiles_of(element).rows > 0 ? "tiles"
                                                  : "-");
 }

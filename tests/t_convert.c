@@ -106,10 +106,16 @@ static void fill_activations(const struct kvmill_convert_shape *shape, unsigned 
     int64_t group = group_of(format);
     int most = oracle_of_element(format->element) == ORACLE_I4 ? 7
                : format->element == KVMILL_Q4_0                ? 8
+               : format->element == KVMILL_Q5_0                ? 16
+               : format->element == KVMILL_Q4_1                ? 15
                : format->element == KVMILL_Q5_1                ? 31
                                                                : 127;
     for (int64_t i = 0; is_float(shape->activation) && i < format->dim; i += group)
         fill_group(oracle_of_element(shape->activation), row, i, group, most, dice);
+}
+
+static int numbers_of_block(int element) {
+    return oracle_has_minimum(oracle_of_element(element)) ? 2 : 1;
 }
 
 /* Scales and numbers of a cache: now and then such as no writer leaves. */
@@ -136,7 +142,7 @@ static void fill_cache_row(const struct kvmill_format *format, unsigned char *da
     for (int64_t i = 0;
          oracle_is_blocks(oracle_of_element(format->element)) && i < format->dim / ORACLE_BLOCK;
          i++)
-        fill_floats(ORACLE_F16, data + i * step, format->element == KVMILL_Q5_1 ? 2 : 1, dice);
+        fill_floats(ORACLE_F16, data + i * step, numbers_of_block(format->element), dice);
 }
 
 /* ---- Problems ---- */
@@ -330,7 +336,7 @@ static void protect_inputs(const struct problem *problem, bool read_only) {
 static void unify(int element, unsigned char *row, int64_t dim) {
     int64_t step = oracle_bytes(oracle_of_element(element), ORACLE_BLOCK);
     for (int64_t i = 0; oracle_is_blocks(oracle_of_element(element)) && i < dim / ORACLE_BLOCK; i++)
-        unify(KVMILL_F16, row + i * step, element == KVMILL_Q5_1 ? 2 : 1);
+        unify(KVMILL_F16, row + i * step, numbers_of_block(element));
     for (int64_t i = 0; is_float(element) && i < dim; i++)
         if (isnan(oracle_get(oracle_of_element(element), row, i)))
             oracle_put(oracle_of_element(element), row, i, (double)NAN);
@@ -446,7 +452,9 @@ static void test_all_portable(void) {
         {KVMILL_I4, 24, KVMILL_F16, 8},   {KVMILL_Q8_0, 96, 0, 0},
         {KVMILL_Q4_0, 256, 0, 0},         {KVMILL_Q5_1, 96, 0, 0},
         {KVMILL_I8KT, 48, KVMILL_F16, 8}, {KVMILL_I4KT, 64, KVMILL_F32, 16},
-        {KVMILL_I8VT, 48, KVMILL_F16, 8}, {KVMILL_I4VT, 64, KVMILL_F32, 16}};
+        {KVMILL_I8VT, 48, KVMILL_F16, 8}, {KVMILL_I4VT, 64, KVMILL_F32, 16},
+        {KVMILL_Q4_1, 64, 0, 0},          {KVMILL_Q5_0, 96, 0, 0},
+        {KVMILL_IQ4_NL, 64, 0, 0}};
     static const struct kvmill_kernel *const kernels[] = {&kvmill_portable_write_rows,
                                                           &kvmill_portable_read_rows};
     for (int k = 0; k < 2; k++) {

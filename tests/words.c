@@ -174,7 +174,7 @@ void step_of_quads(union value *v, int lanes) {
 
 void nibble_shift(union value *v, int lanes) {
     (void)lanes;
-    v[2].count = below(2) ? 4 : 0;
+    v[3].count = below(2) ? 4 : 0;
 }
 
 void even_count(union value *v, int lanes) {

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "host.h"
 #include "plans.h"
 
 enum { QUERY, KEY, VALUE, MASK, SINKS }; /* a node's sources */
@@ -14,37 +15,34 @@ static const DLDataType float32 = {kDLFloat, 32, 1}, float16 = {kDLFloat, 16, 1}
 /* ---- Types of caches ---- */
 
 struct row_type {
-    enum ggml_type type;
     DLDataType element;
     const char *format;    /* NULL: elements */
     int64_t values, bytes; /* of a block */
 };
 
-static const struct row_type row_types[] = {
-    {GGML_TYPE_F32, {kDLFloat, 32, 1}, NULL, 1, 4},
-    {GGML_TYPE_F16, {kDLFloat, 16, 1}, NULL, 1, 2},
-    {GGML_TYPE_BF16, {kDLBfloat, 16, 1}, NULL, 1, 2},
-    {GGML_TYPE_Q8_0, {kDLUInt, 8, 1}, "q8_0", 32, 34},
-    {GGML_TYPE_Q4_0, {kDLUInt, 8, 1}, "q4_0", 32, 18},
-    {GGML_TYPE_Q5_1, {kDLUInt, 8, 1}, "q5_1", 32, 24},
-};
-
-static const struct row_type *row_type_of(const struct ggml_tensor *tensor) {
-    for (size_t i = 0; i < sizeof row_types / sizeof *row_types; i++)
-        if (row_types[i].type == tensor->type)
-            return &row_types[i];
-    return NULL;
+/* Blocks have the same names in kvmill, which has no plan for a name that it does not know. */
+static struct row_type row_type_of(const struct ggml_tensor *tensor) {
+    static const DLDataType bfloat16 = {kDLBfloat, 16, 1}, bytes = {kDLUInt, 8, 1};
+    enum ggml_type type = tensor->type;
+    const DLDataType *element = type == GGML_TYPE_F32    ? &float32
+                                : type == GGML_TYPE_F16  ? &float16
+                                : type == GGML_TYPE_BF16 ? &bfloat16
+                                                         : &bytes;
+    return (struct row_type){.element = *element,
+                             .format = element == &bytes ? host.type_name(type) : NULL,
+                             .values = host.block_size(type),
+                             .bytes = (int64_t)host.type_size(type)};
 }
 
 /* ---- What is taken ---- */
 
 /* Rows without gaps, which begin at multiples of an element. */
 static bool has_rows(const struct ggml_tensor *tensor) {
-    const struct row_type *type = row_type_of(tensor);
-    if (type == NULL || tensor->ne[0] % type->values != 0 || tensor->nb[0] != (size_t)type->bytes)
+    const struct row_type type = row_type_of(tensor);
+    if (type.values == 0 || tensor->ne[0] % type.values != 0 || tensor->nb[0] != (size_t)type.bytes)
         return false;
     for (int i = 1; i < GGML_MAX_DIMS; i++)
-        if (tensor->nb[i] % (type->element.bits / 8u) != 0)
+        if (tensor->nb[i] % (type.element.bits / 8u) != 0)
             return false;
     return true;
 }
@@ -94,10 +92,10 @@ static void set_op(const struct ggml_tensor *node, kvmill_cache_attend *op) {
     op->value_head_dim = value->ne[0];
     op->T1 = float32;
     op->mask_T1 = node->src[MASK] != NULL ? float16 : (DLDataType){0};
-    op->key_T2 = row_type_of(key)->element;
-    op->key_cache_format = row_type_of(key)->format;
-    op->value_T2 = row_type_of(value)->element;
-    op->value_cache_format = row_type_of(value)->format;
+    op->key_T2 = row_type_of(key).element;
+    op->key_cache_format = row_type_of(key).format;
+    op->value_T2 = row_type_of(value).element;
+    op->value_cache_format = row_type_of(value).format;
     op->softmax_scale = (double)parameter(node, SCALE);
     op->softcap = (double)parameter(node, SOFTCAP);
     op->max_bias = (double)parameter(node, MAX_BIAS);
@@ -123,18 +121,18 @@ struct dims {
 /* ggml's dims `order`, the first of them the last one here, of an element type. */
 static DLTensor tensor_of(const struct ggml_tensor *tensor, const int order[GGML_MAX_DIMS],
                           struct dims *dims) {
-    const struct row_type *type = row_type_of(tensor);
-    int64_t bytes = type->element.bits / 8;
+    const struct row_type type = row_type_of(tensor);
+    int64_t bytes = type.element.bits / 8;
     for (int i = 0; i < GGML_MAX_DIMS; i++) {
         dims->shape[i] = tensor->ne[order[i]];
         dims->strides[i] = (int64_t)tensor->nb[order[i]] / bytes;
     }
-    dims->shape[GGML_MAX_DIMS - 1] = tensor->ne[0] / type->values * (type->bytes / bytes);
+    dims->shape[GGML_MAX_DIMS - 1] = tensor->ne[0] / type.values * (type.bytes / bytes);
     dims->strides[GGML_MAX_DIMS - 1] = 1;
     return (DLTensor){.data = tensor->data,
                       .device = {kDLCPU, 0},
                       .ndim = GGML_MAX_DIMS,
-                      .dtype = type->element,
+                      .dtype = type.element,
                       .shape = dims->shape,
                       .strides = dims->strides};
 }

@@ -49,6 +49,8 @@ static bool find_all(void) {
         {"ggml_graph_node", &host.node},
         {"ggml_op_name", &host.op_name},
         {"ggml_type_name", &host.type_name},
+        {"ggml_blck_size", &host.block_size},
+        {"ggml_type_size", &host.type_size},
         {"ggml_tensor_overhead", &host.tensor_overhead},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {

@@ -22,6 +22,8 @@ struct host {
     struct ggml_tensor *(*node)(struct ggml_cgraph *graph, int i);
     const char *(*op_name)(enum ggml_op op);
     const char *(*type_name)(enum ggml_type type);
+    int64_t (*block_size)(enum ggml_type type); /* elements */
+    size_t (*type_size)(enum ggml_type type);   /* bytes of a block */
     size_t (*tensor_overhead)(void);
 };
 

@@ -3,6 +3,8 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "portable.h"
 
+#include <math.h>
+
 #include "../../defs/codes.h"
 #include "../core/numbers.h"
 #include "cache_row.h"
@@ -173,12 +175,37 @@ static void quantise_range(const struct kvmill_format_parts *parts, const float 
     }
 }
 
+/* The place of the nearest number of the table, the greater of two. */
+static int nearest_place(const struct kvmill_format_parts *parts, float x) {
+    int place = 0;
+    for (int i = 1; i < 1 << parts->bits; i++)
+        place += 2 * x >= (float)(parts->table[i - 1] + parts->table[i]);
+    return place;
+}
+
+/* Weights are squares of the elements.  Below 1e-15 nothing is told apart. */
+static void quantise_squares(const struct kvmill_format_parts *parts, const float *x,
+                             struct block *block) {
+    float extreme = extreme_of(x, parts->block), products = 0, squares = 0;
+    bool finite = kvmill_is_finite(extreme), empty = !finite || fabsf(extreme) < 1e-15f;
+    float inverse = empty ? 0 : 1 / (extreme / (float)parts->table[0]);
+    for (int i = 0; i < parts->block; i++) {
+        int place = empty ? 0 : nearest_place(parts, inverse * x[i]);
+        float number = (float)parts->table[place], weight = x[i] * x[i];
+        block->codes[i] = parts->table[place];
+        products += weight * number * x[i];
+        squares += weight * number * number;
+    }
+    block->scale = !finite ? kvmill_float_of_bits(0x7fc00000) : empty ? 0 : products / squares;
+}
+
 typedef void quantise(const struct kvmill_format_parts *parts, const float *x, struct block *block);
 
 static quantise *const rules[] = {
     [KVMILL_RULE_OUTWARDS] = quantise_outwards,
     [KVMILL_RULE_EXTREME] = quantise_extreme,
     [KVMILL_RULE_RANGE] = quantise_range,
+    [KVMILL_RULE_SQUARES] = quantise_squares,
 };
 
 static void write_blocks(const struct kvmill_convert_shape *shape, const unsigned char *from,

@@ -5,6 +5,8 @@ m4_dnl   km_is_float_T       codes are floats
 m4_dnl   km_is_signed_T      codes are in two's complement
 m4_dnl   km_offset_T         the code of 0
 m4_dnl   km_most_T           the largest code
+m4_dnl   km_table_T          numbers that codes are the places of, if any
+m4_dnl   km_word_codes_T     in a word of 32 bits; 0: none that instructions multiply
 m4_dnl   km_in_turn_T        codes lie in the order of elements, not in halves of a block
 m4_dnl   km_scales_of_T      "none", "groups" or "blocks"
 m4_dnl   km_block_T          elements of a block, or 0

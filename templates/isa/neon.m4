@@ -31,6 +31,11 @@ km_define(«load_i8», «
 km_define(«load_u8», «
     return (vi)vmovl_u16(vget_low_u16(vmovl_u8(four_bytes(from))));
 »)
+km_define(«load_table», «
+    uint8x8_t places = vand_u8(vshl_u8(four_bytes(from), vdup_n_s8((int8_t)-shift)), vdup_n_u8(15));
+    int8x8_t numbers = vqtbl1_s8(vld1q_s8(table), places);
+    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(numbers))));
+»)
 km_define(«twice», «
     uint8x8_t x = vcreate_u8(bytes);
     return (vi)vmovl_u16(vget_low_u16(vmovl_u8(vzip1_u8(x, x))));

@@ -30,6 +30,12 @@ km_define(«load_s8», «
 km_define(«load_u8», «
     return (vi)km_v(cvtepu8_epi32)(km_load_quarter(from));
 »)
+km_define(«load_table», «
+    __m128i places = _mm_srl_epi16(km_load_quarter(from), _mm_cvtsi32_si128(shift));
+    __m128i numbers = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)table),
+        _mm_and_si128(places, _mm_set1_epi8(15)));
+    return km_v(cvtepi32_ps)(km_v(cvtepi8_epi32)(numbers));
+»)
 km_define(«twice», «
     __m128i x = _mm_cvtsi64_si128((long long)bytes);
     return (vi)km_v(cvtepu8_epi32)(_mm_unpacklo_epi8(x, x));

@@ -157,17 +157,16 @@ km_word(«load_i8», «vf», «const void *from», «km_by_lane(«vf», «(float
 km_word(«load_i4», «vf», «const void *from», «
     return load_some_i4(from, LANES);
 »)
-m4_dnl load_u8(from), load_s8(from) -- a byte in each lane, without and with a sign; load_q4(from, shift) -- of bytes
-m4_dnl the low nibbles (0) or the high ones (4), less 8.
+m4_dnl load_u8(from), load_s8(from) -- a byte in each lane, without and with a sign; load_table(table, from, shift) --
+m4_dnl the numbers of a table of 16 at the places that the low nibbles of bytes (0) or the high ones (4) say.
 km_word(«load_u8», «vi», «const void *from», «km_by_lane(«vi», «((const uint8_t *)from)[i]»)», «
     return (vi)((vu)load_high_bytes(from) >> 24);
 »)
 km_word(«load_s8», «vi», «const void *from», «km_by_lane(«vi», «((const int8_t *)from)[i]»)», «
     return load_high_bytes(from) >> 24;
 »)
-km_word(«load_q4», «vf», «const void *from, int shift», «
-    return __builtin_convertvector((load_u8(from) >> shift & 15) - 8, vf);
-»)
+km_word(«load_table», «vf», «const void *table, const void *from, int shift», «m4_dnl
+km_by_lane(«vf», «(float)((const int8_t *)table)[((const uint8_t *)from)[i] >> shift & 15]»)»)
 m4_dnl twice(bytes) -- each of LANES / 2 bytes in two lanes.
 km_word(«twice», «vi», «uint64_t bytes», «
     return (vi){km_lane_list(«(int32_t)(bytes >> m4_eval(L / 2 * 8) & 255)»)};

@@ -24,10 +24,13 @@ enum { THREADS = 2 };
 #define Q8_0 GGML_TYPE_Q8_0
 #define Q4_0 GGML_TYPE_Q4_0
 #define Q5_1 GGML_TYPE_Q5_1
+#define Q4_1 GGML_TYPE_Q4_1
+#define Q5_0 GGML_TYPE_Q5_0
+#define IQ4  GGML_TYPE_IQ4_NL
 
 /* K and V, of which tests/ggml/specs.json has kernels. */
-static const enum ggml_type pairs[][2] = {
-    {F32, F32}, {F16, F16}, {Q8_0, Q8_0}, {Q4_0, Q4_0}, {Q5_1, Q4_0}};
+static const enum ggml_type pairs[][2] = {{F32, F32},   {F16, F16},   {Q8_0, Q8_0}, {Q4_0, Q4_0},
+                                          {Q5_1, Q4_0}, {Q5_0, Q4_1}, {IQ4, IQ4}};
 
 /* heads and kv heads, queries, cells, streams, mask, layout, softcap, max_bias, sinks, mask of
  * heads */
@@ -118,9 +121,11 @@ static void no_scale(struct ggml_tensor *node) {
 }
 static void q4_1_keys(struct ggml_tensor *node) {
     node->src[1]->type = GGML_TYPE_Q4_1;
+    node->src[1]->nb[0] = ggml_type_size(GGML_TYPE_Q4_1);
 }
-static void iq4_nl_values(struct ggml_tensor *node) {
-    node->src[2]->type = GGML_TYPE_IQ4_NL;
+static void q8_1_values(struct ggml_tensor *node) {
+    node->src[2]->type = GGML_TYPE_Q8_1;
+    node->src[2]->nb[0] = ggml_type_size(GGML_TYPE_Q8_1);
 }
 static void half_queries(struct ggml_tensor *node) {
     node->src[0]->type = GGML_TYPE_F16;
@@ -155,8 +160,8 @@ static const struct {
     void (*change)(struct ggml_tensor *node);
 } left[] = {
     {"a scale of 0", no_scale},
-    {"keys of q4_1", q4_1_keys},
-    {"values of iq4_nl", iq4_nl_values},
+    {"keys of q4_1, of which no pack has kernels for such values", q4_1_keys},
+    {"values of q8_1, which kvmill does not know", q8_1_values},
     {"queries of float16", half_queries},
     {"keys whose elements are apart", keys_apart},
     {"keys at odd addresses", odd_strides},

@@ -12,7 +12,9 @@
 
 enum { ROUNDS = 5 };
 
-static const enum ggml_type types[] = {GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0};
+static const enum ggml_type types[] = {GGML_TYPE_F16,   GGML_TYPE_Q8_0, GGML_TYPE_Q5_1,
+                                       GGML_TYPE_Q5_0,  GGML_TYPE_Q4_1, GGML_TYPE_Q4_0,
+                                       GGML_TYPE_IQ4_NL};
 
 /* A token, and a prompt, of models' heads; cells are the depth. */
 static const struct shape shapes[] = {

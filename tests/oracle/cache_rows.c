@@ -103,55 +103,107 @@ static double first_extreme(const double *x) {
     return extreme;
 }
 
-static void write_q4_0(unsigned char *block, const double *x) {
-    double scale = f32(first_extreme(x) / -8), factor = inverse(scale);
+/* The nibbles are the last 16 bytes, fifth bits in the 4 before them. */
+static int nibble_of(int i) {
+    int half = ORACLE_BLOCK / 2;
+    return i < half ? 2 * i : 2 * (i - half) + 1;
+}
+
+static bool has_fifth(enum oracle_type type) {
+    return type == ORACLE_Q5_0 || type == ORACLE_Q5_1;
+}
+
+static void put_code(enum oracle_type type, unsigned char *block, int i, int code) {
+    unsigned char *nibbles = block + oracle_bytes(type, ORACLE_BLOCK) - 16, *fifth = nibbles - 4;
+    oracle_put_nibble(nibbles, nibble_of(i), code & 15);
+    if (has_fifth(type))
+        fifth[i / 8] = (unsigned char)((fifth[i / 8] & ~(1 << i % 8)) | (code >> 4) << i % 8);
+}
+
+static int get_code(enum oracle_type type, const unsigned char *block, int i) {
+    const unsigned char *nibbles = block + oracle_bytes(type, ORACLE_BLOCK) - 16;
+    int fifth = has_fifth(type) ? nibbles[i / 8 - 4] >> i % 8 & 1 : 0;
+    return oracle_get_nibble(nibbles, nibble_of(i)) + 16 * fifth;
+}
+
+/* q4_0 and q5_0: the extreme becomes code 0, 0 the code in the middle. */
+static void write_extreme(enum oracle_type type, unsigned char *block, const double *x) {
+    int middle = type == ORACLE_Q4_0 ? 8 : 16, most = 2 * middle - 1;
+    double scale = f32(first_extreme(x) / -middle), factor = inverse(scale);
     oracle_put(ORACLE_F16, block, 0, scale);
     for (int i = 0; i < ORACLE_BLOCK; i++) {
-        int code = (int)f32(f32(x[i] * factor) + 8.5), half = ORACLE_BLOCK / 2;
-        oracle_put_nibble(block + 2, i < half ? 2 * i : 2 * (i - half) + 1, code < 15 ? code : 15);
+        int code = (int)f32(f32(x[i] * factor) + middle + 0.5);
+        put_code(type, block, i, code < most ? code : most);
     }
 }
 
 /* The numbers are finite, their range has an inverse. */
-static void write_q5_1(unsigned char *block, const double *x) {
+static void write_range(enum oracle_type type, unsigned char *block, const double *x) {
+    int top = type == ORACLE_Q4_1 ? 15 : 31;
     double least = x[0], most = x[0];
     for (int i = 1; i < ORACLE_BLOCK; i++) {
         least = x[i] < least ? x[i] : least;
         most = x[i] > most ? x[i] : most;
     }
-    double scale = f32(f32(most - least) / 31), factor = inverse(scale);
+    double scale = f32(f32(most - least) / top), factor = inverse(scale);
     oracle_put(ORACLE_F16, block, 0, scale);
     oracle_put(ORACLE_F16, block, 1, least);
-    memset(block + 4, 0, 4);
-    for (int i = 0; i < ORACLE_BLOCK; i++) {
-        int code = (int)f32(f32(f32(x[i] - least) * factor) + 0.5), half = ORACLE_BLOCK / 2;
-        oracle_put_nibble(block + 8, i < half ? 2 * i : 2 * (i - half) + 1, code & 15);
-        block[4 + i / 8] = (unsigned char)(block[4 + i / 8] | (code >> 4) << i % 8);
-    }
+    for (int i = 0; i < ORACLE_BLOCK; i++)
+        put_code(type, block, i, (int)f32(f32(f32(x[i] - least) * factor) + 0.5));
 }
 
-static double read_q5_1(const unsigned char *block, int i) {
-    int half = ORACLE_BLOCK / 2, fifth = block[4 + i / 8] >> i % 8 & 1;
-    int code = oracle_get_nibble(block + 8, i < half ? 2 * i : 2 * (i - half) + 1) + 16 * fifth;
-    return f32(code * oracle_get(ORACLE_F16, block, 0) + oracle_get(ORACLE_F16, block, 1));
+static const double iq4_nl[] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                1,    13,   25,  38,  53,  69,  89,  113};
+
+/* Of two that are as near the greater. */
+static int nearest(double x) {
+    int best = 0;
+    for (int n = 1; n < 16; n++)
+        if (fabs(x - iq4_nl[n]) <= fabs(x - iq4_nl[best]))
+            best = n;
+    return best;
+}
+
+/* The numbers are finite.  Sums in the order of elements, each step rounded. */
+static void write_iq4_nl(unsigned char *block, const double *x) {
+    double extreme = first_extreme(x), products = 0, squares = 0;
+    memset(block, 0, (size_t)oracle_bytes(ORACLE_IQ4_NL, ORACLE_BLOCK));
+    if (fabs(extreme) < (double)1e-15f)
+        return;
+    double factor = f32(1 / f32(extreme / iq4_nl[0]));
+    for (int i = 0; i < ORACLE_BLOCK; i++) {
+        int code = nearest(f32(factor * x[i]));
+        double weighted = f32(f32(x[i] * x[i]) * iq4_nl[code]);
+        products = f32(products + f32(weighted * x[i]));
+        squares = f32(squares + f32(weighted * iq4_nl[code]));
+        put_code(ORACLE_IQ4_NL, block, i, code);
+    }
+    oracle_put(ORACLE_F16, block, 0, f32(products / squares));
 }
 
 static double read_block(enum oracle_type type, const unsigned char *block, int i) {
     double scale = oracle_get(ORACLE_F16, block, 0);
-    int half = ORACLE_BLOCK / 2;
-    if (type == ORACLE_Q5_1)
-        return read_q5_1(block, i);
     if (type == ORACLE_Q8_0)
         return scale * oracle_get(ORACLE_I8, block + 2, i);
-    return scale * (oracle_get_nibble(block + 2, i < half ? 2 * i : 2 * (i - half) + 1) - 8);
+    int code = get_code(type, block, i);
+    if (oracle_has_minimum(type))
+        return f32(code * scale + oracle_get(ORACLE_F16, block, 1));
+    return scale * (type == ORACLE_IQ4_NL ? iq4_nl[code] : code - (type == ORACLE_Q4_0 ? 8 : 16));
+}
+
+static void write_block(enum oracle_type type, unsigned char *block, const double *x) {
+    if (type == ORACLE_Q8_0)
+        write_q8_0(block, x);
+    else if (type == ORACLE_IQ4_NL)
+        write_iq4_nl(block, x);
+    else
+        (oracle_has_minimum(type) ? write_range : write_extreme)(type, block, x);
 }
 
 static void write_blocks(const struct oracle_side *side, int64_t row, const double *x) {
     unsigned char *block = row_of(side, row);
     for (int64_t i = 0; i < side->dim; i += ORACLE_BLOCK) {
-        (side->type == ORACLE_Q8_0   ? write_q8_0
-         : side->type == ORACLE_Q4_0 ? write_q4_0
-                                     : write_q5_1)(block, x + i);
+        write_block(side->type, block, x + i);
         block += oracle_bytes(side->type, ORACLE_BLOCK);
     }
 }

@@ -6,9 +6,14 @@
 #include <string.h>
 
 enum oracle_type oracle_of_element(int element) {
-    return element == KVMILL_I8KT || element == KVMILL_I8VT   ? ORACLE_I8
-           : element == KVMILL_I4KT || element == KVMILL_I4VT ? ORACLE_I4
-                                                              : (enum oracle_type)(element - 1);
+    static const enum oracle_type types[] = {
+        [KVMILL_F32] = ORACLE_F32,   [KVMILL_F16] = ORACLE_F16,      [KVMILL_BF16] = ORACLE_BF16,
+        [KVMILL_I8] = ORACLE_I8,     [KVMILL_I4] = ORACLE_I4,        [KVMILL_Q8_0] = ORACLE_Q8_0,
+        [KVMILL_Q4_0] = ORACLE_Q4_0, [KVMILL_E4M3] = ORACLE_E4M3,    [KVMILL_E5M2] = ORACLE_E5M2,
+        [KVMILL_Q5_1] = ORACLE_Q5_1, [KVMILL_I8KT] = ORACLE_I8,      [KVMILL_I4KT] = ORACLE_I4,
+        [KVMILL_I8VT] = ORACLE_I8,   [KVMILL_I4VT] = ORACLE_I4,      [KVMILL_Q4_1] = ORACLE_Q4_1,
+        [KVMILL_Q5_0] = ORACLE_Q5_0, [KVMILL_IQ4_NL] = ORACLE_IQ4_NL};
+    return types[element];
 }
 
 struct oracle_tiles oracle_tiles_of(int element) {
@@ -41,13 +46,23 @@ static float scale_of_block(int element, const double *x) {
         extreme = fabs(x[i]) > fabs(extreme) ? x[i] : extreme;
     }
     float number = (float)(is_nan ? NAN : extreme);
-    return element == KVMILL_Q8_0 ? fabsf(number / 127.0f) : number / -8.0f;
+    return element == KVMILL_Q8_0 ? fabsf(number / 127.0f)
+                                  : number / (element == KVMILL_Q4_0 ? -8.0f : -16.0f);
+}
+
+/* Into a block that was zero: fifth bits are the 4 bytes before the nibbles. */
+static void set_code(int element, unsigned char *block, int i, int code) {
+    unsigned char *nibbles = block + oracle_bytes(oracle_of_element(element), ORACLE_BLOCK) - 16;
+    nibbles[i % 16] |= (unsigned char)((code & 15) << i / 16 * 4);
+    if (code > 15)
+        nibbles[i / 8 - 4] |= (unsigned char)(1 << i % 8);
 }
 
 /* Blocks that are not finite have codes 0; where the inverse of the scale overflows, codes are as
    far from 0 as they can be.  False for all others. */
 static bool write_open_block(int element, const double *x, unsigned char *block) {
     float scale = scale_of_block(element, x);
+    int middle = element == KVMILL_Q4_0 ? 8 : 16;
     if (scale == 0 || (isfinite(scale) && isfinite(1 / scale)))
         return false;
     memset(block, 0, (size_t)oracle_bytes(oracle_of_element(element), ORACLE_BLOCK));
@@ -57,14 +72,15 @@ static bool write_open_block(int element, const double *x, unsigned char *block)
         if (element == KVMILL_Q8_0)
             block[2 + i] = (unsigned char)(none ? 0 : same ? 127 : -127);
         else
-            block[2 + i % 16] |= (unsigned char)((none ? 8 : same ? 15 : 0) << i / 16 * 4);
+            set_code(element, block, i, none ? middle : same ? 2 * middle - 1 : 0);
     }
     return true;
 }
 
 /* The same of blocks with a minimum: NaN where an element is not finite; where the range is not,
-   codes 0; where it has no inverse, codes of all above the minimum are 31. */
-static bool write_open_range(const double *x, unsigned char *block) {
+   codes 0; where it has no inverse, codes of all above the minimum are the largest. */
+static bool write_open_range(int element, const double *x, unsigned char *block) {
+    int top = element == KVMILL_Q4_1 ? 15 : 31;
     double least = x[0], most = x[0];
     bool finite = true;
     for (int i = 0; i < ORACLE_BLOCK; i++) {
@@ -72,18 +88,27 @@ static bool write_open_range(const double *x, unsigned char *block) {
         least = fmin(least, x[i]);
         most = fmax(most, x[i]);
     }
-    float range = (float)(most - least), scale = finite ? range / 31.0f : NAN;
+    float range = (float)(most - least), scale = finite ? range / (float)top : NAN;
     bool no_inverse = isfinite(scale) && scale != 0 && !isfinite(1 / scale);
     if (isfinite(scale) && !no_inverse)
         return false;
-    memset(block, 0, (size_t)oracle_bytes(ORACLE_Q5_1, ORACLE_BLOCK));
+    memset(block, 0, (size_t)oracle_bytes(oracle_of_element(element), ORACLE_BLOCK));
     oracle_put(ORACLE_F16, block, 0, (double)scale);
     oracle_put(ORACLE_F16, block, 1, finite ? least : (double)NAN);
-    for (int i = 0; i < ORACLE_BLOCK && no_inverse; i++) {
-        bool above = x[i] > least;
-        block[4 + i / 8] |= (unsigned char)(above << i % 8);
-        block[8 + i % 16] |= (unsigned char)((above ? 15 : 0) << i / 16 * 4);
-    }
+    for (int i = 0; i < ORACLE_BLOCK && no_inverse; i++)
+        set_code(element, block, i, x[i] > least ? top : 0);
+    return true;
+}
+
+/* A table: NaN and the first place where an element is not finite. */
+static bool write_open_places(int element, const double *x, unsigned char *block) {
+    bool finite = true;
+    for (int i = 0; i < ORACLE_BLOCK; i++)
+        finite &= isfinite(x[i]) != 0;
+    if (finite)
+        return false;
+    memset(block, 0, (size_t)oracle_bytes(oracle_of_element(element), ORACLE_BLOCK));
+    oracle_put(ORACLE_F16, block, 0, (double)NAN);
     return true;
 }
 
@@ -104,9 +129,11 @@ static void write_block(const struct kvmill_convert_shape *shape, const double *
                         unsigned char *block) {
     struct oracle_side side = side_of(&shape->format, ORACLE_BLOCK, block, NULL);
     int element = shape->format.element;
-    bool open =
-        element == KVMILL_Q5_1 ? write_open_range(x, block) : write_open_block(element, x, block);
-    if (!open)
+    bool (*write_open)(int, const double *, unsigned char *) =
+        element == KVMILL_IQ4_NL        ? write_open_places
+        : oracle_has_minimum(side.type) ? write_open_range
+                                        : write_open_block;
+    if (!write_open(element, x, block))
         oracle_write_row(&side, oracle_of_element(shape->activation), 0, x);
 }
 

@@ -2,6 +2,7 @@
 #include "numbers.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Floating types ---- */
@@ -120,6 +121,10 @@ int64_t oracle_bytes(enum oracle_type type, int64_t count) {
         return (count + 1) / 2;
     case ORACLE_Q5_1:
         return count / ORACLE_BLOCK * (2 + 2 + 4 + ORACLE_BLOCK / 2);
+    case ORACLE_Q4_1:
+        return count / ORACLE_BLOCK * (2 + 2 + ORACLE_BLOCK / 2);
+    case ORACLE_Q5_0:
+        return count / ORACLE_BLOCK * (2 + 4 + ORACLE_BLOCK / 2);
     case ORACLE_Q8_0:
         return count / ORACLE_BLOCK * (2 + ORACLE_BLOCK);
     default:
@@ -164,8 +169,27 @@ void oracle_put(enum oracle_type type, unsigned char *array, int64_t number, dou
     }
 }
 
+static const char *const words[] = {
+    [ORACLE_Q8_0] = "q8_0", [ORACLE_Q4_0] = "q4_0", [ORACLE_Q5_1] = "q5_1",
+    [ORACLE_Q4_1] = "q4_1", [ORACLE_Q5_0] = "q5_0", [ORACLE_IQ4_NL] = "iq4_nl"};
+
+const char *oracle_word_of_blocks(enum oracle_type type) {
+    return words[type];
+}
+
+enum oracle_type oracle_of_word(const char *word) {
+    for (int type = ORACLE_Q8_0; type < (int)(sizeof words / sizeof *words); type++)
+        if (words[type] != NULL && strcmp(words[type], word) == 0)
+            return (enum oracle_type)type;
+    abort();
+}
+
 bool oracle_is_blocks(enum oracle_type type) {
-    return type == ORACLE_Q8_0 || type == ORACLE_Q4_0 || type == ORACLE_Q5_1;
+    return words[type] != NULL;
+}
+
+bool oracle_has_minimum(enum oracle_type type) {
+    return type == ORACLE_Q5_1 || type == ORACLE_Q4_1;
 }
 
 bool oracle_is_integer(enum oracle_type type) {

@@ -17,7 +17,10 @@ enum oracle_type {
     ORACLE_Q4_0, /* llama.cpp's blocks of 32 */
     ORACLE_E4M3, /* without infinities; these two saturate */
     ORACLE_E5M2,
-    ORACLE_Q5_1 /* of 32, with a minimum */
+    ORACLE_Q5_1, /* of 32, with a minimum */
+    ORACLE_Q4_1, /* with a minimum, too */
+    ORACLE_Q5_0,
+    ORACLE_IQ4_NL
 };
 
 /* Floating types only: nearest, ties to even, with subnormals and overflow to infinity. */
@@ -35,6 +38,9 @@ int64_t oracle_bytes(enum oracle_type type, int64_t count);
 /* llama.cpp's blocks, of so many elements. */
 enum { ORACLE_BLOCK = 32 };
 bool oracle_is_blocks(enum oracle_type type);
+const char *oracle_word_of_blocks(enum oracle_type type); /* NULL: it has none */
+enum oracle_type oracle_of_word(const char *word);        /* of blocks */
+bool oracle_has_minimum(enum oracle_type type);           /* a float16 after the scale */
 
 /* int8 and int4. */
 bool oracle_is_integer(enum oracle_type type);

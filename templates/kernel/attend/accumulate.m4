@@ -7,7 +7,7 @@ m4_define(«km_folded», «(km_direct && km_scales(«value») > 0 && km_minimums
     km_group_of(«value») % (km_strip * km_lanes) == 0)»)
 
 m4_dnl Then two vectors are made of the nibbles of a vector of bytes: sums are in another order.
-m4_define(«km_nibbles», «(km_folded && km_part(«bits», km_value) == 4 && km_strip % 2 == 0 &&
+m4_define(«km_nibbles», «(km_folded && km_part(«word_codes», km_value) == 8 && km_strip % 2 == 0 &&
     km_value_dim % (2 * km_lanes) == 0)»)
 
 m4_define(«km_work_as_floats», «km_if(km_direct, «», «    float value[BLOCK][VALUE_PADDED];

@@ -1,5 +1,6 @@
 m4_dnl write_rows_blocks -- llama.cpp's blocks of 32 elements, bit for bit as its reference functions make them.
 m4_define(«km_most», «km_part(«most», km_element)»)m4_dnl
+m4_define(«km_offset», «km_part(«offset», km_element)»)m4_dnl
 m4_define(«km_quant_group», «km_part(«block», km_element)»)m4_dnl
 m4_define(«km_block_bytes», «km_part(«block_bytes», km_element)»)m4_dnl
 m4_define(«km_q8», «m4_ifelse(km_part(«rule», km_element), «outwards», «$1», «$2»)»)m4_dnl
@@ -17,25 +18,36 @@ static int
 extreme_code(uint32_t element, float inverse)
 {
     if (element << m4_eval(32 - km_sign) == 0)
-        return km_q8(«0», «8»);
-    return (element >> km_sign & 1) == (inverse < 0) ? km_q8(«127», «15») : km_q8(«-127», «0»);
+        return km_offset;
+    return (element >> km_sign & 1) == (inverse < 0) ? km_most : km_q8(«-127», «0»);
+}
+
+/* Into a block that was all zero.  */
+static void
+put_code(unsigned char *to, int i, int code)
+{
+km_q8(«    to[2 + i] = (unsigned char)code;
+», «    to[km_nibbles_at(km_element) + i % 16] |= (unsigned char)((code & 15) << i / 16 * 4);
+km_if(km_part(«bits», km_element) == 5, «    to[2 + i / 8] |= (unsigned char)(code >> 4 << i % 8);
+»)»)m4_dnl
 }
 
 static void
 extreme_block(const unsigned char *from, float inverse, unsigned char *to)
 {
-    for (int i = 0; i < km_q8(32, 16); i++)
-        to[2 + i] = (unsigned char)km_q8(«extreme_code(km_element_at(i), inverse)», m4_dnl
-«(extreme_code(km_element_at(i), inverse) | extreme_code(km_element_at(i + 16), inverse) << 4)»);
+    memset(to + 2, 0, m4_eval(km_block_bytes - 2));
+    for (int i = 0; i < 32; i++)
+        put_code(to, i, extreme_code(km_element_at(i), inverse));
 }
 
 static void
 empty_block(float scale, unsigned char *to)
 {
     uint16_t half = scale == scale ? scale > 0 ? 0x7c00 : 0xfc00 : 0x7e00;
+    memset(to, 0, km_block_bytes);
     memcpy(to, &half, sizeof half);
-    for (int i = 0; i < km_q8(32, 16); i++)
-        to[2 + i] = km_q8(«0», «0x88»);
+    for (int i = 0; i < 32; i++)
+        put_code(to, i, km_offset);
 }
 
 /* Blocks with an element that is not finite have a scale that is not, and codes 0.  */
@@ -71,26 +83,27 @@ km_each(«I», 0, km_quant_group - 1, km_lanes, «m4_dnl
 km_head(«Write rows: blocks of 32 elements with their scale.», km_headers)
 km_if(km_has_own_rule, «km_own_rule«»», «km_rule_helpers«»»)m4_dnl
 m4_define(«km_scaled», «multiply(km_elements_at(«$1»), broadcast(inverse[km_at(E / 32)]))»)m4_dnl
-m4_define(«km_code_at», «to + km_at(E / 32 * km_block_bytes + 2 + I)»)m4_dnl
-m4_define(«km_q8_codes», «        store_low_bytes(km_code_at, round_away(km_scaled(E + I)));
+m4_define(«km_q8_codes», «m4_dnl
+        store_low_bytes(to + km_at(E / 32 * km_block_bytes + 2 + I), round_away(km_scaled(E + I)));
 »)m4_dnl
-m4_define(«km_q4_codes», «        {
-            vi low = at_most(truncate(km_scaled(E + I) + 8.5f), 15);
-            vi high = at_most(truncate(km_scaled(E + I + 16) + 8.5f), 15);
-            store_low_bytes(km_code_at, low | high << 4);
+m4_define(«km_block_at», «to + km_at(E / 32 * km_block_bytes)»)m4_dnl
+m4_define(«km_half_codes», «        {
+            vi low = at_most(truncate(km_scaled(E + I) + km_offset.5f), km_most);
+            vi high = at_most(truncate(km_scaled(E + I + 16) + km_offset.5f), km_most);
+            km_store_halves(km_element, «km_block_at», «I», «low», «high»)m4_dnl
         }
 »)m4_dnl
 m4_dnl Scales of outward codes are not negative; others have the other sign than the first element of that magnitude.
 m4_define(«km_q8_scales», «            vf s = km_typed(«value», km_activation)(peak) / 127.0f;
 »)m4_dnl
-m4_define(«km_q4_scales», «            uint32_t negative = 0;
+m4_define(«km_half_scales», «            uint32_t negative = 0;
             int32_t magnitude[km_lanes];
             store_words(magnitude, peak);
 km_each(«K», 0, m4_eval(km_left - 1), 1, «m4_dnl
             negative |= km_typed(«starts_negative», km_unsigned)(km_bytes_of(K, 0), magnitude[K]) << K;
 »)m4_dnl
             vi sign = (in_lanes(~negative) | (peak == 0)) & INT32_MIN;
-            vf s = (vf)((vi)km_typed(«value», km_activation)(peak) ^ sign) / 8.0f;
+            vf s = (vf)((vi)km_typed(«value», km_activation)(peak) ^ sign) / km_offset.0f;
 »)m4_dnl
 m4_define(«km_known_batch», «m4_dnl
 km_group_floats(«scale», km_batch_floats)m4_dnl
@@ -100,7 +113,7 @@ km_group_floats(«inverses», km_batch_floats)m4_dnl
 km_padded_rows(km_if(km_by_vectors, km_peak_bytes, km_size(km_activation)))m4_dnl
     /* Scales.  */
 km_each_groups(«m4_dnl
-km_q8(«km_q8_scales», «km_q4_scales»)«»m4_dnl
+km_q8(«km_q8_scales», «km_half_scales»)«»m4_dnl
             vf inverse = choose(s == 0.f, s, 1.0f / s);
             store_kept(scale + km_group, s);
             store_kept(inverses + km_group, inverse);
@@ -116,7 +129,9 @@ km_fetch_row«»m4_dnl
         for (int b = 0; b < km_groups; b++)
             memcpy(to + b * km_block_bytes, half + 2 * b, 2);
 km_steps(«E», km_dim, 32, «        {
-km_steps(«I», km_q8(32, 16), km_lanes, «km_q8(«km_q8_codes», «km_q4_codes»)»)m4_dnl
+km_q8(«», «            km_fifth_bits(km_element)»)m4_dnl
+km_steps(«I», km_q8(32, 16), km_lanes, «km_q8(«km_q8_codes», «km_half_codes»)»)m4_dnl
+km_q8(«», «            km_store_fifth(km_element, «km_block_at»)»)m4_dnl
         }
 »)m4_dnl
     }
@@ -168,15 +183,14 @@ km_fetch_row«»m4_dnl
             memcpy(to + b * km_block_bytes + 2, halves[1] + 2 * (km_row_floats * r + b), 2);
         }
 km_steps(«E», km_dim, 32, «        {
-            uint32_t fifth = 0;
+            km_fifth_bits(km_element)m4_dnl
 km_each(«I», 0, 15, km_lanes, «        {
             vi a = km_range_code(I);
             vi b = km_range_code(m4_eval(I + 16));
-            store_low_bytes(to + km_at(E / 32 * km_block_bytes + 8 + I), (a & 15) | (b & 15) << 4);
-            fifth |= lanes_from(a, broadcast_words(16)) << I | lanes_from(b, broadcast_words(16)) << m4_eval(I + 16);
+            km_store_halves(km_element, «km_block_at», «I», «a», «b»)m4_dnl
         }
 »)m4_dnl
-            memcpy(to + km_at(E / 32 * km_block_bytes + 4), &fifth, sizeof fifth);
+            km_store_fifth(km_element, «km_block_at»)m4_dnl
         }
 »)m4_dnl
     }

@@ -114,11 +114,25 @@ def bind(session: onnxruntime.InferenceSession, graph: Graph, arrays: Arrays) ->
     return lambda: session.run_with_iobinding(binding)
 
 
-def onnxruntime_runs(graph: Graph, sets: Sequence[Arrays], threads: int) -> list[Run]:
+def devices() -> list:
+    """Those of bindings/onnxruntime, once its library is registered."""
+    name = "KvmillExecutionProvider"
+    return [device for device in onnxruntime.get_ep_devices() if device.ep_name == name]
+
+
+def onnxruntime_runs(
+    graph: Graph, sets: Sequence[Arrays], threads: int, *, provider: bool = False
+) -> list[Run]:
+    """provider: all nodes are kvmill's, by its provider, or there is an error."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(
-        make_model(graph, sets[0]), options, providers=["CPUExecutionProvider"]
-    )
+    model = make_model(graph, sets[0])
+    if provider:
+        options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+        options.add_provider_for_devices(devices(), {})
+        session = onnxruntime.InferenceSession(model, options)
+    else:
+        providers = ["CPUExecutionProvider"]
+        session = onnxruntime.InferenceSession(model, options, providers=providers)
     return [bind(session, graph, arrays) for arrays in sets]

@@ -1,7 +1,7 @@
 """Steps of attention of kvmill and of ONNX Runtime (CPU), side by side in one run.
 
-    python onnxruntime_attention.py --packs PACK[:PACK...] [--only WORD[,WORD...]] [--threads N]
-        [--rounds N] [--json FILE]
+    python onnxruntime_attention.py --packs PACK[:PACK...] [--ort LIBRARY] [--only WORD[,WORD...]]
+        [--threads N] [--rounds N] [--clock thread] [--json FILE]
 
 decode   one new token, 4096 with it, for the head configurations of 20 models
 prefill  512 tokens at once into an empty cache
@@ -12,6 +12,10 @@ attention  Attention-24 over caches that have the new rows, valid up to nonpad_k
 step       TensorScatter of K and of V in place, then that
 gqa        com.microsoft.GroupQueryAttention, appending to its caches in place; with an int8 cache,
            whose scales are per tensor, the activations are float32
+
+LIBRARY is libkvmill_ort.so, with kernels for the problems; then there is
+
+provider   the nodes of "step" in ONNX Runtime, by kvmill's provider
 
 kvmill's are Attention and the fused step TensorScatterAttention; for an int8 cache
 MultiHeadCacheAttention, whose scales are per row, by float32 and ("fast") integer arithmetic.  The
@@ -43,7 +47,7 @@ from pathlib import Path
 import kvmill
 import numpy as np
 import onnxruntime
-from attention_graphs import Run, graphs_of, onnxruntime_runs
+from attention_graphs import Run, graphs_of, onnxruntime_runs, step_graph
 from attention_problems import INT8_SCALE, SPECS, Arrays, Problem, problems_of, sets_of
 from sides import packs_of, parse_arguments, write_results
 
@@ -244,23 +248,37 @@ def seconds_waited() -> float:
     return sum(int(path.read_text("ascii").split()[1]) for path in threads) / 1e9
 
 
-def take_turn(runs: Iterator[Run], count: int) -> tuple[float, float]:
+@dataclass(frozen=True)
+class Setup:
+    """How problems are measured."""
+
+    packs: Sequence[kvmill.Pack]
+    threads: int
+    rounds: int
+    has_provider: bool
+    clock: Callable[[], float]
+
+
+def take_turn(runs: Iterator[Run], count: int, clock: Callable[[], float]) -> tuple[float, float]:
     """Seconds per run, and the share of the time that threads were kept waiting."""
     wait_until_idle()
     next(runs)()
     turn = [next(runs) for _ in range(count)]
-    waited, begin = seconds_waited(), time.perf_counter()
+    waited, begin = seconds_waited(), clock()
     for run in turn:
         run()
-    seconds = time.perf_counter() - begin
+    seconds = clock() - begin
     return seconds / count, (seconds_waited() - waited) / seconds
 
 
-def take_quiet_turn(runs: Iterator[Run], count: int) -> tuple[float, bool]:
-    """Seconds per run, and whether all turns that were tried were disturbed."""
+def take_quiet_turn(
+    runs: Iterator[Run], count: int, clock: Callable[[], float]
+) -> tuple[float, bool]:
+    """Seconds per run, and whether all turns that were tried were disturbed.  Processor time does
+    not count what a thread waits."""
     for _ in range(TRIES):
-        seconds, waited = take_turn(runs, count)
-        if waited <= MOST_WAITED:
+        seconds, waited = take_turn(runs, count, clock)
+        if waited <= MOST_WAITED or clock is time.thread_time:
             return seconds, False
     return seconds, True
 
@@ -276,28 +294,26 @@ class Walk:
 
 
 def times_of(
-    contenders: Sequence[Contender], sets: Sequence[Arrays], rounds: int
+    contenders: Sequence[Contender], sets: Sequence[Arrays], setup: Setup
 ) -> tuple[dict[str, dict[str, float]], int]:
     """Medians, and how many turns were disturbed by other processes."""
     walk = Walk(len(sets))
     sides = [walk.runs(contender) for contender in contenders]
-    counts = [max(1, round(ROUND_SECONDS / take_quiet_turn(side, 1)[0])) for side in sides]
+    clock = setup.clock
+    counts = [max(1, round(ROUND_SECONDS / take_quiet_turn(side, 1, clock)[0])) for side in sides]
     turns = list(zip(sides, counts, strict=True))
-    times = [[take_quiet_turn(side, count) for side, count in turns] for _ in range(rounds)]
+    times = [
+        [take_quiet_turn(side, count, clock) for side, count in turns] for _ in range(setup.rounds)
+    ]
     medians: dict[str, dict[str, float]] = {"kvmill": {}, "onnxruntime": {}}
     for contender, side in zip(contenders, zip(*times, strict=True), strict=True):
         medians[contender.whose][contender.name] = statistics.median(time for time, _ in side)
     return medians, sum(disturbed for turn in times for _, disturbed in turn)
 
 
-def measure(
-    problem: Problem,
-    sets: Sequence[Arrays],
-    packs: Sequence[kvmill.Pack],
-    threads: int,
-    rounds: int,
-) -> Row:
-    sides = kvmill_sides(problem, sets[0], options_of(problem, packs, threads))
+def measure(problem: Problem, sets: Sequence[Arrays], setup: Setup) -> Row:
+    threads = setup.threads
+    sides = kvmill_sides(problem, sets[0], options_of(problem, setup.packs, threads))
     kernels = {name: require_kernels(problem, side) for name, side in sides.items()}
     ours = [
         Contender(
@@ -308,6 +324,9 @@ def measure(
         )
         for name, side in sides.items()
     ]
+    if setup.has_provider and problem.cache != "int8":
+        runs = onnxruntime_runs(step_graph(problem), sets, threads, provider=True)
+        ours.append(Contender("kvmill", "provider", runs, "Y"))
     theirs = [
         Contender(
             "onnxruntime",
@@ -319,8 +338,8 @@ def measure(
     ]
     contenders = ours + theirs
     require_equal(problem, contenders, sets[0])
-    medians, disturbed = times_of(contenders, sets, rounds)
-    turns = rounds * len(contenders)
+    medians, disturbed = times_of(contenders, sets, setup)
+    turns = setup.rounds * len(contenders)
     return Row(
         problem.name, threads, len(sets), kernels["step"], **medians, disturbed=disturbed / turns
     )
@@ -329,12 +348,12 @@ def measure(
 # ---- Reporting ----
 
 
-COLUMNS = "{:36} {:>7} {:>10} {:>10} {:>10} {:>10} {:>10} {:>7}"
+COLUMNS = "{:36} {:>7} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>7}"
 
 
 def print_head() -> None:
-    print(COLUMNS.format("", "", "kvmill us", "", "onnxruntime us", "", "", ""))
-    names = "attention", "step", "attention", "step", "gqa"
+    print(COLUMNS.format("", "", "kvmill us", "", "", "onnxruntime us", "", "", ""))
+    names = "attention", "step", "provider", "attention", "step", "gqa"
     print(COLUMNS.format("problem", "threads", *names, "ratio"))
 
 
@@ -342,7 +361,7 @@ def print_row(row: Row) -> None:
     def microseconds(times: dict[str, float], name: str) -> str:
         return f"{times[name] * 1e6:.0f}" if name in times else "-"
 
-    ours = [microseconds(row.kvmill, name) for name in ("attention", "step")]
+    ours = [microseconds(row.kvmill, name) for name in ("attention", "step", "provider")]
     theirs = [microseconds(row.onnxruntime, name) for name in ("attention", "step", "gqa")]
     ratio = f"{row.ratio:.2f}" + ("*" if row.disturbed > 0.25 else " ")
     print(COLUMNS.format(row.problem, row.threads, *ours, *theirs, ratio), flush=True)
@@ -355,14 +374,21 @@ def main() -> None:
         least=5,
         only="problems with all these words in their names",
         threads="1 or 2 (default: one after the other)",
+        ort="libkvmill_ort.so: the provider takes part",
+        clock='"thread": processor time of the calling thread, for one thread on a busy machine',
     )
+    clock = time.thread_time if arguments.clock == "thread" else time.perf_counter
+    if arguments.ort:
+        library = str(Path(arguments.ort).resolve())
+        onnxruntime.register_execution_provider_library("kvmill", library)
     packs = packs_of(arguments)
     rows = []
     print_head()
     for problem in problems_of(arguments.only):
         sets = sets_of(problem)
         for threads in [int(arguments.threads)] if arguments.threads else THREADS:
-            row = measure(problem, sets, packs, threads, arguments.rounds)
+            setup = Setup(packs, threads, arguments.rounds, bool(arguments.ort), clock)
+            row = measure(problem, sets, setup)
             rows.append(row)
             print_row(row)
     write_results(arguments.json, rows, onnxruntime=onnxruntime.__version__)

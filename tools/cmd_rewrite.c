@@ -1,58 +1,117 @@
-/* kvmill rewrite: StableHLO text that says the same in other ops.
+/* kvmill rewrite: StableHLO text that says the same in other ops; ONNX models with kvmill's.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <string.h>
 
 #include "../base/output.h"
 #include "../base/text.h"
+#include "../import/onnx/onnx.h"
+#include "../import/onnx/onnx_rewrite.h"
 #include "../import/stablehlo/rewrite.h"
 #include "commands.h"
 
 static const struct option_help options[] = {
     {"without-batching-dims", NULL,
      "gathers and scatters as before batching dims: iotas in front of the index vectors"},
-    {"o", "FILE", "where the text goes (standard output)"},
+    {"o", "FILE", "where the text goes (standard output), or the model"},
     {NULL, NULL, NULL},
 };
+
+/* A model has no options, and is not for terminals. */
+static bool check_model(const struct options *given, struct error *error) {
+    if (option_value(given, "without-batching-dims") != NULL)
+        return fail(error, EXIT_USER, "--without-batching-dims: accepted with a .mlir file");
+    return option_value(given, "o") != NULL ||
+           fail(error, EXIT_USER, "a model is rewritten into a file; accepted: -o FILE");
+}
+
+static bool check_text(const struct options *given, struct error *error) {
+    return option_value(given, "without-batching-dims") != NULL ||
+           fail(error, EXIT_USER, "nothing to rewrite; accepted: --without-batching-dims");
+}
 
 static bool check(const struct options *given, struct error *error) {
     const char *target = option_value(given, "o");
     if (given->rest_count != 1)
-        return fail(error, EXIT_USER, "kvmill rewrite: %d arguments; accepted: one .mlir file",
+        return fail(error, EXIT_USER,
+                    "kvmill rewrite: %d arguments; accepted: one .mlir or .onnx file",
                     given->rest_count);
-    if (option_value(given, "without-batching-dims") == NULL)
-        return fail(error, EXIT_USER, "nothing to rewrite; accepted: --without-batching-dims");
-    return target == NULL || *target != '\0' ||
-           fail(error, EXIT_USER, "-o: \"\"; accepted: a file");
+    if (target != NULL && *target == '\0')
+        return fail(error, EXIT_USER, "-o: \"\"; accepted: a file");
+    return is_onnx_name(given->rest[0]) ? check_model(given, error) : check_text(given, error);
 }
 
-static bool write(const char *target, struct text *text, int ops, struct error *error) {
-    if (target == NULL) {
-        text_put(text, stdout);
-        return true;
-    }
+static bool write_file(const char *target, struct text *text, int count, const char *what,
+                       struct error *error) {
     if (!output_write_file(target, text, error))
         return false;
-    print_shown(stdout, "%s: %d op%s rewritten\n", target, ops, ops == 1 ? "" : "s");
+    print_shown(stdout, "%s: %d %s%s rewritten\n", target, count, what, count == 1 ? "" : "s");
     return true;
 }
 
-static bool rewrite(const struct options *given, struct error *error) {
+/* ---- StableHLO ---- */
+
+static bool write_text(const char *target, struct text *text, int ops, struct error *error) {
+    if (target != NULL)
+        return write_file(target, text, ops, "op", error);
+    text_put(text, stdout);
+    return true;
+}
+
+static bool rewrite_text(const struct options *given, struct error *error) {
     struct mlir_file file = {0};
     struct text text = {0};
     int ops = 0;
-    bool done = check(given, error) && mlir_read(given->rest[0], &file, error) &&
+    bool done = mlir_read(given->rest[0], &file, error) &&
                 mlir_without_batching_dims(&file, &text, &ops, error) &&
-                write(option_value(given, "o"), &text, ops, error);
+                write_text(option_value(given, "o"), &text, ops, error);
     text_free(&text);
     mlir_free(&file);
     return done;
 }
 
+/* ---- ONNX ---- */
+
+static size_t length_of_folder(const char *file) {
+    const char *slash = strrchr(file, '/');
+    return slash != NULL ? (size_t)(slash - file) + 1 : 0;
+}
+
+/* Files beside the model are named by their place from there. */
+static bool check_place(const struct options *given, const struct onnx_rewritten *rewritten,
+                        struct error *error) {
+    const char *from = given->rest[0], *to = option_value(given, "o");
+    size_t length = length_of_folder(from);
+    bool same = length == length_of_folder(to) && memcmp(from, to, length) == 0;
+    return same || !rewritten->has_files ||
+           fail(error, EXIT_USER,
+                "-o: \"%.200s\"; %.200s has elements in files beside it; accepted: a file in the "
+                "same folder",
+                to, from);
+}
+
+static bool rewrite_model(const struct options *given, struct error *error) {
+    struct onnx_rewritten rewritten;
+    bool done =
+        onnx_rewrite(given->rest[0], &rewritten, error) && check_place(given, &rewritten, error) &&
+        write_file(option_value(given, "o"), &rewritten.model, rewritten.nodes, "node", error);
+    if (done && rewritten.notes.data != NULL)
+        put_shown(rewritten.notes.data, stderr);
+    text_free(&rewritten.model);
+    text_free(&rewritten.notes);
+    return done;
+}
+
+static bool rewrite(const struct options *given, struct error *error) {
+    return check(given, error) && (is_onnx_name(given->rest[0]) ? rewrite_model(given, error)
+                                                                : rewrite_text(given, error));
+}
+
 const struct command rewrite_command = {
     .name = "rewrite",
-    .synopsis = "FILE.mlir --without-batching-dims [-o FILE]",
-    .summary = "Say what a StableHLO program says in ops that older readers know.",
+    .synopsis = "FILE.mlir --without-batching-dims [-o FILE] | FILE.onnx -o FILE",
+    .summary = "Say what a program says in ops that older readers know, or that kvmill brings.",
     .options = options,
     .run = rewrite,
 };

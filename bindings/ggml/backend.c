@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../common/plan_cache.h"
 #include "attend.h"
 #include "host.h"
-#include "plans.h"
 
 enum { LINE = 64 };
 
@@ -83,7 +83,7 @@ static enum ggml_status graph_compute(ggml_backend_t backend, struct ggml_cgraph
 
 void backend_set_n_threads(ggml_backend_t backend, int threads) {
     struct context *context = backend->context;
-    int most = plans_threads(), wanted = threads > most ? most : threads;
+    int most = plan_threads(), wanted = threads > most ? most : threads;
     /* Between nodes the processors are ggml's. */
     const kvmill_pool_options options = {sizeof options, 0, 1};
     kvmill_error error;

@@ -1,59 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plans.h"
 
-#include <pthread.h>
-#include <stdbool.h>
-#include <string.h>
-#include <unistd.h>
+#include <stdio.h>
+#include <stdlib.h>
 
-#include "packs.h"
+#include "../common/plan_cache.h"
 
-enum { MOST_PLANS = 512, MOST_THREADS = 256 };
+extern const kvmill_pack kvmill_pack_kvmill_ggml;
 
-static struct {
-    kvmill_cache_attend op;
-    kvmill_plan *plan; /* NULL: without kernels */
-} known[MOST_PLANS];
-static int count;
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+/* ---- Packs ---- */
 
-int plans_threads(void) {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    return processors < 1 ? 1 : processors > MOST_THREADS ? MOST_THREADS : (int)processors;
+static void say(void *data, const char *reason) {
+    (void)data;
+    fprintf(stderr, "kvmill: %s\n", reason);
 }
 
-static kvmill_plan *make(const kvmill_cache_attend *op) {
-    const struct packs *packs = packs_open();
-    kvmill_plan_options options;
-    kvmill_plan *plan;
-    kvmill_plan_options_init(&options, sizeof options);
-    options.packs = packs->pack;
-    options.pack_count = packs->count;
-    options.threads = plans_threads();
-    options.least_isa = kvmill_isa_name(1); /* ggml is faster than portable kernels and plain C */
-    kvmill_plan_cache_attend(op, &options, &plan, NULL);
-    return plan;
+/* Opened at the first call; one that cannot be used is left out.  One thread at a time. */
+static const struct packs *open_packs(void) {
+    static struct packs packs;
+    const char *paths = getenv("KVMILL_PACKS");
+    if (packs.count > 0)
+        return &packs;
+    if (paths != NULL)
+        packs_add_named(&packs, paths, "KVMILL_PACKS", say, NULL);
+    packs_add(&packs, &kvmill_pack_kvmill_ggml, say, NULL);
+    return &packs;
 }
 
-static kvmill_plan *find(const kvmill_cache_attend *op) {
-    for (int i = 0; i < count; i++)
-        if (memcmp(&known[i].op, op, sizeof *op) == 0)
-            return known[i].plan;
-    if (count == MOST_PLANS)
-        return NULL;
-    known[count].op = *op;
-    return known[count++].plan = make(op);
+/* ---- Plans ---- */
+
+/* ggml is faster than portable kernels and plain C. */
+static kvmill_status make(void *data, const void *op, kvmill_plan **plan, kvmill_error *error) {
+    kvmill_plan_options options = plan_options_of(open_packs());
+    (void)data;
+    (void)error;
+    options.least_isa = kvmill_isa_name(1);
+    kvmill_plan_cache_attend(op, &options, plan, NULL);
+    return KVMILL_OK;
 }
+
+static struct plan_cache cache = {
+    .mutex = PTHREAD_MUTEX_INITIALIZER, .key_size = sizeof(kvmill_cache_attend), .make = make};
 
 const kvmill_plan *plans_find(const kvmill_cache_attend *op) {
-    pthread_mutex_lock(&mutex);
-    const kvmill_plan *plan = find(op);
-    pthread_mutex_unlock(&mutex);
+    const kvmill_plan *plan;
+    plan_cache_find(&cache, op, &plan, NULL);
     return plan;
 }
 
 /* When ggml unloads the library. */
 static void __attribute__((destructor)) forget(void) {
-    while (count > 0)
-        kvmill_plan_destroy(known[--count].plan);
+    plan_cache_clear(&cache);
 }

@@ -8,10 +8,11 @@
 #include <kvmill.h>
 
 /* The plan of the op, whose strings are constants; NULL: no pack has its kernels, the op has no
-   plan, or memory has run out.  It lasts as long as the library.  Any thread. */
-const kvmill_plan *plans_find(const kvmill_cache_attend *op);
+   plan, or memory has run out.  It lasts as long as the library.  Any thread.
 
-/* Threads that may run parts of one call. */
-int plans_threads(void);
+   Packs are those that KVMILL_PACKS names, paths of libNAME.so separated by colons, then the one
+   that is part of this library.  One that cannot be used is left out, and a line on standard error
+   says why. */
+const kvmill_plan *plans_find(const kvmill_cache_attend *op);
 
 #endif

@@ -99,6 +99,9 @@ DLDataType onnx_dtype(int data_type);
 /* A Constant of ONNX's own: its output has its elements. */
 bool onnx_is_constant(const struct onnx_node *node);
 
+/* It has bodies of control flow. */
+bool onnx_has_graph(const struct onnx_node *node);
+
 /* "Gather", "com.microsoft.GroupQueryAttention" */
 struct onnx_op_text {
     char text[96];

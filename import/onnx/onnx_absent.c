@@ -2,11 +2,21 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "onnx.h"
+#include "onnx_rewrite.h"
 
-bool onnx_read(const char *file, struct onnx_model *model, struct error *error) {
-    *model = (struct onnx_model){0};
+static bool lacks_reader(const char *file, struct error *error) {
     return fail(error, EXIT_ENVIRONMENT,
                 "%s: this kvmill was built without protobuf-c, which ONNX models are read with; "
                 "configure names it (Debian: libprotobuf-c-dev, protobuf-c-compiler)",
                 file);
+}
+
+bool onnx_read(const char *file, struct onnx_model *model, struct error *error) {
+    *model = (struct onnx_model){0};
+    return lacks_reader(file, error);
+}
+
+bool onnx_rewrite(const char *file, struct onnx_rewritten *rewritten, struct error *error) {
+    *rewritten = (struct onnx_rewritten){0};
+    return lacks_reader(file, error);
 }

@@ -421,8 +421,14 @@ static bool read_graph(struct onnx_model *model, const Onnx__Model *message, str
            read_infos(&reader) && read_graph_outputs(&reader);
 }
 
-bool onnx_read(const char *file, struct onnx_model *model, struct error *error) {
+bool onnx_read_message(const char *file, struct onnx_model *model, Onnx__Model **message,
+                       struct error *error) {
     *model = (struct onnx_model){.file = file};
-    const Onnx__Model *message = onnx_unpack(model, error);
-    return message != NULL && read_graph(model, message, error);
+    *message = onnx_unpack(model, error);
+    return *message != NULL && read_graph(model, *message, error);
+}
+
+bool onnx_read(const char *file, struct onnx_model *model, struct error *error) {
+    Onnx__Model *message;
+    return onnx_read_message(file, model, &message, error);
 }

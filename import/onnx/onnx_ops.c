@@ -187,8 +187,7 @@ static bool write_attributes(const struct onnx_call *call, json_t *object, struc
     return true;
 }
 
-/* No meaning has changed since 25. */
-static int64_t meaning_opset(const struct onnx_model *model) {
+int64_t onnx_meaning_opset(const struct onnx_model *model) {
     return model->opset < 25 ? model->opset : 25;
 }
 
@@ -216,7 +215,7 @@ bool onnx_read_node(const struct onnx_call *call, struct spec_list *list, struct
     onnx_name_node(call->model, call->node, place.path, sizeof place.path);
     json_object_set_new(place.value, "op", json_string(op->name));
     if (kvmill_op_member(op->parts[0], "opset") != NULL)
-        json_object_set_new(place.value, "opset", json_integer(meaning_opset(call->model)));
+        json_object_set_new(place.value, "opset", json_integer(onnx_meaning_opset(call->model)));
     bool done = write_attributes(call, place.value, error);
     write_tensors(call, op, place.value);
     done = done && spec_read(&place, list, error) &&

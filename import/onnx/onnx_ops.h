@@ -31,6 +31,9 @@ struct onnx_call {
     const struct onnx_op *op;
 };
 
+/* The opset whose meaning Attention has in the model: no meaning has changed since 25. */
+int64_t onnx_meaning_opset(const struct onnx_model *model);
+
 /* NULL: kvmill has no such op, the node is left alone. */
 const struct onnx_op *onnx_op_of(const struct onnx_node *node);
 

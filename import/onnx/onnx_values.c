@@ -50,6 +50,13 @@ bool onnx_is_constant(const struct onnx_node *node) {
     return node->domain[0] == '\0' && strcmp(node->op, "Constant") == 0;
 }
 
+bool onnx_has_graph(const struct onnx_node *node) {
+    for (int i = 0; i < node->attribute_count; i++)
+        if (node->attributes[i].kind == ONNX_GRAPH || node->attributes[i].kind == ONNX_GRAPHS)
+            return true;
+    return false;
+}
+
 const char *onnx_op_words(const struct onnx_node *node, struct onnx_op_text *words) {
     snprintf(words->text, sizeof words->text, "%.40s%s%.50s", node->domain,
              node->domain[0] ? "." : "", node->op);

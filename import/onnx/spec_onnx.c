@@ -27,19 +27,12 @@ static void make_key(char *text) {
             *text = '?';
 }
 
-static bool has_graph(const struct onnx_node *node) {
-    for (int i = 0; i < node->attribute_count; i++)
-        if (node->attributes[i].kind == ONNX_GRAPH || node->attributes[i].kind == ONNX_GRAPHS)
-            return true;
-    return false;
-}
-
 static void count_kind(struct survey *survey, const struct onnx_node *node) {
     struct onnx_op_text words;
     char key[128];
     snprintf(key, sizeof key, "%s", onnx_op_words(node, &words));
     make_key(key);
-    strcat(key, has_graph(node) ? " with its branches" : "");
+    strcat(key, onnx_has_graph(node) ? " with its branches" : "");
     json_int_t before = json_integer_value(json_object_get(survey->kinds, key));
     json_object_set_new(survey->kinds, key, json_integer(before + 1));
 }

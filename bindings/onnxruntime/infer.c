@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "infer.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "values.h"
+
+/* ---- Inputs ---- */
+
+OrtStatus *infer_known(const OrtTensorTypeAndShapeInfo *info, struct known_tensor *known) {
+    unsigned type = 0;
+    size_t rank = 0;
+    *known = (struct known_tensor){.rank = -1};
+    OrtStatus *status = ort->GetTensorElementType(info, &type);
+    if (status == NULL)
+        status = ort->GetDimensionsCount(info, &rank);
+    known->type = value_type(type);
+    if (status != NULL || rank > MOST_RANK || !ort->TensorTypeAndShape_HasShape(info))
+        return status;
+    known->rank = (int32_t)rank;
+    return ort->GetDimensions(info, known->dims, rank);
+}
+
+/* What an inference knows. */
+struct inference {
+    const struct node_op *op;
+    OrtShapeInferContext *context;
+    struct node node; /* attributes alone */
+    struct known_tensor input[MOST_TENSORS];
+};
+
+/* Inputs that are not there have no type. */
+static void read_inputs(struct inference *inference) {
+    size_t count = 0;
+    if (!runtime_succeeded(ort->ShapeInferContext_GetInputCount(inference->context, &count)))
+        count = 0;
+    for (int i = 0; i < MOST_TENSORS; i++)
+        inference->input[i] = (struct known_tensor){.rank = -1};
+    for (size_t i = 0; i < count && (int)i < node_op_inputs(inference->op); i++) {
+        OrtTensorTypeAndShapeInfo *info = NULL;
+        struct known_tensor *known = &inference->input[node_op_input(inference->op, (int)i)];
+        if (runtime_succeeded(
+                ort->ShapeInferContext_GetInputTypeShape(inference->context, i, &info)) &&
+            info != NULL && !runtime_succeeded(infer_known(info, known)))
+            known->rank = -1;
+    }
+}
+
+static bool read_attribute(const void *node, const char *name, unsigned kind, void *value,
+                           size_t size) {
+    const OrtOpAttr *attribute = NULL;
+    size_t used = 0;
+    return kind != ORT_ATTRIBUTE_STRING &&
+           runtime_succeeded(ort->ShapeInferContext_GetAttribute(node, name, &attribute)) &&
+           runtime_succeeded(ort->ReadOpAttr(attribute, kind, value, size, &used));
+}
+
+/* ---- Shapes ---- */
+
+/* Ranks are the op's, and heads are said where they must be; more the plan checks. */
+static bool has_shapes(const struct inference *inference) {
+    const kvmill_attention *attention = &inference->node.attributes.attention;
+    const struct known_tensor *input = inference->input;
+    if (inference->op == &tensor_scatter_op)
+        return input[KVMILL_TENSOR_SCATTER_PAST_CACHE].rank >= 0;
+    int rank = input[KVMILL_ATTENTION_Q].rank;
+    bool known =
+        rank == 4 || (rank == 3 && attention->q_num_heads > 0 && attention->kv_num_heads > 0);
+    for (int i = 0; known && i < inference->op->first_output; i++)
+        if (inference->op->required >> i & 1)
+            known = input[i].rank == rank || (input[i].rank == 1 && i > KVMILL_ATTENTION_V);
+    bool past = input[KVMILL_ATTENTION_PAST_KEY].type.bits != 0;
+    return known && (!past || input[KVMILL_ATTENTION_PAST_KEY].rank >= 3);
+}
+
+/* With a number in place of each dim that is not known. */
+static int shape_with(const struct inference *inference, int tensor, int64_t unknown,
+                      int64_t dims[MOST_RANK]) {
+    struct known_tensor known[MOST_TENSORS];
+    DLTensor tensors[MOST_TENSORS];
+    const DLTensor *given[MOST_TENSORS] = {NULL};
+    for (int i = 0; i < inference->op->tensors; i++) {
+        known[i] = inference->input[i];
+        for (int d = 0; d < known[i].rank; d++)
+            known[i].dims[d] = known[i].dims[d] < 0 ? unknown : known[i].dims[d];
+        tensors[i] = (DLTensor){.ndim = known[i].rank, .shape = known[i].dims};
+        given[i] = known[i].rank >= 0 ? &tensors[i] : NULL;
+    }
+    return inference->op->shape(&inference->node, given, tensor, dims);
+}
+
+enum { NAME = 32 };
+
+/* Dims that depend on what is not known get names that nothing else has: an equal name would mean
+   an equal number. */
+static OrtStatus *set_dims(OrtTensorTypeAndShapeInfo *info, const struct inference *inference,
+                           int tensor) {
+    static atomic_ulong names;
+    int64_t dims[MOST_RANK], others[MOST_RANK];
+    char text[MOST_RANK][NAME];
+    const char *name[MOST_RANK];
+    int rank = shape_with(inference, tensor, (int64_t)1 << 20, dims);
+    shape_with(inference, tensor, (int64_t)3 << 20, others);
+    for (int d = 0; d < rank; d++) {
+        bool known = dims[d] == others[d];
+        snprintf(text[d], NAME, "kvmill_%lu", known ? 0 : atomic_fetch_add(&names, 1) + 1);
+        name[d] = known ? "" : text[d];
+        dims[d] = known ? dims[d] : -1;
+    }
+    OrtStatus *status = ort->SetDimensions(info, dims, (size_t)rank);
+    return status != NULL ? status : ort->SetSymbolicDimensions(info, name, (size_t)rank);
+}
+
+/* ---- Outputs ---- */
+
+/* The input whose type an output has. */
+static int typed_as(int tensor) {
+    return tensor == KVMILL_ATTENTION_PRESENT_VALUE ? KVMILL_ATTENTION_V : 0;
+}
+
+static OrtStatus *set_output(const struct inference *inference, size_t index) {
+    int tensor = inference->op->first_output + (int)index;
+    unsigned type = value_type_number(inference->input[typed_as(tensor)].type);
+    OrtTensorTypeAndShapeInfo *info = NULL;
+    if (type == 0 || !has_shapes(inference))
+        return NULL; /* the runtime has the type of the first input then */
+    OrtStatus *status = ort->CreateTensorTypeAndShapeInfo(&info);
+    if (status == NULL)
+        status = ort->SetTensorElementType(info, type);
+    if (status == NULL)
+        status = set_dims(info, inference, tensor);
+    if (status == NULL)
+        status = ort->ShapeInferContext_SetOutputTypeShape(inference->context, index, info);
+    ort->ReleaseTensorTypeAndShapeInfo(info);
+    return status;
+}
+
+OrtStatus *infer_outputs(const struct node_op *op, size_t outputs, OrtShapeInferContext *context) {
+    struct inference inference = {.op = op, .context = context};
+    const struct attribute_source source = {read_attribute, context};
+    OrtStatus *status = attributes_read(&inference.node.attributes, &source, 25);
+    read_inputs(&inference);
+    for (size_t i = 0; status == NULL && i < outputs; i++)
+        status = set_output(&inference, i);
+    return status;
+}

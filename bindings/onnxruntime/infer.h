@@ -1,0 +1,16 @@
+/* Types and shapes of a custom op's outputs, before a model runs.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_ONNXRUNTIME_INFER_H
+#define KVMILL_ONNXRUNTIME_INFER_H
+
+#include "node.h"
+
+/* Tell the runtime the types and shapes of the first `outputs` outputs, as far as they are known.
+ */
+OrtStatus *infer_outputs(const struct node_op *op, size_t outputs, OrtShapeInferContext *context);
+
+/* What a type of the runtime says of a tensor; the rank is -1 where that is not known. */
+OrtStatus *infer_known(const OrtTensorTypeAndShapeInfo *info, struct known_tensor *known);
+
+#endif

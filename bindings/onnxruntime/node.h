@@ -1,0 +1,107 @@
+/* A node that kvmill computes: an op with attributes, plans for what its inputs turn out to be,
+   and memory to run in.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_ONNXRUNTIME_NODE_H
+#define KVMILL_ONNXRUNTIME_NODE_H
+
+#include "../common/plan_cache.h"
+#include "attributes.h"
+#include "settings.h"
+#include "workspaces.h"
+
+enum { MOST_TENSORS = KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS, MOST_RANK = 8 };
+
+/* What is known of a tensor before a run, KVMILL_DYNAMIC where only the run knows.  The rank of one
+   that is not there is -1. */
+struct known_tensor {
+    DLDataType type;
+    int32_t rank;
+    int64_t dims[MOST_RANK];
+};
+
+/* What a plan depends on besides attributes: all its bytes are compared. */
+struct plan_key {
+    const struct node_op *op;
+    uint64_t outputs; /* a bit for each tensor that is one and is there */
+    struct known_tensor input[MOST_TENSORS];
+};
+
+struct node;
+
+/* A run of a node in the runtime.  Tensors in the order of kvmill's op, as all numbers of tensors;
+   NULL: not there. */
+struct node_run {
+    struct node *node;
+    OrtKernelContext *context;
+    const DLTensor *given[MOST_TENSORS];
+    DLTensor tensor[MOST_TENSORS];
+    int64_t dims[MOST_TENSORS][MOST_RANK]; /* of outputs */
+};
+
+/* An op.  The runtime counts inputs and outputs apart: its inputs are tensors 0 and on, and those
+   after the outputs. */
+struct node_op {
+    const char *name;
+    int tensors, first_output, outputs;
+    const char *slow;  /* what the description of a plan without fast kernels has in it */
+    unsigned required; /* inputs that must be there, a bit for each tensor */
+
+    /* Dims that plans are made for, a bit each; the others are left open. */
+    unsigned (*fixed)(const struct node *node, int tensor, int rank);
+
+    kvmill_status (*plan)(const struct node *node, const DLTensor *const *inputs, uint64_t outputs,
+                          const kvmill_plan_options *options, kvmill_plan **plan,
+                          kvmill_error *error);
+
+    /* The rank and the dims of an output; there is a plan for the inputs. */
+    int (*shape)(const struct node *node, const DLTensor *const *inputs, int tensor,
+                 int64_t dims[MOST_RANK]);
+
+    /* Bytes that a run reads and writes, about. */
+    int64_t (*work)(const DLTensor *const *given);
+
+    OrtStatus *(*run)(struct node_run *run, const kvmill_plan *plan);
+};
+
+extern const struct node_op tensor_scatter_op, attention_op, step_op;
+
+struct node {
+    const struct node_op *op;
+    struct attributes attributes;
+    struct settings settings;
+    int place[MOST_TENSORS]; /* of a tensor among the inputs, or outputs, of the runtime's node; -1
+                              */
+    struct plan_cache plans;
+    struct workspaces workspaces;
+};
+
+/* The tensor that is input i, as the runtime counts them.  Output i is first_output + i. */
+static inline int node_op_input(const struct node_op *op, int i) {
+    return i < op->first_output ? i : i + op->outputs;
+}
+
+static inline int node_op_inputs(const struct node_op *op) {
+    return op->tensors - op->outputs;
+}
+
+/* A node without places; NULL: out of memory.  node_close also takes NULL. */
+struct node *node_open(const struct node_op *op, const struct attributes *attributes,
+                       const struct settings *settings);
+void node_close(struct node *node);
+
+/* Whether kvmill has a plan for a node with these inputs, by tensors, and the outputs that have
+   places: KVMILL_OK, or why not.  slow: it has no fast kernels. */
+kvmill_status node_try(struct node *node, const struct known_tensor *inputs, bool *slow,
+                       kvmill_error *error);
+
+/* Run in the runtime's threads.  Any thread. */
+OrtStatus *node_compute(struct node *node, OrtKernelContext *context);
+
+/* What ops run with: a plan on tensors, and another of the ops on tensors. */
+OrtStatus *node_run_plan(const struct node_run *run, const struct node_op *op,
+                         const kvmill_plan *plan, const DLTensor *const *given);
+OrtStatus *node_run_op(const struct node_run *run, const struct node_op *op,
+                       const DLTensor *const *given);
+
+#endif

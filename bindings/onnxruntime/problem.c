@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "problem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "infer.h"
+
+__attribute__((format(printf, 2, 3))) static bool decline(struct reason *reason, const char *format,
+                                                          ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(reason->text, sizeof reason->text, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+/* The runtime's own words; the status is forgotten. */
+static bool decline_for(struct reason *reason, OrtStatus *status) {
+    decline(reason, "%s", ort->GetErrorMessage(status));
+    ort->ReleaseStatus(status);
+    return false;
+}
+
+/* ---- What graphs say ---- */
+
+typedef OrtStatus *(*get_text)(const OrtNode *node, const char **out);
+
+static const char *text_of(get_text get, const OrtNode *node) {
+    const char *text = NULL;
+    return runtime_succeeded(get(node, &text)) && text != NULL ? text : "";
+}
+
+const char *problem_node_name(const OrtNode *node) {
+    return text_of(ort->Node_GetName, node);
+}
+
+const char *problem_node_op(const OrtNode *node) {
+    return text_of(ort->Node_GetOperatorType, node);
+}
+
+static const char *value_name(const OrtValueInfo *value) {
+    const char *name = NULL;
+    bool known = value != NULL && runtime_succeeded(ort->GetValueInfoName(value, &name));
+    return known && name != NULL ? name : "";
+}
+
+static bool is_same(const OrtValueInfo *one, const OrtValueInfo *other) {
+    const char *name = value_name(one);
+    return *name != '\0' && strcmp(name, value_name(other)) == 0;
+}
+
+typedef OrtStatus *(*get_count)(const OrtNode *node, size_t *out);
+typedef OrtStatus *(*get_values)(const OrtNode *node, const OrtValueInfo **out, size_t count);
+
+static struct values values_of(get_count count, get_values get, const OrtNode *node) {
+    struct values values = {NULL, 0};
+    if (!runtime_succeeded(count(node, &values.count)))
+        return values;
+    values.items = calloc(values.count + 1, sizeof *values.items);
+    if (values.items == NULL || !runtime_succeeded(get(node, values.items, values.count)))
+        values.count = 0;
+    return values;
+}
+
+struct values problem_inputs_of(const OrtNode *node) {
+    return values_of(ort->Node_GetNumInputs, ort->Node_GetInputs, node);
+}
+
+struct values problem_outputs_of(const OrtNode *node) {
+    return values_of(ort->Node_GetNumOutputs, ort->Node_GetOutputs, node);
+}
+
+/* ---- One node ---- */
+
+static int version_of(const OrtNode *node) {
+    int version = 0;
+    return runtime_succeeded(ort->Node_GetSinceVersion(node, &version)) ? version : 0;
+}
+
+const struct node_op *problem_op_of(const OrtNode *node) {
+    const char *domain = text_of(ort->Node_GetDomain, node), *name = problem_node_op(node);
+    if (*domain != '\0' && strcmp(domain, "ai.onnx") != 0)
+        return NULL;
+    if (strcmp(name, attention_op.name) == 0)
+        return &attention_op;
+    return strcmp(name, tensor_scatter_op.name) == 0 ? &tensor_scatter_op : NULL;
+}
+
+static void set_values(struct problem *problem, const OrtNode *node) {
+    struct values inputs = problem_inputs_of(node), outputs = problem_outputs_of(node);
+    for (size_t i = 0; i < inputs.count && (int)i < node_op_inputs(problem->op); i++)
+        if (*value_name(inputs.items[i]) != '\0')
+            problem->value[node_op_input(problem->op, (int)i)] = inputs.items[i];
+    for (size_t i = 0; i < outputs.count && (int)i < problem->op->outputs; i++)
+        if (*value_name(outputs.items[i]) != '\0')
+            problem->value[problem->op->first_output + (int)i] = outputs.items[i];
+    free(inputs.items);
+    free(outputs.items);
+}
+
+bool problem_of_node(const OrtNode *node, struct problem *problem, struct reason *reason) {
+    const struct attribute_source source = attributes_of_node(node);
+    *problem = (struct problem){.op = problem_op_of(node), .parts = {node}, .part_count = 1};
+    OrtStatus *status = attributes_read(&problem->attributes, &source, version_of(node));
+    if (status != NULL)
+        return decline_for(reason, status);
+    set_values(problem, node);
+    return problem->value[problem->op->first_output] != NULL ||
+           decline(reason, "its first output has no name");
+}
+
+/* ---- Three nodes ---- */
+
+static const OrtNode *maker_of(const OrtValueInfo *value, const OrtNode *const *nodes,
+                               size_t count) {
+    const OrtNode *maker = NULL;
+    for (size_t i = 0; maker == NULL && i < count; i++) {
+        if (problem_op_of(nodes[i]) != &tensor_scatter_op)
+            continue;
+        struct values outputs = problem_outputs_of(nodes[i]);
+        if (outputs.count == 1 && is_same(outputs.items[0], value))
+            maker = nodes[i];
+        free(outputs.items);
+    }
+    return maker;
+}
+
+/* Next to last, which is also the default. */
+static bool has_cache_axis(const struct problem *scatter) {
+    struct known_tensor known;
+    const OrtTypeInfo *type = NULL;
+    const OrtTensorTypeAndShapeInfo *info = NULL;
+    if (scatter->attributes.axis == -2)
+        return true;
+    return runtime_succeeded(ort->GetValueInfoTypeInfo(scatter->value[0], &type)) &&
+           runtime_succeeded(ort->CastTypeInfoToTensorInfo(type, &info)) && info != NULL &&
+           runtime_succeeded(infer_known(info, &known)) &&
+           scatter->attributes.axis == known.rank - 2;
+}
+
+/* The cache is what the model gives, and nobody else reads it. */
+static bool is_cache(const OrtValueInfo *value) {
+    size_t readers = 0;
+    bool given = false;
+    return runtime_succeeded(ort->ValueInfo_GetValueNumConsumers(value, &readers)) &&
+           runtime_succeeded(ort->ValueInfo_IsGraphOutput(value, &given)) && given && readers == 1;
+}
+
+/* The TensorScatter of one side becomes part of the step. */
+static bool add_scatter(struct problem *step, int side, const OrtNode *node) {
+    struct problem scatter;
+    struct reason reason;
+    const OrtValueInfo **value = step->value;
+    if (node == NULL || !problem_of_node(node, &scatter, &reason) ||
+        scatter.attributes.is_circular || !has_cache_axis(&scatter))
+        return false;
+    const OrtValueInfo *starts = scatter.value[KVMILL_TENSOR_SCATTER_WRITE_INDICES];
+    const OrtValueInfo **shared = &value[KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES];
+    if (side == 1 && starts != *shared && !is_same(starts, *shared))
+        return false;
+    *shared = starts;
+    value[KVMILL_ATTENTION_PRESENT_KEY + side] = value[KVMILL_ATTENTION_K + side];
+    value[KVMILL_ATTENTION_K + side] = scatter.value[KVMILL_TENSOR_SCATTER_UPDATE];
+    value[KVMILL_ATTENTION_PAST_KEY + side] = scatter.value[KVMILL_TENSOR_SCATTER_PAST_CACHE];
+    step->parts[step->part_count++] = node;
+    return true;
+}
+
+bool problem_of_step(const OrtNode *attention, const OrtNode *const *nodes, size_t count,
+                     struct problem *problem) {
+    struct reason reason;
+    if (!problem_of_node(attention, problem, &reason))
+        return false;
+    const OrtValueInfo **value = problem->value;
+    const OrtNode *makers[] = {maker_of(value[KVMILL_ATTENTION_K], nodes, count),
+                               maker_of(value[KVMILL_ATTENTION_V], nodes, count)};
+    bool alone = value[KVMILL_ATTENTION_PAST_KEY] == NULL &&
+                 value[KVMILL_ATTENTION_NONPAD_KV_SEQLEN] != NULL;
+    for (int i = KVMILL_ATTENTION_PRESENT_KEY; i <= KVMILL_ATTENTION_QK_MATMUL_OUTPUT; i++)
+        alone = alone && value[i] == NULL;
+    problem->op = &step_op;
+    return alone && makers[0] != makers[1] && add_scatter(problem, 0, makers[0]) &&
+           add_scatter(problem, 1, makers[1]) && is_cache(value[KVMILL_ATTENTION_PRESENT_KEY]) &&
+           is_cache(value[KVMILL_ATTENTION_PRESENT_VALUE]);
+}
+
+/* ---- Plans ---- */
+
+static bool read_known(const OrtValueInfo *value, struct known_tensor *known,
+                       struct reason *reason) {
+    const OrtTypeInfo *type = NULL;
+    const OrtTensorTypeAndShapeInfo *info = NULL;
+    OrtStatus *status = ort->GetValueInfoTypeInfo(value, &type);
+    if (status == NULL)
+        status = ort->CastTypeInfoToTensorInfo(type, &info);
+    if (status == NULL && info == NULL)
+        return decline(reason, "\"%.80s\" is no tensor", value_name(value));
+    if (status == NULL)
+        status = infer_known(info, known);
+    if (status != NULL)
+        return decline_for(reason, status);
+    return (known->type.bits != 0 && known->rank >= 0) ||
+           decline(reason,
+                   "\"%.80s\" has no known type and rank; accepted: types that kvmill has, "
+                   "ranks up to %d",
+                   value_name(value), MOST_RANK);
+}
+
+/* Where a value is among others; -1: it is not there. */
+static int place_of(const OrtValueInfo *value, const struct values *values) {
+    for (size_t i = 0; value != NULL && values != NULL && i < values->count; i++)
+        if (is_same(value, values->items[i]))
+            return (int)i;
+    return value != NULL && values == NULL ? 0 : -1;
+}
+
+static bool is_output(const struct problem *problem, int i) {
+    return i >= problem->op->first_output && i < problem->op->first_output + problem->op->outputs;
+}
+
+static bool has_plan(const struct problem *problem, struct node *node, struct reason *reason) {
+    struct known_tensor known[MOST_TENSORS];
+    kvmill_error error;
+    bool slow = false;
+    for (int i = 0; i < MOST_TENSORS; i++) {
+        known[i] = (struct known_tensor){.rank = -1};
+        if (problem->value[i] != NULL && !is_output(problem, i) &&
+            !read_known(problem->value[i], &known[i], reason))
+            return false;
+    }
+    kvmill_status status = node_try(node, known, &slow, &error);
+    if (status != KVMILL_OK)
+        return decline(reason, "%s (%s)", error.message, kvmill_status_name(status));
+    return !slow || node->settings.portable ||
+           decline(reason, "no pack has fast kernels of its shape: kvmill generate makes them");
+}
+
+struct node *problem_open(const struct problem *problem, const struct settings *settings,
+                          const struct values *inputs, const struct values *outputs,
+                          struct reason *reason) {
+    struct node *node = node_open(problem->op, &problem->attributes, settings);
+    if (node == NULL) {
+        decline(reason, "out of memory for a node");
+        return NULL;
+    }
+    for (int i = 0; i < MOST_TENSORS; i++)
+        node->place[i] = place_of(problem->value[i], is_output(problem, i) ? outputs : inputs);
+    if (has_plan(problem, node, reason))
+        return node;
+    node_close(node);
+    return NULL;
+}

@@ -1,0 +1,55 @@
+/* Nodes of a graph that could be kvmill's.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_ONNXRUNTIME_PROBLEM_H
+#define KVMILL_ONNXRUNTIME_PROBLEM_H
+
+#include "node.h"
+
+enum { MOST_PARTS = 3 };
+
+/* One node of an op, or the three of a step. */
+struct problem {
+    const struct node_op *op;
+    struct attributes attributes;
+    const OrtValueInfo *value[MOST_TENSORS]; /* NULL: not there */
+    const OrtNode *parts[MOST_PARTS];
+    size_t part_count;
+};
+
+/* Why a node is not taken. */
+struct reason {
+    char text[384];
+};
+
+/* The op of a node that kvmill has; NULL: another. */
+const struct node_op *problem_op_of(const OrtNode *node);
+
+/* A node of an op; false: why not. */
+bool problem_of_node(const OrtNode *node, struct problem *problem, struct reason *reason);
+
+/* An Attention node with the TensorScatter nodes that make its K and V, all among `nodes`; false:
+   they are no step. */
+bool problem_of_step(const OrtNode *attention, const OrtNode *const *nodes, size_t count,
+                     struct problem *problem);
+
+/* A node for the problem, which has a plan.  inputs, outputs: what the runtime will run it on;
+   NULL: places do not matter yet.  NULL: why not. */
+struct values {
+    const OrtValueInfo **items;
+    size_t count;
+};
+struct node *problem_open(const struct problem *problem, const struct settings *settings,
+                          const struct values *inputs, const struct values *outputs,
+                          struct reason *reason);
+
+/* A node's name, and its op's, for messages. */
+const char *problem_node_name(const OrtNode *node);
+const char *problem_node_op(const OrtNode *node);
+
+/* A list that the runtime gives by its length and its items, to be freed; items NULL: there is
+   none. */
+struct values problem_inputs_of(const OrtNode *node);
+struct values problem_outputs_of(const OrtNode *node);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+const struct ort_api *ort;
+
+OrtStatus *runtime_open(const struct ort_api_base *base) {
+    const struct ort_api *oldest = base->GetApi(1), *api = base->GetApi(ORT_VERSION);
+    char message[128];
+    if (api != NULL) {
+        ort = api;
+        return NULL;
+    }
+    snprintf(message, sizeof message, "kvmill: this is ONNX Runtime %.40s; accepted: 1.%d or later",
+             base->GetVersionString(), ORT_VERSION);
+    return oldest->CreateStatus(ORT_IS_FAILED, message);
+}
+
+/* "kvmill: " and the words. */
+struct message {
+    char text[512];
+};
+
+static void write_message(struct message *message, const char *format, va_list arguments) {
+    int length = snprintf(message->text, sizeof message->text, "kvmill: ");
+    vsnprintf(message->text + length, sizeof message->text - (size_t)length, format, arguments);
+}
+
+OrtStatus *runtime_fail(unsigned code, const char *format, ...) {
+    struct message message;
+    va_list arguments;
+    va_start(arguments, format);
+    write_message(&message, format, arguments);
+    va_end(arguments);
+    return ort->CreateStatus(code, message.text);
+}
+
+OrtStatus *runtime_refuse(kvmill_status status, const kvmill_error *error) {
+    if (status == KVMILL_OK)
+        return NULL;
+    unsigned code = status == KVMILL_E_MEMORY ? ORT_IS_FAILED : ORT_IS_INVALID_ARGUMENT;
+    return runtime_fail(code, "%s (%s)", error->message, kvmill_status_name(status));
+}
+
+bool runtime_succeeded(OrtStatus *status) {
+    if (status != NULL)
+        ort->ReleaseStatus(status);
+    return status == NULL;
+}
+
+void runtime_log(const OrtLogger *logger, unsigned level, const char *format, ...) {
+    struct message message;
+    va_list arguments;
+    va_start(arguments, format);
+    write_message(&message, format, arguments);
+    va_end(arguments);
+    runtime_succeeded(ort->Logger_LogMessage(logger, level, message.text, "kvmill", 0, "kvmill"));
+}

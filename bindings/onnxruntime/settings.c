@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const kvmill_pack KVMILL_ORT_PACK; /* the library's own */
+
+/* ---- Entries ---- */
+
+/* Options of a provider have its name in small letters before theirs. */
+static const char *value_of(const OrtKeyValuePairs *entries, const char *name) {
+    char option[96], entry[64];
+    snprintf(option, sizeof option, "ep.kvmillexecutionprovider.%s", name);
+    snprintf(entry, sizeof entry, "kvmill.%s", name);
+    const char *value = ort->GetKeyValue(entries, option);
+    return value != NULL ? value : ort->GetKeyValue(entries, entry);
+}
+
+static OrtStatus *read_flag(const OrtKeyValuePairs *entries, const char *name, bool *flag) {
+    const char *value = value_of(entries, name);
+    if (value != NULL && strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
+        return runtime_fail(ORT_IS_INVALID_ARGUMENT, "%s is \"%.80s\"; accepted: 0 or 1", name,
+                            value);
+    *flag = value != NULL && *value == '1';
+    return NULL;
+}
+
+/* ---- Packs ---- */
+
+/* The first reason is the one that is told. */
+static void keep(void *data, const char *reason) {
+    OrtStatus **status = data;
+    if (*status == NULL)
+        *status = runtime_fail(ORT_IS_INVALID_ARGUMENT, "%s", reason);
+}
+
+static OrtStatus *read_packs(const OrtKeyValuePairs *entries, struct packs *packs) {
+    const char *named = value_of(entries, "packs"), *paths = getenv("KVMILL_PACKS");
+    OrtStatus *status = NULL;
+    packs->count = 0;
+    if (named != NULL)
+        packs_add_named(packs, named, "packs", keep, &status);
+    if (paths != NULL)
+        packs_add_named(packs, paths, "KVMILL_PACKS", keep, &status);
+    packs_add(packs, &KVMILL_ORT_PACK, keep, &status);
+    return status;
+}
+
+OrtStatus *settings_take(struct settings *settings, OrtKeyValuePairs *entries) {
+    OrtStatus *status = read_packs(entries, &settings->packs);
+    if (status == NULL)
+        status = read_flag(entries, "portable", &settings->portable);
+    ort->ReleaseKeyValuePairs(entries);
+    return status;
+}

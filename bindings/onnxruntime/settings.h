@@ -1,0 +1,25 @@
+/* What a session says of kvmill: entries of its configuration.
+
+   packs     paths of libNAME.so, separated by colons, before those of KVMILL_PACKS and the pack
+   that is part of this library portable  1: the provider takes nodes that no pack has fast kernels
+   for, too; 0
+
+   The key of an entry is kvmill.NAME; as an option of the provider, NAME.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_ONNXRUNTIME_SETTINGS_H
+#define KVMILL_ONNXRUNTIME_SETTINGS_H
+
+#include "../common/packs.h"
+#include "runtime.h"
+
+struct settings {
+    struct packs packs;
+    bool portable;
+};
+
+/* Read the entries, and release them.  A pack that cannot be used, and any other value, is refused.
+ */
+OrtStatus *settings_take(struct settings *settings, OrtKeyValuePairs *entries);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "values.h"
+
+static const DLDataType types[] = {
+    [1] = {kDLFloat, 32, 1},
+    [2] = {kDLUInt, 8, 1},
+    [3] = {kDLInt, 8, 1},
+    [4] = {kDLUInt, 16, 1},
+    [5] = {kDLInt, 16, 1},
+    [6] = {kDLInt, 32, 1},
+    [7] = {kDLInt, 64, 1},
+    [9] = {KVMILL_DL_BOOL, 8, 1},
+    [10] = {kDLFloat, 16, 1},
+    [11] = {kDLFloat, 64, 1},
+    [12] = {kDLUInt, 32, 1},
+    [13] = {kDLUInt, 64, 1},
+    [14] = {kDLComplex, 64, 1},
+    [15] = {kDLComplex, 128, 1},
+    [16] = {kDLBfloat, 16, 1},
+    [17] = {KVMILL_DL_FLOAT8_E4M3FN, 8, 1},
+    [18] = {KVMILL_DL_FLOAT8_E4M3FNUZ, 8, 1},
+    [19] = {KVMILL_DL_FLOAT8_E5M2, 8, 1},
+    [20] = {KVMILL_DL_FLOAT8_E5M2FNUZ, 8, 1},
+    [21] = {kDLUInt, 4, 1},
+    [22] = {kDLInt, 4, 1},
+    [23] = {KVMILL_DL_FLOAT4_E2M1FN, 4, 1},
+};
+enum { TYPES = sizeof types / sizeof *types };
+
+DLDataType value_type(unsigned type) {
+    return type < TYPES ? types[type] : (DLDataType){0, 0, 0};
+}
+
+unsigned value_type_number(DLDataType type) {
+    unsigned number = TYPES - 1;
+    while (number > 0 && (types[number].code != type.code || types[number].bits != type.bits))
+        number--;
+    return number;
+}
+
+OrtStatus *value_tensor(OrtValue *value, DLTensor *tensor) {
+    const int64_t *dims = NULL;
+    unsigned type = 0;
+    size_t count = 0;
+    void *data = NULL;
+    OrtStatus *status = ort->GetTensorElementTypeAndShapeDataReference(value, &type, &dims, &count);
+    if (status == NULL)
+        status = ort->GetTensorMutableData(value, &data);
+    *tensor = (DLTensor){.data = data,
+                         .device = {kDLCPU, 0},
+                         .ndim = (int)count,
+                         .dtype = value_type(type),
+                         .shape = (int64_t *)(uintptr_t)dims};
+    return status;
+}
+
+int64_t value_bytes(const DLTensor *tensor) {
+    int64_t bits = tensor->dtype.bits;
+    for (int d = 0; d < tensor->ndim; d++)
+        bits *= tensor->shape[d];
+    return (bits + 7) / 8;
+}

@@ -1,0 +1,19 @@
+/* The runtime's values as kvmill's tensors.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_ONNXRUNTIME_VALUES_H
+#define KVMILL_ONNXRUNTIME_VALUES_H
+
+#include "runtime.h"
+
+/* The element type of ONNX Runtime's number; bits 0: kvmill has none. */
+DLDataType value_type(unsigned type);
+unsigned value_type_number(DLDataType type);
+
+/* The value's memory as a tensor, which borrows its shape. */
+OrtStatus *value_tensor(OrtValue *value, DLTensor *tensor);
+
+/* Bytes of a tensor without gaps. */
+int64_t value_bytes(const DLTensor *tensor);
+
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "onnx_rewrite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "onnx_ops.h"
+#include "onnx_reader.h"
+
+static char domain[] = "kvmill", step_name[] = "TensorScatterAttention", opset_name[] = "opset";
+
+/* Attention by how many outputs it has; both present tensors are there, or none. */
+static char *const attention_names[] = {NULL, "Attention", NULL, "AttentionPresent",
+                                        "AttentionScores"};
+
+enum fate { STAYS, MOVES, GOES /* into a step */ };
+
+/* Inputs and outputs of a step, as names; "": not there. */
+enum { STEP_INPUTS = 8, STEP_OUTPUTS = 3 };
+
+struct rewriting {
+    struct onnx_model model;
+    Onnx__Model *message;
+    struct spec_list specs;
+    enum fate *fates; /* of nodes */
+    int *makers;      /* of values: a node's number, or -1 */
+    int *readers;     /* of values: how many inputs of nodes */
+    struct onnx_rewritten *out;
+    struct error *error;
+};
+
+/* ---- What kvmill takes ---- */
+
+/* The message says which node. */
+static bool note(struct rewriting *rewriting, const struct error *why, const char *fate) {
+    return text_print(&rewriting->out->notes, "%s; %s\n", why->text, fate) ||
+           out_of_memory(rewriting->error);
+}
+
+static int count_outputs(const struct onnx_node *node) {
+    int count = node->output_count;
+    while (count > 0 && node->outputs[count - 1] == ONNX_ABSENT)
+        count--;
+    return count;
+}
+
+static bool has_name(const struct onnx_node *node) {
+    return strcmp(node->op, "Attention") != 0 || attention_names[count_outputs(node)] != NULL;
+}
+
+/* What the model says is checked; what it leaves open, the runtime infers, and kvmill checks in the
+   run. */
+static bool judge_node(struct rewriting *rewriting, const struct onnx_call *call, enum fate *fate) {
+    struct error why = {0};
+    char words[320];
+    *fate = MOVES;
+    if (has_name(call->node) && !onnx_is_complete(call, words, sizeof words)) {
+        onnx_fail(&why, &rewriting->model, call->node, "%s", words);
+        return note(rewriting, &why, "moved unchecked");
+    }
+    if (has_name(call->node) ? call->op->add(call, &rewriting->specs, &why)
+                             : onnx_fail(&why, &rewriting->model, call->node,
+                                         "has present_key alone; accepted: both present tensors"))
+        return true;
+    *fate = STAYS;
+    return note(rewriting, &why, "left alone");
+}
+
+static bool judge(struct rewriting *rewriting, int i) {
+    const struct onnx_node *node = &rewriting->model.nodes[i];
+    const struct onnx_call call = {&rewriting->model, node, onnx_op_of(node)};
+    bool known = call.op != NULL && (strcmp(call.op->name, "TensorScatter") == 0 ||
+                                     strcmp(call.op->name, "Attention") == 0);
+    return !known || (onnx_check_call(&call, rewriting->error) &&
+                      judge_node(rewriting, &call, &rewriting->fates[i]));
+}
+
+static bool has_branches(const struct rewriting *rewriting) {
+    bool found = false;
+    for (int i = 0; i < rewriting->model.node_count; i++)
+        found = found || onnx_has_graph(&rewriting->model.nodes[i]);
+    return found;
+}
+
+static void set_readers(struct rewriting *rewriting) {
+    const struct onnx_model *model = &rewriting->model;
+    for (int i = 0; i < model->value_count; i++)
+        rewriting->makers[i] = -1;
+    for (int i = 0; i < model->node_count; i++) {
+        const struct onnx_node *node = &model->nodes[i];
+        for (int j = 0; j < node->input_count; j++)
+            if (node->inputs[j] != ONNX_ABSENT)
+                rewriting->readers[node->inputs[j]]++;
+        for (int j = 0; j < node->output_count; j++)
+            if (node->outputs[j] != ONNX_ABSENT)
+                rewriting->makers[node->outputs[j]] = i;
+    }
+}
+
+/* ---- Steps ---- */
+
+static int input_of(const struct onnx_node *node, int i) {
+    return i < node->input_count ? node->inputs[i] : ONNX_ABSENT;
+}
+
+/* The number of the TensorScatter node that stores what Attention reads, and nobody else; -1. */
+static int scatter_of(const struct rewriting *rewriting, int value) {
+    const struct onnx_model *model = &rewriting->model;
+    int maker = value != ONNX_ABSENT ? rewriting->makers[value] : -1;
+    char mode[16];
+    int64_t axis;
+    if (maker < 0 || rewriting->fates[maker] != MOVES || rewriting->readers[value] != 1)
+        return -1;
+    const struct onnx_node *node = &model->nodes[maker];
+    const struct onnx_value *past = &model->values[node->inputs[0]];
+    struct error ignored;
+    bool fits = strcmp(node->op, "TensorScatter") == 0 &&
+                onnx_integer_of(model, node, "axis", -2, &axis, &ignored) &&
+                onnx_word_of(model, node, "mode", "linear", mode, sizeof mode, &ignored) &&
+                strcmp(mode, "linear") == 0 &&
+                (axis == -2 || (past->has_shape && axis == past->rank - 2));
+    return fits ? maker : -1;
+}
+
+static bool is_step(const struct rewriting *rewriting, int i, int scatters[2]) {
+    const struct onnx_node *nodes = rewriting->model.nodes, *node = &nodes[i];
+    if (rewriting->fates[i] != MOVES || strcmp(node->op, "Attention") != 0 ||
+        count_outputs(node) != 1 || input_of(node, 4) != ONNX_ABSENT ||
+        input_of(node, 6) == ONNX_ABSENT)
+        return false;
+    for (int side = 0; side < 2; side++)
+        scatters[side] = scatter_of(rewriting, input_of(node, 1 + side));
+    return scatters[0] >= 0 && scatters[1] >= 0 && scatters[0] != scatters[1] &&
+           input_of(&nodes[scatters[0]], 2) == input_of(&nodes[scatters[1]], 2);
+}
+
+/* ---- The message ---- */
+
+static char *name_of(const Onnx__Node *message, size_t i) {
+    static char none[] = "";
+    return i < message->n_input ? message->input[i] : none;
+}
+
+static bool set_step(struct rewriting *rewriting, int i, const int scatters[2]) {
+    Onnx__Node **nodes = rewriting->message->graph->node, *node = nodes[i];
+    const Onnx__Node *key = nodes[scatters[0]], *value = nodes[scatters[1]];
+    char **inputs = onnx_allocate(&rewriting->model, STEP_INPUTS + STEP_OUTPUTS, sizeof *inputs,
+                                  rewriting->error);
+    if (inputs == NULL)
+        return false;
+    char *const names[] = {name_of(node, 0), name_of(key, 1),   name_of(value, 1), name_of(node, 3),
+                           name_of(key, 0),  name_of(value, 0), name_of(node, 6),  name_of(key, 2),
+                           node->output[0],  key->output[0],    value->output[0]};
+    memcpy(inputs, names, sizeof names);
+    node->op_type = step_name;
+    node->input = inputs;
+    node->n_input = STEP_INPUTS;
+    node->output = inputs + STEP_INPUTS;
+    node->n_output = STEP_OUTPUTS;
+    rewriting->fates[scatters[0]] = rewriting->fates[scatters[1]] = GOES;
+    return true;
+}
+
+static bool set_steps(struct rewriting *rewriting) {
+    int scatters[2];
+    bool done = true;
+    for (int i = 0; done && i < rewriting->model.node_count; i++)
+        if (is_step(rewriting, i, scatters))
+            done = set_step(rewriting, i, scatters);
+    return done;
+}
+
+/* What the model's import says of an op of ONNX's own, the node says in kvmill's domain. */
+static bool set_attention(struct rewriting *rewriting, Onnx__Node *node, int outputs) {
+    struct onnx_model *model = &rewriting->model;
+    Onnx__Attribute *opset = onnx_allocate(model, 1, sizeof *opset, rewriting->error);
+    Onnx__Attribute **list =
+        onnx_allocate(model, node->n_attribute + 1, sizeof(Onnx__Attribute *), rewriting->error);
+    if (opset == NULL || list == NULL)
+        return false;
+    onnx__attribute__init(opset);
+    opset->name = opset_name;
+    opset->has_i = opset->has_type = 1;
+    opset->type = ONNX_INTEGER;
+    opset->i = onnx_meaning_opset(model);
+    memcpy(list, node->attribute, node->n_attribute * sizeof *list);
+    list[node->n_attribute++] = opset;
+    node->attribute = list;
+    if (node->op_type != step_name) {
+        node->op_type = attention_names[outputs];
+        node->n_output = (size_t)outputs;
+    }
+    return true;
+}
+
+/* The nodes that are left, in their order. */
+static bool move_nodes(struct rewriting *rewriting) {
+    Onnx__Graph *graph = rewriting->message->graph;
+    bool done = true;
+    size_t kept = 0;
+    for (int i = 0; done && i < rewriting->model.node_count; i++) {
+        Onnx__Node *node = graph->node[i];
+        int outputs = count_outputs(&rewriting->model.nodes[i]);
+        rewriting->out->nodes += rewriting->fates[i] != STAYS;
+        if (rewriting->fates[i] == MOVES) {
+            node->domain = domain;
+            done = strcmp(node->op_type, "TensorScatter") == 0 ||
+                   set_attention(rewriting, node, outputs);
+        }
+        if (rewriting->fates[i] != GOES)
+            graph->node[kept++] = node;
+    }
+    graph->n_node = done ? kept : graph->n_node;
+    return done;
+}
+
+static bool import_domain(struct rewriting *rewriting) {
+    Onnx__Model *message = rewriting->message;
+    struct onnx_model *model = &rewriting->model;
+    Onnx__OperatorSet *set = onnx_allocate(model, 1, sizeof *set, rewriting->error);
+    Onnx__OperatorSet **list = onnx_allocate(model, message->n_opset_import + 1,
+                                             sizeof(Onnx__OperatorSet *), rewriting->error);
+    if (set == NULL || list == NULL)
+        return false;
+    onnx__operator_set__init(set);
+    set->domain = domain;
+    set->has_version = 1;
+    set->version = 1;
+    memcpy(list, message->opset_import, message->n_opset_import * sizeof *list);
+    list[message->n_opset_import++] = set;
+    message->opset_import = list;
+    return true;
+}
+
+static bool write_message(struct rewriting *rewriting) {
+    size_t size = onnx__model__get_packed_size(rewriting->message);
+    unsigned char *data = malloc(size + 1);
+    bool done = data != NULL && onnx__model__pack(rewriting->message, data) == size &&
+                text_append(&rewriting->out->model, (const char *)data, size);
+    free(data);
+    return done || out_of_memory(rewriting->error);
+}
+
+/* ---- All of it ---- */
+
+static bool look_at_nodes(struct rewriting *rewriting) {
+    struct onnx_model *model = &rewriting->model;
+    size_t nodes = (size_t)model->node_count, values = (size_t)model->value_count;
+    rewriting->fates = onnx_allocate(model, nodes, sizeof *rewriting->fates, rewriting->error);
+    rewriting->makers = onnx_allocate(model, values, sizeof(int), rewriting->error);
+    rewriting->readers = onnx_allocate(model, values, sizeof(int), rewriting->error);
+    bool done = rewriting->fates && rewriting->makers && rewriting->readers;
+    for (int i = 0; done && i < model->node_count; i++)
+        done = judge(rewriting, i);
+    if (done)
+        set_readers(rewriting);
+    return done;
+}
+
+/* Bodies of branches read values by name, which is not looked into. */
+static bool rewrite(struct rewriting *rewriting) {
+    bool done = look_at_nodes(rewriting) && (has_branches(rewriting) || set_steps(rewriting)) &&
+                move_nodes(rewriting);
+    if (done && rewriting->out->nodes == 0)
+        return fail(rewriting->error, EXIT_USER,
+                    "%s: no node that kvmill takes; accepted: TensorScatter or Attention\n%s",
+                    rewriting->model.file,
+                    rewriting->out->notes.data ? rewriting->out->notes.data : "");
+    for (int i = 0; i < rewriting->model.value_count; i++)
+        rewriting->out->has_files |= rewriting->model.values[i].constant.place == ONNX_ELSEWHERE;
+    return done && import_domain(rewriting) && write_message(rewriting);
+}
+
+bool onnx_rewrite(const char *file, struct onnx_rewritten *rewritten, struct error *error) {
+    struct rewriting rewriting = {.out = rewritten, .error = error};
+    *rewritten = (struct onnx_rewritten){0};
+    bool done =
+        onnx_read_message(file, &rewriting.model, &rewriting.message, error) && rewrite(&rewriting);
+    spec_list_free(&rewriting.specs);
+    onnx_free(&rewriting.model);
+    return done;
+}

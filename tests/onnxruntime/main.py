@@ -1,0 +1,566 @@
+"""bindings/onnxruntime in ONNX Runtime: kvmill's ops, and its execution provider.  Prints TAP.
+
+    python main.py [--model FILE]     write a model, and nothing else
+
+Environment:
+
+    KVMILL_ORT      libkvmill_ort.so, with kernels of that model
+    KVMILL_COMMAND  the command `kvmill`
+    KVMILL_LIBRARY  libkvmill.so: the binding's, whose tests lend their cases
+    KVMILL_BAD_PACK libold.so, a pack of another version
+    KVMILL_ORT_FAULT  set: the quick ones, which notice planted faults
+    KVMILL_SEED     seed of the random cases; default 24
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnx_attention
+import onnx_backend
+import onnxruntime
+from models import (
+    FLOAT16,
+    INT64,
+    NAME,
+    SIDES,
+    decode,
+    decoder,
+    decoder_arrays,
+    domain_session,
+    make_model,
+    plain_session,
+    provider_session,
+    require_close,
+    rewritten,
+    run,
+    step_nodes,
+    value,
+)
+from onnx import helper
+from onnx.backend.test.case import node as node_cases
+from tap import Tap
+
+CASES = 24
+LEAST = {"TensorScatter": 3, "Attention": 80}  # node tests, counted when onnx was pinned
+NATIVE = ("bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8")
+
+
+# ---- The ONNX project's node tests ----
+
+
+@cache
+def published() -> list:
+    """Those of one node; NumPy arrays of bfloat16 cannot be handed to ONNX Runtime.  The project's
+    function for them makes those of all other ops first."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for op in LEAST:
+            importlib.import_module(f"{node_cases.__name__}.{op.lower()}")
+        cases = node_cases._NodeTestCases
+    return [
+        case
+        for case in cases
+        if [node.op_type for node in case.model.graph.node][1:] == []
+        and case.model.graph.node[0].op_type in LEAST
+        and "bf16" not in case.name
+    ]
+
+
+def node_tests(tap: Tap, op: str, name: str, open_session: Callable) -> None:
+    def check(case) -> None:
+        session = open_session(case.model)
+        names = [graph_input.name for graph_input in session.get_inputs()]
+        for inputs, outputs in case.data_sets:
+            got = session.run(None, dict(zip(names, inputs, strict=True)))
+            for have, want in zip(got, outputs, strict=True):
+                assert have.dtype == want.dtype and have.shape == want.shape, case.name
+                np.testing.assert_allclose(have, want, case.rtol, case.atol, err_msg=case.name)
+
+    def check_all() -> None:
+        cases = [case for case in published() if case.model.graph.node[0].op_type == op]
+        assert len(cases) >= LEAST[op], f"{len(cases)} tests, once {LEAST[op]}"
+        for case in cases:
+            check(case)
+
+    tap.run(f"{name}: the published node tests of {op}", check_all)
+
+
+# ---- Random nodes ----
+
+
+def open_shape(array: np.ndarray, name: str) -> list[int | str]:
+    """Batch and rows are left to the run; so is all of a mask."""
+    if name in ("attn_mask", "nonpad_kv_seqlen"):
+        return [f"{name}_{d}" for d in range(array.ndim)]
+    shape: list[int | str] = list(array.shape)
+    shape[0], shape[-2] = "batch", f"{name}_rows"
+    return shape
+
+
+def attention_model(case: onnx_attention.Case, is_open: bool) -> onnx.ModelProto:
+    """ONNX Runtime wants both present tensors where there is one."""
+    names = list(onnx_attention.kvmill.onnx_attention.ATTENTION_INPUTS)
+    given = dict(zip(names, case.inputs, strict=True))
+    node_inputs = [name if given[name] is not None else "" for name in names]
+    wanted = {*case.outputs}
+    wanted |= {"present_key", "present_value"} if wanted & {"present_key", "present_value"} else set()
+    results = [name if name in wanted else "" for name in onnx_attention.OUTPUTS]
+    while not node_inputs[-1]:
+        node_inputs.pop()
+    while not results[-1]:
+        results.pop()
+    inputs = [
+        value(
+            name,
+            helper.np_dtype_to_tensor_dtype(array.dtype),
+            open_shape(array, name) if is_open else array.shape,
+        )
+        for name, array in given.items()
+        if array is not None
+    ]
+    kind = helper.np_dtype_to_tensor_dtype(case.inputs[0].dtype)
+    node = helper.make_node("Attention", node_inputs, results, "attention", **case.attributes)
+    outputs = [value(name, kind) for name in results if name]
+    return make_model([node], inputs, outputs, case.opset)
+
+
+def attention_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> None:
+    def check(case: onnx_attention.Case, is_open: bool) -> None:
+        names = onnx_attention.kvmill.onnx_attention.ATTENTION_INPUTS
+        arrays = dict(zip(names, case.inputs, strict=True))
+        wanted = dict(zip(case.outputs, onnx_attention.reference(case), strict=True))
+        got = run(open_session(attention_model(case, is_open)), arrays)
+        tolerance = onnx_attention.TOLERANCES[case.inputs[0].dtype.name]
+        for output, want in wanted.items():
+            have = got[output]
+            assert have.dtype == want.dtype, f"{case}: {output} is {have.dtype}"
+            assert np.array_equal(np.isneginf(have), np.isneginf(want)), f"{case}: {output}"
+            pair = [np.where(np.isneginf(a), 0, a.astype(np.float64)) for a in (have, want)]
+            require_close({output: pair[0]}, {output: pair[1]}, tolerance, str(case))
+
+    def check_all(dtype: str) -> None:
+        rng = np.random.default_rng([seed, len(dtype), 3])
+        for number in range(CASES):
+            check(onnx_attention.random_case(rng, np.dtype(dtype)), number % 2 == 1)
+
+    for dtype in onnx_attention.TOLERANCES:
+        tap.run(f"{name}: {CASES} random Attention nodes, {dtype}", partial(check_all, dtype))
+
+
+def scatter_model(case: onnx_backend.Case) -> onnx.ModelProto:
+    arrays = {"past": case.past, "update": case.update, "write_indices": case.write_indices}
+    given = {n: a for n, a in arrays.items() if a is not None}
+    attributes = {"axis": case.axis, "mode": case.mode}
+    node = helper.make_node(
+        "TensorScatter",
+        list(given),
+        ["present"],
+        "scatter",
+        **{n: a for n, a in attributes.items() if a is not None},
+    )
+    kinds = {n: helper.np_dtype_to_tensor_dtype(a.dtype) for n, a in given.items()}
+    inputs = [value(n, kinds[n], a.shape) for n, a in given.items()]
+    return make_model([node], inputs, [value("present", kinds["past"])])
+
+
+def scatter_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> None:
+    def check_all() -> None:
+        rng = np.random.default_rng([seed, 4])
+        for number in range(CASES):
+            case = onnx_backend.random_case(rng, np.dtype(NATIVE[number % len(NATIVE)]))
+            if case.write_indices is not None:
+                case.write_indices[:] = np.abs(case.write_indices)
+            want = onnx_backend.scatter_elements(case)
+            arrays = {"past": case.past, "update": case.update, "write_indices": case.write_indices}
+            got = run(open_session(scatter_model(case)), arrays)["present"]
+            onnx_backend.assert_same_bits(got, want, str(case))
+
+    tap.run(f"{name}: {CASES} random TensorScatter nodes", check_all)
+
+
+# ---- Steps ----
+
+
+def step_model(heads: int, kv_heads: int, dim: int, kind: int = 1, mode: str = "linear"):
+    inputs = [value("Q", kind, ["batch", heads, "rows", dim])]
+    inputs += [value(x, kind, ["batch", kv_heads, "rows", dim]) for x in "KV"]
+    cache = ["batch", kv_heads, "capacity", dim]
+    inputs += [value(f"past_{x}", kind, cache) for x in "KV"]
+    inputs += [value(x, INT64, ["batch"]) for x in ("write_indices", "nonpad")]
+    outputs = [value("Y", kind), *(value(f"present_{x}", kind) for x in "KV")]
+    return make_model(step_nodes(mode=mode), inputs, outputs)
+
+
+def step_arrays(rng: np.random.Generator, batch: int, rows: int, capacity: int, dtype="float32"):
+    def rows_of(heads: int, count: int) -> np.ndarray:
+        return rng.standard_normal((batch, heads, count, 64)).astype(dtype)
+
+    starts = rng.integers(0, capacity - rows + 1, batch)
+    caches = {f"past_{x}": rows_of(2, capacity) for x in "KV"}
+    new = {"Q": rows_of(8, rows), "K": rows_of(2, rows), "V": rows_of(2, rows)}
+    return {**caches, **new, "write_indices": starts, "nonpad": starts + rows}
+
+
+def bfloat16_of(array: np.ndarray) -> np.ndarray:
+    """Numbers that bfloat16 has."""
+    return array.astype(ml_dtypes.bfloat16).astype(np.float32)
+
+
+def check_step(session, arrays, tolerance: float = 2e-5) -> None:
+    """As the ONNX project's evaluator has the three nodes."""
+    names = {"past_K": "past_K", "past_V": "past_V", "nonpad": "nonpad_kv_seqlen"}
+    given = {names.get(name, name): array for name, array in arrays.items()}
+    wide = {n: a.astype(np.float32) if a.dtype == np.float16 else a for n, a in given.items()}
+    results = onnx_attention.composition(wide, {"is_causal": 1})
+    want = dict(zip(("Y", "present_K", "present_V"), results, strict=True))
+    require_close(run(session, arrays), want, tolerance)
+
+
+def step_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> None:
+    rng = np.random.default_rng([seed, 5])
+
+    def dynamic() -> None:
+        session = open_session(step_model(8, 2, 64))
+        for _ in range(CASES):
+            batch, rows, spare = (int(n) for n in rng.integers(1, 6, 3))
+            check_step(session, step_arrays(rng, batch, rows, rows + 9 * spare))
+
+    def half() -> None:
+        session = open_session(step_model(8, 2, 64, FLOAT16))
+        for rows in (1, 1, 7):
+            check_step(session, step_arrays(rng, 2, rows, 40, "float16"), 3e-3)
+
+    def bfloat16() -> None:
+        """NumPy has no such arrays that ONNX Runtime takes: the model casts."""
+        model = step_model(8, 2, 64)
+        for name in ("Q", "K", "V", "past_K", "past_V"):
+            model.graph.node.insert(0, helper.make_node("Cast", [f"{name}32"], [name], to=16))
+            next(i for i in model.graph.input if i.name == name).name += "32"
+        for output in model.graph.output:
+            cast = helper.make_node("Cast", [output.name], [f"{output.name}32"], to=1)
+            model.graph.node.append(cast)
+            output.name += "32"
+        arrays = step_arrays(rng, 2, 3, 40)
+        given = {n: a if a.ndim == 1 else bfloat16_of(a) for n, a in arrays.items()}
+        want = run(plain_session(step_model(8, 2, 64)), given)
+        inputs = {n if a.ndim == 1 else f"{n}32": a for n, a in given.items()}
+        require_close(
+            run(open_session(model), inputs), {f"{n}32": a for n, a in want.items()}, 2e-2
+        )
+
+    def other_lengths() -> None:
+        """Where the queries are not at the rows that are stored, it is three nodes all the same."""
+        session = open_session(step_model(8, 2, 64))
+        for _ in range(CASES):
+            arrays = step_arrays(rng, 3, 2, 30)
+            arrays["nonpad"] = rng.integers(0, 31, 3)
+            check_step(session, arrays)
+
+    def empty() -> None:
+        session = open_session(step_model(8, 2, 64))
+        got = run(session, step_arrays(rng, 0, 1, 8))
+        assert got["Y"].shape == (0, 8, 1, 64) and got["present_K"].shape == (0, 2, 8, 64), got
+        check_step(session, step_arrays(rng, 1, 1, 8))
+
+    def rings() -> None:
+        model = step_model(8, 2, 64, mode="circular")
+        arrays = step_arrays(rng, 2, 1, 16)
+        arrays["write_indices"] += 32
+        require_close(run(open_session(model), arrays), run(plain_session(model), arrays), 2e-5)
+
+    for what, test in (
+        (f"a step of {CASES} shapes in one session", dynamic),
+        ("float16", half),
+        ("bfloat16", bfloat16),
+        ("lengths that are not those of a step", other_lengths),
+        ("an empty batch, then another", empty),
+        ("rings", rings),
+    ):
+        tap.run(f"{name}: {what}", test)
+
+
+# ---- A model ----
+
+
+def bind(session, arrays: dict[str, np.ndarray], hidden: np.ndarray):
+    """Everything where it is; the caches are both input and output."""
+    binding = session.io_binding()
+    for name, array in arrays.items():
+        binding.bind_input(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
+        if name.startswith("past_"):
+            present = name.replace("past", "present")
+            binding.bind_output(present, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
+    binding.bind_output("hidden1", "cpu", 0, hidden.dtype, hidden.shape, hidden.ctypes.data)
+    return binding
+
+
+def decode_in_place(open_session: Callable, seed: int, threads: int) -> None:
+    """A prompt of 5, then 6 tokens, caches in place; each against double precision."""
+    rng = np.random.default_rng([seed, 6])
+    session = open_session(decoder(), threads=threads)
+    arrays = decoder_arrays(rng, 3, 900)
+    starts = np.array([0, 3, 870])
+    for tokens in (5, 1, 1, 1, 1, 1, 1):
+        arrays["hidden"] = rng.standard_normal((3, tokens, 512)).astype(np.float32)
+        arrays |= {"write_indices": starts, "nonpad": starts + tokens}
+        want = decode(arrays)
+        hidden = np.full_like(arrays["hidden"], np.nan)
+        session.run_with_iobinding(bind(session, arrays, hidden))
+        got = {n.replace("past", "present"): arrays[n] for n in arrays if n.startswith("past")}
+        require_close({**got, "hidden1": hidden}, want, 1e-4)
+        starts = starts + tokens
+
+
+def same_bits_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> None:
+    """Caches that are shared out, and one that is not."""
+
+    def check() -> None:
+        rng = np.random.default_rng([seed, 9])
+        sessions = [open_session(step_model(8, 2, 64), threads=threads) for threads in (1, 2, 3)]
+        for capacity in (40, 900, 3000):
+            arrays = step_arrays(rng, 2, 1, capacity)
+            results = {run(session, arrays)["Y"].tobytes() for session in sessions}
+            assert len(results) == 1, f"capacity {capacity}: other bits"
+
+    tap.run(f"{name}: the same bits by any number of threads", check)
+
+
+def many_at_once(open_session: Callable, seed: int) -> None:
+    """Eight threads in one session, others opened and closed beside them."""
+    rng = np.random.default_rng([seed, 7])
+    model, failures = step_model(8, 2, 64), []
+    session = open_session(model, threads=2)
+    problems = [step_arrays(rng, 1 + n % 3, 1 + n % 4, 600 + n) for n in range(8)]
+    wanted = [run(plain_session(model), arrays) for arrays in problems]
+
+    def work(number: int) -> None:
+        try:
+            for turn in range(12):
+                used = open_session(model) if number == 0 and turn % 4 == 0 else session
+                require_close(run(used, problems[number]), wanted[number], 2e-5)
+        except Exception as error:  # handed to the test
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures[0]
+
+
+def model_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> None:
+    for threads in (1, 2):
+        what = f"{name}: a decoder of two layers, in place, threads: {threads}"
+        tap.run(what, partial(decode_in_place, open_session, seed, threads))
+    tap.run(f"{name}: threads and sessions at once", partial(many_at_once, open_session, seed))
+
+
+# ---- Refusals ----
+
+
+def refused(words: str, make: Callable[[], object]) -> None:
+    try:
+        make()
+    except Exception as error:
+        assert words in str(error), f"{error}; expected {words!r}"
+    else:
+        raise AssertionError(f"nothing was refused; expected {words!r}")
+
+
+def refusal_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> None:
+    model = step_model(8, 2, 64)
+    session = open_session(model)
+    good = step_arrays(np.random.default_rng([seed, 8]), 2, 1, 16)
+
+    def at_run(words: str, **changed: np.ndarray) -> None:
+        before = {n: a.copy() for n, a in good.items()}
+        refused(words, lambda: run(session, {**good, **changed}))
+        assert all(np.array_equal(good[n], before[n]) for n in good), "an input was written"
+        check_step(session, good)
+
+    past_end = np.array([3, 16])
+    for what, words, changed in (
+        ("a row after the last", "kvmill: write_indices[1] is 16; accepted: 0 to 15",
+         {"write_indices": past_end, "nonpad": past_end + 1}),
+        ("too many valid rows", "kvmill: nonpad_kv_seqlen[1] is 17; accepted:",
+         {"nonpad": np.array([1, 17])}),
+        ("batches that differ", "KVMILL_E_SHAPE", {"V": good["V"][:1]}),
+    ):
+        tap.run(f"{name}: refused in a run: {what}", partial(at_run, words, **changed))
+    for what, words, entries in (
+        ("a pack that is not there", "libnone.so: cannot open", {"packs": "/nowhere/libnone.so"}),
+        ("no pack", 'packs: "pack.c"; accepted: paths of the form', {"packs": "pack.c"}),
+        ("a pack of another version", "pack old has kernel ABI 1; accepted:",
+         {"packs": os.environ["KVMILL_BAD_PACK"]}),
+    ):
+        make = partial(open_session, model, **entries)
+        tap.run(f"{name}: the session stops: {what}", partial(refused, words, make))
+    if name == "provider":
+        wrong = partial(open_session, model, portable="yes")
+        tap.run("the session stops: another flag",
+                partial(refused, 'portable is "yes"; accepted: 0 or 1', wrong))
+
+
+# ---- What is taken ----
+
+
+def log_of(make: Callable[[], object]) -> str:
+    """What the runtime writes to standard error meanwhile."""
+    with tempfile.TemporaryFile() as file:
+        kept = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            make()
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+        file.seek(0)
+        return file.read().decode()
+
+
+def claims(model: onnx.ModelProto, **entries: str) -> list[str]:
+    """The lines of the log on nodes, without their beginnings."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 1
+    devices = [d for d in onnxruntime.get_ep_devices() if d.ep_name == NAME]
+    options.add_provider_for_devices(devices, entries)
+    text = model.SerializeToString()
+    log = log_of(lambda: onnxruntime.InferenceSession(text, options))
+    lines = [line.split("] kvmill: ")[1] for line in log.splitlines() if "] kvmill: " in line]
+    return sorted({line.removesuffix("\x1b[m") for line in lines})
+
+
+def claim_tests(tap: Tap) -> None:
+    shared = step_model(8, 2, 64)
+    shared.graph.node.append(helper.make_node("Identity", ["present_K"], ["copy"], "copy"))
+    shared.graph.output.append(value("copy"))
+    unknown = attention_model(
+        onnx_attention.Case(24, [np.zeros((1, 8, 1, 64), "f4")] * 3 + [None] * 4, ("Y",)), False
+    )
+    unknown.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "heads"
+    takes, leaves = 'takes node "{}" ({}) as {}', 'leaves node "{}" ({}): {}'
+    three = [
+        takes.format("attend", "Attention", "Attention"),
+        takes.format("store_K", "TensorScatter", "TensorScatter"),
+        takes.format("store_V", "TensorScatter", "TensorScatter"),
+    ]
+    fast = "no pack has fast kernels of its shape: kvmill generate makes them"
+    for what, model, entries, wanted in (
+        ("a step", step_model(8, 2, 64), {},
+         [takes.format("attend", "Attention", "TensorScatterAttention")]),
+        ("three nodes whose caches others read, too", shared, {}, three),
+        ("rings", step_model(8, 2, 64, mode="circular"), {}, three),
+        ("no kernels", step_model(5, 1, 17), {},
+         [leaves.format("attend", "Attention", fast), *three[1:]]),
+        ("no kernels, but allowed", step_model(5, 1, 17), {"portable": "1"},
+         [takes.format("attend", "Attention", "TensorScatterAttention")]),
+        ("unknown numbers of heads", unknown, {},
+         [leaves.format("attention", "Attention", "")]),
+    ):
+        def check(model=model, entries=entries, wanted=wanted) -> None:
+            got = claims(model, **entries)
+            alike = [line.startswith(want) for line, want in zip(got, wanted, strict=False)]
+            assert len(got) == len(wanted) and all(alike), f"{got}\nnot\n{wanted}"
+
+        tap.run(f"provider: the log says what is taken: {what}", check)
+
+
+def shape_tests(tap: Tap) -> None:
+    """What the runtime is told of outputs before it runs them; None: a name of its own."""
+
+    def known(model: onnx.ModelProto) -> dict[str, tuple]:
+        outputs = domain_session(model).get_outputs()
+        return {
+            o.name: (o.type, *(dim if isinstance(dim, int) else None for dim in o.shape))
+            for o in outputs
+        }
+
+    def check() -> None:
+        half, cache = "tensor(float16)", ("tensor(float16)", None, 2, None, 64)
+        wanted = {"Y": (half, None, 8, None, 64), "present_K": cache, "present_V": cache}
+        assert known(step_model(8, 2, 64, FLOAT16)) == wanted
+        rows = [np.zeros((2, n, width), "f4") for n, width in ((5, 96), (7, 32), (7, 64))]
+        heads, past = {"q_num_heads": 6, "kv_num_heads": 2}, np.zeros((2, 2, 3, 16), "f4")
+        inputs = [*rows, None, past, np.zeros((2, 2, 3, 32), "f4"), None]
+        case = onnx_attention.Case(23, inputs, onnx_attention.OUTPUTS, heads)
+        assert [shape[1:] for shape in known(attention_model(case, False)).values()] == [
+            (2, 5, 192), (2, 2, 10, 16), (2, 2, 10, 32), (2, 6, 5, 10)
+        ]  # fmt: skip
+
+    tap.run("domain: types and shapes of outputs are known beforehand", check)
+
+
+def rewrite_tests(tap: Tap) -> None:
+    def ops_of(model: onnx.ModelProto) -> list[str]:
+        new = onnx.load_from_string(rewritten(model))
+        return [f"{node.domain}.{node.op_type}" for node in new.graph.node]
+
+    def check() -> None:
+        step, copy = "kvmill.TensorScatterAttention", helper.make_node("Identity", ["V"], ["W"])
+        assert ops_of(step_model(8, 2, 64)) == [step]
+        assert ops_of(decoder()).count(step) == 2
+        apart = ["kvmill.TensorScatter"] * 2 + ["kvmill.Attention"]
+        assert ops_of(step_model(8, 2, 64, mode="circular")) == apart
+        shared = step_model(8, 2, 64)
+        copy.input[0] = "present_V"
+        shared.graph.node.append(copy)
+        assert ops_of(shared) == [*apart, ".Identity"]
+        kept = decoder()
+        kept.metadata_props.add(key="made by", value="a test")
+        new = onnx.load_from_string(rewritten(kept))
+        assert new.metadata_props == kept.metadata_props and new.graph.input == kept.graph.input
+        assert new.graph.output == kept.graph.output and new.ir_version == kept.ir_version
+        assert [n for n in new.graph.node if not n.domain] == [
+            n for n in kept.graph.node if n.op_type in ("MatMul", "Add")
+        ]
+
+    tap.run("kvmill rewrite: which nodes become which, and all else stays", check)
+
+
+def main() -> int:
+    if sys.argv[1:2] == ["--model"]:
+        Path(sys.argv[2]).write_bytes(step_model(8, 2, 64).SerializeToString())
+        return 0
+    tap, seed = Tap(), int(os.environ.get("KVMILL_SEED", "24"))
+    tap.comment(f"ONNX Runtime {onnxruntime.__version__}, onnx {onnx.__version__}, seed {seed}")
+    onnxruntime.set_default_logger_severity(4)
+    onnxruntime.register_execution_provider_library(NAME, os.environ["KVMILL_ORT"])
+    if os.environ.get("KVMILL_ORT_FAULT"):  # what is quick
+        claim_tests(tap)
+        shape_tests(tap)
+        for name, open_session in SIDES.items():
+            step_tests(tap, seed, name, open_session)
+            same_bits_tests(tap, seed, name, open_session)
+        return tap.finish()
+    for name, open_session in SIDES.items():
+        for op in LEAST:
+            node_tests(tap, op, name, open_session)
+        attention_tests(tap, seed, name, open_session)
+        scatter_tests(tap, seed, name, open_session)
+        step_tests(tap, seed, name, open_session)
+        model_tests(tap, seed, name, open_session)
+        same_bits_tests(tap, seed, name, open_session)
+        refusal_tests(tap, seed, name, open_session)
+    claim_tests(tap)
+    shape_tests(tap)
+    rewrite_tests(tap)
+    return tap.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -74,7 +74,7 @@ static double total(const struct scene *scene,
 
 /* ---- Tensors ---- */
 
-/* Of each sequence: whole pages, or tiles. */
+/* Slots of a sequence: whole pages, or tiles. */
 static int64_t slots_of_sequence(const struct scene *scene) {
     const struct kvmill_cache_geometry *g = geometry_of(scene);
     int64_t unit = g->paged ? g->page_size : KVMILL_KEY_TILE;
@@ -128,7 +128,7 @@ static bool fill(struct scene *scene, int tensor) {
 
 /* ---- Numbers ---- */
 
-/* Of a tensor that the op has. */
+/* Number i of a tensor, if the op has it. */
 static void set_number(struct scene *scene, int tensor, int64_t i, int64_t number) {
     const struct scene_memory *memory = &scene->memory[tensor];
     if (memory->set > 0)

@@ -302,6 +302,19 @@ def _find_library() -> str:
     return os.environ.get("KVMILL_LIBRARY") or (str(own) if own.exists() else _SONAME)
 
 
+_PLAN = POINTER(PlanOptions), POINTER(c_void_p), POINTER(Error)
+_FLOW = POINTER(FlowProgram)
+_FLOWS = {
+    **{
+        f"kvmill_plan_flow_{step}": (c_int, [_FLOW, POINTER(FlowLimits), *_PLAN])
+        for step in ("append", "index", "attend", "decode", "summarise")
+    },
+    "kvmill_flow_describe": (c_int, [_FLOW, POINTER(FlowLayout), POINTER(Error)]),
+    "kvmill_flow_field_at": (c_int, [_FLOW, c_size_t, POINTER(FlowField)]),
+    "kvmill_flow_count": (c_int, [_FLOW, c_int64, *3 * [c_void_p], POINTER(Error)]),
+}
+
+
 _POOLS = {
     "kvmill_pool_create": (c_int, [c_int, POINTER(PoolOptions), POINTER(c_void_p), c_void_p]),
     "kvmill_pool_threads": (c_int, [c_void_p]),
@@ -328,30 +341,22 @@ def library_directory() -> Path:
 
 def _load_library() -> ctypes.CDLL:
     library = ctypes.CDLL(_find_library())
-    plan = POINTER(PlanOptions), POINTER(c_void_p), POINTER(Error)
-    flow = POINTER(FlowProgram)
     bound = [c_void_p, c_void_p, c_size_t, c_void_p, c_void_p]
     signatures = {
         "kvmill_version": (c_char_p, []),
         "kvmill_status_name": (c_char_p, [c_int]),
         **_POOLS,
-        **{f"kvmill_plan_{op}": (c_int, [POINTER(kind), *plan]) for op, kind in _PLANNED.items()},
-        **{
-            f"kvmill_plan_flow_{step}": (c_int, [flow, POINTER(FlowLimits), *plan])
-            for step in ("append", "index", "attend", "decode", "summarise")
-        },
+        **{f"kvmill_plan_{op}": (c_int, [POINTER(kind), *_PLAN]) for op, kind in _PLANNED.items()},
+        **_FLOWS,
         "kvmill_attention_init": (None, [POINTER(AttentionOp), c_size_t]),
-        "kvmill_flow_describe": (c_int, [flow, POINTER(FlowLayout), POINTER(Error)]),
-        "kvmill_flow_field_at": (c_int, [flow, c_size_t, POINTER(FlowField)]),
-        "kvmill_flow_count": (c_int, [flow, c_int64, *3 * [c_void_p], POINTER(Error)]),
         "kvmill_cache_attention_init": (None, [POINTER(CacheAttentionOp), c_size_t]),
         "kvmill_cache_attend_init": (None, [POINTER(CacheAttendOp), c_size_t]),
         "kvmill_merge_partials": (
             None,
             [c_int64, c_void_p, c_void_p, c_int64, c_int64, c_void_p, c_void_p],
         ),
-        "kvmill_plan_named": (c_int, [c_char_p, c_void_p, c_size_t, c_void_p, c_size_t, *plan]),
-        "kvmill_named_place": (c_int, [c_char_p, c_char_p, c_void_p, c_void_p]),
+        "kvmill_plan_named": (c_int, [c_char_p, c_void_p, c_size_t, c_void_p, c_size_t, *_PLAN]),
+        "kvmill_named_place": (c_int, [c_char_p, c_char_p, POINTER(NamedTensorPlace), POINTER(Error)]),
         "kvmill_plan_workspace_size": (c_size_t, [c_void_p]),
         "kvmill_plan_destroy": (None, [c_void_p]),
         "kvmill_plan_describe": (c_size_t, [c_void_p, c_char_p, c_size_t]),

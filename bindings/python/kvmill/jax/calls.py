@@ -137,7 +137,7 @@ class NamedPlan(Plan):
             )
         )
         packs = [pack] if isinstance(pack, Pack) else []
-        options = plan_options(packs, portable="allow" if packs else "only", isa=None)
+        options = plan_options(packs, portable="allow" if packs else "only", isa=None, threads=1)
         self._handle = make_plan(
             self,
             "kvmill_plan_named",

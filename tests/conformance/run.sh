@@ -14,32 +14,8 @@ set -u
 source=$(cd "${1:-${srcdir:-$(dirname "$0")/../..}}" && pwd) || exit 99
 build=$(cd "${2:-${builddir:-.}}" && pwd) || exit 99
 here=$source/tests/conformance
-python=${PYTHON:-python3}
-venv=$build/conformance-venv
-log=$build/conformance-venv.log
-requirements=$here/requirements.txt
-
-skip() {
-    if [ "${KVMILL_REQUIRE_CONFORMANCE:-0}" = 1 ]; then
-        echo "Bail out! $1"
-        exit 1
-    fi
-    echo "1..0 # SKIP $1"
-    exit 0
-}
-
-# The copy of the requirements is made last: it says that all of them are there.
-install() {
-    rm -rf "$venv"
-    "$python" -m venv "$venv" >"$log" 2>&1 || skip "no virtual environment: see $log"
-    "$venv/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check \
-        -r "$requirements" >>"$log" 2>&1 || skip "the pinned packages are not to be had: see $log"
-    cp "$requirements" "$venv/installed.txt"
-}
-
-"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
-    skip "no Python 3.11 or newer as $python"
-cmp -s "$requirements" "$venv/installed.txt" || install
+. "$source/tests/venv.sh"
+venv conformance "$here/requirements.txt"
 
 KVMILL_LIBRARY=$build/.libs/libkvmill.so
 KVMILL_COMMAND=$build/kvmill

@@ -1,0 +1,28 @@
+# A virtual environment of the build tree for tests in Python; sourced, by sh.  SPDX-License-Identifier: Apache-2.0
+#
+# venv NAME REQUIREMENTS: $build/NAME-venv with the pinned packages of that file, made by ${PYTHON:-python3}.  Without Python 3.11,
+# venv, or these packages the test is skipped; or fails, with KVMILL_REQUIRE_CONFORMANCE=1.
+
+skip() {
+    if [ "${KVMILL_REQUIRE_CONFORMANCE:-0}" = 1 ]; then
+        echo "Bail out! $1"
+        exit 1
+    fi
+    echo "1..0 # SKIP $1"
+    exit 0
+}
+
+# The copy of the requirements is made last: it says that all of them are there.
+venv() {
+    venv=$build/$1-venv
+    "${PYTHON:-python3}" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
+        skip "no Python 3.11 or newer as ${PYTHON:-python3}"
+    if cmp -s "$2" "$venv/installed.txt"; then
+        return
+    fi
+    rm -rf "$venv"
+    "${PYTHON:-python3}" -m venv "$venv" >"$venv.log" 2>&1 || skip "no virtual environment: see $venv.log"
+    "$venv/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check -r "$2" >>"$venv.log" 2>&1 ||
+        skip "the pinned packages are not to be had: see $venv.log"
+    cp "$2" "$venv/installed.txt"
+}

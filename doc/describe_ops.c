@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../defs/dtype.h"
+#include "../defs/format.h"
 #include "../defs/op.h"
 
 /* ---- roff ---- */
@@ -222,6 +223,24 @@ static void print_types(void) {
     printf("}\n\n");
 }
 
+/* Tiles of keys, which are those that positions are multiples of, are the first of their word. */
+static void print_formats(void) {
+    const struct kvmill_format_parts *parts;
+    printf("# word of a cache format: (element type of rows, bits of a code, \"groups\" or\n"
+           "# \"blocks\" that share a scale or \"\", elements and bytes of a block, rows of a tile)\n"
+           "FORMATS = {\n");
+    for (int i = 1; (parts = kvmill_format_parts(i)) != NULL; i++)
+        if (kvmill_format_of_word(parts->word, KVMILL_ANY_SCALES) == i)
+            printf("    \"%s\": (\"%s\", %d, \"%s\", %d, %d, %d),\n", parts->word,
+                   kvmill_dtype_name(parts->dtype), parts->bits,
+                   parts->scales == KVMILL_SCALES_OF_GROUPS   ? "groups"
+                   : parts->scales == KVMILL_SCALES_IN_BLOCKS ? "blocks"
+                                                              : "",
+                   parts->block, parts->block > 0 ? kvmill_format_block_bytes(parts) : 0,
+                   parts->tile);
+    printf("}\n\n");
+}
+
 static void print_python(void) {
     printf("\"\"\"What kvmill.h declares of ops, as their descriptions in defs/ have it.\n\n"
            "Printed by doc/describe_ops; not edited.\n\n"
@@ -235,6 +254,7 @@ static void print_python(void) {
            "    wide: str = \"\"  # instead, where member wide_when is set\n"
            "    wide_when: str = \"\"\n\n\n");
     print_types();
+    print_formats();
     print_structs();
     printf("# op: attributes of limited range: (name, least, most)\nRANGES = {\n");
     for (int i = 0; kvmill_ops[i] != NULL; i++)

@@ -14,18 +14,8 @@ set -u
 source=$(cd "${1:-${srcdir:-$(dirname "$0")/../..}}" && pwd) || exit 99
 build=$(cd "${2:-${builddir:-.}}" && pwd) || exit 99
 here=$source/tests/conformance
-venv=$build/conformance-venv
-
-skip() {
-    if [ "${KVMILL_REQUIRE_CONFORMANCE:-0}" = 1 ]; then
-        echo "Bail out! $1"
-        exit 1
-    fi
-    echo "1..0 # SKIP $1"
-    exit 0
-}
-
-reason=$(sh "$source/tests/venv.sh" "$venv" "$here/requirements.txt") || skip "$reason"
+. "$source/tests/venv.sh"
+venv conformance "$here/requirements.txt"
 
 KVMILL_LIBRARY=$build/.libs/libkvmill.so
 KVMILL_COMMAND=$build/kvmill

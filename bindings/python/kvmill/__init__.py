@@ -26,6 +26,9 @@
         query=q, cache=cache, seq_len=[32768], page_indptr=[0, 2048], page_ids=ids, **fields
     )
 
+kvmill.transformers, which is imported by itself, has attention and caches for models of Hugging
+Face's transformers.
+
 Plan once, run many: a plan is immutable and may run in any number of threads at a time; the GIL is
 released while the library works.  With threads=N a plan's runs are shared by N threads, those of a
 pool that all plans with that number have in common, as far as the work is worth it; threads=Pool(...)

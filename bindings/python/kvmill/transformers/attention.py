@@ -1,0 +1,171 @@
+"""Attention "kvmill", and the masks that transformers makes for it.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import causal_mask_function, sdpa_mask
+
+from .cache import NewStates
+from .ops import Scores, attend
+from .spans import make_spans, numbers_of
+
+NAME = "kvmill"
+
+
+# ---- Masks ----
+
+
+def _closed_over(function: Callable, name: str) -> tuple:
+    """What a function made by transformers' function `name` keeps; () of any other."""
+    if not getattr(function, "__qualname__", "").startswith(f"{name}.<locals>."):
+        return ()
+    return tuple(cell.cell_contents for cell in function.__closure__ or ())
+
+
+def _window_of(mask_function: Callable) -> int | None:
+    """0: causal; the size of a causal sliding window, the query's own position included; None: the
+    function hides something else."""
+    if mask_function is causal_mask_function:
+        return 0
+    for parts in _closed_over(mask_function, "and_masks"):
+        if isinstance(parts, tuple) and len(parts) == 2 and parts[1] is causal_mask_function:
+            for window in _closed_over(parts[0], "sliding_window_overlay"):
+                return window
+    return None
+
+
+def _spans(attention_mask, offset, *sizes: int) -> torch.Tensor | None:
+    if torch.compiler.is_compiling():
+        at = offset if isinstance(offset, torch.Tensor) else torch.tensor(offset)
+        return torch.ops.kvmill.make_spans(attention_mask, at, *sizes)
+    return make_spans(attention_mask, int(offset), *sizes)
+
+
+def _hides_nothing(spans: torch.Tensor, kv_length: int) -> bool:
+    """All keys are there, and there is no window.  A graph does not know."""
+    if torch.compiler.is_compiling():
+        return False
+    numbers = numbers_of(spans)
+    return not numbers[:, ::2].any() and numbers[0, 1] == kv_length
+
+
+def make_mask(
+    batch_size: int,
+    q_length: int,
+    kv_length: int,
+    q_offset: int | torch.Tensor = 0,
+    kv_offset: int = 0,
+    mask_function: Callable = causal_mask_function,
+    attention_mask: torch.Tensor | None = None,
+    **others: object,
+) -> torch.Tensor | None:
+    """What attention "kvmill" gets as its attention_mask; transformers calls this, once for all
+    layers of a kind.
+
+    None: causal, without padding, the queries at the end.  int64 [B, 1, 1, 3]: spans
+    (spans.py).  bool [B, 1, S, T]: whatever else masks are, padding that is not on the left among
+    it."""
+    window = _window_of(mask_function)
+    if window is not None:
+        spans = _spans(attention_mask, q_offset, batch_size, q_length, kv_offset, window)
+        if spans is not None:
+            return None if _hides_nothing(spans, kv_length) else spans
+    return sdpa_mask(
+        batch_size,
+        q_length,
+        kv_length,
+        q_offset,
+        kv_offset,
+        mask_function,
+        attention_mask,
+        **{**others, "allow_is_causal_skip": False},
+    )
+
+
+# ---- Attention ----
+
+_ACCEPTED = {
+    "device of query": "cpu",
+    "dropout": "0.0: training is not supported",
+    "output_attentions": "False: scores are not kept",
+    "position_bias": "None",
+    "gradients": "none: torch.no_grad() or torch.inference_mode()",
+}
+
+
+def _refuse_what_is_given(**given: object) -> None:
+    for name, value in given.items():
+        if value:
+            words = name.replace("_of_", " of ")
+            raise ValueError(f"attention kvmill: {words}: {value}; accepted: {_ACCEPTED[words]}")
+
+
+def _wants_gradients(*states: torch.Tensor) -> bool:
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in states)
+
+
+def attention(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor | NewStates,
+    value: torch.Tensor | NewStates,
+    attention_mask: torch.Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    softcap: float | None = None,
+    sliding_window: int | None = None,
+    s_aux: torch.Tensor | None = None,
+    is_causal: bool | None = None,
+    output_attentions: bool = False,
+    position_bias: torch.Tensor | None = None,
+    **_: object,
+) -> tuple[torch.Tensor, None]:
+    """An attention function of transformers' AttentionInterface.
+
+    query: [B, H, S, D]; key and value: [B, G, T, D] and [B, G, T, E], or what a KvmillCache
+    returned; attention_mask: what make_mask returned, or a mask of four dims.  Returns [B, S, H, E]
+    and None.  Raises ValueError, TypeError and KvmillError for what is not supported."""
+    is_new = isinstance(key, NewStates)
+    keys, values = (key.take(), value.take()) if is_new else (key, value)
+    _refuse_what_is_given(
+        device_of_query="" if query.device.type == "cpu" else query.device,
+        dropout=dropout,
+        output_attentions=output_attentions,
+        position_bias="" if position_bias is None else tuple(position_bias.shape),
+        gradients=_wants_gradients(query, keys, values),
+    )
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    math = key.layer.math if is_new else "f32"
+    scores = Scores(float(scale), float(softcap or 0), sliding_window or 0, math)
+    if is_new:
+        return key.layer.attend(query, keys, values, attention_mask, s_aux, scores), None
+    is_causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
+    run = _attend_in_graph if torch.compiler.is_compiling() else attend
+    return run(query, keys, values, attention_mask, s_aux, scores, bool(is_causal)), None
+
+
+def _attend_in_graph(query, key, value, mask, sinks, scores, is_causal) -> torch.Tensor:
+    return torch.ops.kvmill.attend(
+        query,
+        key,
+        value,
+        mask,
+        sinks,
+        is_causal,
+        scores.scale,
+        scores.softcap,
+        scores.window,
+        scores.math,
+    )
+
+
+def register() -> None:
+    """Make attention "kvmill" known to transformers; importing kvmill.transformers does."""
+    AttentionInterface.register(NAME, attention)
+    AttentionMaskInterface.register(NAME, make_mask)

@@ -1,0 +1,74 @@
+"""Cache formats by the words of the command's --cache, and torch tensors that hold their rows.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+
+from ..tables import FORMATS
+
+# Those of torch's types that have another name than the library's.
+_TORCH_NAMES = {"float8e4m3fn": "float8_e4m3fn", "float8e5m2": "float8_e5m2", "int4": "uint8"}
+
+# Capacities are multiples of it, so that a sequence begins with a tile, and with a line of memory.
+TILE = max(16, *(tile for *_, tile in FORMATS.values()))
+
+
+class Format(NamedTuple):
+    """How cache rows are kept: `name`, a word of FORMATS; `group`, elements that share a scale."""
+
+    name: str
+    group: int
+
+    @property
+    def _parts(self) -> tuple[str, int, str, int, int, int]:
+        return FORMATS[self.name]
+
+    @property
+    def _has_groups(self) -> bool:
+        return self._parts[2] == "groups"
+
+    def attributes(self, dim: int) -> dict[str, object]:
+        """Attributes of cache attention for rows of `dim` elements, without "value_".
+
+        Raises ValueError where there can be no such rows."""
+        type_name, bits, scales, block, _, tile = self._parts
+        unit = self.group if self._has_groups else max(block, 1)
+        if dim % unit:
+            raise ValueError(
+                f"{self.name} in groups of {unit} for heads of {dim} elements; accepted: a group "
+                "that divides the head size, or a format without groups"
+            )
+        if scales == "blocks":
+            return {"cache_format": self.name, "quant_bit": 0}
+        if not self._has_groups:
+            return {"T2": type_name, "quant_bit": 0}
+        tiles = {"cache_format": "tiles"} if tile else {}
+        return {"quant_bit": bits, "quant_group": self.group, **tiles}
+
+    def new_rows(self, lead: tuple[int, ...], dim: int) -> torch.Tensor:
+        """A new tensor of zeros: rows of `dim` elements, 4-bit codes two in a byte."""
+        type_name, bits, _, block, block_bytes, _ = self._parts
+        width = dim // block * block_bytes if block else dim // 2 if bits == 4 else dim
+        dtype = getattr(torch, _TORCH_NAMES.get(type_name, type_name))
+        return torch.zeros((*lead, width), dtype=dtype)
+
+    def new_scales(self, lead: tuple[int, ...], dim: int, T1: torch.dtype) -> torch.Tensor | None:
+        """Scales of as many rows, of the type that goes with activations of T1; None: no scales."""
+        if not self._has_groups:
+            return None
+        dtype = torch.float32 if T1 == torch.float32 else torch.float16
+        return torch.zeros((*lead, dim // self.group), dtype=dtype)
+
+
+def format_named(name: str, group: int = 32) -> Format:
+    """Raises ValueError for a name or a group that is not accepted."""
+    if name not in FORMATS:
+        raise ValueError(f"cache format {name!r}; accepted: {', '.join(FORMATS)}")
+    if group < 1:
+        raise ValueError(f"group {group} of a cache format; accepted: 1 or more")
+    return Format(name, group)

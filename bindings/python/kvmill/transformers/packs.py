@@ -1,0 +1,104 @@
+"""The packs that plans are made with.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+
+from ..cache_attend import CacheAttend
+from ..cache_attention import CacheAttention, MultiHeadCacheAttention
+from ..plans import Pack, default_pack
+
+_OPS: dict[str, type[CacheAttention]] = {
+    "CacheAttend": CacheAttend,
+    "dynamic_batching.MultiHeadCacheAttention": MultiHeadCacheAttention,
+}
+MOST_PLANS = 1024
+
+_packs: list[Pack] | None = None
+_threads = 1
+_recorded: list[dict[str, object]] | None = None
+_caches: list[Callable] = []
+_plans: weakref.WeakSet[CacheAttention] = weakref.WeakSet()
+
+
+def _default_packs() -> list[Pack]:
+    """Those that KVMILL_PACKS names, paths with colons between; and the one beside the library."""
+    named = [Pack(path) for path in os.environ.get("KVMILL_PACKS", "").split(":") if path]
+    installed = default_pack()
+    return [*named, *([] if installed is None else [installed])]
+
+
+def packs() -> Sequence[Pack]:
+    """The packs that plans are made with, the first to be preferred."""
+    global _packs
+    if _packs is None:
+        _packs = _default_packs()
+    return tuple(_packs)
+
+
+def use_packs(*chosen: Pack) -> None:
+    """Prefer these packs from now on, in plans of all models of this process; the packs that were
+    there before stay.  Not while another thread runs a model."""
+    global _packs
+    _packs = [*chosen, *(pack for pack in packs() if pack not in chosen)]
+    _forget_plans()
+
+
+def use_threads(threads: int) -> None:
+    """Run attention on so many threads, the caller's among them, from now on, in all models of this
+    process; 0: one for each core.  Results do not depend on it.  They are a pool of the library's,
+    apart from torch's threads, and sleep between runs.  Not while another thread runs a model.
+    Raises ValueError below 0."""
+    global _threads
+    if threads < 0:
+        raise ValueError(f"threads {threads}; accepted: 0 or more")
+    _threads = threads
+    _forget_plans()
+
+
+def _forget_plans() -> None:
+    for cached in _caches:
+        cached.cache_clear()
+
+
+def cached_plans(make: Callable) -> Callable:
+    """What `make` returns is kept by its arguments until packs change."""
+    cached = lru_cache(MOST_PLANS)(make)
+    _caches.append(cached)
+    return cached
+
+
+@contextmanager
+def recording() -> Iterator[list[dict[str, object]]]:
+    """The specs of all plans that are made meanwhile, each once; these plans have no packs."""
+    global _recorded
+    use_packs()
+    _recorded = specs = []
+    try:
+        yield specs
+    finally:
+        _recorded = None
+        use_packs()
+
+
+def make_plan(op: str, **attributes: object) -> CacheAttention:
+    """A plan of an op, by its name in specs."""
+    if _recorded is not None and {"op": op, **attributes} not in _recorded:
+        _recorded.append({"op": op, **attributes})
+    is_dynamic = {"dynamic_batching": True} if op.startswith("dynamic_batching.") else {}
+    chosen = packs() if _recorded is None else ()
+    plan = _OPS[op](packs=chosen, threads=_threads, **attributes, **is_dynamic)
+    _plans.add(plan)
+    return plan
+
+
+def describe_plans() -> list[str]:
+    """What each plan that is in use says of itself: which kernels it has, and why."""
+    return [plan.describe() for plan in _plans]

@@ -1,0 +1,44 @@
+"""Spans: masks that are causal, with padding on the left and perhaps a window.
+
+A *span* says which columns of a sequence there are, [first, end), and how many of them a query
+sees, its own included, 0 for all: columns before it are padding, those after it are not there yet.
+The queries are at its last columns.  Spans are a tensor of four dims, because transformers leaves
+masks of four dims as they are.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+
+def numbers_of(spans: torch.Tensor) -> np.ndarray:
+    """First column, end and window of each sequence: [B, 3], on the same memory."""
+    return spans.numpy().reshape(-1, 3)
+
+
+def make_spans(
+    attention_mask: torch.Tensor | None,
+    offset: int,
+    batch: int,
+    tokens: int,
+    kv_offset: int,
+    window: int,
+) -> torch.Tensor | None:
+    """Spans, int64 [B, 1, 1, 3], of a step that begins at column `offset`; the first key is at
+    column kv_offset.  attention_mask: bool [B, columns], true where there is a token; None: all.
+    Returns None where padding is not on the left, or columns of the step are missing."""
+    end = offset + tokens
+    spans = torch.empty((batch, 1, 1, 3), dtype=torch.int64)
+    numbers = numbers_of(spans)
+    numbers[:] = -kv_offset, end - kv_offset, window
+    if attention_mask is None:
+        return spans
+    seen = attention_mask.numpy()[:, :end]
+    first = end - np.count_nonzero(seen, axis=1)
+    if seen.shape[1] < end or not ((seen.argmax(axis=1) == first) | (first == end)).all():
+        return None
+    numbers[:, 0] += first
+    return spans

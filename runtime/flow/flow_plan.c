@@ -114,7 +114,7 @@ static void need_kernels(struct flow_plan *plan, const struct kernel_search *sea
     struct needs *needs = &plan->base.needs;
     if (plan->step == FLOW_APPEND)
         kvmill_need_cache_rows(plan->attend, search, needs);
-    if ((plan->step == FLOW_APPEND || plan->step == FLOW_SUMMARISE) && has_summaries(plan))
+    if (flow_fills_fields(plan) && has_summaries(plan))
         kvmill_need(needs, search, EVERY_RUN, "summarise pages",
                     plan->kernels.program[KVMILL_CACHE_PROGRAM].by_size.kernel);
     if (has_lists(plan) && !plan->problem.skipped && kvmill_flow_scores(&plan->problem.budget))

@@ -93,8 +93,8 @@ def make_plan(op: str, **attributes: object) -> CacheAttention:
     if _recorded is not None and {"op": op, **attributes} not in _recorded:
         _recorded.append({"op": op, **attributes})
     is_dynamic = {"dynamic_batching": True} if op.startswith("dynamic_batching.") else {}
-    chosen = packs() if _recorded is None else ()
-    plan = _OPS[op](packs=chosen, threads=_threads, **attributes, **is_dynamic)
+    kernels = {"packs": packs()} if _recorded is None else {"packs": (), "portable": "allow"}
+    plan = _OPS[op](**kernels, threads=_threads, **attributes, **is_dynamic)
     _plans.add(plan)
     return plan
 

@@ -351,18 +351,12 @@ def _load_library() -> ctypes.CDLL:
         "kvmill_attention_init": (None, [POINTER(AttentionOp), c_size_t]),
         "kvmill_cache_attention_init": (None, [POINTER(CacheAttentionOp), c_size_t]),
         "kvmill_cache_attend_init": (None, [POINTER(CacheAttendOp), c_size_t]),
-<<<<<<< HEAD
         "kvmill_merge_partials": (
             None,
             [c_int64, c_void_p, c_void_p, c_int64, c_int64, c_void_p, c_void_p],
         ),
         "kvmill_plan_named": (c_int, [c_char_p, c_void_p, c_size_t, c_void_p, c_size_t, *_PLAN]),
         "kvmill_named_place": (c_int, [c_char_p, c_char_p, POINTER(NamedTensorPlace), POINTER(Error)]),
-=======
-        "kvmill_merge_partials": (None, [c_int64, *[c_void_p] * 2, c_int64, c_int64, *[c_void_p] * 2]),
-        "kvmill_plan_named": (c_int, [c_char_p, c_void_p, c_size_t, c_void_p, c_size_t, *plan]),
-        "kvmill_named_place": (c_int, [c_char_p, c_char_p, c_void_p, c_void_p]),
->>>>>>> jax
         "kvmill_plan_workspace_size": (c_size_t, [c_void_p]),
         "kvmill_plan_destroy": (None, [c_void_p]),
         "kvmill_plan_describe": (c_size_t, [c_void_p, c_char_p, c_size_t]),

@@ -178,6 +178,7 @@ void flow_step_choose(struct flow_step *step, int64_t number, struct dice *dice)
 
 void flow_step_choose_topk(struct flow_step *step, struct dice *dice) {
     step->has_topk = dice_once_in(dice, 2);
+    step->select.ratio_numerator = step->has_topk ? 2 : step->select.ratio_numerator; /* of 3 */
     for (int64_t b = 0; b < step->attention.sequences; b++) {
         const int64_t any[] = {-1, 0, KVMILL_FLOW_ALL, dice_range(dice, 1, 6)};
         step->topk[b] = any[dice_range(dice, 0, 3)];

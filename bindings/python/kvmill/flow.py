@@ -233,7 +233,8 @@ class Flow:
         """What a page keeps for each kv head, as vFlow's: the flow's fields in their order, then k
         and v: (rows, columns).
         """
-        field, info = c.FlowField(), {}
+        field = c.FlowField()
+        info: dict[str, tuple[int, int]] = {}
         while c.library.kvmill_flow_field_at(byref(self._flow), len(info), byref(field)):
             info[field.name.decode()] = (field.rows, field.columns)
         return info
@@ -260,7 +261,7 @@ class Flow:
     def _lists(self) -> int:
         """Of a request."""
         lists = {b"request": 1, b"query_head": self._attention._op.num_heads}
-        return lists.get(self._flow.select.scope, self._layout.kv_heads)
+        return int(lists.get(self._flow.select.scope, self._layout.kv_heads))
 
     def fields(self, pages: int) -> dict[str, np.ndarray]:
         """New fields of so many pages, by their names: zeros; bfloat16 as uint16."""

@@ -21,7 +21,7 @@ enum { part_shift = 18 };
 static const int64_t stream_keep_bytes = 4 << 20;
 
 /* Rows in the middle of a cache are rarely in the processor's caches: from a few rows on, reading
-   them only to overwrite them is most of the time (doc/performance.md). */
+   them only to overwrite them is most of the time (doc/design/tried.md). */
 static const int64_t stream_store_bytes = 8 << 10;
 
 static const struct tensor_scatter_plan *plan_of(const struct tensor_scatter_call *call) {

@@ -403,7 +403,7 @@ def refused_calls(rng: np.random.Generator) -> None:
     assert (found[0, 0] == 1).all() and (found[0, 1:] == 0).all()
 
 
-def run(tap: Tap, packs: tuple[kvmill.Pack, ...], seed: int) -> None:
+def run_all(tap: Tap, packs: tuple[kvmill.Pack, ...], seed: int) -> None:
     rng = np.random.default_rng(seed)
     kvmill_jax.use(packs[0])
     for number in range(CASES):
@@ -424,3 +424,10 @@ def run(tap: Tap, packs: tuple[kvmill.Pack, ...], seed: int) -> None:
         ("calls that are refused", refused_calls),
     ):
         tap.run(f"kvmill.jax: {name}", partial(test, rng))
+
+
+def run(tap: Tap, packs: tuple[kvmill.Pack, ...], seed: int) -> None:
+    """With the types that JAX has by default, in all threads: others need 64 bits."""
+    jax.config.update("jax_enable_x64", False)
+    run_all(tap, packs, seed)
+    jax.config.update("jax_enable_x64", True)

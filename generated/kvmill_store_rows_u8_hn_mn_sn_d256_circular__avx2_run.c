@@ -16,7 +16,7 @@ copy_long(unsigned char *to, int64_t at, const unsigned char *from, int64_t begi
         target += head;
         source += head;
         count -= head;
-        for (; count >= PAGE * PAGES; count -= PAGE * PAGES) {
+        for (; stream > 1 && count >= PAGE * PAGES; count -= PAGE * PAGES) {
             for (int64_t i = 0; i < PAGE; i += 128) {
                 __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word32 *)(target + i)) :
                                  "x"(*(const kvmill_word32 *)(source + i)));

@@ -9,10 +9,10 @@ km_helper(«numbers_of_iq4_nl», «static const int8_t numbers_of_iq4_nl[16] = {
 »)
 
 m4_dnl places_in_iq4_nl(x) -- of the nearest numbers, the greater of two: how many middles are not above x.
-m4_define(«_km_middles», «m4_ifelse($#, 1, «», «    places -= twice >= m4_eval($1 + ($2)).0f;
+m4_define(«_km_middles», «m4_ifelse($#, 1, «», «    places -= doubled >= m4_eval($1 + ($2)).0f;
 _km_middles(m4_shift($@))»)»)
 km_word(«places_in_iq4_nl», «vi», «vf x», «
-    vf twice = x + x;
+    vf doubled = x + x;
     vi places = {0};
 _km_middles(km_table_iq4_nl)m4_dnl
     return places;

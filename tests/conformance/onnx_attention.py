@@ -17,6 +17,7 @@ from typing import Any
 import kvmill
 import numpy as np
 import onnx
+from kvmill.onnx_attention import ATTENTION_INPUTS
 from node_tests import backend_of, run_node_tests
 from onnx import TensorProto, helper
 from onnx.backend.test import BackendTest
@@ -191,7 +192,7 @@ def with_all_queries(case: Case) -> list[np.ndarray | None]:
 def reference(case: Case) -> list[np.ndarray]:
     """What the ONNX project's evaluator makes of the node."""
     inputs = with_all_queries(case)
-    given = zip(kvmill.onnx_attention.ATTENTION_INPUTS, inputs, strict=True)
+    given = zip(ATTENTION_INPUTS, inputs, strict=True)
     names = [name if a is not None else "" for name, a in given]
     while not names[-1]:
         names.pop()

@@ -32,6 +32,7 @@ import onnx
 import onnx_attention
 import onnx_backend
 import onnxruntime
+from kvmill.onnx_attention import ATTENTION_INPUTS
 from models import (
     FLOAT16,
     INT64,
@@ -113,7 +114,7 @@ def open_shape(array: np.ndarray, name: str) -> list[int | str]:
 
 def attention_model(case: onnx_attention.Case, is_open: bool) -> onnx.ModelProto:
     """ONNX Runtime wants both present tensors where there is one."""
-    names = list(onnx_attention.kvmill.onnx_attention.ATTENTION_INPUTS)
+    names = list(ATTENTION_INPUTS)
     given = dict(zip(names, case.inputs, strict=True))
     node_inputs = [name if given[name] is not None else "" for name in names]
     wanted = {*case.outputs}
@@ -140,7 +141,7 @@ def attention_model(case: onnx_attention.Case, is_open: bool) -> onnx.ModelProto
 
 def attention_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> None:
     def check(case: onnx_attention.Case, is_open: bool) -> None:
-        names = onnx_attention.kvmill.onnx_attention.ATTENTION_INPUTS
+        names = ATTENTION_INPUTS
         arrays = dict(zip(names, case.inputs, strict=True))
         wanted = dict(zip(case.outputs, onnx_attention.reference(case), strict=True))
         got = run(open_session(attention_model(case, is_open)), arrays)

@@ -61,6 +61,9 @@ FORMATS = {
     "q5_1": ("uint8", 5, "blocks", 32, 24, 0),
     "int8_tiles": ("int8", 8, "groups", 0, 0, 16),
     "int4_tiles": ("int4", 4, "groups", 0, 0, 16),
+    "q4_1": ("uint8", 4, "blocks", 32, 20, 0),
+    "q5_0": ("uint8", 5, "blocks", 32, 22, 0),
+    "iq4_nl": ("uint8", 4, "blocks", 32, 18, 0),
 }
 
 # name: (size, members: (name, kind, offset) in the order of C)

@@ -179,13 +179,14 @@ static bool is_same_with(struct flow_scene *scene, const struct kernel_search *s
 }
 
 static void test_index(const kvmill_flow *flow, const char *name, bool is_strange) {
-    const struct kernel_search none = {NULL, 0, 0, "asked for"};
+    const struct kernel_search none = {.portable_reason = "asked for"};
     const char *isa;
     struct dice dice = dice_for(seed, name);
     struct flow_scene *scene = open_scene(flow, 40, is_strange, &dice);
     bool right = flow->index_count == 0 || is_same_with(scene, &none, &dice);
     for (size_t i = 0; flow->index_count > 0 && (isa = kvmill_isa_name(i)) != NULL && right; i++) {
-        const struct kernel_search search = {packs, PACKS, (int)i, NULL};
+        const struct kernel_search search = {
+            .packs = packs, .pack_count = PACKS, .isa_cap = (int)i};
         if (isa_is_allowed(isa))
             right = is_same_with(scene, &search, &dice);
         if (!right)

@@ -426,10 +426,11 @@ int main(int count, char **words) {
         ok(walk_pack(loaded_pack(path), 24) != NULL, "kernels by regions");
         return done_testing();
     }
+    bool has_threads = getenv("KVMILL_TEST_THREADS") != NULL; /* few runs are of several parts */
+    int cases = !is_slow_run() ? 120 : has_threads ? 16 : few_cases(16);
     test_texts();
-    walk_pack(&kvmill_pack_kvmill_default, is_slow_run() ? few_cases(16) : 120);
-    const struct kvmill_kernel *last =
-        walk_pack(&kvmill_pack_kvmill_test, is_slow_run() ? few_cases(16) : 120);
+    walk_pack(&kvmill_pack_kvmill_default, cases);
+    const struct kvmill_kernel *last = walk_pack(&kvmill_pack_kvmill_test, cases);
     if (ok(last != NULL, "kernels by regions"))
         test_other_program(last);
     check_seen();

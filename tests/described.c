@@ -309,9 +309,9 @@ static const struct described_tensor flow_tensors[] = {
     CASE(NAME, KVMILL_CACHE_ATTENTION_TENSORS, "B S P Q T C", ROWS, cache, PLAN, .aligned = false)
 #define ONNX(NAME, COUNT, PLAN)                                                                    \
     CASE(NAME, COUNT, "B H S N T G P D E", no_rows, onnx, PLAN, .aligned = false)
-#define FLOW(NAME)                                                                                 \
+#define FLOW(NAME, ...)                                                                                 \
     CASE(NAME, KVMILL_FLOW_FIELDS, "B T R C", flow_tensors, flow, plan_flow, .aligned = true,      \
-         .attributes = "dynamic_batching.MultiHeadCacheAttention")
+         .attributes = "dynamic_batching.MultiHeadCacheAttention", __VA_ARGS__)
 const struct described_case described_cases[] = {
     CACHE("KeyValueCache", static_tensors, plan_store),
     CACHE("MultiHeadAttention", static_tensors, plan_scores),
@@ -325,10 +325,10 @@ const struct described_case described_cases[] = {
     ONNX("TensorScatterAttention", KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS, plan_step),
     CASE("TensorScatter", KVMILL_TENSOR_SCATTER_TENSORS, "B H C N W", scatter_tensors, scatter,
          plan_scatter, .aligned = false),
-    FLOW("decode"),
-    FLOW("append"),
-    FLOW("summarise"),
-    FLOW("index"),
-    FLOW("attend"),
+    FLOW("decode", .no_kernels = false),
+    FLOW("append", .no_kernels = false),
+    FLOW("summarise", .no_kernels = true),
+    FLOW("index", .no_kernels = false),
+    FLOW("attend", .no_kernels = false),
     {.name = NULL},
 };

@@ -26,6 +26,7 @@ struct described_case {
     const char *attributes; /* of the op whose ranges are meant; NULL: its own */
     int count;              /* of tensors in a plan's list */
     bool aligned;           /* tensors are at multiples of their elements */
+    bool no_kernels;        /* the flow has no fields, so nothing is summarised */
     const char *call_words; /* dims that no attribute says */
     const struct described_tensor *tensors;
     void (*start)(struct scene *scene); /* legal attributes and types */

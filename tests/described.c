@@ -309,7 +309,7 @@ static const struct described_tensor flow_tensors[] = {
     CASE(NAME, KVMILL_CACHE_ATTENTION_TENSORS, "B S P Q T C", ROWS, cache, PLAN, .aligned = false)
 #define ONNX(NAME, COUNT, PLAN)                                                                    \
     CASE(NAME, COUNT, "B H S N T G P D E", no_rows, onnx, PLAN, .aligned = false)
-#define FLOW(NAME, ...)                                                                                 \
+#define FLOW(NAME, ...)                                                                            \
     CASE(NAME, KVMILL_FLOW_FIELDS, "B T R C", flow_tensors, flow, plan_flow, .aligned = true,      \
          .attributes = "dynamic_batching.MultiHeadCacheAttention", __VA_ARGS__)
 const struct described_case described_cases[] = {

@@ -14,14 +14,6 @@ static bool knows(const struct spec *spec) {
            !spec->attention.op.dynamic_batching;
 }
 
-static bool open(struct scene *scene, struct error *error) {
-    kvmill_error reason;
-    scene->attention.op = one_layer_of(&scene->spec->attention.op);
-    return kvmill_cache_attention_check(&scene->attention.op, KVMILL_MULTI_HEAD_CACHE_ATTENTION,
-                                        &scene->attention.geometry, &reason) == KVMILL_OK ||
-           fail(error, EXIT_USER, "%s", reason.message);
-}
-
 /* ---- Tensors ---- */
 
 static void shape(struct scene_call *call) {
@@ -36,23 +28,10 @@ static void shape(struct scene_call *call) {
         side_shape_static(call, &scene->attention.op, g, i, scene->size.positions);
 }
 
-static bool fill(struct scene *scene, int tensor) {
-    if (tensor < KVMILL_CACHE_ATTENTION_CACHE || tensor >= KVMILL_CACHE_ATTENTION_CACHE + SIDES)
-        return false;
-    side_fill(scene, geometry_of(scene), tensor - KVMILL_CACHE_ATTENTION_CACHE);
-    return true;
-}
-
 static void move(struct scene_call *call, int64_t turn) {
     (void)turn;
     call->numbers[0] = call->size.positions - call->size.tokens;
     call->tensors[KVMILL_CACHE_ATTENTION_START_POS].data = call->numbers;
-}
-
-static kvmill_status plan(const struct scene_call *call, const kvmill_plan_options *options,
-                          kvmill_plan **plan, kvmill_error *reason) {
-    return kvmill_plan_multi_head_cache_attention(&call->scene->attention.op, options, plan,
-                                                  reason);
 }
 
 /* ---- Work ---- */
@@ -68,10 +47,6 @@ static double flops(const struct scene_call *call) {
 }
 
 /* ---- Checking: some tokens of the last sequence ---- */
-
-static struct kvmill_cache_geometry arithmetic(const struct scene *scene) {
-    return *geometry_of(scene);
-}
 
 /* A tensor of one sequence and one token. */
 static void cut_activations(struct scene_call *cut, int which, int64_t b, int64_t token) {
@@ -143,14 +118,14 @@ static bool expect(struct scene_call *call, const struct owned_plan *portable,
 const struct scene_op attention_scene_op = {
     .words = "MultiHeadCacheAttention",
     .knows = knows,
-    .open = open,
+    .open = attention_scene_open,
     .shape = shape,
-    .fill = fill,
-    .plan = plan,
+    .fill = attention_scene_fill,
+    .plan = attention_scene_plan,
     .move = move,
     .bytes = bytes,
     .flops = flops,
-    .arithmetic = arithmetic,
+    .arithmetic = attention_scene_arithmetic,
     .expect = expect,
     .rotation = ATTENTION_ROTATION,
     .count = KVMILL_CACHE_ATTENTION_TENSORS,

@@ -1,9 +1,9 @@
-/* The other ops of cache attention: sequences of any lengths, keys and values that are given, caches
-   that are read back.
+/* The other ops of cache attention: sequences of any lengths, keys and values that are given,
+   caches that are read back.
 
-   Sequences of any lengths have all of the positions, three quarters, a half or a quarter of them, in
-   turn; the last has all.  The new tokens are the last one's, a piece of a prompt where there are
-   several; each other sequence decodes one.
+   Sequences of any lengths have all of the positions, three quarters, a half or a quarter of them,
+   in turn; the last has all.  The new tokens are the last one's, a piece of a prompt where there
+   are several; each other sequence decodes one.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../runtime/core/numbers.h"
@@ -29,14 +29,6 @@ static bool knows_given(const struct spec *spec) {
 
 static bool knows_read_back(const struct spec *spec) {
     return is_cache_op(spec, KVMILL_KEY_VALUE_CACHE);
-}
-
-static bool open(struct scene *scene, struct error *error) {
-    kvmill_error reason;
-    scene->attention.op = one_layer_of(&scene->spec->attention.op);
-    return kvmill_cache_attention_check(&scene->attention.op, attention_op_of(scene->spec),
-                                        &scene->attention.geometry, &reason) == KVMILL_OK ||
-           fail(error, EXIT_USER, "%s", reason.message);
 }
 
 static void say(const struct scene *scene, char words[SAID_SIZE]) {
@@ -118,14 +110,6 @@ static void shape(struct scene_call *call) {
     shape_caches(call);
 }
 
-static bool fill(struct scene *scene, int tensor) {
-    int side = tensor - KVMILL_CACHE_ATTENTION_CACHE;
-    if (side < 0 || side >= SIDES)
-        return false;
-    side_fill(scene, geometry_of(scene), side);
-    return true;
-}
-
 /* ---- Numbers ---- */
 
 /* Number i of a tensor, if the op has it. */
@@ -168,26 +152,13 @@ static bool set_numbers(struct scene *scene, struct error *error) {
     set_number(scene, KVMILL_CACHE_ATTENTION_KVSTARTS, 0, 0);
     for (int64_t b = 0; b < size->batch; b++)
         set_sequence(scene, b, &before);
-    set_number(scene, KVMILL_CACHE_ATTENTION_DECODING_BATCHES, 0,
-               size->batch - (size->tokens > 1));
+    set_number(scene, KVMILL_CACHE_ATTENTION_DECODING_BATCHES, 0, size->batch - (size->tokens > 1));
     set_number(scene, KVMILL_CACHE_ATTENTION_MAX_SEQLEN, 0, size->tokens);
     set_number(scene, KVMILL_CACHE_ATTENTION_MAX_KVLEN, 0, size->positions);
     return true;
 }
 
 /* ---- Work ---- */
-
-static kvmill_status plan(const struct scene_call *call, const kvmill_plan_options *options,
-                          kvmill_plan **plan, kvmill_error *reason) {
-    static kvmill_status (*const makers[])(const kvmill_cache_attention *,
-                                           const kvmill_plan_options *, kvmill_plan **,
-                                           kvmill_error *) = {
-        [KVMILL_KEY_VALUE_CACHE] = kvmill_plan_key_value_cache,
-        [KVMILL_MULTI_HEAD_ATTENTION] = kvmill_plan_multi_head_attention,
-        [KVMILL_MULTI_HEAD_CACHE_ATTENTION] = kvmill_plan_multi_head_cache_attention};
-    const struct scene *scene = call->scene;
-    return makers[geometry_of(scene)->which](&scene->attention.op, options, plan, reason);
-}
 
 static double bytes(const struct scene_call *call) {
     return total(call->scene, attention_read_bytes);
@@ -204,21 +175,17 @@ static double read_back_bytes(const struct kvmill_cache_geometry *geometry,
 }
 
 static double bytes_of_cache(const struct scene_call *call) {
-    return total(call->scene,
-                 call->step == STEP_STORE ? attention_store_bytes : read_back_bytes);
-}
-
-static struct kvmill_cache_geometry arithmetic(const struct scene *scene) {
-    return *geometry_of(scene);
+    return total(call->scene, call->step == STEP_STORE ? attention_store_bytes : read_back_bytes);
 }
 
 /* ---- The ops ---- */
 
 #define COMMON                                                                                     \
-    .say = say, .open = open, .shape = shape, .fill = fill, .finish = set_numbers, .plan = plan,   \
-    .rotation = ATTENTION_ROTATION, .count = KVMILL_CACHE_ATTENTION_TENSORS
+    .say = say, .open = attention_scene_open, .shape = shape, .fill = attention_scene_fill,        \
+    .finish = set_numbers, .plan = attention_scene_plan, .rotation = ATTENTION_ROTATION,           \
+    .count = KVMILL_CACHE_ATTENTION_TENSORS
 #define ATTENDING                                                                                  \
-    .bytes = bytes, .flops = flops, .arithmetic = arithmetic,                                      \
+    .bytes = bytes, .flops = flops, .arithmetic = attention_scene_arithmetic,                      \
     .output = KVMILL_CACHE_ATTENTION_ATTN_OUTPUT
 #define USE_OF_NUMBERS                                                                             \
     [KVMILL_CACHE_ATTENTION_SEQSTARTS] = USE_SAME, [KVMILL_CACHE_ATTENTION_KVSTARTS] = USE_SAME,   \

@@ -88,4 +88,13 @@ void side_fill(struct scene *scene, const struct kvmill_cache_geometry *geometry
 /* The same op with one layer, whichever it is, and results that are done. */
 kvmill_cache_attention one_layer_of(const kvmill_cache_attention *op);
 
+/* ---- What the ops of cache attention have in common, by scene->attention ---- */
+
+bool attention_scene_open(struct scene *scene, struct error *error);
+bool attention_scene_fill(struct scene *scene, int tensor);
+kvmill_status attention_scene_plan(const struct scene_call *call,
+                                   const kvmill_plan_options *options, kvmill_plan **plan,
+                                   kvmill_error *reason);
+struct kvmill_cache_geometry attention_scene_arithmetic(const struct scene *scene);
+
 #endif

@@ -1,4 +1,4 @@
-/* Tensors of a cache of attention, which flows have, too.
+/* Tensors of a cache of attention, which flows have, too, and what its ops have in common.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -48,7 +48,8 @@ static void shape_side(struct scene_call *call, const kvmill_cache_attention *op
                        const struct kvmill_cache_geometry *geometry, int side, int rank,
                        const int64_t *dims) {
     if (side_row_bytes(geometry, side) > 0)
-        scene_set_tensor(call, KVMILL_CACHE_ATTENTION_CACHE + side, side_type(op, side), rank, dims);
+        scene_set_tensor(call, KVMILL_CACHE_ATTENTION_CACHE + side, side_type(op, side), rank,
+                         dims);
 }
 
 void side_shape_static(struct scene_call *call, const kvmill_cache_attention *op,
@@ -94,4 +95,39 @@ void side_say(const struct kvmill_cache_geometry *g, char words[SAID_SIZE]) {
     snprintf(words, SAID_SIZE, "%" PRId64 "/%" PRId64 " x %d %s%s%s%s%s", g->heads, g->kv_heads,
              g->key.dim, key, same ? "" : " and ", same ? "" : value, g->math ? " " : "",
              g->math ? kvmill_math_names[g->math] : "");
+}
+
+/* ---- What the ops have in common ---- */
+
+bool attention_scene_open(struct scene *scene, struct error *error) {
+    kvmill_error reason;
+    scene->attention.op = one_layer_of(&scene->spec->attention.op);
+    return kvmill_cache_attention_check(&scene->attention.op, attention_op_of(scene->spec),
+                                        &scene->attention.geometry, &reason) == KVMILL_OK ||
+           fail(error, EXIT_USER, "%s", reason.message);
+}
+
+bool attention_scene_fill(struct scene *scene, int tensor) {
+    int side = tensor - KVMILL_CACHE_ATTENTION_CACHE;
+    if (side < 0 || side >= SIDES)
+        return false;
+    side_fill(scene, &scene->attention.geometry, side);
+    return true;
+}
+
+kvmill_status attention_scene_plan(const struct scene_call *call,
+                                   const kvmill_plan_options *options, kvmill_plan **plan,
+                                   kvmill_error *reason) {
+    static kvmill_status (*const makers[])(const kvmill_cache_attention *,
+                                           const kvmill_plan_options *, kvmill_plan **,
+                                           kvmill_error *) = {
+        [KVMILL_KEY_VALUE_CACHE] = kvmill_plan_key_value_cache,
+        [KVMILL_MULTI_HEAD_ATTENTION] = kvmill_plan_multi_head_attention,
+        [KVMILL_MULTI_HEAD_CACHE_ATTENTION] = kvmill_plan_multi_head_cache_attention};
+    const struct scene *scene = call->scene;
+    return makers[scene->attention.geometry.which](&scene->attention.op, options, plan, reason);
+}
+
+struct kvmill_cache_geometry attention_scene_arithmetic(const struct scene *scene) {
+    return scene->attention.geometry;
 }

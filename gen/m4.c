@@ -7,13 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../base/process.h"
+#include "../base/memory_streams.h"
 #include "places.h"
 
 /* ---- Definitions ---- */
@@ -84,40 +83,8 @@ static void trace(const struct command *command, const struct expansion *expansi
 
 /* ---- Running it, with memory files for its three streams ---- */
 
-static void close_streams(int streams[STANDARD_STREAMS]) {
-    for (int i = 0; i < STANDARD_STREAMS; i++)
-        if (streams[i] >= 0)
-            close(streams[i]);
-}
-
-static bool open_streams(int streams[STANDARD_STREAMS], struct error *error) {
-    bool done = true;
-    for (int i = 0; i < STANDARD_STREAMS; i++) {
-        streams[i] = memfd_create("kvmill-m4", MFD_CLOEXEC);
-        done = done && streams[i] >= 0;
-    }
-    return done || fail_errno(error, "create a memory file for", "m4");
-}
-
-static bool write_all(int stream, const struct text *text, struct error *error) {
-    for (size_t at = 0; at < text->length;) {
-        ssize_t written = write(stream, text->data + at, text->length - at);
-        if (written < 0)
-            return fail_errno(error, "write definitions for", "m4");
-        at += (size_t)written;
-    }
-    lseek(stream, 0, SEEK_SET);
-    return true;
-}
-
-static bool read_all(int stream, struct text *text, struct error *error) {
-    char block[65536];
-    ssize_t got;
-    lseek(stream, 0, SEEK_SET);
-    while ((got = read(stream, block, sizeof block)) > 0)
-        if (!text_append(text, block, (size_t)got))
-            return out_of_memory(error);
-    return got == 0 || fail_errno(error, "read the output of", "m4");
+static bool read_output(int stream, struct text *text, struct error *error) {
+    return memory_stream_read(stream, text, "read the output of", "m4", error);
 }
 
 /* Its output stops where the largest file that is allowed does. */
@@ -145,13 +112,14 @@ static bool run_streams(char *const *arguments, const struct expansion *expansio
                         int streams[STANDARD_STREAMS], struct text *result, struct error *error) {
     struct text messages = {0};
     int status;
-    bool done = write_all(streams[0], &expansion->definitions, error) &&
+    bool done = memory_stream_write(streams[0], &expansion->definitions, "write definitions for",
+                                    "m4", error) &&
                 process_run(arguments, streams, "GNU m4", &status, error);
     if (done && status != 0)
-        done = read_all(streams[2], &messages, error) &&
+        done = read_output(streams[2], &messages, error) &&
                complain(arguments[0], status, streams, &messages, error);
     text_free(&messages);
-    return done && read_all(streams[1], result, error);
+    return done && read_output(streams[1], result, error);
 }
 
 /* ---- Leftovers ---- */
@@ -203,9 +171,9 @@ bool expand(const struct expansion *expansion, struct text *result, struct error
     if (!set_command(&command, expansion, error))
         return false;
     trace(&command, expansion);
-    bool done = open_streams(streams, error) &&
+    bool done = memory_streams_open(streams, "create a memory file for", "m4", error) &&
                 run_streams(command.arguments, expansion, streams, result, error);
-    close_streams(streams);
+    memory_streams_close(streams);
     return done &&
            (result->data == NULL || check_leftovers(expansion, result->data + before, error));
 }

@@ -6,11 +6,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "../../base/process.h"
+#include "../../base/memory_streams.h"
 
 enum { MOST_SECONDS = 300, WITHOUT_JAX = 3 };
 
@@ -46,33 +44,14 @@ static const char *python(void) {
     return own != NULL && *own != '\0' ? own : "python3";
 }
 
-static bool write_all(int stream, const struct text *text, struct error *error) {
-    for (size_t done = 0; done < text->length;) {
-        ssize_t wrote = write(stream, text->data + done, text->length - done);
-        if (wrote < 0)
-            return fail_errno(error, "write", "a copy of bytecode");
-        done += (size_t)wrote;
-    }
-    return lseek(stream, 0, SEEK_SET) == 0 || fail_errno(error, "write", "a copy of bytecode");
-}
-
-/* What a program wrote to it. */
-static bool read_all(int stream, struct text *text, struct error *error) {
-    char block[1 << 14];
-    ssize_t got;
-    off_t at = 0;
-    while ((got = pread(stream, block, sizeof block, at)) > 0) {
-        if (!text_append(text, block, (size_t)got))
-            return out_of_memory(error);
-        at += got;
-    }
-    return got == 0 || fail_errno(error, "read", "what JAX wrote");
+static bool read_output(int stream, struct text *text, struct error *error) {
+    return memory_stream_read(stream, text, "read", "what JAX wrote", error);
 }
 
 static bool refuse(const char *name, int status, int messages, struct error *error) {
     struct text said = {0};
     bool absent = WIFEXITED(status) && WEXITSTATUS(status) == WITHOUT_JAX;
-    bool done = read_all(messages, &said, error);
+    bool done = read_output(messages, &said, error);
     const char *words = said.data ? said.data : "it said nothing";
     done = done && fail(error, absent ? EXIT_ENVIRONMENT : EXIT_USER,
                         "%s: is MLIR bytecode, which JAX of %s reads: %.*s; accepted: %s", name,
@@ -87,27 +66,20 @@ static bool convert(const char *name, const int streams[STANDARD_STREAMS], struc
                     struct error *error) {
     char *arguments[] = {(char *)(uintptr_t)python(), "-I", "-c", (char *)(uintptr_t)script, NULL};
     int status;
-    if (!write_all(streams[0], text, error) ||
+    if (!memory_stream_write(streams[0], text, "write", "a copy of bytecode", error) ||
         !process_run_group(arguments, streams, "a Python with jax, or text, .mlir,", MOST_SECONDS,
                            &status, error))
         return false;
     if (status != 0)
         return refuse(name, status, streams[2], error);
     text->length = 0;
-    return read_all(streams[1], text, error);
+    return read_output(streams[1], text, error);
 }
 
 bool mlir_text_of_bytecode(const char *name, struct text *text, struct error *error) {
     int streams[STANDARD_STREAMS];
-    bool opened = true;
-    for (int i = 0; i < STANDARD_STREAMS; i++) {
-        streams[i] = memfd_create("kvmill-mlir", MFD_CLOEXEC);
-        opened &= streams[i] >= 0;
-    }
-    bool done = opened ? convert(name, streams, text, error)
-                       : fail_errno(error, "open", "memory for a file");
-    for (int i = 0; i < STANDARD_STREAMS; i++)
-        if (streams[i] >= 0)
-            close(streams[i]);
+    bool done = memory_streams_open(streams, "open", "memory for a file", error) &&
+                convert(name, streams, text, error);
+    memory_streams_close(streams);
     return done;
 }

@@ -155,7 +155,7 @@ static void write_range(enum oracle_type type, unsigned char *block, const doubl
 static const double iq4_nl[] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                 1,    13,   25,  38,  53,  69,  89,  113};
 
-/* Of two that are as near the greater. */
+/* The place of the nearest number; of two that are equally near, the greater. */
 static int nearest(double x) {
     int best = 0;
     for (int n = 1; n < 16; n++)

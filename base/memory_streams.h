@@ -1,0 +1,24 @@
+/* Files in memory for the standard streams of another program.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_BASE_MEMORY_STREAMS_H
+#define KVMILL_BASE_MEMORY_STREAMS_H
+
+#include "process.h"
+#include "text.h"
+
+/* `doing` and `what` are the words of fail_errno, here and below.  Close them even after a failure.
+ */
+bool memory_streams_open(int streams[STANDARD_STREAMS], const char *doing, const char *what,
+                         struct error *error);
+void memory_streams_close(const int streams[STANDARD_STREAMS]);
+
+/* Write all of the text; who reads the stream begins at its first byte. */
+bool memory_stream_write(int stream, const struct text *text, const char *doing, const char *what,
+                         struct error *error);
+
+/* Append all that a program wrote to the stream. */
+bool memory_stream_read(int stream, struct text *text, const char *doing, const char *what,
+                        struct error *error);
+
+#endif

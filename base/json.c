@@ -207,3 +207,27 @@ bool json_only_keys(const struct json_place *object, const char *const *known,
     }
     return true;
 }
+
+/* ---- Writing ---- */
+
+bool json_write(json_t *document, struct text *text, struct error *error) {
+    char *dump = json_dumps(document, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
+    bool whole = dump != NULL && !json_lacked() && text_print(text, "%s\n", dump);
+    free(dump);
+    json_decref(document);
+    return whole || out_of_memory(error);
+}
+
+bool json_print(json_t *document, struct error *error) {
+    struct text text = {0};
+    bool done = json_write(document, &text, error);
+    if (done)
+        text_put(&text, stdout);
+    text_free(&text);
+    return done;
+}
+
+void json_set_positive(json_t *object, const char *key, double value) {
+    if (value > 0)
+        json_object_set_new(object, key, json_real(value));
+}

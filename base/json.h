@@ -1,5 +1,5 @@
 /* Reading JSON with errors a user can act on: syntax errors as file:line:column, errors of meaning
-   as file: /json/path.
+   as file: /json/path.  Writing it, with members in their order.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BASE_JSON_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "error.h"
+#include "text.h"
 
 /* A value and where it came from. */
 struct json_place {
@@ -50,5 +50,16 @@ bool json_get_object(const struct json_place *place, struct error *error);
 
 /* Refuse members of object that are not in `known` (ends with NULL), suggesting the nearest. */
 bool json_only_keys(const struct json_place *object, const char *const *known, struct error *error);
+
+/* ---- Writing ---- */
+
+/* A document that was made since json_watch, a member a line, and a newline.  Takes the document. */
+bool json_write(json_t *document, struct text *text, struct error *error);
+
+/* The same to standard output. */
+bool json_print(json_t *document, struct error *error);
+
+/* Set a member that is left out where the number is not positive: there is none. */
+void json_set_positive(json_t *object, const char *key, double value);
 
 #endif

@@ -295,14 +295,7 @@ static bool add_handlers(const struct pack *pack, struct output *output, struct 
 static bool add_specs(const struct pack *pack, struct output *output, struct error *error) {
     struct output_file *file = output_add(output, "specs.json", error);
     json_watch();
-    json_t *specs = specs_write(pack->specs);
-    char *dump = json_dumps(specs, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
-    bool whole = dump != NULL && !json_lacked();
-    bool done =
-        file != NULL && ((whole && text_print(&file->text, "%s\n", dump)) || out_of_memory(error));
-    free(dump);
-    json_decref(specs);
-    return done;
+    return file != NULL && json_write(specs_write(pack->specs), &file->text, error);
 }
 
 /* The header travels with the pack. */

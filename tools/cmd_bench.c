@@ -123,25 +123,19 @@ static void print_results(const struct bench_results *results) {
                     unsteady, of);
 }
 
-/* Absent where there is none. */
-static void set_positive(json_t *object, const char *key, double value) {
-    if (value > 0)
-        json_object_set_new(object, key, json_real(value));
-}
-
 static json_t *json_of_result(const struct bench_result *r) {
     json_t *object = json_pack("{s:s, s:s, s:i, s:f}", "case", r->what, "kernel", r->kernel,
                                "threads", r->threads, "seconds", r->seconds);
-    set_positive(object, "bytes", r->bytes);
-    set_positive(object, "flops", r->flops);
+    json_set_positive(object, "bytes", r->bytes);
+    json_set_positive(object, "flops", r->flops);
     if (r->limit != NULL)
         json_object_set_new(object, "against", json_string(r->limit));
-    set_positive(object, "against_seconds", r->limit_seconds);
-    set_positive(object, "ratio", bench_ratio(r));
-    set_positive(object, "bar", r->bar);
-    set_positive(object, "cycles", bench_cycles(r));
-    set_positive(object, "share_of_core", bench_share_of_core(r));
-    set_positive(object, "spread", r->spread);
+    json_set_positive(object, "against_seconds", r->limit_seconds);
+    json_set_positive(object, "ratio", bench_ratio(r));
+    json_set_positive(object, "bar", r->bar);
+    json_set_positive(object, "cycles", bench_cycles(r));
+    json_set_positive(object, "share_of_core", bench_share_of_core(r));
+    json_set_positive(object, "spread", r->spread);
     return object;
 }
 
@@ -152,16 +146,19 @@ static json_t *json_of(const struct bench_results *results) {
     return json_pack("{s:o}", "results", array);
 }
 
+/* Whatever the path names: a pipe, say. */
+static bool save(const char *path, const struct text *text, struct error *error) {
+    FILE *stream = fopen(path, "w");
+    bool written = stream != NULL && fwrite(text->data, 1, text->length, stream) == text->length;
+    bool closed = stream != NULL && fclose(stream) == 0;
+    return (written && closed) || fail_errno(error, "write", path);
+}
+
 static bool write_json(const char *path, const struct bench_results *results, struct error *error) {
+    struct text text = {0};
     json_watch();
-    json_t *document = json_of(results);
-    if (json_lacked()) {
-        json_decref(document);
-        return out_of_memory(error);
-    }
-    bool done = json_dump_file(document, path, JSON_INDENT(1) | JSON_PRESERVE_ORDER) == 0 ||
-                fail_errno(error, "write", path);
-    json_decref(document);
+    bool done = json_write(json_of(results), &text, error) && save(path, &text, error);
+    text_free(&text);
     return done;
 }
 

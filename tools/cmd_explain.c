@@ -11,6 +11,7 @@
 #include "../gen/variants.h"
 #include "commands.h"
 #include "inputs.h"
+#include "kernel_table.h"
 #include "tuned.h"
 
 static const struct option_help options[] = {
@@ -18,18 +19,22 @@ static const struct option_help options[] = {
     {"tuned", "DB", "say also what tuning found; may be given several times"},
     {"isa", "LIST", "for SPECS: instruction sets, by commas (all for x86-64)"},
     {"kernels", "SPECS", "for SYMBOL: specs that have the program which it names by a number"},
+    JSON_OPTION,
     {NULL, NULL, NULL},
 };
 
-/* A symbol that names its program by a number alone says neither the text nor its size. */
-static bool print_size(const struct kernel *kernel, struct error *error) {
+/* ---- A kernel ---- */
+
+/* -1: a symbol that names its program by a number alone says neither the text nor its size. */
+static bool find_size(const struct kernel *kernel, int64_t *bytes, struct error *error) {
     struct text source = {0};
     struct error unknown;
+    *bytes = -1;
     if (kernel->family->complete != NULL && !kernel->family->complete(kernel, &unknown))
         return true;
     bool done = kernel_source(kernel, &source, error);
     if (done)
-        print_shown(stdout, "; about %" PRId64 " bytes of code", source_code_bytes(&source));
+        *bytes = source_code_bytes(&source);
     text_free(&source);
     return done;
 }
@@ -38,13 +43,17 @@ static bool print_size(const struct kernel *kernel, struct error *error) {
 static bool explain_kernel(const struct kernel *kernel, const struct sweeps *tuned,
                            struct error *error) {
     char symbol[SYMBOL_SIZE];
+    int64_t bytes;
+    if (!find_size(kernel, &bytes, error))
+        return false;
     kernel_symbol(kernel, symbol);
     print_shown(stdout, "%s\n", symbol);
     kernel->family->explain(kernel, stdout);
     print_shown(stdout, "For %s of instruction set %s", kernel->family->op, kernel->isa->name);
-    bool done = print_size(kernel, error);
+    if (bytes >= 0)
+        print_shown(stdout, "; about %" PRId64 " bytes of code", bytes);
     print_shown(stdout, ".\n");
-    done = done && (tuned == NULL || tuned_explain(tuned, kernel, error));
+    bool done = tuned == NULL || tuned_explain(tuned, kernel, stdout, error);
     print_shown(stdout, "\n");
     return done;
 }
@@ -57,6 +66,56 @@ static bool print_source(const struct kernel *kernel, struct error *error) {
     text_free(&text);
     return done;
 }
+
+/* ---- As JSON ---- */
+
+/* What a function prints, as lines. */
+static bool set_lines(json_t *object, const char *key, const struct kernel *kernel,
+                      const struct sweeps *tuned, struct error *error) {
+    struct text text = {0};
+    json_t *lines = json_array();
+    FILE *stream = text_stream(&text);
+    if (stream == NULL)
+        return out_of_memory(error);
+    bool done = true;
+    if (tuned == NULL)
+        kernel->family->explain(kernel, stream);
+    else
+        done = tuned_explain(tuned, kernel, stream, error);
+    done = (fclose(stream) == 0 || out_of_memory(error)) && done;
+    for (char *line = text.data, *end; done && line != NULL && *line != '\0'; line = end + 1) {
+        end = strchrnul(line, '\n');
+        json_array_append_new(lines, json_stringn(line, (size_t)(end - line)));
+        if (*end == '\0')
+            break;
+    }
+    json_object_set_new(object, key, lines);
+    text_free(&text);
+    return done;
+}
+
+static bool set_source(json_t *object, const struct kernel *kernel, struct error *error) {
+    struct text text = {0};
+    bool done = kernel_source(kernel, &text, error);
+    if (done)
+        json_object_set_new(object, "source", json_string(text.data));
+    text_free(&text);
+    return done;
+}
+
+/* `object` has what the table of kernels says. */
+static bool complete_json(json_t *object, const struct kernel *kernel, const struct sweeps *tuned,
+                          bool source, struct error *error) {
+    int64_t bytes;
+    if (!set_lines(object, "words", kernel, NULL, error) || !find_size(kernel, &bytes, error))
+        return false;
+    if (bytes >= 0)
+        json_object_set_new(object, "code_bytes", json_integer(bytes));
+    return (tuned == NULL || set_lines(object, "tuned", kernel, tuned, error)) &&
+           (!source || set_source(object, kernel, error));
+}
+
+/* ---- Kernels and flows ---- */
 
 /* Reading specs makes their programs known. */
 static bool kernel_of_symbol(const struct options *given, struct kernel_list *kernels,
@@ -78,61 +137,118 @@ static bool kernel_of_symbol(const struct options *given, struct kernel_list *ke
     return done;
 }
 
-static bool explain_flows(const struct spec_list *specs, struct error *error) {
-    struct text text = {0};
-    bool done = true;
-    for (size_t i = 0; done && i < specs->count; i++)
-        if (spec_family_of(&specs->items[i])->words != NULL)
-            done = text_print(&text, "%s: ", specs->items[i].where) &&
-                   spec_family_of(&specs->items[i])->words(&specs->items[i], &text) &&
-                   (!spec_is(&specs->items[i], OP_FLOW) ||
-                    flow_layout_words(&specs->items[i], &text)) &&
-                   text_print(&text, "\n\n");
-    if (done && text.length > 0)
-        put_shown(text.data, stdout);
-    text_free(&text);
-    return done || out_of_memory(error);
+static bool words_of_spec(const struct spec *spec, struct text *text) {
+    return spec_family_of(spec)->words(spec, text) &&
+           (!spec_is(spec, OP_FLOW) || flow_layout_words(spec, text));
 }
 
-static bool kernels_of(const struct options *given, struct kernel_list *kernels,
-                       struct error *error) {
+/* Of those that kernels do not say all of: sparse flows. */
+static bool explain_specs(const struct spec_list *specs, json_t *array, struct error *error) {
+    bool done = true;
+    for (size_t i = 0; done && i < specs->count; i++) {
+        const struct spec *spec = &specs->items[i];
+        struct text text = {0};
+        if (spec_family_of(spec)->words == NULL)
+            continue;
+        done = words_of_spec(spec, &text) || out_of_memory(error);
+        if (done)
+            json_array_append_new(array, json_pack("{s:s, s:s}", "spec", spec->where, "words",
+                                                   text.data ? text.data : ""));
+        text_free(&text);
+    }
+    return done;
+}
+
+/* What there is to explain. */
+struct subject {
+    struct kernel_list kernels;
+    json_t *specs; /* in words: sparse flows */
+    struct sweeps sweeps;
+    bool tuned;
+};
+
+static bool subject_of_specs(const struct options *given, struct subject *subject,
+                             struct error *error) {
     struct isa_list isas;
     struct spec_list specs = {0};
-    if (strncmp(given->rest[0], "kvmill_", 7) == 0)
-        return kernel_of_symbol(given, kernels, error);
     if (option_value(given, "kernels"))
         return fail(error, EXIT_USER, "--kernels goes with a SYMBOL; SPECS say their programs");
     bool done = isa_list_parse(option_value(given, "isa"), &isas, error) &&
                 specs_read(given->rest[0], &specs, error) &&
-                specs_kernels(&specs, &isas, kernels, error) &&
+                specs_kernels(&specs, &isas, &subject->kernels, error) &&
                 note_without_kernels(&specs, &isas, error) &&
-                (option_value(given, "source") || explain_flows(&specs, error));
+                explain_specs(&specs, subject->specs, error);
     spec_list_free(&specs);
     return done;
 }
 
-static bool explain_kernels(const struct kernel_list *kernels, const struct sweeps *tuned,
-                            bool source, struct error *error) {
+static bool read_subject(const struct options *given, struct subject *subject,
+                         struct error *error) {
+    subject->specs = json_array();
+    subject->tuned = option_value(given, "tuned") != NULL;
+    bool done = strncmp(given->rest[0], "kvmill_", 7) == 0
+                    ? kernel_of_symbol(given, &subject->kernels, error)
+                    : subject_of_specs(given, subject, error);
+    return done && (!subject->tuned || tuned_read(given, &subject->sweeps, error));
+}
+
+static void free_subject(struct subject *subject) {
+    sweeps_free(&subject->sweeps);
+    kernel_list_free(&subject->kernels);
+    json_decref(subject->specs);
+}
+
+/* ---- The command ---- */
+
+static void print_specs(const json_t *specs) {
+    size_t i;
+    json_t *item;
+    const char *spec, *words;
+    json_array_foreach(specs, i, item) {
+        json_unpack(item, "{s:s, s:s}", "spec", &spec, "words", &words);
+        print_shown(stdout, "%s: ", spec);
+        put_shown(words, stdout);
+        print_shown(stdout, "\n\n");
+    }
+}
+
+static bool print_subject(const struct subject *subject, bool source, struct error *error) {
+    const struct kernel_list *kernels = &subject->kernels;
     bool done = true;
+    if (!source)
+        print_specs(subject->specs);
     for (size_t i = 0; done && i < kernels->count; i++)
         done = source ? print_source(&kernels->items[i], error)
-                      : explain_kernel(&kernels->items[i], tuned, error);
+                      : explain_kernel(&kernels->items[i],
+                                       subject->tuned ? &subject->sweeps : NULL, error);
     return done;
 }
 
+static bool print_subject_json(const struct subject *subject, bool source, struct error *error) {
+    const struct kernel_list *kernels = &subject->kernels;
+    json_t *array = json_of_kernels(kernels);
+    bool done = true;
+    for (size_t i = 0; done && i < kernels->count; i++)
+        done = complete_json(json_array_get(array, i), &kernels->items[i],
+                             subject->tuned ? &subject->sweeps : NULL, source, error);
+    if (done)
+        return json_print(json_pack("{s:O, s:o}", "specs", subject->specs, "kernels", array),
+                          error);
+    json_decref(array);
+    return false;
+}
+
 static bool explain(const struct options *given, struct error *error) {
-    struct kernel_list kernels = {0};
-    struct sweeps sweeps = {0};
-    bool tuned = option_value(given, "tuned") != NULL;
+    struct subject subject = {0};
+    bool json = option_value(given, "json") != NULL;
     if (given->rest_count != 1)
         return fail(error, EXIT_USER, "kvmill explain: %d arguments; accepted: one SYMBOL or SPECS",
                     given->rest_count);
-    bool done = kernels_of(given, &kernels, error) &&
-                (!tuned || tuned_read(given, &sweeps, error)) &&
-                explain_kernels(&kernels, tuned ? &sweeps : NULL,
-                                option_value(given, "source") != NULL, error);
-    sweeps_free(&sweeps);
-    kernel_list_free(&kernels);
+    json_watch();
+    bool done = read_subject(given, &subject, error) &&
+                (json ? print_subject_json : print_subject)(
+                    &subject, option_value(given, "source") != NULL, error);
+    free_subject(&subject);
     return done;
 }
 

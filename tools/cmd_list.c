@@ -22,9 +22,10 @@ static bool holds_no_pack(const char *path, struct error *error) {
    "@end" ---- */
 
 struct contents {
+    char pack[65];
     struct kernel_list kernels;
-    struct text sizes; /* what is taken by the size of a call, a line each */
-    struct text flows; /* in words, likewise */
+    json_t *sizes; /* what is taken by the size of a call: problem and symbol of each */
+    json_t *flows; /* in words */
 };
 
 static bool is_damaged(const char *path, struct error *error) {
@@ -47,16 +48,21 @@ static bool parse_size(char *line, struct contents *contents, struct error *erro
         return false;
     *words = '\0';
     return kernel_parse(line, &kernel, error) &&
-           (text_print(&contents->sizes, "  %-22s %s\n", words + 1, line) || out_of_memory(error));
+           (json_array_append_new(contents->sizes, json_pack("{s:s, s:s}", "problem", words + 1,
+                                                             "symbol", line)) == 0 ||
+            out_of_memory(error));
 }
 
 /* A pack may be anybody's: what orders a terminal about is damage. */
 static bool parse_flow(const char *path, const char *at, size_t length, struct contents *contents,
                        struct error *error) {
-    size_t from = contents->flows.length;
-    if (!text_print(&contents->flows, "  %.*s\n", (int)length, at))
+    struct text words = {0};
+    if (!text_print(&words, "%.*s", (int)length, at))
         return out_of_memory(error);
-    return text_is_plain(contents->flows.data + from, "\n") || is_damaged(path, error);
+    bool plain = text_is_plain(words.data, "");
+    bool done = plain && json_array_append_new(contents->flows, json_string(words.data)) == 0;
+    text_free(&words);
+    return done || (plain ? out_of_memory(error) : is_damaged(path, error));
 }
 
 static bool parse_line(const char *path, const char *at, size_t length, struct contents *contents,
@@ -79,6 +85,8 @@ static bool parse_line(const char *path, const char *at, size_t length, struct c
 static bool parse_manifest(const char *path, const char *text, struct contents *contents,
                            struct error *error) {
     const char *at = strchr(text, '\n'), *end;
+    if (sscanf(text, "@kvmill-pack%*1[ ]%64[A-Za-z0-9_]", contents->pack) != 1)
+        return is_damaged(path, error);
     for (; at != NULL && strncmp(at + 1, "@end", 4) != 0; at = end) {
         end = strchr(at + 1, '\n');
         if (end == NULL)
@@ -192,40 +200,63 @@ static bool list_directory(const char *directory, struct contents *contents, str
 /* ---- The command ---- */
 
 static void print_contents(const struct contents *contents) {
+    size_t i;
+    json_t *item;
+    const char *problem, *symbol;
     print_kernel_table(&contents->kernels);
-    if (contents->sizes.length > 0) {
+    if (json_array_size(contents->sizes) > 0)
         print_shown(stdout, "\nBy the nearest size of a call:\n");
-        put_shown(contents->sizes.data, stdout);
+    json_array_foreach(contents->sizes, i, item) {
+        json_unpack(item, "{s:s, s:s}", "problem", &problem, "symbol", &symbol);
+        print_shown(stdout, "  %-22s %s\n", problem, symbol);
     }
-    if (contents->flows.length > 0) {
+    if (json_array_size(contents->flows) > 0)
         print_shown(stdout, "\nSparse flows:\n");
-        put_shown(contents->flows.data, stdout);
-    }
+    json_array_foreach(contents->flows, i, item)
+        print_shown(stdout, "  %s\n", json_string_value(item));
+}
+
+static bool print_contents_json(const struct contents *contents, struct error *error) {
+    return json_print(json_pack("{s:s, s:o, s:O, s:O}", "pack", contents->pack, "kernels",
+                                json_of_kernels(&contents->kernels), "by_size", contents->sizes,
+                                "flows", contents->flows),
+                      error);
+}
+
+static bool read_contents(const char *path, struct contents *contents, struct error *error) {
+    struct stat status;
+    if (stat(path, &status) != 0)
+        return fail_to_use(error, "read", path);
+    json_watch();
+    contents->sizes = json_array();
+    contents->flows = json_array();
+    return S_ISDIR(status.st_mode) ? list_directory(path, contents, error)
+                                   : list_library(path, contents, error);
 }
 
 static bool list(const struct options *given, struct error *error) {
     struct contents contents = {0};
-    struct stat status;
     if (given->rest_count != 1)
         return fail(error, EXIT_USER,
                     "kvmill list: %d arguments; accepted: one pack directory or library",
                     given->rest_count);
-    const char *path = given->rest[0];
-    if (stat(path, &status) != 0)
-        return fail_to_use(error, "read", path);
-    bool done = S_ISDIR(status.st_mode) ? list_directory(path, &contents, error)
-                                        : list_library(path, &contents, error);
-    if (done)
+    bool done = read_contents(given->rest[0], &contents, error);
+    if (done && option_value(given, "json"))
+        done = print_contents_json(&contents, error);
+    else if (done)
         print_contents(&contents);
     kernel_list_free(&contents.kernels);
-    text_free(&contents.sizes);
-    text_free(&contents.flows);
+    json_decref(contents.sizes);
+    json_decref(contents.flows);
     return done;
 }
 
+static const struct option_help options[] = {JSON_OPTION, {NULL, NULL, NULL}};
+
 const struct command list_command = {
     .name = "list",
-    .synopsis = "DIR|LIB",
+    .synopsis = "DIR|LIB [--json]",
     .summary = "List the kernels of a pack: op, shape, types, instruction set, variant.",
+    .options = options,
     .run = list,
 };

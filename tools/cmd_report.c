@@ -15,6 +15,7 @@ static const struct option_help options[] = {
     {"db", "DB", "the database, or an export of it"},
     {"history", "DB", "an older one; may be given several times"},
     {"o", "DIR", "write the page there, as index.html"},
+    JSON_OPTION,
     {NULL, NULL, NULL},
 };
 
@@ -38,21 +39,32 @@ static bool write_page(const struct report *report, const char *directory, struc
                 output_make_directory(directory, &made, error) &&
                 output_write(&output, directory, &written, error);
     output_free(&output);
-    if (done)
-        print_shown(stdout, "%s/index.html\n", directory);
     return done;
 }
 
 /* ---- The command ---- */
 
-static bool show(const struct report_source *sources, int count, const char *directory,
+static bool print_tables(const struct report *report, struct error *error) {
+    (void)error;
+    report_print_text(report, stdout);
+    return true;
+}
+
+static bool print_json(const struct report *report, struct error *error) {
+    json_watch();
+    return json_print(report_json(report), error);
+}
+
+static bool show(const struct report_source *sources, int count, const struct options *given,
                  struct error *error) {
     struct report report;
-    bool done = report_open(sources, count, &report, error);
-    if (done) {
-        report_print_text(&report, stdout);
-        done = directory == NULL || write_page(&report, directory, error);
-    }
+    const char *directory = option_value(given, "o");
+    bool json = option_value(given, "json") != NULL;
+    bool done = report_open(sources, count, &report, error) &&
+                (json ? print_json : print_tables)(&report, error) &&
+                (directory == NULL || write_page(&report, directory, error));
+    if (done && directory != NULL && !json)
+        print_shown(stdout, "%s/index.html\n", directory);
     report_free(&report);
     return done;
 }
@@ -91,7 +103,7 @@ static bool report(const struct options *given, struct error *error) {
     if (sources == NULL)
         return out_of_memory(error);
     bool done = check(given, error) && read_sources(given, sources, &count, error) &&
-                show(sources, count, option_value(given, "o"), error);
+                show(sources, count, given, error);
     while (count > 0)
         sweeps_free(&sources[--count].sweeps);
     free(sources);
@@ -100,7 +112,7 @@ static bool report(const struct options *given, struct error *error) {
 
 const struct command report_command = {
     .name = "report",
-    .synopsis = "--db DB [--history DB]... [-o DIR]",
+    .synopsis = "--db DB [--history DB]... [-o DIR] [--json]",
     .summary = "Show what tuning found: tables, and a page with charts.",
     .options = options,
     .run = report,

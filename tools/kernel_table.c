@@ -10,6 +10,8 @@ enum { OP, FAMILY, TYPE, SHAPE, MODE, ISA, VARIANT, SYMBOL, COLUMNS };
 
 static const char *const titles[COLUMNS] = {"OP",   "KERNEL", "TYPE",    "SHAPE",
                                             "MODE", "ISA",    "VARIANT", "SYMBOL"};
+static const char *const keys[COLUMNS] = {"op",   "kernel", "type",    "shape",
+                                          "mode", "isa",    "variant", "symbol"};
 
 /* Columns are no narrower, so that most tables look alike. */
 static const int least_widths[COLUMNS] = {14, 11, 5, 20, 9, 7, 8, 0};
@@ -76,4 +78,17 @@ void print_kernel_table(const struct kernel_list *kernels) {
         for (int c = 0; c < COLUMNS; c++)
             print_shown(stdout, "%-*s%c", widths[c], row.cells[c], c < SYMBOL ? ' ' : '\n');
     }
+}
+
+json_t *json_of_kernels(const struct kernel_list *kernels) {
+    json_t *array = json_array();
+    struct row row;
+    for (size_t i = 0; i < kernels->count; i++) {
+        fill(&row, &kernels->items[i]);
+        json_t *object = json_object();
+        for (int c = 0; c < COLUMNS; c++)
+            json_object_set_new(object, keys[c], json_string(row.cells[c]));
+        json_array_append_new(array, object);
+    }
+    return array;
 }

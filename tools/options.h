@@ -12,6 +12,10 @@ struct option_help {
     const char *help;
 };
 
+/* Of commands that print what other programs read, too. */
+#define JSON_OPTION                                                                                \
+    { "json", NULL, "print it as JSON, with the keys that kvmill(1) lists" }
+
 struct options;
 
 struct command {

@@ -190,39 +190,40 @@ bool tuned_apply(const struct sweeps *sweeps, const struct isa_list *isas, struc
 
 /* ---- Why ---- */
 
-static bool explain_sweep(const struct sweep *sweep, struct error *error) {
+static bool explain_sweep(const struct sweep *sweep, FILE *stream, struct error *error) {
     struct ranking ranking;
     char reason[REASON_SIZE];
     bool done = sweep_rank(sweep, &ranking, error);
     if (done) {
         ranking_reason(&ranking, reason);
-        print_shown(stdout, "Tuned for %s, %d thread%s, %zu candidates: %s.\n", sweep->key.problem,
+        print_shown(stream, "Tuned for %s, %d thread%s, %zu candidates: %s.\n", sweep->key.problem,
                     sweep->key.threads, sweep->key.threads > 1 ? "s" : "", ranking.count, reason);
     }
     if (done && ranking.winner >= 0)
-        print_shown(stdout, "  %s\n", ranking.items[ranking.winner].result->candidate);
+        print_shown(stream, "  %s\n", ranking.items[ranking.winner].result->candidate);
     ranking_free(&ranking);
     return done;
 }
 
-static void explain_taken(const struct assignments *list) {
+static void explain_taken(const struct assignments *list, FILE *stream) {
     if (list->candidates > 1)
-        print_shown(stdout, "Packs get %d kernels for it; a call takes that of the nearest size:\n",
+        print_shown(stream, "Packs get %d kernels for it; a call takes that of the nearest size:\n",
                     list->candidates);
     for (int i = 0; i < list->count; i++) {
         const struct assignment *assignment = &list->items[i];
         if (assignment->taken != NULL && (list->candidates > 1 || stands_in(assignment)))
-            print_shown(stdout, "  %s: %s%s\n", assignment->sweep->key.problem,
+            print_shown(stream, "  %s: %s%s\n", assignment->sweep->key.problem,
                         assignment->taken->result->candidate,
                         stands_in(assignment) ? " (as good, and there for other sizes)" : "");
     }
 }
 
-static bool explain_choice(const struct sweeps *sweeps, const char *spec, struct error *error) {
+static bool explain_choice(const struct sweeps *sweeps, const char *spec, FILE *stream,
+                           struct error *error) {
     struct assignments list;
     bool done = assignments_make(sweeps, spec, &list, error);
     if (done)
-        explain_taken(&list);
+        explain_taken(&list, stream);
     assignments_free(&list);
     return done;
 }
@@ -234,26 +235,27 @@ static bool is_first_about(const struct sweeps *sweeps, size_t at) {
     return true;
 }
 
-static bool explain_all(const struct sweeps *sweeps, const char *symbol, bool *any,
+static bool explain_all(const struct sweeps *sweeps, const char *symbol, FILE *stream, bool *any,
                         struct error *error) {
     for (size_t i = 0; i < sweeps->count; i++)
         if (symbols_do_the_same(sweeps->items[i].key.spec, symbol)) {
             *any = true;
-            if (!explain_sweep(&sweeps->items[i], error))
+            if (!explain_sweep(&sweeps->items[i], stream, error))
                 return false;
         }
     return true;
 }
 
-bool tuned_explain(const struct sweeps *sweeps, const struct kernel *kernel, struct error *error) {
+bool tuned_explain(const struct sweeps *sweeps, const struct kernel *kernel, FILE *stream,
+                   struct error *error) {
     char symbol[SYMBOL_SIZE];
     bool any = false;
     kernel_symbol(kernel, symbol);
-    bool done = explain_all(sweeps, symbol, &any, error);
+    bool done = explain_all(sweeps, symbol, stream, &any, error);
     for (size_t i = 0; done && i < sweeps->count; i++)
         if (symbols_do_the_same(sweeps->items[i].key.spec, symbol) && is_first_about(sweeps, i))
-            done = explain_choice(sweeps, sweeps->items[i].key.spec, error);
+            done = explain_choice(sweeps, sweeps->items[i].key.spec, stream, error);
     if (done && !any)
-        print_shown(stdout, "Not tuned.\n");
+        print_shown(stream, "Not tuned.\n");
     return done;
 }

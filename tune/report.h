@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "../base/json.h"
 #include "sweep_file.h"
 #include "sweep_space.h"
 
@@ -51,6 +52,7 @@ void report_free(struct report *report);
 
 void report_print_text(const struct report *report, FILE *stream);
 void report_print_html(const struct report *report, FILE *stream);
+json_t *report_json(const struct report *report); /* to be released */
 
 /* ---- For both ---- */
 

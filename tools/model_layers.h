@@ -1,0 +1,16 @@
+/* The layers of a model, and what they keep of a token.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TOOLS_MODEL_LAYERS_H
+#define KVMILL_TOOLS_MODEL_LAYERS_H
+
+#include "../base/json.h"
+#include "../gen/spec.h"
+
+/* On standard output; neighbours that are alike share a line. */
+void print_layers(const struct model *model, const struct cache_choice *choice);
+
+/* The same as an object. */
+json_t *json_of_model(const struct model *model, const struct cache_choice *choice);
+
+#endif

@@ -12,6 +12,7 @@
 #include "../gen/attend_family.h"
 #include "../import/gguf/gguf.h"
 #include "../import/onnx/onnx.h"
+#include "model_file.h"
 
 static bool read_cache_type(const struct options *options, struct cache_choice *choice,
                             struct error *error) {
@@ -176,9 +177,13 @@ static bool read_source(const struct options *options, struct inputs *inputs, st
                     model ? "both --model and --kernels were given" : "nothing to generate from");
     if (options->rest_count > 0)
         return fail(error, EXIT_USER, "\"%.200s\" is one argument too many", options->rest[0]);
-    bool config = model != NULL && !is_onnx_name(model) && !is_mlir_name(model);
-    return config ? read_model(options, model, inputs, error)
-                  : read_specs(options, model ? model : specs, inputs, error);
+    if (model == NULL)
+        return read_specs(options, specs, inputs, error);
+    model = inputs->model_file = model_file(model, error);
+    if (model == NULL)
+        return false;
+    bool config = !is_onnx_name(model) && !is_mlir_name(model);
+    return (config ? read_model : read_specs)(options, model, inputs, error);
 }
 
 /* The last part of a path as a C identifier. */
@@ -285,6 +290,7 @@ bool inputs_read(const struct options *options, const char *directory, struct in
 }
 
 void inputs_free(struct inputs *inputs) {
+    free(inputs->model_file);
     model_free(&inputs->model);
     spec_list_free(&inputs->specs);
     kernel_list_free(&inputs->pack.kernels);

@@ -9,7 +9,7 @@
 
 /* Their rows in a command's option table. */
 #define INPUT_OPTIONS                                                                              \
-    {"model", "CONFIG", "a Hugging Face config.json, a GGUF model, .gguf, or an ONNX model, .onnx"},                      \
+    {"model", "CONFIG", "a model's config.json or its directory, a name, a .gguf or .onnx file"},                       \
         {"kernels", "SPECS", "a spec file: kvmill-specs(5)"},                                      \
         {"ggml", "K[,V]", "kernels for llama.cpp with a cache of these types (f16 for .gguf)"},    \
         {"cache", "TYPE", "type or format of the caches: kvmill(1) has a list (the model's type)"}, \
@@ -22,6 +22,7 @@
     }
 
 struct inputs {
+    char *model_file;   /* that --model means; NULL without it */
     struct model model; /* without layers when specs were given */
     struct cache_choice choice;
     struct spec_list specs;

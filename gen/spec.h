@@ -147,7 +147,8 @@ bool spec_read(const struct json_place *place, struct spec_list *list, struct er
 /* The specs of a model's pack. */
 enum { GGML_KEY, GGML_VALUE, GGML_TYPES };
 struct cache_choice {
-    const struct kvmill_format_parts *type; /* NULL: the model's */
+    const struct kvmill_format_parts *activations; /* NULL: the model's */
+    const struct kvmill_format_parts *type;        /* NULL: the model's */
     int layout;          /* 0 and 2 token-major, 1 and 3 head-major; 2 and 3 are those of
                             dynamic batching; -1: rows in both, attention in 0 */
     int64_t quant_group; /* 0: 8 */
@@ -156,6 +157,9 @@ struct cache_choice {
        counts.  NULL: kvmill's own caches. */
     const struct kvmill_format_parts *ggml[GGML_TYPES];
 };
+/* The type of activations: the choice's, or the model's. */
+const char *activations_word(const struct model *model, const struct cache_choice *choice);
+
 bool specs_of_model(const struct model *model, const struct cache_choice *choice,
                     struct spec_list *list, struct error *error);
 

@@ -14,6 +14,10 @@
 #include "../import/onnx/onnx.h"
 #include "model_file.h"
 
+/* Options about kvmill's own caches. */
+static const char *const own_caches[] = {
+    "activations", "cache", "quant-group", "cache-layout", "math", "flow", NULL};
+
 static bool read_cache_type(const struct options *options, struct cache_choice *choice,
                             struct error *error) {
     const char *name = option_value(options, "cache"), *words[KVMILL_MOST_FORMATS + 1];
@@ -25,6 +29,21 @@ static bool read_cache_type(const struct options *options, struct cache_choice *
         return true;
     kvmill_format_words(KVMILL_ANY_SCALES, words);
     return fail(error, EXIT_USER, "--cache: \"%.40s\"; accepted: %s", name,
+                kvmill_list_words(words, "", accepted));
+}
+
+static bool read_activations(const struct options *options, struct cache_choice *choice,
+                             struct error *error) {
+    const char *name = option_value(options, "activations"), *words[KVMILL_MOST_FORMATS + 1];
+    char accepted[KVMILL_WORDS_SIZE];
+    if (name == NULL)
+        return true;
+    choice->activations =
+        kvmill_format_parts(kvmill_format_of_word(name, KVMILL_WITHOUT_SCALES));
+    if (choice->activations != NULL && choice->activations->activation)
+        return true;
+    kvmill_activation_words(words);
+    return fail(error, EXIT_USER, "--activations: \"%.40s\"; accepted: %s", name,
                 kvmill_list_words(words, "", accepted));
 }
 
@@ -91,12 +110,11 @@ static bool read_ggml_types(const char *given, struct cache_choice *choice, stru
 /* What else says how a cache is: llama.cpp's is as it is. */
 static bool read_ggml(const struct options *options, const char *given, struct cache_choice *choice,
                       struct error *error) {
-    static const char *const own[] = {"cache", "quant-group", "cache-layout", "math", "flow", NULL};
-    for (int i = 0; own[i] != NULL; i++)
-        if (option_value(options, own[i]))
+    for (int i = 0; own_caches[i] != NULL; i++)
+        if (option_value(options, own_caches[i]))
             return fail(error, EXIT_USER,
                         "--%s is for kvmill's own caches; accepted for llama.cpp's: --ggml",
-                        own[i]);
+                        own_caches[i]);
     return read_ggml_types(given, choice, error);
 }
 
@@ -106,7 +124,7 @@ static bool read_choice(const struct options *options, const char *file,
     long layout = -1;
     if (ggml != NULL || is_gguf_name(file))
         return read_ggml(options, ggml ? ggml : "f16", choice, error);
-    if (!read_cache_type(options, choice, error) || !read_group(options, choice, error) ||
+    if (!read_activations(options, choice, error) || !read_cache_type(options, choice, error) || !read_group(options, choice, error) ||
         !read_math(options, choice, error) ||
         !option_integer(options, "cache-layout", 0, 3, &layout, error))
         return false;
@@ -160,13 +178,13 @@ static bool read_model(const struct options *options, const char *file, struct i
 
 static bool read_specs(const struct options *options, const char *file, struct inputs *inputs,
                        struct error *error) {
-    static const char *const for_models[] = {"ggml", "cache", "quant-group", "cache-layout",
-                                             "math", "flow",  NULL};
-    for (int i = 0; for_models[i] != NULL; i++)
-        if (option_value(options, for_models[i]))
-            return fail(error, EXIT_USER,
-                        "--%s goes with --model and a config; a spec says it itself",
-                        for_models[i]);
+    const char *for_models = option_value(options, "ggml") ? "ggml" : NULL;
+    for (int i = 0; for_models == NULL && own_caches[i] != NULL; i++)
+        if (option_value(options, own_caches[i]))
+            for_models = own_caches[i];
+    if (for_models != NULL)
+        return fail(error, EXIT_USER, "--%s goes with --model and a config; a spec says it itself",
+                    for_models);
     return specs_read(file, &inputs->specs, error);
 }
 

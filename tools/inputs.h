@@ -12,6 +12,7 @@
     {"model", "CONFIG", "a model's config.json or its directory, a name, a .gguf or .onnx file"},                       \
         {"kernels", "SPECS", "a spec file: kvmill-specs(5)"},                                      \
         {"ggml", "K[,V]", "kernels for llama.cpp with a cache of these types (f16 for .gguf)"},    \
+        {"activations", "TYPE", "type of queries and results: float32, float16, bfloat16 (the model's)"},                  \
         {"cache", "TYPE", "type or format of the caches: kvmill(1) has a list (the model's type)"}, \
         {"quant-group", "N", "elements of int8 and int4 that share a scale (8)"},                  \
         {"cache-layout", "N", "0, 2 token-major, 1, 3 head-major (both)"},                         \

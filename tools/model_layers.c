@@ -42,11 +42,12 @@ static void print_layer(const struct layer *layer, const struct cache_choice *ch
     print_shown(stdout, "\n");
 }
 
-/* "q8_0", "float16, q4_0"; "" for the model's. */
-static void write_type(const struct cache_choice *choice, char *type, size_t size) {
+/* "q8_0", "float16, q4_0"; `own` for the model's. */
+static void write_type(const struct cache_choice *choice, const char *own, char *type,
+                       size_t size) {
     const struct kvmill_format_parts *const *ggml = choice->ggml;
     if (ggml[GGML_KEY] == NULL)
-        snprintf(type, size, "%s", choice->type == NULL ? "" : choice->type->word);
+        snprintf(type, size, "%s", choice->type == NULL ? own : choice->type->word);
     else if (ggml[GGML_KEY] == ggml[GGML_VALUE])
         snprintf(type, size, "%s", ggml[GGML_KEY]->word);
     else
@@ -55,11 +56,11 @@ static void write_type(const struct cache_choice *choice, char *type, size_t siz
 
 void print_layers(const struct model *model, const struct cache_choice *choice) {
     char range[32], type[64];
-    write_type(choice, type, sizeof type);
+    write_type(choice, choice->activations ? model->dtype->name : "", type, sizeof type);
     int64_t bytes = cache_bytes_per_token(model, choice);
     int64_t lasting = cache_bytes_without_windows(model, choice);
     print_shown(stdout, "model %s, %d layers, %s, %" PRId64 " bytes of %s%scache per token",
-                model->type, model->layer_count, model->dtype->name, bytes, type,
+                model->type, model->layer_count, activations_word(model, choice), bytes, type,
                 *type == '\0' ? "" : " ");
     if (lasting < bytes)
         print_shown(stdout, ", %" PRId64 " when windows are full", lasting);
@@ -92,7 +93,7 @@ static json_t *json_of_layers(const struct layer *layer, const struct cache_choi
 
 json_t *json_of_model(const struct model *model, const struct cache_choice *choice) {
     char type[64];
-    write_type(choice, type, sizeof type);
+    write_type(choice, model->dtype->name, type, sizeof type);
     json_t *layers = json_array();
     for (int first = 0, next; first < model->layer_count; first = next) {
         next = end_of_alike(model, first);
@@ -100,8 +101,8 @@ json_t *json_of_model(const struct model *model, const struct cache_choice *choi
                               json_of_layers(&model->layers[first], choice, first, next - 1));
     }
     return json_pack("{s:s, s:i, s:s, s:s, s:I, s:I, s:o}", "type", model->type, "layer_count",
-                     model->layer_count, "activations", model->dtype->name, "cache",
-                     *type == '\0' ? model->dtype->name : type, "cache_bytes_per_token",
+                     model->layer_count, "activations", activations_word(model, choice), "cache", type,
+                     "cache_bytes_per_token",
                      (json_int_t)cache_bytes_per_token(model, choice),
                      "cache_bytes_per_token_when_windows_are_full",
                      (json_int_t)cache_bytes_without_windows(model, choice), "layers", layers);

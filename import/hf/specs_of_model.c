@@ -106,6 +106,14 @@ static bool is_plain(const struct kvmill_format_parts *type) {
     return type == NULL || type->scales == KVMILL_WITHOUT_SCALES;
 }
 
+const char *activations_word(const struct model *model, const struct cache_choice *choice) {
+    return choice->activations ? choice->activations->word : model->dtype->name;
+}
+
+static DLDataType activations_dtype(const struct model *model, const struct cache_choice *choice) {
+    return choice->activations ? choice->activations->dtype : model->dtype->dl;
+}
+
 static DLDataType cache_dtype(const struct model *model, const struct cache_choice *choice) {
     return choice->type ? choice->type->dtype : model->dtype->dl;
 }
@@ -263,18 +271,33 @@ static bool refuse_latent(const struct cache_choice *choice, struct error *error
                 choice->type->word, kvmill_list_words(words, "", accepted));
 }
 
+/* What stands in its cache is what it computes with. */
+static bool check_latent(const struct model *model, const struct cache_choice *choice,
+                         struct error *error) {
+    const char *type = choice->type ? choice->type->word : model->dtype->name;
+    if (choice->type != NULL && !choice->type->activation)
+        return refuse_latent(choice, error);
+    return choice->activations == NULL || strcmp(choice->activations->word, type) == 0 ||
+           fail(error, EXIT_USER,
+                "--activations: \"%s\"; accepted for latent layers: the type of their cache, %s, "
+                "or also --cache %s",
+                choice->activations->word, type, choice->activations->word);
+}
+
 /* A latent cache is stored as rows, and attended as what it is: its rows are the keys, and the
    values are their beginnings. */
 static bool begin_attention(struct spec *spec, const struct model *model, const struct layer *layer,
                             const struct cache_choice *choice, struct error *error) {
     bool latent = layer->kind == LAYER_LATENT, dynamic = choice->layout > 1;
     kvmill_cache_attention *op = &spec->attention.op;
-    if (latent && choice->type != NULL && !choice->type->activation)
-        return refuse_latent(choice, error);
+    if (latent && !check_latent(model, choice, error))
+        return false;
     attention_spec_begin(
         spec, latent ? KVMILL_MULTI_HEAD_ATTENTION : KVMILL_MULTI_HEAD_CACHE_ATTENTION, dynamic);
     set_scores(op, model, layer, choice->math);
-    op->T1 = latent ? cache_dtype(model, choice) : model->dtype->dl;
+    op->T1 = activations_dtype(model, choice);
+    if (latent)
+        op->T1 = cache_dtype(model, choice);
     if (!latent)
         set_cache(op, layer, choice, cache_dtype(model, choice));
     spec->attention.masked = false;

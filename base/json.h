@@ -53,7 +53,8 @@ bool json_only_keys(const struct json_place *object, const char *const *known, s
 
 /* ---- Writing ---- */
 
-/* A document that was made since json_watch, a member a line, and a newline.  Takes the document. */
+/* A document that was made since json_watch, a member a line, and a newline.  Takes the document.
+ */
 bool json_write(json_t *document, struct text *text, struct error *error);
 
 /* The same to standard output. */

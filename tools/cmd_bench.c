@@ -19,11 +19,11 @@
 
 static const struct option_help options[] = {
     INPUT_OPTIONS,
-    {"threads", "N", "most threads to measure with (all of this machine)"},
-    {"bars", NULL, "attention at every size that there is a bar for (most of an hour)"},
+    {"threads", "N", "most threads to measure with (all of this machine)", NULL},
+    {"bars", NULL, "attention at every size that there is a bar for (most of an hour)", NULL},
     COMPILE_OPTIONS,
-    {"json", "FILE", "write the results there too"},
-    {NULL, NULL, NULL},
+    {"json", "FILE", "write the results there too", &file_values},
+    {NULL, NULL, NULL, NULL},
 };
 
 /* ---- Where kernels and specs come from ---- */
@@ -290,5 +290,6 @@ const struct command bench_command = {
     .synopsis = "PACK | (--model CONFIG | --kernels SPECS | --bars) [options]",
     .summary = "Time the kernels of a pack against what the machine can do, in one run.",
     .options = options,
+    .arguments = &file_values,
     .run = bench,
 };

@@ -20,18 +20,18 @@
 #include "db_diff.h"
 
 static const struct option_help options[] = {
-    {"db", "DB", "the database"},
-    {"o", "FILE", "export: write there instead of standard output"},
-    {"winners", NULL, "export: the defaults and what wins against them, nothing else"},
-    {"any-cpu", NULL, "import, merge: mix results of several CPUs"},
-    {"foreign", NULL, "prune: results of other CPUs than this machine's"},
-    {"stale", NULL, "prune: results with other templates, compilers or flags"},
-    {"failed", NULL, "prune: results of candidates that failed"},
-    {"superseded", NULL, "prune: results that a later or longer measurement replaces"},
-    {"dry-run", NULL, "import, merge, prune: say what would happen"},
-    {"within", "PERCENT", "simulate: how near the best is near enough (2)"},
-    {"seeds", "N", "simulate: how often (20)"},
-    {NULL, NULL, NULL},
+    {"db", "DB", "the database", &file_values},
+    {"o", "FILE", "export: write there instead of standard output", &file_values},
+    {"winners", NULL, "export: the defaults and what wins against them, nothing else", NULL},
+    {"any-cpu", NULL, "import, merge: mix results of several CPUs", NULL},
+    {"foreign", NULL, "prune: results of other CPUs than this machine's", NULL},
+    {"stale", NULL, "prune: results with other templates, compilers or flags", NULL},
+    {"failed", NULL, "prune: results of candidates that failed", NULL},
+    {"superseded", NULL, "prune: results that a later or longer measurement replaces", NULL},
+    {"dry-run", NULL, "import, merge, prune: say what would happen", NULL},
+    {"within", "PERCENT", "simulate: how near the best is near enough (2)", NULL},
+    {"seeds", "N", "simulate: how often (20)", NULL},
+    {NULL, NULL, NULL, NULL},
 };
 
 /* ---- Arguments ---- */
@@ -412,6 +412,15 @@ static const struct {
 };
 enum { ACTIONS = sizeof actions / sizeof *actions };
 
+static bool print_actions(FILE *stream, struct error *error) {
+    (void)error;
+    for (int i = 0; i < ACTIONS; i++)
+        print_shown(stream, "%s ", actions[i].name);
+    return true;
+}
+
+const struct values action_values = {.name = "actions", .places = FILES, .print = print_actions};
+
 static bool db(const struct options *given, struct error *error) {
     const char *names[ACTIONS + 1] = {NULL};
     const char *word = given->rest_count > 0 ? given->rest[0] : "";
@@ -435,5 +444,6 @@ const struct command db_command = {
                 "       kvmill db diff FILE FILE",
     .summary = "Export, import, merge, compare, check and prune tuning databases.",
     .options = options,
+    .arguments = &action_values,
     .run = db,
 };

@@ -15,12 +15,13 @@
 #include "tuned.h"
 
 static const struct option_help options[] = {
-    {"source", NULL, "print the C of the kernels instead"},
-    {"tuned", "DB", "say also what tuning found; may be given several times"},
-    {"isa", "LIST", "for SPECS: instruction sets, by commas (all for x86-64)"},
-    {"kernels", "SPECS", "for SYMBOL: specs that have the program which it names by a number"},
+    {"source", NULL, "print the C of the kernels instead", NULL},
+    {"tuned", "DB", "say also what tuning found; may be given several times", &file_values},
+    {"isa", "LIST", "for SPECS: instruction sets, by commas (all for x86-64)", &isa_values},
+    {"kernels", "SPECS", "for SYMBOL: specs that have the program which it names by a number",
+     &file_values},
     JSON_OPTION,
-    {NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL},
 };
 
 /* ---- A kernel ---- */
@@ -219,8 +220,8 @@ static bool print_subject(const struct subject *subject, bool source, struct err
         print_specs(subject->specs);
     for (size_t i = 0; done && i < kernels->count; i++)
         done = source ? print_source(&kernels->items[i], error)
-                      : explain_kernel(&kernels->items[i],
-                                       subject->tuned ? &subject->sweeps : NULL, error);
+                      : explain_kernel(&kernels->items[i], subject->tuned ? &subject->sweeps : NULL,
+                                       error);
     return done;
 }
 
@@ -246,8 +247,8 @@ static bool explain(const struct options *given, struct error *error) {
                     given->rest_count);
     json_watch();
     bool done = read_subject(given, &subject, error) &&
-                (json ? print_subject_json : print_subject)(
-                    &subject, option_value(given, "source") != NULL, error);
+                (json ? print_subject_json
+                      : print_subject)(&subject, option_value(given, "source") != NULL, error);
     free_subject(&subject);
     return done;
 }
@@ -257,5 +258,6 @@ const struct command explain_command = {
     .synopsis = "SYMBOL|SPECS [options]",
     .summary = "Say in words what a kernel does and how; with --source print its C.",
     .options = options,
+    .arguments = &file_values,
     .run = explain,
 };

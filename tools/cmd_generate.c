@@ -13,14 +13,16 @@
 
 static const struct option_help options[] = {
     INPUT_OPTIONS,
-    {"o", "DIR", "where the pack goes: a new or empty directory, or a pack's (required)"},
-    {"force", NULL, "into any directory: files that have names of the pack's are overwritten"},
-    {"build", NULL, "compile it too: make -C DIR"},
+    {"o", "DIR", "where the pack goes: a new or empty directory, or a pack's (required)",
+     &directory_values},
+    {"force", NULL, "into any directory: files that have names of the pack's are overwritten",
+     NULL},
+    {"build", NULL, "compile it too: make -C DIR", NULL},
     COMPILE_OPTIONS,
-    {"ffi", NULL, "a handler for each gather and scatter, too, that jitted JAX can call"},
-    {"tuned", "DB",
-     "take what won in this database, text or directory; may be given several times"},
-    {NULL, NULL, NULL},
+    {"ffi", NULL, "a handler for each gather and scatter, too, that jitted JAX can call", NULL},
+    {"tuned", "DB", "take what won in this database, text or directory; may be given several times",
+     &file_values},
+    {NULL, NULL, NULL, NULL},
 };
 
 static void print_handlers(const struct pack *pack) {

@@ -251,12 +251,13 @@ static bool list(const struct options *given, struct error *error) {
     return done;
 }
 
-static const struct option_help options[] = {JSON_OPTION, {NULL, NULL, NULL}};
+static const struct option_help options[] = {JSON_OPTION, {NULL, NULL, NULL, NULL}};
 
 const struct command list_command = {
     .name = "list",
     .synopsis = "DIR|LIB [--json]",
     .summary = "List the kernels of a pack: op, shape, types, instruction set, variant.",
     .options = options,
+    .arguments = &file_values,
     .run = list,
 };

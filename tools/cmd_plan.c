@@ -15,9 +15,10 @@
 
 static const struct option_help options[] = {
     INPUT_OPTIONS,
-    {"variants", NULL, "print instead what the kernels leave open: what kvmill tune chooses from"},
+    {"variants", NULL, "print instead what the kernels leave open: what kvmill tune chooses from",
+     NULL},
     JSON_OPTION,
-    {NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL},
 };
 
 /* ---- As text ---- */

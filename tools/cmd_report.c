@@ -12,11 +12,11 @@
 #include "commands.h"
 
 static const struct option_help options[] = {
-    {"db", "DB", "the database, or an export of it"},
-    {"history", "DB", "an older one; may be given several times"},
-    {"o", "DIR", "write the page there, as index.html"},
+    {"db", "DB", "the database, or an export of it", &file_values},
+    {"history", "DB", "an older one; may be given several times", &file_values},
+    {"o", "DIR", "write the page there, as index.html", &directory_values},
     JSON_OPTION,
-    {NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL},
 };
 
 /* ---- The page ---- */

@@ -13,9 +13,9 @@
 
 static const struct option_help options[] = {
     {"without-batching-dims", NULL,
-     "gathers and scatters as before batching dims: iotas in front of the index vectors"},
-    {"o", "FILE", "where the text goes (standard output), or the model"},
-    {NULL, NULL, NULL},
+     "gathers and scatters as before batching dims: iotas in front of the index vectors", NULL},
+    {"o", "FILE", "where the text goes (standard output), or the model", &file_values},
+    {NULL, NULL, NULL, NULL},
 };
 
 /* A model has no options, and is not for terminals. */
@@ -113,5 +113,6 @@ const struct command rewrite_command = {
     .synopsis = "FILE.mlir --without-batching-dims [-o FILE] | FILE.onnx -o FILE",
     .summary = "Say what a program says in ops that older readers know, or that kvmill brings.",
     .options = options,
+    .arguments = &file_values,
     .run = rewrite,
 };

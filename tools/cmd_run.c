@@ -14,19 +14,19 @@
 #include "run_spec.h"
 
 static const struct option_help options[] = {
-    {"in", "NAME=FILE.npy", "an input, by its name in the op"},
-    {"out", "NAME=FILE.npy", "where an output goes, or what is updated in place"},
-    {"isa", "ISA", "instruction set (the best this CPU has)"},
-    {"portable", NULL, "the portable kernels, as a .mlir file has without --pack"},
-    {"threads", "N", "threads to run on (1)"},
+    {"in", "NAME=FILE.npy", "an input, by its name in the op", &file_values},
+    {"out", "NAME=FILE.npy", "where an output goes, or what is updated in place", &file_values},
+    {"isa", "ISA", "instruction set (the best this CPU has)", &isa_values},
+    {"portable", NULL, "the portable kernels, as a .mlir file has without --pack", NULL},
+    {"threads", "N", "threads to run on (1)", NULL},
     COMPILE_OPTIONS,
-    {"step", "STEP", "of a flow: append, index, attend, decode (decode)"},
-    {"pack", "LIBRARY", "the kernels of a built pack, for a .mlir file"},
-    {"max-steps", "N", "of a .mlir file: ops count 100, elements 1 (10000000000)"},
-    {"max-memory", "MIB", "of a .mlir file: for all values at a time (1024)"},
+    {"step", "STEP", "of a flow: append, index, attend, decode (decode)", &step_values},
+    {"pack", "LIBRARY", "the kernels of a built pack, for a .mlir file", &file_values},
+    {"max-steps", "N", "of a .mlir file: ops count 100, elements 1 (10000000000)", NULL},
+    {"max-memory", "MIB", "of a .mlir file: for all values at a time (1024)", NULL},
     {"window-out-of-bounds", "WORD",
-     "skip_element or skip_window, for the scatters of a .mlir file"},
-    {NULL, NULL, NULL},
+     "skip_element or skip_window, for the scatters of a .mlir file", &bounds_values},
+    {NULL, NULL, NULL, NULL},
 };
 
 /* ---- Files ---- */
@@ -215,5 +215,6 @@ const struct command run_command = {
         "Run one spec or one ONNX model on arrays in files, with the kernels generated for it; "
         "or a StableHLO program and its checks.",
     .options = options,
+    .arguments = &file_values,
     .run = run,
 };

@@ -19,19 +19,22 @@
 
 static const struct option_help options[] = {
     INPUT_OPTIONS,
-    {"db", "DB", "the database (required); made if it is not there, gone on with if it is"},
-    {"budget", "TIME", "stop after so long: 90, 90s, 10m, 2h (10m)"},
-    {"jobs", "N", "compilers at a time (the processors it may use)"},
-    {"threads", "N", "threads to measure with (1)"},
-    {"strategy", "NAME", "exhaustive, random, greedy, halving (by the size of the space)"},
-    {"seed", "N", "of what is random (1)"},
-    {"samples", "N", "of a full measurement, 6 to 512 (27)"},
-    {"evaluations", "N", "of each kernel and problem at most (no bound)"},
-    {"patience", "SECONDS", "for the check of a candidate, 1 to 3600 (60)"},
+    {"db", "DB", "the database (required); made if it is not there, gone on with if it is",
+     &file_values},
+    {"budget", "TIME", "stop after so long: 90, 90s, 10m, 2h (10m)", NULL},
+    {"jobs", "N", "compilers at a time (the processors it may use)", NULL},
+    {"threads", "N", "threads to measure with (1)", NULL},
+    {"strategy", "NAME", "exhaustive, random, greedy, halving (by the size of the space)",
+     &strategy_values},
+    {"seed", "N", "of what is random (1)", NULL},
+    {"samples", "N", "of a full measurement, 6 to 512 (27)", NULL},
+    {"evaluations", "N", "of each kernel and problem at most (no bound)", NULL},
+    {"patience", "SECONDS", "for the check of a candidate, 1 to 3600 (60)", NULL},
     COMPILE_OPTIONS,
-    {"resume", NULL, "as without it: what the database knows is not measured again"},
-    {"progress", "KIND", "text, json: a line for each candidate on standard output (text)"},
-    {NULL, NULL, NULL},
+    {"resume", NULL, "as without it: what the database knows is not measured again", NULL},
+    {"progress", "KIND", "text, json: a line for each candidate on standard output (text)",
+     &progress_values},
+    {NULL, NULL, NULL, NULL},
 };
 
 /* All of a run of the command. */
@@ -122,8 +125,7 @@ static bool read_budget(const char *text, double *seconds, struct error *error) 
 static bool read_kind(const struct options *given, bool *json, struct error *error) {
     const char *progress = option_value(given, "progress");
     *json = progress != NULL && strcmp(progress, "json") == 0;
-    return progress == NULL || *json || strcmp(progress, "text") == 0 ||
-           fail(error, EXIT_USER, "--progress is \"%s\"; accepted: text, json", progress);
+    return values_have(&progress_values, "progress", progress, error);
 }
 
 static bool read_options(const struct options *given, struct tuning *tuning, struct error *error) {

@@ -15,8 +15,8 @@
 #include "model_file.h"
 
 /* Options about kvmill's own caches. */
-static const char *const own_caches[] = {
-    "activations", "cache", "quant-group", "cache-layout", "math", "flow", NULL};
+static const char *const own_caches[] = {"activations", "cache", "quant-group", "cache-layout",
+                                         "math",        "flow",  NULL};
 
 static bool read_cache_type(const struct options *options, struct cache_choice *choice,
                             struct error *error) {
@@ -38,8 +38,7 @@ static bool read_activations(const struct options *options, struct cache_choice 
     char accepted[KVMILL_WORDS_SIZE];
     if (name == NULL)
         return true;
-    choice->activations =
-        kvmill_format_parts(kvmill_format_of_word(name, KVMILL_WITHOUT_SCALES));
+    choice->activations = kvmill_format_parts(kvmill_format_of_word(name, KVMILL_WITHOUT_SCALES));
     if (choice->activations != NULL && choice->activations->activation)
         return true;
     kvmill_activation_words(words);
@@ -75,6 +74,7 @@ static const char *const ggml_words[][2] = {
     {"f32", "float32"}, {"f16", "float16"}, {"bf16", "bfloat16"}};
 
 enum { GGML_WORDS = sizeof ggml_words / sizeof *ggml_words };
+_Static_assert(GGML_WORDS + KVMILL_MOST_FORMATS + 1 <= MOST_GGML_WORDS, "they fit");
 
 /* NULL where it has no such type. */
 static const struct kvmill_format_parts *find_ggml_type(const char *text, size_t length) {
@@ -87,12 +87,16 @@ static const struct kvmill_format_parts *find_ggml_type(const char *text, size_t
     return kvmill_format_parts(kvmill_format_of_word(word, KVMILL_SCALES_IN_BLOCKS));
 }
 
-static bool fail_ggml(const char *given, struct error *error) {
-    const char *words[GGML_WORDS + KVMILL_MOST_FORMATS + 1];
-    char accepted[KVMILL_WORDS_SIZE];
+void ggml_type_words(const char *words[MOST_GGML_WORDS]) {
     for (int i = 0; i < GGML_WORDS; i++)
         words[i] = ggml_words[i][0];
     kvmill_format_words(KVMILL_SCALES_IN_BLOCKS, words + GGML_WORDS);
+}
+
+static bool fail_ggml(const char *given, struct error *error) {
+    const char *words[MOST_GGML_WORDS];
+    char accepted[KVMILL_WORDS_SIZE];
+    ggml_type_words(words);
     return fail(error, EXIT_USER, "--ggml: \"%.40s\"; accepted: one of %s, or two, as in q8_0,q4_0",
                 given, kvmill_list_words(words, "", accepted));
 }
@@ -124,8 +128,8 @@ static bool read_choice(const struct options *options, const char *file,
     long layout = -1;
     if (ggml != NULL || is_gguf_name(file))
         return read_ggml(options, ggml ? ggml : "f16", choice, error);
-    if (!read_activations(options, choice, error) || !read_cache_type(options, choice, error) || !read_group(options, choice, error) ||
-        !read_math(options, choice, error) ||
+    if (!read_activations(options, choice, error) || !read_cache_type(options, choice, error) ||
+        !read_group(options, choice, error) || !read_math(options, choice, error) ||
         !option_integer(options, "cache-layout", 0, 3, &layout, error))
         return false;
     choice->layout = (int)layout;

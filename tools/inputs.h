@@ -9,18 +9,29 @@
 
 /* Their rows in a command's option table. */
 #define INPUT_OPTIONS                                                                              \
-    {"model", "CONFIG", "a model's config.json or its directory, a name, a .gguf or .onnx file"},                       \
-        {"kernels", "SPECS", "a spec file: kvmill-specs(5)"},                                      \
-        {"ggml", "K[,V]", "kernels for llama.cpp with a cache of these types (f16 for .gguf)"},    \
-        {"activations", "TYPE", "type of queries and results: float32, float16, bfloat16 (the model's)"},                  \
-        {"cache", "TYPE", "type or format of the caches: kvmill(1) has a list (the model's type)"}, \
-        {"quant-group", "N", "elements of int8 and int4 that share a scale (8)"},                  \
-        {"cache-layout", "N", "0, 2 token-major, 1, 3 head-major (both)"},                         \
-        {"math", "KIND", "arithmetic of attention: f32, or near or fast with larger errors (f32)"},        \
-        {"flow", "FILE", "a sparse flow, for the layers that attend to all of their cache"},       \
-        {"isa", "LIST", "instruction sets, by commas (all for x86-64)"}, {                         \
-        "name", "NAME", "name of the pack, a C identifier (from DIR)"                              \
+    {"model", "CONFIG", "a model's config.json or its directory, a name, a .gguf or .onnx file",   \
+     &model_values},                                                                               \
+        {"kernels", "SPECS", "a spec file: kvmill-specs(5)", &file_values},                        \
+        {"ggml", "K[,V]", "kernels for llama.cpp with a cache of these types (f16 for .gguf)",     \
+         &ggml_values},                                                                            \
+        {"activations", "TYPE",                                                                    \
+         "type of queries and results: float32, float16, bfloat16 (the model's)",                  \
+         &activation_values},                                                                      \
+        {"cache", "TYPE", "type or format of the caches: kvmill(1) has a list (the model's type)", \
+         &cache_values},                                                                           \
+        {"quant-group", "N", "elements of int8 and int4 that share a scale (8)", NULL},            \
+        {"cache-layout", "N", "0, 2 token-major, 1, 3 head-major (both)", &layout_values},         \
+        {"math", "KIND", "arithmetic of attention: f32, or near or fast with larger errors (f32)", \
+         &math_values},                                                                            \
+        {"flow", "FILE", "a sparse flow, for the layers that attend to all of their cache",        \
+         &file_values},                                                                            \
+        {"isa", "LIST", "instruction sets, by commas (all for x86-64)", &isa_values}, {            \
+        "name", "NAME", "name of the pack, a C identifier (from DIR)", NULL                        \
     }
+
+/* Words for the types of llama.cpp's caches; ends with NULL. */
+enum { MOST_GGML_WORDS = KVMILL_MOST_FORMATS + 8 };
+void ggml_type_words(const char *words[MOST_GGML_WORDS]);
 
 struct inputs {
     char *model_file;   /* that --model means; NULL without it */

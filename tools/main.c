@@ -13,19 +13,12 @@
 #include "../base/text.h"
 #include "commands.h"
 
-static const struct command *const commands[] = {
-    &generate_command, &plan_command,    &list_command,  &explain_command,
-    &isas_command,     &run_command,     &bench_command, &db_command,
-    &report_command,   &rewrite_command, &tune_command,
-};
-enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
-
 static int print_usage(void) {
     print_shown(stdout,
                 "Usage: kvmill COMMAND [options]\n\n"
                 "Generates specialised CPU kernels for the key/value cache of language models.\n\n"
                 "Commands (kvmill help COMMAND says more):\n");
-    for (int i = 0; i < COMMAND_COUNT; i++)
+    for (int i = 0; commands[i] != NULL; i++)
         print_shown(stdout, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     print_shown(stdout, "\nDocumentation: kvmill(1), kvmill-specs(5), kvmill(3).\n");
     return finish_output();
@@ -37,21 +30,14 @@ static int print_version(void) {
 }
 
 static int refuse(const char *word) {
-    const char *names[COMMAND_COUNT + 1] = {NULL};
-    for (int i = 0; i < COMMAND_COUNT; i++)
+    const char *names[MOST_COMMANDS + 1] = {NULL};
+    for (int i = 0; commands[i] != NULL; i++)
         names[i] = commands[i]->name;
     char suggestion[SUGGESTION_SIZE];
     suggest_word(word, names, suggestion);
     print_shown(stderr, "kvmill: unknown command \"%.100s\"; %s`kvmill --help` lists them\n", word,
                 suggestion);
     return EXIT_USER;
-}
-
-static const struct command *command_named(const char *name) {
-    for (int i = 0; i < COMMAND_COUNT; i++)
-        if (strcmp(name, commands[i]->name) == 0)
-            return commands[i];
-    return NULL;
 }
 
 /* kvmill help COMMAND. */

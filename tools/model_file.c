@@ -112,8 +112,7 @@ static char *copy_of(const char *path, struct error *error) {
 }
 
 /* The path, or NULL where there is none.  false: out of memory. */
-static bool find_file(const char *directory, const char *name, char **found,
-                          struct error *error) {
+static bool find_file(const char *directory, const char *name, char **found, struct error *error) {
     char *path = path_join(directory, name);
     bool is_there = path != NULL && access(path, F_OK) == 0;
     *found = is_there ? path : NULL;

@@ -77,8 +77,8 @@ void print_layers(const struct model *model, const struct cache_choice *choice) 
 
 static json_t *json_of_layers(const struct layer *layer, const struct cache_choice *choice,
                               int first, int last) {
-    json_t *object = json_pack("{s:i, s:i, s:s}", "first", first, "last", last, "kind",
-                               kind_words[layer->kind]);
+    json_t *object =
+        json_pack("{s:i, s:i, s:s}", "first", first, "last", last, "kind", kind_words[layer->kind]);
     if (layer->kind == LAYER_NONE)
         return object;
     json_object_set_new(object, "query_heads", json_integer(layer->query_heads));
@@ -101,8 +101,8 @@ json_t *json_of_model(const struct model *model, const struct cache_choice *choi
                               json_of_layers(&model->layers[first], choice, first, next - 1));
     }
     return json_pack("{s:s, s:i, s:s, s:s, s:I, s:I, s:o}", "type", model->type, "layer_count",
-                     model->layer_count, "activations", activations_word(model, choice), "cache", type,
-                     "cache_bytes_per_token",
+                     model->layer_count, "activations", activations_word(model, choice), "cache",
+                     type, "cache_bytes_per_token",
                      (json_int_t)cache_bytes_per_token(model, choice),
                      "cache_bytes_per_token_when_windows_are_full",
                      (json_int_t)cache_bytes_without_windows(model, choice), "layers", layers);

@@ -4,17 +4,18 @@
 #ifndef KVMILL_TOOLS_OPTIONS_H
 #define KVMILL_TOOLS_OPTIONS_H
 
-#include "../base/error.h"
+#include "values.h"
 
 struct option_help {
     const char *name;     /* long name; "o" alone means -o */
     const char *argument; /* its word in the help, NULL when it takes none */
     const char *help;
+    const struct values *values; /* what it takes, where that can be listed; else NULL */
 };
 
 /* Of commands that print what other programs read, too. */
 #define JSON_OPTION                                                                                \
-    { "json", NULL, "print it as JSON, with the keys that kvmill(1) lists" }
+    { "json", NULL, "print it as JSON, with the keys that kvmill(1) lists", NULL }
 
 struct options;
 
@@ -23,6 +24,7 @@ struct command {
     const char *synopsis;
     const char *summary;
     const struct option_help *options; /* ends with a NULL name; NULL = none */
+    const struct values *arguments;    /* what is no option; NULL: nothing */
     bool (*run)(const struct options *options, struct error *error);
 };
 

@@ -15,10 +15,8 @@ static bool check_options(const struct options *given, struct error *error) {
         if (option_value(given, for_specs[i]))
             return fail(error, EXIT_USER, "--%s goes with a spec; a program has its own constants",
                         for_specs[i]);
-    const char *word = option_value(given, "window-out-of-bounds");
-    return word == NULL || strcmp(word, "skip_element") == 0 || strcmp(word, "skip_window") == 0 ||
-           fail(error, EXIT_USER,
-                "--window-out-of-bounds: \"%.40s\"; accepted: skip_element, skip_window", word);
+    return values_have(&bounds_values, "window-out-of-bounds",
+                       option_value(given, "window-out-of-bounds"), error);
 }
 
 static void note_portable(const struct evaluation *evaluation) {

@@ -19,8 +19,8 @@ bool tuned_read(const struct options *given, struct sweeps *sweeps, struct error
 bool tuned_apply(const struct sweeps *sweeps, const struct isa_list *isas, struct pack *pack,
                  struct error *error);
 
-/* What the sweeps say of a kernel, whichever of its variants that is: a line for each problem it was
-   measured on, and which are for calls of which size. */
+/* What the sweeps say of a kernel, whichever of its variants that is: a line for each problem it
+   was measured on, and which are for calls of which size. */
 bool tuned_explain(const struct sweeps *sweeps, const struct kernel *kernel, FILE *stream,
                    struct error *error);
 

@@ -1,0 +1,215 @@
+/* kvmill completion: what shells need to complete its commands, from the tables of options.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "../base/text.h"
+#include "commands.h"
+
+/* An option as it is typed. */
+static const char *dashes(const struct option_help *option) {
+    return option->name[1] == '\0' ? "-" : "--";
+}
+
+/* ---- bash ---- */
+
+static void print_names_of_commands(void) {
+    for (int i = 0; commands[i] != NULL; i++)
+        print_shown(stdout, "%s ", commands[i]->name);
+}
+
+/* "COMMAND OPTION" of all options that take these values, and "COMMAND" where arguments do. */
+static bool print_pattern(const struct values *values) {
+    const char *between = "    ";
+    for (int i = 0; commands[i] != NULL; i++) {
+        const struct option_help *option = commands[i]->options;
+        if (commands[i]->arguments == values) {
+            print_shown(stdout, "%s'%s '", between, commands[i]->name);
+            between = " | ";
+        }
+        for (; option != NULL && option->name != NULL; option++)
+            if (option->values == values) {
+                print_shown(stdout, "%s'%s %s%s'", between, commands[i]->name, dashes(option),
+                            option->name);
+                between = " | ";
+            }
+    }
+    return between[1] == '|';
+}
+
+static const char *const bash_places[] = {
+    [NO_PLACES] = "", [DIRECTORIES] = "; places=directory", [FILES] = "; places=file"};
+
+static bool print_bash_values(struct error *error) {
+    print_shown(stdout, "# _kvmill_values \"COMMAND OPTION\" -- sets words and places.\n"
+                        "_kvmill_values() {\n    case $1 in\n");
+    for (int i = 0; all_values[i] != NULL; i++) {
+        if (!print_pattern(all_values[i]))
+            continue;
+        print_shown(stdout, ") words='");
+        if (!values_print(all_values[i], stdout, error))
+            return false;
+        print_shown(stdout, "'%s ;;\n", bash_places[all_values[i]->places]);
+    }
+    print_shown(stdout, "    'help ') words='");
+    print_names_of_commands();
+    print_shown(stdout, "' ;;\n    esac\n}\n\n");
+    return true;
+}
+
+static void print_bash_options(void) {
+    print_shown(stdout, "# _kvmill_options COMMAND -- sets options, and those of them that take "
+                        "something.\n_kvmill_options() {\n    case $1 in\n");
+    for (int i = 0; commands[i] != NULL; i++) {
+        const struct option_help *option = commands[i]->options;
+        print_shown(stdout, "    %s) options='", commands[i]->name);
+        for (; option != NULL && option->name != NULL; option++)
+            print_shown(stdout, "%s%s ", dashes(option), option->name);
+        print_shown(stdout, "--help'; with_value=' ");
+        for (option = commands[i]->options; option != NULL && option->name != NULL; option++)
+            if (option->argument != NULL)
+                print_shown(stdout, "%s%s ", dashes(option), option->name);
+        print_shown(stdout, "' ;;\n");
+    }
+    print_shown(stdout, "    esac\n}\n\n");
+}
+
+/* bash takes "=" for a word: --in NAME=FILE is four of them.  In lists the last word is completed.
+ */
+static const char bash_function[] =
+    "_kvmill() {\n"
+    "    local words= places= options= with_value= word=${COMP_WORDS[COMP_CWORD]}\n"
+    "    local command=${COMP_WORDS[1]} option=${COMP_WORDS[COMP_CWORD - 1]} line\n"
+    "    COMPREPLY=()\n"
+    "    [[ $word == = ]] && { word=; option==; }\n"
+    "    if [[ $option == = ]]; then\n"
+    "        option=${COMP_WORDS[COMP_CWORD - 2]}\n"
+    "        [[ $option == -* || COMP_CWORD -lt 4 ]] || option=${COMP_WORDS[COMP_CWORD - 3]}\n"
+    "    fi\n"
+    "    _kvmill_options \"$command\"\n"
+    "    if ((COMP_CWORD == 1)); then\n"
+    "        _kvmill_values 'help '\n"
+    "        words+=' help --help --version'\n"
+    "    elif [[ $with_value == *\" $option \"* ]]; then\n"
+    "        _kvmill_values \"$command $option\"\n"
+    "    elif [[ $word == -* ]]; then\n"
+    "        words=$options\n"
+    "    else\n"
+    "        _kvmill_values \"$command \"\n"
+    "    fi\n"
+    "    while IFS= read -r line; do\n"
+    "        [[ -z $line ]] || COMPREPLY+=(\"$line\")\n"
+    "    done < <(\n"
+    "        compgen -P \"${word%\"${word##*,}\"}\" -W \"$words\" -- \"${word##*,}\"\n"
+    "        [[ -z $places ]] || compgen -A \"$places\" -- \"$word\"\n"
+    "    )\n"
+    "    [[ -z $places ]] || compopt -o filenames 2>/dev/null\n"
+    "    return 0\n"
+    "}\n"
+    "complete -F _kvmill kvmill\n";
+
+static bool print_bash(struct error *error) {
+    print_shown(stdout, "# Completion of kvmill(1) in bash, as `kvmill completion bash` prints "
+                        "it.\n\n");
+    if (!print_bash_values(error))
+        return false;
+    print_bash_options();
+    put_shown(bash_function, stdout);
+    return true;
+}
+
+/* ---- zsh ---- */
+
+/* In single quotes, where brackets and colons have a meaning. */
+static void print_zsh_words(const char *words) {
+    for (; *words != '\0'; words++) {
+        if (*words == '\'')
+            print_shown(stdout, "'\\'");
+        else if (strchr("[]:\\", *words) != NULL)
+            print_shown(stdout, "\\");
+        print_shown(stdout, "%c", *words);
+    }
+}
+
+static const char *const zsh_places[] = {
+    [NO_PLACES] = ";", [DIRECTORIES] = "; _files -/;", [FILES] = "; _files;"};
+
+static bool print_zsh_values(struct error *error) {
+    for (int i = 0; all_values[i] != NULL; i++) {
+        print_shown(stdout, "_kvmill_%s() { compset -P '*[,=]'; compadd -- ", all_values[i]->name);
+        if (!values_print(all_values[i], stdout, error))
+            return false;
+        print_shown(stdout, "%s }\n", zsh_places[all_values[i]->places]);
+    }
+    return true;
+}
+
+static void print_zsh_option(const struct option_help *option) {
+    print_shown(stdout, " \\\n        '*%s%s[", dashes(option), option->name);
+    print_zsh_words(option->help);
+    print_shown(stdout, "]");
+    if (option->argument != NULL) {
+        print_shown(stdout, ":");
+        print_zsh_words(option->argument);
+        print_shown(stdout, ":%s%s", option->values ? "_kvmill_" : "",
+                    option->values ? option->values->name : "");
+    }
+    print_shown(stdout, "'");
+}
+
+static void print_zsh_command(const struct command *command) {
+    const struct option_help *option = command->options;
+    print_shown(stdout, "    %s) _arguments", command->name);
+    for (; option != NULL && option->name != NULL; option++)
+        print_zsh_option(option);
+    print_shown(stdout, " \\\n        '--help[say what the command takes]'");
+    if (command->arguments != NULL)
+        print_shown(stdout, " \\\n        '*:argument:_kvmill_%s'", command->arguments->name);
+    print_shown(stdout, " ;;\n");
+}
+
+static void print_zsh_commands(void) {
+    print_shown(stdout, "\n_kvmill_commands() {\n    local -a commands=(");
+    for (int i = 0; commands[i] != NULL; i++) {
+        print_shown(stdout, "\n        '%s:", commands[i]->name);
+        print_zsh_words(commands[i]->summary);
+        print_shown(stdout, "'");
+    }
+    print_shown(stdout, ")\n    _describe command commands\n}\n\n");
+}
+
+static bool print_zsh(struct error *error) {
+    print_shown(stdout, "#compdef kvmill\n# Completion of kvmill(1) in zsh, as `kvmill completion "
+                        "zsh` prints it.\n\n");
+    if (!print_zsh_values(error))
+        return false;
+    print_zsh_commands();
+    print_shown(stdout, "_kvmill() {\n    if ((CURRENT == 2)); then\n"
+                        "        _kvmill_commands\n        return\n    fi\n"
+                        "    shift words\n    ((CURRENT--))\n    case $words[1] in\n"
+                        "    help) _kvmill_commands ;;\n");
+    for (int i = 0; commands[i] != NULL; i++)
+        print_zsh_command(commands[i]);
+    print_shown(stdout, "    esac\n}\n\n_kvmill \"$@\"\n");
+    return true;
+}
+
+/* ---- The command ---- */
+
+static bool completion(const struct options *given, struct error *error) {
+    const char *shell = given->rest_count == 1 ? given->rest[0] : "";
+    if (strcmp(shell, "bash") == 0)
+        return print_bash(error);
+    if (strcmp(shell, "zsh") == 0)
+        return print_zsh(error);
+    return fail(error, EXIT_USER, "kvmill completion: \"%.40s\"; accepted: bash, zsh", shell);
+}
+
+const struct command completion_command = {
+    .name = "completion",
+    .synopsis = "bash|zsh",
+    .summary = "Print what a shell needs to complete kvmill's commands and options.",
+    .arguments = &shell_values,
+    .run = completion,
+};

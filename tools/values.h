@@ -1,0 +1,35 @@
+/* What options and arguments take: words, files, directories.  For the completion of shells.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TOOLS_VALUES_H
+#define KVMILL_TOOLS_VALUES_H
+
+#include <stdio.h>
+
+#include "../base/error.h"
+
+enum places { NO_PLACES, DIRECTORIES, FILES };
+
+struct values {
+    const char *name; /* of what they are, for functions of shells */
+    enum places places;
+    const char *const *words; /* ends with NULL; or NULL */
+    /* Words that other tables have, each with a space after it; or NULL. */
+    bool (*print)(FILE *stream, struct error *error);
+};
+
+extern const struct values file_values, directory_values, model_values, isa_values, cache_values,
+    activation_values, ggml_values, math_values, layout_values, strategy_values, progress_values,
+    step_values, bounds_values, action_values, shell_values;
+
+/* All of them; ends with NULL. */
+extern const struct values *const all_values[];
+
+/* All words, each with a space after it. */
+bool values_print(const struct values *values, FILE *stream, struct error *error);
+
+/* Whether an option's word is in the list; NULL, it was not given, is. */
+bool values_have(const struct values *values, const char *option, const char *word,
+                 struct error *error);
+
+#endif

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "../base/memory_streams.h"
+#include "../base/program.h"
 #include "places.h"
 
 /* ---- Definitions ---- */
@@ -28,9 +29,8 @@ bool define_integer(struct expansion *expansion, const char *name, int64_t value
 
 /* ---- The command ---- */
 
-static const char *m4_program(void) {
-    const char *program = getenv("KVMILL_M4");
-    return program && *program ? program : KVMILL_M4;
+const char *m4_program(void) {
+    return program_named("KVMILL_M4", KVMILL_M4);
 }
 
 /* Whole paths: m4 would look for a relative name in the current directory first. */

@@ -10,6 +10,9 @@
 
 enum { MOST_TEMPLATES = 32 };
 
+/* What is run. */
+const char *m4_program(void);
+
 /* One expansion: the files of templates/ in order; the definitions stand where "-" does. */
 struct expansion {
     const char *files[MOST_TEMPLATES + 1]; /* ends with NULL */

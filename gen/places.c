@@ -12,6 +12,7 @@ enum { PLACE_SIZE = 4096 };
 
 static struct {
     char data[PLACE_SIZE], modules[PLACE_SIZE], headers[PLACE_SIZE], libraries[PLACE_SIZE];
+    char packs[PLACE_SIZE], pack[PLACE_SIZE + 32];
     char cflags[PLACE_SIZE + 2], libs[2 * PLACE_SIZE + 32];
     bool has_headers;
 } places;
@@ -59,6 +60,7 @@ static void find_installed(const char *program) {
     find_place(program, KVMILL_PKGLIBDIR, places.modules);
     find_place(program, KVMILL_INCLUDEDIR, places.headers);
     find_place(program, KVMILL_LIBDIR, places.libraries);
+    find_place(program, KVMILL_LIBDIR, places.packs);
 }
 
 static void find_built(void) {
@@ -66,6 +68,7 @@ static void find_built(void) {
     strcpy(places.modules, KVMILL_BUILDDIR "/.libs");
     strcpy(places.headers, KVMILL_SOURCEDIR "/include");
     strcpy(places.libraries, KVMILL_BUILDDIR "/.libs");
+    strcpy(places.packs, KVMILL_BUILDDIR "/generated/kvmill_default");
 }
 
 /* Neither make nor a shell takes a character of it for anything else. */
@@ -93,6 +96,7 @@ static void find_all(void) {
     else
         find_installed(program);
     set_options();
+    snprintf(places.pack, sizeof places.pack, "%s/libkvmill_default.so", places.packs);
 }
 
 static void find_once(void) {
@@ -109,6 +113,11 @@ const char *data_directory(void) {
 const char *module_directory(void) {
     find_once();
     return places.modules;
+}
+
+const char *default_pack(void) {
+    find_once();
+    return places.pack;
 }
 
 const char *library_cflags(void) {

@@ -12,6 +12,9 @@ const char *data_directory(void);
 /* Where what the command loads at run time is. */
 const char *module_directory(void);
 
+/* The library of the default pack, which may not be there. */
+const char *default_pack(void);
+
 /* Options that compile and link with the library, a run path among them; NULL where its headers are
    not: pkg-config may know. */
 const char *library_cflags(void);

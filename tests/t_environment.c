@@ -50,6 +50,14 @@ static void test_text(char *const *cell) {
     text_free(&text);
 }
 
+static void test_caches(char *const *cell) {
+    struct environment environment = read_tree();
+    char got[64];
+    snprintf(got, sizeof got, "%d %d %d", environment.cache_kib[0], environment.cache_kib[1],
+             environment.cache_kib[2]);
+    ok_text(got, cell[0], "%s", cell[1]);
+}
+
 static void test_fit(char *const *cell) {
     struct environment environment = read_tree();
     struct remark remarks[MOST_REMARKS];
@@ -155,7 +163,8 @@ static void test_hash(void) {
 int main(void) {
     static const struct table_test rows[] = {{"file", 2, test_file},     {"cpu", 2, test_cpu},
                                              {"text", 2, test_text},     {"fit", 1, test_fit},
-                                             {"remark", 3, test_remark}, {NULL, 0, NULL}};
+                                             {"remark", 3, test_remark}, {"caches", 2, test_caches},
+                                             {NULL, 0, NULL}};
     run_table("environments", rows);
     test_misfits();
     test_hash();

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../base/compiler.h"
+#include "../base/program.h"
 #include "../base/output.h"
 #include "../base/process.h"
 #include "../base/signals.h"
@@ -20,9 +20,8 @@ bool make_read_options(const struct options *given, struct error *error) {
     return option_integer(given, "compile-timeout", 1, 1000000, &most_seconds, error);
 }
 
-static const char *make_program(void) {
-    const char *program = getenv("KVMILL_MAKE");
-    return program && *program ? program : "make";
+const char *make_program(void) {
+    return program_named("KVMILL_MAKE", "make");
 }
 
 /* Packs with handlers need the library; what the environment says of it holds. */

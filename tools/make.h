@@ -13,6 +13,9 @@
 /* Take the option: it holds for every run_make. */
 bool make_read_options(const struct options *given, struct error *error);
 
+/* What is run. */
+const char *make_program(void);
+
 /* make -C directory; its output goes to `log` (NULL: standard error). */
 bool run_make(const char *directory, const char *log, struct error *error);
 

@@ -106,6 +106,22 @@ static void read_clock(const char *root, struct environment *e) {
     translate(root, "/sys/devices/system/cpu/smt/active", boost, e->smt);
 }
 
+/* What is for instructions alone is none of ours. */
+static void read_cache(const char *root, int index, struct environment *e) {
+    static const char folder[] = "/sys/devices/system/cpu/cpu0/cache/index";
+    char path[LINE_SIZE], level[LINE_SIZE], type[LINE_SIZE], size[LINE_SIZE];
+    snprintf(path, sizeof path, "%s%d/level", folder, index);
+    bool known = read_line(root, path, level, sizeof level);
+    snprintf(path, sizeof path, "%s%d/type", folder, index);
+    known = known && read_line(root, path, type, sizeof type);
+    snprintf(path, sizeof path, "%s%d/size", folder, index);
+    known = known && read_line(root, path, size, sizeof size);
+    int at = known ? atoi(level) - 1 : -1;
+    if (at >= 0 && at < MOST_CACHES && strcmp(type, "Instruction") != 0 &&
+        strchr(size, 'K') != NULL)
+        e->cache_kib[at] = atoi(size);
+}
+
 /* ---- Who else is there ---- */
 
 static void read_load(const char *root, struct environment *e) {
@@ -181,6 +197,8 @@ void environment_read(const char *root, struct environment *environment) {
     if (!environment_read_cpu(root, environment->cpu, &ignored))
         strcpy(environment->cpu, "unknown");
     read_clock(root, environment);
+    for (int i = 0; i <= MOST_CACHES; i++)
+        read_cache(root, i, environment);
     read_load(root, environment);
     read_quota(root, environment);
     read_virtual(root, environment);

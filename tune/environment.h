@@ -6,7 +6,7 @@
 
 #include "../base/text.h"
 
-enum { WORD_SIZE = 32, CPU_SIZE = 128 };
+enum { WORD_SIZE = 32, CPU_SIZE = 128, MOST_CACHES = 3 };
 
 /* "unknown" and -1 where the system does not say. */
 struct environment {
@@ -19,6 +19,8 @@ struct environment {
     double load;              /* runnable threads, mean of the last minute */
     double quota;             /* processors that the control group may use; 0: all */
     int processors;           /* that this process may use */
+    int cache_kib[MOST_CACHES]; /* of the first processor: data of level 1, levels 2 and 3; 0: none,
+                                   or unknown */
 };
 
 /* Reads files below `root`, "" for those of the system; what cannot be read is unknown. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/compiler.h"
+#include "../base/program.h"
 #include "../base/hash.h"
 #include "../base/output.h"
 #include "../base/text.h"

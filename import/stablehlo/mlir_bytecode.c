@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "../../base/memory_streams.h"
+#include "../../base/program.h"
 
 enum { MOST_SECONDS = 300, WITHOUT_JAX = 3 };
 
@@ -39,9 +40,8 @@ bool is_mlir_bytecode(const struct text *text) {
     return text->length >= 4 && memcmp(text->data, "ML\xefR", 4) == 0;
 }
 
-static const char *python(void) {
-    const char *own = getenv("KVMILL_PYTHON");
-    return own != NULL && *own != '\0' ? own : "python3";
+const char *python_program(void) {
+    return program_named("KVMILL_PYTHON", "python3");
 }
 
 static bool read_output(int stream, struct text *text, struct error *error) {
@@ -55,7 +55,7 @@ static bool refuse(const char *name, int status, int messages, struct error *err
     const char *words = said.data ? said.data : "it said nothing";
     done = done && fail(error, absent ? EXIT_ENVIRONMENT : EXIT_USER,
                         "%s: is MLIR bytecode, which JAX of %s reads: %.*s; accepted: %s", name,
-                        python(), (int)strcspn(words, "\n"), words,
+                        python_program(), (int)strcspn(words, "\n"), words,
                         absent ? "text, .mlir, or KVMILL_PYTHON that names a Python with jax"
                                : "bytecode of StableHLO that this version knows");
     text_free(&said);
@@ -64,7 +64,7 @@ static bool refuse(const char *name, int status, int messages, struct error *err
 
 static bool convert(const char *name, const int streams[STANDARD_STREAMS], struct text *text,
                     struct error *error) {
-    char *arguments[] = {(char *)(uintptr_t)python(), "-I", "-c", (char *)(uintptr_t)script, NULL};
+    char *arguments[] = {(char *)(uintptr_t)python_program(), "-I", "-c", (char *)(uintptr_t)script, NULL};
     int status;
     if (!memory_stream_write(streams[0], text, "write", "a copy of bytecode", error) ||
         !process_run_group(arguments, streams, "a Python with jax, or text, .mlir,", MOST_SECONDS,

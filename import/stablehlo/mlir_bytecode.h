@@ -7,6 +7,9 @@
 #include "../../base/error.h"
 #include "../../base/text.h"
 
+/* What is run. */
+const char *python_program(void);
+
 bool is_mlir_bytecode(const struct text *text);
 
 /* Replace the bytecode of file `name` by its text, which the Python that KVMILL_PYTHON names, or

@@ -1,0 +1,317 @@
+/* kvmill doctor: what machine this is, what is there, and what to do better.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <kvmill.h>
+
+#include "../base/json.h"
+#include "../base/program.h"
+#include "../gen/m4.h"
+#include "../gen/places.h"
+#include "../import/stablehlo/mlir_bytecode.h"
+#include "../tune/environment.h"
+#include "../tune/machine.h"
+#include "../tune/sweep_file.h"
+#include "built_pack.h"
+#include "commands.h"
+#include "make.h"
+
+/* The document, from which the text is printed, too. */
+struct findings {
+    json_t *machine, *found, *step, *advice;
+};
+
+static void advise(struct findings *findings, const char *grade, const char *words) {
+    json_array_append_new(findings->advice,
+                          json_pack("{s:s, s:s}", "grade", grade, "words", words));
+}
+
+static void set_text(json_t *object, const char *key, const char *text) {
+    json_object_set_new(object, key, json_string(text));
+}
+
+/* ---- The machine ---- */
+
+static void set_isas(struct findings *findings) {
+    const char *name, *cap = getenv("KVMILL_ISA");
+    json_t *isas = json_array();
+    for (size_t i = 0; (name = kvmill_isa_name(i)) != NULL; i++)
+        if (kvmill_isa_usable(name))
+            json_array_append_new(isas, json_string(name));
+    json_object_set_new(findings->machine, "instruction_sets", isas);
+    if (cap == NULL || *cap == '\0')
+        return;
+    set_text(findings->machine, "capped_at", cap);
+    advise(findings, "warning",
+           "KVMILL_ISA is set: no better instruction set is used; unset it where speed counts");
+}
+
+static void examine_machine(struct findings *findings) {
+    static const char *const caches[MOST_CACHES] = {"level_1_data_cache_kib", "level_2_cache_kib",
+                                                    "level_3_cache_kib"};
+    struct environment environment;
+    struct remark remarks[MOST_REMARKS];
+    environment_read("", &environment);
+    set_text(findings->machine, "processor", environment.cpu);
+    json_object_set_new(findings->machine, "processors", json_integer(environment.processors));
+    for (int i = 0; i < MOST_CACHES; i++)
+        if (environment.cache_kib[i] > 0)
+            json_object_set_new(findings->machine, caches[i],
+                                json_integer(environment.cache_kib[i]));
+    set_isas(findings);
+    set_text(findings->machine, "governor", environment.governor);
+    set_text(findings->machine, "turbo", environment.turbo);
+    set_text(findings->machine, "virtual_machine", environment.virtual);
+    int count = environment_remarks(&environment, environment.processors, remarks);
+    for (int i = 0; i < count; i++)
+        advise(findings, grade_word(remarks[i].grade), remarks[i].text);
+}
+
+/* ---- What is there ---- */
+
+/* NULL stands for what is not there. */
+static bool find_program(const char *command, const char *key, struct findings *findings,
+                         bool *found, struct error *error) {
+    char words[PROGRAM_SIZE];
+    if (!program_words(command, words, error))
+        return false;
+    *found = strcmp(words, "unknown") != 0;
+    json_object_set_new(findings->found, key, *found ? json_string(words) : json_null());
+    return true;
+}
+
+static bool find_tool(const char *program, const char *key, const char *advice,
+                      struct findings *findings, struct error *error) {
+    struct text command = {0};
+    bool found = true;
+    bool done = (text_print(&command, "%s --version", program) || out_of_memory(error)) &&
+                find_program(command.data, key, findings, &found, error);
+    text_free(&command);
+    if (done && !found)
+        advise(findings, "unfit", advice);
+    return done;
+}
+
+/* Its package, where it has one, says where it lies. */
+static bool find_python(struct findings *findings, struct error *error) {
+    static const char *const asked[][2] = {
+        {"python", "--version"},
+        {"python_module", "-c 'import kvmill; print(kvmill.__file__)'"},
+    };
+    bool done = true, found = true;
+    for (int i = 0; done && found && i < 2; i++) {
+        struct text command = {0};
+        done = (text_print(&command, "%s %s 2>/dev/null", python_program(), asked[i][1]) ||
+                out_of_memory(error)) &&
+               find_program(command.data, asked[i][0], findings, &found, error);
+        text_free(&command);
+    }
+    return done;
+}
+
+static bool find_programs(struct findings *findings, struct error *error) {
+    return find_tool(m4_program(), "m4",
+                     "no GNU m4: nothing can be generated; install it, or name it with KVMILL_M4",
+                     findings, error) &&
+           find_tool(make_program(), "make",
+                     "no make: packs cannot be built; install GNU make, or name it with "
+                     "KVMILL_MAKE",
+                     findings, error) &&
+           find_tool(program_named("CC", "cc"), "compiler",
+                     "no C compiler: packs cannot be built; install gcc or clang, or name one "
+                     "with CC",
+                     findings, error) &&
+           find_python(findings, error);
+}
+
+/* Results that ship, and how many of them are of this processor, compiler and these templates. */
+static bool find_tuned(struct findings *findings, struct error *error) {
+    struct text path = {0};
+    struct sweeps sweeps = {0};
+    struct machine machine;
+    struct error ignored;
+    size_t misfits[MISFITS] = {0}, fitting = 0;
+    if (!text_print(&path, "%s/tuned", data_directory()))
+        return out_of_memory(error);
+    bool readable =
+        machine_read(&machine, &ignored) && sweeps_read_files(path.data, &sweeps, &ignored);
+    if (readable)
+        machine_filter(&machine, REFUSE_ALL, &sweeps, misfits);
+    for (size_t i = 0; i < sweeps.count; i++)
+        fitting += sweeps.items[i].count;
+    json_object_set_new(findings->found, "tuning_results", json_integer((json_int_t)fitting));
+    if (fitting == 0)
+        advise(findings, "note",
+               "no tuning results hold on this processor with this compiler: kvmill tune --model "
+               "CONFIG --db tuning.sqlite measures, and generate --tuned tuning.sqlite uses them");
+    sweeps_free(&sweeps);
+    text_free(&path);
+    return true;
+}
+
+static void find_templates(struct findings *findings) {
+    char file[4200];
+    snprintf(file, sizeof file, "%s/templates/lib/words.m4", data_directory());
+    bool found = access(file, R_OK) == 0;
+    json_object_set_new(findings->found, "templates",
+                        found ? json_string(data_directory()) : json_null());
+    if (!found)
+        advise(findings, "unfit",
+               "no templates: nothing can be generated; KVMILL_DATADIR names the directory that "
+               "has templates/");
+}
+
+/* ---- A default step ---- */
+
+/* Of Llama 3.1 8B, Mistral 7B, Qwen3 8B and many others. */
+static void describe_step(const kvmill_pack *pack, char *text, size_t size) {
+    kvmill_cache_attention op;
+    kvmill_plan *plan;
+    kvmill_error reason;
+    kvmill_cache_attention_init(&op, sizeof op);
+    op.num_heads = 32;
+    op.num_kv_heads = 8;
+    op.head_dim = 128;
+    op.cache_layout = 1;
+    op.T1 = op.T2 = (DLDataType){kDLFloat, 16, 1};
+    const kvmill_plan_options options = {
+        .struct_size = sizeof options, .packs = &pack, .pack_count = pack != NULL};
+    if (kvmill_plan_multi_head_cache_attention(&op, &options, &plan, &reason) != KVMILL_OK) {
+        snprintf(text, size, "%s", reason.message);
+        return;
+    }
+    kvmill_plan_describe(plan, text, size);
+    kvmill_plan_destroy(plan);
+}
+
+/* "ATTENTION; write K with KERNEL; ...": what it is, and its kernels. */
+static void set_step(const char *text, struct findings *findings) {
+    json_t *kernels = json_array();
+    const char *end = strstr(text, "; ");
+    size_t length = end != NULL ? (size_t)(end - text) : strlen(text);
+    json_object_set_new(findings->step, "words", json_stringn(text, length));
+    while (end != NULL) {
+        const char *from = end + 2;
+        end = strstr(from, "; ");
+        json_array_append_new(kernels,
+                              json_stringn(from, end ? (size_t)(end - from) : strlen(from)));
+    }
+    json_object_set_new(findings->step, "kernels", kernels);
+}
+
+static void examine_step(struct findings *findings) {
+    struct built_pack built = {.file = -1};
+    struct error why;
+    char text[2048];
+    bool loaded =
+        access(default_pack(), R_OK) == 0 && built_pack_load(default_pack(), &built, &why);
+    json_object_set_new(findings->found, "default_pack",
+                        loaded ? json_string(default_pack()) : json_null());
+    if (!loaded)
+        advise(findings, "warning",
+               "no default pack: plans without a pack of yours run portable kernels; make install "
+               "installs it");
+    describe_step(built.pack, text, sizeof text);
+    set_step(text, findings);
+    if (strstr(text, "__portable") != NULL)
+        advise(findings, "warning",
+               "the default step runs portable kernels: kvmill generate --model CONFIG -o DIR "
+               "--build makes those of your model");
+    built_pack_free(&built);
+}
+
+/* ---- The command ---- */
+
+/* The value of a member as words. */
+static void print_value(const json_t *value) {
+    size_t i;
+    json_t *item;
+    if (json_is_string(value))
+        put_shown(json_string_value(value), stdout);
+    else if (json_is_integer(value))
+        print_shown(stdout, "%lld", (long long)json_integer_value(value));
+    else if (json_is_null(value))
+        print_shown(stdout, "not found");
+    json_array_foreach(value, i, item)
+        print_shown(stdout, "%s%s", i ? ", " : "", json_string_value(item));
+    print_shown(stdout, "\n");
+}
+
+/* Keys are words. */
+static void print_members(const char *title, json_t *object) {
+    const char *key;
+    json_t *value;
+    print_shown(stdout, "%s\n", title);
+    json_object_foreach(object, key, value) {
+        char words[40];
+        snprintf(words, sizeof words, "%s", key);
+        for (char *c = words; (c = strchr(c, '_')) != NULL;)
+            *c = ' ';
+        print_shown(stdout, "  %-23s ", words);
+        print_value(value);
+    }
+}
+
+static void print_findings(const struct findings *findings) {
+    size_t i;
+    json_t *item;
+    print_members("Machine", findings->machine);
+    print_members("\nFound", findings->found);
+    print_shown(stdout, "\nA default step: %s\n",
+                json_string_value(json_object_get(findings->step, "words")));
+    json_array_foreach(json_object_get(findings->step, "kernels"), i, item)
+        print_shown(stdout, "  %s\n", json_string_value(item));
+    print_shown(stdout, "\nWhat to do better\n");
+    json_array_foreach(findings->advice, i, item)
+        print_shown(stdout, "  %-8s %s\n", json_string_value(json_object_get(item, "grade")),
+                    json_string_value(json_object_get(item, "words")));
+    if (json_array_size(findings->advice) == 0)
+        print_shown(stdout, "  nothing\n");
+}
+
+static bool print_document(struct findings *findings, bool json, struct error *error) {
+    json_t *document =
+        json_pack("{s:O, s:O, s:O, s:O}", "machine", findings->machine, "found", findings->found,
+                  "step", findings->step, "advice", findings->advice);
+    if (json)
+        return json_print(document, error);
+    json_decref(document);
+    if (json_lacked())
+        return out_of_memory(error);
+    print_findings(findings);
+    return true;
+}
+
+static bool doctor(const struct options *given, struct error *error) {
+    if (given->rest_count > 0)
+        return fail(error, EXIT_USER, "kvmill doctor: \"%.200s\"; accepted: options alone",
+                    given->rest[0]);
+    json_watch();
+    struct findings findings = {json_object(), json_object(), json_object(), json_array()};
+    set_text(findings.found, "version", KVMILL_VERSION);
+    examine_machine(&findings);
+    find_templates(&findings);
+    bool done = find_programs(&findings, error) && find_tuned(&findings, error);
+    if (done) {
+        examine_step(&findings);
+        done = print_document(&findings, option_value(given, "json") != NULL, error);
+    }
+    json_decref(findings.machine);
+    json_decref(findings.found);
+    json_decref(findings.step);
+    json_decref(findings.advice);
+    return done;
+}
+
+static const struct option_help options[] = {JSON_OPTION, {NULL, NULL, NULL, NULL}};
+
+const struct command doctor_command = {
+    .name = "doctor",
+    .synopsis = "[--json]",
+    .summary = "Say what machine this is, what was found, and what to do better.",
+    .options = options,
+    .run = doctor,
+};

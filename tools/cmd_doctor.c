@@ -9,6 +9,7 @@
 
 #include "../base/json.h"
 #include "../base/program.h"
+#include "../base/terminal.h"
 #include "../gen/m4.h"
 #include "../gen/places.h"
 #include "../import/stablehlo/mlir_bytecode.h"
@@ -255,6 +256,16 @@ static void print_members(const char *title, json_t *object) {
     }
 }
 
+static void print_advice(const json_t *advice) {
+    const char *grade = json_string_value(json_object_get(advice, "grade"));
+    bool unfit = strcmp(grade, grade_word(GRADE_UNFIT)) == 0;
+    bool warning = strcmp(grade, grade_word(GRADE_WARNING)) == 0;
+    print_shown(stdout, "  ");
+    put_coloured(grade, unfit ? RED : warning ? YELLOW : PLAIN, stdout);
+    print_shown(stdout, "%*s %s\n", (int)(8 - strlen(grade)), "",
+                json_string_value(json_object_get(advice, "words")));
+}
+
 static void print_findings(const struct findings *findings) {
     size_t i;
     json_t *item;
@@ -265,9 +276,7 @@ static void print_findings(const struct findings *findings) {
     json_array_foreach(json_object_get(findings->step, "kernels"), i, item)
         print_shown(stdout, "  %s\n", json_string_value(item));
     print_shown(stdout, "\nWhat to do better\n");
-    json_array_foreach(findings->advice, i, item)
-        print_shown(stdout, "  %-8s %s\n", json_string_value(json_object_get(item, "grade")),
-                    json_string_value(json_object_get(item, "words")));
+    json_array_foreach(findings->advice, i, item) print_advice(item);
     if (json_array_size(findings->advice) == 0)
         print_shown(stdout, "  nothing\n");
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "../base/terminal.h"
 #include "../base/text.h"
 #include "../gen/ffi.h"
 #include "commands.h"
@@ -94,7 +95,10 @@ static bool generate(const struct options *given, struct error *error) {
                 (option_value(given, "tuned") == NULL || apply_tuned(given, &inputs, error)) &&
                 write_pack(&inputs, directory, error);
     fflush(stdout);
-    done = done && (!option_value(given, "build") || build(directory, inputs.name, error));
+    bool built = option_value(given, "build") != NULL;
+    done = done && (!built || build(directory, inputs.name, error));
+    if (done)
+        say_next(built ? "kvmill bench" : "make -C", directory, "");
     inputs_free(&inputs);
     return done;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../base/output.h"
+#include "../base/terminal.h"
 #include "../base/text.h"
 #include "../tune/report.h"
 #include "../tune/sweep_file.h"
@@ -65,6 +66,8 @@ static bool show(const struct report_source *sources, int count, const struct op
                 (directory == NULL || write_page(&report, directory, error));
     if (done && directory != NULL && !json)
         print_shown(stdout, "%s/index.html\n", directory);
+    if (done && report.count > 0)
+        say_next("kvmill generate --model CONFIG --tuned", sources[0].name, " -o DIR --build");
     report_free(&report);
     return done;
 }

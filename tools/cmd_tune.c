@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../base/signals.h"
+#include "../base/terminal.h"
 #include "../base/text.h"
 #include "../tune/database.h"
 #include "../tune/environment.h"
@@ -275,6 +276,8 @@ static bool tune(const struct options *given, struct error *error) {
     else if (done)
         done = tuning.ranks.count > 1 ? lead(given, &tuning, error)
                                       : tune_alone(given, &tuning, error);
+    if (done && tuning.ranks.rank == 0)
+        say_next("kvmill report --db", option_value(given, "db"), "");
     close_tuning(&tuning);
     return done;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../base/terminal.h"
 #include "../base/text.h"
 
 static int option_count(const struct option_help *options) {
@@ -153,7 +154,9 @@ static bool names_file(const char *text) {
 /* What is of no file begins with the program's name.  Names in it come from files. */
 static int report(const struct error *error) {
     bool has_name = strncmp(error->text, "kvmill ", 7) == 0 || names_file(error->text);
-    print_shown(stderr, "%s%s\n", has_name ? "" : "kvmill: ", error->text);
+    if (!has_name)
+        put_coloured("kvmill:", RED, stderr);
+    print_shown(stderr, "%s%s\n", has_name ? "" : " ", error->text);
     return error->exit_code;
 }
 

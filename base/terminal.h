@@ -1,0 +1,18 @@
+/* What is said on terminals only: colours, and what to do next.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_BASE_TERMINAL_H
+#define KVMILL_BASE_TERMINAL_H
+
+#include <stdio.h>
+
+/* As put_shown, in that colour if the stream is a terminal that has colours and NO_COLOR is not
+   set. */
+enum colour { PLAIN, BOLD, RED, YELLOW };
+void put_coloured(const char *text, enum colour colour, FILE *stream);
+
+/* "next: BEFORE PATH AFTER", what a user may want to type now, on standard error if that is a
+   terminal.  The path is quoted where a shell wants it to be. */
+void say_next(const char *before, const char *path, const char *after);
+
+#endif

@@ -2,6 +2,7 @@
 #include "built_pack.h"
 
 #include <dlfcn.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,11 +66,16 @@ void built_pack_free(struct built_pack *built) {
 }
 
 bool built_pack_make(const struct pack *pack, struct built_pack *built, struct error *error) {
+    return built_pack_make_within(pack, INFINITY, built, error);
+}
+
+bool built_pack_make_within(const struct pack *pack, double seconds, struct built_pack *built,
+                            struct error *error) {
     struct output output = {0};
     struct pack_cache cache = {.directory = -1};
     int library = -1;
     if (pack_files(pack, &output, error) && pack_cache_open(&cache, error))
-        library = pack_cache_library(&cache, &output, pack->name, error);
+        library = pack_cache_library(&cache, &output, pack->name, seconds, error);
     bool done = library >= 0 && load_file(library, pack->name, built, error);
     pack_cache_close(&cache);
     output_free(&output);

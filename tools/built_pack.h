@@ -17,6 +17,10 @@ struct built_pack {
 /* Load what is kept of the same files (pack_cache.h), else build it. */
 bool built_pack_make(const struct pack *pack, struct built_pack *built, struct error *error);
 
+/* The same, unless building takes longer than `seconds`. */
+bool built_pack_make_within(const struct pack *pack, double seconds, struct built_pack *built,
+                            struct error *error);
+
 /* Load lib<name>.so, whose pack is kvmill_pack_<name>. */
 bool built_pack_load(const char *path, struct built_pack *built, struct error *error);
 void built_pack_free(struct built_pack *built);

@@ -184,7 +184,8 @@ static bool read_environment(struct tuning *tuning, struct error *error) {
 static bool open_setting(struct tuning *tuning, struct error *error) {
     struct tune_setting *setting = &tuning->setting;
     if (!read_environment(tuning, error) || !machine_read(&tuning->machine, error) ||
-        !built_pack_make(&tuning->inputs.pack, &tuning->base, error))
+        !built_pack_make_within(&tuning->inputs.pack, progress_seconds_left(&tuning->progress),
+                                &tuning->base, error))
         return false;
     setting->isas = &tuning->inputs.isas;
     setting->pack = tuning->base.pack;

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../base/program.h"
 #include "../base/output.h"
 #include "../base/process.h"
+#include "../base/program.h"
 #include "../base/signals.h"
 #include "../gen/places.h"
 
@@ -95,9 +95,10 @@ static bool fail_to_compile(const char *directory, const char *log, struct error
 
 /* Compilers read nothing; and a group of its own must not ask a terminal.  What make says are
    messages, not data: both its streams go to `messages`. */
-static bool make_to(const char *directory, int messages, int *status, struct error *error) {
-    char *arguments[] = {
-        (char *)make_program(), "--no-print-directory", "-j2", "-C", (char *)directory, NULL};
+static bool make_to(const char *directory, const char *target, int messages, int *status,
+                    struct error *error) {
+    char *arguments[] = {(char *)make_program(), "--no-print-directory", "-j2", "-C",
+                         (char *)directory,      (char *)target,         NULL};
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     const int streams[STANDARD_STREAMS] = {nothing, messages, messages};
     bool done = process_run_group(arguments, streams, "GNU make", (int)most_seconds, status, error);
@@ -107,11 +108,15 @@ static bool make_to(const char *directory, int messages, int *status, struct err
 }
 
 bool run_make(const char *directory, const char *log, struct error *error) {
+    return make_target(directory, NULL, log, error);
+}
+
+bool make_target(const char *directory, const char *target, const char *log, struct error *error) {
     int status, messages = STDERR_FILENO;
     tell_library();
     if (log != NULL && (messages = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) < 0)
         return fail_errno(error, "write", log);
-    bool done = make_to(directory, messages, &status, error);
+    bool done = make_to(directory, target, messages, &status, error);
     if (log != NULL)
         close(messages);
     return done && (status == 0 || fail_to_compile(directory, log, error));

@@ -19,4 +19,7 @@ const char *make_program(void);
 /* make -C directory; its output goes to `log` (NULL: standard error). */
 bool run_make(const char *directory, const char *log, struct error *error);
 
+/* The same for one of its files. */
+bool make_target(const char *directory, const char *target, const char *log, struct error *error);
+
 #endif

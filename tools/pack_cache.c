@@ -17,6 +17,7 @@
 #include "../base/signals.h"
 #include "../base/text.h"
 #include "../gen/pack.h"
+#include "build_time.h"
 #include "make.h"
 #include "pack_key.h"
 #include "remove_tree.h"
@@ -403,10 +404,11 @@ static bool name_entry(struct entry *entry, const struct output *output, const c
 }
 
 int pack_cache_library(const struct pack_cache *cache, const struct output *output,
-                       const char *name, struct error *error) {
+                       const char *name, double seconds, struct error *error) {
     struct entry entry = {.cache = cache};
     int library = -1;
-    if (name_entry(&entry, output, name, error) && (library = find_kept(&entry)) < 0)
+    if (name_entry(&entry, output, name, error) && (library = find_kept(&entry)) < 0 &&
+        build_time_check(output, seconds, error))
         library = build(&entry, output, error);
     free(entry.target);
     free(entry.ours);

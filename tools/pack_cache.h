@@ -23,8 +23,9 @@ bool pack_cache_open(struct pack_cache *cache, struct error *error);
 void pack_cache_close(struct pack_cache *cache);
 
 /* The library lib<name>.so of the pack with these files: the one that is kept, else one that is
-   built now.  A descriptor, whose contents were checked; below 0 after an error. */
+   built now, if that can be done in so many seconds (build_time.h).  A descriptor, whose contents
+   were checked; below 0 after an error. */
 int pack_cache_library(const struct pack_cache *cache, const struct output *output,
-                       const char *name, struct error *error);
+                       const char *name, double seconds, struct error *error);
 
 #endif

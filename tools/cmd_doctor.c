@@ -10,6 +10,8 @@
 #include "../base/json.h"
 #include "../base/program.h"
 #include "../base/terminal.h"
+#include "../defs/dtype.h"
+#include "../defs/format.h"
 #include "../gen/m4.h"
 #include "../gen/places.h"
 #include "../import/stablehlo/mlir_bytecode.h"
@@ -22,7 +24,7 @@
 
 /* The document, from which the text is printed, too. */
 struct findings {
-    json_t *machine, *found, *step, *advice;
+    json_t *machine, *found, *steps, *advice;
 };
 
 static void advise(struct findings *findings, const char *grade, const char *words) {
@@ -165,10 +167,10 @@ static void find_templates(struct findings *findings) {
                "has templates/");
 }
 
-/* ---- A default step ---- */
+/* ---- Steps of decoding ---- */
 
-/* Of Llama 3.1 8B, Mistral 7B, Qwen3 8B and many others. */
-static void describe_step(const kvmill_pack *pack, char *text, size_t size) {
+/* The heads of Llama 3.1 8B, Mistral 7B, Qwen3 8B and many others. */
+static void describe_step(const kvmill_pack *pack, DLDataType type, char *text, size_t size) {
     kvmill_cache_attention op;
     kvmill_plan *plan;
     kvmill_error reason;
@@ -177,7 +179,7 @@ static void describe_step(const kvmill_pack *pack, char *text, size_t size) {
     op.num_kv_heads = 8;
     op.head_dim = 128;
     op.cache_layout = 1;
-    op.T1 = op.T2 = (DLDataType){kDLFloat, 16, 1};
+    op.T1 = op.T2 = type;
     const kvmill_plan_options options = {
         .struct_size = sizeof options, .packs = &pack, .pack_count = pack != NULL};
     if (kvmill_plan_multi_head_cache_attention(&op, &options, &plan, &reason) != KVMILL_OK) {
@@ -189,24 +191,45 @@ static void describe_step(const kvmill_pack *pack, char *text, size_t size) {
 }
 
 /* "ATTENTION; write K with KERNEL; ...": what it is, and its kernels. */
-static void set_step(const char *text, struct findings *findings) {
+static json_t *json_of_step(const char *text) {
     json_t *kernels = json_array();
     const char *end = strstr(text, "; ");
-    size_t length = end != NULL ? (size_t)(end - text) : strlen(text);
-    json_object_set_new(findings->step, "words", json_stringn(text, length));
+    json_t *words = json_stringn(text, end != NULL ? (size_t)(end - text) : strlen(text));
     while (end != NULL) {
         const char *from = end + 2;
         end = strstr(from, "; ");
         json_array_append_new(kernels,
                               json_stringn(from, end ? (size_t)(end - from) : strlen(from)));
     }
-    json_object_set_new(findings->step, "kernels", kernels);
+    return json_pack("{s:o, s:o}", "words", words, "kernels", kernels);
 }
 
-static void examine_step(struct findings *findings) {
+/* Masks, which few steps have, are not counted. */
+static bool runs_portable(const char *text) {
+    const char *portable = strstr(text, "__portable"), *mask = strstr(text, "; with a mask");
+    return portable != NULL && (mask == NULL || portable < mask);
+}
+
+/* A step for each type of activations, with a cache of the same. */
+static void examine_steps(const kvmill_pack *pack, struct findings *findings) {
+    const char *words[KVMILL_MOST_FORMATS + 1];
+    bool portable = false;
+    kvmill_activation_words(words);
+    for (int i = 0; words[i] != NULL; i++) {
+        char text[2048];
+        describe_step(pack, kvmill_dtype_by_name(words[i])->dl, text, sizeof text);
+        json_array_append_new(findings->steps, json_of_step(text));
+        portable |= runs_portable(text);
+    }
+    if (portable)
+        advise(findings, "warning",
+               "some of these steps run portable kernels: kvmill generate --model CONFIG -o DIR "
+               "--build makes the kernels of your model");
+}
+
+static void examine_pack(struct findings *findings) {
     struct built_pack built = {.file = -1};
     struct error why;
-    char text[2048];
     bool loaded =
         access(default_pack(), R_OK) == 0 && built_pack_load(default_pack(), &built, &why);
     json_object_set_new(findings->found, "default_pack",
@@ -215,12 +238,7 @@ static void examine_step(struct findings *findings) {
         advise(findings, "warning",
                "no default pack: plans without a pack of yours run portable kernels; make install "
                "installs it");
-    describe_step(built.pack, text, sizeof text);
-    set_step(text, findings);
-    if (strstr(text, "__portable") != NULL)
-        advise(findings, "warning",
-               "the default step runs portable kernels: kvmill generate --model CONFIG -o DIR "
-               "--build makes those of your model");
+    examine_steps(built.pack, findings);
     built_pack_free(&built);
 }
 
@@ -256,6 +274,15 @@ static void print_members(const char *title, json_t *object) {
     }
 }
 
+static void print_step(const json_t *step) {
+    size_t i;
+    json_t *kernel;
+    print_shown(stdout, "\nA step of decoding: %s\n",
+                json_string_value(json_object_get(step, "words")));
+    json_array_foreach(json_object_get(step, "kernels"), i, kernel)
+        print_shown(stdout, "  %s\n", json_string_value(kernel));
+}
+
 static void print_advice(const json_t *advice) {
     const char *grade = json_string_value(json_object_get(advice, "grade"));
     bool unfit = strcmp(grade, grade_word(GRADE_UNFIT)) == 0;
@@ -271,10 +298,7 @@ static void print_findings(const struct findings *findings) {
     json_t *item;
     print_members("Machine", findings->machine);
     print_members("\nFound", findings->found);
-    print_shown(stdout, "\nA default step: %s\n",
-                json_string_value(json_object_get(findings->step, "words")));
-    json_array_foreach(json_object_get(findings->step, "kernels"), i, item)
-        print_shown(stdout, "  %s\n", json_string_value(item));
+    json_array_foreach(findings->steps, i, item) print_step(item);
     print_shown(stdout, "\nWhat to do better\n");
     json_array_foreach(findings->advice, i, item) print_advice(item);
     if (json_array_size(findings->advice) == 0)
@@ -284,7 +308,7 @@ static void print_findings(const struct findings *findings) {
 static bool print_document(struct findings *findings, bool json, struct error *error) {
     json_t *document =
         json_pack("{s:O, s:O, s:O, s:O}", "machine", findings->machine, "found", findings->found,
-                  "step", findings->step, "advice", findings->advice);
+                  "steps", findings->steps, "advice", findings->advice);
     if (json)
         return json_print(document, error);
     json_decref(document);
@@ -299,18 +323,18 @@ static bool doctor(const struct options *given, struct error *error) {
         return fail(error, EXIT_USER, "kvmill doctor: \"%.200s\"; accepted: options alone",
                     given->rest[0]);
     json_watch();
-    struct findings findings = {json_object(), json_object(), json_object(), json_array()};
+    struct findings findings = {json_object(), json_object(), json_array(), json_array()};
     set_text(findings.found, "version", KVMILL_VERSION);
     examine_machine(&findings);
     find_templates(&findings);
     bool done = find_programs(&findings, error) && find_tuned(&findings, error);
     if (done) {
-        examine_step(&findings);
+        examine_pack(&findings);
         done = print_document(&findings, option_value(given, "json") != NULL, error);
     }
     json_decref(findings.machine);
     json_decref(findings.found);
-    json_decref(findings.step);
+    json_decref(findings.steps);
     json_decref(findings.advice);
     return done;
 }

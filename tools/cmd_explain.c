@@ -143,7 +143,7 @@ static bool words_of_spec(const struct spec *spec, struct text *text) {
            (!spec_is(spec, OP_FLOW) || flow_layout_words(spec, text));
 }
 
-/* Of those that kernels do not say all of: sparse flows. */
+/* Those of which kernels do not say everything: sparse flows. */
 static bool explain_specs(const struct spec_list *specs, json_t *array, struct error *error) {
     bool done = true;
     for (size_t i = 0; done && i < specs->count; i++) {

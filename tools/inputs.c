@@ -12,6 +12,7 @@
 #include "../gen/attend_family.h"
 #include "../import/gguf/gguf.h"
 #include "../import/onnx/onnx.h"
+#include "ggml_types.h"
 #include "model_file.h"
 
 /* Options about kvmill's own caches. */
@@ -69,46 +70,14 @@ static bool read_math(const struct options *options, struct cache_choice *choice
 
 /* ---- Caches of llama.cpp ---- */
 
-/* Its names for elements; blocks have the same names here. */
-static const char *const ggml_words[][2] = {
-    {"f32", "float32"}, {"f16", "float16"}, {"bf16", "bfloat16"}};
-
-enum { GGML_WORDS = sizeof ggml_words / sizeof *ggml_words };
-_Static_assert(GGML_WORDS + KVMILL_MOST_FORMATS + 1 <= MOST_GGML_WORDS, "they fit");
-
-/* NULL where it has no such type. */
-static const struct kvmill_format_parts *find_ggml_type(const char *text, size_t length) {
-    char word[16];
-    snprintf(word, sizeof word, "%.*s", (int)length, text);
-    for (int i = 0; i < GGML_WORDS; i++)
-        if (strcmp(word, ggml_words[i][0]) == 0)
-            return kvmill_format_parts(
-                kvmill_format_of_word(ggml_words[i][1], KVMILL_WITHOUT_SCALES));
-    return kvmill_format_parts(kvmill_format_of_word(word, KVMILL_SCALES_IN_BLOCKS));
-}
-
-void ggml_type_words(const char *words[MOST_GGML_WORDS]) {
-    for (int i = 0; i < GGML_WORDS; i++)
-        words[i] = ggml_words[i][0];
-    kvmill_format_words(KVMILL_SCALES_IN_BLOCKS, words + GGML_WORDS);
-}
-
-static bool fail_ggml(const char *given, struct error *error) {
-    const char *words[MOST_GGML_WORDS];
-    char accepted[KVMILL_WORDS_SIZE];
-    ggml_type_words(words);
-    return fail(error, EXIT_USER, "--ggml: \"%.40s\"; accepted: one of %s, or two, as in q8_0,q4_0",
-                given, kvmill_list_words(words, "", accepted));
-}
-
 /* "K", or "K,V". */
 static bool read_ggml_types(const char *given, struct cache_choice *choice, struct error *error) {
     const char *comma = strchrnul(given, ',');
-    choice->ggml[GGML_KEY] = find_ggml_type(given, (size_t)(comma - given));
+    choice->ggml[GGML_KEY] = ggml_type_find(given, (size_t)(comma - given));
     choice->ggml[GGML_VALUE] =
-        *comma == ',' ? find_ggml_type(comma + 1, strlen(comma + 1)) : choice->ggml[GGML_KEY];
+        *comma == ',' ? ggml_type_find(comma + 1, strlen(comma + 1)) : choice->ggml[GGML_KEY];
     return (choice->ggml[GGML_KEY] != NULL && choice->ggml[GGML_VALUE] != NULL) ||
-           fail_ggml(given, error);
+           ggml_type_refuse(given, error);
 }
 
 /* What else says how a cache is: llama.cpp's is as it is. */

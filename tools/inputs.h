@@ -29,10 +29,6 @@
         "name", "NAME", "name of the pack, a C identifier (from DIR)", NULL                        \
     }
 
-/* Words for the types of llama.cpp's caches; ends with NULL. */
-enum { MOST_GGML_WORDS = KVMILL_MOST_FORMATS + 8 };
-void ggml_type_words(const char *words[MOST_GGML_WORDS]);
-
 struct inputs {
     char *model_file;   /* that --model means; NULL without it */
     struct model model; /* without layers when specs were given */

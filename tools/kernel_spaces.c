@@ -7,7 +7,7 @@
 #include "../base/text.h"
 #include "../gen/variants.h"
 
-/* Of a pack's kernels, those that leave something open. */
+/* The kernels of a pack that leave something open. */
 struct open_kernels {
     json_t *array; /* where they go; NULL: they are printed */
     size_t count, points;

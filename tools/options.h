@@ -13,7 +13,7 @@ struct option_help {
     const struct values *values; /* what it takes, where that can be listed; else NULL */
 };
 
-/* Of commands that print what other programs read, too. */
+/* An option of commands that also print what other programs read. */
 #define JSON_OPTION                                                                                \
     { "json", NULL, "print it as JSON, with the keys that kvmill(1) lists", NULL }
 

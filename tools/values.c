@@ -9,7 +9,7 @@
 #include "../defs/isa.h"
 #include "../defs/op.h"
 #include "../tune/strategy.h"
-#include "inputs.h"
+#include "ggml_types.h"
 #include "model_file.h"
 
 /* ---- Words of other tables ---- */

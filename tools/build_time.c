@@ -11,8 +11,6 @@
 #include "make.h"
 #include "scratch.h"
 
-enum { JOBS = 2 }; /* of make, in run_make */
-
 static bool is_kernel(const struct output_file *file) {
     return strstr(file->name, "__") != NULL && name_has_ending(file->name, ".c");
 }
@@ -72,7 +70,7 @@ bool build_time_check(const struct output *files, double seconds, struct error *
     if (!time_one(files, kernels.largest, &one, error))
         return false;
     double all = one * (double)kernels.bytes / (double)kernels.largest->text.length;
-    all /= kernels.count > 1 ? JOBS : 1;
+    all /= kernels.count > 1 ? MAKE_JOBS : 1;
     return all < seconds ||
            fail(error, EXIT_USER,
                 "--budget: %.3g s are left, and the pack's %zu kernels take about %.0f s to "

@@ -19,23 +19,25 @@ static void print_names_of_commands(void) {
         print_shown(stdout, "%s ", commands[i]->name);
 }
 
-/* "COMMAND OPTION" of all options that take these values, and "COMMAND" where arguments do. */
+/* "COMMAND OPTION", or "COMMAND " of arguments, as an alternative of a case. */
+static void print_alternative(const char *command, const char *before, const char *option,
+                              bool *any) {
+    print_shown(stdout, "%s'%s %s%s'", *any ? " | " : "    ", command, before, option);
+    *any = true;
+}
+
+/* All that takes these values; false: nothing. */
 static bool print_pattern(const struct values *values) {
-    const char *between = "    ";
+    bool any = false;
     for (int i = 0; commands[i] != NULL; i++) {
         const struct option_help *option = commands[i]->options;
-        if (commands[i]->arguments == values) {
-            print_shown(stdout, "%s'%s '", between, commands[i]->name);
-            between = " | ";
-        }
+        if (commands[i]->arguments == values)
+            print_alternative(commands[i]->name, "", "", &any);
         for (; option != NULL && option->name != NULL; option++)
-            if (option->values == values) {
-                print_shown(stdout, "%s'%s %s%s'", between, commands[i]->name, dashes(option),
-                            option->name);
-                between = " | ";
-            }
+            if (option->values == values)
+                print_alternative(commands[i]->name, dashes(option), option->name, &any);
     }
-    return between[1] == '|';
+    return any;
 }
 
 static const char *const bash_places[] = {

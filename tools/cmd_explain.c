@@ -157,7 +157,7 @@ static bool explain_specs(const struct spec_list *specs, json_t *array, struct e
                                                    text.data ? text.data : ""));
         text_free(&text);
     }
-    return done;
+    return done && (!json_lacked() || out_of_memory(error));
 }
 
 /* What there is to explain. */

@@ -97,7 +97,9 @@ static bool fail_to_compile(const char *directory, const char *log, struct error
    messages, not data: both its streams go to `messages`. */
 static bool make_to(const char *directory, const char *target, int messages, int *status,
                     struct error *error) {
-    char *arguments[] = {(char *)make_program(), "--no-print-directory", "-j2", "-C",
+    char jobs[16];
+    snprintf(jobs, sizeof jobs, "-j%d", MAKE_JOBS);
+    char *arguments[] = {(char *)make_program(), "--no-print-directory", jobs, "-C",
                          (char *)directory,      (char *)target,         NULL};
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     const int streams[STANDARD_STREAMS] = {nothing, messages, messages};

@@ -13,7 +13,8 @@
 /* Take the option: it holds for every run_make. */
 bool make_read_options(const struct options *given, struct error *error);
 
-/* What is run. */
+/* What is run, with so many jobs. */
+enum { MAKE_JOBS = 2 };
 const char *make_program(void);
 
 /* make -C directory; its output goes to `log` (NULL: standard error). */

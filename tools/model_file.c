@@ -11,7 +11,7 @@
 #include "../base/output.h"
 #include "../gen/places.h"
 
-static const char ending[] = ".json";
+static const char folder[] = "configs/models", ending[] = ".json";
 
 /* ---- Names ---- */
 
@@ -22,7 +22,7 @@ static int is_config(const struct dirent *entry) {
 bool model_names_read(struct model_names *names, struct error *error) {
     struct dirent **found = NULL;
     *names = (struct model_names){0};
-    char *directory = path_join(data_directory(), "configs/models");
+    char *directory = path_join(data_directory(), folder);
     int count = directory != NULL ? scandir(directory, &found, is_config, alphasort) : 0;
     bool done = directory != NULL && (count >= 0 || errno != ENOMEM);
     names->items = done ? calloc((size_t)(count > 0 ? count : 0) + 1, sizeof *names->items) : NULL;
@@ -126,7 +126,7 @@ static bool find_named(const char *given, char **found, struct error *error) {
     *found = NULL;
     if (*given == '\0' || strchr(given, '/') != NULL)
         return true;
-    bool done = (text_print(&name, "configs/models/%s%s", given, ending) || out_of_memory(error)) &&
+    bool done = (text_print(&name, "%s/%s%s", folder, given, ending) || out_of_memory(error)) &&
                 find_file(data_directory(), name.data, found, error);
     text_free(&name);
     return done;

@@ -21,7 +21,7 @@ static bool is_scale(int side) {
 
 int64_t side_row_bytes(const struct kvmill_cache_geometry *geometry, int side) {
     const struct kvmill_format *format = format_of(geometry, side);
-    if (side >= 2 && !geometry->value_differs)
+    if (side >= 2 && (!geometry->value_differs || geometry->value_view))
         return 0;
     return is_scale(side) ? kvmill_format_scale_bytes(format) : kvmill_format_row_bytes(format);
 }

@@ -115,18 +115,6 @@ static bool add(struct binding *binding, size_t at, struct spec_list *list, stru
     return done && check_layers(binding, &list->items[list->count - 1], error);
 }
 
-/* No spec of the model attends to all that it stores, in a cache of keys and one of values. */
-static bool refuse_model(const struct binding *binding, struct error *error) {
-    for (int i = 0; i < binding->model->layer_count; i++)
-        if (binding->model->layers[i].kind == LAYER_LATENT)
-            return fail(error, EXIT_USER,
-                        "%s: layer %d of the model is latent: its values are views of its keys; "
-                        "flows have a cache of keys and one of values",
-                        binding->file, i);
-    return fail(error, EXIT_USER, "%s: no layer of the model attends to all that it stores",
-                binding->file);
-}
-
 static bool add_to_all(struct binding *binding, struct spec_list *list, struct error *error) {
     const char *op = json_string_value(json_object_get(binding->source, "op"));
     size_t count = list->count;
@@ -139,7 +127,8 @@ static bool add_to_all(struct binding *binding, struct spec_list *list, struct e
             return false;
     }
     if (!any)
-        return refuse_model(binding, error);
+        return fail(error, EXIT_USER, "%s: no layer of the model attends to all that it stores",
+                    binding->file);
     return binding->count > 0 ||
            fail(error, EXIT_USER,
                 "%s: /layers_skip: has all layers that attend to all that they store; accepted: "

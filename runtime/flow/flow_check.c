@@ -123,6 +123,8 @@ static void adapt_attention(struct flow_plan *plan) {
     };
     for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
         plan->rules[uses[i].which].presence = presence_in(plan, uses[i].required, uses[i].optional);
+    if (plan->problem.geometry.value_view)
+        plan->rules[KVMILL_CACHE_ATTENTION_CURRENT_VALUE].presence = ABSENT;
     bool attends = plan->step == FLOW_ATTEND || plan->step == FLOW_DECODE;
     for (int i = KVMILL_CACHE_ATTENTION_ATTN_OUTPUT; i <= KVMILL_CACHE_ATTENTION_LSE && !attends;
          i++)

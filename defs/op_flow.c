@@ -25,6 +25,7 @@ static const struct op_member members[] = {
     {MEMBER(index_count, OP_SIZE)},
     {READ(layers_skip), .help = "Layers that read all pages and keep no fields."},
     {MEMBER(layers_skip_count, OP_SIZE)},
+    {MEMBER(appended, OP_INTEGER)},
     {MEMBER(select, OP_STRUCT), .ops = 1, .help = "How many pages are attended to."},
     {MEMBER(summary, OP_WORD), .ops = 1, .words = summary_words,
      .help = "on_complete, the default: fields are filled when a page's last slot is written; "

@@ -87,14 +87,18 @@ static bool read_dtype(const struct json_place *place, const kvmill_flow *flow, 
 
 static bool read_field(const struct json_place *place, struct flow_spec *flow, size_t i,
                        struct error *error) {
-    static const char *const known[] = {"name", "shape", "dtype", NULL};
+    static const char *const known[] = {"name", "shape", "dtype", "appended", NULL};
+    struct json_place appended = json_member(place, "appended");
     kvmill_flow_field *field = &flow->fields[i];
+    int32_t is_appended = 0;
     int64_t dims[3];
     struct json_place name = json_member(place, "name"), shape = json_member(place, "shape");
     if (!json_get_object(place, error) || !json_only_keys(place, known, error) ||
         !json_get_string(&name, &field->name, error) ||
-        !flow_read_dims(&shape, &flow->flow, 2, 2, dims, error))
+        !flow_read_dims(&shape, &flow->flow, 2, 2, dims, error) ||
+        (appended.value != NULL && !spec_read_flag(&appended, &is_appended, error)))
         return false;
+    flow->flow.appended |= (int64_t)(is_appended != 0) << i;
     field->rows = dims[0];
     field->columns = dims[1];
     return read_dtype(place, &flow->flow, &field->dtype, error);
@@ -112,6 +116,9 @@ static bool read_float(const struct json_place *place, float *value, struct erro
 static bool read_values(const struct json_place *place, size_t count, float *values,
                         struct error *error) {
     bool one = json_is_number(place->value);
+    if (json_is_string(place->value))
+        return json_fail(error, place, "is \"%.40s\"; accepted: a number, a list of them, \"input\"",
+                         json_string_value(place->value));
     if (!one && !json_get_array(place, error))
         return false;
     if (!one && json_array_size(place->value) != count)
@@ -144,6 +151,12 @@ static bool read_constant_shape(const struct json_place *place, const kvmill_flo
     return true;
 }
 
+/* Numbers that come with each step. */
+static bool is_input(const struct json_place *values) {
+    const char *word = json_string_value(values->value);
+    return word != NULL && strcmp(word, "input") == 0;
+}
+
 static bool read_constant(const struct json_place *place, struct flow_spec *flow, size_t i,
                           struct error *error) {
     static const char *const known[] = {"name", "shape", "values", NULL};
@@ -155,6 +168,8 @@ static bool read_constant(const struct json_place *place, struct flow_spec *flow
         !json_get_string(&name, &constant->name, error) ||
         !read_constant_shape(&shape, &flow->flow, constant, &count, error))
         return false;
+    if (is_input(&values))
+        return true;
     flow->values[i] = malloc(count * sizeof *flow->values[i]);
     constant->values = flow->values[i];
     return flow->values[i] != NULL ? read_values(&values, count, flow->values[i], error)

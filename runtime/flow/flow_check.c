@@ -80,30 +80,38 @@ static bool uses_fields(const struct flow_plan *plan) {
     return plan->step != FLOW_ATTEND && !plan->problem.skipped;
 }
 
-static void set_field_dims(struct flow_plan *plan, int i) {
-    const struct kvmill_flow_field_data *field = &plan->problem.fields[i];
-    const int64_t dims[] = {KVMILL_DYNAMIC, plan->problem.geometry.kv_heads, field->rows,
-                            field->columns};
-    memcpy(plan->field_dims[i], dims, sizeof dims);
+static bool is_scored(const struct flow_plan *plan) {
+    return plan->step == FLOW_INDEX || plan->step == FLOW_DECODE;
 }
 
-static void expect_fields(struct flow_plan *plan, const kvmill_flow *flow) {
-    for (int i = 0; i < plan->problem.field_count; i++) {
-        set_field_dims(plan, i);
-        bool is_output = flow_fills_fields(plan) || plan->problem.fields[i].saved;
-        snprintf(plan->field_names[i], sizeof *plan->field_names, "%s", flow->fields[i].name);
-        plan->rules[KVMILL_FLOW_FIELDS + i] = (struct tensor_rule){
-            .name = plan->field_names[i],
-            .presence = plan->step == FLOW_ATTEND ? ABSENT
-                        : plan->problem.skipped   ? IGNORED
-                                                  : REQUIRED,
-            .type = flow->fields[i].dtype,
-            .rank = 4,
-            .dims = plan->field_dims[i],
-            .output = is_output,
+/* A layer without fields has no use for any of them. */
+static enum presence presence_of_own(const struct flow_plan *plan, enum kvmill_flow_tensor_kind kind) {
+    const bool used[] = {[KVMILL_FLOW_TENSOR_FIELD] = plan->step != FLOW_ATTEND,
+                         [KVMILL_FLOW_TENSOR_ROWS] = plan->step == FLOW_APPEND,
+                         [KVMILL_FLOW_TENSOR_INPUT] = is_scored(plan)};
+    return !used[kind] ? ABSENT : plan->problem.skipped ? IGNORED : REQUIRED;
+}
+
+static bool is_written(const struct flow_plan *plan, const struct kvmill_flow_tensor *own) {
+    if (own->kind != KVMILL_FLOW_TENSOR_FIELD)
+        return false;
+    const struct kvmill_flow_field_data *field = &plan->problem.fields[own->number];
+    return plan->step == FLOW_APPEND || field->saved ||
+           (plan->step == FLOW_SUMMARISE && field->appended < 0);
+}
+
+static void expect_own(struct flow_plan *plan, const kvmill_flow *flow) {
+    struct kvmill_flow_tensor *own = plan->own;
+    for (; kvmill_flow_tensor_at(flow, plan->own_count, own); own++)
+        plan->rules[KVMILL_FLOW_FIELDS + plan->own_count++] = (struct tensor_rule){
+            .name = own->name,
+            .presence = presence_of_own(plan, own->kind),
+            .type = own->dtype,
+            .rank = own->rank,
+            .dims = own->dims,
+            .output = is_written(plan, own),
             .dense = true,
         };
-    }
 }
 
 /* The rules of cache attention hold, except these. */
@@ -143,11 +151,11 @@ static void adapt_caches(struct flow_plan *plan) {
 
 void kvmill_flow_expect(struct flow_plan *plan, const kvmill_flow *flow) {
     memcpy(plan->rules, plan->attend->rules, sizeof plan->attend->rules);
-    plan->base.tensor_count = (size_t)(KVMILL_FLOW_FIELDS + plan->problem.field_count);
     adapt_attention(plan);
     adapt_caches(plan);
     expect_numbers(plan);
-    expect_fields(plan, flow);
+    expect_own(plan, flow);
+    plan->base.tensor_count = (size_t)(KVMILL_FLOW_FIELDS + plan->own_count);
 }
 
 /* ---- A run ---- */
@@ -218,6 +226,42 @@ static kvmill_status check_pools(struct checked *checked) {
     return status;
 }
 
+/* ---- Rows of new tokens, inputs ---- */
+
+/* As many as there are tokens, or requests. */
+static kvmill_status check_own(struct checked *checked, enum kvmill_flow_tensor_kind kind,
+                               int64_t count, const void **data) {
+    const struct flow_plan *plan = checked->plan;
+    kvmill_status status = KVMILL_OK;
+    for (int n = 0; status == KVMILL_OK && n < plan->own_count; n++) {
+        const struct kvmill_flow_tensor *own = &plan->own[n];
+        const int64_t dims[] = {count, own->dims[1], own->dims[2], own->dims[3]};
+        if (own->kind != kind || tensor_of(checked, KVMILL_FLOW_FIELDS + n) == NULL)
+            continue;
+        status = kvmill_check_shape(&checked->given.base, KVMILL_FLOW_FIELDS + n, own->rank, dims);
+        *data++ = data_of(checked, KVMILL_FLOW_FIELDS + n);
+    }
+    return status;
+}
+
+static kvmill_status check_new_rows(struct checked *checked) {
+    const void *rows[KVMILL_MOST_FLOW_APPENDED] = {NULL};
+    struct flow_tokens *tokens = &checked->call->tokens;
+    kvmill_status status = check_own(checked, KVMILL_FLOW_TENSOR_ROWS, tokens->tokens, rows);
+    for (int i = 0; i < KVMILL_MOST_FLOW_APPENDED; i++)
+        tokens->rows[i] = rows[i];
+    return status;
+}
+
+static kvmill_status check_inputs(struct checked *checked) {
+    const void *inputs[KVMILL_MOST_FLOW_INPUTS] = {NULL};
+    int64_t requests = checked->call->batch.batch;
+    kvmill_status status = check_own(checked, KVMILL_FLOW_TENSOR_INPUT, requests, inputs);
+    for (int i = 0; i < KVMILL_MOST_FLOW_INPUTS; i++)
+        checked->call->queries.input[i] = inputs[i];
+    return status;
+}
+
 /* ---- Slots ---- */
 
 static kvmill_status check_slots(struct checked *checked) {
@@ -234,6 +278,8 @@ static kvmill_status check_slots(struct checked *checked) {
     call->tokens.slot = data_of(checked, KVMILL_FLOW_SLOT_MAPPING);
     call->tokens.tokens = call->attend.tokens;
     kvmill_status status = kvmill_check_activations(&checked->given);
+    if (status == KVMILL_OK)
+        status = check_new_rows(checked);
     return status != KVMILL_OK
                ? status
                : kvmill_flow_check_slots(&plan->problem, &call->tokens, pages,
@@ -409,6 +455,8 @@ static kvmill_status check_attend(struct checked *checked) {
         status = check_tokens(checked);
     if (status == KVMILL_OK)
         status = kvmill_check_activations(&checked->given);
+    if (status == KVMILL_OK)
+        status = check_inputs(checked);
     return status == KVMILL_OK ? check_lists(checked) : status;
 }
 
@@ -420,7 +468,9 @@ static void set_requests(struct flow_call *call) {
     struct token_rows *const rows[] = {&view->query, &view->output, &view->lse};
     for (int i = 0; i < 3 && view->tokens.starts.data == NULL; i++)
         rows[i]->batch = rows[i]->token;
-    call->queries = (struct flow_queries){view->query.data, view->query.token, view->query.head};
+    call->queries.data = view->query.data;
+    call->queries.request = view->query.token;
+    call->queries.head = view->query.head;
 }
 
 /* Pages of the longest request that is not read whole. */

@@ -56,6 +56,7 @@ static double append_work(const struct call *base) {
 static void write_part(const struct call *base, int64_t part) {
     const struct flow_call *call = call_of(base);
     const struct cache_plan *attend = flow_plan_of(call)->attend;
+    const struct kvmill_flow_problem *problem = &flow_plan_of(call)->problem;
     const struct flow_span span = span_of(call, part);
     for (int v = 0; v < kvmill_stored_sides(geometry_of(call)); v++) {
         const struct flow_writer writer = {
@@ -67,6 +68,9 @@ static void write_part(const struct call *base, int64_t part) {
             call->cache.page_rows};
         kvmill_flow_write(&writer, &call->tokens, v, &span);
     }
+    for (int i = 0; i < problem->field_count && !problem->skipped; i++)
+        if (problem->fields[i].appended >= 0)
+            kvmill_flow_write_field(problem, &call->cache, &call->tokens, i, &span);
 }
 
 static int64_t summarise_parts(const struct call *base) {

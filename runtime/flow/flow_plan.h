@@ -5,11 +5,12 @@
 #ifndef KVMILL_RUNTIME_FLOW_FLOW_PLAN_H
 #define KVMILL_RUNTIME_FLOW_FLOW_PLAN_H
 
+#include "../../ops/flow_tensors.h"
 #include "../core/slots.h"
 #include "../ops/cache_attention.h"
 #include "flow.h"
 
-enum { KVMILL_MOST_FLOW_TENSORS = KVMILL_FLOW_FIELDS + KVMILL_MOST_FLOW_FIELDS };
+enum { KVMILL_MOST_FLOW_TENSORS = KVMILL_FLOW_FIELDS + KVMILL_MOST_FLOW_OWN };
 
 enum flow_step { FLOW_APPEND, FLOW_INDEX, FLOW_ATTEND, FLOW_DECODE, FLOW_SUMMARISE, FLOW_STEPS };
 
@@ -32,8 +33,8 @@ struct flow_plan {
     float *constants;          /* owned */
     kvmill_flow_limits limits;
     struct tensor_rule rules[KVMILL_MOST_FLOW_TENSORS];
-    char field_names[KVMILL_MOST_FLOW_FIELDS][48];
-    int64_t field_dims[KVMILL_MOST_FLOW_FIELDS][4]; /* of the rules */
+    struct kvmill_flow_tensor own[KVMILL_MOST_FLOW_OWN]; /* names and dims of the rules */
+    int own_count;
     struct flow_room room;
 };
 

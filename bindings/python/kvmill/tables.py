@@ -158,7 +158,7 @@ STRUCTS = {
         ("update_elements", "pointer", 176),
         ("result_elements", "pointer", 184),
     ]),
-    "kvmill_flow": (176, [
+    "kvmill_flow": (184, [
         ("struct_size", "size", 0),
         ("attention", "pointer", 8),
         ("fields", "pointer", 16),
@@ -173,6 +173,7 @@ STRUCTS = {
         ("summary", "word", 152),
         ("layers_skip", "pointer", 160),
         ("layers_skip_count", "size", 168),
+        ("appended", "int64", 176),
     ]),
     "kvmill_attention": (176, [
         ("struct_size", "size", 0),

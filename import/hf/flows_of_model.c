@@ -94,11 +94,29 @@ static void set_name(const struct binding *binding, json_t *bound) {
                                          binding->count + 1));
 }
 
+/* Words that the model has numbers for. */
+static void bind_dims(const struct binding *binding, json_t *bound) {
+    const struct indexer *indexer = &binding->model->indexer;
+    const struct {
+        const char *word;
+        int64_t value;
+    } known[] = {{"index_n_heads", indexer->heads},
+                 {"index_head_dim", indexer->head_dim},
+                 {"index_topk", indexer->topk}};
+    json_t *dims = json_copy(json_object_get(bound, "dims"));
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (json_object_get(dims, known[i].word) != NULL && known[i].value > 0)
+            json_object_set_new(dims, known[i].word, json_integer(known[i].value));
+    if (dims != NULL)
+        json_object_set_new(bound, "dims", dims);
+}
+
 static json_t *bind(const struct binding *binding, const struct spec *spec, int layer) {
     json_t *bound = json_copy(binding->source);
     if (bound == NULL)
         return NULL;
     set_name(binding, bound);
+    bind_dims(binding, bound);
     json_object_set_new(bound, "attention", bind_attention(binding, spec, layer));
     return bound;
 }

@@ -87,9 +87,11 @@ class Flow:
     ) -> None:
         spec = source if isinstance(source, dict) else json.loads(Path(source).read_text("utf-8"))
         keys = ("op", "purpose", "name", "attention", "fields", "constants", "cache", "index")
-        _known("flow", spec, *keys, "select", "summary", "layers_skip")
+        _known("flow", spec, *keys, "select", "summary", "layers_skip", "dims")
         if spec.get("op") != "flow":
             raise ValueError(f"op is {spec.get('op')!r}; accepted: 'flow'")
+        words = _known("dims", spec.get("dims", {}), *spec.get("dims", {}))
+        self._words = dict(zip(words, integers("dims", list(words.values()))))
         self._set_attention({**_of_0_1(spec.get("attention", {})), **attention})
         self._flow = make_struct(
             c.FlowProgram,
@@ -134,6 +136,7 @@ class Flow:
             "page_size": op.page_size,
             "group": 1 if alone else op.num_heads // max(op.num_kv_heads, 1),
         }
+        sizes = {**self._words, **sizes}
         if isinstance(dim, int):
             return dim
         product = 1
@@ -188,8 +191,7 @@ class Flow:
             **{name: self._dim(given.get(name, 0)) for name in ("group", "start", "end")},
         )
 
-    @staticmethod
-    def _select(given: dict[str, Any]) -> c.FlowSelect:
+    def _select(self, given: dict[str, Any]) -> c.FlowSelect:
         counts = ("topk_val", "reserved_bos", "reserved_eos", "cap", "dense_below")
         _known("select", given, *counts, "topk_ratio", "order", "scope")
         try:
@@ -199,8 +201,8 @@ class Flow:
             raise ValueError(words) from None
         values: dict[str, Any] = {"topk_val": 30, "reserved_bos": 1, "reserved_eos": 1}
         values |= {name: given[name] for name in counts if name in given}
-        if values["topk_val"] == "all":
-            values["topk_val"] = _FLOW_ALL
+        words = {"all": _FLOW_ALL, **self._words}
+        values["topk_val"] = words.get(values["topk_val"], values["topk_val"])
         return make_struct(
             c.FlowSelect,
             ratio_numerator=ratio.numerator,

@@ -39,7 +39,7 @@ static bool scores(const struct spec *spec) {
     return runs(spec, OP_FLOW_DECODE) || runs(spec, OP_FLOW_INDEX);
 }
 
-/* Of the flow's own; NULL: it has fewer. */
+/* A tensor that the flow names; NULL: it has fewer. */
 static const struct kvmill_flow_tensor *own_of(const struct spec *spec, int tensor) {
     static struct kvmill_flow_tensor own[KVMILL_MOST_FLOW_OWN];
     int n = tensor - KVMILL_FLOW_FIELDS;

@@ -36,7 +36,7 @@ struct layer {
     bool sinks;        /* learned attention sinks */
 };
 
-/* Of latent layers: which tokens are attended to.  topk 0: all. */
+/* Which tokens latent layers attend to.  topk 0: all. */
 struct indexer {
     int64_t heads, head_dim, topk; /* queries, elements of a key, tokens */
 };

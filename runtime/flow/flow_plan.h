@@ -1,5 +1,5 @@
-/* The plans of sparse flows: made by flow_plan.c, their runs checked by flow_check.c, what the
-   phases do is in flow_phases.c.
+/* The plans of sparse flows: made by flow_plan.c, with the tensors of flow_rules.c; their runs
+   checked by flow_check.c; what the phases do is in flow_phases.c.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_FLOW_FLOW_PLAN_H
@@ -57,6 +57,10 @@ _Static_assert(sizeof(struct flow_call) <= sizeof(kvmill_call), "kvmill_call is 
 /* It is of slots, and fills the fields of their pages. */
 static inline bool flow_fills_fields(const struct flow_plan *plan) {
     return plan->step == FLOW_APPEND || plan->step == FLOW_SUMMARISE;
+}
+
+static inline bool flow_uses_fields(const struct flow_plan *plan) {
+    return plan->step != FLOW_ATTEND && !plan->problem.skipped;
 }
 
 static inline const struct flow_plan *flow_plan_of(const struct flow_call *call) {

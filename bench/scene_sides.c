@@ -95,8 +95,8 @@ void side_say(const struct kvmill_cache_geometry *g, char words[SAID_SIZE]) {
     if (g->value.dim != g->key.dim)
         snprintf(value_dim, sizeof value_dim, "/%d", g->value.dim);
     snprintf(words, SAID_SIZE, "%" PRId64 "/%" PRId64 " x %d%s %s%s%s%s%s", g->heads, g->kv_heads,
-             g->key.dim, value_dim, key, same ? "" : " and ", same ? "" : value,
-             g->math ? " " : "", g->math ? kvmill_math_names[g->math] : "");
+             g->key.dim, value_dim, key, same ? "" : " and ", same ? "" : value, g->math ? " " : "",
+             g->math ? kvmill_math_names[g->math] : "");
 }
 
 /* ---- What the ops have in common ---- */

@@ -32,7 +32,8 @@
     {                                                                                              \
         .name = "value_scale", .index = KVMILL_CACHE_ATTENTION_VALUE_SCALE,                        \
         OP_ROWS(TAKES, GIVES, "value_T3"), .ours = true,                                           \
-        .when = {{"value_differs", "!value_view"}}, .used = {{"value_quant_bit"}}, .help = "Scales of value_cache, likewise."                  \
+        .when = {{"value_differs", "!value_view"}}, .used = {{"value_quant_bit"}},                 \
+        .help = "Scales of value_cache, likewise."                                                 \
     }
 
 /* Tensors that everything that attends describes alike. */

@@ -28,8 +28,7 @@ static bool print_field(const kvmill_flow *flow, size_t i, struct text *text) {
 
 static bool print_constant(const kvmill_flow *flow, size_t i, struct text *text) {
     const kvmill_flow_constant *constant = &flow->constants[i];
-    bool done = text_print(text,
-                           "km_flow_row(«\"%s\", %" PRId64 ", %" PRId64 ", %" PRId64 ", ",
+    bool done = text_print(text, "km_flow_row(«\"%s\", %" PRId64 ", %" PRId64 ", %" PRId64 ", ",
                            constant->name, constant->taps, constant->rows, constant->columns);
     return done && (constant->values != NULL ? text_print(text, "values%zu»)", i)
                                              : text_print(text, "NULL»)"));

@@ -117,7 +117,8 @@ static bool read_values(const struct json_place *place, size_t count, float *val
                         struct error *error) {
     bool one = json_is_number(place->value);
     if (json_is_string(place->value))
-        return json_fail(error, place, "is \"%.40s\"; accepted: a number, a list of them, \"input\"",
+        return json_fail(error, place,
+                         "is \"%.40s\"; accepted: a number, a list of them, \"input\"",
                          json_string_value(place->value));
     if (!one && !json_get_array(place, error))
         return false;
@@ -335,8 +336,9 @@ static bool read_own(const struct json_place *place, struct spec *spec,
 static bool complete(const struct json_place *place, struct spec *spec, struct error *error) {
     struct flow_spec *flow = spec->flow;
     flow->source = json_incref(place->value);
-    return read_attention(place, flow, error) && read_select(place, flow, &flow->flow.select, error) &&
-           read_layers(place, flow, error) && read_lists(place, flow, error) &&
+    return read_attention(place, flow, error) &&
+           read_select(place, flow, &flow->flow.select, error) && read_layers(place, flow, error) &&
+           read_lists(place, flow, error) &&
            (attention_spec_is_open(&flow->attention) || check_flow(spec, error));
 }
 

@@ -210,8 +210,7 @@ static bool read_dim_member(const struct json_place *place, const char *key,
 }
 
 static bool read_attributes(const struct json_place *place, const struct kvmill_flow_kind *kind,
-                            const struct flow_spec *flow, kvmill_flow_op *op,
-                            struct error *error) {
+                            const struct flow_spec *flow, kvmill_flow_op *op, struct error *error) {
     unsigned has = kind->attributes;
     return (!(has & KVMILL_FLOW_ALPHA) ||
             read_number(place, "alpha", kind->alpha, &op->alpha, error)) &&

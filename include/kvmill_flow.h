@@ -99,9 +99,9 @@ typedef struct kvmill_flow {
     /* Layers that read all pages and keep no fields, as attention's layer_idx counts them. */
     const int64_t *layers_skip;
     size_t layers_skip_count;
-    /* Bit i: field i, [page_size, columns], has a row of its own for each token, which append stores
-       as it stores K and V: keys of an indexer.  The cache program may read it, and does not write
-       it. */
+    /* Bit i: field i, [page_size, columns], has a row of its own for each token, which append
+       stores as it stores K and V: keys of an indexer.  The cache program may read it, and does not
+       write it. */
     int64_t appended;
 } kvmill_flow;
 

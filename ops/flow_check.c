@@ -328,8 +328,9 @@ static kvmill_status check_field(struct checker *checker, int i) {
         return REFUSE(checker, DTYPE, "dtype is %s; accepted: float32, float16, bfloat16",
                       kvmill_dtype_name(field->dtype));
     checker->problem->fields[i] = (struct kvmill_flow_field_data){
-        element, field->rows, field->columns,
-        kvmill_dtype_bytes(field->dtype, field->rows * field->columns), false, -1};
+        element,        field->rows,
+        field->columns, kvmill_dtype_bytes(field->dtype, field->rows * field->columns),
+        false,          -1};
     return check_appended(checker, i);
 }
 
@@ -346,8 +347,7 @@ static kvmill_status check_input(struct checker *checker, int i) {
     if (is_tensor_name(constant->name))
         return refuse_tensor_name(checker, constant->name);
     if (problem->input_count == KVMILL_MOST_FLOW_INPUTS)
-        return REFUSE(checker, ATTRIBUTE, "is one of more than %d inputs",
-                      KVMILL_MOST_FLOW_INPUTS);
+        return REFUSE(checker, ATTRIBUTE, "is one of more than %d inputs", KVMILL_MOST_FLOW_INPUTS);
     problem->constants[i].input = problem->input_count++;
     return KVMILL_OK;
 }

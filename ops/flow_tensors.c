@@ -67,8 +67,8 @@ static bool is_appended(const kvmill_flow *flow, size_t i) {
 }
 
 bool kvmill_flow_tensor_at(const kvmill_flow *flow, int n, struct kvmill_flow_tensor *tensor) {
-    static void (*const set[])(const kvmill_flow *, struct kvmill_flow_tensor *) = {
-        set_field, set_rows, set_input};
+    static void (*const set[])(const kvmill_flow *,
+                               struct kvmill_flow_tensor *) = {set_field, set_rows, set_input};
     const struct {
         size_t count;
         bool (*is_one)(const kvmill_flow *, size_t);

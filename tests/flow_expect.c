@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common.h"
 #include "../ops/flow.h"
+#include "common.h"
 #include "flow_step.h"
 #include "oracle/flow.h"
 

@@ -221,14 +221,14 @@ bool flow_scene_scores_same(struct flow_scene *scene, const struct flow_way way[
     open_workspaces(scene, way, pages, dice);
     for (int w = 0; w < FLOW_WAYS; w++) {
         struct flow_scoring scoring = {.problem = &scene->problem,
-                                             .schedule = way[w].schedule,
-                                             .kernels = way[w].kernels,
-                                             .cache = &scene->cache[w],
-                                             .query = scene->query.data,
-                                             .query_stride = flow_scene_query_stride(scene),
-                                             .ids = scene->ids + scene->pool - pages,
-                                             .pages = pages,
-                                             .kv_head = pages % scene->problem.geometry.kv_heads};
+                                       .schedule = way[w].schedule,
+                                       .kernels = way[w].kernels,
+                                       .cache = &scene->cache[w],
+                                       .query = scene->query.data,
+                                       .query_stride = flow_scene_query_stride(scene),
+                                       .ids = scene->ids + scene->pool - pages,
+                                       .pages = pages,
+                                       .kv_head = pages % scene->problem.geometry.kv_heads};
         for (int i = 0; i < scene->problem.constant_count; i++)
             scoring.constant[i] = scene->problem.constants[i].values != NULL
                                       ? scene->problem.constants[i].values

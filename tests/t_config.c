@@ -71,8 +71,8 @@ static const char *describe(const struct model *model) {
     if (model->indexer.topk > 0) /* in place of the last "; " */
         at += (size_t)snprintf(text + at - 2, sizeof text - at + 2,
                                ", best %" PRId64 " by %" PRId64 " x %" PRId64 "; ",
-                               model->indexer.topk, model->indexer.heads,
-                               model->indexer.head_dim) - 2;
+                               model->indexer.topk, model->indexer.heads, model->indexer.head_dim) -
+              2;
     snprintf(text + at, sizeof text - at, "%s p%" PRId64 "%s%s", model->dtype->name,
              model->max_positions, model->alibi_bias_max != 0 ? " alibi" : "",
              model->alibi_scaled ? " scaled" : "");

@@ -233,10 +233,8 @@ static kvmill_flow_layout layout_of(int64_t page, int64_t dim, int element, int 
     problem.geometry.key = problem.geometry.value =
         (struct kvmill_format){element, (int32_t)dim, 0, 0};
     for (int i = 0; i < fields; i++)
-        problem.fields[i] = (struct kvmill_flow_field_data){.element = KVMILL_BF16,
-                                                            .rows = rows,
-                                                            .columns = columns,
-                                                            .bytes = 2 * rows * columns};
+        problem.fields[i] = (struct kvmill_flow_field_data){
+            .element = KVMILL_BF16, .rows = rows, .columns = columns, .bytes = 2 * rows * columns};
     kvmill_flow_layout_of(&problem, &layout);
     return layout;
 }

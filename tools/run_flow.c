@@ -43,8 +43,8 @@ static bool scores(const struct spec *spec) {
 static const struct kvmill_flow_tensor *own_of(const struct spec *spec, int tensor) {
     static struct kvmill_flow_tensor own[KVMILL_MOST_FLOW_OWN];
     int n = tensor - KVMILL_FLOW_FIELDS;
-    bool has = n >= 0 && n < KVMILL_MOST_FLOW_OWN &&
-               kvmill_flow_tensor_at(flow_of_spec(spec), n, &own[n]);
+    bool has =
+        n >= 0 && n < KVMILL_MOST_FLOW_OWN && kvmill_flow_tensor_at(flow_of_spec(spec), n, &own[n]);
     return has ? &own[n] : NULL;
 }
 

@@ -76,7 +76,8 @@ static bool is_scored(const struct flow_plan *plan) {
 }
 
 /* A layer without fields has no use for any of them. */
-static enum presence presence_of_own(const struct flow_plan *plan, enum kvmill_flow_tensor_kind kind) {
+static enum presence presence_of_own(const struct flow_plan *plan,
+                                     enum kvmill_flow_tensor_kind kind) {
     const bool used[] = {[KVMILL_FLOW_TENSOR_FIELD] = plan->step != FLOW_ATTEND,
                          [KVMILL_FLOW_TENSOR_ROWS] = plan->step == FLOW_APPEND,
                          [KVMILL_FLOW_TENSOR_INPUT] = is_scored(plan)};

@@ -5,7 +5,8 @@
 #include "../portable/portable.h"
 
 /* What the page has before the program: K, V, and rows of fields that tokens brought. */
-static bool is_there(const struct kvmill_flow_problem *problem, const struct kvmill_flow_value *value) {
+static bool is_there(const struct kvmill_flow_problem *problem,
+                     const struct kvmill_flow_value *value) {
     return value->source != KVMILL_FLOW_FIELD || problem->fields[value->number].appended >= 0;
 }
 

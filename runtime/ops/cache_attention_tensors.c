@@ -359,10 +359,12 @@ static struct cache_side cache_side_of(const struct given *given, int v) {
     const struct kvmill_cache_geometry *geometry = &given->plan->geometry;
     const struct cache_layout *layout = &given->plan->layout;
     bool apart = v && geometry->value_differs && !geometry->value_view;
-    const DLTensor *cache = given->base.tensors[apart ? KVMILL_CACHE_ATTENTION_VALUE_CACHE
-                                                      : KVMILL_CACHE_ATTENTION_CACHE];
-    const DLTensor *scale = given->base.tensors[apart ? KVMILL_CACHE_ATTENTION_VALUE_SCALE
-                                                      : KVMILL_CACHE_ATTENTION_SCALE];
+    const DLTensor *cache =
+        given->base
+            .tensors[apart ? KVMILL_CACHE_ATTENTION_VALUE_CACHE : KVMILL_CACHE_ATTENTION_CACHE];
+    const DLTensor *scale =
+        given->base
+            .tensors[apart ? KVMILL_CACHE_ATTENTION_VALUE_SCALE : KVMILL_CACHE_ATTENTION_SCALE];
     if (cache == NULL)
         return (struct cache_side){0};
     struct cache_side side = {

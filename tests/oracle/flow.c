@@ -390,7 +390,7 @@ void oracle_summarise(const kvmill_flow *flow, int64_t rows, const double *k, co
     for (size_t i = 0; i < flow->field_count; i++)
         if (!(flow->appended >> i & 1))
             memcpy(fields[i], oracle_find_value(&values, flow->fields[i].name)->data,
-               (size_t)(flow->fields[i].rows * flow->fields[i].columns) * sizeof **fields);
+                   (size_t)(flow->fields[i].rows * flow->fields[i].columns) * sizeof **fields);
     oracle_free_values(&values);
 }
 

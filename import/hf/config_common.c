@@ -16,7 +16,7 @@ static const struct config_key value_dim_key = {{"v_head_dim"}, 0, MOST_HEAD_DIM
 static const struct config_key rank_key = {{"kv_lora_rank"}, 1, MOST_HEAD_DIM};
 static const struct config_key nope_key = {{"qk_nope_head_dim"}, 0, MOST_HEAD_DIM};
 static const struct config_key rope_key = {{"qk_rope_head_dim"}, 1, MOST_HEAD_DIM};
-static const struct config_key topk_key = {{"index_topk"}, 0, MOST_POSITIONS};
+static const struct config_key topk_key = {{"index_topk"}, 0, INT32_MAX - 1};
 static const struct config_key index_heads_key = {{"index_n_heads"}, 1, MOST_HEADS};
 static const struct config_key index_dim_key = {{"index_head_dim"}, 1, MOST_HEAD_DIM};
 

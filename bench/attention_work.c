@@ -11,8 +11,8 @@ int64_t attention_format_bytes(const struct kvmill_format *format) {
 }
 
 int64_t attention_row_bytes(const struct kvmill_cache_geometry *geometry) {
-    return geometry->kv_heads *
-           (attention_format_bytes(&geometry->key) + attention_format_bytes(&geometry->value));
+    int64_t value = geometry->value_view ? 0 : attention_format_bytes(&geometry->value);
+    return geometry->kv_heads * (attention_format_bytes(&geometry->key) + value);
 }
 
 static int64_t first_seen(const struct attention_sight *sight, int64_t token) {
@@ -63,8 +63,8 @@ double attention_flops(const struct kvmill_cache_geometry *geometry, const struc
 
 int64_t attention_activation_bytes(const struct kvmill_cache_geometry *geometry,
                                    const struct run_size *size) {
-    return size->batch * size->tokens * geometry->kv_heads *
-           (geometry->key.dim + geometry->value.dim) *
+    int64_t value = geometry->value_view ? 0 : geometry->value.dim;
+    return size->batch * size->tokens * geometry->kv_heads * (geometry->key.dim + value) *
            kvmill_activation_bytes(geometry->activation);
 }
 

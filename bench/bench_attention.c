@@ -22,14 +22,9 @@ void bench_format_name(const struct kvmill_format *format, char name[24]) {
 static void set_name(struct attention_bench *bench) {
     const struct kvmill_cache_geometry *g = attention_geometry(bench);
     const char *cap = bench->base.cap;
-    char key[24], value[24];
-    bench_format_name(&g->key, key);
-    bench_format_name(&g->value, value);
-    bool same = g->key.dim == g->value.dim && strcmp(key, value) == 0;
-    snprintf(bench->name, sizeof bench->name,
-             "%" PRId64 "/%" PRId64 " x %d %s%s%s%s%s, layout %" PRId64 "%s%s", g->heads,
-             g->kv_heads, g->key.dim, key, same ? "" : " and ", same ? "" : value,
-             g->math ? " " : "", g->math ? kvmill_math_names[g->math] : "", g->layout,
+    char words[SAID_SIZE];
+    side_say(g, words);
+    snprintf(bench->name, sizeof bench->name, "%.64s, layout %" PRId64 "%s%s", words, g->layout,
              cap ? ", " : "", cap ? cap : "");
 }
 

@@ -12,7 +12,7 @@
 #include "pool.h"
 
 /* Tensors of any op. */
-enum { SCENE_TENSORS = KVMILL_FLOW_FIELDS + KVMILL_MOST_FLOW_FIELDS };
+enum { SCENE_TENSORS = KVMILL_FLOW_FIELDS + KVMILL_MOST_FLOW_OWN };
 
 /* New tokens of every sequence, and positions there are with them; an op has what it needs. */
 struct run_size {

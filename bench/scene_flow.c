@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../ops/flow_tensors.h"
 #include "attention_work.h"
 #include "scene_fill.h"
 #include "scene_op.h"
@@ -83,8 +84,10 @@ static bool open(struct scene *scene, struct error *error) {
     scene->flow.bound.layers_skip_count = 0;
     if (kvmill_flow_verify(&scene->flow.bound, &scene->flow.problem, &reason) != KVMILL_OK)
         return fail(error, EXIT_USER, "%s", reason.message);
-    for (int i = 0; i < scene->flow.problem.field_count; i++)
-        scene->use[KVMILL_FLOW_FIELDS + i] = USE_SAME;
+    struct kvmill_flow_tensor own;
+    for (int i = 0; kvmill_flow_tensor_at(&scene->flow.bound, i, &own); i++)
+        scene->use[KVMILL_FLOW_FIELDS + i] =
+            own.kind == KVMILL_FLOW_TENSOR_FIELD ? USE_SAME : USE_INPUT;
     int64_t page = geometry_of(scene)->page_size;
     scene->flow.pages = (scene->size.positions + page - 1) / page;
     double each = flow_attend_bytes(scene, scene->flow.pages);
@@ -116,12 +119,16 @@ static void close_flow(struct scene *scene) {
 
 static const DLDataType int64_type = {kDLInt, 64, 1}, int32_type = {kDLInt, 32, 1};
 
-static void shape_field(struct scene_call *call, int i) {
-    const struct scene *scene = call->scene;
-    const struct kvmill_flow_field_data *field = &scene->flow.problem.fields[i];
-    const int64_t dims[] = {pool_pages(scene), geometry_of(scene)->kv_heads, field->rows,
-                            field->columns};
-    scene_set_tensor(call, KVMILL_FLOW_FIELDS + i, scene->flow.bound.fields[i].dtype, 4, dims);
+/* Fields are of all pages; rows and inputs of a token, and a request. */
+static void shape_own(struct scene_call *call, int i, struct kvmill_flow_tensor *own) {
+    bool scores = call->step == STEP_RUN || call->step == STEP_INDEX;
+    const bool used[] = {[KVMILL_FLOW_TENSOR_FIELD] = call->step != STEP_ATTEND,
+                         [KVMILL_FLOW_TENSOR_ROWS] = call->step == STEP_APPEND,
+                         [KVMILL_FLOW_TENSOR_INPUT] = scores};
+    own->dims[0] = own->kind == KVMILL_FLOW_TENSOR_FIELD ? pool_pages(call->scene) : 1;
+    scene_set_tensor(call, KVMILL_FLOW_FIELDS + i, own->dtype, own->rank, own->dims);
+    if (!used[own->kind])
+        call->given[KVMILL_FLOW_FIELDS + i] = NULL;
 }
 
 /* For a step, or all of them: what its description says, pages, and lists that it makes. */
@@ -157,20 +164,20 @@ static void shape(struct scene_call *call) {
     for (int i = 0; i < SIDES; i++)
         side_shape_pool(call, &scene->flow.attention, geometry_of(scene), i,
                         pool_pages(scene) * geometry_of(scene)->page_size);
-    for (int i = 0; i < call->scene->flow.problem.field_count; i++)
-        shape_field(call, i);
-    for (int i = 0; call->step == STEP_ATTEND && i < KVMILL_MOST_FLOW_FIELDS; i++)
-        call->given[KVMILL_FLOW_FIELDS + i] = NULL;
+    struct kvmill_flow_tensor own;
+    for (int i = 0; kvmill_flow_tensor_at(&scene->flow.bound, i, &own); i++)
+        shape_own(call, i, &own);
 }
 
 /* Fields have numbers for every page, so that no two pages score alike. */
 static bool fill(struct scene *scene, int tensor) {
-    int side = tensor - KVMILL_CACHE_ATTENTION_CACHE, field = tensor - KVMILL_FLOW_FIELDS;
+    int side = tensor - KVMILL_CACHE_ATTENTION_CACHE, number = tensor - KVMILL_FLOW_FIELDS;
+    struct kvmill_flow_tensor own;
     if (side >= 0 && side < SIDES)
         side_fill(scene, geometry_of(scene), side);
-    else if (field >= 0)
-        fill_memory_floats(&scene->memory[tensor], scene->flow.problem.fields[field].element, 1,
-                           (uint32_t)(SIDES + field));
+    else if (number >= 0 && kvmill_flow_tensor_at(&scene->flow.bound, number, &own))
+        fill_memory_floats(&scene->memory[tensor], kvmill_element_of(own.dtype), 1,
+                           (uint32_t)(SIDES + number));
     else
         return false;
     return true;

@@ -21,7 +21,7 @@ static bool is_scale(int side) {
 
 int64_t side_row_bytes(const struct kvmill_cache_geometry *geometry, int side) {
     const struct kvmill_format *format = format_of(geometry, side);
-    if (side >= 2 && !geometry->value_differs)
+    if (side >= 2 && (!geometry->value_differs || geometry->value_view))
         return 0;
     return is_scale(side) ? kvmill_format_scale_bytes(format) : kvmill_format_row_bytes(format);
 }
@@ -88,12 +88,14 @@ kvmill_cache_attention one_layer_of(const kvmill_cache_attention *op) {
 }
 
 void side_say(const struct kvmill_cache_geometry *g, char words[SAID_SIZE]) {
-    char key[24], value[24];
+    char key[24], value[24], value_dim[16] = "";
     bench_format_name(&g->key, key);
     bench_format_name(&g->value, value);
     bool same = strcmp(key, value) == 0;
-    snprintf(words, SAID_SIZE, "%" PRId64 "/%" PRId64 " x %d %s%s%s%s%s", g->heads, g->kv_heads,
-             g->key.dim, key, same ? "" : " and ", same ? "" : value, g->math ? " " : "",
+    if (g->value.dim != g->key.dim)
+        snprintf(value_dim, sizeof value_dim, "/%d", g->value.dim);
+    snprintf(words, SAID_SIZE, "%" PRId64 "/%" PRId64 " x %d%s %s%s%s%s%s", g->heads, g->kv_heads,
+             g->key.dim, value_dim, key, same ? "" : " and ", same ? "" : value, g->math ? " " : "",
              g->math ? kvmill_math_names[g->math] : "");
 }
 

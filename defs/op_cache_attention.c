@@ -110,6 +110,9 @@ static const struct op_member members[] = {
      .help = "V's T3; default: K's."},
     {MEMBER(value_cache_format, OP_WORD, STORE), V, .words = kvmill_stored_words,
      .help = "V's cache_format."},
+    {MEMBER(value_view, OP_FLAG, FUSED), V,
+     .help = "V is the first value_head_dim elements of K's rows (latent attention): current_value, "
+             "value_cache and value_scale do not exist, and V has K's format."},
     {.name = "attn_mask",
      .kind = OP_OWN,
      .ops = SCORES,
@@ -179,6 +182,7 @@ static const struct op_tensor tensors[] = {
      .index = KVMILL_CACHE_ATTENTION_CURRENT_VALUE,
      .in = STORE,
      .needed = STORE,
+     .when = {{"!value_view"}},
      .rows = true,
      .type = "T1",
      .shape = "B S KVH E",

@@ -25,6 +25,14 @@ static const struct op_member members[] = {
     {MEMBER(index_count, OP_SIZE)},
     {READ(layers_skip), .help = "Layers that read all pages and keep no fields."},
     {MEMBER(layers_skip_count, OP_SIZE)},
+    {MEMBER(appended, OP_INTEGER)},
+    {.name = "dims",
+     .kind = OP_OWN,
+     .source = OP_VFLOW,
+     .ops = 1,
+     .help =
+         "Words of the flow's own for numbers: {\"index_n_heads\": 64}; where a model's config has "
+         "the same key, --model takes its number."},
     {MEMBER(select, OP_STRUCT), .ops = 1, .help = "How many pages are attended to."},
     {MEMBER(summary, OP_WORD), .ops = 1, .words = summary_words,
      .help = "on_complete, the default: fields are filled when a page's last slot is written; "

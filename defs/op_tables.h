@@ -27,12 +27,13 @@
          .index = KVMILL_CACHE_ATTENTION_VALUE_CACHE,                                              \
          OP_ROWS(TAKES, GIVES, "value_T2"),                                                        \
          .ours = true,                                                                             \
-         .when = {{"value_differs"}},                                                              \
+         .when = {{"value_differs", "!value_view"}},                                               \
          .help = "Values alone."},                                                                 \
     {                                                                                              \
         .name = "value_scale", .index = KVMILL_CACHE_ATTENTION_VALUE_SCALE,                        \
-        OP_ROWS(TAKES, GIVES, "value_T3"), .ours = true, .when = {{"value_differs"}},              \
-        .used = {{"value_quant_bit"}}, .help = "Scales of value_cache, likewise."                  \
+        OP_ROWS(TAKES, GIVES, "value_T3"), .ours = true,                                           \
+        .when = {{"value_differs", "!value_view"}}, .used = {{"value_quant_bit"}},                 \
+        .help = "Scales of value_cache, likewise."                                                 \
     }
 
 /* Tensors that everything that attends describes alike. */

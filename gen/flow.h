@@ -9,6 +9,7 @@
 
 struct flow_spec {
     json_t *source;        /* the spec; all names are its own */
+    json_t *dims;          /* of it: words of the flow's own; or NULL */
     struct spec attention; /* `attention` of the spec */
     kvmill_flow_field fields[KVMILL_MOST_FLOW_FIELDS];
     kvmill_flow_constant constants[KVMILL_MOST_FLOW_CONSTANTS];

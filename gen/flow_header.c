@@ -28,9 +28,10 @@ static bool print_field(const kvmill_flow *flow, size_t i, struct text *text) {
 
 static bool print_constant(const kvmill_flow *flow, size_t i, struct text *text) {
     const kvmill_flow_constant *constant = &flow->constants[i];
-    return text_print(text,
-                      "km_flow_row(«\"%s\", %" PRId64 ", %" PRId64 ", %" PRId64 ", values%zu»)",
-                      constant->name, constant->taps, constant->rows, constant->columns, i);
+    bool done = text_print(text, "km_flow_row(«\"%s\", %" PRId64 ", %" PRId64 ", %" PRId64 ", ",
+                           constant->name, constant->taps, constant->rows, constant->columns);
+    return done && (constant->values != NULL ? text_print(text, "values%zu»)", i)
+                                             : text_print(text, "NULL»)"));
 }
 
 static bool print_name(const char *name, struct text *text) {
@@ -66,6 +67,8 @@ static bool print_values(const kvmill_flow *flow, struct text *text) {
     for (size_t i = 0; done && i < flow->constant_count; i++) {
         const kvmill_flow_constant *constant = &flow->constants[i];
         int64_t count = constant->taps * constant->rows * constant->columns;
+        if (constant->values == NULL)
+            continue;
         done = text_print(text, "km_flow_values(«%zu», «", i);
         for (int64_t j = 0; done && j < count; j++)
             done = text_print(text, "%s%.9g", j ? ", " : "", constant->values[j]);
@@ -109,7 +112,8 @@ static bool print_select(const kvmill_flow *flow, struct text *text) {
            print_number("select.dense_below", select->dense_below, text) &&
            print_word("select.order", select->order, text) &&
            print_word("select.scope", select->scope, text) &&
-           print_word("summary", flow->summary, text);
+           print_word("summary", flow->summary, text) &&
+           print_number("appended", flow->appended, text);
 }
 
 /* ---- The functions ---- */

@@ -71,6 +71,10 @@ static void complete_value(kvmill_cache_attention *op) {
         op->value_quant_bit == UNSET_QUANT_BIT && !is_set(op->value_T2) && !op->value_cache_format;
     if (op->value_head_dim == 0)
         op->value_head_dim = op->head_dim;
+    if (op->value_view && same) {
+        op->value_quant_bit = 0;
+        return;
+    }
     if (op->value_quant_group == 0)
         op->value_quant_group = op->quant_group;
     if (!is_set(op->value_T3))
@@ -187,8 +191,10 @@ static bool complete(const struct json_place *place, struct spec *spec, struct e
 
 /* ---- Writing ---- */
 
-/* What only a run tells is left out again. */
+/* What only a run tells is left out again, and that a view has no format of its own. */
 static bool is_left_out(const struct spec *spec, const struct op_member *member) {
+    if (spec->attention.op.value_view && strncmp(member->name, "value_", 6) == 0)
+        return kvmill_member_is_zero(member, &spec->attention.op);
     if (strcmp(member->name, "num_layer") == 0)
         return attention_spec_is_open(spec) && spec->attention.layers_open;
     bool may_be_open =
@@ -213,7 +219,7 @@ static void write(const struct spec *spec, json_t *object) {
 
 static bool convert_kernels(const struct kvmill_cache_geometry *geometry, const struct isa *isa,
                             struct kernel_list *list, struct error *error) {
-    for (int value = 0; value < 2; value++) {
+    for (int value = 0; value < kvmill_stored_sides(geometry); value++) {
         struct kvmill_convert_shape shape = kvmill_convert_shape_of(geometry, value);
         if (!write_rows_kernels(&shape, isa, list, error) ||
             (geometry->which == KVMILL_KEY_VALUE_CACHE &&

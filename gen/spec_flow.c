@@ -87,14 +87,18 @@ static bool read_dtype(const struct json_place *place, const kvmill_flow *flow, 
 
 static bool read_field(const struct json_place *place, struct flow_spec *flow, size_t i,
                        struct error *error) {
-    static const char *const known[] = {"name", "shape", "dtype", NULL};
+    static const char *const known[] = {"name", "shape", "dtype", "appended", NULL};
+    struct json_place appended = json_member(place, "appended");
     kvmill_flow_field *field = &flow->fields[i];
+    int32_t is_appended = 0;
     int64_t dims[3];
     struct json_place name = json_member(place, "name"), shape = json_member(place, "shape");
     if (!json_get_object(place, error) || !json_only_keys(place, known, error) ||
         !json_get_string(&name, &field->name, error) ||
-        !flow_read_dims(&shape, &flow->flow, 2, 2, dims, error))
+        !flow_read_dims(&shape, flow, 2, 2, dims, error) ||
+        (appended.value != NULL && !spec_read_flag(&appended, &is_appended, error)))
         return false;
+    flow->flow.appended |= (int64_t)(is_appended != 0) << i;
     field->rows = dims[0];
     field->columns = dims[1];
     return read_dtype(place, &flow->flow, &field->dtype, error);
@@ -112,6 +116,10 @@ static bool read_float(const struct json_place *place, float *value, struct erro
 static bool read_values(const struct json_place *place, size_t count, float *values,
                         struct error *error) {
     bool one = json_is_number(place->value);
+    if (json_is_string(place->value))
+        return json_fail(error, place,
+                         "is \"%.40s\"; accepted: a number, a list of them, \"input\"",
+                         json_string_value(place->value));
     if (!one && !json_get_array(place, error))
         return false;
     if (!one && json_array_size(place->value) != count)
@@ -125,7 +133,7 @@ static bool read_values(const struct json_place *place, size_t count, float *val
     return true;
 }
 
-static bool read_constant_shape(const struct json_place *place, const kvmill_flow *flow,
+static bool read_constant_shape(const struct json_place *place, const struct flow_spec *flow,
                                 kvmill_flow_constant *constant, size_t *count,
                                 struct error *error) {
     int64_t dims[3] = {1, 1, 1}, elements = 1;
@@ -144,6 +152,12 @@ static bool read_constant_shape(const struct json_place *place, const kvmill_flo
     return true;
 }
 
+/* Numbers that come with each step. */
+static bool is_input(const struct json_place *values) {
+    const char *word = json_string_value(values->value);
+    return word != NULL && strcmp(word, "input") == 0;
+}
+
 static bool read_constant(const struct json_place *place, struct flow_spec *flow, size_t i,
                           struct error *error) {
     static const char *const known[] = {"name", "shape", "values", NULL};
@@ -153,8 +167,10 @@ static bool read_constant(const struct json_place *place, struct flow_spec *flow
     struct json_place values = json_member(place, "values");
     if (!json_get_object(place, error) || !json_only_keys(place, known, error) ||
         !json_get_string(&name, &constant->name, error) ||
-        !read_constant_shape(&shape, &flow->flow, constant, &count, error))
+        !read_constant_shape(&shape, flow, constant, &count, error))
         return false;
+    if (is_input(&values))
+        return true;
     flow->values[i] = malloc(count * sizeof *flow->values[i]);
     constant->values = flow->values[i];
     return flow->values[i] != NULL ? read_values(&values, count, flow->values[i], error)
@@ -165,12 +181,12 @@ static bool read_constant(const struct json_place *place, struct flow_spec *flow
 
 static bool read_cache_op(const struct json_place *place, struct flow_spec *flow, size_t i,
                           struct error *error) {
-    return flow_read_op(place, &flow->flow, &flow->ops[KVMILL_CACHE_PROGRAM][i], error);
+    return flow_read_op(place, flow, &flow->ops[KVMILL_CACHE_PROGRAM][i], error);
 }
 
 static bool read_index_op(const struct json_place *place, struct flow_spec *flow, size_t i,
                           struct error *error) {
-    return flow_read_op(place, &flow->flow, &flow->ops[KVMILL_INDEX_PROGRAM][i], error);
+    return flow_read_op(place, flow, &flow->ops[KVMILL_INDEX_PROGRAM][i], error);
 }
 
 /* ---- Selection ---- */
@@ -181,14 +197,16 @@ static bool read_count(const struct json_place *place, const char *key, int64_t 
     return member.value == NULL || json_get_integer(&member, INT32_MIN, INT32_MAX, count, error);
 }
 
-static bool read_topk_val(const struct json_place *place, int64_t *k, struct error *error) {
+/* A count, "all", or a word of dims. */
+static bool read_topk_val(const struct json_place *place, const struct flow_spec *flow, int64_t *k,
+                          struct error *error) {
     struct json_place member = json_member(place, "topk_val");
-    if (!json_is_string(member.value))
+    const char *word = json_string_value(member.value);
+    if (word == NULL)
         return read_count(place, "topk_val", k, error);
-    *k = KVMILL_FLOW_ALL;
-    return strcmp(json_string_value(member.value), "all") == 0 ||
-           json_fail(error, &member, "is \"%.40s\"; accepted: a count, \"all\"",
-                     json_string_value(member.value));
+    *k = strcmp(word, "all") == 0 ? KVMILL_FLOW_ALL : flow_word(flow, word, strlen(word));
+    return *k > 0 || json_fail(error, &member,
+                               "is \"%.40s\"; accepted: a count, \"all\", a word of dims", word);
 }
 
 /* Floats would drift: 0.1 of 30 pages is 3 of them. */
@@ -210,8 +228,8 @@ static bool read_ratio(const struct json_place *place, kvmill_flow_select *selec
            json_fail(error, &member, "is no fraction; accepted: \"1/16\" and the like, 0, 1");
 }
 
-static bool read_select(const struct json_place *place, kvmill_flow_select *select,
-                        struct error *error) {
+static bool read_select(const struct json_place *place, const struct flow_spec *flow,
+                        kvmill_flow_select *select, struct error *error) {
     static const char *const known[] = {"topk_val",   "reserved_bos", "reserved_eos",
                                         "topk_ratio", "cap",          "dense_below",
                                         "order",      "scope",        NULL};
@@ -220,7 +238,7 @@ static bool read_select(const struct json_place *place, kvmill_flow_select *sele
     if (member.value == NULL)
         return true;
     return json_get_object(&member, error) && json_only_keys(&member, known, error) &&
-           read_topk_val(&member, &select->topk_val, error) &&
+           read_topk_val(&member, flow, &select->topk_val, error) &&
            read_count(&member, "reserved_bos", &select->reserved_bos, error) &&
            read_count(&member, "reserved_eos", &select->reserved_eos, error) &&
            read_count(&member, "cap", &select->cap, error) &&
@@ -295,12 +313,32 @@ static void *part(struct spec *spec, int number) {
     return &spec->flow->flow;
 }
 
+/* dims; what depends on other members comes when all are there. */
+static bool read_own(const struct json_place *place, struct spec *spec,
+                     const struct op_member *member, struct error *error) {
+    const char *word;
+    json_t *value;
+    if (strcmp(member->name, "dims") != 0)
+        return true;
+    if (!json_get_object(place, error))
+        return false;
+    json_object_foreach(place->value, word, value) {
+        struct json_place entry = json_member(place, word);
+        int64_t number;
+        if (!json_get_integer(&entry, 1, INT32_MAX, &number, error))
+            return false;
+    }
+    spec->flow->dims = place->value;
+    return true;
+}
+
 /* Members depend on each other, in this order. */
 static bool complete(const struct json_place *place, struct spec *spec, struct error *error) {
     struct flow_spec *flow = spec->flow;
     flow->source = json_incref(place->value);
-    return read_attention(place, flow, error) && read_select(place, &flow->flow.select, error) &&
-           read_layers(place, flow, error) && read_lists(place, flow, error) &&
+    return read_attention(place, flow, error) &&
+           read_select(place, flow, &flow->flow.select, error) && read_layers(place, flow, error) &&
+           read_lists(place, flow, error) &&
            (attention_spec_is_open(&flow->attention) || check_flow(spec, error));
 }
 
@@ -359,6 +397,7 @@ static bool flow_kernels(const struct spec *spec, const struct isa *isa, struct 
 const struct spec_family flow_specs = {
     .begin = begin,
     .part = part,
+    .read_own = read_own,
     .complete = complete,
     .write = write_flow,
     .free = free_flow,

@@ -2,6 +2,7 @@
 #include "spec_flow_op.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,9 +17,15 @@ static int64_t group_of(const kvmill_flow *flow) {
     return alone || op->num_kv_heads < 1 ? 1 : op->num_heads / op->num_kv_heads;
 }
 
+int64_t flow_word(const struct flow_spec *flow, const char *text, size_t length) {
+    char word[48];
+    snprintf(word, sizeof word, "%.*s", (int)length, text);
+    return json_integer_value(json_object_get(flow->dims, word));
+}
+
 /* The value of a word, or of a number; 0: it is neither. */
-static int64_t factor_of(const kvmill_flow *flow, const char *text, size_t length) {
-    const kvmill_cache_attention *op = flow->attention;
+static int64_t factor_of(const struct flow_spec *flow, const char *text, size_t length) {
+    const kvmill_cache_attention *op = flow->flow.attention;
     const struct {
         const char *word;
         int64_t value;
@@ -26,18 +33,18 @@ static int64_t factor_of(const kvmill_flow *flow, const char *text, size_t lengt
         {"head_dim", op->head_dim},
         {"value_head_dim", op->value_differs ? op->value_head_dim : op->head_dim},
         {"page_size", op->page_size},
-        {"group", group_of(flow)},
+        {"group", group_of(&flow->flow)},
     };
     for (int i = 0; i < 4; i++)
         if (strlen(words[i].word) == length && strncmp(words[i].word, text, length) == 0)
             return words[i].value;
     bool is_number = length > 0 && length < 10 && strspn(text, "0123456789") >= length;
-    return is_number ? strtol(text, NULL, 10) : 0;
+    return is_number ? strtol(text, NULL, 10) : flow_word(flow, text, length);
 }
 
 /* "page_size", "page_size/16", "group*head_dim": from left to right, by divisors alone; 0 when it
    is no such product. */
-static int64_t dim_of_words(const kvmill_flow *flow, const char *text) {
+static int64_t dim_of_words(const struct flow_spec *flow, const char *text) {
     int64_t product = 1;
     for (bool divides = false;; divides = *text++ == '/') {
         size_t length = strcspn(text, "*/");
@@ -52,7 +59,7 @@ static int64_t dim_of_words(const kvmill_flow *flow, const char *text) {
 }
 
 /* A number, or a word for one; what is in range ops/flow.c says. */
-static bool read_dim(const struct json_place *place, const kvmill_flow *flow, int64_t *dim,
+static bool read_dim(const struct json_place *place, const struct flow_spec *flow, int64_t *dim,
                      struct error *error) {
     const char *text = json_string_value(place->value);
     if (text == NULL)
@@ -61,12 +68,12 @@ static bool read_dim(const struct json_place *place, const kvmill_flow *flow, in
     return *dim > 0 ||
            json_fail(error, place,
                      "is \"%.40s\"; accepted: a number, \"head_dim\", \"value_head_dim\", "
-                     "\"page_size\", \"group\", or a product of them, as "
+                     "\"page_size\", \"group\", a word of dims, or a product of them, as "
                      "\"group*head_dim/2\"",
                      text);
 }
 
-bool flow_read_dims(const struct json_place *place, const kvmill_flow *flow, size_t least,
+bool flow_read_dims(const struct json_place *place, const struct flow_spec *flow, size_t least,
                     size_t most, int64_t dims[3], struct error *error) {
     if (!json_get_array(place, error))
         return false;
@@ -185,8 +192,8 @@ static bool read_number(const struct json_place *place, const char *key, double 
     return spec_read_real(&member, value, error);
 }
 
-static bool read_shape(const struct json_place *place, const kvmill_flow *flow, kvmill_flow_op *op,
-                       struct error *error) {
+static bool read_shape(const struct json_place *place, const struct flow_spec *flow,
+                       kvmill_flow_op *op, struct error *error) {
     int64_t dims[3];
     struct json_place member = json_member(place, "shape");
     if (!flow_read_dims(&member, flow, 2, 2, dims, error))
@@ -197,13 +204,13 @@ static bool read_shape(const struct json_place *place, const kvmill_flow *flow, 
 }
 
 static bool read_dim_member(const struct json_place *place, const char *key,
-                            const kvmill_flow *flow, int64_t *dim, struct error *error) {
+                            const struct flow_spec *flow, int64_t *dim, struct error *error) {
     struct json_place member = json_member(place, key);
     return read_dim(&member, flow, dim, error);
 }
 
 static bool read_attributes(const struct json_place *place, const struct kvmill_flow_kind *kind,
-                            const kvmill_flow *flow, kvmill_flow_op *op, struct error *error) {
+                            const struct flow_spec *flow, kvmill_flow_op *op, struct error *error) {
     unsigned has = kind->attributes;
     return (!(has & KVMILL_FLOW_ALPHA) ||
             read_number(place, "alpha", kind->alpha, &op->alpha, error)) &&
@@ -221,7 +228,7 @@ static bool read_attributes(const struct json_place *place, const struct kvmill_
            (!(has & KVMILL_FLOW_SHAPE) || read_shape(place, flow, op, error));
 }
 
-bool flow_read_op(const struct json_place *place, const kvmill_flow *flow, kvmill_flow_op *op,
+bool flow_read_op(const struct json_place *place, const struct flow_spec *flow, kvmill_flow_op *op,
                   struct error *error) {
     const struct kvmill_flow_kind *kind;
     return json_get_object(place, error) && read_kind(place, op, &kind, error) &&

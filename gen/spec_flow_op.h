@@ -4,20 +4,21 @@
 #ifndef KVMILL_GEN_SPEC_FLOW_OP_H
 #define KVMILL_GEN_SPEC_FLOW_OP_H
 
-#include <kvmill.h>
+#include "flow.h"
 
-#include "../base/json.h"
-
-/* `least` to `most` dims, numbers or words for them, at the end of dims[most]; the attention and
-   the selection of the flow are known. */
-bool flow_read_dims(const struct json_place *place, const kvmill_flow *flow, size_t least,
+/* `least` to `most` dims, numbers or words for them, at the end of dims[most]; the attention, the
+   selection and the flow's own words are known. */
+bool flow_read_dims(const struct json_place *place, const struct flow_spec *flow, size_t least,
                     size_t most, int64_t dims[3], struct error *error);
+
+/* The value of a word of the flow's own; 0: it has none. */
+int64_t flow_word(const struct flow_spec *flow, const char *text, size_t length);
 
 /* The member `key`, a string; *word stays where there is none. */
 bool flow_read_word(const struct json_place *place, const char *key, const char **word,
                     struct error *error);
 
-bool flow_read_op(const struct json_place *place, const kvmill_flow *flow, kvmill_flow_op *op,
+bool flow_read_op(const struct json_place *place, const struct flow_spec *flow, kvmill_flow_op *op,
                   struct error *error);
 
 #endif

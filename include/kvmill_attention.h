@@ -85,6 +85,10 @@ typedef struct kvmill_cache_attention {
     const char *mode; /* "linear" (NULL) or "circular"; see Rings */
     int64_t capacity; /* slots of each sequence's ring: with dynamic_batching and cache_mode 0, where
                          no shape tells it; else 0 */
+    /* Latent attention: V is the first value_head_dim elements of K's rows, as these are in the
+       cache.  There is no current_value, value_cache or value_scale; value_T2 and the like are as
+       K's, or 0.  MultiHeadCacheAttention; used when value_differs is not 0. */
+    int32_t value_view;
 } kvmill_cache_attention;
 
 /* Order of the tensors all cache attention plans run on; those that an op does not have, and absent

@@ -228,7 +228,7 @@ size_t kvmill_plan_describe(const kvmill_plan *plan, char *text, size_t size);
 size_t kvmill_plan_workspace_size(const kvmill_plan *plan);
 
 /* How many tensors a run of the plan takes: as many as the op's enumeration counts; of a scatter,
-   3 * count + 1 and its captures; of a step of a flow, KVMILL_FLOW_FIELDS and the flow's fields.  0
+   3 * count + 1 and its captures; of a step of a flow, KVMILL_FLOW_FIELDS and the flow's own.  0
    where plan is NULL.  Any thread. */
 size_t kvmill_plan_tensor_count(const kvmill_plan *plan);
 
@@ -258,7 +258,7 @@ kvmill_status kvmill_run(const kvmill_plan *plan, const DLTensor *const *tensors
    such part.  A kvmill_call that was never begun, or a phase that is ended while parts run, cannot
    be told from a good one. */
 typedef struct kvmill_call {
-    uint64_t opaque[192];
+    uint64_t opaque[208];
 } kvmill_call;
 
 kvmill_status kvmill_begin(kvmill_call *call, const kvmill_plan *plan,

@@ -24,7 +24,8 @@ typedef struct kvmill_flow_field {
 } kvmill_flow_field;
 
 /* Numbers of the index program, [taps, rows, columns] in row-major order.  taps is 1, except
-   for the weights of Conv1d. */
+   for the weights of Conv1d.  values NULL: an *input*, whose numbers come with each step, for each
+   request and kv head: queries of an indexer, weights of its heads; taps is 1. */
 typedef struct kvmill_flow_constant {
     const char *name;
     int64_t taps, rows, columns;
@@ -98,6 +99,10 @@ typedef struct kvmill_flow {
     /* Layers that read all pages and keep no fields, as attention's layer_idx counts them. */
     const int64_t *layers_skip;
     size_t layers_skip_count;
+    /* Bit i: field i, [page_size, columns], has a row of its own for each token, which append
+       stores as it stores K and V: keys of an indexer.  The cache program may read it, and does not
+       write it. */
+    int64_t appended;
 } kvmill_flow;
 
 /* A fraction in lowest terms. */
@@ -172,6 +177,10 @@ void kvmill_flow_limits_init(kvmill_flow_limits *limits, size_t struct_size);
                                               whole; optional
    fields                                     (pages, KVH, rows, columns) in the flow's order,
                                               row-major without gaps
+   current_FIELD (T, KVH, columns)            of append, for each field whose rows come with tokens,
+                                              in their order, of the field's type; without gaps
+   inputs (B, KVH, rows, columns)  float32    of index and decode, in the order of the constants
+                                              that they are; without gaps
 
    page_ids, sel, block_ids and scores may be longer than what is used; integers are at multiples of
    their size and have no strides. */
@@ -185,7 +194,7 @@ enum {
     KVMILL_FLOW_BLOCK_IDS,
     KVMILL_FLOW_SCORES,
     KVMILL_FLOW_TOPK_VALS,
-    KVMILL_FLOW_FIELDS /* and as many as the flow has */
+    KVMILL_FLOW_FIELDS /* and as many as the flow has; then rows of new tokens, then inputs */
 };
 
 /* Append: K and V of new tokens into their slots, then the fields of the pages they complete.

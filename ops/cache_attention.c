@@ -9,6 +9,7 @@
 #include "../defs/arithmetic.h"
 #include "../defs/dtype.h"
 #include "attributes.h"
+#include "extent.h"
 #include "fail.h"
 
 const char *kvmill_cache_op_name(enum kvmill_cache_op which) {
@@ -108,6 +109,10 @@ static kvmill_status check_activation(const kvmill_cache_attention *op,
 static struct kvmill_side key_side(const kvmill_cache_attention *op) {
     return (struct kvmill_side){"",     false,  op->head_dim,    op->quant_bit, op->quant_group,
                                 op->T2, op->T3, op->cache_format};
+}
+
+static bool is_view(const kvmill_cache_attention *op, enum kvmill_cache_op which) {
+    return which == KVMILL_MULTI_HEAD_CACHE_ATTENTION && op->value_differs && op->value_view;
 }
 
 static struct kvmill_side value_side(const kvmill_cache_attention *op) {
@@ -248,6 +253,54 @@ kvmill_status kvmill_check_side(const struct kvmill_side *side, struct kvmill_fo
                                 : check_quantised(side, format, error);
 }
 
+static bool is_said_differently(const char *value, const char *key) {
+    return value != NULL && (key == NULL || strcmp(value, key) != 0);
+}
+
+/* What is said of V's format is what K has. */
+static kvmill_status check_format_of_view(const kvmill_cache_attention *op, kvmill_error *error) {
+    const struct {
+        const char *name;
+        bool differs;
+    } said[] = {
+        {"T2", op->value_T2.bits != 0 && !kvmill_dtype_equal(op->value_T2, op->T2)},
+        {"T3", op->value_T3.bits != 0 && !kvmill_dtype_equal(op->value_T3, op->T3)},
+        {"quant_bit", op->value_quant_bit > 0 && op->value_quant_bit != op->quant_bit},
+        {"quant_group", op->value_quant_group > 0 && op->value_quant_group != op->quant_group},
+        {"cache_format", is_said_differently(op->value_cache_format, op->cache_format)},
+    };
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+        if (said[i].differs)
+            return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                               "value_%s is not %s; accepted with value_view: the same, or none",
+                               said[i].name, said[i].name);
+    return KVMILL_OK;
+}
+
+/* The beginning of a row of K: whole groups or blocks, which have their elements in order. */
+static kvmill_status check_view(const kvmill_cache_attention *op,
+                                struct kvmill_cache_geometry *geometry, kvmill_error *error) {
+    const struct kvmill_format_parts *parts = kvmill_format_parts(geometry->key.element);
+    int64_t dim = or_default(op->value_head_dim, op->head_dim);
+    int64_t multiple = kvmill_max(kvmill_max(geometry->key.quant_group, parts->block), 1);
+    kvmill_status status = check_format_of_view(op, error);
+    if (status != KVMILL_OK)
+        return status;
+    geometry->value_view = true;
+    geometry->value = geometry->key;
+    geometry->value.dim = (int32_t)dim;
+    if (parts->tile > 0)
+        return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                           "cache_format is \"tiles\"; accepted with value_view: NULL, and those "
+                           "of blocks");
+    if (dim <= op->head_dim && dim % multiple == 0 && kvmill_format_is_legal(&geometry->value))
+        return KVMILL_OK;
+    return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                       "value_head_dim is %" PRId64 "; accepted with value_view: multiples of "
+                       "%" PRId64 " up to head_dim, %" PRId64,
+                       dim, multiple, op->head_dim);
+}
+
 /* MultiHeadAttention has no cache: what it attends over are activations. */
 static kvmill_status check_formats(const kvmill_cache_attention *op,
                                    struct kvmill_cache_geometry *geometry, kvmill_error *error) {
@@ -259,9 +312,11 @@ static kvmill_status check_formats(const kvmill_cache_attention *op,
         return KVMILL_OK;
     }
     kvmill_status status = kvmill_check_side(&key, &geometry->key, geometry->activation, error);
-    return status == KVMILL_OK
-               ? kvmill_check_side(&value, &geometry->value, geometry->activation, error)
-               : status;
+    if (status != KVMILL_OK)
+        return status;
+    return is_view(op, geometry->which)
+               ? check_view(op, geometry, error)
+               : kvmill_check_side(&value, &geometry->value, geometry->activation, error);
 }
 
 /* ---- All of it ---- */

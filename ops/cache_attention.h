@@ -35,7 +35,7 @@ struct kvmill_cache_geometry {
     int64_t layers, layer, layout, page_size, repeat;
     int activation;                  /* enum kvmill_element; I8 for raw copies (D41) */
     struct kvmill_format key, value; /* of the cache; of MultiHeadAttention: of the inputs */
-    bool value_differs;
+    bool value_differs, value_view;
     int math;
     double scale, softcap;
     int64_t window; /* kvmill_window_of */
@@ -50,6 +50,11 @@ kvmill_status kvmill_cache_attention_check(const kvmill_cache_attention *op,
                                            enum kvmill_cache_op which,
                                            struct kvmill_cache_geometry *geometry,
                                            kvmill_error *error);
+
+/* Sides that have rows: K and V, or K alone, of which V is a view. */
+static inline int kvmill_stored_sides(const struct kvmill_cache_geometry *geometry) {
+    return geometry->value_view ? 1 : 2;
+}
 
 /* K, V or both are in tiles: slots are counted in multiples of KVMILL_KEY_TILE. */
 bool kvmill_has_tiles(const struct kvmill_cache_geometry *geometry);

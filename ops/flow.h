@@ -13,6 +13,11 @@ enum kvmill_flow_most {
     KVMILL_MOST_FLOW_FIELDS = 32,
     KVMILL_MOST_FLOW_CONSTANTS = 32,
     KVMILL_MOST_FLOW_OPS = 64,
+    KVMILL_MOST_FLOW_APPENDED = 8,
+    KVMILL_MOST_FLOW_INPUTS = 8,
+    KVMILL_MOST_FLOW_OWN =
+        KVMILL_MOST_FLOW_FIELDS + KVMILL_MOST_FLOW_APPENDED + KVMILL_MOST_FLOW_INPUTS,
+    KVMILL_FLOW_TENSOR_NAME = 56, /* "current_", and what a name may have */
     KVMILL_MOST_FLOW_LAYERS = 1024,
     KVMILL_MOST_FLOW_VALUES =
         2 + KVMILL_MOST_FLOW_FIELDS + KVMILL_MOST_FLOW_CONSTANTS + KVMILL_MOST_FLOW_OPS + 1,
@@ -168,7 +173,8 @@ struct kvmill_flow_budget {
 };
 
 struct kvmill_flow_constant_data {
-    const float *values; /* the caller's */
+    const float *values; /* the caller's; NULL: they come with each step, as */
+    int input;           /* of that number, else -1 */
     struct kvmill_flow_shape shape;
 };
 
@@ -177,13 +183,14 @@ struct kvmill_flow_field_data {
     int64_t rows, columns;
     int64_t bytes; /* of a page and kv head */
     bool saved;    /* state of the index program */
+    int appended;  /* a row comes with each token, as the n-th tensor of such; -1: none does */
 };
 
 /* A flow resolved. */
 struct kvmill_flow_problem {
     struct kvmill_cache_geometry geometry;
     int64_t group; /* rows of "q" */
-    int field_count, constant_count;
+    int field_count, constant_count, appended_count, input_count;
     struct kvmill_flow_field_data fields[KVMILL_MOST_FLOW_FIELDS];
     struct kvmill_flow_constant_data constants[KVMILL_MOST_FLOW_CONSTANTS];
     struct kvmill_flow_program programs[KVMILL_FLOW_PROGRAMS];

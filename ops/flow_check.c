@@ -7,6 +7,7 @@
 #include "../defs/dtype.h"
 #include "attributes.h"
 #include "flow_check.h"
+#include "flow_tensors.h"
 
 /* ---- Names ---- */
 
@@ -279,6 +280,37 @@ static bool is_tensor_name(const char *name) {
     return place_of_word(name, tensors) >= 0;
 }
 
+static bool is_constant_name(const kvmill_flow *flow, int count, const char *name) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(flow->constants[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static kvmill_status refuse_tensor_name(const struct checker *checker, const char *name) {
+    return REFUSE(checker, ATTRIBUTE, "the name is \"%s\", which is another tensor's", name);
+}
+
+/* A row for each slot, and a tensor of them called current_NAME. */
+static kvmill_status check_appended(struct checker *checker, int i) {
+    struct kvmill_flow_problem *problem = checker->problem;
+    const kvmill_flow_field *field = &checker->flow->fields[i];
+    problem->fields[i].appended = -1;
+    if (!kvmill_flow_is_appended(checker->flow, i))
+        return KVMILL_OK;
+    if (field->rows != problem->geometry.page_size)
+        return REFUSE(checker, SHAPE,
+                      "the shape is [%" PRId64 ", %" PRId64 "]; accepted of an appended field: a "
+                      "row for each of the page's %" PRId64 " slots",
+                      field->rows, field->columns, problem->geometry.page_size);
+    if (problem->appended_count == KVMILL_MOST_FLOW_APPENDED)
+        return REFUSE(checker, ATTRIBUTE, "is one of more than %d that are appended",
+                      KVMILL_MOST_FLOW_APPENDED);
+    problem->fields[i].appended = problem->appended_count++;
+    checker->written[i] = true;
+    return KVMILL_OK;
+}
+
 static kvmill_status check_field(struct checker *checker, int i) {
     const kvmill_flow_field *field = &checker->flow->fields[i];
     const kvmill_flow before = {.fields = checker->flow->fields, .field_count = (size_t)i};
@@ -286,8 +318,7 @@ static kvmill_status check_field(struct checker *checker, int i) {
     kvmill_status status = check_new_name(
         checker, field->name, field->name && kvmill_flow_find_field(&before, field->name) >= 0);
     if (status == KVMILL_OK && is_tensor_name(field->name))
-        return REFUSE(checker, ATTRIBUTE, "the name is \"%s\", which is another tensor's",
-                      field->name);
+        return refuse_tensor_name(checker, field->name);
     if (status == KVMILL_OK)
         status = kvmill_flow_check_dims(checker, field->rows, field->columns);
     if (status != KVMILL_OK)
@@ -297,16 +328,28 @@ static kvmill_status check_field(struct checker *checker, int i) {
         return REFUSE(checker, DTYPE, "dtype is %s; accepted: float32, float16, bfloat16",
                       kvmill_dtype_name(field->dtype));
     checker->problem->fields[i] = (struct kvmill_flow_field_data){
-        element, field->rows, field->columns,
-        kvmill_dtype_bytes(field->dtype, field->rows * field->columns), false};
-    return KVMILL_OK;
+        element,        field->rows,
+        field->columns, kvmill_dtype_bytes(field->dtype, field->rows * field->columns),
+        false,          -1};
+    return check_appended(checker, i);
 }
 
-static bool is_constant_name(const kvmill_flow *flow, int count, const char *name) {
-    for (int i = 0; i < count; i++)
-        if (strcmp(flow->constants[i].name, name) == 0)
-            return true;
-    return false;
+/* What has no values is a tensor of each step. */
+static kvmill_status check_input(struct checker *checker, int i) {
+    struct kvmill_flow_problem *problem = checker->problem;
+    const kvmill_flow_constant *constant = &checker->flow->constants[i];
+    problem->constants[i].input = -1;
+    if (constant->values != NULL)
+        return KVMILL_OK;
+    if (constant->taps != 1)
+        return REFUSE(checker, SHAPE, "taps is %" PRId64 "; accepted of an input: 1",
+                      constant->taps);
+    if (is_tensor_name(constant->name))
+        return refuse_tensor_name(checker, constant->name);
+    if (problem->input_count == KVMILL_MOST_FLOW_INPUTS)
+        return REFUSE(checker, ATTRIBUTE, "is one of more than %d inputs", KVMILL_MOST_FLOW_INPUTS);
+    problem->constants[i].input = problem->input_count++;
+    return KVMILL_OK;
 }
 
 static kvmill_status check_constant(struct checker *checker, int i) {
@@ -324,22 +367,49 @@ static kvmill_status check_constant(struct checker *checker, int i) {
     if (constant->taps < 1 || constant->taps > KVMILL_MOST_FLOW_DIM)
         return REFUSE(checker, SHAPE, "taps is %" PRId64 "; accepted: 1 to %d", constant->taps,
                       (int)KVMILL_MOST_FLOW_DIM);
-    if (constant->values == NULL)
-        return REFUSE(checker, NULL, "values is NULL");
     checker->problem->constants[i] = (struct kvmill_flow_constant_data){
         constant->values,
+        -1,
         {false, false, constant->taps, constant->rows, constant->columns},
     };
+    return check_input(checker, i);
+}
+
+/* Rows of new tokens have a name that nobody gave. */
+static kvmill_status check_own_names(struct checker *checker) {
+    const kvmill_flow *flow = checker->flow;
+    struct kvmill_flow_tensor tensor;
+    for (int n = 0; kvmill_flow_tensor_at(flow, n, &tensor); n++) {
+        bool is_taken = kvmill_flow_find_field(flow, tensor.name) >= 0 ||
+                        is_constant_name(flow, (int)flow->constant_count, tensor.name) ||
+                        is_tensor_name(tensor.name);
+        stand_at(checker, "fields", tensor.number);
+        if (tensor.kind == KVMILL_FLOW_TENSOR_ROWS && is_taken)
+            return REFUSE(checker, ATTRIBUTE,
+                          "its rows come as \"%s\", which is another tensor's name", tensor.name);
+    }
     return KVMILL_OK;
+}
+
+/* Bits of fields that there are. */
+static kvmill_status check_appended_bits(struct checker *checker) {
+    const kvmill_flow *flow = checker->flow;
+    stand_at(checker, "appended", -1);
+    if (flow->appended >= 0 && flow->appended >> flow->field_count == 0)
+        return KVMILL_OK;
+    return REFUSE(checker, ATTRIBUTE, "is %" PRId64 "; accepted: bits of the %zu fields",
+                  flow->appended, flow->field_count);
 }
 
 static kvmill_status check_declarations(struct checker *checker) {
     const kvmill_flow *flow = checker->flow;
-    kvmill_status status = KVMILL_OK;
+    kvmill_status status = check_appended_bits(checker);
     for (int i = 0; status == KVMILL_OK && i < (int)flow->field_count; i++)
         status = check_field(checker, i);
     for (int i = 0; status == KVMILL_OK && i < (int)flow->constant_count; i++)
         status = check_constant(checker, i);
+    if (status == KVMILL_OK)
+        status = check_own_names(checker);
     checker->problem->field_count = (int)flow->field_count;
     checker->problem->constant_count = (int)flow->constant_count;
     return status;

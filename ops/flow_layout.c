@@ -36,8 +36,11 @@ void kvmill_flow_layout_of(const struct kvmill_flow_problem *problem, kvmill_flo
     layout->page_size = page;
     layout->kv_heads = problem->geometry.kv_heads;
     layout->group = problem->group;
-    layout->page_bytes = page * (cache_row_bytes(key) + cache_row_bytes(value)) + bytes;
-    layout->ratio_elements = fraction(page * (key->dim + value->dim) + elements, page * key->dim);
+    bool view = problem->geometry.value_view;
+    int64_t row = cache_row_bytes(key) + (view ? 0 : cache_row_bytes(value));
+    layout->page_bytes = page * row + bytes;
+    layout->ratio_elements =
+        fraction(page * (key->dim + (view ? 0 : value->dim)) + elements, page * key->dim);
     layout->ratio_bytes = fraction(layout->page_bytes, page * kvmill_format_row_bytes(key));
     layout->ratio_fields = fraction(bytes, page * kvmill_format_row_bytes(key));
 }

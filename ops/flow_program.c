@@ -35,8 +35,8 @@ static void add_pages(struct checker *checker, struct kvmill_flow_program *progr
     add_value(checker, program, "v", KVMILL_FLOW_VALUE, 0, shape);
     for (int i = 0; i < problem->field_count; i++)
         add_value(checker, program, checker->flow->fields[i].name, KVMILL_FLOW_FIELD, i,
-                  (struct kvmill_flow_shape){index, false, 1, problem->fields[i].rows,
-                                             problem->fields[i].columns});
+                  (struct kvmill_flow_shape){index, !index && problem->fields[i].appended >= 0, 1,
+                                             problem->fields[i].rows, problem->fields[i].columns});
 }
 
 static void add_row_values(struct checker *checker, struct kvmill_flow_program *program) {
@@ -170,8 +170,9 @@ static kvmill_status check_fits(struct checker *checker, const struct op_check *
                       "there yet",
                       check->op->output);
     if (checker->written[check->step->field] && check->part == KVMILL_CACHE_PROGRAM)
-        return REFUSE(checker, ATTRIBUTE, "field \"%s\" is written a second time",
-                      check->op->output);
+        return REFUSE(checker, ATTRIBUTE, "field \"%s\" is written %s", check->op->output,
+                      field->appended >= 0 ? "by append: its rows come with tokens"
+                                           : "a second time");
     return KVMILL_OK;
 }
 

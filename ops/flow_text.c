@@ -107,6 +107,18 @@ static void add_input(struct writer *writer, int number) {
     }
 }
 
+/* Rows that tokens brought, for the program of the page. */
+static void add_loads(struct writer *writer) {
+    for (int i = 0; i < writer->program->value_count; i++) {
+        const struct kvmill_flow_value *value = &writer->program->values[i];
+        if (value->source == KVMILL_FLOW_FIELD && writer->schedule.loaded[i] &&
+            writer->problem->fields[value->number].appended >= 0) {
+            kvmill_bounded_add(&writer->out, "; load");
+            add_name(writer, i);
+        }
+    }
+}
+
 static void add_kept(struct writer *writer) {
     for (int i = 0; i < writer->program->value_count; i++)
         if (writer->schedule.kept[i]) {
@@ -189,6 +201,8 @@ static void add_program(struct writer *writer, enum kvmill_flow_part part) {
     const struct kvmill_flow_program *program = writer->program;
     for (int i = 0; i < program->value_count; i++)
         add_input(writer, i);
+    if (part == KVMILL_CACHE_PROGRAM)
+        add_loads(writer);
     for (int i = 0; i < program->step_count; i++)
         (part == KVMILL_CACHE_PROGRAM ? add_cache_step : add_index_step)(writer,
                                                                          &program->steps[i]);

@@ -323,14 +323,15 @@ static void fill_past(struct attention *a, bool value, struct dice *dice) {
 static void open_cache(struct attention *a, struct dice *dice) {
     place_sequences(a, dice);
     open_side(a, false, dice);
-    if (a->op.value_differs)
+    if (has_value_cache(a))
         open_side(a, true, dice);
     struct oracle_attention problem = attention_problem(a);
     spoil_blocks(&problem, &problem.key, dice);
-    if (a->op.value_differs)
+    if (has_value_cache(a))
         spoil_blocks(&problem, &problem.value, dice);
     fill_past(a, false, dice);
-    fill_past(a, true, dice);
+    if (!has_value_view(a))
+        fill_past(a, true, dice);
     for (int i = KVMILL_CACHE_ATTENTION_CACHE; i <= KVMILL_CACHE_ATTENTION_VALUE_SCALE; i++)
         if (tensor_is_open(&a->tensor[i]))
             attention_refresh(a, i);
@@ -425,8 +426,9 @@ static void open_keys(struct attention *a, struct dice *dice) {
     if (has_cache(a)) {
         open_input(a, KVMILL_CACHE_ATTENTION_CURRENT_KEY, a->seqstarts, heads, a->op.head_dim, 1,
                    dice);
-        open_input(a, KVMILL_CACHE_ATTENTION_CURRENT_VALUE, a->seqstarts, heads, value_dim(a), 1,
-                   dice);
+        if (!has_value_view(a))
+            open_input(a, KVMILL_CACHE_ATTENTION_CURRENT_VALUE, a->seqstarts, heads, value_dim(a),
+                       1, dice);
         open_cache(a, dice);
     } else {
         open_input(a, KVMILL_CACHE_ATTENTION_KEY, a->kvstarts, heads, a->op.head_dim, 1, dice);
@@ -459,6 +461,8 @@ static void put_into_words(struct attention *a) {
                       op->num_kv_heads, attention_type(op->T1));
     at += describe_side(&key, a->words + at, size - (size_t)at);
     at += describe_side(&value, a->words + at, size - (size_t)at);
+    if (has_value_view(a))
+        at += snprintf(a->words + at, size - (size_t)at, ", a view");
     at += snprintf(a->words + at, size - (size_t)at,
                    ", layer %" PRId64 "/%" PRId64 ", layout %" PRId64 ", mode %" PRId64
                    " page %" PRId64 ", ring %" PRId64 ", causal %d alibi %d window %" PRId64

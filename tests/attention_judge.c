@@ -23,8 +23,8 @@ const char *attention_tensor_name(int tensor) {
 
 static struct oracle_side dense_side(const struct attention *a, bool value) {
     struct side side = side_of(a, value);
-    int tensor = value && a->op.value_differs ? KVMILL_CACHE_ATTENTION_VALUE_CACHE
-                                              : KVMILL_CACHE_ATTENTION_CACHE;
+    int tensor = has_value_cache(a) && value ? KVMILL_CACHE_ATTENTION_VALUE_CACHE
+                                             : KVMILL_CACHE_ATTENTION_CACHE;
     struct oracle_tiles tiles = {0};
     if (in_tiles(&side))
         tiles = value ? (struct oracle_tiles){4, 1} : (struct oracle_tiles){16, 4};
@@ -50,6 +50,7 @@ static void set_cache(const struct attention *a, struct oracle_attention *proble
     problem->layer = op->layer_idx;
     problem->key = dense_side(a, false);
     problem->value = dense_side(a, true);
+    problem->value_view = has_value_view(a);
     problem->cachestarts =
         (const int64_t *)(const void *)a->dense[KVMILL_CACHE_ATTENTION_CACHESTARTS];
 }

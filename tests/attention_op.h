@@ -25,6 +25,15 @@ static inline int64_t value_dim(const struct attention *a) {
     return own ? a->op.value_head_dim : a->op.head_dim;
 }
 
+/* V is the beginning of K's rows. */
+static inline bool has_value_view(const struct attention *a) {
+    return a->which == MULTI_HEAD_CACHE_ATTENTION && a->op.value_differs && a->op.value_view;
+}
+
+static inline bool has_value_cache(const struct attention *a) {
+    return a->op.value_differs && !has_value_view(a);
+}
+
 /* Lists of pages that each sequence has; 0: one, which all heads share. */
 static inline int64_t page_lists(const struct attention *a) {
     bool any = a->lists_of_heads && a->op.dynamic_batching && a->op.cache_mode == 1 &&
@@ -46,15 +55,19 @@ struct side {
 
 static inline struct side side_of(const struct attention *a, bool value) {
     const kvmill_cache_attention *op = &a->op;
-    if (value && op->value_differs)
+    if (value && has_value_cache(a))
         return (struct side){value_dim(a),
                              op->value_quant_bit,
                              op->value_quant_group != 0 ? op->value_quant_group : op->quant_group,
                              op->value_T2,
                              op->value_T3,
                              op->value_cache_format};
-    return (struct side){op->head_dim, op->quant_bit, op->quant_group,
-                         op->T2,       op->T3,        op->cache_format};
+    return (struct side){value ? value_dim(a) : op->head_dim,
+                         op->quant_bit,
+                         op->quant_group,
+                         op->T2,
+                         op->T3,
+                         op->cache_format};
 }
 
 static inline bool in_tiles(const struct side *side) {

@@ -35,7 +35,7 @@ static int64_t number_of(const struct oracle_attention *problem, int v, int64_t 
 
 static void write_row(const struct oracle_attention *problem, int64_t token, int64_t slot,
                       int64_t head) {
-    for (int v = 0; v < 2; v++) {
+    for (int v = 0; v < 2 - problem->value_view; v++) {
         const struct oracle_side *side = v ? &problem->value : &problem->key;
         const unsigned char *current = v ? problem->current_value : problem->current_key;
         double numbers[512];
@@ -49,13 +49,28 @@ static void write_row(const struct oracle_attention *problem, int64_t token, int
 /* As float32 arithmetic sees it. */
 void flow_step_read_row(const struct oracle_attention *problem, int v, int64_t slot, int64_t head,
                         double *numbers) {
-    const struct oracle_side *side = v ? &problem->value : &problem->key;
-    oracle_read_row_exact(side, number_of(problem, v, slot, head), numbers);
-    for (int64_t i = 0; i < side->dim; i++)
-        numbers[i] = (float)numbers[i];
+    bool is_view = v && problem->value_view;
+    const struct oracle_side *side = v && !is_view ? &problem->value : &problem->key;
+    double row[1024];
+    oracle_read_row_exact(side, number_of(problem, v, slot, head), row);
+    for (int64_t i = 0; i < (v ? problem->value.dim : problem->key.dim); i++)
+        numbers[i] = (float)row[i];
 }
 
 /* ---- Fields ---- */
+
+/* Rows of fields that come with a token. */
+static void put_new_rows(struct flow_pool *pool, int64_t token, int64_t slot, int64_t head) {
+    struct flow_step *step = pool->step;
+    int64_t size = step->attention.op.page_size;
+    for (int f = 0; f < (int)step->flow.field_count; f++) {
+        int64_t bytes = step->fields[f].columns * step->fields[f].dtype.bits / 8;
+        int64_t row = (slot / size * step->kv_heads + head) * size + slot % size;
+        if (step->flow.appended >> f & 1 && !step->skipped)
+            memcpy(pool->field[f] + row * bytes, flow_step_new_row(step, f, token, head),
+                   (size_t)bytes);
+    }
+}
 
 static double *read_page(const struct flow_pool *pool, const struct oracle_attention *problem,
                          int v, int64_t page, int64_t head) {
@@ -72,12 +87,17 @@ static void summarise(struct flow_pool *pool, const struct oracle_attention *pro
     const kvmill_flow *flow = &pool->step->flow;
     double *key = read_page(pool, problem, 0, page, head), *fields[MOST_STEP_FIELDS];
     double *value = read_page(pool, problem, 1, page, head);
-    for (size_t f = 0; f < flow->field_count; f++)
-        fields[f] = flow_step_take(flow->fields[f].rows * flow->fields[f].columns, 8);
+    for (size_t f = 0; f < flow->field_count; f++) {
+        int64_t count = flow->fields[f].rows * flow->fields[f].columns;
+        fields[f] = flow_step_take(count, 8);
+        for (int64_t i = 0; flow->appended >> f & 1 && i < count; i++)
+            fields[f][i] = oracle_get(attention_type(flow->fields[f].dtype), pool->field[f],
+                                      (page * problem->kv_heads + head) * count + i);
+    }
     oracle_summarise(flow, pool->rows[page], key, value, fields);
     for (size_t f = 0; f < flow->field_count; f++) {
         int64_t count = flow->fields[f].rows * flow->fields[f].columns;
-        for (int64_t i = 0; i < count; i++)
+        for (int64_t i = 0; !(flow->appended >> f & 1) && i < count; i++)
             oracle_put(attention_type(flow->fields[f].dtype), pool->field[f],
                        (page * problem->kv_heads + head) * count + i, fields[f][i]);
         free(fields[f]);
@@ -95,6 +115,7 @@ static void expect_append(struct flow_pool *pool, const int64_t *slot, int64_t t
     for (int64_t t = 0; t < tokens; t++)
         for (int64_t h = 0; slot[t] >= 0 && h < problem.kv_heads; h++) {
             write_row(&problem, t, slot[t], h);
+            put_new_rows(pool, t, slot[t], h);
             pool->rows[slot[t] / size] = slot[t] % size + 1;
         }
     for (int64_t t = 0; t < tokens; t++) {
@@ -209,8 +230,9 @@ static bool summarises(struct flow_pool *pool, const kvmill_plan_options *option
     for (size_t f = 0; f < step->flow.field_count; f++) {
         int which = KVMILL_FLOW_FIELDS + (int)f;
         have[f] = flow_step_copy(step, which);
-        memcpy(step->tensor[which].fence.data, step->before[which].fence.data,
-               step->before[which].fence.size);
+        if (!(step->flow.appended >> f & 1))
+            memcpy(step->tensor[which].fence.data, step->before[which].fence.data,
+                   step->before[which].fence.size);
     }
     flow_step_give(step, STEP_SUMMARISE, true);
     bool right = flow_step_runs(step, STEP_SUMMARISE, options, (int)dice_range(dice, 0, 3), dice);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../ops/flow.h"
 #include "common.h"
 #include "flow_step.h"
 #include "oracle/flow.h"
@@ -58,15 +59,30 @@ static double *rows_of(struct flow_step *step, const struct scorer *scorer, int 
     return numbers;
 }
 
+/* The flow with the numbers of this row. */
+static kvmill_flow with_inputs(struct flow_step *step, const struct scorer *scorer,
+                               kvmill_flow_constant *constants) {
+    kvmill_flow flow = step->flow;
+    for (size_t i = 0; i < flow.constant_count; i++) {
+        constants[i] = flow.constants[i];
+        if (constants[i].values == NULL)
+            constants[i].values = flow_step_input(step, i, scorer->request, scorer->kv_head);
+    }
+    flow.constants = constants;
+    return flow;
+}
+
 /* Add the scores of pages; `saved` has what fields become. */
 static void score(struct flow_step *step, const struct scorer *scorer, double *scores,
                   double *const *saved) {
     double *fields[MOST_STEP_FIELDS], *query = query_of(step, scorer), *rows[2] = {NULL, NULL};
+    kvmill_flow_constant constants[KVMILL_MOST_FLOW_CONSTANTS];
+    const kvmill_flow flow = with_inputs(step, scorer, constants);
     for (int v = 0; v < 2 && step->own != NULL; v++)
         rows[v] = rows_of(step, scorer, v);
     for (size_t i = 0; i < step->flow.field_count; i++)
         fields[i] = field_of(step, scorer, i);
-    oracle_score(&step->flow, scorer->group, scorer->pages, query, rows[0], rows[1], fields, scores,
+    oracle_score(&flow, scorer->group, scorer->pages, query, rows[0], rows[1], fields, scores,
                  saved);
     for (size_t i = 0; i < step->flow.field_count; i++)
         free(fields[i]);

@@ -206,21 +206,33 @@ bool flow_scene_sums_up_same(struct flow_scene *scene, const struct flow_way way
     return close_workspaces(scene) && are_fields_same(scene);
 }
 
+/* Of inputs any numbers. */
+static const float *inputs(void) {
+    static float numbers[1 << 17];
+    for (int i = 0; numbers[1] == 0 && i < 1 << 17; i++)
+        numbers[i] = (float)(i * 7919 % 17 - 8) / 8;
+    return numbers;
+}
+
 bool flow_scene_scores_same(struct flow_scene *scene, const struct flow_way way[FLOW_WAYS],
                             int64_t pages, struct dice *dice) {
     const struct flow_span all = {0, pages};
     const float *scores[FLOW_WAYS];
     open_workspaces(scene, way, pages, dice);
     for (int w = 0; w < FLOW_WAYS; w++) {
-        const struct flow_scoring scoring = {.problem = &scene->problem,
-                                             .schedule = way[w].schedule,
-                                             .kernels = way[w].kernels,
-                                             .cache = &scene->cache[w],
-                                             .query = scene->query.data,
-                                             .query_stride = flow_scene_query_stride(scene),
-                                             .ids = scene->ids + scene->pool - pages,
-                                             .pages = pages,
-                                             .kv_head = pages % scene->problem.geometry.kv_heads};
+        struct flow_scoring scoring = {.problem = &scene->problem,
+                                       .schedule = way[w].schedule,
+                                       .kernels = way[w].kernels,
+                                       .cache = &scene->cache[w],
+                                       .query = scene->query.data,
+                                       .query_stride = flow_scene_query_stride(scene),
+                                       .ids = scene->ids + scene->pool - pages,
+                                       .pages = pages,
+                                       .kv_head = pages % scene->problem.geometry.kv_heads};
+        for (int i = 0; i < scene->problem.constant_count; i++)
+            scoring.constant[i] = scene->problem.constants[i].values != NULL
+                                      ? scene->problem.constants[i].values
+                                      : inputs();
         kvmill_flow_prepare(&scoring, workspace_of(scene, w));
         kvmill_flow_score_span(&scoring, &all, workspace_of(scene, w));
         scores[w] = kvmill_flow_finish(&scoring, workspace_of(scene, w));
@@ -235,7 +247,10 @@ static void list_row(struct flow_scene *scene, const struct flow_way *way, int32
     const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;
     const int64_t indptr[] = {0, scene->pool}, length[] = {scene->pool * geometry->page_size};
     const struct flow_batch batch = {1, scene->pool, indptr, scene->ids, length, scene->pool, NULL};
-    const struct flow_queries queries = {scene->query.data, 0, flow_scene_query_stride(scene)};
+    struct flow_queries queries = {.data = scene->query.data,
+                                   .head = flow_scene_query_stride(scene)};
+    for (int i = 0; i < KVMILL_MOST_FLOW_INPUTS; i++)
+        queries.input[i] = inputs();
     struct flow_index index = {
         .problem = &scene->problem,
         .schedule = way->schedule,

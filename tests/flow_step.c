@@ -271,6 +271,63 @@ static void open_fields(struct flow_step *step, struct dice *dice) {
                 fill_page(step, *flow_step_page(step, b, p), dice);
 }
 
+/* ---- Rows of new tokens for fields, inputs ---- */
+
+/* Where those of a field, or a constant, are kept. */
+static int rows_tensor(const struct flow_step *step, int field) {
+    return FLOW_STEP_EXTRAS +
+           __builtin_popcountll((uint64_t)step->flow.appended & ((1ull << field) - 1));
+}
+
+static int input_tensor(const struct flow_step *step, size_t constant) {
+    int tensor = FLOW_STEP_EXTRAS + __builtin_popcountll((uint64_t)step->flow.appended);
+    for (size_t i = 0; i < constant; i++)
+        tensor += step->flow.constants[i].values == NULL;
+    return tensor;
+}
+
+const unsigned char *flow_step_new_row(struct flow_step *step, int field, int64_t t, int64_t h) {
+    const kvmill_flow_field *known = &step->fields[field];
+    return (unsigned char *)flow_step_data(step, rows_tensor(step, field)) +
+           (t * step->kv_heads + h) * known->columns * known->dtype.bits / 8;
+}
+
+const float *flow_step_input(struct flow_step *step, size_t constant, int64_t request, int64_t h) {
+    const kvmill_flow_constant *known = &step->flow.constants[constant];
+    return (const float *)flow_step_data(step, input_tensor(step, constant)) +
+           (request * step->kv_heads + h) * known->rows * known->columns;
+}
+
+/* Small multiples of a power of two, so that sums are exact. */
+static void open_extra(struct flow_step *step, int which, DLDataType type, int rank,
+                       const int64_t *shape, double unit, struct dice *dice) {
+    struct fenced_tensor *tensor = &step->tensor[which];
+    do {
+        tensor_close(tensor);
+        tensor_open(tensor, type, rank, shape, NULL, dice);
+    } while ((uintptr_t)flow_step_data(step, which) % (type.bits / 8) != 0);
+    for (int64_t i = 0; i < tensor_count(&tensor->dl); i++)
+        oracle_put(attention_type(type), flow_step_data(step, which), i,
+                   unit * (double)dice_range(dice, -8, 8));
+}
+
+static void open_extras(struct flow_step *step, struct dice *dice) {
+    const struct attention *a = &step->attention;
+    for (size_t i = 0; i < step->flow.field_count; i++) {
+        const int64_t shape[] = {a->seqstarts[a->sequences], step->kv_heads,
+                                 step->fields[i].columns};
+        if (step->flow.appended >> i & 1)
+            open_extra(step, rows_tensor(step, (int)i), step->fields[i].dtype, 3, shape, 0.125,
+                       dice);
+    }
+    for (size_t i = 0; i < step->flow.constant_count; i++) {
+        const kvmill_flow_constant *known = &step->flow.constants[i];
+        const int64_t shape[] = {a->sequences, step->kv_heads, known->rows, known->columns};
+        if (known->values == NULL)
+            open_extra(step, input_tensor(step, i), f32, 4, shape, 0.25, dice);
+    }
+}
+
 /* ---- All tensors ---- */
 
 void flow_step_open(struct flow_step *step, struct dice *dice) {
@@ -284,6 +341,7 @@ void flow_step_open(struct flow_step *step, struct dice *dice) {
     open_slots(step, dice);
     open_scores(step, dice);
     open_fields(step, dice);
+    open_extras(step, dice);
 }
 
 /* ---- Tensors of a run ---- */
@@ -322,8 +380,22 @@ void flow_step_give(struct flow_step *step, enum flow_step_kind kind, bool lists
             struct fenced_tensor *tensor = flow_step_tensor(step, which);
             if (kinds >> kind & 1 && is_open(tensor))
                 step->given[which] = &tensor->dl;
-        } while (which++ >= KVMILL_FLOW_FIELDS && which < FLOW_STEP_MOST);
+        } while (which++ >= KVMILL_FLOW_FIELDS && which < FLOW_STEP_EXTRAS);
     }
+    int first_input = input_tensor(step, 0);
+    for (int i = FLOW_STEP_EXTRAS; i < FLOW_STEP_MOST; i++)
+        if (is_open(&step->tensor[i]) &&
+            (i < first_input ? kind == STEP_APPEND : kind == STEP_INDEX || kind == STEP_DECODE))
+            step->given[i] = &step->tensor[i].dl;
+}
+
+/* As the library has them: nothing between the fields there are and what comes after. */
+static void order_tensors(const struct flow_step *step, const DLTensor **list) {
+    memcpy(list, step->given, sizeof step->given);
+    for (int i = FLOW_STEP_EXTRAS; i < FLOW_STEP_MOST; i++)
+        if (is_open(&step->tensor[i]))
+            list[KVMILL_FLOW_FIELDS + (int)step->flow.field_count + i - FLOW_STEP_EXTRAS] =
+                step->given[i];
 }
 
 /* A test's own flow may save in its fields. */
@@ -331,6 +403,8 @@ static bool is_output(const struct flow_step *step, enum flow_step_kind kind, in
     bool is_cache =
         which >= KVMILL_CACHE_ATTENTION_CACHE && which <= KVMILL_CACHE_ATTENTION_VALUE_SCALE;
     bool is_list = which >= KVMILL_FLOW_SEL_INDPTR && which <= KVMILL_FLOW_SCORES;
+    if (which >= FLOW_STEP_EXTRAS)
+        return false;
     if (which >= KVMILL_FLOW_FIELDS)
         return kind == STEP_APPEND || kind == STEP_SUMMARISE || step->own != NULL;
     if (is_list)
@@ -378,8 +452,10 @@ static kvmill_status run_plan(struct flow_step *step, enum flow_step_kind kind,
     fence_open(&room, size, 0, FENCE_ABOVE, dice);
     unsigned char *workspace = step->workspace ? step->workspace : room.data;
     fence_explain_traps(step->attention.words);
+    const DLTensor *list[FLOW_STEP_MOST];
+    order_tensors(step, list);
     protect_inputs(step, kind, true);
-    kvmill_status status = run_in_parts(plan, step->given, workspace, threads, dice, error);
+    kvmill_status status = run_in_parts(plan, list, workspace, threads, dice, error);
     protect_inputs(step, kind, false);
     if (!fence_is_intact(&room, &where))
         bail_out("the workspace was left, at %" PRId64 " of %zu: %s", where, size,

@@ -19,7 +19,13 @@ enum flow_step_kind {
 
 /* Fields of Quest, and tensors of its steps; the most that other flows have. */
 enum { FLOW_STEP_FIELDS = 2, FLOW_STEP_TENSORS = KVMILL_FLOW_FIELDS + FLOW_STEP_FIELDS };
-enum { MOST_STEP_FIELDS = 6, FLOW_STEP_MOST = KVMILL_FLOW_FIELDS + MOST_STEP_FIELDS };
+/* Rows of new tokens and inputs are kept after as many fields. */
+enum {
+    MOST_STEP_FIELDS = 6,
+    MOST_STEP_EXTRAS = 4,
+    FLOW_STEP_EXTRAS = KVMILL_FLOW_FIELDS + MOST_STEP_FIELDS,
+    FLOW_STEP_MOST = FLOW_STEP_EXTRAS + MOST_STEP_EXTRAS
+};
 
 struct flow_step {
     /* For flow_step_open: what is wanted.  attention.tokens: new ones, of which `start` are before;
@@ -88,6 +94,10 @@ void *flow_step_data(struct flow_step *step, int which);
 unsigned char *flow_step_element(struct flow_step *step, int which, int64_t b, int64_t h,
                                  int64_t i);
 unsigned char *flow_step_field(const struct flow_step *step, int i, int64_t page, int64_t kv_head);
+
+/* Row t of kv head h of new tokens' rows for a field; the matrix of an input. */
+const unsigned char *flow_step_new_row(struct flow_step *step, int field, int64_t t, int64_t h);
+const float *flow_step_input(struct flow_step *step, size_t constant, int64_t request, int64_t h);
 
 /* Zeros, to be freed; the bytes of a tensor, NULL where there is none, and whether it has them. */
 void *flow_step_take(int64_t count, size_t bytes);

@@ -84,6 +84,17 @@ static void choose_types(struct attention *a, struct dice *dice) {
     }
 }
 
+/* Whole groups and blocks of K's rows. */
+static void choose_view(struct attention *a, struct dice *dice) {
+    kvmill_cache_attention *op = &a->op;
+    int64_t unit = op->cache_format != NULL ? 32 : op->quant_bit != 0 ? op->quant_group : 1;
+    int64_t units = op->head_dim / unit;
+    attention_say(a, "value_T2=none value_T3=none value_quant_bit=0 value_quant_group=0 "
+                     "value_cache_format=-");
+    op->value_differs = op->value_view = 1;
+    op->value_head_dim = unit * PICK(dice, units, (units + 1) / 2, (units * 8 + 8) / 9);
+}
+
 static void choose_place(struct attention *a, struct dice *dice) {
     static const char *const layouts[] = {
         "cache_layout={0|1}", "{cache_layout={0|1|2|3}|cache_mode=1 cache_layout={0|1|2|3|4}}"};
@@ -235,7 +246,9 @@ void random_attention(struct attention *a, enum kind kind, struct dice *dice) {
     kvmill_cache_attention_init(&a->op, sizeof a->op);
     choose_place(a, dice);
     choose_types(a, dice);
-    if (a->which != MULTI_HEAD_ATTENTION)
+    if (a->which == MULTI_HEAD_CACHE_ATTENTION && dice_once_in(dice, 6))
+        choose_view(a, dice);
+    else if (a->which != MULTI_HEAD_ATTENTION)
         choose_order(a, dice);
     choose_heads(a, dice);
     if (a->which != KEY_VALUE_CACHE)

@@ -68,6 +68,11 @@ static const char *describe(const struct model *model) {
                 break;
         at += (size_t)describe_run(text + at, sizeof text - at, &model->layers[i], end - i);
     }
+    if (model->indexer.topk > 0) /* in place of the last "; " */
+        at += (size_t)snprintf(text + at - 2, sizeof text - at + 2,
+                               ", best %" PRId64 " by %" PRId64 " x %" PRId64 "; ",
+                               model->indexer.topk, model->indexer.heads, model->indexer.head_dim) -
+              2;
     snprintf(text + at, sizeof text - at, "%s p%" PRId64 "%s%s", model->dtype->name,
              model->max_positions, model->alibi_bias_max != 0 ? " alibi" : "",
              model->alibi_scaled ? " scaled" : "");
@@ -129,7 +134,7 @@ static void test_row(const char *line) {
         return;
     }
     ok_text(row_of(name, &model), line, "%s has the expected row", name);
-    expect_notes(&notes, strstr(name, "v3.2") ? "index_topk" : NULL);
+    expect_notes(&notes, NULL);
     model_free(&model);
 }
 

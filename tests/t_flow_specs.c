@@ -54,7 +54,9 @@ static void test_shipped(char *const *cell) {
     ok(told && kvmill_flow_scores(&problem.budget) == (strcmp(cell[5], "true") == 0),
        "  whether pages are scored");
     ok(told && is_fraction(layout.ratio_elements, cell[4]), "  its token ratio");
-    ok(layout.group == 4 && layout.kv_heads == 8, "  heads");
+    ok(layout.kv_heads == flow->attention->num_kv_heads &&
+           layout.group * layout.kv_heads == flow->attention->num_heads,
+       "  heads");
     test_found_atoms(&problem, atoi(cell[6]), atoi(cell[7]));
     json_t *first = specs_write(&specs);
     char *text = json_dumps(first, 0);
@@ -231,8 +233,8 @@ static kvmill_flow_layout layout_of(int64_t page, int64_t dim, int element, int 
     problem.geometry.key = problem.geometry.value =
         (struct kvmill_format){element, (int32_t)dim, 0, 0};
     for (int i = 0; i < fields; i++)
-        problem.fields[i] =
-            (struct kvmill_flow_field_data){KVMILL_BF16, rows, columns, 2 * rows * columns, false};
+        problem.fields[i] = (struct kvmill_flow_field_data){
+            .element = KVMILL_BF16, .rows = rows, .columns = columns, .bytes = 2 * rows * columns};
     kvmill_flow_layout_of(&problem, &layout);
     return layout;
 }

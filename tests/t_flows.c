@@ -117,6 +117,8 @@ static void fill_tokens(struct flow_step *step, struct dice *dice) {
     const int64_t dims[] = {step->attention.op.head_dim, step->value_dim};
     for (int v = 0; v < 2; v++) {
         int which = KVMILL_CACHE_ATTENTION_CURRENT_KEY + v;
+        if (step->attention.dense[which] == NULL)
+            continue;
         for (int64_t i = 0; i < tokens * step->kv_heads * dims[v]; i++)
             oracle_put(attention_type(step->attention.op.T1), step->attention.dense[which], i,
                        (double)dice_range(dice, -16, 16) / 8);
@@ -212,6 +214,11 @@ static const struct setting {
              "'quant_bit': 8, 'quant_group': 16"},
     {"int4", "'num_heads': 5, 'num_kv_heads': 1, 'head_dim': 32, 'T1': 'float16', "
              "'quant_bit': 4, 'quant_group': 8"},
+    {"a view, bfloat16", "'num_heads': 6, 'num_kv_heads': 1, 'head_dim': 48, 'T1': 'bfloat16', "
+                         "'value_head_dim': 32, 'value_view': true"},
+    {"a view, int8", "'num_heads': 4, 'num_kv_heads': 2, 'head_dim': 48, 'T1': 'float32', "
+                     "'value_head_dim': 32, 'value_view': true, 'quant_bit': 8, "
+                     "'quant_group': 16"},
     {"q8_0", "'num_heads': 2, 'num_kv_heads': 2, 'head_dim': 64, 'T1': 'float16', "
              "'cache_format': 'q8_0'"},
 };

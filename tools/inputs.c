@@ -10,6 +10,7 @@
 #include "../base/text.h"
 #include "../defs/arithmetic.h"
 #include "../gen/attend_family.h"
+#include "../gen/places.h"
 #include "../import/gguf/gguf.h"
 #include "../import/onnx/onnx.h"
 #include "ggml_types.h"
@@ -131,6 +132,21 @@ static bool add_flow(const char *file, const char *flow, const struct cache_choi
     return true;
 }
 
+/* The flow of a model whose config has an indexer, unless another one was given. */
+static bool add_indexer(const char *file, const struct cache_choice *choice, struct inputs *inputs,
+                        struct error *error) {
+    char *flow = path_join(data_directory(), "configs/flows/dsa.json");
+    bool done = flow != NULL ? add_flow(file, flow, choice, inputs, error) : out_of_memory(error);
+    free(flow);
+    return done;
+}
+
+static void note_ggml_is_dense(const char *file) {
+    print_shown(stderr,
+                "%s: note: an indexer picks tokens; llama.cpp's kernels attend to all of them\n",
+                file);
+}
+
 static bool read_model_file(const char *file, struct inputs *inputs, struct error *error) {
     return (is_gguf_name(file) ? gguf_read : model_read)(file, &inputs->model, &inputs->specs.notes,
                                                          error);
@@ -143,10 +159,17 @@ static bool read_model(const struct options *options, const char *file, struct i
     if (!read_choice(options, file, choice, error) || !read_model_file(file, inputs, error) ||
         !specs_of_model(&inputs->model, choice, &inputs->specs, error))
         return false;
-    if (choice->ggml[GGML_KEY] == NULL)
-        note_without_attention(file, &inputs->model);
     const char *flow = option_value(options, "flow");
-    return flow == NULL || add_flow(file, flow, choice, inputs, error);
+    bool is_indexed = inputs->model.indexer.topk > 0;
+    if (choice->ggml[GGML_KEY] != NULL) {
+        if (is_indexed)
+            note_ggml_is_dense(file);
+        return true;
+    }
+    note_without_attention(file, &inputs->model);
+    if (flow != NULL)
+        return add_flow(file, flow, choice, inputs, error);
+    return !is_indexed || add_indexer(file, choice, inputs, error);
 }
 
 static bool read_specs(const struct options *options, const char *file, struct inputs *inputs,

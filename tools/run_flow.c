@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../gen/flow.h"
+#include "../ops/flow_tensors.h"
 #include "../ops/tensor_scatter.h"
 #include "run_op.h"
 
@@ -38,10 +39,13 @@ static bool scores(const struct spec *spec) {
     return runs(spec, OP_FLOW_DECODE) || runs(spec, OP_FLOW_INDEX);
 }
 
-static const kvmill_flow_field *field_of(const struct spec *spec, int tensor) {
-    size_t i = (size_t)(tensor - KVMILL_FLOW_FIELDS);
-    const kvmill_flow *flow = flow_of_spec(spec);
-    return tensor >= KVMILL_FLOW_FIELDS && i < flow->field_count ? &flow->fields[i] : NULL;
+/* A tensor that the flow names; NULL: it has fewer. */
+static const struct kvmill_flow_tensor *own_of(const struct spec *spec, int tensor) {
+    static struct kvmill_flow_tensor own[KVMILL_MOST_FLOW_OWN];
+    int n = tensor - KVMILL_FLOW_FIELDS;
+    bool has =
+        n >= 0 && n < KVMILL_MOST_FLOW_OWN && kvmill_flow_tensor_at(flow_of_spec(spec), n, &own[n]);
+    return has ? &own[n] : NULL;
 }
 
 /* Scoring moves the state that it saves; what else a flow lacks is not checked yet. */
@@ -55,41 +59,50 @@ static bool is_saved(const kvmill_flow *flow, const char *field) {
 }
 
 /* Attending alone does not look at fields. */
-static bool takes_field(const struct spec *spec) {
-    return !runs(spec, OP_FLOW_ATTEND);
+static bool takes(const struct spec *spec, const struct kvmill_flow_tensor *own) {
+    switch (own->kind) {
+    case KVMILL_FLOW_TENSOR_ROWS:
+        return runs(spec, OP_FLOW_APPEND);
+    case KVMILL_FLOW_TENSOR_INPUT:
+        return scores(spec);
+    default:
+        return !runs(spec, OP_FLOW_ATTEND);
+    }
 }
 
-static bool gives_field(const struct spec *spec, const kvmill_flow_field *field) {
-    return runs(spec, OP_FLOW_APPEND) || runs(spec, OP_FLOW_SUMMARISE) ||
-           (scores(spec) && is_saved(flow_of_spec(spec), field->name));
+static bool gives(const struct spec *spec, const struct kvmill_flow_tensor *own) {
+    if (own->kind != KVMILL_FLOW_TENSOR_FIELD)
+        return false;
+    bool is_appended = kvmill_flow_is_appended(flow_of_spec(spec), own->number);
+    return runs(spec, OP_FLOW_APPEND) || (runs(spec, OP_FLOW_SUMMARISE) && !is_appended) ||
+           (scores(spec) && is_saved(flow_of_spec(spec), own->name));
 }
 
 static const char *input(const struct spec *spec, int tensor) {
-    const kvmill_flow_field *field = field_of(spec, tensor);
+    const struct kvmill_flow_tensor *own = own_of(spec, tensor);
     struct described described = described_step(spec);
     if (tensor < KVMILL_FLOW_FIELDS)
         return described_input(&described, tensor);
-    return field != NULL && takes_field(spec) ? field->name : NULL;
+    return own != NULL && takes(spec, own) ? own->name : NULL;
 }
 
 static const char *output(const struct spec *spec, int tensor) {
-    const kvmill_flow_field *field = field_of(spec, tensor);
+    const struct kvmill_flow_tensor *own = own_of(spec, tensor);
     struct described described = described_step(spec);
     if (tensor < KVMILL_FLOW_FIELDS)
         return described_output(&described, tensor);
-    return field != NULL && gives_field(spec, field) ? field->name : NULL;
+    return own != NULL && gives(spec, own) ? own->name : NULL;
 }
 
 /* ---- Inputs ---- */
 
-static bool adopt_field(const struct spec *spec, int tensor, struct arrays *arrays,
-                        struct error *error) {
-    const kvmill_flow_field *field = field_of(spec, tensor);
+static bool adopt_own(const struct spec *spec, int tensor, struct arrays *arrays,
+                      struct error *error) {
+    const struct kvmill_flow_tensor *own = own_of(spec, tensor);
     struct npy *npy = &arrays->tensor[tensor];
-    return array_require(field->name, npy, error) &&
-           (!gives_field(spec, field) ||
-            array_keep(field->name, npy, &arrays->file[tensor], error)) &&
-           array_adopt(field->name, field->dtype, NULL, npy, error);
+    return array_require(own->name, npy, error) &&
+           (!gives(spec, own) || array_keep(own->name, npy, &arrays->file[tensor], error)) &&
+           array_adopt(own->name, own->dtype, NULL, npy, error);
 }
 
 static bool adopt_all(const struct spec *spec, struct arrays *arrays, struct error *error) {
@@ -97,8 +110,8 @@ static bool adopt_all(const struct spec *spec, struct arrays *arrays, struct err
     if (!described_require(&described, arrays, error) ||
         !described_adopt(&described, arrays, error))
         return false;
-    for (int i = KVMILL_FLOW_FIELDS; takes_field(spec) && field_of(spec, i) != NULL; i++)
-        if (!adopt_field(spec, i, arrays, error))
+    for (int i = KVMILL_FLOW_FIELDS; own_of(spec, i) != NULL; i++)
+        if (takes(spec, own_of(spec, i)) && !adopt_own(spec, i, arrays, error))
             return false;
     return true;
 }
@@ -185,7 +198,7 @@ static kvmill_status plan(const struct spec *spec, const struct arrays *arrays,
 }
 
 const struct run_op flow_run = {
-    .tensors = KVMILL_FLOW_FIELDS + KVMILL_MOST_FLOW_FIELDS,
+    .tensors = KVMILL_FLOW_FIELDS + KVMILL_MOST_FLOW_OWN,
     .input = input,
     .output = output,
     .prepare = prepare,

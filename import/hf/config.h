@@ -36,6 +36,11 @@ struct layer {
     bool sinks;        /* learned attention sinks */
 };
 
+/* Which tokens latent layers attend to.  topk 0: all. */
+struct indexer {
+    int64_t heads, head_dim, topk; /* queries, elements of a key, tokens */
+};
+
 struct model {
     char type[64];                    /* model_type of the part that was read */
     const struct kvmill_dtype *dtype; /* of activations, and so of an unquantised cache */
@@ -43,6 +48,7 @@ struct model {
     int64_t max_positions; /* 0 when the config does not say */
     double alibi_bias_max; /* 0 = no ALiBi */
     bool alibi_scaled;     /* the bias is added before the scale is applied (Falcon) */
+    struct indexer indexer;
     int layer_count;
     struct layer *layers;
 };

@@ -16,6 +16,9 @@ static const struct config_key value_dim_key = {{"v_head_dim"}, 0, MOST_HEAD_DIM
 static const struct config_key rank_key = {{"kv_lora_rank"}, 1, MOST_HEAD_DIM};
 static const struct config_key nope_key = {{"qk_nope_head_dim"}, 0, MOST_HEAD_DIM};
 static const struct config_key rope_key = {{"qk_rope_head_dim"}, 1, MOST_HEAD_DIM};
+static const struct config_key topk_key = {{"index_topk"}, 0, INT32_MAX - 1};
+static const struct config_key index_heads_key = {{"index_n_heads"}, 1, MOST_HEADS};
+static const struct config_key index_dim_key = {{"index_head_dim"}, 1, MOST_HEAD_DIM};
 
 /* ---- KV heads ---- */
 
@@ -126,6 +129,16 @@ static bool read_yarn(struct reader *r, double *mscale) {
     return true;
 }
 
+/* DeepSeek's defaults where index_topk alone is said. */
+static bool read_indexer(struct reader *r) {
+    struct indexer *indexer = &r->model->indexer;
+    if (!config_optional(&r->text, &topk_key, 0, &indexer->topk, r->error))
+        return false;
+    return indexer->topk == 0 ||
+           (config_optional(&r->text, &index_heads_key, 64, &indexer->heads, r->error) &&
+            config_optional(&r->text, &index_dim_key, 128, &indexer->head_dim, r->error));
+}
+
 static bool read_latent(struct reader *r, int64_t rank) {
     const struct model_class *class = r->class;
     struct layer *layer = &r->common;
@@ -133,7 +146,7 @@ static bool read_latent(struct reader *r, int64_t rank) {
     double mscale = 1;
     if (!config_required(&r->text, &nope_key, class->qk_nope_head_dim, &nope, r->error) ||
         !config_required(&r->text, &rope_key, class->qk_rope_head_dim, &rope, r->error) ||
-        !read_yarn(r, &mscale))
+        !read_yarn(r, &mscale) || !read_indexer(r))
         return false;
     layer->kind = LAYER_LATENT;
     layer->kv_heads = 1;

@@ -94,11 +94,29 @@ static void set_name(const struct binding *binding, json_t *bound) {
                                          binding->count + 1));
 }
 
+/* Words that the model has numbers for. */
+static void bind_dims(const struct binding *binding, json_t *bound) {
+    const struct indexer *indexer = &binding->model->indexer;
+    const struct {
+        const char *word;
+        int64_t value;
+    } known[] = {{"index_n_heads", indexer->heads},
+                 {"index_head_dim", indexer->head_dim},
+                 {"index_topk", indexer->topk}};
+    json_t *dims = json_copy(json_object_get(bound, "dims"));
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (json_object_get(dims, known[i].word) != NULL && known[i].value > 0)
+            json_object_set_new(dims, known[i].word, json_integer(known[i].value));
+    if (dims != NULL)
+        json_object_set_new(bound, "dims", dims);
+}
+
 static json_t *bind(const struct binding *binding, const struct spec *spec, int layer) {
     json_t *bound = json_copy(binding->source);
     if (bound == NULL)
         return NULL;
     set_name(binding, bound);
+    bind_dims(binding, bound);
     json_object_set_new(bound, "attention", bind_attention(binding, spec, layer));
     return bound;
 }
@@ -115,18 +133,6 @@ static bool add(struct binding *binding, size_t at, struct spec_list *list, stru
     return done && check_layers(binding, &list->items[list->count - 1], error);
 }
 
-/* No spec of the model attends to all that it stores, in a cache of keys and one of values. */
-static bool refuse_model(const struct binding *binding, struct error *error) {
-    for (int i = 0; i < binding->model->layer_count; i++)
-        if (binding->model->layers[i].kind == LAYER_LATENT)
-            return fail(error, EXIT_USER,
-                        "%s: layer %d of the model is latent: its values are views of its keys; "
-                        "flows have a cache of keys and one of values",
-                        binding->file, i);
-    return fail(error, EXIT_USER, "%s: no layer of the model attends to all that it stores",
-                binding->file);
-}
-
 static bool add_to_all(struct binding *binding, struct spec_list *list, struct error *error) {
     const char *op = json_string_value(json_object_get(binding->source, "op"));
     size_t count = list->count;
@@ -139,7 +145,8 @@ static bool add_to_all(struct binding *binding, struct spec_list *list, struct e
             return false;
     }
     if (!any)
-        return refuse_model(binding, error);
+        return fail(error, EXIT_USER, "%s: no layer of the model attends to all that it stores",
+                    binding->file);
     return binding->count > 0 ||
            fail(error, EXIT_USER,
                 "%s: /layers_skip: has all layers that attend to all that they store; accepted: "

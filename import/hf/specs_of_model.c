@@ -231,7 +231,8 @@ static void set_scores(kvmill_cache_attention *op, const struct model *model,
     op->softcap = layer->softcap;
     op->left_window_size = layer->window - 1;
     op->math = math;
-    op->value_differs = layer->value_dim != layer->key_dim;
+    op->value_view = layer->kind == LAYER_LATENT;
+    op->value_differs = op->value_view || layer->value_dim != layer->key_dim;
     op->value_head_dim = op->value_differs ? layer->value_dim : 0;
     set_alibi(op, model, layer);
 }
@@ -261,55 +262,23 @@ static void set_cache(kvmill_cache_attention *op, const struct layer *layer,
         op->cache_format = KVMILL_TILES_WORD;
 }
 
-static bool refuse_latent(const struct cache_choice *choice, struct error *error) {
-    const char *words[KVMILL_MOST_FORMATS + 1];
-    char accepted[KVMILL_WORDS_SIZE];
-    kvmill_activation_words(words);
-    return fail(error, EXIT_USER,
-                "--cache: \"%s\"; accepted for latent layers, whose values are views of their "
-                "keys: %s",
-                choice->type->word, kvmill_list_words(words, "", accepted));
-}
-
-/* What stands in its cache is what it computes with. */
-static bool check_latent(const struct model *model, const struct cache_choice *choice,
-                         struct error *error) {
-    const char *type = choice->type ? choice->type->word : model->dtype->name;
-    if (choice->type != NULL && !choice->type->activation)
-        return refuse_latent(choice, error);
-    return choice->activations == NULL || strcmp(choice->activations->word, type) == 0 ||
-           fail(error, EXIT_USER,
-                "--activations: \"%s\"; accepted for latent layers: the type of their cache, %s, "
-                "or also --cache %s",
-                choice->activations->word, type, choice->activations->word);
-}
-
-/* A latent cache is stored as rows, and attended as what it is: its rows are the keys, and the
-   values are their beginnings. */
-static bool begin_attention(struct spec *spec, const struct model *model, const struct layer *layer,
-                            const struct cache_choice *choice, struct error *error) {
-    bool latent = layer->kind == LAYER_LATENT, dynamic = choice->layout > 1;
+static void begin_attention(struct spec *spec, const struct model *model, const struct layer *layer,
+                            const struct cache_choice *choice) {
     kvmill_cache_attention *op = &spec->attention.op;
-    if (latent && !check_latent(model, choice, error))
-        return false;
-    attention_spec_begin(
-        spec, latent ? KVMILL_MULTI_HEAD_ATTENTION : KVMILL_MULTI_HEAD_CACHE_ATTENTION, dynamic);
+    attention_spec_begin(spec, KVMILL_MULTI_HEAD_CACHE_ATTENTION, choice->layout > 1);
     set_scores(op, model, layer, choice->math);
     op->T1 = activations_dtype(model, choice);
-    if (latent)
-        op->T1 = cache_dtype(model, choice);
-    if (!latent)
-        set_cache(op, layer, choice, cache_dtype(model, choice));
+    set_cache(op, layer, choice, cache_dtype(model, choice));
     spec->attention.masked = false;
     attention_spec_complete(spec);
-    return true;
 }
 
 static bool add_layer(const struct model *model, int layer, const struct cache_choice *choice,
                       struct spec_list *list, struct error *error) {
     struct spec *spec = spec_list_append(list, error);
-    if (spec == NULL || !begin_attention(spec, model, &model->layers[layer], choice, error))
+    if (spec == NULL)
         return false;
+    begin_attention(spec, model, &model->layers[layer], choice);
     set_purpose(spec, &model->layers[layer]);
     strcpy(spec->where, spec->purpose);
     set_name(model, layer, spec->name);
@@ -345,8 +314,8 @@ static bool find_geometry(const struct model *model, const struct layer *layer,
         ggml_op_of(model, layer, choice, &spec.cache_attend);
         return kvmill_cache_attend_check(&spec.cache_attend, geometry, &reason) == KVMILL_OK;
     }
-    return begin_attention(&spec, model, layer, choice, &(struct error){0}) &&
-           kvmill_cache_attention_check(&spec.attention.op, attention_op_of(&spec), geometry,
+    begin_attention(&spec, model, layer, choice);
+    return kvmill_cache_attention_check(&spec.attention.op, attention_op_of(&spec), geometry,
                                         &reason) == KVMILL_OK;
 }
 

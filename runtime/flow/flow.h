@@ -120,11 +120,12 @@ struct flow_cache {
 
 /* ---- New tokens ---- */
 
-/* K and V (0, 1) of new tokens, activations at strides in bytes; token t goes to row slot[t] of the
-   cache, or nowhere where that is -1. */
+/* K and V (0, 1) of new tokens, activations at strides in bytes, and their rows of fields, without
+   gaps; token t goes to row slot[t] of the cache, or nowhere where that is -1. */
 struct flow_tokens {
     const unsigned char *data[2];
     int64_t token_stride[2], head_stride[2];
+    const unsigned char *rows[KVMILL_MOST_FLOW_APPENDED];
     const int64_t *slot;
     int64_t tokens;
 };
@@ -192,6 +193,11 @@ struct flow_writer {
 void kvmill_flow_write(const struct flow_writer *writer, const struct flow_tokens *tokens, int v,
                        const struct flow_span *span);
 
+/* Their rows of a field that tokens bring. */
+void kvmill_flow_write_field(const struct kvmill_flow_problem *problem,
+                             const struct flow_cache *cache, const struct flow_tokens *tokens,
+                             int field, const struct flow_span *span);
+
 /* ---- Scores ---- */
 
 /* Scores of pages ids[0 .. pages) for one kv head: query has `group` rows of activations,
@@ -203,6 +209,7 @@ struct flow_scoring {
     const struct flow_cache *cache;
     const unsigned char *query;
     int64_t query_stride;
+    const float *constant[KVMILL_MOST_FLOW_CONSTANTS]; /* inputs are those of the row */
     const int32_t *ids;
     int64_t pages, kv_head;
 };
@@ -216,10 +223,12 @@ const float *kvmill_flow_finish(const struct flow_scoring *scoring, float *works
 
 /* ---- Lists ---- */
 
-/* Query head h of request b, head_dim activations, is b * request + h * head bytes after data. */
+/* Query head h of request b, head_dim activations, is b * request + h * head bytes after data.
+   Inputs have a matrix for each request and kv head, one after the other. */
 struct flow_queries {
     const unsigned char *data;
     int64_t request, head;
+    const float *input[KVMILL_MOST_FLOW_INPUTS];
 };
 
 /* What the lists of a batch are made of.  Scores are of kv heads, or of query heads: their

@@ -10,144 +10,6 @@
 #include "../core/tensor.h"
 #include "flow_plan.h"
 
-static const DLDataType int64_type = {kDLInt, 64, 1}, int32_type = {kDLInt, 32, 1};
-static const DLDataType float32_type = {kDLFloat, 32, 1};
-
-/* ---- Which tensors there are ---- */
-
-/* The steps that a tensor is required for, may be given for, and is an output of. */
-struct use {
-    int which;
-    const char *name;
-    unsigned required, optional, output;
-    const DLDataType *type;
-};
-
-enum {
-    APPEND = 1 << FLOW_APPEND,
-    INDEX = 1 << FLOW_INDEX,
-    ATTEND = 1 << FLOW_ATTEND,
-    DECODE = 1 << FLOW_DECODE,
-    SUMMARISE = 1 << FLOW_SUMMARISE,
-    REQUESTS = INDEX | ATTEND | DECODE
-};
-
-static const struct use numbers[] = {
-    {KVMILL_FLOW_SEQ_LEN, "seq_len", REQUESTS, 0, 0, &int64_type},
-    {KVMILL_FLOW_PAGE_INDPTR, "page_indptr", REQUESTS, 0, 0, &int64_type},
-    {KVMILL_FLOW_PAGE_IDS, "page_ids", REQUESTS, 0, 0, &int32_type},
-    {KVMILL_CACHE_ATTENTION_SEQSTARTS, "seqstarts", 0, ATTEND, 0, &int64_type},
-    {KVMILL_FLOW_SLOT_MAPPING, "slot_mapping", APPEND | SUMMARISE, 0, 0, &int64_type},
-    {KVMILL_FLOW_SEL_INDPTR, "sel_indptr", INDEX, ATTEND | DECODE, INDEX | DECODE, &int64_type},
-    {KVMILL_FLOW_SEL, "sel", INDEX, ATTEND | DECODE, INDEX | DECODE, &int32_type},
-    {KVMILL_FLOW_BLOCK_IDS, "block_ids", 0, INDEX | DECODE, INDEX | DECODE, &int32_type},
-    {KVMILL_FLOW_SCORES, "scores", 0, INDEX | DECODE, INDEX | DECODE, &float32_type},
-    {KVMILL_FLOW_TOPK_VALS, "topk_vals", 0, INDEX | DECODE, 0, &int64_type},
-};
-
-static enum presence presence_in(const struct flow_plan *plan, unsigned required,
-                                 unsigned optional) {
-    unsigned step = 1u << plan->step;
-    return required & step ? REQUIRED : optional & step ? OPTIONAL : ABSENT;
-}
-
-/* Vectors in one piece, where the processor wants them. */
-static void expect_numbers(struct flow_plan *plan) {
-    static const int64_t any[] = {KVMILL_DYNAMIC};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        plan->rules[numbers[i].which] = (struct tensor_rule){
-            .name = numbers[i].name,
-            .presence = presence_in(plan, numbers[i].required, numbers[i].optional),
-            .type = *numbers[i].type,
-            .rank = 1,
-            .dims = any,
-            .rows = true,
-            .aligned = true,
-            .output = numbers[i].output >> plan->step & 1,
-        };
-    struct tensor_rule *block_ids = &plan->rules[KVMILL_FLOW_BLOCK_IDS];
-    block_ids->or_type = int64_type;
-    block_ids->dims = NULL; /* check_block_ids */
-    block_ids->rows = false;
-    block_ids->dense = true;
-}
-
-static bool index_reads(const struct flow_plan *plan, int value) {
-    return plan->schedules[KVMILL_INDEX_PROGRAM].loaded[value];
-}
-
-static bool uses_fields(const struct flow_plan *plan) {
-    return plan->step != FLOW_ATTEND && !plan->problem.skipped;
-}
-
-static void set_field_dims(struct flow_plan *plan, int i) {
-    const struct kvmill_flow_field_data *field = &plan->problem.fields[i];
-    const int64_t dims[] = {KVMILL_DYNAMIC, plan->problem.geometry.kv_heads, field->rows,
-                            field->columns};
-    memcpy(plan->field_dims[i], dims, sizeof dims);
-}
-
-static void expect_fields(struct flow_plan *plan, const kvmill_flow *flow) {
-    for (int i = 0; i < plan->problem.field_count; i++) {
-        set_field_dims(plan, i);
-        bool is_output = flow_fills_fields(plan) || plan->problem.fields[i].saved;
-        snprintf(plan->field_names[i], sizeof *plan->field_names, "%s", flow->fields[i].name);
-        plan->rules[KVMILL_FLOW_FIELDS + i] = (struct tensor_rule){
-            .name = plan->field_names[i],
-            .presence = plan->step == FLOW_ATTEND ? ABSENT
-                        : plan->problem.skipped   ? IGNORED
-                                                  : REQUIRED,
-            .type = flow->fields[i].dtype,
-            .rank = 4,
-            .dims = plan->field_dims[i],
-            .output = is_output,
-            .dense = true,
-        };
-    }
-}
-
-/* The rules of cache attention hold, except these. */
-static void adapt_attention(struct flow_plan *plan) {
-    static const struct use uses[] = {
-        {.which = KVMILL_CACHE_ATTENTION_QUERY, .required = REQUESTS},
-        {.which = KVMILL_CACHE_ATTENTION_CURRENT_KEY, .required = APPEND},
-        {.which = KVMILL_CACHE_ATTENTION_CURRENT_VALUE, .required = APPEND},
-        {.which = KVMILL_CACHE_ATTENTION_START_POS},
-        {.which = KVMILL_CACHE_ATTENTION_KVSTARTS},
-        {.which = KVMILL_CACHE_ATTENTION_CACHESTARTS},
-        {.which = KVMILL_CACHE_ATTENTION_DECODING_BATCHES},
-        {.which = KVMILL_CACHE_ATTENTION_MAX_SEQLEN},
-        {.which = KVMILL_CACHE_ATTENTION_MAX_KVLEN},
-        {.which = KVMILL_CACHE_ATTENTION_ATTN_MASK},
-        {.which = KVMILL_CACHE_ATTENTION_SINKS, .optional = ATTEND | DECODE},
-    };
-    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
-        plan->rules[uses[i].which].presence = presence_in(plan, uses[i].required, uses[i].optional);
-    bool attends = plan->step == FLOW_ATTEND || plan->step == FLOW_DECODE;
-    for (int i = KVMILL_CACHE_ATTENTION_ATTN_OUTPUT; i <= KVMILL_CACHE_ATTENTION_LSE && !attends;
-         i++)
-        plan->rules[i].presence = ABSENT;
-}
-
-/* Caches are written by append alone; index reads them if its program does. */
-static void adapt_caches(struct flow_plan *plan) {
-    bool reads = plan->step != FLOW_INDEX || index_reads(plan, 0) || index_reads(plan, 1);
-    for (int i = KVMILL_CACHE_ATTENTION_CACHE; i <= KVMILL_CACHE_ATTENTION_VALUE_SCALE; i++) {
-        plan->rules[i].output = plan->step == FLOW_APPEND;
-        if (!reads && plan->rules[i].presence == REQUIRED)
-            plan->rules[i].presence = IGNORED;
-    }
-}
-
-void kvmill_flow_expect(struct flow_plan *plan, const kvmill_flow *flow) {
-    memcpy(plan->rules, plan->attend->rules, sizeof plan->attend->rules);
-    plan->base.tensor_count = (size_t)(KVMILL_FLOW_FIELDS + plan->problem.field_count);
-    adapt_attention(plan);
-    adapt_caches(plan);
-    expect_numbers(plan);
-    expect_fields(plan, flow);
-}
-
 /* ---- A run ---- */
 
 struct checked {
@@ -209,10 +71,46 @@ static kvmill_status check_pools(struct checked *checked) {
     kvmill_status status = kvmill_check_caches(&checked->given);
     if (checked->given.capacity / geometry->page_size < pages)
         pages = checked->given.capacity / geometry->page_size;
-    if (status == KVMILL_OK && uses_fields(checked->plan))
+    if (status == KVMILL_OK && flow_uses_fields(checked->plan))
         for (int i = 0; i < checked->plan->problem.field_count; i++)
             set_field(checked, i, &pages);
     checked->call->batch.page_count = pages;
+    return status;
+}
+
+/* ---- Rows of new tokens, inputs ---- */
+
+/* As many as there are tokens, or requests. */
+static kvmill_status check_own(struct checked *checked, enum kvmill_flow_tensor_kind kind,
+                               int64_t count, const void **data) {
+    const struct flow_plan *plan = checked->plan;
+    kvmill_status status = KVMILL_OK;
+    for (int n = 0; status == KVMILL_OK && n < plan->own_count; n++) {
+        const struct kvmill_flow_tensor *own = &plan->own[n];
+        const int64_t dims[] = {count, own->dims[1], own->dims[2], own->dims[3]};
+        if (own->kind != kind || tensor_of(checked, KVMILL_FLOW_FIELDS + n) == NULL)
+            continue;
+        status = kvmill_check_shape(&checked->given.base, KVMILL_FLOW_FIELDS + n, own->rank, dims);
+        *data++ = data_of(checked, KVMILL_FLOW_FIELDS + n);
+    }
+    return status;
+}
+
+static kvmill_status check_new_rows(struct checked *checked) {
+    const void *rows[KVMILL_MOST_FLOW_APPENDED] = {NULL};
+    struct flow_tokens *tokens = &checked->call->tokens;
+    kvmill_status status = check_own(checked, KVMILL_FLOW_TENSOR_ROWS, tokens->tokens, rows);
+    for (int i = 0; i < KVMILL_MOST_FLOW_APPENDED; i++)
+        tokens->rows[i] = rows[i];
+    return status;
+}
+
+static kvmill_status check_inputs(struct checked *checked) {
+    const void *inputs[KVMILL_MOST_FLOW_INPUTS] = {NULL};
+    int64_t requests = checked->call->batch.batch;
+    kvmill_status status = check_own(checked, KVMILL_FLOW_TENSOR_INPUT, requests, inputs);
+    for (int i = 0; i < KVMILL_MOST_FLOW_INPUTS; i++)
+        checked->call->queries.input[i] = inputs[i];
     return status;
 }
 
@@ -232,6 +130,8 @@ static kvmill_status check_slots(struct checked *checked) {
     call->tokens.slot = data_of(checked, KVMILL_FLOW_SLOT_MAPPING);
     call->tokens.tokens = call->attend.tokens;
     kvmill_status status = kvmill_check_activations(&checked->given);
+    if (status == KVMILL_OK)
+        status = check_new_rows(checked);
     return status != KVMILL_OK
                ? status
                : kvmill_flow_check_slots(&plan->problem, &call->tokens, pages,
@@ -407,6 +307,8 @@ static kvmill_status check_attend(struct checked *checked) {
         status = check_tokens(checked);
     if (status == KVMILL_OK)
         status = kvmill_check_activations(&checked->given);
+    if (status == KVMILL_OK)
+        status = check_inputs(checked);
     return status == KVMILL_OK ? check_lists(checked) : status;
 }
 
@@ -418,7 +320,9 @@ static void set_requests(struct flow_call *call) {
     struct token_rows *const rows[] = {&view->query, &view->output, &view->lse};
     for (int i = 0; i < 3 && view->tokens.starts.data == NULL; i++)
         rows[i]->batch = rows[i]->token;
-    call->queries = (struct flow_queries){view->query.data, view->query.token, view->query.head};
+    call->queries.data = view->query.data;
+    call->queries.request = view->query.token;
+    call->queries.head = view->query.head;
 }
 
 /* Pages of the longest request that is not read whole. */

@@ -48,11 +48,23 @@ static float *workspace_of(const struct flow_index *index, int64_t b, int64_t he
 
 /* ---- Scores ---- */
 
+static void set_constants(const struct flow_index *index, int64_t b, struct flow_scoring *scoring) {
+    const struct kvmill_flow_problem *problem = index->problem;
+    for (int i = 0; i < problem->constant_count; i++) {
+        const struct kvmill_flow_constant_data *constant = &problem->constants[i];
+        int64_t count = constant->shape.rows * constant->shape.columns;
+        int64_t row = b * problem->geometry.kv_heads + scoring->kv_head;
+        scoring->constant[i] = constant->input < 0
+                                   ? constant->values
+                                   : index->queries->input[constant->input] + row * count;
+    }
+}
+
 static struct flow_scoring scoring_of(const struct flow_index *index, int64_t b, int64_t head) {
     const struct kvmill_flow_problem *problem = index->problem;
     int64_t ratio = problem->geometry.ratio;
     bool alone = problem->scope == KVMILL_SCOPE_QUERY_HEAD;
-    return (struct flow_scoring){
+    struct flow_scoring scoring = {
         .problem = problem,
         .schedule = index->schedule,
         .kernels = index->kernels,
@@ -64,6 +76,8 @@ static struct flow_scoring scoring_of(const struct flow_index *index, int64_t b,
         .pages = kvmill_flow_candidates(index, b),
         .kv_head = alone ? head / ratio : head,
     };
+    set_constants(index, b, &scoring);
+    return scoring;
 }
 
 void kvmill_flow_prepare_head(const struct flow_index *index, int64_t b, int64_t head) {

@@ -48,16 +48,17 @@ static struct flow_span span_of(const struct flow_call *call, int64_t part) {
 static double append_work(const struct call *base) {
     const struct flow_call *call = call_of(base);
     const struct kvmill_cache_geometry *geometry = geometry_of(call);
-    int64_t row =
-        kvmill_format_row_bytes(&geometry->key) + kvmill_format_row_bytes(&geometry->value);
+    int64_t value = geometry->value_view ? 0 : kvmill_format_row_bytes(&geometry->value);
+    int64_t row = kvmill_format_row_bytes(&geometry->key) + value;
     return (double)call->tokens.tokens * (double)(geometry->kv_heads * row);
 }
 
 static void write_part(const struct call *base, int64_t part) {
     const struct flow_call *call = call_of(base);
     const struct cache_plan *attend = flow_plan_of(call)->attend;
+    const struct kvmill_flow_problem *problem = &flow_plan_of(call)->problem;
     const struct flow_span span = span_of(call, part);
-    for (int v = 0; v < 2; v++) {
+    for (int v = 0; v < kvmill_stored_sides(geometry_of(call)); v++) {
         const struct flow_writer writer = {
             kvmill_kernel_of_size(&attend->writers[v], &call->attend.base.view.size),
             &attend->shapes[v],
@@ -67,6 +68,9 @@ static void write_part(const struct call *base, int64_t part) {
             call->cache.page_rows};
         kvmill_flow_write(&writer, &call->tokens, v, &span);
     }
+    for (int i = 0; i < problem->field_count && !problem->skipped; i++)
+        if (problem->fields[i].appended >= 0)
+            kvmill_flow_write_field(problem, &call->cache, &call->tokens, i, &span);
 }
 
 static int64_t summarise_parts(const struct call *base) {

@@ -202,6 +202,8 @@ static bool keep_constants(struct flow_plan *plan) {
         total += constant_floats(&problem->constants[i]);
     float *next = plan->constants = malloc(total * sizeof *next);
     for (int i = 0; next != NULL && i < problem->constant_count; i++) {
+        if (problem->constants[i].input >= 0)
+            continue;
         size_t count = constant_floats(&problem->constants[i]);
         memcpy(next, problem->constants[i].values, count * sizeof *next);
         problem->constants[i].values = next;

@@ -1,15 +1,16 @@
-/* The plans of sparse flows: made by flow_plan.c, their runs checked by flow_check.c, what the
-   phases do is in flow_phases.c.
+/* The plans of sparse flows: made by flow_plan.c, with the tensors of flow_rules.c; their runs
+   checked by flow_check.c; what the phases do is in flow_phases.c.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_FLOW_FLOW_PLAN_H
 #define KVMILL_RUNTIME_FLOW_FLOW_PLAN_H
 
+#include "../../ops/flow_tensors.h"
 #include "../core/slots.h"
 #include "../ops/cache_attention.h"
 #include "flow.h"
 
-enum { KVMILL_MOST_FLOW_TENSORS = KVMILL_FLOW_FIELDS + KVMILL_MOST_FLOW_FIELDS };
+enum { KVMILL_MOST_FLOW_TENSORS = KVMILL_FLOW_FIELDS + KVMILL_MOST_FLOW_OWN };
 
 enum flow_step { FLOW_APPEND, FLOW_INDEX, FLOW_ATTEND, FLOW_DECODE, FLOW_SUMMARISE, FLOW_STEPS };
 
@@ -32,8 +33,8 @@ struct flow_plan {
     float *constants;          /* owned */
     kvmill_flow_limits limits;
     struct tensor_rule rules[KVMILL_MOST_FLOW_TENSORS];
-    char field_names[KVMILL_MOST_FLOW_FIELDS][48];
-    int64_t field_dims[KVMILL_MOST_FLOW_FIELDS][4]; /* of the rules */
+    struct kvmill_flow_tensor own[KVMILL_MOST_FLOW_OWN]; /* names and dims of the rules */
+    int own_count;
     struct flow_room room;
 };
 
@@ -56,6 +57,10 @@ _Static_assert(sizeof(struct flow_call) <= sizeof(kvmill_call), "kvmill_call is 
 /* It is of slots, and fills the fields of their pages. */
 static inline bool flow_fills_fields(const struct flow_plan *plan) {
     return plan->step == FLOW_APPEND || plan->step == FLOW_SUMMARISE;
+}
+
+static inline bool flow_uses_fields(const struct flow_plan *plan) {
+    return plan->step != FLOW_ATTEND && !plan->problem.skipped;
 }
 
 static inline const struct flow_plan *flow_plan_of(const struct flow_call *call) {

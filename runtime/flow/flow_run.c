@@ -7,9 +7,8 @@ static int64_t rows_of(const struct flow_run *run, const struct kvmill_flow_valu
 
 static struct flow_matrix matrix_of(const struct flow_run *run, int number, int64_t page) {
     const struct kvmill_flow_value *value = &run->program->values[number];
-    const float *data = value->source == KVMILL_FLOW_CONSTANT
-                            ? run->problem->constants[value->number].values
-                            : flow_place(run, number, page);
+    const float *data = value->source == KVMILL_FLOW_CONSTANT ? run->constant[value->number]
+                                                              : flow_place(run, number, page);
     return (struct flow_matrix){data, rows_of(run, value), value->shape.columns};
 }
 

@@ -10,6 +10,7 @@ struct flow_run {
     const struct kvmill_flow_problem *problem;
     const struct kvmill_flow_program *program;
     const struct flow_schedule *schedule;
+    const float *const *constant; /* of the index program */
     float *workspace;
     int64_t pages; /* that are scored */
     int64_t rows;  /* of the page that is summarised */

@@ -182,6 +182,7 @@ static struct flow_run run_of(const struct flow_scoring *scoring, float *workspa
     return (struct flow_run){.problem = scoring->problem,
                              .program = &scoring->problem->programs[KVMILL_INDEX_PROGRAM],
                              .schedule = scoring->schedule,
+                             .constant = scoring->constant,
                              .workspace = workspace,
                              .pages = scoring->pages};
 }
@@ -189,7 +190,6 @@ static struct flow_run run_of(const struct flow_scoring *scoring, float *workspa
 static void run_phases(const struct flow_run *run, const struct flow_scoring *scoring,
                        int64_t first, int64_t last) {
     const struct scores known = {{interpret}, run, scoring};
-    const float *constants[KVMILL_MOST_FLOW_CONSTANTS];
     const struct kvmill_flow_scores scores = {
         .program = &known,
         .query = scoring->query,
@@ -198,15 +198,13 @@ static void run_phases(const struct flow_run *run, const struct flow_scoring *sc
         .value = scoring->cache->value,
         .page_rows = scoring->cache->page_rows,
         .field = scoring->cache->field,
-        .constant = constants,
+        .constant = scoring->constant,
         .ids = scoring->ids,
         .pages = scoring->pages,
         .kv_head = scoring->kv_head,
         .kv_heads = run->problem->geometry.kv_heads,
         .workspace = run->workspace,
     };
-    for (int i = 0; i < run->problem->constant_count; i++)
-        constants[i] = run->problem->constants[i].values;
     program_of(run, scoring)->run(&scores, first, last);
 }
 

@@ -4,10 +4,18 @@
 #include "flow_run.h"
 #include "../portable/portable.h"
 
+/* What the page has before the program: K, V, and rows of fields that tokens brought. */
+static bool is_there(const struct kvmill_flow_problem *problem,
+                     const struct kvmill_flow_value *value) {
+    return value->source != KVMILL_FLOW_FIELD || problem->fields[value->number].appended >= 0;
+}
+
 static void load_inputs(const struct flow_run *run, const struct flow_page *page) {
-    for (int i = 0; i < FLOW_FIRST_FIELD; i++)
-        if (run->schedule->loaded[i])
-            kvmill_flow_load(page, &run->program->values[i], flow_place(run, i, 0));
+    for (int i = 0; i < run->program->value_count; i++) {
+        const struct kvmill_flow_value *value = &run->program->values[i];
+        if (run->schedule->loaded[i] && is_there(run->problem, value))
+            kvmill_flow_load(page, value, flow_place(run, i, 0));
+    }
 }
 
 /* Later ops read a field as it is stored. */
@@ -24,7 +32,11 @@ void kvmill_flow_summarise(const struct kvmill_flow_problem *problem,
                            const struct flow_schedule *schedule, const struct flow_cache *cache,
                            int64_t page, int64_t kv_head, int64_t rows, float *workspace) {
     const struct kvmill_flow_program *program = &problem->programs[KVMILL_CACHE_PROGRAM];
-    const struct flow_run run = {problem, program, schedule, workspace, 0, rows};
+    const struct flow_run run = {.problem = problem,
+                                 .program = program,
+                                 .schedule = schedule,
+                                 .workspace = workspace,
+                                 .rows = rows};
     const struct flow_page known = {problem, cache, page, kv_head, rows};
     load_inputs(&run, &known);
     for (int i = 0; i < program->step_count; i++) {

@@ -72,7 +72,7 @@ static void select_rows(struct cache_plan *plan, const struct kernel_search *sea
                         struct words *words) {
     static const char *const writes[] = {"write K", "write V"};
     static const char *const reads[] = {"read K", "read V"};
-    for (int v = 0; v < 2; v++) {
+    for (int v = 0; v < kvmill_stored_sides(&plan->geometry); v++) {
         plan->shapes[v] = kvmill_convert_shape_of(&plan->geometry, v);
         const struct wanted writer = {KVMILL_WRITE_ROWS, &plan->shapes[v],
                                       &kvmill_portable_write_rows};
@@ -92,7 +92,7 @@ static void select_rows(struct cache_plan *plan, const struct kernel_search *sea
 void kvmill_need_cache_rows(const struct cache_plan *plan, const struct kernel_search *search,
                             struct needs *needs) {
     bool reads = plan->geometry.which == KVMILL_KEY_VALUE_CACHE;
-    for (int v = 0; v < 2; v++) {
+    for (int v = 0; v < kvmill_stored_sides(&plan->geometry); v++) {
         kvmill_need(needs, search, EVERY_RUN, "write rows", plan->writers[v].kernel);
         if (reads)
             kvmill_need(needs, search, EVERY_RUN, "read rows", plan->readers[v].kernel);
@@ -135,6 +135,8 @@ static void say_problem(struct words *words, const struct kvmill_cache_geometry 
     kvmill_say(words, ", activations %s", element_name(geometry->activation));
     say_format(words, "K", &geometry->key);
     say_format(words, "V", &geometry->value);
+    if (geometry->value_view)
+        kvmill_say(words, ", a view of K");
     if (geometry->which != KVMILL_MULTI_HEAD_ATTENTION)
         kvmill_say(words, ", layout %" PRId64 "%s%s", geometry->layout,
                    geometry->paged ? ", paged" : "", geometry->circular ? ", circular" : "");

@@ -47,12 +47,13 @@ static struct way way_of_load(const struct cache_call *call) {
 /* Bytes that are written for a token. */
 static int64_t token_bytes(const struct cache_call *call, const struct way *way) {
     const struct kvmill_cache_geometry *geometry = &cache_plan_of(call)->geometry;
-    struct kvmill_format plain[] = {geometry->key, geometry->value};
-    for (int v = 0; v < 2; v++)
-        if (!way->writes)
-            plain[v] = (struct kvmill_format){geometry->activation, plain[v].dim, 0, 0};
-    return way->heads * way->repeat *
-           (kvmill_format_row_bytes(&plain[0]) + kvmill_format_row_bytes(&plain[1]));
+    const struct kvmill_format formats[] = {geometry->key, geometry->value};
+    int64_t bytes = 0;
+    for (int v = 0; v < kvmill_stored_sides(geometry); v++) {
+        const struct kvmill_format plain = {geometry->activation, formats[v].dim, 0, 0};
+        bytes += kvmill_format_row_bytes(way->writes ? &formats[v] : &plain);
+    }
+    return way->heads * way->repeat * bytes;
 }
 
 static int64_t part_tokens(const struct cache_call *call, const struct way *way) {
@@ -105,13 +106,14 @@ static void move_rows(const struct cache_call *call, const struct way *way, int 
 static void move_tokens(const struct cache_call *call, const struct way *way, int64_t b,
                         int64_t first, int64_t last) {
     int64_t slots[MOST_SLOTS];
+    int sides = kvmill_stored_sides(&cache_plan_of(call)->geometry);
     int64_t older =
         positions_of(call, b) - (way->writes ? tokens_of(call, b) : kvmill_kept(call, b));
     const struct attend_pages pages = kvmill_cache_pages(call, b, 0);
     for (; first < last; first += MOST_SLOTS) {
         int64_t count = kvmill_min(MOST_SLOTS, last - first);
         kvmill_fill_slots(&pages, older + first, count, slots);
-        for (int v = 0; v < 2; v++)
+        for (int v = 0; v < sides; v++)
             move_rows(call, way, v, b, first, count, slots);
     }
 }

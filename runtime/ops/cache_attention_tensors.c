@@ -78,8 +78,9 @@ static void expect_caches(struct cache_plan *plan, const kvmill_cache_attention 
     bool has_cache = geometry->which != KVMILL_MULTI_HEAD_ATTENTION;
     expect_cache(plan, KVMILL_CACHE_ATTENTION_CACHE, has_cache, geometry->key.quant_group, op->T2,
                  op->T3);
-    expect_cache(plan, KVMILL_CACHE_ATTENTION_VALUE_CACHE, has_cache && geometry->value_differs,
-                 geometry->value.quant_group, op->value_T2, op->value_T3);
+    bool apart = has_cache && geometry->value_differs && !geometry->value_view;
+    expect_cache(plan, KVMILL_CACHE_ATTENTION_VALUE_CACHE, apart, geometry->value.quant_group,
+                 op->value_T2, op->value_T3);
 }
 
 static void set_outputs(struct cache_plan *plan, bool writes_key) {
@@ -103,7 +104,8 @@ void kvmill_cache_attention_expect(struct cache_plan *plan, const kvmill_cache_a
     expect_caches(plan, op);
     expect(plan, KVMILL_CACHE_ATTENTION_QUERY, when(has_query), op->T1);
     expect(plan, KVMILL_CACHE_ATTENTION_CURRENT_KEY, when(has_current), op->T1);
-    expect(plan, KVMILL_CACHE_ATTENTION_CURRENT_VALUE, when(has_current), op->T1);
+    expect(plan, KVMILL_CACHE_ATTENTION_CURRENT_VALUE,
+           when(has_current && !plan->geometry.value_view), op->T1);
     expect(plan, KVMILL_CACHE_ATTENTION_KEY, when(has_key), op->T1);
     expect(plan, KVMILL_CACHE_ATTENTION_VALUE, when(has_key), op->T1);
     expect(plan, KVMILL_CACHE_ATTENTION_ATTN_MASK, extra, op->T1);
@@ -352,14 +354,17 @@ static int64_t row_step(const struct given *given, const DLTensor *tensor) {
     return kvmill_tensor_step(tensor, in_pages ? layout->row : layout->slot);
 }
 
-/* v = 1 lies after K in one tensor, or is the only part of another. */
+/* v = 1 lies after K in one tensor, or is the only part of another, or is K. */
 static struct cache_side cache_side_of(const struct given *given, int v) {
-    bool differs = given->plan->geometry.value_differs;
+    const struct kvmill_cache_geometry *geometry = &given->plan->geometry;
     const struct cache_layout *layout = &given->plan->layout;
-    const DLTensor *cache = given->base.tensors[differs && v ? KVMILL_CACHE_ATTENTION_VALUE_CACHE
-                                                             : KVMILL_CACHE_ATTENTION_CACHE];
-    const DLTensor *scale = given->base.tensors[differs && v ? KVMILL_CACHE_ATTENTION_VALUE_SCALE
-                                                             : KVMILL_CACHE_ATTENTION_SCALE];
+    bool apart = v && geometry->value_differs && !geometry->value_view;
+    const DLTensor *cache =
+        given->base
+            .tensors[apart ? KVMILL_CACHE_ATTENTION_VALUE_CACHE : KVMILL_CACHE_ATTENTION_CACHE];
+    const DLTensor *scale =
+        given->base
+            .tensors[apart ? KVMILL_CACHE_ATTENTION_VALUE_SCALE : KVMILL_CACHE_ATTENTION_SCALE];
     if (cache == NULL)
         return (struct cache_side){0};
     struct cache_side side = {

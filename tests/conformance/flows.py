@@ -225,9 +225,10 @@ def run_command(
 def against_command(rng: np.random.Generator, command: str, path: Path) -> None:
     """One file, read by the binding and by the command: the same lists, and state."""
     spec = json.loads(path.read_text())
-    spec["attention"] |= {"T1": "float32", **SIZES, "page_size": spec["attention"]["page_size"]}
+    size = spec["attention"]["page_size"]
+    spec["attention"] = {**SIZES, "T1": "float32", "page_size": size}
     spec["select"] |= {"topk_val": 3} if spec["select"]["topk_val"] not in ("all", 0) else {}
-    flow, size, count = kvmill.Flow(spec), spec["attention"]["page_size"], 30
+    flow, count = kvmill.Flow(spec), 30
     pages = count + spec["select"].get("reserved_bos", 1) + spec["select"].get("reserved_eos", 1)
     fields = {
         name: rng.standard_normal(field.shape).astype(field.dtype)
@@ -240,6 +241,10 @@ def against_command(rng: np.random.Generator, command: str, path: Path) -> None:
         "page_indptr": np.array([0, pages]),
         "page_ids": rng.permutation(pages).astype(np.int32),
     }
+    for constant in flow._flow.constants[: flow._flow.constant_count]:
+        shape = (1, KV_HEADS, constant.rows, constant.columns)
+        if not constant.values:
+            arrays[constant.name.decode()] = rng.standard_normal(shape).astype(np.float32)
     theirs = run_command(command, spec, {**arrays, **fields}, ["sel_indptr", "sel"])
     ours = flow.plan("index", batch=1, pages=pages, portable=True).run(**arrays, **fields)
     assert [a.tolist() for a in ours] == [a.tolist() for a in theirs]

@@ -18,6 +18,7 @@ import bytecode
 import cache_attend
 import ffi
 import flows
+import indexers
 import gather
 import jax_attention
 import jax_windows
@@ -56,6 +57,7 @@ def main() -> int:
     jax_windows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)
     bytecode.run(tap, os.environ["KVMILL_COMMAND"])
     flows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)
+    indexers.run(tap, seed)
     jax_attention.run(tap, packs, seed)
     ffi.run(tap, os.environ["KVMILL_COMMAND"], seed)
     return tap.finish()

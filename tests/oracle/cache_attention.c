@@ -53,7 +53,8 @@ static void store_side(const struct oracle_attention *problem, bool value, int64
 
 static void store_token(const struct oracle_attention *problem, int64_t sequence, int64_t t) {
     store_side(problem, false, sequence, t);
-    store_side(problem, true, sequence, t);
+    if (!problem->value_view)
+        store_side(problem, true, sequence, t);
 }
 
 static void store_sequence(const struct oracle_attention *problem, int64_t sequence) {
@@ -319,6 +320,16 @@ static double *read_rows(const struct oracle_attention *problem, bool value, int
     return numbers;
 }
 
+/* The first elements of each row of keys. */
+static double *view_rows(const struct oracle_attention *problem, int64_t sequence,
+                         const double *key) {
+    int64_t length = length_of(problem, sequence), dim = problem->value.dim;
+    double *numbers = malloc((size_t)(length * dim + 1) * sizeof *numbers);
+    for (int64_t i = 0; i < length * dim; i++)
+        numbers[i] = key[i / dim * problem->key.dim + i % dim];
+    return numbers;
+}
+
 /* Tokens [first, last) of all. */
 static void attend_head(const struct oracle_attention *problem, struct query *query, int64_t first,
                         int64_t last, const struct oracle_result *result) {
@@ -336,7 +347,8 @@ static void attend_group(const struct oracle_attention *problem, int64_t sequenc
                          int64_t first, int64_t last, const struct oracle_result *result) {
     int64_t length = length_of(problem, sequence), ratio = problem->heads / problem->kv_heads;
     double *key = read_rows(problem, false, sequence, kv_head);
-    double *value = read_rows(problem, true, sequence, kv_head);
+    double *value = problem->value_view ? view_rows(problem, sequence, key)
+                                        : read_rows(problem, true, sequence, kv_head);
     double *scratch = malloc((size_t)(problem->key.dim + 2 * (length + 1)) * sizeof *scratch);
     struct query query = {.sequence = sequence,
                           .length = length,

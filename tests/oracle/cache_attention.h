@@ -64,6 +64,7 @@ struct oracle_attention {
     int64_t heads, kv_heads, repeat, layer;
     struct oracle_cache cache;
     struct oracle_side key, value;
+    bool value_view; /* values are the beginnings of the rows of keys: only its dim is used */
     const unsigned char *query, *current_key, *current_value; /* [tokens, heads, dim] */
 
     int64_t sequences;

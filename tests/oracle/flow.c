@@ -378,16 +378,19 @@ void oracle_summarise(const kvmill_flow *flow, int64_t rows, const double *k, co
     struct oracle_values values = {.count = 0};
     oracle_add_value(&values, "k", 1, rows, flow->attention->head_dim, k);
     oracle_add_value(&values, "v", 1, rows, value_dim(flow->attention), v);
-    for (size_t i = 0; i < flow->field_count; i++)
-        oracle_add_value(&values, flow->fields[i].name, 1, flow->fields[i].rows,
-                         flow->fields[i].columns, NULL);
+    for (size_t i = 0; i < flow->field_count; i++) {
+        bool comes = flow->appended >> i & 1;
+        oracle_add_value(&values, flow->fields[i].name, 1, comes ? rows : flow->fields[i].rows,
+                         flow->fields[i].columns, comes ? fields[i] : NULL);
+    }
     for (size_t i = 0; i < flow->cache_count; i++) {
         oracle_run_ops(&flow->cache[i], 1, 1, &values, NULL);
         round_output(flow, &flow->cache[i], &values);
     }
     for (size_t i = 0; i < flow->field_count; i++)
-        memcpy(fields[i], oracle_find_value(&values, flow->fields[i].name)->data,
-               (size_t)(flow->fields[i].rows * flow->fields[i].columns) * sizeof **fields);
+        if (!(flow->appended >> i & 1))
+            memcpy(fields[i], oracle_find_value(&values, flow->fields[i].name)->data,
+                   (size_t)(flow->fields[i].rows * flow->fields[i].columns) * sizeof **fields);
     oracle_free_values(&values);
 }
 

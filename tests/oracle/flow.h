@@ -54,7 +54,8 @@ void oracle_run_ops(const kvmill_flow_op *ops, size_t count, int64_t pages,
 double oracle_round_field(DLDataType type, const char *op, double x);
 
 /* Summaries of a page of which `rows` rows are there: k [rows, head_dim], v [rows, value_head_dim];
-   fields[i] gets rows * columns numbers of field i. */
+   fields[i] gets rows * columns numbers of field i, or has the first `rows` rows, where its rows
+   come with tokens. */
 void oracle_summarise(const kvmill_flow *flow, int64_t rows, const double *k, const double *v,
                       double *const *fields);
 

@@ -261,7 +261,7 @@ class NamedTensorPlace(Structure):
 
 class Call(Structure):
     _c_name_ = "kvmill_call"
-    _fields_ = [("opaque", ctypes.c_uint64 * 192)]
+    _fields_ = [("opaque", ctypes.c_uint64 * 208)]
 
 
 def _check_layouts(structs: Iterable[Any]) -> None:

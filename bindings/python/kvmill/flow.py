@@ -87,9 +87,11 @@ class Flow:
     ) -> None:
         spec = source if isinstance(source, dict) else json.loads(Path(source).read_text("utf-8"))
         keys = ("op", "purpose", "name", "attention", "fields", "constants", "cache", "index")
-        _known("flow", spec, *keys, "select", "summary", "layers_skip")
+        _known("flow", spec, *keys, "select", "summary", "layers_skip", "dims")
         if spec.get("op") != "flow":
             raise ValueError(f"op is {spec.get('op')!r}; accepted: 'flow'")
+        words = _known("dims", spec.get("dims", {}), *spec.get("dims", {}))
+        self._words = dict(zip(words, integers("dims", list(words.values()))))
         self._set_attention({**_of_0_1(spec.get("attention", {})), **attention})
         self._flow = make_struct(
             c.FlowProgram,
@@ -97,7 +99,9 @@ class Flow:
             select=self._select(spec.get("select", {})),
             summary=spec.get("summary"),
         )
-        self._set("fields", "field_count", c.FlowField, map(self._field, spec.get("fields", ())))
+        fields = list(spec.get("fields", ()))
+        self._set("fields", "field_count", c.FlowField, map(self._field, fields))
+        self._flow.appended = sum(bool(f.get("appended")) << i for i, f in enumerate(fields))
         constants = map(self._constant, spec.get("constants", ()))
         self._set("constants", "constant_count", c.FlowConstant, constants)
         for program in ("cache", "index"):
@@ -132,6 +136,7 @@ class Flow:
             "page_size": op.page_size,
             "group": 1 if alone else op.num_heads // max(op.num_kv_heads, 1),
         }
+        sizes = {**self._words, **sizes}
         if isinstance(dim, int):
             return dim
         product = 1
@@ -143,7 +148,7 @@ class Flow:
         return product
 
     def _field(self, given: dict[str, Any]) -> c.FlowField:
-        _known("fields", given, "name", "shape", "dtype", needed=("name", "shape"))
+        _known("fields", given, "name", "shape", "dtype", "appended", needed=("name", "shape"))
         rows, columns = map(self._dim, given["shape"])
         dtype = dtype_named(given.get("dtype", self._attention._types["T1"]))
         return make_struct(
@@ -153,16 +158,14 @@ class Flow:
     def _constant(self, given: dict[str, Any]) -> c.FlowConstant:
         _known("constants", given, *(known := ("name", "shape", "values")), needed=known)
         shape = [1, *map(self._dim, given["shape"])][-3:]
-        values = np.broadcast_to(np.asarray(given["values"], np.float32), int(np.prod(shape)))
         taps, rows, columns = shape
-        return make_struct(
-            c.FlowConstant,
-            name=given["name"],
-            taps=taps,
-            rows=rows,
-            columns=columns,
-            values=(c_float * values.size)(*values),
+        constant = make_struct(
+            c.FlowConstant, name=given["name"], taps=taps, rows=rows, columns=columns
         )
+        if given["values"] != "input":
+            values = np.broadcast_to(np.asarray(given["values"], np.float32), int(np.prod(shape)))
+            constant.values = (c_float * values.size)(*values)
+        return constant
 
     def _op(self, given: dict[str, Any]) -> c.FlowOp:
         numbers = ("alpha", "beta", "scale", "dim", "group", "start", "end", "shape", "tolerance")
@@ -188,8 +191,7 @@ class Flow:
             **{name: self._dim(given.get(name, 0)) for name in ("group", "start", "end")},
         )
 
-    @staticmethod
-    def _select(given: dict[str, Any]) -> c.FlowSelect:
+    def _select(self, given: dict[str, Any]) -> c.FlowSelect:
         counts = ("topk_val", "reserved_bos", "reserved_eos", "cap", "dense_below")
         _known("select", given, *counts, "topk_ratio", "order", "scope")
         try:
@@ -199,8 +201,8 @@ class Flow:
             raise ValueError(words) from None
         values: dict[str, Any] = {"topk_val": 30, "reserved_bos": 1, "reserved_eos": 1}
         values |= {name: given[name] for name in counts if name in given}
-        if values["topk_val"] == "all":
-            values["topk_val"] = _FLOW_ALL
+        words = {"all": _FLOW_ALL, **self._words}
+        values["topk_val"] = words.get(values["topk_val"], values["topk_val"])
         return make_struct(
             c.FlowSelect,
             ratio_numerator=ratio.numerator,
@@ -274,6 +276,26 @@ class Flow:
             for field in self._flow.fields[: self._flow.field_count]
         }
 
+    def _own_tensors(self) -> dict[str, Any]:
+        """The types of tensors that the flow names, in their order: fields, rows of new tokens for
+        those that are appended, inputs.
+        """
+        fields = {
+            field.name.decode(): field.dtype
+            for field in self._flow.fields[: self._flow.field_count]
+        }
+        rows = {
+            f"current_{name}": dtype
+            for i, (name, dtype) in enumerate(fields.items())
+            if self._flow.appended >> i & 1
+        }
+        inputs = {
+            constant.name.decode(): dtype_named("float32")
+            for constant in self._flow.constants[: self._flow.constant_count]
+            if not constant.values
+        }
+        return fields | rows | inputs
+
     def plan(
         self,
         step: str,
@@ -314,14 +336,12 @@ class FlowStep(Attending):
     ) -> None:
         self._op, self._types = flow._attention._op, flow._attention._types
         self._flow, self._packs, self._step = flow, packs, step
-        fields = {
-            field.name.decode(): field.dtype
-            for field in flow._flow.fields[: flow._flow.field_count]
-        }
-        self._names = (*ATTENTION_TENSORS, *_FLOW_TENSORS, *fields)
+        own = flow._own_tensors()
+        fields = list(own)[: flow._flow.field_count]
+        self._names = (*ATTENTION_TENSORS, *_FLOW_TENSORS, *own)
         self._field_types = {
             name: next(n for n, d in DTYPES.items() if (d.code, d.bits) == (t.code, t.bits))
-            for name, t in fields.items()
+            for name, t in own.items()
         }
         results = ("attn_output", "lse") if self._op.partial else ("attn_output",)
         self._outputs = {"append": (), "summarise": (), "index": ("sel_indptr", "sel")}.get(
@@ -329,7 +349,8 @@ class FlowStep(Attending):
         )
         ops = flow._flow.index[: flow._flow.index_count]
         saved = (op.output.decode() for op in ops if op.op == b"Save")
-        filled = {"append": fields, "summarise": fields, "attend": ()}
+        summaries = [f for i, f in enumerate(fields) if not flow._flow.appended >> i & 1]
+        filled = {"append": fields, "summarise": summaries, "attend": ()}
         fields_written = filled.get(step, saved)
         self._written = (*names_of("inout", step), *names_of("out", step), *fields_written)
         self._handle = make_plan(self, f"kvmill_plan_flow_{step}", flow._flow, limits, options)
@@ -370,7 +391,8 @@ class FlowStep(Attending):
         """Run on arrays.  append updates caches and fields in place, summarise fields, and both return
         None; index returns (sel_indptr, sel); attend and decode attn_output, with partial (attn_output, lse).
 
-        Tensors are those of kvmill.h, fields by their names in the flow; seq_len, page_indptr,
+        Tensors are those of kvmill.h, fields and inputs by their names in the flow, rows of new
+        tokens for a field as current_NAME; seq_len, page_indptr,
         slot_mapping, topk_vals and sel_indptr are int64, page_ids, sel and block_ids int32, or
         sequences.
         cache and activations are as of MultiHeadCacheAttention.  Of decode sel_indptr, sel,

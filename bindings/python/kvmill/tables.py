@@ -78,7 +78,7 @@ STRUCTS = {
         ("present_cache", "tensor", 48),
         ("negative_indices", "word", 56),
     ]),
-    "kvmill_cache_attention": (264, [
+    "kvmill_cache_attention": (272, [
         ("struct_size", "size", 0),
         ("dynamic_batching", "int32", 8),
         ("is_causal", "int32", 12),
@@ -116,6 +116,7 @@ STRUCTS = {
         ("value_cache_format", "word", 240),
         ("mode", "word", 248),
         ("capacity", "int64", 256),
+        ("value_view", "int32", 264),
     ]),
     "kvmill_gather": (176, [
         ("struct_size", "size", 0),
@@ -157,7 +158,7 @@ STRUCTS = {
         ("update_elements", "pointer", 176),
         ("result_elements", "pointer", 184),
     ]),
-    "kvmill_flow": (176, [
+    "kvmill_flow": (184, [
         ("struct_size", "size", 0),
         ("attention", "pointer", 8),
         ("fields", "pointer", 16),
@@ -172,6 +173,7 @@ STRUCTS = {
         ("summary", "word", 152),
         ("layers_skip", "pointer", 160),
         ("layers_skip_count", "size", 168),
+        ("appended", "int64", 176),
     ]),
     "kvmill_attention": (176, [
         ("struct_size", "size", 0),

@@ -1,5 +1,9 @@
 m4_dnl flow_program_cache -- the fields of a page, from its rows of K and V.
 m4_define(«_km_load_rows», «km_load_rows($@, 0, «head»)»)m4_dnl
+m4_dnl Rows of a field that tokens brought.
+m4_define(«_km_load_load», «    km_load_floats(m4_indir(«_km_type_$1»), «km_place(«$1»)»,
+        «km_field_at(«$1», «p->page», «head»)», «km_size_of(«$1»)»);
+»)m4_dnl
 m4_dnl A field is what was stored from then on.
 m4_define(«_km_direction», «m4_ifelse(m4_index(« Max MaxInterleave Maximum », « $1 »), -1,
     «m4_ifelse(m4_index(« Min MinInterleave Minimum », « $1 »), -1, 0, -1)», 1)»)m4_dnl

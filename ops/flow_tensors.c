@@ -1,0 +1,93 @@
+/* The tensors of a flow's steps that the flow itself names.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "flow_tensors.h"
+
+#include <stdio.h>
+
+static const DLDataType float32_type = {kDLFloat, 32, 1};
+
+bool kvmill_flow_is_appended(const kvmill_flow *flow, int64_t field) {
+    return flow->appended >> field & 1;
+}
+
+static bool is_input(const kvmill_flow *flow, size_t constant) {
+    return flow->constants[constant].values == NULL;
+}
+
+static int64_t kv_heads_of(const kvmill_flow *flow) {
+    const kvmill_cache_attention *op = flow->attention;
+    return op->num_kv_heads != 0 ? op->num_kv_heads : op->num_heads;
+}
+
+static void set_matrix(struct kvmill_flow_tensor *tensor, const char *name, int64_t rows,
+                       int64_t columns) {
+    snprintf(tensor->name, sizeof tensor->name, "%s", name);
+    tensor->rank = 4;
+    tensor->dims[2] = rows;
+    tensor->dims[3] = columns;
+}
+
+static void set_field(const kvmill_flow *flow, struct kvmill_flow_tensor *tensor) {
+    const kvmill_flow_field *field = &flow->fields[tensor->number];
+    set_matrix(tensor, field->name, field->rows, field->columns);
+    tensor->dtype = field->dtype;
+}
+
+static void set_rows(const kvmill_flow *flow, struct kvmill_flow_tensor *tensor) {
+    const kvmill_flow_field *field = &flow->fields[tensor->number];
+    snprintf(tensor->name, sizeof tensor->name, "current_%s", field->name);
+    tensor->rank = 3;
+    tensor->dims[2] = field->columns;
+    tensor->dtype = field->dtype;
+}
+
+static void set_input(const kvmill_flow *flow, struct kvmill_flow_tensor *tensor) {
+    const kvmill_flow_constant *constant = &flow->constants[tensor->number];
+    set_matrix(tensor, constant->name, constant->rows, constant->columns);
+    tensor->dtype = float32_type;
+}
+
+/* The n-th of those whose bit is set, or -1. */
+static int find(const kvmill_flow *flow, size_t count, int n,
+                bool (*is_one)(const kvmill_flow *, size_t)) {
+    for (size_t i = 0; i < count; i++)
+        if (is_one(flow, i) && n-- == 0)
+            return (int)i;
+    return -1;
+}
+
+static bool is_any(const kvmill_flow *flow, size_t i) {
+    (void)flow, (void)i;
+    return true;
+}
+
+static bool is_appended(const kvmill_flow *flow, size_t i) {
+    return kvmill_flow_is_appended(flow, (int64_t)i);
+}
+
+bool kvmill_flow_tensor_at(const kvmill_flow *flow, int n, struct kvmill_flow_tensor *tensor) {
+    static void (*const set[])(const kvmill_flow *,
+                               struct kvmill_flow_tensor *) = {set_field, set_rows, set_input};
+    const struct {
+        size_t count;
+        bool (*is_one)(const kvmill_flow *, size_t);
+    } lists[] = {{flow->field_count, is_any},
+                 {flow->field_count, is_appended},
+                 {flow->constant_count, is_input}};
+    for (int kind = 0; kind < 3 && n >= 0; kind++) {
+        int number = find(flow, lists[kind].count, n, lists[kind].is_one);
+        if (number >= 0) {
+            *tensor = (struct kvmill_flow_tensor){
+                .kind = (enum kvmill_flow_tensor_kind)kind,
+                .number = number,
+                .dims = {KVMILL_DYNAMIC, kv_heads_of(flow)},
+            };
+            set[kind](flow, tensor);
+            return true;
+        }
+        for (size_t i = 0; i < lists[kind].count; i++)
+            n -= lists[kind].is_one(flow, i);
+    }
+    return false;
+}

@@ -1,0 +1,35 @@
+/* The tensors of a flow's steps that the flow itself names: fields, rows of those that come with
+   tokens, inputs.  They come after all others, in this order.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_OPS_FLOW_TENSORS_H
+#define KVMILL_OPS_FLOW_TENSORS_H
+
+#include <stdbool.h>
+
+#include <kvmill.h>
+
+#include "flow.h"
+
+enum kvmill_flow_tensor_kind {
+    KVMILL_FLOW_TENSOR_FIELD,
+    KVMILL_FLOW_TENSOR_ROWS, /* of new tokens, for a field */
+    KVMILL_FLOW_TENSOR_INPUT /* of the index program */
+};
+
+struct kvmill_flow_tensor {
+    enum kvmill_flow_tensor_kind kind;
+    int number; /* of the field, or of the constant */
+    char name[KVMILL_FLOW_TENSOR_NAME];
+    DLDataType dtype;
+    int rank;
+    int64_t dims[4]; /* the first is open: pages, tokens, requests */
+};
+
+/* Tensor n of them; false: there are fewer. */
+bool kvmill_flow_tensor_at(const kvmill_flow *flow, int n, struct kvmill_flow_tensor *tensor);
+
+/* Whether a field's rows come with tokens. */
+bool kvmill_flow_is_appended(const kvmill_flow *flow, int64_t field);
+
+#endif

@@ -44,7 +44,7 @@ struct node_run {
 struct node_op {
     const char *name;
     int tensors, first_output, outputs;
-    const char *slow;  /* what the description of a plan without fast kernels has in it */
+    bool needs_kernels; /* portable ones are slower than the runtime's own; they copy as well */
     unsigned required; /* inputs that must be there, a bit for each tensor */
 
     /* Dims that plans are made for, a bit each; the others are left open. */
@@ -91,8 +91,9 @@ struct node *node_open(const struct node_op *op, const struct attributes *attrib
 void node_close(struct node *node);
 
 /* Whether kvmill has a plan for a node with these inputs, by tensors, and the outputs that have
-   places: KVMILL_OK, or why not.  slow: it has no fast kernels. */
-kvmill_status node_try(struct node *node, const struct known_tensor *inputs, bool *slow,
+   places: KVMILL_OK, or why not.  KVMILL_E_KERNEL: it would be slow, and the session has not
+   allowed that. */
+kvmill_status node_try(const struct node *node, const struct known_tensor *inputs,
                        kvmill_error *error);
 
 /* Run in the runtime's threads.  Any thread. */

@@ -224,18 +224,17 @@ static bool is_output(const struct problem *problem, int i) {
 static bool has_plan(const struct problem *problem, struct node *node, struct reason *reason) {
     struct known_tensor known[MOST_TENSORS];
     kvmill_error error;
-    bool slow = false;
     for (int i = 0; i < MOST_TENSORS; i++) {
         known[i] = (struct known_tensor){.rank = -1};
         if (problem->value[i] != NULL && !is_output(problem, i) &&
             !read_known(problem->value[i], &known[i], reason))
             return false;
     }
-    kvmill_status status = node_try(node, known, &slow, &error);
-    if (status != KVMILL_OK)
-        return decline(reason, "%s (%s)", error.message, kvmill_status_name(status));
-    return !slow || node->settings.portable ||
-           decline(reason, "no pack has fast kernels of its shape: kvmill generate makes them");
+    kvmill_status status = node_try(node, known, &error);
+    if (status == KVMILL_E_KERNEL)
+        return decline(reason, "no pack has fast kernels of its shape: kvmill generate makes them");
+    return status == KVMILL_OK ||
+           decline(reason, "%s (%s)", error.message, kvmill_status_name(status));
 }
 
 struct node *problem_open(const struct problem *problem, const struct settings *settings,

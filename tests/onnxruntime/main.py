@@ -19,7 +19,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import tempfile
 import threading
 import warnings
 from collections.abc import Callable
@@ -38,6 +37,7 @@ from models import (
     INT64,
     NAME,
     SIDES,
+    claims,
     decode,
     decoder,
     decoder_arrays,
@@ -53,7 +53,7 @@ from models import (
 )
 from onnx import helper
 from onnx.backend.test.case import node as node_cases
-from tap import Tap
+from tap import Tap, refused
 
 CASES = 24
 LEAST = {"TensorScatter": 3, "Attention": 80}  # node tests, counted when onnx was pinned
@@ -374,15 +374,6 @@ def model_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> None:
 # ---- Refusals ----
 
 
-def refused(words: str, make: Callable[[], object]) -> None:
-    try:
-        make()
-    except Exception as error:
-        assert words in str(error), f"{error}; expected {words!r}"
-    else:
-        raise AssertionError(f"nothing was refused; expected {words!r}")
-
-
 def refusal_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> None:
     model = step_model(8, 2, 64)
     session = open_session(model)
@@ -390,7 +381,7 @@ def refusal_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> Non
 
     def at_run(words: str, **changed: np.ndarray) -> None:
         before = {n: a.copy() for n, a in good.items()}
-        refused(words, lambda: run(session, {**good, **changed}))
+        refused(words, lambda: run(session, {**good, **changed}), Exception)
         assert all(np.array_equal(good[n], before[n]) for n in good), "an input was written"
         check_step(session, good)
 
@@ -410,40 +401,14 @@ def refusal_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> Non
          {"packs": os.environ["KVMILL_BAD_PACK"]}),
     ):
         make = partial(open_session, model, **entries)
-        tap.run(f"{name}: the session stops: {what}", partial(refused, words, make))
+        tap.run(f"{name}: the session stops: {what}", partial(refused, words, make, Exception))
     if name == "provider":
         wrong = partial(open_session, model, portable="yes")
         tap.run("the session stops: another flag",
-                partial(refused, 'portable is "yes"; accepted: 0 or 1', wrong))
+                partial(refused, 'portable is "yes"; accepted: 0 or 1', wrong, Exception))
 
 
 # ---- What is taken ----
-
-
-def log_of(make: Callable[[], object]) -> str:
-    """What the runtime writes to standard error meanwhile."""
-    with tempfile.TemporaryFile() as file:
-        kept = os.dup(2)
-        os.dup2(file.fileno(), 2)
-        try:
-            make()
-        finally:
-            os.dup2(kept, 2)
-            os.close(kept)
-        file.seek(0)
-        return file.read().decode()
-
-
-def claims(model: onnx.ModelProto, **entries: str) -> list[str]:
-    """The lines of the log on nodes, without their beginnings."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 1
-    devices = [d for d in onnxruntime.get_ep_devices() if d.ep_name == NAME]
-    options.add_provider_for_devices(devices, entries)
-    text = model.SerializeToString()
-    log = log_of(lambda: onnxruntime.InferenceSession(text, options))
-    lines = [line.split("] kvmill: ")[1] for line in log.splitlines() if "] kvmill: " in line]
-    return sorted({line.removesuffix("\x1b[m") for line in lines})
 
 
 def claim_tests(tap: Tap) -> None:

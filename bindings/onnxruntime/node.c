@@ -137,6 +137,13 @@ OrtStatus *node_run_plan(const struct node_run *run, const struct node_op *op,
     return status != KVMILL_OK ? runtime_refuse(status, &error) : loop.status;
 }
 
+OrtStatus *node_share(const struct node_run *run, int64_t bytes, int64_t parts,
+                      void (*part)(void *data, int64_t index), void *data) {
+    struct loop loop = {.context = run->context, .is_short = bytes < least_bytes};
+    share_out(&loop, parts, part, data);
+    return loop.status;
+}
+
 OrtStatus *node_run_op(const struct node_run *run, const struct node_op *op,
                        const DLTensor *const *given) {
     const kvmill_plan *plan;

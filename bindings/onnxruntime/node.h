@@ -10,7 +10,8 @@
 #include "settings.h"
 #include "workspaces.h"
 
-enum { MOST_TENSORS = KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS, MOST_RANK = 8 };
+/* Inputs and outputs of an op: GroupQueryAttention has the most. */
+enum { MOST_TENSORS = 21, MOST_RANK = 8 };
 
 /* What is known of a tensor before a run, KVMILL_DYNAMIC where only the run knows.  The rank of one
    that is not there is -1. */
@@ -45,7 +46,7 @@ struct node_op {
     const char *name;
     int tensors, first_output, outputs;
     bool needs_kernels; /* portable ones are slower than the runtime's own; they copy as well */
-    unsigned required; /* inputs that must be there, a bit for each tensor */
+    unsigned required;  /* inputs that must be there, a bit for each tensor */
 
     /* Dims that plans are made for, a bit each; the others are left open. */
     unsigned (*fixed)(const struct node *node, int tensor, int rank);
@@ -64,7 +65,7 @@ struct node_op {
     OrtStatus *(*run)(struct node_run *run, const kvmill_plan *plan);
 };
 
-extern const struct node_op tensor_scatter_op, attention_op, step_op;
+extern const struct node_op tensor_scatter_op, attention_op, step_op, group_query_op;
 
 struct node {
     const struct node_op *op;
@@ -104,5 +105,10 @@ OrtStatus *node_run_plan(const struct node_run *run, const struct node_op *op,
                          const kvmill_plan *plan, const DLTensor *const *given);
 OrtStatus *node_run_op(const struct node_run *run, const struct node_op *op,
                        const DLTensor *const *given);
+
+/* Parts that any thread may run, in the runtime's threads where `bytes` that they read and write
+   are many. */
+OrtStatus *node_share(const struct node_run *run, int64_t bytes, int64_t parts,
+                      void (*part)(void *data, int64_t index), void *data);
 
 #endif

@@ -263,7 +263,7 @@ static int64_t work_of_step(const DLTensor *const *given) {
 const struct node_op step_op = {
     .name = "TensorScatterAttention",
     .needs_kernels = true,
-    .tensors = MOST_TENSORS,
+    .tensors = KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS,
     .first_output = KVMILL_ATTENTION_Y,
     .outputs = 4, /* qk_matmul_output is never there */
     .required = QUERIES_KEYS_VALUES | 1u << KVMILL_ATTENTION_PAST_KEY |

@@ -8,7 +8,8 @@ Environment:
     KVMILL_COMMAND  the command `kvmill`
     KVMILL_LIBRARY  libkvmill.so: the binding's, whose tests lend their cases
     KVMILL_BAD_PACK libold.so, a pack of another version
-    KVMILL_ORT_FAULT  set: the quick ones, which notice planted faults
+    KVMILL_ORT_FAULT  set: the quick ones, which notice planted faults; "group_query": those of
+                    GroupQueryAttention
     KVMILL_SEED     seed of the random cases; default 24
 
 SPDX-License-Identifier: Apache-2.0
@@ -31,6 +32,12 @@ import onnx
 import onnx_attention
 import onnx_backend
 import onnxruntime
+from group_query import (
+    group_query_claim_tests,
+    group_query_model,
+    group_query_tests,
+    step_case,
+)
 from kvmill.onnx_attention import ATTENTION_INPUTS
 from models import (
     FLOAT16,
@@ -498,15 +505,28 @@ def rewrite_tests(tap: Tap) -> None:
     tap.run("kvmill rewrite: which nodes become which, and all else stays", check)
 
 
+def both_models() -> onnx.ModelProto:
+    """A step, and a node of ONNX Runtime's own."""
+    step, node = step_model(8, 2, 64), group_query_model(step_case(np.random.default_rng(0)))
+    for field in ("node", "input", "output"):
+        getattr(step.graph, field).extend(getattr(node.graph, field))
+    step.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return step
+
+
 def main() -> int:
     if sys.argv[1:2] == ["--model"]:
-        Path(sys.argv[2]).write_bytes(step_model(8, 2, 64).SerializeToString())
+        Path(sys.argv[2]).write_bytes(both_models().SerializeToString())
         return 0
     tap, seed = Tap(), int(os.environ.get("KVMILL_SEED", "24"))
     tap.comment(f"ONNX Runtime {onnxruntime.__version__}, onnx {onnx.__version__}, seed {seed}")
     onnxruntime.set_default_logger_severity(4)
     onnxruntime.register_execution_provider_library(NAME, os.environ["KVMILL_ORT"])
-    if os.environ.get("KVMILL_ORT_FAULT"):  # what is quick
+    fault = os.environ.get("KVMILL_ORT_FAULT")
+    if fault == "group_query":
+        group_query_tests(tap, seed, provider_session)
+        return tap.finish()
+    if fault:  # what is quick
         claim_tests(tap)
         shape_tests(tap)
         for name, open_session in SIDES.items():
@@ -522,6 +542,8 @@ def main() -> int:
         model_tests(tap, seed, name, open_session)
         same_bits_tests(tap, seed, name, open_session)
         refusal_tests(tap, seed, name, open_session)
+    group_query_tests(tap, seed, provider_session)
+    group_query_claim_tests(tap)
     claim_tests(tap)
     shape_tests(tap)
     rewrite_tests(tap)

@@ -208,8 +208,8 @@ def are_stored(contender: Contender, arrays: Arrays) -> bool:
     for name, rows, given in zip("key value".split(), arrays.new_rows(), "KV", strict=True):
         scale, slack = 1.0, 0.0
         if problem.cache == "int8":
-            theirs = contender.whose == "onnxruntime"
-            scale = INT8_SCALE if theirs else arrays[f"past_{name}_scale"][:, :, problem.past :]
+            of_tensor = contender.name.endswith("gqa")
+            scale = INT8_SCALE if of_tensor else arrays[f"past_{name}_scale"][:, :, problem.past :]
             slack = INT8_SCALE
         if np.abs(rows * scale - arrays[given]).max() > slack:
             return False

@@ -12,6 +12,7 @@
     {"model", "CONFIG", "a Hugging Face config.json, a GGUF model, .gguf, or an ONNX model, .onnx"},                      \
         {"kernels", "SPECS", "a spec file: kvmill-specs(5)"},                                      \
         {"ggml", "K[,V]", "kernels for llama.cpp with a cache of these types (f16 for .gguf)"},    \
+        {"ort", NULL, "kernels for ONNX Runtime: what its provider takes of the ONNX model"},      \
         {"cache", "TYPE", "type or format of the caches: kvmill(1) has a list (the model's type)"}, \
         {"quant-group", "N", "elements of int8 and int4 that share a scale (8)"},                  \
         {"cache-layout", "N", "0, 2 token-major, 1, 3 head-major (both)"},                         \

@@ -158,6 +158,7 @@ static kvmill_cache_attend attend_of(const struct node *node, const struct group
         op.mask_T1 = inputs[GROUP_QUERY_ATTENTION_BIAS]->dtype;
     op.softmax_scale = node->attributes.attention.scale;
     op.softcap = node->attributes.attention.softcap;
+    op.math = node->settings.math;
     op.is_causal = said->causal != 0;
     if (said->local_window_size > 0)
         op.left_window_size = said->local_window_size - 1;

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 import onnx
-from models import claims, plain_session, value
+from models import claims, plain_session, provider_session, value
 from onnx import helper
 from tap import Tap, refused
 
@@ -26,6 +26,7 @@ HEADS, KV_HEADS = 4, 2
 SCALE_TYPES = ("PER_TENSOR", "PER_CHANNEL")
 # The CPU provider rounds weights and sums to float16.
 TOLERANCES = {"float32": 2e-5, "float16": 8e-3}
+NEAR = 3e-3
 CASES = 24
 
 
@@ -251,7 +252,8 @@ def group_query_tests(tap: Tap, seed: int, open_session: Callable) -> None:
 
 
 def step_case(rng: np.random.Generator, batch: int = 2, dim: int = 16) -> Case:
-    """A token each, with rotary embedding: what the library of the tests has kernels for."""
+    """A token each, with rotary embedding, and a cache of int8: the library of the tests has kernels
+    for "near" arithmetic of it."""
     case = Case({"query": rng.standard_normal((batch, 1, HEADS * dim)).astype(np.float32)})
     for side in ("key", "value"):
         case.arrays[side] = rng.standard_normal((batch, 1, KV_HEADS * dim)).astype(np.float32)
@@ -261,6 +263,7 @@ def step_case(rng: np.random.Generator, batch: int = 2, dim: int = 16) -> Case:
     case.arrays["seqlens_k"] = (lengths - 1).astype(np.int32)
     case.arrays["total_sequence_length"] = np.array(lengths.max(initial=2), np.int32)
     add_rotary(np.random.default_rng(3), case, dim, 40)
+    quantise(rng, case, dim, 8)
     return case
 
 
@@ -277,17 +280,20 @@ def empty(open_session: Callable) -> None:
 
 
 def in_threads(open_session: Callable, seed: int) -> None:
-    """One session, several threads, other numbers of entries in each."""
+    """One session, several threads, other numbers of entries in each; by the library's kernels."""
     rng = np.random.default_rng([seed, 10])
     cases = [step_case(rng, batch) for batch in (1, 2, 3, 5)]
+    for case in cases[1:]:
+        case.attributes = cases[0].attributes
+        case.arrays |= {name: cases[0].arrays[name] for name in ("k_scale", "v_scale")}
     model, failures = group_query_model(cases[0]), []
-    session, plain = open_session(model, threads=2), plain_session(model)
+    session, plain = open_session(model, threads=2, math="near"), plain_session(model)
     wanted = [results(plain, case) for case in cases]
 
     def work(case: Case, want: Mapping) -> None:
         try:
             for _ in range(20):
-                require_alike(case, results(session, case), want, 2e-5)
+                require_alike(case, results(session, case), want, NEAR)
         except Exception as error:  # handed to the test
             failures.append(error)
 
@@ -336,6 +342,12 @@ def group_query_claim_tests(tap: Tap) -> None:
     leaves = 'leaves node "attend" (GroupQueryAttention): {}'.format
     weight = {"q_norm_weight": np.ones(16, np.float32), "k_norm_weight": np.ones(16, np.float32)}
     other = step_case(np.random.default_rng(2), dim=32)
+    near = {"math": "near"}
+
+    def check(arrays: Mapping, attributes: Mapping, wanted: str, entries: Mapping = near) -> None:
+        got = claims(group_query_model(Case(arrays, case.attributes | attributes)), **entries)
+        assert len(got) == 1 and got[0].startswith(wanted), f"{got}, not {wanted}"
+
     for what, arrays, attributes, wanted in (
         ("kernels of the model", case.arrays, {}, takes),
         ("no kernels", other.arrays, {}, leaves("no pack has fast kernels of its shape")),
@@ -344,8 +356,18 @@ def group_query_claim_tests(tap: Tap) -> None:
         ("norms", case.arrays | weight, {}, leaves("q_norm_weight or k_norm_weight is there")),
         ("scores", case.arrays, {"qk_output": 1}, leaves("qk_output is 1; accepted: 0")),
     ):  # fmt: skip
-        def check(arrays=arrays, attributes=attributes, wanted=wanted) -> None:
-            got = claims(group_query_model(Case(arrays, case.attributes | attributes)))
-            assert len(got) == 1 and got[0].startswith(wanted), f"{got}, not {wanted}"
-
-        tap.run(f"provider: the log says what is taken: GroupQueryAttention, {what}", check)
+        tap.run(
+            f"provider: the log says what is taken: GroupQueryAttention, {what}",
+            partial(check, arrays, attributes, wanted),
+        )
+    fast = leaves("no pack has fast kernels of its shape")
+    tap.run(
+        "provider: the log says what is taken: GroupQueryAttention, other arithmetic",
+        partial(check, case.arrays, {}, fast, {"math": "f32"}),
+    )
+    model = group_query_model(case)
+    wrong = 'math is "quick"; accepted: f32, near or fast'
+    tap.run(
+        "the session stops: another math",
+        lambda: refused(wrong, lambda: provider_session(model, math="quick"), Exception),
+    )

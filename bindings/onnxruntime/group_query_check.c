@@ -56,6 +56,20 @@ static OrtStatus *check_rows(const struct group_query_call *call, const DLTensor
     return NULL;
 }
 
+/* Without a past, what a model says of the presents is all that gives them a type. */
+static OrtStatus *check_types(const DLTensor *const *given) {
+    for (int v = 0; v < 2; v++) {
+        const DLTensor *old = given[GROUP_QUERY_PAST_KEY + v],
+                       *all = given[GROUP_QUERY_PRESENT_KEY + v];
+        const DLDataType type = (old != NULL ? old : given[GROUP_QUERY_QUERY])->dtype;
+        if (!value_has_type(all, type.code, type.bits))
+            return runtime_fail(
+                ORT_IS_INVALID_ARGUMENT, "%s has another type than %s; accepted: the same",
+                v ? "present_value" : "present_key", old != NULL ? "past" : "query");
+    }
+    return NULL;
+}
+
 static OrtStatus *check_scales(const struct group_query_call *call, const struct group_query *said,
                                const DLTensor *const *given) {
     for (int v = 0; group_query_is_quantised(&call->heads) && v < 2; v++) {
@@ -102,7 +116,9 @@ static OrtStatus *check_tables(const struct group_query_call *call, const DLTens
 
 OrtStatus *group_query_check(const struct group_query_call *call, const struct group_query *said,
                              const DLTensor *const *given) {
-    OrtStatus *status = check_rows(call, given);
+    OrtStatus *status = check_types(given);
+    if (status == NULL)
+        status = check_rows(call, given);
     if (status == NULL)
         status = check_scales(call, said, given);
     if (status == NULL)

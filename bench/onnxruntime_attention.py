@@ -15,7 +15,7 @@ gqa        com.microsoft.GroupQueryAttention, appending to its caches in place; 
 
 LIBRARY is libkvmill_ort.so, with kernels for the problems; then there is
 
-provider   the nodes of "step" in ONNX Runtime, by kvmill's provider
+provider   the nodes of "step" and of "gqa" in ONNX Runtime, by kvmill's provider
 
 kvmill's are Attention and the fused step TensorScatterAttention; for an int8 cache
 MultiHeadCacheAttention, whose scales are per row, by float32 and ("fast") integer arithmetic.  The
@@ -208,8 +208,8 @@ def are_stored(contender: Contender, arrays: Arrays) -> bool:
     for name, rows, given in zip("key value".split(), arrays.new_rows(), "KV", strict=True):
         scale, slack = 1.0, 0.0
         if problem.cache == "int8":
-            theirs = contender.whose == "onnxruntime"
-            scale = INT8_SCALE if theirs else arrays[f"past_{name}_scale"][:, :, problem.past :]
+            of_tensor = contender.name.endswith("gqa")
+            scale = INT8_SCALE if of_tensor else arrays[f"past_{name}_scale"][:, :, problem.past :]
             slack = INT8_SCALE
         if np.abs(rows * scale - arrays[given]).max() > slack:
             return False
@@ -324,9 +324,17 @@ def measure(problem: Problem, sets: Sequence[Arrays], setup: Setup) -> Row:
         )
         for name, side in sides.items()
     ]
-    if setup.has_provider and problem.cache != "int8":
-        runs = onnxruntime_runs(step_graph(problem), sets, threads, provider=True)
-        ours.append(Contender("kvmill", "provider", runs, "Y"))
+    graphs = graphs_of(problem)
+    by_provider = [name for name in ("step", "gqa") if name in graphs and setup.has_provider]
+    ours += [
+        Contender(
+            "kvmill",
+            f"provider {name}",
+            onnxruntime_runs(graphs[name], sets, threads, provider=True),
+            "output" if name == "gqa" else "Y",
+        )
+        for name in by_provider
+    ]
     theirs = [
         Contender(
             "onnxruntime",
@@ -334,7 +342,7 @@ def measure(problem: Problem, sets: Sequence[Arrays], setup: Setup) -> Row:
             onnxruntime_runs(graph, sets, threads),
             "output" if name == "gqa" else "Y",
         )
-        for name, graph in graphs_of(problem).items()
+        for name, graph in graphs.items()
     ]
     contenders = ours + theirs
     require_equal(problem, contenders, sets[0])
@@ -348,12 +356,14 @@ def measure(problem: Problem, sets: Sequence[Arrays], setup: Setup) -> Row:
 # ---- Reporting ----
 
 
-COLUMNS = "{:36} {:>7} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>7}"
+COLUMNS = "{:36} {:>7} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>7}"
+OURS = "attention", "step", "provider step", "provider gqa"
+THEIRS = "attention", "step", "gqa"
 
 
 def print_head() -> None:
-    print(COLUMNS.format("", "", "kvmill us", "", "", "onnxruntime us", "", "", ""))
-    names = "attention", "step", "provider", "attention", "step", "gqa"
+    print(COLUMNS.format("", "", "kvmill us", "", "provider", "provider", "onnxruntime us", "", "", ""))
+    names = [name.removeprefix("provider ") for name in OURS + THEIRS]
     print(COLUMNS.format("problem", "threads", *names, "ratio"))
 
 
@@ -361,8 +371,8 @@ def print_row(row: Row) -> None:
     def microseconds(times: dict[str, float], name: str) -> str:
         return f"{times[name] * 1e6:.0f}" if name in times else "-"
 
-    ours = [microseconds(row.kvmill, name) for name in ("attention", "step", "provider")]
-    theirs = [microseconds(row.onnxruntime, name) for name in ("attention", "step", "gqa")]
+    ours = [microseconds(row.kvmill, name) for name in OURS]
+    theirs = [microseconds(row.onnxruntime, name) for name in THEIRS]
     ratio = f"{row.ratio:.2f}" + ("*" if row.disturbed > 0.25 else " ")
     print(COLUMNS.format(row.problem, row.threads, *ours, *theirs, ratio), flush=True)
 

@@ -61,8 +61,8 @@ static int type_of(const char *word) {
     static const struct {
         const char *name;
         int number;
-    } types[] = {{"float32", 1}, {"uint8", 2},    {"int32", 6},     {"int64", 7}, {"string", 8},
-                 {"bool", 9},    {"float16", 10}, {"bfloat16", 16}, {"int4", 22}};
+    } types[] = {{"float32", 1}, {"uint8", 2}, {"int8", 3},     {"int32", 6},     {"int64", 7},
+                 {"string", 8},  {"bool", 9},  {"float16", 10}, {"bfloat16", 16}, {"int4", 22}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (strcmp(types[i].name, word) == 0)
             return types[i].number;

@@ -182,7 +182,10 @@ static const char pmx[] =
     "input ps float32 B 3 2 M 2 1\ninput pm float16 2 M\n"
     "node MultiHeadCacheAttention pq,pk,pk,pa,pc,ps,pm po domain=opmx num_heads=4 head_dim=8 "
     "num_kv_heads=2 layer_idx=1 quant_bit=8\n"
-    "node KeyValueCache pk,pk,pa,pc,ps pl,pv domain=pmx layer_idx=2 quant_bit=8\n";
+    "node KeyValueCache pk,pk,pa,pc,ps pl,pv domain=pmx layer_idx=2 quant_bit=8\n"
+    "input gq float16 B S 64\ninput gc int8 B 2 M 8\ninput gn int32 B\n"
+    "node GroupQueryAttention gq,-,-,gc,gc,gn,gn go,gk,gv domain=com.microsoft num_heads=4 "
+    "kv_num_heads=2 kv_cache_bit_width=8\n";
 
 static void write_rich(struct text *file) {
     char description[4096];

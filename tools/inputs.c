@@ -172,16 +172,43 @@ static bool read_model(const struct options *options, const char *file, struct i
     return !is_indexed || add_indexer(file, choice, inputs, error);
 }
 
+/* ---- Nodes of ONNX Runtime ---- */
+
+/* Ops of the nodes that bindings/onnxruntime takes. */
+static bool is_for_ort(const struct spec *spec) {
+    return spec_is(spec, OP_TENSOR_SCATTER) || spec_is(spec, OP_ATTENTION) ||
+           spec_is(spec, OP_CACHE_ATTEND);
+}
+
+/* CacheAttend alone has a kind of arithmetic. */
+static bool read_ort(const struct options *options, const char *file, struct inputs *inputs,
+                     struct error *error) {
+    struct cache_choice *choice = &inputs->choice;
+    struct spec_list *specs = &inputs->specs;
+    if (!read_math(options, choice, error) || !specs_read(file, specs, error))
+        return false;
+    spec_list_keep(specs, is_for_ort);
+    for (size_t i = 0; i < specs->count; i++)
+        if (spec_is(&specs->items[i], OP_CACHE_ATTEND))
+            specs->items[i].cache_attend.math = choice->math;
+    return specs->count > 0 ||
+           fail(error, EXIT_USER, "%s: no node that ONNX Runtime gives to kvmill; accepted: %s",
+                file, "TensorScatter, Attention, GroupQueryAttention");
+}
+
+/* ---- Sources ---- */
+
 static bool read_specs(const struct options *options, const char *file, struct inputs *inputs,
                        struct error *error) {
+    bool ort = option_value(options, "ort") != NULL;
     const char *for_models = option_value(options, "ggml") ? "ggml" : NULL;
     for (int i = 0; for_models == NULL && own_caches[i] != NULL; i++)
-        if (option_value(options, own_caches[i]))
+        if (option_value(options, own_caches[i]) && !(ort && strcmp(own_caches[i], "math") == 0))
             for_models = own_caches[i];
     if (for_models != NULL)
         return fail(error, EXIT_USER, "--%s goes with --model and a config; a spec says it itself",
                     for_models);
-    return specs_read(file, &inputs->specs, error);
+    return ort ? read_ort(options, file, inputs, error) : specs_read(file, &inputs->specs, error);
 }
 
 static bool read_source(const struct options *options, struct inputs *inputs, struct error *error) {
@@ -191,6 +218,8 @@ static bool read_source(const struct options *options, struct inputs *inputs, st
                     model ? "both --model and --kernels were given" : "nothing to generate from");
     if (options->rest_count > 0)
         return fail(error, EXIT_USER, "\"%.200s\" is one argument too many", options->rest[0]);
+    if (option_value(options, "ort") != NULL && (model == NULL || !is_onnx_name(model)))
+        return fail(error, EXIT_USER, "--ort goes with --model and an ONNX model");
     if (model == NULL)
         return read_specs(options, specs, inputs, error);
     model = inputs->model_file = model_file(model, error);

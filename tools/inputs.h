@@ -14,6 +14,8 @@
         {"kernels", "SPECS", "a spec file: kvmill-specs(5)", &file_values},                        \
         {"ggml", "K[,V]", "kernels for llama.cpp with a cache of these types (f16 for .gguf)",     \
          &ggml_values},                                                                            \
+        {"ort", NULL, "kernels for ONNX Runtime: what its provider takes of the ONNX model",       \
+         NULL},                                                                                    \
         {"activations", "TYPE",                                                                    \
          "type of queries and results: float32, float16, bfloat16 (the model's)",                  \
          &activation_values},                                                                      \

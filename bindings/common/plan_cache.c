@@ -92,13 +92,6 @@ kvmill_plan_options plan_options_of(const struct packs *packs) {
     return options;
 }
 
-bool plan_is_slow(const kvmill_plan *plan, const char *portable) {
-    size_t size = kvmill_plan_describe(plan, NULL, 0) + 1;
-    char *text = malloc(size);
-    if (text == NULL)
-        return true;
-    kvmill_plan_describe(plan, text, size);
-    bool slow = strstr(text, portable) != NULL || strstr(text, "__scalar_") != NULL;
-    free(text);
-    return slow;
+const char *plan_least_isa(void) {
+    return kvmill_isa_name(1);
 }

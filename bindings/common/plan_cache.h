@@ -42,8 +42,8 @@ kvmill_plan_options plan_options_of(const struct packs *packs);
 /* How many these are, at most 256. */
 int plan_threads(void);
 
-/* The plan has a portable kernel of that name, or kernels in plain C: what an engine has of its own
-   is faster. */
-bool plan_is_slow(const kvmill_plan *plan, const char *portable);
+/* For options.least_isa: what an engine has of its own is faster than portable kernels and plain C.
+ */
+const char *plan_least_isa(void);
 
 #endif

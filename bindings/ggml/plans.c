@@ -29,12 +29,11 @@ static const struct packs *open_packs(void) {
 
 /* ---- Plans ---- */
 
-/* ggml is faster than portable kernels and plain C. */
 static kvmill_status make(void *data, const void *op, kvmill_plan **plan, kvmill_error *error) {
     kvmill_plan_options options = plan_options_of(open_packs());
     (void)data;
     (void)error;
-    options.least_isa = kvmill_isa_name(1);
+    options.least_isa = plan_least_isa();
     kvmill_plan_cache_attend(op, &options, plan, NULL);
     return KVMILL_OK;
 }

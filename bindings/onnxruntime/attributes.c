@@ -2,6 +2,7 @@
 #include "attributes.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Sources ---- */
@@ -55,10 +56,13 @@ static const struct {
     unsigned kind;
     size_t place;
 } list[] = {
+#define PLACE(member) offsetof(struct attributes, member)
 #define INTEGER(name)                                                                              \
-    { #name, ORT_ATTRIBUTE_INTEGER, offsetof(struct attributes, attention.name) }
+    { #name, ORT_ATTRIBUTE_INTEGER, PLACE(attention.name) }
 #define FLOATING(name)                                                                             \
-    { #name, ORT_ATTRIBUTE_FLOAT, offsetof(struct attributes, attention.name) }
+    { #name, ORT_ATTRIBUTE_FLOAT, PLACE(attention.name) }
+#define GROUP_QUERY(name)                                                                          \
+    { #name, ORT_ATTRIBUTE_INTEGER, PLACE(group_query.name) }
     INTEGER(opset),
     INTEGER(is_causal),
     INTEGER(q_num_heads),
@@ -69,8 +73,25 @@ static const struct {
     INTEGER(qk_matmul_output_mode),
     INTEGER(left_window_size),
     INTEGER(right_window_size),
-    {"axis", ORT_ATTRIBUTE_INTEGER, offsetof(struct attributes, axis)},
+    {"axis", ORT_ATTRIBUTE_INTEGER, PLACE(axis)},
+    {"mode", ORT_ATTRIBUTE_STRING, PLACE(mode)},
+    GROUP_QUERY(num_heads),
+    GROUP_QUERY(kv_num_heads),
+    GROUP_QUERY(do_rotary),
+    GROUP_QUERY(rotary_interleaved),
+    GROUP_QUERY(local_window_size),
+    GROUP_QUERY(smooth_softmax),
+    GROUP_QUERY(causal),
+    GROUP_QUERY(qk_output),
+    GROUP_QUERY(sliding_window_cache),
+    GROUP_QUERY(kv_cache_bit_width),
+    {"k_quant_type", ORT_ATTRIBUTE_STRING, PLACE(group_query.k_quant_type)},
+    {"v_quant_type", ORT_ATTRIBUTE_STRING, PLACE(group_query.v_quant_type)},
 };
+enum { ATTRIBUTES = sizeof list / sizeof *list };
+
+/* They count only with inputs that are refused. */
+static const char *const idle[] = {"qk_norm_epsilon", "q_norm_epsilon", "k_norm_epsilon"};
 
 static void read_one(struct attributes *attributes, const struct attribute_source *source,
                      size_t i) {
@@ -80,24 +101,70 @@ static void read_one(struct attributes *attributes, const struct attribute_sourc
     if (list[i].kind == ORT_ATTRIBUTE_INTEGER &&
         source->read(source->node, list[i].name, list[i].kind, &integer, sizeof integer))
         *(int64_t *)place = integer;
+    if (list[i].kind == ORT_ATTRIBUTE_STRING)
+        source->read(source->node, list[i].name, list[i].kind, place, ATTRIBUTE_WORD);
     if (list[i].kind == ORT_ATTRIBUTE_FLOAT &&
         source->read(source->node, list[i].name, list[i].kind, &number, sizeof number))
         *(double *)place = (double)number;
 }
 
-OrtStatus *attributes_read(struct attributes *attributes, const struct attribute_source *source,
-                           int64_t opset) {
-    char mode[16] = "linear";
+static void set_defaults(struct attributes *attributes, int64_t opset) {
+    struct group_query *group_query = &attributes->group_query;
     memset(attributes, 0, sizeof *attributes);
     kvmill_attention_init(&attributes->attention, sizeof attributes->attention);
     attributes->attention.opset = opset;
     attributes->axis = -2;
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+    strcpy(attributes->mode, "linear");
+    group_query->local_window_size = -1;
+    group_query->smooth_softmax = -1;
+    group_query->causal = 1;
+    strcpy(group_query->k_quant_type, "NONE");
+    strcpy(group_query->v_quant_type, "NONE");
+}
+
+OrtStatus *attributes_read(struct attributes *attributes, const struct attribute_source *source,
+                           int64_t opset) {
+    set_defaults(attributes, opset);
+    for (size_t i = 0; i < ATTRIBUTES; i++)
         read_one(attributes, source, i);
-    source->read(source->node, "mode", ORT_ATTRIBUTE_STRING, mode, sizeof mode);
-    attributes->is_circular = strcmp(mode, "circular") == 0;
-    if (!attributes->is_circular && strcmp(mode, "linear") != 0)
+    attributes->is_circular = strcmp(attributes->mode, "circular") == 0;
+    if (!attributes->is_circular && strcmp(attributes->mode, "linear") != 0)
         return runtime_fail(ORT_IS_INVALID_ARGUMENT,
-                            "mode is \"%s\"; accepted: \"linear\" or \"circular\"", mode);
+                            "mode is \"%s\"; accepted: \"linear\" or \"circular\"",
+                            attributes->mode);
     return NULL;
+}
+
+/* ---- Names ---- */
+
+static bool is_known(const char *name) {
+    bool known = false;
+    for (size_t i = 0; !known && i < ATTRIBUTES; i++)
+        known = strcmp(list[i].name, name) == 0;
+    for (size_t i = 0; !known && i < sizeof idle / sizeof *idle; i++)
+        known = strcmp(idle[i], name) == 0;
+    return known;
+}
+
+static OrtStatus *check_name(const OrtOpAttr *attribute) {
+    const char *name = "";
+    OrtStatus *status = ort->OpAttr_GetName(attribute, &name);
+    if (status != NULL || is_known(name))
+        return status;
+    return runtime_fail(ORT_IS_INVALID_ARGUMENT, "attribute %.80s; accepted: those that kvmill has",
+                        name);
+}
+
+OrtStatus *attributes_check_names(const OrtNode *node) {
+    size_t count = 0;
+    OrtStatus *status = ort->Node_GetNumAttributes(node, &count);
+    const OrtOpAttr **attributes = calloc(count + 1, sizeof *attributes);
+    if (attributes == NULL)
+        return runtime_fail(ORT_IS_FAILED, "out of memory for attributes");
+    if (status == NULL)
+        status = ort->Node_GetAttributes(node, attributes, count);
+    for (size_t i = 0; status == NULL && i < count; i++)
+        status = check_name(attributes[i]);
+    free(attributes);
+    return status;
 }

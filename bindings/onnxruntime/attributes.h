@@ -6,11 +6,23 @@
 
 #include "runtime.h"
 
-/* Those of TensorScatter and of Attention. */
+/* A word: longer ones are cut off, and are none that is known. */
+enum { ATTRIBUTE_WORD = 16 };
+
+/* GroupQueryAttention's; scale and softcap are those of Attention. */
+struct group_query {
+    int64_t num_heads, kv_num_heads, do_rotary, rotary_interleaved, local_window_size,
+        smooth_softmax, causal, qk_output, sliding_window_cache, kv_cache_bit_width;
+    char k_quant_type[ATTRIBUTE_WORD], v_quant_type[ATTRIBUTE_WORD];
+};
+
+/* Those of all ops. */
 struct attributes {
     kvmill_attention attention; /* its tensors are not set */
     int64_t axis;
+    char mode[ATTRIBUTE_WORD];
     bool is_circular;
+    struct group_query group_query;
 };
 
 /* Where attributes are: a custom op's kernel info, or a node of a graph. */
@@ -23,6 +35,9 @@ struct attribute_source {
 
 struct attribute_source attributes_of_kernel(const OrtKernelInfo *info);
 struct attribute_source attributes_of_node(const OrtNode *node);
+
+/* Refused: an attribute of the node that is none of them, which may change what it computes. */
+OrtStatus *attributes_check_names(const OrtNode *node);
 
 /* All of them, or their defaults.  opset: of Attention, where no attribute "opset" says it. */
 OrtStatus *attributes_read(struct attributes *attributes, const struct attribute_source *source,

@@ -22,16 +22,22 @@ static const DLTensor *prototype_of(struct known_tensor *known, DLTensor *tensor
     return known->rank >= 0 ? tensor : NULL;
 }
 
-static kvmill_status make_plan(void *data, const void *bytes, kvmill_plan **plan,
-                               kvmill_error *error) {
-    const struct node *node = data;
-    struct plan_key key = *(const struct plan_key *)bytes;
-    const kvmill_plan_options options = plan_options_of(&node->settings.packs);
+static kvmill_status plan_for(const struct node *node, const struct plan_key *key,
+                              const kvmill_plan_options *options, kvmill_plan **plan,
+                              kvmill_error *error) {
+    struct plan_key copy = *key; /* tensors point to dims that may be changed */
     const DLTensor *inputs[MOST_TENSORS];
     DLTensor tensors[MOST_TENSORS];
     for (int i = 0; i < MOST_TENSORS; i++)
-        inputs[i] = prototype_of(&key.input[i], &tensors[i]);
-    return key.op->plan(node, inputs, key.outputs, &options, plan, error);
+        inputs[i] = prototype_of(&copy.input[i], &tensors[i]);
+    return copy.op->plan(node, inputs, copy.outputs, options, plan, error);
+}
+
+static kvmill_status make_plan(void *data, const void *key, kvmill_plan **plan,
+                               kvmill_error *error) {
+    const struct node *node = data;
+    const kvmill_plan_options options = plan_options_of(&node->settings.packs);
+    return plan_for(node, key, &options, plan, error);
 }
 
 static void set_known(struct known_tensor *known, DLDataType type, int rank, const int64_t *dims,
@@ -72,18 +78,21 @@ static uint64_t outputs_of(const struct node *node) {
     return outputs;
 }
 
-kvmill_status node_try(struct node *node, const struct known_tensor *inputs, bool *slow,
+kvmill_status node_try(const struct node *node, const struct known_tensor *inputs,
                        kvmill_error *error) {
     const struct node_op *op = node->op;
+    kvmill_plan_options options = plan_options_of(&node->settings.packs);
     struct plan_key key;
-    const kvmill_plan *plan;
+    kvmill_plan *plan;
+    if (op->needs_kernels && !node->settings.portable)
+        options.least_isa = plan_least_isa();
     start_key(&key, op, outputs_of(node));
     for (int i = 0; i < op->tensors; i++)
         if (inputs[i].rank >= 0 && !is_output(op, i))
             set_known(&key.input[i], inputs[i].type, inputs[i].rank, inputs[i].dims,
                       op->fixed(node, i, inputs[i].rank));
-    kvmill_status status = plan_cache_find(&node->plans, &key, &plan, error);
-    *slow = status == KVMILL_OK && plan_is_slow(plan, op->slow);
+    kvmill_status status = plan_for(node, &key, &options, &plan, error);
+    kvmill_plan_destroy(plan);
     return status;
 }
 
@@ -126,6 +135,13 @@ OrtStatus *node_run_plan(const struct node_run *run, const struct node_op *op,
                                                share_out, &loop, &error);
     workspace_give_back(all, workspace);
     return status != KVMILL_OK ? runtime_refuse(status, &error) : loop.status;
+}
+
+OrtStatus *node_share(const struct node_run *run, int64_t bytes, int64_t parts,
+                      void (*part)(void *data, int64_t index), void *data) {
+    struct loop loop = {.context = run->context, .is_short = bytes < least_bytes};
+    share_out(&loop, parts, part, data);
+    return loop.status;
 }
 
 OrtStatus *node_run_op(const struct node_run *run, const struct node_op *op,

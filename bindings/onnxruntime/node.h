@@ -10,7 +10,8 @@
 #include "settings.h"
 #include "workspaces.h"
 
-enum { MOST_TENSORS = KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS, MOST_RANK = 8 };
+/* Inputs and outputs of an op: GroupQueryAttention has the most. */
+enum { MOST_TENSORS = 21, MOST_RANK = 8 };
 
 /* What is known of a tensor before a run, KVMILL_DYNAMIC where only the run knows.  The rank of one
    that is not there is -1. */
@@ -44,8 +45,8 @@ struct node_run {
 struct node_op {
     const char *name;
     int tensors, first_output, outputs;
-    const char *slow;  /* what the description of a plan without fast kernels has in it */
-    unsigned required; /* inputs that must be there, a bit for each tensor */
+    bool needs_kernels; /* portable ones are slower than the runtime's own; they copy as well */
+    unsigned required;  /* inputs that must be there, a bit for each tensor */
 
     /* Dims that plans are made for, a bit each; the others are left open. */
     unsigned (*fixed)(const struct node *node, int tensor, int rank);
@@ -64,7 +65,7 @@ struct node_op {
     OrtStatus *(*run)(struct node_run *run, const kvmill_plan *plan);
 };
 
-extern const struct node_op tensor_scatter_op, attention_op, step_op;
+extern const struct node_op tensor_scatter_op, attention_op, step_op, group_query_op;
 
 struct node {
     const struct node_op *op;
@@ -91,8 +92,9 @@ struct node *node_open(const struct node_op *op, const struct attributes *attrib
 void node_close(struct node *node);
 
 /* Whether kvmill has a plan for a node with these inputs, by tensors, and the outputs that have
-   places: KVMILL_OK, or why not.  slow: it has no fast kernels. */
-kvmill_status node_try(struct node *node, const struct known_tensor *inputs, bool *slow,
+   places: KVMILL_OK, or why not.  KVMILL_E_KERNEL: it would be slow, and the session has not
+   allowed that. */
+kvmill_status node_try(const struct node *node, const struct known_tensor *inputs,
                        kvmill_error *error);
 
 /* Run in the runtime's threads.  Any thread. */
@@ -103,5 +105,10 @@ OrtStatus *node_run_plan(const struct node_run *run, const struct node_op *op,
                          const kvmill_plan *plan, const DLTensor *const *given);
 OrtStatus *node_run_op(const struct node_run *run, const struct node_op *op,
                        const DLTensor *const *given);
+
+/* Parts that any thread may run, in the runtime's threads where `bytes` that they read and write
+   are many. */
+OrtStatus *node_share(const struct node_run *run, int64_t bytes, int64_t parts,
+                      void (*part)(void *data, int64_t index), void *data);
 
 #endif

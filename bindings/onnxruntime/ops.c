@@ -59,7 +59,6 @@ static OrtStatus *run_scatter(struct node_run *run, const kvmill_plan *plan) {
 
 const struct node_op tensor_scatter_op = {
     .name = "TensorScatter",
-    .slow = "kvmill_keep_rows__portable",
     .tensors = KVMILL_TENSOR_SCATTER_TENSORS,
     .first_output = KVMILL_TENSOR_SCATTER_PRESENT_CACHE,
     .outputs = 1,
@@ -85,9 +84,6 @@ static unsigned fixed_of_attention(const struct node *node, int tensor, int rank
     (void)node;
     return !rows ? 0 : rank == 4 ? 1u << 1 | 1u << 3 : 1u << 2;
 }
-
-/* The portable kernels, and those of float64. */
-static const char slow_attention[] = "portable";
 
 static kvmill_attention attention_of(const struct node *node, const DLTensor *const *inputs) {
     kvmill_attention op = node->attributes.attention;
@@ -176,7 +172,7 @@ static OrtStatus *run_attention(struct node_run *run, const kvmill_plan *plan) {
 
 const struct node_op attention_op = {
     .name = "Attention",
-    .slow = slow_attention,
+    .needs_kernels = true,
     .tensors = KVMILL_ATTENTION_TENSORS,
     .first_output = KVMILL_ATTENTION_Y,
     .outputs = 4,
@@ -266,8 +262,8 @@ static int64_t work_of_step(const DLTensor *const *given) {
 
 const struct node_op step_op = {
     .name = "TensorScatterAttention",
-    .slow = slow_attention,
-    .tensors = MOST_TENSORS,
+    .needs_kernels = true,
+    .tensors = KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS,
     .first_output = KVMILL_ATTENTION_Y,
     .outputs = 4, /* qk_matmul_output is never there */
     .required = QUERIES_KEYS_VALUES | 1u << KVMILL_ATTENTION_PAST_KEY |

@@ -164,10 +164,14 @@ struct ort_api {
     OrtStatus *(*Node_GetInputs)(const OrtNode *node, const OrtValueInfo **out, size_t count);
     OrtStatus *(*Node_GetNumOutputs)(const OrtNode *node, size_t *out);
     OrtStatus *(*Node_GetOutputs)(const OrtNode *node, const OrtValueInfo **out, size_t count);
-    void *unused_357[4];
+    void *unused_357[2];
+    OrtStatus *(*Node_GetNumAttributes)(const OrtNode *node, size_t *out);
+    OrtStatus *(*Node_GetAttributes)(const OrtNode *node, const OrtOpAttr **out, size_t count);
     OrtStatus *(*Node_GetAttributeByName)(const OrtNode *node, const char *name,
                                           const OrtOpAttr **out);
-    void *unused_362[17];
+    void *unused_362[2];
+    OrtStatus *(*OpAttr_GetName)(const OrtOpAttr *attribute, const char **out);
+    void *unused_365[14];
     OrtStatus *(*GetSessionOptionsConfigEntries)(const OrtSessionOptions *options,
                                                  OrtKeyValuePairs **out);
     void *unused_380[10];

@@ -81,33 +81,48 @@ static int version_of(const OrtNode *node) {
 }
 
 const struct node_op *problem_op_of(const OrtNode *node) {
+    static const struct {
+        const char *domain;
+        const struct node_op *op;
+    } known[] = {{"", &tensor_scatter_op}, {"", &attention_op}, {"com.microsoft", &group_query_op}};
     const char *domain = text_of(ort->Node_GetDomain, node), *name = problem_node_op(node);
-    if (*domain != '\0' && strcmp(domain, "ai.onnx") != 0)
-        return NULL;
-    if (strcmp(name, attention_op.name) == 0)
-        return &attention_op;
-    return strcmp(name, tensor_scatter_op.name) == 0 ? &tensor_scatter_op : NULL;
+    if (strcmp(domain, "ai.onnx") == 0)
+        domain = "";
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].domain, domain) == 0 && strcmp(known[i].op->name, name) == 0)
+            return known[i].op;
+    return NULL;
 }
 
-static void set_values(struct problem *problem, const OrtNode *node) {
-    struct values inputs = problem_inputs_of(node), outputs = problem_outputs_of(node);
-    for (size_t i = 0; i < inputs.count && (int)i < node_op_inputs(problem->op); i++)
-        if (*value_name(inputs.items[i]) != '\0')
-            problem->value[node_op_input(problem->op, (int)i)] = inputs.items[i];
-    for (size_t i = 0; i < outputs.count && (int)i < problem->op->outputs; i++)
-        if (*value_name(outputs.items[i]) != '\0')
-            problem->value[problem->op->first_output + (int)i] = outputs.items[i];
-    free(inputs.items);
-    free(outputs.items);
+/* Values that have a name; false: one is beyond the first `most`. */
+static bool set_side(struct problem *problem, struct values values, int most, bool output) {
+    bool fits = true;
+    for (int i = 0; i < (int)values.count; i++) {
+        bool named = *value_name(values.items[i]) != '\0';
+        int tensor = output ? problem->op->first_output + i : node_op_input(problem->op, i);
+        if (named && i < most)
+            problem->value[tensor] = values.items[i];
+        fits = fits && (!named || i < most);
+    }
+    free(values.items);
+    return fits;
+}
+
+static bool set_values(struct problem *problem, const OrtNode *node) {
+    bool inputs = set_side(problem, problem_inputs_of(node), node_op_inputs(problem->op), false);
+    return set_side(problem, problem_outputs_of(node), problem->op->outputs, true) && inputs;
 }
 
 bool problem_of_node(const OrtNode *node, struct problem *problem, struct reason *reason) {
     const struct attribute_source source = attributes_of_node(node);
     *problem = (struct problem){.op = problem_op_of(node), .parts = {node}, .part_count = 1};
-    OrtStatus *status = attributes_read(&problem->attributes, &source, version_of(node));
+    OrtStatus *status = attributes_check_names(node);
+    if (status == NULL)
+        status = attributes_read(&problem->attributes, &source, version_of(node));
     if (status != NULL)
         return decline_for(reason, status);
-    set_values(problem, node);
+    if (!set_values(problem, node))
+        return decline(reason, "it has inputs or outputs that kvmill does not know");
     return problem->value[problem->op->first_output] != NULL ||
            decline(reason, "its first output has no name");
 }
@@ -224,18 +239,17 @@ static bool is_output(const struct problem *problem, int i) {
 static bool has_plan(const struct problem *problem, struct node *node, struct reason *reason) {
     struct known_tensor known[MOST_TENSORS];
     kvmill_error error;
-    bool slow = false;
     for (int i = 0; i < MOST_TENSORS; i++) {
         known[i] = (struct known_tensor){.rank = -1};
         if (problem->value[i] != NULL && !is_output(problem, i) &&
             !read_known(problem->value[i], &known[i], reason))
             return false;
     }
-    kvmill_status status = node_try(node, known, &slow, &error);
-    if (status != KVMILL_OK)
-        return decline(reason, "%s (%s)", error.message, kvmill_status_name(status));
-    return !slow || node->settings.portable ||
-           decline(reason, "no pack has fast kernels of its shape: kvmill generate makes them");
+    kvmill_status status = node_try(node, known, &error);
+    if (status == KVMILL_E_KERNEL)
+        return decline(reason, "no pack has fast kernels of its shape: kvmill generate makes them");
+    return status == KVMILL_OK ||
+           decline(reason, "%s (%s)", error.message, kvmill_status_name(status));
 }
 
 struct node *problem_open(const struct problem *problem, const struct settings *settings,

@@ -27,6 +27,19 @@ static OrtStatus *read_flag(const OrtKeyValuePairs *entries, const char *name, b
     return NULL;
 }
 
+static OrtStatus *read_math(const OrtKeyValuePairs *entries, const char **math) {
+    static const char *const known[] = {"f32", "near", "fast"};
+    const char *value = value_of(entries, "math");
+    *math = NULL;
+    for (size_t i = 0; value != NULL && i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i], value) == 0)
+            *math = known[i];
+    if (value != NULL && *math == NULL)
+        return runtime_fail(ORT_IS_INVALID_ARGUMENT,
+                            "math is \"%.80s\"; accepted: f32, near or fast", value);
+    return NULL;
+}
+
 /* ---- Packs ---- */
 
 /* The first reason is the one that is told. */
@@ -52,6 +65,8 @@ OrtStatus *settings_take(struct settings *settings, OrtKeyValuePairs *entries) {
     OrtStatus *status = read_packs(entries, &settings->packs);
     if (status == NULL)
         status = read_flag(entries, "portable", &settings->portable);
+    if (status == NULL)
+        status = read_math(entries, &settings->math);
     ort->ReleaseKeyValuePairs(entries);
     return status;
 }

@@ -1,8 +1,11 @@
 /* What a session says of kvmill: entries of its configuration.
 
-   packs     paths of libNAME.so, separated by colons, before those of KVMILL_PACKS and the pack
-   that is part of this library portable  1: the provider takes nodes that no pack has fast kernels
-   for, too; 0
+   packs: paths of libNAME.so, separated by colons, before those of KVMILL_PACKS and the pack that
+   is part of this library.
+
+   portable: 1, the provider takes nodes that no pack has fast kernels for, too; 0.
+
+   math: f32, near or fast, the arithmetic of GroupQueryAttention; f32.
 
    The key of an entry is kvmill.NAME; as an option of the provider, NAME.
 
@@ -16,6 +19,7 @@
 struct settings {
     struct packs packs;
     bool portable;
+    const char *math; /* NULL: f32 */
 };
 
 /* Read the entries, and release them.  A pack that cannot be used, and any other value, is refused.

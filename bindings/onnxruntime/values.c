@@ -54,9 +54,13 @@ OrtStatus *value_tensor(OrtValue *value, DLTensor *tensor) {
     return status;
 }
 
-int64_t value_bytes(const DLTensor *tensor) {
-    int64_t bits = tensor->dtype.bits;
+int64_t value_count(const DLTensor *tensor) {
+    int64_t count = 1;
     for (int d = 0; d < tensor->ndim; d++)
-        bits *= tensor->shape[d];
-    return (bits + 7) / 8;
+        count *= tensor->shape[d];
+    return count;
+}
+
+int64_t value_bytes(const DLTensor *tensor) {
+    return (value_count(tensor) * tensor->dtype.bits + 7) / 8;
 }

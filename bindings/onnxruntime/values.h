@@ -13,6 +13,18 @@ unsigned value_type_number(DLDataType type);
 /* The value's memory as a tensor, which borrows its shape. */
 OrtStatus *value_tensor(OrtValue *value, DLTensor *tensor);
 
+static inline bool value_has_type(const DLTensor *tensor, unsigned code, int bits) {
+    return tensor->dtype.code == code && tensor->dtype.bits == bits;
+}
+
+/* How many elements a tensor has. */
+int64_t value_count(const DLTensor *tensor);
+
+/* Its last dim; KVMILL_DYNAMIC: not known. */
+static inline int64_t value_last_dim(const DLTensor *tensor) {
+    return tensor->ndim > 0 ? tensor->shape[tensor->ndim - 1] : KVMILL_DYNAMIC;
+}
+
 /* Bytes of a tensor without gaps. */
 int64_t value_bytes(const DLTensor *tensor);
 

@@ -102,6 +102,12 @@ const char *onnx_pmx_names(char text[ONNX_NAMES_SIZE / 2]);
    PMX's exporter writes for MultiHeadCacheAttention without attn_mask. */
 bool onnx_pmx_is_misplaced(const struct onnx_node *node);
 
+/* ---- ONNX Runtime's own attention (onnx_group_query.c) ---- */
+
+/* Specs of it are for kernels alone: its nodes are neither run nor rewritten. */
+extern const struct onnx_op onnx_group_query;
+bool onnx_is_group_query(const struct onnx_node *node);
+
 /* ---- Gathers and scatters (onnx_windows.c) ---- */
 
 bool onnx_add_gather(const struct onnx_call *call, struct spec_list *list, struct error *error);

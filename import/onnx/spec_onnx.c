@@ -106,14 +106,18 @@ static void leave_open(struct survey *survey, const struct onnx_call *call, cons
     onnx_make_printable(survey->reason);
 }
 
+static const struct onnx_op *op_of(const struct onnx_node *node) {
+    return onnx_is_group_query(node) ? &onnx_group_query : onnx_op_of(node);
+}
+
 static bool look_at(struct survey *survey, const struct onnx_node *node, struct error *error) {
-    const struct onnx_call call = {&survey->model, node, onnx_op_of(node)};
+    const struct onnx_call call = {&survey->model, node, op_of(node)};
     char words[320];
     if (call.op == NULL && !onnx_is_constant(node))
         count_kind(survey, node);
     if (call.op == NULL)
         return true;
-    if (!onnx_check_call(&call, error))
+    if (call.op != &onnx_group_query && !onnx_check_call(&call, error))
         return false;
     if (onnx_is_complete(&call, words, sizeof words))
         return add_spec(survey, &call, error);
@@ -174,7 +178,9 @@ static bool require_specs(const struct survey *survey, struct error *error) {
     if (survey->open > 0)
         return fail(error, EXIT_USER, "%s: %s", survey->model.file, survey->reason);
     write_kinds(survey, &left);
-    fail(error, EXIT_USER, "%s: no op of kvmill in it, but %.500s; accepted: %s",
+    fail(error, EXIT_USER,
+         "%s: no op of kvmill in it, but %.500s; accepted: %s, "
+         "GroupQueryAttention",
          survey->model.file, left.length ? left.data : "no node", onnx_op_names(names));
     text_free(&left);
     return false;

@@ -8,7 +8,8 @@ Environment:
     KVMILL_COMMAND  the command `kvmill`
     KVMILL_LIBRARY  libkvmill.so: the binding's, whose tests lend their cases
     KVMILL_BAD_PACK libold.so, a pack of another version
-    KVMILL_ORT_FAULT  set: the quick ones, which notice planted faults
+    KVMILL_ORT_FAULT  set: the quick ones, which notice planted faults; "group_query": those of
+                    GroupQueryAttention
     KVMILL_SEED     seed of the random cases; default 24
 
 SPDX-License-Identifier: Apache-2.0
@@ -19,7 +20,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import tempfile
 import threading
 import warnings
 from collections.abc import Callable
@@ -32,12 +32,19 @@ import onnx
 import onnx_attention
 import onnx_backend
 import onnxruntime
+from group_query import (
+    group_query_claim_tests,
+    group_query_model,
+    group_query_tests,
+    step_case,
+)
 from kvmill.onnx_attention import ATTENTION_INPUTS
 from models import (
     FLOAT16,
     INT64,
     NAME,
     SIDES,
+    claims,
     decode,
     decoder,
     decoder_arrays,
@@ -53,7 +60,7 @@ from models import (
 )
 from onnx import helper
 from onnx.backend.test.case import node as node_cases
-from tap import Tap
+from tap import Tap, refused
 
 CASES = 24
 LEAST = {"TensorScatter": 3, "Attention": 80}  # node tests, counted when onnx was pinned
@@ -374,15 +381,6 @@ def model_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> None:
 # ---- Refusals ----
 
 
-def refused(words: str, make: Callable[[], object]) -> None:
-    try:
-        make()
-    except Exception as error:
-        assert words in str(error), f"{error}; expected {words!r}"
-    else:
-        raise AssertionError(f"nothing was refused; expected {words!r}")
-
-
 def refusal_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> None:
     model = step_model(8, 2, 64)
     session = open_session(model)
@@ -390,7 +388,7 @@ def refusal_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> Non
 
     def at_run(words: str, **changed: np.ndarray) -> None:
         before = {n: a.copy() for n, a in good.items()}
-        refused(words, lambda: run(session, {**good, **changed}))
+        refused(words, lambda: run(session, {**good, **changed}), Exception)
         assert all(np.array_equal(good[n], before[n]) for n in good), "an input was written"
         check_step(session, good)
 
@@ -410,40 +408,14 @@ def refusal_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> Non
          {"packs": os.environ["KVMILL_BAD_PACK"]}),
     ):
         make = partial(open_session, model, **entries)
-        tap.run(f"{name}: the session stops: {what}", partial(refused, words, make))
+        tap.run(f"{name}: the session stops: {what}", partial(refused, words, make, Exception))
     if name == "provider":
         wrong = partial(open_session, model, portable="yes")
         tap.run("the session stops: another flag",
-                partial(refused, 'portable is "yes"; accepted: 0 or 1', wrong))
+                partial(refused, 'portable is "yes"; accepted: 0 or 1', wrong, Exception))
 
 
 # ---- What is taken ----
-
-
-def log_of(make: Callable[[], object]) -> str:
-    """What the runtime writes to standard error meanwhile."""
-    with tempfile.TemporaryFile() as file:
-        kept = os.dup(2)
-        os.dup2(file.fileno(), 2)
-        try:
-            make()
-        finally:
-            os.dup2(kept, 2)
-            os.close(kept)
-        file.seek(0)
-        return file.read().decode()
-
-
-def claims(model: onnx.ModelProto, **entries: str) -> list[str]:
-    """The lines of the log on nodes, without their beginnings."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 1
-    devices = [d for d in onnxruntime.get_ep_devices() if d.ep_name == NAME]
-    options.add_provider_for_devices(devices, entries)
-    text = model.SerializeToString()
-    log = log_of(lambda: onnxruntime.InferenceSession(text, options))
-    lines = [line.split("] kvmill: ")[1] for line in log.splitlines() if "] kvmill: " in line]
-    return sorted({line.removesuffix("\x1b[m") for line in lines})
 
 
 def claim_tests(tap: Tap) -> None:
@@ -533,15 +505,28 @@ def rewrite_tests(tap: Tap) -> None:
     tap.run("kvmill rewrite: which nodes become which, and all else stays", check)
 
 
+def both_models() -> onnx.ModelProto:
+    """A step, and a node of ONNX Runtime's own."""
+    step, node = step_model(8, 2, 64), group_query_model(step_case(np.random.default_rng(0)))
+    for field in ("node", "input", "output"):
+        getattr(step.graph, field).extend(getattr(node.graph, field))
+    step.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return step
+
+
 def main() -> int:
     if sys.argv[1:2] == ["--model"]:
-        Path(sys.argv[2]).write_bytes(step_model(8, 2, 64).SerializeToString())
+        Path(sys.argv[2]).write_bytes(both_models().SerializeToString())
         return 0
     tap, seed = Tap(), int(os.environ.get("KVMILL_SEED", "24"))
     tap.comment(f"ONNX Runtime {onnxruntime.__version__}, onnx {onnx.__version__}, seed {seed}")
     onnxruntime.set_default_logger_severity(4)
     onnxruntime.register_execution_provider_library(NAME, os.environ["KVMILL_ORT"])
-    if os.environ.get("KVMILL_ORT_FAULT"):  # what is quick
+    fault = os.environ.get("KVMILL_ORT_FAULT")
+    if fault == "group_query":
+        group_query_tests(tap, seed, provider_session)
+        return tap.finish()
+    if fault:  # what is quick
         claim_tests(tap)
         shape_tests(tap)
         for name, open_session in SIDES.items():
@@ -557,6 +542,8 @@ def main() -> int:
         model_tests(tap, seed, name, open_session)
         same_bits_tests(tap, seed, name, open_session)
         refusal_tests(tap, seed, name, open_session)
+    group_query_tests(tap, seed, provider_session)
+    group_query_claim_tests(tap)
     claim_tests(tap)
     shape_tests(tap)
     rewrite_tests(tap)

@@ -148,6 +148,34 @@ def run(session: onnxruntime.InferenceSession, arrays: Arrays) -> dict[str, np.n
     return dict(zip(names, session.run(names, inputs), strict=True))
 
 
+# ---- What is taken ----
+
+
+def log_of(make: Callable[[], object]) -> str:
+    """What the runtime writes to standard error meanwhile."""
+    with tempfile.TemporaryFile() as file:
+        kept = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            make()
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+        file.seek(0)
+        return file.read().decode()
+
+
+def claims(model: onnx.ModelProto, **entries: str) -> list[str]:
+    """The lines of the log on nodes, without their beginnings."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 1
+    options.add_provider_for_devices(devices(), entries)
+    text = model.SerializeToString()
+    log = log_of(lambda: onnxruntime.InferenceSession(text, options))
+    lines = [line.split("] kvmill: ")[1] for line in log.splitlines() if "] kvmill: " in line]
+    return sorted({line.removesuffix("\x1b[m") for line in lines})
+
+
 # ---- What is right ----
 
 

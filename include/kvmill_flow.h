@@ -52,15 +52,17 @@ typedef struct kvmill_flow_constant {
    Fill                        a; its output is a field
    Load Save                   a field's value of before the step; x into the field `output`
    topK                        select by x, [1, 1] for each page
-   approxTopK                  the same; alpha is the tolerance t, 0 to less than 1: of the best, a
+   Union                       select by x, then, of the pages that are left, `group` by y: a union
+                               of two topK without doubles, and of as many pages as topK selects
+   approxTopK                  the same as topK; alpha is the tolerance t, 0 to less than 1: of the best, a
                                share of 1 - t at least.  Selection is exact: the recall is 1
 
    Those of the cache program: no Sum, Kron, Softmax, Normalize, Conv1d, Transpose, Load, Save,
-   topK, approxTopK or dim 0; those of the index program: no Fill and no Interleave. */
+   topK, Union, approxTopK or dim 0; those of the index program: no Fill and no Interleave. */
 typedef struct kvmill_flow_op {
     const char *op;
     const char *inputs[2];
-    const char *output; /* a new name, or a field; NULL: topK */
+    const char *output; /* a new name, or a field; NULL: topK, Union */
     double alpha, beta, scale;
     uint32_t dims; /* bit d: dim d */
     int64_t group, start, end, rows, columns;
@@ -166,7 +168,8 @@ void kvmill_flow_limits_init(kvmill_flow_limits *limits, size_t struct_size);
                                               scope request that of head 0; optional; [S], or
                                               [S, 1, 1]
    scores                     float32         of all pages of each row, rows one after the other;
-                                              NaN: of a page that is not scored; optional
+                                              NaN: of a page that is not scored; of Union those of
+                                              x; optional
    topk_vals (B)              int64           what a request has in place of topk_val, topk_ratio
                                               and cap: -1: nothing, KVMILL_FLOW_ALL: it is read
                                               whole; optional

@@ -234,7 +234,7 @@ static kvmill_status check_output(struct checker *checker, struct op_check *chec
     const char *name = check->op->output;
     int code = check->step->code;
     int field = check->step->field = name ? kvmill_flow_find_field(checker->flow, name) : -1;
-    if (code == KVMILL_FLOW_TOPK || code == KVMILL_FLOW_APPROX_TOPK)
+    if (kvmill_flow_is_selection(code))
         return name == NULL ? KVMILL_OK : refuse_output(checker, check, "no output");
     if (name == NULL)
         return REFUSE(checker, NULL, "output of %s is missing; accepted: a name", check->op->op);
@@ -341,21 +341,25 @@ static kvmill_status check_cache(struct checker *checker) {
     return check_ops(checker, KVMILL_CACHE_PROGRAM, flow->cache, flow->cache_count, "cache");
 }
 
-/* One topK, but where nothing is ever scored. */
-static kvmill_status check_topk(struct checker *checker) {
+/* One topK or Union, but where nothing is ever scored. */
+static kvmill_status check_selection(struct checker *checker) {
     const struct kvmill_flow_program *program = &checker->problem->programs[KVMILL_INDEX_PROGRAM];
     int count = 0;
-    for (int i = 0; i < program->step_count; i++)
-        if (program->steps[i].code == KVMILL_FLOW_TOPK && ++count > 1) {
+    for (int i = 0; i < program->step_count; i++) {
+        const struct kvmill_flow_step *step = &program->steps[i];
+        if (kvmill_flow_is_selection(step->code) && ++count > 1) {
             stand_at(checker, "index", i);
-            return REFUSE(checker, ATTRIBUTE, "a second topK; accepted: one");
+            return REFUSE(checker, ATTRIBUTE, "a second topK or Union; accepted: one");
         }
+        if (step->code == KVMILL_FLOW_UNION)
+            checker->problem->second = step->group;
+    }
     stand_at(checker, "index", -1);
     bool may_be_none = program->step_count == 0 && !kvmill_flow_scores(&checker->problem->budget);
     return count == 1 || may_be_none ? KVMILL_OK
                                      : REFUSE(checker, ATTRIBUTE,
-                                              "there is no topK; accepted: one, or no op at all "
-                                              "where no page is ever scored");
+                                              "there is no topK or Union; accepted: one, or no op "
+                                              "at all where no page is ever scored");
 }
 
 static kvmill_status check_index(struct checker *checker) {
@@ -365,7 +369,7 @@ static kvmill_status check_index(struct checker *checker) {
     add_row_values(checker, program);
     kvmill_status status =
         check_ops(checker, KVMILL_INDEX_PROGRAM, flow->index, flow->index_count, "index");
-    return status == KVMILL_OK ? check_topk(checker) : status;
+    return status == KVMILL_OK ? check_selection(checker) : status;
 }
 
 kvmill_status kvmill_flow_check_programs(struct checker *checker) {

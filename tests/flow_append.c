@@ -165,7 +165,7 @@ static void save_scores(struct flow_pool *pool, int64_t request, int64_t kv_head
     struct flow_step *step = pool->step;
     int64_t share = step->kv_heads / step->rows, bos = step->select.reserved_bos;
     int64_t pages = flow_step_pages(step, request) - bos - step->select.reserved_eos;
-    double *scores = flow_step_take(pages, sizeof *scores), *saved[MOST_STEP_FIELDS];
+    double *scores = flow_step_take(2 * pages, sizeof *scores), *saved[MOST_STEP_FIELDS];
     for (size_t f = 0; f < step->flow.field_count; f++) {
         int64_t count = step->fields[f].rows * step->fields[f].columns;
         saved[f] = flow_step_take(pages * count, sizeof *scores);

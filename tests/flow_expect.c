@@ -88,15 +88,18 @@ void flow_step_score(struct flow_step *step, int64_t request, int64_t row, int64
     score(step, &scorer, scores, saved);
 }
 
-/* Row r of a request: the sum over as many kv heads as share it. */
+/* Row r of a request: the sum over as many kv heads as share it; both scores of Union. */
 static void score_row(struct flow_step *step, int64_t request, int64_t r, float *scores) {
-    int64_t pages = flow_step_pages(step, request);
+    int64_t pages = flow_step_pages(step, request), bos = step->select.reserved_bos;
+    int64_t candidates = pages - bos - step->select.reserved_eos;
     int64_t kinds = step->rows < step->kv_heads ? step->kv_heads : 1;
-    double *own = flow_step_take(pages, sizeof *own), *saved[MOST_STEP_FIELDS] = {NULL};
+    double *own = flow_step_take(2 * pages, sizeof *own), *saved[MOST_STEP_FIELDS] = {NULL};
     for (int64_t n = 0; n < kinds; n++) {
         flow_step_score(step, request, r, n, own, saved);
-        for (int64_t p = step->select.reserved_bos; p < pages - step->select.reserved_eos; p++)
-            scores[p] += (float)own[p - step->select.reserved_bos];
+        for (int64_t i = 0; i < candidates; i++) {
+            scores[bos + i] += (float)own[i];
+            scores[pages + bos + i] += (float)own[candidates + i];
+        }
     }
     free(own);
 }
@@ -129,11 +132,12 @@ static int64_t list_row(struct flow_step *step, int64_t request, int64_t r, bool
     int64_t pages = flow_step_pages(step, request);
     if (dense || flow_step_is_whole(step, request))
         return list_all(pages, list);
-    float *scores = flow_step_take(pages, sizeof *scores);
+    float *scores = flow_step_take(2 * pages, sizeof *scores);
     if (step->flow.index_count > 0)
         (step->scores_of ? step->scores_of : score_row)(step, request, r, scores);
     const kvmill_flow_select select = select_of(step, request);
-    int64_t count = oracle_select(&select, pages, scores, list);
+    int64_t count = oracle_unite(&select, oracle_second(&step->flow), pages, scores,
+                                 scores + pages, list);
     free(scores);
     return count;
 }
@@ -317,7 +321,7 @@ static bool are_scores_right(struct flow_step *step, int64_t row) {
                         step->indptr[request] * step->rows + row % step->rows * pages;
     bool scored =
         !flow_step_is_whole(step, request) && step->starts[row + 1] - step->starts[row] > bos + eos;
-    float *wanted = flow_step_take(pages, sizeof *wanted);
+    float *wanted = flow_step_take(2 * pages, sizeof *wanted);
     bool right = true;
     if (scored)
         score_row(step, request, row % step->rows, wanted);

@@ -206,10 +206,17 @@ bool flow_scene_sums_up_same(struct flow_scene *scene, const struct flow_way way
     return close_workspaces(scene) && are_fields_same(scene);
 }
 
+static bool are_scores_same(struct flow_scene *scene, const float *a, const float *b,
+                            int64_t pages) {
+    return a == NULL ? b == NULL
+                     : are_floats_same(scene, KVMILL_F32, (const unsigned char *)a,
+                                       (const unsigned char *)b, pages);
+}
+
 bool flow_scene_scores_same(struct flow_scene *scene, const struct flow_way way[FLOW_WAYS],
                             int64_t pages, struct dice *dice) {
     const struct flow_span all = {0, pages};
-    const float *scores[FLOW_WAYS];
+    struct flow_scores scores[FLOW_WAYS];
     open_workspaces(scene, way, pages, dice);
     for (int w = 0; w < FLOW_WAYS; w++) {
         const struct flow_scoring scoring = {.problem = &scene->problem,
@@ -225,8 +232,8 @@ bool flow_scene_scores_same(struct flow_scene *scene, const struct flow_way way[
         kvmill_flow_score_span(&scoring, &all, workspace_of(scene, w));
         scores[w] = kvmill_flow_finish(&scoring, workspace_of(scene, w));
     }
-    bool same = are_floats_same(scene, KVMILL_F32, (const unsigned char *)scores[0],
-                                (const unsigned char *)scores[1], pages);
+    bool same = are_scores_same(scene, scores[0].first, scores[1].first, pages) &&
+                are_scores_same(scene, scores[0].second, scores[1].second, pages);
     return close_workspaces(scene) && same && are_fields_same(scene);
 }
 

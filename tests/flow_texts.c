@@ -46,6 +46,7 @@ enum { CACHE, INDEX };
 struct draft {
     struct program program[2];
     const char *attention, *summary;
+    bool unites; /* ends in Union */
     char fields[1024], constants[256];
 };
 
@@ -215,7 +216,10 @@ static void write_index(const struct draft *draft, struct buffer *spec) {
     sum_up(spec, "h", &sums);
     sum_up(spec, "w", &sums);
     add(spec, "{'op': 'Save', 'inputs': ['s%d'], 'output': 'h'}, ", sums - 1);
-    add(spec, "{'op': 'topK', 'inputs': ['s%d']}", sums - 1);
+    if (draft->unites)
+        add(spec, "{'op': 'Union', 'inputs': ['s%d', 'h'], 'second': 1}", sums - 1);
+    else
+        add(spec, "{'op': 'topK', 'inputs': ['s%d']}", sums - 1);
 }
 
 static void write_spec(const struct draft *draft, struct buffer *spec) {
@@ -248,7 +252,8 @@ static void begin(struct dice *dice, struct draft *draft) {
     static const char *const summaries[] = {"on_complete", "incremental"};
     static const char *const types[] = {"float16", "bfloat16", "float32"};
     *draft = (struct draft){.attention = given.attention[dice_range(dice, 0, given.attentions - 1)],
-                            .summary = ANY(dice, summaries)};
+                            .summary = ANY(dice, summaries),
+                            .unites = dice_once_in(dice, 3)};
     snprintf(draft->fields, sizeof draft->fields,
              "{'name': 'f', 'shape': [1, 'head_dim'], 'dtype': '%s'}, {'name': 'h', 'shape': [1, "
              "1], 'dtype': '%s'}",

@@ -186,13 +186,15 @@ static void test_list(char **cell) {
         .cap = (int64_t)number_in(cell[1], "cap"),
         .order = number_in(cell[1], "by_score") != 0 ? "score" : NULL,
     };
+    int64_t second = (int64_t)number_in(cell[1], "second");
     double scores[MOST], wanted[MOST];
     float score[MOST];
     int32_t list[MOST];
     int pages = read_numbers(cell[2], scores), count = read_numbers(cell[3], wanted);
     for (int i = 0; i < pages; i++)
         score[i] = (float)scores[i];
-    bool same = oracle_select(&select, pages, score, list) == count &&
+    pages = second > 0 ? pages / 2 : pages;
+    bool same = oracle_unite(&select, second, pages, score, score + pages, list) == count &&
                 oracle_selected(&select, pages) == count;
     for (int i = 0; same && i < count; i++)
         same = list[i] == (int32_t)wanted[i];

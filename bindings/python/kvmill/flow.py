@@ -47,6 +47,7 @@ _FLOW_REQUIRED = {
     "MaskSlice": ("alpha", "beta"),
     "Sigmoid": ("beta",),
     "Silu": ("beta",),
+    "Union": ("second",),
     "approxTopK": ("tolerance",),
 }
 
@@ -165,8 +166,9 @@ class Flow:
         )
 
     def _op(self, given: dict[str, Any]) -> c.FlowOp:
-        numbers = ("alpha", "beta", "scale", "dim", "group", "start", "end", "shape", "tolerance")
-        _known("op", given, "op", "inputs", "output", *numbers, needed=("op",))
+        numbers = ("alpha", "beta", "scale", "dim", "group", "start", "end", "shape")
+        own = ("tolerance", "second")
+        _known("op", given, "op", "inputs", "output", *numbers, *own, needed=("op",))
         _known(given["op"], given, *given, needed=_FLOW_REQUIRED.get(given["op"], ()))
         alpha, beta = _FLOW_DEFAULTS.get(given["op"], (0, 1))
         dims = given.get("dim", 0)
@@ -185,7 +187,8 @@ class Flow:
             dims=sum(1 << dim for dim in {*(dims if isinstance(dims, list) else [dims])}),
             rows=rows,
             columns=columns,
-            **{name: self._dim(given.get(name, 0)) for name in ("group", "start", "end")},
+            group=self._dim(given.get("second", given.get("group", 0))),
+            **{name: self._dim(given.get(name, 0)) for name in ("start", "end")},
         )
 
     @staticmethod

@@ -75,8 +75,8 @@ enum {
     KVMILL_FLOW_SCALE = 4,
     KVMILL_FLOW_DIMS = 8,
     KVMILL_FLOW_GROUP = 16,
-    KVMILL_FLOW_SLICE = 32,     /* start, end */
-    KVMILL_FLOW_SHAPE = 64,     /* rows, columns */
+    KVMILL_FLOW_SLICE = 32,      /* start, end */
+    KVMILL_FLOW_SHAPE = 64,      /* rows, columns */
     KVMILL_FLOW_TOLERANCE = 128, /* alpha */
     KVMILL_FLOW_SECOND = 256     /* group */
 };
@@ -147,12 +147,13 @@ struct kvmill_flow_value {
     struct kvmill_flow_shape shape;
 };
 
-/* One op; what it writes is a value, or a field (then `field` is its number, else -1). */
+/* One op; what it writes is a value, or a field (then `field` is its number, else -1).  side: 0
+   where the value becomes rows of K, 1: of V, else -1; later ops read it as it was stored. */
 struct kvmill_flow_step {
     int code;
     int input[2]; /* values, or -1 */
     int output;   /* a value, or -1: topK, Union, Save */
-    int field;
+    int field, side;
     float alpha, beta, scale;
     unsigned dims;
     int64_t group, start, end;
@@ -198,7 +199,8 @@ struct kvmill_flow_problem {
     int64_t second; /* pages that are selected by the second score; 0: there is none */
     enum kvmill_flow_scope scope;
     bool by_score, incremental;
-    bool skipped; /* the layer keeps no fields, and all rows are read whole */
+    bool writes[2]; /* the cache program: rows of K, of V */
+    bool skipped;   /* the layer keeps no fields, and all rows are read whole */
 };
 
 /* What of a flow a message is about: "fields", "constants", "cache", "index", each with a number,

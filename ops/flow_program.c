@@ -138,6 +138,9 @@ static kvmill_status check_input(struct checker *checker, struct op_check *check
     value->uses++;
     check->step->input[i] = number;
     typing->in[i] = value->shape;
+    if (check->step->code == KVMILL_FLOW_CONV1D && i == 1 && value->source != KVMILL_FLOW_CONSTANT)
+        return REFUSE(checker, ATTRIBUTE, "weights of Conv1d are \"%s\"; accepted: a constant",
+                      name);
     return check_readable(checker, check, value, name);
 }
 
@@ -229,6 +232,26 @@ static kvmill_status check_new_value(struct checker *checker, struct op_check *c
     return status;
 }
 
+/* From then on the name is that of what was stored. */
+static kvmill_status write_rows(struct checker *checker, struct op_check *check,
+                                const struct kvmill_flow_shape *shape) {
+    check->step->side = check->op->output[0] == 'v';
+    kvmill_status status = kvmill_flow_check_rows(checker, check->step, shape);
+    if (status != KVMILL_OK)
+        return status;
+    checker->problem->writes[check->step->side] = true;
+    check->step->output = add_value(checker, check->program, check->op->output, KVMILL_FLOW_RESULT,
+                                    check->program->step_count, *shape);
+    check->program->values[check->step->output].uses++;
+    return KVMILL_OK;
+}
+
+static bool is_rows(const struct op_check *check) {
+    const char *name = check->op->output;
+    return check->part == KVMILL_CACHE_PROGRAM &&
+           (strcmp(name, "k") == 0 || strcmp(name, "v") == 0);
+}
+
 static kvmill_status check_output(struct checker *checker, struct op_check *check,
                                   const struct kvmill_flow_shape *shape) {
     const char *name = check->op->output;
@@ -238,10 +261,15 @@ static kvmill_status check_output(struct checker *checker, struct op_check *chec
         return name == NULL ? KVMILL_OK : refuse_output(checker, check, "no output");
     if (name == NULL)
         return REFUSE(checker, NULL, "output of %s is missing; accepted: a name", check->op->op);
+    if (is_rows(check))
+        return write_rows(checker, check, shape);
     if (kvmill_flow_is_reserved(name))
-        return refuse_output(checker, check, "what is neither q, k nor v");
+        return refuse_output(checker, check,
+                             check->part == KVMILL_CACHE_PROGRAM ? "what is not q"
+                                                                 : "what is neither q, k nor v");
     if ((code == KVMILL_FLOW_FILL || code == KVMILL_FLOW_SAVE) && field < 0)
-        return refuse_output(checker, check, "a field");
+        return refuse_output(checker, check,
+                             code == KVMILL_FLOW_FILL ? "a field, k or v" : "a field");
     if (code == KVMILL_FLOW_SAVE)
         return save_field(checker, check, shape);
     if (field >= 0 && check->part == KVMILL_INDEX_PROGRAM)
@@ -249,7 +277,7 @@ static kvmill_status check_output(struct checker *checker, struct op_check *chec
     return field >= 0 ? write_field(checker, check, shape) : check_new_value(checker, check, shape);
 }
 
-/* Fill has the shape of its field. */
+/* Fill has the shape of its field, or of the page's rows. */
 static kvmill_status infer(struct checker *checker, struct op_check *check,
                            struct kvmill_flow_typing *typing) {
     int field = check->op->output ? kvmill_flow_find_field(checker->flow, check->op->output) : -1;
@@ -259,6 +287,8 @@ static kvmill_status infer(struct checker *checker, struct op_check *check,
         typing->out =
             (struct kvmill_flow_shape){false, false, 1, checker->problem->fields[field].rows,
                                        checker->problem->fields[field].columns};
+    else if (check->op->output != NULL && is_rows(check))
+        typing->out = check->program->values[check->op->output[0] == 'v'].shape;
     return KVMILL_OK;
 }
 
@@ -276,7 +306,8 @@ static void set_attributes(const kvmill_flow_op *op, struct kvmill_flow_step *st
 }
 
 static kvmill_status check_op(struct checker *checker, struct op_check *check) {
-    *check->step = (struct kvmill_flow_step){.input = {-1, -1}, .output = -1, .field = -1};
+    *check->step =
+        (struct kvmill_flow_step){.input = {-1, -1}, .output = -1, .field = -1, .side = -1};
     kvmill_status status = check_kind(checker, check);
     struct kvmill_flow_typing typing = {
         check->op, check->kind, {{0}}, {0}, checker->problem->incremental, checker->error};
@@ -288,10 +319,8 @@ static kvmill_status check_op(struct checker *checker, struct op_check *check) {
         status = check_inputs(checker, check, &typing);
     if (status == KVMILL_OK)
         status = infer(checker, check, &typing);
-    if (status == KVMILL_OK)
-        status = check_output(checker, check, &typing.out);
     set_attributes(check->op, check->step);
-    return status;
+    return status == KVMILL_OK ? check_output(checker, check, &typing.out) : status;
 }
 
 /* ---- What nobody uses ---- */

@@ -74,6 +74,9 @@ int64_t flow_step_choose_length(int64_t page_size, struct dice *dice);
 void flow_step_open(struct flow_step *step, struct dice *dice);
 void flow_step_close(struct flow_step *step);
 
+/* The cache program writes rows of K or V. */
+bool flow_step_writes_rows(const struct flow_step *step);
+
 /* Tensors for a step of a kind; attend: along the lists there are, or over all pages; decode: tell
    the lists, or do not. */
 void flow_step_give(struct flow_step *step, enum flow_step_kind kind, bool lists);

@@ -137,10 +137,10 @@ static void test_summary(void) {
     const double k[] = {1, 2, 3, 8, 100, 100}, v[] = {-257, 1, 3, -4, 1000, 1000};
     double m[2], h[2], z[1];
     double *const out[] = {m, h, z};
-    oracle_summarise(&flow, 2, k, v, out);
+    oracle_summarise(&flow, 2, k, v, out, NULL);
     ok(m[0] == 2 && m[1] == 5 && h[0] == 258 && h[1] == 4 && z[0] == 3,
        "the summary of the two rows of a page");
-    oracle_summarise(&flow, 3, k, v, out);
+    oracle_summarise(&flow, 3, k, v, out, NULL);
     ok(m[0] == 104 / 3.0f && m[1] == 110 / 3.0f && h[0] == 1000, "and of all three");
 }
 

@@ -54,13 +54,17 @@ void oracle_run_ops(const kvmill_flow_op *ops, size_t count, int64_t pages,
 double oracle_round_field(DLDataType type, const char *op, double x);
 
 /* Summaries of a page of which `rows` rows are there: k [rows, head_dim], v [rows, value_head_dim];
-   fields[i] gets rows * columns numbers of field i. */
+   fields[i] gets rows * columns numbers of field i.  Rows of K or V (0, 1) that the program writes
+   are given to `keep`, which makes of them what is read again. */
+struct oracle_keeper {
+    void (*keep)(const struct oracle_keeper *keeper, int v, double *numbers);
+};
 void oracle_summarise(const kvmill_flow *flow, int64_t rows, const double *k, const double *v,
-                      double *const *fields);
+                      double *const *fields, const struct oracle_keeper *keeper);
 
 /* Scores of `pages` pages: q [group, head_dim], k [pages, page_size, head_dim], v likewise,
-   fields[i] [pages, rows, columns].  Those that Union takes then are scores[pages ...].  saved[i], where a field is saved, gets its new values; other
-   elements of saved may be NULL. */
+   fields[i] [pages, rows, columns].  Those that Union takes then are scores[pages ...].  saved[i],
+   where a field is saved, gets its new values; other elements of saved may be NULL. */
 void oracle_score(const kvmill_flow *flow, int64_t group, int64_t pages, const double *q,
                   const double *k, const double *v, double *const *fields, double *scores,
                   double *const *saved);

@@ -334,7 +334,10 @@ class FlowStep(Attending):
         saved = (op.output.decode() for op in ops if op.op == b"Save")
         filled = {"append": fields, "summarise": fields, "attend": ()}
         fields_written = filled.get(step, saved)
-        self._written = (*names_of("inout", step), *names_of("out", step), *fields_written)
+        program = flow._flow.cache[: flow._flow.cache_count]
+        writes = step != "summarise" or any(op.output in (b"k", b"v") for op in program)
+        caches = names_of("inout", step) if writes else ()
+        self._written = (*caches, *names_of("out", step), *fields_written)
         self._handle = make_plan(self, f"kvmill_plan_flow_{step}", flow._flow, limits, options)
 
     def _declared(self, name: str) -> DType | None:
@@ -370,7 +373,7 @@ class FlowStep(Attending):
     def run(
         self, *, executor: Executor | None = None, **tensors: Operand
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray] | None:
-        """Run on arrays.  append updates caches and fields in place, summarise fields, and both return
+        """Run on arrays.  append updates caches and fields in place, so does summarise, and both return
         None; index returns (sel_indptr, sel); attend and decode attn_output, with partial (attn_output, lse).
 
         Tensors are those of kvmill.h, fields by their names in the flow; seq_len, page_indptr,

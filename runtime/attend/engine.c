@@ -138,12 +138,13 @@ static struct kvmill_extent *list_rows(const struct attend_work *work, const str
 
 /* ---- One piece of a unit ---- */
 
-/* ALiBi counts positions as they are where a list leaves pages out: a call has a run of them. */
+/* ALiBi goes by positions in the request: where a list leaves pages out, a call has one run of
+   neighbouring pages. */
 static bool counts_left_out(const struct attend_work *work) {
     return work->view->slopes.data != NULL && work->tile->sequence.pages[0].list != NULL;
 }
 
-/* Where queries are, as the positions of a call are counted. */
+/* Positions of queries, counted as those of the call's keys are. */
 static void set_origins(struct attend_work *work, int64_t position) {
     const struct attend_sequence *sequence = &work->tile->sequence;
     int64_t after = sequence->left_out - kvmill_left_out(&sequence->pages[0], position);

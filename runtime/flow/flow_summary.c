@@ -20,7 +20,7 @@ static void write_field(const struct flow_run *run, const struct flow_page *page
     kvmill_flow_load(page, &run->program->values[value], data);
 }
 
-/* And rows. */
+/* And rows of K or V. */
 static void run_value(const struct flow_run *run, const struct flow_page *page,
                       const struct kvmill_flow_step *step) {
     float *data = flow_place(run, step->output, 0);

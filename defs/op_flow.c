@@ -98,7 +98,7 @@ static const struct op_tensor tensors[] = {
      .type = "int64",
      .shape = "B+1",
      .help = "Where each request's tokens begin; without it each has one."},
-    OP_CACHES(ALL, APPEND),
+    OP_CACHES(ALL, SLOTS),
     OP_SINKS(KVMILL_CACHE_ATTENTION_SINKS, OUTPUT),
     {OP_ATTN_OUTPUT(KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, OUTPUT, "float32", "partial"),
      .shape = "T H E"},

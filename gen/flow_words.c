@@ -34,6 +34,14 @@ static bool recall_words(const kvmill_flow *flow, struct text *text) {
     return true;
 }
 
+static bool union_words(const kvmill_flow *flow, struct text *text) {
+    for (size_t i = 0; i < flow->index_count; i++)
+        if (strcmp(flow->index[i].op, "Union") == 0)
+            return text_print(text, "; %" PRId64 " of them by a second score",
+                              flow->index[i].group);
+    return true;
+}
+
 static bool layer_words(const kvmill_flow *flow, struct text *text) {
     bool done = true;
     for (size_t i = 0; done && i < flow->layers_skip_count; i++)
@@ -45,6 +53,7 @@ bool flow_words(const struct spec *spec, struct text *text) {
     const kvmill_flow *flow = flow_of_spec(spec);
     return text_print(text, "pages of %" PRId64 ", ", flow->attention->page_size) &&
            selection_words(&flow->select, text) && recall_words(flow, text) &&
+           union_words(flow, text) &&
            layer_words(flow, text);
 }
 

@@ -126,7 +126,8 @@ static bool check_op_keys(const struct json_place *place, const struct kvmill_fl
                 {KVMILL_FLOW_SCALE, "scale"},        {KVMILL_FLOW_DIMS, "dim"},
                 {KVMILL_FLOW_GROUP, "group"},        {KVMILL_FLOW_SLICE, "start"},
                 {KVMILL_FLOW_SLICE, "end"},          {KVMILL_FLOW_SHAPE, "shape"},
-                {KVMILL_FLOW_TOLERANCE, "tolerance"}};
+                {KVMILL_FLOW_TOLERANCE, "tolerance"},
+                {KVMILL_FLOW_SECOND, "second"}};
     const char *known[16] = {"op", "inputs", "output"};
     int count = 3;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -222,6 +223,8 @@ static bool read_attributes(const struct json_place *place, const struct kvmill_
            (!(has & KVMILL_FLOW_DIMS) || read_op_dims(place, kind, op, error)) &&
            (!(has & KVMILL_FLOW_GROUP) ||
             read_dim_member(place, "group", flow, &op->group, error)) &&
+           (!(has & KVMILL_FLOW_SECOND) ||
+            read_dim_member(place, "second", flow, &op->group, error)) &&
            (!(has & KVMILL_FLOW_SLICE) ||
             (read_dim_member(place, "start", flow, &op->start, error) &&
              read_dim_member(place, "end", flow, &op->end, error))) &&

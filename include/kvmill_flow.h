@@ -50,18 +50,23 @@ typedef struct kvmill_flow_constant {
    Conv1d                      sum over t of w[t] * x[page + t - taps / 2], w a constant
    Transpose Reshape           Reshape: to [rows, columns]
    MaskSlice                   a in [start, end) of the dim, b elsewhere; of the shape of x
-   Fill                        a; its output is a field
+   Fill                        a; its output is a field, k or v
    Load Save                   a field's value of before the step; x into the field `output`
    topK                        select by x, [1, 1] for each page
-   approxTopK                  the same; alpha is the tolerance t, 0 to less than 1: of the best, a
+   Union                       select by x, then, of the pages that are left, `group` by y: a union
+                               of two topK without doubles, and of as many pages as topK selects
+   approxTopK                  as topK; alpha is the tolerance t, 0 to less than 1: of the best, a
                                share of 1 - t at least.  Selection is exact: the recall is 1
 
+   An op of the cache program whose output is "k" or "v" writes the rows of a page that is complete,
+   rounded as append rounds them; ops after it read them so.  Not with summary "incremental".
+
    Those of the cache program: no Sum, Kron, Softmax, Normalize, Conv1d, Transpose, Load, Save,
-   topK, approxTopK or dim 0; those of the index program: no Fill and no Interleave. */
+   topK, Union, approxTopK or dim 0; those of the index program: no Fill and no Interleave. */
 typedef struct kvmill_flow_op {
     const char *op;
     const char *inputs[2];
-    const char *output; /* a new name, or a field; NULL: topK */
+    const char *output; /* a new name; a field; k or v (cache program); NULL: topK, Union */
     double alpha, beta, scale;
     uint32_t dims; /* bit d: dim d */
     int64_t group, start, end, rows, columns;
@@ -171,7 +176,8 @@ void kvmill_flow_limits_init(kvmill_flow_limits *limits, size_t struct_size);
                                               scope request that of head 0; optional; [S], or
                                               [S, 1, 1]
    scores                     float32         of all pages of each row, rows one after the other;
-                                              NaN: of a page that is not scored; optional
+                                              NaN: of a page that is not scored; of Union those of
+                                              x; optional
    topk_vals (B)              int64           what a request has in place of topk_val, topk_ratio
                                               and cap: -1: nothing, KVMILL_FLOW_ALL: it is read
                                               whole; optional
@@ -198,7 +204,9 @@ enum {
 };
 
 /* Append: K and V of new tokens into their slots, then the fields of the pages they complete.
-   Summarise: the second half of append, of tokens that are in the cache already.
+   Summarise: the second half of append, of tokens that are in the cache already.  The cache is an
+           output where the cache program writes to K or V: what is written again is what it
+           makes of the rows as they are.
    Index:  score pages for the queries, select: sel_indptr, sel, block_ids are outputs.
    Attend: along lists that are given, or over all pages; of several tokens each sees those before
            it (prefill).  What it attends to is in the cache.

@@ -67,6 +67,7 @@ enum kvmill_flow_code {
     KVMILL_FLOW_SAVE,
     KVMILL_FLOW_TOPK,
     KVMILL_FLOW_APPROX_TOPK, /* in programs it is topK */
+    KVMILL_FLOW_UNION,
     KVMILL_FLOW_CODES
 };
 
@@ -79,9 +80,10 @@ enum {
     KVMILL_FLOW_SCALE = 4,
     KVMILL_FLOW_DIMS = 8,
     KVMILL_FLOW_GROUP = 16,
-    KVMILL_FLOW_SLICE = 32,     /* start, end */
-    KVMILL_FLOW_SHAPE = 64,     /* rows, columns */
-    KVMILL_FLOW_TOLERANCE = 128 /* alpha */
+    KVMILL_FLOW_SLICE = 32,      /* start, end */
+    KVMILL_FLOW_SHAPE = 64,      /* rows, columns */
+    KVMILL_FLOW_TOLERANCE = 128, /* alpha */
+    KVMILL_FLOW_SECOND = 256     /* group */
 };
 
 struct kvmill_flow_typing;
@@ -101,6 +103,11 @@ struct kvmill_flow_kind {
 /* By enum kvmill_flow_code, and by name; NULL when there is none. */
 const struct kvmill_flow_kind *kvmill_flow_kind_at(int code);
 int kvmill_flow_code_by_name(const char *name); /* -1 when there is none */
+
+/* Whether pages are selected by what it takes. */
+static inline bool kvmill_flow_is_selection(int code) {
+    return code == KVMILL_FLOW_TOPK || code == KVMILL_FLOW_APPROX_TOPK || code == KVMILL_FLOW_UNION;
+}
 
 /* ---- Shapes ---- */
 
@@ -145,12 +152,13 @@ struct kvmill_flow_value {
     struct kvmill_flow_shape shape;
 };
 
-/* One op; what it writes is a value, or a field (then `field` is its number, else -1). */
+/* One op; what it writes is a value, or a field (then `field` is its number, else -1).  side: 0
+   where the value becomes rows of K, 1: of V, else -1; later ops read it as it was stored. */
 struct kvmill_flow_step {
     int code;
     int input[2]; /* values, or -1 */
-    int output;   /* a value, or -1: topK, Save */
-    int field;
+    int output;   /* a value, or -1: topK, Union, Save */
+    int field, side;
     float alpha, beta, scale;
     unsigned dims;
     int64_t group, start, end;
@@ -195,9 +203,11 @@ struct kvmill_flow_problem {
     struct kvmill_flow_constant_data constants[KVMILL_MOST_FLOW_CONSTANTS];
     struct kvmill_flow_program programs[KVMILL_FLOW_PROGRAMS];
     struct kvmill_flow_budget budget;
+    int64_t second; /* pages that are selected by the second score; 0: there is none */
     enum kvmill_flow_scope scope;
     bool by_score, incremental;
-    bool skipped; /* the layer keeps no fields, and all rows are read whole */
+    bool writes[2]; /* the cache program: rows of K, of V */
+    bool skipped;   /* the layer keeps no fields, and all rows are read whole */
 };
 
 /* What of a flow a message is about: "fields", "constants", "cache", "index", each with a number,

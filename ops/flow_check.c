@@ -115,7 +115,6 @@ static kvmill_status check_paged(struct checker *checker) {
         {"attention", "dynamic_batching", attention->dynamic_batching != 0, 1, 1},
         {"attention", "cache_mode", attention->cache_mode, 1, 1},
         {"attention", "page_size", attention->page_size, 1, KVMILL_MOST_FLOW_DIM},
-        {"attention", "is_alibi", attention->is_alibi != 0, 0, 0},
     };
     return check_ranges(checker, ranges, sizeof ranges / sizeof *ranges);
 }

@@ -1,4 +1,5 @@
-/* Checking a flow: what its declarations (flow_check.c) and its programs (flow_program.c) have in common.
+/* Checking a flow: what its declarations (flow_check.c) and its programs (flow_program.c) have in
+   common.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_FLOW_CHECK_H
@@ -14,7 +15,7 @@ struct checker {
     kvmill_error *error;
     const char *names[KVMILL_MOST_FLOW_VALUES]; /* of the values of the program at hand */
     bool written[KVMILL_MOST_FLOW_FIELDS];      /* by the cache program, so far */
-    int writer[KVMILL_MOST_FLOW_FIELDS]; /* enum kvmill_flow_code of the op that wrote it */
+    int writer[KVMILL_MOST_FLOW_FIELDS];        /* enum kvmill_flow_code of the op that wrote it */
 };
 
 /* What messages are about from now on. */
@@ -35,6 +36,10 @@ kvmill_status kvmill_flow_check_dims(struct checker *checker, int64_t rows, int6
 
 /* Number of the field of that name; -1: none. */
 int kvmill_flow_find_field(const kvmill_flow *flow, const char *name);
+
+/* Rows of K or V that a step of the cache program writes, of such a shape. */
+kvmill_status kvmill_flow_check_rows(struct checker *checker, const struct kvmill_flow_step *step,
+                                     const struct kvmill_flow_shape *shape);
 
 /* Both programs, and what of the flow they do not use. */
 kvmill_status kvmill_flow_check_programs(struct checker *checker);

@@ -164,11 +164,14 @@ static kvmill_status infer_slice(struct kvmill_flow_typing *typing) {
                        start, end, size);
 }
 
+static bool is_score(const struct kvmill_flow_shape *x) {
+    return x->ragged && x->rows == 1 && x->columns == 1;
+}
+
 static kvmill_status infer_topk(struct kvmill_flow_typing *typing) {
-    const struct kvmill_flow_shape *x = &typing->in[0];
-    typing->out = *x;
-    bool is_score = x->ragged && x->rows == 1 && x->columns == 1;
-    return is_score ? KVMILL_OK : refuse(typing, "a score for each page, [S, 1, 1]");
+    typing->out = typing->in[0];
+    return is_score(&typing->in[0]) ? KVMILL_OK
+                                    : refuse(typing, "a score for each page, [S, 1, 1]");
 }
 
 static kvmill_status infer_approximate(struct kvmill_flow_typing *typing) {
@@ -177,6 +180,17 @@ static kvmill_status infer_approximate(struct kvmill_flow_typing *typing) {
         return infer_topk(typing);
     return kvmill_fail(typing->error, KVMILL_E_ATTRIBUTE,
                        "tolerance is %g; accepted: 0 to less than 1", tolerance);
+}
+
+static kvmill_status infer_union(struct kvmill_flow_typing *typing) {
+    int64_t second = typing->op->group;
+    if (second < 1 || second > INT32_MAX)
+        return kvmill_fail(typing->error, KVMILL_E_ATTRIBUTE,
+                           "second is %" PRId64 "; accepted: 1 to %" PRId32, second, INT32_MAX);
+    typing->out = typing->in[0];
+    return is_score(&typing->in[0]) && is_score(&typing->in[1])
+               ? KVMILL_OK
+               : refuse_pair(typing, "two scores for each page, [S, 1, 1]");
 }
 
 /* ---- The table ---- */
@@ -245,6 +259,7 @@ static const struct kvmill_flow_kind kinds[KVMILL_FLOW_CODES] = {
     [KVMILL_FLOW_TOPK] = {"topK", 1, IN_INDEX, 0, 0, 0, 0, infer_topk},
     [KVMILL_FLOW_APPROX_TOPK] = {"approxTopK", 1, IN_INDEX, KVMILL_FLOW_TOLERANCE, 0, NAN, 0,
                                  infer_approximate},
+    [KVMILL_FLOW_UNION] = {"Union", 2, IN_INDEX, KVMILL_FLOW_SECOND, 0, 0, 0, infer_union},
 };
 
 const struct kvmill_flow_kind *kvmill_flow_kind_at(int code) {

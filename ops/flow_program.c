@@ -138,6 +138,9 @@ static kvmill_status check_input(struct checker *checker, struct op_check *check
     value->uses++;
     check->step->input[i] = number;
     typing->in[i] = value->shape;
+    if (check->step->code == KVMILL_FLOW_CONV1D && i == 1 && value->source != KVMILL_FLOW_CONSTANT)
+        return REFUSE(checker, ATTRIBUTE, "weights of Conv1d are \"%s\"; accepted: a constant",
+                      name);
     return check_readable(checker, check, value, name);
 }
 
@@ -230,19 +233,44 @@ static kvmill_status check_new_value(struct checker *checker, struct op_check *c
     return status;
 }
 
+/* From then on the name is that of what was stored. */
+static kvmill_status write_rows(struct checker *checker, struct op_check *check,
+                                const struct kvmill_flow_shape *shape) {
+    check->step->side = check->op->output[0] == 'v';
+    kvmill_status status = kvmill_flow_check_rows(checker, check->step, shape);
+    if (status != KVMILL_OK)
+        return status;
+    checker->problem->writes[check->step->side] = true;
+    check->step->output = add_value(checker, check->program, check->op->output, KVMILL_FLOW_RESULT,
+                                    check->program->step_count, *shape);
+    check->program->values[check->step->output].uses++;
+    return KVMILL_OK;
+}
+
+static bool is_rows(const struct op_check *check) {
+    const char *name = check->op->output;
+    return check->part == KVMILL_CACHE_PROGRAM &&
+           (strcmp(name, "k") == 0 || strcmp(name, "v") == 0);
+}
+
 static kvmill_status check_output(struct checker *checker, struct op_check *check,
                                   const struct kvmill_flow_shape *shape) {
     const char *name = check->op->output;
     int code = check->step->code;
     int field = check->step->field = name ? kvmill_flow_find_field(checker->flow, name) : -1;
-    if (code == KVMILL_FLOW_TOPK || code == KVMILL_FLOW_APPROX_TOPK)
+    if (kvmill_flow_is_selection(code))
         return name == NULL ? KVMILL_OK : refuse_output(checker, check, "no output");
     if (name == NULL)
         return REFUSE(checker, NULL, "output of %s is missing; accepted: a name", check->op->op);
+    if (is_rows(check))
+        return write_rows(checker, check, shape);
     if (kvmill_flow_is_reserved(name))
-        return refuse_output(checker, check, "what is neither q, k nor v");
+        return refuse_output(checker, check,
+                             check->part == KVMILL_CACHE_PROGRAM ? "what is not q"
+                                                                 : "what is neither q, k nor v");
     if ((code == KVMILL_FLOW_FILL || code == KVMILL_FLOW_SAVE) && field < 0)
-        return refuse_output(checker, check, "a field");
+        return refuse_output(checker, check,
+                             code == KVMILL_FLOW_FILL ? "a field, k or v" : "a field");
     if (code == KVMILL_FLOW_SAVE)
         return save_field(checker, check, shape);
     if (field >= 0 && check->part == KVMILL_INDEX_PROGRAM)
@@ -250,7 +278,7 @@ static kvmill_status check_output(struct checker *checker, struct op_check *chec
     return field >= 0 ? write_field(checker, check, shape) : check_new_value(checker, check, shape);
 }
 
-/* Fill has the shape of its field. */
+/* Fill has the shape of its field, or of the page's rows. */
 static kvmill_status infer(struct checker *checker, struct op_check *check,
                            struct kvmill_flow_typing *typing) {
     int field = check->op->output ? kvmill_flow_find_field(checker->flow, check->op->output) : -1;
@@ -260,6 +288,8 @@ static kvmill_status infer(struct checker *checker, struct op_check *check,
         typing->out =
             (struct kvmill_flow_shape){false, false, 1, checker->problem->fields[field].rows,
                                        checker->problem->fields[field].columns};
+    else if (check->op->output != NULL && is_rows(check))
+        typing->out = check->program->values[check->op->output[0] == 'v'].shape;
     return KVMILL_OK;
 }
 
@@ -277,7 +307,8 @@ static void set_attributes(const kvmill_flow_op *op, struct kvmill_flow_step *st
 }
 
 static kvmill_status check_op(struct checker *checker, struct op_check *check) {
-    *check->step = (struct kvmill_flow_step){.input = {-1, -1}, .output = -1, .field = -1};
+    *check->step =
+        (struct kvmill_flow_step){.input = {-1, -1}, .output = -1, .field = -1, .side = -1};
     kvmill_status status = check_kind(checker, check);
     struct kvmill_flow_typing typing = {
         check->op, check->kind, {{0}}, {0}, checker->problem->incremental, checker->error};
@@ -289,10 +320,8 @@ static kvmill_status check_op(struct checker *checker, struct op_check *check) {
         status = check_inputs(checker, check, &typing);
     if (status == KVMILL_OK)
         status = infer(checker, check, &typing);
-    if (status == KVMILL_OK)
-        status = check_output(checker, check, &typing.out);
     set_attributes(check->op, check->step);
-    return status;
+    return status == KVMILL_OK ? check_output(checker, check, &typing.out) : status;
 }
 
 /* ---- What nobody uses ---- */
@@ -342,21 +371,25 @@ static kvmill_status check_cache(struct checker *checker) {
     return check_ops(checker, KVMILL_CACHE_PROGRAM, flow->cache, flow->cache_count, "cache");
 }
 
-/* One topK, but where nothing is ever scored. */
-static kvmill_status check_topk(struct checker *checker) {
+/* One topK or Union, but where nothing is ever scored. */
+static kvmill_status check_selection(struct checker *checker) {
     const struct kvmill_flow_program *program = &checker->problem->programs[KVMILL_INDEX_PROGRAM];
     int count = 0;
-    for (int i = 0; i < program->step_count; i++)
-        if (program->steps[i].code == KVMILL_FLOW_TOPK && ++count > 1) {
+    for (int i = 0; i < program->step_count; i++) {
+        const struct kvmill_flow_step *step = &program->steps[i];
+        if (kvmill_flow_is_selection(step->code) && ++count > 1) {
             stand_at(checker, "index", i);
-            return REFUSE(checker, ATTRIBUTE, "a second topK; accepted: one");
+            return REFUSE(checker, ATTRIBUTE, "a second topK or Union; accepted: one");
         }
+        if (step->code == KVMILL_FLOW_UNION)
+            checker->problem->second = step->group;
+    }
     stand_at(checker, "index", -1);
     bool may_be_none = program->step_count == 0 && !kvmill_flow_scores(&checker->problem->budget);
     return count == 1 || may_be_none ? KVMILL_OK
                                      : REFUSE(checker, ATTRIBUTE,
-                                              "there is no topK; accepted: one, or no op at all "
-                                              "where no page is ever scored");
+                                              "there is no topK or Union; accepted: one, or no op "
+                                              "at all where no page is ever scored");
 }
 
 static kvmill_status check_index(struct checker *checker) {
@@ -366,7 +399,7 @@ static kvmill_status check_index(struct checker *checker) {
     add_row_values(checker, program);
     kvmill_status status =
         check_ops(checker, KVMILL_INDEX_PROGRAM, flow->index, flow->index_count, "index");
-    return status == KVMILL_OK ? check_topk(checker) : status;
+    return status == KVMILL_OK ? check_selection(checker) : status;
 }
 
 kvmill_status kvmill_flow_check_programs(struct checker *checker) {

@@ -28,7 +28,7 @@ static bool is_kept_for(const struct kvmill_flow_program *program,
                         const struct flow_schedule *schedule, const struct kvmill_flow_step *step,
                         int input) {
     const struct kvmill_flow_value *value = &program->values[input];
-    bool ends = step->code == KVMILL_FLOW_TOPK || step->code == KVMILL_FLOW_SAVE;
+    bool ends = kvmill_flow_is_selection(step->code) || step->code == KVMILL_FLOW_SAVE;
     bool later = step->output >= 0 && schedule->stage[step->output] > schedule->stage[input];
     return value->shape.ragged &&
            (kvmill_flow_is_over_pages(step) || ends || (later && !flow_is_of_page(value)));

@@ -162,9 +162,21 @@ static void add_op(struct writer *writer, const struct kvmill_flow_step *step, i
         add_name(writer, step->input[i]);
 }
 
+static void add_write(struct writer *writer, const struct kvmill_flow_step *step) {
+    const struct kvmill_cache_geometry *geometry = &writer->problem->geometry;
+    int element = step->side ? geometry->value.element : geometry->key.element;
+    kvmill_bounded_add(&writer->out, "; write");
+    add_name(writer, step->side);
+    add_name(writer, step->output);
+    kvmill_bounded_add(&writer->out, " %s", kvmill_format_name(element));
+    add_shape(writer, &writer->program->values[step->output].shape);
+}
+
 static void add_cache_step(struct writer *writer, const struct kvmill_flow_step *step) {
     kvmill_bounded_add(&writer->out, "; step");
     add_op(writer, step, step->field >= 0 ? FLOW_FIRST_FIELD + step->field : step->output);
+    if (step->side >= 0)
+        add_write(writer, step);
 }
 
 static void add_atom(struct writer *writer, int value) {
@@ -209,11 +221,22 @@ static void add_program(struct writer *writer, enum kvmill_flow_part part) {
     add_kept(writer);
 }
 
+/* Rows of K or V are not written, or rounded once. */
+static bool writes_floats(const struct kvmill_flow_problem *problem, int side) {
+    const struct kvmill_cache_geometry *geometry = &problem->geometry;
+    int element = side ? geometry->value.element : geometry->key.element;
+    bool once = geometry->activation == KVMILL_F32 || geometry->activation == element;
+    return !problem->writes[side] || (once && kvmill_is_activation(element));
+}
+
 bool kvmill_flow_text_make(const struct kvmill_flow_problem *problem, enum kvmill_flow_part part,
                            struct kvmill_flow_text *text) {
     struct writer writer = {.problem = problem,
                             .program = &problem->programs[part],
                             .out = {text->text, sizeof text->text, 0}};
+    if (part == KVMILL_CACHE_PROGRAM && !(writes_floats(problem, 0) && writes_floats(problem, 1)))
+        return kvmill_bounded_refuse(&writer.out,
+                                     "it writes rows that are not floats rounded once");
     if (writer.program->step_count == 0)
         return kvmill_bounded_refuse(&writer.out, "it has no such program");
     kvmill_flow_schedule(problem, part, &writer.schedule);

@@ -82,8 +82,30 @@ static double *read_page(const struct flow_pool *pool, const struct oracle_atten
     return numbers;
 }
 
+/* Where rows go that the program writes. */
+struct rows_keeper {
+    struct oracle_keeper keeper;
+    const struct oracle_attention *problem;
+    int64_t slot, rows, head;
+};
+
+/* As append writes them. */
+static void keep_rows(const struct oracle_keeper *keeper, int v, double *numbers) {
+    const struct rows_keeper *known = (const struct rows_keeper *)(const void *)keeper;
+    const struct oracle_side *side = v ? &known->problem->value : &known->problem->key;
+    for (int64_t r = 0; r < known->rows; r++, numbers += side->dim) {
+        for (int64_t i = 0; i < side->dim; i++)
+            numbers[i] = oracle_round(known->problem->activation, numbers[i]);
+        oracle_write_row(side, known->problem->activation,
+                         number_of(known->problem, v, known->slot + r, known->head), numbers);
+        flow_step_read_row(known->problem, v, known->slot + r, known->head, numbers);
+    }
+}
+
 static void summarise(struct flow_pool *pool, const struct oracle_attention *problem, int64_t page,
                       int64_t head) {
+    const struct rows_keeper keeper = {
+        {keep_rows}, problem, page * pool->step->attention.op.page_size, pool->rows[page], head};
     const kvmill_flow *flow = &pool->step->flow;
     double *key = read_page(pool, problem, 0, page, head), *fields[MOST_STEP_FIELDS];
     double *value = read_page(pool, problem, 1, page, head);
@@ -94,7 +116,7 @@ static void summarise(struct flow_pool *pool, const struct oracle_attention *pro
             fields[f][i] = oracle_get(attention_type(flow->fields[f].dtype), pool->field[f],
                                       (page * problem->kv_heads + head) * count + i);
     }
-    oracle_summarise(flow, pool->rows[page], key, value, fields);
+    oracle_summarise(flow, pool->rows[page], key, value, fields, &keeper.keeper);
     for (size_t f = 0; f < flow->field_count; f++) {
         int64_t count = flow->fields[f].rows * flow->fields[f].columns;
         for (int64_t i = 0; !(flow->appended >> f & 1) && i < count; i++)
@@ -106,24 +128,32 @@ static void summarise(struct flow_pool *pool, const struct oracle_attention *pro
     free(value);
 }
 
-/* All tokens of a call one by one. */
-static void expect_append(struct flow_pool *pool, const int64_t *slot, int64_t tokens) {
+/* Those of the pages whose last rows are among the tokens'. */
+static void expect_summaries(struct flow_pool *pool, const int64_t *slot, int64_t tokens) {
     struct flow_step *step = pool->step;
     int64_t size = step->attention.op.page_size;
     const struct oracle_attention problem = attention_problem(&step->attention);
     bool grows = step->summary != NULL && strcmp(step->summary, "incremental") == 0;
-    for (int64_t t = 0; t < tokens; t++)
-        for (int64_t h = 0; slot[t] >= 0 && h < problem.kv_heads; h++) {
-            write_row(&problem, t, slot[t], h);
-            put_new_rows(pool, t, slot[t], h);
-            pool->rows[slot[t] / size] = slot[t] % size + 1;
-        }
     for (int64_t t = 0; t < tokens; t++) {
         bool ends = t + 1 == tokens || slot[t + 1] < 0 || slot[t + 1] / size != slot[t] / size;
         for (int64_t h = 0; slot[t] >= 0 && ends && !step->skipped && h < problem.kv_heads; h++)
             if (grows || pool->rows[slot[t] / size] == size)
                 summarise(pool, &problem, slot[t] / size, h);
     }
+}
+
+/* All tokens of a call one by one. */
+static void expect_append(struct flow_pool *pool, const int64_t *slot, int64_t tokens) {
+    struct flow_step *step = pool->step;
+    int64_t size = step->attention.op.page_size;
+    const struct oracle_attention problem = attention_problem(&step->attention);
+    for (int64_t t = 0; t < tokens; t++)
+        for (int64_t h = 0; slot[t] >= 0 && h < problem.kv_heads; h++) {
+            write_row(&problem, t, slot[t], h);
+            put_new_rows(pool, t, slot[t], h);
+            pool->rows[slot[t] / size] = slot[t] % size + 1;
+        }
+    expect_summaries(pool, slot, tokens);
 }
 
 /* ---- Judging ---- */
@@ -186,7 +216,7 @@ static void save_scores(struct flow_pool *pool, int64_t request, int64_t kv_head
     struct flow_step *step = pool->step;
     int64_t share = step->kv_heads / step->rows, bos = step->select.reserved_bos;
     int64_t pages = flow_step_pages(step, request) - bos - step->select.reserved_eos;
-    double *scores = flow_step_take(pages, sizeof *scores), *saved[MOST_STEP_FIELDS];
+    double *scores = flow_step_take(2 * pages, sizeof *scores), *saved[MOST_STEP_FIELDS];
     for (size_t f = 0; f < step->flow.field_count; f++) {
         int64_t count = step->fields[f].rows * step->fields[f].columns;
         saved[f] = flow_step_take(pages * count, sizeof *scores);
@@ -221,8 +251,26 @@ bool flow_pool_scores_are_right(struct flow_pool *pool) {
     return right;
 }
 
-/* The fields first: comparing caches puts all back. */
-/* The fields as they were before, from the rows that the cache has now: what append made of them. */
+static bool fields_are_right(struct flow_pool *pool) {
+    bool right = true;
+    for (size_t f = 0; f < pool->step->flow.field_count; f++)
+        right = is_field_right(pool, (int)f, false) && right;
+    return right;
+}
+
+/* The program runs once more, on the rows that it wrote. */
+static bool summarises_again(struct flow_pool *pool, const kvmill_plan_options *options,
+                             struct dice *dice) {
+    struct flow_step *step = pool->step;
+    expect_summaries(pool, flow_step_data(step, KVMILL_FLOW_SLOT_MAPPING),
+                     step->attention.seqstarts[step->attention.sequences]);
+    flow_step_give(step, STEP_SUMMARISE, true);
+    return flow_step_runs(step, STEP_SUMMARISE, options, (int)dice_range(dice, 0, 3), dice) &&
+           fields_are_right(pool);
+}
+
+/* The fields as they were before, from the rows that the cache has now: what append made of them.
+ */
 static bool summarises(struct flow_pool *pool, const kvmill_plan_options *options,
                        struct dice *dice) {
     struct flow_step *step = pool->step;
@@ -251,10 +299,10 @@ bool flow_pool_appends(struct flow_pool *pool, const kvmill_plan_options *option
                   step->attention.seqstarts[step->attention.sequences]);
     flow_step_give(step, STEP_APPEND, true);
     bool right = flow_step_runs(step, STEP_APPEND, options, (int)dice_range(dice, 0, 3), dice);
-    for (size_t f = 0; f < step->flow.field_count; f++)
-        right = is_field_right(pool, (int)f, false) && right;
-    right = summarises(pool, options, dice) && right;
-    right = are_rows_right(step) && right;
+    right = fields_are_right(pool) && right;
+    right =
+        (flow_step_writes_rows(step) ? summarises_again : summarises)(pool, options, dice) && right;
+    right = are_rows_right(step) && right; /* puts all back */
     for (size_t f = 0; f < step->flow.field_count; f++) {
         struct fence *fence = &step->tensor[KVMILL_FLOW_FIELDS + f].fence;
         memcpy(fence->data, pool->field[f], fence->size);

@@ -30,6 +30,8 @@ static void set_one(struct flow_step *step, const struct setting *setting) {
         setting_integers(setting->value, a->tokens, MOST_SEQUENCES);
     else if (strcmp(setting->name, "scope") == 0)
         step->select.scope = word_of(setting->value);
+    else if (strcmp(setting->name, "order") == 0)
+        step->select.order = word_of(setting->value);
     else if (strcmp(setting->name, "summary") == 0)
         step->summary = word_of(setting->value);
     else if (strcmp(setting->name, "field") == 0)
@@ -126,6 +128,9 @@ static void choose_attention(kvmill_cache_attention *op, int64_t number, struct 
     op->left_window_size = dice_once_in(dice, 3) ? dice_range(dice, 0, 6 * op->page_size - 1) : -1;
     op->softcap = dice_once_in(dice, 4) ? 3 : 0;
     op->partial = dice_once_in(dice, 3);
+    op->is_alibi = dice_once_in(dice, 4);
+    op->alibi_heads = dice_once_in(dice, 2) ? op->num_heads + 3 : 0;
+    op->alibi_first = op->alibi_heads ? dice_range(dice, 0, 3) : 0;
     if (dice_once_in(dice, 5))
         set_value(op, &format, dim_for(&format, dice_range(dice, 0, 6)));
 }

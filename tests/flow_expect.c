@@ -104,15 +104,18 @@ void flow_step_score(struct flow_step *step, int64_t request, int64_t row, int64
     score(step, &scorer, scores, saved);
 }
 
-/* Row r of a request: the sum over as many kv heads as share it. */
+/* Row r of a request: the sum over as many kv heads as share it; both scores of Union. */
 static void score_row(struct flow_step *step, int64_t request, int64_t r, float *scores) {
-    int64_t pages = flow_step_pages(step, request);
+    int64_t pages = flow_step_pages(step, request), bos = step->select.reserved_bos;
+    int64_t candidates = pages - bos - step->select.reserved_eos;
     int64_t kinds = step->rows < step->kv_heads ? step->kv_heads : 1;
-    double *own = flow_step_take(pages, sizeof *own), *saved[MOST_STEP_FIELDS] = {NULL};
+    double *own = flow_step_take(2 * pages, sizeof *own), *saved[MOST_STEP_FIELDS] = {NULL};
     for (int64_t n = 0; n < kinds; n++) {
         flow_step_score(step, request, r, n, own, saved);
-        for (int64_t p = step->select.reserved_bos; p < pages - step->select.reserved_eos; p++)
-            scores[p] += (float)own[p - step->select.reserved_bos];
+        for (int64_t i = 0; i < candidates; i++) {
+            scores[bos + i] += (float)own[i];
+            scores[pages + bos + i] += (float)own[candidates + i];
+        }
     }
     free(own);
 }
@@ -145,11 +148,12 @@ static int64_t list_row(struct flow_step *step, int64_t request, int64_t r, bool
     int64_t pages = flow_step_pages(step, request);
     if (dense || flow_step_is_whole(step, request))
         return list_all(pages, list);
-    float *scores = flow_step_take(pages, sizeof *scores);
+    float *scores = flow_step_take(2 * pages, sizeof *scores);
     if (step->flow.index_count > 0)
         (step->scores_of ? step->scores_of : score_row)(step, request, r, scores);
     const kvmill_flow_select select = select_of(step, request);
-    int64_t count = oracle_select(&select, pages, scores, list);
+    int64_t count =
+        oracle_unite(&select, oracle_second(&step->flow), pages, scores, scores + pages, list);
     free(scores);
     return count;
 }
@@ -175,9 +179,10 @@ void flow_step_put_lists(struct flow_step *step) {
 
 /* ---- What comes of them ---- */
 
-/* Cache rows that the query heads of a row see, [sequences, most], and how many. */
+/* Cache rows that the query heads of a row see, [sequences, most], how many, and how far from the
+   query, one after the other. */
 struct seen {
-    int64_t most, *rows, starts[MOST_SEQUENCES + 1];
+    int64_t most, *rows, starts[MOST_SEQUENCES + 1], *distances;
 };
 
 static bool is_in_window(const struct flow_step *step, int64_t request, int64_t token) {
@@ -185,13 +190,16 @@ static bool is_in_window(const struct flow_step *step, int64_t request, int64_t 
     return window == 0 || token >= step->length[request] - window;
 }
 
-static int64_t see_request(struct flow_step *step, int64_t request, int64_t r, int64_t *rows) {
+static int64_t see_request(struct flow_step *step, int64_t request, int64_t r, int64_t *rows,
+                           int64_t *distances) {
     int64_t row = request * step->rows + r, size = step->attention.op.page_size, count = 0;
     for (int64_t i = step->starts[row]; i < step->starts[row + 1]; i++)
         for (int64_t j = 0; j < size; j++) {
             int64_t token = step->list[i] * size + j;
-            if (token < step->length[request] && is_in_window(step, request, token))
-                rows[count++] = *flow_step_page(step, request, step->list[i]) * size + j;
+            if (token >= step->length[request] || !is_in_window(step, request, token))
+                continue;
+            distances[count] = token - (step->length[request] - 1);
+            rows[count++] = *flow_step_page(step, request, step->list[i]) * size + j;
         }
     return count;
 }
@@ -199,9 +207,11 @@ static int64_t see_request(struct flow_step *step, int64_t request, int64_t r, i
 static void see(struct flow_step *step, int64_t r, struct seen *seen) {
     *seen = (struct seen){.most = step->limits.pages * step->attention.op.page_size + 1};
     seen->rows = flow_step_take(step->attention.sequences * seen->most, sizeof *seen->rows);
+    seen->distances =
+        flow_step_take(step->attention.sequences * seen->most, sizeof *seen->distances);
     for (int64_t b = 0; b < step->attention.sequences; b++)
-        seen->starts[b + 1] =
-            seen->starts[b] + see_request(step, b, r, seen->rows + b * seen->most);
+        seen->starts[b + 1] = seen->starts[b] + see_request(step, b, r, seen->rows + b * seen->most,
+                                                            seen->distances + seen->starts[b]);
 }
 
 /* One kv head alone: its rows are where the first head's are, that many rows further. */
@@ -223,6 +233,9 @@ static struct oracle_attention head_problem(struct flow_step *step, int64_t head
                  head * step->kv_heads / step->attention.op.num_heads, &problem.key);
     move_to_head(&problem.cache, problem.layer,
                  head * step->kv_heads / step->attention.op.num_heads, &problem.value);
+    problem.alibi_heads = problem.alibi_heads ? problem.alibi_heads : problem.heads;
+    problem.alibi_first += head;
+    problem.distances = seen->distances;
     problem.heads = problem.kv_heads = 1;
     problem.sinks =
         problem.sinks == NULL ? NULL : problem.sinks + oracle_bytes(problem.sinks_type, head);
@@ -269,6 +282,7 @@ static void expect_head(struct flow_step *step, int64_t head) {
     }
     free(query);
     free(seen.rows);
+    free(seen.distances);
     free(numbers);
 }
 
@@ -333,7 +347,7 @@ static bool are_scores_right(struct flow_step *step, int64_t row) {
                         step->indptr[request] * step->rows + row % step->rows * pages;
     bool scored =
         !flow_step_is_whole(step, request) && step->starts[row + 1] - step->starts[row] > bos + eos;
-    float *wanted = flow_step_take(pages, sizeof *wanted);
+    float *wanted = flow_step_take(2 * pages, sizeof *wanted);
     bool right = true;
     if (scored)
         score_row(step, request, row % step->rows, wanted);

@@ -67,22 +67,22 @@ static void open_side(struct flow_scene *scene, int v, bool is_strange, struct d
     int64_t slots = scene->pool * geometry->page_size, heads = geometry->kv_heads;
     int64_t bytes = kvmill_format_row_bytes(format), scales = kvmill_format_scale_bytes(format);
     bool together = dice_once_in(dice, 2);
-    fence_open(&scene->data[v], (size_t)(slots * heads * bytes), FENCE_FLUSH, FENCE_ABOVE, dice);
+    for (int way = 0; way < FLOW_WAYS; way++)
+        fence_open(&scene->data[way][v], (size_t)(slots * heads * bytes), FENCE_FLUSH, FENCE_ABOVE,
+                   dice);
     fence_open(&scene->scale[v], (size_t)(slots * heads * scales), FENCE_FLUSH, FENCE_ABOVE, dice);
     if (format->element <= KVMILL_BF16)
-        fill_floats(dice, format->element, &scene->data[v], is_strange);
+        fill_floats(dice, format->element, &scene->data[0][v], is_strange);
     else
-        fill_codes(dice, format, &scene->data[v], is_strange);
+        fill_codes(dice, format, &scene->data[0][v], is_strange);
+    memcpy(scene->data[1][v].data, scene->data[0][v].data, scene->data[0][v].size);
     if (scales > 0)
         fill_floats(dice, format->scale, &scene->scale[v], is_strange);
     for (int way = 0; way < FLOW_WAYS; way++)
-        *(v ? &scene->cache[way].value : &scene->cache[way].key) =
-            (struct kvmill_cache_rows){scene->data[v].data,
-                                       scales ? scene->scale[v].data : NULL,
-                                       together ? heads * bytes : bytes,
-                                       together ? bytes : slots * bytes,
-                                       together ? heads * scales : scales,
-                                       together ? scales : slots * scales};
+        *(v ? &scene->cache[way].value : &scene->cache[way].key) = (struct kvmill_cache_rows){
+            scene->data[way][v].data,           scales ? scene->scale[v].data : NULL,
+            together ? heads * bytes : bytes,   together ? bytes : slots * bytes,
+            together ? heads * scales : scales, together ? scales : slots * scales};
 }
 
 static void open_fields(struct flow_scene *scene, bool is_strange, struct dice *dice) {
@@ -128,7 +128,8 @@ void flow_scene_open(struct flow_scene *scene, const kvmill_flow *flow, int64_t 
 
 void flow_scene_close(struct flow_scene *scene) {
     for (int v = 0; v < 2; v++) {
-        fence_close(&scene->data[v]);
+        for (int way = 0; way < FLOW_WAYS; way++)
+            fence_close(&scene->data[way][v]);
         fence_close(&scene->scale[v]);
     }
     for (int way = 0; way < FLOW_WAYS; way++)
@@ -179,17 +180,41 @@ static float *workspace_of(const struct flow_scene *scene, int way) {
 
 /* ---- Both ways ---- */
 
+static unsigned char *row_of(const struct flow_cache *cache, int v, int64_t slot, int64_t head) {
+    const struct kvmill_cache_rows *side = v ? &cache->value : &cache->key;
+    return side->data + slot * side->row_stride + head * side->head_stride;
+}
+
+/* Rows that programs write are floats. */
+static bool are_rows_same(struct flow_scene *scene) {
+    int64_t where;
+    for (int v = 0; v < 2; v++) {
+        const struct kvmill_format *format =
+            v ? &scene->problem.geometry.value : &scene->problem.geometry.key;
+        const struct fence *rows[] = {&scene->data[0][v], &scene->data[1][v]};
+        bool same =
+            scene->problem.writes[v]
+                ? are_floats_same(scene, format->element, rows[0]->data, rows[1]->data,
+                                  (int64_t)rows[0]->size / kvmill_activation_bytes(format->element))
+                : memcmp(rows[0]->data, rows[1]->data, rows[0]->size) == 0;
+        if (!same || !fence_is_intact(rows[0], &where)) {
+            diag("rows of %s", v ? "V" : "K");
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Rows that a growing page does not have yet are NaN: no result may depend on them. */
 static void hide_rows(const struct flow_scene *scene, int64_t page, int64_t rows) {
     const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;
     for (int64_t n = 2 * rows; n < 2 * geometry->page_size; n++)
         for (int64_t head = 0; head < geometry->kv_heads; head++) {
-            const struct kvmill_cache_rows *side =
-                n % 2 ? &scene->cache[0].value : &scene->cache[0].key;
             const struct kvmill_format *format = n % 2 ? &geometry->value : &geometry->key;
             int64_t slot = page * geometry->page_size + n / 2;
-            memset(side->data + slot * side->row_stride + head * side->head_stride, 0xff,
-                   (size_t)kvmill_format_row_bytes(format));
+            for (int way = 0; way < FLOW_WAYS; way++)
+                memset(row_of(&scene->cache[way], n % 2, slot, head), 0xff,
+                       (size_t)kvmill_format_row_bytes(format));
         }
 }
 
@@ -203,7 +228,14 @@ bool flow_scene_sums_up_same(struct flow_scene *scene, const struct flow_way way
     for (int w = 0; w < FLOW_WAYS; w++)
         kvmill_flow_summarise_span(&scene->problem, way[w].schedule, way[w].kernels,
                                    &scene->cache[w], &tokens, &span, workspace_of(scene, w));
-    return close_workspaces(scene) && are_fields_same(scene);
+    return close_workspaces(scene) && are_fields_same(scene) && are_rows_same(scene);
+}
+
+static bool are_scores_same(struct flow_scene *scene, const float *a, const float *b,
+                            int64_t pages) {
+    return a == NULL ? b == NULL
+                     : are_floats_same(scene, KVMILL_F32, (const unsigned char *)a,
+                                       (const unsigned char *)b, pages);
 }
 
 /* Of inputs any numbers. */
@@ -217,7 +249,7 @@ static const float *inputs(void) {
 bool flow_scene_scores_same(struct flow_scene *scene, const struct flow_way way[FLOW_WAYS],
                             int64_t pages, struct dice *dice) {
     const struct flow_span all = {0, pages};
-    const float *scores[FLOW_WAYS];
+    struct flow_scores scores[FLOW_WAYS];
     open_workspaces(scene, way, pages, dice);
     for (int w = 0; w < FLOW_WAYS; w++) {
         struct flow_scoring scoring = {.problem = &scene->problem,
@@ -237,8 +269,8 @@ bool flow_scene_scores_same(struct flow_scene *scene, const struct flow_way way[
         kvmill_flow_score_span(&scoring, &all, workspace_of(scene, w));
         scores[w] = kvmill_flow_finish(&scoring, workspace_of(scene, w));
     }
-    bool same = are_floats_same(scene, KVMILL_F32, (const unsigned char *)scores[0],
-                                (const unsigned char *)scores[1], pages);
+    bool same = are_scores_same(scene, scores[0].first, scores[1].first, pages) &&
+                are_scores_same(scene, scores[0].second, scores[1].second, pages);
     return close_workspaces(scene) && same && are_fields_same(scene);
 }
 

@@ -19,7 +19,7 @@ struct flow_way {
 struct flow_scene {
     struct kvmill_flow_problem problem;
     struct flow_schedule schedule[KVMILL_FLOW_PROGRAMS];
-    struct fence data[2], scale[2], query, workspace[FLOW_WAYS];
+    struct fence data[FLOW_WAYS][2], scale[2], query, workspace[FLOW_WAYS];
     struct fence field[FLOW_WAYS][KVMILL_MOST_FLOW_FIELDS];
     struct flow_cache cache[FLOW_WAYS];
     int64_t pool; /* pages of the cache */

@@ -398,6 +398,14 @@ static void order_tensors(const struct flow_step *step, const DLTensor **list) {
                 step->given[i];
 }
 
+bool flow_step_writes_rows(const struct flow_step *step) {
+    const kvmill_flow *flow = &step->flow;
+    for (size_t i = 0; i < flow->cache_count; i++)
+        if (strcmp(flow->cache[i].output, "k") == 0 || strcmp(flow->cache[i].output, "v") == 0)
+            return true;
+    return false;
+}
+
 /* A test's own flow may save in its fields. */
 static bool is_output(const struct flow_step *step, enum flow_step_kind kind, int which) {
     bool is_cache =
@@ -409,7 +417,8 @@ static bool is_output(const struct flow_step *step, enum flow_step_kind kind, in
         return kind == STEP_APPEND || kind == STEP_SUMMARISE || step->own != NULL;
     if (is_list)
         return kind == STEP_INDEX || kind == STEP_DECODE;
-    return kind == STEP_APPEND
+    bool fills = kind == STEP_APPEND || (kind == STEP_SUMMARISE && flow_step_writes_rows(step));
+    return fills
                ? is_cache
                : which == KVMILL_CACHE_ATTENTION_ATTN_OUTPUT || which == KVMILL_CACHE_ATTENTION_LSE;
 }

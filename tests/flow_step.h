@@ -41,7 +41,8 @@ struct flow_step {
     bool has_topk;          /* requests say themselves how many pages are selected: */
     int64_t topk[MOST_SEQUENCES];
 
-    /* What lists are made by, set after it; NULL: what the oracle says of the fields. */
+    /* What lists are made by, for all pages, and after these what Union takes then; set after it.
+       NULL: what the oracle says of the fields. */
     void (*scores_of)(struct flow_step *step, int64_t request, int64_t row, float *scores);
 
     /* Made by it. */
@@ -79,6 +80,9 @@ int64_t flow_step_choose_length(int64_t page_size, struct dice *dice);
 void flow_step_open(struct flow_step *step, struct dice *dice);
 void flow_step_close(struct flow_step *step);
 
+/* The cache program writes rows of K or V. */
+bool flow_step_writes_rows(const struct flow_step *step);
+
 /* Tensors for a step of a kind; attend: along the lists there are, or over all pages; decode: tell
    the lists, or do not. */
 void flow_step_give(struct flow_step *step, enum flow_step_kind kind, bool lists);
@@ -111,7 +115,7 @@ void flow_step_expect(struct flow_step *step, bool dense);
 bool flow_step_is_whole(const struct flow_step *step, int64_t request);
 
 /* What the oracle says of the scores of a row's pages, from the first that is a candidate on, by
-   the n-th of its kv heads; and of what is saved then. */
+   the n-th of its kv heads, and after as many of what Union takes then; and of what is saved. */
 void flow_step_score(struct flow_step *step, int64_t request, int64_t row, int64_t n,
                      double *scores, double *const *saved);
 

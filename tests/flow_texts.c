@@ -46,6 +46,8 @@ enum { CACHE, INDEX };
 struct draft {
     struct program program[2];
     const char *attention, *summary;
+    bool unites;   /* ends in Union */
+    bool rewrites; /* rows of K and V */
     char fields[1024], constants[256];
 };
 
@@ -215,7 +217,10 @@ static void write_index(const struct draft *draft, struct buffer *spec) {
     sum_up(spec, "h", &sums);
     sum_up(spec, "w", &sums);
     add(spec, "{'op': 'Save', 'inputs': ['s%d'], 'output': 'h'}, ", sums - 1);
-    add(spec, "{'op': 'topK', 'inputs': ['s%d']}", sums - 1);
+    if (draft->unites)
+        add(spec, "{'op': 'Union', 'inputs': ['s%d', 'h'], 'second': 1}", sums - 1);
+    else
+        add(spec, "{'op': 'topK', 'inputs': ['s%d']}", sums - 1);
 }
 
 static void write_spec(const struct draft *draft, struct buffer *spec) {
@@ -227,7 +232,10 @@ static void write_spec(const struct draft *draft, struct buffer *spec) {
     add(spec, "'fields': [%s],\n'constants': [%s],\n", fields.text, draft->constants);
     add(spec,
         "'cache': [{'op': 'Max', 'inputs': ['k'], 'dim': 1, 'output': 'f'}, {'op': 'Fill', "
-        "'alpha': 0.5, 'output': 'h'}%s],\n'index': [",
+        "'alpha': 0.5, 'output': 'h'}%s%s],\n'index': [",
+        draft->rewrites ? ", {'op': 'Add_Mul', 'inputs': ['k'], 'alpha': 0.25, 'beta': 0.5, "
+                          "'output': 'k'}, {'op': 'Abs', 'inputs': ['v'], 'output': 'v'}"
+                        : "",
         cache.text);
     write_index(draft, spec);
     add(spec, "],\n'select': {'topk_val': 1}}");
@@ -248,7 +256,9 @@ static void begin(struct dice *dice, struct draft *draft) {
     static const char *const summaries[] = {"on_complete", "incremental"};
     static const char *const types[] = {"float16", "bfloat16", "float32"};
     *draft = (struct draft){.attention = given.attention[dice_range(dice, 0, given.attentions - 1)],
-                            .summary = ANY(dice, summaries)};
+                            .summary = ANY(dice, summaries),
+                            .unites = dice_once_in(dice, 3),
+                            .rewrites = dice_once_in(dice, 3)};
     snprintf(draft->fields, sizeof draft->fields,
              "{'name': 'f', 'shape': [1, 'head_dim'], 'dtype': '%s'}, {'name': 'h', 'shape': [1, "
              "1], 'dtype': '%s'}",
@@ -277,6 +287,7 @@ static void print_flow(struct dice *dice) {
              "'output': 'smooth'}");
     draft.program[INDEX].ops = 1;
     add_name(&draft.program[INDEX], "smooth");
+    draft.rewrites = draft.rewrites && is_valid(&draft, &spec);
     if (!is_valid(&draft, &spec))
         bail_out("no flow: %s", spec.text);
     for (int tries = (int)dice_range(dice, 10, 60); tries > 0; tries--) {

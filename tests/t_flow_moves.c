@@ -277,6 +277,7 @@ static bool is_same_with(const char *const scopes[2], int64_t heads, int64_t kv_
         flow_step_choose(&step, n, &dice);
         step.attention.op.num_heads = heads;
         step.attention.op.num_kv_heads = kv_heads;
+        step.attention.op.alibi_heads = step.attention.op.alibi_first = 0;
         step.select.scope = scopes[k];
         flow_step_open(&step, &dice);
         same = decode(&step, &two_threads[n % 2], &decoded[k], &dice) && same;

@@ -137,10 +137,10 @@ static void test_summary(void) {
     const double k[] = {1, 2, 3, 8, 100, 100}, v[] = {-257, 1, 3, -4, 1000, 1000};
     double m[2], h[2], z[1];
     double *const out[] = {m, h, z};
-    oracle_summarise(&flow, 2, k, v, out);
+    oracle_summarise(&flow, 2, k, v, out, NULL);
     ok(m[0] == 2 && m[1] == 5 && h[0] == 258 && h[1] == 4 && z[0] == 3,
        "the summary of the two rows of a page");
-    oracle_summarise(&flow, 3, k, v, out);
+    oracle_summarise(&flow, 3, k, v, out, NULL);
     ok(m[0] == 104 / 3.0f && m[1] == 110 / 3.0f && h[0] == 1000, "and of all three");
 }
 
@@ -186,13 +186,15 @@ static void test_list(char **cell) {
         .cap = (int64_t)number_in(cell[1], "cap"),
         .order = number_in(cell[1], "by_score") != 0 ? "score" : NULL,
     };
+    int64_t second = (int64_t)number_in(cell[1], "second");
     double scores[MOST], wanted[MOST];
     float score[MOST];
     int32_t list[MOST];
     int pages = read_numbers(cell[2], scores), count = read_numbers(cell[3], wanted);
     for (int i = 0; i < pages; i++)
         score[i] = (float)scores[i];
-    bool same = oracle_select(&select, pages, score, list) == count &&
+    pages = second > 0 ? pages / 2 : pages;
+    bool same = oracle_unite(&select, second, pages, score, score + pages, list) == count &&
                 oracle_selected(&select, pages) == count;
     for (int i = 0; same && i < count; i++)
         same = list[i] == (int32_t)wanted[i];

@@ -59,12 +59,36 @@ struct seen {
     kvmill_flow flow;
     kvmill_flow_field fields[MOST_STEP_FIELDS];
     kvmill_flow_op cache[KVMILL_MOST_FLOW_OPS], index[KVMILL_MOST_FLOW_OPS];
-    bool is_seen, has_state;
+    size_t added; /* fields: one for each score */
+    bool has_state;
 };
+
+/* Save the score that the selection takes as input `i`, and give it what is saved. */
+static void see_score(struct seen *seen, int i, kvmill_flow_op *selection) {
+    static const char *const names[2][4] = {
+        {"seen", "seen_old", "seen_zero", "seen_score"},
+        {"seen_2", "seen_old_2", "seen_zero_2", "seen_score_2"},
+    };
+    const char *const *name = names[i];
+    const kvmill_flow_op more[] = {
+        {.op = "Load", .inputs = {name[0]}, .output = name[1]}, /* a field has to be read */
+        {.op = "WhereEqual", .inputs = {name[1], name[1]}, .output = name[2]},
+        {.op = "Add",
+         .inputs = {selection->inputs[i], name[2]},
+         .output = name[3],
+         .alpha = 1,
+         .beta = 1},
+        {.op = "Save", .inputs = {name[3]}, .output = name[0]}};
+    seen->fields[seen->flow.field_count++] = (kvmill_flow_field){name[0], 1, 1, f32};
+    seen->cache[seen->flow.cache_count++] = (kvmill_flow_op){.op = "Fill", .output = name[0]};
+    memcpy(seen->index + seen->flow.index_count, more, sizeof more);
+    seen->flow.index_count += COUNT(more);
+    selection->inputs[i] = name[3];
+    seen->added++;
+}
 
 static void see(struct seen *seen, const kvmill_flow *given, const kvmill_flow_select *select) {
     const kvmill_cache_attention *op = given->attention;
-    size_t last = given->index_count - 1;
     bool shares = select->scope != NULL && select->scope[0] == 'q' && op->num_kv_heads != 0 &&
                   op->num_heads != op->num_kv_heads;
     *seen = (struct seen){.given = given, .flow = *given};
@@ -72,41 +96,38 @@ static void see(struct seen *seen, const kvmill_flow *given, const kvmill_flow_s
         seen->has_state = seen->has_state || strcmp(given->index[i].op, "Save") == 0;
     if (given->index_count == 0 || shares)
         return;
-    seen->is_seen = true;
+    kvmill_flow_op selection = given->index[--seen->flow.index_count];
     memcpy(seen->fields, given->fields, given->field_count * sizeof *seen->fields);
     memcpy(seen->cache, given->cache, given->cache_count * sizeof *seen->cache);
-    memcpy(seen->index, given->index, last * sizeof *seen->index);
-    seen->fields[seen->flow.field_count++] = (kvmill_flow_field){"seen", 1, 1, f32};
-    seen->cache[seen->flow.cache_count++] = (kvmill_flow_op){.op = "Fill", .output = "seen"};
-    const kvmill_flow_op more[] = {
-        {.op = "Load", .inputs = {"seen"}, .output = "seen_old"}, /* a field has to be read */
-        {.op = "WhereEqual", .inputs = {"seen_old", "seen_old"}, .output = "seen_zero"},
-        {.op = "Add",
-         .inputs = {given->index[last].inputs[0], "seen_zero"},
-         .output = "seen_score",
-         .alpha = 1,
-         .beta = 1},
-        {.op = "Save", .inputs = {"seen_score"}, .output = "seen"},
-        {.op = "topK", .inputs = {"seen_score"}}};
-    memcpy(seen->index + last, more, sizeof more);
-    seen->flow.index_count = last + COUNT(more);
+    memcpy(seen->index, given->index, seen->flow.index_count * sizeof *seen->index);
+    for (int i = 0; i < 2 && selection.inputs[i] != NULL; i++)
+        see_score(seen, i, &selection);
+    seen->index[seen->flow.index_count++] = selection;
     seen->flow.fields = seen->fields;
     seen->flow.cache = seen->cache;
     seen->flow.index = seen->index;
 }
 
-/* The sums of what kv heads saved, in their order. */
-static void take_seen(struct flow_step *step, int64_t request, int64_t row, float *scores) {
+/* The sums of what kv heads saved in a field, in their order. */
+static void take_field(struct flow_step *step, int field, int64_t request, int64_t row,
+                       float *scores) {
     int64_t kinds = step->kv_heads / step->rows, last = flow_step_pages(step, request);
     for (int64_t p = step->select.reserved_bos; p < last - step->select.reserved_eos; p++)
         for (int64_t n = 0; n < kinds; n++) {
             float own;
             memcpy(&own,
-                   flow_step_field(step, (int)step->flow.field_count - 1,
+                   flow_step_field(step, field,
                                    *flow_step_page(step, request, p), row * kinds + n),
                    sizeof own);
             scores[p] = n == 0 ? own : scores[p] + own;
         }
+}
+
+static void take_seen(struct flow_step *step, int64_t request, int64_t row, float *scores) {
+    int fields = oracle_second(&step->flow) > 0 ? 2 : 1;
+    for (int i = 0; i < fields; i++)
+        take_field(step, (int)step->flow.field_count - fields + i, request, row,
+                   scores + i * flow_step_pages(step, request));
 }
 
 /* ---- Steps of a flow ---- */
@@ -147,13 +168,14 @@ static bool steps_are_right(struct flow_step *step, struct flow_pool *pool,
 static bool is_like_given(struct flow_step *step, const struct seen *seen,
                           const kvmill_plan_options *options, struct dice *dice) {
     const kvmill_flow kept = step->flow;
-    step->flow.field_count--;
+    step->flow.field_count -= seen->added;
     step->flow.cache = seen->given->cache;
-    step->flow.cache_count--;
+    step->flow.cache_count -= seen->added;
     step->flow.index = seen->given->index;
     step->flow.index_count = seen->given->index_count;
     flow_step_give(step, STEP_INDEX, true);
-    step->given[KVMILL_FLOW_FIELDS + step->flow.field_count] = NULL;
+    for (size_t i = 0; i < seen->added; i++)
+        step->given[KVMILL_FLOW_FIELDS + step->flow.field_count + i] = NULL;
     bool right =
         flow_step_runs(step, STEP_INDEX, options, 2, dice) && flow_step_lists_are_right(step);
     step->flow = kept;
@@ -177,12 +199,12 @@ static void test_flow(const kvmill_flow *given, const kvmill_flow_select *select
     for (int b = 2; b < 4; b++)
         step.attention.tokens[b] = dice_range(&dice, 2 * size, (size < 32 ? 9 : 5) * size);
     flow_step_open(&step, &dice);
-    step.scores_of = seen->is_seen ? take_seen : NULL;
+    step.scores_of = seen->added > 0 ? take_seen : NULL;
     fill_tokens(&step, &dice);
     flow_pool_open(&step, &pool);
     ok(flow_pool_appends(&pool, options, &dice), "%s: rows and summaries", name);
     bool right = steps_are_right(&step, &pool, options, &dice);
-    if (right && seen->is_seen && !seen->has_state)
+    if (right && seen->added > 0 && !seen->has_state)
         right = is_like_given(&step, seen, options, &dice);
     ok(right, "%s: scores, lists and sums", name);
     ok(flow_pool_appends(&pool, options, &dice), "%s: pages that are used again", name);

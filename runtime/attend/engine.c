@@ -138,11 +138,27 @@ static struct kvmill_extent *list_rows(const struct attend_work *work, const str
 
 /* ---- One piece of a unit ---- */
 
+/* ALiBi goes by positions in the request: where a list leaves pages out, a call has one run of
+   neighbouring pages. */
+static bool counts_left_out(const struct attend_work *work) {
+    return work->view->slopes.data != NULL && work->tile->sequence.pages[0].list != NULL;
+}
+
+/* Positions of queries, counted as those of the call's keys are. */
+static void set_origins(struct attend_work *work, int64_t position) {
+    const struct attend_sequence *sequence = &work->tile->sequence;
+    int64_t after = sequence->left_out - kvmill_left_out(&sequence->pages[0], position);
+    for (int64_t i = 0; i < work->tile->rows; i++)
+        work->rows[i].origin = position_of(sequence, token_of_row(work->tile, i)) + after;
+}
+
 /* What a call of the kernel takes of [at, last): positions of one piece of memory. */
 static struct span span_from(const struct attend_work *work, int64_t at, int64_t last) {
     int64_t joint = work->tile->sequence.joint;
     int64_t room = work->converts ? KVMILL_MASK_POSITIONS : MOST_POSITIONS;
     int64_t end = at < joint ? kvmill_min(joint, last) : last;
+    if (at < last && counts_left_out(work))
+        end = kvmill_end_of_run(&work->tile->sequence.pages[0], at, end);
     return (struct span){at, at + kvmill_min(room, end - at)};
 }
 
@@ -163,6 +179,8 @@ static void call_kernel(struct attend_work *work, const struct span *span, const
     *end = (struct kvmill_extent){0};
     if (work->converts)
         kvmill_set_masks(work);
+    if (counts_left_out(work))
+        set_origins(work, span->first);
     work->kernel->run(problem, 0, 1);
     problem->begin = 0;
 }

@@ -12,6 +12,19 @@ static int64_t first_row(const struct attend_pages *pages, int64_t page) {
     return number / pages->unit * pages->rows;
 }
 
+int64_t kvmill_left_out(const struct attend_pages *pages, int64_t position) {
+    int64_t entry = position / pages->size;
+    return (pages->list[entry] - entry) * pages->size;
+}
+
+int64_t kvmill_end_of_run(const struct attend_pages *pages, int64_t position, int64_t last) {
+    int64_t entry = position / pages->size, left_out = kvmill_left_out(pages, position);
+    do
+        entry++;
+    while (entry * pages->size < last && kvmill_left_out(pages, entry * pages->size) == left_out);
+    return entry * pages->size < last ? entry * pages->size : last;
+}
+
 struct kvmill_extent kvmill_extent_at(const struct attend_pages *pages, int64_t position,
                                       int64_t count) {
     int64_t page = position / pages->size, at = position % pages->size;

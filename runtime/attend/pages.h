@@ -46,6 +46,11 @@ static inline struct attend_pages one_page(int64_t start) {
     return (struct attend_pages){.size = INT64_MAX, .start = start};
 }
 
+/* How many positions a list leaves out before that one; where the run of neighbouring pages ends
+   that it is in, or `last` if that is before. */
+int64_t kvmill_left_out(const struct attend_pages *pages, int64_t position);
+int64_t kvmill_end_of_run(const struct attend_pages *pages, int64_t position, int64_t last);
+
 /* The rows of positions from `position` on: at most `count`, and not beyond the page. */
 struct kvmill_extent kvmill_extent_at(const struct attend_pages *pages, int64_t position,
                                       int64_t count);

@@ -76,6 +76,7 @@ struct attend_sequence {
     int64_t first;
     int64_t most;
     int64_t tokens;               /* those after them see nothing */
+    int64_t left_out;             /* positions that the list of pages leaves out */
     int64_t joint;                /* positions from there on are in the second piece of memory */
     struct attend_pages pages[2]; /* of both pieces; the second begins at its position 0 */
     int64_t column;               /* of the mask, for position 0 */

@@ -63,16 +63,25 @@ void kvmill_flow_count_rows(const struct kvmill_flow_problem *problem,
 
 struct flow_kernels;
 
-/* How pages are selected: by the portable kernel where kernels is NULL.  keys are words for the
-   candidates and KVMILL_SELECT_PADDING more. */
-struct flow_selector {
-    const struct flow_kernels *kernels;
-    int32_t *keys;
+/* Scores of a row's candidates, of which the first is page bos; second: NULL where the flow has one
+   score. */
+struct flow_scores {
+    const float *first, *second;
 };
 
-/* The pages of a row that is not selected whole; score[i] is that of page bos + i. */
+/* How pages are selected: by the portable kernel where kernels is NULL.  keys are words for the
+   candidates and KVMILL_SELECT_PADDING more; where there are second scores, `left` and `left_score`
+   have a place for each candidate. */
+struct flow_selector {
+    const struct flow_kernels *kernels;
+    int32_t *keys, *left;
+    float *left_score;
+};
+
+/* The pages of a row that is not selected whole. */
 void kvmill_flow_list(const struct kvmill_flow_problem *problem, const struct flow_row *row,
-                      const struct flow_selector *selector, const float *score, int32_t *list);
+                      const struct flow_selector *selector, const struct flow_scores *scores,
+                      int32_t *list);
 
 /* All pages of a row. */
 void kvmill_flow_list_all(const struct flow_row *row, int32_t *list);
@@ -219,7 +228,7 @@ struct flow_scoring {
 void kvmill_flow_prepare(const struct flow_scoring *scoring, float *workspace);
 void kvmill_flow_score_span(const struct flow_scoring *scoring, const struct flow_span *span,
                             float *workspace);
-const float *kvmill_flow_finish(const struct flow_scoring *scoring, float *workspace);
+struct flow_scores kvmill_flow_finish(const struct flow_scoring *scoring, float *workspace);
 
 /* ---- Lists ---- */
 

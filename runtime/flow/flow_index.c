@@ -36,9 +36,15 @@ int64_t kvmill_flow_head_workspace(const struct kvmill_flow_problem *problem,
     return whole_lines(bytes);
 }
 
-/* The sums of all heads' scores, then keys. */
+/* The sums of all heads' scores; with second ones those, and two places for what the first leave;
+   then keys. */
+static int64_t words_of_candidate(const struct kvmill_flow_problem *problem) {
+    return problem->second > 0 ? 5 : 2;
+}
+
 int64_t kvmill_flow_list_workspace(const struct kvmill_flow_problem *problem, int64_t pages) {
-    return (2 * candidates_of(problem, pages) + KVMILL_SELECT_PADDING) * (int64_t)sizeof(float);
+    int64_t words = words_of_candidate(problem) * candidates_of(problem, pages);
+    return (words + KVMILL_SELECT_PADDING) * (int64_t)sizeof(float);
 }
 
 static float *workspace_of(const struct flow_index *index, int64_t b, int64_t head) {
@@ -95,24 +101,32 @@ void kvmill_flow_score_heads(const struct flow_index *index, int64_t b,
     }
 }
 
-static const float *finish_head(const struct flow_index *index, int64_t b, int64_t head) {
+static struct flow_scores finish_head(const struct flow_index *index, int64_t b, int64_t head) {
     const struct flow_scoring scoring = scoring_of(index, b, head);
     return kvmill_flow_finish(&scoring, workspace_of(index, b, head));
 }
 
-static const float *finish_request(const struct flow_index *index, int64_t b, float *sums) {
+static void add_head(int64_t head, const float *scores, int64_t candidates, float *sums) {
+    for (int64_t i = 0; i < candidates; i++)
+        sums[i] = head == 0 ? scores[i] : sums[i] + scores[i];
+}
+
+static struct flow_scores finish_request(const struct flow_index *index, int64_t b, float *sums) {
     int64_t candidates = kvmill_flow_candidates(index, b);
+    float *second = index->problem->second > 0 ? sums + candidates : NULL;
     for (int64_t head = 0; head < index->problem->geometry.kv_heads; head++) {
-        const float *scores = finish_head(index, b, head);
-        for (int64_t i = 0; i < candidates; i++)
-            sums[i] = head == 0 ? scores[i] : sums[i] + scores[i];
+        const struct flow_scores scores = finish_head(index, b, head);
+        add_head(head, scores.first, candidates, sums);
+        if (second != NULL)
+            add_head(head, scores.second, candidates, second);
     }
-    return sums;
+    return (struct flow_scores){sums, second};
 }
 
 /* ---- Lists ---- */
 
-static const float *finish_row(const struct flow_index *index, int64_t b, int64_t r, float *sums) {
+static struct flow_scores finish_row(const struct flow_index *index, int64_t b, int64_t r,
+                                     float *sums) {
     return index->problem->scope == KVMILL_SCOPE_REQUEST ? finish_request(index, b, sums)
                                                          : finish_head(index, b, r);
 }
@@ -126,17 +140,29 @@ static void tell_scores(const struct flow_index *index, const struct flow_row *r
         memcpy(scores + index->problem->budget.bos, scored, (size_t)candidates * sizeof *scores);
 }
 
+static struct flow_selector selector_of(const struct flow_index *index, int64_t candidates,
+                                        void *workspace) {
+    int64_t words = words_of_candidate(index->problem);
+    int32_t *left = (int32_t *)workspace + 2 * candidates;
+    return (struct flow_selector){
+        .kernels = index->kernels,
+        .keys = (int32_t *)workspace + (words - 1) * candidates,
+        .left = index->problem->second > 0 ? left : NULL,
+        .left_score = index->problem->second > 0 ? (float *)workspace + 3 * candidates : NULL,
+    };
+}
+
 void kvmill_flow_list_row(const struct flow_index *index, int64_t b, int64_t r, void *workspace,
                           int32_t *list, float *scores) {
     struct flow_row row = row_of(index, b);
     int64_t candidates = kvmill_flow_candidates(index, b);
-    float *sums = workspace;
-    const struct flow_selector selector = {index->kernels, (int32_t *)workspace + candidates};
-    const float *scored = candidates > 0 ? finish_row(index, b, r, sums) : NULL;
+    const struct flow_selector selector = selector_of(index, candidates, workspace);
+    const struct flow_scores scored =
+        candidates > 0 ? finish_row(index, b, r, workspace) : (struct flow_scores){0};
     if (scores != NULL)
-        tell_scores(index, &row, candidates, scored, scores);
+        tell_scores(index, &row, candidates, scored.first, scores);
     if (flow_is_whole(&row))
         kvmill_flow_list_all(&row, list);
     else
-        kvmill_flow_list(index->problem, &row, &selector, scored, list);
+        kvmill_flow_list(index->problem, &row, &selector, &scored, list);
 }

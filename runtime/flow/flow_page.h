@@ -18,6 +18,10 @@ struct flow_page {
 void kvmill_flow_load(const struct flow_page *page, const struct kvmill_flow_value *value,
                       float *data);
 
+/* Rows of K or V (0, 1), as append writes them: rounded to activations, then as the cache has them.
+   `data` is used up. */
+void kvmill_flow_store_rows(const struct flow_page *page, int v, float *data);
+
 /* A field, rounded to its type: not below what a Max gives (code), not above what a Min gives, else
    to the nearest. */
 void kvmill_flow_store(const struct flow_page *page, int field, int code, const float *data);

@@ -131,11 +131,14 @@ static void adapt_attention(struct flow_plan *plan) {
         plan->rules[i].presence = ABSENT;
 }
 
-/* Caches are written by append alone; index reads them if its program does. */
+/* Caches are written by append, and by summarise if its program does; index reads them if its
+   program does. */
 static void adapt_caches(struct flow_plan *plan) {
+    bool writes = plan->problem.writes[0] || plan->problem.writes[1];
     bool reads = plan->step != FLOW_INDEX || index_reads(plan, 0) || index_reads(plan, 1);
     for (int i = KVMILL_CACHE_ATTENTION_CACHE; i <= KVMILL_CACHE_ATTENTION_VALUE_SCALE; i++) {
-        plan->rules[i].output = plan->step == FLOW_APPEND;
+        plan->rules[i].output =
+            plan->step == FLOW_APPEND || (plan->step == FLOW_SUMMARISE && writes);
         if (!reads && plan->rules[i].presence == REQUIRED)
             plan->rules[i].presence = IGNORED;
     }

@@ -220,15 +220,16 @@ void kvmill_flow_score_span(const struct flow_scoring *scoring, const struct flo
         run_atom(&run, scoring, i, span);
 }
 
-static const float *find_score(const struct flow_run *run) {
+static struct flow_scores find_scores(const struct flow_run *run) {
     const struct kvmill_flow_step *step = run->program->steps;
-    while (step->code != KVMILL_FLOW_TOPK)
+    while (!kvmill_flow_is_selection(step->code))
         step++;
-    return flow_place(run, step->input[0], 0);
+    return (struct flow_scores){flow_place(run, step->input[0], 0),
+                                step->input[1] < 0 ? NULL : flow_place(run, step->input[1], 0)};
 }
 
-const float *kvmill_flow_finish(const struct flow_scoring *scoring, float *workspace) {
+struct flow_scores kvmill_flow_finish(const struct flow_scoring *scoring, float *workspace) {
     const struct flow_run run = run_of(scoring, workspace);
     run_phases(&run, scoring, 1, 2 * run.schedule->stages + 1);
-    return find_score(&run);
+    return find_scores(&run);
 }

@@ -1,9 +1,11 @@
-/* Which pages of a row are selected: the first, the last, and the best between them.  One total
-   order, score descending, then page ascending: so the set does not depend on how it is found.
+/* Which pages of a row are selected: the first, the last, and the best between them; by two scores
+   the best by the first one, then of those that are left the best by the second.  One total order,
+   score descending, then page ascending: so the set does not depend on how it is found.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../portable/portable.h"
 #include "../portable/score_key.h"
+#include "../core/numbers.h"
 #include "flow.h"
 
 /* ---- The best first ---- */
@@ -60,15 +62,65 @@ static void select_best(const struct flow_selector *selector, const float *score
     kernel->run(&pages, 0, 1);
 }
 
+/* The candidates that are not in list[0 .. taken), which ascends: how many. */
+static int64_t find_left(const struct flow_selector *selector, const float *second,
+                         int64_t candidates, const int32_t *list, int64_t taken) {
+    int64_t left = 0, next = 0;
+    for (int64_t i = 0; i < candidates; i++) {
+        if (next < taken && list[next] == i) {
+            next++;
+            continue;
+        }
+        selector->left[left] = (int32_t)i;
+        selector->left_score[left++] = second[i];
+    }
+    return left;
+}
+
+/* After the `taken` that are in the list. */
+static void select_second(const struct flow_selector *selector, const float *second,
+                          int64_t candidates, int64_t taken, int64_t wanted, int32_t *list) {
+    int64_t left = find_left(selector, second, candidates, list, taken);
+    select_best(selector, selector->left_score, left, wanted, list + taken);
+    for (int64_t i = taken; i < taken + wanted; i++)
+        list[i] = selector->left[list[i]];
+}
+
+/* Two runs that ascend become one, by way of `room`. */
+static void merge_runs(int32_t *list, int64_t first, int64_t second, int32_t *room) {
+    memcpy(room, list + first, (size_t)second * sizeof *room);
+    while (second > 0) {
+        bool takes_first = first > 0 && list[first - 1] > room[second - 1];
+        list[first + second - 1] = takes_first ? list[first - 1] : room[second - 1];
+        *(takes_first ? &first : &second) -= 1;
+    }
+}
+
+/* `wanted` of the candidates, as numbers of these. */
+static void list_best(const struct kvmill_flow_problem *problem,
+                      const struct flow_selector *selector, const struct flow_scores *scores,
+                      int64_t candidates, int64_t wanted, int32_t *list) {
+    int64_t second = kvmill_min(problem->second, wanted), first = wanted - second;
+    if (first > 0)
+        select_best(selector, scores->first, candidates, first, list);
+    if (second > 0)
+        select_second(selector, scores->second, candidates, first, second, list);
+    if (problem->by_score) {
+        sort_by_score(scores->first, list, first);
+        sort_by_score(scores->second, list + first, second);
+    } else if (second > 0) {
+        merge_runs(list, first, second, selector->left);
+    }
+}
+
 void kvmill_flow_list(const struct kvmill_flow_problem *problem, const struct flow_row *row,
-                      const struct flow_selector *selector, const float *score, int32_t *list) {
+                      const struct flow_selector *selector, const struct flow_scores *scores,
+                      int32_t *list) {
     int64_t bos = problem->budget.bos, eos = problem->budget.eos;
     int64_t wanted = row->selected - bos - eos;
     list_run(0, bos, list);
     if (wanted > 0)
-        select_best(selector, score, row->pages - bos - eos, wanted, list + bos);
-    if (wanted > 0 && problem->by_score)
-        sort_by_score(score, list + bos, wanted);
+        list_best(problem, selector, scores, row->pages - bos - eos, wanted, list + bos);
     for (int64_t i = 0; i < wanted; i++)
         list[bos + i] += (int32_t)bos;
     list_run(row->pages - eos, eos, list + bos + wanted);

@@ -1,8 +1,8 @@
 /* Summaries of pages: the cache program of a flow.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "flow_run.h"
 #include "../portable/portable.h"
+#include "flow_run.h"
 
 /* What the page has before the program: K, V, and rows of fields that tokens brought. */
 static bool is_there(const struct kvmill_flow_problem *problem,
@@ -28,6 +28,17 @@ static void write_field(const struct flow_run *run, const struct flow_page *page
     kvmill_flow_load(page, &run->program->values[value], data);
 }
 
+/* And rows of K or V. */
+static void run_value(const struct flow_run *run, const struct flow_page *page,
+                      const struct kvmill_flow_step *step) {
+    float *data = flow_place(run, step->output, 0);
+    kvmill_flow_run_step(run, step, step->output, 0);
+    if (step->side < 0)
+        return;
+    kvmill_flow_store_rows(page, step->side, data);
+    kvmill_flow_load(page, &run->program->values[step->side], data);
+}
+
 void kvmill_flow_summarise(const struct kvmill_flow_problem *problem,
                            const struct flow_schedule *schedule, const struct flow_cache *cache,
                            int64_t page, int64_t kv_head, int64_t rows, float *workspace) {
@@ -44,7 +55,7 @@ void kvmill_flow_summarise(const struct kvmill_flow_problem *problem,
         if (step->field >= 0)
             write_field(&run, &known, step);
         else
-            kvmill_flow_run_step(&run, step, step->output, 0);
+            run_value(&run, &known, step);
     }
 }
 

@@ -36,10 +36,13 @@ static struct list list_of(const struct flow_call *call, int64_t b, int64_t head
     return (struct list){call->list + call->starts[row], call->starts[row + 1] - call->starts[row]};
 }
 
+static int64_t left_out(const struct flow_call *call, int64_t b, const struct list *list) {
+    return (pages_of(call, b) - list->count) * geometry_of(call)->page_size;
+}
+
 /* Positions along a list. */
 static int64_t length_of(const struct flow_call *call, int64_t b, const struct list *list) {
-    int64_t missing = (pages_of(call, b) - list->count) * geometry_of(call)->page_size;
-    return list->count == 0 ? 0 : call->batch.length[b] - missing;
+    return list->count == 0 ? 0 : call->batch.length[b] - left_out(call, b, list);
 }
 
 /* The first entry that is not below `page`; pages ascend. */
@@ -74,6 +77,7 @@ static void look(const struct attend_view *view, int64_t b, int64_t head,
     const struct list list = list_of(call, b, head);
     *sequence = whole_sequence(length_of(call, b, &list));
     sequence->origin = sequence->length - count_of(&view->tokens, b);
+    sequence->left_out = left_out(call, b, &list);
     sequence->right = kvmill_is_causal(&call->attend, b) ? 0 : -1;
     if (view->window > 0 && list.pages != NULL)
         sequence->first = first_in_window(call, b, &list);

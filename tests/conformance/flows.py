@@ -284,6 +284,7 @@ BROKEN = [
     ({"constants": [{"name": "w", "shape": [1, 1]}]}, "constants: no values"),
     ({"index": [{"inputs": ["q"]}]}, "op: no op"),
     ({"index": [{"op": "Sigmoid", "inputs": ["q"], "output": "s"}]}, "Sigmoid: no beta"),
+    ({"index": [{"op": "Union", "inputs": ["q", "q"]}]}, "Union: no second"),
     ({"index": [{"op": "GeMM", "inputs": ["q", "q", "q"], "output": "s"}]}, "GeMM: 3 inputs"),
 ]
 

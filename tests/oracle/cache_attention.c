@@ -152,8 +152,11 @@ static double alibi_at(const struct oracle_attention *problem, const struct quer
     if (!problem->alibi)
         return 0;
     int64_t heads = problem->alibi_heads != 0 ? problem->alibi_heads : problem->heads;
+    int64_t distance = problem->distances != NULL
+                           ? problem->distances[problem->kvstarts[query->sequence] + j]
+                           : j - query->position;
     return problem->alibi_scale * oracle_alibi_slope(heads, problem->alibi_first + query->head) *
-           (double)(j - query->position);
+           (double)distance;
 }
 
 /* Half the distance of float32 neighbours of 1, and how many of these a sum of n float32 terms may

@@ -78,6 +78,8 @@ struct oracle_attention {
     bool causal, alibi, empty_is_nan;
     double scale, softcap, alibi_scale; /* softcap 0: none */
     int64_t window, alibi_heads, alibi_first;
+    const int64_t *distances; /* of position j from the query's, kvstarts[b] + j; NULL: as they are
+                                 counted */
 
     /* The mask's element for token t (of all tokens), head h, position j of sequence b is number
        b * mask_sequence + h * mask_head + t * mask_token + kvstarts[b] * mask_kv + j. */

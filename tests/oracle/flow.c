@@ -305,7 +305,8 @@ static void run_fill(const kvmill_flow_op *op, struct oracle_values *values) {
 static void run_op(const kvmill_flow_op *given, int64_t pages, struct oracle_values *values,
                    struct oracle_values *saved) {
     struct op op = {given, input(values, given, 0), input(values, given, 1), {0}, pages};
-    bool saves = is(&op, "Save"), selects = is(&op, "topK");
+    bool saves = is(&op, "Save"), unites = is(&op, "Union");
+    bool selects = unites || is(&op, "topK") || is(&op, "approxTopK");
     if (is(&op, "Fill")) {
         run_fill(given, values);
         return;
@@ -313,11 +314,11 @@ static void run_op(const kvmill_flow_op *given, int64_t pages, struct oracle_val
     if (saves || selects) {
         oracle_add_value(saves ? saved : values, saves ? given->output : "topK", op.x->pages,
                          op.x->rows, op.x->columns, op.x->data);
+        if (unites)
+            oracle_add_value(values, "second", op.y->pages, 1, 1, op.y->data);
         return;
     }
     op.out = kind_of(&op)->shape(&op);
-    if (strcmp(given->output, given->inputs[0]) == 0)
-        abort(); /* names are given once */
     run(&op,
         oracle_add_value(values, given->output, op.out.pages, op.out.rows, op.out.columns, NULL));
 }
@@ -374,7 +375,7 @@ static int64_t value_dim(const kvmill_cache_attention *attention) {
 }
 
 void oracle_summarise(const kvmill_flow *flow, int64_t rows, const double *k, const double *v,
-                      double *const *fields) {
+                      double *const *fields, const struct oracle_keeper *keeper) {
     struct oracle_values values = {.count = 0};
     oracle_add_value(&values, "k", 1, rows, flow->attention->head_dim, k);
     oracle_add_value(&values, "v", 1, rows, value_dim(flow->attention), v);
@@ -386,6 +387,9 @@ void oracle_summarise(const kvmill_flow *flow, int64_t rows, const double *k, co
     for (size_t i = 0; i < flow->cache_count; i++) {
         oracle_run_ops(&flow->cache[i], 1, 1, &values, NULL);
         round_output(flow, &flow->cache[i], &values);
+        const char *name = flow->cache[i].output;
+        if (strcmp(name, "k") == 0 || strcmp(name, "v") == 0)
+            keeper->keep(keeper, name[0] == 'v', oracle_find_value(&values, name)->data);
     }
     for (size_t i = 0; i < flow->field_count; i++)
         if (!(flow->appended >> i & 1))
@@ -422,8 +426,11 @@ void oracle_score(const kvmill_flow *flow, int64_t group, int64_t pages, const d
     add_inputs(flow, group, pages, q, k, v, fields, &values);
     oracle_run_ops(flow->index, flow->index_count, pages, &values, &states);
     const struct oracle_matrix *score = oracle_find_value(&values, "topK");
+    const struct oracle_matrix *second = oracle_find_value(&values, "second");
     for (int64_t s = 0; s < pages; s++)
         scores[s] = at(score, s, 0, 0);
+    for (int64_t s = 0; second != NULL && s < pages; s++)
+        scores[pages + s] = at(second, s, 0, 0);
     for (size_t i = 0; i < flow->field_count; i++) {
         const struct oracle_matrix *state = oracle_find_value(&states, flow->fields[i].name);
         for (int64_t e = 0; state != NULL && e < pages * state->rows * state->columns; e++)
@@ -465,8 +472,20 @@ static int by_page(const void *a, const void *b) {
     return x->page - y->page;
 }
 
+int64_t oracle_second(const kvmill_flow *flow) {
+    for (size_t i = 0; i < flow->index_count; i++)
+        if (strcmp(flow->index[i].op, "Union") == 0)
+            return flow->index[i].group;
+    return 0;
+}
+
 int64_t oracle_select(const kvmill_flow_select *select, int64_t pages, const float *score,
                       int32_t *list) {
+    return oracle_unite(select, 0, pages, score, NULL, list);
+}
+
+int64_t oracle_unite(const kvmill_flow_select *select, int64_t second, int64_t pages,
+                     const float *score, const float *second_score, int32_t *list) {
     int64_t count = oracle_selected(select, pages), bos = select->reserved_bos, at = 0;
     bool ascending = select->order == NULL || strcmp(select->order, "logical") == 0;
     if (count == pages) {
@@ -480,6 +499,12 @@ int64_t oracle_select(const kvmill_flow_select *select, int64_t pages, const flo
     for (int64_t i = 0; i < candidates; i++)
         scored[i] = (struct scored){(int32_t)(bos + i), wanted > 0 ? score[bos + i] : 0};
     qsort(scored, (size_t)candidates, sizeof *scored, by_score);
+    second = second < wanted ? second : wanted;
+    for (int64_t i = wanted - second; second > 0 && i < candidates; i++)
+        scored[i].score = second_score[scored[i].page];
+    if (second > 0)
+        qsort(scored + wanted - second, (size_t)(candidates - wanted + second), sizeof *scored,
+              by_score);
     if (ascending)
         qsort(scored, (size_t)wanted, sizeof *scored, by_page);
     for (int64_t i = 0; i < bos; i++)

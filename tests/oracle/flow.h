@@ -43,7 +43,7 @@ void oracle_free_values(struct oracle_values *values);
 
 /* Run ops on values: q, k, v, fields and constants by name (a constant's taps are its pages).
    Outputs are added, also where a field has the name; what Save writes is added to `saved` by the
-   field's name, what topK selects by as "topK". */
+   field's name, what topK and Union select by as "topK", and what Union takes then as "second". */
 void oracle_run_ops(const kvmill_flow_op *ops, size_t count, int64_t pages,
                     struct oracle_values *values, struct oracle_values *saved);
 
@@ -55,13 +55,17 @@ double oracle_round_field(DLDataType type, const char *op, double x);
 
 /* Summaries of a page of which `rows` rows are there: k [rows, head_dim], v [rows, value_head_dim];
    fields[i] gets rows * columns numbers of field i, or has the first `rows` rows, where its rows
-   come with tokens. */
+   come with tokens.  Rows of K or V (0, 1) that the program writes are given to `keep`, which makes
+   of them what is read again. */
+struct oracle_keeper {
+    void (*keep)(const struct oracle_keeper *keeper, int v, double *numbers);
+};
 void oracle_summarise(const kvmill_flow *flow, int64_t rows, const double *k, const double *v,
-                      double *const *fields);
+                      double *const *fields, const struct oracle_keeper *keeper);
 
 /* Scores of `pages` pages: q [group, head_dim], k [pages, page_size, head_dim], v likewise,
-   fields[i] [pages, rows, columns].  saved[i], where a field is saved, gets its new values; other
-   elements of saved may be NULL. */
+   fields[i] [pages, rows, columns].  Those that Union takes then are scores[pages ...].  saved[i],
+   where a field is saved, gets its new values; other elements of saved may be NULL. */
 void oracle_score(const kvmill_flow *flow, int64_t group, int64_t pages, const double *q,
                   const double *k, const double *v, double *const *fields, double *scores,
                   double *const *saved);
@@ -74,5 +78,13 @@ int64_t oracle_selected(const kvmill_flow_select *select, int64_t pages);
 /* Which; score[p] is page p's, looked at where it is a candidate.  Returns how many. */
 int64_t oracle_select(const kvmill_flow_select *select, int64_t pages, const float *score,
                       int32_t *list);
+
+/* The same where `second` of the pages between the first and the last ones are taken by scores of
+   their own, after the others. */
+int64_t oracle_unite(const kvmill_flow_select *select, int64_t second, int64_t pages,
+                     const float *score, const float *second_score, int32_t *list);
+
+/* How many pages Union takes by its second input; 0: there is no Union. */
+int64_t oracle_second(const kvmill_flow *flow);
 
 #endif

@@ -47,6 +47,7 @@ _FLOW_REQUIRED = {
     "MaskSlice": ("alpha", "beta"),
     "Sigmoid": ("beta",),
     "Silu": ("beta",),
+    "Union": ("second",),
     "approxTopK": ("tolerance",),
 }
 
@@ -168,8 +169,9 @@ class Flow:
         return constant
 
     def _op(self, given: dict[str, Any]) -> c.FlowOp:
-        numbers = ("alpha", "beta", "scale", "dim", "group", "start", "end", "shape", "tolerance")
-        _known("op", given, "op", "inputs", "output", *numbers, needed=("op",))
+        numbers = ("alpha", "beta", "scale", "dim", "group", "start", "end", "shape")
+        own = ("tolerance", "second")
+        _known("op", given, "op", "inputs", "output", *numbers, *own, needed=("op",))
         _known(given["op"], given, *given, needed=_FLOW_REQUIRED.get(given["op"], ()))
         alpha, beta = _FLOW_DEFAULTS.get(given["op"], (0, 1))
         dims = given.get("dim", 0)
@@ -188,7 +190,8 @@ class Flow:
             dims=sum(1 << dim for dim in {*(dims if isinstance(dims, list) else [dims])}),
             rows=rows,
             columns=columns,
-            **{name: self._dim(given.get(name, 0)) for name in ("group", "start", "end")},
+            group=self._dim(given.get("second", given.get("group", 0))),
+            **{name: self._dim(given.get(name, 0)) for name in ("start", "end")},
         )
 
     def _select(self, given: dict[str, Any]) -> c.FlowSelect:
@@ -352,7 +355,10 @@ class FlowStep(Attending):
         summaries = [f for i, f in enumerate(fields) if not flow._flow.appended >> i & 1]
         filled = {"append": fields, "summarise": summaries, "attend": ()}
         fields_written = filled.get(step, saved)
-        self._written = (*names_of("inout", step), *names_of("out", step), *fields_written)
+        program = flow._flow.cache[: flow._flow.cache_count]
+        writes = step != "summarise" or any(op.output in (b"k", b"v") for op in program)
+        caches = names_of("inout", step) if writes else ()
+        self._written = (*caches, *names_of("out", step), *fields_written)
         self._handle = make_plan(self, f"kvmill_plan_flow_{step}", flow._flow, limits, options)
 
     def _declared(self, name: str) -> DType | None:
@@ -388,7 +394,7 @@ class FlowStep(Attending):
     def run(
         self, *, executor: Executor | None = None, **tensors: Operand
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray] | None:
-        """Run on arrays.  append updates caches and fields in place, summarise fields, and both return
+        """Run on arrays.  append updates caches and fields in place, so does summarise, and both return
         None; index returns (sel_indptr, sel); attend and decode attn_output, with partial (attn_output, lse).
 
         Tensors are those of kvmill.h, fields and inputs by their names in the flow, rows of new

@@ -524,10 +524,10 @@ TENSORS = {
         Tensor("sel", 25, "in", "int32"),
     ],
     "summarise": [
-        Tensor("cache", 12, "in", "T2"),
-        Tensor("scale", 13, "in", "T3"),
-        Tensor("value_cache", 14, "in", "value_T2"),
-        Tensor("value_scale", 15, "in", "value_T3"),
+        Tensor("cache", 12, "inout", "T2"),
+        Tensor("scale", 13, "inout", "T3"),
+        Tensor("value_cache", 14, "inout", "value_T2"),
+        Tensor("value_scale", 15, "inout", "value_T3"),
         Tensor("slot_mapping", 23, "in", "int64"),
     ],
 }

@@ -24,6 +24,7 @@ m4_define(«_km_fact_index», «m4_define(«km_stages», «$1»)m4_define(«km_p
 m4_define(«_km_fact_rows», «_km_shape(«$1», «$5», «$6»)_km_note_load(«$2»)_km_note_load(«$3»)»)
 m4_define(«_km_fact_field»,
     «_km_shape(«$1», «$3», «$4»)m4_define(«_km_type_$1», «$2»)_km_note_load(«$2»)_km_note_store(«$2»)»)
+m4_define(«_km_fact_write», «_km_note_store(«$3»)»)
 m4_define(«_km_fact_query», «_km_shape(«$1», «$3», «$4»)_km_note_load(«$2»)»)
 m4_define(«_km_fact_constant», «_km_shape(«$1», «$3», «$4»)m4_define(«_km_taps_$1», «$2»)»)
 m4_define(«_km_fact_atom», «_km_shape(«$1», «$2», «$3»)»)

@@ -13,6 +13,12 @@ m4_define(«_km_store», «    km_store_floats(m4_indir(«_km_type_$1»), «km_f
 m4_define(«_km_code_step», «
 m4_indir(«km_op_$4», «$1», «$2», «$3», m4_shift(m4_shift(m4_shift(m4_shift($@)))))m4_ifdef(«_km_type_$1»,
     «_km_store(«$1», «$4»)»)»)m4_dnl
+m4_dnl Rows of K or V, too, are what was stored.
+m4_define(«_km_code_write», «m4_pushdef(«SIDE»,
+    «m4_ifelse(«$1», «k», «key», «value»)»)    for (int64_t r = 0; r < $4; r++)
+        km_store_floats(«$3», «p->SIDE.data + r * p->SIDE.row_stride + head * p->SIDE.head_stride»,
+            «km_place(«$2») + r * $5», «$5», 0);
+m4_popdef(«SIDE»)»)m4_dnl
 km_flow_head(«Summarise a page of one kv head.»)
 km_function(«void», «summarise(const struct kvmill_flow_summary *p, int64_t head, struct values *w)»)
 {

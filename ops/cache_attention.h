@@ -51,6 +51,14 @@ kvmill_status kvmill_cache_attention_check(const kvmill_cache_attention *op,
                                            struct kvmill_cache_geometry *geometry,
                                            kvmill_error *error);
 
+/* Dims of a cache; batch is -1 where sequences share the slots.  row: of a page's rows, where
+   `slot` is that of pages; else 0. */
+struct kvmill_cache_layout {
+    int rank, batch, layer, kv, slot, head, row;
+};
+const struct kvmill_cache_layout *kvmill_cache_layout_of(
+    const struct kvmill_cache_geometry *geometry);
+
 /* K, V or both are in tiles: slots are counted in multiples of KVMILL_KEY_TILE. */
 bool kvmill_has_tiles(const struct kvmill_cache_geometry *geometry);
 

@@ -119,7 +119,7 @@ void kvmill_cache_attention_expect(struct cache_plan *plan, const kvmill_cache_a
 /* ---- Caches ---- */
 
 static kvmill_status check_cache_shape(const struct given *given, int cache, int64_t last) {
-    const struct cache_layout *layout = &given->plan->layout;
+    const struct kvmill_cache_layout *layout = &given->plan->layout;
     const struct kvmill_cache_geometry *geometry = &given->plan->geometry;
     int64_t dims[6];
     for (int d = 0; d < layout->rank; d++)
@@ -157,7 +157,7 @@ static kvmill_status check_cache_batch(const struct given *given, int cache) {
 
 /* From one page to the next, where pages are a dim. */
 static kvmill_status check_page_stride(struct given *given, int which) {
-    const struct cache_layout *layout = &given->plan->layout;
+    const struct kvmill_cache_layout *layout = &given->plan->layout;
     const DLTensor *tensor = given->base.tensors[which];
     if (tensor == NULL || tensor->shape[layout->row] < 2 || tensor->shape[layout->slot] < 2)
         return KVMILL_OK;
@@ -183,7 +183,7 @@ static kvmill_status check_pages_apart(struct given *given, int cache) {
 /* Tiles lie where they would as rows that are side by side: a whole number of them. */
 static kvmill_status check_tiles(const struct given *given, int cache,
                                  const struct kvmill_format *format) {
-    const struct cache_layout *layout = &given->plan->layout;
+    const struct kvmill_cache_layout *layout = &given->plan->layout;
     const DLTensor *tensor = given->base.tensors[cache];
     int rows = layout->row > 0 ? layout->row : layout->slot;
     int64_t stride = kvmill_tensor_stride(tensor, rows), last = tensor->shape[tensor->ndim - 1];
@@ -338,7 +338,7 @@ static struct cache_side plain_side(const struct given *given, int which) {
 
 /* Address of K (v = 0) or V of the layer. */
 static unsigned char *layer_of(const struct given *given, const DLTensor *tensor, int v) {
-    const struct cache_layout *layout = &given->plan->layout;
+    const struct kvmill_cache_layout *layout = &given->plan->layout;
     uintptr_t of_layer =
         (uintptr_t)kvmill_tensor_at(tensor, layout->layer, given->plan->geometry.layer);
     uintptr_t of_value = (uintptr_t)kvmill_tensor_at(tensor, layout->kv, v);
@@ -347,7 +347,7 @@ static unsigned char *layer_of(const struct given *given, const DLTensor *tensor
 
 /* Pages of one row are rows. */
 static int64_t row_step(const struct given *given, const DLTensor *tensor) {
-    const struct cache_layout *layout = &given->plan->layout;
+    const struct kvmill_cache_layout *layout = &given->plan->layout;
     bool in_pages = layout->row > 0 && given->plan->geometry.page_size > 1;
     return kvmill_tensor_step(tensor, in_pages ? layout->row : layout->slot);
 }
@@ -355,7 +355,7 @@ static int64_t row_step(const struct given *given, const DLTensor *tensor) {
 /* v = 1 lies after K in one tensor, or is the only part of another. */
 static struct cache_side cache_side_of(const struct given *given, int v) {
     bool differs = given->plan->geometry.value_differs;
-    const struct cache_layout *layout = &given->plan->layout;
+    const struct kvmill_cache_layout *layout = &given->plan->layout;
     const DLTensor *cache = given->base.tensors[differs && v ? KVMILL_CACHE_ATTENTION_VALUE_CACHE
                                                              : KVMILL_CACHE_ATTENTION_CACHE];
     const DLTensor *scale = given->base.tensors[differs && v ? KVMILL_CACHE_ATTENTION_VALUE_SCALE

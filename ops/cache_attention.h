@@ -59,6 +59,14 @@ struct kvmill_cache_layout {
 const struct kvmill_cache_layout *kvmill_cache_layout_of(
     const struct kvmill_cache_geometry *geometry);
 
+/* The dims of a cache as far as the attributes tell; the last one is `last`.  Their number. */
+enum { KVMILL_MOST_CACHE_DIMS = 6 };
+int kvmill_cache_dims(const struct kvmill_cache_geometry *geometry, int64_t last,
+                      int64_t dims[KVMILL_MOST_CACHE_DIMS]);
+
+/* The dim that a cache's rows are counted along: pages of one row are rows. */
+int kvmill_cache_row_dim(const struct kvmill_cache_geometry *geometry);
+
 /* K, V or both are in tiles: slots are counted in multiples of KVMILL_KEY_TILE. */
 bool kvmill_has_tiles(const struct kvmill_cache_geometry *geometry);
 

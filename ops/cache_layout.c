@@ -19,3 +19,22 @@ const struct kvmill_cache_layout *kvmill_cache_layout_of(
     bool has_cache = geometry->which != KVMILL_MULTI_HEAD_ATTENTION;
     return (geometry->dynamic ? of_dynamic : of_static) + (has_cache ? geometry->layout : 0);
 }
+
+int kvmill_cache_dims(const struct kvmill_cache_geometry *geometry, int64_t last,
+                      int64_t dims[KVMILL_MOST_CACHE_DIMS]) {
+    const struct kvmill_cache_layout *layout = kvmill_cache_layout_of(geometry);
+    for (int d = 0; d < layout->rank; d++)
+        dims[d] = KVMILL_DYNAMIC;
+    dims[layout->layer] = geometry->layers;
+    dims[layout->kv] = geometry->value_differs ? 1 : 2;
+    dims[layout->head] = geometry->kv_heads;
+    if (layout->row > 0)
+        dims[layout->row] = geometry->page_size;
+    dims[layout->rank - 1] = last;
+    return layout->rank;
+}
+
+int kvmill_cache_row_dim(const struct kvmill_cache_geometry *geometry) {
+    const struct kvmill_cache_layout *layout = kvmill_cache_layout_of(geometry);
+    return layout->row > 0 && geometry->page_size > 1 ? layout->row : layout->slot;
+}

@@ -119,18 +119,9 @@ void kvmill_cache_attention_expect(struct cache_plan *plan, const kvmill_cache_a
 /* ---- Caches ---- */
 
 static kvmill_status check_cache_shape(const struct given *given, int cache, int64_t last) {
-    const struct kvmill_cache_layout *layout = &given->plan->layout;
-    const struct kvmill_cache_geometry *geometry = &given->plan->geometry;
-    int64_t dims[6];
-    for (int d = 0; d < layout->rank; d++)
-        dims[d] = KVMILL_DYNAMIC;
-    dims[layout->layer] = geometry->layers;
-    dims[layout->kv] = geometry->value_differs ? 1 : 2;
-    dims[layout->head] = geometry->kv_heads;
-    if (layout->row > 0)
-        dims[layout->row] = geometry->page_size;
-    dims[layout->rank - 1] = last;
-    return kvmill_check_shape(&given->base, cache, layout->rank, dims);
+    int64_t dims[KVMILL_MOST_CACHE_DIMS];
+    int rank = kvmill_cache_dims(&given->plan->geometry, last, dims);
+    return kvmill_check_shape(&given->base, cache, rank, dims);
 }
 
 /* The scales have the cache's shape, except the last dim.  An empty one is none. */
@@ -345,11 +336,8 @@ static unsigned char *layer_of(const struct given *given, const DLTensor *tensor
     return (unsigned char *)(of_layer + of_value - (uintptr_t)tensor_data(tensor));
 }
 
-/* Pages of one row are rows. */
 static int64_t row_step(const struct given *given, const DLTensor *tensor) {
-    const struct kvmill_cache_layout *layout = &given->plan->layout;
-    bool in_pages = layout->row > 0 && given->plan->geometry.page_size > 1;
-    return kvmill_tensor_step(tensor, in_pages ? layout->row : layout->slot);
+    return kvmill_tensor_step(tensor, kvmill_cache_row_dim(&given->plan->geometry));
 }
 
 /* v = 1 lies after K in one tensor, or is the only part of another. */

@@ -12,7 +12,7 @@
 struct constants rows_constants(const struct spec *spec, const struct kvmill_row_geometry *geometry,
                                 const struct kvmill_rows_shape *shape);
 
-/* Of the kernels that write K or V, or read it. */
+/* Kernels that write K or V, or read it. */
 struct constants convert_constants(const struct spec *spec,
                                    const struct kvmill_cache_geometry *geometry, bool value,
                                    bool writes);
@@ -20,10 +20,10 @@ struct constants convert_constants(const struct spec *spec,
 struct constants attend_constants(const struct spec *spec,
                                   const struct kvmill_cache_geometry *geometry);
 
-/* Of attention over a cache whose layout only the run knows. */
+/* Attention over a cache whose layout only the run knows: heads alone. */
 struct constants head_constants(const struct spec *spec, int64_t ratio);
 
-/* Of attention over tensors of [batch, kv_heads, keys, dim], or [batch, keys, kv_heads * dim]. */
+/* Attention over tensors of [batch, kv_heads, keys, dim], or [batch, keys, kv_heads * dim]. */
 struct constants onnx_constants(const struct spec *spec,
                                 const struct kvmill_attention_geometry *geometry,
                                 const struct kvmill_attend_shape *shape);

@@ -35,7 +35,7 @@ static bool define_tuning(struct expansion *expansion, const char *tuning) {
     return true;
 }
 
-/* templates/lib/kernel.m4 reads it. */
+/* templates/lib/base.m4 keeps it. */
 static bool define_constant(struct expansion *expansion, const char *name, int64_t value) {
     return value == 0 ||
            text_print(&expansion->definitions, "km_constant(«%s», «%" PRId64 "»)", name, value);

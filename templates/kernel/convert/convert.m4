@@ -176,7 +176,7 @@ km_function(«void», «$2_rows(const struct kvmill_convert *problem, int64_t fi
     const struct kvmill_convert p = *problem;
     /* The loop nest: tokens, then heads; $2_row() goes through a row.  */
     for (int64_t t = first; t < last; t++) {
-        const unsigned char *from = p.activation + t * km_p(«token_stride»);
+        const unsigned char *from = p.activation + t * p.token_stride;
         unsigned char *to = p.cache.data + p.slot[t] * km_p(«cache.row_stride»);
         for (int64_t h = 0; h < km_p(«heads»); h++) {
 km_fetch(«$1», «to»)m4_dnl
@@ -248,7 +248,7 @@ km_if(km_writes_tiles, «m4_dnl
     for (int64_t t = first; t < last; t++)
         for (int64_t h = 0; h < km_p(«heads»); h++) {
 »)m4_dnl
-            row[count].from = p.activation + t * km_p(«token_stride») + h * km_p(«head_stride»);
+            row[count].from = p.activation + t * p.token_stride + h * km_p(«head_stride»);
             row[count].to = km_row_at(km_element, «p.cache.data», «km_p(«cache.row_stride»)», «p.slot[t]») + m4_dnl
 h * km_p(«cache.head_stride»);
 _km_scaled(«m4_dnl
@@ -257,14 +257,14 @@ h * km_p(«cache.scale_head_stride»);
 »)m4_dnl
 km_fetch(«$1», «row[count].to»)m4_dnl
             if (++count == km_batch) {
-                $2_batch(row, km_batch, ahead * km_p(«token_stride»));
+                $2_batch(row, km_batch, ahead * p.token_stride);
                 count = 0;
             }
         }
     if (count > 0) {
         for (int r = count; r < km_batch; r++)
             row[r] = row[0];
-        $2_batch(row, count, ahead * km_p(«token_stride»));
+        $2_batch(row, count, ahead * p.token_stride);
     }
 $3}
 
@@ -292,7 +292,7 @@ m4_define(«km_padded_rows», «m4_ifelse(m4_eval(km_from_bytes % ($1)), 0, «»
 
 m4_dnl km_read(ROW) -- km_run with text that reads `from`, of groups also `scales`, into a row of activations at `to`.
 m4_define(«km_read», «m4_define(«_km_row», m4_defn(«$1»))m4_dnl
-_km_run(«p->activation», «km_at_p(«token_stride») | km_at_p(«head_stride»)», «_km_read_rows»)»)
+_km_run(«p->activation», «p->token_stride | km_at_p(«head_stride»)», «_km_read_rows»)»)
 m4_define(«_km_scaled», «m4_ifelse(km_scale, «none», «», «$1»)»)
 m4_define(«_km_read_rows», «km_function(«void», «m4_dnl
 $2_row(unsigned char *to, const unsigned char *from«»_km_scaled(«, const unsigned char *scales»))»)
@@ -304,7 +304,7 @@ km_function(«void», «$2_rows(const struct kvmill_convert *problem, int64_t fi
     const struct kvmill_convert p = *problem;
     /* The loop nest: tokens, then heads; $2_row() goes through a row.  */
     for (int64_t t = first; t < last; t++) {
-        unsigned char *to = p.activation + t * km_p(«token_stride»);
+        unsigned char *to = p.activation + t * p.token_stride;
         const unsigned char *from = km_row_at(km_element, «p.cache.data», «km_p(«cache.row_stride»)», «p.slot[t]»);
 _km_scaled(«        const unsigned char *scales = p.cache.scale + p.slot[t] * km_p(«cache.scale_row_stride»);
 »)m4_dnl

@@ -24,6 +24,11 @@ enum {
     ROWS,
     TERMS,
     MATH,
+    CALL_ROWS,
+    KEY_STRIDE,
+    VALUE_STRIDE,
+    KEY_SCALE_STRIDE,
+    VALUE_SCALE_STRIDE,
     FIELDS
 };
 
@@ -40,6 +45,11 @@ static const struct field attend_fields[] = {
     [ROWS] = {"rows", "r", NULL, 0},
     [TERMS] = {"terms", NULL, terms, 0},
     [MATH] = {"math", NULL, kvmill_math_names, 0},
+    [CALL_ROWS] = {"rows", "q", NULL, FIELD_CONSTANT},
+    [KEY_STRIDE] = {"key_stride", "k", NULL, FIELD_CONSTANT},
+    [VALUE_STRIDE] = {"value_stride", "v", NULL, FIELD_CONSTANT},
+    [KEY_SCALE_STRIDE] = {"key_scale_stride", "ks", NULL, FIELD_CONSTANT},
+    [VALUE_SCALE_STRIDE] = {"value_scale_stride", "vs", NULL, FIELD_CONSTANT},
 };
 
 /* codes: scores by integer products of codes; pairs: by products of 16 bits; words: codes that
@@ -227,7 +237,8 @@ static bool is_legal(const struct kernel *kernel) {
     const struct kvmill_format key = format_of(kernel, KEY), of_value = format_of(kernel, VALUE);
     return kvmill_is_activation((int)value[ACTIVATION]) && kvmill_format_is_legal(&key) &&
            kvmill_format_is_legal(&of_value) && value[ROWS] >= 1 && value[ROWS] <= 1024 &&
-           can_be(kernel, kernel->variant) && isa_used(kernel) == kernel->isa;
+           value[CALL_ROWS] <= value[ROWS] && can_be(kernel, kernel->variant) &&
+           isa_used(kernel) == kernel->isa;
 }
 
 static struct kernel kernel_of(const struct kvmill_attend_shape *shape, int64_t rows,
@@ -252,14 +263,32 @@ static struct kernel kernel_of(const struct kvmill_attend_shape *shape, int64_t 
     return kernel;
 }
 
+/* What the kernels of a spec have in common. */
+struct wanted {
+    const struct kvmill_attend_shape *shape;
+    int64_t ratio;
+    const struct isa *isa;
+    const struct constants *constants;
+};
+
+/* Calls have all query rows of a kv head, for one token or as many as there is room for. */
+static struct kernel with_constants(const struct kernel *kernel, const struct wanted *wanted) {
+    struct kernel special = *kernel;
+    kernel_fix(&special, wanted->constants);
+    if (special.value[CALL_ROWS] != 0)
+        special.value[CALL_ROWS] = kernel->value[ROWS] / wanted->ratio * wanted->ratio;
+    return special;
+}
+
 /* The most that serves: an extension that is not used is left out, and so is a cheaper arithmetic
    that there is none of. */
-static bool add_kernel(const struct kvmill_attend_shape *shape, int64_t rows, const struct isa *isa,
-                       struct kernel_list *list, struct error *error) {
-    struct kernel kernel = kernel_of(shape, rows, isa);
+static bool add_kernels(const struct wanted *wanted, int64_t rows, struct kernel_list *list,
+                        struct error *error) {
+    struct kernel kernel = kernel_of(wanted->shape, rows, wanted->isa);
     kernel.value[MATH] = math_of(&kernel);
     kernel.isa = isa_used(&kernel);
-    return kernel_list_add(list, &kernel, error);
+    const struct kernel special = with_constants(&kernel, wanted);
+    return kernel_list_add(list, &kernel, error) && kernel_list_add(list, &special, error);
 }
 
 /* Query rows of a call: those of one token; of a few tokens, to be verified or the end of a prompt;
@@ -267,12 +296,14 @@ static bool add_kernel(const struct kvmill_attend_shape *shape, int64_t rows, co
  */
 enum { FEW_ROWS = 32, MANY_ROWS = 96, MOST_ROWS = 128 };
 
-bool attend_kernels(const struct kvmill_attend_shape *shape, int64_t ratio, const struct isa *isa,
+bool attend_kernels(const struct kvmill_attend_shape *shape, int64_t ratio,
+                    const struct constants *constants, const struct isa *isa,
                     struct kernel_list *list, struct error *error) {
+    const struct wanted wanted = {shape, ratio, isa, constants};
     int64_t one = kvmill_min(ratio, MOST_ROWS);
-    return add_kernel(shape, one, isa, list, error) &&
-           (2 * one > FEW_ROWS || add_kernel(shape, FEW_ROWS, isa, list, error)) &&
-           (2 * one > MANY_ROWS || add_kernel(shape, MANY_ROWS, isa, list, error));
+    return add_kernels(&wanted, one, list, error) &&
+           (2 * one > FEW_ROWS || add_kernels(&wanted, FEW_ROWS, list, error)) &&
+           (2 * one > MANY_ROWS || add_kernels(&wanted, MANY_ROWS, list, error));
 }
 
 bool attend_is_approximate(const struct kernel *kernel) {

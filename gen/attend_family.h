@@ -11,8 +11,10 @@
 extern const struct family attend_family;
 
 /* The kernels that attend with `ratio` query heads to a kv head, for one instruction set: for
-   decode, for short chunks and for prefill.  shape.rows and shape.workspace are not looked at. */
-bool attend_kernels(const struct kvmill_attend_shape *shape, int64_t ratio, const struct isa *isa,
+   decode, for short chunks and for prefill; beside them those with `constants`, if there are any.
+   shape.rows and shape.workspace are not looked at. */
+bool attend_kernels(const struct kvmill_attend_shape *shape, int64_t ratio,
+                    const struct constants *constants, const struct isa *isa,
                     struct kernel_list *list, struct error *error);
 
 /* Whether it attends with an arithmetic of larger errors than "f32". */

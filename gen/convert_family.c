@@ -6,7 +6,21 @@
 
 #include "../defs/format.h"
 
-enum { ACTIVATION, ELEMENT, SCALE, DIM, GROUP, CONVERT_FIELDS };
+enum {
+    ACTIVATION,
+    ELEMENT,
+    SCALE,
+    DIM,
+    GROUP,
+    HEADS,
+    REPEAT,
+    HEAD_STRIDE,
+    CACHE_ROW,
+    CACHE_HEAD,
+    SCALE_ROW,
+    SCALE_HEAD,
+    CONVERT_FIELDS
+};
 
 static const struct field convert_fields[] = {
     [ACTIVATION] = {"activation", NULL, NULL, FIELD_FORMAT},
@@ -14,6 +28,13 @@ static const struct field convert_fields[] = {
     [SCALE] = {"scale", NULL, NULL, FIELD_FORMAT},
     [DIM] = {"dim", "d", NULL, 0},
     [GROUP] = {"quant_group", "g", NULL, 0},
+    [HEADS] = {"heads", "h", NULL, FIELD_CONSTANT},
+    [REPEAT] = {"repeat", "x", NULL, FIELD_CONSTANT},
+    [HEAD_STRIDE] = {"head_stride", "ah", NULL, FIELD_CONSTANT},
+    [CACHE_ROW] = {"cache.row_stride", "cr", NULL, FIELD_CONSTANT},
+    [CACHE_HEAD] = {"cache.head_stride", "ch", NULL, FIELD_CONSTANT},
+    [SCALE_ROW] = {"cache.scale_row_stride", "sr", NULL, FIELD_CONSTANT},
+    [SCALE_HEAD] = {"cache.scale_head_stride", "sh", NULL, FIELD_CONSTANT},
 };
 
 /* Longer rows are left to the library's own kernels. */
@@ -60,8 +81,9 @@ static bool convert_is_legal(const struct kernel *kernel) {
            strcmp(kernel->variant, kernel->family->variants[kind_of(kernel->value)]) == 0;
 }
 
-static bool add_kernel(const struct family *family, const struct kvmill_convert_shape *shape,
-                       const struct isa *isa, struct kernel_list *list, struct error *error) {
+static bool add_kernels(const struct family *family, const struct kvmill_convert_shape *shape,
+                        const struct constants *constants, const struct isa *isa,
+                        struct kernel_list *list, struct error *error) {
     const struct kvmill_format *format = &shape->format;
     struct kernel kernel = {
         .family = family,
@@ -73,17 +95,20 @@ static bool add_kernel(const struct family *family, const struct kvmill_convert_
                   [GROUP] = format->quant_group},
     };
     kernel.variant = family->variants[kind_of(kernel.value)];
-    return !shape_is_legal(kernel.value) || kernel_list_add(list, &kernel, error);
+    struct kernel special = kernel;
+    kernel_fix(&special, constants);
+    return !shape_is_legal(kernel.value) ||
+           (kernel_list_add(list, &kernel, error) && kernel_list_add(list, &special, error));
 }
 
-bool write_rows_kernels(const struct kvmill_convert_shape *shape, const struct isa *isa,
-                        struct kernel_list *list, struct error *error) {
-    return add_kernel(&write_rows_family, shape, isa, list, error);
+bool write_rows_kernels(const struct kvmill_convert_shape *shape, const struct constants *constants,
+                        const struct isa *isa, struct kernel_list *list, struct error *error) {
+    return add_kernels(&write_rows_family, shape, constants, isa, list, error);
 }
 
-bool read_rows_kernels(const struct kvmill_convert_shape *shape, const struct isa *isa,
-                       struct kernel_list *list, struct error *error) {
-    return add_kernel(&read_rows_family, shape, isa, list, error);
+bool read_rows_kernels(const struct kvmill_convert_shape *shape, const struct constants *constants,
+                       const struct isa *isa, struct kernel_list *list, struct error *error) {
+    return add_kernels(&read_rows_family, shape, constants, isa, list, error);
 }
 
 /* ---- Words ---- */

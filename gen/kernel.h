@@ -31,7 +31,11 @@ struct field {
    but 64 bits, which are written as 16 hexadecimal digits; words are the names of formats. */
 enum { FIELD_TYPE = 1, FIELD_OPTIONAL = 2, FIELD_BITS = 4, FIELD_FORMAT = 8 };
 
-enum { MOST_FIELDS = 16, TUNING_SIZE = 80, SYMBOL_SIZE = 240 };
+/* A number of the family's problems, named as the struct's member, that the kernel has as a
+   constant; 0: it reads it. */
+enum { FIELD_CONSTANT = 16 | FIELD_OPTIONAL };
+
+enum { MOST_FIELDS = 20, TUNING_SIZE = 80, SYMBOL_SIZE = 240 };
 
 /* Straight-line code moves at most this many units (templates: km_straight_units). */
 enum { STRAIGHT_LINE_UNITS = 8192 };
@@ -85,6 +89,28 @@ const char *field_word(const struct field *field, int64_t value);
 
 /* Value of the field of that name; the family must have it. */
 int64_t kernel_value(const struct kernel *kernel, const char *field);
+
+static inline bool is_constant(const struct field *field) {
+    return (field->flags & FIELD_CONSTANT) == FIELD_CONSTANT;
+}
+
+/* Whether the kernel has numbers of its problems as constants; "heads 8, cache.row_stride 2048". */
+bool kernel_has_constants(const struct kernel *kernel);
+void kernel_constant_words(const struct kernel *kernel, char words[SYMBOL_SIZE]);
+
+/* A number that a kernel may have as a constant, or that its shape leaves open.  One that is not
+   known (0 or less), that is too large for symbols, or that its family does not know stays open. */
+struct constant {
+    const char *name;
+    int64_t value;
+};
+enum { MOST_CONSTANTS = 8 };
+struct constants {
+    struct constant items[MOST_CONSTANTS];
+    int count;
+};
+void constants_add(struct constants *constants, const char *name, int64_t value);
+void kernel_fix(struct kernel *kernel, const struct constants *constants);
 
 /* The shape in one word, "h8_mn_s1_d256", without the words of other fields. */
 void kernel_shape_words(const struct kernel *kernel, char words[SYMBOL_SIZE]);

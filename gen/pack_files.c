@@ -35,17 +35,25 @@ static bool define_tuning(struct expansion *expansion, const char *tuning) {
     return true;
 }
 
+/* templates/lib/base.m4 keeps it. */
+static bool define_constant(struct expansion *expansion, const char *name, int64_t value) {
+    return value == 0 ||
+           text_print(&expansion->definitions, "km_constant(«%s», «%" PRId64 "»)", name, value);
+}
+
+static bool define_field(struct expansion *expansion, const struct field *field, int64_t value) {
+    return is_constant(field) ? define_constant(expansion, field->name, value)
+           : field->prefix    ? define_integer(expansion, field->name, value)
+                              : define_text(expansion, field->name, field_word(field, value));
+}
+
 static bool define_kernel(struct expansion *expansion, const struct kernel *kernel,
                           const char *symbol) {
     bool done = define_text(expansion, "symbol", symbol) &&
                 define_text(expansion, "variant", kernel->variant) &&
                 define_integer(expansion, "straight_units", STRAIGHT_LINE_UNITS);
-    for (int i = 0; done && i < kernel->family->field_count; i++) {
-        const struct field *field = &kernel->family->fields[i];
-        done = field->prefix
-                   ? define_integer(expansion, field->name, kernel->value[i])
-                   : define_text(expansion, field->name, field_word(field, kernel->value[i]));
-    }
+    for (int i = 0; done && i < kernel->family->field_count; i++)
+        done = define_field(expansion, &kernel->family->fields[i], kernel->value[i]);
     return done && define_tuning(expansion, kernel->tuning) &&
            (!kernel->family->formats || define_formats(expansion)) &&
            (kernel->family->define == NULL || kernel->family->define(kernel, expansion));

@@ -7,12 +7,32 @@
 static const char *const units[] = {"u8", "u4", NULL};
 static const char *const modes[] = {"linear", "circular", NULL};
 
-enum { UNIT, HEADS, CAPACITY, ROWS, ROW, MODE, STORE_FIELDS };
+enum {
+    UNIT,
+    HEADS,
+    CAPACITY,
+    ROWS,
+    ROW,
+    MODE,
+    PRESENT_BATCH,
+    PRESENT_HEAD,
+    PRESENT_ROW,
+    UPDATE_BATCH,
+    UPDATE_HEAD,
+    UPDATE_ROW,
+    STORE_FIELDS
+};
 
 static const struct field store_fields[] = {
     [UNIT] = {"unit", NULL, units, FIELD_TYPE},       [HEADS] = {"heads", "h", NULL, 0},
     [CAPACITY] = {"capacity", "m", NULL, 0}, [ROWS] = {"new_rows", "s", NULL, 0},
     [ROW] = {"row", "d", NULL, 0},           [MODE] = {"mode", NULL, modes, 0},
+    [PRESENT_BATCH] = {"present_stride.batch", "pb", NULL, FIELD_CONSTANT},
+    [PRESENT_HEAD] = {"present_stride.head", "ph", NULL, FIELD_CONSTANT},
+    [PRESENT_ROW] = {"present_stride.row", "pr", NULL, FIELD_CONSTANT},
+    [UPDATE_BATCH] = {"update_stride.batch", "ub", NULL, FIELD_CONSTANT},
+    [UPDATE_HEAD] = {"update_stride.head", "uh", NULL, FIELD_CONSTANT},
+    [UPDATE_ROW] = {"update_stride.row", "ur", NULL, FIELD_CONSTANT},
 };
 
 /* line: all heads and rows of a batch entry in straight-line code; heads: the rows of one head in
@@ -95,13 +115,15 @@ static bool has_kernels(const struct kvmill_rows_shape *shape) {
            (shape->unit_bits == 8 || (shape->row > 0 && shape->row <= MOST_COUNT));
 }
 
-bool rows_kernels(const struct kvmill_rows_shape *shape, const struct isa *isa,
-                  struct kernel_list *list, struct error *error) {
-    struct kernel store = store_kernel(shape, kvmill_isa_plain(isa));
+bool rows_kernels(const struct kvmill_rows_shape *shape, const struct constants *constants,
+                  const struct isa *isa, struct kernel_list *list, struct error *error) {
+    struct kernel store = store_kernel(shape, kvmill_isa_plain(isa)), special = store;
     struct kernel keep = keep_kernel(shape, kvmill_isa_plain(isa));
     if (!has_kernels(shape))
         return true;
-    return (shape->rows == 0 || kernel_list_add(list, &store, error)) &&
+    kernel_fix(&special, constants);
+    return (shape->rows == 0 || (kernel_list_add(list, &store, error) &&
+                                 kernel_list_add(list, &special, error))) &&
            kernel_list_add(list, &keep, error);
 }
 

@@ -49,6 +49,7 @@ struct spec_family {
     bool (*check)(const struct spec *spec, struct error *error);
     bool (*kernels)(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
                     struct error *error);
+    bool specialises;            /* its kernels can have numbers of their problems as constants */
     const char *without_kernels; /* why there may be none, for a note */
     /* Why there are none, where that is not always the same. */
     void (*why_none)(const struct spec *spec, char *words, size_t size);
@@ -89,12 +90,17 @@ struct scatter_problem;
 struct flow_spec;
 struct plain_spec;
 
+/* What its kernels have as constants; specialise_words[n - 1] says n. */
+enum specialise { SPECIALISE_HEADS = 1, SPECIALISE_LAYOUT = 2 };
+extern const char *const specialise_words[]; /* ends with NULL */
+
 struct spec {
     const struct op *op;
     char where[320];  /* "file: /kernels/0", for messages; a model's pack: the purpose */
     char purpose[64]; /* what the kernels are for, in words; "" when not said */
     char name[48];    /* of its function in the pack's header or its handler; "" when not said */
-    union {           /* the op's family tells which */
+    unsigned specialise;
+    union { /* the op's family tells which */
         struct scatter_spec scatter;
         struct attention_spec attention;
         kvmill_cache_attend cache_attend; /* its words are constants */

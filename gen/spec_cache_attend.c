@@ -5,6 +5,7 @@
 #include "../ops/cache_attend.h"
 #include "../ops/cache_attention.h"
 #include "attend_family.h"
+#include "spec_constants.h"
 #include "spec_families.h"
 #include "spec_keys.h"
 
@@ -41,7 +42,8 @@ static bool kernels(const struct spec *spec, const struct isa *isa, struct kerne
     for (int masked = 0; done && masked < 2; masked++) {
         const struct kvmill_attend_shape shape =
             kvmill_cache_attend_shape(&spec->cache_attend, &geometry, masked);
-        done = attend_kernels(&shape, geometry.ratio, isa, list, error);
+        const struct constants constants = head_constants(spec, geometry.ratio);
+        done = attend_kernels(&shape, geometry.ratio, &constants, isa, list, error);
     }
     return done;
 }
@@ -79,6 +81,7 @@ const struct spec_family cache_attend_specs = {
     .write = write,
     .check = check,
     .kernels = kernels,
+    .specialises = true,
     .without_kernels = "no family of kernels takes its types",
     .define_plan = define_plan,
 };

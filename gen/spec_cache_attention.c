@@ -8,6 +8,7 @@
 #include "../defs/dtype.h"
 #include "attend_family.h"
 #include "convert_family.h"
+#include "spec_constants.h"
 #include "spec_families.h"
 #include "spec_keys.h"
 
@@ -217,34 +218,38 @@ static void write(const struct spec *spec, json_t *object) {
 
 /* ---- Kernels ---- */
 
-static bool convert_kernels(const struct kvmill_cache_geometry *geometry, const struct isa *isa,
-                            struct kernel_list *list, struct error *error) {
+static bool convert_kernels(const struct spec *spec, const struct kvmill_cache_geometry *geometry,
+                            const struct isa *isa, struct kernel_list *list, struct error *error) {
     for (int value = 0; value < kvmill_stored_sides(geometry); value++) {
-        struct kvmill_convert_shape shape = kvmill_convert_shape_of(geometry, value);
-        if (!write_rows_kernels(&shape, isa, list, error) ||
+        const struct kvmill_convert_shape shape = kvmill_convert_shape_of(geometry, value);
+        const struct constants written = convert_constants(spec, geometry, value, true);
+        const struct constants read = convert_constants(spec, geometry, value, false);
+        if (!write_rows_kernels(&shape, &written, isa, list, error) ||
             (geometry->which == KVMILL_KEY_VALUE_CACHE &&
-             !read_rows_kernels(&shape, isa, list, error)))
+             !read_rows_kernels(&shape, &read, isa, list, error)))
             return false;
     }
     return true;
 }
 
 /* A bias costs time in every score: with masks, there are kernels for calls without one as well. */
-static bool score_kernels(const struct kvmill_cache_geometry *geometry, bool masked,
+static bool score_kernels(const struct spec *spec, const struct kvmill_cache_geometry *geometry,
                           const struct isa *isa, struct kernel_list *list, struct error *error) {
-    struct kvmill_attend_shape plain = kvmill_attend_shape_of(geometry, false);
-    struct kvmill_attend_shape biased = kvmill_attend_shape_of(geometry, true);
-    return attend_kernels(&plain, geometry->ratio, isa, list, error) &&
-           (!masked || attend_kernels(&biased, geometry->ratio, isa, list, error));
+    const struct kvmill_attend_shape plain = kvmill_attend_shape_of(geometry, false);
+    const struct kvmill_attend_shape biased = kvmill_attend_shape_of(geometry, true);
+    const struct constants constants = attend_constants(spec, geometry);
+    return attend_kernels(&plain, geometry->ratio, &constants, isa, list, error) &&
+           (!spec->attention.masked ||
+            attend_kernels(&biased, geometry->ratio, &constants, isa, list, error));
 }
 
 static bool kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
                     struct error *error) {
     struct kvmill_cache_geometry geometry;
     if (!check_geometry(spec, &geometry, error) ||
-        (has_cache(spec) && !convert_kernels(&geometry, isa, list, error)))
+        (has_cache(spec) && !convert_kernels(spec, &geometry, isa, list, error)))
         return false;
-    return !has_scores(spec) || score_kernels(&geometry, spec->attention.masked, isa, list, error);
+    return !has_scores(spec) || score_kernels(spec, &geometry, isa, list, error);
 }
 
 /* ---- The function of a pack's header ---- */
@@ -289,6 +294,7 @@ const struct spec_family cache_attention_specs = {
     .is_left_out = is_left_out,
     .check = check,
     .kernels = kernels,
+    .specialises = true,
     .without_kernels = "no family of kernels takes its types",
     .define_plan = define_plan,
 };

@@ -65,6 +65,8 @@ static bool check_keys(const struct json_place *place, const struct spec *spec,
     known[count++] = "purpose";
     if (spec->op->named)
         known[count++] = "name";
+    if (family->specialises)
+        known[count++] = "specialise";
     if (family->more_key != NULL)
         known[count++] = family->more_key;
     return json_only_keys(place, known, error);

@@ -162,6 +162,18 @@ static bool read_name(const struct json_place *place, struct spec *spec, struct 
                            spec->name, sizeof spec->name, error);
 }
 
+static bool read_specialise(const struct json_place *place, unsigned *what, struct error *error) {
+    const struct json_place member = json_member(place, "specialise");
+    const char *word;
+    if (member.value == NULL)
+        return true;
+    if (!spec_read_word(&member, specialise_words, &word, error))
+        return false;
+    for (*what = 1; specialise_words[*what - 1] != word;)
+        ++*what;
+    return true;
+}
+
 bool spec_read(const struct json_place *place, struct spec_list *list, struct error *error) {
     struct spec *spec = spec_list_append(list, error);
     if (spec != NULL)
@@ -169,7 +181,7 @@ bool spec_read(const struct json_place *place, struct spec_list *list, struct er
                  place->path[0] ? place->path : "/");
     return spec != NULL && json_get_object(place, error) && read_op(place, &spec->op, error) &&
            read_purpose(place, spec->purpose, error) && read_name(place, spec, error) &&
-           spec_read_op(place, spec, error);
+           read_specialise(place, &spec->specialise, error) && spec_read_op(place, spec, error);
 }
 
 static bool read_kernels(const struct json_place *root, struct spec_list *list,
@@ -226,6 +238,9 @@ json_t *spec_write(const struct spec *spec) {
     json_object_set_new(object, "op", json_string(spec->op->name));
     if (spec->purpose[0])
         json_object_set_new(object, "purpose", json_string(spec->purpose));
+    if (spec->specialise)
+        json_object_set_new(object, "specialise",
+                            json_string(specialise_words[spec->specialise - 1]));
     spec_write_op(spec, object);
     return object;
 }

@@ -7,6 +7,7 @@
 #include "../ops/onnx_attention.h"
 #include "attend_family.h"
 #include "rows_family.h"
+#include "spec_constants.h"
 #include "spec_families.h"
 #include "spec_keys.h"
 
@@ -135,7 +136,8 @@ static bool store_kernels(const struct spec *spec, const struct isa *isa, struct
         if (kvmill_tensor_scatter_check(&scatter, &geometry, &reason) != KVMILL_OK)
             return fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
         struct kvmill_rows_shape shape = kvmill_rows_shape_of(&geometry, scatter.past_cache->dtype);
-        if (!rows_kernels(&shape, isa, list, error))
+        const struct constants constants = rows_constants(spec, &geometry, &shape);
+        if (!rows_kernels(&shape, &constants, isa, list, error))
             return false;
     }
     return true;
@@ -162,7 +164,8 @@ static bool kernels(const struct spec *spec, const struct isa *isa, struct kerne
         return true;
     struct kvmill_cache_geometry scores = kvmill_attention_cache_geometry(&op, &geometry);
     struct kvmill_attend_shape shape = kvmill_attend_shape_of(&scores, op.attn_mask != NULL);
-    return attend_kernels(&shape, geometry.ratio, isa, list, error);
+    const struct constants constants = onnx_constants(spec, &geometry, &shape);
+    return attend_kernels(&shape, geometry.ratio, &constants, isa, list, error);
 }
 
 const struct spec_family onnx_attention_specs = {
@@ -173,5 +176,6 @@ const struct spec_family onnx_attention_specs = {
     .free = free_shapes,
     .check = check,
     .kernels = kernels,
+    .specialises = true,
     .without_kernels = "float64, which a portable function computes",
 };

@@ -437,6 +437,7 @@ static bool scatter_spec_kernels(const struct spec *spec, const struct isa *isa,
                                  struct kernel_list *list, struct error *error) {
     static const struct kvmill_rows_shape bytes = {
         .unit_bits = 8, .heads = KVMILL_ANY, .capacity = KVMILL_ANY, .row = 1};
+    static const struct constants none = {.count = 0};
     struct checked_scatter checked;
     kvmill_error reason;
     if (check_again(spec, &checked, &reason) != KVMILL_OK)
@@ -444,7 +445,7 @@ static bool scatter_spec_kernels(const struct spec *spec, const struct isa *isa,
     size_t before = list->count;
     bool done = have_combiners(&checked) ? add_combiners(&checked, isa, list, error)
                                          : add_region(&checked, isa, list, error);
-    return done && (list->count == before || rows_kernels(&bytes, isa, list, error));
+    return done && (list->count == before || rows_kernels(&bytes, &none, isa, list, error));
 }
 
 const struct spec_family gather_specs = {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "rows_family.h"
+#include "spec_constants.h"
 #include "spec_families.h"
 #include "spec_keys.h"
 
@@ -91,7 +92,8 @@ static bool kernels(const struct spec *spec, const struct isa *isa, struct kerne
     if (kvmill_tensor_scatter_check(&op, &geometry, &reason) != KVMILL_OK)
         return fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
     struct kvmill_rows_shape shape = kvmill_rows_shape_of(&geometry, spec->scatter.dtype);
-    return rows_kernels(&shape, isa, list, error);
+    const struct constants constants = rows_constants(spec, &geometry, &shape);
+    return rows_kernels(&shape, &constants, isa, list, error);
 }
 
 const struct spec_family tensor_scatter_specs = {
@@ -102,5 +104,6 @@ const struct spec_family tensor_scatter_specs = {
     .free = free_shapes,
     .check = check,
     .kernels = kernels,
+    .specialises = true,
     .without_kernels = "no data, or rows of 4-bit elements whose number only the run knows",
 };

@@ -144,7 +144,7 @@ static bool take_field(const char **text, const struct field *field, int64_t *va
 static bool take_if_there(const char **text, const struct field *field, int64_t *value) {
     const char *before = *text;
     bool optional = (field->flags & FIELD_OPTIONAL) != 0, found = take_field(text, field, value);
-    bool good = found ? *value != 0 || !optional : optional;
+    bool good = found ? (is_constant(field) ? *value > 0 : *value != 0 || !optional) : optional;
     if (!found)
         *value = 0;
     if (optional && !(found && good))

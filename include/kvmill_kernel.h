@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define KVMILL_KERNEL_ABI 6
+#define KVMILL_KERNEL_ABI 7
 
 /* The oldest that the runtime can use.  Packs of kvmill 0.1 have 3 and less. */
 #define KVMILL_OLDEST_KERNEL_ABI 6
@@ -433,6 +433,13 @@ struct kvmill_flow_scores {
     float *workspace;
 };
 
+/* A number of a problem that a kernel has as a constant: it serves problems with that number alone. */
+struct kvmill_constant {
+    const char *name; /* of the member: "cache.row_stride" */
+    size_t offset;    /* of that int64_t in the struct of the family's problems */
+    int64_t value;
+};
+
 /* One generated kernel.  run() works on the units of work [first, last): for STORE_ROWS and
    KEEP_ROWS a unit of work is chunk u % chunks of slab u / chunks, and a slab is one (batch, head),
    or one batch entry where whole_batch is set.  Re-entrant; allocates nothing. */
@@ -444,6 +451,8 @@ struct kvmill_kernel {
     const void *shape;    /* the family's shape struct */
     uint32_t whole_batch; /* a unit of work covers all heads of a batch entry */
     void (*run)(const void *problem, int64_t first, int64_t last);
+    const struct kvmill_constant *constants; /* NULL: there are none */
+    size_t constant_count;
 };
 
 /* How large a call is: sequences, and of each the new tokens and the positions, new ones included.

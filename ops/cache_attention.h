@@ -56,6 +56,22 @@ static inline int kvmill_stored_sides(const struct kvmill_cache_geometry *geomet
     return geometry->value_view ? 1 : 2;
 }
 
+/* Dims of a cache; batch is -1 where sequences share the slots.  row: of a page's rows, where
+   `slot` is that of pages; else 0. */
+struct kvmill_cache_layout {
+    int rank, batch, layer, kv, slot, head, row;
+};
+const struct kvmill_cache_layout *kvmill_cache_layout_of(
+    const struct kvmill_cache_geometry *geometry);
+
+/* The dims of a cache as far as the attributes tell; the last one is `last`.  Their number. */
+enum { KVMILL_MOST_CACHE_DIMS = 6 };
+int kvmill_cache_dims(const struct kvmill_cache_geometry *geometry, int64_t last,
+                      int64_t dims[KVMILL_MOST_CACHE_DIMS]);
+
+/* The dim that a cache's rows are counted along: pages of one row are rows. */
+int kvmill_cache_row_dim(const struct kvmill_cache_geometry *geometry);
+
 /* K, V or both are in tiles: slots are counted in multiples of KVMILL_KEY_TILE. */
 bool kvmill_has_tiles(const struct kvmill_cache_geometry *geometry);
 

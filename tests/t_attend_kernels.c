@@ -13,15 +13,27 @@
 #include "packs.h"
 #include "walk.h"
 
-enum { MOST_POSITIONS = 90, AFTER = 16, MOST_ROWS = 9, MOST_DIM = 1024 };
+enum { MOST_POSITIONS = 90, AFTER = 16, MOST_ROWS = 9, MOST_CONSTANT_ROWS = 128, MOST_DIM = 1024 };
 
 /* ---- K or V: rows in memory of their own ---- */
 
 struct rows {
     struct oracle_side side;
-    int64_t row_bytes, scale_bytes;
-    struct fence data, scale;
+    int64_t stride, scale_stride;
+    struct fence data, scale;                 /* side by side, for the oracle */
+    struct fence data_of_call, scale_of_call; /* as far apart as the kernel wants them */
 };
+
+/* Rows of so many bytes, further apart; what is between them has no numbers. */
+static void spread(const struct fence *rows, int64_t bytes, int64_t stride, struct fence *apart,
+                   struct dice *dice) {
+    int64_t count = bytes > 0 ? (int64_t)rows->size / bytes : 0;
+    fence_open(apart, count > 0 ? (size_t)((count - 1) * stride + bytes) : 0, FENCE_FLUSH,
+               FENCE_ABOVE, dice);
+    memset(apart->data, 0xff, apart->size);
+    for (int64_t i = 0; i < count; i++)
+        memcpy(apart->data + i * stride, rows->data + i * bytes, (size_t)bytes);
+}
 
 static void open_rows(struct rows *rows, const struct kvmill_format *format, int activation,
                       int64_t count, struct dice *dice) {
@@ -31,12 +43,12 @@ static void open_rows(struct rows *rows, const struct kvmill_format *format, int
                                       .dim = format->dim,
                                       .group = format->quant_group,
                                       .tiles = oracle_tiles_of(format->element)};
-    rows->row_bytes = oracle_data_bytes(format);
-    rows->scale_bytes = oracle_scale_bytes(format);
-    fence_open(&rows->data, (size_t)((count + AFTER) * rows->row_bytes), FENCE_FLUSH, FENCE_ABOVE,
+    int64_t bytes = oracle_data_bytes(format), scale_bytes = oracle_scale_bytes(format);
+    rows->stride += rows->stride == 0 ? bytes : 0;
+    rows->scale_stride += rows->scale_stride == 0 ? scale_bytes : 0;
+    fence_open(&rows->data, (size_t)((count + AFTER) * bytes), FENCE_FLUSH, FENCE_ABOVE, dice);
+    fence_open(&rows->scale, (size_t)((count + AFTER) * scale_bytes), FENCE_FLUSH, FENCE_ABOVE,
                dice);
-    fence_open(&rows->scale, (size_t)((count + AFTER) * rows->scale_bytes), FENCE_FLUSH,
-               FENCE_ABOVE, dice);
     rows->side.data = rows->data.data;
     rows->side.scale = rows->scale.data;
     memset(rows->data.data, 0xff, rows->data.size);
@@ -47,11 +59,15 @@ static void open_rows(struct rows *rows, const struct kvmill_format *format, int
             x[d] = dice_between(dice, -2, 2);
         oracle_write_row(&rows->side, oracle_of_element(activation), i, x);
     }
+    spread(&rows->data, bytes, rows->stride, &rows->data_of_call, dice);
+    spread(&rows->scale, scale_bytes, rows->scale_stride, &rows->scale_of_call, dice);
 }
 
 static void close_rows(struct rows *rows) {
     fence_close(&rows->data);
     fence_close(&rows->scale);
+    fence_close(&rows->data_of_call);
+    fence_close(&rows->scale_of_call);
 }
 
 /* ---- Attention ---- */
@@ -63,13 +79,18 @@ struct problem {
     double scale;
     struct rows key, value;
     struct fence query, output, workspace;
-    struct kvmill_query_row row[MOST_ROWS];
+    struct kvmill_query_row row[MOST_CONSTANT_ROWS];
 };
 
-static void open_problem(struct problem *p, const struct kvmill_attend_shape *shape,
-                         struct dice *dice) {
+static void open_problem(struct problem *p, const struct kvmill_kernel *kernel, struct dice *dice) {
+    const struct kvmill_attend_shape *shape = kernel->shape;
     *p = (struct problem){.shape = shape, .activation = oracle_of_element(shape->activation)};
     p->rows = dice_range(dice, 1, shape->rows < MOST_ROWS ? shape->rows : MOST_ROWS);
+    p->rows = constant_of(kernel, "rows", p->rows);
+    p->key.stride = constant_of(kernel, "key_stride", 0);
+    p->key.scale_stride = constant_of(kernel, "key_scale_stride", 0);
+    p->value.stride = constant_of(kernel, "value_stride", 0);
+    p->value.scale_stride = constant_of(kernel, "value_scale_stride", 0);
     p->count = dice_range(dice, 1, MOST_POSITIONS);
     p->scale = dice_between(dice, 0.02, 0.3);
     int64_t query = oracle_bytes(p->activation, shape->key.dim);
@@ -104,14 +125,14 @@ static void run(const struct kvmill_kernel *kernel, const struct problem *p, int
         .shape = p->shape,
         .row = p->row,
         .rows = p->rows,
-        .key = p->key.data.data,
-        .value = p->value.data.data,
-        .key_scale = p->key.scale.data,
-        .value_scale = p->value.scale.data,
-        .key_stride = p->key.row_bytes,
-        .value_stride = p->value.row_bytes,
-        .key_scale_stride = p->key.scale_bytes,
-        .value_scale_stride = p->value.scale_bytes,
+        .key = p->key.data_of_call.data,
+        .value = p->value.data_of_call.data,
+        .key_scale = p->key.scale_of_call.data,
+        .value_scale = p->value.scale_of_call.data,
+        .key_stride = p->key.stride,
+        .value_stride = p->value.stride,
+        .key_scale_stride = p->key.scale_stride,
+        .value_scale_stride = p->value.scale_stride,
         .extent = extents,
         .count = p->count,
         .scale = (float)p->scale,
@@ -172,7 +193,7 @@ static bool row_is_right(const struct problem *p, int64_t r) {
 
 static bool is_right(const struct kvmill_kernel *kernel, struct dice *dice) {
     struct problem p;
-    open_problem(&p, kernel->shape, dice);
+    open_problem(&p, kernel, dice);
     fence_explain_traps(kernel->symbol);
     run(kernel, &p, 0);
     bool right = true;

@@ -122,6 +122,14 @@ static bool is_nearest(int64_t batch, int64_t tokens, int64_t positions, int num
     return kvmill_nearest_kernel(&by_size, &size) == &kernels[number];
 }
 
+/* Kernels of older packs end before that. */
+static void test_constants(void) {
+    struct kvmill_kernel kernel = {.abi = 6, .constant_count = 1};
+    bool older = kvmill_has_constants(&kernel);
+    kernel.abi = 7;
+    ok(!older && kvmill_has_constants(&kernel), "kernels have constants from ABI 7 on");
+}
+
 static void test_nearest(void) {
     struct by_size all = kvmill_by_size_of(&pack, &kernels[LARGE]);
     ok(all.measured == measured + 1 && all.count == 4, "the records of a choice");
@@ -282,6 +290,7 @@ static void test_description(void) {
 int main(void) {
     dice = dice_for(dice_seed(), "sizes");
     test_nearest();
+    test_constants();
     test_calls();
     test_rows();
     test_packs();

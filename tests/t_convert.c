@@ -168,13 +168,19 @@ static int64_t round_up(int64_t x, int64_t to) {
     return (x + to - 1) / to * to;
 }
 
-static void open_grid(struct grid *grid, bool aligned, struct dice *dice) {
+/* With the steps that the kernel has as constants. */
+static void open_grid(struct grid *grid, bool aligned, int64_t row, int64_t head,
+                      struct dice *dice) {
     int64_t step = grid->bytes + (dice_once_in(dice, 2) ? 0 : dice_range(dice, 0, 40));
     bool in_tiles = grid->tiles.rows > 0, head_major = dice_once_in(dice, 2) || in_tiles;
     step = aligned ? round_up(step, 64) : step;
     step = in_tiles ? grid->bytes : step;
     grid->row = head_major ? step : step * grid->heads;
     grid->head = head_major ? step * grid->rows : step;
+    if (row > 0 || head > 0) {
+        grid->row = row > 0 ? row : head * grid->heads;
+        grid->head = head > 0 ? head : row * grid->rows;
+    }
     int64_t size = (grid->rows - 1) * grid->row + (grid->heads - 1) * grid->head + grid->bytes;
     int misalignment = aligned ? 0 : (int)dice_range(dice, FENCE_FLUSH, 63);
     fence_open(&grid->fence, grid->bytes ? (size_t)size : 0, misalignment,
@@ -208,11 +214,19 @@ static void describe_problem(struct problem *problem) {
              (int)((uintptr_t)convert->cache.scale % 64));
 }
 
+/* As many heads as rows of a cache have room for, where the kernel says how far all are apart. */
+static int64_t most_heads(const struct kvmill_kernel *kernel) {
+    int64_t head = constant_of(kernel, "cache.head_stride", 1);
+    int64_t most = constant_of(kernel, "cache.row_stride", 4 * head) / head;
+    return most > 0 && most < 4 ? most : 4;
+}
+
 static void open_problem(struct problem *problem, const struct kvmill_kernel *kernel,
                          struct dice *dice) {
     const struct kvmill_convert_shape *shape = kernel->shape;
     struct kvmill_convert *convert = &problem->convert;
-    int64_t heads = dice_range(dice, 1, 4), repeat = dice_range(dice, 1, 3);
+    int64_t heads = constant_of(kernel, "heads", dice_range(dice, 1, most_heads(kernel)));
+    int64_t repeat = constant_of(kernel, "repeat", dice_range(dice, 1, 3));
     int64_t tokens = dice_range(dice, 0, MOST_TOKENS), rows = tokens + dice_range(dice, 1, 5);
     bool aligned = dice_once_in(dice, 2);
     if (oracle_tiles_of(shape->format.element).rows > 0)
@@ -227,9 +241,12 @@ static void open_problem(struct problem *problem, const struct kvmill_kernel *ke
                                   .tiles = oracle_tiles_of(shape->format.element)};
     problem->scale =
         (struct grid){.rows = rows, .heads = heads, .bytes = oracle_scale_bytes(&shape->format)};
-    open_grid(&problem->activation, aligned, dice);
-    open_grid(&problem->data, aligned, dice);
-    open_grid(&problem->scale, dice_once_in(dice, 2), dice);
+    open_grid(&problem->activation, aligned, 0, constant_of(kernel, "head_stride", 0), dice);
+    open_grid(&problem->data, aligned, constant_of(kernel, "cache.row_stride", 0),
+              constant_of(kernel, "cache.head_stride", 0), dice);
+    open_grid(&problem->scale, dice_once_in(dice, 2),
+              constant_of(kernel, "cache.scale_row_stride", 0),
+              constant_of(kernel, "cache.scale_head_stride", 0), dice);
     choose_slots(problem, rows, dice);
     *convert = (struct kvmill_convert){
         .shape = shape,

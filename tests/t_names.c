@@ -65,6 +65,7 @@ static int values_of(const struct field *field) {
 static const char *const examples[] = {
     "kvmill_attend_f16_f16_f16_d128_e128_none_g0_none_j0_r128_bias_f32__scalar_columns",
     "kvmill_attend_f32_i8_i4_d128_e128_f16_g128_f32_j128_r7_plain_fast__scalar_columns",
+    "kvmill_attend_f32_f32_f32_d8_e8_none_g0_none_j0_r7_plain_f32_q7_k64_v64__scalar_quads",
     "kvmill_attend_bf16_q8_0_q4_0_d128_e128_none_g0_none_j0_r1_cap_f32__scalar_quads",
     "kvmill_gather_u8_i32_clip_c1_d4_x7_f400_t128_y7_g128_u7__scalar_windows",
     "kvmill_gather_u8_u64_fill_c2_dn__scalar_pieces",
@@ -72,6 +73,7 @@ static const char *const examples[] = {
     "kvmill_scatter_maximum_bf16_i64_k2_r12__scalar_rows",
     "kvmill_write_rows_f16_i8_f16_d128_g8__scalar_groups",
     "kvmill_write_rows_f32_q4_0_none_d64_g0__scalar_blocks",
+    "kvmill_write_rows_f16_i8_f16_d128_g8_h8_ah256_cr1024_ch128_sr128_sh16__scalar_groups",
     "kvmill_read_rows_f16_i8_f16_d128_g8__scalar_groups",
     "kvmill_read_rows_f32_q4_0_none_d64_g0__scalar_blocks",
     "kvmill_score_pages_bound_f16_d128_h4_b1_headmax__scalar_tiles",
@@ -82,6 +84,8 @@ static void change_field(struct kernel *kernel, int field, struct dice *dice) {
     const struct field *of = &kernel->family->fields[field];
     int64_t value = dice_range(dice, 0, values_of(of) - 1);
     kernel->value[field] = of->prefix ? counts[value] : value;
+    if (is_constant(of) && kernel->value[field] == ANY_COUNT)
+        kernel->value[field] = 0;
 }
 
 /* An example of the family, or a kernel of any fields. */

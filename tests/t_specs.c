@@ -32,7 +32,7 @@ static void expect_refusal(const char *text, const char *where, const char *what
     snprintf(start, sizeof start, "%s%s", file(), where);
     bool read = read_text(text, &specs, &error);
     ok_failed(read, &error, EXIT_USER, start, what, "refused: %s", name);
-    ok(strlen(error.text) < 500, "  in few words");
+    ok(strlen(error.text) < 520, "  in few words");
     spec_list_free(&specs);
 }
 

@@ -26,6 +26,13 @@ struct dice dice_for_kernel(uint64_t seed, const struct kvmill_kernel *kernel) {
     return dice_for(seed, what);
 }
 
+int64_t constant_of(const struct kvmill_kernel *kernel, const char *name, int64_t otherwise) {
+    for (size_t i = 0; i < kernel->constant_count; i++)
+        if (strcmp(kernel->constants[i].name, name) == 0)
+            return kernel->constants[i].value;
+    return otherwise;
+}
+
 const kvmill_plan_options *one_kernel(struct one_kernel *one, const struct kvmill_kernel *kernel) {
     *one = (struct one_kernel){.kernel = kernel, .list = {&one->pack}};
     one->pack = (kvmill_pack){.abi = KVMILL_KERNEL_ABI,

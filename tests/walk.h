@@ -18,6 +18,9 @@ bool isa_is_allowed(const char *isa);
    problems. */
 struct dice dice_for_kernel(uint64_t seed, const struct kvmill_kernel *kernel);
 
+/* A number of its problems that the kernel has as a constant; else `otherwise`. */
+int64_t constant_of(const struct kvmill_kernel *kernel, const char *name, int64_t otherwise);
+
 /* Options with a pack of that kernel alone; they last as long as `one`. */
 struct one_kernel {
     const struct kvmill_kernel *kernel;

@@ -40,6 +40,15 @@ static bool find_size(const struct kernel *kernel, int64_t *bytes, struct error 
     return done;
 }
 
+static void print_words(const struct kernel *kernel, FILE *stream) {
+    char constants[SYMBOL_SIZE];
+    kernel->family->explain(kernel, stream);
+    kernel_constant_words(kernel, constants);
+    if (*constants != '\0')
+        fprintf(stream, "For problems with these numbers alone, which are constants: %s.\n",
+                constants);
+}
+
 /* tuned: NULL without --tuned. */
 static bool explain_kernel(const struct kernel *kernel, const struct sweeps *tuned,
                            struct error *error) {
@@ -49,7 +58,7 @@ static bool explain_kernel(const struct kernel *kernel, const struct sweeps *tun
         return false;
     kernel_symbol(kernel, symbol);
     print_shown(stdout, "%s\n", symbol);
-    kernel->family->explain(kernel, stdout);
+    print_words(kernel, stdout);
     print_shown(stdout, "For %s of instruction set %s", kernel->family->op, kernel->isa->name);
     if (bytes >= 0)
         print_shown(stdout, "; about %" PRId64 " bytes of code", bytes);
@@ -80,7 +89,7 @@ static bool set_lines(json_t *object, const char *key, const struct kernel *kern
         return out_of_memory(error);
     bool done = true;
     if (tuned == NULL)
-        kernel->family->explain(kernel, stream);
+        print_words(kernel, stream);
     else
         done = tuned_explain(tuned, kernel, stream, error);
     done = (fclose(stream) == 0 || out_of_memory(error)) && done;

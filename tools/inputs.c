@@ -320,11 +320,37 @@ bool note_without_kernels(const struct spec_list *specs, const struct isa_list *
     return true;
 }
 
+/* For those specs whose kernels can be. */
+static bool set_specialise(struct spec_list *specs, const char *word) {
+    bool any = false;
+    unsigned what = 1;
+    while (strcmp(specialise_words[what - 1], word) != 0)
+        what++;
+    for (size_t i = 0; i < specs->count; i++)
+        if (spec_family_of(&specs->items[i])->specialises) {
+            specs->items[i].specialise |= what;
+            any = true;
+        }
+    return any;
+}
+
+static bool read_specialise(const struct options *options, struct spec_list *specs,
+                            struct error *error) {
+    const char *given = option_value(options, "specialise");
+    return values_have(&specialise_values, "specialise", given, error) &&
+           (given == NULL || set_specialise(specs, given) ||
+            fail(error, EXIT_USER,
+                 "--specialise: no spec has kernels with heads or a layout; accepted: "
+                 "TensorScatter, "
+                 "caches and attention"));
+}
+
 bool inputs_read(const struct options *options, const char *directory, struct inputs *inputs,
                  struct error *error) {
     *inputs = (struct inputs){0};
     if (!isa_list_parse(option_value(options, "isa"), &inputs->isas, error) ||
-        !set_name(options, directory, inputs, error) || !read_source(options, inputs, error))
+        !set_name(options, directory, inputs, error) || !read_source(options, inputs, error) ||
+        !read_specialise(options, &inputs->specs, error))
         return false;
     inputs->pack.name = inputs->name;
     inputs->pack.specs = &inputs->specs;

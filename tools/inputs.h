@@ -25,6 +25,8 @@
         {"cache-layout", "N", "0, 2 token-major, 1, 3 head-major (both)", &layout_values},         \
         {"math", "KIND", "arithmetic of attention: f32, or near or fast with larger errors (f32)", \
          &math_values},                                                                            \
+        {"specialise", "WHAT", "kernels with constants, too: heads, layout or heads,layout",       \
+         &specialise_values},                                                                      \
         {"flow", "FILE", "a sparse flow, for the layers that attend to all of their cache",        \
          &file_values},                                                                            \
         {"isa", "LIST", "instruction sets, by commas (all for x86-64)", &isa_values}, {            \

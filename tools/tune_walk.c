@@ -31,7 +31,8 @@ static bool set_rest(struct rest *rest, const kvmill_pack *pack, const char *sym
     if (rest->kernels == NULL)
         return out_of_memory(error);
     for (uint32_t i = 0; i < pack->count; i++)
-        if (!symbols_do_the_same(symbol, pack->kernels[i]->symbol))
+        if (pack->kernels[i]->constant_count == 0 && /* which would be taken first */
+            !symbols_do_the_same(symbol, pack->kernels[i]->symbol))
             rest->kernels[rest->pack.count++] = pack->kernels[i];
     rest->pack.kernels = rest->kernels;
     return true;

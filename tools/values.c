@@ -8,6 +8,7 @@
 #include "../defs/format.h"
 #include "../defs/isa.h"
 #include "../defs/op.h"
+#include "../gen/spec.h"
 #include "../tune/strategy.h"
 #include "ggml_types.h"
 #include "model_file.h"
@@ -81,6 +82,7 @@ const struct values cache_values = {.name = "caches", .print = print_caches};
 const struct values activation_values = {.name = "activations", .print = print_activations};
 const struct values ggml_values = {.name = "ggml_types", .print = print_ggml};
 const struct values math_values = {.name = "kinds_of_math", .words = kvmill_math_names};
+const struct values specialise_values = {.name = "constants", .words = specialise_words};
 const struct values layout_values = {.name = "layouts", .words = layouts};
 const struct values strategy_values = {.name = "strategies", .words = strategy_names};
 const struct values progress_values = {.name = "kinds_of_progress", .words = progress};
@@ -88,11 +90,23 @@ const struct values step_values = {.name = "steps", .print = print_steps};
 const struct values bounds_values = {.name = "bounds", .words = bounds};
 const struct values shell_values = {.name = "shells", .words = shells};
 
-const struct values *const all_values[] = {
-    &file_values,   &directory_values,  &model_values,    &isa_values,
-    &cache_values,  &activation_values, &ggml_values,     &math_values,
-    &layout_values, &strategy_values,   &progress_values, &step_values,
-    &bounds_values, &action_values,     &shell_values,    NULL};
+const struct values *const all_values[] = {&file_values,
+                                           &directory_values,
+                                           &model_values,
+                                           &isa_values,
+                                           &cache_values,
+                                           &activation_values,
+                                           &ggml_values,
+                                           &math_values,
+                                           &specialise_values,
+                                           &layout_values,
+                                           &strategy_values,
+                                           &progress_values,
+                                           &step_values,
+                                           &bounds_values,
+                                           &action_values,
+                                           &shell_values,
+                                           NULL};
 
 bool values_print(const struct values *values, FILE *stream, struct error *error) {
     if (values->words != NULL)

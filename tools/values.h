@@ -19,8 +19,8 @@ struct values {
 };
 
 extern const struct values file_values, directory_values, model_values, isa_values, cache_values,
-    activation_values, ggml_values, math_values, layout_values, strategy_values, progress_values,
-    step_values, bounds_values, action_values, shell_values;
+    activation_values, ggml_values, math_values, specialise_values, layout_values, strategy_values,
+    progress_values, step_values, bounds_values, action_values, shell_values;
 
 /* All of them; ends with NULL. */
 extern const struct values *const all_values[];

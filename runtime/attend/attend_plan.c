@@ -73,6 +73,8 @@ static int64_t kernel_room(const struct tiles *tiles, int i) {
     int64_t room = tile_shape(tiles, by_size->kernel)->workspace;
     for (uint32_t n = 0; n < by_size->count; n++)
         room = kvmill_max(room, tile_shape(tiles, by_size->measured[n].kernel)->workspace);
+    for (uint32_t n = 0; n < by_size->special_count; n++)
+        room = kvmill_max(room, tile_shape(tiles, by_size->special[n])->workspace);
     return room;
 }
 

@@ -78,10 +78,7 @@ static void set_addresses(struct attend_work *work, int piece) {
         plus(key->rows.scale, b * key->scale_batch + head * key->rows.scale_head_stride);
     problem->value_scale =
         plus(value->rows.scale, b * value->scale_batch + head * value->rows.scale_head_stride);
-    problem->key_stride = key->rows.row_stride;
-    problem->value_stride = value->rows.row_stride;
-    problem->key_scale_stride = key->rows.scale_row_stride;
-    problem->value_scale_stride = value->rows.scale_row_stride;
+    set_row_strides(key, problem);
 }
 
 static struct kvmill_attend problem_of(const struct attend_work *work) {
@@ -209,7 +206,7 @@ static void choose_kernel(struct attend_work *work, int64_t first, int64_t last)
     if (!may_do || !kvmill_masks_say_nothing(work, first, last))
         return;
     work->tiles = plain;
-    work->kernel = kvmill_kernel_for(view, plain, work->tile->rows);
+    work->kernel = kvmill_kernel_for(view, plain, work->tile);
     work->converts = work->compacts = false;
 }
 

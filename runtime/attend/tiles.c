@@ -69,12 +69,24 @@ static int64_t pieces_of(const struct attend_view *view, const struct tile *tile
     return kvmill_max(1, kvmill_min(view->cuts.splits, positions / cutting_of(view)->positions));
 }
 
+/* What a kernel may have as constants.  All calls of a tile are one kernel's: rows in two pieces of
+   memory, which may be apart in two ways, have none. */
+static struct kvmill_attend numbers_of(const struct attend_view *view, const struct tile *tile) {
+    struct kvmill_attend numbers = {0};
+    if (tile->sequence.joint != INT64_MAX)
+        return numbers;
+    numbers.rows = tile->rows;
+    set_row_strides(view->side[0], &numbers);
+    return numbers;
+}
+
 const struct kvmill_kernel *kvmill_kernel_for(const struct attend_view *view,
-                                              const struct tiles *tiles, int64_t rows) {
+                                              const struct tiles *tiles, const struct tile *tile) {
+    const struct kvmill_attend numbers = numbers_of(view, tile);
     int i = 0;
-    while (i + 1 < tiles->selection.count && tiles->rows[i] < rows)
+    while (i + 1 < tiles->selection.count && tiles->rows[i] < tile->rows)
         i++;
-    return kvmill_kernel_of_size(&tiles->selection.tiles[i], &view->size);
+    return kvmill_kernel_of_problem(&tiles->selection.tiles[i], &view->size, &numbers);
 }
 
 /* Tile number `number` of a kv head of a sequence; false if there is none. */
@@ -91,8 +103,8 @@ static bool set_tile(const struct attend_view *view, int64_t b, int64_t kv_head,
     tile->first_head = kv_head * ratio + from;
     tile->heads = ratio * (part + 1) / parts - from;
     tile->rows = tile->heads * kvmill_min(view->cuts.tokens, span.last - tile->token);
-    tile->kernel = kvmill_kernel_for(view, view->cuts.tiles, tile->rows);
     view->look(view, b, tile->first_head, &tile->sequence);
+    tile->kernel = kvmill_kernel_for(view, view->cuts.tiles, tile);
     see_together(view, tile);
     tile->pieces = pieces_of(view, tile);
     return true;

@@ -42,9 +42,9 @@ void kvmill_cut(struct attend_view *view, const struct tiles *tiles);
 /* Units are few, so that they may have pieces. */
 bool kvmill_units_are_few(const struct attend_view *view);
 
-/* The kernel with the smallest tile that holds the rows, else the largest. */
+/* The kernel with the smallest tile that holds the tile's rows, else the largest. */
 const struct kvmill_kernel *kvmill_kernel_for(const struct attend_view *view,
-                                              const struct tiles *tiles, int64_t rows);
+                                              const struct tiles *tiles, const struct tile *tile);
 
 /* Numbers to find units by; where units are many, some of them find none. */
 int64_t kvmill_unit_numbers(const struct attend_view *view);

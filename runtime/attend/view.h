@@ -129,6 +129,14 @@ struct attend_view {
     struct attend_cuts cuts;
 };
 
+/* How far rows of a piece of memory are apart. */
+static inline void set_row_strides(const struct cache_side side[2], struct kvmill_attend *problem) {
+    problem->key_stride = side[0].rows.row_stride;
+    problem->value_stride = side[1].rows.row_stride;
+    problem->key_scale_stride = side[0].rows.scale_row_stride;
+    problem->value_scale_stride = side[1].rows.scale_row_stride;
+}
+
 /* Address of a query head at token t of sequence b. */
 static inline unsigned char *row_at(const struct attend_view *view, const struct token_rows *rows,
                                     int64_t b, int64_t head, int64_t t) {

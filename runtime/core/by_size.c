@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "by_size.h"
 
-#include <stdio.h>
+#include <inttypes.h>
 #include <stdlib.h>
+
+#include "words.h"
 
 struct by_size kvmill_by_size_of(const struct kvmill_pack *pack,
                                  const struct kvmill_kernel *kernel) {
@@ -11,13 +13,13 @@ struct by_size kvmill_by_size_of(const struct kvmill_pack *pack,
     while (first < count && measured[first].kernel != kernel)
         first++;
     if (first == count)
-        return (struct by_size){kernel, NULL, 0};
+        return (struct by_size){.kernel = kernel};
     uint32_t end = first + 1;
     while (first > 0 && measured[first - 1].choice == measured[first].choice)
         first--;
     while (end < count && measured[end].choice == measured[first].choice)
         end++;
-    return (struct by_size){kernel, measured + first, end - first};
+    return (struct by_size){.kernel = kernel, .measured = measured + first, .count = end - first};
 }
 
 enum { FRACTION = 8 }; /* bits */
@@ -53,14 +55,55 @@ const struct kvmill_kernel *kvmill_nearest_kernel(const struct by_size *by_size,
     return nearest->kernel;
 }
 
-size_t kvmill_by_size_words(const struct by_size *by_size, char *text, size_t size) {
-    size_t used = 0;
-    for (uint32_t i = 0; i < by_size->count && used + 1 < size; i++) {
-        const struct kvmill_measured *measured = &by_size->measured[i];
-        int count = snprintf(text + used, size - used, "%s %s with %s",
-                             i ? "," : "; by the nearest size:", measured->problem,
-                             measured->kernel->symbol);
-        used += count < 0 ? 0 : (size_t)count;
+/* ---- Constants ---- */
+
+enum { FIRST_ABI_WITH_CONSTANTS = 7 };
+
+bool kvmill_has_constants(const struct kvmill_kernel *kernel) {
+    return kernel->abi >= FIRST_ABI_WITH_CONSTANTS && kernel->constant_count > 0;
+}
+
+/* Whether the problem has these. */
+static bool has_numbers(const struct kvmill_kernel *kernel, const void *problem) {
+    for (size_t i = 0; i < kernel->constant_count; i++) {
+        const struct kvmill_constant *constant = &kernel->constants[i];
+        int64_t number;
+        memcpy(&number, (const unsigned char *)problem + constant->offset, sizeof number);
+        if (number != constant->value)
+            return false;
     }
-    return used < size ? used : size - 1;
+    return true;
+}
+
+const struct kvmill_kernel *kvmill_special_kernel(const struct by_size *by_size,
+                                                  const void *problem) {
+    for (uint32_t i = 0; i < by_size->special_count; i++)
+        if (has_numbers(by_size->special[i], problem))
+            return by_size->special[i];
+    return NULL;
+}
+
+/* ---- Words ---- */
+
+static void say_measured(struct words *words, const struct by_size *by_size) {
+    for (uint32_t i = 0; i < by_size->count; i++) {
+        const struct kvmill_measured *measured = &by_size->measured[i];
+        kvmill_say(words, "%s %s with %s", i ? "," : "; by the nearest size:", measured->problem,
+                   measured->kernel->symbol);
+    }
+}
+
+static void say_special(struct words *words, const struct kvmill_kernel *kernel) {
+    for (size_t i = 0; i < kernel->constant_count; i++)
+        kvmill_say(words, "%s %s %" PRId64, i ? "," : "; where", kernel->constants[i].name,
+                   kernel->constants[i].value);
+    kvmill_say(words, ": %s", kernel->symbol);
+}
+
+size_t kvmill_by_size_words(const struct by_size *by_size, char *text, size_t size) {
+    struct words words = {text, size};
+    say_measured(&words, by_size);
+    for (uint32_t i = 0; i < by_size->special_count; i++)
+        say_special(&words, by_size->special[i]);
+    return size - words.left;
 }

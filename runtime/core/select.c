@@ -144,6 +144,12 @@ static int fitness(const struct kernel_search *search, const struct kvmill_kerne
     return fit < 0 || !kvmill_isa_usable(kernel->isa) ? -1 : rank * MOST_FIT + fit;
 }
 
+/* The same of a kernel that serves every problem of its shape. */
+static int general_fitness(const struct kernel_search *search, const struct kvmill_kernel *kernel,
+                           const struct wanted *wanted) {
+    return kvmill_has_constants(kernel) ? -1 : fitness(search, kernel, wanted);
+}
+
 /* ---- Several kernels that do the same ---- */
 
 static bool serve(const struct kernel_search *search, const struct wanted *wanted,
@@ -157,13 +163,38 @@ static bool serve(const struct kernel_search *search, const struct wanted *wante
     return true;
 }
 
+/* ---- Kernels with constants ---- */
+
+/* Attend kernels differ in what others have in their shape. */
+static bool are_alike(const struct kvmill_kernel *a, const struct kvmill_kernel *b) {
+    const struct kvmill_attend_shape *x = a->shape, *y = b->shape;
+    return strcmp(a->isa, b->isa) == 0 &&
+           (a->family != KVMILL_ATTEND ||
+            (x->rows == y->rows && x->math == y->math && x->terms == y->terms));
+}
+
+/* Those that do for some problems what the kernel does for all. */
+static void add_special(const struct kernel_search *search, const struct wanted *wanted,
+                        struct by_size *by_size) {
+    for (size_t p = 0; p < search->pack_count; p++)
+        for (uint32_t i = 0; i < search->packs[p]->count; i++) {
+            const struct kvmill_kernel *kernel = search->packs[p]->kernels[i];
+            if (by_size->special_count < MOST_SPECIAL && kvmill_has_constants(kernel) &&
+                fitness(search, kernel, wanted) >= 0 && are_alike(kernel, by_size->kernel))
+                by_size->special[by_size->special_count++] = kernel;
+        }
+}
+
 /* The kernel with all of its choice, or none of it. */
 static struct by_size with_choice(const struct kernel_search *search, const struct wanted *wanted,
                                   const struct kvmill_kernel *kernel) {
-    struct by_size by_size = {kernel, NULL, 0};
+    struct by_size by_size = {.kernel = kernel};
     for (size_t p = 0; p < search->pack_count && by_size.count == 0; p++)
         by_size = kvmill_by_size_of(search->packs[p], kernel);
-    return serve(search, wanted, &by_size) ? by_size : (struct by_size){kernel, NULL, 0};
+    if (!serve(search, wanted, &by_size))
+        by_size = (struct by_size){.kernel = kernel};
+    add_special(search, wanted, &by_size);
+    return by_size;
 }
 
 /* ---- One kernel ---- */
@@ -177,18 +208,18 @@ const char *kvmill_why_portable(const struct kernel_search *search) {
 static int best_of_pack(const struct kernel_search *search, const kvmill_pack *pack,
                         const struct wanted *wanted, int best, struct selection *selection) {
     for (uint32_t i = 0; i < pack->count; i++) {
-        int fit = fitness(search, pack->kernels[i], wanted);
+        int fit = general_fitness(search, pack->kernels[i], wanted);
         if (fit <= best)
             continue;
         best = fit;
-        *selection = (struct selection){{pack->kernels[i], NULL, 0}, pack->name};
+        *selection = (struct selection){{.kernel = pack->kernels[i]}, pack->name};
     }
     return best;
 }
 
 struct selection kvmill_select_kernel(const struct kernel_search *search,
                                       const struct wanted *wanted) {
-    struct selection selection = {{wanted->portable, NULL, 0}, kvmill_why_portable(search)};
+    struct selection selection = {{.kernel = wanted->portable}, kvmill_why_portable(search)};
     int best = -1;
     if (search->portable_reason != NULL)
         return selection;
@@ -207,7 +238,7 @@ static const struct kvmill_attend_shape *attend_shape(const struct kvmill_kernel
 /* Kernels that may stand in one selection are of one level of instruction sets. */
 static int level(const struct kernel_search *search, const struct kvmill_kernel *kernel,
                  const struct wanted *wanted) {
-    return fitness(search, kernel, wanted) < 0 ? -1 : kvmill_isa_level(kernel->isa);
+    return general_fitness(search, kernel, wanted) < 0 ? -1 : kvmill_isa_level(kernel->isa);
 }
 
 /* Between two of as many rows: cheaper arithmetic, then the instruction set, then fewer terms. */

@@ -14,16 +14,10 @@
 
 /* ---- Plans ---- */
 
-/* Dims of a cache; batch is -1 where sequences share the slots.  row: of a page's rows, where
-   `slot` is that of pages; else 0. */
-struct cache_layout {
-    int rank, batch, layer, kv, slot, head, row;
-};
-
 struct cache_plan {
     kvmill_plan base;
     struct kvmill_cache_geometry geometry;
-    struct cache_layout layout;
+    struct kvmill_cache_layout layout;
     char name[48]; /* of the op */
     struct tensor_rule rules[KVMILL_CACHE_ATTENTION_TENSORS];
     struct kvmill_convert_shape shapes[2]; /* of K and V */

@@ -40,22 +40,6 @@ static const struct plan_op cache_attention_op = {
 
 /* ---- Kernels ---- */
 
-static const struct cache_layout *layout_of(const struct kvmill_cache_geometry *geometry) {
-    static const struct cache_layout of_static[] = {
-        {.rank = 6, .batch = 0, .layer = 1, .kv = 2, .slot = 3, .head = 4},
-        {.rank = 6, .layer = 0, .batch = 1, .kv = 2, .head = 3, .slot = 4},
-    };
-    static const struct cache_layout of_dynamic[] = {
-        {.rank = 5, .batch = -1, .slot = 0, .layer = 1, .kv = 2, .head = 3},
-        {.rank = 5, .batch = -1, .layer = 0, .slot = 1, .kv = 2, .head = 3},
-        {.rank = 5, .batch = -1, .layer = 0, .kv = 1, .slot = 2, .head = 3},
-        {.rank = 5, .batch = -1, .layer = 0, .kv = 1, .head = 2, .slot = 3},
-        {.rank = 6, .batch = -1, .layer = 0, .kv = 1, .slot = 2, .head = 3, .row = 4},
-    };
-    bool has_cache = geometry->which != KVMILL_MULTI_HEAD_ATTENTION;
-    return (geometry->dynamic ? of_dynamic : of_static) + (has_cache ? geometry->layout : 0);
-}
-
 static void say_by_size(struct words *words, const struct by_size *by_size) {
     kvmill_said(words, kvmill_by_size_words(by_size, words->at, words->left));
 }
@@ -183,7 +167,7 @@ static struct cache_plan *allocate(const kvmill_cache_attention *op,
     plan->base.tensor_count = KVMILL_CACHE_ATTENTION_TENSORS;
     plan->base.threads = threads;
     plan->geometry = *geometry;
-    plan->layout = *layout_of(geometry);
+    plan->layout = *kvmill_cache_layout_of(geometry);
     plan->attend = kvmill_attend_plan_of(geometry, threads);
     plan->phases = phases_of(geometry->which);
     plan->partial = op->partial != 0 && geometry->which != KVMILL_KEY_VALUE_CACHE;

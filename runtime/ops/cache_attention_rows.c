@@ -99,7 +99,7 @@ static void move_rows(const struct cache_call *call, const struct way *way, int 
         .repeat = way->repeat,
         .stream = way->total * token_bytes(call, way) > part_bytes,
     };
-    kvmill_kernel_of_size(&kernels[v], &call->base.view.size)->run(&problem, 0, count);
+    kvmill_kernel_of_problem(&kernels[v], &call->base.view.size, &problem)->run(&problem, 0, count);
 }
 
 /* Tokens [first, last) of a sequence. */

@@ -121,18 +121,9 @@ void kvmill_cache_attention_expect(struct cache_plan *plan, const kvmill_cache_a
 /* ---- Caches ---- */
 
 static kvmill_status check_cache_shape(const struct given *given, int cache, int64_t last) {
-    const struct cache_layout *layout = &given->plan->layout;
-    const struct kvmill_cache_geometry *geometry = &given->plan->geometry;
-    int64_t dims[6];
-    for (int d = 0; d < layout->rank; d++)
-        dims[d] = KVMILL_DYNAMIC;
-    dims[layout->layer] = geometry->layers;
-    dims[layout->kv] = geometry->value_differs ? 1 : 2;
-    dims[layout->head] = geometry->kv_heads;
-    if (layout->row > 0)
-        dims[layout->row] = geometry->page_size;
-    dims[layout->rank - 1] = last;
-    return kvmill_check_shape(&given->base, cache, layout->rank, dims);
+    int64_t dims[KVMILL_MOST_CACHE_DIMS];
+    int rank = kvmill_cache_dims(&given->plan->geometry, last, dims);
+    return kvmill_check_shape(&given->base, cache, rank, dims);
 }
 
 /* The scales have the cache's shape, except the last dim.  An empty one is none. */
@@ -159,7 +150,7 @@ static kvmill_status check_cache_batch(const struct given *given, int cache) {
 
 /* From one page to the next, where pages are a dim. */
 static kvmill_status check_page_stride(struct given *given, int which) {
-    const struct cache_layout *layout = &given->plan->layout;
+    const struct kvmill_cache_layout *layout = &given->plan->layout;
     const DLTensor *tensor = given->base.tensors[which];
     if (tensor == NULL || tensor->shape[layout->row] < 2 || tensor->shape[layout->slot] < 2)
         return KVMILL_OK;
@@ -185,7 +176,7 @@ static kvmill_status check_pages_apart(struct given *given, int cache) {
 /* Tiles lie where they would as rows that are side by side: a whole number of them. */
 static kvmill_status check_tiles(const struct given *given, int cache,
                                  const struct kvmill_format *format) {
-    const struct cache_layout *layout = &given->plan->layout;
+    const struct kvmill_cache_layout *layout = &given->plan->layout;
     const DLTensor *tensor = given->base.tensors[cache];
     int rows = layout->row > 0 ? layout->row : layout->slot;
     int64_t stride = kvmill_tensor_stride(tensor, rows), last = tensor->shape[tensor->ndim - 1];
@@ -340,24 +331,21 @@ static struct cache_side plain_side(const struct given *given, int which) {
 
 /* Address of K (v = 0) or V of the layer. */
 static unsigned char *layer_of(const struct given *given, const DLTensor *tensor, int v) {
-    const struct cache_layout *layout = &given->plan->layout;
+    const struct kvmill_cache_layout *layout = &given->plan->layout;
     uintptr_t of_layer =
         (uintptr_t)kvmill_tensor_at(tensor, layout->layer, given->plan->geometry.layer);
     uintptr_t of_value = (uintptr_t)kvmill_tensor_at(tensor, layout->kv, v);
     return (unsigned char *)(of_layer + of_value - (uintptr_t)tensor_data(tensor));
 }
 
-/* Pages of one row are rows. */
 static int64_t row_step(const struct given *given, const DLTensor *tensor) {
-    const struct cache_layout *layout = &given->plan->layout;
-    bool in_pages = layout->row > 0 && given->plan->geometry.page_size > 1;
-    return kvmill_tensor_step(tensor, in_pages ? layout->row : layout->slot);
+    return kvmill_tensor_step(tensor, kvmill_cache_row_dim(&given->plan->geometry));
 }
 
 /* v = 1 lies after K in one tensor, or is the only part of another, or is K. */
 static struct cache_side cache_side_of(const struct given *given, int v) {
     const struct kvmill_cache_geometry *geometry = &given->plan->geometry;
-    const struct cache_layout *layout = &given->plan->layout;
+    const struct kvmill_cache_layout *layout = &given->plan->layout;
     bool apart = v && geometry->value_differs && !geometry->value_view;
     const DLTensor *cache =
         given->base

@@ -105,7 +105,7 @@ static void set_chunks(const struct tensor_scatter_plan *plan, struct kvmill_row
 static const struct kvmill_kernel *kernel_for(const struct by_size *by_size,
                                               const struct kvmill_rows *rows) {
     const struct kvmill_call_size size = {rows->batch, rows->rows, rows->capacity};
-    return kvmill_kernel_of_size(by_size, &size);
+    return kvmill_kernel_of_problem(by_size, &size, rows);
 }
 
 static void add_task(const struct tensor_scatter_plan *plan, struct tensor_scatter_call *call,

@@ -42,6 +42,19 @@ m4_define(«km_named», «m4_ifelse($#, 1, «$1», «$1«»_«»km_named(m4_shif
 m4_dnl km_count(VALUE) -- a shape field in C: the number, or KVMILL_ANY.
 m4_define(«km_count», «m4_ifelse($1, -1, «KVMILL_ANY», «$1»)»)
 
+m4_dnl km_constant(NAME, VALUE) -- the kernel has that number of its problems as a constant; the generator says so.
+m4_define(«km_constants», «»)
+m4_define(«km_constant», «m4_define(«km_constant of $1», «INT64_C($2)»)m4_define(«km_constants»,
+    m4_ifelse(m4_defn(«km_constants»), «», ««$1»», «m4_defn(«km_constants»)«, $1»»))m4_dnl
+»)
+
+m4_dnl km_number_of(PROBLEM, NAME) -- a number of a problem like p. or p->: the constant, or what is read.
+m4_define(«km_number_of», «m4_ifdef(«km_constant of $2», «m4_indir(«km_constant of $2»)», «$1$2»)»)
+
+m4_dnl km_p(NAME) -- that of problem p; km_at_p(NAME) -- that of the one at p.
+m4_define(«km_p», «km_number_of(«p.», «$1»)»)
+m4_define(«km_at_p», «km_number_of(«p->», «$1»)»)
+
 m4_dnl km_head(SUMMARY, HEADERS) -- the first lines of a kernel's file.
 m4_define(«km_head», «_km_head(«$1», «$2», «kvmill explain --source km_symbol»)»)
 m4_define(«_km_head», «/* $1

@@ -16,8 +16,18 @@ m4_define(«km_run», «km_symbol«»_run»)
 m4_dnl km_run_function -- its head.
 m4_define(«km_run_function», «km_function(«void», «km_run«»(const void *problem, int64_t first, int64_t last)»)»)
 
-m4_dnl km_descriptor(FAMILY, SHAPE, WHOLE_BATCH) -- what the registry and the runtime see of it.
+m4_dnl _km_constants(PROBLEM) -- of a kernel that has any, the numbers that its problems must have.
+m4_define(«_km_has_constants», «m4_ifelse(m4_defn(«km_constants»), «», 0, 1)»)
+m4_define(«_km_constants», «km_if(_km_has_constants, «
+static const struct kvmill_constant constants[] = {
+km_for_words(«N», «km_constants», «    {"N", offsetof(struct $1, N), m4_indir(«km_constant of »N)},
+»)};
+»)»)
+
+m4_dnl km_descriptor(FAMILY, SHAPE, WHOLE_BATCH, PROBLEM) -- what the registry and the runtime see of it; PROBLEM: the
+m4_dnl struct, of families that can have its numbers as constants.
 m4_define(«km_descriptor», «static const struct $2;
+_km_constants(«$4»)«»m4_dnl
 
 const struct kvmill_kernel km_symbol = {
     .abi = KVMILL_KERNEL_ABI,
@@ -27,6 +37,9 @@ const struct kvmill_kernel km_symbol = {
     .shape = &shape,
     .whole_batch = $3,
     .run = km_run,
+km_if(_km_has_constants, «    .constants = constants,
+    .constant_count = sizeof constants / sizeof *constants,
+»)m4_dnl
 };
 »)
 m4_divert(0)m4_dnl

@@ -162,5 +162,5 @@ m4_define(«km_attend_descriptor», «km_descriptor(«KVMILL_ATTEND», «kvmill_
     .math = KVMILL_MATH_«»m4_translit(km_math, «a-z», «A-Z»),
     .terms = m4_eval(km_has_cap + 2 * km_has_bias),
     .workspace = sizeof(struct work),
-}», 0)»)
+}», 0, «kvmill_attend»)»)
 m4_divert(0)m4_dnl

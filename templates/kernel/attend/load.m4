@@ -162,7 +162,8 @@ m4_define(«km_each_address», «$1(«key»)$1(«value»)m4_dnl
 km_if(km_scales_apart(«key»), «$1(«key_scale»)»)km_if(km_scales_apart(«value»), «$1(«value_scale»)»)»)
 m4_define(«_km_row_list», «    const unsigned char *$1_row[FOUND];
 »)
-m4_define(«_km_note_rows», «    set_rows(w->$1_row + t, p->$1 + slot * p->$1_stride, moves ? p->$1_stride : 0, n);
+m4_define(«_km_note_rows», «    set_rows(w->$1_row + t, p->$1 + slot * km_at_p(«$1_stride»), moves ?m4_dnl
+ km_at_p(«$1_stride») : 0, n);
 »)
 m4_define(«_km_keep_rows», «        memmove(w->$1_row, w->$1_row + BLOCK, SPARE * sizeof *w->$1_row);
 »)

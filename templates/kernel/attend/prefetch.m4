@@ -19,7 +19,8 @@ m4_define(«km_fetch_line», «km_if(km_outer > 0,
 
 m4_dnl km_fetch_scales(SIDE) -- of rows that are found OUTER ahead, where these are new: a line of them at a time.
 m4_define(«km_fetch_scales», «km_if(km_outer > 0 && km_scales_apart(«$1»), «m4_dnl
-    int64_t $1_step = p->$1_scale_stride > 0 && p->$1_scale_stride < 64 ? 64 / p->$1_scale_stride : 1;
+    int64_t $1_step = km_at_p(«$1_scale_stride») > 0 && km_at_p(«$1_scale_stride») < 64 ?m4_dnl
+ 64 / km_at_p(«$1_scale_stride») : 1;
     for (int64_t i = 0; moves && i < n; i += $1_step)
         __builtin_prefetch(w->$1_scale_row[t + i], 0, 3);
 »)»)

@@ -11,7 +11,7 @@ m4_define(«km_begin», «km_inline(«void», «begin(const struct kvmill_attend
         w->total[r] = 0.f;
         w->largest[r] = -__builtin_inff();
     }
-    for (int64_t r = 0; r < p->rows; r++) {
+    for (int64_t r = 0; r < km_at_p(«rows»); r++) {
         const unsigned char *query = p->row[r].query;
         float x[KEY_PADDED];
         for (int d = 0; d < km_key_whole; d += LANES)
@@ -33,7 +33,7 @@ m4_dnl km_end -- defines end: outputs, or partial results.
 m4_define(«km_end», «km_inline(«void», «end(const struct kvmill_attend *p, struct work *w)»)
 {
     enum { WHOLE = VALUE_DIM / LANES * LANES };
-    for (int64_t r = 0; r < p->rows; r++) {
+    for (int64_t r = 0; r < km_at_p(«rows»); r++) {
         int seen = w->largest[r] > -__builtin_inff() || w->total[r] != w->total[r];
 km_if(km_values(«has_order»), «        set_order(w->sum[r]);
 »)m4_dnl
@@ -62,7 +62,7 @@ m4_define(«km_attend_run», «m4_dnl
 km_inline(«int64_t», «seen_by(const struct kvmill_attend *p, int64_t r, int64_t from, int64_t n)»)
 {
     int64_t first = INT64_MAX, last = 0;
-    for (int64_t i = r; i < smaller(r + TILE, p->rows); i++) {
+    for (int64_t i = r; i < smaller(r + TILE, km_at_p(«rows»)); i++) {
         first = smaller(first, p->row[i].first);
         last = last > p->row[i].last ? last : p->row[i].last;
     }
@@ -78,7 +78,7 @@ m4_ifdef(«km_load_keys», «    load_keys(w, n);
 »)m4_dnl
     load_values(w, n);
     /* Score: query times key, a tile of TILE query rows at a time.  */
-    for (int64_t r = 0; r < p->rows; r += TILE) {
+    for (int64_t r = 0; r < km_at_p(«rows»); r += TILE) {
         int64_t seen = seen_by(p, r, p->first + at, n);
         for (int64_t i = r; i < r + TILE; i++)
             w->seen[i] = seen;
@@ -86,10 +86,10 @@ m4_ifdef(«km_load_keys», «    load_keys(w, n);
             score(w, r, seen);
     }
     /* Softmax: scores become weights; LANES query rows at a time.  */
-    for (int64_t r = 0; r < p->rows; r += LANES)
+    for (int64_t r = 0; r < km_at_p(«rows»); r += LANES)
         softmax(p, w, r, p->first + at);
     /* Accumulate: weight times value is added to the sums of a tile.  */
-    for (int64_t r = 0; r < p->rows; r += TILE)
+    for (int64_t r = 0; r < km_at_p(«rows»); r += TILE)
         if (w->seen[r] > 0)
             accumulate(w, r, w->seen[r]);
 }

@@ -91,7 +91,7 @@ km_if(km_value_units, «km_set_units
 /* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
 km_inline(«void», «softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)»)
 {
-    int64_t rows = smaller(LANES, p->rows - r);
+    int64_t rows = smaller(LANES, km_at_p(«rows») - r);
     vf x[LANES];
     for (int64_t i = 0; i < LANES; i++)
         x[i] = broadcast(-__builtin_inff());

@@ -165,7 +165,8 @@ m4_dnl ---- Tokens and heads ----
 m4_dnl km_write(ROW) -- defines km_run from the text that ROW(HOW) gives, which writes from `from` to `to`.
 m4_dnl Rows of whole lines can be stored around the caches, which then do not read them first.
 m4_define(«km_write», «m4_define(«_km_row», m4_defn(«$1»))_km_run_written(«_km_write_rows»)»)
-m4_define(«_km_run_written», «_km_run(«p->cache.data», «p->cache.row_stride | p->cache.head_stride», «$1»)»)
+m4_define(«_km_run_written», «_km_run(«p->cache.data»,
+    «km_at_p(«cache.row_stride») | km_at_p(«cache.head_stride»)», «$1»)»)
 m4_define(«_km_write_rows», «km_function(«void», «$2_row(const unsigned char *from, unsigned char *to)»)
 {
 _km_row(«$1»)}
@@ -176,12 +177,12 @@ km_function(«void», «$2_rows(const struct kvmill_convert *problem, int64_t fi
     /* The loop nest: tokens, then heads; $2_row() goes through a row.  */
     for (int64_t t = first; t < last; t++) {
         const unsigned char *from = p.activation + t * p.token_stride;
-        unsigned char *to = p.cache.data + p.slot[t] * p.cache.row_stride;
-        for (int64_t h = 0; h < p.heads; h++) {
+        unsigned char *to = p.cache.data + p.slot[t] * km_p(«cache.row_stride»);
+        for (int64_t h = 0; h < km_p(«heads»); h++) {
 km_fetch(«$1», «to»)m4_dnl
             $2_row(from, to);
-            from += p.head_stride;
-            to += p.cache.head_stride;
+            from += km_p(«head_stride»);
+            to += km_p(«cache.head_stride»);
         }
     }
 $3}
@@ -190,7 +191,7 @@ $3}
 
 m4_dnl km_fetch(HOW, TO) -- the lines of the row km_ahead heads from there, to be written.
 m4_define(«km_fetch», «km_if(km_ahead && m4_ifelse(«$1», «store», 1, 0), «km_each(«L», 0, km_row_bytes - 1, 64, «m4_dnl
-            __builtin_prefetch($2 + km_ahead * p.cache.head_stride + L, 1);
+            __builtin_prefetch($2 + km_ahead * km_p(«cache.head_stride») + L, 1);
 »)»)»)
 
 m4_dnl ---- Batches of rows: first the scales of all of them, so that no row waits for a division ----
@@ -237,21 +238,22 @@ km_function(«void», «$2_rows(const struct kvmill_convert *problem, int64_t fi
     const struct kvmill_convert p = *problem;
     struct row row[km_batch];
     int count = 0;
-    const int64_t token = km_if(km_writes_tiles, 1, «p.heads») * km_from_bytes;
+    const int64_t token = km_if(km_writes_tiles, 1, «km_p(«heads»)») * km_from_bytes;
     const int64_t ahead = p.stream ? (km_fetch_bytes + token - 1) / token : 0;
 km_if(km_writes_tiles, «m4_dnl
     /* The loop nest: heads, then tokens, which share tiles; $2_batch() goes through km_batch rows.  */
-    for (int64_t h = 0; h < p.heads; h++)
+    for (int64_t h = 0; h < km_p(«heads»); h++)
         for (int64_t t = first; t < last; t++) {
 », «    /* The loop nest: tokens, then heads; $2_batch() goes through km_batch rows at a time.  */
     for (int64_t t = first; t < last; t++)
-        for (int64_t h = 0; h < p.heads; h++) {
+        for (int64_t h = 0; h < km_p(«heads»); h++) {
 »)m4_dnl
-            row[count].from = p.activation + t * p.token_stride + h * p.head_stride;
-            row[count].to = km_row_at(km_element, «p.cache.data», «p.cache.row_stride», «p.slot[t]») + m4_dnl
-h * p.cache.head_stride;
+            row[count].from = p.activation + t * p.token_stride + h * km_p(«head_stride»);
+            row[count].to = km_row_at(km_element, «p.cache.data», «km_p(«cache.row_stride»)», «p.slot[t]») + m4_dnl
+h * km_p(«cache.head_stride»);
 _km_scaled(«m4_dnl
-            row[count].scales = p.cache.scale + p.slot[t] * p.cache.scale_row_stride + h * p.cache.scale_head_stride;
+            row[count].scales = p.cache.scale + p.slot[t] * km_p(«cache.scale_row_stride») + m4_dnl
+h * km_p(«cache.scale_head_stride»);
 »)m4_dnl
 km_fetch(«$1», «row[count].to»)m4_dnl
             if (++count == km_batch) {
@@ -290,7 +292,7 @@ m4_define(«km_padded_rows», «m4_ifelse(m4_eval(km_from_bytes % ($1)), 0, «»
 
 m4_dnl km_read(ROW) -- km_run with text that reads `from`, of groups also `scales`, into a row of activations at `to`.
 m4_define(«km_read», «m4_define(«_km_row», m4_defn(«$1»))m4_dnl
-_km_run(«p->activation», «p->token_stride | p->head_stride», «_km_read_rows»)»)
+_km_run(«p->activation», «p->token_stride | km_at_p(«head_stride»)», «_km_read_rows»)»)
 m4_define(«_km_scaled», «m4_ifelse(km_scale, «none», «», «$1»)»)
 m4_define(«_km_read_rows», «km_function(«void», «m4_dnl
 $2_row(unsigned char *to, const unsigned char *from«»_km_scaled(«, const unsigned char *scales»))»)
@@ -303,14 +305,14 @@ km_function(«void», «$2_rows(const struct kvmill_convert *problem, int64_t fi
     /* The loop nest: tokens, then heads; $2_row() goes through a row.  */
     for (int64_t t = first; t < last; t++) {
         unsigned char *to = p.activation + t * p.token_stride;
-        const unsigned char *from = km_row_at(km_element, «p.cache.data», «p.cache.row_stride», «p.slot[t]»);
-_km_scaled(«        const unsigned char *scales = p.cache.scale + p.slot[t] * p.cache.scale_row_stride;
+        const unsigned char *from = km_row_at(km_element, «p.cache.data», «km_p(«cache.row_stride»)», «p.slot[t]»);
+_km_scaled(«        const unsigned char *scales = p.cache.scale + p.slot[t] * km_p(«cache.scale_row_stride»);
 »)m4_dnl
-        for (int64_t h = 0; h < p.heads; h++) {
-            for (int64_t r = 0; r < p.repeat; r++, to += p.head_stride)
+        for (int64_t h = 0; h < km_p(«heads»); h++) {
+            for (int64_t r = 0; r < km_p(«repeat»); r++, to += km_p(«head_stride»))
                 $2_row(to, from«»_km_scaled(«, scales»));
-            from += p.cache.head_stride;
-_km_scaled(«            scales += p.cache.scale_head_stride;
+            from += km_p(«cache.head_stride»);
+_km_scaled(«            scales += km_p(«cache.scale_head_stride»);
 »)m4_dnl
         }
     }
@@ -338,5 +340,5 @@ m4_define(«km_convert_descriptor», «km_descriptor(«$1», «kvmill_convert_sh
     .activation = km_enumerator(km_activation),
     .format = {.element = km_enumerator(km_element), .dim = km_dim, .scale = km_enumerator(km_scale), m4_dnl
 .quant_group = m4_ifelse(km_scale, «none», 0, «km_quant_group»)},
-}», 1)»)
+}», 1, «kvmill_convert»)»)
 m4_divert(0)m4_dnl

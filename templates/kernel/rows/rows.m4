@@ -39,6 +39,9 @@ m4_dnl km_slots -- the number of slots, in C; km_slots_of(PROBLEM): of a problem
 m4_define(«km_slots_of», «km_if(km_capacity < 0, «$1capacity», «km_capacity»)»)
 m4_define(«km_slots», «km_slots_of(«p.»)»)
 
+m4_dnl km_all_heads -- the number of heads, in C.
+m4_define(«km_all_heads», «km_if(km_heads < 0, «p.heads», «km_heads»)»)
+
 m4_dnl km_copy_row(TO, AT, FROM, BEGIN) -- one row.
 m4_define(«km_is_straight», «(km_row > 0 && km_row <= km_straight_units)»)
 m4_define(«km_copy_row»,
@@ -65,18 +68,18 @@ km_copy_row(«to», «at», «from», «begin»)m4_dnl
 
 m4_dnl km_unit_of_work -- decodes u: chunk `chunk` of slab (b, h).
 m4_define(«km_unit_of_work», «        int64_t slab = u / p.chunks, chunk = u % p.chunks;
-        int64_t b = slab / p.heads, h = slab % p.heads;
+        int64_t b = slab / km_all_heads, h = slab % km_all_heads;
 »)
 
 m4_dnl km_store_head(COPY) -- the new rows of one head by COPY, then on to the next head.
 m4_define(«km_store_head»,
     «km_each(«S», 0, km_new_rows - 1, 1, «m4_indir(«$1», km_row, «to», «slot_»S« + at», «from», «km_row_of(S)»)»)m4_dnl
-        at += p.present_stride.head;
-        begin += p.update_stride.head;
+        at += km_p(«present_stride.head»);
+        begin += km_p(«update_stride.head»);
 »)
 
 m4_dnl km_row_of(S) -- where row S of the update begins.
-m4_define(«km_row_of», «begin«»km_if($1 == 0, «», « + $1 * p.update_stride.row»)»)
+m4_define(«km_row_of», «begin«»km_if($1 == 0, «», « + $1 * km_p(«update_stride.row»)»)»)
 
 m4_dnl km_store_straight(HEADS) -- defines km_run from HEADS(COPY), the code that stores all heads by COPY.
 m4_dnl Where rows can go around the caches there are two such loops: rows in the middle of a cache are
@@ -89,7 +92,7 @@ km_run_function
 {
     const struct kvmill_rows *p = problem;
     int64_t all = (int64_t)(uintptr_t)p->present |
-        p->present_stride.batch | p->present_stride.head | p->present_stride.row;
+        km_at_p(«present_stride.batch») | km_at_p(«present_stride.head») | km_at_p(«present_stride.row»);
     if (p->stream_store && all % km_stream_bytes == 0)
         store_around(p, first, last);
     else
@@ -105,11 +108,11 @@ m4_define(«_km_store_loop», «km_function(«void», «$1«»(const void *probl
     const unsigned char *from = p.update;
     /* The loop nest: batch entries; of each its heads, of each of these the new rows.  */
     for (int64_t b = first; b < last; b++) {
-        int64_t at = b * p.present_stride.batch, begin = b * p.update_stride.batch;
+        int64_t at = b * km_p(«present_stride.batch»), begin = b * km_p(«update_stride.batch»);
         int64_t slot = first_slot(&p, b);
-        int64_t slot_0 = slot * p.present_stride.row;
+        int64_t slot_0 = slot * km_p(«present_stride.row»);
 km_each(«S», 1, km_new_rows - 1, 1, «        slot = km_next_slot;
-        int64_t slot_«»S = slot * p.present_stride.row;
+        int64_t slot_«»S = slot * km_p(«present_stride.row»);
 »)m4_dnl
 
 km_heads_by(«$2»)m4_dnl
@@ -126,5 +129,5 @@ m4_define(«km_rows_descriptor», «km_descriptor(«$1», «kvmill_rows_shape sh
     .capacity = km_count(km_capacity),
     .rows = km_count(km_new_rows),
     .row = km_count(km_row),
-}», «$2»)»)
+}», «$2», «kvmill_rows»)»)
 m4_divert(0)m4_dnl

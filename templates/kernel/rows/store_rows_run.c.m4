@@ -8,12 +8,12 @@ km_copy_run
 km_run_function
 {
     const struct kvmill_rows p = *(const struct kvmill_rows *)problem;
-    const int64_t step = p.present_stride.row, from_step = p.update_stride.row;
+    const int64_t step = km_p(«present_stride.row»), from_step = km_p(«update_stride.row»);
     /* The loop nest: chunks of the slots of a head; in copy_run() the rows of a chunk.  */
     for (int64_t u = first; u < last; u++) {
 km_unit_of_work«»m4_dnl
-        int64_t at = b * p.present_stride.batch + h * p.present_stride.head;
-        int64_t begin = b * p.update_stride.batch + h * p.update_stride.head;
+        int64_t at = b * km_p(«present_stride.batch») + h * km_p(«present_stride.head»);
+        int64_t begin = b * km_p(«update_stride.batch») + h * km_p(«update_stride.head»);
         int64_t row = p.rows * chunk / p.chunks, end = p.rows * (chunk + 1) / p.chunks;
         int64_t slot = first_slot(&p, b);
 m4_ifelse(km_mode, «linear»,

@@ -1,0 +1,31 @@
+/* The numbers of a spec's problems that its kernels have as constants, if it says so, as far as its
+   attributes and dims tell them: of tensors without gaps.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_GEN_SPEC_CONSTANTS_H
+#define KVMILL_GEN_SPEC_CONSTANTS_H
+
+#include "spec.h"
+
+#include "../ops/tensor_scatter.h"
+
+struct constants rows_constants(const struct spec *spec, const struct kvmill_row_geometry *geometry,
+                                const struct kvmill_rows_shape *shape);
+
+/* Kernels that write K or V, or read it. */
+struct constants convert_constants(const struct spec *spec,
+                                   const struct kvmill_cache_geometry *geometry, bool value,
+                                   bool writes);
+
+struct constants attend_constants(const struct spec *spec,
+                                  const struct kvmill_cache_geometry *geometry);
+
+/* Attention over a cache whose layout only the run knows: heads alone. */
+struct constants head_constants(const struct spec *spec, int64_t ratio);
+
+/* Attention over tensors of [batch, kv_heads, keys, dim], or [batch, keys, kv_heads * dim]. */
+struct constants onnx_constants(const struct spec *spec,
+                                const struct kvmill_attention_geometry *geometry,
+                                const struct kvmill_attend_shape *shape);
+
+#endif

@@ -19,7 +19,7 @@
 enum { MOST_KERNELS = 8192 };
 
 static const struct kvmill_kernel *watched;
-static int64_t runs;
+static _Atomic int64_t runs; /* some ways to run are on threads */
 
 static void watch(const void *problem, int64_t first, int64_t last) {
     runs++;

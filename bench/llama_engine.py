@@ -10,11 +10,15 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import ctypes
+import os
 import time
 from pathlib import Path
 
-import llama_cpp
-import numpy as np
+# Else llama.cpp would load it for all contexts.
+os.environ.pop("GGML_BACKEND_PATH", None)
+
+import llama_cpp  # noqa: E402
+import numpy as np  # noqa: E402
 
 # Numbers of enum ggml_type.
 CACHE_TYPES = {"f16": 1, "q4_0": 2, "q4_1": 3, "q5_0": 6, "q5_1": 7, "q8_0": 8, "iq4_nl": 20}

@@ -106,12 +106,13 @@ def write_model(path: Path, shape: Shape) -> None:
 
 
 def generate(context: Context, depth: int) -> float:
-    """Seconds for each of some tokens."""
+    """Seconds of a token: the median of some."""
     context.rewind(depth)
-    began = time.perf_counter()
+    times = [time.perf_counter()]
     for token in range(GENERATED):
         context.evaluate([5 + token])
-    return (time.perf_counter() - began) / GENERATED
+        times.append(time.perf_counter())
+    return statistics.median(after - before for before, after in itertools.pairwise(times))
 
 
 def prompt(context: Context, depth: int) -> float:
@@ -137,11 +138,12 @@ def medians(contexts: list[Context], depth: int, rounds: int) -> list[list[float
 
 
 def in_attention(context: Context, depth: int) -> float:
-    """Milliseconds of a generated token in nodes that attend or store."""
+    """Milliseconds of a generated token in nodes that attend or store: medians of each, summed."""
     generate(context, depth)
     context.seconds.clear()
     generate(context, depth)
-    return 1e3 * sum(context.seconds.get(op, 0) for op in (ATTENTION, STORING)) / GENERATED
+    nodes = (times for (op, _), times in context.seconds.items() if op in (ATTENTION, STORING))
+    return 1e3 * sum(statistics.median(times) for times in nodes)
 
 
 # ---- All of it ----

@@ -23,13 +23,23 @@ import numpy as np  # noqa: E402
 # Numbers of enum ggml_type.
 CACHE_TYPES = {"f16": 1, "q4_0": 2, "q4_1": 3, "q5_0": 6, "q5_1": 7, "q8_0": 8, "iq4_nl": 20}
 
-_folder = Path(llama_cpp.__file__).parent / "lib"
-_ggml = ctypes.CDLL(str(_folder / "libggml.so"))
-_base = ctypes.CDLL(str(_folder / "libggml-base.so"))
+
+
+def _loaded(name: str) -> ctypes.CDLL:
+    """The library that llama.cpp has loaded: a wheel has copies of other names beside it, and each
+    of them has its own list of backends."""
+    paths = (line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines())
+    return ctypes.CDLL(next(path for path in paths if f"/{name}.so" in path))
+
+
+_ggml = _loaded("libggml")
+_base = _loaded("libggml-base")
 _ggml.ggml_backend_load.restype = ctypes.c_void_p
 _ggml.ggml_backend_load.argtypes = [ctypes.c_char_p]
 _base.ggml_op_desc.restype = ctypes.c_char_p
 _base.ggml_op_desc.argtypes = [ctypes.c_void_p]
+_base.ggml_get_name.restype = ctypes.c_char_p
+_base.ggml_get_name.argtypes = [ctypes.c_void_p]
 
 
 @llama_cpp.llama_log_callback
@@ -69,8 +79,8 @@ class Model:
 
 
 class Context:
-    """A context of a model.  k, v: types of the cache; flash: -fa on; times: seconds of nodes by
-    their ops are counted, which costs time."""
+    """A context of a model.  k, v: types of the cache; flash: -fa on; times: seconds of nodes
+    are kept by their ops and names, which costs time."""
 
     def __init__(
         self,
@@ -91,7 +101,7 @@ class Context:
         params.type_v = CACHE_TYPES[v or k]
         params.flash_attn_type = int(flash)
         params.swa_full = True
-        self.seconds: dict[str, float] = {}
+        self.seconds: dict[tuple[str, str], list[float]] = {}
         self._began = 0.0
         self._callback = llama_cpp.ggml_backend_sched_eval_callback(self._watch)
         if times:
@@ -107,8 +117,8 @@ class Context:
         """llama.cpp computes up to a node that is asked for, so each is asked for."""
         now = time.perf_counter()
         if not ask:
-            name = _base.ggml_op_desc(node).decode()
-            self.seconds[name] = self.seconds.get(name, 0.0) + now - self._began
+            key = _base.ggml_op_desc(node).decode(), _base.ggml_get_name(node).decode()
+            self.seconds.setdefault(key, []).append(now - self._began)
         self._began = time.perf_counter()
         return True
 

@@ -23,7 +23,12 @@ struct format {
     DLDataType type, scale_type;
 };
 
-#define BLOCKS(WORD, ELEMENT) {WORD, ELEMENT, 0, 0, {kDLUInt, 8, 1}, {0}}
+#define BLOCKS(WORD, ELEMENT)                                                                      \
+    {                                                                                              \
+        WORD, ELEMENT, 0, 0, {kDLUInt, 8, 1}, {                                                    \
+            0                                                                                      \
+        }                                                                                          \
+    }
 static const struct format formats[] = {
     {NULL, KVMILL_F32, 0, 0, {kDLFloat, 32, 1}, {0}},
     {NULL, KVMILL_F16, 0, 0, {kDLFloat, 16, 1}, {0}},
@@ -98,8 +103,7 @@ static void open_problem(struct problem *p, int64_t rows) {
     p->op.T3 = p->format->scale_type;
     p->shape = (struct kvmill_convert_shape){
         (int[]){KVMILL_F32, KVMILL_F16, KVMILL_BF16}[type],
-        {p->format->element, (int32_t)p->op.head_dim, p->format->scale,
-         (int32_t)p->format->group}};
+        {p->format->element, (int32_t)p->op.head_dim, p->format->scale, (int32_t)p->format->group}};
     p->heads = dice_range(&dice, 1, MOST_HEADS);
     p->rows = rows;
     p->capacity = rows + dice_range(&dice, 1, 9);

@@ -55,7 +55,7 @@ static DLTensor pieces_of(const struct ggml_tensor *tensor, struct pieces *piece
     int64_t bytes = type.element.bits / 8, piece = DIM / type.values * (type.bytes / bytes);
     *pieces = (struct pieces){{tensor->ne[1], tensor->ne[0] / DIM, piece},
                               {(int64_t)tensor->nb[1] / bytes, piece, 1}};
-    return (DLTensor){tensor->data, {kDLCPU, 0},     3, type.element,
+    return (DLTensor){tensor->data,  {kDLCPU, 0},     3, type.element,
                       pieces->shape, pieces->strides, 0};
 }
 

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "../../ops/fail.h"
-#include "../core/write_rows.h"
+#include "../core/write_tokens.h"
 
 /* ---- Validation ---- */
 

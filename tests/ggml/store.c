@@ -15,9 +15,9 @@
 
 enum { CAPACITY = 700, ROUNDS = 40 };
 
-static const enum ggml_type types[] = {
-    GGML_TYPE_F16,  GGML_TYPE_BF16, GGML_TYPE_Q8_0, GGML_TYPE_Q5_1,
-    GGML_TYPE_Q5_0, GGML_TYPE_Q4_1, GGML_TYPE_Q4_0, GGML_TYPE_IQ4_NL};
+static const enum ggml_type types[] = {GGML_TYPE_F16,  GGML_TYPE_BF16,  GGML_TYPE_Q8_0,
+                                       GGML_TYPE_Q5_1, GGML_TYPE_Q5_0,  GGML_TYPE_Q4_1,
+                                       GGML_TYPE_Q4_0, GGML_TYPE_IQ4_NL};
 
 /* Elements of a row, rows, types of slots; the order of slots; floats between rows. */
 struct storing {
@@ -70,13 +70,13 @@ static struct stored stored_open(const struct storing *shape, enum ggml_type typ
     struct ggml_init_params params = {8 * ggml_tensor_overhead(), NULL, true};
     struct stored stored = {.inputs = ggml_init(params)};
     stored.cache = ggml_new_tensor_2d(stored.inputs, type, shape->elements, CAPACITY);
-    stored.all = ggml_new_tensor_2d(stored.inputs, GGML_TYPE_F32, shape->elements + shape->gap,
-                                    shape->rows);
+    stored.all =
+        ggml_new_tensor_2d(stored.inputs, GGML_TYPE_F32, shape->elements + shape->gap, shape->rows);
     stored.slots = ggml_new_tensor_1d(stored.inputs, shape->slots, shape->rows);
     stored.buffer =
         ggml_backend_alloc_ctx_tensors_from_buft(stored.inputs, ggml_backend_cpu_buffer_type());
-    stored.rows = ggml_view_2d(stored.inputs, stored.all, shape->elements, shape->rows,
-                               stored.all->nb[1], 0);
+    stored.rows =
+        ggml_view_2d(stored.inputs, stored.all, shape->elements, shape->rows, stored.all->nb[1], 0);
     fill(&stored, shape);
     return stored;
 }
@@ -91,8 +91,7 @@ static unsigned char *expect(const struct stored *stored, const struct storing *
     unsigned char *expected = malloc(ggml_nbytes(cache));
     memset(expected, 0x5a, ggml_nbytes(cache));
     for (int64_t n = 0; n < shape->rows; n++) {
-        const float *row =
-            (const float *)stored->all->data + n * (shape->elements + shape->gap);
+        const float *row = (const float *)stored->all->data + n * (shape->elements + shape->gap);
         ggml_get_type_traits(cache->type)
             ->from_float_ref(row, expected + (size_t)slot_of(shape, n) * cache->nb[1],
                              shape->elements);
@@ -150,8 +149,8 @@ static const struct {
     const char *words;
     void (*change)(struct ggml_tensor *node);
 } left[] = {
-    {"rows of float16", half_rows},          {"rows that are no multiple of 64", odd_rows},
-    {"a cache of float32", float_cache},     {"a cache of q8_1", unknown_cache},
+    {"rows of float16", half_rows},           {"rows that are no multiple of 64", odd_rows},
+    {"a cache of float32", float_cache},      {"a cache of q8_1", unknown_cache},
     {"several caches at a time", two_caches}, {"too few slots", short_slots},
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "write_rows.h"
+#include "write_tokens.h"
 
 enum { MOST_ROWS = 256 }; /* of one call of a kernel */
 

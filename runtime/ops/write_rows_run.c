@@ -1,34 +1,18 @@
 /* WriteRows: rows, so many at a time, are parts.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "../../ops/write_rows.h"
-
 #include <inttypes.h>
-#include <stdlib.h>
 
-#include "../../defs/dtype.h"
 #include "../../defs/format.h"
-#include "../../defs/op_tables.h"
 #include "../../ops/extent.h"
 #include "../../ops/fail.h"
 #include "../attend/pages.h"
-#include "../core/check.h"
-#include "../core/plan.h"
-#include "../core/select.h"
 #include "../core/tensor.h"
-#include "../core/words.h"
-#include "../core/write_rows.h"
-#include "../portable/portable.h"
+#include "../core/write_tokens.h"
+#include "write_rows.h"
 
 /* A part moves about that many bytes. */
 enum { PART_BYTES = 32 << 10 };
-
-struct rows_plan {
-    kvmill_plan base;
-    struct kvmill_convert_shape shape;
-    struct by_size kernel;
-    struct tensor_rule rules[KVMILL_WRITE_ROWS_TENSORS];
-};
 
 struct rows_call {
     struct call base;
@@ -144,7 +128,8 @@ static void set_call(struct rows_call *call, const DLTensor *const *known, bool 
     call->part = apart && call->rows > 0 ? 1 + PART_BYTES / row_bytes(call) : call->rows;
 }
 
-static kvmill_status begin(struct call *base, const DLTensor *const *tensors, kvmill_error *error) {
+kvmill_status kvmill_write_rows_begin(struct call *base, const DLTensor *const *tensors,
+                                      kvmill_error *error) {
     struct rows_call *call = (struct rows_call *)(void *)base;
     const DLTensor *known[KVMILL_WRITE_ROWS_TENSORS];
     bool apart;
@@ -155,14 +140,14 @@ static kvmill_status begin(struct call *base, const DLTensor *const *tensors, kv
     const DLTensor *slots = known[KVMILL_WRITE_ROWS_SLOTS];
     call->slots = (struct number_array){tensor_data(slots), slots->dtype.bits,
                                         kvmill_tensor_stride(slots, 0)};
-    status = check_slots(&call->slots, slots->shape[0],
-                         known[KVMILL_WRITE_ROWS_CACHE]->shape[0], &apart, error);
+    status = check_slots(&call->slots, slots->shape[0], known[KVMILL_WRITE_ROWS_CACHE]->shape[0],
+                         &apart, error);
     if (status == KVMILL_OK)
         set_call(call, known, apart);
     return status;
 }
 
-static int64_t parts(const struct call *base) {
+int64_t kvmill_write_rows_parts(const struct call *base) {
     const struct rows_call *call = call_of(base);
     return call->rows == 0 || call->done ? 0 : (call->rows + call->part - 1) / call->part;
 }
@@ -171,7 +156,7 @@ static int64_t slot_of(const void *context, int64_t n) {
     return number_at(context, n);
 }
 
-static void part(const struct call *base, int64_t number) {
+void kvmill_write_rows_part(const struct call *base, int64_t number) {
     const struct rows_call *call = call_of(base);
     const struct kvmill_call_size size = {1, call->rows, call->rows};
     const struct kvmill_kernel *kernel = kvmill_kernel_of_size(&plan_of(base)->kernel, &size);
@@ -181,86 +166,13 @@ static void part(const struct call *base, int64_t number) {
 }
 
 /* Elements are converted: a few operations each. */
-static double work(const struct call *base) {
+double kvmill_write_rows_work(const struct call *base) {
     const struct rows_call *call = call_of(base);
     double elements = (double)call->problem.heads * call->problem.shape->format.dim;
     return (double)call->rows * ((double)row_bytes(call) + 8 * elements);
 }
 
-static bool next(struct call *base) {
+bool kvmill_write_rows_next(struct call *base) {
     ((struct rows_call *)(void *)base)->done = true;
     return false;
-}
-
-/* ---- The plan ---- */
-
-static void destroy(kvmill_plan *plan) {
-    free(plan);
-}
-
-static const struct plan_op write_rows = {.begin = begin,
-                                          .parts = parts,
-                                          .part = part,
-                                          .work = work,
-                                          .next = next,
-                                          .destroy = destroy};
-
-static void set_rules(struct rows_plan *plan, const kvmill_write_rows *op) {
-    const struct op *known = &kvmill_write_rows_op;
-    for (int i = 0; i < KVMILL_WRITE_ROWS_TENSORS; i++) {
-        const struct op_tensor *tensor = kvmill_op_tensor(known, i);
-        enum op_presence presence = kvmill_op_presence(known, op, tensor);
-        plan->rules[i] = (struct tensor_rule){
-            .name = tensor->name,
-            .presence = presence == OP_ABSENT ? ABSENT : REQUIRED,
-            .type = kvmill_op_type(known, op, op, tensor),
-            .or_type = kvmill_op_other_type(known, op, tensor),
-            .output = kvmill_op_gives(known, op, tensor),
-            .rows = tensor->rows,
-        };
-    }
-}
-
-static void select_kernel(struct rows_plan *plan, const kvmill_write_rows *op,
-                          const struct kernel_search *search) {
-    const struct wanted wanted = {KVMILL_WRITE_ROWS, &plan->shape, &kvmill_portable_write_rows};
-    struct selection selection = kvmill_select_kernel(search, &wanted);
-    struct words words = {plan->base.description, sizeof plan->base.description};
-    plan->kernel = selection.by_size;
-    kvmill_need(&plan->base.needs, search, EVERY_RUN, "write rows", plan->kernel.kernel);
-    kvmill_say(&words, "WriteRows, rows %s of %d, cache %s; write with %s (%s%s)",
-               kvmill_dtype_name(op->T1), plan->shape.format.dim,
-               kvmill_format_parts(plan->shape.format.element)->word, plan->kernel.kernel->symbol,
-               plan->kernel.kernel == &kvmill_portable_write_rows ? "" : "pack ",
-               selection.origin);
-}
-
-static kvmill_status make_plan(const kvmill_write_rows *op, const kvmill_plan_options *options,
-                               kvmill_plan **plan, kvmill_error *error) {
-    struct kvmill_convert_shape shape;
-    struct kernel_search search;
-    kvmill_status status = kvmill_write_rows_check(op, &shape, error);
-    if (status == KVMILL_OK)
-        status = kvmill_open_search(options, &search, error);
-    if (status != KVMILL_OK)
-        return status;
-    struct rows_plan *made = calloc(1, sizeof *made);
-    if (made == NULL)
-        return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
-    made->base.op = &write_rows;
-    made->base.tensor_count = KVMILL_WRITE_ROWS_TENSORS;
-    made->shape = shape;
-    set_rules(made, op);
-    select_kernel(made, op, &search);
-    return kvmill_plan_finish(&made->base, plan, error);
-}
-
-kvmill_status kvmill_plan_write_rows(const kvmill_write_rows *given,
-                                     const kvmill_plan_options *options, kvmill_plan **plan,
-                                     kvmill_error *error) {
-    kvmill_write_rows op;
-    struct plan_call call = {
-        .part = kvmill_write_rows_op.parts[0], .given = given, .op = &op, .plan = plan};
-    kvmill_status status = kvmill_plan_take(&call, "op", options, error);
-    return status == KVMILL_OK ? make_plan(&op, &call.options, plan, error) : status;
 }

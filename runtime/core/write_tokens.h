@@ -1,8 +1,8 @@
 /* Rows of activations into rows of a cache that a caller names one by one.
 
    SPDX-License-Identifier: Apache-2.0 */
-#ifndef KVMILL_RUNTIME_CORE_WRITE_ROWS_H
-#define KVMILL_RUNTIME_CORE_WRITE_ROWS_H
+#ifndef KVMILL_RUNTIME_CORE_WRITE_TOKENS_H
+#define KVMILL_RUNTIME_CORE_WRITE_TOKENS_H
 
 #include <kvmill_kernel.h>
 

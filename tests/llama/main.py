@@ -73,6 +73,11 @@ class Measured:
     def perplexity(self) -> float:
         return float(np.exp(np.concatenate(self.loss).mean()))
 
+    def worse_than(self, other: Measured) -> bool:
+        """Tokens cost more than chance can make of so few, and than half a hundredth."""
+        more = np.concatenate(self.loss) - np.concatenate(other.loss)
+        return bool(more.mean() > 0.005 + 3 * more.std() / np.sqrt(len(more)))
+
     def quantile(self, share: float) -> float:
         return float(np.quantile(np.concatenate(self.kld), share))
 
@@ -114,7 +119,7 @@ def judge(measured: dict[tuple[str, str, bool], Measured]) -> None:
         )
         ok(
             ours.quantile(0.5) <= 1.05 * theirs.quantile(0.5) + 1.5 * rounding
-            and abs(np.log(ours.perplexity() / theirs.perplexity())) < 0.02,
+            and not ours.worse_than(theirs),
             f"{k}, {v}: as near to f16 as llama.cpp's own attention, and its perplexity",
         )
 

@@ -17,18 +17,8 @@ from pathlib import Path
 
 import numpy as np
 from llama_engine import Context, Model, load_adapter
+from llama_shapes import PAIRS as CACHES
 
-CACHES = [
-    ("f16", "f16"),
-    ("q8_0", "q8_0"),
-    ("q5_1", "q5_1"),
-    ("q5_0", "q5_0"),
-    ("q4_1", "q4_1"),
-    ("q4_0", "q4_0"),
-    ("iq4_nl", "iq4_nl"),
-    ("q8_0", "q4_0"),
-    ("q5_1", "q4_0"),
-]
 CHUNK, PROMPT, GREEDY = 512, 64, 256
 PIECE = 64  # tokens that are judged at a time: their logits are 64 MB for each context
 

@@ -17,6 +17,7 @@ enum op_family {
     OP_TENSOR_SCATTER,
     OP_CACHE_ATTENTION,
     OP_CACHE_ATTEND,
+    OP_WRITE_ROWS,
     OP_ATTENTION,
     OP_GATHER,
     OP_SCATTER,

@@ -109,6 +109,7 @@ const struct op *const kvmill_ops[] = {
     &kvmill_attention_ops[0],
     &kvmill_attention_ops[1],
     &kvmill_cache_attend_op,
+    &kvmill_write_rows_op,
     NULL,
 };
 

@@ -104,6 +104,7 @@ struct spec {
         struct scatter_spec scatter;
         struct attention_spec attention;
         kvmill_cache_attend cache_attend; /* its words are constants */
+        kvmill_write_rows write_rows;     /* likewise */
         struct onnx_attention_spec onnx_attention;
         struct gather_problem *gather;          /* gen/stablehlo.h */
         struct scatter_problem *window_scatter; /* of StableHLO */

@@ -7,6 +7,7 @@
 #include "spec.h"
 
 extern const struct spec_family tensor_scatter_specs, cache_attention_specs, cache_attend_specs,
-    onnx_attention_specs, gather_specs, window_scatter_specs, flow_specs, plain_specs;
+    onnx_attention_specs, gather_specs, window_scatter_specs, flow_specs, plain_specs,
+    write_rows_specs;
 
 #endif

@@ -18,6 +18,7 @@ static const struct spec_family *const families[OP_FAMILIES] = {
     [OP_TENSOR_SCATTER] = &tensor_scatter_specs,
     [OP_CACHE_ATTENTION] = &cache_attention_specs,
     [OP_CACHE_ATTEND] = &cache_attend_specs,
+    [OP_WRITE_ROWS] = &write_rows_specs,
     [OP_ATTENTION] = &onnx_attention_specs,
     [OP_GATHER] = &gather_specs,
     [OP_SCATTER] = &window_scatter_specs,

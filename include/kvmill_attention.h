@@ -258,6 +258,47 @@ kvmill_status kvmill_plan_cache_attend(const kvmill_cache_attend *op,
                                        const kvmill_plan_options *options, kvmill_plan **plan,
                                        kvmill_error *error);
 
+/* ---- WriteRows ---------------------------------------------------------------------------- */
+
+/* WriteRows: row slots[n] of a cache becomes row n, in the cache's format.  Ours: what engines do
+   that attend by CacheAttend and name the cells of their cache one by one; ggml's SET_ROWS.
+
+   A slot of -1 stores nothing.  Of rows with the same slot the last one stays, on any number of
+   threads.  Rows that no slot names are left as they are. */
+typedef struct kvmill_write_rows {
+    size_t struct_size;       /* sizeof (kvmill_write_rows) */
+    int64_t head_dim;         /* D; required */
+    DLDataType T1;            /* of rows; required */
+    int64_t quant_bit;        /* these as of kvmill_cache_attention */
+    int64_t quant_group;
+    DLDataType T2;            /* of cache; required */
+    DLDataType T3;
+    const char *cache_format; /* NULL, or blocks of llama.cpp */
+} kvmill_write_rows;
+
+/* Tensors, D head_dim, H heads of a row, N rows, C those of the cache:
+
+   rows (N, H, D)         T1; rows and heads of any strides
+   slots (N)              int64 or int32; -1 to C - 1
+   cache (C, H, D)        T2; the last dim as the format has it, rows and heads of any strides
+   scale (C, H, D / quant_group)   T3; with quant_bit */
+enum {
+    KVMILL_WRITE_ROWS_ROWS = 0,
+    KVMILL_WRITE_ROWS_SLOTS = 1,
+    KVMILL_WRITE_ROWS_CACHE = 2,
+    KVMILL_WRITE_ROWS_SCALE = 3,
+    KVMILL_WRITE_ROWS_TENSORS = 4
+};
+
+/* All is 0 or NULL. */
+void kvmill_write_rows_init(kvmill_write_rows *op, size_t struct_size);
+
+/* The plan needs no shapes: those come with the tensors of each run.  Otherwise as
+   kvmill_plan_tensor_scatter. */
+kvmill_status kvmill_plan_write_rows(const kvmill_write_rows *op,
+                                     const kvmill_plan_options *options, kvmill_plan **plan,
+                                     kvmill_error *error);
+
 /* ---- ONNX Attention ----------------------------------------------------------------------- */
 
 /* ONNX Attention, opsets 23, 24 and 25, with the semantics of ONNX 1.23.  Attributes have the names

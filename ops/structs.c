@@ -110,6 +110,10 @@ void kvmill_cache_attend_init(kvmill_cache_attend *op, size_t struct_size) {
     kvmill_init_struct(kvmill_cache_attend_op.parts[0], op, struct_size);
 }
 
+void kvmill_write_rows_init(kvmill_write_rows *op, size_t struct_size) {
+    kvmill_init_struct(kvmill_write_rows_op.parts[0], op, struct_size);
+}
+
 void kvmill_attention_init(kvmill_attention *op, size_t struct_size) {
     kvmill_init_struct(kvmill_attention_ops[0].parts[0], op, struct_size);
 }

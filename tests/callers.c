@@ -48,6 +48,7 @@ static kvmill_pool_options pool_options;
 static kvmill_tensor_scatter tensor_scatter;
 static kvmill_cache_attention cache_attention, flow_attention;
 static kvmill_cache_attend cache_attend;
+static kvmill_write_rows write_rows;
 static kvmill_attention attention, step_attention;
 static kvmill_tensor_scatter_attention step;
 static kvmill_gather gather;
@@ -75,6 +76,12 @@ static void set_cache_attend(void) {
     cache_attend.num_heads = 4;
     cache_attend.key_head_dim = 8;
     cache_attend.T1 = cache_attend.key_T2 = f32;
+}
+
+static void set_write_rows(void) {
+    kvmill_write_rows_init(&write_rows, sizeof write_rows);
+    write_rows.head_dim = 8;
+    write_rows.T1 = write_rows.T2 = f32;
 }
 
 static void set_attention(void) {
@@ -138,6 +145,7 @@ void callers_open(void) {
     set_tensor_scatter();
     set_cache_attention(&cache_attention);
     set_cache_attend();
+    set_write_rows();
     set_attention();
     set_windows();
     set_flow();
@@ -167,6 +175,7 @@ PLAN(key_value_cache, )
 PLAN(multi_head_attention, )
 PLAN(multi_head_cache_attention, )
 PLAN(cache_attend, )
+PLAN(write_rows, )
 PLAN(attention, )
 PLAN(tensor_scatter_attention, )
 PLAN(gather, )
@@ -249,6 +258,7 @@ INIT(pool_options)
 INIT(tensor_scatter)
 INIT(cache_attention)
 INIT(cache_attend)
+INIT(write_rows)
 INIT(attention)
 INIT(tensor_scatter_attention)
 INIT(gather)
@@ -282,6 +292,7 @@ const struct caller callers[] = {
     FUNCTION(multi_head_attention, "op", &cache_attention, cache_attention, CACHE),
     FUNCTION(multi_head_cache_attention, "op", &cache_attention, cache_attention, CACHE),
     FUNCTION(cache_attend, "op", &cache_attend, cache_attend, .op = &kvmill_cache_attend_op),
+    FUNCTION(write_rows, "op", &write_rows, write_rows, .op = &kvmill_write_rows_op),
     FUNCTION(attention, "op", &attention, attention, ATTENTION),
     FUNCTION(tensor_scatter_attention, "op", &step, tensor_scatter_attention,
              .own = &kvmill_step_struct),

@@ -169,6 +169,35 @@ static const struct described_tensor attend_tensors[] = {
     {.name = NULL},
 };
 
+/* ---- WriteRows ---- */
+
+static void start_write(struct scene *scene) {
+    kvmill_write_rows *op = &scene->base.write;
+    kvmill_write_rows_init(op, sizeof *op);
+    op->head_dim = 16 * roll(scene, 1, 2);
+    op->T1 = op->T2 = roll_float(scene);
+    if (roll(scene, 0, 1)) {
+        op->quant_bit = op->quant_group = 8;
+        op->T2 = i8;
+        op->T3 = f16;
+    }
+}
+
+static void bind_write(struct scene *scene) {
+    const kvmill_write_rows *op = &scene->base.write;
+    bind_call(scene, false);
+    bind_heads(scene, "G", roll(scene, 1, 3), 0, op->head_dim, 0);
+    scene_bind(scene, "U", op->quant_group > 0 ? op->head_dim / op->quant_group : 0);
+}
+
+PLAN(plan_write, kvmill_plan_write_rows, write)
+
+static const struct described_tensor write_tensors[] = {
+    {.name = "cache", .shape = "Q H D", .loose = true},
+    {.name = "scale", .shape = "Q H U"},
+    {.name = NULL},
+};
+
 /* ---- ONNX ---- */
 
 static void start_onnx(struct scene *scene) {
@@ -321,6 +350,8 @@ const struct described_case described_cases[] = {
     CACHE("dynamic_batching.MultiHeadCacheAttention", dynamic_tensors, plan_fused),
     CASE("CacheAttend", KVMILL_CACHE_ATTEND_TENSORS, "B S N C T P M", attend_tensors, attend,
          plan_attend, .aligned = false),
+    CASE("WriteRows", KVMILL_WRITE_ROWS_TENSORS, "N H Q", write_tensors, write, plan_write,
+         .aligned = false),
     ONNX("Attention", KVMILL_ATTENTION_TENSORS, plan_onnx),
     ONNX("TensorScatterAttention", KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS, plan_step),
     CASE("TensorScatter", KVMILL_TENSOR_SCATTER_TENSORS, "B H C N W", scatter_tensors, scatter,

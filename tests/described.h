@@ -43,6 +43,7 @@ struct scene {
     union {
         kvmill_cache_attention cache;
         kvmill_cache_attend attend;
+        kvmill_write_rows write;
         kvmill_attention onnx;
         kvmill_tensor_scatter scatter;
     } base;

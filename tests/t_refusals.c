@@ -490,9 +490,9 @@ static void test_table(const char *name, uint64_t seed) {
 int main(void) {
     static const char *const names[] = {"refusals/cache_attention", "refusals/cache_attend",
                                         "refusals/attention", "refusals/tensor_scatter",
-                                        "refusals/least_isa"};
+                                        "refusals/write_rows", "refusals/least_isa"};
     uint64_t seed = dice_seed();
-    for (int i = 0; i < 5; i++)
+    for (size_t i = 0; i < COUNT(names); i++)
         test_table(names[i], seed);
     return done_testing();
 }

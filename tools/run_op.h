@@ -35,7 +35,7 @@ struct run_op {
 };
 
 extern const struct run_op plain_run, tensor_scatter_run, cache_attention_run, cache_attend_run,
-    onnx_attention_run, gather_run, scatter_run, flow_run;
+    onnx_attention_run, gather_run, scatter_run, flow_run, write_rows_run;
 
 /* That of the spec's family. */
 const struct run_op *run_op_of(const struct spec *spec);

@@ -13,6 +13,7 @@ const struct run_op *run_op_of(const struct spec *spec) {
         [OP_TENSOR_SCATTER] = &tensor_scatter_run,
         [OP_CACHE_ATTENTION] = &cache_attention_run,
         [OP_CACHE_ATTEND] = &cache_attend_run,
+        [OP_WRITE_ROWS] = &write_rows_run,
         [OP_ATTENTION] = &onnx_attention_run,
         [OP_GATHER] = &gather_run,
         [OP_SCATTER] = &scatter_run,

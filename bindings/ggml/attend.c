@@ -4,52 +4,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "host.h"
 #include "plans.h"
+#include "rows.h"
 
 enum { QUERY, KEY, VALUE, MASK, SINKS }; /* a node's sources */
 enum { SCALE, MAX_BIAS, SOFTCAP };       /* its parameters */
 
-static const DLDataType float32 = {kDLFloat, 32, 1}, float16 = {kDLFloat, 16, 1};
-
-/* ---- Types of caches ---- */
-
-struct row_type {
-    DLDataType element;
-    const char *format;    /* NULL: elements */
-    int64_t values, bytes; /* of a block */
-};
-
-/* Blocks have the same names in kvmill, which has no plan for a name that it does not know. */
-static struct row_type row_type_of(const struct ggml_tensor *tensor) {
-    static const DLDataType bfloat16 = {kDLBfloat, 16, 1}, bytes = {kDLUInt, 8, 1};
-    enum ggml_type type = tensor->type;
-    const DLDataType *element = type == GGML_TYPE_F32    ? &float32
-                                : type == GGML_TYPE_F16  ? &float16
-                                : type == GGML_TYPE_BF16 ? &bfloat16
-                                                         : &bytes;
-    return (struct row_type){.element = *element,
-                             .format = element == &bytes ? host.type_name(type) : NULL,
-                             .values = host.block_size(type),
-                             .bytes = (int64_t)host.type_size(type)};
-}
-
 /* ---- What is taken ---- */
-
-/* Rows without gaps, which begin at multiples of an element. */
-static bool has_rows(const struct ggml_tensor *tensor) {
-    const struct row_type type = row_type_of(tensor);
-    if (type.values == 0 || tensor->ne[0] % type.values != 0 || tensor->nb[0] != (size_t)type.bytes)
-        return false;
-    for (int i = 1; i < GGML_MAX_DIMS; i++)
-        if (tensor->nb[i] % (type.element.bits / 8u) != 0)
-            return false;
-    return true;
-}
-
-static bool has_type(const struct ggml_tensor *tensor, enum ggml_type type) {
-    return tensor != NULL && tensor->type == type && has_rows(tensor);
-}
 
 /* What kvmill has no number for: heads in groups that share a mask. */
 static bool takes_mask(const struct ggml_tensor *node) {

@@ -7,17 +7,43 @@
 #include "../common/plan_cache.h"
 #include "attend.h"
 #include "host.h"
+#include "store.h"
 
 enum { LINE = 64 };
+
+/* Ops of ggml that are computed here. */
+enum { ATTEND, STORE, OPS };
+
+static const struct claim {
+    enum ggml_op op;
+    const kvmill_plan *(*plan)(const struct ggml_tensor *node);
+    kvmill_status (*run)(const struct ggml_tensor *node, const kvmill_plan *plan, void *workspace,
+                         kvmill_pool *pool, kvmill_error *error);
+} claims[OPS] = {
+    [ATTEND] = {GGML_OP_FLASH_ATTN_EXT, attend_plan, attend_run},
+    [STORE] = {GGML_OP_SET_ROWS, store_plan, store_run},
+};
 
 struct context {
     kvmill_pool *pool; /* NULL: one thread */
     void *workspace;
     size_t size;
-    int64_t nodes;
+    int64_t nodes[OPS];
 };
 
 /* ---- Nodes ---- */
+
+static const struct claim *claim_of(const struct ggml_tensor *node) {
+    for (int i = 0; i < OPS; i++)
+        if (claims[i].op == node->op)
+            return &claims[i];
+    return NULL;
+}
+
+bool backend_takes(const struct ggml_tensor *node) {
+    const struct claim *claim = claim_of(node);
+    return claim != NULL && claim->plan(node) != NULL;
+}
 
 static bool make_room(struct context *context, size_t size) {
     if (size <= context->size)
@@ -29,17 +55,18 @@ static bool make_room(struct context *context, size_t size) {
 }
 
 static enum ggml_status compute(struct context *context, const struct ggml_tensor *node) {
-    const kvmill_plan *plan = attend_plan(node);
+    const struct claim *claim = claim_of(node);
+    const kvmill_plan *plan = claim != NULL ? claim->plan(node) : NULL;
     kvmill_error error;
     if (plan == NULL)
         return GGML_STATUS_FAILED;
     if (!make_room(context, kvmill_plan_workspace_size(plan)))
         return GGML_STATUS_ALLOC_FAILED;
-    if (attend_run(node, plan, context->workspace, context->pool, &error) != KVMILL_OK) {
+    if (claim->run(node, plan, context->workspace, context->pool, &error) != KVMILL_OK) {
         fprintf(stderr, "kvmill: %s: %s\n", node->name, error.message);
         return GGML_STATUS_FAILED;
     }
-    context->nodes++;
+    context->nodes[claim - claims]++;
     return GGML_STATUS_SUCCESS;
 }
 
@@ -58,8 +85,8 @@ static const char *get_name(ggml_backend_t backend) {
 static void say_nodes(const struct context *context) {
     const char *verbose = getenv("KVMILL_VERBOSE");
     if (verbose != NULL && *verbose != '\0' && *verbose != '0')
-        fprintf(stderr, "kvmill: ggml: %lld nodes of attention computed\n",
-                (long long)context->nodes);
+        fprintf(stderr, "kvmill: ggml: %lld nodes of attention computed, %lld that store\n",
+                (long long)context->nodes[ATTEND], (long long)context->nodes[STORE]);
 }
 
 static void free_backend(ggml_backend_t backend) {
@@ -96,7 +123,7 @@ void backend_set_n_threads(ggml_backend_t backend, int threads) {
 }
 
 int64_t backend_nodes(ggml_backend_t backend) {
-    return ((const struct context *)backend->context)->nodes;
+    return ((const struct context *)backend->context)->nodes[ATTEND];
 }
 
 ggml_backend_t backend_new(ggml_backend_dev_t device) {

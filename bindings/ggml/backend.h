@@ -18,6 +18,9 @@ void backend_set_n_threads(ggml_backend_t backend, int threads);
 /* Nodes of attention that the backend has computed. */
 int64_t backend_nodes(ggml_backend_t backend);
 
+/* Whether a node is one of those that are computed here, and has kernels.  Any thread. */
+bool backend_takes(const struct ggml_tensor *node);
+
 /* Whether a node is no work: its tensor is another's. */
 bool backend_is_view(enum ggml_op op);
 

@@ -3,7 +3,6 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "attend.h"
 #include "backend.h"
 #include "host.h"
 
@@ -59,7 +58,7 @@ static ggml_backend_buffer_t buffer_from_host_ptr(ggml_backend_dev_t dev, void *
 
 static bool supports_op(ggml_backend_dev_t dev, const struct ggml_tensor *op) {
     (void)dev;
-    return backend_is_view(op->op) || (op->op == GGML_OP_FLASH_ATTN_EXT && attend_plan(op) != NULL);
+    return backend_is_view(op->op) || backend_takes(op);
 }
 
 static bool supports_buft(ggml_backend_dev_t dev, ggml_backend_buffer_type_t type) {

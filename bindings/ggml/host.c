@@ -92,6 +92,7 @@ bool host_open(void) {
     return find_all() && has_tensors() &&
            is_named("op", GGML_OP_FLASH_ATTN_EXT, host.op_name(GGML_OP_FLASH_ATTN_EXT),
                     "FLASH_ATTN_EXT") &&
+           is_named("op", GGML_OP_SET_ROWS, host.op_name(GGML_OP_SET_ROWS), "SET_ROWS") &&
            is_named("op", GGML_OP_TRANSPOSE, host.op_name(GGML_OP_TRANSPOSE), "TRANSPOSE") &&
            is_named("type", GGML_TYPE_Q8_0, host.type_name(GGML_TYPE_Q8_0), "q8_0") &&
            is_named("type", GGML_TYPE_BF16, host.type_name(GGML_TYPE_BF16), "bf16");

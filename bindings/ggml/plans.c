@@ -15,39 +15,61 @@ static void say(void *data, const char *reason) {
     fprintf(stderr, "kvmill: %s\n", reason);
 }
 
-/* Opened at the first call; one that cannot be used is left out.  One thread at a time. */
-static const struct packs *open_packs(void) {
-    static struct packs packs;
+static struct packs packs;
+
+/* One that cannot be used is left out. */
+static void add_packs(void) {
     const char *paths = getenv("KVMILL_PACKS");
-    if (packs.count > 0)
-        return &packs;
     if (paths != NULL)
         packs_add_named(&packs, paths, "KVMILL_PACKS", say, NULL);
     packs_add(&packs, &kvmill_pack_kvmill_ggml, say, NULL);
+}
+
+static const struct packs *open_packs(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, add_packs);
     return &packs;
 }
 
 /* ---- Plans ---- */
 
-static kvmill_status make(void *data, const void *op, kvmill_plan **plan, kvmill_error *error) {
+static kvmill_plan_options fast_options(void) {
     kvmill_plan_options options = plan_options_of(open_packs());
-    (void)data;
-    (void)error;
     options.least_isa = plan_least_isa();
-    kvmill_plan_cache_attend(op, &options, plan, NULL);
-    return KVMILL_OK;
+    return options;
 }
 
-static struct plan_cache cache = {
-    .mutex = PTHREAD_MUTEX_INITIALIZER, .key_size = sizeof(kvmill_cache_attend), .make = make};
+#define MAKE(NAME)                                                                                 \
+    static kvmill_status make_##NAME(void *data, const void *op, kvmill_plan **plan,               \
+                                     kvmill_error *error) {                                        \
+        const kvmill_plan_options options = fast_options();                                        \
+        (void)data, (void)error;                                                                   \
+        kvmill_plan_##NAME(op, &options, plan, NULL);                                              \
+        return KVMILL_OK;                                                                          \
+    }
+MAKE(cache_attend)
+MAKE(write_rows)
+
+#define CACHE(NAME)                                                                                \
+    { .mutex = PTHREAD_MUTEX_INITIALIZER, .key_size = sizeof(kvmill_##NAME), .make = make_##NAME }
+static struct plan_cache attends = CACHE(cache_attend), stores = CACHE(write_rows);
+
+static const kvmill_plan *find(struct plan_cache *cache, const void *op) {
+    const kvmill_plan *plan;
+    plan_cache_find(cache, op, &plan, NULL);
+    return plan;
+}
 
 const kvmill_plan *plans_find(const kvmill_cache_attend *op) {
-    const kvmill_plan *plan;
-    plan_cache_find(&cache, op, &plan, NULL);
-    return plan;
+    return find(&attends, op);
+}
+
+const kvmill_plan *plans_find_store(const kvmill_write_rows *op) {
+    return find(&stores, op);
 }
 
 /* When ggml unloads the library. */
 static void __attribute__((destructor)) forget(void) {
-    plan_cache_clear(&cache);
+    plan_cache_clear(&attends);
+    plan_cache_clear(&stores);
 }

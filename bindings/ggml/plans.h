@@ -1,5 +1,5 @@
-/* Plans of attention, each made once: an op of ggml names all that a plan depends on, and its
-   tensors' lengths are no part of that.
+/* Plans of attention and of storing, each made once: an op of ggml names all that a plan depends
+   on, and its tensors' lengths are no part of that.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GGML_PLANS_H
@@ -14,5 +14,6 @@
    that is part of this library.  One that cannot be used is left out, and a line on standard error
    says why. */
 const kvmill_plan *plans_find(const kvmill_cache_attend *op);
+const kvmill_plan *plans_find_store(const kvmill_write_rows *op);
 
 #endif

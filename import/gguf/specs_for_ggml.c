@@ -1,4 +1,4 @@
-/* What a model asks of llama.cpp's backend of kvmill: CacheAttend, as bindings/ggml plans it.  The
+/* What a model asks of llama.cpp's backend of kvmill: CacheAttend and WriteRows, as bindings/ggml plans them.  The
    mask says what a token sees, so that windows make no difference, and the scale is the run's.
 
    SPDX-License-Identifier: Apache-2.0 */
@@ -72,11 +72,32 @@ static bool add_layer(const struct model *model, const struct layer *layer,
     return spec_check(spec, error);
 }
 
+/* ---- Storing ---- */
+
+/* As bindings/ggml/store.c cuts what is stored for a token. */
+enum { STORED_DIM = 64 };
+
+static bool add_store(const struct kvmill_format_parts *type, struct spec_list *list,
+                      struct error *error) {
+    struct spec *spec = spec_list_append(list, error);
+    if (spec == NULL || !spec_begin(spec, kvmill_op_of(OP_WRITE_ROWS, 0), error))
+        return false;
+    spec->write_rows.head_dim = STORED_DIM;
+    spec->write_rows.T1 = kvmill_dtype_by_name("float32")->dl;
+    spec->write_rows.T2 = type->dtype;
+    spec->write_rows.cache_format = format_of(type);
+    snprintf(spec->purpose, sizeof spec->purpose, "rows as %s", type->word);
+    strcpy(spec->where, spec->purpose);
+    return spec_check(spec, error);
+}
+
 bool specs_for_ggml(const struct model *model, const struct cache_choice *choice,
                     struct spec_list *list, struct error *error) {
     for (int i = 0; i < model->layer_count; i++)
         if (model->layers[i].kind != LAYER_NONE &&
             !add_layer(model, &model->layers[i], choice, list, error))
             return false;
-    return true;
+    const struct kvmill_format_parts *key = choice->ggml[GGML_KEY],
+                                     *value = choice->ggml[GGML_VALUE];
+    return add_store(key, list, error) && (value == key || add_store(value, list, error));
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../../ops/fail.h"
+#include "../core/write_tokens.h"
 
 /* ---- Validation ---- */
 
@@ -74,44 +75,32 @@ kvmill_status kvmill_flow_check_slots(const struct kvmill_flow_problem *problem,
 
 /* ---- Writing ---- */
 
-enum { MOST_ROWS = 256 };
+struct paged_tokens {
+    const struct flow_writer *writer;
+    const struct flow_tokens *tokens;
+};
 
-static int64_t end_of_run(const struct flow_tokens *tokens, int64_t first, int64_t last) {
-    while (first < last && tokens->slot[first] >= 0)
-        first++;
-    return first;
-}
-
-/* Tokens [first, end), which all have slots. */
-static void write_run(const struct flow_writer *writer, const struct flow_tokens *tokens, int v,
-                      int64_t first, int64_t end) {
-    int64_t row[MOST_ROWS];
-    struct kvmill_convert convert = {
-        .shape = writer->shape,
-        .token_stride = tokens->token_stride[v],
-        .head_stride = tokens->head_stride[v],
-        .cache = writer->cache,
-        .slot = row,
-        .heads = writer->heads,
-        .repeat = 1,
-    };
-    for (int64_t count; first < end; first += count) {
-        count = end - first < MOST_ROWS ? end - first : MOST_ROWS;
-        for (int64_t i = 0; i < count; i++)
-            row[i] = tokens->slot[first + i] / writer->page_size * writer->page_rows +
-                     tokens->slot[first + i] % writer->page_size;
-        convert.activation =
-            (unsigned char *)(uintptr_t)tokens->data[v] + first * convert.token_stride;
-        writer->kernel->run(&convert, 0, count);
-    }
+static int64_t row_of(const void *context, int64_t t) {
+    const struct paged_tokens *paged = context;
+    const struct flow_writer *writer = paged->writer;
+    int64_t slot = paged->tokens->slot[t];
+    return slot < 0 ? -1
+                    : slot / writer->page_size * writer->page_rows + slot % writer->page_size;
 }
 
 void kvmill_flow_write(const struct flow_writer *writer, const struct flow_tokens *tokens, int v,
                        const struct flow_span *span) {
-    for (int64_t first = span->first, end; first < span->last; first = end + 1) {
-        end = end_of_run(tokens, first, span->last);
-        write_run(writer, tokens, v, first, end);
-    }
+    const struct paged_tokens paged = {writer, tokens};
+    const struct kvmill_convert convert = {
+        .shape = writer->shape,
+        .activation = (unsigned char *)(uintptr_t)tokens->data[v],
+        .token_stride = tokens->token_stride[v],
+        .head_stride = tokens->head_stride[v],
+        .cache = writer->cache,
+        .heads = writer->heads,
+        .repeat = 1,
+    };
+    kvmill_write_tokens(writer->kernel, &convert, row_of, &paged, span->first, span->last);
 }
 
 /* ---- Rows of fields ---- */

@@ -60,22 +60,40 @@ static bool compute(const struct engine *engine, struct ggml_cgraph *graph, int 
     return done;
 }
 
+struct ggml_context *engine_context(void) {
+    return ggml_init((struct ggml_init_params){
+        NODES * ggml_tensor_overhead() + ggml_graph_overhead_custom(NODES, false), NULL, true});
+}
+
+/* Up to `last`; returns what has computed `node`. */
+static ggml_backend_t run_graph(const struct engine *engine, struct ggml_context *context,
+                                struct ggml_tensor *node, struct ggml_tensor *last, int runs,
+                                double *seconds) {
+    struct ggml_cgraph *graph = ggml_new_graph_custom(context, NODES, false);
+    ggml_set_output(last);
+    ggml_build_forward_expand(graph, last);
+    bool done = compute(engine, graph, runs, seconds);
+    return done ? ggml_backend_sched_get_tensor_backend(engine->scheduler, node) : NULL;
+}
+
+ggml_backend_t engine_run_node(const struct engine *engine, struct ggml_context *context,
+                               struct ggml_tensor *node, int runs, double *seconds) {
+    ggml_backend_t backend = run_graph(engine, context, node, node, runs, seconds);
+    ggml_backend_sched_reset(engine->scheduler);
+    return backend;
+}
+
 ggml_backend_t engine_run(const struct engine *engine, const struct scene *scene, float *result,
                           int runs, double *seconds) {
-    struct ggml_context *context = ggml_init((struct ggml_init_params){
-        NODES * ggml_tensor_overhead() + ggml_graph_overhead_custom(NODES, false), NULL, true});
+    struct ggml_context *context = engine_context();
     struct ggml_tensor *node = scene_node(scene, context);
     struct ggml_tensor *doubled = ggml_scale(context, node, 2);
-    struct ggml_cgraph *graph = ggml_new_graph_custom(context, NODES, false);
-    ggml_set_output(doubled);
-    ggml_build_forward_expand(graph, doubled);
-    bool done = compute(engine, graph, runs, seconds);
-    ggml_backend_t backend = ggml_backend_sched_get_tensor_backend(engine->scheduler, node);
-    if (done)
+    ggml_backend_t backend = run_graph(engine, context, node, doubled, runs, seconds);
+    if (backend != NULL)
         ggml_backend_tensor_get(doubled, result, 0, ggml_nbytes(doubled));
-    for (int64_t n = 0; done && n < scene_size(scene); n++)
+    for (int64_t n = 0; backend != NULL && n < scene_size(scene); n++)
         result[n] /= 2;
     ggml_backend_sched_reset(engine->scheduler);
     ggml_free(context);
-    return done ? backend : NULL;
+    return backend;
 }

@@ -23,7 +23,12 @@ void engine_close(struct engine *engine);
 ggml_backend_t engine_run(const struct engine *engine, const struct scene *scene, float *result,
                           int runs, double *seconds);
 
-/* Nodes that a backend of the adapter has computed. */
+/* A context for a graph, and a run of a node of it alone, whose sources are in the CPU's memory. */
+struct ggml_context *engine_context(void);
+ggml_backend_t engine_run_node(const struct engine *engine, struct ggml_context *context,
+                               struct ggml_tensor *node, int runs, double *seconds);
+
+/* Nodes of attention that a backend of the adapter has computed. */
 int64_t engine_nodes(ggml_backend_t backend);
 
 #endif

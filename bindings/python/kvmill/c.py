@@ -181,6 +181,11 @@ class CacheAttendOp(Structure):
     _fields_ = _members(_c_name_)
 
 
+class WriteRowsOp(Structure):
+    _c_name_ = "kvmill_write_rows"
+    _fields_ = _members(_c_name_)
+
+
 class GatherOp(Structure):
     _c_name_ = "kvmill_gather"
     _fields_ = _members(_c_name_)
@@ -283,6 +288,7 @@ _PLANNED = {
     "multi_head_attention": CacheAttentionOp,
     "multi_head_cache_attention": CacheAttentionOp,
     "cache_attend": CacheAttendOp,
+    "write_rows": WriteRowsOp,
     "attention": AttentionOp,
     "tensor_scatter_attention": AttentionStepOp,
     "gather": GatherOp,
@@ -351,6 +357,7 @@ def _load_library() -> ctypes.CDLL:
         "kvmill_attention_init": (None, [POINTER(AttentionOp), c_size_t]),
         "kvmill_cache_attention_init": (None, [POINTER(CacheAttentionOp), c_size_t]),
         "kvmill_cache_attend_init": (None, [POINTER(CacheAttendOp), c_size_t]),
+        "kvmill_write_rows_init": (None, [POINTER(WriteRowsOp), c_size_t]),
         "kvmill_merge_partials": (
             None,
             [c_int64, c_void_p, c_void_p, c_int64, c_int64, c_void_p, c_void_p],

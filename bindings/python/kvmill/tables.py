@@ -238,6 +238,16 @@ STRUCTS = {
         ("max_bias", "double", 200),
         ("mode", "word", 208),
     ]),
+    "kvmill_write_rows": (56, [
+        ("struct_size", "size", 0),
+        ("head_dim", "int64", 8),
+        ("T1", "type", 16),
+        ("quant_bit", "int64", 24),
+        ("quant_group", "int64", 32),
+        ("T2", "type", 40),
+        ("T3", "type", 44),
+        ("cache_format", "word", 48),
+    ]),
 }
 
 # op: attributes of limited range: (name, least, most)
@@ -312,6 +322,9 @@ RANGES = {
         ("right_window_size", -1, 9223372036854775807),
         ("alibi_heads", 0, 1048576),
         ("alibi_first", 0, 1048576),
+    ],
+    "WriteRows": [
+        ("head_dim", 1, 65536),
     ],
 }
 
@@ -464,6 +477,12 @@ TENSORS = {
         Tensor("sinks", 16, "in", "T1"),
         Tensor("attn_output", 17, "out", "T1", "output_T1", "output_T1"),
         Tensor("lse", 18, "out", "float32"),
+    ],
+    "WriteRows": [
+        Tensor("rows", 0, "in", "T1"),
+        Tensor("slots", 1, "in", "int64"),
+        Tensor("cache", 2, "inout", "T2"),
+        Tensor("scale", 3, "inout", "T3"),
     ],
     "decode": [
         Tensor("query", 0, "in", "T1"),

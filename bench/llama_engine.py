@@ -1,0 +1,161 @@
+"""llama.cpp by llama-cpp-python's low-level calls: contexts with kvmill's attention and with its own,
+of one model in one process.
+
+A context has the accelerators that were loaded before it was made; so Engine.load_adapter() comes
+between.  Needs llama-cpp-python, built with shared libraries, as its source distribution is.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from pathlib import Path
+
+# Else llama.cpp would load it for all contexts.
+os.environ.pop("GGML_BACKEND_PATH", None)
+
+import llama_cpp  # noqa: E402
+import numpy as np  # noqa: E402
+
+# Numbers of enum ggml_type.
+CACHE_TYPES = {"f16": 1, "q4_0": 2, "q4_1": 3, "q5_0": 6, "q5_1": 7, "q8_0": 8, "iq4_nl": 20}
+
+
+
+def _loaded(name: str) -> ctypes.CDLL:
+    """The library that llama.cpp has loaded: a wheel has copies of other names beside it, and each
+    of them has its own list of backends."""
+    paths = (line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines())
+    return ctypes.CDLL(next(path for path in paths if f"/{name}.so" in path))
+
+
+_ggml = _loaded("libggml")
+_base = _loaded("libggml-base")
+_ggml.ggml_backend_load.restype = ctypes.c_void_p
+_ggml.ggml_backend_load.argtypes = [ctypes.c_char_p]
+_base.ggml_op_desc.restype = ctypes.c_char_p
+_base.ggml_op_desc.argtypes = [ctypes.c_void_p]
+_base.ggml_get_name.restype = ctypes.c_char_p
+_base.ggml_get_name.argtypes = [ctypes.c_void_p]
+
+
+@llama_cpp.llama_log_callback
+def _log(level: int, text: bytes, data: object) -> None:
+    if level == 4:
+        print(text.decode(errors="replace"), end="")
+
+
+def load_adapter(path: str) -> None:
+    """kvmill's backend, for contexts that are made from now on."""
+    if not _ggml.ggml_backend_load(path.encode()):
+        raise SystemExit(f"{path}: llama.cpp does not load it; its lines above say why")
+
+
+class Model:
+    """A GGUF file."""
+
+    def __init__(self, path: str | Path) -> None:
+        llama_cpp.llama_log_set(_log, ctypes.c_void_p(0))
+        llama_cpp.llama_backend_init()
+        self.model = llama_cpp.llama_model_load_from_file(
+            str(path).encode(), llama_cpp.llama_model_default_params()
+        )
+        if not self.model:
+            raise SystemExit(f"{path}: llama.cpp does not load it")
+        self.vocabulary = llama_cpp.llama_model_get_vocab(self.model)
+        self.words = llama_cpp.llama_vocab_n_tokens(self.vocabulary)
+
+    def tokens(self, text: str) -> list[int]:
+        """Of a text, with the token that begins one."""
+        data = text.encode()
+        found = (llama_cpp.llama_token * (len(data) + 2))()
+        count = llama_cpp.llama_tokenize(
+            self.vocabulary, data, len(data), found, len(found), True, False
+        )
+        return list(found[:count])
+
+
+class Context:
+    """A context of a model.  k, v: types of the cache; flash: -fa on; times: seconds of nodes
+    are kept by their ops and names, which costs time."""
+
+    def __init__(
+        self,
+        model: Model,
+        cells: int,
+        k: str = "f16",
+        v: str = "",
+        *,
+        threads: int = 1,
+        flash: bool = True,
+        times: bool = False,
+    ) -> None:
+        params = llama_cpp.llama_context_default_params()
+        params.n_ctx = cells
+        params.n_batch = params.n_ubatch = 512
+        params.n_threads = params.n_threads_batch = threads
+        params.type_k = CACHE_TYPES[k]
+        params.type_v = CACHE_TYPES[v or k]
+        params.flash_attn_type = int(flash)
+        params.swa_full = True
+        self.seconds: dict[tuple[str, str], list[float]] = {}
+        self._began = 0.0
+        self._callback = llama_cpp.ggml_backend_sched_eval_callback(self._watch)
+        if times:
+            params.cb_eval = self._callback
+        self.model = model
+        self.context = llama_cpp.llama_init_from_model(model.model, params)
+        if not self.context:
+            raise SystemExit(f"llama.cpp makes no context for a cache of {k}, {v or k}")
+        self.memory = llama_cpp.llama_get_memory(self.context)
+        self.past = 0
+
+    def _watch(self, node: int, ask: bool, data: object) -> bool:
+        """llama.cpp computes up to a node that is asked for, so each is asked for."""
+        now = time.perf_counter()
+        if not ask:
+            key = _base.ggml_op_desc(node).decode(), _base.ggml_get_name(node).decode()
+            self.seconds.setdefault(key, []).append(now - self._began)
+        self._began = time.perf_counter()
+        return True
+
+    def evaluate(self, tokens: list[int], outputs: int = 1) -> np.ndarray:
+        """At most 512 tokens; logits of the last `outputs` of them."""
+        count = len(tokens)
+        batch = llama_cpp.llama_batch_init(count, 0, 1)
+        batch.n_tokens = count
+        for i, token in enumerate(tokens):
+            batch.token[i] = token
+            batch.pos[i] = self.past + i
+            batch.n_seq_id[i] = 1
+            batch.seq_id[i][0] = 0
+            batch.logits[i] = i >= count - outputs
+        failed = llama_cpp.llama_decode(self.context, batch)
+        llama_cpp.llama_batch_free(batch)
+        if failed:
+            raise SystemExit(f"llama_decode: {failed}")
+        self.past += count
+        logits = llama_cpp.llama_get_logits(self.context)
+        return np.ctypeslib.as_array(logits, (outputs, self.model.words))
+
+    def rewind(self, past: int = 0) -> None:
+        """Forget all tokens from that position on."""
+        llama_cpp.llama_memory_seq_rm(self.memory, 0, past, -1)
+        self.past = past
+
+    def take(self, other: Context) -> None:
+        """The cache of a context of the same types."""
+        size = llama_cpp.llama_state_seq_get_size(other.context, 0)
+        state = (ctypes.c_uint8 * size)()
+        llama_cpp.llama_state_seq_get_data(other.context, state, size, 0)
+        self.rewind()
+        if not llama_cpp.llama_state_seq_set_data(self.context, state, size, 0):
+            raise SystemExit("llama.cpp does not take its own state")
+        self.past = other.past
+
+    def close(self) -> None:
+        """The context's memory is free again."""
+        llama_cpp.llama_free(self.context)

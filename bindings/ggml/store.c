@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store.h"
+
+#include <string.h>
+
+#include "plans.h"
+#include "rows.h"
+
+enum { ROWS, SLOTS }; /* a node's sources */
+
+/* The kernels' rows: what ggml takes for one row, all heads of a token, is so many of them. */
+enum { DIM = 64 };
+
+/* ---- What is taken ---- */
+
+static bool is_matrix(const struct ggml_tensor *tensor) {
+    return tensor->ne[2] == 1 && tensor->ne[3] == 1;
+}
+
+static bool takes_slots(const struct ggml_tensor *slots) {
+    return slots != NULL && (slots->type == GGML_TYPE_I64 || slots->type == GGML_TYPE_I32) &&
+           has_rows(slots) && slots->ne[1] == 1 && is_matrix(slots);
+}
+
+/* Copies are as fast in ggml. */
+static bool takes_tensors(const struct ggml_tensor *node) {
+    const struct ggml_tensor *rows = node->src[ROWS], *slots = node->src[SLOTS];
+    return has_type(rows, GGML_TYPE_F32) && takes_slots(slots) && has_rows(node) &&
+           node->type != GGML_TYPE_F32 && is_matrix(rows) && is_matrix(node) &&
+           rows->ne[0] % DIM == 0 && rows->ne[0] == node->ne[0] && rows->ne[1] == slots->ne[0];
+}
+
+const kvmill_plan *store_plan(const struct ggml_tensor *node) {
+    kvmill_write_rows op;
+    if (!takes_tensors(node))
+        return NULL;
+    memset(&op, 0, sizeof op);
+    kvmill_write_rows_init(&op, sizeof op);
+    op.head_dim = DIM;
+    op.T1 = float32;
+    op.T2 = row_type_of(node).element;
+    op.cache_format = row_type_of(node).format;
+    return plans_find_store(&op);
+}
+
+/* ---- A run ---- */
+
+/* (rows, pieces of DIM values, what these have). */
+struct pieces {
+    int64_t shape[3], strides[3];
+};
+
+static DLTensor pieces_of(const struct ggml_tensor *tensor, struct pieces *pieces) {
+    const struct row_type type = row_type_of(tensor);
+    int64_t bytes = type.element.bits / 8, piece = DIM / type.values * (type.bytes / bytes);
+    *pieces = (struct pieces){{tensor->ne[1], tensor->ne[0] / DIM, piece},
+                              {(int64_t)tensor->nb[1] / bytes, piece, 1}};
+    return (DLTensor){tensor->data,  {kDLCPU, 0},     3, type.element,
+                      pieces->shape, pieces->strides, 0};
+}
+
+kvmill_status store_run(const struct ggml_tensor *node, const kvmill_plan *plan, void *workspace,
+                        kvmill_pool *pool, kvmill_error *error) {
+    struct ggml_tensor *numbers = node->src[SLOTS];
+    uint8_t bits = numbers->type == GGML_TYPE_I64 ? 64 : 32;
+    struct pieces from, to;
+    DLTensor rows = pieces_of(node->src[ROWS], &from), cache = pieces_of(node, &to);
+    DLTensor slots = {numbers->data, {kDLCPU, 0}, 1, {kDLInt, bits, 1}, numbers->ne, NULL, 0};
+    const DLTensor *tensors[KVMILL_WRITE_ROWS_TENSORS] = {[KVMILL_WRITE_ROWS_ROWS] = &rows,
+                                                          [KVMILL_WRITE_ROWS_SLOTS] = &slots,
+                                                          [KVMILL_WRITE_ROWS_CACHE] = &cache};
+    if (pool == NULL)
+        return kvmill_run(plan, tensors, KVMILL_WRITE_ROWS_TENSORS, workspace, error);
+    return kvmill_run_on(plan, pool, tensors, KVMILL_WRITE_ROWS_TENSORS, workspace, error);
+}

@@ -1,0 +1,62 @@
+/* WriteRows: rows into the cells of a cache that are named one by one.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "format.h"
+#include "op_tables.h"
+
+/* ---- Attributes ---- */
+
+static const char *const activations[] = {"float32", "float16", "bfloat16", NULL};
+
+#define MEMBER(NAME, KIND)                                                                         \
+    .name = #NAME, .kind = (KIND), .offset = offsetof(kvmill_write_rows, NAME), .ops = 1
+static const struct op_member members[] = {
+    {.name = "struct_size", .kind = OP_SIZE},
+    {MEMBER(head_dim, OP_COUNT), .needed = 1, .help = "Elements of a head of a row."},
+    {MEMBER(T1, OP_TYPE), .needed = 1, .words = activations,
+     .help = "rows: float32, float16, bfloat16."},
+    {MEMBER(quant_bit, OP_COUNT), .help = "Bits of codes: 0, 8, 4."},
+    {MEMBER(quant_group, OP_COUNT), .help = "Elements that share a scale."},
+    {MEMBER(T2, OP_TYPE), .needed = 1, .words = kvmill_row_types,
+     .help = "Elements of cache; int8 or int4 as quant_bit says; uint8 with a format."},
+    {MEMBER(T3, OP_TYPE), .words = activations, .help = "Scales: float32, float16, bfloat16."},
+    {MEMBER(cache_format, OP_WORD), .words = kvmill_block_words, .help = "Blocks of llama.cpp."},
+};
+#undef MEMBER
+
+static const struct op_range ranges[] = {
+    {.name = "head_dim",
+     .offset = offsetof(kvmill_write_rows, head_dim),
+     .ops = 1,
+     .least = 1,
+     .most = OP_MOST_DIM},
+};
+
+static const struct op_struct attributes = {
+    .name = "kvmill_write_rows",
+    .size = sizeof(kvmill_write_rows),
+    OP_MEMBERS(members),
+    OP_RANGES(ranges),
+};
+
+/* ---- Tensors ---- */
+
+#define TENSOR(NAME, INDEX) .name = #NAME, .index = KVMILL_WRITE_ROWS_##INDEX, .in = 1, .needed = 1
+static const struct op_tensor tensors[] = {
+    {TENSOR(rows, ROWS), .rows = true, .type = "T1", .shape = "N H D", .help = "Rows."},
+    {TENSOR(slots, SLOTS), .type = "int64", .or_type = "int32", .shape = "N",
+     .help = "The row of the cache that each becomes; -1: none."},
+    {TENSOR(cache, CACHE), .out = 1, .rows = true, .type = "T2",
+     .help = "The cache, (C, H, D), the last dim as the format has it."},
+    {TENSOR(scale, SCALE), .out = 1, .when = {{"quant_bit"}}, .rows = true, .type = "T3",
+     .help = "Scales, (C, H, D / quant_group)."},
+};
+
+const struct op kvmill_write_rows_op = {
+    .name = "WriteRows",
+    .family = OP_WRITE_ROWS,
+    .source = OP_OURS,
+    .parts = {&attributes},
+    OP_TENSORS(tensors),
+    .help = "Store rows in the cells of a cache that slots name.",
+};

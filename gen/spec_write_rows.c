@@ -1,0 +1,44 @@
+/* WriteRows in spec files.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "../ops/write_rows.h"
+#include "convert_family.h"
+#include "spec_families.h"
+#include "spec_keys.h"
+
+static void *part(struct spec *spec, int number) {
+    (void)number;
+    return &spec->write_rows;
+}
+
+static bool find_shape(const struct spec *spec, struct kvmill_convert_shape *shape,
+                       struct error *error) {
+    kvmill_error reason;
+    return kvmill_write_rows_check(&spec->write_rows, shape, &reason) == KVMILL_OK ||
+           fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
+}
+
+static bool check(const struct spec *spec, struct error *error) {
+    struct kvmill_convert_shape shape;
+    return find_shape(spec, &shape, error);
+}
+
+static bool complete(const struct json_place *place, struct spec *spec, struct error *error) {
+    (void)place;
+    return check(spec, error);
+}
+
+static bool kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
+                    struct error *error) {
+    struct kvmill_convert_shape shape;
+    return find_shape(spec, &shape, error) && write_rows_kernels(&shape, isa, list, error);
+}
+
+const struct spec_family write_rows_specs = {
+    .part = part,
+    .complete = complete,
+    .write = spec_write_attributes,
+    .check = check,
+    .kernels = kernels,
+    .without_kernels = "rows are too long for kernels",
+};

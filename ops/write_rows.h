@@ -1,0 +1,14 @@
+/* WriteRows: what is valid of its attributes, and the kernel that it asks for.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_OPS_WRITE_ROWS_H
+#define KVMILL_OPS_WRITE_ROWS_H
+
+#include <kvmill.h>
+#include <kvmill_kernel.h>
+
+/* *shape is set on success. */
+kvmill_status kvmill_write_rows_check(const kvmill_write_rows *op,
+                                      struct kvmill_convert_shape *shape, kvmill_error *error);
+
+#endif

@@ -1,0 +1,17 @@
+/* Rows of activations into rows of a cache that a caller names one by one.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_RUNTIME_CORE_WRITE_TOKENS_H
+#define KVMILL_RUNTIME_CORE_WRITE_TOKENS_H
+
+#include <kvmill_kernel.h>
+
+/* The row of the cache that token t has; -1: none, and it is not stored. */
+typedef int64_t (*row_of_token)(const void *context, int64_t t);
+
+/* Tokens [first, last) of a problem whose activations begin with token 0 and that has no slots yet,
+   by a kernel of WRITE_ROWS, in their order. */
+void kvmill_write_tokens(const struct kvmill_kernel *kernel, const struct kvmill_convert *problem,
+                         row_of_token row_of, const void *context, int64_t first, int64_t last);
+
+#endif

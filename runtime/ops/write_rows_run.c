@@ -1,0 +1,178 @@
+/* WriteRows: rows, so many at a time, are parts.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+
+#include "../../defs/format.h"
+#include "../../ops/extent.h"
+#include "../../ops/fail.h"
+#include "../attend/pages.h"
+#include "../core/tensor.h"
+#include "../core/write_tokens.h"
+#include "write_rows.h"
+
+/* A part moves about that many bytes. */
+enum { PART_BYTES = 32 << 10 };
+
+struct rows_call {
+    struct call base;
+    struct kvmill_convert problem; /* of all rows */
+    struct number_array slots;
+    int64_t rows, part; /* rows of a part */
+    bool done;
+};
+
+static const struct rows_plan *plan_of(const struct call *call) {
+    return (const struct rows_plan *)(const void *)call->plan;
+}
+
+static const struct rows_call *call_of(const struct call *call) {
+    return (const struct rows_call *)(const void *)call;
+}
+
+/* ---- Checks ---- */
+
+static int64_t groups_of(const struct kvmill_format *format) {
+    return format->quant_group > 0 ? format->dim / format->quant_group : 0;
+}
+
+static kvmill_status check_shapes(const struct given_tensors *given,
+                                  const struct kvmill_format *format) {
+    int64_t rows[] = {KVMILL_DYNAMIC, KVMILL_DYNAMIC, format->dim};
+    kvmill_status status = kvmill_check_shape(given, KVMILL_WRITE_ROWS_ROWS, 3, rows);
+    if (status != KVMILL_OK)
+        return status;
+    const int64_t *known = given->tensors[KVMILL_WRITE_ROWS_ROWS]->shape;
+    int64_t cache[] = {KVMILL_DYNAMIC, known[1], kvmill_format_last_dim(format)};
+    status = kvmill_check_shape(given, KVMILL_WRITE_ROWS_SLOTS, 1, known);
+    if (status == KVMILL_OK)
+        status = kvmill_check_shape(given, KVMILL_WRITE_ROWS_CACHE, 3, cache);
+    if (status != KVMILL_OK || given->tensors[KVMILL_WRITE_ROWS_SCALE] == NULL)
+        return status;
+    cache[0] = given->tensors[KVMILL_WRITE_ROWS_CACHE]->shape[0];
+    cache[2] = groups_of(format);
+    return kvmill_check_shape(given, KVMILL_WRITE_ROWS_SCALE, 3, cache);
+}
+
+static kvmill_status check_slot(int64_t slot, int64_t n, int64_t capacity, kvmill_error *error) {
+    if (slot >= -1 && slot < capacity)
+        return KVMILL_OK;
+    return kvmill_fail(error, KVMILL_E_INDEX_RANGE,
+                       "slots[%" PRId64 "] is %" PRId64 "; accepted: -1 to %" PRId64, n, slot,
+                       capacity - 1);
+}
+
+/* *apart: each is beyond those before it, so that no two rows have the same. */
+static kvmill_status check_slots(const struct number_array *slots, int64_t count, int64_t capacity,
+                                 bool *apart, kvmill_error *error) {
+    int64_t highest = -1;
+    *apart = true;
+    for (int64_t n = 0; n < count; n++) {
+        int64_t slot = number_at(slots, n);
+        kvmill_status status = check_slot(slot, n, capacity, error);
+        if (status != KVMILL_OK)
+            return status;
+        *apart = *apart && (slot < 0 || slot > highest);
+        highest = kvmill_max(highest, slot);
+    }
+    return KVMILL_OK;
+}
+
+static kvmill_status check_tensors(const struct rows_plan *plan, const DLTensor *const *tensors,
+                                   const DLTensor **known, kvmill_error *error) {
+    const struct given_tensors given = {.rules = plan->rules,
+                                        .count = KVMILL_WRITE_ROWS_TENSORS,
+                                        .op = "WriteRows",
+                                        .tensors = known,
+                                        .error = error};
+    kvmill_status status = kvmill_check_given(&given, tensors);
+    if (status == KVMILL_OK)
+        status = check_shapes(&given, &plan->shape.format);
+    if (status == KVMILL_OK)
+        status = kvmill_check_strides(&given);
+    if (status == KVMILL_OK)
+        status = kvmill_check_memory(&given);
+    return status == KVMILL_OK ? kvmill_check_overlaps(&given) : status;
+}
+
+/* ---- A run ---- */
+
+static struct kvmill_cache_rows cache_of(const DLTensor *cache, const DLTensor *scale) {
+    struct kvmill_cache_rows rows = {.data = tensor_data(cache),
+                                     .row_stride = kvmill_tensor_step(cache, 0),
+                                     .head_stride = kvmill_tensor_step(cache, 1)};
+    if (scale == NULL)
+        return rows;
+    rows.scale = tensor_data(scale);
+    rows.scale_row_stride = kvmill_tensor_step(scale, 0);
+    rows.scale_head_stride = kvmill_tensor_step(scale, 1);
+    return rows;
+}
+
+static int64_t row_bytes(const struct rows_call *call) {
+    return call->problem.heads * kvmill_format_row_bytes(&call->problem.shape->format);
+}
+
+static void set_call(struct rows_call *call, const DLTensor *const *known, bool apart) {
+    const DLTensor *rows = known[KVMILL_WRITE_ROWS_ROWS];
+    call->problem = (struct kvmill_convert){
+        .shape = &plan_of(&call->base)->shape,
+        .activation = tensor_data(rows),
+        .token_stride = kvmill_tensor_step(rows, 0),
+        .head_stride = kvmill_tensor_step(rows, 1),
+        .cache = cache_of(known[KVMILL_WRITE_ROWS_CACHE], known[KVMILL_WRITE_ROWS_SCALE]),
+        .heads = rows->shape[1],
+        .repeat = 1,
+    };
+    call->rows = rows->shape[1] > 0 ? rows->shape[0] : 0;
+    call->part = apart && call->rows > 0 ? 1 + PART_BYTES / row_bytes(call) : call->rows;
+}
+
+kvmill_status kvmill_write_rows_begin(struct call *base, const DLTensor *const *tensors,
+                                      kvmill_error *error) {
+    struct rows_call *call = (struct rows_call *)(void *)base;
+    const DLTensor *known[KVMILL_WRITE_ROWS_TENSORS];
+    bool apart;
+    *call = (struct rows_call){.base = *base};
+    kvmill_status status = check_tensors(plan_of(base), tensors, known, error);
+    if (status != KVMILL_OK)
+        return status;
+    const DLTensor *slots = known[KVMILL_WRITE_ROWS_SLOTS];
+    call->slots = (struct number_array){tensor_data(slots), slots->dtype.bits,
+                                        kvmill_tensor_stride(slots, 0)};
+    status = check_slots(&call->slots, slots->shape[0], known[KVMILL_WRITE_ROWS_CACHE]->shape[0],
+                         &apart, error);
+    if (status == KVMILL_OK)
+        set_call(call, known, apart);
+    return status;
+}
+
+int64_t kvmill_write_rows_parts(const struct call *base) {
+    const struct rows_call *call = call_of(base);
+    return call->rows == 0 || call->done ? 0 : (call->rows + call->part - 1) / call->part;
+}
+
+static int64_t slot_of(const void *context, int64_t n) {
+    return number_at(context, n);
+}
+
+void kvmill_write_rows_part(const struct call *base, int64_t number) {
+    const struct rows_call *call = call_of(base);
+    const struct kvmill_call_size size = {1, call->rows, call->rows};
+    const struct kvmill_kernel *kernel = kvmill_kernel_of_size(&plan_of(base)->kernel, &size);
+    int64_t first = number * call->part;
+    kvmill_write_tokens(kernel, &call->problem, slot_of, &call->slots, first,
+                        kvmill_min(call->rows, first + call->part));
+}
+
+/* Elements are converted: a few operations each. */
+double kvmill_write_rows_work(const struct call *base) {
+    const struct rows_call *call = call_of(base);
+    double elements = (double)call->problem.heads * call->problem.shape->format.dim;
+    return (double)call->rows * ((double)row_bytes(call) + 8 * elements);
+}
+
+bool kvmill_write_rows_next(struct call *base) {
+    ((struct rows_call *)(void *)base)->done = true;
+    return false;
+}

@@ -30,8 +30,9 @@ static bool complete(const struct json_place *place, struct spec *spec, struct e
 
 static bool kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
                     struct error *error) {
+    static const struct constants none = {.count = 0};
     struct kvmill_convert_shape shape;
-    return find_shape(spec, &shape, error) && write_rows_kernels(&shape, isa, list, error);
+    return find_shape(spec, &shape, error) && write_rows_kernels(&shape, &none, isa, list, error);
 }
 
 const struct spec_family write_rows_specs = {

@@ -15,6 +15,11 @@ static const struct kvmill_attend_shape half_attend = {.activation = KVMILL_F16,
                                                        .value = {KVMILL_F16, 32, 0, 0},
                                                        .rows = 2,
                                                        .workspace = 64};
-const struct kvmill_kernel bad_attend = {KVMILL_KERNEL_ABI, KVMILL_ATTEND, "bad__scalar_attend",
-                                         "scalar",          &half_attend,  0,
-                                         attend_to_nothing};
+const struct kvmill_kernel bad_attend = {
+    .abi = KVMILL_KERNEL_ABI,
+    .family = KVMILL_ATTEND,
+    .symbol = "bad__scalar_attend",
+    .isa = "scalar",
+    .shape = &half_attend,
+    .run = attend_to_nothing,
+};

@@ -274,8 +274,13 @@ static void write_nothing(const void *problem, int64_t first, int64_t last) {
 
 static const struct kvmill_convert_shape half_rows = {KVMILL_F16, {KVMILL_F16, 32, 0, 0}};
 static const struct kvmill_kernel bad_write = {
-    KVMILL_KERNEL_ABI, KVMILL_WRITE_ROWS, "bad__scalar_write", "scalar", &half_rows, 0,
-    write_nothing};
+    .abi = KVMILL_KERNEL_ABI,
+    .family = KVMILL_WRITE_ROWS,
+    .symbol = "bad__scalar_write",
+    .isa = "scalar",
+    .shape = &half_rows,
+    .run = write_nothing,
+};
 
 /* With a pack of that kernel alone. */
 static bool check(const char *text, const struct kvmill_kernel *kernel, enum scene_step step,

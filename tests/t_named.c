@@ -264,7 +264,7 @@ int main(void) {
         test_places(op);
         ops++;
     }
-    ok(ops == 10, "%d ops have plans by name", ops);
+    ok(ops == 11, "%d ops have plans by name", ops);
     test_refusals();
     test_tensors();
     test_null();

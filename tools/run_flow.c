@@ -198,7 +198,7 @@ static kvmill_status plan(const struct spec *spec, const struct arrays *arrays,
 }
 
 const struct run_op flow_run = {
-    .tensors = KVMILL_FLOW_FIELDS + KVMILL_MOST_FLOW_OWN,
+    .tensors = MOST_FLOW_TENSORS,
     .input = input,
     .output = output,
     .prepare = prepare,

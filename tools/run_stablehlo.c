@@ -84,7 +84,7 @@ const struct run_op gather_run = {
 
 /* "inputs", or "inputs0", "inputs1" where there are several. */
 static const char *scatter_name(const struct spec *spec, int tensor) {
-    static char names[MOST_RUN_TENSORS][24];
+    static char names[MOST_SCATTER_TENSORS][24];
     int n = spec->window_scatter->count, at = tensor;
     const char *name = tensor < n ? "inputs" : tensor <= 2 * n ? "updates" : "results";
     if (tensor == n)
@@ -166,7 +166,7 @@ static kvmill_status plan_scatter(const struct spec *spec, const struct arrays *
 }
 
 const struct run_op scatter_run = {
-    .tensors = MOST_RUN_TENSORS,
+    .tensors = MOST_SCATTER_TENSORS,
     .input = scatter_input,
     .output = scatter_output,
     .prepare = prepare_scatter,

@@ -34,6 +34,7 @@ OF_ONE_STRUCT(multi_head_attention)
 OF_ONE_STRUCT(multi_head_cache_attention)
 OF_ONE_STRUCT(attention)
 OF_ONE_STRUCT(cache_attend)
+OF_ONE_STRUCT(write_rows)
 
 static kvmill_status plan_step(struct parts *parts, const kvmill_plan_options *options,
                                kvmill_plan **plan, kvmill_error *error) {
@@ -54,6 +55,7 @@ static const struct {
     {"Attention", plan_attention},
     {"TensorScatterAttention", plan_step},
     {"CacheAttend", plan_cache_attend},
+    {"WriteRows", plan_write_rows},
 };
 
 static const char *static_name(const char *name) {

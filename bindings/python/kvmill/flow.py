@@ -204,8 +204,8 @@ class Flow:
             raise ValueError(words) from None
         values: dict[str, Any] = {"topk_val": 30, "reserved_bos": 1, "reserved_eos": 1}
         values |= {name: given[name] for name in counts if name in given}
-        words = {"all": _FLOW_ALL, **self._words}
-        values["topk_val"] = words.get(values["topk_val"], values["topk_val"])
+        numbers = {"all": _FLOW_ALL, **self._words}
+        values["topk_val"] = numbers.get(values["topk_val"], values["topk_val"])
         return make_struct(
             c.FlowSelect,
             ratio_numerator=ratio.numerator,

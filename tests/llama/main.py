@@ -144,7 +144,7 @@ def differ(name: str, one: list[np.ndarray], other: list[np.ndarray]) -> tuple[f
 
 
 def judge_text(contexts: dict[str, Context], prompt: list[int]) -> None:
-    """The same text; or, since llama.cpp's own threads make no difference at all, as near as its
+    """The same text; or, since llama.cpp's own threads make hardly a difference, as near as its
     attention is to itself without -fa."""
     text, base = generate(contexts["theirs"], prompt)
     ours = follow(contexts["ours"], prompt, text)

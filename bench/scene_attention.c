@@ -25,7 +25,7 @@ static void shape(struct scene_call *call) {
     scene_set_described(call, kvmill_op_by_name(scene->spec->op->name), &scene->attention.op,
                         words);
     for (int i = 0; i < SIDES; i++)
-        side_shape_static(call, &scene->attention.op, g, i, scene->size.positions);
+        side_shape(call, &scene->attention.op, g, i, scene->size.positions);
 }
 
 static void move(struct scene_call *call, int64_t turn) {

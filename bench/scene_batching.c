@@ -77,12 +77,9 @@ static int64_t slots_of_sequence(const struct scene *scene) {
 static void shape_caches(struct scene_call *call) {
     const struct scene *scene = call->scene;
     const struct kvmill_cache_geometry *g = geometry_of(scene);
-    int64_t slots = slots_of_sequence(scene);
+    int64_t slots = slots_of_sequence(scene) * (g->dynamic ? scene->size.batch : 1);
     for (int i = 0; i < SIDES; i++)
-        if (g->dynamic)
-            side_shape_pool(call, &scene->attention.op, g, i, scene->size.batch * slots);
-        else
-            side_shape_static(call, &scene->attention.op, g, i, slots);
+        side_shape(call, &scene->attention.op, g, i, slots);
 }
 
 static void shape(struct scene_call *call) {

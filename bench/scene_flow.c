@@ -162,8 +162,8 @@ static void shape(struct scene_call *call) {
     shape_step(call, &kvmill_flow_steps[numbers[call->step]]);
     const struct scene *scene = call->scene;
     for (int i = 0; i < SIDES; i++)
-        side_shape_pool(call, &scene->flow.attention, geometry_of(scene), i,
-                        pool_pages(scene) * geometry_of(scene)->page_size);
+        side_shape(call, &scene->flow.attention, geometry_of(scene), i,
+                   pool_pages(scene) * geometry_of(scene)->page_size);
     struct kvmill_flow_tensor own;
     for (int i = 0; kvmill_flow_tensor_at(&scene->flow.bound, i, &own); i++)
         shape_own(call, i, &own);

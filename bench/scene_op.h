@@ -74,11 +74,10 @@ enum { SIDES = 4 };
 /* Bytes of a row of one head; 0: there is no such side. */
 int64_t side_row_bytes(const struct kvmill_cache_geometry *geometry, int side);
 
-/* Sets a side of a static batch, `slots` of each sequence; of dynamic batching, `slots` of all. */
-void side_shape_static(struct scene_call *call, const kvmill_cache_attention *op,
-                       const struct kvmill_cache_geometry *geometry, int side, int64_t slots);
-void side_shape_pool(struct scene_call *call, const kvmill_cache_attention *op,
-                     const struct kvmill_cache_geometry *geometry, int side, int64_t slots);
+/* Sets a side of a cache of one layer: of a static batch, with `slots` for each sequence; of dynamic
+   batching, with `slots` for all. */
+void side_shape(struct scene_call *call, const kvmill_cache_attention *op,
+                const struct kvmill_cache_geometry *geometry, int side, int64_t slots);
 
 /* "32/8 x 128 int8 g32 near", "16/1 x 576/512 float16" */
 void side_say(const struct kvmill_cache_geometry *geometry, char words[SAID_SIZE]);

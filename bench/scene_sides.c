@@ -39,39 +39,17 @@ static int64_t side_last_dim(const struct kvmill_cache_geometry *geometry, int s
     return kvmill_format_last_dim(format);
 }
 
-/* 2: K and V share a tensor. */
-static int64_t side_kinds(const struct kvmill_cache_geometry *geometry) {
-    return geometry->value_differs ? 1 : 2;
-}
-
-static void shape_side(struct scene_call *call, const kvmill_cache_attention *op,
-                       const struct kvmill_cache_geometry *geometry, int side, int rank,
-                       const int64_t *dims) {
-    if (side_row_bytes(geometry, side) > 0)
-        scene_set_tensor(call, KVMILL_CACHE_ATTENTION_CACHE + side, side_type(op, side), rank,
-                         dims);
-}
-
-void side_shape_static(struct scene_call *call, const kvmill_cache_attention *op,
-                       const struct kvmill_cache_geometry *geometry, int side, int64_t slots) {
-    int64_t batch = call->scene->size.batch, kinds = side_kinds(geometry);
-    int64_t heads = geometry->kv_heads, last = side_last_dim(geometry, side);
-    const int64_t dims[2][6] = {{batch, 1, kinds, slots, heads, last},
-                                {1, batch, kinds, heads, slots, last}};
-    shape_side(call, op, geometry, side, 6, dims[geometry->layout]);
-}
-
-void side_shape_pool(struct scene_call *call, const kvmill_cache_attention *op,
-                     const struct kvmill_cache_geometry *geometry, int side, int64_t slots) {
-    int64_t kinds = side_kinds(geometry), last = side_last_dim(geometry, side);
-    int64_t heads = geometry->kv_heads, page = geometry->page_size;
-    int64_t pages = geometry->layout == 4 ? slots / page : 0;
-    const int64_t dims[][6] = {{slots, 1, kinds, heads, last},
-                               {1, slots, kinds, heads, last},
-                               {1, kinds, slots, heads, last},
-                               {1, kinds, heads, slots, last},
-                               {1, kinds, pages, heads, page, last}};
-    shape_side(call, op, geometry, side, geometry->layout == 4 ? 6 : 5, dims[geometry->layout]);
+void side_shape(struct scene_call *call, const kvmill_cache_attention *op,
+                const struct kvmill_cache_geometry *geometry, int side, int64_t slots) {
+    const struct kvmill_cache_layout *layout = kvmill_cache_layout_of(geometry);
+    int64_t dims[KVMILL_MOST_CACHE_DIMS];
+    int rank = kvmill_cache_dims(geometry, side_last_dim(geometry, side), dims);
+    if (side_row_bytes(geometry, side) == 0)
+        return;
+    if (layout->batch >= 0)
+        dims[layout->batch] = call->scene->size.batch;
+    dims[layout->slot] = layout->row > 0 ? slots / geometry->page_size : slots;
+    scene_set_tensor(call, KVMILL_CACHE_ATTENTION_CACHE + side, side_type(op, side), rank, dims);
 }
 
 void side_fill(struct scene *scene, const struct kvmill_cache_geometry *geometry, int side) {

@@ -238,7 +238,7 @@ static bool are_scores_same(struct flow_scene *scene, const float *a, const floa
                                        (const unsigned char *)b, pages);
 }
 
-/* Of inputs any numbers. */
+/* Inputs are any numbers. */
 static const float *inputs(void) {
     static float numbers[1 << 17];
     for (int i = 0; numbers[1] == 0 && i < 1 << 17; i++)

@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "calls.h"
 
-#include <stdarg.h>
 #include <stdbool.h>
 
-__attribute__((format(printf, 2, 3))) static kvmill_status refuse(kvmill_error *error,
-                                                                  const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(error->message, sizeof error->message, format, arguments);
-    va_end(arguments);
-    return KVMILL_E_ATTRIBUTE;
-}
+#include "../common/refuse.h"
 
 static kvmill_status copy_word(const char *name, const kvmill_ffi_span *span,
                                char word[JAX_WORD_SIZE], kvmill_error *error) {
@@ -24,8 +16,8 @@ static kvmill_status copy_word(const char *name, const kvmill_ffi_span *span,
 }
 
 /* "NAME" or "NAME[DIM,DIM]" */
-static kvmill_status read_name(const char *list, const kvmill_ffi_span *span,
-                               struct jax_name *name, kvmill_error *error) {
+static kvmill_status read_name(const char *list, const kvmill_ffi_span *span, struct jax_name *name,
+                               kvmill_error *error) {
     kvmill_status status = copy_word(list, span, name->text, error);
     char *at = strchr(name->text, '[');
     name->ndim = -1;

@@ -2,24 +2,15 @@
 #include "group_query.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "../common/refuse.h"
 #include "values.h"
 
 _Static_assert((int)GROUP_QUERY_TENSORS <= (int)MOST_TENSORS, "a node has room for its tensors");
 
 /* ---- What a node says ---- */
-
-__attribute__((format(printf, 2, 3))) static kvmill_status refuse(kvmill_error *error,
-                                                                  const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(error->message, sizeof error->message, format, arguments);
-    va_end(arguments);
-    return KVMILL_E_ATTRIBUTE;
-}
 
 static bool is_scale(const char *type) {
     return strcmp(type, "PER_TENSOR") == 0 || strcmp(type, "PER_CHANNEL") == 0;

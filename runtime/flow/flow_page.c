@@ -2,6 +2,7 @@
 #include "flow_page.h"
 
 #include "../core/numbers.h"
+#include "../core/write_tokens.h"
 #include "../portable/cache_row.h"
 #include "../portable/portable.h"
 
@@ -22,28 +23,30 @@ static void load_rows(const struct flow_page *page, const struct kvmill_cache_ro
     }
 }
 
+/* The row of the cache that row r of a page is. */
+static int64_t row_of(const void *context, int64_t r) {
+    const struct flow_page *page = context;
+    return page->number * page->cache->page_rows + r;
+}
+
 void kvmill_flow_store_rows(const struct flow_page *page, int v, float *data) {
     const struct kvmill_cache_geometry *geometry = &page->problem->geometry;
     const struct kvmill_convert_shape shape = kvmill_convert_shape_of(geometry, v);
-    int64_t row_bytes = shape.format.dim * kvmill_activation_bytes(shape.activation);
     struct kvmill_cache_rows rows = v ? page->cache->value : page->cache->key;
     unsigned char *activations = (unsigned char *)data;
     rows.data += page->kv_head * rows.head_stride;
     rows.scale = rows.scale ? rows.scale + page->kv_head * rows.scale_head_stride : NULL;
     for (int64_t i = 0; i < page->rows * shape.format.dim; i++)
         kvmill_store_float(shape.activation, activations, i, data[i]); /* no longer than floats */
-    for (int64_t r = 0; r < page->rows; r++) {
-        const int64_t slot = page->number * page->cache->page_rows + r;
-        const struct kvmill_convert convert = {
-            .shape = &shape,
-            .activation = activations + r * row_bytes,
-            .cache = rows,
-            .slot = &slot,
-            .heads = 1,
-            .repeat = 1,
-        };
-        kvmill_portable_write_rows.run(&convert, 0, 1);
-    }
+    const struct kvmill_convert convert = {
+        .shape = &shape,
+        .activation = activations,
+        .token_stride = shape.format.dim * kvmill_activation_bytes(shape.activation),
+        .cache = rows,
+        .heads = 1,
+        .repeat = 1,
+    };
+    kvmill_write_tokens(&kvmill_portable_write_rows, &convert, row_of, page, 0, page->rows);
 }
 
 /* ---- Fields ---- */

@@ -42,9 +42,9 @@ def log_probabilities(logits: np.ndarray) -> np.ndarray:
     return shifted
 
 
-def divergence(base: np.ndarray, logits: np.ndarray) -> np.ndarray:
-    """KLD of each row from rows of log-probabilities."""
-    return (np.exp(base) * (base - log_probabilities(logits))).sum(axis=-1, dtype=np.float64)
+def divergence(base: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """KLD of each row of log-probabilities from one of `base`."""
+    return (np.exp(base) * (base - own)).sum(axis=-1, dtype=np.float64)
 
 
 class Measured:
@@ -57,7 +57,7 @@ class Measured:
     def add(self, base: np.ndarray, logits: np.ndarray, following: list[int]) -> None:
         """Rows of logits and the tokens that followed them."""
         own = log_probabilities(logits)
-        self.kld.append((np.exp(base) * (base - own)).sum(axis=-1, dtype=np.float64))
+        self.kld.append(divergence(base, own))
         self.loss.append(-own[np.arange(len(following)), following].astype("f8"))
 
     def perplexity(self) -> float:
@@ -135,7 +135,8 @@ def follow(context: Context, prompt: list[int], text: list[int]) -> list[np.ndar
 
 def differ(name: str, one: list[np.ndarray], other: list[np.ndarray]) -> tuple[float, float]:
     """The median divergence over the steps of a text, and the largest difference of a logit."""
-    kld = [float(divergence(log_probabilities(a), b)) for a, b in zip(one, other, strict=True)]
+    pairs = [(log_probabilities(a), log_probabilities(b)) for a, b in zip(one, other, strict=True)]
+    kld = [float(divergence(a, b)) for a, b in pairs]
     largest = max(float(np.abs(a - b).max()) for a, b in zip(one, other, strict=True))
     print(
         f"# | {name} | {largest:.2g} | {np.median(kld):.1e} | {max(kld):.1e} |", flush=True

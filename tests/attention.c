@@ -269,9 +269,8 @@ static void open_side(struct attention *a, bool value, struct dice *dice) {
 static void set_block_scales(const struct oracle_side *side, int64_t row, bool valid,
                              struct dice *dice) {
     unsigned char *block = side->data + row * oracle_bytes(side->type, side->dim);
-    double code = side->type == ORACLE_Q8_0 || side->type == ORACLE_IQ4_NL ? 100
-                  : side->type == ORACLE_Q5_0 || side->type == ORACLE_Q5_1 ? 16
-                                                                           : 6;
+    bool from_0 = oracle_has_minimum(side->type) || oracle_middle(side->type) > 0;
+    double code = from_0 ? 1 << (oracle_code_bits(side->type) - 1) : 100;
     for (int64_t i = 0; i < side->dim; i += 32, block += oracle_bytes(side->type, 32)) {
         if (oracle_has_minimum(side->type))
             oracle_put(ORACLE_F16, block, 1, dice_between(dice, -1, 0));

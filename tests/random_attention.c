@@ -269,12 +269,6 @@ static const char *const type_names[] = {[0] = "float32",
                                          [KVMILL_I4KT] = "int4",
                                          [KVMILL_I8VT] = "int8",
                                          [KVMILL_I4VT] = "int4",
-                                         [KVMILL_Q8_0] = "uint8",
-                                         [KVMILL_Q4_0] = "uint8",
-                                         [KVMILL_Q5_1] = "uint8",
-                                         [KVMILL_Q4_1] = "uint8",
-                                         [KVMILL_Q5_0] = "uint8",
-                                         [KVMILL_IQ4_NL] = "uint8",
                                          [KVMILL_E4M3] = "float8e4m3fn",
                                          [KVMILL_E5M2] = "float8e5m2"};
 
@@ -285,8 +279,8 @@ static void describe_format(const struct kvmill_format *format, bool raw, char t
                : oracle_of_element(element) == ORACLE_I4 ? 4
                                                          : 0;
     snprintf(text, 160, "head_dim=%d T2=%s T3=%s quant_bit=%d quant_group=%d cache_format=%s",
-             (int)format->dim, type_names[element], type_names[format->scale], raw ? 0 : bits,
-             (int)format->quant_group,
+             (int)format->dim, word != NULL ? "uint8" : type_names[element],
+             type_names[format->scale], raw ? 0 : bits, (int)format->quant_group,
              word != NULL                        ? word
              : oracle_tiles_of(element).rows > 0 ? "tiles"
                                                  : "-");

@@ -104,12 +104,11 @@ static void fill_activations(const struct kvmill_convert_shape *shape, unsigned 
                              struct dice *dice) {
     const struct kvmill_format *format = &shape->format;
     int64_t group = group_of(format);
-    int most = oracle_of_element(format->element) == ORACLE_I4 ? 7
-               : format->element == KVMILL_Q4_0                ? 8
-               : format->element == KVMILL_Q5_0                ? 16
-               : format->element == KVMILL_Q4_1                ? 15
-               : format->element == KVMILL_Q5_1                ? 31
-                                                               : 127;
+    enum oracle_type type = oracle_of_element(format->element);
+    int most = type == ORACLE_I4          ? 7
+               : oracle_has_minimum(type) ? (1 << oracle_code_bits(type)) - 1
+               : oracle_middle(type) > 0  ? oracle_middle(type)
+                                          : 127;
     for (int64_t i = 0; is_float(shape->activation) && i < format->dim; i += group)
         fill_group(oracle_of_element(shape->activation), row, i, group, most, dice);
 }

@@ -55,6 +55,9 @@ void oracle_read_row(const struct oracle_side *side, enum oracle_type activation
                      double *numbers);
 void oracle_read_row_exact(const struct oracle_side *side, int64_t row, double *numbers);
 
+/* Set the code of element i of a block of llama.cpp's; others stay. */
+void oracle_put_code(enum oracle_type type, unsigned char *block, int i, int code);
+
 /* ---- The operators ---- */
 
 /* Sequence b has the new tokens seqstarts[b] ... seqstarts[b + 1] - 1, start_pos[b] older ones, and

@@ -110,10 +110,10 @@ static int nibble_of(int i) {
 }
 
 static bool has_fifth(enum oracle_type type) {
-    return type == ORACLE_Q5_0 || type == ORACLE_Q5_1;
+    return oracle_code_bits(type) == 5;
 }
 
-static void put_code(enum oracle_type type, unsigned char *block, int i, int code) {
+void oracle_put_code(enum oracle_type type, unsigned char *block, int i, int code) {
     unsigned char *nibbles = block + oracle_bytes(type, ORACLE_BLOCK) - 16, *fifth = nibbles - 4;
     oracle_put_nibble(nibbles, nibble_of(i), code & 15);
     if (has_fifth(type))
@@ -126,20 +126,20 @@ static int get_code(enum oracle_type type, const unsigned char *block, int i) {
     return oracle_get_nibble(nibbles, nibble_of(i)) + 16 * fifth;
 }
 
-/* q4_0 and q5_0: the extreme becomes code 0, 0 the code in the middle. */
+/* The extreme becomes code 0, 0 the code in the middle. */
 static void write_extreme(enum oracle_type type, unsigned char *block, const double *x) {
-    int middle = type == ORACLE_Q4_0 ? 8 : 16, most = 2 * middle - 1;
+    int middle = oracle_middle(type), most = 2 * middle - 1;
     double scale = f32(first_extreme(x) / -middle), factor = inverse(scale);
     oracle_put(ORACLE_F16, block, 0, scale);
     for (int i = 0; i < ORACLE_BLOCK; i++) {
         int code = (int)f32(f32(x[i] * factor) + middle + 0.5);
-        put_code(type, block, i, code < most ? code : most);
+        oracle_put_code(type, block, i, code < most ? code : most);
     }
 }
 
 /* The numbers are finite, their range has an inverse. */
 static void write_range(enum oracle_type type, unsigned char *block, const double *x) {
-    int top = type == ORACLE_Q4_1 ? 15 : 31;
+    int top = (1 << oracle_code_bits(type)) - 1;
     double least = x[0], most = x[0];
     for (int i = 1; i < ORACLE_BLOCK; i++) {
         least = x[i] < least ? x[i] : least;
@@ -149,7 +149,7 @@ static void write_range(enum oracle_type type, unsigned char *block, const doubl
     oracle_put(ORACLE_F16, block, 0, scale);
     oracle_put(ORACLE_F16, block, 1, least);
     for (int i = 0; i < ORACLE_BLOCK; i++)
-        put_code(type, block, i, (int)f32(f32(f32(x[i] - least) * factor) + 0.5));
+        oracle_put_code(type, block, i, (int)f32(f32(f32(x[i] - least) * factor) + 0.5));
 }
 
 static const double iq4_nl[] = {-127, -104, -83, -65, -49, -35, -22, -10,
@@ -176,7 +176,7 @@ static void write_iq4_nl(unsigned char *block, const double *x) {
         double weighted = f32(f32(x[i] * x[i]) * iq4_nl[code]);
         products = f32(products + f32(weighted * x[i]));
         squares = f32(squares + f32(weighted * iq4_nl[code]));
-        put_code(ORACLE_IQ4_NL, block, i, code);
+        oracle_put_code(ORACLE_IQ4_NL, block, i, code);
     }
     oracle_put(ORACLE_F16, block, 0, f32(products / squares));
 }
@@ -188,7 +188,7 @@ static double read_block(enum oracle_type type, const unsigned char *block, int 
     int code = get_code(type, block, i);
     if (oracle_has_minimum(type))
         return f32(code * scale + oracle_get(ORACLE_F16, block, 1));
-    return scale * (type == ORACLE_IQ4_NL ? iq4_nl[code] : code - (type == ORACLE_Q4_0 ? 8 : 16));
+    return scale * (type == ORACLE_IQ4_NL ? iq4_nl[code] : code - oracle_middle(type));
 }
 
 static void write_block(enum oracle_type type, unsigned char *block, const double *x) {

@@ -46,33 +46,26 @@ static float scale_of_block(int element, const double *x) {
         extreme = fabs(x[i]) > fabs(extreme) ? x[i] : extreme;
     }
     float number = (float)(is_nan ? NAN : extreme);
-    return element == KVMILL_Q8_0 ? fabsf(number / 127.0f)
-                                  : number / (element == KVMILL_Q4_0 ? -8.0f : -16.0f);
-}
-
-/* Into a block that was zero: fifth bits are the 4 bytes before the nibbles. */
-static void set_code(int element, unsigned char *block, int i, int code) {
-    unsigned char *nibbles = block + oracle_bytes(oracle_of_element(element), ORACLE_BLOCK) - 16;
-    nibbles[i % 16] |= (unsigned char)((code & 15) << i / 16 * 4);
-    if (code > 15)
-        nibbles[i / 8 - 4] |= (unsigned char)(1 << i % 8);
+    int middle = oracle_middle(oracle_of_element(element));
+    return middle == 0 ? fabsf(number / 127.0f) : number / -(float)middle;
 }
 
 /* Blocks that are not finite have codes 0; where the inverse of the scale overflows, codes are as
    far from 0 as they can be.  False for all others. */
 static bool write_open_block(int element, const double *x, unsigned char *block) {
     float scale = scale_of_block(element, x);
-    int middle = element == KVMILL_Q4_0 ? 8 : 16;
+    enum oracle_type type = oracle_of_element(element);
+    int middle = oracle_middle(type);
     if (scale == 0 || (isfinite(scale) && isfinite(1 / scale)))
         return false;
-    memset(block, 0, (size_t)oracle_bytes(oracle_of_element(element), ORACLE_BLOCK));
+    memset(block, 0, (size_t)oracle_bytes(type, ORACLE_BLOCK));
     oracle_put(ORACLE_F16, block, 0, isnan(scale) ? (double)NAN : (double)scale);
     for (int i = 0; i < ORACLE_BLOCK; i++) {
         bool same = (x[i] < 0) == (scale < 0), none = !isfinite(scale) || x[i] == 0;
         if (element == KVMILL_Q8_0)
             block[2 + i] = (unsigned char)(none ? 0 : same ? 127 : -127);
         else
-            set_code(element, block, i, none ? middle : same ? 2 * middle - 1 : 0);
+            oracle_put_code(type, block, i, none ? middle : same ? 2 * middle - 1 : 0);
     }
     return true;
 }
@@ -80,7 +73,8 @@ static bool write_open_block(int element, const double *x, unsigned char *block)
 /* The same of blocks with a minimum: NaN where an element is not finite; where the range is not,
    codes 0; where it has no inverse, codes of all above the minimum are the largest. */
 static bool write_open_range(int element, const double *x, unsigned char *block) {
-    int top = element == KVMILL_Q4_1 ? 15 : 31;
+    enum oracle_type type = oracle_of_element(element);
+    int top = (1 << oracle_code_bits(type)) - 1;
     double least = x[0], most = x[0];
     bool finite = true;
     for (int i = 0; i < ORACLE_BLOCK; i++) {
@@ -92,11 +86,11 @@ static bool write_open_range(int element, const double *x, unsigned char *block)
     bool no_inverse = isfinite(scale) && scale != 0 && !isfinite(1 / scale);
     if (isfinite(scale) && !no_inverse)
         return false;
-    memset(block, 0, (size_t)oracle_bytes(oracle_of_element(element), ORACLE_BLOCK));
+    memset(block, 0, (size_t)oracle_bytes(type, ORACLE_BLOCK));
     oracle_put(ORACLE_F16, block, 0, (double)scale);
     oracle_put(ORACLE_F16, block, 1, finite ? least : (double)NAN);
     for (int i = 0; i < ORACLE_BLOCK && no_inverse; i++)
-        set_code(element, block, i, x[i] > least ? top : 0);
+        oracle_put_code(type, block, i, x[i] > least ? top : 0);
     return true;
 }
 

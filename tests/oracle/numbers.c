@@ -106,6 +106,17 @@ double oracle_decode(enum oracle_type number, uint32_t bits) {
 
 /* ---- Arrays ---- */
 
+/* llama.cpp's. */
+static const struct {
+    const char *word;
+    int bits, middle;
+    bool minimum;
+} blocks[] = {
+    [ORACLE_Q8_0] = {"q8_0", 8, 0, false},  [ORACLE_Q4_0] = {"q4_0", 4, 8, false},
+    [ORACLE_Q5_1] = {"q5_1", 5, 0, true},   [ORACLE_Q4_1] = {"q4_1", 4, 0, true},
+    [ORACLE_Q5_0] = {"q5_0", 5, 16, false}, [ORACLE_IQ4_NL] = {"iq4_nl", 4, 0, false},
+};
+
 int64_t oracle_bytes(enum oracle_type type, int64_t count) {
     switch (type) {
     case ORACLE_F32:
@@ -119,16 +130,9 @@ int64_t oracle_bytes(enum oracle_type type, int64_t count) {
         return count;
     case ORACLE_I4:
         return (count + 1) / 2;
-    case ORACLE_Q5_1:
-        return count / ORACLE_BLOCK * (2 + 2 + 4 + ORACLE_BLOCK / 2);
-    case ORACLE_Q4_1:
-        return count / ORACLE_BLOCK * (2 + 2 + ORACLE_BLOCK / 2);
-    case ORACLE_Q5_0:
-        return count / ORACLE_BLOCK * (2 + 4 + ORACLE_BLOCK / 2);
-    case ORACLE_Q8_0:
-        return count / ORACLE_BLOCK * (2 + ORACLE_BLOCK);
     default:
-        return count / ORACLE_BLOCK * (2 + ORACLE_BLOCK / 2);
+        return count / ORACLE_BLOCK *
+               (2 + (blocks[type].minimum ? 2 : 0) + blocks[type].bits * ORACLE_BLOCK / 8);
     }
 }
 
@@ -169,27 +173,33 @@ void oracle_put(enum oracle_type type, unsigned char *array, int64_t number, dou
     }
 }
 
-static const char *const words[] = {
-    [ORACLE_Q8_0] = "q8_0", [ORACLE_Q4_0] = "q4_0", [ORACLE_Q5_1] = "q5_1",
-    [ORACLE_Q4_1] = "q4_1", [ORACLE_Q5_0] = "q5_0", [ORACLE_IQ4_NL] = "iq4_nl"};
+/* ---- Blocks ---- */
 
 const char *oracle_word_of_blocks(enum oracle_type type) {
-    return words[type];
+    return blocks[type].word;
 }
 
 enum oracle_type oracle_of_word(const char *word) {
-    for (int type = ORACLE_Q8_0; type < (int)(sizeof words / sizeof *words); type++)
-        if (words[type] != NULL && strcmp(words[type], word) == 0)
+    for (int type = ORACLE_Q8_0; type < (int)(sizeof blocks / sizeof *blocks); type++)
+        if (blocks[type].word != NULL && strcmp(blocks[type].word, word) == 0)
             return (enum oracle_type)type;
     abort();
 }
 
 bool oracle_is_blocks(enum oracle_type type) {
-    return words[type] != NULL;
+    return blocks[type].word != NULL;
 }
 
 bool oracle_has_minimum(enum oracle_type type) {
-    return type == ORACLE_Q5_1 || type == ORACLE_Q4_1;
+    return blocks[type].minimum;
+}
+
+int oracle_code_bits(enum oracle_type type) {
+    return blocks[type].bits;
+}
+
+int oracle_middle(enum oracle_type type) {
+    return blocks[type].middle;
 }
 
 bool oracle_is_integer(enum oracle_type type) {

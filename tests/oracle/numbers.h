@@ -41,6 +41,8 @@ bool oracle_is_blocks(enum oracle_type type);
 const char *oracle_word_of_blocks(enum oracle_type type); /* NULL: it has none */
 enum oracle_type oracle_of_word(const char *word);        /* of blocks */
 bool oracle_has_minimum(enum oracle_type type);           /* a float16 after the scale */
+int oracle_code_bits(enum oracle_type type);
+int oracle_middle(enum oracle_type type); /* the code of 0, where the extreme's is 0; else 0 */
 
 /* int8 and int4. */
 bool oracle_is_integer(enum oracle_type type);

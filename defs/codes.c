@@ -31,6 +31,13 @@ static int64_t nibble_of(const struct kvmill_format_parts *parts, int64_t i) {
     return i < half ? 2 * i : 2 * (i - half) + 1;
 }
 
+/* The bits above it, as a field of so many bits: in turn, or two of each in the order of
+ * ik_llama.cpp. */
+static int64_t above_of(const struct kvmill_format_parts *parts, int64_t i) {
+    int quarter = parts->block / 4;
+    return parts->bits - NIBBLE == 1 ? i : i % quarter * 4 + i / quarter % 2 * 2 + i / quarter / 2;
+}
+
 static int bytes_above(const struct kvmill_format_parts *parts) {
     return parts->block * (parts->bits - NIBBLE) / 8;
 }
@@ -38,14 +45,16 @@ static int bytes_above(const struct kvmill_format_parts *parts) {
 static unsigned code_in_halves(const struct kvmill_format_parts *parts, const unsigned char *data,
                                int64_t i) {
     unsigned low = field_of(data + bytes_above(parts), NIBBLE, nibble_of(parts, i));
-    return parts->bits == NIBBLE ? low : low | field_of(data, parts->bits - NIBBLE, i) << NIBBLE;
+    return parts->bits == NIBBLE
+               ? low
+               : low | field_of(data, parts->bits - NIBBLE, above_of(parts, i)) << NIBBLE;
 }
 
 static void set_in_halves(const struct kvmill_format_parts *parts, unsigned char *data, int64_t i,
                           unsigned code) {
     set_field(data + bytes_above(parts), NIBBLE, nibble_of(parts, i), code & 0xf);
     if (parts->bits > NIBBLE)
-        set_field(data, parts->bits - NIBBLE, i, code >> NIBBLE);
+        set_field(data, parts->bits - NIBBLE, above_of(parts, i), code >> NIBBLE);
 }
 
 /* ---- In tiles: bytes of a row are apart, and codes are in one of them ---- */

@@ -123,6 +123,16 @@ static const struct kvmill_format_parts formats[] = {
                        .scales = KVMILL_SCALES_IN_BLOCKS,
                        .block = 32,
                        .rule = KVMILL_RULE_SQUARES},
+    [KVMILL_Q6_0] = {.name = "q6_0",
+                     .word = "q6_0",
+                     .template = "halves",
+                     .dtype = {kDLUInt, 8, 1},
+                     .code = KVMILL_CODE_OFFSET,
+                     .bits = 6,
+                     .packing = KVMILL_PACKED_HALVES,
+                     .scales = KVMILL_SCALES_IN_BLOCKS,
+                     .block = 32,
+                     .rule = KVMILL_RULE_EXTREME},
     [KVMILL_I8KT] = {.name = "i8kt",
                      .word = "int8_tiles",
                      .dtype = {kDLInt, 8, 1},
@@ -164,9 +174,9 @@ enum { END = sizeof formats / sizeof *formats };
 _Static_assert((int)END <= (int)KVMILL_MOST_FORMATS, "a larger KVMILL_MOST_FORMATS");
 
 /* What the table says, as tables of ops need it; tests/t_formats.c compares them. */
-const char *const kvmill_block_words[] = {"q8_0", "q4_0", "q5_1", "q4_1", "q5_0", "iq4_nl", NULL};
-const char *const kvmill_stored_words[] = {
-    "q8_0", "q4_0", "q5_1", "q4_1", "q5_0", "iq4_nl", KVMILL_TILES_WORD, NULL};
+#define BLOCK_WORDS "q8_0", "q4_0", "q5_1", "q4_1", "q5_0", "iq4_nl", "q6_0"
+const char *const kvmill_block_words[] = {BLOCK_WORDS, NULL};
+const char *const kvmill_stored_words[] = {BLOCK_WORDS, KVMILL_TILES_WORD, NULL};
 const char *const kvmill_row_types[] = {"float32", "float16",      "bfloat16",   "int8", "int4",
                                         "uint8",   "float8e4m3fn", "float8e5m2", NULL};
 

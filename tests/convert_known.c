@@ -152,7 +152,8 @@ static void test_known(const struct known *k, const struct kvmill_kernel *kernel
 
 /* A block each of llama.cpp's, for kernels of float32.  Of Q8_0 the scale is 1 and halves go away
    from zero; of Q4_0 it is -1, for the extreme is 8, and element 16 is above element 0; of Q5_0
-   too, with an extreme of 16, and fifth bits in turn; of Q4_1 it is 2, the minimum -3. */
+   too, with an extreme of 16, and fifth bits in turn; of Q6_0 with one of 32; of Q4_1 it is 2, the
+   minimum -3. */
 static const struct known_block {
     int element;
     float input[32], read[32];
@@ -172,6 +173,12 @@ static const struct known_block {
      {16, -15, 0, 1, -8, [9] = -9, [16] = -2, [31] = 15},
      {0, 0xbc, 0xf6, 0xff, 0xff, 0x7f, 0x20, 0x0f, 0x00, 0x0f, 0x08,
       0, 0,    0,    0,    0x09, 0,    0,    0,    0,    0,    0x10}},
+    /* Above the nibbles of elements 0, 16, 8 and 24 are 0, 1, 2 and 3: a byte of 0xe4. */
+    {KVMILL_Q6_0,
+     {32, -31, 0.5f, 0.75f, [8] = -8, [16] = 16, [24] = -20, [31] = 31},
+     {32, -31, 0, 1, [8] = -8, [16] = 16, [24] = -20, [31] = 31},
+     {0,    0xbc, 0xe4, 0xab, 0xaa, 0xa9, 0xaa, 0xaa, 0xaa, 0x2a, 0, 0x0f, 0,
+      0x0f, 0,    0,    0,    0,    0x48, 0,    0,    0,    0,    0, 0,    0x10}},
     {KVMILL_Q4_1,
      {-3, 27, 0, 1, 2, -2, [16] = 5, [17] = 6},
      {-3, 27, 1, 1, 3, -1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,

@@ -470,7 +470,7 @@ static void test_all_portable(void) {
         {KVMILL_I8KT, 48, KVMILL_F16, 8}, {KVMILL_I4KT, 64, KVMILL_F32, 16},
         {KVMILL_I8VT, 48, KVMILL_F16, 8}, {KVMILL_I4VT, 64, KVMILL_F32, 16},
         {KVMILL_Q4_1, 64, 0, 0},          {KVMILL_Q5_0, 96, 0, 0},
-        {KVMILL_IQ4_NL, 64, 0, 0}};
+        {KVMILL_IQ4_NL, 64, 0, 0},        {KVMILL_Q6_0, 96, 0, 0}};
     static const struct kvmill_kernel *const kernels[] = {&kvmill_portable_write_rows,
                                                           &kvmill_portable_read_rows};
     for (int k = 0; k < 2; k++) {

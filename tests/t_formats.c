@@ -157,6 +157,18 @@ static void test_halves(void) {
        "fifth bits of 32 codes, then their nibbles");
 }
 
+/* Two bits of four elements in a byte: of i, i + 16, i + 8 and i + 24. */
+static void test_two_bits_above(void) {
+    const struct kvmill_format_parts parts = {
+        .code = KVMILL_CODE_UNSIGNED, .bits = 6, .packing = KVMILL_PACKED_HALVES, .block = 32};
+    unsigned char data[24] = {0};
+    int codes[32] = {[1] = 0x15, [9] = 0x2f, [16] = 2, [17] = 0x31, [31] = 0x18};
+    kvmill_pack_codes(&parts, codes, 0, 32, data);
+    ok(data[0] == 0 && data[1] == 0x2d && data[7] == 0x40 && data[8] == 0x20 && data[9] == 0x15 &&
+           data[17] == 0xf && data[23] == 0x80,
+       "two bits above 32 nibbles, as ik_llama.cpp has them");
+}
+
 /* ---- Floats of 4 to 16 bits ---- */
 
 /* What the largest exponent holds. */
@@ -384,6 +396,7 @@ int main(void) {
     test_words();
     test_all_codes();
     test_halves();
+    test_two_bits_above();
     for (size_t i = 0; i < COUNT(float_types); i++)
         test_float(&float_types[i]);
     test_powers();

@@ -3,7 +3,7 @@ m4_dnl iq4_nl.m4 -- llama.cpp's blocks of 32 elements: a float16 scale, then 16 
 m4_dnl table of numbers in the low and of element i + 16 in the high nibble of byte i.
 m4_define(«km_piece_iq4_nl», 16)
 m4_define(«km_block_codes_iq4_nl»,
-    «load_table(numbers_of_iq4_nl, $1 + km_codes_at_iq4_nl + $2, km_shift_of(«$3»))»)
+    «load_table(numbers_of_iq4_nl, $1 + km_codes_at_iq4_nl + $2, ($3) * 4)»)
 km_helper(«numbers_of_iq4_nl», «static const int8_t numbers_of_iq4_nl[16] = {km_table_iq4_nl};
 
 »)

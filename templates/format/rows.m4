@@ -17,7 +17,7 @@ m4_dnl   km_tile_T           rows that are interleaved, or 0; km_piece_of_tile_T
 m4_dnl   km_codes_T          the format whose codes those of a row are, one after the other: T, if not in tiles
 m4_dnl A format of blocks has a file of its own with
 m4_dnl   km_piece_T          elements that lie next to each other in as many bytes
-m4_dnl   km_block_codes_T(BLOCK, I, FIRST)  LANES codes as floats, from element I on of the piece that begins with FIRST
+m4_dnl   km_block_codes_T(BLOCK, I, PIECE)  LANES codes as floats, from element I on of the piece of that number
 m4_dnl and, where no rule of templates/kernel makes them,
 m4_dnl   km_quantise_T       text of a function quantise(x, to): a block of the floats x.
 km_need_all(«the definitions», «km_formats»)
@@ -78,10 +78,7 @@ m4_define(«km_codes_of», «km_if(km_part(«block», $1), «_km_codes_of_block(
     «km_typed(«load», km_part(«codes», $1))($2 + km_offset_of(«$1», «$3»))»)»)»)
 m4_define(«_km_codes_of_block», «m4_indir(«km_block_codes_»$1,
     «$2 + ($3) / km_part(«block», $1) * km_part(«block_bytes», $1)», «($3) % $4», «km_if($4 == km_part(«block», $1), 0,
-    «(($3) % km_part(«block», $1) < $4 ? 0 : $4)»)»)»)
-
-m4_dnl km_shift_of(FIRST) -- of nibbles in halves of a block of 32.
-m4_define(«km_shift_of», «m4_ifelse(m4_regexp(«$1», «[a-z]»), -1, «m4_eval(($1) / 4)», «$1 / 4»)»)
+    «($3) % km_part(«block», $1) / $4»)»)»)
 
 m4_dnl ---- Codes as integers: a word of 32 bits holds km_word_dims of them ----
 

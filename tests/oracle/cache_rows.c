@@ -103,27 +103,41 @@ static double first_extreme(const double *x) {
     return extreme;
 }
 
-/* The nibbles are the last 16 bytes, fifth bits in the 4 before them. */
+/* The nibbles are the last 16 bytes; before them are 4 bytes of fifth bits, or 8 of two bits each.
+ */
 static int nibble_of(int i) {
     int half = ORACLE_BLOCK / 2;
     return i < half ? 2 * i : 2 * (i - half) + 1;
 }
 
-static bool has_fifth(enum oracle_type type) {
-    return oracle_code_bits(type) == 5;
+/* The byte of the bits above a nibble, counted from the nibbles, and the first of its bits. */
+struct above {
+    int byte, bit, mask;
+};
+
+static struct above above_of(enum oracle_type type, int i) {
+    static const int bit_of_quarter[] = {0, 4, 2, 6};
+    if (oracle_code_bits(type) == 5)
+        return (struct above){i / 8 - 4, i % 8, 1};
+    if (oracle_code_bits(type) == 6)
+        return (struct above){i % 8 - 8, bit_of_quarter[i / 8], 3};
+    return (struct above){0, 0, 0};
 }
 
 void oracle_put_code(enum oracle_type type, unsigned char *block, int i, int code) {
-    unsigned char *nibbles = block + oracle_bytes(type, ORACLE_BLOCK) - 16, *fifth = nibbles - 4;
+    unsigned char *nibbles = block + oracle_bytes(type, ORACLE_BLOCK) - 16;
+    struct above above = above_of(type, i);
     oracle_put_nibble(nibbles, nibble_of(i), code & 15);
-    if (has_fifth(type))
-        fifth[i / 8] = (unsigned char)((fifth[i / 8] & ~(1 << i % 8)) | (code >> 4) << i % 8);
+    if (above.mask != 0)
+        nibbles[above.byte] = (unsigned char)((nibbles[above.byte] & ~(above.mask << above.bit)) |
+                                              (code >> 4) << above.bit);
 }
 
 static int get_code(enum oracle_type type, const unsigned char *block, int i) {
     const unsigned char *nibbles = block + oracle_bytes(type, ORACLE_BLOCK) - 16;
-    int fifth = has_fifth(type) ? nibbles[i / 8 - 4] >> i % 8 & 1 : 0;
-    return oracle_get_nibble(nibbles, nibble_of(i)) + 16 * fifth;
+    struct above above = above_of(type, i);
+    return oracle_get_nibble(nibbles, nibble_of(i)) +
+           16 * (nibbles[above.byte] >> above.bit & above.mask);
 }
 
 /* The extreme becomes code 0, 0 the code in the middle. */

@@ -7,12 +7,12 @@
 
 enum oracle_type oracle_of_element(int element) {
     static const enum oracle_type types[] = {
-        [KVMILL_F32] = ORACLE_F32,   [KVMILL_F16] = ORACLE_F16,      [KVMILL_BF16] = ORACLE_BF16,
-        [KVMILL_I8] = ORACLE_I8,     [KVMILL_I4] = ORACLE_I4,        [KVMILL_Q8_0] = ORACLE_Q8_0,
-        [KVMILL_Q4_0] = ORACLE_Q4_0, [KVMILL_E4M3] = ORACLE_E4M3,    [KVMILL_E5M2] = ORACLE_E5M2,
-        [KVMILL_Q5_1] = ORACLE_Q5_1, [KVMILL_I8KT] = ORACLE_I8,      [KVMILL_I4KT] = ORACLE_I4,
-        [KVMILL_I8VT] = ORACLE_I8,   [KVMILL_I4VT] = ORACLE_I4,      [KVMILL_Q4_1] = ORACLE_Q4_1,
-        [KVMILL_Q5_0] = ORACLE_Q5_0, [KVMILL_IQ4_NL] = ORACLE_IQ4_NL};
+        [KVMILL_F32] = ORACLE_F32,   [KVMILL_F16] = ORACLE_F16,       [KVMILL_BF16] = ORACLE_BF16,
+        [KVMILL_I8] = ORACLE_I8,     [KVMILL_I4] = ORACLE_I4,         [KVMILL_Q8_0] = ORACLE_Q8_0,
+        [KVMILL_Q4_0] = ORACLE_Q4_0, [KVMILL_E4M3] = ORACLE_E4M3,     [KVMILL_E5M2] = ORACLE_E5M2,
+        [KVMILL_Q5_1] = ORACLE_Q5_1, [KVMILL_I8KT] = ORACLE_I8,       [KVMILL_I4KT] = ORACLE_I4,
+        [KVMILL_I8VT] = ORACLE_I8,   [KVMILL_I4VT] = ORACLE_I4,       [KVMILL_Q4_1] = ORACLE_Q4_1,
+        [KVMILL_Q5_0] = ORACLE_Q5_0, [KVMILL_IQ4_NL] = ORACLE_IQ4_NL, [KVMILL_Q6_0] = ORACLE_Q6_0};
     return types[element];
 }
 

@@ -115,6 +115,7 @@ static const struct {
     [ORACLE_Q8_0] = {"q8_0", 8, 0, false},  [ORACLE_Q4_0] = {"q4_0", 4, 8, false},
     [ORACLE_Q5_1] = {"q5_1", 5, 0, true},   [ORACLE_Q4_1] = {"q4_1", 4, 0, true},
     [ORACLE_Q5_0] = {"q5_0", 5, 16, false}, [ORACLE_IQ4_NL] = {"iq4_nl", 4, 0, false},
+    [ORACLE_Q6_0] = {"q6_0", 6, 32, false},
 };
 
 int64_t oracle_bytes(enum oracle_type type, int64_t count) {

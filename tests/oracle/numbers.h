@@ -20,7 +20,8 @@ enum oracle_type {
     ORACLE_Q5_1, /* of 32, with a minimum */
     ORACLE_Q4_1, /* with a minimum, too */
     ORACLE_Q5_0,
-    ORACLE_IQ4_NL
+    ORACLE_IQ4_NL,
+    ORACLE_Q6_0
 };
 
 /* Floating types only: nearest, ties to even, with subnormals and overflow to infinity. */

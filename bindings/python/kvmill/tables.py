@@ -64,6 +64,7 @@ FORMATS = {
     "q4_1": ("uint8", 4, "blocks", 32, 20, 0),
     "q5_0": ("uint8", 5, "blocks", 32, 22, 0),
     "iq4_nl": ("uint8", 4, "blocks", 32, 18, 0),
+    "q6_0": ("uint8", 6, "blocks", 32, 26, 0),
 }
 
 # name: (size, members: (name, kind, offset) in the order of C)

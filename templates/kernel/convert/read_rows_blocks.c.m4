@@ -8,7 +8,7 @@ m4_define(«km_block_at», «from + km_at(E / km_block * km_block_bytes)»)m4_dn
 m4_dnl km_codes(HOW, FIRST) -- a piece of block E, from its element FIRST on.
 m4_define(«km_codes», «km_steps(«I», km_piece, km_lanes, «m4_dnl
         km_typed(«$1», km_activation)(to + km_at((E + $2 + I) * km_size(km_activation)), m4_dnl
-m4_indir(«km_block_codes_»km_element, «km_block_at», «I», $2) * broadcast(scale[0])m4_dnl
+m4_indir(«km_block_codes_»km_element, «km_block_at», «I», «$2 / km_piece») * broadcast(scale[0])m4_dnl
 km_if(km_minimum, « + broadcast(minimum[0])»));
 »)»)m4_dnl
 m4_dnl Vectors read whole words: of the one scale of each block, a copy.

@@ -28,7 +28,8 @@ put_code(unsigned char *to, int i, int code)
 {
 km_q8(«    to[2 + i] = (unsigned char)code;
 », «    to[km_nibbles_at(km_element) + i % 16] |= (unsigned char)((code & 15) << i / 16 * 4);
-km_if(km_part(«bits», km_element) == 5, «    to[2 + i / 8] |= (unsigned char)(code >> 4 << i % 8);
+km_by_bits_above(km_element, «», «    to[2 + i / 8] |= (unsigned char)(code >> 4 << i % 8);
+», «    to[2 + i % 8] |= (unsigned char)(code >> 4 << (i % 16 / 8 * 4 + i / 16 * 2));
 »)»)m4_dnl
 }
 
@@ -129,9 +130,9 @@ km_fetch_row«»m4_dnl
         for (int b = 0; b < km_groups; b++)
             memcpy(to + b * km_block_bytes, half + 2 * b, 2);
 km_steps(«E», km_dim, 32, «        {
-km_q8(«», «            km_fifth_bits(km_element)»)m4_dnl
+km_q8(«», «            km_declare_above(km_element)»)m4_dnl
 km_steps(«I», km_q8(32, 16), km_lanes, «km_q8(«km_q8_codes», «km_half_codes»)»)m4_dnl
-km_q8(«», «            km_store_fifth(km_element, «km_block_at»)»)m4_dnl
+km_q8(«», «            km_store_above(km_element, «km_block_at»)»)m4_dnl
         }
 »)m4_dnl
     }
@@ -183,14 +184,14 @@ km_fetch_row«»m4_dnl
             memcpy(to + b * km_block_bytes + 2, halves[1] + 2 * (km_row_floats * r + b), 2);
         }
 km_steps(«E», km_dim, 32, «        {
-            km_fifth_bits(km_element)m4_dnl
+            km_declare_above(km_element)m4_dnl
 km_each(«I», 0, 15, km_lanes, «        {
             vi a = km_range_code(I);
             vi b = km_range_code(m4_eval(I + 16));
             km_store_halves(km_element, «km_block_at», «I», «a», «b»)m4_dnl
         }
 »)m4_dnl
-            km_store_fifth(km_element, «km_block_at»)m4_dnl
+            km_store_above(km_element, «km_block_at»)m4_dnl
         }
 »)m4_dnl
     }

@@ -174,7 +174,7 @@ m4_ifelse(m4_eval($4 % km_lanes), 0, «», «    unsigned char part[km_lanes] = 
 
 m4_define(«_km_block_loop», «        for (int i = 0; i < km_part(«piece», «$1»); i += km_lanes)
             store_kept(to + b * km_part(«block», «$1») + $2 + i,
-                multiply(m4_indir(«km_block_codes_$1», «block», «i», $2),
+                multiply(m4_indir(«km_block_codes_$1», «block», «i», «$2 / km_part(«piece», «$1»)»),
                 broadcast(scale))km_if(km_part(«has_minimum», «$1»), « + minimum»));
 »)
 m4_define(«_km_load_blocks», «    (void)scales;

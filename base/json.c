@@ -21,9 +21,12 @@ static void *take(size_t size) {
     return data;
 }
 
+void json_watch_memory(void) {
+    json_set_alloc_funcs(take, free);
+}
+
 void json_watch(void) {
     has_lacked = false;
-    json_set_alloc_funcs(take, free);
 }
 
 bool json_lacked(void) {
@@ -47,11 +50,12 @@ static bool refuse_known(const char *file, const struct text *text, struct error
     return true;
 }
 
-static json_t *parse(const char *file, const char *text, size_t length, struct error *error) {
+json_t *json_parse(const char *file, const char *text, size_t length, struct error *error) {
     json_error_t where;
     json_watch();
     json_t *value = json_loadb(text, length, JSON_REJECT_DUPLICATES, &where);
-    if (json_lacked()) {
+    bool is_out = value == NULL && json_error_code(&where) == json_error_out_of_memory;
+    if (is_out || json_lacked()) {
         json_decref(value);
         out_of_memory(error);
         return NULL;
@@ -93,7 +97,7 @@ json_t *json_read(const char *file, struct error *error) {
     struct text text = {0};
     json_t *value = NULL;
     if (read_stream(file, stream, &text, error))
-        value = parse(file, text.data ? text.data : "", text.length, error);
+        value = json_parse(file, text.data ? text.data : "", text.length, error);
     text_free(&text);
     fclose(stream);
     return value;

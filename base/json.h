@@ -20,13 +20,18 @@ struct json_place {
 };
 
 /* Where memory ends Jansson may leave a character or a member out and go on. Whether it has, in
-   this thread, since the watch began. */
+   this thread, since the watch began; never, but in a program that has said json_watch_memory. A
+   library must not: its host has Jansson, too. */
+void json_watch_memory(void);
 void json_watch(void);
 bool json_lacked(void);
 
 /* The whole document; duplicate keys, more than 16 MiB, and anything but an object are refused.
    Returns NULL on error; release with json_decref. */
 json_t *json_read(const char *file, struct error *error);
+
+/* The same of a text in memory, of any length; `file` is its name in messages. */
+json_t *json_parse(const char *file, const char *text, size_t length, struct error *error);
 
 struct json_place json_root(const char *file, json_t *value);
 struct json_place json_member(const struct json_place *object,

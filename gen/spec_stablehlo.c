@@ -123,10 +123,8 @@ static bool complete_gather(const struct json_place *place, struct spec *spec,
 
 /* ---- Regions ---- */
 
-enum { CAPTURE_NAME = 24 };
-
-static bool read_captures(const struct json_place *place, char names[][CAPTURE_NAME],
-                          struct mlir_capture *captures, int *count, struct error *error) {
+static bool read_captures(const struct json_place *place, const char **captures, size_t *count,
+                          struct error *error) {
     struct json_place member = json_member(place, "captures");
     *count = 0;
     if (!json_given(&member))
@@ -136,56 +134,30 @@ static bool read_captures(const struct json_place *place, char names[][CAPTURE_N
     if (json_array_size(member.value) > KVMILL_MOST_CAPTURES)
         return json_fail(error, &member, "has %zu types; accepted: at most %d",
                          json_array_size(member.value), (int)KVMILL_MOST_CAPTURES);
-    for (; *count < (int)json_array_size(member.value); ++*count) {
-        struct json_place element = json_element(&member, (size_t)*count);
-        snprintf(names[*count], CAPTURE_NAME, "capture%d", *count);
-        captures[*count].name = names[*count];
-        if (!json_get_string(&element, &captures[*count].type, error))
+    for (; *count < json_array_size(member.value); ++*count) {
+        struct json_place element = json_element(&member, *count);
+        if (!json_get_string(&element, &captures[*count], error))
             return false;
-        if (strncmp(captures[*count].type, "tensor<", strlen("tensor<")) != 0)
+        if (strncmp(captures[*count], "tensor<", strlen("tensor<")) != 0)
             return json_fail(error, &element, "is \"%.60s\"; accepted: tensor<f32>, ...",
-                             captures[*count].type);
+                             captures[*count]);
     }
     return true;
 }
 
-/* Captures as the spec lists them, used or not. */
-static void order_captures(struct scatter_problem *problem, int count) {
-    for (int i = 0; i < problem->op_count; i++)
-        if (strcmp(problem->ops[i].name, "capture") == 0)
-            problem->ops[i].value[0] = (uint64_t)problem->captured[problem->ops[i].value[0]];
-    problem->capture_count = count;
-}
-
-/* "^bb0(%a: tensor<f32>, %b: tensor<f32>): ..", with %capture0, ... from outside. */
 static bool read_region(const struct json_place *place, const struct json_place *member,
                         const char *text, struct scatter_problem *problem, struct error *error) {
-    char names[KVMILL_MOST_CAPTURES][CAPTURE_NAME];
-    struct mlir_capture captures[KVMILL_MOST_CAPTURES];
-    struct mlir_file file = {0};
+    const char *captures[KVMILL_MOST_CAPTURES];
     struct error reason = {0};
-    int count;
-    if (!read_captures(place, names, captures, &count, error))
+    size_t count;
+    if (!read_captures(place, captures, &count, error))
         return false;
-    bool done = mlir_read_region("region", text, captures, count, &file, &reason);
-    if (done) {
-        const struct mlir_function *function = file.chunks->functions;
-        done = region_of_mlir(&file, function, &function->body, count, problem, &reason);
-    }
-    mlir_free(&file);
-    order_captures(problem, count);
-    if (!done && reason.exit_code == EXIT_USER)
+    if (region_of_text("region", text, strlen(text), captures, count, problem, &reason))
+        return true;
+    if (reason.exit_code == EXIT_USER)
         return json_fail(error, member, "%.500s", reason.text);
-    if (!done) {
-        *error = reason;
-        return false;
-    }
-    int n = problem->count;
-    return (problem->argument_count == 2 * n && problem->return_count == n) ||
-           json_fail(
-               error, member,
-               "C23: has %d arguments and returns %d values; accepted for %d inputs: %d and %d",
-               problem->argument_count, problem->return_count, n, 2 * n, n);
+    *error = reason;
+    return false;
 }
 
 static bool read_computation(const struct json_place *place, struct scatter_problem *problem,

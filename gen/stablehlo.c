@@ -72,6 +72,14 @@ static void view_op(const struct scatter_problem *problem, struct scatter_view *
     op->result_elements = problem->has_results ? view->result_elements : NULL;
 }
 
+kvmill_region region_view(const struct scatter_problem *problem) {
+    return (kvmill_region){.arguments = problem->arguments,
+                           .ops = problem->ops,
+                           .op_count = (size_t)problem->op_count,
+                           .results = problem->returned,
+                           .capture_count = (size_t)problem->capture_count};
+}
+
 void scatter_view_make(const struct scatter_problem *problem, struct scatter_view *view) {
     view_list(problem->inputs, problem->count, view->inputs, view->input_list, view->elements);
     view_list(problem->updates, problem->count, view->updates, view->update_list,
@@ -79,11 +87,7 @@ void scatter_view_make(const struct scatter_problem *problem, struct scatter_vie
     view_list(problem->results, problem->count, view->results, view->result_list,
               view->result_elements);
     view->scatter_indices = tensor_view(&problem->scatter_indices);
-    view->region = (kvmill_region){.arguments = problem->arguments,
-                                   .ops = problem->ops,
-                                   .op_count = (size_t)problem->op_count,
-                                   .results = problem->returned,
-                                   .capture_count = (size_t)problem->capture_count};
+    view->region = region_view(problem);
     view_op(problem, view);
 }
 

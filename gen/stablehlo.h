@@ -79,6 +79,9 @@ struct scatter_view {
 };
 void scatter_view_make(const struct scatter_problem *problem, struct scatter_view *view);
 
+/* The region alone. */
+kvmill_region region_view(const struct scatter_problem *problem);
+
 DLTensor tensor_view(const struct tensor_shape *shape);
 
 /* ---- From text ---- */
@@ -107,6 +110,12 @@ bool shape_of_mlir(const struct mlir_file *file, const char *op, const char *ten
 bool region_of_mlir(const struct mlir_file *file, const struct mlir_function *function,
                     const struct mlir_block *block, int first_inner,
                     struct scatter_problem *problem, struct error *error);
+
+/* The region of a scatter of problem->count inputs, as a text of its own, "^bb0(%a: tensor<f32>,
+   %b: tensor<f32>): ..", with values %capture0, ... of these types from outside, in their order,
+   used or not. */
+bool region_of_text(const char *name, const char *text, size_t length, const char *const *captures,
+                    size_t capture_count, struct scatter_problem *problem, struct error *error);
 
 /* Whether an attribute is a literal of that type; of a quantized type, of its storage. */
 bool mlir_is_literal_of(const struct mlir_attr *value, const struct mlir_type *type);

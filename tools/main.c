@@ -10,6 +10,7 @@
 
 #include <kvmill.h>
 
+#include "../base/json.h"
 #include "../base/text.h"
 #include "commands.h"
 
@@ -57,6 +58,7 @@ static void fill_standard_streams(void) {
 
 int main(int argc, char **argv) {
     fill_standard_streams();
+    json_watch_memory();
     signal(SIGXFSZ, SIG_IGN); /* a write fails instead, and the message says of which file */
     if (argc < 2) {
         print_shown(stderr, "kvmill: no command; `kvmill --help` lists them\n");

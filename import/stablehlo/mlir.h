@@ -138,8 +138,13 @@ bool mlir_read_text(const char *name, const char *text, size_t length, struct ml
 struct mlir_capture {
     const char *name, *type;
 };
-bool mlir_read_region(const char *name, const char *text, const struct mlir_capture *captures,
-                      int capture_count, struct mlir_file *file, struct error *error);
+bool mlir_read_region(const char *name, const char *text, size_t length,
+                      const struct mlir_capture *captures, int capture_count,
+                      struct mlir_file *file, struct error *error);
+
+/* An element type alone, "f32" or "!quant.uniform<..>". */
+bool mlir_read_element(const char *name, const char *text, size_t length,
+                       kvmill_element_type *element, struct error *error);
 
 /* A tensor type alone. */
 bool mlir_read_type(const char *name, const char *text, struct mlir_file *file,

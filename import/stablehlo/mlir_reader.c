@@ -164,19 +164,15 @@ static bool begin(const char *name, const char *text, size_t length, struct mlir
         return fail(error, EXIT_ENVIRONMENT, "%s: out of memory", name);
     memcpy(file->text, text, length);
     file->text[length] = '\0';
-    return true;
+    const char *zero = memchr(file->text, '\0', length);
+    return zero == NULL ||
+           mlir_fail(error, file, (size_t)(zero - file->text), "a byte of value 0; accepted: text");
 }
 
 bool mlir_read_text(const char *name, const char *text, size_t length, struct mlir_file *file,
                     struct error *error) {
     struct mlir_reader reader;
-    if (!begin(name, text, length, file, &reader, error))
-        return false;
-    if (memchr(text, '\0', length) != NULL)
-        return mlir_fail(error, file,
-                         (size_t)((char *)memchr(file->text, '\0', length) - file->text),
-                         "a byte of value 0; accepted: text");
-    return parse_chunks(&reader);
+    return begin(name, text, length, file, &reader, error) && parse_chunks(&reader);
 }
 
 static bool add_capture(struct mlir_reader *reader, const struct mlir_capture *capture,
@@ -189,7 +185,7 @@ static bool add_capture(struct mlir_reader *reader, const struct mlir_capture *c
                 mlir_read_type(reader->file->name, capture->type, &types, &type, reader->error);
     if (copy != NULL && done) {
         done =
-            !type->is_tensor || type->rank == 0 ||
+            (type->is_tensor && !type->is_unranked && type->rank == 0) ||
             fail(reader->error, EXIT_USER, "%s: capture %s is %s; accepted: a scalar, tensor<f32>",
                  reader->file->name, capture->name, capture->type);
         *copy = *type;
@@ -207,11 +203,12 @@ static bool add_capture(struct mlir_reader *reader, const struct mlir_capture *c
     return done && mlir_add_value(reader, &value, &number) && mlir_define(reader, name, number, 1);
 }
 
-bool mlir_read_region(const char *name, const char *text, const struct mlir_capture *captures,
-                      int capture_count, struct mlir_file *file, struct error *error) {
+bool mlir_read_region(const char *name, const char *text, size_t length,
+                      const struct mlir_capture *captures, int capture_count,
+                      struct mlir_file *file, struct error *error) {
     struct mlir_reader reader;
     struct mlir_word label;
-    if (!begin(name, text, strlen(text), file, &reader, error))
+    if (!begin(name, text, length, file, &reader, error))
         return false;
     file->chunks = mlir_allocate(&reader, 1, sizeof *file->chunks);
     struct mlir_function *function =
@@ -236,6 +233,17 @@ bool mlir_read_type(const char *name, const char *text, struct mlir_file *file,
     return begin(name, text, strlen(text), file, &reader, error) &&
            mlir_parse_type(&reader, type) &&
            (mlir_peek(&reader) == 0 || mlir_refuse(&reader, "more than a type; accepted: one"));
+}
+
+bool mlir_read_element(const char *name, const char *text, size_t length,
+                       kvmill_element_type *element, struct error *error) {
+    struct mlir_file file;
+    struct mlir_reader reader;
+    bool done =
+        begin(name, text, length, &file, &reader, error) && mlir_parse_element(&reader, element) &&
+        (mlir_peek(&reader) == 0 || mlir_refuse(&reader, "more than a type; accepted: one"));
+    mlir_free(&file);
+    return done;
 }
 
 /* ---- Files ---- */

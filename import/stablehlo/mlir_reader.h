@@ -65,6 +65,8 @@ void *mlir_grow(struct mlir_reader *reader, void *array, int count, size_t size)
 
 bool mlir_parse_type(struct mlir_reader *reader, const struct mlir_type **type);
 
+bool mlir_parse_element(struct mlir_reader *reader, kvmill_element_type *element);
+
 /* type { "," type }, up to the closing parenthesis that the caller takes. */
 bool mlir_parse_types(struct mlir_reader *reader, const struct mlir_type ***types, int *count);
 

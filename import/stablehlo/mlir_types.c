@@ -138,6 +138,13 @@ static bool parse_element(struct mlir_reader *reader, struct mlir_type *type) {
     return parse_quantized(reader, type);
 }
 
+bool mlir_parse_element(struct mlir_reader *reader, kvmill_element_type *element) {
+    struct mlir_type type = {0};
+    bool done = parse_element(reader, &type);
+    *element = type.element;
+    return done;
+}
+
 /* ---- Tensor types ---- */
 
 static bool parse_dim(struct mlir_reader *reader, int64_t *dim, bool *is_dim) {

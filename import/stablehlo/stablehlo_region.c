@@ -1,6 +1,7 @@
 /* Regions of scatters found in StableHLO text.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <string.h>
 
 #include "../../gen/stablehlo.h"
@@ -226,4 +227,45 @@ bool region_of_mlir(const struct mlir_file *file, const struct mlir_function *fu
         if (!add_step(&reader, op))
             return false;
     return set_returned(&reader, last);
+}
+
+/* ---- Texts of their own ---- */
+
+enum { CAPTURE_NAME = 24 };
+
+/* Captures as the caller lists them, used or not. */
+static void order_captures(struct scatter_problem *problem, size_t count) {
+    for (int i = 0; i < problem->op_count; i++)
+        if (strcmp(problem->ops[i].name, "capture") == 0)
+            problem->ops[i].value[0] = (uint64_t)problem->captured[problem->ops[i].value[0]];
+    problem->capture_count = (int)count;
+}
+
+static bool check_counts(const char *name, const struct scatter_problem *problem,
+                         struct error *error) {
+    int n = problem->count;
+    return (problem->argument_count == 2 * n && problem->return_count == n) ||
+           fail(error, EXIT_USER,
+                "%s: C23: has %d arguments and returns %d values; accepted for %d inputs: %d and "
+                "%d",
+                name, problem->argument_count, problem->return_count, n, 2 * n, n);
+}
+
+bool region_of_text(const char *name, const char *text, size_t length, const char *const *captures,
+                    size_t capture_count, struct scatter_problem *problem, struct error *error) {
+    char names[KVMILL_MOST_CAPTURES][CAPTURE_NAME];
+    struct mlir_capture named[KVMILL_MOST_CAPTURES];
+    struct mlir_file file;
+    for (size_t i = 0; i < capture_count; i++) {
+        snprintf(names[i], sizeof names[i], "capture%zu", i);
+        named[i] = (struct mlir_capture){names[i], captures[i]};
+    }
+    bool done = mlir_read_region(name, text, length, named, (int)capture_count, &file, error);
+    if (done) {
+        const struct mlir_function *function = file.chunks->functions;
+        done = region_of_mlir(&file, function, &function->body, (int)capture_count, problem, error);
+    }
+    mlir_free(&file);
+    order_captures(problem, capture_count);
+    return done && check_counts(name, problem, error);
 }

@@ -12,6 +12,7 @@ bool fail(struct error *error, int exit_code, const char *format, ...) {
     vsnprintf(error->text, sizeof error->text, format, arguments);
     va_end(arguments);
     error->exit_code = exit_code;
+    error->status = 0;
     return false;
 }
 

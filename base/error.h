@@ -14,6 +14,7 @@ enum {
 
 struct error {
     int exit_code;
+    int status; /* the kvmill_status that a check of ops/ gave, for those who want it; else 0 */
     char text[1024]; /* "file:line:column: what is wrong; what is accepted" */
 };
 

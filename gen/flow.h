@@ -23,6 +23,9 @@ struct flow_spec {
 /* The flow as the library takes it, whole and checked. */
 const kvmill_flow *flow_of_spec(const struct spec *spec);
 
+/* Release the flow_spec that a flow is in, whose spec has let go of it. */
+void flow_spec_free(const kvmill_flow *flow);
+
 /* "pages of 16, 1 + 29 + 2 of each kv head or 1/16; layers 0, 1 whole".  false: out of memory. */
 bool flow_words(const struct spec *spec, struct text *text);
 

@@ -251,8 +251,8 @@ static bool read_select(const struct json_place *place, const struct flow_spec *
 /* ---- All of it ---- */
 
 /* A message of ops/flow.c at its place in the file. */
-static bool fail_at(const struct spec *spec, const struct kvmill_flow_place *place,
-                    const kvmill_error *reason, struct error *error) {
+static bool say_at(const struct spec *spec, const struct kvmill_flow_place *place,
+                   const kvmill_error *reason, struct error *error) {
     const char *slash = spec->where[strlen(spec->where) - 1] == '/' ? "" : "/";
     if (place->list == NULL)
         return fail(error, EXIT_USER, "%s: %s", spec->where, reason->message);
@@ -267,8 +267,12 @@ static bool check_flow(const struct spec *spec, struct error *error) {
     struct kvmill_flow_problem problem;
     struct kvmill_flow_place place = {0};
     kvmill_error reason;
-    return kvmill_flow_check(&spec->flow->flow, &problem, &place, &reason) == KVMILL_OK ||
-           fail_at(spec, &place, &reason, error);
+    kvmill_status status = kvmill_flow_check(&spec->flow->flow, &problem, &place, &reason);
+    if (status == KVMILL_OK)
+        return true;
+    say_at(spec, &place, &reason, error);
+    error->status = status;
+    return false;
 }
 
 static bool read_lists(const struct json_place *place, struct flow_spec *spec,
@@ -359,12 +363,18 @@ static void write_flow(const struct spec *spec, json_t *object) {
 /* ---- The op ---- */
 
 static void free_flow(struct spec *spec) {
-    if (spec->flow == NULL)
-        return;
+    if (spec->flow != NULL)
+        flow_spec_free(&spec->flow->flow);
+}
+
+void flow_spec_free(const kvmill_flow *flow) {
+    char *member = (char *)(uintptr_t)flow;
+    struct flow_spec *spec =
+        (struct flow_spec *)(void *)(member - offsetof(struct flow_spec, flow));
     for (int i = 0; i < KVMILL_MOST_FLOW_CONSTANTS; i++)
-        free(spec->flow->values[i]);
-    json_decref(spec->flow->source);
-    free(spec->flow);
+        free(spec->values[i]);
+    json_decref(spec->source);
+    free(spec);
 }
 
 /* Those that score and select. */

@@ -20,7 +20,7 @@ new=$(mktemp) || exit 2
 trap 'rm -f "$new" "$new.log"' EXIT
 abidw --headers-dir "$top/include" --drop-private-types --exported-interfaces-only --no-elf-needed --no-show-locs \
     --no-corpus-path --no-comp-dir-path "$library" >"$new" || exit 2
-grep -q "name='kvmill_cache_attention'" "$new" || skip "the library has no debugging information (CFLAGS without -g)"
+grep -q "name='kvmill_\(cache_attention\|element_type\)'" "$new" || skip "the library has no debugging information (CFLAGS without -g)"
 if [ "$3" = --refresh ]; then
     cp "$new" "$stored"
     exit
@@ -32,11 +32,11 @@ if [ $((result & 3)) -ne 0 ] || [ -s "$new.log" ]; then
     exit 2
 fi
 if [ $((result & 8)) -ne 0 ]; then
-    echo "check-abi: programs of the last release break: another soname, LIBKVMILL_VERSION in configure.ac"
+    echo "check-abi: programs of the last release break: another soname, LIBKVMILL_VERSION or LIBKVMILL_SPECS_VERSION in configure.ac"
     exit 1
 fi
 if [ $((result & 4)) -ne 0 ]; then
-    echo "check-abi: something was added or changed, as above: LIBKVMILL_VERSION, then make refresh-abi"
+    echo "check-abi: something was added or changed, as above: LIBKVMILL_VERSION or LIBKVMILL_SPECS_VERSION, then make refresh-abi"
     exit 1
 fi
-echo "check-abi: the interface is that of the last release"
+echo "check-abi: ${library##*/}: the interface is that of the last release"

@@ -61,12 +61,18 @@ def install(tree: Path, stage: Path) -> Path:
     command = next(stage.glob("all/**/bin/kvmill"))
     prefix = stage / "installed"
     shutil.copytree(command.parents[1], prefix, ignore=shutil.ignore_patterns(*LEFT_OUT))
-    # One copy of the library: programs are linked with it through a text.
-    for name in prefix.glob("lib/libkvmill.so*"):
-        if name.name != "libkvmill.so.1":
-            name.unlink()
-    (prefix / "lib" / "libkvmill.so").write_text("INPUT(-l:libkvmill.so.1)\n")
+    for name in ("libkvmill.so", "libkvmill_specs.so"):
+        keep_one(prefix / "lib", name)
     return prefix
+
+
+def keep_one(directory: Path, name: str) -> None:
+    """One copy of a library: programs are linked with it through a text."""
+    soname = f"{name}.1"
+    for copy in directory.glob(f"{name}*"):
+        if copy.name != soname:
+            copy.unlink()
+    (directory / name).write_text(f"INPUT(-l:{soname})\n")
 
 
 class Installed(BuildHookInterface[Any]):

@@ -1,0 +1,378 @@
+/* libkvmill_specs through its header alone: flow files, regions and element types become what the
+   library takes, and what is wrong with a text is told with its place.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <glob.h>
+#include <kvmill_specs.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common.h"
+#include "crew.h"
+
+/* A text of which no byte but its own is there, for valgrind and sanitizers. */
+struct exact {
+    char *text;
+    size_t length;
+};
+
+static struct exact exactly(const char *text) {
+    struct exact exact = {NULL, strlen(text)};
+    exact.text = malloc(exact.length + !exact.length);
+    memcpy(exact.text, text, exact.length);
+    return exact;
+}
+
+/* ---- Flows ---- */
+
+static kvmill_status read_flow(const char *text, const kvmill_flow **flow, kvmill_error *error) {
+    struct exact exact = exactly(text);
+    kvmill_status status = kvmill_read_flow("file.json", exact.text, exact.length, flow, error);
+    free(exact.text);
+    return status;
+}
+
+/* A flow that has one of everything; its dims follow from attention and words. */
+#define ATTENTION                                                                                  \
+    "\"attention\": {\"num_heads\": 8, \"num_kv_heads\": 2, \"head_dim\": 32, \"page_size\": 16, " \
+    "\"T1\": \"float32\"}"
+#define WHOLE                                                                                      \
+    "{\"op\": \"flow\", " ATTENTION ", \"dims\": {\"best\": 5}, \"layers_skip\": [0, 3],\n"        \
+    " \"fields\": [{\"name\": \"mean\", \"shape\": [1, \"head_dim\"], \"dtype\": \"float16\"}],\n" \
+    " \"constants\": [{\"name\": \"w\", \"shape\": [1, \"head_dim/16\"], \"values\": [0.5, "       \
+    "2]}],\n"                                                                                      \
+    " \"cache\": [{\"op\": \"Mean\", \"inputs\": [\"k\"], \"dim\": 1, \"output\": \"mean\"}],\n"   \
+    " \"index\": [{\"op\": \"GeMM\", \"inputs\": [\"q\", \"mean\"], \"output\": \"s\"},\n"         \
+    "  {\"op\": \"Sum\", \"inputs\": [\"w\"], \"dim\": 2, \"output\": \"t\"},\n"                   \
+    "  {\"op\": \"Max\", \"inputs\": [\"s\"], \"dim\": 2, \"output\": \"m\"},\n"                   \
+    "  {\"op\": \"Add\", \"inputs\": [\"m\", \"t\"], \"alpha\": 0.25, \"output\": \"x\"},\n"       \
+    "  {\"op\": \"topK\", \"inputs\": [\"x\"]}],\n"                                                \
+    " \"select\": {\"topk_val\": \"best\", \"topk_ratio\": \"1/8\", \"order\": \"score\"}}"
+
+static bool is_whole(const kvmill_flow *flow) {
+    const kvmill_cache_attention *op = flow->attention;
+    const kvmill_flow_op *add = &flow->index[3];
+    return op->num_heads == 8 && op->num_kv_heads == 2 && op->dynamic_batching == 1 &&
+           op->cache_mode == 1 && op->page_size == 16 && op->T2.bits == 32 &&
+           flow->field_count == 1 && strcmp(flow->fields[0].name, "mean") == 0 &&
+           flow->fields[0].columns == 32 && flow->fields[0].dtype.bits == 16 &&
+           flow->constant_count == 1 && flow->constants[0].columns == 2 &&
+           flow->constants[0].values[0] == 0.5f && flow->constants[0].values[1] == 2 &&
+           flow->cache_count == 1 && flow->cache[0].dims == 1u << 1 && flow->index_count == 5 &&
+           strcmp(add->inputs[1], "t") == 0 && add->alpha == 0.25 && add->beta == 1 &&
+           flow->select.topk_val == 5 && flow->select.reserved_bos == 1 &&
+           flow->select.ratio_denominator == 8 && strcmp(flow->select.order, "score") == 0 &&
+           flow->layers_skip_count == 2 && flow->layers_skip[1] == 3;
+}
+
+static void test_flow(void) {
+    const kvmill_flow *flow;
+    kvmill_error error;
+    kvmill_plan *plan = NULL;
+    kvmill_flow_limits limits;
+    kvmill_flow_limits_init(&limits, sizeof limits);
+    limits.batch = limits.pages = 4;
+    if (!ok_status(read_flow(WHOLE, &flow, &error), KVMILL_OK, &error, NULL, "a flow is read"))
+        return;
+    ok(is_whole(flow), "  every member is what the text says, or its default");
+    kvmill_status status = kvmill_plan_flow_decode(flow, &limits, NULL, &plan, &error);
+    kvmill_free_flow(flow);
+    ok_status(status, KVMILL_OK, &error, NULL, "  it is planned, and released before the plan");
+    kvmill_plan_destroy(plan);
+}
+
+static void test_shipped_flows(void) {
+    glob_t files;
+    int right = 0;
+    if (glob(source_path("configs/flows/*.json"), 0, NULL, &files) != 0)
+        bail_out("configs/flows: no files");
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        size_t length;
+        const kvmill_flow *flow;
+        kvmill_error error;
+        char *text = read_bytes(files.gl_pathv[i], &length);
+        bool done = kvmill_read_flow(files.gl_pathv[i], text, length, &flow, &error) == KVMILL_OK &&
+                    kvmill_flow_describe(flow, NULL, &error) == KVMILL_OK;
+        if (!done)
+            diag("%s: %s", files.gl_pathv[i], error.message);
+        right += done;
+        free(text);
+        kvmill_free_flow(flow);
+    }
+    ok(right == (int)files.gl_pathc && right >= 10, "%d flow files that ship are read", right);
+    globfree(&files);
+}
+
+/* `text`, or a member more in an object that is a flow otherwise. */
+static const struct bad_flow {
+    const char *text, *member;
+    kvmill_status status;
+    const char *start, *words;
+} bad_flows[] = {
+    {"", NULL, KVMILL_E_ATTRIBUTE, "file.json:1:0: ", "accepted: JSON"},
+    {"{\n \"op\": flow}", NULL, KVMILL_E_ATTRIBUTE, "file.json:2:", "accepted: JSON"},
+    {"[1]", NULL, KVMILL_E_ATTRIBUTE, "file.json:1:1: ", "accepted: {...}"},
+    {"{\"op\": \"flow\", \"op\": \"flow\"}", NULL, KVMILL_E_ATTRIBUTE, "file.json:1:", "duplicate"},
+    {"{\"op\": \"TensorScatter\"}", NULL, KVMILL_E_ATTRIBUTE,
+     "file.json: /op: ", "is \"TensorScatter\"; accepted: \"flow\""},
+    {"{\"kernels\": []}", NULL, KVMILL_E_ATTRIBUTE, "file.json: /op: ", "accepted"},
+    {NULL, "\"fieldz\": []", KVMILL_E_ATTRIBUTE, "file.json: /fieldz: ", "\"fields\""},
+    {NULL, "\"fields\": [{\"name\": \"f\", \"shape\": [1, \"head_size\"]}]", KVMILL_E_ATTRIBUTE,
+     "file.json: /fields/0/shape/1: ", "\"head_size\"; accepted: a number, \"head_dim\""},
+    {NULL, "\"index\": [{\"op\": \"GeMMM\"}]", KVMILL_E_ATTRIBUTE,
+     "file.json: /index/0/op: ", "did you mean \"GeMM\"?"},
+    {NULL, "\"index\": [{\"op\": \"topK\", \"inputs\": [\"x\"]}]", KVMILL_E_ATTRIBUTE,
+     "file.json: /index/0: ", "\"x\""},
+    {NULL, "\"fields\": [{\"name\": \"cache\", \"shape\": [1, 1]}]", KVMILL_E_ATTRIBUTE,
+     "file.json: /fields/0: ", "another tensor's"},
+    {NULL, "\"select\": {\"topk_ratio\": 0.5}", KVMILL_E_ATTRIBUTE,
+     "file.json: /select/topk_ratio: ", "accepted: \"1/16\""},
+    {NULL, "\"select\": {\"reserved_eos\": -1}", KVMILL_E_ATTRIBUTE, "file.json: /",
+     "reserved_eos is -1"},
+};
+
+static void test_bad_flows(void) {
+    for (size_t i = 0; i < COUNT(bad_flows); i++) {
+        const struct bad_flow *bad = &bad_flows[i];
+        const kvmill_flow *flow = NULL;
+        kvmill_error error;
+        char text[512];
+        snprintf(text, sizeof text, "{\"op\": \"flow\", " ATTENTION ", %s}",
+                 bad->member ? bad->member : "");
+        kvmill_status status = read_flow(bad->text ? bad->text : text, &flow, &error);
+        ok_status(status, bad->status, &error, bad->words, "refused: %s",
+                  bad->member ? bad->member : bad->words);
+        if (!ok(flow == NULL && strncmp(error.message, bad->start, strlen(bad->start)) == 0,
+                "  at %s", bad->start))
+            diag("%s", error.message);
+    }
+}
+
+static void test_nothing(void) {
+    const kvmill_flow *flow = NULL;
+    const kvmill_region *region = NULL;
+    kvmill_element_type element;
+    kvmill_error error;
+    ok_status(kvmill_read_flow(NULL, NULL, 4, &flow, &error), KVMILL_E_NULL, &error, "text is NULL",
+              "no flow");
+    ok_status(kvmill_read_flow(NULL, "{}", 2, NULL, &error), KVMILL_E_NULL, &error, "flow is NULL",
+              "nowhere to put a flow");
+    ok_status(kvmill_read_flow(NULL, "{}", 2, &flow, &error), KVMILL_E_ATTRIBUTE, &error,
+              "flow: /op: ", "a text without a name");
+    ok(kvmill_read_flow(NULL, "{}", 2, &flow, NULL) == KVMILL_E_ATTRIBUTE, "nobody to tell");
+    ok_status(kvmill_read_region(NULL, 4, 1, NULL, 0, &region, &error), KVMILL_E_NULL, &error,
+              "text is NULL", "no region");
+    ok_status(kvmill_read_region("", 0, 1, NULL, 0, NULL, &error), KVMILL_E_NULL, &error,
+              "region is NULL", "nowhere to put a region");
+    ok_status(kvmill_read_region("", 0, 0, NULL, 0, &region, &error), KVMILL_E_ATTRIBUTE, &error,
+              "inputs is 0; accepted: 1 to 16", "no inputs");
+    ok_status(kvmill_read_region("", 0, 17, NULL, 0, &region, &error), KVMILL_E_ATTRIBUTE, &error,
+              "inputs is 17", "too many inputs");
+    ok_status(kvmill_read_region("", 0, 1, NULL, 17, &region, &error), KVMILL_E_ATTRIBUTE, &error,
+              "capture_count is 17; accepted: at most 16", "too many captures");
+    ok_status(kvmill_read_region("", 0, 1, NULL, 1, &region, &error), KVMILL_E_NULL, &error,
+              "captures[0] is NULL", "no captures");
+    ok_status(kvmill_read_element_type(NULL, 1, &element, &error), KVMILL_E_NULL, &error,
+              "text is NULL", "no element type");
+    ok_status(kvmill_read_element_type("f32", 3, NULL, &error), KVMILL_E_NULL, &error,
+              "element is NULL", "nowhere to put an element type");
+    kvmill_free_flow(NULL);
+    kvmill_free_region(NULL);
+}
+
+/* ---- Regions ---- */
+
+static kvmill_status read_region(const char *text, size_t inputs, const char *const *captures,
+                                 size_t count, const kvmill_region **region, kvmill_error *error) {
+    struct exact exact = exactly(text);
+    kvmill_status status =
+        kvmill_read_region(exact.text, exact.length, inputs, captures, count, region, error);
+    free(exact.text);
+    return status;
+}
+
+/* old + capture1 * new */
+#define SCALED                                                                                     \
+    "^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"                                                    \
+    "  %c = stablehlo.multiply %b, %capture1 : tensor<f32>\n"                                      \
+    "  %d = stablehlo.add %a, %c : tensor<f32>\n"                                                  \
+    "  stablehlo.return %d : tensor<f32>\n"
+
+static int64_t four[] = {4}, two_one[] = {2, 1}, two[] = {2};
+static const int64_t axis_0[] = {0};
+
+static DLTensor tensor(DLDataType dtype, int rank, int64_t *shape, void *data) {
+    return (DLTensor){
+        .data = data, .device = {kDLCPU, 0}, .ndim = rank, .dtype = dtype, .shape = shape};
+}
+
+static kvmill_status plan_with(const kvmill_region *region, const DLTensor *input,
+                               const DLTensor *update, const DLTensor *indices, kvmill_plan **plan,
+                               kvmill_error *error) {
+    kvmill_scatter op;
+    kvmill_scatter_init(&op, sizeof op);
+    op.inserted_window_dims = (kvmill_dims){axis_0, 1};
+    op.scatter_dims_to_operand_dims = (kvmill_dims){axis_0, 1};
+    op.index_vector_dim = 1;
+    op.update_computation = NULL;
+    op.region = region;
+    op.count = 1;
+    op.inputs = &input;
+    op.updates = &update;
+    op.scatter_indices = indices;
+    return kvmill_plan_scatter(&op, NULL, plan, error);
+}
+
+static void test_region(void) {
+    static const char *const captures[] = {"tensor<i32>",
+                                           "tensor<f32>"}; /* unused: float32 to a plan */
+    float data[] = {1, 2, 3, 4}, updates[] = {10, 20}, factor = 0.5f, unused = 7;
+    int32_t at[] = {3, 1};
+    DLTensor input = tensor(f32, 1, four, data), update = tensor(f32, 1, two, updates);
+    DLTensor indices = tensor(i32, 2, two_one, at), first = tensor(f32, 0, NULL, &unused);
+    DLTensor second = tensor(f32, 0, NULL, &factor);
+    const DLTensor *tensors[] = {&input, &indices, &update, &input, &first, &second};
+    const kvmill_region *region;
+    kvmill_plan *plan = NULL;
+    kvmill_error error;
+    if (!ok_status(read_region(SCALED, 1, captures, 2, &region, &error), KVMILL_OK, &error, NULL,
+                   "a region is read"))
+        return;
+    ok(region->capture_count == 2 && region->arguments[0].dtype.bits == 32 &&
+           region->results[0] > 1,
+       "  with captures, used or not");
+    kvmill_status status = plan_with(region, &input, &update, &indices, &plan, &error);
+    kvmill_free_region(region);
+    if (!ok_status(status, KVMILL_OK, &error, NULL, "  it is planned, and released"))
+        return;
+    status = kvmill_run(plan, tensors, COUNT(tensors), NULL, &error);
+    ok_status(status, KVMILL_OK, &error, NULL, "  and run");
+    ok(data[0] == 1 && data[1] == 12 && data[2] == 3 && data[3] == 9, "  with its results");
+    kvmill_plan_destroy(plan);
+}
+
+#define HEAD "^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
+static const struct bad_region {
+    const char *text, *start, *words;
+} bad_regions[] = {
+    {"", "region:1:1: ", "found the end; accepted: ^"},
+    {"add", "region:1:1: ", "found add; accepted: ^"},
+    {"^bb0(%a: tensor<f32>)", "region:1:22: ", "accepted: :"},
+    {"^bb0(%a: tensor<f33>):", "region:1:17: ", "f33"},
+    {HEAD, "region:", "a region without stablehlo.return"},
+    {HEAD " stablehlo.return %c : tensor<f32>", "region:2:19: ", "%c is not defined"},
+    {HEAD " stablehlo.return %b, %b : tensor<f32>, tensor<f32>",
+     "region: ", "C23: has 2 arguments and returns 2 values; accepted for 1 inputs: 2 and 1"},
+    {HEAD " %c = stablehlo.sort %a : tensor<f32>\n stablehlo.return %c : tensor<f32>",
+     "region:2:", "stablehlo.sort"},
+    {HEAD " stablehlo.return %b : tensor<f32>\n }", "region:3:2: ", ""},
+    {HEAD " %c = stablehlo.convert %a : (tensor<f32>) -> tensor<f64>\n"
+          " stablehlo.return %c : tensor<f64>",
+     "region:3:2: ", "C23: the region returns tensor<f64>"},
+    {"^bb0(%a: tensor<2xf32>, %b: tensor<f32>):\n stablehlo.return %b : tensor<f32>",
+     "region:1:", "C23: argument 0 of the region is tensor<2xf32>"},
+};
+
+static void test_bad_regions(void) {
+    static const char *const bad_captures[] = {"f32", "tensor<2xf32>", "tensor<*xf32>", ""};
+    static const char zero[] = HEAD " stablehlo.return %b : tensor<f32>\0 %c";
+    const kvmill_region *region;
+    kvmill_error error;
+    for (size_t i = 0; i < COUNT(bad_regions); i++) {
+        const struct bad_region *bad = &bad_regions[i];
+        ok_status(read_region(bad->text, 1, NULL, 0, &region, &error), KVMILL_E_ATTRIBUTE, &error,
+                  bad->words, "refused: %.60s", bad->words);
+        if (!ok(region == NULL && strncmp(error.message, bad->start, strlen(bad->start)) == 0,
+                "  at %s", bad->start))
+            diag("%s", error.message);
+    }
+    for (size_t i = 0; i < COUNT(bad_captures); i++)
+        ok_status(read_region(SCALED, 1, &bad_captures[i], 1, &region, &error), KVMILL_E_ATTRIBUTE,
+                  &error, NULL, "refused: a capture of type \"%s\"", bad_captures[i]);
+    ok_status(kvmill_read_region(zero, sizeof zero - 1, 1, NULL, 0, &region, &error),
+              KVMILL_E_ATTRIBUTE, &error, "region:2:35: a byte of value 0", "refused: a NUL");
+}
+
+/* ---- Element types ---- */
+
+static void test_elements(void) {
+    static const char *const bad[] = {
+        "", "f33", "2xf32", "tensor<f32>", "f32 f32", "!quant.uniform<i8:f32>", "?", "f32x"};
+    kvmill_element_type element = {.scale = 3};
+    kvmill_error error;
+    ok_status(kvmill_read_element_type("bf16", 4, &element, &error), KVMILL_OK, &error, NULL,
+              "bf16 is read");
+    ok(element.dtype.code == kDLBfloat && element.expressed.bits == 0, "  as DLPack has it");
+    const char *text = "!quant.uniform<i4<-7:7>:f32, 0.25:-3>";
+    ok_status(kvmill_read_element_type(text, strlen(text), &element, &error), KVMILL_OK, &error,
+              NULL, "%s is read", text);
+    ok(element.dtype.code == kDLInt && element.expressed.bits == 32 && element.scale == 0.25 &&
+           element.zero_point == -3 && element.storage_min == -7 && element.storage_max == 7,
+       "  all of it");
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        struct exact exact = exactly(bad[i]);
+        ok_status(kvmill_read_element_type(exact.text, exact.length, &element, &error),
+                  KVMILL_E_ATTRIBUTE, &error, "element type:1:", "refused: \"%s\"", bad[i]);
+        free(exact.text);
+    }
+    ok(element.scale == 0.25, "what is refused leaves the element as it was");
+}
+
+/* ---- Hosts ---- */
+
+/* Of a language in which 0.25 is written 0,25. */
+static void test_language(void) {
+    static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "nl_NL.UTF-8"};
+    const char *chosen = NULL;
+    const char *text = "!quant.uniform<i8:f32, 0.25>";
+    const kvmill_flow *flow;
+    kvmill_element_type element;
+    for (size_t i = 0; i < COUNT(names) && chosen == NULL; i++)
+        chosen = setlocale(LC_ALL, names[i]);
+    if (chosen == NULL) {
+        skip_test("a language with decimal commas: none is installed");
+        return;
+    }
+    bool done = read_flow(WHOLE, &flow, NULL) == KVMILL_OK && is_whole(flow) &&
+                kvmill_read_element_type(text, strlen(text), &element, NULL) == KVMILL_OK &&
+                element.scale == 0.25;
+    kvmill_free_flow(flow);
+    ok(done && localeconv()->decimal_point[0] == ',', "numbers have points in %s, too", chosen);
+    setlocale(LC_ALL, "C");
+}
+
+static void read_one(void *context, int64_t i) {
+    const kvmill_flow *flow;
+    const kvmill_region *region;
+    int *right = context;
+    bool done = read_flow(WHOLE, &flow, NULL) == KVMILL_OK && is_whole(flow);
+    done &= read_region(HEAD " stablehlo.return %b : tensor<f32>", 1, NULL, 0, &region, NULL) ==
+                KVMILL_OK &&
+            region->results[0] == 1;
+    kvmill_free_flow(flow);
+    kvmill_free_region(region);
+    right[i] = done;
+}
+
+static void test_threads(void) {
+    int right[64] = {0}, count = 0;
+    crew_share(4, COUNT(right), read_one, right);
+    for (size_t i = 0; i < COUNT(right); i++)
+        count += right[i];
+    ok(count == COUNT(right), "%d readings on 4 threads", count);
+}
+
+static const struct test tests[] = {
+    {"flow", test_flow},           {"shipped flows", test_shipped_flows},
+    {"bad flows", test_bad_flows}, {"nothing", test_nothing},
+    {"region", test_region},       {"bad regions", test_bad_regions},
+    {"elements", test_elements},   {"language", test_language},
+    {"threads", test_threads},     {0},
+};
+
+int main(int argc, char **argv) {
+    (void)argc;
+    return run_tests(tests, argv);
+}

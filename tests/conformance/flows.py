@@ -1,5 +1,5 @@
 """Sparse flows of the binding against NumPy: Quest, and pages by their mean keys, as their papers and
-vFlow define them; and what the binding reads of a flow file against what the command reads.
+vFlow define them; flow files as the command runs them; and what is refused.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -7,8 +7,11 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -223,7 +226,7 @@ def run_command(
 
 
 def against_command(rng: np.random.Generator, command: str, path: Path) -> None:
-    """One file, read by the binding and by the command: the same lists, and state."""
+    """One file, run by the binding and by the command: the same lists, and state."""
     spec = json.loads(path.read_text())
     size = spec["attention"]["page_size"]
     spec["attention"] = {**SIZES, "T1": "float32", "page_size": size}
@@ -270,39 +273,86 @@ def field_of(**given: object) -> dict:
     return {"fields": [{"name": "highest", "shape": [1, "head_dim"], **given}]}
 
 
-# What is no flow, and words of its message.
+# What is no flow, and words of its message, which begins with the place.
 BROKEN = [
-    ({"select": {"topk_ratio": "1/0"}}, "topk_ratio '1/0'"),
-    ({"select": {"topk_ratio": None}}, "topk_ratio None"),
-    ({"select": 7}, "select: 7; accepted: an object"),
-    ({"fields": [7]}, "fields: 7; accepted: an object"),
-    ({"fields": [{"name": "highest"}]}, "fields: no shape"),
-    (field_of(shape=[1, "head_dim/0"]), "dim 'head_dim/0'"),
-    (field_of(shape=[1, "head_dim/-1"]), "dim 'head_dim/-1'"),
-    (field_of(shape=[1, None]), "dim None"),
-    (field_of(name="cache"), "the name is \"cache\", which is another tensor's"),
-    ({"constants": [{"name": "w", "shape": [1, 1]}]}, "constants: no values"),
-    ({"index": [{"inputs": ["q"]}]}, "op: no op"),
-    ({"index": [{"op": "Sigmoid", "inputs": ["q"], "output": "s"}]}, "Sigmoid: no beta"),
-    ({"index": [{"op": "Union", "inputs": ["q", "q"]}]}, "Union: no second"),
-    ({"index": [{"op": "GeMM", "inputs": ["q", "q", "q"], "output": "s"}]}, "GeMM: 3 inputs"),
+    ({"select": {"topk_ratio": "1/0"}}, "/select/topk_ratio: the denominator of topk_ratio is 0"),
+    ({"select": {"topk_ratio": None}}, "/select/topk_ratio: is no fraction"),
+    ({"select": 7}, "/select: is an integer; accepted: an object"),
+    ({"select": {"cap": float("nan")}}, "accepted: what JSON can hold"),
+    ({"select": {"cap": {1, 2}}}, "accepted: what JSON can hold"),
+    ({"fields": [7]}, "/fields/0: is an integer; accepted: an object"),
+    ({"fields": [{"name": "highest"}]}, "/fields/0/shape: is missing"),
+    (field_of(shape=[1, "head_dim/0"]), '/fields/0/shape/1: is "head_dim/0"'),
+    (field_of(shape=[1, "head_dim/-1"]), '/fields/0/shape/1: is "head_dim/-1"'),
+    (field_of(shape=[1, None]), "/fields/0/shape/1: is null"),
+    (field_of(name="cache"), '/fields/0: the name is "cache", which is another tensor\'s'),
+    ({"constants": [{"name": "w", "shape": [1, 1]}]}, "/constants/0/values: is missing"),
+    ({"index": [{"inputs": ["q"]}]}, "/index/0/op: is missing"),
+    ({"index": [{"op": "Sigmoid", "inputs": ["q"], "output": "s"}]}, "/index/0/beta: is missing"),
+    ({"index": [{"op": "Union", "inputs": ["q", "q"]}]}, "/index/0/second: is missing"),
+    ({"index": [{"op": "GeMM", "inputs": ["q", "q", "q"], "output": "s"}]}, "/index/0/inputs: has 3"),
 ]
+
+
+def files() -> None:
+    """A file's own text is read, so messages have its lines; with other attributes it is the same flow."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "broken.json"
+        path.write_text('{"op": "flow",\n "attention": {]}')
+        refused("broken.json:2:16: ", lambda: kvmill.Flow(path), kvmill.KvmillError)
+        refused("broken.json: ", lambda: kvmill.Flow(path, num_heads=8), ValueError)
+        refused("nothing.json", lambda: kvmill.Flow(path.with_name("nothing.json")), OSError)
+        spec = json.loads((FLOWS / "gqa_quest.json").read_text())
+        spec["select"] |= {"topk_ratio": Fraction(1, 4), "cap": np.int64(64)}
+        plain = {**spec, "select": {**spec["select"], "topk_ratio": "1/4", "cap": 64}}
+        path.write_text(json.dumps(plain))
+        flows = [kvmill.Flow(spec, **SIZES), kvmill.Flow(plain, **SIZES), kvmill.Flow(path, **SIZES)]
+        counts = [flow.count(LENGTHS).tolist() for flow in flows]
+        assert counts[0] == counts[1] == counts[2] and flows[0]._flow.select.cap == 64
+
+
+def without_reader() -> None:
+    """A library without libkvmill_specs beside it: the package works, and says what flows need.  Nothing is
+    loaded before it is needed."""
+    program = """
+import kvmill
+def loaded():
+    return "libkvmill_specs" in open("/proc/self/maps").read()
+kvmill.version(), kvmill.Flow, kvmill.Scatter
+assert not loaded()
+try:
+    kvmill.Flow({"op": "flow"})
+except (OSError, kvmill.KvmillError) as error:
+    print(loaded(), error)
+"""
+    library = Path(os.environ["KVMILL_LIBRARY"]).resolve()
+
+    def said(path: Path) -> str:
+        environment = {**os.environ, "KVMILL_LIBRARY": str(path)}
+        done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)
+        return done.stdout.decode()
+
+    assert said(library).startswith("True KVMILL_E_ATTRIBUTE: flow: ")
+    with tempfile.TemporaryDirectory() as directory:
+        alone = Path(directory) / "libkvmill.so"
+        shutil.copy(library, alone)
+        assert said(alone).startswith("False flow files and regions are read by libkvmill_specs.so.1, which")
 
 
 def refusals() -> None:
     spec = json.loads((FLOWS / "gqa_quest.json").read_text())
     flow = kvmill.Flow(spec, **SIZES)
-    refused("accepted: 'flow'", lambda: kvmill.Flow({"op": "flows"}), ERRORS)
-    refused("['fieldz']", lambda: kvmill.Flow({**spec, "fieldz": []}), ERRORS)
+    refused('/op: is "flows"; accepted: "flow"', lambda: kvmill.Flow({"op": "flows"}), ERRORS)
+    refused('/fieldz: is not a known key; did you mean "fields"?', lambda: kvmill.Flow({**spec, "fieldz": []}), ERRORS)
     headless = {"op": "flow", "attention": {"num_heads": 8, "T1": "float32"}}
-    refused("no head_dim", lambda: kvmill.Flow(headless), ERRORS)
-    refused("page_size", lambda: kvmill.Flow(spec, page_size=0), ERRORS)
+    refused("/attention/head_dim: is missing", lambda: kvmill.Flow(headless), ERRORS)
+    refused("/attention: page_size is 0", lambda: kvmill.Flow(spec, page_size=0), ERRORS)
     shapeless = {**spec, "fields": [{"name": "highest", "shape": [1, "head_size"]}]}
-    refused("'head_size'", lambda: kvmill.Flow(shapeless), ERRORS)
+    refused('/fields/0/shape/1: is "head_size"', lambda: kvmill.Flow(shapeless), ERRORS)
     for broken, words in BROKEN:
         refused(words, lambda broken=broken: kvmill.Flow({**spec, **broken}, **SIZES), ERRORS)
     endless = {**spec, "select": {"reserved_eos": -1}}
-    refused("reserved_eos is -1", lambda: kvmill.Flow(endless), ERRORS)
+    refused("/select/reserved_eos: reserved_eos is -1", lambda: kvmill.Flow(endless), ERRORS)
     refused("append, index, attend, decode", lambda: flow.plan("score"), ERRORS)
     refused("limits.pages is -1", lambda: flow.plan("index", pages=-1), ERRORS)
     refused("highest", lambda: flow.plan("index").prepare(nothing=None), ERRORS)
@@ -328,7 +378,9 @@ def run(tap: Tap, command: str, packs: Sequence[kvmill.Pack], seed: int) -> None
     tap.run("flow of an int4 cache", lambda: quantised(rng, packs, 4, DIM // 2))
     tap.run("absolute ids of a flow", lambda: absolute_ids(rng, packs))
     for path in sorted(FLOWS.glob("*.json")):
-        tap.run(f"{path.name}, read twice", partial(against_command, rng, command, path))
+        tap.run(f"{path.name}, as the command runs it", partial(against_command, rng, command, path))
     tap.run("token ratios of flows", ratios)
     tap.run("sizes of what the library fills", sizes)
     tap.run("flows are refused", refusals)
+    tap.run("flow files", files)
+    tap.run("without the reader of flow files", without_reader)

@@ -58,6 +58,16 @@ def dtype_named(name: str) -> DType:
 
 
 @cache
+def _dtype_of_code(code: int, bits: int) -> DType:
+    return next(d for d in DTYPES.values() if (d.code, d.bits) == (code, bits))
+
+
+def dtype_of_c(dtype: c.DLDataType) -> DType:
+    """The same, as C has it."""
+    return _dtype_of_code(dtype.code, dtype.bits)
+
+
+@cache
 def _dtype_known(own: np.dtype, declared: DType | None) -> DType:
     if not own.isnative:
         raise TypeError(f"byte order of {own!r}; accepted: the machine's own")

@@ -153,6 +153,27 @@ class FlowSelect(Structure):
     ]
 
 
+class ElementType(Structure):
+    _c_name_ = "kvmill_element_type"
+    _fields_ = [
+        ("dtype", DLDataType),
+        ("expressed", DLDataType),
+        ("scale", c_double),
+        *[(name, c_int64) for name in ("zero_point", "storage_min", "storage_max")],
+    ]
+
+
+class Region(Structure):
+    _c_name_ = "kvmill_region"
+    _fields_ = [
+        ("arguments", POINTER(ElementType)),
+        ("ops", c_void_p),
+        ("op_count", c_size_t),
+        ("results", POINTER(c_int32)),
+        ("capture_count", c_size_t),
+    ]
+
+
 _Tensors = POINTER(POINTER(DLTensor))
 
 

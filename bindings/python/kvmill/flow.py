@@ -8,10 +8,9 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
-from ctypes import byref, c_char_p, c_float, c_int64
+from ctypes import byref
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from . import c
-from .arrays import DTYPES, DType, Operand, dtype_named
-from .cache_attention import ATTENTION_ATTRIBUTES, ATTENTION_TENSORS, Attending, required
+from .arrays import DType, Operand, dtype_of_c
+from .cache_attention import ATTENTION_TENSORS, Attending, required
 from .errors import check
 from .names import names_of, ordered_names, types_of
-from .ops import integers, make_struct, text
+from .ops import make_struct
 from .plans import (
     Arrays,
     Call,
@@ -35,43 +34,52 @@ from .plans import (
     plan_options,
 )
 from .pools import Threads
+from .specs import read_flow
 
 _FLOW_STEPS = ("append", "index", "attend", "decode", "summarise")
 _FLOW_TENSORS = tuple(name for name in ordered_names(*_FLOW_STEPS) if name not in ATTENTION_TENSORS)
 _FLOW_TYPES = types_of(*_FLOW_STEPS)
-_FLOW_ALL = 2**31 - 1
-
-# What alpha and beta are where a flow does not say; of ops that are not here 0 and 1.
-_FLOW_DEFAULTS = {"Add": (1, 1), "Relu": (0, 0)}
-_FLOW_REQUIRED = {
-    "MaskSlice": ("alpha", "beta"),
-    "Sigmoid": ("beta",),
-    "Silu": ("beta",),
-    "Union": ("second",),
-    "approxTopK": ("tolerance",),
-}
 
 
-def _known(place: str, given: dict[str, Any], *known: str, needed: Sequence[str] = ()) -> dict[str, Any]:
-    if not isinstance(given, dict):
-        raise ValueError(f"{place}: {given!r}; accepted: an object")
-    for name in needed:
-        if name not in given:
-            raise ValueError(f"{place}: no {name}; accepted: {name}")
-    unknown = set(given) - set(known)
-    if unknown:
-        raise ValueError(f"{place}: {sorted(unknown)}; accepted: {', '.join(known)}")
-    return given
+def _plain(value: Any) -> Any:
+    """What JSON has for a number or an array of NumPy's, or a fraction."""
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.ravel(value).tolist() if np.ndim(value) else value.item()
+    raise TypeError(f"a flow has {value!r}; accepted: what JSON can hold")
 
 
-def _of_0_1(attention: dict[str, Any]) -> dict[str, Any]:
-    """The attention of a flow, whose window of version 0.1 counts a query's own position, too."""
-    if "window" not in attention:
-        return attention
-    others = {name: value for name, value in attention.items() if name != "window"}
-    if "left_window_size" in others:
-        raise ValueError("attention has window and left_window_size; accepted: one of them")
-    return {**others, "left_window_size": attention["window"] - 1}
+def _parsed(name: str, content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}; accepted: JSON") from error
+
+
+def _with_attention(spec: Any, attention: dict[str, Any]) -> Any:
+    """What is no flow is left to the reader, to be refused."""
+    own = spec.get("attention", {}) if isinstance(spec, dict) else None
+    if not isinstance(own, dict):
+        return spec
+    given = {name: value for name, value in attention.items() if value is not None}
+    return {**spec, "attention": {**own, **given}}
+
+
+def _read(source: str | os.PathLike[str] | dict[str, Any], attention: dict[str, Any]) -> c.FlowProgram:
+    """A file without other attributes is read as it is: messages then have its lines."""
+    if isinstance(source, dict):
+        name, spec = "flow", source
+    else:
+        name, content = os.fspath(source), Path(source).read_bytes()
+        if not attention:
+            return read_flow(name, content)
+        spec = _parsed(name, content)
+    try:
+        words = json.dumps(_with_attention(spec, attention), default=_plain, allow_nan=False)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}; accepted: what JSON can hold") from error
+    return read_flow(name, words.encode())
 
 
 class Flow:
@@ -80,140 +88,20 @@ class Flow:
     source: a flow file (kvmill-specs(5)), or what such a file holds as a dict.
     attention: attributes of the attention that differ from the source's, as num_heads=32.
 
-    Raises KvmillError for what the library refuses, ValueError or TypeError for what is no flow.
+    Raises KvmillError for what is no flow, with the place in the source; TypeError or ValueError for
+    what JSON cannot hold; OSError where there is no such file, or no libkvmill_specs, which reads.
     """
 
     def __init__(
         self, source: str | os.PathLike[str] | dict[str, Any], **attention: int | float | str | bool
     ) -> None:
-        spec = source if isinstance(source, dict) else json.loads(Path(source).read_text("utf-8"))
-        keys = ("op", "purpose", "name", "attention", "fields", "constants", "cache", "index")
-        _known("flow", spec, *keys, "select", "summary", "layers_skip", "dims")
-        if spec.get("op") != "flow":
-            raise ValueError(f"op is {spec.get('op')!r}; accepted: 'flow'")
-        words = _known("dims", spec.get("dims", {}), *spec.get("dims", {}))
-        self._words = dict(zip(words, integers("dims", list(words.values()))))
-        self._set_attention({**_of_0_1(spec.get("attention", {})), **attention})
-        self._flow = make_struct(
-            c.FlowProgram,
-            attention=ctypes.pointer(self._attention._op),
-            select=self._select(spec.get("select", {})),
-            summary=spec.get("summary"),
-        )
-        fields = list(spec.get("fields", ()))
-        self._set("fields", "field_count", c.FlowField, map(self._field, fields))
-        self._flow.appended = sum(bool(f.get("appended")) << i for i, f in enumerate(fields))
-        constants = map(self._constant, spec.get("constants", ()))
-        self._set("constants", "constant_count", c.FlowConstant, constants)
-        for program in ("cache", "index"):
-            ops = map(self._op, spec.get(program, ()))
-            self._set(program, f"{program}_count", c.FlowOp, ops)
-        layers = integers("layers_skip", spec.get("layers_skip", ()))
-        self._set("layers_skip", "layers_skip_count", c_int64, layers)
+        self._flow = _read(source, attention)
         self._layout = self._describe()
 
-    def _set_attention(self, attributes: dict[str, Any]) -> None:
-        labels = {"attn_mask", "name", "purpose", "layers"}
-        given = {name: value for name, value in attributes.items() if name not in labels}
-        needed = ("num_heads", "head_dim", "T1")
-        _known("attention", given, *sorted(ATTENTION_ATTRIBUTES), needed=needed)
-        given = {"num_kv_heads": given.get("num_heads"), "cache_mode": 1, **given}
-        self._attention = FlowStep.__new__(FlowStep)
-        types = {"dynamic_batching": 1, **given}
-        self._attention._op = self._attention._make_op(types.pop("T1"), types)
-
-    def _set(self, member: str, count: str, kind: Any, items: Iterable[Any]) -> None:
-        array = list(items)
-        setattr(self._flow, member, (kind * len(array))(*array))
-        setattr(self._flow, count, len(array))
-
-    def _dim(self, dim: int | str) -> int:
-        """A number, or "head_dim", "page_size/16", "group*head_dim" and the like."""
-        op = self._attention._op
-        alone = self._flow.select.scope == b"query_head"
-        sizes = {
-            "head_dim": op.head_dim,
-            "value_head_dim": op.value_head_dim if op.value_differs else op.head_dim,
-            "page_size": op.page_size,
-            "group": 1 if alone else op.num_heads // max(op.num_kv_heads, 1),
-        }
-        sizes = {**self._words, **sizes}
-        if isinstance(dim, int):
-            return dim
-        product = 1
-        for sign, factor in re.findall(r"(^|[*/])([^*/]*)", str(dim)):
-            value = int(factor) if factor.isdecimal() else int(sizes.get(factor, 0))
-            if value < 1 or (sign == "/" and product % value != 0):
-                raise ValueError(f"dim {dim!r}; accepted: a number, {', '.join(sizes)}, a product")
-            product = product // value if sign == "/" else product * value
-        return product
-
-    def _field(self, given: dict[str, Any]) -> c.FlowField:
-        _known("fields", given, "name", "shape", "dtype", "appended", needed=("name", "shape"))
-        rows, columns = map(self._dim, given["shape"])
-        dtype = dtype_named(given.get("dtype", self._attention._types["T1"]))
-        return make_struct(
-            c.FlowField, name=given["name"], rows=rows, columns=columns, dtype=dtype.name
-        )
-
-    def _constant(self, given: dict[str, Any]) -> c.FlowConstant:
-        _known("constants", given, *(known := ("name", "shape", "values")), needed=known)
-        shape = [1, *map(self._dim, given["shape"])][-3:]
-        taps, rows, columns = shape
-        constant = make_struct(
-            c.FlowConstant, name=given["name"], taps=taps, rows=rows, columns=columns
-        )
-        if given["values"] != "input":
-            values = np.broadcast_to(np.asarray(given["values"], np.float32), int(np.prod(shape)))
-            constant.values = (c_float * values.size)(*values)
-        return constant
-
-    def _op(self, given: dict[str, Any]) -> c.FlowOp:
-        numbers = ("alpha", "beta", "scale", "dim", "group", "start", "end", "shape")
-        own = ("tolerance", "second")
-        _known("op", given, "op", "inputs", "output", *numbers, *own, needed=("op",))
-        _known(given["op"], given, *given, needed=_FLOW_REQUIRED.get(given["op"], ()))
-        alpha, beta = _FLOW_DEFAULTS.get(given["op"], (0, 1))
-        dims = given.get("dim", 0)
-        names = [text(f"{given['op']}: inputs", name) for name in given.get("inputs", ())]
-        if len(names) > 2:
-            raise ValueError(f"{given['op']}: {len(names)} inputs; accepted: at most 2")
-        rows, columns = map(self._dim, given.get("shape", (0, 0)))
-        return make_struct(
-            c.FlowOp,
-            op=given["op"],
-            inputs=(c_char_p * 2)(*names),
-            output=given.get("output"),
-            alpha=given.get("tolerance", given.get("alpha", alpha)),
-            beta=given.get("beta", beta),
-            scale=given.get("scale", 1),
-            dims=sum(1 << dim for dim in {*(dims if isinstance(dims, list) else [dims])}),
-            rows=rows,
-            columns=columns,
-            group=self._dim(given.get("second", given.get("group", 0))),
-            **{name: self._dim(given.get(name, 0)) for name in ("start", "end")},
-        )
-
-    def _select(self, given: dict[str, Any]) -> c.FlowSelect:
-        counts = ("topk_val", "reserved_bos", "reserved_eos", "cap", "dense_below")
-        _known("select", given, *counts, "topk_ratio", "order", "scope")
-        try:
-            ratio = Fraction(given.get("topk_ratio", 0))
-        except (TypeError, ValueError, ZeroDivisionError):
-            words = f"topk_ratio {given['topk_ratio']!r}; accepted: '1/16' and the like, 0, 1"
-            raise ValueError(words) from None
-        values: dict[str, Any] = {"topk_val": 30, "reserved_bos": 1, "reserved_eos": 1}
-        values |= {name: given[name] for name in counts if name in given}
-        numbers = {"all": _FLOW_ALL, **self._words}
-        values["topk_val"] = numbers.get(values["topk_val"], values["topk_val"])
-        return make_struct(
-            c.FlowSelect,
-            ratio_numerator=ratio.numerator,
-            ratio_denominator=ratio.denominator,
-            order=given.get("order"),
-            scope=given.get("scope"),
-            **values,
-        )
+    @property
+    def _attention(self) -> c.CacheAttentionOp:
+        op: c.CacheAttentionOp = self._flow.attention.contents
+        return op
 
     def _describe(self) -> c.FlowLayout:
         layout, error = c.FlowLayout(struct_size=ctypes.sizeof(c.FlowLayout)), c.Error()
@@ -265,7 +153,7 @@ class Flow:
     @property
     def _lists(self) -> int:
         """Of a request."""
-        lists = {b"request": 1, b"query_head": self._attention._op.num_heads}
+        lists = {b"request": 1, b"query_head": self._attention.num_heads}
         return int(lists.get(self._flow.select.scope, self._layout.kv_heads))
 
     def fields(self, pages: int) -> dict[str, np.ndarray]:
@@ -293,7 +181,7 @@ class Flow:
             if self._flow.appended >> i & 1
         }
         inputs = {
-            constant.name.decode(): dtype_named("float32")
+            constant.name.decode(): c.DLDataType(2, 32, 1)
             for constant in self._flow.constants[: self._flow.constant_count]
             if not constant.values
         }
@@ -324,6 +212,13 @@ class Flow:
         return FlowStep(self, step, limits, options, own)
 
 
+def _types_of(op: c.CacheAttentionOp) -> dict[str, str]:
+    """Names of T1 to T3, and of V's, of those that there are."""
+    words = ("T1", "T2", "T3", *(("value_T2", "value_T3") if op.value_differs else ()))
+    types = {word: getattr(op, word) for word in words}
+    return {word: dtype_of_c(dtype).name for word, dtype in types.items() if dtype.bits}
+
+
 class FlowStep(Attending):
     """A plan of a step of a sparse flow, made by Flow.plan; it may run in any number of threads at
     a time, on different caches.  What the step takes and gives is said in kvmill.h, "Sparse flows".
@@ -337,15 +232,12 @@ class FlowStep(Attending):
         options: c.PlanOptions,
         packs: tuple[Pack, ...],
     ) -> None:
-        self._op, self._types = flow._attention._op, flow._attention._types
+        self._op, self._types = flow._attention, _types_of(flow._attention)
         self._flow, self._packs, self._step = flow, packs, step
         own = flow._own_tensors()
         fields = list(own)[: flow._flow.field_count]
         self._names = (*ATTENTION_TENSORS, *_FLOW_TENSORS, *own)
-        self._field_types = {
-            name: next(n for n, d in DTYPES.items() if (d.code, d.bits) == (t.code, t.bits))
-            for name, t in own.items()
-        }
+        self._field_types = {name: dtype_of_c(dtype) for name, dtype in own.items()}
         results = ("attn_output", "lse") if self._op.partial else ("attn_output",)
         self._outputs = {"append": (), "summarise": (), "index": ("sel_indptr", "sel")}.get(
             step, results
@@ -362,8 +254,7 @@ class FlowStep(Attending):
         self._handle = make_plan(self, f"kvmill_plan_flow_{step}", flow._flow, limits, options)
 
     def _declared(self, name: str) -> DType | None:
-        field = self._field_types.get(name)
-        return super()._declared(name) if field is None else dtype_named(field)
+        return self._field_types.get(name) or super()._declared(name)
 
     def prepare(self, **tensors: Operand) -> Call:
         """Bind the plan to arrays, outputs included, for runs without the cost of Python's side.

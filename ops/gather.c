@@ -149,13 +149,16 @@ kvmill_element_type kvmill_gather_operand_element(const kvmill_gather *op) {
 
 static kvmill_status check_result_type(const kvmill_gather *op, kvmill_error *error) {
     struct kvmill_element_text have, want;
+    kvmill_status status = KVMILL_OK;
     kvmill_element_type operand = kvmill_gather_operand_element(op), result = operand;
     if (op->result != NULL)
         result = op->result_element ? *op->result_element : kvmill_plain_element(op->result->dtype);
     if (op->operand_element && op->result && !op->result_element)
         result = operand; /* a quantized type is said once */
-    if (kvmill_element_equal(&operand, &result))
-        return KVMILL_OK;
+    if (op->result != NULL)
+        status = kvmill_check_stored("the result", &result, op->result, error);
+    if (status != KVMILL_OK || kvmill_element_equal(&operand, &result))
+        return status;
     return kvmill_fail(error, KVMILL_E_DTYPE,
                        "C23: the result has element type %s; accepted: the operand's, %s",
                        kvmill_element_words(&result, &have), kvmill_element_words(&operand, &want));
@@ -191,6 +194,8 @@ static kvmill_status check_tensors(const kvmill_gather *op, kvmill_error *error)
     if (status == KVMILL_OK && kvmill_kind_of(op->operand->dtype) == KVMILL_NO_KIND)
         return kvmill_refuse_type_code("operand", op->operand->dtype, "the types of StableHLO",
                                        error);
+    if (status == KVMILL_OK && op->operand_element != NULL)
+        status = kvmill_check_stored("operand", op->operand_element, op->operand, error);
     return status;
 }
 

@@ -183,9 +183,31 @@ static kvmill_status check_update_types(const kvmill_scatter *op, kvmill_error *
     return KVMILL_OK;
 }
 
+static kvmill_status check_stored(const char *name, size_t i, kvmill_element_type element,
+                                  const DLTensor *tensor, kvmill_error *error) {
+    char words_of_it[64];
+    snprintf(words_of_it, sizeof words_of_it, "%s[%zu]", name, i);
+    return kvmill_check_stored(words_of_it, &element, tensor, error);
+}
+
+/* What is said of elements, of what is in memory. */
+static kvmill_status check_all_stored(const kvmill_scatter *op, kvmill_error *error) {
+    kvmill_status status = KVMILL_OK;
+    for (size_t i = 0; status == KVMILL_OK && i < op->count; i++) {
+        status =
+            check_stored("inputs", i, kvmill_scatter_input_element(op, i), op->inputs[i], error);
+        if (status == KVMILL_OK)
+            status = check_stored("updates", i, kvmill_scatter_update_element(op, i),
+                                  op->updates[i], error);
+    }
+    return status;
+}
+
 static kvmill_status check_types(const kvmill_scatter *op, struct kvmill_program *program,
                                  kvmill_error *error) {
-    kvmill_status status = make_program(op, program, error);
+    kvmill_status status = check_all_stored(op, error);
+    if (status == KVMILL_OK)
+        status = make_program(op, program, error);
     if (status == KVMILL_OK)
         status = check_region_types(op, program, error);
     return status == KVMILL_OK ? check_update_types(op, error) : status;
@@ -202,7 +224,8 @@ static kvmill_status check_results(const kvmill_scatter *op, const struct kvmill
         kvmill_element_type result = element_of(op->result_elements, op->results[i], i);
         if (kvmill_is_quantized(type) && op->result_elements == NULL)
             result = *type;
-        if (!kvmill_element_equal(&result, type))
+        status = check_stored("results", i, result, op->results[i], error);
+        if (status == KVMILL_OK && !kvmill_element_equal(&result, type))
             status = refuse_type("C25: the element type of result", i, &result, "the region's,",
                                  type, error);
     }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../defs/dtype.h"
 #include "element.h"
 #include "fail.h"
 #include "refuse.h"
@@ -257,6 +258,18 @@ kvmill_status kvmill_check_rank(const char *name, const DLTensor *tensor, kvmill
         return kvmill_check_form(name, tensor, error);
     return kvmill_fail(error, KVMILL_E_SHAPE, "%s has rank %d; accepted: 0 to %d", name,
                        tensor->ndim, (int)KVMILL_MOST_RANK);
+}
+
+kvmill_status kvmill_check_stored(const char *name, const kvmill_element_type *element,
+                                  const DLTensor *tensor, kvmill_error *error) {
+    struct kvmill_element_text words;
+    if (kvmill_dtype_equal(element->dtype, tensor->dtype))
+        return KVMILL_OK;
+    return kvmill_fail(error, KVMILL_E_DTYPE,
+                       "the element type of %s is %s; accepted: one that is stored as the tensor's "
+                       "elements are, as %s",
+                       name, kvmill_element_words(element, &words),
+                       kvmill_element_word(tensor->dtype));
 }
 
 kvmill_status kvmill_check_known(const char *name, const DLTensor *tensor, kvmill_error *error) {

@@ -104,6 +104,10 @@ void kvmill_windows_unfold(const struct kvmill_numbers *numbers, const int64_t *
 /* Tensors that any op of these begins with: known types, at most 32 axes. */
 kvmill_status kvmill_check_rank(const char *name, const DLTensor *tensor, kvmill_error *error);
 
+/* An element type that was given for a tensor is stored as its elements are. */
+kvmill_status kvmill_check_stored(const char *name, const kvmill_element_type *element,
+                                  const DLTensor *tensor, kvmill_error *error);
+
 /* All dims are known, and none is negative. */
 kvmill_status kvmill_check_known(const char *name, const DLTensor *tensor, kvmill_error *error);
 

@@ -39,6 +39,12 @@ static void refuse_all(const struct refusal *rows, size_t count, void (*make_goo
     }
 }
 
+/* Of 8 bits, where the tensors have 32. */
+static const kvmill_element_type codes[2] = {
+    {{kDLInt, 8, 1}, {kDLFloat, 32, 1}, 0.5, 0, -128, 127},
+    {{kDLInt, 8, 1}, {kDLFloat, 32, 1}, 0.5, 0, -128, 127},
+};
+
 /* ---- Gather: two elements of three ---- */
 
 static float operand_data[3] = {1, 2, 3}, result_data[2] = {8, 9};
@@ -76,6 +82,10 @@ static kvmill_status plan_gather(kvmill_error *error) {
 static const struct refusal gather_plans[] = {
     {BECOMES(gather.struct_size, 4), KVMILL_E_ATTRIBUTE, "op.struct_size is 4"},
     {BECOMES(gather.operand, NULL), KVMILL_E_NULL, "operand is NULL"},
+    {BECOMES(gather.operand_element, codes), KVMILL_E_DTYPE,
+     "the element type of operand is !quant.uniform<i8<-128:127>:f32, 0.5:0>; accepted"},
+    {BECOMES(gather.result_element, codes), KVMILL_E_DTYPE,
+     "the element type of the result is !quant.uniform<i8<-128:127>:f32, 0.5:0>; accepted"},
     {BECOMES(gather.mode, "wrap"), KVMILL_E_ATTRIBUTE,
      "mode is \"wrap\"; accepted: \"clip\", \"fill\""},
     {BECOMES(gather, .struct_size = sizeof gather, .collapsed_slice_dims = {axis_0, 1},
@@ -190,6 +200,12 @@ static const struct refusal scatter_plans[] = {
     {BECOMES(updates[0].dtype, kDLInt, 32, 1), KVMILL_E_DTYPE,
      "C6: the element type of update 0 i32"},
     {BECOMES(scatter.inputs, NULL), KVMILL_E_NULL, "inputs[0] is NULL"},
+    {BECOMES(scatter.elements, codes), KVMILL_E_DTYPE,
+     "the element type of inputs[0] is !quant.uniform<i8<-128:127>:f32, 0.5:0>; accepted: one that "
+     "is stored "
+     "as the tensor's elements are, as f32"},
+    {BECOMES(scatter.update_elements, codes), KVMILL_E_DTYPE,
+     "the element type of updates[0] is !quant.uniform<i8<-128:127>:f32, 0.5:0>; accepted"},
 };
 
 #define NUMBER .element = {.dtype = {kDLFloat, 32, 1}}

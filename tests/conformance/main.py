@@ -29,6 +29,7 @@ import onnx_models
 import pmx
 import pmx_models
 import pools
+import scatter
 from tap import Tap
 
 
@@ -53,6 +54,7 @@ def main() -> int:
     pmx.run_all(tap, packs, seed)
     cache_attend.run(tap, packs, seed)
     gather.run(tap, packs, seed)
+    scatter.run(tap, packs, seed)
     pools.run(tap, packs, seed)
     jax_windows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)
     bytecode.run(tap, os.environ["KVMILL_COMMAND"])

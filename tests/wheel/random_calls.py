@@ -197,8 +197,16 @@ def gather(dice: random.Random) -> tuple[Any, Arguments, Arguments]:
 def scatter(dice: random.Random) -> tuple[Any, Arguments, Arguments]:
     inputs = random_array(dice, 9, 5, kind="f")
     arrays = {"inputs": inputs, "scatter_indices": np.array([[3], [8]], np.int32), "updates": random_array(dice, 2, 5, kind="f")}
-    numbers = {"update_window_dims": [1], "inserted_window_dims": [0], "scatter_dims_to_operand_dims": [0], "index_vector_dim": 1, "update_computation": "add"}
-    return kvmill.Scatter, {**arrays, **numbers}, {**arrays, "results": dice.choice((inputs, inputs.copy()))}
+    numbers = {"update_window_dims": [1], "inserted_window_dims": [0], "scatter_dims_to_operand_dims": [0], "index_vector_dim": 1}
+    region = """^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %0 = stablehlo.multiply %b, %capture0 : tensor<f32>
+      stablehlo.return %0 : tensor<f32>"""
+    cut = region[: dice.randrange(len(region))] if dice.random() < 0.3 else region
+    said, given = dice.choice(
+        (({"update_computation": "add"}, {}), ({"region": cut, "captures": ["tensor<f32>"]}, {"captures": [np.float32(2)]}), ({"elements": [None]}, {}))
+    )
+    run = {**arrays, "results": dice.choice((inputs, inputs.copy())), **given}
+    return kvmill.Scatter, {**arrays, **numbers, **said}, run
 
 
 CALLS = (scatter_rows, attend_anywhere, attend_cache, attend_given, onnx, onnx_step, gather, scatter)

@@ -68,6 +68,29 @@ def default_pack() -> None:
     assert (past[:, :, :rows] == 1).all() and (past[:, :, rows:] == 0).all()
 
 
+def texts() -> None:
+    """Flows and regions, by the wheel's own library."""
+    attention = {"num_heads": 4, "num_kv_heads": 2, "head_dim": 8, "page_size": 4, "T1": "float32"}
+    flow = kvmill.Flow({"op": "flow", "attention": attention, "select": {"topk_val": "all"}})
+    assert flow.count([9, 1]).tolist() == [0, 3, 6, 7, 8]
+    maps = Path("/proc/self/maps").read_text()
+    own = re.findall(r"\S*libkvmill_specs\S*", maps)
+    assert own and all(str(Path(kvmill.__file__).parent) in path for path in own), own
+    assert "libjansson" in maps
+    try:
+        kvmill.Flow({"op": "flow", "attention": {}})
+    except kvmill.KvmillError as error:
+        assert error.status_name == "KVMILL_E_ATTRIBUTE" and "/attention/" in error.message
+    else:
+        raise AssertionError("it was not refused")
+    region = """^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      stablehlo.return %b : tensor<f32>"""
+    inputs, indices, updates = np.zeros(3, np.float32), np.array([[1]], np.int32), np.ones(1, np.float32)
+    numbers = {"inserted_window_dims": [0], "scatter_dims_to_operand_dims": [0], "index_vector_dim": 1}
+    plan = kvmill.Scatter(inputs, indices, updates, region=region, portable="allow", **numbers)
+    assert plan.run(inputs, indices, updates).tolist() == [0, 1, 0]
+
+
 def portable() -> None:
     """Plans that lack kernels, and runs of plans that do; whether they warn, once, or are refused."""
     past, update = np.zeros((2, 3, 9, 7), np.uint8), np.ones((2, 3, 2, 7), np.uint8)

@@ -58,13 +58,18 @@ def dtype_named(name: str) -> DType:
 
 
 @cache
-def _dtype_of_code(code: int, bits: int) -> DType:
-    return next(d for d in DTYPES.values() if (d.code, d.bits) == (code, bits))
+def _dtype_of_code(code: int, bits: int) -> DType | None:
+    return next((d for d in DTYPES.values() if (d.code, d.bits) == (code, bits)), None)
 
 
-def dtype_of_c(dtype: c.DLDataType) -> DType:
-    """The same, as C has it."""
+def dtype_of_c(dtype: c.DLDataType) -> DType | None:
+    """The same, as C has it; None for a type that only C has a name for."""
     return _dtype_of_code(dtype.code, dtype.bits)
+
+
+def array_type_of(dtype: c.DLDataType) -> np.dtype:
+    """Of arrays of such elements: NumPy's, or ml_dtypes'."""
+    return numpy_type(dtype_of_c(dtype)) or _ml_dtype(dtype.code, dtype.bits)
 
 
 @cache

@@ -217,6 +217,9 @@ class ScatterOp(Structure):
     _fields_ = _members(
         _c_name_,
         update_computation=c_char_p,
+        region=POINTER(Region),
+        elements=POINTER(ElementType),
+        update_elements=POINTER(ElementType),
         inputs=_Tensors,
         updates=_Tensors,
         results=_Tensors,

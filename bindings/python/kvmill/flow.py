@@ -215,8 +215,8 @@ class Flow:
 def _types_of(op: c.CacheAttentionOp) -> dict[str, str]:
     """Names of T1 to T3, and of V's, of those that there are."""
     words = ("T1", "T2", "T3", *(("value_T2", "value_T3") if op.value_differs else ()))
-    types = {word: getattr(op, word) for word in words}
-    return {word: dtype_of_c(dtype).name for word, dtype in types.items() if dtype.bits}
+    types = {word: dtype_of_c(getattr(op, word)) for word in words}
+    return {word: dtype.name for word, dtype in types.items() if dtype is not None}
 
 
 class FlowStep(Attending):

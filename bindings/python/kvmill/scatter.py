@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from . import c
 from .arrays import (
+    DType,
+    Operand,
+    array_tensor,
+    array_type_of,
     as_array,
-    numbered_tensor,
+    dtype_of_c,
     prototype_tensor,
     reference,
     references,
@@ -31,8 +36,10 @@ from .plans import (
     plan_options,
 )
 from .pools import Threads
+from .specs import read_element_type, read_region
 
 Arrays = np.ndarray | Sequence[np.ndarray]
+Elements = str | Sequence[str | None] | None
 
 
 def _list_of(arrays: Arrays) -> list[np.ndarray]:
@@ -41,23 +48,63 @@ def _list_of(arrays: Arrays) -> list[np.ndarray]:
     return [as_array(array) for array in arrays]
 
 
+def _element_types(name: str, given: Elements, arrays: Sequence[np.ndarray]) -> list[c.ElementType] | None:
+    """Of each array: what a text says, else what the array has."""
+    if given is None:
+        return None
+    texts = [given] if isinstance(given, str) else list(given)
+    if len(texts) != len(arrays):
+        raise ValueError(f"{name} has {len(texts)} types; accepted: one for each of {len(arrays)} arrays")
+    return [
+        c.ElementType(dtype=array_tensor(array).dtype) if text is None else read_element_type(name, text)
+        for text, array in zip(texts, arrays)
+    ]
+
+
+def _array_of(elements: list[c.ElementType] | None) -> Any:
+    return None if elements is None else (c.ElementType * len(elements))(*elements)
+
+
+def _prototypes(arrays: Sequence[np.ndarray], elements: list[c.ElementType] | None) -> Any:
+    declared = [None] * len(arrays) if elements is None else [dtype_of_c(e.dtype) for e in elements]
+    return references([prototype_tensor(*given, ()) for given in zip(arrays, declared)])
+
+
 def _make_op(
-    inputs: Sequence[np.ndarray], updates: Sequence[np.ndarray], scatter_indices: np.ndarray
+    inputs: Sequence[np.ndarray],
+    updates: Sequence[np.ndarray],
+    scatter_indices: np.ndarray,
+    elements: Elements,
+    update_elements: Elements,
 ) -> c.ScatterOp:
     if len(inputs) != len(updates):
         raise ValueError(f"{len(updates)} updates; accepted: as many as inputs, {len(inputs)}")
+    types = _element_types("elements", elements, inputs)
+    update_types = _element_types("update_elements", update_elements, updates) or types
     return c.ScatterOp(
         ctypes.sizeof(c.ScatterOp),
         count=len(inputs),
-        inputs=references([prototype_tensor(array, None, ()) for array in inputs]),
-        updates=references([prototype_tensor(array, None, ()) for array in updates]),
+        inputs=_prototypes(inputs, types),
+        updates=_prototypes(updates, update_types),
+        elements=_array_of(types),
+        update_elements=_array_of(update_types),
         scatter_indices=reference(prototype_tensor(scatter_indices, None, ())),
     )
 
 
+def _declared_types(op: c.ScatterOp, region: c.Region | None) -> list[DType | None]:
+    """Of inputs, scatter_indices, updates, results; None where the array's own type tells."""
+
+    def listed(elements: Any) -> list[DType | None]:
+        return [dtype_of_c(elements[i].dtype) if elements else None for i in range(op.count)]
+
+    results = listed(op.elements if region is None else region.arguments)
+    return [*listed(op.elements), None, *listed(op.update_elements), *results]
+
+
 class Scatter(Plan):
-    """A plan of stablehlo.scatter whose region is one combiner: results = inputs, with every
-    element of updates combined at the place that scatter_indices tell, in row-major order.
+    """A plan of stablehlo.scatter: results = inputs, with every element of updates combined at the
+    place that scatter_indices tell, in row-major order.
 
     inputs, updates: an array or, for a variadic scatter, a sequence of arrays; scatter_indices: an
     array.  All are prototypes: their data is not looked at.  Types of fewer than 8 bits take a byte
@@ -66,7 +113,15 @@ class Scatter(Plan):
     update_window_dims to unique_indices: as in the specification of StableHLO.
     window_out_of_bounds: what becomes of a window that is partly outside; "skip_element" (as
         StableHLO says) or "skip_window" (as XLA and JAX do).
-    update_computation: replace, add, subtract, multiply, minimum, maximum, and, or, xor.
+    update_computation: replace (the default), add, subtract, multiply, minimum, maximum, and, or, xor.
+    region: in place of it, the text of any region, "^bb0(%old: tensor<f32>, %new: tensor<f32>): ...",
+        for several inputs first their elements, then those of updates.  Results have its types.
+    captures: types of the scalars from outside that the region calls %capture0, %capture1, ...:
+        "tensor<f32>" and the like.  A run brings them.
+    elements, update_elements: element types of inputs and updates where some are quantised: a text,
+        "!quant.uniform<i8:f32, 0.5:-3>", for one array, else a sequence with one for each, None for
+        an array that is not quantised.  The array holds the storage type, or unsigned integers of
+        its size.  Updates are as inputs where nothing is said.
     packs: searched for the best kernels; default: default_pack(), where there is one.
     portable: what is done where they have none.  "warn": PortableKernelWarning, once, and portable
         kernels do the work, which may take ten times as long; "allow": the same without a word;
@@ -74,8 +129,9 @@ class Scatter(Plan):
     isa: best instruction set to use; default: all this CPU has.
     threads: as of TensorScatter.
 
-    Raises KvmillError for what the library refuses, TypeError and ValueError for arrays that it
-    cannot be told about.
+    Raises KvmillError for what the library refuses, of a text with the line and column; TypeError
+    and ValueError for arrays that it cannot be told about; OSError where there is no
+    libkvmill_specs to read texts.
     """
 
     def __init__(
@@ -93,14 +149,19 @@ class Scatter(Plan):
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         window_out_of_bounds: str = "skip_element",
-        update_computation: str = "replace",
+        update_computation: str | None = None,
+        region: str | None = None,
+        captures: Sequence[str] = (),
+        elements: Elements = None,
+        update_elements: Elements = None,
         packs: Sequence[Pack] | None = None,
         portable: Portable = "warn",
         isa: str | None = None,
         threads: Threads = 1,
     ) -> None:
         self._packs = given_packs(packs)
-        op = _make_op(_list_of(inputs), _list_of(updates), scatter_indices)
+        op = _make_op(_list_of(inputs), _list_of(updates), scatter_indices, elements, update_elements)
+        self._set_computation(op, update_computation, region, captures)
         set_members(
             op,
             update_window_dims=update_window_dims,
@@ -108,28 +169,78 @@ class Scatter(Plan):
             input_batching_dims=input_batching_dims,
             scatter_indices_batching_dims=scatter_indices_batching_dims,
             scatter_dims_to_operand_dims=scatter_dims_to_operand_dims,
-            index_vector_dim=index_vector_dim,
-            indices_are_sorted=indices_are_sorted,
-            unique_indices=unique_indices,
-            window_out_of_bounds=window_out_of_bounds,
-            update_computation=update_computation,
-        )
+            index_vector_dim=index_vector_dim, window_out_of_bounds=window_out_of_bounds,
+            indices_are_sorted=indices_are_sorted, unique_indices=unique_indices,
+        )  # fmt: skip
         options = plan_options(self._packs, portable, isa, threads)
         self._handle = make_plan(self, "kvmill_plan_scatter", op, options)
 
+    def _set_computation(
+        self,
+        op: c.ScatterOp,
+        update_computation: str | None,
+        region: str | None,
+        captures: Sequence[str],
+    ) -> None:
+        if region is None and captures:
+            raise ValueError(f"captures is {captures!r} without a region; accepted: both, or none")
+        if region is not None and update_computation is not None:
+            raise ValueError(
+                f"update_computation is {update_computation!r}, and there is a region; accepted: one of them"
+            )
+        self._region = None if region is None else read_region(region, op.count, captures)
+        self._captures = len(captures)
+        self._declared = _declared_types(op, self._region)
+        if self._region is None:
+            set_members(op, update_computation=update_computation or "replace")
+        else:
+            op.region = ctypes.pointer(self._region)
+
+    def _new_results(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Of the types of inputs, unless the region's are others."""
+        return [
+            np.empty(array.shape, self._result_type(i, array)) for i, array in enumerate(inputs)
+        ]
+
+    def _result_type(self, i: int, array: np.ndarray) -> np.dtype:
+        if self._region is None:
+            return array.dtype
+        own, wanted = array_tensor(array, self._declared[i]).dtype, self._region.arguments[i].dtype
+        same = (own.code, own.bits) == (wanted.code, wanted.bits)
+        return array.dtype if same else array_type_of(wanted)
+
     def prepare(
-        self, inputs: Arrays, scatter_indices: np.ndarray, updates: Arrays, results: Arrays
+        self,
+        inputs: Arrays,
+        scatter_indices: np.ndarray,
+        updates: Arrays,
+        results: Arrays,
+        captures: Sequence[Operand] = (),
     ) -> Call:
         """Bind the plan to arrays, for runs without the cost of Python's side of one.
 
         results may be inputs: in place.  Everything else as in run().
         """
-        return self._prepare(*self._operands(inputs, scatter_indices, updates, results))
+        return self._prepare(*self._operands(inputs, scatter_indices, updates, results, captures))
 
     def _operands(
-        self, inputs: Arrays, scatter_indices: np.ndarray, updates: Arrays, results: Arrays
+        self,
+        inputs: Arrays,
+        scatter_indices: np.ndarray,
+        updates: Arrays,
+        results: Arrays,
+        captures: Sequence[Operand] = (),
     ) -> tuple[MakeTensor, Sequence[np.ndarray]]:
-        return numbered_tensor, _ordered(inputs, scatter_indices, updates, results)
+        given = [results] if isinstance(results, np.ndarray) else list(results)
+        written = [written_array(array, "results") for array in given]
+        scalars = [as_array(scalar) for scalar in captures]
+        if len(scalars) != self._captures:
+            raise ValueError(f"captures has {len(scalars)} scalars; accepted: {self._captures}")
+        arrays = [*_list_of(inputs), as_array(scatter_indices), *_list_of(updates), *written, *scalars]
+        return self._tensor, arrays
+
+    def _tensor(self, i: int, array: np.ndarray) -> c.DLTensor:
+        return array_tensor(array, self._declared[i] if i < len(self._declared) else None)
 
     def run(
         self,
@@ -137,26 +248,20 @@ class Scatter(Plan):
         scatter_indices: np.ndarray,
         updates: Arrays,
         results: Arrays | None = None,
+        captures: Sequence[Operand] = (),
     ) -> Arrays:
         """Run on arrays that fit the plan; returns results, as inputs are given: one or a list.
 
         results: None for new, row-major arrays; the inputs themselves to work in place; or other
-        arrays of the same shapes and types.  Other overlaps of results with another array are
-        refused.
+        arrays of the same shapes and the results' types.  Other overlaps of results with another
+        array are refused.
+        captures: the scalars that the region captures, as np.float32(0.5), in their order.
 
         May be called by many threads at a time, on different results.  Raises KvmillError (then
         nothing has been written), TypeError and ValueError.
         """
         if results is None:
-            made = [np.empty(array.shape, array.dtype) for array in _list_of(inputs)]
+            made = self._new_results(_list_of(inputs))
             results = made[0] if isinstance(inputs, np.ndarray) else made
-        self._run_on(numbered_tensor, _ordered(inputs, scatter_indices, updates, results))
+        self._run_on(*self._operands(inputs, scatter_indices, updates, results, captures))
         return results
-
-
-def _ordered(
-    inputs: Arrays, scatter_indices: np.ndarray, updates: Arrays, results: Arrays
-) -> list[np.ndarray]:
-    given = [results] if isinstance(results, np.ndarray) else list(results)
-    written = [written_array(array, "results") for array in given]
-    return [*_list_of(inputs), as_array(scatter_indices), *_list_of(updates), *written]

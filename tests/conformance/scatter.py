@@ -5,8 +5,10 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import kvmill
@@ -173,6 +175,16 @@ def refusals(rng: np.random.Generator) -> None:
     refused("C6", lambda: kvmill.Scatter(codes, indices, updates, **NUMBERS, **other, update_computation="add"), ERRORS)
 
 
+def guide() -> None:
+    """The page's program prints what its comments say."""
+    page = (Path(kvmill.__file__).resolve().parents[3] / "doc" / "guide" / "stablehlo.md").read_text()
+    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    wanted = [[float(n) for n in said.split(",")] for said in re.findall(r"# \[(.*)\]", program)]
+    printed: list[list[float]] = []
+    exec(program, {"print": lambda array: printed.append(array.tolist())})
+    assert len(wanted) == 2 and printed == wanted, printed
+
+
 def run(tap: Tap, packs: Sequence[kvmill.Pack], seed: int) -> None:
     rng = np.random.default_rng(seed)
     tap.run("scatter: a region's text, with captures", partial(captured, rng, packs))
@@ -181,4 +193,5 @@ def run(tap: Tap, packs: Sequence[kvmill.Pack], seed: int) -> None:
     tap.run("scatter: quantised, i8", partial(quantised, rng, packs, "i8", -128, 127))
     tap.run("scatter: quantised, i4", partial(quantised, rng, packs, "i4", -8, 7))
     tap.run("scatter: one of two inputs quantised", partial(mixed, rng, packs))
+    tap.run("scatters of the guide", guide)
     tap.run("scatters are refused", partial(refusals, rng))

@@ -125,6 +125,10 @@ static const struct bad_flow {
      "file.json: /index/0/op: ", "did you mean \"GeMM\"?"},
     {NULL, "\"index\": [{\"op\": \"topK\", \"inputs\": [\"x\"]}]", KVMILL_E_ATTRIBUTE,
      "file.json: /index/0: ", "\"x\""},
+    {NULL,
+     "\"fields\": [{\"name\": \"f\", \"shape\": [1, 5]}], \"index\": [{\"op\": \"GeMM\", "
+     "\"inputs\": [\"q\", \"f\"], \"output\": \"s\"}]",
+     KVMILL_E_SHAPE, "file.json: /index/0: ", "GeMM of"},
     {NULL, "\"fields\": [{\"name\": \"cache\", \"shape\": [1, 1]}]", KVMILL_E_ATTRIBUTE,
      "file.json: /fields/0: ", "another tensor's"},
     {NULL, "\"select\": {\"topk_ratio\": 0.5}", KVMILL_E_ATTRIBUTE,

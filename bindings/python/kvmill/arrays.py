@@ -69,7 +69,8 @@ def dtype_of_c(dtype: c.DLDataType) -> DType | None:
 
 def array_type_of(dtype: c.DLDataType) -> np.dtype:
     """Of arrays of such elements: NumPy's, or ml_dtypes'."""
-    return numpy_type(dtype_of_c(dtype)) or _ml_dtype(dtype.code, dtype.bits)
+    own = numpy_type(dtype_of_c(dtype))
+    return _ml_dtype(dtype.code, dtype.bits) if own is None else own
 
 
 @cache

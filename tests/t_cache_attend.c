@@ -27,9 +27,10 @@ static bool is_right(double found, double wanted, double error) {
 static bool judge_row(const struct problem *p, int64_t n, int64_t h) {
     const struct oracle_attend *o = &p->oracle;
     const struct fenced_tensor *output = &p->tensor[KVMILL_CACHE_ATTEND_ATTN_OUTPUT];
-    double y[512], error[512], lse, lse_error;
+    double y[512], error[512];
+    struct oracle_answer answer = {y, error, 0, 0};
     int64_t row = n * o->heads + h;
-    oracle_attend_row(o, n, h, y, error, &lse, &lse_error);
+    oracle_attend_row(o, n, h, &answer);
     for (int64_t e = 0; e < o->value_dim; e++) {
         double found = number_get(output->dl.dtype, tensor_element(output, row * o->value_dim + e));
         double most = error[e] + attention_rounding(output->dl.dtype, y[e]) + 0x1p-25;
@@ -42,9 +43,10 @@ static bool judge_row(const struct problem *p, int64_t n, int64_t h) {
     if (p->tensors[KVMILL_CACHE_ATTEND_LSE] == NULL)
         return true;
     double found = number_get(f32, tensor_element(&p->tensor[KVMILL_CACHE_ATTEND_LSE], row));
-    if (!is_right(found, lse, lse_error + 1e-6))
-        diag("lse of query %" PRId64 ", head %" PRId64 ": %.9g, not %.9g", n, h, found, lse);
-    return is_right(found, lse, lse_error + 1e-6);
+    bool right = is_right(found, answer.lse, answer.lse_error + 1e-6);
+    if (!right)
+        diag("lse of query %" PRId64 ", head %" PRId64 ": %.9g, not %.9g", n, h, found, answer.lse);
+    return right;
 }
 
 static bool judge(const struct problem *p) {

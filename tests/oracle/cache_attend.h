@@ -5,16 +5,15 @@
 #ifndef KVMILL_TESTS_ORACLE_CACHE_ATTEND_H
 #define KVMILL_TESTS_ORACLE_CACHE_ATTEND_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "query.h"
 
 struct oracle_attend {
     int64_t batch, heads, kv_heads, dim, value_dim, queries;
     const int64_t *starts;  /* [batch + 1]: queries of each sequence */
     const int64_t *lengths; /* [batch * kv_heads] */
     int64_t *const *cells;  /* [batch * kv_heads]: row of each position in k and v */
-    const int64_t *rings;   /* [batch * kv_heads]: so many positions, the last ones, are there; NULL:
-                               all */
+    const int64_t *rings; /* [batch * kv_heads]: so many positions, the last ones, are there; NULL:
+                             all */
     const int64_t *positions, *key_positions; /* of queries, of rows; NULL: as a rule */
     const int64_t *ranges;                    /* [queries, 2], or NULL */
     bool is_causal;
@@ -40,8 +39,8 @@ bool oracle_attend_sees_cell(const struct oracle_attend *problem, int64_t cell, 
 /* A ring has only a part of the window of some query, though the window fits into it. */
 bool oracle_attend_cuts_window(const struct oracle_attend *problem, int64_t left);
 
-/* y: value_dim numbers, error: what float32 arithmetic may err of each. */
-void oracle_attend_row(const struct oracle_attend *problem, int64_t n, int64_t h, double *y,
-                       double *error, double *lse, double *lse_error);
+/* Of query n in head h: what float32 arithmetic may err besides. */
+void oracle_attend_row(const struct oracle_attend *problem, int64_t n, int64_t h,
+                       struct oracle_answer *answer);
 
 #endif

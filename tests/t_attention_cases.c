@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "attention_scenes.h"
+#include "packs.h"
 #include "tap.h"
 
 static struct dice dice;
@@ -310,12 +311,12 @@ static void test_groups(void) {
 
 /* ---- What a plan says ---- */
 
-static bool describes(const char *settings, int packs, const char *words, bool wanted) {
+static bool describes(const char *settings, int with, const char *words, bool wanted) {
     static char text[16384];
     struct attention a = attention_scene(S, SIX_HEADS);
     kvmill_plan *plan;
     attention_say(&a, settings);
-    if (attention_plan(&a, &attention_options[packs], &plan, NULL) != KVMILL_OK)
+    if (attention_plan(&a, &two_threads[with], &plan, NULL) != KVMILL_OK)
         return false;
     kvmill_plan_describe(plan, text, sizeof text);
     kvmill_plan_destroy(plan);

@@ -9,8 +9,9 @@
 #include <string.h>
 
 #include "attention_scenes.h"
+#include "common.h"
 #include "packs.h"
-#include "tap.h"
+#include "table.h"
 
 static struct dice dice;
 
@@ -29,20 +30,7 @@ enum {
 
 #define ONE "num_heads=1 num_kv_heads=1 "
 
-/* ---- Numbers in text ---- */
-
-enum { MOST_NUMBERS = 32 };
-
-static int64_t parse(const char *text, double *x) {
-    int64_t count = 0;
-    for (char *end; count < MOST_NUMBERS; text = end) {
-        double number = strtod(text, &end);
-        if (end == text)
-            break;
-        x[count++] = number;
-    }
-    return count;
-}
+/* ---- Numbers ---- */
 
 static bool are_near(const struct attention *a, int tensor, int64_t first, int64_t count,
                      const double *want, double tolerance) {
@@ -124,8 +112,8 @@ static void test_addresses(void) {
 static void test_slopes(int64_t heads, const char *exponents) {
     struct attention a =
         attention_scene(MS, "head_dim=4 start=1 is_alibi=1 partial=1 query_size=0");
-    double exponent[MOST_NUMBERS];
-    bool good = parse(exponents, exponent) == heads;
+    double exponent[32];
+    bool good = numbers_in(exponents, 10, exponent, COUNT(exponent)) == heads;
     a.op.num_heads = heads;
     attention_open(&a, &dice);
     good = good && attention_runs(&a, &dice);

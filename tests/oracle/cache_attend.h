@@ -12,8 +12,8 @@ struct oracle_attend {
     const int64_t *starts;  /* [batch + 1]: queries of each sequence */
     const int64_t *lengths; /* [batch * kv_heads] */
     int64_t *const *cells;  /* [batch * kv_heads]: row of each position in k and v */
-    const int64_t *rings; /* [batch * kv_heads]: so many positions, the last ones, are there; NULL:
-                             all */
+    const int64_t *rings;   /* [batch * kv_heads]: so many positions, the last ones, are there; NULL:
+                               all */
     const int64_t *positions, *key_positions; /* of queries, of rows; NULL: as a rule */
     const int64_t *ranges;                    /* [queries, 2], or NULL */
     bool is_causal;
@@ -39,7 +39,7 @@ bool oracle_attend_sees_cell(const struct oracle_attend *problem, int64_t cell, 
 /* A ring has only a part of the window of some query, though the window fits into it. */
 bool oracle_attend_cuts_window(const struct oracle_attend *problem, int64_t left);
 
-/* Of query n in head h: what float32 arithmetic may err besides. */
+/* Attention of query n in head h. */
 void oracle_attend_row(const struct oracle_attend *problem, int64_t n, int64_t h,
                        struct oracle_answer *answer);
 

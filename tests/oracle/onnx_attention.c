@@ -39,8 +39,9 @@ static bool is_in_reach(const struct oracle_onnx *problem, int64_t p, int64_t j)
 
 /* ---- One query ---- */
 
-static void attend(const struct oracle_onnx *problem, const double *q, struct oracle_key *keys,
-                   int64_t count, int64_t row, const struct oracle_onnx_result *result) {
+/* Query `row` of all; a bias of -infinity hides a key. */
+static void attend(const struct oracle_onnx *problem, int64_t row, struct oracle_key *keys,
+                   int64_t count, const struct oracle_onnx_result *result) {
     struct oracle_answer answer = {result->y + row * problem->value_dim,
                                    result->y_error + row * problem->value_dim, 0, 0};
     for (int64_t j = 0; j < count; j++) {
@@ -50,7 +51,7 @@ static void attend(const struct oracle_onnx *problem, const double *q, struct or
     oracle_query_attend(&(struct oracle_query){.dim = problem->dim,
                                                .value_dim = problem->value_dim,
                                                .count = count,
-                                               .numbers = q + row * problem->dim,
+                                               .numbers = problem->q + row * problem->dim,
                                                .keys = keys,
                                                .all_scores = result->qk != NULL,
                                                .scale = problem->scale,
@@ -96,7 +97,7 @@ static void attend_query(const struct oracle_onnx *problem, int64_t b, int64_t h
                            ? bias_of(problem, place)
                            : -INFINITY;
     }
-    attend(problem, problem->q, keys, all, row, result);
+    attend(problem, row, keys, all, result);
     for (int64_t j = 0; result->qk != NULL && j < all; j++)
         put_qk(problem, &keys[j], result->qk + row * all + j, result->qk_error + row * all + j);
     free(keys);
@@ -168,7 +169,7 @@ static void attend_slots(const struct oracle_step *step, int64_t b, int64_t h, i
                            g, s, slots->fresh[s]);
         keys[s].bias = seen && i < real_rows(step, b) ? bias_of(problem, place) : -INFINITY;
     }
-    attend(problem, problem->q, keys, problem->past, row, result);
+    attend(problem, row, keys, problem->past, result);
     free(keys);
 }
 
